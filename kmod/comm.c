@@ -1,0 +1,560 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Communicators: joining, leaving, aborting, and the watch over deadlines.
+ *
+ * A communicator is found by its 128-bit id, which is the right to join it; by default the user must be
+ * the same, too. Its status moves forming -> live -> aborted, or forming -> aborted, in set_status() only, and
+ * aborted is for ever. All failures of members end in swc_comm_abort(), which may be called from anywhere
+ * that can take a spinlock and sleep is not needed: it fails the operations after dropping comm->lock.
+ */
+#include <crypto/algapi.h>
+#include <linux/cred.h>
+#include <linux/ktime.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/pid.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/user_namespace.h>
+#include <linux/vmalloc.h>
+
+#include "comm.h"
+#include "ctx.h"
+#include "op.h"
+#include "plan.h"
+#include "trace.h"
+
+#define DEFAULT_TIMEOUT_MS	30000
+
+static DEFINE_MUTEX(swc_comms_mutex);
+static LIST_HEAD(swc_comms);
+static u64 swc_comms_made;
+
+/* ------------------------------------------------------------------ making and freeing */
+
+static void watchdog(struct work_struct *work);
+
+static void comm_free(struct work_struct *work)
+{
+	struct swc_comm *comm = container_of(work, struct swc_comm, free_work);
+	u32 i;
+
+	cancel_delayed_work_sync(&comm->watchdog);
+	for (i = 0; i < comm->nranks; i++) {
+		swc_plan_unload_all(&comm->member[i]);
+		xa_destroy(&comm->member[i].plans);
+		put_pid(comm->member[i].pid);
+	}
+	/* Pages that are still mapped somewhere live on until they are unmapped. */
+	vfree(comm->slots);
+	vfree(comm->state_page);
+	put_user_ns(comm->user_ns);
+	kvfree(comm);
+}
+
+static void comm_release(struct kref *ref)
+{
+	struct swc_comm *comm = container_of(ref, struct swc_comm, ref);
+
+	mutex_lock(&swc_comms_mutex);
+	list_del(&comm->node);
+	mutex_unlock(&swc_comms_mutex);
+	/* The last reference may be an operation's, dropped by the watchdog itself. */
+	INIT_WORK(&comm->free_work, comm_free);
+	queue_work(swc_wq, &comm->free_work);
+}
+
+void swc_comm_put(struct swc_comm *comm)
+{
+	kref_put(&comm->ref, comm_release);
+}
+
+static struct swc_comm *comm_create(const struct swc_comm_join *join)
+{
+	struct swc_comm *comm;
+	u32 i;
+
+	comm = kvzalloc(struct_size(comm, member, join->nranks), GFP_KERNEL_ACCOUNT);
+	if (!comm)
+		return NULL;
+	kref_init(&comm->ref);
+	memcpy(comm->id, join->id, SWC_ID_BYTES);
+	comm->nranks = join->nranks;
+	comm->flags = join->flags;
+	comm->timeout_ms = join->timeout_ms ?: DEFAULT_TIMEOUT_MS;
+	comm->slot_bytes = join->slot_bytes;
+	comm->owner = current_euid();
+	spin_lock_init(&comm->lock);
+	INIT_LIST_HEAD(&comm->ops);
+	INIT_DELAYED_WORK(&comm->watchdog, watchdog);
+	init_waitqueue_head(&comm->join_wq);
+	init_waitqueue_head(&comm->slot_wq);
+	comm->culprit = -1;
+	for (i = 0; i < comm->nranks; i++) {
+		comm->member[i].comm = comm;
+		comm->member[i].rank = i;
+		xa_init_flags(&comm->member[i].plans, XA_FLAGS_ALLOC1);
+	}
+	comm->state_page = vmalloc_user(PAGE_SIZE);
+	if (!comm->state_page)
+		goto err;
+	comm->state_page->culprit = -1;
+	if (comm->slot_bytes) {
+		comm->slots = vmalloc_user(PAGE_ALIGN(comm->slot_bytes));
+		if (!comm->slots)
+			goto err;
+	}
+	comm->user_ns = get_user_ns(current_user_ns());
+	comm->number = ++swc_comms_made;
+	list_add_tail(&comm->node, &swc_comms);
+	swc_stat_inc(SWC_STAT_COMMS_CREATED);
+	return comm;
+
+err:
+	vfree(comm->state_page);
+	kvfree(comm);
+	return NULL;
+}
+
+/* ------------------------------------------------------------------ failing */
+
+/* The one place where the status changes; comm->lock is held. False if the change is not allowed. */
+static bool set_status(struct swc_comm *comm, int from, int to)
+{
+	lockdep_assert_held(&comm->lock);
+	if (comm->status != from || to <= from)
+		return false;
+	comm->status = to;
+	if (to == SWC_COMM_ABORTED)
+		swc_stat_inc(SWC_STAT_COMMS_ABORTED);
+	return true;
+}
+
+static void note(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt, va_list args)
+{
+	lockdep_assert_held(&comm->lock);
+	comm->error = error;
+	comm->culprit = culprit;
+	comm->error_seq = seq;
+	vscnprintf(comm->text, sizeof(comm->text), fmt, args);
+}
+
+/*
+ * Nothing can be submitted any more, so nobody will find the operations that wait in the window for more
+ * ranks: let go of them (each holds the communicator). Those that have not failed are still on comm->ops.
+ */
+static void clear_window(struct swc_comm *comm)
+{
+	struct swc_op *op;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(comm->window); i++) {
+		spin_lock(&comm->lock);
+		op = comm->window[i];
+		comm->window[i] = NULL;
+		spin_unlock(&comm->lock);
+		if (op)
+			swc_op_put(op);
+	}
+}
+
+/* Record a failure for swingcoll_comm_error(), without more consequences. */
+void swc_comm_note(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	spin_lock(&comm->lock);
+	/* The reason of an abort stays. */
+	if (comm->status != SWC_COMM_ABORTED)
+		note(comm, error, culprit, seq, fmt, args);
+	spin_unlock(&comm->lock);
+	va_end(args);
+}
+
+/**
+ * swc_comm_abort() - end a communicator
+ * @comm: the communicator; the caller holds a reference
+ * @error: negative errno that operations in flight get
+ * @culprit: rank at fault, or -1
+ * @seq: operation that it is about
+ * @fmt: one line that says who and what
+ *
+ * Only the first call has an effect. Operations end as soon as no worker is inside; new ones get
+ * -ECONNABORTED. Takes comm->lock and op->lock; does not sleep.
+ */
+void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt, ...)
+{
+	struct swc_op *op;
+	va_list args;
+	bool first;
+
+	spin_lock(&comm->lock);
+	first = set_status(comm, comm->status, SWC_COMM_ABORTED);
+	if (first) {
+		va_start(args, fmt);
+		note(comm, error, culprit, seq, fmt, args);
+		va_end(args);
+		comm->state_page->error = error;
+		comm->state_page->culprit = culprit;
+		/* Pollers read the reason after they have seen this. */
+		smp_store_release(&comm->state_page->aborted, 1);
+	}
+	spin_unlock(&comm->lock);
+	if (!first)
+		return;
+	trace_swc_abort(comm);
+
+	/* No operation can be added any more; those that are there leave the list as they end. */
+	for (;;) {
+		bool found = false;
+
+		spin_lock(&comm->lock);
+		list_for_each_entry(op, &comm->ops, node) {
+			if (READ_ONCE(op->status))
+				continue;
+			kref_get(&op->ref);
+			found = true;
+			break;
+		}
+		spin_unlock(&comm->lock);
+		if (!found)
+			break;
+		swc_op_fail(op, error, culprit);
+		swc_op_put(op);
+	}
+	clear_window(comm);
+	wake_up_all(&comm->join_wq);
+	wake_up_all(&comm->slot_wq);
+}
+
+/* ------------------------------------------------------------------ deadlines */
+
+/* Make the watchdog look at @deadline at the latest. */
+void swc_comm_watch(struct swc_comm *comm, u64 deadline)
+{
+	u64 now = ktime_get_ns();
+
+	spin_lock(&comm->lock);
+	if (!comm->next_check || deadline < comm->next_check) {
+		comm->next_check = deadline;
+		mod_delayed_work(swc_wq, &comm->watchdog,
+				 deadline > now ? nsecs_to_jiffies(deadline - now) + 1 : 0);
+	}
+	spin_unlock(&comm->lock);
+}
+
+static void watchdog(struct work_struct *work)
+{
+	struct swc_comm *comm = container_of(work, struct swc_comm, watchdog.work);
+	struct swc_op *op, *late = NULL;
+	u64 now = ktime_get_ns(), next = 0;
+
+	/* A communicator whose last reference is gone has no operations either. */
+	if (!kref_get_unless_zero(&comm->ref))
+		return;
+	spin_lock(&comm->lock);
+	comm->next_check = 0;
+	list_for_each_entry(op, &comm->ops, node) {
+		if (op->deadline <= now && !READ_ONCE(op->status)) {
+			late = op;
+			kref_get(&op->ref);
+			break;
+		}
+		if (op->deadline > now && (!next || op->deadline < next))
+			next = op->deadline;
+	}
+	spin_unlock(&comm->lock);
+	if (late) {
+		swc_op_expire(late, now);
+		swc_op_put(late);
+	} else if (next) {
+		swc_comm_watch(comm, next);
+	}
+	swc_comm_put(comm);
+}
+
+/* ------------------------------------------------------------------ joining */
+
+static int check_join(const struct swc_comm_join *join)
+{
+	u32 i;
+
+	if (!join->nranks || join->nranks > SWC_MAX_RANKS || join->rank >= join->nranks)
+		return -EINVAL;
+	if ((join->flags & ~SWC_JOIN_FLAGS_ALL) || join->slot_bytes > SWC_MAX_SLOT_BYTES)
+		return -EINVAL;
+	/* Until there is a transport between nodes, all members are here. */
+	if (join->nnodes || join->nodes || join->nranks > SWC_MAX_LOCAL_RANKS)
+		return -EINVAL;
+	for (i = 0; i < ARRAY_SIZE(join->resv); i++)
+		if (join->resv[i])
+			return -EINVAL;
+	return 0;
+}
+
+static bool may_join(const struct swc_comm *comm, const struct swc_comm_join *join)
+{
+	if (comm->flags & join->flags & SWC_JOIN_ANY_USER)
+		return true;
+	return uid_eq(comm->owner, current_euid()) && comm->user_ns == current_user_ns();
+}
+
+/* The communicator of this id, new if nobody has made it; with a reference. *refused: why not to join. */
+static struct swc_comm *find_or_create(const struct swc_comm_join *join, int *refused)
+{
+	struct swc_comm *comm, *found = NULL;
+
+	lockdep_assert_held(&swc_comms_mutex);
+	list_for_each_entry(comm, &swc_comms, node) {
+		/* An id is free again when its communicator has been aborted or left by all. */
+		if (READ_ONCE(comm->status) == SWC_COMM_ABORTED ||
+		    READ_ONCE(comm->nleft) == comm->nranks ||
+		    crypto_memneq(comm->id, join->id, SWC_ID_BYTES))
+			continue;
+		if (kref_get_unless_zero(&comm->ref)) {
+			found = comm;
+			break;
+		}
+	}
+	if (!found) {
+		found = comm_create(join);
+		return found ?: ERR_PTR(-ENOMEM);
+	}
+	if (!may_join(found, join))
+		*refused = -EACCES;
+	else if (found->nranks != join->nranks || found->flags != join->flags ||
+		 found->slot_bytes != join->slot_bytes)
+		*refused = -EPROTO;
+	return found;
+}
+
+static int take_rank(struct swc_comm *comm, struct swc_ctx *ctx, u32 rank)
+{
+	struct swc_member *member = &comm->member[rank];
+	int ret = 0;
+
+	spin_lock(&comm->lock);
+	if (comm->status != SWC_COMM_FORMING || member->state != SWC_MEMBER_EMPTY) {
+		ret = -EEXIST;
+	} else {
+		member->state = SWC_MEMBER_JOINED;
+		member->ctx = ctx;
+		member->pid = get_pid(task_tgid(current));
+		member->last_submit = ktime_get_ns();
+		get_task_comm(member->name, current->group_leader);
+		if (++comm->njoined == comm->nranks)
+			set_status(comm, SWC_COMM_FORMING, SWC_COMM_LIVE);
+	}
+	spin_unlock(&comm->lock);
+	return ret;
+}
+
+static int wait_for_all(struct swc_comm *comm, u32 timeout_ms)
+{
+	long left;
+	int ret;
+
+	left = wait_event_killable_timeout(comm->join_wq,
+					   READ_ONCE(comm->status) != SWC_COMM_FORMING,
+					   msecs_to_jiffies(timeout_ms));
+	if (!left)
+		swc_comm_abort(comm, -ETIMEDOUT, -1, 0, "%u of %u ranks had joined after %u ms",
+			       READ_ONCE(comm->njoined), comm->nranks, timeout_ms);
+	else if (left < 0)
+		return left;
+	spin_lock(&comm->lock);
+	ret = comm->status == SWC_COMM_ABORTED ? comm->error : 0;
+	spin_unlock(&comm->lock);
+	return ret;
+}
+
+/* A member is gone without having left in order. */
+static void member_died(struct swc_member *member, const char *how)
+{
+	struct swc_comm *comm = member->comm;
+	bool others;
+	u64 seq;
+
+	spin_lock(&comm->lock);
+	if (member->state != SWC_MEMBER_JOINED) {
+		spin_unlock(&comm->lock);
+		return;
+	}
+	member->state = SWC_MEMBER_DEAD;
+	comm->nleft++;
+	seq = member->submitted;
+	others = comm->nleft < comm->njoined || comm->status == SWC_COMM_FORMING ||
+		 !list_empty(&comm->ops);
+	spin_unlock(&comm->lock);
+	if (others)
+		swc_comm_abort(comm, -ECONNRESET, member->rank, seq, "rank %u (pid %d, %s) %s",
+			       member->rank, pid_nr(member->pid), member->name, how);
+	else
+		clear_window(comm);
+}
+
+/**
+ * swc_comm_join() - become a rank, and wait for the others
+ */
+int swc_comm_join(struct swc_ctx *ctx, struct swc_comm_join *join)
+{
+	struct swc_comm *comm;
+	struct swc_member *member;
+	u32 handle;
+	int ret;
+
+	ret = check_join(join);
+	if (ret)
+		return ret;
+	mutex_lock(&swc_comms_mutex);
+	comm = find_or_create(join, &ret);
+	mutex_unlock(&swc_comms_mutex);
+	if (IS_ERR(comm))
+		return PTR_ERR(comm);
+	if (!ret)
+		ret = take_rank(comm, ctx, join->rank);
+	if (ret)
+		goto out;
+
+	member = &comm->member[join->rank];
+	/* The handle has a reference of its own. */
+	kref_get(&comm->ref);
+	ret = xa_alloc(&ctx->members, &handle, member, XA_LIMIT(1, swc_max_comms),
+		       GFP_KERNEL_ACCOUNT);
+	if (ret) {
+		member_died(member, "could not join");
+		swc_comm_put(comm);
+		ret = ret == -EBUSY ? -ENOSPC : ret;
+		goto out;
+	}
+	trace_swc_join(member);
+	wake_up_all(&comm->join_wq);
+	ret = wait_for_all(comm, join->timeout_ms ?: DEFAULT_TIMEOUT_MS);
+	if (ret) {
+		member_died(member, "gave up joining");
+		if (xa_cmpxchg(&ctx->members, handle, member, NULL, 0) == member)
+			swc_comm_put(comm);
+	} else {
+		join->comm = handle;
+	}
+out:
+	swc_comm_put(comm);
+	return ret;
+}
+
+/* ------------------------------------------------------------------ leaving */
+
+struct swc_member *swc_member_get(struct swc_ctx *ctx, u32 handle)
+{
+	struct swc_member *member;
+
+	xa_lock(&ctx->members);
+	member = xa_load(&ctx->members, handle);
+	if (member)
+		kref_get(&member->comm->ref);
+	xa_unlock(&ctx->members);
+	return member;
+}
+
+void swc_member_put(struct swc_member *member)
+{
+	swc_comm_put(member->comm);
+}
+
+/**
+ * swc_comm_leave() - leave in order
+ *
+ * Operations that others have submitted and this rank has not can never complete: if there are any, the
+ * communicator is aborted.
+ */
+int swc_comm_leave(struct swc_ctx *ctx, u32 handle)
+{
+	struct swc_member *member = swc_member_get(ctx, handle);
+	struct swc_comm *comm;
+	struct swc_op *op;
+	u64 waiting_for = U64_MAX;
+	int ret = 0;
+
+	if (!member)
+		return -ENOENT;
+	comm = member->comm;
+	spin_lock(&comm->lock);
+	if (member->state == SWC_MEMBER_JOINED && member->inflight) {
+		ret = -EBUSY;
+	} else if (member->state == SWC_MEMBER_JOINED) {
+		member->state = SWC_MEMBER_LEFT;
+		comm->nleft++;
+		list_for_each_entry(op, &comm->ops, node)
+			if (op->seq >= member->submitted && op->seq < waiting_for)
+				waiting_for = op->seq;
+	}
+	spin_unlock(&comm->lock);
+	if (ret)
+		goto out;
+	if (waiting_for != U64_MAX)
+		swc_comm_abort(comm, -ECONNRESET, member->rank, waiting_for,
+			       "rank %u (pid %d, %s) left before operation %llu", member->rank,
+			       pid_nr(member->pid), member->name, waiting_for);
+	clear_window(comm);
+	wake_up_all(&comm->slot_wq);
+	swc_plan_unload_all(member);
+	if (xa_cmpxchg(&ctx->members, handle, member, NULL, 0) == member)
+		swc_comm_put(comm);
+out:
+	swc_member_put(member);
+	return ret;
+}
+
+/* The process behind @ctx is going: everybody else must know at once. */
+void swc_comms_of_ctx_died(struct swc_ctx *ctx, const char *how)
+{
+	struct swc_member *member;
+	unsigned long handle;
+
+	xa_for_each(&ctx->members, handle, member) {
+		member = swc_member_get(ctx, handle);
+		if (!member)
+			continue;
+		member_died(member, how);
+		swc_member_put(member);
+	}
+}
+
+/* The context is going: give its handles back. Nobody else uses them any more. */
+void swc_comms_of_ctx_drop(struct swc_ctx *ctx)
+{
+	struct swc_member *member;
+	unsigned long handle;
+
+	xa_for_each(&ctx->members, handle, member) {
+		xa_erase(&ctx->members, handle);
+		swc_plan_unload_all(member);
+		swc_comm_put(member->comm);
+	}
+}
+
+/* ------------------------------------------------------------------ looking in */
+
+bool swc_comm_visible(const struct swc_comm *comm)
+{
+	return uid_eq(comm->owner, current_euid()) || capable(CAP_SYS_ADMIN);
+}
+
+/* The first visible communicator behind *cursor, with a reference; moves the cursor. NULL: none left. */
+struct swc_comm *swc_comm_after(u64 *cursor)
+{
+	struct swc_comm *comm, *found = NULL;
+
+	mutex_lock(&swc_comms_mutex);
+	list_for_each_entry(comm, &swc_comms, node) {
+		if (comm->number > *cursor && swc_comm_visible(comm) &&
+		    kref_get_unless_zero(&comm->ref)) {
+			found = comm;
+			*cursor = comm->number;
+			break;
+		}
+	}
+	mutex_unlock(&swc_comms_mutex);
+	return found;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Every difference between the supported kernels (6.1, 6.12, 7.3), in the newest one's shape.
+ * LINUX_VERSION_CODE appears in no other file.
+ */
+#ifndef SWC_COMPAT_H
+#define SWC_COMPAT_H
+
+#include <linux/version.h>
+
+#ifndef CONFIG_64BIT
+#error "swingcoll needs a 64-bit kernel: pinned pages are reached through the linear map"
+#endif
+#ifdef CONFIG_HIGHMEM
+#error "swingcoll needs a kernel without HIGHMEM"
+#endif
+
+#include <linux/mm.h>
+#include <linux/uaccess.h>
+
+/* linux/io_uring/cmd.h: split off in 6.7. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+#include <linux/io_uring/cmd.h>
+#else
+#include <linux/io_uring.h>
+#endif
+
+/* The command payload of an SQE. 6.1 hands over the payload itself. */
+static inline const void *swc_compat_cmd_payload(struct io_uring_cmd *cmd)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+	/* The macro checks the size against its 128-byte form. */
+	return cmd->sqe->cmd;
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+	return io_uring_sqe_cmd(cmd->sqe);
+#else
+	return cmd->cmd;
+#endif
+}
+
+/* io_uring_cmd_done32(): since 6.18; before, the done call took both words. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+static inline void io_uring_cmd_done32(struct io_uring_cmd *cmd, s32 ret, u64 res2,
+				       unsigned int issue_flags)
+{
+	io_uring_cmd_done(cmd, ret, res2, issue_flags);
+}
+#endif
+
+/*
+ * SWC_TASK_WORK(name): defines the task-work callback name(); its body is name_body(cmd, issue_flags).
+ * The callback's arguments changed in 6.19.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
+#define SWC_TASK_WORK(name)								\
+static void name(struct io_tw_req tw_req, io_tw_token_t tw)				\
+{											\
+	name##_body(io_uring_cmd_from_tw(tw_req), IO_URING_CMD_TASK_WORK_ISSUE_FLAGS);	\
+}
+#else
+#define SWC_TASK_WORK(name)								\
+static void name(struct io_uring_cmd *cmd, unsigned int issue_flags)			\
+{											\
+	name##_body(cmd, issue_flags);							\
+}
+#endif
+
+/* Cancellation of commands: since 6.7. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+#define SWC_HAVE_CMD_CANCEL 1
+static inline bool swc_compat_is_cancel(unsigned int issue_flags)
+{
+	return issue_flags & IO_URING_F_CANCEL;
+}
+#else
+#define SWC_HAVE_CMD_CANCEL 0
+static inline bool swc_compat_is_cancel(unsigned int issue_flags)
+{
+	return false;
+}
+
+static inline void io_uring_cmd_mark_cancelable(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+}
+#endif
+
+/* vm_flags_mod(): since 6.3. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set, vm_flags_t clear)
+{
+	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+}
+#endif
+
+/* FPU sections under one name: linux/fpu.h since 6.10; before, x86 and arm64 had their own. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0) && defined(CONFIG_ARCH_HAS_KERNEL_FPU_SUPPORT)
+#include <linux/fpu.h>
+#define SWC_HAVE_FPU 1
+#elif defined(CONFIG_X86)
+#include <asm/fpu/api.h>
+#define SWC_HAVE_FPU 1
+#elif defined(CONFIG_ARM64)
+#include <asm/neon.h>
+#define SWC_HAVE_FPU 1
+static inline void kernel_fpu_begin(void)
+{
+	kernel_neon_begin();
+}
+
+static inline void kernel_fpu_end(void)
+{
+	kernel_neon_end();
+}
+#else
+#error "swingcoll has no FPU sections for this architecture"
+#endif
+
+#endif /* SWC_COMPAT_H */

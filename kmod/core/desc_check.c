@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The descriptor check: one pure function between what a user wrote and what the kernel believes. */
+#include "desc_check.h"
+#include "plan_check.h"
+#include "reduce.h"
+
+int swc_desc_check(const struct swc_desc *d, u32 nranks)
+{
+	u64 align;
+
+	if (d->resv0 || d->resv1[0] || d->resv1[1] || (d->flags & ~SWC_OP_FLAGS_ALL))
+		return -EINVAL;
+	/* All-to-all has its place in the ABI; no algorithm carries it out yet. */
+	if (d->coll >= SWC_COLL_NR || d->coll == SWC_ALLTOALL || d->dtype >= SWC_DTYPE_NR)
+		return -EINVAL;
+	if (d->root >= nranks || (d->root && !swc_coll_has_root(d->coll)))
+		return -EINVAL;
+	if (swc_coll_reduces(d->coll)) {
+		if (d->redop >= SWC_REDOP_NR)
+			return -EINVAL;
+		if (!swc_reduce_supported(d->dtype, d->redop))
+			return -EOPNOTSUPP;
+	} else if (d->redop) {
+		return -EINVAL;
+	}
+	if (d->coll == SWC_BARRIER &&
+	    (d->count || d->send || d->recv || d->send_region || d->recv_region || d->dtype))
+		return -EINVAL;
+
+	align = swc_dtype_size(d->dtype) - 1;
+	if ((d->send | d->recv) & align)
+		return -EINVAL;
+	return 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef SWC_CORE_DESC_CHECK_H
+#define SWC_CORE_DESC_CHECK_H
+
+#include <linux/swingcoll.h>
+
+#include "types.h"
+
+/**
+ * swc_desc_check() - everything about a descriptor that can be said without looking anything up
+ * @d: the kernel's own copy
+ * @nranks: of the communicator it names
+ *
+ * Return: 0; -EINVAL for unknown bits, values out of range, misaligned buffers or combinations that make
+ * no sense; -EOPNOTSUPP for an operation that the type does not have.
+ */
+int swc_desc_check(const struct swc_desc *d, u32 nranks);
+
+#endif /* SWC_CORE_DESC_CHECK_H */

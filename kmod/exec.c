@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The executor: walks the plans of all ranks of an operation, step by step.
+ *
+ * Each channel of each rank is a run. Runs that can go on stand in op->ready; a worker takes one, walks it
+ * until it has to wait for a peer, and takes the next. Workers are whoever is at hand: the submitter that
+ * completed the set, tasks that wait for their completion anyway, and work items. A worker never leaves while
+ * a run is ready, so helpers make an operation faster but are never needed to make it end. A run that waits
+ * is made ready by the peer that it waits for, under op->lock; that is also where a step's data is handed
+ * over: what a sender wrote before it posted (lock released) is read after the claim (lock taken).
+ */
+#include <linux/bitmap.h>
+#include <linux/cpumask.h>
+#include <linux/ktime.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+
+#include "op.h"
+#include "trace.h"
+
+/* A worker without work looks again for this long before it leaves: a sleep and a wake cost more. */
+#define LINGER_NS	(10 * NSEC_PER_USEC)
+
+enum walk { WALK_ON, WALK_WAIT, WALK_DONE, WALK_STOP, WALK_BROKEN };
+
+/* ------------------------------------------------------------------ helpers */
+
+/* Queue the part's work item; op->lock is held. False if it is queued already. */
+static bool queue_part(struct swc_part *part)
+{
+	refcount_inc(&part->ref);
+	if (queue_work(swc_wq, &part->work))
+		return true;
+	/* Never the last reference: the operation has not told its owner yet. */
+	refcount_dec(&part->ref);
+	return false;
+}
+
+/* Call one more worker, if there is work for it. */
+static void summon(struct swc_op *op)
+{
+	bool came = false;
+	u32 i;
+
+	lockdep_assert_held(&op->lock);
+	if (list_empty(&op->ready) || op->nactive + op->nsummoned >= op->max_workers)
+		return;
+	for (i = 0; i < op->comm->nranks && !came; i++) {
+		struct swc_part *part = op->part[i];
+
+		came = part->summon ? part->summon(part) : queue_part(part);
+	}
+	if (came)
+		op->nsummoned++;
+}
+
+static void make_ready(struct swc_op *op, struct swc_run *run)
+{
+	lockdep_assert_held(&op->lock);
+	run->state = SWC_RUN_READY;
+	list_add_tail(&run->node, &op->ready);
+	summon(op);
+}
+
+static struct swc_run *run_of(struct swc_op *op, u32 rank, u16 channel)
+{
+	struct swc_part *part = op->part[rank];
+
+	return channel < part->nruns ? &part->runs[channel] : NULL;
+}
+
+/* The operation cannot go on because the plans of two ranks do not fit together. */
+static enum walk broken(struct swc_run *run, u32 peer, const char *what)
+{
+	struct swc_part *part = run->part;
+
+	swc_comm_note(part->op->comm, -EPROTO, part->member->rank, part->op->seq,
+		      "operation %llu: plan %s of rank %u, channel %u, step %u: %s (rank %u)",
+		      part->op->seq, part->plan->view.hdr->name, part->member->rank, run->channel,
+		      run->step - part->plan->view.channels[run->channel].first_step, what, peer);
+	return WALK_BROKEN;
+}
+
+/* ------------------------------------------------------------------ moving */
+
+/* Where blocks of a rank's buffer lie; false if its window does not hold them. */
+static bool span_of(const struct swc_part *part, const struct swc_plan_xfer *x, u8 buf,
+		    struct swc_span *span)
+{
+	const struct swc_part_buf *b = &part->buf[buf];
+	u64 at = swc_blocks_offset(&part->blocks, x->first_block);
+	u64 bytes = swc_blocks_bytes(&part->blocks, x->first_block, x->nblocks);
+
+	if (at < b->start || at - b->start > b->bytes || bytes > b->bytes - (at - b->start))
+		return false;
+	span->region = b->region;
+	span->offset = b->offset + at - b->start;
+	return true;
+}
+
+static u32 final_div(const struct swc_run *run, u8 xfer_flags)
+{
+	return (xfer_flags & SWC_XFER_FINAL) && run->move.redop == SWC_AVG &&
+	       swc_coll_reduces(run->part->desc.coll) ? run->part->op->comm->nranks : 0;
+}
+
+static enum walk move_on(struct swc_run *run)
+{
+	struct swc_move *m = &run->move;
+	int ret = m->bytes ? swc_move(m, &run->part->op->status) : 0;
+
+	if (ret == -EINTR)
+		return WALK_STOP;	/* this worker is being killed; the next one goes on */
+	if (ret)
+		return WALK_BROKEN;	/* given up meanwhile */
+	run->moving = false;
+	return WALK_ON;
+}
+
+static u64 xfer_bytes(const struct swc_part *part, const struct swc_plan_xfer *x)
+{
+	return swc_blocks_bytes(&part->blocks, x->first_block, x->nblocks);
+}
+
+/* ------------------------------------------------------------------ local steps */
+
+static enum walk setup_local(struct swc_run *run, const struct swc_plan_step *s)
+{
+	struct swc_part *part = run->part;
+	const struct swc_plan_xfer *x = &part->plan->view.xfers[s->first_xfer];
+	struct swc_move *m = &run->move;
+	u32 i, n = (u32)s->nsend + s->nrecv;
+
+	m->nsrc = s->nsend;
+	m->ndst = s->nrecv;
+	m->bytes = xfer_bytes(part, x);
+	m->done = 0;
+	m->div = final_div(run, x[s->nsend].flags);
+	for (i = 0; i < n; i++) {
+		const struct swc_part *owner = part->op->part[x[i].rank];
+
+		if (xfer_bytes(part, &x[i]) != m->bytes)
+			return broken(run, x[i].rank, "ranges of a local step differ in size");
+		if (m->bytes && !span_of(owner, &x[i], x[i].buf, &m->span[i]))
+			return broken(run, x[i].rank, "blocks outside the buffer of the owner");
+	}
+	run->moving = true;
+	return WALK_ON;
+}
+
+static enum walk walk_local(struct swc_run *run, const struct swc_plan_step *s)
+{
+	enum walk w = run->moving ? WALK_ON : setup_local(run, s);
+
+	if (w == WALK_ON)
+		w = move_on(run);
+	if (w == WALK_ON)
+		swc_stat_inc(SWC_STAT_STEPS_LOCAL);
+	return w;
+}
+
+/* ------------------------------------------------------------------ barriers */
+
+static enum walk walk_sync(struct swc_run *run)
+{
+	struct swc_op *op = run->part->op;
+	enum walk w = WALK_ON;
+	u32 i;
+
+	spin_lock(&op->lock);
+	if (++op->sync_arrived[run->channel] < op->comm->nranks) {
+		run->state = SWC_RUN_WAIT_SYNC;
+		w = WALK_WAIT;
+		goto out;
+	}
+	op->sync_arrived[run->channel] = 0;
+	for (i = 0; i < op->comm->nranks; i++) {
+		struct swc_run *peer = run_of(op, i, run->channel);
+
+		if (peer && peer->state == SWC_RUN_WAIT_SYNC) {
+			peer->step++;
+			make_ready(op, peer);
+		}
+	}
+out:
+	spin_unlock(&op->lock);
+	return w;
+}
+
+/* ------------------------------------------------------------------ network steps, between local ranks */
+
+/* Announce the step's sends, and wake the peers that wait for them. */
+static void post_sends(struct swc_run *run, const struct swc_plan_step *s)
+{
+	const struct swc_plan_xfer *x = &run->part->plan->view.xfers[s->first_xfer];
+	struct swc_op *op = run->part->op;
+	u32 i, me = run->part->member->rank;
+
+	spin_lock(&op->lock);
+	bitmap_zero(run->taken, s->nsend);
+	run->sends_left = s->nsend;
+	run->posted = true;
+	for (i = 0; i < s->nsend; i++) {
+		struct swc_run *peer = run_of(op, x[i].rank, run->channel);
+
+		if (peer && peer->state == SWC_RUN_WAIT_RECV && peer->wait_rank == me)
+			make_ready(op, peer);
+	}
+	spin_unlock(&op->lock);
+}
+
+/* The peer's first send to this rank that nobody has taken; op->lock is held. */
+static const struct swc_plan_xfer *claim_send(struct swc_run *from, u32 to)
+{
+	const struct swc_plan_view *v = &from->part->plan->view;
+	const struct swc_plan_step *s = &v->steps[from->step];
+	u32 i;
+
+	if (!from->posted)
+		return NULL;
+	for_each_clear_bit(i, from->taken, s->nsend) {
+		if (v->xfers[s->first_xfer + i].rank == to) {
+			__set_bit(i, from->taken);
+			return &v->xfers[s->first_xfer + i];
+		}
+	}
+	return NULL;
+}
+
+/* Claim what the peer sends and prepare to take it, straight from the peer's buffer. */
+static enum walk setup_recv(struct swc_run *run, const struct swc_plan_xfer *x)
+{
+	struct swc_part *part = run->part;
+	struct swc_op *op = part->op;
+	struct swc_move *m = &run->move;
+	const struct swc_plan_xfer *sent = NULL;
+	struct swc_run *from;
+	u32 src = 0;
+
+	spin_lock(&op->lock);
+	from = run_of(op, x->rank, run->channel);
+	if (from)
+		sent = claim_send(from, part->member->rank);
+	if (!sent) {
+		run->wait_rank = x->rank;
+		run->state = SWC_RUN_WAIT_RECV;
+		spin_unlock(&op->lock);
+		return WALK_WAIT;
+	}
+	spin_unlock(&op->lock);
+
+	run->sender = from;
+	m->bytes = xfer_bytes(part, x);
+	m->done = 0;
+	m->ndst = 1;
+	m->div = final_div(run, x->flags);
+	if (xfer_bytes(from->part, sent) != m->bytes)
+		return broken(run, x->rank, "receives another size than the peer sends");
+	if (m->bytes) {
+		/* Both plans were verified: each rank's own blocks lie in its own windows. */
+		if (x->flags & SWC_XFER_REDUCE)
+			span_of(part, x, x->operand, &m->span[src++]);
+		span_of(from->part, sent, sent->buf, &m->span[src++]);
+		span_of(part, x, x->buf, &m->span[src]);
+		m->nsrc = src;
+	}
+	run->moving = true;
+	return WALK_ON;
+}
+
+static void release_send(struct swc_run *run)
+{
+	struct swc_op *op = run->part->op;
+	struct swc_run *from = run->sender;
+
+	spin_lock(&op->lock);
+	run->sender = NULL;
+	if (!--from->sends_left && from->state == SWC_RUN_WAIT_SENDS) {
+		from->posted = false;
+		from->step++;
+		make_ready(op, from);
+	}
+	spin_unlock(&op->lock);
+}
+
+static enum walk walk_net(struct swc_run *run, const struct swc_plan_step *s)
+{
+	const struct swc_plan_xfer *recvs = &run->part->plan->view.xfers[s->first_xfer + s->nsend];
+	struct swc_op *op = run->part->op;
+	enum walk w = WALK_ON;
+
+	if (!run->posted) {
+		run->recv = 0;
+		post_sends(run, s);
+	}
+	for (; run->recv < s->nrecv; run->recv++) {
+		if (!run->moving)
+			w = setup_recv(run, &recvs[run->recv]);
+		if (w == WALK_ON)
+			w = move_on(run);
+		if (w != WALK_ON)
+			return w;
+		release_send(run);
+	}
+	swc_stat_inc(SWC_STAT_STEPS_NET);
+
+	spin_lock(&op->lock);
+	if (run->sends_left) {
+		run->state = SWC_RUN_WAIT_SENDS;
+		w = WALK_WAIT;
+	} else {
+		run->posted = false;
+	}
+	spin_unlock(&op->lock);
+	return w;
+}
+
+/* ------------------------------------------------------------------ walking */
+
+/* Go on with a run until it waits, ends, or the operation does. */
+static enum walk walk(struct swc_run *run)
+{
+	const struct swc_plan_view *v = &run->part->plan->view;
+	struct swc_op *op = run->part->op;
+
+	while (run->step < run->end) {
+		const struct swc_plan_step *s = &v->steps[run->step];
+		enum walk w;
+
+		if (READ_ONCE(op->status))
+			return WALK_BROKEN;
+		trace_swc_step(run->part, run->channel, run->step, s->kind);
+		switch (s->kind) {
+		case SWC_STEP_LOCAL:
+			w = walk_local(run, s);
+			break;
+		case SWC_STEP_SYNC:
+			w = walk_sync(run);
+			break;
+		default:
+			w = walk_net(run, s);
+			break;
+		}
+		if (w != WALK_ON)
+			return w;
+		spin_lock(&op->lock);
+		run->step++;
+		spin_unlock(&op->lock);
+	}
+	return WALK_DONE;
+}
+
+/* Nobody works, nothing is ready, and runs are left: the plans wait for each other. */
+static void note_deadlock(struct swc_op *op)
+{
+	u32 i, c;
+
+	for (i = 0; i < op->comm->nranks; i++) {
+		for (c = 0; c < op->part[i]->nruns; c++) {
+			struct swc_run *run = &op->part[i]->runs[c];
+
+			if (run->state == SWC_RUN_DONE)
+				continue;
+			broken(run, run->state == SWC_RUN_WAIT_RECV ? run->wait_rank : i,
+			       run->state == SWC_RUN_WAIT_RECV ? "waits for ever for a send" :
+			       run->state == SWC_RUN_WAIT_SENDS ? "what it sends is never received" :
+			       "waits for ever in a barrier");
+			return;
+		}
+	}
+}
+
+/* Take ready runs until there are none. op->lock is held on entry and exit; this worker is in nactive. */
+static void work(struct swc_op *op)
+{
+	struct swc_run *run;
+	enum walk w;
+
+	while (!op->status && !list_empty(&op->ready)) {
+		run = list_first_entry(&op->ready, struct swc_run, node);
+		list_del_init(&run->node);
+		run->state = SWC_RUN_ACTIVE;
+		spin_unlock(&op->lock);
+		w = walk(run);
+		spin_lock(&op->lock);
+		switch (w) {
+		case WALK_DONE:
+			run->state = SWC_RUN_DONE;
+			op->runs_left--;
+			break;
+		case WALK_STOP:
+			/* This task is dying: leave the run to a work item, which always comes. */
+			run->state = SWC_RUN_READY;
+			list_add(&run->node, &op->ready);
+			queue_part(run->part);
+			return;
+		case WALK_BROKEN:
+			if (!op->status) {
+				WRITE_ONCE(op->status, -EPROTO);
+				op->culprit = run->part->member->rank;
+			}
+			return;
+		default:
+			break;
+		}
+	}
+}
+
+/* Wait a moment for work; true if it is worth another look. op->lock is not held. */
+static bool linger(struct swc_op *op)
+{
+	u64 until = ktime_get_ns() + LINGER_NS;
+
+	while (ktime_get_ns() < until && !need_resched()) {
+		if (READ_ONCE(op->status) || !READ_ONCE(op->runs_left))
+			return false;
+		if (!list_empty_careful(&op->ready))
+			return true;
+		cpu_relax();
+	}
+	return false;
+}
+
+/**
+ * swc_exec_leave() - a worker, counted in op->nactive, is done; the last one may end the operation
+ */
+void swc_exec_leave(struct swc_op *op)
+{
+	bool finish;
+
+	spin_lock(&op->lock);
+	finish = !--op->nactive && (op->status || !op->runs_left) && !op->finished;
+	if (finish)
+		op->finished = true;
+	spin_unlock(&op->lock);
+	if (finish)
+		swc_op_finish(op);
+}
+
+/* Whether this worker, about to leave, is the last and finds the plans waiting for each other. */
+static bool deadlocked(struct swc_op *op)
+{
+	lockdep_assert_held(&op->lock);
+	return op->nactive == 1 && !op->status && op->runs_left && list_empty(&op->ready);
+}
+
+/**
+ * swc_exec_help() - be a worker of an operation that has started; the caller is counted in op->nactive
+ * @op: operation; the caller has a reference
+ * @where: counter of this kind of worker
+ *
+ * Returns when there is nothing to do; then the caller has left the operation.
+ */
+void swc_exec_help(struct swc_op *op, enum swc_stat where)
+{
+	bool more = true;
+
+	swc_stat_inc(where);
+	spin_lock(&op->lock);
+	for (;;) {
+		work(op);
+		if (!more || op->status || !op->runs_left || op->nactive == 1 ||
+		    fatal_signal_pending(current))
+			break;
+		spin_unlock(&op->lock);
+		more = linger(op);
+		spin_lock(&op->lock);
+	}
+	if (deadlocked(op)) {
+		WRITE_ONCE(op->status, -EPROTO);
+		spin_unlock(&op->lock);
+		note_deadlock(op);
+	} else {
+		spin_unlock(&op->lock);
+	}
+	swc_exec_leave(op);
+}
+
+/**
+ * swc_exec_enter() - become a worker that was summoned; false if the operation is over
+ */
+bool swc_exec_enter(struct swc_op *op)
+{
+	bool in;
+
+	spin_lock(&op->lock);
+	in = !op->finished;
+	if (op->nsummoned)
+		op->nsummoned--;
+	if (in)
+		op->nactive++;
+	spin_unlock(&op->lock);
+	return in;
+}
+
+/* A helper on swc_wq. */
+void swc_exec_work(struct work_struct *work)
+{
+	struct swc_part *part = container_of(work, struct swc_part, work);
+
+	if (swc_exec_enter(part->op))
+		swc_exec_help(part->op, SWC_STAT_RUN_WORKER);
+	swc_part_put(part);
+}
+
+/**
+ * swc_exec_start() - all ranks have arrived
+ * @op: the operation; the caller is its first worker and is counted in op->nactive
+ * @self: the part that arrived last
+ * @inline_ok: the caller may be used to run the steps
+ */
+void swc_exec_start(struct swc_op *op, struct swc_part *self, bool inline_ok)
+{
+	u32 i, c;
+
+	trace_swc_start(op);
+	spin_lock(&op->lock);
+	for (i = 0; i < op->comm->nranks; i++) {
+		for (c = 0; c < op->part[i]->nruns; c++) {
+			struct swc_run *run = &op->part[i]->runs[c];
+
+			run->state = SWC_RUN_READY;
+			list_add_tail(&run->node, &op->ready);
+		}
+	}
+	/* Tasks that wait may be slow to come or be stopped; a work item always comes. */
+	if (!inline_ok && queue_part(self))
+		op->nsummoned++;
+	for (i = 1; i < op->max_workers; i++)
+		summon(op);
+	spin_unlock(&op->lock);
+	if (inline_ok)
+		swc_exec_help(op, SWC_STAT_RUN_INLINE);
+	else
+		swc_exec_leave(op);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What every file of the module shares: who calls whom, the lock order, and the counters.
+ *
+ * Calls go one way:
+ *
+ *	chrdev, ioctl, uring  ->  comm, plan, region, slots, ring  ->  op  ->  exec  ->  move
+ *
+ * Upward go only completions: op hands a finished part to the function that its submitter left there.
+ *
+ * Locks, outermost first. None is held over a call that can sleep, but for the mutex.
+ *
+ *	swc_comms_mutex		list of communicators (comm.c)
+ *	comm->lock		members, sequence numbers, window of operations, status
+ *	op->lock		parts, runs, who is running (op.c, exec.c)
+ *	ctx->lock		region cache (region.c); xarrays have their own
+ *	ring->lock		producer side of a completion ring
+ */
+#ifndef SWC_SWINGCOLL_H
+#define SWC_SWINGCOLL_H
+
+#include <linux/percpu.h>
+#include <linux/swingcoll.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+
+struct swc_ctx;
+struct swc_comm;
+struct swc_member;
+struct swc_op;
+struct swc_part;
+struct swc_plan;
+struct swc_region;
+struct swc_ring;
+
+/* Executes runs and late releases; unbound, so that workers spread over CPUs. */
+extern struct workqueue_struct *swc_wq;
+
+struct swc_stats_cpu {
+	u64 v[SWC_STAT_NR];
+};
+
+DECLARE_PER_CPU(struct swc_stats_cpu, swc_stats);
+
+#define swc_stat_add(which, n)	this_cpu_add(swc_stats.v[which], n)
+#define swc_stat_inc(which)	this_cpu_inc(swc_stats.v[which])
+
+u64 swc_stat_read(enum swc_stat which);
+
+/* Limits, module parameters of main.c. */
+extern unsigned int swc_max_regions;
+extern unsigned int swc_max_plans;
+extern unsigned int swc_max_comms;
+extern unsigned int swc_ring_entries;
+
+#endif /* SWC_SWINGCOLL_H */

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The io_uring door: one command, one collective, one CQE.
+ *
+ * A command's CQE is posted by its own task (task work), whoever finishes the operation. SWC_PART_BUSY says
+ * that the task is inside, or on its way to, this part's code; who sets it owns the next look at the part:
+ *
+ *	finish:	set DONE, then try to set BUSY; who gets it queues the task work
+ *	task:	while BUSY: help if the operation runs; if DONE post the CQE; else clear BUSY, look at DONE
+ *		again, and go on only if BUSY can be set anew
+ *
+ * So exactly one of them posts, and a DONE is never missed. With SWC_OP_WAITING the same task work also
+ * brings the waiting task into the operation as a worker: one wake-up serves both.
+ */
+#include <linux/bitops.h>
+#include <linux/fs.h>
+
+#include "compat.h"
+#include "ctx.h"
+#include "op.h"
+#include "trace.h"
+
+#define SWC_PART_BUSY	0
+#define SWC_PART_DONE	1
+
+/* What a command remembers; in the command's own room. */
+struct swc_pdu {
+	struct swc_part *part;
+};
+
+static struct swc_pdu *pdu_of(struct io_uring_cmd *cmd)
+{
+	BUILD_BUG_ON(sizeof(struct swc_pdu) > sizeof(cmd->pdu));
+	return (struct swc_pdu *)cmd->pdu;
+}
+
+/* Post the CQE. The caller owns BUSY and has seen DONE; cmd and part are gone after this. */
+static void post_cqe(struct io_uring_cmd *cmd, struct swc_part *part, unsigned int issue_flags)
+{
+	int result = part->result;
+	u64 word = swc_part_cqe_word(part);
+
+	/* Before the CQE: the done call must be the last thing this module does for the command. */
+	swc_part_put(part);
+	io_uring_cmd_done32(cmd, result, word, issue_flags);
+}
+
+static void part_task_body(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	struct swc_part *part = pdu_of(cmd)->part;
+
+	do {
+		if (!test_bit(SWC_PART_DONE, &part->flags) && swc_exec_enter(part->op))
+			swc_exec_help(part->op, SWC_STAT_RUN_TASK);
+		if (test_bit(SWC_PART_DONE, &part->flags)) {
+			post_cqe(cmd, part, issue_flags);
+			return;
+		}
+		clear_bit(SWC_PART_BUSY, &part->flags);
+		/* Pairs with the barrier in uring_complete(): one of the two sees the other's bit. */
+		smp_mb__after_atomic();
+	} while (test_bit(SWC_PART_DONE, &part->flags) &&
+		 !test_and_set_bit(SWC_PART_BUSY, &part->flags));
+}
+
+SWC_TASK_WORK(part_task)
+
+/* The operation is over for this part; from any process context. */
+static void uring_complete(struct swc_part *part)
+{
+	set_bit(SWC_PART_DONE, &part->flags);
+	smp_mb__after_atomic();
+	if (!test_and_set_bit(SWC_PART_BUSY, &part->flags))
+		io_uring_cmd_complete_in_task(part->cmd, part_task);
+}
+
+/* Call the waiting task in as a worker; under op->lock. */
+static bool uring_summon(struct swc_part *part)
+{
+	if (test_and_set_bit(SWC_PART_BUSY, &part->flags))
+		return false;
+	io_uring_cmd_complete_in_task(part->cmd, part_task);
+	return true;
+}
+
+/* The ring, or the process, is going while the command is in flight (6.7 and later). */
+static void uring_cancel(struct io_uring_cmd *cmd)
+{
+	struct swc_part *part;
+	struct swc_comm *comm;
+
+	/*
+	 * The part may be completing at this moment. Its memory stays for an RCU grace period after the last
+	 * reference, and the command is on the ring's cancel list until after that.
+	 */
+	rcu_read_lock();
+	part = pdu_of(cmd)->part;
+	if (part && !refcount_inc_not_zero(&part->ref))
+		part = NULL;
+	rcu_read_unlock();
+	if (!part)
+		return;
+	comm = part->member->comm;
+	swc_comm_abort(comm, -ECONNRESET, part->member->rank, part->op ? part->op->seq : 0,
+		       "rank %u (pid %d, %s) closed its io_uring with operations in flight",
+		       part->member->rank, pid_nr(part->member->pid), part->member->name);
+	swc_part_put(part);
+}
+
+static int submit(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const struct swc_desc *desc,
+		  unsigned int issue_flags)
+{
+	bool waiting = desc->flags & SWC_OP_WAITING;
+	struct swc_member *member = swc_member_get(ctx, desc->comm);
+	struct swc_part *part;
+	int ret;
+
+	pdu_of(cmd)->part = NULL;
+	if (!member)
+		return -ENOENT;
+	part = swc_part_create(ctx, member, desc);
+	if (IS_ERR(part))
+		return PTR_ERR(part);
+	part->cmd = cmd;
+	part->complete = uring_complete;
+	part->summon = waiting ? uring_summon : NULL;
+	/* This task is inside until it leaves below. */
+	set_bit(SWC_PART_BUSY, &part->flags);
+	pdu_of(cmd)->part = part;
+	/* First the pointer, then the mark: from here on the cancel path may come. */
+	io_uring_cmd_mark_cancelable(cmd, issue_flags);
+
+	ret = swc_op_submit(part, waiting);
+	if (ret) {
+		/* Marked commands are unmarked only by the done call. */
+		swc_part_drop(part);
+		io_uring_cmd_done32(cmd, ret, 0, issue_flags);
+		return -EIOCBQUEUED;
+	}
+	if (test_bit(SWC_PART_DONE, &part->flags)) {
+		post_cqe(cmd, part, issue_flags);
+		return -EIOCBQUEUED;
+	}
+	clear_bit(SWC_PART_BUSY, &part->flags);
+	smp_mb__after_atomic();
+	/* Finished just now, and the finisher saw BUSY: the task work is ours to queue. */
+	if (test_bit(SWC_PART_DONE, &part->flags) && !test_and_set_bit(SWC_PART_BUSY, &part->flags))
+		io_uring_cmd_complete_in_task(cmd, part_task);
+	return -EIOCBQUEUED;
+}
+
+int swc_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	struct swc_ctx *ctx = cmd->file->private_data;
+	struct swc_desc desc;
+
+	if (swc_compat_is_cancel(issue_flags)) {
+		uring_cancel(cmd);
+		return 0;
+	}
+	if (cmd->cmd_op != SWC_CMD_COLLECTIVE)
+		return -ENOTTY;
+	/* The payload is 80 bytes, and big_cqe carries the second word. */
+	if ((issue_flags & (IO_URING_F_SQE128 | IO_URING_F_CQE32)) !=
+	    (IO_URING_F_SQE128 | IO_URING_F_CQE32))
+		return -EINVAL;
+	if (current->mm != ctx->mm)
+		return -EPERM;
+	/* The one and only read of memory that the user can change meanwhile. */
+	memcpy(&desc, swc_compat_cmd_payload(cmd), sizeof(desc));
+	barrier_data(&desc);
+	return submit(cmd, ctx, &desc, issue_flags);
+}
