@@ -3,15 +3,15 @@
  * Communicators: joining, leaving, aborting, and the watch over deadlines.
  *
  * A communicator is found by its 128-bit id, which is the right to join it; by default the user must be
- * the same, too. Its status moves forming -> live -> aborted, or forming -> aborted, in set_status() only, and
- * aborted is for ever. All failures of members end in swc_comm_abort(), which may be called from anywhere
- * that can take a spinlock and sleep is not needed: it fails the operations after dropping comm->lock.
+ * the same, too. Its status moves forming -> live -> aborted, or forming -> aborted, in set_status() only,
+ * and aborted is for ever. All failures of members end in swc_comm_abort(), which does not sleep.
  */
 #include <crypto/algapi.h>
 #include <linux/cred.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
+#include <linux/nospec.h>
 #include <linux/pid.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -211,7 +211,8 @@ void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, cons
 
 		spin_lock(&comm->lock);
 		list_for_each_entry(op, &comm->ops, node) {
-			if (READ_ONCE(op->status))
+			/* One that has finished well is only on its way off the list. */
+			if (READ_ONCE(op->status) || READ_ONCE(op->finished))
 				continue;
 			kref_get(&op->ref);
 			found = true;
@@ -256,7 +257,7 @@ static void watchdog(struct work_struct *work)
 	spin_lock(&comm->lock);
 	comm->next_check = 0;
 	list_for_each_entry(op, &comm->ops, node) {
-		if (op->deadline <= now && !READ_ONCE(op->status)) {
+		if (op->deadline <= now && !READ_ONCE(op->status) && !READ_ONCE(op->finished)) {
 			late = op;
 			kref_get(&op->ref);
 			break;
@@ -331,7 +332,7 @@ static struct swc_comm *find_or_create(const struct swc_comm_join *join, int *re
 
 static int take_rank(struct swc_comm *comm, struct swc_ctx *ctx, u32 rank)
 {
-	struct swc_member *member = &comm->member[rank];
+	struct swc_member *member = &comm->member[array_index_nospec(rank, comm->nranks)];
 	int ret = 0;
 
 	spin_lock(&comm->lock);

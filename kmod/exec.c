@@ -421,27 +421,36 @@ static bool linger(struct swc_op *op)
 	return false;
 }
 
+/* Whether this worker, about to leave, is the last and finds the plans waiting for each other. */
+static bool deadlocked(struct swc_op *op)
+{
+	lockdep_assert_held(&op->lock);
+	return op->nactive == 1 && !op->status && op->runs_left && list_empty(&op->ready);
+}
+
 /**
  * swc_exec_leave() - a worker, counted in op->nactive, is done; the last one may end the operation
+ *
+ * Looking for a deadlock and leaving are one step under op->lock: of two workers that look first and leave
+ * later, each could take the other for one that goes on.
  */
 void swc_exec_leave(struct swc_op *op)
 {
 	bool finish;
 
 	spin_lock(&op->lock);
+	if (deadlocked(op)) {
+		WRITE_ONCE(op->status, -EPROTO);
+		spin_unlock(&op->lock);
+		note_deadlock(op);
+		spin_lock(&op->lock);
+	}
 	finish = !--op->nactive && (op->status || !op->runs_left) && !op->finished;
 	if (finish)
 		op->finished = true;
 	spin_unlock(&op->lock);
 	if (finish)
 		swc_op_finish(op);
-}
-
-/* Whether this worker, about to leave, is the last and finds the plans waiting for each other. */
-static bool deadlocked(struct swc_op *op)
-{
-	lockdep_assert_held(&op->lock);
-	return op->nactive == 1 && !op->status && op->runs_left && list_empty(&op->ready);
 }
 
 /**
@@ -466,13 +475,7 @@ void swc_exec_help(struct swc_op *op, enum swc_stat where)
 		more = linger(op);
 		spin_lock(&op->lock);
 	}
-	if (deadlocked(op)) {
-		WRITE_ONCE(op->status, -EPROTO);
-		spin_unlock(&op->lock);
-		note_deadlock(op);
-	} else {
-		spin_unlock(&op->lock);
-	}
+	spin_unlock(&op->lock);
 	swc_exec_leave(op);
 }
 

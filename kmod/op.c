@@ -115,6 +115,11 @@ static enum arrival op_arrive(struct swc_op *op, struct swc_part *part)
 		op->part_blocks = h->part_blocks;
 		op->bytes = swc_blocks_total_bytes(&part->blocks);
 	} else if (!op->status && !matches(op, part)) {
+		/* At once: a rank that arrives before this is told must not start the operation. */
+		WRITE_ONCE(op->status, -EPROTO);
+		op->culprit = part->member->rank;
+		/* Keeps @part, and the one it differs from, until that is described. */
+		op->nactive++;
 		return ARRIVED_DIFFERENT;
 	}
 	if (op->narrived < all || op->status)
@@ -207,8 +212,6 @@ again:
 	complete_set = op->narrived == comm->nranks;
 	if (complete_set)	/* everybody has found it */
 		comm->window[op->seq % SWC_MAX_INFLIGHT] = NULL;
-	if (how == ARRIVED_DIFFERENT)
-		op->nactive++;	/* keeps @part, and the one it differs from, until it is described */
 	spin_unlock(&op->lock);
 	spin_unlock(&comm->lock);
 
@@ -227,7 +230,6 @@ again:
 		break;
 	case ARRIVED_DIFFERENT:
 		note_mismatch(op, part);
-		swc_op_fail(op, -EPROTO, rank);
 		swc_exec_leave(op);
 		break;
 	}

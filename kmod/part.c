@@ -96,7 +96,7 @@ static int take_buffers(struct swc_part *part)
 
 	scratch = swc_region_scratch(part->ctx, part->buf[SWC_BUF_SCRATCH].bytes);
 	if (IS_ERR(scratch))
-		return PTR_ERR(scratch);
+		return explain_memlock(part->member, PTR_ERR(scratch), part->buf[SWC_BUF_SCRATCH].bytes);
 	part->buf[SWC_BUF_SCRATCH].region = scratch;
 	return 0;
 }

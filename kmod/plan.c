@@ -91,14 +91,17 @@ int swc_plan_load(struct swc_member *member, struct swc_plan_load *load)
 		swc_stat_inc(SWC_STAT_PLANS_REFUSED);
 		goto err_put;
 	}
-	ret = xa_alloc(&member->plans, &plan->handle, NULL, XA_LIMIT(1, 0xffff), GFP_KERNEL_ACCOUNT);
-	if (ret)
+	/* Another thread may guess the handle and unload the plan at once: keep it until the end. */
+	kref_get(&plan->ref);
+	ret = xa_alloc(&member->plans, &plan->handle, plan, XA_LIMIT(1, 0xffff), GFP_KERNEL_ACCOUNT);
+	if (ret) {
+		swc_plan_put(plan);
 		goto err_put;
+	}
 	load->plan = plan->handle;
-	/* Visible only now, complete. The reserved entry cannot fail to be filled. */
-	xa_store(&member->plans, plan->handle, plan, GFP_KERNEL_ACCOUNT);
 	swc_stat_inc(SWC_STAT_PLANS_LOADED);
 	trace_swc_plan_load(member, plan);
+	swc_plan_put(plan);
 	return 0;
 
 err_put:

@@ -22,6 +22,9 @@
 #define PIN_RETRIES	3
 #define CACHE_MAX	256
 
+/* Of one region: kvmalloc() warns about tables of 2 GiB and more. */
+#define PAGES_MAX	(INT_MAX / sizeof(struct swc_extent))
+
 /* ------------------------------------------------------------------ accounting */
 
 /* Counts like the RDMA core does, against the limit of whoever pins. */
@@ -76,10 +79,10 @@ static void release_pages_of(struct swc_region *region)
 		struct page *page = virt_to_page(region->extents[i].kaddr);
 		u64 n = extent_pages(region, i);
 
-		if (region->mm)
-			unpin_user_page_range_dirty_lock(page, n, true);
-		else
+		if (region->scratch)
 			__free_pages(page, get_order(n << PAGE_SHIFT));
+		else
+			unpin_user_page_range_dirty_lock(page, n, true);
 		cond_resched();
 	}
 }
@@ -93,11 +96,11 @@ static void region_free(struct work_struct *work)
 	if (region->watched)
 		mmu_interval_notifier_remove(&region->notifier);
 	release_pages_of(region);
-	if (region->mm) {
-		atomic64_sub(region->npages, &region->mm->pinned_vm);
+	atomic64_sub(region->npages, &region->mm->pinned_vm);
+	mmdrop(region->mm);
+	if (!region->scratch) {
 		swc_stat_inc(SWC_STAT_REGIONS_UNPINNED);
 		swc_stat_add(SWC_STAT_PAGES_UNPINNED, region->npages);
-		mmdrop(region->mm);
 	}
 	kvfree(region->extents);
 	kfree(region);
@@ -278,8 +281,7 @@ static struct swc_region *region_make(struct swc_ctx *ctx, u64 addr, u64 bytes)
 	if (!bytes || check_add_overflow(addr, bytes, &end) || end > TASK_SIZE_MAX)
 		return ERR_PTR(-EFAULT);
 	npages = (PAGE_ALIGN(end) - (addr & PAGE_MASK)) >> PAGE_SHIFT;
-	/* The extent table of one region is indexed by 32 bits. */
-	if (npages >= INT_MAX)
+	if (npages >= PAGES_MAX)
 		return ERR_PTR(-EFBIG);
 
 	ret = charge_pages(ctx->mm, npages);
@@ -399,12 +401,23 @@ struct swc_region *swc_region_scratch(struct swc_ctx *ctx, u64 bytes)
 	struct swc_region *region;
 	unsigned int order;
 
-	if (npages >= INT_MAX)
+	int ret;
+
+	if (npages >= PAGES_MAX)
 		return ERR_PTR(-EFBIG);
+	ret = charge_pages(ctx->mm, npages);
+	if (ret)
+		return ERR_PTR(ret);
 	region = region_alloc(ctx, 0, bytes, npages);
-	if (!region)
+	if (!region) {
+		atomic64_sub(npages, &ctx->mm->pinned_vm);
 		return ERR_PTR(-ENOMEM);
+	}
+	region->mm = ctx->mm;
+	mmgrab(region->mm);
+	region->scratch = true;
 	region->npages = npages;
+	close_extents(region, 0);
 
 	while (done < npages) {
 		struct page *page = NULL;

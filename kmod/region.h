@@ -24,7 +24,7 @@ struct swc_extent {
  *
  * @ref: references
  * @ctx: owner; outlives the region (swc_region_drain())
- * @mm: address space charged for the pages, pinned by mmgrab(); NULL for scratch memory
+ * @mm: address space charged for the pages, pinned by mmgrab()
  * @addr: user address of the first byte; 0 for scratch memory
  * @bytes: length
  * @npages: pages pinned and charged, or allocated
@@ -33,6 +33,7 @@ struct swc_extent {
  * @notifier: keeps a cached region true; inserted before the pages are pinned
  * @node: in ctx->cache; guarded by ctx->lock
  * @lru: in ctx->cache_lru; guarded by ctx->lock
+ * @scratch: the pages are the kernel's own; set for the region's life
  * @cached: in the cache; guarded by ctx->lock
  * @watched: @notifier is in place
  * @free_work: unpins
@@ -49,6 +50,7 @@ struct swc_region {
 	struct mmu_interval_notifier notifier;
 	struct interval_tree_node node;
 	struct list_head lru;
+	bool scratch;
 	bool cached;
 	bool watched;
 	struct work_struct free_work;

@@ -2,10 +2,11 @@
 /*
  * Shared slots: memory that the members of a communicator on this node exchange small messages through.
  *
- * What is in it is the members' own affair, and they can only hurt each other. The kernel does what user space
- * cannot: it sleeps on a word of that memory until it changes, the communicator ends, or time is up.
+ * What is in it is the members' own affair, and they can only hurt each other. The kernel does what user
+ * space cannot: it sleeps on a word of that memory until it changes, the communicator ends, or time is up.
  */
 #include <linux/mm.h>
+#include <linux/nospec.h>
 #include <linux/sched/signal.h>
 #include <linux/vmalloc.h>
 
@@ -60,7 +61,8 @@ int swc_slot_wait(struct swc_member *member, const struct swc_slot_wait *wait)
 		return ret;
 	swc_stat_inc(SWC_STAT_TIMEOUTS);
 	if (wait->suspect >= 0) {
-		const struct swc_member *late = &comm->member[wait->suspect];
+		u32 suspect = array_index_nospec(wait->suspect, comm->nranks);
+		const struct swc_member *late = &comm->member[suspect];
 
 		swc_comm_abort(comm, -ETIMEDOUT, wait->suspect, 0,
 			       "small message: rank %u waited %u ms for rank %u (pid %d, %s)",

@@ -37,12 +37,34 @@ static struct swc_pdu *pdu_of(struct io_uring_cmd *cmd)
 /* Post the CQE. The caller owns BUSY and has seen DONE; cmd and part are gone after this. */
 static void post_cqe(struct io_uring_cmd *cmd, struct swc_part *part, unsigned int issue_flags)
 {
-	int result = part->result;
-	u64 word = swc_part_cqe_word(part);
+	u64 word;
+	int result;
 
+	smp_rmb(); /* pairs with uring_complete(): the outcome was there before DONE */
+	result = part->result;
+	word = swc_part_cqe_word(part);
+	/* Hide it from the cancel path, which may come until the command is done. */
+	WRITE_ONCE(pdu_of(cmd)->part, NULL);
 	/* Before the CQE: the done call must be the last thing this module does for the command. */
 	swc_part_put(part);
 	io_uring_cmd_done32(cmd, result, word, issue_flags);
+}
+
+/*
+ * Stop looking after the part. True: it was finished meanwhile by somebody who saw BUSY, so it is the caller's
+ * again, to be told. Otherwise the next one to look may be anybody, and the part may be gone.
+ */
+static bool let_go(struct swc_part *part)
+{
+	bool again;
+
+	rcu_read_lock();	/* keeps the flags in memory, see struct swc_part */
+	clear_bit_unlock(SWC_PART_BUSY, &part->flags);
+	smp_mb__after_atomic();	/* pairs with uring_complete(): one of the two sees the other's bit */
+	again = test_bit(SWC_PART_DONE, &part->flags) &&
+		!test_and_set_bit(SWC_PART_BUSY, &part->flags);
+	rcu_read_unlock();
+	return again;
 }
 
 static void part_task_body(struct io_uring_cmd *cmd, unsigned int issue_flags)
@@ -56,11 +78,7 @@ static void part_task_body(struct io_uring_cmd *cmd, unsigned int issue_flags)
 			post_cqe(cmd, part, issue_flags);
 			return;
 		}
-		clear_bit(SWC_PART_BUSY, &part->flags);
-		/* Pairs with the barrier in uring_complete(): one of the two sees the other's bit. */
-		smp_mb__after_atomic();
-	} while (test_bit(SWC_PART_DONE, &part->flags) &&
-		 !test_and_set_bit(SWC_PART_BUSY, &part->flags));
+	} while (let_go(part));
 }
 
 SWC_TASK_WORK(part_task)
@@ -68,9 +86,16 @@ SWC_TASK_WORK(part_task)
 /* The operation is over for this part; from any process context. */
 static void uring_complete(struct swc_part *part)
 {
+	bool ours;
+
+	/* From DONE on, whoever has BUSY may drop the last reference: RCU keeps the memory. */
+	rcu_read_lock();
+	smp_mb__before_atomic(); /* pairs with post_cqe() */
 	set_bit(SWC_PART_DONE, &part->flags);
-	smp_mb__after_atomic();
-	if (!test_and_set_bit(SWC_PART_BUSY, &part->flags))
+	smp_mb__after_atomic(); /* pairs with let_go(): one of the two sees the other's bit */
+	ours = !test_and_set_bit(SWC_PART_BUSY, &part->flags);
+	rcu_read_unlock();
+	if (ours)
 		io_uring_cmd_complete_in_task(part->cmd, part_task);
 }
 
@@ -90,20 +115,22 @@ static void uring_cancel(struct io_uring_cmd *cmd)
 	struct swc_comm *comm;
 
 	/*
-	 * The part may be completing at this moment. Its memory stays for an RCU grace period after the last
-	 * reference, and the command is on the ring's cancel list until after that.
+	 * The part may be completing at this moment. It is taken out of the command before its reference is
+	 * put, and its memory stays for an RCU grace period after the last one.
 	 */
 	rcu_read_lock();
-	part = pdu_of(cmd)->part;
+	part = READ_ONCE(pdu_of(cmd)->part);
 	if (part && !refcount_inc_not_zero(&part->ref))
 		part = NULL;
 	rcu_read_unlock();
 	if (!part)
 		return;
 	comm = part->member->comm;
-	swc_comm_abort(comm, -ECONNRESET, part->member->rank, part->op ? part->op->seq : 0,
-		       "rank %u (pid %d, %s) closed its io_uring with operations in flight",
-		       part->member->rank, pid_nr(part->member->pid), part->member->name);
+	/* If it is done and only its CQE has not been posted yet, nobody needs to suffer. */
+	if (!test_bit(SWC_PART_DONE, &part->flags))
+		swc_comm_abort(comm, -ECONNRESET, part->member->rank, part->op ? part->op->seq : 0,
+			       "rank %u (pid %d, %s) closed its io_uring with operations in flight",
+			       part->member->rank, pid_nr(part->member->pid), part->member->name);
 	swc_part_put(part);
 }
 
@@ -133,6 +160,7 @@ static int submit(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const struct sw
 	ret = swc_op_submit(part, waiting);
 	if (ret) {
 		/* Marked commands are unmarked only by the done call. */
+		WRITE_ONCE(pdu_of(cmd)->part, NULL);
 		swc_part_drop(part);
 		io_uring_cmd_done32(cmd, ret, 0, issue_flags);
 		return -EIOCBQUEUED;
@@ -141,10 +169,7 @@ static int submit(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const struct sw
 		post_cqe(cmd, part, issue_flags);
 		return -EIOCBQUEUED;
 	}
-	clear_bit(SWC_PART_BUSY, &part->flags);
-	smp_mb__after_atomic();
-	/* Finished just now, and the finisher saw BUSY: the task work is ours to queue. */
-	if (test_bit(SWC_PART_DONE, &part->flags) && !test_and_set_bit(SWC_PART_BUSY, &part->flags))
+	if (let_go(part))
 		io_uring_cmd_complete_in_task(cmd, part_task);
 	return -EIOCBQUEUED;
 }

@@ -2,7 +2,7 @@
 /*
  * Reductions by AVX2 and F16C: 32-byte vectors. A leaf file: see reduce_family.h.
  */
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(__CHECKER__)	/* sparse knows no vectors */
 
 #ifndef __KERNEL__
 #pragma GCC target("avx2,f16c")
@@ -32,4 +32,4 @@ static inline __attribute__((always_inline)) swc_8u16 swc_f16_narrow(swc_8f32 x)
 
 #include "reduce_family.h"
 
-#endif /* __x86_64__ */
+#endif

@@ -2,7 +2,7 @@
 /*
  * Reductions by AVX-512 (F, BW, DQ, VL): 64-byte vectors. A leaf file: see reduce_family.h.
  */
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(__CHECKER__)	/* sparse knows no vectors */
 
 #ifndef __KERNEL__
 #pragma GCC target("avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl")
@@ -34,4 +34,4 @@ static inline __attribute__((always_inline)) swc_16u16 swc_f16_narrow(swc_16f32 
 
 #include "reduce_family.h"
 
-#endif /* __x86_64__ */
+#endif

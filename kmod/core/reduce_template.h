@@ -16,8 +16,8 @@
  * destination; then comes the next block. Hence one pass over memory, and in-place use is harmless.
  * What does not fill a vector is done element by element.
  *
- * Users may write to the sources meanwhile, and the compiler may load an element twice. That can spoil the value
- * of that element and nothing else: no address, no length and no branch of consequence depends on data.
+ * Users may write to the sources meanwhile, and the compiler may load an element twice. That can spoil the
+ * value of that element and nothing else: no address, no length and no branch of consequence depends on data.
  */
 #define F(x) SWC_PASTE(x, SWC_NAME)
 

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Front door: builds the module, the library and the tools into build/, and runs
+# the checks, the demonstration and the benchmarks. `make help` lists the targets.
+# The module itself is described by Kbuild, each folder of user code by its Makefile.
+
+VERSION := $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
+PREFIX ?= /usr/local
+export PREFIX DESTDIR
+
+HOST_RELEASE := $(shell uname -r)
+HOST_KDIR := /lib/modules/$(HOST_RELEASE)/build
+
+MAKEFLAGS += --no-print-directory
+# All cores for the makes below, unless the user said how many (-jN, N > 1).
+J = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
+
+.PHONY: all
+ifneq ($(or $(KDIR),$(KVER),$(wildcard $(HOST_KDIR)/Makefile)),)
+all: modules lib tools selftests
+else
+all: lib tools selftests
+	@echo "Module not built: no headers for the running kernel ($(HOST_RELEASE))."
+	@echo "Install linux-headers-$(HOST_RELEASE), or use make modules KVER=6.12 or KDIR=..."
+endif
+
+# The module is built on a copy, so that one tree serves many kernels and parallel
+# builds of different ones do not meet. KBUILD_ARGS go to the kernel's make.
+.PHONY: modules
+modules:
+	@set -e; kdir=$${KDIR:-$(KDIR)}; \
+	if [ -z "$$kdir" ] && [ -n "$(KVER)" ]; then kdir=$$(tools/vm/kernels kdir "$(KVER)"); fi; \
+	kdir=$${kdir:-$(HOST_KDIR)}; \
+	if [ ! -e "$$kdir/Makefile" ]; then \
+		echo "no kernel build tree $$kdir: install linux-headers-$(HOST_RELEASE)," \
+			"or use make modules KVER=6.12 or KDIR=..." >&2; exit 1; \
+	fi; \
+	release=$$(sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' "$$kdir/include/generated/utsrelease.h"); \
+	dir=$(CURDIR)/build/modules/$$release; mkdir -p "$$dir/src"; \
+	exec 9>"$$dir/lock"; flock 9; \
+	rsync -a --delete --exclude='*.o' --exclude='*.ko' --exclude='*.mod' --exclude='*.mod.c' \
+		--exclude='.*' --exclude=modules.order --exclude=Module.symvers \
+		Kbuild kmod uapi "$$dir/src/"; \
+	$(MAKE) $J -C "$$kdir" M="$$dir/src" $(KBUILD_ARGS) modules; \
+	cp "$$dir/src/swingcoll.ko" "$$dir/swingcoll.ko"; \
+	echo "built build/modules/$$release/swingcoll.ko"
+
+.PHONY: lib tools selftests
+lib:
+	$(MAKE) $J -C userlib
+tools: lib
+	$(MAKE) $J -C tools
+selftests: lib
+	$(MAKE) $J -C selftests
+
+# STAGES="lint ..." runs only some.
+.PHONY: check lint
+check:
+	@tools/check $(STAGES)
+lint:
+	@tools/lint
+
+# HERE=1: on this machine instead of a virtual one.
+.PHONY: demo demo-ready
+demo: demo-ready
+ifdef HERE
+	@tools/examples/demo.sh
+else
+	@echo "demo: starting a virtual machine with kernel 6.12"
+	@tools/vm/run --kernel 6.12 --cpus 2 --timeout 900 -- tools/examples/demo.sh
+endif
+demo-ready:
+	@echo "demo: installing what is missing"
+	@tools/setup demo
+	@echo "demo: building the library and the tools"
+	@$(MAKE) -s lib tools
+ifndef HERE
+	@echo "demo: building the module for kernel 6.12"
+	@$(MAKE) -s modules KVER=6.12
+endif
+
+.PHONY: bench
+bench:
+	@tools/setup bench
+	@$(MAKE) -s lib tools
+	@$(MAKE) -s modules KVER=6.12
+	@tools/vm/run --kernel 6.12 --cpus 2 --mem 4G --timeout 3600 --out build/bench -- tools/bench/run
+
+.PHONY: setup kernels-refresh
+setup:
+	@tools/setup
+kernels-refresh:
+	@tools/vm/kernels refresh
+
+# User code below PREFIX, the module for the running kernel (or KDIR=, KVER=), all
+# below DESTDIR if given.
+.PHONY: install
+install: all
+	$(MAKE) -C userlib install
+	$(MAKE) -C tools install
+	@set -e; for ko in build/modules/*/swingcoll.ko; do \
+		release=$$(basename "$$(dirname "$$ko")"); \
+		[ "$$release" = "$(HOST_RELEASE)" ] || [ -n "$(KDIR)$(KVER)" ] || continue; \
+		[ -e "$$ko" ] || continue; \
+		install -D -m 644 "$$ko" "$(DESTDIR)/lib/modules/$$release/updates/swingcoll.ko"; \
+		[ -n "$(DESTDIR)" ] || depmod "$$release"; \
+	done
+
+# Rebuilds the module by itself whenever a kernel is installed.
+.PHONY: dkms
+dkms:
+	@command -v dkms >/dev/null || { echo "dkms is missing: apt-get install dkms" >&2; exit 1; }
+	mkdir -p /usr/src/swingcoll-$(VERSION)
+	rsync -a --delete Kbuild kmod uapi dkms.conf /usr/src/swingcoll-$(VERSION)/
+	dkms install --force swingcoll/$(VERSION)
+
+.PHONY: clean
+clean:
+	rm -rf build
+
+.PHONY: help
+help:
+	@echo "make                      module for the running kernel, library, tools, tests"
+	@echo "make modules KVER=V       module for Debian's kernel V: 6.1 6.12 7.3 6.1-cloud"
+	@echo "make modules KDIR=DIR     module for the kernel whose build tree is DIR"
+	@echo "make lib | tools | selftests"
+	@echo "make check [STAGES=...]   all checks; 'tools/check --list' names the stages"
+	@echo "make lint                 sparse, checkpatch, clang-format, shellcheck"
+	@echo "make demo [HERE=1]        show it at work in a virtual machine (HERE: on this host)"
+	@echo "make bench                compare with MPI libraries, results in build/bench"
+	@echo "make install [PREFIX= DESTDIR=]"
+	@echo "make dkms                 install the module through DKMS"
+	@echo "make setup                install the Debian packages all this needs"
+	@echo "make kernels-refresh      fetch newer Debian kernels into the cache"
+	@echo "make clean"

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * swingctl doctor: everything that can keep this user from using swingcoll on this machine, each with
+ * what to do about it. FAIL: it will not work. WARN: it works, but not as well as it could.
+ */
+#include "swingctl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <grp.h>
+#include <liburing.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum level {
+	OK,
+	WARN,
+	FAIL
+};
+
+static const char *const level_names[] = { "OK", "WARN", "FAIL" };
+
+struct report {
+	bool json;
+	cJSON *checks;
+	enum level worst;
+};
+
+/* next: what to do, or NULL. */
+__attribute__((format(printf, 5, 6))) static void
+say(struct report *r, enum level level, const char *what, const char *next, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+	cJSON *o;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (level > r->worst)
+		r->worst = level;
+	if (!r->json) {
+		printf("%-4s  %-10s  %s\n", level_names[level], what, text);
+		if (next)
+			printf("%18snext: %s\n", "", next);
+		return;
+	}
+	o = cJSON_CreateObject();
+	cJSON_AddStringToObject(o, "check", what);
+	cJSON_AddStringToObject(o, "level", level_names[level]);
+	cJSON_AddStringToObject(o, "text", text);
+	if (next)
+		cJSON_AddStringToObject(o, "next", next);
+	cJSON_AddItemToArray(r->checks, o);
+}
+
+/* Value of "Name:" in /proc/self/status. */
+static bool self_status(const char *name, char *value, size_t size)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	size_t len = strlen(name);
+	char line[256];
+	bool found = false;
+
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, name, len) || line[len] != ':')
+			continue;
+		line[strcspn(line, "\n")] = 0;
+		snprintf(value, size, "%s", line + len + 1 + strspn(line + len + 1, " \t"));
+		found = true;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static bool has_cap_ipc_lock(void)
+{
+	char text[64];
+
+	return self_status("CapEff", text, sizeof(text)) && strtoull(text, NULL, 16) >> 14 & 1;
+}
+
+/* ------------------------------------------------------------------ module */
+
+static void check_module(struct report *r)
+{
+	char version[64] = "", taint[64] = "", enforce[16] = "";
+	struct utsname u;
+
+	uname(&u);
+	if (access(SWC_MODULE_DIR, F_OK)) {
+		if (!access(SWC_DEVICE_PATH, F_OK)) {
+			say(r, WARN, "module", NULL,
+			    "not in /sys/module, though its device is here (a container without /sys?)");
+			return;
+		}
+		ctl_read_line("/sys/module/module/parameters/sig_enforce", enforce,
+			      sizeof(enforce));
+		say(r, FAIL, "module",
+		    *enforce == 'Y'
+			    ? "modprobe swingcoll; this kernel takes signed modules only: sign it with a key the "
+			      "machine trusts (mokutil --import) if it is refused"
+			    : "modprobe swingcoll (as root; if there is no such module, install it for this "
+			      "kernel: dkms status)",
+		    "not loaded (kernel %s)", u.release);
+		return;
+	}
+	ctl_read_line(SWC_MODULE_DIR "/version", version, sizeof(version));
+	ctl_read_line(SWC_MODULE_DIR "/taint", taint, sizeof(taint));
+	say(r, OK, "module", NULL, "loaded, version %s, kernel %s, taint \"%s\"%s",
+	    *version ? version : "not given", u.release, taint,
+	    strchr(taint, 'E') ? " (not signed, accepted by this kernel)" : "");
+}
+
+/* ------------------------------------------------------------------ device */
+
+static void device_rights(struct report *r)
+{
+	static char next[256];
+	struct passwd *pw;
+	struct group *gr;
+	struct stat st;
+
+	if (stat(SWC_DEVICE_PATH, &st)) {
+		say(r, FAIL, "device", "have the device passed into the container", "%s: %s",
+		    SWC_DEVICE_PATH, strerror(errno));
+		return;
+	}
+	gr = getgrgid(st.st_gid);
+	pw = getpwuid(geteuid());
+	if (gr && st.st_gid && st.st_mode & S_IWGRP)
+		snprintf(next, sizeof(next), "usermod -aG %s %s (as root), then log in again",
+			 gr->gr_name, pw ? pw->pw_name : "USER");
+	else
+		snprintf(next, sizeof(next),
+			 "as root: chgrp rdma %s; chmod 660 %s; and a udev rule to keep it so",
+			 SWC_DEVICE_PATH, SWC_DEVICE_PATH);
+	say(r, FAIL, "device", next, "%s: no right to open it (mode %o, group %s)", SWC_DEVICE_PATH,
+	    (unsigned int)(st.st_mode & 0777), gr ? gr->gr_name : "unknown");
+}
+
+static void check_reduce(struct report *r, const struct swc_info *info)
+{
+	bool scalar = !strncmp(info->reduce, "scalar", 6), vectors = true;
+
+#if defined(__x86_64__)
+	vectors = __builtin_cpu_supports("avx2");
+#endif
+	if (scalar && vectors)
+		say(r, WARN, "reduction",
+		    "the module was built without the vector kernels: rebuild it",
+		    "scalar kernels, though this CPU has vector units");
+	else
+		say(r, OK, "reduction", NULL, "%.*s kernels", SWC_NAME_BYTES, info->reduce);
+}
+
+static void check_device(struct report *r)
+{
+	struct swc_info info = { 0 };
+	int fd = ctl_open(), ret;
+
+	if (fd == -ENOENT || fd == -ENXIO || fd == -ENODEV) {
+		say(r, FAIL, "device", "load the module; if it is loaded: udevadm trigger",
+		    "%s: %s", SWC_DEVICE_PATH, strerror(-fd));
+		return;
+	}
+	if (fd == -EACCES || fd == -EPERM) {
+		device_rights(r);
+		return;
+	}
+	if (fd < 0) {
+		say(r, FAIL, "device", "see the kernel log: dmesg | grep swingcoll", "%s: %s",
+		    SWC_DEVICE_PATH, strerror(-fd));
+		return;
+	}
+	ret = ctl_ioctl(fd, SWC_IOC_INFO, &info);
+	close(fd);
+	if (ret) {
+		say(r, FAIL, "device", "is something else using this device name?",
+		    "%s opens, but does not answer: %s", SWC_DEVICE_PATH, strerror(-ret));
+		return;
+	}
+	say(r, OK, "device", NULL, "%s opens", SWC_DEVICE_PATH);
+	if (info.abi_version != SWC_ABI_VERSION)
+		say(r, FAIL, "interface", "install module and library of the same release",
+		    "module has version %u, this program %u", info.abi_version, SWC_ABI_VERSION);
+	else
+		say(r, OK, "interface", NULL, "version %u, up to %u ranks on this node",
+		    info.abi_version, info.max_local_ranks);
+	check_reduce(r, &info);
+}
+
+/* ------------------------------------------------------------------ io_uring */
+
+static void uring_refused(struct report *r, int err)
+{
+	static const char ways[] = "; swingcoll uses ioctl instead, which costs a little time";
+	char text[64] = "", sysctl[16] = "";
+
+	if (ctl_read_line("/proc/sys/kernel/io_uring_disabled", sysctl, sizeof(sysctl)) &&
+	    *sysctl == '2') {
+		say(r, WARN, "io_uring", "sysctl kernel.io_uring_disabled=0 (as root)",
+		    "switched off by kernel.io_uring_disabled=2%s", ways);
+		return;
+	}
+	if (*sysctl == '1' && err == -EPERM) {
+		say(r, WARN, "io_uring",
+		    "join the group of kernel.io_uring_group, or sysctl kernel.io_uring_disabled=0",
+		    "for privileged users only: kernel.io_uring_disabled=1%s", ways);
+		return;
+	}
+	if (self_status("Seccomp", text, sizeof(text)) && *text == '2') {
+		say(r, WARN, "io_uring",
+		    "have the container run with a seccomp profile that allows io_uring_setup, "
+		    "io_uring_enter and io_uring_register",
+		    "%s, and a seccomp filter is active%s", strerror(-err), ways);
+		return;
+	}
+	if (err == -ENOMEM) {
+		say(r, WARN, "io_uring", "raise the locked-memory limit (ulimit -l)", "%s%s",
+		    strerror(-err), ways);
+		return;
+	}
+	say(r, WARN, "io_uring",
+	    err == -EINVAL ? "128-byte entries need Linux 5.19 or later"
+			   : "is CONFIG_IO_URING on, and no security module in the way?",
+	    "%s%s", strerror(-err), ways);
+}
+
+static void check_io_uring(struct report *r)
+{
+	struct io_uring ring;
+	int ret = io_uring_queue_init(4, &ring, IORING_SETUP_SQE128 | IORING_SETUP_CQE32);
+
+	if (ret) {
+		uring_refused(r, ret);
+		return;
+	}
+	io_uring_queue_exit(&ring);
+	say(r, OK, "io_uring", NULL, "allowed, with 128-byte submissions and 32-byte completions");
+}
+
+/* ------------------------------------------------------------------ memory */
+
+static void check_memlock(struct report *r, unsigned long long need)
+{
+	char next[256], now[32], want[32];
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &rl))
+		return;
+	if (rl.rlim_cur == RLIM_INFINITY || has_cap_ipc_lock()) {
+		say(r, OK, "memlock", NULL, "no limit on locked memory%s",
+		    rl.rlim_cur == RLIM_INFINITY ? "" : " (CAP_IPC_LOCK)");
+		return;
+	}
+	ctl_bytes(rl.rlim_cur, now, sizeof(now));
+	ctl_bytes(need, want, sizeof(want));
+	if (rl.rlim_cur >= need) {
+		say(r, OK, "memlock", NULL, "%s may be locked, %s asked for (--need)", now, want);
+		return;
+	}
+	snprintf(
+		next, sizeof(next),
+		"%s`ulimit -l %llu`%s; for good: memlock in /etc/security/limits.d, LimitMEMLOCK= for "
+		"services",
+		rl.rlim_max >= need ? "" : "as root ", need >> 10,
+		rl.rlim_max >= need ? "" : " (the hard limit is lower too)");
+	say(r, WARN, "memlock", next,
+	    "RLIMIT_MEMLOCK is %s, %s needed (--need; all buffers of a user's operations together)",
+	    now, want);
+}
+
+static void check_huge_pages(struct report *r)
+{
+	char text[128];
+
+	if (!ctl_read_line("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof(text)))
+		say(r, OK, "huge pages", NULL, "this kernel has no transparent huge pages");
+	else if (strstr(text, "[never]"))
+		say(r, WARN, "huge pages",
+		    "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root)",
+		    "transparent huge pages are off: pinning large buffers takes longer");
+	else
+		say(r, OK, "huge pages", NULL, "transparent huge pages: %s", text);
+}
+
+/* ------------------------------------------------------------------ engines and links */
+
+/* Entries of a directory; their names, as far as there is room. */
+static int count_entries(const char *dir, char *names, size_t size)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	int n = 0;
+
+	*names = 0;
+	while (d && (e = readdir(d))) {
+		size_t len = strlen(names);
+
+		if (*e->d_name == '.')
+			continue;
+		n++;
+		if (len + strlen(e->d_name) + 8 < size)
+			snprintf(names + len, size - len, "%s%s", len ? " " : "", e->d_name);
+		else if (len + 5 < size && names[len - 1] != '.')
+			snprintf(names + len, size - len, " ...");
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static void check_dma(struct report *r)
+{
+	char names[128];
+	int n = count_entries("/sys/class/dma", names, sizeof(names));
+
+	if (n)
+		say(r, OK, "dma", NULL, "%d DMA channels: %s", n, names);
+	else
+		say(r, OK, "dma", NULL, "no DMA engine here: the CPU copies");
+}
+
+static void check_rdma(struct report *r)
+{
+	char names[128], path[256], state[64];
+	int n = count_entries("/sys/class/infiniband", names, sizeof(names)), up = 0;
+	char *name, *save = NULL, copy[128];
+
+	if (!n) {
+		say(r, OK, "rdma", NULL, "no RDMA device here: communicators stay on this node");
+		return;
+	}
+	snprintf(copy, sizeof(copy), "%s", names);
+	for (name = strtok_r(copy, " ", &save); name; name = strtok_r(NULL, " ", &save)) {
+		snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/state", name);
+		if (ctl_read_line(path, state, sizeof(state)) && strstr(state, "ACTIVE"))
+			up++;
+	}
+	if (up)
+		say(r, OK, "rdma", NULL, "%d RDMA devices, %d with port 1 active: %s", n, up,
+		    names);
+	else
+		say(r, WARN, "rdma",
+		    "ip link; rdma link show: is the cable in, is the interface up?",
+		    "%d RDMA devices, none with an active port: %s", n, names);
+}
+
+int ctl_doctor(const struct ctl *ctl)
+{
+	struct report r = { .json = ctl->json };
+	cJSON *o;
+
+	if (r.json)
+		r.checks = cJSON_CreateArray();
+	check_module(&r);
+	check_device(&r);
+	check_io_uring(&r);
+	check_memlock(&r, ctl->need_memlock);
+	check_huge_pages(&r);
+	check_dma(&r);
+	check_rdma(&r);
+	if (!r.json)
+		return r.worst == FAIL;
+	o = cJSON_CreateObject();
+	cJSON_AddBoolToObject(o, "ok", r.worst != FAIL);
+	cJSON_AddItemToObject(o, "checks", r.checks);
+	ctl_print_json(o);
+	return r.worst == FAIL;
+}

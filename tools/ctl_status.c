@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * swingctl status: every communicator this user may see, its members, and who keeps it waiting. A member
+ * is late if it has not submitted the oldest operation that is in flight.
+ */
+#include "swingctl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const status_names[] = { "forming", "live", "aborted" };
+static const char *const state_names[] = { "empty", "joined", "left", "dead" };
+
+static const char *name_of(const char *const *names, size_t n, uint32_t i)
+{
+	return i < n ? names[i] : "unknown";
+}
+
+#define NAME(names, i) name_of(names, sizeof(names) / sizeof((names)[0]), i)
+
+struct view {
+	struct swc_comm_query q;
+	struct swc_member_info m[SWC_MAX_LOCAL_RANKS];
+	uint32_t nm;
+	char id[16];
+};
+
+static bool late(const struct view *v, const struct swc_member_info *m)
+{
+	if (v->q.status == SWC_COMM_FORMING)
+		return m->state == SWC_MEMBER_EMPTY;
+	if (v->q.status == SWC_COMM_ABORTED || !v->q.inflight)
+		return false;
+	return m->submitted < v->q.oldest_seq + 1;
+}
+
+static cJSON *member_json(const struct view *v, const struct swc_member_info *m)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	cJSON_AddNumberToObject(o, "rank", m->rank);
+	cJSON_AddNumberToObject(o, "pid", m->pid);
+	cJSON_AddStringToObject(o, "command", m->comm);
+	cJSON_AddStringToObject(o, "state", NAME(state_names, m->state));
+	cJSON_AddNumberToObject(o, "submitted", (double)m->submitted);
+	cJSON_AddNumberToObject(o, "inflight", m->inflight);
+	cJSON_AddNumberToObject(o, "idle_s", (double)m->idle_ns * 1e-9);
+	cJSON_AddBoolToObject(o, "late", late(v, m));
+	return o;
+}
+
+static cJSON *comm_json(const struct view *v)
+{
+	cJSON *o = cJSON_CreateObject(), *members = cJSON_CreateArray();
+	uint32_t i;
+
+	cJSON_AddStringToObject(o, "id", v->id);
+	cJSON_AddStringToObject(o, "status", NAME(status_names, v->q.status));
+	cJSON_AddNumberToObject(o, "uid", v->q.uid);
+	cJSON_AddNumberToObject(o, "nranks", v->q.nranks);
+	cJSON_AddNumberToObject(o, "nlocal", v->q.nlocal);
+	cJSON_AddNumberToObject(o, "completed", (double)v->q.completed);
+	cJSON_AddNumberToObject(o, "failed", (double)v->q.failed);
+	cJSON_AddNumberToObject(o, "bytes", (double)v->q.bytes);
+	cJSON_AddNumberToObject(o, "inflight", v->q.inflight);
+	if (v->q.inflight) {
+		cJSON_AddNumberToObject(o, "oldest_seq", (double)v->q.oldest_seq);
+		cJSON_AddNumberToObject(o, "oldest_s", (double)v->q.oldest_ns * 1e-9);
+	}
+	cJSON_AddNumberToObject(o, "error", v->q.error);
+	cJSON_AddNumberToObject(o, "culprit", v->q.culprit);
+	cJSON_AddStringToObject(o, "text", v->q.text);
+	for (i = 0; i < v->nm; i++)
+		cJSON_AddItemToArray(members, member_json(v, &v->m[i]));
+	cJSON_AddItemToObject(o, "members", members);
+	return o;
+}
+
+static void print_late(const struct view *v)
+{
+	uint32_t i;
+
+	for (i = 0; i < v->nm; i++) {
+		const struct swc_member_info *m = &v->m[i];
+
+		if (!late(v, m))
+			continue;
+		if (v->q.status == SWC_COMM_FORMING)
+			printf("  late: rank %u has not joined\n", m->rank);
+		else
+			printf("  late: rank %u (pid %u, %s) has not submitted operation %llu\n",
+			       m->rank, m->pid, m->comm, (unsigned long long)v->q.oldest_seq);
+	}
+}
+
+static void print_comm(const struct view *v)
+{
+	char bytes[32], age[32];
+	uint32_t i;
+
+	printf("communicator %s  %s  %u ranks, %u here  uid %u\n", v->id,
+	       NAME(status_names, v->q.status), v->q.nranks, v->q.nlocal, v->q.uid);
+	printf("  %llu operations done, %llu failed, %s", (unsigned long long)v->q.completed,
+	       (unsigned long long)v->q.failed, ctl_bytes(v->q.bytes, bytes, sizeof(bytes)));
+	if (v->q.inflight)
+		printf("; %u in flight, the oldest is number %llu, for %s", v->q.inflight,
+		       (unsigned long long)v->q.oldest_seq,
+		       ctl_age(v->q.oldest_ns, age, sizeof(age)));
+	printf("\n  %5s %8s %-7s %10s %9s %8s  %s\n", "rank", "pid", "state", "submitted",
+	       "in flight", "idle", "command");
+	for (i = 0; i < v->nm; i++) {
+		const struct swc_member_info *m = &v->m[i];
+
+		if (m->state == SWC_MEMBER_EMPTY)
+			continue;
+		printf("  %5u %8u %-7s %10llu %9u %8s  %s%s\n", m->rank, m->pid,
+		       NAME(state_names, m->state), (unsigned long long)m->submitted, m->inflight,
+		       ctl_age(m->idle_ns, age, sizeof(age)), m->comm, late(v, m) ? "  LATE" : "");
+	}
+	print_late(v);
+	if (v->q.error)
+		printf("  last error: %s (%s)\n", *v->q.text ? v->q.text : "no words",
+		       strerror(-v->q.error));
+}
+
+static int next_comm(int fd, uint64_t *cursor, struct view *v)
+{
+	int ret;
+
+	memset(v, 0, sizeof(*v));
+	v->q.cursor = *cursor;
+	v->q.max_members = SWC_MAX_LOCAL_RANKS;
+	v->q.members = (uintptr_t)v->m;
+	ret = ctl_ioctl(fd, SWC_IOC_COMM_QUERY, &v->q);
+	if (ret)
+		return ret;
+	*cursor = v->q.cursor;
+	v->nm = v->q.nlocal < SWC_MAX_LOCAL_RANKS ? v->q.nlocal : SWC_MAX_LOCAL_RANKS;
+	v->q.text[SWC_TEXT_BYTES - 1] = 0;
+	for (uint32_t i = 0; i < v->nm; i++)
+		v->m[i].comm[sizeof(v->m[i].comm) - 1] = 0;
+	snprintf(v->id, sizeof(v->id), "%02x%02x%02x%02x", v->q.id_prefix[0], v->q.id_prefix[1],
+		 v->q.id_prefix[2], v->q.id_prefix[3]);
+	return 0;
+}
+
+int ctl_status(const struct ctl *ctl)
+{
+	cJSON *list = ctl->json ? cJSON_CreateArray() : NULL;
+	struct view *v = malloc(sizeof(*v));
+	int fd = ctl_open_or_say(), ret = -ENOMEM, n = 0;
+	uint64_t cursor = 0;
+
+	if (fd < 0) {
+		free(v);
+		cJSON_Delete(list);
+		return 2;
+	}
+	while (v && !(ret = next_comm(fd, &cursor, v))) {
+		if (list)
+			cJSON_AddItemToArray(list, comm_json(v));
+		else
+			print_comm(v);
+		n++;
+	}
+	close(fd);
+	free(v);
+	if (ret != -ENOENT) {
+		fprintf(stderr, "swingctl: SWC_IOC_COMM_QUERY: %s\n", strerror(-ret));
+		cJSON_Delete(list);
+		return 2;
+	}
+	if (list)
+		ctl_print_json(list);
+	else if (!n)
+		puts(geteuid() ? "no communicators of this user (root sees all)"
+			       : "no communicators");
+	return 0;
+}

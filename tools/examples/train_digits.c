@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Data-parallel training over processes: each rank takes its share of every batch, the gradients of all
+ * layers are one vector that swingcoll_allreduce() sums, and all ranks take the same step. At the end the
+ * weights must be the same bits on all ranks, and those of one process that trained alone on the same
+ * batches, but for rounding (the sums are made in another order there).
+ *
+ * The data is not part of this program, see digits.c for its origin and licence.
+ */
+#include "digits.h"
+#include "mlp.h"
+#include "perf_team.h"
+#include "perfloop.h"
+#include "swingcoll.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SEED 1
+#define BATCH 96
+#define RATE 0.05f
+#define MOMENTUM 0.9f
+#define WANTED_ACCURACY 93.0
+#define TOLERANCE 1e-3
+
+struct options {
+	int epochs;
+	int use_io_uring;
+	long long slot_max;
+	struct digits data;
+};
+
+/* One rank's training; comm NULL: the whole batch alone. */
+struct trainer {
+	const struct options *opt;
+	struct swingcoll_comm *comm;
+	int rank;
+	int nranks;
+	double allreduce_s;
+	unsigned long allreduces;
+	float w[MLP_WEIGHTS];
+	float v[MLP_WEIGHTS];
+	float grad[MLP_WEIGHTS + 1]; /* and the loss, which travels with it */
+	size_t *order;
+	unsigned int shuffle;
+};
+
+static int sum_floats(struct trainer *t, float *v, size_t n)
+{
+	double t0 = perf_now();
+	int ret;
+
+	if (!t->comm)
+		return 0;
+	ret = swingcoll_allreduce(v, v, n, SWINGCOLL_F32, SWINGCOLL_SUM, t->comm);
+	t->allreduce_s += perf_now() - t0;
+	t->allreduces++;
+	return ret;
+}
+
+/* The same permutation on all ranks and in the run alone. */
+static void shuffle(struct trainer *t)
+{
+	size_t i, j, tmp;
+
+	for (i = t->opt->data.ntrain - 1; i > 0; i--) {
+		t->shuffle = t->shuffle * 1664525u + 1013904223u;
+		j = (size_t)((unsigned long long)t->shuffle * (i + 1) >> 32);
+		tmp = t->order[i];
+		t->order[i] = t->order[j];
+		t->order[j] = tmp;
+	}
+}
+
+static int train_epoch(struct trainer *t, float *loss)
+{
+	const struct digits *d = &t->opt->data;
+	size_t first, i;
+	double sum = 0;
+	int ret;
+
+	shuffle(t);
+	for (first = 0; first < d->ntrain; first += BATCH) {
+		size_t end = first + BATCH < d->ntrain ? first + BATCH : d->ntrain;
+
+		memset(t->grad, 0, sizeof(t->grad));
+		for (i = first + (size_t)t->rank; i < end; i += (size_t)t->nranks)
+			t->grad[MLP_WEIGHTS] += mlp_gradient(t->w, &d->train[t->order[i]], t->grad);
+		ret = sum_floats(t, t->grad, MLP_WEIGHTS + 1);
+		if (ret)
+			return ret;
+		sum += (double)t->grad[MLP_WEIGHTS];
+		mlp_step(t->w, t->v, t->grad, 1.0f / (float)(end - first), RATE, MOMENTUM);
+	}
+	*loss = (float)(sum / (double)d->ntrain);
+	return 0;
+}
+
+/* Percent right of the images held out; every rank looks at its share. */
+static int accuracy(struct trainer *t, double *percent)
+{
+	const struct digits *d = &t->opt->data;
+	int32_t right = 0;
+	size_t i;
+	int ret = 0;
+
+	for (i = (size_t)t->rank; i < d->ntest; i += (size_t)t->nranks)
+		right += mlp_classify(t->w, &d->test[i]) == d->test[i].label;
+	if (t->comm)
+		ret = swingcoll_allreduce(&right, &right, 1, SWINGCOLL_I32, SWINGCOLL_SUM, t->comm);
+	*percent = 100.0 * right / (double)d->ntest;
+	return ret;
+}
+
+static int train(struct trainer *t, double *percent, int verbose)
+{
+	double t0, before, epoch_s;
+	float loss;
+	size_t i;
+	int e, ret;
+
+	t->shuffle = SEED;
+	t->order = calloc(t->opt->data.ntrain, sizeof(*t->order));
+	if (!t->order)
+		return -ENOMEM;
+	for (i = 0; i < t->opt->data.ntrain; i++)
+		t->order[i] = i;
+	mlp_init(t->w, SEED);
+	memset(t->v, 0, sizeof(t->v));
+	for (e = 1, ret = 0; !ret && e <= t->opt->epochs; e++) {
+		t0 = perf_now();
+		before = t->allreduce_s;
+		ret = train_epoch(t, &loss);
+		epoch_s = perf_now() - t0;
+		if (!ret)
+			ret = accuracy(t, percent);
+		if (!ret && verbose) {
+			printf("epoch %2d  loss %.4f  held out %5.2f %% right  allreduce %6.1f ms of %7.1f "
+			       "ms (%2.0f %%)\n",
+			       e, (double)loss, *percent, (t->allreduce_s - before) * 1e3,
+			       epoch_s * 1e3, 100 * (t->allreduce_s - before) / epoch_s);
+			fflush(stdout);
+		}
+	}
+	free(t->order);
+	return ret;
+}
+
+/* ------------------------------------------------------------------ verdict */
+
+/* FNV-1a over the bytes. */
+static uint64_t hash_weights(const float *w)
+{
+	const unsigned char *p = (const unsigned char *)w;
+	uint64_t h = 0xcbf29ce484222325ull;
+	size_t i;
+
+	for (i = 0; i < MLP_WEIGHTS * sizeof(*w); i++)
+		h = (h ^ p[i]) * 0x100000001b3ull;
+	return h;
+}
+
+static int same_everywhere(struct trainer *t, int *same)
+{
+	uint64_t all[TEAM_MAX_RANKS], mine = hash_weights(t->w);
+	int i, ret;
+
+	ret = swingcoll_allgather(&mine, all, 1, SWINGCOLL_U64, t->comm);
+	*same = !ret;
+	for (i = 0; !ret && i < t->nranks; i++) {
+		if (all[i] == mine)
+			continue;
+		*same = 0;
+		if (!t->rank)
+			printf("rank %d has other weights: hash %016llx, rank 0 %016llx\n", i,
+			       (unsigned long long)all[i], (unsigned long long)mine);
+	}
+	if (!t->rank && *same)
+		printf("weights: identical bits on all %d ranks (hash %016llx)\n", t->nranks,
+		       (unsigned long long)mine);
+	return ret;
+}
+
+/* Largest difference to the run alone, relative to the largest weight. */
+static int like_alone(const struct trainer *t, int *like)
+{
+	struct trainer *alone = calloc(1, sizeof(*alone));
+	double percent, max = 0, diff = 0, t0 = perf_now();
+	int i, ret;
+
+	if (!alone)
+		return -ENOMEM;
+	alone->opt = t->opt;
+	alone->nranks = 1;
+	ret = train(alone, &percent, 0);
+	for (i = 0; i < MLP_WEIGHTS; i++) {
+		max = fmax(max, fabs((double)alone->w[i]));
+		diff = fmax(diff, fabs((double)alone->w[i] - (double)t->w[i]));
+	}
+	*like = !ret && diff <= TOLERANCE * max;
+	printf("one process alone: %.2f %% right after %.1f s; largest difference of a weight %.1e of the "
+	       "largest weight (allowed %.0e)\n",
+	       percent, perf_now() - t0, diff / max, TOLERANCE);
+	free(alone);
+	return ret;
+}
+
+static int verdict(struct trainer *t, double percent)
+{
+	int same, like = 1, ret;
+
+	ret = same_everywhere(t, &same);
+	if (ret || t->rank)
+		return ret ? ret : !same;
+	ret = like_alone(t, &like);
+	if (ret)
+		return ret;
+	if (percent < WANTED_ACCURACY)
+		printf("accuracy %.2f %% is below %.0f %%: more --epochs?\n", percent,
+		       WANTED_ACCURACY);
+	printf("%s\n", same && like && percent >= WANTED_ACCURACY ? "OK" : "FAILED");
+	return !(same && like && percent >= WANTED_ACCURACY);
+}
+
+/* ------------------------------------------------------------------ a rank */
+
+static int failed(struct team *team, struct swingcoll_comm *comm, int err)
+{
+	char why[512] = "";
+
+	if (comm)
+		swingcoll_comm_error(comm, why, sizeof(why), NULL);
+	fprintf(stderr, "train_digits: rank %d: %s (%d)%s%s%s\n", team->rank,
+		swingcoll_strerror(err), err, *why ? ": " : "", why,
+		comm ? "" : "\n  next: swingctl doctor");
+	team_fail(team);
+	return 2;
+}
+
+static int body(struct team *team, void *arg)
+{
+	struct options *opt = arg;
+	struct swingcoll_comm_opts copts = {
+		.use_io_uring = opt->use_io_uring,
+		.slot_max = opt->slot_max,
+	};
+	struct trainer *t = calloc(1, sizeof(*t));
+	double percent = 0, t0;
+	int ret;
+
+	if (!t)
+		return failed(team, NULL, -ENOMEM);
+	t->opt = opt;
+	t->rank = team->rank;
+	t->nranks = team->nranks;
+	ret = swingcoll_comm_create(&t->comm, &team->id, team->nranks, team->rank, &copts);
+	if (ret) {
+		free(t);
+		return failed(team, NULL, ret);
+	}
+	t0 = perf_now();
+	ret = train(t, &percent, !team->rank);
+	if (!ret && !team->rank)
+		printf("%lu allreduces of %d floats on %d ranks: %.0f us each, of %.1f s in all\n",
+		       t->allreduces, MLP_WEIGHTS + 1, team->nranks,
+		       t->allreduce_s * 1e6 / (double)t->allreduces, perf_now() - t0);
+	if (!ret)
+		ret = verdict(t, percent);
+	if (ret < 0)
+		ret = failed(team, t->comm, ret);
+	swingcoll_comm_destroy(t->comm);
+	free(t);
+	return ret;
+}
+
+static const char usage_text[] =
+	"Usage: train_digits [options]\n"
+	"\n"
+	"Trains a 64-64-10 perceptron on the optical digits with several processes whose gradients are\n"
+	"summed by swingcoll, and compares with one process alone.\n"
+	"\n"
+	"  -n, --ranks N        processes (default 4)\n"
+	"  -e, --epochs N       passes over the data (default 12)\n"
+	"      --data FILE      digits.csv.gz (default: that of Debian's python3-sklearn)\n"
+	"      --io-uring MODE  auto, must or never (default auto)\n"
+	"      --slots          let the library send small vectors through shared slots, past the kernel\n"
+	"  -h, --help           this text\n"
+	"\n"
+	"Exit status: 0 if all ranks end with identical weights, as one process would have, and with more\n"
+	"than 93 % right; 1 if not; 2 if anything failed.\n";
+
+static int number(const char *option, const char *s, int min, int max)
+{
+	char *end;
+	long v = strtol(s, &end, 10);
+
+	if (end == s || *end || v < min || v > max) {
+		fprintf(stderr, "train_digits: %s %s: expected a number from %d to %d\n", option, s,
+			min, max);
+		exit(2);
+	}
+	return (int)v;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "ranks", required_argument, NULL, 'n' },
+		{ "epochs", required_argument, NULL, 'e' },
+		{ "data", required_argument, NULL, 'd' },
+		{ "io-uring", required_argument, NULL, 'u' },
+		{ "slots", no_argument, NULL, 's' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct options opt = { .epochs = 12, .slot_max = -1 };
+	struct team team = { .prog = "train_digits", .nranks = 4 };
+	const char *path = NULL;
+	int c, ret;
+
+	while ((c = getopt_long(argc, argv, "n:e:h", options, NULL)) != -1) {
+		switch (c) {
+		case 'n':
+			team.nranks = number("--ranks", optarg, 1, BATCH);
+			break;
+		case 'e':
+			opt.epochs = number("--epochs", optarg, 1, 1000);
+			break;
+		case 'd':
+			path = optarg;
+			break;
+		case 'u':
+			opt.use_io_uring = !strcmp(optarg, "must")    ? 1
+					   : !strcmp(optarg, "never") ? -1
+								      : 0;
+			if (opt.use_io_uring || !strcmp(optarg, "auto"))
+				break;
+			fprintf(stderr, "train_digits: --io-uring %s: auto, must or never\n",
+				optarg);
+			return 2;
+		case 's':
+			opt.slot_max = 0;
+			break;
+		case 'h':
+			fputs(usage_text, stdout);
+			return 0;
+		default:
+			return 2;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "train_digits: unexpected argument \"%s\" (see --help)\n",
+			argv[optind]);
+		return 2;
+	}
+	if (digits_load(&opt.data, path))
+		return 2;
+	printf("data: %s: %zu images to train on, %zu held out (every fifth)\n"
+	       "      Optical Recognition of Handwritten Digits, E. Alpaydin and C. Kaynak, UCI Machine "
+	       "Learning\n      Repository, CC BY 4.0; copy of scikit-learn, BSD-3-Clause\n"
+	       "%d ranks, batches of %d, %d weights, io_uring: %s\n",
+	       opt.data.path, opt.data.ntrain, opt.data.ntest, team.nranks, BATCH, MLP_WEIGHTS,
+	       opt.use_io_uring > 0   ? "yes"
+	       : opt.use_io_uring < 0 ? "no, ioctl"
+				      : "if allowed");
+	ret = swingcoll_unique_id(&team.id);
+	if (ret) {
+		fprintf(stderr, "train_digits: no random id: %s\n", swingcoll_strerror(ret));
+		return 2;
+	}
+	ret = team_run(&team, body, &opt);
+	digits_free(&opt.data);
+	return ret;
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* swingperf's output: the columns of nccl-tests, or one JSON object per measurement. */
+#include "swingperf.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/utsname.h>
+
+static bool op_reduces(const struct perf_options *opt)
+{
+	return opt->coll == SWINGCOLL_ALLREDUCE || opt->coll == SWINGCOLL_REDUCE ||
+	       opt->coll == SWINGCOLL_REDUCE_SCATTER;
+}
+
+static const char *redop_text(const struct perf_options *opt)
+{
+	return op_reduces(opt) ? swingcoll_redop_name(opt->op) : "none";
+}
+
+static int root_or_minus(const struct perf_options *opt)
+{
+	bool rooted = opt->coll == SWINGCOLL_BROADCAST || opt->coll == SWINGCOLL_REDUCE;
+
+	return rooted ? opt->root : -1;
+}
+
+static double algbw(const struct perf_row *row)
+{
+	return row->t.time_us > 0 ? (double)row->bytes / row->t.time_us * 1e-3 : 0;
+}
+
+/* What the busiest link would carry, as nccl-tests define it per collective. */
+double perf_busbw(const struct perf_options *opt, int nranks, const struct perf_row *row)
+{
+	double n = nranks, factor = 1;
+
+	if (opt->coll == SWINGCOLL_ALLREDUCE)
+		factor = 2 * (n - 1) / n;
+	else if (opt->coll == SWINGCOLL_REDUCE_SCATTER || opt->coll == SWINGCOLL_ALLGATHER)
+		factor = (n - 1) / n;
+	return algbw(row) * factor;
+}
+
+void perf_print_header(const struct perf_options *opt, const struct team *team)
+{
+	struct utsname u;
+
+	if (opt->json)
+		return;
+	uname(&u);
+	printf("# swingperf %s, Linux %s, %d ranks %s, %s, algorithm %s, %s calls\n",
+	       swingcoll_version(), u.release, team->nranks,
+	       team->forked ? "forked" : "of a launcher", swingcoll_coll_name(opt->coll),
+	       opt->algo ? opt->algo : "auto", opt->nonblocking ? "non-blocking" : "blocking");
+	if (opt->rule.buffers == 1)
+		printf("# buffers: the same pair every time, so small sizes are in cache (--buffers)\n");
+	else
+		printf("# buffers: %u pairs in rotation\n", opt->rule.buffers);
+	printf("# time: median of %u repeats of the mean; checking: %s\n", opt->rule.repeats,
+	       opt->check ? "every element" : "off");
+	if (!opt->nonblocking)
+		printf("# algorithm: what the same operation, started non-blocking, reports; blocking calls\n"
+		       "#            of small vectors may go through shared slots instead\n");
+	printf("#\n");
+	if (opt->in_place_only || opt->out_of_place_only || opt->coll == SWINGCOLL_BARRIER) {
+		printf("#                                                               %s\n",
+		       opt->in_place_only ? "in-place" : "out-of-place");
+		printf("#       size         count    type   redop    root     time   algbw   busbw #wrong"
+		       "  algorithm\n");
+		printf("#        (B)    (elements)                             (us)  (GB/s)  (GB/s)\n");
+	} else {
+		printf("#                                                               out-of-place"
+		       "                       in-place\n");
+		printf("#       size         count    type   redop    root     time   algbw   busbw #wrong"
+		       "     time   algbw   busbw #wrong  algorithm\n");
+		printf("#        (B)    (elements)                             (us)  (GB/s)  (GB/s)       "
+		       "     (us)  (GB/s)  (GB/s)\n");
+	}
+	fflush(stdout);
+}
+
+static void print_half(const struct perf_options *opt, int nranks, const struct perf_row *row)
+{
+	double t = row->t.time_us;
+
+	printf("  %7.*f %7.3f %7.3f",
+	       t >= 10000 ? 0
+	       : t >= 100 ? 1
+			  : 2,
+	       t, algbw(row), perf_busbw(opt, nranks, row));
+	if (opt->check)
+		printf(" %6llu", (unsigned long long)row->wrong);
+	else
+		printf(" %6s", "N/A");
+}
+
+static void print_json(const struct perf_options *opt, int nranks, const struct perf_row *row)
+{
+	cJSON *o = cJSON_CreateObject();
+	char *text;
+
+	cJSON_AddStringToObject(o, "op", swingcoll_coll_name(opt->coll));
+	cJSON_AddNumberToObject(o, "bytes", (double)row->bytes);
+	cJSON_AddNumberToObject(o, "count", (double)row->count);
+	cJSON_AddStringToObject(o, "dtype", swingcoll_dtype_name(opt->dtype));
+	cJSON_AddStringToObject(o, "redop", redop_text(opt));
+	cJSON_AddNumberToObject(o, "root", root_or_minus(opt));
+	cJSON_AddStringToObject(o, "algo", row->algo);
+	cJSON_AddNumberToObject(o, "ranks", nranks);
+	cJSON_AddBoolToObject(o, "inplace", row->in_place);
+	cJSON_AddBoolToObject(o, "nonblocking", opt->nonblocking);
+	cJSON_AddNumberToObject(o, "buffers", opt->rule.buffers);
+	cJSON_AddNumberToObject(o, "time_us", row->t.time_us);
+	cJSON_AddNumberToObject(o, "iqr_us", row->t.iqr_us);
+	cJSON_AddNumberToObject(o, "min_us", row->t.min_us);
+	cJSON_AddNumberToObject(o, "median_us", row->t.median_us);
+	cJSON_AddNumberToObject(o, "p99_us", row->t.p99_us);
+	cJSON_AddNumberToObject(o, "cpu_us", row->t.cpu_us);
+	cJSON_AddNumberToObject(o, "iters", (double)row->t.iters);
+	cJSON_AddNumberToObject(o, "repeats", row->t.repeats);
+	cJSON_AddNumberToObject(o, "algbw_gbs", algbw(row));
+	cJSON_AddNumberToObject(o, "busbw_gbs", perf_busbw(opt, nranks, row));
+	if (opt->check)
+		cJSON_AddNumberToObject(o, "errors", (double)row->wrong);
+	else
+		cJSON_AddNullToObject(o, "errors");
+	text = cJSON_PrintUnformatted(o);
+	if (text)
+		puts(text);
+	free(text);
+	cJSON_Delete(o);
+}
+
+void perf_print_row(const struct perf_options *opt, int nranks, const struct perf_row *out,
+		    const struct perf_row *in)
+{
+	const struct perf_row *any = out ? out : in;
+
+	if (opt->json) {
+		if (out)
+			print_json(opt, nranks, out);
+		if (in)
+			print_json(opt, nranks, in);
+	} else {
+		printf("%12zu  %12zu  %6s  %6s  %6d", any->bytes, any->count,
+		       swingcoll_dtype_name(opt->dtype), redop_text(opt), root_or_minus(opt));
+		if (out)
+			print_half(opt, nranks, out);
+		if (in)
+			print_half(opt, nranks, in);
+		printf("  %s\n", any->algo);
+	}
+	fflush(stdout);
+}
+
+void perf_print_footer(const struct perf_options *opt, uint64_t wrong, double busbw_mean)
+{
+	if (opt->json)
+		return;
+	printf("# wrong elements: ");
+	if (opt->check)
+		printf("%llu %s\n", (unsigned long long)wrong, wrong ? "FAILED" : "OK");
+	else
+		printf("not checked\n");
+	printf("# mean bus bandwidth: %.3f GB/s\n", busbw_mean);
+}

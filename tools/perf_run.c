@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One rank of swingperf: its communicator and buffers, the collective calls, one row of the table
+ * (measure, then check every element). A failed call is reported here, once, with all that the library
+ * knows of it.
+ */
+#include "swingperf.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define POISON 0xa5
+
+static size_t elem(const struct perf_rank *r)
+{
+	return swingcoll_dtype_size(r->opt->dtype);
+}
+
+static int failed(struct perf_rank *r, const char *what, int err)
+{
+	char why[512] = "";
+	const char *next = "";
+
+	/* Another rank has failed and has said so. */
+	if (err == -ECANCELED)
+		return err;
+	if (r->comm)
+		swingcoll_comm_error(r->comm, why, sizeof(why), NULL);
+	if (err == -ENODEV || err == -EACCES || err == -ENOENT || err == -EPERM)
+		next = "\n  next: swingctl doctor";
+	else if (err == -ENOMEM)
+		next = "\n  next: a smaller --max or fewer --buffers, or raise `ulimit -l` (swingctl "
+		       "doctor shows the limit)";
+	else if (err == -ETIMEDOUT)
+		next = "\n  next: swingctl status shows who is late; --timeout-ms allows more time";
+	fprintf(stderr, "swingperf: rank %d: %s: %s (%d)%s%s%s\n", r->team->rank, what,
+		swingcoll_strerror(err), err, *why ? ": " : "", why, next);
+	team_fail(r->team);
+	return err;
+}
+
+/* ------------------------------------------------------------------ the operation */
+
+static void addresses(const struct perf_rank *r, unsigned int buf, char **send, char **recv)
+{
+	size_t part = (size_t)r->team->rank * r->count * elem(r);
+
+	*send = r->send[buf];
+	*recv = r->recv[buf];
+	if (!r->in_place)
+		return;
+	*send = r->recv[buf];
+	if (r->opt->coll == SWINGCOLL_REDUCE_SCATTER)
+		*recv += part;
+	else if (r->opt->coll == SWINGCOLL_ALLGATHER)
+		*send += part;
+}
+
+static int call_blocking(struct perf_rank *r, const void *send, void *recv)
+{
+	const struct perf_options *o = r->opt;
+
+	switch (o->coll) {
+	case SWINGCOLL_ALLREDUCE:
+		return swingcoll_allreduce(send, recv, r->count, o->dtype, o->op, r->comm);
+	case SWINGCOLL_REDUCE_SCATTER:
+		return swingcoll_reduce_scatter(send, recv, r->count, o->dtype, o->op, r->comm);
+	case SWINGCOLL_ALLGATHER:
+		return swingcoll_allgather(send, recv, r->count, o->dtype, r->comm);
+	case SWINGCOLL_BROADCAST:
+		return swingcoll_broadcast(send, recv, r->count, o->dtype, o->root, r->comm);
+	case SWINGCOLL_REDUCE:
+		return swingcoll_reduce(send, recv, r->count, o->dtype, o->op, o->root, r->comm);
+	case SWINGCOLL_BARRIER:
+		return swingcoll_barrier(r->comm);
+	}
+	return -EINVAL;
+}
+
+static int call_start(struct perf_rank *r, const void *send, void *recv, struct swingcoll_req **q)
+{
+	const struct perf_options *o = r->opt;
+
+	switch (o->coll) {
+	case SWINGCOLL_ALLREDUCE:
+		return swingcoll_iallreduce(send, recv, r->count, o->dtype, o->op, r->comm, q);
+	case SWINGCOLL_REDUCE_SCATTER:
+		return swingcoll_ireduce_scatter(send, recv, r->count, o->dtype, o->op, r->comm, q);
+	case SWINGCOLL_ALLGATHER:
+		return swingcoll_iallgather(send, recv, r->count, o->dtype, r->comm, q);
+	case SWINGCOLL_BROADCAST:
+		return swingcoll_ibroadcast(send, recv, r->count, o->dtype, o->root, r->comm, q);
+	case SWINGCOLL_REDUCE:
+		return swingcoll_ireduce(send, recv, r->count, o->dtype, o->op, o->root, r->comm,
+					 q);
+	case SWINGCOLL_BARRIER:
+		return swingcoll_ibarrier(r->comm, q);
+	}
+	return -EINVAL;
+}
+
+static int wait_req(struct perf_rank *r, unsigned int buf)
+{
+	struct swingcoll_result res = { 0 };
+	int ret;
+
+	if (!r->req[buf])
+		return 0;
+	ret = swingcoll_wait(r->req[buf], &res);
+	r->req[buf] = NULL;
+	if (!ret)
+		r->algo = res.algo;
+	return ret;
+}
+
+static int op_start(void *arg, unsigned int buf)
+{
+	struct perf_rank *r = arg;
+	char *send, *recv;
+	int ret;
+
+	addresses(r, buf, &send, &recv);
+	if (!r->opt->nonblocking)
+		return call_blocking(r, send, recv);
+	ret = wait_req(r, buf);
+	return ret ? ret : call_start(r, send, recv, &r->req[buf]);
+}
+
+static int op_drain(void *arg)
+{
+	struct perf_rank *r = arg;
+	unsigned int i;
+	int ret = 0, err;
+
+	for (i = 0; r->opt->nonblocking && i < r->opt->rule.buffers; i++) {
+		err = wait_req(r, i);
+		if (!ret)
+			ret = err;
+	}
+	return ret;
+}
+
+static int op_sync(void *arg)
+{
+	return team_barrier(((struct perf_rank *)arg)->team);
+}
+
+static int op_max(void *arg, double *v)
+{
+	return team_max(((struct perf_rank *)arg)->team, v);
+}
+
+static const struct perf_ops loop_ops = {
+	.start = op_start,
+	.drain = op_drain,
+	.sync = op_sync,
+	.max = op_max,
+};
+
+/* ------------------------------------------------------------------ checking */
+
+/* What this rank sends: a table, where in the vector it begins, how long it is. */
+static size_t sent_elems(const struct perf_rank *r)
+{
+	switch (r->opt->coll) {
+	case SWINGCOLL_REDUCE_SCATTER:
+		return r->total;
+	case SWINGCOLL_BROADCAST:
+		return r->team->rank == r->opt->root ? r->count : 0;
+	case SWINGCOLL_BARRIER:
+		return 0;
+	default:
+		return r->count;
+	}
+}
+
+static void fill(struct perf_rank *r, struct pattern *p, unsigned int buf)
+{
+	char *send, *recv;
+
+	addresses(r, buf, &send, &recv);
+	memset(r->recv[buf], POISON, r->total * p->elem);
+	pattern_fill(p, p->own, send, 0, sent_elems(r));
+}
+
+static size_t compare(struct perf_rank *r, struct pattern *p, const char *table, const char *buf,
+		      size_t first, size_t n, bool *told)
+{
+	size_t wrong = pattern_wrong(p, table, buf, first, n), i;
+	char got[64], want[64];
+
+	if (!wrong || *told)
+		return wrong;
+	*told = true;
+	for (i = 0; i < n; i++)
+		if (pattern_wrong(p, table, buf + i * p->elem, first + i, 1))
+			break;
+	pattern_show(p, buf + i * p->elem, got, sizeof(got));
+	pattern_show(p, table + (first + i) % p->period * p->elem, want, sizeof(want));
+	fprintf(stderr,
+		"swingperf: rank %d: wrong result: %s %s, count %zu, %s, element %zu: %s, not %s "
+		"(%zu of %zu wrong)\n",
+		r->team->rank, swingcoll_coll_name(r->opt->coll),
+		swingcoll_dtype_name(r->opt->dtype), r->count,
+		r->in_place ? "in place" : "out of place", first + i, got, want, wrong, n);
+	return wrong;
+}
+
+/* Wrong elements of what one operation left behind; out of place the sent data must be untouched too. */
+static size_t check_buf(struct perf_rank *r, struct pattern *p, unsigned int buf, bool *told)
+{
+	int rank = r->team->rank, from;
+	char *send, *recv;
+	size_t wrong = 0;
+
+	addresses(r, buf, &send, &recv);
+	switch (r->opt->coll) {
+	case SWINGCOLL_REDUCE_SCATTER:
+		pattern_expect_reduced(p);
+		wrong += compare(r, p, p->expect, recv, (size_t)rank * r->count, r->count, told);
+		break;
+	case SWINGCOLL_ALLGATHER:
+		for (from = 0; from < p->nranks; from++) {
+			pattern_expect_from(p, from);
+			wrong += compare(r, p, p->expect,
+					 r->recv[buf] + (size_t)from * r->count * p->elem, 0,
+					 r->count, told);
+		}
+		break;
+	case SWINGCOLL_BROADCAST:
+		pattern_expect_from(p, r->opt->root);
+		wrong += compare(r, p, p->expect, recv, 0, r->count, told);
+		break;
+	case SWINGCOLL_REDUCE:
+		if (rank != r->opt->root)
+			break;
+		/* fall through */
+	case SWINGCOLL_ALLREDUCE:
+		pattern_expect_reduced(p);
+		wrong += compare(r, p, p->expect, recv, 0, r->count, told);
+		break;
+	case SWINGCOLL_BARRIER:
+		break;
+	}
+	if (!r->in_place)
+		wrong += compare(r, p, p->own, send, 0, sent_elems(r), told);
+	return wrong;
+}
+
+static int check_row(struct perf_rank *r, struct perf_row *row)
+{
+	struct pattern p;
+	bool told = false;
+	unsigned int i;
+	int ret;
+
+	ret = pattern_init(&p, r->opt->coll, r->opt->dtype, r->opt->op, r->team->nranks, r->total);
+	if (ret)
+		return ret;
+	pattern_own(&p, r->team->rank);
+	for (i = 0; i < r->opt->rule.buffers; i++)
+		fill(r, &p, i);
+	for (i = 0; !ret && i < r->opt->rule.buffers; i++)
+		ret = op_start(r, i);
+	if (!ret)
+		ret = op_drain(r);
+	for (i = 0; !ret && i < r->opt->rule.buffers; i++)
+		row->wrong += check_buf(r, &p, i, &told);
+	pattern_free(&p);
+	return ret;
+}
+
+/* ------------------------------------------------------------------ a row */
+
+/*
+ * Contents for measuring. Values that every operation maps to themselves, so that thousands of
+ * operations in place do not end in infinities, whose arithmetic may cost more.
+ */
+static void fill_zero(struct perf_rank *r)
+{
+	unsigned int i;
+
+	for (i = 0; i < r->opt->rule.buffers; i++) {
+		memset(r->send[i], 0, r->total * elem(r));
+		memset(r->recv[i], 0, r->total * elem(r));
+	}
+}
+
+/* One operation through the calls that report which algorithm ran. */
+static int learn_algo(struct perf_rank *r)
+{
+	char *send, *recv;
+	int ret;
+
+	addresses(r, 0, &send, &recv);
+	ret = call_start(r, send, recv, &r->req[0]);
+	return ret ? ret : wait_req(r, 0);
+}
+
+int perf_rank_row(struct perf_rank *r, size_t bytes, bool in_place, struct perf_row *row)
+{
+	bool parts = r->opt->coll == SWINGCOLL_REDUCE_SCATTER ||
+		     r->opt->coll == SWINGCOLL_ALLGATHER;
+	size_t nparts = parts ? (size_t)r->team->nranks : 1;
+	char what[160];
+	int ret;
+
+	memset(row, 0, sizeof(*row));
+	r->in_place = in_place;
+	r->count = r->opt->coll == SWINGCOLL_BARRIER ? 0 : bytes / elem(r) / nparts;
+	r->total = r->count * nparts;
+	row->in_place = in_place;
+	row->count = r->count;
+	row->bytes = r->total * elem(r);
+	snprintf(what, sizeof(what), "%s of %zu x %s, %s", swingcoll_coll_name(r->opt->coll),
+		 r->count, swingcoll_dtype_name(r->opt->dtype),
+		 in_place ? "in place" : "out of place");
+
+	fill_zero(r);
+	ret = perf_measure(&loop_ops, r, &r->opt->rule, &row->t);
+	if (!ret)
+		ret = learn_algo(r);
+	if (!ret && r->opt->check)
+		ret = check_row(r, row);
+	if (!ret)
+		ret = team_sum(r->team, &row->wrong);
+	row->algo = r->algo ? r->algo : "?";
+	return ret ? failed(r, what, ret) : 0;
+}
+
+/* ------------------------------------------------------------------ a run */
+
+static void bind_rank(struct perf_rank *r)
+{
+	cpu_set_t set;
+	int cpu = r->opt->cpus[r->team->rank % r->opt->ncpus];
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		fprintf(stderr, "swingperf: rank %d: cannot bind to CPU %d: %s; going on unbound\n",
+			r->team->rank, cpu, strerror(errno));
+}
+
+int perf_rank_open(struct perf_rank *r)
+{
+	const struct perf_options *o = r->opt;
+	struct swingcoll_comm_opts copts = {
+		.timeout_ms = o->timeout_ms,
+		.algo = o->algo,
+		.slot_max = o->slot_max,
+		.use_io_uring = o->use_io_uring,
+	};
+	unsigned int i;
+	int ret;
+
+	if (o->bind)
+		bind_rank(r);
+	for (i = 0; i < o->rule.buffers; i++) {
+		r->send[i] = perf_alloc(o->max_bytes);
+		r->recv[i] = perf_alloc(o->max_bytes);
+		if (!r->send[i] || !r->recv[i])
+			return failed(r, "buffers", -ENOMEM);
+	}
+	ret = swingcoll_comm_create(&r->comm, &r->team->id, r->team->nranks, r->team->rank, &copts);
+	if (ret) {
+		r->comm = NULL;
+		return failed(r, "joining the communicator", ret);
+	}
+	return 0;
+}
+
+void perf_rank_close(struct perf_rank *r)
+{
+	unsigned int i;
+
+	swingcoll_comm_destroy(r->comm);
+	for (i = 0; i < r->opt->rule.buffers; i++) {
+		if (r->send[i])
+			munmap(r->send[i], r->opt->max_bytes);
+		if (r->recv[i])
+			munmap(r->recv[i], r->opt->max_bytes);
+	}
+}

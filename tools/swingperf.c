@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * swingperf: time of swingcoll's collectives over a range of sizes, with every element checked. This
+ * file starts the ranks and walks the sizes; perf_args.c reads the command line, perf_run.c does the
+ * work of a rank, perf_pattern.c knows the right answers, perf_print.c writes the table.
+ */
+#include "swingperf.h"
+
+#include <stdio.h>
+
+/* One rank's walk over the sizes. */
+static int body(struct team *team, void *arg)
+{
+	const struct perf_options *opt = arg;
+	struct perf_rank r = { .opt = opt, .team = team };
+	/* A barrier moves nothing, in place or not. */
+	bool do_in = !opt->out_of_place_only && opt->coll != SWINGCOLL_BARRIER;
+	bool do_out = !opt->in_place_only || !do_in;
+	struct perf_row out = { 0 }, in = { 0 };
+	uint64_t wrong = 0;
+	double busbw = 0;
+	size_t i;
+	int ret;
+
+	ret = perf_rank_open(&r);
+	if (!ret && !team->rank)
+		perf_print_header(opt, team);
+	for (i = 0; !ret && i < opt->nsizes; i++) {
+		if (do_out)
+			ret = perf_rank_row(&r, opt->sizes[i], false, &out);
+		if (!ret && do_in)
+			ret = perf_rank_row(&r, opt->sizes[i], true, &in);
+		if (ret)
+			break;
+		wrong += out.wrong + in.wrong;
+		busbw += perf_busbw(opt, team->nranks, do_out ? &out : &in);
+		if (!team->rank)
+			perf_print_row(opt, team->nranks, do_out ? &out : NULL, do_in ? &in : NULL);
+	}
+	if (!ret && !team->rank)
+		perf_print_footer(opt, wrong, busbw / (double)opt->nsizes);
+	perf_rank_close(&r);
+	return ret ? 2 : wrong ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct perf_options opt = {
+		.coll = SWINGCOLL_ALLREDUCE,
+		.dtype = SWINGCOLL_F32,
+		.op = SWINGCOLL_SUM,
+		.min_bytes = 8,
+		.max_bytes = 64 << 20,
+		.factor = 2,
+		.rule = { .warmup = 3, .repeats = 5, .buffers = 1, .budget_s = 0.2 },
+		.check = true,
+	};
+	struct team team = { .prog = "swingperf" };
+	int ret, launched = 0;
+
+	perf_parse(&opt, &team, argc, argv);
+	if (!team.nranks) {
+		launched = team_from_env(&team);
+		if (launched < 0)
+			return 2;
+		if (!launched)
+			team.nranks = 2;
+	}
+	perf_check_options(&opt, team.nranks);
+	if (launched)
+		return team_attach(&team) ? 2 : body(&team, &opt);
+
+	ret = swingcoll_unique_id(&team.id);
+	if (ret) {
+		fprintf(stderr, "swingperf: no random id: %s\n", swingcoll_strerror(ret));
+		return 2;
+	}
+	return team_run(&team, body, &opt);
+}

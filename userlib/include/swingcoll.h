@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * libswingcoll: collective communication carried out by the Linux kernel.
+ *
+ * Every call returns 0 or a negative errno and leaves errno alone:
+ *
+ *	-EINVAL		an argument is wrong
+ *	-ENODEV, -EACCES	no /dev/swingcoll, or no right to it (swingctl doctor says what to do)
+ *	-ENOMEM		memory, or the locked-memory limit, is used up
+ *	-EFAULT		a buffer is not (writable) memory
+ *	-ETIMEDOUT	the deadline passed; swingcoll_comm_error() names who was late
+ *	-ECONNRESET	a member died or left
+ *	-ECONNABORTED	the communicator was aborted; only destroy is left to do
+ *	-EPROTO		the ranks called different collectives, or with different counts or types
+ *
+ * Threads: calls on different communicators are independent. Calls on one communicator may come from
+ * several threads; the order in which they are made is the order of the collectives and must be the same
+ * on all ranks, so threads that share a communicator must agree on it among themselves.
+ *
+ * Fork: a child inherits nothing; it must create communicators of its own.
+ */
+#ifndef SWINGCOLL_H
+#define SWINGCOLL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SWINGCOLL_ID_BYTES 16
+
+/* Names a communicator. Plain bytes; whoever knows them may join. Hand it round by any means. */
+struct swingcoll_id {
+	unsigned char bytes[SWINGCOLL_ID_BYTES];
+};
+
+enum swingcoll_dtype {
+	SWINGCOLL_I8,
+	SWINGCOLL_U8,
+	SWINGCOLL_I16,
+	SWINGCOLL_U16,
+	SWINGCOLL_I32,
+	SWINGCOLL_U32,
+	SWINGCOLL_I64,
+	SWINGCOLL_U64,
+	SWINGCOLL_F16,
+	SWINGCOLL_BF16,
+	SWINGCOLL_F32,
+	SWINGCOLL_F64,
+};
+
+enum swingcoll_redop {
+	SWINGCOLL_SUM,
+	SWINGCOLL_PROD,
+	SWINGCOLL_MIN,
+	SWINGCOLL_MAX,
+	SWINGCOLL_AVG,
+	SWINGCOLL_BAND,
+	SWINGCOLL_BOR,
+	SWINGCOLL_BXOR,
+};
+
+enum swingcoll_coll {
+	SWINGCOLL_ALLREDUCE,
+	SWINGCOLL_REDUCE_SCATTER,
+	SWINGCOLL_ALLGATHER,
+	SWINGCOLL_BROADCAST,
+	SWINGCOLL_REDUCE,
+	SWINGCOLL_BARRIER,
+};
+
+/* One rank's membership in a communicator. */
+struct swingcoll_comm;
+/* A collective in flight. */
+struct swingcoll_req;
+
+/*
+ * Options of a communicator; zero the struct and set what is wanted. They must be equal on all ranks,
+ * except use_io_uring.
+ */
+struct swingcoll_comm_opts {
+	uint32_t timeout_ms;  /* deadline of creation and of each operation; 0: 30000 */
+	uint32_t flags;	      /* SWINGCOLL_ANY_USER, SWINGCOLL_ALLOW_REORDER */
+	const char *algo;     /* NULL or "auto", or an algorithm's name: see swingcoll_algo_name() */
+	int64_t slot_max;     /* largest payload in bytes that goes through the shared slots;
+				 0: the default, -1: none */
+	int32_t use_io_uring; /* 0: if allowed, else ioctl; 1: must; -1: never */
+	uint32_t reserved[7]; /* 0 */
+};
+
+#define SWINGCOLL_ANY_USER (1u << 0)	  /* members may belong to different users */
+#define SWINGCOLL_ALLOW_REORDER (1u << 1) /* float results may differ in last bits between ranks */
+
+/* What is known of a finished collective. */
+struct swingcoll_result {
+	int error;	  /* 0 or a negative errno, the same that the call returns */
+	int culprit;	  /* rank at fault, or -1 */
+	uint64_t time_ns; /* from submission to completion; 0 if it went through the slots */
+	const char *algo; /* algorithm that ran; "slots" for small messages. Static, or lives as
+			     long as the communicator */
+};
+
+const char *swingcoll_version(void);
+
+/* Text for a (negative) error, never NULL, static. */
+const char *swingcoll_strerror(int error);
+
+/* A new random id. */
+int swingcoll_unique_id(struct swingcoll_id *id);
+
+/*
+ * Join a communicator of nranks ranks as rank. Blocks until all have come or the time is up.
+ * opts NULL: defaults. *comm is the caller's until swingcoll_comm_destroy().
+ */
+int swingcoll_comm_create(struct swingcoll_comm **comm, const struct swingcoll_id *id, int nranks,
+			  int rank, const struct swingcoll_comm_opts *opts);
+
+/*
+ * Wait for this rank's operations in flight (they end by their deadline at the latest), leave, free.
+ * Always frees; the return value tells of an error on the way. NULL is allowed.
+ */
+int swingcoll_comm_destroy(struct swingcoll_comm *comm);
+
+/* Fail all operations of all members with -ECONNABORTED, now and for ever. Any thread. */
+int swingcoll_comm_abort(struct swingcoll_comm *comm);
+
+int swingcoll_comm_rank(const struct swingcoll_comm *comm);
+int swingcoll_comm_size(const struct swingcoll_comm *comm);
+
+/*
+ * One line on the last failure: who and what. Writes at most size bytes with the NUL. Returns the
+ * error (0 if there was none); *culprit, if not NULL, is the rank at fault or -1.
+ */
+int swingcoll_comm_error(struct swingcoll_comm *comm, char *text, size_t size, int *culprit);
+
+/*
+ * Blocking collectives. Counts are in elements. send == recv is in place; partial overlap is refused.
+ *
+ * allreduce	  recv[i] = op over ranks of send[i], i < count, on every rank
+ * reduce_scatter recv[i] = op over ranks of send[rank * count + i], i < count; in place:
+ *		  recv == send + rank * count elements
+ * allgather	  recv[r * count + i] = send of rank r [i]; in place: send == recv + rank * count
+ * broadcast	  recv[i] = send[i] of root; send is read on root only; on root recv == send is usual
+ * reduce	  recv[i] on root; recv is not used elsewhere and may be NULL
+ * barrier	  returns when every rank has called it
+ */
+int swingcoll_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+			enum swingcoll_redop op, struct swingcoll_comm *comm);
+int swingcoll_reduce_scatter(const void *send, void *recv, size_t count,
+			     enum swingcoll_dtype dtype, enum swingcoll_redop op,
+			     struct swingcoll_comm *comm);
+int swingcoll_allgather(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+			struct swingcoll_comm *comm);
+int swingcoll_broadcast(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+			int root, struct swingcoll_comm *comm);
+int swingcoll_reduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+		     enum swingcoll_redop op, int root, struct swingcoll_comm *comm);
+int swingcoll_barrier(struct swingcoll_comm *comm);
+
+/*
+ * The same, returning at once. *req must be given to swingcoll_wait(), or to swingcoll_test() until that
+ * says done. Buffers belong to the operation until then. At most 64 are in flight per communicator;
+ * one more gives -EAGAIN.
+ */
+int swingcoll_iallreduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+			 enum swingcoll_redop op, struct swingcoll_comm *comm,
+			 struct swingcoll_req **req);
+int swingcoll_ireduce_scatter(const void *send, void *recv, size_t count,
+			      enum swingcoll_dtype dtype, enum swingcoll_redop op,
+			      struct swingcoll_comm *comm, struct swingcoll_req **req);
+int swingcoll_iallgather(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+			 struct swingcoll_comm *comm, struct swingcoll_req **req);
+int swingcoll_ibroadcast(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+			 int root, struct swingcoll_comm *comm, struct swingcoll_req **req);
+int swingcoll_ireduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+		      enum swingcoll_redop op, int root, struct swingcoll_comm *comm,
+		      struct swingcoll_req **req);
+int swingcoll_ibarrier(struct swingcoll_comm *comm, struct swingcoll_req **req);
+
+/* Sleep until done, free the request, return its error. result may be NULL. */
+int swingcoll_wait(struct swingcoll_req *req, struct swingcoll_result *result);
+
+/*
+ * Returns -EINPROGRESS while the operation runs (the request stays valid). Otherwise frees the request
+ * and returns as swingcoll_wait() does. Makes no system call unless there is something to collect.
+ */
+int swingcoll_test(struct swingcoll_req *req, struct swingcoll_result *result);
+
+/*
+ * Pin memory ahead of use. Optional: buffers are otherwise registered on first use and the kernel keeps
+ * that record true when they are unmapped. Process-wide. -ENOMEM: see RLIMIT_MEMLOCK.
+ */
+int swingcoll_mem_register(void *addr, size_t bytes);
+int swingcoll_mem_unregister(void *addr);
+
+/* Names for people and command lines: "f32", "sum", "allreduce"; parsers return -EINVAL. */
+size_t swingcoll_dtype_size(enum swingcoll_dtype dtype);
+const char *swingcoll_dtype_name(enum swingcoll_dtype dtype);
+const char *swingcoll_redop_name(enum swingcoll_redop op);
+const char *swingcoll_coll_name(enum swingcoll_coll coll);
+int swingcoll_dtype_parse(const char *name);
+int swingcoll_redop_parse(const char *name);
+int swingcoll_coll_parse(const char *name);
+/* 1 if the pair makes sense (bit operations are for integers only), else 0. */
+int swingcoll_supported(enum swingcoll_dtype dtype, enum swingcoll_redop op);
+/* Algorithms by index from 0, NULL after the last. */
+const char *swingcoll_algo_name(int index);
+
+/*
+ * The caller's own io_uring (set up with IORING_SETUP_SQE128 | IORING_SETUP_CQE32).
+ *
+ * swingcoll_prep() fills a 128-byte SQE for a non-blocking collective; the caller sets user_data and
+ * submits. The order of submission is the order of the collective. swingcoll_cqe_result() reads the
+ * CQE. The communicator must outlive both. struct swingcoll_call: as the arguments above; root is 0
+ * where there is none.
+ */
+struct io_uring_sqe;
+struct io_uring_cqe;
+
+struct swingcoll_call {
+	enum swingcoll_coll coll;
+	enum swingcoll_dtype dtype;
+	enum swingcoll_redop op;
+	int root;
+	const void *send;
+	void *recv;
+	size_t count;
+	uint32_t timeout_ms;  /* 0: the communicator's */
+	uint32_t reserved[3]; /* 0 */
+};
+
+int swingcoll_prep(struct io_uring_sqe *sqe, struct swingcoll_comm *comm,
+		   const struct swingcoll_call *call);
+int swingcoll_cqe_result(struct swingcoll_comm *comm, const struct io_uring_cqe *cqe,
+			 struct swingcoll_result *result);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SWINGCOLL_H */

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Collectives: every public call becomes one struct swingcoll_call, is checked once, and goes either through the
+ * slots (blocking and small) or to the kernel.
+ *
+ * comm->order is held from the moment a collective gets its number until it is submitted. One that goes through the
+ * slots holds it until its outcome is known, for it may yet have to go to the kernel under that number. That
+ * cannot deadlock: the outcome of a collective never depends on a later one.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "blocks.h"
+#include "plan_check.h"
+#include "priv.h"
+#include "reduce.h"
+
+struct op {
+	struct swc_desc desc;	/* all but plan and flags */
+	struct swc_slots_op slots;
+	bool in_place;
+	uint64_t bytes;		/* of the vector */
+};
+
+/* ---- checks ---- */
+
+/* Bytes of the buffer on this rank; 0 if it is not used. */
+static uint64_t buffer_bytes(const struct swingcoll_comm *comm, const struct swingcoll_call *c,
+			     enum swc_buf buf, uint64_t part)
+{
+	struct swc_plan_window w = swc_plan_window_of((enum swc_coll)c->coll, buf, comm->rank,
+						      (uint32_t)c->root, 1,
+						      swc_coll_nparts((uint8_t)c->coll,
+								      comm->nranks));
+
+	return w.nblocks * part;
+}
+
+/*
+ * Same memory, in the way in which the collective has it: the part that both buffers hold is at the same address.
+ * Any other overlap is an error.
+ */
+static int check_overlap(const struct swingcoll_comm *comm, const struct swingcoll_call *c,
+			 uint64_t part, uint64_t send_bytes, uint64_t recv_bytes, bool *in_place)
+{
+	uintptr_t s = (uintptr_t)c->send, r = (uintptr_t)c->recv;
+
+	*in_place = false;
+	if (!send_bytes || !recv_bytes || s >= r + recv_bytes || r >= s + send_bytes)
+		return 0;
+	if (c->coll == SWINGCOLL_REDUCE_SCATTER)
+		s += comm->rank * part;
+	else if (c->coll == SWINGCOLL_ALLGATHER)
+		r += comm->rank * part;
+	*in_place = s == r;
+	return *in_place ? 0 : -EINVAL;
+}
+
+static int prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c, struct op *op)
+{
+	bool reduces = swc_coll_reduces((uint8_t)c->coll);
+	bool moves = c->coll != SWINGCOLL_BARRIER;
+	uint64_t part, send_bytes, recv_bytes;
+	uint32_t nparts;
+	const void *send;
+	size_t size;
+	void *recv;
+	int ret;
+
+	if (!comm || (unsigned int)c->coll > SWINGCOLL_BARRIER)
+		return -EINVAL;
+	if (comm->forked)
+		return -EBADF;
+	size = moves ? swc_dtype_size((enum swc_dtype)c->dtype) : 1;
+	if (!size || c->root < 0 || (uint32_t)c->root >= comm->nranks ||
+	    (c->root && !swc_coll_has_root((uint8_t)c->coll)) || (!moves && c->count))
+		return -EINVAL;
+	if (reduces && !swc_reduce_supported((enum swc_dtype)c->dtype, (enum swc_redop)c->op))
+		return -EINVAL;
+	nparts = swc_coll_nparts((uint8_t)c->coll, comm->nranks);
+	if (c->count > SWC_MAX_VECTOR_BYTES / size / nparts)
+		return -EOVERFLOW;
+	part = c->count * size;
+	send_bytes = buffer_bytes(comm, c, SWC_BUF_SEND, part);
+	recv_bytes = buffer_bytes(comm, c, SWC_BUF_RECV, part);
+	if ((send_bytes && !c->send) || (recv_bytes && !c->recv))
+		return -EINVAL;
+	send = send_bytes ? c->send : NULL;
+	recv = recv_bytes ? c->recv : NULL;
+	if (((uintptr_t)send | (uintptr_t)recv) & (size - 1))
+		return -EINVAL;
+	ret = check_overlap(comm, c, part, send_bytes, recv_bytes, &op->in_place);
+	if (ret)
+		return ret;
+
+	op->bytes = part * nparts;
+	op->desc = (struct swc_desc){
+		.comm = comm->handle,
+		.count = c->count,
+		.coll = (uint8_t)c->coll,
+		.dtype = moves ? (uint8_t)c->dtype : 0,
+		.redop = reduces ? (uint8_t)c->op : 0,
+		.root = (uint32_t)c->root,
+		.timeout_ms = c->timeout_ms,
+	};
+	swc_mem_resolve(&op->desc, send, send_bytes, recv, recv_bytes);
+	op->slots = (struct swc_slots_op){
+		.coll = op->desc.coll,
+		.dtype = op->desc.dtype,
+		.redop = op->desc.redop,
+		.root = op->desc.root,
+		.send = send,
+		.recv = recv,
+		.count = c->count,
+		.bytes = c->coll == SWINGCOLL_REDUCE_SCATTER ? op->bytes : part,
+	};
+	return 0;
+}
+
+/* ---- submission ---- */
+
+/* Requests that are free, as bits; no more are in use than the kernel allows. */
+static uint64_t free_reqs(const struct swingcoll_comm *comm)
+{
+	uint32_t max = comm->ctx->info.max_inflight;
+
+	/* Pairs with the release in give_req(). */
+	return ~__atomic_load_n(&comm->busy, __ATOMIC_ACQUIRE) &
+	       ~0ull >> (max && max < SWC_POOL ? SWC_POOL - max : 0);
+}
+
+/* Under comm->order; others only clear bits. */
+static struct swingcoll_req *take_req(struct swingcoll_comm *comm)
+{
+	uint64_t free_bits = free_reqs(comm);
+	unsigned int i;
+
+	if (!free_bits)
+		return NULL;
+	i = (unsigned int)__builtin_ctzll(free_bits);
+	__atomic_fetch_or(&comm->busy, 1ull << i, __ATOMIC_RELAXED);
+	comm->req[i].done = 0;
+	return &comm->req[i];
+}
+
+static void give_req(struct swingcoll_req *req)
+{
+	struct swingcoll_comm *comm = req->comm;
+
+	/* Pairs with the acquire in free_reqs(): we are through with it. */
+	__atomic_fetch_and(&comm->busy, ~(1ull << (req - comm->req)), __ATOMIC_RELEASE);
+}
+
+/*
+ * Hand a collective to the kernel, behind those before. Under comm->order. @announced: the other ranks know from the
+ * slots already that this collective has come.
+ */
+static int queue(struct swingcoll_comm *comm, struct op *op, uint32_t flags, bool announced,
+		 struct swingcoll_req **out)
+{
+	struct swingcoll_req *req;
+	int ret;
+
+	ret = swc_plans_get(comm, op->desc.coll, op->desc.root, op->in_place, op->bytes,
+			    &op->desc.plan);
+	if (ret)
+		return ret;
+	req = take_req(comm);
+	if (!req)
+		return -EAGAIN;
+	ret = announced ? 0 : swc_slots_pass(&comm->slots);
+	if (ret)
+		goto err_give;
+	op->desc.flags = flags;
+	req->algo = swc_plans_algo(&comm->plans, op->desc.plan);
+	ret = comm->submit->queue(comm, &op->desc, req);
+	if (ret)
+		goto err_give;
+	*out = req;
+	return 0;
+
+err_give:
+	give_req(req);
+	return ret;
+}
+
+/* The outcome of a request that is done; gives it back. */
+static int outcome(struct swingcoll_req *req, struct swingcoll_result *result)
+{
+	int error = req->error;
+
+	if (result)
+		*result = (struct swingcoll_result){
+			.error = error,
+			.culprit = req->culprit,
+			.time_ns = req->time_ns,
+			.algo = req->algo,
+		};
+	give_req(req);
+	return error;
+}
+
+/* Blocking and small: without the kernel. Under comm->order. 1: not for the slots, SWC_SLOTS_FALLBACK included. */
+static int run_slots(struct swingcoll_comm *comm, const struct op *op, bool *announced)
+{
+	int ret;
+
+	*announced = false;
+	if (!comm->slots.base || op->slots.bytes > comm->slot_max)
+		return 1;
+	/* It may come back from the slots and then needs a request. */
+	if (!free_reqs(comm))
+		return -EAGAIN;
+	ret = swc_slots_run(&comm->slots, &op->slots);
+	*announced = ret == SWC_SLOTS_FALLBACK;
+	return ret;
+}
+
+static int run(struct swingcoll_comm *comm, const struct swingcoll_call *call)
+{
+	struct swingcoll_req *req = NULL;
+	bool announced;
+	struct op op;
+	int ret = prepare(comm, call, &op);
+
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&comm->order);
+	ret = run_slots(comm, &op, &announced);
+	if (ret > 0)
+		ret = queue(comm, &op, SWC_OP_WAITING, announced, &req);
+	pthread_mutex_unlock(&comm->order);
+	if (ret || !req)
+		return ret;
+	ret = swc_reaper_wait(comm->reaper, req);
+	return ret ? ret : outcome(req, NULL);
+}
+
+static int start(struct swingcoll_comm *comm, const struct swingcoll_call *call,
+		 struct swingcoll_req **req)
+{
+	struct op op;
+	int ret;
+
+	if (!req)
+		return -EINVAL;
+	*req = NULL;
+	ret = prepare(comm, call, &op);
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&comm->order);
+	ret = queue(comm, &op, 0, false, req);
+	pthread_mutex_unlock(&comm->order);
+	return ret ? ret : swc_reaper_push(comm->reaper);
+}
+
+SWC_PUBLIC int swingcoll_wait(struct swingcoll_req *req, struct swingcoll_result *result)
+{
+	int ret;
+
+	if (!req)
+		return -EINVAL;
+	if (req->comm->forked)
+		return -EBADF;
+	ret = swc_reaper_wait(req->comm->reaper, req);
+	return ret ? ret : outcome(req, result);
+}
+
+SWC_PUBLIC int swingcoll_test(struct swingcoll_req *req, struct swingcoll_result *result)
+{
+	if (!req)
+		return -EINVAL;
+	if (req->comm->forked)
+		return -EBADF;
+	if (!__atomic_load_n(&req->done, __ATOMIC_ACQUIRE))
+		swc_reaper_poll(req->comm->reaper);
+	if (!__atomic_load_n(&req->done, __ATOMIC_ACQUIRE))
+		return req->comm->reaper->error ? req->comm->reaper->error : -EINPROGRESS;
+	return outcome(req, result);
+}
+
+/* ---- the caller's own ring ---- */
+
+SWC_PUBLIC int swingcoll_prep(struct io_uring_sqe *sqe, struct swingcoll_comm *comm,
+			      const struct swingcoll_call *call)
+{
+	struct op op;
+	int ret;
+
+	if (!sqe || !call || call->reserved[0] || call->reserved[1] || call->reserved[2])
+		return -EINVAL;
+	ret = prepare(comm, call, &op);
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&comm->order);
+	ret = swc_plans_get(comm, op.desc.coll, op.desc.root, op.in_place, op.bytes,
+			    &op.desc.plan);
+	if (!ret)
+		ret = swc_slots_pass(&comm->slots);
+	pthread_mutex_unlock(&comm->order);
+	if (!ret)
+		swc_uring_fill(sqe, comm->ctx->fd, &op.desc);
+	return ret;
+}
+
+SWC_PUBLIC int swingcoll_cqe_result(struct swingcoll_comm *comm, const struct io_uring_cqe *cqe,
+				    struct swingcoll_result *result)
+{
+	uint64_t word;
+	int error;
+
+	if (!comm || !cqe)
+		return -EINVAL;
+	error = swc_uring_read(cqe, &word);
+	if (result)
+		*result = (struct swingcoll_result){
+			.error = error,
+			.culprit = error ? SWC_CQE_CULPRIT(word) : -1,
+			.time_ns = error ? 0 : SWC_CQE_TIME_NS(word),
+			.algo = error ? "?" : swc_plans_algo(&comm->plans, SWC_CQE_PLAN(word)),
+		};
+	return error;
+}
+
+/* ---- the public calls ---- */
+
+#define CALL(c, s, r, n, t, o, root_rank)                                                     \
+	(&(const struct swingcoll_call){ .coll = SWINGCOLL_##c, .dtype = (t), .op = (o),      \
+					 .root = (root_rank), .send = (s), .recv = (r),       \
+					 .count = (n) })
+
+SWC_PUBLIC int swingcoll_allreduce(const void *send, void *recv, size_t count,
+				   enum swingcoll_dtype dtype, enum swingcoll_redop op,
+				   struct swingcoll_comm *comm)
+{
+	return run(comm, CALL(ALLREDUCE, send, recv, count, dtype, op, 0));
+}
+
+SWC_PUBLIC int swingcoll_reduce_scatter(const void *send, void *recv, size_t count,
+					enum swingcoll_dtype dtype, enum swingcoll_redop op,
+					struct swingcoll_comm *comm)
+{
+	return run(comm, CALL(REDUCE_SCATTER, send, recv, count, dtype, op, 0));
+}
+
+SWC_PUBLIC int swingcoll_allgather(const void *send, void *recv, size_t count,
+				   enum swingcoll_dtype dtype, struct swingcoll_comm *comm)
+{
+	return run(comm, CALL(ALLGATHER, send, recv, count, dtype, 0, 0));
+}
+
+SWC_PUBLIC int swingcoll_broadcast(const void *send, void *recv, size_t count,
+				   enum swingcoll_dtype dtype, int root,
+				   struct swingcoll_comm *comm)
+{
+	return run(comm, CALL(BROADCAST, send, recv, count, dtype, 0, root));
+}
+
+SWC_PUBLIC int swingcoll_reduce(const void *send, void *recv, size_t count,
+				enum swingcoll_dtype dtype, enum swingcoll_redop op, int root,
+				struct swingcoll_comm *comm)
+{
+	return run(comm, CALL(REDUCE, send, recv, count, dtype, op, root));
+}
+
+SWC_PUBLIC int swingcoll_barrier(struct swingcoll_comm *comm)
+{
+	return run(comm, CALL(BARRIER, NULL, NULL, 0, 0, 0, 0));
+}
+
+SWC_PUBLIC int swingcoll_iallreduce(const void *send, void *recv, size_t count,
+				    enum swingcoll_dtype dtype, enum swingcoll_redop op,
+				    struct swingcoll_comm *comm, struct swingcoll_req **req)
+{
+	return start(comm, CALL(ALLREDUCE, send, recv, count, dtype, op, 0), req);
+}
+
+SWC_PUBLIC int swingcoll_ireduce_scatter(const void *send, void *recv, size_t count,
+					 enum swingcoll_dtype dtype, enum swingcoll_redop op,
+					 struct swingcoll_comm *comm, struct swingcoll_req **req)
+{
+	return start(comm, CALL(REDUCE_SCATTER, send, recv, count, dtype, op, 0), req);
+}
+
+SWC_PUBLIC int swingcoll_iallgather(const void *send, void *recv, size_t count,
+				    enum swingcoll_dtype dtype, struct swingcoll_comm *comm,
+				    struct swingcoll_req **req)
+{
+	return start(comm, CALL(ALLGATHER, send, recv, count, dtype, 0, 0), req);
+}
+
+SWC_PUBLIC int swingcoll_ibroadcast(const void *send, void *recv, size_t count,
+				    enum swingcoll_dtype dtype, int root,
+				    struct swingcoll_comm *comm, struct swingcoll_req **req)
+{
+	return start(comm, CALL(BROADCAST, send, recv, count, dtype, 0, root), req);
+}
+
+SWC_PUBLIC int swingcoll_ireduce(const void *send, void *recv, size_t count,
+				 enum swingcoll_dtype dtype, enum swingcoll_redop op, int root,
+				 struct swingcoll_comm *comm, struct swingcoll_req **req)
+{
+	return start(comm, CALL(REDUCE, send, recv, count, dtype, op, root), req);
+}
+
+SWC_PUBLIC int swingcoll_ibarrier(struct swingcoll_comm *comm, struct swingcoll_req **req)
+{
+	return start(comm, CALL(BARRIER, NULL, NULL, 0, 0, 0, 0), req);
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Communicators: joining, leaving, aborting. Creation and destruction belong to one thread; what lies between
+ * may come from many, see coll.c.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "priv.h"
+#include "reduce.h"
+
+#define DEFAULT_TIMEOUT_MS 30000
+#define DEFAULT_SLOT_MAX (64 << 10)
+#define STATE_BYTES 4096
+
+_Static_assert(SWINGCOLL_ANY_USER == SWC_JOIN_ANY_USER, "flags are the kernel's");
+_Static_assert(SWINGCOLL_ALLOW_REORDER == SWC_JOIN_ALLOW_REORDER, "flags are the kernel's");
+_Static_assert(SWINGCOLL_ID_BYTES == SWC_ID_BYTES, "ids are the kernel's");
+_Static_assert(SWC_POOL >= SWC_MAX_INFLIGHT, "a request for each operation in flight");
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+SWC_PUBLIC const char *swingcoll_version(void)
+{
+	return SWINGCOLL_VERSION;
+}
+
+SWC_PUBLIC int swingcoll_unique_id(struct swingcoll_id *id)
+{
+	int saved = errno, ret = 0;
+
+	if (!id)
+		return -EINVAL;
+	if (getrandom(id->bytes, sizeof(id->bytes), 0) != (ssize_t)sizeof(id->bytes))
+		ret = -errno;
+	errno = saved;
+	return ret;
+}
+
+/* ---- the kernel's part of the slots ---- */
+
+static int slot_wait(void *arg, uint32_t offset, uint32_t value, uint32_t timeout_ms, int suspect)
+{
+	struct swingcoll_comm *comm = arg;
+	struct swc_slot_wait w = { .comm = comm->handle, .offset = offset, .value = value,
+				   .timeout_ms = timeout_ms, .suspect = suspect };
+
+	return swc_context_ioctl(comm->ctx, SWC_IOC_SLOT_WAIT, &w);
+}
+
+static void slot_wake(void *arg)
+{
+	struct swingcoll_comm *comm = arg;
+	struct swc_slot_wake w = { .comm = comm->handle };
+
+	swc_context_ioctl(comm->ctx, SWC_IOC_SLOT_WAKE, &w);
+}
+
+static const struct swc_slots_env kernel_slots = { .wait = slot_wait, .wake = slot_wake };
+
+/* ---- creation ---- */
+
+static int check_opts(const struct swingcoll_comm_opts *o, int *algo)
+{
+	static const struct swingcoll_comm_opts zero;
+
+	*algo = -1;
+	if (!o)
+		return 0;
+	if (o->flags & ~(SWINGCOLL_ANY_USER | SWINGCOLL_ALLOW_REORDER) || o->slot_max < -1 ||
+	    o->use_io_uring < -1 || o->use_io_uring > 1 ||
+	    memcmp(o->reserved, zero.reserved, sizeof(zero.reserved)))
+		return -EINVAL;
+	if (!o->algo || !strcmp(o->algo, "auto"))
+		return 0;
+	*algo = swc_algo_parse(o->algo);
+	return *algo < 0 ? *algo : 0;
+}
+
+/*
+ * Largest contribution for the slots. Who asks for an algorithm by name wants to see it at work, also for small
+ * messages, unless he asks for slots as well.
+ */
+static uint64_t slot_max(const struct swingcoll_comm *comm, const struct swingcoll_comm_opts *o)
+{
+	int64_t want = o ? o->slot_max : 0;
+
+	if (want < 0 || (!want && comm->algo >= 0) ||
+	    !(comm->ctx->info.features & SWC_FEATURE_SLOTS) || comm->nranks > SWC_MAX_LOCAL_RANKS)
+		return 0;
+	if (!want)
+		want = DEFAULT_SLOT_MAX;
+	return want > SWC_MAX_SLOT_BYTES ? SWC_MAX_SLOT_BYTES : (uint64_t)want;
+}
+
+static int join(struct swingcoll_comm *comm, const struct swingcoll_id *id, uint32_t flags,
+		uint32_t timeout_ms)
+{
+	struct swc_comm_join j = {
+		.nranks = comm->nranks, .rank = comm->rank, .flags = flags,
+		.timeout_ms = timeout_ms, .slot_bytes = (uint32_t)comm->slots.bytes,
+	};
+	int ret;
+
+	memcpy(j.id, id->bytes, sizeof(j.id));
+	do {
+		ret = swc_context_ioctl(comm->ctx, SWC_IOC_COMM_JOIN, &j);
+	} while (ret == -EINTR);
+	comm->handle = j.comm;
+	return ret;
+}
+
+static int leave(struct swingcoll_comm *comm)
+{
+	struct swc_comm_ref ref = { .comm = comm->handle };
+
+	return swc_context_ioctl(comm->ctx, SWC_IOC_COMM_LEAVE, &ref);
+}
+
+static int map(struct swingcoll_comm *comm)
+{
+	void *slots;
+	int ret;
+
+	comm->state = swc_context_mmap(comm->ctx, SWC_MMAP_STATE(comm->handle), STATE_BYTES, false);
+	if (!comm->state)
+		return -ENOMEM;
+	if (!comm->slots.bytes)
+		return 0;
+	slots = swc_context_mmap(comm->ctx, SWC_MMAP_SLOTS(comm->handle), comm->slots.bytes, true);
+	if (!slots)
+		return -ENOMEM;
+	comm->slots.state = comm->state;
+	comm->slots.env = &kernel_slots;
+	comm->slots.arg = comm;
+	ret = swc_slots_attach(&comm->slots, slots);
+	if (ret)
+		swc_context_munmap(slots, comm->slots.bytes);
+	return ret;
+}
+
+static void unmap(struct swingcoll_comm *comm, void *slots)
+{
+	swc_context_munmap(slots, comm->slots.bytes);
+	swc_context_munmap((void *)comm->state, STATE_BYTES);
+}
+
+static int open_submitter(struct swingcoll_comm *comm, int use_io_uring)
+{
+	int ret = -ENOSYS;
+
+	if (use_io_uring >= 0) {
+		comm->submit = &swc_submit_uring;
+		ret = comm->submit->open(comm);
+	}
+	/* Not there, forbidden (sysctl, seccomp), or a locked-memory limit on old kernels. */
+	if (ret && use_io_uring <= 0) {
+		comm->submit = &swc_submit_ioctl;
+		ret = comm->submit->open(comm);
+	}
+	return ret;
+}
+
+static void free_comm(struct swingcoll_comm *comm)
+{
+	pthread_mutex_destroy(&comm->order);
+	pthread_mutex_destroy(&comm->text_lock);
+	free(comm);
+}
+
+SWC_PUBLIC int swingcoll_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id,
+				     int nranks, int rank, const struct swingcoll_comm_opts *opts)
+{
+	uint32_t timeout_ms = opts && opts->timeout_ms ? opts->timeout_ms : DEFAULT_TIMEOUT_MS;
+	struct swingcoll_comm *comm;
+	void *slots;
+	int ret, algo;
+
+	if (!out || !id || nranks < 1 || nranks > SWC_MAX_RANKS || rank < 0 || rank >= nranks)
+		return -EINVAL;
+	*out = NULL;
+	ret = check_opts(opts, &algo);
+	if (ret)
+		return ret;
+	pthread_once(&once, swc_reduce_init);
+	comm = calloc(1, sizeof(*comm));
+	if (!comm)
+		return -ENOMEM;
+	comm->nranks = (uint32_t)nranks;
+	comm->rank = (uint32_t)rank;
+	comm->algo = algo;
+	pthread_mutex_init(&comm->order, NULL);
+	pthread_mutex_init(&comm->text_lock, NULL);
+	for (int i = 0; i < SWC_POOL; i++)
+		comm->req[i].comm = comm;
+	ret = swc_context_get(&comm->ctx);
+	if (ret)
+		goto err_free;
+	comm->slot_max = slot_max(comm, opts);
+	if (comm->slot_max) {
+		swc_slots_plan(&comm->slots, comm->nranks, comm->rank, comm->slot_max);
+		comm->slot_max = comm->slots.max_bytes;
+	}
+	comm->slots.timeout_ms = timeout_ms;
+
+	ret = join(comm, id, opts ? opts->flags : 0, timeout_ms);
+	if (ret)
+		goto err_put;
+	ret = map(comm);
+	slots = comm->slots.base;
+	if (ret)
+		goto err_unmap;
+	ret = open_submitter(comm, opts ? opts->use_io_uring : 0);
+	if (ret)
+		goto err_unmap;
+	swc_context_link(comm);
+	*out = comm;
+	return 0;
+
+err_unmap:
+	swc_slots_leave(&comm->slots);
+	unmap(comm, slots);
+	leave(comm);
+err_put:
+	swc_context_put(comm->ctx);
+err_free:
+	free_comm(comm);
+	return ret;
+}
+
+/* ---- the end ---- */
+
+/* All requests, collected or not; those of operations that callers prepared themselves are not known here. */
+static int drain(struct swingcoll_comm *comm)
+{
+	int ret = swc_reaper_push(comm->reaper);
+
+	for (int i = 0; !ret && i < SWC_POOL; i++)
+		if (__atomic_load_n(&comm->busy, __ATOMIC_ACQUIRE) >> i & 1)
+			ret = swc_reaper_wait(comm->reaper, &comm->req[i]);
+	return ret;
+}
+
+/* Leaving is refused while operations are in flight; they end by their deadline. */
+static int leave_when_idle(struct swingcoll_comm *comm)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	uint32_t tries = comm->slots.timeout_ms;
+	int ret;
+
+	while ((ret = leave(comm)) == -EBUSY && tries--)
+		nanosleep(&pause, NULL);
+	return ret;
+}
+
+SWC_PUBLIC int swingcoll_comm_destroy(struct swingcoll_comm *comm)
+{
+	int saved = errno, ret = 0, left;
+	void *slots;
+
+	if (!comm)
+		return 0;
+	slots = comm->slots.base;
+	if (!comm->forked) {
+		ret = drain(comm);
+		swc_slots_leave(&comm->slots);
+		left = leave_when_idle(comm);
+		if (!ret)
+			ret = left;
+		unmap(comm, slots);
+		swc_context_unlink(comm);
+	}
+	comm->submit->close(comm);
+	swc_context_put(comm->ctx);
+	free_comm(comm);
+	errno = saved;
+	return ret;
+}
+
+SWC_PUBLIC int swingcoll_comm_abort(struct swingcoll_comm *comm)
+{
+	struct swc_comm_ref ref = { 0 };
+
+	if (!comm)
+		return -EINVAL;
+	if (comm->forked)
+		return -EBADF;
+	ref.comm = comm->handle;
+	return swc_context_ioctl(comm->ctx, SWC_IOC_COMM_ABORT, &ref);
+}
+
+SWC_PUBLIC int swingcoll_comm_rank(const struct swingcoll_comm *comm)
+{
+	return (int)comm->rank;
+}
+
+SWC_PUBLIC int swingcoll_comm_size(const struct swingcoll_comm *comm)
+{
+	return (int)comm->nranks;
+}

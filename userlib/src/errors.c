@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Errors in words. The kernel's line about a failed operation comes from the kernel; what fails before the kernel
+ * hears of it is remembered here, per communicator, under its text lock (a leaf).
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "priv.h"
+
+static const struct {
+	int error;
+	const char *text;
+} texts[] = {
+	{ 0, "success" },
+	{ -EINVAL, "an argument is wrong" },
+	{ -ENODEV, "no usable /dev/swingcoll: load the module, of the library's version" },
+	{ -EACCES, "no right to use /dev/swingcoll or this communicator" },
+	{ -EPERM, "not permitted" },
+	{ -ENOMEM, "out of memory, or of memory that may be locked (RLIMIT_MEMLOCK)" },
+	{ -EFAULT, "a buffer is not memory, or not writable" },
+	{ -EAGAIN, "too many collectives in flight: wait for one first" },
+	{ -EINPROGRESS, "not finished yet" },
+	{ -EEXIST, "another process has joined as this rank" },
+	{ -ENOSPC, "a limit of the module is reached" },
+	{ -EPROTO, "the ranks do not agree on what they are doing" },
+	{ -ETIMEDOUT, "the deadline has passed" },
+	{ -ECONNRESET, "a member has died or left" },
+	{ -ECONNABORTED, "the communicator was aborted" },
+	{ -ECANCELED, "cancelled" },
+	{ -EOPNOTSUPP, "not supported" },
+	{ -EBADF, "the communicator belongs to another process" },
+	{ -EOVERFLOW, "the vector is too large" },
+};
+
+SWC_PUBLIC const char *swingcoll_strerror(int error)
+{
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (texts[i].error == error)
+			return texts[i].text;
+	return "unexpected error";
+}
+
+int swc_comm_fail(struct swingcoll_comm *comm, int error, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	pthread_mutex_lock(&comm->text_lock);
+	comm->local_error = error;
+	vsnprintf(comm->local_text, sizeof(comm->local_text), fmt, ap);
+	pthread_mutex_unlock(&comm->text_lock);
+	va_end(ap);
+	return error;
+}
+
+SWC_PUBLIC int swingcoll_comm_error(struct swingcoll_comm *comm, char *text, size_t size,
+				    int *culprit)
+{
+	struct swc_comm_error e = { .culprit = -1 };
+	int ret;
+
+	if (text && size)
+		text[0] = 0;
+	if (culprit)
+		*culprit = -1;
+	if (!comm || comm->forked)
+		return comm ? -EBADF : -EINVAL;
+	e.comm = comm->handle;
+	ret = swc_context_ioctl(comm->ctx, SWC_IOC_COMM_ERROR, &e);
+	if (ret)
+		return ret;
+	if (!e.error) {
+		pthread_mutex_lock(&comm->text_lock);
+		e.error = comm->local_error;
+		e.culprit = -1;
+		memcpy(e.text, comm->local_text, sizeof(e.text));
+		pthread_mutex_unlock(&comm->text_lock);
+	}
+	if (text && size)
+		snprintf(text, size, "%.*s", (int)sizeof(e.text), e.text);
+	if (culprit)
+		*culprit = e.culprit;
+	return e.error;
+}

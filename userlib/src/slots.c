@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Small messages without system calls: members of a node exchange them through shared memory.
+ *
+ * Runs in the caller's thread under the communicator's lock. What other members write is believed as far as
+ * sums go, but no size or offset is taken from the shared memory.
+ *
+ * Layout:
+ *
+ *	struct header		layout, CPUs of all ranks, who has left
+ *	record[RECORDS]		one per collective, by number modulo RECORDS:
+ *		sleepers	how many ranks sleep (or are about to) on this record
+ *		cell[nranks]	each rank's announcement, with room for a tiny contribution
+ *	data[2][nranks]		contributions that do not fit into a cell, by parity of the number
+ *
+ * Protocol. A rank counts all its collectives, k = 0, 1, ..., whichever way they go. For each it publishes
+ * cell[rank] of record k: it writes its contribution, then what it is about to do (the signature), then the
+ * number k + 1 with release. For a collective through the slots it then waits until all cells of the record
+ * bear k + 1. Now all ranks see the same nranks signatures. If they are equal, each computes the result, in rank
+ * order, so bits are the same everywhere. If not, somebody has chosen the kernel (a non-blocking call) or
+ * does something else altogether: then each that came to the slots submits its collective through the
+ * kernel, which matches them properly. That choice is the same on all ranks, and the calls of one rank reach the
+ * kernel in order, because the communicator's lock is held from the publishing to the submission.
+ *
+ * Reuse of cells. Publishing k overwrites what record k - RECORDS held. A rank reads a record only until it
+ * publishes the next one (the lock again), so it is enough that all ranks have published k - RECORDS + 1. At
+ * every multiple g of STRIDE a rank checks that all have published g - LEAD; so when it publishes k, with
+ * g = k - k % STRIDE, all have published at least k - (STRIDE - 1) - LEAD, which is not less than
+ * k - RECORDS + 1 as STRIDE + LEAD <= RECORDS. For the same reason a cell of record k never runs a whole round
+ * ahead of a rank that reads it, so "k + 1 or later", by signed difference, is meant when waiting.
+ * The check fails only for callers with more than LEAD collectives in flight, which the kernel refuses too.
+ *
+ * Reuse of data slots. The slot of parity k & 1 was last written for some k' <= k - 2. Its readers are done
+ * when they have published k' + 1. So before writing, all ranks must have published k' + 1; when collective
+ * k - 1 went through the slots, its wait has already shown more than that (@met). Else the rank waits for
+ * record k' + 1. No rank depends on ours to get there, since we have published k' + 1 <= k - 1 long ago.
+ *
+ * Sleeping. A waiter that is tired of looking raises `sleepers`, issues a full barrier, looks at all cells again,
+ * and sleeps on the first cell that is missing. A rank that publishes issues a full barrier and reads
+ * `sleepers`; if it is not 0, it looks whether all cells are there, and then wakes. Of all who publish, take
+ * the one whose barrier comes last: it sees all cells. If its barrier comes after the waiter's, it sees the
+ * sleeper too and wakes it. If it comes before, the waiter's second look sees all cells and it does not sleep.
+ * Between that look and the sleep the cell may change: the kernel compares it once more when it queues the
+ * sleeper. So one rank wakes, once, instead of each that arrives.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "reduce.h"
+#include "slots.h"
+
+#define LAYOUT_VERSION 1
+#define LINE 128		/* two cache lines: they are fetched in pairs */
+#define RECORDS 128
+#define STRIDE 32
+#define LEAD 64
+#define CPU_WORDS 16
+#define SPINS 2000		/* looks before sleeping, some 50 us */
+#define SPINS_PER_CHECK 64	/* looks between looks at the communicator's state */
+
+_Static_assert(STRIDE + LEAD <= RECORDS, "records would be reused while they are read");
+_Static_assert(LEAD >= SWC_MAX_INFLIGHT, "the check would refuse what the kernel allows");
+
+struct header {
+	uint64_t layout;		/* written by the first rank, compared by the others */
+	char pad0[LINE - 8];
+	uint64_t cpus[CPU_WORDS];	/* union of the ranks' CPU masks */
+	uint32_t left[SWC_MAX_LOCAL_RANKS];
+};
+
+struct cell {
+	uint32_t number;	/* k + 1 of the collective this is about; sleepers' word */
+	uint32_t resv;
+	uint64_t signature;
+	char data[LINE - 16];
+};
+
+_Static_assert(sizeof(struct cell) == LINE, "cells share no line");
+_Static_assert(sizeof(struct header) % LINE == 0, "records start on a line");
+
+/* Signature of a collective that goes through the kernel. Others have bit 0 clear. */
+#define VIA_KERNEL 1ull
+
+static struct header *header(const struct swc_slots *s)
+{
+	return (struct header *)s->base;
+}
+
+static char *record(const struct swc_slots *s, uint64_t k)
+{
+	return s->base + sizeof(struct header) + (k % RECORDS) * LINE * (s->nranks + 1ull);
+}
+
+static uint32_t *sleepers(const struct swc_slots *s, uint64_t k)
+{
+	return (uint32_t *)record(s, k);
+}
+
+static struct cell *cell(const struct swc_slots *s, uint64_t k, uint32_t rank)
+{
+	return (struct cell *)(record(s, k) + LINE * (rank + 1ull));
+}
+
+static char *data(const struct swc_slots *s, uint64_t k, uint32_t rank)
+{
+	return record(s, 0) + RECORDS * LINE * (s->nranks + 1ull) +
+	       ((k & 1) * s->nranks + rank) * s->max_bytes;
+}
+
+/* Where a rank's contribution to collective k lies. */
+static char *contribution(const struct swc_slots *s, uint64_t k, uint32_t rank, size_t bytes)
+{
+	return bytes <= sizeof(cell(s, k, rank)->data) ? cell(s, k, rank)->data : data(s, k, rank);
+}
+
+size_t swc_slots_plan(struct swc_slots *s, uint32_t nranks, uint32_t rank, size_t max_bytes)
+{
+	size_t fixed = sizeof(struct header) + RECORDS * LINE * (nranks + 1ull);
+	size_t room = fixed < SWC_MAX_SLOT_BYTES ? (SWC_MAX_SLOT_BYTES - fixed) / (2 * nranks) : 0;
+
+	max_bytes = (max_bytes + LINE - 1) / LINE * LINE;
+	if (max_bytes > room)
+		max_bytes = room / LINE * LINE;
+	*s = (struct swc_slots){
+		.nranks = nranks,
+		.rank = rank,
+		.max_bytes = max_bytes,
+		.bytes = (fixed + 2 * nranks * max_bytes + 4095) / 4096 * 4096,
+	};
+	return s->bytes;
+}
+
+/* ---- CPUs ---- */
+
+static void add_own_cpus(struct swc_slots *s)
+{
+	uint64_t mask[CPU_WORDS] = { 0 };
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return;
+	for (size_t i = 0; i < CPU_WORDS * 64 && i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, &set))
+			mask[i / 64] |= 1ull << i % 64;
+	for (int i = 0; i < CPU_WORDS; i++)
+		if (mask[i])
+			__atomic_fetch_or(&header(s)->cpus[i], mask[i], __ATOMIC_RELAXED);
+}
+
+/*
+ * Spin if all ranks together may run on as many CPUs as there are ranks. (Not a matter of one rank's own
+ * mask: launchers often bind each rank to one CPU.)
+ */
+static bool worth_spinning(const struct swc_slots *s)
+{
+	unsigned int n = 0;
+
+	for (int i = 0; i < CPU_WORDS; i++)
+		n += (unsigned int)__builtin_popcountll(
+			__atomic_load_n(&header(s)->cpus[i], __ATOMIC_RELAXED));
+	return s->nranks <= n;
+}
+
+int swc_slots_attach(struct swc_slots *s, void *base)
+{
+	uint64_t mine = (uint64_t)LAYOUT_VERSION << 48 | (uint64_t)s->nranks << 32 | s->max_bytes;
+	uint64_t seen = 0;
+
+	s->base = base;
+	if (!__atomic_compare_exchange_n(&header(s)->layout, &seen, mine, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE) && seen != mine) {
+		s->base = NULL;
+		return -EPROTO;
+	}
+	add_own_cpus(s);
+	s->spin = worth_spinning(s);
+	return 0;
+}
+
+/* ---- meeting ---- */
+
+static bool has_published(const struct swc_slots *s, uint64_t k, uint32_t rank)
+{
+	/* Pairs with the release in publish(): its signature and contribution are visible. */
+	uint32_t number = __atomic_load_n(&cell(s, k, rank)->number, __ATOMIC_ACQUIRE);
+
+	return (int32_t)(number - (uint32_t)(k + 1)) >= 0;
+}
+
+/* The first rank from `from` on that has not published k; nranks if all have. */
+static uint32_t first_missing(const struct swc_slots *s, uint64_t k, uint32_t from)
+{
+	while (from < s->nranks && has_published(s, k, from))
+		from++;
+	return from;
+}
+
+/* May collective k be published at all? See "Reuse of cells". */
+static bool in_reach(struct swc_slots *s, uint64_t k)
+{
+	return k % STRIDE || k < LEAD || s->met > k - LEAD ||
+	       first_missing(s, k - LEAD, 0) == s->nranks;
+}
+
+static void publish(struct swc_slots *s, uint64_t k, uint64_t signature)
+{
+	struct cell *c = cell(s, k, s->rank);
+
+	c->signature = signature;
+	__atomic_store_n(&c->number, (uint32_t)(k + 1), __ATOMIC_RELEASE);
+	s->next = k + 1;
+	/* See "Sleeping": pairs with the barrier in doze(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(sleepers(s, k), __ATOMIC_RELAXED) &&
+	    first_missing(s, k, 0) == s->nranks)
+		s->env->wake(s->arg);
+}
+
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("isb" ::: "memory");
+#endif
+}
+
+static int aborted(const struct swc_slots *s)
+{
+	int error;
+
+	if (!__atomic_load_n(&s->state->aborted, __ATOMIC_ACQUIRE))
+		return 0;
+	error = s->state->error;
+	return error < 0 ? error : -ECONNABORTED;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* A rank that has left publishes nothing any more; look at its cell once more after seeing that it left. */
+static bool gone(const struct swc_slots *s, uint64_t k, uint32_t rank)
+{
+	return __atomic_load_n(&header(s)->left[rank], __ATOMIC_ACQUIRE) &&
+	       !has_published(s, k, rank);
+}
+
+/* Sleep until all have published k. */
+static int doze(struct swc_slots *s, uint64_t k)
+{
+	uint64_t deadline = now_ms() + s->timeout_ms;
+	int ret = 0;
+
+	__atomic_fetch_add(sleepers(s, k), 1, __ATOMIC_RELAXED);
+	/* See "Sleeping": pairs with the barrier in publish(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	while (!ret) {
+		uint32_t late = first_missing(s, k, 0), number;
+		uint64_t now;
+
+		if (late == s->nranks)
+			break;
+		if (gone(s, k, late)) {
+			ret = SWC_SLOTS_FALLBACK;
+			break;
+		}
+		number = __atomic_load_n(&cell(s, k, late)->number, __ATOMIC_ACQUIRE);
+		if ((int32_t)(number - (uint32_t)(k + 1)) >= 0)
+			continue;
+		now = now_ms();
+		ret = s->env->wait(s->arg,
+				   (uint32_t)((char *)&cell(s, k, late)->number - s->base), number,
+				   now < deadline ? (uint32_t)(deadline - now) : 1, (int)late);
+		if (ret == -EINTR)
+			ret = 0;
+		/* Somebody left. It matters only if it is the one we wait for, which the flag tells. */
+		if (ret == -ECONNRESET && !aborted(s)) {
+			sched_yield();
+			ret = now < deadline ? 0 : -ETIMEDOUT;
+		}
+	}
+	__atomic_fetch_sub(sleepers(s, k), 1, __ATOMIC_RELAXED);
+	return ret;
+}
+
+/* Wait until all have published k: look for a while if that can help, then sleep. */
+static int meet(struct swc_slots *s, uint64_t k)
+{
+	uint32_t late = first_missing(s, k, 0);
+	int ret = 0;
+
+	for (unsigned int i = 1; s->spin && late < s->nranks && i < SPINS; i++) {
+		relax();
+		late = first_missing(s, k, late);
+		if (i % SPINS_PER_CHECK == 0 && late < s->nranks) {
+			ret = aborted(s);
+			if (ret)
+				return ret;
+			if (gone(s, k, late))
+				return SWC_SLOTS_FALLBACK;
+		}
+	}
+	if (late < s->nranks)
+		ret = doze(s, k);
+	if (ret)
+		return ret;
+	if (s->met <= k)
+		s->met = k + 1;
+	if (!s->spin_known) {
+		s->spin = worth_spinning(s);
+		s->spin_known = true;
+	}
+	return 0;
+}
+
+/* ---- collectives ---- */
+
+/* All that must be equal on all ranks, exactly: count is bounded by the size of a slot. */
+static uint64_t signature(const struct swc_slots_op *op)
+{
+	return (uint64_t)op->count << 32 | (uint64_t)op->root << 16 | (uint64_t)op->dtype << 12 |
+	       (uint64_t)op->redop << 8 | (uint64_t)op->coll << 4;
+}
+
+static bool contributes(const struct swc_slots *s, const struct swc_slots_op *op)
+{
+	return op->coll != SWC_BARRIER && (op->coll != SWC_BROADCAST || s->rank == op->root);
+}
+
+static void reduce(struct swc_slots *s, const struct swc_slots_op *op, uint64_t k, size_t offset)
+{
+	swc_reduce_fn fn = swc_reduce_get(op->dtype, op->redop);
+	const void *src[SWC_MAX_LOCAL_RANKS];
+	void *dst = op->recv;
+
+	for (uint32_t r = 0; r < s->nranks; r++)
+		src[r] = r == s->rank ? (const char *)op->send + offset :
+					contribution(s, k, r, op->bytes) + offset;
+	fn(&dst, 1, src, s->nranks, op->count, s->nranks);
+}
+
+static void copy(void *to, const void *from, size_t bytes)
+{
+	if (bytes && to != from)
+		memcpy(to, from, bytes);
+}
+
+static void compute(struct swc_slots *s, const struct swc_slots_op *op, uint64_t k)
+{
+	size_t bytes = op->bytes;
+
+	switch (op->coll) {
+	case SWC_ALLREDUCE:
+		reduce(s, op, k, 0);
+		break;
+	case SWC_REDUCE_SCATTER:
+		reduce(s, op, k, bytes / s->nranks * s->rank);
+		break;
+	case SWC_REDUCE:
+		if (s->rank == op->root)
+			reduce(s, op, k, 0);
+		break;
+	case SWC_ALLGATHER:
+		for (uint32_t r = 0; r < s->nranks; r++)
+			copy((char *)op->recv + r * bytes,
+			     r == s->rank ? op->send : contribution(s, k, r, bytes), bytes);
+		break;
+	case SWC_BROADCAST:
+		copy(op->recv, s->rank == op->root ? op->send :
+						     contribution(s, k, op->root, bytes), bytes);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Whether all ranks want this very collective, through the slots. */
+static bool agreed(const struct swc_slots *s, uint64_t k, uint64_t mine)
+{
+	for (uint32_t r = 0; r < s->nranks; r++)
+		if (cell(s, k, r)->signature != mine)
+			return false;
+	return true;
+}
+
+int swc_slots_run(struct swc_slots *s, const struct swc_slots_op *op)
+{
+	uint64_t k = s->next, mine = signature(op);
+	int ret = aborted(s);
+
+	if (ret)
+		return ret;
+	if (!in_reach(s, k))
+		return -EAGAIN;
+	if (contributes(s, op)) {
+		char *slot = contribution(s, k, s->rank, op->bytes);
+
+		if (op->bytes > sizeof(cell(s, k, 0)->data)) {
+			uint64_t after = s->last_use[k & 1];
+
+			/* See "Reuse of data slots"; after is k' + 1. */
+			if (after && s->met <= after) {
+				ret = meet(s, after);
+				if (ret < 0)
+					return ret;
+			}
+			/* Somebody has left for good: nobody will read our slot, but stay in step. */
+			if (ret) {
+				publish(s, k, VIA_KERNEL);
+				return ret;
+			}
+			s->last_use[k & 1] = k + 1;
+		}
+		copy(slot, op->send, op->bytes);
+	}
+	publish(s, k, mine);
+	ret = meet(s, k);
+	if (ret)
+		return ret;
+	if (!agreed(s, k, mine))
+		return SWC_SLOTS_FALLBACK;
+	compute(s, op, k);
+	return 0;
+}
+
+int swc_slots_pass(struct swc_slots *s)
+{
+	if (!s->base)
+		return 0;
+	if (!in_reach(s, s->next))
+		return -EAGAIN;
+	publish(s, s->next, VIA_KERNEL);
+	return 0;
+}
+
+/*
+ * Whoever waits for this rank must find that it will not come. Those who look see the flag; those who sleep do so
+ * on a cell, so the cells of the collectives to come change as well, as many as may be overwritten.
+ */
+void swc_slots_leave(struct swc_slots *s)
+{
+	uint64_t end = s->next - s->next % STRIDE + STRIDE;
+
+	if (!s->base)
+		return;
+	__atomic_store_n(&header(s)->left[s->rank], 1, __ATOMIC_RELEASE);
+	if (in_reach(s, s->next))
+		for (uint64_t k = s->next; k < end; k++)
+			publish(s, k, VIA_KERNEL);
+	s->env->wake(s->arg);
+	s->base = NULL;
+}

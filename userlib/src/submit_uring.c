@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Submission by io_uring: one small ring per communicator. A blocking collective is one system call.
+ *
+ * The submission queue is filled under comm->order; whoever then enters the kernel submits what is queued, in
+ * order, be it his or another thread's. The completion queue belongs to the reaper. liburing sets the rings
+ * up; the queue's tail is ours, because liburing would have submission and waiting in one hand.
+ */
+#include <errno.h>
+#include <liburing.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "priv.h"
+
+#define ENTRIES 64	/* as many as may be in flight; the completion queue has twice that */
+
+struct uring {
+	struct swc_reaper reaper;	/* first */
+	struct io_uring ring;
+	bool fixed_file;
+};
+
+void swc_uring_fill(struct io_uring_sqe *sqe, int fd, const struct swc_desc *desc)
+{
+	_Static_assert(sizeof(*desc) == 80, "payload of a 128-byte SQE");
+
+	memset(sqe, 0, 128);
+	sqe->opcode = IORING_OP_URING_CMD;
+	sqe->fd = fd;
+	sqe->cmd_op = (uint32_t)SWC_CMD_COLLECTIVE;
+	memcpy(sqe->cmd, desc, sizeof(*desc));
+}
+
+int swc_uring_read(const struct io_uring_cqe *cqe, uint64_t *word)
+{
+	*word = cqe->big_cqe[0];
+	return cqe->res;
+}
+
+/* Entries of the submission queue that the kernel has not taken. */
+static unsigned int pending(const struct uring *u)
+{
+	unsigned int tail = __atomic_load_n(u->ring.sq.ktail, __ATOMIC_ACQUIRE);
+
+	return tail - __atomic_load_n(u->ring.sq.khead, __ATOMIC_ACQUIRE);
+}
+
+/* Submit what is queued, and sleep for a completion if asked to. Transient errors are turned into -EINTR. */
+static int enter(struct uring *u, unsigned int wait)
+{
+	int ret = io_uring_enter((unsigned int)u->ring.ring_fd, pending(u), wait,
+				 wait ? IORING_ENTER_GETEVENTS : 0, NULL);
+
+	if (ret >= 0)
+		return 0;
+	if (ret == -EAGAIN || ret == -EBUSY)
+		usleep(100);	/* the kernel is short of memory */
+	return ret == -EAGAIN || ret == -EBUSY ? -EINTR : ret;
+}
+
+static void collect(struct swc_reaper *r)
+{
+	struct uring *u = (struct uring *)r;
+	struct io_uring_cqe *cqe;
+	unsigned int head, n = 0;
+
+	io_uring_for_each_cqe(&u->ring, head, cqe) {
+		struct swingcoll_req *req = (void *)(uintptr_t)cqe->user_data;
+		uint64_t word;
+		int error = swc_uring_read(cqe, &word);
+
+		n++;
+		if (error)
+			swc_req_complete(req, error, SWC_CQE_CULPRIT(word), 0);
+		else
+			swc_req_complete(req, 0, -1, SWC_CQE_TIME_NS(word));
+	}
+	if (n)
+		io_uring_cq_advance(&u->ring, n);
+}
+
+static int sleep_once(struct swc_reaper *r)
+{
+	return enter((struct uring *)r, 1);
+}
+
+static int push(struct swc_reaper *r)
+{
+	struct uring *u = (struct uring *)r;
+	int ret = 0;
+
+	while (pending(u) && (!ret || ret == -EINTR))
+		ret = enter(u, 0);
+	return ret == -EINTR ? 0 : ret;
+}
+
+static int uring_open(struct swingcoll_comm *comm)
+{
+	struct io_uring_params p = { .flags = IORING_SETUP_SQE128 | IORING_SETUP_CQE32 };
+	struct uring *u = calloc(1, sizeof(*u));
+	int saved = errno, ret;
+
+	if (!u)
+		return -ENOMEM;
+	ret = io_uring_queue_init_params(ENTRIES, &u->ring, &p);
+	if (ret) {
+		free(u);
+		errno = saved;
+		return ret;
+	}
+	io_uring_ring_dontfork(&u->ring);
+	/* Saves a reference per operation; not needed. */
+	u->fixed_file = !io_uring_register_files(&u->ring, &comm->ctx->fd, 1);
+	for (unsigned int i = 0; i < p.sq_entries; i++)
+		u->ring.sq.array[i] = i;
+	swc_reaper_init(&u->reaper);
+	u->reaper.collect = collect;
+	u->reaper.sleep = sleep_once;
+	u->reaper.push = push;
+	comm->submitter = u;
+	comm->reaper = &u->reaper;
+	errno = saved;
+	return 0;
+}
+
+static void uring_close(struct swingcoll_comm *comm)
+{
+	struct uring *u = comm->submitter;
+	int saved = errno;
+
+	if (!comm->forked)
+		io_uring_queue_exit(&u->ring);
+	swc_reaper_destroy(&u->reaper);
+	free(u);
+	errno = saved;
+}
+
+static int uring_queue(struct swingcoll_comm *comm, const struct swc_desc *desc,
+		       struct swingcoll_req *req)
+{
+	struct uring *u = comm->submitter;
+	struct io_uring_sq *sq = &u->ring.sq;
+	unsigned int tail = *sq->ktail;	/* only we write it */
+	struct io_uring_sqe *sqe = &sq->sqes[(tail & (ENTRIES - 1)) * 2];
+
+	/* As many as there are requests: it cannot be full unless the kernel does not take any. */
+	if (pending(u) >= ENTRIES)
+		return -EAGAIN;
+	swc_uring_fill(sqe, u->fixed_file ? 0 : comm->ctx->fd, desc);
+	if (u->fixed_file)
+		sqe->flags = IOSQE_FIXED_FILE;
+	sqe->user_data = (uintptr_t)req;
+	__atomic_store_n(sq->ktail, tail + 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static void uring_forked(struct swingcoll_comm *comm)
+{
+	struct uring *u = comm->submitter;
+
+	close(u->ring.ring_fd);
+}
+
+const struct swc_submit_ops swc_submit_uring = {
+	.name = "io_uring",
+	.open = uring_open,
+	.close = uring_close,
+	.queue = uring_queue,
+	.forked = uring_forked,
+};

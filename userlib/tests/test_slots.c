@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The slots protocol with threads as ranks and a condition variable as the kernel: results, agreement on who goes
+ * to the kernel, reuse of cells and data slots, sleeping and waking, members that leave. TAP on stdout.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "reduce.h"
+#include "slots.h"
+#include "tap.h"
+
+#define MAX_RANKS 8
+#define MAX_BYTES 4096
+#define MAX_OPS 20000
+
+/* ---- the kernel's part ---- */
+
+struct node {
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	char *memory;
+	struct swc_comm_state state;
+	unsigned int sleeps, wakes;
+};
+
+static int node_wait(void *arg, uint32_t offset, uint32_t value, uint32_t timeout_ms, int suspect)
+{
+	struct node *n = arg;
+	struct timespec until;
+	int ret = 0;
+
+	(void)suspect;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += timeout_ms / 1000;
+	until.tv_nsec += timeout_ms % 1000 * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	pthread_mutex_lock(&n->lock);
+	n->sleeps++;
+	while (!ret && __atomic_load_n((uint32_t *)(n->memory + offset), __ATOMIC_ACQUIRE) == value) {
+		if (__atomic_load_n(&n->state.aborted, __ATOMIC_ACQUIRE))
+			ret = n->state.error;
+		else if (pthread_cond_timedwait(&n->cond, &n->lock, &until))
+			ret = -ETIMEDOUT;
+	}
+	pthread_mutex_unlock(&n->lock);
+	return ret;
+}
+
+static void node_wake(void *arg)
+{
+	struct node *n = arg;
+
+	pthread_mutex_lock(&n->lock);
+	n->wakes++;
+	pthread_cond_broadcast(&n->cond);
+	pthread_mutex_unlock(&n->lock);
+}
+
+static const struct swc_slots_env node_env = { .wait = node_wait, .wake = node_wake };
+
+/* ---- ranks ---- */
+
+enum way { SLOTS, KERNEL, SOME_KERNEL, DISAGREE, WAYS };
+
+struct team {
+	struct node node;
+	unsigned int nranks, nops;
+	uint64_t seed;
+	bool spin;
+	uint32_t timeout_ms;
+	unsigned int bad;
+	int8_t *outcome[MAX_RANKS];	/* by operation */
+};
+
+struct member {
+	struct team *team;
+	unsigned int rank;
+};
+
+static uint64_t mix(uint64_t z)
+{
+	z += 0x9e3779b97f4a7c15;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+static void complain(struct team *t, unsigned int rank, uint64_t k, const char *what)
+{
+	if (__atomic_fetch_add(&t->bad, 1, __ATOMIC_RELAXED) < 5)
+		printf("# rank %u operation %llu: %s\n", rank, (unsigned long long)k, what);
+}
+
+/* Contribution of a rank to element i of operation k. */
+static uint32_t element(uint64_t k, unsigned int rank, size_t i)
+{
+	return (uint32_t)mix(k * 1000003 + rank * 7919 + i);
+}
+
+static uint32_t sum(const struct team *t, uint64_t k, size_t i)
+{
+	uint32_t s = 0;
+
+	for (unsigned int r = 0; r < t->nranks; r++)
+		s += element(k, r, i);
+	return s;
+}
+
+static bool right(const struct team *t, const struct swc_slots_op *op, unsigned int rank,
+		  uint64_t k, const uint32_t *recv)
+{
+	for (size_t i = 0; i < op->count; i++) {
+		switch (op->coll) {
+		case SWC_ALLREDUCE:
+			if (recv[i] != sum(t, k, i))
+				return false;
+			break;
+		case SWC_REDUCE_SCATTER:
+			if (recv[i] != sum(t, k, rank * op->count + i))
+				return false;
+			break;
+		case SWC_ALLGATHER:
+			for (unsigned int r = 0; r < t->nranks; r++)
+				if (recv[r * op->count + i] != element(k, r, i))
+					return false;
+			break;
+		case SWC_BROADCAST:
+			if (recv[i] != element(k, op->root, i))
+				return false;
+			break;
+		case SWC_REDUCE:
+			if (rank == op->root && recv[i] != sum(t, k, i))
+				return false;
+			break;
+		default:
+			break;
+		}
+	}
+	return true;
+}
+
+static int slot_op(struct team *t, struct swc_slots *s, uint64_t k, bool disagree)
+{
+	static const size_t counts[] = { 0, 1, 7, 27, 28, 29, 100, MAX_BYTES / 4 };
+	uint64_t h = mix(t->seed ^ k << 8);
+	uint32_t send[MAX_BYTES / 4], recv[MAX_BYTES / 4 * MAX_RANKS];
+	struct swc_slots_op op = {
+		.coll = h % (SWC_BARRIER + 1), .dtype = SWC_U32, .send = send, .recv = recv,
+		.count = counts[(h >> 8) % (sizeof(counts) / sizeof(counts[0]))],
+	};
+	size_t n;
+	int ret;
+
+	if (op.coll == SWC_BROADCAST || op.coll == SWC_REDUCE)
+		op.root = (h >> 16) % t->nranks;
+	if (op.coll == SWC_REDUCE_SCATTER)
+		op.count /= t->nranks;
+	if (op.coll == SWC_BARRIER)
+		op.count = op.dtype = 0;
+	n = op.coll == SWC_REDUCE_SCATTER ? op.count * t->nranks : op.count;
+	op.bytes = n * 4;
+	for (size_t i = 0; i < n; i++)
+		send[i] = element(k, s->rank, i);
+	if (op.coll == SWC_ALLREDUCE && h >> 20 & 1) {
+		memcpy(recv, send, op.bytes);
+		op.send = recv;
+	}
+	if (disagree)
+		op.redop ^= 1;
+	do {
+		ret = swc_slots_run(s, &op);
+	} while (ret == -EAGAIN && !sched_yield());
+	if (ret < 0)
+		complain(t, s->rank, k, "error");
+	else if (!ret && !right(t, &op, s->rank, k, recv))
+		complain(t, s->rank, k, "wrong result");
+	return ret;
+}
+
+static void *member_main(void *arg)
+{
+	struct member *m = arg;
+	struct team *t = m->team;
+	struct swc_slots s;
+
+	swc_slots_plan(&s, t->nranks, m->rank, MAX_BYTES);
+	s.timeout_ms = t->timeout_ms;
+	s.state = &t->node.state;
+	s.env = &node_env;
+	s.arg = &t->node;
+	if (swc_slots_attach(&s, t->node.memory))
+		complain(t, m->rank, 0, "attach");
+	s.spin = t->spin;
+	s.spin_known = true;
+	for (uint64_t k = 0; k < t->nops; k++) {
+		uint64_t h = mix(t->seed + k);
+		enum way way = h % 16 < 10 ? SLOTS : h % 16 < 14 ? KERNEL : h % 16 == 14 ? SOME_KERNEL : DISAGREE;
+		bool odd = m->rank == (h >> 8) % t->nranks;
+		int ret = 1;
+
+		/* Runs of calls through the kernel, so that ranks get far ahead of one another. */
+		if (mix(t->seed + k / 300) % 4 == 0)
+			way = KERNEL;
+		if (way == KERNEL || (way == SOME_KERNEL && odd)) {
+			while (swc_slots_pass(&s) == -EAGAIN)
+				sched_yield();
+		} else {
+			ret = slot_op(t, &s, k, way == DISAGREE && odd);
+		}
+		t->outcome[m->rank][k] = (int8_t)ret;
+		if (way != SLOTS && ret != 1 && !(t->nranks == 1))
+			complain(t, m->rank, k, "should have gone to the kernel");
+		if (way == SLOTS && ret)
+			complain(t, m->rank, k, "should not have gone to the kernel");
+		if ((h >> 32) % 64 == m->rank)
+			sched_yield();
+	}
+	swc_slots_leave(&s);
+	return NULL;
+}
+
+static void start(struct team *t, struct member *m, pthread_t *thread, void *(*fn)(void *))
+{
+	struct swc_slots s;
+	size_t bytes = swc_slots_plan(&s, t->nranks, 0, MAX_BYTES);
+
+	t->node.memory = aligned_alloc(4096, bytes);
+	memset(t->node.memory, 0, bytes);
+	pthread_mutex_init(&t->node.lock, NULL);
+	pthread_cond_init(&t->node.cond, NULL);
+	for (unsigned int r = 0; r < t->nranks; r++) {
+		t->outcome[r] = calloc(t->nops ? t->nops : 1, 1);
+		m[r] = (struct member){ t, r };
+		pthread_create(&thread[r], NULL, fn, &m[r]);
+	}
+}
+
+static void finish(struct team *t, pthread_t *thread)
+{
+	for (unsigned int r = 0; r < t->nranks; r++)
+		pthread_join(thread[r], NULL);
+	for (unsigned int r = 0; r < t->nranks; r++) {
+		if (r && memcmp(t->outcome[0], t->outcome[r], t->nops))
+			complain(t, r, 0, "went another way than rank 0");
+	}
+	for (unsigned int r = 0; r < t->nranks; r++)
+		free(t->outcome[r]);
+	free(t->node.memory);
+}
+
+static void test_mix(unsigned int nranks, unsigned int nops, bool spin)
+{
+	struct team t = { .nranks = nranks, .nops = nops, .spin = spin, .timeout_ms = 60000,
+			  .seed = (uint64_t)time(NULL) };
+	struct member m[MAX_RANKS];
+	pthread_t thread[MAX_RANKS];
+	char name[100];
+
+	start(&t, m, thread, member_main);
+	finish(&t, thread);
+	snprintf(name, sizeof(name), "%u ranks, %u mixed operations, %s", nranks, nops,
+		 spin ? "spinning first" : "sleeping at once");
+	if (!ok(!t.bad, name))
+		printf("# seed %llu\n", (unsigned long long)t.seed);
+	printf("# %u sleeps, %u wakes\n", t.node.sleeps, t.node.wakes);
+}
+
+/* ---- members that do not come ---- */
+
+static void setup(struct swc_slots *s, struct member *m)
+{
+	swc_slots_plan(s, m->team->nranks, m->rank, MAX_BYTES);
+	s->timeout_ms = m->team->timeout_ms;
+	s->state = &m->team->node.state;
+	s->env = &node_env;
+	s->arg = &m->team->node;
+	swc_slots_attach(s, m->team->node.memory);
+	s->spin = m->team->spin;
+	s->spin_known = true;
+}
+
+static const struct swc_slots_op barrier = { .coll = SWC_BARRIER };
+
+/* Rank 1 does one barrier and leaves while the others are in, or on their way to, the next. */
+static void *leaver_main(void *arg)
+{
+	struct member *m = arg;
+	struct swc_slots s;
+	int ret;
+
+	setup(&s, m);
+	ret = swc_slots_run(&s, &barrier);
+	if (ret)
+		complain(m->team, m->rank, 0, "first barrier");
+	if (m->rank == 1) {
+		struct timespec ts = { .tv_nsec = 20000000 };
+
+		nanosleep(&ts, NULL);
+		swc_slots_leave(&s);
+		return NULL;
+	}
+	for (int i = 0; i < 3; i++)
+		if (swc_slots_run(&s, &barrier) != SWC_SLOTS_FALLBACK)
+			complain(m->team, m->rank, 1, "did not notice that rank 1 left");
+	return NULL;
+}
+
+/* Rank 1 leaves after an operation that rank 2 is late for: ranks 0 and 2 must still succeed. */
+static void *early_main(void *arg)
+{
+	struct member *m = arg;
+	struct timespec ts = { .tv_nsec = 20000000 };
+	struct swc_slots s;
+
+	setup(&s, m);
+	if (m->rank == 1) {
+		if (swc_slots_run(&s, &barrier))
+			complain(m->team, m->rank, 0, "barrier");
+		swc_slots_leave(&s);
+		return NULL;
+	}
+	if (m->rank == 2)
+		nanosleep(&ts, NULL);
+	if (swc_slots_run(&s, &barrier))
+		complain(m->team, m->rank, 0, "barrier failed though all came");
+	return NULL;
+}
+
+/* Nobody but rank 0 comes. */
+static void *alone_main(void *arg)
+{
+	struct member *m = arg;
+	struct swc_slots s;
+
+	setup(&s, m);
+	if (!m->rank && swc_slots_run(&s, &barrier) != -ETIMEDOUT)
+		complain(m->team, 0, 0, "no deadline");
+	return NULL;
+}
+
+static void *abort_main(void *arg)
+{
+	struct member *m = arg;
+	struct timespec ts = { .tv_nsec = 20000000 };
+	struct swc_slots s;
+
+	setup(&s, m);
+	if (m->rank) {
+		nanosleep(&ts, NULL);
+		m->team->node.state.error = -ECONNRESET;
+		__atomic_store_n(&m->team->node.state.aborted, 1, __ATOMIC_RELEASE);
+		node_wake(&m->team->node);
+		return NULL;
+	}
+	if (swc_slots_run(&s, &barrier) != -ECONNRESET)
+		complain(m->team, 0, 0, "no error");
+	if (swc_slots_run(&s, &barrier) != -ECONNRESET)
+		complain(m->team, 0, 1, "no error the second time");
+	return NULL;
+}
+
+static void test_absence(void *(*fn)(void *), unsigned int nranks, uint32_t timeout_ms,
+			 const char *name)
+{
+	char text[100];
+
+	for (int spin = 0; spin < 2; spin++) {
+		struct team t = { .nranks = nranks, .spin = spin, .timeout_ms = timeout_ms };
+		struct member m[MAX_RANKS];
+		pthread_t thread[MAX_RANKS];
+
+		start(&t, m, thread, fn);
+		finish(&t, thread);
+		snprintf(text, sizeof(text), "%s (%s)", name, spin ? "spinning" : "sleeping");
+		ok(!t.bad, text);
+	}
+}
+
+static void test_layout(void)
+{
+	struct swc_slots a, b;
+	size_t bytes = swc_slots_plan(&a, 2, 0, 4096);
+	char *memory = aligned_alloc(4096, bytes);
+
+	memset(memory, 0, bytes);
+	ok(bytes % 4096 == 0 && a.max_bytes == 4096, "size is whole pages");
+	swc_slots_plan(&b, 2, 1, 8192);
+	ok(!swc_slots_attach(&a, memory) && swc_slots_attach(&b, memory) == -EPROTO,
+	   "another layout is refused");
+	free(memory);
+	ok(swc_slots_plan(&a, 256, 0, 1 << 20) <= SWC_MAX_SLOT_BYTES, "256 ranks fit");
+	printf("# 256 ranks: %zu bytes per contribution\n", a.max_bytes);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int nops = argc > 1 ? (unsigned int)atoi(argv[1]) : 6000;
+
+	printf("TAP version 13\n");
+	if (nops > MAX_OPS)
+		nops = MAX_OPS;
+	swc_reduce_init();
+	test_layout();
+	for (int spin = 0; spin < 2; spin++) {
+		test_mix(1, 1000, spin);
+		test_mix(2, nops, spin);
+		test_mix(3, nops / 2, spin);
+		test_mix(8, nops / 4, spin);
+	}
+	test_absence(leaver_main, 3, 20000, "a member leaves");
+	test_absence(early_main, 3, 20000, "a member leaves before another arrives");
+	test_absence(alone_main, 2, 100, "deadline");
+	test_absence(abort_main, 2, 20000, "abort");
+	return done();
+}
