@@ -51,8 +51,8 @@ static void post_cqe(struct io_uring_cmd *cmd, struct swc_part *part, unsigned i
 }
 
 /*
- * Stop looking after the part. True: it was finished meanwhile by somebody who saw BUSY, so it is the caller's
- * again, to be told. Otherwise the next one to look may be anybody, and the part may be gone.
+ * Stop looking after the part. True: it was finished meanwhile by somebody who saw BUSY, so it is the
+ * caller's again, to be told. Otherwise the next one to look may be anybody, and the part may be gone.
  */
 static bool let_go(struct swc_part *part)
 {

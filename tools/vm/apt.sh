@@ -45,10 +45,12 @@ apt_update() {
 	apt_setup
 	say "fetching package lists"
 	apt-get -qq update >&2 || die "could not fetch package lists: is the network up?"
+	touch "$apt_dir/updated"
 }
 
+# Lists older than a day name packages that may be gone.
 apt_ready() {
-	[[ -e $APT_CONFIG && -e $apt_dir/sources.list ]] || apt_update
+	[[ $(find "$apt_dir/updated" -mmin -1440 2>/dev/null) ]] || apt_update
 }
 
 # pkg_depends PACKAGE PATTERN: the first dependency that matches. Metapackages
