@@ -18,8 +18,8 @@ struct perf_ops {
 };
 
 /*
- * iters 0: as many as fit into budget_s over all repeats. A row then takes about twice the budget at
- * most, or three operations if they are slower than that.
+ * iters 0: as many as fit into budget_s over all repeats. A row then takes about twice the budget, or
+ * four operations if one alone takes longer than the budget.
  */
 struct perf_rule {
 	unsigned int warmup;

@@ -163,6 +163,7 @@ typedef SWC_PASTE(F(packed), mem) F(packed_mem);
 typedef SWC_SIGNED F(svec) __attribute__((vector_size(SWC_VBYTES)));
 #else
 typedef SWC_BITS F(bits) __attribute__((vector_size(SWC_VBYTES)));
+typedef __typeof__((F(vec)){} < (F(vec)){}) F(sbits);
 #endif
 
 /* The k-th accumulator's worth of the block at p. */
@@ -244,12 +245,14 @@ static __always_inline F(vec) F(finish)(F(vec) acc, const struct swc_divisor *d,
 	}
 	return acc;
 #else
+	/* The canonical NaN has one bit more than infinity; what lies above infinity is a NaN. */
+	const SWC_BITS inf = SWC_NAN & SWC_NAN << 1, magnitude = (SWC_BITS)-1 >> 1;
 	F(bits) nan;
 
 	acc = F(mirror)(acc, op);
 	if (op == SWC_AVG)
 		acc /= (SWC_ACC)d->div;
-	nan = (F(bits))(acc != acc);
+	nan = (F(bits))((F(sbits))((F(bits))acc & magnitude) > (F(sbits))((F(bits)){} + inf));
 	return (F(vec))(((F(bits))acc & ~nan) | (SWC_NAN & nan));
 #endif
 }

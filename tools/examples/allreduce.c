@@ -20,7 +20,7 @@ int main(void)
 		rank++;
 	check(swingcoll_comm_create(&comm, &id, nranks, rank, NULL));
 	for (int i = 0; i < COUNT; i++)
-		v[i] = rank + 1;
+		v[i] = (float)(rank + 1);
 	check(swingcoll_allreduce(v, v, COUNT, SWINGCOLL_F32, SWINGCOLL_SUM, comm));
 	printf("rank %d: %g everywhere\n", rank, v[COUNT - 1]);
 	check(swingcoll_comm_destroy(comm));
