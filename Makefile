@@ -82,6 +82,7 @@ endif
 bench:
 	@tools/setup bench
 	@$(MAKE) -s lib tools
+	@$(MAKE) -s -C tools bench
 	@$(MAKE) -s modules KVER=6.12
 	@tools/vm/run --kernel 6.12 --cpus 2 --mem 4G --timeout 3600 --out build/bench -- tools/bench/run
 

@@ -6,7 +6,7 @@
  *	gloo_allreduce_bench RANKS DTYPE BUFFERS TIME_MS BYTES...
  */
 extern "C" {
-#include "perfloop.h"
+#include "common/perfloop.h"
 }
 
 #include <gloo/allreduce.h>

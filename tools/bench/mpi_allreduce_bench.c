@@ -5,7 +5,7 @@
  *
  *	mpirun -n RANKS mpi_allreduce_bench DTYPE BUFFERS TIME_MS BYTES...
  */
-#include "perfloop.h"
+#include "common/perfloop.h"
 
 #include <mpi.h>
 #include <stdint.h>

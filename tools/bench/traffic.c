@@ -5,7 +5,7 @@
  * be faster than that if the vectors do not fit into the caches. Ordinary and streaming stores are both
  * tried and the better one is printed. Prints one JSON object per size.
  */
-#include "perfloop.h"
+#include "common/perfloop.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -9,8 +9,8 @@
  */
 #include "digits.h"
 #include "mlp.h"
-#include "perf_team.h"
-#include "perfloop.h"
+#include "common/team.h"
+#include "common/perfloop.h"
 #include "swingcoll.h"
 
 #include <errno.h>

@@ -13,7 +13,7 @@
  * page or rank's part is not where an equal value would be, and filling and checking run at the speed of
  * memcpy and memcmp.
  */
-#include "perf_pattern.h"
+#include "pattern.h"
 
 #include <errno.h>
 #include <stdbool.h>

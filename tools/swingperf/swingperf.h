@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "perf_pattern.h"
-#include "perf_team.h"
-#include "perfloop.h"
+#include "pattern.h"
+#include "common/team.h"
+#include "common/perfloop.h"
 #include "swingcoll.h"
 
 #define PERF_MAX_BUFFERS 64
@@ -62,16 +62,16 @@ struct perf_row {
 	const char *algo;
 };
 
-/* perf_args.c; both end the program with a message if something is wrong. */
+/* args.c; both end the program with a message if something is wrong. */
 void perf_parse(struct perf_options *opt, struct team *team, int argc, char **argv);
 void perf_check_options(struct perf_options *opt, int nranks);
 
-/* perf_run.c; 0 or a negative errno, and what happened has been said. */
+/* run.c; 0 or a negative errno, and what happened has been said. */
 int perf_rank_open(struct perf_rank *r);
 void perf_rank_close(struct perf_rank *r);
 int perf_rank_row(struct perf_rank *r, size_t bytes, bool in_place, struct perf_row *row);
 
-/* perf_print.c */
+/* print.c */
 void perf_print_header(const struct perf_options *opt, const struct team *team);
 /* out or in may be NULL */
 void perf_print_row(const struct perf_options *opt, int nranks, const struct perf_row *out,

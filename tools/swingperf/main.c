@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * swingperf: time of swingcoll's collectives over a range of sizes, with every element checked. This
- * file starts the ranks and walks the sizes; perf_args.c reads the command line, perf_run.c does the
- * work of a rank, perf_pattern.c knows the right answers, perf_print.c writes the table.
+ * file starts the ranks and walks the sizes; args.c reads the command line, run.c does the
+ * work of a rank, pattern.c knows the right answers, print.c writes the table.
  */
 #include "swingperf.h"
 

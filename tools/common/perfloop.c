@@ -4,7 +4,7 @@
  * and condenses the times; it knows neither the operation nor the way the ranks meet. All ranks take
  * the same decisions because they decide on maxima over the ranks only.
  */
-#include "perfloop.h"
+#include "common/perfloop.h"
 
 #include <stdlib.h>
 #include <string.h>

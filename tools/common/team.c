@@ -4,7 +4,7 @@
  * memory between them. Nothing in here uses swingcoll, so a fault of the thing under test cannot hide
  * behind its own coordination.
  */
-#include "perf_team.h"
+#include "common/team.h"
 
 #include <errno.h>
 #include <fcntl.h>
