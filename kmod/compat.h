@@ -96,7 +96,7 @@ static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set, vm_f
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0) && defined(CONFIG_ARCH_HAS_KERNEL_FPU_SUPPORT)
 #include <linux/fpu.h>
 #define SWC_HAVE_FPU 1
-#elif defined(CONFIG_X86)
+#elif defined(CONFIG_X86) || defined(CONFIG_UML)
 #include <asm/fpu/api.h>
 #define SWC_HAVE_FPU 1
 #elif defined(CONFIG_ARM64)

@@ -7,6 +7,7 @@
  * before anything else happens.
  */
 #include <linux/fs.h>
+#include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>

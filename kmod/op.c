@@ -9,6 +9,7 @@
  */
 #include <linux/cpumask.h>
 #include <linux/ktime.h>
+#include <linux/pid.h>
 #include <linux/slab.h>
 
 #include "op.h"

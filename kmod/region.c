@@ -400,7 +400,6 @@ struct swc_region *swc_region_scratch(struct swc_ctx *ctx, u64 bytes)
 	u64 npages = (bytes + PAGE_SIZE - 1) >> PAGE_SHIFT, done = 0;
 	struct swc_region *region;
 	unsigned int order;
-
 	int ret;
 
 	if (npages >= PAGES_MAX)

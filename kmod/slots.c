@@ -7,6 +7,7 @@
  */
 #include <linux/mm.h>
 #include <linux/nospec.h>
+#include <linux/pid.h>
 #include <linux/sched/signal.h>
 #include <linux/vmalloc.h>
 

@@ -14,6 +14,7 @@
  */
 #include <linux/bitops.h>
 #include <linux/fs.h>
+#include <linux/pid.h>
 
 #include "compat.h"
 #include "ctx.h"
