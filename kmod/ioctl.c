@@ -73,7 +73,8 @@ static int ioc_abort(struct swc_ctx *ctx, void __user *arg)
 
 	if (copy_from_user(&ref, arg, sizeof(ref)))
 		return -EFAULT;
-	if (ref.error > MAX_ERRNO || ref.resv)
+	/* From 512 on they are the kernel's own: ERESTARTSYS and its like would restart system calls. */
+	if (ref.error >= 512 || ref.resv)
 		return -EINVAL;
 	member = swc_member_get(ctx, ref.comm);
 	if (!member)

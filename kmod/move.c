@@ -13,10 +13,14 @@
 #include "move.h"
 #include "region.h"
 
-/* One FPU section: some microseconds of work, well above what begin and end cost. */
+/*
+ * One FPU section: some microseconds of work, well above what begin and end cost. Of one range; but wide
+ * steps take less of each, because nobody else runs meanwhile.
+ */
 #define PIECE_BYTES	(16u << 10)
-/* Between looks at the scheduler and at the operation's state. */
-#define BREATH_BYTES	(64u << 10)
+#define PIECE_MIN	(1u << 10)
+/* Between looks at the scheduler and at the operation's state, and the most of a piece; of all ranges. */
+#define BREATH_BYTES	(128u << 10)
 
 /* The last extent that starts at or before @offset. */
 static const struct swc_extent *find_extent(const struct swc_region *region, u64 offset)
@@ -74,7 +78,7 @@ int swc_move(struct swc_move *m, const int *stop)
 {
 	swc_reduce_fn fn = NULL;
 	u32 i, n = m->nsrc + m->ndst;
-	u64 since = 0;
+	u64 since = 0, most = clamp(round_down(BREATH_BYTES / n, 64), PIECE_MIN, PIECE_BYTES);
 	bool fpu = false;
 
 	if (m->done == m->bytes)
@@ -93,11 +97,11 @@ int swc_move(struct swc_move *m, const int *stop)
 		for (i = 0; i < n; i++)
 			len = min(len, cursor_seek(&m->cursor[i], m->span[i].offset + m->done));
 		for (at = 0; at < len; ) {
-			u64 piece = min_t(u64, len - at, PIECE_BYTES);
+			u64 piece = min(len - at, most);
 
 			move_piece(m, fn, fpu, at, piece);
 			at += piece;
-			since += piece;
+			since += piece * n;
 			if (since < BREATH_BYTES)
 				continue;
 			since = 0;

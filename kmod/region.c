@@ -272,6 +272,19 @@ static bool cache_shrink(struct swc_ctx *ctx, unsigned int keep)
 
 /* ------------------------------------------------------------------ registering */
 
+/* Charge pages to the owner; near the limit, first take back what is held without need. */
+static int charge(struct swc_ctx *ctx, u64 npages)
+{
+	int ret = charge_pages(ctx->mm, npages);
+
+	if (!ret)
+		return 0;
+	cache_shrink(ctx, 0);
+	/* What the cache held, and what operations have just let go, comes back once the work items have run. */
+	flush_workqueue(swc_wq);
+	return charge_pages(ctx->mm, npages);
+}
+
 static struct swc_region *region_make(struct swc_ctx *ctx, u64 addr, u64 bytes)
 {
 	u64 end, npages;
@@ -284,12 +297,7 @@ static struct swc_region *region_make(struct swc_ctx *ctx, u64 addr, u64 bytes)
 	if (npages >= PAGES_MAX)
 		return ERR_PTR(-EFBIG);
 
-	ret = charge_pages(ctx->mm, npages);
-	if (ret && cache_shrink(ctx, 0)) {
-		/* What the cache held comes back once the work items have run. */
-		flush_workqueue(swc_wq);
-		ret = charge_pages(ctx->mm, npages);
-	}
+	ret = charge(ctx, npages);
 	if (ret)
 		return ERR_PTR(ret);
 
@@ -404,7 +412,7 @@ struct swc_region *swc_region_scratch(struct swc_ctx *ctx, u64 bytes)
 
 	if (npages >= PAGES_MAX)
 		return ERR_PTR(-EFBIG);
-	ret = charge_pages(ctx->mm, npages);
+	ret = charge(ctx, npages);
 	if (ret)
 		return ERR_PTR(ret);
 	region = region_alloc(ctx, 0, bytes, npages);
