@@ -81,10 +81,10 @@ struct swingcoll_req;
  * except use_io_uring.
  */
 struct swingcoll_comm_opts {
-	uint32_t timeout_ms;  /* deadline of creation and of each operation; 0: 30000 */
-	uint32_t flags;	      /* SWINGCOLL_ANY_USER, SWINGCOLL_ALLOW_REORDER */
-	const char *algo;     /* NULL or "auto", or an algorithm's name: see swingcoll_algo_name() */
-	int64_t slot_max;     /* largest payload in bytes that goes through the shared slots;
+	uint32_t timeout_ms; /* deadline of creation and of each operation; 0: 30000 */
+	uint32_t flags;	     /* SWINGCOLL_ANY_USER, SWINGCOLL_ALLOW_REORDER */
+	const char *algo;    /* NULL or "auto", or an algorithm's name: see swingcoll_algo_name() */
+	int64_t slot_max;    /* largest payload in bytes that goes through the shared slots;
 				 0: the default, -1: none */
 	int32_t use_io_uring; /* 0: if allowed, else ioctl; 1: must; -1: never */
 	uint32_t reserved[7]; /* 0 */
@@ -148,9 +148,8 @@ int swingcoll_comm_error(struct swingcoll_comm *comm, char *text, size_t size, i
  */
 int swingcoll_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
 			enum swingcoll_redop op, struct swingcoll_comm *comm);
-int swingcoll_reduce_scatter(const void *send, void *recv, size_t count,
-			     enum swingcoll_dtype dtype, enum swingcoll_redop op,
-			     struct swingcoll_comm *comm);
+int swingcoll_reduce_scatter(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+			     enum swingcoll_redop op, struct swingcoll_comm *comm);
 int swingcoll_allgather(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
 			struct swingcoll_comm *comm);
 int swingcoll_broadcast(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,

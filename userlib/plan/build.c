@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Building plans: the table of algorithms, and the appending of channels, steps and transfers to growing
- * tables, which are laid out as one plan in the end. No locks; everything belongs to the caller.
+ * Building plans: the table of algorithms, and the appending of channels, steps and transfers to
+ * growing tables, which are laid out as one plan in the end. No locks; everything belongs to the
+ * caller.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 static const struct {
 	const char *name;
 	int (*build)(struct swc_builder *b);
-	bool local;	/* made of LOCAL and SYNC steps: all ranks on one node */
+	bool local; /* made of LOCAL and SYNC steps: all ranks on one node */
 } algos[SWC_ALGO_NR] = {
 	[SWC_ALGO_DIRECT1] = { "direct1", swc_direct1_build, true },
 	[SWC_ALGO_DIRECT2] = { "direct2", swc_direct2_build, true },
@@ -110,25 +111,34 @@ static void append(struct swc_builder *b, bool recv, const struct swc_plan_xfer 
 void swc_build_send(struct swc_builder *b, uint32_t rank, enum swc_buf buf, uint32_t first,
 		    uint32_t nblocks)
 {
-	append(b, false, &(struct swc_plan_xfer){ .rank = rank, .first_block = first,
-						  .nblocks = nblocks, .buf = (uint8_t)buf });
+	append(b, false,
+	       &(struct swc_plan_xfer){ .rank = rank,
+					.first_block = first,
+					.nblocks = nblocks,
+					.buf = (uint8_t)buf });
 }
 
 void swc_build_recv(struct swc_builder *b, uint32_t rank, enum swc_buf buf, uint32_t first,
 		    uint32_t nblocks, uint32_t flags)
 {
-	append(b, true, &(struct swc_plan_xfer){ .rank = rank, .first_block = first,
-						 .nblocks = nblocks, .buf = (uint8_t)buf,
-						 .flags = (uint8_t)flags });
+	append(b, true,
+	       &(struct swc_plan_xfer){ .rank = rank,
+					.first_block = first,
+					.nblocks = nblocks,
+					.buf = (uint8_t)buf,
+					.flags = (uint8_t)flags });
 }
 
 void swc_build_recv_reduce(struct swc_builder *b, uint32_t rank, enum swc_buf buf,
 			   enum swc_buf operand, uint32_t first, uint32_t nblocks, uint32_t flags)
 {
-	append(b, true, &(struct swc_plan_xfer){ .rank = rank, .first_block = first,
-						 .nblocks = nblocks, .buf = (uint8_t)buf,
-						 .operand = (uint8_t)operand,
-						 .flags = (uint8_t)(flags | SWC_XFER_REDUCE) });
+	append(b, true,
+	       &(struct swc_plan_xfer){ .rank = rank,
+					.first_block = first,
+					.nblocks = nblocks,
+					.buf = (uint8_t)buf,
+					.operand = (uint8_t)operand,
+					.flags = (uint8_t)(flags | SWC_XFER_REDUCE) });
 }
 
 void swc_build_alone(struct swc_builder *b)
@@ -158,14 +168,14 @@ static uint64_t hash_words(const uint32_t *word, unsigned int n)
 }
 
 /*
- * What all ranks of a family have in common. Not part of it: in_place, on which ranks may differ (each
- * algorithm exchanges the same messages and passes the same barriers either way).
+ * What all ranks of a family have in common. Not part of it: in_place, on which ranks may differ
+ * (each algorithm exchanges the same messages and passes the same barriers either way).
  */
 static uint64_t family(const struct swc_plan_args *a, const struct swc_plan_header *h)
 {
 	const uint32_t words[] = {
-		SWC_PLAN_VERSION, a->coll, a->algo, a->nranks, a->root, h->nparts, h->part_blocks,
-		h->nchannels,
+		SWC_PLAN_VERSION, a->coll,   a->algo,	     a->nranks,
+		a->root,	  h->nparts, h->part_blocks, h->nchannels,
 	};
 
 	return hash_words(words, sizeof(words) / sizeof(words[0]));
@@ -206,8 +216,7 @@ int swc_plan_build(const struct swc_plan_args *a, void **plan, size_t *bytes)
 		return -EINVAL;
 	if (a->coll == SWC_ALLTOALL)
 		return -EOPNOTSUPP;
-	if (algos[a->algo].local &&
-	    (a->nlocal != a->nranks || a->nranks > SWC_MAX_FANIN))
+	if (algos[a->algo].local && (a->nlocal != a->nranks || a->nranks > SWC_MAX_FANIN))
 		return -EOPNOTSUPP;
 
 	b.hdr = (struct swc_plan_header){

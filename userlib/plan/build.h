@@ -46,7 +46,10 @@ void swc_build_recv_reduce(struct swc_builder *b, uint32_t rank, enum swc_buf bu
 /* The whole plan of a communicator with one rank: the result is a copy of the contribution. */
 void swc_build_alone(struct swc_builder *b);
 
-/* Algorithms: append to an empty builder. Return 0 or -EOPNOTSUPP; other errors stick in the builder. */
+/*
+ * Algorithms: append to an empty builder. Return 0 or -EOPNOTSUPP; other errors stick in the
+ * builder.
+ */
 int swc_direct1_build(struct swc_builder *b);
 int swc_direct2_build(struct swc_builder *b);
 int swc_ring_build(struct swc_builder *b);

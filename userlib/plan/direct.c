@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Direct algorithms: members of one node read and write each other's buffers, without passing anything on.
+ * Direct algorithms: members of one node read and write each other's buffers, without passing
+ * anything on.
  *
- * An operation starts when all members have arrived, so what a LOCAL step of the first kind reads is there.
- * The SYNC behind it keeps every buffer in place until nobody touches it any more. All ranks list sources
- * in rank order, so results are the same to the bit, and the same for both algorithms.
+ * An operation starts when all members have arrived, so what a LOCAL step of the first kind reads
+ * is there. The SYNC behind it keeps every buffer in place until nobody touches it any more. All
+ * ranks list sources in rank order, so results are the same to the bit, and the same for both
+ * algorithms.
  */
 #include <errno.h>
 
@@ -32,12 +34,14 @@ static void copy(struct swc_builder *b, uint32_t from, uint32_t first, uint32_t 
 }
 
 /*
- * One shot: each rank makes all of its own result. Reads nranks vectors per rank, so it is for small ones.
+ * One shot: each rank makes all of its own result. Reads nranks vectors per rank, so it is for
+ * small ones.
  *
- * In place, only ALLREDUCE is in danger: others still read the send buffer that a result would overwrite.
- * It collects the result in SCRATCH and moves it over after the SYNC. Elsewhere the blocks that a rank
- * writes are read by nobody but itself in the same step (REDUCE_SCATTER: the others read other parts;
- * REDUCE: only root reads; BROADCAST and ALLGATHER: the copy onto itself is nothing).
+ * In place, only ALLREDUCE is in danger: others still read the send buffer that a result would
+ * overwrite. It collects the result in SCRATCH and moves it over after the SYNC. Elsewhere the
+ * blocks that a rank writes are read by nobody but itself in the same step (REDUCE_SCATTER: the
+ * others read other parts; REDUCE: only root reads; BROADCAST and ALLGATHER: the copy onto itself
+ * is nothing).
  */
 int swc_direct1_build(struct swc_builder *b)
 {
@@ -96,8 +100,8 @@ int swc_direct1_build(struct swc_builder *b)
 }
 
 /*
- * Channels are what the kernel hands to its workers: with few ranks, several per rank keep pieces small
- * enough to be shared out evenly.
+ * Channels are what the kernel hands to its workers: with few ranks, several per rank keep pieces
+ * small enough to be shared out evenly.
  */
 static uint32_t direct2_channels(const struct swc_plan_args *a)
 {
@@ -109,10 +113,11 @@ static uint32_t direct2_channels(const struct swc_plan_args *a)
 }
 
 /*
- * Two shots in one pass: rank r owns part r (or the r-th share) and does for it all there is to do, for
- * everybody: each source element is read once and each destination written once, by one CPU. In place is
- * safe because a block is touched by its owner only, who reads an element from all before writing it.
- * ALLGATHER's owner is the rank that has the part, REDUCE_SCATTER's the one that wants it.
+ * Two shots in one pass: rank r owns part r (or the r-th share) and does for it all there is to do,
+ * for everybody: each source element is read once and each destination written once, by one CPU. In
+ * place is safe because a block is touched by its owner only, who reads an element from all before
+ * writing it. ALLGATHER's owner is the rank that has the part, REDUCE_SCATTER's the one that wants
+ * it.
  */
 int swc_direct2_build(struct swc_builder *b)
 {

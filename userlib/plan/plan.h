@@ -2,8 +2,9 @@
 /*
  * Plans: which rank moves which blocks, when and to whom, as data for the kernel.
  *
- * Everything in this folder is a pure function of its arguments: no I/O, no globals. The same objects
- * serve the library, the planning tool and the tests. The format is that of uapi/linux/swingcoll.h.
+ * Everything in this folder is a pure function of its arguments: no I/O, no globals. The same
+ * objects serve the library, the planning tool and the tests. The format is that of
+ * uapi/linux/swingcoll.h.
  */
 #ifndef SWC_PLAN_PLAN_H
 #define SWC_PLAN_PLAN_H
@@ -15,10 +16,10 @@
 #include <linux/swingcoll.h>
 
 enum swc_algo {
-	SWC_ALGO_DIRECT1,	/* one shot: every rank reads all and computes its own result */
-	SWC_ALGO_DIRECT2,	/* two shots in one pass: every block has an owner who serves all */
-	SWC_ALGO_RING,		/* reduce-scatter and allgather round a ring */
-	SWC_ALGO_RECDOUB,	/* recursive doubling with the whole vector */
+	SWC_ALGO_DIRECT1, /* one shot: every rank reads all and computes its own result */
+	SWC_ALGO_DIRECT2, /* two shots in one pass: every block has an owner who serves all */
+	SWC_ALGO_RING,	  /* reduce-scatter and allgather round a ring */
+	SWC_ALGO_RECDOUB, /* recursive doubling with the whole vector */
 	SWC_ALGO_NR
 };
 
@@ -30,8 +31,9 @@ enum swc_algo {
  * @rank: whose part
  * @root: of SWC_BROADCAST and SWC_REDUCE, else 0
  * @nlocal: ranks on this node; LOCAL steps need all of them here
- * @in_place: the plan must be right for send == recv. It then is for disjoint buffers too; the reverse
- *	does not hold when the plan says SWC_PLAN_NOT_IN_PLACE. Ranks may differ in this.
+ * @in_place: the plan must be right for send == recv. It then is for disjoint buffers too;
+ *	the reverse does not hold when the plan says SWC_PLAN_NOT_IN_PLACE. Ranks may differ in
+ *	this.
  * @channels: channels to spread over, 0 for the algorithm's own choice
  */
 struct swc_plan_args {
@@ -50,8 +52,8 @@ struct swc_plan_args {
  *
  * *plan is the caller's, to be freed with free().
  *
- * Return: 0, -EINVAL, -ENOMEM, or -EOPNOTSUPP if the algorithm does not offer the collective (or not for
- * so many ranks, or not across nodes).
+ * Return: 0, -EINVAL, -ENOMEM, or -EOPNOTSUPP if the algorithm does not offer the collective (or
+ * not for so many ranks, or not across nodes).
  */
 int swc_plan_build(const struct swc_plan_args *args, void **plan, size_t *bytes);
 
@@ -61,8 +63,8 @@ const char *swc_algo_name(unsigned int algo);
 int swc_algo_parse(const char *name);
 
 struct swc_verdict {
-	uint32_t rank;		/* where the first fault was found */
-	char text[200];		/* what it is */
+	uint32_t rank;	/* where the first fault was found */
+	char text[200]; /* what it is */
 };
 
 /**
@@ -73,9 +75,10 @@ struct swc_verdict {
  * @nranks: number of plans
  * @verdict: filled on failure
  *
- * Shows that every block of every result holds each contribution exactly once, passed one FINAL mark, and
- * is reduced in the same order on all ranks unless the plans say that this varies; that nothing is left
- * waiting; and that no step reads or writes what another may be writing at the same time.
+ * Shows that every block of every result holds each contribution exactly once, passed one FINAL
+ * mark, and is reduced in the same order on all ranks unless the plans say that this varies; that
+ * nothing is left waiting; and that no step reads or writes what another may be writing at the same
+ * time.
  *
  * Return: 0, -EINVAL with a verdict, or -ENOMEM.
  */

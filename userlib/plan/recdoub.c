@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Recursive doubling: in step s, ranks whose numbers differ in bit s swap their whole vectors and add. log2 p
- * steps, so it is for small vectors. Other numbers of ranks fold first: with m the largest power of two, rank
- * m + i gives its vector to rank i, sits out, and gets the result. (Thakur, Rabenseifner and Gropp,
- * "Optimization of collective communication operations in MPICH", 2005, section 4.)
+ * Recursive doubling: in step s, ranks whose numbers differ in bit s swap their whole vectors and
+ * add. log2 p steps, so it is for small vectors. Other numbers of ranks fold first: with m the
+ * largest power of two, rank m + i gives its vector to rank i, sits out, and gets the result.
+ * (Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH",
+ * 2005, section 4.)
  *
- * Bits: both sides of a swap compute a + b and b + a, which are equal to the bit (the reductions are exactly
- * commutative, NaN and signed zero included), so by induction all ranks of a group hold the same value.
+ * Bits: both sides of a swap compute a + b and b + a, which are equal to the bit (the reductions
+ * are exactly commutative, NaN and signed zero included), so by induction all ranks of a group hold
+ * the same value.
  */
 #include <errno.h>
 
 #include "build.h"
 
 /*
- * Where the sums live. While a rank adds, its partner reads the very vector that is added to, so a swap may
- * not write the buffer that it sends from: it alternates between SCRATCH and RECV, and so that the last one
- * ends in RECV, swap i of k writes RECV if k - i is odd.
+ * Where the sums live. While a rank adds, its partner reads the very vector that is added to, so a
+ * swap may not write the buffer that it sends from: it alternates between SCRATCH and RECV, and so
+ * that the last one ends in RECV, swap i of k writes RECV if k - i is odd.
  *
- * The first swap sends from SEND (or from where the fold left its sum). In place SEND is RECV, so if it would
- * write RECV (k odd) and there was no fold, the order is turned round, starting with SCRATCH, and the result is
- * copied to RECV at the end. The fold sends nothing and so may write what it reads.
+ * The first swap sends from SEND (or from where the fold left its sum). In place SEND is RECV, so
+ * if it would write RECV (k odd) and there was no fold, the order is turned round, starting with
+ * SCRATCH, and the result is copied to RECV at the end. The fold sends nothing and so may write
+ * what it reads.
  */
 int swc_recdoub_build(struct swc_builder *b)
 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The ring: every rank sends to its right neighbour and receives from its left one, one part or share per
- * step, p - 1 steps to reduce and p - 1 steps to spread. Bandwidth optimal, latency 2(p - 1) steps. Each block
- * is reduced along one way round and then copied, so all ranks get the same bits. (Patarasuk and Yuan,
- * "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.)
+ * The ring: every rank sends to its right neighbour and receives from its left one, one part or
+ * share per step, p - 1 steps to reduce and p - 1 steps to spread. Bandwidth optimal, latency 2(p -
+ * 1) steps. Each block is reduced along one way round and then copied, so all ranks get the same
+ * bits. (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
+ * workstations", 2009.)
  */
 #include <errno.h>
 
@@ -22,12 +23,13 @@ static uint32_t block(const struct ring *g, uint32_t share)
 }
 
 /*
- * Reduce: share `last` ends complete on this rank, in `out`. In step s, rank r sends share last - 1 - s (the
- * sum of s + 1 ranks so far) and adds its own contribution to share last - 2 - s, counted modulo p.
+ * Reduce: share `last` ends complete on this rank, in `out`. In step s, rank r sends share last - 1
+ * - s (the sum of s + 1 ranks so far) and adds its own contribution to share last - 2 - s, counted
+ * modulo p.
  *
- * The first step sends straight from SEND, and every receive takes SEND as its operand, so nothing is
- * copied beforehand. A step writes a share other than the one it sends, and the share it adds to has never
- * been sent, so in place is safe.
+ * The first step sends straight from SEND, and every receive takes SEND as its operand, so nothing
+ * is copied beforehand. A step writes a share other than the one it sends, and the share it adds to
+ * has never been sent, so in place is safe.
  */
 static void reduce(const struct ring *g, uint32_t last, enum swc_buf between, enum swc_buf out)
 {
@@ -54,8 +56,8 @@ static void spread(const struct ring *g, uint32_t own)
 }
 
 /*
- * Allgather: the first step sends from SEND and marks what arrives as final, so that it need not wait for
- * the copy of the own part, which comes second and, in place, is a copy onto itself.
+ * Allgather: the first step sends from SEND and marks what arrives as final, so that it need not
+ * wait for the copy of the own part, which comes second and, in place, is a copy onto itself.
  */
 static void gather(const struct ring *g)
 {
@@ -68,8 +70,7 @@ static void gather(const struct ring *g)
 	for (uint32_t s = 1; s + 1 < g->p; s++) {
 		swc_build_step(g->b, SWC_STEP_NET);
 		swc_build_send(g->b, g->right, SWC_BUF_RECV, block(g, g->rank + g->p - s), 1);
-		swc_build_recv(g->b, g->left, SWC_BUF_RECV, block(g, g->rank + g->p - 1 - s), 1,
-			       0);
+		swc_build_recv(g->b, g->left, SWC_BUF_RECV, block(g, g->rank + g->p - 1 - s), 1, 0);
 	}
 }
 
@@ -78,8 +79,12 @@ int swc_ring_build(struct swc_builder *b)
 	const struct swc_plan_args *a = b->args;
 	uint32_t p = a->nranks, nch = a->channels ? a->channels : 1;
 	struct ring g = {
-		.b = b, .p = p, .rank = a->rank, .right = (a->rank + 1) % p,
-		.left = (a->rank + p - 1) % p, .stride = nch,
+		.b = b,
+		.p = p,
+		.rank = a->rank,
+		.right = (a->rank + 1) % p,
+		.left = (a->rank + p - 1) % p,
+		.stride = nch,
 	};
 
 	if (a->coll != SWC_ALLREDUCE && a->coll != SWC_REDUCE_SCATTER && a->coll != SWC_ALLGATHER)

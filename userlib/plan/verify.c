@@ -2,16 +2,17 @@
 /*
  * Is a set of plans right? Runs the plans of all ranks on symbols instead of numbers.
  *
- * Each block of each buffer is a cell. A cell's value says whose contributions it holds and how often, how
- * many FINAL marks it has passed, and in which order it was reduced. In place, the cells of SEND and RECV are
- * the same. Channels of all ranks are threads that run one after the other as far as they can, with the
- * meeting of sends and receives and the barriers as in uapi/linux/swingcoll.h.
+ * Each block of each buffer is a cell. A cell's value says whose contributions it holds and how
+ * often, how many FINAL marks it has passed, and in which order it was reduced. In place, the cells
+ * of SEND and RECV are the same. Channels of all ranks are threads that run one after the other as
+ * far as they can, with the meeting of sends and receives and the barriers as in
+ * uapi/linux/swingcoll.h.
  *
- * One run cannot show what another order of events would do. That is the job of vector clocks: each step knows
- * which steps of other threads are certain to be over when it starts. A step that touches a cell which another
- * step, not certain to be over, has written (or which it writes and the other has read) is a fault. Without
- * faults every order gives the result that this run gives. A send reads its cells from the start of its step
- * to its end, whoever copies.
+ * One run cannot show what another order of events would do. That is the job of vector clocks: each
+ * step knows which steps of other threads are certain to be over when it starts. A step that
+ * touches a cell which another step, not certain to be over, has written (or which it writes and
+ * the other has read) is a fault. Without faults every order gives the result that this run gives.
+ * A send reads its cells from the start of its step to its end, whoever copies.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -24,9 +25,9 @@
 
 /* What a cell holds. Its contributions, one counter per rank, are stored apart. */
 struct value {
-	uint32_t block;		/* block of the vector this is part of */
-	uint32_t finals;	/* FINAL marks passed */
-	uint64_t order;		/* hash of the tree of operations; 0: nothing was ever stored */
+	uint32_t block;	 /* block of the vector this is part of */
+	uint32_t finals; /* FINAL marks passed */
+	uint64_t order;	 /* hash of the tree of operations; 0: nothing was ever stored */
 };
 
 /* A step that touched a cell: thread and number of the step in it. */
@@ -37,10 +38,10 @@ struct touch {
 
 struct cell {
 	struct value value;
-	uint8_t *count;		/* contributions by rank, saturating */
+	uint8_t *count; /* contributions by rank, saturating */
 	bool written;
 	struct touch writer;
-	struct touch *reader;	/* since the last write */
+	struct touch *reader; /* since the last write */
 	uint32_t nreaders;
 };
 
@@ -54,20 +55,21 @@ struct message {
 /* One channel of one rank. */
 struct thread {
 	uint32_t rank, chan;
-	uint32_t at;		/* steps done */
+	uint32_t at; /* steps done */
 	uint32_t nsteps;
-	bool posted;		/* the step at `at` has begun */
-	bool *done;		/* of its receives */
-	struct message *sent;	/* by it */
-	uint32_t *clock;	/* by thread: steps that are over, as far as this one can know */
-	uint32_t *next;		/* the same at the end of the step */
+	bool posted;	      /* the step at `at` has begun */
+	bool *done;	      /* of its receives */
+	struct message *sent; /* by it */
+	uint32_t *clock; /* by thread: 1 for having begun, and 1 for each step that is over, as far
+				   as this one can know */
+	uint32_t *next;	 /* the same at the end of the step */
 };
 
 struct machine {
 	uint32_t nranks, nchan, nthreads, nblocks, part_blocks;
 	const bool *in_place;
 	struct swc_plan_view *view;	/* by rank */
-	struct cell **cell[SWC_BUF_NR];	/* by rank, then block; RECV is SEND where in place */
+	struct cell **cell[SWC_BUF_NR]; /* by rank, then block; RECV is SEND where in place */
 	struct thread *thread;		/* rank * nchan + chan */
 	struct swc_verdict *verdict;
 	int error;
@@ -149,15 +151,16 @@ static struct cell *cell_at(struct machine *m, const struct thread *t, uint32_t 
 
 static bool over(const struct thread *t, const struct touch *other, uint32_t self)
 {
-	return other->thread == self || t->clock[other->thread] > other->step;
+	return other->thread == self || t->clock[other->thread] > other->step + 1;
 }
 
 static void race(struct machine *m, const struct thread *t, const struct touch *o, const char *did)
 {
 	const struct thread *u = &m->thread[o->thread];
 
-	fault(m, t->rank, "channel %u step %u touches what rank %u channel %u step %u may still be %s",
-	      t->chan, t->at, u->rank, u->chan, o->step, did);
+	fault(m, t->rank,
+	      "channel %u step %u touches what rank %u channel %u step %u may still be %s", t->chan,
+	      t->at, u->rank, u->chan, o->step, did);
 }
 
 static void touch_read(struct machine *m, struct thread *t, struct cell *c)
@@ -200,7 +203,7 @@ static void join(struct machine *m, uint32_t *into, const uint32_t *from)
 static void end_step(struct machine *m, struct thread *t)
 {
 	t->at++;
-	t->next[t - m->thread] = t->at;
+	t->next[t - m->thread] = t->at + 1;
 	memcpy(t->clock, t->next, m->nthreads * sizeof(*t->clock));
 	t->posted = false;
 }
@@ -273,8 +276,7 @@ static void local_block(struct machine *m, struct thread *t, uint32_t i)
 		if (!c)
 			break;
 		/* A copy onto itself stores nothing. */
-		if (s->nsend > 1 ||
-		    c != cell_at(m, t, x->rank, x->buf, x->first_block + i))
+		if (s->nsend > 1 || c != cell_at(m, t, x->rank, x->buf, x->first_block + i))
 			touch_write(m, t, c);
 		c->value = v;
 		memcpy(c->count, count, m->nranks);
@@ -351,16 +353,16 @@ static bool run_sync(struct machine *m, struct thread *t)
 static bool overlap(const struct machine *m, uint32_t rank, const struct swc_plan_xfer *a,
 		    uint8_t abuf, const struct swc_plan_xfer *b, uint8_t bbuf)
 {
-	bool same = abuf == bbuf || (m->in_place[rank] && abuf != SWC_BUF_SCRATCH &&
-				     bbuf != SWC_BUF_SCRATCH);
+	bool same = abuf == bbuf ||
+		    (m->in_place[rank] && abuf != SWC_BUF_SCRATCH && bbuf != SWC_BUF_SCRATCH);
 
 	return same && a->first_block < b->first_block + b->nblocks &&
 	       b->first_block < a->first_block + a->nblocks;
 }
 
 /*
- * Transfers of one step are concurrent: no receive may write what a send reads, nor what another receive
- * touches, unless both reduce and so are done one after the other.
+ * Transfers of one step are concurrent: no receive may write what a send reads, nor what another
+ * receive touches, unless both reduce and so are done one after the other.
  */
 static void check_net_overlap(struct machine *m, struct thread *t)
 {
@@ -563,6 +565,8 @@ static void setup(struct machine *m)
 		t->nsteps = m->view[t->rank].channels[t->chan].nsteps;
 		t->clock = alloc(m, m->nthreads, sizeof(*t->clock));
 		t->next = alloc(m, m->nthreads, sizeof(*t->next));
+		if (!m->error)
+			t->clock[i] = 1;
 	}
 	for (int buf = 0; buf < SWC_BUF_NR; buf++) {
 		m->cell[buf] = alloc(m, m->nranks, sizeof(*m->cell[buf]));
@@ -621,8 +625,9 @@ static void run(struct machine *m)
 			while (!m->error && t->at < t->nsteps) {
 				uint8_t kind = step_of(m, t)->kind;
 
-				if (!(kind == SWC_STEP_LOCAL ? run_local(m, t) :
-				      kind == SWC_STEP_SYNC ? run_sync(m, t) : run_net(m, t)))
+				if (!(kind == SWC_STEP_LOCAL  ? run_local(m, t)
+				      : kind == SWC_STEP_SYNC ? run_sync(m, t)
+							      : run_net(m, t)))
 					break;
 				moved = true;
 			}
@@ -665,7 +670,10 @@ static void check_result(struct machine *m, uint32_t r, uint32_t b)
 		if (c->count[from] != wanted(h, b, from))
 			fault(m, r, "block %u of the result holds rank %u's contribution %u times",
 			      b, from, c->count[from]);
-	/* Nothing is left to do at the end of a copy; and in place, a block is complete from the start. */
+	/*
+	 * Nothing is left to do at the end of a copy; and in place, a block is complete from the
+	 * start.
+	 */
 	if (swc_coll_reduces(h->coll) && c->value.finals != 1)
 		fault(m, r, "block %u of the result passed %u final marks", b, c->value.finals);
 	if (h->coll != SWC_ALLREDUCE || !r || (h->flags & SWC_PLAN_ORDER_VARIES))
@@ -675,27 +683,22 @@ static void check_result(struct machine *m, uint32_t r, uint32_t b)
 		fault(m, r, "block %u was reduced in another order than on rank 0", b);
 }
 
-/* A barrier is over on no rank before it has begun on all: by then the last step knows of a first one. */
+/* Does any thread of rank r know that one of rank q has begun? */
+static bool has_met(const struct machine *m, uint32_t r, uint32_t q)
+{
+	for (uint32_t i = r * m->nchan; i < (r + 1) * m->nchan; i++)
+		for (uint32_t j = q * m->nchan; j < (q + 1) * m->nchan; j++)
+			if (m->thread[i].clock[j])
+				return true;
+	return false;
+}
+
 static void check_barrier(struct machine *m)
 {
-	for (uint32_t r = 0; r < m->nranks; r++) {
-		for (uint32_t q = 0; q < m->nranks; q++) {
-			bool met = q == r;
-
-			for (uint32_t i = 0; !met && i < m->nchan * m->nchan; i++)
-				met = m->thread[r * m->nchan + i / m->nchan]
-					      .next[q * m->nchan + i % m->nchan] != 0;
-			for (uint32_t c = 0; !met && c < m->nchan; c++) {
-				const struct swc_plan_view *v = &m->view[r];
-				const struct swc_plan_channel *ch = &v->channels[c];
-
-				for (uint32_t s = 0; s < ch->nsteps; s++)
-					met |= v->steps[ch->first_step + s].kind == SWC_STEP_SYNC;
-			}
-			if (!met)
+	for (uint32_t r = 0; r < m->nranks; r++)
+		for (uint32_t q = 0; q < m->nranks; q++)
+			if (!has_met(m, r, q))
 				fault(m, r, "leaves the barrier before rank %u enters it", q);
-		}
-	}
 }
 
 int swc_plan_verify(const void *const *plans, const size_t *bytes, const bool *in_place,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Collectives: every public call becomes one struct swingcoll_call, is checked once, and goes either through the
- * slots (blocking and small) or to the kernel.
+ * Collectives: every public call becomes one struct swingcoll_call, is checked once, and goes
+ * either through the slots (blocking and small) or to the kernel.
  *
- * comm->order is held from the moment a collective gets its number until it is submitted. One that goes through the
- * slots holds it until its outcome is known, for it may yet have to go to the kernel under that number. That
- * cannot deadlock: the outcome of a collective never depends on a later one.
+ * comm->order is held from the moment a collective gets its number until it is submitted. One that
+ * goes through the slots holds it until its outcome is known, for it may yet have to go to the
+ * kernel under that number. That cannot deadlock: the outcome of a collective never depends on a
+ * later one.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,10 +17,10 @@
 #include "reduce.h"
 
 struct op {
-	struct swc_desc desc;	/* all but plan and flags */
+	struct swc_desc desc; /* all but plan and flags */
 	struct swc_slots_op slots;
 	bool in_place;
-	uint64_t bytes;		/* of the vector */
+	uint64_t bytes; /* of the vector */
 };
 
 /* ---- checks ---- */
@@ -28,17 +29,16 @@ struct op {
 static uint64_t buffer_bytes(const struct swingcoll_comm *comm, const struct swingcoll_call *c,
 			     enum swc_buf buf, uint64_t part)
 {
-	struct swc_plan_window w = swc_plan_window_of((enum swc_coll)c->coll, buf, comm->rank,
-						      (uint32_t)c->root, 1,
-						      swc_coll_nparts((uint8_t)c->coll,
-								      comm->nranks));
+	struct swc_plan_window w = swc_plan_window_of(
+		(enum swc_coll)c->coll, buf, comm->rank, (uint32_t)c->root, 1,
+		swc_coll_nparts((uint8_t)c->coll, comm->nranks));
 
 	return w.nblocks * part;
 }
 
 /*
- * Same memory, in the way in which the collective has it: the part that both buffers hold is at the same address.
- * Any other overlap is an error.
+ * Same memory, in the way in which the collective has it: the part that both buffers hold is at the
+ * same address. Any other overlap is an error.
  */
 static int check_overlap(const struct swingcoll_comm *comm, const struct swingcoll_call *c,
 			 uint64_t part, uint64_t send_bytes, uint64_t recv_bytes, bool *in_place)
@@ -152,8 +152,8 @@ static void give_req(struct swingcoll_req *req)
 }
 
 /*
- * Hand a collective to the kernel, behind those before. Under comm->order. @announced: the other ranks know from the
- * slots already that this collective has come.
+ * Hand a collective to the kernel, behind those before. Under comm->order. @announced: the other
+ * ranks know from the slots already that this collective has come.
  */
 static int queue(struct swingcoll_comm *comm, struct op *op, uint32_t flags, bool announced,
 		 struct swingcoll_req **out)
@@ -200,7 +200,10 @@ static int outcome(struct swingcoll_req *req, struct swingcoll_result *result)
 	return error;
 }
 
-/* Blocking and small: without the kernel. Under comm->order. 1: not for the slots, SWC_SLOTS_FALLBACK included. */
+/*
+ * Blocking and small: without the kernel. Under comm->order. 1: not for the slots,
+ * SWC_SLOTS_FALLBACK included.
+ */
 static int run_slots(struct swingcoll_comm *comm, const struct op *op, bool *announced)
 {
 	int ret;
@@ -293,8 +296,7 @@ SWC_PUBLIC int swingcoll_prep(struct io_uring_sqe *sqe, struct swingcoll_comm *c
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&comm->order);
-	ret = swc_plans_get(comm, op.desc.coll, op.desc.root, op.in_place, op.bytes,
-			    &op.desc.plan);
+	ret = swc_plans_get(comm, op.desc.coll, op.desc.root, op.in_place, op.bytes, &op.desc.plan);
 	if (!ret)
 		ret = swc_slots_pass(&comm->slots);
 	pthread_mutex_unlock(&comm->order);
@@ -324,9 +326,13 @@ SWC_PUBLIC int swingcoll_cqe_result(struct swingcoll_comm *comm, const struct io
 
 /* ---- the public calls ---- */
 
-#define CALL(c, s, r, n, t, o, root_rank)                                                     \
-	(&(const struct swingcoll_call){ .coll = SWINGCOLL_##c, .dtype = (t), .op = (o),      \
-					 .root = (root_rank), .send = (s), .recv = (r),       \
+#define CALL(c, s, r, n, t, o, root_rank)                                                          \
+	(&(const struct swingcoll_call){ .coll = SWINGCOLL_##c,                                    \
+					 .dtype = (t),                                             \
+					 .op = (o),                                                \
+					 .root = (root_rank),                                      \
+					 .send = (s),                                              \
+					 .recv = (r),                                              \
 					 .count = (n) })
 
 SWC_PUBLIC int swingcoll_allreduce(const void *send, void *recv, size_t count,

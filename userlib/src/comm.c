@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Communicators: joining, leaving, aborting. Creation and destruction belong to one thread; what lies between
- * may come from many, see coll.c.
+ * Communicators: joining, leaving, aborting. Creation and destruction belong to one thread; what
+ * lies between may come from many, see coll.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -45,8 +45,11 @@ SWC_PUBLIC int swingcoll_unique_id(struct swingcoll_id *id)
 static int slot_wait(void *arg, uint32_t offset, uint32_t value, uint32_t timeout_ms, int suspect)
 {
 	struct swingcoll_comm *comm = arg;
-	struct swc_slot_wait w = { .comm = comm->handle, .offset = offset, .value = value,
-				   .timeout_ms = timeout_ms, .suspect = suspect };
+	struct swc_slot_wait w = { .comm = comm->handle,
+				   .offset = offset,
+				   .value = value,
+				   .timeout_ms = timeout_ms,
+				   .suspect = suspect };
 
 	return swc_context_ioctl(comm->ctx, SWC_IOC_SLOT_WAIT, &w);
 }
@@ -81,8 +84,8 @@ static int check_opts(const struct swingcoll_comm_opts *o, int *algo)
 }
 
 /*
- * Largest contribution for the slots. Who asks for an algorithm by name wants to see it at work, also for small
- * messages, unless he asks for slots as well.
+ * Largest contribution for the slots. Who asks for an algorithm by name wants to see it at work,
+ * also for small messages, unless he asks for slots as well.
  */
 static uint64_t slot_max(const struct swingcoll_comm *comm, const struct swingcoll_comm_opts *o)
 {
@@ -100,8 +103,11 @@ static int join(struct swingcoll_comm *comm, const struct swingcoll_id *id, uint
 		uint32_t timeout_ms)
 {
 	struct swc_comm_join j = {
-		.nranks = comm->nranks, .rank = comm->rank, .flags = flags,
-		.timeout_ms = timeout_ms, .slot_bytes = (uint32_t)comm->slots.bytes,
+		.nranks = comm->nranks,
+		.rank = comm->rank,
+		.flags = flags,
+		.timeout_ms = timeout_ms,
+		.slot_bytes = (uint32_t)comm->slots.bytes,
 	};
 	int ret;
 
@@ -221,9 +227,9 @@ SWC_PUBLIC int swingcoll_comm_create(struct swingcoll_comm **out, const struct s
 	return 0;
 
 err_unmap:
+	leave(comm);
 	swc_slots_leave(&comm->slots);
 	unmap(comm, slots);
-	leave(comm);
 err_put:
 	swc_context_put(comm->ctx);
 err_free:
@@ -233,7 +239,10 @@ err_free:
 
 /* ---- the end ---- */
 
-/* All requests, collected or not; those of operations that callers prepared themselves are not known here. */
+/*
+ * All requests, collected or not; those of operations that callers prepared themselves are not
+ * known here.
+ */
 static int drain(struct swingcoll_comm *comm)
 {
 	int ret = swc_reaper_push(comm->reaper);
@@ -266,8 +275,12 @@ SWC_PUBLIC int swingcoll_comm_destroy(struct swingcoll_comm *comm)
 	slots = comm->slots.base;
 	if (!comm->forked) {
 		ret = drain(comm);
-		swc_slots_leave(&comm->slots);
+		/*
+		 * First the kernel, then the slots: whoever learns from the slots that we are gone,
+		 * and turns to the kernel, must find that the kernel knows.
+		 */
 		left = leave_when_idle(comm);
+		swc_slots_leave(&comm->slots);
 		if (!ret)
 			ret = left;
 		unmap(comm, slots);

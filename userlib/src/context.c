@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * This process at /dev/swingcoll: one open file for all communicators and registered memory, opened on
- * first use and closed with the last user. The kernel ties an open file to one address space, so a forked child
- * drops what it inherited and opens its own. The lock guards the context pointer and what hangs on it; it is
- * a leaf, and held across fork.
+ * This process at /dev/swingcoll: one open file for all communicators and registered memory, opened
+ * on first use and closed with the last user. The kernel ties an open file to one address space, so
+ * a forked child drops what it inherited and opens its own. The lock guards the context pointer and
+ * what hangs on it; it is a leaf, and held across fork.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,8 +29,9 @@ static void in_parent(void)
 }
 
 /*
- * The file descriptors must go, or the parent's death would not close its context. What hangs on them stays
- * allocated for the child to free, and marked, so that no call touches memory that was not inherited.
+ * The file descriptors must go, or the parent's death would not close its context. What hangs on
+ * them stays allocated for the child to free, and marked, so that no call touches memory that was
+ * not inherited.
  */
 static void in_child(void)
 {

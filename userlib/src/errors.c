@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Errors in words. The kernel's line about a failed operation comes from the kernel; what fails before the kernel
- * hears of it is remembered here, per communicator, under its text lock (a leaf).
+ * Errors in words. The kernel's line about a failed operation comes from the kernel; what fails
+ * before the kernel hears of it is remembered here, per communicator, under its text lock (a leaf).
  */
 #include <errno.h>
 #include <stdarg.h>

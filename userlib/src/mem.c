@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Memory registered by the application: a process-wide list of ranges with their region handles, which
- * descriptors then name instead of addresses. Under its own lock, a leaf; looked at without it as long as
- * nothing is registered. Everything else the kernel registers by itself on first use.
+ * Memory registered by the application: a process-wide list of ranges with their region handles,
+ * which descriptors then name instead of addresses. Under its own lock, a leaf; looked at without
+ * it as long as nothing is registered. Everything else the kernel registers by itself on first use.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ struct range {
 	uintptr_t addr;
 	uint64_t bytes;
 	uint32_t region;
-	struct swc_context *ctx;	/* reference */
+	struct swc_context *ctx; /* reference */
 };
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -110,8 +110,9 @@ void swc_mem_resolve(struct swc_desc *desc, const void *send, uint64_t send_byte
 }
 
 /*
- * The child of a fork has no registrations. It is the only thread, so the lock, in whatever state another thread of
- * the parent left it, can be made anew; the list's memory is abandoned, for it may be half changed.
+ * The child of a fork has no registrations. It is the only thread, so the lock, in whatever state
+ * another thread of the parent left it, can be made anew; the list's memory is abandoned, for it
+ * may be half changed.
  */
 void swc_mem_forget(void)
 {

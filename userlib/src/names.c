@@ -12,15 +12,13 @@
 _Static_assert((int)SWINGCOLL_F64 == (int)SWC_F64 && (int)SWINGCOLL_I8 == (int)SWC_I8, "types");
 _Static_assert((int)SWINGCOLL_BXOR == (int)SWC_BXOR && (int)SWINGCOLL_AVG == (int)SWC_AVG, "ops");
 _Static_assert((int)SWINGCOLL_BARRIER == (int)SWC_BARRIER &&
-	       (int)SWINGCOLL_ALLREDUCE == (int)SWC_ALLREDUCE, "collectives");
+		       (int)SWINGCOLL_ALLREDUCE == (int)SWC_ALLREDUCE,
+	       "collectives");
 
 static const char *const colls[] = {
-	[SWINGCOLL_ALLREDUCE] = "allreduce",
-	[SWINGCOLL_REDUCE_SCATTER] = "reduce_scatter",
-	[SWINGCOLL_ALLGATHER] = "allgather",
-	[SWINGCOLL_BROADCAST] = "broadcast",
-	[SWINGCOLL_REDUCE] = "reduce",
-	[SWINGCOLL_BARRIER] = "barrier",
+	[SWINGCOLL_ALLREDUCE] = "allreduce", [SWINGCOLL_REDUCE_SCATTER] = "reduce_scatter",
+	[SWINGCOLL_ALLGATHER] = "allgather", [SWINGCOLL_BROADCAST] = "broadcast",
+	[SWINGCOLL_REDUCE] = "reduce",	     [SWINGCOLL_BARRIER] = "barrier",
 };
 
 #define NCOLLS (sizeof(colls) / sizeof(colls[0]))

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Which algorithm, and the plans that the kernel already has: a small table per communicator, made on
- * first use. Under comm->order. Every rank must choose alike, so the choice depends on nothing but what all
- * ranks know; whether the call is in place is not part of it, only of which variant of the plan is loaded.
+ * Which algorithm, and the plans that the kernel already has: a small table per communicator, made
+ * on first use. Under comm->order. Every rank must choose alike, so the choice depends on nothing
+ * but what all ranks know; whether the call is in place is not part of it, only of which variant of
+ * the plan is loaded.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +12,9 @@
 #include "plan_check.h"
 #include "priv.h"
 
-/* Up to here it is quicker that every rank reads everything than that it waits for others' results. */
+/*
+ * Up to here it is quicker that every rank reads everything than that it waits for others' results.
+ */
 #define DIRECT1_MAX_BYTES 4096
 
 static enum swc_algo choose(const struct swingcoll_comm *comm, uint64_t bytes)
@@ -56,7 +59,8 @@ static struct swc_loaded_plan *lookup(struct swingcoll_comm *comm, enum swc_coll
 	}
 	if (p->n == SWC_PLANS_CACHED)
 		unload(comm, &p->entry[--p->n]);
-	p->entry[p->n] = (struct swc_loaded_plan){ .coll = (uint8_t)coll, .algo = (uint8_t)algo,
+	p->entry[p->n] = (struct swc_loaded_plan){ .coll = (uint8_t)coll,
+						   .algo = (uint8_t)algo,
 						   .root = root };
 	move_to_front(p, p->n++);
 	return p->entry;
@@ -65,8 +69,13 @@ static struct swc_loaded_plan *lookup(struct swingcoll_comm *comm, enum swc_coll
 static int load(struct swingcoll_comm *comm, struct swc_loaded_plan *e, bool in_place)
 {
 	struct swc_plan_args args = {
-		.coll = e->coll, .algo = e->algo, .nranks = comm->nranks, .rank = comm->rank,
-		.root = e->root, .nlocal = comm->nranks, .in_place = in_place,
+		.coll = e->coll,
+		.algo = e->algo,
+		.nranks = comm->nranks,
+		.rank = comm->rank,
+		.root = e->root,
+		.nlocal = comm->nranks,
+		.in_place = in_place,
 	};
 	struct swc_plan_load l = { .comm = comm->handle };
 	bool only_disjoint;
@@ -89,8 +98,7 @@ static int load(struct swingcoll_comm *comm, struct swc_loaded_plan *e, bool in_
 	free(plan);
 	if (ret) {
 		l.text[sizeof(l.text) - 1] = 0;
-		return swc_comm_fail(comm, ret, "loading the plan %s: %s",
-				     swc_algo_name(args.algo),
+		return swc_comm_fail(comm, ret, "loading the plan %s: %s", swc_algo_name(args.algo),
 				     ret == -EINVAL ? l.text : swingcoll_strerror(ret));
 	}
 	if (l.plan < sizeof(comm->plans.algo_of))

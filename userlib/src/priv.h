@@ -2,8 +2,9 @@
 /*
  * What the files of the library share. Nothing here is visible outside.
  *
- * Locks, outermost first: comm->order, reaper->lock, the context's lock (context.c). No lock is held while
- * a thread sleeps for an operation, but for comm->order during one that goes through the slots (coll.c).
+ * Locks, outermost first: comm->order, reaper->lock, the context's lock (context.c). No lock is
+ * held while a thread sleeps for an operation, but for comm->order during one that goes through the
+ * slots (coll.c).
  */
 #ifndef SWC_PRIV_H
 #define SWC_PRIV_H
@@ -29,15 +30,16 @@ struct io_uring_sqe;
 /**
  * struct swc_context - this process at the device
  *
- * Made by the first swc_context_get(), gone with the last put. One per process: memory is pinned and counted
- * once, whatever the number of communicators. After a fork the child's copy is dead (fd -1).
+ * Made by the first swc_context_get(), gone with the last put. One per process: memory is pinned
+ * and counted once, whatever the number of communicators. After a fork the child's copy is dead (fd
+ * -1).
  */
 struct swc_context {
 	int fd;
-	unsigned int refs;		/* context lock */
-	struct swingcoll_comm *comms;	/* context lock */
+	unsigned int refs;	      /* context lock */
+	struct swingcoll_comm *comms; /* context lock */
 	struct swc_info info;
-	struct swc_ring *ring;		/* ioctl submission: the shared completion ring; context lock */
+	struct swc_ring *ring; /* ioctl submission: the shared completion ring; context lock */
 };
 
 int swc_context_get(struct swc_context **ctx);
@@ -53,15 +55,15 @@ void swc_context_munmap(void *p, size_t bytes);
 /* Put buffers into a descriptor: as registered region and offset where there is one. */
 void swc_mem_resolve(struct swc_desc *desc, const void *send, uint64_t send_bytes, const void *recv,
 		     uint64_t recv_bytes);
-void swc_mem_forget(void);	/* in the child of a fork */
+void swc_mem_forget(void); /* in the child of a fork */
 
 /* ---- requests and their completion: reap.c ---- */
 
 /**
  * struct swingcoll_req - an operation that the kernel has
  *
- * One of the communicator's pool. Taken under comm->order, given back by whoever learns the outcome.
- * Filled by the reaper, which does not touch it after setting @done.
+ * One of the communicator's pool. Taken under comm->order, given back by whoever learns the
+ * outcome. Filled by the reaper, which does not touch it after setting @done.
  */
 struct swingcoll_req {
 	struct swingcoll_comm *comm;
@@ -75,11 +77,11 @@ struct swingcoll_req {
 /**
  * struct swc_reaper - collects completions for all threads that wait
  *
- * At any time one thread at most has the role of the reaper (@busy): it alone reads completions, or sleeps for
- * them. The others sleep on @cond. So a waiter neither keeps others from submitting, nor eats what somebody
- * else is asleep for.
+ * At any time one thread at most has the role of the reaper (@busy): it alone reads completions, or
+ * sleeps for them. The others sleep on @cond. So a waiter neither keeps others from submitting, nor
+ * eats what somebody else is asleep for.
  *
- * @collect: complete the requests whose completions are there. Only by the reaper, without @lock.
+ * @collect: complete the requests whose completions are there; true if there were any. Only by the reaper, without @lock.
  * @sleep: until there are more. 0 or -EINTR: go on; another error is final. Likewise.
  * @push: get to the kernel what is queued and what @sleep may have missed; NULL if nothing ever is
  */
@@ -88,8 +90,8 @@ struct swc_reaper {
 	pthread_cond_t cond;
 	bool busy;
 	unsigned int waiters;
-	int error;			/* final */
-	void (*collect)(struct swc_reaper *r);
+	int error; /* final */
+	bool (*collect)(struct swc_reaper *r);
 	int (*sleep)(struct swc_reaper *r);
 	int (*push)(struct swc_reaper *r);
 };
@@ -110,8 +112,9 @@ void swc_req_complete(struct swingcoll_req *req, int error, int culprit, uint64_
  * struct swc_submit_ops - a way to hand operations to the kernel
  * @open: per communicator; sets comm->submitter and comm->reaper
  * @close: nothing is in flight
- * @queue: put the operation in order behind the others. Under comm->order. An error means that the kernel
- *	does not have it. What is queued gets to the kernel by comm->reaper: by its push, or on its way to sleep.
+ * @queue: put the operation in order behind the others. Under comm->order. An error means
+ *	that the kernel does not have it. What is queued gets to the kernel by comm->reaper: by its
+ *	push, or on its way to sleep.
  * @forked: in the child of a fork: close file descriptors, touch nothing else
  */
 struct swc_submit_ops {
@@ -138,7 +141,7 @@ struct swc_loaded_plan {
 	uint32_t root;
 	uint8_t coll;
 	uint8_t algo;
-	uint32_t handle[2];	/* by in_place; 0: not loaded; the same where one serves both */
+	uint32_t handle[2]; /* by in_place; 0: not loaded; the same where one serves both */
 };
 
 /* A small table, the most recently used entry first. Under comm->order. */
@@ -147,7 +150,8 @@ struct swc_loaded_plan {
 struct swc_plans {
 	struct swc_loaded_plan entry[SWC_PLANS_CACHED];
 	unsigned int n;
-	uint8_t algo_of[256];	/* by handle: algorithm plus one; written under comm->order, read by anyone */
+	/* By handle: algorithm plus one. Written under comm->order, read by anyone. */
+	uint8_t algo_of[256];
 };
 
 /* Handle of the plan for an operation of so many bytes, made and loaded if need be. */
@@ -163,19 +167,20 @@ const char *swc_plans_algo(const struct swc_plans *plans, uint32_t handle);
 /**
  * struct swingcoll_comm - one rank of a communicator
  *
- * @order: held from the choice of an operation's number to its submission: the order in which threads get it is
- *	the order of the collectives
- * @reqs, @busy: the pool of requests and a bit for each that is taken; bits are set under @order only
+ * @order: held from the choice of an operation's number to its submission: the order in which
+ *	threads get it is the order of the collectives
+ * @reqs, @busy: the pool of requests and a bit for each that is taken; bits are set under
+ *	@order only
  */
 struct swingcoll_comm {
 	struct swc_context *ctx;
-	struct swingcoll_comm *next, **prev;	/* context lock */
+	struct swingcoll_comm *next, **prev; /* context lock */
 	uint32_t handle;
 	uint32_t nranks;
 	uint32_t rank;
-	int algo;				/* enum swc_algo, or -1: automatic */
-	bool forked;				/* belongs to our parent */
-	uint64_t slot_max;			/* largest contribution for the slots, 0: none */
+	int algo;	   /* enum swc_algo, or -1: automatic */
+	bool forked;	   /* belongs to our parent */
+	uint64_t slot_max; /* largest contribution for the slots, 0: none */
 	const struct swc_comm_state *state;
 
 	pthread_mutex_t order;
@@ -189,7 +194,7 @@ struct swingcoll_comm {
 	struct swingcoll_req req[SWC_POOL];
 
 	pthread_mutex_t text_lock;
-	int local_error;			/* a failure that the kernel knows nothing of */
+	int local_error; /* a failure that the kernel knows nothing of */
 	char local_text[SWC_TEXT_BYTES];
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Collecting completions: many threads may wait, one at a time reads. See struct swc_reaper in priv.h. The
- * lock is not held while sleeping or collecting.
+ * Collecting completions: many threads may wait, one at a time reads. See struct swc_reaper in
+ * priv.h. The lock is not held while sleeping or collecting.
  */
 #include <errno.h>
 
@@ -25,7 +25,18 @@ static bool is_done(const struct swingcoll_req *req)
 	return __atomic_load_n(&req->done, __ATOMIC_ACQUIRE);
 }
 
-/* Give up the role, with the lock held, to whoever waits; one of them may find its own request done. */
+static void wake_waiters(struct swc_reaper *r)
+{
+	pthread_mutex_lock(&r->lock);
+	if (r->waiters)
+		pthread_cond_broadcast(&r->cond);
+	pthread_mutex_unlock(&r->lock);
+}
+
+/*
+ * Give up the role, with the lock held, to whoever waits; one of them may find its own request
+ * done.
+ */
 static void resign(struct swc_reaper *r)
 {
 	r->busy = false;
@@ -58,12 +69,18 @@ int swc_reaper_wait(struct swc_reaper *r, struct swingcoll_req *req)
 		}
 		r->busy = true;
 		pthread_mutex_unlock(&r->lock);
-		do {
-			r->collect(r);
+		for (;;) {
+			bool some = r->collect(r);
+
 			if (is_done(req))
 				break;
+			/* Ours may depend on what those do next whose requests are done. */
+			if (some)
+				wake_waiters(r);
 			ret = r->sleep(r);
-		} while (!ret || ret == -EINTR);
+			if (ret && ret != -EINTR)
+				break;
+		}
 		pthread_mutex_lock(&r->lock);
 		if (ret && ret != -EINTR)
 			r->error = ret;

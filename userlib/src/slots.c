@@ -2,8 +2,8 @@
 /*
  * Small messages without system calls: members of a node exchange them through shared memory.
  *
- * Runs in the caller's thread under the communicator's lock. What other members write is believed as far as
- * sums go, but no size or offset is taken from the shared memory.
+ * Runs in the caller's thread under the communicator's lock. What other members write is believed
+ * as far as sums go, but no size or offset is taken from the shared memory.
  *
  * Layout:
  *
@@ -13,35 +13,39 @@
  *		cell[nranks]	each rank's announcement, with room for a tiny contribution
  *	data[2][nranks]		contributions that do not fit into a cell, by parity of the number
  *
- * Protocol. A rank counts all its collectives, k = 0, 1, ..., whichever way they go. For each it publishes
- * cell[rank] of record k: it writes its contribution, then what it is about to do (the signature), then the
- * number k + 1 with release. For a collective through the slots it then waits until all cells of the record
- * bear k + 1. Now all ranks see the same nranks signatures. If they are equal, each computes the result, in rank
- * order, so bits are the same everywhere. If not, somebody has chosen the kernel (a non-blocking call) or
- * does something else altogether: then each that came to the slots submits its collective through the
- * kernel, which matches them properly. That choice is the same on all ranks, and the calls of one rank reach the
- * kernel in order, because the communicator's lock is held from the publishing to the submission.
+ * Protocol. A rank counts all its collectives, k = 0, 1, ..., whichever way they go. For each it
+ * publishes cell[rank] of record k: it writes its contribution, then what it is about to do (the
+ * signature), then the number k + 1 with release. For a collective through the slots it then waits
+ * until all cells of the record bear k + 1. Now all ranks see the same nranks signatures. If they
+ * are equal, each computes the result, in rank order, so bits are the same everywhere. If not,
+ * somebody has chosen the kernel (a non-blocking call) or does something else altogether: then each
+ * that came to the slots submits its collective through the kernel, which matches them properly.
+ * That choice is the same on all ranks, and the calls of one rank reach the kernel in order,
+ * because the communicator's lock is held from the publishing to the submission.
  *
- * Reuse of cells. Publishing k overwrites what record k - RECORDS held. A rank reads a record only until it
- * publishes the next one (the lock again), so it is enough that all ranks have published k - RECORDS + 1. At
- * every multiple g of STRIDE a rank checks that all have published g - LEAD; so when it publishes k, with
- * g = k - k % STRIDE, all have published at least k - (STRIDE - 1) - LEAD, which is not less than
- * k - RECORDS + 1 as STRIDE + LEAD <= RECORDS. For the same reason a cell of record k never runs a whole round
- * ahead of a rank that reads it, so "k + 1 or later", by signed difference, is meant when waiting.
- * The check fails only for callers with more than LEAD collectives in flight, which the kernel refuses too.
+ * Reuse of cells. Publishing k overwrites what record k - RECORDS held. A rank reads a record only
+ * until it publishes the next one (the lock again), so it is enough that all ranks have published
+ * k - RECORDS + 1. At every multiple g of STRIDE a rank checks that all have published g - LEAD; so
+ * when it publishes k, with g = k - k % STRIDE, all have published at least
+ * k - (STRIDE - 1) - LEAD, which is not less than k - RECORDS + 1 as STRIDE + LEAD <= RECORDS. For the same reason a
+ * cell of record k never runs a whole round ahead of a rank that reads it, so "k + 1 or later", by
+ * signed difference, is meant when waiting. The check fails only for callers with more than LEAD
+ * collectives in flight, which the kernel refuses too.
  *
- * Reuse of data slots. The slot of parity k & 1 was last written for some k' <= k - 2. Its readers are done
- * when they have published k' + 1. So before writing, all ranks must have published k' + 1; when collective
- * k - 1 went through the slots, its wait has already shown more than that (@met). Else the rank waits for
- * record k' + 1. No rank depends on ours to get there, since we have published k' + 1 <= k - 1 long ago.
+ * Reuse of data slots. The slot of parity k & 1 was last written for some k' <= k - 2. Its readers
+ * are done when they have published k' + 1. So before writing, all ranks must have published
+ * k' + 1; when collective k - 1 went through the slots, its wait has already shown more than that
+ * (@met). Else the rank waits for record k' + 1. No rank depends on ours to get there, since we
+ * have published k' + 1 <= k - 1 long ago.
  *
- * Sleeping. A waiter that is tired of looking raises `sleepers`, issues a full barrier, looks at all cells again,
- * and sleeps on the first cell that is missing. A rank that publishes issues a full barrier and reads
- * `sleepers`; if it is not 0, it looks whether all cells are there, and then wakes. Of all who publish, take
- * the one whose barrier comes last: it sees all cells. If its barrier comes after the waiter's, it sees the
- * sleeper too and wakes it. If it comes before, the waiter's second look sees all cells and it does not sleep.
- * Between that look and the sleep the cell may change: the kernel compares it once more when it queues the
- * sleeper. So one rank wakes, once, instead of each that arrives.
+ * Sleeping. A waiter that is tired of looking raises `sleepers`, issues a full barrier, looks at
+ * all cells again, and sleeps on the first cell that is missing. A rank that publishes issues a
+ * full barrier and reads `sleepers`; if it is not 0, it looks whether all cells are there, and then
+ * wakes. Of all who publish, take the one whose barrier comes last: it sees all cells. If its
+ * barrier comes after the waiter's, it sees the sleeper too and wakes it. If it comes before, the
+ * waiter's second look sees all cells and it does not sleep. Between that look and the sleep the
+ * cell may change: the kernel compares it once more when it queues the sleeper. So one rank wakes,
+ * once, instead of each that arrives.
  */
 #include <errno.h>
 #include <sched.h>
@@ -52,26 +56,39 @@
 #include "slots.h"
 
 #define LAYOUT_VERSION 1
-#define LINE 128		/* two cache lines: they are fetched in pairs */
+#define LINE 128 /* two cache lines: they are fetched in pairs */
 #define RECORDS 128
 #define STRIDE 32
 #define LEAD 64
 #define CPU_WORDS 16
-#define SPINS 2000		/* looks before sleeping, some 50 us */
-#define SPINS_PER_CHECK 64	/* looks between looks at the communicator's state */
+/* Looks at cells between looks at the clock and at the communicator's state. */
+#define SPINS_PER_CHECK 64
+
+/*
+ * How long to look before sleeping. More than it takes to wake somebody: were it less, then once
+ * one rank has slept, the rank that woke it would sleep too before the first can answer, and so on
+ * for ever.
+ *
+ * Only the first part of this is spent without giving way. Two ranks may find themselves on one
+ * CPU, in spite of the masks; then nothing helps but sched_yield(), and the sooner the better. So
+ * the first part gets shorter when it was in vain and longer when it was not.
+ */
+#define LOOK_NS 200000
+#define SPIN_MAX_NS 20000
+#define SPIN_MIN_NS 1000
 
 _Static_assert(STRIDE + LEAD <= RECORDS, "records would be reused while they are read");
 _Static_assert(LEAD >= SWC_MAX_INFLIGHT, "the check would refuse what the kernel allows");
 
 struct header {
-	uint64_t layout;		/* written by the first rank, compared by the others */
+	uint64_t layout; /* written by the first rank, compared by the others */
 	char pad0[LINE - 8];
-	uint64_t cpus[CPU_WORDS];	/* union of the ranks' CPU masks */
+	uint64_t cpus[CPU_WORDS]; /* union of the ranks' CPU masks */
 	uint32_t left[SWC_MAX_LOCAL_RANKS];
 };
 
 struct cell {
-	uint32_t number;	/* k + 1 of the collective this is about; sleepers' word */
+	uint32_t number; /* k + 1 of the collective this is about; sleepers' word */
 	uint32_t resv;
 	uint64_t signature;
 	char data[LINE - 16];
@@ -150,8 +167,8 @@ static void add_own_cpus(struct swc_slots *s)
 }
 
 /*
- * Spin if all ranks together may run on as many CPUs as there are ranks. (Not a matter of one rank's own
- * mask: launchers often bind each rank to one CPU.)
+ * Spin if all ranks together may run on as many CPUs as there are ranks. (Not a matter of one
+ * rank's own mask: launchers often bind each rank to one CPU.)
  */
 static bool worth_spinning(const struct swc_slots *s)
 {
@@ -170,12 +187,14 @@ int swc_slots_attach(struct swc_slots *s, void *base)
 
 	s->base = base;
 	if (!__atomic_compare_exchange_n(&header(s)->layout, &seen, mine, false, __ATOMIC_ACQ_REL,
-					 __ATOMIC_ACQUIRE) && seen != mine) {
+					 __ATOMIC_ACQUIRE) &&
+	    seen != mine) {
 		s->base = NULL;
 		return -EPROTO;
 	}
 	add_own_cpus(s);
 	s->spin = worth_spinning(s);
+	s->spin_ns = SPIN_MAX_NS;
 	return 0;
 }
 
@@ -237,15 +256,23 @@ static int aborted(const struct swc_slots *s)
 	return error < 0 ? error : -ECONNABORTED;
 }
 
-static uint64_t now_ms(void)
+static uint64_t now_ns(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-/* A rank that has left publishes nothing any more; look at its cell once more after seeing that it left. */
+static uint64_t now_ms(void)
+{
+	return now_ns() / 1000000;
+}
+
+/*
+ * A rank that has left publishes nothing any more; look at its cell once more after seeing that it
+ * left.
+ */
 static bool gone(const struct swc_slots *s, uint64_t k, uint32_t rank)
 {
 	return __atomic_load_n(&header(s)->left[rank], __ATOMIC_ACQUIRE) &&
@@ -275,12 +302,15 @@ static int doze(struct swc_slots *s, uint64_t k)
 		if ((int32_t)(number - (uint32_t)(k + 1)) >= 0)
 			continue;
 		now = now_ms();
-		ret = s->env->wait(s->arg,
-				   (uint32_t)((char *)&cell(s, k, late)->number - s->base), number,
-				   now < deadline ? (uint32_t)(deadline - now) : 1, (int)late);
+		ret = s->env->wait(s->arg, (uint32_t)((char *)&cell(s, k, late)->number - s->base),
+				   number, now < deadline ? (uint32_t)(deadline - now) : 1,
+				   (int)late);
 		if (ret == -EINTR)
 			ret = 0;
-		/* Somebody left. It matters only if it is the one we wait for, which the flag tells. */
+		/*
+		 * Somebody left. It matters only if it is the one we wait for; its flag will soon
+		 * tell.
+		 */
 		if (ret == -ECONNRESET && !aborted(s)) {
 			sched_yield();
 			ret = now < deadline ? 0 : -ETIMEDOUT;
@@ -290,23 +320,51 @@ static int doze(struct swc_slots *s, uint64_t k)
 	return ret;
 }
 
+/*
+ * Look for a while whether the ranks from *late on publish k, and leave the first missing one in
+ * *late. Returns early, with an error or SWC_SLOTS_FALLBACK, if there is nothing to wait for.
+ */
+static int look(struct swc_slots *s, uint64_t k, uint32_t *late)
+{
+	uint64_t start = 0, spent = 0;
+	int ret;
+
+	for (unsigned int i = 1; *late < s->nranks; i++) {
+		relax();
+		*late = first_missing(s, k, *late);
+		if (i % SPINS_PER_CHECK || *late == s->nranks)
+			continue;
+		ret = aborted(s);
+		if (ret)
+			return ret;
+		if (gone(s, k, *late))
+			return SWC_SLOTS_FALLBACK;
+		if (!start)
+			start = now_ns();
+		else
+			spent = now_ns() - start;
+		if (spent >= LOOK_NS)
+			break;
+		if (spent >= s->spin_ns)
+			sched_yield();
+	}
+	if (spent < s->spin_ns)
+		s->spin_ns = s->spin_ns * 2 < SPIN_MAX_NS ? s->spin_ns * 2 : SPIN_MAX_NS;
+	else
+		s->spin_ns = s->spin_ns / 2 > SPIN_MIN_NS ? s->spin_ns / 2 : SPIN_MIN_NS;
+	return 0;
+}
+
 /* Wait until all have published k: look for a while if that can help, then sleep. */
 static int meet(struct swc_slots *s, uint64_t k)
 {
 	uint32_t late = first_missing(s, k, 0);
 	int ret = 0;
 
-	for (unsigned int i = 1; s->spin && late < s->nranks && i < SPINS; i++) {
-		relax();
-		late = first_missing(s, k, late);
-		if (i % SPINS_PER_CHECK == 0 && late < s->nranks) {
-			ret = aborted(s);
-			if (ret)
-				return ret;
-			if (gone(s, k, late))
-				return SWC_SLOTS_FALLBACK;
-		}
-	}
+	if (s->spin)
+		ret = look(s, k, &late);
+	if (ret)
+		return ret;
 	if (late < s->nranks)
 		ret = doze(s, k);
 	if (ret)
@@ -341,8 +399,8 @@ static void reduce(struct swc_slots *s, const struct swc_slots_op *op, uint64_t 
 	void *dst = op->recv;
 
 	for (uint32_t r = 0; r < s->nranks; r++)
-		src[r] = r == s->rank ? (const char *)op->send + offset :
-					contribution(s, k, r, op->bytes) + offset;
+		src[r] = r == s->rank ? (const char *)op->send + offset
+				      : contribution(s, k, r, op->bytes) + offset;
 	fn(&dst, 1, src, s->nranks, op->count, s->nranks);
 }
 
@@ -373,8 +431,8 @@ static void compute(struct swc_slots *s, const struct swc_slots_op *op, uint64_t
 			     r == s->rank ? op->send : contribution(s, k, r, bytes), bytes);
 		break;
 	case SWC_BROADCAST:
-		copy(op->recv, s->rank == op->root ? op->send :
-						     contribution(s, k, op->root, bytes), bytes);
+		copy(op->recv, s->rank == op->root ? op->send : contribution(s, k, op->root, bytes),
+		     bytes);
 		break;
 	default:
 		break;
@@ -411,7 +469,9 @@ int swc_slots_run(struct swc_slots *s, const struct swc_slots_op *op)
 				if (ret < 0)
 					return ret;
 			}
-			/* Somebody has left for good: nobody will read our slot, but stay in step. */
+			/*
+			 * Somebody has left for good: nobody will read our slot, but stay in step.
+			 */
 			if (ret) {
 				publish(s, k, VIA_KERNEL);
 				return ret;
@@ -441,8 +501,9 @@ int swc_slots_pass(struct swc_slots *s)
 }
 
 /*
- * Whoever waits for this rank must find that it will not come. Those who look see the flag; those who sleep do so
- * on a cell, so the cells of the collectives to come change as well, as many as may be overwritten.
+ * Whoever waits for this rank must find that it will not come. Those who look see the flag. Those
+ * who sleep are woken by the kernel when a member leaves; but they do so on a cell, so the cells of
+ * the collectives to come change as well, as many as may be overwritten.
  */
 void swc_slots_leave(struct swc_slots *s)
 {

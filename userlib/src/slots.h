@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Small blocking collectives through memory that all members of a node share, without a system call.
- * The protocol and the proof that it is right are in slots.c.
+ * Small blocking collectives through memory that all members of a node share, without a system
+ * call. The protocol and the proof that it is right are in slots.c.
  */
 #ifndef SWC_SLOTS_H
 #define SWC_SLOTS_H
@@ -14,9 +14,9 @@
 
 /**
  * struct swc_slots_env - how a rank sleeps and wakes others; the kernel's part of the protocol
- * @wait: sleep until the 32-bit word at @offset of the shared memory is not @value, at most @timeout_ms
- *	(0: the communicator's deadline); suspect is the rank that should change it. 0, -EINTR, or an error
- *	of the communicator. May return early.
+ * @wait: sleep until the 32-bit word at @offset of the shared memory is not @value, at most
+ *	@timeout_ms (0: the communicator's deadline); suspect is the rank that should change it. 0,
+ *	-EINTR, or an error of the communicator. May return early.
  * @wake: wake all sleepers, to look at their words again
  */
 struct swc_slots_env {
@@ -27,8 +27,8 @@ struct swc_slots_env {
 /**
  * struct swc_slots - one rank's view of the shared memory of its communicator
  *
- * Not locked: the caller's lock covers every call, so that operations take their numbers in the order in
- * which they are submitted.
+ * Not locked: the caller's lock covers every call, so that operations take their numbers in the
+ * order in which they are submitted.
  *
  * @base: the memory; NULL: no slots, and every call below says so
  * @bytes: its size
@@ -39,6 +39,7 @@ struct swc_slots_env {
  * @met: all ranks have published every collective below this
  * @last_use: by parity, collective that last used this rank's data slot, plus one; 0: never used
  * @spin: a rank that waits has its CPU to itself
+ * @spin_ns: for how long it pays to keep the CPU while waiting, learned
  * @spin_known: @spin has been decided with the masks of all ranks
  * @state: the kernel's word on whether the communicator is alive
  * @env, @arg: see above
@@ -55,6 +56,7 @@ struct swc_slots {
 	uint64_t last_use[2];
 	bool spin;
 	bool spin_known;
+	uint64_t spin_ns;
 	const struct swc_comm_state *state;
 	const struct swc_slots_env *env;
 	void *arg;
@@ -75,21 +77,27 @@ struct swc_slots_op {
 #define SWC_SLOTS_FALLBACK 1
 
 /*
- * Fill the geometry for nranks ranks and contributions up to max_bytes, less if that would be too much.
- * Returns the size of the shared memory, a function of the two arguments only.
+ * Fill the geometry for nranks ranks and contributions up to max_bytes, less if that would be too
+ * much. Returns the size of the shared memory, a function of the two arguments only.
  */
 size_t swc_slots_plan(struct swc_slots *s, uint32_t nranks, uint32_t rank, size_t max_bytes);
 
-/* Take the mapped memory (zeroed before the first rank). -EPROTO if another rank uses another layout. */
+/*
+ * Take the mapped memory (zeroed before the first rank). -EPROTO if another rank uses another
+ * layout.
+ */
 int swc_slots_attach(struct swc_slots *s, void *base);
 
 /*
- * Carry out one collective. 0: done. SWC_SLOTS_FALLBACK: submit it through the kernel, as all other ranks
- * will. Else a negative errno.
+ * Carry out one collective. 0: done. SWC_SLOTS_FALLBACK: submit it through the kernel, as all other
+ * ranks will. Else a negative errno.
  */
 int swc_slots_run(struct swc_slots *s, const struct swc_slots_op *op);
 
-/* Say that the next collective of this rank goes through the kernel. -EAGAIN: too far ahead of others. */
+/*
+ * Say that the next collective of this rank goes through the kernel. -EAGAIN: too far ahead of
+ * others.
+ */
 int swc_slots_pass(struct swc_slots *s);
 
 /* Say that this rank takes part in no more. */

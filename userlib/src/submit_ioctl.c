@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Submission by ioctl, where io_uring is not allowed or not wanted: one call to submit, and one to sleep on
- * the completion ring that the kernel maps into the process. That ring belongs to the context, so all
- * communicators that submit this way share it and one reaper.
+ * Submission by ioctl, where io_uring is not allowed or not wanted: one call to submit, and one to
+ * sleep on the completion ring that the kernel maps into the process. That ring belongs to the
+ * context, so all communicators that submit this way share it and one reaper.
  */
 #include <errno.h>
 #include <sched.h>
@@ -10,33 +10,36 @@
 
 #include "priv.h"
 
-/* Made by the first communicator that needs it, gone with the last; the lock guards refs and ctx->ring. */
+/*
+ * Made by the first communicator that needs it, gone with the last; the lock guards refs and
+ * ctx->ring.
+ */
 struct swc_ring {
-	struct swc_reaper reaper;	/* first */
-	struct swc_context *ctx;	/* outlives this: every user holds a reference */
+	struct swc_reaper reaper; /* first */
+	struct swc_context *ctx;  /* outlives this: every user holds a reference */
 	unsigned int refs;
 	const struct swc_ring_header *shared;
 	size_t shared_bytes;
 	struct swc_ring_user *user;
 	uint32_t entries;
-	uint32_t head;			/* reaper */
-	uint32_t seen;			/* tail at the last look; reaper */
+	uint32_t head; /* reaper */
+	uint32_t seen; /* tail at the last look; reaper */
 };
 
 #define USER_BYTES 4096
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void collect(struct swc_reaper *r)
+static bool collect(struct swc_reaper *r)
 {
 	struct swc_ring *ring = (struct swc_ring *)r;
-	const struct swc_completion *entries =
-		(const void *)((const char *)ring->shared + SWC_RING_ENTRIES_OFFSET);
+	const struct swc_completion *entries = (const void *)((const char *)ring->shared +
+							      SWC_RING_ENTRIES_OFFSET);
 
 	/* Pairs with the kernel's release: the entries before it are written. */
 	ring->seen = __atomic_load_n(&ring->shared->tail, __ATOMIC_ACQUIRE);
 	if (ring->head == ring->seen)
-		return;
+		return false;
 	while (ring->head != ring->seen) {
 		const struct swc_completion *c = &entries[ring->head & (ring->entries - 1)];
 		struct swingcoll_req *req = (void *)(uintptr_t)c->user_data;
@@ -45,6 +48,7 @@ static void collect(struct swc_reaper *r)
 		ring->head++;
 	}
 	__atomic_store_n(&ring->user->head, ring->head, __ATOMIC_RELEASE);
+	return true;
 }
 
 static int sleep_once(struct swc_reaper *r)
@@ -134,7 +138,10 @@ static int ioctl_queue(struct swingcoll_comm *comm, const struct swc_desc *desc,
 		ret = swc_context_ioctl(comm->ctx, SWC_IOC_SUBMIT, &d);
 		if (ret != -EBUSY)
 			return ret;
-		/* The ring is full: take out what is there. Operations in flight end by their deadline. */
+		/*
+		 * The ring is full: take out what is there. Operations in flight end by their
+		 * deadline.
+		 */
 		swc_reaper_poll(&ring->reaper);
 		sched_yield();
 	}

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Submission by io_uring: one small ring per communicator. A blocking collective is one system call.
+ * Submission by io_uring: one small ring per communicator. A blocking collective is one system
+ * call.
  *
- * The submission queue is filled under comm->order; whoever then enters the kernel submits what is queued, in
- * order, be it his or another thread's. The completion queue belongs to the reaper. liburing sets the rings
- * up; the queue's tail is ours, because liburing would have submission and waiting in one hand.
+ * The submission queue is filled under comm->order; whoever then enters the kernel submits what is
+ * queued, in order, be it his or another thread's. The completion queue belongs to the reaper.
+ * liburing sets the rings up; the queue's tail is ours, because liburing would have submission and
+ * waiting in one hand.
  */
 #include <errno.h>
 #include <liburing.h>
@@ -14,10 +16,10 @@
 
 #include "priv.h"
 
-#define ENTRIES 64	/* as many as may be in flight; the completion queue has twice that */
+#define ENTRIES 64 /* as many as may be in flight; the completion queue has twice that */
 
 struct uring {
-	struct swc_reaper reaper;	/* first */
+	struct swc_reaper reaper; /* first */
 	struct io_uring ring;
 	bool fixed_file;
 };
@@ -47,7 +49,10 @@ static unsigned int pending(const struct uring *u)
 	return tail - __atomic_load_n(u->ring.sq.khead, __ATOMIC_ACQUIRE);
 }
 
-/* Submit what is queued, and sleep for a completion if asked to. Transient errors are turned into -EINTR. */
+/*
+ * Submit what is queued, and sleep for a completion if asked to. Transient errors are turned into
+ * -EINTR.
+ */
 static int enter(struct uring *u, unsigned int wait)
 {
 	int ret = io_uring_enter((unsigned int)u->ring.ring_fd, pending(u), wait,
@@ -56,17 +61,18 @@ static int enter(struct uring *u, unsigned int wait)
 	if (ret >= 0)
 		return 0;
 	if (ret == -EAGAIN || ret == -EBUSY)
-		usleep(100);	/* the kernel is short of memory */
+		usleep(100); /* the kernel is short of memory */
 	return ret == -EAGAIN || ret == -EBUSY ? -EINTR : ret;
 }
 
-static void collect(struct swc_reaper *r)
+static bool collect(struct swc_reaper *r)
 {
 	struct uring *u = (struct uring *)r;
 	struct io_uring_cqe *cqe;
 	unsigned int head, n = 0;
 
-	io_uring_for_each_cqe(&u->ring, head, cqe) {
+	io_uring_for_each_cqe(&u->ring, head, cqe)
+	{
 		struct swingcoll_req *req = (void *)(uintptr_t)cqe->user_data;
 		uint64_t word;
 		int error = swc_uring_read(cqe, &word);
@@ -79,6 +85,7 @@ static void collect(struct swc_reaper *r)
 	}
 	if (n)
 		io_uring_cq_advance(&u->ring, n);
+	return n;
 }
 
 static int sleep_once(struct swc_reaper *r)
@@ -142,7 +149,7 @@ static int uring_queue(struct swingcoll_comm *comm, const struct swc_desc *desc,
 {
 	struct uring *u = comm->submitter;
 	struct io_uring_sq *sq = &u->ring.sq;
-	unsigned int tail = *sq->ktail;	/* only we write it */
+	unsigned int tail = *sq->ktail; /* only we write it */
 	struct io_uring_sqe *sqe = &sq->sqes[(tail & (ENTRIES - 1)) * 2];
 
 	/* As many as there are requests: it cannot be full unless the kernel does not take any. */

@@ -31,11 +31,13 @@ int main(void)
 	printf("TAP version 13\n");
 	ok(names_round_trip(), "names and parsers agree");
 	ok(swingcoll_dtype_parse("f33") == -EINVAL && swingcoll_redop_parse("") == -EINVAL &&
-	   swingcoll_coll_parse("alltoall") == -EINVAL, "unknown names are refused");
+		   swingcoll_coll_parse("alltoall") == -EINVAL,
+	   "unknown names are refused");
 	ok(!strcmp(swingcoll_coll_name(99), "?") && !strcmp(swingcoll_dtype_name(99), "?"),
 	   "unknown values have a name");
 	ok(swingcoll_supported(SWINGCOLL_F32, SWINGCOLL_AVG) &&
-	   !swingcoll_supported(SWINGCOLL_F32, SWINGCOLL_BXOR), "bit operations are for integers");
+		   !swingcoll_supported(SWINGCOLL_F32, SWINGCOLL_BXOR),
+	   "bit operations are for integers");
 	while (swingcoll_algo_name(n))
 		n++;
 	ok(n == 4 && !swingcoll_algo_name(-1), "algorithms are listed");
@@ -50,8 +52,8 @@ int main(void)
 	opts = (struct swingcoll_comm_opts){ .flags = 1u << 31 };
 	ok(swingcoll_comm_create(&comm, &a, 2, 0, &opts) == -EINVAL, "unknown flag");
 	ok(swingcoll_allreduce(NULL, NULL, 0, SWINGCOLL_F32, SWINGCOLL_SUM, NULL) == -EINVAL &&
-	   swingcoll_barrier(NULL) == -EINVAL && swingcoll_wait(NULL, NULL) == -EINVAL &&
-	   swingcoll_comm_abort(NULL) == -EINVAL && !swingcoll_comm_destroy(NULL),
+		   swingcoll_barrier(NULL) == -EINVAL && swingcoll_wait(NULL, NULL) == -EINVAL &&
+		   swingcoll_comm_abort(NULL) == -EINVAL && !swingcoll_comm_destroy(NULL),
 	   "calls without a communicator");
 	ok(swingcoll_mem_register(NULL, 4) == -EINVAL && swingcoll_mem_unregister(&a) == -EINVAL,
 	   "registration of nothing");

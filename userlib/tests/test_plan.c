@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Plans of every algorithm, collective, root and number of ranks, run on symbols; and proof that the verifier
- * sees what is wrong with plans that have been spoilt. TAP on stdout.
+ * Plans of every algorithm, collective, root and number of ranks, run on symbols; and proof that
+ * the verifier sees what is wrong with plans that have been spoilt. TAP on stdout.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,6 @@
 
 #define MAX_RANKS 32
 
-
 struct set {
 	void *plan[MAX_RANKS];
 	size_t bytes[MAX_RANKS];
@@ -22,7 +21,11 @@ struct set {
 	uint32_t nranks;
 };
 
-enum placing { OUT_OF_PLACE, IN_PLACE, MIXED };
+enum placing {
+	OUT_OF_PLACE,
+	IN_PLACE,
+	MIXED
+};
 
 static int build_set(struct set *s, enum swc_algo algo, enum swc_coll coll, uint32_t nranks,
 		     uint32_t root, enum placing placing, uint32_t channels)
@@ -32,8 +35,13 @@ static int build_set(struct set *s, enum swc_algo algo, enum swc_coll coll, uint
 	memset(s, 0, sizeof(*s));
 	s->nranks = nranks;
 	for (uint32_t r = 0; !ret && r < nranks; r++) {
-		struct swc_plan_args a = { .coll = coll, .algo = algo, .nranks = nranks, .rank = r,
-					   .root = root, .nlocal = nranks, .channels = channels };
+		struct swc_plan_args a = { .coll = coll,
+					   .algo = algo,
+					   .nranks = nranks,
+					   .rank = r,
+					   .root = root,
+					   .nlocal = nranks,
+					   .channels = channels };
 
 		s->in_place[r] = placing == IN_PLACE || (placing == MIXED && r % 3 != 1);
 		a.in_place = s->in_place[r];
@@ -53,7 +61,10 @@ static int verify_set(struct set *s, struct swc_verdict *v)
 	return swc_plan_verify((const void *const *)s->plan, s->bytes, s->in_place, s->nranks, v);
 }
 
-/* Plans for disjoint buffers must hold elsewhere too if they do not say otherwise, and in-place ones always. */
+/*
+ * Plans for disjoint buffers must hold elsewhere too if they do not say otherwise, and in-place
+ * ones always.
+ */
 static void move_buffers(struct set *s)
 {
 	for (uint32_t r = 0; r < s->nranks; r++) {
@@ -113,7 +124,8 @@ static int check_algo(enum swc_algo algo, enum swc_coll coll)
 static void test_algos(void)
 {
 	static const char *const colls[] = { "allreduce", "reduce_scatter", "allgather",
-					     "broadcast", "reduce", "barrier", "alltoall" };
+					     "broadcast", "reduce",	    "barrier",
+					     "alltoall" };
 	char name[80];
 
 	for (int algo = 0; algo < SWC_ALGO_NR; algo++) {
@@ -127,8 +139,7 @@ static void test_algos(void)
 				continue;
 			}
 			strcat(name, " is refused");
-			ok(build_set(&s, algo, coll, 4, 0, OUT_OF_PLACE, 0) == -EOPNOTSUPP,
-			       name);
+			ok(build_set(&s, algo, coll, 4, 0, OUT_OF_PLACE, 0) == -EOPNOTSUPP, name);
 			free_set(&s);
 		}
 	}
@@ -210,7 +221,10 @@ static void other_family(struct set *s)
 	((struct swc_plan_header *)s->plan[3])->family++;
 }
 
-/* The result is copied to RECV before the others have finished reading it: SYNC and LOCAL trade places. */
+/*
+ * The result is copied to RECV before the others have finished reading it: SYNC and LOCAL trade
+ * places.
+ */
 static void sync_last(struct set *s)
 {
 	struct swc_plan_step *second = step(s, 1, 1), *third = second + 1, sync = *second;
@@ -218,6 +232,18 @@ static void sync_last(struct set *s)
 	*second = *third;
 	*third = sync;
 	third->first_xfer = ((struct swc_plan_header *)s->plan[1])->nxfers;
+}
+
+static void no_sync(struct set *s)
+{
+	for (uint32_t r = 0; r < s->nranks; r++) {
+		struct swc_plan_header *h = s->plan[r];
+
+		((struct swc_plan_channel *)(h + 1))->nsteps = 0;
+		h->nsteps = 0;
+		h->total_bytes -= sizeof(struct swc_plan_step);
+		s->bytes[r] = h->total_bytes;
+	}
 }
 
 static const struct {
@@ -248,6 +274,8 @@ static const struct {
 	  "family" },
 	{ "a result written before the barrier", SWC_ALGO_DIRECT1, SWC_ALLREDUCE, IN_PLACE,
 	  sync_last, "may still be" },
+	{ "a barrier without a barrier", SWC_ALGO_DIRECT2, SWC_BARRIER, OUT_OF_PLACE, no_sync,
+	  "leaves the barrier" },
 };
 
 static void test_faults(void)
@@ -287,13 +315,15 @@ static void test_arguments(void)
 	a.root = 1;
 	ok(swc_plan_build(&a, &plan, &bytes) == -EINVAL, "root where there is none");
 	ok(swc_algo_parse("ring") == SWC_ALGO_RING && swc_algo_parse("rin") == -EINVAL &&
-	       !swc_algo_name(SWC_ALGO_NR), "names of algorithms");
+		   !swc_algo_name(SWC_ALGO_NR),
+	   "names of algorithms");
 }
 
 static void test_large(void)
 {
-	struct swc_plan_args a = { .nranks = 256, .nlocal = 256, .algo = SWC_ALGO_DIRECT2,
-				   .rank = 255 };
+	struct swc_plan_args a = {
+		.nranks = 256, .nlocal = 256, .algo = SWC_ALGO_DIRECT2, .rank = 255
+	};
 	struct swc_plan_view v;
 	size_t bytes = 0;
 	void *plan = NULL;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The slots protocol with threads as ranks and a condition variable as the kernel: results, agreement on who goes
- * to the kernel, reuse of cells and data slots, sleeping and waking, members that leave. TAP on stdout.
+ * The slots protocol with threads as ranks and a condition variable as the kernel: results,
+ * agreement on who goes to the kernel, reuse of cells and data slots, sleeping and waking, members
+ * that leave. TAP on stdout.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -44,7 +45,8 @@ static int node_wait(void *arg, uint32_t offset, uint32_t value, uint32_t timeou
 	}
 	pthread_mutex_lock(&n->lock);
 	n->sleeps++;
-	while (!ret && __atomic_load_n((uint32_t *)(n->memory + offset), __ATOMIC_ACQUIRE) == value) {
+	while (!ret &&
+	       __atomic_load_n((uint32_t *)(n->memory + offset), __ATOMIC_ACQUIRE) == value) {
 		if (__atomic_load_n(&n->state.aborted, __ATOMIC_ACQUIRE))
 			ret = n->state.error;
 		else if (pthread_cond_timedwait(&n->cond, &n->lock, &until))
@@ -68,7 +70,13 @@ static const struct swc_slots_env node_env = { .wait = node_wait, .wake = node_w
 
 /* ---- ranks ---- */
 
-enum way { SLOTS, KERNEL, SOME_KERNEL, DISAGREE, WAYS };
+enum way {
+	SLOTS,
+	KERNEL,
+	SOME_KERNEL,
+	DISAGREE,
+	WAYS
+};
 
 struct team {
 	struct node node;
@@ -77,7 +85,7 @@ struct team {
 	bool spin;
 	uint32_t timeout_ms;
 	unsigned int bad;
-	int8_t *outcome[MAX_RANKS];	/* by operation */
+	int8_t *outcome[MAX_RANKS]; /* by operation */
 };
 
 struct member {
@@ -153,7 +161,10 @@ static int slot_op(struct team *t, struct swc_slots *s, uint64_t k, bool disagre
 	uint64_t h = mix(t->seed ^ k << 8);
 	uint32_t send[MAX_BYTES / 4], recv[MAX_BYTES / 4 * MAX_RANKS];
 	struct swc_slots_op op = {
-		.coll = h % (SWC_BARRIER + 1), .dtype = SWC_U32, .send = send, .recv = recv,
+		.coll = h % (SWC_BARRIER + 1),
+		.dtype = SWC_U32,
+		.send = send,
+		.recv = recv,
 		.count = counts[(h >> 8) % (sizeof(counts) / sizeof(counts[0]))],
 	};
 	size_t n;
@@ -202,7 +213,10 @@ static void *member_main(void *arg)
 	s.spin_known = true;
 	for (uint64_t k = 0; k < t->nops; k++) {
 		uint64_t h = mix(t->seed + k);
-		enum way way = h % 16 < 10 ? SLOTS : h % 16 < 14 ? KERNEL : h % 16 == 14 ? SOME_KERNEL : DISAGREE;
+		enum way way = h % 16 < 10    ? SLOTS
+			       : h % 16 < 14  ? KERNEL
+			       : h % 16 == 14 ? SOME_KERNEL
+					      : DISAGREE;
 		bool odd = m->rank == (h >> 8) % t->nranks;
 		int ret = 1;
 
@@ -258,7 +272,10 @@ static void finish(struct team *t, pthread_t *thread)
 
 static void test_mix(unsigned int nranks, unsigned int nops, bool spin)
 {
-	struct team t = { .nranks = nranks, .nops = nops, .spin = spin, .timeout_ms = 60000,
+	struct team t = { .nranks = nranks,
+			  .nops = nops,
+			  .spin = spin,
+			  .timeout_ms = 60000,
 			  .seed = (uint64_t)time(NULL) };
 	struct member m[MAX_RANKS];
 	pthread_t thread[MAX_RANKS];
