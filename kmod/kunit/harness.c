@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Communicators of kernel threads for the suites: contexts without a file, buffers of kernel pages, and
+ * operations whose completion is a struct completion. At the end of each test everything must be given back:
+ * parts, regions, charged pages, and the communicator itself.
+ */
+#include <linux/kthread.h>
+#include <linux/random.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "../ring.h"
+#include "harness.h"
+
+/* As far apart as no region is long: handles of one context never look like the same memory. */
+#define FAKE_ADDR(i)	((u64)(i) << 40)
+
+static void ctx_init(struct swc_t_comm *c, struct swc_ctx *ctx)
+{
+	ctx->mm = c->mm;
+	xa_init_flags(&ctx->members, XA_FLAGS_ALLOC1);
+	xa_init_flags(&ctx->regions, XA_FLAGS_ALLOC1);
+	spin_lock_init(&ctx->lock);
+	ctx->cache = RB_ROOT_CACHED;
+	INIT_LIST_HEAD(&ctx->cache_lru);
+	init_waitqueue_head(&ctx->drain_wq);
+	ctx->ring = swc_ring_create(128);
+	KUNIT_ASSERT_NOT_NULL(c->test, ctx->ring);
+}
+
+static int join_thread(void *data)
+{
+	struct swc_t_rank *r = data;
+	struct swc_comm_join join = {
+		.nranks = r->comm->nranks,
+		.rank = r->rank,
+		.timeout_ms = r->comm->timeout_ms,
+	};
+
+	memcpy(join.id, r->comm->id, sizeof(join.id));
+	r->joined = swc_comm_join(&r->ctx, &join);
+	r->handle = join.comm;
+	complete(&r->join_done);
+	return 0;
+}
+
+struct swc_t_comm *swc_t_comm(struct kunit *test, u32 nranks, u32 timeout_ms)
+{
+	struct swc_t_comm *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	c->test = test;
+	c->nranks = nranks;
+	c->timeout_ms = timeout_ms;
+	get_random_bytes(c->id, sizeof(c->id));
+	c->mm = current->active_mm;
+	mmgrab(c->mm);
+	c->pinned = atomic64_read(&c->mm->pinned_vm);
+	for (i = 0; i < nranks; i++) {
+		struct swc_t_rank *r = &c->rank[i];
+		struct task_struct *task;
+
+		r->comm = c;
+		r->rank = i;
+		init_completion(&r->join_done);
+		ctx_init(c, &r->ctx);
+		task = kthread_run(join_thread, r, "swc-join-%u", i);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	}
+	for (i = 0; i < nranks; i++)
+		wait_for_completion(&c->rank[i].join_done);
+	for (i = 0; i < nranks; i++) {
+		struct swc_t_rank *r = &c->rank[i];
+
+		KUNIT_ASSERT_EQ(test, r->joined, 0);
+		r->member = swc_member_get(&r->ctx, r->handle);
+		KUNIT_ASSERT_NOT_NULL(test, r->member);
+		/* The handle keeps it. */
+		swc_member_put(r->member);
+	}
+	return c;
+}
+
+struct swc_comm *swc_t_the(struct swc_t_comm *c)
+{
+	return c->rank[0].member->comm;
+}
+
+void swc_t_comm_end(struct swc_t_comm *c)
+{
+	struct kunit *test = c->test;
+	struct swc_comm *left;
+	u64 cursor = 0;
+	u32 i;
+
+	for (i = 0; i < c->nranks; i++) {
+		struct swc_ctx *ctx = &c->rank[i].ctx;
+
+		/* What swc_release() does. */
+		swc_comms_of_ctx_died(ctx, "test ends");
+		swc_ctx_wait_idle(ctx, &ctx->live_parts);
+		swc_comms_of_ctx_drop(ctx);
+		swc_region_drain(ctx);
+		swc_ring_destroy(ctx->ring);
+		xa_destroy(&ctx->members);
+		xa_destroy(&ctx->regions);
+		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->live_parts), 0);
+		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->live_regions), 0);
+		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->nregions), 0);
+		KUNIT_EXPECT_EQ(test, ctx->ncached, 0);
+	}
+	flush_workqueue(swc_wq);
+	left = swc_comm_after(&cursor);
+	KUNIT_EXPECT_NULL(test, left);
+	if (left)
+		swc_comm_put(left);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&c->mm->pinned_vm), c->pinned);
+	mmdrop(c->mm);
+}
+
+u32 swc_t_load(struct swc_t_comm *c, u32 rank, struct swc_t_plan *p)
+{
+	struct kunit *test = c->test;
+	struct swc_plan *plan = kzalloc(sizeof(*plan), GFP_KERNEL);
+	char why[SWC_TEXT_BYTES] = "";
+	u32 bytes;
+	void *data = swc_t_pack(test, p, &bytes);
+	int ret;
+
+	KUNIT_ASSERT_NOT_NULL(test, plan);
+	kref_init(&plan->ref);
+	plan->data = kmemdup(data, bytes, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, plan->data);
+	ret = swc_plan_check(plan->data, bytes, &plan->view, why, sizeof(why));
+	KUNIT_ASSERT_EQ_MSG(test, ret, 0, "%s", why);
+	ret = xa_alloc(&c->rank[rank].member->plans, &plan->handle, plan, XA_LIMIT(1, 0xffff), GFP_KERNEL);
+	KUNIT_ASSERT_EQ(test, ret, 0);
+	atomic_inc(&c->rank[rank].member->nplans);
+	return plan->handle;
+}
+
+u32 swc_t_buffer(struct swc_t_comm *c, u32 rank, u64 bytes)
+{
+	struct swc_ctx *ctx = &c->rank[rank].ctx;
+	struct swc_region *region = swc_region_scratch(ctx, bytes);
+	u32 handle;
+
+	KUNIT_ASSERT_FALSE(c->test, IS_ERR(region));
+	KUNIT_ASSERT_EQ(c->test, xa_alloc(&ctx->regions, &handle, region, xa_limit_31b, GFP_KERNEL), 0);
+	atomic_inc(&ctx->nregions);
+	region->addr = FAKE_ADDR(handle);
+	return handle;
+}
+
+struct swc_region *swc_t_region(struct swc_t_comm *c, u32 rank, u32 handle)
+{
+	return xa_load(&c->rank[rank].ctx.regions, handle);
+}
+
+/* Deliberately not the code under test: a plain walk over the table. */
+void *swc_t_at(struct swc_region *region, u64 offset)
+{
+	u32 i;
+
+	for (i = 0; i < region->nextents; i++)
+		if (offset >= region->extents[i].offset && offset < region->extents[i + 1].offset)
+			return region->extents[i].kaddr + (offset - region->extents[i].offset);
+	return NULL;
+}
+
+/* ------------------------------------------------------------------ operations */
+
+static void done_complete(struct swc_part *part)
+{
+	struct swc_t_done *done = (void *)(uintptr_t)part->desc.user_data;
+
+	done->result = part->result;
+	done->culprit = part->culprit;
+	atomic_inc(&done->calls);
+	complete(&done->done);
+	swc_part_put(part);
+}
+
+int swc_t_submit(struct swc_t_comm *c, u32 rank, const struct swc_desc *desc, struct swc_t_done *done,
+		 bool inline_ok)
+{
+	struct swc_ctx *ctx = &c->rank[rank].ctx;
+	struct swc_member *member = swc_member_get(ctx, c->rank[rank].handle);
+	struct swc_desc d = *desc;
+	struct swc_part *part;
+	int ret;
+
+	if (!member)
+		return -ENOENT;
+	init_completion(&done->done);
+	atomic_set(&done->calls, 0);
+	d.user_data = (uintptr_t)done;
+	part = swc_part_create(ctx, member, &d);
+	if (IS_ERR(part))
+		return PTR_ERR(part);
+	part->complete = done_complete;
+	ret = swc_op_submit(part, inline_ok);
+	if (ret)
+		swc_part_drop(part);
+	return ret;
+}
+
+int swc_t_result(struct swc_t_done *done)
+{
+	if (!wait_for_completion_timeout(&done->done, 10 * HZ))
+		return -ETIME;
+	return done->result;
+}
+
+/* ------------------------------------------------------------------ whole jobs */
+
+static u64 value_of(u32 rank, u64 i)
+{
+	return rank * 1000003ull + i * (rank + 1);
+}
+
+void swc_t_job_init(struct swc_t_job *job, struct swc_t_comm *c, swc_t_planner planner, u64 count,
+		    bool in_place)
+{
+	u32 r;
+
+	memset(job, 0, sizeof(*job));
+	job->c = c;
+	job->count = count;
+	for (r = 0; r < c->nranks; r++) {
+		struct swc_desc *d = &job->desc[r];
+
+		d->coll = SWC_ALLREDUCE;
+		d->dtype = SWC_U64;
+		d->redop = SWC_SUM;
+		d->count = count;
+		d->plan = swc_t_load(c, r, planner(c->test, c->nranks, r));
+		/* A byte more than needed: an empty vector has buffers, too. */
+		d->send_region = swc_t_buffer(c, r, count * sizeof(u64) + 8);
+		d->recv_region = in_place ? d->send_region : swc_t_buffer(c, r, count * sizeof(u64) + 8);
+	}
+	swc_t_job_fill(job);
+}
+
+void swc_t_job_fill(struct swc_t_job *job)
+{
+	u64 i;
+	u32 r;
+
+	for (r = 0; r < job->c->nranks; r++) {
+		struct swc_region *send = swc_t_region(job->c, r, job->desc[r].send_region);
+		struct swc_region *recv = swc_t_region(job->c, r, job->desc[r].recv_region);
+
+		/* The last element is not part of the vector. */
+		for (i = 0; i <= job->count; i++) {
+			*(u64 *)swc_t_at(recv, i * 8) = ~0ull;
+			*(u64 *)swc_t_at(send, i * 8) = i < job->count ? value_of(r, i) : ~0ull;
+		}
+	}
+}
+
+int swc_t_job_submit(struct swc_t_job *job, u32 rank, bool inline_ok)
+{
+	return swc_t_submit(job->c, rank, &job->desc[rank], &job->done[rank], inline_ok);
+}
+
+/* All ranks were submitted: they end once, and like this. */
+void swc_t_job_expect(struct swc_t_job *job, int result)
+{
+	u32 r;
+
+	for (r = 0; r < job->c->nranks; r++) {
+		KUNIT_EXPECT_EQ(job->c->test, swc_t_result(&job->done[r]), result);
+		KUNIT_EXPECT_EQ(job->c->test, atomic_read(&job->done[r].calls), 1);
+	}
+}
+
+void swc_t_job_check_sum(struct swc_t_job *job)
+{
+	struct kunit *test = job->c->test;
+	u32 r, k, n = job->c->nranks;
+	u64 i;
+
+	for (r = 0; r < n; r++) {
+		struct swc_region *recv = swc_t_region(job->c, r, job->desc[r].recv_region);
+
+		for (i = 0; i < job->count; i++) {
+			u64 want = 0, got = *(u64 *)swc_t_at(recv, i * 8);
+
+			for (k = 0; k < n; k++)
+				want += value_of(k, i);
+			if (got == want)
+				continue;
+			KUNIT_FAIL(test, "rank %u, element %llu of %llu: %llx, not %llx", r, i,
+				   job->count, got, want);
+			return;
+		}
+		KUNIT_EXPECT_EQ(test, *(u64 *)swc_t_at(recv, job->count * 8), ~0ull);
+	}
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * All suites of the module; they run when it is loaded (tools/vm/kunit).
+ */
+#include "harness.h"
+
+kunit_test_suites(&swc_plan_suite, &swc_blocks_suite, &swc_desc_suite, &swc_reduce_suite,
+		  &swc_move_suite, &swc_ring_suite, &swc_exec_suite, &swc_op_suite,
+		  &swc_life_suite);
