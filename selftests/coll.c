@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <errno.h>
+#include <math.h>
+
+#include "coll.h"
+
+bool coll_quiet;
+
+static bool parts(int coll)
+{
+	return coll == SWINGCOLL_REDUCE_SCATTER || coll == SWINGCOLL_ALLGATHER;
+}
+
+size_t coll_send_elems(const struct coll_case *c, int nranks)
+{
+	return c->coll == SWINGCOLL_REDUCE_SCATTER ? c->count * nranks : c->count;
+}
+
+size_t coll_recv_elems(const struct coll_case *c, int nranks)
+{
+	return c->coll == SWINGCOLL_ALLGATHER ? c->count * nranks : c->count;
+}
+
+/* Small whole numbers: sums and products of nine of them are exact in every type that can hold them. */
+static long value(const struct coll_case *c, int rank, size_t i, uint64_t salt)
+{
+	unsigned long x = (i + salt) * 7 + rank * 3 + (i >> 9);
+	bool is_signed = c->dtype >= SWINGCOLL_F16 || !(c->dtype & 1);
+
+	if (c->op == SWINGCOLL_PROD)
+		return 1 + x % 2;
+	return is_signed ? (long)(x % 11) - 5 : (long)(x % 11);
+}
+
+static void put(void *at, int dtype, size_t i, double f, uint64_t u)
+{
+	switch (dtype) {
+	case SWINGCOLL_I8:
+	case SWINGCOLL_U8:
+		((uint8_t *)at)[i] = u;
+		break;
+	case SWINGCOLL_I16:
+	case SWINGCOLL_U16:
+		((uint16_t *)at)[i] = u;
+		break;
+	case SWINGCOLL_I32:
+	case SWINGCOLL_U32:
+		((uint32_t *)at)[i] = u;
+		break;
+	case SWINGCOLL_I64:
+	case SWINGCOLL_U64:
+		((uint64_t *)at)[i] = u;
+		break;
+	case SWINGCOLL_F16:
+		((_Float16 *)at)[i] = f;
+		break;
+	case SWINGCOLL_BF16: {
+		float s = f;
+		uint32_t bits;
+
+		memcpy(&bits, &s, 4);
+		((uint16_t *)at)[i] = bits >> 16;	/* exact: the values are small */
+		break;
+	}
+	case SWINGCOLL_F32:
+		((float *)at)[i] = f;
+		break;
+	default:
+		((double *)at)[i] = f;
+	}
+}
+
+static double get_float(const void *at, int dtype, size_t i)
+{
+	uint32_t bits;
+	float s;
+
+	switch (dtype) {
+	case SWINGCOLL_F16:
+		return ((const _Float16 *)at)[i];
+	case SWINGCOLL_BF16:
+		bits = (uint32_t)((const uint16_t *)at)[i] << 16;
+		memcpy(&s, &bits, 4);
+		return s;
+	case SWINGCOLL_F32:
+		return ((const float *)at)[i];
+	default:
+		return ((const double *)at)[i];
+	}
+}
+
+/* Sign- or zero-extended. */
+static int64_t get_int(const void *at, int dtype, size_t i)
+{
+	switch (dtype) {
+	case SWINGCOLL_I8:
+		return ((const int8_t *)at)[i];
+	case SWINGCOLL_U8:
+		return ((const uint8_t *)at)[i];
+	case SWINGCOLL_I16:
+		return ((const int16_t *)at)[i];
+	case SWINGCOLL_U16:
+		return ((const uint16_t *)at)[i];
+	case SWINGCOLL_I32:
+		return ((const int32_t *)at)[i];
+	case SWINGCOLL_U32:
+		return ((const uint32_t *)at)[i];
+	default:
+		return ((const int64_t *)at)[i];
+	}
+}
+
+static bool reduces(int coll)
+{
+	return coll == SWINGCOLL_ALLREDUCE || coll == SWINGCOLL_REDUCE_SCATTER ||
+	       coll == SWINGCOLL_REDUCE;
+}
+
+/* The reference: element @i of the whole vector. */
+static int64_t want_int(const struct coll_case *c, int n, size_t i, uint64_t salt)
+{
+	int64_t acc, v;
+
+	if (c->coll == SWINGCOLL_BROADCAST)
+		return value(c, c->root, i, salt);
+	if (c->coll == SWINGCOLL_ALLGATHER)
+		return value(c, i / c->count, i % c->count, salt);
+	acc = value(c, 0, i, salt);
+	for (int r = 1; r < n; r++) {
+		v = value(c, r, i, salt);
+		switch (c->op) {
+		case SWINGCOLL_SUM:
+		case SWINGCOLL_AVG:
+			acc += v;
+			break;
+		case SWINGCOLL_PROD:
+			acc *= v;
+			break;
+		case SWINGCOLL_MIN:
+			acc = v < acc ? v : acc;
+			break;
+		case SWINGCOLL_MAX:
+			acc = v > acc ? v : acc;
+			break;
+		case SWINGCOLL_BAND:
+			acc &= v;
+			break;
+		case SWINGCOLL_BOR:
+			acc |= v;
+			break;
+		case SWINGCOLL_BXOR:
+			acc ^= v;
+			break;
+		}
+	}
+	return acc;
+}
+
+void coll_fill(const struct coll_case *c, int nranks, int rank, void *send, uint64_t salt)
+{
+	size_t n = coll_send_elems(c, nranks);
+
+	for (size_t i = 0; i < n; i++) {
+		long v = value(c, rank, i, salt);
+
+		put(send, c->dtype, i, v, v);
+	}
+}
+
+int coll_check(const struct coll_case *c, int nranks, int rank, const void *recv, uint64_t salt)
+{
+	static const double slack[] = { [SWINGCOLL_F16] = 1e-3, [SWINGCOLL_BF16] = 8e-3,
+					[SWINGCOLL_F32] = 2e-7, [SWINGCOLL_F64] = 4e-16 };
+	size_t n = coll_recv_elems(c, nranks);
+	size_t first = c->coll == SWINGCOLL_REDUCE_SCATTER ? rank * c->count : 0;
+	bool avg = c->op == SWINGCOLL_AVG && reduces(c->coll);
+	char room[8];
+
+	if (c->coll == SWINGCOLL_REDUCE && rank != c->root)
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		int64_t want = want_int(c, nranks, first + i, salt);
+		bool good;
+
+		if (c->dtype >= SWINGCOLL_F16) {
+			double got = get_float(recv, c->dtype, i);
+			double exact = avg ? (double)want / nranks : (double)want;
+
+			good = avg ? fabs(got - exact) <= fabs(exact) * slack[c->dtype] : got == exact;
+		} else {
+			if (avg)
+				want /= nranks;
+			put(room, c->dtype, 0, 0, want);	/* wraps as the type does */
+			good = get_int(recv, c->dtype, i) == get_int(room, c->dtype, 0);
+		}
+		if (!good) {
+			if (c->dtype >= SWINGCOLL_F16)
+				ksft_print_msg("%s: rank %d of %d: element %zu is %g, not %g\n",
+					       coll_describe(c), rank, nranks, i,
+					       get_float(recv, c->dtype, i),
+					       avg ? (double)want / nranks : (double)want);
+			else
+				ksft_print_msg("%s: rank %d of %d: element %zu is %lld, not %lld\n",
+					       coll_describe(c), rank, nranks, i,
+					       (long long)get_int(recv, c->dtype, i), (long long)want);
+			return -EBADMSG;
+		}
+	}
+	return 0;
+}
+
+const char *coll_describe(const struct coll_case *c)
+{
+	static __thread char text[128];
+
+	snprintf(text, sizeof(text), "%s(%zu %s, %s, root %d, %s)", swingcoll_coll_name(c->coll),
+		 c->count, swingcoll_dtype_name(c->dtype), swingcoll_redop_name(c->op), c->root,
+		 c->in_place ? "in place" : "out of place");
+	return text;
+}
+
+int coll_call(const struct coll_case *c, const void *send, void *recv, struct swingcoll_comm *comm)
+{
+	switch (c->coll) {
+	case SWINGCOLL_ALLREDUCE:
+		return swingcoll_allreduce(send, recv, c->count, c->dtype, c->op, comm);
+	case SWINGCOLL_REDUCE_SCATTER:
+		return swingcoll_reduce_scatter(send, recv, c->count, c->dtype, c->op, comm);
+	case SWINGCOLL_ALLGATHER:
+		return swingcoll_allgather(send, recv, c->count, c->dtype, comm);
+	case SWINGCOLL_BROADCAST:
+		return swingcoll_broadcast(send, recv, c->count, c->dtype, c->root, comm);
+	case SWINGCOLL_REDUCE:
+		return swingcoll_reduce(send, recv, c->count, c->dtype, c->op, c->root, comm);
+	default:
+		return swingcoll_barrier(comm);
+	}
+}
+
+int coll_icall(const struct coll_case *c, const void *send, void *recv, struct swingcoll_comm *comm,
+	       struct swingcoll_req **req)
+{
+	switch (c->coll) {
+	case SWINGCOLL_ALLREDUCE:
+		return swingcoll_iallreduce(send, recv, c->count, c->dtype, c->op, comm, req);
+	case SWINGCOLL_REDUCE_SCATTER:
+		return swingcoll_ireduce_scatter(send, recv, c->count, c->dtype, c->op, comm, req);
+	case SWINGCOLL_ALLGATHER:
+		return swingcoll_iallgather(send, recv, c->count, c->dtype, comm, req);
+	case SWINGCOLL_BROADCAST:
+		return swingcoll_ibroadcast(send, recv, c->count, c->dtype, c->root, comm, req);
+	case SWINGCOLL_REDUCE:
+		return swingcoll_ireduce(send, recv, c->count, c->dtype, c->op, c->root, comm, req);
+	default:
+		return swingcoll_ibarrier(comm, req);
+	}
+}
+
+size_t coll_bytes(const struct coll_case *c, int nranks)
+{
+	return (coll_send_elems(c, nranks) + coll_recv_elems(c, nranks)) *
+	       swingcoll_dtype_size(c->dtype) + 128;
+}
+
+void coll_place(const struct coll_case *c, int nranks, int rank, void *mem, void **send, void **recv)
+{
+	size_t s = swingcoll_dtype_size(c->dtype), own = (size_t)rank * c->count * s;
+	char *at = mem;
+
+	*send = at;
+	if (!c->in_place) {
+		/* One element behind, so that the two are aligned differently. */
+		*recv = at + (coll_send_elems(c, nranks) + 1) * s;
+		return;
+	}
+	*recv = at;
+	if (c->coll == SWINGCOLL_REDUCE_SCATTER)
+		*recv = at + own;
+	if (c->coll == SWINGCOLL_ALLGATHER)
+		*send = at + own;
+}
+
+int coll_run(const struct coll_case *c, void *mem, struct swingcoll_comm *comm, uint64_t salt)
+{
+	int n = swingcoll_comm_size(comm), rank = swingcoll_comm_rank(comm), ret;
+	void *send, *recv;
+
+	coll_place(c, n, rank, mem, &send, &recv);
+	if (!c->in_place && !parts(c->coll))
+		memset(recv, 0x5a, coll_recv_elems(c, n) * swingcoll_dtype_size(c->dtype));
+	coll_fill(c, n, rank, send, salt);
+	ret = coll_call(c, send, recv, comm);
+	if (ret) {
+		if (ret != -EOPNOTSUPP && !coll_quiet)
+			ksft_print_msg("%s: rank %d of %d: %s\n", coll_describe(c), rank, n,
+				       swingcoll_strerror(ret));
+		return ret;
+	}
+	return coll_check(c, n, rank, recv, salt);
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Many at once: operations on a communicator, communicators in a process, threads. */
+#include <errno.h>
+#include <pthread.h>
+
+#include "coll.h"
+
+static struct swingcoll_id id, more_ids[8];
+static int use_uring;
+
+static int inflight(uint32_t rank, void *arg)
+{
+	struct swingcoll_comm_opts opts = { .slot_max = -1, .use_io_uring = use_uring };
+	struct swingcoll_req *req[64], *extra;
+	struct swingcoll_comm *comm;
+	struct coll_case c[64];
+	void *mem[64];
+	int ret;
+
+	(void)arg;
+	CHECK_EQ(swingcoll_comm_create(&comm, &id, 3, rank, &opts), 0);
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 64; i++) {
+			void *send, *recv;
+
+			c[i] = (struct coll_case){ .coll = i % 6, .dtype = SWINGCOLL_I32, .count = 100 + i * 13,
+						   .in_place = i & 1 };
+			if (c[i].coll == SWINGCOLL_BARRIER)
+				c[i].count = 0;
+			mem[i] = malloc(coll_bytes(&c[i], 3));
+			coll_place(&c[i], 3, rank, mem[i], &send, &recv);
+			coll_fill(&c[i], 3, rank, send, i + round);
+			CHECK_EQ(coll_icall(&c[i], send, recv, comm, &req[i]), 0);
+		}
+		/* One more than may be in flight: refused, unless some are done already. */
+		ret = swingcoll_ibarrier(comm, &extra);
+		CHECK(ret == 0 || ret == -EAGAIN);
+		for (int k = 0; k < 64; k++) {
+			int i = (k * 37) % 64;	/* in any order */
+			void *send, *recv;
+
+			CHECK_EQ(swingcoll_wait(req[i], NULL), 0);
+			coll_place(&c[i], 3, rank, mem[i], &send, &recv);
+			if (c[i].coll != SWINGCOLL_BARRIER)
+				CHECK_EQ(coll_check(&c[i], 3, rank, recv, i + round), 0);
+			free(mem[i]);
+		}
+		if (ret == -EAGAIN)
+			CHECK_EQ(swingcoll_ibarrier(comm, &extra), 0);
+		CHECK_EQ(swingcoll_wait(extra, NULL), 0);
+	}
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+/* Interleaved operations of several communicators, in different order on each rank. */
+static int communicators(uint32_t rank, void *arg)
+{
+	struct swingcoll_comm *comm[8];
+	struct swingcoll_req *req[8];
+	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_F32, .count = 9001,
+			       .in_place = true };
+	void *mem[8];
+
+	(void)arg;
+	for (int k = 0; k < 8; k++) {
+		CHECK_EQ(swingcoll_comm_create(&comm[k], &more_ids[k], 3, (rank + k) % 3, NULL), 0);
+		mem[k] = malloc(coll_bytes(&c, 3));
+	}
+	for (int round = 0; round < 5; round++) {
+		for (int i = 0; i < 8; i++) {
+			int k = rank & 1 ? 7 - i : i;
+
+			coll_fill(&c, 3, (rank + k) % 3, mem[k], round);
+			CHECK_EQ(coll_icall(&c, mem[k], mem[k], comm[k], &req[k]), 0);
+		}
+		for (int k = 0; k < 8; k++) {
+			CHECK_EQ(swingcoll_wait(req[k], NULL), 0);
+			CHECK_EQ(coll_check(&c, 3, (rank + k) % 3, mem[k], round), 0);
+		}
+	}
+	for (int k = 0; k < 8; k++)
+		CHECK_EQ(swingcoll_comm_destroy(comm[k]), 0);
+	return 0;
+}
+
+struct thread_arg {
+	struct swingcoll_id *id;
+	int nranks, rank, ret;
+	int64_t slot_max;
+};
+
+static int thread_body(const struct thread_arg *a)
+{
+	struct swingcoll_comm_opts opts = { .slot_max = a->slot_max };
+	struct swingcoll_comm *comm;
+
+	CHECK_EQ(swingcoll_comm_create(&comm, a->id, a->nranks, a->rank, &opts), 0);
+	for (int i = 0; i < 30; i++) {
+		struct coll_case c = { .coll = i % 6, .dtype = SWINGCOLL_I64, .count = i % 6 == 5 ? 0 : 333 + i,
+				       .in_place = i & 1 };
+		void *mem = malloc(coll_bytes(&c, a->nranks));
+		int ret = coll_run(&c, mem, comm, i);
+
+		free(mem);
+		CHECK_EQ(ret, 0);
+	}
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+static void *thread(void *arg)
+{
+	struct thread_arg *a = arg;
+
+	a->ret = thread_body(a);
+	return NULL;
+}
+
+/* Two threads in each process, each with a communicator to its like. */
+static int two_threads(uint32_t rank, void *arg)
+{
+	struct thread_arg a[2];
+	pthread_t t[2];
+
+	(void)arg;
+	for (int k = 0; k < 2; k++) {
+		a[k] = (struct thread_arg){ .id = &more_ids[k], .nranks = 3, .rank = rank,
+					    .slot_max = k ? -1 : 0 };
+		CHECK_EQ(pthread_create(&t[k], NULL, thread, &a[k]), 0);
+	}
+	for (int k = 0; k < 2; k++) {
+		pthread_join(t[k], NULL);
+		CHECK_EQ(a[k].ret, 0);
+	}
+	return 0;
+}
+
+/* All ranks in one process. */
+static int thread_ranks(uint32_t rank, void *arg)
+{
+	struct thread_arg a[4];
+	pthread_t t[4];
+
+	(void)rank;
+	for (int k = 0; k < 4; k++) {
+		a[k] = (struct thread_arg){ .id = &id, .nranks = 4, .rank = k,
+					    .slot_max = *(int64_t *)arg };
+		CHECK_EQ(pthread_create(&t[k], NULL, thread, &a[k]), 0);
+	}
+	for (int k = 0; k < 4; k++) {
+		pthread_join(t[k], NULL);
+		CHECK_EQ(a[k].ret, 0);
+	}
+	return 0;
+}
+
+/* Thousands of operations of many ranks on few CPUs: a lost wake-up would show. */
+static int long_run(uint32_t rank, void *arg)
+{
+	struct swingcoll_comm_opts opts = { .slot_max = *(int64_t *)arg, .use_io_uring = use_uring,
+					    .timeout_ms = 10000 };
+	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_F32, .count = 901 };
+	struct swingcoll_comm *comm;
+	void *mem = malloc(coll_bytes(&c, 6));
+
+	CHECK_EQ(swingcoll_comm_create(&comm, &id, 6, rank, &opts), 0);
+	for (int i = 0; i < 300; i++) {
+		c.count = 1 + i * 31 % 900;
+		if (coll_run(&c, mem, comm, i))
+			return 1;
+	}
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	free(mem);
+	return 0;
+}
+
+int main(void)
+{
+	int64_t none = -1, some = 0;
+
+	ksft_print_header();
+	swct_need_device();
+	ksft_set_plan(9);
+
+#define RUN(n, fn, arg, ...)								\
+	do {										\
+		swingcoll_unique_id(&id);						\
+		for (unsigned int i_ = 0; i_ < ARRAY_SIZE(more_ids); i_++)		\
+			swingcoll_unique_id(&more_ids[i_]);				\
+		ksft_test_result(!swct_ranks(n, 60000, fn, arg), __VA_ARGS__);		\
+	} while (0)
+
+	use_uring = 1;
+	RUN(3, inflight, NULL, "64 in flight, by io_uring");
+	RUN(6, long_run, &none, "300 operations of 6 ranks, by io_uring");
+	use_uring = -1;
+	RUN(3, inflight, NULL, "64 in flight, by ioctl");
+	RUN(6, long_run, &none, "300 operations of 6 ranks, by ioctl");
+	use_uring = 0;
+	RUN(6, long_run, &some, "300 operations of 6 ranks, through the slots");
+	RUN(3, communicators, NULL, "8 communicators in each process");
+	RUN(3, two_threads, NULL, "two threads, each with a communicator");
+	RUN(1, thread_ranks, &none, "threads as ranks");
+	RUN(1, thread_ranks, &some, "threads as ranks, through the slots");
+	ksft_finished();
+}

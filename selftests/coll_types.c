@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Every type with every operation: in the kernel by two algorithms, and through the slots. */
+#include <errno.h>
+
+#include "coll.h"
+
+#define NRANKS 3
+
+static struct swingcoll_id id;
+
+struct way {
+	const char *name, *algo;
+	int64_t slot_max;
+};
+
+static const struct way ways[] = {
+	{ "one pass", "direct2", -1 },
+	{ "ring", "ring", -1 },
+	{ "slots", NULL, 65536 },
+};
+
+struct job {
+	const struct way *way;
+	int dtype;
+};
+
+static int all_ops(uint32_t rank, void *arg)
+{
+	const struct job *j = arg;
+	struct swingcoll_comm_opts opts = { .algo = j->way->algo, .slot_max = j->way->slot_max,
+					    .flags = SWINGCOLL_ALLOW_REORDER, .timeout_ms = 30000 };
+	static const size_t counts[] = { 1, 67, 3001 };
+	static uint64_t mem[NRANKS * 3001 * 2 + 64];
+	struct swingcoll_comm *comm;
+	int n = 0;
+
+	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, &opts), 0);
+	for (int op = 0; op <= SWINGCOLL_BXOR; op++) {
+		static const int colls[] = { SWINGCOLL_ALLREDUCE, SWINGCOLL_REDUCE_SCATTER,
+					     SWINGCOLL_REDUCE };
+
+		for (unsigned int k = 0; k < ARRAY_SIZE(counts); k++) {
+			struct coll_case c = { .coll = colls[(op + k) % 3], .dtype = j->dtype, .op = op,
+					       .count = counts[k], .in_place = k & 1 };
+
+			if (!swingcoll_supported(j->dtype, op)) {
+				CHECK(coll_call(&c, mem, mem, comm) == -EOPNOTSUPP ||
+				      coll_call(&c, mem, mem, comm) == -EINVAL);
+				continue;
+			}
+			if (coll_run(&c, mem, comm, op))
+				return 1;
+			n++;
+		}
+	}
+	CHECK_EQ(n, (j->dtype >= SWINGCOLL_F16 ? 5 : 8) * (int)ARRAY_SIZE(counts));
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+int main(void)
+{
+	ksft_print_header();
+	swct_need_device();
+	ksft_set_plan(ARRAY_SIZE(ways) * (SWINGCOLL_F64 + 1));
+	for (unsigned int w = 0; w < ARRAY_SIZE(ways); w++)
+		for (int t = 0; t <= SWINGCOLL_F64; t++) {
+			struct job j = { &ways[w], t };
+
+			swingcoll_unique_id(&id);
+			ksft_test_result(!swct_ranks(NRANKS, 60000, all_ops, &j), "%s, %s",
+					 swingcoll_dtype_name(t), ways[w].name);
+		}
+	ksft_finished();
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Plans with as many steps as fit, and nothing to move: nobody else on the CPU may starve meanwhile.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "swct.h"
+
+#define STEPS ((SWC_MAX_PLAN_BYTES - 256) / sizeof(struct swc_plan_step))
+#define STARVED_MS 1000
+#define N 12
+
+static struct swct_rank r;
+static uint8_t id[SWC_ID_BYTES];
+static volatile bool stop;
+static volatile uint64_t gap_ms;
+
+static void pin(void)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static void *watch(void *arg)
+{
+	uint64_t last = swct_ms(), now;
+
+	(void)arg;
+	pin();
+	while (!stop) {
+		sched_yield();
+		now = swct_ms();
+		if (now - last > gap_ms)
+			gap_ms = now - last;
+		last = now;
+	}
+	return NULL;
+}
+
+static int long_plan(void)
+{
+	struct swct_plan p;
+	int ret;
+
+	swct_plan_init(&p, SWC_BARRIER, N, r.rank, 0, 1);
+	swct_plan_channel(&p);
+	p.step = calloc(STEPS, sizeof(*p.step));
+	for (size_t i = 0; i < STEPS; i++)
+		p.step[i].kind = SWC_STEP_SYNC;
+	p.h.nsteps = p.chan[0].nsteps = STEPS;
+	swct_plan_pack(&p);
+	ret = swct_plan_load(r.c.fd, r.comm, p.data, p.bytes, &r.plan, NULL);
+	swct_plan_free(&p);
+	return ret;
+}
+
+/* By one's own hand: the submitter walks the plan. */
+static int starving(void)
+{
+	struct swc_desc d = { .comm = r.comm, .plan = r.plan, .coll = SWC_BARRIER, .flags = SWC_OP_WAITING };
+	uint64_t start, took;
+	pthread_t t;
+
+	pin();
+	gap_ms = 0;
+	stop = false;
+	CHECK_EQ(pthread_create(&t, NULL, watch, NULL), 0);
+	swct_sleep_ms(50);
+	start = swct_ms();
+	CHECK_EQ(swct_run(&r.c, &d, NULL), 0);
+	took = swct_ms() - start;
+	stop = true;
+	pthread_join(t, NULL);
+	ksft_print_msg("%zu steps took %llu ms; longest time without the CPU: %llu ms\n", STEPS,
+		       (unsigned long long)took, (unsigned long long)gap_ms);
+	CHECK(gap_ms < STARVED_MS);
+	/* Otherwise the test has shown nothing. */
+	CHECK(took > 20);
+	return 0;
+}
+
+static int other(uint32_t rank, void *arg)
+{
+	struct swc_desc d = { .coll = SWC_BARRIER };
+
+	(void)arg;
+	CHECK_EQ(swct_rank_up(&r, id, N, rank, 60000), 0);
+	CHECK_EQ(long_plan(), 0);
+	d.comm = r.comm;
+	d.plan = r.plan;
+	CHECK_EQ(swct_run(&r.c, &d, NULL), 0);
+	return 0;
+}
+
+int main(void)
+{
+	pid_t pid[N];
+
+	ksft_print_header();
+	swct_need_device();
+	ksft_set_plan(3);
+	swct_id(id);
+	swct_fork(pid, N - 1, other, NULL);
+	if (swct_rank_up(&r, id, N, N - 1, 60000))
+		ksft_exit_fail_msg("cannot set up\n");
+	ksft_test_result(!long_plan(), "the longest plan is taken");
+	/* The last to come does the work. */
+	swct_sleep_ms(1500);
+	ksft_test_result(!starving(), "others get the CPU while it runs");
+	ksft_test_result(!swct_reap(pid, N - 1, 20000), "it ends well for all");
+	ksft_finished();
+}

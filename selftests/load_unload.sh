@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Loading and unloading: after use, while in use, many times, with parameters.
+# Needs to find the module's file: SWINGCOLL_KO, or the one that modprobe knows.
+set -u
+bin=${OUTPUT:-.}
+number=0 failed=0
+
+result() { # result STATUS NAME
+	number=$((number + 1))
+	if (($1)); then
+		failed=$((failed + 1))
+		echo "not ok $number $2"
+	else
+		echo "ok $number $2"
+	fi
+}
+
+skip_all() {
+	echo "1..0 # SKIP $*"
+	exit 4
+}
+
+echo TAP version 13
+((!EUID)) || skip_all needs root
+[[ -d /sys/module/swingcoll ]] || skip_all swingcoll is not loaded
+ko=${SWINGCOLL_KO:-$(modinfo -n swingcoll 2>/dev/null)}
+if [[ ! -e $ko ]]; then
+	# In the project's own virtual machine.
+	for ko in /vm/load/swingcoll.ko ../build/modules/"$(uname -r)"/swingcoll.ko; do
+		[[ ! -e $ko ]] || break
+	done
+fi
+[[ -e $ko ]] || skip_all "no swingcoll.ko: set SWINGCOLL_KO"
+
+# Removing may have to wait for the last process to be gone.
+unload() {
+	local tries
+	for ((tries = 0; tries < 50; tries++)); do
+		rmmod swingcoll 2>/dev/null && return 0
+		sleep 0.1
+	done
+	rmmod swingcoll
+}
+load() { insmod "$ko" "$@"; }
+
+echo 1..9
+
+"$bin/helper" sound
+result $? "collectives work"
+
+unload && [[ ! -e /dev/swingcoll && ! -d /sys/module/swingcoll ]]
+result $? "unloaded after use"
+
+load && [[ -c /dev/swingcoll ]] && "$bin/helper" sound
+result $? "loaded again, collectives work"
+
+# A device that is open keeps the module.
+held() { # held MODE
+	local pid line status=0
+	coproc "$bin/helper" "$1"
+	# shellcheck disable=SC2154 # set by coproc
+	pid=$COPROC_PID
+	read -r line <&"${COPROC[0]}"
+	[[ $line = open ]] || status=1
+	if rmmod swingcoll 2>/dev/null; then
+		echo "# rmmod went through"
+		status=1
+		kill -9 "$pid"
+		load
+	fi
+	kill -9 "$pid" 2>/dev/null
+	wait "$pid" 2>/dev/null
+	return $status
+}
+held hold
+result $? "not unloaded while the device is open"
+held hold-mapping
+result $? "not unloaded while the ring is mapped"
+unload
+result $? "unloaded once it is not"
+
+status=0
+for ((i = 0; i < 20 && !status; i++)); do
+	load || status=1
+	((i % 5)) || "$bin/helper" sound || status=1
+	unload || status=1
+done
+result $status "loaded and unloaded 20 times"
+
+status=0
+for bad in ring_entries=7 ring_entries=1000 ring_entries=0 max_comms=0 max_comms=100000 reduce=nonsense; do
+	if load $bad 2>/dev/null; then
+		echo "# $bad was taken"
+		status=1
+		unload
+	fi
+done
+result $status "wrong parameters are refused"
+
+status=0
+for good in ring_entries=8 reduce=scalar max_plans=3; do
+	load $good && "$bin/helper" sound && unload || status=1
+done
+load || status=1
+result $status "parameters"
+
+((!failed))
