@@ -56,6 +56,9 @@ static int swc_open(struct inode *inode, struct file *file)
 	ctx->mm = current->mm;
 	ctx->notifier.ops = &mm_ops;
 	ret = mmu_notifier_register(&ctx->notifier, ctx->mm);
+	/* Any signal, or io_uring's task work, can interrupt it: users need not know. */
+	if (ret == -EINTR)
+		ret = -ERESTARTNOINTR;
 	if (ret)
 		goto err_ring;
 	/* The pointer is compared with current->mm for as long as the file lives. */

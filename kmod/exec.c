@@ -329,6 +329,8 @@ static enum walk walk(struct swc_run *run)
 
 		if (READ_ONCE(op->status))
 			return WALK_BROKEN;
+		/* Steps may be many and move nothing. */
+		cond_resched();
 		trace_swc_step(run->part, run->channel, run->step, s->kind);
 		switch (s->kind) {
 		case SWC_STEP_LOCAL:

@@ -145,12 +145,13 @@ static int ring_closed(uint32_t rank, void *arg)
 	d = swct_allreduce(&r, buf, buf, 64, SWC_U32);
 	if (rank) {
 		CHECK_EQ(swct_uring_init(&ring, 4, BIG), 0);
+		swct_sleep_ms(200);	/* the other has come back from its join */
 		swct_uring_prep(&ring, r.c.fd, &d, 1);
 		CHECK_EQ(io_uring_submit(&ring), 1);
 		io_uring_queue_exit(&ring);
-		swct_sleep_ms(300);
+		swct_sleep_ms(500);
 	} else {
-		swct_sleep_ms(200);
+		swct_sleep_ms(450);
 		ret = swct_run(&r.c, &d, NULL);
 		/* 6.1 cannot cancel: there the command completes into the void. */
 		CHECK(ret == 0 || ret == -ECONNRESET || ret == -ECONNABORTED);

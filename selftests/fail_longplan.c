@@ -17,12 +17,12 @@ static uint8_t id[SWC_ID_BYTES];
 static volatile bool stop;
 static volatile uint64_t gap_ms;
 
-static void pin(void)
+static void pin(int cpu)
 {
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
-	CPU_SET(0, &set);
+	CPU_SET(cpu, &set);
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
@@ -30,8 +30,7 @@ static void *watch(void *arg)
 {
 	uint64_t last = swct_ms(), now;
 
-	(void)arg;
-	pin();
+	pin((intptr_t)arg);
 	while (!stop) {
 		sched_yield();
 		now = swct_ms();
@@ -64,18 +63,19 @@ static int starving(void)
 {
 	struct swc_desc d = { .comm = r.comm, .plan = r.plan, .coll = SWC_BARRIER, .flags = SWC_OP_WAITING };
 	uint64_t start, took;
-	pthread_t t;
+	pthread_t t[2];
 
-	pin();
 	gap_ms = 0;
 	stop = false;
-	CHECK_EQ(pthread_create(&t, NULL, watch, NULL), 0);
+	for (intptr_t cpu = 0; cpu < 2; cpu++)
+		CHECK_EQ(pthread_create(&t[cpu], NULL, watch, (void *)cpu), 0);
 	swct_sleep_ms(50);
 	start = swct_ms();
 	CHECK_EQ(swct_run(&r.c, &d, NULL), 0);
 	took = swct_ms() - start;
 	stop = true;
-	pthread_join(t, NULL);
+	for (int cpu = 0; cpu < 2; cpu++)
+		pthread_join(t[cpu], NULL);
 	ksft_print_msg("%zu steps took %llu ms; longest time without the CPU: %llu ms\n", STEPS,
 		       (unsigned long long)took, (unsigned long long)gap_ms);
 	CHECK(gap_ms < STARVED_MS);

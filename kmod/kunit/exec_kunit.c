@@ -104,6 +104,7 @@ static void exec_helpers(struct kunit *test)
 	struct swc_t_comm *c;
 	struct swc_t_job *job = kunit_kzalloc(test, sizeof(*job), GFP_KERNEL);
 	struct helpers *h = kunit_kzalloc(test, sizeof(*h), GFP_KERNEL);
+	u64 before = swc_stat_read(SWC_STAT_RUN_WORKER);
 	u32 i, r, round;
 
 	if (p->nranks < 2)
@@ -135,6 +136,8 @@ static void exec_helpers(struct kunit *test)
 		for (i = 0; i < HELPERS; i++)
 			wait_for_completion(&h->left[i]);
 	}
+	/* Every other round has a worker of its own; all above two were helpers. */
+	KUNIT_EXPECT_GT(test, swc_stat_read(SWC_STAT_RUN_WORKER) - before, 2ull);
 	swc_t_comm_end(c);
 }
 

@@ -12,6 +12,9 @@
  *	-ECONNRESET	a member died or left
  *	-ECONNABORTED	the communicator was aborted; only destroy is left to do
  *	-EPROTO		the ranks called different collectives, or with different counts or types
+ *	-EAGAIN		64 collectives are in flight: wait for one first
+ *	-EOVERFLOW	the vector is larger than 64 TiB
+ *	-EBADF		the communicator belongs to the process that this one was forked from
  *
  * Threads: calls on different communicators are independent. Calls on one communicator may come from
  * several threads; the order in which they are made is the order of the collectives and must be the same
@@ -85,7 +88,7 @@ struct swingcoll_comm_opts {
 	uint32_t flags;	     /* SWINGCOLL_ANY_USER, SWINGCOLL_ALLOW_REORDER */
 	const char *algo;    /* NULL or "auto", or an algorithm's name: see swingcoll_algo_name() */
 	int64_t slot_max;    /* largest payload in bytes that goes through the shared slots;
-				 0: the default, -1: none */
+				0: 64 KiB, or none if algo names one; -1: none */
 	int32_t use_io_uring; /* 0: if allowed, else ioctl; 1: must; -1: never */
 	uint32_t reserved[7]; /* 0 */
 };

@@ -9,7 +9,7 @@
  *
  *	struct header		layout, CPUs of all ranks, who has left
  *	record[RECORDS]		one per collective, by number modulo RECORDS:
- *		sleepers	how many ranks sleep (or are about to) on this record
+ *		sleepers	how many ranks sleep on this record
  *		cell[nranks]	each rank's announcement, with room for a tiny contribution
  *	data[2][nranks]		contributions that do not fit into a cell, by parity of the number
  *
@@ -24,10 +24,10 @@
  * because the communicator's lock is held from the publishing to the submission.
  *
  * Reuse of cells. Publishing k overwrites what record k - RECORDS held. A rank reads a record only
- * until it publishes the next one (the lock again), so it is enough that all ranks have published
- * k - RECORDS + 1. At every multiple g of STRIDE a rank checks that all have published g - LEAD; so
- * when it publishes k, with g = k - k % STRIDE, all have published at least
- * k - (STRIDE - 1) - LEAD, which is not less than k - RECORDS + 1 as STRIDE + LEAD <= RECORDS. For the same reason a
+ * until it publishes the next one (the lock again), so it is enough that all ranks have published k
+ * - RECORDS + 1. At every multiple g of STRIDE a rank checks that all have published g - LEAD; so
+ * when it publishes k, with g = k - k % STRIDE, all have published at least k - (STRIDE - 1) -
+ * LEAD, which is not less than k - RECORDS + 1 as STRIDE + LEAD <= RECORDS. For the same reason a
  * cell of record k never runs a whole round ahead of a rank that reads it, so "k + 1 or later", by
  * signed difference, is meant when waiting. The check fails only for callers with more than LEAD
  * collectives in flight, which the kernel refuses too.
@@ -65,15 +65,18 @@
 #define SPINS_PER_CHECK 64
 
 /*
- * How long to look before sleeping. More than it takes to wake somebody: were it less, then once
- * one rank has slept, the rank that woke it would sleep too before the first can answer, and so on
- * for ever.
+ * How long to look before sleeping: several times as long as it takes to wake somebody. Were it
+ * less, then once one rank has slept, the rank that woke it would sleep too before the first can
+ * answer, and so on for ever. What waking takes is measured (some 50 us on a machine of its own,
+ * more than 1 ms in a guest on a busy host); these are the bounds.
  *
  * Only the first part of this is spent without giving way. Two ranks may find themselves on one
  * CPU, in spite of the masks; then nothing helps but sched_yield(), and the sooner the better. So
  * the first part gets shorter when it was in vain and longer when it was not.
  */
-#define LOOK_NS 200000
+#define LOOKS_PER_WAKE 4
+#define LOOK_MIN_NS 200000
+#define LOOK_MAX_NS 8000000
 #define SPIN_MAX_NS 20000
 #define SPIN_MIN_NS 1000
 
@@ -85,6 +88,12 @@ struct header {
 	char pad0[LINE - 8];
 	uint64_t cpus[CPU_WORDS]; /* union of the ranks' CPU masks */
 	uint32_t left[SWC_MAX_LOCAL_RANKS];
+};
+
+struct sleepers {
+	uint32_t n; /* ranks that sleep, or are about to */
+	uint32_t resv;
+	uint64_t woken_at; /* CLOCK_MONOTONIC in ns, when they were last woken */
 };
 
 struct cell {
@@ -110,9 +119,9 @@ static char *record(const struct swc_slots *s, uint64_t k)
 	return s->base + sizeof(struct header) + (k % RECORDS) * LINE * (s->nranks + 1ull);
 }
 
-static uint32_t *sleepers(const struct swc_slots *s, uint64_t k)
+static struct sleepers *sleepers(const struct swc_slots *s, uint64_t k)
 {
-	return (uint32_t *)record(s, k);
+	return (struct sleepers *)record(s, k);
 }
 
 static struct cell *cell(const struct swc_slots *s, uint64_t k, uint32_t rank)
@@ -195,6 +204,7 @@ int swc_slots_attach(struct swc_slots *s, void *base)
 	add_own_cpus(s);
 	s->spin = worth_spinning(s);
 	s->spin_ns = SPIN_MAX_NS;
+	s->look_ns = LOOK_MIN_NS;
 	return 0;
 }
 
@@ -223,6 +233,19 @@ static bool in_reach(struct swc_slots *s, uint64_t k)
 	       first_missing(s, k - LEAD, 0) == s->nranks;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t now_ms(void)
+{
+	return now_ns() / 1000000;
+}
+
 static void publish(struct swc_slots *s, uint64_t k, uint64_t signature)
 {
 	struct cell *c = cell(s, k, s->rank);
@@ -232,9 +255,11 @@ static void publish(struct swc_slots *s, uint64_t k, uint64_t signature)
 	s->next = k + 1;
 	/* See "Sleeping": pairs with the barrier in doze(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (__atomic_load_n(sleepers(s, k), __ATOMIC_RELAXED) &&
-	    first_missing(s, k, 0) == s->nranks)
+	if (__atomic_load_n(&sleepers(s, k)->n, __ATOMIC_RELAXED) &&
+	    first_missing(s, k, 0) == s->nranks) {
+		__atomic_store_n(&sleepers(s, k)->woken_at, now_ns(), __ATOMIC_RELAXED);
 		s->env->wake(s->arg);
+	}
 }
 
 static void relax(void)
@@ -256,19 +281,6 @@ static int aborted(const struct swc_slots *s)
 	return error < 0 ? error : -ECONNABORTED;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
-static uint64_t now_ms(void)
-{
-	return now_ns() / 1000000;
-}
-
 /*
  * A rank that has left publishes nothing any more; look at its cell once more after seeing that it
  * left.
@@ -279,13 +291,29 @@ static bool gone(const struct swc_slots *s, uint64_t k, uint32_t rank)
 	       !has_published(s, k, rank);
 }
 
+/* A sleep that began at `since` is over: learn from it for how long to look. */
+static void learn(struct swc_slots *s, uint64_t k, uint64_t since)
+{
+	uint64_t woken = __atomic_load_n(&sleepers(s, k)->woken_at, __ATOMIC_RELAXED);
+	uint64_t now = now_ns();
+
+	if (woken < since || woken > now)
+		return;
+	s->wake_ns += ((int64_t)(now - woken) - (int64_t)s->wake_ns) / 4;
+	s->look_ns = s->wake_ns * LOOKS_PER_WAKE;
+	if (s->look_ns < LOOK_MIN_NS)
+		s->look_ns = LOOK_MIN_NS;
+	if (s->look_ns > LOOK_MAX_NS)
+		s->look_ns = LOOK_MAX_NS;
+}
+
 /* Sleep until all have published k. */
 static int doze(struct swc_slots *s, uint64_t k)
 {
-	uint64_t deadline = now_ms() + s->timeout_ms;
+	uint64_t start = now_ns(), deadline = start / 1000000 + s->timeout_ms;
 	int ret = 0;
 
-	__atomic_fetch_add(sleepers(s, k), 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&sleepers(s, k)->n, 1, __ATOMIC_RELAXED);
 	/* See "Sleeping": pairs with the barrier in publish(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	while (!ret) {
@@ -316,7 +344,9 @@ static int doze(struct swc_slots *s, uint64_t k)
 			ret = now < deadline ? 0 : -ETIMEDOUT;
 		}
 	}
-	__atomic_fetch_sub(sleepers(s, k), 1, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&sleepers(s, k)->n, 1, __ATOMIC_RELAXED);
+	if (!ret)
+		learn(s, k, start);
 	return ret;
 }
 
@@ -343,7 +373,7 @@ static int look(struct swc_slots *s, uint64_t k, uint32_t *late)
 			start = now_ns();
 		else
 			spent = now_ns() - start;
-		if (spent >= LOOK_NS)
+		if (spent >= s->look_ns)
 			break;
 		if (spent >= s->spin_ns)
 			sched_yield();

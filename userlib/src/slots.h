@@ -40,6 +40,8 @@ struct swc_slots_env {
  * @last_use: by parity, collective that last used this rank's data slot, plus one; 0: never used
  * @spin: a rank that waits has its CPU to itself
  * @spin_ns: for how long it pays to keep the CPU while waiting, learned
+ * @look_ns: for how long it pays to wait without sleeping, learned from @wake_ns
+ * @wake_ns: what it takes to be woken, on average
  * @spin_known: @spin has been decided with the masks of all ranks
  * @state: the kernel's word on whether the communicator is alive
  * @env, @arg: see above
@@ -57,6 +59,8 @@ struct swc_slots {
 	bool spin;
 	bool spin_known;
 	uint64_t spin_ns;
+	uint64_t look_ns;
+	uint64_t wake_ns;
 	const struct swc_comm_state *state;
 	const struct swc_slots_env *env;
 	void *arg;
