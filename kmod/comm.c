@@ -13,6 +13,7 @@
 #include <linux/mutex.h>
 #include <linux/nospec.h>
 #include <linux/pid.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/user_namespace.h>
@@ -22,6 +23,7 @@
 #include "ctx.h"
 #include "op.h"
 #include "plan.h"
+#include "region.h"
 #include "trace.h"
 
 #define DEFAULT_TIMEOUT_MS	30000
@@ -34,6 +36,34 @@ static u64 swc_comms_made;
 
 static void watchdog(struct work_struct *work);
 
+/* Slot memory is charged to whoever makes the communicator: vmalloc_user() is not accounted otherwise. */
+static int make_slots(struct swc_comm *comm)
+{
+	u64 bytes = PAGE_ALIGN(comm->slot_bytes);
+	int ret = swc_charge_pages(current->mm, bytes >> PAGE_SHIFT);
+
+	if (ret)
+		return ret;
+	comm->slots = vmalloc_user(bytes);
+	if (!comm->slots) {
+		swc_uncharge_pages(current->mm, bytes >> PAGE_SHIFT);
+		return -ENOMEM;
+	}
+	comm->slots_mm = current->mm;
+	mmgrab(comm->slots_mm);
+	return 0;
+}
+
+/* Pages that are still mapped somewhere live on until they are unmapped. */
+static void free_slots(struct swc_comm *comm)
+{
+	if (!comm->slots)
+		return;
+	vfree(comm->slots);
+	swc_uncharge_pages(comm->slots_mm, PAGE_ALIGN(comm->slot_bytes) >> PAGE_SHIFT);
+	mmdrop(comm->slots_mm);
+}
+
 static void comm_free(struct work_struct *work)
 {
 	struct swc_comm *comm = container_of(work, struct swc_comm, free_work);
@@ -45,8 +75,7 @@ static void comm_free(struct work_struct *work)
 		xa_destroy(&comm->member[i].plans);
 		put_pid(comm->member[i].pid);
 	}
-	/* Pages that are still mapped somewhere live on until they are unmapped. */
-	vfree(comm->slots);
+	free_slots(comm);
 	vfree(comm->state_page);
 	put_user_ns(comm->user_ns);
 	kvfree(comm);
@@ -99,11 +128,8 @@ static struct swc_comm *comm_create(const struct swc_comm_join *join)
 	if (!comm->state_page)
 		goto err;
 	comm->state_page->culprit = -1;
-	if (comm->slot_bytes) {
-		comm->slots = vmalloc_user(PAGE_ALIGN(comm->slot_bytes));
-		if (!comm->slots)
-			goto err;
-	}
+	if (comm->slot_bytes && make_slots(comm))
+		goto err;
 	comm->user_ns = get_user_ns(current_user_ns());
 	comm->number = ++swc_comms_made;
 	list_add_tail(&comm->node, &swc_comms);

@@ -67,6 +67,7 @@ struct swc_member {
  * @join_wq: ranks that wait for the others to join
  * @slot_wq: ranks that wait for a word of the slots
  * @slots: memory shared by the members; the kernel only compares words of it
+ * @slots_mm: address space that @slots is charged to, the first member's
  * @state_page: what members poll, see struct swc_comm_state
  */
 struct swc_comm {
@@ -101,6 +102,7 @@ struct swc_comm {
 	wait_queue_head_t join_wq;
 	wait_queue_head_t slot_wq;
 	void *slots;
+	struct mm_struct *slots_mm;
 	struct swc_comm_state *state_page;
 
 	struct swc_member member[];

@@ -14,12 +14,15 @@
 #include <linux/ktime.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/sched/stat.h>
 
 #include "op.h"
 #include "trace.h"
 
 /* A worker without work looks again for this long before it leaves: a sleep and a wake cost more. */
 #define LINGER_NS	(10 * NSEC_PER_USEC)
+/* So does a submitter that would sleep next. */
+#define ATTEND_NS	(50 * NSEC_PER_USEC)
 
 enum walk { WALK_ON, WALK_WAIT, WALK_DONE, WALK_STOP, WALK_BROKEN };
 
@@ -177,9 +180,14 @@ static enum walk walk_sync(struct swc_run *run)
 	for (i = 0; i < op->comm->nranks; i++) {
 		struct swc_run *peer = run_of(op, i, run->channel);
 
-		if (peer && peer->state == SWC_RUN_WAIT_SYNC) {
-			peer->step++;
+		if (!peer || peer->state != SWC_RUN_WAIT_SYNC)
+			continue;
+		if (++peer->step < peer->end) {
 			make_ready(op, peer);
+		} else {
+			/* Most plans end so: nobody need be called for that. */
+			peer->state = SWC_RUN_DONE;
+			op->runs_left--;
 		}
 	}
 out:
@@ -496,6 +504,31 @@ bool swc_exec_enter(struct swc_op *op)
 		op->nactive++;
 	spin_unlock(&op->lock);
 	return in;
+}
+
+/**
+ * swc_exec_attend() - stay with an operation instead of going to sleep
+ * @op: operation; the caller has a reference
+ * @done: bit set when the caller need not wait any more
+ * @flags: where @done is
+ *
+ * For a submitter that is going to wait: ranks mostly arrive within microseconds of one another, and a sleep
+ * and a wake take longer than that. Works as soon as the operation starts. Only while nobody else wants this
+ * CPU, and for a bounded time without anything to do.
+ */
+void swc_exec_attend(struct swc_op *op, int done, const unsigned long *flags)
+{
+	u64 until = ktime_get_ns() + ATTEND_NS;
+
+	while (!test_bit(done, flags) && single_task_running() && !need_resched() &&
+	       ktime_get_ns() < until) {
+		if (READ_ONCE(op->started_at) && !list_empty_careful(&op->ready) &&
+		    swc_exec_enter(op)) {
+			swc_exec_help(op, SWC_STAT_RUN_INLINE);
+			until = ktime_get_ns() + ATTEND_NS;
+		}
+		cpu_relax();
+	}
 }
 
 /* A helper on swc_wq. */

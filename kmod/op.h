@@ -194,6 +194,7 @@ void swc_exec_start(struct swc_op *op, struct swc_part *self, bool inline_ok);
 bool swc_exec_enter(struct swc_op *op);
 void swc_exec_help(struct swc_op *op, enum swc_stat where);
 void swc_exec_leave(struct swc_op *op);
+void swc_exec_attend(struct swc_op *op, int done, const unsigned long *flags);
 void swc_exec_work(struct work_struct *work);
 
 #endif /* SWC_OP_H */

@@ -27,17 +27,26 @@
 
 /* ------------------------------------------------------------------ accounting */
 
-/* Counts like the RDMA core does, against the limit of whoever pins. */
-static int charge_pages(struct mm_struct *mm, u64 npages)
+/**
+ * swc_charge_pages() - count pages that are held for a process against its RLIMIT_MEMLOCK
+ *
+ * Counts like the RDMA core does, against the limit of the caller. swc_uncharge_pages() must name the same mm.
+ */
+int swc_charge_pages(struct mm_struct *mm, u64 npages)
 {
 	u64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	u64 now = atomic64_add_return(npages, &mm->pinned_vm);
 
 	if (now > limit && !capable(CAP_IPC_LOCK)) {
-		atomic64_sub(npages, &mm->pinned_vm);
+		swc_uncharge_pages(mm, npages);
 		return -ENOMEM;
 	}
 	return 0;
+}
+
+void swc_uncharge_pages(struct mm_struct *mm, u64 npages)
+{
+	atomic64_sub(npages, &mm->pinned_vm);
 }
 
 /* ------------------------------------------------------------------ making and freeing */
@@ -96,7 +105,7 @@ static void region_free(struct work_struct *work)
 	if (region->watched)
 		mmu_interval_notifier_remove(&region->notifier);
 	release_pages_of(region);
-	atomic64_sub(region->npages, &region->mm->pinned_vm);
+	swc_uncharge_pages(region->mm, region->npages);
 	mmdrop(region->mm);
 	if (!region->scratch) {
 		swc_stat_inc(SWC_STAT_REGIONS_UNPINNED);
@@ -275,14 +284,14 @@ static bool cache_shrink(struct swc_ctx *ctx, unsigned int keep)
 /* Charge pages to the owner; near the limit, first take back what is held without need. */
 static int charge(struct swc_ctx *ctx, u64 npages)
 {
-	int ret = charge_pages(ctx->mm, npages);
+	int ret = swc_charge_pages(ctx->mm, npages);
 
 	if (!ret)
 		return 0;
 	cache_shrink(ctx, 0);
 	/* What the cache held, and what operations have just let go, comes back once the work items have run. */
 	flush_workqueue(swc_wq);
-	return charge_pages(ctx->mm, npages);
+	return swc_charge_pages(ctx->mm, npages);
 }
 
 static struct swc_region *region_make(struct swc_ctx *ctx, u64 addr, u64 bytes)
@@ -303,7 +312,7 @@ static struct swc_region *region_make(struct swc_ctx *ctx, u64 addr, u64 bytes)
 
 	region = region_alloc(ctx, addr, bytes, npages);
 	if (!region) {
-		atomic64_sub(npages, &ctx->mm->pinned_vm);
+		swc_uncharge_pages(ctx->mm, npages);
 		return ERR_PTR(-ENOMEM);
 	}
 	region->mm = ctx->mm;
@@ -417,7 +426,7 @@ struct swc_region *swc_region_scratch(struct swc_ctx *ctx, u64 bytes)
 		return ERR_PTR(ret);
 	region = region_alloc(ctx, 0, bytes, npages);
 	if (!region) {
-		atomic64_sub(npages, &ctx->mm->pinned_vm);
+		swc_uncharge_pages(ctx->mm, npages);
 		return ERR_PTR(-ENOMEM);
 	}
 	region->mm = ctx->mm;

@@ -56,6 +56,8 @@ struct swc_region {
 	struct work_struct free_work;
 };
 
+int swc_charge_pages(struct mm_struct *mm, u64 npages);
+void swc_uncharge_pages(struct mm_struct *mm, u64 npages);
 struct swc_region *swc_region_pin(struct swc_ctx *ctx, u64 addr, u64 bytes);
 struct swc_region *swc_region_get(struct swc_ctx *ctx, u64 addr, u64 bytes);
 struct swc_region *swc_region_scratch(struct swc_ctx *ctx, u64 bytes);

@@ -73,8 +73,10 @@ static void part_task_body(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	struct swc_part *part = pdu_of(cmd)->part;
 
 	do {
-		if (!test_bit(SWC_PART_DONE, &part->flags) && swc_exec_enter(part->op))
+		if (!test_bit(SWC_PART_DONE, &part->flags) && swc_exec_enter(part->op)) {
 			swc_exec_help(part->op, SWC_STAT_RUN_TASK);
+			swc_exec_attend(part->op, SWC_PART_DONE, &part->flags);
+		}
 		if (test_bit(SWC_PART_DONE, &part->flags)) {
 			post_cqe(cmd, part, issue_flags);
 			return;
@@ -166,6 +168,8 @@ static int submit(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const struct sw
 		io_uring_cmd_done32(cmd, ret, 0, issue_flags);
 		return -EIOCBQUEUED;
 	}
+	if (waiting)
+		swc_exec_attend(part->op, SWC_PART_DONE, &part->flags);
 	if (test_bit(SWC_PART_DONE, &part->flags)) {
 		post_cqe(cmd, part, issue_flags);
 		return -EIOCBQUEUED;

@@ -78,6 +78,17 @@ static int check_windows(struct checker *c)
 	return 0;
 }
 
+/* The name reaches terminals and logs. */
+static bool good_name(const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < SWC_NAME_BYTES && name[i]; i++)
+		if (name[i] <= ' ' || name[i] > '~')
+			return false;
+	return i < SWC_NAME_BYTES;
+}
+
 static int check_header(struct checker *c, const void *data, size_t bytes)
 {
 	const struct swc_plan_header *h = data;
@@ -106,8 +117,8 @@ static int check_header(struct checker *c, const void *data, size_t bytes)
 		return refuse(c, "number of blocks out of range");
 	if (!h->nchannels || h->nchannels > SWC_MAX_CHANNELS)
 		return refuse(c, "number of channels out of range");
-	if (h->name[SWC_NAME_BYTES - 1])
-		return refuse(c, "name is not terminated");
+	if (!good_name(h->name))
+		return refuse(c, "name is not terminated, or not printable");
 
 	/* 32-bit counts times small sizes: cannot overflow 64 bits. */
 	want = sizeof(*h) + (u64)h->nchannels * sizeof(struct swc_plan_channel) +
@@ -190,6 +201,8 @@ static int check_step(struct checker *c, const struct swc_plan_step *s, u32 next
 	case SWC_STEP_NET:
 		if (!n)
 			return refuse(c, "a network step without transfers");
+		if (s->nsend > SWC_MAX_RANKS || s->nrecv > SWC_MAX_RANKS)
+			return refuse(c, "too many sends or receives");
 		break;
 	case SWC_STEP_LOCAL:
 		if (!s->nsend || !s->nrecv)

@@ -125,8 +125,8 @@ static int run_rank(int rank, int ranks, const char *store_dir, int argc, char *
 	for (int i = 5; i < argc; i++)
 		max = std::max(max, static_cast<size_t>(strtoull(argv[i], nullptr, 10)));
 	for (unsigned int i = 0; i < rule.buffers; i++) {
-		b.send[i] = perf_alloc(max);
-		b.recv[i] = perf_alloc(max);
+		b.send[i] = perf_alloc(max, 2 * rank);
+		b.recv[i] = perf_alloc(max, 2 * rank + 1);
 		if (!b.send[i] || !b.recv[i])
 			return 2;
 	}

@@ -93,8 +93,8 @@ int main(int argc, char **argv)
 		if (strtoull(argv[i], NULL, 10) > max)
 			max = strtoull(argv[i], NULL, 10);
 	for (i = 0; i < (int)rule.buffers; i++) {
-		b.send[i] = perf_alloc(max);
-		b.recv[i] = perf_alloc(max);
+		b.send[i] = perf_alloc(max, 2 * rank);
+		b.recv[i] = perf_alloc(max, 2 * rank + 1);
 		if (!b.send[i] || !b.recv[i]) {
 			fprintf(stderr, "mpi_allreduce_bench: no memory\n");
 			MPI_Abort(MPI_COMM_WORLD, 2);

@@ -21,7 +21,6 @@
 
 #define MAX_VECTORS 16
 #define MAX_THREADS 64
-#define STAGGER (17 * 4096 + 1024)
 
 static uint32_t *src[MAX_VECTORS], *dst[MAX_VECTORS];
 static int nvec = 2, nthreads = 2;
@@ -220,21 +219,14 @@ int main(int argc, char **argv)
 	for (i = 4; i < argc; i++)
 		if (strtoull(argv[i], NULL, 10) > max)
 			max = strtoull(argv[i], NULL, 10);
-	/*
-	 * Vectors at equal distances would meet in the same sets of caches and TLBs (emulated ones above
-	 * all), so each begins a different number of pages and lines after its allocation.
-	 */
 	for (i = 0; i < nvec; i++) {
-		char *s = perf_alloc(max + 2 * MAX_VECTORS * STAGGER);
-		char *d = perf_alloc(max + 2 * MAX_VECTORS * STAGGER);
-
-		if (!s || !d) {
+		src[i] = perf_alloc(max, 2 * i);
+		dst[i] = perf_alloc(max, 2 * i + 1);
+		if (!src[i] || !dst[i]) {
 			fprintf(stderr, "traffic: no memory for %d vectors of %zu bytes\n",
 				2 * nvec, max);
 			return 2;
 		}
-		src[i] = (uint32_t *)(s + 2 * i * STAGGER);
-		dst[i] = (uint32_t *)(d + (2 * i + 1) * STAGGER);
 	}
 	for (i = 4; i < argc; i++) {
 		size_t bytes = strtoull(argv[i], NULL, 10);

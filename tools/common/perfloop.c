@@ -55,17 +55,21 @@ double perf_quantile(double *v, size_t n, double q)
 	return v[i] + (pos - (double)i) * (v[i + 1] - v[i]);
 }
 
-void *perf_alloc(size_t bytes)
-{
-	void *p;
+/* Pages and lines; odd, so that the places differ in any power of two of pages. */
+#define STAGGER_BYTES (17 * 4096 + 1024)
+#define STAGGER_PLACES 32
 
-	if (!bytes)
-		bytes = 1;
+void *perf_alloc(size_t bytes, unsigned int number)
+{
+	size_t skip = (size_t)(number % STAGGER_PLACES) * STAGGER_BYTES;
+	char *p;
+
+	bytes += skip + 1;
 	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return NULL;
 	memset(p, 0, bytes);
-	return p;
+	return p + skip;
 }
 
 struct run {

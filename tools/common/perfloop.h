@@ -53,7 +53,11 @@ double perf_now(void);
 /* Quantile q of n values; sorts them. */
 double perf_quantile(double *v, size_t n, double q);
 
-/* Page-aligned memory, written once so that no page is missing; NULL if there is none. */
-void *perf_alloc(size_t bytes);
+/*
+ * Memory aligned to 64 bytes, written once so that no page is missing; NULL if there is none. Vectors at
+ * equal distances would meet in the same sets of caches and TLBs, emulated ones above all, so number
+ * the vectors of a run (all ranks together): each number begins at another page and line.
+ */
+void *perf_alloc(size_t bytes, unsigned int number);
 
 #endif /* PERFLOOP_H */

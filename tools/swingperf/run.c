@@ -360,8 +360,8 @@ int perf_rank_open(struct perf_rank *r)
 	if (o->bind)
 		bind_rank(r);
 	for (i = 0; i < o->rule.buffers; i++) {
-		r->send[i] = perf_alloc(o->max_bytes);
-		r->recv[i] = perf_alloc(o->max_bytes);
+		r->send[i] = perf_alloc(o->max_bytes, 2 * r->team->rank);
+		r->recv[i] = perf_alloc(o->max_bytes, 2 * r->team->rank + 1);
 		if (!r->send[i] || !r->recv[i])
 			return failed(r, "buffers", -ENOMEM);
 	}

@@ -266,7 +266,7 @@ struct swc_plan_window {
  * @resv0: must be 0
  * @family: equal on all ranks exactly if their plans belong together (a hash of the parameters)
  * @window: by enum swc_buf; nblocks may be 0
- * @name: algorithm, NUL-padded, for people
+ * @name: algorithm, printable without blanks, NUL-terminated, for people
  * @resv1: must be 0
  *
  * Followed by nchannels struct swc_plan_channel, nsteps struct swc_plan_step, nxfers struct swc_plan_xfer.
@@ -302,8 +302,8 @@ struct swc_plan_channel {
 struct swc_plan_step {
 	__u8  kind;		/* enum swc_step_kind */
 	__u8  resv[3];
-	__u16 nsend;		/* sends (NET) or sources (LOCAL) */
-	__u16 nrecv;		/* receives (NET) or destinations (LOCAL) */
+	__u16 nsend;		/* sends (NET, up to SWC_MAX_RANKS) or sources (LOCAL, to SWC_MAX_FANIN) */
+	__u16 nrecv;		/* receives (NET) or destinations (LOCAL), likewise */
 	__u32 first_xfer;
 };
 

@@ -88,7 +88,7 @@ struct swingcoll_comm_opts {
 	uint32_t flags;	     /* SWINGCOLL_ANY_USER, SWINGCOLL_ALLOW_REORDER */
 	const char *algo;    /* NULL or "auto", or an algorithm's name: see swingcoll_algo_name() */
 	int64_t slot_max;    /* largest payload in bytes that goes through the shared slots;
-				0: 64 KiB, or none if algo names one; -1: none */
+				0: 128 KiB / nranks, or none if algo names one; -1: none */
 	int32_t use_io_uring; /* 0: if allowed, else ioctl; 1: must; -1: never */
 	uint32_t reserved[7]; /* 0 */
 };

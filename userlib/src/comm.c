@@ -13,7 +13,13 @@
 #include "reduce.h"
 
 #define DEFAULT_TIMEOUT_MS 30000
-#define DEFAULT_SLOT_MAX (64 << 10)
+
+/*
+ * Through the slots every rank reads what all contribute, so what pays for two ranks does not for
+ * many: this is for all of them together.
+ */
+#define DEFAULT_SLOT_TOTAL (128 << 10)
+
 #define STATE_BYTES 4096
 
 _Static_assert(SWINGCOLL_ANY_USER == SWC_JOIN_ANY_USER, "flags are the kernel's");
@@ -95,7 +101,7 @@ static uint64_t slot_max(const struct swingcoll_comm *comm, const struct swingco
 	    !(comm->ctx->info.features & SWC_FEATURE_SLOTS) || comm->nranks > SWC_MAX_LOCAL_RANKS)
 		return 0;
 	if (!want)
-		want = DEFAULT_SLOT_MAX;
+		want = DEFAULT_SLOT_TOTAL / comm->nranks;
 	return want > SWC_MAX_SLOT_BYTES ? SWC_MAX_SLOT_BYTES : (uint64_t)want;
 }
 

@@ -76,7 +76,7 @@
  */
 #define LOOKS_PER_WAKE 4
 #define LOOK_MIN_NS 200000
-#define LOOK_MAX_NS 8000000
+#define LOOK_MAX_NS 1000000
 #define SPIN_MAX_NS 20000
 #define SPIN_MIN_NS 1000
 
