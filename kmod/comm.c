@@ -165,6 +165,11 @@ static void note(struct swc_comm *comm, int error, int culprit, u64 seq, const c
 	vscnprintf(comm->text, sizeof(comm->text), fmt, args);
 }
 
+static bool all_gone(struct swc_comm *comm)
+{
+	return READ_ONCE(comm->nleft) == READ_ONCE(comm->njoined);
+}
+
 /*
  * Nothing can be submitted any more, so nobody will find the operations that wait in the window for more
  * ranks: let go of them (each holds the communicator). Those that have not failed are still on comm->ops.
@@ -417,7 +422,7 @@ static void member_died(struct swc_member *member, const char *how)
 	if (others)
 		swc_comm_abort(comm, -ECONNRESET, member->rank, seq, "rank %u (pid %d, %s) %s",
 			       member->rank, pid_nr(member->pid), member->name, how);
-	else
+	else if (all_gone(comm))
 		clear_window(comm);
 }
 
@@ -523,7 +528,8 @@ int swc_comm_leave(struct swc_ctx *ctx, u32 handle)
 		swc_comm_abort(comm, -ECONNRESET, member->rank, waiting_for,
 			       "rank %u (pid %d, %s) left before operation %llu", member->rank,
 			       pid_nr(member->pid), member->name, waiting_for);
-	clear_window(comm);
+	if (all_gone(comm))
+		clear_window(comm);
 	wake_up_all(&comm->slot_wq);
 	swc_plan_unload_all(member);
 	if (xa_cmpxchg(&ctx->members, handle, member, NULL, 0) == member)

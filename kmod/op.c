@@ -82,7 +82,7 @@ static void note_mismatch(struct swc_op *op, struct swc_part *part)
 	if (!text)
 		return;
 	describe(text, SWC_TEXT_BYTES, &part->desc, part->plan->view.hdr->name);
-	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->desc, "another plan");
+	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->desc, op->algo);
 	swc_comm_note(op->comm, -EPROTO, part->member->rank, op->seq,
 		      "operation %llu: rank %u called %s, but rank %d called %s", op->seq,
 		      part->member->rank, text, first ? (int)first->member->rank : -1,
@@ -90,9 +90,33 @@ static void note_mismatch(struct swc_op *op, struct swc_part *part)
 	kfree(text);
 }
 
+static void note_refusal(struct swc_op *op, const struct swc_part *part)
+{
+	/* Where memory is short, part.c has explained it already. */
+	if (part->refused != -ENOMEM)
+		swc_comm_note(op->comm, part->refused, part->member->rank, op->seq,
+			      "operation %llu: rank %u cannot take part, its buffers are refused (%pe)",
+			      op->seq, part->member->rank, ERR_PTR(part->refused));
+}
+
 /* ------------------------------------------------------------------ arrival */
 
-enum arrival { ARRIVED, ARRIVED_LAST, ARRIVED_LATE, ARRIVED_DIFFERENT };
+enum arrival { ARRIVED, ARRIVED_LAST, ARRIVED_LATE, ARRIVED_DIFFERENT, ARRIVED_REFUSED };
+
+/*
+ * The part makes the operation fail. At once: a rank that arrives before this is described must not start
+ * the operation. The caller counts as active, which keeps the parts until it has described what is wrong.
+ */
+static enum arrival arrive_unfit(struct swc_op *op, struct swc_part *part, int error, enum arrival how)
+{
+	op->part[part->member->rank] = part;
+	if (!op->status) {
+		WRITE_ONCE(op->status, error);
+		op->culprit = part->member->rank;
+	}
+	op->nactive++;
+	return how;
+}
 
 /* Put the part in its place. op->lock is held; nothing here can fail. */
 static enum arrival op_arrive(struct swc_op *op, struct swc_part *part)
@@ -105,23 +129,21 @@ static enum arrival op_arrive(struct swc_op *op, struct swc_part *part)
 	op->narrived++;
 	if (op->finished)
 		return ARRIVED_LATE;
+	if (part->refused)
+		return arrive_unfit(op, part, -ECANCELED, ARRIVED_REFUSED);
 	op->part[part->member->rank] = part;
 	op->runs_left += part->nruns;
 	if (op->narrived == 1) {
 		const struct swc_plan_header *h = part->plan->view.hdr;
 
 		op->desc = part->desc;
+		memcpy(op->algo, h->name, sizeof(op->algo));
 		op->family = h->family;
 		op->nparts = h->nparts;
 		op->part_blocks = h->part_blocks;
 		op->bytes = swc_blocks_total_bytes(&part->blocks);
 	} else if (!op->status && !matches(op, part)) {
-		/* At once: a rank that arrives before this is told must not start the operation. */
-		WRITE_ONCE(op->status, -EPROTO);
-		op->culprit = part->member->rank;
-		/* Keeps @part, and the one it differs from, until that is described. */
-		op->nactive++;
-		return ARRIVED_DIFFERENT;
+		return arrive_unfit(op, part, -EPROTO, ARRIVED_DIFFERENT);
 	}
 	if (op->narrived < all || op->status)
 		return ARRIVED;
@@ -141,11 +163,12 @@ static int may_submit(const struct swc_comm *comm, const struct swc_member *memb
 		return -ECONNABORTED;
 	if (member->state != SWC_MEMBER_JOINED)
 		return -ENOENT;
-	if (comm->nleft)
-		return -ECONNRESET;
 	if (member->inflight >= SWC_MAX_INFLIGHT)
 		return -EAGAIN;
 	there = comm->window[member->submitted % SWC_MAX_INFLIGHT];
+	/* Somebody has left, so only an operation that has failed before can still be joined, for its error. */
+	if (comm->nleft && !(there && there->seq == member->submitted && READ_ONCE(there->status)))
+		return -ECONNRESET;
 	return there && there->seq != member->submitted ? -EAGAIN : 0;
 }
 
@@ -227,10 +250,14 @@ again:
 		swc_exec_start(op, part, inline_ok);
 		break;
 	case ARRIVED_LATE:
-		swc_part_finish(part, status, culprit);
+		swc_part_finish(part, part->refused ?: status, culprit);
 		break;
 	case ARRIVED_DIFFERENT:
 		note_mismatch(op, part);
+		swc_exec_leave(op);
+		break;
+	case ARRIVED_REFUSED:
+		note_refusal(op, part);
 		swc_exec_leave(op);
 		break;
 	}
@@ -294,7 +321,7 @@ void swc_op_finish(struct swc_op *op)
 		/* Nobody looks at op->part[] any more: late arrivals see op->finished first. */
 		op->part[i] = NULL;
 		if (part)
-			swc_part_finish(part, op->status, op->culprit);
+			swc_part_finish(part, part->refused ?: op->status, op->culprit);
 	}
 	swc_op_put(op);
 }

@@ -84,6 +84,8 @@ struct swc_part_buf {
  * @desc: the kernel's copy
  * @blocks: geometry
  * @buf: by enum swc_buf; references to regions, until completion
+ * @refused: errno because of which this rank cannot take part, or 0. The part is submitted all the same: it
+ *	has its place in the order, and the operation fails on all ranks at once.
  * @complete: tells the submitter; called exactly once, when @result is final. Process context, no locks.
  * @summon: makes the submitter's task call swc_exec_help(); NULL: use @work. Called under op->lock.
  * @work: runs swc_exec_help() on swc_wq
@@ -105,6 +107,7 @@ struct swc_part {
 	struct swc_desc desc;
 	struct swc_blocks blocks;
 	struct swc_part_buf buf[SWC_BUF_NR];
+	int refused;
 	void (*complete)(struct swc_part *part);
 	bool (*summon)(struct swc_part *part);
 	struct work_struct work;
@@ -131,7 +134,7 @@ struct swc_part {
  * @node: in comm->ops; comm->lock
  * @opened_at: ktime when the first rank arrived
  * @deadline: ktime, the earliest of all parts; comm->lock
- * @desc, @family, @nparts, @part_blocks: of the first to arrive; all others must be the same
+ * @desc, @algo, @family, @nparts, @part_blocks: of the first to arrive; all others must be the same
  * @lock: guards all below
  * @narrived: parts here
  * @started_at: ktime when the last rank arrived, 0 before
@@ -154,6 +157,7 @@ struct swc_op {
 	u64 opened_at;
 	u64 deadline;
 	struct swc_desc desc;
+	char algo[SWC_NAME_BYTES];
 	u64 family;
 	u32 nparts;
 	u32 part_blocks;

@@ -173,7 +173,7 @@ static int part_fill(struct swc_part *part)
 			return ret;
 		part->ring_reserved = true;
 	}
-	return take_buffers(part);
+	return 0;
 }
 
 /**
@@ -182,7 +182,8 @@ static int part_fill(struct swc_part *part)
  * @member: who submits; the caller's reference moves to the part
  * @desc: the kernel's own copy of the descriptor
  *
- * May sleep (pins memory). On error the member's reference is gone too.
+ * May sleep (pins memory). On error the member's reference is gone too. A part whose buffers cannot be had
+ * is made all the same (part->refused): other ranks may have submitted theirs already, and must be told.
  */
 struct swc_part *swc_part_create(struct swc_ctx *ctx, struct swc_member *member,
 				 const struct swc_desc *desc)
@@ -203,6 +204,11 @@ struct swc_part *swc_part_create(struct swc_ctx *ctx, struct swc_member *member,
 	INIT_WORK(&part->work, swc_exec_work);
 	atomic_inc(&ctx->live_parts);
 	ret = part_fill(part);
+	if (!ret)
+		part->refused = take_buffers(part);
+	/* A task that is being killed is reported as such, when its address space goes. */
+	if (part->refused == -EINTR)
+		ret = -EINTR;
 	if (ret) {
 		swc_part_drop(part);
 		return ERR_PTR(ret);

@@ -30,7 +30,8 @@
 /**
  * swc_charge_pages() - count pages that are held for a process against its RLIMIT_MEMLOCK
  *
- * Counts like the RDMA core does, against the limit of the caller. swc_uncharge_pages() must name the same mm.
+ * Counts like the RDMA core does, against the limit of the caller. To be undone by swc_uncharge_pages() with
+ * the same mm.
  */
 int swc_charge_pages(struct mm_struct *mm, u64 npages)
 {
@@ -289,7 +290,7 @@ static int charge(struct swc_ctx *ctx, u64 npages)
 	if (!ret)
 		return 0;
 	cache_shrink(ctx, 0);
-	/* What the cache held, and what operations have just let go, comes back once the work items have run. */
+	/* What the cache held, and what operations have let go, comes back once the work items have run. */
 	flush_workqueue(swc_wq);
 	return swc_charge_pages(ctx->mm, npages);
 }

@@ -16,10 +16,10 @@
 #include "trace.h"
 
 /* Has the wait come to an end? *ret says how. */
-static bool slot_done(struct swc_comm *comm, const u32 *word, u32 value, int *ret)
+static bool slot_done(struct swc_comm *comm, const u32 *word, const struct swc_slot_wait *wait, int *ret)
 {
 	/* Pairs with the full barrier of wake_up: the waker wrote the word before. */
-	if (smp_load_acquire(word) != value) {
+	if (smp_load_acquire(word) != wait->value) {
 		*ret = 0;
 		return true;
 	}
@@ -27,8 +27,10 @@ static bool slot_done(struct swc_comm *comm, const u32 *word, u32 value, int *re
 		*ret = READ_ONCE(comm->error);
 		return true;
 	}
-	/* Somebody has left and the word has not changed: it never will. */
-	if (READ_ONCE(comm->nleft)) {
+	/* Who should change the word has left and has not changed it: it never will be. */
+	if (wait->suspect < 0 ? READ_ONCE(comm->nleft) :
+	    READ_ONCE(comm->member[array_index_nospec(wait->suspect, comm->nranks)].state) >
+	    SWC_MEMBER_JOINED) {
 		*ret = -ECONNRESET;
 		return true;
 	}
@@ -54,7 +56,7 @@ int swc_slot_wait(struct swc_member *member, const struct swc_slot_wait *wait)
 		return -EINVAL;
 	swc_stat_inc(SWC_STAT_SLOT_SLEEPS);
 	left = wait_event_interruptible_timeout(comm->slot_wq,
-						slot_done(comm, word, wait->value, &ret),
+						slot_done(comm, word, wait, &ret),
 						msecs_to_jiffies(timeout_ms));
 	if (left < 0)
 		return left;

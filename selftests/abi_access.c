@@ -16,8 +16,11 @@ static int *go;
 static int join_as(struct swct_ctx *c, uid_t uid, uint32_t nranks, uint32_t rank, uint32_t flags,
 		   uint32_t slot_bytes, uint32_t timeout_ms)
 {
-	struct swc_comm_join j = { .nranks = nranks, .rank = rank, .flags = flags,
-				   .slot_bytes = slot_bytes, .timeout_ms = timeout_ms };
+	struct swc_comm_join j = { .nranks = nranks,
+				   .rank = rank,
+				   .flags = flags,
+				   .slot_bytes = slot_bytes,
+				   .timeout_ms = timeout_ms };
 
 	if (swct_open(c))
 		return -ENODEV;
@@ -52,7 +55,7 @@ static int two_users(uint32_t rank, void *arg)
 	uint32_t flags = *(uint32_t *)arg;
 	struct swct_ctx c;
 
-	if (rank == 2) {	/* the owner's second process */
+	if (rank == 2) { /* the owner's second process */
 		wait_go(1);
 		CHECK_EQ(join_as(&c, 0, 2, 1, flags, 0, 5000), flags ? -EEXIST : 0);
 		part_together(3);
@@ -76,7 +79,8 @@ static int one_sided(uint32_t rank, void *arg)
 
 	if (rank) {
 		swct_sleep_ms(100);
-		CHECK_EQ(join_as(&c, NOBODY, 2, 1, creator ? 0 : SWC_JOIN_ANY_USER, 0, 300), -EACCES);
+		CHECK_EQ(join_as(&c, NOBODY, 2, 1, creator ? 0 : SWC_JOIN_ANY_USER, 0, 300),
+			 -EACCES);
 	} else {
 		CHECK_EQ(join_as(&c, 0, 2, 0, creator ? SWC_JOIN_ANY_USER : 0, 0, 600), -ETIMEDOUT);
 	}
@@ -222,11 +226,11 @@ int main(void)
 	ksft_set_plan(9 + ARRAY_SIZE(differ));
 	go = swct_shared(4096);
 
-#define RUN(n, fn, arg, ...)							\
-	do {									\
-		swct_id(id);							\
-		go[0] = go[1] = 0;						\
-		ksft_test_result(!swct_ranks(n, 20000, fn, (void *)(arg)), __VA_ARGS__);	\
+#define RUN(n, fn, arg, ...)                                                                       \
+	do {                                                                                       \
+		swct_id(id);                                                                       \
+		go[0] = go[1] = 0;                                                                 \
+		ksft_test_result(!swct_ranks(n, 20000, fn, (void *)(arg)), __VA_ARGS__);           \
 	} while (0)
 
 	RUN(3, two_users, &none, "another user is refused, the owner comes in");

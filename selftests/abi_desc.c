@@ -25,14 +25,14 @@ static int try(const struct swc_desc *d, int want)
 	return 0;
 }
 
-#define TRY(want, ...)							\
-	do {								\
-		struct swc_desc d = good();				\
-		__VA_ARGS__;						\
-		if (try(&d, want)) {					\
-			ksft_print_msg("with %s\n", #__VA_ARGS__);	\
-			return 1;					\
-		}							\
+#define TRY(want, ...)                                                                             \
+	do {                                                                                       \
+		struct swc_desc d = good();                                                        \
+		__VA_ARGS__;                                                                       \
+		if (try(&d, want)) {                                                               \
+			ksft_print_msg("with %s\n", #__VA_ARGS__);                                 \
+			return 1;                                                                  \
+		}                                                                                  \
 	} while (0)
 
 static int reserved(void)
@@ -57,7 +57,7 @@ static int ranges(void)
 	TRY(-EINVAL, d.coll = SWC_COLL_NR);
 	TRY(-EINVAL, d.coll = 255);
 	TRY(-EINVAL, d.coll = SWC_ALLTOALL);
-	TRY(-EINVAL, d.coll = SWC_REDUCE);	/* not the plan's */
+	TRY(-EINVAL, d.coll = SWC_REDUCE); /* not the plan's */
 	TRY(-EINVAL, d.dtype = SWC_DTYPE_NR);
 	TRY(-EINVAL, d.dtype = 255);
 	TRY(-EINVAL, d.redop = SWC_REDOP_NR);
@@ -132,14 +132,14 @@ static struct swc_desc barrier(void)
 	return (struct swc_desc){ .comm = r.comm, .plan = barrier_plan, .coll = SWC_BARRIER };
 }
 
-#define BARRIER(want, ...)						\
-	do {								\
-		struct swc_desc d = barrier();				\
-		__VA_ARGS__;						\
-		if (try(&d, want)) {					\
-			ksft_print_msg("barrier with %s\n", #__VA_ARGS__);	\
-			return 1;					\
-		}							\
+#define BARRIER(want, ...)                                                                         \
+	do {                                                                                       \
+		struct swc_desc d = barrier();                                                     \
+		__VA_ARGS__;                                                                       \
+		if (try(&d, want)) {                                                               \
+			ksft_print_msg("barrier with %s\n", #__VA_ARGS__);                         \
+			return 1;                                                                  \
+		}                                                                                  \
 	} while (0)
 
 static int barriers(void)
@@ -176,7 +176,7 @@ static int big_scratch(void)
 	d.plan = plan;
 	d.send = 0;
 	d.recv = 0;
-	d.count = 1ull << 43;	/* 32 TiB: must fail at once, and say so */
+	d.count = 1ull << 43; /* 32 TiB: must fail at once, and say so */
 	ret = swct_run(&r.c, &d, NULL);
 	CHECK(ret == -ENOMEM || ret == -EFBIG);
 	d.count = 1ull << 38;

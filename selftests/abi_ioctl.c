@@ -9,7 +9,7 @@
 
 #include "swct.h"
 
-static struct swct_rank r;	/* a communicator of one rank */
+static struct swct_rank r; /* a communicator of one rank */
 static uint8_t id[SWC_ID_BYTES];
 
 static int sizes(void)
@@ -62,9 +62,9 @@ static int unknown(void)
 static int faults(void)
 {
 	static const unsigned long cmds[] = {
-		SWC_IOC_COMM_JOIN, SWC_IOC_COMM_LEAVE, SWC_IOC_COMM_ABORT, SWC_IOC_COMM_ERROR,
-		SWC_IOC_PLAN_LOAD, SWC_IOC_PLAN_UNLOAD, SWC_IOC_MEM_REG, SWC_IOC_MEM_UNREG,
-		SWC_IOC_SUBMIT, SWC_IOC_RING_WAIT, SWC_IOC_SLOT_WAIT, SWC_IOC_SLOT_WAKE,
+		SWC_IOC_COMM_JOIN,  SWC_IOC_COMM_LEAVE,	 SWC_IOC_COMM_ABORT, SWC_IOC_COMM_ERROR,
+		SWC_IOC_PLAN_LOAD,  SWC_IOC_PLAN_UNLOAD, SWC_IOC_MEM_REG,    SWC_IOC_MEM_UNREG,
+		SWC_IOC_SUBMIT,	    SWC_IOC_RING_WAIT,	 SWC_IOC_SLOT_WAIT,  SWC_IOC_SLOT_WAKE,
 		SWC_IOC_COMM_QUERY, SWC_IOC_STATS,
 	};
 
@@ -88,14 +88,14 @@ static int join_with(struct swc_comm_join *j, int want)
 	return 0;
 }
 
-#define JOIN(want, ...)								\
-	do {									\
-		struct swc_comm_join j = { .nranks = 1 };			\
-		__VA_ARGS__;							\
-		if (join_with(&j, want)) {					\
-			ksft_print_msg("with %s\n", #__VA_ARGS__);		\
-			return 1;						\
-		}								\
+#define JOIN(want, ...)                                                                            \
+	do {                                                                                       \
+		struct swc_comm_join j = { .nranks = 1 };                                          \
+		__VA_ARGS__;                                                                       \
+		if (join_with(&j, want)) {                                                         \
+			ksft_print_msg("with %s\n", #__VA_ARGS__);                                 \
+			return 1;                                                                  \
+		}                                                                                  \
 	} while (0)
 
 static int join(void)
@@ -173,7 +173,7 @@ static int abort_errors(void)
 	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), -EINVAL);
 	ref.error = ENOSPC;
 	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), 0);
-	ref.error = EIO;	/* too late */
+	ref.error = EIO; /* too late */
 	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), 0);
 	CHECK_EQ(swct_error(r.c.fd, ref.comm, &e), 0);
 	CHECK_EQ(e.error, -ENOSPC);
@@ -292,7 +292,7 @@ static int slots(void)
 	w.suspect = -2;
 	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -EINVAL);
 	w.suspect = -1;
-	w.comm = r.comm;	/* has no slots */
+	w.comm = r.comm; /* has no slots */
 	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -EINVAL);
 	w.comm = 9999;
 	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -ENOENT);
@@ -301,8 +301,9 @@ static int slots(void)
 	wake.resv = 0;
 	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SLOT_WAKE, &wake), 0);
 	/* Time runs out: the communicator ends. */
-	w = (struct swc_slot_wait){ .comm = j.comm, .offset = 12, .value = 5, .timeout_ms = 20,
-				    .suspect = 0 };
+	w = (struct swc_slot_wait){
+		.comm = j.comm, .offset = 12, .value = 5, .timeout_ms = 20, .suspect = 0
+	};
 	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -ETIMEDOUT);
 	w.timeout_ms = 20000;
 	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -ETIMEDOUT);
@@ -357,7 +358,8 @@ static int foreign(void *arg)
 	CHECK_EQ(swct_ioctl(r.c.fd, 0x1234, room), -EPERM);
 	CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, r.c.fd, SWC_MMAP_RING) == MAP_FAILED);
 	CHECK_EQ(errno, EPERM);
-	CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, r.c.fd, SWC_MMAP_STATE(r.comm)) == MAP_FAILED);
+	CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, r.c.fd, SWC_MMAP_STATE(r.comm)) ==
+	      MAP_FAILED);
 	CHECK_EQ(errno, EPERM);
 	CHECK_EQ(swct_uring_init(&ring, 4, IORING_SETUP_SQE128 | IORING_SETUP_CQE32), 0);
 	swct_uring_prep(&ring, r.c.fd, &d, 1);

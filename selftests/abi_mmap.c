@@ -36,7 +36,7 @@ static int offsets(void)
 	CHECK_EQ(map(SWC_MMAP_STATE(r.comm + 77), 4096, PROT_READ, MAP_SHARED), -ENOENT);
 	CHECK_EQ(map(SWC_MMAP_STATE(0), 4096, PROT_READ, MAP_SHARED), -ENOENT);
 	CHECK_EQ(map(SWC_MMAP_SLOTS(r.comm + 77), 4096, RW, MAP_SHARED), -ENOENT);
-	CHECK_EQ(map(SWC_MMAP_SLOTS(r.comm), 4096, RW, MAP_SHARED), -EINVAL);	/* has none */
+	CHECK_EQ(map(SWC_MMAP_SLOTS(r.comm), 4096, RW, MAP_SHARED), -EINVAL); /* has none */
 	return 0;
 }
 

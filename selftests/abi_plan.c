@@ -46,36 +46,36 @@ static int load(struct swct_plan *p, size_t bytes, int want)
 }
 
 /* Change one thing, before or after the tables are put together. */
-#define BAD(...)							\
-	do {								\
-		struct swct_plan p_, *p = &p_;				\
-		int ret_;						\
-		base(p);						\
-		__VA_ARGS__;						\
-		swct_plan_pack(p);					\
-		ret_ = load(p, p->bytes, -EINVAL);			\
-		swct_plan_free(p);					\
-		if (ret_) {						\
-			ksft_print_msg("accepted: %s\n", #__VA_ARGS__);	\
-			return 1;					\
-		}							\
+#define BAD(...)                                                                                   \
+	do {                                                                                       \
+		struct swct_plan p_, *p = &p_;                                                     \
+		int ret_;                                                                          \
+		base(p);                                                                           \
+		__VA_ARGS__;                                                                       \
+		swct_plan_pack(p);                                                                 \
+		ret_ = load(p, p->bytes, -EINVAL);                                                 \
+		swct_plan_free(p);                                                                 \
+		if (ret_) {                                                                        \
+			ksft_print_msg("accepted: %s\n", #__VA_ARGS__);                            \
+			return 1;                                                                  \
+		}                                                                                  \
 	} while (0)
 
-#define BAD_BYTES(...)							\
-	do {								\
-		struct swct_plan p_, *p = &p_;				\
-		struct swc_plan_header *h;				\
-		int ret_;						\
-		base(p);						\
-		swct_plan_pack(p);					\
-		h = p->data;						\
-		__VA_ARGS__;						\
-		ret_ = load(p, p->bytes, -EINVAL);			\
-		swct_plan_free(p);					\
-		if (ret_) {						\
-			ksft_print_msg("accepted: %s\n", #__VA_ARGS__);	\
-			return 1;					\
-		}							\
+#define BAD_BYTES(...)                                                                             \
+	do {                                                                                       \
+		struct swct_plan p_, *p = &p_;                                                     \
+		struct swc_plan_header *h;                                                         \
+		int ret_;                                                                          \
+		base(p);                                                                           \
+		swct_plan_pack(p);                                                                 \
+		h = p->data;                                                                       \
+		__VA_ARGS__;                                                                       \
+		ret_ = load(p, p->bytes, -EINVAL);                                                 \
+		swct_plan_free(p);                                                                 \
+		if (ret_) {                                                                        \
+			ksft_print_msg("accepted: %s\n", #__VA_ARGS__);                            \
+			return 1;                                                                  \
+		}                                                                                  \
 	} while (0)
 
 static int good(void)
@@ -129,7 +129,7 @@ static int header(void)
 	BAD_BYTES(h->nchannels = 0xffff);
 	BAD(p->h.coll = SWC_COLL_NR);
 	BAD(p->h.coll = 255);
-	BAD(p->h.coll = SWC_BROADCAST);	/* steps that reduce */
+	BAD(p->h.coll = SWC_BROADCAST); /* steps that reduce */
 	BAD(p->h.coll = SWC_BARRIER);
 	BAD(p->h.resv0 = 1);
 	BAD(p->h.resv1[0] = 1);
@@ -140,7 +140,7 @@ static int header(void)
 		BAD(p->h.window[w].nblocks = ~0u);
 		BAD(p->h.window[w].first_block = ~0u);
 		BAD(p->h.window[w].first_block = 4);
-		BAD(p->h.window[w].nblocks = 0);	/* used below */
+		BAD(p->h.window[w].nblocks = 0); /* used below */
 	}
 	BAD(p->h.window[SWC_BUF_SEND].first_block = 1; p->h.window[SWC_BUF_SEND].nblocks = 3);
 	BAD(p->h.window[SWC_BUF_RECV].nblocks = 3);
@@ -187,7 +187,8 @@ static int steps(void)
 	    for (int i = 0; i <= SWC_MAX_FANIN; i++) swct_plan_send(p, i % 3, SWC_BUF_SEND, 0, 1);
 	    swct_plan_recv(p, 1, SWC_BUF_RECV, 0, 1, 0, 0));
 	BAD(swct_plan_step(p, SWC_STEP_LOCAL); swct_plan_send(p, 1, SWC_BUF_SEND, 0, 1);
-	    for (int i = 0; i <= SWC_MAX_FANIN; i++) swct_plan_recv(p, i % 3, SWC_BUF_RECV, 0, 1, 0, 0));
+	    for (int i = 0; i <= SWC_MAX_FANIN; i++)
+		    swct_plan_recv(p, i % 3, SWC_BUF_RECV, 0, 1, 0, 0));
 	return 0;
 }
 
@@ -218,14 +219,14 @@ static int xfers(void)
 		BAD(p->xfer[send[k]].flags = SWC_XFER_REDUCE);
 		BAD(p->xfer[send[k]].operand = SWC_BUF_RECV);
 	}
-	BAD(p->xfer[2].buf = SWC_BUF_SEND);	/* written to */
+	BAD(p->xfer[2].buf = SWC_BUF_SEND); /* written to */
 	BAD(p->xfer[3].buf = SWC_BUF_SEND);
 	BAD(p->xfer[6].buf = SWC_BUF_SEND);
 	BAD(p->xfer[2].flags |= SWC_XFER_REDUCE);
-	BAD(p->xfer[3].flags |= SWC_XFER_FINAL);	/* not the first destination */
+	BAD(p->xfer[3].flags |= SWC_XFER_FINAL); /* not the first destination */
 	BAD(p->xfer[2].operand = SWC_BUF_RECV);
 	BAD(p->xfer[6].operand = SWC_BUF_RECV);
-	BAD(p->xfer[4].rank = 1);	/* own peer */
+	BAD(p->xfer[4].rank = 1); /* own peer */
 	BAD(p->xfer[5].rank = 1);
 	/* Outside the scratch window, which is blocks 1 and 2. */
 	BAD(p->xfer[5].first_block = 0);

@@ -25,7 +25,7 @@ static int one(unsigned int ring_flags, uint32_t cmd_op, unsigned int cmd_flags)
 	sqe = swct_uring_prep(&ring, alone.c.fd, &d, 1);
 	if (cmd_op)
 		sqe->cmd_op = cmd_op;
-	sqe->rw_flags = cmd_flags;	/* uring_cmd_flags */
+	sqe->rw_flags = cmd_flags; /* uring_cmd_flags */
 	ret = io_uring_submit(&ring);
 	ret = ret == 1 ? swct_uring_wait(&ring, NULL, NULL, 5000) : -ENOMSG;
 	io_uring_queue_exit(&ring);
@@ -66,7 +66,8 @@ static const struct kind kinds[] = {
 	{ .name = "DEFER_TASKRUN, SINGLE_ISSUER",
 	  .setup = IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SINGLE_ISSUER },
 	{ .name = "DEFER_TASKRUN, SINGLE_ISSUER, waiting",
-	  .setup = IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SINGLE_ISSUER, .waiting = true },
+	  .setup = IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SINGLE_ISSUER,
+	  .waiting = true },
 	{ .name = "COOP_TASKRUN, waiting", .setup = IORING_SETUP_COOP_TASKRUN, .waiting = true },
 	{ .name = "SQPOLL", .setup = IORING_SETUP_SQPOLL },
 	{ .name = "SQPOLL, waiting", .setup = IORING_SETUP_SQPOLL, .waiting = true },
@@ -77,14 +78,16 @@ static const struct kind kinds[] = {
 	{ .name = "drained", .sqe_flags = IOSQE_IO_DRAIN },
 	{ .name = "32 at once", .many = true },
 	{ .name = "32 at once, waiting", .many = true, .waiting = true },
-	{ .name = "32 at once, DEFER_TASKRUN", .many = true,
+	{ .name = "32 at once, DEFER_TASKRUN",
+	  .many = true,
 	  .setup = IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SINGLE_ISSUER },
 };
 
 static int rank_fn(uint32_t rank, void *arg)
 {
 	const struct kind *k = arg;
-	uint32_t n = 3, batch = k->many ? 32 : 4, rounds = k->many ? 2 : 4, count = k->many ? 777 : COUNT;
+	uint32_t n = 3, batch = k->many ? 32 : 4, rounds = k->many ? 2 : 4,
+		 count = k->many ? 777 : COUNT;
 	uint32_t *buf = malloc((size_t)batch * count * 4);
 	struct io_uring_sqe *sqe;
 	struct io_uring ring;
@@ -120,7 +123,7 @@ static int rank_fn(uint32_t rank, void *arg)
 		}
 		CHECK_EQ(swct_uring_wait(&ring, NULL, NULL, 1), -ETIME);
 		if (k->sqe_flags & IOSQE_ASYNC)
-			continue;	/* ranks may have paired different buffers */
+			continue; /* ranks may have paired different buffers */
 		for (uint32_t b = 0; b < batch; b++)
 			for (uint32_t i = 0; i < count; i++)
 				CHECK_EQ(buf[(size_t)b * count + i], n * (i + b + round) + 9);
@@ -145,7 +148,7 @@ static int ring_closed(uint32_t rank, void *arg)
 	d = swct_allreduce(&r, buf, buf, 64, SWC_U32);
 	if (rank) {
 		CHECK_EQ(swct_uring_init(&ring, 4, BIG), 0);
-		swct_sleep_ms(200);	/* the other has come back from its join */
+		swct_sleep_ms(200); /* the other has come back from its join */
 		swct_uring_prep(&ring, r.c.fd, &d, 1);
 		CHECK_EQ(io_uring_submit(&ring), 1);
 		io_uring_queue_exit(&ring);
@@ -164,7 +167,6 @@ static int ring_closed(uint32_t rank, void *arg)
 	swct_close(&r.c);
 	return 0;
 }
-
 
 int main(void)
 {
@@ -186,6 +188,7 @@ int main(void)
 				 kinds[k].name);
 	}
 	swct_id(id);
-	ksft_test_result(!swct_ranks(2, 20000, ring_closed, NULL), "ring closed with commands in flight");
+	ksft_test_result(!swct_ranks(2, 20000, ring_closed, NULL),
+			 "ring closed with commands in flight");
 	ksft_finished();
 }

@@ -59,7 +59,7 @@ static void put(void *at, int dtype, size_t i, double f, uint64_t u)
 		uint32_t bits;
 
 		memcpy(&bits, &s, 4);
-		((uint16_t *)at)[i] = bits >> 16;	/* exact: the values are small */
+		((uint16_t *)at)[i] = bits >> 16; /* exact: the values are small */
 		break;
 	}
 	case SWINGCOLL_F32:
@@ -169,8 +169,10 @@ void coll_fill(const struct coll_case *c, int nranks, int rank, void *send, uint
 
 int coll_check(const struct coll_case *c, int nranks, int rank, const void *recv, uint64_t salt)
 {
-	static const double slack[] = { [SWINGCOLL_F16] = 1e-3, [SWINGCOLL_BF16] = 8e-3,
-					[SWINGCOLL_F32] = 2e-7, [SWINGCOLL_F64] = 4e-16 };
+	static const double slack[] = { [SWINGCOLL_F16] = 1e-3,
+					[SWINGCOLL_BF16] = 8e-3,
+					[SWINGCOLL_F32] = 2e-7,
+					[SWINGCOLL_F64] = 4e-16 };
 	size_t n = coll_recv_elems(c, nranks);
 	size_t first = c->coll == SWINGCOLL_REDUCE_SCATTER ? rank * c->count : 0;
 	bool avg = c->op == SWINGCOLL_AVG && reduces(c->coll);
@@ -186,11 +188,12 @@ int coll_check(const struct coll_case *c, int nranks, int rank, const void *recv
 			double got = get_float(recv, c->dtype, i);
 			double exact = avg ? (double)want / nranks : (double)want;
 
-			good = avg ? fabs(got - exact) <= fabs(exact) * slack[c->dtype] : got == exact;
+			good = avg ? fabs(got - exact) <= fabs(exact) * slack[c->dtype]
+				   : got == exact;
 		} else {
 			if (avg)
 				want /= nranks;
-			put(room, c->dtype, 0, 0, want);	/* wraps as the type does */
+			put(room, c->dtype, 0, 0, want); /* wraps as the type does */
 			good = get_int(recv, c->dtype, i) == get_int(room, c->dtype, 0);
 		}
 		if (!good) {
@@ -202,7 +205,8 @@ int coll_check(const struct coll_case *c, int nranks, int rank, const void *recv
 			else
 				ksft_print_msg("%s: rank %d of %d: element %zu is %lld, not %lld\n",
 					       coll_describe(c), rank, nranks, i,
-					       (long long)get_int(recv, c->dtype, i), (long long)want);
+					       (long long)get_int(recv, c->dtype, i),
+					       (long long)want);
 			return -EBADMSG;
 		}
 	}
@@ -259,10 +263,12 @@ int coll_icall(const struct coll_case *c, const void *send, void *recv, struct s
 size_t coll_bytes(const struct coll_case *c, int nranks)
 {
 	return (coll_send_elems(c, nranks) + coll_recv_elems(c, nranks)) *
-	       swingcoll_dtype_size(c->dtype) + 128;
+		       swingcoll_dtype_size(c->dtype) +
+	       128;
 }
 
-void coll_place(const struct coll_case *c, int nranks, int rank, void *mem, void **send, void **recv)
+void coll_place(const struct coll_case *c, int nranks, int rank, void *mem, void **send,
+		void **recv)
 {
 	size_t s = swingcoll_dtype_size(c->dtype), own = (size_t)rank * c->count * s;
 	char *at = mem;

@@ -31,7 +31,8 @@ int coll_call(const struct coll_case *c, const void *send, void *recv, struct sw
 int coll_icall(const struct coll_case *c, const void *send, void *recv, struct swingcoll_comm *comm,
 	       struct swingcoll_req **req);
 /* Where the send and the receive buffer lie in the memory at @mem, of coll_bytes(). */
-void coll_place(const struct coll_case *c, int nranks, int rank, void *mem, void **send, void **recv);
+void coll_place(const struct coll_case *c, int nranks, int rank, void *mem, void **send,
+		void **recv);
 size_t coll_bytes(const struct coll_case *c, int nranks);
 /* Fill, call, check, in memory of the caller of coll_bytes() bytes. */
 int coll_run(const struct coll_case *c, void *mem, struct swingcoll_comm *comm, uint64_t salt);

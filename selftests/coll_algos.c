@@ -12,7 +12,9 @@ static unsigned int *ran;
 static int small(uint32_t rank, void *arg)
 {
 	static const size_t counts[] = { 0, 1, 7, 61, 1024, 4099 };
-	struct swingcoll_comm_opts opts = { .algo = algo, .timeout_ms = 30000, .slot_max = algo ? -1 : 0 };
+	struct swingcoll_comm_opts opts = { .algo = algo,
+					    .timeout_ms = 30000,
+					    .slot_max = algo ? -1 : 0 };
 	static uint64_t mem[9 * 4099 * 2 + 4096];
 	struct swingcoll_comm *comm;
 	unsigned int done = 0;
@@ -23,9 +25,11 @@ static int small(uint32_t rank, void *arg)
 	for (int coll = 0; coll <= SWINGCOLL_BARRIER; coll++)
 		for (unsigned int k = 0; k < ARRAY_SIZE(counts); k++)
 			for (int in_place = 0; in_place < 2; in_place++) {
-				struct coll_case c = { .coll = coll, .count = counts[k],
+				struct coll_case c = { .coll = coll,
+						       .count = counts[k],
 						       .in_place = in_place,
-						       .dtype = k & 1 ? SWINGCOLL_F32 : SWINGCOLL_I64 };
+						       .dtype = k & 1 ? SWINGCOLL_F32
+								      : SWINGCOLL_I64 };
 
 				if (coll == SWINGCOLL_BARRIER)
 					c.count = 0;
@@ -47,7 +51,9 @@ static int small(uint32_t rank, void *arg)
 /* More than two huge pages, not divisible by anything. */
 static int large(uint32_t rank, void *arg)
 {
-	struct swingcoll_comm_opts opts = { .algo = algo, .timeout_ms = 60000, .slot_max = algo ? -1 : 0 };
+	struct swingcoll_comm_opts opts = { .algo = algo,
+					    .timeout_ms = 60000,
+					    .slot_max = algo ? -1 : 0 };
 	struct swingcoll_comm *comm;
 	unsigned int done = 0;
 
@@ -55,8 +61,10 @@ static int large(uint32_t rank, void *arg)
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, nranks, rank, &opts), 0);
 	for (int coll = 0; coll < SWINGCOLL_BARRIER; coll++) {
 		bool parts = coll == SWINGCOLL_REDUCE_SCATTER || coll == SWINGCOLL_ALLGATHER;
-		struct coll_case c = { .coll = coll, .count = parts ? 350003 : 1100003,
-				       .in_place = coll & 1, .dtype = SWINGCOLL_F32 };
+		struct coll_case c = { .coll = coll,
+				       .count = parts ? 350003 : 1100003,
+				       .in_place = coll & 1,
+				       .dtype = SWINGCOLL_F32 };
 		void *mem = malloc(coll_bytes(&c, nranks));
 		int ret = coll_run(&c, mem, comm, 3);
 

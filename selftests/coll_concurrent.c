@@ -23,7 +23,9 @@ static int inflight(uint32_t rank, void *arg)
 		for (int i = 0; i < 64; i++) {
 			void *send, *recv;
 
-			c[i] = (struct coll_case){ .coll = i % 6, .dtype = SWINGCOLL_I32, .count = 100 + i * 13,
+			c[i] = (struct coll_case){ .coll = i % 6,
+						   .dtype = SWINGCOLL_I32,
+						   .count = 100 + i * 13,
 						   .in_place = i & 1 };
 			if (c[i].coll == SWINGCOLL_BARRIER)
 				c[i].count = 0;
@@ -36,7 +38,7 @@ static int inflight(uint32_t rank, void *arg)
 		ret = swingcoll_ibarrier(comm, &extra);
 		CHECK(ret == 0 || ret == -EAGAIN);
 		for (int k = 0; k < 64; k++) {
-			int i = (k * 37) % 64;	/* in any order */
+			int i = (k * 37) % 64; /* in any order */
 			void *send, *recv;
 
 			CHECK_EQ(swingcoll_wait(req[i], NULL), 0);
@@ -58,8 +60,9 @@ static int communicators(uint32_t rank, void *arg)
 {
 	struct swingcoll_comm *comm[8];
 	struct swingcoll_req *req[8];
-	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_F32, .count = 9001,
-			       .in_place = true };
+	struct coll_case c = {
+		.coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_F32, .count = 9001, .in_place = true
+	};
 	void *mem[8];
 
 	(void)arg;
@@ -97,7 +100,9 @@ static int thread_body(const struct thread_arg *a)
 
 	CHECK_EQ(swingcoll_comm_create(&comm, a->id, a->nranks, a->rank, &opts), 0);
 	for (int i = 0; i < 30; i++) {
-		struct coll_case c = { .coll = i % 6, .dtype = SWINGCOLL_I64, .count = i % 6 == 5 ? 0 : 333 + i,
+		struct coll_case c = { .coll = i % 6,
+				       .dtype = SWINGCOLL_I64,
+				       .count = i % 6 == 5 ? 0 : 333 + i,
 				       .in_place = i & 1 };
 		void *mem = malloc(coll_bytes(&c, a->nranks));
 		int ret = coll_run(&c, mem, comm, i);
@@ -125,8 +130,9 @@ static int two_threads(uint32_t rank, void *arg)
 
 	(void)arg;
 	for (int k = 0; k < 2; k++) {
-		a[k] = (struct thread_arg){ .id = &more_ids[k], .nranks = 3, .rank = rank,
-					    .slot_max = k ? -1 : 0 };
+		a[k] = (struct thread_arg){
+			.id = &more_ids[k], .nranks = 3, .rank = rank, .slot_max = k ? -1 : 0
+		};
 		CHECK_EQ(pthread_create(&t[k], NULL, thread, &a[k]), 0);
 	}
 	for (int k = 0; k < 2; k++) {
@@ -144,8 +150,9 @@ static int thread_ranks(uint32_t rank, void *arg)
 
 	(void)rank;
 	for (int k = 0; k < 4; k++) {
-		a[k] = (struct thread_arg){ .id = &id, .nranks = 4, .rank = k,
-					    .slot_max = *(int64_t *)arg };
+		a[k] = (struct thread_arg){
+			.id = &id, .nranks = 4, .rank = k, .slot_max = *(int64_t *)arg
+		};
 		CHECK_EQ(pthread_create(&t[k], NULL, thread, &a[k]), 0);
 	}
 	for (int k = 0; k < 4; k++) {
@@ -158,7 +165,8 @@ static int thread_ranks(uint32_t rank, void *arg)
 /* Thousands of operations of many ranks on few CPUs: a lost wake-up would show. */
 static int long_run(uint32_t rank, void *arg)
 {
-	struct swingcoll_comm_opts opts = { .slot_max = *(int64_t *)arg, .use_io_uring = use_uring,
+	struct swingcoll_comm_opts opts = { .slot_max = *(int64_t *)arg,
+					    .use_io_uring = use_uring,
 					    .timeout_ms = 10000 };
 	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_F32, .count = 901 };
 	struct swingcoll_comm *comm;
@@ -183,12 +191,12 @@ int main(void)
 	swct_need_device();
 	ksft_set_plan(9);
 
-#define RUN(n, fn, arg, ...)								\
-	do {										\
-		swingcoll_unique_id(&id);						\
-		for (unsigned int i_ = 0; i_ < ARRAY_SIZE(more_ids); i_++)		\
-			swingcoll_unique_id(&more_ids[i_]);				\
-		ksft_test_result(!swct_ranks(n, 60000, fn, arg), __VA_ARGS__);		\
+#define RUN(n, fn, arg, ...)                                                                       \
+	do {                                                                                       \
+		swingcoll_unique_id(&id);                                                          \
+		for (unsigned int i_ = 0; i_ < ARRAY_SIZE(more_ids); i_++)                         \
+			swingcoll_unique_id(&more_ids[i_]);                                        \
+		ksft_test_result(!swct_ranks(n, 60000, fn, arg), __VA_ARGS__);                     \
 	} while (0)
 
 	use_uring = 1;

@@ -57,7 +57,7 @@ static int by_net(uint32_t rank, void *arg)
 	struct swct_plan p;
 	struct swct_rank r;
 
-	if (n == 1)	/* nothing moves on a ring of one */
+	if (n == 1) /* nothing moves on a ring of one */
 		return 0;
 	CHECK_EQ(swct_rank_up(&r, id, n, rank, 20000), 0);
 	swct_plan_ring(&p, n, rank);
@@ -105,8 +105,8 @@ int main(void)
 	for (unsigned int t = 0; t < ARRAY_SIZE(test); t++)
 		for (unsigned int i = 0; i < ARRAY_SIZE(n); i++) {
 			swct_id(id);
-			ksft_test_result(!swct_ranks(n[i], 60000, test[t].fn, &n[i]), "%s, %u ranks",
-					 test[t].name, n[i]);
+			ksft_test_result(!swct_ranks(n[i], 60000, test[t].fn, &n[i]),
+					 "%s, %u ranks", test[t].name, n[i]);
 		}
 	ksft_finished();
 }

@@ -27,8 +27,10 @@ struct job {
 static int all_ops(uint32_t rank, void *arg)
 {
 	const struct job *j = arg;
-	struct swingcoll_comm_opts opts = { .algo = j->way->algo, .slot_max = j->way->slot_max,
-					    .flags = SWINGCOLL_ALLOW_REORDER, .timeout_ms = 30000 };
+	struct swingcoll_comm_opts opts = { .algo = j->way->algo,
+					    .slot_max = j->way->slot_max,
+					    .flags = SWINGCOLL_ALLOW_REORDER,
+					    .timeout_ms = 30000 };
 	static const size_t counts[] = { 1, 67, 3001 };
 	static uint64_t mem[NRANKS * 3001 * 2 + 64];
 	struct swingcoll_comm *comm;
@@ -40,8 +42,11 @@ static int all_ops(uint32_t rank, void *arg)
 					     SWINGCOLL_REDUCE };
 
 		for (unsigned int k = 0; k < ARRAY_SIZE(counts); k++) {
-			struct coll_case c = { .coll = colls[(op + k) % 3], .dtype = j->dtype, .op = op,
-					       .count = counts[k], .in_place = k & 1 };
+			struct coll_case c = { .coll = colls[(op + k) % 3],
+					       .dtype = j->dtype,
+					       .op = op,
+					       .count = counts[k],
+					       .in_place = k & 1 };
 
 			if (!swingcoll_supported(j->dtype, op)) {
 				CHECK(coll_call(&c, mem, mem, comm) == -EOPNOTSUPP ||

@@ -6,7 +6,7 @@
 #include "swct.h"
 
 #define N 3
-#define SLACK_MS 1500		/* emulated CPUs, shared with others */
+#define SLACK_MS 1500 /* emulated CPUs, shared with others */
 
 static uint8_t id[SWC_ID_BYTES];
 static uint32_t buf[1000];
@@ -21,7 +21,8 @@ static int late(struct swct_rank *r, int ret, int culprit, uint64_t start, uint3
 	CHECK_EQ(ret, -ETIMEDOUT);
 	CHECK(took + 5 >= deadline_ms);
 	if (took > deadline_ms + SLACK_MS) {
-		ksft_print_msg("took %llu ms, deadline was %u\n", (unsigned long long)took, deadline_ms);
+		ksft_print_msg("took %llu ms, deadline was %u\n", (unsigned long long)took,
+			       deadline_ms);
 		return 1;
 	}
 	CHECK_EQ(swct_error(r->c.fd, r->comm, &e), 0);
@@ -163,7 +164,9 @@ static int near(uint32_t rank, void *arg)
 /* A slot that never changes. */
 static int slots(uint32_t rank, void *arg)
 {
-	struct swc_comm_join j = { .nranks = 2, .rank = rank, .slot_bytes = 4096, .timeout_ms = 5000 };
+	struct swc_comm_join j = {
+		.nranks = 2, .rank = rank, .slot_bytes = 4096, .timeout_ms = 5000
+	};
 	struct swc_slot_wait w = { .timeout_ms = 400, .suspect = !rank };
 	struct swct_rank r = { .rank = rank };
 	uint64_t start;
@@ -197,11 +200,11 @@ int main(void)
 	ksft_set_plan(8);
 	flag = swct_shared(4096);
 
-#define RUN(n, fn, arg, ...)							\
-	do {									\
-		swct_id(id);							\
-		flag[0] = flag[1] = 0;						\
-		ksft_test_result(!swct_ranks(n, 20000, fn, arg), __VA_ARGS__);	\
+#define RUN(n, fn, arg, ...)                                                                       \
+	do {                                                                                       \
+		swct_id(id);                                                                       \
+		flag[0] = flag[1] = 0;                                                             \
+		ksft_test_result(!swct_ranks(n, 20000, fn, arg), __VA_ARGS__);                     \
 	} while (0)
 
 	RUN(N, absent, &no, "a rank does not come: the communicator's deadline");

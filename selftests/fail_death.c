@@ -12,17 +12,25 @@
 #define SOON_MS 1000
 
 static uint8_t id[SWC_ID_BYTES];
-static uint64_t *when;		/* of the event, in ms; 0: not yet */
+static uint64_t *when; /* of the event, in ms; 0: not yet */
 static uint32_t small[1000];
 
-enum how { KILL, EXIT, EXEC, CLOSE, LEAVE, ABORT, THREAD_KILL };
+enum how {
+	KILL,
+	EXIT,
+	EXEC,
+	CLOSE,
+	LEAVE,
+	ABORT,
+	THREAD_KILL
+};
 
 struct job {
 	const char *name;
 	enum how how;
-	bool uring;	/* the survivors wait by io_uring */
-	bool busy;	/* the victim has operations in flight itself */
-	size_t count;	/* > 0: the event comes in the middle of operations of this size */
+	bool uring;   /* the survivors wait by io_uring */
+	bool busy;    /* the victim has operations in flight itself */
+	size_t count; /* > 0: the event comes in the middle of operations of this size */
 	int error;
 };
 
@@ -32,7 +40,8 @@ static const struct job jobs[] = {
 	{ "killed with operations in flight", KILL, false, true, 0, -ECONNRESET },
 	{ "killed with operations in flight, io_uring", KILL, true, true, 0, -ECONNRESET },
 	{ "killed in the middle of large operations", KILL, false, false, 2 << 20, -ECONNRESET },
-	{ "killed in the middle of large operations, io_uring", KILL, true, false, 2 << 20, -ECONNRESET },
+	{ "killed in the middle of large operations, io_uring", KILL, true, false, 2 << 20,
+	  -ECONNRESET },
 	{ "exits", EXIT, false, false, 0, -ECONNRESET },
 	{ "exec", EXEC, false, false, 0, -ECONNRESET },
 	{ "exec with operations in flight", EXEC, false, true, 0, -ECONNRESET },
@@ -131,7 +140,7 @@ static int rank_fn(uint32_t rank, void *arg)
 	d = swct_allreduce(&r, buf, buf, count, SWC_U32);
 	/* The survivors' first, or one of many, never completes. */
 	if (j->busy && rank == 2)
-		swct_sleep_ms(500);	/* not even submitted when it happens */
+		swct_sleep_ms(500); /* not even submitted when it happens */
 	do {
 		ret = submit(&r, &ring, j->uring, &d);
 		if (!ret)
@@ -139,7 +148,7 @@ static int rank_fn(uint32_t rank, void *arg)
 	} while (!ret);
 	heard = swct_ms();
 	if (ret == -ECONNABORTED && j->error == -ECONNRESET)
-		ret = -ECONNRESET;	/* submitted after the event */
+		ret = -ECONNRESET; /* submitted after the event */
 	CHECK_EQ(ret, j->error);
 	CHECK(*when);
 	if (heard > *when + SOON_MS && !(j->busy && rank == 2)) {
@@ -251,7 +260,9 @@ static int run_join(void)
 /* Waiting on a slot when a member dies. */
 static int slot_waiter(uint32_t rank, void *arg)
 {
-	struct swc_comm_join j = { .nranks = 2, .rank = rank, .slot_bytes = 4096, .timeout_ms = 20000 };
+	struct swc_comm_join j = {
+		.nranks = 2, .rank = rank, .slot_bytes = 4096, .timeout_ms = 20000
+	};
 	struct swc_slot_wait w = { .suspect = 1 };
 	struct swct_ctx c;
 

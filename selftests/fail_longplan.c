@@ -61,7 +61,9 @@ static int long_plan(void)
 /* By one's own hand: the submitter walks the plan. */
 static int starving(void)
 {
-	struct swc_desc d = { .comm = r.comm, .plan = r.plan, .coll = SWC_BARRIER, .flags = SWC_OP_WAITING };
+	struct swc_desc d = {
+		.comm = r.comm, .plan = r.plan, .coll = SWC_BARRIER, .flags = SWC_OP_WAITING
+	};
 	uint64_t start, took;
 	pthread_t t[2];
 

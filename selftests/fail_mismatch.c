@@ -47,10 +47,8 @@ static void coll(struct swc_desc *d, const struct swct_rank *r)
 }
 
 static const struct job jobs[] = {
-	{ "count", count, "count 99" },
-	{ "type", dtype, "f32" },
-	{ "operation", redop, "max" },
-	{ "plan", family, "rank 1" },
+	{ "count", count, "count 99" },	   { "type", dtype, "f32" },
+	{ "operation", redop, "max" },	   { "plan", family, "rank 1" },
 	{ "collective", coll, "barrier" },
 };
 
@@ -112,7 +110,7 @@ static int storm(uint32_t rank, void *arg)
 		int ret;
 
 		seed = seed * 1103515245 + 12345;
-		odd = (seed >> 16) % (N + 2);	/* who differs; N and above: nobody */
+		odd = (seed >> 16) % (N + 2); /* who differs; N and above: nobody */
 		d = swct_allreduce(&r, buf, buf, 8192, SWC_U32);
 		if (rank == odd) {
 			d.count = 1 + (seed >> 20) % 8192;
@@ -145,27 +143,27 @@ static int deadlock(uint32_t rank, void *arg)
 	CHECK_EQ(swct_rank_up(&r, id, N, rank, 20000), 0);
 	swct_plan_init(&p, SWC_ALLREDUCE, N, rank, 0, 2);
 	swct_plan_channel(&p);
-	if (kind == 0) {	/* all receive, nobody sends */
+	if (kind == 0) { /* all receive, nobody sends */
 		swct_plan_step(&p, SWC_STEP_NET);
 		swct_plan_recv(&p, (rank + 1) % N, SWC_BUF_RECV, 0, 1, 0, 0);
-	} else if (kind == 1) {	/* all send, nobody receives */
+	} else if (kind == 1) { /* all send, nobody receives */
 		swct_plan_step(&p, SWC_STEP_NET);
 		swct_plan_send(&p, (rank + 1) % N, SWC_BUF_SEND, 0, 1);
-	} else if (kind == 2) {	/* a barrier that one rank does not come to */
+	} else if (kind == 2) { /* a barrier that one rank does not come to */
 		if (rank)
 			swct_plan_step(&p, SWC_STEP_SYNC);
-	} else if (kind == 3) {	/* a channel that the peer does not have */
+	} else if (kind == 3) { /* a channel that the peer does not have */
 		swct_plan_channel(&p);
 		if (!rank) {
 			swct_plan_channel(&p);
 			swct_plan_step(&p, SWC_STEP_NET);
 			swct_plan_recv(&p, 1, SWC_BUF_RECV, 0, 1, 0, 0);
 		}
-	} else if (kind == 4) {	/* sizes that do not fit */
+	} else if (kind == 4) { /* sizes that do not fit */
 		swct_plan_step(&p, SWC_STEP_NET);
 		swct_plan_send(&p, (rank + 1) % N, SWC_BUF_SEND, 0, rank ? 1 : 2);
 		swct_plan_recv(&p, (rank + N - 1) % N, SWC_BUF_RECV, 0, 1, 0, 0);
-	} else {	/* a local step between ranges of different size */
+	} else { /* a local step between ranges of different size */
 		swct_plan_step(&p, SWC_STEP_LOCAL);
 		swct_plan_send(&p, 0, SWC_BUF_SEND, 0, 2);
 		swct_plan_recv(&p, rank, SWC_BUF_RECV, 0, 1, 0, 0);
@@ -194,9 +192,10 @@ static int deadlock(uint32_t rank, void *arg)
 
 int main(void)
 {
-	static const char *const kinds[] = { "receives without sends", "sends without receives",
-					     "a barrier not all come to", "a missing channel",
-					     "sizes that do not fit", "a local step of two sizes" };
+	static const char *const kinds[] = {
+		"receives without sends", "sends without receives", "a barrier not all come to",
+		"a missing channel",	  "sizes that do not fit",  "a local step of two sizes"
+	};
 
 	ksft_print_header();
 	swct_need_device();

@@ -43,7 +43,9 @@ static int rank_fn(uint32_t rank, void *arg)
 	if (ret)
 		return ret == -ECONNRESET || ret == -ECONNABORTED || ret == -ETIMEDOUT ? 42 : 1;
 	for (;;) {
-		struct coll_case c = { .coll = rnd(&s) % 6, .dtype = SWINGCOLL_I32, .in_place = rnd(&s) & 1 };
+		struct coll_case c = { .coll = rnd(&s) % 6,
+				       .dtype = SWINGCOLL_I32,
+				       .in_place = rnd(&s) & 1 };
 		unsigned int size = rnd(&s);
 
 		c.count = c.coll == SWINGCOLL_BARRIER ? 0 : 1 + rnd(&s) % (size & 3 ? 300 : 24000);
@@ -81,8 +83,8 @@ static int one_round(unsigned int *worst_ms)
 
 		while (!waitpid(pid[i], &status, WNOHANG)) {
 			if (swct_ms() > start + 5000) {
-				ksft_print_msg("rank %d of %d (killed: %d) does not end\n", i, r.nranks,
-					       victim);
+				ksft_print_msg("rank %d of %d (killed: %d) does not end\n", i,
+					       r.nranks, victim);
 				for (int k = i; k < r.nranks; k++)
 					kill(pid[k], SIGKILL);
 				bad++;
@@ -170,8 +172,8 @@ int main(void)
 	ksft_test_result(!bad, "%d kills at random moments", n);
 	ksft_test_result(!counts_back(), "pages, regions and contexts are given back");
 	after = meminfo("MemAvailable");
-	ksft_print_msg("available memory: %llu KiB before, %llu KiB after\n", (unsigned long long)before,
-		       (unsigned long long)after);
+	ksft_print_msg("available memory: %llu KiB before, %llu KiB after\n",
+		       (unsigned long long)before, (unsigned long long)after);
 	ksft_test_result(after + (64 << 10) > before, "memory is given back");
 	ksft_finished();
 }

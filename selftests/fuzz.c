@@ -26,7 +26,7 @@ static struct shared *sh;
 static uint8_t base_id[SWC_ID_BYTES];
 static uint64_t until;
 static unsigned int seed;
-static uint8_t *arena;		/* canary, send, canary, recv, canary */
+static uint8_t *arena; /* canary, send, canary, recv, canary */
 
 static uint32_t rnd(uint64_t *s)
 {
@@ -36,9 +36,11 @@ static uint32_t rnd(uint64_t *s)
 
 static uint64_t rnd64(uint64_t *s)
 {
-	static const uint64_t edge[] = { 0, 1, 2, 3, 7, 64, 255, 256, 4095, 4096, 65535, 65536, 0x7fffffff,
-					 0x80000000, 0xffffffff, 1ull << 32, 1ull << 46, 1ull << 47,
-					 1ull << 63, ~0ull, ~0ull - 4095 };
+	static const uint64_t edge[] = {
+		0,	    1,		2,	    3,		7,	    64,		255,
+		256,	    4095,	4096,	    65535,	65536,	    0x7fffffff, 0x80000000,
+		0xffffffff, 1ull << 32, 1ull << 46, 1ull << 47, 1ull << 63, ~0ull,	~0ull - 4095
+	};
 
 	switch (rnd(s) % 4) {
 	case 0:
@@ -71,7 +73,7 @@ static void make_plan(struct swct_plan *p, uint32_t rank, uint64_t *common)
 	case 1:
 		swct_plan_ring(p, N, rank);
 		break;
-	case 2:		/* two shots, several channels */
+	case 2: /* two shots, several channels */
 		swct_plan_init(p, SWC_ALLREDUCE, N, rank, 0, 2 * N);
 		p->h.window[SWC_BUF_SCRATCH].nblocks = 2 * N;
 		for (uint32_t c = 0; c < 2; c++) {
@@ -85,7 +87,7 @@ static void make_plan(struct swct_plan *p, uint32_t rank, uint64_t *common)
 			swct_plan_step(p, SWC_STEP_SYNC);
 		}
 		break;
-	default:	/* everybody to everybody, with scratch */
+	default: /* everybody to everybody, with scratch */
 		swct_plan_init(p, SWC_ALLREDUCE, N, rank, 0, 4);
 		p->h.window[SWC_BUF_SCRATCH].nblocks = 4;
 		swct_plan_channel(p);
@@ -143,7 +145,7 @@ static void damage(struct swct_plan *p, uint64_t *own)
 			st->nsend++;
 		}
 		break;
-	case 9:		/* the first steps go to another channel */
+	case 9: /* the first steps go to another channel */
 		if (p->h.nchannels > 1 && p->chan[0].nsteps) {
 			p->chan[0].nsteps--;
 			p->chan[1].first_step--;
@@ -163,13 +165,15 @@ static int canaries(void)
 	for (int part = 0; part < 5; part += 2)
 		for (size_t i = 0; i < BUF; i++)
 			if (arena[part * BUF + i] != CANARY) {
-				ksft_print_msg("byte %zu of guard %d was written to\n", i, part / 2);
+				ksft_print_msg("byte %zu of guard %d was written to\n", i,
+					       part / 2);
 				return 1;
 			}
 	return 0;
 }
 
-static int damaged_plans(struct swct_rank *r, struct io_uring *ring, uint64_t *common, uint64_t *own)
+static int damaged_plans(struct swct_rank *r, struct io_uring *ring, uint64_t *common,
+			 uint64_t *own)
 {
 	uint8_t *send = arena + BUF, *recv = arena + 3 * BUF;
 	struct swc_plan_unload un = { .comm = r->comm };
@@ -179,10 +183,15 @@ static int damaged_plans(struct swct_rank *r, struct io_uring *ring, uint64_t *c
 	memset(arena + 4 * BUF, CANARY, BUF);
 	for (int k = 0; k < 30 && swct_ms() < until; k++) {
 		static const uint8_t sizes[] = { 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8 };
-		int dtype = rnd(common) % SWC_DTYPE_NR, op = rnd(common) % (dtype < SWC_F16 ? 8 : 5), ret;
+		int dtype = rnd(common) % SWC_DTYPE_NR,
+		    op = rnd(common) % (dtype < SWC_F16 ? 8 : 5), ret;
 		uint64_t count = rnd(common) % (BUF / sizes[dtype] + 1);
-		struct swc_desc d = { .comm = r->comm, .coll = SWC_ALLREDUCE, .dtype = dtype,
-				      .redop = op, .count = count, .timeout_ms = 2000 };
+		struct swc_desc d = { .comm = r->comm,
+				      .coll = SWC_ALLREDUCE,
+				      .dtype = dtype,
+				      .redop = op,
+				      .count = count,
+				      .timeout_ms = 2000 };
 		struct swct_plan p;
 		uint64_t bytes = count * sizes[dtype];
 
@@ -193,7 +202,7 @@ static int damaged_plans(struct swct_rank *r, struct io_uring *ring, uint64_t *c
 		ret = swct_plan_load(r->c.fd, r->comm, p.data, p.bytes, &d.plan, NULL);
 		__atomic_add_fetch(ret ? &sh->refused : &sh->loaded, 1, __ATOMIC_RELAXED);
 		swct_plan_free(&p);
-		if (ret)	/* keep in step with the others; this will not match */
+		if (ret) /* keep in step with the others; this will not match */
 			d.plan = r->plan;
 		un.plan = d.plan;
 		/* At the far end of the buffers: an overrun meets the guard at once. */
@@ -235,9 +244,10 @@ static void random_bytes(void *at, size_t n, uint64_t *s)
 static void random_call(struct swct_rank *r, uint64_t *s)
 {
 	static const unsigned long cmds[] = {
-		SWC_IOC_INFO, SWC_IOC_COMM_JOIN, SWC_IOC_COMM_LEAVE, SWC_IOC_COMM_ABORT, SWC_IOC_COMM_ERROR,
-		SWC_IOC_PLAN_LOAD, SWC_IOC_PLAN_UNLOAD, SWC_IOC_MEM_REG, SWC_IOC_MEM_UNREG, SWC_IOC_SUBMIT,
-		SWC_IOC_RING_WAIT, SWC_IOC_SLOT_WAIT, SWC_IOC_SLOT_WAKE, SWC_IOC_COMM_QUERY, SWC_IOC_STATS,
+		SWC_IOC_INFO,	    SWC_IOC_COMM_JOIN,	SWC_IOC_COMM_LEAVE,  SWC_IOC_COMM_ABORT,
+		SWC_IOC_COMM_ERROR, SWC_IOC_PLAN_LOAD,	SWC_IOC_PLAN_UNLOAD, SWC_IOC_MEM_REG,
+		SWC_IOC_MEM_UNREG,  SWC_IOC_SUBMIT,	SWC_IOC_RING_WAIT,   SWC_IOC_SLOT_WAIT,
+		SWC_IOC_SLOT_WAKE,  SWC_IOC_COMM_QUERY, SWC_IOC_STATS,
 	};
 	unsigned long cmd = cmds[rnd(s) % ARRAY_SIZE(cmds)];
 	union {
@@ -259,7 +269,9 @@ static void random_call(struct swct_rank *r, uint64_t *s)
 	case SWC_IOC_COMM_JOIN:
 		u.join.timeout_ms = 1 + rnd(s) % 5;
 		if (rnd(s) & 1)
-			u.join = (struct swc_comm_join){ .nranks = 1, .timeout_ms = 1, .slot_bytes = rnd(s) % 70000 };
+			u.join = (struct swc_comm_join){ .nranks = 1,
+							 .timeout_ms = 1,
+							 .slot_bytes = rnd(s) % 70000 };
 		break;
 	case SWC_IOC_COMM_LEAVE:
 	case SWC_IOC_COMM_ABORT:
@@ -322,14 +334,14 @@ static int chaos(struct swct_rank *r, struct io_uring *ring, uint64_t *s)
 			if (pending < 32 && swct_uring_prep(ring, r->c.fd, &d, k))
 				pending += io_uring_submit(ring) == 1;
 			break;
-		case 4:		/* take what has come */
+		case 4: /* take what has come */
 			while (pending && swct_uring_wait(ring, NULL, NULL, 1) != -ETIME)
 				pending--;
-			__atomic_store_n(&r->c.user->head,
-					 rnd(s) % 16 ? r->c.ring->tail : rnd(s), __ATOMIC_RELEASE);
+			__atomic_store_n(&r->c.user->head, rnd(s) % 16 ? r->c.ring->tail : rnd(s),
+					 __ATOMIC_RELEASE);
 			break;
 		default:
-			if (!(rnd(s) % 4)) {	/* memory moves under the operations */
+			if (!(rnd(s) % 4)) { /* memory moves under the operations */
 				void *at = arena + rnd(s) % 72 * 4096;
 
 				madvise(at, 4096 * (1 + rnd(s) % 8), MADV_DONTNEED);
@@ -379,7 +391,8 @@ static int rank_fn(uint32_t rank, void *arg)
 		if (ret && swct_ms() < until)
 			CHECK_EQ(ret, 0);
 		if (!ret)
-			ret = gen & 1 ? chaos(&r, &ring, &own) : damaged_plans(&r, &ring, &common, &own);
+			ret = gen & 1 ? chaos(&r, &ring, &own)
+				      : damaged_plans(&r, &ring, &common, &own);
 		/* In any order: ring first or device first. */
 		if (rnd(&own) & 1) {
 			io_uring_queue_exit(&ring);
@@ -442,8 +455,9 @@ int main(void)
 	until = swct_ms() + budget * 1000;
 	swct_id(base_id);
 	ksft_test_result(!swct_ranks(N, budget * 1000 + 30000, rank_fn, NULL), "random input");
-	ksft_print_msg("%u plans taken, %u refused; operations: %u good, %u bad, %u aborts; %u random calls\n",
-		       sh->loaded, sh->refused, sh->ran_good, sh->ran_bad, sh->aborts, sh->calls);
+	ksft_print_msg(
+		"%u plans taken, %u refused; operations: %u good, %u bad, %u aborts; %u random calls\n",
+		sh->loaded, sh->refused, sh->ran_good, sh->ran_bad, sh->aborts, sh->calls);
 	swct_id(base_id);
 	ksft_test_result(!swct_ranks(N, 20000, sound, NULL), "the module is sound after it");
 	ksft_test_result(!counts_back(), "pages and contexts are given back");

@@ -97,12 +97,12 @@ __attribute__((format(printf, 1, 2))) static inline void ksft_test_result_skip(c
 	fflush(stdout);
 }
 
-#define ksft_test_result(condition, fmt, ...)				\
-	do {								\
-		if (condition)						\
-			ksft_test_result_pass(fmt, ##__VA_ARGS__);	\
-		else							\
-			ksft_test_result_fail(fmt, ##__VA_ARGS__);	\
+#define ksft_test_result(condition, fmt, ...)                                                      \
+	do {                                                                                       \
+		if (condition)                                                                     \
+			ksft_test_result_pass(fmt, ##__VA_ARGS__);                                 \
+		else                                                                               \
+			ksft_test_result_fail(fmt, ##__VA_ARGS__);                                 \
 	} while (0)
 
 static inline void ksft_print_cnts(void)
@@ -124,7 +124,8 @@ static inline __attribute__((noreturn)) void ksft_finished(void)
 }
 
 /* Nothing of the program can run. */
-__attribute__((format(printf, 1, 2), noreturn)) static inline void ksft_exit_skip(const char *fmt, ...)
+__attribute__((format(printf, 1, 2), noreturn)) static inline void ksft_exit_skip(const char *fmt,
+										  ...)
 {
 	va_list args;
 
@@ -136,7 +137,8 @@ __attribute__((format(printf, 1, 2), noreturn)) static inline void ksft_exit_ski
 	exit(KSFT_SKIP);
 }
 
-__attribute__((format(printf, 1, 2), noreturn)) static inline void ksft_exit_fail_msg(const char *fmt, ...)
+__attribute__((format(printf, 1, 2), noreturn)) static inline void
+ksft_exit_fail_msg(const char *fmt, ...)
 {
 	va_list args;
 

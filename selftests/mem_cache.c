@@ -77,7 +77,7 @@ static int unmapped(void)
 static int replaced(void)
 {
 	CHECK_EQ(copies(a, b), 0);
-	CHECK(fresh(a));	/* mapped over */
+	CHECK(fresh(a)); /* mapped over */
 	CHECK(fresh(b));
 	return copies(a, b);
 }
@@ -95,8 +95,7 @@ static int remapped(void)
 	uint32_t *old = b, *moved;
 
 	CHECK_EQ(copies(a, b), 0);
-	moved = mremap(b, BYTES, BYTES, MREMAP_MAYMOVE | MREMAP_FIXED,
-		       (char *)fresh(NULL));
+	moved = mremap(b, BYTES, BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, (char *)fresh(NULL));
 	CHECK(moved != MAP_FAILED);
 	CHECK_EQ(copies(a, moved), 0);
 	CHECK(fresh(old));
@@ -197,7 +196,9 @@ static int region_unmapped(void)
 /* More buffers than the cache has entries: old ones go, all work. */
 static int many(void)
 {
-	enum { N = 600 };
+	enum {
+		N = 600
+	};
 	char *room = mmap(NULL, N * 4096ul, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t v[SWC_STAT_NR], until;
 
@@ -216,7 +217,8 @@ static int many(void)
 	do {
 		CHECK_EQ(swct_stats(v, SWC_STAT_NR), 0);
 		swct_sleep_ms(10);
-	} while (v[SWC_STAT_REGIONS_PINNED] - v[SWC_STAT_REGIONS_UNPINNED] > 16 && swct_ms() < until);
+	} while (v[SWC_STAT_REGIONS_PINNED] - v[SWC_STAT_REGIONS_UNPINNED] > 16 &&
+		 swct_ms() < until);
 	CHECK(v[SWC_STAT_REGIONS_PINNED] - v[SWC_STAT_REGIONS_UNPINNED] <= 16);
 	return copies(a, b);
 }

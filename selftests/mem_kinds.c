@@ -8,7 +8,7 @@
 #include "coll.h"
 
 #define NRANKS 3
-#define COUNT 600011		/* of f32: more than a huge page */
+#define COUNT 600011 /* of f32: more than a huge page */
 #define ROOM (6ul << 20)
 #define RW (PROT_READ | PROT_WRITE)
 
@@ -78,8 +78,8 @@ static void *scattered(void)
 	if (fd < 0 || ftruncate(fd, ROOM) || p == MAP_FAILED)
 		return MAP_FAILED;
 	for (size_t i = 0; i < n; i++)
-		if (mmap(p + i * 65536, 65536, RW, MAP_SHARED | MAP_FIXED, fd, (n - 1 - i) * 65536) ==
-		    MAP_FAILED)
+		if (mmap(p + i * 65536, 65536, RW, MAP_SHARED | MAP_FIXED, fd,
+			 (n - 1 - i) * 65536) == MAP_FAILED)
 			return MAP_FAILED;
 	close(fd);
 	return p;
@@ -88,7 +88,7 @@ static void *scattered(void)
 struct kind {
 	const char *name;
 	void *(*get)(void);
-	unsigned int shift;	/* bytes off the page */
+	unsigned int shift; /* bytes off the page */
 	bool reg;
 	bool may_fail;
 };
@@ -117,7 +117,9 @@ static int run(uint32_t rank, void *arg)
 	static const char *const algos[] = { "direct2", "ring", "recdoub" };
 	const struct kind *k = arg;
 	char *base = k->get(), *mem = base + k->shift;
-	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_F32, .count = COUNT };
+	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE,
+			       .dtype = SWINGCOLL_F32,
+			       .count = COUNT };
 	struct swingcoll_comm *comm;
 
 	CHECK(base != MAP_FAILED);
@@ -199,7 +201,8 @@ int main(void)
 			continue;
 		}
 		swingcoll_unique_id(&id);
-		ksft_test_result(!swct_ranks(NRANKS, 60000, run, (void *)&kinds[k]), "%s", kinds[k].name);
+		ksft_test_result(!swct_ranks(NRANKS, 60000, run, (void *)&kinds[k]), "%s",
+				 kinds[k].name);
 	}
 	ret = secret();
 	if (ret < 0)

@@ -143,7 +143,8 @@ int main(void)
 	swct_need_root();
 	ksft_set_plan(3);
 	ksft_test_result(!swct_child(explicit_regions, NULL, 20000), "explicit registrations");
-	ksft_test_result(!swct_child(implicit, NULL, 20000), "buffers by address, with an explanation");
+	ksft_test_result(!swct_child(implicit, NULL, 20000),
+			 "buffers by address, with an explanation");
 	ksft_test_result(!swct_child(scratch, NULL, 20000), "scratch memory of plans");
 	ksft_finished();
 }

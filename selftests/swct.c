@@ -158,7 +158,8 @@ uint64_t swct_stat(unsigned int which)
 
 /* ------------------------------------------------------------------ plans */
 
-#define GROW(p, n) (p = realloc(p, ((size_t)(n) + 1) * sizeof(*(p))), memset(&(p)[n], 0, sizeof(*(p))))
+#define GROW(p, n)                                                                                 \
+	(p = realloc(p, ((size_t)(n) + 1) * sizeof(*(p))), memset(&(p)[n], 0, sizeof(*(p))))
 
 void swct_plan_init(struct swct_plan *p, int coll, uint32_t nranks, uint32_t rank, uint32_t root,
 		    uint32_t part_blocks)
@@ -185,9 +186,11 @@ void swct_plan_init(struct swct_plan *p, int coll, uint32_t nranks, uint32_t ran
 	h->window[SWC_BUF_SEND].nblocks = all;
 	h->window[SWC_BUF_RECV].nblocks = all;
 	if (coll == SWC_REDUCE_SCATTER)
-		h->window[SWC_BUF_RECV] = (struct swc_plan_window){ rank * part_blocks, part_blocks };
+		h->window[SWC_BUF_RECV] = (struct swc_plan_window){ rank * part_blocks,
+								    part_blocks };
 	if (coll == SWC_ALLGATHER)
-		h->window[SWC_BUF_SEND] = (struct swc_plan_window){ rank * part_blocks, part_blocks };
+		h->window[SWC_BUF_SEND] = (struct swc_plan_window){ rank * part_blocks,
+								    part_blocks };
 	if (coll == SWC_BROADCAST && rank != root)
 		h->window[SWC_BUF_SEND].nblocks = 0;
 	if (coll == SWC_REDUCE && rank != root)
@@ -266,7 +269,8 @@ void swct_plan_free(struct swct_plan *p)
 	free(p->data);
 }
 
-int swct_plan_load(int fd, uint32_t comm, const void *data, size_t bytes, uint32_t *plan, char *text)
+int swct_plan_load(int fd, uint32_t comm, const void *data, size_t bytes, uint32_t *plan,
+		   char *text)
 {
 	struct swc_plan_load load = { .comm = comm, .bytes = bytes, .data = (uintptr_t)data };
 	int ret = swct_ioctl(fd, SWC_IOC_PLAN_LOAD, &load);
@@ -353,12 +357,17 @@ void swct_rank_down(struct swct_rank *r)
 	swct_close(&r->c);
 }
 
-struct swc_desc swct_allreduce(const struct swct_rank *r, const void *send, void *recv, uint64_t count,
-			       int dtype)
+struct swc_desc swct_allreduce(const struct swct_rank *r, const void *send, void *recv,
+			       uint64_t count, int dtype)
 {
-	return (struct swc_desc){ .comm = r->comm, .plan = r->plan, .send = (uintptr_t)send,
-				  .recv = (uintptr_t)recv, .count = count, .coll = SWC_ALLREDUCE,
-				  .dtype = dtype, .redop = SWC_SUM };
+	return (struct swc_desc){ .comm = r->comm,
+				  .plan = r->plan,
+				  .send = (uintptr_t)send,
+				  .recv = (uintptr_t)recv,
+				  .count = count,
+				  .coll = SWC_ALLREDUCE,
+				  .dtype = dtype,
+				  .redop = SWC_SUM };
 }
 
 int swct_sound(struct swct_rank *r, uint64_t count)
@@ -374,8 +383,8 @@ int swct_sound(struct swct_rank *r, uint64_t count)
 		uint32_t want = i * 7 * r->nranks + 1000003 * (r->nranks * (r->nranks - 1) / 2);
 
 		if (recv[i] != want) {
-			ksft_print_msg("element %llu is %u, not %u\n", (unsigned long long)i, recv[i],
-				       want);
+			ksft_print_msg("element %llu is %u, not %u\n", (unsigned long long)i,
+				       recv[i], want);
 			ret = -EBADMSG;
 		}
 	}

@@ -55,7 +55,7 @@ struct swct_plan {
 	struct swc_plan_channel *chan;
 	struct swc_plan_step *step;
 	struct swc_plan_xfer *xfer;
-	void *data;		/* after swct_plan_pack() */
+	void *data; /* after swct_plan_pack() */
 	size_t bytes;
 };
 
@@ -68,7 +68,8 @@ void swct_plan_recv(struct swct_plan *p, uint32_t rank, int buf, uint32_t first,
 		    int operand, uint32_t flags);
 void swct_plan_pack(struct swct_plan *p);
 void swct_plan_free(struct swct_plan *p);
-int swct_plan_load(int fd, uint32_t comm, const void *data, size_t bytes, uint32_t *plan, char *text);
+int swct_plan_load(int fd, uint32_t comm, const void *data, size_t bytes, uint32_t *plan,
+		   char *text);
 /* Allreduce: one LOCAL step and a SYNC; through scratch, so right in place. */
 void swct_plan_direct(struct swct_plan *p, uint32_t nranks, uint32_t rank);
 /* Allreduce round a ring, in NET steps. */
@@ -86,8 +87,8 @@ int swct_rank_up(struct swct_rank *r, const uint8_t *id, uint32_t nranks, uint32
 		 uint32_t timeout_ms);
 void swct_rank_down(struct swct_rank *r);
 /* An allreduce of f32 (or what @dtype says), sum, by r->plan. */
-struct swc_desc swct_allreduce(const struct swct_rank *r, const void *send, void *recv, uint64_t count,
-			       int dtype);
+struct swc_desc swct_allreduce(const struct swct_rank *r, const void *send, void *recv,
+			       uint64_t count, int dtype);
 /* A whole allreduce of u32 with checked results: 0, or a negative errno (-EBADMSG: wrong result). */
 int swct_sound(struct swct_rank *r, uint64_t count);
 
@@ -111,25 +112,26 @@ int swct_uring_init(struct io_uring *ring, unsigned int entries, unsigned int fl
 struct io_uring_sqe *swct_uring_prep(struct io_uring *ring, int fd, const struct swc_desc *d,
 				     uint64_t user_data);
 /* Next CQE, consumed: res; *word its second word. -ETIME after timeout_ms. */
-int swct_uring_wait(struct io_uring *ring, uint64_t *user_data, uint64_t *word, uint32_t timeout_ms);
+int swct_uring_wait(struct io_uring *ring, uint64_t *user_data, uint64_t *word,
+		    uint32_t timeout_ms);
 
 /* In a child: say what went wrong and where. */
-#define CHECK(cond)							\
-	do {								\
-		if (!(cond)) {						\
-			ksft_print_msg("%s:%d: %s\n", __FILE__, __LINE__, #cond);	\
-			return 1;					\
-		}							\
+#define CHECK(cond)                                                                                \
+	do {                                                                                       \
+		if (!(cond)) {                                                                     \
+			ksft_print_msg("%s:%d: %s\n", __FILE__, __LINE__, #cond);                  \
+			return 1;                                                                  \
+		}                                                                                  \
 	} while (0)
 
-#define CHECK_EQ(what, want)						\
-	do {								\
-		long long got_ = (long long)(what), want_ = (long long)(want);	\
-		if (got_ != want_) {					\
-			ksft_print_msg("%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__,	\
-				       #what, got_, want_);		\
-			return 1;					\
-		}							\
+#define CHECK_EQ(what, want)                                                                       \
+	do {                                                                                       \
+		long long got_ = (long long)(what), want_ = (long long)(want);                     \
+		if (got_ != want_) {                                                               \
+			ksft_print_msg("%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #what, \
+				       got_, want_);                                               \
+			return 1;                                                                  \
+		}                                                                                  \
 	} while (0)
 
 #endif /* SWCT_H */

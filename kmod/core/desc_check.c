@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later
 /* The descriptor check: one pure function between what a user wrote and what the kernel believes. */
 #include "desc_check.h"
 #include "plan_check.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 #ifndef SWC_CORE_DESC_CHECK_H
 #define SWC_CORE_DESC_CHECK_H
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later
 /*
  * Reductions by AVX2 and F16C: 32-byte vectors. A leaf file: see reduce_family.h.
  */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later
 /*
  * Reductions by AVX-512 (F, BW, DQ, VL): 64-byte vectors. A leaf file: see reduce_family.h.
  */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
  * Reductions: what every leaf file (reduce_scalar.c, reduce_avx2.c, ...) consists of. Scalar helpers, one
  * instance of reduce_template.h per element type, and the table.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later
 /*
  * Reductions of integers in plain C: no FPU section needed, runs anywhere. Compiled with ordinary flags.
  */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
  * Reductions: the kernels for one element type. reduce_family.h includes this file once per type.
  *
@@ -247,6 +247,7 @@ static __always_inline F(vec) F(finish)(F(vec) acc, const struct swc_divisor *d,
 #else
 	/* The canonical NaN has one bit more than infinity; what lies above infinity is a NaN. */
 	const SWC_BITS inf = SWC_NAN & SWC_NAN << 1, magnitude = (SWC_BITS)-1 >> 1;
+
 	F(bits) nan;
 
 	acc = F(mirror)(acc, op);

@@ -98,7 +98,10 @@ enum swc_coll {
  * collective does not use on this rank may be 0. Both must stay untouched until the completion.
  *
  * Order: the k-th operation submitted by each rank of a communicator is one collective. If collective,
- * type, operation, count, root or plan family differ between ranks, all of them get -EPROTO.
+ * type, operation, count, root or plan family differ between ranks, all of them get -EPROTO. A rank whose
+ * buffers cannot be pinned (-EFAULT, -ENOMEM) or overlap (-EINVAL) has taken its place in that order all the
+ * same: it gets that error as its completion, and the other ranks get -ECANCELED. Whatever else is wrong
+ * with a descriptor is refused before, and is as if it had not been submitted.
  */
 struct swc_desc {
 	__u32 comm;
@@ -469,7 +472,8 @@ struct swc_ring_wait {
  * @offset: byte offset of the 32-bit word
  * @value: returns at once if the word is not this
  * @timeout_ms: 0 takes the communicator's deadline
- * @suspect: rank the caller is waiting for, or -1; named in the error if the time runs out
+ * @suspect: rank the caller is waiting for, or -1; named in the error if the time runs out, and waiting
+ *	ends with -ECONNRESET when it leaves
  * @resv: must be 0
  *
  * When the time runs out the communicator is aborted with -ETIMEDOUT. Errors of an aborted

@@ -11,6 +11,7 @@
  *	-ETIMEDOUT	the deadline passed; swingcoll_comm_error() names who was late
  *	-ECONNRESET	a member died or left
  *	-ECONNABORTED	the communicator was aborted; only destroy is left to do
+ *	-ECANCELED	another rank's buffers were refused; swingcoll_comm_error() tells whose and why
  *	-EPROTO		the ranks called different collectives, or with different counts or types
  *	-EAGAIN		64 collectives are in flight: wait for one first
  *	-EOVERFLOW	the vector is larger than 64 TiB

@@ -17,7 +17,7 @@
 #define MAX_SRC 9
 #define MAX_DST 4
 #define MAX_LEN 65536
-#define GUARD 16	/* elements before and after each buffer that nobody may touch */
+#define GUARD 16 /* elements before and after each buffer that nobody may touch */
 #define GUARD_BYTE 0xa5
 
 static u64 rng_state;
@@ -35,18 +35,16 @@ static u64 rng(void)
 /* ---- types, seen as bits ---- */
 
 struct format {
-	unsigned int size;	/* bytes */
-	unsigned int fraction;	/* bits of fraction, 0 for integers */
+	unsigned int size;     /* bytes */
+	unsigned int fraction; /* bits of fraction, 0 for integers */
 	bool is_signed;
 };
 
 static const struct format formats[SWC_DTYPE_NR] = {
-	[SWC_I8] = { 1, 0, true },    [SWC_U8] = { 1, 0, false },
-	[SWC_I16] = { 2, 0, true },   [SWC_U16] = { 2, 0, false },
-	[SWC_I32] = { 4, 0, true },   [SWC_U32] = { 4, 0, false },
-	[SWC_I64] = { 8, 0, true },   [SWC_U64] = { 8, 0, false },
-	[SWC_F16] = { 2, 10, true },  [SWC_BF16] = { 2, 7, true },
-	[SWC_F32] = { 4, 23, true },  [SWC_F64] = { 8, 52, true },
+	[SWC_I8] = { 1, 0, true },   [SWC_U8] = { 1, 0, false },  [SWC_I16] = { 2, 0, true },
+	[SWC_U16] = { 2, 0, false }, [SWC_I32] = { 4, 0, true },  [SWC_U32] = { 4, 0, false },
+	[SWC_I64] = { 8, 0, true },  [SWC_U64] = { 8, 0, false }, [SWC_F16] = { 2, 10, true },
+	[SWC_BF16] = { 2, 7, true }, [SWC_F32] = { 4, 23, true }, [SWC_F64] = { 8, 52, true },
 };
 
 static u64 low_bits(unsigned int n)
@@ -58,7 +56,7 @@ static u64 get(const void *p, size_t i, unsigned int size)
 {
 	u64 v = 0;
 
-	memcpy(&v, (const u8 *)p + i * size, size);	/* little endian, as all we run on */
+	memcpy(&v, (const u8 *)p + i * size, size); /* little endian, as all we run on */
 	return v;
 }
 
@@ -143,13 +141,27 @@ static u64 ref_int(const struct format *f, enum swc_redop op, const u64 *x, unsi
 
 	for (i = 1; i < n; i++) {
 		switch (op) {
-		case SWC_PROD: acc *= x[i]; break;
-		case SWC_MIN: acc = int_less(f, x[i], acc) ? x[i] : acc; break;
-		case SWC_MAX: acc = int_less(f, acc, x[i]) ? x[i] : acc; break;
-		case SWC_BAND: acc &= x[i]; break;
-		case SWC_BOR: acc |= x[i]; break;
-		case SWC_BXOR: acc ^= x[i]; break;
-		default: acc += x[i]; break;
+		case SWC_PROD:
+			acc *= x[i];
+			break;
+		case SWC_MIN:
+			acc = int_less(f, x[i], acc) ? x[i] : acc;
+			break;
+		case SWC_MAX:
+			acc = int_less(f, acc, x[i]) ? x[i] : acc;
+			break;
+		case SWC_BAND:
+			acc &= x[i];
+			break;
+		case SWC_BOR:
+			acc |= x[i];
+			break;
+		case SWC_BXOR:
+			acc ^= x[i];
+			break;
+		default:
+			acc += x[i];
+			break;
 		}
 		acc &= mask;
 	}
@@ -213,8 +225,8 @@ static u64 ref_float(enum swc_dtype dtype, enum swc_redop op, const u64 *x, unsi
 
 static u64 reference(enum swc_dtype dtype, enum swc_redop op, const u64 *x, unsigned int n, u32 div)
 {
-	return formats[dtype].fraction ? ref_float(dtype, op, x, n, div) :
-					 ref_int(&formats[dtype], op, x, n, div);
+	return formats[dtype].fraction ? ref_float(dtype, op, x, n, div)
+				       : ref_int(&formats[dtype], op, x, n, div);
 }
 
 /* ---- input ---- */
@@ -233,20 +245,36 @@ static u64 special(const struct format *f)
 	}
 
 	switch (rng() % 10) {
-	case 0: return sign | infinity;
-	case 1: return sign | infinity | 1;				/* signalling NaN */
-	case 2: return sign | infinity | one >> 1;			/* quiet NaN */
-	case 3: return sign | infinity | (rng() & (one - 1));		/* payload */
-	case 4: return sign | 1;					/* least subnormal */
-	case 5: return sign | (one - 1);				/* greatest subnormal */
-	case 6: return sign | one;					/* least normal */
-	case 7: return sign | (infinity - 1);				/* greatest finite */
-	case 8: return sign | (u64)bias(f) * one;			/* 1 */
-	default: return sign;
+	case 0:
+		return sign | infinity;
+	case 1:
+		return sign | infinity | 1; /* signalling NaN */
+	case 2:
+		return sign | infinity | one >> 1; /* quiet NaN */
+	case 3:
+		return sign | infinity | (rng() & (one - 1)); /* payload */
+	case 4:
+		return sign | 1; /* least subnormal */
+	case 5:
+		return sign | (one - 1); /* greatest subnormal */
+	case 6:
+		return sign | one; /* least normal */
+	case 7:
+		return sign | (infinity - 1); /* greatest finite */
+	case 8:
+		return sign | (u64)bias(f) * one; /* 1 */
+	default:
+		return sign;
 	}
 }
 
-enum fill { FILL_BITS, FILL_NEAR, FILL_SPECIAL, FILL_ZEROS, FILL_NR };
+enum fill {
+	FILL_BITS,
+	FILL_NEAR,
+	FILL_SPECIAL,
+	FILL_ZEROS,
+	FILL_NR
+};
 
 static u64 value(const struct format *f, enum fill fill)
 {
@@ -261,7 +289,7 @@ static u64 value(const struct format *f, enum fill fill)
 
 	/* Close exponents: sums cancel, round and tie. */
 	bits &= ~(low_bits(exponent_bits(f)) << f->fraction);
-	if (rng() & 1)		/* few bits of fraction */
+	if (rng() & 1) /* few bits of fraction */
 		bits &= ~low_bits(f->fraction - 2);
 	return bits | (u64)(bias(f) - 3 + (int)(rng() % 7)) << f->fraction;
 }
@@ -272,8 +300,8 @@ static const u32 divisors[] = {
 
 /* ---- the check of one call ---- */
 
-static u8 *pool[MAX_SRC + MAX_DST];	/* sources as drawn, then room for destinations */
-static u8 *work[MAX_SRC];		/* what the function gets as sources */
+static u8 *pool[MAX_SRC + MAX_DST]; /* sources as drawn, then room for destinations */
+static u8 *work[MAX_SRC];	    /* what the function gets as sources */
 static u64 *expected;
 static char why[256];
 
@@ -330,17 +358,20 @@ static bool check_call(swc_reduce_fn fn, enum swc_dtype dtype, unsigned int nsrc
 	for (d = 0; d < ndst; d++) {
 		for (i = 0; i < len; i++) {
 			if (get(dst[d], i, size) != expected[i])
-				return complain("dst %u of %u, element %zu of %zu: %#llx, not %#llx (%u sources, first two %#llx %#llx, div %u, in place %d)",
-						d, ndst, i, len, (unsigned long long)get(dst[d], i, size),
-						(unsigned long long)expected[i], nsrc,
-						(unsigned long long)get(pool[0], i, size),
-						(unsigned long long)get(pool[nsrc > 1], i, size), div, in_place);
+				return complain(
+					"dst %u of %u, element %zu of %zu: %#llx, not %#llx (%u sources, first two %#llx %#llx, div %u, in place %d)",
+					d, ndst, i, len, (unsigned long long)get(dst[d], i, size),
+					(unsigned long long)expected[i], nsrc,
+					(unsigned long long)get(pool[0], i, size),
+					(unsigned long long)get(pool[nsrc > 1], i, size), div,
+					in_place);
 		}
 		for (i = 0; i < room; i++) {
-			if ((base[d] + i < (u8 *)dst[d] || base[d] + i >= (u8 *)dst[d] + len * size) &&
+			if ((base[d] + i < (u8 *)dst[d] ||
+			     base[d] + i >= (u8 *)dst[d] + len * size) &&
 			    base[d][i] != GUARD_BYTE)
-				return complain("dst %u of %u: byte %zd outside of it changed", d, ndst,
-						base[d] + i - (u8 *)dst[d]);
+				return complain("dst %u of %u: byte %zd outside of it changed", d,
+						ndst, base[d] + i - (u8 *)dst[d]);
 		}
 	}
 	for (s = 0; s < nsrc; s++) {
@@ -367,8 +398,8 @@ static void expect(enum swc_dtype dtype, enum swc_redop op, unsigned int nsrc, s
 	}
 }
 
-static bool check_random(swc_reduce_fn fn, enum swc_dtype dtype, enum swc_redop op, unsigned int nsrc,
-			 size_t len)
+static bool check_random(swc_reduce_fn fn, enum swc_dtype dtype, enum swc_redop op,
+			 unsigned int nsrc, size_t len)
 {
 	const struct format *f = &formats[dtype];
 	enum fill fill = rng() % FILL_NR;
@@ -446,7 +477,8 @@ static bool check_impl(const struct swc_reduce_impl *impl, enum swc_dtype dtype)
 
 		if (!fn != (bitwise && formats[dtype].fraction) ||
 		    !fn == swc_reduce_supported(dtype, op))
-			return complain("%s: function %s", swc_redop_name(op), fn ? "there" : "missing");
+			return complain("%s: function %s", swc_redop_name(op),
+					fn ? "there" : "missing");
 		if (fn && !check_op(fn, dtype, op)) {
 			memcpy(detail, why, sizeof(detail));
 			return complain("%s: %.200s", swc_redop_name(op), detail);
@@ -459,14 +491,18 @@ static bool check_impl(const struct swc_reduce_impl *impl, enum swc_dtype dtype)
 
 static bool check_names(void)
 {
-	static const char *const types[] = { "i8", "u8", "i16", "u16", "i32", "u32",
+	static const char *const types[] = { "i8",  "u8",  "i16", "u16",  "i32", "u32",
 					     "i64", "u64", "f16", "bf16", "f32", "f64" };
-	static const char *const ops[] = { "sum", "prod", "min", "max", "avg", "band", "bor", "bxor" };
+	static const char *const ops[] = {
+		"sum", "prod", "min", "max", "avg", "band", "bor", "bxor"
+	};
 	unsigned int i;
 
 	for (i = 0; i < SWC_DTYPE_NR; i++) {
-		if (strcmp(swc_dtype_name(i), types[i]) != 0 || swc_dtype_size(i) != formats[i].size)
-			return complain("type %u: %s, %zu bytes", i, swc_dtype_name(i), swc_dtype_size(i));
+		if (strcmp(swc_dtype_name(i), types[i]) != 0 ||
+		    swc_dtype_size(i) != formats[i].size)
+			return complain("type %u: %s, %zu bytes", i, swc_dtype_name(i),
+					swc_dtype_size(i));
 	}
 	for (i = 0; i < SWC_REDOP_NR; i++) {
 		if (strcmp(swc_redop_name(i), ops[i]) != 0)
@@ -501,9 +537,10 @@ static bool check_choice(void)
 		if (ret != (valid ? 0 : -EOPNOTSUPP))
 			return complain("forcing %s: %d", impl->name, ret);
 		if (swc_reduce_chosen() != (valid ? impl : before))
-			return complain("forcing %s: %s chosen", impl->name, swc_reduce_chosen()->name);
-		if (valid && swc_reduce_get(SWC_I32, SWC_SUM) !=
-				     swc_reduce_impl_get(impl, SWC_I32, SWC_SUM))
+			return complain("forcing %s: %s chosen", impl->name,
+					swc_reduce_chosen()->name);
+		if (valid &&
+		    swc_reduce_get(SWC_I32, SWC_SUM) != swc_reduce_impl_get(impl, SWC_I32, SWC_SUM))
 			return complain("forcing %s: functions are not its own", impl->name);
 		if (valid && (!swc_reduce_needs_fpu(SWC_F32) ||
 			      swc_reduce_needs_fpu(SWC_U8) != (strcmp(impl->name, "scalar") != 0)))
@@ -541,7 +578,8 @@ static bool check_copy(void)
 			for (d = 0; d < ndst; d++) {
 				if (memcmp(dst[d], pool[0], sizes[k]) != 0 ||
 				    (d != 1 && ((u8 *)dst[d])[sizes[k]] != GUARD_BYTE))
-					return complain("%zu bytes, dst %u of %u", sizes[k], d, ndst);
+					return complain("%zu bytes, dst %u of %u", sizes[k], d,
+							ndst);
 			}
 		}
 	}

@@ -70,7 +70,8 @@ static void give_up(const char *what, const char *which)
 {
 	char line[1280];
 
-	snprintf(line, sizeof(line), "uml: inside the guest: %s %s: %s\n", what, which, strerror(errno));
+	snprintf(line, sizeof(line), "uml: inside the guest: %s %s: %s\n", what, which,
+		 strerror(errno));
 	put("/dev/kmsg", line);
 	put(path("%s/share/err", box), line);
 	power_off();
@@ -94,7 +95,8 @@ static void lay_out_files(void)
 	mkdir(path("%s/new/upper", box), 0755);
 	mkdir(path("%s/new/work", box), 0755);
 	snprintf(dir, sizeof(dir), "%s/new/root", box);
-	snprintf(options, sizeof(options), "lowerdir=/,upperdir=%s/new/upper,workdir=%s/new/work", box, box);
+	snprintf(options, sizeof(options), "lowerdir=/,upperdir=%s/new/upper,workdir=%s/new/work",
+		 box, box);
 	attach("overlay", dir, options);
 	root = dir;
 	attach("hostfs", path("%s%s/share", root, box), path("%s/share", box));
@@ -144,7 +146,8 @@ static void load_modules(void)
 			give_up("cannot load (the kernel log has more)", line);
 		close(fd);
 		name = strrchr(line, '/') + 1;
-		snprintf(loaded[n_loaded], sizeof(loaded[0]), "%.*s", (int)strcspn(name, "."), name);
+		snprintf(loaded[n_loaded], sizeof(loaded[0]), "%.*s", (int)strcspn(name, "."),
+			 name);
 		for (p = loaded[n_loaded++]; *p; p++)
 			if (*p == '-')
 				*p = '_';
@@ -169,7 +172,8 @@ static pid_t start_job(void)
 	close(0);
 	close(1);
 	close(2);
-	if (open("/dev/null", O_RDONLY) != 0 || open(path("%s/share/out", box), O_WRONLY | O_APPEND) != 1 ||
+	if (open("/dev/null", O_RDONLY) != 0 ||
+	    open(path("%s/share/out", box), O_WRONLY | O_APPEND) != 1 ||
 	    open(path("%s/share/%s", box, err), O_WRONLY | O_APPEND) != 2)
 		_exit(125);
 	memcpy(args, argv, sizeof(args));
@@ -232,10 +236,13 @@ static void unload_modules(void)
 		char line[160];
 		int tries = 0;
 
-		while (syscall(SYS_delete_module, loaded[n_loaded], O_NONBLOCK) && errno != ENOENT) {
+		while (syscall(SYS_delete_module, loaded[n_loaded], O_NONBLOCK) &&
+		       errno != ENOENT) {
 			if (++tries == 50) {
-				snprintf(line, sizeof(line), "testbed: BUG: %s is still in use after every process has ended",
-					 loaded[n_loaded]);
+				snprintf(
+					line, sizeof(line),
+					"testbed: BUG: %s is still in use after every process has ended",
+					loaded[n_loaded]);
 				put("/dev/kmsg", line);
 				break;
 			}
