@@ -166,7 +166,7 @@ static int may_submit(const struct swc_comm *comm, const struct swc_member *memb
 	if (member->inflight >= SWC_MAX_INFLIGHT)
 		return -EAGAIN;
 	there = comm->window[member->submitted % SWC_MAX_INFLIGHT];
-	/* Somebody has left, so only an operation that has failed before can still be joined, for its error. */
+	/* Somebody has left: only an operation that has failed before can be joined, for its error. */
 	if (comm->nleft && !(there && there->seq == member->submitted && READ_ONCE(there->status)))
 		return -ECONNRESET;
 	return there && there->seq != member->submitted ? -EAGAIN : 0;
