@@ -37,20 +37,20 @@ static u64 swc_comms_made;
 static void watchdog(struct work_struct *work);
 
 /* Slot memory is charged to whoever makes the communicator: vmalloc_user() is not accounted otherwise. */
-static int make_slots(struct swc_comm *comm)
+static int make_slots(struct swc_comm *comm, struct mm_struct *mm)
 {
 	u64 bytes = PAGE_ALIGN(comm->slot_bytes);
-	int ret = swc_charge_pages(current->mm, bytes >> PAGE_SHIFT);
+	int ret = swc_charge_pages(mm, bytes >> PAGE_SHIFT);
 
 	if (ret)
 		return ret;
 	comm->slots = vmalloc_user(bytes);
 	if (!comm->slots) {
-		swc_uncharge_pages(current->mm, bytes >> PAGE_SHIFT);
+		swc_uncharge_pages(mm, bytes >> PAGE_SHIFT);
 		return -ENOMEM;
 	}
-	comm->slots_mm = current->mm;
-	mmgrab(comm->slots_mm);
+	comm->slots_mm = mm;
+	mmgrab(mm);
 	return 0;
 }
 
@@ -98,7 +98,7 @@ void swc_comm_put(struct swc_comm *comm)
 	kref_put(&comm->ref, comm_release);
 }
 
-static struct swc_comm *comm_create(const struct swc_comm_join *join)
+static struct swc_comm *comm_create(struct swc_ctx *ctx, const struct swc_comm_join *join)
 {
 	struct swc_comm *comm;
 	u32 i;
@@ -128,7 +128,7 @@ static struct swc_comm *comm_create(const struct swc_comm_join *join)
 	if (!comm->state_page)
 		goto err;
 	comm->state_page->culprit = -1;
-	if (comm->slot_bytes && make_slots(comm))
+	if (comm->slot_bytes && make_slots(comm, ctx->mm))
 		goto err;
 	comm->user_ns = get_user_ns(current_user_ns());
 	comm->number = ++swc_comms_made;
@@ -333,7 +333,8 @@ static bool may_join(const struct swc_comm *comm, const struct swc_comm_join *jo
 }
 
 /* The communicator of this id, new if nobody has made it; with a reference. *refused: why not to join. */
-static struct swc_comm *find_or_create(const struct swc_comm_join *join, int *refused)
+static struct swc_comm *find_or_create(struct swc_ctx *ctx, const struct swc_comm_join *join,
+				       int *refused)
 {
 	struct swc_comm *comm, *found = NULL;
 
@@ -350,7 +351,7 @@ static struct swc_comm *find_or_create(const struct swc_comm_join *join, int *re
 		}
 	}
 	if (!found) {
-		found = comm_create(join);
+		found = comm_create(ctx, join);
 		return found ?: ERR_PTR(-ENOMEM);
 	}
 	if (!may_join(found, join))
@@ -440,7 +441,7 @@ int swc_comm_join(struct swc_ctx *ctx, struct swc_comm_join *join)
 	if (ret)
 		return ret;
 	mutex_lock(&swc_comms_mutex);
-	comm = find_or_create(join, &ret);
+	comm = find_or_create(ctx, join, &ret);
 	mutex_unlock(&swc_comms_mutex);
 	if (IS_ERR(comm))
 		return PTR_ERR(comm);

@@ -24,6 +24,7 @@
 
 /* Of one region: kvmalloc() warns about tables of 2 GiB and more. */
 #define PAGES_MAX	(INT_MAX / sizeof(struct swc_extent))
+#define EXTENTS_MIN	16
 
 /* ------------------------------------------------------------------ accounting */
 
@@ -52,14 +53,14 @@ void swc_uncharge_pages(struct mm_struct *mm, u64 npages)
 
 /* ------------------------------------------------------------------ making and freeing */
 
-static struct swc_region *region_alloc(struct swc_ctx *ctx, u64 addr, u64 bytes, u64 npages)
+static struct swc_region *region_alloc(struct swc_ctx *ctx, u64 addr, u64 bytes)
 {
 	struct swc_region *region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
 
 	if (!region)
 		return NULL;
-	/* +1 closes the table. */
-	region->extents = kvmalloc_array(npages + 1, sizeof(*region->extents), GFP_KERNEL_ACCOUNT);
+	region->capacity = EXTENTS_MIN;
+	region->extents = kvmalloc_array(EXTENTS_MIN, sizeof(*region->extents), GFP_KERNEL_ACCOUNT);
 	if (!region->extents) {
 		kfree(region);
 		return NULL;
@@ -132,16 +133,35 @@ void swc_region_put(struct swc_region *region)
 		kref_put(&region->ref, region_release);
 }
 
+/* The table grows with what is really there: the length of a buffer is only what a user says. */
+static int append_extent(struct swc_region *region, void *kaddr, u64 offset)
+{
+	/* One entry is kept for the end. */
+	if (region->nextents + 1 == region->capacity) {
+		u32 capacity = 2 * region->capacity;
+		struct swc_extent *more = kvmalloc_array(capacity, sizeof(*more), GFP_KERNEL_ACCOUNT);
+
+		if (!more)
+			return -ENOMEM;
+		memcpy(more, region->extents, region->nextents * sizeof(*more));
+		kvfree(region->extents);
+		region->extents = more;
+		region->capacity = capacity;
+	}
+	region->extents[region->nextents].kaddr = kaddr;
+	region->extents[region->nextents].offset = offset;
+	region->nextents++;
+	return 0;
+}
+
 /* Append one page, merging it with the last extent if it lies behind it. */
-static void add_page(struct swc_region *region, void *kaddr, u64 offset)
+static int add_page(struct swc_region *region, void *kaddr, u64 offset)
 {
 	struct swc_extent *last = region->nextents ? &region->extents[region->nextents - 1] : NULL;
 
 	if (last && last->kaddr + (offset - last->offset) == kaddr)
-		return;
-	region->extents[region->nextents].kaddr = kaddr;
-	region->extents[region->nextents].offset = offset;
-	region->nextents++;
+		return 0;
+	return append_extent(region, kaddr, offset);
 }
 
 static void close_extents(struct swc_region *region, u64 bytes)
@@ -172,7 +192,13 @@ static int pin_pages(struct swc_region *region)
 			u64 head = done ? 0 : offset_in_page(region->addr);
 			u64 at = done ? (done << PAGE_SHIFT) - offset_in_page(region->addr) : 0;
 
-			add_page(region, page_address(pages[i]) + head, at);
+			ret = add_page(region, page_address(pages[i]) + head, at);
+			if (ret)
+				break;
+		}
+		if (ret) {
+			unpin_user_pages(pages + i, got - i);
+			break;
 		}
 		if (fatal_signal_pending(current)) {
 			ret = -EINTR;
@@ -311,7 +337,7 @@ static struct swc_region *region_make(struct swc_ctx *ctx, u64 addr, u64 bytes)
 	if (ret)
 		return ERR_PTR(ret);
 
-	region = region_alloc(ctx, addr, bytes, npages);
+	region = region_alloc(ctx, addr, bytes);
 	if (!region) {
 		swc_uncharge_pages(ctx->mm, npages);
 		return ERR_PTR(-ENOMEM);
@@ -422,10 +448,12 @@ struct swc_region *swc_region_scratch(struct swc_ctx *ctx, u64 bytes)
 
 	if (npages >= PAGES_MAX)
 		return ERR_PTR(-EFBIG);
+	if (npages > totalram_pages() / 2)
+		return ERR_PTR(-ENOMEM);
 	ret = charge(ctx, npages);
 	if (ret)
 		return ERR_PTR(ret);
-	region = region_alloc(ctx, 0, bytes, npages);
+	region = region_alloc(ctx, 0, bytes);
 	if (!region) {
 		swc_uncharge_pages(ctx->mm, npages);
 		return ERR_PTR(-ENOMEM);
@@ -441,25 +469,25 @@ struct swc_region *swc_region_scratch(struct swc_ctx *ctx, u64 bytes)
 
 		order = min_t(u64, ilog2(npages - done), 9);
 		for (;; order--) {
-			gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO;
+			gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
 
-			if (order)
-				gfp |= __GFP_NOWARN | __GFP_NORETRY;
+			/* Who asks for too much is refused; nobody is killed for it. */
+			gfp |= order ? __GFP_NORETRY : __GFP_RETRY_MAYFAIL;
 			page = alloc_pages(gfp, order);
 			if (page || !order)
 				break;
 		}
-		if (!page || fatal_signal_pending(current)) {
+		ret = !page ? -ENOMEM : fatal_signal_pending(current) ? -EINTR : 0;
+		/* Never merged: each extent is freed as it was allocated. */
+		if (!ret)
+			ret = append_extent(region, page_address(page), done << PAGE_SHIFT);
+		if (ret) {
 			if (page)
 				__free_pages(page, order);
 			close_extents(region, done << PAGE_SHIFT);
 			swc_region_put(region);
-			return ERR_PTR(page ? -EINTR : -ENOMEM);
+			return ERR_PTR(ret);
 		}
-		/* Never merged: each extent is freed as it was allocated. */
-		region->extents[region->nextents].kaddr = page_address(page);
-		region->extents[region->nextents].offset = done << PAGE_SHIFT;
-		region->nextents++;
 		done += 1ull << order;
 		cond_resched();
 	}

@@ -29,6 +29,7 @@ struct swc_extent {
  * @bytes: length
  * @npages: pages pinned and charged, or allocated
  * @nextents: entries of @extents; one more closes the table (offset == bytes)
+ * @capacity: entries that @extents has room for
  * @extents: ordered by offset
  * @notifier: keeps a cached region true; inserted before the pages are pinned
  * @node: in ctx->cache; guarded by ctx->lock
@@ -46,6 +47,7 @@ struct swc_region {
 	u64 bytes;
 	u64 npages;
 	u32 nextents;
+	u32 capacity;
 	struct swc_extent *extents;
 	struct mmu_interval_notifier notifier;
 	struct interval_tree_node node;

@@ -81,12 +81,14 @@ static int check_windows(struct checker *c)
 /* The name reaches terminals and logs. */
 static bool good_name(const char *name)
 {
-	u32 i;
+	u32 i, len = 0;
 
-	for (i = 0; i < SWC_NAME_BYTES && name[i]; i++)
-		if (name[i] <= ' ' || name[i] > '~')
+	while (len < SWC_NAME_BYTES && name[len] > ' ' && name[len] <= '~')
+		len++;
+	for (i = len; i < SWC_NAME_BYTES; i++)
+		if (name[i])
 			return false;
-	return i < SWC_NAME_BYTES;
+	return len && len < SWC_NAME_BYTES;
 }
 
 static int check_header(struct checker *c, const void *data, size_t bytes)
@@ -118,7 +120,7 @@ static int check_header(struct checker *c, const void *data, size_t bytes)
 	if (!h->nchannels || h->nchannels > SWC_MAX_CHANNELS)
 		return refuse(c, "number of channels out of range");
 	if (!good_name(h->name))
-		return refuse(c, "name is not terminated, or not printable");
+		return refuse(c, "name is not printable, or not padded with zeros");
 
 	/* 32-bit counts times small sizes: cannot overflow 64 bits. */
 	want = sizeof(*h) + (u64)h->nchannels * sizeof(struct swc_plan_channel) +

@@ -4,6 +4,7 @@
  * and so are all others, late ones too; nobody runs further ahead than the window; and what is refused at
  * submission takes no place in the sequence.
  */
+#include "../ring.h"
 #include "../trace.h"
 #include "harness.h"
 
@@ -238,6 +239,21 @@ static void op_failed_in_window(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->rank[0].ctx.live_parts), 0);		\
 } while (0)
 
+/* Refused because of its buffers: rank 0 has its place in the order, and rank 1 is told. */
+#define EXPECT_COUNTED(error, ...) do {							\
+	struct swc_desc d = job->desc[0];						\
+	u64 before = c->rank[0].member->submitted;					\
+											\
+	__VA_ARGS__;									\
+	KUNIT_EXPECT_EQ_MSG(test, swc_t_submit(c, 0, &d, &done, true), 0, #__VA_ARGS__);	\
+	KUNIT_EXPECT_EQ_MSG(test, swc_t_result(&done), error, #__VA_ARGS__);		\
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);			\
+	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[1]), -ECANCELED);			\
+	KUNIT_EXPECT_EQ(test, job->done[1].culprit, 0);					\
+	KUNIT_EXPECT_EQ(test, c->rank[0].member->submitted, before + 1);		\
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->rank[0].ctx.live_parts), 0);		\
+} while (0)
+
 static void op_refused(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm(test, 2, 20000);
@@ -264,21 +280,19 @@ static void op_refused(struct kunit *test)
 	EXPECT_REFUSED(-ENOENT, d.plan = 0);
 	EXPECT_REFUSED(-ENOENT, d.plan = 0xffffffff);
 	EXPECT_REFUSED(-EINVAL, d.coll = SWC_REDUCE);
-	EXPECT_REFUSED(-ENOENT, d.send_region = 999);
-	EXPECT_REFUSED(-ENOENT, d.recv_region = 0x80000000);
-	EXPECT_REFUSED(-EFAULT, d.send = 16);
-	EXPECT_REFUSED(-EFAULT, d.recv = 0xfffffffffffffff8);
-	EXPECT_REFUSED(-EFAULT, d.count = 514);
 	EXPECT_REFUSED(-EOVERFLOW, d.count = U64_MAX);
 	EXPECT_REFUSED(-EOVERFLOW, d.count = 1ull << 44);
 	EXPECT_REFUSED(-EINVAL, d.send = 4);
-	EXPECT_REFUSED(-EINVAL, d.recv_region = d.send_region; d.recv = 8);
-	EXPECT_REFUSED(-EINVAL, d.recv_region = d.send_region; d.plan = not_in_place);
 	EXPECT_REFUSED(-EINVAL, d.dtype = SWC_F64; d.plan = varies);
-	EXPECT_REFUSED(-EFBIG, d.plan = huge; d.count = 1ull << 43);
-	/* Reservations of the completion ring are given back. */
-	for (i = 0; i < 300; i++)
-		EXPECT_REFUSED(-EFAULT, d.flags = SWC_OP_RING; d.send = 16);
+
+	EXPECT_COUNTED(-ENOENT, d.send_region = 999);
+	EXPECT_COUNTED(-ENOENT, d.recv_region = 0x80000000);
+	EXPECT_COUNTED(-EFAULT, d.send = 16);
+	EXPECT_COUNTED(-EFAULT, d.recv = 0xfffffffffffffff8);
+	EXPECT_COUNTED(-EFAULT, d.count = 514);
+	EXPECT_COUNTED(-EINVAL, d.recv_region = d.send_region; d.recv = 8);
+	EXPECT_COUNTED(-EINVAL, d.recv_region = d.send_region; d.plan = not_in_place);
+	EXPECT_COUNTED(-EFBIG, d.plan = huge; d.count = 1ull << 43);
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->rank[0].ctx.live_regions), 2);
 
 	/* The ring of the context has 128 entries, and nobody reads. */
@@ -289,6 +303,23 @@ static void op_refused(struct kunit *test)
 		swc_t_job_expect(job, 0);
 	}
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), -EBUSY);
+	swc_t_comm_end(c);
+}
+
+/* An operation that cannot be submitted gives its entry of the completion ring back. */
+static void op_reservation(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm(test, 2, 20000);
+	struct swc_t_job *job = job_alloc(test);
+	int i;
+
+	swc_t_job_init(job, c, swc_t_direct, 512, false);
+	job->desc[0].flags = SWC_OP_RING;
+	swc_comm_abort(swc_t_the(c), -ECONNABORTED, -1, 0, "test");
+	for (i = 0; i < 300; i++)
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), -ECONNABORTED);
+	KUNIT_EXPECT_EQ(test, swc_ring_reserve(c->rank[0].ctx.ring), 0);
+	swc_ring_unreserve(c->rank[0].ctx.ring);
 	swc_t_comm_end(c);
 }
 
@@ -326,6 +357,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(op_mismatch_and_last),
 	KUNIT_CASE(op_failed_in_window),
 	KUNIT_CASE(op_refused),
+	KUNIT_CASE(op_reservation),
 	KUNIT_CASE(op_deadline),
 	{}
 };

@@ -269,7 +269,7 @@ struct swc_plan_window {
  * @resv0: must be 0
  * @family: equal on all ranks exactly if their plans belong together (a hash of the parameters)
  * @window: by enum swc_buf; nblocks may be 0
- * @name: algorithm, printable without blanks, NUL-terminated, for people
+ * @name: algorithm, 1 to 15 printable characters, NUL-padded, for people
  * @resv1: must be 0
  *
  * Followed by nchannels struct swc_plan_channel, nsteps struct swc_plan_step, nxfers struct swc_plan_xfer.
