@@ -364,7 +364,8 @@ struct swc_info {
  * @resv: must be 0
  *
  * Blocks (killable) until all ranks have joined. Errors: -EEXIST rank taken, -EACCES another user's
- * communicator, -EPROTO members disagree, -ETIMEDOUT not all came, -ENOSPC a limit is reached.
+ * communicator, -EPROTO members disagree, -ETIMEDOUT not all came, -ENOSPC a limit is reached; and the
+ * communicator's own error if all came but it was aborted before this rank woke.
  */
 struct swc_comm_join {
 	__u8  id[SWC_ID_BYTES];
