@@ -20,8 +20,8 @@ apt_setup() {
 	local main security key=/usr/share/keyrings/debian-archive-keyring.gpg
 	main=$(host_archive Debian)
 	security=$(host_archive Debian-Security)
-	[[ $main && $security ]] ||
-		die "no Debian and Debian-Security archive in apt's lists: run apt-get update on a Debian host"
+	[[ $main ]] || die "no Debian archive in apt's lists: run apt-get update on a Debian host"
+	: "${security:=${main%/}-security}" # where it is usually, if apt here does not know it
 	mkdir -p "$apt_dir"/{lists,archives}/partial "$apt_dir/parts"
 	cat >"$apt_dir/sources.list" <<-END
 		deb [signed-by=$key] $main bookworm main

@@ -12,16 +12,13 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -117,16 +114,6 @@ static void lay_out_files(void)
 	if (symlink("/proc/self/fd", "/dev/fd") || symlink("fd/0", "/dev/stdin") ||
 	    symlink("fd/1", "/dev/stdout") || symlink("fd/2", "/dev/stderr"))
 		give_up("cannot fill", "/dev");
-}
-
-static void loopback_up(void)
-{
-	struct ifreq lo = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
-	int fd = socket(AF_INET, SOCK_DGRAM, 0);
-
-	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo))
-		give_up("cannot start", "lo");
-	close(fd);
 }
 
 static void load_modules(void)
@@ -264,7 +251,6 @@ int main(void)
 	lay_out_files();
 	if (sethostname("node0", 5))
 		give_up("cannot set", "the host name");
-	loopback_up();
 	load_modules();
 
 	status = wait_for(start_job(), atol(getenv("SWC_TIMEOUT")));
