@@ -85,6 +85,13 @@ bench:
 	@$(MAKE) -s -C tools bench
 	@$(MAKE) -s modules KVER=6.12
 	@tools/vm/run --kernel 6.12 --cpus 2 --mem 4G --timeout 3600 --out build/bench -- tools/bench/run
+	@tools/vm/run --kernel 6.12 --cpus 2 --mem 4G --timeout 600 --out build/bench -- tools/bench/executor
+
+# Needs neither the module nor a virtual machine: a model's times.
+.PHONY: figures
+figures:
+	@$(MAKE) -s lib tools
+	@build/bin/swingplan figures --out build/figures
 
 .PHONY: setup kernels-refresh
 setup:
@@ -92,27 +99,39 @@ setup:
 kernels-refresh:
 	@tools/vm/kernels refresh
 
-# User code below PREFIX, the module for the running kernel (or KDIR=, KVER=), all
-# below DESTDIR if given.
+# User code below PREFIX, and DESTDIR if given. The module: make dkms.
 .PHONY: install
-install: all
+install: lib tools
 	$(MAKE) -C userlib install
 	$(MAKE) -C tools install
-	@set -e; for ko in build/modules/*/swingcoll.ko; do \
-		release=$$(basename "$$(dirname "$$ko")"); \
-		[ "$$release" = "$(HOST_RELEASE)" ] || [ -n "$(KDIR)$(KVER)" ] || continue; \
-		[ -e "$$ko" ] || continue; \
-		install -D -m 644 "$$ko" "$(DESTDIR)/lib/modules/$$release/updates/swingcoll.ko"; \
-		[ -n "$(DESTDIR)" ] || depmod "$$release"; \
-	done
+	$(if $(DESTDIR),,/sbin/ldconfig)
 
-# Rebuilds the module by itself whenever a kernel is installed.
+# The module for the running kernel, or for RELEASE; dkms builds it again by itself
+# whenever a kernel is installed. What it has built of this version before, for any
+# kernel, goes first: it would not look whether the source has changed.
+DKMS_SRC := /usr/src/swingcoll-$(VERSION)
+DKMS_REMOVE := if [ -d /var/lib/dkms/swingcoll/$(VERSION) ]; then \
+	dkms remove swingcoll/$(VERSION) --all; fi
 .PHONY: dkms
 dkms:
 	@command -v dkms >/dev/null || { echo "dkms is missing: apt-get install dkms" >&2; exit 1; }
-	mkdir -p /usr/src/swingcoll-$(VERSION)
-	rsync -a --delete Kbuild kmod uapi dkms.conf /usr/src/swingcoll-$(VERSION)/
-	dkms install --force swingcoll/$(VERSION)
+	$(DKMS_REMOVE)
+	rm -rf $(DKMS_SRC)
+	mkdir -p $(DKMS_SRC)
+	cp -r Kbuild kmod uapi dkms.conf $(DKMS_SRC)
+	dkms install swingcoll/$(VERSION) $(if $(RELEASE),-k $(RELEASE))
+
+# What install and dkms have put where.
+.PHONY: uninstall
+uninstall:
+	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
+	$(MAKE) -s install DESTDIR="$$tmp"; \
+	(cd "$$tmp" && find . ! -type d) | (cd "$(DESTDIR)/" && xargs rm -fv)
+	$(if $(DESTDIR),,/sbin/ldconfig)
+ifndef DESTDIR
+	$(DKMS_REMOVE)
+	rm -rf $(DKMS_SRC)
+endif
 
 .PHONY: clean
 clean:
@@ -128,8 +147,10 @@ help:
 	@echo "make lint                 sparse, checkpatch, clang-format, shellcheck"
 	@echo "make demo [HERE=1]        show it at work in a virtual machine (HERE: on this host)"
 	@echo "make bench                compare with MPI libraries, results in build/bench"
-	@echo "make install [PREFIX= DESTDIR=]"
-	@echo "make dkms                 install the module through DKMS"
+	@echo "make install              library, tools, manual, udev rule [PREFIX= DESTDIR=]"
+	@echo "make dkms [RELEASE=]      install the module through DKMS"
+	@echo "make uninstall            take away what those two have installed"
+	@echo "make figures              compare the algorithms by model, tables and pictures in build/figures"
 	@echo "make setup                install the Debian packages all this needs"
 	@echo "make kernels-refresh      fetch newer Debian kernels into the cache"
 	@echo "make clean"

@@ -19,6 +19,7 @@
 #include "ctx.h"
 #include "region.h"
 #include "ring.h"
+#include "slots.h"
 #include "trace.h"
 
 static void mm_release(struct mmu_notifier *notifier, struct mm_struct *mm)

@@ -21,6 +21,7 @@
 
 #include "comm.h"
 #include "ctx.h"
+#include "fault.h"
 #include "op.h"
 #include "plan.h"
 #include "region.h"
@@ -69,7 +70,13 @@ static void comm_free(struct work_struct *work)
 	struct swc_comm *comm = container_of(work, struct swc_comm, free_work);
 	u32 i;
 
+	mutex_lock(&swc_comms_mutex);
+	list_del(&comm->node);
+	mutex_unlock(&swc_comms_mutex);
 	cancel_delayed_work_sync(&comm->watchdog);
+	for (i = 0; i < ARRAY_SIZE(comm->window); i++)
+		if (comm->window[i])
+			swc_op_put(comm->window[i]);
 	for (i = 0; i < comm->nranks; i++) {
 		swc_plan_unload_all(&comm->member[i]);
 		xa_destroy(&comm->member[i].plans);
@@ -79,23 +86,6 @@ static void comm_free(struct work_struct *work)
 	vfree(comm->state_page);
 	put_user_ns(comm->user_ns);
 	kvfree(comm);
-}
-
-static void comm_release(struct kref *ref)
-{
-	struct swc_comm *comm = container_of(ref, struct swc_comm, ref);
-
-	mutex_lock(&swc_comms_mutex);
-	list_del(&comm->node);
-	mutex_unlock(&swc_comms_mutex);
-	/* The last reference may be an operation's, dropped by the watchdog itself. */
-	INIT_WORK(&comm->free_work, comm_free);
-	queue_work(swc_wq, &comm->free_work);
-}
-
-void swc_comm_put(struct swc_comm *comm)
-{
-	kref_put(&comm->ref, comm_release);
 }
 
 static struct swc_comm *comm_create(struct swc_ctx *ctx, const struct swc_comm_join *join)
@@ -116,6 +106,7 @@ static struct swc_comm *comm_create(struct swc_ctx *ctx, const struct swc_comm_j
 	spin_lock_init(&comm->lock);
 	INIT_LIST_HEAD(&comm->ops);
 	INIT_DELAYED_WORK(&comm->watchdog, watchdog);
+	INIT_WORK(&comm->free_work, comm_free);
 	init_waitqueue_head(&comm->join_wq);
 	init_waitqueue_head(&comm->slot_wq);
 	comm->culprit = -1;
@@ -156,53 +147,6 @@ static bool set_status(struct swc_comm *comm, int from, int to)
 	return true;
 }
 
-static void note(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt, va_list args)
-{
-	lockdep_assert_held(&comm->lock);
-	comm->error = error;
-	comm->culprit = culprit;
-	comm->error_seq = seq;
-	vscnprintf(comm->text, sizeof(comm->text), fmt, args);
-}
-
-static bool all_gone(struct swc_comm *comm)
-{
-	return READ_ONCE(comm->nleft) == READ_ONCE(comm->njoined);
-}
-
-/*
- * Nothing can be submitted any more, so nobody will find the operations that wait in the window for more
- * ranks: let go of them (each holds the communicator). Those that have not failed are still on comm->ops.
- */
-static void clear_window(struct swc_comm *comm)
-{
-	struct swc_op *op;
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(comm->window); i++) {
-		spin_lock(&comm->lock);
-		op = comm->window[i];
-		comm->window[i] = NULL;
-		spin_unlock(&comm->lock);
-		if (op)
-			swc_op_put(op);
-	}
-}
-
-/* Record a failure for swingcoll_comm_error(), without more consequences. */
-void swc_comm_note(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	spin_lock(&comm->lock);
-	/* The reason of an abort stays. */
-	if (comm->status != SWC_COMM_ABORTED)
-		note(comm, error, culprit, seq, fmt, args);
-	spin_unlock(&comm->lock);
-	va_end(args);
-}
-
 /**
  * swc_comm_abort() - end a communicator
  * @comm: the communicator; the caller holds a reference
@@ -224,7 +168,7 @@ void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, cons
 	first = set_status(comm, comm->status, SWC_COMM_ABORTED);
 	if (first) {
 		va_start(args, fmt);
-		note(comm, error, culprit, seq, fmt, args);
+		swc_fault_record(comm, error, culprit, seq, fmt, args);
 		va_end(args);
 		comm->state_page->error = error;
 		comm->state_page->culprit = culprit;
@@ -255,7 +199,6 @@ void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, cons
 		swc_op_fail(op, error, culprit);
 		swc_op_put(op);
 	}
-	clear_window(comm);
 	wake_up_all(&comm->join_wq);
 	wake_up_all(&comm->slot_wq);
 }
@@ -274,6 +217,24 @@ void swc_comm_watch(struct swc_comm *comm, u64 deadline)
 				 deadline > now ? nsecs_to_jiffies(deadline - now) + 1 : 0);
 	}
 	spin_unlock(&comm->lock);
+}
+
+/* The deadline of @op has passed: end the communicator and name who was late. */
+static void expire(struct swc_comm *comm, struct swc_op *op)
+{
+	char who[SWC_TEXT_BYTES / 2];
+	int culprit = swc_op_missing(op, who, sizeof(who));
+	u32 narrived = READ_ONCE(op->narrived);
+
+	swc_stat_inc(SWC_STAT_TIMEOUTS);
+	if (culprit < 0)
+		swc_comm_abort(comm, -ETIMEDOUT, -1, op->seq,
+			       "operation %llu: all %u ranks had come, but it was not done by its deadline",
+			       op->seq, narrived);
+	else
+		swc_comm_abort(comm, -ETIMEDOUT, culprit, op->seq,
+			       "operation %llu: deadline passed, %u of %u ranks had come; missing: %s",
+			       op->seq, narrived, comm->nranks, who);
 }
 
 static void watchdog(struct work_struct *work)
@@ -298,7 +259,7 @@ static void watchdog(struct work_struct *work)
 	}
 	spin_unlock(&comm->lock);
 	if (late) {
-		swc_op_expire(late, now);
+		expire(comm, late);
 		swc_op_put(late);
 	} else if (next) {
 		swc_comm_watch(comm, next);
@@ -423,8 +384,6 @@ static void member_died(struct swc_member *member, const char *how)
 	if (others)
 		swc_comm_abort(comm, -ECONNRESET, member->rank, seq, "rank %u (pid %d, %s) %s",
 			       member->rank, pid_nr(member->pid), member->name, how);
-	else if (all_gone(comm))
-		clear_window(comm);
 }
 
 /**
@@ -490,11 +449,6 @@ struct swc_member *swc_member_get(struct swc_ctx *ctx, u32 handle)
 	return member;
 }
 
-void swc_member_put(struct swc_member *member)
-{
-	swc_comm_put(member->comm);
-}
-
 /**
  * swc_comm_leave() - leave in order
  *
@@ -529,8 +483,6 @@ int swc_comm_leave(struct swc_ctx *ctx, u32 handle)
 		swc_comm_abort(comm, -ECONNRESET, member->rank, waiting_for,
 			       "rank %u (pid %d, %s) left before operation %llu", member->rank,
 			       pid_nr(member->pid), member->name, waiting_for);
-	if (all_gone(comm))
-		clear_window(comm);
 	wake_up_all(&comm->slot_wq);
 	swc_plan_unload_all(member);
 	if (xa_cmpxchg(&ctx->members, handle, member, NULL, 0) == member)

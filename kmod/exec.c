@@ -16,7 +16,11 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/stat.h>
 
+#include "exec.h"
+#include "fault.h"
 #include "op.h"
+#include "part.h"
+#include "plan.h"
 #include "trace.h"
 
 /* A worker without work looks again for this long before it leaves: a sleep and a wake cost more. */
@@ -77,7 +81,7 @@ static enum walk broken(struct swc_run *run, u32 peer, const char *what)
 {
 	struct swc_part *part = run->part;
 
-	swc_comm_note(part->op->comm, -EPROTO, part->member->rank, part->op->seq,
+	swc_fault_note(part->op->comm, -EPROTO, part->member->rank, part->op->seq,
 		      "operation %llu: plan %s of rank %u, channel %u, step %u: %s (rank %u)",
 		      part->op->seq, part->plan->view.hdr->name, part->member->rank, run->channel,
 		      run->step - part->plan->view.channels[run->channel].first_step, what, peer);

@@ -12,12 +12,16 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "comm.h"
 #include "compat.h"
 #include "ctx.h"
-#include "op.h"
+#include "part.h"
+#include "plan.h"
 #include "query.h"
 #include "region.h"
 #include "ring.h"
+#include "slots.h"
+#include "submit.h"
 
 static int ioc_info(struct swc_ctx *ctx, void __user *arg)
 {
@@ -207,7 +211,7 @@ static int ioc_submit(struct swc_ctx *ctx, void __user *arg)
 	if (IS_ERR(part))
 		return PTR_ERR(part);
 	part->complete = ioctl_complete;
-	ret = swc_op_submit(part, desc.flags & SWC_OP_WAITING);
+	ret = swc_submit(part, desc.flags & SWC_OP_WAITING);
 	if (ret)
 		swc_part_drop(part);
 	return ret;

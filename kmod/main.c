@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Loading and unloading: parameters, counters, the work queue, and the order in which things come and go.
+ * Loading and unloading: parameters, the work queue, and the order in which things come and go.
  */
 #include <linux/init.h>
 #include <linux/log2.h>
@@ -15,7 +15,6 @@
 #include "trace.h"
 
 struct workqueue_struct *swc_wq;
-DEFINE_PER_CPU(struct swc_stats_cpu, swc_stats);
 
 unsigned int swc_max_regions = 4096;
 module_param_named(max_regions, swc_max_regions, uint, 0444);
@@ -36,16 +35,6 @@ MODULE_PARM_DESC(ring_entries, "entries of a completion ring, a power of two (de
 static char *reduce = "";
 module_param(reduce, charp, 0444);
 MODULE_PARM_DESC(reduce, "reduction kernels: avx512, avx2, neon or scalar (default: the best that runs here)");
-
-u64 swc_stat_read(enum swc_stat which)
-{
-	u64 sum = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(per_cpu(swc_stats, cpu).v[which]);
-	return sum;
-}
 
 static int check_parameters(void)
 {

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Operations: where the parts of all ranks meet, are compared, started, and brought to their one end.
+ * Operations: where the parts of all ranks meet, are compared, and brought to their one end.
  *
- * A part takes its number and its place under comm->lock, with op->lock inside. The rank that completes the
- * set starts the execution. An operation ends exactly once: when all runs are done, or, once it has been
- * failed, when the last worker has left it; whoever sets op->finished under op->lock calls swc_op_finish().
- * A rank that arrives at an operation that has failed before is given the same error.
+ * An operation ends exactly once: when all runs are done, or, once it has been failed, when the last worker
+ * has left it; whoever sets op->finished under op->lock calls swc_op_finish().
  */
 #include <linux/cpumask.h>
 #include <linux/ktime.h>
 #include <linux/pid.h>
 #include <linux/slab.h>
 
+#include "fault.h"
 #include "op.h"
+#include "part.h"
+#include "plan.h"
 #include "trace.h"
 
 static const char * const coll_names[] = {
@@ -21,20 +22,7 @@ static const char * const coll_names[] = {
 	[SWC_BARRIER] = "barrier", [SWC_ALLTOALL] = "alltoall",
 };
 
-static void op_release(struct kref *ref)
-{
-	struct swc_op *op = container_of(ref, struct swc_op, ref);
-
-	swc_comm_put(op->comm);
-	kfree(op);
-}
-
-void swc_op_put(struct swc_op *op)
-{
-	kref_put(&op->ref, op_release);
-}
-
-static struct swc_op *op_alloc(struct swc_comm *comm)
+struct swc_op *swc_op_alloc(struct swc_comm *comm)
 {
 	struct swc_op *op = kzalloc(struct_size(op, part, comm->nranks), GFP_KERNEL_ACCOUNT);
 
@@ -45,7 +33,6 @@ static struct swc_op *op_alloc(struct swc_comm *comm)
 	INIT_LIST_HEAD(&op->ready);
 	INIT_LIST_HEAD(&op->node);
 	op->culprit = -1;
-	kref_get(&comm->ref);
 	op->comm = comm;
 	return op;
 }
@@ -69,7 +56,7 @@ static bool matches(const struct swc_op *op, const struct swc_part *part)
 }
 
 /* Say who differs in what; part @part differs from the one that arrived first. */
-static void note_mismatch(struct swc_op *op, struct swc_part *part)
+void swc_op_note_mismatch(struct swc_op *op, struct swc_part *part)
 {
 	char *text = kmalloc(2 * SWC_TEXT_BYTES, GFP_KERNEL);
 	const struct swc_part *first = NULL;
@@ -83,31 +70,30 @@ static void note_mismatch(struct swc_op *op, struct swc_part *part)
 		return;
 	describe(text, SWC_TEXT_BYTES, &part->desc, part->plan->view.hdr->name);
 	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->desc, op->algo);
-	swc_comm_note(op->comm, -EPROTO, part->member->rank, op->seq,
+	swc_fault_note(op->comm, -EPROTO, part->member->rank, op->seq,
 		      "operation %llu: rank %u called %s, but rank %d called %s", op->seq,
 		      part->member->rank, text, first ? (int)first->member->rank : -1,
 		      text + SWC_TEXT_BYTES);
 	kfree(text);
 }
 
-static void note_refusal(struct swc_op *op, const struct swc_part *part)
+void swc_op_note_refusal(struct swc_op *op, const struct swc_part *part)
 {
 	/* Where memory is short, part.c has explained it already. */
 	if (part->refused != -ENOMEM)
-		swc_comm_note(op->comm, part->refused, part->member->rank, op->seq,
+		swc_fault_note(op->comm, part->refused, part->member->rank, op->seq,
 			      "operation %llu: rank %u cannot take part, its buffers are refused (%pe)",
 			      op->seq, part->member->rank, ERR_PTR(part->refused));
 }
 
 /* ------------------------------------------------------------------ arrival */
 
-enum arrival { ARRIVED, ARRIVED_LAST, ARRIVED_LATE, ARRIVED_DIFFERENT, ARRIVED_REFUSED };
-
 /*
  * The part makes the operation fail. At once: a rank that arrives before this is described must not start
  * the operation. The caller counts as active, which keeps the parts until it has described what is wrong.
  */
-static enum arrival arrive_unfit(struct swc_op *op, struct swc_part *part, int error, enum arrival how)
+static enum swc_arrival arrive_unfit(struct swc_op *op, struct swc_part *part, int error,
+				     enum swc_arrival how)
 {
 	op->part[part->member->rank] = part;
 	if (!op->status) {
@@ -119,7 +105,7 @@ static enum arrival arrive_unfit(struct swc_op *op, struct swc_part *part, int e
 }
 
 /* Put the part in its place. op->lock is held; nothing here can fail. */
-static enum arrival op_arrive(struct swc_op *op, struct swc_part *part)
+enum swc_arrival swc_op_arrive(struct swc_op *op, struct swc_part *part)
 {
 	u32 all = op->comm->nranks;
 
@@ -128,9 +114,9 @@ static enum arrival op_arrive(struct swc_op *op, struct swc_part *part)
 	part->op = op;
 	op->narrived++;
 	if (op->finished)
-		return ARRIVED_LATE;
+		return SWC_ARRIVED_LATE;
 	if (part->refused)
-		return arrive_unfit(op, part, -ECANCELED, ARRIVED_REFUSED);
+		return arrive_unfit(op, part, -ECANCELED, SWC_ARRIVED_REFUSED);
 	op->part[part->member->rank] = part;
 	op->runs_left += part->nruns;
 	if (op->narrived == 1) {
@@ -143,130 +129,15 @@ static enum arrival op_arrive(struct swc_op *op, struct swc_part *part)
 		op->part_blocks = h->part_blocks;
 		op->bytes = swc_blocks_total_bytes(&part->blocks);
 	} else if (!op->status && !matches(op, part)) {
-		return arrive_unfit(op, part, -EPROTO, ARRIVED_DIFFERENT);
+		return arrive_unfit(op, part, -EPROTO, SWC_ARRIVED_DIFFERENT);
 	}
 	if (op->narrived < all || op->status)
-		return ARRIVED;
+		return SWC_ARRIVED;
 	op->started_at = ktime_get_ns();
 	op->max_workers = min(op->runs_left, num_online_cpus());
 	/* The submitter is the first worker; that keeps the operation from ending meanwhile. */
 	op->nactive = 1;
-	return ARRIVED_LAST;
-}
-
-/* Why nothing can be submitted now, or 0. comm->lock is held. */
-static int may_submit(const struct swc_comm *comm, const struct swc_member *member)
-{
-	const struct swc_op *there;
-
-	if (comm->status != SWC_COMM_LIVE)
-		return -ECONNABORTED;
-	if (member->state != SWC_MEMBER_JOINED)
-		return -ENOENT;
-	if (member->inflight >= SWC_MAX_INFLIGHT)
-		return -EAGAIN;
-	there = comm->window[member->submitted % SWC_MAX_INFLIGHT];
-	/* Somebody has left: only an operation that has failed before can be joined, for its error. */
-	if (comm->nleft && !(there && there->seq == member->submitted && READ_ONCE(there->status)))
-		return -ECONNRESET;
-	return there && there->seq != member->submitted ? -EAGAIN : 0;
-}
-
-/**
- * swc_op_submit() - give a part its number and let it meet the others
- * @part: from swc_part_create(), with @complete set
- * @inline_ok: the caller is going to wait and may be used to run steps now
- *
- * Return: 0: the part will be, or already is, completed through part->complete. A negative errno: it was
- * not submitted and is still the caller's.
- */
-int swc_op_submit(struct swc_part *part, bool inline_ok)
-{
-	struct swc_member *member = part->member;
-	struct swc_comm *comm = member->comm;
-	struct swc_op *op, *fresh = NULL;
-	bool complete_set;
-	u32 timeout_ms = part->desc.timeout_ms ?: comm->timeout_ms;
-	u64 now = ktime_get_ns(), deadline = now + (u64)timeout_ms * NSEC_PER_MSEC;
-	enum arrival how;
-	int ret, status, culprit;
-	u32 rank = member->rank;
-
-again:
-	spin_lock(&comm->lock);
-	ret = may_submit(comm, member);
-	if (ret) {
-		spin_unlock(&comm->lock);
-		if (fresh)
-			swc_op_put(fresh);
-		return ret;
-	}
-	op = comm->window[member->submitted % SWC_MAX_INFLIGHT];
-	if (!op && !fresh) {
-		/* First to arrive: allocate with the lock dropped, and look again. */
-		spin_unlock(&comm->lock);
-		fresh = op_alloc(comm);
-		if (!fresh)
-			return -ENOMEM;
-		goto again;
-	}
-	if (!op) {
-		op = fresh;
-		fresh = NULL;
-		op->seq = member->submitted;
-		op->opened_at = now;
-		op->deadline = deadline;
-		comm->window[op->seq % SWC_MAX_INFLIGHT] = op;	/* takes the first reference */
-		kref_get(&op->ref);
-		list_add_tail(&op->node, &comm->ops);
-	}
-	/* Ours until the end of this function: the part may be completed and gone before. */
-	kref_get(&op->ref);
-	if (deadline < op->deadline)
-		op->deadline = deadline;
-	member->submitted++;
-	member->last_submit = now;
-
-	spin_lock(&op->lock);
-	how = op_arrive(op, part);
-	if (how != ARRIVED_LATE)
-		member->inflight++;
-	status = op->status;
-	culprit = op->culprit;
-	complete_set = op->narrived == comm->nranks;
-	if (complete_set)	/* everybody has found it */
-		comm->window[op->seq % SWC_MAX_INFLIGHT] = NULL;
-	spin_unlock(&op->lock);
-	spin_unlock(&comm->lock);
-
-	swc_stat_inc(SWC_STAT_OPS_SUBMITTED);
-	trace_swc_submit(op, rank);
-	switch (how) {
-	case ARRIVED:
-		swc_comm_watch(comm, deadline);
-		break;
-	case ARRIVED_LAST:
-		swc_comm_watch(comm, deadline);
-		swc_exec_start(op, part, inline_ok);
-		break;
-	case ARRIVED_LATE:
-		swc_part_finish(part, part->refused ?: status, culprit);
-		break;
-	case ARRIVED_DIFFERENT:
-		note_mismatch(op, part);
-		swc_exec_leave(op);
-		break;
-	case ARRIVED_REFUSED:
-		note_refusal(op, part);
-		swc_exec_leave(op);
-		break;
-	}
-	if (complete_set)
-		swc_op_put(op);
-	if (fresh)
-		swc_op_put(fresh);
-	swc_op_put(op);
-	return 0;
+	return SWC_ARRIVED_LAST;
 }
 
 /* ------------------------------------------------------------------ the end */
@@ -304,6 +175,7 @@ void swc_op_finish(struct swc_op *op)
 
 	spin_lock(&comm->lock);
 	list_del_init(&op->node);
+	memcpy(comm->algo, op->algo, sizeof(comm->algo));
 	if (op->status) {
 		comm->failed++;
 	} else {
@@ -326,38 +198,36 @@ void swc_op_finish(struct swc_op *op)
 	swc_op_put(op);
 }
 
-/* The deadline of @op has passed: abort the communicator and name who was late. */
-void swc_op_expire(struct swc_op *op, u64 now)
+/**
+ * swc_op_missing() - who has not come to an operation
+ * @op: operation
+ * @text: gets their names, as many as fit; empty if all have come
+ * @bytes: room at @text
+ *
+ * Return: the first of them, or -1.
+ */
+int swc_op_missing(struct swc_op *op, char *text, size_t bytes)
 {
 	struct swc_comm *comm = op->comm;
-	char who[SWC_TEXT_BYTES / 2];
-	int culprit = -1, len = 0;
-	u32 i, narrived, more = 0;
+	int first = -1, len = 0;
+	u32 i, more = 0;
 
-	who[0] = '\0';
+	text[0] = '\0';
 	spin_lock(&op->lock);
-	narrived = op->narrived;
 	for (i = 0; i < comm->nranks && !op->finished; i++) {
 		if (op->part[i])
 			continue;
-		if (culprit < 0)
-			culprit = i;
-		if (len < (int)sizeof(who) - 48)
-			len += scnprintf(who + len, sizeof(who) - len, "%srank %u (pid %d, %s)",
+		if (first < 0)
+			first = i;
+		if (len < (int)bytes - 64)
+			len += scnprintf(text + len, bytes - len, "%srank %u (pid %d, %s)",
 					 len ? ", " : "", i, pid_nr(comm->member[i].pid),
 					 comm->member[i].name);
 		else
 			more++;
 	}
 	spin_unlock(&op->lock);
-
-	swc_stat_inc(SWC_STAT_TIMEOUTS);
-	if (culprit < 0)
-		swc_comm_abort(comm, -ETIMEDOUT, -1, op->seq,
-			       "operation %llu: all %u ranks had come, but it was not done by its deadline",
-			       op->seq, narrived);
-	else
-		swc_comm_abort(comm, -ETIMEDOUT, culprit, op->seq,
-			       "operation %llu: deadline passed, %u of %u ranks had come; missing: %s%s",
-			       op->seq, narrived, comm->nranks, who, more ? " and more" : "");
+	if (more)
+		scnprintf(text + len, bytes - len, " and %u more", more);
+	return first;
 }

@@ -10,8 +10,11 @@
 #include <linux/slab.h>
 
 #include "core/desc_check.h"
+#include "core/reduce.h"
 #include "ctx.h"
-#include "op.h"
+#include "fault.h"
+#include "part.h"
+#include "plan.h"
 #include "region.h"
 #include "ring.h"
 #include "trace.h"
@@ -21,7 +24,7 @@
 static int explain_memlock(struct swc_member *member, int ret, u64 bytes)
 {
 	if (ret == -ENOMEM)
-		swc_comm_note(member->comm, ret, member->rank, member->submitted,
+		swc_fault_note(member->comm, ret, member->rank, member->submitted,
 			      "rank %u: cannot pin %llu KiB with RLIMIT_MEMLOCK at %lu KiB: raise it (ulimit -l, LimitMEMLOCK=) or run with CAP_IPC_LOCK",
 			      member->rank, bytes >> 10, rlimit(RLIMIT_MEMLOCK) >> 10);
 	return ret;
@@ -157,7 +160,7 @@ static int part_fill(struct swc_part *part)
 	h = part->plan->view.hdr;
 	if (h->coll != d->coll || h->root != d->root)
 		return -EINVAL;
-	if ((h->flags & SWC_PLAN_ORDER_VARIES) && d->dtype >= SWC_F16 &&
+	if ((h->flags & SWC_PLAN_ORDER_VARIES) && swc_reduce_order_matters(d->dtype, d->redop) &&
 	    !(member->comm->flags & SWC_JOIN_ALLOW_REORDER))
 		return -EINVAL;
 	ret = swc_blocks_init(&part->blocks, d->count, swc_dtype_size(d->dtype), h->nparts,
@@ -201,7 +204,6 @@ struct swc_part *swc_part_create(struct swc_ctx *ctx, struct swc_member *member,
 	part->desc = *desc;
 	part->culprit = -1;
 	part->submitted_at = ktime_get_ns();
-	INIT_WORK(&part->work, swc_exec_work);
 	atomic_inc(&ctx->live_parts);
 	ret = part_fill(part);
 	if (!ret)

@@ -6,7 +6,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "comm.h"
+#include "collective.h"
 #include "compat.h"
 #include "plan.h"
 #include "trace.h"

@@ -11,7 +11,8 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "op.h"
+#include "collective.h"
+#include "comm.h"
 #include "query.h"
 
 static struct dentry *debugfs_dir;
@@ -46,6 +47,7 @@ static void picture_comm(struct swc_comm *comm, struct swc_comm_query *q)
 	q->error = comm->error;
 	q->culprit = comm->culprit;
 	memcpy(q->text, comm->text, sizeof(q->text));
+	memcpy(q->algo, oldest ? oldest->algo : comm->algo, sizeof(q->algo));
 	spin_unlock(&comm->lock);
 }
 

@@ -13,6 +13,7 @@
 
 #include "comm.h"
 #include "compat.h"
+#include "slots.h"
 #include "trace.h"
 
 /* Has the wait come to an end? *ret says how. */

@@ -4,15 +4,16 @@
  *
  * Calls go one way:
  *
- *	chrdev, ioctl, uring  ->  comm, plan, region, slots, ring  ->  op  ->  exec  ->  move
+ *	chrdev, ioctl, uring  ->  submit  ->  comm, exec  ->  op  ->  part  ->  region, plan, ring, fault
+ *					      exec  ->  move
  *
- * Upward go only completions: op hands a finished part to the function that its submitter left there.
+ * Upward go only completions: part hands itself, finished, to the function that its submitter left there.
  *
  * Locks, outermost first. None is held over a call that can sleep, but for the mutex.
  *
  *	swc_comms_mutex		list of communicators (comm.c)
  *	comm->lock		members, sequence numbers, window of operations, status
- *	op->lock		parts, runs, who is running (op.c, exec.c)
+ *	op->lock		parts, runs, who is running (submit.c, op.c, exec.c)
  *	ctx->lock		region cache (region.c); xarrays have their own
  *	ring->lock		producer side of a completion ring
  */

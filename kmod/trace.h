@@ -8,7 +8,8 @@
 
 #include <linux/tracepoint.h>
 
-#include "op.h"
+#include "collective.h"
+#include "plan.h"
 
 TRACE_EVENT(swc_join,
 	TP_PROTO(const struct swc_member *member),

@@ -16,9 +16,12 @@
 #include <linux/fs.h>
 #include <linux/pid.h>
 
+#include "comm.h"
 #include "compat.h"
 #include "ctx.h"
-#include "op.h"
+#include "exec.h"
+#include "part.h"
+#include "submit.h"
 #include "trace.h"
 
 #define SWC_PART_BUSY	0
@@ -160,7 +163,7 @@ static int submit(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const struct sw
 	/* First the pointer, then the mark: from here on the cancel path may come. */
 	io_uring_cmd_mark_cancelable(cmd, issue_flags);
 
-	ret = swc_op_submit(part, waiting);
+	ret = swc_submit(part, waiting);
 	if (ret) {
 		/* Marked commands are unmarked only by the done call. */
 		WRITE_ONCE(pdu_of(cmd)->part, NULL);

@@ -206,10 +206,7 @@ static int nothing_lost(void)
 
 int main(void)
 {
-	static const struct {
-		const char *name;
-		int (*fn)(void);
-	} test[] = {
+	static const struct swct_test test[] = {
 		{ "reserved fields and unknown flags", reserved },
 		{ "enumerations and handles out of range", ranges },
 		{ "buffers: unmapped, misaligned, overlapping, too large", buffers },
@@ -224,9 +221,8 @@ int main(void)
 
 	ksft_print_header();
 	swct_need_root();
-	ksft_set_plan(ARRAY_SIZE(test));
-	swct_id(id);
-	if (swct_rank_up(&r, id, 1, 0, 1000) || swct_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg) ||
+	swct_alone(&r, id);
+	if (swct_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg) ||
 	    swct_uring_init(&ring, 8, IORING_SETUP_SQE128 | IORING_SETUP_CQE32))
 		ksft_exit_fail_msg("cannot set up\n");
 	region = reg.region;
@@ -242,7 +238,6 @@ int main(void)
 	swct_plan_pack(&p);
 	if (swct_plan_load(r.c.fd, r.comm, p.data, p.bytes, &bcast_plan, NULL))
 		ksft_exit_fail_msg("cannot load the broadcast\n");
-	for (unsigned int t = 0; t < ARRAY_SIZE(test); t++)
-		ksft_test_result(!test[t].fn(), "%s", test[t].name);
+	swct_tests(test, ARRAY_SIZE(test));
 	ksft_finished();
 }

@@ -378,10 +378,7 @@ static int other_mm(void)
 
 int main(void)
 {
-	static const struct {
-		const char *name;
-		int (*fn)(void);
-	} test[] = {
+	static const struct swct_test test[] = {
 		{ "struct sizes", sizes },
 		{ "info", info },
 		{ "unknown calls give ENOTTY", unknown },
@@ -399,11 +396,7 @@ int main(void)
 
 	ksft_print_header();
 	swct_need_root();
-	ksft_set_plan(ARRAY_SIZE(test));
-	swct_id(id);
-	if (swct_rank_up(&r, id, 1, 0, 1000))
-		ksft_exit_fail_msg("cannot make a communicator of one\n");
-	for (unsigned int t = 0; t < ARRAY_SIZE(test); t++)
-		ksft_test_result(!test[t].fn(), "%s", test[t].name);
+	swct_alone(&r, id);
+	swct_tests(test, ARRAY_SIZE(test));
 	ksft_finished();
 }

@@ -163,10 +163,7 @@ static int state_shows_abort(void)
 
 int main(void)
 {
-	static const struct {
-		const char *name;
-		int (*fn)(void);
-	} test[] = {
+	static const struct swct_test test[] = {
 		{ "offsets", offsets },
 		{ "lengths", lengths },
 		{ "completion ring cannot be written", ring_ro },
@@ -179,11 +176,7 @@ int main(void)
 
 	ksft_print_header();
 	swct_need_device();
-	ksft_set_plan(ARRAY_SIZE(test));
-	swct_id(id);
-	if (swct_rank_up(&r, id, 1, 0, 1000))
-		ksft_exit_fail_msg("cannot set up\n");
-	for (unsigned int t = 0; t < ARRAY_SIZE(test); t++)
-		ksft_test_result(!test[t].fn(), "%s", test[t].name);
+	swct_alone(&r, id);
+	swct_tests(test, ARRAY_SIZE(test));
 	ksft_finished();
 }

@@ -335,10 +335,7 @@ static int sit(uint32_t rank, void *arg)
 
 int main(void)
 {
-	static const struct {
-		const char *name;
-		int (*fn)(void);
-	} test[] = {
+	static const struct swct_test test[] = {
 		{ "a good plan is taken", good },
 		{ "header fields", header },
 		{ "channel fields", channels },
@@ -353,14 +350,12 @@ int main(void)
 
 	ksft_print_header();
 	swct_need_device();
-	ksft_set_plan(ARRAY_SIZE(test));
 	swct_id(id);
 	done = swct_shared(4096);
 	swct_fork(pid, 2, sit, NULL);
 	if (swct_open(&c) || swct_join(c.fd, id, 3, 1, 30000, &comm))
 		ksft_exit_fail_msg("cannot join\n");
-	for (unsigned int t = 0; t < ARRAY_SIZE(test); t++)
-		ksft_test_result(!test[t].fn(), "%s", test[t].name);
+	swct_tests(test, ARRAY_SIZE(test));
 	__atomic_store_n(done, 1, __ATOMIC_RELEASE);
 	swct_reap(pid, 2, 5000);
 	ksft_finished();

@@ -179,10 +179,7 @@ static int lies(void)
 
 int main(void)
 {
-	static const struct {
-		const char *name;
-		int (*fn)(void);
-	} test[] = {
+	static const struct swct_test test[] = {
 		{ "entries say what they should", contents },
 		{ "full ring gives EBUSY and recovers", overflow },
 		{ "io_uring completions go to the ring only when asked", uring_beside },
@@ -195,11 +192,7 @@ int main(void)
 
 	ksft_print_header();
 	swct_need_device();
-	ksft_set_plan(ARRAY_SIZE(test));
-	swct_id(id);
-	if (swct_rank_up(&r, id, 1, 0, 5000))
-		ksft_exit_fail_msg("cannot set up\n");
-	for (unsigned int t = 0; t < ARRAY_SIZE(test); t++)
-		ksft_test_result(!test[t].fn(), "%s", test[t].name);
+	swct_alone(&r, id);
+	swct_tests(test, ARRAY_SIZE(test));
 	ksft_finished();
 }

@@ -174,9 +174,7 @@ int main(void)
 
 	ksft_print_header();
 	swct_need_device();
-	swct_id(id);
-	if (swct_rank_up(&alone, id, 1, 0, 1000))
-		ksft_exit_fail_msg("cannot set up\n");
+	swct_alone(&alone, id);
 	if (one(BIG, 0, 0) == -ENOSYS || one(BIG, 0, 0) == -EPERM)
 		ksft_exit_skip("no io_uring here\n");
 	ksft_set_plan(3 + nkinds);

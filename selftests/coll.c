@@ -8,17 +8,22 @@ bool coll_quiet;
 
 static bool parts(int coll)
 {
-	return coll == SWINGCOLL_REDUCE_SCATTER || coll == SWINGCOLL_ALLGATHER;
+	return coll == SWINGCOLL_REDUCE_SCATTER || coll == SWINGCOLL_ALLGATHER ||
+	       coll == SWINGCOLL_ALLTOALL;
 }
 
 size_t coll_send_elems(const struct coll_case *c, int nranks)
 {
-	return c->coll == SWINGCOLL_REDUCE_SCATTER ? c->count * nranks : c->count;
+	bool all = c->coll == SWINGCOLL_REDUCE_SCATTER || c->coll == SWINGCOLL_ALLTOALL;
+
+	return all ? c->count * nranks : c->count;
 }
 
 size_t coll_recv_elems(const struct coll_case *c, int nranks)
 {
-	return c->coll == SWINGCOLL_ALLGATHER ? c->count * nranks : c->count;
+	bool all = c->coll == SWINGCOLL_ALLGATHER || c->coll == SWINGCOLL_ALLTOALL;
+
+	return all ? c->count * nranks : c->count;
 }
 
 /* Small whole numbers: sums and products of nine of them are exact in every type that can hold them. */
@@ -116,10 +121,13 @@ static bool reduces(int coll)
 	       coll == SWINGCOLL_REDUCE;
 }
 
-/* The reference: element @i of the whole vector. */
-static int64_t want_int(const struct coll_case *c, int n, size_t i, uint64_t salt)
+/* The reference: element @i of the whole vector, or for ALLTOALL of what @rank gets. */
+static int64_t want_int(const struct coll_case *c, int n, int rank, size_t i, uint64_t salt)
 {
 	int64_t acc, v;
+
+	if (c->coll == SWINGCOLL_ALLTOALL)
+		return value(c, i / c->count, rank * c->count + i % c->count, salt);
 
 	if (c->coll == SWINGCOLL_BROADCAST)
 		return value(c, c->root, i, salt);
@@ -181,7 +189,7 @@ int coll_check(const struct coll_case *c, int nranks, int rank, const void *recv
 	if (c->coll == SWINGCOLL_REDUCE && rank != c->root)
 		return 0;
 	for (size_t i = 0; i < n; i++) {
-		int64_t want = want_int(c, nranks, first + i, salt);
+		int64_t want = want_int(c, nranks, rank, first + i, salt);
 		bool good;
 
 		if (c->dtype >= SWINGCOLL_F16) {
@@ -236,6 +244,8 @@ int coll_call(const struct coll_case *c, const void *send, void *recv, struct sw
 		return swingcoll_broadcast(send, recv, c->count, c->dtype, c->root, comm);
 	case SWINGCOLL_REDUCE:
 		return swingcoll_reduce(send, recv, c->count, c->dtype, c->op, c->root, comm);
+	case SWINGCOLL_ALLTOALL:
+		return swingcoll_alltoall(send, recv, c->count, c->dtype, comm);
 	default:
 		return swingcoll_barrier(comm);
 	}
@@ -255,6 +265,8 @@ int coll_icall(const struct coll_case *c, const void *send, void *recv, struct s
 		return swingcoll_ibroadcast(send, recv, c->count, c->dtype, c->root, comm, req);
 	case SWINGCOLL_REDUCE:
 		return swingcoll_ireduce(send, recv, c->count, c->dtype, c->op, c->root, comm, req);
+	case SWINGCOLL_ALLTOALL:
+		return swingcoll_ialltoall(send, recv, c->count, c->dtype, comm, req);
 	default:
 		return swingcoll_ibarrier(comm, req);
 	}

@@ -277,6 +277,9 @@ static void random_call(struct swct_rank *r, uint64_t *s)
 	case SWC_IOC_COMM_ABORT:
 		if (rnd(s) % 32)
 			u.ref.comm += 1000;
+		/* A rank that is still joining returns the error that another aborted with: see rank_fn(). */
+		if (u.ref.error && u.ref.error < 512)
+			u.ref.error = rnd(s) & 1 ? ECONNRESET : ETIMEDOUT;
 		break;
 	case SWC_IOC_RING_WAIT:
 		u.ring.timeout_ms = 1 + rnd(s) % 5;

@@ -225,10 +225,7 @@ static int many(void)
 
 int main(void)
 {
-	static const struct {
-		const char *name;
-		int (*fn)(void);
-	} test[] = {
+	static const struct swct_test test[] = {
 		{ "hits are hits", hits },
 		{ "munmap and mmap at the same address", unmapped },
 		{ "mapped over", replaced },
@@ -244,13 +241,11 @@ int main(void)
 
 	ksft_print_header();
 	swct_need_root();
-	ksft_set_plan(ARRAY_SIZE(test));
-	swct_id(id);
+	swct_alone(&r, id);
 	a = fresh(NULL);
 	b = fresh(NULL);
-	if (swct_rank_up(&r, id, 1, 0, 5000) || !a || !b)
+	if (!a || !b)
 		ksft_exit_fail_msg("cannot set up\n");
-	for (unsigned int t = 0; t < ARRAY_SIZE(test); t++)
-		ksft_test_result(!test[t].fn(), "%s", test[t].name);
+	swct_tests(test, ARRAY_SIZE(test));
 	ksft_finished();
 }

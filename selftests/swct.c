@@ -393,6 +393,23 @@ int swct_sound(struct swct_rank *r, uint64_t count)
 	return ret;
 }
 
+void swct_alone(struct swct_rank *r, uint8_t id[SWC_ID_BYTES])
+{
+	int ret;
+
+	swct_id(id);
+	ret = swct_rank_up(r, id, 1, 0, 5000);
+	if (ret)
+		ksft_exit_fail_msg("cannot make a communicator of one: %s\n", strerror(-ret));
+}
+
+void swct_tests(const struct swct_test *test, unsigned int n)
+{
+	ksft_set_plan(n);
+	for (unsigned int t = 0; t < n; t++)
+		ksft_test_result(!test[t].fn(), "%s", test[t].name);
+}
+
 /* ------------------------------------------------------------------ processes */
 
 uint64_t swct_ms(void)
@@ -526,15 +543,22 @@ struct io_uring_sqe *swct_uring_prep(struct io_uring *ring, int fd, const struct
 	return sqe;
 }
 
-int swct_uring_wait(struct io_uring *ring, uint64_t *user_data, uint64_t *word, uint32_t timeout_ms)
+int swct_uring_next(struct io_uring *ring, struct io_uring_cqe **cqe, uint32_t timeout_ms)
 {
 	struct __kernel_timespec t = { timeout_ms / 1000, timeout_ms % 1000 * 1000000ll };
-	struct io_uring_cqe *cqe;
 	int ret;
 
 	do
-		ret = io_uring_wait_cqe_timeout(ring, &cqe, &t);
+		ret = io_uring_wait_cqe_timeout(ring, cqe, &t);
 	while (ret == -EINTR);
+	return ret;
+}
+
+int swct_uring_wait(struct io_uring *ring, uint64_t *user_data, uint64_t *word, uint32_t timeout_ms)
+{
+	struct io_uring_cqe *cqe;
+	int ret = swct_uring_next(ring, &cqe, timeout_ms);
+
 	if (ret)
 		return ret;
 	if (user_data)

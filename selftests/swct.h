@@ -86,6 +86,8 @@ struct swct_rank {
 int swct_rank_up(struct swct_rank *r, const uint8_t *id, uint32_t nranks, uint32_t rank,
 		 uint32_t timeout_ms);
 void swct_rank_down(struct swct_rank *r);
+/* A communicator of one under a fresh id; without it the program ends. */
+void swct_alone(struct swct_rank *r, uint8_t id[SWC_ID_BYTES]);
 /* An allreduce of f32 (or what @dtype says), sum, by r->plan. */
 struct swc_desc swct_allreduce(const struct swct_rank *r, const void *send, void *recv,
 			       uint64_t count, int dtype);
@@ -102,6 +104,14 @@ int swct_ranks(uint32_t nranks, uint32_t timeout_ms, swct_fn fn, void *arg);
 /* Fork one, wait; its exit status, 256 + signal, -1 on time-out. */
 int swct_child(int (*fn)(void *arg), void *arg, uint32_t timeout_ms);
 
+/* The tests of a program that need nothing but its globals: the plan, and a result for each. */
+struct swct_test {
+	const char *name;
+	int (*fn)(void); /* 0: good */
+};
+
+void swct_tests(const struct swct_test *test, unsigned int n);
+
 /* Memory that parent and children share. */
 void *swct_shared(size_t bytes);
 uint64_t swct_ms(void);
@@ -111,6 +121,8 @@ void swct_sleep_ms(unsigned int ms);
 int swct_uring_init(struct io_uring *ring, unsigned int entries, unsigned int flags);
 struct io_uring_sqe *swct_uring_prep(struct io_uring *ring, int fd, const struct swc_desc *d,
 				     uint64_t user_data);
+/* Next CQE, for the caller to mark as seen. -ETIME after timeout_ms. */
+int swct_uring_next(struct io_uring *ring, struct io_uring_cqe **cqe, uint32_t timeout_ms);
 /* Next CQE, consumed: res; *word its second word. -ETIME after timeout_ms. */
 int swct_uring_wait(struct io_uring *ring, uint64_t *user_data, uint64_t *word,
 		    uint32_t timeout_ms);

@@ -10,8 +10,7 @@ int swc_desc_check(const struct swc_desc *d, u32 nranks)
 
 	if (d->resv0 || d->resv1[0] || d->resv1[1] || (d->flags & ~SWC_OP_FLAGS_ALL))
 		return -EINVAL;
-	/* All-to-all has its place in the ABI; no algorithm carries it out yet. */
-	if (d->coll >= SWC_COLL_NR || d->coll == SWC_ALLTOALL || d->dtype >= SWC_DTYPE_NR)
+	if (d->coll >= SWC_COLL_NR || d->dtype >= SWC_DTYPE_NR)
 		return -EINVAL;
 	if (d->root >= nranks || (d->root && !swc_coll_has_root(d->coll)))
 		return -EINVAL;

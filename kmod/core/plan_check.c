@@ -8,8 +8,6 @@
  */
 #include "plan_check.h"
 
-#define MAX_BLOCKS (1u << 24)
-
 /* Where the verifier is, for its message; -1: not there yet. */
 struct checker {
 	struct swc_plan_view *v;
@@ -108,14 +106,14 @@ static int check_header(struct checker *c, const void *data, size_t bytes)
 		return refuse(c, "unknown flag");
 	if (h->coll >= SWC_COLL_NR)
 		return refuse(c, "unknown collective");
-	if (!h->nranks || h->nranks > SWC_MAX_RANKS || h->rank >= h->nranks)
+	if (!h->nranks || h->nranks > SWC_PLAN_MAX_RANKS || h->rank >= h->nranks)
 		return refuse(c, "rank or number of ranks out of range");
 	if (h->root >= h->nranks || (h->root && !swc_coll_has_root(h->coll)))
 		return refuse(c, "root out of range");
 	if (h->nparts != swc_coll_nparts(h->coll, h->nranks))
 		return refuse(c, "wrong number of parts for the collective");
 	nblocks = (u64)h->nparts * h->part_blocks;
-	if (!nblocks || nblocks > MAX_BLOCKS)
+	if (!nblocks || nblocks > SWC_PLAN_MAX_BLOCKS)
 		return refuse(c, "number of blocks out of range");
 	if (!h->nchannels || h->nchannels > SWC_MAX_CHANNELS)
 		return refuse(c, "number of channels out of range");
@@ -152,6 +150,8 @@ static int check_xfer(struct checker *c, const struct swc_plan_step *s, u32 i)
 	const struct swc_plan_xfer *x = &v->xfers[s->first_xfer + i];
 	bool recv = i >= s->nsend, own = s->kind == SWC_STEP_NET || x->rank == v->hdr->rank;
 	bool reduce = x->flags & SWC_XFER_REDUCE;
+	/* A barrier has nothing to send; that a message comes is what counts. */
+	bool empty_ok = s->kind == SWC_STEP_NET && v->hdr->coll == SWC_BARRIER;
 
 	c->xfer = i;
 	if (x->resv || (x->flags & ~SWC_XFER_FLAGS_ALL))
@@ -160,7 +160,8 @@ static int check_xfer(struct checker *c, const struct swc_plan_step *s, u32 i)
 		return refuse(c, "rank out of range");
 	if (x->buf >= SWC_BUF_NR || x->operand >= SWC_BUF_NR)
 		return refuse(c, "unknown buffer");
-	if (!x->nblocks || x->nblocks > v->nblocks || x->first_block > v->nblocks - x->nblocks)
+	if ((!x->nblocks && !empty_ok) || x->nblocks > v->nblocks ||
+	    x->first_block > v->nblocks - x->nblocks)
 		return refuse(c, "blocks out of range");
 	if (own && !in_window(v, x->buf, x))
 		return refuse(c, "blocks outside the buffer's window");

@@ -152,6 +152,13 @@ bool swc_reduce_supported(enum swc_dtype dtype, enum swc_redop redop)
 	return true;
 }
 
+bool swc_reduce_order_matters(enum swc_dtype dtype, enum swc_redop redop)
+{
+	/* Minimum and maximum are exact, NaN and signed zero included. */
+	return dtypes[dtype & (SWC_REDUCE_ROWS - 1)].is_float && redop != SWC_MIN &&
+	       redop != SWC_MAX;
+}
+
 swc_reduce_fn swc_reduce_impl_get(const struct swc_reduce_impl *impl, enum swc_dtype dtype,
 				  enum swc_redop redop)
 {

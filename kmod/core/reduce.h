@@ -92,6 +92,9 @@ const struct swc_reduce_impl *swc_reduce_chosen(void);
 /* The i-th implementation compiled in, valid or not, best first; NULL past the end. */
 const struct swc_reduce_impl *swc_reduce_impl_at(unsigned int i);
 
+/* Whether the order of the operands shows in the last bits of the result. */
+bool swc_reduce_order_matters(enum swc_dtype dtype, enum swc_redop redop);
+
 /* NULL if swc_reduce_supported() is false, or for values outside of the enums. */
 swc_reduce_fn swc_reduce_impl_get(const struct swc_reduce_impl *impl, enum swc_dtype dtype,
 				  enum swc_redop redop);

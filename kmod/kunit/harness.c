@@ -200,7 +200,7 @@ int swc_t_submit(struct swc_t_comm *c, u32 rank, const struct swc_desc *desc, st
 	if (IS_ERR(part))
 		return PTR_ERR(part);
 	part->complete = done_complete;
-	ret = swc_op_submit(part, inline_ok);
+	ret = swc_submit(part, inline_ok);
 	if (ret)
 		swc_part_drop(part);
 	return ret;

@@ -12,8 +12,12 @@
 
 #include "../comm.h"
 #include "../ctx.h"
+#include "../exec.h"
 #include "../op.h"
+#include "../part.h"
+#include "../plan.h"
 #include "../region.h"
+#include "../submit.h"
 
 /* Since 6.3. */
 #ifndef KUNIT_CASE_SLOW

@@ -2,10 +2,11 @@
 /*
  * A program for the User-Mode-Linux test kernel: makes every call of the device fail at its first, second,
  * ... chance (slab, page allocation, copy from or to user), until it succeeds without. A call that failed
- * must have done nothing, and work when it is repeated; the guest's checkers look for what leaked. Run it:
+ * must have done nothing, and work when it is repeated, or, where buffers could not be pinned, have told all
+ * ranks so; the guest's checkers look for what leaked. tools/vm/kunit runs it behind the suites. Alone:
  *
- *	gcc -O1 -static -pthread -Iuapi -o build/nth_fail FILE
- *	tools/vm/uml/run --append kunit.enable=0 --module build/modules/uml/src/swingcoll.ko -- build/nth_fail
+ *	tools/vm/uml/run --append kunit.enable=0 --module build/modules/uml/src/swingcoll.ko -- \
+ *		build/modules/uml/nth_fail
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -147,6 +148,9 @@ static void sweep(const char *name, int (*call)(int n))
 	(int)((unsigned int)hit_ << 16 | (unsigned short)ret_);		\
 })
 
+/* The same, when something else has gone wrong. */
+#define FAILED(ret, err)	(((ret) & ~0xffff) | (unsigned short)(err))
+
 static int try_open(int n)
 {
 	int fd = -1, ret = ARMED(n, fd = open(SWC_DEVICE_PATH, O_RDWR));
@@ -167,7 +171,7 @@ static int try_join(int n)
 	if (!(short)ret) {
 		ref.comm = join.comm;
 		if (ioctl(ranks[0].fd, SWC_IOC_COMM_LEAVE, &ref))
-			return (ret & ~0xffff) | (unsigned short)-EIO;
+			return FAILED(ret, -EIO);
 	}
 	return ret;
 }
@@ -220,7 +224,7 @@ static int try_plan(int n)
 	if (!(short)ret) {
 		unload = (struct swc_plan_unload) { load.comm, load.plan };
 		if (ioctl(ranks[0].fd, SWC_IOC_PLAN_UNLOAD, &unload))
-			return (ret & ~0xffff) | (unsigned short)-EIO;
+			return FAILED(ret, -EIO);
 	}
 	return ret;
 }
@@ -234,7 +238,7 @@ static int try_reg(int n)
 	if (!(short)ret) {
 		unreg.region = reg.region;
 		if (ioctl(ranks[0].fd, SWC_IOC_MEM_UNREG, &unreg))
-			return (ret & ~0xffff) | (unsigned short)-EIO;
+			return FAILED(ret, -EIO);
 	}
 	return ret;
 }
@@ -279,10 +283,23 @@ static int completion_of(int r)
 	return res;
 }
 
-/* Rank @victim's submission fails at one place, is repeated, and the sum must be right. */
+/* Both ranks' results are in @res. */
+static int complete(int res[RANKS])
+{
+	int r;
+
+	for (r = 0; r < RANKS; r++)
+		res[r] = completion_of(r);
+	return res[0] || res[1] ? -EIO : 0;
+}
+
+/*
+ * Rank @victim's submission fails at one place. Either it has not been made, and is repeated, or its
+ * buffers are refused, which both ranks are told; then the next one must be right.
+ */
 static int try_submit(int n, int victim)
 {
-	int ret, r, i;
+	int ret, r, i, err, res[RANKS];
 
 	for (r = 0; r < RANKS; r++) {
 		ranks[r].send = fresh(ranks[r].send, 1000 * r);
@@ -292,16 +309,23 @@ static int try_submit(int n, int victim)
 		return (unsigned short)-EIO;
 	ret = ARMED(n, submit(victim));
 	if ((short)ret && submit(victim))
-		return (ret & ~0xffff) | (unsigned short)-EIO;
+		return FAILED(ret, -EIO);
 	if (!victim && submit(1))
-		return (ret & ~0xffff) | (unsigned short)-EIO;
-	for (r = 0; r < RANKS; r++)
-		if (completion_of(r))
-			return (ret & ~0xffff) | (unsigned short)-EIO;
+		return FAILED(ret, -EIO);
+	err = complete(res);
+	if (!(short)ret && (res[victim] == -ENOMEM || res[victim] == -EFAULT) &&
+	    res[!victim] == -ECANCELED) {
+		ret = FAILED(ret, res[victim]);
+		err = submit(0) || submit(1) ? -EIO : complete(res);
+	}
+	if (err) {
+		printf("# rank %d as victim: results %d and %d\n", victim, res[0], res[1]);
+		return FAILED(ret, -EIO);
+	}
 	for (r = 0; r < RANKS; r++)
 		for (i = 0; i < COUNT; i++)
 			if (ranks[r].recv[i] != 1000ull + 2 * i)
-				return (ret & ~0xffff) | (unsigned short)-EILSEQ;
+				return FAILED(ret, -EILSEQ);
 	return ret;
 }
 

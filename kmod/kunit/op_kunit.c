@@ -151,7 +151,7 @@ static void late_probe(void *data, const struct swc_op *op, u32 rank)
 	if (rank != late->after || !part)
 		return;
 	late->part = NULL;
-	if (swc_op_submit(part, false))
+	if (swc_submit(part, false))
 		swc_part_drop(part);
 }
 

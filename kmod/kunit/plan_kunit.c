@@ -4,7 +4,10 @@
  * and whatever random damage it lets through gives a view that stays inside the plan and its windows.
  * Plans lie in memory of exactly their size, so that KASAN sees a step beyond.
  */
+#include <linux/jiffies.h>
 #include <linux/prandom.h>
+#include <linux/random.h>
+#include <linux/sched.h>
 
 #include "harness.h"
 
@@ -22,7 +25,7 @@ static const char *unsafe(const struct swc_plan_view *v, const u8 *data, u32 byt
 	    (const u8 *)(v->steps + h->nsteps) > data + bytes ||
 	    (const u8 *)(v->xfers + h->nxfers) > data + bytes)
 		return "tables";
-	if (!h->nranks || h->nranks > SWC_MAX_RANKS || h->rank >= h->nranks || h->root >= h->nranks ||
+	if (!h->nranks || h->nranks > SWC_PLAN_MAX_RANKS || h->rank >= h->nranks || h->root >= h->nranks ||
 	    h->coll >= SWC_COLL_NR || h->nchannels > SWC_MAX_CHANNELS || !h->nchannels ||
 	    nblocks != v->nblocks || !nblocks || nblocks > 1 << 24 || h->name[SWC_NAME_BYTES - 1])
 		return "header";
@@ -54,8 +57,11 @@ static const char *unsafe(const struct swc_plan_view *v, const u8 *data, u32 byt
 			u32 b;
 
 			if (x->rank >= h->nranks || x->buf >= SWC_BUF_NR || x->operand >= SWC_BUF_NR ||
-			    end > nblocks || !x->nblocks)
+			    end > nblocks)
 				return "transfer";
+			/* Only the messages of a barrier may be empty. */
+			if (!x->nblocks && (h->coll != SWC_BARRIER || s->kind != SWC_STEP_NET))
+				return "empty transfer";
 			if (k >= s->nsend && x->buf == SWC_BUF_SEND)
 				return "writes to the send buffer";
 			if (s->kind != SWC_STEP_NET)
@@ -128,13 +134,37 @@ static void plan_bits(struct kunit *test)
 	KUNIT_EXPECT_GT(test, passed, 64);
 }
 
-static void plan_random(struct kunit *test)
+/* One to four random changes. */
+static void change(struct rnd_state *rnd, u8 *work, u32 bytes)
 {
 	static const u32 odd[] = { 0, 1, 2, 3, 0x7fff, 0x8000, 0xffff, 0x10000, 1 << 24, 0x7fffffff,
 				   0x80000000, 0xfffffffe, 0xffffffff };
+	u32 k, n = 1 + prandom_u32_state(rnd) % 4, at;
+
+	for (k = 0; k < n; k++) {
+		at = prandom_u32_state(rnd) % bytes;
+		switch (prandom_u32_state(rnd) % 3) {
+		case 0:
+			work[at] = prandom_u32_state(rnd);
+			break;
+		case 1:
+			at = min(at & ~3u, bytes - 4);
+			*(u32 *)(work + at) = odd[prandom_u32_state(rnd) % ARRAY_SIZE(odd)];
+			break;
+		default:
+			at = min(at & ~1u, bytes - 2);
+			*(u16 *)(work + at) += prandom_u32_state(rnd) & 1 ? 1 : -1;
+			break;
+		}
+	}
+}
+
+/* The first changes are the same each time. */
+static void plan_random(struct kunit *test)
+{
 	struct rnd_state rnd;
-	u32 i, k, n, at, bytes;
 	u8 *data, *work;
+	u32 i, n, bytes;
 
 	prandom_seed_state(&rnd, 20260704);
 	for (i = 0; i < 20000; i++) {
@@ -145,25 +175,97 @@ static void plan_random(struct kunit *test)
 			KUNIT_ASSERT_NOT_NULL(test, work);
 		}
 		memcpy(work, data, bytes);
-		n = 1 + prandom_u32_state(&rnd) % 4;
-		for (k = 0; k < n; k++) {
-			at = prandom_u32_state(&rnd) % bytes;
-			switch (prandom_u32_state(&rnd) % 3) {
-			case 0:
-				work[at] = prandom_u32_state(&rnd);
-				break;
-			case 1:
-				at = min(at & ~3u, bytes - 4);
-				*(u32 *)(work + at) = odd[prandom_u32_state(&rnd) % ARRAY_SIZE(odd)];
-				break;
-			default:
-				at = min(at & ~1u, bytes - 2);
-				*(u16 *)(work + at) += prandom_u32_state(&rnd) & 1 ? 1 : -1;
-				break;
-			}
-		}
+		change(&rnd, work, bytes);
 		check(test, work, bytes);
 	}
+}
+
+static u32 one_of(struct rnd_state *rnd, u32 n)
+{
+	return prandom_u32_state(rnd) % n;
+}
+
+/* A step or a transfer gets values that come near to what is right, so that many plans are accepted. */
+static void bend(struct rnd_state *rnd, u8 *work)
+{
+	struct swc_plan_header *h = (void *)work;
+	struct swc_plan_channel *channels = (void *)(h + 1);
+	struct swc_plan_step *steps = (void *)(channels + h->nchannels);
+	struct swc_plan_xfer *xfers = (void *)(steps + h->nsteps);
+	u32 nblocks = h->nparts * h->part_blocks;
+	struct swc_plan_step *s = &steps[one_of(rnd, h->nsteps)];
+	struct swc_plan_xfer *x = &xfers[one_of(rnd, h->nxfers)];
+
+	switch (one_of(rnd, 10)) {
+	case 0:
+		x->rank = one_of(rnd, h->nranks + 1);
+		break;
+	case 1:
+		x->first_block = one_of(rnd, nblocks + 1);
+		break;
+	case 2:
+		x->nblocks = one_of(rnd, nblocks + 2);
+		break;
+	case 3:
+		x->buf = one_of(rnd, SWC_BUF_NR + 1);
+		break;
+	case 4:
+		x->operand = one_of(rnd, SWC_BUF_NR + 1);
+		break;
+	case 5:
+		x->flags = one_of(rnd, 5);
+		break;
+	case 6:
+		s->kind = one_of(rnd, 5);
+		break;
+	case 7:
+		/* From sends to receives, or back. */
+		s->nsend += one_of(rnd, 2) ? 1 : -1;
+		s->nrecv = xfers + h->nxfers - &xfers[s->first_xfer] > 4 ? 4 - s->nsend % 4 : s->nrecv ^ 1;
+		break;
+	case 8:
+		h->window[one_of(rnd, SWC_BUF_NR)].nblocks = one_of(rnd, nblocks + 2);
+		break;
+	default:
+		h->window[one_of(rnd, SWC_BUF_NR)].first_block = one_of(rnd, nblocks + 1);
+		break;
+	}
+}
+
+/* For three seconds, other changes each time. */
+static void plan_fuzz(struct kunit *test)
+{
+	unsigned long end = jiffies + 3 * HZ, tried = 0, accepted = 0;
+	u64 seed = get_random_u64();
+	struct rnd_state rnd;
+	u8 *data = NULL, *work = NULL;
+	u32 n, bytes;
+
+	kunit_info(test, "seed %llu\n", seed);
+	prandom_seed_state(&rnd, seed);
+	for (; time_before(jiffies, end); tried++) {
+		if (tried % 500 == 0) {
+			if (data) {
+				kunit_kfree(test, work);
+				kunit_kfree(test, data);
+			}
+			n = 2 + one_of(&rnd, 3);
+			data = swc_t_pack(test, planners[one_of(&rnd, ARRAY_SIZE(planners))]
+					  (test, n, one_of(&rnd, n)), &bytes);
+			work = kunit_kzalloc(test, bytes, GFP_KERNEL);
+			KUNIT_ASSERT_NOT_NULL(test, work);
+			cond_resched();
+		}
+		memcpy(work, data, bytes);
+		for (n = one_of(&rnd, 4); n; n--)
+			bend(&rnd, work);
+		if (one_of(&rnd, 4) == 0)
+			change(&rnd, work, bytes);
+		accepted += !check(test, work, bytes);
+	}
+	kunit_info(test, "%lu plans, %lu accepted\n", tried, accepted);
+	KUNIT_EXPECT_GT(test, accepted, tried / 50);
+	KUNIT_EXPECT_LT(test, accepted, tried);
 }
 
 /* A plan cut short at any place, with the size it says or the size it has. */
@@ -222,7 +324,7 @@ static const char *damage(struct swc_t_plan *p, u32 i)
 		p->hdr.nranks = 0;
 		return "rank or number of ranks";
 	case 9:
-		p->hdr.nranks = SWC_MAX_RANKS + 1;
+		p->hdr.nranks = SWC_PLAN_MAX_RANKS + 1;
 		return "rank or number of ranks";
 	case 10:
 		p->hdr.rank = 3;
@@ -402,6 +504,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(plan_wrong),
 	KUNIT_CASE(plan_bits),
 	KUNIT_CASE(plan_random),
+	KUNIT_CASE(plan_fuzz),
 	KUNIT_CASE(plan_truncated),
 	{}
 };

@@ -70,6 +70,7 @@ static cJSON *comm_json(const struct view *v)
 		cJSON_AddNumberToObject(o, "oldest_seq", (double)v->q.oldest_seq);
 		cJSON_AddNumberToObject(o, "oldest_s", (double)v->q.oldest_ns * 1e-9);
 	}
+	cJSON_AddStringToObject(o, "algo", v->q.algo);
 	cJSON_AddNumberToObject(o, "error", v->q.error);
 	cJSON_AddNumberToObject(o, "culprit", v->q.culprit);
 	cJSON_AddStringToObject(o, "text", v->q.text);
@@ -109,6 +110,8 @@ static void print_comm(const struct view *v)
 		printf("; %u in flight, the oldest is number %llu, for %s", v->q.inflight,
 		       (unsigned long long)v->q.oldest_seq,
 		       ctl_age(v->q.oldest_ns, age, sizeof(age)));
+	if (*v->q.algo)
+		printf("; algorithm %s", v->q.algo);
 	printf("\n  %5s %8s %-7s %10s %9s %8s  %s\n", "rank", "pid", "state", "submitted",
 	       "in flight", "idle", "command");
 	for (i = 0; i < v->nm; i++) {
@@ -140,6 +143,7 @@ static int next_comm(int fd, uint64_t *cursor, struct view *v)
 	*cursor = v->q.cursor;
 	v->nm = v->q.nlocal < SWC_MAX_LOCAL_RANKS ? v->q.nlocal : SWC_MAX_LOCAL_RANKS;
 	v->q.text[SWC_TEXT_BYTES - 1] = 0;
+	v->q.algo[SWC_NAME_BYTES - 1] = 0;
 	for (uint32_t i = 0; i < v->nm; i++)
 		v->m[i].comm[sizeof(v->m[i].comm) - 1] = 0;
 	snprintf(v->id, sizeof(v->id), "%02x%02x%02x%02x", v->q.id_prefix[0], v->q.id_prefix[1],

@@ -19,8 +19,8 @@ static const char usage_text[] =
 	"them the same, SWINGCOLL_ID (32 hex digits).\n"
 	"\n"
 	"  -n, --ranks N        fork N ranks (default 2)\n"
-	"  -o, --op NAME        allreduce, reduce_scatter, allgather, broadcast, reduce, barrier\n"
-	"                       (default allreduce)\n"
+	"  -o, --op NAME        allreduce, reduce_scatter, allgather, broadcast, reduce, barrier,\n"
+	"                       alltoall (default allreduce)\n"
 	"  -d, --dtype NAME     i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64 (default f32)\n"
 	"  -r, --redop NAME     sum prod min max avg band bor bxor (default sum)\n"
 	"  -R, --root R         root rank of broadcast and reduce (default 0)\n"
@@ -33,7 +33,14 @@ static const char usage_text[] =
 	"      --repeats N      measurements per size, of which the median counts (default 5)\n"
 	"      --time-ms N      time to spend on one measurement (default 200)\n"
 	"      --buffers K      use K pairs of buffers in rotation (default 1)\n"
-	"  -a, --algo NAME      algorithm, or \"list\" to print their names (default auto)\n"
+	"  -a, --algo NAME      algorithm, with a number as in swing-h:2 if it takes one; file:PATH for\n"
+	"                       a plan file; \"list\" prints the names (default auto)\n"
+	"  -t, --topo TOPO      shape of the network, such as ring:8, torus:4x4 or torus:2x2*4\n"
+	"                       (default: all ranks on one node)\n"
+	"      --reorder        allow algorithms that may give ranks float results which differ in\n"
+	"                       their last bits\n"
+	"      --tuning FILE    correct the automatic choice by the times in this file\n"
+	"      --tune FILE      measure every algorithm there is and write the times to this file\n"
 	"      --inplace        measure in place only (default: both)\n"
 	"      --outofplace     measure out of place only\n"
 	"      --nonblocking    start and wait, up to --buffers operations in flight\n"
@@ -61,6 +68,9 @@ enum {
 	OPT_BUFFERS,
 	OPT_REPEATS,
 	OPT_TIME_MS,
+	OPT_REORDER,
+	OPT_TUNING,
+	OPT_TUNE,
 };
 
 static const struct option long_options[] = {
@@ -78,6 +88,10 @@ static const struct option long_options[] = {
 	{ "time-ms", required_argument, NULL, OPT_TIME_MS },
 	{ "buffers", required_argument, NULL, OPT_BUFFERS },
 	{ "algo", required_argument, NULL, 'a' },
+	{ "topo", required_argument, NULL, 't' },
+	{ "reorder", no_argument, NULL, OPT_REORDER },
+	{ "tuning", required_argument, NULL, OPT_TUNING },
+	{ "tune", required_argument, NULL, OPT_TUNE },
 	{ "inplace", no_argument, NULL, OPT_INPLACE },
 	{ "outofplace", no_argument, NULL, OPT_OUTOFPLACE },
 	{ "sizes", required_argument, NULL, OPT_SIZES },
@@ -227,19 +241,11 @@ static int io_uring_arg(const char *value)
 	return -1;
 }
 
-static void check_algo(const char *algo)
+static void list_algos(void)
 {
 	const char *name;
 	int i;
 
-	if (strcmp(algo, "list")) {
-		if (!strcmp(algo, "auto"))
-			return;
-		for (i = 0; (name = swingcoll_algo_name(i)); i++)
-			if (!strcmp(name, algo))
-				return;
-		bad("algo", algo, "one of the names that --algo list prints");
-	}
 	for (i = 0; (name = swingcoll_algo_name(i)); i++)
 		puts(name);
 	exit(0);
@@ -250,7 +256,7 @@ void perf_parse(struct perf_options *opt, struct team *team, int argc, char **ar
 	char *end;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "n:o:d:r:R:b:e:f:i:w:a:c:jVh", long_options, NULL)) !=
+	while ((c = getopt_long(argc, argv, "n:o:d:r:R:b:e:f:i:w:a:t:c:jVh", long_options, NULL)) !=
 	       -1) {
 		switch (c) {
 		case 'n':
@@ -299,8 +305,21 @@ void perf_parse(struct perf_options *opt, struct team *team, int argc, char **ar
 								 PERF_MAX_BUFFERS);
 			break;
 		case 'a':
-			check_algo(optarg);
+			if (!strcmp(optarg, "list"))
+				list_algos();
 			opt->algo = optarg;
+			break;
+		case 't':
+			opt->topo = optarg;
+			break;
+		case OPT_REORDER:
+			opt->reorder = true;
+			break;
+		case OPT_TUNING:
+			opt->tuning = optarg;
+			break;
+		case OPT_TUNE:
+			opt->tune = optarg;
 			break;
 		case OPT_INPLACE:
 			opt->in_place_only = true;
@@ -357,9 +376,7 @@ void perf_parse(struct perf_options *opt, struct team *team, int argc, char **ar
 /* The smallest vector there can be: one element, or one per rank. */
 static size_t unit_bytes(const struct perf_options *opt, int nranks)
 {
-	bool parts = opt->coll == SWINGCOLL_REDUCE_SCATTER || opt->coll == SWINGCOLL_ALLGATHER;
-
-	return swingcoll_dtype_size(opt->dtype) * (parts ? (size_t)nranks : 1);
+	return swingcoll_dtype_size(opt->dtype) * (perf_has_parts(opt) ? (size_t)nranks : 1);
 }
 
 /* The sizes to measure: whole elements, at least one, none twice in a row. */
@@ -388,8 +405,29 @@ static void choose_sizes(struct perf_options *opt, int nranks)
 	opt->nsizes = n;
 }
 
+/* What the library says to the options, before any rank is started. */
+static void check_with_library(const struct perf_options *opt, int nranks)
+{
+	const struct swingcoll_comm_opts o = {
+		.algo = opt->algo,
+		.topo = opt->topo,
+		.tuning = opt->tuning,
+	};
+	char why[256] = "";
+
+	if (opt->tune && opt->topo && *opt->topo == '@') {
+		fprintf(stderr, "swingperf: --tune needs --topo as text, not as a file\n");
+		exit(2);
+	}
+	if (!swingcoll_opts_check(&o, nranks, why, sizeof(why)))
+		return;
+	fprintf(stderr, "swingperf: %s\n", why);
+	exit(2);
+}
+
 void perf_check_options(struct perf_options *opt, int nranks)
 {
+	check_with_library(opt, nranks);
 	if (opt->root >= nranks) {
 		fprintf(stderr, "swingperf: --root %d: there are ranks 0 to %d\n", opt->root,
 			nranks - 1);

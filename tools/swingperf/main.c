@@ -22,6 +22,8 @@ static int body(struct team *team, void *arg)
 	size_t i;
 	int ret;
 
+	if (opt->tune)
+		return perf_tune(opt, team);
 	ret = perf_rank_open(&r);
 	if (!ret && !team->rank)
 		perf_print_header(opt, team);

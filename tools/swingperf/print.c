@@ -37,7 +37,7 @@ double perf_busbw(const struct perf_options *opt, int nranks, const struct perf_
 
 	if (opt->coll == SWINGCOLL_ALLREDUCE)
 		factor = 2 * (n - 1) / n;
-	else if (opt->coll == SWINGCOLL_REDUCE_SCATTER || opt->coll == SWINGCOLL_ALLGATHER)
+	else if (perf_has_parts(opt))
 		factor = (n - 1) / n;
 	return algbw(row) * factor;
 }
@@ -59,9 +59,6 @@ void perf_print_header(const struct perf_options *opt, const struct team *team)
 		printf("# buffers: %u pairs in rotation\n", opt->rule.buffers);
 	printf("# time: median of %u repeats of the mean; checking: %s\n", opt->rule.repeats,
 	       opt->check ? "every element" : "off");
-	if (!opt->nonblocking)
-		printf("# algorithm: what the same operation, started non-blocking, reports; blocking calls\n"
-		       "#            of small vectors may go through shared slots instead\n");
 	printf("#\n");
 	if (opt->in_place_only || opt->out_of_place_only || opt->coll == SWINGCOLL_BARRIER) {
 		printf("#                                                               %s\n",

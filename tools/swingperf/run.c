@@ -27,6 +27,8 @@ static int failed(struct perf_rank *r, const char *what, int err)
 	/* Another rank has failed and has said so. */
 	if (err == -ECANCELED)
 		return err;
+	if (err == -EOPNOTSUPP && r->opt->tune)
+		return err;
 	if (r->comm)
 		swingcoll_comm_error(r->comm, why, sizeof(why), NULL);
 	if (err == -ENODEV || err == -EACCES || err == -ENOENT || err == -EPERM)
@@ -76,6 +78,8 @@ static int call_blocking(struct perf_rank *r, const void *send, void *recv)
 		return swingcoll_reduce(send, recv, r->count, o->dtype, o->op, o->root, r->comm);
 	case SWINGCOLL_BARRIER:
 		return swingcoll_barrier(r->comm);
+	case SWINGCOLL_ALLTOALL:
+		return swingcoll_alltoall(send, recv, r->count, o->dtype, r->comm);
 	}
 	return -EINVAL;
 }
@@ -98,21 +102,20 @@ static int call_start(struct perf_rank *r, const void *send, void *recv, struct 
 					 q);
 	case SWINGCOLL_BARRIER:
 		return swingcoll_ibarrier(r->comm, q);
+	case SWINGCOLL_ALLTOALL:
+		return swingcoll_ialltoall(send, recv, r->count, o->dtype, r->comm, q);
 	}
 	return -EINVAL;
 }
 
 static int wait_req(struct perf_rank *r, unsigned int buf)
 {
-	struct swingcoll_result res = { 0 };
 	int ret;
 
 	if (!r->req[buf])
 		return 0;
-	ret = swingcoll_wait(r->req[buf], &res);
+	ret = swingcoll_wait(r->req[buf], NULL);
 	r->req[buf] = NULL;
-	if (!ret)
-		r->algo = res.algo;
 	return ret;
 }
 
@@ -167,6 +170,7 @@ static size_t sent_elems(const struct perf_rank *r)
 {
 	switch (r->opt->coll) {
 	case SWINGCOLL_REDUCE_SCATTER:
+	case SWINGCOLL_ALLTOALL:
 		return r->total;
 	case SWINGCOLL_BROADCAST:
 		return r->team->rank == r->opt->root ? r->count : 0;
@@ -230,6 +234,14 @@ static size_t check_buf(struct perf_rank *r, struct pattern *p, unsigned int buf
 					 r->count, told);
 		}
 		break;
+	case SWINGCOLL_ALLTOALL:
+		for (from = 0; from < p->nranks; from++) {
+			pattern_expect_from(p, from);
+			wrong += compare(r, p, p->expect,
+					 r->recv[buf] + (size_t)from * r->count * p->elem,
+					 (size_t)rank * r->count, r->count, told);
+		}
+		break;
 	case SWINGCOLL_BROADCAST:
 		pattern_expect_from(p, r->opt->root);
 		wrong += compare(r, p, p->expect, recv, 0, r->count, told);
@@ -289,22 +301,9 @@ static void fill_zero(struct perf_rank *r)
 	}
 }
 
-/* One operation through the calls that report which algorithm ran. */
-static int learn_algo(struct perf_rank *r)
-{
-	char *send, *recv;
-	int ret;
-
-	addresses(r, 0, &send, &recv);
-	ret = call_start(r, send, recv, &r->req[0]);
-	return ret ? ret : wait_req(r, 0);
-}
-
 int perf_rank_row(struct perf_rank *r, size_t bytes, bool in_place, struct perf_row *row)
 {
-	bool parts = r->opt->coll == SWINGCOLL_REDUCE_SCATTER ||
-		     r->opt->coll == SWINGCOLL_ALLGATHER;
-	size_t nparts = parts ? (size_t)r->team->nranks : 1;
+	size_t nparts = perf_has_parts(r->opt) ? (size_t)r->team->nranks : 1;
 	char what[160];
 	int ret;
 
@@ -321,13 +320,11 @@ int perf_rank_row(struct perf_rank *r, size_t bytes, bool in_place, struct perf_
 
 	fill_zero(r);
 	ret = perf_measure(&loop_ops, r, &r->opt->rule, &row->t);
-	if (!ret)
-		ret = learn_algo(r);
+	row->algo = swingcoll_comm_algo(r->comm);
 	if (!ret && r->opt->check)
 		ret = check_row(r, row);
 	if (!ret)
 		ret = team_sum(r->team, &row->wrong);
-	row->algo = r->algo ? r->algo : "?";
 	return ret ? failed(r, what, ret) : 0;
 }
 
@@ -350,7 +347,10 @@ int perf_rank_open(struct perf_rank *r)
 	const struct perf_options *o = r->opt;
 	struct swingcoll_comm_opts copts = {
 		.timeout_ms = o->timeout_ms,
+		.flags = o->reorder ? SWINGCOLL_ALLOW_REORDER : 0,
 		.algo = o->algo,
+		.topo = o->topo,
+		.tuning = o->tuning,
 		.slot_max = o->slot_max,
 		.use_io_uring = o->use_io_uring,
 	};

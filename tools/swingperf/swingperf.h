@@ -24,6 +24,10 @@ struct perf_options {
 	size_t nsizes;
 	struct perf_rule rule;
 	const char *algo;
+	const char *topo;
+	const char *tuning;
+	const char *tune; /* file to write */
+	bool reorder;
 	int root;
 	bool in_place_only;
 	bool out_of_place_only;
@@ -50,7 +54,6 @@ struct perf_rank {
 	size_t count; /* as in the library's calls */
 	size_t total; /* elements of the longest buffer */
 	bool in_place;
-	const char *algo;
 };
 
 struct perf_row {
@@ -62,6 +65,13 @@ struct perf_row {
 	const char *algo;
 };
 
+/* The vector has a part for each rank. */
+static inline bool perf_has_parts(const struct perf_options *opt)
+{
+	return opt->coll == SWINGCOLL_REDUCE_SCATTER || opt->coll == SWINGCOLL_ALLGATHER ||
+	       opt->coll == SWINGCOLL_ALLTOALL;
+}
+
 /* args.c; both end the program with a message if something is wrong. */
 void perf_parse(struct perf_options *opt, struct team *team, int argc, char **argv);
 void perf_check_options(struct perf_options *opt, int nranks);
@@ -70,6 +80,9 @@ void perf_check_options(struct perf_options *opt, int nranks);
 int perf_rank_open(struct perf_rank *r);
 void perf_rank_close(struct perf_rank *r);
 int perf_rank_row(struct perf_rank *r, size_t bytes, bool in_place, struct perf_row *row);
+
+/* tune.c; the exit status */
+int perf_tune(const struct perf_options *opt, struct team *team);
 
 /* print.c */
 void perf_print_header(const struct perf_options *opt, const struct team *team);

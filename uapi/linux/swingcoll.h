@@ -21,6 +21,8 @@
 #define SWC_MAX_LOCAL_RANKS	256	/* of them on one node */
 #define SWC_MAX_INFLIGHT	64	/* operations in flight per communicator and rank */
 #define SWC_MAX_PLAN_BYTES	(8u << 20)
+#define SWC_PLAN_MAX_RANKS	(1u << 20)	/* that a plan may be for */
+#define SWC_PLAN_MAX_BLOCKS	(1u << 24)	/* of the vector */
 #define SWC_MAX_CHANNELS	64
 #define SWC_MAX_FANIN		256	/* sources, or destinations, of one local step */
 #define SWC_MAX_SLOT_BYTES	(16u << 20)
@@ -239,7 +241,8 @@ enum swc_step_kind { SWC_STEP_NET = 1, SWC_STEP_LOCAL = 2, SWC_STEP_SYNC = 3 };
  * SWC_PLAN_NOT_IN_PLACE: the plan is right only when send and receive buffer are disjoint; in-place
  *	operations are refused.
  * SWC_PLAN_ORDER_VARIES: ranks may reduce in different orders, so float results may differ in their last
- *	bits from rank to rank. Refused for floats on communicators without SWC_JOIN_ALLOW_REORDER.
+ *	bits from rank to rank. Refused for SUM, PROD and AVG of floats on communicators without
+ *	SWC_JOIN_ALLOW_REORDER.
  */
 #define SWC_PLAN_NOT_IN_PLACE	(1u << 0)
 #define SWC_PLAN_ORDER_VARIES	(1u << 1)
@@ -261,7 +264,7 @@ struct swc_plan_window {
  * @rank: whose part this is
  * @root: as in the descriptor
  * @nparts: 1 or @nranks, see above
- * @part_blocks: blocks per part, at least 1; nparts * part_blocks is at most 2^24
+ * @part_blocks: blocks per part, at least 1; nparts * part_blocks is at most SWC_PLAN_MAX_BLOCKS
  * @nsteps: steps of all channels together
  * @nxfers: transfers of all steps together
  * @nchannels: 1 to SWC_MAX_CHANNELS
@@ -313,7 +316,7 @@ struct swc_plan_step {
 struct swc_plan_xfer {
 	__u32 rank;		/* peer (NET) or owner of the buffer (LOCAL) */
 	__u32 first_block;
-	__u32 nblocks;
+	__u32 nblocks;		/* 0 only in NET steps of a BARRIER */
 	__u8  buf;		/* enum swc_buf */
 	__u8  operand;		/* enum swc_buf, receives with SWC_XFER_REDUCE; else 0 */
 	__u8  flags;		/* SWC_XFER_* */
@@ -529,6 +532,7 @@ enum swc_comm_status { SWC_COMM_FORMING, SWC_COMM_LIVE, SWC_COMM_ABORTED };
  * @error: out: last failure, negative errno or 0
  * @culprit: out: its rank or -1
  * @text: out: its line
+ * @algo: out: algorithm of the oldest operation in flight, or else of the last one that ended
  *
  * Shows communicators of the caller's user, all to CAP_SYS_ADMIN. -ENOENT after the last.
  */
@@ -551,6 +555,7 @@ struct swc_comm_query {
 	__s32 error;
 	__s32 culprit;
 	char  text[SWC_TEXT_BYTES];
+	char  algo[SWC_NAME_BYTES];
 };
 
 /* Counters since load. New ones are added at the end; @count says how many the kernel has. */

@@ -14,6 +14,7 @@
  *	-ECANCELED	another rank's buffers were refused; swingcoll_comm_error() tells whose and why
  *	-EPROTO		the ranks called different collectives, or with different counts or types
  *	-EAGAIN		64 collectives are in flight: wait for one first
+ *	-EOPNOTSUPP	the algorithm asked for cannot do this; swingcoll_comm_error() says what it can
  *	-EOVERFLOW	the vector is larger than 64 TiB
  *	-EBADF		the communicator belongs to the process that this one was forked from
  *
@@ -73,6 +74,7 @@ enum swingcoll_coll {
 	SWINGCOLL_BROADCAST,
 	SWINGCOLL_REDUCE,
 	SWINGCOLL_BARRIER,
+	SWINGCOLL_ALLTOALL,
 };
 
 /* One rank's membership in a communicator. */
@@ -87,11 +89,20 @@ struct swingcoll_req;
 struct swingcoll_comm_opts {
 	uint32_t timeout_ms; /* deadline of creation and of each operation; 0: 30000 */
 	uint32_t flags;	     /* SWINGCOLL_ANY_USER, SWINGCOLL_ALLOW_REORDER */
-	const char *algo;    /* NULL or "auto", or an algorithm's name: see swingcoll_algo_name() */
-	int64_t slot_max;    /* largest payload in bytes that goes through the shared slots;
+	const char
+		*algo; /* NULL or "auto"; an algorithm's name (swingcoll_algo_name()), with a number
+				as in "swing-h:2" if it takes one; or "file:PATH", see
+				swingcoll-plan(5) */
+	int64_t slot_max;     /* largest payload in bytes that goes through the shared slots;
 				0: 128 KiB / nranks, or none if algo names one; -1: none */
 	int32_t use_io_uring; /* 0: if allowed, else ioctl; 1: must; -1: never */
-	uint32_t reserved[7]; /* 0 */
+	uint32_t reserved0;   /* 0 */
+	const char *topo;     /* shape of the network, such as "torus:4x4*8", or "@FILE", see
+				 swingcoll-topology(7);
+				 NULL: all ranks on one node */
+	const char *tuning;   /* file of measured times that corrects the automatic choice, as
+				 swingperf --tune writes it; NULL: none */
+	uint32_t reserved[8]; /* 0 */
 };
 
 #define SWINGCOLL_ANY_USER (1u << 0)	  /* members may belong to different users */
@@ -122,6 +133,14 @@ int swingcoll_comm_create(struct swingcoll_comm **comm, const struct swingcoll_i
 			  int rank, const struct swingcoll_comm_opts *opts);
 
 /*
+ * Whether options make sense for so many ranks, without joining anything: 0, or what
+ * swingcoll_comm_create() would return, with one line in text that names the fault and what would be
+ * accepted. Whether an algorithm can do a collective shows only when it is called.
+ */
+int swingcoll_opts_check(const struct swingcoll_comm_opts *opts, int nranks, char *text,
+			 size_t size);
+
+/*
  * Wait for this rank's operations in flight (they end by their deadline at the latest), leave, free.
  * Always frees; the return value tells of an error on the way. NULL is allowed.
  */
@@ -140,6 +159,12 @@ int swingcoll_comm_size(const struct swingcoll_comm *comm);
 int swingcoll_comm_error(struct swingcoll_comm *comm, char *text, size_t size, int *culprit);
 
 /*
+ * Algorithm of the last collective that ended well on this communicator, through whatever call; "slots" for
+ * small messages, "?" before the first. Static, or lives as long as the communicator.
+ */
+const char *swingcoll_comm_algo(const struct swingcoll_comm *comm);
+
+/*
  * Blocking collectives. Counts are in elements. send == recv is in place; partial overlap is refused.
  *
  * allreduce	  recv[i] = op over ranks of send[i], i < count, on every rank
@@ -149,6 +174,7 @@ int swingcoll_comm_error(struct swingcoll_comm *comm, char *text, size_t size, i
  * broadcast	  recv[i] = send[i] of root; send is read on root only; on root recv == send is usual
  * reduce	  recv[i] on root; recv is not used elsewhere and may be NULL
  * barrier	  returns when every rank has called it
+ * alltoall	  recv[r * count + i] = send[rank * count + i] of rank r, i < count
  */
 int swingcoll_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
 			enum swingcoll_redop op, struct swingcoll_comm *comm);
@@ -161,6 +187,8 @@ int swingcoll_broadcast(const void *send, void *recv, size_t count, enum swingco
 int swingcoll_reduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
 		     enum swingcoll_redop op, int root, struct swingcoll_comm *comm);
 int swingcoll_barrier(struct swingcoll_comm *comm);
+int swingcoll_alltoall(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+		       struct swingcoll_comm *comm);
 
 /*
  * The same, returning at once. *req must be given to swingcoll_wait(), or to swingcoll_test() until that
@@ -181,6 +209,8 @@ int swingcoll_ireduce(const void *send, void *recv, size_t count, enum swingcoll
 		      enum swingcoll_redop op, int root, struct swingcoll_comm *comm,
 		      struct swingcoll_req **req);
 int swingcoll_ibarrier(struct swingcoll_comm *comm, struct swingcoll_req **req);
+int swingcoll_ialltoall(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+			struct swingcoll_comm *comm, struct swingcoll_req **req);
 
 /* Sleep until done, free the request, return its error. result may be NULL. */
 int swingcoll_wait(struct swingcoll_req *req, struct swingcoll_result *result);

@@ -37,8 +37,8 @@ static void copy(struct swc_builder *b, uint32_t from, uint32_t first, uint32_t 
  * One shot: each rank makes all of its own result. Reads nranks vectors per rank, so it is for
  * small ones.
  *
- * In place, only ALLREDUCE is in danger: others still read the send buffer that a result would
- * overwrite. It collects the result in SCRATCH and moves it over after the SYNC. Elsewhere the
+ * In place, ALLREDUCE and ALLTOALL are in danger: others still read the send buffer that a result
+ * would overwrite. They collect the result in SCRATCH and move it over after the SYNC. Elsewhere the
  * blocks that a rank writes are read by nobody but itself in the same step (REDUCE_SCATTER: the
  * others read other parts; REDUCE: only root reads; BROADCAST and ALLGATHER: the copy onto itself
  * is nothing).
@@ -47,20 +47,21 @@ int swc_direct1_build(struct swc_builder *b)
 {
 	const struct swc_plan_args *a = b->args;
 	struct swc_plan_header *h = &b->hdr;
-	bool scratch = a->coll == SWC_ALLREDUCE && a->in_place && a->nranks > 1;
+	bool shared = a->coll == SWC_ALLREDUCE || a->coll == SWC_ALLTOALL;
+	bool scratch = shared && a->in_place;
+	enum swc_buf to = scratch ? SWC_BUF_SCRATCH : SWC_BUF_RECV;
 
 	swc_build_blocks(b, 1);
-	swc_build_channel(b);
+	swc_build_channel(b, 0, b->hdr.part_blocks);
+	if (scratch)
+		swc_build_scratch(b, 0, h->nparts);
+	else if (shared)
+		h->flags |= SWC_PLAN_NOT_IN_PLACE;
 	switch (a->coll) {
 	case SWC_ALLREDUCE:
-		if (scratch)
-			swc_build_scratch(b, 0, 1);
-		else if (a->nranks > 1)
-			h->flags |= SWC_PLAN_NOT_IN_PLACE;
 		swc_build_step(b, SWC_STEP_LOCAL);
 		all_sends(b, 0, 1);
-		swc_build_recv(b, a->rank, scratch ? SWC_BUF_SCRATCH : SWC_BUF_RECV, 0, 1,
-			       SWC_XFER_FINAL);
+		swc_build_recv(b, a->rank, to, 0, 1, SWC_XFER_FINAL);
 		break;
 	case SWC_REDUCE_SCATTER:
 		swc_build_step(b, SWC_STEP_LOCAL);
@@ -82,6 +83,15 @@ int swc_direct1_build(struct swc_builder *b)
 			copy(b, r, r, 1);
 		}
 		break;
+	case SWC_ALLTOALL:
+		for (uint32_t i = 0; i < a->nranks; i++) {
+			uint32_t r = (a->rank + i) % a->nranks;
+
+			swc_build_step(b, SWC_STEP_LOCAL);
+			swc_build_send(b, r, SWC_BUF_SEND, a->rank, 1);
+			swc_build_recv(b, a->rank, to, r, 1, SWC_XFER_FINAL);
+		}
+		break;
 	case SWC_BROADCAST:
 		copy(b, a->root, 0, 1);
 		break;
@@ -93,8 +103,8 @@ int swc_direct1_build(struct swc_builder *b)
 	swc_build_step(b, SWC_STEP_SYNC);
 	if (scratch) {
 		swc_build_step(b, SWC_STEP_LOCAL);
-		swc_build_send(b, a->rank, SWC_BUF_SCRATCH, 0, 1);
-		swc_build_recv(b, a->rank, SWC_BUF_RECV, 0, 1, 0);
+		swc_build_send(b, a->rank, SWC_BUF_SCRATCH, 0, h->nparts);
+		swc_build_recv(b, a->rank, SWC_BUF_RECV, 0, h->nparts, 0);
 	}
 	return 0;
 }
@@ -109,7 +119,7 @@ static uint32_t direct2_channels(const struct swc_plan_args *a)
 		return 1;
 	if (a->channels)
 		return a->channels;
-	return a->nranks <= 8 ? 4 : a->nranks <= 16 ? 2 : 1;
+	return a->nranks <= 4 ? 8 : a->nranks <= 8 ? 4 : a->nranks <= 16 ? 2 : 1;
 }
 
 /*
@@ -129,7 +139,7 @@ int swc_direct2_build(struct swc_builder *b)
 	for (uint32_t c = 0; c < nch; c++) {
 		uint32_t block = a->rank * nch + c;
 
-		swc_build_channel(b);
+		swc_build_channel(b, 0, b->hdr.part_blocks);
 		if (a->coll != SWC_BARRIER)
 			swc_build_step(b, SWC_STEP_LOCAL);
 		switch (a->coll) {

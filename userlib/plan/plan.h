@@ -15,52 +15,105 @@
 
 #include <linux/swingcoll.h>
 
+#include "topo.h"
+
+/* In words: swc_algo_info(). */
 enum swc_algo {
-	SWC_ALGO_DIRECT1, /* one shot: every rank reads all and computes its own result */
-	SWC_ALGO_DIRECT2, /* two shots in one pass: every block has an owner who serves all */
-	SWC_ALGO_RING,	  /* reduce-scatter and allgather round a ring */
-	SWC_ALGO_RECDOUB, /* recursive doubling with the whole vector */
+	SWC_ALGO_DIRECT1,
+	SWC_ALGO_DIRECT2,
+	SWC_ALGO_RING,
+	SWC_ALGO_RING2,
+	SWC_ALGO_HAMILTONIAN,
+	SWC_ALGO_BUCKET,
+	SWC_ALGO_BUCKET2,
+	SWC_ALGO_RECDOUB,
+	SWC_ALGO_RABENSEIFNER,
+	SWC_ALGO_MIRRORED,
+	SWC_ALGO_SWING_L,
+	SWC_ALGO_SWING_B,
+	SWC_ALGO_SWING_H,
+	SWC_ALGO_TWOSIDED,
+	SWC_ALGO_CIRCULANT,
+	SWC_ALGO_TREE,
+	SWC_ALGO_DTREE,
+	SWC_ALGO_ROTATE,
 	SWC_ALGO_NR
 };
+
+/**
+ * struct swc_algo_info - an algorithm, for people and for those who choose
+ * @name: "swing-b"
+ * @text: one line on what it does
+ * @param: what the number behind a colon means ("swing-h:2"), NULL if there is none
+ * @colls: collectives it offers, as bits 1 << enum swc_coll
+ * @one_node: made of LOCAL and SYNC steps: all ranks must be on one node
+ * @multiport: uses all links of a node of a torus unless told otherwise
+ */
+struct swc_algo_info {
+	const char *name;
+	const char *text;
+	const char *param;
+	uint32_t colls;
+	bool one_node;
+	bool multiport;
+};
+
+/* NULL past the end. */
+const struct swc_algo_info *swc_algo_info(unsigned int algo);
 
 /**
  * struct swc_plan_args - what a plan is made from
  * @coll: collective
  * @algo: algorithm
+ * @param: its parameter, SWC_PARAM_DEFAULT for its own choice
+ * @topo: the network; NULL for a switch with a link to each rank. On several nodes with several ranks, ALLREDUCE
+ *	goes through the node's memory first and last, and @algo is that of the network between; other
+ *	collectives take every rank for a node of its own on a switch
  * @nranks: of the communicator
  * @rank: whose part
  * @root: of SWC_BROADCAST and SWC_REDUCE, else 0
- * @nlocal: ranks on this node; LOCAL steps need all of them here
+ * @nlocal: ranks that share this machine's memory; 0 for those that @topo puts there
  * @in_place: the plan must be right for send == recv. It then is for disjoint buffers too;
  *	the reverse does not hold when the plan says SWC_PLAN_NOT_IN_PLACE. Ranks may differ in
  *	this.
  * @channels: channels to spread over, 0 for the algorithm's own choice
+ * @ports: links of a node to use at once, 0 for all that the topology has and the algorithm can use
  */
 struct swc_plan_args {
 	enum swc_coll coll;
 	enum swc_algo algo;
+	int32_t param;
+	const struct swc_topo *topo;
 	uint32_t nranks;
 	uint32_t rank;
 	uint32_t root;
 	uint32_t nlocal;
 	bool in_place;
 	uint32_t channels;
+	uint32_t ports;
 };
+
+#define SWC_PARAM_DEFAULT (-1)
 
 /**
  * swc_plan_build() - make one rank's plan
  *
- * *plan is the caller's, to be freed with free().
+ * *plan is the caller's, to be freed with free(). @why may be NULL; otherwise it gets, on -EINVAL and
+ * -EOPNOTSUPP, one line that names the fault and what would be accepted.
  *
  * Return: 0, -EINVAL, -ENOMEM, or -EOPNOTSUPP if the algorithm does not offer the collective (or
- * not for so many ranks, or not across nodes).
+ * not for so many ranks, not on this topology, or not across nodes).
  */
-int swc_plan_build(const struct swc_plan_args *args, void **plan, size_t *bytes);
+int swc_plan_build(const struct swc_plan_args *args, void **plan, size_t *bytes, char *why,
+		   size_t why_bytes);
 
 /* "direct2"; NULL past the end. */
 const char *swc_algo_name(unsigned int algo);
-/* -EINVAL for an unknown name. */
-int swc_algo_parse(const char *name);
+/*
+ * "swing-h:3", or "swing-h" with *param SWC_PARAM_DEFAULT; @param may be NULL. -EINVAL for an unknown
+ * name, or for a number that the algorithm does not take.
+ */
+int swc_algo_parse(const char *name, int32_t *param);
 
 struct swc_verdict {
 	uint32_t rank;	/* where the first fault was found */
@@ -73,6 +126,8 @@ struct swc_verdict {
  * @bytes: their sizes
  * @in_place: by rank, whether send and receive buffer are the same memory; NULL: nowhere
  * @nranks: number of plans
+ * @nodes: which ranks share memory: LOCAL and SYNC steps concern the ranks of one node. NULL: all ranks are
+ *	on one node
  * @verdict: filled on failure
  *
  * Shows that every block of every result holds each contribution exactly once, passed one FINAL
@@ -83,6 +138,6 @@ struct swc_verdict {
  * Return: 0, -EINVAL with a verdict, or -ENOMEM.
  */
 int swc_plan_verify(const void *const *plans, const size_t *bytes, const bool *in_place,
-		    uint32_t nranks, struct swc_verdict *verdict);
+		    uint32_t nranks, const struct swc_topo *nodes, struct swc_verdict *verdict);
 
 #endif /* SWC_PLAN_PLAN_H */

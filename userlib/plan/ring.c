@@ -1,29 +1,95 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The ring: every rank sends to its right neighbour and receives from its left one, one part or
+ * Rings: every member sends to the next one of a cycle and receives from the one before, one part or
  * share per step, p - 1 steps to reduce and p - 1 steps to spread. Bandwidth optimal, latency 2(p -
  * 1) steps. Each block is reduced along one way round and then copied, so all ranks get the same
  * bits. (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
  * workstations", 2009.)
+ *
+ * ring goes through the members by number, ring2 both ways with half the vector each, hamiltonian
+ * both ways along two edge-disjoint Hamiltonian cycles of a 2D torus, so that every link of a node is
+ * busy in both directions in every step.
+ *
+ * The two cycles. Let the torus have R rows and C columns, and call (row + column) mod C a member's
+ * diagonal; C divides R, so each step to the right or down leads to the next diagonal. The first
+ * cycle goes right, and down from the last diagonal only; the second goes down, and right from the
+ * last diagonal only. So every link belongs to exactly one of them. C steps are a lap. Lap k of the
+ * first begins in row k, column -k, and covers that row; R laps are the torus. Lap k of the second
+ * begins in row k(C - 1), column k, on diagonal 0; the rows of all laps differ, and the cycle is one,
+ * if and only if C - 1 and R have no common factor. (For other ways to such cycles see Bae, AlBdaiwi
+ * and Bose, "Edge-disjoint Hamiltonian cycles in two-dimensional torus", IJMMS 2004.)
  */
-#include <errno.h>
-
 #include "build.h"
 
-/* One channel's view of the ring: share i of p is block i * stride + at. */
+/**
+ * struct cycle - an order of the members
+ * @p: members
+ * @backward: the order is turned round
+ * @second: second Hamiltonian cycle
+ * @rows, @cols: of the torus as the Hamiltonian cycles see it; 0: in the order of numbers
+ * @row_stride, @col_stride: between the numbers of neighbours
+ * @inverse: of @cols - 1 modulo @rows
+ */
+struct cycle {
+	uint32_t p;
+	bool backward, second;
+	uint32_t rows, cols;
+	uint32_t row_stride, col_stride;
+	uint32_t inverse;
+};
+
+static uint32_t member_at(const struct cycle *y, uint32_t pos)
+{
+	uint32_t lap, j, row, col;
+
+	pos %= y->p;
+	if (y->backward)
+		pos = y->p - 1 - pos;
+	if (!y->cols)
+		return pos;
+	lap = pos / y->cols;
+	j = pos % y->cols;
+	row = y->second ? (lap * (y->cols - 1) + j) % y->rows : lap;
+	col = (y->second ? lap : j + y->rows - lap) % y->cols;
+	return row * y->row_stride + col * y->col_stride;
+}
+
+static uint32_t position_of(const struct cycle *y, uint32_t member)
+{
+	uint32_t pos = member;
+
+	if (y->cols) {
+		uint32_t row = member / y->row_stride % y->rows;
+		uint32_t col = member / y->col_stride % y->cols;
+		uint32_t j = (row + col) % y->cols;
+		uint64_t lap = y->second ? (uint64_t)(row + y->rows - j) * y->inverse % y->rows
+					 : row;
+
+		pos = (uint32_t)lap * y->cols + j;
+	}
+	return y->backward ? y->p - 1 - pos : pos;
+}
+
+/*
+ * One channel's way round. Shares are counted by position on the cycle: share i of ALLREDUCE is block
+ * at + i, elsewhere it is the channel's block of the part of the member there.
+ */
 struct ring {
 	struct swc_builder *b;
-	uint32_t p, rank, right, left;
-	uint32_t stride, at;
+	struct cycle cycle;
+	uint32_t p, pos, right, left;
+	uint32_t at, part_blocks;
 };
 
 static uint32_t block(const struct ring *g, uint32_t share)
 {
-	return share % g->p * g->stride + g->at;
+	if (g->part_blocks)
+		return g->at + member_at(&g->cycle, share) * g->part_blocks;
+	return g->at + share % g->p;
 }
 
 /*
- * Reduce: share `last` ends complete on this rank, in `out`. In step s, rank r sends share last - 1
+ * Reduce: share `last` ends complete on this member, in `out`. In step s it sends share last - 1
  * - s (the sum of s + 1 ranks so far) and adds its own contribution to share last - 2 - s, counted
  * modulo p.
  *
@@ -61,52 +127,52 @@ static void spread(const struct ring *g, uint32_t own)
  */
 static void gather(const struct ring *g)
 {
+	uint32_t me = g->b->me;
+
 	swc_build_step(g->b, SWC_STEP_NET);
-	swc_build_send(g->b, g->right, SWC_BUF_SEND, block(g, g->rank), 1);
-	swc_build_recv(g->b, g->left, SWC_BUF_RECV, block(g, g->left), 1, SWC_XFER_FINAL);
+	swc_build_send(g->b, g->right, SWC_BUF_SEND, block(g, g->pos), 1);
+	swc_build_recv(g->b, g->left, SWC_BUF_RECV, block(g, g->pos + g->p - 1), 1, SWC_XFER_FINAL);
 	swc_build_step(g->b, SWC_STEP_LOCAL);
-	swc_build_send(g->b, g->rank, SWC_BUF_SEND, block(g, g->rank), 1);
-	swc_build_recv(g->b, g->rank, SWC_BUF_RECV, block(g, g->rank), 1, SWC_XFER_FINAL);
+	swc_build_send(g->b, me, SWC_BUF_SEND, block(g, g->pos), 1);
+	swc_build_recv(g->b, me, SWC_BUF_RECV, block(g, g->pos), 1, SWC_XFER_FINAL);
 	for (uint32_t s = 1; s + 1 < g->p; s++) {
 		swc_build_step(g->b, SWC_STEP_NET);
-		swc_build_send(g->b, g->right, SWC_BUF_RECV, block(g, g->rank + g->p - s), 1);
-		swc_build_recv(g->b, g->left, SWC_BUF_RECV, block(g, g->rank + g->p - 1 - s), 1, 0);
+		swc_build_send(g->b, g->right, SWC_BUF_RECV, block(g, g->pos + g->p - s), 1);
+		swc_build_recv(g->b, g->left, SWC_BUF_RECV, block(g, g->pos + g->p - 1 - s), 1, 0);
 	}
 }
 
-int swc_ring_build(struct swc_builder *b)
+/* Channels take the ways in turn: way 0 is the first cycle, 1 the same backward, 2 and 3 the second. */
+static int build(struct swc_builder *b, struct cycle cycle, uint32_t ways)
 {
-	const struct swc_plan_args *a = b->args;
-	uint32_t p = a->nranks, nch = a->channels ? a->channels : 1;
-	struct ring g = {
-		.b = b,
-		.p = p,
-		.rank = a->rank,
-		.right = (a->rank + 1) % p,
-		.left = (a->rank + p - 1) % p,
-		.stride = nch,
-	};
+	uint32_t p = b->n, nch = b->args->channels ? b->args->channels : ways;
+	bool shares = b->args->coll == SWC_ALLREDUCE;
 
-	if (a->coll != SWC_ALLREDUCE && a->coll != SWC_REDUCE_SCATTER && a->coll != SWC_ALLGATHER)
-		return -EOPNOTSUPP;
-	if (p == 1) {
-		swc_build_alone(b);
-		return 0;
-	}
-	swc_build_blocks(b, a->coll == SWC_ALLREDUCE ? nch * p : nch);
+	swc_build_blocks(b, shares ? nch * p : nch);
 	/* RECV has no room for sums on their way to others. */
-	if (a->coll == SWC_REDUCE_SCATTER && p > 2)
+	if (b->args->coll == SWC_REDUCE_SCATTER && p > 2)
 		swc_build_scratch(b, 0, nch * p);
 
-	for (g.at = 0; g.at < nch; g.at++) {
-		swc_build_channel(b);
-		switch (a->coll) {
+	for (uint32_t c = 0; c < nch; c++) {
+		struct ring g = { .b = b, .p = p };
+
+		cycle.p = p;
+		cycle.backward = c % ways % 2;
+		cycle.second = c % ways / 2;
+		g.cycle = cycle;
+		g.pos = position_of(&cycle, b->me);
+		g.right = member_at(&cycle, g.pos + 1);
+		g.left = member_at(&cycle, g.pos + p - 1);
+		g.at = shares ? c * p : c;
+		g.part_blocks = shares ? 0 : nch;
+		swc_build_channel(b, c * p, p);
+		switch (b->args->coll) {
 		case SWC_ALLREDUCE:
-			reduce(&g, a->rank + 1, SWC_BUF_RECV, SWC_BUF_RECV);
-			spread(&g, a->rank + 1);
+			reduce(&g, g.pos + 1, SWC_BUF_RECV, SWC_BUF_RECV);
+			spread(&g, g.pos + 1);
 			break;
 		case SWC_REDUCE_SCATTER:
-			reduce(&g, a->rank, SWC_BUF_SCRATCH, SWC_BUF_RECV);
+			reduce(&g, g.pos, SWC_BUF_SCRATCH, SWC_BUF_RECV);
 			break;
 		default:
 			gather(&g);
@@ -114,4 +180,52 @@ int swc_ring_build(struct swc_builder *b)
 		}
 	}
 	return 0;
+}
+
+int swc_ring_build(struct swc_builder *b)
+{
+	return build(b, (struct cycle){ 0 }, 1);
+}
+
+/* On a switch, too: a link carries traffic both ways. */
+int swc_ring2_build(struct swc_builder *b)
+{
+	return build(b, (struct cycle){ 0 }, b->args->ports == 1 ? 1 : 2);
+}
+
+/* x with x * a = 1 modulo n, 0 if there is none. */
+static uint32_t inverse(uint32_t a, uint32_t n)
+{
+	for (uint32_t x = 1; x < n; x++)
+		if ((uint64_t)x * a % n == 1)
+			return x;
+	return 0;
+}
+
+static bool fits(struct cycle *y, uint32_t rows, uint32_t cols)
+{
+	y->rows = rows;
+	y->cols = cols;
+	y->inverse = cols > 1 && rows % cols == 0 ? inverse(cols - 1, rows) : 0;
+	return y->inverse;
+}
+
+int swc_hamiltonian_build(struct swc_builder *b)
+{
+	const struct swc_topo *t = b->topo;
+	struct cycle y = { .row_stride = t->dim[1], .col_stride = 1 };
+
+	if (t->kind == SWC_TOPO_SWITCH || t->ndims != 2)
+		return swc_build_refuse(
+			b, "hamiltonian is for tori of two dimensions, such as torus:4x4");
+	if (!fits(&y, t->dim[0], t->dim[1])) {
+		y.row_stride = 1;
+		y.col_stride = t->dim[1];
+		if (!fits(&y, t->dim[1], t->dim[0]))
+			return swc_build_refuse(
+				b, "hamiltonian needs a torus of RxC or CxR where C > 1 "
+				   "divides R and C - 1 has no common factor with R, "
+				   "such as 8x8 or 16x4");
+	}
+	return build(b, y, swc_build_ports(b));
 }

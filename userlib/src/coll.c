@@ -67,7 +67,7 @@ static int prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c, 
 	void *recv;
 	int ret;
 
-	if (!comm || (unsigned int)c->coll > SWINGCOLL_BARRIER)
+	if (!comm || (unsigned int)c->coll > SWINGCOLL_ALLTOALL)
 		return -EINVAL;
 	if (comm->forked)
 		return -EBADF;
@@ -161,8 +161,7 @@ static int queue(struct swingcoll_comm *comm, struct op *op, uint32_t flags, boo
 	struct swingcoll_req *req;
 	int ret;
 
-	ret = swc_plans_get(comm, op->desc.coll, op->desc.root, op->in_place, op->bytes,
-			    &op->desc.plan);
+	ret = swc_plans_get(comm, &op->desc, op->in_place, op->bytes);
 	if (ret)
 		return ret;
 	req = take_req(comm);
@@ -184,11 +183,18 @@ err_give:
 	return ret;
 }
 
+static void note_algo(struct swingcoll_comm *comm, const char *algo)
+{
+	__atomic_store_n(&comm->last_algo, algo, __ATOMIC_RELAXED);
+}
+
 /* The outcome of a request that is done; gives it back. */
 static int outcome(struct swingcoll_req *req, struct swingcoll_result *result)
 {
 	int error = req->error;
 
+	if (!error)
+		note_algo(req->comm, req->algo);
 	if (result)
 		*result = (struct swingcoll_result){
 			.error = error,
@@ -209,12 +215,14 @@ static int run_slots(struct swingcoll_comm *comm, const struct op *op, bool *ann
 	int ret;
 
 	*announced = false;
-	if (!comm->slots.base || op->slots.bytes > comm->slot_max)
+	if (!comm->slots.base || op->slots.bytes > comm->slot_max || op->desc.coll == SWC_ALLTOALL)
 		return 1;
 	/* It may come back from the slots and then needs a request. */
 	if (!free_reqs(comm))
 		return -EAGAIN;
 	ret = swc_slots_run(&comm->slots, &op->slots);
+	if (!ret)
+		note_algo(comm, "slots");
 	*announced = ret == SWC_SLOTS_FALLBACK;
 	return ret;
 }
@@ -296,7 +304,7 @@ SWC_PUBLIC int swingcoll_prep(struct io_uring_sqe *sqe, struct swingcoll_comm *c
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&comm->order);
-	ret = swc_plans_get(comm, op.desc.coll, op.desc.root, op.in_place, op.bytes, &op.desc.plan);
+	ret = swc_plans_get(comm, &op.desc, op.in_place, op.bytes);
 	if (!ret)
 		ret = swc_slots_pass(&comm->slots);
 	pthread_mutex_unlock(&comm->order);
@@ -314,6 +322,8 @@ SWC_PUBLIC int swingcoll_cqe_result(struct swingcoll_comm *comm, const struct io
 	if (!comm || !cqe)
 		return -EINVAL;
 	error = swc_uring_read(cqe, &word);
+	if (!error)
+		note_algo(comm, swc_plans_algo(&comm->plans, SWC_CQE_PLAN(word)));
 	if (result)
 		*result = (struct swingcoll_result){
 			.error = error,
@@ -374,6 +384,12 @@ SWC_PUBLIC int swingcoll_barrier(struct swingcoll_comm *comm)
 	return run(comm, CALL(BARRIER, NULL, NULL, 0, 0, 0, 0));
 }
 
+SWC_PUBLIC int swingcoll_alltoall(const void *send, void *recv, size_t count,
+				  enum swingcoll_dtype dtype, struct swingcoll_comm *comm)
+{
+	return run(comm, CALL(ALLTOALL, send, recv, count, dtype, 0, 0));
+}
+
 SWC_PUBLIC int swingcoll_iallreduce(const void *send, void *recv, size_t count,
 				    enum swingcoll_dtype dtype, enum swingcoll_redop op,
 				    struct swingcoll_comm *comm, struct swingcoll_req **req)
@@ -412,4 +428,18 @@ SWC_PUBLIC int swingcoll_ireduce(const void *send, void *recv, size_t count,
 SWC_PUBLIC int swingcoll_ibarrier(struct swingcoll_comm *comm, struct swingcoll_req **req)
 {
 	return start(comm, CALL(BARRIER, NULL, NULL, 0, 0, 0, 0), req);
+}
+
+SWC_PUBLIC int swingcoll_ialltoall(const void *send, void *recv, size_t count,
+				   enum swingcoll_dtype dtype, struct swingcoll_comm *comm,
+				   struct swingcoll_req **req)
+{
+	return start(comm, CALL(ALLTOALL, send, recv, count, dtype, 0, 0), req);
+}
+
+SWC_PUBLIC const char *swingcoll_comm_algo(const struct swingcoll_comm *comm)
+{
+	const char *algo = __atomic_load_n(&comm->last_algo, __ATOMIC_RELAXED);
+
+	return algo ? algo : "?";
 }

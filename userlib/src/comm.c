@@ -72,21 +72,17 @@ static const struct swc_slots_env kernel_slots = { .wait = slot_wait, .wake = sl
 
 /* ---- creation ---- */
 
-static int check_opts(const struct swingcoll_comm_opts *o, int *algo)
+static int check_opts(const struct swingcoll_comm_opts *o)
 {
 	static const struct swingcoll_comm_opts zero;
 
-	*algo = -1;
 	if (!o)
 		return 0;
 	if (o->flags & ~(SWINGCOLL_ANY_USER | SWINGCOLL_ALLOW_REORDER) || o->slot_max < -1 ||
-	    o->use_io_uring < -1 || o->use_io_uring > 1 ||
+	    o->use_io_uring < -1 || o->use_io_uring > 1 || o->reserved0 ||
 	    memcmp(o->reserved, zero.reserved, sizeof(zero.reserved)))
 		return -EINVAL;
-	if (!o->algo || !strcmp(o->algo, "auto"))
-		return 0;
-	*algo = swc_algo_parse(o->algo);
-	return *algo < 0 ? *algo : 0;
+	return 0;
 }
 
 /*
@@ -97,7 +93,7 @@ static uint64_t slot_max(const struct swingcoll_comm *comm, const struct swingco
 {
 	int64_t want = o ? o->slot_max : 0;
 
-	if (want < 0 || (!want && comm->algo >= 0) ||
+	if (want < 0 || (!want && comm->plans.pick != SWC_PICK_AUTO) ||
 	    !(comm->ctx->info.features & SWC_FEATURE_SLOTS) || comm->nranks > SWC_MAX_LOCAL_RANKS)
 		return 0;
 	if (!want)
@@ -180,7 +176,31 @@ static void free_comm(struct swingcoll_comm *comm)
 {
 	pthread_mutex_destroy(&comm->order);
 	pthread_mutex_destroy(&comm->text_lock);
+	swc_plans_free(&comm->plans);
 	free(comm);
+}
+
+SWC_PUBLIC int swingcoll_opts_check(const struct swingcoll_comm_opts *opts, int nranks, char *text,
+				    size_t size)
+{
+	struct swc_plans *plans;
+	int ret = check_opts(opts);
+
+	if (size)
+		snprintf(text, size, "a flag, a number or a reserved field is out of range");
+	if (ret)
+		return ret;
+	if (nranks < 1 || nranks > SWC_MAX_RANKS) {
+		snprintf(text, size, "%d ranks: 1 to %d are possible", nranks, SWC_MAX_RANKS);
+		return -EINVAL;
+	}
+	plans = calloc(1, sizeof(*plans));
+	if (!plans)
+		return -ENOMEM;
+	ret = swc_plans_init(plans, opts, (uint32_t)nranks, text, size);
+	swc_plans_free(plans);
+	free(plans);
+	return ret;
 }
 
 SWC_PUBLIC int swingcoll_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id,
@@ -189,12 +209,12 @@ SWC_PUBLIC int swingcoll_comm_create(struct swingcoll_comm **out, const struct s
 	uint32_t timeout_ms = opts && opts->timeout_ms ? opts->timeout_ms : DEFAULT_TIMEOUT_MS;
 	struct swingcoll_comm *comm;
 	void *slots;
-	int ret, algo;
+	int ret;
 
 	if (!out || !id || nranks < 1 || nranks > SWC_MAX_RANKS || rank < 0 || rank >= nranks)
 		return -EINVAL;
 	*out = NULL;
-	ret = check_opts(opts, &algo);
+	ret = check_opts(opts);
 	if (ret)
 		return ret;
 	pthread_once(&once, swc_reduce_init);
@@ -203,11 +223,14 @@ SWC_PUBLIC int swingcoll_comm_create(struct swingcoll_comm **out, const struct s
 		return -ENOMEM;
 	comm->nranks = (uint32_t)nranks;
 	comm->rank = (uint32_t)rank;
-	comm->algo = algo;
+	comm->flags = opts ? opts->flags : 0;
 	pthread_mutex_init(&comm->order, NULL);
 	pthread_mutex_init(&comm->text_lock, NULL);
 	for (int i = 0; i < SWC_POOL; i++)
 		comm->req[i].comm = comm;
+	ret = swc_plans_init(&comm->plans, opts, comm->nranks, NULL, 0);
+	if (ret)
+		goto err_free;
 	ret = swc_context_get(&comm->ctx);
 	if (ret)
 		goto err_free;
@@ -218,7 +241,7 @@ SWC_PUBLIC int swingcoll_comm_create(struct swingcoll_comm **out, const struct s
 	}
 	comm->slots.timeout_ms = timeout_ms;
 
-	ret = join(comm, id, opts ? opts->flags : 0, timeout_ms);
+	ret = join(comm, id, comm->flags, timeout_ms);
 	if (ret)
 		goto err_put;
 	ret = map(comm);

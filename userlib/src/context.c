@@ -44,7 +44,6 @@ static void in_child(void)
 		current->fd = -1;
 		current = NULL;
 	}
-	swc_mem_forget();
 	pthread_mutex_unlock(&lock);
 }
 

@@ -18,7 +18,24 @@ struct range {
 };
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct range *ranges;
+
+/*
+ * The child of a fork has no registrations. It is the only thread, so the lock, in whatever state
+ * another thread of the parent left it, can be made anew; the list's memory is abandoned, for it
+ * may be half changed.
+ */
+static void in_child(void)
+{
+	lock = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+	ranges = NULL;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
 
 SWC_PUBLIC int swingcoll_mem_register(void *addr, size_t bytes)
 {
@@ -28,6 +45,7 @@ SWC_PUBLIC int swingcoll_mem_register(void *addr, size_t bytes)
 
 	if (!addr || !bytes)
 		return -EINVAL;
+	pthread_once(&once, watch_forks);
 	r = malloc(sizeof(*r));
 	if (!r)
 		return -ENOMEM;
@@ -107,15 +125,4 @@ void swc_mem_resolve(struct swc_desc *desc, const void *send, uint64_t send_byte
 		desc->recv -= r->addr;
 	}
 	pthread_rwlock_unlock(&lock);
-}
-
-/*
- * The child of a fork has no registrations. It is the only thread, so the lock, in whatever state
- * another thread of the parent left it, can be made anew; the list's memory is abandoned, for it
- * may be half changed.
- */
-void swc_mem_forget(void)
-{
-	lock = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
-	ranges = NULL;
 }

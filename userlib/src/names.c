@@ -11,7 +11,7 @@
 /* The public numbers are the kernel's. */
 _Static_assert((int)SWINGCOLL_F64 == (int)SWC_F64 && (int)SWINGCOLL_I8 == (int)SWC_I8, "types");
 _Static_assert((int)SWINGCOLL_BXOR == (int)SWC_BXOR && (int)SWINGCOLL_AVG == (int)SWC_AVG, "ops");
-_Static_assert((int)SWINGCOLL_BARRIER == (int)SWC_BARRIER &&
+_Static_assert((int)SWINGCOLL_ALLTOALL == (int)SWC_ALLTOALL &&
 		       (int)SWINGCOLL_ALLREDUCE == (int)SWC_ALLREDUCE,
 	       "collectives");
 
@@ -19,6 +19,7 @@ static const char *const colls[] = {
 	[SWINGCOLL_ALLREDUCE] = "allreduce", [SWINGCOLL_REDUCE_SCATTER] = "reduce_scatter",
 	[SWINGCOLL_ALLGATHER] = "allgather", [SWINGCOLL_BROADCAST] = "broadcast",
 	[SWINGCOLL_REDUCE] = "reduce",	     [SWINGCOLL_BARRIER] = "barrier",
+	[SWINGCOLL_ALLTOALL] = "alltoall",
 };
 
 #define NCOLLS (sizeof(colls) / sizeof(colls[0]))

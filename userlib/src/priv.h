@@ -17,6 +17,7 @@
 #include <linux/swingcoll.h>
 #include <swingcoll.h>
 
+#include "choose.h"
 #include "plan.h"
 #include "slots.h"
 
@@ -55,7 +56,6 @@ void swc_context_munmap(void *p, size_t bytes);
 /* Put buffers into a descriptor: as registered region and offset where there is one. */
 void swc_mem_resolve(struct swc_desc *desc, const void *send, uint64_t send_bytes, const void *recv,
 		     uint64_t recv_bytes);
-void swc_mem_forget(void); /* in the child of a fork */
 
 /* ---- requests and their completion: reap.c ---- */
 
@@ -136,27 +136,57 @@ int swc_uring_read(const struct io_uring_cqe *cqe, uint64_t *word);
 
 /* ---- plans.c ---- */
 
-/* A plan that the kernel has, for one collective, algorithm and root. */
+/* What the caller of swingcoll_comm_create() wants to see at work. */
+enum swc_pick {
+	SWC_PICK_AUTO,
+	SWC_PICK_ALGO,
+	SWC_PICK_FILE,
+};
+
+/* A plan that the kernel has. The first four say which. */
 struct swc_loaded_plan {
-	uint32_t root;
 	uint8_t coll;
-	uint8_t algo;
+	uint8_t algo; /* enum swc_algo; SWC_ALGO_NR: of the communicator's file */
+	int32_t param;
+	uint32_t root;
+	bool order_varies;
 	uint32_t handle[2]; /* by in_place; 0: not loaded; the same where one serves both */
 };
 
-/* A small table, the most recently used entry first. Under comm->order. */
+/* A small table, the most recently used entry first. */
 #define SWC_PLANS_CACHED 64
 
+/**
+ * struct swc_plans - the plans of a communicator
+ *
+ * Under comm->order, but for @name_of, which anyone may read.
+ *
+ * @pick, @algo, @param, @file: what was asked for
+ * @topo: shape of the network; @flat unless told otherwise
+ * @choices: what is known of the candidates for the automatic choice
+ * @names: every name ever used, so that results can point at them
+ * @name_of: by handle
+ */
 struct swc_plans {
+	enum swc_pick pick;
+	enum swc_algo algo;
+	int32_t param;
+	char *file;
+	struct swc_topo topo;
+	struct swc_choices choices;
 	struct swc_loaded_plan entry[SWC_PLANS_CACHED];
 	unsigned int n;
-	/* By handle: algorithm plus one. Written under comm->order, read by anyone. */
-	uint8_t algo_of[256];
+	struct swc_name *names;
+	const char *name_of[256];
 };
 
-/* Handle of the plan for an operation of so many bytes, made and loaded if need be. */
-int swc_plans_get(struct swingcoll_comm *comm, enum swc_coll coll, uint32_t root, bool in_place,
-		  uint64_t bytes, uint32_t *handle);
+/* Take over the options. Otherwise @why says what is wrong with them. */
+int swc_plans_init(struct swc_plans *plans, const struct swingcoll_comm_opts *opts, uint32_t nranks,
+		   char *why, size_t why_bytes);
+void swc_plans_free(struct swc_plans *plans);
+
+/* Put into d->plan the handle of the plan for an operation of so many bytes, made and loaded if need be. */
+int swc_plans_get(struct swingcoll_comm *comm, struct swc_desc *d, bool in_place, uint64_t bytes);
 /* Name of the algorithm behind a handle, "?" if it is not known. Any thread. */
 const char *swc_plans_algo(const struct swc_plans *plans, uint32_t handle);
 
@@ -178,7 +208,7 @@ struct swingcoll_comm {
 	uint32_t handle;
 	uint32_t nranks;
 	uint32_t rank;
-	int algo;	   /* enum swc_algo, or -1: automatic */
+	uint32_t flags;	   /* SWINGCOLL_* */
 	bool forked;	   /* belongs to our parent */
 	uint64_t slot_max; /* largest contribution for the slots, 0: none */
 	const struct swc_comm_state *state;
@@ -186,6 +216,7 @@ struct swingcoll_comm {
 	pthread_mutex_t order;
 	struct swc_slots slots;
 	struct swc_plans plans;
+	const char *last_algo; /* of the last collective that ended well; atomic */
 
 	const struct swc_submit_ops *submit;
 	void *submitter;

@@ -1,51 +1,76 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Plans of every algorithm, collective, root and number of ranks, run on symbols; and proof that
- * the verifier sees what is wrong with plans that have been spoilt. TAP on stdout.
+ * Plans of every algorithm, collective, root and number of ranks, on many networks, run on symbols; and proof
+ * that the verifier sees what is wrong with plans that have been spoilt. TAP on stdout.
+ *
+ * What the network looks like in half of the tests is random. They print their seed; SWC_TEST_SEED repeats it.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "plan.h"
 #include "plan_check.h"
 #include "tap.h"
 
-#define MAX_RANKS 32
-
-struct set {
-	void *plan[MAX_RANKS];
-	size_t bytes[MAX_RANKS];
-	bool in_place[MAX_RANKS];
-	uint32_t nranks;
-};
+#define MAX_RANKS 128
+#define RANDOM_TORI 200
+#define RANDOM_NODES 60
 
 enum placing {
 	OUT_OF_PLACE,
 	IN_PLACE,
-	MIXED
+	MIXED,
+	PLACINGS
 };
 
-static int build_set(struct set *s, enum swc_algo algo, enum swc_coll coll, uint32_t nranks,
-		     uint32_t root, enum placing placing, uint32_t channels)
+struct set {
+	struct swc_plan_args args; /* of all ranks, but for rank and in_place */
+	enum placing placing;
+	void *plan[MAX_RANKS];
+	size_t bytes[MAX_RANKS];
+	bool in_place[MAX_RANKS];
+	uint32_t nranks;
+	char why[200];
+};
+
+static const char *const colls[] = { "allreduce", "reduce_scatter", "allgather", "broadcast",
+				     "reduce",	  "barrier",	    "alltoall" };
+
+static uint64_t rnd_state;
+
+static uint32_t rnd(uint32_t n)
 {
-	int ret = 0;
+	rnd_state = rnd_state * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(rnd_state >> 33) % n;
+}
+
+/* All ranks' plans; they must agree on whether there are any. */
+static int build_set(struct set *s, const struct swc_plan_args *args, enum placing placing)
+{
+	int ret = 0, first = 0;
 
 	memset(s, 0, sizeof(*s));
-	s->nranks = nranks;
-	for (uint32_t r = 0; !ret && r < nranks; r++) {
-		struct swc_plan_args a = { .coll = coll,
-					   .algo = algo,
-					   .nranks = nranks,
-					   .rank = r,
-					   .root = root,
-					   .nlocal = nranks,
-					   .channels = channels };
+	s->args = *args;
+	s->placing = placing;
+	s->nranks = args->nranks;
+	for (uint32_t r = 0; r < s->nranks; r++) {
+		struct swc_plan_args a = *args;
 
 		s->in_place[r] = placing == IN_PLACE || (placing == MIXED && r % 3 != 1);
+		a.rank = r;
 		a.in_place = s->in_place[r];
-		ret = swc_plan_build(&a, &s->plan[r], &s->bytes[r]);
+		*s->why = 0;
+		ret = swc_plan_build(&a, &s->plan[r], &s->bytes[r], s->why, sizeof(s->why));
+		if (!r)
+			first = ret;
+		if (ret != first) {
+			printf("# rank 0 builds with %d, rank %u with %d\n", first, r, ret);
+			return -EINVAL;
+		}
 	}
 	return ret;
 }
@@ -58,7 +83,8 @@ static void free_set(struct set *s)
 
 static int verify_set(struct set *s, struct swc_verdict *v)
 {
-	return swc_plan_verify((const void *const *)s->plan, s->bytes, s->in_place, s->nranks, v);
+	return swc_plan_verify((const void *const *)s->plan, s->bytes, s->in_place, s->nranks,
+			       s->args.topo, v);
 }
 
 /*
@@ -74,74 +100,223 @@ static void move_buffers(struct set *s)
 	}
 }
 
-static int check_one(enum swc_algo algo, enum swc_coll coll, uint32_t nranks, uint32_t root,
-		     enum placing placing, uint32_t channels)
-{
-	struct swc_verdict v;
-	struct set s;
-	int ret = build_set(&s, algo, coll, nranks, root, placing, channels);
+/* How often an algorithm was asked, and how often it refused. */
+struct tally {
+	uint32_t asked, refused, wrong;
+	char why[200];
+};
 
+static void check_one(struct tally *t, const struct swc_plan_args *args, enum placing placing)
+{
+	struct swc_verdict v = { 0 };
+	struct set s;
+	int ret = build_set(&s, args, placing);
+
+	t->asked++;
+	if (ret == -EOPNOTSUPP && *s.why) {
+		t->refused++;
+		memcpy(t->why, s.why, sizeof(t->why));
+		free_set(&s);
+		return;
+	}
 	if (!ret)
 		ret = verify_set(&s, &v);
 	if (!ret) {
 		move_buffers(&s);
 		ret = verify_set(&s, &v);
 	}
-	if (ret)
-		printf("# %s collective %d nranks %u root %u placing %d: rank %u: %s (%d)\n",
-		       swc_algo_name(algo), coll, nranks, root, placing, v.rank,
+	if (ret) {
+		char shape[500] = "none";
+
+		if (args->topo)
+			swc_topo_format(args->topo, shape, sizeof(shape));
+		t->wrong++;
+		printf("# %s:%d %s nranks %u root %u placing %d ports %u channels %u topology %s: rank %u: %s (%d)\n",
+		       swc_algo_name(args->algo), args->param, colls[args->coll], args->nranks,
+		       args->root, placing, args->ports, args->channels, shape, v.rank,
 		       ret == -EINVAL ? v.text : "", ret);
+	}
 	free_set(&s);
-	return ret;
 }
 
 static bool offers(enum swc_algo algo, enum swc_coll coll)
 {
-	if (coll == SWC_ALLTOALL)
-		return false;
-	if (algo == SWC_ALGO_RECDOUB)
-		return coll == SWC_ALLREDUCE;
-	if (algo == SWC_ALGO_RING)
-		return coll <= SWC_ALLGATHER;
-	return true;
+	return swc_algo_info(algo)->colls & 1u << coll;
 }
 
-static int check_algo(enum swc_algo algo, enum swc_coll coll)
+static void report(const struct tally *t, const char *name)
 {
-	int bad = 0;
+	char text[400];
 
-	for (uint32_t nranks = 1; nranks <= MAX_RANKS; nranks += nranks == 17 ? 15 : 1) {
-		uint32_t roots = swc_coll_has_root(coll) ? nranks : 1;
+	if (t->asked && t->asked == t->refused)
+		snprintf(text, sizeof(text), "%s # SKIP refuses all: %s", name, t->why);
+	else
+		snprintf(text, sizeof(text), "%s (%u sets of plans, %u refused)", name, t->asked,
+			 t->refused);
+	ok(!t->wrong, text);
+}
 
-		for (uint32_t root = 0; root < roots; root++)
-			for (int placing = OUT_OF_PLACE; placing <= MIXED; placing++)
-				bad |= check_one(algo, coll, nranks, root, placing, 0);
-		bad |= check_one(algo, coll, nranks, 0, OUT_OF_PLACE, 3);
+/* Numbers of ranks that all algorithms get; 0 at the end. Only allreduce is tried with the largest. */
+static uint32_t next_nranks(uint32_t n, bool many)
+{
+	static const uint32_t more[] = { 96, 100, 126, 127, 128, 0 };
+
+	if (n < (many ? 64 : 17))
+		return n + 1;
+	if (!many)
+		return n == 17 ? 32 : 0;
+	for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++)
+		if (more[i] > n || !more[i])
+			return more[i];
+	return 0;
+}
+
+static void check_ranks(struct tally *t, struct swc_plan_args a)
+{
+	bool many = a.coll == SWC_ALLREDUCE, rooted = swc_coll_has_root((uint8_t)a.coll);
+
+	for (uint32_t n = 1; n; n = next_nranks(n, many)) {
+		char shape[20], why[100];
+		struct swc_topo ring;
+
+		snprintf(shape, sizeof(shape), "ring:%u", n);
+		if (swc_topo_parse(&ring, shape, why, sizeof(why)))
+			abort();
+		a.nranks = a.nlocal = n;
+		a.channels = 0;
+		for (a.root = 0; a.root<(rooted ? n : 1); a.root += n> 8 ? n / 3 : 1)
+			for (int placing = 0; placing < PLACINGS; placing++)
+				if (n <= 17 || placing == (int)n % PLACINGS)
+					check_one(t, &a, placing);
+		a.root = 0;
+		if (n <= 17) {
+			a.channels = 3;
+			check_one(t, &a, OUT_OF_PLACE);
+			a.channels = 0;
+		}
+		if (swc_algo_info(a.algo)->multiport) {
+			a.topo = &ring;
+			a.nlocal = 0;
+			check_one(t, &a, n % PLACINGS);
+			a.topo = NULL;
+		}
 	}
-	return bad;
 }
 
 static void test_algos(void)
 {
-	static const char *const colls[] = { "allreduce", "reduce_scatter", "allgather",
-					     "broadcast", "reduce",	    "barrier",
-					     "alltoall" };
 	char name[80];
 
 	for (int algo = 0; algo < SWC_ALGO_NR; algo++) {
 		for (int coll = 0; coll < SWC_COLL_NR; coll++) {
+			struct swc_plan_args a = { .coll = coll,
+						   .algo = algo,
+						   .param = SWC_PARAM_DEFAULT,
+						   .nranks = 4,
+						   .nlocal = 4 };
+			struct tally t = { 0 };
 			struct set s;
 
 			snprintf(name, sizeof(name), "%s %s", swc_algo_name((unsigned int)algo),
 				 colls[coll]);
 			if (offers(algo, coll)) {
-				ok(!check_algo(algo, coll), name);
+				check_ranks(&t, a);
+				report(&t, name);
 				continue;
 			}
 			strcat(name, " is refused");
-			ok(build_set(&s, algo, coll, 4, 0, OUT_OF_PLACE, 0) == -EOPNOTSUPP, name);
+			ok(build_set(&s, &a, OUT_OF_PLACE) == -EOPNOTSUPP && *s.why, name);
 			free_set(&s);
 		}
+	}
+}
+
+/* ---- random networks ---- */
+
+/* Up to @max nodes in 1 to 4 dimensions. */
+static void random_shape(char *text, size_t bytes, uint32_t max)
+{
+	uint32_t ndims = 1 + rnd(4), left = max;
+	size_t used = (size_t)snprintf(text, bytes, rnd(8) ? "torus:" : "mesh:");
+
+	for (uint32_t i = 0; i < ndims; i++) {
+		uint32_t d = ndims == 1 ? 2 + rnd(max - 1) : 1 + rnd(left < 16 ? left : 16);
+
+		left /= d;
+		used += (size_t)snprintf(text + used, bytes - used, "%s%u", i ? "x" : "", d);
+	}
+}
+
+/* A number that the algorithm takes behind its name, or its own choice. */
+static int32_t random_param(int algo)
+{
+	char name[40];
+	int32_t param = SWC_PARAM_DEFAULT;
+
+	snprintf(name, sizeof(name), "%s:%u", swc_algo_name((unsigned int)algo), rnd(9));
+	if (swc_algo_info((unsigned int)algo)->param && rnd(2))
+		swc_algo_parse(name, &param);
+	return param;
+}
+
+static void check_topo(struct tally *t, int algo, enum swc_coll coll, const struct swc_topo *topo,
+		       uint32_t ports)
+{
+	struct swc_plan_args a = { .coll = coll,
+				   .algo = algo,
+				   .param = random_param(algo),
+				   .topo = topo,
+				   .nranks = topo->nranks,
+				   .ports = ports };
+
+	if (swc_coll_has_root((uint8_t)coll))
+		a.root = rnd(a.nranks);
+	check_one(t, &a, rnd(PLACINGS));
+}
+
+/* Every algorithm that works between nodes, on many networks. */
+static void test_networks(const char *what, uint32_t rounds, bool nodes)
+{
+	struct tally t[SWC_ALGO_NR] = { 0 };
+	char text[1000], why[200], name[80];
+
+	for (uint32_t i = 0; i < rounds; i++) {
+		struct swc_topo topo;
+		uint32_t ports;
+
+		random_shape(text, 100, nodes ? 32 : MAX_RANKS);
+		if (nodes) {
+			size_t used = strlen(text);
+
+			if (swc_topo_parse(&topo, text, why, sizeof(why)))
+				abort();
+			/* One number for all, or one for each. */
+			for (uint32_t k = 0; k < (i % 2 ? 1 : topo.nnodes); k++)
+				used += (size_t)snprintf(text + used, sizeof(text) - used, "%c%u",
+							 k ? ',' : '*', 1 + rnd(MAX_RANKS / 32));
+		}
+		if (swc_topo_parse(&topo, text, why, sizeof(why)))
+			abort();
+		ports = rnd(3) ? 0 : 1 + rnd(2 * topo.ndims);
+		for (int algo = 0; algo < SWC_ALGO_NR; algo++) {
+			const struct swc_algo_info *info = swc_algo_info((unsigned int)algo);
+			enum swc_coll coll = rnd(SWC_COLL_NR);
+
+			if (info->one_node)
+				continue;
+			/* Most have but a few collectives, and allreduce is what nodes are for. */
+			if (!(info->colls & 1u << coll) || (nodes && rnd(4)))
+				coll = SWC_ALLREDUCE;
+			if (info->colls & 1u << coll)
+				check_topo(&t[algo], algo, coll, &topo, ports);
+		}
+		swc_topo_free(&topo);
+	}
+	for (int algo = 0; algo < SWC_ALGO_NR; algo++) {
+		if (swc_algo_info((unsigned int)algo)->one_node)
+			continue;
+		snprintf(name, sizeof(name), "%s on %s", swc_algo_name((unsigned int)algo), what);
+		report(&t[algo], name);
 	}
 }
 
@@ -246,6 +421,31 @@ static void no_sync(struct set *s)
 	}
 }
 
+/* The second channel works on the blocks of the first. */
+static void two_channels(struct set *s)
+{
+	for (uint32_t r = 0; r < s->nranks; r++) {
+		uint32_t n = ((struct swc_plan_header *)s->plan[r])->nxfers;
+
+		for (uint32_t i = n / 2; i < n; i++)
+			xfer(s, r, i)->first_block -= s->nranks;
+	}
+}
+
+/* The network that the plans are run on: not the one that they were made for. */
+static struct swc_topo pairs = { .kind = SWC_TOPO_SWITCH, .nnodes = 2, .nranks = 4, .nlocal = 2 };
+static struct swc_topo five = { .kind = SWC_TOPO_SWITCH, .nnodes = 5, .nranks = 5, .nlocal = 1 };
+
+static void on_pairs(struct set *s)
+{
+	s->args.topo = &pairs;
+}
+
+static void on_five(struct set *s)
+{
+	s->args.topo = &five;
+}
+
 static const struct {
 	const char *name;
 	enum swc_algo algo;
@@ -276,15 +476,32 @@ static const struct {
 	  sync_last, "may still be" },
 	{ "a barrier without a barrier", SWC_ALGO_DIRECT2, SWC_BARRIER, OUT_OF_PLACE, no_sync,
 	  "leaves the barrier" },
+	{ "a barrier of one node", SWC_ALGO_DIRECT2, SWC_BARRIER, OUT_OF_PLACE, on_pairs,
+	  "leaves the barrier" },
+	{ "a local step between nodes", SWC_ALGO_DIRECT2, SWC_ALLREDUCE, OUT_OF_PLACE, on_pairs,
+	  "another node" },
+	{ "a rank without a plan", SWC_ALGO_RING, SWC_ALLREDUCE, OUT_OF_PLACE, on_five,
+	  "ranks on the nodes" },
+	{ "two channels on the same blocks", SWC_ALGO_RING, SWC_ALLREDUCE, OUT_OF_PLACE,
+	  two_channels, "may still be" },
 };
 
 static void test_faults(void)
 {
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		struct swc_plan_args a = { .coll = faults[i].coll,
+					   .algo = faults[i].algo,
+					   .param = SWC_PARAM_DEFAULT,
+					   .nranks = 4,
+					   .nlocal = 4 };
 		struct swc_verdict v = { 0 };
 		struct set s;
-		int ret = build_set(&s, faults[i].algo, faults[i].coll, 4, 0, faults[i].placing, 0);
 		char name[100];
+		int ret;
+
+		if (faults[i].spoil == two_channels)
+			a.channels = 2;
+		ret = build_set(&s, &a, faults[i].placing);
 
 		if (!ret) {
 			faults[i].spoil(&s);
@@ -304,18 +521,19 @@ static void test_arguments(void)
 	size_t bytes;
 	void *plan;
 
-	ok(swc_plan_build(&a, &plan, &bytes) == -EOPNOTSUPP, "direct2 has a limit of ranks");
+	ok(swc_plan_build(&a, &plan, &bytes, NULL, 0) == -EOPNOTSUPP,
+	   "direct2 has a limit of ranks");
 	a.nranks = a.nlocal = 4;
 	a.nlocal = 2;
-	ok(swc_plan_build(&a, &plan, &bytes) == -EOPNOTSUPP, "direct2 stays on one node");
+	ok(swc_plan_build(&a, &plan, &bytes, NULL, 0) == -EOPNOTSUPP, "direct2 stays on one node");
 	a.nlocal = 4;
 	a.rank = 4;
-	ok(swc_plan_build(&a, &plan, &bytes) == -EINVAL, "rank out of range");
+	ok(swc_plan_build(&a, &plan, &bytes, NULL, 0) == -EINVAL, "rank out of range");
 	a.rank = 0;
 	a.root = 1;
-	ok(swc_plan_build(&a, &plan, &bytes) == -EINVAL, "root where there is none");
-	ok(swc_algo_parse("ring") == SWC_ALGO_RING && swc_algo_parse("rin") == -EINVAL &&
-		   !swc_algo_name(SWC_ALGO_NR),
+	ok(swc_plan_build(&a, &plan, &bytes, NULL, 0) == -EINVAL, "root where there is none");
+	ok(swc_algo_parse("ring", NULL) == SWC_ALGO_RING &&
+		   swc_algo_parse("rin", NULL) == -EINVAL && !swc_algo_name(SWC_ALGO_NR),
 	   "names of algorithms");
 }
 
@@ -328,21 +546,28 @@ static void test_large(void)
 	size_t bytes = 0;
 	void *plan = NULL;
 	char why[100];
-	int ret = swc_plan_build(&a, &plan, &bytes);
+	int ret = swc_plan_build(&a, &plan, &bytes, NULL, 0);
 
 	ok(!ret && !swc_plan_check(plan, bytes, &v, why, sizeof(why)), "direct2 for 256 ranks");
 	free(plan);
 	plan = NULL;
 	a = (struct swc_plan_args){ .nranks = 4096, .nlocal = 1, .rank = 9, .algo = SWC_ALGO_RING };
-	ret = swc_plan_build(&a, &plan, &bytes);
+	ret = swc_plan_build(&a, &plan, &bytes, NULL, 0);
 	ok(!ret && !swc_plan_check(plan, bytes, &v, why, sizeof(why)), "ring for 4096 ranks");
 	free(plan);
 }
 
 int main(void)
 {
+	const char *seed = getenv("SWC_TEST_SEED");
+
 	printf("TAP version 13\n");
+	rnd_state = seed ? strtoull(seed, NULL, 0)
+			 : (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid();
+	printf("# SWC_TEST_SEED=%llu\n", (unsigned long long)rnd_state);
 	test_algos();
+	test_networks("random tori", RANDOM_TORI, false);
+	test_networks("random nodes with several ranks", RANDOM_NODES, true);
 	test_faults();
 	test_arguments();
 	test_large();

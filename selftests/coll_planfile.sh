@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+# A plan on its way through a file into the kernel, and the automatic choice by a file of measured times.
+# Needs swingplan and swingperf on PATH.
+
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+n=0
+failed=0
+
+result() { # STATUS NAME
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $n $2"
+	else
+		echo "not ok $n $2"
+		failed=1
+	fi
+}
+
+algo_of() { # of swingperf's JSON
+	sed -n 's/.*"algo":"\([^"]*\)".*/\1/p' | head -n 1
+}
+
+perf() {
+	swingperf -n 4 --dtype i32 --sizes 4100 --time-ms 5 --repeats 1 --json "$@"
+}
+
+echo "TAP version 13"
+if ! command -v swingplan > /dev/null || ! command -v swingperf > /dev/null; then
+	echo "1..0 # SKIP swingplan and swingperf are not on PATH"
+	exit 4
+fi
+echo "1..6"
+
+swingplan export --algo swing-b --topo torus:2x2 --out "$dir/swing.plan" 2> "$dir/err"
+result $? "a plan is exported"
+got=$(perf --algo "file:$dir/swing.plan" 2> "$dir/err" | algo_of)
+[ "$got" = swing-b ]
+result $? "the kernel runs it, and the sums are right ($got)"
+
+sed '$d' "$dir/swing.plan" > "$dir/short.plan"
+perf --algo "file:$dir/short.plan" > /dev/null 2> "$dir/err"
+status=$?
+[ $status -ne 0 ] && grep -q "short.plan" "$dir/err"
+result $? "one that is cut short is refused by name"
+
+perf --topo torus:2x2 --reorder --tune "$dir/tuning" > /dev/null 2>&1
+[ "$(grep -c '^allreduce i32 torus:2x2 4096\|^allreduce i32 torus:2x2 4100' "$dir/tuning")" -gt 10 ]
+result $? "every algorithm is measured ($(wc -l < "$dir/tuning") lines)"
+
+best=$(sort -k6,6g "$dir/tuning" | head -n 1 | cut -d ' ' -f 5)
+got=$(perf --topo torus:2x2 --reorder --slot-max -1 --tuning "$dir/tuning" 2> "$dir/err" | algo_of)
+[ -n "$best" ] && [ "$got" = "$best" ]
+result $? "the quickest one is chosen ($best)"
+
+echo "allreduce i32 torus:2x2 10 ring fast" > "$dir/tuning"
+perf --topo torus:2x2 --tuning "$dir/tuning" > /dev/null 2> "$dir/err"
+status=$?
+[ $status -eq 2 ] && grep -q "line 1: expected a time" "$dir/err"
+result $? "a tuning file that makes no sense is refused by line"
+exit $failed

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * swingperf --tune: every algorithm measured at every size, each through a communicator of its own, and the
+ * times written to a tuning file for the library's automatic choice.
+ */
+#include "swingperf.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Hybrids are tried with so many reduce-scatter steps; the library refuses what a topology does not have. */
+#define TUNE_MAX_STEPS 20
+
+static void write_line(FILE *f, const struct perf_options *opt, int nranks, const char *algo,
+		       const struct perf_row *row)
+{
+	char here[32];
+
+	snprintf(here, sizeof(here), "switch:1*%d", nranks);
+	fprintf(f, "%s %s %.*s %zu %s %.3f\n", swingcoll_coll_name(opt->coll),
+		swingcoll_dtype_name(opt->dtype), opt->topo ? (int)strcspn(opt->topo, "@") : -1,
+		opt->topo ? opt->topo : here, row->bytes, algo, row->t.time_us);
+	fflush(f);
+}
+
+/* All sizes with one algorithm. 0; -EOPNOTSUPP if it cannot do it; other errors have been said. */
+static int tune_algo(const struct perf_options *all, struct team *team, const char *algo,
+		     unsigned int number, FILE *f)
+{
+	struct perf_options opt = *all;
+	struct perf_rank r = { .opt = &opt, .team = team };
+	struct swingcoll_id id = team->id;
+	struct perf_row row;
+	int ret;
+
+	opt.algo = algo;
+	/* A communicator of its own: the same on all ranks, and like no other. */
+	for (unsigned int i = 0; i < 4; i++)
+		team->id.bytes[i] ^= (unsigned char)(number >> 8 * i);
+	ret = perf_rank_open(&r);
+	team->id = id;
+	for (size_t i = 0; !ret && i < opt.nsizes; i++) {
+		ret = perf_rank_row(&r, opt.sizes[i], opt.in_place_only, &row);
+		if (!ret && row.wrong)
+			ret = -EBADMSG;
+		/* A substitute for an algorithm that does not offer the operation is measured elsewhere. */
+		if (!ret && strcmp(row.algo, algo))
+			ret = -EOPNOTSUPP;
+		if (!ret && !team->rank)
+			write_line(f, &opt, team->nranks, algo, &row);
+	}
+	perf_rank_close(&r);
+	if (!team->rank)
+		fprintf(stderr, "swingperf: %-14s %s\n", algo,
+			ret == -EOPNOTSUPP ? "not here"
+			: ret		   ? "failed"
+					   : "measured");
+	return ret;
+}
+
+int perf_tune(const struct perf_options *opt, struct team *team)
+{
+	FILE *f = team->rank ? NULL : fopen(opt->tune, "w");
+	unsigned int number = 1;
+	const char *name;
+	int ret = 0;
+
+	if (!team->rank && !f) {
+		fprintf(stderr, "swingperf: --tune %s: %s\n", opt->tune, strerror(errno));
+		team_fail(team);
+		return 2;
+	}
+	for (int i = 0; (!ret || ret == -EOPNOTSUPP) && (name = swingcoll_algo_name(i)); i++) {
+		char hybrid[64];
+
+		ret = tune_algo(opt, team, name, number++, f);
+		for (int j = 0; j <= TUNE_MAX_STEPS; j++) {
+			snprintf(hybrid, sizeof(hybrid), "%s:%d", name, j);
+			if ((ret && ret != -EOPNOTSUPP) ||
+			    swingcoll_opts_check(&(struct swingcoll_comm_opts){ .algo = hybrid,
+										.topo = opt->topo },
+						 team->nranks, NULL, 0))
+				break;
+			ret = tune_algo(opt, team, hybrid, number++, f);
+			if (ret == -EOPNOTSUPP)
+				break;
+		}
+	}
+	if (f)
+		fclose(f);
+	return ret && ret != -EOPNOTSUPP ? 2 : 0;
+}

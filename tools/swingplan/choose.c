@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* swingplan choose: what the library's automatic choice would be, and what comes next by the model. */
+#include "swingplan.h"
+
+#include "choose.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan_check.h"
+#include "reduce.h"
+#include "swingcoll.h"
+
+#define BEST 5
+
+static const char *const reasons[] = {
+	[SWC_REASON_MEASURED] = "the quickest in the tuning file at the nearest size",
+	[SWC_REASON_MODEL] = "the quickest by the model",
+	[SWC_REASON_ONE_NODE] = "all ranks are on one node: by size",
+	[SWC_REASON_ONLY] = "the model knows none: what always works",
+};
+
+static const char *const reason_names[] = {
+	[SWC_REASON_MEASURED] = "measured",
+	[SWC_REASON_MODEL] = "model",
+	[SWC_REASON_ONE_NODE] = "one_node",
+	[SWC_REASON_ONLY] = "only",
+};
+
+struct ranked {
+	char name[24];
+	double ns;
+};
+
+static void name_of(enum swc_algo algo, int32_t param, char name[24])
+{
+	snprintf(name, 24, param >= 0 ? "%s:%d" : "%s", swc_algo_name(algo), param);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	return (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+/* The best candidates that may be used, quickest first; how many there are. */
+static unsigned int rank_candidates(const struct plan_options *opt, const struct swc_choices *c,
+				    double bytes, struct ranked best[BEST])
+{
+	bool in_order = !opt->reorder && swc_coll_reduces((uint8_t)opt->coll) &&
+			swc_reduce_order_matters((uint8_t)opt->dtype, (uint8_t)opt->redop);
+	unsigned int all = c->coll[opt->coll].n, n = 0;
+	struct ranked *r = calloc(all + 1, sizeof(*r));
+
+	if (!r)
+		plan_no_memory();
+	for (unsigned int i = 0; i < all; i++) {
+		const struct swc_candidate *cand = &c->coll[opt->coll].cand[i];
+
+		if (!cand->known || (in_order && cand->order_varies))
+			continue;
+		name_of(cand->algo, cand->param, r[n].name);
+		r[n++].ns = swc_cost_time(&cand->cost, bytes, &c->net, NULL);
+	}
+	qsort(r, n, sizeof(*r), by_time);
+	n = n < BEST ? n : BEST;
+	memcpy(best, r, n * sizeof(*r));
+	free(r);
+	return n;
+}
+
+static cJSON *choice_json(const struct plan_options *opt, double bytes, const struct swc_choice *ch,
+			  const struct ranked *best, unsigned int n)
+{
+	cJSON *o = cJSON_CreateObject(), *list, *item;
+	char name[24];
+
+	name_of(ch->algo, ch->param, name);
+	cJSON_AddStringToObject(o, "op", plan_coll_name(opt->coll));
+	cJSON_AddStringToObject(o, "topo", opt->topo_text);
+	cJSON_AddNumberToObject(o, "bytes", bytes);
+	cJSON_AddStringToObject(o, "algo", name);
+	cJSON_AddStringToObject(o, "reason", reason_names[ch->reason]);
+	if (ch->ns > 0)
+		cJSON_AddNumberToObject(o, "time_ns", ch->ns);
+	else
+		cJSON_AddNullToObject(o, "time_ns");
+	list = cJSON_AddArrayToObject(o, "best");
+	for (unsigned int i = 0; i < n; i++) {
+		item = cJSON_CreateObject();
+		cJSON_AddStringToObject(item, "algo", best[i].name);
+		cJSON_AddNumberToObject(item, "time_ns", best[i].ns);
+		cJSON_AddItemToArray(list, item);
+	}
+	return o;
+}
+
+static void print_choice(double bytes, const struct swc_choice *ch, const struct ranked *best,
+			 unsigned int n)
+{
+	char size[PLAN_TEXT], time[PLAN_TEXT], name[24];
+
+	name_of(ch->algo, ch->param, name);
+	printf("%10s  %-13s %11s  %s\n", plan_bytes_text(bytes, size), name,
+	       ch->ns > 0 ? plan_time_text(ch->ns, time) : "-", reasons[ch->reason]);
+	for (unsigned int i = 0; i < n; i++)
+		printf("%10s  %-13s %11s  %u. by the model\n", "", best[i].name,
+		       plan_time_text(best[i].ns, time), i + 1);
+}
+
+static void read_tuning(const struct plan_options *opt, struct swc_choices *c)
+{
+	const struct swc_tuning_names names = { swingcoll_coll_parse, swingcoll_dtype_parse };
+	char why[SWC_TEXT_BYTES] = "";
+	int ret = swc_tuning_read(&c->tuning, opt->tuning, &opt->topo, &names, why, sizeof(why));
+
+	if (ret)
+		plan_bad("--tuning %s: %s", opt->tuning, *why ? why : strerror(-ret));
+}
+
+int choose_run(const struct plan_options *opt)
+{
+	cJSON *all = opt->json ? cJSON_CreateArray() : NULL;
+	struct ranked best[BEST];
+	struct swc_choices c;
+
+	if (!swingcoll_supported((enum swingcoll_dtype)opt->dtype,
+				 (enum swingcoll_redop)opt->redop))
+		plan_bad("%s is not defined for %s: take an integer type or another --redop",
+			 swingcoll_redop_name((enum swingcoll_redop)opt->redop),
+			 swingcoll_dtype_name((enum swingcoll_dtype)opt->dtype));
+	swc_choices_init(&c, &opt->topo, opt->reorder);
+	c.net = opt->net;
+	if (opt->tuning)
+		read_tuning(opt, &c);
+	if (!opt->json)
+		printf("# %s of %s %s on %s: %g Gbit/s a link, %g ns a hop, %g ns a step\n"
+		       "#%9s  %-13s %11s  %s\n",
+		       plan_coll_name(opt->coll),
+		       swingcoll_dtype_name((enum swingcoll_dtype)opt->dtype),
+		       swingcoll_redop_name((enum swingcoll_redop)opt->redop), opt->topo_text,
+		       c.net.gbps, c.net.hop_ns, c.net.step_ns, "size", "algorithm", "time", "why");
+	for (unsigned int s = 0; s < opt->nsizes; s++) {
+		struct swc_choice ch = swc_choices_take(&c, opt->coll, opt->dtype, opt->redop,
+							(uint64_t)opt->sizes[s], true);
+		unsigned int n = rank_candidates(opt, &c, opt->sizes[s], best);
+
+		if (opt->json)
+			cJSON_AddItemToArray(all, choice_json(opt, opt->sizes[s], &ch, best, n));
+		else
+			print_choice(opt->sizes[s], &ch, best, n);
+	}
+	if (opt->json)
+		plan_print_json(all);
+	swc_choices_free(&c);
+	return 0;
+}

@@ -1,0 +1,152 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# swingplan's command line: exit statuses, JSON, numbers that are known, messages. Speaks TAP.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+prog=$PWD/build/bin/swingplan
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+number=0 failed=0
+
+result() { # result STATUS NAME: what the last run said if it failed
+	number=$((number + 1))
+	if (($1)); then
+		sed 's/^/# /' "$dir/out" "$dir/err" | tail -n 20
+		echo "not ok $number - $2"
+		failed=1
+	else
+		echo "ok $number - $2"
+	fi
+}
+
+run() {
+	"$prog" "$@" >"$dir/out" 2>"$dir/err"
+}
+
+good() { # good NAME PATTERN ARGUMENTS...: status 0, and a line of the output matches
+	local name=$1 pattern=$2
+	shift 2
+	run "$@" && grep -qE -- "$pattern" "$dir/out"
+	result $? "$name"
+}
+
+json() { # json NAME CONDITION ARGUMENTS...: status 0, and the condition on d holds
+	local name=$1 condition=$2
+	shift 2
+	run "$@" --json && python3 -c "
+import json, sys
+d = json.load(open(sys.argv[1]))
+sys.exit(not ($condition))" "$dir/out" 2>>"$dir/err"
+	result $? "$name"
+}
+
+bad() { # bad PATTERN ARGUMENTS...: status 2, one line that matches, nothing else
+	local pattern=$1 status=0
+	shift
+	run "$@" || status=$?
+	((status == 2)) && [[ ! -s $dir/out ]] && (($(wc -l <"$dir/err") == 1)) &&
+		grep -qE -- "$pattern" "$dir/err"
+	result $? "refused: $*"
+}
+
+near() { # near A B: in python, within one in a thousand
+	echo "abs(($1) - ($2)) <= abs($2) / 1000"
+}
+
+[[ -x $prog ]] || { echo "1..0 # SKIP no $prog: make tools"; exit; }
+
+good "help" "^  verify" --help
+good "help of a verb" "--link-gbps G" simulate --help
+good "list" "^swing-b " list
+json "list as JSON" "any(a['algo'] == 'swing-h' and a['param'] and 'allreduce' in a['ops'] for a in d)" list
+
+json "show: keys and the known numbers of swing-b on 4x4" "all(k in d for k in
+	('algo topo ranks ports steps hops psi_xi messages_per_rank bytes_per_rank_over_n ' +
+	 'max_runs_per_message deterministic').split()) and 'plan' not in d and
+	(d['steps'], d['hops'], d['ranks']) == (8, 8, 16) and d['deterministic'] and
+	$(near "d['psi_xi']" 0.9375)" show --algo swing-b --topo torus:4x4
+json "show: swing-l on 8x8" "(d['steps'], d['hops'], d['deterministic']) == (6, 10, False) and
+	$(near "d['psi_xi']" 5)" show --algo swing-l --topo torus:8x8
+json "show: a rank's plan" "d['plan']['rank'] == 5 and len(d['plan']['channels']) == 2 and
+	sum(x['final'] for c in d['plan']['channels'] for s in c for x in s['recvs']) == 2" \
+	show --algo ring2 --topo ring:8 --rank 5
+good "show: steps in words" "recv from rank 1 .*reduced with .*final" \
+	show --algo recdoub --topo switch:2 --rank 0
+echo "torus:4x4@100Gbps" >"$dir/topo"
+json "topology from a file" "d['topo'] == 'torus:4x4@100Gbps'" show --algo ring --topo "@$dir/topo"
+
+for topo in ring:7 torus:4x4 torus:3x5 switch:3*2,1,4 'switch:1*4'; do
+	json "verify everything on $topo" "all(r['verdict'] in ('ok', 'not possible') for r in d) and
+		sum(r['verdict'] == 'ok' for r in d) >= 10 and
+		all(r['together'] for r in d if r['verdict'] == 'ok') and
+		all(r['why'] for r in d if r['verdict'] != 'ok')" \
+		verify --algo all --topo "$topo" --op all
+done
+good "verify: says that it looked at some ranks only" "4 of 4096 plans .*not run together" \
+	verify --algo swing-b --topo torus:64x64 --ranks 4
+
+json "simulate: swing-b on 8x8 at 2 MiB" "len(d) == 1 and d[0]['steps'] == 12 and
+	$(near "d[0]['time_ns']" 37808)" simulate --algo swing-b --topo torus:8x8 --size 2M
+json "simulate: options come before the topology's figures" \
+	"$(near "d[0]['time_ns']" "6 * 600 + 10 * 1000 + 2.5 * 4096 * 8 / 200")" simulate --algo swing-l \
+	--topo torus:8x8@100Gbps,1us --link-gbps 200 --size 4K
+json "simulate: all algorithms, default sizes" "len({r['bytes'] for r in d}) == 13 and
+	{'ring', 'bucket', 'swing-h:0', 'swing-h:4', 'mirrored:4'} <= {r['algo'] for r in d} and
+	'swing-h:5' not in {r['algo'] for r in d} and all(r['time_ns'] > 0 for r in d)" \
+	simulate --algo all --topo torus:4x4
+json "simulate: flow model" "0 < d[0]['time_ns'] < 40000" \
+	simulate --algo swing-b --topo torus:4x4 --size 2M --model flow
+for gain in "" --plot-gain; do
+	# shellcheck disable=SC2086 # no word if empty
+	run simulate --algo all --topo ring:8 --plot "$dir/plot.svg" $gain &&
+		python3 -c "
+import sys, xml.etree.ElementTree as tree
+text = [e.text for e in tree.parse(sys.argv[1]).iter() if e.tag.endswith('text')]
+sys.exit(not {'swing-h', 'ring2', '512 MiB', 'size of the vector'} <= set(text))" "$dir/plot.svg" \
+			2>>"$dir/err"
+	result $? "simulate: picture $gain"
+done
+
+json "choose: in order unless --reorder" "d[0]['reason'] == 'model' and len(d[0]['best']) == 5 and
+	d[0]['best'][0]['algo'] == d[0]['algo'] and d[0]['algo'] not in ('swing-l', 'twosided')" \
+	choose --topo torus:8x8 --size 32
+json "choose: with --reorder" "d[0]['algo'] in ('swing-l', 'swing-h:0', 'twosided')" \
+	choose --topo torus:8x8 --size 32 --reorder
+json "choose: one node" "d[0]['reason'] == 'one_node'" choose --topo 'switch:1*8' --size 8
+echo "allreduce f32 ring:8 1024 tree 1.5" >"$dir/tuning"
+json "choose: measured" "(d[0]['algo'], d[0]['reason'], d[0]['time_ns']) == ('tree', 'measured', 1500)" \
+	choose --topo ring:8 --size 1K --tuning "$dir/tuning"
+
+run export --algo swing-b --topo torus:4x4 --out "$dir/plans" && run import "$dir/plans" --json
+result $? "export, then import"
+json "export as JSON" "d['verified'] and d['ranks'] == 16" export --algo swing-b --topo torus:4x4
+json "figures of one torus" "len(d) == 26 and
+	all(r['time_ns']['auto'] <= min(t for t in r['time_ns'].values() if t) for r in d)" \
+	figures --out "$dir/figures" --topo torus:4x4
+[[ $(find "$dir/figures" -size +0 | sort | xargs -n1 basename | tr '\n' ' ') == \
+	"figures figures.json figures.txt torus-4x4-paper-gain.svg torus-4x4-paper-time.svg \
+torus-4x4-simple-gain.svg torus-4x4-simple-time.svg " ]]
+result $? "figures: all files"
+
+bad "no verb 'frob'.*list, show, verify" frob
+bad "no such algorithm.*swing-b" show --algo frob --topo ring:8
+bad "number must be" show --algo swing-h:99 --topo ring:8
+bad "takes no number" show --algo ring:1 --topo ring:8
+bad "--algo .*is missing" show --topo ring:8
+bad "--topo .*is missing" show --algo ring
+bad "torus:4x" show --algo ring --topo torus:4x
+bad "not possible on torus:4x6.*such as 8x8" show --algo hamiltonian --topo torus:4x6
+bad "does not offer" verify --algo swing-b --topo ring:8 --op alltoall
+bad "--size 3x: expected a size" simulate --algo ring --topo ring:8 --size 3x
+bad "--size needs a value" simulate --algo ring --topo ring:8 --size
+bad "expected a number from" simulate --algo ring --topo ring:8 --link-gbps 0
+bad "--size is not an option here; show takes" show --algo ring --topo ring:8 --size 8
+bad "ranks 0 to 7" show --algo ring --topo ring:8 --rank 8
+bad "--ranks 64" verify --algo ring --topo torus:64x64
+bad "integer type" choose --topo ring:8 --redop band
+bad "No such file" choose --topo ring:8 --tuning /nowhere
+bad "needs --plot" simulate --algo ring --topo ring:8 --plot-gain
+
+echo "1..$number"
+exit "$failed"

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Choosing. The candidates of a collective are all algorithms that make a plan for rank 0, hybrids with every
+ * number of steps. The cheapest by the model wins. Walking all ranks' plans costs time on large networks, so
+ * candidates are looked at in the order of their steps, and no further than where the steps alone take longer
+ * than the best so far.
+ */
+#include <stdlib.h>
+
+#include "choose.h"
+#include "plan_check.h"
+#include "reduce.h"
+
+/*
+ * One node: up to here it is quicker that every rank reads everything than that it waits for others'
+ * results.
+ */
+#define DIRECT1_MAX_BYTES 4096
+/* Hybrids have at most log2 of the largest network as steps. */
+#define MAX_HYBRID 20
+
+void swc_choices_init(struct swc_choices *c, const struct swc_topo *topo, bool reorder)
+{
+	*c = (struct swc_choices){ .topo = topo, .net = swc_network_of(topo), .reorder = reorder };
+}
+
+void swc_choices_free(struct swc_choices *c)
+{
+	for (int i = 0; i < SWC_COLL_NR; i++)
+		free(c->coll[i].cand);
+	swc_tuning_free(&c->tuning);
+}
+
+enum swc_algo swc_choices_fallback(const struct swc_topo *topo, enum swc_coll coll)
+{
+	if (topo->nnodes == 1)
+		return coll == SWC_ALLTOALL ? SWC_ALGO_DIRECT1 : SWC_ALGO_DIRECT2;
+	switch (coll) {
+	case SWC_REDUCE_SCATTER:
+	case SWC_ALLGATHER:
+		return SWC_ALGO_RING;
+	case SWC_BARRIER:
+	case SWC_ALLTOALL:
+		return SWC_ALGO_ROTATE;
+	default:
+		return SWC_ALGO_TREE;
+	}
+}
+
+/* Steps of the longest channel. */
+static uint32_t longest(const struct swc_plan_header *h)
+{
+	const struct swc_plan_channel *c = (const void *)(h + 1);
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < h->nchannels; i++)
+		most = c[i].nsteps > most ? c[i].nsteps : most;
+	return most;
+}
+
+static struct swc_plan_args args_of(const struct swc_choices *c, enum swc_coll coll,
+				    enum swc_algo algo, int32_t param)
+{
+	return (struct swc_plan_args){ .coll = coll,
+				       .algo = algo,
+				       .param = param,
+				       .topo = c->topo,
+				       .nranks = c->topo->nranks,
+				       .nlocal = c->nlocal };
+}
+
+/* Add a candidate if rank 0 can have a plan; false if it cannot. */
+static bool consider(struct swc_choices *c, enum swc_coll coll, enum swc_algo algo, int32_t param)
+{
+	struct swc_plan_args args = args_of(c, coll, algo, param);
+	struct swc_candidate *to = &c->coll[coll].cand[c->coll[coll].n];
+	struct swc_plan_header *h;
+	size_t bytes;
+	void *plan;
+
+	if (swc_plan_build(&args, &plan, &bytes, NULL, 0))
+		return false;
+	h = plan;
+	*to = (struct swc_candidate){ .algo = algo,
+				      .param = param,
+				      .steps = longest(h),
+				      .order_varies = h->flags & SWC_PLAN_ORDER_VARIES };
+	free(plan);
+	c->coll[coll].n++;
+	return true;
+}
+
+static int by_steps(const void *a, const void *b)
+{
+	const struct swc_candidate *x = a, *y = b;
+
+	if (x->steps != y->steps)
+		return x->steps < y->steps ? -1 : 1;
+	if (x->algo != y->algo)
+		return x->algo < y->algo ? -1 : 1;
+	return x->param - y->param;
+}
+
+static void find_candidates(struct swc_choices *c, enum swc_coll coll)
+{
+	c->coll[coll].cand = calloc(SWC_ALGO_NR + 2 * (MAX_HYBRID + 1),
+				    sizeof(struct swc_candidate));
+	if (!c->coll[coll].cand)
+		return;
+	for (enum swc_algo algo = 0; algo < SWC_ALGO_NR; algo++) {
+		if (!(swc_algo_info(algo)->colls & 1u << coll) || swc_algo_info(algo)->one_node)
+			continue;
+		/* Only allreduce has something between the two forms. */
+		if (coll != SWC_ALLREDUCE ||
+		    (algo != SWC_ALGO_SWING_H && algo != SWC_ALGO_MIRRORED)) {
+			consider(c, coll, algo, SWC_PARAM_DEFAULT);
+			continue;
+		}
+		for (int32_t j = 0; j <= MAX_HYBRID; j++)
+			if (!consider(c, coll, algo, j))
+				break;
+	}
+	qsort(c->coll[coll].cand, c->coll[coll].n, sizeof(struct swc_candidate), by_steps);
+}
+
+/* The candidate's time, or a negative number if it cannot be had. */
+static double time_of(struct swc_choices *c, enum swc_coll coll, struct swc_candidate *cand,
+		      uint64_t bytes)
+{
+	struct swc_plan_args args = args_of(c, coll, cand->algo, cand->param);
+
+	if (!cand->known && swc_cost_compute(&args, &cand->cost, NULL, NULL, NULL, 0))
+		return -1;
+	cand->known = true;
+	return swc_cost_time(&cand->cost, (double)bytes, &c->net, NULL);
+}
+
+static struct swc_choice by_model(struct swc_choices *c, enum swc_coll coll, bool in_order,
+				  uint64_t bytes, bool all)
+{
+	struct swc_choice best = { swc_choices_fallback(c->topo, coll), SWC_PARAM_DEFAULT,
+				   SWC_REASON_ONLY, 0 };
+
+	if (!c->coll[coll].cand)
+		find_candidates(c, coll);
+	for (unsigned int i = 0; i < c->coll[coll].n; i++) {
+		struct swc_candidate *cand = &c->coll[coll].cand[i];
+		double ns;
+
+		if (in_order && cand->order_varies)
+			continue;
+		if (!all && best.reason == SWC_REASON_MODEL &&
+		    cand->steps * c->net.step_ns > best.ns)
+			continue;
+		ns = time_of(c, coll, cand, bytes);
+		if (ns >= 0 && (best.reason != SWC_REASON_MODEL || ns < best.ns))
+			best = (struct swc_choice){ cand->algo, cand->param, SWC_REASON_MODEL, ns };
+	}
+	return best;
+}
+
+struct usable {
+	const struct swc_choices *c;
+	enum swc_coll coll;
+	bool in_order;
+};
+
+/* A measured algorithm must make a plan here, and one that may be used for the type. */
+static bool usable(const struct swc_tuned *e, void *arg)
+{
+	const struct usable *u = arg;
+	struct swc_plan_args args = args_of(u->c, u->coll, e->algo, e->param);
+	struct swc_plan_header *h;
+	bool varies;
+	size_t bytes;
+	void *plan;
+
+	if (swc_plan_build(&args, &plan, &bytes, NULL, 0))
+		return false;
+	h = plan;
+	varies = h->flags & SWC_PLAN_ORDER_VARIES;
+	free(plan);
+	return !(varies && u->in_order);
+}
+
+static struct swc_choice choose(struct swc_choices *c, enum swc_coll coll, enum swc_dtype dtype,
+				enum swc_redop redop, uint64_t bytes, bool all)
+{
+	bool in_order = !c->reorder && swc_coll_reduces(coll) &&
+			swc_reduce_order_matters(dtype, redop);
+	struct usable u = { c, coll, in_order };
+	const struct swc_tuned *measured = swc_tuning_best(&c->tuning, coll, dtype, bytes, usable,
+							   &u);
+
+	if (measured)
+		return (struct swc_choice){ measured->algo, measured->param, SWC_REASON_MEASURED,
+					    measured->us * 1e3 };
+	if (c->topo->nnodes == 1)
+		return (struct swc_choice){ bytes <= DIRECT1_MAX_BYTES || coll == SWC_ALLTOALL
+						    ? SWC_ALGO_DIRECT1
+						    : SWC_ALGO_DIRECT2,
+					    SWC_PARAM_DEFAULT, SWC_REASON_ONE_NODE, 0 };
+	return by_model(c, coll, in_order, bytes, all);
+}
+
+struct swc_choice swc_choices_take(struct swc_choices *c, enum swc_coll coll, enum swc_dtype dtype,
+				   enum swc_redop redop, uint64_t bytes, bool all)
+{
+	uint64_t hash = (bytes ^ (uint64_t)coll << 56 ^ (uint64_t)dtype << 48 ^
+			 (uint64_t)redop << 40) *
+			0x9e3779b97f4a7c15;
+	unsigned int i = (unsigned int)(hash >> 58) % SWC_CHOICES_KEPT;
+
+	if (all || !c->kept[i].there || c->kept[i].coll != coll || c->kept[i].dtype != dtype ||
+	    c->kept[i].redop != redop || c->kept[i].bytes != bytes) {
+		c->kept[i].choice = choose(c, coll, dtype, redop, bytes, all);
+		c->kept[i].there = true;
+		c->kept[i].coll = (uint8_t)coll;
+		c->kept[i].dtype = (uint8_t)dtype;
+		c->kept[i].redop = (uint8_t)redop;
+		c->kept[i].bytes = bytes;
+	}
+	return c->kept[i].choice;
+}

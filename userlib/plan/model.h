@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What a collective costs on a network, by the plans of all ranks.
+ *
+ * The step model: all ranks take step k of each of their channels together. A step lasts as long as the
+ * longest way that a message of it goes and the link that most bytes of it cross:
+ *
+ *	time = sum over steps (step_ns + hop_ns * hops + load * bytes * 8 / gbps)
+ *
+ * with hops the links on that way and load the share of the vector on that link. Messages take a shortest
+ * way, one dimension after the other from the first on; at half the way round, those of the first half of the
+ * channels go up and those of the others, which mirror them, down. On a switch each node has one link in and
+ * one out, and a way is one hop.
+ *
+ * Where the channels of an algorithm go through phases of different length (bucket on unequal dimensions),
+ * there are two ways to count steps: all channels take their k-th step together, or they take their k-th
+ * phases together and the short ones wait. Real ranks do neither, and are about as fast as the better one. Reductions, and what happens within a
+ * node, cost nothing. (This is the model of the Swing paper's analysis: De Sensi et al., "Swing: Short-cutting
+ * rings for higher bandwidth allreduce", NSDI 2024.)
+ *
+ * The flow model (swc_flow_time()) has no common steps: a message begins when both ends have come to it, and
+ * messages share links fairly.
+ */
+#ifndef SWC_PLAN_MODEL_H
+#define SWC_PLAN_MODEL_H
+
+#include "plan.h"
+
+/**
+ * struct swc_network - figures of a network
+ * @gbps: rate of a link in each direction, Gbit/s
+ * @hop_ns: delay of a hop, ns
+ * @step_ns: fixed cost of a step, ns
+ */
+struct swc_network {
+	double gbps;
+	double hop_ns;
+	double step_ns;
+};
+
+/* 400 Gbit/s, 400 ns a hop, 600 ns a step, but for what the topology itself says. */
+struct swc_network swc_network_of(const struct swc_topo *topo);
+
+/**
+ * struct swc_timing - one way to count the steps of a collective
+ * @steps: network steps, one after the other
+ * @hops: sum over the steps of the longest way
+ * @load: sum over the steps of the largest share of the vector on one link
+ */
+struct swc_timing {
+	uint32_t steps;
+	uint64_t hops;
+	double load;
+};
+
+/**
+ * struct swc_cost - what a collective costs, for any size
+ * @phased: the phases of all channels begin together
+ * @eager: no channel waits; mostly the same
+ * @psi_xi: load of @phased in units of the least possible on a torus with all links busy, 1 / dimensions
+ * @messages: that a rank sends, at most (all that goes to one peer in one step of a channel is a message)
+ * @sent: that a rank sends, at most, as a share of the vector
+ * @max_runs: ranges of blocks that the worst message consists of
+ * @order_varies: SWC_PLAN_ORDER_VARIES
+ */
+struct swc_cost {
+	struct swc_timing phased;
+	struct swc_timing eager;
+	double psi_xi;
+	uint64_t messages;
+	double sent;
+	uint32_t max_runs;
+	bool order_varies;
+};
+
+/* Told now and then how much of the work is done, 0 to 1. NULL: nobody is. */
+typedef void swc_progress_fn(void *arg, double done);
+
+/**
+ * swc_cost_compute() - walk the plans of all ranks
+ * @args: as for swc_plan_build(); rank is not looked at
+ * @why: on failure what is wrong, may be NULL
+ *
+ * Return: 0, or what swc_plan_build() returns for the first rank that it refuses.
+ */
+int swc_cost_compute(const struct swc_plan_args *args, struct swc_cost *cost,
+		     swc_progress_fn *progress, void *arg, char *why, size_t why_bytes);
+
+/* ns for a vector of so many bytes, by the step model; @timing, unless NULL: which way was quicker. */
+double swc_cost_time(const struct swc_cost *cost, double bytes, const struct swc_network *net,
+		     const struct swc_timing **timing);
+
+/**
+ * swc_flow_time() - the same by the flow model
+ * @ns: out: when the last rank is done
+ */
+int swc_flow_time(const struct swc_plan_args *args, double bytes, const struct swc_network *net,
+		  double *ns, swc_progress_fn *progress, void *arg, char *why, size_t why_bytes);
+
+#endif /* SWC_PLAN_MODEL_H */

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Topologies as text, and where things are in them.
+ */
+#include <errno.h>
+#include <locale.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "topo.h"
+
+static const char *const kinds[] = {
+	[SWC_TOPO_SWITCH] = "switch",
+	[SWC_TOPO_TORUS] = "torus",
+	[SWC_TOPO_MESH] = "mesh",
+};
+
+#define MAX_FIGURE 1e12
+
+/* Decimal points, whatever the thread's language. */
+static bool use_points(locale_t *c, locale_t *old)
+{
+	*c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+	if (*c)
+		*old = uselocale(*c);
+	return *c;
+}
+
+static void restore_locale(locale_t c, locale_t old)
+{
+	uselocale(old);
+	freelocale(c);
+}
+
+struct reader {
+	const char *at;
+	char *why;
+	size_t why_bytes;
+};
+
+static int __attribute__((format(printf, 2, 3))) refuse(struct reader *r, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	if (r->why_bytes)
+		vsnprintf(r->why, r->why_bytes, fmt, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+static bool digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* A whole number from 1 to max at the cursor, which moves behind it; 0 if there is none. */
+static uint32_t number(struct reader *r, uint32_t max)
+{
+	const char *at = r->at;
+	uint64_t v = 0;
+
+	if (*at == '0')
+		return 0;
+	while (v <= max && digit(*at))
+		v = v * 10 + (uint64_t)(*at++ - '0');
+	if (v > max)
+		return 0;
+	r->at = at;
+	return (uint32_t)v;
+}
+
+static bool skip(struct reader *r, const char *word)
+{
+	size_t n = strlen(word);
+
+	if (strncmp(r->at, word, n))
+		return false;
+	r->at += n;
+	return true;
+}
+
+static int read_shape(struct reader *r, struct swc_topo *t)
+{
+	bool ring = skip(r, "ring:");
+
+	if (ring || skip(r, "torus:"))
+		t->kind = SWC_TOPO_TORUS;
+	else if (skip(r, "mesh:"))
+		t->kind = SWC_TOPO_MESH;
+	else if (skip(r, "switch:"))
+		t->kind = SWC_TOPO_SWITCH;
+	else
+		return refuse(
+			r, "topology '%.40s': begin with ring:N, torus:AxB, mesh:AxB or switch:N",
+			r->at);
+	t->nnodes = 1;
+	do {
+		uint32_t d = number(r, SWC_TOPO_MAX_NODES);
+
+		if (!d)
+			return refuse(r, "topology: a size from 1 to %u is due at '%.20s'",
+				      SWC_TOPO_MAX_NODES, r->at);
+		if (t->ndims == SWC_TOPO_DIMS)
+			return refuse(r, "topology: more than %d dimensions", SWC_TOPO_DIMS);
+		if (d > SWC_TOPO_MAX_NODES / t->nnodes)
+			return refuse(r, "topology: more than %u nodes", SWC_TOPO_MAX_NODES);
+		t->dim[t->ndims++] = d;
+		t->nnodes *= d;
+	} while (skip(r, "x"));
+	if (t->ndims > 1 && (ring || t->kind == SWC_TOPO_SWITCH))
+		return refuse(r, "topology: a %s has one size", ring ? "ring" : "switch");
+	return 0;
+}
+
+/* One number for each node. The first has been read. */
+static int read_each_local(struct reader *r, struct swc_topo *t, uint32_t limit)
+{
+	bool differ = false;
+
+	t->first = calloc(t->nnodes + 1, sizeof(*t->first));
+	if (!t->first)
+		return -ENOMEM;
+	t->nranks = t->first[1] = t->nlocal;
+	for (uint32_t node = 1; node < t->nnodes; node++) {
+		uint32_t n;
+
+		if (!skip(r, ",") || !digit(*r->at))
+			return refuse(
+				r,
+				"topology: ranks per node: one number, or one for each of the %u nodes",
+				t->nnodes);
+		n = number(r, limit - t->nranks);
+		if (!n)
+			return refuse(r,
+				      "topology: ranks per node: 0, or more than %u ranks in all",
+				      limit);
+		differ |= n != t->nlocal;
+		t->nranks += n;
+		t->first[node + 1] = t->nranks;
+	}
+	if (differ)
+		t->nlocal = 0;
+	else
+		swc_topo_free(t);
+	return 0;
+}
+
+static int read_local(struct reader *r, struct swc_topo *t)
+{
+	uint32_t limit = SWC_TOPO_MAX_NODES;
+
+	t->nlocal = 1;
+	if (skip(r, "*")) {
+		t->nlocal = number(r, limit);
+		if (!t->nlocal)
+			return refuse(r, "topology: ranks per node, 1 to %u, are due at '%.20s'",
+				      limit, r->at);
+		if (*r->at == ',')
+			return read_each_local(r, t, limit);
+	}
+	if (t->nlocal > limit / t->nnodes)
+		return refuse(r, "topology: more than %u ranks", limit);
+	t->nranks = t->nlocal * t->nnodes;
+	return 0;
+}
+
+static int read_figures(struct reader *r, struct swc_topo *t)
+{
+	static const struct {
+		const char *name;
+		double factor;
+		bool rate;
+	} units[] = { { "Gbps", 1, true },
+		      { "Mbps", 1e-3, true },
+		      { "ns", 1, false },
+		      { "us", 1e3, false },
+		      { "ms", 1e6, false } };
+	const uint32_t nunits = sizeof(units) / sizeof(units[0]);
+
+	if (!skip(r, "@"))
+		return 0;
+	do {
+		const char *figure = r->at;
+		double v, *to;
+		uint32_t u;
+		char *end;
+
+		if (!digit(*figure))
+			return refuse(r, "topology: '%.20s' is no figure; try @400Gbps,400ns",
+				      figure);
+		v = strtod(figure, &end);
+		r->at = end;
+		for (u = 0; u < nunits && !skip(r, units[u].name); u++)
+			;
+		if (u == nunits)
+			return refuse(
+				r, "topology: '%.20s' is no unit; there are Gbps, Mbps, ns, us, ms",
+				r->at);
+		to = units[u].rate ? &t->gbps : &t->hop_ns;
+		v *= units[u].factor;
+		if (!(v > 0 && v <= MAX_FIGURE))
+			return refuse(r, "topology: '%.20s' is out of range, which ends at %g %s",
+				      figure, MAX_FIGURE, units[u].rate ? "Gbps" : "ns");
+		if (*to > 0)
+			return refuse(r, "topology: a second %s: '%.20s'",
+				      units[u].rate ? "rate" : "delay", figure);
+		*to = v;
+	} while (skip(r, ","));
+	return 0;
+}
+
+int swc_topo_parse(struct swc_topo *t, const char *text, char *why, size_t why_bytes)
+{
+	struct reader r = { text, why, why_bytes };
+	locale_t c, old;
+	int ret;
+
+	memset(t, 0, sizeof(*t));
+	ret = read_shape(&r, t);
+	if (!ret)
+		ret = read_local(&r, t);
+	if (!ret && use_points(&c, &old)) {
+		ret = read_figures(&r, t);
+		restore_locale(c, old);
+	} else if (!ret) {
+		ret = -ENOMEM;
+	}
+	if (!ret && *r.at)
+		ret = refuse(&r, "topology: nothing may follow '%.*s'", (int)(r.at - text), text);
+	if (ret)
+		swc_topo_free(t);
+	return ret;
+}
+
+int swc_topo_read(struct swc_topo *t, const char *path, char *why, size_t why_bytes)
+{
+	FILE *f = strcmp(path, "-") ? fopen(path, "re") : stdin;
+	char *line = NULL;
+	size_t room = 0;
+	int ret = -EINVAL;
+	ssize_t n;
+
+	memset(t, 0, sizeof(*t));
+	if (!f) {
+		ret = -errno;
+		if (why_bytes)
+			snprintf(why, why_bytes, "%s: %s", path, strerror(-ret));
+		return ret;
+	}
+	if (why_bytes)
+		snprintf(why, why_bytes, "%s: holds no topology line such as torus:4x4", path);
+	while ((n = getline(&line, &room, f)) > 0) {
+		while (n && strchr(" \t\r\n", line[n - 1]))
+			line[--n] = 0;
+		if (!n || *line == '#')
+			continue;
+		ret = swc_topo_parse(t, line, why, why_bytes);
+		break;
+	}
+	if (n < 0 && ferror(f)) {
+		ret = -errno;
+		if (why_bytes)
+			snprintf(why, why_bytes, "%s: %s", path, strerror(-ret));
+	}
+	free(line);
+	if (f != stdin)
+		fclose(f);
+	return ret;
+}
+
+void swc_topo_free(struct swc_topo *t)
+{
+	free(t->first);
+	t->first = NULL;
+}
+
+/* The shortest text that strtod() gives the same for. */
+static const char *figure_text(double v, char text[32])
+{
+	for (int digits = 6; digits <= 17; digits++) {
+		snprintf(text, 32, "%.*g", digits, v);
+		if (strtod(text, NULL) >= v && strtod(text, NULL) <= v)
+			break;
+	}
+	return text;
+}
+
+int swc_topo_format(const struct swc_topo *t, char *text, size_t bytes)
+{
+	char figure[32];
+	locale_t c, old;
+	size_t used = 0;
+	int n = 0;
+
+	if (!use_points(&c, &old))
+		return -ENOMEM;
+#define PUT(...)                                                                                   \
+	do {                                                                                       \
+		n = snprintf(used < bytes ? text + used : NULL, used < bytes ? bytes - used : 0,   \
+			     __VA_ARGS__);                                                         \
+		used += n > 0 ? (size_t)n : 0;                                                     \
+	} while (0)
+
+	PUT("%s:", t->kind == SWC_TOPO_TORUS && t->ndims == 1 ? "ring" : kinds[t->kind]);
+	for (uint32_t i = 0; i < t->ndims; i++)
+		PUT("%s%u", i ? "x" : "", t->dim[i]);
+	if (t->first)
+		for (uint32_t i = 0; i < t->nnodes; i++)
+			PUT("%c%u", i ? ',' : '*', swc_topo_local(t, i));
+	else if (t->nlocal > 1)
+		PUT("*%u", t->nlocal);
+	if (t->gbps > 0)
+		PUT("@%sGbps", figure_text(t->gbps, figure));
+	if (t->hop_ns > 0)
+		PUT("%c%sns", t->gbps > 0 ? ',' : '@', figure_text(t->hop_ns, figure));
+#undef PUT
+	restore_locale(c, old);
+	return (int)used;
+}
+
+struct swc_topo swc_topo_flat(uint32_t nodes)
+{
+	return (struct swc_topo){ .kind = SWC_TOPO_SWITCH,
+				  .ndims = 1,
+				  .dim = { nodes },
+				  .nnodes = nodes,
+				  .nranks = nodes,
+				  .nlocal = 1 };
+}
+
+uint32_t swc_topo_node_of(const struct swc_topo *t, uint32_t rank)
+{
+	uint32_t low = 0, high = t->nnodes;
+
+	if (!t->first)
+		return rank / t->nlocal;
+	while (high - low > 1) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (t->first[mid] <= rank)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+void swc_topo_coords(const struct swc_topo *t, uint32_t node, uint32_t *coord)
+{
+	for (uint32_t i = t->ndims; i-- > 0; node /= t->dim[i])
+		coord[i] = node % t->dim[i];
+}
+
+uint32_t swc_topo_node_at(const struct swc_topo *t, const uint32_t *coord)
+{
+	uint32_t node = 0;
+
+	for (uint32_t i = 0; i < t->ndims; i++)
+		node = node * t->dim[i] + coord[i];
+	return node;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Topologies: the shape of the network and where the ranks are.
+ *
+ *	SHAPE[*LOCAL][@FIGURE[,FIGURE]...]
+ *
+ *	SHAPE	ring:N, torus:AxBxC, mesh:AxB (a torus without the wrap-around links), switch:N (each
+ *		node has one link to a switch that is never the bottleneck)
+ *	LOCAL	ranks per node: a number, or one number for each node with commas between them
+ *	FIGURE	400Gbps rate of a link in each direction, 400ns delay of a hop (one link and one router)
+ *
+ * Examples: "torus:4x4", "torus:4x4*8@400Gbps,400ns", "switch:3*2,1,4". A topology file holds one such
+ * line; empty lines and those that begin with # are skipped.
+ *
+ * Node numbers are row-major: the last dimension varies fastest. Ranks are numbered node by node.
+ */
+#ifndef SWC_PLAN_TOPO_H
+#define SWC_PLAN_TOPO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SWC_TOPO_DIMS 8
+#define SWC_TOPO_MAX_NODES (1u << 20)
+
+enum swc_topo_kind {
+	SWC_TOPO_SWITCH,
+	SWC_TOPO_TORUS,
+	SWC_TOPO_MESH,
+};
+
+/**
+ * struct swc_topo - a topology
+ * @kind: shape; a ring is a torus of one dimension
+ * @ndims: dimensions; a switch has one
+ * @dim: their sizes
+ * @nnodes: product of the sizes
+ * @nranks: ranks in all
+ * @nlocal: ranks per node, 0 if nodes differ
+ * @first: if nodes differ, the first rank of each node and nranks behind the last; else NULL. Owned.
+ * @gbps: rate of a link in Gbit/s, 0 if not given
+ * @hop_ns: delay of a hop in ns, 0 if not given
+ */
+struct swc_topo {
+	enum swc_topo_kind kind;
+	uint32_t ndims;
+	uint32_t dim[SWC_TOPO_DIMS];
+	uint32_t nnodes;
+	uint32_t nranks;
+	uint32_t nlocal;
+	uint32_t *first;
+	double gbps;
+	double hop_ns;
+};
+
+/**
+ * swc_topo_parse() - read a topology from its text
+ *
+ * @why gets one line that names the fault and what would be accepted. Free with swc_topo_free().
+ *
+ * Return: 0, -EINVAL or -ENOMEM.
+ */
+int swc_topo_parse(struct swc_topo *topo, const char *text, char *why, size_t why_bytes);
+
+/* The same from a file; @path "-" is standard input. Also -errno of reading it. */
+int swc_topo_read(struct swc_topo *topo, const char *path, char *why, size_t why_bytes);
+
+void swc_topo_free(struct swc_topo *topo);
+
+/* The text of a topology, such that swc_topo_parse() gives the same again. Like snprintf(). */
+int swc_topo_format(const struct swc_topo *topo, char *text, size_t bytes);
+
+/* A switch with @nodes nodes of one rank: what holds when nothing is known. */
+struct swc_topo swc_topo_flat(uint32_t nodes);
+
+static inline uint32_t swc_topo_first(const struct swc_topo *t, uint32_t node)
+{
+	return t->first ? t->first[node] : node * t->nlocal;
+}
+
+static inline uint32_t swc_topo_local(const struct swc_topo *t, uint32_t node)
+{
+	return t->first ? t->first[node + 1] - t->first[node] : t->nlocal;
+}
+
+uint32_t swc_topo_node_of(const struct swc_topo *t, uint32_t rank);
+
+/* Coordinates of a node, and back. */
+void swc_topo_coords(const struct swc_topo *t, uint32_t node, uint32_t *coord);
+uint32_t swc_topo_node_at(const struct swc_topo *t, const uint32_t *coord);
+
+#endif /* SWC_PLAN_TOPO_H */

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Recursive doubling and Swing on rings and tori of all kinds of sizes: every plan is run on
+ * symbols, in place and not. TAP on stdout.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan.h"
+#include "plan_set.h"
+#include "tap.h"
+
+/* Built as said; then also with the buffers the other way wherever the plan allows that. */
+static int check(struct make m)
+{
+	struct set s;
+	int ret = build_set(&s, &m);
+
+	if (!ret)
+		ret = verify_set(&s, &m);
+	for (uint32_t r = 0; !ret && r < s.nranks; r++)
+		s.in_place[r] = !s.in_place[r] && !(header(&s, r)->flags & SWC_PLAN_NOT_IN_PLACE);
+	if (!ret)
+		ret = verify_set(&s, &m);
+	free_set(&s);
+	return ret;
+}
+
+/* ---- every plan on symbols ---- */
+
+static bool offers(const char *algo, enum swc_coll coll)
+{
+	int32_t param;
+
+	return swc_algo_info((unsigned int)swc_algo_parse(algo, &param))->colls & 1u << coll;
+}
+
+/*
+ * All collectives of an algorithm; mixed placing is verified either way round. Symbolic runs with a
+ * block for every rank and port take their time: on large tori one algorithm stands for all.
+ */
+static int check_all(const char *topo, const char *algo, uint32_t ports)
+{
+	int bad = 0;
+
+	for (int coll = SWC_ALLREDUCE; coll <= SWC_ALLGATHER; coll++)
+		if (offers(algo, (enum swc_coll)coll))
+			bad |= check(
+				(struct make){ topo, algo, (enum swc_coll)coll, MIXED, ports });
+	return bad;
+}
+
+static void test_rings(void)
+{
+	static const char *const algos[] = { "recdoub", "rabenseifner", "mirrored", "mirrored:1",
+					     "swing-l", "swing-b",	"swing-h" };
+	static const uint32_t large[] = { 96, 100, 126, 127, 128 };
+	char topo[32], name[80];
+
+	for (size_t i = 0; i < sizeof(algos) / sizeof(algos[0]); i++) {
+		int bad = 0;
+
+		for (uint32_t p = 2; p <= 64; p++) {
+			snprintf(topo, sizeof(topo), "%s:%u", p % 3 ? "ring" : "switch", p);
+			if (p <= 24 || p % 8 <= 1)
+				bad |= check_all(topo, algos[i], 1 + p % 2);
+			else
+				bad |= check(
+					(struct make){ topo, algos[i], SWC_ALLREDUCE, MIXED, 1 });
+			for (int placing = OUT_OF_PLACE; p <= 17 && placing <= IN_PLACE; placing++)
+				bad |= check((struct make){ topo, algos[i], SWC_ALLREDUCE,
+							    (enum placing)placing, 2 });
+		}
+		snprintf(name, sizeof(name), "%s on rings of 2 to 64", algos[i]);
+		ok(!bad, name);
+	}
+	for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
+		int bad = 0;
+
+		snprintf(topo, sizeof(topo), "ring:%u", large[i]);
+		for (size_t k = 0; k < sizeof(algos) / sizeof(algos[0]); k++)
+			bad |= check_all(topo, algos[k], 1);
+		snprintf(name, sizeof(name), "all algorithms on %s", topo);
+		ok(!bad, name);
+	}
+}
+
+static const char *const powers[] = {
+	"torus:4x4",   "torus:8x8",   "torus:16x4",  "torus:4x16",    "torus:2x8", "torus:2x2x2",
+	"torus:4x4x4", "torus:8x4x2", "torus:2x4x8", "torus:4x4x4x2", "torus:1x8", "torus:2x1x2",
+	"mesh:4x8",    "switch:16",   "ring:2",	     "ring:4",	      "ring:32",
+};
+
+static const char *const others[] = {
+	"torus:4x6",   "torus:6x10",  "torus:6x6",   "torus:12x8", "torus:2x6x10",
+	"torus:6x4x2", "torus:3x5",   "torus:7x8",   "torus:9x9",  "torus:5x5x3",
+	"torus:11x3",  "torus:4x6x5", "torus:1x7x1", "mesh:3x4",   "torus:2x3x2",
+};
+
+static bool is_large(const char *text)
+{
+	struct swc_topo topo;
+	bool large = !swc_topo_parse(&topo, text, NULL, 0) && topo.nnodes > 90;
+
+	swc_topo_free(&topo);
+	return large;
+}
+
+static void test_tori(void)
+{
+	static const char *const algos[] = { "recdoub", "rabenseifner", "mirrored",
+					     "swing-l", "swing-b",	"swing-h" };
+	const size_t npowers = sizeof(powers) / sizeof(powers[0]);
+	const size_t nothers = sizeof(others) / sizeof(others[0]);
+	char name[80];
+
+	for (size_t i = 0; i < npowers + nothers; i++) {
+		const char *topo = i < npowers ? powers[i] : others[i - npowers];
+		int bad = 0;
+
+		for (size_t k = 0; k < sizeof(algos) / sizeof(algos[0]); k++)
+			if (is_large(topo) && strcmp(algos[k], "swing-b"))
+				bad |= check(
+					(struct make){ topo, algos[k], SWC_ALLREDUCE, MIXED, 0 });
+			else
+				bad |= check_all(topo, algos[k], is_large(topo) ? 1 : 0);
+		bad |= check((struct make){ topo, "swing-b", SWC_ALLREDUCE, IN_PLACE,
+					    is_large(topo) ? 0 : 3 });
+		snprintf(name, sizeof(name), "all algorithms on %s", topo);
+		ok(!bad, name);
+	}
+}
+
+/* Nodes with several ranks each: the node's sum is in RECV from the start. */
+static void test_nodes(void)
+{
+	static const char *const topos[] = { "torus:2x3*2", "ring:8*2", "torus:4x4*2",
+					     "ring:5*1,3,2,1,2", "ring:6*2,1,2,2,1,2" };
+	int bad = 0;
+
+	for (size_t i = 0; i < sizeof(topos) / sizeof(topos[0]); i++) {
+		bad |= check((struct make){ topos[i], "swing-b", SWC_ALLREDUCE, MIXED, 0 });
+		bad |= check((struct make){ topos[i], "swing-l", SWC_ALLREDUCE, MIXED, 0 });
+		bad |= check((struct make){ topos[i], "mirrored:1", SWC_ALLREDUCE, MIXED, 0 });
+	}
+	ok(!bad, "nodes with several ranks");
+}
+
+/*
+ * Every number of reduce-scatter steps; and the flag says exactly whether the order of additions
+ * varies.
+ */
+static int check_hybrids(const char *topo, const char *algo, uint32_t steps)
+{
+	int bad = 0;
+
+	for (uint32_t j = 0; j <= steps; j++) {
+		char name[32];
+		struct make m = { topo, name, SWC_ALLREDUCE, MIXED, 0 };
+		bool varies;
+		struct set s;
+
+		snprintf(name, sizeof(name), "%s:%u", algo, j);
+		bad |= check(m);
+		bad |= build_set(&s, &m);
+		varies = header(&s, 0)->flags & SWC_PLAN_ORDER_VARIES;
+		for (uint32_t r = 0; r < s.nranks; r++) {
+			bad |= varies != !!(header(&s, r)->flags & SWC_PLAN_ORDER_VARIES);
+			header(&s, r)->flags &= ~(uint32_t)SWC_PLAN_ORDER_VARIES;
+		}
+		if (varies != !!verify_set(&s, varies ? NULL : &m)) {
+			printf("# %s on %s: flag is %d\n", name, topo, varies);
+			bad = 1;
+		}
+		free_set(&s);
+	}
+	return bad;
+}
+
+static void test_hybrids(void)
+{
+	static const struct {
+		const char *topo;
+		uint32_t steps;
+	} on[] = { { "ring:2", 1 },    { "ring:4", 2 },	     { "ring:8", 3 },
+		   { "ring:16", 4 },   { "ring:64", 6 },     { "ring:13", 3 },
+		   { "torus:4x4", 4 }, { "torus:8x8", 6 },   { "torus:16x4", 6 },
+		   { "torus:2x8", 4 }, { "torus:4x4x4", 6 }, { "torus:8x4x2", 6 },
+		   { "torus:5x9", 5 }, { "torus:3x3x3", 3 }, { "torus:1x8", 3 },
+		   { "torus:8x2", 4 } };
+	char name[80];
+
+	for (size_t i = 0; i < sizeof(on) / sizeof(on[0]); i++) {
+		snprintf(name, sizeof(name), "every hybrid on %s", on[i].topo);
+		ok(!(check_hybrids(on[i].topo, "swing-h", on[i].steps) |
+		     check_hybrids(on[i].topo, "mirrored", on[i].steps)),
+		   name);
+	}
+}
+
+static uint32_t flags_of(const char *topo, const char *algo)
+{
+	struct make m = { topo, algo, SWC_ALLREDUCE, OUT_OF_PLACE, 0 };
+	struct set s;
+	uint32_t flags = build_set(&s, &m) ? ~0u : header(&s, 0)->flags;
+
+	free_set(&s);
+	return flags;
+}
+
+static void test_flags(void)
+{
+	struct make m = { "ring:8", "swing-h:4", SWC_ALLREDUCE, OUT_OF_PLACE, 0 };
+	struct set s;
+
+	ok(flags_of("ring:8", "swing-l") & SWC_PLAN_ORDER_VARIES, "swing-l on a ring of 8 varies");
+	ok(!(flags_of("torus:4x4", "swing-l") & SWC_PLAN_ORDER_VARIES), "swing-l on 4x4 does not");
+	ok(!(flags_of("torus:6x10", "swing-b") | flags_of("torus:8x8", "swing-b") |
+	     flags_of("torus:8x8", "rabenseifner") | flags_of("torus:8x8", "mirrored:1")),
+	   "plans with no flag");
+	ok(build_set(&s, &m) == -EOPNOTSUPP, "more reduce-scatter steps than there are: refused");
+	free_set(&s);
+}
+
+int main(void)
+{
+	printf("TAP version 13\n");
+	test_rings();
+	test_tori();
+	test_nodes();
+	test_hybrids();
+	test_flags();
+	return done();
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Random damage to plans, in text, XML or binary, ends in an error or in plans that run, never in a wrong access.
+ * SWC_TEST_FUZZ_SECONDS and SWC_TEST_SEED say for how long and from where. TAP on stdout.
+ */
+#include "msccl_programs.h"
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+struct outcome {
+	unsigned long refused, wrong, right;
+};
+
+/* What was accepted must survive being run. */
+static void judge(const struct swc_planset *set, struct outcome *n)
+{
+	struct swc_verdict v;
+	int ret = verify(set, rnd(2), NULL, &v);
+
+	if (ret && (ret != -EINVAL || !*v.text || v.rank >= set->nranks))
+		abort();
+	++*(ret ? &n->wrong : &n->right);
+}
+
+/* Plans that are small, so that many can be tried, and use what there is to use. */
+static void fuzz_subject(struct swc_planset *set)
+{
+	static const struct {
+		enum swc_algo algo;
+		enum swc_coll coll;
+	} subjects[] = {
+		{ SWC_ALGO_RING, SWC_ALLREDUCE },    { SWC_ALGO_RING, SWC_REDUCE_SCATTER },
+		{ SWC_ALGO_RING, SWC_ALLGATHER },    { SWC_ALGO_RECDOUB, SWC_ALLREDUCE },
+		{ SWC_ALGO_DIRECT1, SWC_ALLREDUCE }, { SWC_ALGO_DIRECT2, SWC_ALLREDUCE },
+		{ SWC_ALGO_DIRECT2, SWC_BROADCAST }, { SWC_ALGO_DIRECT1, SWC_REDUCE },
+		{ SWC_ALGO_DIRECT2, SWC_BARRIER },
+	};
+	uint32_t i = rnd(sizeof(subjects) / sizeof(subjects[0]));
+
+	if (build(set, subjects[i].algo, subjects[i].coll, NULL, 2 + rnd(4), 1 + rnd(2)))
+		abort();
+}
+
+static void damage_bytes(char *at, size_t bytes)
+{
+	static const uint32_t odd[] = { 0,	    1,		2,	   3,
+					0xffff,	    0x10000,	1 << 24,   0x7fffffff,
+					0x80000000, 0xfffffffe, 0xffffffff };
+	size_t i = rnd((uint32_t)bytes);
+
+	switch (rnd(4)) {
+	case 0:
+		at[i] = (char)rnd(256);
+		break;
+	case 1:
+		at[i] ^= (char)(1 << rnd(8));
+		break;
+	case 2:
+		at[i] = (char)(at[i] + (rnd(2) ? 1 : -1));
+		break;
+	default:
+		memcpy(at + (i & ~3ul), &odd[rnd(sizeof(odd) / sizeof(odd[0]))], 4);
+		break;
+	}
+}
+
+/* A field of a transfer or a step gets another value that is plausible. */
+static void damage_plan(void *plan, size_t bytes, uint32_t nranks)
+{
+	struct swc_plan_view v;
+	struct swc_plan_xfer *x, t;
+	char why[100];
+
+	if (swc_plan_check(plan, bytes, &v, why, sizeof(why)) || !v.hdr->nxfers || !rnd(5)) {
+		damage_bytes(plan, bytes);
+		return;
+	}
+	x = (struct swc_plan_xfer *)&v.xfers[rnd(v.hdr->nxfers)];
+	switch (rnd(7)) {
+	case 0:
+		x->rank = rnd(nranks);
+		break;
+	case 1:
+		x->first_block = rnd(v.nblocks);
+		break;
+	case 2:
+		x->nblocks = 1 + rnd(v.nblocks);
+		break;
+	case 3:
+		x->buf = (uint8_t)rnd(SWC_BUF_NR);
+		break;
+	case 4:
+		x->flags ^= (uint8_t)(1 + rnd(3));
+		break;
+	case 5:
+		x->operand = (uint8_t)rnd(SWC_BUF_NR);
+		break;
+	default:
+		t = *x;
+		*x = v.xfers[rnd(v.hdr->nxfers)];
+		((struct swc_plan_xfer *)v.xfers)[rnd(v.hdr->nxfers)] = t;
+		break;
+	}
+}
+
+static void fuzz_binary(struct outcome *n)
+{
+	struct swc_planset set;
+
+	fuzz_subject(&set);
+	for (uint32_t i = 1 + rnd(3); i; i--) {
+		uint32_t r = rnd(set.nranks);
+
+		damage_plan(set.plan[r], set.bytes[r], set.nranks);
+	}
+	judge(&set, n);
+	swc_planset_free(&set);
+}
+
+/* Bytes, words and lines of a text, in a copy of exactly its size. */
+static char *damage_text(const char *from, size_t *bytes)
+{
+	static const char *const words[] = { "0",      "1",    "2+1", "4294967295", "1000000000",
+					     "final",  "send", "end", "channel",    "sync",
+					     "reduce", "-1",   "#",   "\n",	    "\"",
+					     "/>",     "<tb>" };
+	size_t n = *bytes, at = rnd((uint32_t)n), end = at;
+	const char *with = words[rnd(sizeof(words) / sizeof(words[0]))];
+	struct text t;
+
+	text_open(&t);
+	switch (rnd(4)) {
+	case 0: /* a byte */
+		fwrite(from, 1, at, t.f);
+		fputc((int)rnd(256), t.f);
+		end = at + 1;
+		break;
+	case 1: /* a word is another */
+		while (at && !strchr(" \n\"+", from[at - 1]))
+			at--;
+		while (end < n && !strchr(" \n\"+", from[end]))
+			end++;
+		fwrite(from, 1, at, t.f);
+		fputs(with, t.f);
+		break;
+	case 2: /* a line is lost or comes twice */
+		while (at && from[at - 1] != '\n')
+			at--;
+		while (end < n && from[end++] != '\n')
+			;
+		fwrite(from, 1, rnd(2) ? at : end, t.f);
+		end = rnd(2) ? at : end;
+		break;
+	default: /* the rest is lost */
+		fwrite(from, 1, at, t.f);
+		end = rnd(8) ? at : n;
+		break;
+	}
+	fwrite(from + end, 1, n - end, t.f);
+	text_close(&t);
+	*bytes = t.bytes;
+	return t.at;
+}
+
+static void fuzz_text(int (*read)(FILE *, struct swc_planset *, char *, size_t), const char *from,
+		      size_t bytes, struct outcome *n)
+{
+	struct swc_planset set;
+	char why[250], *text = strdup(from);
+	int ret;
+
+	for (uint32_t i = 1 + rnd(2); i && bytes; i--) {
+		char *next = damage_text(text, &bytes);
+
+		free(text);
+		text = next;
+	}
+	ret = read_with(read, text, bytes, &set, why, sizeof(why));
+	if (ret && ((ret != -EINVAL && ret != -EOPNOTSUPP) || !*why || set.nranks))
+		abort();
+	if (ret)
+		n->refused++;
+	else
+		judge(&set, n);
+	swc_planset_free(&set);
+	free(text);
+}
+
+static void fuzz_file(struct outcome *n)
+{
+	struct swc_planset set;
+	struct text t;
+	char why[250];
+
+	fuzz_subject(&set);
+	if (write_text(&set, &t, why, sizeof(why)))
+		abort();
+	fuzz_text(swc_planfile_read, t.at, t.bytes, n);
+	free(t.at);
+	swc_planset_free(&set);
+}
+
+static void fuzz_xml(struct outcome *n)
+{
+	struct xml x;
+
+	switch (rnd(5)) {
+	case 0:
+		ring_allreduce(&x, 3, rnd(2));
+		break;
+	case 1:
+		pairs_allreduce(&x, 3, 0);
+		break;
+	case 2:
+		direct_alltoall(&x, 3, rnd(2));
+		break;
+	case 3:
+		ring_reduce_scatter(&x, 3, rnd(2));
+		break;
+	default:
+		doubling_allreduce(&x, 4);
+		break;
+	}
+	fuzz_text(swc_msccl_read, x.t.at, x.t.bytes, n);
+	free(x.t.at);
+}
+
+static void test_fuzz(void)
+{
+	static const struct {
+		const char *name;
+		void (*run)(struct outcome *n);
+	} kinds[] = { { "plans", fuzz_binary },
+		      { "plan files", fuzz_file },
+		      { "MSCCL files", fuzz_xml } };
+	const char *seconds = getenv("SWC_TEST_FUZZ_SECONDS");
+	double each = (seconds ? strtod(seconds, NULL) : 10) / 3;
+	char name[150];
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct outcome n = { 0 };
+		double end = now() + each;
+
+		do
+			for (int k = 0; k < 20; k++)
+				kinds[i].run(&n);
+		while (now() < end);
+		snprintf(name, sizeof(name),
+			 "damaged %s: %lu refused, %lu found wrong, %lu still right", kinds[i].name,
+			 n.refused, n.wrong, n.right);
+		ok(n.refused + n.wrong > n.right, name);
+	}
+}
+
+int main(void)
+{
+	printf("TAP version 13\n");
+	seed_rnd();
+	test_fuzz();
+	return done();
+}

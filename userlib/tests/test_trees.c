@@ -1,0 +1,741 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Trees, the two-sided allreduce, nodes with several ranks, and topologies as text: plans of all
+ * ranks are run on symbols, and steps, hops and roles are counted in them. TAP on stdout.
+ */
+#include <errno.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plan.h"
+#include "plan_check.h"
+#include "tap.h"
+
+#define MAX_RANKS 256
+
+enum placing {
+	OUT_OF_PLACE,
+	IN_PLACE,
+	MIXED
+};
+
+struct set {
+	struct swc_plan_args args; /* of all ranks */
+	struct swc_topo topo;
+	void *plan[MAX_RANKS];
+	size_t bytes[MAX_RANKS];
+	bool in_place[MAX_RANKS];
+	char why[240];
+};
+
+static int build_set(struct set *s, const char *topo, enum placing placing)
+{
+	int ret = swc_topo_parse(&s->topo, topo, s->why, sizeof(s->why));
+
+	memset(s->plan, 0, sizeof(s->plan));
+	if (ret)
+		return ret;
+	s->args.topo = &s->topo;
+	s->args.nranks = s->topo.nranks;
+	for (uint32_t r = 0; !ret && r < s->topo.nranks; r++) {
+		struct swc_plan_args a = s->args;
+
+		s->in_place[r] = placing == IN_PLACE || (placing == MIXED && r % 3 != 1);
+		a.rank = r;
+		a.in_place = s->in_place[r];
+		ret = swc_plan_build(&a, &s->plan[r], &s->bytes[r], s->why, sizeof(s->why));
+	}
+	return ret;
+}
+
+static void free_set(struct set *s)
+{
+	for (uint32_t r = 0; r < s->topo.nranks; r++)
+		free(s->plan[r]);
+	swc_topo_free(&s->topo);
+}
+
+static int verify_set(struct set *s)
+{
+	struct swc_verdict v;
+	int ret = swc_plan_verify((const void *const *)s->plan, s->bytes, s->in_place,
+				  s->topo.nranks, &s->topo, &v);
+
+	if (ret)
+		snprintf(s->why, sizeof(s->why), "rank %u: %s", v.rank, v.text);
+	return ret;
+}
+
+/* Plans for disjoint buffers are right in place unless they say otherwise; the reverse always. */
+static void move_buffers(struct set *s)
+{
+	for (uint32_t r = 0; r < s->topo.nranks; r++) {
+		const struct swc_plan_header *h = s->plan[r];
+
+		s->in_place[r] = !s->in_place[r] && !(h->flags & SWC_PLAN_NOT_IN_PLACE);
+	}
+}
+
+/* Verified in the given placing, then in the opposite one; the set is left to look at. */
+static int make(struct set *s, const char *topo, enum placing placing)
+{
+	int ret = build_set(s, topo, placing);
+
+	if (!ret)
+		ret = verify_set(s);
+	if (!ret) {
+		move_buffers(s);
+		ret = verify_set(s);
+	}
+	if (ret)
+		printf("# %s:%d %s collective %d root %u placing %d channels %u: %s (%d)\n",
+		       swc_algo_name(s->args.algo), s->args.param, topo, s->args.coll, s->args.root,
+		       placing, s->args.channels, s->why, ret);
+	return ret;
+}
+
+static int check(struct swc_plan_args a, const char *topo, enum placing placing)
+{
+	struct set s = { .args = a };
+	int ret = make(&s, topo, placing);
+
+	free_set(&s);
+	return ret;
+}
+
+static struct swc_plan_args args(enum swc_algo algo, enum swc_coll coll, int32_t param)
+{
+	return (struct swc_plan_args){ .algo = algo, .coll = coll, .param = param };
+}
+
+static struct swc_plan_view view(const struct set *s, uint32_t r)
+{
+	struct swc_plan_view v;
+	char why[100];
+
+	if (swc_plan_check(s->plan[r], s->bytes[r], &v, why, sizeof(why)))
+		abort();
+	return v;
+}
+
+/* Network steps of a channel, and (if wanted) the i-th one. */
+static uint32_t net_steps(const struct swc_plan_view *v, uint32_t chan, uint32_t i,
+			  const struct swc_plan_step **step)
+{
+	const struct swc_plan_step *s = v->steps + v->channels[chan].first_step;
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < v->channels[chan].nsteps; k++, s++)
+		if (s->kind == SWC_STEP_NET && n++ == i && step)
+			*step = s;
+	return n;
+}
+
+/* ---- trees ---- */
+
+static const enum swc_coll tree_colls[] = { SWC_ALLREDUCE, SWC_BROADCAST, SWC_REDUCE };
+
+static int check_tree(enum swc_algo algo, enum swc_coll coll, uint32_t n, int32_t param)
+{
+	struct swc_plan_args a = args(algo, coll, param);
+	char topo[20];
+	int bad = 0;
+
+	snprintf(topo, sizeof(topo), "switch:%u", n);
+	for (a.root = 0; a.root < (coll == SWC_ALLREDUCE ? 1 : n); a.root++) {
+		if (n > 12 && a.root && a.root != n / 3 && a.root != n - 1)
+			continue;
+		for (int placing = OUT_OF_PLACE; placing <= MIXED; placing++)
+			if (n <= 32 || placing == MIXED)
+				bad |= check(a, topo, placing);
+	}
+	a.root = 0;
+	a.channels = 3;
+	return bad | (n <= 32 ? check(a, topo, MIXED) : 0);
+}
+
+static void test_trees(void)
+{
+	static const uint32_t large[] = { 96, 100, 127, 128 };
+	char name[80];
+
+	for (int algo = SWC_ALGO_TREE; algo <= SWC_ALGO_DTREE; algo++) {
+		for (int i = 0; i < 3; i++) {
+			int bad = 0;
+
+			for (uint32_t n = 2; n <= 64; n++)
+				bad |= check_tree(algo, tree_colls[i], n, SWC_PARAM_DEFAULT);
+			for (uint32_t k = 0; k < 4; k++)
+				bad |= check_tree(algo, tree_colls[i], large[k], SWC_PARAM_DEFAULT);
+			snprintf(name, sizeof(name), "%s, collective %d", swc_algo_name(algo),
+				 tree_colls[i]);
+			ok(!bad, name);
+		}
+	}
+	for (int32_t pieces = 1; pieces <= 8; pieces++) {
+		int bad = 0;
+
+		for (int i = 0; i < 3; i++)
+			for (uint32_t n = 2; n <= 20; n++)
+				bad |= check_tree(SWC_ALGO_DTREE, tree_colls[i], n, pieces);
+		snprintf(name, sizeof(name), "dtree:%d", pieces);
+		ok(!bad, name);
+	}
+}
+
+/* Whether a rank has children in the tree of a channel. */
+static bool is_inner(const struct set *s, uint32_t r, uint32_t chan)
+{
+	struct swc_plan_view v = view(s, r);
+	const struct swc_plan_step *step = v.steps + v.channels[chan].first_step;
+	bool up = s->args.coll != SWC_BROADCAST;
+
+	for (uint32_t k = 0; k < v.channels[chan].nsteps; k++, step++) {
+		const struct swc_plan_xfer *x = v.xfers + step->first_xfer;
+
+		if (step->kind != SWC_STEP_NET)
+			continue;
+		if (!up && step->nsend)
+			return true;
+		for (uint32_t i = 0; up && i < step->nrecv; i++)
+			if (x[step->nsend + i].flags & SWC_XFER_REDUCE)
+				return true;
+	}
+	return false;
+}
+
+static void test_roles(void)
+{
+	bool once = true, few = true;
+
+	for (uint32_t n = 2; n <= 128; n++) {
+		for (int i = 0; i < 3; i++) {
+			struct set s = { .args = args(SWC_ALGO_DTREE, tree_colls[i], 3) };
+			uint32_t log = 0;
+			char topo[20];
+
+			while (1u << log < n)
+				log++;
+			snprintf(topo, sizeof(topo), "switch:%u", n);
+			if (build_set(&s, topo, OUT_OF_PLACE))
+				abort();
+			for (uint32_t r = 0; r < n; r++) {
+				struct swc_plan_view v = view(&s, r);
+				bool above = s.args.coll != SWC_ALLREDUCE && r == s.args.root;
+
+				once &= above || !is_inner(&s, r, 0) || !is_inner(&s, r, 1);
+				for (uint32_t c = 0; c < 2; c++)
+					few &= net_steps(&v, c, 0, NULL) <= 3 + 2 * log + 1;
+			}
+			free_set(&s);
+		}
+	}
+	ok(once, "dtree: every rank is an inner node of one tree at most");
+	ok(few, "dtree: steps are pieces + 2 log p");
+}
+
+static void test_large(void)
+{
+	struct swc_plan_args a = args(SWC_ALGO_DTREE, SWC_ALLREDUCE, 256);
+	bool good = true;
+	char why[100];
+
+	a.nranks = SWC_PLAN_MAX_RANKS;
+	for (int i = 0; i < 3; i++) {
+		struct swc_plan_view v;
+		size_t bytes;
+		void *plan;
+		int ret;
+
+		a.algo = i == 0 ? SWC_ALGO_DTREE : i == 1 ? SWC_ALGO_TREE : SWC_ALGO_TWOSIDED;
+		a.param = i == 0 ? 256 : SWC_PARAM_DEFAULT;
+		a.rank = 699050;
+		ret = swc_plan_build(&a, &plan, &bytes, why, sizeof(why));
+		good &= !ret && !swc_plan_check(plan, bytes, &v, why, sizeof(why)) && bytes < 80000;
+		if (!ret)
+			free(plan);
+	}
+	ok(good, "plans for 2^20 ranks");
+	a.algo = SWC_ALGO_DTREE;
+	a.param = 0;
+	ok(swc_plan_build(&a, &(void *){ NULL }, &(size_t){ 0 }, why, sizeof(why)) == -EOPNOTSUPP,
+	   "dtree:0 is refused");
+}
+
+/* ---- two-sided ---- */
+
+static uint32_t log3(uint32_t n)
+{
+	uint32_t k = 0;
+
+	for (uint32_t reach = 1; reach < n; reach *= 3)
+		k++;
+	return k;
+}
+
+static uint32_t distance(const struct swc_topo *t, uint32_t a, uint32_t b)
+{
+	uint32_t ca[SWC_TOPO_DIMS], cb[SWC_TOPO_DIMS], sum = 0;
+
+	swc_topo_coords(t, a, ca);
+	swc_topo_coords(t, b, cb);
+	for (uint32_t i = 0; i < t->ndims; i++) {
+		uint32_t d = (ca[i] + t->dim[i] - cb[i]) % t->dim[i];
+
+		sum += d < t->dim[i] - d ? d : t->dim[i] - d;
+	}
+	return sum;
+}
+
+/* Hops of a channel: the largest distance of each step, where all ranks take part in all steps. */
+static uint32_t hops(const struct set *s, uint32_t chan)
+{
+	struct swc_plan_view v0 = view(s, 0);
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < net_steps(&v0, chan, 0, NULL); i++) {
+		uint32_t most = 0;
+
+		for (uint32_t r = 0; r < s->topo.nranks; r++) {
+			struct swc_plan_view v = view(s, r);
+			const struct swc_plan_step *step = NULL;
+
+			if (net_steps(&v, chan, i, &step) <= i)
+				continue;
+			for (uint32_t k = 0; k < step->nsend; k++) {
+				uint32_t d = distance(&s->topo, r,
+						      v.xfers[step->first_xfer + k].rank);
+
+				most = d > most ? d : most;
+			}
+		}
+		sum += most;
+	}
+	return sum;
+}
+
+/* Right in all placings, in the least number of steps, with one vector of scratch at most. */
+static int check_twosided(const char *topo, uint32_t channels, uint32_t want_hops)
+{
+	int bad = 0;
+
+	for (int placing = OUT_OF_PLACE; placing <= MIXED; placing++) {
+		struct set s = { .args = args(SWC_ALGO_TWOSIDED, SWC_ALLREDUCE,
+					      SWC_PARAM_DEFAULT) };
+		uint32_t want = 0, most = 0;
+
+		s.args.channels = channels;
+		if (make(&s, topo, placing)) {
+			free_set(&s);
+			return 1;
+		}
+		for (uint32_t i = 0; i < s.topo.ndims; i++)
+			want += log3(s.topo.dim[i]);
+		for (uint32_t r = 0; r < s.topo.nranks; r++) {
+			struct swc_plan_view v = view(&s, r);
+
+			for (uint32_t c = 0; c < v.hdr->nchannels; c++) {
+				uint32_t n = net_steps(&v, c, 0, NULL);
+
+				most = n > most ? n : most;
+			}
+		}
+		for (uint32_t c = 0; c < view(&s, 0).hdr->nchannels; c++)
+			bad |= most != want || (want_hops && hops(&s, c) != want_hops);
+		if (bad)
+			printf("# %s: %u steps instead of %u, %u hops\n", topo, most, want,
+			       hops(&s, 0));
+		free_set(&s);
+	}
+	return bad;
+}
+
+static void test_twosided(void)
+{
+	static const struct {
+		const char *topo;
+		uint32_t hops; /* 0: not known better */
+	} tori[] = {
+		{ "torus:4x4", 4 },    { "torus:8x8", 8 },     { "torus:6x6", 6 },
+		{ "torus:12x12", 12 }, { "torus:3x3x3", 3 },   { "torus:5x3", 0 },
+		{ "torus:16x4", 11 },  { "torus:4x4x4", 6 },   { "torus:2x2x2", 3 },
+		{ "torus:8x1x8", 8 },  { "torus:1x7x2x3", 5 }, { "mesh:4x5", 0 },
+		{ "torus:7x8", 7 },    { "torus:13x4", 0 },    { "torus:2x3x2x5", 0 },
+	};
+	char text[80];
+	int bad = 0;
+
+	for (uint32_t d = 2; d <= 81; d++) {
+		snprintf(text, sizeof(text), "ring:%u", d);
+		bad |= check_twosided(text, 0, 0);
+	}
+	ok(!bad, "twosided on rings of 2 to 81: ceil(log3 d) steps");
+	bad = 0;
+	for (uint32_t d = 82; d <= 250; d += 12) {
+		snprintf(text, sizeof(text), "switch:%u", d);
+		bad |= check_twosided(text, 0, 0);
+	}
+	ok(!bad, "twosided on larger switches");
+	ok(!check_twosided("ring:8", 0, 4) && !check_twosided("ring:64", 0, 36) &&
+		   !check_twosided("ring:27", 0, 13) && !check_twosided("ring:7", 0, 3) &&
+		   !check_twosided("ring:5", 0, 3),
+	   "twosided: hops on rings of 5, 7, 8, 27 and 64");
+	for (size_t i = 0; i < sizeof(tori) / sizeof(tori[0]); i++) {
+		snprintf(text, sizeof(text), "twosided on %s", tori[i].topo);
+		ok(!check_twosided(tori[i].topo, 0, tori[i].hops), text);
+	}
+	ok(!check_twosided("torus:3x5", 1, 0) && !check_twosided("torus:3x5", 5, 0),
+	   "twosided with more and fewer channels than dimensions");
+}
+
+/* Ranks agree to the bit where all dimensions are 2 or 4. */
+static void test_order(void)
+{
+	static const struct {
+		const char *topo;
+		bool varies;
+	} cases[] = { { "ring:2", false }, { "torus:4x4", false }, { "torus:2x1x4x2", false },
+		      { "ring:3", true },  { "ring:8", true },	   { "torus:4x5", true } };
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct set s = { .args = args(SWC_ALGO_TWOSIDED, SWC_ALLREDUCE,
+					      SWC_PARAM_DEFAULT) };
+
+		if (build_set(&s, cases[i].topo, IN_PLACE))
+			abort();
+		for (uint32_t r = 0; r < s.topo.nranks; r++)
+			good &= cases[i].varies ==
+				!!(view(&s, r).hdr->flags & SWC_PLAN_ORDER_VARIES);
+		free_set(&s);
+	}
+	ok(good, "twosided says where ranks may differ in the last bits");
+}
+
+/* ---- several ranks per node ---- */
+
+static void test_hierarchy(void)
+{
+	static const char *const topos[] = {
+		"torus:2x2*4",	 "switch:3*2,1,4",	  "ring:4*2",
+		"switch:2*3",	 "ring:3*1,2,3",	  "switch:2*7,3",
+		"mesh:2x2*3",	 "switch:3*20,1,2",	  "ring:5*3,3,4,3,5",
+		"switch:2*1,64", "torus:2x3*2,1,3,1,2,2", "ring:8*2"
+	};
+	static const char *const algos[] = { "ring", "recdoub", "tree", "dtree:3", "twosided" };
+	char name[80];
+
+	for (size_t k = 0; k < sizeof(algos) / sizeof(algos[0]); k++) {
+		int32_t param;
+		int algo = swc_algo_parse(algos[k], &param), bad = 0;
+
+		for (size_t i = 0; i < sizeof(topos) / sizeof(topos[0]); i++) {
+			struct swc_plan_args a = args(algo, SWC_ALLREDUCE, param);
+
+			for (int placing = OUT_OF_PLACE; placing <= MIXED; placing++)
+				bad |= check(a, topos[i], placing);
+			a.channels = 2;
+			bad |= check(a, topos[i], MIXED);
+		}
+		snprintf(name, sizeof(name), "%s among nodes with several ranks", algos[k]);
+		ok(!bad, name);
+	}
+}
+
+/*
+ * Others write a rank's result: it may not be done before they are. (That is beyond what runs on
+ * symbols can see, for nobody touches the result later.)
+ */
+static void test_hierarchy_end(void)
+{
+	struct set s = { .args = args(SWC_ALGO_DTREE, SWC_ALLREDUCE, SWC_PARAM_DEFAULT) };
+	bool good = !build_set(&s, "switch:3*2,1,4", MIXED);
+
+	for (uint32_t r = 0; good && r < s.topo.nranks; r++) {
+		struct swc_plan_view v = view(&s, r);
+
+		good = v.hdr->nchannels == 4 * 2;
+		for (uint32_t c = 0; good && c < v.hdr->nchannels; c++)
+			good = v.channels[c].nsteps &&
+			       v.steps[v.channels[c].first_step + v.channels[c].nsteps - 1].kind ==
+				       SWC_STEP_SYNC;
+	}
+	ok(good, "every channel ends with a barrier of the node");
+	free_set(&s);
+}
+
+/* Blocks that cross the network, or are worked on in local steps, by rank. */
+static uint32_t load(const struct set *s, uint32_t r, uint8_t kind)
+{
+	struct swc_plan_view v = view(s, r);
+	uint32_t sum = 0;
+
+	for (uint32_t k = 0; k < v.hdr->nsteps; k++)
+		for (uint32_t i = 0; v.steps[k].kind == kind && i < v.steps[k].nsend; i++)
+			sum += v.xfers[v.steps[k].first_xfer + i].nblocks;
+	return sum;
+}
+
+static void test_hierarchy_load(void)
+{
+	struct set s = { .args = args(SWC_ALGO_RING, SWC_ALLREDUCE, SWC_PARAM_DEFAULT) };
+	bool good = !build_set(&s, "ring:4*3", IN_PLACE);
+	char why[120] = "";
+
+	/* 3 shards of 4 blocks: a ring sends 2 * 3, and a shard is read 3 times and once more. */
+	for (uint32_t r = 0; good && r < 12; r++)
+		good = view(&s, r).hdr->part_blocks == 12 && load(&s, r, SWC_STEP_NET) == 6 &&
+		       load(&s, r, SWC_STEP_LOCAL) == 3 * 4 + 4;
+	ok(good, "ranks of a node share the work");
+	free_set(&s);
+
+	s = (struct set){ .args = args(SWC_ALGO_RING, SWC_ALLREDUCE, SWC_PARAM_DEFAULT) };
+	ok(!build_set(&s, "switch:1*4", IN_PLACE) && load(&s, 0, SWC_STEP_NET) == 2 * 3,
+	   "on one node every rank is a member");
+	free_set(&s);
+
+	s.args = args(SWC_ALGO_TREE, SWC_BROADCAST, SWC_PARAM_DEFAULT);
+	ok(!check(s.args, "torus:2x2*2", MIXED), "other collectives take ranks for nodes");
+	s.args.nranks = 7;
+	swc_topo_parse(&s.topo, "ring:4*2", why, sizeof(why));
+	s.args.topo = &s.topo;
+	ok(swc_plan_build(&s.args, &s.plan[0], &s.bytes[0], why, sizeof(why)) == -EINVAL &&
+		   strstr(why, "8 ranks"),
+	   "a topology for another number of ranks");
+	swc_topo_free(&s.topo);
+}
+
+/* ---- topologies ---- */
+
+static bool same(const struct swc_topo *a, const struct swc_topo *b)
+{
+	for (uint32_t i = 0; a->first && b->first && i <= a->nnodes; i++)
+		if (a->first[i] != b->first[i])
+			return false;
+	return a->kind == b->kind && a->ndims == b->ndims && a->nnodes == b->nnodes &&
+	       !memcmp(a->dim, b->dim, sizeof(a->dim)) && a->nranks == b->nranks &&
+	       a->nlocal == b->nlocal && !a->first == !b->first &&
+	       !memcmp(&a->gbps, &b->gbps, sizeof(double)) &&
+	       !memcmp(&a->hop_ns, &b->hop_ns, sizeof(double));
+}
+
+/* Parse, format, parse: the same topology, and the text that is wanted. */
+static bool round_trip(const char *text, const char *want)
+{
+	struct swc_topo a, b = { 0 };
+	char why[120] = "", out[200], cut[8];
+	bool good;
+	int n;
+
+	if (swc_topo_parse(&a, text, why, sizeof(why))) {
+		printf("# '%s': %s\n", text, why);
+		return false;
+	}
+	n = swc_topo_format(&a, out, sizeof(out));
+	good = n == (int)strlen(out) && swc_topo_format(&a, NULL, 0) == n &&
+	       swc_topo_format(&a, cut, sizeof(cut)) == n && !strncmp(cut, out, 7) && !cut[7] &&
+	       !swc_topo_parse(&b, out, why, sizeof(why)) && same(&a, &b) && !strcmp(out, want);
+	if (!good)
+		printf("# '%s' became '%s' %s\n", text, out, why);
+	swc_topo_free(&a);
+	swc_topo_free(&b);
+	return good;
+}
+
+static void test_topo_text(void)
+{
+	static const char *const texts[][2] = {
+		{ "ring:5", "ring:5" },
+		{ "torus:5", "ring:5" },
+		{ "torus:4x4", "torus:4x4" },
+		{ "mesh:1x2x3x4x1x2x1x2", "mesh:1x2x3x4x1x2x1x2" },
+		{ "mesh:7", "mesh:7" },
+		{ "switch:1", "switch:1" },
+		{ "switch:1048576", "switch:1048576" },
+		{ "torus:4x4*8@400Gbps,400ns", "torus:4x4*8@400Gbps,400ns" },
+		{ "switch:3*2,1,4", "switch:3*2,1,4" },
+		{ "switch:3*2,2,2", "switch:3*2" },
+		{ "switch:3*1,1,1", "switch:3" },
+		{ "switch:3*1,1,1048574", "switch:3*1,1,1048574" },
+		{ "switch:3*1048574,1,1", "switch:3*1048574,1,1" },
+		{ "ring:4@0.4us,100000Mbps", "ring:4@100Gbps,400ns" },
+		{ "ring:4@1ms", "ring:4@1e+06ns" },
+		{ "ring:4@0.1Gbps", "ring:4@0.1Gbps" },
+		{ "ring:4@123456789.123456789Gbps", "ring:4@123456789.12345679Gbps" },
+		{ "ring:4@0.30000000000000004ns", "ring:4@0.30000000000000004ns" },
+		{ "ring:4@1e12Gbps,1e12ns", "ring:4@1e+12Gbps,1e+12ns" },
+		{ "ring:4@4.9e-324ns", "ring:4@4.94066e-324ns" },
+	};
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		good &= round_trip(texts[i][0], texts[i][1]);
+	ok(good, "topologies and their text");
+
+	good = true;
+	srand(1);
+	for (int i = 0; i < 3000; i++) {
+		struct swc_topo t = { .kind = SWC_TOPO_TORUS,
+				      .ndims = 1,
+				      .dim = { 3 },
+				      .nnodes = 3,
+				      .nranks = 3,
+				      .nlocal = 1 },
+				u;
+		char text[100], why[100];
+
+		t.gbps = (double)rand() / (rand() + 1.0) * (double)rand() / 3;
+		t.hop_ns = 1.0 / (rand() + 1.0) / (rand() + 1.0);
+		if (t.gbps <= 0)
+			continue;
+		swc_topo_format(&t, text, sizeof(text));
+		good &= !swc_topo_parse(&u, text, why, sizeof(why)) && same(&t, &u);
+	}
+	ok(good, "3000 random figures come back to the bit");
+	if (setlocale(LC_ALL, "de_DE.UTF-8"))
+		ok(round_trip("ring:4@0.5Gbps,0.25ns", "ring:4@0.5Gbps,0.25ns"), "decimal points");
+	else
+		ok(1, "decimal points # SKIP there is no locale de_DE.UTF-8 with decimal commas");
+	setlocale(LC_ALL, "C");
+}
+
+static void test_topo_errors(void)
+{
+	static const char *const cases[][2] = {
+		{ "", "begin with" },
+		{ "rings:4", "begin with" },
+		{ "ring", "begin with" },
+		{ " ring:4", "begin with" },
+		{ "ring:", "a size from 1" },
+		{ "ring:0", "due at '0'" },
+		{ "ring:04", "due at '04'" },
+		{ "ring:-4", "due at '-4'" },
+		{ "ring:1048577", "due at '1048577'" },
+		{ "ring:99999999999999999999999", "a size from 1" },
+		{ "torus:4x", "due at ''" },
+		{ "torus:4xx4", "due at 'x4'" },
+		{ "torus:2048x2048", "more than 1048576 nodes" },
+		{ "torus:1x1x1x1x1x1x1x1x1", "more than 8 dimensions" },
+		{ "ring:2x2", "a ring has one size" },
+		{ "switch:2x2", "a switch has one size" },
+		{ "ring:4*", "ranks per node" },
+		{ "ring:4*0", "ranks per node" },
+		{ "ring:4*1048577", "ranks per node" },
+		{ "ring:4*524288", "more than 1048576 ranks" },
+		{ "ring:3*1,2", "one for each of the 3 nodes" },
+		{ "ring:3*1,2,", "one for each of the 3 nodes" },
+		{ "ring:3*1,2,x", "one for each of the 3 nodes" },
+		{ "ring:3*1,0,2", "0, or more than" },
+		{ "ring:3*1,1,1048575", "0, or more than" },
+		{ "ring:3*1048576,1,1", "0, or more than" },
+		{ "ring:3*1,2,3,4", "nothing may follow 'ring:3*1,2,3'" },
+		{ "ring:2,3", "nothing may follow 'ring:2'" },
+		{ "ring:4 ", "nothing may follow 'ring:4'" },
+		{ "ring:4@", "is no figure" },
+		{ "ring:4@nanGbps", "is no figure" },
+		{ "ring:4@infns", "is no figure" },
+		{ "ring:4@-1ns", "is no figure" },
+		{ "ring:4@ 1ns", "is no figure" },
+		{ "ring:4@1Gbps,", "is no figure" },
+		{ "ring:4@0Gbps", "out of range" },
+		{ "ring:4@1e-400ns", "out of range" },
+		{ "ring:4@4.9e-324Mbps", "out of range" },
+		{ "ring:4@2e12ns", "out of range" },
+		{ "ring:4@1e7ms", "out of range" },
+		{ "ring:4@1e999Gbps", "out of range" },
+		{ "ring:4@400", "is no unit" },
+		{ "ring:4@400GBps", "is no unit" },
+		{ "ring:4@1ns,2us", "a second delay" },
+		{ "ring:4@1Gbps,1ns,2Mbps", "a second rate" },
+		{ "ring:4@1Gbps,1ns.", "nothing may follow" },
+	};
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct swc_topo t;
+		char why[120] = "";
+		int ret = swc_topo_parse(&t, cases[i][0], why, sizeof(why));
+
+		if (ret != -EINVAL || !strstr(why, cases[i][1]) || t.first) {
+			printf("# '%s': %d '%s'\n", cases[i][0], ret, why);
+			good = false;
+		}
+		good &= swc_topo_parse(&t, cases[i][0], NULL, 0) == -EINVAL;
+	}
+	ok(good, "faults in topologies are named");
+}
+
+static int read_text(const char *text, struct swc_topo *t, char *why, size_t bytes)
+{
+	char path[] = "/tmp/swc_topo_XXXXXX";
+	int fd = mkstemp(path), ret;
+
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		abort();
+	close(fd);
+	ret = swc_topo_read(t, path, why, bytes);
+	unlink(path);
+	return ret;
+}
+
+static void test_topo_files(void)
+{
+	struct swc_topo t;
+	char why[200] = "";
+
+	ok(!read_text("# a comment\n\n  \nswitch:3*2,1,4 \r\n", &t, why, sizeof(why)) &&
+		   t.nranks == 7,
+	   "a topology from a file");
+	swc_topo_free(&t);
+	ok(!read_text("ring:4", &t, why, sizeof(why)) && t.nranks == 4, "without a newline");
+	ok(read_text("# nothing\n", &t, why, sizeof(why)) == -EINVAL &&
+		   strstr(why, "no topology line") &&
+		   read_text("", &t, why, sizeof(why)) == -EINVAL,
+	   "a file without a topology");
+	ok(read_text("\nring:x\n", &t, why, sizeof(why)) == -EINVAL && strstr(why, "due at 'x'"),
+	   "a file with a fault");
+	ok(swc_topo_read(&t, "/nonexistent/x", why, sizeof(why)) == -ENOENT &&
+		   strstr(why, "No such") && swc_topo_read(&t, "/", why, sizeof(why)) == -EISDIR &&
+		   strstr(why, "directory"),
+	   "files that cannot be read");
+}
+
+static void test_topo_places(void)
+{
+	struct swc_topo t;
+	bool good = !swc_topo_parse(&t, "torus:3x1x4*2,1,4,1,1,3,1,1,1,2,1,1", NULL, 0);
+	uint32_t rank = 0;
+
+	for (uint32_t node = 0; good && node < t.nnodes; node++) {
+		uint32_t coord[SWC_TOPO_DIMS];
+
+		swc_topo_coords(&t, node, coord);
+		good = swc_topo_node_at(&t, coord) == node && coord[0] == node / 4 && !coord[1] &&
+		       coord[2] == node % 4 && swc_topo_first(&t, node) == rank;
+		for (uint32_t i = 0; i < swc_topo_local(&t, node); i++)
+			good &= swc_topo_node_of(&t, rank++) == node;
+	}
+	ok(good && rank == t.nranks && rank == 19, "nodes, coordinates and ranks");
+	swc_topo_free(&t);
+}
+
+int main(void)
+{
+	printf("TAP version 13\n");
+	test_topo_text();
+	test_topo_errors();
+	test_topo_files();
+	test_topo_places();
+	test_trees();
+	test_roles();
+	test_large();
+	test_twosided();
+	test_order();
+	test_hierarchy();
+	test_hierarchy_end();
+	test_hierarchy_load();
+	return done();
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Tuning files, and the choice of algorithms by what was measured and by the model. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <swingcoll.h>
+
+#include "choose.h"
+#include "tap.h"
+
+static const struct swc_tuning_names names = { swingcoll_coll_parse, swingcoll_dtype_parse };
+
+static int read_text(struct swc_tuning *t, const char *text, const char *topo_text, char *why,
+		     size_t why_bytes)
+{
+	char path[] = "/tmp/swingcoll-tuning-XXXXXX";
+	int fd = mkstemp(path), ret;
+	struct swc_topo topo;
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!f || fputs(text, f) < 0 || fclose(f))
+		abort();
+	if (swc_topo_parse(&topo, topo_text, why, why_bytes))
+		abort();
+	ret = swc_tuning_read(t, path, &topo, &names, why, why_bytes);
+	swc_topo_free(&topo);
+	unlink(path);
+	return ret;
+}
+
+static const char good[] = "# a comment\n"
+			   "\n"
+			   "allreduce f32 torus:4x4 1024 ring 90.5 # behind\n"
+			   "allreduce f32 torus:4x4 1024 swing-h:2\t80\n"
+			   "allreduce f32 torus:4x4 1048576 bucket2 1e3\n"
+			   "allreduce i32 torus:4x4 1048576 swing-l 500\n"
+			   "allreduce f32 ring:16 1024 recdoub 1\n"
+			   "allgather f32 torus:4x4 1024 circulant 5\n";
+
+static bool no_hybrid(const struct swc_tuned *e, void *arg)
+{
+	(void)arg;
+	return e->algo != SWC_ALGO_SWING_H;
+}
+
+static void test_read(void)
+{
+	const struct swc_tuned *e;
+	struct swc_tuning t;
+	char why[200];
+
+	ok(!read_text(&t, good, "torus:4x4@100Gbps", why, sizeof(why)) && t.n == 5,
+	   "a file is read, other topologies left out");
+	e = swc_tuning_best(&t, SWC_ALLREDUCE, SWC_F32, 2000, NULL, NULL);
+	ok(e && e->algo == SWC_ALGO_SWING_H && e->param == 2, "the quickest at the nearest size");
+	e = swc_tuning_best(&t, SWC_ALLREDUCE, SWC_F32, 2000, no_hybrid, NULL);
+	ok(e && e->algo == SWC_ALGO_RING, "but none that must not be used");
+	e = swc_tuning_best(&t, SWC_ALLREDUCE, SWC_BF16, 1u << 30, NULL, NULL);
+	ok(e && e->algo == SWC_ALGO_BUCKET2, "other types of the same kind");
+	e = swc_tuning_best(&t, SWC_ALLREDUCE, SWC_U8, 1, NULL, NULL);
+	ok(e && e->algo == SWC_ALGO_SWING_L, "integers for themselves");
+	ok(!swc_tuning_best(&t, SWC_BROADCAST, SWC_F32, 1, NULL, NULL), "nothing known is nothing");
+	swc_tuning_free(&t);
+}
+
+static void test_faults(void)
+{
+	static const struct {
+		const char *text, *says;
+	} faults[] = {
+		{ "allreduce f32 torus:4x4 1024 ring\n", "line 1: expected operation" },
+		{ "\nallreduce f32 torus:4x4 1024 ring 1 2\n", "line 2: expected operation" },
+		{ "allreduced f32 torus:4x4 1024 ring 1\n", "an operation" },
+		{ "allreduce f33 torus:4x4 1024 ring 1\n", "an element type" },
+		{ "allreduce f32 torus:4y4 1024 ring 1\n", "a topology" },
+		{ "allreduce f32 torus:4x4 -1 ring 1\n", "bytes" },
+		{ "allreduce f32 torus:4x4 10k ring 1\n", "bytes" },
+		{ "allreduce f32 torus:4x4 1024 rung 1\n", "an algorithm" },
+		{ "allreduce f32 torus:4x4 1024 ring:2 1\n", "an algorithm" },
+		{ "allreduce f32 torus:4x4 1024 ring fast\n", "microseconds" },
+		{ "allreduce f32 torus:4x4 1024 ring 0\n", "microseconds" },
+	};
+	struct swc_topo topo = swc_topo_flat(2);
+	struct swc_tuning t;
+	char why[200];
+
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		int ret = read_text(&t, faults[i].text, "torus:4x4", why, sizeof(why));
+
+		ok(ret == -EINVAL && strstr(why, faults[i].says), faults[i].says);
+	}
+	ok(swc_tuning_read(&t, "/nowhere/at/all", &topo, &names, why, sizeof(why)) == -ENOENT &&
+		   strstr(why, "/nowhere"),
+	   "a missing file is named");
+}
+
+static void test_choice(void)
+{
+	struct swc_choices c;
+	struct swc_choice got;
+	struct swc_topo topo;
+	char why[200];
+
+	if (swc_topo_parse(&topo, "torus:4x4", why, sizeof(why)))
+		abort();
+	swc_choices_init(&c, &topo, false);
+	if (read_text(&c.tuning, good, "torus:4x4", why, sizeof(why)))
+		abort();
+	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 1 << 20, false);
+	ok(got.algo == SWC_ALGO_BUCKET2 && got.reason == SWC_REASON_MEASURED, "measured first");
+	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 1 << 20, false);
+	ok(got.algo == SWC_ALGO_BUCKET2 && got.reason == SWC_REASON_MEASURED, "and again");
+	got = swc_choices_take(&c, SWC_REDUCE_SCATTER, SWC_F32, SWC_SUM, 1 << 20, false);
+	ok(got.reason == SWC_REASON_MODEL && got.ns > 0, "then the model");
+	got = swc_choices_take(&c, SWC_BROADCAST, SWC_F32, SWC_SUM, 64, true);
+	ok(got.reason == SWC_REASON_MODEL, "also for broadcast");
+	swc_choices_free(&c);
+	swc_topo_free(&topo);
+
+	if (swc_topo_parse(&topo, "ring:16", why, sizeof(why)))
+		abort();
+	swc_choices_init(&c, &topo, false);
+	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 32, false);
+	ok(got.algo != SWC_ALGO_SWING_L && got.algo != SWC_ALGO_TWOSIDED,
+	   "floats are added in the same order everywhere");
+	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_MAX, 32, false);
+	ok(got.algo == SWC_ALGO_TWOSIDED, "unless the order does not matter");
+	swc_choices_free(&c);
+
+	swc_choices_init(&c, &topo, true);
+	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 32, false);
+	ok(got.algo == SWC_ALGO_TWOSIDED, "or the communicator allows it");
+	swc_choices_free(&c);
+	swc_topo_free(&topo);
+
+	topo = swc_topo_flat(1);
+	topo.nlocal = topo.nranks = 4;
+	swc_choices_init(&c, &topo, false);
+	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 1 << 20, false);
+	ok(got.algo == SWC_ALGO_DIRECT2 && got.reason == SWC_REASON_ONE_NODE, "one node: by size");
+	swc_choices_free(&c);
+}
+
+int main(void)
+{
+	printf("TAP version 13\n");
+	test_read();
+	test_faults();
+	test_choice();
+	return done();
+}
