@@ -278,7 +278,8 @@ static int check_join(const struct swc_comm_join *join)
 	if ((join->flags & ~SWC_JOIN_FLAGS_ALL) || join->slot_bytes > SWC_MAX_SLOT_BYTES)
 		return -EINVAL;
 	/* Until there is a transport between nodes, all members are here. */
-	if (join->nnodes || join->nodes || join->nranks > SWC_MAX_LOCAL_RANKS)
+	if (join->nnodes || join->rank_node || join->paths || join->npaths ||
+	    join->nranks > SWC_MAX_LOCAL_RANKS)
 		return -EINVAL;
 	for (i = 0; i < ARRAY_SIZE(join->resv); i++)
 		if (join->resv[i])

@@ -37,7 +37,7 @@ static int info(void)
 	CHECK_EQ(i.abi_version, SWC_ABI_VERSION);
 	CHECK_EQ(i.desc_bytes, sizeof(struct swc_desc));
 	CHECK(i.features & SWC_FEATURE_LOCAL);
-	CHECK_EQ(i.resv0, 0);
+	CHECK_EQ(!i.rdma_port, !(i.features & SWC_FEATURE_RDMA));
 	for (size_t k = 0; k < sizeof(i.resv1); k++)
 		CHECK(!zero[k]);
 	CHECK(i.reduce[0] && !i.reduce[SWC_NAME_BYTES - 1]);
@@ -113,12 +113,11 @@ static int join(void)
 		JOIN(-EINVAL, j.flags = 1u << b);
 	JOIN(-EINVAL, j.slot_bytes = SWC_MAX_SLOT_BYTES + 1);
 	JOIN(-EINVAL, j.nnodes = 1);
-	JOIN(-EINVAL, j.nodes = 1);
+	JOIN(-EINVAL, j.rank_node = 1);
+	JOIN(-EINVAL, j.paths = 1);
+	JOIN(-EINVAL, j.npaths = 1);
 	JOIN(-EINVAL, j.resv[0] = 1);
 	JOIN(-EINVAL, j.resv[1] = 1);
-	JOIN(-EINVAL, j.resv[2] = 1);
-	JOIN(-EINVAL, j.resv[3] = 1);
-	JOIN(-EINVAL, j.resv[4] = 1);
 	return 0;
 }
 

@@ -207,9 +207,8 @@ static int xfers(void)
 		BAD(p->xfer[i].buf = 255);
 		BAD(p->xfer[i].operand = SWC_BUF_NR);
 		BAD(p->xfer[i].operand = 255);
-		for (int b = 2; b < 8; b++)
+		for (int b = 3; b < 8; b++)
 			BAD(p->xfer[i].flags |= 1u << b);
-		BAD(p->xfer[i].resv = 1);
 	}
 	/* Sources and sends: no flags, no operand. */
 	for (int k = 0; k < 3; k++) {

@@ -154,8 +154,8 @@ static int check_xfer(struct checker *c, const struct swc_plan_step *s, u32 i)
 	bool empty_ok = s->kind == SWC_STEP_NET && v->hdr->coll == SWC_BARRIER;
 
 	c->xfer = i;
-	if (x->resv || (x->flags & ~SWC_XFER_FLAGS_ALL))
-		return refuse(c, "reserved field or unknown flag set");
+	if (x->flags & ~SWC_XFER_FLAGS_ALL)
+		return refuse(c, "unknown flag set");
 	if (x->rank >= v->hdr->nranks)
 		return refuse(c, "rank out of range");
 	if (x->buf >= SWC_BUF_NR || x->operand >= SWC_BUF_NR)
@@ -167,8 +167,10 @@ static int check_xfer(struct checker *c, const struct swc_plan_step *s, u32 i)
 		return refuse(c, "blocks outside the buffer's window");
 	if (recv && x->buf == SWC_BUF_SEND)
 		return refuse(c, "the send buffer is not written to");
-	if (!recv && x->flags)
+	if (!recv && (x->flags & ~SWC_XFER_STORED))
 		return refuse(c, "only what is received can be reduced or final");
+	if (recv && (x->flags & SWC_XFER_STORED))
+		return refuse(c, "the stored mark is for what is sent");
 	if (!reduce && x->operand)
 		return refuse(c, "an operand needs a reduction");
 
@@ -180,6 +182,8 @@ static int check_xfer(struct checker *c, const struct swc_plan_step *s, u32 i)
 		if (reduce && !in_window(v, x->operand, x))
 			return refuse(c, "operand outside the buffer's window");
 	} else {
+		if (x->path || (x->flags & SWC_XFER_STORED))
+			return refuse(c, "a local step takes no path and knows no stored mark");
 		if (reduce)
 			return refuse(c, "a local step reduces its sources, not its destinations");
 		if (x->flags && i != s->nsend)

@@ -397,10 +397,10 @@ static const char *damage(struct swc_t_plan *p, u32 i)
 		p->steps[0].kind = SWC_STEP_SYNC;
 		return "no transfers";
 	case 33:
-		p->xfers[0].resv = 1;
-		return "reserved";
+		p->xfers[0].flags |= 0x80;
+		return "unknown flag";
 	case 34:
-		p->xfers[1].flags = 4;
+		p->xfers[1].flags = 8;
 		return "unknown flag";
 	case 35:
 		p->xfers[2].rank = 3;

@@ -57,9 +57,18 @@ static const char *const stat_names[SWC_STAT_NR] = {
 	[SWC_STAT_SLOT_WAKES] = "slot_wakes",
 	[SWC_STAT_CONTEXTS_OPENED] = "contexts_opened",
 	[SWC_STAT_CONTEXTS_CLOSED] = "contexts_closed",
+	[SWC_STAT_CONNS_OPENED] = "conns_opened",
+	[SWC_STAT_CONNS_CLOSED] = "conns_closed",
+	[SWC_STAT_CONNS_REFUSED] = "conns_refused",
+	[SWC_STAT_MSGS_SENT] = "msgs_sent",
+	[SWC_STAT_MSGS_RECEIVED] = "msgs_received",
+	[SWC_STAT_BYTES_SENT] = "bytes_sent",
+	[SWC_STAT_BYTES_RECEIVED] = "bytes_received",
+	[SWC_STAT_BYTES_DIRECT] = "bytes_direct",
+	[SWC_STAT_CREDIT_STALLS] = "credit_stalls",
 };
 
-static const char *const feature_names[] = { "local", "cancel", "slots" };
+static const char *const feature_names[] = { "local", "cancel", "slots", "rdma" };
 
 /* ------------------------------------------------------------------ helpers */
 

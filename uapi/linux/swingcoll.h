@@ -26,6 +26,7 @@
 #define SWC_MAX_CHANNELS	64
 #define SWC_MAX_FANIN		256	/* sources, or destinations, of one local step */
 #define SWC_MAX_SLOT_BYTES	(16u << 20)
+#define SWC_MAX_PATHS		16	/* between two nodes */
 #define SWC_ID_BYTES		16
 #define SWC_NAME_BYTES		16
 #define SWC_TEXT_BYTES		256
@@ -223,6 +224,9 @@ struct swc_comm_state {
  *	nrecv destinations, in one pass; with one source, a copy. All ranges must be of equal size.
  * SWC_STEP_SYNC: a barrier over all members of this node on this channel.
  *
+ * SWC_XFER_STORED marks a send that the peer stores as it is: its receive has no SWC_XFER_REDUCE. Between nodes a
+ * large one is then written straight into the peer's buffer. It must say what the peer's plan does.
+ *
  * SWC_XFER_FINAL marks a receive, or the first destination of a local step, whose result is complete;
  * SWC_AVG divides there. A block that is complete must pass exactly one FINAL.
  */
@@ -235,7 +239,8 @@ enum swc_step_kind { SWC_STEP_NET = 1, SWC_STEP_LOCAL = 2, SWC_STEP_SYNC = 3 };
 
 #define SWC_XFER_REDUCE		(1u << 0)
 #define SWC_XFER_FINAL		(1u << 1)
-#define SWC_XFER_FLAGS_ALL	(SWC_XFER_REDUCE | SWC_XFER_FINAL)
+#define SWC_XFER_STORED		(1u << 2)
+#define SWC_XFER_FLAGS_ALL	(SWC_XFER_REDUCE | SWC_XFER_FINAL | SWC_XFER_STORED)
 
 /*
  * SWC_PLAN_NOT_IN_PLACE: the plan is right only when send and receive buffer are disjoint; in-place
@@ -320,7 +325,7 @@ struct swc_plan_xfer {
 	__u8  buf;		/* enum swc_buf */
 	__u8  operand;		/* enum swc_buf, receives with SWC_XFER_REDUCE; else 0 */
 	__u8  flags;		/* SWC_XFER_* */
-	__u8  resv;
+	__u8  path;		/* NET: which way to the peer's node, modulo as many as there are; else 0 */
 };
 
 /* ------------------------------------------------------------------ control */
@@ -328,6 +333,7 @@ struct swc_plan_xfer {
 #define SWC_FEATURE_LOCAL	(1ull << 0)	/* transport between members of one node */
 #define SWC_FEATURE_CANCEL	(1ull << 1)	/* io_uring can cancel commands (6.7 and later) */
 #define SWC_FEATURE_SLOTS	(1ull << 2)	/* shared slots for small messages */
+#define SWC_FEATURE_RDMA	(1ull << 3)	/* transport between nodes by RDMA verbs */
 
 struct swc_info {
 	__u32 abi_version;
@@ -340,7 +346,7 @@ struct swc_info {
 	__u32 max_regions;
 	__u32 max_plans;
 	__u32 ring_entries;
-	__u32 resv0;
+	__u32 rdma_port;		/* that other nodes connect to; 0 without SWC_FEATURE_RDMA */
 	char  reduce[SWC_NAME_BYTES];	/* reduction kernels in use: avx512, avx2, neon, scalar */
 	__u64 resv1[4];
 };
@@ -354,21 +360,41 @@ struct swc_info {
 #define SWC_JOIN_FLAGS_ALL	(SWC_JOIN_ANY_USER | SWC_JOIN_ALLOW_REORDER)
 
 /**
+ * struct swc_node_path - one way from this node to another
+ * @node: the other node
+ * @path: number of this way between the two nodes, the same on both of them, from 0 without gaps
+ * @local: address to leave from, struct sockaddr_in or sockaddr_in6; its port is ignored
+ * @remote: the other node's address on this way, and the port it listens on (its swc_info.rdma_port)
+ */
+struct swc_node_path {
+	__u32 node;
+	__u32 path;
+	__u8  local[28];
+	__u8  remote[28];
+};
+
+/**
  * struct swc_comm_join - become one rank of a communicator
  * @id: 128 random bits that all members share; who knows them, may join
  * @nranks: members in all, 1 to SWC_MAX_RANKS
  * @rank: 0 to nranks - 1, each exactly once
  * @flags: SWC_JOIN_*; equal on all members
  * @timeout_ms: how long to wait for the others, and the default deadline of operations; 0 is 30000
- * @slot_bytes: size of the shared slot memory, equal on all members; 0 for none
- * @nnodes: must be 0 (all members on this node)
- * @nodes: must be 0
+ * @slot_bytes: size of the shared slot memory, equal on all members of a node; 0 for none
+ * @nnodes: nodes, or 0 or 1: all members are on this one, and the next three must be 0
+ * @rank_node: address of __u32[nranks]: the node of each rank, 0 to nnodes - 1; of which @rank's is this one
+ * @paths: address of struct swc_node_path[npaths]: at least one to every node that plans name. Of several
+ *	members on a node the first one's table is used.
+ * @npaths: entries of @paths
  * @comm: out: handle, valid in the calling context
  * @resv: must be 0
  *
- * Blocks (killable) until all ranks have joined. Errors: -EEXIST rank taken, -EACCES another user's
- * communicator, -EPROTO members disagree, -ETIMEDOUT not all came, -ENOSPC a limit is reached; and the
- * communicator's own error if all came but it was aborted before this rank woke.
+ * Blocks (killable) until all ranks of this node have joined; other nodes are connected to when an operation
+ * first needs them. Errors: -EEXIST rank taken, -EACCES another user's communicator, -EPROTO members disagree,
+ * -ETIMEDOUT not all came, -ENOSPC a limit is reached, -EOPNOTSUPP several nodes, but no RDMA in this kernel;
+ * and the communicator's own error if all came but it was aborted before this rank woke.
+ *
+ * On a communicator of several nodes every operation that fails aborts the communicator.
  */
 struct swc_comm_join {
 	__u8  id[SWC_ID_BYTES];
@@ -378,9 +404,11 @@ struct swc_comm_join {
 	__u32 timeout_ms;
 	__u32 slot_bytes;
 	__u32 nnodes;
-	__u64 nodes;
+	__u64 rank_node;
+	__u64 paths;
+	__u32 npaths;
 	__u32 comm;
-	__u32 resv[5];
+	__u32 resv[2];
 };
 
 /**
@@ -569,6 +597,9 @@ enum swc_stat {
 	SWC_STAT_CACHE_HITS, SWC_STAT_CACHE_MISSES, SWC_STAT_CACHE_DROPS,
 	SWC_STAT_SLOT_SLEEPS, SWC_STAT_SLOT_WAKES,
 	SWC_STAT_CONTEXTS_OPENED, SWC_STAT_CONTEXTS_CLOSED,
+	SWC_STAT_CONNS_OPENED, SWC_STAT_CONNS_CLOSED, SWC_STAT_CONNS_REFUSED,
+	SWC_STAT_MSGS_SENT, SWC_STAT_MSGS_RECEIVED, SWC_STAT_BYTES_SENT, SWC_STAT_BYTES_RECEIVED,
+	SWC_STAT_BYTES_DIRECT, SWC_STAT_CREDIT_STALLS,
 	SWC_STAT_NR
 };
 
