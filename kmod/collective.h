@@ -18,6 +18,7 @@
 
 #include "core/blocks.h"
 #include "move.h"
+#include "net.h"
 #include "swingcoll.h"
 
 /**
@@ -63,12 +64,19 @@ struct swc_member {
  * @flags: SWC_JOIN_*
  * @timeout_ms: default deadline
  * @slot_bytes: size of @slots
+ * @name: what other nodes call it by, derived from @id
+ * @nlocal, @local: members on this node, ascending
+ * @rank_node, @here: node of each rank, and this one; NULL and 0 if all are here
+ * @net: connections to other nodes, NULL if all members are here
  * @owner, @user_ns: who may join
  * @lock: guards all below but the wait queues
  * @status: enum swc_comm_status; changes only in set_status() of comm.c
- * @njoined, @nleft: members that have joined, and that have left
+ * @njoined, @nleft: members of this node that have joined, and that have left
+ * @ngone: members of other nodes that have left
  * @window: operations that not all members have reached yet, by sequence number
  * @ops: operations that have not finished
+ * @oldest: number of the first of them
+ * @early: segments for operations that have not started here
  * @error, @culprit, @error_seq, @text: the last failure
  * @completed, @failed, @bytes: totals
  * @algo: algorithm of the last operation that ended
@@ -89,6 +97,12 @@ struct swc_comm {
 	u32 flags;
 	u32 timeout_ms;
 	u32 slot_bytes;
+	u8 name[SWC_WIRE_NAME];
+	u32 nlocal;
+	u32 *local;
+	u32 here;
+	u32 *rank_node;
+	struct swc_net *net;
 	kuid_t owner;
 	struct user_namespace *user_ns;
 
@@ -96,8 +110,11 @@ struct swc_comm {
 	int status;
 	u32 njoined;
 	u32 nleft;
+	u32 ngone;
 	struct swc_op *window[SWC_MAX_INFLIGHT];
 	struct list_head ops;
+	u64 oldest;
+	struct list_head early;
 	int error;
 	int culprit;
 	u64 error_seq;
@@ -118,6 +135,12 @@ struct swc_comm {
 
 	struct swc_member member[];
 };
+
+/* Is the rank one of this node? */
+static inline bool swc_comm_is_local(const struct swc_comm *comm, u32 rank)
+{
+	return !comm->rank_node || comm->rank_node[rank] == comm->here;
+}
 
 /* Freeing sleeps and may be the watchdog's own doing: it is left to a work item. */
 static inline void swc_comm_release(struct kref *ref)
@@ -162,6 +185,11 @@ enum swc_run_state {
  * @wait_rank: see SWC_RUN_WAIT_RECV (L)
  * @recv: receives done in the current network step
  * @sender: run whose send the current receive has claimed, or NULL
+ * @seg: segment of another node that the current receive is taking, or NULL
+ * @got: bytes of the current receive taken so far, from another node
+ * @inbox: segments of other nodes, in the order of their arrival (L)
+ * @out: by send of the current step: what goes to other nodes; NULL if all members are here
+ * @land: by receive, likewise
  * @moving: @move is set up and not complete
  * @move: the pass over memory in progress
  */
@@ -178,6 +206,11 @@ struct swc_run {
 	u32 wait_rank;
 	u32 recv;
 	struct swc_run *sender;
+	struct swc_seg *seg;
+	u64 got;
+	struct list_head inbox;
+	struct swc_out *out;
+	struct swc_landing *land;
 	bool moving;
 	struct swc_move move;
 };
@@ -265,6 +298,7 @@ struct swc_part {
  * @ready: runs that a worker may take
  * @runs_left: runs not done
  * @nactive: workers inside
+ * @nposted: messages and landings that connections have
  * @nsummoned: helpers called and not yet inside
  * @max_workers: useful number of workers
  * @sync_arrived: by channel, runs waiting in the barrier
@@ -293,6 +327,7 @@ struct swc_op {
 	struct list_head ready;
 	u32 runs_left;
 	u32 nactive;
+	u32 nposted;
 	u32 nsummoned;
 	u32 max_workers;
 	u32 sync_arrived[SWC_MAX_CHANNELS];

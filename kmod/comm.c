@@ -16,6 +16,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 #include <linux/user_namespace.h>
 #include <linux/vmalloc.h>
 
@@ -36,6 +37,13 @@ static u64 swc_comms_made;
 /* ------------------------------------------------------------------ making and freeing */
 
 static void watchdog(struct work_struct *work);
+
+/* What a joiner says of other nodes, copied in. */
+struct swc_join_nodes {
+	u32 *rank_node;
+	struct swc_node_path *paths;
+	struct swc_listener *listener;
+};
 
 /* Slot memory is charged to whoever makes the communicator: vmalloc_user() is not accounted otherwise. */
 static int make_slots(struct swc_comm *comm, struct mm_struct *mm)
@@ -83,19 +91,47 @@ static void comm_free(struct work_struct *work)
 		put_pid(comm->member[i].pid);
 	}
 	free_slots(comm);
+	if (comm->net)
+		swc_net_free(comm->net);
+	kvfree(comm->rank_node);
+	kvfree(comm->local);
 	vfree(comm->state_page);
 	put_user_ns(comm->user_ns);
 	kvfree(comm);
 }
 
-static struct swc_comm *comm_create(struct swc_ctx *ctx, const struct swc_comm_join *join)
+/* Who is on this node; takes over @nodes->rank_node. */
+static int place_members(struct swc_comm *comm, u32 rank, struct swc_join_nodes *nodes)
+{
+	u32 i;
+
+	comm->rank_node = nodes->rank_node;
+	nodes->rank_node = NULL;
+	comm->here = comm->rank_node ? comm->rank_node[rank] : 0;
+	for (i = 0; i < comm->nranks; i++)
+		comm->nlocal += swc_comm_is_local(comm, i);
+	if (comm->nlocal > SWC_MAX_LOCAL_RANKS)
+		return -EINVAL;
+	comm->local = kvmalloc_array(comm->nlocal, sizeof(*comm->local), GFP_KERNEL_ACCOUNT);
+	if (!comm->local)
+		return -ENOMEM;
+	comm->nlocal = 0;
+	for (i = 0; i < comm->nranks; i++)
+		if (swc_comm_is_local(comm, i))
+			comm->local[comm->nlocal++] = i;
+	return 0;
+}
+
+static struct swc_comm *comm_create(struct swc_ctx *ctx, const struct swc_comm_join *join,
+				    struct swc_join_nodes *nodes)
 {
 	struct swc_comm *comm;
+	int ret = -ENOMEM;
 	u32 i;
 
 	comm = kvzalloc(struct_size(comm, member, join->nranks), GFP_KERNEL_ACCOUNT);
 	if (!comm)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	kref_init(&comm->ref);
 	memcpy(comm->id, join->id, SWC_ID_BYTES);
 	comm->nranks = join->nranks;
@@ -105,6 +141,8 @@ static struct swc_comm *comm_create(struct swc_ctx *ctx, const struct swc_comm_j
 	comm->owner = current_euid();
 	spin_lock_init(&comm->lock);
 	INIT_LIST_HEAD(&comm->ops);
+	INIT_LIST_HEAD(&comm->early);
+	comm->oldest = U64_MAX;
 	INIT_DELAYED_WORK(&comm->watchdog, watchdog);
 	INIT_WORK(&comm->free_work, comm_free);
 	init_waitqueue_head(&comm->join_wq);
@@ -119,18 +157,34 @@ static struct swc_comm *comm_create(struct swc_ctx *ctx, const struct swc_comm_j
 	if (!comm->state_page)
 		goto err;
 	comm->state_page->culprit = -1;
-	if (comm->slot_bytes && make_slots(comm, ctx->mm))
+	ret = place_members(comm, join->rank, nodes);
+	if (ret)
 		goto err;
+	ret = comm->slot_bytes ? make_slots(comm, ctx->mm) : 0;
+	if (ret)
+		goto err;
+	if (comm->rank_node) {
+		comm->net = swc_net_create(comm, nodes->paths, join->npaths, nodes->listener);
+		if (IS_ERR(comm->net)) {
+			ret = PTR_ERR(comm->net);
+			goto err_slots;
+		}
+		nodes->listener = NULL;
+	}
 	comm->user_ns = get_user_ns(current_user_ns());
 	comm->number = ++swc_comms_made;
 	list_add_tail(&comm->node, &swc_comms);
 	swc_stat_inc(SWC_STAT_COMMS_CREATED);
 	return comm;
 
+err_slots:
+	free_slots(comm);
 err:
+	kvfree(comm->rank_node);
+	kvfree(comm->local);
 	vfree(comm->state_page);
 	kvfree(comm);
-	return NULL;
+	return ERR_PTR(ret);
 }
 
 /* ------------------------------------------------------------------ failing */
@@ -153,7 +207,7 @@ static bool set_status(struct swc_comm *comm, int from, int to)
  * @error: negative errno that operations in flight get
  * @culprit: rank at fault, or -1
  * @seq: operation that it is about
- * @fmt: one line that says who and what
+ * @fmt: one line that says who and what; NULL: what was noted last says it
  *
  * Only the first call has an effect. Operations end as soon as no worker is inside; new ones get
  * -ECONNABORTED. Takes comm->lock and op->lock; does not sleep.
@@ -199,8 +253,69 @@ void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, cons
 		swc_op_fail(op, error, culprit);
 		swc_op_put(op);
 	}
+	if (comm->net)
+		swc_net_abort(comm->net);
 	wake_up_all(&comm->join_wq);
 	wake_up_all(&comm->slot_wq);
+}
+
+/* ------------------------------------------------------------------ other nodes */
+
+/**
+ * swc_comm_by_name() - the communicator that another node asks for, with a reference, or NULL
+ *
+ * One that has ended only if there is no other.
+ */
+struct swc_comm *swc_comm_by_name(const u8 *name)
+{
+	struct swc_comm *comm, *ended = NULL;
+
+	mutex_lock(&swc_comms_mutex);
+	list_for_each_entry(comm, &swc_comms, node) {
+		if (!comm->net || memcmp(comm->name, name, SWC_WIRE_NAME) ||
+		    !kref_get_unless_zero(&comm->ref))
+			continue;
+		if (READ_ONCE(comm->status) != SWC_COMM_ABORTED)
+			goto found;
+		if (ended)
+			swc_comm_put(ended);
+		ended = comm;
+	}
+	comm = NULL;
+found:
+	mutex_unlock(&swc_comms_mutex);
+	if (!comm)
+		return ended;
+	if (ended)
+		swc_comm_put(ended);
+	return comm;
+}
+
+/* Another node, or the way to it, has failed. */
+void swc_comm_lost(struct swc_comm *comm, int error, int culprit, u64 seq, const char *text)
+{
+	swc_comm_abort(comm, error, culprit, seq, "%s", text);
+}
+
+/* A member of another node has left after @seq operations: those that it has not come to can never complete. */
+void swc_comm_peer_left(struct swc_comm *comm, u32 rank, u64 seq)
+{
+	struct swc_member *member = &comm->member[rank];
+	const struct swc_op *op;
+	u64 waiting_for = U64_MAX;
+
+	spin_lock(&comm->lock);
+	if (member->state != SWC_MEMBER_LEFT) {
+		member->state = SWC_MEMBER_LEFT;
+		comm->ngone++;
+		list_for_each_entry(op, &comm->ops, node)
+			if (op->seq >= seq && op->seq < waiting_for)
+				waiting_for = op->seq;
+	}
+	spin_unlock(&comm->lock);
+	if (waiting_for != U64_MAX)
+		swc_comm_abort(comm, -ECONNRESET, rank, waiting_for,
+			       "rank %u left before operation %llu", rank, waiting_for);
 }
 
 /* ------------------------------------------------------------------ deadlines */
@@ -227,14 +342,20 @@ static void expire(struct swc_comm *comm, struct swc_op *op)
 	u32 narrived = READ_ONCE(op->narrived);
 
 	swc_stat_inc(SWC_STAT_TIMEOUTS);
-	if (culprit < 0)
+	if (culprit < 0 && comm->net)
+		culprit = swc_op_waits_for(op);
+	if (culprit >= 0 && !*who)
+		swc_comm_abort(comm, -ETIMEDOUT, culprit, op->seq,
+			       "operation %llu: deadline passed while this node waited for rank %d",
+			       op->seq, culprit);
+	else if (culprit < 0)
 		swc_comm_abort(comm, -ETIMEDOUT, -1, op->seq,
 			       "operation %llu: all %u ranks had come, but it was not done by its deadline",
 			       op->seq, narrived);
 	else
 		swc_comm_abort(comm, -ETIMEDOUT, culprit, op->seq,
 			       "operation %llu: deadline passed, %u of %u ranks had come; missing: %s",
-			       op->seq, narrived, comm->nranks, who);
+			       op->seq, narrived, comm->nlocal, who);
 }
 
 static void watchdog(struct work_struct *work)
@@ -277,9 +398,9 @@ static int check_join(const struct swc_comm_join *join)
 		return -EINVAL;
 	if ((join->flags & ~SWC_JOIN_FLAGS_ALL) || join->slot_bytes > SWC_MAX_SLOT_BYTES)
 		return -EINVAL;
-	/* Until there is a transport between nodes, all members are here. */
-	if (join->nnodes || join->rank_node || join->paths || join->npaths ||
-	    join->nranks > SWC_MAX_LOCAL_RANKS)
+	if (join->nnodes > 1 ? join->nnodes > join->nranks || !join->rank_node || !join->paths ||
+			       !join->npaths || join->npaths > join->nnodes * SWC_MAX_PATHS :
+	    join->rank_node || join->paths || join->npaths || join->nranks > SWC_MAX_LOCAL_RANKS)
 		return -EINVAL;
 	for (i = 0; i < ARRAY_SIZE(join->resv); i++)
 		if (join->resv[i])
@@ -294,9 +415,19 @@ static bool may_join(const struct swc_comm *comm, const struct swc_comm_join *jo
 	return uid_eq(comm->owner, current_euid()) && comm->user_ns == current_user_ns();
 }
 
+/* All members of a node must say the same of who is where. */
+static bool same_nodes(const struct swc_comm *comm, const struct swc_comm_join *join,
+		       const struct swc_join_nodes *nodes)
+{
+	if (!comm->rank_node || !nodes->rank_node)
+		return !comm->rank_node && !nodes->rank_node;
+	return nodes->rank_node[join->rank] == comm->here &&
+	       !memcmp(comm->rank_node, nodes->rank_node, comm->nranks * sizeof(*comm->rank_node));
+}
+
 /* The communicator of this id, new if nobody has made it; with a reference. *refused: why not to join. */
 static struct swc_comm *find_or_create(struct swc_ctx *ctx, const struct swc_comm_join *join,
-				       int *refused)
+				       struct swc_join_nodes *nodes, int *refused)
 {
 	struct swc_comm *comm, *found = NULL;
 
@@ -304,7 +435,7 @@ static struct swc_comm *find_or_create(struct swc_ctx *ctx, const struct swc_com
 	list_for_each_entry(comm, &swc_comms, node) {
 		/* An id is free again when its communicator has been aborted or left by all. */
 		if (READ_ONCE(comm->status) == SWC_COMM_ABORTED ||
-		    READ_ONCE(comm->nleft) == comm->nranks ||
+		    READ_ONCE(comm->nleft) == comm->nlocal ||
 		    crypto_memneq(comm->id, join->id, SWC_ID_BYTES))
 			continue;
 		if (kref_get_unless_zero(&comm->ref)) {
@@ -312,14 +443,12 @@ static struct swc_comm *find_or_create(struct swc_ctx *ctx, const struct swc_com
 			break;
 		}
 	}
-	if (!found) {
-		found = comm_create(ctx, join);
-		return found ?: ERR_PTR(-ENOMEM);
-	}
+	if (!found)
+		return comm_create(ctx, join, nodes);
 	if (!may_join(found, join))
 		*refused = -EACCES;
 	else if (found->nranks != join->nranks || found->flags != join->flags ||
-		 found->slot_bytes != join->slot_bytes)
+		 found->slot_bytes != join->slot_bytes || !same_nodes(found, join, nodes))
 		*refused = -EPROTO;
 	return found;
 }
@@ -338,7 +467,7 @@ static int take_rank(struct swc_comm *comm, struct swc_ctx *ctx, u32 rank)
 		member->pid = get_pid(task_tgid(current));
 		member->last_submit = ktime_get_ns();
 		get_task_comm(member->name, current->group_leader);
-		if (++comm->njoined == comm->nranks)
+		if (++comm->njoined == comm->nlocal)
 			set_status(comm, SWC_COMM_FORMING, SWC_COMM_LIVE);
 	}
 	spin_unlock(&comm->lock);
@@ -355,7 +484,7 @@ static int wait_for_all(struct swc_comm *comm, u32 timeout_ms)
 					   msecs_to_jiffies(timeout_ms));
 	if (!left)
 		swc_comm_abort(comm, -ETIMEDOUT, -1, 0, "%u of %u ranks had joined after %u ms",
-			       READ_ONCE(comm->njoined), comm->nranks, timeout_ms);
+			       READ_ONCE(comm->njoined), comm->nlocal, timeout_ms);
 	else if (left < 0)
 		return left;
 	spin_lock(&comm->lock);
@@ -380,11 +509,56 @@ static void member_died(struct swc_member *member, const char *how)
 	comm->nleft++;
 	seq = member->submitted;
 	others = comm->nleft < comm->njoined || comm->status == SWC_COMM_FORMING ||
-		 !list_empty(&comm->ops);
+		 !list_empty(&comm->ops) || comm->net;
 	spin_unlock(&comm->lock);
 	if (others)
 		swc_comm_abort(comm, -ECONNRESET, member->rank, seq, "rank %u (pid %d, %s) %s",
 			       member->rank, pid_nr(member->pid), member->name, how);
+}
+
+/* Copy in who is where, and the ways there; to be freed by free_nodes() in any case. */
+static int copy_nodes(const struct swc_comm_join *join, struct swc_join_nodes *nodes)
+{
+	u32 i;
+
+	if (join->nnodes <= 1)
+		return 0;
+	nodes->rank_node = vmemdup_user(u64_to_user_ptr(join->rank_node),
+					join->nranks * sizeof(*nodes->rank_node));
+	if (IS_ERR(nodes->rank_node)) {
+		int ret = PTR_ERR(nodes->rank_node);
+
+		nodes->rank_node = NULL;
+		return ret;
+	}
+	nodes->paths = vmemdup_user(u64_to_user_ptr(join->paths),
+				    join->npaths * sizeof(*nodes->paths));
+	if (IS_ERR(nodes->paths)) {
+		int ret = PTR_ERR(nodes->paths);
+
+		nodes->paths = NULL;
+		return ret;
+	}
+	for (i = 0; i < join->nranks; i++)
+		if (nodes->rank_node[i] >= join->nnodes)
+			return -EINVAL;
+	/* Before the list of communicators is locked: the listener's handler looks into it. */
+	nodes->listener = swc_net_listen();
+	if (IS_ERR(nodes->listener)) {
+		int ret = PTR_ERR(nodes->listener);
+
+		nodes->listener = NULL;
+		return ret;
+	}
+	return 0;
+}
+
+static void free_nodes(struct swc_join_nodes *nodes)
+{
+	kvfree(nodes->rank_node);
+	kvfree(nodes->paths);
+	if (nodes->listener)
+		swc_net_deafen(nodes->listener);
 }
 
 /**
@@ -392,6 +566,7 @@ static void member_died(struct swc_member *member, const char *how)
  */
 int swc_comm_join(struct swc_ctx *ctx, struct swc_comm_join *join)
 {
+	struct swc_join_nodes nodes = {};
 	struct swc_comm *comm;
 	struct swc_member *member;
 	u32 handle;
@@ -400,9 +575,15 @@ int swc_comm_join(struct swc_ctx *ctx, struct swc_comm_join *join)
 	ret = check_join(join);
 	if (ret)
 		return ret;
+	ret = copy_nodes(join, &nodes);
+	if (ret) {
+		free_nodes(&nodes);
+		return ret;
+	}
 	mutex_lock(&swc_comms_mutex);
-	comm = find_or_create(ctx, join, &ret);
+	comm = find_or_create(ctx, join, &nodes, &ret);
 	mutex_unlock(&swc_comms_mutex);
+	free_nodes(&nodes);
 	if (IS_ERR(comm))
 		return PTR_ERR(comm);
 	if (!ret)
@@ -485,6 +666,8 @@ int swc_comm_leave(struct swc_ctx *ctx, u32 handle)
 			       "rank %u (pid %d, %s) left before operation %llu", member->rank,
 			       pid_nr(member->pid), member->name, waiting_for);
 	wake_up_all(&comm->slot_wq);
+	if (comm->net)
+		swc_net_leave(comm->net, member->rank, member->submitted);
 	swc_plan_unload_all(member);
 	if (xa_cmpxchg(&ctx->members, handle, member, NULL, 0) == member)
 		swc_comm_put(comm);

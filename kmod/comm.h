@@ -8,6 +8,9 @@ int swc_comm_join(struct swc_ctx *ctx, struct swc_comm_join *join);
 int swc_comm_leave(struct swc_ctx *ctx, u32 handle);
 void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt, ...)
 	__printf(5, 6);
+struct swc_comm *swc_comm_by_name(const u8 *name);
+void swc_comm_lost(struct swc_comm *comm, int error, int culprit, u64 seq, const char *text);
+void swc_comm_peer_left(struct swc_comm *comm, u32 rank, u64 seq);
 struct swc_member *swc_member_get(struct swc_ctx *ctx, u32 handle);
 void swc_comm_watch(struct swc_comm *comm, u64 deadline);
 void swc_comms_of_ctx_died(struct swc_ctx *ctx, const char *how);

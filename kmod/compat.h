@@ -115,4 +115,11 @@ static inline void kernel_fpu_end(void)
 #error "swingcoll has no FPU sections for this architecture"
 #endif
 
+/* State of BLAKE2s: renamed in 6.19. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
+#define swc_compat_blake2s	blake2s_ctx
+#else
+#define swc_compat_blake2s	blake2s_state
+#endif
+
 #endif /* SWC_COMPAT_H */

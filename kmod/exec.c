@@ -16,6 +16,7 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/stat.h>
 
+#include "comm.h"
 #include "exec.h"
 #include "fault.h"
 #include "op.h"
@@ -52,8 +53,8 @@ static void summon(struct swc_op *op)
 	lockdep_assert_held(&op->lock);
 	if (list_empty(&op->ready) || op->nactive + op->nsummoned >= op->max_workers)
 		return;
-	for (i = 0; i < op->comm->nranks && !came; i++) {
-		struct swc_part *part = op->part[i];
+	for (i = 0; i < op->comm->nlocal && !came; i++) {
+		struct swc_part *part = op->part[op->comm->local[i]];
 
 		came = part->summon ? part->summon(part) : queue_part(part);
 	}
@@ -69,11 +70,12 @@ static void make_ready(struct swc_op *op, struct swc_run *run)
 	summon(op);
 }
 
+/* NULL: the rank is on another node, or its plan has fewer channels. */
 static struct swc_run *run_of(struct swc_op *op, u32 rank, u16 channel)
 {
 	struct swc_part *part = op->part[rank];
 
-	return channel < part->nruns ? &part->runs[channel] : NULL;
+	return part && channel < part->nruns ? &part->runs[channel] : NULL;
 }
 
 /* The operation cannot go on because the plans of two ranks do not fit together. */
@@ -175,14 +177,14 @@ static enum walk walk_sync(struct swc_run *run)
 	u32 i;
 
 	spin_lock(&op->lock);
-	if (++op->sync_arrived[run->channel] < op->comm->nranks) {
+	if (++op->sync_arrived[run->channel] < op->comm->nlocal) {
 		run->state = SWC_RUN_WAIT_SYNC;
 		w = WALK_WAIT;
 		goto out;
 	}
 	op->sync_arrived[run->channel] = 0;
-	for (i = 0; i < op->comm->nranks; i++) {
-		struct swc_run *peer = run_of(op, i, run->channel);
+	for (i = 0; i < op->comm->nlocal; i++) {
+		struct swc_run *peer = run_of(op, op->comm->local[i], run->channel);
 
 		if (!peer || peer->state != SWC_RUN_WAIT_SYNC)
 			continue;
@@ -295,6 +297,186 @@ static void release_send(struct swc_run *run)
 	spin_unlock(&op->lock);
 }
 
+static enum walk recv_local(struct swc_run *run, const struct swc_plan_xfer *x)
+{
+	enum walk w = run->moving ? WALK_ON : setup_recv(run, x);
+
+	if (w == WALK_ON)
+		w = move_on(run);
+	if (w == WALK_ON)
+		release_send(run);
+	return w;
+}
+
+/* ------------------------------------------------------------------ network steps, between nodes */
+
+/* Is what this receive gets written into place by the sender? Both ends decide alike. */
+static bool is_direct(const struct swc_plan_xfer *x, u64 bytes)
+{
+	return !(x->flags & (SWC_XFER_REDUCE)) && bytes >= SWC_WIRE_DIRECT;
+}
+
+static u32 link_of(const struct swc_run *run, const struct swc_plan_xfer *x)
+{
+	const struct swc_plan *plan = run->part->plan;
+
+	return plan->links ? plan->links->link[x - plan->view.xfers] : SWC_NO_LINK;
+}
+
+/* Give the step's messages, and memory for those that come straight into place, to their connections. */
+static void post_remote(struct swc_run *run, const struct swc_plan_step *s)
+{
+	struct swc_part *part = run->part;
+	const struct swc_plan *plan = part->plan;
+	const struct swc_plan_xfer *x = &plan->view.xfers[s->first_xfer];
+	struct swc_op *op = part->op;
+	u32 i;
+
+	for (i = 0; i < (u32)s->nsend + s->nrecv; i++, x++) {
+		u32 link = link_of(run, x), ordinal;
+		u64 bytes = xfer_bytes(part, x);
+		bool recv = i >= s->nsend;
+		struct swc_span span = {};
+
+		if (link == SWC_NO_LINK || (recv && !is_direct(x, bytes)))
+			continue;
+		ordinal = plan->links->ordinal[x - plan->view.xfers];
+		/* Verified: its own blocks lie in its windows. */
+		if (bytes)
+			span_of(part, x, x->buf, &span);
+		spin_lock(&op->lock);
+		op->nposted++;
+		spin_unlock(&op->lock);
+		if (recv) {
+			struct swc_landing *land = &run->land[i - s->nsend];
+
+			*land = (struct swc_landing){ .run = run, .seq = op->seq, .ordinal = ordinal,
+						      .src = x->rank, .span = span, .bytes = bytes };
+			swc_conn_land(plan->links->links[link].conn, land);
+		} else {
+			struct swc_out *out = &run->out[i];
+
+			*out = (struct swc_out){ .run = run, .seq = op->seq, .ordinal = ordinal,
+						 .stored = x->flags & SWC_XFER_STORED,
+						 .span = span, .bytes = bytes };
+			swc_conn_send(plan->links->links[link].conn, out);
+		}
+	}
+}
+
+/* The next segment of the message that @x receives, out of the inbox; op->lock is held. */
+static struct swc_seg *take_seg(struct swc_run *run, const struct swc_plan_xfer *x)
+{
+	const struct swc_plan *plan = run->part->plan;
+	u32 ordinal = plan->links->ordinal[x - plan->view.xfers];
+	struct swc_seg *seg;
+
+	list_for_each_entry(seg, &run->inbox, node) {
+		if (seg->src == x->rank && seg->msg.ordinal == ordinal) {
+			list_del_init(&seg->node);
+			return seg;
+		}
+	}
+	return NULL;
+}
+
+static void shift(struct swc_span *span, u64 by)
+{
+	span->offset += by;
+}
+
+/* What was written into place needs nothing more, but for the division of an average. */
+static enum walk setup_landed(struct swc_run *run, const struct swc_plan_xfer *x,
+			      const struct swc_landing *land)
+{
+	struct swc_move *m = &run->move;
+
+	run->got = land->bytes;
+	m->div = final_div(run, x->flags);
+	m->bytes = m->div ? land->bytes : 0;
+	m->done = 0;
+	m->nsrc = 1;
+	m->ndst = 1;
+	m->span[0] = land->span;
+	m->span[1] = land->span;
+	run->moving = true;
+	return WALK_ON;
+}
+
+static enum walk setup_seg(struct swc_run *run, const struct swc_plan_xfer *x, struct swc_seg *seg)
+{
+	struct swc_part *part = run->part;
+	struct swc_move *m = &run->move;
+	u32 src = 0;
+
+	run->seg = seg;
+	if (seg->msg.total != xfer_bytes(part, x) || seg->msg.offset != run->got)
+		return broken(run, x->rank, "receives another size than the peer sends");
+	m->bytes = seg->msg.bytes;
+	m->done = 0;
+	m->ndst = 1;
+	m->div = final_div(run, x->flags);
+	if (m->bytes) {
+		if (x->flags & SWC_XFER_REDUCE) {
+			span_of(part, x, x->operand, &m->span[src]);
+			shift(&m->span[src++], run->got);
+		}
+		m->span[src++] = seg->span;
+		span_of(part, x, x->buf, &m->span[src]);
+		shift(&m->span[src], run->got);
+		m->nsrc = src;
+	}
+	run->moving = true;
+	return WALK_ON;
+}
+
+/* Find what has come for this receive, or wait. */
+static enum walk setup_remote(struct swc_run *run, const struct swc_plan_xfer *x)
+{
+	struct swc_landing *land = is_direct(x, xfer_bytes(run->part, x)) ? &run->land[run->recv] : NULL;
+	struct swc_op *op = run->part->op;
+	struct swc_seg *seg = NULL;
+	bool there;
+
+	spin_lock(&op->lock);
+	if (!land)
+		seg = take_seg(run, x);
+	there = land ? land->done : !!seg;
+	if (!there) {
+		run->wait_rank = x->rank;
+		run->state = SWC_RUN_WAIT_RECV;
+	}
+	spin_unlock(&op->lock);
+	if (!there)
+		return WALK_WAIT;
+	return land ? setup_landed(run, x, land) : setup_seg(run, x, seg);
+}
+
+/* A message may come in several segments; each is used as it comes. */
+static enum walk recv_remote(struct swc_run *run, const struct swc_plan_xfer *x)
+{
+	u64 bytes = xfer_bytes(run->part, x);
+	enum walk w = WALK_ON;
+
+	do {
+		if (!run->moving)
+			w = setup_remote(run, x);
+		if (w == WALK_ON)
+			w = move_on(run);
+		if (w != WALK_ON)
+			return w;
+		if (run->seg) {
+			run->got += run->seg->msg.bytes;
+			swc_conn_release(run->seg);
+			run->seg = NULL;
+		}
+	} while (run->got < bytes);
+	run->got = 0;
+	return WALK_ON;
+}
+
+/* ------------------------------------------------------------------ network steps */
+
 static enum walk walk_net(struct swc_run *run, const struct swc_plan_step *s)
 {
 	const struct swc_plan_xfer *recvs = &run->part->plan->view.xfers[s->first_xfer + s->nsend];
@@ -304,15 +486,15 @@ static enum walk walk_net(struct swc_run *run, const struct swc_plan_step *s)
 	if (!run->posted) {
 		run->recv = 0;
 		post_sends(run, s);
+		if (run->part->plan->links)
+			post_remote(run, s);
 	}
 	for (; run->recv < s->nrecv; run->recv++) {
-		if (!run->moving)
-			w = setup_recv(run, &recvs[run->recv]);
-		if (w == WALK_ON)
-			w = move_on(run);
+		const struct swc_plan_xfer *x = &recvs[run->recv];
+
+		w = link_of(run, x) == SWC_NO_LINK ? recv_local(run, x) : recv_remote(run, x);
 		if (w != WALK_ON)
 			return w;
-		release_send(run);
 	}
 	swc_stat_inc(SWC_STAT_STEPS_NET);
 
@@ -369,13 +551,15 @@ static void note_deadlock(struct swc_op *op)
 {
 	u32 i, c;
 
-	for (i = 0; i < op->comm->nranks; i++) {
-		for (c = 0; c < op->part[i]->nruns; c++) {
-			struct swc_run *run = &op->part[i]->runs[c];
+	for (i = 0; i < op->comm->nlocal; i++) {
+		struct swc_part *part = op->part[op->comm->local[i]];
+
+		for (c = 0; c < part->nruns; c++) {
+			struct swc_run *run = &part->runs[c];
 
 			if (run->state == SWC_RUN_DONE)
 				continue;
-			broken(run, run->state == SWC_RUN_WAIT_RECV ? run->wait_rank : i,
+			broken(run, run->state == SWC_RUN_WAIT_RECV ? run->wait_rank : part->member->rank,
 			       run->state == SWC_RUN_WAIT_RECV ? "waits for ever for a send" :
 			       run->state == SWC_RUN_WAIT_SENDS ? "what it sends is never received" :
 			       "waits for ever in a barrier");
@@ -439,7 +623,9 @@ static bool linger(struct swc_op *op)
 static bool deadlocked(struct swc_op *op)
 {
 	lockdep_assert_held(&op->lock);
-	return op->nactive == 1 && !op->status && op->runs_left && list_empty(&op->ready);
+	/* What other nodes will send is not to be seen from here: then only the deadline tells. */
+	return op->nactive == 1 && !op->status && op->runs_left && list_empty(&op->ready) &&
+	       !op->comm->net;
 }
 
 /**
@@ -450,7 +636,7 @@ static bool deadlocked(struct swc_op *op)
  */
 void swc_exec_leave(struct swc_op *op)
 {
-	bool finish;
+	bool over;
 
 	spin_lock(&op->lock);
 	if (deadlocked(op)) {
@@ -459,11 +645,16 @@ void swc_exec_leave(struct swc_op *op)
 		note_deadlock(op);
 		spin_lock(&op->lock);
 	}
-	finish = !--op->nactive && (op->status || !op->runs_left) && !op->finished;
-	if (finish)
-		op->finished = true;
+	if (op->status && op->comm->net) {
+		/* Other nodes wait for this one; and connections must let go of the operation's memory. */
+		spin_unlock(&op->lock);
+		swc_comm_abort(op->comm, op->status, op->culprit, op->seq, NULL);
+		spin_lock(&op->lock);
+	}
+	op->nactive--;
+	over = swc_op_over(op);
 	spin_unlock(&op->lock);
-	if (finish)
+	if (over)
 		swc_op_finish(op);
 }
 
@@ -545,6 +736,164 @@ void swc_exec_work(struct work_struct *work)
 	swc_part_put(part);
 }
 
+/* ------------------------------------------------------------------ news from other nodes */
+
+/*
+ * Go on with a run that waited for what has come now: in the context of the connection, because a wake-up would
+ * cost more than most steps. op->lock is held; the caller then calls swc_exec_help().
+ */
+static bool resume(struct swc_op *op, struct swc_run *run)
+{
+	lockdep_assert_held(&op->lock);
+	if (op->finished || op->status)
+		return false;
+	run->state = SWC_RUN_READY;
+	list_add_tail(&run->node, &op->ready);
+	op->nactive++;
+	return true;
+}
+
+static bool same_call(const struct swc_op *op, const struct swc_wire_msg *msg)
+{
+	const struct swc_desc *a = &op->desc, *b = &msg->sig;
+
+	return a->coll == b->coll && a->dtype == b->dtype && a->redop == b->redop &&
+	       a->count == b->count && a->root == b->root && op->family == msg->family;
+}
+
+/* The operation that a segment is for, with a reference, if all ranks of this node have come to it. */
+static struct swc_op *find_started(struct swc_comm *comm, struct swc_seg *seg, bool *stray)
+{
+	struct swc_op *op;
+
+	lockdep_assert_held(&comm->lock);
+	list_for_each_entry(op, &comm->ops, node) {
+		if (op->seq != seg->msg.seq)
+			continue;
+		if (!op->started_at)
+			break;
+		kref_get(&op->ref);
+		return op;
+	}
+	*stray = comm->status == SWC_COMM_ABORTED ||
+		 (list_entry_is_head(op, &comm->ops, node) &&
+		  seg->msg.seq < comm->member[seg->dst].submitted);
+	if (!*stray)
+		list_add_tail(&seg->node, &comm->early);
+	return NULL;
+}
+
+/**
+ * swc_exec_deliver() - a segment has come from another node
+ */
+void swc_exec_deliver(struct swc_comm *comm, struct swc_seg *seg)
+{
+	struct swc_run *run;
+	struct swc_op *op;
+	bool stray = false, work = false, taken = false;
+	u32 src = seg->src;
+
+	spin_lock(&comm->lock);
+	op = find_started(comm, seg, &stray);
+	spin_unlock(&comm->lock);
+	if (stray) {
+		swc_comm_abort(comm, -EPROTO, src, seg->msg.seq,
+			       "operation %llu: rank %u sends more than its receivers' plans take",
+			       seg->msg.seq, src);
+		swc_conn_release(seg);
+	}
+	if (!op)
+		return;
+	if (!same_call(op, &seg->msg)) {
+		swc_op_note_remote_mismatch(op, src, &seg->msg);
+		swc_comm_abort(comm, -EPROTO, src, op->seq, NULL);
+	}
+	spin_lock(&op->lock);
+	if (!op->finished && !op->status) {
+		run = run_of(op, seg->dst, seg->channel);
+		if (run) {
+			list_add_tail(&seg->node, &run->inbox);
+			taken = true;
+			work = run->state == SWC_RUN_WAIT_RECV && run->wait_rank == src && resume(op, run);
+		}
+	}
+	spin_unlock(&op->lock);
+	if (!taken)
+		swc_conn_release(seg);
+	if (work)
+		swc_exec_help(op, SWC_STAT_RUN_WORKER);
+	swc_op_put(op);
+}
+
+/* Segments that came before all ranks of this node did. */
+static void take_early(struct swc_op *op)
+{
+	struct swc_comm *comm = op->comm;
+	struct swc_seg *seg, *next;
+	LIST_HEAD(mine);
+
+	spin_lock(&comm->lock);
+	list_for_each_entry_safe(seg, next, &comm->early, node)
+		if (seg->msg.seq == op->seq)
+			list_move_tail(&seg->node, &mine);
+	spin_unlock(&comm->lock);
+	list_for_each_entry_safe(seg, next, &mine, node)
+		swc_exec_deliver(comm, seg);
+}
+
+/* A connection has given something back; op->lock is held on entry, not on exit. */
+static void given_back(struct swc_op *op, struct swc_run *waiting, int error)
+{
+	bool work, over;
+
+	op->nposted--;
+	if (error && !op->status)
+		WRITE_ONCE(op->status, error);
+	work = waiting && resume(op, waiting);
+	over = swc_op_over(op);
+	/* Nothing else may keep the operation now. */
+	kref_get(&op->ref);
+	spin_unlock(&op->lock);
+	if (work)
+		swc_exec_help(op, SWC_STAT_RUN_WORKER);
+	if (over)
+		swc_op_finish(op);
+	swc_op_put(op);
+}
+
+/**
+ * swc_exec_sent() - the memory of a message is free
+ */
+void swc_exec_sent(struct swc_out *out, int error)
+{
+	struct swc_run *run = out->run;
+	struct swc_op *op = run->part->op;
+	bool goes_on;
+
+	spin_lock(&op->lock);
+	goes_on = !--run->sends_left && run->state == SWC_RUN_WAIT_SENDS;
+	if (goes_on && !error) {
+		run->posted = false;
+		run->step++;
+	}
+	given_back(op, goes_on && !error ? run : NULL, error);
+}
+
+/**
+ * swc_exec_landed() - a message has been written into place
+ */
+void swc_exec_landed(struct swc_landing *landing, int error)
+{
+	struct swc_run *run = landing->run;
+	struct swc_op *op = run->part->op;
+	bool waits;
+
+	spin_lock(&op->lock);
+	landing->done = !error;
+	waits = !error && run->state == SWC_RUN_WAIT_RECV && run->wait_rank == landing->src;
+	given_back(op, waits ? run : NULL, error);
+}
+
 /**
  * swc_exec_start() - all ranks have arrived
  * @op: the operation; the caller is its first worker and is counted in op->nactive
@@ -556,10 +905,14 @@ void swc_exec_start(struct swc_op *op, struct swc_part *self, bool inline_ok)
 	u32 i, c;
 
 	trace_swc_start(op);
+	if (op->comm->net)
+		take_early(op);
 	spin_lock(&op->lock);
-	for (i = 0; i < op->comm->nranks; i++) {
-		for (c = 0; c < op->part[i]->nruns; c++) {
-			struct swc_run *run = &op->part[i]->runs[c];
+	for (i = 0; i < op->comm->nlocal; i++) {
+		struct swc_part *part = op->part[op->comm->local[i]];
+
+		for (c = 0; c < part->nruns; c++) {
+			struct swc_run *run = &part->runs[c];
 
 			run->state = SWC_RUN_READY;
 			list_add_tail(&run->node, &op->ready);

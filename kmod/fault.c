@@ -4,14 +4,15 @@
  */
 #include "fault.h"
 
-/* comm->lock is held. */
+/* comm->lock is held. Without @fmt the line that was noted last stays. */
 void swc_fault_record(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt, va_list args)
 {
 	lockdep_assert_held(&comm->lock);
 	comm->error = error;
 	comm->culprit = culprit;
 	comm->error_seq = seq;
-	vscnprintf(comm->text, sizeof(comm->text), fmt, args);
+	if (fmt)
+		vscnprintf(comm->text, sizeof(comm->text), fmt, args);
 }
 
 /* Record a failure that has no more consequences. */

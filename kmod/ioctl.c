@@ -17,6 +17,7 @@
 #include "ctx.h"
 #include "part.h"
 #include "plan.h"
+#include "net.h"
 #include "query.h"
 #include "region.h"
 #include "ring.h"
@@ -29,7 +30,8 @@ static int ioc_info(struct swc_ctx *ctx, void __user *arg)
 		.abi_version = SWC_ABI_VERSION,
 		.desc_bytes = sizeof(struct swc_desc),
 		.features = SWC_FEATURE_LOCAL | SWC_FEATURE_SLOTS |
-			    (SWC_HAVE_CMD_CANCEL ? SWC_FEATURE_CANCEL : 0),
+			    (SWC_HAVE_CMD_CANCEL ? SWC_FEATURE_CANCEL : 0) |
+			    (swc_rdma_port() ? SWC_FEATURE_RDMA : 0),
 		.max_ranks = SWC_MAX_RANKS,
 		.max_local_ranks = SWC_MAX_LOCAL_RANKS,
 		.max_inflight = SWC_MAX_INFLIGHT,
@@ -37,6 +39,7 @@ static int ioc_info(struct swc_ctx *ctx, void __user *arg)
 		.max_regions = swc_max_regions,
 		.max_plans = swc_max_plans,
 		.ring_entries = swc_ring_entries,
+		.rdma_port = swc_rdma_port(),
 	};
 
 	strscpy(info.reduce, swc_reduce_chosen()->name, sizeof(info.reduce));

@@ -7,7 +7,10 @@
 #include <linux/module.h>
 
 #include "chrdev.h"
+#include "comm.h"
 #include "core/reduce.h"
+#include "exec.h"
+#include "net.h"
 #include "query.h"
 #include "swingcoll.h"
 
@@ -59,6 +62,15 @@ static int check_parameters(void)
 	return ret;
 }
 
+static const struct swc_net_ops net_ops = {
+	.deliver = swc_exec_deliver,
+	.sent = swc_exec_sent,
+	.landed = swc_exec_landed,
+	.comm_by_name = swc_comm_by_name,
+	.lost = swc_comm_lost,
+	.left = swc_comm_peer_left,
+};
+
 static int __init swc_init(void)
 {
 	int ret;
@@ -69,14 +81,19 @@ static int __init swc_init(void)
 	swc_wq = alloc_workqueue("swingcoll", WQ_UNBOUND, 0);
 	if (!swc_wq)
 		return -ENOMEM;
+	ret = swc_rdma_init(&net_ops);
+	if (ret)
+		goto err_wq;
 	swc_debugfs_init();
 	ret = swc_chrdev_init();
 	if (ret)
-		goto err_wq;
+		goto err_rdma;
 	return 0;
 
-err_wq:
+err_rdma:
+	swc_rdma_exit();
 	swc_debugfs_exit();
+err_wq:
 	destroy_workqueue(swc_wq);
 	return ret;
 }
@@ -86,6 +103,8 @@ static void __exit swc_exit(void)
 	/* No file is open any more, so nothing new comes; work items that free things may still run. */
 	swc_chrdev_exit();
 	swc_debugfs_exit();
+	/* Closes what lingers, which lets communicators go. */
+	swc_rdma_exit();
 	destroy_workqueue(swc_wq);
 	/* Parts freed by kfree_rcu() need no code of ours. */
 }

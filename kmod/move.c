@@ -22,22 +22,6 @@
 /* Between looks at the scheduler and at the operation's state, and the most of a piece; of all ranges. */
 #define BREATH_BYTES	(128u << 10)
 
-/* The last extent that starts at or before @offset. */
-static const struct swc_extent *find_extent(const struct swc_region *region, u64 offset)
-{
-	u32 lo = 0, hi = region->nextents - 1;
-
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo + 1) / 2;
-
-		if (region->extents[mid].offset <= offset)
-			lo = mid;
-		else
-			hi = mid - 1;
-	}
-	return &region->extents[lo];
-}
-
 /* Point the cursor at its range's byte @m->done + offset; bytes up to the end of the extent. */
 static u64 cursor_seek(struct swc_cursor *cur, u64 offset)
 {
@@ -89,7 +73,7 @@ int swc_move(struct swc_move *m, const int *stop)
 		fpu = swc_reduce_needs_fpu(m->dtype);
 	}
 	for (i = 0; i < n; i++)
-		m->cursor[i].extent = find_extent(m->span[i].region, m->span[i].offset + m->done);
+		m->cursor[i].extent = swc_region_find(m->span[i].region, m->span[i].offset + m->done);
 
 	while (m->done < m->bytes) {
 		u64 len = m->bytes - m->done, at;

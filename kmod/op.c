@@ -62,9 +62,9 @@ void swc_op_note_mismatch(struct swc_op *op, struct swc_part *part)
 	const struct swc_part *first = NULL;
 	u32 i;
 
-	for (i = 0; i < op->comm->nranks && !first; i++)
-		if (op->part[i] && op->part[i] != part)
-			first = op->part[i];
+	for (i = 0; i < op->comm->nlocal && !first; i++)
+		if (op->part[op->comm->local[i]] != part)
+			first = op->part[op->comm->local[i]];
 	swc_stat_inc(SWC_STAT_MISMATCHES);
 	if (!text)
 		return;
@@ -74,6 +74,22 @@ void swc_op_note_mismatch(struct swc_op *op, struct swc_part *part)
 		      "operation %llu: rank %u called %s, but rank %d called %s", op->seq,
 		      part->member->rank, text, first ? (int)first->member->rank : -1,
 		      text + SWC_TEXT_BYTES);
+	kfree(text);
+}
+
+/* Likewise when a message of another node shows it. */
+void swc_op_note_remote_mismatch(struct swc_op *op, u32 rank, const struct swc_wire_msg *msg)
+{
+	char *text = kmalloc(2 * SWC_TEXT_BYTES, GFP_KERNEL);
+
+	swc_stat_inc(SWC_STAT_MISMATCHES);
+	if (!text)
+		return;
+	describe(text, SWC_TEXT_BYTES, &msg->sig, msg->family == op->family ? op->algo : "another plan");
+	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->desc, op->algo);
+	swc_fault_note(op->comm, -EPROTO, rank, op->seq,
+		      "operation %llu: rank %u called %s, but rank %u called %s", op->seq, rank, text,
+		      op->comm->local[0], text + SWC_TEXT_BYTES);
 	kfree(text);
 }
 
@@ -107,7 +123,7 @@ static enum swc_arrival arrive_unfit(struct swc_op *op, struct swc_part *part, i
 /* Put the part in its place. op->lock is held; nothing here can fail. */
 enum swc_arrival swc_op_arrive(struct swc_op *op, struct swc_part *part)
 {
-	u32 all = op->comm->nranks;
+	u32 all = op->comm->nlocal;
 
 	lockdep_assert_held(&op->lock);
 	kref_get(&op->ref);
@@ -143,6 +159,21 @@ enum swc_arrival swc_op_arrive(struct swc_op *op, struct swc_part *part)
 /* ------------------------------------------------------------------ the end */
 
 /**
+ * swc_op_over() - is this the moment that the operation ends? op->lock is held
+ *
+ * True once: then the caller drops the lock and calls swc_op_finish(). Not before connections have given back all
+ * that they have of it: they read and write its memory.
+ */
+bool swc_op_over(struct swc_op *op)
+{
+	lockdep_assert_held(&op->lock);
+	if (op->finished || op->nactive || op->nposted || (!op->status && op->runs_left))
+		return false;
+	op->finished = true;
+	return true;
+}
+
+/**
  * swc_op_fail() - give an operation up
  *
  * Workers that are inside see it between two pieces; the last one to leave ends the operation. May run
@@ -158,13 +189,18 @@ void swc_op_fail(struct swc_op *op, int error, int culprit)
 		WRITE_ONCE(op->status, error);
 		op->culprit = culprit;
 	}
-	if (!op->finished && !op->nactive) {
-		op->finished = true;
-		finish = true;
-	}
+	finish = swc_op_over(op);
 	spin_unlock(&op->lock);
 	if (finish)
 		swc_op_finish(op);
+}
+
+/* The oldest operation has a right to all credits: see rdma/conn.c. comm->lock is held. */
+static void op_oldest(struct swc_comm *comm)
+{
+	const struct swc_op *first = list_first_entry_or_null(&comm->ops, struct swc_op, node);
+
+	WRITE_ONCE(comm->oldest, first ? first->seq : U64_MAX);
 }
 
 /* Complete all parts. Called once, by whoever set op->finished; with no locks held. */
@@ -175,6 +211,7 @@ void swc_op_finish(struct swc_op *op)
 
 	spin_lock(&comm->lock);
 	list_del_init(&op->node);
+	op_oldest(comm);
 	memcpy(comm->algo, op->algo, sizeof(comm->algo));
 	if (op->status) {
 		comm->failed++;
@@ -182,20 +219,46 @@ void swc_op_finish(struct swc_op *op)
 		comm->completed++;
 		comm->bytes += op->bytes;
 	}
-	for (i = 0; i < comm->nranks; i++)
-		if (op->part[i])
-			comm->member[i].inflight--;
+	for (i = 0; i < comm->nlocal; i++)
+		if (op->part[comm->local[i]])
+			comm->member[comm->local[i]].inflight--;
 	spin_unlock(&comm->lock);
 
-	for (i = 0; i < comm->nranks; i++) {
-		struct swc_part *part = op->part[i];
+	for (i = 0; i < comm->nlocal; i++) {
+		struct swc_part *part = op->part[comm->local[i]];
 
 		/* Nobody looks at op->part[] any more: late arrivals see op->finished first. */
-		op->part[i] = NULL;
+		op->part[comm->local[i]] = NULL;
 		if (part)
 			swc_part_finish(part, part->refused ?: op->status, op->culprit);
 	}
+	if (comm->net)
+		swc_net_pump(comm->net);
 	swc_op_put(op);
+}
+
+/**
+ * swc_op_waits_for() - a rank of another node that an operation waits for, or -1
+ */
+int swc_op_waits_for(struct swc_op *op)
+{
+	struct swc_comm *comm = op->comm;
+	int rank = -1;
+	u32 i, c;
+
+	spin_lock(&op->lock);
+	for (i = 0; i < comm->nlocal && !op->finished && rank < 0; i++) {
+		const struct swc_part *part = op->part[comm->local[i]];
+
+		for (c = 0; part && c < part->nruns && rank < 0; c++) {
+			const struct swc_run *run = &part->runs[c];
+
+			if (run->state == SWC_RUN_WAIT_RECV && !swc_comm_is_local(comm, run->wait_rank))
+				rank = run->wait_rank;
+		}
+	}
+	spin_unlock(&op->lock);
+	return rank;
 }
 
 /**
@@ -214,15 +277,17 @@ int swc_op_missing(struct swc_op *op, char *text, size_t bytes)
 
 	text[0] = '\0';
 	spin_lock(&op->lock);
-	for (i = 0; i < comm->nranks && !op->finished; i++) {
-		if (op->part[i])
+	for (i = 0; i < comm->nlocal && !op->finished; i++) {
+		u32 rank = comm->local[i];
+
+		if (op->part[rank])
 			continue;
 		if (first < 0)
-			first = i;
+			first = rank;
 		if (len < (int)bytes - 64)
 			len += scnprintf(text + len, bytes - len, "%srank %u (pid %d, %s)",
-					 len ? ", " : "", i, pid_nr(comm->member[i].pid),
-					 comm->member[i].name);
+					 len ? ", " : "", rank, pid_nr(comm->member[rank].pid),
+					 comm->member[rank].name);
 		else
 			more++;
 	}

@@ -111,8 +111,10 @@ static int make_runs(struct swc_part *part)
 {
 	const struct swc_plan_view *v = &part->plan->view;
 	u32 n = v->hdr->nchannels, fan = v->max_fan, longs = BITS_TO_LONGS(v->max_sends), i;
+	u32 nout = part->plan->links ? v->max_sends : 0, nland = part->plan->links ? v->max_recvs : 0;
 	size_t per_run = sizeof(struct swc_run) + longs * sizeof(long) +
-			 fan * (sizeof(struct swc_span) + sizeof(struct swc_cursor) + sizeof(void *));
+			 fan * (sizeof(struct swc_span) + sizeof(struct swc_cursor) + sizeof(void *)) +
+			 nout * sizeof(struct swc_out) + nland * sizeof(struct swc_landing);
 	void *mem = kvzalloc(n * per_run, GFP_KERNEL_ACCOUNT);
 
 	if (!mem)
@@ -130,6 +132,7 @@ static int make_runs(struct swc_part *part)
 		run->move.dtype = part->desc.dtype;
 		run->move.redop = part->desc.redop;
 		INIT_LIST_HEAD(&run->node);
+		INIT_LIST_HEAD(&run->inbox);
 		run->move.span = mem;
 		mem += fan * sizeof(struct swc_span);
 		run->move.cursor = mem;
@@ -138,6 +141,10 @@ static int make_runs(struct swc_part *part)
 		mem += fan * sizeof(void *);
 		run->taken = mem;
 		mem += longs * sizeof(long);
+		run->out = mem;
+		mem += nout * sizeof(struct swc_out);
+		run->land = mem;
+		mem += nland * sizeof(struct swc_landing);
 	}
 	return 0;
 }
@@ -170,6 +177,11 @@ static int part_fill(struct swc_part *part)
 	ret = make_runs(part);
 	if (ret)
 		return ret;
+	if (part->plan->links) {
+		ret = swc_links_open(part->plan->links, member->comm->net, member->rank);
+		if (ret)
+			return ret;
+	}
 	if (d->flags & SWC_OP_RING) {
 		ret = swc_ring_reserve(part->ctx->ring);
 		if (ret)
@@ -226,11 +238,28 @@ void swc_part_drop(struct swc_part *part)
 	swc_part_put(part);
 }
 
+/* What came from other nodes and nobody has taken, because the operation failed. */
+static void empty_inboxes(struct swc_part *part)
+{
+	struct swc_seg *seg, *next;
+	u32 i;
+
+	for (i = 0; part->runs && i < part->nruns; i++) {
+		struct swc_run *run = &part->runs[i];
+
+		if (run->seg)
+			swc_conn_release(run->seg);
+		list_for_each_entry_safe(seg, next, &run->inbox, node)
+			swc_conn_release(seg);
+	}
+}
+
 /* Give back what only a running operation needs. */
 static void drop_resources(struct swc_part *part)
 {
 	int i;
 
+	empty_inboxes(part);
 	for (i = 0; i < SWC_BUF_NR; i++) {
 		swc_region_put(part->buf[i].region);
 		part->buf[i].region = NULL;

@@ -15,6 +15,7 @@ static void plan_release(struct kref *ref)
 {
 	struct swc_plan *plan = container_of(ref, struct swc_plan, ref);
 
+	swc_links_free(plan->links);
 	kvfree(plan->data);
 	kfree(plan);
 }
@@ -46,18 +47,54 @@ err_put:
 	return ERR_PTR(ret);
 }
 
-/* Belongs the plan to this rank of this communicator? */
-static int plan_fits(const struct swc_plan *plan, const struct swc_member *member, char *why)
+/* A local step may only name ranks whose memory is here. */
+static int local_steps_fit(const struct swc_plan_view *v, const struct swc_comm *comm, char *why)
 {
-	const struct swc_plan_header *h = plan->view.hdr;
+	u32 i, k;
 
-	if (h->nranks != member->comm->nranks || h->rank != member->rank) {
-		snprintf(why, SWC_TEXT_BYTES,
-			 "header: plan of rank %u of %u, but this is rank %u of %u",
-			 h->rank, h->nranks, member->rank, member->comm->nranks);
-		return -EINVAL;
+	for (i = 0; i < v->hdr->nsteps; i++) {
+		const struct swc_plan_step *s = &v->steps[i];
+
+		if (s->kind != SWC_STEP_LOCAL)
+			continue;
+		for (k = s->first_xfer; k < s->first_xfer + s->nsend + s->nrecv; k++) {
+			if (swc_comm_is_local(comm, v->xfers[k].rank))
+				continue;
+			snprintf(why, SWC_TEXT_BYTES, "step %u: a local step names rank %u, which is on another node",
+				 i, v->xfers[k].rank);
+			return -EINVAL;
+		}
 	}
 	return 0;
+}
+
+/* Belongs the plan to this rank of this communicator? */
+static int plan_fits(struct swc_plan *plan, const struct swc_member *member, char *why)
+{
+	const struct swc_plan_header *h = plan->view.hdr;
+	const struct swc_comm *comm = member->comm;
+	int ret;
+
+	if (h->nranks != comm->nranks || h->rank != member->rank) {
+		snprintf(why, SWC_TEXT_BYTES,
+			 "header: plan of rank %u of %u, but this is rank %u of %u",
+			 h->rank, h->nranks, member->rank, comm->nranks);
+		return -EINVAL;
+	}
+	if (!comm->net)
+		return 0;
+	ret = local_steps_fit(&plan->view, comm, why);
+	if (ret)
+		return ret;
+	plan->links = swc_links_make(comm, &plan->view);
+	if (IS_ERR(plan->links)) {
+		ret = PTR_ERR(plan->links);
+		plan->links = NULL;
+	}
+	if (ret == -EHOSTUNREACH)
+		snprintf(why, SWC_TEXT_BYTES,
+			 "a peer is on a node to which the communicator was given no path");
+	return ret;
 }
 
 /**

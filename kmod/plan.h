@@ -5,6 +5,7 @@
 #include <linux/kref.h>
 
 #include "core/plan_check.h"
+#include "links.h"
 #include "swingcoll.h"
 
 /* A verified plan. References: the member's handle table, and each part that uses it. */
@@ -12,6 +13,7 @@ struct swc_plan {
 	struct kref ref;
 	u32 handle;
 	struct swc_plan_view view;
+	struct swc_links *links;	/* NULL if all members are on this node */
 	void *data;
 };
 

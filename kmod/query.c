@@ -25,7 +25,7 @@ static void picture_comm(struct swc_comm *comm, struct swc_comm_query *q)
 	u64 now = ktime_get_ns(), since;
 
 	q->nranks = comm->nranks;
-	q->nlocal = comm->nranks;
+	q->nlocal = comm->nlocal;
 	q->uid = from_kuid_munged(current_user_ns(), comm->owner);
 	memcpy(q->id_prefix, comm->id, sizeof(q->id_prefix));
 	spin_lock(&comm->lock);
@@ -74,12 +74,12 @@ static void picture_member(struct swc_comm *comm, u32 rank, struct swc_member_in
 static int copy_members(struct swc_comm *comm, const struct swc_comm_query *q)
 {
 	struct swc_member_info __user *to = u64_to_user_ptr(q->members);
-	u32 i, n = min(q->max_members, comm->nranks);
+	u32 i, n = min(q->max_members, comm->nlocal);
 
 	for (i = 0; i < n; i++) {
 		struct swc_member_info info;
 
-		picture_member(comm, i, &info);
+		picture_member(comm, comm->local[i], &info);
 		if (copy_to_user(&to[i], &info, sizeof(info)))
 			return -EFAULT;
 	}
@@ -149,12 +149,12 @@ static void dump_ops(struct seq_file *m, struct swc_comm *comm)
 	list_for_each_entry(op, &comm->ops, node) {
 		spin_lock(&op->lock);
 		seq_printf(m, "  op %llu: %llu bytes, %u of %u arrived, status %d, %u runs left, %u workers",
-			   op->seq, op->bytes, op->narrived, comm->nranks, op->status,
+			   op->seq, op->bytes, op->narrived, comm->nlocal, op->status,
 			   op->runs_left, op->nactive);
-		for (i = 0; i < comm->nranks && !op->finished; i++)
-			if (!op->part[i])
-				seq_printf(m, ", missing rank %u (pid %d)", i,
-					   pid_nr(comm->member[i].pid));
+		for (i = 0; i < comm->nlocal && !op->finished; i++)
+			if (!op->part[comm->local[i]])
+				seq_printf(m, ", missing rank %u (pid %d)", comm->local[i],
+					   pid_nr(comm->member[comm->local[i]].pid));
 		seq_putc(m, '\n');
 		spin_unlock(&op->lock);
 	}
@@ -170,15 +170,15 @@ static int state_show(struct seq_file *m, void *unused)
 	while ((comm = swc_comm_after(&cursor))) {
 		struct swc_member_info info;
 
-		seq_printf(m, "comm %llu: id %4phN.., %u ranks, %s, %llu completed, %llu failed\n",
-			   comm->number, comm->id, comm->nranks,
+		seq_printf(m, "comm %llu: id %4phN.., %u ranks, %u here, %s, %llu completed, %llu failed\n",
+			   comm->number, comm->id, comm->nranks, comm->nlocal,
 			   status_names[READ_ONCE(comm->status)], comm->completed, comm->failed);
 		if (comm->error)
 			seq_printf(m, "  last error %d: %s\n", comm->error, comm->text);
-		for (i = 0; i < comm->nranks; i++) {
-			picture_member(comm, i, &info);
+		for (i = 0; i < comm->nlocal; i++) {
+			picture_member(comm, comm->local[i], &info);
 			seq_printf(m, "  rank %u: pid %u (%s), %s, %llu submitted, %u in flight, idle %llu ms\n",
-				   i, info.pid, info.comm, member_names[info.state], info.submitted,
+				   info.rank, info.pid, info.comm, member_names[info.state], info.submitted,
 				   info.inflight, info.idle_ns / NSEC_PER_MSEC);
 		}
 		dump_ops(m, comm);

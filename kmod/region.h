@@ -58,6 +58,22 @@ struct swc_region {
 	struct work_struct free_work;
 };
 
+/* The last extent that starts at or before @offset. */
+static inline const struct swc_extent *swc_region_find(const struct swc_region *region, u64 offset)
+{
+	u32 lo = 0, hi = region->nextents - 1;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo + 1) / 2;
+
+		if (region->extents[mid].offset <= offset)
+			lo = mid;
+		else
+			hi = mid - 1;
+	}
+	return &region->extents[lo];
+}
+
 int swc_charge_pages(struct mm_struct *mm, u64 npages);
 void swc_uncharge_pages(struct mm_struct *mm, u64 npages);
 struct swc_region *swc_region_pin(struct swc_ctx *ctx, u64 addr, u64 bytes);

@@ -27,7 +27,7 @@ static int may_submit(const struct swc_comm *comm, const struct swc_member *memb
 		return -EAGAIN;
 	there = comm->window[member->submitted % SWC_MAX_INFLIGHT];
 	/* Somebody has left: only an operation that has failed before can be joined, for its error. */
-	if (comm->nleft && !(there && there->seq == member->submitted && READ_ONCE(there->status)))
+	if ((comm->nleft || comm->ngone) && !(there && there->seq == member->submitted && READ_ONCE(there->status)))
 		return -ECONNRESET;
 	return there && there->seq != member->submitted ? -EAGAIN : 0;
 }
@@ -79,6 +79,8 @@ again:
 		op->deadline = deadline;
 		comm->window[op->seq % SWC_MAX_INFLIGHT] = op;	/* takes the first reference */
 		kref_get(&op->ref);
+		if (list_empty(&comm->ops))
+			WRITE_ONCE(comm->oldest, op->seq);
 		list_add_tail(&op->node, &comm->ops);
 	}
 	/* Ours until the end of this function: the part may be completed and gone before. */
@@ -95,7 +97,7 @@ again:
 		member->inflight++;
 	status = op->status;
 	culprit = op->culprit;
-	complete_set = op->narrived == comm->nranks;
+	complete_set = op->narrived == comm->nlocal;
 	if (complete_set)	/* everybody has found it */
 		comm->window[op->seq % SWC_MAX_INFLIGHT] = NULL;
 	spin_unlock(&op->lock);

@@ -112,7 +112,7 @@ static int join(void)
 	for (int b = 2; b < 32; b++)
 		JOIN(-EINVAL, j.flags = 1u << b);
 	JOIN(-EINVAL, j.slot_bytes = SWC_MAX_SLOT_BYTES + 1);
-	JOIN(-EINVAL, j.nnodes = 1);
+	JOIN(-EINVAL, j.nnodes = 2);
 	JOIN(-EINVAL, j.rank_node = 1);
 	JOIN(-EINVAL, j.paths = 1);
 	JOIN(-EINVAL, j.npaths = 1);

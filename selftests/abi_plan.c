@@ -218,6 +218,15 @@ static int xfers(void)
 		BAD(p->xfer[send[k]].flags = SWC_XFER_REDUCE);
 		BAD(p->xfer[send[k]].operand = SWC_BUF_RECV);
 	}
+	/* The stored mark is for what goes to another rank, paths lead there. */
+	for (int k = 0; k < 7; k++) {
+		if (k != 4)
+			BAD(p->xfer[k].flags |= SWC_XFER_STORED);
+		if (k < 4) {
+			BAD(p->xfer[k].path = 1);
+			BAD(p->xfer[k].path = 255);
+		}
+	}
 	BAD(p->xfer[2].buf = SWC_BUF_SEND); /* written to */
 	BAD(p->xfer[3].buf = SWC_BUF_SEND);
 	BAD(p->xfer[6].buf = SWC_BUF_SEND);

@@ -231,6 +231,12 @@ void swct_plan_send(struct swct_plan *p, uint32_t rank, int buf, uint32_t first,
 	p->step[p->h.nsteps - 1].nsend++;
 }
 
+void swct_plan_send_stored(struct swct_plan *p, uint32_t rank, int buf, uint32_t first, uint32_t n)
+{
+	add_xfer(p, rank, buf, first, n)->flags = SWC_XFER_STORED;
+	p->step[p->h.nsteps - 1].nsend++;
+}
+
 void swct_plan_recv(struct swct_plan *p, uint32_t rank, int buf, uint32_t first, uint32_t n,
 		    int operand, uint32_t flags)
 {
@@ -315,7 +321,7 @@ void swct_plan_ring(struct swct_plan *p, uint32_t n, uint32_t rank)
 	}
 	for (uint32_t k = 0; k + 1 < n; k++) {
 		swct_plan_step(p, SWC_STEP_NET);
-		swct_plan_send(p, next, SWC_BUF_RECV, (rank + 1 + n - k) % n, 1);
+		swct_plan_send_stored(p, next, SWC_BUF_RECV, (rank + 1 + n - k) % n, 1);
 		swct_plan_recv(p, prev, SWC_BUF_RECV, (prev + 1 + n - k) % n, 1, 0, 0);
 	}
 	swct_plan_pack(p);

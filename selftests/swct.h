@@ -64,6 +64,8 @@ void swct_plan_init(struct swct_plan *p, int coll, uint32_t nranks, uint32_t ran
 void swct_plan_channel(struct swct_plan *p);
 void swct_plan_step(struct swct_plan *p, int kind);
 void swct_plan_send(struct swct_plan *p, uint32_t rank, int buf, uint32_t first, uint32_t n);
+/* In network steps, for a receive that does not reduce. */
+void swct_plan_send_stored(struct swct_plan *p, uint32_t rank, int buf, uint32_t first, uint32_t n);
 void swct_plan_recv(struct swct_plan *p, uint32_t rank, int buf, uint32_t first, uint32_t n,
 		    int operand, uint32_t flags);
 void swct_plan_pack(struct swct_plan *p);

@@ -231,6 +231,8 @@ static int check_step(struct checker *c, const struct swc_plan_step *s, u32 next
 
 	if (s->kind == SWC_STEP_NET && s->nsend > v->max_sends)
 		v->max_sends = s->nsend;
+	if (s->kind == SWC_STEP_NET && s->nrecv > v->max_recvs)
+		v->max_recvs = s->nrecv;
 	for (i = 0; i < n; i++) {
 		ret = check_xfer(c, s, i);
 		if (ret)

@@ -12,7 +12,8 @@ struct swc_plan_view {
 	const struct swc_plan_channel *channels;
 	const struct swc_plan_step *steps;
 	const struct swc_plan_xfer *xfers;
-	u32 max_sends;		/* sends of the largest network step */
+	u32 max_sends;		/* of one network step */
+	u32 max_recvs;		/* likewise */
 	u32 max_fan;		/* sources plus destinations of the largest step */
 	u32 nblocks;		/* of the vector */
 };

@@ -468,6 +468,27 @@ static const char *damage(struct swc_t_plan *p, u32 i)
 	case 52:
 		p->hdr.nchannels = 0;
 		return "number of channels";
+	case 53:
+		p->xfers[7].flags |= SWC_XFER_STORED;
+		return "the stored mark is for what is sent";
+	case 54:
+		p->xfers[6].flags = SWC_XFER_STORED | SWC_XFER_REDUCE;
+		return "only what is received";
+	case 55:
+		p->xfers[2].flags = SWC_XFER_STORED;
+		return "no stored mark";
+	case 56:
+		p->xfers[5].flags |= SWC_XFER_STORED;
+		return "the stored mark is for what is sent";
+	case 57:
+		p->xfers[2].path = 1;
+		return "takes no path";
+	case 58:
+		p->xfers[5].path = 0xff;
+		return "takes no path";
+	case 59:
+		p->xfers[6].flags = 0x10;
+		return "unknown flag";
 	default:
 		return NULL;
 	}
@@ -496,7 +517,7 @@ static void plan_wrong(struct kunit *test)
 				    "accepted although: %s", want);
 		KUNIT_EXPECT_TRUE_MSG(test, strstr(why, want), "\"%s\" instead of \"%s\"", why, want);
 	}
-	KUNIT_EXPECT_EQ(test, i, 53);
+	KUNIT_EXPECT_EQ(test, i, 60);
 }
 
 static struct kunit_case cases[] = {

@@ -59,6 +59,13 @@ void swc_t_send(struct swc_t_plan *p, u32 rank, u32 block, u32 n, u8 buf)
 	p->steps[p->hdr.nsteps - 1].nsend++;
 }
 
+/* The receive that it meets does not reduce. */
+static void send_stored(struct swc_t_plan *p, u32 rank, u32 block, u32 n, u8 buf)
+{
+	add_xfer(p, rank, block, n, buf)->flags = SWC_XFER_STORED;
+	p->steps[p->hdr.nsteps - 1].nsend++;
+}
+
 void swc_t_recv(struct swc_t_plan *p, u32 rank, u32 block, u32 n, u8 buf, u8 operand, u8 flags)
 {
 	struct swc_plan_xfer *x = add_xfer(p, rank, block, n, buf);
@@ -124,7 +131,7 @@ static struct swc_t_plan *ring(struct kunit *test, u32 nranks, u32 rank, u32 cha
 		}
 		for (s = 0; s < n - 1; s++) {
 			swc_t_step(p, SWC_STEP_NET);
-			swc_t_send(p, to, c * n + (rank + 1 + n - s) % n, 1, SWC_BUF_RECV);
+			send_stored(p, to, c * n + (rank + 1 + n - s) % n, 1, SWC_BUF_RECV);
 			swc_t_recv(p, from, c * n + (rank + n - s) % n, 1, SWC_BUF_RECV, 0, 0);
 		}
 	}

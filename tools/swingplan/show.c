@@ -65,7 +65,7 @@ int list_run(const struct plan_options *opt)
 
 /* ------------------------------------------------------------------ a rank's plan */
 
-static cJSON *xfer_json(const struct swc_plan_xfer *x, bool recv)
+static cJSON *xfer_json(const struct swc_plan_xfer *x, bool net, bool recv)
 {
 	cJSON *o = cJSON_CreateObject();
 
@@ -73,6 +73,10 @@ static cJSON *xfer_json(const struct swc_plan_xfer *x, bool recv)
 	cJSON_AddNumberToObject(o, "first_block", x->first_block);
 	cJSON_AddNumberToObject(o, "nblocks", x->nblocks);
 	cJSON_AddStringToObject(o, "buf", buf_names[x->buf]);
+	if (net)
+		cJSON_AddNumberToObject(o, "path", x->path);
+	if (net && !recv)
+		cJSON_AddBoolToObject(o, "stored", x->flags & SWC_XFER_STORED);
 	if (!recv)
 		return o;
 	if (x->flags & SWC_XFER_REDUCE)
@@ -85,14 +89,15 @@ static cJSON *step_json(const struct swc_plan_view *v, const struct swc_plan_ste
 {
 	const struct swc_plan_xfer *x = v->xfers + s->first_xfer;
 	cJSON *o = cJSON_CreateObject(), *list;
+	bool net = s->kind == SWC_STEP_NET;
 
 	cJSON_AddStringToObject(o, "kind", kind_names[s->kind]);
 	list = cJSON_AddArrayToObject(o, "sends");
 	for (int i = 0; i < s->nsend; i++)
-		cJSON_AddItemToArray(list, xfer_json(x++, false));
+		cJSON_AddItemToArray(list, xfer_json(x++, net, false));
 	list = cJSON_AddArrayToObject(o, "recvs");
 	for (int i = 0; i < s->nrecv; i++)
-		cJSON_AddItemToArray(list, xfer_json(x++, true));
+		cJSON_AddItemToArray(list, xfer_json(x++, net, true));
 	return o;
 }
 
@@ -131,6 +136,10 @@ static void print_xfer(const struct swc_plan_xfer *x, const char *what)
 		printf(", reduced with %s", buf_names[x->operand]);
 	if (x->flags & SWC_XFER_FINAL)
 		printf(", final");
+	if (x->flags & SWC_XFER_STORED)
+		printf(", stored");
+	if (x->path)
+		printf(", path %u", x->path);
 	printf("\n");
 }
 

@@ -74,6 +74,11 @@ json "show: a rank's plan" "d['plan']['rank'] == 5 and len(d['plan']['channels']
 good "show: steps in words" "recv from rank 1 .*reduced with .*final" \
 	show --algo recdoub --topo switch:2 --rank 0
 echo "torus:4x4@100Gbps" >"$dir/topo"
+good "show: stored marks and paths" "send to   rank 3 .*, stored, path 1" \
+	show --algo mirrored --topo ring:4 --rank 1
+json "show: the same in JSON" "[(s['stored'], s['path']) for c in d['plan']['channels'] for t in c
+	for s in t['sends'] if s['rank'] == 3] == [(False, 0), (True, 0), (False, 1), (True, 1)]" \
+	show --algo mirrored --topo ring:4 --rank 1
 json "topology from a file" "d['topo'] == 'torus:4x4@100Gbps'" show --algo ring --topo "@$dir/topo"
 
 for topo in ring:7 torus:4x4 torus:3x5 switch:3*2,1,4 'switch:1*4'; do

@@ -232,6 +232,8 @@ static int build(struct swc_builder *b, const struct swc_topo *topo, struct swc_
 				     : swc_topo_local(topo, swc_topo_node_of(topo, a->rank))) ==
 			  a->nranks;
 
+	if (!whole_node)
+		b->places = topo;
 	if (a->nranks == 1) {
 		build_alone(b);
 		return 0;

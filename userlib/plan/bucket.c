@@ -115,14 +115,17 @@ static uint32_t next_run(const struct bucket *g, uint32_t *place, uint32_t end, 
 	return n;
 }
 
-static void send(const struct phase *f, uint32_t to, uint32_t share, enum swc_buf buf)
+static void send(const struct phase *f, uint32_t to, uint32_t share, enum swc_buf buf, bool stored)
 {
 	uint32_t place = f->base + share % f->d * f->places, end = place + f->places, block;
 
 	while (place < end) {
 		uint32_t n = next_run(f->g, &place, end, &block);
 
-		swc_build_send(f->g->b, to, buf, block, n);
+		if (stored)
+			swc_build_send_stored(f->g->b, to, buf, block, n);
+		else
+			swc_build_send(f->g->b, to, buf, block, n);
 	}
 }
 
@@ -166,9 +169,9 @@ static void reduce(const struct phase *f, enum swc_buf own, enum swc_buf between
 		enum swc_buf to = t == 1 ? out : between;
 
 		swc_build_step(f->g->b, SWC_STEP_NET);
-		send(f, f->down, f->x + f->d - t, t == f->above ? own : between);
+		send(f, f->down, f->x + f->d - t, t == f->above ? own : between, false);
 		if (t <= f->below)
-			send(f, f->up, f->x + t, t == f->below ? own : between);
+			send(f, f->up, f->x + t, t == f->below ? own : between, false);
 		recv_reduce(f, f->up, f->x + f->d - (t - 1), to, own,
 			    t == 1 && !f->below ? final : 0);
 		if (t <= f->below)
@@ -181,9 +184,9 @@ static void reduce(const struct phase *f, enum swc_buf own, enum swc_buf between
 static void spread_step(const struct phase *f, uint32_t t, enum swc_buf from, uint32_t flags)
 {
 	swc_build_step(f->g->b, SWC_STEP_NET);
-	send(f, f->up, f->x + f->d - (t - 1), from);
+	send(f, f->up, f->x + f->d - (t - 1), from, true);
 	if (t <= f->below)
-		send(f, f->down, f->x + t - 1, from);
+		send(f, f->down, f->x + t - 1, from, true);
 	recv(f, f->down, f->x + f->d - t, SWC_BUF_RECV, flags);
 	if (t <= f->below)
 		recv(f, f->up, f->x + t, SWC_BUF_RECV, flags);

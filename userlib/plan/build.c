@@ -157,6 +157,17 @@ void swc_build_step(struct swc_builder *b, enum swc_step_kind kind)
 	b->chan[b->hdr.nchannels - 1].nsteps++;
 }
 
+/* Which way a message of the open channel takes; the same at both of its ends. */
+static uint8_t path_of(const struct swc_builder *b, uint32_t from, uint32_t to)
+{
+	const struct swc_topo *t = b->places;
+
+	if (!t)
+		return 0;
+	return (uint8_t)swc_topo_path(t, b->hdr.nchannels - 1u, swc_topo_node_of(t, from),
+				      swc_topo_node_of(t, to));
+}
+
 /* Append to the open step. Empty ranges are left out; only the messages of a barrier are empty. */
 static void append(struct swc_builder *b, bool recv, struct swc_plan_xfer x)
 {
@@ -174,6 +185,9 @@ static void append(struct swc_builder *b, bool recv, struct swc_plan_xfer x)
 		to_shard(b->hier, &x.first_block, &x.buf);
 	}
 	s = &b->step[b->hdr.nsteps - 1];
+	if (s->kind == SWC_STEP_NET)
+		x.path = recv ? path_of(b, x.rank, b->args->rank)
+			      : path_of(b, b->args->rank, x.rank);
 	count = recv ? &s->nrecv : &s->nsend;
 	if (*count == SWC_MAX_RANKS) {
 		b->error = swc_build_refuse(b, "a step would need more than %u messages",
@@ -192,6 +206,17 @@ void swc_build_send(struct swc_builder *b, uint32_t member, enum swc_buf buf, ui
 				       .first_block = first,
 				       .nblocks = nblocks,
 				       .buf = (uint8_t)buf });
+}
+
+void swc_build_send_stored(struct swc_builder *b, uint32_t member, enum swc_buf buf, uint32_t first,
+			   uint32_t nblocks)
+{
+	append(b, false,
+	       (struct swc_plan_xfer){ .rank = member,
+				       .first_block = first,
+				       .nblocks = nblocks,
+				       .buf = (uint8_t)buf,
+				       .flags = SWC_XFER_STORED });
 }
 
 void swc_build_recv(struct swc_builder *b, uint32_t member, enum swc_buf buf, uint32_t first,

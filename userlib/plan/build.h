@@ -39,6 +39,7 @@ struct swc_hierarchy {
  * struct swc_builder - a plan in the making
  * @args: what is being built; algorithms use the fields below where they say the same
  * @topo: shape of the network among the members; topo->nnodes == n
+ * @places: where the ranks are, which gives messages their paths; NULL: all on one node
  * @n: members of the algorithm, at least 2. They are the nodes of the topology: all ranks, or one of each
  *	node where the ranks of a node work together (see hierarchy.c). Algorithms know members only
  * @me: the member this plan is for
@@ -51,7 +52,7 @@ struct swc_hierarchy {
  */
 struct swc_builder {
 	const struct swc_plan_args *args;
-	const struct swc_topo *topo;
+	const struct swc_topo *topo, *places;
 	uint32_t n, me, root;
 	bool in_place;
 	struct swc_plan_header hdr;
@@ -88,6 +89,9 @@ void swc_build_step(struct swc_builder *b, enum swc_step_kind kind);
 /* Add to the open step; all sends (sources) come before all receives (destinations). */
 void swc_build_send(struct swc_builder *b, uint32_t member, enum swc_buf buf, uint32_t first,
 		    uint32_t nblocks);
+/* A message that meets swc_build_recv(), not swc_build_recv_reduce(). */
+void swc_build_send_stored(struct swc_builder *b, uint32_t member, enum swc_buf buf, uint32_t first,
+			   uint32_t nblocks);
 void swc_build_recv(struct swc_builder *b, uint32_t member, enum swc_buf buf, uint32_t first,
 		    uint32_t nblocks, uint32_t flags);
 /* A receive that stores operand redop arrived. */

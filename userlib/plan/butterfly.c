@@ -145,7 +145,7 @@ static void run(struct port *p, enum swc_buf before)
 
 		p->first -= up ? p->nblocks : 0;
 		swc_build_step(p->b, SWC_STEP_NET);
-		swc_build_send(p->b, partner(p, s), SWC_BUF_RECV, mine, p->nblocks);
+		swc_build_send_stored(p->b, partner(p, s), SWC_BUF_RECV, mine, p->nblocks);
 		swc_build_recv(p->b, partner(p, s), SWC_BUF_RECV, up ? p->first : mine + p->nblocks,
 			       p->nblocks, 0);
 	}
@@ -198,7 +198,7 @@ static void fold_and_run(struct port *p, uint32_t c)
 		if (!folds_with(p, (c + i) % ndims, &peer))
 			continue;
 		swc_build_step(b, SWC_STEP_NET);
-		swc_build_send(b, peer, SWC_BUF_RECV, first, n);
+		swc_build_send_stored(b, peer, SWC_BUF_RECV, first, n);
 	}
 }
 

@@ -35,13 +35,17 @@ static uint32_t run(const struct circulant *g, uint32_t i, uint32_t n, uint32_t 
 	return n < g->p - first ? n : g->p - first;
 }
 
-static void send(const struct circulant *g, uint32_t to, enum swc_buf buf, uint32_t i, uint32_t end)
+static void send(const struct circulant *g, uint32_t to, enum swc_buf buf, uint32_t i, uint32_t end,
+		 bool stored)
 {
 	uint32_t block;
 
 	for (uint32_t n; i < end; i += n) {
 		n = run(g, i, end - i, &block);
-		swc_build_send(g->b, to, buf, block, n);
+		if (stored)
+			swc_build_send_stored(g->b, to, buf, block, n);
+		else
+			swc_build_send(g->b, to, buf, block, n);
 	}
 }
 
@@ -84,8 +88,8 @@ static void reduce(const struct circulant *g, enum swc_buf between)
 		uint32_t flags = s == 1 ? SWC_XFER_FINAL : 0;
 
 		swc_build_step(g->b, SWC_STEP_NET);
-		send(g, to, between, s, cut);
-		send(g, to, SWC_BUF_SEND, cut, m);
+		send(g, to, between, s, cut, false);
+		send(g, to, SWC_BUF_SEND, cut, m, false);
 		recv_reduce(g, from, buf, operand, 0, cut - s, flags);
 		recv_reduce(g, from, buf, operand, cut - s, m - s, flags);
 		sums = k ? s : m - s;
@@ -105,7 +109,8 @@ static void spread(const struct circulant *g, bool gather)
 		bool first = gather && s == 1;
 
 		swc_build_step(g->b, SWC_STEP_NET);
-		send(g, (me + g->p - s) % g->p, first ? SWC_BUF_SEND : SWC_BUF_RECV, 0, m - s);
+		send(g, (me + g->p - s) % g->p, first ? SWC_BUF_SEND : SWC_BUF_RECV, 0, m - s,
+		     true);
 		recv(g, (me + s) % g->p, s, m, first ? SWC_XFER_FINAL : 0);
 		if (!first)
 			continue;

@@ -9,8 +9,9 @@
  *
  * with hops the links on that way and load the share of the vector on that link. Messages take a shortest
  * way, one dimension after the other from the first on; at half the way round, those of the first half of the
- * channels go up and those of the others, which mirror them, down. On a switch each node has one link in and
- * one out, and a way is one hop.
+ * channels go up and those of the others, which mirror them, down; where that is so in several dimensions, up
+ * from the node with the lower number. These are the ways that the paths in the plans stand for. On a switch each
+ * node has one link in and one out, and a way is one hop.
  *
  * Where the channels of an algorithm go through phases of different length (bucket on unequal dimensions),
  * there are two ways to count steps: all channels take their k-th step together, or they take their k-th

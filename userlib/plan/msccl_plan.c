@@ -60,12 +60,19 @@ static void write_view(const struct swc_msccl *m, FILE *f, const struct view *v)
 		write_range(m, f, "\nto", v->gpu, r->dst, r->n);
 	} else if (v->kind == SENDS) {
 		write_range(m, f, "send", swc_msccl_gpu(m, r->dst), r->src, r->n);
+		if (!r->reduce)
+			fprintf(f, " stored");
 	} else {
 		write_range(m, f, "recv", swc_msccl_gpu(m, r->src), r->dst, r->n);
 		if (r->reduce)
 			fprintf(f, " reduce %s", buf_names[swc_msccl_buf(m, r->operand)]);
 	}
-	fprintf(f, "%s\n", r->final && v->kind != SENDS ? " final" : "");
+	if (r->final && v->kind != SENDS)
+		fprintf(f, " final");
+	/* The program does not know the network: its channels are for different ways. */
+	if (!r->local && v->chan)
+		fprintf(f, " path %u", v->chan);
+	fputc('\n', f);
 }
 
 /* The views of each GPU, in the order of its plan. */

@@ -59,12 +59,13 @@ int swc_route_set(struct swc_route *r, const struct swc_links *l, uint32_t chan,
 		  uint32_t to)
 {
 	const struct swc_topo *t = l->topo;
-	bool tie_down = chan % (2 * t->ndims) >= t->ndims;
+	bool mirrored = swc_topo_mirrored(t, chan), tie_down;
 	uint32_t node = from;
 	int ret = 0;
 
-	if (r->from == from && r->to == to && r->down == tie_down)
+	if (r->from == from && r->to == to && r->mirrored == mirrored)
 		return 0;
+	tie_down = (from > to) != swc_topo_path(t, chan, from, to);
 	r->n = r->hops = 0;
 	if (from != to && t->kind == SWC_TOPO_SWITCH) {
 		r->hops = 1;
@@ -86,7 +87,7 @@ int swc_route_set(struct swc_route *r, const struct swc_links *l, uint32_t chan,
 		node += (b - a) * l->stride[i];
 	}
 	/* A route that was not finished must not be taken for one. */
-	r->down = tie_down;
+	r->mirrored = mirrored;
 	r->from = from;
 	r->to = ret ? from : to;
 	return ret;

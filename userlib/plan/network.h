@@ -25,14 +25,14 @@ struct swc_links {
 /**
  * struct swc_route - how a message goes; begin with zeros
  * @from, @to: nodes
- * @down: which way where both are equally long
+ * @mirrored: the channel takes the other way where both are equally long
  * @hops: of its delay: one on a switch, else @n; 0 within a node
  * @n: links that it crosses
  * @link: them. Owned
  */
 struct swc_route {
 	uint32_t from, to;
-	bool down;
+	bool mirrored;
 	uint32_t hops;
 	uint32_t n, room;
 	uint32_t *link;
@@ -41,8 +41,9 @@ struct swc_route {
 struct swc_links swc_links_of(const struct swc_topo *topo);
 
 /*
- * Set the route of a message on a channel; quick if it is the same as before. The first half of the channels
- * go up at half the way round, the others, which mirror them, down. 0 or -ENOMEM.
+ * Set the route of a message on a channel; quick if it is the same as before. It is the one that the path of
+ * swc_topo_path() stands for: at half the way round, the first half of the channels go up, the others, which
+ * mirror them, down; where that is so in several dimensions, up from the node with the lower number. 0 or -ENOMEM.
  */
 int swc_route_set(struct swc_route *r, const struct swc_links *l, uint32_t chan, uint32_t from,
 		  uint32_t to);

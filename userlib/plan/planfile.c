@@ -14,7 +14,7 @@
 
 #define MAGIC "swingcoll-plans"
 #define LINE_BYTES 200
-#define MAX_WORDS 8
+#define MAX_WORDS 9
 #define ALL_RANKS UINT32_MAX
 
 static const char *const coll_names[SWC_COLL_NR] = {
@@ -96,6 +96,10 @@ static void write_xfer(FILE *f, const char *verb, const struct swc_plan_xfer *x)
 		fprintf(f, " reduce %s", buf_names[x->operand]);
 	if (x->flags & SWC_XFER_FINAL)
 		fprintf(f, " final");
+	if (x->flags & SWC_XFER_STORED)
+		fprintf(f, " stored");
+	if (x->path)
+		fprintf(f, " path %u", x->path);
 	fputc('\n', f);
 }
 
@@ -375,11 +379,12 @@ static int check_window(struct reader *r, const struct swc_plan_xfer *x, uint8_t
 	return 0;
 }
 
-/* VERB RANK BUFFER FIRST+COUNT [reduce BUFFER] [final] */
+/* VERB RANK BUFFER FIRST+COUNT [reduce BUFFER] [final] [stored] [path N] */
 static int read_xfer(struct reader *r, bool net, bool recv)
 {
 	struct swc_plan_step *s = &r->step[r->hdr.nsteps - 1];
 	struct swc_plan_xfer x = { 0 };
+	uint32_t path;
 	int at = 4;
 
 	if (r->nwords < 4)
@@ -397,6 +402,18 @@ static int read_xfer(struct reader *r, bool net, bool recv)
 	if (recv && at < r->nwords && !strcmp(r->word[at], "final")) {
 		x.flags |= SWC_XFER_FINAL;
 		at++;
+	}
+	if (!recv && net && at < r->nwords && !strcmp(r->word[at], "stored")) {
+		x.flags |= SWC_XFER_STORED;
+		at++;
+	}
+	if (net && at < r->nwords && !strcmp(r->word[at], "path")) {
+		if (at + 1 == r->nwords)
+			return refuse(r, "expected a number behind path");
+		if (number(r, r->word[at + 1], "a path", 0, UINT8_MAX, &path))
+			return r->error;
+		x.path = (uint8_t)path;
+		at += 2;
 	}
 	if (at < r->nwords)
 		return refuse(r, "nothing can follow here, but '%s' does", r->word[at]);

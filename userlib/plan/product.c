@@ -484,8 +484,8 @@ static void allgather(struct product *p)
 				uint32_t first = p->at + r->first * p->stride;
 
 				if (r->recv && send)
-					swc_build_send(p->b, r->peer, SWC_BUF_RECV, first,
-						       r->nblocks);
+					swc_build_send_stored(p->b, r->peer, SWC_BUF_RECV, first,
+							      r->nblocks);
 				if (!r->recv && !send)
 					swc_build_recv(p->b, r->peer, SWC_BUF_RECV, first,
 						       r->nblocks, 0);

@@ -116,7 +116,7 @@ static void spread(const struct ring *g, uint32_t own)
 {
 	for (uint32_t s = 0; s + 1 < g->p; s++) {
 		swc_build_step(g->b, SWC_STEP_NET);
-		swc_build_send(g->b, g->right, SWC_BUF_RECV, block(g, own + g->p - s), 1);
+		swc_build_send_stored(g->b, g->right, SWC_BUF_RECV, block(g, own + g->p - s), 1);
 		swc_build_recv(g->b, g->left, SWC_BUF_RECV, block(g, own + g->p - 1 - s), 1, 0);
 	}
 }
@@ -130,14 +130,14 @@ static void gather(const struct ring *g)
 	uint32_t me = g->b->me;
 
 	swc_build_step(g->b, SWC_STEP_NET);
-	swc_build_send(g->b, g->right, SWC_BUF_SEND, block(g, g->pos), 1);
+	swc_build_send_stored(g->b, g->right, SWC_BUF_SEND, block(g, g->pos), 1);
 	swc_build_recv(g->b, g->left, SWC_BUF_RECV, block(g, g->pos + g->p - 1), 1, SWC_XFER_FINAL);
 	swc_build_step(g->b, SWC_STEP_LOCAL);
 	swc_build_send(g->b, me, SWC_BUF_SEND, block(g, g->pos), 1);
 	swc_build_recv(g->b, me, SWC_BUF_RECV, block(g, g->pos), 1, SWC_XFER_FINAL);
 	for (uint32_t s = 1; s + 1 < g->p; s++) {
 		swc_build_step(g->b, SWC_STEP_NET);
-		swc_build_send(g->b, g->right, SWC_BUF_RECV, block(g, g->pos + g->p - s), 1);
+		swc_build_send_stored(g->b, g->right, SWC_BUF_RECV, block(g, g->pos + g->p - s), 1);
 		swc_build_recv(g->b, g->left, SWC_BUF_RECV, block(g, g->pos + g->p - 1 - s), 1, 0);
 	}
 }

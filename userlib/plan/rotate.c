@@ -21,7 +21,7 @@ static void barrier(struct swc_builder *b)
 	swc_build_channel(b, 0, 1);
 	for (uint32_t far = 1; far < b->n; far *= 2) {
 		swc_build_step(b, SWC_STEP_NET);
-		swc_build_send(b, (b->me + far) % b->n, SWC_BUF_SEND, 0, 0);
+		swc_build_send_stored(b, (b->me + far) % b->n, SWC_BUF_SEND, 0, 0);
 		swc_build_recv(b, (b->me + b->n - far) % b->n, SWC_BUF_RECV, 0, 0, 0);
 	}
 }
@@ -59,7 +59,7 @@ static void exchange(struct swc_builder *b, uint32_t nch, uint32_t c)
 
 		swc_build_step(b, SWC_STEP_NET);
 		for (uint32_t i = 0; i < n; i++)
-			swc_build_send(b, peer[i], SWC_BUF_SEND, peer[i] * nch + c, 1);
+			swc_build_send_stored(b, peer[i], SWC_BUF_SEND, peer[i] * nch + c, 1);
 		for (uint32_t i = 0; i < n; i++)
 			if (b->in_place)
 				swc_build_recv(b, peer[i], SWC_BUF_SCRATCH, i * nch + c, 1, 0);

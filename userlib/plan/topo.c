@@ -349,6 +349,25 @@ uint32_t swc_topo_node_of(const struct swc_topo *t, uint32_t rank)
 	return low;
 }
 
+uint32_t swc_topo_path(const struct swc_topo *t, uint32_t chan, uint32_t from, uint32_t to)
+{
+	uint32_t ties = 0, a = from, b = to;
+
+	if (from == to)
+		return 0;
+	if (t->kind == SWC_TOPO_SWITCH)
+		return chan;
+	for (uint32_t i = t->ndims; t->kind == SWC_TOPO_TORUS && i-- > 0;) {
+		uint32_t d = t->dim[i];
+
+		ties += 2 * ((b % d + d - a % d) % d) == d;
+		a /= d;
+		b /= d;
+	}
+	/* Path 0 goes down when seen from the upper node. */
+	return ties == 1 && swc_topo_mirrored(t, chan) == (from < to);
+}
+
 void swc_topo_coords(const struct swc_topo *t, uint32_t node, uint32_t *coord)
 {
 	for (uint32_t i = t->ndims; i-- > 0; node /= t->dim[i])

@@ -17,6 +17,7 @@
 #ifndef SWC_PLAN_TOPO_H
 #define SWC_PLAN_TOPO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -84,6 +85,23 @@ static inline uint32_t swc_topo_local(const struct swc_topo *t, uint32_t node)
 }
 
 uint32_t swc_topo_node_of(const struct swc_topo *t, uint32_t rank);
+
+/*
+ * Whether a channel goes down where both ways round a dimension are equally long: the second half of the channels
+ * mirror the first.
+ */
+static inline bool swc_topo_mirrored(const struct swc_topo *t, uint32_t chan)
+{
+	return chan % (2 * t->ndims) >= t->ndims;
+}
+
+/*
+ * The path, as in struct swc_plan_xfer, of a channel's messages from one node to another. On a switch that is the
+ * channel. On a torus path 0 is the shortest way, one dimension after the other; where both ways round a
+ * dimension are equally long it goes up from the node with the lower number, and path 1 goes down there. Two
+ * such dimensions leave path 0 only.
+ */
+uint32_t swc_topo_path(const struct swc_topo *t, uint32_t chan, uint32_t from, uint32_t to);
 
 /* Coordinates of a node, and back. */
 void swc_topo_coords(const struct swc_topo *t, uint32_t node, uint32_t *coord);

@@ -103,7 +103,7 @@ static void binomial(struct swc_builder *b, uint32_t block)
 		/* The largest subtree first. */
 		swc_build_step(b, SWC_STEP_NET);
 		for (uint32_t bit = end / 2; bit; bit /= 2)
-			swc_build_send(b, member_of(b, v + bit), down_buf(b), block, 1);
+			swc_build_send_stored(b, member_of(b, v + bit), down_buf(b), block, 1);
 	}
 	copy_at_root(b, block, 1);
 }
@@ -220,7 +220,7 @@ static void pipeline(struct swc_builder *b, const struct btree *t, uint32_t at, 
 		if (goes_up(b) && t->depth && s - 1 < pieces)
 			swc_build_send(b, t->parent, up, at + s - 1, 1);
 		for (uint32_t i = 0; goes_down(b) && down - 1 < pieces && i < t->nchildren; i++)
-			swc_build_send(b, t->child[i], down_buf(b), at + down - 1, 1);
+			swc_build_send_stored(b, t->child[i], down_buf(b), at + down - 1, 1);
 		for (uint32_t i = 0; goes_up(b) && s < pieces && i < t->nchildren; i++)
 			swc_build_recv_reduce(
 				b, t->child[i], sum, i ? sum : SWC_BUF_SEND, at + s, 1,

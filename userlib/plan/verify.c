@@ -227,6 +227,22 @@ static void receive(struct swc_verify_machine *m, struct swc_verify_thread *t,
 	}
 }
 
+/* What the two ends say about how the message is carried. */
+static bool same_handling(struct swc_verify_machine *m, const struct swc_verify_thread *t,
+			  const struct swc_plan_xfer *send, const struct swc_plan_xfer *recv)
+{
+	bool stored = send->flags & SWC_XFER_STORED, reduced = recv->flags & SWC_XFER_REDUCE;
+
+	if (stored == reduced)
+		STEP_FAULT(m, t, "rank %u sends %s what rank %u %s", recv->rank,
+			   stored ? "as stored" : "without the stored mark", t->rank,
+			   reduced ? "reduces" : "stores");
+	else if (send->path != recv->path)
+		STEP_FAULT(m, t, "rank %u sends by path %u what rank %u receives by path %u",
+			   recv->rank, send->path, t->rank, recv->path);
+	return !m->error;
+}
+
 static void xfer_done(struct swc_verify_machine *m, struct swc_verify_thread *t,
 		      struct swc_verify_link *l)
 {
@@ -255,6 +271,8 @@ static bool try_receive(struct swc_verify_machine *m, struct swc_verify_thread *
 		STEP_FAULT(m, t, "rank %u sends another size", x->rank);
 		return false;
 	}
+	if (!same_handling(m, t, sx, x))
+		return false;
 	receive(m, t, x, from->message + sl->at);
 	if (m->clocks) {
 		/* Both sides had begun the step when this happened, and end it after. */

@@ -82,7 +82,7 @@ static void damage_plan(void *plan, size_t bytes, uint32_t nranks)
 		return;
 	}
 	x = (struct swc_plan_xfer *)&v.xfers[rnd(v.hdr->nxfers)];
-	switch (rnd(7)) {
+	switch (rnd(8)) {
 	case 0:
 		x->rank = rnd(nranks);
 		break;
@@ -96,10 +96,13 @@ static void damage_plan(void *plan, size_t bytes, uint32_t nranks)
 		x->buf = (uint8_t)rnd(SWC_BUF_NR);
 		break;
 	case 4:
-		x->flags ^= (uint8_t)(1 + rnd(3));
+		x->flags ^= (uint8_t)(1 + rnd(SWC_XFER_FLAGS_ALL));
 		break;
 	case 5:
 		x->operand = (uint8_t)rnd(SWC_BUF_NR);
+		break;
+	case 6:
+		x->path ^= (uint8_t)(1 << rnd(8));
 		break;
 	default:
 		t = *x;
@@ -126,10 +129,10 @@ static void fuzz_binary(struct outcome *n)
 /* Bytes, words and lines of a text, in a copy of exactly its size. */
 static char *damage_text(const char *from, size_t *bytes)
 {
-	static const char *const words[] = { "0",      "1",    "2+1", "4294967295", "1000000000",
-					     "final",  "send", "end", "channel",    "sync",
-					     "reduce", "-1",   "#",   "\n",	    "\"",
-					     "/>",     "<tb>" };
+	static const char *const words[] = { "0",      "1",    "2+1",	 "4294967295", "1000000000",
+					     "final",  "send", "end",	 "channel",    "sync",
+					     "reduce", "-1",   "#",	 "\n",	       "\"",
+					     "/>",     "<tb>", "stored", "path" };
 	size_t n = *bytes, at = rnd((uint32_t)n), end = at;
 	const char *with = words[rnd(sizeof(words) / sizeof(words[0]))];
 	struct text t;

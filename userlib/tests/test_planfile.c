@@ -41,6 +41,8 @@ static void test_round_trips(void)
 	ok(round_trip(SWC_ALGO_DIRECT2, SWC_BARRIER, "switch:3", 1), "barriers");
 	ok(round_trip(SWC_ALGO_DIRECT2, SWC_BROADCAST, "switch:3", 1), "buffers of the root only");
 	ok(round_trip(SWC_ALGO_RING, SWC_ALLREDUCE, "switch:3*2,1,4", 1), "nodes");
+	ok(round_trip(SWC_ALGO_SWING_B, SWC_ALLREDUCE, "torus:2x4*2", 0), "paths");
+	ok(round_trip(SWC_ALGO_ROTATE, SWC_BARRIER, "torus:4x4", 0), "empty messages");
 }
 
 /* Broadcast to one rank; lines are replaced below. */
@@ -66,7 +68,7 @@ static const char *const small[] = {
 	"from 1 send 0+3",
 	"to 1 recv 0+3",
 	"net",
-	"send 0 send 0+3",
+	"send 0 send 0+3 stored",
 	"end",
 };
 
@@ -140,12 +142,23 @@ static const struct {
 	{ 18, "local", "" },
 	{ 19, "to 1 recv 0+3\nfrom 1 send 0+3", "line 20: expected sources before destinations" },
 	{ 22, "send 0 send 0+3 final", "line 22: nothing can follow here, but 'final' does" },
+	{ 22, "send 0 send 0+3 stored final", "line 22: nothing can follow here, but 'final'" },
+	{ 22, "send 0 send 0+3 path 1 stored", "line 22: nothing can follow here, but 'stored'" },
+	{ 22, "send 0 send 0+3 stored path 255", "" },
+	{ 22, "send 0 send 0+3 stored path 256",
+	  "line 22: expected a path, a number from 0 to 255" },
+	{ 22, "send 0 send 0+3 path x", "line 22: expected a path, a number from 0 to 255" },
+	{ 22, "send 0 send 0+3 path", "line 22: expected a number behind path" },
+	{ 13, "recv 1 recv 0+3 stored", "line 13: nothing can follow here, but 'stored' does" },
+	{ 13, "recv 1 recv 0+3 final path 7", "" },
+	{ 19, "from 1 send 0+3 stored", "line 19: nothing can follow here, but 'stored' does" },
+	{ 20, "to 1 recv 0+3 path 1", "line 20: nothing can follow here, but 'path' does" },
 	{ 22, NULL, "line 21: the file ends, but" },
 	{ 23, NULL, "line 22: the file ends, but" },
 	{ 23, "end\nrank 2", "line 24: nothing can follow the end" },
 	{ 23, "end 3", "line 23: expected end" },
 	{ 23, "rank 2\nend", "line 23: expected end, not 'rank 2'" },
-	{ 1, "a b c d e f g h i", "line 1: expected at most 8 words" },
+	{ 1, "a b c d e f g h i j", "line 1: expected at most 9 words" },
 };
 
 static void test_wrong_files(void)
@@ -160,6 +173,39 @@ static void test_wrong_files(void)
 			 *wrong[i].text ? wrong[i].text : "right");
 		if (!ok(good && strstr(why, wrong[i].text), name))
 			printf("# %d, \"%s\"\n", ret, why);
+		swc_planset_free(&set);
+		free(text);
+	}
+}
+
+/* Well-formed, and what the two ends of the message say does not fit. */
+static void test_wrong_ends(void)
+{
+	static const struct {
+		uint32_t line;
+		const char *with, *text;
+	} ends[] = {
+		{ 22, "send 0 send 0+3",
+		  "rank 1 sends without the stored mark what rank 0 stores" },
+		{ 22, "send 0 send 0+3 stored path 2",
+		  "rank 1 sends by path 2 what rank 0 receives by path 0" },
+		{ 13, "recv 1 recv 0+3 final path 1",
+		  "rank 1 sends by path 0 what rank 0 receives by path 1" },
+		{ 1, "", "" },
+	};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		char *text = spoilt(ends[i].line, ends[i].with), name[120], why[250];
+		struct swc_verdict v = { 0 };
+		struct swc_planset set;
+		int ret = read_text(text, &set, why, sizeof(why));
+
+		if (!ret)
+			ret = verify(&set, false, NULL, &v);
+		snprintf(name, sizeof(name), "plan file: %.90s",
+			 *ends[i].text ? ends[i].text : "both ends fit");
+		if (!ok(ret == (*ends[i].text ? -EINVAL : 0) && strstr(v.text, ends[i].text), name))
+			printf("# %d, \"%s\", \"%s\"\n", ret, why, v.text);
 		swc_planset_free(&set);
 		free(text);
 	}
@@ -287,7 +333,7 @@ static void alltoall_plan(struct text *t, uint32_t n, uint32_t wrong_rank)
 		fprintf(t->f, "rank %u\nwindow send 0+%u\nwindow recv 0+%u\nchannel\nnet\n", r,
 			2 * n, 2 * n);
 		for (uint32_t i = 1; i < n; i++)
-			fprintf(t->f, "send %u send %u+2\n", (r + i) % n,
+			fprintf(t->f, "send %u send %u+2 stored\n", (r + i) % n,
 				2 * ((r + i + (r == wrong_rank)) % n));
 		for (uint32_t i = 1; i < n; i++)
 			fprintf(t->f, "recv %u recv %u+2\n", (r + n - i) % n,
@@ -327,6 +373,7 @@ int main(void)
 	printf("TAP version 13\n");
 	test_round_trips();
 	test_wrong_files();
+	test_wrong_ends();
 	test_large_files();
 	test_family();
 	test_one_rank();

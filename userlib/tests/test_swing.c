@@ -437,6 +437,8 @@ static void *plan_by_rule(uint32_t p, uint32_t rank, uint64_t gives[][64], size_
 				x[nx].flags = SWC_XFER_REDUCE;
 				if (b % p == rank && s == last)
 					x[nx].flags |= SWC_XFER_FINAL;
+			} else if (!recv && i >= steps) {
+				x[nx].flags = SWC_XFER_STORED;
 			}
 			nx++;
 		}

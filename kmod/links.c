@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The links of a plan: which connection each transfer to or from another node uses, and its number there.
+ *
+ * The i-th send of a to b on a channel meets the i-th receive of b from a; that number travels with the message,
+ * so that messages find their receive by whatever path they come.
+ */
+#include <linux/slab.h>
+
+#include "collective.h"
+#include "links.h"
+#include "net.h"
+
+/* While a plan is being read: by peer. */
+struct peer_count {
+	u32 nsend;
+	u32 nrecv;
+	u32 links;		/* newest link of this channel, chained by maker.next; SWC_NO_LINK: none */
+};
+
+struct maker {
+	const struct swc_comm *comm;
+	const struct swc_plan_view *view;
+	struct peer_count *peer;
+	struct swc_link *found;
+	u32 *next;
+	u32 nfound;
+	u32 room;
+};
+
+static int add_link(struct maker *m, const struct swc_link *link)
+{
+	if (m->nfound == m->room) {
+		u32 room = m->room ? 2 * m->room : 16;
+		struct swc_link *found;
+		u32 *next;
+
+		found = kvmalloc_array(room, sizeof(*found), GFP_KERNEL_ACCOUNT);
+		next = kvmalloc_array(room, sizeof(*next), GFP_KERNEL_ACCOUNT);
+		if (!found || !next) {
+			kvfree(found);
+			kvfree(next);
+			return -ENOMEM;
+		}
+		if (m->nfound) {
+			memcpy(found, m->found, m->nfound * sizeof(*found));
+			memcpy(next, m->next, m->nfound * sizeof(*next));
+		}
+		kvfree(m->found);
+		kvfree(m->next);
+		m->found = found;
+		m->next = next;
+		m->room = room;
+	}
+	m->found[m->nfound] = *link;
+	m->next[m->nfound] = m->peer[link->peer].links;
+	m->peer[link->peer].links = m->nfound++;
+	return 0;
+}
+
+/* The link of a transfer on @channel, new if it is the first there. */
+static int find_link(struct maker *m, const struct swc_plan_xfer *x, u16 channel, u32 *index)
+{
+	u32 npaths = swc_net_npaths(m->comm->net, m->comm->rank_node[x->rank]);
+	struct swc_link link = { .peer = x->rank, .channel = channel };
+	int ret;
+	u32 i;
+
+	if (!npaths)
+		return -EHOSTUNREACH;
+	link.path = x->path % npaths;
+	for (i = m->peer[x->rank].links; i != SWC_NO_LINK; i = m->next[i]) {
+		if (m->found[i].path == link.path) {
+			*index = i;
+			return 0;
+		}
+	}
+	ret = add_link(m, &link);
+	*index = m->nfound - 1;
+	return ret;
+}
+
+static int read_channel(struct maker *m, u16 channel, u32 *ordinal, u32 *link)
+{
+	const struct swc_plan_view *v = m->view;
+	const struct swc_plan_channel *chan = &v->channels[channel];
+	u32 i, k;
+	int ret;
+
+	for (i = 0; i < m->comm->nranks; i++)
+		m->peer[i] = (struct peer_count){ .links = SWC_NO_LINK };
+	for (i = chan->first_step; i < chan->first_step + chan->nsteps; i++) {
+		const struct swc_plan_step *s = &v->steps[i];
+
+		if (s->kind != SWC_STEP_NET)
+			continue;
+		for (k = s->first_xfer; k < s->first_xfer + s->nsend + s->nrecv; k++) {
+			const struct swc_plan_xfer *x = &v->xfers[k];
+			struct peer_count *peer = &m->peer[x->rank];
+
+			if (swc_comm_is_local(m->comm, x->rank))
+				continue;
+			ordinal[k] = k < s->first_xfer + s->nsend ? peer->nsend++ : peer->nrecv++;
+			ret = find_link(m, x, channel, &link[k]);
+			if (ret)
+				return ret;
+		}
+		cond_resched();
+	}
+	return 0;
+}
+
+/**
+ * swc_links_make() - find the links of a verified plan
+ *
+ * Return: to be freed with swc_links_free(); -EHOSTUNREACH if a peer's node has no path; -ENOMEM.
+ */
+struct swc_links *swc_links_make(const struct swc_comm *comm, const struct swc_plan_view *view)
+{
+	struct maker m = { .comm = comm, .view = view };
+	u32 i, n = view->hdr->nxfers, *tables;
+	struct swc_links *links = NULL;
+	int ret = -ENOMEM;
+
+	tables = kvmalloc_array(max(n, 1u), 2 * sizeof(u32), GFP_KERNEL_ACCOUNT);
+	m.peer = kvmalloc_array(comm->nranks, sizeof(*m.peer), GFP_KERNEL_ACCOUNT);
+	if (!tables || !m.peer)
+		goto out;
+	for (i = 0; i < n; i++)
+		tables[n + i] = SWC_NO_LINK;
+	for (i = 0; i < view->hdr->nchannels; i++) {
+		ret = read_channel(&m, i, tables, tables + n);
+		if (ret)
+			goto out;
+	}
+	ret = -ENOMEM;
+	links = kvzalloc(struct_size(links, links, m.nfound), GFP_KERNEL_ACCOUNT);
+	if (!links)
+		goto out;
+	mutex_init(&links->lock);
+	links->ordinal = tables;
+	links->link = tables + n;
+	links->nlinks = m.nfound;
+	if (m.nfound)
+		memcpy(links->links, m.found, m.nfound * sizeof(*m.found));
+	tables = NULL;
+out:
+	kvfree(tables);
+	kvfree(m.peer);
+	kvfree(m.found);
+	kvfree(m.next);
+	return links ?: ERR_PTR(ret);
+}
+
+/**
+ * swc_links_open() - see to it that the connections are there, or on their way
+ *
+ * Does not wait for them: what is sent meanwhile waits in them.
+ */
+int swc_links_open(struct swc_links *links, struct swc_net *net, u32 me)
+{
+	int ret = 0;
+	u32 i;
+
+	if (smp_load_acquire(&links->open))
+		return 0;
+	mutex_lock(&links->lock);
+	for (i = 0; i < links->nlinks && !ret; i++) {
+		struct swc_link *link = &links->links[i];
+		struct swc_conn *conn;
+
+		if (link->conn)
+			continue;
+		conn = swc_conn_get(net, me, link->peer, link->channel, link->path);
+		if (IS_ERR(conn))
+			ret = PTR_ERR(conn);
+		else
+			link->conn = conn;
+	}
+	if (!ret)
+		smp_store_release(&links->open, true);
+	mutex_unlock(&links->lock);
+	return ret;
+}
+
+void swc_links_free(struct swc_links *links)
+{
+	u32 i;
+
+	if (!links)
+		return;
+	for (i = 0; i < links->nlinks; i++)
+		if (links->links[i].conn)
+			swc_conn_put(links->links[i].conn);
+	kvfree(links->ordinal);
+	kvfree(links);
+}

@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Making connections. The lower rank connects, the higher one listens; both prove that they know the
+ * communicator's id (see core/wire.h). A connection that cannot be made yet is tried again until the communicator's
+ * deadline, because nodes start at different times.
+ */
+#include <crypto/algapi.h>
+#include <crypto/blake2s.h>
+#include <linux/module.h>
+#include <linux/nsproxy.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <net/net_namespace.h>
+#include <rdma/ib_cm.h>
+
+#include "../compat.h"
+#include "rdma.h"
+
+#define RESOLVE_MS	2000
+#define RETRY_MS	50
+/* 4.096 us << 16, and seven more attempts: some two seconds until a silent peer is given up. */
+#define ACK_TIMEOUT	16
+#define RETRIES		7
+#define BACKLOG		128
+
+/*
+ * One per network namespace that has communicators with a network. The mutex is outside of all that the handler
+ * takes: ending a listener waits for its handler.
+ */
+struct swc_listener {
+	struct list_head node;
+	struct net *ns;
+	u32 users;
+	struct rdma_cm_id *id4;
+	struct rdma_cm_id *id6;
+};
+
+static LIST_HEAD(listeners);
+static DEFINE_MUTEX(listeners_mutex);
+
+static unsigned int port = 18574;
+module_param_named(rdma_port, port, uint, 0444);
+MODULE_PARM_DESC(rdma_port, "port that other nodes connect to (default 18574)");
+
+u32 swc_rdma_port(void)
+{
+	return port;
+}
+
+/* ------------------------------------------------------------------ the handshake */
+
+struct mac_part {
+	const void *data;
+	size_t bytes;
+};
+
+static void mac(const u8 *id, const struct mac_part *part, u32 n, void *out, size_t bytes)
+{
+	struct swc_compat_blake2s state;
+	u8 hash[SWC_WIRE_MAC];
+	u32 i;
+
+	blake2s_init_key(&state, sizeof(hash), id, SWC_ID_BYTES);
+	for (i = 0; i < n; i++)
+		blake2s_update(&state, part[i].data, part[i].bytes);
+	blake2s_final(&state, hash);
+	memcpy(out, hash, bytes);
+	memzero_explicit(hash, sizeof(hash));
+}
+
+void swc_conn_name(const u8 *id, u8 *name)
+{
+	const struct mac_part part = { "swingcoll name", 14 };
+
+	mac(id, &part, 1, name, SWC_WIRE_NAME);
+}
+
+static void hello_mac(const u8 *id, const struct swc_wire_hello *hello, void *out)
+{
+	const struct mac_part part = { hello, offsetof(struct swc_wire_hello, mac) };
+
+	mac(id, &part, 1, out, SWC_WIRE_MAC);
+}
+
+static void accept_mac(const struct swc_conn *conn, const struct swc_wire_accept *accept, void *out)
+{
+	const struct mac_part part[] = {
+		{ &conn->hello, sizeof(conn->hello) },
+		{ accept, offsetof(struct swc_wire_accept, mac) },
+	};
+
+	mac(conn->comm->id, part, ARRAY_SIZE(part), out, SWC_WIRE_MAC);
+}
+
+void swc_conn_proof(struct swc_conn *conn, void *out)
+{
+	const struct mac_part part[] = {
+		{ &conn->hello, sizeof(conn->hello) },
+		{ &conn->accept, sizeof(conn->accept) },
+		{ "swingcoll proof", 15 },
+	};
+
+	mac(conn->comm->id, part, ARRAY_SIZE(part), out, SWC_WIRE_MAC);
+}
+
+bool swc_conn_proof_ok(struct swc_conn *conn, const void *theirs)
+{
+	u8 ours[SWC_WIRE_MAC];
+
+	swc_conn_proof(conn, ours);
+	return !crypto_memneq(ours, theirs, sizeof(ours));
+}
+
+/* What both sides keep of the other's slots. */
+static void learn_slots(struct swc_conn *conn, __le16 slots, __le16 slot_kib)
+{
+	conn->peer_slots = le16_to_cpu(slots);
+	conn->peer_slot_bytes = le16_to_cpu(slot_kib) << 10;
+	conn->credits = conn->peer_slots;
+}
+
+/* ------------------------------------------------------------------ taking apart */
+
+/**
+ * swc_conn_take_apart() - end what there is of a connection; its memory stays
+ *
+ * Nothing is posted any more, and the handler of its id does not touch it while this runs. Sleeps.
+ */
+void swc_conn_take_apart(struct swc_conn *conn)
+{
+	struct rdma_cm_id *id = conn->id;
+
+	if (!id)
+		return;
+	if (id->qp) {
+		rdma_disconnect(id);
+		ib_drain_qp(id->qp);
+	}
+	if (conn->dev)
+		swc_conn_unmap(conn);
+	if (id->qp) {
+		swc_land_take_apart(conn);
+		rdma_destroy_qp(id);
+	}
+	if (conn->cq)
+		ib_free_cq(conn->cq);
+	conn->cq = NULL;
+	conn->id = NULL;
+	rdma_destroy_id(id);
+	if (conn->proven)
+		swc_stat_inc(SWC_STAT_CONNS_CLOSED);
+	conn->proven = false;
+	swc_dev_drop(conn);
+	spin_lock(&conn->lock);
+	conn->sq_head = 0;
+	conn->sq_tail = 0;
+	conn->quiet = 0;
+	conn->to_return = 0;
+	memset(conn->offer, 0, sizeof(conn->offer));
+	spin_unlock(&conn->lock);
+}
+
+/* ------------------------------------------------------------------ connecting */
+
+/* Try again in a moment, or give up. */
+void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
+{
+	bool again;
+
+	spin_lock(&conn->lock);
+	again = conn->state == SWC_CONN_CONNECTING;
+	spin_unlock(&conn->lock);
+	if (!again)
+		return;
+	if (conn->me < conn->peer && time_after(jiffies, conn->give_up)) {
+		swc_conn_fail(conn, -ETIMEDOUT, "%s (%d)", why, detail);
+		return;
+	}
+	queue_delayed_work(swc_net_wq, &conn->connect_work, msecs_to_jiffies(RETRY_MS));
+}
+
+static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
+
+/*
+ * Work item. At the lower rank: connect, from the beginning. At the other: make ready for the peer's next try.
+ */
+void swc_conn_connect(struct work_struct *work)
+{
+	struct swc_conn *conn = container_of(work, struct swc_conn, connect_work.work);
+	const struct swc_node_path *path;
+	struct rdma_cm_id *id;
+	bool active = conn->me < conn->peer, closing;
+	int ret;
+
+	/* The id's handler is done with it when this returns. */
+	swc_conn_take_apart(conn);
+	spin_lock(&conn->lock);
+	closing = conn->state == SWC_CONN_CLOSING;
+	if (!closing)
+		conn->state = active ? SWC_CONN_CONNECTING : SWC_CONN_IDLE;
+	spin_unlock(&conn->lock);
+	if (closing || !active)
+		return;
+	path = swc_net_path(conn->net, conn->comm->rank_node[conn->peer], conn->path);
+	id = rdma_create_id(swc_listener_ns(conn->net->listener), handler, conn, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id)) {
+		swc_conn_retry(conn, "no connection identifier", PTR_ERR(id));
+		return;
+	}
+	conn->id = id;
+	ret = rdma_resolve_addr(id, (struct sockaddr *)path->local, (const struct sockaddr *)path->remote,
+				RESOLVE_MS);
+	if (ret)
+		swc_conn_retry(conn, "its address cannot be resolved from here", ret);
+}
+
+static int connect_now(struct swc_conn *conn, struct rdma_cm_id *id)
+{
+	struct swc_wire_hello *h = &conn->hello;
+	struct rdma_conn_param param = {
+		.private_data = h, .private_data_len = sizeof(*h),
+		.responder_resources = 1, .initiator_depth = 1,
+		.retry_count = RETRIES, .rnr_retry_count = 7,
+	};
+	int ret = swc_conn_set_up(conn, id);
+
+	if (ret)
+		return ret;
+	*h = (struct swc_wire_hello){
+		.magic = cpu_to_le32(SWC_WIRE_MAGIC),
+		.version = cpu_to_le16(SWC_WIRE_VERSION),
+		.bytes = cpu_to_le16(sizeof(*h)),
+		.src = cpu_to_le32(conn->me),
+		.dst = cpu_to_le32(conn->peer),
+		.channel = cpu_to_le16(conn->channel),
+		.path = cpu_to_le16(conn->path),
+		.slots = cpu_to_le16(swc_slots),
+		.slot_kib = cpu_to_le16(swc_slot_kib),
+	};
+	memcpy(h->name, conn->comm->name, SWC_WIRE_NAME);
+	get_random_bytes(h->nonce, sizeof(h->nonce));
+	hello_mac(conn->comm->id, h, h->mac);
+	return rdma_connect_locked(id, &param);
+}
+
+/* The peer has accepted. */
+static void established(struct swc_conn *conn, const struct rdma_conn_param *param)
+{
+	const struct swc_wire_accept *a = param->private_data;
+	u8 ours[SWC_WIRE_MAC];
+	int reason;
+
+	if (conn->me > conn->peer)
+		return;		/* its PROOF makes it live */
+	reason = swc_wire_accept_check(a, param->private_data_len);
+	if (!reason) {
+		accept_mac(conn, a, ours);
+		reason = crypto_memneq(ours, a->mac, sizeof(ours)) ? SWC_WIRE_DENIED : 0;
+	}
+	if (reason) {
+		swc_conn_fail(conn, -EPROTO, "its answer cannot be believed (%d)", reason);
+		return;
+	}
+	conn->accept = *a;
+	learn_slots(conn, a->slots, a->slot_kib);
+	conn->proven = true;
+	spin_lock(&conn->lock);
+	conn->pending |= SWC_PEND_PROOF;
+	spin_unlock(&conn->lock);
+	swc_conn_go_live(conn);
+}
+
+static const char * const reasons[SWC_WIRE_REASON_NR] = {
+	[SWC_WIRE_UNKNOWN] = "the communicator has not been made there",
+	[SWC_WIRE_BUSY] = "it is busy",
+	[SWC_WIRE_VERSION_DIFFERS] = "it speaks another version",
+	[SWC_WIRE_BAD] = "it found the request senseless: do all ranks say the same of who is where?",
+	[SWC_WIRE_DENIED] = "it does not believe that we know the communicator's id",
+	[SWC_WIRE_ENDED] = "the communicator has ended there",
+};
+
+static void rejected(struct swc_conn *conn, struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	u8 len = 0;
+	const struct swc_wire_reject *r = rdma_consumer_reject_data(id, event, &len);
+	u32 reason = 0;
+
+	if (r && len >= sizeof(*r) && le32_to_cpu(r->magic) == SWC_WIRE_MAGIC)
+		reason = le16_to_cpu(r->reason);
+	if (!reason || reason == SWC_WIRE_UNKNOWN || reason == SWC_WIRE_BUSY)
+		swc_conn_retry(conn, reason ? reasons[reason] : rdma_reject_msg(id, event->status), event->status);
+	else if (reason == SWC_WIRE_VERSION_DIFFERS)
+		swc_conn_fail(conn, -EPROTONOSUPPORT, "it speaks version %u of the protocol, this node %u",
+			      le16_to_cpu(r->version), SWC_WIRE_VERSION);
+	else
+		swc_conn_fail(conn, reason == SWC_WIRE_ENDED ? -ECONNRESET : -EPROTO, "%s",
+			      reason < SWC_WIRE_REASON_NR ? reasons[reason] : "refused");
+}
+
+/* ------------------------------------------------------------------ being connected to */
+
+/* The connection that is asked for, if it makes sense; NULL and a reason otherwise. */
+static struct swc_conn *wanted(const struct swc_wire_hello *h, struct swc_comm *comm, int *reason)
+{
+	u32 src = le32_to_cpu(h->src), dst = le32_to_cpu(h->dst);
+	struct swc_conn *conn;
+	u8 ours[SWC_WIRE_MAC];
+
+	hello_mac(comm->id, h, ours);
+	*reason = SWC_WIRE_DENIED;
+	if (crypto_memneq(ours, h->mac, sizeof(ours)))
+		return NULL;
+	*reason = SWC_WIRE_ENDED;
+	if (READ_ONCE(comm->status) == SWC_COMM_ABORTED)
+		return NULL;
+	*reason = SWC_WIRE_BAD;
+	if (dst >= comm->nranks || !swc_comm_is_local(comm, dst) || swc_comm_is_local(comm, src) ||
+	    le16_to_cpu(h->path) >= swc_net_npaths(comm->net, comm->rank_node[src]))
+		return NULL;
+	*reason = SWC_WIRE_BUSY;
+	conn = swc_conn_find(comm->net, dst, src, le16_to_cpu(h->channel), le16_to_cpu(h->path));
+	return IS_ERR(conn) ? NULL : conn;
+}
+
+static int accept_now(struct swc_conn *conn, struct rdma_cm_id *id, const struct swc_wire_hello *h)
+{
+	struct swc_wire_accept *a = &conn->accept;
+	struct rdma_conn_param param = {
+		.private_data = a, .private_data_len = sizeof(*a),
+		.responder_resources = 1, .initiator_depth = 1,
+		.rnr_retry_count = 7,
+	};
+	int ret;
+
+	conn->hello = *h;
+	*a = (struct swc_wire_accept){
+		.magic = cpu_to_le32(SWC_WIRE_MAGIC),
+		.version = cpu_to_le16(SWC_WIRE_VERSION),
+		.bytes = cpu_to_le16(sizeof(*a)),
+		.slots = cpu_to_le16(swc_slots),
+		.slot_kib = cpu_to_le16(swc_slot_kib),
+	};
+	get_random_bytes(a->nonce, sizeof(a->nonce));
+	accept_mac(conn, a, a->mac);
+	learn_slots(conn, h->slots, h->slot_kib);
+	ret = swc_conn_set_up(conn, id);
+	return ret ?: rdma_accept(id, &param);
+}
+
+static int refuse(struct rdma_cm_id *id, int reason)
+{
+	struct swc_wire_reject r = {
+		.magic = cpu_to_le32(SWC_WIRE_MAGIC),
+		.version = cpu_to_le16(SWC_WIRE_VERSION),
+		.reason = cpu_to_le16(reason),
+	};
+
+	swc_stat_inc(SWC_STAT_CONNS_REFUSED);
+	rdma_reject(id, &r, sizeof(r), IB_CM_REJ_CONSUMER_DEFINED);
+	return -ECONNREFUSED;	/* the id is destroyed by who called */
+}
+
+static int requested(struct rdma_cm_id *id, const struct rdma_conn_param *param)
+{
+	const struct swc_wire_hello *h = param->private_data;
+	struct swc_conn *conn;
+	struct swc_comm *comm;
+	int reason, ret;
+	bool mine;
+
+	reason = h ? swc_wire_hello_check(h, param->private_data_len) : SWC_WIRE_BAD;
+	if (reason)
+		return refuse(id, reason);
+	comm = swc_net_ops->comm_by_name(h->name);
+	if (!comm)
+		return refuse(id, SWC_WIRE_UNKNOWN);
+	conn = wanted(h, comm, &reason);
+	swc_comm_put(comm);
+	if (!conn)
+		return refuse(id, reason);
+	spin_lock(&conn->lock);
+	mine = conn->state == SWC_CONN_IDLE;
+	if (mine)
+		conn->state = SWC_CONN_CONNECTING;
+	spin_unlock(&conn->lock);
+	if (!mine) {
+		swc_conn_put(conn);
+		return refuse(id, SWC_WIRE_BUSY);
+	}
+	id->context = conn;
+	ret = accept_now(conn, id, h);
+	if (ret) {
+		/* From now on the id is the connection's: its work item destroys it. */
+		pr_debug("rank %u cannot accept rank %u: %d\n", conn->me, conn->peer, ret);
+		rdma_reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
+		conn->id = id;
+		swc_conn_retry(conn, "cannot accept", ret);
+	}
+	swc_conn_put(conn);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ events */
+
+static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct swc_conn *conn = id->context;
+	int ret;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		return requested(id, &event->param.conn);
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		rdma_set_ack_timeout(id, ACK_TIMEOUT);
+		ret = rdma_resolve_route(id, RESOLVE_MS);
+		if (ret)
+			swc_conn_retry(conn, "no route to it", ret);
+		return 0;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		ret = connect_now(conn, id);
+		if (ret)
+			swc_conn_retry(conn, "cannot connect to it", ret);
+		return 0;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		established(conn, &event->param.conn);
+		return 0;
+	case RDMA_CM_EVENT_REJECTED:
+		rejected(conn, id, event);
+		return 0;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+		swc_conn_retry(conn, rdma_event_msg(event->event), event->status);
+		return 0;
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		if (READ_ONCE(conn->state) == SWC_CONN_CONNECTING)
+			swc_conn_retry(conn, rdma_event_msg(event->event), event->status);
+		else
+			swc_conn_fail(conn, -ECONNRESET, "%s", rdma_event_msg(event->event));
+		return 0;
+	default:
+		/* A device that goes is dealt with in device.c. */
+		return 0;
+	}
+}
+
+/* ------------------------------------------------------------------ listening */
+
+static struct rdma_cm_id *listen_on(struct net *ns, struct sockaddr *addr)
+{
+	struct rdma_cm_id *id = rdma_create_id(ns, handler, NULL, RDMA_PS_TCP, IB_QPT_RC);
+	int ret;
+
+	if (IS_ERR(id))
+		return id;
+	ret = addr->sa_family == AF_INET6 ? rdma_set_afonly(id, 1) : 0;
+	if (!ret)
+		ret = rdma_bind_addr(id, addr);
+	if (!ret)
+		ret = rdma_listen(id, BACKLOG);
+	if (!ret)
+		return id;
+	rdma_destroy_id(id);
+	return ERR_PTR(ret);
+}
+
+static struct swc_listener *listener_new(struct net *ns)
+{
+	struct sockaddr_in in4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	struct swc_listener *l = kzalloc(sizeof(*l), GFP_KERNEL);
+	int ret;
+
+	if (!l)
+		return ERR_PTR(-ENOMEM);
+	l->id4 = listen_on(ns, (struct sockaddr *)&in4);
+	if (IS_ERR(l->id4)) {
+		ret = PTR_ERR(l->id4);
+		pr_err("cannot listen on port %u (%d): is it in use? Load the module with rdma_port=\n",
+		       port, ret);
+		kfree(l);
+		return ERR_PTR(ret);
+	}
+	/* Kernels without IPv6 have the other only. */
+	l->id6 = listen_on(ns, (struct sockaddr *)&in6);
+	if (IS_ERR(l->id6))
+		l->id6 = NULL;
+	l->ns = get_net(ns);
+	l->users = 1;
+	list_add(&l->node, &listeners);
+	return l;
+}
+
+/**
+ * swc_net_listen() - hear the other nodes in the caller's network namespace
+ *
+ * Return: to be given back by swc_net_deafen(); -EADDRINUSE if the port is taken; -ENOMEM.
+ */
+struct swc_listener *swc_net_listen(void)
+{
+	struct net *ns = current->nsproxy->net_ns;
+	struct swc_listener *l;
+
+	mutex_lock(&listeners_mutex);
+	list_for_each_entry(l, &listeners, node) {
+		if (net_eq(l->ns, ns)) {
+			l->users++;
+			goto out;
+		}
+	}
+	l = listener_new(ns);
+out:
+	mutex_unlock(&listeners_mutex);
+	return l;
+}
+
+void swc_net_deafen(struct swc_listener *l)
+{
+	mutex_lock(&listeners_mutex);
+	if (!--l->users) {
+		list_del(&l->node);
+		if (l->id6)
+			rdma_destroy_id(l->id6);
+		rdma_destroy_id(l->id4);
+		put_net(l->ns);
+		kfree(l);
+	}
+	mutex_unlock(&listeners_mutex);
+}
+
+struct net *swc_listener_ns(const struct swc_listener *l)
+{
+	return l->ns;
+}

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The connections of a communicator.
+ *
+ * They are made when a plan first needs them, or when a peer asks, and end together: by abort, after the peers
+ * have been told, or one rank's at a time as the ranks leave.
+ */
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/sort.h>
+#include <net/ipv6.h>
+
+#include "rdma.h"
+
+/* Peers that live have taken the news by then. */
+#define TELL_MS		200
+/* A peer that has not finished with us may take so long to say BYE. */
+#define LINGER_MS	2000
+
+const struct swc_net_ops *swc_net_ops;
+struct workqueue_struct *swc_net_wq;
+
+unsigned int swc_slots = 16;
+module_param_named(rdma_slots, swc_slots, uint, 0444);
+MODULE_PARM_DESC(rdma_slots, "landing slots per connection, 4 to 1024 (default 16)");
+
+unsigned int swc_slot_kib = 32;
+module_param_named(rdma_slot_kib, swc_slot_kib, uint, 0444);
+MODULE_PARM_DESC(rdma_slot_kib, "size of a landing slot in KiB, 4 to 1024 (default 32)");
+
+static unsigned long conn_key(u32 me, u32 peer, u16 channel, u16 path)
+{
+	BUILD_BUG_ON((u64)SWC_MAX_RANKS * SWC_MAX_RANKS * SWC_MAX_CHANNELS * SWC_MAX_PATHS > LONG_MAX);
+	return (((unsigned long)me * SWC_MAX_RANKS + peer) * SWC_MAX_CHANNELS + channel) * SWC_MAX_PATHS +
+	       path;
+}
+
+/* ------------------------------------------------------------------ paths */
+
+static int compare_paths(const void *a, const void *b)
+{
+	const struct swc_node_path *x = a, *y = b;
+
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	return x->path < y->path ? -1 : x->path > y->path;
+}
+
+static bool addr_ok(const u8 *addr, sa_family_t *family)
+{
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+	const struct sockaddr_in *in4 = (const void *)addr;
+
+	*family = in4->sin_family;
+	if (*family == AF_INET)
+		return in4->sin_addr.s_addr;
+	return *family == AF_INET6 && !ipv6_addr_any(&in6->sin6_addr);
+}
+
+/* Sort the table, check it, and note where each node's paths begin. */
+static int index_paths(struct swc_net *net, u32 npaths)
+{
+	const struct swc_comm *comm = net->comm;
+	u32 i, node = 0;
+
+	sort(net->path, npaths, sizeof(*net->path), compare_paths, NULL);
+	for (i = 0; i < npaths; i++) {
+		const struct swc_node_path *p = &net->path[i];
+		sa_family_t local, remote;
+
+		if (p->node >= comm->nranks || p->node == comm->here || p->path >= SWC_MAX_PATHS)
+			return -EINVAL;
+		while (node <= p->node)
+			net->first_path[node++] = i;
+		if (p->path != i - net->first_path[p->node])
+			return -EINVAL;
+		if (!addr_ok(p->local, &local) || !addr_ok(p->remote, &remote) || local != remote)
+			return -EINVAL;
+	}
+	while (node <= comm->nranks)
+		net->first_path[node++] = npaths;
+	return 0;
+}
+
+u32 swc_net_npaths(const struct swc_net *net, u32 node)
+{
+	return net->first_path[node + 1] - net->first_path[node];
+}
+
+const struct swc_node_path *swc_net_path(const struct swc_net *net, u32 node, u32 path)
+{
+	return &net->path[net->first_path[node] + path];
+}
+
+/* ------------------------------------------------------------------ life */
+
+static void abort_all(struct work_struct *work);
+
+/**
+ * swc_net_create() - the network side of a communicator that is being made
+ * @comm: ranks and nodes are known, the id is set; gets its name
+ * @paths: ways to the other nodes, copied
+ * @npaths: entries
+ * @listener: belongs to the net on success
+ *
+ * Return: the net, or -EINVAL if the paths make no sense, -ENOMEM.
+ */
+struct swc_net *swc_net_create(struct swc_comm *comm, const struct swc_node_path *paths, u32 npaths,
+			       struct swc_listener *listener)
+{
+	struct swc_net *net = kzalloc(sizeof(*net), GFP_KERNEL_ACCOUNT);
+	int ret = -ENOMEM;
+
+	if (!net)
+		return ERR_PTR(-ENOMEM);
+	net->comm = comm;
+	mutex_init(&net->lock);
+	xa_init(&net->conns);
+	init_waitqueue_head(&net->told);
+	INIT_WORK(&net->abort_work, abort_all);
+	net->first_path = kvmalloc_array(comm->nranks + 1, sizeof(u32), GFP_KERNEL_ACCOUNT);
+	net->path = kvmalloc_array(npaths, sizeof(*paths), GFP_KERNEL_ACCOUNT);
+	if (!net->first_path || !net->path)
+		goto err;
+	memcpy(net->path, paths, npaths * sizeof(*paths));
+	ret = index_paths(net, npaths);
+	if (ret)
+		goto err;
+	swc_conn_name(comm->id, comm->name);
+	net->listener = listener;
+	return net;
+err:
+	kvfree(net->first_path);
+	kvfree(net->path);
+	kfree(net);
+	return ERR_PTR(ret);
+}
+
+/* All connections are closed: they hold the communicator. */
+void swc_net_free(struct swc_net *net)
+{
+	swc_net_deafen(net->listener);
+	xa_destroy(&net->conns);
+	kvfree(net->first_path);
+	kvfree(net->path);
+	kfree(net);
+}
+
+/* ------------------------------------------------------------------ connections */
+
+/* The connection, new if there is none; with a reference. */
+struct swc_conn *swc_conn_find(struct swc_net *net, u32 me, u32 peer, u16 channel, u16 path)
+{
+	unsigned long key = conn_key(me, peer, channel, path);
+	struct swc_conn *conn;
+	int ret = 0;
+
+	mutex_lock(&net->lock);
+	conn = xa_load(&net->conns, key);
+	if (!conn) {
+		if (net->dead)
+			ret = -ECONNABORTED;
+		else
+			conn = swc_conn_alloc(net, me, peer, channel, path);
+		if (!ret && !conn)
+			ret = -ENOMEM;
+		if (!ret)
+			ret = xa_err(xa_store(&net->conns, key, conn, GFP_KERNEL_ACCOUNT));
+		if (ret && conn) {
+			swc_comm_put(conn->comm);
+			swc_conn_put(conn);
+		}
+	}
+	if (!ret)
+		kref_get(&conn->ref);
+	mutex_unlock(&net->lock);
+	return ret ? ERR_PTR(ret) : conn;
+}
+
+/**
+ * swc_conn_get() - the connection to a peer, being made if it is not there yet
+ */
+struct swc_conn *swc_conn_get(struct swc_net *net, u32 me, u32 peer, u16 channel, u16 path)
+{
+	struct swc_conn *conn = swc_conn_find(net, me, peer, channel, path);
+	bool connect;
+
+	if (IS_ERR(conn))
+		return conn;
+	spin_lock(&conn->lock);
+	connect = me < peer && conn->state == SWC_CONN_IDLE;
+	if (connect)
+		conn->state = SWC_CONN_CONNECTING;
+	spin_unlock(&conn->lock);
+	if (connect)
+		queue_delayed_work(swc_net_wq, &conn->connect_work, 0);
+	return conn;
+}
+
+/* A connection has been closed. */
+void swc_net_forget(struct swc_conn *conn)
+{
+	struct swc_net *net = conn->net;
+	struct swc_comm *comm = conn->comm;
+
+	mutex_lock(&net->lock);
+	xa_erase(&net->conns, conn_key(conn->me, conn->peer, conn->channel, conn->path));
+	mutex_unlock(&net->lock);
+	spin_lock(&conn->lock);
+	conn->net = NULL;
+	spin_unlock(&conn->lock);
+	swc_conn_put(conn);
+	swc_comm_put(comm);
+}
+
+/**
+ * swc_net_pump() - another operation is the oldest: what has waited for that may be sent
+ */
+void swc_net_pump(struct swc_net *net)
+{
+	struct swc_conn *conn;
+	unsigned long key;
+
+	/* The table's own lock: the caller may be anywhere. */
+	xa_lock(&net->conns);
+	xa_for_each(&net->conns, key, conn)
+		if (!list_empty_careful(&conn->outq) || !list_empty_careful(&conn->lands))
+			swc_conn_pump_later(conn);
+	xa_unlock(&net->conns);
+}
+
+/* ------------------------------------------------------------------ ending */
+
+/* True when no connection has news to tell any more. */
+static bool all_told(struct swc_net *net)
+{
+	struct swc_conn *conn;
+	unsigned long key;
+	bool told = true;
+
+	xa_lock(&net->conns);
+	xa_for_each(&net->conns, key, conn) {
+		spin_lock(&conn->lock);
+		/* Posted requests that are not complete, or not even posted. */
+		if (conn->state == SWC_CONN_LIVE &&
+		    ((conn->pending & SWC_PEND_ABORT) || conn->sq_head != conn->sq_tail))
+			told = false;
+		spin_unlock(&conn->lock);
+	}
+	xa_unlock(&net->conns);
+	return told;
+}
+
+/* Give back segments that nobody will ever ask for. */
+static void drop_early(struct swc_comm *comm)
+{
+	struct swc_seg *seg, *next;
+	LIST_HEAD(early);
+
+	spin_lock(&comm->lock);
+	list_splice_init(&comm->early, &early);
+	spin_unlock(&comm->lock);
+	list_for_each_entry_safe(seg, next, &early, node)
+		swc_conn_release(seg);
+}
+
+static void close_all(struct swc_net *net)
+{
+	struct swc_conn *conn;
+	unsigned long key;
+
+	mutex_lock(&net->lock);
+	net->dead = true;
+	xa_for_each(&net->conns, key, conn)
+		swc_conn_close(conn, 0);
+	mutex_unlock(&net->lock);
+}
+
+/* Work item: tell all peers, give them a moment, close. */
+static void abort_all(struct work_struct *work)
+{
+	struct swc_net *net = container_of(work, struct swc_net, abort_work);
+	struct swc_comm *comm = net->comm;
+	struct swc_conn *conn;
+	unsigned long key;
+
+	mutex_lock(&net->lock);
+	net->dead = true;
+	xa_for_each(&net->conns, key, conn) {
+		spin_lock(&conn->lock);
+		conn->pending |= SWC_PEND_ABORT;
+		spin_unlock(&conn->lock);
+		swc_conn_pump_later(conn);
+	}
+	mutex_unlock(&net->lock);
+	wait_event_timeout(net->told, all_told(net), msecs_to_jiffies(TELL_MS));
+	drop_early(comm);
+	close_all(net);
+	swc_comm_put(comm);
+}
+
+/**
+ * swc_net_abort() - the communicator has ended
+ *
+ * Does not sleep. All that connections have been given comes back soon.
+ */
+void swc_net_abort(struct swc_net *net)
+{
+	kref_get(&net->comm->ref);
+	if (!queue_work(swc_net_wq, &net->abort_work))
+		swc_comm_put(net->comm);
+}
+
+/**
+ * swc_net_leave() - a rank of this node leaves in order
+ * @rank: who
+ * @seq: operations that it has taken part in
+ */
+void swc_net_leave(struct swc_net *net, u32 rank, u64 seq)
+{
+	struct swc_comm *comm = net->comm;
+	struct swc_conn *conn;
+	unsigned long key;
+	bool last;
+
+	spin_lock(&comm->lock);
+	last = comm->nleft == comm->nlocal;
+	spin_unlock(&comm->lock);
+	mutex_lock(&net->lock);
+	net->dead |= last;
+	xa_for_each(&net->conns, key, conn) {
+		unsigned int wait;
+
+		if (conn->me != rank)
+			continue;
+		spin_lock(&conn->lock);
+		conn->leaving = true;
+		conn->pending |= SWC_PEND_BYE;
+		wait = conn->state == SWC_CONN_LIVE ? LINGER_MS : 0;
+		spin_unlock(&conn->lock);
+		swc_conn_pump_later(conn);
+		swc_conn_close(conn, wait);
+	}
+	mutex_unlock(&net->lock);
+}
+
+/* ------------------------------------------------------------------ loading */
+
+int swc_rdma_init(const struct swc_net_ops *ops)
+{
+	int ret;
+
+	if (swc_slots < SWC_WIRE_MIN_SLOTS || swc_slots > SWC_WIRE_MAX_SLOTS) {
+		pr_err("rdma_slots=%u: give %u to %u\n", swc_slots, SWC_WIRE_MIN_SLOTS, SWC_WIRE_MAX_SLOTS);
+		return -EINVAL;
+	}
+	if (swc_slot_kib < SWC_WIRE_MIN_SLOT >> 10 || swc_slot_kib > SWC_WIRE_MAX_SLOT >> 10) {
+		pr_err("rdma_slot_kib=%u: give %u to %u\n", swc_slot_kib, SWC_WIRE_MIN_SLOT >> 10,
+		       SWC_WIRE_MAX_SLOT >> 10);
+		return -EINVAL;
+	}
+	swc_net_ops = ops;
+	swc_net_wq = alloc_workqueue("swingcoll-net", WQ_UNBOUND, 0);
+	if (!swc_net_wq)
+		return -ENOMEM;
+	ret = swc_dev_init();
+	if (ret)
+		destroy_workqueue(swc_net_wq);
+	return ret;
+}
+
+/* No communicator is left but for those whose connections linger. */
+void swc_rdma_exit(void)
+{
+	swc_dev_exit();
+	flush_workqueue(swc_net_wq);
+	destroy_workqueue(swc_net_wq);
+}

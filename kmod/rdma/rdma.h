@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The transport between nodes: reliable connections by RDMA verbs.
+ *
+ *	net.c		a communicator's connections: finding, making, ending them
+ *	  cm.c		connecting and being connected to, the handshake, taking a connection apart
+ *	    conn.c	a live connection: messages out and in, credits
+ *	      land.c	memory that a peer writes into
+ *	    device.c	devices that come and go
+ *
+ * Locks: net->lock (mutex) > conn->lock (leaf; posting happens under it). Nothing calls out under either.
+ */
+#ifndef SWC_RDMA_RDMA_H
+#define SWC_RDMA_RDMA_H
+
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/scatterlist.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+#include "../collective.h"
+#include "../net.h"
+#include "../region.h"
+
+#define SWC_SQ_DEPTH	32	/* send work requests per connection, a power of two */
+#define SWC_SIGNAL	8	/* one in so many is signalled at least */
+#define SWC_MAX_SGE	16
+/* A send record's page: the header, and small messages whole, so that their memory is free at once. */
+#define SWC_REC_BYTES	4096
+#define SWC_HEADER	sizeof(struct swc_wire_header)
+#define SWC_BOUNCE	(SWC_REC_BYTES - SWC_HEADER)
+
+extern const struct swc_net_ops *swc_net_ops;
+extern struct workqueue_struct *swc_net_wq;
+extern unsigned int swc_slots;
+extern unsigned int swc_slot_kib;
+
+/**
+ * struct swc_rdma_dev - an RDMA device
+ * @ib: the device
+ * @pd: protection domain of all connections
+ * @lock: guards the next three
+ * @conns: connections that use it
+ * @nconns: of them
+ * @removed: it is going: no more connections
+ * @idle: woken when @nconns is 0
+ */
+struct swc_rdma_dev {
+	struct ib_device *ib;
+	struct ib_pd *pd;
+	spinlock_t lock;
+	struct list_head conns;
+	u32 nconns;
+	bool removed;
+	wait_queue_head_t idle;
+};
+
+/**
+ * struct swc_net - the connections of a communicator
+ * @comm: the communicator; holds this
+ * @listener: where peers come in; knows the network namespace
+ * @first_path: by node: index of its first path in @path; one entry more at the end
+ * @path: sorted by node and number
+ * @lock: guards @dead and changes of @conns
+ * @dead: no more connections
+ * @conns: by swc_conn_key()
+ * @told: woken when a peer has been told of the abort
+ * @abort_work: tells all and closes
+ */
+struct swc_net {
+	struct swc_comm *comm;
+	struct swc_listener *listener;
+	u32 *first_path;
+	struct swc_node_path *path;
+	struct mutex lock;
+	bool dead;
+	struct xarray conns;
+	wait_queue_head_t told;
+	struct work_struct abort_work;
+};
+
+enum swc_conn_state {
+	SWC_CONN_IDLE,		/* not connected; the lower rank's job to change that */
+	SWC_CONN_CONNECTING,
+	SWC_CONN_LIVE,		/* both sides proven */
+	SWC_CONN_CLOSING,	/* nothing is posted any more */
+};
+
+/* conn->pending: short messages to send as soon as there is room */
+#define SWC_PEND_PROOF	BIT(0)
+#define SWC_PEND_CREDIT	BIT(1)
+#define SWC_PEND_ABORT	BIT(2)
+#define SWC_PEND_BYE	BIT(3)
+
+/**
+ * struct swc_send_rec - one work request in the send queue
+ * @cqe: its completion
+ * @conn: whose
+ * @page: header and small payload, mapped at @page_dma
+ * @sge: scatter list
+ * @first_mapped, @nmapped: entries of it that were mapped for this request
+ * @out: message of which this is the last
+ * @chunk: chunk that this makes unreachable for the peer
+ * @told: this is the ABORT
+ */
+struct swc_send_rec {
+	struct ib_cqe cqe;
+	struct swc_conn *conn;
+	void *page;
+	u64 page_dma;
+	struct ib_sge sge[SWC_MAX_SGE];
+	u32 first_mapped;
+	u32 nmapped;
+	struct swc_out *out;
+	struct swc_chunk *chunk;
+	bool told;
+};
+
+/* A landing slot: memory that one receive puts a message into. */
+struct swc_slot {
+	struct ib_cqe cqe;
+	void *data;
+	u64 dma;
+	struct swc_seg seg;
+};
+
+enum swc_chunk_state { SWC_CHUNK_FREE, SWC_CHUNK_OFFERED, SWC_CHUNK_WRITTEN, SWC_CHUNK_INVALIDATING };
+
+/**
+ * struct swc_chunk - a piece of a landing, behind one memory region
+ * @state: enum swc_chunk_state
+ * @mr: fast registration
+ * @sg, @nents: its pages, mapped for the device
+ * @land: whose
+ * @bytes: length
+ */
+struct swc_chunk {
+	int state;
+	struct ib_mr *mr;
+	struct scatterlist *sg;
+	int nents;
+	struct swc_landing *land;
+	u32 bytes;
+};
+
+/* A chunk that the peer has offered. */
+struct swc_offer {
+	bool valid;
+	u64 seq;
+	u32 ordinal;
+	u64 offset;
+	u64 addr;
+	u32 rkey;
+	u32 bytes;
+	u32 posted;
+};
+
+/**
+ * struct swc_conn - the messages between a rank here and one elsewhere, on one channel and path
+ *
+ * References: the table of the communicator, each link of a plan, each segment out of a slot, work items.
+ *
+ * @ref: references
+ * @net: valid until closed
+ * @comm: reference, until closed
+ * @me, @peer, @channel, @path: which one
+ * @lock: guards what follows, but for the handshake
+ * @state: enum swc_conn_state
+ * @proven: the peer has shown that it knows the id
+ * @peer_left: it has said BYE
+ * @leaving: so have we
+ * @failed: told upward
+ * @pending: SWC_PEND_*
+ * @post_error: posting has failed: the connection is of no use
+ * @give_up: jiffies when connecting ends
+ * @connect_work: (re)connects, or makes ready for the peer to do so
+ * @close_work: ends it
+ * @pump_work: swc_conn_pump() for those who must not call it
+ * @dev, @dev_node: device
+ * @id, @cq: connection
+ * @hello, @accept: the handshake
+ * @outq: messages not all posted
+ * @inflight: messages posted, not complete
+ * @credits: messages that the peer has slots for
+ * @peer_slots, @peer_slot_bytes: its slots
+ * @sq_head, @sq_tail: send records posted and completed, free-running
+ * @quiet: of them since the last signalled one
+ * @rec: records
+ * @nsge: useful entries of a scatter list
+ * @offer: by chunk number
+ * @to_return: credits to give back
+ * @nslots, @slot_bytes, @slot: landing slots, SWC_WIRE_SPARE of which no credit counts
+ * @slots: the same as a region, for swc_move()
+ * @lands: landings that are not complete
+ * @chunk: by number
+ */
+struct swc_conn {
+	struct kref ref;
+	struct swc_net *net;
+	struct swc_comm *comm;
+	u32 me;
+	u32 peer;
+	u16 channel;
+	u16 path;
+
+	spinlock_t lock;
+	int state;
+	bool proven;
+	bool peer_left;
+	bool leaving;
+	bool failed;
+	u32 pending;
+	int post_error;
+	unsigned long give_up;
+	struct delayed_work connect_work;
+	struct delayed_work close_work;
+	struct work_struct pump_work;
+
+	struct swc_rdma_dev *dev;
+	struct list_head dev_node;
+	struct rdma_cm_id *id;
+	struct ib_cq *cq;
+	struct swc_wire_hello hello;
+	struct swc_wire_accept accept;
+
+	struct list_head outq;
+	struct list_head inflight;
+	u32 credits;
+	u32 peer_slots;
+	u32 peer_slot_bytes;
+	u32 sq_head;
+	u32 sq_tail;
+	u32 quiet;
+	struct swc_send_rec *rec;
+	u32 nsge;
+	struct swc_offer offer[SWC_WIRE_CHUNKS];
+
+	u32 to_return;
+	u32 nslots;
+	u32 slot_bytes;
+	struct swc_slot *slot;
+	struct swc_region *slots;
+
+	struct list_head lands;
+	struct swc_chunk chunk[SWC_WIRE_CHUNKS];
+	u32 chunk_pages;
+};
+
+/* device.c */
+int swc_dev_init(void);
+void swc_dev_exit(void);
+struct swc_rdma_dev *swc_dev_take(struct ib_device *ib, struct swc_conn *conn);
+void swc_dev_drop(struct swc_conn *conn);
+
+/* net.c */
+struct swc_conn *swc_conn_find(struct swc_net *net, u32 me, u32 peer, u16 channel, u16 path);
+void swc_net_forget(struct swc_conn *conn);
+const struct swc_node_path *swc_net_path(const struct swc_net *net, u32 node, u32 path);
+
+/* cm.c */
+void swc_conn_retry(struct swc_conn *conn, const char *why, int detail);
+void swc_conn_connect(struct work_struct *work);
+void swc_conn_take_apart(struct swc_conn *conn);
+struct net *swc_listener_ns(const struct swc_listener *listener);
+void swc_conn_name(const u8 *id, u8 *name);
+bool swc_conn_proof_ok(struct swc_conn *conn, const void *mac);
+void swc_conn_proof(struct swc_conn *conn, void *mac);
+
+/* conn.c */
+struct swc_conn *swc_conn_alloc(struct swc_net *net, u32 me, u32 peer, u16 channel, u16 path);
+int swc_conn_set_up(struct swc_conn *conn, struct rdma_cm_id *id);
+void swc_conn_unmap(struct swc_conn *conn);
+void swc_conn_go_live(struct swc_conn *conn);
+void swc_conn_pump(struct swc_conn *conn);
+void swc_conn_pump_later(struct swc_conn *conn);
+void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...) __printf(3, 4);
+void swc_conn_close(struct swc_conn *conn, unsigned int delay_ms);
+void swc_conn_closed(struct work_struct *work);
+struct swc_send_rec *swc_conn_rec(struct swc_conn *conn);
+void swc_conn_post(struct swc_conn *conn, struct swc_send_rec *rec, struct ib_send_wr *wr, bool signal);
+struct swc_wire_header *swc_conn_header(struct swc_conn *conn, struct swc_send_rec *rec,
+					enum swc_wire_kind kind);
+u32 swc_conn_need(const struct swc_conn *conn, u64 seq);
+
+/* land.c */
+int swc_land_set_up(struct swc_conn *conn);
+void swc_land_take_apart(struct swc_conn *conn);
+bool swc_land_post(struct swc_conn *conn);
+int swc_land_written(struct swc_conn *conn, u32 chunk);
+struct swc_landing *swc_land_invalidated(struct swc_conn *conn, struct swc_chunk *chunk);
+
+#endif /* SWC_RDMA_RDMA_H */
