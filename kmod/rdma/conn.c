@@ -538,10 +538,10 @@ static bool post_segment(struct swc_conn *conn, struct swc_out *out, struct list
 	sign(h, out);
 	bytes = min_t(u64, out->bytes - out->posted, round_down(conn->peer_slot_bytes - SWC_HEADER, 64));
 	span.offset += out->posted;
-	if (copied) {
+	if (copied && bytes) {
 		copy_span(h + 1, &span, bytes);
 		rec->sge[0].length += bytes;
-	} else {
+	} else if (bytes) {
 		bytes = map_span(conn, rec, 1, &span, bytes, &nsge);
 		if (!bytes)
 			return false;
