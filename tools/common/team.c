@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Ranks as processes: forked here or started by a launcher, with a barrier and a few words of shared
- * memory between them. Nothing in here uses swingcoll, so a fault of the thing under test cannot hide
- * behind its own coordination.
+ * memory between them; or on several nodes, meeting by a bootstrap. Nothing in here uses swingcoll's
+ * collectives, so a fault of the thing under test cannot hide behind its own coordination.
  */
 #include "common/team.h"
 
@@ -52,8 +52,42 @@ static double now(void)
 
 void team_fail(struct team *team)
 {
+	/* Without shared memory they learn of it when this process ends. */
+	if (!team->sh)
+		return;
 	atomic_store(&team->sh->failed, 1);
 	futex(&team->sh->generation, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+/* A word of each rank, from wherever they are. Who is gone has said why. */
+static int exchange(struct team *team, const void *mine, void *all)
+{
+	int ret = team->boot->allgather(team->boot->arg, mine, all, sizeof(uint64_t));
+
+	return ret == -ECONNRESET ? -ECANCELED : ret;
+}
+
+/* *v becomes the sum, *max the maximum over the ranks; either may be NULL. */
+static int exchange_all(struct team *team, uint64_t *v, double *max)
+{
+	uint64_t *all = calloc((size_t)team->nranks, sizeof(*all)), word = v ? *v : 0;
+	int ret = -ENOMEM, i;
+	double d;
+
+	if (max)
+		memcpy(&word, max, sizeof(word));
+	if (all)
+		ret = exchange(team, &word, all);
+	if (!ret && v)
+		for (*v = 0, i = 0; i < team->nranks; i++)
+			*v += all[i];
+	for (i = 0; !ret && max && i < team->nranks; i++) {
+		memcpy(&d, &all[i], sizeof(d));
+		if (d > *max)
+			*max = d;
+	}
+	free(all);
+	return ret;
 }
 
 /*
@@ -64,10 +98,13 @@ void team_fail(struct team *team)
 int team_barrier(struct team *team)
 {
 	struct team_shared *sh = team->sh;
-	uint32_t gen = atomic_load(&sh->generation);
 	double deadline = 0;
+	uint32_t gen;
 	int i;
 
+	if (!team->sh)
+		return exchange_all(team, NULL, NULL);
+	gen = atomic_load(&sh->generation);
 	if (atomic_load(&sh->failed))
 		return -ECANCELED;
 	if (atomic_fetch_add(&sh->arrived, 1) + 1 == (uint32_t)team->nranks) {
@@ -101,6 +138,8 @@ int team_max(struct team *team, double *v)
 	struct team_shared *sh = team->sh;
 	int ret, i;
 
+	if (!team->sh)
+		return exchange_all(team, NULL, v);
 	sh->slot[team->rank].d = *v;
 	ret = team_barrier(team);
 	if (ret)
@@ -117,6 +156,8 @@ int team_sum(struct team *team, uint64_t *v)
 	uint64_t sum = 0;
 	int ret, i;
 
+	if (!team->sh)
+		return exchange_all(team, v, NULL);
 	sh->slot[team->rank].u = *v;
 	ret = team_barrier(team);
 	if (ret)
@@ -215,6 +256,58 @@ int team_from_env(struct team *team)
 	return 0;
 }
 
+static int map_shared(struct team *team, int fd)
+{
+	void *p = mmap(NULL, sizeof(*team->sh), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	close(fd);
+	if (p == MAP_FAILED)
+		return -errno;
+	team->sh = p;
+	return 0;
+}
+
+/* Rank 0 makes it, the others look whether they see it: they may be in containers that share no memory. */
+int team_share(struct team *team)
+{
+	char name[64] = "/swingperf-";
+	struct swingcoll_id id = { 0 }, *ids = calloc((size_t)team->nranks, sizeof(*ids));
+	struct swingcoll_bootstrap *boot = team->boot;
+	uint64_t missing;
+	int ret, fd = -1;
+
+	if (!ids)
+		return -ENOMEM;
+	if (!team->rank)
+		swingcoll_unique_id(&id);
+	ret = boot->allgather(boot->arg, &id, ids, sizeof(id));
+	for (size_t i = 0; i < sizeof(id.bytes); i++)
+		snprintf(name + strlen(name), 3, "%02x", ids->bytes[i]);
+	free(ids);
+	if (!ret && !team->rank) {
+		fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+		if (fd >= 0 && ftruncate(fd, sizeof(*team->sh))) {
+			close(fd);
+			fd = -1;
+		}
+	}
+	/* It is there before anybody looks. */
+	if (!ret)
+		ret = team_barrier(team);
+	if (!ret && team->rank && team->nranks <= TEAM_MAX_RANKS)
+		fd = shm_open(name, O_RDWR, 0600);
+	missing = fd < 0;
+	if (!ret)
+		ret = team_sum(team, &missing);
+	if (!team->rank)
+		shm_unlink(name);
+	if (!ret && !missing)
+		return map_shared(team, fd);
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
 /* A shared memory object named after the id; the last to attach removes the name. */
 int team_attach(struct team *team)
 {
@@ -232,9 +325,7 @@ int team_attach(struct team *team)
 			close(fd);
 		return -EIO;
 	}
-	team->sh = mmap(NULL, sizeof(*team->sh), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	if (team->sh == MAP_FAILED) {
+	if (map_shared(team, fd)) {
 		fprintf(stderr, "%s: mmap of /dev/shm%s: %s\n", team->prog, name, strerror(errno));
 		return -EIO;
 	}

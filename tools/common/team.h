@@ -20,7 +20,8 @@ struct team {
 	int nranks;
 	bool forked; /* else started by a launcher */
 	struct swingcoll_id id;
-	struct team_shared *sh;
+	struct team_shared *sh;		  /* how ranks on one node meet */
+	struct swingcoll_bootstrap *boot; /* else by this; any number of them */
 };
 
 #define TEAM_MAX_RANKS 256
@@ -33,6 +34,12 @@ int team_from_env(struct team *team);
 
 /* Join the other ranks of this node that the launcher started; they share SWINGCOLL_ID. */
 int team_attach(struct team *team);
+
+/*
+ * Once all ranks of a bootstrap turn out to be on one node: meet through shared memory from now on, if they
+ * share any. Collective.
+ */
+int team_share(struct team *team);
 
 /*
  * Fork team->nranks ranks; each runs body and exits with what it returns. Waits for them, ends the rest

@@ -14,11 +14,11 @@ static const char usage_text[] =
 	"Usage: swingperf [options]\n"
 	"\n"
 	"Times a collective over a range of sizes and checks every element of the result.\n"
-	"Ranks are forked here (-n), or are those of a launcher that sets SWINGCOLL_RANK and\n"
-	"SWINGCOLL_NRANKS (or the variables of Open MPI, PMI, Slurm or torchrun) and, for all of\n"
-	"them the same, SWINGCOLL_ID (32 hex digits).\n"
+	"Ranks are forked here (-n), or are those of mpirun, srun or torchrun, or of a loop that sets\n"
+	"SWINGCOLL_ROOT=HOST:PORT, SWINGCOLL_RANK and SWINGCOLL_NRANKS. With SWINGCOLL_NODE and\n"
+	"SWINGCOLL_NNODES in place of the last two, -n ranks are forked on each node.\n"
 	"\n"
-	"  -n, --ranks N        fork N ranks (default 2)\n"
+	"  -n, --ranks N        fork N ranks here (default 2, without a launcher)\n"
 	"  -o, --op NAME        allreduce, reduce_scatter, allgather, broadcast, reduce, barrier,\n"
 	"                       alltoall (default allreduce)\n"
 	"  -d, --dtype NAME     i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64 (default f32)\n"
@@ -408,9 +408,10 @@ static void choose_sizes(struct perf_options *opt, int nranks)
 /* What the library says to the options, before any rank is started. */
 static void check_with_library(const struct perf_options *opt, int nranks)
 {
+	/* What the topology must fit is found out later. */
 	const struct swingcoll_comm_opts o = {
 		.algo = opt->algo,
-		.topo = opt->topo,
+		.topo = opt->anywhere ? NULL : opt->topo,
 		.tuning = opt->tuning,
 	};
 	char why[256] = "";

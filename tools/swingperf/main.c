@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * swingperf: time of swingcoll's collectives over a range of sizes, with every element checked. This
- * file starts the ranks and walks the sizes; args.c reads the command line, run.c does the
- * work of a rank, pattern.c knows the right answers, print.c writes the table.
+ * file starts the ranks and walks the sizes; args.c reads the command line, launch.c finds out
+ * who starts ranks, run.c does the work of a rank, pattern.c knows the right answers, print.c writes the table.
  */
 #include "swingperf.h"
 
@@ -22,11 +22,13 @@ static int body(struct team *team, void *arg)
 	size_t i;
 	int ret;
 
+	if (opt->anywhere && !team->boot && perf_join_nodes(team, opt->total))
+		return 2;
 	if (opt->tune)
 		return perf_tune(opt, team);
 	ret = perf_rank_open(&r);
 	if (!ret && !team->rank)
-		perf_print_header(opt, team);
+		perf_print_header(opt, team, r.comm);
 	for (i = 0; !ret && i < opt->nsizes; i++) {
 		if (do_out)
 			ret = perf_rank_row(&r, opt->sizes[i], false, &out);
@@ -58,19 +60,22 @@ int main(int argc, char **argv)
 		.check = true,
 	};
 	struct team team = { .prog = "swingperf" };
-	int ret, launched = 0;
+	enum perf_launch launch;
+	int ret;
 
 	perf_parse(&opt, &team, argc, argv);
-	if (!team.nranks) {
-		launched = team_from_env(&team);
-		if (launched < 0)
-			return 2;
-		if (!launched)
-			team.nranks = 2;
-	}
-	perf_check_options(&opt, team.nranks);
-	if (launched)
+	launch = perf_find_launch(&team, &opt.total);
+	if (launch == PERF_BAD)
+		return 2;
+	opt.anywhere = launch == PERF_LAUNCHED || launch == PERF_NODE;
+	perf_check_options(&opt, opt.total);
+	if (launch == PERF_ATTACH)
 		return team_attach(&team) ? 2 : body(&team, &opt);
+	if (launch == PERF_LAUNCHED) {
+		ret = body(&team, &opt);
+		swingcoll_bootstrap_free(team.boot);
+		return ret;
+	}
 
 	ret = swingcoll_unique_id(&team.id);
 	if (ret) {

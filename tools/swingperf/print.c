@@ -42,8 +42,10 @@ double perf_busbw(const struct perf_options *opt, int nranks, const struct perf_
 	return algbw(row) * factor;
 }
 
-void perf_print_header(const struct perf_options *opt, const struct team *team)
+void perf_print_header(const struct perf_options *opt, const struct team *team,
+		       const struct swingcoll_comm *comm)
 {
+	char topo[128];
 	struct utsname u;
 
 	if (opt->json)
@@ -53,6 +55,10 @@ void perf_print_header(const struct perf_options *opt, const struct team *team)
 	       swingcoll_version(), u.release, team->nranks,
 	       team->forked ? "forked" : "of a launcher", swingcoll_coll_name(opt->coll),
 	       opt->algo ? opt->algo : "auto", opt->nonblocking ? "non-blocking" : "blocking");
+	if (swingcoll_comm_nodes(comm) > 1) {
+		swingcoll_comm_topo(comm, topo, sizeof(topo));
+		printf("# nodes: %d, topology %s\n", swingcoll_comm_nodes(comm), topo);
+	}
 	if (opt->rule.buffers == 1)
 		printf("# buffers: the same pair every time, so small sizes are in cache (--buffers)\n");
 	else

@@ -29,8 +29,14 @@ static int failed(struct perf_rank *r, const char *what, int err)
 		return err;
 	if (err == -EOPNOTSUPP && r->opt->tune)
 		return err;
-	if (r->comm)
+	if (r->comm) {
 		swingcoll_comm_error(r->comm, why, sizeof(why), NULL);
+	} else if (r->team->boot) {
+		/* The same on all ranks. */
+		if (r->team->rank)
+			return err;
+		snprintf(why, sizeof(why), "%s", swingcoll_bootstrap_error());
+	}
 	if (err == -ENODEV || err == -EACCES || err == -ENOENT || err == -EPERM)
 		next = "\n  next: swingctl doctor";
 	else if (err == -ENOMEM)
@@ -146,9 +152,16 @@ static int op_drain(void *arg)
 	return ret;
 }
 
+/*
+ * Between nodes ranks hear of each other one after the other, which may take longer than what is measured;
+ * a barrier behind that makes them start together.
+ */
 static int op_sync(void *arg)
 {
-	return team_barrier(((struct perf_rank *)arg)->team);
+	struct perf_rank *r = arg;
+	int ret = team_barrier(r->team);
+
+	return ret || r->team->sh ? ret : swingcoll_barrier(r->comm);
 }
 
 static int op_max(void *arg, double *v)
@@ -365,12 +378,18 @@ int perf_rank_open(struct perf_rank *r)
 		if (!r->send[i] || !r->recv[i])
 			return failed(r, "buffers", -ENOMEM);
 	}
-	ret = swingcoll_comm_create(&r->comm, &r->team->id, r->team->nranks, r->team->rank, &copts);
+	if (r->team->boot)
+		ret = swingcoll_comm_create_from(&r->comm, r->team->boot, &copts);
+	else
+		ret = swingcoll_comm_create(&r->comm, &r->team->id, r->team->nranks, r->team->rank,
+					    &copts);
 	if (ret) {
 		r->comm = NULL;
 		return failed(r, "joining the communicator", ret);
 	}
-	return 0;
+	if (r->team->boot && !r->team->sh && swingcoll_comm_nodes(r->comm) == 1)
+		ret = team_share(r->team);
+	return ret ? failed(r, "meeting the other ranks", ret) : 0;
 }
 
 void perf_rank_close(struct perf_rank *r)

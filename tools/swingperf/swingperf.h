@@ -27,6 +27,8 @@ struct perf_options {
 	const char *topo;
 	const char *tuning;
 	const char *tune; /* file to write */
+	bool anywhere;	  /* on nodes that the library finds out about */
+	int total;	  /* ranks on all nodes */
 	bool reorder;
 	int root;
 	bool in_place_only;
@@ -76,6 +78,25 @@ static inline bool perf_has_parts(const struct perf_options *opt)
 void perf_parse(struct perf_options *opt, struct team *team, int argc, char **argv);
 void perf_check_options(struct perf_options *opt, int nranks);
 
+/* launch.c */
+
+/* How the ranks come to be. */
+enum perf_launch {
+	PERF_FORK, /* all of them forked here */
+	PERF_ATTACH, /* this is one of a launcher's on this node, and SWINGCOLL_ID tells which job's */
+	PERF_LAUNCHED, /* this is one of a launcher's */
+	PERF_NODE,     /* some forked here, others on other nodes */
+	PERF_BAD,      /* it has been said why */
+};
+
+/*
+ * Look around; team->nranks is what -n says, or 0. Sets the team's rank and size, as far as they are known,
+ * and *total, the number of all ranks.
+ */
+enum perf_launch perf_find_launch(struct team *team, int *total);
+/* In a rank forked on one of several nodes: turn its number on this node into its rank, and meet the others. */
+int perf_join_nodes(struct team *team, int total);
+
 /* run.c; 0 or a negative errno, and what happened has been said. */
 int perf_rank_open(struct perf_rank *r);
 void perf_rank_close(struct perf_rank *r);
@@ -85,7 +106,8 @@ int perf_rank_row(struct perf_rank *r, size_t bytes, bool in_place, struct perf_
 int perf_tune(const struct perf_options *opt, struct team *team);
 
 /* print.c */
-void perf_print_header(const struct perf_options *opt, const struct team *team);
+void perf_print_header(const struct perf_options *opt, const struct team *team,
+		       const struct swingcoll_comm *comm);
 /* out or in may be NULL */
 void perf_print_row(const struct perf_options *opt, int nranks, const struct perf_row *out,
 		    const struct perf_row *in);

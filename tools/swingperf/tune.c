@@ -12,15 +12,16 @@
 /* Hybrids are tried with so many reduce-scatter steps; the library refuses what a topology does not have. */
 #define TUNE_MAX_STEPS 20
 
-static void write_line(FILE *f, const struct perf_options *opt, int nranks, const char *algo,
-		       const struct perf_row *row)
+static void write_line(FILE *f, const struct perf_options *opt, const struct swingcoll_comm *comm,
+		       const char *algo, const struct perf_row *row)
 {
-	char here[32];
+	char topo[4096];
 
-	snprintf(here, sizeof(here), "switch:1*%d", nranks);
+	/* What the plans were made for; without the figures, which do not matter for what was measured. */
+	swingcoll_comm_topo(comm, topo, sizeof(topo));
 	fprintf(f, "%s %s %.*s %zu %s %.3f\n", swingcoll_coll_name(opt->coll),
-		swingcoll_dtype_name(opt->dtype), opt->topo ? (int)strcspn(opt->topo, "@") : -1,
-		opt->topo ? opt->topo : here, row->bytes, algo, row->t.time_us);
+		swingcoll_dtype_name(opt->dtype), (int)strcspn(topo, "@"), topo, row->bytes, algo,
+		row->t.time_us);
 	fflush(f);
 }
 
@@ -48,7 +49,7 @@ static int tune_algo(const struct perf_options *all, struct team *team, const ch
 		if (!ret && strcmp(row.algo, algo))
 			ret = -EOPNOTSUPP;
 		if (!ret && !team->rank)
-			write_line(f, &opt, team->nranks, algo, &row);
+			write_line(f, &opt, r.comm, algo, &row);
 	}
 	perf_rank_close(&r);
 	if (!team->rank)
@@ -78,9 +79,11 @@ int perf_tune(const struct perf_options *opt, struct team *team)
 		for (int j = 0; j <= TUNE_MAX_STEPS; j++) {
 			snprintf(hybrid, sizeof(hybrid), "%s:%d", name, j);
 			if ((ret && ret != -EOPNOTSUPP) ||
-			    swingcoll_opts_check(&(struct swingcoll_comm_opts){ .algo = hybrid,
-										.topo = opt->topo },
-						 team->nranks, NULL, 0))
+			    swingcoll_opts_check(
+				    &(struct swingcoll_comm_opts){
+					    .algo = hybrid,
+					    .topo = opt->anywhere ? NULL : opt->topo },
+				    team->nranks, NULL, 0))
 				break;
 			ret = tune_algo(opt, team, hybrid, number++, f);
 			if (ret == -EOPNOTSUPP)

@@ -99,7 +99,7 @@ struct swingcoll_comm_opts {
 	uint32_t reserved0;   /* 0 */
 	const char *topo;     /* shape of the network, such as "torus:4x4*8", or "@FILE", see
 				 swingcoll-topology(7);
-				 NULL: all ranks on one node */
+				 NULL: all ranks on one node; with a bootstrap, what that finds */
 	const char *tuning;   /* file of measured times that corrects the automatic choice, as
 				 swingperf --tune writes it; NULL: none */
 	uint32_t reserved[8]; /* 0 */
@@ -141,6 +141,57 @@ int swingcoll_opts_check(const struct swingcoll_comm_opts *opts, int nranks, cha
 			 size_t size);
 
 /*
+ * Bootstrap: a communicator over several nodes needs more than an id. The ranks tell each other who
+ * they are, on which node, and by which addresses that is reached, and all that takes is one way to
+ * exchange a few bytes between them.
+ *
+ * rank, nranks	 who calls
+ * allgather	 mine points to bytes bytes of this rank, all to room for nranks * bytes, in the order of
+ *		 the ranks; blocks until all are there. All ranks call it alike. 0 or a negative errno
+ * arg		 its first argument
+ * release	 NULL, or what swingcoll_bootstrap_free() calls
+ */
+struct swingcoll_bootstrap {
+	int rank;
+	int nranks;
+	int (*allgather)(void *arg, const void *mine, void *all, size_t bytes);
+	void *arg;
+	void (*release)(struct swingcoll_bootstrap *boot);
+};
+
+/*
+ * Join a communicator of all ranks of boot, on one node or many. Blocks until all have come; either all
+ * ranks succeed or none, with the same error as far as that can be told. swingcoll_bootstrap_error()
+ * then says what was wrong, and where. boot is not used after the return.
+ */
+int swingcoll_comm_create_from(struct swingcoll_comm **comm, const struct swingcoll_bootstrap *boot,
+			       const struct swingcoll_comm_opts *opts);
+
+/*
+ * Bootstraps: by TCP to a root that the environment names (SWINGCOLL_ROOT and others, see
+ * swingcoll(7)); and by whatever the launcher offers: that, PMIx, or nothing but one rank if there is
+ * no launcher. *boot is the caller's until swingcoll_bootstrap_free(), and may serve for several
+ * communicators, one after the other, and for exchanges of the caller's own.
+ */
+int swingcoll_bootstrap_env(struct swingcoll_bootstrap **boot);
+int swingcoll_bootstrap_auto(struct swingcoll_bootstrap **boot);
+void swingcoll_bootstrap_free(struct swingcoll_bootstrap *boot);
+
+/* The same and swingcoll_comm_create_from() in one. */
+int swingcoll_comm_create_env(struct swingcoll_comm **comm, const struct swingcoll_comm_opts *opts);
+int swingcoll_comm_create_auto(struct swingcoll_comm **comm,
+			       const struct swingcoll_comm_opts *opts);
+
+/* One line on why the last of the calls above failed in this thread; "" if none has. Never NULL. */
+const char *swingcoll_bootstrap_error(void);
+/* For bootstraps of the caller's own: set that line. Returns error. */
+int swingcoll_bootstrap_fail(int error, const char *format, ...)
+#ifdef __GNUC__
+	__attribute__((format(printf, 2, 3)))
+#endif
+	;
+
+/*
  * Wait for this rank's operations in flight (they end by their deadline at the latest), leave, free.
  * Always frees; the return value tells of an error on the way. NULL is allowed.
  */
@@ -151,6 +202,10 @@ int swingcoll_comm_abort(struct swingcoll_comm *comm);
 
 int swingcoll_comm_rank(const struct swingcoll_comm *comm);
 int swingcoll_comm_size(const struct swingcoll_comm *comm);
+/* Nodes that the ranks are on. */
+int swingcoll_comm_nodes(const struct swingcoll_comm *comm);
+/* The topology that plans are made for, as text. Like snprintf(): returns the length it needs. */
+int swingcoll_comm_topo(const struct swingcoll_comm *comm, char *text, size_t size);
 
 /*
  * One line on the last failure: who and what. Writes at most size bytes with the NUL. Returns the

@@ -12,8 +12,6 @@
 #include "priv.h"
 #include "reduce.h"
 
-#define DEFAULT_TIMEOUT_MS 30000
-
 /*
  * Through the slots every rank reads what all contribute, so what pays for two ranks does not for
  * many: this is for all of them together.
@@ -72,7 +70,7 @@ static const struct swc_slots_env kernel_slots = { .wait = slot_wait, .wake = sl
 
 /* ---- creation ---- */
 
-static int check_opts(const struct swingcoll_comm_opts *o)
+int swc_comm_check_opts(const struct swingcoll_comm_opts *o)
 {
 	static const struct swingcoll_comm_opts zero;
 
@@ -94,7 +92,8 @@ static uint64_t slot_max(const struct swingcoll_comm *comm, const struct swingco
 	int64_t want = o ? o->slot_max : 0;
 
 	if (want < 0 || (!want && comm->plans.pick != SWC_PICK_AUTO) ||
-	    !(comm->ctx->info.features & SWC_FEATURE_SLOTS) || comm->nranks > SWC_MAX_LOCAL_RANKS)
+	    !(comm->ctx->info.features & SWC_FEATURE_SLOTS) || comm->nranks != comm->nlocal ||
+	    comm->nranks > SWC_MAX_LOCAL_RANKS)
 		return 0;
 	if (!want)
 		want = DEFAULT_SLOT_TOTAL / comm->nranks;
@@ -102,7 +101,7 @@ static uint64_t slot_max(const struct swingcoll_comm *comm, const struct swingco
 }
 
 static int join(struct swingcoll_comm *comm, const struct swingcoll_id *id, uint32_t flags,
-		uint32_t timeout_ms)
+		uint32_t timeout_ms, const struct swc_place *place)
 {
 	struct swc_comm_join j = {
 		.nranks = comm->nranks,
@@ -114,6 +113,12 @@ static int join(struct swingcoll_comm *comm, const struct swingcoll_id *id, uint
 	int ret;
 
 	memcpy(j.id, id->bytes, sizeof(j.id));
+	if (place) {
+		j.nnodes = place->nnodes;
+		j.rank_node = (uintptr_t)place->rank_node;
+		j.paths = (uintptr_t)place->paths;
+		j.npaths = place->npaths;
+	}
 	do {
 		ret = swc_context_ioctl(comm->ctx, SWC_IOC_COMM_JOIN, &j);
 	} while (ret == -EINTR);
@@ -184,7 +189,7 @@ SWC_PUBLIC int swingcoll_opts_check(const struct swingcoll_comm_opts *opts, int 
 				    size_t size)
 {
 	struct swc_plans *plans;
-	int ret = check_opts(opts);
+	int ret = swc_comm_check_opts(opts);
 
 	if (size)
 		snprintf(text, size, "a flag, a number or a reserved field is out of range");
@@ -197,16 +202,17 @@ SWC_PUBLIC int swingcoll_opts_check(const struct swingcoll_comm_opts *opts, int 
 	plans = calloc(1, sizeof(*plans));
 	if (!plans)
 		return -ENOMEM;
-	ret = swc_plans_init(plans, opts, (uint32_t)nranks, text, size);
+	ret = swc_plans_init(plans, opts, (uint32_t)nranks, (uint32_t)nranks, text, size);
 	swc_plans_free(plans);
 	free(plans);
 	return ret;
 }
 
-SWC_PUBLIC int swingcoll_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id,
-				     int nranks, int rank, const struct swingcoll_comm_opts *opts)
+int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, int nranks,
+		    int rank, const struct swingcoll_comm_opts *opts, const struct swc_place *place,
+		    char *why, size_t why_bytes)
 {
-	uint32_t timeout_ms = opts && opts->timeout_ms ? opts->timeout_ms : DEFAULT_TIMEOUT_MS;
+	uint32_t timeout_ms = opts && opts->timeout_ms ? opts->timeout_ms : SWC_DEFAULT_TIMEOUT_MS;
 	struct swingcoll_comm *comm;
 	void *slots;
 	int ret;
@@ -214,7 +220,7 @@ SWC_PUBLIC int swingcoll_comm_create(struct swingcoll_comm **out, const struct s
 	if (!out || !id || nranks < 1 || nranks > SWC_MAX_RANKS || rank < 0 || rank >= nranks)
 		return -EINVAL;
 	*out = NULL;
-	ret = check_opts(opts);
+	ret = swc_comm_check_opts(opts);
 	if (ret)
 		return ret;
 	pthread_once(&once, swc_reduce_init);
@@ -223,12 +229,14 @@ SWC_PUBLIC int swingcoll_comm_create(struct swingcoll_comm **out, const struct s
 		return -ENOMEM;
 	comm->nranks = (uint32_t)nranks;
 	comm->rank = (uint32_t)rank;
+	comm->nnodes = place ? place->nnodes : 1;
+	comm->nlocal = place ? place->nlocal : comm->nranks;
 	comm->flags = opts ? opts->flags : 0;
 	pthread_mutex_init(&comm->order, NULL);
 	pthread_mutex_init(&comm->text_lock, NULL);
 	for (int i = 0; i < SWC_POOL; i++)
 		comm->req[i].comm = comm;
-	ret = swc_plans_init(&comm->plans, opts, comm->nranks, NULL, 0);
+	ret = swc_plans_init(&comm->plans, opts, comm->nranks, comm->nlocal, why, why_bytes);
 	if (ret)
 		goto err_free;
 	ret = swc_context_get(&comm->ctx);
@@ -241,7 +249,7 @@ SWC_PUBLIC int swingcoll_comm_create(struct swingcoll_comm **out, const struct s
 	}
 	comm->slots.timeout_ms = timeout_ms;
 
-	ret = join(comm, id, comm->flags, timeout_ms);
+	ret = join(comm, id, comm->flags, timeout_ms, place);
 	if (ret)
 		goto err_put;
 	ret = map(comm);
@@ -264,6 +272,12 @@ err_put:
 err_free:
 	free_comm(comm);
 	return ret;
+}
+
+SWC_PUBLIC int swingcoll_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id,
+				     int nranks, int rank, const struct swingcoll_comm_opts *opts)
+{
+	return swc_comm_create(out, id, nranks, rank, opts, NULL, NULL, 0);
 }
 
 /* ---- the end ---- */
@@ -342,4 +356,14 @@ SWC_PUBLIC int swingcoll_comm_rank(const struct swingcoll_comm *comm)
 SWC_PUBLIC int swingcoll_comm_size(const struct swingcoll_comm *comm)
 {
 	return (int)comm->nranks;
+}
+
+SWC_PUBLIC int swingcoll_comm_nodes(const struct swingcoll_comm *comm)
+{
+	return (int)comm->nnodes;
+}
+
+SWC_PUBLIC int swingcoll_comm_topo(const struct swingcoll_comm *comm, char *text, size_t size)
+{
+	return swc_topo_format(&comm->plans.topo, text, size);
 }

@@ -62,7 +62,7 @@ static void describe_algos(const char *algo, char *why, size_t why_bytes)
 }
 
 int swc_plans_init(struct swc_plans *p, const struct swingcoll_comm_opts *o, uint32_t nranks,
-		   char *why, size_t why_bytes)
+		   uint32_t nlocal, char *why, size_t why_bytes)
 {
 	const char *algo = o && o->algo ? o->algo : "auto";
 	int ret = init_topo(&p->topo, o ? o->topo : NULL, nranks, why, why_bytes);
@@ -85,7 +85,7 @@ int swc_plans_init(struct swc_plans *p, const struct swingcoll_comm_opts *o, uin
 		return 0;
 	}
 	swc_choices_init(&p->choices, &p->topo, o && o->flags & SWINGCOLL_ALLOW_REORDER);
-	p->choices.nlocal = nranks;
+	p->choices.nlocal = nlocal;
 	if (!o || !o->tuning)
 		return 0;
 	return swc_tuning_read(&p->choices.tuning, o->tuning, &p->topo, &names, why, why_bytes);
@@ -215,7 +215,7 @@ static int build(const struct swingcoll_comm *comm, const struct swc_loaded_plan
 		.nranks = comm->nranks,
 		.rank = comm->rank,
 		.root = e->root,
-		.nlocal = comm->nranks,
+		.nlocal = comm->nlocal,
 		.in_place = in_place,
 	};
 

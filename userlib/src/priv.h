@@ -180,9 +180,12 @@ struct swc_plans {
 	const char *name_of[256];
 };
 
-/* Take over the options. Otherwise @why says what is wrong with them. */
+/*
+ * Take over the options, for nranks ranks of which nlocal are on this node. Otherwise @why says what is
+ * wrong with them.
+ */
 int swc_plans_init(struct swc_plans *plans, const struct swingcoll_comm_opts *opts, uint32_t nranks,
-		   char *why, size_t why_bytes);
+		   uint32_t nlocal, char *why, size_t why_bytes);
 void swc_plans_free(struct swc_plans *plans);
 
 /* Put into d->plan the handle of the plan for an operation of so many bytes, made and loaded if need be. */
@@ -211,6 +214,8 @@ struct swingcoll_comm {
 	uint32_t flags;	   /* SWINGCOLL_* */
 	bool forked;	   /* belongs to our parent */
 	uint64_t slot_max; /* largest contribution for the slots, 0: none */
+	uint32_t nnodes;
+	uint32_t nlocal; /* ranks on this node */
 	const struct swc_comm_state *state;
 
 	pthread_mutex_t order;
@@ -228,6 +233,33 @@ struct swingcoll_comm {
 	int local_error; /* a failure that the kernel knows nothing of */
 	char local_text[SWC_TEXT_BYTES];
 };
+
+/**
+ * struct swc_place - where the ranks are, if on several nodes
+ * @nnodes: nodes, at least 2
+ * @nlocal: ranks on this one
+ * @rank_node: node of each rank
+ * @paths, @npaths: ways from this node to the others
+ */
+struct swc_place {
+	uint32_t nnodes;
+	uint32_t nlocal;
+	const uint32_t *rank_node;
+	const struct swc_node_path *paths;
+	uint32_t npaths;
+};
+
+#define SWC_DEFAULT_TIMEOUT_MS 30000
+
+/* Whether the numbers among the options are in range. */
+int swc_comm_check_opts(const struct swingcoll_comm_opts *opts);
+/*
+ * swingcoll_comm_create(), with ranks on several nodes unless @place is NULL. @why, if not NULL, gets a
+ * line on some failures and stays as it is on others.
+ */
+int swc_comm_create(struct swingcoll_comm **comm, const struct swingcoll_id *id, int nranks,
+		    int rank, const struct swingcoll_comm_opts *opts, const struct swc_place *place,
+		    char *why, size_t why_bytes);
 
 /* Remember a failure for swingcoll_comm_error(). Returns error. */
 int swc_comm_fail(struct swingcoll_comm *comm, int error, const char *fmt, ...)
