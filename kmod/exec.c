@@ -905,8 +905,10 @@ void swc_exec_start(struct swc_op *op, struct swc_part *self, bool inline_ok)
 	u32 i, c;
 
 	trace_swc_start(op);
-	if (op->comm->net)
+	if (op->comm->net) {
+		swc_net_watch(op->comm->net);
 		take_early(op);
+	}
 	spin_lock(&op->lock);
 	for (i = 0; i < op->comm->nlocal; i++) {
 		struct swc_part *part = op->part[op->comm->local[i]];

@@ -114,6 +114,7 @@ struct swc_net *swc_net_create(struct swc_comm *comm, const struct swc_node_path
 void swc_net_free(struct swc_net *net);
 u32 swc_net_npaths(const struct swc_net *net, u32 node);
 void swc_net_pump(struct swc_net *net);
+void swc_net_watch(struct swc_net *net);
 void swc_net_abort(struct swc_net *net);
 void swc_net_leave(struct swc_net *net, u32 rank, u64 seq);
 
@@ -141,6 +142,7 @@ static inline struct swc_net *swc_net_create(struct swc_comm *comm, const struct
 static inline void swc_net_free(struct swc_net *net) { }
 static inline u32 swc_net_npaths(const struct swc_net *net, u32 node) { return 0; }
 static inline void swc_net_pump(struct swc_net *net) { }
+static inline void swc_net_watch(struct swc_net *net) { }
 static inline void swc_net_abort(struct swc_net *net) { }
 static inline void swc_net_leave(struct swc_net *net, u32 rank, u64 seq) { }
 

@@ -434,8 +434,10 @@ static bool post_short(struct swc_conn *conn)
 		h = swc_conn_header(conn, rec, SWC_WIRE_BYE);
 		h->seq = cpu_to_le64(conn->comm->member[conn->me].submitted);
 	} else {
-		conn->pending &= ~SWC_PEND_CREDIT;
-		if (!conn->to_return)
+		bool probe = conn->pending & SWC_PEND_PROBE;
+
+		conn->pending &= ~(SWC_PEND_CREDIT | SWC_PEND_PROBE);
+		if (!conn->to_return && !probe)
 			return true;
 		swc_conn_header(conn, rec, SWC_WIRE_CREDIT);
 	}

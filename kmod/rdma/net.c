@@ -16,6 +16,8 @@
 #define TELL_MS		200
 /* A peer that has not finished with us may take so long to say BYE. */
 #define LINGER_MS	2000
+/* While operations wait, a connection is not silent for longer. */
+#define PROBE_MS	1000
 
 const struct swc_net_ops *swc_net_ops;
 struct workqueue_struct *swc_net_wq;
@@ -95,6 +97,7 @@ const struct swc_node_path *swc_net_path(const struct swc_net *net, u32 node, u3
 /* ------------------------------------------------------------------ life */
 
 static void abort_all(struct work_struct *work);
+static void probe_all(struct work_struct *work);
 
 /**
  * swc_net_create() - the network side of a communicator that is being made
@@ -118,6 +121,7 @@ struct swc_net *swc_net_create(struct swc_comm *comm, const struct swc_node_path
 	xa_init(&net->conns);
 	init_waitqueue_head(&net->told);
 	INIT_WORK(&net->abort_work, abort_all);
+	INIT_DELAYED_WORK(&net->probe_work, probe_all);
 	net->first_path = kvmalloc_array(comm->nranks + 1, sizeof(u32), GFP_KERNEL_ACCOUNT);
 	net->path = kvmalloc_array(npaths, sizeof(*paths), GFP_KERNEL_ACCOUNT);
 	if (!net->first_path || !net->path)
@@ -139,6 +143,7 @@ err:
 /* All connections are closed: they hold the communicator. */
 void swc_net_free(struct swc_net *net)
 {
+	cancel_delayed_work_sync(&net->probe_work);
 	swc_net_deafen(net->listener);
 	xa_destroy(&net->conns);
 	kvfree(net->first_path);
@@ -227,6 +232,43 @@ void swc_net_pump(struct swc_net *net)
 		if (!list_empty_careful(&conn->outq) || !list_empty_careful(&conn->lands))
 			swc_conn_pump_later(conn);
 	xa_unlock(&net->conns);
+}
+
+/*
+ * Work item: who only waits would never hear of a peer's silent death. A message that nobody acknowledges ends the
+ * connection.
+ */
+static void probe_all(struct work_struct *work)
+{
+	struct swc_net *net = container_of(work, struct swc_net, probe_work.work);
+	struct swc_conn *conn;
+	unsigned long key;
+
+	if (READ_ONCE(net->comm->oldest) == U64_MAX)
+		return;
+	xa_lock(&net->conns);
+	xa_for_each(&net->conns, key, conn) {
+		bool silent;
+
+		spin_lock(&conn->lock);
+		silent = conn->state == SWC_CONN_LIVE && conn->sq_head == conn->probed_at;
+		conn->probed_at = conn->sq_head;
+		if (silent)
+			conn->pending |= SWC_PEND_PROBE;
+		spin_unlock(&conn->lock);
+		if (silent)
+			swc_conn_pump_later(conn);
+	}
+	xa_unlock(&net->conns);
+	swc_net_watch(net);
+}
+
+/**
+ * swc_net_watch() - an operation is in flight: see to it that peers live
+ */
+void swc_net_watch(struct swc_net *net)
+{
+	queue_delayed_work(swc_net_wq, &net->probe_work, msecs_to_jiffies(PROBE_MS));
 }
 
 /* ------------------------------------------------------------------ ending */

@@ -72,6 +72,7 @@ struct swc_rdma_dev {
  * @conns: by swc_conn_key()
  * @told: woken when a peer has been told of the abort
  * @abort_work: tells all and closes
+ * @probe_work: finds out whether silent peers live, while operations are in flight
  */
 struct swc_net {
 	struct swc_comm *comm;
@@ -83,6 +84,7 @@ struct swc_net {
 	struct xarray conns;
 	wait_queue_head_t told;
 	struct work_struct abort_work;
+	struct delayed_work probe_work;
 };
 
 enum swc_conn_state {
@@ -97,6 +99,7 @@ enum swc_conn_state {
 #define SWC_PEND_CREDIT	BIT(1)
 #define SWC_PEND_ABORT	BIT(2)
 #define SWC_PEND_BYE	BIT(3)
+#define SWC_PEND_PROBE	BIT(4)	/* a CREDIT, even of none: only a peer that lives acknowledges it */
 
 /**
  * struct swc_send_rec - one work request in the send queue
@@ -191,6 +194,7 @@ struct swc_offer {
  * @peer_slots, @peer_slot_bytes: its slots
  * @sq_head, @sq_tail: send records posted and completed, free-running
  * @quiet: of them since the last signalled one
+ * @probed_at: @sq_head when last looked at
  * @rec: records
  * @nsge: useful entries of a scatter list
  * @offer: by chunk number
@@ -237,6 +241,7 @@ struct swc_conn {
 	u32 sq_head;
 	u32 sq_tail;
 	u32 quiet;
+	u32 probed_at;
 	struct swc_send_rec *rec;
 	u32 nsge;
 	struct swc_offer offer[SWC_WIRE_CHUNKS];

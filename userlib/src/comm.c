@@ -182,6 +182,7 @@ static void free_comm(struct swingcoll_comm *comm)
 	pthread_mutex_destroy(&comm->order);
 	pthread_mutex_destroy(&comm->text_lock);
 	swc_plans_free(&comm->plans);
+	swc_place_forget(comm);
 	free(comm);
 }
 
@@ -232,11 +233,15 @@ int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, 
 	comm->nnodes = place ? place->nnodes : 1;
 	comm->nlocal = place ? place->nlocal : comm->nranks;
 	comm->flags = opts ? opts->flags : 0;
+	comm->id = *id;
 	pthread_mutex_init(&comm->order, NULL);
 	pthread_mutex_init(&comm->text_lock, NULL);
 	for (int i = 0; i < SWC_POOL; i++)
 		comm->req[i].comm = comm;
-	ret = swc_plans_init(&comm->plans, opts, comm->nranks, comm->nlocal, why, why_bytes);
+	ret = place ? swc_place_keep(comm, place) : 0;
+	if (!ret)
+		ret = swc_plans_init(&comm->plans, opts, comm->nranks, comm->nlocal, why,
+				     why_bytes);
 	if (ret)
 		goto err_free;
 	ret = swc_context_get(&comm->ctx);

@@ -198,6 +198,21 @@ const char *swc_plans_algo(const struct swc_plans *plans, uint32_t handle);
 #define SWC_POOL 64
 
 /**
+ * struct swc_place - where the ranks are, if on several nodes
+ * @nnodes: nodes, at least 2
+ * @nlocal: ranks on this one
+ * @rank_node: node of each rank
+ * @paths, @npaths: ways from this node to the others
+ */
+struct swc_place {
+	uint32_t nnodes;
+	uint32_t nlocal;
+	const uint32_t *rank_node;
+	const struct swc_node_path *paths;
+	uint32_t npaths;
+};
+
+/**
  * struct swingcoll_comm - one rank of a communicator
  *
  * @order: held from the choice of an operation's number to its submission: the order in which
@@ -208,6 +223,9 @@ const char *swc_plans_algo(const struct swc_plans *plans, uint32_t handle);
 struct swingcoll_comm {
 	struct swc_context *ctx;
 	struct swingcoll_comm *next, **prev; /* context lock */
+	struct swingcoll_id id;
+	struct swc_place place; /* empty if all ranks are on this node */
+	unsigned int shrinks;	/* so often a smaller one was made; atomic */
 	uint32_t handle;
 	uint32_t nranks;
 	uint32_t rank;
@@ -234,21 +252,6 @@ struct swingcoll_comm {
 	char local_text[SWC_TEXT_BYTES];
 };
 
-/**
- * struct swc_place - where the ranks are, if on several nodes
- * @nnodes: nodes, at least 2
- * @nlocal: ranks on this one
- * @rank_node: node of each rank
- * @paths, @npaths: ways from this node to the others
- */
-struct swc_place {
-	uint32_t nnodes;
-	uint32_t nlocal;
-	const uint32_t *rank_node;
-	const struct swc_node_path *paths;
-	uint32_t npaths;
-};
-
 #define SWC_DEFAULT_TIMEOUT_MS 30000
 
 /* Whether the numbers among the options are in range. */
@@ -260,6 +263,10 @@ int swc_comm_check_opts(const struct swingcoll_comm_opts *opts);
 int swc_comm_create(struct swingcoll_comm **comm, const struct swingcoll_id *id, int nranks,
 		    int rank, const struct swingcoll_comm_opts *opts, const struct swc_place *place,
 		    char *why, size_t why_bytes);
+
+/* shrink.c */
+int swc_place_keep(struct swingcoll_comm *comm, const struct swc_place *place);
+void swc_place_forget(struct swingcoll_comm *comm);
 
 /* Remember a failure for swingcoll_comm_error(). Returns error. */
 int swc_comm_fail(struct swingcoll_comm *comm, int error, const char *fmt, ...)
