@@ -297,7 +297,9 @@ void swc_comm_lost(struct swc_comm *comm, int error, int culprit, u64 seq, const
 	swc_comm_abort(comm, error, culprit, seq, "%s", text);
 }
 
-/* A member of another node has left after @seq operations: those that it has not come to can never complete. */
+/*
+ * A member of another node has left after @seq operations: those that it has not come to can never complete.
+ */
 void swc_comm_peer_left(struct swc_comm *comm, u32 rank, u64 seq)
 {
 	struct swc_member *member = &comm->member[rank];

@@ -739,8 +739,8 @@ void swc_exec_work(struct work_struct *work)
 /* ------------------------------------------------------------------ news from other nodes */
 
 /*
- * Go on with a run that waited for what has come now: in the context of the connection, because a wake-up would
- * cost more than most steps. op->lock is held; the caller then calls swc_exec_help().
+ * Go on with a run that waited for what has come now: in the context of the connection, because a wake-up
+ * would cost more than most steps. op->lock is held; the caller then calls swc_exec_help().
  */
 static bool resume(struct swc_op *op, struct swc_run *run)
 {
@@ -843,6 +843,7 @@ static void take_early(struct swc_op *op)
 
 /* A connection has given something back; op->lock is held on entry, not on exit. */
 static void given_back(struct swc_op *op, struct swc_run *waiting, int error)
+	__releases(&op->lock)
 {
 	bool work, over;
 

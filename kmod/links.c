@@ -2,8 +2,8 @@
 /*
  * The links of a plan: which connection each transfer to or from another node uses, and its number there.
  *
- * The i-th send of a to b on a channel meets the i-th receive of b from a; that number travels with the message,
- * so that messages find their receive by whatever path they come.
+ * The i-th send of a to b on a channel meets the i-th receive of b from a; that number travels with the
+ * message, so that messages find their receive by whatever path they come.
  */
 #include <linux/slab.h>
 
@@ -162,6 +162,7 @@ int swc_links_open(struct swc_links *links, struct swc_net *net, u32 me)
 	int ret = 0;
 	u32 i;
 
+	/* Pairs with the release below: who sees it open sees all connections. */
 	if (smp_load_acquire(&links->open))
 		return 0;
 	mutex_lock(&links->lock);
@@ -177,8 +178,10 @@ int swc_links_open(struct swc_links *links, struct swc_net *net, u32 me)
 		else
 			link->conn = conn;
 	}
-	if (!ret)
+	if (!ret) {
+		/* Pairs with the acquire above. */
 		smp_store_release(&links->open, true);
+	}
 	mutex_unlock(&links->lock);
 	return ret;
 }

@@ -24,7 +24,8 @@ struct swc_link {
  *
  * @lock: guards @open and the opening
  * @open: all connections are there
- * @ordinal: by transfer: how many transfers in the same direction with the same peer precede it on the channel
+ * @ordinal: by transfer: how many transfers in the same direction with the same peer precede it on the
+ * channel
  * @link: by transfer: index into @links, or SWC_NO_LINK: the peer is on this node
  * @nlinks: entries of @links
  */

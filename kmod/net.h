@@ -2,9 +2,9 @@
 /*
  * Messages between nodes, as the executor and the transport see them.
  *
- * The executor gives messages (struct swc_out) and memory for them (struct swc_landing) to a connection, and gets
- * segments (struct swc_seg) and news through struct swc_net_ops. Everything that it has given comes back exactly
- * once, at the latest when the connection is closed.
+ * The executor gives messages (struct swc_out) and memory for them (struct swc_landing) to a connection, and
+ * gets segments (struct swc_seg) and news through struct swc_net_ops. Everything that it has given comes back
+ * exactly once, at the latest when the connection is closed.
  */
 #ifndef SWC_NET_H
 #define SWC_NET_H

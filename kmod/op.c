@@ -161,8 +161,8 @@ enum swc_arrival swc_op_arrive(struct swc_op *op, struct swc_part *part)
 /**
  * swc_op_over() - is this the moment that the operation ends? op->lock is held
  *
- * True once: then the caller drops the lock and calls swc_op_finish(). Not before connections have given back all
- * that they have of it: they read and write its memory.
+ * True once: then the caller drops the lock and calls swc_op_finish(). Not before connections have given back
+ * all that they have of it: they read and write its memory.
  */
 bool swc_op_over(struct swc_op *op)
 {

@@ -60,8 +60,9 @@ static int local_steps_fit(const struct swc_plan_view *v, const struct swc_comm 
 		for (k = s->first_xfer; k < s->first_xfer + s->nsend + s->nrecv; k++) {
 			if (swc_comm_is_local(comm, v->xfers[k].rank))
 				continue;
-			snprintf(why, SWC_TEXT_BYTES, "step %u: a local step names rank %u, which is on another node",
-				 i, v->xfers[k].rank);
+			snprintf(why, SWC_TEXT_BYTES,
+				 "step %u: a local step names rank %u, which is on another node", i,
+				 v->xfers[k].rank);
 			return -EINVAL;
 		}
 	}

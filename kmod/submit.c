@@ -27,7 +27,8 @@ static int may_submit(const struct swc_comm *comm, const struct swc_member *memb
 		return -EAGAIN;
 	there = comm->window[member->submitted % SWC_MAX_INFLIGHT];
 	/* Somebody has left: only an operation that has failed before can be joined, for its error. */
-	if ((comm->nleft || comm->ngone) && !(there && there->seq == member->submitted && READ_ONCE(there->status)))
+	if ((comm->nleft || comm->ngone) &&
+	    !(there && there->seq == member->submitted && READ_ONCE(there->status)))
 		return -ECONNRESET;
 	return there && there->seq != member->submitted ? -EAGAIN : 0;
 }

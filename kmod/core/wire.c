@@ -15,7 +15,8 @@ static bool slots_ok(u32 slots, u32 slot_kib)
 /**
  * swc_wire_hello_check() - is this private data a request of our version?
  *
- * Private data may have been padded with zeros on the way. Return: 0 or the enum swc_wire_reason to refuse with.
+ * Private data may have been padded with zeros on the way. Return: 0 or the enum swc_wire_reason to refuse
+ * with.
  */
 int swc_wire_hello_check(const void *data, u32 bytes)
 {

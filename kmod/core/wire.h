@@ -2,26 +2,26 @@
 /*
  * What nodes say to each other. Everything that crosses the network is defined here, in little-endian.
  *
- * Connection. One reliable connection carries the messages between two ranks on one channel of their plans and
- * on one path between their nodes. The lower rank connects, with struct swc_wire_hello as private data; the
- * other accepts with struct swc_wire_accept or refuses with struct swc_wire_reject. The first message of the
- * lower rank is a PROOF; until it has come, the other side believes nothing else.
+ * Connection. One reliable connection carries the messages between two ranks on one channel of their plans
+ * and on one path between their nodes. The lower rank connects, with struct swc_wire_hello as private data;
+ * the other accepts with struct swc_wire_accept or refuses with struct swc_wire_reject. The first message of
+ * the lower rank is a PROOF; until it has come, the other side believes nothing else.
  *
  *	name = MAC(id, "swingcoll name")[8]		finds the communicator, says nothing of its id
  *	hello.mac  = MAC(id, hello up to the mac)
  *	accept.mac = MAC(id, hello, accept up to the mac)
  *	proof.mac  = MAC(id, hello, accept, "swingcoll proof")
  *
- * MAC is keyed BLAKE2s with 16 bytes of output, the key is the communicator's id. Both nonces are random, so that
- * neither side can be played an old handshake.
+ * MAC is keyed BLAKE2s with 16 bytes of output, the key is the communicator's id. Both nonces are random, so
+ * that neither side can be played an old handshake.
  *
- * Messages. Each is a SEND of a header and what belongs to it, into one landing slot of the receiver. DATA, READY
- * and writes with immediate cost the sender one credit; every header gives credits back. The rest is
+ * Messages. Each is a SEND of a header and what belongs to it, into one landing slot of the receiver. DATA,
+ * READY and writes with immediate cost the sender one credit; every header gives credits back. The rest is
  * covered by SWC_WIRE_SPARE receives more.
  *
  *	DATA	a segment of a message; ordinal counts the messages between the two ranks on this channel
- *	READY	memory for (a chunk of) a stored message of SWC_WIRE_DIRECT bytes or more: write it there, and say so
- *		with the chunk's number as immediate
+ *	READY	memory for (a chunk of) a stored message of SWC_WIRE_DIRECT bytes or more: write it there, and
+ *		say so with the chunk's number as immediate
  *	CREDIT	only gives credits back
  *	PROOF	see above
  *	ABORT	the communicator has ended, and why

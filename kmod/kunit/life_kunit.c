@@ -249,7 +249,7 @@ static void life_join(struct kunit *test)
 	EXPECT_JOIN(-EINVAL, j.rank = 2);
 	EXPECT_JOIN(-EINVAL, j.flags = 4);
 	EXPECT_JOIN(-EINVAL, j.slot_bytes = SWC_MAX_SLOT_BYTES + 1);
-	EXPECT_JOIN(-EINVAL, j.nnodes = 1);
+	EXPECT_JOIN(-EINVAL, j.nnodes = 2);
 	EXPECT_JOIN(-EINVAL, j.rank_node = 1);
 	EXPECT_JOIN(-EINVAL, j.resv[1] = 1);
 	/* The other never comes; each try makes a communicator of its own, and leaves nothing. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Making connections. The lower rank connects, the higher one listens; both prove that they know the
- * communicator's id (see core/wire.h). A connection that cannot be made yet is tried again until the communicator's
- * deadline, because nodes start at different times.
+ * communicator's id (see core/wire.h). A connection that cannot be made yet is tried again until the
+ * communicator's deadline, because nodes start at different times.
  */
 #include <crypto/algapi.h>
 #include <crypto/blake2s.h>
@@ -24,8 +24,8 @@
 #define BACKLOG		128
 
 /*
- * One per network namespace that has communicators with a network. The mutex is outside of all that the handler
- * takes: ending a listener waits for its handler.
+ * One per network namespace that has communicators with a network. The mutex is outside of all that the
+ * handler takes: ending a listener waits for its handler.
  */
 struct swc_listener {
 	struct list_head node;
@@ -182,7 +182,8 @@ void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
 static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 
 /*
- * Work item. At the lower rank: connect, from the beginning. At the other: make ready for the peer's next try.
+ * Work item. At the lower rank: connect, from the beginning. At the other: make ready for the peer's next
+ * try.
  */
 void swc_conn_connect(struct work_struct *work)
 {
@@ -288,7 +289,8 @@ static void rejected(struct swc_conn *conn, struct rdma_cm_id *id, struct rdma_c
 	if (r && len >= sizeof(*r) && le32_to_cpu(r->magic) == SWC_WIRE_MAGIC)
 		reason = le16_to_cpu(r->reason);
 	if (!reason || reason == SWC_WIRE_UNKNOWN || reason == SWC_WIRE_BUSY)
-		swc_conn_retry(conn, reason ? reasons[reason] : rdma_reject_msg(id, event->status), event->status);
+		swc_conn_retry(conn, reason ? reasons[reason] : rdma_reject_msg(id, event->status),
+			       event->status);
 	else if (reason == SWC_WIRE_VERSION_DIFFERS)
 		swc_conn_fail(conn, -EPROTONOSUPPORT, "it speaks version %u of the protocol, this node %u",
 			      le16_to_cpu(r->version), SWC_WIRE_VERSION);

@@ -2,9 +2,9 @@
 /*
  * A live connection: messages out, segments in, credits.
  *
- * Messages wait in @outq until there are credits and records; a small one is copied into its record, so that its
- * sender goes on at once, a large one is read by the device where it lies. A stored one of SWC_WIRE_DIRECT bytes or
- * more waits for the receiver's offers (land.c) and is written into place.
+ * Messages wait in @outq until there are credits and records; a small one is copied into its record, so that
+ * its sender goes on at once, a large one is read by the device where it lies. A stored one of
+ * SWC_WIRE_DIRECT bytes or more waits for the receiver's offers (land.c) and is written into place.
  *
  * Credits count landing slots of the peer. Half of them are kept for messages of the oldest operation: an
  * operation that another rank has not come to yet must not keep those of earlier ones from being received.
@@ -285,7 +285,8 @@ void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
 		va_start(args, fmt);
 		vscnprintf(why, sizeof(why), fmt, args);
 		va_end(args);
-		scnprintf(text, sizeof(text), "rank %u: connection with rank %u: %s", conn->me, conn->peer, why);
+		scnprintf(text, sizeof(text), "rank %u: connection with rank %u: %s", conn->me, conn->peer,
+			  why);
 		swc_net_ops->lost(conn->comm, error, conn->peer, READ_ONCE(conn->comm->oldest), text);
 	}
 	swc_conn_close(conn, 0);
@@ -508,7 +509,10 @@ static void sign(struct swc_wire_header *h, const struct swc_out *out)
 	h->redop = d->redop;
 }
 
-/* All of a message has been posted: it is done at once if it was copied, else when the last request completes. */
+/*
+ * All of a message has been posted: it is done at once if it was copied, else when the last request
+ * completes.
+ */
 static void all_posted(struct swc_conn *conn, struct swc_send_rec *rec, struct swc_out *out,
 		       struct list_head *sent)
 {

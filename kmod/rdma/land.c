@@ -2,10 +2,10 @@
 /*
  * Memory that a peer writes into.
  *
- * A landing is offered to its sender in chunks, each behind a memory region of its own: registered, and offered by
- * a READY that follows the registration on the same queue pair, so that no key is known before it is good. When
- * the peer says that a chunk is written, the region is invalidated before anybody hears of it: then the peer
- * cannot reach the memory any more, whatever it does.
+ * A landing is offered to its sender in chunks, each behind a memory region of its own: registered, and
+ * offered by a READY that follows the registration on the same queue pair, so that no key is known before it
+ * is good. When the peer says that a chunk is written, the region is invalidated before anybody hears of it:
+ * then the peer cannot reach the memory any more, whatever it does.
  */
 #include <rdma/mr_pool.h>
 

@@ -2,8 +2,8 @@
 /*
  * The connections of a communicator.
  *
- * They are made when a plan first needs them, or when a peer asks, and end together: by abort, after the peers
- * have been told, or one rank's at a time as the ranks leave.
+ * They are made when a plan first needs them, or when a peer asks, and end together: by abort, after the
+ * peers have been told, or one rank's at a time as the ranks leave.
  */
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -235,8 +235,8 @@ void swc_net_pump(struct swc_net *net)
 }
 
 /*
- * Work item: who only waits would never hear of a peer's silent death. A message that nobody acknowledges ends the
- * connection.
+ * Work item: who only waits would never hear of a peer's silent death. A message that nobody acknowledges
+ * ends the connection.
  */
 static void probe_all(struct work_struct *work)
 {

@@ -224,8 +224,8 @@ struct swc_comm_state {
  *	nrecv destinations, in one pass; with one source, a copy. All ranges must be of equal size.
  * SWC_STEP_SYNC: a barrier over all members of this node on this channel.
  *
- * SWC_XFER_STORED marks a send that the peer stores as it is: its receive has no SWC_XFER_REDUCE. Between nodes a
- * large one is then written straight into the peer's buffer. It must say what the peer's plan does.
+ * SWC_XFER_STORED marks a send that the peer stores as it is: its receive has no SWC_XFER_REDUCE. Between
+ * nodes a large one is then written straight into the peer's buffer. It must say what the peer's plan does.
  *
  * SWC_XFER_FINAL marks a receive, or the first destination of a local step, whose result is complete;
  * SWC_AVG divides there. A block that is complete must pass exactly one FINAL.
@@ -390,9 +390,9 @@ struct swc_node_path {
  * @resv: must be 0
  *
  * Blocks (killable) until all ranks of this node have joined; other nodes are connected to when an operation
- * first needs them. Errors: -EEXIST rank taken, -EACCES another user's communicator, -EPROTO members disagree,
- * -ETIMEDOUT not all came, -ENOSPC a limit is reached, -EOPNOTSUPP several nodes, but no RDMA in this kernel;
- * and the communicator's own error if all came but it was aborted before this rank woke.
+ * first needs them. Errors: -EEXIST rank taken, -EACCES another user's communicator, -EPROTO members
+ * disagree, -ETIMEDOUT not all came, -ENOSPC a limit is reached, -EOPNOTSUPP several nodes, but no RDMA in
+ * this kernel; and the communicator's own error if all came but it was aborted before this rank woke.
  *
  * On a communicator of several nodes every operation that fails aborts the communicator.
  */
