@@ -64,7 +64,7 @@ struct swc_member {
  * @flags: SWC_JOIN_*
  * @timeout_ms: default deadline
  * @slot_bytes: size of @slots
- * @name: what other nodes call it by, derived from @id
+ * @name, @places: what other nodes know it by: derived from @id, and from who is where
  * @nlocal, @local: members on this node, ascending
  * @rank_node, @here: node of each rank, and this one; NULL and 0 if all are here
  * @net: connections to other nodes, NULL if all members are here
@@ -98,6 +98,7 @@ struct swc_comm {
 	u32 timeout_ms;
 	u32 slot_bytes;
 	u8 name[SWC_WIRE_NAME];
+	__le32 places;
 	u32 nlocal;
 	u32 *local;
 	u32 here;

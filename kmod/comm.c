@@ -32,6 +32,7 @@
 
 static DEFINE_MUTEX(swc_comms_mutex);
 static LIST_HEAD(swc_comms);
+static DECLARE_WAIT_QUEUE_HEAD(swc_comms_gone);
 static u64 swc_comms_made;
 
 /* ------------------------------------------------------------------ making and freeing */
@@ -80,6 +81,8 @@ static void comm_free(struct work_struct *work)
 
 	mutex_lock(&swc_comms_mutex);
 	list_del(&comm->node);
+	if (list_empty(&swc_comms))
+		wake_up_all(&swc_comms_gone);
 	mutex_unlock(&swc_comms_mutex);
 	cancel_delayed_work_sync(&comm->watchdog);
 	for (i = 0; i < ARRAY_SIZE(comm->window); i++)
@@ -120,6 +123,14 @@ static int place_members(struct swc_comm *comm, u32 rank, struct swc_join_nodes 
 		if (swc_comm_is_local(comm, i))
 			comm->local[comm->nlocal++] = i;
 	return 0;
+}
+
+/**
+ * swc_comms_drain() - wait until all communicators are being freed; nobody can make one any more
+ */
+void swc_comms_drain(void)
+{
+	wait_event(swc_comms_gone, list_empty_careful(&swc_comms));
 }
 
 static struct swc_comm *comm_create(struct swc_ctx *ctx, const struct swc_comm_join *join,
@@ -261,34 +272,36 @@ void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, cons
 
 /* ------------------------------------------------------------------ other nodes */
 
+/* How well a communicator of the right name suits a peer that asks for @rank. */
+static int suits(const struct swc_comm *comm, u32 rank)
+{
+	if (rank >= comm->nranks || !swc_comm_is_local(comm, rank))
+		return 1;
+	return READ_ONCE(comm->status) == SWC_COMM_ABORTED ? 2 : 3;
+}
+
 /**
  * swc_comm_by_name() - the communicator that another node asks for, with a reference, or NULL
+ * @name: its name
+ * @rank: whom the peer wants to talk to
  *
- * One that has ended only if there is no other.
+ * The one that has the rank on this node, if there is one, and rather one that lives.
  */
-struct swc_comm *swc_comm_by_name(const u8 *name)
+struct swc_comm *swc_comm_by_name(const u8 *name, u32 rank)
 {
-	struct swc_comm *comm, *ended = NULL;
+	struct swc_comm *comm, *best = NULL;
 
 	mutex_lock(&swc_comms_mutex);
 	list_for_each_entry(comm, &swc_comms, node) {
 		if (!comm->net || memcmp(comm->name, name, SWC_WIRE_NAME) ||
-		    !kref_get_unless_zero(&comm->ref))
+		    (best && suits(comm, rank) <= suits(best, rank)) || !kref_get_unless_zero(&comm->ref))
 			continue;
-		if (READ_ONCE(comm->status) != SWC_COMM_ABORTED)
-			goto found;
-		if (ended)
-			swc_comm_put(ended);
-		ended = comm;
+		if (best)
+			swc_comm_put(best);
+		best = comm;
 	}
-	comm = NULL;
-found:
 	mutex_unlock(&swc_comms_mutex);
-	if (!comm)
-		return ended;
-	if (ended)
-		swc_comm_put(ended);
-	return comm;
+	return best;
 }
 
 /* Another node, or the way to it, has failed. */
@@ -418,13 +431,21 @@ static bool may_join(const struct swc_comm *comm, const struct swc_comm_join *jo
 }
 
 /* All members of a node must say the same of who is where. */
-static bool same_nodes(const struct swc_comm *comm, const struct swc_comm_join *join,
-		       const struct swc_join_nodes *nodes)
+static bool same_nodes(const struct swc_comm *comm, const struct swc_join_nodes *nodes)
 {
 	if (!comm->rank_node || !nodes->rank_node)
 		return !comm->rank_node && !nodes->rank_node;
-	return nodes->rank_node[join->rank] == comm->here &&
-	       !memcmp(comm->rank_node, nodes->rank_node, comm->nranks * sizeof(*comm->rank_node));
+	return !memcmp(comm->rank_node, nodes->rank_node, comm->nranks * sizeof(*comm->rank_node));
+}
+
+/*
+ * Of the same communicator, but another node of it: they meet by network only, in whatever kernels they are.
+ * This node is who joins here first.
+ */
+static bool other_node(const struct swc_comm *comm, const struct swc_comm_join *join,
+		       const struct swc_join_nodes *nodes)
+{
+	return comm->rank_node && nodes->rank_node && nodes->rank_node[join->rank] != comm->here;
 }
 
 /* The communicator of this id, new if nobody has made it; with a reference. *refused: why not to join. */
@@ -438,7 +459,7 @@ static struct swc_comm *find_or_create(struct swc_ctx *ctx, const struct swc_com
 		/* An id is free again when its communicator has been aborted or left by all. */
 		if (READ_ONCE(comm->status) == SWC_COMM_ABORTED ||
 		    READ_ONCE(comm->nleft) == comm->nlocal ||
-		    crypto_memneq(comm->id, join->id, SWC_ID_BYTES))
+		    crypto_memneq(comm->id, join->id, SWC_ID_BYTES) || other_node(comm, join, nodes))
 			continue;
 		if (kref_get_unless_zero(&comm->ref)) {
 			found = comm;
@@ -450,7 +471,7 @@ static struct swc_comm *find_or_create(struct swc_ctx *ctx, const struct swc_com
 	if (!may_join(found, join))
 		*refused = -EACCES;
 	else if (found->nranks != join->nranks || found->flags != join->flags ||
-		 found->slot_bytes != join->slot_bytes || !same_nodes(found, join, nodes))
+		 found->slot_bytes != join->slot_bytes || !same_nodes(found, nodes))
 		*refused = -EPROTO;
 	return found;
 }

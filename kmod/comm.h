@@ -8,7 +8,8 @@ int swc_comm_join(struct swc_ctx *ctx, struct swc_comm_join *join);
 int swc_comm_leave(struct swc_ctx *ctx, u32 handle);
 void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt, ...)
 	__printf(5, 6);
-struct swc_comm *swc_comm_by_name(const u8 *name);
+void swc_comms_drain(void);
+struct swc_comm *swc_comm_by_name(const u8 *name, u32 rank);
 void swc_comm_lost(struct swc_comm *comm, int error, int culprit, u64 seq, const char *text);
 void swc_comm_peer_left(struct swc_comm *comm, u32 rank, u64 seq);
 struct swc_member *swc_member_get(struct swc_ctx *ctx, u32 handle);

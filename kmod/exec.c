@@ -753,6 +753,18 @@ static bool resume(struct swc_op *op, struct swc_run *run)
 	return true;
 }
 
+/* The same by a work item, for who is inside of a worker already: they would nest without bound. */
+static void call_work(struct swc_op *op, struct swc_run *run)
+{
+	lockdep_assert_held(&op->lock);
+	if (op->finished || op->status)
+		return;
+	run->state = SWC_RUN_READY;
+	list_add_tail(&run->node, &op->ready);
+	if (queue_part(run->part))
+		op->nsummoned++;
+}
+
 static bool same_call(const struct swc_op *op, const struct swc_wire_msg *msg)
 {
 	const struct swc_desc *a = &op->desc, *b = &msg->sig;
@@ -841,16 +853,22 @@ static void take_early(struct swc_op *op)
 		swc_exec_deliver(comm, seg);
 }
 
-/* A connection has given something back; op->lock is held on entry, not on exit. */
-static void given_back(struct swc_op *op, struct swc_run *waiting, int error)
+/*
+ * A connection has given something back, and @waiting, if not NULL, can go on; op->lock is held on entry, not on
+ * exit.
+ */
+static void given_back(struct swc_op *op, struct swc_run *waiting, int error, bool nested)
 	__releases(&op->lock)
 {
-	bool work, over;
+	bool work = false, over;
 
 	op->nposted--;
 	if (error && !op->status)
 		WRITE_ONCE(op->status, error);
-	work = waiting && resume(op, waiting);
+	if (waiting && !nested)
+		work = resume(op, waiting);
+	else if (waiting)
+		call_work(op, waiting);
 	over = swc_op_over(op);
 	/* Nothing else may keep the operation now. */
 	kref_get(&op->ref);
@@ -865,19 +883,19 @@ static void given_back(struct swc_op *op, struct swc_run *waiting, int error)
 /**
  * swc_exec_sent() - the memory of a message is free
  */
-void swc_exec_sent(struct swc_out *out, int error)
+void swc_exec_sent(struct swc_out *out, int error, bool nested)
 {
 	struct swc_run *run = out->run;
 	struct swc_op *op = run->part->op;
 	bool goes_on;
 
 	spin_lock(&op->lock);
-	goes_on = !--run->sends_left && run->state == SWC_RUN_WAIT_SENDS;
-	if (goes_on && !error) {
+	goes_on = !--run->sends_left && run->state == SWC_RUN_WAIT_SENDS && !error;
+	if (goes_on) {
 		run->posted = false;
 		run->step++;
 	}
-	given_back(op, goes_on && !error ? run : NULL, error);
+	given_back(op, goes_on ? run : NULL, error, nested);
 }
 
 /**
@@ -892,7 +910,7 @@ void swc_exec_landed(struct swc_landing *landing, int error)
 	spin_lock(&op->lock);
 	landing->done = !error;
 	waits = !error && run->state == SWC_RUN_WAIT_RECV && run->wait_rank == landing->src;
-	given_back(op, waits ? run : NULL, error);
+	given_back(op, waits ? run : NULL, error, false);
 }
 
 /**

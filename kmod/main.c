@@ -91,6 +91,7 @@ static int __init swc_init(void)
 	return 0;
 
 err_rdma:
+	swc_rdma_stop();
 	swc_rdma_exit();
 	swc_debugfs_exit();
 err_wq:
@@ -103,9 +104,11 @@ static void __exit swc_exit(void)
 	/* No file is open any more, so nothing new comes; work items that free things may still run. */
 	swc_chrdev_exit();
 	swc_debugfs_exit();
-	/* Closes what lingers, which lets communicators go. */
-	swc_rdma_exit();
+	/* What lingers of connections is closed, which lets their communicators go. */
+	swc_rdma_stop();
+	swc_comms_drain();
 	destroy_workqueue(swc_wq);
+	swc_rdma_exit();
 	/* Parts freed by kfree_rcu() need no code of ours. */
 }
 

@@ -86,17 +86,18 @@ struct swc_seg {
 /**
  * struct swc_net_ops - what a transport tells; all in process context, with no locks held
  * @deliver: a segment has come
- * @sent: a message's memory is not needed any more (@error 0), or it never arrived
+ * @sent: a message's memory is not needed any more (@error 0), or it never arrived; @nested: it happened while
+ *	the executor sent or released something, who must not be made to do more inside of that
  * @landed: a landing is complete, or never will be
- * @comm_by_name: the communicator that a peer asks for, with a reference, or NULL
+ * @comm_by_name: the communicator that a peer asks for, and that @rank is here, with a reference, or NULL
  * @lost: the peer or the way to it has failed; ends the communicator
  * @left: the peer has left in order, after @seq operations
  */
 struct swc_net_ops {
 	void (*deliver)(struct swc_comm *comm, struct swc_seg *seg);
-	void (*sent)(struct swc_out *out, int error);
+	void (*sent)(struct swc_out *out, int error, bool nested);
 	void (*landed)(struct swc_landing *landing, int error);
-	struct swc_comm *(*comm_by_name)(const u8 *name);
+	struct swc_comm *(*comm_by_name)(const u8 *name, u32 rank);
 	void (*lost)(struct swc_comm *comm, int error, int culprit, u64 seq, const char *text);
 	void (*left)(struct swc_comm *comm, u32 rank, u64 seq);
 };
@@ -104,6 +105,7 @@ struct swc_net_ops {
 #ifdef SWC_RDMA
 
 int swc_rdma_init(const struct swc_net_ops *ops);
+void swc_rdma_stop(void);
 void swc_rdma_exit(void);
 u32 swc_rdma_port(void);
 
@@ -127,6 +129,7 @@ void swc_conn_release(struct swc_seg *seg);
 #else /* a kernel without RDMA: no communicator has a network, so nothing below is ever called */
 
 static inline int swc_rdma_init(const struct swc_net_ops *ops) { return 0; }
+static inline void swc_rdma_stop(void) { }
 static inline void swc_rdma_exit(void) { }
 static inline u32 swc_rdma_port(void) { return 0; }
 

@@ -26,11 +26,11 @@ int swc_wire_hello_check(const void *data, u32 bytes)
 		return SWC_WIRE_BAD;
 	if (le16_to_cpu(h->version) != SWC_WIRE_VERSION)
 		return SWC_WIRE_VERSION_DIFFERS;
-	if (bytes < sizeof(*h) || le16_to_cpu(h->bytes) != sizeof(*h))
+	if (bytes < sizeof(*h))
 		return SWC_WIRE_BAD;
 	if (le32_to_cpu(h->src) >= le32_to_cpu(h->dst) || le32_to_cpu(h->dst) >= SWC_MAX_RANKS)
 		return SWC_WIRE_BAD;
-	if (le16_to_cpu(h->channel) >= SWC_MAX_CHANNELS || le16_to_cpu(h->path) >= SWC_MAX_PATHS)
+	if (h->channel >= SWC_MAX_CHANNELS || h->path >= SWC_MAX_PATHS)
 		return SWC_WIRE_BAD;
 	return slots_ok(le16_to_cpu(h->slots), le16_to_cpu(h->slot_kib)) ? 0 : SWC_WIRE_BAD;
 }
@@ -40,8 +40,7 @@ int swc_wire_accept_check(const void *data, u32 bytes)
 {
 	const struct swc_wire_accept *a = data;
 
-	if (bytes < sizeof(*a) || le32_to_cpu(a->magic) != SWC_WIRE_MAGIC ||
-	    le16_to_cpu(a->bytes) != sizeof(*a) || a->resv)
+	if (bytes < sizeof(*a) || le32_to_cpu(a->magic) != SWC_WIRE_MAGIC || a->resv)
 		return SWC_WIRE_BAD;
 	if (le16_to_cpu(a->version) != SWC_WIRE_VERSION)
 		return SWC_WIRE_VERSION_DIFFERS;

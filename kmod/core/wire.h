@@ -8,6 +8,7 @@
  * the lower rank is a PROOF; until it has come, the other side believes nothing else.
  *
  *	name = MAC(id, "swingcoll name")[8]		finds the communicator, says nothing of its id
+ *	places = MAC(id, node of each rank)[4]		all ranks must say the same
  *	hello.mac  = MAC(id, hello up to the mac)
  *	accept.mac = MAC(id, hello, accept up to the mac)
  *	proof.mac  = MAC(id, hello, accept, "swingcoll proof")
@@ -50,12 +51,12 @@
 struct swc_wire_hello {
 	__le32 magic;
 	__le16 version;
-	__le16 bytes;		/* of this struct */
+	u8     channel;
+	u8     path;
 	u8     name[SWC_WIRE_NAME];
+	__le32 places;
 	__le32 src;		/* the lower rank, who connects */
 	__le32 dst;
-	__le16 channel;
-	__le16 path;
 	__le16 slots;		/* of the sender of this struct, */
 	__le16 slot_kib;	/* and their size */
 	u8     nonce[SWC_WIRE_NONCE];
@@ -65,10 +66,9 @@ struct swc_wire_hello {
 struct swc_wire_accept {
 	__le32 magic;
 	__le16 version;
-	__le16 bytes;
+	__le16 resv;
 	__le16 slots;
 	__le16 slot_kib;
-	__le32 resv;
 	u8     nonce[SWC_WIRE_NONCE];
 	u8     mac[SWC_WIRE_MAC];
 };

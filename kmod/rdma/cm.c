@@ -18,8 +18,7 @@
 
 #define RESOLVE_MS	2000
 #define RETRY_MS	50
-/* 4.096 us << 16, and seven more attempts: some two seconds until a silent peer is given up. */
-#define ACK_TIMEOUT	16
+#define PROOF_MS	5000
 #define RETRIES		7
 #define BACKLOG		128
 
@@ -41,6 +40,11 @@ static DEFINE_MUTEX(listeners_mutex);
 static unsigned int port = 18574;
 module_param_named(rdma_port, port, uint, 0444);
 MODULE_PARM_DESC(rdma_port, "port that other nodes connect to (default 18574)");
+
+/* With seven more attempts: some four seconds until a silent peer is given up. */
+static unsigned int ack_timeout = 17;
+module_param_named(rdma_ack_timeout, ack_timeout, uint, 0444);
+MODULE_PARM_DESC(rdma_ack_timeout, "wait 4.096 us << this for an acknowledgement, eight times; 8 to 31 (default 17)");
 
 u32 swc_rdma_port(void)
 {
@@ -68,11 +72,23 @@ static void mac(const u8 *id, const struct mac_part *part, u32 n, void *out, siz
 	memzero_explicit(hash, sizeof(hash));
 }
 
-void swc_conn_name(const u8 *id, u8 *name)
+/* What other nodes know a communicator by. */
+void swc_conn_name(struct swc_comm *comm)
 {
 	const struct mac_part part = { "swingcoll name", 14 };
+	struct swc_compat_blake2s state;
+	u8 hash[SWC_WIRE_MAC];
+	u32 i;
 
-	mac(id, &part, 1, name, SWC_WIRE_NAME);
+	mac(comm->id, &part, 1, comm->name, SWC_WIRE_NAME);
+	blake2s_init_key(&state, sizeof(hash), comm->id, SWC_ID_BYTES);
+	for (i = 0; i < comm->nranks; i++) {
+		__le32 node = cpu_to_le32(comm->rank_node[i]);
+
+		blake2s_update(&state, (const u8 *)&node, sizeof(node));
+	}
+	blake2s_final(&state, hash);
+	memcpy(&comm->places, hash, sizeof(comm->places));
 }
 
 static void hello_mac(const u8 *id, const struct swc_wire_hello *hello, void *out)
@@ -124,7 +140,7 @@ static void learn_slots(struct swc_conn *conn, __le16 slots, __le16 slot_kib)
 /**
  * swc_conn_take_apart() - end what there is of a connection; its memory stays
  *
- * Nothing is posted any more, and the handler of its id does not touch it while this runs. Sleeps.
+ * The state is such that nothing is posted any more. Sleeps.
  */
 void swc_conn_take_apart(struct swc_conn *conn)
 {
@@ -132,6 +148,10 @@ void swc_conn_take_apart(struct swc_conn *conn)
 
 	if (!id)
 		return;
+	/* From now on its handler looks away. */
+	rdma_lock_handler(id);
+	id->context = NULL;
+	rdma_unlock_handler(id);
 	if (id->qp) {
 		rdma_disconnect(id);
 		ib_drain_qp(id->qp);
@@ -165,42 +185,47 @@ void swc_conn_take_apart(struct swc_conn *conn)
 /* Try again in a moment, or give up. */
 void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
 {
-	bool again;
+	bool late = conn->me < conn->peer && time_after(jiffies, conn->give_up);
 
+	/* Queued under the lock: who closes the connection cancels the work, and then it must not come again. */
 	spin_lock(&conn->lock);
-	again = conn->state == SWC_CONN_CONNECTING;
+	if (conn->state != SWC_CONN_CONNECTING)
+		late = false;
+	else if (!late)
+		mod_delayed_work(swc_net_wq, &conn->connect_work, msecs_to_jiffies(RETRY_MS));
 	spin_unlock(&conn->lock);
-	if (!again)
-		return;
-	if (conn->me < conn->peer && time_after(jiffies, conn->give_up)) {
+	if (late)
 		swc_conn_fail(conn, -ETIMEDOUT, "%s (%d)", why, detail);
-		return;
-	}
-	queue_delayed_work(swc_net_wq, &conn->connect_work, msecs_to_jiffies(RETRY_MS));
 }
 
 static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 
 /*
- * Work item. At the lower rank: connect, from the beginning. At the other: make ready for the peer's next
- * try.
+ * Work item. At the lower rank: connect, from the beginning. At the other: the peer has not proven itself; make
+ * ready for its next try.
  */
 void swc_conn_connect(struct work_struct *work)
 {
 	struct swc_conn *conn = container_of(work, struct swc_conn, connect_work.work);
 	const struct swc_node_path *path;
 	struct rdma_cm_id *id;
-	bool active = conn->me < conn->peer, closing;
+	bool active = conn->me < conn->peer, again;
 	int ret;
 
-	/* The id's handler is done with it when this returns. */
+	spin_lock(&conn->lock);
+	again = conn->state == SWC_CONN_CONNECTING;
+	if (again)
+		conn->state = SWC_CONN_RESETTING;
+	spin_unlock(&conn->lock);
+	if (!again)
+		return;
 	swc_conn_take_apart(conn);
 	spin_lock(&conn->lock);
-	closing = conn->state == SWC_CONN_CLOSING;
-	if (!closing)
+	again = conn->state == SWC_CONN_RESETTING;
+	if (again)
 		conn->state = active ? SWC_CONN_CONNECTING : SWC_CONN_IDLE;
 	spin_unlock(&conn->lock);
-	if (closing || !active)
+	if (!again || !active)
 		return;
 	path = swc_net_path(conn->net, conn->comm->rank_node[conn->peer], conn->path);
 	id = rdma_create_id(swc_listener_ns(conn->net->listener), handler, conn, RDMA_PS_TCP, IB_QPT_RC);
@@ -230,11 +255,11 @@ static int connect_now(struct swc_conn *conn, struct rdma_cm_id *id)
 	*h = (struct swc_wire_hello){
 		.magic = cpu_to_le32(SWC_WIRE_MAGIC),
 		.version = cpu_to_le16(SWC_WIRE_VERSION),
-		.bytes = cpu_to_le16(sizeof(*h)),
+		.channel = conn->channel,
+		.path = conn->path,
+		.places = conn->comm->places,
 		.src = cpu_to_le32(conn->me),
 		.dst = cpu_to_le32(conn->peer),
-		.channel = cpu_to_le16(conn->channel),
-		.path = cpu_to_le16(conn->path),
 		.slots = cpu_to_le16(swc_slots),
 		.slot_kib = cpu_to_le16(swc_slot_kib),
 	};
@@ -264,7 +289,6 @@ static void established(struct swc_conn *conn, const struct rdma_conn_param *par
 	}
 	conn->accept = *a;
 	learn_slots(conn, a->slots, a->slot_kib);
-	conn->proven = true;
 	spin_lock(&conn->lock);
 	conn->pending |= SWC_PEND_PROOF;
 	spin_unlock(&conn->lock);
@@ -272,7 +296,7 @@ static void established(struct swc_conn *conn, const struct rdma_conn_param *par
 }
 
 static const char * const reasons[SWC_WIRE_REASON_NR] = {
-	[SWC_WIRE_UNKNOWN] = "the communicator has not been made there",
+	[SWC_WIRE_UNKNOWN] = "there is no such communicator there, or not any more",
 	[SWC_WIRE_BUSY] = "it is busy",
 	[SWC_WIRE_VERSION_DIFFERS] = "it speaks another version",
 	[SWC_WIRE_BAD] = "it found the request senseless: do all ranks say the same of who is where?",
@@ -316,11 +340,17 @@ static struct swc_conn *wanted(const struct swc_wire_hello *h, struct swc_comm *
 	if (READ_ONCE(comm->status) == SWC_COMM_ABORTED)
 		return NULL;
 	*reason = SWC_WIRE_BAD;
-	if (dst >= comm->nranks || !swc_comm_is_local(comm, dst) || swc_comm_is_local(comm, src) ||
-	    le16_to_cpu(h->path) >= swc_net_npaths(comm->net, comm->rank_node[src]))
+	if (h->places != comm->places || dst >= comm->nranks)
+		return NULL;
+	/* Right, but not here, or not yet: one kernel may have several nodes of a communicator. */
+	*reason = SWC_WIRE_UNKNOWN;
+	if (!swc_comm_is_local(comm, dst))
+		return NULL;
+	*reason = SWC_WIRE_BAD;
+	if (swc_comm_is_local(comm, src) || h->path >= swc_net_npaths(comm->net, comm->rank_node[src]))
 		return NULL;
 	*reason = SWC_WIRE_BUSY;
-	conn = swc_conn_find(comm->net, dst, src, le16_to_cpu(h->channel), le16_to_cpu(h->path));
+	conn = swc_conn_find(comm->net, dst, src, h->channel, h->path);
 	return IS_ERR(conn) ? NULL : conn;
 }
 
@@ -338,7 +368,6 @@ static int accept_now(struct swc_conn *conn, struct rdma_cm_id *id, const struct
 	*a = (struct swc_wire_accept){
 		.magic = cpu_to_le32(SWC_WIRE_MAGIC),
 		.version = cpu_to_le16(SWC_WIRE_VERSION),
-		.bytes = cpu_to_le16(sizeof(*a)),
 		.slots = cpu_to_le16(swc_slots),
 		.slot_kib = cpu_to_le16(swc_slot_kib),
 	};
@@ -362,6 +391,15 @@ static int refuse(struct rdma_cm_id *id, int reason)
 	return -ECONNREFUSED;	/* the id is destroyed by who called */
 }
 
+/* Who has heard a hello can repeat it, but prove nothing: it must not keep the place for long. */
+static void expect_proof(struct swc_conn *conn)
+{
+	spin_lock(&conn->lock);
+	if (conn->state == SWC_CONN_CONNECTING)
+		queue_delayed_work(swc_net_wq, &conn->connect_work, msecs_to_jiffies(PROOF_MS));
+	spin_unlock(&conn->lock);
+}
+
 static int requested(struct rdma_cm_id *id, const struct rdma_conn_param *param)
 {
 	const struct swc_wire_hello *h = param->private_data;
@@ -373,7 +411,7 @@ static int requested(struct rdma_cm_id *id, const struct rdma_conn_param *param)
 	reason = h ? swc_wire_hello_check(h, param->private_data_len) : SWC_WIRE_BAD;
 	if (reason)
 		return refuse(id, reason);
-	comm = swc_net_ops->comm_by_name(h->name);
+	comm = swc_net_ops->comm_by_name(h->name, le32_to_cpu(h->dst));
 	if (!comm)
 		return refuse(id, SWC_WIRE_UNKNOWN);
 	conn = wanted(h, comm, &reason);
@@ -389,14 +427,16 @@ static int requested(struct rdma_cm_id *id, const struct rdma_conn_param *param)
 		swc_conn_put(conn);
 		return refuse(id, SWC_WIRE_BUSY);
 	}
+	/* From now on the id is the connection's, which destroys it. */
 	id->context = conn;
+	conn->id = id;
 	ret = accept_now(conn, id, h);
 	if (ret) {
-		/* From now on the id is the connection's: its work item destroys it. */
 		pr_debug("rank %u cannot accept rank %u: %d\n", conn->me, conn->peer, ret);
 		rdma_reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
-		conn->id = id;
 		swc_conn_retry(conn, "cannot accept", ret);
+	} else {
+		expect_proof(conn);
 	}
 	swc_conn_put(conn);
 	return 0;
@@ -409,11 +449,14 @@ static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	struct swc_conn *conn = id->context;
 	int ret;
 
-	switch (event->event) {
-	case RDMA_CM_EVENT_CONNECT_REQUEST:
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		return requested(id, &event->param.conn);
+	/* A listener, or a connection that is being taken apart. */
+	if (!conn)
+		return 0;
+	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		rdma_set_ack_timeout(id, ACK_TIMEOUT);
+		rdma_set_ack_timeout(id, ack_timeout);
 		ret = rdma_resolve_route(id, RESOLVE_MS);
 		if (ret)
 			swc_conn_retry(conn, "no route to it", ret);
@@ -437,13 +480,13 @@ static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		return 0;
 	case RDMA_CM_EVENT_DISCONNECTED:
 	case RDMA_CM_EVENT_ADDR_CHANGE:
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		if (READ_ONCE(conn->state) == SWC_CONN_CONNECTING)
 			swc_conn_retry(conn, rdma_event_msg(event->event), event->status);
 		else
 			swc_conn_fail(conn, -ECONNRESET, "%s", rdma_event_msg(event->event));
 		return 0;
 	default:
-		/* A device that goes is dealt with in device.c. */
 		return 0;
 	}
 }

@@ -172,6 +172,8 @@ void swc_conn_unmap(struct swc_conn *conn)
 	struct ib_device *ib = conn->dev->ib;
 	u32 i;
 
+	if (!conn->rec)
+		return;
 	for (i = 0; i < SWC_SQ_DEPTH; i++) {
 		unmap_rec(conn, &conn->rec[i]);
 		if (conn->rec[i].page_dma)
@@ -314,22 +316,34 @@ static void give_all_back(struct swc_conn *conn)
 	list_splice_init(&conn->lands, &lands);
 	spin_unlock(&conn->lock);
 	list_for_each_entry_safe(out, next_out, &outs, node)
-		swc_net_ops->sent(out, -ECONNABORTED);
+		swc_net_ops->sent(out, -ECONNABORTED, false);
 	list_for_each_entry_safe(land, next_land, &lands, node)
 		swc_net_ops->landed(land, -ECONNABORTED);
+}
+
+/* Has the peer not taken yet what this rank sent before it left? conn->lock is held. */
+static bool has_unsent(const struct swc_conn *conn)
+{
+	return conn->leaving && conn->state == SWC_CONN_LIVE &&
+	       ((conn->pending & SWC_PEND_BYE) || conn->sq_head != conn->sq_tail) &&
+	       READ_ONCE(conn->comm->status) != SWC_COMM_ABORTED && time_before(jiffies, conn->give_up);
 }
 
 /* Work item: take everything apart. */
 void swc_conn_closed(struct work_struct *work)
 {
 	struct swc_conn *conn = container_of(work, struct swc_conn, close_work.work);
-	bool first;
+	bool first, wait;
 
 	spin_lock(&conn->lock);
-	conn->state = SWC_CONN_CLOSING;
+	wait = has_unsent(conn);
+	if (!wait)
+		conn->state = SWC_CONN_CLOSING;
 	first = conn->net;
 	spin_unlock(&conn->lock);
-	if (first) {
+	if (wait) {
+		swc_conn_close(conn, SWC_LINGER_MS);
+	} else if (first) {
 		cancel_delayed_work_sync(&conn->connect_work);
 		swc_conn_take_apart(conn);
 		give_all_back(conn);
@@ -414,6 +428,7 @@ static bool post_short(struct swc_conn *conn)
 	struct ib_send_wr wr = { .opcode = IB_WR_SEND, .num_sge = 1 };
 	struct swc_send_rec *rec;
 	struct swc_wire_header *h;
+	bool last = false;
 
 	if (!conn->pending)
 		return false;
@@ -430,10 +445,12 @@ static bool post_short(struct swc_conn *conn)
 		fill_abort(conn, (void *)(h + 1));
 		rec->sge[0].length += sizeof(struct swc_wire_abort);
 		rec->told = true;
+		last = true;
 	} else if (conn->pending & SWC_PEND_BYE) {
 		conn->pending &= ~SWC_PEND_BYE;
 		h = swc_conn_header(conn, rec, SWC_WIRE_BYE);
 		h->seq = cpu_to_le64(conn->comm->member[conn->me].submitted);
+		last = true;
 	} else {
 		bool probe = conn->pending & SWC_PEND_PROBE;
 
@@ -443,7 +460,7 @@ static bool post_short(struct swc_conn *conn)
 		swc_conn_header(conn, rec, SWC_WIRE_CREDIT);
 	}
 	wr.sg_list = rec->sge;
-	swc_conn_post(conn, rec, &wr, rec->told);
+	swc_conn_post(conn, rec, &wr, last);
 	return true;
 }
 
@@ -634,8 +651,9 @@ static bool post_out(struct swc_conn *conn, struct list_head *sent)
 
 /**
  * swc_conn_pump() - post all that can be posted
+ * @nested: the executor is our caller
  */
-void swc_conn_pump(struct swc_conn *conn)
+void swc_conn_pump(struct swc_conn *conn, bool nested)
 {
 	struct swc_out *out, *next;
 	bool idle;
@@ -651,7 +669,7 @@ void swc_conn_pump(struct swc_conn *conn)
 	error = conn->post_error;
 	spin_unlock(&conn->lock);
 	list_for_each_entry_safe(out, next, &sent, node)
-		swc_net_ops->sent(out, 0);
+		swc_net_ops->sent(out, 0, nested);
 	if (error)
 		swc_conn_fail(conn, -EIO, "the device takes no more work (%pe)", ERR_PTR(error));
 	else if (idle)
@@ -662,7 +680,7 @@ static void pump_work(struct work_struct *work)
 {
 	struct swc_conn *conn = container_of(work, struct swc_conn, pump_work);
 
-	swc_conn_pump(conn);
+	swc_conn_pump(conn, false);
 	swc_conn_put(conn);
 }
 
@@ -674,14 +692,23 @@ void swc_conn_pump_later(struct swc_conn *conn)
 		swc_conn_put(conn);
 }
 
+/* Both sides have proven themselves. */
 void swc_conn_go_live(struct swc_conn *conn)
 {
+	bool live;
+
 	spin_lock(&conn->lock);
-	if (conn->state == SWC_CONN_CONNECTING)
+	live = conn->state == SWC_CONN_CONNECTING;
+	if (live) {
 		conn->state = SWC_CONN_LIVE;
+		conn->proven = true;
+	}
 	spin_unlock(&conn->lock);
+	if (!live)
+		return;
+	cancel_delayed_work(&conn->connect_work);
 	swc_stat_inc(SWC_STAT_CONNS_OPENED);
-	swc_conn_pump(conn);
+	swc_conn_pump(conn, false);
 }
 
 /* ------------------------------------------------------------------ what the executor gives */
@@ -699,9 +726,9 @@ void swc_conn_send(struct swc_conn *conn, struct swc_out *out)
 		list_add_tail(&out->node, &conn->outq);
 	spin_unlock(&conn->lock);
 	if (closing)
-		swc_net_ops->sent(out, -ECONNABORTED);
+		swc_net_ops->sent(out, -ECONNABORTED, true);
 	else
-		swc_conn_pump(conn);
+		swc_conn_pump(conn, true);
 }
 
 /**
@@ -719,7 +746,7 @@ void swc_conn_land(struct swc_conn *conn, struct swc_landing *land)
 	if (closing)
 		swc_net_ops->landed(land, -ECONNABORTED);
 	else
-		swc_conn_pump(conn);
+		swc_conn_pump(conn, true);
 }
 
 /* ------------------------------------------------------------------ completions of sends */
@@ -757,10 +784,10 @@ static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (told)
 		wake_up_all(&conn->net->told);
 	list_for_each_entry_safe(out, next, &sent, node)
-		swc_net_ops->sent(out, 0);
+		swc_net_ops->sent(out, 0, false);
 	list_for_each_entry_safe(land, next_land, &landed, node)
 		swc_net_ops->landed(land, 0);
-	swc_conn_pump(conn);
+	swc_conn_pump(conn, false);
 }
 
 /* ------------------------------------------------------------------ receiving */
@@ -781,7 +808,7 @@ static void slot_free(struct swc_conn *conn, struct swc_slot *slot, bool counted
 	}
 	spin_unlock(&conn->lock);
 	if (pump)
-		swc_conn_pump(conn);
+		swc_conn_pump(conn, true);
 }
 
 /**
@@ -851,7 +878,6 @@ static int got_proof(struct swc_conn *conn, const struct swc_wire_msg *msg)
 {
 	if (conn->proven || !swc_conn_proof_ok(conn, msg->payload))
 		return -EPROTO;
-	conn->proven = true;
 	swc_conn_go_live(conn);
 	return 0;
 }
@@ -946,5 +972,5 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	else if (ret)
 		swc_conn_fail(conn, -EPROTO, "a message that makes no sense came");
 	else
-		swc_conn_pump(conn);
+		swc_conn_pump(conn, false);
 }

@@ -149,11 +149,15 @@ found:
 	span.offset += land->offered;
 	c->bytes = gather(conn, c, &span, land->bytes - land->offered);
 	n = ib_dma_map_sg(conn->dev->ib, c->sg, c->nents, DMA_FROM_DEVICE);
-	if (n > 0)
-		n = ib_map_mr_sg(c->mr, c->sg, n, NULL, PAGE_SIZE);
+	if (n <= 0) {
+		c->nents = 0;
+		conn->post_error = -ENOMEM;
+		return false;
+	}
+	n = ib_map_mr_sg(c->mr, c->sg, n, NULL, PAGE_SIZE);
 	if (n <= 0 || c->mr->length != c->bytes) {
-		pr_err_ratelimited("memory cannot be registered (%d of %d, %llu of %u bytes)\n", n, c->nents,
-				   c->mr->length, c->bytes);
+		unmap(conn, c);
+		conn->post_error = n < 0 ? n : -EIO;
 		return false;
 	}
 	ib_update_fast_reg_key(c->mr, ib_inc_rkey(c->mr->rkey));

@@ -14,8 +14,6 @@
 
 /* Peers that live have taken the news by then. */
 #define TELL_MS		200
-/* A peer that has not finished with us may take so long to say BYE. */
-#define LINGER_MS	2000
 /* While operations wait, a connection is not silent for longer. */
 #define PROBE_MS	1000
 
@@ -130,7 +128,7 @@ struct swc_net *swc_net_create(struct swc_comm *comm, const struct swc_node_path
 	ret = index_paths(net, npaths);
 	if (ret)
 		goto err;
-	swc_conn_name(comm->id, comm->name);
+	swc_conn_name(comm);
 	net->listener = listener;
 	return net;
 err:
@@ -188,17 +186,15 @@ struct swc_conn *swc_conn_find(struct swc_net *net, u32 me, u32 peer, u16 channe
 struct swc_conn *swc_conn_get(struct swc_net *net, u32 me, u32 peer, u16 channel, u16 path)
 {
 	struct swc_conn *conn = swc_conn_find(net, me, peer, channel, path);
-	bool connect;
 
 	if (IS_ERR(conn))
 		return conn;
 	spin_lock(&conn->lock);
-	connect = me < peer && conn->state == SWC_CONN_IDLE;
-	if (connect)
+	if (me < peer && conn->state == SWC_CONN_IDLE) {
 		conn->state = SWC_CONN_CONNECTING;
-	spin_unlock(&conn->lock);
-	if (connect)
 		queue_delayed_work(swc_net_wq, &conn->connect_work, 0);
+	}
+	spin_unlock(&conn->lock);
 	return conn;
 }
 
@@ -378,7 +374,8 @@ void swc_net_leave(struct swc_net *net, u32 rank, u64 seq)
 		spin_lock(&conn->lock);
 		conn->leaving = true;
 		conn->pending |= SWC_PEND_BYE;
-		wait = conn->state == SWC_CONN_LIVE ? LINGER_MS : 0;
+		conn->give_up = jiffies + msecs_to_jiffies(comm->timeout_ms);
+		wait = conn->state == SWC_CONN_LIVE ? SWC_LINGER_MS : 0;
 		spin_unlock(&conn->lock);
 		swc_conn_pump_later(conn);
 		swc_conn_close(conn, wait);
@@ -411,10 +408,14 @@ int swc_rdma_init(const struct swc_net_ops *ops)
 	return ret;
 }
 
-/* No communicator is left but for those whose connections linger. */
-void swc_rdma_exit(void)
+/* All connections end now. */
+void swc_rdma_stop(void)
 {
 	swc_dev_exit();
-	flush_workqueue(swc_net_wq);
+}
+
+/* All communicators are gone. */
+void swc_rdma_exit(void)
+{
 	destroy_workqueue(swc_net_wq);
 }

@@ -36,6 +36,9 @@
 #define SWC_HEADER	sizeof(struct swc_wire_header)
 #define SWC_BOUNCE	(SWC_REC_BYTES - SWC_HEADER)
 
+/* A peer may take so long to say BYE after we did; longer only until it has taken what we sent. */
+#define SWC_LINGER_MS	2000
+
 extern const struct swc_net_ops *swc_net_ops;
 extern struct workqueue_struct *swc_net_wq;
 extern unsigned int swc_slots;
@@ -90,6 +93,7 @@ struct swc_net {
 enum swc_conn_state {
 	SWC_CONN_IDLE,		/* not connected; the lower rank's job to change that */
 	SWC_CONN_CONNECTING,
+	SWC_CONN_RESETTING,	/* an attempt is being taken apart */
 	SWC_CONN_LIVE,		/* both sides proven */
 	SWC_CONN_CLOSING,	/* nothing is posted any more */
 };
@@ -181,7 +185,7 @@ struct swc_offer {
  * @failed: told upward
  * @pending: SWC_PEND_*
  * @post_error: posting has failed: the connection is of no use
- * @give_up: jiffies when connecting ends
+ * @give_up: jiffies when connecting ends, and when the peer must have taken what was sent before leaving
  * @connect_work: (re)connects, or makes ready for the peer to do so
  * @close_work: ends it
  * @pump_work: swc_conn_pump() for those who must not call it
@@ -273,7 +277,7 @@ void swc_conn_retry(struct swc_conn *conn, const char *why, int detail);
 void swc_conn_connect(struct work_struct *work);
 void swc_conn_take_apart(struct swc_conn *conn);
 struct net *swc_listener_ns(const struct swc_listener *listener);
-void swc_conn_name(const u8 *id, u8 *name);
+void swc_conn_name(struct swc_comm *comm);
 bool swc_conn_proof_ok(struct swc_conn *conn, const void *mac);
 void swc_conn_proof(struct swc_conn *conn, void *mac);
 
@@ -282,7 +286,7 @@ struct swc_conn *swc_conn_alloc(struct swc_net *net, u32 me, u32 peer, u16 chann
 int swc_conn_set_up(struct swc_conn *conn, struct rdma_cm_id *id);
 void swc_conn_unmap(struct swc_conn *conn);
 void swc_conn_go_live(struct swc_conn *conn);
-void swc_conn_pump(struct swc_conn *conn);
+void swc_conn_pump(struct swc_conn *conn, bool nested);
 void swc_conn_pump_later(struct swc_conn *conn);
 void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...) __printf(3, 4);
 void swc_conn_close(struct swc_conn *conn, unsigned int delay_ms);
