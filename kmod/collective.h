@@ -17,6 +17,7 @@
 #include <linux/xarray.h>
 
 #include "core/blocks.h"
+#include "links.h"
 #include "move.h"
 #include "net.h"
 #include "swingcoll.h"
@@ -163,7 +164,8 @@ enum swc_run_state {
 	SWC_RUN_READY,		/* on op->ready, nobody has it */
 	SWC_RUN_ACTIVE,		/* a worker has it */
 	SWC_RUN_WAIT_RECV,	/* until the peer @wait_rank posts its send */
-	SWC_RUN_WAIT_SENDS,	/* until the peers have taken what was sent */
+	SWC_RUN_WAIT_SENDS,	/* until the peers of this node have taken what was sent */
+	SWC_RUN_WAIT_FENCE,	/* until messages of earlier steps have left their memory */
 	SWC_RUN_WAIT_SYNC,	/* in a barrier */
 	SWC_RUN_DONE,
 };
@@ -181,7 +183,7 @@ enum swc_run_state {
  * @step: current step in the plan's table (L)
  * @end: step behind the channel's last one
  * @posted: the current step is a network step and its sends may be taken (L)
- * @sends_left: of them not taken and read yet (L)
+ * @sends_left: of them, to peers of this node, not taken and read yet (L)
  * @taken: bitmap of sends that a peer has claimed (L)
  * @wait_rank: see SWC_RUN_WAIT_RECV (L)
  * @recv: receives done in the current network step
@@ -189,8 +191,9 @@ enum swc_run_state {
  * @seg: segment of another node that the current receive is taking, or NULL
  * @got: bytes of the current receive taken so far, from another node
  * @inbox: segments of other nodes, in the order of their arrival (L)
- * @out: by send of the current step: what goes to other nodes; NULL if all members are here
- * @land: by receive, likewise
+ * @unsent: by step modulo links->ahead: messages to other nodes that have not left their memory (L)
+ * @out: those messages, links->ahead times the most that a step sends; NULL if all members are here
+ * @land: by receive of the current step: memory that other nodes write into; likewise
  * @moving: @move is set up and not complete
  * @move: the pass over memory in progress
  */
@@ -210,6 +213,7 @@ struct swc_run {
 	struct swc_seg *seg;
 	u64 got;
 	struct list_head inbox;
+	u32 unsent[SWC_MAX_AHEAD];
 	struct swc_out *out;
 	struct swc_landing *land;
 	bool moving;

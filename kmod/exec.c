@@ -212,11 +212,12 @@ static void post_sends(struct swc_run *run, const struct swc_plan_step *s)
 
 	spin_lock(&op->lock);
 	bitmap_zero(run->taken, s->nsend);
-	run->sends_left = s->nsend;
+	run->sends_left = 0;
 	run->posted = true;
 	for (i = 0; i < s->nsend; i++) {
 		struct swc_run *peer = run_of(op, x[i].rank, run->channel);
 
+		run->sends_left += swc_comm_is_local(op->comm, x[i].rank);
 		if (peer && peer->state == SWC_RUN_WAIT_RECV && peer->wait_rank == me)
 			make_ready(op, peer);
 	}
@@ -323,14 +324,40 @@ static u32 link_of(const struct swc_run *run, const struct swc_plan_xfer *x)
 	return plan->links ? plan->links->link[x - plan->view.xfers] : SWC_NO_LINK;
 }
 
+/* Has all that the step must not overwrite left its memory? op->lock is held. */
+static bool fence_passed(const struct swc_run *run)
+{
+	const struct swc_links *links = run->part->plan->links;
+	u32 first = run->part->plan->view.channels[run->channel].first_step, i;
+
+	for (i = links->fence[run->step]; i > first && i + links->ahead > run->step; i--)
+		if (run->unsent[(i - 1) % links->ahead])
+			return false;
+	return true;
+}
+
+static enum walk walk_fence(struct swc_run *run)
+{
+	struct swc_op *op = run->part->op;
+	enum walk w = WALK_ON;
+
+	spin_lock(&op->lock);
+	if (!fence_passed(run)) {
+		run->state = SWC_RUN_WAIT_FENCE;
+		w = WALK_WAIT;
+	}
+	spin_unlock(&op->lock);
+	return w;
+}
+
 /* Give the step's messages, and memory for those that come straight into place, to their connections. */
 static void post_remote(struct swc_run *run, const struct swc_plan_step *s)
 {
 	struct swc_part *part = run->part;
 	const struct swc_plan *plan = part->plan;
 	const struct swc_plan_xfer *x = &plan->view.xfers[s->first_xfer];
+	u32 i, slot = run->step % plan->links->ahead;
 	struct swc_op *op = part->op;
-	u32 i;
 
 	for (i = 0; i < (u32)s->nsend + s->nrecv; i++, x++) {
 		u32 link = link_of(run, x), ordinal;
@@ -346,6 +373,7 @@ static void post_remote(struct swc_run *run, const struct swc_plan_step *s)
 			span_of(part, x, x->buf, &span);
 		spin_lock(&op->lock);
 		op->nposted++;
+		run->unsent[slot] += !recv;
 		spin_unlock(&op->lock);
 		if (recv) {
 			struct swc_landing *land = &run->land[i - s->nsend];
@@ -354,9 +382,10 @@ static void post_remote(struct swc_run *run, const struct swc_plan_step *s)
 						      .src = x->rank, .span = span, .bytes = bytes };
 			swc_conn_land(plan->links->links[link].conn, land);
 		} else {
-			struct swc_out *out = &run->out[i];
+			struct swc_out *out = &run->out[slot * plan->view.max_sends + i];
 
-			*out = (struct swc_out){ .run = run, .seq = op->seq, .ordinal = ordinal,
+			*out = (struct swc_out){ .run = run, .step = run->step, .seq = op->seq,
+						 .ordinal = ordinal,
 						 .stored = x->flags & SWC_XFER_STORED,
 						 .span = span, .bytes = bytes };
 			swc_conn_send(plan->links->links[link].conn, out);
@@ -525,6 +554,8 @@ static enum walk walk(struct swc_run *run)
 			return WALK_BROKEN;
 		/* Steps may be many and move nothing. */
 		cond_resched();
+		if (run->part->plan->links && !run->posted && !run->moving && walk_fence(run) != WALK_ON)
+			return WALK_WAIT;
 		trace_swc_step(run->part, run->channel, run->step, s->kind);
 		switch (s->kind) {
 		case SWC_STEP_LOCAL:
@@ -890,11 +921,8 @@ void swc_exec_sent(struct swc_out *out, int error, bool nested)
 	bool goes_on;
 
 	spin_lock(&op->lock);
-	goes_on = !--run->sends_left && run->state == SWC_RUN_WAIT_SENDS && !error;
-	if (goes_on) {
-		run->posted = false;
-		run->step++;
-	}
+	run->unsent[out->step % run->part->plan->links->ahead]--;
+	goes_on = run->state == SWC_RUN_WAIT_FENCE && !error && fence_passed(run);
 	given_back(op, goes_on ? run : NULL, error, nested);
 }
 

@@ -110,6 +110,83 @@ static int read_channel(struct maker *m, u16 channel, u32 *ordinal, u32 *link)
 	return 0;
 }
 
+/* ------------------------------------------------------------------ fences */
+
+/* Beyond so many blocks looked at, a plan gets no more freedom than one step at a time. */
+#define FENCE_BUDGET	(4u << 20)
+
+/* For each block, behind which step of the channel it was last sent to another node. */
+struct last_sent {
+	u32 *block[2];		/* the user's buffers, which may be one, and scratch */
+	u32 nblocks;
+	u32 budget;
+	u32 any;
+};
+
+static u32 *last_of(const struct last_sent *last, const struct swc_plan_xfer *x)
+{
+	return last->block[x->buf == SWC_BUF_SCRATCH] + x->first_block;
+}
+
+/* What the step @s, number @i, must wait for; and note what it sends. */
+static u32 fence_of(const struct swc_comm *comm, const struct swc_plan_view *v, u32 i, struct last_sent *last)
+{
+	const struct swc_plan_step *s = &v->steps[i];
+	u32 k, b, fence = 0;
+
+	/* Other ranks of this node may overwrite anything in local steps, and know of no message. */
+	if (s->kind != SWC_STEP_NET)
+		return last->any;
+	for (k = s->first_xfer; k < s->first_xfer + s->nsend + s->nrecv; k++)
+		last->budget -= min(last->budget, v->xfers[k].nblocks);
+	if (!last->budget)
+		return i;
+	for (k = s->first_xfer + s->nsend; k < s->first_xfer + s->nsend + s->nrecv; k++) {
+		const u32 *at = last_of(last, &v->xfers[k]);
+
+		for (b = 0; b < v->xfers[k].nblocks; b++)
+			fence = max(fence, at[b]);
+	}
+	for (k = s->first_xfer; k < s->first_xfer + s->nsend; k++) {
+		u32 *at = last_of(last, &v->xfers[k]);
+
+		if (swc_comm_is_local(comm, v->xfers[k].rank))
+			continue;
+		last->any = i + 1;
+		for (b = 0; b < v->xfers[k].nblocks; b++)
+			at[b] = i + 1;
+	}
+	return fence;
+}
+
+static int make_fences(const struct swc_comm *comm, const struct swc_plan_view *v, struct swc_links *links)
+{
+	struct last_sent last = { .nblocks = v->nblocks, .budget = FENCE_BUDGET };
+	u32 c, i;
+
+	links->ahead = clamp(256 / max(v->max_sends, 1u), 1u, (u32)SWC_MAX_AHEAD);
+	last.block[0] = kvmalloc_array(last.nblocks, 2 * sizeof(u32), GFP_KERNEL_ACCOUNT);
+	if (!last.block[0])
+		return -ENOMEM;
+	last.block[1] = last.block[0] + last.nblocks;
+	for (c = 0; c < v->hdr->nchannels; c++) {
+		u32 first = v->channels[c].first_step;
+
+		memset(last.block[0], 0, 2 * sizeof(u32) * last.nblocks);
+		last.any = 0;
+		for (i = first; i < first + v->channels[c].nsteps; i++) {
+			links->fence[i] = fence_of(comm, v, i, &last);
+			if (i - first >= links->ahead)
+				links->fence[i] = max(links->fence[i], i - links->ahead + 1);
+		}
+		cond_resched();
+	}
+	kvfree(last.block[0]);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ life */
+
 /**
  * swc_links_make() - find the links of a verified plan
  *
@@ -122,7 +199,7 @@ struct swc_links *swc_links_make(const struct swc_comm *comm, const struct swc_p
 	struct swc_links *links = NULL;
 	int ret = -ENOMEM;
 
-	tables = kvmalloc_array(max(n, 1u), 2 * sizeof(u32), GFP_KERNEL_ACCOUNT);
+	tables = kvmalloc_array(2 * n + view->hdr->nsteps + 1, sizeof(u32), GFP_KERNEL_ACCOUNT);
 	m.peer = kvmalloc_array(comm->nranks, sizeof(*m.peer), GFP_KERNEL_ACCOUNT);
 	if (!tables || !m.peer)
 		goto out;
@@ -140,9 +217,16 @@ struct swc_links *swc_links_make(const struct swc_comm *comm, const struct swc_p
 	mutex_init(&links->lock);
 	links->ordinal = tables;
 	links->link = tables + n;
+	links->fence = tables + 2 * n;
 	links->nlinks = m.nfound;
 	if (m.nfound)
 		memcpy(links->links, m.found, m.nfound * sizeof(*m.found));
+	ret = make_fences(comm, view, links);
+	if (ret) {
+		kvfree(links);
+		links = NULL;
+		goto out;
+	}
 	tables = NULL;
 out:
 	kvfree(tables);

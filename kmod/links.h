@@ -8,6 +8,7 @@
 #include "swingcoll.h"
 
 struct swc_conn;
+struct swc_net;
 
 /* One way in or out of a plan: the messages with one peer, on one channel and path. */
 struct swc_link {
@@ -27,6 +28,9 @@ struct swc_link {
  * @ordinal: by transfer: how many transfers in the same direction with the same peer precede it on the
  * channel
  * @link: by transfer: index into @links, or SWC_NO_LINK: the peer is on this node
+ * @fence: by step: the messages of the channel's steps before this one must have left their memory when the step
+ *	begins, because it overwrites what they carry, or because their records are needed
+ * @ahead: a run may be so many steps ahead of its messages
  * @nlinks: entries of @links
  */
 struct swc_links {
@@ -34,11 +38,14 @@ struct swc_links {
 	bool open;
 	u32 *ordinal;
 	u32 *link;
+	u32 *fence;
+	u32 ahead;
 	u32 nlinks;
 	struct swc_link links[];
 };
 
-#define SWC_NO_LINK U32_MAX
+#define SWC_NO_LINK	U32_MAX
+#define SWC_MAX_AHEAD	8
 
 struct swc_links *swc_links_make(const struct swc_comm *comm, const struct swc_plan_view *view);
 int swc_links_open(struct swc_links *links, struct swc_net *net, u32 me);

@@ -24,7 +24,7 @@ struct swc_run;
 /**
  * struct swc_out - a message to another node
  * @node: for the connection
- * @run: who sends; told by swc_net_ops.sent
+ * @run, @step: who sends, in which step; told by swc_net_ops.sent
  * @seq, @ordinal, @bytes: which message
  * @stored: the receiver stores it
  * @span: where it lies
@@ -33,8 +33,9 @@ struct swc_run;
 struct swc_out {
 	struct list_head node;
 	struct swc_run *run;
-	u64 seq;
+	u32 step;
 	u32 ordinal;
+	u64 seq;
 	bool stored;
 	struct swc_span span;
 	u64 bytes;
