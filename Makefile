@@ -87,6 +87,15 @@ bench:
 	@tools/vm/run --kernel 6.12 --cpus 2 --mem 4G --timeout 3600 --out build/bench -- tools/bench/run
 	@tools/vm/run --kernel 6.12 --cpus 2 --mem 4G --timeout 600 --out build/bench -- tools/bench/executor
 
+# Several virtual machines at once; PART=pairs or PART=torus for one half of it.
+.PHONY: bench-cluster
+bench-cluster:
+	@tools/setup bench
+	@$(MAKE) -s lib tools
+	@$(MAKE) -s -C tools bench
+	@$(MAKE) -s modules KVER=6.12
+	@tools/bench/cluster $(PART)
+
 # Needs neither the module nor a virtual machine: a model's times.
 .PHONY: figures
 figures:
@@ -147,6 +156,7 @@ help:
 	@echo "make lint                 sparse, checkpatch, clang-format, shellcheck"
 	@echo "make demo [HERE=1]        show it at work in a virtual machine (HERE: on this host)"
 	@echo "make bench                compare with MPI libraries, results in build/bench"
+	@echo "make bench-cluster        the same between nodes, and every algorithm on a torus of 16"
 	@echo "make install              library, tools, manual, udev rule [PREFIX= DESTDIR=]"
 	@echo "make dkms [RELEASE=]      install the module through DKMS"
 	@echo "make uninstall            take away what those two have installed"
