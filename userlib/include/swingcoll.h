@@ -201,12 +201,13 @@ int swingcoll_comm_destroy(struct swingcoll_comm *comm);
 int swingcoll_comm_abort(struct swingcoll_comm *comm);
 
 /*
- * Go on without some ranks. Every rank that is left calls this with the same list of ranks to exclude, as
- * often as all others; the ranks keep their order in *out. An empty list excludes the rank at fault of the last failure, which after
- * an abort is the same on all ranks unless several failed at once. comm may have been aborted; it stays to be
- * destroyed. Options: those of comm but for algorithm and topology, which are chosen as if none had been
- * named. Blocks until the ranks of this node have come; ranks elsewhere are waited for by the first
- * collective. Ranks that disagree on the list never meet: -ETIMEDOUT.
+ * Go on without some ranks. Every rank that is left calls this with the same list of ranks to
+ * exclude, as often as all others; the ranks keep their order in *out. An empty list excludes the
+ * rank at fault of the last failure, which after an abort is the same on all ranks unless several
+ * failed at once. comm may have been aborted; it stays to be destroyed. Options: those of comm but
+ * for algorithm and topology, which are chosen as if none had been named. Blocks until the ranks of
+ * this node have come; ranks elsewhere are waited for by the first collective. Ranks that disagree
+ * on the list never meet: -ETIMEDOUT.
  */
 int swingcoll_comm_shrink(struct swingcoll_comm *comm, const int *exclude, int nexclude,
 			  struct swingcoll_comm **out);
