@@ -29,7 +29,8 @@
  * @ctx: the context it belongs to; NULL before it joined and after it left
  * @state: enum swc_member_state; changes under comm->lock, only forward
  * @rank: rank
- * @submitted: operations submitted so far = number of the next one; comm->lock
+ * @submitted: operations submitted so far = number of the next one; of a member of another node: as it said
+ *	last; comm->lock
  * @inflight: operations submitted and not finished; comm->lock
  * @last_submit: ktime of the last submission
  * @pid: process that joined
@@ -293,6 +294,7 @@ struct swc_part {
  * @node: in comm->ops; comm->lock
  * @opened_at: ktime when the first rank arrived
  * @deadline: ktime, the earliest of all parts; comm->lock
+ * @look, @asked: when the watchdog looks next, and whom it has asked how far it is, or -1; comm->lock
  * @desc, @algo, @family, @nparts, @part_blocks: of the first to arrive; all others must be the same
  * @lock: guards all below
  * @narrived: parts here
@@ -316,6 +318,8 @@ struct swc_op {
 	struct list_head node;
 	u64 opened_at;
 	u64 deadline;
+	u64 look;
+	int asked;
 	struct swc_desc desc;
 	char algo[SWC_NAME_BYTES];
 	u64 family;

@@ -333,44 +333,106 @@ void swc_comm_peer_left(struct swc_comm *comm, u32 rank, u64 seq)
 			       "rank %u left before operation %llu", rank, waiting_for);
 }
 
+/* How far a member of another node says that it is. */
+void swc_comm_peer_came(struct swc_comm *comm, u32 rank, u64 n)
+{
+	spin_lock(&comm->lock);
+	comm->member[rank].submitted = n;
+	spin_unlock(&comm->lock);
+}
+
 /* ------------------------------------------------------------------ deadlines */
 
-/* Make the watchdog look at @deadline at the latest. */
-void swc_comm_watch(struct swc_comm *comm, u64 deadline)
+/*
+ * A node sees only the ranks that it waits for itself, and those may wait for others. So it asks them,
+ * shortly before the deadline, whether they have come. If not, it ends the communicator on time; if so, it
+ * leaves that to those who know whom all wait for, for a while.
+ */
+#define ASK_NS		(200 * NSEC_PER_MSEC)
+#define PATIENCE_NS	(800 * NSEC_PER_MSEC)
+
+/* When the watchdog must look at an operation for the first time. */
+u64 swc_comm_first_look(const struct swc_comm *comm, u64 now, u64 deadline)
+{
+	return comm->net ? deadline - min_t(u64, ASK_NS, (deadline - now) / 4) : deadline;
+}
+
+/* Make the watchdog look at the time @at, at the latest. */
+void swc_comm_watch(struct swc_comm *comm, u64 at)
 {
 	u64 now = ktime_get_ns();
 
 	spin_lock(&comm->lock);
-	if (!comm->next_check || deadline < comm->next_check) {
-		comm->next_check = deadline;
-		mod_delayed_work(swc_wq, &comm->watchdog,
-				 deadline > now ? nsecs_to_jiffies(deadline - now) + 1 : 0);
+	if (!comm->next_check || at < comm->next_check) {
+		comm->next_check = at;
+		mod_delayed_work(swc_wq, &comm->watchdog, at > now ? nsecs_to_jiffies(at - now) + 1 : 0);
 	}
 	spin_unlock(&comm->lock);
 }
 
+/* Decide about an operation whose time to look has come: true: it is over; false: look again at op->look. */
+static bool too_late(struct swc_comm *comm, struct swc_op *op, int peer, u64 now, bool *ask)
+{
+	lockdep_assert_held(&comm->lock);
+	*ask = false;
+	if (peer < 0 || now >= op->deadline + PATIENCE_NS) {
+		op->look = op->deadline;
+		return now >= op->deadline;
+	}
+	if (op->asked != peer) {
+		op->asked = peer;
+		*ask = true;
+		op->look = max(now + ASK_NS, op->deadline);
+		return false;
+	}
+	if (comm->member[peer].submitted > op->seq) {
+		op->look = op->deadline + PATIENCE_NS;
+		return false;
+	}
+	op->look = op->deadline;
+	return now >= op->deadline;
+}
+
 /* The deadline of @op has passed: end the communicator and name who was late. */
-static void expire(struct swc_comm *comm, struct swc_op *op)
+static void expire(struct swc_comm *comm, struct swc_op *op, int peer)
 {
 	char who[SWC_TEXT_BYTES / 2];
 	int culprit = swc_op_missing(op, who, sizeof(who));
 	u32 narrived = READ_ONCE(op->narrived);
 
 	swc_stat_inc(SWC_STAT_TIMEOUTS);
-	if (culprit < 0 && comm->net)
-		culprit = swc_op_waits_for(op);
-	if (culprit >= 0 && !*who)
-		swc_comm_abort(comm, -ETIMEDOUT, culprit, op->seq,
-			       "operation %llu: deadline passed while this node waited for rank %d",
-			       op->seq, culprit);
-	else if (culprit < 0)
-		swc_comm_abort(comm, -ETIMEDOUT, -1, op->seq,
-			       "operation %llu: all %u ranks had come, but it was not done by its deadline",
-			       op->seq, narrived);
-	else
+	if (culprit >= 0)
 		swc_comm_abort(comm, -ETIMEDOUT, culprit, op->seq,
 			       "operation %llu: deadline passed, %u of %u ranks had come; missing: %s",
 			       op->seq, narrived, comm->nlocal, who);
+	else if (peer >= 0)
+		swc_comm_abort(comm, -ETIMEDOUT, peer, op->seq,
+			       "operation %llu: deadline passed while this node waited for rank %d, which had %s",
+			       op->seq, peer, READ_ONCE(comm->member[peer].submitted) > op->seq ?
+			       "come, but was not done" : "not come");
+	else
+		swc_comm_abort(comm, -ETIMEDOUT, -1, op->seq,
+			       "operation %llu: all %u ranks had come, but it was not done by its deadline",
+			       op->seq, narrived);
+}
+
+/* Look at an operation whose time has come. */
+static void look_at(struct swc_comm *comm, struct swc_op *op)
+{
+	int peer = comm->net ? swc_op_waits_for(op) : -1;
+	u64 look;
+	bool over, ask;
+
+	spin_lock(&comm->lock);
+	over = too_late(comm, op, peer, ktime_get_ns(), &ask);
+	look = op->look;
+	spin_unlock(&comm->lock);
+	if (ask)
+		swc_net_ask(comm->net, peer);
+	if (over)
+		expire(comm, op, peer);
+	else
+		swc_comm_watch(comm, look);
 }
 
 static void watchdog(struct work_struct *work)
@@ -385,21 +447,22 @@ static void watchdog(struct work_struct *work)
 	spin_lock(&comm->lock);
 	comm->next_check = 0;
 	list_for_each_entry(op, &comm->ops, node) {
-		if (op->deadline <= now && !READ_ONCE(op->status) && !READ_ONCE(op->finished)) {
+		if (READ_ONCE(op->status) || READ_ONCE(op->finished))
+			continue;
+		if (op->look <= now && !late) {
 			late = op;
 			kref_get(&op->ref);
-			break;
+		} else if (!next || op->look < next) {
+			next = op->look;
 		}
-		if (op->deadline > now && (!next || op->deadline < next))
-			next = op->deadline;
 	}
 	spin_unlock(&comm->lock);
 	if (late) {
-		expire(comm, late);
+		look_at(comm, late);
 		swc_op_put(late);
-	} else if (next) {
-		swc_comm_watch(comm, next);
 	}
+	if (next)
+		swc_comm_watch(comm, next);
 	swc_comm_put(comm);
 }
 

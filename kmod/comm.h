@@ -12,8 +12,10 @@ void swc_comms_drain(void);
 struct swc_comm *swc_comm_by_name(const u8 *name, u32 rank);
 void swc_comm_lost(struct swc_comm *comm, int error, int culprit, u64 seq, const char *text);
 void swc_comm_peer_left(struct swc_comm *comm, u32 rank, u64 seq);
+void swc_comm_peer_came(struct swc_comm *comm, u32 rank, u64 n);
 struct swc_member *swc_member_get(struct swc_ctx *ctx, u32 handle);
-void swc_comm_watch(struct swc_comm *comm, u64 deadline);
+u64 swc_comm_first_look(const struct swc_comm *comm, u64 now, u64 deadline);
+void swc_comm_watch(struct swc_comm *comm, u64 at);
 void swc_comms_of_ctx_died(struct swc_ctx *ctx, const char *how);
 void swc_comms_of_ctx_drop(struct swc_ctx *ctx);
 

@@ -885,8 +885,8 @@ static void take_early(struct swc_op *op)
 }
 
 /*
- * A connection has given something back, and @waiting, if not NULL, can go on; op->lock is held on entry, not on
- * exit.
+ * A connection has given something back, and @waiting, if not NULL, can go on; op->lock is held on entry, not
+ * on exit.
  */
 static void given_back(struct swc_op *op, struct swc_run *waiting, int error, bool nested)
 	__releases(&op->lock)

@@ -26,10 +26,10 @@ struct swc_link {
  * @lock: guards @open and the opening
  * @open: all connections are there
  * @ordinal: by transfer: how many transfers in the same direction with the same peer precede it on the
- * channel
+ *	channel
  * @link: by transfer: index into @links, or SWC_NO_LINK: the peer is on this node
- * @fence: by step: the messages of the channel's steps before this one must have left their memory when the step
- *	begins, because it overwrites what they carry, or because their records are needed
+ * @fence: by step: the messages of the channel's steps before this one must have left their memory when the
+ *	step begins, because it overwrites what they carry, or because their records are needed
  * @ahead: a run may be so many steps ahead of its messages
  * @nlinks: entries of @links
  */

@@ -69,6 +69,7 @@ static const struct swc_net_ops net_ops = {
 	.comm_by_name = swc_comm_by_name,
 	.lost = swc_comm_lost,
 	.left = swc_comm_peer_left,
+	.came = swc_comm_peer_came,
 };
 
 static int __init swc_init(void)

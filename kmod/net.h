@@ -87,12 +87,13 @@ struct swc_seg {
 /**
  * struct swc_net_ops - what a transport tells; all in process context, with no locks held
  * @deliver: a segment has come
- * @sent: a message's memory is not needed any more (@error 0), or it never arrived; @nested: it happened while
- *	the executor sent or released something, who must not be made to do more inside of that
+ * @sent: a message's memory is not needed any more (@error 0), or it never arrived; @nested: it happened
+ *	while the executor sent or released something, who must not be made to do more inside of that
  * @landed: a landing is complete, or never will be
  * @comm_by_name: the communicator that a peer asks for, and that @rank is here, with a reference, or NULL
  * @lost: the peer or the way to it has failed; ends the communicator
  * @left: the peer has left in order, after @seq operations
+ * @came: the peer has come to @n operations so far
  */
 struct swc_net_ops {
 	void (*deliver)(struct swc_comm *comm, struct swc_seg *seg);
@@ -101,6 +102,7 @@ struct swc_net_ops {
 	struct swc_comm *(*comm_by_name)(const u8 *name, u32 rank);
 	void (*lost)(struct swc_comm *comm, int error, int culprit, u64 seq, const char *text);
 	void (*left)(struct swc_comm *comm, u32 rank, u64 seq);
+	void (*came)(struct swc_comm *comm, u32 rank, u64 n);
 };
 
 #ifdef SWC_RDMA
@@ -118,6 +120,7 @@ void swc_net_free(struct swc_net *net);
 u32 swc_net_npaths(const struct swc_net *net, u32 node);
 void swc_net_pump(struct swc_net *net);
 void swc_net_watch(struct swc_net *net);
+void swc_net_ask(struct swc_net *net, u32 peer);
 void swc_net_abort(struct swc_net *net);
 void swc_net_leave(struct swc_net *net, u32 rank, u64 seq);
 
@@ -147,6 +150,7 @@ static inline void swc_net_free(struct swc_net *net) { }
 static inline u32 swc_net_npaths(const struct swc_net *net, u32 node) { return 0; }
 static inline void swc_net_pump(struct swc_net *net) { }
 static inline void swc_net_watch(struct swc_net *net) { }
+static inline void swc_net_ask(struct swc_net *net, u32 peer) { }
 static inline void swc_net_abort(struct swc_net *net) { }
 static inline void swc_net_leave(struct swc_net *net, u32 rank, u64 seq) { }
 

@@ -33,6 +33,7 @@ struct swc_op *swc_op_alloc(struct swc_comm *comm)
 	INIT_LIST_HEAD(&op->ready);
 	INIT_LIST_HEAD(&op->node);
 	op->culprit = -1;
+	op->asked = -1;
 	op->comm = comm;
 	return op;
 }

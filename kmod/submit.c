@@ -49,6 +49,7 @@ int swc_submit(struct swc_part *part, bool inline_ok)
 	bool complete_set;
 	u32 timeout_ms = part->desc.timeout_ms ?: comm->timeout_ms;
 	u64 now = ktime_get_ns(), deadline = now + (u64)timeout_ms * NSEC_PER_MSEC;
+	u64 look = swc_comm_first_look(comm, now, deadline);
 	enum swc_arrival how;
 	int ret, status, culprit;
 	u32 rank = member->rank;
@@ -78,6 +79,7 @@ again:
 		op->seq = member->submitted;
 		op->opened_at = now;
 		op->deadline = deadline;
+		op->look = look;
 		comm->window[op->seq % SWC_MAX_INFLIGHT] = op;	/* takes the first reference */
 		kref_get(&op->ref);
 		if (list_empty(&comm->ops))
@@ -87,8 +89,8 @@ again:
 	/* Ours until the end of this function: the part may be completed and gone before. */
 	kref_get(&op->ref);
 	kref_get(&comm->ref);
-	if (deadline < op->deadline)
-		op->deadline = deadline;
+	op->deadline = min(op->deadline, deadline);
+	op->look = min(op->look, look);
 	member->submitted++;
 	member->last_submit = now;
 
@@ -108,10 +110,10 @@ again:
 	trace_swc_submit(op, rank);
 	switch (how) {
 	case SWC_ARRIVED:
-		swc_comm_watch(comm, deadline);
+		swc_comm_watch(comm, look);
 		break;
 	case SWC_ARRIVED_LAST:
-		swc_comm_watch(comm, deadline);
+		swc_comm_watch(comm, look);
 		swc_exec_start(op, part, inline_ok);
 		break;
 	case SWC_ARRIVED_LATE:

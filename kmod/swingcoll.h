@@ -8,8 +8,8 @@
  *					      exec  ->  move, net
  *					      plan  ->  links  ->  net
  *
- * net.h is the face of rdma/. Upward go only completions (part hands itself, finished, to the function that its
- * submitter left there) and news from other nodes (struct swc_net_ops, filled in by main.c).
+ * net.h is the face of rdma/. Upward go only completions (part hands itself, finished, to the function that
+ * its submitter left there) and news from other nodes (struct swc_net_ops, filled in by main.c).
  *
  * Locks, outermost first. None is held over a call that can sleep, but for the mutexes.
  *

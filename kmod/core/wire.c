@@ -84,6 +84,7 @@ static s64 payload_bytes(const struct swc_wire_msg *m)
 	case SWC_WIRE_ABORT:
 		return sizeof(struct swc_wire_abort);
 	case SWC_WIRE_CREDIT:
+	case SWC_WIRE_ASK:
 	case SWC_WIRE_BYE:
 		return 0;
 	default:

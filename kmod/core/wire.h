@@ -23,7 +23,8 @@
  *	DATA	a segment of a message; ordinal counts the messages between the two ranks on this channel
  *	READY	memory for (a chunk of) a stored message of SWC_WIRE_DIRECT bytes or more: write it there, and
  *		say so with the chunk's number as immediate
- *	CREDIT	only gives credits back
+ *	CREDIT	gives credits back; seq is the number of operations that the rank has come to
+ *	ASK	wants a CREDIT: how far is the rank?
  *	PROOF	see above
  *	ABORT	the communicator has ended, and why
  *	BYE	the rank has left; seq is the number of operations that it took part in
@@ -92,7 +93,7 @@ struct swc_wire_reject {
 
 enum swc_wire_kind {
 	SWC_WIRE_DATA = 1, SWC_WIRE_READY, SWC_WIRE_CREDIT, SWC_WIRE_PROOF, SWC_WIRE_ABORT, SWC_WIRE_BYE,
-	SWC_WIRE_KIND_NR
+	SWC_WIRE_ASK, SWC_WIRE_KIND_NR
 };
 
 /*
@@ -104,7 +105,7 @@ struct swc_wire_header {
 	u8     resv0;
 	__le16 credits;		/* given back */
 	__le32 ordinal;		/* DATA, READY */
-	__le64 seq;		/* DATA, READY, ABORT, BYE */
+	__le64 seq;		/* DATA, READY, ABORT, BYE, CREDIT */
 	__le64 offset;		/* DATA, READY: of the segment in the message */
 	__le64 total;		/* DATA, READY: bytes of the message */
 	__le32 bytes;		/* DATA: that follow; READY: of the chunk */

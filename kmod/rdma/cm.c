@@ -44,7 +44,7 @@ MODULE_PARM_DESC(rdma_port, "port that other nodes connect to (default 18574)");
 /* With seven more attempts: some four seconds until a silent peer is given up. */
 static unsigned int ack_timeout = 17;
 module_param_named(rdma_ack_timeout, ack_timeout, uint, 0444);
-MODULE_PARM_DESC(rdma_ack_timeout, "wait 4.096 us << this for an acknowledgement, eight times; 8 to 31 (default 17)");
+MODULE_PARM_DESC(rdma_ack_timeout, "let 4.096 us << this pass without an answer, eight times; 8 to 31 (default 17)");
 
 u32 swc_rdma_port(void)
 {
@@ -187,7 +187,9 @@ void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
 {
 	bool late = conn->me < conn->peer && time_after(jiffies, conn->give_up);
 
-	/* Queued under the lock: who closes the connection cancels the work, and then it must not come again. */
+	/*
+	 * Queued under the lock: who closes the connection cancels the work, and then it must not come again.
+	 */
 	spin_lock(&conn->lock);
 	if (conn->state != SWC_CONN_CONNECTING)
 		late = false;
@@ -201,8 +203,8 @@ void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
 static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 
 /*
- * Work item. At the lower rank: connect, from the beginning. At the other: the peer has not proven itself; make
- * ready for its next try.
+ * Work item. At the lower rank: connect, from the beginning. At the other: the peer has not proven itself;
+ * make ready for its next try.
  */
 void swc_conn_connect(struct work_struct *work)
 {

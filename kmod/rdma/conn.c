@@ -451,13 +451,17 @@ static bool post_short(struct swc_conn *conn)
 		h = swc_conn_header(conn, rec, SWC_WIRE_BYE);
 		h->seq = cpu_to_le64(conn->comm->member[conn->me].submitted);
 		last = true;
+	} else if (conn->pending & SWC_PEND_ASK) {
+		conn->pending &= ~SWC_PEND_ASK;
+		swc_conn_header(conn, rec, SWC_WIRE_ASK);
 	} else {
 		bool probe = conn->pending & SWC_PEND_PROBE;
 
 		conn->pending &= ~(SWC_PEND_CREDIT | SWC_PEND_PROBE);
 		if (!conn->to_return && !probe)
 			return true;
-		swc_conn_header(conn, rec, SWC_WIRE_CREDIT);
+		h = swc_conn_header(conn, rec, SWC_WIRE_CREDIT);
+		h->seq = cpu_to_le64(READ_ONCE(conn->comm->member[conn->me].submitted));
 	}
 	wr.sg_list = rec->sge;
 	swc_conn_post(conn, rec, &wr, last);
@@ -920,6 +924,14 @@ static int got_message(struct swc_conn *conn, struct swc_slot *slot, u32 bytes)
 		break;
 	case SWC_WIRE_ABORT:
 		got_abort(conn, &msg);
+		break;
+	case SWC_WIRE_CREDIT:
+		swc_net_ops->came(conn->comm, conn->peer, msg.seq);
+		break;
+	case SWC_WIRE_ASK:
+		spin_lock(&conn->lock);
+		conn->pending |= SWC_PEND_PROBE;
+		spin_unlock(&conn->lock);
 		break;
 	case SWC_WIRE_BYE:
 		spin_lock(&conn->lock);

@@ -267,6 +267,32 @@ void swc_net_watch(struct swc_net *net)
 	queue_delayed_work(swc_net_wq, &net->probe_work, msecs_to_jiffies(PROBE_MS));
 }
 
+/**
+ * swc_net_ask() - have a peer say how many operations it has come to, by swc_net_ops.came; if it still can
+ */
+void swc_net_ask(struct swc_net *net, u32 peer)
+{
+	struct swc_conn *conn;
+	unsigned long key;
+	bool live = false;
+
+	xa_lock(&net->conns);
+	xa_for_each(&net->conns, key, conn) {
+		if (conn->peer != peer)
+			continue;
+		spin_lock(&conn->lock);
+		live = conn->state == SWC_CONN_LIVE;
+		if (live)
+			conn->pending |= SWC_PEND_ASK;
+		spin_unlock(&conn->lock);
+		if (live) {
+			swc_conn_pump_later(conn);
+			break;
+		}
+	}
+	xa_unlock(&net->conns);
+}
+
 /* ------------------------------------------------------------------ ending */
 
 /* True when no connection has news to tell any more. */

@@ -104,6 +104,7 @@ enum swc_conn_state {
 #define SWC_PEND_ABORT	BIT(2)
 #define SWC_PEND_BYE	BIT(3)
 #define SWC_PEND_PROBE	BIT(4)	/* a CREDIT, even of none: only a peer that lives acknowledges it */
+#define SWC_PEND_ASK	BIT(5)
 
 /**
  * struct swc_send_rec - one work request in the send queue
