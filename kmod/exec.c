@@ -384,8 +384,8 @@ static void post_remote(struct swc_run *run, const struct swc_plan_step *s)
 		} else {
 			struct swc_out *out = &run->out[slot * plan->view.max_sends + i];
 
-			*out = (struct swc_out){ .run = run, .step = run->step, .seq = op->seq,
-						 .ordinal = ordinal,
+			*out = (struct swc_out){ .run = run, .step = run->step, .peer = x->rank,
+						 .seq = op->seq, .ordinal = ordinal,
 						 .stored = x->flags & SWC_XFER_STORED,
 						 .span = span, .bytes = bytes };
 			swc_conn_send(plan->links->links[link].conn, out);
@@ -921,6 +921,7 @@ void swc_exec_sent(struct swc_out *out, int error, bool nested)
 	bool goes_on;
 
 	spin_lock(&op->lock);
+	out->done = true;
 	run->unsent[out->step % run->part->plan->links->ahead]--;
 	goes_on = run->state == SWC_RUN_WAIT_FENCE && !error && fence_passed(run);
 	given_back(op, goes_on ? run : NULL, error, nested);

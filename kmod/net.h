@@ -25,18 +25,22 @@ struct swc_run;
  * struct swc_out - a message to another node
  * @node: for the connection
  * @run, @step: who sends, in which step; told by swc_net_ops.sent
+ * @peer: to whom
  * @seq, @ordinal, @bytes: which message
  * @stored: the receiver stores it
  * @span: where it lies
  * @posted: bytes handed to the device so far
+ * @done: its memory is free
  */
 struct swc_out {
 	struct list_head node;
 	struct swc_run *run;
 	u32 step;
+	u32 peer;
 	u32 ordinal;
 	u64 seq;
 	bool stored;
+	bool done;
 	struct swc_span span;
 	u64 bytes;
 	u64 posted;

@@ -238,6 +238,21 @@ void swc_op_finish(struct swc_op *op)
 	swc_op_put(op);
 }
 
+/* The rank of another node that a run waits for, or -1; op->lock is held. */
+static int run_waits_for(const struct swc_run *run)
+{
+	const struct swc_plan *plan = run->part->plan;
+	u32 i;
+
+	if (run->state == SWC_RUN_WAIT_RECV)
+		return swc_comm_is_local(run->part->op->comm, run->wait_rank) ? -1 : run->wait_rank;
+	/* Somebody must take what it has sent. */
+	for (i = 0; plan->links && i < plan->links->ahead * plan->view.max_sends; i++)
+		if (run->out[i].run && !run->out[i].done)
+			return run->out[i].peer;
+	return -1;
+}
+
 /**
  * swc_op_waits_for() - a rank of another node that an operation waits for, or -1
  */
@@ -251,12 +266,8 @@ int swc_op_waits_for(struct swc_op *op)
 	for (i = 0; i < comm->nlocal && !op->finished && rank < 0; i++) {
 		const struct swc_part *part = op->part[comm->local[i]];
 
-		for (c = 0; part && c < part->nruns && rank < 0; c++) {
-			const struct swc_run *run = &part->runs[c];
-
-			if (run->state == SWC_RUN_WAIT_RECV && !swc_comm_is_local(comm, run->wait_rank))
-				rank = run->wait_rank;
-		}
+		for (c = 0; part && c < part->nruns && rank < 0; c++)
+			rank = run_waits_for(&part->runs[c]);
 	}
 	spin_unlock(&op->lock);
 	return rank;
