@@ -74,7 +74,7 @@ struct swc_member {
  * @lock: guards all below but the wait queues
  * @status: enum swc_comm_status; changes only in set_status() of comm.c
  * @njoined, @nleft: members of this node that have joined, and that have left
- * @ngone: members of other nodes that have left
+ * @gone_at: the first operation that a member of another node which has left did not take part in
  * @window: operations that not all members have reached yet, by sequence number
  * @ops: operations that have not finished
  * @oldest: number of the first of them
@@ -113,7 +113,7 @@ struct swc_comm {
 	int status;
 	u32 njoined;
 	u32 nleft;
-	u32 ngone;
+	u64 gone_at;
 	struct swc_op *window[SWC_MAX_INFLIGHT];
 	struct list_head ops;
 	u64 oldest;

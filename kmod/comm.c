@@ -154,6 +154,7 @@ static struct swc_comm *comm_create(struct swc_ctx *ctx, const struct swc_comm_j
 	INIT_LIST_HEAD(&comm->ops);
 	INIT_LIST_HEAD(&comm->early);
 	comm->oldest = U64_MAX;
+	comm->gone_at = U64_MAX;
 	INIT_DELAYED_WORK(&comm->watchdog, watchdog);
 	INIT_WORK(&comm->free_work, comm_free);
 	init_waitqueue_head(&comm->join_wq);
@@ -310,6 +311,30 @@ void swc_comm_lost(struct swc_comm *comm, int error, int culprit, u64 seq, const
 	swc_comm_abort(comm, error, culprit, seq, "%s", text);
 }
 
+/**
+ * swc_comm_note_gone() - operation @seq cannot be submitted because a member has left
+ *
+ * Between nodes that ends the communicator, as a failed operation would: when this rank leaves as well,
+ * nobody shall take it for the first.
+ */
+void swc_comm_note_gone(struct swc_comm *comm, u64 seq)
+{
+	static const char fmt[] = "rank %u left before operation %llu";
+	u32 i;
+
+	for (i = 0; i < comm->nranks; i++) {
+		int state = READ_ONCE(comm->member[i].state);
+
+		if (state != SWC_MEMBER_LEFT && state != SWC_MEMBER_DEAD)
+			continue;
+		if (comm->net)
+			swc_comm_abort(comm, -ECONNRESET, i, seq, fmt, i, seq);
+		else
+			swc_fault_note(comm, -ECONNRESET, i, seq, fmt, i, seq);
+		return;
+	}
+}
+
 /*
  * A member of another node has left after @seq operations: those that it has not come to can never complete.
  */
@@ -322,7 +347,7 @@ void swc_comm_peer_left(struct swc_comm *comm, u32 rank, u64 seq)
 	spin_lock(&comm->lock);
 	if (member->state != SWC_MEMBER_LEFT) {
 		member->state = SWC_MEMBER_LEFT;
-		comm->ngone++;
+		comm->gone_at = min(comm->gone_at, seq);
 		list_for_each_entry(op, &comm->ops, node)
 			if (op->seq >= seq && op->seq < waiting_for)
 				waiting_for = op->seq;

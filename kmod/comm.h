@@ -16,6 +16,7 @@ void swc_comm_peer_came(struct swc_comm *comm, u32 rank, u64 n);
 struct swc_member *swc_member_get(struct swc_ctx *ctx, u32 handle);
 u64 swc_comm_first_look(const struct swc_comm *comm, u64 now, u64 deadline);
 void swc_comm_watch(struct swc_comm *comm, u64 at);
+void swc_comm_note_gone(struct swc_comm *comm, u64 seq);
 void swc_comms_of_ctx_died(struct swc_ctx *ctx, const char *how);
 void swc_comms_of_ctx_drop(struct swc_ctx *ctx);
 

@@ -26,8 +26,11 @@ static int may_submit(const struct swc_comm *comm, const struct swc_member *memb
 	if (member->inflight >= SWC_MAX_INFLIGHT)
 		return -EAGAIN;
 	there = comm->window[member->submitted % SWC_MAX_INFLIGHT];
-	/* Somebody has left: only an operation that has failed before can be joined, for its error. */
-	if ((comm->nleft || comm->ngone) &&
+	/*
+	 * Somebody has left: only an operation that has failed before can be joined, for its error; and those
+	 * that members of other nodes took part in before they left.
+	 */
+	if ((comm->nleft || member->submitted >= comm->gone_at) &&
 	    !(there && there->seq == member->submitted && READ_ONCE(there->status)))
 		return -ECONNRESET;
 	return there && there->seq != member->submitted ? -EAGAIN : 0;
@@ -53,13 +56,17 @@ int swc_submit(struct swc_part *part, bool inline_ok)
 	enum swc_arrival how;
 	int ret, status, culprit;
 	u32 rank = member->rank;
+	u64 seq;
 
 	INIT_WORK(&part->work, swc_exec_work);
 again:
 	spin_lock(&comm->lock);
 	ret = may_submit(comm, member);
 	if (ret) {
+		seq = member->submitted;
 		spin_unlock(&comm->lock);
+		if (ret == -ECONNRESET)
+			swc_comm_note_gone(comm, seq);
 		if (fresh)
 			swc_op_put(fresh);
 		return ret;

@@ -21,6 +21,7 @@
 
 #else
 
+#include <endian.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,6 +42,12 @@ typedef int64_t s64;
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define check_add_overflow(a, b, d) __builtin_add_overflow(a, b, d)
 #define check_mul_overflow(a, b, d) __builtin_mul_overflow(a, b, d)
+#define le16_to_cpu(v) le16toh(v)
+#define le32_to_cpu(v) le32toh(v)
+#define le64_to_cpu(v) le64toh(v)
+#define cpu_to_le16(v) htole16(v)
+#define cpu_to_le32(v) htole32(v)
+#define cpu_to_le64(v) htole64(v)
 
 static inline u64 div64_u64_rem(u64 dividend, u64 divisor, u64 *remainder)
 {

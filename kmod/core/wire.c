@@ -71,6 +71,22 @@ static int check_ready(const struct swc_wire_msg *m)
 	return le32_to_cpu(r->chunk) < SWC_WIRE_CHUNKS ? 0 : -EPROTO;
 }
 
+/* Fields that only DATA, or only messages about messages, have are zero in others. */
+static bool unused_are_zero(const struct swc_wire_msg *m)
+{
+	const struct swc_desc *d = &m->sig;
+
+	if (m->kind == SWC_WIRE_DATA)
+		return true;
+	if (d->root || d->count || d->coll || d->dtype || d->redop || m->family)
+		return false;
+	if (m->kind == SWC_WIRE_READY)
+		return true;
+	if (m->ordinal || m->offset || m->total || m->bytes)
+		return false;
+	return !m->seq || m->kind == SWC_WIRE_CREDIT || m->kind == SWC_WIRE_ABORT || m->kind == SWC_WIRE_BYE;
+}
+
 /* What must follow the header. */
 static s64 payload_bytes(const struct swc_wire_msg *m)
 {
@@ -125,7 +141,7 @@ int swc_wire_parse(const void *data, u32 bytes, struct swc_wire_msg *msg)
 	msg->sig.count = le64_to_cpu(h->count);
 	msg->family = le64_to_cpu(h->family);
 	msg->payload = h + 1;
-	if (payload_bytes(msg) != (s64)bytes - (s64)sizeof(*h))
+	if (payload_bytes(msg) != (s64)bytes - (s64)sizeof(*h) || !unused_are_zero(msg))
 		return -EPROTO;
 	switch (msg->kind) {
 	case SWC_WIRE_DATA:
@@ -133,6 +149,6 @@ int swc_wire_parse(const void *data, u32 bytes, struct swc_wire_msg *msg)
 	case SWC_WIRE_READY:
 		return check_ready(msg);
 	default:
-		return msg->ordinal || msg->offset || msg->total || msg->bytes ? -EPROTO : 0;
+		return 0;
 	}
 }

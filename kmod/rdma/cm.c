@@ -19,7 +19,9 @@
 #define RESOLVE_MS	2000
 #define RETRY_MS	50
 #define PROOF_MS	5000
-#define RETRIES		7
+#define NEWS_MS		100
+/* Of 0 to 7; but to rxe, 7 is for ever. */
+#define RETRIES		6
 #define BACKLOG		128
 
 /*
@@ -41,10 +43,10 @@ static unsigned int port = 18574;
 module_param_named(rdma_port, port, uint, 0444);
 MODULE_PARM_DESC(rdma_port, "port that other nodes connect to (default 18574)");
 
-/* With seven more attempts: some four seconds until a silent peer is given up. */
-static unsigned int ack_timeout = 17;
+/* With six more attempts: some eight seconds until a silent peer is given up. */
+static unsigned int ack_timeout = 18;
 module_param_named(rdma_ack_timeout, ack_timeout, uint, 0444);
-MODULE_PARM_DESC(rdma_ack_timeout, "let 4.096 us << this pass without an answer, eight times; 8 to 31 (default 17)");
+MODULE_PARM_DESC(rdma_ack_timeout, "let 4.096 us << this pass without an answer, seven times; 8 to 31 (default 18)");
 
 u32 swc_rdma_port(void)
 {
@@ -182,7 +184,10 @@ void swc_conn_take_apart(struct swc_conn *conn)
 
 /* ------------------------------------------------------------------ connecting */
 
-/* Try again in a moment, or give up. */
+/*
+ * Try again in a moment, or give up. A connection that was live is given up in a moment: the peer may have
+ * said why it would end, and that may still be on its way through the completion queue.
+ */
 void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
 {
 	bool late = conn->me < conn->peer && time_after(jiffies, conn->give_up);
@@ -191,6 +196,10 @@ void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
 	 * Queued under the lock: who closes the connection cancels the work, and then it must not come again.
 	 */
 	spin_lock(&conn->lock);
+	if (conn->state == SWC_CONN_LIVE) {
+		conn->dropped = true;
+		mod_delayed_work(swc_net_wq, &conn->connect_work, msecs_to_jiffies(NEWS_MS));
+	}
 	if (conn->state != SWC_CONN_CONNECTING)
 		late = false;
 	else if (!late)
@@ -211,14 +220,17 @@ void swc_conn_connect(struct work_struct *work)
 	struct swc_conn *conn = container_of(work, struct swc_conn, connect_work.work);
 	const struct swc_node_path *path;
 	struct rdma_cm_id *id;
-	bool active = conn->me < conn->peer, again;
+	bool active = conn->me < conn->peer, again, dropped;
 	int ret;
 
 	spin_lock(&conn->lock);
+	dropped = conn->state == SWC_CONN_LIVE && conn->dropped;
 	again = conn->state == SWC_CONN_CONNECTING;
 	if (again)
 		conn->state = SWC_CONN_RESETTING;
 	spin_unlock(&conn->lock);
+	if (dropped)
+		swc_conn_fail(conn, -ECONNRESET, "it has disconnected");
 	if (!again)
 		return;
 	swc_conn_take_apart(conn);
@@ -338,11 +350,12 @@ static struct swc_conn *wanted(const struct swc_wire_hello *h, struct swc_comm *
 	*reason = SWC_WIRE_DENIED;
 	if (crypto_memneq(ours, h->mac, sizeof(ours)))
 		return NULL;
-	*reason = SWC_WIRE_ENDED;
-	if (READ_ONCE(comm->status) == SWC_COMM_ABORTED)
-		return NULL;
+	/* Also if it has ended: that may be why. */
 	*reason = SWC_WIRE_BAD;
 	if (h->places != comm->places || dst >= comm->nranks)
+		return NULL;
+	*reason = SWC_WIRE_ENDED;
+	if (READ_ONCE(comm->status) == SWC_COMM_ABORTED)
 		return NULL;
 	/* Right, but not here, or not yet: one kernel may have several nodes of a communicator. */
 	*reason = SWC_WIRE_UNKNOWN;
@@ -376,7 +389,9 @@ static int accept_now(struct swc_conn *conn, struct rdma_cm_id *id, const struct
 	get_random_bytes(a->nonce, sizeof(a->nonce));
 	accept_mac(conn, a, a->mac);
 	learn_slots(conn, h->slots, h->slot_kib);
-	ret = swc_conn_set_up(conn, id);
+	ret = rdma_set_ack_timeout(id, ack_timeout);
+	if (!ret)
+		ret = swc_conn_set_up(conn, id);
 	return ret ?: rdma_accept(id, &param);
 }
 
@@ -422,16 +437,17 @@ static int requested(struct rdma_cm_id *id, const struct rdma_conn_param *param)
 		return refuse(id, reason);
 	spin_lock(&conn->lock);
 	mine = conn->state == SWC_CONN_IDLE;
-	if (mine)
+	if (mine) {
 		conn->state = SWC_CONN_CONNECTING;
+		/* The id is the connection's, which destroys it: whoever closes that must find it. */
+		id->context = conn;
+		conn->id = id;
+	}
 	spin_unlock(&conn->lock);
 	if (!mine) {
 		swc_conn_put(conn);
 		return refuse(id, SWC_WIRE_BUSY);
 	}
-	/* From now on the id is the connection's, which destroys it. */
-	id->context = conn;
-	conn->id = id;
 	ret = accept_now(conn, id, h);
 	if (ret) {
 		pr_debug("rank %u cannot accept rank %u: %d\n", conn->me, conn->peer, ret);
@@ -482,11 +498,10 @@ static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		return 0;
 	case RDMA_CM_EVENT_DISCONNECTED:
 	case RDMA_CM_EVENT_ADDR_CHANGE:
+		swc_conn_retry(conn, rdma_event_msg(event->event), event->status);
+		return 0;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		if (READ_ONCE(conn->state) == SWC_CONN_CONNECTING)
-			swc_conn_retry(conn, rdma_event_msg(event->event), event->status);
-		else
-			swc_conn_fail(conn, -ECONNRESET, "%s", rdma_event_msg(event->event));
+		swc_conn_fail(conn, -ENODEV, "%s", rdma_event_msg(event->event));
 		return 0;
 	default:
 		return 0;

@@ -272,6 +272,7 @@ void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
 	char why[SWC_TEXT_BYTES / 2], text[SWC_TEXT_BYTES];
 	bool first, quiet;
 	va_list args;
+	u32 culprit;
 
 	spin_lock(&conn->lock);
 	first = !conn->failed;
@@ -289,7 +290,9 @@ void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
 		va_end(args);
 		scnprintf(text, sizeof(text), "rank %u: connection with rank %u: %s", conn->me, conn->peer,
 			  why);
-		swc_net_ops->lost(conn->comm, error, conn->peer, READ_ONCE(conn->comm->oldest), text);
+		/* A device of this node is nobody else's fault. */
+		culprit = error == -ENODEV || error == -EIO ? conn->me : conn->peer;
+		swc_net_ops->lost(conn->comm, error, culprit, READ_ONCE(conn->comm->oldest), text);
 	}
 	swc_conn_close(conn, 0);
 }
@@ -755,6 +758,18 @@ void swc_conn_land(struct swc_conn *conn, struct swc_landing *land)
 
 /* ------------------------------------------------------------------ completions of sends */
 
+/*
+ * All is flushed when a connection is taken apart. One that lives is flushed only when the peer did what it
+ * must not, such as writing where it may not; nothing else tells of that.
+ */
+static void wc_failed(struct swc_conn *conn, const struct ib_wc *wc)
+{
+	if (wc->status != IB_WC_WR_FLUSH_ERR)
+		swc_conn_fail(conn, -ECONNRESET, "%s", ib_wc_status_msg(wc->status));
+	else if (READ_ONCE(conn->state) == SWC_CONN_LIVE)
+		swc_conn_retry(conn, ib_wc_status_msg(wc->status), 0);
+}
+
 static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct swc_send_rec *last = container_of(wc->wr_cqe, struct swc_send_rec, cqe), *rec;
@@ -767,8 +782,7 @@ static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 
 	if (wc->status != IB_WC_SUCCESS) {
 		/* The records are cleared away when the connection is taken apart. */
-		if (wc->status != IB_WC_WR_FLUSH_ERR)
-			swc_conn_fail(conn, -ECONNRESET, "%s", ib_wc_status_msg(wc->status));
+		wc_failed(conn, wc);
 		return;
 	}
 	spin_lock(&conn->lock);
@@ -967,8 +981,7 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	int ret;
 
 	if (wc->status != IB_WC_SUCCESS) {
-		if (wc->status != IB_WC_WR_FLUSH_ERR)
-			swc_conn_fail(conn, -ECONNRESET, "%s", ib_wc_status_msg(wc->status));
+		wc_failed(conn, wc);
 		return;
 	}
 	proven = conn->proven;

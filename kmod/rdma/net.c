@@ -13,7 +13,7 @@
 #include "rdma.h"
 
 /* Peers that live have taken the news by then. */
-#define TELL_MS		200
+#define TELL_MS		500
 /* While operations wait, a connection is not silent for longer. */
 #define PROBE_MS	1000
 
@@ -65,7 +65,7 @@ static int index_paths(struct swc_net *net, u32 npaths)
 
 	sort(net->path, npaths, sizeof(*net->path), compare_paths, NULL);
 	for (i = 0; i < npaths; i++) {
-		const struct swc_node_path *p = &net->path[i];
+		struct swc_node_path *p = &net->path[i];
 		sa_family_t local, remote;
 
 		if (p->node >= comm->nranks || p->node == comm->here || p->path >= SWC_MAX_PATHS)
@@ -76,6 +76,8 @@ static int index_paths(struct swc_net *net, u32 npaths)
 			return -EINVAL;
 		if (!addr_ok(p->local, &local) || !addr_ok(p->remote, &remote) || local != remote)
 			return -EINVAL;
+		/* At the same place in both families. Connections leave from a port of their own. */
+		((struct sockaddr_in *)p->local)->sin_port = 0;
 	}
 	while (node <= comm->nranks)
 		net->first_path[node++] = npaths;
@@ -138,10 +140,24 @@ err:
 	return ERR_PTR(ret);
 }
 
+/* Give back segments that nobody will ever ask for. */
+static void drop_early(struct swc_comm *comm)
+{
+	struct swc_seg *seg, *next;
+	LIST_HEAD(early);
+
+	spin_lock(&comm->lock);
+	list_splice_init(&comm->early, &early);
+	spin_unlock(&comm->lock);
+	list_for_each_entry_safe(seg, next, &early, node)
+		swc_conn_release(seg);
+}
+
 /* All connections are closed: they hold the communicator. */
 void swc_net_free(struct swc_net *net)
 {
 	cancel_delayed_work_sync(&net->probe_work);
+	drop_early(net->comm);
 	swc_net_deafen(net->listener);
 	xa_destroy(&net->conns);
 	kvfree(net->first_path);
@@ -190,7 +206,9 @@ struct swc_conn *swc_conn_get(struct swc_net *net, u32 me, u32 peer, u16 channel
 	if (IS_ERR(conn))
 		return conn;
 	spin_lock(&conn->lock);
-	if (me < peer && conn->state == SWC_CONN_IDLE) {
+	/* Who has left in order has sent all that it had to, and takes nothing any more. */
+	if (me < peer && conn->state == SWC_CONN_IDLE &&
+	    READ_ONCE(net->comm->member[peer].state) != SWC_MEMBER_LEFT) {
 		conn->state = SWC_CONN_CONNECTING;
 		queue_delayed_work(swc_net_wq, &conn->connect_work, 0);
 	}
@@ -313,19 +331,6 @@ static bool all_told(struct swc_net *net)
 	}
 	xa_unlock(&net->conns);
 	return told;
-}
-
-/* Give back segments that nobody will ever ask for. */
-static void drop_early(struct swc_comm *comm)
-{
-	struct swc_seg *seg, *next;
-	LIST_HEAD(early);
-
-	spin_lock(&comm->lock);
-	list_splice_init(&comm->early, &early);
-	spin_unlock(&comm->lock);
-	list_for_each_entry_safe(seg, next, &early, node)
-		swc_conn_release(seg);
 }
 
 static void close_all(struct swc_net *net)

@@ -183,11 +183,12 @@ struct swc_offer {
  * @proven: the peer has shown that it knows the id
  * @peer_left: it has said BYE
  * @leaving: so have we
+ * @dropped: the connection manager says that it is over
  * @failed: told upward
  * @pending: SWC_PEND_*
  * @post_error: posting has failed: the connection is of no use
  * @give_up: jiffies when connecting ends, and when the peer must have taken what was sent before leaving
- * @connect_work: (re)connects, or makes ready for the peer to do so
+ * @connect_work: (re)connects, or makes ready for the peer to do so; ends it if it was dropped
  * @close_work: ends it
  * @pump_work: swc_conn_pump() for those who must not call it
  * @dev, @dev_node: device
@@ -223,6 +224,7 @@ struct swc_conn {
 	bool proven;
 	bool peer_left;
 	bool leaving;
+	bool dropped;
 	bool failed;
 	u32 pending;
 	int post_error;
