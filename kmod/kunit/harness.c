@@ -4,11 +4,18 @@
  * operations whose completion is a struct completion. At the end of each test everything must be given back:
  * parts, regions, charged pages, and the communicator itself.
  */
+#include <linux/delay.h>
+#include <linux/in.h>
+#include <linux/in6.h>
 #include <linux/kthread.h>
+#include <linux/mman.h>
 #include <linux/random.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 
+#include "../links.h"
+#include "../net.h"
 #include "../ring.h"
 #include "harness.h"
 
@@ -28,6 +35,73 @@ static void ctx_init(struct swc_t_comm *c, struct swc_ctx *ctx)
 	KUNIT_ASSERT_NOT_NULL(c->test, ctx->ring);
 }
 
+/* ------------------------------------------------------------------ nodes */
+
+/* What uml/init.c gives to the interface below the RDMA device. */
+void swc_t_addr(struct sockaddr_storage *addr, bool ipv6)
+{
+	struct sockaddr_in6 *in6 = (void *)addr;
+	struct sockaddr_in *in4 = (void *)addr;
+
+	memset(addr, 0, sizeof(*addr));
+	if (ipv6) {
+		in6->sin6_family = AF_INET6;
+		in6->sin6_port = htons(swc_rdma_port());
+		in6->sin6_addr.s6_addr[0] = 0xfd;
+		in6->sin6_addr.s6_addr[15] = 1;
+	} else {
+		in4->sin_family = AF_INET;
+		in4->sin_port = htons(swc_rdma_port());
+		in4->sin_addr.s_addr = htonl(0x0a000001);
+	}
+}
+
+/* The node of each rank, then a page for each node with its paths to the others. */
+static void write_tables(struct swc_t_comm *c)
+{
+	const struct swc_t_layout *on = c->on;
+	struct kunit *test = c->test;
+	struct sockaddr_storage addr;
+	struct swc_node_path path;
+	u32 node, other, p;
+
+	/* Joining copies from user memory, so there has to be some. */
+	c->tables = kunit_vm_mmap(test, NULL, 0, (on->nnodes + 1) * PAGE_SIZE, PROT_READ | PROT_WRITE,
+				  MAP_ANONYMOUS | MAP_PRIVATE, 0);
+	KUNIT_ASSERT_NE(test, c->tables, 0ul);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(c->tables));
+	c->user_mm = current->mm;
+	KUNIT_ASSERT_EQ(test, copy_to_user((void __user *)c->tables, on->node, sizeof(on->node)), 0ul);
+	swc_t_addr(&addr, on->ipv6);
+	for (node = 0; node < on->nnodes; node++) {
+		unsigned long to = c->tables + (node + 1) * PAGE_SIZE;
+
+		for (other = 0; other < on->nnodes; other++) {
+			for (p = 0; p < on->npaths && other != node; p++) {
+				path.node = other;
+				path.path = p;
+				memcpy(path.local, &addr, sizeof(path.local));
+				memcpy(path.remote, &addr, sizeof(path.remote));
+				KUNIT_ASSERT_EQ(test, copy_to_user((void __user *)to, &path,
+								   sizeof(path)), 0ul);
+				to += sizeof(path);
+			}
+		}
+	}
+}
+
+static void say_nodes(const struct swc_t_rank *r, struct swc_comm_join *join)
+{
+	const struct swc_t_comm *c = r->comm;
+
+	join->nnodes = c->on->nnodes;
+	join->rank_node = c->tables;
+	join->paths = c->tables + (c->on->node[r->rank] + 1) * PAGE_SIZE;
+	join->npaths = (c->on->nnodes - 1) * c->on->npaths;
+}
+
+/* ------------------------------------------------------------------ communicators */
+
 static int join_thread(void *data)
 {
 	struct swc_t_rank *r = data;
@@ -38,13 +112,25 @@ static int join_thread(void *data)
 	};
 
 	memcpy(join.id, r->comm->id, sizeof(join.id));
+	if (r->comm->on) {
+		say_nodes(r, &join);
+		kthread_use_mm(r->comm->user_mm);
+	}
 	r->joined = swc_comm_join(&r->ctx, &join);
 	r->handle = join.comm;
+	if (r->comm->on)
+		kthread_unuse_mm(r->comm->user_mm);
 	complete(&r->join_done);
 	return 0;
 }
 
 struct swc_t_comm *swc_t_comm(struct kunit *test, u32 nranks, u32 timeout_ms)
+{
+	return swc_t_comm_on(test, nranks, timeout_ms, NULL);
+}
+
+struct swc_t_comm *swc_t_comm_on(struct kunit *test, u32 nranks, u32 timeout_ms,
+				 const struct swc_t_layout *on)
 {
 	struct swc_t_comm *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
 	u32 i;
@@ -57,6 +143,9 @@ struct swc_t_comm *swc_t_comm(struct kunit *test, u32 nranks, u32 timeout_ms)
 	c->mm = current->active_mm;
 	mmgrab(c->mm);
 	c->pinned = atomic64_read(&c->mm->pinned_vm);
+	c->on = on;
+	if (on)
+		write_tables(c);
 	for (i = 0; i < nranks; i++) {
 		struct swc_t_rank *r = &c->rank[i];
 		struct task_struct *task;
@@ -82,16 +171,29 @@ struct swc_t_comm *swc_t_comm(struct kunit *test, u32 nranks, u32 timeout_ms)
 	return c;
 }
 
+struct swc_comm *swc_t_of(struct swc_t_comm *c, u32 rank)
+{
+	return c->rank[rank].member->comm;
+}
+
 struct swc_comm *swc_t_the(struct swc_t_comm *c)
 {
-	return c->rank[0].member->comm;
+	return swc_t_of(c, 0);
+}
+
+static bool one_is_left(void)
+{
+	u64 cursor = 0;
+	struct swc_comm *left = swc_comm_after(&cursor);
+
+	if (left)
+		swc_comm_put(left);
+	return left;
 }
 
 void swc_t_comm_end(struct swc_t_comm *c)
 {
 	struct kunit *test = c->test;
-	struct swc_comm *left;
-	u64 cursor = 0;
 	u32 i;
 
 	for (i = 0; i < c->nranks; i++) {
@@ -111,12 +213,17 @@ void swc_t_comm_end(struct swc_t_comm *c)
 		KUNIT_EXPECT_EQ(test, ctx->ncached, 0);
 	}
 	flush_workqueue(swc_wq);
-	left = swc_comm_after(&cursor);
-	KUNIT_EXPECT_NULL(test, left);
-	if (left)
-		swc_comm_put(left);
+	/* Connections linger, until the peers know. */
+	for (i = 0; c->on && i < 1000 && one_is_left(); i++)
+		msleep(20);
+	KUNIT_EXPECT_FALSE(test, one_is_left());
 	KUNIT_EXPECT_EQ(test, atomic64_read(&c->mm->pinned_vm), c->pinned);
 	mmdrop(c->mm);
+	if (c->on) {
+		/* kunit_vm_mmap() has made it for this thread, and would leave a reference. */
+		kthread_unuse_mm(c->user_mm);
+		mmput(c->user_mm);
+	}
 }
 
 u32 swc_t_load(struct swc_t_comm *c, u32 rank, struct swc_t_plan *p)
@@ -134,6 +241,10 @@ u32 swc_t_load(struct swc_t_comm *c, u32 rank, struct swc_t_plan *p)
 	KUNIT_ASSERT_NOT_NULL(test, plan->data);
 	ret = swc_plan_check(plan->data, bytes, &plan->view, why, sizeof(why));
 	KUNIT_ASSERT_EQ_MSG(test, ret, 0, "%s", why);
+	if (c->on) {
+		plan->links = swc_links_make(c->rank[rank].member->comm, &plan->view);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(plan->links));
+	}
 	ret = xa_alloc(&c->rank[rank].member->plans, &plan->handle, plan, XA_LIMIT(1, 0xffff), GFP_KERNEL);
 	KUNIT_ASSERT_EQ(test, ret, 0);
 	atomic_inc(&c->rank[rank].member->nplans);
@@ -208,7 +319,7 @@ int swc_t_submit(struct swc_t_comm *c, u32 rank, const struct swc_desc *desc, st
 
 int swc_t_result(struct swc_t_done *done)
 {
-	if (!wait_for_completion_timeout(&done->done, 10 * HZ))
+	if (!wait_for_completion_timeout(&done->done, 30 * HZ))
 		return -ETIME;
 	return done->result;
 }
@@ -265,14 +376,29 @@ int swc_t_job_submit(struct swc_t_job *job, u32 rank, bool inline_ok)
 	return swc_t_submit(job->c, rank, &job->desc[rank], &job->done[rank], inline_ok);
 }
 
-/* All ranks were submitted: they end once, and like this. */
-void swc_t_job_expect(struct swc_t_job *job, int result)
+/* It does not end by itself; but end it must before the test does. */
+static void end_hung(struct swc_t_job *job, struct swc_t_done *done)
 {
 	u32 r;
 
+	for (r = 0; r < job->c->nranks; r++)
+		swc_comm_abort(swc_t_of(job->c, r), -ESHUTDOWN, -1, 0, "the test waits no longer");
+	wait_for_completion(&done->done);
+}
+
+/* All ranks were submitted: they end once, and like this. */
+void swc_t_job_expect(struct swc_t_job *job, int result)
+{
+	struct kunit *test = job->c->test;
+	u32 r;
+
 	for (r = 0; r < job->c->nranks; r++) {
-		KUNIT_EXPECT_EQ(job->c->test, swc_t_result(&job->done[r]), result);
-		KUNIT_EXPECT_EQ(job->c->test, atomic_read(&job->done[r].calls), 1);
+		int got = swc_t_result(&job->done[r]);
+
+		KUNIT_EXPECT_EQ_MSG(test, got, result, "rank %u: %s", r, swc_t_of(job->c, r)->text);
+		if (got == -ETIME)
+			end_hung(job, &job->done[r]);
+		KUNIT_EXPECT_EQ(test, atomic_read(&job->done[r].calls), 1);
 	}
 }
 

@@ -9,6 +9,7 @@
 
 #include <kunit/test.h>
 #include <linux/completion.h>
+#include <linux/socket.h>
 
 #include "../comm.h"
 #include "../ctx.h"
@@ -41,7 +42,9 @@ struct swc_t_plan *swc_t_plan(struct kunit *test, u8 coll, u32 nranks, u32 rank,
 void swc_t_channel(struct swc_t_plan *p);
 void swc_t_step(struct swc_t_plan *p, u8 kind);
 void swc_t_send(struct swc_t_plan *p, u32 rank, u32 block, u32 n, u8 buf);
+void swc_t_send_stored(struct swc_t_plan *p, u32 rank, u32 block, u32 n, u8 buf);
 void swc_t_recv(struct swc_t_plan *p, u32 rank, u32 block, u32 n, u8 buf, u8 operand, u8 flags);
+void swc_t_path(struct swc_t_plan *p, u8 path);
 void *swc_t_pack(struct kunit *test, struct swc_t_plan *p, u32 *bytes);
 
 /* Ready-made allreduce plans. */
@@ -64,6 +67,14 @@ struct swc_t_rank {
 	struct completion join_done;
 };
 
+/* Ranks on several nodes, all of them in this kernel: each node gets a struct swc_comm of its own. */
+struct swc_t_layout {
+	u32 nnodes;
+	u32 npaths;		/* between any two nodes, all by the same address */
+	bool ipv6;
+	u32 node[SWC_T_RANKS];
+};
+
 struct swc_t_comm {
 	struct kunit *test;
 	u32 nranks;
@@ -71,13 +82,20 @@ struct swc_t_comm {
 	u8 id[SWC_ID_BYTES];
 	struct mm_struct *mm;
 	s64 pinned;
+	const struct swc_t_layout *on;	/* NULL: one node */
+	struct mm_struct *user_mm;	/* has the tables of nodes and paths, */
+	unsigned long tables;		/* here */
 	struct swc_t_rank rank[SWC_T_RANKS];
 };
 
 /* All ranks join from threads of their own. swc_t_comm_end() checks that nothing is left behind. */
 struct swc_t_comm *swc_t_comm(struct kunit *test, u32 nranks, u32 timeout_ms);
+struct swc_t_comm *swc_t_comm_on(struct kunit *test, u32 nranks, u32 timeout_ms,
+				 const struct swc_t_layout *on);
 void swc_t_comm_end(struct swc_t_comm *c);
 struct swc_comm *swc_t_the(struct swc_t_comm *c);
+struct swc_comm *swc_t_of(struct swc_t_comm *c, u32 rank);
+void swc_t_addr(struct sockaddr_storage *addr, bool ipv6);
 
 /* The plan's handle; the region's handle. */
 u32 swc_t_load(struct swc_t_comm *c, u32 rank, struct swc_t_plan *plan);
@@ -95,7 +113,7 @@ struct swc_t_done {
 
 int swc_t_submit(struct swc_t_comm *c, u32 rank, const struct swc_desc *desc, struct swc_t_done *done,
 		 bool inline_ok);
-/* -ETIME instead of the result if it takes more than ten seconds. */
+/* -ETIME instead of the result if it takes more than thirty seconds. */
 int swc_t_result(struct swc_t_done *done);
 
 /* A whole allreduce of u64: one descriptor and one buffer pair per rank, filled and checkable. */
@@ -115,5 +133,6 @@ void swc_t_job_check_sum(struct swc_t_job *job);
 
 extern struct kunit_suite swc_plan_suite, swc_blocks_suite, swc_desc_suite, swc_reduce_suite;
 extern struct kunit_suite swc_move_suite, swc_ring_suite, swc_exec_suite, swc_op_suite, swc_life_suite;
+extern struct kunit_suite swc_wire_suite, swc_links_suite, swc_net_suite;
 
 #endif /* SWC_KUNIT_HARNESS_H */

@@ -60,7 +60,7 @@ void swc_t_send(struct swc_t_plan *p, u32 rank, u32 block, u32 n, u8 buf)
 }
 
 /* The receive that it meets does not reduce. */
-static void send_stored(struct swc_t_plan *p, u32 rank, u32 block, u32 n, u8 buf)
+void swc_t_send_stored(struct swc_t_plan *p, u32 rank, u32 block, u32 n, u8 buf)
 {
 	add_xfer(p, rank, block, n, buf)->flags = SWC_XFER_STORED;
 	p->steps[p->hdr.nsteps - 1].nsend++;
@@ -73,6 +73,12 @@ void swc_t_recv(struct swc_t_plan *p, u32 rank, u32 block, u32 n, u8 buf, u8 ope
 	x->operand = operand;
 	x->flags = flags;
 	p->steps[p->hdr.nsteps - 1].nrecv++;
+}
+
+/* The newest transfer goes that way. */
+void swc_t_path(struct swc_t_plan *p, u8 path)
+{
+	p->xfers[p->hdr.nxfers - 1].path = path;
 }
 
 void *swc_t_pack(struct kunit *test, struct swc_t_plan *p, u32 *bytes)
@@ -112,7 +118,7 @@ struct swc_t_plan *swc_t_direct(struct kunit *test, u32 nranks, u32 rank)
 	return p;
 }
 
-/* Reduce-scatter and allgather round the ring; each channel has nranks blocks of its own. */
+/* Reduce-scatter and allgather round the ring; each channel has nranks blocks and a path of its own. */
 static struct swc_t_plan *ring(struct kunit *test, u32 nranks, u32 rank, u32 channels)
 {
 	struct swc_t_plan *p = swc_t_plan(test, SWC_ALLREDUCE, nranks, rank, nranks * channels);
@@ -126,13 +132,17 @@ static struct swc_t_plan *ring(struct kunit *test, u32 nranks, u32 rank, u32 cha
 			swc_t_step(p, SWC_STEP_NET);
 			swc_t_send(p, to, c * n + (rank + n - s) % n, 1,
 				   s ? SWC_BUF_RECV : SWC_BUF_SEND);
+			swc_t_path(p, c);
 			swc_t_recv(p, from, c * n + (rank + 2 * n - s - 1) % n, 1, SWC_BUF_RECV,
 				   SWC_BUF_SEND, flags);
+			swc_t_path(p, c);
 		}
 		for (s = 0; s < n - 1; s++) {
 			swc_t_step(p, SWC_STEP_NET);
-			send_stored(p, to, c * n + (rank + 1 + n - s) % n, 1, SWC_BUF_RECV);
+			swc_t_send_stored(p, to, c * n + (rank + 1 + n - s) % n, 1, SWC_BUF_RECV);
+			swc_t_path(p, c);
 			swc_t_recv(p, from, c * n + (rank + n - s) % n, 1, SWC_BUF_RECV, 0, 0);
+			swc_t_path(p, c);
 		}
 	}
 	return p;

@@ -6,4 +6,8 @@
 
 kunit_test_suites(&swc_plan_suite, &swc_blocks_suite, &swc_desc_suite, &swc_reduce_suite,
 		  &swc_move_suite, &swc_ring_suite, &swc_exec_suite, &swc_op_suite,
-		  &swc_life_suite);
+		  &swc_life_suite, &swc_wire_suite);
+
+#ifdef SWC_RDMA
+kunit_test_suites(&swc_links_suite, &swc_net_suite);
+#endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The first process inside User-Mode Linux, built and started by uml/run: lays a tmpfs over the host's
- * files, loads modules, runs the job under a time limit, unloads, asks kmemleak and powers off.
+ * files, makes a network with an RDMA device on it, loads modules, runs the job under a time limit, unloads, asks kmemleak and powers off.
  * Answers to the host are files in BOX/share, a writable hostfs mount. C and static, because starting
  * a program takes 0.1 s in there, and a script would start forty.
  *
@@ -12,13 +12,19 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <rdma/rdma_netlink.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -30,6 +36,7 @@
 static char box[256];
 static char loaded[16][64];
 static int n_loaded;
+static time_t end_at; /* when the time is up */
 
 static void power_off(void)
 {
@@ -116,32 +123,92 @@ static void lay_out_files(void)
 		give_up("cannot fill", "/dev");
 }
 
-static void load_modules(void)
+/* ------ network: 10.0.0.1 and fd00::1 on dummy0, where rxe0 is; the tests of the module know these */
+
+static int interface(int fd, const char *name, const char *addr)
 {
-	FILE *list = fopen(path("%s/modules", box), "r");
-	char line[2048], *params, *name, *p;
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	struct ifreq req = { .ifr_mtu = 9000 }; /* so that rxe needs few packets */
 
-	while (list && n_loaded < 16 && fgets(line, sizeof(line), list)) {
-		int fd;
-
-		line[strcspn(line, "\n")] = '\0';
-		params = strchr(line, ' ');
-		if (params)
-			*params++ = '\0';
-		fd = open(line, O_RDONLY | O_CLOEXEC);
-		if (fd < 0 || syscall(SYS_finit_module, fd, params ? params : "", 0))
-			give_up("cannot load (the kernel log has more)", line);
-		close(fd);
-		name = strrchr(line, '/') + 1;
-		snprintf(loaded[n_loaded], sizeof(loaded[0]), "%.*s", (int)strcspn(name, "."),
-			 name);
-		for (p = loaded[n_loaded++]; *p; p++)
-			if (*p == '-')
-				*p = '_';
-	}
-	if (list)
-		fclose(list);
+	strcpy(req.ifr_name, name);
+	if (ioctl(fd, SIOCSIFMTU, &req))
+		return -1;
+	memcpy(&in.sin_addr, addr, sizeof(in.sin_addr));
+	memcpy(&req.ifr_addr, &in, sizeof(in));
+	if (ioctl(fd, SIOCSIFADDR, &req))
+		return -1;
+	req.ifr_flags = IFF_UP | IFF_RUNNING;
+	return ioctl(fd, SIOCSIFFLAGS, &req);
 }
+
+/* As in <linux/ipv6.h>, which does not go together with <netinet/in.h>. */
+struct ifreq6 {
+	struct in6_addr addr;
+	unsigned int prefix;
+	int index;
+};
+
+static int add_ipv6(const char *name)
+{
+	struct ifreq6 req = { .addr = { { { 0xfd, [15] = 1 } } }, .prefix = 64 };
+	int ret, fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -1;
+	req.index = (int)if_nametoindex(name);
+	ret = ioctl(fd, SIOCSIFADDR, &req);
+	close(fd);
+	return ret;
+}
+
+static char *add_attr(char *at, unsigned short type, const char *text)
+{
+	struct nlattr a = { .nla_len = (unsigned short)(NLA_HDRLEN + strlen(text) + 1),
+			    .nla_type = type };
+
+	memcpy(at, &a, sizeof(a));
+	strcpy(at + NLA_HDRLEN, text);
+	return at + NLA_ALIGN(a.nla_len);
+}
+
+/* What `rdma link add rxe0 type rxe netdev dummy0` does. */
+static int add_rxe(void)
+{
+	char text[256] = { 0 }, *end = text + NLMSG_HDRLEN;
+	struct nlmsghdr h = { .nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_NEWLINK),
+			      .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK };
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
+	struct nlmsgerr ack;
+
+	if (fd < 0)
+		return -1;
+	end = add_attr(end, RDMA_NLDEV_ATTR_DEV_NAME, "rxe0");
+	end = add_attr(end, RDMA_NLDEV_ATTR_LINK_TYPE, "rxe");
+	end = add_attr(end, RDMA_NLDEV_ATTR_NDEV_NAME, "dummy0");
+	h.nlmsg_len = (unsigned int)(end - text);
+	memcpy(text, &h, sizeof(h));
+	if (send(fd, text, h.nlmsg_len, 0) < 0 ||
+	    recv(fd, text, sizeof(text), 0) < (ssize_t)(NLMSG_HDRLEN + sizeof(ack)))
+		return -1;
+	close(fd);
+	memcpy(&ack, text + NLMSG_HDRLEN, sizeof(ack));
+	errno = -ack.error;
+	return ack.error ? -1 : 0;
+}
+
+static void make_network(void)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || interface(fd, "lo", "\x7f\0\0\1") || interface(fd, "dummy0", "\x0a\0\0\1") ||
+	    add_ipv6("dummy0"))
+		give_up("cannot bring up", "dummy0");
+	close(fd);
+	if (add_rxe())
+		give_up("cannot make", "rxe0");
+}
+
+/* ------ */
 
 static pid_t start_job(void)
 {
@@ -169,17 +236,24 @@ static pid_t start_job(void)
 	_exit(125);
 }
 
-/* Returns the exit status as a shell would, or -1 if the time is up. */
-static int wait_for(pid_t job, time_t seconds)
+static void time_is_up(void)
 {
-	struct timespec now, end, left;
+	put("/dev/kmsg", "testbed: time is up; blocked tasks and held locks:");
+	put("/proc/sysrq-trigger", "w");
+	put("/proc/sysrq-trigger", "d");
+	put(path("%s/share/status", box), "timeout\n");
+	power_off();
+}
+
+/* Returns the exit status as a shell would; when the time is up, there is nothing more to do. */
+static int wait_for(pid_t job)
+{
+	struct timespec now, left;
 	sigset_t child;
 	int status;
 
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec += seconds;
 	for (;;) {
 		pid_t pid = waitpid(-1, &status, WNOHANG);
 
@@ -188,11 +262,50 @@ static int wait_for(pid_t job, time_t seconds)
 		if (pid > 0)
 			continue;
 		clock_gettime(CLOCK_MONOTONIC, &now);
-		if (now.tv_sec >= end.tv_sec)
-			return -1;
-		left = (struct timespec){ .tv_sec = end.tv_sec - now.tv_sec };
+		if (now.tv_sec >= end_at)
+			time_is_up();
+		left = (struct timespec){ .tv_sec = end_at - now.tv_sec };
 		sigtimedwait(&child, NULL, &left);
 	}
+}
+
+/* In a process of its own: the module's tests run in there, and may hang. Returns an errno. */
+static int load(const char *file, const char *params)
+{
+	pid_t pid = fork();
+	int fd;
+
+	if (!pid) {
+		fd = open(file, O_RDONLY | O_CLOEXEC);
+		if (fd < 0 || syscall(SYS_finit_module, fd, params, 0))
+			_exit(errno);
+		_exit(0);
+	}
+	return pid < 0 ? errno : wait_for(pid);
+}
+
+static void load_modules(void)
+{
+	FILE *list = fopen(path("%s/modules", box), "r");
+	char line[2048], *params, *name, *p;
+
+	while (list && n_loaded < 16 && fgets(line, sizeof(line), list)) {
+		line[strcspn(line, "\n")] = '\0';
+		params = strchr(line, ' ');
+		if (params)
+			*params++ = '\0';
+		errno = load(line, params ? params : "");
+		if (errno)
+			give_up("cannot load (the kernel log has more)", line);
+		name = strrchr(line, '/') + 1;
+		snprintf(loaded[n_loaded], sizeof(loaded[0]), "%.*s", (int)strcspn(name, "."),
+			 name);
+		for (p = loaded[n_loaded++]; *p; p++)
+			if (*p == '-')
+				*p = '_';
+	}
+	if (list)
+		fclose(list);
 }
 
 /* Returns whether kmemleak knows of leaks; they are then in share/leaks. */
@@ -241,6 +354,7 @@ static void unload_modules(void)
 int main(void)
 {
 	int leaks = getenv("SWC_LEAKS") != NULL, n, status;
+	struct timespec now;
 	char line[64];
 	sigset_t child;
 
@@ -251,16 +365,12 @@ int main(void)
 	lay_out_files();
 	if (sethostname("node0", 5))
 		give_up("cannot set", "the host name");
+	make_network();
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	end_at = now.tv_sec + atol(getenv("SWC_TIMEOUT"));
 	load_modules();
 
-	status = wait_for(start_job(), atol(getenv("SWC_TIMEOUT")));
-	if (status < 0) {
-		put("/dev/kmsg", "testbed: time is up; blocked tasks and held locks:");
-		put("/proc/sysrq-trigger", "w");
-		put("/proc/sysrq-trigger", "d");
-		put(path("%s/share/status", box), "timeout\n");
-		power_off();
-	}
+	status = wait_for(start_job());
 	/* what the job left running, by pid 1 to everybody else */
 	kill(-1, SIGKILL);
 	do

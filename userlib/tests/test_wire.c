@@ -1,0 +1,623 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What is believed of other nodes' messages, and what is not: each field of each kind at and beyond
+ * its limits, every length, and random damage. Each message lies in memory of exactly its size, so
+ * that a look beyond its end is seen. SWC_TEST_WIRE_ROUNDS and SWC_TEST_SEED say how many and from where.
+ * TAP on stdout.
+ */
+#include <stddef.h>
+
+#include "blocks.h"
+#include "planset.h"
+#include "wire.h"
+
+#define HEADER sizeof(struct swc_wire_header)
+#define ROOM 8192
+
+/* A value for one field, little-endian as on the wire, and what must come of it. */
+struct trial {
+	const char *what;
+	size_t at;
+	size_t size;
+	uint64_t value;
+	int want;
+};
+
+#define FIELD(type, field) offsetof(struct type, field), sizeof(((struct type *)0)->field)
+#define HELLO(field) FIELD(swc_wire_hello, field)
+#define ACCEPT(field) FIELD(swc_wire_accept, field)
+#define HEAD(field) FIELD(swc_wire_header, field)
+#define READY(field) HEADER + offsetof(struct swc_wire_ready, field), sizeof(__le32)
+
+static void put(uint8_t *to, const struct trial *t)
+{
+	for (size_t i = 0; i < t->size; i++)
+		to[t->at + i] = (uint8_t)(t->value >> 8 * i);
+}
+
+/* In memory that ends where the data ends. */
+static void *exactly(const void *data, size_t bytes)
+{
+	void *copy = malloc(bytes ? bytes : 1);
+
+	if (!copy)
+		abort();
+	memcpy(copy, data, bytes);
+	return copy;
+}
+
+/* ---- requests and answers ---- */
+
+typedef int (*checker)(const void *data, u32 bytes);
+
+static int check(checker fn, const void *data, size_t bytes)
+{
+	void *copy = exactly(data, bytes);
+	int ret = fn(copy, (u32)bytes);
+
+	free(copy);
+	return ret;
+}
+
+static void test_trials(checker fn, const char *name, const void *good, size_t bytes,
+			const struct trial *t, size_t n)
+{
+	char text[100];
+
+	for (size_t i = 0; i < n; i++) {
+		uint8_t bad[ROOM];
+		int got;
+
+		memcpy(bad, good, bytes);
+		put(bad, &t[i]);
+		got = check(fn, bad, bytes);
+		snprintf(text, sizeof(text), "%s: %s", name, t[i].what);
+		if (!ok(got == t[i].want, text))
+			printf("# got %d, not %d\n", got, t[i].want);
+	}
+}
+
+static struct swc_wire_hello good_hello(void)
+{
+	return (struct swc_wire_hello){
+		.magic = cpu_to_le32(SWC_WIRE_MAGIC),
+		.version = cpu_to_le16(SWC_WIRE_VERSION),
+		.channel = 3,
+		.path = 1,
+		.src = cpu_to_le32(5),
+		.dst = cpu_to_le32(7),
+		.slots = cpu_to_le16(16),
+		.slot_kib = cpu_to_le16(32),
+	};
+}
+
+static void test_hello(void)
+{
+	static const struct trial trials[] = {
+		{ "no magic", HELLO(magic), 0, SWC_WIRE_BAD },
+		{ "a magic that is off by one", HELLO(magic), SWC_WIRE_MAGIC + 1, SWC_WIRE_BAD },
+		{ "the magic of a plan", HELLO(magic), SWC_PLAN_MAGIC, SWC_WIRE_BAD },
+		{ "version 0", HELLO(version), 0, SWC_WIRE_VERSION_DIFFERS },
+		{ "the next version", HELLO(version), SWC_WIRE_VERSION + 1,
+		  SWC_WIRE_VERSION_DIFFERS },
+		{ "version 0xffff", HELLO(version), 0xffff, SWC_WIRE_VERSION_DIFFERS },
+		{ "the last channel", HELLO(channel), SWC_MAX_CHANNELS - 1, 0 },
+		{ "a channel too many", HELLO(channel), SWC_MAX_CHANNELS, SWC_WIRE_BAD },
+		{ "channel 255", HELLO(channel), 255, SWC_WIRE_BAD },
+		{ "the last path", HELLO(path), SWC_MAX_PATHS - 1, 0 },
+		{ "a path too many", HELLO(path), SWC_MAX_PATHS, SWC_WIRE_BAD },
+		{ "path 255", HELLO(path), 255, SWC_WIRE_BAD },
+		{ "rank 0 connects", HELLO(src), 0, 0 },
+		{ "the rank below connects", HELLO(src), 6, 0 },
+		{ "a rank connects to itself", HELLO(src), 7, SWC_WIRE_BAD },
+		{ "the higher rank connects", HELLO(src), 8, SWC_WIRE_BAD },
+		{ "rank -1 connects", HELLO(src), 0xffffffff, SWC_WIRE_BAD },
+		{ "to the last rank", HELLO(dst), SWC_MAX_RANKS - 1, 0 },
+		{ "to a rank too many", HELLO(dst), SWC_MAX_RANKS, SWC_WIRE_BAD },
+		{ "to rank -1", HELLO(dst), 0xffffffff, SWC_WIRE_BAD },
+		{ "the fewest slots", HELLO(slots), SWC_WIRE_MIN_SLOTS, 0 },
+		{ "too few slots", HELLO(slots), SWC_WIRE_MIN_SLOTS - 1, SWC_WIRE_BAD },
+		{ "no slots", HELLO(slots), 0, SWC_WIRE_BAD },
+		{ "the most slots", HELLO(slots), SWC_WIRE_MAX_SLOTS, 0 },
+		{ "too many slots", HELLO(slots), SWC_WIRE_MAX_SLOTS + 1, SWC_WIRE_BAD },
+		{ "the smallest slots", HELLO(slot_kib), SWC_WIRE_MIN_SLOT >> 10, 0 },
+		{ "too small slots", HELLO(slot_kib), (SWC_WIRE_MIN_SLOT >> 10) - 1, SWC_WIRE_BAD },
+		{ "the largest slots", HELLO(slot_kib), SWC_WIRE_MAX_SLOT >> 10, 0 },
+		{ "too large slots", HELLO(slot_kib), (SWC_WIRE_MAX_SLOT >> 10) + 1, SWC_WIRE_BAD },
+	};
+	struct swc_wire_hello h = good_hello();
+	uint8_t padded[sizeof(h) + 200] = { 0 };
+	bool fine = true;
+
+	ok(sizeof(h) == 56,
+	   "hello: has 56 bytes, all that the connection manager leaves of a request");
+	ok(!check(swc_wire_hello_check, &h, sizeof(h)), "hello: a good one");
+	test_trials(swc_wire_hello_check, "hello", &h, sizeof(h), trials,
+		    sizeof(trials) / sizeof(trials[0]));
+
+	memcpy(padded, &h, sizeof(h));
+	for (size_t i = sizeof(h); i <= sizeof(padded); i++)
+		fine &= !check(swc_wire_hello_check, padded, i);
+	ok(fine, "hello: padding of any length does not matter");
+	fine = true;
+	for (size_t i = 0; i < sizeof(h); i++)
+		fine &= check(swc_wire_hello_check, &h, i) == SWC_WIRE_BAD;
+	ok(fine, "hello: cut anywhere");
+
+	/* Another version may be shorter, or longer: all that it must keep are magic and version. */
+	fine = true;
+	h.version = cpu_to_le16(SWC_WIRE_VERSION + 1);
+	for (size_t i = 0; i < sizeof(h); i++)
+		fine &= check(swc_wire_hello_check, &h, i) ==
+			(i < 8 ? SWC_WIRE_BAD : SWC_WIRE_VERSION_DIFFERS);
+	ok(fine, "hello: another version, cut anywhere, is told apart");
+}
+
+static void test_accept(void)
+{
+	static const struct trial trials[] = {
+		{ "no magic", ACCEPT(magic), 0, SWC_WIRE_BAD },
+		{ "version 0", ACCEPT(version), 0, SWC_WIRE_VERSION_DIFFERS },
+		{ "the next version", ACCEPT(version), SWC_WIRE_VERSION + 1,
+		  SWC_WIRE_VERSION_DIFFERS },
+		{ "a reserved bit", ACCEPT(resv), 1, SWC_WIRE_BAD },
+		{ "another reserved bit", ACCEPT(resv), 0x8000, SWC_WIRE_BAD },
+		{ "the fewest slots", ACCEPT(slots), SWC_WIRE_MIN_SLOTS, 0 },
+		{ "too few slots", ACCEPT(slots), SWC_WIRE_MIN_SLOTS - 1, SWC_WIRE_BAD },
+		{ "the most slots", ACCEPT(slots), SWC_WIRE_MAX_SLOTS, 0 },
+		{ "too many slots", ACCEPT(slots), SWC_WIRE_MAX_SLOTS + 1, SWC_WIRE_BAD },
+		{ "the smallest slots", ACCEPT(slot_kib), SWC_WIRE_MIN_SLOT >> 10, 0 },
+		{ "too small slots", ACCEPT(slot_kib), (SWC_WIRE_MIN_SLOT >> 10) - 1,
+		  SWC_WIRE_BAD },
+		{ "the largest slots", ACCEPT(slot_kib), SWC_WIRE_MAX_SLOT >> 10, 0 },
+		{ "too large slots", ACCEPT(slot_kib), (SWC_WIRE_MAX_SLOT >> 10) + 1,
+		  SWC_WIRE_BAD },
+		{ "slots of 0xffff KiB", ACCEPT(slot_kib), 0xffff, SWC_WIRE_BAD },
+	};
+	struct swc_wire_accept a = {
+		.magic = cpu_to_le32(SWC_WIRE_MAGIC),
+		.version = cpu_to_le16(SWC_WIRE_VERSION),
+		.slots = cpu_to_le16(16),
+		.slot_kib = cpu_to_le16(32),
+	};
+	uint8_t padded[sizeof(a) + 200] = { 0 };
+	bool fine = true;
+
+	ok(!check(swc_wire_accept_check, &a, sizeof(a)), "accept: a good one");
+	test_trials(swc_wire_accept_check, "accept", &a, sizeof(a), trials,
+		    sizeof(trials) / sizeof(trials[0]));
+	memcpy(padded, &a, sizeof(a));
+	for (size_t i = sizeof(a); i <= sizeof(padded); i++)
+		fine &= !check(swc_wire_accept_check, padded, i);
+	ok(fine, "accept: padding of any length does not matter");
+	fine = true;
+	for (size_t i = 0; i < sizeof(a); i++)
+		fine &= check(swc_wire_accept_check, &a, i) == SWC_WIRE_BAD;
+	ok(fine, "accept: cut anywhere");
+}
+
+/* ---- messages ---- */
+
+static const char *const kinds[SWC_WIRE_KIND_NR] = {
+	[SWC_WIRE_DATA] = "data",   [SWC_WIRE_READY] = "ready", [SWC_WIRE_CREDIT] = "credit",
+	[SWC_WIRE_PROOF] = "proof", [SWC_WIRE_ABORT] = "abort", [SWC_WIRE_BYE] = "bye",
+	[SWC_WIRE_ASK] = "ask",
+};
+
+/* A good message of some kind, with a value in every field that the kind has; its bytes. */
+static size_t good_message(enum swc_wire_kind kind, uint8_t *to)
+{
+	struct swc_wire_header *h = (void *)to;
+	struct swc_wire_ready *r = (void *)(h + 1);
+	struct swc_wire_abort *a = (void *)(h + 1);
+
+	memset(to, 0, ROOM);
+	h->kind = (uint8_t)kind;
+	h->credits = cpu_to_le16(3);
+	if (kind != SWC_WIRE_ASK && kind != SWC_WIRE_PROOF)
+		h->seq = cpu_to_le64(0x123456789abcull);
+	switch (kind) {
+	case SWC_WIRE_DATA:
+		h->ordinal = cpu_to_le32(9);
+		h->offset = cpu_to_le64(4096);
+		h->total = cpu_to_le64(4096 + 512);
+		h->bytes = cpu_to_le32(100);
+		h->root = cpu_to_le32(2);
+		h->count = cpu_to_le64(1152);
+		h->family = cpu_to_le64(0xfedcba9876543210ull);
+		h->coll = SWC_ALLREDUCE;
+		h->dtype = SWC_F32;
+		h->redop = SWC_MAX;
+		for (int i = 0; i < 100; i++)
+			to[HEADER + i] = (uint8_t)(i + 1);
+		return HEADER + 100;
+	case SWC_WIRE_READY:
+		h->ordinal = cpu_to_le32(9);
+		h->offset = cpu_to_le64(1 << 20);
+		h->total = cpu_to_le64(2 << 20);
+		h->bytes = cpu_to_le32(1 << 20);
+		r->addr = cpu_to_le64(0xffff888012345678ull);
+		r->rkey = cpu_to_le32(0x1234);
+		r->chunk = cpu_to_le32(SWC_WIRE_CHUNKS - 1);
+		return HEADER + sizeof(*r);
+	case SWC_WIRE_PROOF:
+		memset(h + 1, 0xa5, SWC_WIRE_MAC);
+		return HEADER + SWC_WIRE_MAC;
+	case SWC_WIRE_ABORT:
+		a->error = cpu_to_le32(ETIMEDOUT);
+		a->culprit = cpu_to_le32(4);
+		memset(a->text, 'x', sizeof(a->text)); /* without an end */
+		return HEADER + sizeof(*a);
+	default:
+		return HEADER;
+	}
+}
+
+/* What everybody who uses a message relies on. */
+static bool sane(const struct swc_wire_msg *m, const uint8_t *data, size_t bytes)
+{
+	const struct swc_wire_ready *r = m->payload;
+	size_t rest = bytes - HEADER;
+
+	if (m->payload != data + HEADER || m->credits > 0xffff)
+		return false;
+	switch (m->kind) {
+	case SWC_WIRE_DATA:
+		return m->bytes == rest && m->total <= SWC_MAX_VECTOR_BYTES &&
+		       m->offset <= m->total && m->bytes <= m->total - m->offset &&
+		       (m->bytes || !m->total) && m->sig.coll < SWC_COLL_NR &&
+		       m->sig.dtype < SWC_DTYPE_NR && m->sig.redop < SWC_REDOP_NR;
+	case SWC_WIRE_READY:
+		return rest == sizeof(*r) && m->total <= SWC_MAX_VECTOR_BYTES &&
+		       m->total >= SWC_WIRE_DIRECT && m->offset < m->total && m->bytes &&
+		       m->bytes <= m->total - m->offset && le32_to_cpu(r->chunk) < SWC_WIRE_CHUNKS;
+	case SWC_WIRE_PROOF:
+		return rest == SWC_WIRE_MAC;
+	case SWC_WIRE_ABORT:
+		return rest == sizeof(struct swc_wire_abort);
+	case SWC_WIRE_CREDIT:
+	case SWC_WIRE_ASK:
+	case SWC_WIRE_BYE:
+		return !rest;
+	default:
+		return false;
+	}
+}
+
+/* 0 or -EPROTO, as the parser says; 1: it says neither, or it believes what it must not. */
+static int parse(const uint8_t *data, size_t bytes, struct swc_wire_msg *m)
+{
+	uint8_t *copy = exactly(data, bytes);
+	int ret = swc_wire_parse(copy, (u32)bytes, m);
+
+	if (ret ? ret != -EPROTO : !sane(m, copy, bytes))
+		ret = 1;
+	free(copy);
+	return ret;
+}
+
+static void test_fields(void)
+{
+	struct swc_wire_msg m;
+	uint8_t data[ROOM];
+	size_t bytes = good_message(SWC_WIRE_DATA, data);
+
+	ok(!parse(data, bytes, &m) && m.kind == SWC_WIRE_DATA && m.credits == 3 && m.ordinal == 9 &&
+		   m.seq == 0x123456789abcull && m.offset == 4096 && m.total == 4608 &&
+		   m.bytes == 100 && m.sig.root == 2 && m.sig.count == 1152 &&
+		   m.family == 0xfedcba9876543210ull && m.sig.coll == SWC_ALLREDUCE &&
+		   m.sig.dtype == SWC_F32 && m.sig.redop == SWC_MAX,
+	   "data: all fields are where they belong");
+	ok(!m.sig.comm && !m.sig.plan && !m.sig.send && !m.sig.recv && !m.sig.flags &&
+		   !m.sig.user_data,
+	   "data: nothing else is made up");
+	ok(HEADER == 64, "a header has 64 bytes, which keeps the payload aligned");
+}
+
+/* Alone, the kinds and what they carry; and every length but the right one. */
+static void test_lengths(void)
+{
+	struct swc_wire_msg m;
+	uint8_t data[ROOM];
+	char text[100];
+
+	for (int kind = 1; kind < SWC_WIRE_KIND_NR; kind++) {
+		size_t bytes = good_message(kind, data);
+		bool cut = true, padded = true;
+
+		snprintf(text, sizeof(text), "%s: a good one", kinds[kind]);
+		ok(!parse(data, bytes, &m) && m.kind == (enum swc_wire_kind)kind, text);
+		for (size_t i = 0; i < bytes; i++)
+			cut &= parse(data, i, &m) == -EPROTO;
+		snprintf(text, sizeof(text), "%s: cut anywhere", kinds[kind]);
+		ok(cut, text);
+		for (size_t i = bytes + 1; i < bytes + 600; i++)
+			padded &= parse(data, i, &m) == -EPROTO;
+		snprintf(text, sizeof(text), "%s: with anything behind it", kinds[kind]);
+		ok(padded, text);
+	}
+}
+
+static void test_kinds(void)
+{
+	struct swc_wire_msg m;
+	uint8_t data[ROOM];
+	bool fine = true;
+
+	/* With what follows any kind. */
+	for (int kind = 1; kind < SWC_WIRE_KIND_NR; kind++) {
+		size_t bytes = good_message(kind, data);
+
+		for (int other = 0; other < 256; other++) {
+			data[0] = (uint8_t)other;
+			if (!other || other >= SWC_WIRE_KIND_NR)
+				fine &= parse(data, bytes, &m) == -EPROTO;
+			else
+				fine &= parse(data, bytes, &m) <= 0;
+		}
+	}
+	ok(fine, "unknown kinds, and kinds with the payload of another");
+}
+
+/* Every bit of the header that a kind does not use must be 0. */
+static void test_unused(void)
+{
+	static const struct {
+		const char *name;
+		size_t at, size;
+		unsigned int users; /* bitmap of kinds */
+	} fields[] = {
+		{ "resv0", HEAD(resv0), 0 },
+		{ "ordinal", HEAD(ordinal), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY },
+		{ "seq", HEAD(seq),
+		  1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY | 1 << SWC_WIRE_CREDIT |
+			  1 << SWC_WIRE_ABORT | 1 << SWC_WIRE_BYE },
+		{ "offset", HEAD(offset), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY },
+		{ "total", HEAD(total), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY },
+		{ "bytes", HEAD(bytes), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY },
+		{ "root", HEAD(root), 1 << SWC_WIRE_DATA },
+		{ "count", HEAD(count), 1 << SWC_WIRE_DATA },
+		{ "family", HEAD(family), 1 << SWC_WIRE_DATA },
+		{ "coll", HEAD(coll), 1 << SWC_WIRE_DATA },
+		{ "dtype", HEAD(dtype), 1 << SWC_WIRE_DATA },
+		{ "redop", HEAD(redop), 1 << SWC_WIRE_DATA },
+		{ "resv1", HEAD(resv1), 0 },
+	};
+	struct swc_wire_msg m;
+	uint8_t data[ROOM];
+	char text[100];
+
+	for (int kind = 1; kind < SWC_WIRE_KIND_NR; kind++) {
+		size_t bytes = good_message(kind, data);
+
+		for (size_t f = 0; f < sizeof(fields) / sizeof(fields[0]); f++) {
+			bool fine = true;
+
+			if (fields[f].users & 1u << kind)
+				continue;
+			for (size_t bit = 0; bit < 8 * fields[f].size; bit++) {
+				data[fields[f].at + bit / 8] ^= (uint8_t)(1 << bit % 8);
+				fine &= parse(data, bytes, &m) == -EPROTO;
+				data[fields[f].at + bit / 8] ^= (uint8_t)(1 << bit % 8);
+			}
+			snprintf(text, sizeof(text), "%s: any bit of %s", kinds[kind],
+				 fields[f].name);
+			ok(fine, text);
+		}
+	}
+}
+
+static void test_ranges(enum swc_wire_kind kind, const struct trial *t, size_t n)
+{
+	uint8_t good[ROOM], bad[ROOM];
+	size_t bytes = good_message(kind, good);
+	struct swc_wire_msg m;
+	char text[100];
+
+	for (size_t i = 0; i < n; i++) {
+		int got;
+
+		memcpy(bad, good, bytes);
+		put(bad, &t[i]);
+		got = parse(bad, bytes, &m);
+		snprintf(text, sizeof(text), "%s: %s", kinds[kind], t[i].what);
+		if (!ok(got == t[i].want, text))
+			printf("# got %d, not %d\n", got, t[i].want);
+	}
+}
+
+static void test_data(void)
+{
+	/* Offset 4096, total 4608, 100 bytes. */
+	static const struct trial trials[] = {
+		{ "at the end", HEAD(offset), 4508, 0 },
+		{ "a byte beyond the end", HEAD(offset), 4509, -EPROTO },
+		{ "behind the end", HEAD(offset), 4609, -EPROTO },
+		{ "at offset -1", HEAD(offset), -1ull, -EPROTO },
+		{ "at an offset that overflows with the bytes", HEAD(offset), -100ull, -EPROTO },
+		{ "of a message of just that size", HEAD(total), 4196, 0 },
+		{ "of a shorter message", HEAD(total), 4195, -EPROTO },
+		{ "of an empty message", HEAD(total), 0, -EPROTO },
+		{ "of the longest message", HEAD(total), SWC_MAX_VECTOR_BYTES, 0 },
+		{ "of a longer message", HEAD(total), SWC_MAX_VECTOR_BYTES + 1, -EPROTO },
+		{ "of a message of -1 bytes", HEAD(total), -1ull, -EPROTO },
+		{ "no bytes are said to follow", HEAD(bytes), 0, -EPROTO },
+		{ "too few bytes are said to follow", HEAD(bytes), 99, -EPROTO },
+		{ "too many bytes are said to follow", HEAD(bytes), 101, -EPROTO },
+		{ "-1 bytes are said to follow", HEAD(bytes), 0xffffffff, -EPROTO },
+		{ "bytes and header overflow", HEAD(bytes), 0xffffffc0 + 36, -EPROTO },
+		{ "the last collective", HEAD(coll), SWC_COLL_NR - 1, 0 },
+		{ "a collective too many", HEAD(coll), SWC_COLL_NR, -EPROTO },
+		{ "collective 255", HEAD(coll), 255, -EPROTO },
+		{ "the last type", HEAD(dtype), SWC_DTYPE_NR - 1, 0 },
+		{ "a type too many", HEAD(dtype), SWC_DTYPE_NR, -EPROTO },
+		{ "type 255", HEAD(dtype), 255, -EPROTO },
+		{ "the last operation", HEAD(redop), SWC_REDOP_NR - 1, 0 },
+		{ "an operation too many", HEAD(redop), SWC_REDOP_NR, -EPROTO },
+		{ "operation 255", HEAD(redop), 255, -EPROTO },
+		/* These are compared with the operation's own, or counted, so any will do here. */
+		{ "the last ordinal", HEAD(ordinal), 0xffffffff, 0 },
+		{ "the last number", HEAD(seq), -1ull, 0 },
+		{ "any root", HEAD(root), 0xffffffff, 0 },
+		{ "any count", HEAD(count), -1ull, 0 },
+		{ "any family", HEAD(family), -1ull, 0 },
+		{ "any credits", HEAD(credits), 0xffff, 0 },
+	};
+	struct swc_wire_header empty = { .kind = SWC_WIRE_DATA };
+	struct swc_wire_msg m;
+
+	test_ranges(SWC_WIRE_DATA, trials, sizeof(trials) / sizeof(trials[0]));
+	ok(!parse((const void *)&empty, sizeof(empty), &m) && !m.bytes, "data: an empty message");
+	empty.total = cpu_to_le64(1);
+	ok(parse((const void *)&empty, sizeof(empty), &m) == -EPROTO,
+	   "data: an empty segment of one");
+	empty.total = 0;
+	empty.offset = cpu_to_le64(1);
+	ok(parse((const void *)&empty, sizeof(empty), &m) == -EPROTO,
+	   "data: behind an empty message");
+}
+
+static void test_ready(void)
+{
+	/* Offset 1 MiB, total 2 MiB, 1 MiB. */
+	static const struct trial trials[] = {
+		{ "a byte beyond the end", HEAD(offset), (1 << 20) + 1, -EPROTO },
+		{ "at the end", HEAD(offset), 2 << 20, -EPROTO },
+		{ "at offset -1", HEAD(offset), -1ull, -EPROTO },
+		{ "at an offset that overflows with the bytes", HEAD(offset), -(1ull << 20),
+		  -EPROTO },
+		{ "of a shorter message", HEAD(total), (2 << 20) - 1, -EPROTO },
+		{ "of a small message", HEAD(total), SWC_WIRE_DIRECT - 1, -EPROTO },
+		{ "of the longest message", HEAD(total), SWC_MAX_VECTOR_BYTES, 0 },
+		{ "of a longer message", HEAD(total), SWC_MAX_VECTOR_BYTES + 1, -EPROTO },
+		{ "no memory", HEAD(bytes), 0, -EPROTO },
+		{ "a byte of memory", HEAD(bytes), 1, 0 },
+		{ "too much memory", HEAD(bytes), (1 << 20) + 1, -EPROTO },
+		{ "4 GiB - 1 of memory", HEAD(bytes), 0xffffffff, -EPROTO },
+		{ "the first chunk", READY(chunk), 0, 0 },
+		{ "a chunk too many", READY(chunk), SWC_WIRE_CHUNKS, -EPROTO },
+		{ "chunk -1", READY(chunk), 0xffffffff, -EPROTO },
+		{ "any key", READY(rkey), 0xffffffff, 0 },
+	};
+	struct trial small[] = {
+		{ "", HEAD(offset), 0, 0 },
+		{ "", HEAD(total), SWC_WIRE_DIRECT, 0 },
+		{ "", HEAD(bytes), SWC_WIRE_DIRECT, 0 },
+	};
+	struct swc_wire_msg m;
+	uint8_t data[ROOM];
+	size_t bytes = good_message(SWC_WIRE_READY, data);
+
+	test_ranges(SWC_WIRE_READY, trials, sizeof(trials) / sizeof(trials[0]));
+	for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
+		put(data, &small[i]);
+	ok(!parse(data, bytes, &m), "ready: for the smallest message that is written into place");
+}
+
+/* ---- damage ---- */
+
+static void damage(uint8_t *data, size_t bytes)
+{
+	static const uint64_t odd[] = {
+		0,	    1,		SWC_WIRE_DIRECT,      0x7fffffff,
+		0x80000000, 0xffffffff, SWC_MAX_VECTOR_BYTES, SWC_MAX_VECTOR_BYTES + 1,
+		1ull << 63, -1ull
+	};
+	size_t i = rnd((uint32_t)bytes), size = 1u << rnd(4);
+	struct trial t = { .size = size, .at = i & ~(size - 1) };
+
+	switch (rnd(5)) {
+	case 0:
+		data[i] = (uint8_t)rnd(256);
+		break;
+	case 1:
+		data[i] ^= (uint8_t)(1 << rnd(8));
+		break;
+	case 2:
+		data[i] = (uint8_t)(data[i] + (rnd(2) ? 1 : -1));
+		break;
+	case 3: /* lengths that nearly fit */
+		t.value = rnd(300);
+		put(data, &t);
+		break;
+	default:
+		t.value = odd[rnd(sizeof(odd) / sizeof(odd[0]))];
+		put(data, &t);
+		break;
+	}
+}
+
+static void test_damage(void)
+{
+	const char *rounds = getenv("SWC_TEST_WIRE_ROUNDS");
+	unsigned long n = rounds ? strtoul(rounds, NULL, 0) : 2000000, refused = 0, mad = 0;
+	struct swc_wire_msg m;
+	uint8_t data[ROOM];
+	char text[100];
+
+	for (unsigned long i = 0; i < n; i++) {
+		size_t bytes = good_message(1 + rnd(SWC_WIRE_KIND_NR - 1), data);
+		int ret;
+
+		/* The header is what there is to get wrong. */
+		for (uint32_t k = rnd(4); k; k--)
+			damage(data, rnd(8) ? HEADER : bytes);
+		if (!rnd(6))
+			bytes = rnd((uint32_t)bytes + 80);
+		ret = parse(data, bytes, &m);
+		refused += ret == -EPROTO;
+		mad += ret == 1;
+	}
+	snprintf(text, sizeof(text),
+		 "damage: of %lu messages %lu were refused, and the rest makes sense", n, refused);
+	ok(!mad && refused > n / 4 && refused < n, text);
+}
+
+/* Requests and answers are seen by whoever can reach the port. */
+static void test_damaged_hello(void)
+{
+	unsigned long good = 0, mad = 0;
+	const unsigned long n = 300000;
+	char text[100];
+
+	for (unsigned long i = 0; i < n; i++) {
+		struct swc_wire_hello h = good_hello();
+		size_t bytes = rnd(8) ? sizeof(h) : rnd(sizeof(h) + 1);
+		int ret;
+
+		for (uint32_t k = rnd(4); k; k--)
+			damage((uint8_t *)&h, sizeof(h));
+		ret = check(swc_wire_hello_check, &h, bytes);
+		good += !ret;
+		if (ret)
+			mad += ret != SWC_WIRE_BAD && ret != SWC_WIRE_VERSION_DIFFERS;
+		else
+			mad += bytes < sizeof(h) || le32_to_cpu(h.dst) >= SWC_MAX_RANKS ||
+			       le32_to_cpu(h.src) >= le32_to_cpu(h.dst) ||
+			       h.channel >= SWC_MAX_CHANNELS || h.path >= SWC_MAX_PATHS ||
+			       le16_to_cpu(h.slots) < SWC_WIRE_MIN_SLOTS ||
+			       le16_to_cpu(h.slots) > SWC_WIRE_MAX_SLOTS ||
+			       le16_to_cpu(h.slot_kib) < SWC_WIRE_MIN_SLOT >> 10 ||
+			       le16_to_cpu(h.slot_kib) > SWC_WIRE_MAX_SLOT >> 10;
+	}
+	snprintf(text, sizeof(text), "damage: of %lu requests %lu were believed, and make sense", n,
+		 good);
+	ok(!mad && good && good < n, text);
+}
+
+int main(void)
+{
+	printf("TAP version 13\n");
+	seed_rnd();
+	test_hello();
+	test_accept();
+	test_fields();
+	test_lengths();
+	test_kinds();
+	test_unused();
+	test_data();
+	test_ready();
+	test_damage();
+	test_damaged_hello();
+	return done();
+}
