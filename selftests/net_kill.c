@@ -4,7 +4,7 @@
  * in time that it was one of its ranks, make a communicator without them, and go on. Runs on every node of a cluster
  * at once:
  *
- *	tools/vm/run --nodes 3 --kill 1@4 --env NET_KILL_NODE=1 -- net_kill
+ *	tools/vm/run --nodes 3 --kill 1@15 --env NET_KILL_NODE=1 -- net_kill
  */
 #include <errno.h>
 
