@@ -15,6 +15,7 @@
 
 static const struct swc_t_layout two_nodes = { 2, 1, false, { 0, 1 } };
 static const struct swc_t_layout three_nodes = { 3, 1, false, { 0, 1, 2 } };
+static const struct swc_t_layout one_and_two = { 2, 1, false, { 0, 1, 1 } };
 
 static u64 opened, closed;
 static unsigned int slots, slot_kib;
@@ -719,6 +720,28 @@ static void net_leave_early(struct kunit *test)
 	}
 }
 
+/* Who leaves because the communicator has ended is not at fault, and no peer hears of it first. */
+static void net_leave_ended(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 3, 20000, &one_and_two);
+	struct swc_comm *peer = swc_t_of(c, 0);
+	struct swc_t_job *job = new_job(test);
+	u32 i;
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	run(job, 0, true);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
+	swc_comm_abort(swc_t_of(c, 1), -ECONNRESET, 2, 1, "rank 2 is gone");
+	KUNIT_EXPECT_EQ(test, leave(c, 1), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), -ECONNRESET);
+	KUNIT_EXPECT_EQ_MSG(test, job->done[0].culprit, 2, "%s", peer->text);
+	for (i = 0; i < 100 && !xa_empty(&peer->net->conns); i++)
+		msleep(20);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&peer->net->conns));
+	KUNIT_EXPECT_EQ(test, peer->gone_at, U64_MAX);
+	swc_t_comm_end(c);
+}
+
 /* ------------------------------------------------------------------ strangers */
 
 /* Of the same name, but another id: who connects is told, and the other never believes it. */
@@ -1097,6 +1120,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(net_leave),
 	KUNIT_CASE_SLOW(net_leave_unread),
 	KUNIT_CASE_SLOW(net_leave_early),
+	KUNIT_CASE(net_leave_ended),
 	KUNIT_CASE_SLOW(net_secret),
 	KUNIT_CASE_SLOW(net_strangers),
 	KUNIT_CASE_SLOW(net_replay),

@@ -384,17 +384,23 @@ void swc_net_abort(struct swc_net *net)
  * swc_net_leave() - a rank of this node leaves in order
  * @rank: who
  * @seq: operations that it has taken part in
+ *
+ * If the communicator has ended, peers hear of that instead, and by nothing else: a BYE that came first would
+ * make this rank the one at fault.
  */
 void swc_net_leave(struct swc_net *net, u32 rank, u64 seq)
 {
 	struct swc_comm *comm = net->comm;
 	struct swc_conn *conn;
 	unsigned long key;
-	bool last;
+	bool last, ended;
 
 	spin_lock(&comm->lock);
 	last = comm->nleft == comm->nlocal;
+	ended = comm->status == SWC_COMM_ABORTED;
 	spin_unlock(&comm->lock);
+	if (ended)
+		return;
 	mutex_lock(&net->lock);
 	net->dead |= last;
 	xa_for_each(&net->conns, key, conn) {
