@@ -2,9 +2,10 @@
 #ifndef SWC_COMM_H
 #define SWC_COMM_H
 
+#include <linux/mutex.h>
+
 #include "collective.h"
 
-int swc_comm_join(struct swc_ctx *ctx, struct swc_comm_join *join);
 int swc_comm_leave(struct swc_ctx *ctx, u32 handle);
 void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt, ...)
 	__printf(5, 6);
@@ -14,11 +15,17 @@ void swc_comm_lost(struct swc_comm *comm, int error, int culprit, u64 seq, const
 void swc_comm_peer_left(struct swc_comm *comm, u32 rank, u64 seq);
 void swc_comm_peer_came(struct swc_comm *comm, u32 rank, u64 n);
 struct swc_member *swc_member_get(struct swc_ctx *ctx, u32 handle);
-u64 swc_comm_first_look(const struct swc_comm *comm, u64 now, u64 deadline);
-void swc_comm_watch(struct swc_comm *comm, u64 at);
+void swc_member_died(struct swc_member *member, const char *how);
 void swc_comm_note_gone(struct swc_comm *comm, u64 seq);
 void swc_comms_of_ctx_died(struct swc_ctx *ctx, const char *how);
 void swc_comms_of_ctx_drop(struct swc_ctx *ctx);
+
+/* join.c looks for one and adds another, all under the mutex. */
+extern struct list_head swc_comms;
+extern struct mutex swc_comms_mutex;
+bool swc_comm_set_status(struct swc_comm *comm, int from, int to);
+void swc_comm_free(struct work_struct *work);
+void swc_comm_free_slots(struct swc_comm *comm);
 
 /* query.c goes through all communicators under the mutex of comm.c. */
 struct swc_comm *swc_comm_after(u64 *cursor);

@@ -9,9 +9,6 @@ bool swc_exec_enter(struct swc_op *op);
 void swc_exec_help(struct swc_op *op, enum swc_stat where);
 void swc_exec_leave(struct swc_op *op);
 void swc_exec_attend(struct swc_op *op, int done, const unsigned long *flags);
-void swc_exec_deliver(struct swc_comm *comm, struct swc_seg *seg);
-void swc_exec_sent(struct swc_out *out, int error, bool nested);
-void swc_exec_landed(struct swc_landing *landing, int error);
 void swc_exec_work(struct work_struct *work);
 
 #endif /* SWC_EXEC_H */

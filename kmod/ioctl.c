@@ -15,6 +15,7 @@
 #include "comm.h"
 #include "compat.h"
 #include "ctx.h"
+#include "join.h"
 #include "part.h"
 #include "plan.h"
 #include "net.h"

@@ -9,7 +9,7 @@
 #include "chrdev.h"
 #include "comm.h"
 #include "core/reduce.h"
-#include "exec.h"
+#include "news.h"
 #include "net.h"
 #include "query.h"
 #include "swingcoll.h"
@@ -63,9 +63,9 @@ static int check_parameters(void)
 }
 
 static const struct swc_net_ops net_ops = {
-	.deliver = swc_exec_deliver,
-	.sent = swc_exec_sent,
-	.landed = swc_exec_landed,
+	.deliver = swc_news_deliver,
+	.sent = swc_news_sent,
+	.landed = swc_news_landed,
 	.comm_by_name = swc_comm_by_name,
 	.lost = swc_comm_lost,
 	.left = swc_comm_peer_left,

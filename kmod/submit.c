@@ -8,7 +8,9 @@
 #include <linux/ktime.h>
 
 #include "comm.h"
+#include "deadline.h"
 #include "exec.h"
+#include "news.h"
 #include "op.h"
 #include "part.h"
 #include "submit.h"
@@ -52,7 +54,7 @@ int swc_submit(struct swc_part *part, bool inline_ok)
 	bool complete_set;
 	u32 timeout_ms = part->desc.timeout_ms ?: comm->timeout_ms;
 	u64 now = ktime_get_ns(), deadline = now + (u64)timeout_ms * NSEC_PER_MSEC;
-	u64 look = swc_comm_first_look(comm, now, deadline);
+	u64 look = swc_deadline_look(comm, now, deadline);
 	enum swc_arrival how;
 	int ret, status, culprit;
 	u32 rank = member->rank;
@@ -117,10 +119,14 @@ again:
 	trace_swc_submit(op, rank);
 	switch (how) {
 	case SWC_ARRIVED:
-		swc_comm_watch(comm, look);
+		swc_deadline_watch(comm, look);
 		break;
 	case SWC_ARRIVED_LAST:
-		swc_comm_watch(comm, look);
+		swc_deadline_watch(comm, look);
+		if (comm->net) {
+			swc_net_watch(comm->net);
+			swc_news_early(op);
+		}
 		swc_exec_start(op, part, inline_ok);
 		break;
 	case SWC_ARRIVED_LATE:

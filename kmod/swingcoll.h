@@ -4,9 +4,10 @@
  *
  * Calls go one way:
  *
- *	chrdev, ioctl, uring  ->  submit  ->  comm, exec  ->  op  ->  part  ->  region, plan, ring, fault
- *					      exec  ->  move, net
- *					      plan  ->  links  ->  net
+ *	chrdev, ioctl, uring  ->  submit, join  ->  deadline  ->  comm  ->  op  ->  part
+ *			submit, news  ->  exec  ->  steps  ->  ready  ->  part
+ *			comm  ->  net		steps  ->  move, net
+ *			part  ->  region, plan, ring, fault		plan  ->  links  ->  net
  *
  * net.h is the face of rdma/. Upward go only completions (part hands itself, finished, to the function that
  * its submitter left there) and news from other nodes (struct swc_net_ops, filled in by main.c).
@@ -14,10 +15,10 @@
  * Locks, outermost first. None is held over a call that can sleep, but for the mutexes.
  *
  *	listeners_mutex		who hears other nodes (rdma/cm.c)
- *	swc_comms_mutex		list of communicators (comm.c)
+ *	swc_comms_mutex		list of communicators (comm.c, join.c)
  *	net->lock, conn->lock	connections (rdma/rdma.h); with none of the following
  *	comm->lock		members, sequence numbers, window of operations, status
- *	op->lock		parts, runs, who is running (submit.c, op.c, exec.c)
+ *	op->lock		parts, runs, who is running (submit.c, op.c, exec.c, ready.c, steps.c, news.c)
  *	ctx->lock		region cache (region.c); xarrays have their own
  *	ring->lock		producer side of a completion ring
  */

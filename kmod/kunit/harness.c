@@ -14,6 +14,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "../join.h"
 #include "../links.h"
 #include "../net.h"
 #include "../ring.h"

@@ -4,6 +4,7 @@
  * and joins that fail. Every part is told exactly once, all ranks hear the same, and nothing is left behind
  * (swc_t_comm_end() checks that).
  */
+#include "../join.h"
 #include "../trace.h"
 #include "harness.h"
 

@@ -1081,7 +1081,7 @@ static void net_removed(struct kunit *test)
 	ib = ib_device_get_by_name(SWC_T_DEVICE, RDMA_DRIVER_RXE);
 	KUNIT_ASSERT_NOT_NULL(test, ib);
 	ib_unregister_device_and_put(ib);
-	/* Whose connection comes first is told; it hangs up, and the other may hear that before its own turn. */
+	/* Whose connection comes first is told; it hangs up, and the other may hear that sooner. */
 	ret = swc_t_result(&job->done[0]);
 	KUNIT_EXPECT_EQ(test, swc_t_of(c, 1)->status, SWC_COMM_ABORTED);
 	KUNIT_EXPECT_TRUE_MSG(test, ret == -ENODEV || swc_t_of(c, 1)->error == -ENODEV, "%s; %s",

@@ -4,8 +4,10 @@
  *
  *	net.c		a communicator's connections: finding, making, ending them
  *	  cm.c		connecting and being connected to, the handshake, taking a connection apart
- *	    conn.c	a live connection: messages out and in, credits
+ *	    send.c	messages out
+ *	    receive.c	messages in
  *	      land.c	memory that a peer writes into
+ *	      conn.c	a connection's memory and its end
  *	    device.c	devices that come and go
  *
  * Locks: net->lock (mutex) > conn->lock (leaf; posting happens under it). Nothing calls out under either.
@@ -288,17 +290,27 @@ void swc_conn_proof(struct swc_conn *conn, void *mac);
 struct swc_conn *swc_conn_alloc(struct swc_net *net, u32 me, u32 peer, u16 channel, u16 path);
 int swc_conn_set_up(struct swc_conn *conn, struct rdma_cm_id *id);
 void swc_conn_unmap(struct swc_conn *conn);
+void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...) __printf(3, 4);
+void swc_conn_wc_failed(struct swc_conn *conn, const struct ib_wc *wc);
+void swc_conn_close(struct swc_conn *conn, unsigned int delay_ms);
+void swc_conn_closed(struct work_struct *work);
+
+/* send.c */
 void swc_conn_go_live(struct swc_conn *conn);
 void swc_conn_pump(struct swc_conn *conn, bool nested);
 void swc_conn_pump_later(struct swc_conn *conn);
-void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...) __printf(3, 4);
-void swc_conn_close(struct swc_conn *conn, unsigned int delay_ms);
-void swc_conn_closed(struct work_struct *work);
+void swc_conn_pump_work(struct work_struct *work);
 struct swc_send_rec *swc_conn_rec(struct swc_conn *conn);
 void swc_conn_post(struct swc_conn *conn, struct swc_send_rec *rec, struct ib_send_wr *wr, bool signal);
 struct swc_wire_header *swc_conn_header(struct swc_conn *conn, struct swc_send_rec *rec,
 					enum swc_wire_kind kind);
 u32 swc_conn_need(const struct swc_conn *conn, u64 seq);
+void swc_send_unmap(struct swc_conn *conn, struct swc_send_rec *rec);
+void swc_send_done(struct ib_cq *cq, struct ib_wc *wc);
+
+/* receive.c */
+int swc_recv_post(struct swc_conn *conn, struct swc_slot *slot);
+void swc_recv_done(struct ib_cq *cq, struct ib_wc *wc);
 
 /* land.c */
 int swc_land_set_up(struct swc_conn *conn);

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * News from other nodes: segments that have come, and what connections give back. Runs that have waited for
+ * it go on here, in the context of the connection.
+ */
+#include "comm.h"
+#include "exec.h"
+#include "news.h"
+#include "op.h"
+#include "plan.h"
+#include "ready.h"
+#include "steps.h"
+
+static bool same_call(const struct swc_op *op, const struct swc_wire_msg *msg)
+{
+	const struct swc_desc *a = &op->desc, *b = &msg->sig;
+
+	return a->coll == b->coll && a->dtype == b->dtype && a->redop == b->redop &&
+	       a->count == b->count && a->root == b->root && op->family == msg->family;
+}
+
+/* The operation that a segment is for, with a reference, if all ranks of this node have come to it. */
+static struct swc_op *find_started(struct swc_comm *comm, struct swc_seg *seg, bool *stray)
+{
+	struct swc_op *op;
+
+	lockdep_assert_held(&comm->lock);
+	list_for_each_entry(op, &comm->ops, node) {
+		if (op->seq != seg->msg.seq)
+			continue;
+		if (!op->started_at)
+			break;
+		kref_get(&op->ref);
+		return op;
+	}
+	*stray = comm->status == SWC_COMM_ABORTED ||
+		 (list_entry_is_head(op, &comm->ops, node) &&
+		  seg->msg.seq < comm->member[seg->dst].submitted);
+	if (!*stray)
+		list_add_tail(&seg->node, &comm->early);
+	return NULL;
+}
+
+/**
+ * swc_news_deliver() - a segment has come from another node
+ */
+void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg)
+{
+	struct swc_run *run;
+	struct swc_op *op;
+	bool stray = false, work = false, taken = false;
+	u32 src = seg->src;
+
+	spin_lock(&comm->lock);
+	op = find_started(comm, seg, &stray);
+	spin_unlock(&comm->lock);
+	if (stray) {
+		swc_comm_abort(comm, -EPROTO, src, seg->msg.seq,
+			       "operation %llu: rank %u sends more than its receivers' plans take",
+			       seg->msg.seq, src);
+		swc_conn_release(seg);
+	}
+	if (!op)
+		return;
+	if (!same_call(op, &seg->msg)) {
+		swc_op_note_remote_mismatch(op, src, &seg->msg);
+		swc_comm_abort(comm, -EPROTO, src, op->seq, NULL);
+	}
+	spin_lock(&op->lock);
+	if (!op->finished && !op->status) {
+		run = swc_run_of(op, seg->dst, seg->channel);
+		if (run) {
+			list_add_tail(&seg->node, &run->inbox);
+			taken = true;
+			work = run->state == SWC_RUN_WAIT_RECV && run->wait_rank == src &&
+			       swc_run_resume(op, run);
+		}
+	}
+	spin_unlock(&op->lock);
+	if (!taken)
+		swc_conn_release(seg);
+	if (work)
+		swc_exec_help(op, SWC_STAT_RUN_WORKER);
+	swc_op_put(op);
+}
+
+/**
+ * swc_news_early() - take the segments that came before all ranks of this node did
+ */
+void swc_news_early(struct swc_op *op)
+{
+	struct swc_comm *comm = op->comm;
+	struct swc_seg *seg, *next;
+	LIST_HEAD(mine);
+
+	spin_lock(&comm->lock);
+	list_for_each_entry_safe(seg, next, &comm->early, node)
+		if (seg->msg.seq == op->seq)
+			list_move_tail(&seg->node, &mine);
+	spin_unlock(&comm->lock);
+	list_for_each_entry_safe(seg, next, &mine, node)
+		swc_news_deliver(comm, seg);
+}
+
+/*
+ * A connection has given something back, and @waiting, if not NULL, can go on; op->lock is held on entry, not
+ * on exit.
+ */
+static void given_back(struct swc_op *op, struct swc_run *waiting, int error, bool nested)
+	__releases(&op->lock)
+{
+	bool work = false, over;
+
+	op->nposted--;
+	if (error && !op->status)
+		WRITE_ONCE(op->status, error);
+	if (waiting && !nested)
+		work = swc_run_resume(op, waiting);
+	else if (waiting)
+		swc_run_call(op, waiting);
+	over = swc_op_over(op);
+	/* Nothing else may keep the operation now. */
+	kref_get(&op->ref);
+	spin_unlock(&op->lock);
+	if (work)
+		swc_exec_help(op, SWC_STAT_RUN_WORKER);
+	if (over)
+		swc_op_finish(op);
+	swc_op_put(op);
+}
+
+/**
+ * swc_news_sent() - the memory of a message is free
+ */
+void swc_news_sent(struct swc_out *out, int error, bool nested)
+{
+	struct swc_run *run = out->run;
+	struct swc_op *op = run->part->op;
+	bool goes_on;
+
+	spin_lock(&op->lock);
+	out->done = true;
+	run->unsent[out->step % run->part->plan->links->ahead]--;
+	goes_on = run->state == SWC_RUN_WAIT_FENCE && !error && swc_step_fence_passed(run);
+	given_back(op, goes_on ? run : NULL, error, nested);
+}
+
+/**
+ * swc_news_landed() - a message has been written into place
+ */
+void swc_news_landed(struct swc_landing *landing, int error)
+{
+	struct swc_run *run = landing->run;
+	struct swc_op *op = run->part->op;
+	bool waits;
+
+	spin_lock(&op->lock);
+	landing->done = !error;
+	waits = !error && run->state == SWC_RUN_WAIT_RECV && run->wait_rank == landing->src;
+	given_back(op, waits ? run : NULL, error, false);
+}

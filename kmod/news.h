@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef SWC_NEWS_H
+#define SWC_NEWS_H
+
+#include "collective.h"
+
+void swc_news_early(struct swc_op *op);
+void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg);
+void swc_news_sent(struct swc_out *out, int error, bool nested);
+void swc_news_landed(struct swc_landing *landing, int error);
+
+#endif /* SWC_NEWS_H */

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Runs that can go on, and the calling of workers for them. All of it under op->lock.
+ */
+#include "comm.h"
+#include "part.h"
+#include "ready.h"
+
+/* Queue the part's work item; op->lock is held. False if it is queued already. */
+bool swc_run_queue(struct swc_part *part)
+{
+	refcount_inc(&part->ref);
+	if (queue_work(swc_wq, &part->work))
+		return true;
+	/* Never the last reference: the operation has not told its owner yet. */
+	refcount_dec(&part->ref);
+	return false;
+}
+
+/* Call one more worker, if there is work for it. */
+void swc_run_summon(struct swc_op *op)
+{
+	bool came = false;
+	u32 i;
+
+	lockdep_assert_held(&op->lock);
+	if (list_empty(&op->ready) || op->nactive + op->nsummoned >= op->max_workers)
+		return;
+	for (i = 0; i < op->comm->nlocal && !came; i++) {
+		struct swc_part *part = op->part[op->comm->local[i]];
+
+		came = part->summon ? part->summon(part) : swc_run_queue(part);
+	}
+	if (came)
+		op->nsummoned++;
+}
+
+void swc_run_make_ready(struct swc_op *op, struct swc_run *run)
+{
+	lockdep_assert_held(&op->lock);
+	run->state = SWC_RUN_READY;
+	list_add_tail(&run->node, &op->ready);
+	swc_run_summon(op);
+}
+
+/*
+ * Go on with a run that waited for what has come now: in the context of the connection, because a wake-up
+ * would cost more than most steps. op->lock is held; the caller then calls swc_exec_help().
+ */
+bool swc_run_resume(struct swc_op *op, struct swc_run *run)
+{
+	lockdep_assert_held(&op->lock);
+	if (op->finished || op->status)
+		return false;
+	run->state = SWC_RUN_READY;
+	list_add_tail(&run->node, &op->ready);
+	op->nactive++;
+	return true;
+}
+
+/* The same by a work item, for who is inside of a worker already: they would nest without bound. */
+void swc_run_call(struct swc_op *op, struct swc_run *run)
+{
+	lockdep_assert_held(&op->lock);
+	if (op->finished || op->status)
+		return;
+	run->state = SWC_RUN_READY;
+	list_add_tail(&run->node, &op->ready);
+	if (swc_run_queue(run->part))
+		op->nsummoned++;
+}

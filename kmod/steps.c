@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the steps of a plan do: moves between buffers of this node, barriers, messages to and from others.
+ *
+ * A step's data is handed over under op->lock: what a sender wrote before it posted (lock released) is read
+ * after the claim (lock taken).
+ */
+#include <linux/bitmap.h>
+
+#include "comm.h"
+#include "fault.h"
+#include "plan.h"
+#include "ready.h"
+#include "steps.h"
+
+/* The operation cannot go on because the plans of two ranks do not fit together. */
+enum swc_walk swc_step_broken(struct swc_run *run, u32 peer, const char *what)
+{
+	struct swc_part *part = run->part;
+
+	swc_fault_note(part->op->comm, -EPROTO, part->member->rank, part->op->seq,
+		      "operation %llu: plan %s of rank %u, channel %u, step %u: %s (rank %u)",
+		      part->op->seq, part->plan->view.hdr->name, part->member->rank, run->channel,
+		      run->step - part->plan->view.channels[run->channel].first_step, what, peer);
+	return SWC_WALK_BROKEN;
+}
+
+/* ------------------------------------------------------------------ moving */
+
+/* Where blocks of a rank's buffer lie; false if its window does not hold them. */
+static bool span_of(const struct swc_part *part, const struct swc_plan_xfer *x, u8 buf,
+		    struct swc_span *span)
+{
+	const struct swc_part_buf *b = &part->buf[buf];
+	u64 at = swc_blocks_offset(&part->blocks, x->first_block);
+	u64 bytes = swc_blocks_bytes(&part->blocks, x->first_block, x->nblocks);
+
+	if (at < b->start || at - b->start > b->bytes || bytes > b->bytes - (at - b->start))
+		return false;
+	span->region = b->region;
+	span->offset = b->offset + at - b->start;
+	return true;
+}
+
+static u32 final_div(const struct swc_run *run, u8 xfer_flags)
+{
+	return (xfer_flags & SWC_XFER_FINAL) && run->move.redop == SWC_AVG &&
+	       swc_coll_reduces(run->part->desc.coll) ? run->part->op->comm->nranks : 0;
+}
+
+static enum swc_walk move_on(struct swc_run *run)
+{
+	struct swc_move *m = &run->move;
+	int ret = m->bytes ? swc_move(m, &run->part->op->status) : 0;
+
+	if (ret == -EINTR)
+		return SWC_WALK_STOP;	/* this worker is being killed; the next one goes on */
+	if (ret)
+		return SWC_WALK_BROKEN;	/* given up meanwhile */
+	run->moving = false;
+	return SWC_WALK_ON;
+}
+
+static u64 xfer_bytes(const struct swc_part *part, const struct swc_plan_xfer *x)
+{
+	return swc_blocks_bytes(&part->blocks, x->first_block, x->nblocks);
+}
+
+/* ------------------------------------------------------------------ local steps */
+
+static enum swc_walk setup_local(struct swc_run *run, const struct swc_plan_step *s)
+{
+	struct swc_part *part = run->part;
+	const struct swc_plan_xfer *x = &part->plan->view.xfers[s->first_xfer];
+	struct swc_move *m = &run->move;
+	u32 i, n = (u32)s->nsend + s->nrecv;
+
+	m->nsrc = s->nsend;
+	m->ndst = s->nrecv;
+	m->bytes = xfer_bytes(part, x);
+	m->done = 0;
+	m->div = final_div(run, x[s->nsend].flags);
+	for (i = 0; i < n; i++) {
+		const struct swc_part *owner = part->op->part[x[i].rank];
+
+		if (xfer_bytes(part, &x[i]) != m->bytes)
+			return swc_step_broken(run, x[i].rank, "ranges of a local step differ in size");
+		if (m->bytes && !span_of(owner, &x[i], x[i].buf, &m->span[i]))
+			return swc_step_broken(run, x[i].rank, "blocks outside the buffer of the owner");
+	}
+	run->moving = true;
+	return SWC_WALK_ON;
+}
+
+enum swc_walk swc_step_local(struct swc_run *run, const struct swc_plan_step *s)
+{
+	enum swc_walk w = run->moving ? SWC_WALK_ON : setup_local(run, s);
+
+	if (w == SWC_WALK_ON)
+		w = move_on(run);
+	if (w == SWC_WALK_ON)
+		swc_stat_inc(SWC_STAT_STEPS_LOCAL);
+	return w;
+}
+
+/* ------------------------------------------------------------------ barriers */
+
+enum swc_walk swc_step_sync(struct swc_run *run)
+{
+	struct swc_op *op = run->part->op;
+	enum swc_walk w = SWC_WALK_ON;
+	u32 i;
+
+	spin_lock(&op->lock);
+	if (++op->sync_arrived[run->channel] < op->comm->nlocal) {
+		run->state = SWC_RUN_WAIT_SYNC;
+		w = SWC_WALK_WAIT;
+		goto out;
+	}
+	op->sync_arrived[run->channel] = 0;
+	for (i = 0; i < op->comm->nlocal; i++) {
+		struct swc_run *peer = swc_run_of(op, op->comm->local[i], run->channel);
+
+		if (!peer || peer->state != SWC_RUN_WAIT_SYNC)
+			continue;
+		if (++peer->step < peer->end) {
+			swc_run_make_ready(op, peer);
+		} else {
+			/* Most plans end so: nobody need be called for that. */
+			peer->state = SWC_RUN_DONE;
+			op->runs_left--;
+		}
+	}
+out:
+	spin_unlock(&op->lock);
+	return w;
+}
+
+/* ------------------------------------------------------------------ network steps, between local ranks */
+
+/* Announce the step's sends, and wake the peers that wait for them. */
+static void post_sends(struct swc_run *run, const struct swc_plan_step *s)
+{
+	const struct swc_plan_xfer *x = &run->part->plan->view.xfers[s->first_xfer];
+	struct swc_op *op = run->part->op;
+	u32 i, me = run->part->member->rank;
+
+	spin_lock(&op->lock);
+	bitmap_zero(run->taken, s->nsend);
+	run->sends_left = 0;
+	run->posted = true;
+	for (i = 0; i < s->nsend; i++) {
+		struct swc_run *peer = swc_run_of(op, x[i].rank, run->channel);
+
+		run->sends_left += swc_comm_is_local(op->comm, x[i].rank);
+		if (peer && peer->state == SWC_RUN_WAIT_RECV && peer->wait_rank == me)
+			swc_run_make_ready(op, peer);
+	}
+	spin_unlock(&op->lock);
+}
+
+/* The peer's first send to this rank that nobody has taken; op->lock is held. */
+static const struct swc_plan_xfer *claim_send(struct swc_run *from, u32 to)
+{
+	const struct swc_plan_view *v = &from->part->plan->view;
+	const struct swc_plan_step *s = &v->steps[from->step];
+	u32 i;
+
+	if (!from->posted)
+		return NULL;
+	for_each_clear_bit(i, from->taken, s->nsend) {
+		if (v->xfers[s->first_xfer + i].rank == to) {
+			__set_bit(i, from->taken);
+			return &v->xfers[s->first_xfer + i];
+		}
+	}
+	return NULL;
+}
+
+/* Claim what the peer sends and prepare to take it, straight from the peer's buffer. */
+static enum swc_walk setup_recv(struct swc_run *run, const struct swc_plan_xfer *x)
+{
+	struct swc_part *part = run->part;
+	struct swc_op *op = part->op;
+	struct swc_move *m = &run->move;
+	const struct swc_plan_xfer *sent = NULL;
+	struct swc_run *from;
+	u32 src = 0;
+
+	spin_lock(&op->lock);
+	from = swc_run_of(op, x->rank, run->channel);
+	if (from)
+		sent = claim_send(from, part->member->rank);
+	if (!sent) {
+		run->wait_rank = x->rank;
+		run->state = SWC_RUN_WAIT_RECV;
+		spin_unlock(&op->lock);
+		return SWC_WALK_WAIT;
+	}
+	spin_unlock(&op->lock);
+
+	run->sender = from;
+	m->bytes = xfer_bytes(part, x);
+	m->done = 0;
+	m->ndst = 1;
+	m->div = final_div(run, x->flags);
+	if (xfer_bytes(from->part, sent) != m->bytes)
+		return swc_step_broken(run, x->rank, "receives another size than the peer sends");
+	if (m->bytes) {
+		/* Both plans were verified: each rank's own blocks lie in its own windows. */
+		if (x->flags & SWC_XFER_REDUCE)
+			span_of(part, x, x->operand, &m->span[src++]);
+		span_of(from->part, sent, sent->buf, &m->span[src++]);
+		span_of(part, x, x->buf, &m->span[src]);
+		m->nsrc = src;
+	}
+	run->moving = true;
+	return SWC_WALK_ON;
+}
+
+static void release_send(struct swc_run *run)
+{
+	struct swc_op *op = run->part->op;
+	struct swc_run *from = run->sender;
+
+	spin_lock(&op->lock);
+	run->sender = NULL;
+	if (!--from->sends_left && from->state == SWC_RUN_WAIT_SENDS) {
+		from->posted = false;
+		from->step++;
+		swc_run_make_ready(op, from);
+	}
+	spin_unlock(&op->lock);
+}
+
+static enum swc_walk recv_local(struct swc_run *run, const struct swc_plan_xfer *x)
+{
+	enum swc_walk w = run->moving ? SWC_WALK_ON : setup_recv(run, x);
+
+	if (w == SWC_WALK_ON)
+		w = move_on(run);
+	if (w == SWC_WALK_ON)
+		release_send(run);
+	return w;
+}
+
+/* ------------------------------------------------------------------ network steps, between nodes */
+
+/* Is what this receive gets written into place by the sender? Both ends decide alike. */
+static bool is_direct(const struct swc_plan_xfer *x, u64 bytes)
+{
+	return !(x->flags & (SWC_XFER_REDUCE)) && bytes >= SWC_WIRE_DIRECT;
+}
+
+static u32 link_of(const struct swc_run *run, const struct swc_plan_xfer *x)
+{
+	const struct swc_plan *plan = run->part->plan;
+
+	return plan->links ? plan->links->link[x - plan->view.xfers] : SWC_NO_LINK;
+}
+
+/* Has all that the step must not overwrite left its memory? op->lock is held. */
+bool swc_step_fence_passed(const struct swc_run *run)
+{
+	const struct swc_links *links = run->part->plan->links;
+	u32 first = run->part->plan->view.channels[run->channel].first_step, i;
+
+	for (i = links->fence[run->step]; i > first && i + links->ahead > run->step; i--)
+		if (run->unsent[(i - 1) % links->ahead])
+			return false;
+	return true;
+}
+
+enum swc_walk swc_step_fence(struct swc_run *run)
+{
+	struct swc_op *op = run->part->op;
+	enum swc_walk w = SWC_WALK_ON;
+
+	spin_lock(&op->lock);
+	if (!swc_step_fence_passed(run)) {
+		run->state = SWC_RUN_WAIT_FENCE;
+		w = SWC_WALK_WAIT;
+	}
+	spin_unlock(&op->lock);
+	return w;
+}
+
+/* Give the step's messages, and memory for those that come straight into place, to their connections. */
+static void post_remote(struct swc_run *run, const struct swc_plan_step *s)
+{
+	struct swc_part *part = run->part;
+	const struct swc_plan *plan = part->plan;
+	const struct swc_plan_xfer *x = &plan->view.xfers[s->first_xfer];
+	u32 i, slot = run->step % plan->links->ahead;
+	struct swc_op *op = part->op;
+
+	for (i = 0; i < (u32)s->nsend + s->nrecv; i++, x++) {
+		u32 link = link_of(run, x), ordinal;
+		u64 bytes = xfer_bytes(part, x);
+		bool recv = i >= s->nsend;
+		struct swc_span span = {};
+
+		if (link == SWC_NO_LINK || (recv && !is_direct(x, bytes)))
+			continue;
+		ordinal = plan->links->ordinal[x - plan->view.xfers];
+		/* Verified: its own blocks lie in its windows. */
+		if (bytes)
+			span_of(part, x, x->buf, &span);
+		spin_lock(&op->lock);
+		op->nposted++;
+		run->unsent[slot] += !recv;
+		spin_unlock(&op->lock);
+		if (recv) {
+			struct swc_landing *land = &run->land[i - s->nsend];
+
+			*land = (struct swc_landing){ .run = run, .seq = op->seq, .ordinal = ordinal,
+						      .src = x->rank, .span = span, .bytes = bytes };
+			swc_conn_land(plan->links->links[link].conn, land);
+		} else {
+			struct swc_out *out = &run->out[slot * plan->view.max_sends + i];
+
+			*out = (struct swc_out){ .run = run, .step = run->step, .peer = x->rank,
+						 .seq = op->seq, .ordinal = ordinal,
+						 .stored = x->flags & SWC_XFER_STORED,
+						 .span = span, .bytes = bytes };
+			swc_conn_send(plan->links->links[link].conn, out);
+		}
+	}
+}
+
+/* The next segment of the message that @x receives, out of the inbox; op->lock is held. */
+static struct swc_seg *take_seg(struct swc_run *run, const struct swc_plan_xfer *x)
+{
+	const struct swc_plan *plan = run->part->plan;
+	u32 ordinal = plan->links->ordinal[x - plan->view.xfers];
+	struct swc_seg *seg;
+
+	list_for_each_entry(seg, &run->inbox, node) {
+		if (seg->src == x->rank && seg->msg.ordinal == ordinal) {
+			list_del_init(&seg->node);
+			return seg;
+		}
+	}
+	return NULL;
+}
+
+static void shift(struct swc_span *span, u64 by)
+{
+	span->offset += by;
+}
+
+/* What was written into place needs nothing more, but for the division of an average. */
+static enum swc_walk setup_landed(struct swc_run *run, const struct swc_plan_xfer *x,
+			      const struct swc_landing *land)
+{
+	struct swc_move *m = &run->move;
+
+	run->got = land->bytes;
+	m->div = final_div(run, x->flags);
+	m->bytes = m->div ? land->bytes : 0;
+	m->done = 0;
+	m->nsrc = 1;
+	m->ndst = 1;
+	m->span[0] = land->span;
+	m->span[1] = land->span;
+	run->moving = true;
+	return SWC_WALK_ON;
+}
+
+static enum swc_walk setup_seg(struct swc_run *run, const struct swc_plan_xfer *x, struct swc_seg *seg)
+{
+	struct swc_part *part = run->part;
+	struct swc_move *m = &run->move;
+	u32 src = 0;
+
+	run->seg = seg;
+	if (seg->msg.total != xfer_bytes(part, x) || seg->msg.offset != run->got)
+		return swc_step_broken(run, x->rank, "receives another size than the peer sends");
+	m->bytes = seg->msg.bytes;
+	m->done = 0;
+	m->ndst = 1;
+	m->div = final_div(run, x->flags);
+	if (m->bytes) {
+		if (x->flags & SWC_XFER_REDUCE) {
+			span_of(part, x, x->operand, &m->span[src]);
+			shift(&m->span[src++], run->got);
+		}
+		m->span[src++] = seg->span;
+		span_of(part, x, x->buf, &m->span[src]);
+		shift(&m->span[src], run->got);
+		m->nsrc = src;
+	}
+	run->moving = true;
+	return SWC_WALK_ON;
+}
+
+/* Find what has come for this receive, or wait. */
+static enum swc_walk setup_remote(struct swc_run *run, const struct swc_plan_xfer *x)
+{
+	struct swc_landing *land = is_direct(x, xfer_bytes(run->part, x)) ? &run->land[run->recv] : NULL;
+	struct swc_op *op = run->part->op;
+	struct swc_seg *seg = NULL;
+	bool there;
+
+	spin_lock(&op->lock);
+	if (!land)
+		seg = take_seg(run, x);
+	there = land ? land->done : !!seg;
+	if (!there) {
+		run->wait_rank = x->rank;
+		run->state = SWC_RUN_WAIT_RECV;
+	}
+	spin_unlock(&op->lock);
+	if (!there)
+		return SWC_WALK_WAIT;
+	return land ? setup_landed(run, x, land) : setup_seg(run, x, seg);
+}
+
+/* A message may come in several segments; each is used as it comes. */
+static enum swc_walk recv_remote(struct swc_run *run, const struct swc_plan_xfer *x)
+{
+	u64 bytes = xfer_bytes(run->part, x);
+	enum swc_walk w = SWC_WALK_ON;
+
+	do {
+		if (!run->moving)
+			w = setup_remote(run, x);
+		if (w == SWC_WALK_ON)
+			w = move_on(run);
+		if (w != SWC_WALK_ON)
+			return w;
+		if (run->seg) {
+			run->got += run->seg->msg.bytes;
+			swc_conn_release(run->seg);
+			run->seg = NULL;
+		}
+	} while (run->got < bytes);
+	run->got = 0;
+	return SWC_WALK_ON;
+}
+
+/* ------------------------------------------------------------------ network steps */
+
+enum swc_walk swc_step_net(struct swc_run *run, const struct swc_plan_step *s)
+{
+	const struct swc_plan_xfer *recvs = &run->part->plan->view.xfers[s->first_xfer + s->nsend];
+	struct swc_op *op = run->part->op;
+	enum swc_walk w = SWC_WALK_ON;
+
+	if (!run->posted) {
+		run->recv = 0;
+		post_sends(run, s);
+		if (run->part->plan->links)
+			post_remote(run, s);
+	}
+	for (; run->recv < s->nrecv; run->recv++) {
+		const struct swc_plan_xfer *x = &recvs[run->recv];
+
+		w = link_of(run, x) == SWC_NO_LINK ? recv_local(run, x) : recv_remote(run, x);
+		if (w != SWC_WALK_ON)
+			return w;
+	}
+	swc_stat_inc(SWC_STAT_STEPS_NET);
+
+	spin_lock(&op->lock);
+	if (run->sends_left) {
+		run->state = SWC_RUN_WAIT_SENDS;
+		w = SWC_WALK_WAIT;
+	} else {
+		run->posted = false;
+	}
+	spin_unlock(&op->lock);
+	return w;
+}
