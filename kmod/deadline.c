@@ -62,6 +62,7 @@ static void expire(struct swc_comm *comm, struct swc_op *op, int peer)
 {
 	char who[SWC_TEXT_BYTES / 2];
 	int culprit = swc_op_missing(op, who, sizeof(who));
+	const char *trouble = peer >= 0 ? swc_net_trouble(comm->net, peer) : NULL;
 	u32 narrived = READ_ONCE(op->narrived);
 
 	swc_stat_inc(SWC_STAT_TIMEOUTS);
@@ -69,6 +70,10 @@ static void expire(struct swc_comm *comm, struct swc_op *op, int peer)
 		swc_comm_abort(comm, -ETIMEDOUT, culprit, op->seq,
 			       "operation %llu: deadline passed, %u of %u ranks had come; missing: %s",
 			       op->seq, narrived, comm->nlocal, who);
+	else if (trouble)
+		swc_comm_abort(comm, -ETIMEDOUT, peer, op->seq,
+			       "operation %llu: deadline passed without a connection with rank %d: %s",
+			       op->seq, peer, trouble);
 	else if (peer >= 0)
 		swc_comm_abort(comm, -ETIMEDOUT, peer, op->seq,
 			       "operation %llu: deadline passed while this node waited for rank %d, which had %s",

@@ -125,6 +125,7 @@ u32 swc_net_npaths(const struct swc_net *net, u32 node);
 void swc_net_pump(struct swc_net *net);
 void swc_net_watch(struct swc_net *net);
 void swc_net_ask(struct swc_net *net, u32 peer);
+const char *swc_net_trouble(struct swc_net *net, u32 peer);
 void swc_net_abort(struct swc_net *net);
 void swc_net_leave(struct swc_net *net, u32 rank, u64 seq);
 
@@ -155,6 +156,7 @@ static inline u32 swc_net_npaths(const struct swc_net *net, u32 node) { return 0
 static inline void swc_net_pump(struct swc_net *net) { }
 static inline void swc_net_watch(struct swc_net *net) { }
 static inline void swc_net_ask(struct swc_net *net, u32 peer) { }
+static inline const char *swc_net_trouble(struct swc_net *net, u32 peer) { return NULL; }
 static inline void swc_net_abort(struct swc_net *net) { }
 static inline void swc_net_leave(struct swc_net *net, u32 rank, u64 seq) { }
 

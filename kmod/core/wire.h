@@ -81,7 +81,7 @@ enum swc_wire_reason {
 	SWC_WIRE_VERSION_DIFFERS,
 	SWC_WIRE_BAD,		/* makes no sense: ranks, path, sizes */
 	SWC_WIRE_DENIED,	/* not proven */
-	SWC_WIRE_ENDED,		/* the communicator was aborted */
+	SWC_WIRE_ENDED,		/* the communicator was aborted, or all have left */
 	SWC_WIRE_REASON_NR
 };
 
@@ -89,6 +89,9 @@ struct swc_wire_reject {
 	__le32 magic;
 	__le16 version;		/* that the refusing side speaks */
 	__le16 reason;
+	/* If it has ended: as in an ABORT; 0: in order. */
+	__le32 error;
+	__le32 culprit;
 };
 
 enum swc_wire_kind {

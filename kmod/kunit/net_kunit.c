@@ -742,6 +742,50 @@ static void net_leave_ended(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* Who comes when the other node's ranks have gone already, before there was any connection, need not wait. */
+static void net_come_late(struct kunit *test)
+{
+	struct swc_t_job *job = new_job(test);
+	u32 aborted;
+
+	for (aborted = 0; aborted < 2; aborted++) {
+		struct swc_t_comm *c = swc_t_comm_on(test, 3, 20000, &one_and_two);
+		u64 start = ktime_get_ns();
+
+		swc_t_job_init(job, c, swc_t_ring, 300, false);
+		if (aborted)
+			swc_comm_abort(swc_t_of(c, 1), -ENODATA, 2, 0, "rank 2 has no data");
+		KUNIT_EXPECT_EQ(test, leave(c, 2), 0);
+		KUNIT_EXPECT_EQ(test, leave(c, 1), 0);
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
+		KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), aborted ? -ENODATA : -ECONNRESET);
+		KUNIT_EXPECT_LT(test, ktime_get_ns() - start, 5 * NSEC_PER_SEC);
+		if (aborted)
+			KUNIT_EXPECT_EQ_MSG(test, swc_t_of(c, 0)->culprit, 2, "%s", swc_t_of(c, 0)->text);
+		else
+			KUNIT_EXPECT_GE(test, swc_t_of(c, 0)->culprit, 1);
+		KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_of(c, 0)->text, "ended there"), "%s",
+				      swc_t_of(c, 0)->text);
+		swc_t_comm_end(c);
+	}
+}
+
+/* Connections that are being made when a communicator ends are made, to say so. */
+static void net_abort_connecting(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &two_nodes);
+	struct swc_t_job *job = new_job(test);
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, false), 0);
+	swc_comm_abort(swc_t_of(c, 0), -ENODATA, 0, 0, "rank 0 has no data");
+	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[1]), -ENODATA);
+	KUNIT_EXPECT_EQ_MSG(test, job->done[1].culprit, 0, "%s", swc_t_of(c, 1)->text);
+	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), -ENODATA);
+	swc_t_comm_end(c);
+}
+
 /* ------------------------------------------------------------------ strangers */
 
 /* Of the same name, but another id: who connects is told, and the other never believes it. */
@@ -1074,6 +1118,7 @@ static void net_removed(struct kunit *test)
 	struct swc_t_job *job = new_job(test);
 	struct ib_device *ib;
 	int ret;
+	u32 r;
 
 	swc_t_job_init(job, c, swc_t_ring, 40000, false);
 	run(job, 0, true);
@@ -1094,8 +1139,13 @@ static void net_removed(struct kunit *test)
 	/* New communicators find no device, and say so at the deadline. */
 	c = swc_t_comm_on(test, 2, 500, &two_nodes);
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
-	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, false), 0);
-	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), -ETIMEDOUT);
+	for (r = 0; r < 2; r++)
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, false), 0);
+	swc_t_job_expect(job, -ETIMEDOUT);
+	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_of(c, 0)->text, "cannot be resolved"), "%s",
+			      swc_t_of(c, 0)->text);
+	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_of(c, 1)->text, "rank 0: it has not connected"), "%s",
+			      swc_t_of(c, 1)->text);
 	swc_t_comm_end(c);
 }
 
@@ -1121,6 +1171,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(net_leave_unread),
 	KUNIT_CASE_SLOW(net_leave_early),
 	KUNIT_CASE(net_leave_ended),
+	KUNIT_CASE_SLOW(net_come_late),
+	KUNIT_CASE_SLOW(net_abort_connecting),
 	KUNIT_CASE_SLOW(net_secret),
 	KUNIT_CASE_SLOW(net_strangers),
 	KUNIT_CASE_SLOW(net_replay),

@@ -196,6 +196,7 @@ void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
 	 * Queued under the lock: who closes the connection cancels the work, and then it must not come again.
 	 */
 	spin_lock(&conn->lock);
+	conn->why = why;
 	if (conn->state == SWC_CONN_LIVE) {
 		conn->dropped = true;
 		mod_delayed_work(swc_net_wq, &conn->connect_work, msecs_to_jiffies(NEWS_MS));
@@ -318,6 +319,22 @@ static const char * const reasons[SWC_WIRE_REASON_NR] = {
 	[SWC_WIRE_ENDED] = "the communicator has ended there",
 };
 
+/* Who was at fault there is at fault here, too. */
+static void peer_ended(struct swc_conn *conn, const struct swc_wire_reject *r)
+{
+	u32 error = le32_to_cpu(r->error), culprit = le32_to_cpu(r->culprit);
+	char text[SWC_TEXT_BYTES];
+
+	if (!error || error >= 512 || !culprit || culprit > conn->comm->nranks) {
+		swc_conn_fail(conn, -ECONNRESET, "%s", reasons[SWC_WIRE_ENDED]);
+		return;
+	}
+	scnprintf(text, sizeof(text), "rank %u: connection with rank %u: %s; rank %u was at fault", conn->me,
+		  conn->peer, reasons[SWC_WIRE_ENDED], culprit - 1);
+	swc_net_ops->lost(conn->comm, -(int)error, culprit - 1, READ_ONCE(conn->comm->oldest), text);
+	swc_conn_fail(conn, -ECONNRESET, "%s", reasons[SWC_WIRE_ENDED]);
+}
+
 static void rejected(struct swc_conn *conn, struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	u8 len = 0;
@@ -332,39 +349,50 @@ static void rejected(struct swc_conn *conn, struct rdma_cm_id *id, struct rdma_c
 	else if (reason == SWC_WIRE_VERSION_DIFFERS)
 		swc_conn_fail(conn, -EPROTONOSUPPORT, "it speaks version %u of the protocol, this node %u",
 			      le16_to_cpu(r->version), SWC_WIRE_VERSION);
+	else if (reason == SWC_WIRE_ENDED)
+		peer_ended(conn, r);
 	else
-		swc_conn_fail(conn, reason == SWC_WIRE_ENDED ? -ECONNRESET : -EPROTO, "%s",
-			      reason < SWC_WIRE_REASON_NR ? reasons[reason] : "refused");
+		swc_conn_fail(conn, -EPROTO, "%s", reason < SWC_WIRE_REASON_NR ? reasons[reason] : "refused");
 }
 
 /* ------------------------------------------------------------------ being connected to */
 
+struct refusal {
+	int reason;
+	struct swc_ending ending;	/* of SWC_WIRE_ENDED */
+};
+
 /* The connection that is asked for, if it makes sense; NULL and a reason otherwise. */
-static struct swc_conn *wanted(const struct swc_wire_hello *h, struct swc_comm *comm, int *reason)
+static struct swc_conn *wanted(const struct swc_wire_hello *h, struct swc_comm *comm, struct refusal *no)
 {
 	u32 src = le32_to_cpu(h->src), dst = le32_to_cpu(h->dst);
 	struct swc_conn *conn;
 	u8 ours[SWC_WIRE_MAC];
 
 	hello_mac(comm->id, h, ours);
-	*reason = SWC_WIRE_DENIED;
+	no->reason = SWC_WIRE_DENIED;
 	if (crypto_memneq(ours, h->mac, sizeof(ours)))
 		return NULL;
 	/* Also if it has ended: that may be why. */
-	*reason = SWC_WIRE_BAD;
+	no->reason = SWC_WIRE_BAD;
 	if (h->places != comm->places || dst >= comm->nranks)
 		return NULL;
-	*reason = SWC_WIRE_ENDED;
+	no->reason = SWC_WIRE_ENDED;
+	spin_lock(&comm->lock);
+	no->ending = (struct swc_ending){ .error = comm->error, .culprit = comm->culprit };
+	spin_unlock(&comm->lock);
 	if (READ_ONCE(comm->status) == SWC_COMM_ABORTED)
 		return NULL;
-	/* Right, but not here, or not yet: one kernel may have several nodes of a communicator. */
-	*reason = SWC_WIRE_UNKNOWN;
-	if (!swc_comm_is_local(comm, dst))
+	/* Right, but not here (yet, or any more): one kernel may have several nodes of a communicator. */
+	if (!swc_comm_is_local(comm, dst)) {
+		if (!swc_ended_find(h->name, comm, dst, &no->ending))
+			no->reason = SWC_WIRE_UNKNOWN;
 		return NULL;
-	*reason = SWC_WIRE_BAD;
+	}
+	no->reason = SWC_WIRE_BAD;
 	if (swc_comm_is_local(comm, src) || h->path >= swc_net_npaths(comm->net, comm->rank_node[src]))
 		return NULL;
-	*reason = SWC_WIRE_BUSY;
+	no->reason = SWC_WIRE_BUSY;
 	conn = swc_conn_find(comm->net, dst, src, h->channel, h->path);
 	return IS_ERR(conn) ? NULL : conn;
 }
@@ -395,14 +423,18 @@ static int accept_now(struct swc_conn *conn, struct rdma_cm_id *id, const struct
 	return ret ?: rdma_accept(id, &param);
 }
 
-static int refuse(struct rdma_cm_id *id, int reason)
+static int refuse(struct rdma_cm_id *id, const struct refusal *no)
 {
 	struct swc_wire_reject r = {
 		.magic = cpu_to_le32(SWC_WIRE_MAGIC),
 		.version = cpu_to_le16(SWC_WIRE_VERSION),
-		.reason = cpu_to_le16(reason),
+		.reason = cpu_to_le16(no->reason),
 	};
 
+	if (no->reason == SWC_WIRE_ENDED) {
+		r.error = cpu_to_le32(-no->ending.error);
+		r.culprit = cpu_to_le32(no->ending.culprit + 1);
+	}
 	swc_stat_inc(SWC_STAT_CONNS_REFUSED);
 	rdma_reject(id, &r, sizeof(r), IB_CM_REJ_CONSUMER_DEFINED);
 	return -ECONNREFUSED;	/* the id is destroyed by who called */
@@ -422,19 +454,22 @@ static int requested(struct rdma_cm_id *id, const struct rdma_conn_param *param)
 	const struct swc_wire_hello *h = param->private_data;
 	struct swc_conn *conn;
 	struct swc_comm *comm;
-	int reason, ret;
+	struct refusal no = {};
 	bool mine;
+	int ret;
 
-	reason = h ? swc_wire_hello_check(h, param->private_data_len) : SWC_WIRE_BAD;
-	if (reason)
-		return refuse(id, reason);
+	no.reason = h ? swc_wire_hello_check(h, param->private_data_len) : SWC_WIRE_BAD;
+	if (no.reason)
+		return refuse(id, &no);
 	comm = swc_net_ops->comm_by_name(h->name, le32_to_cpu(h->dst));
-	if (!comm)
-		return refuse(id, SWC_WIRE_UNKNOWN);
-	conn = wanted(h, comm, &reason);
+	if (!comm) {
+		no.reason = swc_ended_find(h->name, NULL, 0, &no.ending) ? SWC_WIRE_ENDED : SWC_WIRE_UNKNOWN;
+		return refuse(id, &no);
+	}
+	conn = wanted(h, comm, &no);
 	swc_comm_put(comm);
 	if (!conn)
-		return refuse(id, reason);
+		return refuse(id, &no);
 	spin_lock(&conn->lock);
 	mine = conn->state == SWC_CONN_IDLE;
 	if (mine) {
@@ -446,7 +481,8 @@ static int requested(struct rdma_cm_id *id, const struct rdma_conn_param *param)
 	spin_unlock(&conn->lock);
 	if (!mine) {
 		swc_conn_put(conn);
-		return refuse(id, SWC_WIRE_BUSY);
+		no.reason = SWC_WIRE_BUSY;
+		return refuse(id, &no);
 	}
 	ret = accept_now(conn, id, h);
 	if (ret) {

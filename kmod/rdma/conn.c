@@ -285,7 +285,7 @@ void swc_conn_close(struct swc_conn *conn, unsigned int delay_ms)
 }
 
 /* Tell those who gave something that it is over. */
-static void give_all_back(struct swc_conn *conn)
+void swc_conn_give_all_back(struct swc_conn *conn)
 {
 	struct swc_landing *land, *next_land;
 	struct swc_out *out, *next_out;
@@ -328,7 +328,7 @@ void swc_conn_closed(struct work_struct *work)
 	} else if (first) {
 		cancel_delayed_work_sync(&conn->connect_work);
 		swc_conn_take_apart(conn);
-		give_all_back(conn);
+		swc_conn_give_all_back(conn);
 		swc_net_forget(conn);
 	}
 	swc_conn_put(conn);

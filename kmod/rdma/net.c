@@ -158,6 +158,7 @@ void swc_net_free(struct swc_net *net)
 {
 	cancel_delayed_work_sync(&net->probe_work);
 	drop_early(net->comm);
+	swc_ended_note(net->comm);
 	swc_net_deafen(net->listener);
 	xa_destroy(&net->conns);
 	kvfree(net->first_path);
@@ -225,6 +226,7 @@ void swc_net_forget(struct swc_conn *conn)
 	mutex_lock(&net->lock);
 	xa_erase(&net->conns, conn_key(conn->me, conn->peer, conn->channel, conn->path));
 	mutex_unlock(&net->lock);
+	wake_up_all(&net->told);
 	spin_lock(&conn->lock);
 	conn->net = NULL;
 	spin_unlock(&conn->lock);
@@ -311,6 +313,28 @@ void swc_net_ask(struct swc_net *net, u32 peer)
 	xa_unlock(&net->conns);
 }
 
+/**
+ * swc_net_trouble() - why there is no connection with a peer that is waited for, or NULL if there is one
+ */
+const char *swc_net_trouble(struct swc_net *net, u32 peer)
+{
+	const char *why = NULL;
+	struct swc_conn *conn;
+	unsigned long key;
+
+	xa_lock(&net->conns);
+	xa_for_each(&net->conns, key, conn) {
+		if (conn->peer != peer)
+			continue;
+		spin_lock(&conn->lock);
+		if (conn->state != SWC_CONN_LIVE)
+			why = conn->why ?: conn->me < peer ? "no answer" : "it has not connected";
+		spin_unlock(&conn->lock);
+	}
+	xa_unlock(&net->conns);
+	return why;
+}
+
 /* ------------------------------------------------------------------ ending */
 
 /* True when no connection has news to tell any more. */
@@ -323,9 +347,10 @@ static bool all_told(struct swc_net *net)
 	xa_lock(&net->conns);
 	xa_for_each(&net->conns, key, conn) {
 		spin_lock(&conn->lock);
-		/* Posted requests that are not complete, or not even posted. */
-		if (conn->state == SWC_CONN_LIVE &&
-		    ((conn->pending & SWC_PEND_ABORT) || conn->sq_head != conn->sq_tail))
+		/* Posted requests that are not complete, or not even posted, or connections being made. */
+		if ((conn->state == SWC_CONN_LIVE &&
+		     ((conn->pending & SWC_PEND_ABORT) || conn->sq_head != conn->sq_tail)) ||
+		    conn->state == SWC_CONN_CONNECTING || conn->state == SWC_CONN_RESETTING)
 			told = false;
 		spin_unlock(&conn->lock);
 	}
@@ -356,9 +381,15 @@ static void abort_all(struct work_struct *work)
 	mutex_lock(&net->lock);
 	net->dead = true;
 	xa_for_each(&net->conns, key, conn) {
+		bool live;
+
 		spin_lock(&conn->lock);
 		conn->pending |= SWC_PEND_ABORT;
+		live = conn->state == SWC_CONN_LIVE;
 		spin_unlock(&conn->lock);
+		/* What nobody will come for must not keep its operation. */
+		if (!live)
+			swc_conn_give_all_back(conn);
 		swc_conn_pump_later(conn);
 	}
 	mutex_unlock(&net->lock);

@@ -8,6 +8,7 @@
  *	    receive.c	messages in
  *	      land.c	memory that a peer writes into
  *	      conn.c	a connection's memory and its end
+ *	    ended.c	communicators that are no more
  *	    device.c	devices that come and go
  *
  * Locks: net->lock (mutex) > conn->lock (leaf; posting happens under it). Nothing calls out under either.
@@ -187,6 +188,7 @@ struct swc_offer {
  * @leaving: so have we
  * @dropped: the connection manager says that it is over
  * @failed: told upward
+ * @why: connecting has failed because of this the last time
  * @pending: SWC_PEND_*
  * @post_error: posting has failed: the connection is of no use
  * @give_up: jiffies when connecting ends, and when the peer must have taken what was sent before leaving
@@ -228,6 +230,7 @@ struct swc_conn {
 	bool leaving;
 	bool dropped;
 	bool failed;
+	const char *why;
 	u32 pending;
 	int post_error;
 	unsigned long give_up;
@@ -266,6 +269,16 @@ struct swc_conn {
 	u32 chunk_pages;
 };
 
+/* How a communicator has ended: error 0, culprit -1: all have left in order. */
+struct swc_ending {
+	int error;
+	int culprit;
+};
+
+/* ended.c */
+void swc_ended_note(const struct swc_comm *comm);
+bool swc_ended_find(const u8 *name, const struct swc_comm *comm, u32 rank, struct swc_ending *ending);
+
 /* device.c */
 int swc_dev_init(void);
 void swc_dev_exit(void);
@@ -294,6 +307,7 @@ void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...) __pri
 void swc_conn_wc_failed(struct swc_conn *conn, const struct ib_wc *wc);
 void swc_conn_close(struct swc_conn *conn, unsigned int delay_ms);
 void swc_conn_closed(struct work_struct *work);
+void swc_conn_give_all_back(struct swc_conn *conn);
 
 /* send.c */
 void swc_conn_go_live(struct swc_conn *conn);

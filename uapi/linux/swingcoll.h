@@ -394,7 +394,8 @@ struct swc_node_path {
  * disagree, -ETIMEDOUT not all came, -ENOSPC a limit is reached, -EOPNOTSUPP several nodes, but no RDMA in
  * this kernel; and the communicator's own error if all came but it was aborted before this rank woke.
  *
- * On a communicator of several nodes every operation that fails aborts the communicator.
+ * On a communicator of several nodes every operation that fails aborts the communicator. Nodes remember for a
+ * while that one has ended, to tell those that come late: its id must not be used again.
  */
 struct swc_comm_join {
 	__u8  id[SWC_ID_BYTES];
