@@ -6,10 +6,37 @@
 
 bool coll_quiet;
 
-static bool parts(int coll)
+bool coll_reduces(int coll)
+{
+	return coll == SWINGCOLL_ALLREDUCE || coll == SWINGCOLL_REDUCE_SCATTER ||
+	       coll == SWINGCOLL_REDUCE;
+}
+
+bool coll_has_root(int coll)
+{
+	return coll == SWINGCOLL_BROADCAST || coll == SWINGCOLL_REDUCE;
+}
+
+bool coll_has_parts(int coll)
 {
 	return coll == SWINGCOLL_REDUCE_SCATTER || coll == SWINGCOLL_ALLGATHER ||
 	       coll == SWINGCOLL_ALLTOALL;
+}
+
+struct coll_case coll_nth(int coll, const size_t *counts, unsigned int k, int nranks, int part)
+{
+	struct coll_case c = { .coll = coll,
+			       .count = counts[k / 2],
+			       .in_place = k & 1,
+			       .dtype = k & 2 ? SWINGCOLL_F32 : SWINGCOLL_I64 };
+
+	if (coll == SWINGCOLL_BARRIER)
+		c.count = 0;
+	if (coll_has_parts(coll))
+		c.count = (c.count + part - 1) / part;
+	if (coll_has_root(coll))
+		c.root = k % nranks;
+	return c;
 }
 
 size_t coll_send_elems(const struct coll_case *c, int nranks)
@@ -115,12 +142,6 @@ static int64_t get_int(const void *at, int dtype, size_t i)
 	}
 }
 
-static bool reduces(int coll)
-{
-	return coll == SWINGCOLL_ALLREDUCE || coll == SWINGCOLL_REDUCE_SCATTER ||
-	       coll == SWINGCOLL_REDUCE;
-}
-
 /* The reference: element @i of the whole vector, or for ALLTOALL of what @rank gets. */
 static int64_t want_int(const struct coll_case *c, int n, int rank, size_t i, uint64_t salt)
 {
@@ -183,7 +204,7 @@ int coll_check(const struct coll_case *c, int nranks, int rank, const void *recv
 					[SWINGCOLL_F64] = 4e-16 };
 	size_t n = coll_recv_elems(c, nranks);
 	size_t first = c->coll == SWINGCOLL_REDUCE_SCATTER ? rank * c->count : 0;
-	bool avg = c->op == SWINGCOLL_AVG && reduces(c->coll);
+	bool avg = c->op == SWINGCOLL_AVG && coll_reduces(c->coll);
 	char room[8];
 
 	if (c->coll == SWINGCOLL_REDUCE && rank != c->root)
@@ -304,7 +325,7 @@ int coll_run(const struct coll_case *c, void *mem, struct swingcoll_comm *comm, 
 	void *send, *recv;
 
 	coll_place(c, n, rank, mem, &send, &recv);
-	if (!c->in_place && !parts(c->coll))
+	if (!c->in_place && !coll_has_parts(c->coll))
 		memset(recv, 0x5a, coll_recv_elems(c, n) * swingcoll_dtype_size(c->dtype));
 	coll_fill(c, n, rank, send, salt);
 	ret = coll_call(c, send, recv, comm);

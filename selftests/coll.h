@@ -16,6 +16,16 @@ struct coll_case {
 	bool in_place;
 };
 
+bool coll_reduces(int coll);
+bool coll_has_root(int coll);
+bool coll_has_parts(int coll); /* the count is that of one rank's part */
+
+/*
+ * The @k-th of the cases of @coll with these counts, two for each: out of place and in place, the types and roots
+ * in turn. @part: divide the count by so much if it is that of a part.
+ */
+struct coll_case coll_nth(int coll, const size_t *counts, unsigned int k, int nranks, int part);
+
 /* No diagnostics for calls that fail: the test expects it. */
 extern bool coll_quiet;
 

@@ -24,15 +24,8 @@ static int small(uint32_t rank, void *arg)
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, nranks, rank, &opts), 0);
 	for (int coll = 0; coll <= SWINGCOLL_ALLTOALL; coll++)
 		for (unsigned int k = 0; k < 2 * ARRAY_SIZE(counts); k++) {
-			struct coll_case c = { .coll = coll,
-					       .count = counts[k / 2],
-					       .in_place = k & 1,
-					       .dtype = k & 2 ? SWINGCOLL_F32 : SWINGCOLL_I64 };
+			struct coll_case c = coll_nth(coll, counts, k, nranks, 1);
 
-			if (coll == SWINGCOLL_BARRIER)
-				c.count = 0;
-			if (coll == SWINGCOLL_BROADCAST || coll == SWINGCOLL_REDUCE)
-				c.root = k % nranks;
 			ret = coll_run(&c, mem, comm, k);
 			if (ret == -EOPNOTSUPP)
 				continue;
@@ -61,10 +54,8 @@ static int large(uint32_t rank, void *arg)
 	(void)arg;
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, nranks, rank, &opts), 0);
 	for (int coll = 0; coll <= SWINGCOLL_ALLTOALL; coll++) {
-		bool parts = coll == SWINGCOLL_REDUCE_SCATTER || coll == SWINGCOLL_ALLGATHER ||
-			     coll == SWINGCOLL_ALLTOALL;
 		struct coll_case c = { .coll = coll,
-				       .count = parts ? 350003 : 1100003,
+				       .count = coll_has_parts(coll) ? 350003 : 1100003,
 				       .in_place = coll & 1,
 				       .dtype = SWINGCOLL_F32 };
 

@@ -38,23 +38,6 @@ static int comm_new(struct swingcoll_comm **comm, const struct swingcoll_comm_op
 	return ret;
 }
 
-static bool has_root(int coll)
-{
-	return coll == SWINGCOLL_BROADCAST || coll == SWINGCOLL_REDUCE;
-}
-
-static bool has_parts(int coll)
-{
-	return coll == SWINGCOLL_REDUCE_SCATTER || coll == SWINGCOLL_ALLGATHER ||
-	       coll == SWINGCOLL_ALLTOALL;
-}
-
-static bool reduces(int coll)
-{
-	return coll == SWINGCOLL_ALLREDUCE || coll == SWINGCOLL_REDUCE_SCATTER ||
-	       coll == SWINGCOLL_REDUCE;
-}
-
 /* 0: right; -EOPNOTSUPP: not possible; what else went wrong is printed. */
 static int one(struct swingcoll_comm *comm, const struct coll_case *c, bool registered)
 {
@@ -94,17 +77,8 @@ static int collectives(void)
 	CHECK_EQ(comm_new(&comm, NULL), 0);
 	for (int coll = 0; coll <= SWINGCOLL_ALLTOALL; coll++)
 		for (unsigned int k = 0; k < 2 * ARRAY_SIZE(counts); k++) {
-			struct coll_case c = { .coll = coll,
-					       .count = counts[k / 2],
-					       .in_place = k & 1,
-					       .dtype = k & 2 ? SWINGCOLL_F32 : SWINGCOLL_I64 };
+			struct coll_case c = coll_nth(coll, counts, k, layout->nranks, 5);
 
-			if (coll == SWINGCOLL_BARRIER)
-				c.count = 0;
-			if (has_parts(coll))
-				c.count = (c.count + 4) / 5;
-			if (has_root(coll))
-				c.root = k % layout->nranks;
 			CHECK_EQ(one(comm, &c, k & 4), 0);
 		}
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
@@ -129,7 +103,7 @@ static int types(void)
 
 			if (!swingcoll_supported(dtype, op))
 				continue;
-			if (has_root(c.coll))
+			if (coll_has_root(c.coll))
 				c.root = k % layout->nranks;
 			CHECK_EQ(one(comm, &c, false), 0);
 		}
@@ -148,7 +122,7 @@ static int types_moved(void)
 		for (unsigned int k = 0; k < ARRAY_SIZE(colls); k++) {
 			struct coll_case c = { .coll = colls[k], .dtype = dtype, .count = 517 };
 
-			if (has_root(c.coll))
+			if (coll_has_root(c.coll))
 				c.root = dtype % layout->nranks;
 			CHECK_EQ(one(comm, &c, false), 0);
 		}
@@ -174,7 +148,7 @@ static int algorithm(void)
 
 			if (coll == SWINGCOLL_BARRIER)
 				c.count = 0;
-			if (has_root(coll))
+			if (coll_has_root(coll))
 				c.root = k % layout->nranks;
 			ret = one(comm, &c, false);
 			refused += ret == -EOPNOTSUPP;
@@ -206,10 +180,11 @@ static int large(void)
 	CHECK_EQ(one(comm, &c, true), 0);
 	for (int coll = SWINGCOLL_REDUCE_SCATTER; coll <= SWINGCOLL_ALLTOALL; coll++) {
 		c = (struct coll_case){ .coll = coll,
-					.count = has_parts(coll) ? 70001 : 200003,
+					.count = coll_has_parts(coll) ? 70001 : 200003,
 					.in_place = coll & 1,
-					.root = has_root(coll) ? layout->nranks - 1 : 0,
-					.dtype = reduces(coll) ? SWINGCOLL_F32 : SWINGCOLL_U32 };
+					.root = coll_has_root(coll) ? layout->nranks - 1 : 0,
+					.dtype = coll_reduces(coll) ? SWINGCOLL_F32
+								    : SWINGCOLL_U32 };
 		if (coll != SWINGCOLL_BARRIER)
 			CHECK_EQ(one(comm, &c, coll & 2), 0);
 	}
@@ -235,7 +210,7 @@ static int parallel(int use_io_uring)
 					   .in_place = i & 1 };
 		if (c[i].coll == SWINGCOLL_BARRIER)
 			c[i].count = 0;
-		if (has_root(c[i].coll))
+		if (coll_has_root(c[i].coll))
 			c[i].root = i % n;
 		mem[i] = malloc(coll_bytes(&c[i], n));
 		coll_place(&c[i], n, rank, mem[i], &send, &recv);

@@ -8,16 +8,12 @@
  */
 #include <errno.h>
 
-#include "coll.h"
-#include "net.h"
+#include "net_ranks.h"
 
-#define LOCAL 2
 #define TIMEOUT_MS 15000
-#define GRACE_MS 3000
 #define PATIENCE_MS 60000 /* until the node dies */
 #define ROUNDS 10
 
-static struct net_layout layout;
 static int dead;
 static int *told_ms;
 
@@ -25,14 +21,14 @@ static int *told_ms;
 static int go_on(struct swingcoll_comm *comm, int rank, struct coll_case *c, void *mem)
 {
 	struct swingcoll_comm *rest;
-	int gone[LOCAL];
+	int gone[NET_LOCAL];
 
-	for (int i = 0; i < LOCAL; i++)
-		gone[i] = layout.first[dead] + i;
-	CHECK_EQ(swingcoll_comm_shrink(comm, gone, LOCAL, &rest), 0);
+	for (int i = 0; i < NET_LOCAL; i++)
+		gone[i] = net_cluster.first[dead] + i;
+	CHECK_EQ(swingcoll_comm_shrink(comm, gone, NET_LOCAL, &rest), 0);
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
-	CHECK_EQ(swingcoll_comm_size(rest), layout.nranks - LOCAL);
-	CHECK_EQ(swingcoll_comm_rank(rest), rank < gone[0] ? rank : rank - LOCAL);
+	CHECK_EQ(swingcoll_comm_size(rest), net_cluster.nranks - NET_LOCAL);
+	CHECK_EQ(swingcoll_comm_rank(rest), rank < gone[0] ? rank : rank - NET_LOCAL);
 	for (int i = 0; i < ROUNDS; i++) {
 		c->coll = i % 2 ? SWINGCOLL_ALLREDUCE : SWINGCOLL_ALLGATHER;
 		CHECK_EQ(coll_run(c, mem, rest, i), 0);
@@ -44,23 +40,19 @@ static int go_on(struct swingcoll_comm *comm, int rank, struct coll_case *c, voi
 
 static int rank_fn(uint32_t i, void *arg)
 {
+	static const struct net_expected expected = { -ECONNRESET, 0, NET_VICTIMS_NODE };
 	struct coll_case c = { .dtype = SWINGCOLL_I32, .count = 9001 };
-	struct swingcoll_comm_opts opts = { .timeout_ms = TIMEOUT_MS };
 	uint64_t start = swct_ms(), good = start, bad;
-	int rank = net_layout_rank(&layout, i), ret, culprit;
+	int rank = net_layout_rank(&net_cluster, i), ret;
 	struct swingcoll_comm *comm;
 	char text[256];
 	void *mem;
 
 	(void)arg;
 	c.coll = SWINGCOLL_ALLGATHER; /* the largest */
-	mem = malloc(coll_bytes(&c, layout.nranks));
+	mem = malloc(coll_bytes(&c, net_cluster.nranks));
 	c.coll = SWINGCOLL_ALLREDUCE;
-	net_be_rank(&layout, rank, 0);
-	ret = swingcoll_comm_create_auto(&comm, &opts);
-	if (ret)
-		ksft_print_msg("rank %d: %s\n", rank, swingcoll_bootstrap_error());
-	CHECK_EQ(ret, 0);
+	CHECK_EQ(net_comm_create(&comm, rank, TIMEOUT_MS), 0);
 	coll_quiet = true;
 	do {
 		CHECK(swct_ms() < start + PATIENCE_MS);
@@ -68,11 +60,10 @@ static int rank_fn(uint32_t i, void *arg)
 		ret = coll_run(&c, mem, comm, 1);
 	} while (!ret);
 	bad = swct_ms();
-	CHECK_EQ(swingcoll_comm_error(comm, text, sizeof(text), &culprit), -ECONNRESET);
+	swingcoll_comm_error(comm, text, sizeof(text), NULL);
 	ksft_print_msg("rank %d, after %d ms: %s\n", rank, (int)(bad - good), text);
-	CHECK(culprit >= 0 && net_layout_node(&layout, culprit) == dead);
-	CHECK(ret == -ECONNRESET || ret == -ECONNABORTED);
-	CHECK(bad - good < TIMEOUT_MS + GRACE_MS);
+	CHECK_EQ(net_check_error(comm, &expected, ret), 0);
+	CHECK(bad - good < TIMEOUT_MS + NET_GRACE_MS);
 	*told_ms = (int)(bad - good);
 	return go_on(comm, rank, &c, mem);
 }
@@ -82,20 +73,20 @@ int main(void)
 	const char *node = getenv("NET_KILL_NODE");
 	int bad;
 
-	net_start();
+	net_ranks_start();
 	if (!node || atoi(node) < 1 || atoi(node) >= net_nodes) {
 		if (!net_node)
 			ksft_exit_skip("needs NET_KILL_NODE, a node (not 0) that dies meanwhile\n");
 		return 0;
 	}
 	dead = atoi(node);
-	net_layout(&layout, LOCAL, LOCAL);
+	net_victim = net_cluster.first[dead];
 	told_ms = swct_shared(sizeof(*told_ms));
-	bad = swct_ranks(LOCAL, PATIENCE_MS + 60000, rank_fn, NULL);
+	bad = swct_ranks(NET_LOCAL, PATIENCE_MS + 60000, rank_fn, NULL);
 	if (net_node)
 		return bad;
 	ksft_set_plan(1);
 	ksft_test_result(!bad, "node %d dies: told within %d ms, going on with %d ranks", dead,
-			 *told_ms, layout.nranks - LOCAL);
+			 *told_ms, net_cluster.nranks - NET_LOCAL);
 	ksft_finished();
 }

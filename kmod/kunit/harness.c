@@ -332,6 +332,14 @@ static u64 value_of(u32 rank, u64 i)
 	return rank * 1000003ull + i * (rank + 1);
 }
 
+struct swc_t_job *swc_t_job_new(struct kunit *test)
+{
+	struct swc_t_job *job = kunit_kzalloc(test, sizeof(*job), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, job);
+	return job;
+}
+
 void swc_t_job_init(struct swc_t_job *job, struct swc_t_comm *c, swc_t_planner planner, u64 count,
 		    bool in_place)
 {
@@ -425,4 +433,14 @@ void swc_t_job_check_sum(struct swc_t_job *job)
 		}
 		KUNIT_EXPECT_EQ(test, *(u64 *)swc_t_at(recv, job->count * 8), ~0ull);
 	}
+}
+
+void swc_t_job_run(struct swc_t_job *job, u32 first, bool inline_ok)
+{
+	u32 r, n = job->c->nranks;
+
+	for (r = 0; r < n; r++)
+		KUNIT_EXPECT_EQ(job->c->test, swc_t_job_submit(job, (first + r) % n, inline_ok), 0);
+	swc_t_job_expect(job, 0);
+	swc_t_job_check_sum(job);
 }

@@ -54,6 +54,11 @@ struct swc_t_plan *swc_t_direct(struct kunit *test, u32 nranks, u32 rank);
 struct swc_t_plan *swc_t_ring(struct kunit *test, u32 nranks, u32 rank);
 struct swc_t_plan *swc_t_ring3(struct kunit *test, u32 nranks, u32 rank);	/* three channels */
 struct swc_t_plan *swc_t_staged(struct kunit *test, u32 nranks, u32 rank);	/* scratch, barrier */
+/* One of two ranks gives its vector to the other, which need not be there yet. */
+struct swc_t_plan *swc_t_gift_of_0(struct kunit *test, u32 nranks, u32 rank);
+struct swc_t_plan *swc_t_gift_of_1(struct kunit *test, u32 nranks, u32 rank);
+/* Rank 0 does not say that its large message is stored: the plans do not meet, and time tells. */
+struct swc_t_plan *swc_t_gift_unmarked(struct kunit *test, u32 nranks, u32 rank);
 
 struct swc_t_comm;
 
@@ -124,15 +129,18 @@ struct swc_t_job {
 	struct swc_t_done done[SWC_T_RANKS];
 };
 
+struct swc_t_job *swc_t_job_new(struct kunit *test);
 void swc_t_job_init(struct swc_t_job *job, struct swc_t_comm *c, swc_t_planner planner, u64 count,
 		    bool in_place);
 void swc_t_job_fill(struct swc_t_job *job);
 int swc_t_job_submit(struct swc_t_job *job, u32 rank, bool inline_ok);
 void swc_t_job_expect(struct swc_t_job *job, int result);
 void swc_t_job_check_sum(struct swc_t_job *job);
+/* A whole operation; @first is the rank that submits first. */
+void swc_t_job_run(struct swc_t_job *job, u32 first, bool inline_ok);
 
 extern struct kunit_suite swc_plan_suite, swc_blocks_suite, swc_desc_suite, swc_reduce_suite;
 extern struct kunit_suite swc_move_suite, swc_ring_suite, swc_exec_suite, swc_op_suite, swc_life_suite;
-extern struct kunit_suite swc_wire_suite, swc_links_suite, swc_net_suite;
+extern struct kunit_suite swc_wire_suite, swc_links_suite, swc_lies_suite, swc_net_suite;
 
 #endif /* SWC_KUNIT_HARNESS_H */

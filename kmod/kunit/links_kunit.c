@@ -43,6 +43,7 @@ static struct fake *fake(struct kunit *test, u32 here, const u32 *npaths)
 	f->net.first_path = f->first_path;
 	mutex_init(&f->net.lock);
 	xa_init(&f->net.conns);
+	init_waitqueue_head(&f->net.told);
 	return f;
 }
 
@@ -65,6 +66,25 @@ static void recv_by(struct swc_t_plan *p, u32 rank, u8 path)
 	swc_t_path(p, path);
 }
 
+/* With one step begun. */
+static struct swc_t_plan *plan_of(struct kunit *test, u32 rank)
+{
+	struct swc_t_plan *p = swc_t_plan(test, SWC_ALLREDUCE, RANKS, rank, RANKS);
+
+	swc_t_channel(p);
+	swc_t_step(p, SWC_STEP_NET);
+	return p;
+}
+
+static struct swc_links *links_of(struct kunit *test, const struct fake *f, const struct swc_t_plan *p)
+{
+	struct swc_plan_view v = view_of(p);
+	struct swc_links *l = swc_links_make(f->comm, &v);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(l));
+	return l;
+}
+
 static void expect_link(struct kunit *test, const struct swc_links *l, u32 xfer, u32 ordinal, u32 peer,
 			u16 channel, u16 path)
 {
@@ -83,12 +103,9 @@ static void links_by_hand(struct kunit *test)
 {
 	static const u32 npaths[NODES] = { 0, 2, 1 };
 	struct fake *f = fake(test, 0, npaths);
-	struct swc_t_plan *p = swc_t_plan(test, SWC_ALLREDUCE, RANKS, 0, RANKS);
-	struct swc_plan_view v;
+	struct swc_t_plan *p = plan_of(test, 0);
 	struct swc_links *l;
 
-	swc_t_channel(p);
-	swc_t_step(p, SWC_STEP_NET);
 	send_by(p, 2, 0);	/* 0 */
 	send_by(p, 2, 1);
 	send_by(p, 1, 0);	/* 2: on this node */
@@ -109,9 +126,7 @@ static void links_by_hand(struct kunit *test)
 	recv_by(p, 3, 1);
 	recv_by(p, 3, 1);
 
-	v = view_of(p);
-	l = swc_links_make(f->comm, &v);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(l));
+	l = links_of(test, f, p);
 	KUNIT_EXPECT_EQ(test, l->nlinks, 5u);
 	expect_link(test, l, 0, 0, 2, 0, 0);
 	expect_link(test, l, 1, 1, 2, 0, 1);
@@ -270,15 +285,10 @@ static void links_none(struct kunit *test)
 {
 	static const u32 npaths[NODES] = { 0, 1, 0 };
 	struct fake *f = fake(test, 0, npaths);
-	struct swc_t_plan *p = swc_t_plan(test, SWC_ALLREDUCE, RANKS, 0, RANKS);
+	struct swc_t_plan *p = plan_of(test, 0);
+	struct swc_links *l = links_of(test, f, p);
 	struct swc_plan_view v;
-	struct swc_links *l;
 
-	swc_t_channel(p);
-	swc_t_step(p, SWC_STEP_NET);
-	v = view_of(p);
-	l = swc_links_make(f->comm, &v);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(l));
 	KUNIT_EXPECT_EQ(test, l->nlinks, 0u);
 	KUNIT_EXPECT_EQ(test, swc_links_open(l, &f->net, 0), 0);
 	KUNIT_EXPECT_TRUE(test, l->open);
@@ -286,9 +296,7 @@ static void links_none(struct kunit *test)
 
 	/* A node without a path matters only to who wants to go there. */
 	send_by(p, 3, 0);
-	v = view_of(p);
-	l = swc_links_make(f->comm, &v);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(l));
+	l = links_of(test, f, p);
 	KUNIT_EXPECT_EQ(test, l->nlinks, 1u);
 	swc_links_free(l);
 	send_by(p, 4, 0);
@@ -302,26 +310,21 @@ static void links_open(struct kunit *test)
 {
 	static const u32 npaths[NODES] = { 1, 2, 0 };
 	struct fake *f = fake(test, NODES - 1, npaths);
-	struct swc_t_plan *p = swc_t_plan(test, SWC_ALLREDUCE, RANKS, RANKS - 1, RANKS);
+	struct swc_t_plan *p = plan_of(test, RANKS - 1);
 	struct swc_links *a, *b, *late;
-	struct swc_plan_view v;
 	struct swc_conn *conn;
 	unsigned long key;
 	u32 i, n = 0;
 
-	swc_t_channel(p);
-	swc_t_step(p, SWC_STEP_NET);
 	send_by(p, 0, 0);
 	send_by(p, 2, 0);
 	send_by(p, 2, 1);
 	swc_t_channel(p);
 	swc_t_step(p, SWC_STEP_NET);
 	recv_by(p, 2, 0);
-	v = view_of(p);
-	a = swc_links_make(f->comm, &v);
-	b = swc_links_make(f->comm, &v);
-	late = swc_links_make(f->comm, &v);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(a) || IS_ERR(b) || IS_ERR(late));
+	a = links_of(test, f, p);
+	b = links_of(test, f, p);
+	late = links_of(test, f, p);
 	KUNIT_EXPECT_EQ(test, a->nlinks, 4u);
 	KUNIT_EXPECT_EQ(test, swc_links_open(a, &f->net, RANKS - 1), 0);
 	KUNIT_EXPECT_EQ(test, swc_links_open(a, &f->net, RANKS - 1), 0);

@@ -8,20 +8,12 @@
 #include "../trace.h"
 #include "harness.h"
 
-static struct swc_t_job *job_alloc(struct kunit *test)
-{
-	struct swc_t_job *job = kunit_kzalloc(test, sizeof(*job), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, job);
-	return job;
-}
-
 /* One after the other, with the ranks as far apart as the window allows. */
 static void op_window(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm(test, 2, 20000);
 	struct swc_t_done *done = kunit_kcalloc(test, 3 * SWC_MAX_INFLIGHT, sizeof(*done), GFP_KERNEL);
-	struct swc_t_job *job = job_alloc(test);
+	struct swc_t_job *job = swc_t_job_new(test);
 	u32 i, round;
 
 	KUNIT_ASSERT_NOT_NULL(test, done);
@@ -103,7 +95,7 @@ static void op_mismatch(struct kunit *test)
 {
 	const struct change *change = test->param_value;
 	struct swc_t_comm *c = swc_t_comm(test, 3, 20000);
-	struct swc_t_job *job = job_alloc(test);
+	struct swc_t_job *job = swc_t_job_new(test);
 	u32 odd, i, r;
 
 	for (odd = 0; odd < 3; odd++) {
@@ -168,7 +160,7 @@ static void late_complete(struct swc_part *part)
 static void op_mismatch_and_last(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm(test, 3, 20000);
-	struct swc_t_job *job = job_alloc(test);
+	struct swc_t_job *job = swc_t_job_new(test);
 	struct late late = { .after = 1 };
 	u32 r;
 
@@ -201,7 +193,7 @@ static void op_failed_in_window(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm(test, 3, 20000);
 	struct swc_t_done *done = kunit_kcalloc(test, 3 * (SWC_MAX_INFLIGHT + 1), sizeof(*done), GFP_KERNEL);
-	struct swc_t_job *job = job_alloc(test), *bad = job_alloc(test);
+	struct swc_t_job *job = swc_t_job_new(test), *bad = swc_t_job_new(test);
 	u32 i, r;
 
 	KUNIT_ASSERT_NOT_NULL(test, done);
@@ -257,7 +249,7 @@ static void op_failed_in_window(struct kunit *test)
 static void op_refused(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm(test, 2, 20000);
-	struct swc_t_job *job = job_alloc(test);
+	struct swc_t_job *job = swc_t_job_new(test);
 	struct swc_t_done done;
 	struct swc_t_plan *p;
 	u32 not_in_place, varies, huge;
@@ -310,7 +302,7 @@ static void op_refused(struct kunit *test)
 static void op_reservation(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm(test, 2, 20000);
-	struct swc_t_job *job = job_alloc(test);
+	struct swc_t_job *job = swc_t_job_new(test);
 	int i;
 
 	swc_t_job_init(job, c, swc_t_direct, 512, false);
@@ -326,7 +318,7 @@ static void op_reservation(struct kunit *test)
 static void op_deadline(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm(test, 3, 20000);
-	struct swc_t_job *job = job_alloc(test);
+	struct swc_t_job *job = swc_t_job_new(test);
 	struct swc_t_done *early = kunit_kcalloc(test, 2, sizeof(*early), GFP_KERNEL);
 	u64 start = ktime_get_ns();
 	u32 r;

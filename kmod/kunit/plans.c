@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A builder of plans for the suites, and some right plans made with it.
+ * A builder of plans for the suites, and some plans made with it.
  */
 #include "harness.h"
 
@@ -156,6 +156,36 @@ struct swc_t_plan *swc_t_ring(struct kunit *test, u32 nranks, u32 rank)
 struct swc_t_plan *swc_t_ring3(struct kunit *test, u32 nranks, u32 rank)
 {
 	return ring(test, nranks, rank, 3);
+}
+
+static struct swc_t_plan *gift(struct kunit *test, u32 rank, u32 giver, bool marked)
+{
+	struct swc_t_plan *p = swc_t_plan(test, SWC_ALLREDUCE, 2, rank, 1);
+
+	swc_t_channel(p);
+	swc_t_step(p, SWC_STEP_NET);
+	if (rank != giver)
+		swc_t_recv(p, giver, 0, 1, SWC_BUF_RECV, 0, 0);
+	else if (marked)
+		swc_t_send_stored(p, !giver, 0, 1, SWC_BUF_SEND);
+	else
+		swc_t_send(p, !giver, 0, 1, SWC_BUF_SEND);
+	return p;
+}
+
+struct swc_t_plan *swc_t_gift_of_0(struct kunit *test, u32 nranks, u32 rank)
+{
+	return gift(test, rank, 0, true);
+}
+
+struct swc_t_plan *swc_t_gift_of_1(struct kunit *test, u32 nranks, u32 rank)
+{
+	return gift(test, rank, 1, true);
+}
+
+struct swc_t_plan *swc_t_gift_unmarked(struct kunit *test, u32 nranks, u32 rank)
+{
+	return gift(test, rank, 0, false);
 }
 
 /* Everybody copies its vector to scratch memory; after a barrier everybody reduces all of them for itself. */

@@ -15,9 +15,6 @@
 
 struct swc_comm;
 
-/* That uml/init.c makes. */
-#define SWC_T_DEVICE	"rxe0"
-
 /**
  * struct swc_t_stranger - one connection
  * @out: a page to send from

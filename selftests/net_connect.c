@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How nodes connect: strangers who ask for connections, nodes that disagree on who is where, and many communicators
+ * at once. Nothing is left behind, and the next communicator works. Runs on every node of a cluster at once.
+ *
+ *	net_connect [WORD]	only cases with WORD in their names
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/rdma_user_cm.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include "net_ranks.h"
+
+/* ------------------------------------------------------------------ strangers on the port */
+
+/* What the wire protocol says first, as an independent reader of it would write it. */
+struct hello {
+	uint32_t magic;
+	uint16_t version;
+	uint8_t channel, path;
+	uint8_t name[8];
+	uint32_t places, src, dst;
+	uint16_t slots, slot_kib;
+	uint8_t nonce[8], mac[16];
+};
+
+struct reject {
+	uint32_t magic;
+	uint16_t version, reason;
+};
+
+#define HELLO_MAGIC 0x57435753u
+#define HELLO_VERSION 1
+enum {
+	REASON_UNKNOWN = 1,
+	REASON_VERSION = 3,
+	REASON_BAD = 4
+};
+
+#define EVENT_ADDR_RESOLVED 0
+#define EVENT_ROUTE_RESOLVED 2
+#define EVENT_REJECTED 8
+#define STATUS_CONSUMER 28
+
+static int ucm(int fd, uint32_t cmd, const void *in, uint16_t in_bytes, uint16_t out_bytes)
+{
+	char buf[1024];
+	struct rdma_ucm_cmd_hdr h = { .cmd = cmd, .in = in_bytes, .out = out_bytes };
+
+	memcpy(buf, &h, sizeof(h));
+	memcpy(buf + sizeof(h), in, in_bytes);
+	return write(fd, buf, sizeof(h) + in_bytes) < 0 ? -errno : 0;
+}
+
+static int ucm_event(int fd, struct rdma_ucm_event_resp *e)
+{
+	struct rdma_ucm_get_event get = { .response = (uintptr_t)e };
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	if (poll(&p, 1, 10000) != 1)
+		return -ETIMEDOUT;
+	memset(e, 0, sizeof(*e));
+	return ucm(fd, RDMA_USER_CM_CMD_GET_EVENT, &get, sizeof(get), sizeof(*e));
+}
+
+/* Ask for a connection with @hello; the reason why it is refused, or a negative errno. */
+static int knock(const struct hello *hello, uint32_t port, struct reject *r)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
+	uint32_t id;
+	struct rdma_ucm_create_id create = { .uid = 1, /* events are for those who have one */
+					     .response = (uintptr_t)&id,
+					     .ps = RDMA_PS_TCP,
+					     .qp_type = IB_UVERBS_QPT_RC };
+	struct rdma_ucm_resolve_ip addr = { .timeout_ms = 2000 };
+	struct rdma_ucm_resolve_route route = { .timeout_ms = 2000 };
+	struct rdma_ucm_connect conn = { .conn_param = { .qp_num = 0x123,
+							 .private_data_len = sizeof(*hello),
+							 .responder_resources = 1,
+							 .initiator_depth = 1,
+							 .retry_count = 3,
+							 .valid = 1 } };
+	struct rdma_ucm_event_resp e = { 0 };
+	int fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC), ret;
+
+	if (fd < 0)
+		return -errno;
+	inet_pton(AF_INET, net_root_address(), &to.sin_addr);
+	ret = ucm(fd, RDMA_USER_CM_CMD_CREATE_ID, &create, sizeof(create), sizeof(id));
+	addr.id = route.id = conn.id = id;
+	memcpy(&addr.dst_addr, &to, sizeof(to));
+	memcpy(conn.conn_param.private_data, hello, sizeof(*hello));
+	if (!ret)
+		ret = ucm(fd, RDMA_USER_CM_CMD_RESOLVE_IP, &addr, sizeof(addr), 0);
+	if (!ret)
+		ret = ucm_event(fd, &e);
+	if (!ret && e.event == EVENT_ADDR_RESOLVED)
+		ret = ucm(fd, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0);
+	if (!ret)
+		ret = ucm_event(fd, &e);
+	if (!ret && e.event == EVENT_ROUTE_RESOLVED)
+		ret = ucm(fd, RDMA_USER_CM_CMD_CONNECT, &conn, sizeof(conn), 0);
+	if (!ret)
+		ret = ucm_event(fd, &e);
+	close(fd);
+	if (ret) {
+		ksft_print_msg("a stranger has got as far as event %u, status %d\n", e.event,
+			       (int)e.status);
+		return ret;
+	}
+	if (e.event != EVENT_REJECTED || e.status != STATUS_CONSUMER) {
+		ksft_print_msg("a stranger gets event %u, status %u\n", e.event, e.status);
+		return -EPROTO;
+	}
+	memcpy(r, e.param.conn.private_data, sizeof(*r));
+	return 0;
+}
+
+static int knock_often(uint32_t port)
+{
+	static const struct hello good = { .magic = HELLO_MAGIC,
+					   .version = HELLO_VERSION,
+					   .name = "nobody",
+					   .src = 0,
+					   .dst = 1,
+					   .slots = 16,
+					   .slot_kib = 32 };
+	struct hello h;
+	struct reject r;
+
+	for (int i = 0; i < 24; i++) {
+		int want = REASON_BAD;
+
+		h = good;
+		switch (i % 6) {
+		case 0: /* a name that nobody has */
+			getrandom(h.name, sizeof(h.name), 0);
+			want = REASON_UNKNOWN;
+			break;
+		case 1: /* of the past, and of the future */
+			h.version = i & 8 ? 0 : 0x7fff;
+			want = REASON_VERSION;
+			break;
+		case 2: /* noise behind a good beginning */
+			getrandom((char *)&h + 6, sizeof(h) - 6, 0);
+			h.src = 5;
+			h.dst = 4;
+			break;
+		case 3: /* noise */
+			getrandom(&h, sizeof(h), 0);
+			h.magic |= 1u << 31;
+			break;
+		case 4:
+			memset(&h, 0, sizeof(h));
+			break;
+		case 5:
+			h.slot_kib = 0xffff;
+			break;
+		}
+		CHECK_EQ(knock(&h, port, &r), 0);
+		CHECK_EQ(r.magic, HELLO_MAGIC);
+		CHECK_EQ(r.version, HELLO_VERSION);
+		CHECK_EQ(r.reason, want);
+	}
+	return 0;
+}
+
+static int knocking(void *arg)
+{
+	return knock_often(*(uint32_t *)arg);
+}
+
+static const struct net_steady undisturbed = { { 3001, 2 }, 10, 2500 };
+
+/* All nodes but node 0 knock at it while a communicator works. */
+static int strangers(void)
+{
+	uint64_t refused = swct_stat(SWC_STAT_CONNS_REFUSED);
+	struct swc_info info;
+	uint32_t port;
+	int fd = open(SWC_DEVICE_PATH, O_RDWR | O_CLOEXEC), bad;
+	pid_t pid[NET_LOCAL];
+
+	CHECK_EQ(swct_ioctl(fd, SWC_IOC_INFO, &info), 0);
+	close(fd);
+	port = info.rdma_port;
+	memset(net_shared, 0, sizeof(*net_shared));
+	swct_fork(pid, NET_LOCAL, net_steady_rank, (void *)&undisturbed);
+	bad = net_together(!net_all_started(pid));
+	if (!bad && net_node)
+		bad = swct_child(knocking, &port, 60000);
+	bad |= swct_reap(pid, NET_LOCAL, 60000);
+	/* Not one was let in. */
+	bad |= net_together(bad);
+	if (!net_node) {
+		refused = swct_stat(SWC_STAT_CONNS_REFUSED) - refused;
+		if (refused < 24) {
+			ksft_print_msg("%llu requests refused\n", (unsigned long long)refused);
+			bad = 1;
+		}
+	}
+	return bad;
+}
+
+/* ------------------------------------------------------------------ who is where? */
+
+struct place {
+	uint8_t id[SWC_ID_BYTES];
+	char address[64];
+	uint32_t port;
+};
+
+static struct place place[NET_MAX_NODES];
+
+static void set_address(void *to, const char *text, uint32_t port)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
+
+	inet_pton(AF_INET, text, &in.sin_addr);
+	memcpy(to, &in, sizeof(in));
+}
+
+/* Both node 0 and the last one have ranks 0 and 1, they say, and the other has 2 and 3. */
+static int crossed_rank(uint32_t rank, void *arg)
+{
+	int here = net_node ? 1 : 0, other = net_node ? 0 : net_nodes - 1;
+	uint32_t where[4] = { here, here, !here, !here };
+	struct swc_node_path path = { .node = !here };
+	struct swc_comm_join join = { .nranks = 4,
+				      .rank = rank,
+				      .timeout_ms = NET_TIMEOUT_MS,
+				      .nnodes = 2,
+				      .rank_node = (uintptr_t)where,
+				      .paths = (uintptr_t)&path,
+				      .npaths = 1 };
+	struct swct_rank r = { .nranks = 4, .rank = rank };
+	static uint32_t buf[1000];
+	struct swc_comm_error e;
+	struct swct_plan p;
+	struct swc_desc d;
+	int ret;
+
+	(void)arg;
+	memcpy(join.id, place[0].id, sizeof(join.id));
+	set_address(path.local, place[net_node].address, 0);
+	set_address(path.remote, place[other].address, place[other].port);
+	CHECK_EQ(swct_open(&r.c), 0);
+	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_JOIN, &join), 0);
+	r.comm = join.comm;
+	swct_plan_ring(&p, 4, rank);
+	CHECK_EQ(swct_plan_load(r.c.fd, r.comm, p.data, p.bytes, &r.plan, NULL), 0);
+	swct_plan_free(&p);
+	d = swct_allreduce(&r, buf, buf, 1000, SWC_U32);
+	ret = swct_run(&r.c, &d, NULL);
+	CHECK(ret == -EPROTO || ret == -ECONNABORTED);
+	CHECK_EQ(swct_error(r.c.fd, r.comm, &e), 0);
+	CHECK_EQ(e.error, -EPROTO);
+	CHECK(e.culprit >= 0);
+	if (!strstr(e.text, "who is where")) {
+		ksft_print_msg("%s\n", e.text);
+		return 1;
+	}
+	/* Who asks one that is gone learns nothing. */
+	net_shared->started[rank] = 1;
+	while (!__atomic_load_n(&net_shared->go, __ATOMIC_ACQUIRE))
+		swct_sleep_ms(2);
+	swct_rank_down(&r);
+	return 0;
+}
+
+static int crossed(void)
+{
+	struct place mine = { 0 };
+	struct swc_info info;
+	int fd = open(SWC_DEVICE_PATH, O_RDWR | O_CLOEXEC);
+	const char *addrs = getenv("SWINGCOLL_ADDRS");
+	pid_t pid[2];
+	int bad;
+
+	CHECK(addrs);
+	CHECK_EQ(swct_ioctl(fd, SWC_IOC_INFO, &info), 0);
+	close(fd);
+	mine.port = info.rdma_port;
+	swct_id(mine.id);
+	snprintf(mine.address, sizeof(mine.address), "%.*s", (int)strcspn(addrs, ","), addrs);
+	net_exchange(&mine, place, sizeof(mine));
+	if (net_node && net_node != net_nodes - 1)
+		return net_together(false);
+	memset(net_shared, 0, sizeof(*net_shared));
+	swct_fork(pid, 2, crossed_rank, NULL);
+	bad = net_together(!net_all_started(pid));
+	__atomic_store_n(&net_shared->go, 1, __ATOMIC_RELEASE);
+	return swct_reap(pid, 2, 60000) | bad;
+}
+
+/* ------------------------------------------------------------------ many at once */
+
+#define JOBS 4
+#define JOB_COMMS 4
+
+/* Each rank is in one job, and makes all its connections at once. */
+static int storm_rank(uint32_t k, void *arg)
+{
+	struct swingcoll_comm_opts opts = { .timeout_ms = 30000 };
+	int rank = net_layout_rank(&net_cluster, k % NET_LOCAL), n = net_cluster.nranks;
+	struct coll_case c = {
+		.coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_I32, .count = 501, .in_place = true
+	};
+	struct swingcoll_comm *comm[JOB_COMMS];
+	struct swingcoll_req *req[JOB_COMMS];
+	struct swingcoll_bootstrap *boot;
+	void *mem[JOB_COMMS];
+	int ret;
+
+	(void)arg;
+	net_be_rank(&net_cluster, rank, net_step);
+	net_move_root(2 + k / NET_LOCAL);
+	ret = swingcoll_bootstrap_auto(&boot);
+	if (ret)
+		ksft_print_msg("rank %d: %s\n", rank, swingcoll_bootstrap_error());
+	CHECK_EQ(ret, 0);
+	for (int i = 0; i < JOB_COMMS; i++) {
+		ret = swingcoll_comm_create_from(&comm[i], boot, &opts);
+		if (ret)
+			ksft_print_msg("rank %d: %s\n", rank, swingcoll_bootstrap_error());
+		CHECK_EQ(ret, 0);
+		mem[i] = malloc(coll_bytes(&c, n));
+		coll_fill(&c, n, rank, mem[i], i);
+	}
+	swingcoll_bootstrap_free(boot);
+	for (int i = 0; i < JOB_COMMS; i++)
+		CHECK_EQ(coll_icall(&c, mem[i], mem[i], comm[i], &req[i]), 0);
+	for (int i = 0; i < JOB_COMMS; i++) {
+		ret = swingcoll_wait(req[i], NULL);
+		if (ret) {
+			char text[256];
+
+			swingcoll_comm_error(comm[i], text, sizeof(text), NULL);
+			ksft_print_msg("job %d, rank %d: %s\n", k / NET_LOCAL, rank, text);
+		}
+		CHECK_EQ(ret, 0);
+		CHECK_EQ(coll_check(&c, n, rank, mem[i], i), 0);
+	}
+	for (int i = 0; i < JOB_COMMS; i++)
+		CHECK_EQ(swingcoll_comm_destroy(comm[i]), 0);
+	return 0;
+}
+
+static int storm(void)
+{
+	return swct_ranks(JOBS * NET_LOCAL, 90000, storm_rank, NULL);
+}
+
+/* ------------------------------------------------------------------ all cases */
+
+static const struct swct_test tests[] = {
+	{ "strangers ask for connections", strangers },
+	{ "nodes disagree on who is where", crossed },
+	{ "many communicators connect at once", storm },
+};
+
+static void cases(void)
+{
+	net_cases(tests, ARRAY_SIZE(tests));
+}
+
+int main(int argc, char **argv)
+{
+	return net_main(argc, argv, cases);
+}
