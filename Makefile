@@ -24,7 +24,8 @@ all: lib tools selftests
 endif
 
 # The module is built on a copy, so that one tree serves many kernels and parallel
-# builds of different ones do not meet. KBUILD_ARGS go to the kernel's make.
+# builds of different ones do not meet. KBUILD_ARGS go to the kernel's make. The
+# modules for tests are built beside it.
 .PHONY: modules
 modules:
 	@set -e; kdir=$${KDIR:-$(KDIR)}; \
@@ -39,9 +40,10 @@ modules:
 	exec 9>"$$dir/lock"; flock 9; \
 	rsync -a --delete --exclude='*.o' --exclude='*.ko' --exclude='*.mod' --exclude='*.mod.c' \
 		--exclude='.*' --exclude=modules.order --exclude=Module.symvers \
-		Kbuild kmod uapi "$$dir/src/"; \
+		Kbuild kmod uapi selftests/modules "$$dir/src/"; \
 	$(MAKE) $J -C "$$kdir" M="$$dir/src" $(KBUILD_ARGS) modules; \
-	cp "$$dir/src/swingcoll.ko" "$$dir/swingcoll.ko"; \
+	$(MAKE) $J -C "$$kdir" M="$$dir/src/modules" $(KBUILD_ARGS) modules; \
+	find "$$dir/src" -name '*.ko' -exec cp -t "$$dir" {} +; \
 	echo "built build/modules/$$release/swingcoll.ko"
 
 .PHONY: lib tools selftests

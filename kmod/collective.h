@@ -168,6 +168,7 @@ enum swc_run_state {
 	SWC_RUN_WAIT_SENDS,	/* until the peers of this node have taken what was sent */
 	SWC_RUN_WAIT_FENCE,	/* until messages of earlier steps have left their memory */
 	SWC_RUN_WAIT_SYNC,	/* in a barrier */
+	SWC_RUN_WAIT_DMA,	/* for an engine that carries out @move */
 	SWC_RUN_DONE,
 };
 
@@ -196,6 +197,7 @@ enum swc_run_state {
  * @out: those messages, links->ahead times the most that a step sends; NULL if all members are here
  * @land: by receive of the current step: memory that other nodes write into; likewise
  * @moving: @move is set up and not complete
+ * @by_cpu: an engine has failed with it
  * @move: the pass over memory in progress
  */
 struct swc_run {
@@ -218,6 +220,7 @@ struct swc_run {
 	struct swc_out *out;
 	struct swc_landing *land;
 	bool moving;
+	bool by_cpu;
 	struct swc_move move;
 };
 
@@ -305,7 +308,7 @@ struct swc_part {
  * @ready: runs that a worker may take
  * @runs_left: runs not done
  * @nactive: workers inside
- * @nposted: messages and landings that connections have
+ * @nposted: messages and landings that connections have, and moves that engines have
  * @nsummoned: helpers called and not yet inside
  * @max_workers: useful number of workers
  * @sync_arrived: by channel, runs waiting in the barrier

@@ -148,7 +148,7 @@ static bool deadlocked(struct swc_op *op)
 	lockdep_assert_held(&op->lock);
 	/* What other nodes will send is not to be seen from here: then only the deadline tells. */
 	return op->nactive == 1 && !op->status && op->runs_left && list_empty(&op->ready) &&
-	       !op->comm->net;
+	       !op->comm->net && !op->nposted;
 }
 
 /**

@@ -9,6 +9,7 @@
 #include "chrdev.h"
 #include "comm.h"
 #include "core/reduce.h"
+#include "dma.h"
 #include "news.h"
 #include "net.h"
 #include "query.h"
@@ -82,6 +83,7 @@ static int __init swc_init(void)
 	swc_wq = alloc_workqueue("swingcoll", WQ_UNBOUND, 0);
 	if (!swc_wq)
 		return -ENOMEM;
+	swc_dma_init(swc_news_moved);
 	ret = swc_rdma_init(&net_ops);
 	if (ret)
 		goto err_wq;
@@ -96,6 +98,7 @@ err_rdma:
 	swc_rdma_exit();
 	swc_debugfs_exit();
 err_wq:
+	swc_dma_exit();
 	destroy_workqueue(swc_wq);
 	return ret;
 }
@@ -108,6 +111,7 @@ static void __exit swc_exit(void)
 	/* What lingers of connections is closed, which lets their communicators go. */
 	swc_rdma_stop();
 	swc_comms_drain();
+	swc_dma_exit();
 	destroy_workqueue(swc_wq);
 	swc_rdma_exit();
 	/* Parts freed by kfree_rcu() need no code of ours. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * News from other nodes: segments that have come, and what connections give back. Runs that have waited for
- * it go on here, in the context of the connection.
+ * News from other nodes and from DMA engines: segments that have come, and what connections and engines give
+ * back. Runs that have waited for it go on here, in the context that brings it.
  */
 #include "comm.h"
 #include "exec.h"
@@ -103,8 +103,8 @@ void swc_news_early(struct swc_op *op)
 }
 
 /*
- * A connection has given something back, and @waiting, if not NULL, can go on; op->lock is held on entry, not
- * on exit.
+ * A connection or an engine has given something back, and @waiting, if not NULL, can go on; op->lock is held
+ * on entry, not on exit.
  */
 static void given_back(struct swc_op *op, struct swc_run *waiting, int error, bool nested)
 	__releases(&op->lock)
@@ -143,6 +143,19 @@ void swc_news_sent(struct swc_out *out, int error, bool nested)
 	run->unsent[out->step % run->part->plan->links->ahead]--;
 	goes_on = run->state == SWC_RUN_WAIT_FENCE && !error && swc_step_fence_passed(run);
 	given_back(op, goes_on ? run : NULL, error, nested);
+}
+
+/**
+ * swc_news_moved() - an engine has moved @bytes more of what the run's step moves; 0: it has failed
+ */
+void swc_news_moved(struct swc_run *run, u64 bytes)
+{
+	struct swc_op *op = run->part->op;
+
+	spin_lock(&op->lock);
+	run->move.done += bytes;
+	run->by_cpu = !bytes;
+	given_back(op, run, 0, false);
 }
 
 /**

@@ -8,6 +8,7 @@
 #include <linux/bitmap.h>
 
 #include "comm.h"
+#include "dma.h"
 #include "fault.h"
 #include "plan.h"
 #include "ready.h"
@@ -48,16 +49,42 @@ static u32 final_div(const struct swc_run *run, u8 xfer_flags)
 	       swc_coll_reduces(run->part->desc.coll) ? run->part->op->comm->nranks : 0;
 }
 
+/* Give the move to an engine, if there is one for it. */
+static bool move_by_dma(struct swc_run *run)
+{
+	struct swc_op *op = run->part->op;
+
+	if (run->by_cpu || !swc_dma_wants(&run->move))
+		return false;
+	/* It may be done, and the run go on elsewhere, before this returns. */
+	spin_lock(&op->lock);
+	op->nposted++;
+	run->state = SWC_RUN_WAIT_DMA;
+	spin_unlock(&op->lock);
+	if (swc_dma_start(run, &run->move))
+		return true;
+	spin_lock(&op->lock);
+	op->nposted--;
+	run->state = SWC_RUN_ACTIVE;
+	spin_unlock(&op->lock);
+	run->by_cpu = true;
+	return false;
+}
+
 static enum swc_walk move_on(struct swc_run *run)
 {
 	struct swc_move *m = &run->move;
-	int ret = m->bytes ? swc_move(m, &run->part->op->status) : 0;
+	int ret;
 
+	if (m->bytes && move_by_dma(run))
+		return SWC_WALK_WAIT;
+	ret = m->bytes ? swc_move(m, &run->part->op->status) : 0;
 	if (ret == -EINTR)
 		return SWC_WALK_STOP;	/* this worker is being killed; the next one goes on */
 	if (ret)
 		return SWC_WALK_BROKEN;	/* given up meanwhile */
 	run->moving = false;
+	run->by_cpu = false;
 	return SWC_WALK_ON;
 }
 

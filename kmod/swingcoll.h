@@ -6,11 +6,12 @@
  *
  *	chrdev, ioctl, uring  ->  submit, join  ->  deadline  ->  comm  ->  op  ->  part
  *			submit, news  ->  exec  ->  steps  ->  ready  ->  part
- *			comm  ->  net		steps  ->  move, net
+ *			comm  ->  net		steps  ->  move, dma, net
  *			part  ->  region, plan, ring, fault		plan  ->  links  ->  net
  *
- * net.h is the face of rdma/. Upward go only completions (part hands itself, finished, to the function that
- * its submitter left there) and news from other nodes (struct swc_net_ops, filled in by main.c).
+ * net.h is the face of rdma/, dma.h of dma/. Upward go only completions (part hands itself, finished, to the
+ * function that its submitter left there) and news from other nodes and from engines (struct swc_net_ops and
+ * swc_dma_init(), filled in by main.c).
  *
  * Locks, outermost first. None is held over a call that can sleep, but for the mutexes.
  *
@@ -19,6 +20,7 @@
  *	net->lock, conn->lock	connections (rdma/rdma.h); with none of the following
  *	comm->lock		members, sequence numbers, window of operations, status
  *	op->lock		parts, runs, who is running (submit.c, op.c, exec.c, ready.c, steps.c, news.c)
+ *	ch->submit, ch->lock	DMA channels (dma/dma.h); with none of the others
  *	ctx->lock		region cache (region.c); xarrays have their own
  *	ring->lock		producer side of a completion ring
  */

@@ -66,6 +66,11 @@ static const char *const stat_names[SWC_STAT_NR] = {
 	[SWC_STAT_BYTES_RECEIVED] = "bytes_received",
 	[SWC_STAT_BYTES_DIRECT] = "bytes_direct",
 	[SWC_STAT_CREDIT_STALLS] = "credit_stalls",
+	[SWC_STAT_DMA_CHANS_TAKEN] = "dma_channels_taken",
+	[SWC_STAT_DMA_CHANS_GIVEN] = "dma_channels_given_back",
+	[SWC_STAT_DMA_JOBS] = "dma_moves",
+	[SWC_STAT_DMA_BYTES] = "dma_bytes",
+	[SWC_STAT_DMA_FALLBACKS] = "dma_fallbacks",
 };
 
 static const char *const feature_names[] = { "local", "cancel", "slots", "rdma" };

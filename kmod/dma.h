@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Moves by DMA engines, as the executor sees them.
+ *
+ * A move that an engine takes comes back exactly once, by the function that swc_dma_init() was given: with
+ * the bytes that are in place, from the first on. The rest, or after an error all, is the CPU's.
+ */
+#ifndef SWC_DMA_H
+#define SWC_DMA_H
+
+#include "move.h"
+
+struct swc_run;
+
+/* Process context, no locks held. @bytes more of the run's move are done. */
+typedef void (*swc_dma_done)(struct swc_run *run, u64 bytes);
+
+#ifdef SWC_DMA
+
+void swc_dma_init(swc_dma_done done);
+void swc_dma_exit(void);
+bool swc_dma_wants(const struct swc_move *m);
+bool swc_dma_start(struct swc_run *run, struct swc_move *m);
+
+#else /* a kernel without dmaengine */
+
+static inline void swc_dma_init(swc_dma_done done) { }
+static inline void swc_dma_exit(void) { }
+static inline bool swc_dma_wants(const struct swc_move *m) { return false; }
+static inline bool swc_dma_start(struct swc_run *run, struct swc_move *m) { return false; }
+
+#endif
+
+#endif /* SWC_DMA_H */

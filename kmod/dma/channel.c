@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Channels of DMA engines.
+ *
+ * They are taken by a work item after the first wish, since that may sleep for long, and given back when
+ * nothing has been moved for some seconds: who holds one keeps its driver loaded. Unless the user forbids or
+ * forces it, one is measured against the CPU first, and used only from the size on where it is faster.
+ */
+#include <linux/ktime.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "dma.h"
+
+#define IDLE_MS		3000
+/* Ask again whether there are channels now. */
+#define ASK_MS		5000
+#define PROBE_BYTES	(256u << 10)
+#define PROBE_SMALL	(4u << 10)
+#define PROBE_TIMES	3
+#define NEVER		U64_MAX
+
+enum { FORBIDDEN, AUTOMATIC, FORCED };
+
+static struct {
+	spinlock_t lock;
+	u32 n;
+	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS];
+	u64 least;		/* bytes from which it is worth it */
+	unsigned long used;	/* jiffies of the last use */
+	unsigned long asked;	/* and of the last look for channels */
+	bool ready;
+} pool = { .lock = __SPIN_LOCK_UNLOCKED(pool.lock), .least = NEVER };
+
+static void take_work(struct work_struct *work);
+static void idle_work(struct work_struct *work);
+static atomic_t alive = ATOMIC_INIT(0);	/* channels, also those that are not in the pool any more */
+static DECLARE_WAIT_QUEUE_HEAD(all_gone);
+static DECLARE_WORK(taking, take_work);
+static DECLARE_DELAYED_WORK(idling, idle_work);
+
+/* ------------------------------------------------------------------ parameters */
+
+static int mode = AUTOMATIC;
+static const char * const mode_names[] = { "never", "auto", "always" };
+
+static int mode_set(const char *text, const struct kernel_param *kp)
+{
+	int new = sysfs_match_string(mode_names, text);
+
+	if (new < 0) {
+		pr_err("dma=%s: give never, auto or always\n", text);
+		return new;
+	}
+	WRITE_ONCE(mode, new);
+	/* Those that are held were measured, or not, by the other rule. */
+	if (READ_ONCE(pool.ready))
+		mod_delayed_work(swc_wq, &idling, 0);
+	pool.asked = jiffies - msecs_to_jiffies(ASK_MS) - 1;
+	return 0;
+}
+
+static int mode_get(char *text, const struct kernel_param *kp)
+{
+	return sysfs_emit(text, "%s\n", mode_names[READ_ONCE(mode)]);
+}
+
+static const struct kernel_param_ops mode_ops = { .set = mode_set, .get = mode_get };
+module_param_cb(dma, &mode_ops, NULL, 0644);
+MODULE_PARM_DESC(dma, "copies by DMA engines: never, auto (where one is faster) or always (default auto)");
+
+static unsigned int channels = 4;
+module_param_named(dma_channels, channels, uint, 0644);
+MODULE_PARM_DESC(dma_channels, "DMA channels to take at most, up to 16 (default 4)");
+
+static int least_get(char *text, const struct kernel_param *kp)
+{
+	u64 least = READ_ONCE(pool.least);
+
+	return least == NEVER ? sysfs_emit(text, "none\n") : sysfs_emit(text, "%llu\n", least);
+}
+
+static const struct kernel_param_ops least_ops = { .get = least_get };
+module_param_cb(dma_least, &least_ops, NULL, 0444);
+MODULE_PARM_DESC(dma_least, "bytes from which on the channels that are held are used; none: they are not");
+
+bool swc_dma_forced(void)
+{
+	return READ_ONCE(mode) == FORCED;
+}
+
+/* ------------------------------------------------------------------ one channel */
+
+static void chan_release(struct kref *ref)
+{
+	struct swc_dma_chan *ch = container_of(ref, struct swc_dma_chan, ref);
+
+	dma_release_channel(ch->chan);
+	swc_stat_inc(SWC_STAT_DMA_CHANS_GIVEN);
+	kfree(ch);
+	if (atomic_dec_and_test(&alive))
+		wake_up_all(&all_gone);
+}
+
+void swc_dma_put(struct swc_dma_chan *ch)
+{
+	kref_put(&ch->ref, chan_release);
+}
+
+static struct swc_dma_chan *chan_take(void)
+{
+	struct swc_dma_chan *ch;
+	struct dma_chan *chan;
+	dma_cap_mask_t mask;
+
+	dma_cap_zero(mask);
+	dma_cap_set(DMA_MEMCPY, mask);
+	chan = dma_request_chan_by_mask(&mask);
+	if (IS_ERR(chan))
+		return NULL;
+	ch = kzalloc(sizeof(*ch), GFP_KERNEL);
+	if (!ch) {
+		dma_release_channel(chan);
+		return NULL;
+	}
+	kref_init(&ch->ref);
+	ch->chan = chan;
+	ch->dev = dmaengine_get_dma_device(chan);
+	ch->max_seg = min_t(size_t, dma_get_max_seg_size(ch->dev), dma_max_mapping_size(ch->dev));
+	if (dma_has_cap(DMA_XOR, chan->device->cap_mask))
+		ch->max_xor = min_t(u32, chan->device->max_xor, SWC_DMA_MAX_SRC);
+	mutex_init(&ch->submit);
+	spin_lock_init(&ch->lock);
+	INIT_LIST_HEAD(&ch->batches);
+	INIT_DELAYED_WORK(&ch->watch, swc_dma_watch);
+	swc_stat_inc(SWC_STAT_DMA_CHANS_TAKEN);
+	atomic_inc(&alive);
+	return ch;
+}
+
+/* ------------------------------------------------------------------ is it worth it? */
+
+static u64 time_cpu(void *dst, void *src)
+{
+	u64 best = U64_MAX, start;
+	int i;
+
+	for (i = 0; i < PROBE_TIMES; i++) {
+		start = ktime_get_ns();
+		memcpy(dst, src, PROBE_BYTES);
+		best = min(best, ktime_get_ns() - start);
+	}
+	return best;
+}
+
+/* Including all that lies between a worker and its next one. */
+static u64 time_dma(struct swc_dma_chan *ch, void *dst, void *src, u32 bytes)
+{
+	u64 best = U64_MAX, start;
+	int i;
+
+	for (i = 0; i < PROBE_TIMES; i++) {
+		start = ktime_get_ns();
+		if (!swc_dma_try(ch, dst, src, bytes))
+			return 0;
+		best = min(best, ktime_get_ns() - start);
+	}
+	return best;
+}
+
+/* Both take a fixed time and one per byte; from where on is the channel's sum less? */
+static u64 measure(struct swc_dma_chan *ch)
+{
+	u32 order = get_order(PROBE_BYTES);
+	unsigned long a = __get_free_pages(GFP_KERNEL | __GFP_NOWARN, order);
+	unsigned long b = __get_free_pages(GFP_KERNEL | __GFP_NOWARN, order);
+	u64 least = NEVER, cpu, small, large;
+
+	if (!a || !b)
+		goto out;
+	memset((void *)a, 0x5a, PROBE_BYTES);
+	memset((void *)b, 0, PROBE_BYTES);
+	cpu = time_cpu((void *)b, (void *)a);
+	memset((void *)b, 0, PROBE_BYTES);
+	small = time_dma(ch, (void *)b, (void *)a, PROBE_SMALL);
+	large = time_dma(ch, (void *)b, (void *)a, PROBE_BYTES);
+	if (!small || large < small || memcmp((void *)a, (void *)b, PROBE_BYTES))
+		goto out;
+	/* What the CPU needs for the bytes between the two, beyond what the channel does. */
+	cpu = div_u64(cpu * (PROBE_BYTES - PROBE_SMALL), PROBE_BYTES);
+	if (cpu > large - small)
+		least = PROBE_SMALL + div64_u64(small * (PROBE_BYTES - PROBE_SMALL), cpu - (large - small));
+out:
+	free_pages(a, order);
+	free_pages(b, order);
+	return least;
+}
+
+/* ------------------------------------------------------------------ the pool */
+
+static void take_work(struct work_struct *work)
+{
+	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS];
+	u32 i, n = 0, most = min_t(u32, READ_ONCE(channels), SWC_DMA_MAX_CHANS);
+	u64 least = 0;
+
+	if (READ_ONCE(mode) == FORBIDDEN || READ_ONCE(pool.ready))
+		return;
+	while (n < most) {
+		chan[n] = chan_take();
+		if (!chan[n])
+			break;
+		n++;
+	}
+	if (!n)
+		return;
+	if (!swc_dma_forced())
+		least = measure(chan[0]);
+	spin_lock(&pool.lock);
+	memcpy(pool.chan, chan, n * sizeof(*chan));
+	pool.n = n;
+	pool.least = least;
+	pool.used = jiffies;
+	pool.ready = true;
+	spin_unlock(&pool.lock);
+	for (i = 0; i < n; i++)
+		pr_debug("DMA channel %s\n", dma_chan_name(chan[i]->chan));
+	mod_delayed_work(swc_wq, &idling, msecs_to_jiffies(IDLE_MS));
+}
+
+static void give_back(void)
+{
+	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS];
+	u32 i, n;
+
+	spin_lock(&pool.lock);
+	n = pool.n;
+	memcpy(chan, pool.chan, n * sizeof(*chan));
+	pool.n = 0;
+	pool.least = NEVER;
+	pool.ready = false;
+	spin_unlock(&pool.lock);
+	for (i = 0; i < n; i++) {
+		/* It would only find that there is nothing. */
+		if (!atomic64_read(&chan[i]->load) && cancel_delayed_work(&chan[i]->watch))
+			swc_dma_put(chan[i]);
+		swc_dma_put(chan[i]);
+	}
+}
+
+/* Work item. */
+static void idle_work(struct work_struct *work)
+{
+	unsigned long until = READ_ONCE(pool.used) + msecs_to_jiffies(IDLE_MS);
+
+	if (READ_ONCE(mode) != FORBIDDEN && READ_ONCE(pool.least) != NEVER && time_before(jiffies, until)) {
+		mod_delayed_work(swc_wq, &idling, until - jiffies + 1);
+		return;
+	}
+	give_back();
+}
+
+/**
+ * swc_dma_least() - bytes from which on channels are worth it; for ever too many if there are none
+ *
+ * Looks for channels in the background, if that has not been done for a while.
+ */
+u64 swc_dma_least(void)
+{
+	if (READ_ONCE(mode) == FORBIDDEN)
+		return NEVER;
+	if (!READ_ONCE(pool.ready) && time_after(jiffies, READ_ONCE(pool.asked) + msecs_to_jiffies(ASK_MS))) {
+		WRITE_ONCE(pool.asked, jiffies);
+		queue_work(swc_wq, &taking);
+	}
+	return READ_ONCE(pool.least);
+}
+
+/**
+ * swc_dma_take() - references to up to @most channels, those with the least to do first
+ */
+u32 swc_dma_take(struct swc_dma_chan **chan, u32 most)
+{
+	u32 i, n = 0, k;
+
+	spin_lock(&pool.lock);
+	pool.used = jiffies;
+	for (i = 0; i < pool.n; i++) {
+		struct swc_dma_chan *ch = pool.chan[i];
+
+		/* Few enough to sort by insertion. */
+		for (k = n; k > 0 && atomic64_read(&chan[k - 1]->load) > atomic64_read(&ch->load); k--)
+			if (k < most)
+				chan[k] = chan[k - 1];
+		if (k < most) {
+			chan[k] = ch;
+			n = min(n + 1, most);
+		}
+	}
+	for (i = 0; i < n; i++)
+		kref_get(&chan[i]->ref);
+	spin_unlock(&pool.lock);
+	return n;
+}
+
+/**
+ * swc_dma_retire() - a channel is of no use any more
+ */
+void swc_dma_retire(struct swc_dma_chan *ch)
+{
+	bool found = false;
+	u32 i;
+
+	spin_lock(&pool.lock);
+	for (i = 0; i < pool.n && !found; i++)
+		found = pool.chan[i] == ch;
+	if (found)
+		pool.chan[i - 1] = pool.chan[--pool.n];
+	spin_unlock(&pool.lock);
+	if (found)
+		swc_dma_put(ch);
+}
+
+/* No operation is left, nor will there be one. */
+void swc_dma_exit(void)
+{
+	WRITE_ONCE(mode, FORBIDDEN);
+	cancel_work_sync(&taking);
+	cancel_delayed_work_sync(&idling);
+	give_back();
+	wait_event(all_gone, !atomic_read(&alive));
+}

@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Moves by DMA engines: copies to one or several places, and the xor of a few sources.
+ *
+ * A job is the part of one move that engines take: the bytes from where it stands up to the first that no
+ * engine can do. It is cut into pieces, one descriptor each, that are spread over the channels in runs of
+ * neighbours (batches). Whatever goes wrong with any of them, the CPU does the whole job again: its sources
+ * are untouched, because no destination overlaps any of them.
+ *
+ * Completions come in atomic context, in any order, and count down; the last one queues the job's work item,
+ * which unmaps the memory and tells the executor. A channel that does not answer in time is stopped and
+ * retired.
+ */
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "../region.h"
+#include "dma.h"
+
+/* Pieces of a job; what is left of the move is another one. */
+#define MAX_PIECES	1024
+/* Shorter stretches on the average cost more than they bring, unless that is forced. */
+#define MIN_STRETCH	(16u << 10)
+/* One channel for so many bytes. */
+#define SHARE_BYTES	(1u << 20)
+/* A channel must answer by then, and be no slower than this. */
+#define PATIENCE_MS	2000
+#define BYTES_PER_MS	1000
+/* So often a channel that has run out of descriptors is looked at, for a moment each. */
+#define LOOKS		200
+#define LOOK_US		50
+
+static swc_dma_done tell;
+
+struct piece {
+	dma_addr_t src[SWC_DMA_MAX_SRC];
+	dma_addr_t dst;
+	void *from[SWC_DMA_MAX_SRC];
+	void *to;
+	u32 bytes;
+};
+
+struct job;
+
+struct waiter {
+	struct completion done;
+	bool good;
+};
+
+/**
+ * struct batch - what one channel does of a job
+ * @node: in the channel's list, until it is over; the channel's lock
+ * @job: whose
+ * @ch: reference
+ * @left: descriptors that are not complete, and one more until all are submitted
+ * @deadline: jiffies
+ * @first, @n: pieces
+ * @bytes: of all of them
+ */
+struct batch {
+	struct list_head node;
+	struct job *job;
+	struct swc_dma_chan *ch;
+	atomic_t left;
+	unsigned long deadline;
+	u32 first;
+	u32 n;
+	u64 bytes;
+};
+
+/**
+ * struct job - what engines do of a move
+ * @run: whose move; NULL: nobody's, but somebody waits
+ * @waiter: that one
+ * @work: the end
+ * @left: batches that are not over, and one more until all are there
+ * @failed: one of them has
+ * @bytes: of the move
+ * @nsrc: sources of each piece
+ */
+struct job {
+	struct swc_run *run;
+	struct waiter *waiter;
+	struct work_struct work;
+	atomic_t left;
+	bool failed;
+	u64 bytes;
+	u32 nsrc;
+	u32 nbatches;
+	struct batch batch[SWC_DMA_MAX_CHANS];
+	u32 npieces;
+	struct piece piece[];
+};
+
+/* ------------------------------------------------------------------ completions */
+
+static void job_put(struct job *job)
+{
+	if (atomic_dec_and_test(&job->left))
+		queue_work(swc_wq, &job->work);
+}
+
+/* Atomic context. */
+static void batch_over(struct batch *b)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&b->ch->lock, flags);
+	list_del_init(&b->node);
+	spin_unlock_irqrestore(&b->ch->lock, flags);
+	atomic64_sub(b->bytes, &b->ch->load);
+	job_put(b->job);
+}
+
+static void batch_put(struct batch *b)
+{
+	if (atomic_dec_and_test(&b->left))
+		batch_over(b);
+}
+
+static void descriptor_done(void *param, const struct dmaengine_result *result)
+{
+	struct batch *b = param;
+
+	/* Drivers that say nothing have nothing to complain about. */
+	if (result && result->result != DMA_TRANS_NOERROR)
+		WRITE_ONCE(b->job->failed, true);
+	atomic_inc(&b->ch->ndone);
+	batch_put(b);
+}
+
+static void unmap_piece(const struct job *job, const struct batch *b, struct piece *p)
+{
+	u32 i;
+
+	for (i = 0; i < job->nsrc; i++)
+		if (p->src[i] != DMA_MAPPING_ERROR)
+			dma_unmap_single(b->ch->dev, p->src[i], p->bytes, DMA_TO_DEVICE);
+	if (p->dst != DMA_MAPPING_ERROR)
+		dma_unmap_single(b->ch->dev, p->dst, p->bytes, DMA_BIDIRECTIONAL);
+}
+
+/* Work item: all is over. */
+static void job_end(struct work_struct *work)
+{
+	struct job *job = container_of(work, struct job, work);
+	struct waiter *waiter = job->waiter;
+	struct swc_run *run = job->run;
+	u64 bytes = READ_ONCE(job->failed) ? 0 : job->bytes;
+	u32 i, k;
+
+	for (i = 0; i < job->nbatches; i++) {
+		struct batch *b = &job->batch[i];
+
+		for (k = 0; k < b->n; k++)
+			unmap_piece(job, b, &job->piece[b->first + k]);
+		swc_dma_put(b->ch);
+	}
+	kvfree(job);
+	if (run) {
+		swc_stat_inc(bytes ? SWC_STAT_DMA_JOBS : SWC_STAT_DMA_FALLBACKS);
+		swc_stat_add(SWC_STAT_DMA_BYTES, bytes);
+		tell(run, bytes);
+	} else {
+		waiter->good = bytes;
+		complete(&waiter->done);
+	}
+}
+
+/* ------------------------------------------------------------------ a channel that hangs */
+
+/* Look after a while; holds a reference until then. */
+static void watch_later(struct swc_dma_chan *ch)
+{
+	kref_get(&ch->ref);
+	if (!queue_delayed_work(swc_wq, &ch->watch, msecs_to_jiffies(PATIENCE_MS)))
+		swc_dma_put(ch);
+}
+
+/* True if the channel has not answered in time. Looks again later if it still may. */
+static bool is_late(struct swc_dma_chan *ch)
+{
+	struct batch *b;
+	bool late;
+
+	spin_lock_irq(&ch->lock);
+	b = list_first_entry_or_null(&ch->batches, struct batch, node);
+	late = b && time_after(jiffies, b->deadline);
+	spin_unlock_irq(&ch->lock);
+	if (b && !late)
+		watch_later(ch);
+	return late;
+}
+
+/* Work item, while anything is in flight. */
+void swc_dma_watch(struct work_struct *work)
+{
+	struct swc_dma_chan *ch = container_of(work, struct swc_dma_chan, watch.work);
+	struct batch *b, *next;
+	LIST_HEAD(lost);
+
+	if (!is_late(ch))
+		goto out;
+	mutex_lock(&ch->submit);
+	if (!ch->broken)
+		pr_warn("DMA channel %s does not answer; it is not used any more\n", dma_chan_name(ch->chan));
+	ch->broken = true;
+	if (dmaengine_terminate_sync(ch->chan)) {
+		/* It may still write: nothing can be given back before it answers. */
+		watch_later(ch);
+	} else {
+		/* No completion comes any more, and none is running. */
+		spin_lock_irq(&ch->lock);
+		list_splice_init(&ch->batches, &lost);
+		spin_unlock_irq(&ch->lock);
+	}
+	mutex_unlock(&ch->submit);
+	swc_dma_retire(ch);
+	list_for_each_entry_safe(b, next, &lost, node) {
+		WRITE_ONCE(b->job->failed, true);
+		batch_over(b);
+	}
+out:
+	swc_dma_put(ch);
+}
+
+/* ------------------------------------------------------------------ submitting */
+
+static bool map_piece(struct job *job, struct swc_dma_chan *ch, struct piece *p)
+{
+	bool good = true;
+	u32 i;
+
+	for (i = 0; i < job->nsrc; i++) {
+		p->src[i] = dma_map_single(ch->dev, p->from[i], p->bytes, DMA_TO_DEVICE);
+		if (dma_mapping_error(ch->dev, p->src[i])) {
+			p->src[i] = DMA_MAPPING_ERROR;
+			good = false;
+		}
+	}
+	p->dst = dma_map_single(ch->dev, p->to, p->bytes, DMA_BIDIRECTIONAL);
+	if (dma_mapping_error(ch->dev, p->dst)) {
+		p->dst = DMA_MAPPING_ERROR;
+		good = false;
+	}
+	return good;
+}
+
+/* Each with its own interrupt: a callback is all that tells of an error. */
+static struct dma_async_tx_descriptor *prepare(struct job *job, struct dma_chan *chan, struct piece *p)
+{
+	unsigned long flags = DMA_CTRL_ACK | DMA_PREP_INTERRUPT;
+
+	if (job->nsrc == 1)
+		return dmaengine_prep_dma_memcpy(chan, p->dst, p->src[0], p->bytes, flags);
+	return chan->device->device_prep_dma_xor(chan, p->dst, p->src, job->nsrc, p->bytes, flags);
+}
+
+/* The channel has no descriptor left: wait a moment for one to come back. */
+static bool wait_for_one(struct swc_dma_chan *ch)
+{
+	int ndone = atomic_read(&ch->ndone);
+	u32 i;
+
+	dma_async_issue_pending(ch->chan);
+	for (i = 0; i < LOOKS && atomic_read(&ch->ndone) == ndone; i++)
+		usleep_range(LOOK_US, 2 * LOOK_US);
+	return atomic_read(&ch->ndone) != ndone;
+}
+
+/* All descriptors of a batch; false: not all, but those before are on their way. */
+static bool submit_pieces(struct job *job, struct batch *b)
+{
+	struct dma_async_tx_descriptor *tx;
+	u32 i;
+
+	for (i = 0; i < b->n; i++) {
+		do {
+			tx = prepare(job, b->ch->chan, &job->piece[b->first + i]);
+		} while (!tx && wait_for_one(b->ch));
+		if (!tx)
+			return false;
+		tx->callback_result = descriptor_done;
+		tx->callback_param = b;
+		atomic_inc(&b->left);
+		if (dma_submit_error(dmaengine_submit(tx))) {
+			atomic_dec(&b->left);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* All pieces of a batch; if some cannot be submitted, the job fails when the others are done. */
+static void submit_batch(struct job *job, struct batch *b)
+{
+	struct swc_dma_chan *ch = b->ch;
+	bool good = true;
+	u64 load = atomic64_add_return(b->bytes, &ch->load);
+	u32 i;
+
+	/* Bytes of others that are in front of these count, too. */
+	b->deadline = jiffies + msecs_to_jiffies(PATIENCE_MS + div_u64(load, BYTES_PER_MS));
+	for (i = 0; i < b->n; i++)
+		good &= map_piece(job, ch, &job->piece[b->first + i]);
+	mutex_lock(&ch->submit);
+	spin_lock_irq(&ch->lock);
+	list_add_tail(&b->node, &ch->batches);
+	spin_unlock_irq(&ch->lock);
+	if (!good || ch->broken || !submit_pieces(job, b))
+		WRITE_ONCE(job->failed, true);
+	dma_async_issue_pending(ch->chan);
+	watch_later(ch);
+	mutex_unlock(&ch->submit);
+	batch_put(b);
+}
+
+/* Neighbours go to the same channel, about as many bytes to each. */
+static void submit_all(struct job *job, struct swc_dma_chan **chan, u32 nchans)
+{
+	u64 done = 0, total = 0;
+	u32 i, k = 0;
+
+	for (i = 0; i < job->npieces; i++)
+		total += job->piece[i].bytes;
+	for (i = 0; i < nchans; i++) {
+		struct batch *b = &job->batch[job->nbatches];
+
+		b->first = k;
+		for (; k < job->npieces && done < div_u64(total * (i + 1), nchans); k++) {
+			b->bytes += job->piece[k].bytes;
+			done += job->piece[k].bytes;
+		}
+		b->n = k - b->first;
+		if (!b->n) {
+			swc_dma_put(chan[i]);
+			continue;
+		}
+		b->job = job;
+		b->ch = chan[i];
+		INIT_LIST_HEAD(&b->node);
+		atomic_set(&b->left, 1);
+		job->nbatches++;
+	}
+	atomic_set(&job->left, job->nbatches + 1);
+	for (i = 0; i < job->nbatches; i++)
+		submit_batch(job, &job->batch[i]);
+	job_put(job);
+}
+
+/* ------------------------------------------------------------------ cutting */
+
+/* What all the channels of a job can do. */
+struct limits {
+	u32 max_seg;
+	u32 align;
+};
+
+static bool find_limits(struct limits *lim, struct swc_dma_chan **chan, u32 nchans, u32 nsrc)
+{
+	u32 i, align = 0;
+
+	lim->max_seg = U32_MAX;
+	for (i = 0; i < nchans; i++) {
+		const struct dma_device *device = chan[i]->chan->device;
+
+		if (nsrc > 1 && nsrc > chan[i]->max_xor)
+			return false;
+		lim->max_seg = min(lim->max_seg, chan[i]->max_seg);
+		align = max_t(u32, align, nsrc == 1 ? device->copy_align : device->xor_align);
+	}
+	lim->align = BIT(align);
+	return nchans;
+}
+
+/* Where the ranges of a move are; sources, then the destination in turn. */
+struct cut {
+	const struct swc_extent *extent[SWC_DMA_MAX_SRC + 1];
+	const struct swc_span *span[SWC_DMA_MAX_SRC + 1];
+	u32 n;
+};
+
+static void cut_start(struct cut *cut, const struct swc_move *m, u32 dst)
+{
+	u32 i;
+
+	cut->n = m->nsrc + 1;
+	for (i = 0; i < cut->n; i++) {
+		cut->span[i] = &m->span[i < m->nsrc ? i : m->nsrc + dst];
+		cut->extent[i] = swc_region_find(cut->span[i]->region, cut->span[i]->offset + m->done);
+	}
+}
+
+/* The longest stretch at @at, up to @most bytes, that is contiguous in all ranges; 0: an engine cannot. */
+static u32 cut_next(struct cut *cut, const struct limits *lim, u64 at, u64 most, void **ptr)
+{
+	u64 bytes = min_t(u64, most, lim->max_seg);
+	u32 i;
+
+	for (i = 0; i < cut->n; i++) {
+		u64 offset = cut->span[i]->offset + at;
+
+		while (cut->extent[i][1].offset <= offset)
+			cut->extent[i]++;
+		bytes = min(bytes, cut->extent[i][1].offset - offset);
+		ptr[i] = cut->extent[i]->kaddr + (offset - cut->extent[i]->offset);
+	}
+	/* It may not write what it, or another after an error, is to read. */
+	for (i = 0; i < cut->n - 1; i++)
+		if (ptr[i] < ptr[cut->n - 1] + bytes && ptr[cut->n - 1] < ptr[i] + bytes)
+			return 0;
+	return bytes;
+}
+
+/* Trim a stretch to what the device can align; 0: nothing of it. */
+static u32 align_down(const struct limits *lim, void **ptr, u32 n, u32 bytes)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if (!IS_ALIGNED((unsigned long)ptr[i], lim->align))
+			return 0;
+	return round_down(bytes, lim->align);
+}
+
+/*
+ * Cut what an engine can take of a move, for one destination, into @piece; NULL: only count. Several
+ * destinations all end where the first of them does.
+ */
+static u32 cut_move(const struct limits *lim, const struct swc_move *m, u32 dst, u64 end, u32 most,
+		    struct piece *piece, u64 *reached)
+{
+	void *ptr[SWC_DMA_MAX_SRC + 1];
+	struct cut cut;
+	u64 at = m->done;
+	u32 n = 0;
+
+	cut_start(&cut, m, dst);
+	while (at < end && n < most) {
+		u32 whole = cut_next(&cut, lim, at, end - at, ptr);
+		u32 bytes = align_down(lim, ptr, cut.n, whole);
+
+		if (!bytes)
+			break;
+		if (piece) {
+			memcpy(piece[n].from, ptr, m->nsrc * sizeof(*ptr));
+			piece[n].to = ptr[m->nsrc];
+			piece[n].bytes = bytes;
+		}
+		n++;
+		at += bytes;
+		/* A piece that is too short for the device ends it. */
+		if (bytes < whole)
+			break;
+	}
+	*reached = at;
+	return n;
+}
+
+static struct job *job_alloc(u32 npieces)
+{
+	struct job *job = kvzalloc(struct_size(job, piece, npieces), GFP_KERNEL | __GFP_NOWARN);
+
+	if (!job)
+		return NULL;
+	job->npieces = npieces;
+	INIT_WORK(&job->work, job_end);
+	return job;
+}
+
+/* A job of what engines can take, or NULL. */
+static struct job *make_job(const struct limits *lim, const struct swc_move *m)
+{
+	u64 end = m->bytes, reached;
+	struct job *job;
+	u32 n = 0, d;
+
+	for (d = 0; d < m->ndst; d++) {
+		cut_move(lim, m, d, end, MAX_PIECES / m->ndst, NULL, &reached);
+		end = min(end, reached);
+	}
+	for (d = 0; d < m->ndst && end > m->done; d++)
+		n += cut_move(lim, m, d, end, MAX_PIECES, NULL, &reached);
+	if (!n || (!swc_dma_forced() && (end - m->done < swc_dma_least() ||
+					 div_u64((end - m->done) * m->ndst, n) < MIN_STRETCH)))
+		return NULL;
+	job = job_alloc(n);
+	if (!job)
+		return NULL;
+	job->bytes = end - m->done;
+	job->nsrc = m->nsrc;
+	for (n = 0, d = 0; d < m->ndst; d++)
+		n += cut_move(lim, m, d, end, MAX_PIECES, &job->piece[n], &reached);
+	return job;
+}
+
+/**
+ * swc_dma_wants() - is a move of the kind and size that an engine should do?
+ */
+bool swc_dma_wants(const struct swc_move *m)
+{
+	if (m->div || (m->nsrc > 1 && (m->redop != SWC_BXOR || m->nsrc > SWC_DMA_MAX_SRC)))
+		return false;
+	return m->bytes - m->done >= swc_dma_least();
+}
+
+/**
+ * swc_dma_start() - give a move, from where it stands, to engines
+ * @run: whose; told by the function of swc_dma_init()
+ * @m: what to move; must not change before that
+ *
+ * Return: false if they do not take it.
+ */
+bool swc_dma_start(struct swc_run *run, struct swc_move *m)
+{
+	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS];
+	u64 bytes = (m->bytes - m->done) * m->ndst;
+	u32 n, i, want = clamp_t(u64, div_u64(bytes, SHARE_BYTES), 1, SWC_DMA_MAX_CHANS);
+	struct job *job = NULL;
+	struct limits lim;
+
+	n = swc_dma_take(chan, want);
+	if (find_limits(&lim, chan, n, m->nsrc))
+		job = make_job(&lim, m);
+	if (!job) {
+		for (i = 0; i < n; i++)
+			swc_dma_put(chan[i]);
+		return false;
+	}
+	job->run = run;
+	submit_all(job, chan, n);
+	return true;
+}
+
+/**
+ * swc_dma_try() - copy by a certain channel, and wait for it; did it work?
+ */
+bool swc_dma_try(struct swc_dma_chan *ch, void *dst, void *src, u32 bytes)
+{
+	u32 step = min(bytes, ch->max_seg) & ~(BIT(ch->chan->device->copy_align) - 1), i;
+	struct job *job = step ? job_alloc(DIV_ROUND_UP(bytes, step)) : NULL;
+	struct waiter waiter = {};
+
+	if (!job)
+		return false;
+	init_completion(&waiter.done);
+	job->waiter = &waiter;
+	job->bytes = bytes;
+	job->nsrc = 1;
+	for (i = 0; i < job->npieces; i++) {
+		job->piece[i].from[0] = src + i * step;
+		job->piece[i].to = dst + i * step;
+		job->piece[i].bytes = min(step, bytes - i * step);
+	}
+	kref_get(&ch->ref);
+	submit_all(job, &ch, 1);
+	wait_for_completion(&waiter.done);
+	return waiter.good;
+}
+
+/**
+ * swc_dma_init() - engines may be used
+ * @done: who is told
+ */
+void swc_dma_init(swc_dma_done done)
+{
+	tell = done;
+}

@@ -1,0 +1,131 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Moves by DMA engines: whatever an engine does, the results are right, and it is given back afterwards.
+# Needs the module swc_dma_provider, an engine for tests: SWC_DMA_KO, or beside swingcoll.ko.
+set -u
+bin=${OUTPUT:-.}
+number=0 failed=0
+knobs=/sys/module/swingcoll/parameters
+
+result() { # result STATUS NAME
+	number=$((number + 1))
+	if (($1)); then
+		failed=$((failed + 1))
+		echo "not ok $number $2"
+	else
+		echo "ok $number $2"
+	fi
+}
+
+skip_all() {
+	echo "1..0 # SKIP $*"
+	exit 4
+}
+
+echo TAP version 13
+((!EUID)) || skip_all needs root
+[[ -e $knobs/dma ]] || skip_all "swingcoll is not loaded, or knows no DMA engines here"
+ko=${SWC_DMA_KO:-../build/modules/$(uname -r)/swc_dma_provider.ko}
+[[ -e $ko ]] || skip_all "no swc_dma_provider.ko: set SWC_DMA_KO"
+for program in swingperf swingctl; do
+	command -v $program >/dev/null || skip_all "$program is not on PATH"
+done
+
+counter() { swingctl stats | awk -v name="$1" '$1 == name { print $2 }'; }
+
+# The first use of an engine only has the module look for one.
+find_engine() {
+	echo "${1:-always}" >$knobs/dma
+	swingperf -n 2 --sizes 100000 --iters 1 --repeats 1 --warmup 0 --slot-max -1 >/dev/null 2>&1
+	sleep 0.3
+}
+
+# Channels that are forbidden, or idle for a while, are given back; then their driver can go.
+remove() {
+	local tries
+	for ((tries = 0; tries < 150; tries++)); do
+		rmmod swc_dma_provider 2>/dev/null && return 0
+		sleep 0.1
+	done
+	rmmod swc_dma_provider
+}
+
+# Every collective that copies, with results checked.
+work() {
+	local op
+	for op in allgather broadcast alltoall allreduce; do
+		swingperf -n 3 -o $op -d i32 --redop "${redop:-bxor}" --sizes 64,40000,300000 --slot-max -1 \
+			--inplace --iters 1 --repeats 1 --warmup 0 >"$bin/dma.log" 2>&1 || {
+			sed 's/^/# /' "$bin/dma.log"
+			return 1
+		}
+	done
+}
+
+# with OPTION... -- MORE|NONE FALLBACKS: a provider with these options moves bytes, with or without fallbacks.
+with() {
+	local options=() moved fell status=0
+	while [[ $1 != -- ]]; do
+		options+=("$1")
+		shift
+	done
+	insmod "$ko" "${options[@]}" || return 1
+	find_engine "${mode:-}"
+	moved=$(counter dma_bytes) fell=$(counter dma_fallbacks)
+	work || status=1
+	moved=$(($(counter dma_bytes) - moved)) fell=$(($(counter dma_fallbacks) - fell))
+	[[ ${idle:-} ]] || echo never >$knobs/dma
+	remove || status=1
+	if [[ $2 = MORE ]] && ((!moved)) || [[ $2 = NONE ]] && ((moved)); then
+		status=1
+	fi
+	if [[ $3 = MORE ]] && ((!fell)) || [[ $3 = NONE ]] && ((fell)); then
+		status=1
+	fi
+	((!status)) || echo "# ${options[*]}: $moved bytes moved, $fell fallbacks"
+	return $status
+}
+
+before=$(cat $knobs/dma)
+echo 1..13
+
+idle=1 with -- MORE NONE
+result $? "all by an engine"
+with out_of_order=1 -- MORE NONE
+result $? "out of order"
+with max_seg=4096 max_descs=4 -- MORE NONE
+result $? "short transfers, few descriptors"
+with align=6 -- MORE NONE
+result $? "only what is aligned"
+with align=8 channels=1 -- MORE NONE
+result $? "what is aligned to 256 bytes, one channel"
+with rate_mbps=200 delay_us=100 -- MORE NONE
+result $? "at its own pace"
+with fail_every=7 -- MORE MORE
+result $? "errors now and then"
+with fail_every=1 -- NONE MORE
+result $? "nothing but errors"
+with hang_nth=20 -- MORE MORE
+result $? "a transfer that hangs"
+
+# The engine is at work when its user dies.
+insmod "$ko" rate_mbps=20
+find_engine
+swingperf -n 3 -o allgather --sizes 30000000 --slot-max -1 --iters 100 >/dev/null 2>&1 &
+pid=$!
+sleep 1
+kill -9 $pid
+wait $pid 2>/dev/null
+"$bin/helper" sound && work && echo never >$knobs/dma && remove
+result $? "users are killed while it works"
+
+mode=auto with rate_mbps=5 -- NONE NONE
+result $? "an engine that is slower than the CPU is left alone"
+mode=never with -- NONE NONE
+result $? "forbidden"
+
+taken=$(counter dma_channels_taken) given=$(counter dma_channels_given_back)
+((taken == given && taken > 0))
+result $? "all channels are given back ($taken)"
+echo "$before" >$knobs/dma
+exit $((failed > 0))

@@ -1,0 +1,667 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A DMA engine for tests, made of CPU time: it copies and xors at a given pace, and reorders, fails and hangs
+ * on request. To dmaengine it is a device like any other.
+ *
+ * Each channel that somebody holds has a thread, which carries out one descriptor at a time and sleeps until
+ * each piece of its data is due. It is as strict as real devices are: data moves no sooner than it is due,
+ * callbacks run with soft interrupts off and only if DMA_PREP_INTERRUPT asks for them, and a descriptor is
+ * given back after its callback. What a channel's lock guards is told at the struct.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/atomic.h>
+#include <linux/bottom_half.h>
+#include <linux/dma-mapping.h>
+#include <linux/dmaengine.h>
+#include <linux/io.h>
+#include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <linux/list.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/platform_device.h>
+#include <linux/random.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+
+#define MAX_CHANNELS	64
+#define MAX_XOR		16
+/* What moves at once: small enough for a steady pace, large enough for few wake-ups. */
+#define PIECE		(256u << 10)
+#define GARBAGE		0xdb
+
+static unsigned int channels = 4;
+module_param(channels, uint, 0444);
+MODULE_PARM_DESC(channels, "number of channels (default 4)");
+
+static unsigned int align;
+module_param(align, uint, 0444);
+MODULE_PARM_DESC(align, "addresses and lengths must be multiples of 1 << align (default 0)");
+
+static unsigned int max_seg;
+module_param(max_seg, uint, 0444);
+MODULE_PARM_DESC(max_seg, "most bytes of a transfer (default 0: no limit)");
+
+static bool out_of_order;
+module_param(out_of_order, bool, 0444);
+MODULE_PARM_DESC(out_of_order, "carry out a channel's transfers in random order, and say so (default N)");
+
+static bool no_terminate;
+module_param(no_terminate, bool, 0444);
+MODULE_PARM_DESC(no_terminate, "have no way to terminate transfers (default N)");
+
+static unsigned int rate_mbps;
+module_param(rate_mbps, uint, 0644);
+MODULE_PARM_DESC(rate_mbps, "10^6 bytes per second and channel (default 0: as fast as possible)");
+
+static unsigned int delay_us;
+module_param(delay_us, uint, 0644);
+MODULE_PARM_DESC(delay_us, "microseconds before each transfer (default 0)");
+
+static unsigned int max_descs = 256;
+module_param(max_descs, uint, 0644);
+MODULE_PARM_DESC(max_descs, "descriptors per channel; to prepare more fails (default 256)");
+
+static unsigned int fail_nth;
+module_param(fail_nth, uint, 0644);
+MODULE_PARM_DESC(fail_nth, "the n-th transfer from now on fails; counts down to 0 (default 0: none)");
+
+static unsigned int fail_every;
+module_param(fail_every, uint, 0644);
+MODULE_PARM_DESC(fail_every, "each n-th transfer fails (default 0: none)");
+
+static unsigned int hang_nth;
+module_param(hang_nth, uint, 0644);
+MODULE_PARM_DESC(hang_nth, "the n-th transfer from now on hangs; counts down to 0 (default 0: none)");
+
+static bool touch = true;
+module_param(touch, bool, 0644);
+MODULE_PARM_DESC(touch, "move data; N: only take the time (default Y)");
+
+static int counter_set(const char *val, const struct kernel_param *kp)
+{
+	return -EPERM;
+}
+
+static int counter_get(char *buffer, const struct kernel_param *kp)
+{
+	return sysfs_emit(buffer, "%lld\n", atomic64_read((atomic64_t *)kp->arg));
+}
+
+static const struct kernel_param_ops counter_ops = {
+	.set = counter_set,
+	.get = counter_get,
+};
+
+#define COUNTER(name, text)					\
+	static atomic64_t name;					\
+	module_param_cb(name, &counter_ops, &name, 0444);	\
+	MODULE_PARM_DESC(name, "counts " text)
+
+COUNTER(transfers, "transfers that succeeded");
+COUNTER(bytes, "their bytes");
+COUNTER(failed, "transfers that failed");
+COUNTER(hung, "transfers that hung");
+COUNTER(terminated, "transfers terminated, without a callback");
+COUNTER(in_flight, "descriptors that exist, from being prepared to being given back");
+COUNTER(refused, "requests against align, max_seg or the limit of sources");
+COUNTER(exhausted, "requests beyond max_descs");
+
+struct engine_desc {
+	struct dma_async_tx_descriptor tx;
+	struct list_head node;
+	ktime_t issued;
+	size_t len;
+	dma_addr_t dst;
+	unsigned int nsrc;
+	dma_addr_t src[];
+};
+
+/**
+ * struct engine_chan - a channel
+ * @base: dmaengine's part; its cookies change under @lock
+ * @lock: guards all up to @failed; taken in any context
+ * @prepared: descriptors that may still be submitted or never be
+ * @submitted: those that wait for issue_pending
+ * @issued: those that wait for the thread, oldest first
+ * @active: the one the thread has, until its callback has returned
+ * @terminating: @active has to be dropped; the thread clears it when it has let go
+ * @failed: cookie of the last transfer that failed
+ * @descs: descriptors that exist
+ * @free_at: when the last transfer was due to end, the earliest time for the next to begin; the thread's
+ * @thread: exists while somebody holds the channel
+ * @wake: where the thread waits for work and for time, and synchronize for the thread
+ */
+struct engine_chan {
+	struct dma_chan base;
+	spinlock_t lock;
+	struct list_head prepared;
+	struct list_head submitted;
+	struct list_head issued;
+	struct engine_desc *active;
+	bool terminating;
+	dma_cookie_t failed;
+	atomic_t descs;
+	ktime_t free_at;
+	struct task_struct *thread;
+	wait_queue_head_t wake;
+};
+
+struct engine {
+	struct dma_device dma;
+	struct engine_chan chan[];
+};
+
+static struct engine_chan *to_chan(struct dma_chan *base)
+{
+	return container_of(base, struct engine_chan, base);
+}
+
+static struct engine_desc *to_desc(struct dma_async_tx_descriptor *tx)
+{
+	return container_of(tx, struct engine_desc, tx);
+}
+
+static void give_back(struct engine_chan *chan, struct engine_desc *desc)
+{
+	dma_descriptor_unmap(&desc->tx);
+	kfree(desc);
+	atomic_dec(&chan->descs);
+	atomic64_dec(&in_flight);
+}
+
+static void drop_all(struct engine_chan *chan, struct list_head *list)
+{
+	struct engine_desc *desc, *next;
+
+	list_for_each_entry_safe(desc, next, list, node) {
+		give_back(chan, desc);
+		atomic64_inc(&terminated);
+	}
+}
+
+/* The thread */
+
+/* Do not go on with @active. */
+static bool cancelled(struct engine_chan *chan)
+{
+	return READ_ONCE(chan->terminating) || kthread_should_stop();
+}
+
+/* False: cancelled. */
+static bool wait_until(struct engine_chan *chan, ktime_t due)
+{
+	ktime_t left = ktime_sub(due, ktime_get());
+
+	if (left > 0)
+		wait_event_interruptible_hrtimeout(chan->wake, cancelled(chan), left);
+	return !cancelled(chan);
+}
+
+/* Counts a knob down that may be set meanwhile. True: it was its turn. */
+static bool turn_of(unsigned int *knob)
+{
+	unsigned int n = READ_ONCE(*knob);
+
+	while (n && !try_cmpxchg(knob, &n, n - 1))
+		;
+	return n == 1;
+}
+
+static bool will_fail(void)
+{
+	static atomic_t started;
+	unsigned int every = READ_ONCE(fail_every), n = atomic_inc_return(&started);
+
+	return turn_of(&fail_nth) || (every && n % every == 0);
+}
+
+/* By way of the stack, since the destination may be one of the sources. */
+static void xor_piece(const struct engine_desc *desc, size_t at, size_t len)
+{
+	u64 sum[32] = {}, more[32] = {};
+	size_t end = at + len, n;
+	unsigned int i, k;
+
+	for (; at < end; at += n) {
+		n = min(end - at, sizeof(sum));
+		memcpy(sum, phys_to_virt(desc->src[0] + at), n);
+		for (i = 1; i < desc->nsrc; i++) {
+			memcpy(more, phys_to_virt(desc->src[i] + at), n);
+			for (k = 0; k < ARRAY_SIZE(sum); k++)
+				sum[k] ^= more[k];
+		}
+		memcpy(phys_to_virt(desc->dst + at), sum, n);
+	}
+}
+
+static void move_piece(const struct engine_desc *desc, size_t at, size_t len, bool fail)
+{
+	void *dst = phys_to_virt(desc->dst + at);
+
+	if (fail)
+		memset(dst, GARBAGE, len);
+	else if (desc->nsrc > 1)
+		xor_piece(desc, at, len);
+	else
+		memcpy(dst, phys_to_virt(desc->src[0] + at), len);
+}
+
+/*
+ * Each piece moves when its last byte is due. Time is reckoned from when the transfer could begin, so that
+ * waking up late makes up for itself. Ends early if cancelled.
+ */
+static void transfer(struct engine_chan *chan, const struct engine_desc *desc, bool fail)
+{
+	unsigned int rate = READ_ONCE(rate_mbps);
+	bool move = READ_ONCE(touch);
+	size_t at, n, most = move ? PIECE : desc->len;
+	ktime_t begin, due;
+
+	begin = desc->issued > chan->free_at ? desc->issued : chan->free_at;
+	begin = ktime_add_us(begin, READ_ONCE(delay_us));
+	due = begin;
+	for (at = 0; at < desc->len; at += n) {
+		n = min(desc->len - at, most);
+		if (rate)
+			due = ktime_add_ns(begin, div_u64((at + n) * 1000ull, rate));
+		if (!wait_until(chan, due))
+			return;
+		if (move)
+			move_piece(desc, at, n, fail);
+		cond_resched();
+	}
+	chan->free_at = due;
+}
+
+static void complete_desc(struct engine_desc *desc, const struct dmaengine_result *result)
+{
+	struct dma_async_tx_descriptor *tx = &desc->tx;
+
+	dma_descriptor_unmap(tx);
+	if (!(tx->flags & DMA_PREP_INTERRUPT))
+		return;
+	local_bh_disable();
+	if (tx->callback_result)
+		tx->callback_result(tx->callback_param, result);
+	else if (tx->callback)
+		tx->callback(tx->callback_param);
+	local_bh_enable();
+}
+
+static void carry_out(struct engine_chan *chan, struct engine_desc *desc)
+{
+	struct dmaengine_result result = { .result = DMA_TRANS_NOERROR };
+	bool fail = will_fail(), drop;
+
+	if (turn_of(&hang_nth)) {
+		atomic64_inc(&hung);
+		wait_event_interruptible(chan->wake, cancelled(chan));
+	} else {
+		transfer(chan, desc, fail);
+	}
+
+	if (kthread_should_stop())
+		return; /* engine_free() drops it */
+
+	/* Whoever terminates from here on may still see the callback run, until synchronize. */
+	spin_lock_irq(&chan->lock);
+	drop = chan->terminating;
+	if (!drop) {
+		chan->base.completed_cookie = desc->tx.cookie;
+		if (fail)
+			chan->failed = desc->tx.cookie;
+	}
+	spin_unlock_irq(&chan->lock);
+
+	if (drop) {
+		atomic64_inc(&terminated);
+	} else {
+		if (fail) {
+			result.residue = desc->len;
+			result.result = atomic64_inc_return(&failed) & 1 ?
+					DMA_TRANS_ABORTED : DMA_TRANS_WRITE_FAILED;
+		} else {
+			atomic64_add(desc->len, &bytes);
+			atomic64_inc(&transfers);
+		}
+		complete_desc(desc, &result);
+	}
+	give_back(chan, desc);
+
+	spin_lock_irq(&chan->lock);
+	chan->active = NULL;
+	chan->terminating = false;
+	spin_unlock_irq(&chan->lock);
+	wake_up(&chan->wake);
+}
+
+/* Makes the next descriptor active, if there is one. */
+static bool take(struct engine_chan *chan)
+{
+	struct engine_desc *desc, *other;
+	unsigned int n = 0;
+
+	spin_lock_irq(&chan->lock);
+	desc = list_first_entry_or_null(&chan->issued, struct engine_desc, node);
+	if (out_of_order) {
+		/* Any with equal chance, but none behind a fence. */
+		list_for_each_entry(other, &chan->issued, node) {
+			if (get_random_u32() % ++n == 0)
+				desc = other;
+			if (other->tx.flags & DMA_PREP_FENCE)
+				break;
+		}
+	}
+	if (desc)
+		list_del(&desc->node);
+	chan->active = desc;
+	spin_unlock_irq(&chan->lock);
+	return desc;
+}
+
+static int serve(void *data)
+{
+	struct engine_chan *chan = data;
+
+	/* Data moves when it is due, not up to 50 us later. */
+	current->timer_slack_ns = 1;
+	for (;;) {
+		wait_event_interruptible(chan->wake, kthread_should_stop() || take(chan));
+		if (kthread_should_stop())
+			return 0;
+		carry_out(chan, chan->active);
+	}
+}
+
+/* What dmaengine calls */
+
+static int engine_alloc(struct dma_chan *base)
+{
+	struct engine_chan *chan = to_chan(base);
+	struct task_struct *thread;
+
+	base->cookie = 0;
+	base->completed_cookie = 0;
+	chan->failed = 0;
+	chan->free_at = 0;
+	thread = kthread_run(serve, chan, "swc_dma/%d", base->chan_id);
+	if (IS_ERR(thread))
+		return PTR_ERR(thread);
+	chan->thread = thread;
+	return 0;
+}
+
+/* Nobody else has the channel any more. */
+static void engine_free(struct dma_chan *base)
+{
+	struct engine_chan *chan = to_chan(base);
+	int left;
+
+	kthread_stop(chan->thread);
+	if (chan->active)
+		list_add(&chan->active->node, &chan->issued);
+	chan->active = NULL;
+	left = atomic_read(&chan->descs);
+	if (left)
+		dev_warn(base->device->dev, "%s given back with %d descriptors in flight\n",
+			 dma_chan_name(base), left);
+	list_splice_init(&chan->prepared, &chan->issued);
+	list_splice_init(&chan->submitted, &chan->issued);
+	drop_all(chan, &chan->issued);
+	INIT_LIST_HEAD(&chan->issued);
+}
+
+static dma_cookie_t engine_submit(struct dma_async_tx_descriptor *tx)
+{
+	struct engine_chan *chan = to_chan(tx->chan);
+	dma_cookie_t cookie;
+	unsigned long flags;
+
+	spin_lock_irqsave(&chan->lock, flags);
+	cookie = chan->base.cookie == INT_MAX ? DMA_MIN_COOKIE : chan->base.cookie + 1;
+	chan->base.cookie = cookie;
+	tx->cookie = cookie;
+	list_move_tail(&to_desc(tx)->node, &chan->submitted);
+	spin_unlock_irqrestore(&chan->lock, flags);
+	return cookie;
+}
+
+static struct dma_async_tx_descriptor *
+engine_prep_xor(struct dma_chan *base, dma_addr_t dst, dma_addr_t *src, unsigned int nsrc,
+		size_t len, unsigned long prep_flags)
+{
+	struct engine_chan *chan = to_chan(base);
+	struct engine_desc *desc;
+	dma_addr_t bits = dst | len;
+	unsigned long flags;
+	unsigned int i;
+
+	for (i = 0; i < nsrc; i++)
+		bits |= src[i];
+	if (!len || !nsrc || nsrc > MAX_XOR || (max_seg && len > max_seg) || bits & ((1u << align) - 1)) {
+		atomic64_inc(&refused);
+		return NULL;
+	}
+	if (!atomic_add_unless(&chan->descs, 1, READ_ONCE(max_descs))) {
+		atomic64_inc(&exhausted);
+		return NULL;
+	}
+	desc = kzalloc(struct_size(desc, src, nsrc), GFP_NOWAIT | __GFP_NOWARN);
+	if (!desc) {
+		atomic_dec(&chan->descs);
+		return NULL;
+	}
+	atomic64_inc(&in_flight);
+	dma_async_tx_descriptor_init(&desc->tx, base);
+	desc->tx.tx_submit = engine_submit;
+	desc->tx.flags = prep_flags;
+	desc->dst = dst;
+	desc->len = len;
+	desc->nsrc = nsrc;
+	memcpy(desc->src, src, nsrc * sizeof(*src));
+
+	spin_lock_irqsave(&chan->lock, flags);
+	list_add_tail(&desc->node, &chan->prepared);
+	spin_unlock_irqrestore(&chan->lock, flags);
+	return &desc->tx;
+}
+
+static struct dma_async_tx_descriptor *
+engine_prep_memcpy(struct dma_chan *base, dma_addr_t dst, dma_addr_t src, size_t len, unsigned long flags)
+{
+	return engine_prep_xor(base, dst, &src, 1, len, flags);
+}
+
+static void engine_issue_pending(struct dma_chan *base)
+{
+	struct engine_chan *chan = to_chan(base);
+	ktime_t now = ktime_get();
+	struct engine_desc *desc;
+	unsigned long flags;
+
+	spin_lock_irqsave(&chan->lock, flags);
+	list_for_each_entry(desc, &chan->submitted, node)
+		desc->issued = now;
+	list_splice_tail_init(&chan->submitted, &chan->issued);
+	spin_unlock_irqrestore(&chan->lock, flags);
+	wake_up(&chan->wake);
+}
+
+/* All of a transfer is left until it is over. */
+static size_t residue_of(struct engine_chan *chan, dma_cookie_t cookie)
+{
+	struct engine_desc *desc;
+
+	if (chan->active && chan->active->tx.cookie == cookie)
+		return chan->active->len;
+	list_for_each_entry(desc, &chan->issued, node)
+		if (desc->tx.cookie == cookie)
+			return desc->len;
+	list_for_each_entry(desc, &chan->submitted, node)
+		if (desc->tx.cookie == cookie)
+			return desc->len;
+	return 0;
+}
+
+static enum dma_status
+engine_tx_status(struct dma_chan *base, dma_cookie_t cookie, struct dma_tx_state *state)
+{
+	struct engine_chan *chan = to_chan(base);
+	enum dma_status status;
+	unsigned long flags;
+
+	spin_lock_irqsave(&chan->lock, flags);
+	status = dma_async_is_complete(cookie, base->completed_cookie, base->cookie);
+	dma_set_tx_state(state, base->completed_cookie, base->cookie,
+			 status == DMA_COMPLETE ? 0 : residue_of(chan, cookie));
+	if (cookie == chan->failed)
+		status = DMA_ERROR;
+	spin_unlock_irqrestore(&chan->lock, flags);
+	return out_of_order ? DMA_OUT_OF_ORDER : status;
+}
+
+static int engine_terminate_all(struct dma_chan *base)
+{
+	struct engine_chan *chan = to_chan(base);
+	unsigned long flags;
+	LIST_HEAD(dropped);
+
+	spin_lock_irqsave(&chan->lock, flags);
+	list_splice_init(&chan->issued, &dropped);
+	list_splice_tail_init(&chan->submitted, &dropped);
+	chan->terminating = chan->active;
+	spin_unlock_irqrestore(&chan->lock, flags);
+	wake_up(&chan->wake);
+	drop_all(chan, &dropped);
+	return 0;
+}
+
+static void engine_synchronize(struct dma_chan *base)
+{
+	struct engine_chan *chan = to_chan(base);
+
+	wait_event(chan->wake, !READ_ONCE(chan->terminating));
+}
+
+/* Coming and going */
+
+/* Addresses from the client are taken to the CPU's by phys_to_virt(). */
+static int __init check_addresses(struct device *dev)
+{
+	void *page = (void *)__get_free_page(GFP_KERNEL);
+	dma_addr_t addr;
+	int ret = 0;
+
+	if (!page)
+		return -ENOMEM;
+	addr = dma_map_single(dev, page, PAGE_SIZE, DMA_BIDIRECTIONAL);
+	if (dma_mapping_error(dev, addr)) {
+		ret = -EIO;
+	} else {
+		if (addr != virt_to_phys(page))
+			ret = -EOPNOTSUPP;
+		dma_unmap_single(dev, addr, PAGE_SIZE, DMA_BIDIRECTIONAL);
+	}
+	free_page((unsigned long)page);
+	if (ret)
+		dev_err(dev, "DMA addresses are not physical ones here: needs a machine without IOMMU, %s\n",
+			"swiotlb=force and memory encryption");
+	return ret;
+}
+
+static int __init engine_probe(struct platform_device *pdev)
+{
+	struct device *dev = &pdev->dev;
+	struct engine_chan *chan;
+	struct dma_device *dma;
+	struct engine *engine;
+	unsigned int i;
+	int ret;
+
+	ret = dma_set_mask_and_coherent(dev, DMA_BIT_MASK(64));
+	if (ret)
+		return ret;
+	dma_set_max_seg_size(dev, max_seg ?: UINT_MAX);
+	ret = check_addresses(dev);
+	if (ret)
+		return ret;
+	engine = devm_kzalloc(dev, struct_size(engine, chan, channels), GFP_KERNEL);
+	if (!engine)
+		return -ENOMEM;
+
+	dma = &engine->dma;
+	dma->dev = dev;
+	/* Private: only for those who ask for a channel. */
+	dma_cap_set(DMA_PRIVATE, dma->cap_mask);
+	dma_cap_set(DMA_MEMCPY, dma->cap_mask);
+	dma_cap_set(DMA_XOR, dma->cap_mask);
+	if (out_of_order)
+		dma_cap_set(DMA_COMPLETION_NO_ORDER, dma->cap_mask);
+	dma->copy_align = align;
+	dma->xor_align = align;
+	dma->max_xor = MAX_XOR;
+	dma->directions = BIT(DMA_MEM_TO_MEM);
+	dma->residue_granularity = DMA_RESIDUE_GRANULARITY_DESCRIPTOR;
+	dma->device_alloc_chan_resources = engine_alloc;
+	dma->device_free_chan_resources = engine_free;
+	dma->device_prep_dma_memcpy = engine_prep_memcpy;
+	dma->device_prep_dma_xor = engine_prep_xor;
+	dma->device_issue_pending = engine_issue_pending;
+	dma->device_tx_status = engine_tx_status;
+	dma->device_synchronize = engine_synchronize;
+	if (!no_terminate)
+		dma->device_terminate_all = engine_terminate_all;
+
+	INIT_LIST_HEAD(&dma->channels);
+	for (i = 0; i < channels; i++) {
+		chan = &engine->chan[i];
+		spin_lock_init(&chan->lock);
+		INIT_LIST_HEAD(&chan->prepared);
+		INIT_LIST_HEAD(&chan->submitted);
+		INIT_LIST_HEAD(&chan->issued);
+		init_waitqueue_head(&chan->wake);
+		chan->base.device = dma;
+		list_add_tail(&chan->base.device_node, &dma->channels);
+	}
+	return dmaenginem_async_device_register(dma);
+}
+
+/* dmaengine takes the module's reference for each channel held from the driver. */
+static struct platform_driver engine_driver = {
+	.driver.name = KBUILD_MODNAME,
+};
+
+static struct platform_device *engine_device;
+
+static int __init engine_init(void)
+{
+	if (!channels || channels > MAX_CHANNELS) {
+		pr_err("channels=%u: give 1 to %u\n", channels, MAX_CHANNELS);
+		return -EINVAL;
+	}
+	if (align > DMAENGINE_ALIGN_256_BYTES) {
+		pr_err("align=%u: give 0 to %u, for 1 to 256 bytes\n", align, DMAENGINE_ALIGN_256_BYTES);
+		return -EINVAL;
+	}
+	if (max_seg && max_seg < 1u << align) {
+		pr_err("max_seg=%u: less than one unit of align\n", max_seg);
+		return -EINVAL;
+	}
+	engine_device = platform_create_bundle(&engine_driver, engine_probe, NULL, 0, NULL, 0);
+	return PTR_ERR_OR_ZERO(engine_device);
+}
+module_init(engine_init);
+
+static void __exit engine_exit(void)
+{
+	platform_device_unregister(engine_device);
+	platform_driver_unregister(&engine_driver);
+}
+module_exit(engine_exit);
+
+MODULE_DESCRIPTION("swingcoll: a DMA engine for tests");
+MODULE_LICENSE("GPL");
