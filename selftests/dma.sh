@@ -55,7 +55,7 @@ work() {
 	local op
 	for op in allgather broadcast alltoall allreduce; do
 		swingperf -n 3 -o $op -d i32 --redop "${redop:-bxor}" --sizes 64,40000,300000 --slot-max -1 \
-			--inplace --iters 1 --repeats 1 --warmup 0 >"$bin/dma.log" 2>&1 || {
+			--outofplace --iters 1 --repeats 1 --warmup 0 >"$bin/dma.log" 2>&1 || {
 			sed 's/^/# /' "$bin/dma.log"
 			return 1
 		}
@@ -87,7 +87,7 @@ with() {
 }
 
 before=$(cat $knobs/dma)
-echo 1..13
+echo 1..14
 
 idle=1 with -- MORE NONE
 result $? "all by an engine"
@@ -107,6 +107,21 @@ with fail_every=1 -- NONE MORE
 result $? "nothing but errors"
 with hang_nth=20 -- MORE MORE
 result $? "a transfer that hangs"
+
+# allreduces REDOP: bytes that engines move for allreduces, which have nothing to copy.
+allreduces() {
+	local moved
+	moved=$(counter dma_bytes)
+	swingperf -n 3 -d i32 --redop "$1" --sizes 300000 --slot-max -1 --outofplace --iters 2 --repeats 1 \
+		-a direct1 >/dev/null || return 1
+	echo $(($(counter dma_bytes) - moved))
+}
+insmod "$ko"
+find_engine
+sums=$(allreduces sum) xors=$(allreduces bxor)
+echo never >$knobs/dma
+remove && ((sums == 0 && xors > 0))
+result $? "the xor by an engine, sums by the CPU ($sums and $xors bytes)"
 
 # The engine is at work when its user dies.
 insmod "$ko" rate_mbps=20

@@ -14,8 +14,9 @@
 #include "dma.h"
 
 #define IDLE_MS		3000
-/* Ask again whether there are channels now. */
+/* Ask again whether there are channels now; or whether they are faster now. */
 #define ASK_MS		5000
+#define MEASURE_MS	600000
 #define PROBE_BYTES	(256u << 10)
 #define PROBE_SMALL	(4u << 10)
 #define PROBE_TIMES	3
@@ -29,7 +30,7 @@ static struct {
 	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS];
 	u64 least;		/* bytes from which it is worth it */
 	unsigned long used;	/* jiffies of the last use */
-	unsigned long asked;	/* and of the last look for channels */
+	unsigned long next;	/* and of the next look for channels */
 	bool ready;
 } pool = { .lock = __SPIN_LOCK_UNLOCKED(pool.lock), .least = NEVER };
 
@@ -57,7 +58,7 @@ static int mode_set(const char *text, const struct kernel_param *kp)
 	/* Those that are held were measured, or not, by the other rule. */
 	if (READ_ONCE(pool.ready))
 		mod_delayed_work(swc_wq, &idling, 0);
-	pool.asked = jiffies - msecs_to_jiffies(ASK_MS) - 1;
+	WRITE_ONCE(pool.next, jiffies);
 	return 0;
 }
 
@@ -223,6 +224,8 @@ static void take_work(struct work_struct *work)
 	pool.least = least;
 	pool.used = jiffies;
 	pool.ready = true;
+	if (least == NEVER)
+		pool.next = jiffies + msecs_to_jiffies(MEASURE_MS);
 	spin_unlock(&pool.lock);
 	for (i = 0; i < n; i++)
 		pr_debug("DMA channel %s\n", dma_chan_name(chan[i]->chan));
@@ -270,8 +273,8 @@ u64 swc_dma_least(void)
 {
 	if (READ_ONCE(mode) == FORBIDDEN)
 		return NEVER;
-	if (!READ_ONCE(pool.ready) && time_after(jiffies, READ_ONCE(pool.asked) + msecs_to_jiffies(ASK_MS))) {
-		WRITE_ONCE(pool.asked, jiffies);
+	if (!READ_ONCE(pool.ready) && time_after_eq(jiffies, READ_ONCE(pool.next))) {
+		WRITE_ONCE(pool.next, jiffies + msecs_to_jiffies(ASK_MS));
 		queue_work(swc_wq, &taking);
 	}
 	return READ_ONCE(pool.least);

@@ -306,6 +306,7 @@ static void submit_batch(struct job *job, struct batch *b)
 	b->deadline = jiffies + msecs_to_jiffies(PATIENCE_MS + div_u64(load, BYTES_PER_MS));
 	for (i = 0; i < b->n; i++)
 		good &= map_piece(job, ch, &job->piece[b->first + i]);
+	kref_get(&ch->ref);
 	mutex_lock(&ch->submit);
 	spin_lock_irq(&ch->lock);
 	list_add_tail(&b->node, &ch->batches);
@@ -314,8 +315,10 @@ static void submit_batch(struct job *job, struct batch *b)
 		WRITE_ONCE(job->failed, true);
 	dma_async_issue_pending(ch->chan);
 	watch_later(ch);
-	mutex_unlock(&ch->submit);
+	/* Who stops the channel holds the mutex, and must not end what is going to end here. */
 	batch_put(b);
+	mutex_unlock(&ch->submit);
+	swc_dma_put(ch);
 }
 
 /* Neighbours go to the same channel, about as many bytes to each. */
