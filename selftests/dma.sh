@@ -33,11 +33,18 @@ done
 
 counter() { swingctl stats | awk -v name="$1" '$1 == name { print $2 }'; }
 
-# The first use of an engine only has the module look for one.
+# The first use of an engine only has the module look for one, in the background.
 find_engine() {
+	local tries taken
 	echo "${1:-always}" >$knobs/dma
-	swingperf -n 2 --sizes 100000 --iters 1 --repeats 1 --warmup 0 --slot-max -1 >/dev/null 2>&1
-	sleep 0.3
+	taken=$(counter dma_channels_taken)
+	swingperf -n 2 -o broadcast --sizes 100000 --iters 1 --repeats 1 --warmup 0 --slot-max -1 >/dev/null 2>&1
+	[[ ${1:-} != never ]] || return
+	for ((tries = 0; tries < 100; tries++)); do
+		(($(counter dma_channels_taken) == taken)) || return
+		sleep 0.1
+	done
+	echo "# no engine is found"
 }
 
 # Channels that are forbidden, or idle for a while, are given back; then their driver can go.
@@ -53,8 +60,8 @@ remove() {
 # Every collective that copies, with results checked.
 work() {
 	local op
-	for op in allgather broadcast alltoall allreduce; do
-		swingperf -n 3 -o $op -d i32 --redop "${redop:-bxor}" --sizes 64,40000,300000 --slot-max -1 \
+	for op in allgather broadcast allreduce; do
+		swingperf -n 3 -o $op -d i32 --redop "${redop:-bxor}" --sizes 64,200000 --slot-max -1 \
 			--outofplace --iters 1 --repeats 1 --warmup 0 >"$bin/dma.log" 2>&1 || {
 			sed 's/^/# /' "$bin/dma.log"
 			return 1
