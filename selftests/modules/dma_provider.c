@@ -32,6 +32,8 @@
 /* What moves at once: small enough for a steady pace, large enough for few wake-ups. */
 #define PIECE		(256u << 10)
 #define GARBAGE		0xdb
+/* Failures that tx_status remembers. */
+#define FAILURES	32
 
 static unsigned int channels = 4;
 module_param(channels, uint, 0444);
@@ -123,13 +125,14 @@ struct engine_desc {
 /**
  * struct engine_chan - a channel
  * @base: dmaengine's part; its cookies change under @lock
- * @lock: guards all up to @failed; taken in any context
+ * @lock: guards all up to @nfailed; taken in any context
  * @prepared: descriptors that may still be submitted or never be
  * @submitted: those that wait for issue_pending
  * @issued: those that wait for the thread, oldest first
  * @active: the one the thread has, until its callback has returned
  * @terminating: @active has to be dropped; the thread clears it when it has let go
- * @failed: cookie of the last transfer that failed
+ * @failed: cookies of the last transfers that failed; 0 is none
+ * @nfailed: how many have
  * @descs: descriptors that exist
  * @free_at: when the last transfer was due to end, the earliest time for the next to begin; the thread's
  * @thread: exists while somebody holds the channel
@@ -143,7 +146,8 @@ struct engine_chan {
 	struct list_head issued;
 	struct engine_desc *active;
 	bool terminating;
-	dma_cookie_t failed;
+	dma_cookie_t failed[FAILURES];
+	unsigned int nfailed;
 	atomic_t descs;
 	ktime_t free_at;
 	struct task_struct *thread;
@@ -313,7 +317,7 @@ static void carry_out(struct engine_chan *chan, struct engine_desc *desc)
 	if (!drop) {
 		chan->base.completed_cookie = desc->tx.cookie;
 		if (fail)
-			chan->failed = desc->tx.cookie;
+			chan->failed[chan->nfailed++ % FAILURES] = desc->tx.cookie;
 	}
 	spin_unlock_irq(&chan->lock);
 
@@ -386,7 +390,7 @@ static int engine_alloc(struct dma_chan *base)
 
 	base->cookie = 0;
 	base->completed_cookie = 0;
-	chan->failed = 0;
+	memset(chan->failed, 0, sizeof(chan->failed));
 	chan->free_at = 0;
 	thread = kthread_run(serve, chan, "swc_dma/%d", base->chan_id);
 	if (IS_ERR(thread))
@@ -513,13 +517,15 @@ engine_tx_status(struct dma_chan *base, dma_cookie_t cookie, struct dma_tx_state
 	struct engine_chan *chan = to_chan(base);
 	enum dma_status status;
 	unsigned long flags;
+	unsigned int i;
 
 	spin_lock_irqsave(&chan->lock, flags);
 	status = dma_async_is_complete(cookie, base->completed_cookie, base->cookie);
 	dma_set_tx_state(state, base->completed_cookie, base->cookie,
 			 status == DMA_COMPLETE ? 0 : residue_of(chan, cookie));
-	if (cookie == chan->failed)
-		status = DMA_ERROR;
+	for (i = 0; i < FAILURES; i++)
+		if (cookie == chan->failed[i])
+			status = DMA_ERROR;
 	spin_unlock_irqrestore(&chan->lock, flags);
 	return out_of_order ? DMA_OUT_OF_ORDER : status;
 }
@@ -568,8 +574,8 @@ static int __init check_addresses(struct device *dev)
 	}
 	free_page((unsigned long)page);
 	if (ret)
-		dev_err(dev, "DMA addresses are not physical ones here: needs a machine without IOMMU, %s\n",
-			"swiotlb=force and memory encryption");
+		dev_err(dev, "DMA addresses are not physical ones here: %s\n",
+			"needs a machine without IOMMU, swiotlb=force or memory encryption");
 	return ret;
 }
 
