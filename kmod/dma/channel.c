@@ -288,7 +288,9 @@ u32 swc_dma_take(struct swc_dma_chan **chan, u32 most)
 	u32 i, n = 0, k;
 
 	spin_lock(&pool.lock);
-	pool.used = jiffies;
+	/* If all have been retired, it is time to look for others. */
+	if (pool.n)
+		pool.used = jiffies;
 	for (i = 0; i < pool.n; i++) {
 		struct swc_dma_chan *ch = pool.chan[i];
 
