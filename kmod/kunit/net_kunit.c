@@ -708,6 +708,58 @@ static void net_abort_connecting(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* A message that the device may still read, for net_abort_closing(). */
+static struct {
+	const struct swc_net_ops *ops;
+	struct swc_out out;
+	struct swc_conn *conn;
+	u32 given_back;
+	bool in_use;
+} held;
+
+static void note_held(struct swc_out *out, int error, bool nested)
+{
+	if (out != &held.out) {
+		held.ops->sent(out, error, nested);
+		return;
+	}
+	held.given_back++;
+	held.in_use |= !!held.conn->id;
+}
+
+/*
+ * A connection has failed and is about to be taken apart when its communicator ends: what the device has been
+ * given comes back afterwards, once.
+ */
+static void net_abort_closing(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_net *net = swc_t_of(c, 0)->net;
+	struct swc_net_ops ops = *swc_net_ops;
+
+	held.ops = swc_net_ops;
+	held.given_back = 0;
+	held.in_use = false;
+	ops.sent = note_held;
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	held.conn = swc_conn_find(net, 0, 1, 0, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(held.conn));
+	KUNIT_EXPECT_EQ(test, held.conn->state, SWC_CONN_LIVE);
+	WRITE_ONCE(swc_net_ops, &ops);
+	spin_lock(&held.conn->lock);
+	held.conn->state = SWC_CONN_CLOSING;
+	list_add_tail(&held.out.node, &held.conn->inflight);
+	spin_unlock(&held.conn->lock);
+	swc_comm_abort(swc_t_of(c, 0), -ENODATA, 0, 1, "rank 0 has no data");
+	swc_t_comm_end(c);
+	WRITE_ONCE(swc_net_ops, held.ops);
+	KUNIT_EXPECT_EQ(test, held.given_back, 1);
+	KUNIT_EXPECT_FALSE(test, held.in_use);
+	swc_conn_put(held.conn);
+}
+
 /* ------------------------------------------------------------------ the device goes */
 
 /* Last, since there is none after that. */
@@ -772,6 +824,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(net_leave_ended),
 	KUNIT_CASE_SLOW(net_come_late),
 	KUNIT_CASE_SLOW(net_abort_connecting),
+	KUNIT_CASE_SLOW(net_abort_closing),
 	KUNIT_CASE_SLOW(net_removed),
 	{}
 };

@@ -284,8 +284,12 @@ void swc_conn_close(struct swc_conn *conn, unsigned int delay_ms)
 		swc_conn_put(conn);	/* it was queued, with a reference */
 }
 
-/* Tell those who gave something that it is over. */
-void swc_conn_give_all_back(struct swc_conn *conn)
+/**
+ * swc_conn_give_back() - tell those who gave something that it is over
+ * @closed: the connection has been taken apart; else nothing happens if it ever was live, because then the
+ *	device may be at work on what it has been given
+ */
+void swc_conn_give_back(struct swc_conn *conn, bool closed)
 {
 	struct swc_landing *land, *next_land;
 	struct swc_out *out, *next_out;
@@ -293,9 +297,11 @@ void swc_conn_give_all_back(struct swc_conn *conn)
 	LIST_HEAD(lands);
 
 	spin_lock(&conn->lock);
-	list_splice_init(&conn->outq, &outs);
-	list_splice_tail_init(&conn->inflight, &outs);
-	list_splice_init(&conn->lands, &lands);
+	if (closed || (conn->state != SWC_CONN_LIVE && conn->state != SWC_CONN_CLOSING)) {
+		list_splice_init(&conn->outq, &outs);
+		list_splice_tail_init(&conn->inflight, &outs);
+		list_splice_init(&conn->lands, &lands);
+	}
 	spin_unlock(&conn->lock);
 	list_for_each_entry_safe(out, next_out, &outs, node)
 		swc_net_ops->sent(out, -ECONNABORTED, false);
@@ -328,7 +334,7 @@ void swc_conn_closed(struct work_struct *work)
 	} else if (first) {
 		cancel_delayed_work_sync(&conn->connect_work);
 		swc_conn_take_apart(conn);
-		swc_conn_give_all_back(conn);
+		swc_conn_give_back(conn, true);
 		swc_net_forget(conn);
 	}
 	swc_conn_put(conn);

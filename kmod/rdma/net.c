@@ -381,15 +381,11 @@ static void abort_all(struct work_struct *work)
 	mutex_lock(&net->lock);
 	net->dead = true;
 	xa_for_each(&net->conns, key, conn) {
-		bool live;
-
 		spin_lock(&conn->lock);
 		conn->pending |= SWC_PEND_ABORT;
-		live = conn->state == SWC_CONN_LIVE;
 		spin_unlock(&conn->lock);
 		/* What nobody will come for must not keep its operation. */
-		if (!live)
-			swc_conn_give_all_back(conn);
+		swc_conn_give_back(conn, false);
 		swc_conn_pump_later(conn);
 	}
 	mutex_unlock(&net->lock);

@@ -307,7 +307,7 @@ void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...) __pri
 void swc_conn_wc_failed(struct swc_conn *conn, const struct ib_wc *wc);
 void swc_conn_close(struct swc_conn *conn, unsigned int delay_ms);
 void swc_conn_closed(struct work_struct *work);
-void swc_conn_give_all_back(struct swc_conn *conn);
+void swc_conn_give_back(struct swc_conn *conn, bool closed);
 
 /* send.c */
 void swc_conn_go_live(struct swc_conn *conn);
