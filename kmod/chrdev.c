@@ -17,6 +17,7 @@
 #include "comm.h"
 #include "compat.h"
 #include "ctx.h"
+#include "parted.h"
 #include "region.h"
 #include "ring.h"
 #include "slots.h"
@@ -45,6 +46,7 @@ static int swc_open(struct inode *inode, struct file *file)
 		return -ENOMEM;
 	xa_init_flags(&ctx->members, XA_FLAGS_ALLOC1);
 	xa_init_flags(&ctx->regions, XA_FLAGS_ALLOC1);
+	xa_init_flags(&ctx->parteds, XA_FLAGS_ALLOC1);
 	spin_lock_init(&ctx->lock);
 	ctx->cache = RB_ROOT_CACHED;
 	INIT_LIST_HEAD(&ctx->cache_lru);
@@ -85,6 +87,7 @@ static int swc_release(struct inode *inode, struct file *file)
 	 * In this order: make them end, wait until they have, then take away what they used.
 	 */
 	swc_comms_of_ctx_died(ctx, "has closed the device");
+	swc_parteds_drop(ctx);
 	swc_ctx_wait_idle(ctx, &ctx->live_parts);
 	swc_comms_of_ctx_drop(ctx);
 	swc_region_drain(ctx);
@@ -92,6 +95,7 @@ static int swc_release(struct inode *inode, struct file *file)
 	swc_ring_destroy(ctx->ring);
 	xa_destroy(&ctx->members);
 	xa_destroy(&ctx->regions);
+	xa_destroy(&ctx->parteds);
 	kfree(ctx);
 	mmdrop(mm);
 	swc_stat_inc(SWC_STAT_CONTEXTS_CLOSED);
@@ -113,6 +117,18 @@ static int mmap_comm(struct swc_ctx *ctx, u64 offset, struct vm_area_struct *vma
 	return ret;
 }
 
+static int mmap_progress(struct swc_ctx *ctx, u32 handle, struct vm_area_struct *vma)
+{
+	struct swc_parted *parted = swc_parted_get(ctx, handle);
+	int ret;
+
+	if (!parted)
+		return -ENOENT;
+	ret = swc_parted_mmap(parted, vma);
+	swc_parted_put(parted);
+	return ret;
+}
+
 static int swc_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct swc_ctx *ctx = file->private_data;
@@ -125,6 +141,8 @@ static int swc_mmap(struct file *file, struct vm_area_struct *vma)
 	if (offset == SWC_MMAP_STATE((u32)(offset >> 16)) ||
 	    offset == SWC_MMAP_SLOTS((u32)(offset >> 16)))
 		return mmap_comm(ctx, offset, vma);
+	if (offset == SWC_MMAP_PROGRESS((u32)(offset >> 16)))
+		return mmap_progress(ctx, (u32)(offset >> 16), vma);
 	return -EINVAL;
 }
 

@@ -6,6 +6,7 @@
 #ifndef SWC_COLLECTIVE_H
 #define SWC_COLLECTIVE_H
 
+#include <linux/hashtable.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/refcount.h>
@@ -32,6 +33,7 @@
  * @submitted: operations submitted so far = number of the next one; of a member of another node: as it said
  *	last; comm->lock
  * @inflight: operations submitted and not finished; comm->lock
+ * @reserved: numbers taken for partitions that are not ready yet, part of @submitted; comm->lock
  * @last_submit: ktime of the last submission
  * @pid: process that joined
  * @name: its command name
@@ -45,6 +47,7 @@ struct swc_member {
 	u32 rank;
 	u64 submitted;
 	u32 inflight;
+	u32 reserved;
 	u64 last_submit;
 	struct pid *pid;
 	char name[TASK_COMM_LEN];
@@ -75,7 +78,8 @@ struct swc_member {
  * @status: enum swc_comm_status; changes only in set_status() of comm.c
  * @njoined, @nleft: members of this node that have joined, and that have left
  * @gone_at: the first operation that a member of another node which has left did not take part in
- * @window: operations that not all members have reached yet, by sequence number
+ * @by_seq: operations that not all members have reached yet, or that have not finished
+ * @nwaiting: of them, those that not all members have reached; without reserved ones
  * @ops: operations that have not finished
  * @oldest: number of the first of them
  * @early: segments for operations that have not started here
@@ -86,6 +90,7 @@ struct swc_member {
  * @watchdog: finds operations past their deadline
  * @join_wq: ranks that wait for the others to join
  * @slot_wq: ranks that wait for a word of the slots
+ * @part_wq: ranks that wait for partitions
  * @slots: memory shared by the members; the kernel only compares words of it
  * @slots_mm: address space that @slots is charged to, the first member's
  * @state_page: what members poll, see struct swc_comm_state
@@ -114,7 +119,8 @@ struct swc_comm {
 	u32 njoined;
 	u32 nleft;
 	u64 gone_at;
-	struct swc_op *window[SWC_MAX_INFLIGHT];
+	DECLARE_HASHTABLE(by_seq, 8);
+	u32 nwaiting;
 	struct list_head ops;
 	u64 oldest;
 	struct list_head early;
@@ -132,6 +138,7 @@ struct swc_comm {
 
 	wait_queue_head_t join_wq;
 	wait_queue_head_t slot_wq;
+	wait_queue_head_t part_wq;
 	void *slots;
 	struct mm_struct *slots_mm;
 	struct swc_comm_state *state_page;
@@ -250,8 +257,10 @@ struct swc_part_buf {
  * @refused: errno because of which this rank cannot take part, or 0. The part is submitted all the same: it
  *	has its place in the order, and the operation fails on all ranks at once.
  * @complete: tells the submitter; called exactly once, when @result is final. Process context, no locks.
+ * @started: if not NULL, called when the operation starts; under op->lock
  * @summon: makes the submitter's task call swc_exec_help(); NULL: use @work. Called under op->lock.
  * @work: runs swc_exec_help() on swc_wq
+ * @parted, @index: partitioned operation that it is a partition of, for parted.c
  * @cmd: io_uring command, for uring.c
  * @flags: SWC_PART_*, for uring.c
  * @result, @culprit: outcome
@@ -272,8 +281,11 @@ struct swc_part {
 	struct swc_part_buf buf[SWC_BUF_NR];
 	int refused;
 	void (*complete)(struct swc_part *part);
+	void (*started)(struct swc_part *part);
 	bool (*summon)(struct swc_part *part);
 	struct work_struct work;
+	struct swc_parted *parted;
+	u32 index;
 	struct io_uring_cmd *cmd;
 	unsigned long flags;
 	int result;
@@ -288,13 +300,15 @@ struct swc_part {
 /**
  * struct swc_op - one collective in flight, where the parts of all ranks meet
  *
- * Made by the first rank to arrive. References: each part, the communicator's window until all ranks have
- * arrived, its list until the operation has finished.
+ * Made by the first rank to arrive, or to reserve its number. References: each part, the communicator's table
+ * until all ranks have arrived and the operation has finished, its list until it has finished.
  *
  * @ref: references
  * @comm: valid for those who hold it by other means, such as a part
  * @seq: number on the communicator
  * @node: in comm->ops; comm->lock
+ * @slot: in comm->by_seq; comm->lock
+ * @reserved: somebody has reserved its number; set for life
  * @opened_at: ktime when the first rank arrived
  * @deadline: ktime, the earliest of all parts; comm->lock
  * @look, @asked: when the watchdog looks next, and whom it has asked how far it is, or -1; comm->lock
@@ -319,6 +333,8 @@ struct swc_op {
 	struct swc_comm *comm;
 	u64 seq;
 	struct list_head node;
+	struct hlist_node slot;
+	bool reserved;
 	u64 opened_at;
 	u64 deadline;
 	u64 look;

@@ -43,6 +43,8 @@ void swc_comm_free_slots(struct swc_comm *comm)
 void swc_comm_free(struct work_struct *work)
 {
 	struct swc_comm *comm = container_of(work, struct swc_comm, free_work);
+	struct hlist_node *next;
+	struct swc_op *op;
 	u32 i;
 
 	mutex_lock(&swc_comms_mutex);
@@ -51,9 +53,8 @@ void swc_comm_free(struct work_struct *work)
 		wake_up_all(&swc_comms_gone);
 	mutex_unlock(&swc_comms_mutex);
 	cancel_delayed_work_sync(&comm->watchdog);
-	for (i = 0; i < ARRAY_SIZE(comm->window); i++)
-		if (comm->window[i])
-			swc_op_put(comm->window[i]);
+	hash_for_each_safe(comm->by_seq, i, next, op, slot)
+		swc_op_put(op);
 	for (i = 0; i < comm->nranks; i++) {
 		swc_plan_unload_all(&comm->member[i]);
 		xa_destroy(&comm->member[i].plans);
@@ -147,6 +148,7 @@ void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, cons
 		swc_net_abort(comm->net);
 	wake_up_all(&comm->join_wq);
 	wake_up_all(&comm->slot_wq);
+	wake_up_all(&comm->part_wq);
 }
 
 /* ------------------------------------------------------------------ other nodes */
@@ -276,7 +278,8 @@ int swc_comm_leave(struct swc_ctx *ctx, u32 handle)
 		return -ENOENT;
 	comm = member->comm;
 	spin_lock(&comm->lock);
-	if (member->state == SWC_MEMBER_JOINED && member->inflight) {
+	if (member->state == SWC_MEMBER_JOINED &&
+	    (member->inflight || (member->reserved && comm->status == SWC_COMM_LIVE))) {
 		ret = -EBUSY;
 	} else if (member->state == SWC_MEMBER_JOINED) {
 		member->state = SWC_MEMBER_LEFT;

@@ -25,6 +25,7 @@ struct io_uring_cmd;
  * @members: communicator handle -> struct swc_member
  * @regions: region handle -> struct swc_region (explicit registrations)
  * @nregions: handles given out
+ * @parteds: handle -> struct swc_parted
  * @lock: guards @cache, @cache_lru, @ncached and the same fields of the regions in it
  * @cache: implicit registrations by user address
  * @cache_lru: the same, least recently used first
@@ -40,6 +41,7 @@ struct swc_ctx {
 	struct xarray members;
 	struct xarray regions;
 	atomic_t nregions;
+	struct xarray parteds;
 
 	spinlock_t lock;
 	struct rb_root_cached cache;

@@ -117,7 +117,8 @@ void swc_deadline_work(struct work_struct *work)
 	spin_lock(&comm->lock);
 	comm->next_check = 0;
 	list_for_each_entry(op, &comm->ops, node) {
-		if (READ_ONCE(op->status) || READ_ONCE(op->finished))
+		/* Nobody has come to those that are only reserved. */
+		if (READ_ONCE(op->status) || READ_ONCE(op->finished) || op->look == U64_MAX)
 			continue;
 		if (op->look <= now && !late) {
 			late = op;

@@ -280,6 +280,8 @@ void swc_exec_start(struct swc_op *op, struct swc_part *self, bool inline_ok)
 			run->state = SWC_RUN_READY;
 			list_add_tail(&run->node, &op->ready);
 		}
+		if (part->started)
+			part->started(part);
 	}
 	/* Tasks that wait may be slow to come or be stopped; a work item always comes. */
 	if (!inline_ok && swc_run_queue(self))

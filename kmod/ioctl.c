@@ -16,6 +16,7 @@
 #include "compat.h"
 #include "ctx.h"
 #include "join.h"
+#include "parted.h"
 #include "part.h"
 #include "plan.h"
 #include "net.h"
@@ -211,7 +212,7 @@ static int ioc_submit(struct swc_ctx *ctx, void __user *arg)
 	member = swc_member_get(ctx, desc.comm);
 	if (!member)
 		return -ENOENT;
-	part = swc_part_create(ctx, member, &desc);
+	part = swc_part_create(ctx, member, &desc, NULL);
 	if (IS_ERR(part))
 		return PTR_ERR(part);
 	part->complete = ioctl_complete;
@@ -263,6 +264,53 @@ static int ioc_slot_wake(struct swc_ctx *ctx, void __user *arg)
 	return 0;
 }
 
+static int ioc_part_init(struct swc_ctx *ctx, void __user *arg)
+{
+	struct swc_part_init init;
+	int ret;
+
+	if (copy_from_user(&init, arg, sizeof(init)))
+		return -EFAULT;
+	ret = swc_parted_create(ctx, &init);
+	if (!ret && copy_to_user(arg, &init, sizeof(init))) {
+		swc_parted_free(ctx, init.handle);
+		ret = -EFAULT;
+	}
+	return ret;
+}
+
+/* The calls that name a partitioned operation. */
+static int ioc_part(struct swc_ctx *ctx, unsigned int cmd, void __user *arg)
+{
+	struct swc_part_ref ref;
+	struct swc_parted *parted;
+	int ret;
+
+	if (copy_from_user(&ref, arg, sizeof(ref)))
+		return -EFAULT;
+	if (ref.resv || (cmd != SWC_IOC_PART_WAIT && (ref.partition || ref.timeout_ms)))
+		return -EINVAL;
+	parted = swc_parted_get(ctx, ref.handle);
+	if (!parted)
+		return -ENOENT;
+	switch (cmd) {
+	case SWC_IOC_PART_START:
+		ret = swc_parted_start(parted);
+		break;
+	case SWC_IOC_PART_KICK:
+		ret = swc_parted_kick(parted);
+		break;
+	case SWC_IOC_PART_WAIT:
+		ret = swc_parted_wait(parted, ref.partition, ref.timeout_ms);
+		break;
+	default:
+		ret = swc_parted_free(ctx, ref.handle);
+		break;
+	}
+	swc_parted_put(parted);
+	return ret;
+}
+
 long swc_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	struct swc_ctx *ctx = file->private_data;
@@ -297,6 +345,13 @@ long swc_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return ioc_slot_wait(ctx, uarg);
 	case SWC_IOC_SLOT_WAKE:
 		return ioc_slot_wake(ctx, uarg);
+	case SWC_IOC_PART_INIT:
+		return ioc_part_init(ctx, uarg);
+	case SWC_IOC_PART_START:
+	case SWC_IOC_PART_KICK:
+	case SWC_IOC_PART_WAIT:
+	case SWC_IOC_PART_FREE:
+		return ioc_part(ctx, cmd, uarg);
 	case SWC_IOC_COMM_QUERY:
 		return swc_query_comm(uarg);
 	case SWC_IOC_STATS:

@@ -97,6 +97,7 @@ static struct swc_comm *comm_create(struct swc_ctx *ctx, const struct swc_comm_j
 	comm->slot_bytes = join->slot_bytes;
 	comm->owner = current_euid();
 	spin_lock_init(&comm->lock);
+	hash_init(comm->by_seq);
 	INIT_LIST_HEAD(&comm->ops);
 	INIT_LIST_HEAD(&comm->early);
 	comm->oldest = U64_MAX;
@@ -105,6 +106,7 @@ static struct swc_comm *comm_create(struct swc_ctx *ctx, const struct swc_comm_j
 	INIT_WORK(&comm->free_work, swc_comm_free);
 	init_waitqueue_head(&comm->join_wq);
 	init_waitqueue_head(&comm->slot_wq);
+	init_waitqueue_head(&comm->part_wq);
 	comm->culprit = -1;
 	for (i = 0; i < comm->nranks; i++) {
 		comm->member[i].comm = comm;

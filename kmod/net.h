@@ -77,6 +77,7 @@ struct swc_landing {
  * @src, @dst, @channel: between whom
  * @msg: what its header says; @msg.payload is aligned to 64 bytes
  * @span: the payload
+ * @spilled: bytes of kernel memory that hold it, 0: it is in a landing slot
  */
 struct swc_seg {
 	struct list_head node;
@@ -86,6 +87,7 @@ struct swc_seg {
 	u16 channel;
 	struct swc_wire_msg msg;
 	struct swc_span span;
+	u32 spilled;
 };
 
 /**
@@ -134,6 +136,7 @@ void swc_conn_put(struct swc_conn *conn);
 void swc_conn_send(struct swc_conn *conn, struct swc_out *out);
 void swc_conn_land(struct swc_conn *conn, struct swc_landing *landing);
 void swc_conn_release(struct swc_seg *seg);
+struct swc_seg *swc_conn_spill(struct swc_seg *seg);
 
 #else /* a kernel without RDMA: no communicator has a network, so nothing below is ever called */
 

@@ -19,24 +19,26 @@ static bool same_call(const struct swc_op *op, const struct swc_wire_msg *msg)
 	       a->count == b->count && a->root == b->root && op->family == msg->family;
 }
 
-/* The operation that a segment is for, with a reference, if all ranks of this node have come to it. */
-static struct swc_op *find_started(struct swc_comm *comm, struct swc_seg *seg, bool *stray)
+/*
+ * The operation that a segment is for, with a reference, if all ranks of this node have come to it. Otherwise
+ * the segment waits for that. One for a partition shall not wait in its slot (@spill, unless NULL): ranks
+ * mark them ready in any order, and those that all have marked must find slots.
+ */
+static struct swc_op *find_started(struct swc_comm *comm, struct swc_seg *seg, bool *stray, bool *spill)
 {
 	struct swc_op *op;
 
 	lockdep_assert_held(&comm->lock);
-	list_for_each_entry(op, &comm->ops, node) {
-		if (op->seq != seg->msg.seq)
-			continue;
-		if (!op->started_at)
-			break;
+	op = swc_op_find(comm, seg->msg.seq);
+	if (op && op->started_at && !op->finished) {
 		kref_get(&op->ref);
 		return op;
 	}
 	*stray = comm->status == SWC_COMM_ABORTED ||
-		 (list_entry_is_head(op, &comm->ops, node) &&
-		  seg->msg.seq < comm->member[seg->dst].submitted);
-	if (!*stray)
+		 ((!op || op->finished) && seg->msg.seq < comm->member[seg->dst].submitted);
+	if (!*stray && spill && op && op->reserved)
+		*spill = true;
+	else if (!*stray)
 		list_add_tail(&seg->node, &comm->early);
 	return NULL;
 }
@@ -48,12 +50,18 @@ void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg)
 {
 	struct swc_run *run;
 	struct swc_op *op;
-	bool stray = false, work = false, taken = false;
+	bool stray = false, work = false, taken = false, spill = false;
 	u32 src = seg->src;
 
 	spin_lock(&comm->lock);
-	op = find_started(comm, seg, &stray);
+	op = find_started(comm, seg, &stray, &spill);
 	spin_unlock(&comm->lock);
+	if (spill) {
+		seg = swc_conn_spill(seg);
+		spin_lock(&comm->lock);
+		op = find_started(comm, seg, &stray, NULL);
+		spin_unlock(&comm->lock);
+	}
 	if (stray) {
 		swc_comm_abort(comm, -EPROTO, src, seg->msg.seq,
 			       "operation %llu: rank %u sends more than its receivers' plans take",
@@ -85,17 +93,17 @@ void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg)
 }
 
 /**
- * swc_news_early() - take the segments that came before all ranks of this node did
+ * swc_news_early() - look again at segments that came before all ranks of this node did
+ * @first: number of the operation that they are for, or of the first of @n
  */
-void swc_news_early(struct swc_op *op)
+void swc_news_early(struct swc_comm *comm, u64 first, u32 n)
 {
-	struct swc_comm *comm = op->comm;
 	struct swc_seg *seg, *next;
 	LIST_HEAD(mine);
 
 	spin_lock(&comm->lock);
 	list_for_each_entry_safe(seg, next, &comm->early, node)
-		if (seg->msg.seq == op->seq)
+		if (seg->msg.seq - first < n)
 			list_move_tail(&seg->node, &mine);
 	spin_unlock(&comm->lock);
 	list_for_each_entry_safe(seg, next, &mine, node)

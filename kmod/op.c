@@ -34,6 +34,8 @@ struct swc_op *swc_op_alloc(struct swc_comm *comm)
 	INIT_LIST_HEAD(&op->node);
 	op->culprit = -1;
 	op->asked = -1;
+	op->deadline = U64_MAX;
+	op->look = U64_MAX;
 	op->comm = comm;
 	return op;
 }
@@ -204,6 +206,48 @@ static void op_oldest(struct swc_comm *comm)
 	WRITE_ONCE(comm->oldest, first ? first->seq : U64_MAX);
 }
 
+/*
+ * The operation with this number, if not all ranks have reached it or it has not ended. comm->lock is held.
+ */
+struct swc_op *swc_op_find(struct swc_comm *comm, u64 seq)
+{
+	struct swc_op *op;
+
+	lockdep_assert_held(&comm->lock);
+	hash_for_each_possible(comm->by_seq, op, slot, seq)
+		if (op->seq == seq)
+			return op;
+	return NULL;
+}
+
+/* Take a new operation into the communicator's tables. comm->lock is held; the caller keeps its reference. */
+void swc_op_enter(struct swc_op *op, u64 seq)
+{
+	struct swc_comm *comm = op->comm;
+
+	lockdep_assert_held(&comm->lock);
+	op->seq = seq;
+	kref_get(&op->ref);
+	hash_add(comm->by_seq, &op->slot, seq);
+	kref_get(&op->ref);
+	list_add_tail(&op->node, &comm->ops);
+	op_oldest(comm);
+}
+
+/*
+ * All ranks have reached the operation, or it has ended: when both are true nobody will look for it again.
+ * comm->lock is held, and the caller has a reference.
+ */
+void swc_op_settle(struct swc_op *op)
+{
+	lockdep_assert_held(&op->comm->lock);
+	if (!READ_ONCE(op->finished) || READ_ONCE(op->narrived) < op->comm->nlocal ||
+	    !list_empty(&op->node) || hlist_unhashed(&op->slot))
+		return;
+	hash_del(&op->slot);
+	swc_op_put(op);
+}
+
 /* Complete all parts. Called once, by whoever set op->finished; with no locks held. */
 void swc_op_finish(struct swc_op *op)
 {
@@ -213,6 +257,7 @@ void swc_op_finish(struct swc_op *op)
 	spin_lock(&comm->lock);
 	list_del_init(&op->node);
 	op_oldest(comm);
+	swc_op_settle(op);
 	memcpy(comm->algo, op->algo, sizeof(comm->algo));
 	if (op->status) {
 		comm->failed++;

@@ -152,7 +152,7 @@ static int make_runs(struct swc_part *part)
 
 /* ------------------------------------------------------------------ life */
 
-static int part_fill(struct swc_part *part)
+static int part_fill(struct swc_part *part, struct swc_plan *plan)
 {
 	struct swc_member *member = part->member;
 	const struct swc_desc *d = &part->desc;
@@ -162,7 +162,9 @@ static int part_fill(struct swc_part *part)
 	ret = swc_desc_check(d, member->comm->nranks);
 	if (ret)
 		return ret;
-	part->plan = swc_plan_get(member, d->plan);
+	if (plan)
+		kref_get(&plan->ref);
+	part->plan = plan ?: swc_plan_get(member, d->plan);
 	if (!part->plan)
 		return -ENOENT;
 	h = part->plan->view.hdr;
@@ -197,12 +199,13 @@ static int part_fill(struct swc_part *part)
  * @ctx: the caller's context
  * @member: who submits; the caller's reference moves to the part
  * @desc: the kernel's own copy of the descriptor
+ * @plan: NULL: the one that the descriptor names
  *
  * May sleep (pins memory). On error the member's reference is gone too. A part whose buffers cannot be had
  * is made all the same (part->refused): other ranks may have submitted theirs already, and must be told.
  */
 struct swc_part *swc_part_create(struct swc_ctx *ctx, struct swc_member *member,
-				 const struct swc_desc *desc)
+				 const struct swc_desc *desc, struct swc_plan *plan)
 {
 	struct swc_part *part = kzalloc(sizeof(*part), GFP_KERNEL_ACCOUNT);
 	int ret;
@@ -218,7 +221,7 @@ struct swc_part *swc_part_create(struct swc_ctx *ctx, struct swc_member *member,
 	part->culprit = -1;
 	part->submitted_at = ktime_get_ns();
 	atomic_inc(&ctx->live_parts);
-	ret = part_fill(part);
+	ret = part_fill(part, plan);
 	if (!ret)
 		part->refused = take_buffers(part);
 	/* A task that is being killed is reported as such, when its address space goes. */

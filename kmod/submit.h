@@ -5,5 +5,8 @@
 #include "collective.h"
 
 int swc_submit(struct swc_part *part, bool inline_ok);
+int swc_submit_reserve(struct swc_member *member, u32 n, u64 *base);
+int swc_submit_reserved(struct swc_part *part, u64 seq);
+void swc_submit_forgo(struct swc_member *member, u32 n);
 
 #endif /* SWC_SUBMIT_H */

@@ -37,6 +37,7 @@ struct swc_comm;
 struct swc_member;
 struct swc_op;
 struct swc_part;
+struct swc_parted;
 struct swc_plan;
 struct swc_region;
 struct swc_ring;

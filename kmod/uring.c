@@ -151,7 +151,7 @@ static int submit(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const struct sw
 	pdu_of(cmd)->part = NULL;
 	if (!member)
 		return -ENOENT;
-	part = swc_part_create(ctx, member, desc);
+	part = swc_part_create(ctx, member, desc, NULL);
 	if (IS_ERR(part))
 		return PTR_ERR(part);
 	part->cmd = cmd;

@@ -279,6 +279,52 @@ static int communicators(void)
 	return 0;
 }
 
+/*
+ * Partitions, which every rank marks ready in an order of its own. One rank waits for the last of all before it
+ * marks any other, while the others have marked all that they can before that one.
+ */
+static int parted(void)
+{
+	static const size_t counts[] = { 50, 3000, 30001 };
+	int n = layout->nranks, parts = 40;
+	struct swingcoll_comm *comm;
+
+	CHECK_EQ(comm_new(&comm, NULL), 0);
+	for (unsigned int k = 0; k < ARRAY_SIZE(counts); k++) {
+		struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE,
+				       .dtype = SWINGCOLL_I32,
+				       .count = counts[k],
+				       .in_place = true };
+		size_t bytes = c.count * sizeof(int32_t);
+		char *mem = calloc(parts, bytes);
+		struct swingcoll_part *part;
+
+		CHECK_EQ(swingcoll_pallreduce_init(mem, mem, parts, c.count, c.dtype, c.op, comm,
+						   &part),
+			 0);
+		for (int round = 0; round < 2; round++) {
+			CHECK_EQ(swingcoll_pstart(part), 0);
+			for (int i = 0; i < parts; i++)
+				coll_fill(&c, n, rank, mem + i * bytes, round + i);
+			for (int i = 0; i < parts; i++) {
+				int at = rank == n - 1 ? parts - 1 - i : (i + 1) % parts;
+
+				CHECK_EQ(swingcoll_pready(part, at), 0);
+				if (at == parts - 1)
+					CHECK_EQ(swingcoll_pwait(part, at), 0);
+			}
+			CHECK_EQ(swingcoll_pwait(part, SWINGCOLL_ALL_PARTITIONS), 0);
+			for (int i = 0; i < parts; i++)
+				CHECK_EQ(coll_check(&c, n, rank, mem + i * bytes, round + i), 0);
+			checked += parts;
+		}
+		CHECK_EQ(swingcoll_pfree(part), 0);
+		free(mem);
+	}
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
 /* Sums of any floats have the same bits on all ranks. */
 static int bits(void)
 {
@@ -353,6 +399,7 @@ static const struct group groups[] = {
 	{ "24 in flight, by io_uring", parallel_uring, 0 },
 	{ "24 in flight, by ioctl", parallel_ioctl, 2 },
 	{ "4 communicators at once", communicators, 1 },
+	{ "partitions, in an order of each rank's own", parted, 1 },
 	{ "the same bits of float sums everywhere", bits, 0 },
 	{ "barriers", barriers, 2 },
 };

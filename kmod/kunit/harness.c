@@ -308,7 +308,7 @@ int swc_t_submit(struct swc_t_comm *c, u32 rank, const struct swc_desc *desc, st
 	init_completion(&done->done);
 	atomic_set(&done->calls, 0);
 	d.user_data = (uintptr_t)done;
-	part = swc_part_create(ctx, member, &d);
+	part = swc_part_create(ctx, member, &d, NULL);
 	if (IS_ERR(part))
 		return PTR_ERR(part);
 	part->complete = done_complete;

@@ -169,7 +169,7 @@ static void op_mismatch_and_last(struct kunit *test)
 	job->desc[2].user_data = (uintptr_t)&job->done[2];
 	init_completion(&job->done[2].done);
 	late.part = swc_part_create(&c->rank[2].ctx, swc_member_get(&c->rank[2].ctx, c->rank[2].handle),
-				    &job->desc[2]);
+				    &job->desc[2], NULL);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(late.part));
 	late.part->complete = late_complete;
 	KUNIT_ASSERT_EQ(test, register_trace_swc_submit(late_probe, &late), 0);

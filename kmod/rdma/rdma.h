@@ -76,6 +76,7 @@ struct swc_rdma_dev {
  * @lock: guards @dead and changes of @conns
  * @dead: no more connections
  * @conns: by swc_conn_key()
+ * @spilled: bytes that swc_conn_spill() has taken
  * @told: woken when a peer has been told of the abort
  * @abort_work: tells all and closes
  * @probe_work: finds out whether silent peers live, while operations are in flight
@@ -88,6 +89,7 @@ struct swc_net {
 	struct mutex lock;
 	bool dead;
 	struct xarray conns;
+	atomic_long_t spilled;
 	wait_queue_head_t told;
 	struct work_struct abort_work;
 	struct delayed_work probe_work;

@@ -2,7 +2,20 @@
 /*
  * Messages in: what comes into landing slots, and what becomes of it.
  */
+#include <linux/slab.h>
+
 #include "rdma.h"
+
+/* A communicator takes so many bytes of messages out of their slots, at most. */
+#define SPILL_MAX	(64l << 20)
+
+/* A segment that is not in a slot. */
+struct spilled {
+	struct swc_seg seg;
+	struct swc_region region;
+	struct swc_extent extents[2];
+	u8 data[];
+};
 
 /* Give a slot to the device. */
 int swc_recv_post(struct swc_conn *conn, struct swc_slot *slot)
@@ -42,8 +55,53 @@ void swc_conn_release(struct swc_seg *seg)
 {
 	struct swc_conn *conn = seg->conn;
 
+	if (seg->spilled) {
+		atomic_long_sub(seg->spilled, &conn->comm->net->spilled);
+		kfree(container_of(seg, struct spilled, seg));
+		swc_conn_put(conn);
+		return;
+	}
 	slot_free(conn, container_of(seg, struct swc_slot, seg), true);
 	swc_conn_put(conn);
+}
+
+/**
+ * swc_conn_spill() - take a segment out of its slot, which the peer can use again
+ *
+ * Return: the segment that takes its place, or the same one if there is no memory.
+ */
+struct swc_seg *swc_conn_spill(struct swc_seg *seg)
+{
+	struct swc_conn *conn = seg->conn;
+	struct swc_net *net = conn->comm->net;
+	u32 bytes = sizeof(struct spilled) + SMP_CACHE_BYTES + seg->msg.bytes;
+	struct spilled *s;
+
+	if (seg->spilled)
+		return seg;
+	s = NULL;
+	if (atomic_long_add_return(bytes, &net->spilled) <= SPILL_MAX)
+		s = kmalloc(bytes, GFP_KERNEL | __GFP_NOWARN | __GFP_NORETRY);
+	if (!s) {
+		atomic_long_sub(bytes, &net->spilled);
+		return seg;
+	}
+	memset(s, 0, sizeof(*s));
+	s->seg = *seg;
+	s->seg.msg.payload = NULL;
+	s->seg.spilled = bytes;
+	s->extents[0].kaddr = PTR_ALIGN(&s->data[0], SMP_CACHE_BYTES);
+	s->extents[1].offset = seg->msg.bytes;
+	s->region.extents = s->extents;
+	s->region.nextents = 1;
+	s->region.bytes = seg->msg.bytes;
+	s->seg.span.region = &s->region;
+	s->seg.span.offset = 0;
+	memcpy(s->extents[0].kaddr, container_of(seg, struct swc_slot, seg)->data + SWC_HEADER,
+	       seg->msg.bytes);
+	kref_get(&conn->ref);
+	swc_conn_release(seg);
+	return &s->seg;
 }
 
 static void got_data(struct swc_conn *conn, struct swc_slot *slot, const struct swc_wire_msg *msg)

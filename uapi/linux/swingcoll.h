@@ -27,6 +27,7 @@
 #define SWC_MAX_FANIN		256	/* sources, or destinations, of one local step */
 #define SWC_MAX_SLOT_BYTES	(16u << 20)
 #define SWC_MAX_PATHS		16	/* between two nodes */
+#define SWC_MAX_PARTITIONS	4096	/* of a partitioned operation */
 #define SWC_ID_BYTES		16
 #define SWC_NAME_BYTES		16
 #define SWC_TEXT_BYTES		256
@@ -184,6 +185,7 @@ struct swc_ring_user {
 /*
  * mmap(2) offsets on the device. SLOTS and STATE carry a communicator handle.
  *
+ * SWC_MMAP_PROGRESS carries the handle of a partitioned operation: writable, struct swc_progress.
  * SWC_MMAP_STATE: one read-only page, struct swc_comm_state.
  * SWC_MMAP_SLOTS: writable memory shared by the members on this node, zeroed, of the slot_bytes given
  *	at join. The kernel never reads it but for the words that SWC_IOC_SLOT_WAIT names.
@@ -192,6 +194,7 @@ struct swc_ring_user {
 #define SWC_MMAP_RING_USER	(2ull << 48)
 #define SWC_MMAP_STATE(comm)	((3ull << 48) | ((__u64)(comm) << 16))
 #define SWC_MMAP_SLOTS(comm)	((4ull << 48) | ((__u64)(comm) << 16))
+#define SWC_MMAP_PROGRESS(part)	((5ull << 48) | ((__u64)(part) << 16))
 
 struct swc_comm_state {
 	__u32 aborted;		/* 0 while live, else 1 */
@@ -526,6 +529,83 @@ struct swc_slot_wake {
 	__u32 resv;
 };
 
+/* ------------------------------------------------------------------ partitioned operations */
+
+/**
+ * struct swc_part_init - make a collective that runs in partitions, as often as wanted
+ * @desc: partition 0, as it would be submitted by itself. Its buffers must be registered: @send_region and
+ *	@recv_region, if the collective uses them. @flags must be 0.
+ * @partitions: 1 to SWC_MAX_PARTITIONS
+ * @send_stride: bytes from one partition's send buffer to the next one's
+ * @recv_stride: likewise for receive buffers
+ * @handle: out: valid in the calling context
+ * @map_bytes: out: what SWC_MMAP_PROGRESS(handle) maps
+ * @resv: must be 0
+ *
+ * Each partition is a collective of its own, of @desc.count elements, that begins when all members have
+ * marked it ready; members may do that in different orders. Between them other collectives may run on the
+ * same communicator, but SWC_IOC_PART_START has its place in the members' order of submissions, as if all
+ * partitions were submitted there one after the other.
+ */
+struct swc_part_init {
+	struct swc_desc desc;
+	__u32 partitions;
+	__u32 handle;
+	__u64 send_stride;
+	__u64 recv_stride;
+	__u64 map_bytes;
+	__u64 resv[2];
+};
+
+/**
+ * struct swc_part_ref - names a partitioned operation, and a partition of it
+ * @handle: from SWC_IOC_PART_INIT
+ * @partition: WAIT: which, or SWC_ALL_PARTITIONS; else 0
+ * @timeout_ms: WAIT: 0 for ever, -ETIME when it runs out; else 0
+ * @resv: must be 0
+ *
+ * START begins a round: -EBUSY while the last one is not done. KICK looks at what has been marked ready. WAIT
+ * sleeps until partitions are done and returns 0 or the first error of the round; -EINVAL if none was
+ * started. FREE: -EBUSY while a round is not done.
+ */
+struct swc_part_ref {
+	__u32 handle;
+	__u32 partition;
+	__u32 timeout_ms;
+	__u32 resv;
+};
+
+#define SWC_ALL_PARTITIONS	0xffffffffu
+
+/**
+ * struct swc_progress - the shared memory of a partitioned operation
+ * @flags: SWC_PROGRESS_*, written by the kernel
+ * @error: of this round: the first, a negative errno, or 0; written by the kernel before @done
+ * @round: number of the last round that was started, from 1; written by the kernel
+ * @entries: of the queue, a power of two
+ * @queue: byte offset of __u32 queue[entries]
+ * @done: byte offset of __u32 done[partitions]
+ * @tail: entries of the queue that producers have taken so far, all rounds together; starts as 0
+ *
+ * Mark partition i ready: t = tail++ (atomically), then store i + 1 to queue[t % entries] with release, then
+ * a full barrier, and SWC_IOC_PART_KICK if @flags has SWC_PROGRESS_KICK. Each exactly once in a round.
+ * Partition i is done when done[i] (read with acquire) is the round's number; then look at @error.
+ */
+struct swc_progress {
+	__u32 flags;
+	__s32 error;
+	__u32 round;
+	__u32 entries;
+	__u32 queue;
+	__u32 done;
+	__u32 resv0[10];
+	__u32 tail;
+	__u32 resv1[15];
+};
+
+/* The kernel does not look at the queue by itself. */
+#define SWC_PROGRESS_KICK	(1u << 0)
+
 /* ------------------------------------------------------------------ looking in */
 
 enum swc_member_state { SWC_MEMBER_EMPTY, SWC_MEMBER_JOINED, SWC_MEMBER_LEFT, SWC_MEMBER_DEAD };
@@ -629,6 +709,12 @@ struct swc_stats {
 #define SWC_IOC_SLOT_WAKE	_IOW(SWC_IOC_MAGIC, 0x0c, struct swc_slot_wake)
 #define SWC_IOC_COMM_QUERY	_IOWR(SWC_IOC_MAGIC, 0x0d, struct swc_comm_query)
 #define SWC_IOC_STATS		_IOWR(SWC_IOC_MAGIC, 0x0e, struct swc_stats)
+
+#define SWC_IOC_PART_INIT	_IOWR(SWC_IOC_MAGIC, 0x0f, struct swc_part_init)
+#define SWC_IOC_PART_START	_IOW(SWC_IOC_MAGIC, 0x10, struct swc_part_ref)
+#define SWC_IOC_PART_KICK	_IOW(SWC_IOC_MAGIC, 0x11, struct swc_part_ref)
+#define SWC_IOC_PART_WAIT	_IOW(SWC_IOC_MAGIC, 0x12, struct swc_part_ref)
+#define SWC_IOC_PART_FREE	_IOW(SWC_IOC_MAGIC, 0x13, struct swc_part_ref)
 
 /* cmd_op of IORING_OP_URING_CMD; the SQE's 80-byte payload is the descriptor. */
 #define SWC_CMD_COLLECTIVE	_IOW(SWC_IOC_MAGIC, 0x80, struct swc_desc)

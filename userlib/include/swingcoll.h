@@ -289,6 +289,44 @@ int swingcoll_wait(struct swingcoll_req *req, struct swingcoll_result *result);
 int swingcoll_test(struct swingcoll_req *req, struct swingcoll_result *result);
 
 /*
+ * Partitioned collectives, in the way of MPI 4: a large operation whose data is made, and used, piece by
+ * piece. *part is persistent: made once, started as often as wanted, freed by swingcoll_pfree() before the
+ * communicator is destroyed. It pins its buffers for as long as it lives.
+ *
+ * The buffers hold the partitions one after the other, and partition i is a collective of count elements
+ * by itself: for pallreduce it is elements i * count and up of both; for preduce_scatter it sends
+ * nranks * count elements from send + i * nranks * count and gets count at recv + i * count; for pallgather
+ * the other way round. Only pallreduce may be in place. At most 4096 partitions.
+ *
+ * swingcoll_pstart()	begin a round. It has a place in the order of the collectives, the same on all
+ *			ranks, as if all partitions were called there. -EBUSY while the last round is not done
+ * swingcoll_pready()	the data of a partition is there, and is not touched any more until it is done. Any
+ *			thread, any order, once in a round; makes a system call only if the kernel sleeps.
+ *			The partition runs, without the caller, when all ranks have marked it ready
+ * swingcoll_parrived()	1 if a partition is done, 0 if not, or an error; makes no system call
+ * swingcoll_pwait()	sleep until a partition, or SWINGCOLL_ALL_PARTITIONS, are done; 0 or the first error
+ */
+struct swingcoll_part;
+
+#define SWINGCOLL_ALL_PARTITIONS (-1)
+
+int swingcoll_pallreduce_init(const void *send, void *recv, int partitions, size_t count,
+			      enum swingcoll_dtype dtype, enum swingcoll_redop op,
+			      struct swingcoll_comm *comm, struct swingcoll_part **part);
+int swingcoll_preduce_scatter_init(const void *send, void *recv, int partitions, size_t count,
+				   enum swingcoll_dtype dtype, enum swingcoll_redop op,
+				   struct swingcoll_comm *comm, struct swingcoll_part **part);
+int swingcoll_pallgather_init(const void *send, void *recv, int partitions, size_t count,
+			      enum swingcoll_dtype dtype, struct swingcoll_comm *comm,
+			      struct swingcoll_part **part);
+int swingcoll_pstart(struct swingcoll_part *part);
+int swingcoll_pready(struct swingcoll_part *part, int partition);
+int swingcoll_parrived(struct swingcoll_part *part, int partition);
+int swingcoll_pwait(struct swingcoll_part *part, int partition);
+/* Also while a round is not done: then nothing is freed, -EBUSY. NULL is allowed. */
+int swingcoll_pfree(struct swingcoll_part *part);
+
+/*
  * Pin memory ahead of use. Optional: buffers are otherwise registered on first use and the kernel keeps
  * that record true when they are unmapped. Process-wide. -ENOMEM: see RLIMIT_MEMLOCK.
  */

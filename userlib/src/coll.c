@@ -16,13 +16,6 @@
 #include "priv.h"
 #include "reduce.h"
 
-struct op {
-	struct swc_desc desc; /* all but plan and flags */
-	struct swc_slots_op slots;
-	bool in_place;
-	uint64_t bytes; /* of the vector */
-};
-
 /* ---- checks ---- */
 
 /* Bytes of the buffer on this rank; 0 if it is not used. */
@@ -56,7 +49,8 @@ static int check_overlap(const struct swingcoll_comm *comm, const struct swingco
 	return *in_place ? 0 : -EINVAL;
 }
 
-static int prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c, struct op *op)
+int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c,
+		     struct swc_coll_op *op)
 {
 	bool reduces = swc_coll_reduces((uint8_t)c->coll);
 	bool moves = c->coll != SWINGCOLL_BARRIER;
@@ -94,6 +88,8 @@ static int prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c, 
 		return ret;
 
 	op->bytes = part * nparts;
+	op->send_bytes = send_bytes;
+	op->recv_bytes = recv_bytes;
 	op->desc = (struct swc_desc){
 		.comm = comm->handle,
 		.count = c->count,
@@ -155,8 +151,8 @@ static void give_req(struct swingcoll_req *req)
  * Hand a collective to the kernel, behind those before. Under comm->order. @announced: the other
  * ranks know from the slots already that this collective has come.
  */
-static int queue(struct swingcoll_comm *comm, struct op *op, uint32_t flags, bool announced,
-		 struct swingcoll_req **out)
+static int queue(struct swingcoll_comm *comm, struct swc_coll_op *op, uint32_t flags,
+		 bool announced, struct swingcoll_req **out)
 {
 	struct swingcoll_req *req;
 	int ret;
@@ -210,7 +206,7 @@ static int outcome(struct swingcoll_req *req, struct swingcoll_result *result)
  * Blocking and small: without the kernel. Under comm->order. 1: not for the slots,
  * SWC_SLOTS_FALLBACK included.
  */
-static int run_slots(struct swingcoll_comm *comm, const struct op *op, bool *announced)
+static int run_slots(struct swingcoll_comm *comm, const struct swc_coll_op *op, bool *announced)
 {
 	int ret;
 
@@ -231,8 +227,8 @@ static int run(struct swingcoll_comm *comm, const struct swingcoll_call *call)
 {
 	struct swingcoll_req *req = NULL;
 	bool announced;
-	struct op op;
-	int ret = prepare(comm, call, &op);
+	struct swc_coll_op op;
+	int ret = swc_coll_prepare(comm, call, &op);
 
 	if (ret)
 		return ret;
@@ -250,13 +246,13 @@ static int run(struct swingcoll_comm *comm, const struct swingcoll_call *call)
 static int start(struct swingcoll_comm *comm, const struct swingcoll_call *call,
 		 struct swingcoll_req **req)
 {
-	struct op op;
+	struct swc_coll_op op;
 	int ret;
 
 	if (!req)
 		return -EINVAL;
 	*req = NULL;
-	ret = prepare(comm, call, &op);
+	ret = swc_coll_prepare(comm, call, &op);
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&comm->order);
@@ -295,12 +291,12 @@ SWC_PUBLIC int swingcoll_test(struct swingcoll_req *req, struct swingcoll_result
 SWC_PUBLIC int swingcoll_prep(struct io_uring_sqe *sqe, struct swingcoll_comm *comm,
 			      const struct swingcoll_call *call)
 {
-	struct op op;
+	struct swc_coll_op op;
 	int ret;
 
 	if (!sqe || !call || call->reserved[0] || call->reserved[1] || call->reserved[2])
 		return -EINVAL;
-	ret = prepare(comm, call, &op);
+	ret = swc_coll_prepare(comm, call, &op);
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&comm->order);

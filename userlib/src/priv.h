@@ -193,6 +193,20 @@ int swc_plans_get(struct swingcoll_comm *comm, struct swc_desc *d, bool in_place
 /* Name of the algorithm behind a handle, "?" if it is not known. Any thread. */
 const char *swc_plans_algo(const struct swc_plans *plans, uint32_t handle);
 
+/* ---- coll.c ---- */
+
+/* A collective that has been checked. */
+struct swc_coll_op {
+	struct swc_desc desc; /* all but plan and flags */
+	struct swc_slots_op slots;
+	bool in_place;
+	uint64_t bytes; /* of the vector */
+	uint64_t send_bytes, recv_bytes;
+};
+
+int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *call,
+		     struct swc_coll_op *op);
+
 /* ---- comm.c ---- */
 
 #define SWC_POOL 64

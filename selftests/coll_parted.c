@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Partitioned collectives: right whatever the order in which ranks mark partitions ready, how many there are
+ * and how often they start again; and what happens when a rank does not do its part.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "coll.h"
+
+#define NRANKS 4
+
+static struct swingcoll_id id;
+static unsigned int seed;
+
+/* A partitioned collective with memory of its own. */
+struct job {
+	struct coll_case c;
+	int n;
+	size_t send_bytes, recv_bytes; /* of a partition */
+	char *send, *recv;
+	struct swingcoll_part *part;
+};
+
+static int job_up(struct job *j, const struct coll_case *c, int n, struct swingcoll_comm *comm)
+{
+	size_t size = swingcoll_dtype_size(c->dtype);
+	int nranks = swingcoll_comm_size(comm);
+
+	*j = (struct job){ .c = *c, .n = n };
+	j->send_bytes = coll_send_elems(c, nranks) * size;
+	j->recv_bytes = coll_recv_elems(c, nranks) * size;
+	j->recv = calloc(n, j->recv_bytes + 1);
+	j->send = c->in_place ? j->recv : calloc(n, j->send_bytes + 1);
+	switch (c->coll) {
+	case SWINGCOLL_REDUCE_SCATTER:
+		return swingcoll_preduce_scatter_init(j->send, j->recv, n, c->count, c->dtype,
+						      c->op, comm, &j->part);
+	case SWINGCOLL_ALLGATHER:
+		return swingcoll_pallgather_init(j->send, j->recv, n, c->count, c->dtype, comm,
+						 &j->part);
+	default:
+		return swingcoll_pallreduce_init(j->send, j->recv, n, c->count, c->dtype, c->op,
+						 comm, &j->part);
+	}
+}
+
+static int job_down(struct job *j)
+{
+	int ret = swingcoll_pfree(j->part);
+
+	if (j->send != j->recv)
+		free(j->send);
+	free(j->recv);
+	return ret;
+}
+
+static void job_fill(struct job *j, int i, int rank, uint64_t salt)
+{
+	coll_fill(&j->c, NRANKS, rank, j->send + i * j->send_bytes, salt * 4099 + i);
+}
+
+static int job_check(struct job *j, int i, int rank, uint64_t salt)
+{
+	return coll_check(&j->c, NRANKS, rank, j->recv + i * j->recv_bytes, salt * 4099 + i);
+}
+
+/* 0 to n - 1 in an order that @rnd gives. */
+static void shuffle(int *order, int n, unsigned int *rnd)
+{
+	for (int i = 0; i < n; i++) {
+		int k = rand_r(rnd) % (i + 1);
+
+		order[i] = order[k];
+		order[k] = i;
+	}
+}
+
+/* coll_fill() spoils the receive buffer only out of place, and whole: so fill all before the first is ready. */
+static int round_of(struct job *j, uint32_t rank, uint64_t salt, unsigned int *rnd)
+{
+	int *order = malloc(j->n * sizeof(*order));
+
+	CHECK_EQ(swingcoll_pstart(j->part), 0);
+	shuffle(order, j->n, rnd);
+	for (int i = 0; i < j->n; i++) {
+		job_fill(j, order[i], rank, salt);
+		CHECK_EQ(swingcoll_pready(j->part, order[i]), 0);
+	}
+	/* Some one by one, in another order; the rest at once. */
+	shuffle(order, j->n, rnd);
+	for (int i = 0; i < j->n / 2; i++) {
+		CHECK_EQ(swingcoll_pwait(j->part, order[i]), 0);
+		CHECK_EQ(swingcoll_parrived(j->part, order[i]), 1);
+		CHECK_EQ(job_check(j, order[i], rank, salt), 0);
+	}
+	CHECK_EQ(swingcoll_pwait(j->part, SWINGCOLL_ALL_PARTITIONS), 0);
+	for (int i = 0; i < j->n; i++) {
+		CHECK_EQ(swingcoll_parrived(j->part, i), 1);
+		CHECK_EQ(job_check(j, i, rank, salt), 0);
+	}
+	free(order);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ right */
+
+static const struct coll_case cases[] = {
+	{ .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_F32, .count = 1000 },
+	{ .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_I8, .count = 33, .in_place = true },
+	{ .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_F64, .op = SWINGCOLL_MAX, .count = 1 },
+	{ .coll = SWINGCOLL_REDUCE_SCATTER, .dtype = SWINGCOLL_I32, .count = 257 },
+	{ .coll = SWINGCOLL_ALLGATHER, .dtype = SWINGCOLL_U16, .count = 511 },
+};
+
+static int each(uint32_t rank, void *arg)
+{
+	static const int parts[] = { 1, 2, 7, 64, 200 };
+	unsigned int rnd = seed + rank;
+	struct swingcoll_comm *comm;
+
+	(void)arg;
+	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, NULL), 0);
+	for (unsigned int k = 0; k < ARRAY_SIZE(cases); k++) {
+		for (unsigned int m = 0; m < ARRAY_SIZE(parts); m++) {
+			struct job j;
+
+			CHECK_EQ(job_up(&j, &cases[k], parts[m], comm), 0);
+			for (int round = 0; round < 3; round++)
+				CHECK_EQ(round_of(&j, rank, round, &rnd), 0);
+			CHECK_EQ(job_down(&j), 0);
+		}
+	}
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+/* The ranks draw the shape from one seed, and the order each from its own. */
+static int fuzz(uint32_t rank, void *arg)
+{
+	unsigned int shape = seed, rnd = seed + 7 * rank;
+	struct swingcoll_comm *comm;
+
+	(void)arg;
+	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, NULL), 0);
+	for (int k = 0; k < 25; k++) {
+		struct coll_case c = cases[rand_r(&shape) % ARRAY_SIZE(cases)];
+		int n = 1 + rand_r(&shape) % (k % 5 ? 6 : 60);
+		struct job j;
+
+		c.count = 1 + rand_r(&shape) % 600;
+		CHECK_EQ(job_up(&j, &c, n, comm), 0);
+		for (int round = 0; round < 40; round++)
+			CHECK_EQ(round_of(&j, rank, round, &rnd), 0);
+		CHECK_EQ(job_down(&j), 0);
+	}
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+static int most(uint32_t rank, void *arg)
+{
+	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_I32, .count = 16 };
+	unsigned int rnd = seed + rank;
+	struct swingcoll_comm *comm;
+	struct job j;
+
+	(void)arg;
+	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, NULL), 0);
+	CHECK_EQ(job_up(&j, &c, 4096, comm), 0);
+	for (int round = 0; round < 3; round++)
+		CHECK_EQ(round_of(&j, rank, round, &rnd), 0);
+	CHECK_EQ(job_down(&j), 0);
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+/* Partitioned and other collectives of one communicator in flight together. */
+static int among_others(uint32_t rank, void *arg)
+{
+	struct coll_case c = {
+		.coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_F32, .count = 3000, .in_place = true
+	};
+	struct swingcoll_comm *comm;
+	struct swingcoll_req *req;
+	struct job j[2];
+	void *mem;
+
+	(void)arg;
+	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, NULL), 0);
+	mem = malloc(coll_bytes(&c, NRANKS));
+	for (int k = 0; k < 2; k++)
+		CHECK_EQ(job_up(&j[k], &cases[k], 9 + 60 * k, comm), 0);
+	for (int round = 0; round < 20; round++) {
+		for (int k = 0; k < 2; k++)
+			CHECK_EQ(swingcoll_pstart(j[k].part), 0);
+		coll_fill(&c, NRANKS, rank, mem, round);
+		CHECK_EQ(coll_icall(&c, mem, mem, comm, &req), 0);
+		/* The second first, backwards on one rank; and one of each rank comes last of all. */
+		for (int k = 1; k >= 0; k--) {
+			for (int i = 0; i < j[k].n; i++) {
+				int at = rank & 1 ? j[k].n - 1 - i : i;
+
+				if (at == (int)rank)
+					continue;
+				job_fill(&j[k], at, rank, round);
+				CHECK_EQ(swingcoll_pready(j[k].part, at), 0);
+			}
+		}
+		CHECK_EQ(swingcoll_wait(req, NULL), 0);
+		CHECK_EQ(coll_check(&c, NRANKS, rank, mem, round), 0);
+		CHECK_EQ(coll_run(&c, mem, comm, round + 1), 0);
+		CHECK_EQ(swingcoll_parrived(j[0].part, rank), 0);
+		for (int k = 0; k < 2; k++) {
+			job_fill(&j[k], rank, rank, round);
+			CHECK_EQ(swingcoll_pready(j[k].part, rank), 0);
+		}
+		for (int k = 0; k < 2; k++) {
+			CHECK_EQ(swingcoll_pwait(j[k].part, SWINGCOLL_ALL_PARTITIONS), 0);
+			for (int i = 0; i < j[k].n; i++)
+				CHECK_EQ(job_check(&j[k], i, rank, round), 0);
+		}
+	}
+	for (int k = 0; k < 2; k++)
+		CHECK_EQ(job_down(&j[k]), 0);
+	free(mem);
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+/* Four threads of each rank share the partitions. */
+struct producer {
+	struct job *j;
+	int first;
+	int rank;
+	int salt;
+	int bad;
+};
+
+static void *produce(void *arg)
+{
+	struct producer *p = arg;
+
+	for (int i = p->first; i < p->j->n; i += 4) {
+		job_fill(p->j, i, p->rank, p->salt);
+		p->bad |= swingcoll_pready(p->j->part, i);
+	}
+	return NULL;
+}
+
+static int threads(uint32_t rank, void *arg)
+{
+	struct swingcoll_comm *comm;
+	struct job j;
+
+	(void)arg;
+	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, NULL), 0);
+	CHECK_EQ(job_up(&j, &cases[0], 500, comm), 0);
+	for (int round = 0; round < 5; round++) {
+		struct producer p[4];
+		pthread_t t[4];
+
+		CHECK_EQ(swingcoll_pstart(j.part), 0);
+		for (int k = 0; k < 4; k++) {
+			p[k] = (struct producer){ &j, k, rank, round, 0 };
+			CHECK_EQ(pthread_create(&t[k], NULL, produce, &p[k]), 0);
+		}
+		for (int k = 0; k < 4; k++) {
+			CHECK_EQ(pthread_join(t[k], NULL), 0);
+			CHECK_EQ(p[k].bad, 0);
+		}
+		CHECK_EQ(swingcoll_pwait(j.part, SWINGCOLL_ALL_PARTITIONS), 0);
+		for (int i = 0; i < j.n; i++)
+			CHECK_EQ(job_check(&j, i, rank, round), 0);
+	}
+	CHECK_EQ(job_down(&j), 0);
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ refused */
+
+static int misuse(uint32_t rank, void *arg)
+{
+	struct swingcoll_comm *comm;
+	struct swingcoll_part *part = NULL;
+	float send[64], recv[64];
+	struct job j;
+
+	(void)arg;
+	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, NULL), 0);
+	CHECK_EQ(swingcoll_pallreduce_init(send, recv, 0, 1, SWINGCOLL_F32, 0, comm, &part),
+		 -EINVAL);
+	CHECK_EQ(swingcoll_pallreduce_init(send, recv, 4097, 1, SWINGCOLL_F32, 0, comm, &part),
+		 -EINVAL);
+	CHECK_EQ(swingcoll_pallreduce_init(send, send + 1, 8, 4, SWINGCOLL_F32, 0, comm, &part),
+		 -EINVAL);
+	CHECK_EQ(swingcoll_pallgather_init(recv, recv, 2, 4, SWINGCOLL_F32, comm, &part), -EINVAL);
+	CHECK(!part);
+	CHECK_EQ(swingcoll_pfree(NULL), 0);
+	CHECK_EQ(job_up(&j, &cases[0], 5, comm), 0);
+	/* Not started. */
+	CHECK_EQ(swingcoll_pready(j.part, 0), -EINVAL);
+	CHECK_EQ(swingcoll_parrived(j.part, 0), -EINVAL);
+	CHECK_EQ(swingcoll_pwait(j.part, SWINGCOLL_ALL_PARTITIONS), -EINVAL);
+	CHECK_EQ(swingcoll_pstart(j.part), 0);
+	CHECK_EQ(swingcoll_pstart(j.part), -EBUSY);
+	CHECK_EQ(swingcoll_pfree(j.part), -EBUSY);
+	CHECK_EQ(swingcoll_pready(j.part, 5), -EINVAL);
+	CHECK_EQ(swingcoll_pready(j.part, -1), -EINVAL);
+	for (int i = 0; i < 5; i++) {
+		job_fill(&j, i, rank, 1);
+		CHECK_EQ(swingcoll_pready(j.part, i), 0);
+	}
+	CHECK_EQ(swingcoll_pwait(j.part, SWINGCOLL_ALL_PARTITIONS), 0);
+	for (int i = 0; i < 5; i++)
+		CHECK_EQ(job_check(&j, i, rank, 1), 0);
+	CHECK_EQ(job_down(&j), 0);
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ ends */
+
+enum sin {
+	NEVER_READY,
+	TWICE_READY,
+	DIES,
+	ABORTS,
+	ANOTHER_NUMBER
+};
+
+struct end {
+	const char *name;
+	enum sin sin;
+	int error;
+};
+
+static const struct end ends[] = {
+	{ "a rank never marks a partition ready", NEVER_READY, -ETIMEDOUT },
+	{ "a rank marks a partition ready twice", TWICE_READY, -EINVAL },
+	{ "a rank dies with partitions not ready", DIES, -ECONNRESET },
+	{ "a rank aborts", ABORTS, -ECONNABORTED },
+	{ "a rank has more partitions than the others", ANOTHER_NUMBER, -EPROTO },
+};
+
+static int sinner(const struct end *e, struct job *j, struct swingcoll_comm *comm)
+{
+	switch (e->sin) {
+	case TWICE_READY:
+		swingcoll_pready(j->part, 0);
+		break;
+	case DIES:
+		raise(SIGKILL);
+		break;
+	case ABORTS:
+		CHECK_EQ(swingcoll_comm_abort(comm), 0);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+static int through_kernel(struct swingcoll_comm *comm)
+{
+	struct swingcoll_req *req;
+	int ret = swingcoll_ibarrier(comm, &req);
+
+	return ret ? ret : swingcoll_wait(req, NULL);
+}
+
+static int end(uint32_t rank, void *arg)
+{
+	const struct end *e = arg;
+	struct swingcoll_comm_opts opts = { .timeout_ms = 1000 };
+	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_F32, .count = 100 };
+	bool last = rank == NRANKS - 1;
+	int n = 50 + (last && e->sin == ANOTHER_NUMBER), culprit = -1, ret;
+	struct swingcoll_comm *comm;
+	char text[256];
+	struct job j;
+
+	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, &opts), 0);
+	CHECK_EQ(job_up(&j, &c, n, comm), 0);
+	CHECK_EQ(swingcoll_pstart(j.part), 0);
+	/* So that nobody sins before all have started. */
+	CHECK_EQ(e->sin == ANOTHER_NUMBER ? 0 : through_kernel(comm), 0);
+	/* The last one keeps half of them back, and then sins. */
+	for (int i = 0; i < n && !(last && i >= 25 && e->sin != ANOTHER_NUMBER); i++)
+		if (swingcoll_pready(j.part, i))
+			break;
+	if (last)
+		CHECK_EQ(sinner(e, &j, comm), 0);
+	if (e->sin == ANOTHER_NUMBER) {
+		/* The one too many is the others' next collective. */
+		CHECK_EQ(last ? 0 : swingcoll_pwait(j.part, SWINGCOLL_ALL_PARTITIONS), 0);
+		ret = last ? swingcoll_pwait(j.part, SWINGCOLL_ALL_PARTITIONS)
+			   : through_kernel(comm);
+	} else {
+		ret = swingcoll_pwait(j.part, SWINGCOLL_ALL_PARTITIONS);
+	}
+	CHECK_EQ(ret, e->error);
+	swingcoll_comm_error(comm, text, sizeof(text), &culprit);
+	if (rank == 0)
+		ksft_print_msg("%s\n", text);
+	if (e->sin != ANOTHER_NUMBER) {
+		CHECK_EQ(culprit, NRANKS - 1);
+		CHECK_EQ(swingcoll_parrived(j.part, n - 1), e->error);
+		CHECK(swingcoll_pstart(j.part) < 0);
+	}
+	CHECK_EQ(job_down(&j), 0);
+	swingcoll_comm_destroy(comm);
+	return 0;
+}
+
+static int run_end(const struct end *e)
+{
+	pid_t pid[NRANKS];
+	int bad;
+
+	swingcoll_unique_id(&id);
+	swct_fork(pid, NRANKS, end, (void *)e);
+	/* The one that kills itself is no failure of the test. */
+	if (e->sin == DIES) {
+		bad = swct_reap(pid, NRANKS - 1, 20000);
+		return bad | !swct_reap(pid + NRANKS - 1, 1, 20000);
+	}
+	return swct_reap(pid, NRANKS, 20000);
+}
+
+/* Killed in the middle of rounds, at any moment: everything must come back. */
+static int restless(uint32_t rank, void *arg)
+{
+	struct swingcoll_comm_opts opts = { .timeout_ms = 2000 };
+	struct swingcoll_comm *comm;
+	struct job j;
+	int ret;
+
+	(void)arg;
+	ret = swingcoll_comm_create(&comm, &id, NRANKS, rank, &opts);
+	if (!ret)
+		ret = job_up(&j, &cases[0], 100, comm);
+	while (!ret) {
+		ret = swingcoll_pstart(j.part);
+		for (int i = 0; i < 100 && !ret; i++)
+			ret = swingcoll_pready(j.part, (i * 37 + rank * 11) % 100);
+		if (!ret)
+			ret = swingcoll_pwait(j.part, SWINGCOLL_ALL_PARTITIONS);
+	}
+	return 0;
+}
+
+static int kills(void)
+{
+	uint64_t before = swct_stat(SWC_STAT_PAGES_PINNED) - swct_stat(SWC_STAT_PAGES_UNPINNED);
+
+	coll_quiet = true;
+	for (int k = 0; k < 40; k++) {
+		pid_t pid[NRANKS];
+
+		swingcoll_unique_id(&id);
+		swct_fork(pid, NRANKS, restless, NULL);
+		usleep(2000 + rand_r(&seed) % 60000);
+		kill(pid[0], SIGKILL);
+		/* The others hear of it, and end by themselves. */
+		if (!swct_reap(pid, 1, 20000) || swct_reap(pid + 1, NRANKS - 1, 20000))
+			return 1;
+	}
+	coll_quiet = false;
+	for (int i = 0; i < 200; i++) {
+		if (swct_stat(SWC_STAT_PAGES_PINNED) - swct_stat(SWC_STAT_PAGES_UNPINNED) == before)
+			return 0;
+		swct_sleep_ms(10);
+	}
+	ksft_print_msg("pages stay pinned\n");
+	return 1;
+}
+
+/* ------------------------------------------------------------------ the shared memory is not believed */
+
+static int scribble(uint32_t rank, void *arg)
+{
+	struct swct_rank r;
+	struct swc_part_init init = { .partitions = 64 };
+	struct swc_part_ref ref = { 0 };
+	float mem[256] = { 0 };
+	struct swc_progress *p;
+	uint32_t *word;
+	unsigned int rnd = seed + rank;
+
+	/* The other rank may have ended the communicator already, here and below. */
+	if (swct_rank_up(&r, arg, 2, rank, 2000))
+		return 0;
+	init.desc = swct_allreduce(&r, mem, mem, 4, SWC_F32);
+	init.send_stride = init.recv_stride = 16;
+	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_PART_INIT, &init), 0);
+	ref.handle = init.handle;
+	p = mmap(NULL, init.map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r.c.fd,
+		 SWC_MMAP_PROGRESS(init.handle));
+	CHECK(p != MAP_FAILED);
+	word = (uint32_t *)p;
+	if (swct_ioctl(r.c.fd, SWC_IOC_PART_START, &ref))
+		return 0;
+	for (int i = 0; i < 2000; i++) {
+		word[rand_r(&rnd) % (init.map_bytes / 4)] = rand_r(&rnd) % (i & 1 ? 80 : ~0u);
+		if (i % 7 == 0)
+			swct_ioctl(r.c.fd, SWC_IOC_PART_KICK, &ref);
+	}
+	ref.partition = SWC_ALL_PARTITIONS;
+	ref.timeout_ms = 5000;
+	CHECK(swct_ioctl(r.c.fd, SWC_IOC_PART_WAIT, &ref) < 0);
+	munmap(p, init.map_bytes);
+	swct_rank_down(&r);
+	return 0;
+}
+
+static int scribbles(void)
+{
+	uint8_t raw[SWC_ID_BYTES];
+
+	for (int k = 0; k < 20; k++, seed++) {
+		swct_id(raw);
+		if (swct_ranks(2, 20000, scribble, raw))
+			return 1;
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ all */
+
+static const struct {
+	const char *name;
+	swct_fn fn;
+} tests[] = {
+	{ "every collective, 1 to 200 partitions", each },
+	{ "4096 partitions", most },
+	{ "1000 rounds of random shape, each rank in an order of its own", fuzz },
+	{ "among other collectives", among_others },
+	{ "marked ready by four threads", threads },
+	{ "misuse", misuse },
+};
+
+int main(void)
+{
+	seed = (unsigned int)getpid();
+	swct_need_device();
+	ksft_print_header();
+	ksft_set_plan(ARRAY_SIZE(tests) + ARRAY_SIZE(ends) + 2);
+	ksft_print_msg("seed %u\n", seed);
+	for (unsigned int k = 0; k < ARRAY_SIZE(tests); k++) {
+		uint64_t start = swct_ms();
+		int bad;
+
+		swingcoll_unique_id(&id);
+		bad = swct_ranks(NRANKS, 120000, tests[k].fn, NULL);
+		ksft_test_result(!bad, "%s, %d ms\n", tests[k].name, (int)(swct_ms() - start));
+	}
+	for (unsigned int k = 0; k < ARRAY_SIZE(ends); k++)
+		ksft_test_result(!run_end(&ends[k]), "%s\n", ends[k].name);
+	ksft_test_result(!kills(), "killed at any moment\n");
+	ksft_test_result(!scribbles(), "garbage in the shared memory\n");
+	ksft_finished();
+}
