@@ -20,7 +20,7 @@ step()
 	"$@" || bad="$bad $name"
 }
 
-for p in swingctl swingperf train_digits; do
+for p in swingctl swingperf train_digits train_overlap; do
 	[ -x "$bin/$p" ] && continue
 	echo "demo: $bin/$p is missing: build with make, or set BIN" >&2
 	exit 2
@@ -40,6 +40,9 @@ fi
 
 heading "Training on 4 processes, gradients summed in the kernel (train_digits)"
 step train_digits "$bin/train_digits" --io-uring $uring
+
+heading "Four ways to sum gradients while training goes on, with the same result (train_overlap)"
+step train_overlap "$bin/train_overlap" --epochs 1
 
 heading "Allreduce between 2 processes, every element checked (swingperf)"
 step swingperf "$bin/swingperf" -n 2 --sizes 8,4K,64K,1M,16M --time-ms 100

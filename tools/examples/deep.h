@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A perceptron of several layers that is worked on a layer at a time, so that something else can go on in
+ * between. Weights and gradients of a layer are consecutive; its extent is padded.
+ */
+#ifndef DEEP_H
+#define DEEP_H
+
+#include <stddef.h>
+
+#include "digits.h"
+
+#define DEEP_LAYERS 6
+#define DEEP_WIDTH 96
+#define DEEP_BATCH 96 /* images that one call can hold */
+
+/* Where a layer's weights (by output, then its bias) begin; index DEEP_LAYERS: where all end. */
+size_t deep_first(int layer);
+
+struct deep {
+	int n; /* images */
+	float act[DEEP_LAYERS + 1][DEEP_BATCH][DEEP_WIDTH];
+	float delta[2][DEEP_BATCH][DEEP_WIDTH];
+	int label[DEEP_BATCH];
+};
+
+void deep_init(float *w, unsigned int seed);
+/* The images of a batch; at most DEEP_BATCH. */
+void deep_load(struct deep *d, const struct digit *const *image, int n);
+/* Layers in ascending order. */
+void deep_forward(struct deep *d, const float *w, int layer);
+/* After the last layer: the errors to start from; the sum of the cross entropies. */
+float deep_loss(struct deep *d);
+/* Layers in descending order; stores the layer's gradient. */
+void deep_backward(struct deep *d, const float *w, float *grad, int layer);
+/* How many of the images the last layer calls by their names. */
+int deep_right(const struct deep *d);
+
+#endif /* DEEP_H */
