@@ -12,6 +12,7 @@
 
 static const char usage_text[] =
 	"Usage: swingperf [options]\n"
+	"       swingperf overlap [options]    an allgather and the product that consumes it (--help)\n"
 	"\n"
 	"Times a collective over a range of sizes and checks every element of the result.\n"
 	"Ranks are forked here (-n), or are those of mpirun, srun or torchrun, or of a loop that sets\n"

@@ -2,11 +2,14 @@
 /*
  * swingperf: time of swingcoll's collectives over a range of sizes, with every element checked. This
  * file starts the ranks and walks the sizes; args.c reads the command line, launch.c finds out
- * who starts ranks, run.c does the work of a rank, pattern.c knows the right answers, print.c writes the table.
+ * who starts ranks, run.c does the work of a rank, pattern.c knows the right answers, print.c writes the table. overlap*.c
+ * are a verb of their own.
  */
 #include "swingperf.h"
+#include "overlap.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* One rank's walk over the sizes. */
 static int body(struct team *team, void *arg)
@@ -63,6 +66,8 @@ int main(int argc, char **argv)
 	enum perf_launch launch;
 	int ret;
 
+	if (argc > 1 && !strcmp(argv[1], "overlap"))
+		return perf_overlap(argc - 1, argv + 1);
 	perf_parse(&opt, &team, argc, argv);
 	launch = perf_find_launch(&team, &opt.total);
 	if (launch == PERF_BAD)

@@ -374,6 +374,144 @@ int swingcoll_prep(struct io_uring_sqe *sqe, struct swingcoll_comm *comm,
 int swingcoll_cqe_result(struct swingcoll_comm *comm, const struct io_uring_cqe *cqe,
 			 struct swingcoll_result *result);
 
+/*
+ * An allgather and the product that consumes it, overlapped: C = A x B, where each rank has some rows of A
+ * (m x k) and all of B (k x n), and wants all of C. The library moves A in pieces and calls back for each; the
+ * product is the caller's, with any BLAS. See swingcoll_overlap(3).
+ *
+ * Matrices lie in row order. A shard is that of swingcoll_overlap_rows(), without gaps between rows.
+ */
+
+/* In what pieces A comes, and what is multiplied at once. */
+enum swingcoll_overlap_schedule {
+	SWINGCOLL_OVERLAP_AUTO,
+	SWINGCOLL_OVERLAP_SERIAL,	 /* everything, then one product */
+	SWINGCOLL_OVERLAP_SHARD,	 /* one rank's shard after the other, the own one first */
+	SWINGCOLL_OVERLAP_ROWS,		 /* some rows of all ranks at a time */
+	SWINGCOLL_OVERLAP_ROWS_OWN,	 /* the same, but first the own shard as a whole */
+	SWINGCOLL_OVERLAP_ROWS_SEPARATE, /* the same, one product per rank */
+	SWINGCOLL_OVERLAP_COLUMNS,	 /* some columns of all ranks at a time; products add up */
+};
+#define SWINGCOLL_OVERLAP_SCHEDULES 7
+
+/* Rows of C, and of A. */
+struct swingcoll_overlap_range {
+	size_t row;
+	size_t rows;
+};
+
+/*
+ * A part of A that is there: rows x cols elements at a, lda elements from row to row, columns col to
+ * col + cols - 1 of A. Its rows are, in this order, those of the runs: rows of A that are neighbours here may
+ * be far apart there. Valid until the consumer returns.
+ */
+struct swingcoll_overlap_piece {
+	const void *a;
+	size_t lda;
+	size_t rows;
+	size_t col;
+	size_t cols;
+	int accumulate; /* 0: C's rows = piece x B's rows col...; 1: C's rows += that */
+	unsigned int nruns;
+	const struct swingcoll_overlap_range *run;
+};
+
+struct swingcoll_overlap;
+
+/*
+ * Options; zero the struct and set what is wanted. They must be equal on all ranks, except arg.
+ *
+ * table	file with the times of products on this machine; read by rank 0, and written if it lacks
+ *		them. NULL: none, they are measured each time
+ * product	makes one product of that size (up to 512 each), on any numbers, to be timed. 0 or a
+ *		negative errno. NULL: nothing is measured, and every schedule is tried
+ * arg		its first argument
+ * dtype	its type
+ * pieces	that a shard is cut into, at most 64; 0: 8
+ * trials	times that each schedule in question is tried, at most 15; 0: 3
+ */
+struct swingcoll_overlap_opts {
+	const char *table;
+	int (*product)(void *arg, size_t m, size_t n, size_t k);
+	void *arg;
+	enum swingcoll_dtype dtype;
+	uint32_t pieces;
+	uint32_t trials;
+	uint32_t reserved[8]; /* 0 */
+};
+
+/*
+ * One product. consume is called in the calling thread; if it fails, it is not called again, the transfers go
+ * on to their end, and its error is returned: the communicator is as good as before.
+ */
+struct swingcoll_overlap_call {
+	size_t m, n, k;
+	enum swingcoll_dtype dtype;
+	enum swingcoll_overlap_schedule schedule; /* AUTO: the best */
+	const void *shard;			  /* not written */
+	int (*consume)(void *arg, const struct swingcoll_overlap_piece *piece);
+	void *arg;
+	uint32_t reserved[8]; /* 0 */
+};
+
+struct swingcoll_overlap_result {
+	enum swingcoll_overlap_schedule schedule; /* that ran */
+	int trial;				  /* 1: to find out how good it is */
+	uint64_t time_ns;			  /* on this rank */
+	uint64_t wait_ns;			  /* of that, asleep until a piece came */
+};
+
+/* What was measured when the handle was made, the same on all ranks. */
+struct swingcoll_overlap_figures {
+	double start_s;		  /* allgather: start-up time, */
+	double bytes_per_s;	  /* and rate in bytes of one rank */
+	double crowd;		  /* product on all ranks at once / on one alone */
+	double product_slowdown;  /* contention loss: product during a transfer / without */
+	double transfer_slowdown; /* transfer during products / without */
+};
+
+/* What the model says of a shape; seconds. */
+struct swingcoll_overlap_forecast {
+	double time_s[SWINGCOLL_OVERLAP_SCHEDULES]; /* by schedule; [AUTO]: 0 */
+	double gather_s;			    /* the whole allgather alone */
+	double product_s;   /* the whole product alone, all ranks computing */
+	double dil_rows;    /* decomposition loss: time of the pieces of a product / of it whole */
+	double dil_columns; /* the same, cut by columns */
+};
+
+/*
+ * Make a handle for a communicator, on all ranks alike; blocks for as long as measuring takes, well below a
+ * second on a machine of today. *overlap is the caller's until swingcoll_overlap_destroy(), which must come
+ * before that of the communicator.
+ */
+int swingcoll_overlap_create(struct swingcoll_overlap **overlap, struct swingcoll_comm *comm,
+			     const struct swingcoll_overlap_opts *opts);
+/* NULL is allowed. Not collective. */
+void swingcoll_overlap_destroy(struct swingcoll_overlap *overlap);
+
+/*
+ * Gather and consume, on all ranks alike; counts as some collectives on the communicator. Blocks until all
+ * is consumed. With AUTO the first calls of a shape are trials (and do their work as any other), then the
+ * quickest stays. result may be NULL. After an error other than the consumer's abort the communicator.
+ */
+int swingcoll_overlap_run(struct swingcoll_overlap *overlap,
+			  const struct swingcoll_overlap_call *call,
+			  struct swingcoll_overlap_result *result);
+
+/* Rows of A that a rank has: the first m % nranks ranks have one more. */
+void swingcoll_overlap_rows(size_t m, int nranks, int rank, struct swingcoll_overlap_range *rows);
+
+/* -ENODATA: no product, so nothing was measured. */
+int swingcoll_overlap_figures(const struct swingcoll_overlap *overlap,
+			      struct swingcoll_overlap_figures *figures);
+int swingcoll_overlap_forecast(const struct swingcoll_overlap *overlap, size_t m, size_t n,
+			       size_t k, enum swingcoll_dtype dtype,
+			       struct swingcoll_overlap_forecast *forecast);
+
+/* "rows-grouped"; NULL for what is none. The parser returns -EINVAL. */
+const char *swingcoll_overlap_name(enum swingcoll_overlap_schedule schedule);
+int swingcoll_overlap_parse(const char *name);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * swingperf overlap: what a rank does from beginning to end. For each way to move data a handle of its own, as
+ * that is what the library measures when it makes one.
+ */
+#include "overlap.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/perfloop.h"
+
+static int failed(struct ov_rank *r, const char *what, int err)
+{
+	char why[256] = "";
+
+	/* Another rank has said it. */
+	if (err == -ECANCELED)
+		return err;
+	if (r->comm)
+		swingcoll_comm_error(r->comm, why, sizeof(why), NULL);
+	fprintf(stderr, "swingperf overlap: rank %d: %s: %s (%d)%s%s%s\n", r->team->rank, what,
+		swingcoll_strerror(err), err, *why ? ": " : "", why,
+		err == -ENODEV || err == -EACCES ? "\n  next: swingctl doctor" : "");
+	team_fail(r->team);
+	return err;
+}
+
+static void bind_rank(const struct ov_rank *r)
+{
+	int skip, cpu = -1;
+	cpu_set_t allowed, one;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed))
+		return;
+	for (skip = r->team->rank % CPU_COUNT(&allowed); skip >= 0; skip--)
+		do
+			cpu++;
+		while (!CPU_ISSET(cpu, &allowed));
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+}
+
+/* All shapes with data moved in one way. */
+static int section(struct ov_rank *r, uint64_t *wrong)
+{
+	const struct swingcoll_overlap_opts oopts = {
+		.table = r->opt->table,
+		.product = ov_blas_product,
+		.dtype = SWINGCOLL_F32,
+		.pieces = r->opt->pieces,
+		.trials = r->opt->trials,
+	};
+	struct ov_row *row = calloc(r->opt->nshapes, sizeof(*row));
+	int ret = row ? 0 : -ENOMEM;
+
+	if (!ret)
+		ret = swingcoll_overlap_create(&r->overlap, r->comm, &oopts);
+	if (ret) {
+		free(row);
+		return failed(r, "measuring the machine", ret);
+	}
+	if (!r->team->rank)
+		ov_print_figures(r);
+	for (unsigned int i = 0; !ret && i < r->opt->nshapes; i++) {
+		ret = ov_measure(r, &r->opt->shape[i], &row[i]);
+		if (ret)
+			failed(r, r->opt->shape[i].name, ret);
+		else if (!r->team->rank)
+			ov_print_row(r, &row[i]);
+		*wrong += row[i].wrong;
+	}
+	if (!ret && !r->team->rank)
+		ov_print_summary(r, row, r->opt->nshapes);
+	swingcoll_overlap_destroy(r->overlap);
+	r->overlap = NULL;
+	free(row);
+	return ret;
+}
+
+static int sections(struct ov_rank *r, uint64_t *wrong)
+{
+	int ret = 0;
+
+	for (int dma = 0; ret >= 0 && dma < 3; dma++) {
+		if (!r->opt->use[dma])
+			continue;
+		ret = ov_dma_set(r, (enum ov_dma)dma);
+		if (!ret)
+			ret = section(r, wrong);
+		else if (ret > 0 && !r->team->rank)
+			fprintf(stderr,
+				"swingperf overlap: no DMA engine: by DMA nothing was measured\n"
+				"  next: load the driver of one, or for a trial insmod "
+				"swc_dma_provider.ko rate_mbps=400\n");
+	}
+	return ret < 0 ? ret : 0;
+}
+
+static int body(struct team *team, void *arg)
+{
+	struct ov_rank r = { .opt = arg, .team = team };
+	uint64_t wrong = 0;
+	double mflops;
+	int ret;
+
+	if (r.opt->bind)
+		bind_rank(&r);
+	ret = swingcoll_comm_create(&r.comm, &team->id, team->nranks, team->rank, NULL);
+	if (ret) {
+		r.comm = NULL;
+		failed(&r, "joining the communicator", ret);
+		return 2;
+	}
+	/* All at once, as in what is measured. */
+	ret = team_barrier(team);
+	mflops = ov_blas_mflops();
+	if (!ret)
+		ret = team_max(team, &mflops);
+	r.mflop = mflops * r.opt->target_ms * 1e-3;
+	if (!ret && !team->rank)
+		ov_print_header(&r);
+	if (!ret)
+		ret = sections(&r, &wrong);
+	swingcoll_comm_destroy(r.comm);
+	return ret ? 2 : wrong ? 1 : 0;
+}
+
+int perf_overlap(int argc, char **argv)
+{
+	static struct ov_options opt = {
+		.target_ms = 10, .repeats = 20, .pieces = 8, .seed = 1, .rate_mbps = -1
+	};
+	struct team team = { .prog = "swingperf overlap", .nranks = 2 };
+	int ret;
+
+	ov_parse(&opt, &team, argc, argv);
+	if (ov_blas_open(opt.blas))
+		return 2;
+	ret = swingcoll_unique_id(&team.id);
+	if (ret) {
+		fprintf(stderr, "swingperf overlap: no random id: %s\n", swingcoll_strerror(ret));
+		return 2;
+	}
+	ov_dma_save();
+	ret = team_run(&team, body, &opt);
+	ov_dma_restore();
+	return ret;
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The report of swingperf overlap: a table, or JSON objects. Rank 0 only. */
+#include "overlap.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static const char *dma_text(const struct ov_rank *r)
+{
+	static const char *const texts[] = { "CPU copies", "DMA", "as the module is set" };
+
+	return texts[r->dma];
+}
+
+static void put_json(cJSON *o)
+{
+	char *text = cJSON_PrintUnformatted(o);
+
+	if (text)
+		puts(text);
+	fflush(stdout);
+	free(text);
+	cJSON_Delete(o);
+}
+
+void ov_print_header(const struct ov_rank *r)
+{
+	struct utsname u;
+
+	if (r->opt->json)
+		return;
+	uname(&u);
+	printf("# swingperf overlap %s, Linux %s, %d ranks forked on %ld CPUs, f32\n",
+	       swingcoll_version(), u.release, r->team->nranks, sysconf(_SC_NPROCESSORS_ONLN));
+	printf("# products: %s, one thread per rank\n", ov_blas_name());
+	printf("# shapes scaled to %.3g Mflop, %u pieces; times: median of %u, schedules in turn, of the "
+	       "slowest rank\n",
+	       r->mflop, r->opt->pieces, r->opt->repeats);
+	fflush(stdout);
+}
+
+void ov_print_figures(const struct ov_rank *r)
+{
+	struct swingcoll_overlap_figures f = { 0 };
+	cJSON *o;
+
+	swingcoll_overlap_figures(r->overlap, &f);
+	if (!r->opt->json) {
+		printf("#\n# by %s: allgather %.0f us + bytes / %.3f GB/s; a product on all ranks at once "
+		       "takes %.2f times its time on one\n",
+		       dma_text(r), f.start_s * 1e6, f.bytes_per_s * 1e-9, f.crowd);
+		printf("# contention loss: products %.2f during transfers, transfers %.2f during "
+		       "products\n",
+		       f.product_slowdown, f.transfer_slowdown);
+		printf("# ms, predicted then measured; * best, > chosen; rows/cols: decomposition "
+		       "loss; c/g: transfer / product\n");
+		printf("#%4s %7s %6s %6s %5s %5s %5s", "", "M", "N", "K", "rows", "cols", "c/g");
+		for (int k = SWINGCOLL_OVERLAP_SERIAL; k < OV_SCHEDULES; k++)
+			printf(" %17s", swingcoll_overlap_name((enum swingcoll_overlap_schedule)k));
+		printf(" noise hidden  cpu\n");
+		fflush(stdout);
+		return;
+	}
+	o = cJSON_CreateObject();
+	cJSON_AddStringToObject(o, "figures", dma_text(r));
+	cJSON_AddNumberToObject(o, "ranks", r->team->nranks);
+	cJSON_AddNumberToObject(o, "start_us", f.start_s * 1e6);
+	cJSON_AddNumberToObject(o, "gbs", f.bytes_per_s * 1e-9);
+	cJSON_AddNumberToObject(o, "crowd", f.crowd);
+	cJSON_AddNumberToObject(o, "contention_product", f.product_slowdown);
+	cJSON_AddNumberToObject(o, "contention_transfer", f.transfer_slowdown);
+	put_json(o);
+}
+
+/* Of the time that serial sleeps for its transfer, the share that the choice does not. */
+static double hidden(const struct ov_row *row)
+{
+	double serial = row->wait[SWINGCOLL_OVERLAP_SERIAL];
+
+	return serial > 0 ? 1 - row->wait[row->choice] / serial : 0;
+}
+
+static double regret(const struct ov_row *row, enum swingcoll_overlap_schedule choice)
+{
+	return row->median[choice] / row->median[row->best] - 1;
+}
+
+static void print_json(const struct ov_rank *r, const struct ov_row *row)
+{
+	cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "schedules");
+
+	cJSON_AddStringToObject(o, "shape", row->shape->name);
+	cJSON_AddStringToObject(o, "moved_by", dma_text(r));
+	cJSON_AddNumberToObject(o, "m", (double)row->m);
+	cJSON_AddNumberToObject(o, "n", (double)row->n);
+	cJSON_AddNumberToObject(o, "k", (double)row->k);
+	cJSON_AddNumberToObject(o, "dil_rows", row->forecast.dil_rows);
+	cJSON_AddNumberToObject(o, "dil_columns", row->forecast.dil_columns);
+	cJSON_AddNumberToObject(o, "gather_us", row->forecast.gather_s * 1e6);
+	cJSON_AddNumberToObject(o, "product_us", row->forecast.product_s * 1e6);
+	for (int k = SWINGCOLL_OVERLAP_SERIAL; k < OV_SCHEDULES; k++) {
+		cJSON *s = cJSON_CreateObject();
+
+		cJSON_AddStringToObject(s, "name",
+					swingcoll_overlap_name((enum swingcoll_overlap_schedule)k));
+		cJSON_AddNumberToObject(s, "predicted_us", row->forecast.time_s[k] * 1e6);
+		cJSON_AddNumberToObject(s, "time_us", row->median[k] * 1e6);
+		cJSON_AddNumberToObject(s, "iqr_us", row->iqr[k] * 1e6);
+		cJSON_AddNumberToObject(s, "wait_us", row->wait[k] * 1e6);
+		cJSON_AddItemToArray(list, s);
+	}
+	cJSON_AddStringToObject(o, "best", swingcoll_overlap_name(row->best));
+	cJSON_AddStringToObject(o, "choice", swingcoll_overlap_name(row->choice));
+	cJSON_AddStringToObject(o, "model", swingcoll_overlap_name(row->model));
+	cJSON_AddNumberToObject(o, "regret", regret(row, row->choice));
+	cJSON_AddNumberToObject(o, "regret_model", regret(row, row->model));
+	cJSON_AddNumberToObject(o, "hidden", hidden(row));
+	cJSON_AddNumberToObject(o, "noise", row->noise);
+	cJSON_AddNumberToObject(o, "cpu", row->cpu);
+	cJSON_AddNumberToObject(o, "cpu_rank0", row->own);
+	cJSON_AddNumberToObject(o, "errors", (double)row->wrong);
+	put_json(o);
+}
+
+void ov_print_row(const struct ov_rank *r, const struct ov_row *row)
+{
+	if (r->opt->json) {
+		print_json(r, row);
+		return;
+	}
+	printf("%5s %7zu %6zu %6zu %5.2f %5.2f %5.2f", row->shape->name, row->m, row->n, row->k,
+	       row->forecast.dil_rows, row->forecast.dil_columns,
+	       row->forecast.gather_s / row->forecast.product_s);
+	for (int k = SWINGCOLL_OVERLAP_SERIAL; k < OV_SCHEDULES; k++)
+		printf(" %7.2f %7.2f%c%c", row->forecast.time_s[k] * 1e3, row->median[k] * 1e3,
+		       k == (int)row->best ? '*' : ' ', k == (int)row->choice ? '>' : ' ');
+	printf(" %4.0f%% %5.0f%% %3.0f%%%s\n", row->noise * 100, hidden(row) * 100, row->cpu * 100,
+	       row->wrong ? "  WRONG" : "");
+	fflush(stdout);
+}
+
+struct sum {
+	unsigned int hits, near;
+	double regret, worst;
+};
+
+static struct sum sum_up(const struct ov_row *row, unsigned int n, bool model)
+{
+	struct sum s = { 0 };
+
+	for (unsigned int i = 0; i < n; i++) {
+		enum swingcoll_overlap_schedule choice = model ? row[i].model : row[i].choice;
+		double x = regret(&row[i], choice);
+
+		s.hits += choice == row[i].best;
+		s.near += row[i].median[choice] - row[i].median[row[i].best] <=
+			  row[i].iqr[row[i].best];
+		s.regret += x / n;
+		s.worst = x > s.worst ? x : s.worst;
+	}
+	return s;
+}
+
+static void print_sum(const char *who, const struct sum *s, unsigned int n)
+{
+	printf("# %s: best in %u of %u (%.0f %%), within the noise of the best in %u, mean regret %.1f %%, "
+	       "worst %.0f %%\n",
+	       who, s->hits, n, 100. * s->hits / n, s->near, s->regret * 100, s->worst * 100);
+}
+
+static void sum_json(cJSON *o, const char *name, const struct sum *s, unsigned int n)
+{
+	cJSON *p = cJSON_AddObjectToObject(o, name);
+
+	cJSON_AddNumberToObject(p, "hit_rate", (double)s->hits / n);
+	cJSON_AddNumberToObject(p, "within_noise", (double)s->near / n);
+	cJSON_AddNumberToObject(p, "mean_regret", s->regret);
+	cJSON_AddNumberToObject(p, "worst_regret", s->worst);
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Median of |predicted / measured - 1|. */
+static double model_error(const struct ov_row *row, unsigned int n)
+{
+	double *v = calloc((size_t)n * OV_SCHEDULES, sizeof(*v)), result;
+	unsigned int count = 0;
+
+	if (!v)
+		return 0;
+	for (unsigned int i = 0; i < n; i++)
+		for (int k = SWINGCOLL_OVERLAP_SERIAL; k < OV_SCHEDULES; k++) {
+			double e = row[i].forecast.time_s[k] / row[i].median[k] - 1;
+
+			v[count++] = e < 0 ? -e : e;
+		}
+	qsort(v, count, sizeof(*v), compare);
+	result = v[count / 2];
+	free(v);
+	return result;
+}
+
+void ov_print_summary(const struct ov_rank *r, const struct ov_row *row, unsigned int n)
+{
+	struct sum choice = sum_up(row, n, false), model = sum_up(row, n, true);
+	double gain = 0, best = 0, hid = 0, cpu = 0, noise = 0, error = model_error(row, n);
+	uint64_t wrong = 0;
+	cJSON *o;
+
+	for (unsigned int i = 0; i < n; i++) {
+		gain += row[i].median[SWINGCOLL_OVERLAP_SERIAL] / row[i].median[row[i].choice] / n;
+		best += row[i].median[SWINGCOLL_OVERLAP_SERIAL] / row[i].median[row[i].best] / n;
+		hid += hidden(&row[i]) / n;
+		cpu = row[i].cpu > cpu ? row[i].cpu : cpu;
+		noise += row[i].noise / n;
+		wrong += row[i].wrong;
+	}
+	if (r->opt->json) {
+		o = cJSON_CreateObject();
+		cJSON_AddStringToObject(o, "summary", dma_text(r));
+		cJSON_AddNumberToObject(o, "shapes", n);
+		sum_json(o, "choice", &choice, n);
+		sum_json(o, "model", &model, n);
+		cJSON_AddNumberToObject(o, "speedup", gain);
+		cJSON_AddNumberToObject(o, "speedup_best", best);
+		cJSON_AddNumberToObject(o, "hidden", hid);
+		cJSON_AddNumberToObject(o, "model_error", error);
+		cJSON_AddNumberToObject(o, "noise", noise);
+		cJSON_AddNumberToObject(o, "cpu_most", cpu);
+		cJSON_AddNumberToObject(o, "paper_hit_rate", 0.81);
+		cJSON_AddNumberToObject(o, "paper_loss_of_a_miss", 0.14);
+		cJSON_AddNumberToObject(o, "errors", (double)wrong);
+		put_json(o);
+		return;
+	}
+	printf("# by %s, %u shapes:\n", dma_text(r), n);
+	print_sum("choice, after its trials", &choice, n);
+	print_sum("model alone, no trials  ", &model, n);
+	printf("# FiCCO's heuristic, no trials, on 8 GPUs (arXiv 2512.10236): best in 81 %%, about 14 %% lost by "
+	       "a miss; another machine, other schedules\n");
+	printf("# speed-up over serial: choice %.3f, best %.3f on average; of serial's waiting the choice hides "
+	       "%.0f %%\n",
+	       gain, best, hid * 100);
+	printf("# model: half of its predictions are within %.0f %%; noise (interquartile range) %.0f %% of the "
+	       "median\n",
+	       error * 100, noise * 100);
+	printf("# CPUs busy: up to %.0f %%%s\n", cpu * 100,
+	       cpu > 0.8
+		       ? ": transfers and products compete for them; this says little of a machine with "
+			 "CPUs to spare"
+		       : "");
+	printf("# wrong elements: %llu %s\n", (unsigned long long)wrong, wrong ? "FAILED" : "OK");
+	fflush(stdout);
+}
