@@ -54,6 +54,19 @@ tools: lib
 selftests: lib
 	$(MAKE) $J -C selftests
 
+# What a guest without the host's files runs, and so static: build/arm64/selftests/install, with a unit test. The
+# linker would warn that name service needs more.
+ARM64 := $(CURDIR)/build/arm64
+.PHONY: arm64
+arm64:
+	@set -e; programs=$$(tools/vm/kernels programs 6.12-arm64); \
+	set -- CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar PKG_CONFIG=false \
+		CFLAGS="-O2 -isystem $$programs/usr/include" \
+		LDFLAGS="-static -s -Wl,--no-warnings -L$$programs/usr/lib/aarch64-linux-gnu"; \
+	$(MAKE) $J -C userlib BUILD=$(ARM64) "$$@" $(ARM64)/lib/libswingcoll.a $(ARM64)/plain/test_reduce; \
+	$(MAKE) $J -C selftests OUTPUT=$(ARM64)/selftests LIB=$(ARM64)/lib "$$@" install; \
+	cp $(ARM64)/plain/test_reduce $(ARM64)/selftests/install
+
 # STAGES="lint ..." runs only some.
 .PHONY: check lint
 check:
@@ -151,9 +164,10 @@ clean:
 .PHONY: help
 help:
 	@echo "make                      module for the running kernel, library, tools, tests"
-	@echo "make modules KVER=V       module for Debian's kernel V: 6.1 6.12 7.3 6.1-cloud"
+	@echo "make modules KVER=V       module for Debian's kernel V: 6.1 6.12 7.3 6.1-cloud 6.12-arm64"
 	@echo "make modules KDIR=DIR     module for the kernel whose build tree is DIR"
 	@echo "make lib | tools | selftests"
+	@echo "make arm64                selftests for a guest with kernel 6.12-arm64"
 	@echo "make check [STAGES=...]   all checks; 'tools/check --list' names the stages"
 	@echo "make lint                 sparse, checkpatch, clang-format, shellcheck"
 	@echo "make demo [HERE=1]        show it at work in a virtual machine (HERE: on this host)"

@@ -63,11 +63,57 @@ static int all_ops(uint32_t rank, void *arg)
 	return 0;
 }
 
+/* The reduction kernels that this machine is to have, if the module's user has not chosen others. */
+static const char *best_reduce(void)
+{
+	static char forced[SWC_NAME_BYTES];
+	FILE *f = fopen("/sys/module/swingcoll/parameters/reduce", "re");
+
+	if (f && fgets(forced, sizeof(forced), f))
+		forced[strcspn(forced, "\n")] = '\0';
+	if (f)
+		fclose(f);
+	if (*forced)
+		return forced;
+#if defined(__aarch64__)
+	return "neon";
+#elif defined(__x86_64__)
+	if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("f16c"))
+		return "scalar";
+	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+			       __builtin_cpu_supports("avx512dq") &&
+			       __builtin_cpu_supports("avx512vl")
+		       ? "avx512"
+		       : "avx2";
+#else
+	return "scalar";
+#endif
+}
+
+static int uses_best(uint64_t reduced_before)
+{
+	struct swc_info info;
+	struct swct_ctx c;
+
+	CHECK_EQ(swct_open(&c), 0);
+	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_INFO, &info), 0);
+	swct_close(&c);
+	ksft_print_msg("%llu bytes reduced in the kernel by %s\n",
+		       (unsigned long long)(swct_stat(SWC_STAT_BYTES_REDUCED) - reduced_before),
+		       info.reduce);
+	CHECK(swct_stat(SWC_STAT_BYTES_REDUCED) > reduced_before);
+	CHECK(!strcmp(info.reduce, best_reduce()));
+	return 0;
+}
+
 int main(void)
 {
+	uint64_t reduced;
+
 	ksft_print_header();
 	swct_need_device();
-	ksft_set_plan(ARRAY_SIZE(ways) * (SWINGCOLL_F64 + 1));
+	ksft_set_plan(ARRAY_SIZE(ways) * (SWINGCOLL_F64 + 1) + 1);
+	reduced = swct_stat(SWC_STAT_BYTES_REDUCED);
 	for (unsigned int w = 0; w < ARRAY_SIZE(ways); w++)
 		for (int t = 0; t <= SWINGCOLL_F64; t++) {
 			struct job j = { &ways[w], t };
@@ -76,5 +122,6 @@ int main(void)
 			ksft_test_result(!swct_ranks(NRANKS, 60000, all_ops, &j), "%s, %s",
 					 swingcoll_dtype_name(t), ways[w].name);
 		}
+	ksft_test_result(!uses_best(reduced), "the best kernels that run here");
 	ksft_finished();
 }

@@ -4,8 +4,14 @@
 # the host's apt is left alone. The suites are fixed, the archive they come from
 # is the one this machine's apt already uses. Source lib.sh first.
 
-apt_dir=${cache:?}/apt
-export APT_CONFIG=$apt_dir/apt.conf
+# apt_for ARCHITECTURE: packages of another one than this machine's ('') have lists
+# of their own, and dpkg need not know of it.
+apt_for() {
+	apt_arch=$1
+	apt_dir=${cache:?}/apt${apt_arch:+-$apt_arch}
+	export APT_CONFIG=$apt_dir/apt.conf
+}
+apt_for ''
 
 host_archive() { # host_archive LABEL: the URI of Debian's archive with this label
 	# shellcheck disable=SC2016 # apt's fields
@@ -38,6 +44,10 @@ apt_setup() {
 		Dir::Cache "$apt_dir";
 		Acquire::Languages "none";
 		APT::Sandbox::User "root";
+	END
+	[[ ! $apt_arch ]] || cat >>"$APT_CONFIG" <<-END
+		APT::Architecture "$apt_arch";
+		APT::Architectures { "$apt_arch"; };
 	END
 }
 
