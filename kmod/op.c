@@ -258,9 +258,11 @@ void swc_op_finish(struct swc_op *op)
 	list_del_init(&op->node);
 	op_oldest(comm);
 	swc_op_settle(op);
-	memcpy(comm->algo, op->algo, sizeof(comm->algo));
+	/* One that was only reserved never was. */
+	if (op->narrived)
+		memcpy(comm->algo, op->algo, sizeof(comm->algo));
 	if (op->status) {
-		comm->failed++;
+		comm->failed += !!op->narrived;
 	} else {
 		comm->completed++;
 		comm->bytes += op->bytes;

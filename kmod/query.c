@@ -31,6 +31,9 @@ static void picture_comm(struct swc_comm *comm, struct swc_comm_query *q)
 	spin_lock(&comm->lock);
 	q->status = comm->status;
 	list_for_each_entry(op, &comm->ops, node) {
+		/* Nobody has come to those that are only reserved. */
+		if (!op->narrived)
+			continue;
 		q->inflight++;
 		/* Operations are listed as their first rank arrived; numbers follow that order. */
 		if (!oldest)

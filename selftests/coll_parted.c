@@ -376,7 +376,7 @@ static int through_kernel(struct swingcoll_comm *comm)
 static int end(uint32_t rank, void *arg)
 {
 	const struct end *e = arg;
-	struct swingcoll_comm_opts opts = { .timeout_ms = 1000 };
+	struct swingcoll_comm_opts opts = { .timeout_ms = 3000 };
 	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_F32, .count = 100 };
 	bool last = rank == NRANKS - 1;
 	int n = 50 + (last && e->sin == ANOTHER_NUMBER), culprit = -1, ret;
@@ -459,12 +459,12 @@ static int kills(void)
 	uint64_t before = swct_stat(SWC_STAT_PAGES_PINNED) - swct_stat(SWC_STAT_PAGES_UNPINNED);
 
 	coll_quiet = true;
-	for (int k = 0; k < 40; k++) {
+	for (int k = 0; k < 20; k++) {
 		pid_t pid[NRANKS];
 
 		swingcoll_unique_id(&id);
 		swct_fork(pid, NRANKS, restless, NULL);
-		usleep(2000 + rand_r(&seed) % 60000);
+		usleep(10000 + rand_r(&seed) % 60000);
 		kill(pid[0], SIGKILL);
 		/* The others hear of it, and end by themselves. */
 		if (!swct_reap(pid, 1, 20000) || swct_reap(pid + 1, NRANKS - 1, 20000))

@@ -339,6 +339,89 @@ static int try_submit_last(int n)
 	return try_submit(n, 1);
 }
 
+#define PARTS	3
+
+static int part_init(int r, struct swc_part_ref *ref)
+{
+	struct swc_part_init init = {
+		.desc = {
+			.comm = ranks[r].comm, .plan = ranks[r].plan, .send = (uintptr_t)ranks[r].send,
+			.recv = (uintptr_t)ranks[r].recv, .count = COUNT / PARTS, .coll = SWC_ALLREDUCE,
+			.dtype = SWC_U64,
+		},
+		.partitions = PARTS, .send_stride = COUNT / PARTS * 8, .recv_stride = COUNT / PARTS * 8,
+	};
+	int ret = ioctl(ranks[r].fd, SWC_IOC_PART_INIT, &init);
+
+	*ref = (struct swc_part_ref) { .handle = init.handle };
+	return ret;
+}
+
+static int try_part_init(int n)
+{
+	struct swc_part_ref ref;
+	int ret = ARMED(n, part_init(0, &ref));
+
+	if (!(short)ret && ioctl(ranks[0].fd, SWC_IOC_PART_FREE, &ref))
+		return FAILED(ret, -EIO);
+	return ret;
+}
+
+/* Mark all ready, and wait: 0 or a negative errno. */
+static int part_run(int r, struct swc_part_ref ref)
+{
+	struct swc_progress *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ranks[r].fd,
+				      SWC_MMAP_PROGRESS(ref.handle));
+	__u32 *queue, i;
+
+	if (p == MAP_FAILED)
+		return -errno;
+	queue = (void *)((char *)p + p->queue);
+	for (i = 0; i < PARTS; i++)
+		__atomic_store_n(&queue[p->tail++ & (p->entries - 1)], i + 1, __ATOMIC_RELEASE);
+	munmap(p, 4096);
+	return ioctl(ranks[r].fd, SWC_IOC_PART_KICK, &ref) ? -errno : 0;
+}
+
+static int part_wait(int r, struct swc_part_ref ref)
+{
+	ref.partition = SWC_ALL_PARTITIONS;
+	ref.timeout_ms = 20000;
+	return ioctl(ranks[r].fd, SWC_IOC_PART_WAIT, &ref) ? -errno : 0;
+}
+
+/* Likewise of a round of partitions: nothing has begun, or the partitions that lack something are told. */
+static int try_part_start(int n)
+{
+	struct swc_part_ref ref[RANKS];
+	int ret, r, i, res[RANKS];
+
+	for (r = 0; r < RANKS; r++) {
+		ranks[r].send = fresh(ranks[r].send, 1000 * r);
+		ranks[r].recv = fresh(ranks[r].recv, 0);
+		if (part_init(r, &ref[r]))
+			return (unsigned short)-EIO;
+	}
+	ret = ARMED(n, ioctl(ranks[0].fd, SWC_IOC_PART_START, &ref[0]));
+	if ((short)ret && ioctl(ranks[0].fd, SWC_IOC_PART_START, &ref[0]))
+		return FAILED(ret, -EIO);
+	if (ioctl(ranks[1].fd, SWC_IOC_PART_START, &ref[1]) || part_run(0, ref[0]) || part_run(1, ref[1]))
+		return FAILED(ret, -EIO);
+	for (r = 0; r < RANKS; r++)
+		res[r] = part_wait(r, ref[r]);
+	if (!(short)ret && (res[0] == -ENOMEM || res[0] == -EFAULT) && res[1] == -ECANCELED)
+		ret = FAILED(ret, res[0]);
+	else if (res[0] || res[1])
+		ret = FAILED(ret, -EIO);
+	for (i = 0; i < COUNT / PARTS * PARTS && !res[0]; i++)
+		if (ranks[0].recv[i] != 1000ull + 2 * i || ranks[1].recv[i] != ranks[0].recv[i])
+			ret = FAILED(ret, -EILSEQ);
+	for (r = 0; r < RANKS; r++)
+		if (ioctl(ranks[r].fd, SWC_IOC_PART_FREE, &ref[r]))
+			return FAILED(ret, -EIO);
+	return ret;
+}
+
 static int try_query(int n)
 {
 	struct swc_member_info members[4];
@@ -458,6 +541,8 @@ int main(void)
 	sweep("register", try_reg);
 	sweep("submit first", try_submit_first);
 	sweep("submit last", try_submit_last);
+	sweep("partitions", try_part_init);
+	sweep("start partitions", try_part_start);
 	sweep("query", try_query);
 	sweep("mmap", try_mmap);
 	balance();
