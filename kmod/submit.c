@@ -172,6 +172,9 @@ again:
 
 /* ------------------------------------------------------------------ partitions */
 
+/* Numbers that a rank may have taken and not used: looking for one takes the longer, the more there are. */
+#define RESERVED_MAX	(4 * SWC_MAX_PARTITIONS)
+
 /* Operations for numbers that this rank takes and others may not have taken yet. */
 static int make_ops(struct swc_comm *comm, struct list_head *ops, u32 n)
 {
@@ -223,6 +226,8 @@ int swc_submit_reserve(struct swc_member *member, u32 n, u64 *base)
 		spin_lock(&comm->lock);
 		*base = member->submitted;
 		ret = may_submit(comm, member, swc_op_find(comm, *base));
+		if (!ret && member->reserved + n > RESERVED_MAX)
+			ret = -EAGAIN;
 		for (i = 0; i < n && !ret; i++)
 			reserve_one(comm, &ops, *base + i);
 		if (!ret) {

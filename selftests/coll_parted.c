@@ -323,6 +323,33 @@ static int misuse(uint32_t rank, void *arg)
 	return 0;
 }
 
+/* As many as may be not ready, and one round more; then the communicator ends with all of them. */
+static int too_many(uint32_t rank, void *arg)
+{
+	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_I8, .count = 1 };
+	struct swingcoll_comm *comm;
+	struct swingcoll_id own;
+	struct job j[5];
+
+	(void)arg;
+	if (rank)
+		return 0;
+	swingcoll_unique_id(&own);
+	CHECK_EQ(swingcoll_comm_create(&comm, &own, 1, 0, NULL), 0);
+	for (int k = 0; k < 5; k++) {
+		CHECK_EQ(job_up(&j[k], &c, 4096, comm), 0);
+		CHECK_EQ(swingcoll_pstart(j[k].part), k < 4 ? 0 : -EAGAIN);
+	}
+	CHECK_EQ(swingcoll_pready(j[0].part, 4095), 0);
+	CHECK_EQ(swingcoll_pwait(j[0].part, 4095), 0);
+	CHECK_EQ(swingcoll_comm_abort(comm), 0);
+	CHECK_EQ(swingcoll_pwait(j[1].part, 7), -ECONNABORTED);
+	for (int k = 0; k < 5; k++)
+		CHECK_EQ(job_down(&j[k]), 0);
+	swingcoll_comm_destroy(comm);
+	return 0;
+}
+
 /* ------------------------------------------------------------------ ends */
 
 enum sin {
@@ -542,6 +569,7 @@ static const struct {
 	{ "among other collectives", among_others },
 	{ "marked ready by four threads", threads },
 	{ "misuse", misuse },
+	{ "too many that are not ready", too_many },
 };
 
 int main(void)
