@@ -34,6 +34,31 @@ static const struct mmu_notifier_ops mm_ops = {
 	.release = mm_release,
 };
 
+static bool probe_invalidate(struct mmu_interval_notifier *probe, const struct mmu_notifier_range *range,
+			     unsigned long seq)
+{
+	mmu_interval_set_seq(probe, seq);
+	return true;
+}
+
+static const struct mmu_interval_notifier_ops probe_ops = {
+	.invalidate = probe_invalidate,
+};
+
+/*
+ * The first interval notifier of an address space takes all its locks, which any signal, or io_uring's task
+ * work, interrupts. Have that behind us before buffers are watched.
+ */
+static int prepare_watching(struct mm_struct *mm)
+{
+	struct mmu_interval_notifier probe;
+	int ret = mmu_interval_notifier_insert(&probe, mm, 0, PAGE_SIZE, &probe_ops);
+
+	if (!ret)
+		mmu_interval_notifier_remove(&probe);
+	return ret;
+}
+
 static int swc_open(struct inode *inode, struct file *file)
 {
 	struct swc_ctx *ctx;
@@ -58,8 +83,10 @@ static int swc_open(struct inode *inode, struct file *file)
 	}
 	ctx->mm = current->mm;
 	ctx->notifier.ops = &mm_ops;
-	ret = mmu_notifier_register(&ctx->notifier, ctx->mm);
-	/* Any signal, or io_uring's task work, can interrupt it: users need not know. */
+	ret = prepare_watching(ctx->mm);
+	if (!ret)
+		ret = mmu_notifier_register(&ctx->notifier, ctx->mm);
+	/* Any signal can interrupt both: users need not know. */
 	if (ret == -EINTR)
 		ret = -ERESTARTNOINTR;
 	if (ret)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "swct.h"
@@ -223,6 +224,50 @@ static int many(void)
 	return copies(a, b);
 }
 
+/* ------------------------------------------------------------------ first use under signals */
+
+static void ignore(int sig)
+{
+	(void)sig;
+}
+
+/* A first use takes all locks of the address space: many mappings, for signals to come in between. */
+static int rained_on(uint32_t rank, void *arg)
+{
+	struct sigaction sa = { .sa_handler = ignore, .sa_flags = SA_RESTART };
+	struct itimerval often = { { 0, 50 }, { 0, 50 } }, off = { 0 };
+	struct swc_completion done;
+	struct swct_rank alone;
+	uint8_t id[SWC_ID_BYTES];
+	struct swc_desc d;
+	char *p;
+
+	(void)rank;
+	(void)arg;
+	p = mmap(NULL, 4000 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(p != MAP_FAILED);
+	for (int i = 1; i < 4000; i += 2)
+		CHECK_EQ(mprotect(p + i * 4096, 4096, PROT_READ), 0);
+	swct_alone(&alone, id);
+	d = swct_allreduce(&alone, p, p, 100, SWC_F32);
+	sigaction(SIGALRM, &sa, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	CHECK_EQ(swct_submit(alone.c.fd, &d), 0);
+	setitimer(ITIMER_REAL, &off, NULL);
+	CHECK_EQ(swct_next(&alone.c, &done, 10000), 0);
+	CHECK_EQ(done.res, 0);
+	swct_rank_down(&alone);
+	return 0;
+}
+
+static int first_use_under_signals(void)
+{
+	for (int i = 0; i < 10; i++)
+		if (swct_ranks(1, 30000, rained_on, NULL))
+			return 1;
+	return 0;
+}
+
 int main(void)
 {
 	static const struct swct_test test[] = {
@@ -236,6 +281,7 @@ int main(void)
 		{ "mprotect", protected },
 		{ "explicit region, unmapped", region_unmapped },
 		{ "more buffers than the cache holds", many },
+		{ "first use while signals come", first_use_under_signals },
 	};
 	uint8_t id[SWC_ID_BYTES];
 
