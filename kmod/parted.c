@@ -390,7 +390,7 @@ int swc_parted_start(struct swc_parted *p)
 	clean_up(p);
 	ret = atomic_read(&p->left) ? -EBUSY : begin_round(p);
 	mutex_unlock(&p->mutex);
-	/* If the communicator has ended meanwhile, those that wait may have cleaned up before there was anything. */
+	/* If the communicator has ended meanwhile, those that wait may have cleaned up before. */
 	if (!ret && swc_parted_kick(p))
 		clean_up(p);
 	return ret;

@@ -564,8 +564,8 @@ struct swc_part_init {
  * @timeout_ms: WAIT: 0 for ever, -ETIME when it runs out; else 0
  * @resv: must be 0
  *
- * START begins a round: -EBUSY while the last one is not done, -EAGAIN while too many partitions of others are
- * not ready (4 * SWC_MAX_PARTITIONS on a communicator). KICK looks at what has been marked ready. WAIT
+ * START begins a round: -EBUSY while the last one is not done, -EAGAIN while too many partitions of others
+ * are not ready (4 * SWC_MAX_PARTITIONS on a communicator). KICK looks at what has been marked ready. WAIT
  * sleeps until partitions are done and returns 0 or the first error of the round; -EINVAL if none was
  * started. FREE: -EBUSY while a round is not done.
  */
