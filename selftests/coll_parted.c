@@ -283,11 +283,23 @@ static int threads(uint32_t rank, void *arg)
 
 /* ------------------------------------------------------------------ refused */
 
+static int in_child(void *arg)
+{
+	const struct job *j = arg;
+
+	CHECK_EQ(swingcoll_pstart(j->part), -EBADF);
+	CHECK_EQ(swingcoll_pready(j->part, 0), -EBADF);
+	CHECK_EQ(swingcoll_parrived(j->part, 0), -EBADF);
+	CHECK_EQ(swingcoll_pwait(j->part, SWINGCOLL_ALL_PARTITIONS), -EBADF);
+	CHECK_EQ(swingcoll_pfree(j->part), 0);
+	return 0;
+}
+
 static int misuse(uint32_t rank, void *arg)
 {
 	struct swingcoll_comm *comm;
 	struct swingcoll_part *part = NULL;
-	float send[64], recv[64];
+	float send[64] = { 0 }, recv[64];
 	struct job j;
 
 	(void)arg;
@@ -307,8 +319,14 @@ static int misuse(uint32_t rank, void *arg)
 	CHECK_EQ(swingcoll_parrived(j.part, 0), -EINVAL);
 	CHECK_EQ(swingcoll_pwait(j.part, SWINGCOLL_ALL_PARTITIONS), -EINVAL);
 	CHECK_EQ(swingcoll_pstart(j.part), 0);
-	CHECK_EQ(swingcoll_pstart(j.part), -EBUSY);
-	CHECK_EQ(swingcoll_pfree(j.part), -EBUSY);
+	/* A call that is refused, on one rank, leaves the order of the others as it is. */
+	if (!rank) {
+		CHECK_EQ(swingcoll_pstart(j.part), -EBUSY);
+		CHECK_EQ(swingcoll_pfree(j.part), -EBUSY);
+	}
+	CHECK_EQ(swingcoll_allreduce(send, recv, 4, SWINGCOLL_F32, SWINGCOLL_SUM, comm), 0);
+	/* A child has nothing of it. */
+	CHECK_EQ(swct_child(in_child, &j, 10000), 0);
 	CHECK_EQ(swingcoll_pready(j.part, 5), -EINVAL);
 	CHECK_EQ(swingcoll_pready(j.part, -1), -EINVAL);
 	for (int i = 0; i < 5; i++) {
@@ -459,6 +477,43 @@ static int run_end(const struct end *e)
 	return swct_reap(pid, NRANKS, 20000);
 }
 
+/* The others have called an ordinary collective when a rank starts partitions in its place. */
+static int another_call(uint32_t rank, void *arg)
+{
+	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_F32, .count = 100 };
+	bool last = rank == NRANKS - 1;
+	struct swingcoll_comm *comm;
+	struct swingcoll_req *req;
+	uint32_t *called = arg;
+	struct job j;
+
+	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, NULL), 0);
+	if (last) {
+		CHECK_EQ(job_up(&j, &c, 3, comm), 0);
+		while (__atomic_load_n(called, __ATOMIC_ACQUIRE) < NRANKS - 1)
+			swct_sleep_ms(1);
+		CHECK_EQ(swingcoll_pstart(j.part), 0);
+		CHECK_EQ(swingcoll_pready(j.part, 0), 0);
+		CHECK_EQ(swingcoll_pwait(j.part, 0), -EPROTO);
+		CHECK_EQ(swingcoll_comm_abort(comm), 0);
+		CHECK_EQ(job_down(&j), 0);
+	} else {
+		CHECK_EQ(swingcoll_ibarrier(comm, &req), 0);
+		__atomic_fetch_add(called, 1, __ATOMIC_RELEASE);
+		CHECK_EQ(swingcoll_wait(req, NULL), -EPROTO);
+	}
+	swingcoll_comm_destroy(comm);
+	return 0;
+}
+
+static int another_calls(void)
+{
+	uint32_t *called = swct_shared(sizeof(*called));
+
+	swingcoll_unique_id(&id);
+	return swct_ranks(NRANKS, 30000, another_call, called);
+}
+
 /* Killed in the middle of rounds, at any moment: everything must come back. */
 static int restless(uint32_t rank, void *arg)
 {
@@ -505,6 +560,67 @@ static int kills(void)
 	}
 	ksft_print_msg("pages stay pinned\n");
 	return 1;
+}
+
+/* ------------------------------------------------------------------ without system calls */
+
+#define STORE_PARTS 32
+#define STORE_COUNT (64 << 10)
+
+struct stores {
+	uint8_t id[SWC_ID_BYTES];
+	uint32_t bare; /* partitions that were marked by a store alone, by both ranks */
+};
+
+/* By the words of the uapi: what is marked while the kernel does not ask for a kick is done without one. */
+static int store(uint32_t rank, void *arg)
+{
+	struct swc_part_init init = { .partitions = STORE_PARTS };
+	struct swc_part_ref ref = { 0 };
+	struct swc_part_ref wait = { .partition = SWC_ALL_PARTITIONS, .timeout_ms = 20000 };
+	struct stores *s = arg;
+	uint32_t *queue, tail = 0;
+	struct swc_progress *p;
+	struct swct_rank r;
+	float *mem;
+
+	CHECK_EQ(swct_rank_up(&r, s->id, 2, rank, 20000), 0);
+	mem = calloc(STORE_PARTS, STORE_COUNT * sizeof(*mem));
+	init.desc = swct_allreduce(&r, mem, mem, STORE_COUNT, SWC_F32);
+	init.send_stride = init.recv_stride = STORE_COUNT * sizeof(*mem);
+	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_PART_INIT, &init), 0);
+	ref.handle = wait.handle = init.handle;
+	p = mmap(NULL, init.map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r.c.fd,
+		 SWC_MMAP_PROGRESS(init.handle));
+	CHECK(p != MAP_FAILED);
+	queue = (uint32_t *)((char *)p + p->queue);
+	for (int round = 0; round < 10; round++) {
+		CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_PART_START, &ref), 0);
+		for (uint32_t i = 0; i < STORE_PARTS; i++) {
+			__atomic_store_n(&queue[tail++ % p->entries], i + 1, __ATOMIC_RELEASE);
+			__atomic_thread_fence(__ATOMIC_SEQ_CST);
+			if (__atomic_load_n(&p->flags, __ATOMIC_RELAXED) & SWC_PROGRESS_KICK)
+				CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_PART_KICK, &ref), 0);
+			else
+				__atomic_fetch_add(&s->bare, 1, __ATOMIC_RELAXED);
+		}
+		CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_PART_WAIT, &wait), 0);
+	}
+	munmap(p, init.map_bytes);
+	swct_rank_down(&r);
+	free(mem);
+	return 0;
+}
+
+static int stores(void)
+{
+	struct stores *s = swct_shared(sizeof(*s));
+	int bad;
+
+	swct_id(s->id);
+	bad = swct_ranks(2, 60000, store, s);
+	ksft_print_msg("%u of %d without a system call\n", s->bare, 2 * 10 * STORE_PARTS);
+	return bad | !s->bare;
 }
 
 /* ------------------------------------------------------------------ the shared memory is not believed */
@@ -577,7 +693,7 @@ int main(void)
 	seed = (unsigned int)getpid();
 	swct_need_device();
 	ksft_print_header();
-	ksft_set_plan(ARRAY_SIZE(tests) + ARRAY_SIZE(ends) + 2);
+	ksft_set_plan(ARRAY_SIZE(tests) + ARRAY_SIZE(ends) + 4);
 	ksft_print_msg("seed %u\n", seed);
 	for (unsigned int k = 0; k < ARRAY_SIZE(tests); k++) {
 		uint64_t start = swct_ms();
@@ -589,6 +705,9 @@ int main(void)
 	}
 	for (unsigned int k = 0; k < ARRAY_SIZE(ends); k++)
 		ksft_test_result(!run_end(&ends[k]), "%s\n", ends[k].name);
+	ksft_test_result(!another_calls(),
+			 "a rank starts partitions where the others call a barrier\n");
+	ksft_test_result(!stores(), "a store is enough while partitions run\n");
 	ksft_test_result(!kills(), "killed at any moment\n");
 	ksft_test_result(!scribbles(), "garbage in the shared memory\n");
 	ksft_finished();

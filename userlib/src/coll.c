@@ -163,7 +163,7 @@ static int queue(struct swingcoll_comm *comm, struct swc_coll_op *op, uint32_t f
 	req = take_req(comm);
 	if (!req)
 		return -EAGAIN;
-	ret = announced ? 0 : swc_slots_pass(&comm->slots);
+	ret = announced || swc_slots_may_pass(&comm->slots) ? 0 : -EAGAIN;
 	if (ret)
 		goto err_give;
 	op->desc.flags = flags;
@@ -171,6 +171,8 @@ static int queue(struct swingcoll_comm *comm, struct swc_coll_op *op, uint32_t f
 	ret = comm->submit->queue(comm, &op->desc, req);
 	if (ret)
 		goto err_give;
+	if (!announced)
+		swc_slots_pass(&comm->slots);
 	*out = req;
 	return 0;
 

@@ -195,6 +195,16 @@ SWC_PUBLIC int swingcoll_pfree(struct swingcoll_part *p)
 
 /* ---- rounds ---- */
 
+/* 0 if the call makes sense. A child of a fork does not even have the shared memory. */
+static int check(const struct swingcoll_part *p, int partition)
+{
+	if (!p)
+		return -EINVAL;
+	if (p->comm->forked)
+		return -EBADF;
+	return (uint32_t)partition >= p->n || !p->shared->round ? -EINVAL : 0;
+}
+
 SWC_PUBLIC int swingcoll_pstart(struct swingcoll_part *p)
 {
 	int ret;
@@ -206,22 +216,23 @@ SWC_PUBLIC int swingcoll_pstart(struct swingcoll_part *p)
 	pthread_mutex_lock(&p->comm->order);
 	/* What has been called before must be with the kernel before. */
 	ret = swc_reaper_push(p->comm->reaper);
-	if (!ret)
-		ret = swc_slots_pass(&p->comm->slots);
+	if (!ret && !swc_slots_may_pass(&p->comm->slots))
+		ret = -EAGAIN;
 	if (!ret)
 		ret = call(p, SWC_IOC_PART_START, 0);
+	if (!ret)
+		swc_slots_pass(&p->comm->slots);
 	pthread_mutex_unlock(&p->comm->order);
 	return ret;
 }
 
 SWC_PUBLIC int swingcoll_pready(struct swingcoll_part *p, int partition)
 {
+	int ret = check(p, partition);
 	uint32_t at;
 
-	if (!p || partition < 0 || (uint32_t)partition >= p->n || !p->shared->round)
-		return -EINVAL;
-	if (p->comm->forked)
-		return -EBADF;
+	if (ret)
+		return ret;
 	at = __atomic_fetch_add(&p->shared->tail, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->queue[at & (p->shared->entries - 1)], (uint32_t)partition + 1,
 			 __ATOMIC_RELEASE);
@@ -234,12 +245,10 @@ SWC_PUBLIC int swingcoll_pready(struct swingcoll_part *p, int partition)
 
 SWC_PUBLIC int swingcoll_parrived(struct swingcoll_part *p, int partition)
 {
-	int error;
+	int ret = check(p, partition), error;
 
-	if (!p || partition < 0 || (uint32_t)partition >= p->n || !p->shared->round)
-		return -EINVAL;
-	if (p->comm->forked)
-		return -EBADF;
+	if (ret)
+		return ret;
 	if (__atomic_load_n(&p->done[partition], __ATOMIC_ACQUIRE) == p->shared->round) {
 		error = __atomic_load_n(&p->shared->error, __ATOMIC_RELAXED);
 		return error ? error : 1;
@@ -252,19 +261,15 @@ SWC_PUBLIC int swingcoll_parrived(struct swingcoll_part *p, int partition)
 
 SWC_PUBLIC int swingcoll_pwait(struct swingcoll_part *p, int partition)
 {
-	int ret;
+	bool all = partition == SWINGCOLL_ALL_PARTITIONS;
+	int ret = check(p, all ? 0 : partition);
 
-	if (!p || partition < SWINGCOLL_ALL_PARTITIONS ||
-	    (partition >= 0 && (uint32_t)partition >= p->n))
-		return -EINVAL;
-	if (p->comm->forked)
-		return -EBADF;
-	ret = partition >= 0 && p->shared->round ? swingcoll_parrived(p, partition) : 0;
-	if (ret == 1)
+	if (ret)
+		return ret;
+	if (!all && swingcoll_parrived(p, partition) == 1)
 		return 0;
 	do
-		ret = call(p, SWC_IOC_PART_WAIT,
-			   partition < 0 ? SWC_ALL_PARTITIONS : (uint32_t)partition);
+		ret = call(p, SWC_IOC_PART_WAIT, all ? SWC_ALL_PARTITIONS : (uint32_t)partition);
 	while (ret == -EINTR);
 	return ret;
 }

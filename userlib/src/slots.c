@@ -546,12 +546,17 @@ int swc_slots_run(struct swc_slots *s, const struct swc_slots_op *op)
 	return 0;
 }
 
+bool swc_slots_may_pass(struct swc_slots *s)
+{
+	return !s->base || in_reach(s, s->next);
+}
+
 int swc_slots_pass(struct swc_slots *s)
 {
+	if (!swc_slots_may_pass(s))
+		return -EAGAIN;
 	if (!s->base)
 		return 0;
-	if (!in_reach(s, s->next))
-		return -EAGAIN;
 	publish(s, s->next, VIA_KERNEL);
 	return 0;
 }

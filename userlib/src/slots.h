@@ -100,8 +100,10 @@ int swc_slots_run(struct swc_slots *s, const struct swc_slots_op *op);
 
 /*
  * Say that the next collective of this rank goes through the kernel. -EAGAIN: too far ahead of
- * others.
+ * others, which does not happen once swc_slots_may_pass() has said so. It cannot be taken back: only
+ * when the kernel has the collective.
  */
+bool swc_slots_may_pass(struct swc_slots *s);
 int swc_slots_pass(struct swc_slots *s);
 
 /* Say that this rank takes part in no more. */
