@@ -12,6 +12,7 @@
 #include "common/team.h"
 #include "common/perfloop.h"
 #include "swingcoll.h"
+#include "trainer.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -152,21 +153,9 @@ static int train(struct trainer *t, double *percent, int verbose)
 
 /* ------------------------------------------------------------------ verdict */
 
-/* FNV-1a over the bytes. */
-static uint64_t hash_weights(const float *w)
-{
-	const unsigned char *p = (const unsigned char *)w;
-	uint64_t h = 0xcbf29ce484222325ull;
-	size_t i;
-
-	for (i = 0; i < MLP_WEIGHTS * sizeof(*w); i++)
-		h = (h ^ p[i]) * 0x100000001b3ull;
-	return h;
-}
-
 static int same_everywhere(struct trainer *t, int *same)
 {
-	uint64_t all[TEAM_MAX_RANKS], mine = hash_weights(t->w);
+	uint64_t all[TEAM_MAX_RANKS], mine = trainer_hash(t->w, MLP_WEIGHTS);
 	int i, ret;
 
 	ret = swingcoll_allgather(&mine, all, 1, SWINGCOLL_U64, t->comm);
@@ -293,19 +282,6 @@ static const char usage_text[] =
 	"Exit status: 0 if all ranks end with identical weights, as one process would have, and with more\n"
 	"than 93 % right; 1 if not; 2 if anything failed.\n";
 
-static int number(const char *option, const char *s, int min, int max)
-{
-	char *end;
-	long v = strtol(s, &end, 10);
-
-	if (end == s || *end || v < min || v > max) {
-		fprintf(stderr, "train_digits: %s %s: expected a number from %d to %d\n", option, s,
-			min, max);
-		exit(2);
-	}
-	return (int)v;
-}
-
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -325,10 +301,10 @@ int main(int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "n:e:h", options, NULL)) != -1) {
 		switch (c) {
 		case 'n':
-			team.nranks = number("--ranks", optarg, 1, BATCH);
+			team.nranks = trainer_number(team.prog, "--ranks", optarg, 1, BATCH);
 			break;
 		case 'e':
-			opt.epochs = number("--epochs", optarg, 1, 1000);
+			opt.epochs = trainer_number(team.prog, "--epochs", optarg, 1, 1000);
 			break;
 		case 'd':
 			path = optarg;

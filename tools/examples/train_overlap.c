@@ -16,6 +16,7 @@
 #include "common/perfloop.h"
 #include "common/team.h"
 #include "swingcoll.h"
+#include "trainer.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -261,17 +262,6 @@ static double accuracy(struct trainer *t)
 
 /* ------------------------------------------------------------------ a rank */
 
-/* FNV-1a over the bytes. */
-static uint64_t hash_weights(const struct trainer *t)
-{
-	const unsigned char *p = (const unsigned char *)t->w;
-	uint64_t h = 0xcbf29ce484222325ull;
-
-	for (size_t i = 0; i < deep_first(DEEP_LAYERS) * sizeof(*t->w); i++)
-		h = (h ^ p[i]) * 0x100000001b3ull;
-	return h;
-}
-
 static int trainer_up(struct trainer *t, struct team *team, const struct swingcoll_id *ids)
 {
 	/* The same order of addition whatever is added at once: the ranks'. */
@@ -341,7 +331,7 @@ static int run_way(struct team *team, struct options *opt, enum way way,
 		fprintf(stderr, "train_overlap: %s: rank %d: %s %s\n", way_names[way], team->rank,
 			swingcoll_strerror(ret), why);
 	} else {
-		out->hash = hash_weights(t);
+		out->hash = trainer_hash(t->w, deep_first(DEEP_LAYERS));
 		out->percent = accuracy(t);
 	}
 	trainer_down(t);
@@ -405,19 +395,6 @@ static const char usage_text[] =
 	"\n"
 	"Exit status: 0 if all weights are identical, 1 if not, 2 if anything failed.\n";
 
-static int number(const char *option, const char *s, int min, int max)
-{
-	char *end;
-	long v = strtol(s, &end, 10);
-
-	if (end == s || *end || v < min || v > max) {
-		fprintf(stderr, "train_overlap: %s %s: expected a number from %d to %d\n", option,
-			s, min, max);
-		exit(2);
-	}
-	return (int)v;
-}
-
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -436,13 +413,14 @@ int main(int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "n:e:p:h", options, NULL)) != -1) {
 		switch (c) {
 		case 'n':
-			team.nranks = number("--ranks", optarg, 1, 64);
+			team.nranks = trainer_number(team.prog, "--ranks", optarg, 1, 64);
 			break;
 		case 'e':
-			plan.opt.epochs = number("--epochs", optarg, 1, 1000);
+			plan.opt.epochs = trainer_number(team.prog, "--epochs", optarg, 1, 1000);
 			break;
 		case 'p':
-			plan.opt.partitions = number("--partitions", optarg, 1, 4096);
+			plan.opt.partitions = trainer_number(team.prog, "--partitions", optarg, 1,
+							     4096);
 			break;
 		case 'd':
 			path = optarg;
