@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The beginning and the end of each test that connects nodes.
+ * The beginning and the end of each test that connects nodes, and what several of them look for.
  */
+#include <linux/delay.h>
+
 #include "../rdma/rdma.h"
 #include "net_harness.h"
 
@@ -31,4 +33,56 @@ void swc_t_net_exit(struct kunit *test)
 	swc_slot_kib = slot_kib;
 	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_CONNS_OPENED) - opened,
 			swc_stat_read(SWC_STAT_CONNS_CLOSED) - closed);
+}
+
+/* The other end of a connection. */
+static struct swc_conn *twin(struct swc_t_comm *c, const struct swc_conn *conn)
+{
+	struct swc_conn *other;
+	unsigned long key;
+
+	xa_for_each(&swc_t_of(c, conn->peer)->net->conns, key, other)
+		if (other->me == conn->peer && other->peer == conn->me &&
+		    other->channel == conn->channel && other->path == conn->path)
+			return other;
+	return NULL;
+}
+
+/* All credits are either with the sender or kept by the receiver for its next message. */
+static bool at_rest(struct swc_t_comm *c)
+{
+	struct swc_conn *conn, *other;
+	unsigned long key;
+	u32 r;
+
+	for (r = 0; r < c->nranks; r++) {
+		xa_for_each(&swc_t_of(c, r)->net->conns, key, conn) {
+			other = twin(c, conn);
+			if (!other || READ_ONCE(conn->credits) + READ_ONCE(other->to_return) !=
+				      conn->peer_slots)
+				return false;
+		}
+	}
+	return true;
+}
+
+void swc_t_expect_rest(struct swc_t_comm *c)
+{
+	u32 i;
+
+	for (i = 0; i < 250 && !at_rest(c); i++)
+		msleep(20);
+	KUNIT_EXPECT_TRUE(c->test, at_rest(c));
+}
+
+void swc_t_expect_gift(struct swc_t_job *job, u32 giver)
+{
+	struct swc_region *from = swc_t_region(job->c, giver, job->desc[giver].send_region);
+	struct swc_region *to = swc_t_region(job->c, !giver, job->desc[!giver].recv_region);
+	u64 i;
+
+	for (i = 0; i < job->count; i++)
+		if (*(u64 *)swc_t_at(to, i * 8) != *(u64 *)swc_t_at(from, i * 8))
+			break;
+	KUNIT_EXPECT_EQ(job->c->test, i, job->count);
 }

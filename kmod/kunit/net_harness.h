@@ -15,4 +15,9 @@ extern const struct swc_t_layout swc_t_two_nodes;
 int swc_t_net_init(struct kunit *test);
 void swc_t_net_exit(struct kunit *test);
 
+/* All credits come back. */
+void swc_t_expect_rest(struct swc_t_comm *c);
+/* Of two ranks, the other has got what @giver sent. */
+void swc_t_expect_gift(struct swc_t_job *job, u32 giver);
+
 #endif /* SWC_KUNIT_NET_HARNESS_H */

@@ -9,6 +9,6 @@ kunit_test_suites(&swc_plan_suite, &swc_blocks_suite, &swc_desc_suite, &swc_redu
 		  &swc_life_suite, &swc_wire_suite);
 
 #ifdef SWC_RDMA
-/* The last case of swc_net removes the device. */
-kunit_test_suites(&swc_links_suite, &swc_lies_suite, &swc_net_suite);
+/* The last case of swc_ends removes the device. */
+kunit_test_suites(&swc_links_suite, &swc_lies_suite, &swc_net_suite, &swc_ends_suite);
 #endif
