@@ -192,6 +192,7 @@ enum swc_run_state {
  * @step: current step in the plan's table (L)
  * @end: step behind the channel's last one
  * @posted: the current step is a network step and its sends may be taken (L)
+ * @cleared: and what it receives into may be overwritten
  * @sends_left: of them, to peers of this node, not taken and read yet (L)
  * @taken: bitmap of sends that a peer has claimed (L)
  * @wait_rank: see SWC_RUN_WAIT_RECV (L)
@@ -212,6 +213,7 @@ struct swc_run {
 	struct swc_part *part;
 	u8 state;
 	bool posted;
+	bool cleared;
 	u16 channel;
 	u32 step;
 	u32 end;

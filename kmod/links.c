@@ -136,7 +136,7 @@ static u32 fence_of(const struct swc_comm *comm, const struct swc_plan_view *v, 
 
 	/* Other ranks of this node may overwrite anything in local steps, and know of no message. */
 	if (s->kind != SWC_STEP_NET)
-		return last->any;
+		return last->budget ? last->any : i;
 	for (k = s->first_xfer; k < s->first_xfer + s->nsend + s->nrecv; k++)
 		last->budget -= min(last->budget, v->xfers[k].nblocks);
 	if (!last->budget)
@@ -174,11 +174,8 @@ static int make_fences(const struct swc_comm *comm, const struct swc_plan_view *
 
 		memset(last.block[0], 0, 2 * sizeof(u32) * last.nblocks);
 		last.any = 0;
-		for (i = first; i < first + v->channels[c].nsteps; i++) {
+		for (i = first; i < first + v->channels[c].nsteps; i++)
 			links->fence[i] = fence_of(comm, v, i, &last);
-			if (i - first >= links->ahead)
-				links->fence[i] = max(links->fence[i], i - links->ahead + 1);
-		}
 		cond_resched();
 	}
 	kvfree(last.block[0]);

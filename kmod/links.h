@@ -29,7 +29,7 @@ struct swc_link {
  *	channel
  * @link: by transfer: index into @links, or SWC_NO_LINK: the peer is on this node
  * @fence: by step: the messages of the channel's steps before this one must have left their memory when the
- *	step begins, because it overwrites what they carry, or because their records are needed
+ *	step begins to write, because it overwrites what they carry
  * @ahead: a run may be so many steps ahead of its messages
  * @nlinks: entries of @links
  */

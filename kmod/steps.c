@@ -286,13 +286,21 @@ static u32 link_of(const struct swc_run *run, const struct swc_plan_xfer *x)
 	return plan->links ? plan->links->link[x - plan->view.xfers] : SWC_NO_LINK;
 }
 
-/* Has all that the step must not overwrite left its memory? op->lock is held. */
+/*
+ * May the step go on? A network step first sends, for which it needs the records of an earlier step, and only
+ * then waits until what it is going to overwrite has left its memory: mostly it has when the answer comes.
+ * op->lock is held.
+ */
 bool swc_step_fence_passed(const struct swc_run *run)
 {
+	const struct swc_plan_view *v = &run->part->plan->view;
 	const struct swc_links *links = run->part->plan->links;
-	u32 first = run->part->plan->view.channels[run->channel].first_step, i;
+	u32 first = v->channels[run->channel].first_step, i;
 
-	for (i = links->fence[run->step]; i > first && i + links->ahead > run->step; i--)
+	if (v->steps[run->step].kind == SWC_STEP_NET && !run->posted)
+		return !run->unsent[run->step % links->ahead];
+	/* Those before have left already; and where this step has sent, its records are its own. */
+	for (i = links->fence[run->step]; i > first && i + links->ahead > run->step + run->posted; i--)
 		if (run->unsent[(i - 1) % links->ahead])
 			return false;
 	return true;
@@ -312,8 +320,8 @@ enum swc_walk swc_step_fence(struct swc_run *run)
 	return w;
 }
 
-/* Give the step's messages, and memory for those that come straight into place, to their connections. */
-static void post_remote(struct swc_run *run, const struct swc_plan_step *s)
+/* Give the step's messages to their connections. */
+static void send_remote(struct swc_run *run, const struct swc_plan_step *s)
 {
 	struct swc_part *part = run->part;
 	const struct swc_plan *plan = part->plan;
@@ -321,37 +329,50 @@ static void post_remote(struct swc_run *run, const struct swc_plan_step *s)
 	u32 i, slot = run->step % plan->links->ahead;
 	struct swc_op *op = part->op;
 
-	for (i = 0; i < (u32)s->nsend + s->nrecv; i++, x++) {
-		u32 link = link_of(run, x), ordinal;
-		u64 bytes = xfer_bytes(part, x);
-		bool recv = i >= s->nsend;
-		struct swc_span span = {};
+	for (i = 0; i < s->nsend; i++, x++) {
+		struct swc_out *out = &run->out[slot * plan->view.max_sends + i];
+		u32 link = link_of(run, x);
 
-		if (link == SWC_NO_LINK || (recv && !is_direct(x, bytes)))
+		if (link == SWC_NO_LINK)
 			continue;
-		ordinal = plan->links->ordinal[x - plan->view.xfers];
+		*out = (struct swc_out){ .run = run, .step = run->step, .peer = x->rank, .seq = op->seq,
+					 .ordinal = plan->links->ordinal[x - plan->view.xfers],
+					 .stored = x->flags & SWC_XFER_STORED,
+					 .bytes = xfer_bytes(part, x) };
 		/* Verified: its own blocks lie in its windows. */
-		if (bytes)
-			span_of(part, x, x->buf, &span);
+		if (out->bytes)
+			span_of(part, x, x->buf, &out->span);
 		spin_lock(&op->lock);
 		op->nposted++;
-		run->unsent[slot] += !recv;
+		run->unsent[slot]++;
 		spin_unlock(&op->lock);
-		if (recv) {
-			struct swc_landing *land = &run->land[i - s->nsend];
+		swc_conn_send(plan->links->links[link].conn, out);
+	}
+}
 
-			*land = (struct swc_landing){ .run = run, .seq = op->seq, .ordinal = ordinal,
-						      .src = x->rank, .span = span, .bytes = bytes };
-			swc_conn_land(plan->links->links[link].conn, land);
-		} else {
-			struct swc_out *out = &run->out[slot * plan->view.max_sends + i];
+/* Offer the memory that others write the step's messages into. */
+static void offer_remote(struct swc_run *run, const struct swc_plan_step *s)
+{
+	struct swc_part *part = run->part;
+	const struct swc_plan *plan = part->plan;
+	const struct swc_plan_xfer *x = &plan->view.xfers[s->first_xfer + s->nsend];
+	struct swc_op *op = part->op;
+	u32 i;
 
-			*out = (struct swc_out){ .run = run, .step = run->step, .peer = x->rank,
-						 .seq = op->seq, .ordinal = ordinal,
-						 .stored = x->flags & SWC_XFER_STORED,
-						 .span = span, .bytes = bytes };
-			swc_conn_send(plan->links->links[link].conn, out);
-		}
+	for (i = 0; i < s->nrecv; i++, x++) {
+		struct swc_landing *land = &run->land[i];
+		u64 bytes = xfer_bytes(part, x);
+		u32 link = link_of(run, x);
+
+		if (link == SWC_NO_LINK || !is_direct(x, bytes))
+			continue;
+		*land = (struct swc_landing){ .run = run, .seq = op->seq, .src = x->rank, .bytes = bytes,
+					      .ordinal = plan->links->ordinal[x - plan->view.xfers] };
+		span_of(part, x, x->buf, &land->span);
+		spin_lock(&op->lock);
+		op->nposted++;
+		spin_unlock(&op->lock);
+		swc_conn_land(plan->links->links[link].conn, land);
 	}
 }
 
@@ -476,9 +497,17 @@ enum swc_walk swc_step_net(struct swc_run *run, const struct swc_plan_step *s)
 
 	if (!run->posted) {
 		run->recv = 0;
+		run->cleared = !run->part->plan->links;
 		post_sends(run, s);
-		if (run->part->plan->links)
-			post_remote(run, s);
+		if (!run->cleared)
+			send_remote(run, s);
+	}
+	if (!run->cleared) {
+		w = swc_step_fence(run);
+		if (w != SWC_WALK_ON)
+			return w;
+		run->cleared = true;
+		offer_remote(run, s);
 	}
 	for (; run->recv < s->nrecv; run->recv++) {
 		const struct swc_plan_xfer *x = &recvs[run->recv];

@@ -254,6 +254,52 @@ static void net_chunks(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* ------------------------------------------------------------------ memory that is still being sent */
+
+/*
+ * Rank 1 takes block 0 of rank 0 only when rank 0 has sent block 1 by way of rank 2. That is in a step in which
+ * rank 0 gets block 0 back: it must send before it waits until block 0 has left.
+ */
+static struct swc_t_plan *detour(struct kunit *test, u32 nranks, u32 rank)
+{
+	struct swc_t_plan *p = swc_t_plan(test, SWC_ALLREDUCE, nranks, rank, 2);
+
+	swc_t_channel(p);
+	swc_t_step(p, SWC_STEP_NET);
+	if (rank == 0)
+		swc_t_send_stored(p, 1, 0, 1, SWC_BUF_SEND);
+	else
+		swc_t_recv(p, rank == 1 ? 2 : 0, 1, 1, SWC_BUF_RECV, 0, 0);
+	swc_t_step(p, SWC_STEP_NET);
+	if (rank == 0) {
+		swc_t_send_stored(p, 2, 1, 1, SWC_BUF_SEND);
+		swc_t_recv(p, 1, 0, 1, SWC_BUF_RECV, 0, 0);
+	} else if (rank == 1) {
+		swc_t_recv(p, 0, 0, 1, SWC_BUF_RECV, 0, 0);
+	} else {
+		swc_t_send_stored(p, 1, 1, 1, SWC_BUF_RECV);
+	}
+	if (rank == 1) {
+		swc_t_step(p, SWC_STEP_NET);
+		swc_t_send_stored(p, 0, 0, 1, SWC_BUF_RECV);
+	}
+	return p;
+}
+
+static void net_send_first(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 3, 10000, &three_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 r;
+
+	swc_t_job_init(job, c, detour, 32768, true);
+	for (r = 0; r < 3; r++)
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
+	swc_t_job_expect(job, 0);
+	swc_t_expect_gift(job, 0);
+	swc_t_comm_end(c);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(net_sums, sum_gen_params),
 	KUNIT_CASE_SLOW(net_credits),
@@ -262,6 +308,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(net_unmarked),
 	KUNIT_CASE_SLOW(net_direct),
 	KUNIT_CASE_SLOW(net_chunks),
+	KUNIT_CASE_SLOW(net_send_first),
 	{}
 };
 
