@@ -48,6 +48,9 @@ static const struct {
 			       "(default the topology's, or 400)" },
 	[OPTION_HOP_NS] = { "hop-ns", "NS", "delay of a hop (default the topology's, or 400)" },
 	[OPTION_STEP_NS] = { "step-ns", "NS", "fixed cost of a step (default 600)" },
+	[OPTION_ACK_BYTES] = { "ack-bytes", "N",
+			       "transfers of so many bytes and more must be acknowledged before the end, which takes "
+			       "the way back; the kernel's from 4033 on (default: none)" },
 	[OPTION_MODEL] = { "model", "M", "step: all ranks step together (default), or flow" },
 	[OPTION_PLOT] = { "plot", "FILE", "draw time over size to this SVG file" },
 	[OPTION_PLOT_GAIN] = { "plot-gain", NULL, "draw the gain over the best classic instead" },
@@ -210,6 +213,9 @@ static void option_arg(struct plan_options *opt, const struct verb *verb, enum p
 		break;
 	case OPTION_STEP_NS:
 		opt->net.step_ns = number_arg(o, value, 0, 1e12, false);
+		break;
+	case OPTION_ACK_BYTES:
+		opt->net.ack_bytes = number_arg(o, value, 0, MAX_BYTES, false);
 		break;
 	case OPTION_MODEL:
 		opt->flow = !strcmp(value, "flow");

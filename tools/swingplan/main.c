@@ -11,7 +11,7 @@
 #include "swingcoll.h"
 
 #define BIT(name) (1u << OPTION_##name)
-#define NETWORK (BIT(LINK_GBPS) | BIT(HOP_NS) | BIT(STEP_NS))
+#define NETWORK (BIT(LINK_GBPS) | BIT(HOP_NS) | BIT(STEP_NS) | BIT(ACK_BYTES))
 
 static const struct verb verbs[] = {
 	{ "list", "the algorithms", 0, 0, list_run, NULL },

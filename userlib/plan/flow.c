@@ -5,7 +5,8 @@
  *
  *	step_ns, which messages of one step take at the same time, not in turn,
  *	then as long as its bytes need on the links of its way, all of them at once,
- *	then hop_ns for each hop.
+ *	then hop_ns for each hop,
+ *	and, if its memory must be kept until it is acknowledged, hop_ns for each hop again, after the step.
  *
  * A link is shared equally (processor sharing): each flow gets 1/n of it, and goes at the rate of the worst
  * link on its way. What it does not use elsewhere for that reason is lost, so on crossing ways this is
@@ -33,6 +34,7 @@ enum phase {
 /**
  * struct flow - a message on its way
  * @due: when the phase ends
+ * @acked: it must be acknowledged
  * @left: bytes at @since, of a moving one
  * @rate: bytes per ns
  * @at: place among the events
@@ -42,6 +44,7 @@ struct flow {
 	struct swc_thread *from, *to;
 	uint32_t nxfers;
 	enum phase phase;
+	bool acked;
 	double due, left, since, rate;
 	struct swc_route route;
 	uint32_t at;
@@ -60,7 +63,7 @@ struct sim {
 	struct swc_walk walk;
 	struct swc_links links;
 	const struct swc_network *net;
-	double now, block_bytes;
+	double now, end, block_bytes;
 	struct link *link;
 	uint32_t *changed, nchanged;
 	uint64_t settled;
@@ -153,6 +156,7 @@ static void met(struct swc_walk *w, struct swc_thread *from, struct swc_thread *
 	f->phase = STARTING;
 	f->due = s->now + s->net->step_ns;
 	f->left = (double)blocks * s->block_bytes;
+	f->acked = s->net->ack_bytes > 0 && f->left >= s->net->ack_bytes * nxfers;
 	sift(s, s->nevents++, f);
 	if (swc_route_set(&f->route, &s->links, from->chan, a, b))
 		w->error = -ENOMEM;
@@ -252,6 +256,8 @@ static void next_phase(struct sim *s, struct flow *f)
 		return;
 	}
 	drop_event(s, f);
+	if (f->acked)
+		s->end = fmax(s->end, s->now + f->route.hops * s->net->hop_ns);
 	swc_walk_done(&s->walk, f->from, f->nxfers);
 	swc_walk_done(&s->walk, f->to, f->nxfers);
 	f->next_free = s->free;
@@ -320,7 +326,7 @@ int swc_flow_time(const struct swc_plan_args *args, double bytes, const struct s
 	if (!ret) {
 		run(&s, progress, arg);
 		ret = swc_walk_result(&s.walk, why, why_bytes);
-		*ns = s.now;
+		*ns = fmax(s.now, s.end);
 	}
 	free_sim(&s);
 	return ret;

@@ -30,6 +30,7 @@
  * @length: by phase, steps of the longest channel
  * @phased: phases begin together: a "step" is a phase
  * @steps: in all, as far as is known
+ * @last_hops, @last_blocks: longest way and largest transfer of the last of them, in the pass over the plans
  * @met_sum: hash of all sends less that of all receives
  * @seen, @runs: by rank, for counting messages: the last step, and transfers in it
  * @stamp: number of the step that is being counted
@@ -44,6 +45,8 @@ struct model {
 	float *peak;
 	uint32_t *hops;
 	uint32_t first, n, steps;
+	uint32_t last_hops;
+	uint64_t last_blocks;
 	uint32_t *phase_of[SWC_MAX_CHANNELS];
 	uint32_t nphases, *length;
 	bool phased;
@@ -68,8 +71,10 @@ struct swc_network swc_network_of(const struct swc_topo *topo)
 
 static double time_of(const struct swc_timing *t, double bytes, const struct swc_network *net)
 {
+	bool acked = net->ack_bytes > 0 && t->last_share * bytes >= net->ack_bytes;
+
 	return t->steps * net->step_ns + (double)t->hops * net->hop_ns +
-	       t->load * bytes * 8 / net->gbps;
+	       t->load * bytes * 8 / net->gbps + acked * t->last_hops * net->hop_ns;
 }
 
 double swc_cost_time(const struct swc_cost *cost, double bytes, const struct swc_network *net,
@@ -97,15 +102,22 @@ static void account(struct model *m, uint32_t step, uint32_t chan, uint32_t from
 	const struct swc_topo *t = m->links.topo;
 	struct swc_route *r = &m->route[chan];
 
-	if (step >= m->steps)
+	if (step >= m->steps) {
 		m->steps = step + 1;
+		m->last_hops = 0;
+		m->last_blocks = 0;
+	}
 	if (step < m->first || step - m->first >= m->n || m->error)
 		return;
-	step -= m->first;
 	m->error = swc_route_set(r, &m->links, chan, swc_topo_node_of(t, from),
 				 swc_topo_node_of(t, to));
 	if (m->error)
 		return;
+	if (step == m->steps - 1) {
+		m->last_hops = r->hops > m->last_hops ? r->hops : m->last_hops;
+		m->last_blocks = blocks > m->last_blocks ? blocks : m->last_blocks;
+	}
+	step -= m->first;
 	if (r->hops > m->hops[step])
 		m->hops[step] = r->hops;
 	for (uint32_t i = 0; i < r->n; i++)
@@ -127,6 +139,10 @@ static void close_window(struct model *m)
 		m->timing->hops += m->hops[k] ? (uint64_t)m->hops[k] *
 							(m->phased ? m->length[m->first + k] : 1)
 					      : 0;
+	}
+	if (m->first + m->n >= m->steps) {
+		m->timing->last_hops = m->last_hops;
+		m->timing->last_share = (double)m->last_blocks / m->nblocks;
 	}
 	m->first += m->n;
 	memset(m->hops, 0, m->n * sizeof(*m->hops));

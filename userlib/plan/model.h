@@ -7,6 +7,8 @@
  *
  *	time = sum over steps (step_ns + hop_ns * hops + load * bytes * 8 / gbps)
  *
+ * and, if that is asked for, once more hop_ns * hops for the acknowledgements of the last step,
+ *
  * with hops the links on that way and load the share of the vector on that link. Messages take a shortest
  * way, one dimension after the other from the first on; at half the way round, those of the first half of the
  * channels go up and those of the others, which mirror them, down; where that is so in several dimensions, up
@@ -32,11 +34,14 @@
  * @gbps: rate of a link in each direction, Gbit/s
  * @hop_ns: delay of a hop, ns
  * @step_ns: fixed cost of a step, ns
+ * @ack_bytes: transfers of so many bytes and more are over for their sender only when they have been
+ *	acknowledged, hop_ns for each hop later: their memory is needed until then. 0: none
  */
 struct swc_network {
 	double gbps;
 	double hop_ns;
 	double step_ns;
+	double ack_bytes;
 };
 
 /* 400 Gbit/s, 400 ns a hop, 600 ns a step, but for what the topology itself says. */
@@ -47,11 +52,15 @@ struct swc_network swc_network_of(const struct swc_topo *topo);
  * @steps: network steps, one after the other
  * @hops: sum over the steps of the longest way
  * @load: sum over the steps of the largest share of the vector on one link
+ * @last_hops: longest way of the last step
+ * @last_share: share of the vector of its largest transfer
  */
 struct swc_timing {
 	uint32_t steps;
 	uint64_t hops;
 	double load;
+	uint32_t last_hops;
+	double last_share;
 };
 
 /**

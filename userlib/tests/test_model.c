@@ -208,7 +208,8 @@ static void test_twosided(void)
 	}
 }
 
-static const struct swc_network paper = { 400, 400, 600 };
+static const struct swc_network paper = { 400, 400, 600, 0 };
+static const struct swc_network acked = { 400, 400, 600, 10 };
 
 /* Microseconds, 0 if the algorithm refuses; with the load that the reference has on top. */
 static double us_of(const char *topo, const char *algo, double bytes)
@@ -297,15 +298,21 @@ static bool cost(const char *topo, enum swc_coll coll, const char *algo, struct 
 }
 
 /* ns by the flow model, negative if it fails. */
-static double flow(const char *topo, enum swc_coll coll, const char *algo, double bytes)
+static double flow_on(const struct swc_network *net, const char *topo, enum swc_coll coll,
+		      const char *algo, double bytes)
 {
 	struct swc_topo t = topo_of(topo);
 	struct swc_plan_args a = args_of(&t, coll, algo);
 	double ns;
-	int ret = swc_flow_time(&a, bytes, &paper, &ns, NULL, NULL, NULL, 0);
+	int ret = swc_flow_time(&a, bytes, net, &ns, NULL, NULL, NULL, 0);
 
 	swc_topo_free(&t);
 	return ret ? ret : ns;
+}
+
+static double flow(const char *topo, enum swc_coll coll, const char *algo, double bytes)
+{
+	return flow_on(&paper, topo, coll, algo, bytes);
 }
 
 static bool is(const struct swc_cost *c, uint32_t steps, uint64_t hops, double load)
@@ -388,6 +395,10 @@ static void test_flow(void)
 		for (unsigned int j = 0; j < COUNT(sizes); j++)
 			good &= near(flow(same[i].topo, SWC_ALLREDUCE, same[i].algo, sizes[j]),
 				     swc_cost_time(&k->cost, sizes[j], &paper, NULL), 1e-6);
+		good &= near(flow_on(&acked, same[i].topo, SWC_ALLREDUCE, same[i].algo, MIB),
+			     swc_cost_time(&k->cost, MIB, &acked, NULL), 1e-6);
+		good &= swc_cost_time(&k->cost, MIB, &acked, NULL) >
+			swc_cost_time(&k->cost, MIB, &paper, NULL);
 		ok(good, name);
 	}
 	/* Parts are numbered by rank, so what goes along the first dimension is a run for each row. */
@@ -525,6 +536,14 @@ static void test_network(void)
 	   "and of one that does");
 	ok(near(swc_cost_time(&c, 1000, &n, NULL), 2 * 600 + 3 * 1000 + 0.5 * 1000 * 8 / 100, 1e-9),
 	   "time from figures");
+	c.phased.last_hops = c.eager.last_hops = 2;
+	c.phased.last_share = c.eager.last_share = 0.25;
+	n.ack_bytes = 251;
+	ok(near(swc_cost_time(&c, 1000, &n, NULL), 2 * 600 + 3 * 1000 + 0.5 * 1000 * 8 / 100, 1e-9),
+	   "what is small is not acknowledged");
+	n.ack_bytes = 250;
+	ok(near(swc_cost_time(&c, 1000, &n, NULL), 2 * 600 + 5 * 1000 + 0.5 * 1000 * 8 / 100, 1e-9),
+	   "what is not is");
 	swc_topo_free(&t);
 }
 
