@@ -102,6 +102,13 @@ bench:
 	@tools/vm/run --kernel 6.12 --cpus 2 --mem 4G --timeout 3600 --out build/bench -- tools/bench/run
 	@tools/vm/run --kernel 6.12 --cpus 2 --mem 4G --timeout 600 --out build/bench -- tools/bench/executor
 
+.PHONY: bench-dma
+bench-dma:
+	@tools/setup bench
+	@$(MAKE) -s lib tools
+	@$(MAKE) -s modules KVER=6.12
+	@tools/vm/run --kernel 6.12 --cpus 2 --mem 2G --timeout 1200 --out build/bench -- tools/bench/dma
+
 # Several virtual machines at once; PART=pairs or PART=torus for one half of it.
 .PHONY: bench-cluster
 bench-cluster:
@@ -172,6 +179,7 @@ help:
 	@echo "make lint                 sparse, checkpatch, clang-format, shellcheck"
 	@echo "make demo [HERE=1]        show it at work in a virtual machine (HERE: on this host)"
 	@echo "make bench                compare with MPI libraries, results in build/bench"
+	@echo "make bench-dma            copies by a DMA engine beside copies by the CPU"
 	@echo "make bench-cluster        the same between nodes, and every algorithm on a torus of 16"
 	@echo "make install              library, tools, manual, udev rule [PREFIX= DESTDIR=]"
 	@echo "make dkms [RELEASE=]      install the module through DKMS"

@@ -207,6 +207,9 @@ enum swc_run_state {
  * @moving: @move is set up and not complete
  * @by_cpu: an engine has failed with it
  * @move: the pass over memory in progress
+ * @whole: bytes of it, if its end has been given to an engine while the CPU moves the rest; else 0 (L)
+ * @engine_over: the engine is done (L)
+ * @engine_moved: and has moved so many bytes; 0: it has failed (L)
  */
 struct swc_run {
 	struct list_head node;
@@ -230,7 +233,10 @@ struct swc_run {
 	struct swc_landing *land;
 	bool moving;
 	bool by_cpu;
+	bool engine_over;
 	struct swc_move move;
+	u64 whole;
+	u64 engine_moved;
 };
 
 /* One buffer of a part: where the window of the vector that it holds lies in memory. */

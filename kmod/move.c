@@ -62,8 +62,10 @@ int swc_move(struct swc_move *m, const int *stop)
 {
 	swc_reduce_fn fn = NULL;
 	u32 i, n = m->nsrc + m->ndst;
-	u64 since = 0, most = clamp(round_down(BREATH_BYTES / n, 64), PIECE_MIN, PIECE_BYTES);
+	enum swc_stat stat = SWC_STAT_BYTES_COPIED;
+	u64 since = 0, from = m->done, most = clamp(round_down(BREATH_BYTES / n, 64), PIECE_MIN, PIECE_BYTES);
 	bool fpu = false;
+	int ret = 0;
 
 	if (m->done == m->bytes)
 		return 0;
@@ -71,16 +73,17 @@ int swc_move(struct swc_move *m, const int *stop)
 		fn = swc_reduce_get(m->dtype, m->div ? SWC_AVG :
 				    m->redop == SWC_AVG ? SWC_SUM : m->redop);
 		fpu = swc_reduce_needs_fpu(m->dtype);
+		stat = SWC_STAT_BYTES_REDUCED;
 	}
 	for (i = 0; i < n; i++)
 		m->cursor[i].extent = swc_region_find(m->span[i].region, m->span[i].offset + m->done);
 
-	while (m->done < m->bytes) {
+	while (m->done < m->bytes && !ret) {
 		u64 len = m->bytes - m->done, at;
 
 		for (i = 0; i < n; i++)
 			len = min(len, cursor_seek(&m->cursor[i], m->span[i].offset + m->done));
-		for (at = 0; at < len; ) {
+		for (at = 0; at < len && !ret; ) {
 			u64 piece = min(len - at, most);
 
 			move_piece(m, fn, fpu, at, piece);
@@ -90,17 +93,13 @@ int swc_move(struct swc_move *m, const int *stop)
 				continue;
 			since = 0;
 			cond_resched();
-			if (READ_ONCE(*stop)) {
-				m->done += at;
-				return -ECANCELED;
-			}
-			if (fatal_signal_pending(current)) {
-				m->done += at;
-				return m->done < m->bytes ? -EINTR : 0;
-			}
+			if (READ_ONCE(*stop))
+				ret = -ECANCELED;
+			else if (fatal_signal_pending(current))
+				ret = -EINTR;
 		}
-		m->done += len;
+		m->done += at;
 	}
-	swc_stat_add(fn ? SWC_STAT_BYTES_REDUCED : SWC_STAT_BYTES_COPIED, m->bytes);
-	return 0;
+	swc_stat_add(stat, m->done - from);
+	return ret == -EINTR && m->done == m->bytes ? 0 : ret;
 }

@@ -159,11 +159,19 @@ void swc_news_sent(struct swc_out *out, int error, bool nested)
 void swc_news_moved(struct swc_run *run, u64 bytes)
 {
 	struct swc_op *op = run->part->op;
+	bool goes_on;
 
 	spin_lock(&op->lock);
-	run->move.done += bytes;
-	run->by_cpu = !bytes;
-	given_back(op, run, 0, false);
+	if (run->whole) {
+		run->engine_over = true;
+		run->engine_moved = bytes;
+	} else {
+		run->move.done += bytes;
+		run->by_cpu = !bytes;
+	}
+	/* Else the CPU is still at its own part. */
+	goes_on = run->state == SWC_RUN_WAIT_DMA;
+	given_back(op, goes_on ? run : NULL, 0, false);
 }
 
 /**

@@ -28,6 +28,9 @@ enum swc_walk swc_step_broken(struct swc_run *run, u32 peer, const char *what)
 
 /* ------------------------------------------------------------------ moving */
 
+/* Where the CPU and an engine share a move, they meet at a multiple of this. */
+#define SHARE_UNIT	4096u
+
 /* Where blocks of a rank's buffer lie; false if its window does not hold them. */
 static bool span_of(const struct swc_part *part, const struct swc_plan_xfer *x, u8 buf,
 		    struct swc_span *span)
@@ -49,26 +52,65 @@ static u32 final_div(const struct swc_run *run, u8 xfer_flags)
 	       swc_coll_reduces(run->part->desc.coll) ? run->part->op->comm->nranks : 0;
 }
 
-/* Give the move to an engine, if there is one for it. */
+/*
+ * Give the move to an engine, if there is one for it; or only its end, if the CPU is to do the rest
+ * meanwhile. True if nothing is left for the CPU.
+ */
 static bool move_by_dma(struct swc_run *run)
 {
 	struct swc_op *op = run->part->op;
+	struct swc_move *m = &run->move, end = *m;
+	bool whole;
 
-	if (run->by_cpu || !swc_dma_wants(&run->move))
+	if (run->by_cpu || run->whole || m->done == m->bytes || !swc_dma_wants(m))
 		return false;
+	end.done = round_up(m->bytes - swc_dma_share(m->bytes - m->done), SHARE_UNIT);
+	if (end.done >= m->bytes)
+		return false;
+	whole = end.done <= m->done;
+	end.done = max(end.done, m->done);
 	/* It may be done, and the run go on elsewhere, before this returns. */
 	spin_lock(&op->lock);
 	op->nposted++;
-	run->state = SWC_RUN_WAIT_DMA;
+	if (whole) {
+		run->state = SWC_RUN_WAIT_DMA;
+	} else {
+		run->whole = m->bytes;
+		run->engine_over = false;
+		m->bytes = end.done;
+	}
 	spin_unlock(&op->lock);
-	if (swc_dma_start(run, &run->move))
-		return true;
+	if (swc_dma_start(run, &end))
+		return whole;
 	spin_lock(&op->lock);
 	op->nposted--;
 	run->state = SWC_RUN_ACTIVE;
+	if (!whole)
+		m->bytes = run->whole;
+	run->whole = 0;
 	spin_unlock(&op->lock);
 	run->by_cpu = true;
 	return false;
+}
+
+/* The CPU has done its part of a move: wait for the engine's, and see what it has done. */
+static enum swc_walk join_dma(struct swc_run *run)
+{
+	struct swc_op *op = run->part->op;
+	enum swc_walk w = SWC_WALK_ON;
+
+	spin_lock(&op->lock);
+	if (run->engine_over) {
+		run->move.bytes = run->whole;
+		run->move.done += run->engine_moved;
+		run->by_cpu = !run->engine_moved;
+		run->whole = 0;
+	} else {
+		run->state = SWC_RUN_WAIT_DMA;
+		w = SWC_WALK_WAIT;
+	}
+	spin_unlock(&op->lock);
+	return w;
 }
 
 static enum swc_walk move_on(struct swc_run *run)
@@ -76,13 +118,17 @@ static enum swc_walk move_on(struct swc_run *run)
 	struct swc_move *m = &run->move;
 	int ret;
 
-	if (m->bytes && move_by_dma(run))
-		return SWC_WALK_WAIT;
-	ret = m->bytes ? swc_move(m, &run->part->op->status) : 0;
-	if (ret == -EINTR)
-		return SWC_WALK_STOP;	/* this worker is being killed; the next one goes on */
-	if (ret)
-		return SWC_WALK_BROKEN;	/* given up meanwhile */
+	do {
+		if (move_by_dma(run))
+			return SWC_WALK_WAIT;
+		ret = swc_move(m, &run->part->op->status);
+		if (ret == -EINTR)
+			return SWC_WALK_STOP;	/* this worker is being killed; the next one goes on */
+		if (ret)
+			return SWC_WALK_BROKEN;	/* given up meanwhile */
+		if (run->whole && join_dma(run) == SWC_WALK_WAIT)
+			return SWC_WALK_WAIT;
+	} while (m->done < m->bytes);
 	run->moving = false;
 	run->by_cpu = false;
 	return SWC_WALK_ON;

@@ -4,7 +4,8 @@
  *
  * They are taken by a work item after the first wish, since that may sleep for long, and given back when
  * nothing has been moved for some seconds: who holds one keeps its driver loaded. Unless the user forbids or
- * forces it, one is measured against the CPU first, and used only from the size on where it is faster.
+ * forces it, one is measured against the CPU first, and used only from the size on where it is faster; or, if
+ * the user would rather have moves done soon than the CPU free, from where it makes them faster together.
  */
 #include <linux/ktime.h>
 #include <linux/math64.h>
@@ -20,15 +21,25 @@
 #define PROBE_BYTES	(256u << 10)
 #define PROBE_SMALL	(4u << 10)
 #define PROBE_TIMES	3
+/* An engine's share is no less than this. */
+#define SHARE_LEAST	(64u << 10)
 #define NEVER		U64_MAX
 
-enum { FORBIDDEN, AUTOMATIC, FORCED };
+enum { FORBIDDEN, AUTOMATIC, FORCED, SHARED };
+
+/* ns: what a move takes is a start and a time for each MiB. The CPU starts at once. */
+struct speeds {
+	u64 start;
+	u64 mib;
+	u64 cpu_mib;
+};
 
 static struct {
 	spinlock_t lock;
 	u32 n;
 	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS];
 	u64 least;		/* bytes from which it is worth it */
+	struct speeds speeds;	/* of the first channel, unless they are forced */
 	unsigned long used;	/* jiffies of the last use */
 	unsigned long next;	/* and of the next look for channels */
 	bool ready;
@@ -44,14 +55,14 @@ static DECLARE_DELAYED_WORK(idling, idle_work);
 /* ------------------------------------------------------------------ parameters */
 
 static int mode = AUTOMATIC;
-static const char * const mode_names[] = { "never", "auto", "always" };
+static const char * const mode_names[] = { "never", "auto", "always", "share" };
 
 static int mode_set(const char *text, const struct kernel_param *kp)
 {
 	int new = sysfs_match_string(mode_names, text);
 
 	if (new < 0) {
-		pr_err("dma=%s: give never, auto or always\n", text);
+		pr_err("dma=%s: give never, auto, always or share\n", text);
 		return new;
 	}
 	WRITE_ONCE(mode, new);
@@ -69,7 +80,7 @@ static int mode_get(char *text, const struct kernel_param *kp)
 
 static const struct kernel_param_ops mode_ops = { .set = mode_set, .get = mode_get };
 module_param_cb(dma, &mode_ops, NULL, 0644);
-MODULE_PARM_DESC(dma, "copies by DMA engines: never, auto (where one is faster) or always (default auto)");
+MODULE_PARM_DESC(dma, "copies by DMA engines: never, auto (where one is faster), always, or share (CPU and engine each take a part of what is large enough) (default auto)");
 
 static unsigned int channels = 4;
 module_param_named(dma_channels, channels, uint, 0644);
@@ -91,6 +102,26 @@ bool swc_dma_forced(void)
 	return READ_ONCE(mode) == FORCED;
 }
 
+/**
+ * swc_dma_share() - of so many bytes, how many engines should move: all, unless the CPU is to help
+ */
+u64 swc_dma_share(u64 bytes)
+{
+	struct speeds s;
+	u64 cpu;
+
+	if (READ_ONCE(mode) != SHARED)
+		return bytes;
+	spin_lock(&pool.lock);
+	s = pool.speeds;
+	spin_unlock(&pool.lock);
+	/* So that both end together: start + mib * x = cpu_mib * (bytes - x), in ns and MiB. */
+	cpu = mul_u64_u64_div_u64(bytes, s.cpu_mib, SZ_1M);
+	if (cpu <= s.start)
+		return 0;
+	return mul_u64_u64_div_u64(cpu - s.start, SZ_1M, s.cpu_mib + s.mib);
+}
+
 /* ------------------------------------------------------------------ one channel */
 
 static void chan_release(struct kref *ref)
@@ -109,7 +140,13 @@ void swc_dma_put(struct swc_dma_chan *ch)
 	kref_put(&ch->ref, chan_release);
 }
 
-static struct swc_dma_chan *chan_take(void)
+static bool is_on(struct dma_chan *chan, void *node)
+{
+	return dev_to_node(chan->device->dev) == *(int *)node;
+}
+
+/* One on a NUMA node, or any. */
+static struct swc_dma_chan *chan_take(int node)
 {
 	struct swc_dma_chan *ch;
 	struct dma_chan *chan;
@@ -117,8 +154,8 @@ static struct swc_dma_chan *chan_take(void)
 
 	dma_cap_zero(mask);
 	dma_cap_set(DMA_MEMCPY, mask);
-	chan = dma_request_chan_by_mask(&mask);
-	if (IS_ERR(chan))
+	chan = dma_request_channel(mask, node == NUMA_NO_NODE ? NULL : is_on, &node);
+	if (!chan)
 		return NULL;
 	ch = kzalloc(sizeof(*ch), GFP_KERNEL);
 	if (!ch) {
@@ -128,6 +165,7 @@ static struct swc_dma_chan *chan_take(void)
 	kref_init(&ch->ref);
 	ch->chan = chan;
 	ch->dev = dmaengine_get_dma_device(chan);
+	ch->node = dev_to_node(chan->device->dev);
 	ch->max_seg = min_t(size_t, dma_get_max_seg_size(ch->dev), dma_max_mapping_size(ch->dev));
 	if (dma_has_cap(DMA_XOR, chan->device->cap_mask))
 		ch->max_xor = min_t(u32, chan->device->max_xor, SWC_DMA_MAX_SRC);
@@ -170,32 +208,41 @@ static u64 time_dma(struct swc_dma_chan *ch, void *dst, void *src, u32 bytes)
 	return best;
 }
 
-/* Both take a fixed time and one per byte; from where on is the channel's sum less? */
-static u64 measure(struct swc_dma_chan *ch)
+/* Does the channel work, and how fast? */
+static bool measure(struct swc_dma_chan *ch, struct speeds *s)
 {
 	u32 order = get_order(PROBE_BYTES);
 	unsigned long a = __get_free_pages(GFP_KERNEL | __GFP_NOWARN, order);
 	unsigned long b = __get_free_pages(GFP_KERNEL | __GFP_NOWARN, order);
-	u64 least = NEVER, cpu, small, large;
+	u64 small, large = 0;
+	bool good = false;
 
 	if (!a || !b)
 		goto out;
 	memset((void *)a, 0x5a, PROBE_BYTES);
 	memset((void *)b, 0, PROBE_BYTES);
-	cpu = time_cpu((void *)b, (void *)a);
+	s->cpu_mib = time_cpu((void *)b, (void *)a) * (SZ_1M / PROBE_BYTES);
 	memset((void *)b, 0, PROBE_BYTES);
 	small = time_dma(ch, (void *)b, (void *)a, PROBE_SMALL);
-	large = time_dma(ch, (void *)b, (void *)a, PROBE_BYTES);
-	if (!small || large < small || memcmp((void *)a, (void *)b, PROBE_BYTES))
-		goto out;
-	/* What the CPU needs for the bytes between the two, beyond what the channel does. */
-	cpu = div_u64(cpu * (PROBE_BYTES - PROBE_SMALL), PROBE_BYTES);
-	if (cpu > large - small)
-		least = PROBE_SMALL + div64_u64(small * (PROBE_BYTES - PROBE_SMALL), cpu - (large - small));
+	if (small)
+		large = time_dma(ch, (void *)b, (void *)a, PROBE_BYTES);
+	good = large > small && !memcmp((void *)a, (void *)b, PROBE_BYTES);
+	if (good) {
+		s->mib = div_u64((large - small) * SZ_1M, PROBE_BYTES - PROBE_SMALL);
+		s->start = small - min(small, mul_u64_u64_div_u64(s->mib, PROBE_SMALL, SZ_1M));
+	}
 out:
 	free_pages(a, order);
 	free_pages(b, order);
-	return least;
+	return good;
+}
+
+/* From where on is the channel's time less than the CPU's, or worth while together with it? */
+static u64 find_least(const struct speeds *s)
+{
+	if (READ_ONCE(mode) == SHARED)
+		return div64_u64((s->start * SZ_1M + (s->cpu_mib + s->mib) * SHARE_LEAST), s->cpu_mib);
+	return s->cpu_mib > s->mib ? div64_u64(s->start * SZ_1M, s->cpu_mib - s->mib) : NEVER;
 }
 
 /* ------------------------------------------------------------------ the pool */
@@ -203,22 +250,28 @@ out:
 static void take_work(struct work_struct *work)
 {
 	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS];
-	u32 i, n = 0, most = min_t(u32, READ_ONCE(channels), SWC_DMA_MAX_CHANS);
+	u32 i, n = 0, had, most = min_t(u32, READ_ONCE(channels), SWC_DMA_MAX_CHANS);
+	struct speeds speeds = {};
 	u64 least = 0;
+	int node;
 
 	if (READ_ONCE(mode) == FORBIDDEN || READ_ONCE(pool.ready))
 		return;
-	while (n < most) {
-		chan[n] = chan_take();
-		if (!chan[n])
-			break;
+	/* Of each NUMA node as many as of the others, then of those that belong to none. */
+	do {
+		had = n;
+		for_each_online_node(node)
+			if (n < most && (chan[n] = chan_take(node)))
+				n++;
+	} while (n > had);
+	while (n < most && (chan[n] = chan_take(NUMA_NO_NODE)))
 		n++;
-	}
 	if (!n)
 		return;
 	if (!swc_dma_forced())
-		least = measure(chan[0]);
+		least = measure(chan[0], &speeds) ? find_least(&speeds) : NEVER;
 	spin_lock(&pool.lock);
+	pool.speeds = speeds;
 	memcpy(pool.chan, chan, n * sizeof(*chan));
 	pool.n = n;
 	pool.least = least;
@@ -281,9 +334,26 @@ u64 swc_dma_least(void)
 }
 
 /**
- * swc_dma_take() - references to up to @most channels, those with the least to do first
+ * swc_dma_least_job() - bytes from which on engines are worth it, of what swc_dma_share() leaves to them
  */
-u32 swc_dma_take(struct swc_dma_chan **chan, u32 most)
+u64 swc_dma_least_job(void)
+{
+	return READ_ONCE(mode) == SHARED ? SHARE_LEAST : READ_ONCE(pool.least);
+}
+
+/* Is a channel a better choice for memory of a NUMA node than another one? */
+static bool is_better(const struct swc_dma_chan *a, const struct swc_dma_chan *b, int node)
+{
+	if ((a->node == node) != (b->node == node))
+		return a->node == node;
+	return atomic64_read(&a->load) < atomic64_read(&b->load);
+}
+
+/**
+ * swc_dma_take() - references to up to @most channels: those of a NUMA node first, and of them those with the
+ * least to do
+ */
+u32 swc_dma_take(struct swc_dma_chan **chan, u32 most, int node)
 {
 	u32 i, n = 0, k;
 
@@ -295,7 +365,7 @@ u32 swc_dma_take(struct swc_dma_chan **chan, u32 most)
 		struct swc_dma_chan *ch = pool.chan[i];
 
 		/* Few enough to sort by insertion. */
-		for (k = n; k > 0 && atomic64_read(&chan[k - 1]->load) > atomic64_read(&ch->load); k--)
+		for (k = n; k > 0 && is_better(ch, chan[k - 1], node); k--)
 			if (k < most)
 				chan[k] = chan[k - 1];
 		if (k < most) {

@@ -24,6 +24,8 @@
 #define MAX_PIECES	1024
 /* Shorter stretches on the average cost more than they bring, unless that is forced. */
 #define MIN_STRETCH	(16u << 10)
+/* A piece ends at a multiple of this, if it can. */
+#define PIECE_UNIT	64u
 /* One channel for so many bytes. */
 #define SHARE_BYTES	(1u << 20)
 /* A channel must answer by then, and be no slower than this. */
@@ -376,6 +378,9 @@ static bool find_limits(struct limits *lim, struct swc_dma_chan **chan, u32 ncha
 		align = max_t(u32, align, nsrc == 1 ? device->copy_align : device->xor_align);
 	}
 	lim->align = BIT(align);
+	/* Where one piece ends, the next must be able to begin; and no element lies in two. */
+	if (lim->max_seg > max(lim->align, PIECE_UNIT))
+		lim->max_seg = round_down(lim->max_seg, max(lim->align, PIECE_UNIT));
 	return nchans;
 }
 
@@ -487,7 +492,7 @@ static struct job *make_job(const struct limits *lim, const struct swc_move *m)
 	}
 	for (d = 0; d < m->ndst && end > m->done; d++)
 		n += cut_move(lim, m, d, end, MAX_PIECES, NULL, &reached);
-	if (!n || (!swc_dma_forced() && (end - m->done < swc_dma_least() ||
+	if (!n || (!swc_dma_forced() && (end - m->done < swc_dma_least_job() ||
 					 div_u64((end - m->done) * m->ndst, n) < MIN_STRETCH)))
 		return NULL;
 	job = job_alloc(n);
@@ -510,14 +515,22 @@ bool swc_dma_wants(const struct swc_move *m)
 	return m->bytes - m->done >= swc_dma_least();
 }
 
+/* The NUMA node of the memory at a place in a range. */
+static int node_of(const struct swc_span *span, u64 at)
+{
+	const struct swc_extent *e = swc_region_find(span->region, span->offset + at);
+
+	return page_to_nid(virt_to_page(e->kaddr + (span->offset + at - e->offset)));
+}
+
 /**
  * swc_dma_start() - give a move, from where it stands, to engines
  * @run: whose; told by the function of swc_dma_init()
- * @m: what to move; must not change before that
+ * @m: what to move; not looked at any more after this returns
  *
  * Return: false if they do not take it.
  */
-bool swc_dma_start(struct swc_run *run, struct swc_move *m)
+bool swc_dma_start(struct swc_run *run, const struct swc_move *m)
 {
 	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS];
 	u64 bytes = (m->bytes - m->done) * m->ndst;
@@ -525,7 +538,7 @@ bool swc_dma_start(struct swc_run *run, struct swc_move *m)
 	struct job *job = NULL;
 	struct limits lim;
 
-	n = swc_dma_take(chan, want);
+	n = swc_dma_take(chan, want, node_of(&m->span[m->nsrc], m->done));
 	if (find_limits(&lim, chan, n, m->nsrc))
 		job = make_job(&lim, m);
 	if (!job) {

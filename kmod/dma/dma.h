@@ -31,6 +31,7 @@
  * @ref: references
  * @chan: the channel
  * @dev: device that memory is mapped for
+ * @node: NUMA node that it belongs to, or NUMA_NO_NODE
  * @max_seg: bytes that one descriptor may move
  * @max_xor: sources of one xor, 0: it cannot
  * @submit: held while descriptors are prepared and submitted, and while the channel is stopped
@@ -45,6 +46,7 @@ struct swc_dma_chan {
 	struct kref ref;
 	struct dma_chan *chan;
 	struct device *dev;
+	int node;
 	u32 max_seg;
 	u32 max_xor;
 	struct mutex submit;
@@ -59,7 +61,8 @@ struct swc_dma_chan {
 /* channel.c */
 u64 swc_dma_least(void);
 bool swc_dma_forced(void);
-u32 swc_dma_take(struct swc_dma_chan **chan, u32 most);
+u64 swc_dma_least_job(void);
+u32 swc_dma_take(struct swc_dma_chan **chan, u32 most, int node);
 void swc_dma_put(struct swc_dma_chan *ch);
 void swc_dma_retire(struct swc_dma_chan *ch);
 

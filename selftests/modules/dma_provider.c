@@ -39,6 +39,10 @@ static unsigned int channels = 4;
 module_param(channels, uint, 0444);
 MODULE_PARM_DESC(channels, "number of channels (default 4)");
 
+static unsigned int devices = 1;
+module_param(devices, uint, 0444);
+MODULE_PARM_DESC(devices, "devices with so many channels each; if several, one for each NUMA node in turn (default 1)");
+
 static unsigned int align;
 module_param(align, uint, 0444);
 MODULE_PARM_DESC(align, "addresses and lengths must be multiples of 1 << align (default 0)");
@@ -109,6 +113,7 @@ COUNTER(failed, "transfers that failed");
 COUNTER(hung, "transfers that hung");
 COUNTER(terminated, "transfers terminated, without a callback");
 COUNTER(in_flight, "descriptors that exist, from being prepared to being given back");
+COUNTER(far, "transfers to memory of another NUMA node than the device's");
 COUNTER(refused, "requests against align, max_seg or the limit of sources");
 COUNTER(exhausted, "requests beyond max_descs");
 
@@ -299,7 +304,11 @@ static void complete_desc(struct engine_desc *desc, const struct dmaengine_resul
 static void carry_out(struct engine_chan *chan, struct engine_desc *desc)
 {
 	struct dmaengine_result result = { .result = DMA_TRANS_NOERROR };
+	int node = dev_to_node(chan->base.device->dev);
 	bool fail = will_fail(), drop;
+
+	if (node != NUMA_NO_NODE && pfn_to_nid(PHYS_PFN(desc->dst)) != node)
+		atomic64_inc(&far);
 
 	if (turn_of(&hang_nth)) {
 		atomic64_inc(&hung);
@@ -556,7 +565,7 @@ static void engine_synchronize(struct dma_chan *base)
 /* Coming and going */
 
 /* Addresses from the client are taken to the CPU's by phys_to_virt(). */
-static int __init check_addresses(struct device *dev)
+static int check_addresses(struct device *dev)
 {
 	void *page = (void *)__get_free_page(GFP_KERNEL);
 	dma_addr_t addr;
@@ -579,7 +588,7 @@ static int __init check_addresses(struct device *dev)
 	return ret;
 }
 
-static int __init engine_probe(struct platform_device *pdev)
+static int engine_probe(struct platform_device *pdev)
 {
 	struct device *dev = &pdev->dev;
 	struct engine_chan *chan;
@@ -639,14 +648,52 @@ static int __init engine_probe(struct platform_device *pdev)
 /* dmaengine takes the module's reference for each channel held from the driver. */
 static struct platform_driver engine_driver = {
 	.driver.name = KBUILD_MODNAME,
+	.probe = engine_probe,
 };
 
-static struct platform_device *engine_device;
+static struct platform_device *engine_device[MAX_NUMNODES];
+
+static void remove_devices(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < devices; i++)
+		platform_device_unregister(engine_device[i]);
+	platform_driver_unregister(&engine_driver);
+}
+
+static int __init add_device(unsigned int i)
+{
+	struct platform_device *pdev = platform_device_alloc(KBUILD_MODNAME, i);
+	unsigned int node, left = i % num_online_nodes();
+	int ret = -ENOMEM;
+
+	if (!pdev)
+		return ret;
+	for_each_online_node(node)
+		if (devices > 1 && !left--)
+			set_dev_node(&pdev->dev, node);
+	ret = platform_device_add(pdev);
+	if (ret) {
+		platform_device_put(pdev);
+		return ret;
+	}
+	engine_device[i] = pdev;
+	/* If it is not bound, probing has failed. */
+	return pdev->dev.driver ? 0 : -ENODEV;
+}
 
 static int __init engine_init(void)
 {
+	unsigned int i;
+	int ret;
+
 	if (!channels || channels > MAX_CHANNELS) {
 		pr_err("channels=%u: give 1 to %u\n", channels, MAX_CHANNELS);
+		return -EINVAL;
+	}
+	if (!devices || devices > ARRAY_SIZE(engine_device)) {
+		pr_err("devices=%u: give 1 to %zu\n", devices, ARRAY_SIZE(engine_device));
 		return -EINVAL;
 	}
 	if (align > DMAENGINE_ALIGN_256_BYTES) {
@@ -657,15 +704,20 @@ static int __init engine_init(void)
 		pr_err("max_seg=%u: less than one unit of align\n", max_seg);
 		return -EINVAL;
 	}
-	engine_device = platform_create_bundle(&engine_driver, engine_probe, NULL, 0, NULL, 0);
-	return PTR_ERR_OR_ZERO(engine_device);
+	ret = platform_driver_register(&engine_driver);
+	if (ret)
+		return ret;
+	for (i = 0; i < devices && !ret; i++)
+		ret = add_device(i);
+	if (ret)
+		remove_devices();
+	return ret;
 }
 module_init(engine_init);
 
 static void __exit engine_exit(void)
 {
-	platform_device_unregister(engine_device);
-	platform_driver_unregister(&engine_driver);
+	remove_devices();
 }
 module_exit(engine_exit);
 
