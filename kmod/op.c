@@ -254,6 +254,8 @@ void swc_op_finish(struct swc_op *op)
 	struct swc_comm *comm = op->comm;
 	u32 i;
 
+	/* The last part may be what keeps it. */
+	kref_get(&comm->ref);
 	spin_lock(&comm->lock);
 	list_del_init(&op->node);
 	op_oldest(comm);
@@ -283,6 +285,7 @@ void swc_op_finish(struct swc_op *op)
 	if (comm->net)
 		swc_net_pump(comm->net);
 	swc_op_put(op);
+	swc_comm_put(comm);
 }
 
 /* The rank of another node that a run waits for, or -1; op->lock is held. */

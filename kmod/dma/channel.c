@@ -43,6 +43,7 @@ static struct {
 	unsigned long used;	/* jiffies of the last use */
 	unsigned long next;	/* and of the next look for channels */
 	bool ready;
+	int rule;		/* mode by which they were taken */
 } pool = { .lock = __SPIN_LOCK_UNLOCKED(pool.lock), .least = NEVER };
 
 static void take_work(struct work_struct *work);
@@ -238,9 +239,9 @@ out:
 }
 
 /* From where on is the channel's time less than the CPU's, or worth while together with it? */
-static u64 find_least(const struct speeds *s)
+static u64 find_least(const struct speeds *s, int rule)
 {
-	if (READ_ONCE(mode) == SHARED)
+	if (rule == SHARED)
 		return div64_u64((s->start * SZ_1M + (s->cpu_mib + s->mib) * SHARE_LEAST), s->cpu_mib);
 	return s->cpu_mib > s->mib ? div64_u64(s->start * SZ_1M, s->cpu_mib - s->mib) : NEVER;
 }
@@ -252,10 +253,10 @@ static void take_work(struct work_struct *work)
 	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS];
 	u32 i, n = 0, had, most = min_t(u32, READ_ONCE(channels), SWC_DMA_MAX_CHANS);
 	struct speeds speeds = {};
+	int rule = READ_ONCE(mode), node;
 	u64 least = 0;
-	int node;
 
-	if (READ_ONCE(mode) == FORBIDDEN || READ_ONCE(pool.ready))
+	if (rule == FORBIDDEN || READ_ONCE(pool.ready))
 		return;
 	/* Of each NUMA node as many as of the others, then of those that belong to none. */
 	do {
@@ -268,16 +269,17 @@ static void take_work(struct work_struct *work)
 		n++;
 	if (!n)
 		return;
-	if (!swc_dma_forced())
-		least = measure(chan[0], &speeds) ? find_least(&speeds) : NEVER;
+	if (rule != FORCED)
+		least = measure(chan[0], &speeds) ? find_least(&speeds, rule) : NEVER;
 	spin_lock(&pool.lock);
 	pool.speeds = speeds;
 	memcpy(pool.chan, chan, n * sizeof(*chan));
 	pool.n = n;
 	pool.least = least;
+	pool.rule = rule;
 	pool.used = jiffies;
 	pool.ready = true;
-	if (least == NEVER)
+	if (least == NEVER && READ_ONCE(mode) == rule)
 		pool.next = jiffies + msecs_to_jiffies(MEASURE_MS);
 	spin_unlock(&pool.lock);
 	for (i = 0; i < n; i++)
@@ -310,7 +312,8 @@ static void idle_work(struct work_struct *work)
 {
 	unsigned long until = READ_ONCE(pool.used) + msecs_to_jiffies(IDLE_MS);
 
-	if (READ_ONCE(mode) != FORBIDDEN && READ_ONCE(pool.least) != NEVER && time_before(jiffies, until)) {
+	if (READ_ONCE(mode) == READ_ONCE(pool.rule) && READ_ONCE(pool.least) != NEVER &&
+	    time_before(jiffies, until)) {
 		mod_delayed_work(swc_wq, &idling, until - jiffies + 1);
 		return;
 	}

@@ -28,12 +28,14 @@
 #define PIECE_UNIT	64u
 /* One channel for so many bytes. */
 #define SHARE_BYTES	(1u << 20)
-/* A channel must answer by then, and be no slower than this. */
-#define PATIENCE_MS	2000
+/* A channel must be no slower than this. */
 #define BYTES_PER_MS	1000
 /* So often a channel that has run out of descriptors is looked at, for a moment each. */
 #define LOOKS		200
 #define LOOK_US		50
+
+/* A channel must answer by then; only tests change it. */
+u32 swc_dma_patience_ms = 2000;
 
 static swc_dma_done tell;
 
@@ -178,7 +180,7 @@ static void job_end(struct work_struct *work)
 static void watch_later(struct swc_dma_chan *ch)
 {
 	kref_get(&ch->ref);
-	if (!queue_delayed_work(swc_wq, &ch->watch, msecs_to_jiffies(PATIENCE_MS)))
+	if (!queue_delayed_work(swc_wq, &ch->watch, msecs_to_jiffies(swc_dma_patience_ms)))
 		swc_dma_put(ch);
 }
 
@@ -305,7 +307,7 @@ static void submit_batch(struct job *job, struct batch *b)
 	u32 i;
 
 	/* Bytes of others that are in front of these count, too. */
-	b->deadline = jiffies + msecs_to_jiffies(PATIENCE_MS + div_u64(load, BYTES_PER_MS));
+	b->deadline = jiffies + msecs_to_jiffies(swc_dma_patience_ms + div_u64(load, BYTES_PER_MS));
 	for (i = 0; i < b->n; i++)
 		good &= map_piece(job, ch, &job->piece[b->first + i]);
 	kref_get(&ch->ref);
@@ -366,7 +368,7 @@ struct limits {
 
 static bool find_limits(struct limits *lim, struct swc_dma_chan **chan, u32 nchans, u32 nsrc)
 {
-	u32 i, align = 0;
+	u32 i, unit, align = 0;
 
 	lim->max_seg = U32_MAX;
 	for (i = 0; i < nchans; i++) {
@@ -379,9 +381,9 @@ static bool find_limits(struct limits *lim, struct swc_dma_chan **chan, u32 ncha
 	}
 	lim->align = BIT(align);
 	/* Where one piece ends, the next must be able to begin; and no element lies in two. */
-	if (lim->max_seg > max(lim->align, PIECE_UNIT))
-		lim->max_seg = round_down(lim->max_seg, max(lim->align, PIECE_UNIT));
-	return nchans;
+	unit = lim->max_seg > PIECE_UNIT ? max(lim->align, PIECE_UNIT) : lim->align;
+	lim->max_seg = round_down(lim->max_seg, unit);
+	return nchans && lim->max_seg;
 }
 
 /* Where the ranges of a move are; sources, then the destination in turn. */

@@ -67,6 +67,7 @@ void swc_dma_put(struct swc_dma_chan *ch);
 void swc_dma_retire(struct swc_dma_chan *ch);
 
 /* copy.c */
+extern u32 swc_dma_patience_ms;
 void swc_dma_watch(struct work_struct *work);
 bool swc_dma_try(struct swc_dma_chan *ch, void *dst, void *src, u32 bytes);
 

@@ -327,7 +327,7 @@ int swc_t_result(struct swc_t_done *done)
 
 /* ------------------------------------------------------------------ whole jobs */
 
-static u64 value_of(u32 rank, u64 i)
+u64 swc_t_job_value(u32 rank, u64 i)
 {
 	return rank * 1000003ull + i * (rank + 1);
 }
@@ -375,7 +375,7 @@ void swc_t_job_fill(struct swc_t_job *job)
 		/* The last element is not part of the vector. */
 		for (i = 0; i <= job->count; i++) {
 			*(u64 *)swc_t_at(recv, i * 8) = ~0ull;
-			*(u64 *)swc_t_at(send, i * 8) = i < job->count ? value_of(r, i) : ~0ull;
+			*(u64 *)swc_t_at(send, i * 8) = i < job->count ? swc_t_job_value(r, i) : ~0ull;
 		}
 	}
 }
@@ -424,7 +424,7 @@ void swc_t_job_check_sum(struct swc_t_job *job)
 			u64 want = 0, got = *(u64 *)swc_t_at(recv, i * 8);
 
 			for (k = 0; k < n; k++)
-				want += value_of(k, i);
+				want += swc_t_job_value(k, i);
 			if (got == want)
 				continue;
 			KUNIT_FAIL(test, "rank %u, element %llu of %llu: %llx, not %llx", r, i,

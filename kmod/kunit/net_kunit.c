@@ -257,8 +257,8 @@ static void net_chunks(struct kunit *test)
 /* ------------------------------------------------------------------ memory that is still being sent */
 
 /*
- * Rank 1 takes block 0 of rank 0 only when rank 0 has sent block 1 by way of rank 2. That is in a step in which
- * rank 0 gets block 0 back: it must send before it waits until block 0 has left.
+ * Rank 1 takes block 0 of rank 0 only when rank 0 has sent block 1 by way of rank 2. That is in a step in
+ * which rank 0 gets block 0 back: it must send before it waits until block 0 has left.
  */
 static struct swc_t_plan *detour(struct kunit *test, u32 nranks, u32 rank)
 {

@@ -8,6 +8,10 @@ kunit_test_suites(&swc_plan_suite, &swc_blocks_suite, &swc_desc_suite, &swc_redu
 		  &swc_move_suite, &swc_ring_suite, &swc_exec_suite, &swc_op_suite,
 		  &swc_life_suite, &swc_wire_suite);
 
+#ifdef SWC_DMA
+kunit_test_suites(&swc_dma_suite);
+#endif
+
 #ifdef SWC_RDMA
 /* The last case of swc_ends removes the device. */
 kunit_test_suites(&swc_links_suite, &swc_lies_suite, &swc_net_suite, &swc_ends_suite);
