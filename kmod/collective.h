@@ -83,6 +83,7 @@ struct swc_member {
  * @ops: operations that have not finished
  * @oldest: number of the first of them
  * @early: segments for operations that have not started here
+ * @parteds: partitioned operations of members of this node
  * @error, @culprit, @error_seq, @text: the last failure
  * @completed, @failed, @bytes: totals
  * @algo: algorithm of the last operation that ended
@@ -124,6 +125,7 @@ struct swc_comm {
 	struct list_head ops;
 	u64 oldest;
 	struct list_head early;
+	struct list_head parteds;
 	int error;
 	int culprit;
 	u64 error_seq;

@@ -19,6 +19,7 @@
 #include "ctx.h"
 #include "fault.h"
 #include "op.h"
+#include "parted.h"
 #include "plan.h"
 #include "region.h"
 #include "trace.h"
@@ -144,6 +145,7 @@ void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, cons
 		swc_op_fail(op, error, culprit);
 		swc_op_put(op);
 	}
+	swc_parteds_ended(comm);
 	if (comm->net)
 		swc_net_abort(comm->net);
 	wake_up_all(&comm->join_wq);

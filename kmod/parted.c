@@ -36,9 +36,11 @@
 /**
  * struct swc_parted - a partitioned operation of one rank
  *
- * References: the handle, each part of the current round that is not done, calls in progress.
+ * References: the handle, each part of the current round that is not done, each waiter, calls in progress.
+ * Freed after an RCU grace period: io_uring's cancel path may look at one whose waiter is just being told.
  *
  * @ref: references
+ * @node: in comm->parteds; comm->lock
  * @ctx: whose; outlives all parts
  * @member: of the communicator; holds it
  * @mm: address space that @shared is charged to
@@ -56,9 +58,15 @@
  * @looks: calls for a look at the queue; who makes it 1 looks, until it is 0
  * @head: entries of the queue taken; belongs to who looks
  * @error: first of this round
+ * @lock: guards the next two, and the step of @left to 0
+ * @waiters: those who do not sleep, by partition; the last are those that wait for all
+ * @nwaiters: so many
+ * @end_work: gives up what has not begun when the communicator has ended
  */
 struct swc_parted {
 	struct kref ref;
+	struct rcu_head rcu;
+	struct list_head node;
 	struct swc_ctx *ctx;
 	struct swc_member *member;
 	struct mm_struct *mm;
@@ -81,6 +89,10 @@ struct swc_parted {
 	atomic_t looks;
 	u32 head;
 	int error;
+	spinlock_t lock;
+	struct hlist_head *waiters;
+	u32 nwaiters;
+	struct work_struct end_work;
 };
 
 /* ------------------------------------------------------------------ life */
@@ -88,14 +100,19 @@ struct swc_parted {
 static void parted_free(struct kref *ref)
 {
 	struct swc_parted *p = container_of(ref, struct swc_parted, ref);
+	struct swc_comm *comm = p->member->comm;
 
+	spin_lock(&comm->lock);
+	list_del(&p->node);
+	spin_unlock(&comm->lock);
 	vfree(p->shared);
 	swc_uncharge_pages(p->mm, p->pages);
 	mmdrop(p->mm);
 	kvfree(p->part);
+	kvfree(p->waiters);
 	swc_plan_put(p->plan);
 	swc_member_put(p->member);
-	kfree(p);
+	kfree_rcu(p, rcu);
 }
 
 void swc_parted_put(struct swc_parted *p)
@@ -128,6 +145,8 @@ static int check_init(const struct swc_part_init *init, u32 nranks)
 		return -EINVAL;
 	return swc_desc_check(&init->desc, nranks);
 }
+
+static void end_work(struct work_struct *work);
 
 static int make_shared(struct swc_parted *p)
 {
@@ -181,12 +200,18 @@ int swc_parted_create(struct swc_ctx *ctx, struct swc_part_init *init)
 	p->send_stride = init->send_stride;
 	p->recv_stride = init->recv_stride;
 	mutex_init(&p->mutex);
+	spin_lock_init(&p->lock);
+	INIT_WORK(&p->end_work, end_work);
+	spin_lock(&member->comm->lock);
+	list_add_tail(&p->node, &member->comm->parteds);
+	spin_unlock(&member->comm->lock);
 	p->part = kvcalloc(p->n, sizeof(*p->part), GFP_KERNEL_ACCOUNT);
+	p->waiters = kvcalloc(p->n + 1, sizeof(*p->waiters), GFP_KERNEL_ACCOUNT);
 	p->plan = swc_plan_get(member, p->desc.plan);
 	if (!p->plan)
 		ret = -ENOENT;
 	else
-		ret = p->part ? make_shared(p) : -ENOMEM;
+		ret = p->part && p->waiters ? make_shared(p) : -ENOMEM;
 	if (!ret)
 		ret = xa_alloc(&ctx->parteds, &init->handle, p, XA_LIMIT(1, PARTEDS_MAX),
 			       GFP_KERNEL_ACCOUNT);
@@ -218,12 +243,35 @@ static void note_error(struct swc_parted *p, int error)
 		WRITE_ONCE(p->shared->error, error);
 }
 
+/* Tell those of @p->waiters[@i]; under @p->lock. */
+static void tell(struct swc_parted *p, u32 i, int result)
+{
+	struct swc_waiter *waiter;
+	struct hlist_node *next;
+
+	hlist_for_each_entry_safe(waiter, next, &p->waiters[i], node) {
+		hlist_del_init(&waiter->node);
+		p->nwaiters--;
+		waiter->result = result;
+		swc_uring_waited(waiter);
+	}
+}
+
 /* A partition will not run, or has; the caller's reference to @p for it goes. */
 static void count_out(struct swc_parted *p)
 {
 	struct swc_comm *comm = p->member->comm;
-	bool last = atomic_dec_and_test(&p->left);
+	bool last;
+	int error;
+	u32 i;
 
+	/* Whoever sees that the round is over and begins another one waits behind this. */
+	spin_lock(&p->lock);
+	error = READ_ONCE(p->error);
+	last = atomic_dec_and_test(&p->left);
+	for (i = 0; last && p->nwaiters && i <= p->n; i++)
+		tell(p, i, error);
+	spin_unlock(&p->lock);
 	if (last || wq_has_sleeper(&comm->part_wq))
 		wake_up_all(&comm->part_wq);
 	swc_parted_put(p);
@@ -299,6 +347,9 @@ static void partition_done(struct swc_part *part)
 	swc_part_put(part);
 	/* The data, and the error, were there before. */
 	smp_store_release(&p->done[index], p->round);
+	spin_lock(&p->lock);
+	tell(p, index, READ_ONCE(p->error));
+	spin_unlock(&p->lock);
 	if (ran && atomic_dec_and_test(&p->running)) {
 		WRITE_ONCE(p->shared->flags, SWC_PROGRESS_KICK);
 		smp_mb();	/* pairs with the producer's: it sees the flag, or its entry is seen below */
@@ -320,6 +371,14 @@ static void clean_up(struct swc_parted *p)
 		if (part)
 			give_up(p, part);
 	}
+}
+
+static void end_work(struct work_struct *work)
+{
+	struct swc_parted *p = container_of(work, struct swc_parted, end_work);
+
+	clean_up(p);
+	swc_parted_put(p);
 }
 
 static struct swc_part *make_part(struct swc_parted *p, u32 index)
@@ -441,6 +500,61 @@ int swc_parted_wait(struct swc_parted *p, u32 partition, u32 timeout_ms)
 }
 
 /**
+ * swc_parted_watch() - the same for somebody who does not sleep
+ * @waiter: unhashed, with its reference
+ *
+ * When the communicator ends, end_work() gives up what has not begun, so that all waiters are told.
+ *
+ * Return: -EIOCBQUEUED: swc_uring_waited() will be called, unless swc_parted_unwatch() comes before;
+ * otherwise as swc_parted_wait().
+ */
+int swc_parted_watch(struct swc_waiter *waiter, u32 partition)
+{
+	struct swc_parted *p = waiter->parted;
+	bool all = partition == SWC_ALL_PARTITIONS;
+	int ret = -EIOCBQUEUED;
+
+	if (!p->round || (!all && partition >= p->n))
+		return -EINVAL;
+	spin_lock(&p->lock);
+	if (is_done(p, partition)) {
+		ret = READ_ONCE(p->error);
+	} else {
+		partition = all ? p->n : array_index_nospec(partition, p->n);
+		hlist_add_head(&waiter->node, &p->waiters[partition]);
+		p->nwaiters++;
+	}
+	spin_unlock(&p->lock);
+	return ret;
+}
+
+/**
+ * swc_parted_unwatch() - wait no longer
+ *
+ * Return: false if it was not waiting, or not any more: it is told by somebody else.
+ */
+bool swc_parted_unwatch(struct swc_waiter *waiter)
+{
+	bool waited = false;
+	struct swc_parted *p;
+
+	/* It may be told at this moment; its reference is put when @parted has been taken away. */
+	rcu_read_lock();
+	p = READ_ONCE(waiter->parted);
+	if (p) {
+		spin_lock(&p->lock);
+		waited = !hlist_unhashed(&waiter->node);
+		if (waited) {
+			hlist_del_init(&waiter->node);
+			p->nwaiters--;
+		}
+		spin_unlock(&p->lock);
+	}
+	rcu_read_unlock();
+	return waited;
+}
+
+/**
  * swc_parted_free() - give the handle back; -EBUSY while a round is not done
  */
 int swc_parted_free(struct swc_ctx *ctx, u32 handle)
@@ -475,4 +589,16 @@ void swc_parteds_drop(struct swc_ctx *ctx)
 		clean_up(p);
 		swc_parted_put(p);
 	}
+}
+
+/* The communicator has ended: those that wait and do not sleep need somebody to clean up. */
+void swc_parteds_ended(struct swc_comm *comm)
+{
+	struct swc_parted *p;
+
+	spin_lock(&comm->lock);
+	list_for_each_entry(p, &comm->parteds, node)
+		if (kref_get_unless_zero(&p->ref))
+			queue_work(swc_wq, &p->end_work);
+	spin_unlock(&comm->lock);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The io_uring door: one command, one collective, one CQE.
+ * The io_uring door: one command, one collective, one CQE; or one partition that is waited for.
  *
  * A command's CQE is posted by its own task (task work), whoever finishes the operation. SWC_PART_BUSY says
  * that the task is inside, or on its way to, this part's code; who sets it owns the next look at the part:
@@ -21,6 +21,7 @@
 #include "ctx.h"
 #include "exec.h"
 #include "part.h"
+#include "parted.h"
 #include "submit.h"
 #include "trace.h"
 
@@ -182,24 +183,97 @@ static int submit(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const struct sw
 	return -EIOCBQUEUED;
 }
 
+/* ------------------------------------------------------------------ partitions */
+
+static struct swc_waiter *waiter_of(struct io_uring_cmd *cmd)
+{
+	BUILD_BUG_ON(sizeof(struct swc_waiter) > sizeof(cmd->pdu));
+	return (struct swc_waiter *)cmd->pdu;
+}
+
+/* Post the CQE of a wait that is over. */
+static void waited_body(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	struct swc_waiter *waiter = waiter_of(cmd);
+	struct swc_parted *parted = waiter->parted;
+	int result = waiter->result;
+
+	/* Both as in post_cqe(). */
+	WRITE_ONCE(waiter->parted, NULL);
+	swc_parted_put(parted);
+	io_uring_cmd_done32(cmd, result, 0, issue_flags);
+}
+
+SWC_TASK_WORK(waited)
+
+void swc_uring_waited(struct swc_waiter *waiter)
+{
+	io_uring_cmd_complete_in_task(container_of((void *)waiter, struct io_uring_cmd, pdu), waited);
+}
+
+/* Nobody else is hurt by a wait that ends before its partition. */
+static void cancel_wait(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	struct swc_waiter *waiter = waiter_of(cmd);
+
+	if (!swc_parted_unwatch(waiter))
+		return;
+	waiter->result = -ECANCELED;
+	waited_body(cmd, issue_flags);
+}
+
+static int wait_for_partition(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const struct swc_part_ref *ref,
+			      unsigned int issue_flags)
+{
+	struct swc_waiter *waiter = waiter_of(cmd);
+	int ret;
+
+	if (ref->timeout_ms || ref->resv)
+		return -EINVAL;
+	INIT_HLIST_NODE(&waiter->node);
+	waiter->parted = swc_parted_get(ctx, ref->handle);
+	if (!waiter->parted)
+		return -ENOENT;
+	io_uring_cmd_mark_cancelable(cmd, issue_flags);
+	ret = swc_parted_watch(waiter, ref->partition);
+	/* One that waits may be over already, and gone. */
+	if (ret != -EIOCBQUEUED) {
+		waiter->result = ret;
+		waited_body(cmd, issue_flags);
+	}
+	return -EIOCBQUEUED;
+}
+
+/* ------------------------------------------------------------------ commands */
+
 int swc_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
 	struct swc_ctx *ctx = cmd->file->private_data;
+	bool waits = cmd->cmd_op == SWC_CMD_PART_WAIT;
+	struct swc_part_ref ref;
 	struct swc_desc desc;
 
 	if (swc_compat_is_cancel(issue_flags)) {
-		uring_cancel(cmd);
+		if (waits)
+			cancel_wait(cmd, issue_flags);
+		else
+			uring_cancel(cmd);
 		return 0;
 	}
-	if (cmd->cmd_op != SWC_CMD_COLLECTIVE)
+	if (cmd->cmd_op != SWC_CMD_COLLECTIVE && !waits)
 		return -ENOTTY;
-	/* The payload is 80 bytes, and big_cqe carries the second word. */
-	if ((issue_flags & (IO_URING_F_SQE128 | IO_URING_F_CQE32)) !=
-	    (IO_URING_F_SQE128 | IO_URING_F_CQE32))
+	/* The payload of a collective is 80 bytes, and big_cqe carries its second word. */
+	if (!waits && (issue_flags & (IO_URING_F_SQE128 | IO_URING_F_CQE32)) !=
+		      (IO_URING_F_SQE128 | IO_URING_F_CQE32))
 		return -EINVAL;
 	if (current->mm != ctx->mm)
 		return -EPERM;
 	/* The one and only read of memory that the user can change meanwhile. */
+	if (waits) {
+		memcpy(&ref, swc_compat_cmd_payload(cmd), sizeof(ref));
+		barrier_data(&ref);
+		return wait_for_partition(cmd, ctx, &ref, issue_flags);
+	}
 	memcpy(&desc, swc_compat_cmd_payload(cmd), sizeof(desc));
 	barrier_data(&desc);
 	return submit(cmd, ctx, &desc, issue_flags);

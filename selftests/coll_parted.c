@@ -9,98 +9,35 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "coll.h"
+#include "parted.h"
 
 #define NRANKS 4
 
 static struct swingcoll_id id;
 static unsigned int seed;
 
-/* A partitioned collective with memory of its own. */
-struct job {
-	struct coll_case c;
-	int n;
-	size_t send_bytes, recv_bytes; /* of a partition */
-	char *send, *recv;
-	struct swingcoll_part *part;
-};
-
-static int job_up(struct job *j, const struct coll_case *c, int n, struct swingcoll_comm *comm)
-{
-	size_t size = swingcoll_dtype_size(c->dtype);
-	int nranks = swingcoll_comm_size(comm);
-
-	*j = (struct job){ .c = *c, .n = n };
-	j->send_bytes = coll_send_elems(c, nranks) * size;
-	j->recv_bytes = coll_recv_elems(c, nranks) * size;
-	j->recv = calloc(n, j->recv_bytes + 1);
-	j->send = c->in_place ? j->recv : calloc(n, j->send_bytes + 1);
-	switch (c->coll) {
-	case SWINGCOLL_REDUCE_SCATTER:
-		return swingcoll_preduce_scatter_init(j->send, j->recv, n, c->count, c->dtype,
-						      c->op, comm, &j->part);
-	case SWINGCOLL_ALLGATHER:
-		return swingcoll_pallgather_init(j->send, j->recv, n, c->count, c->dtype, comm,
-						 &j->part);
-	default:
-		return swingcoll_pallreduce_init(j->send, j->recv, n, c->count, c->dtype, c->op,
-						 comm, &j->part);
-	}
-}
-
-static int job_down(struct job *j)
-{
-	int ret = swingcoll_pfree(j->part);
-
-	if (j->send != j->recv)
-		free(j->send);
-	free(j->recv);
-	return ret;
-}
-
-static void job_fill(struct job *j, int i, int rank, uint64_t salt)
-{
-	coll_fill(&j->c, NRANKS, rank, j->send + i * j->send_bytes, salt * 4099 + i);
-}
-
-static int job_check(struct job *j, int i, int rank, uint64_t salt)
-{
-	return coll_check(&j->c, NRANKS, rank, j->recv + i * j->recv_bytes, salt * 4099 + i);
-}
-
-/* 0 to n - 1 in an order that @rnd gives. */
-static void shuffle(int *order, int n, unsigned int *rnd)
-{
-	for (int i = 0; i < n; i++) {
-		int k = rand_r(rnd) % (i + 1);
-
-		order[i] = order[k];
-		order[k] = i;
-	}
-}
-
 /* coll_fill() spoils the receive buffer only out of place, and whole: so fill all before the first is ready. */
-static int round_of(struct job *j, uint32_t rank, uint64_t salt, unsigned int *rnd)
+static int round_of(struct parted *j, uint32_t rank, uint64_t salt, unsigned int *rnd)
 {
 	int *order = malloc(j->n * sizeof(*order));
 
 	CHECK_EQ(swingcoll_pstart(j->part), 0);
-	shuffle(order, j->n, rnd);
+	parted_shuffle(order, j->n, rnd);
 	for (int i = 0; i < j->n; i++) {
-		job_fill(j, order[i], rank, salt);
+		parted_fill(j, order[i], rank, salt);
 		CHECK_EQ(swingcoll_pready(j->part, order[i]), 0);
 	}
 	/* Some one by one, in another order; the rest at once. */
-	shuffle(order, j->n, rnd);
+	parted_shuffle(order, j->n, rnd);
 	for (int i = 0; i < j->n / 2; i++) {
 		CHECK_EQ(swingcoll_pwait(j->part, order[i]), 0);
 		CHECK_EQ(swingcoll_parrived(j->part, order[i]), 1);
-		CHECK_EQ(job_check(j, order[i], rank, salt), 0);
+		CHECK_EQ(parted_check(j, order[i], rank, salt), 0);
 	}
 	CHECK_EQ(swingcoll_pwait(j->part, SWINGCOLL_ALL_PARTITIONS), 0);
 	for (int i = 0; i < j->n; i++) {
 		CHECK_EQ(swingcoll_parrived(j->part, i), 1);
-		CHECK_EQ(job_check(j, i, rank, salt), 0);
+		CHECK_EQ(parted_check(j, i, rank, salt), 0);
 	}
 	free(order);
 	return 0;
@@ -126,12 +63,12 @@ static int each(uint32_t rank, void *arg)
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, NULL), 0);
 	for (unsigned int k = 0; k < ARRAY_SIZE(cases); k++) {
 		for (unsigned int m = 0; m < ARRAY_SIZE(parts); m++) {
-			struct job j;
+			struct parted j;
 
-			CHECK_EQ(job_up(&j, &cases[k], parts[m], comm), 0);
+			CHECK_EQ(parted_up(&j, &cases[k], parts[m], comm), 0);
 			for (int round = 0; round < 3; round++)
 				CHECK_EQ(round_of(&j, rank, round, &rnd), 0);
-			CHECK_EQ(job_down(&j), 0);
+			CHECK_EQ(parted_down(&j), 0);
 		}
 	}
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
@@ -149,13 +86,13 @@ static int fuzz(uint32_t rank, void *arg)
 	for (int k = 0; k < 25; k++) {
 		struct coll_case c = cases[rand_r(&shape) % ARRAY_SIZE(cases)];
 		int n = 1 + rand_r(&shape) % (k % 5 ? 6 : 60);
-		struct job j;
+		struct parted j;
 
 		c.count = 1 + rand_r(&shape) % 600;
-		CHECK_EQ(job_up(&j, &c, n, comm), 0);
+		CHECK_EQ(parted_up(&j, &c, n, comm), 0);
 		for (int round = 0; round < 40; round++)
 			CHECK_EQ(round_of(&j, rank, round, &rnd), 0);
-		CHECK_EQ(job_down(&j), 0);
+		CHECK_EQ(parted_down(&j), 0);
 	}
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
 	return 0;
@@ -166,14 +103,14 @@ static int most(uint32_t rank, void *arg)
 	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_I32, .count = 16 };
 	unsigned int rnd = seed + rank;
 	struct swingcoll_comm *comm;
-	struct job j;
+	struct parted j;
 
 	(void)arg;
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, NULL), 0);
-	CHECK_EQ(job_up(&j, &c, 4096, comm), 0);
+	CHECK_EQ(parted_up(&j, &c, 4096, comm), 0);
 	for (int round = 0; round < 3; round++)
 		CHECK_EQ(round_of(&j, rank, round, &rnd), 0);
-	CHECK_EQ(job_down(&j), 0);
+	CHECK_EQ(parted_down(&j), 0);
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
 	return 0;
 }
@@ -186,14 +123,14 @@ static int among_others(uint32_t rank, void *arg)
 	};
 	struct swingcoll_comm *comm;
 	struct swingcoll_req *req;
-	struct job j[2];
+	struct parted j[2];
 	void *mem;
 
 	(void)arg;
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, NULL), 0);
 	mem = malloc(coll_bytes(&c, NRANKS));
 	for (int k = 0; k < 2; k++)
-		CHECK_EQ(job_up(&j[k], &cases[k], 9 + 60 * k, comm), 0);
+		CHECK_EQ(parted_up(&j[k], &cases[k], 9 + 60 * k, comm), 0);
 	for (int round = 0; round < 20; round++) {
 		for (int k = 0; k < 2; k++)
 			CHECK_EQ(swingcoll_pstart(j[k].part), 0);
@@ -206,7 +143,7 @@ static int among_others(uint32_t rank, void *arg)
 
 				if (at == (int)rank)
 					continue;
-				job_fill(&j[k], at, rank, round);
+				parted_fill(&j[k], at, rank, round);
 				CHECK_EQ(swingcoll_pready(j[k].part, at), 0);
 			}
 		}
@@ -215,17 +152,17 @@ static int among_others(uint32_t rank, void *arg)
 		CHECK_EQ(coll_run(&c, mem, comm, round + 1), 0);
 		CHECK_EQ(swingcoll_parrived(j[0].part, rank), 0);
 		for (int k = 0; k < 2; k++) {
-			job_fill(&j[k], rank, rank, round);
+			parted_fill(&j[k], rank, rank, round);
 			CHECK_EQ(swingcoll_pready(j[k].part, rank), 0);
 		}
 		for (int k = 0; k < 2; k++) {
 			CHECK_EQ(swingcoll_pwait(j[k].part, SWINGCOLL_ALL_PARTITIONS), 0);
 			for (int i = 0; i < j[k].n; i++)
-				CHECK_EQ(job_check(&j[k], i, rank, round), 0);
+				CHECK_EQ(parted_check(&j[k], i, rank, round), 0);
 		}
 	}
 	for (int k = 0; k < 2; k++)
-		CHECK_EQ(job_down(&j[k]), 0);
+		CHECK_EQ(parted_down(&j[k]), 0);
 	free(mem);
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
 	return 0;
@@ -233,7 +170,7 @@ static int among_others(uint32_t rank, void *arg)
 
 /* Four threads of each rank share the partitions. */
 struct producer {
-	struct job *j;
+	struct parted *j;
 	int first;
 	int rank;
 	int salt;
@@ -245,7 +182,7 @@ static void *produce(void *arg)
 	struct producer *p = arg;
 
 	for (int i = p->first; i < p->j->n; i += 4) {
-		job_fill(p->j, i, p->rank, p->salt);
+		parted_fill(p->j, i, p->rank, p->salt);
 		p->bad |= swingcoll_pready(p->j->part, i);
 	}
 	return NULL;
@@ -254,11 +191,11 @@ static void *produce(void *arg)
 static int threads(uint32_t rank, void *arg)
 {
 	struct swingcoll_comm *comm;
-	struct job j;
+	struct parted j;
 
 	(void)arg;
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, NULL), 0);
-	CHECK_EQ(job_up(&j, &cases[0], 500, comm), 0);
+	CHECK_EQ(parted_up(&j, &cases[0], 500, comm), 0);
 	for (int round = 0; round < 5; round++) {
 		struct producer p[4];
 		pthread_t t[4];
@@ -274,9 +211,9 @@ static int threads(uint32_t rank, void *arg)
 		}
 		CHECK_EQ(swingcoll_pwait(j.part, SWINGCOLL_ALL_PARTITIONS), 0);
 		for (int i = 0; i < j.n; i++)
-			CHECK_EQ(job_check(&j, i, rank, round), 0);
+			CHECK_EQ(parted_check(&j, i, rank, round), 0);
 	}
-	CHECK_EQ(job_down(&j), 0);
+	CHECK_EQ(parted_down(&j), 0);
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
 	return 0;
 }
@@ -285,7 +222,7 @@ static int threads(uint32_t rank, void *arg)
 
 static int in_child(void *arg)
 {
-	const struct job *j = arg;
+	const struct parted *j = arg;
 
 	CHECK_EQ(swingcoll_pstart(j->part), -EBADF);
 	CHECK_EQ(swingcoll_pready(j->part, 0), -EBADF);
@@ -300,7 +237,7 @@ static int misuse(uint32_t rank, void *arg)
 	struct swingcoll_comm *comm;
 	struct swingcoll_part *part = NULL;
 	float send[64] = { 0 }, recv[64];
-	struct job j;
+	struct parted j;
 
 	(void)arg;
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, NULL), 0);
@@ -313,7 +250,7 @@ static int misuse(uint32_t rank, void *arg)
 	CHECK_EQ(swingcoll_pallgather_init(recv, recv, 2, 4, SWINGCOLL_F32, comm, &part), -EINVAL);
 	CHECK(!part);
 	CHECK_EQ(swingcoll_pfree(NULL), 0);
-	CHECK_EQ(job_up(&j, &cases[0], 5, comm), 0);
+	CHECK_EQ(parted_up(&j, &cases[0], 5, comm), 0);
 	/* Not started. */
 	CHECK_EQ(swingcoll_pready(j.part, 0), -EINVAL);
 	CHECK_EQ(swingcoll_parrived(j.part, 0), -EINVAL);
@@ -330,13 +267,13 @@ static int misuse(uint32_t rank, void *arg)
 	CHECK_EQ(swingcoll_pready(j.part, 5), -EINVAL);
 	CHECK_EQ(swingcoll_pready(j.part, -1), -EINVAL);
 	for (int i = 0; i < 5; i++) {
-		job_fill(&j, i, rank, 1);
+		parted_fill(&j, i, rank, 1);
 		CHECK_EQ(swingcoll_pready(j.part, i), 0);
 	}
 	CHECK_EQ(swingcoll_pwait(j.part, SWINGCOLL_ALL_PARTITIONS), 0);
 	for (int i = 0; i < 5; i++)
-		CHECK_EQ(job_check(&j, i, rank, 1), 0);
-	CHECK_EQ(job_down(&j), 0);
+		CHECK_EQ(parted_check(&j, i, rank, 1), 0);
+	CHECK_EQ(parted_down(&j), 0);
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
 	return 0;
 }
@@ -347,7 +284,7 @@ static int too_many(uint32_t rank, void *arg)
 	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_I8, .count = 1 };
 	struct swingcoll_comm *comm;
 	struct swingcoll_id own;
-	struct job j[5];
+	struct parted j[5];
 
 	(void)arg;
 	if (rank)
@@ -355,7 +292,7 @@ static int too_many(uint32_t rank, void *arg)
 	swingcoll_unique_id(&own);
 	CHECK_EQ(swingcoll_comm_create(&comm, &own, 1, 0, NULL), 0);
 	for (int k = 0; k < 5; k++) {
-		CHECK_EQ(job_up(&j[k], &c, 4096, comm), 0);
+		CHECK_EQ(parted_up(&j[k], &c, 4096, comm), 0);
 		CHECK_EQ(swingcoll_pstart(j[k].part), k < 4 ? 0 : -EAGAIN);
 	}
 	CHECK_EQ(swingcoll_pready(j[0].part, 4095), 0);
@@ -363,7 +300,7 @@ static int too_many(uint32_t rank, void *arg)
 	CHECK_EQ(swingcoll_comm_abort(comm), 0);
 	CHECK_EQ(swingcoll_pwait(j[1].part, 7), -ECONNABORTED);
 	for (int k = 0; k < 5; k++)
-		CHECK_EQ(job_down(&j[k]), 0);
+		CHECK_EQ(parted_down(&j[k]), 0);
 	swingcoll_comm_destroy(comm);
 	return 0;
 }
@@ -392,7 +329,7 @@ static const struct end ends[] = {
 	{ "a rank has more partitions than the others", ANOTHER_NUMBER, -EPROTO },
 };
 
-static int sinner(const struct end *e, struct job *j, struct swingcoll_comm *comm)
+static int sinner(const struct end *e, struct parted *j, struct swingcoll_comm *comm)
 {
 	switch (e->sin) {
 	case TWICE_READY:
@@ -427,10 +364,10 @@ static int end(uint32_t rank, void *arg)
 	int n = 50 + (last && e->sin == ANOTHER_NUMBER), culprit = -1, ret;
 	struct swingcoll_comm *comm;
 	char text[256];
-	struct job j;
+	struct parted j;
 
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, &opts), 0);
-	CHECK_EQ(job_up(&j, &c, n, comm), 0);
+	CHECK_EQ(parted_up(&j, &c, n, comm), 0);
 	CHECK_EQ(swingcoll_pstart(j.part), 0);
 	/* So that nobody sins before all have started. */
 	CHECK_EQ(e->sin == ANOTHER_NUMBER ? 0 : through_kernel(comm), 0);
@@ -457,7 +394,7 @@ static int end(uint32_t rank, void *arg)
 		CHECK_EQ(swingcoll_parrived(j.part, n - 1), e->error);
 		CHECK(swingcoll_pstart(j.part) < 0);
 	}
-	CHECK_EQ(job_down(&j), 0);
+	CHECK_EQ(parted_down(&j), 0);
 	swingcoll_comm_destroy(comm);
 	return 0;
 }
@@ -485,18 +422,18 @@ static int another_call(uint32_t rank, void *arg)
 	struct swingcoll_comm *comm;
 	struct swingcoll_req *req;
 	uint32_t *called = arg;
-	struct job j;
+	struct parted j;
 
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, NULL), 0);
 	if (last) {
-		CHECK_EQ(job_up(&j, &c, 3, comm), 0);
+		CHECK_EQ(parted_up(&j, &c, 3, comm), 0);
 		while (__atomic_load_n(called, __ATOMIC_ACQUIRE) < NRANKS - 1)
 			swct_sleep_ms(1);
 		CHECK_EQ(swingcoll_pstart(j.part), 0);
 		CHECK_EQ(swingcoll_pready(j.part, 0), 0);
 		CHECK_EQ(swingcoll_pwait(j.part, 0), -EPROTO);
 		CHECK_EQ(swingcoll_comm_abort(comm), 0);
-		CHECK_EQ(job_down(&j), 0);
+		CHECK_EQ(parted_down(&j), 0);
 	} else {
 		CHECK_EQ(swingcoll_ibarrier(comm, &req), 0);
 		__atomic_fetch_add(called, 1, __ATOMIC_RELEASE);
@@ -519,13 +456,13 @@ static int restless(uint32_t rank, void *arg)
 {
 	struct swingcoll_comm_opts opts = { .timeout_ms = 2000 };
 	struct swingcoll_comm *comm;
-	struct job j;
+	struct parted j;
 	int ret;
 
 	(void)arg;
 	ret = swingcoll_comm_create(&comm, &id, NRANKS, rank, &opts);
 	if (!ret)
-		ret = job_up(&j, &cases[0], 100, comm);
+		ret = parted_up(&j, &cases[0], 100, comm);
 	while (!ret) {
 		ret = swingcoll_pstart(j.part);
 		for (int i = 0; i < 100 && !ret; i++)

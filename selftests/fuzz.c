@@ -247,7 +247,8 @@ static void random_call(struct swct_rank *r, uint64_t *s)
 		SWC_IOC_INFO,	    SWC_IOC_COMM_JOIN,	SWC_IOC_COMM_LEAVE,  SWC_IOC_COMM_ABORT,
 		SWC_IOC_COMM_ERROR, SWC_IOC_PLAN_LOAD,	SWC_IOC_PLAN_UNLOAD, SWC_IOC_MEM_REG,
 		SWC_IOC_MEM_UNREG,  SWC_IOC_SUBMIT,	SWC_IOC_RING_WAIT,   SWC_IOC_SLOT_WAIT,
-		SWC_IOC_SLOT_WAKE,  SWC_IOC_COMM_QUERY, SWC_IOC_STATS,
+		SWC_IOC_SLOT_WAKE,  SWC_IOC_COMM_QUERY, SWC_IOC_STATS,	     SWC_IOC_PART_INIT,
+		SWC_IOC_PART_START, SWC_IOC_PART_KICK,	SWC_IOC_PART_WAIT,   SWC_IOC_PART_FREE,
 	};
 	unsigned long cmd = cmds[rnd(s) % ARRAY_SIZE(cmds)];
 	union {
@@ -260,6 +261,8 @@ static void random_call(struct swct_rank *r, uint64_t *s)
 		struct swc_ring_wait ring;
 		struct swc_slot_wait slot;
 		struct swc_desc desc;
+		struct swc_part_init parts;
+		struct swc_part_ref part;
 	} u;
 
 	random_bytes(u.raw, sizeof(u.raw), s);
@@ -292,6 +295,25 @@ static void random_call(struct swct_rank *r, uint64_t *s)
 			u.reg = (struct swc_mem_reg){ .addr = (uintptr_t)arena + rnd(s) % BUF,
 						      .bytes = rnd(s) % (3 * BUF) };
 		break;
+	case SWC_IOC_PART_INIT:
+		if (rnd(s) & 1)
+			u.parts = (struct swc_part_init){
+				.desc = swct_allreduce(r, arena + BUF, arena + 3 * BUF,
+						       1 + rnd(s) % 100, SWC_U32),
+				.partitions = 1 + rnd(s) % 8,
+				.send_stride = 400,
+				.recv_stride = 400,
+			};
+		break;
+	case SWC_IOC_PART_START: /* ends the communicator, unless the others do likewise */
+	case SWC_IOC_PART_KICK:
+	case SWC_IOC_PART_FREE:
+		if (rnd(s) % 8)
+			u.part = (struct swc_part_ref){ .handle = 1 + rnd(s) % 8 };
+		break;
+	case SWC_IOC_PART_WAIT:
+		u.part.timeout_ms = 1 + rnd(s) % 5;
+		break;
 	case SWC_IOC_PLAN_LOAD:
 		u.load.data = (uintptr_t)arena + rnd(s) % BUF;
 		u.load.bytes %= 5 * BUF;
@@ -315,15 +337,26 @@ static void random_desc(struct swct_rank *r, struct swc_desc *d, uint64_t *s)
 		d->timeout_ms = 50;
 }
 
+static void random_wait(struct swc_part_ref *ref, uint64_t *s)
+{
+	random_bytes(ref, sizeof(*ref), s);
+	if (rnd(s) % 8)
+		*ref = (struct swc_part_ref){
+			.handle = 1 + rnd(s) % 8,
+			.partition = rnd(s) % 4 ? rnd(s) % 8 : SWC_ALL_PARTITIONS,
+		};
+}
+
 static int chaos(struct swct_rank *r, struct io_uring *ring, uint64_t *s)
 {
 	uint32_t pending = 0;
+	struct swc_part_ref ref;
 	struct swc_desc d;
 	int ret;
 
 	for (int k = 0; k < 200 && swct_ms() < until; k++) {
 		__atomic_add_fetch(&sh->calls, 1, __ATOMIC_RELAXED);
-		switch (rnd(s) % 6) {
+		switch (rnd(s) % 7) {
 		case 0:
 		case 1:
 			random_call(r, s);
@@ -342,6 +375,11 @@ static int chaos(struct swct_rank *r, struct io_uring *ring, uint64_t *s)
 				pending--;
 			__atomic_store_n(&r->c.user->head, rnd(s) % 16 ? r->c.ring->tail : rnd(s),
 					 __ATOMIC_RELEASE);
+			break;
+		case 5:
+			random_wait(&ref, s);
+			if (pending < 32 && swct_uring_prep_wait(ring, r->c.fd, &ref, k))
+				pending += io_uring_submit(ring) == 1;
 			break;
 		default:
 			if (!(rnd(s) % 4)) { /* memory moves under the operations */

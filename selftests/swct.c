@@ -533,8 +533,8 @@ int swct_uring_init(struct io_uring *ring, unsigned int entries, unsigned int fl
 	return io_uring_queue_init_params(entries, ring, &params);
 }
 
-struct io_uring_sqe *swct_uring_prep(struct io_uring *ring, int fd, const struct swc_desc *d,
-				     uint64_t user_data)
+static struct io_uring_sqe *prep(struct io_uring *ring, int fd, uint32_t cmd_op,
+				 const void *payload, size_t bytes, uint64_t user_data)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
 
@@ -543,10 +543,22 @@ struct io_uring_sqe *swct_uring_prep(struct io_uring *ring, int fd, const struct
 	memset(sqe, 0, ring->flags & IORING_SETUP_SQE128 ? 128 : 64);
 	sqe->opcode = IORING_OP_URING_CMD;
 	sqe->fd = fd;
-	sqe->cmd_op = SWC_CMD_COLLECTIVE;
+	sqe->cmd_op = cmd_op;
 	sqe->user_data = user_data;
-	memcpy(sqe->cmd, d, ring->flags & IORING_SETUP_SQE128 ? sizeof(*d) : 16);
+	memcpy(sqe->cmd, payload, ring->flags & IORING_SETUP_SQE128 ? bytes : 16);
 	return sqe;
+}
+
+struct io_uring_sqe *swct_uring_prep(struct io_uring *ring, int fd, const struct swc_desc *d,
+				     uint64_t user_data)
+{
+	return prep(ring, fd, SWC_CMD_COLLECTIVE, d, sizeof(*d), user_data);
+}
+
+struct io_uring_sqe *swct_uring_prep_wait(struct io_uring *ring, int fd,
+					  const struct swc_part_ref *ref, uint64_t user_data)
+{
+	return prep(ring, fd, SWC_CMD_PART_WAIT, ref, sizeof(*ref), user_data);
 }
 
 int swct_uring_next(struct io_uring *ring, struct io_uring_cqe **cqe, uint32_t timeout_ms)

@@ -123,6 +123,8 @@ void swct_sleep_ms(unsigned int ms);
 int swct_uring_init(struct io_uring *ring, unsigned int entries, unsigned int flags);
 struct io_uring_sqe *swct_uring_prep(struct io_uring *ring, int fd, const struct swc_desc *d,
 				     uint64_t user_data);
+struct io_uring_sqe *swct_uring_prep_wait(struct io_uring *ring, int fd,
+					  const struct swc_part_ref *ref, uint64_t user_data);
 /* Next CQE, for the caller to mark as seen. -ETIME after timeout_ms. */
 int swct_uring_next(struct io_uring *ring, struct io_uring_cqe **cqe, uint32_t timeout_ms);
 /* Next CQE, consumed: res; *word its second word. -ETIME after timeout_ms. */

@@ -2,9 +2,9 @@
 /*
  * swingcoll: collective communication carried out by the Linux kernel.
  *
- * This is the whole contract between the module and user space: the control ioctls, the descriptor of
- * a collective (the payload of a 128-byte IORING_OP_URING_CMD, or of SWC_IOC_SUBMIT), the plan format,
- * and the layout of the mapped completion ring. One layout serves 32- and 64-bit callers. Every reserved
+ * This is the whole contract between the module and user space: the control ioctls, the io_uring commands,
+ * the descriptor of a collective (the payload of one of them, or of SWC_IOC_SUBMIT), the plan format, and
+ * the layout of the mapped completion ring. One layout serves 32- and 64-bit callers. Every reserved
  * field and every undefined flag bit must be zero and is refused with -EINVAL otherwise.
  */
 #ifndef _UAPI_LINUX_SWINGCOLL_H
@@ -568,6 +568,13 @@ struct swc_part_init {
  * are not ready (4 * SWC_MAX_PARTITIONS on a communicator). KICK looks at what has been marked ready. WAIT
  * sleeps until partitions are done and returns 0 or the first error of the round; -EINVAL if none was
  * started. FREE: -EBUSY while a round is not done.
+ *
+ * SWC_CMD_PART_WAIT is WAIT as an io_uring command that sleeps nowhere: the CQE comes when partitions of the
+ * round that is going on at submission are done, with what WAIT returns; @timeout_ms must be 0. Any number of
+ * them can be in flight. A round is not done before all of them that are in flight have got their result.
+ * IORING_OP_ASYNC_CANCEL does not find commands (no kernel's does): they end with -ECANCELED when the ring or
+ * its task goes, if the kernel has SWC_FEATURE_CANCEL. Without that they end with the round or the
+ * communicator; a ring's end, and an execve() by the task that submitted, wait for them.
  */
 struct swc_part_ref {
 	__u32 handle;
@@ -717,7 +724,11 @@ struct swc_stats {
 #define SWC_IOC_PART_WAIT	_IOW(SWC_IOC_MAGIC, 0x12, struct swc_part_ref)
 #define SWC_IOC_PART_FREE	_IOW(SWC_IOC_MAGIC, 0x13, struct swc_part_ref)
 
-/* cmd_op of IORING_OP_URING_CMD; the SQE's 80-byte payload is the descriptor. */
+/*
+ * cmd_op of IORING_OP_URING_CMD; the SQE's payload is the struct. COLLECTIVE takes a ring with 128-byte SQEs
+ * and 32-byte CQEs, PART_WAIT any.
+ */
 #define SWC_CMD_COLLECTIVE	_IOW(SWC_IOC_MAGIC, 0x80, struct swc_desc)
+#define SWC_CMD_PART_WAIT	_IOW(SWC_IOC_MAGIC, 0x81, struct swc_part_ref)
 
 #endif /* _UAPI_LINUX_SWINGCOLL_H */

@@ -375,6 +375,14 @@ int swingcoll_cqe_result(struct swingcoll_comm *comm, const struct io_uring_cqe 
 			 struct swingcoll_result *result);
 
 /*
+ * swingcoll_pwait() in the caller's own io_uring, of any kind: fills an SQE whose CQE comes when a partition,
+ * or SWINGCOLL_ALL_PARTITIONS, of the round that is going on are done; its res is 0 or the first error. Any
+ * number of them may be in flight, in any order; a 64-byte SQE is enough. The caller sets user_data and
+ * submits before the next round begins.
+ */
+int swingcoll_prep_pwait(struct io_uring_sqe *sqe, struct swingcoll_part *part, int partition);
+
+/*
  * An allgather and the product that consumes it, overlapped: C = A x B, where each rank has some rows of A
  * (m x k) and all of B (k x n), and wants all of C. The library moves A in pieces and calls back for each; the
  * product is the caller's, with any BLAS. See swingcoll_overlap(3).

@@ -259,17 +259,37 @@ SWC_PUBLIC int swingcoll_parrived(struct swingcoll_part *p, int partition)
 	return 0;
 }
 
+/* The kernel's number for what is waited for is the same: -1 is all of them. */
+static int check_wait(const struct swingcoll_part *p, int partition)
+{
+	_Static_assert((uint32_t)SWINGCOLL_ALL_PARTITIONS == SWC_ALL_PARTITIONS,
+		       "by their numbers");
+	return check(p, partition == SWINGCOLL_ALL_PARTITIONS ? 0 : partition);
+}
+
 SWC_PUBLIC int swingcoll_pwait(struct swingcoll_part *p, int partition)
 {
-	bool all = partition == SWINGCOLL_ALL_PARTITIONS;
-	int ret = check(p, all ? 0 : partition);
+	int ret = check_wait(p, partition);
 
 	if (ret)
 		return ret;
-	if (!all && swingcoll_parrived(p, partition) == 1)
+	if (partition != SWINGCOLL_ALL_PARTITIONS && swingcoll_parrived(p, partition) == 1)
 		return 0;
 	do
-		ret = call(p, SWC_IOC_PART_WAIT, all ? SWC_ALL_PARTITIONS : (uint32_t)partition);
+		ret = call(p, SWC_IOC_PART_WAIT, (uint32_t)partition);
 	while (ret == -EINTR);
+	return ret;
+}
+
+SWC_PUBLIC int swingcoll_prep_pwait(struct io_uring_sqe *sqe, struct swingcoll_part *p,
+				    int partition)
+{
+	int ret = sqe ? check_wait(p, partition) : -EINVAL;
+
+	if (!ret)
+		swc_uring_fill_wait(
+			sqe, p->comm->ctx->fd,
+			&(const struct swc_part_ref){ .handle = p->handle,
+						      .partition = (uint32_t)partition });
 	return ret;
 }

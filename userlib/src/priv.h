@@ -129,8 +129,9 @@ struct swc_submit_ops {
 extern const struct swc_submit_ops swc_submit_uring;
 extern const struct swc_submit_ops swc_submit_ioctl;
 
-/* Fill a 128-byte SQE but for user_data. */
+/* Fill an SQE but for user_data: one of 128 bytes with a collective, any with the wait for a partition. */
 void swc_uring_fill(struct io_uring_sqe *sqe, int fd, const struct swc_desc *desc);
+void swc_uring_fill_wait(struct io_uring_sqe *sqe, int fd, const struct swc_part_ref *ref);
 /* Error of a 32-byte CQE, and its second result word. */
 int swc_uring_read(const struct io_uring_cqe *cqe, uint64_t *word);
 

@@ -24,15 +24,26 @@ struct uring {
 	bool fixed_file;
 };
 
+static void fill(struct io_uring_sqe *sqe, int fd, unsigned long cmd_op, const void *payload,
+		 size_t bytes)
+{
+	memset(sqe, 0, offsetof(struct io_uring_sqe, cmd));
+	sqe->opcode = IORING_OP_URING_CMD;
+	sqe->fd = fd;
+	sqe->cmd_op = (uint32_t)cmd_op;
+	memcpy(sqe->cmd, payload, bytes);
+}
+
 void swc_uring_fill(struct io_uring_sqe *sqe, int fd, const struct swc_desc *desc)
 {
 	_Static_assert(sizeof(*desc) == 80, "payload of a 128-byte SQE");
+	fill(sqe, fd, SWC_CMD_COLLECTIVE, desc, sizeof(*desc));
+}
 
-	memset(sqe, 0, 128);
-	sqe->opcode = IORING_OP_URING_CMD;
-	sqe->fd = fd;
-	sqe->cmd_op = (uint32_t)SWC_CMD_COLLECTIVE;
-	memcpy(sqe->cmd, desc, sizeof(*desc));
+void swc_uring_fill_wait(struct io_uring_sqe *sqe, int fd, const struct swc_part_ref *ref)
+{
+	_Static_assert(sizeof(*ref) == 16, "payload of a 64-byte SQE");
+	fill(sqe, fd, SWC_CMD_PART_WAIT, ref, sizeof(*ref));
 }
 
 int swc_uring_read(const struct io_uring_cqe *cqe, uint64_t *word)

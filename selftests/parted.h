@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Partitioned collectives through the library, with data whose results are known: see coll.h. */
+#ifndef PARTED_H
+#define PARTED_H
+
+#include "coll.h"
+
+/* A partitioned collective with memory of its own. */
+struct parted {
+	struct coll_case c;
+	int nranks;
+	int n;
+	size_t send_bytes, recv_bytes; /* of a partition */
+	char *send, *recv;
+	struct swingcoll_part *part;
+};
+
+int parted_up(struct parted *p, const struct coll_case *c, int n, struct swingcoll_comm *comm);
+int parted_down(struct parted *p);
+/* coll_fill(), coll_check() of partition @i. */
+void parted_fill(struct parted *p, int i, int rank, uint64_t salt);
+int parted_check(struct parted *p, int i, int rank, uint64_t salt);
+/* 0 to n - 1 in an order that @rnd gives. */
+void parted_shuffle(int *order, int n, unsigned int *rnd);
+
+#endif /* PARTED_H */
