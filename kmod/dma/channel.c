@@ -347,8 +347,10 @@ u64 swc_dma_least_job(void)
 /* Is a channel a better choice for memory of a NUMA node than another one? */
 static bool is_better(const struct swc_dma_chan *a, const struct swc_dma_chan *b, int node)
 {
-	if ((a->node == node) != (b->node == node))
-		return a->node == node;
+	bool a_near = a->node == node, b_near = b->node == node;
+
+	if (a_near != b_near)
+		return a_near;
 	return atomic64_read(&a->load) < atomic64_read(&b->load);
 }
 
