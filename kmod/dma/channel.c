@@ -248,6 +248,15 @@ static u64 find_least(const struct speeds *s, int rule)
 
 /* ------------------------------------------------------------------ the pool */
 
+/* One more channel, of a NUMA node or any, unless there are enough; how many there are then. */
+static u32 take_one(struct swc_dma_chan **chan, u32 n, u32 most, int node)
+{
+	if (n == most)
+		return n;
+	chan[n] = chan_take(node);
+	return chan[n] ? n + 1 : n;
+}
+
 static void take_work(struct work_struct *work)
 {
 	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS];
@@ -262,11 +271,12 @@ static void take_work(struct work_struct *work)
 	do {
 		had = n;
 		for_each_online_node(node)
-			if (n < most && (chan[n] = chan_take(node)))
-				n++;
+			n = take_one(chan, n, most, node);
 	} while (n > had);
-	while (n < most && (chan[n] = chan_take(NUMA_NO_NODE)))
-		n++;
+	do {
+		had = n;
+		n = take_one(chan, n, most, NUMA_NO_NODE);
+	} while (n > had);
 	if (!n)
 		return;
 	if (rule != FORCED)
