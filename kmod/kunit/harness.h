@@ -144,6 +144,6 @@ void swc_t_job_run(struct swc_t_job *job, u32 first, bool inline_ok);
 extern struct kunit_suite swc_plan_suite, swc_blocks_suite, swc_desc_suite, swc_reduce_suite;
 extern struct kunit_suite swc_move_suite, swc_ring_suite, swc_exec_suite, swc_op_suite, swc_life_suite;
 extern struct kunit_suite swc_wire_suite, swc_links_suite, swc_lies_suite, swc_net_suite, swc_ends_suite;
-extern struct kunit_suite swc_dma_suite;
+extern struct kunit_suite swc_dma_suite, swc_dma_faults_suite, swc_dma_pool_suite;
 
 #endif /* SWC_KUNIT_HARNESS_H */

@@ -9,7 +9,7 @@ kunit_test_suites(&swc_plan_suite, &swc_blocks_suite, &swc_desc_suite, &swc_redu
 		  &swc_life_suite, &swc_wire_suite);
 
 #ifdef SWC_DMA
-kunit_test_suites(&swc_dma_suite);
+kunit_test_suites(&swc_dma_suite, &swc_dma_faults_suite, &swc_dma_pool_suite);
 #endif
 
 #ifdef SWC_RDMA

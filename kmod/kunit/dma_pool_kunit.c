@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Channels of DMA engines: which are taken, for how long, and whether one is worth it.
+ */
+#include <linux/delay.h>
+#include <linux/slab.h>
+
+#include "../dma/dma.h"
+#include "dma_harness.h"
+
+#define BYTES		(48u << 10)	/* of a single copy */
+
+/* ------------------------------------------------------------------ the pool */
+
+static void expect_order(struct kunit *test, struct swc_dma_chan **all, const u32 *order, int node)
+{
+	struct swc_dma_chan *some[SWC_DMA_MAX_CHANS];
+	u32 i, most;
+
+	for (most = 1; most <= SWC_T_DMA_CHANS; most++) {
+		KUNIT_ASSERT_EQ(test, swc_dma_take(some, most, node), most);
+		for (i = 0; i < most; i++) {
+			KUNIT_EXPECT_PTR_EQ(test, some[i], all[order[i]]);
+			swc_dma_put(some[i]);
+		}
+	}
+}
+
+/* Those of the memory's NUMA node first, and of them those with the least to do. */
+static void pool_order(struct kunit *test)
+{
+	static const u64 loads[SWC_T_DMA_CHANS] = { 300, 100, 400, 200 };
+	static const int nodes[SWC_T_DMA_CHANS] = { 1, 0, 1, 0 };
+	static const u32 any[SWC_T_DMA_CHANS] = { 1, 3, 0, 2 }, near_1[SWC_T_DMA_CHANS] = { 0, 2, 1, 3 };
+	struct swc_dma_chan *all[SWC_DMA_MAX_CHANS];
+	u32 i;
+
+	swc_t_dma_start_forced(test);
+	KUNIT_ASSERT_EQ(test, swc_dma_take(all, SWC_DMA_MAX_CHANS, NUMA_NO_NODE), (u32)SWC_T_DMA_CHANS);
+	for (i = 0; i < SWC_T_DMA_CHANS; i++) {
+		KUNIT_EXPECT_EQ(test, all[i]->node, NUMA_NO_NODE);
+		KUNIT_EXPECT_EQ(test, atomic64_read(&all[i]->load), 0ll);
+		atomic64_add(loads[i], &all[i]->load);
+	}
+	expect_order(test, all, any, 0);
+	for (i = 0; i < SWC_T_DMA_CHANS; i++)
+		all[i]->node = nodes[i];
+	expect_order(test, all, any, 0);
+	expect_order(test, all, any, 2);
+	expect_order(test, all, near_1, 1);
+	for (i = 0; i < SWC_T_DMA_CHANS; i++) {
+		atomic64_sub(loads[i], &all[i]->load);
+		swc_dma_put(all[i]);
+	}
+}
+
+/* A busy channel is left alone while others are free. */
+static void pool_busy(struct kunit *test)
+{
+	struct swc_dma_chan *all[SWC_DMA_MAX_CHANS];
+	struct swc_t_fake *fake = swc_t_dma_start_forced(test);
+	u32 i;
+
+	KUNIT_ASSERT_EQ(test, swc_dma_take(all, SWC_DMA_MAX_CHANS, NUMA_NO_NODE), (u32)SWC_T_DMA_CHANS);
+	for (i = 0; i < SWC_T_DMA_CHANS - 1; i++)
+		atomic64_add(1 << 30, &all[i]->load);
+	swc_t_dma_run(test, swc_t_staged, 2, 4000, false, SWC_SUM);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 2ull);
+	KUNIT_EXPECT_EQ(test, swc_t_fake_busy(fake), 1u);
+	for (i = 0; i < SWC_T_DMA_CHANS - 1; i++)
+		atomic64_sub(1 << 30, &all[i]->load);
+	for (i = 0; i < SWC_T_DMA_CHANS; i++)
+		swc_dma_put(all[i]);
+}
+
+static void pool_retire(struct kunit *test)
+{
+	struct swc_dma_chan *all[SWC_DMA_MAX_CHANS], *left[SWC_DMA_MAX_CHANS];
+	struct swc_t_fake *fake = swc_t_dma_start_forced(test);
+	u32 i, k, n;
+
+	KUNIT_ASSERT_EQ(test, swc_dma_take(all, SWC_DMA_MAX_CHANS, NUMA_NO_NODE), (u32)SWC_T_DMA_CHANS);
+	for (i = 0; i < SWC_T_DMA_CHANS; i++) {
+		struct swc_dma_chan *ch = all[(i + 1) % SWC_T_DMA_CHANS];
+
+		swc_dma_retire(ch);
+		/* It is gone already. */
+		swc_dma_retire(ch);
+		KUNIT_EXPECT_EQ(test, atomic_read(&fake->held), (int)(SWC_T_DMA_CHANS - i));
+		swc_dma_put(ch);
+		KUNIT_EXPECT_EQ(test, atomic_read(&fake->held), (int)(SWC_T_DMA_CHANS - i - 1));
+		n = swc_dma_take(left, SWC_DMA_MAX_CHANS, NUMA_NO_NODE);
+		KUNIT_EXPECT_EQ(test, n, SWC_T_DMA_CHANS - i - 1);
+		for (k = 0; k < n; k++) {
+			KUNIT_EXPECT_PTR_NE(test, left[k], ch);
+			swc_dma_put(left[k]);
+		}
+	}
+	/* With none left, the CPU does it. */
+	swc_t_dma_run(test, swc_t_staged, 2, 4000, false, SWC_SUM);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 0ull);
+}
+
+static void pool_channels(struct kunit *test)
+{
+	static const struct { const char *text; u32 n; } most[] = {
+		{ "2", 2 }, { "0", 0 }, { "1", 1 }, { "99", SWC_T_FAKE_CHANS },
+	};
+	struct swc_t_dma *t = test->priv;
+	u32 i;
+
+	t->fake.nchans = SWC_T_FAKE_CHANS;
+	swc_t_dma_start(test);
+	for (i = 0; i < ARRAY_SIZE(most); i++) {
+		swc_t_dma_set(test, "dma_channels", most[i].text);
+		KUNIT_EXPECT_EQ(test, swc_t_dma_hold(test, "always"), most[i].n);
+		swc_t_dma_run(test, swc_t_staged, 2, 4000, false, SWC_SUM);
+		KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_BYTES),
+				most[i].n ? 2 * 4000 * 8ull : 0);
+		swc_t_dma_give_back(test);
+	}
+}
+
+/* Nothing to do for three seconds; and back when there is. */
+static void pool_idle(struct kunit *test)
+{
+	struct swc_t_fake *fake = swc_t_dma_start_forced(test);
+	u32 i;
+
+	for (i = 0; i < 25; i++) {
+		swc_t_dma_run(test, swc_t_staged, 2, 1000, false, SWC_SUM);
+		KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 2ull);
+		KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_CHANS_GIVEN), 0ull);
+		msleep(200);
+	}
+	for (i = 0; i < 100 && atomic_read(&fake->held); i++)
+		msleep(100);
+	KUNIT_EXPECT_EQ(test, atomic_read(&fake->held), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_least(test), U64_MAX);
+	for (i = 0; i < 100 && !atomic_read(&fake->held); i++) {
+		swc_t_dma_run(test, swc_t_staged, 2, 1000, false, SWC_SUM);
+		msleep(100);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&fake->held), SWC_T_DMA_CHANS);
+}
+
+static void pool_never(struct kunit *test)
+{
+	struct swc_t_fake *fake = swc_t_dma_start(test);
+
+	KUNIT_EXPECT_EQ(test, swc_t_dma_hold(test, "never"), 0u);
+	KUNIT_EXPECT_EQ(test, swc_dma_least(), U64_MAX);
+	swc_t_dma_run(test, swc_t_staged, 2, 4000, false, SWC_SUM);
+	flush_workqueue(swc_wq);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_CHANS_TAKEN), 0ull);
+	/* Also while they are in use. */
+	KUNIT_EXPECT_EQ(test, swc_t_dma_hold(test, "always"), (u32)SWC_T_DMA_CHANS);
+	swc_t_dma_run(test, swc_t_staged, 2, 4000, false, SWC_SUM);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 2ull);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_hold(test, "never"), 0u);
+	KUNIT_EXPECT_EQ(test, swc_t_fake_transfers(fake), 2u);
+}
+
+/* What is under way ends by the engine, and only then the channels go. */
+static void pool_never_in_flight(struct kunit *test)
+{
+	struct swc_t_dma *t = test->priv;
+	struct swc_t_comm *c;
+	struct swc_t_job *job;
+
+	t->fake.us_per_kib = 5000;
+	swc_t_dma_start_forced(test);
+	swc_t_dma_submit(test, &c, &job, 4000);
+	swc_t_dma_set(test, "dma", "never");
+	flush_workqueue(swc_wq);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_least(test), U64_MAX);
+	KUNIT_EXPECT_GE(test, atomic_read(&t->fake.held), 1);
+	swc_t_job_expect(job, 0);
+	swc_t_job_check_sum(job);
+	KUNIT_EXPECT_GE(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 1ull);
+	swc_t_comm_end(c);
+}
+
+static void pool_bad_mode(struct kunit *test)
+{
+	const struct kernel_param *kp = swc_t_dma_param(test, "dma");
+	struct swc_t_dma *t = test->priv;
+
+	KUNIT_EXPECT_EQ(test, kp->ops->set("sometimes", kp), -EINVAL);
+	swc_t_dma_set(test, "dma", "auto\n");
+	t->text[kp->ops->get(t->text, kp)] = '\0';
+	KUNIT_EXPECT_STREQ(test, t->text, "auto\n");
+}
+
+/* ------------------------------------------------------------------ measured */
+
+/* Measured, it is not used, nor held for long. */
+static void expect_useless(struct kunit *test)
+{
+	struct swc_t_dma *t = test->priv;
+
+	KUNIT_EXPECT_EQ(test, swc_t_dma_hold(test, "auto"), (u32)SWC_T_DMA_CHANS);
+	KUNIT_EXPECT_GT(test, swc_t_fake_transfers(&t->fake), 0u);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_least(test), U64_MAX);
+	swc_t_dma_run(test, swc_t_staged, 2, 300000, false, SWC_SUM);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 0ull);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 0ull);
+}
+
+static void auto_slow(struct kunit *test)
+{
+	struct swc_t_dma *t = test->priv;
+
+	t->fake.us_per_kib = 50;
+	swc_t_dma_start(test);
+	expect_useless(test);
+}
+
+/* The first, second, ... of the transfers of a measurement fails, or hangs. */
+static void auto_fails(struct kunit *test)
+{
+	struct swc_t_fake *fake = swc_t_dma_start(test);
+	u32 n, which;
+
+	swc_dma_patience_ms = SWC_T_SHORT_MS;
+	for (which = SWC_T_FAIL_PREP; which < SWC_T_FAULTS; which++) {
+		for (n = 1; n < 20; n++) {
+			atomic_set(&fake->fault[which], n);
+			KUNIT_EXPECT_EQ(test, swc_t_dma_hold(test, "auto"), (u32)SWC_T_DMA_CHANS);
+			if (atomic_read(&fake->fault[which]) > 0)
+				break;
+			KUNIT_EXPECT_EQ_MSG(test, swc_t_dma_least(test), U64_MAX, "fault %u, %u", which, n);
+			atomic_set(&fake->fault[which], 0);
+			swc_t_dma_give_back(test);
+		}
+		atomic_set(&fake->fault[which], 0);
+		/* Three small ones and three large ones. */
+		KUNIT_EXPECT_EQ(test, n, 7u);
+		swc_t_dma_give_back(test);
+	}
+}
+
+/* What is measured: a copy that somebody waits for. It tells whether it worked. */
+static void auto_try(struct kunit *test)
+{
+	u8 *from = kunit_kmalloc(test, BYTES, GFP_KERNEL), *to = kunit_kmalloc(test, BYTES, GFP_KERNEL);
+	struct swc_t_dma *t = test->priv;
+	struct swc_dma_chan *ch;
+	u32 i, which;
+
+	KUNIT_ASSERT_NOT_NULL(test, from);
+	KUNIT_ASSERT_NOT_NULL(test, to);
+	t->fake.align = 6;
+	t->fake.max_seg = 5000;
+	swc_t_dma_start_forced(test);
+	KUNIT_ASSERT_EQ(test, swc_dma_take(&ch, 1, NUMA_NO_NODE), 1u);
+	for (i = 0; i < BYTES; i++)
+		from[i] = i * 7;
+	for (which = SWC_T_FAIL_PREP; which < SWC_T_HANG; which++) {
+		memset(to, 0, BYTES);
+		KUNIT_EXPECT_TRUE(test, swc_dma_try(ch, to, from, BYTES / 2));
+		KUNIT_EXPECT_EQ(test, memcmp(to, from, BYTES / 2), 0);
+		KUNIT_EXPECT_NULL(test, memchr_inv(to + BYTES / 2, 0, BYTES / 2));
+		atomic_set(&t->fake.fault[which], 3);
+		KUNIT_EXPECT_FALSE(test, swc_dma_try(ch, to, from, BYTES));
+		atomic_set(&t->fake.fault[which], 0);
+	}
+	/* It is nobody's operation. */
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 0ull);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 0ull);
+	swc_dma_put(ch);
+}
+
+/* What was taken by force is measured when force ends, though it is in use. */
+static void auto_after_force(struct kunit *test)
+{
+	struct swc_t_dma *t = test->priv;
+
+	t->fake.us_per_kib = 20;
+	swc_t_dma_start_forced(test);
+	swc_t_dma_run(test, swc_t_staged, 2, 4000, false, SWC_SUM);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 2ull);
+	swc_t_dma_set(test, "dma", "auto");
+	flush_workqueue(swc_wq);
+	swc_t_dma_run(test, swc_t_staged, 2, 40000, false, SWC_SUM);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 0ull);
+	flush_workqueue(swc_wq);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_least(test), U64_MAX);
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE(pool_order),
+	KUNIT_CASE(pool_busy),
+	KUNIT_CASE(pool_retire),
+	KUNIT_CASE(pool_channels),
+	KUNIT_CASE_SLOW(pool_idle),
+	KUNIT_CASE(pool_never),
+	KUNIT_CASE_SLOW(pool_never_in_flight),
+	KUNIT_CASE(pool_bad_mode),
+	KUNIT_CASE(auto_slow),
+	KUNIT_CASE_SLOW(auto_fails),
+	KUNIT_CASE(auto_after_force),
+	KUNIT_CASE(auto_try),
+	{}
+};
+
+struct kunit_suite swc_dma_pool_suite = {
+	.name = "swc_dma_pool", .init = swc_t_dma_init, .exit = swc_t_dma_exit, .test_cases = cases,
+};
