@@ -33,20 +33,38 @@ done
 
 counter() { swingctl stats | awk -v name="$1" '$1 == name { print $2 }'; }
 
-# The first use of an engine only has the module look for one, in the background.
-find_engine() {
-	local tries taken
-	echo "${1:-always}" >$knobs/dma
+# The first use of an engine only has the module look for one, in the background; whether it has come to a
+# conclusion, which may be that it is of no use.
+look_for_engine() {
+	local tries taken given
+	echo "$1" >$knobs/dma
 	taken=$(counter dma_channels_taken)
 	swingperf -n 2 -o broadcast --sizes 100000 --iters 1 --repeats 1 --warmup 0 --slot-max -1 >/dev/null 2>&1
-	[[ ${1:-} != never ]] || return
-	for ((tries = 0; tries < 100; tries++)); do
+	for ((tries = 0; tries < 50; tries++)); do
+		[[ $(cat $knobs/dma_least) = none ]] || return 0
+		given=$(counter dma_channels_given_back)
+		((given == taken || given != $(counter dma_channels_taken))) || return 0
 		sleep 0.1
-		# With auto, that may be all that happens.
-		[[ ${1:-} != auto ]] || (($(counter dma_channels_taken) == taken)) || return
-		[[ $(cat $knobs/dma_least) = none ]] || return
 	done
-	echo "# no engine is found"
+	return 1
+}
+
+# find_engine [MODE [BYTES]]: have one that is used, for so few bytes already if that is given.
+find_engine() {
+	local tries mode=${1:-always} least
+	if [[ $mode = never ]]; then
+		echo never >$knobs/dma
+		return
+	fi
+	# On a busy machine it may be found slower than it is; once more, then.
+	for ((tries = 0; tries < 10; tries++)); do
+		look_for_engine "$mode" || break
+		least=$(cat $knobs/dma_least)
+		[[ $mode != auto ]] || return
+		[[ $least = none ]] || ((least > ${2:-2000000000})) || return
+		echo never >$knobs/dma
+	done
+	echo "# no engine is found, or none that is fast enough"
 }
 
 # Channels that are forbidden, or idle for a while, are given back; then their driver can go.
@@ -63,7 +81,7 @@ remove() {
 work() {
 	local op
 	for op in allgather broadcast allreduce; do
-		swingperf -n 3 -o $op -d i32 --redop "${redop:-bxor}" --sizes 64,200000 --slot-max -1 \
+		swingperf -n 3 -o $op -d i32 --redop "${redop:-bxor}" --sizes "64,${size:-200000}" --slot-max -1 \
 			--outofplace --iters 1 --repeats 1 --warmup 0 >"$bin/dma.log" 2>&1 || {
 			sed 's/^/# /' "$bin/dma.log"
 			return 1
@@ -79,7 +97,9 @@ with() {
 		shift
 	done
 	insmod "$ko" "${options[@]}" || return 1
-	find_engine "${mode:-}"
+	find_engine "${mode:-always}" 500000
+	# Not while it is being measured.
+	[[ ! ${later:-} ]] || echo "${later#*=}" >"/sys/module/swc_dma_provider/parameters/${later%=*}"
 	moved=$(counter dma_bytes) fell=$(counter dma_fallbacks)
 	work || status=1
 	moved=$(($(counter dma_bytes) - moved)) fell=$(($(counter dma_fallbacks) - fell))
@@ -144,22 +164,17 @@ wait $pid 2>/dev/null
 result $? "users are killed while it works"
 
 # The CPU takes the other part of each move.
-mode=share with -- MORE NONE
+mode=share size=2000000 with -- MORE NONE
 result $? "shared with the CPU"
-mode=share with fail_every=3 out_of_order=1 -- MORE MORE
+mode=share size=2000000 later=fail_every=3 with out_of_order=1 -- MORE MORE
 result $? "shared, with errors now and then"
-mode=share with hang_nth=20 -- MORE MORE
+mode=share size=2000000 later=hang_nth=9 with -- MORE MORE
 result $? "shared, and a transfer hangs"
 
 # Each move is shared: of what a broadcast copies, engines and the CPU do both.
 insmod "$ko"
-# On a busy machine a measurement may find the engine slow; once more, then.
-for ((tries = 0; tries < 20; tries++)); do
-	find_engine share
-	least=$(cat $knobs/dma_least)
-	[[ $least = none ]] || ((least > 1000000)) || break
-	echo never >$knobs/dma
-done
+find_engine share 1000000
+least=$(cat $knobs/dma_least)
 moved=$(counter dma_bytes) copied=$(counter bytes_copied)
 swingperf -n 2 -o broadcast --sizes 30000000 --iters 1 --repeats 1 --warmup 0 >/dev/null
 status=$?
