@@ -227,7 +227,8 @@ static bool measure(struct swc_dma_chan *ch, struct speeds *s)
 	small = time_dma(ch, (void *)b, (void *)a, PROBE_SMALL);
 	if (small)
 		large = time_dma(ch, (void *)b, (void *)a, PROBE_BYTES);
-	good = large > small && !memcmp((void *)a, (void *)b, PROBE_BYTES);
+	/* On a coarse clock nothing can be told. */
+	good = s->cpu_mib && large > small && !memcmp((void *)a, (void *)b, PROBE_BYTES);
 	if (good) {
 		s->mib = div_u64((large - small) * SZ_1M, PROBE_BYTES - PROBE_SMALL);
 		s->start = small - min(small, mul_u64_u64_div_u64(s->mib, PROBE_SMALL, SZ_1M));
