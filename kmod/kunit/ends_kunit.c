@@ -377,15 +377,22 @@ static void net_come_late(struct kunit *test)
 
 	for (aborted = 0; aborted < 2; aborted++) {
 		struct swc_t_comm *c = swc_t_comm_on(test, 3, 20000, &one_and_two);
+		int error = aborted ? -ENODATA : -ECONNRESET, ret;
 		u64 start = ktime_get_ns();
 
-		swc_t_job_init(job, c, swc_t_ring, 300, false);
 		if (aborted)
 			swc_comm_abort(swc_t_of(c, 1), -ENODATA, 2, 0, "rank 2 has no data");
 		KUNIT_EXPECT_EQ(test, leave(c, 2), 0);
 		KUNIT_EXPECT_EQ(test, leave(c, 1), 0);
-		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
-		KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), aborted ? -ENODATA : -ECONNRESET);
+		/* Not sooner: rank 0 connects when its plan is loaded. */
+		swc_t_job_init_for(job, c, 0, swc_t_ring, 300);
+		ret = swc_t_job_submit(job, 0, true);
+		/* Or it has heard even before. */
+		if (ret)
+			KUNIT_EXPECT_EQ(test, ret, -ECONNABORTED);
+		else
+			KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), error);
+		KUNIT_EXPECT_EQ(test, swc_t_of(c, 0)->error, error);
 		KUNIT_EXPECT_LT(test, ktime_get_ns() - start, 5 * NSEC_PER_SEC);
 		if (aborted)
 			KUNIT_EXPECT_EQ_MSG(test, swc_t_of(c, 0)->culprit, 2, "%s", swc_t_of(c, 0)->text);

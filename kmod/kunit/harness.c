@@ -340,6 +340,21 @@ struct swc_t_job *swc_t_job_new(struct kunit *test)
 	return job;
 }
 
+static void init_rank(struct swc_t_job *job, u32 rank, swc_t_planner planner, bool in_place)
+{
+	struct swc_t_comm *c = job->c;
+	struct swc_desc *d = &job->desc[rank];
+
+	d->coll = SWC_ALLREDUCE;
+	d->dtype = SWC_U64;
+	d->redop = SWC_SUM;
+	d->count = job->count;
+	d->plan = swc_t_load(c, rank, planner(c->test, c->nranks, rank));
+	/* A byte more than needed: an empty vector has buffers, too. */
+	d->send_region = swc_t_buffer(c, rank, job->count * sizeof(u64) + 8);
+	d->recv_region = in_place ? d->send_region : swc_t_buffer(c, rank, job->count * sizeof(u64) + 8);
+}
+
 void swc_t_job_init(struct swc_t_job *job, struct swc_t_comm *c, swc_t_planner planner, u64 count,
 		    bool in_place)
 {
@@ -348,19 +363,18 @@ void swc_t_job_init(struct swc_t_job *job, struct swc_t_comm *c, swc_t_planner p
 	memset(job, 0, sizeof(*job));
 	job->c = c;
 	job->count = count;
-	for (r = 0; r < c->nranks; r++) {
-		struct swc_desc *d = &job->desc[r];
-
-		d->coll = SWC_ALLREDUCE;
-		d->dtype = SWC_U64;
-		d->redop = SWC_SUM;
-		d->count = count;
-		d->plan = swc_t_load(c, r, planner(c->test, c->nranks, r));
-		/* A byte more than needed: an empty vector has buffers, too. */
-		d->send_region = swc_t_buffer(c, r, count * sizeof(u64) + 8);
-		d->recv_region = in_place ? d->send_region : swc_t_buffer(c, r, count * sizeof(u64) + 8);
-	}
+	for (r = 0; r < c->nranks; r++)
+		init_rank(job, r, planner, in_place);
 	swc_t_job_fill(job);
+}
+
+void swc_t_job_init_for(struct swc_t_job *job, struct swc_t_comm *c, u32 rank, swc_t_planner planner,
+			u64 count)
+{
+	memset(job, 0, sizeof(*job));
+	job->c = c;
+	job->count = count;
+	init_rank(job, rank, planner, false);
 }
 
 void swc_t_job_fill(struct swc_t_job *job)

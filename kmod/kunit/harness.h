@@ -134,6 +134,9 @@ u64 swc_t_job_value(u32 rank, u64 i);
 struct swc_t_job *swc_t_job_new(struct kunit *test);
 void swc_t_job_init(struct swc_t_job *job, struct swc_t_comm *c, swc_t_planner planner, u64 count,
 		    bool in_place);
+/* For one rank only: the others load no plans. */
+void swc_t_job_init_for(struct swc_t_job *job, struct swc_t_comm *c, u32 rank, swc_t_planner planner,
+			u64 count);
 void swc_t_job_fill(struct swc_t_job *job);
 int swc_t_job_submit(struct swc_t_job *job, u32 rank, bool inline_ok);
 void swc_t_job_expect(struct swc_t_job *job, int result);
