@@ -295,6 +295,8 @@ static void take_work(struct work_struct *work)
 	spin_unlock(&pool.lock);
 	for (i = 0; i < n; i++)
 		pr_debug("DMA channel %s\n", dma_chan_name(chan[i]->chan));
+	pr_debug("DMA: %llu ns and %llu ns a MiB; the CPU: %llu ns a MiB\n", speeds.start, speeds.mib,
+		 speeds.cpu_mib);
 	mod_delayed_work(swc_wq, &idling, msecs_to_jiffies(IDLE_MS));
 }
 

@@ -4,8 +4,9 @@
  *
  * A job is the part of one move that engines take: the bytes from where it stands up to the first that no
  * engine can do. It is cut into pieces, one descriptor each, that are spread over the channels in runs of
- * neighbours (batches). Whatever goes wrong with any of them, the CPU does the whole job again: its sources
- * are untouched, because no destination overlaps any of them.
+ * neighbours (batches); what is so short that a descriptor costs more than it brings, the CPU copies
+ * meanwhile. Whatever goes wrong with any of them, the CPU does the whole job again: its sources are
+ * untouched, because no destination overlaps any of them.
  *
  * Completions come in atomic context, in any order, and count down; the last one queues the job's work item,
  * which unmaps the memory and tells the executor. A channel that does not answer in time is stopped and
@@ -22,7 +23,7 @@
 
 /* Pieces of a job; what is left of the move is another one. */
 #define MAX_PIECES	1024
-/* Shorter stretches on the average cost more than they bring, unless that is forced. */
+/* Shorter stretches cost more than they bring, unless engines are forced. */
 #define MIN_STRETCH	(16u << 10)
 /* A piece ends at a multiple of this, if it can. */
 #define PIECE_UNIT	64u
@@ -84,6 +85,10 @@ struct batch {
  * @failed: one of them has
  * @bytes: of the move
  * @nsrc: sources of each piece
+ * @by_cpu: of them, those that the CPU copies
+ * @npieces: pieces that are engines', the first in @piece
+ * @nshort: those that are the CPU's, the last
+ * @nall: both
  */
 struct job {
 	struct swc_run *run;
@@ -95,7 +100,10 @@ struct job {
 	u32 nsrc;
 	u32 nbatches;
 	struct batch batch[SWC_DMA_MAX_CHANS];
+	u64 by_cpu;
 	u32 npieces;
+	u32 nshort;
+	u32 nall;
 	struct piece piece[];
 };
 
@@ -153,7 +161,7 @@ static void job_end(struct work_struct *work)
 	struct job *job = container_of(work, struct job, work);
 	struct waiter *waiter = job->waiter;
 	struct swc_run *run = job->run;
-	u64 bytes = READ_ONCE(job->failed) ? 0 : job->bytes;
+	u64 bytes = READ_ONCE(job->failed) ? 0 : job->bytes, by_cpu = job->by_cpu;
 	u32 i, k;
 
 	for (i = 0; i < job->nbatches; i++) {
@@ -166,7 +174,7 @@ static void job_end(struct work_struct *work)
 	kvfree(job);
 	if (run) {
 		swc_stat_inc(bytes ? SWC_STAT_DMA_JOBS : SWC_STAT_DMA_FALLBACKS);
-		swc_stat_add(SWC_STAT_DMA_BYTES, bytes);
+		swc_stat_add(SWC_STAT_DMA_BYTES, bytes ? bytes - by_cpu : 0);
 		tell(run, bytes);
 	} else {
 		waiter->good = bytes;
@@ -325,6 +333,20 @@ static void submit_batch(struct job *job, struct batch *b)
 	swc_dma_put(ch);
 }
 
+/* The CPU's pieces. */
+static void copy_short(struct job *job)
+{
+	u32 i;
+
+	for (i = job->npieces; i < job->nall; i++) {
+		const struct piece *p = &job->piece[i];
+
+		memcpy(p->to, p->from[0], p->bytes);
+		cond_resched();
+	}
+	swc_stat_add(SWC_STAT_BYTES_COPIED, job->by_cpu);
+}
+
 /* Neighbours go to the same channel, about as many bytes to each. */
 static void submit_all(struct job *job, struct swc_dma_chan **chan, u32 nchans)
 {
@@ -355,15 +377,17 @@ static void submit_all(struct job *job, struct swc_dma_chan **chan, u32 nchans)
 	atomic_set(&job->left, job->nbatches + 1);
 	for (i = 0; i < job->nbatches; i++)
 		submit_batch(job, &job->batch[i]);
+	copy_short(job);
 	job_put(job);
 }
 
 /* ------------------------------------------------------------------ cutting */
 
-/* What all the channels of a job can do. */
+/* What all the channels of a job can do; shorter pieces than @least are the CPU's. */
 struct limits {
 	u32 max_seg;
 	u32 align;
+	u32 least;
 };
 
 static bool find_limits(struct limits *lim, struct swc_dma_chan **chan, u32 nchans, u32 nsrc)
@@ -383,6 +407,7 @@ static bool find_limits(struct limits *lim, struct swc_dma_chan **chan, u32 ncha
 	/* Where one piece ends, the next must be able to begin; and no element lies in two. */
 	unit = lim->max_seg > PIECE_UNIT ? max(lim->align, PIECE_UNIT) : lim->align;
 	lim->max_seg = round_down(lim->max_seg, unit);
+	lim->least = nsrc > 1 || swc_dma_forced() ? 0 : MIN_STRETCH;
 	return nchans && lim->max_seg;
 }
 
@@ -436,47 +461,64 @@ static u32 align_down(const struct limits *lim, void **ptr, u32 n, u32 bytes)
 	return round_down(bytes, lim->align);
 }
 
+/* What a move would be cut into. */
+struct tally {
+	u32 n;
+	u64 bytes;	/* engines' */
+};
+
+static struct piece *next_piece(struct job *job, const struct limits *lim, u32 bytes)
+{
+	if (bytes >= lim->least)
+		return &job->piece[job->npieces++];
+	job->by_cpu += bytes;
+	return &job->piece[job->nall - ++job->nshort];
+}
+
 /*
- * Cut what an engine can take of a move, for one destination, into @piece; NULL: only count. Several
- * destinations all end where the first of them does.
+ * Cut what engines can take of a move, for one destination, into pieces of @job; NULL: only count. Several
+ * destinations all end where the first of them does. Returns where that is.
  */
-static u32 cut_move(const struct limits *lim, const struct swc_move *m, u32 dst, u64 end, u32 most,
-		    struct piece *piece, u64 *reached)
+static u64 cut_move(const struct limits *lim, const struct swc_move *m, u32 dst, u64 end, u32 most,
+		    struct tally *tally, struct job *job)
 {
 	void *ptr[SWC_DMA_MAX_SRC + 1];
 	struct cut cut;
 	u64 at = m->done;
-	u32 n = 0;
+	u32 n;
 
 	cut_start(&cut, m, dst);
-	while (at < end && n < most) {
+	for (n = 0; at < end && n < most; n++) {
 		u32 whole = cut_next(&cut, lim, at, end - at, ptr);
 		u32 bytes = align_down(lim, ptr, cut.n, whole);
 
 		if (!bytes)
 			break;
-		if (piece) {
-			memcpy(piece[n].from, ptr, m->nsrc * sizeof(*ptr));
-			piece[n].to = ptr[m->nsrc];
-			piece[n].bytes = bytes;
+		if (job) {
+			struct piece *piece = next_piece(job, lim, bytes);
+
+			memcpy(piece->from, ptr, m->nsrc * sizeof(*ptr));
+			piece->to = ptr[m->nsrc];
+			piece->bytes = bytes;
+		} else {
+			tally->n++;
+			tally->bytes += bytes >= lim->least ? bytes : 0;
 		}
-		n++;
 		at += bytes;
 		/* A piece that is too short for the device ends it. */
 		if (bytes < whole)
 			break;
 	}
-	*reached = at;
-	return n;
+	return at;
 }
 
-static struct job *job_alloc(u32 npieces)
+static struct job *job_alloc(u32 nall)
 {
-	struct job *job = kvzalloc(struct_size(job, piece, npieces), GFP_KERNEL | __GFP_NOWARN);
+	struct job *job = kvzalloc(struct_size(job, piece, nall), GFP_KERNEL | __GFP_NOWARN);
 
 	if (!job)
 		return NULL;
-	job->npieces = npieces;
+	job->nall = nall;
 	INIT_WORK(&job->work, job_end);
 	return job;
 }
@@ -484,26 +526,29 @@ static struct job *job_alloc(u32 npieces)
 /* A job of what engines can take, or NULL. */
 static struct job *make_job(const struct limits *lim, const struct swc_move *m)
 {
-	u64 end = m->bytes, reached;
+	struct tally tally = {};
+	u64 end = m->bytes;
 	struct job *job;
-	u32 n = 0, d;
+	u32 d;
 
-	for (d = 0; d < m->ndst; d++) {
-		cut_move(lim, m, d, end, MAX_PIECES / m->ndst, NULL, &reached);
-		end = min(end, reached);
-	}
-	for (d = 0; d < m->ndst && end > m->done; d++)
-		n += cut_move(lim, m, d, end, MAX_PIECES, NULL, &reached);
-	if (!n || (!swc_dma_forced() && (end - m->done < swc_dma_least_job() ||
-					 div_u64((end - m->done) * m->ndst, n) < MIN_STRETCH)))
+	for (d = 0; d < m->ndst; d++)
+		end = cut_move(lim, m, d, end, MAX_PIECES / m->ndst, &tally, NULL);
+	memset(&tally, 0, sizeof(tally));
+	for (d = 0; d < m->ndst; d++)
+		cut_move(lim, m, d, end, MAX_PIECES, &tally, NULL);
+	/* Not for less than half of it. */
+	if (!tally.bytes || 2 * tally.bytes < (end - m->done) * m->ndst ||
+	    (!swc_dma_forced() && tally.bytes < swc_dma_least_job()))
 		return NULL;
-	job = job_alloc(n);
+	job = job_alloc(tally.n);
 	if (!job)
 		return NULL;
 	job->bytes = end - m->done;
 	job->nsrc = m->nsrc;
-	for (n = 0, d = 0; d < m->ndst; d++)
-		n += cut_move(lim, m, d, end, MAX_PIECES, &job->piece[n], &reached);
+	for (d = 0; d < m->ndst; d++)
+		cut_move(lim, m, d, end, MAX_PIECES, NULL, job);
+	/* As it is counted elsewhere: what goes to several places counts once. */
+	job->by_cpu = div_u64(job->by_cpu, m->ndst);
 	return job;
 }
 
@@ -568,6 +613,7 @@ bool swc_dma_try(struct swc_dma_chan *ch, void *dst, void *src, u32 bytes)
 	job->waiter = &waiter;
 	job->bytes = bytes;
 	job->nsrc = 1;
+	job->npieces = job->nall;
 	for (i = 0; i < job->npieces; i++) {
 		job->piece[i].from[0] = src + i * step;
 		job->piece[i].to = dst + i * step;

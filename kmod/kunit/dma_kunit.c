@@ -159,24 +159,30 @@ static u64 by_engine(struct kunit *test, struct mover *m)
 	return m->bytes;
 }
 
-/* Extents of @step bytes, each allocated for itself. */
-static struct swc_region *make_region(struct kunit *test, u32 step)
+/* Extents of @a bytes and of @b in turn, each allocated for itself. */
+static struct swc_region *make_mixed(struct kunit *test, u32 bytes, u32 a, u32 b)
 {
 	struct swc_region *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
-	u32 n = DIV_ROUND_UP(BYTES, step), i;
+	u32 most = 2 * DIV_ROUND_UP(bytes, a + b), n = 0, at, step;
 
 	KUNIT_ASSERT_NOT_NULL(test, r);
-	r->extents = kunit_kcalloc(test, n + 1, sizeof(*r->extents), GFP_KERNEL);
+	r->extents = kunit_kcalloc(test, most + 1, sizeof(*r->extents), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, r->extents);
-	for (i = 0; i < n; i++) {
-		r->extents[i].kaddr = kunit_kmalloc(test, min(step, BYTES - i * step), GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, r->extents[i].kaddr);
-		r->extents[i].offset = i * step;
+	for (at = 0; at < bytes; at += step, n++) {
+		step = min(n & 1 ? b : a, bytes - at);
+		r->extents[n].kaddr = kunit_kmalloc(test, step, GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, r->extents[n].kaddr);
+		r->extents[n].offset = at;
 	}
-	r->extents[n].offset = BYTES;
-	r->bytes = BYTES;
+	r->extents[n].offset = bytes;
+	r->bytes = bytes;
 	r->nextents = n;
 	return r;
+}
+
+static struct swc_region *make_region(struct kunit *test, u32 step)
+{
+	return make_mixed(test, BYTES, step, step);
 }
 
 static u8 pattern(u32 range, u32 i)
@@ -189,7 +195,7 @@ static void fill(struct mover *m)
 	u32 i, k;
 
 	for (i = 0; i < RANGES; i++)
-		for (k = 0; k < BYTES; k++)
+		for (k = 0; m->span[i].region && k < m->span[i].region->bytes; k++)
 			*(u8 *)swc_t_at(m->span[i].region, k) = pattern(i, k);
 }
 
@@ -201,7 +207,7 @@ static u32 bad_bytes(struct mover *m)
 	for (i = 0; i < m->move.nsrc + m->move.ndst; i++) {
 		const struct swc_span *d = &m->span[i];
 
-		for (k = 0; k < BYTES; k++) {
+		for (k = 0; k < d->region->bytes; k++) {
 			u8 want = pattern(i, k);
 
 			if (i >= m->move.nsrc && k >= d->offset && k < d->offset + m->move.bytes)
@@ -337,6 +343,49 @@ static void dma_reorder(struct kunit *test)
 	KUNIT_EXPECT_GT(test, atomic_read(&t->fake.overtakes), 0);
 }
 
+/* Unless engines are forced, the CPU copies what is short, and engines get nothing if that is most of it. */
+static void dma_short_stretches(struct kunit *test)
+{
+	const u32 bytes = 8 * (40 << 10) + 8 * (4 << 10);
+	struct swc_t_dma *t = test->priv;
+	struct mover *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	u32 forced;
+
+	KUNIT_ASSERT_NOT_NULL(test, m);
+	swc_t_dma_start(test);
+	swc_dma_init(moved);
+	mover_init(m, 1, 2, bytes);
+	m->span[0].region = make_mixed(test, bytes, 40 << 10, 4 << 10);
+	m->span[1].region = make_mixed(test, bytes, bytes, bytes);
+	m->span[2].region = make_mixed(test, bytes, bytes, bytes);
+	for (forced = 0; forced < 2; forced++) {
+		u32 by_cpu = forced ? 0 : 8 * (4 << 10);
+
+		/* By share, one is used whatever its speed. */
+		KUNIT_ASSERT_GT(test, swc_t_dma_hold(test, forced ? "always" : "share"), 0u);
+		atomic64_set(&t->fake.bytes, 0);
+		swc_t_dma_mark(test);
+		fill(m);
+		init_completion(&m->done);
+		m->move.done = 0;
+		KUNIT_ASSERT_TRUE(test, swc_dma_start((void *)m, &m->move));
+		wait_for_completion(&m->done);
+		KUNIT_EXPECT_EQ(test, m->bytes, (u64)bytes);
+		KUNIT_EXPECT_EQ(test, bad_bytes(m), 0u);
+		KUNIT_EXPECT_EQ(test, atomic64_read(&t->fake.bytes), 2ll * (bytes - by_cpu));
+		KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_BYTES), (u64)bytes - by_cpu);
+		KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_BYTES_COPIED), (u64)by_cpu);
+		swc_t_dma_give_back(test);
+	}
+	KUNIT_ASSERT_GT(test, swc_t_dma_hold(test, "share"), 0u);
+	m->span[0].region = make_mixed(test, bytes, 20 << 10, 12 << 10);
+	KUNIT_EXPECT_TRUE(test, swc_dma_start((void *)m, &m->move));
+	wait_for_completion(&m->done);
+	m->span[0].region = make_mixed(test, bytes, 16 << 10, 15 << 10);
+	m->span[1].region = make_mixed(test, bytes, 12 << 10, 64 << 10);
+	KUNIT_EXPECT_FALSE(test, swc_dma_start((void *)m, &m->move));
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(dma_sum, shape_gen_params),
 	KUNIT_CASE_PARAM(dma_average, shape_gen_params),
@@ -348,6 +397,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(dma_overlap),
 	KUNIT_CASE(dma_shortage),
 	KUNIT_CASE(dma_reorder),
+	KUNIT_CASE(dma_short_stretches),
 	{}
 };
 

@@ -6,6 +6,7 @@
  */
 #include "common/perfloop.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -59,15 +60,23 @@ double perf_quantile(double *v, size_t n, double q)
 #define STAGGER_BYTES (17 * 4096 + 1024)
 #define STAGGER_PLACES 32
 
+/* Large buffers begin in a huge page, as those of frameworks do: else parts of them are in small ones. */
+#define HUGE_BYTES (2u << 20)
+
 void *perf_alloc(size_t bytes, unsigned int number)
 {
 	size_t skip = (size_t)(number % STAGGER_PLACES) * STAGGER_BYTES;
+	size_t align = bytes < HUGE_BYTES ? 0 : HUGE_BYTES;
 	char *p;
 
 	bytes += skip + 1;
-	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (align)
+		bytes = (bytes + align - 1) / align * align;
+	p = mmap(NULL, bytes + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return NULL;
+	if (align)
+		p += align - (uintptr_t)p % align;
 	memset(p, 0, bytes);
 	return p + skip;
 }
