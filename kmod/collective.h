@@ -149,6 +149,12 @@ struct swc_comm {
 };
 
 /* Is the rank one of this node? */
+/* Where its operations go on. */
+static inline struct workqueue_struct *swc_comm_wq(const struct swc_comm *comm)
+{
+	return comm->flags & SWC_JOIN_URGENT ? swc_urgent_wq : swc_wq;
+}
+
 static inline bool swc_comm_is_local(const struct swc_comm *comm, u32 rank)
 {
 	return !comm->rank_node || comm->rank_node[rank] == comm->here;

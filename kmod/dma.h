@@ -21,7 +21,7 @@ void swc_dma_init(swc_dma_done done);
 void swc_dma_exit(void);
 bool swc_dma_wants(const struct swc_move *m);
 u64 swc_dma_share(u64 bytes);
-bool swc_dma_start(struct swc_run *run, const struct swc_move *m);
+bool swc_dma_start(struct swc_run *run, struct workqueue_struct *wq, const struct swc_move *m);
 
 #else /* a kernel without dmaengine */
 
@@ -29,7 +29,10 @@ static inline void swc_dma_init(swc_dma_done done) { }
 static inline void swc_dma_exit(void) { }
 static inline bool swc_dma_wants(const struct swc_move *m) { return false; }
 static inline u64 swc_dma_share(u64 bytes) { return 0; }
-static inline bool swc_dma_start(struct swc_run *run, const struct swc_move *m) { return false; }
+static inline bool swc_dma_start(struct swc_run *run, struct workqueue_struct *wq, const struct swc_move *m)
+{
+	return false;
+}
 
 #endif
 

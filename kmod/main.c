@@ -18,7 +18,7 @@
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-struct workqueue_struct *swc_wq;
+struct workqueue_struct *swc_wq, *swc_urgent_wq;
 
 unsigned int swc_max_regions = 4096;
 module_param_named(max_regions, swc_max_regions, uint, 0444);
@@ -83,10 +83,14 @@ static int __init swc_init(void)
 	swc_wq = alloc_workqueue("swingcoll", WQ_UNBOUND, 0);
 	if (!swc_wq)
 		return -ENOMEM;
+	swc_urgent_wq = alloc_workqueue("swingcoll-urgent", WQ_UNBOUND | WQ_HIGHPRI, 0);
+	ret = -ENOMEM;
+	if (!swc_urgent_wq)
+		goto err_wq;
 	swc_dma_init(swc_news_moved);
 	ret = swc_rdma_init(&net_ops);
 	if (ret)
-		goto err_wq;
+		goto err_dma;
 	swc_debugfs_init();
 	ret = swc_chrdev_init();
 	if (ret)
@@ -97,8 +101,10 @@ err_rdma:
 	swc_rdma_stop();
 	swc_rdma_exit();
 	swc_debugfs_exit();
-err_wq:
+err_dma:
 	swc_dma_exit();
+	destroy_workqueue(swc_urgent_wq);
+err_wq:
 	destroy_workqueue(swc_wq);
 	return ret;
 }
@@ -112,6 +118,7 @@ static void __exit swc_exit(void)
 	swc_rdma_stop();
 	swc_comms_drain();
 	swc_dma_exit();
+	destroy_workqueue(swc_urgent_wq);
 	destroy_workqueue(swc_wq);
 	swc_rdma_exit();
 	/* Parts freed by kfree_rcu() need no code of ours. */

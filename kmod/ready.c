@@ -10,7 +10,7 @@
 bool swc_run_queue(struct swc_part *part)
 {
 	refcount_inc(&part->ref);
-	if (queue_work(swc_wq, &part->work))
+	if (queue_work(swc_comm_wq(part->op->comm), &part->work))
 		return true;
 	/* Never the last reference: the operation has not told its owner yet. */
 	refcount_dec(&part->ref);

@@ -80,7 +80,7 @@ static bool move_by_dma(struct swc_run *run)
 		m->bytes = end.done;
 	}
 	spin_unlock(&op->lock);
-	if (swc_dma_start(run, &end))
+	if (swc_dma_start(run, swc_comm_wq(op->comm), &end))
 		return whole;
 	spin_lock(&op->lock);
 	op->nposted--;

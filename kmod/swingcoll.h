@@ -43,7 +43,7 @@ struct swc_region;
 struct swc_ring;
 
 /* Executes runs and late releases; unbound, so that workers spread over CPUs. */
-extern struct workqueue_struct *swc_wq;
+extern struct workqueue_struct *swc_wq, *swc_urgent_wq;
 
 struct swc_stats_cpu {
 	u64 v[SWC_STAT_NR];

@@ -107,6 +107,7 @@ struct differ {
 static const struct differ differ[] = {
 	{ "number of ranks", 3, 0, 0 },
 	{ "flags", 2, SWC_JOIN_ALLOW_REORDER, 0 },
+	{ "urgency", 2, SWC_JOIN_URGENT, 0 },
 	{ "size of the slots", 2, 0, 4096 },
 };
 

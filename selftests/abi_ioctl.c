@@ -109,7 +109,7 @@ static int join(void)
 	JOIN(-EINVAL, j.nranks = ~0u);
 	JOIN(-EINVAL, j.rank = 1);
 	JOIN(-EINVAL, j.rank = ~0u);
-	for (int b = 2; b < 32; b++)
+	for (int b = 3; b < 32; b++)
 		JOIN(-EINVAL, j.flags = 1u << b);
 	JOIN(-EINVAL, j.slot_bytes = SWC_MAX_SLOT_BYTES + 1);
 	JOIN(-EINVAL, j.nnodes = 2);

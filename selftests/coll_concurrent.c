@@ -67,7 +67,10 @@ static int communicators(uint32_t rank, void *arg)
 
 	(void)arg;
 	for (int k = 0; k < 8; k++) {
-		CHECK_EQ(swingcoll_comm_create(&comm[k], &more_ids[k], 3, (rank + k) % 3, NULL), 0);
+		struct swingcoll_comm_opts opts = { .flags = k & 1 ? SWINGCOLL_URGENT : 0 };
+
+		CHECK_EQ(swingcoll_comm_create(&comm[k], &more_ids[k], 3, (rank + k) % 3, &opts),
+			 0);
 		mem[k] = malloc(coll_bytes(&c, 3));
 	}
 	for (int round = 0; round < 5; round++) {
@@ -207,7 +210,7 @@ int main(void)
 	RUN(6, long_run, &none, "300 operations of 6 ranks, by ioctl");
 	use_uring = 0;
 	RUN(6, long_run, &some, "300 operations of 6 ranks, through the slots");
-	RUN(3, communicators, NULL, "8 communicators in each process");
+	RUN(3, communicators, NULL, "8 communicators in each process, every other one urgent");
 	RUN(3, two_threads, NULL, "two threads, each with a communicator");
 	RUN(1, thread_ranks, &none, "threads as ranks");
 	RUN(1, thread_ranks, &some, "threads as ranks, through the slots");

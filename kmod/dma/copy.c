@@ -80,7 +80,7 @@ struct batch {
  * struct job - what engines do of a move
  * @run: whose move; NULL: nobody's, but somebody waits
  * @waiter: that one
- * @work: the end
+ * @work: the end, on @wq
  * @left: batches that are not over, and one more until all are there
  * @failed: one of them has
  * @bytes: of the move
@@ -93,6 +93,7 @@ struct batch {
 struct job {
 	struct swc_run *run;
 	struct waiter *waiter;
+	struct workqueue_struct *wq;
 	struct work_struct work;
 	atomic_t left;
 	bool failed;
@@ -112,7 +113,7 @@ struct job {
 static void job_put(struct job *job)
 {
 	if (atomic_dec_and_test(&job->left))
-		queue_work(swc_wq, &job->work);
+		queue_work(job->wq, &job->work);
 }
 
 /* Atomic context. */
@@ -573,11 +574,12 @@ static int node_of(const struct swc_span *span, u64 at)
 /**
  * swc_dma_start() - give a move, from where it stands, to engines
  * @run: whose; told by the function of swc_dma_init()
+ * @wq: where
  * @m: what to move; not looked at any more after this returns
  *
  * Return: false if they do not take it.
  */
-bool swc_dma_start(struct swc_run *run, const struct swc_move *m)
+bool swc_dma_start(struct swc_run *run, struct workqueue_struct *wq, const struct swc_move *m)
 {
 	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS];
 	u64 bytes = (m->bytes - m->done) * m->ndst;
@@ -594,6 +596,7 @@ bool swc_dma_start(struct swc_run *run, const struct swc_move *m)
 		return false;
 	}
 	job->run = run;
+	job->wq = wq;
 	submit_all(job, chan, n);
 	return true;
 }
@@ -611,6 +614,7 @@ bool swc_dma_try(struct swc_dma_chan *ch, void *dst, void *src, u32 bytes)
 		return false;
 	init_completion(&waiter.done);
 	job->waiter = &waiter;
+	job->wq = swc_wq;
 	job->bytes = bytes;
 	job->nsrc = 1;
 	job->npieces = job->nall;

@@ -152,7 +152,7 @@ static void moved(struct swc_run *run, u64 bytes)
 static u64 by_engine(struct kunit *test, struct mover *m)
 {
 	init_completion(&m->done);
-	if (!swc_dma_wants(&m->move) || !swc_dma_start((void *)m, &m->move))
+	if (!swc_dma_wants(&m->move) || !swc_dma_start((void *)m, swc_wq, &m->move))
 		return 0;
 	wait_for_completion(&m->done);
 	m->move.done += m->bytes;
@@ -368,7 +368,7 @@ static void dma_short_stretches(struct kunit *test)
 		fill(m);
 		init_completion(&m->done);
 		m->move.done = 0;
-		KUNIT_ASSERT_TRUE(test, swc_dma_start((void *)m, &m->move));
+		KUNIT_ASSERT_TRUE(test, swc_dma_start((void *)m, swc_wq, &m->move));
 		wait_for_completion(&m->done);
 		KUNIT_EXPECT_EQ(test, m->bytes, (u64)bytes);
 		KUNIT_EXPECT_EQ(test, bad_bytes(m), 0u);
@@ -379,11 +379,11 @@ static void dma_short_stretches(struct kunit *test)
 	}
 	KUNIT_ASSERT_GT(test, swc_t_dma_hold(test, "share"), 0u);
 	m->span[0].region = make_mixed(test, bytes, 20 << 10, 12 << 10);
-	KUNIT_EXPECT_TRUE(test, swc_dma_start((void *)m, &m->move));
+	KUNIT_EXPECT_TRUE(test, swc_dma_start((void *)m, swc_wq, &m->move));
 	wait_for_completion(&m->done);
 	m->span[0].region = make_mixed(test, bytes, 16 << 10, 15 << 10);
 	m->span[1].region = make_mixed(test, bytes, 12 << 10, 64 << 10);
-	KUNIT_EXPECT_FALSE(test, swc_dma_start((void *)m, &m->move));
+	KUNIT_EXPECT_FALSE(test, swc_dma_start((void *)m, swc_wq, &m->move));
 }
 
 static struct kunit_case cases[] = {

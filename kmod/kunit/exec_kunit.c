@@ -5,7 +5,9 @@
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
+#include <linux/sched/prio.h>
 
+#include "../trace.h"
 #include "harness.h"
 
 struct planner_case {
@@ -336,6 +338,33 @@ static void exec_average(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+static void on_step(void *data, const struct swc_part *part, u32 channel, u32 step, u32 kind)
+{
+	if (current->flags & PF_WQ_WORKER)
+		*(int *)data = task_nice(current);
+}
+
+/* What work items do for an urgent communicator, they do before others. */
+static void exec_urgent(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm(test, 4, 20000);
+	struct swc_t_job *job = swc_t_job_new(test);
+	int nice, urgent;
+
+	swc_t_job_init(job, c, swc_t_staged, 777, false);
+	KUNIT_ASSERT_EQ(test, register_trace_swc_step(on_step, &nice), 0);
+	for (urgent = 0; urgent < 2; urgent++) {
+		if (urgent)
+			swc_t_the(c)->flags |= SWC_JOIN_URGENT;
+		nice = MAX_NICE + 1;
+		swc_t_job_run(job, 0, false);
+		KUNIT_EXPECT_EQ(test, nice, urgent ? MIN_NICE : 0);
+	}
+	unregister_trace_swc_step(on_step, &nice);
+	tracepoint_synchronize_unregister();
+	swc_t_comm_end(c);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(exec_inline, planner_gen_params),
 	KUNIT_CASE_PARAM(exec_worker, planner_gen_params),
@@ -351,6 +380,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(exec_not_in_window),
 	KUNIT_CASE(exec_fifo),
 	KUNIT_CASE(exec_average),
+	KUNIT_CASE(exec_urgent),
 	{}
 };
 

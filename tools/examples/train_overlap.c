@@ -281,6 +281,8 @@ static int trainer_up(struct trainer *t, struct team *team, const struct swingco
 		return -ENOMEM;
 	deep_init(t->w, SEED);
 	ret = swingcoll_comm_create(&t->comm, &ids[0], team->nranks, team->rank, &opts);
+	/* Sums can wait: forward passes wait for what is gathered. */
+	opts.flags = SWINGCOLL_URGENT;
 	if (!ret)
 		ret = swingcoll_comm_create(&t->gather, &ids[1], team->nranks, team->rank, &opts);
 	if (!ret && t->way == PARTITIONED)

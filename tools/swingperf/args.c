@@ -40,6 +40,7 @@ static const char usage_text[] =
 	"                       (default: all ranks on one node)\n"
 	"      --reorder        allow algorithms that may give ranks float results which differ in\n"
 	"                       their last bits\n"
+	"      --urgent         measure a communicator that comes before others\n"
 	"      --tuning FILE    correct the automatic choice by the times in this file\n"
 	"      --tune FILE      measure every algorithm there is and write the times to this file\n"
 	"      --inplace        measure in place only (default: both)\n"
@@ -70,6 +71,7 @@ enum {
 	OPT_REPEATS,
 	OPT_TIME_MS,
 	OPT_REORDER,
+	OPT_URGENT,
 	OPT_TUNING,
 	OPT_TUNE,
 };
@@ -91,6 +93,7 @@ static const struct option long_options[] = {
 	{ "algo", required_argument, NULL, 'a' },
 	{ "topo", required_argument, NULL, 't' },
 	{ "reorder", no_argument, NULL, OPT_REORDER },
+	{ "urgent", no_argument, NULL, OPT_URGENT },
 	{ "tuning", required_argument, NULL, OPT_TUNING },
 	{ "tune", required_argument, NULL, OPT_TUNE },
 	{ "inplace", no_argument, NULL, OPT_INPLACE },
@@ -315,6 +318,9 @@ void perf_parse(struct perf_options *opt, struct team *team, int argc, char **ar
 			break;
 		case OPT_REORDER:
 			opt->reorder = true;
+			break;
+		case OPT_URGENT:
+			opt->urgent = true;
 			break;
 		case OPT_TUNING:
 			opt->tuning = optarg;

@@ -360,7 +360,8 @@ int perf_rank_open(struct perf_rank *r)
 	const struct perf_options *o = r->opt;
 	struct swingcoll_comm_opts copts = {
 		.timeout_ms = o->timeout_ms,
-		.flags = o->reorder ? SWINGCOLL_ALLOW_REORDER : 0,
+		.flags = (o->reorder ? SWINGCOLL_ALLOW_REORDER : 0) |
+			 (o->urgent ? SWINGCOLL_URGENT : 0),
 		.algo = o->algo,
 		.topo = o->topo,
 		.tuning = o->tuning,

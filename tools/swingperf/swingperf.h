@@ -30,6 +30,7 @@ struct perf_options {
 	bool anywhere;	  /* on nodes that the library finds out about */
 	int total;	  /* ranks on all nodes */
 	bool reorder;
+	bool urgent;
 	int root;
 	bool in_place_only;
 	bool out_of_place_only;

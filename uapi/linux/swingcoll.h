@@ -357,10 +357,13 @@ struct swc_info {
 /*
  * SWC_JOIN_ANY_USER: (creator and joiner) members of other users who hold the id may join.
  * SWC_JOIN_ALLOW_REORDER: plans marked SWC_PLAN_ORDER_VARIES may be used for floats.
+ * SWC_JOIN_URGENT: what kernel threads do for the communicator comes before what they do for others, and
+ *	before most of what else runs on the CPUs.
  */
 #define SWC_JOIN_ANY_USER	(1u << 0)
 #define SWC_JOIN_ALLOW_REORDER	(1u << 1)
-#define SWC_JOIN_FLAGS_ALL	(SWC_JOIN_ANY_USER | SWC_JOIN_ALLOW_REORDER)
+#define SWC_JOIN_URGENT		(1u << 2)
+#define SWC_JOIN_FLAGS_ALL	(SWC_JOIN_ANY_USER | SWC_JOIN_ALLOW_REORDER | SWC_JOIN_URGENT)
 
 /**
  * struct swc_node_path - one way from this node to another

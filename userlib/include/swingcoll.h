@@ -88,7 +88,7 @@ struct swingcoll_req;
  */
 struct swingcoll_comm_opts {
 	uint32_t timeout_ms; /* deadline of creation and of each operation; 0: 30000 */
-	uint32_t flags;	     /* SWINGCOLL_ANY_USER, SWINGCOLL_ALLOW_REORDER */
+	uint32_t flags;	     /* SWINGCOLL_ANY_USER, SWINGCOLL_ALLOW_REORDER, SWINGCOLL_URGENT */
 	const char
 		*algo; /* NULL or "auto"; an algorithm's name (swingcoll_algo_name()), with a number
 				as in "swing-h:2" if it takes one; or "file:PATH", see
@@ -107,6 +107,7 @@ struct swingcoll_comm_opts {
 
 #define SWINGCOLL_ANY_USER (1u << 0)	  /* members may belong to different users */
 #define SWINGCOLL_ALLOW_REORDER (1u << 1) /* float results may differ in last bits between ranks */
+#define SWINGCOLL_URGENT (1u << 2)	  /* comes before the collectives of other communicators */
 
 /* What is known of a finished collective. */
 struct swingcoll_result {

@@ -22,6 +22,7 @@
 
 _Static_assert(SWINGCOLL_ANY_USER == SWC_JOIN_ANY_USER, "flags are the kernel's");
 _Static_assert(SWINGCOLL_ALLOW_REORDER == SWC_JOIN_ALLOW_REORDER, "flags are the kernel's");
+_Static_assert(SWINGCOLL_URGENT == SWC_JOIN_URGENT, "flags are the kernel's");
 _Static_assert(SWINGCOLL_ID_BYTES == SWC_ID_BYTES, "ids are the kernel's");
 _Static_assert(SWC_POOL >= SWC_MAX_INFLIGHT, "a request for each operation in flight");
 
@@ -76,8 +77,8 @@ int swc_comm_check_opts(const struct swingcoll_comm_opts *o)
 
 	if (!o)
 		return 0;
-	if (o->flags & ~(SWINGCOLL_ANY_USER | SWINGCOLL_ALLOW_REORDER) || o->slot_max < -1 ||
-	    o->use_io_uring < -1 || o->use_io_uring > 1 || o->reserved0 ||
+	if (o->flags & ~SWC_JOIN_FLAGS_ALL || o->slot_max < -1 || o->use_io_uring < -1 ||
+	    o->use_io_uring > 1 || o->reserved0 ||
 	    memcmp(o->reserved, zero.reserved, sizeof(zero.reserved)))
 		return -EINVAL;
 	return 0;
