@@ -211,7 +211,8 @@ enum swc_run_state {
  * @inbox: segments of other nodes, in the order of their arrival (L)
  * @unsent: by step modulo links->ahead: messages to other nodes that have not left their memory (L)
  * @out: those messages, links->ahead times the most that a step sends; NULL if all members are here
- * @land: by receive of the current step: memory that other nodes write into; likewise
+ * @offered: for the steps of the channel before this one memory has been offered, if they want that
+ * @land: by step modulo links->kept, by receive: memory that other nodes write into; likewise
  * @moving: @move is set up and not complete
  * @by_cpu: an engine has failed with it
  * @move: the pass over memory in progress
@@ -238,6 +239,7 @@ struct swc_run {
 	struct list_head inbox;
 	u32 unsent[SWC_MAX_AHEAD];
 	struct swc_out *out;
+	u32 offered;
 	struct swc_landing *land;
 	bool moving;
 	bool by_cpu;

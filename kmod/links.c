@@ -115,70 +115,117 @@ static int read_channel(struct maker *m, u16 channel, u32 *ordinal, u32 *link)
 /* Beyond so many blocks looked at, a plan gets no more freedom than one step at a time. */
 #define FENCE_BUDGET	(4u << 20)
 
-/* For each block, behind which step of the channel it was last sent to another node. */
-struct last_sent {
-	u32 *block[2];		/* the user's buffers, which may be one, and scratch */
+/* What the steps of a channel have done so far. Steps count from 1 here: behind which it was. */
+struct past {
+	/* By block, of the user's buffers, which may be one, and of scratch: */
+	u32 *sent[2];		/* last sent to another node */
+	u32 *used[2];		/* last used at all */
 	u32 nblocks;
 	u32 budget;
-	u32 any;
+	u32 any_sent;
+	u32 others;		/* others of this node may have used anything */
 };
 
-static u32 *last_of(const struct last_sent *last, const struct swc_plan_xfer *x)
+static u32 last_in(u32 *const *table, u8 buf, const struct swc_plan_xfer *x)
 {
-	return last->block[x->buf == SWC_BUF_SCRATCH] + x->first_block;
+	const u32 *at = table[buf == SWC_BUF_SCRATCH] + x->first_block;
+	u32 b, last = 0;
+
+	for (b = 0; b < x->nblocks; b++)
+		last = max(last, at[b]);
+	return last;
+}
+
+static void note_in(u32 *const *table, u8 buf, const struct swc_plan_xfer *x, u32 step)
+{
+	u32 *at = table[buf == SWC_BUF_SCRATCH] + x->first_block;
+	u32 b;
+
+	for (b = 0; b < x->nblocks; b++)
+		at[b] = step;
 }
 
 /* What the step @s, number @i, must wait for; and note what it sends. */
-static u32 fence_of(const struct swc_comm *comm, const struct swc_plan_view *v, u32 i, struct last_sent *last)
+static u32 fence_of(const struct swc_comm *comm, const struct swc_plan_view *v, u32 i, struct past *past)
 {
 	const struct swc_plan_step *s = &v->steps[i];
-	u32 k, b, fence = 0;
+	u32 k, fence = 0;
 
 	/* Other ranks of this node may overwrite anything in local steps, and know of no message. */
 	if (s->kind != SWC_STEP_NET)
-		return last->budget ? last->any : i;
-	for (k = s->first_xfer; k < s->first_xfer + s->nsend + s->nrecv; k++)
-		last->budget -= min(last->budget, v->xfers[k].nblocks);
-	if (!last->budget)
-		return i;
-	for (k = s->first_xfer + s->nsend; k < s->first_xfer + s->nsend + s->nrecv; k++) {
-		const u32 *at = last_of(last, &v->xfers[k]);
-
-		for (b = 0; b < v->xfers[k].nblocks; b++)
-			fence = max(fence, at[b]);
-	}
+		return past->any_sent;
+	for (k = s->first_xfer + s->nsend; k < s->first_xfer + s->nsend + s->nrecv; k++)
+		fence = max(fence, last_in(past->sent, v->xfers[k].buf, &v->xfers[k]));
 	for (k = s->first_xfer; k < s->first_xfer + s->nsend; k++) {
-		u32 *at = last_of(last, &v->xfers[k]);
-
 		if (swc_comm_is_local(comm, v->xfers[k].rank))
 			continue;
-		last->any = i + 1;
-		for (b = 0; b < v->xfers[k].nblocks; b++)
-			at[b] = i + 1;
+		past->any_sent = i + 1;
+		note_in(past->sent, v->xfers[k].buf, &v->xfers[k], i + 1);
 	}
 	return fence;
 }
 
+/* From which step on the memory that the step @s, number @i, stores into is free; and note what it uses. */
+static u32 early_of(const struct swc_comm *comm, const struct swc_plan_view *v, u32 i, struct past *past)
+{
+	const struct swc_plan_step *s = &v->steps[i];
+	const struct swc_plan_xfer *x = &v->xfers[s->first_xfer], *recv = x + s->nsend;
+	u32 k, early;
+
+	if (s->kind != SWC_STEP_NET)
+		past->others = i + 1;
+	/* Several ranks wait for each other in ways that this plan does not tell. */
+	early = comm->nlocal > 1 ? i : past->others;
+	for (k = 0; k < s->nsend; k++)
+		note_in(past->used, x[k].buf, &x[k], i + 1);
+	for (k = 0; k < s->nrecv; k++)
+		if (recv[k].flags & SWC_XFER_REDUCE)
+			note_in(past->used, recv[k].operand, &recv[k], i + 1);
+	for (k = 0; k < s->nrecv; k++)
+		if (!(recv[k].flags & SWC_XFER_REDUCE))
+			early = max(early, last_in(past->used, recv[k].buf, &recv[k]));
+	for (k = 0; k < s->nrecv; k++)
+		note_in(past->used, recv[k].buf, &recv[k], i + 1);
+	return min(early, i);
+}
+
+static void look_at_step(const struct swc_comm *comm, const struct swc_plan_view *v, u32 i,
+			 struct past *past, struct swc_links *links)
+{
+	const struct swc_plan_step *s = &v->steps[i];
+	u32 k;
+
+	for (k = s->first_xfer; s->kind == SWC_STEP_NET && k < s->first_xfer + s->nsend + s->nrecv; k++)
+		past->budget -= min(past->budget, v->xfers[k].nblocks);
+	links->fence[i] = past->budget ? fence_of(comm, v, i, past) : i;
+	links->early[i] = past->budget ? early_of(comm, v, i, past) : i;
+}
+
 static int make_fences(const struct swc_comm *comm, const struct swc_plan_view *v, struct swc_links *links)
 {
-	struct last_sent last = { .nblocks = v->nblocks, .budget = FENCE_BUDGET };
+	struct past past = { .nblocks = v->nblocks, .budget = FENCE_BUDGET };
 	u32 c, i;
 
+	/* A run has records for all of these. */
 	links->ahead = clamp(256 / max(v->max_sends, 1u), 1u, (u32)SWC_MAX_AHEAD);
-	last.block[0] = kvmalloc_array(last.nblocks, 2 * sizeof(u32), GFP_KERNEL_ACCOUNT);
-	if (!last.block[0])
+	links->kept = clamp(64 / max(v->max_recvs, 1u), 1u, (u32)SWC_MAX_KEPT);
+	past.sent[0] = kvmalloc_array(past.nblocks, 4 * sizeof(u32), GFP_KERNEL_ACCOUNT);
+	if (!past.sent[0])
 		return -ENOMEM;
-	last.block[1] = last.block[0] + last.nblocks;
+	past.sent[1] = past.sent[0] + past.nblocks;
+	past.used[0] = past.sent[1] + past.nblocks;
+	past.used[1] = past.used[0] + past.nblocks;
 	for (c = 0; c < v->hdr->nchannels; c++) {
 		u32 first = v->channels[c].first_step;
 
-		memset(last.block[0], 0, 2 * sizeof(u32) * last.nblocks);
-		last.any = 0;
+		memset(past.sent[0], 0, 4 * sizeof(u32) * past.nblocks);
+		past.any_sent = 0;
+		past.others = first;
 		for (i = first; i < first + v->channels[c].nsteps; i++)
-			links->fence[i] = fence_of(comm, v, i, &last);
+			look_at_step(comm, v, i, &past, links);
 		cond_resched();
 	}
-	kvfree(last.block[0]);
+	kvfree(past.sent[0]);
 	return 0;
 }
 
@@ -196,7 +243,7 @@ struct swc_links *swc_links_make(const struct swc_comm *comm, const struct swc_p
 	struct swc_links *links = NULL;
 	int ret = -ENOMEM;
 
-	tables = kvmalloc_array(2 * n + view->hdr->nsteps + 1, sizeof(u32), GFP_KERNEL_ACCOUNT);
+	tables = kvmalloc_array(2 * n + 2 * view->hdr->nsteps + 1, sizeof(u32), GFP_KERNEL_ACCOUNT);
 	m.peer = kvmalloc_array(comm->nranks, sizeof(*m.peer), GFP_KERNEL_ACCOUNT);
 	if (!tables || !m.peer)
 		goto out;
@@ -215,6 +262,7 @@ struct swc_links *swc_links_make(const struct swc_comm *comm, const struct swc_p
 	links->ordinal = tables;
 	links->link = tables + n;
 	links->fence = tables + 2 * n;
+	links->early = links->fence + view->hdr->nsteps;
 	links->nlinks = m.nfound;
 	if (m.nfound)
 		memcpy(links->links, m.found, m.nfound * sizeof(*m.found));

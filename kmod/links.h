@@ -30,7 +30,10 @@ struct swc_link {
  * @link: by transfer: index into @links, or SWC_NO_LINK: the peer is on this node
  * @fence: by step: the messages of the channel's steps before this one must have left their memory when the
  *	step begins to write, because it overwrites what they carry
+ * @early: by step: the memory that the step receives into is not used by the channel from the beginning of
+ *	this step on until then, so others may write into it as soon as @fence allows it
  * @ahead: a run may be so many steps ahead of its messages
+ * @kept: memory is offered for so many steps, with the current one
  * @nlinks: entries of @links
  */
 struct swc_links {
@@ -39,13 +42,16 @@ struct swc_links {
 	u32 *ordinal;
 	u32 *link;
 	u32 *fence;
+	u32 *early;
 	u32 ahead;
+	u32 kept;
 	u32 nlinks;
 	struct swc_link links[];
 };
 
 #define SWC_NO_LINK	U32_MAX
 #define SWC_MAX_AHEAD	8
+#define SWC_MAX_KEPT	4
 
 struct swc_links *swc_links_make(const struct swc_comm *comm, const struct swc_plan_view *view);
 int swc_links_open(struct swc_links *links, struct swc_net *net, u32 me);

@@ -112,7 +112,7 @@ static int make_runs(struct swc_part *part)
 	const struct swc_plan_view *v = &part->plan->view;
 	u32 n = v->hdr->nchannels, fan = v->max_fan, longs = BITS_TO_LONGS(v->max_sends), i;
 	const struct swc_links *links = part->plan->links;
-	u32 nout = links ? links->ahead * v->max_sends : 0, nland = links ? v->max_recvs : 0;
+	u32 nout = links ? links->ahead * v->max_sends : 0, nland = links ? links->kept * v->max_recvs : 0;
 	size_t per_run = sizeof(struct swc_run) + longs * sizeof(long) +
 			 fan * (sizeof(struct swc_span) + sizeof(struct swc_cursor) + sizeof(void *)) +
 			 nout * sizeof(struct swc_out) + nland * sizeof(struct swc_landing);

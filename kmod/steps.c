@@ -332,6 +332,19 @@ static u32 link_of(const struct swc_run *run, const struct swc_plan_xfer *x)
 	return plan->links ? plan->links->link[x - plan->view.xfers] : SWC_NO_LINK;
 }
 
+/* Have the messages of the steps before @step left their memory? op->lock is held. */
+static bool have_left(const struct swc_run *run, u32 step)
+{
+	u32 first = run->part->plan->view.channels[run->channel].first_step;
+	u32 i, ahead = run->part->plan->links->ahead;
+
+	/* Those long before have already; and where the current step has sent, its records are its own. */
+	for (i = step; i > first && i + ahead > run->step + run->posted; i--)
+		if (run->unsent[(i - 1) % ahead])
+			return false;
+	return true;
+}
+
 /*
  * May the step go on? A network step first sends, for which it needs the records of an earlier step, and only
  * then waits until what it is going to overwrite has left its memory: mostly it has when the answer comes.
@@ -339,17 +352,11 @@ static u32 link_of(const struct swc_run *run, const struct swc_plan_xfer *x)
  */
 bool swc_step_fence_passed(const struct swc_run *run)
 {
-	const struct swc_plan_view *v = &run->part->plan->view;
 	const struct swc_links *links = run->part->plan->links;
-	u32 first = v->channels[run->channel].first_step, i;
 
-	if (v->steps[run->step].kind == SWC_STEP_NET && !run->posted)
+	if (run->part->plan->view.steps[run->step].kind == SWC_STEP_NET && !run->posted)
 		return !run->unsent[run->step % links->ahead];
-	/* Those before have left already; and where this step has sent, its records are its own. */
-	for (i = links->fence[run->step]; i > first && i + links->ahead > run->step + run->posted; i--)
-		if (run->unsent[(i - 1) % links->ahead])
-			return false;
-	return true;
+	return have_left(run, links->fence[run->step]);
 }
 
 enum swc_walk swc_step_fence(struct swc_run *run)
@@ -396,17 +403,26 @@ static void send_remote(struct swc_run *run, const struct swc_plan_step *s)
 	}
 }
 
-/* Offer the memory that others write the step's messages into. */
-static void offer_remote(struct swc_run *run, const struct swc_plan_step *s)
+/* The landings of a step. */
+static struct swc_landing *lands_of(const struct swc_run *run, u32 step)
+{
+	const struct swc_plan *plan = run->part->plan;
+
+	return &run->land[step % plan->links->kept * plan->view.max_recvs];
+}
+
+/* Offer the memory that others write a step's messages into. */
+static void offer_remote(struct swc_run *run, u32 step)
 {
 	struct swc_part *part = run->part;
 	const struct swc_plan *plan = part->plan;
+	const struct swc_plan_step *s = &plan->view.steps[step];
 	const struct swc_plan_xfer *x = &plan->view.xfers[s->first_xfer + s->nsend];
 	struct swc_op *op = part->op;
 	u32 i;
 
 	for (i = 0; i < s->nrecv; i++, x++) {
-		struct swc_landing *land = &run->land[i];
+		struct swc_landing *land = &lands_of(run, step)[i];
 		u64 bytes = xfer_bytes(part, x);
 		u32 link = link_of(run, x);
 
@@ -418,7 +434,36 @@ static void offer_remote(struct swc_run *run, const struct swc_plan_step *s)
 		spin_lock(&op->lock);
 		op->nposted++;
 		spin_unlock(&op->lock);
+		if (step > run->step)
+			swc_stat_inc(SWC_STAT_EARLY_OFFERS);
 		swc_conn_land(plan->links->links[link].conn, land);
+	}
+}
+
+/*
+ * Offer the memory of the current step, unless that has been done, and of those behind it whose memory is
+ * free already: their senders need not wait for the offers then. In the order of the steps, for a connection
+ * can have but few offers at a time, and a later step must not take what an earlier one needs.
+ */
+static void offer_steps(struct swc_run *run)
+{
+	const struct swc_plan *plan = run->part->plan;
+	struct swc_op *op = run->part->op;
+	u32 step = max(run->offered, run->step), end = min(run->end, run->step + plan->links->kept);
+
+	for (; step < end; step++) {
+		bool is_free = step == run->step;
+
+		if (!is_free && (plan->view.steps[step].kind != SWC_STEP_NET ||
+				 plan->links->early[step] > run->step))
+			break;
+		spin_lock(&op->lock);
+		is_free |= have_left(run, plan->links->fence[step]);
+		spin_unlock(&op->lock);
+		if (!is_free)
+			break;
+		offer_remote(run, step);
+		run->offered = step + 1;
 	}
 }
 
@@ -491,7 +536,8 @@ static enum swc_walk setup_seg(struct swc_run *run, const struct swc_plan_xfer *
 /* Find what has come for this receive, or wait. */
 static enum swc_walk setup_remote(struct swc_run *run, const struct swc_plan_xfer *x)
 {
-	struct swc_landing *land = is_direct(x, xfer_bytes(run->part, x)) ? &run->land[run->recv] : NULL;
+	bool direct = is_direct(x, xfer_bytes(run->part, x));
+	struct swc_landing *land = direct ? &lands_of(run, run->step)[run->recv] : NULL;
 	struct swc_op *op = run->part->op;
 	struct swc_seg *seg = NULL;
 	bool there;
@@ -553,7 +599,7 @@ enum swc_walk swc_step_net(struct swc_run *run, const struct swc_plan_step *s)
 		if (w != SWC_WALK_ON)
 			return w;
 		run->cleared = true;
-		offer_remote(run, s);
+		offer_steps(run);
 	}
 	for (; run->recv < s->nrecv; run->recv++) {
 		const struct swc_plan_xfer *x = &recvs[run->recv];

@@ -248,7 +248,7 @@ static void life_join(struct kunit *test)
 	EXPECT_JOIN(-EINVAL, j.nranks = 0);
 	EXPECT_JOIN(-EINVAL, j.nranks = SWC_MAX_LOCAL_RANKS + 1);
 	EXPECT_JOIN(-EINVAL, j.rank = 2);
-	EXPECT_JOIN(-EINVAL, j.flags = 4);
+	EXPECT_JOIN(-EINVAL, j.flags = SWC_JOIN_FLAGS_ALL + 1);
 	EXPECT_JOIN(-EINVAL, j.slot_bytes = SWC_MAX_SLOT_BYTES + 1);
 	EXPECT_JOIN(-EINVAL, j.nnodes = 2);
 	EXPECT_JOIN(-EINVAL, j.rank_node = 1);

@@ -226,6 +226,62 @@ static void links_fences(struct kunit *test)
 	swc_links_free(l);
 }
 
+/* From when on others may write into what a step receives. */
+static void links_early(struct kunit *test)
+{
+	static const u32 npaths[NODES] = { 0, 1, 1 }, want[] = { 0, 0, 2, 1, 4, 5, 6, 5, 8, 8, 10, 8 };
+	struct fake *f = fake(test, 0, npaths);
+	struct swc_t_plan *p = swc_t_plan(test, SWC_ALLREDUCE, RANKS, 0, 32);
+	struct swc_plan_view v;
+	struct swc_links *l;
+	u32 i;
+
+	swc_t_channel(p);
+	swc_t_step(p, SWC_STEP_NET);
+	swc_t_send(p, 2, 0, 4, SWC_BUF_SEND);
+	swc_t_recv(p, 2, 4, 4, SWC_BUF_RECV, SWC_XFER_REDUCE, SWC_BUF_SCRATCH);
+	swc_t_step(p, SWC_STEP_NET);
+	swc_t_send(p, 2, 4, 2, SWC_BUF_RECV);
+	swc_t_recv(p, 2, 6, 2, SWC_BUF_RECV, SWC_XFER_REDUCE, SWC_BUF_RECV);
+	swc_t_step(p, SWC_STEP_NET);	/* 2: what step 1 has sent */
+	swc_t_recv(p, 2, 3, 2, SWC_BUF_RECV, 0, 0);
+	swc_t_step(p, SWC_STEP_NET);	/* 3: what step 0 has sent from the other buffer, or adds to */
+	swc_t_recv(p, 2, 0, 3, SWC_BUF_RECV, 0, 0);
+	swc_t_recv(p, 2, 4, 4, SWC_BUF_SCRATCH, 0, 0);
+	swc_t_step(p, SWC_STEP_SYNC);
+	swc_t_step(p, SWC_STEP_NET);	/* 5: others may have used it before the barrier */
+	swc_t_recv(p, 2, 20, 1, SWC_BUF_RECV, 0, 0);
+	swc_t_send(p, 2, 21, 1, SWC_BUF_RECV);
+	swc_t_step(p, SWC_STEP_NET);	/* 6: what step 5 has sent */
+	swc_t_recv(p, 2, 21, 1, SWC_BUF_RECV, 0, 0);
+	swc_t_step(p, SWC_STEP_NET);	/* 7: what nobody has used */
+	swc_t_recv(p, 2, 22, 1, SWC_BUF_RECV, 0, 0);
+	swc_t_channel(p);
+	swc_t_step(p, SWC_STEP_NET);	/* 8: of another channel */
+	swc_t_recv(p, 2, 0, 1, SWC_BUF_RECV, 0, 0);
+	swc_t_step(p, SWC_STEP_NET);	/* 9: nothing to store */
+	swc_t_send(p, 2, 1, 1, SWC_BUF_RECV);
+	swc_t_recv(p, 2, 0, 1, SWC_BUF_RECV, SWC_XFER_REDUCE, SWC_BUF_RECV);
+	swc_t_step(p, SWC_STEP_NET);	/* 10: what step 8 has received, and 9 added to */
+	swc_t_recv(p, 2, 0, 1, SWC_BUF_RECV, 0, 0);
+	swc_t_step(p, SWC_STEP_NET);	/* 11: not so in scratch */
+	swc_t_recv(p, 2, 0, 2, SWC_BUF_SCRATCH, 0, 0);
+	v = view_of(p);
+	f->comm->nlocal = 1;
+	l = swc_links_make(f->comm, &v);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(l));
+	for (i = 0; i < p->hdr.nsteps; i++)
+		KUNIT_EXPECT_EQ_MSG(test, l->early[i], want[i], "step %u", i);
+	swc_links_free(l);
+	/* Other ranks of the node have plans of their own. */
+	f->comm->nlocal = 2;
+	l = swc_links_make(f->comm, &v);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(l));
+	for (i = 0; i < p->hdr.nsteps; i++)
+		KUNIT_EXPECT_EQ(test, l->early[i], i);
+	swc_links_free(l);
+}
+
 /* Random plans against the definition. */
 static void links_random(struct kunit *test)
 {
@@ -361,6 +417,7 @@ static void links_open(struct kunit *test)
 static struct kunit_case cases[] = {
 	KUNIT_CASE(links_by_hand),
 	KUNIT_CASE(links_fences),
+	KUNIT_CASE(links_early),
 	KUNIT_CASE(links_random),
 	KUNIT_CASE(links_none),
 	KUNIT_CASE(links_open),

@@ -237,6 +237,24 @@ static void net_direct(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* Memory is offered before its step. On a ring each step needs the last one's, so not all can be in time. */
+static void net_early(struct kunit *test)
+{
+	static const struct swc_t_layout four_nodes = { 4, 1, false, { 0, 1, 2, 3 } };
+	struct swc_t_comm *c = swc_t_comm_on(test, 4, 20000, &four_nodes);
+	u64 before = swc_stat_read(SWC_STAT_EARLY_OFFERS);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 round;
+
+	swc_t_job_init(job, c, swc_t_ring, 40000, false);
+	for (round = 0; round < 5; round++)
+		swc_t_job_run(job, round, true);
+	KUNIT_EXPECT_GT(test, swc_stat_read(SWC_STAT_EARLY_OFFERS), before);
+	/* Three steps of each rank store. */
+	KUNIT_EXPECT_LE(test, swc_stat_read(SWC_STAT_EARLY_OFFERS), before + round * 4 * 3);
+	swc_t_comm_end(c);
+}
+
 /* More than one chunk. */
 static void net_chunks(struct kunit *test)
 {
@@ -307,6 +325,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(net_mismatch),
 	KUNIT_CASE_SLOW(net_unmarked),
 	KUNIT_CASE_SLOW(net_direct),
+	KUNIT_CASE_SLOW(net_early),
 	KUNIT_CASE_SLOW(net_chunks),
 	KUNIT_CASE_SLOW(net_send_first),
 	{}

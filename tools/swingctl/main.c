@@ -66,6 +66,7 @@ static const char *const stat_names[SWC_STAT_NR] = {
 	[SWC_STAT_BYTES_RECEIVED] = "bytes_received",
 	[SWC_STAT_BYTES_DIRECT] = "bytes_direct",
 	[SWC_STAT_CREDIT_STALLS] = "credit_stalls",
+	[SWC_STAT_EARLY_OFFERS] = "early_offers",
 	[SWC_STAT_DMA_CHANS_TAKEN] = "dma_channels_taken",
 	[SWC_STAT_DMA_CHANS_GIVEN] = "dma_channels_given_back",
 	[SWC_STAT_DMA_JOBS] = "dma_moves",
