@@ -148,13 +148,13 @@ struct swc_comm {
 	struct swc_member member[];
 };
 
-/* Is the rank one of this node? */
 /* Where its operations go on. */
 static inline struct workqueue_struct *swc_comm_wq(const struct swc_comm *comm)
 {
 	return comm->flags & SWC_JOIN_URGENT ? swc_urgent_wq : swc_wq;
 }
 
+/* Is the rank one of this node? */
 static inline bool swc_comm_is_local(const struct swc_comm *comm, u32 rank)
 {
 	return !comm->rank_node || comm->rank_node[rank] == comm->here;

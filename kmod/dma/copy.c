@@ -84,11 +84,10 @@ struct batch {
  * @left: batches that are not over, and one more until all are there
  * @failed: one of them has
  * @bytes: of the move
- * @nsrc: sources of each piece
  * @by_cpu: of them, those that the CPU copies
+ * @nsrc: sources of each piece
  * @npieces: pieces that are engines', the first in @piece
- * @nshort: those that are the CPU's, the last
- * @nall: both
+ * @nall: with those that are the CPU's
  */
 struct job {
 	struct swc_run *run;
@@ -98,12 +97,11 @@ struct job {
 	atomic_t left;
 	bool failed;
 	u64 bytes;
+	u64 by_cpu;
 	u32 nsrc;
 	u32 nbatches;
 	struct batch batch[SWC_DMA_MAX_CHANS];
-	u64 by_cpu;
 	u32 npieces;
-	u32 nshort;
 	u32 nall;
 	struct piece piece[];
 };
@@ -462,19 +460,11 @@ static u32 align_down(const struct limits *lim, void **ptr, u32 n, u32 bytes)
 	return round_down(bytes, lim->align);
 }
 
-/* What a move would be cut into. */
+/* What a move is cut into: for engines, and for the CPU. */
 struct tally {
-	u32 n;
-	u64 bytes;	/* engines' */
+	u32 n[2];
+	u64 bytes[2];
 };
-
-static struct piece *next_piece(struct job *job, const struct limits *lim, u32 bytes)
-{
-	if (bytes >= lim->least)
-		return &job->piece[job->npieces++];
-	job->by_cpu += bytes;
-	return &job->piece[job->nall - ++job->nshort];
-}
 
 /*
  * Cut what engines can take of a move, for one destination, into pieces of @job; NULL: only count. Several
@@ -492,19 +482,19 @@ static u64 cut_move(const struct limits *lim, const struct swc_move *m, u32 dst,
 	for (n = 0; at < end && n < most; n++) {
 		u32 whole = cut_next(&cut, lim, at, end - at, ptr);
 		u32 bytes = align_down(lim, ptr, cut.n, whole);
+		bool is_short = bytes < lim->least;
 
 		if (!bytes)
 			break;
 		if (job) {
-			struct piece *piece = next_piece(job, lim, bytes);
+			struct piece *piece = &job->piece[(is_short ? job->npieces : 0) + tally->n[is_short]];
 
 			memcpy(piece->from, ptr, m->nsrc * sizeof(*ptr));
 			piece->to = ptr[m->nsrc];
 			piece->bytes = bytes;
-		} else {
-			tally->n++;
-			tally->bytes += bytes >= lim->least ? bytes : 0;
 		}
+		tally->n[is_short]++;
+		tally->bytes[is_short] += bytes;
 		at += bytes;
 		/* A piece that is too short for the device ends it. */
 		if (bytes < whole)
@@ -513,13 +503,14 @@ static u64 cut_move(const struct limits *lim, const struct swc_move *m, u32 dst,
 	return at;
 }
 
-static struct job *job_alloc(u32 nall)
+static struct job *job_alloc(u32 npieces, u32 nshort)
 {
-	struct job *job = kvzalloc(struct_size(job, piece, nall), GFP_KERNEL | __GFP_NOWARN);
+	struct job *job = kvzalloc(struct_size(job, piece, npieces + nshort), GFP_KERNEL | __GFP_NOWARN);
 
 	if (!job)
 		return NULL;
-	job->nall = nall;
+	job->npieces = npieces;
+	job->nall = npieces + nshort;
 	INIT_WORK(&job->work, job_end);
 	return job;
 }
@@ -527,29 +518,28 @@ static struct job *job_alloc(u32 nall)
 /* A job of what engines can take, or NULL. */
 static struct job *make_job(const struct limits *lim, const struct swc_move *m)
 {
-	struct tally tally = {};
+	struct tally all = {}, cut = {}, done = {};
 	u64 end = m->bytes;
 	struct job *job;
 	u32 d;
 
 	for (d = 0; d < m->ndst; d++)
-		end = cut_move(lim, m, d, end, MAX_PIECES / m->ndst, &tally, NULL);
-	memset(&tally, 0, sizeof(tally));
+		end = cut_move(lim, m, d, end, MAX_PIECES / m->ndst, &all, NULL);
 	for (d = 0; d < m->ndst; d++)
-		cut_move(lim, m, d, end, MAX_PIECES, &tally, NULL);
+		cut_move(lim, m, d, end, MAX_PIECES, &cut, NULL);
 	/* Not for less than half of it. */
-	if (!tally.bytes || 2 * tally.bytes < (end - m->done) * m->ndst ||
-	    (!swc_dma_forced() && tally.bytes < swc_dma_least_job()))
+	if (!cut.bytes[0] || cut.bytes[0] < cut.bytes[1] ||
+	    (!swc_dma_forced() && cut.bytes[0] < swc_dma_least_job()))
 		return NULL;
-	job = job_alloc(tally.n);
+	job = job_alloc(cut.n[0], cut.n[1]);
 	if (!job)
 		return NULL;
 	job->bytes = end - m->done;
+	/* As it is counted elsewhere: what goes to several places counts once. */
+	job->by_cpu = div_u64(cut.bytes[1], m->ndst);
 	job->nsrc = m->nsrc;
 	for (d = 0; d < m->ndst; d++)
-		cut_move(lim, m, d, end, MAX_PIECES, NULL, job);
-	/* As it is counted elsewhere: what goes to several places counts once. */
-	job->by_cpu = div_u64(job->by_cpu, m->ndst);
+		cut_move(lim, m, d, end, MAX_PIECES, &done, job);
 	return job;
 }
 
@@ -607,7 +597,7 @@ bool swc_dma_start(struct swc_run *run, struct workqueue_struct *wq, const struc
 bool swc_dma_try(struct swc_dma_chan *ch, void *dst, void *src, u32 bytes)
 {
 	u32 step = min(bytes, ch->max_seg) & ~(BIT(ch->chan->device->copy_align) - 1), i;
-	struct job *job = step ? job_alloc(DIV_ROUND_UP(bytes, step)) : NULL;
+	struct job *job = step ? job_alloc(DIV_ROUND_UP(bytes, step), 0) : NULL;
 	struct waiter waiter = {};
 
 	if (!job)
@@ -617,7 +607,6 @@ bool swc_dma_try(struct swc_dma_chan *ch, void *dst, void *src, u32 bytes)
 	job->wq = swc_wq;
 	job->bytes = bytes;
 	job->nsrc = 1;
-	job->npieces = job->nall;
 	for (i = 0; i < job->npieces; i++) {
 		job->piece[i].from[0] = src + i * step;
 		job->piece[i].to = dst + i * step;

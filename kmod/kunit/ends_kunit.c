@@ -140,9 +140,13 @@ static void net_abort_higher(struct kunit *test)
 	strike_everywhere(test, &swc_t_two_nodes, 2, 40000, 1, false, 1);
 }
 
+/* Also while memory is offered for later steps. */
 static void net_abort_middle(struct kunit *test)
 {
+	u64 early = swc_stat_read(SWC_STAT_EARLY_OFFERS);
+
 	strike_everywhere(test, &three_nodes, 3, 40000, 1, false, 3);
+	KUNIT_EXPECT_GT(test, swc_stat_read(SWC_STAT_EARLY_OFFERS), early);
 }
 
 static void net_die_lower(struct kunit *test)

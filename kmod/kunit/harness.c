@@ -340,6 +340,13 @@ struct swc_t_job *swc_t_job_new(struct kunit *test)
 	return job;
 }
 
+static void clear(struct swc_t_job *job, struct swc_t_comm *c, u64 count)
+{
+	memset(job, 0, sizeof(*job));
+	job->c = c;
+	job->count = count;
+}
+
 static void init_rank(struct swc_t_job *job, u32 rank, swc_t_planner planner, bool in_place)
 {
 	struct swc_t_comm *c = job->c;
@@ -360,9 +367,7 @@ void swc_t_job_init(struct swc_t_job *job, struct swc_t_comm *c, swc_t_planner p
 {
 	u32 r;
 
-	memset(job, 0, sizeof(*job));
-	job->c = c;
-	job->count = count;
+	clear(job, c, count);
 	for (r = 0; r < c->nranks; r++)
 		init_rank(job, r, planner, in_place);
 	swc_t_job_fill(job);
@@ -371,9 +376,7 @@ void swc_t_job_init(struct swc_t_job *job, struct swc_t_comm *c, swc_t_planner p
 void swc_t_job_init_for(struct swc_t_job *job, struct swc_t_comm *c, u32 rank, swc_t_planner planner,
 			u64 count)
 {
-	memset(job, 0, sizeof(*job));
-	job->c = c;
-	job->count = count;
+	clear(job, c, count);
 	init_rank(job, rank, planner, false);
 }
 

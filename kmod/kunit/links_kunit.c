@@ -232,7 +232,6 @@ static void links_early(struct kunit *test)
 	static const u32 npaths[NODES] = { 0, 1, 1 }, want[] = { 0, 0, 2, 1, 4, 5, 6, 5, 8, 8, 10, 8 };
 	struct fake *f = fake(test, 0, npaths);
 	struct swc_t_plan *p = swc_t_plan(test, SWC_ALLREDUCE, RANKS, 0, 32);
-	struct swc_plan_view v;
 	struct swc_links *l;
 	u32 i;
 
@@ -266,17 +265,16 @@ static void links_early(struct kunit *test)
 	swc_t_recv(p, 2, 0, 1, SWC_BUF_RECV, 0, 0);
 	swc_t_step(p, SWC_STEP_NET);	/* 11: not so in scratch */
 	swc_t_recv(p, 2, 0, 2, SWC_BUF_SCRATCH, 0, 0);
-	v = view_of(p);
 	f->comm->nlocal = 1;
-	l = swc_links_make(f->comm, &v);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(l));
+	l = links_of(test, f, p);
+	KUNIT_EXPECT_EQ(test, l->kept, (u32)SWC_MAX_KEPT);
 	for (i = 0; i < p->hdr.nsteps; i++)
 		KUNIT_EXPECT_EQ_MSG(test, l->early[i], want[i], "step %u", i);
 	swc_links_free(l);
 	/* Other ranks of the node have plans of their own. */
 	f->comm->nlocal = 2;
-	l = swc_links_make(f->comm, &v);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(l));
+	l = links_of(test, f, p);
+	KUNIT_EXPECT_EQ(test, l->kept, 1u);
 	for (i = 0; i < p->hdr.nsteps; i++)
 		KUNIT_EXPECT_EQ(test, l->early[i], i);
 	swc_links_free(l);

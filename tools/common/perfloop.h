@@ -56,7 +56,8 @@ double perf_quantile(double *v, size_t n, double q);
 /*
  * Memory aligned to 64 bytes, written once so that no page is missing; NULL if there is none. Vectors at
  * equal distances would meet in the same sets of caches and TLBs, emulated ones above all, so number
- * the vectors of a run (all ranks together): each number begins at another page and line.
+ * the vectors of a run (all ranks together): each number begins at another page and line; large ones in a huge
+ * page, if there are such. It is there until the process ends.
  */
 void *perf_alloc(size_t bytes, unsigned int number);
 

@@ -10,7 +10,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define POISON 0xa5
 
@@ -395,13 +394,5 @@ int perf_rank_open(struct perf_rank *r)
 
 void perf_rank_close(struct perf_rank *r)
 {
-	unsigned int i;
-
 	swingcoll_comm_destroy(r->comm);
-	for (i = 0; i < r->opt->rule.buffers; i++) {
-		if (r->send[i])
-			munmap(r->send[i], r->opt->max_bytes);
-		if (r->recv[i])
-			munmap(r->recv[i], r->opt->max_bytes);
-	}
 }
