@@ -212,10 +212,12 @@ enum swc_run_state {
  * @unsent: by step modulo links->ahead: messages to other nodes that have not left their memory (L)
  * @out: those messages, links->ahead times the most that a step sends; NULL if all members are here
  * @offered: for the steps of the channel before this one memory has been offered, if they want that
+ * @exposed: by step modulo links->kept: landings that are with their connections (L)
  * @land: by step modulo links->kept, by receive: memory that other nodes write into; likewise
  * @moving: @move is set up and not complete
  * @by_cpu: an engine has failed with it
  * @move: the pass over memory in progress
+ * @prepared: the next local step's, ready for engines
  * @whole: bytes of it, if its end has been given to an engine while the CPU moves the rest; else 0 (L)
  * @engine_over: the engine is done (L)
  * @engine_moved: and has moved so many bytes; 0: it has failed (L)
@@ -240,11 +242,13 @@ struct swc_run {
 	u32 unsent[SWC_MAX_AHEAD];
 	struct swc_out *out;
 	u32 offered;
+	u32 exposed[SWC_MAX_KEPT];
 	struct swc_landing *land;
 	bool moving;
 	bool by_cpu;
 	bool engine_over;
 	struct swc_move move;
+	struct swc_dma_job *prepared;
 	u64 whole;
 	u64 engine_moved;
 };

@@ -2,14 +2,16 @@
 /*
  * Moves by DMA engines, as the executor sees them.
  *
- * A move that an engine takes comes back exactly once, by the function that swc_dma_init() was given: with
- * the bytes that are in place, from the first on. The rest, or after an error all, is the CPU's.
+ * A move that an engine takes is prepared, and launched or cancelled. When launched it comes back exactly
+ * once, by the function that swc_dma_init() was given: with the bytes that are in place, from the first on.
+ * The rest, or after an error all, is the CPU's.
  */
 #ifndef SWC_DMA_H
 #define SWC_DMA_H
 
 #include "move.h"
 
+struct swc_dma_job;
 struct swc_run;
 
 /* Process context, no locks held. @bytes more of the run's move are done. */
@@ -21,7 +23,9 @@ void swc_dma_init(swc_dma_done done);
 void swc_dma_exit(void);
 bool swc_dma_wants(const struct swc_move *m);
 u64 swc_dma_share(u64 bytes);
-bool swc_dma_start(struct swc_run *run, struct workqueue_struct *wq, const struct swc_move *m);
+struct swc_dma_job *swc_dma_prepare(struct workqueue_struct *wq, const struct swc_move *m);
+void swc_dma_launch(struct swc_dma_job *job, struct swc_run *run);
+void swc_dma_cancel(struct swc_dma_job *job);
 
 #else /* a kernel without dmaengine */
 
@@ -29,10 +33,13 @@ static inline void swc_dma_init(swc_dma_done done) { }
 static inline void swc_dma_exit(void) { }
 static inline bool swc_dma_wants(const struct swc_move *m) { return false; }
 static inline u64 swc_dma_share(u64 bytes) { return 0; }
-static inline bool swc_dma_start(struct swc_run *run, struct workqueue_struct *wq, const struct swc_move *m)
+static inline struct swc_dma_job *swc_dma_prepare(struct workqueue_struct *wq, const struct swc_move *m)
 {
-	return false;
+	return NULL;
 }
+
+static inline void swc_dma_launch(struct swc_dma_job *job, struct swc_run *run) { }
+static inline void swc_dma_cancel(struct swc_dma_job *job) { }
 
 #endif
 

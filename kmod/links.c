@@ -199,8 +199,6 @@ static void look_at_step(const struct swc_comm *comm, const struct swc_plan_view
 		past->budget -= min(past->budget, v->xfers[k].nblocks);
 	links->fence[i] = past->budget ? fence_of(comm, v, i, past) : i;
 	links->early[i] = past->budget ? early_of(comm, v, i, past) : i;
-	if (links->early[i] < i)
-		links->kept = clamp(64 / max(v->max_recvs, 1u), 1u, (u32)SWC_MAX_KEPT);
 }
 
 static int make_fences(const struct swc_comm *comm, const struct swc_plan_view *v, struct swc_links *links)
@@ -210,7 +208,7 @@ static int make_fences(const struct swc_comm *comm, const struct swc_plan_view *
 
 	/* A run has records for all of these. */
 	links->ahead = clamp(256 / max(v->max_sends, 1u), 1u, (u32)SWC_MAX_AHEAD);
-	links->kept = 1;
+	links->kept = clamp(64 / max(v->max_recvs, 1u), 1u, (u32)SWC_MAX_KEPT);
 	past.sent[0] = kvmalloc_array(past.nblocks, 4 * sizeof(u32), GFP_KERNEL_ACCOUNT);
 	if (!past.sent[0])
 		return -ENOMEM;

@@ -66,6 +66,7 @@ static int check_parameters(void)
 static const struct swc_net_ops net_ops = {
 	.deliver = swc_news_deliver,
 	.sent = swc_news_sent,
+	.written = swc_news_written,
 	.landed = swc_news_landed,
 	.comm_by_name = swc_comm_by_name,
 	.lost = swc_comm_lost,

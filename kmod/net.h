@@ -49,13 +49,15 @@ struct swc_out {
 /**
  * struct swc_landing - memory that a message is written into by its sender
  * @node: for the connection
- * @run: who receives; told by swc_net_ops.landed
+ * @run: who receives; told by swc_net_ops.written and swc_net_ops.landed
  * @seq, @ordinal, @bytes: which message
  * @src: from whom
  * @span: where it is to lie
  * @offered: bytes offered to the sender so far
  * @landed: bytes that are there
- * @done: all are there
+ * @withdrawn: bytes that the sender cannot reach any more
+ * @step: of the run
+ * @done: all bytes are there
  */
 struct swc_landing {
 	struct list_head node;
@@ -67,6 +69,8 @@ struct swc_landing {
 	u64 bytes;
 	u64 offered;
 	u64 landed;
+	u64 withdrawn;
+	u32 step;
 	bool done;
 };
 
@@ -95,7 +99,8 @@ struct swc_seg {
  * @deliver: a segment has come
  * @sent: a message's memory is not needed any more (@error 0), or it never arrived; @nested: it happened
  *	while the executor sent or released something, who must not be made to do more inside of that
- * @landed: a landing is complete, or never will be
+ * @written: all of a landing has been written; the bytes can be used
+ * @landed: its sender cannot write there any more, or never will
  * @comm_by_name: the communicator that a peer asks for, and that @rank is here, with a reference, or NULL
  * @lost: the peer or the way to it has failed; ends the communicator
  * @left: the peer has left in order, after @seq operations
@@ -104,6 +109,7 @@ struct swc_seg {
 struct swc_net_ops {
 	void (*deliver)(struct swc_comm *comm, struct swc_seg *seg);
 	void (*sent)(struct swc_out *out, int error, bool nested);
+	void (*written)(struct swc_landing *landing);
 	void (*landed)(struct swc_landing *landing, int error);
 	struct swc_comm *(*comm_by_name)(const u8 *name, u32 rank);
 	void (*lost)(struct swc_comm *comm, int error, int culprit, u64 seq, const char *text);

@@ -175,16 +175,41 @@ void swc_news_moved(struct swc_run *run, u64 bytes)
 }
 
 /**
- * swc_news_landed() - a message has been written into place
+ * swc_news_written() - a message has been written into place
+ */
+void swc_news_written(struct swc_landing *landing)
+{
+	struct swc_run *run = landing->run;
+	struct swc_op *op = run->part->op;
+	bool work = false;
+
+	spin_lock(&op->lock);
+	landing->done = true;
+	if (!op->status && run->state == SWC_RUN_WAIT_RECV && run->wait_rank == landing->src)
+		work = swc_run_resume(op, run);
+	/* It may be all over when the last run is done. */
+	kref_get(&op->ref);
+	spin_unlock(&op->lock);
+	if (work)
+		swc_exec_help(op, SWC_STAT_RUN_WORKER);
+	swc_op_put(op);
+}
+
+/**
+ * swc_news_landed() - the memory of a message is out of its sender's reach
+ *
+ * If all of it had been written, it is of no importance that the connection has ended since.
  */
 void swc_news_landed(struct swc_landing *landing, int error)
 {
 	struct swc_run *run = landing->run;
 	struct swc_op *op = run->part->op;
-	bool waits;
+	bool goes_on;
 
 	spin_lock(&op->lock);
-	landing->done = !error;
-	waits = !error && run->state == SWC_RUN_WAIT_RECV && run->wait_rank == landing->src;
-	given_back(op, waits ? run : NULL, error, false);
+	run->exposed[landing->step % run->part->plan->links->kept]--;
+	if (landing->done)
+		error = 0;
+	goes_on = run->state == SWC_RUN_WAIT_FENCE && !error && swc_step_fence_passed(run);
+	given_back(op, goes_on ? run : NULL, error, false);
 }

@@ -8,6 +8,7 @@ void swc_news_early(struct swc_comm *comm, u64 first, u32 n);
 void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg);
 void swc_news_sent(struct swc_out *out, int error, bool nested);
 void swc_news_moved(struct swc_run *run, u64 bytes);
+void swc_news_written(struct swc_landing *landing);
 void swc_news_landed(struct swc_landing *landing, int error);
 
 #endif /* SWC_NEWS_H */

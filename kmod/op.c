@@ -274,6 +274,10 @@ void swc_op_finish(struct swc_op *op)
 			comm->member[comm->local[i]].inflight--;
 	spin_unlock(&comm->lock);
 
+	/* Of a part's memory, all of them may have some ready for engines. */
+	for (i = 0; i < comm->nlocal && op->status; i++)
+		if (op->part[comm->local[i]])
+			swc_part_cancel(op->part[comm->local[i]]);
 	for (i = 0; i < comm->nlocal; i++) {
 		struct swc_part *part = op->part[comm->local[i]];
 

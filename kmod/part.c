@@ -12,6 +12,7 @@
 #include "core/desc_check.h"
 #include "core/reduce.h"
 #include "ctx.h"
+#include "dma.h"
 #include "fault.h"
 #include "part.h"
 #include "plan.h"
@@ -293,6 +294,20 @@ static void post_to_ring(struct swc_part *part)
 		entry.run_ns = part->finished_at - op->started_at;
 	}
 	swc_ring_post(part->ctx->ring, &entry);
+}
+
+/**
+ * swc_part_cancel() - the operation has failed: what has been prepared will not be done
+ */
+void swc_part_cancel(struct swc_part *part)
+{
+	u32 i;
+
+	for (i = 0; i < part->nruns; i++) {
+		if (part->runs[i].prepared)
+			swc_dma_cancel(part->runs[i].prepared);
+		part->runs[i].prepared = NULL;
+	}
 }
 
 /**

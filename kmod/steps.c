@@ -12,6 +12,7 @@
 #include "fault.h"
 #include "plan.h"
 #include "ready.h"
+#include "region.h"
 #include "steps.h"
 
 /* The operation cannot go on because the plans of two ranks do not fit together. */
@@ -60,15 +61,24 @@ static bool move_by_dma(struct swc_run *run)
 {
 	struct swc_op *op = run->part->op;
 	struct swc_move *m = &run->move, end = *m;
-	bool whole;
+	bool whole, local = run->part->plan->view.steps[run->step].kind == SWC_STEP_LOCAL;
+	/* Not for what a network step before it receives. */
+	struct swc_dma_job *job = local ? run->prepared : NULL;
 
-	if (run->by_cpu || run->whole || m->done == m->bytes || !swc_dma_wants(m))
+	if (run->by_cpu || run->whole || m->done == m->bytes || (!job && !swc_dma_wants(m)))
 		return false;
-	end.done = round_up(m->bytes - swc_dma_share(m->bytes - m->done), SHARE_UNIT);
-	if (end.done >= m->bytes)
+	if (!job) {
+		end.done = max(round_up(m->bytes - swc_dma_share(m->bytes - m->done), SHARE_UNIT), m->done);
+		if (end.done >= m->bytes)
+			return false;
+		job = swc_dma_prepare(swc_comm_wq(op->comm), &end);
+		run->by_cpu = !job;
+	}
+	if (!job)
 		return false;
-	whole = end.done <= m->done;
-	end.done = max(end.done, m->done);
+	if (local)
+		run->prepared = NULL;
+	whole = end.done == m->done;
 	/* It may be done, and the run go on elsewhere, before this returns. */
 	spin_lock(&op->lock);
 	op->nposted++;
@@ -80,17 +90,8 @@ static bool move_by_dma(struct swc_run *run)
 		m->bytes = end.done;
 	}
 	spin_unlock(&op->lock);
-	if (swc_dma_start(run, swc_comm_wq(op->comm), &end))
-		return whole;
-	spin_lock(&op->lock);
-	op->nposted--;
-	run->state = SWC_RUN_ACTIVE;
-	if (!whole)
-		m->bytes = run->whole;
-	run->whole = 0;
-	spin_unlock(&op->lock);
-	run->by_cpu = true;
-	return false;
+	swc_dma_launch(job, run);
+	return whole;
 }
 
 /* The CPU has done its part of a move: wait for the engine's, and see what it has done. */
@@ -141,28 +142,103 @@ static u64 xfer_bytes(const struct swc_part *part, const struct swc_plan_xfer *x
 
 /* ------------------------------------------------------------------ local steps */
 
-static enum swc_walk setup_local(struct swc_run *run, const struct swc_plan_step *s)
+static const void *place_of(const struct swc_span *span)
+{
+	const struct swc_extent *e = swc_region_find(span->region, span->offset);
+
+	return e->kaddr + (span->offset - e->offset);
+}
+
+/* Do both lie in the same memory of a rank? It is the same for all their bytes then, see part.c. */
+static bool is_same(const struct swc_span *a, const struct swc_span *b)
+{
+	return a->region->addr + a->offset == b->region->addr + b->offset && place_of(a) == place_of(b);
+}
+
+/* What is copied into place where it is already, as operations in place have it, is not copied. */
+static void drop_in_place(struct swc_move *m, const struct swc_plan_xfer *x)
+{
+	u32 i, ndst = 0;
+
+	for (i = 1; i <= m->ndst; i++)
+		if (x[i].rank != x[0].rank || !is_same(&m->span[0], &m->span[i]))
+			m->span[1 + ndst++] = m->span[i];
+	m->ndst = ndst;
+	if (!ndst)
+		m->bytes = 0;
+}
+
+/* What a local step moves, from its beginning; not yet where. */
+static void shape_local(struct swc_run *run, const struct swc_plan_step *s)
+{
+	const struct swc_plan_xfer *x = &run->part->plan->view.xfers[s->first_xfer];
+	struct swc_move *m = &run->move;
+
+	m->nsrc = s->nsend;
+	m->ndst = s->nrecv;
+	m->bytes = xfer_bytes(run->part, x);
+	m->done = 0;
+	m->div = final_div(run, x[s->nsend].flags);
+}
+
+/* Where it lies; NULL if it makes sense, else what is wrong, with @rank. */
+static const char *place_local(struct swc_run *run, const struct swc_plan_step *s, u32 *rank)
 {
 	struct swc_part *part = run->part;
 	const struct swc_plan_xfer *x = &part->plan->view.xfers[s->first_xfer];
 	struct swc_move *m = &run->move;
 	u32 i, n = (u32)s->nsend + s->nrecv;
 
-	m->nsrc = s->nsend;
-	m->ndst = s->nrecv;
-	m->bytes = xfer_bytes(part, x);
-	m->done = 0;
-	m->div = final_div(run, x[s->nsend].flags);
 	for (i = 0; i < n; i++) {
 		const struct swc_part *owner = part->op->part[x[i].rank];
 
+		*rank = x[i].rank;
 		if (xfer_bytes(part, &x[i]) != m->bytes)
-			return swc_step_broken(run, x[i].rank, "ranges of a local step differ in size");
+			return "ranges of a local step differ in size";
 		if (m->bytes && !span_of(owner, &x[i], x[i].buf, &m->span[i]))
-			return swc_step_broken(run, x[i].rank, "blocks outside the buffer of the owner");
+			return "blocks outside the buffer of the owner";
 	}
+	if (m->nsrc == 1 && !m->div && m->bytes)
+		drop_in_place(m, x);
+	return NULL;
+}
+
+static enum swc_walk setup_local(struct swc_run *run, const struct swc_plan_step *s)
+{
+	const char *wrong;
+	u32 rank;
+
+	shape_local(run, s);
+	wrong = place_local(run, s, &rank);
+	if (wrong)
+		return swc_step_broken(run, rank, wrong);
 	run->moving = true;
 	return SWC_WALK_ON;
+}
+
+/*
+ * The run is likely to wait now. If @step, or the one behind a barrier, is a local one for an engine, prepare
+ * it meanwhile. Not what is shared with the CPU: how it is shared is found out when it begins.
+ */
+static void prepare_local(struct swc_run *run, u32 step)
+{
+	const struct swc_plan_step *steps = run->part->plan->view.steps;
+	struct swc_move *m = &run->move;
+	u32 rank;
+
+	if (step < run->end && steps[step].kind == SWC_STEP_SYNC)
+		step++;
+	if (run->prepared || step >= run->end || steps[step].kind != SWC_STEP_LOCAL)
+		return;
+	shape_local(run, &steps[step]);
+	/* Mostly there are no engines. */
+	if (!swc_dma_wants(m) || swc_dma_share(m->bytes) < m->bytes)
+		return;
+	if (place_local(run, &steps[step], &rank) || !m->bytes)
+		return;
+	run->prepared = swc_dma_prepare(swc_comm_wq(run->part->op->comm), m);
+	if (run->prepared)
+		swc_stat_inc(SWC_STAT_DMA_PREPARED);
 }
 
 enum swc_walk swc_step_local(struct swc_run *run, const struct swc_plan_step *s)
@@ -184,6 +260,9 @@ enum swc_walk swc_step_sync(struct swc_run *run)
 	enum swc_walk w = SWC_WALK_ON;
 	u32 i;
 
+	/* The last one opens the barrier. */
+	if (READ_ONCE(op->sync_arrived[run->channel]) + 1 < op->comm->nlocal)
+		prepare_local(run, run->step + 1);
 	spin_lock(&op->lock);
 	if (++op->sync_arrived[run->channel] < op->comm->nlocal) {
 		run->state = SWC_RUN_WAIT_SYNC;
@@ -345,17 +424,27 @@ static bool have_left(const struct swc_run *run, u32 step)
 	return true;
 }
 
+/* Are the records of the step's landings free? op->lock is held. */
+static bool can_offer(const struct swc_run *run, u32 step)
+{
+	return !run->exposed[step % run->part->plan->links->kept];
+}
+
 /*
  * May the step go on? A network step first sends, for which it needs the records of an earlier step, and only
- * then waits until what it is going to overwrite has left its memory: mostly it has when the answer comes.
+ * then waits until what it is going to overwrite has left its memory, and the records of its landings have
+ * come back: mostly that is so when the answer comes.
  * op->lock is held.
  */
 bool swc_step_fence_passed(const struct swc_run *run)
 {
 	const struct swc_links *links = run->part->plan->links;
+	bool net = run->part->plan->view.steps[run->step].kind == SWC_STEP_NET;
 
-	if (run->part->plan->view.steps[run->step].kind == SWC_STEP_NET && !run->posted)
+	if (net && !run->posted)
 		return !run->unsent[run->step % links->ahead];
+	if (net && run->offered <= run->step && !can_offer(run, run->step))
+		return false;
 	return have_left(run, links->fence[run->step]);
 }
 
@@ -428,11 +517,13 @@ static void offer_remote(struct swc_run *run, u32 step)
 
 		if (link == SWC_NO_LINK || !is_direct(x, bytes))
 			continue;
-		*land = (struct swc_landing){ .run = run, .seq = op->seq, .src = x->rank, .bytes = bytes,
-					      .ordinal = plan->links->ordinal[x - plan->view.xfers] };
+		*land = (struct swc_landing){ .run = run, .step = step, .seq = op->seq, .src = x->rank,
+					      .ordinal = plan->links->ordinal[x - plan->view.xfers],
+					      .bytes = bytes };
 		span_of(part, x, x->buf, &land->span);
 		spin_lock(&op->lock);
 		op->nposted++;
+		run->exposed[step % plan->links->kept]++;
 		spin_unlock(&op->lock);
 		if (step > run->step)
 			swc_stat_inc(SWC_STAT_EARLY_OFFERS);
@@ -458,7 +549,7 @@ static void offer_steps(struct swc_run *run)
 				 plan->links->early[step] > run->step))
 			break;
 		spin_lock(&op->lock);
-		is_free |= have_left(run, plan->links->fence[step]);
+		is_free |= have_left(run, plan->links->fence[step]) && can_offer(run, step);
 		spin_unlock(&op->lock);
 		if (!is_free)
 			break;
@@ -600,6 +691,7 @@ enum swc_walk swc_step_net(struct swc_run *run, const struct swc_plan_step *s)
 			return w;
 		run->cleared = true;
 		offer_steps(run);
+		prepare_local(run, run->step + 1);
 	}
 	for (; run->recv < s->nrecv; run->recv++) {
 		const struct swc_plan_xfer *x = &recvs[run->recv];

@@ -5,18 +5,7 @@
 
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
-n=0
-failed=0
-
-result() { # STATUS NAME
-	n=$((n + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $n $2"
-	else
-		echo "not ok $n $2"
-		failed=1
-	fi
-}
+. "$(dirname "$0")/tap.sh"
 
 algo_of() { # of swingperf's JSON
 	sed -n 's/.*"algo":"\([^"]*\)".*/\1/p' | head -n 1
@@ -26,11 +15,9 @@ perf() {
 	swingperf -n 4 --dtype i32 --sizes 4100 --time-ms 5 --repeats 1 --json "$@"
 }
 
-echo "TAP version 13"
-if ! command -v swingplan > /dev/null || ! command -v swingperf > /dev/null; then
-	echo "1..0 # SKIP swingplan and swingperf are not on PATH"
-	exit 4
-fi
+for program in swingplan swingperf; do
+	command -v $program > /dev/null || skip_all "$program is not on PATH"
+done
 echo "1..6"
 
 swingplan export --algo swing-b --topo torus:2x2 --out "$dir/swing.plan" 2> "$dir/err"
@@ -59,4 +46,4 @@ perf --topo torus:2x2 --tuning "$dir/tuning" > /dev/null 2> "$dir/err"
 status=$?
 [ $status -eq 2 ] && grep -q "line 1: expected a time" "$dir/err"
 result $? "a tuning file that makes no sense is refused by line"
-exit $failed
+[ "$failed" -eq 0 ]

@@ -4,24 +4,8 @@
 # Needs to find the module's file: SWINGCOLL_KO, or the one that modprobe knows.
 set -u
 bin=${OUTPUT:-.}
-number=0 failed=0
 
-result() { # result STATUS NAME
-	number=$((number + 1))
-	if (($1)); then
-		failed=$((failed + 1))
-		echo "not ok $number $2"
-	else
-		echo "ok $number $2"
-	fi
-}
-
-skip_all() {
-	echo "1..0 # SKIP $*"
-	exit 4
-}
-
-echo TAP version 13
+. "$(dirname "$0")/tap.sh"
 ((!EUID)) || skip_all needs root
 [[ -d /sys/module/swingcoll ]] || skip_all swingcoll is not loaded
 ko=${SWINGCOLL_KO:-$(modinfo -n swingcoll 2>/dev/null)}

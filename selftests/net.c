@@ -64,11 +64,12 @@ const char *net_root_address(void)
 	return text;
 }
 
-/* The nodes' own meeting point: the port behind that of the ranks. */
-static void meet(void)
+void net_meet(void)
 {
 	int ret;
 
+	swingcoll_bootstrap_free(boot);
+	/* The nodes' own meeting point: the port behind that of the ranks. */
 	net_move_root(1);
 	ret = swingcoll_bootstrap_env(&boot);
 	if (ret)
@@ -93,7 +94,7 @@ void net_start(void)
 	swct_need_device();
 	snprintf(root, sizeof(root), "%s", at);
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	meet();
+	net_meet();
 	if (!net_node)
 		ksft_print_header();
 }

@@ -33,6 +33,8 @@ int net_layout_rank(const struct net_layout *l, int i);
  * goes on to print TAP.
  */
 void net_start(void);
+/* Once more, after some were gone; who has just started comes by net_start(). */
+void net_meet(void);
 /* Every node gives @bytes bytes and gets those of all. The program ends if a node is gone. */
 void net_exchange(const void *mine, void *all, size_t bytes);
 /* Goes on when all nodes are here. Returns true if one of them says @bad. */

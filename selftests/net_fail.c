@@ -32,7 +32,9 @@ static const char script[] =
 	"save=/run/net_fail\n"
 	/* All that the kernel forgets of a card that is down. */
 	"down() {\n"
-	"	ip -4 route show dev $2 | sed \"s/^/route replace /; s/$/ dev $2/; s/linkdown//\" >$save.$2\n"
+	"	for scope in link global; do\n" /* Neighbours first: the rest goes by them. */
+	"		ip -4 route show dev $2 scope $scope\n"
+	"	done | sed \"s/^/route replace /; s/$/ dev $2/; s/linkdown//\" >$save.$2\n"
 	"	ip -4 neigh show dev $2 nud permanent |\n"
 	"		sed \"s/^/neigh replace /; s/PERMANENT/nud permanent dev $2/\" >>$save.$2\n"
 	"	ip link set $2 down\n"
@@ -44,15 +46,22 @@ static const char script[] =
 	"	rdma link delete $1\n"
 	"	rdma link add $1 type rxe netdev $2\n"
 	"}\n"
-	"cut() { tc qdisc replace dev $2 root netem limit 10000 loss 100%; }\n"
-	"lossy() { tc qdisc replace dev $2 root netem limit 10000 delay 1ms loss 1% reorder 10% 50%; }\n"
-	"mend() { tc qdisc del dev $2 root; }\n"
+	"cut() { echo qdisc replace dev $2 root netem limit 10000 loss 100%; }\n"
+	"lossy() { echo qdisc replace dev $2 root netem limit 10000 delay 1ms loss 1% reorder 10% 50%; }\n"
+	"mend() { echo qdisc del dev $2 root; }\n"
 	"remove() { echo $1 $2 >>$save.devices; rdma link delete $1; }\n"
 	"case $1 in\n"
 	"has) command -v $2 ;;\n"
 	"remove) : >$save.devices; each remove ;;\n"
 	"add) while read -r dev card; do rdma link add $dev type rxe netdev $card; done <$save.devices ;;\n"
-	"blink) each cut && sleep 1 && each mend ;;\n"
+	"cut | lossy | mend) each $1 | tc -batch - ;;\n"
+	/* On all cards at once, however long a busy machine takes to work out which. */
+	"blink)\n"
+	"	after=$(each mend)\n"
+	"	each cut | tc -batch -\n"
+	"	sleep 1\n"
+	"	echo \"$after\" | tc -batch -\n"
+	"	;;\n"
 	"*) each $1 ;;\n"
 	"esac\n";
 
@@ -175,11 +184,12 @@ static const struct trouble troubles[] = {
 	  NET_TIMEOUT_MS,
 	  { -ECONNRESET, 0, NET_ANOTHER_NODE },
 	  .needs = "tc" },
+	/* One after the other, so that by the last ones that node still tells whom it misses behind the first. */
 	{ "links of a node are down past the deadline",
 	  DOWN,
 	  { 30001, 0 },
 	  SHORT_MS,
-	  { -ETIMEDOUT, -ECONNRESET, NET_ANOTHER_NODE },
+	  { -ETIMEDOUT, -ECONNRESET, NET_THE_OTHER_END },
 	  .needs = "ip" },
 	{ "RDMA devices are removed under load",
 	  REMOVE,

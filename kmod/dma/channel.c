@@ -370,8 +370,9 @@ static bool is_better(const struct swc_dma_chan *a, const struct swc_dma_chan *b
 /**
  * swc_dma_take() - references to up to @most channels: those of a NUMA node first, and of them those with the
  * least to do
+ * @share: what they are to do together; then each one's part of it, which counts as its load from now on
  */
-u32 swc_dma_take(struct swc_dma_chan **chan, u32 most, int node)
+u32 swc_dma_take(struct swc_dma_chan **chan, u32 most, int node, u64 *share)
 {
 	u32 i, n = 0, k;
 
@@ -391,8 +392,11 @@ u32 swc_dma_take(struct swc_dma_chan **chan, u32 most, int node)
 			n = min(n + 1, most);
 		}
 	}
-	for (i = 0; i < n; i++)
+	*share = n ? div_u64(*share, n) : 0;
+	for (i = 0; i < n; i++) {
 		kref_get(&chan[i]->ref);
+		atomic64_add(*share, &chan[i]->load);
+	}
 	spin_unlock(&pool.lock);
 	return n;
 }

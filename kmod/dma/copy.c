@@ -8,6 +8,10 @@
  * meanwhile. Whatever goes wrong with any of them, the CPU does the whole job again: its sources are
  * untouched, because no destination overlaps any of them.
  *
+ * A job can be prepared long before it is launched: cut, dealt out and mapped, but without descriptors. Some
+ * drivers hold a lock from the moment when they prepare one until it is submitted, and some begin when it is
+ * submitted, not when they are told to issue it.
+ *
  * Completions come in atomic context, in any order, and count down; the last one queues the job's work item,
  * which unmaps the memory and tells the executor. A channel that does not answer in time is stopped and
  * retired.
@@ -48,8 +52,6 @@ struct piece {
 	u32 bytes;
 };
 
-struct job;
-
 struct waiter {
 	struct completion done;
 	bool good;
@@ -63,39 +65,41 @@ struct waiter {
  * @left: descriptors that are not complete, and one more until all are submitted
  * @deadline: jiffies
  * @first, @n: pieces
- * @bytes: of all of them
  */
 struct batch {
 	struct list_head node;
-	struct job *job;
+	struct swc_dma_job *job;
 	struct swc_dma_chan *ch;
 	atomic_t left;
 	unsigned long deadline;
 	u32 first;
 	u32 n;
-	u64 bytes;
 };
 
 /**
- * struct job - what engines do of a move
- * @run: whose move; NULL: nobody's, but somebody waits
+ * struct swc_dma_job - what engines do of a move
+ * @run: whose move, once it is launched; NULL: nobody's, but somebody waits
  * @waiter: that one
  * @work: the end, on @wq
  * @left: batches that are not over, and one more until all are there
- * @failed: one of them has
+ * @launched: the memory is the devices'
+ * @failed: one of them has, or its memory could not be mapped
+ * @share: what each of its channels was chosen for
  * @bytes: of the move
  * @by_cpu: of them, those that the CPU copies
  * @nsrc: sources of each piece
  * @npieces: pieces that are engines', the first in @piece
  * @nall: with those that are the CPU's
  */
-struct job {
+struct swc_dma_job {
 	struct swc_run *run;
 	struct waiter *waiter;
 	struct workqueue_struct *wq;
 	struct work_struct work;
 	atomic_t left;
+	bool launched;
 	bool failed;
+	u64 share;
 	u64 bytes;
 	u64 by_cpu;
 	u32 nsrc;
@@ -108,7 +112,7 @@ struct job {
 
 /* ------------------------------------------------------------------ completions */
 
-static void job_put(struct job *job)
+static void job_put(struct swc_dma_job *job)
 {
 	if (atomic_dec_and_test(&job->left))
 		queue_work(job->wq, &job->work);
@@ -122,7 +126,8 @@ static void batch_over(struct batch *b)
 	spin_lock_irqsave(&b->ch->lock, flags);
 	list_del_init(&b->node);
 	spin_unlock_irqrestore(&b->ch->lock, flags);
-	atomic64_sub(b->bytes, &b->ch->load);
+	atomic64_sub(b->job->share, &b->ch->queued);
+	atomic64_sub(b->job->share, &b->ch->load);
 	job_put(b->job);
 }
 
@@ -143,24 +148,21 @@ static void descriptor_done(void *param, const struct dmaengine_result *result)
 	batch_put(b);
 }
 
-static void unmap_piece(const struct job *job, const struct batch *b, struct piece *p)
+static void unmap_piece(const struct swc_dma_job *job, const struct batch *b, struct piece *p)
 {
+	/* What was never a device's, the CPU may have written meanwhile. */
+	unsigned long attrs = job->launched ? 0 : DMA_ATTR_SKIP_CPU_SYNC;
 	u32 i;
 
 	for (i = 0; i < job->nsrc; i++)
 		if (p->src[i] != DMA_MAPPING_ERROR)
-			dma_unmap_single(b->ch->dev, p->src[i], p->bytes, DMA_TO_DEVICE);
+			dma_unmap_single_attrs(b->ch->dev, p->src[i], p->bytes, DMA_TO_DEVICE, attrs);
 	if (p->dst != DMA_MAPPING_ERROR)
-		dma_unmap_single(b->ch->dev, p->dst, p->bytes, DMA_BIDIRECTIONAL);
+		dma_unmap_single_attrs(b->ch->dev, p->dst, p->bytes, DMA_BIDIRECTIONAL, attrs);
 }
 
-/* Work item: all is over. */
-static void job_end(struct work_struct *work)
+static void job_free(struct swc_dma_job *job)
 {
-	struct job *job = container_of(work, struct job, work);
-	struct waiter *waiter = job->waiter;
-	struct swc_run *run = job->run;
-	u64 bytes = READ_ONCE(job->failed) ? 0 : job->bytes, by_cpu = job->by_cpu;
 	u32 i, k;
 
 	for (i = 0; i < job->nbatches; i++) {
@@ -171,6 +173,17 @@ static void job_end(struct work_struct *work)
 		swc_dma_put(b->ch);
 	}
 	kvfree(job);
+}
+
+/* Work item: all is over. */
+static void job_end(struct work_struct *work)
+{
+	struct swc_dma_job *job = container_of(work, struct swc_dma_job, work);
+	struct waiter *waiter = job->waiter;
+	struct swc_run *run = job->run;
+	u64 bytes = READ_ONCE(job->failed) ? 0 : job->bytes, by_cpu = job->by_cpu;
+
+	job_free(job);
 	if (run) {
 		swc_stat_inc(bytes ? SWC_STAT_DMA_JOBS : SWC_STAT_DMA_FALLBACKS);
 		swc_stat_add(SWC_STAT_DMA_BYTES, bytes ? bytes - by_cpu : 0);
@@ -240,19 +253,21 @@ out:
 
 /* ------------------------------------------------------------------ submitting */
 
-static bool map_piece(struct job *job, struct swc_dma_chan *ch, struct piece *p)
+/* The memory stays the CPU's until the job is launched. */
+static bool map_piece(struct swc_dma_job *job, struct swc_dma_chan *ch, struct piece *p)
 {
 	bool good = true;
 	u32 i;
 
 	for (i = 0; i < job->nsrc; i++) {
-		p->src[i] = dma_map_single(ch->dev, p->from[i], p->bytes, DMA_TO_DEVICE);
+		p->src[i] = dma_map_single_attrs(ch->dev, p->from[i], p->bytes, DMA_TO_DEVICE,
+						 DMA_ATTR_SKIP_CPU_SYNC);
 		if (dma_mapping_error(ch->dev, p->src[i])) {
 			p->src[i] = DMA_MAPPING_ERROR;
 			good = false;
 		}
 	}
-	p->dst = dma_map_single(ch->dev, p->to, p->bytes, DMA_BIDIRECTIONAL);
+	p->dst = dma_map_single_attrs(ch->dev, p->to, p->bytes, DMA_BIDIRECTIONAL, DMA_ATTR_SKIP_CPU_SYNC);
 	if (dma_mapping_error(ch->dev, p->dst)) {
 		p->dst = DMA_MAPPING_ERROR;
 		good = false;
@@ -260,8 +275,18 @@ static bool map_piece(struct job *job, struct swc_dma_chan *ch, struct piece *p)
 	return good;
 }
 
+static void sync_piece(const struct swc_dma_job *job, const struct swc_dma_chan *ch, const struct piece *p)
+{
+	u32 i;
+
+	for (i = 0; i < job->nsrc; i++)
+		dma_sync_single_for_device(ch->dev, p->src[i], p->bytes, DMA_TO_DEVICE);
+	dma_sync_single_for_device(ch->dev, p->dst, p->bytes, DMA_BIDIRECTIONAL);
+}
+
 /* Each with its own interrupt: a callback is all that tells of an error. */
-static struct dma_async_tx_descriptor *prepare(struct job *job, struct dma_chan *chan, struct piece *p)
+static struct dma_async_tx_descriptor *prepare(struct swc_dma_job *job, struct dma_chan *chan,
+					       struct piece *p)
 {
 	unsigned long flags = DMA_CTRL_ACK | DMA_PREP_INTERRUPT;
 
@@ -283,7 +308,7 @@ static bool wait_for_one(struct swc_dma_chan *ch)
 }
 
 /* All descriptors of a batch; false: not all, but those before are on their way. */
-static bool submit_pieces(struct job *job, struct batch *b)
+static bool submit_pieces(struct swc_dma_job *job, struct batch *b)
 {
 	struct dma_async_tx_descriptor *tx;
 	u32 i;
@@ -306,23 +331,22 @@ static bool submit_pieces(struct job *job, struct batch *b)
 }
 
 /* All pieces of a batch; if some cannot be submitted, the job fails when the others are done. */
-static void submit_batch(struct job *job, struct batch *b)
+static void submit_batch(struct swc_dma_job *job, struct batch *b)
 {
 	struct swc_dma_chan *ch = b->ch;
-	bool good = true;
-	u64 load = atomic64_add_return(b->bytes, &ch->load);
+	u64 queued = atomic64_add_return(job->share, &ch->queued);
 	u32 i;
 
 	/* Bytes of others that are in front of these count, too. */
-	b->deadline = jiffies + msecs_to_jiffies(swc_dma_patience_ms + div_u64(load, BYTES_PER_MS));
-	for (i = 0; i < b->n; i++)
-		good &= map_piece(job, ch, &job->piece[b->first + i]);
+	b->deadline = jiffies + msecs_to_jiffies(swc_dma_patience_ms + div_u64(queued, BYTES_PER_MS));
+	for (i = 0; i < b->n && job->launched; i++)
+		sync_piece(job, ch, &job->piece[b->first + i]);
 	kref_get(&ch->ref);
 	mutex_lock(&ch->submit);
 	spin_lock_irq(&ch->lock);
 	list_add_tail(&b->node, &ch->batches);
 	spin_unlock_irq(&ch->lock);
-	if (!good || ch->broken || !submit_pieces(job, b))
+	if (READ_ONCE(job->failed) || ch->broken || !submit_pieces(job, b))
 		WRITE_ONCE(job->failed, true);
 	dma_async_issue_pending(ch->chan);
 	watch_later(ch);
@@ -333,7 +357,7 @@ static void submit_batch(struct job *job, struct batch *b)
 }
 
 /* The CPU's pieces. */
-static void copy_short(struct job *job)
+static void copy_short(struct swc_dma_job *job)
 {
 	u32 i;
 
@@ -346,12 +370,20 @@ static void copy_short(struct job *job)
 	swc_stat_add(SWC_STAT_BYTES_COPIED, job->by_cpu);
 }
 
-/* Neighbours go to the same channel, about as many bytes to each. */
-static void submit_all(struct job *job, struct swc_dma_chan **chan, u32 nchans)
+/* A channel is not used for what it was chosen for. */
+static void drop_share(struct swc_dma_chan *ch, u64 share)
+{
+	atomic64_sub(share, &ch->load);
+	swc_dma_put(ch);
+}
+
+/* Neighbours go to the same channel, about as many bytes to each. Takes the references to the channels. */
+static void deal_out(struct swc_dma_job *job, struct swc_dma_chan **chan, u32 nchans, u64 share)
 {
 	u64 done = 0, total = 0;
 	u32 i, k = 0;
 
+	job->share = share;
 	for (i = 0; i < job->npieces; i++)
 		total += job->piece[i].bytes;
 	for (i = 0; i < nchans; i++) {
@@ -359,12 +391,12 @@ static void submit_all(struct job *job, struct swc_dma_chan **chan, u32 nchans)
 
 		b->first = k;
 		for (; k < job->npieces && done < div_u64(total * (i + 1), nchans); k++) {
-			b->bytes += job->piece[k].bytes;
 			done += job->piece[k].bytes;
+			job->failed |= !map_piece(job, chan[i], &job->piece[k]);
 		}
 		b->n = k - b->first;
 		if (!b->n) {
-			swc_dma_put(chan[i]);
+			drop_share(chan[i], share);
 			continue;
 		}
 		b->job = job;
@@ -373,11 +405,35 @@ static void submit_all(struct job *job, struct swc_dma_chan **chan, u32 nchans)
 		atomic_set(&b->left, 1);
 		job->nbatches++;
 	}
+}
+
+/**
+ * swc_dma_launch() - carry out what has been prepared
+ * @run: whose it is; told by the function of swc_dma_init()
+ */
+void swc_dma_launch(struct swc_dma_job *job, struct swc_run *run)
+{
+	u32 i;
+
+	job->run = run;
+	job->launched = !job->failed;
 	atomic_set(&job->left, job->nbatches + 1);
 	for (i = 0; i < job->nbatches; i++)
 		submit_batch(job, &job->batch[i]);
 	copy_short(job);
 	job_put(job);
+}
+
+/**
+ * swc_dma_cancel() - drop what has been prepared and is not going to be launched
+ */
+void swc_dma_cancel(struct swc_dma_job *job)
+{
+	u32 i;
+
+	for (i = 0; i < job->nbatches; i++)
+		atomic64_sub(job->share, &job->batch[i].ch->load);
+	job_free(job);
 }
 
 /* ------------------------------------------------------------------ cutting */
@@ -471,7 +527,7 @@ struct tally {
  * destinations all end where the first of them does. Returns where that is.
  */
 static u64 cut_move(const struct limits *lim, const struct swc_move *m, u32 dst, u64 end, u32 most,
-		    struct tally *tally, struct job *job)
+		    struct tally *tally, struct swc_dma_job *job)
 {
 	void *ptr[SWC_DMA_MAX_SRC + 1];
 	struct cut cut;
@@ -503,10 +559,11 @@ static u64 cut_move(const struct limits *lim, const struct swc_move *m, u32 dst,
 	return at;
 }
 
-static struct job *job_alloc(u32 npieces, u32 nshort)
+static struct swc_dma_job *job_alloc(u32 npieces, u32 nshort)
 {
-	struct job *job = kvzalloc(struct_size(job, piece, npieces + nshort), GFP_KERNEL | __GFP_NOWARN);
+	struct swc_dma_job *job;
 
+	job = kvzalloc(struct_size(job, piece, npieces + nshort), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!job)
 		return NULL;
 	job->npieces = npieces;
@@ -516,11 +573,11 @@ static struct job *job_alloc(u32 npieces, u32 nshort)
 }
 
 /* A job of what engines can take, or NULL. */
-static struct job *make_job(const struct limits *lim, const struct swc_move *m)
+static struct swc_dma_job *make_job(const struct limits *lim, const struct swc_move *m)
 {
 	struct tally all = {}, cut = {}, done = {};
 	u64 end = m->bytes;
-	struct job *job;
+	struct swc_dma_job *job;
 	u32 d;
 
 	for (d = 0; d < m->ndst; d++)
@@ -562,33 +619,31 @@ static int node_of(const struct swc_span *span, u64 at)
 }
 
 /**
- * swc_dma_start() - give a move, from where it stands, to engines
- * @run: whose; told by the function of swc_dma_init()
- * @wq: where
- * @m: what to move; not looked at any more after this returns
+ * swc_dma_prepare() - prepare to have a move done, from where it stands, by engines
+ * @wq: where the run is told of its end
+ * @m: what to move; not looked at any more after this returns, but the memory must stay until the job ends
  *
- * Return: false if they do not take it.
+ * Return: what must be given to swc_dma_launch() or swc_dma_cancel(); NULL if engines do not take the move.
  */
-bool swc_dma_start(struct swc_run *run, struct workqueue_struct *wq, const struct swc_move *m)
+struct swc_dma_job *swc_dma_prepare(struct workqueue_struct *wq, const struct swc_move *m)
 {
 	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS];
-	u64 bytes = (m->bytes - m->done) * m->ndst;
-	u32 n, i, want = clamp_t(u64, div_u64(bytes, SHARE_BYTES), 1, SWC_DMA_MAX_CHANS);
-	struct job *job = NULL;
+	u64 share = (m->bytes - m->done) * m->ndst;
+	u32 n, i, want = clamp_t(u64, div_u64(share, SHARE_BYTES), 1, SWC_DMA_MAX_CHANS);
+	struct swc_dma_job *job = NULL;
 	struct limits lim;
 
-	n = swc_dma_take(chan, want, node_of(&m->span[m->nsrc], m->done));
+	n = swc_dma_take(chan, want, node_of(&m->span[m->nsrc], m->done), &share);
 	if (find_limits(&lim, chan, n, m->nsrc))
 		job = make_job(&lim, m);
 	if (!job) {
 		for (i = 0; i < n; i++)
-			swc_dma_put(chan[i]);
-		return false;
+			drop_share(chan[i], share);
+		return NULL;
 	}
-	job->run = run;
 	job->wq = wq;
-	submit_all(job, chan, n);
-	return true;
+	deal_out(job, chan, n, share);
+	return job;
 }
 
 /**
@@ -597,7 +652,7 @@ bool swc_dma_start(struct swc_run *run, struct workqueue_struct *wq, const struc
 bool swc_dma_try(struct swc_dma_chan *ch, void *dst, void *src, u32 bytes)
 {
 	u32 step = min(bytes, ch->max_seg) & ~(BIT(ch->chan->device->copy_align) - 1), i;
-	struct job *job = step ? job_alloc(DIV_ROUND_UP(bytes, step), 0) : NULL;
+	struct swc_dma_job *job = step ? job_alloc(DIV_ROUND_UP(bytes, step), 0) : NULL;
 	struct waiter waiter = {};
 
 	if (!job)
@@ -613,7 +668,9 @@ bool swc_dma_try(struct swc_dma_chan *ch, void *dst, void *src, u32 bytes)
 		job->piece[i].bytes = min(step, bytes - i * step);
 	}
 	kref_get(&ch->ref);
-	submit_all(job, &ch, 1);
+	atomic64_add(bytes, &ch->load);
+	deal_out(job, &ch, 1, bytes);
+	swc_dma_launch(job, NULL);
 	wait_for_completion(&waiter.done);
 	return waiter.good;
 }

@@ -38,7 +38,8 @@
  * @broken: nothing is given to it any more
  * @lock: guards @batches
  * @batches: in flight, in the order of submission
- * @load: bytes in flight
+ * @load: bytes that it has been chosen for
+ * @queued: of them, those that have been submitted and are not over
  * @ndone: descriptors that have come back, modulo 2^32
  * @watch: looks whether they come back in time
  */
@@ -54,6 +55,7 @@ struct swc_dma_chan {
 	spinlock_t lock;
 	struct list_head batches;
 	atomic64_t load;
+	atomic64_t queued;
 	atomic_t ndone;
 	struct delayed_work watch;
 };
@@ -62,7 +64,7 @@ struct swc_dma_chan {
 u64 swc_dma_least(void);
 bool swc_dma_forced(void);
 u64 swc_dma_least_job(void);
-u32 swc_dma_take(struct swc_dma_chan **chan, u32 most, int node);
+u32 swc_dma_take(struct swc_dma_chan **chan, u32 most, int node, u64 *share);
 void swc_dma_put(struct swc_dma_chan *ch);
 void swc_dma_retire(struct swc_dma_chan *ch);
 

@@ -10,12 +10,12 @@
 /* ------------------------------------------------------------------ faults */
 
 /*
- * The n-th chance of a fault, until one operation is through without. Both copies or reductions of an
- * operation take four descriptors each.
+ * The n-th chance of a fault, until one operation is through without. Both copies of an operation, and by xor
+ * both reductions, which may have been prepared, take four descriptors each.
  */
 static void sweep(struct kunit *test, enum swc_t_fault which, u8 redop)
 {
-	swc_t_planner planner = redop == SWC_BXOR ? swc_t_direct : swc_t_staged;
+	u64 jobs = redop == SWC_BXOR ? 4 : 2;
 	struct swc_t_job *job = swc_t_job_new(test);
 	struct swc_t_dma *t = test->priv;
 	struct swc_t_fake *fake = &t->fake;
@@ -26,7 +26,7 @@ static void sweep(struct kunit *test, enum swc_t_fault which, u8 redop)
 	fake->max_seg = 16000;
 	swc_t_dma_start_forced(test);
 	c = swc_t_comm(test, 2, 20000);
-	swc_t_job_init(job, c, planner, 8000, false);
+	swc_t_job_init(job, c, swc_t_staged, 8000, false);
 	for (n = 1; n < 100; n++) {
 		bool fired;
 
@@ -41,7 +41,7 @@ static void sweep(struct kunit *test, enum swc_t_fault which, u8 redop)
 				    "the %u-th fails", n);
 		if (which == SWC_T_FAIL_SUBMIT || which == SWC_T_FAIL_TRANSFER) {
 			KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 1ull);
-			KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 1ull);
+			KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), jobs - 1);
 			KUNIT_EXPECT_EQ(test, atomic_read(&fake->held), SWC_T_DMA_CHANS);
 		}
 		if (which == SWC_T_HANG) {
@@ -51,10 +51,10 @@ static void sweep(struct kunit *test, enum swc_t_fault which, u8 redop)
 			KUNIT_EXPECT_EQ(test, swc_t_dma_hold(test, "always"), (u32)SWC_T_DMA_CHANS);
 		}
 	}
-	KUNIT_EXPECT_GE(test, n, 9u);
+	KUNIT_EXPECT_GE(test, n, 4 * (u32)jobs + 1);
 	KUNIT_EXPECT_LT(test, n, 100u);
 	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 0ull);
-	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 2ull);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), jobs);
 	swc_t_comm_end(c);
 }
 
@@ -190,7 +190,7 @@ static void hang_stubborn(struct kunit *test)
 		swc_dma_patience_ms = SWC_T_SHORT_MS;
 		WRITE_ONCE(fake->stubborn, true);
 		atomic_set(&fake->fault[SWC_T_HANG], 1);
-		swc_t_dma_submit(test, &c, &job, 4000);
+		swc_t_dma_submit(test, &c, &job, 4000, SWC_SUM);
 		msleep(10 * SWC_T_SHORT_MS);
 		for (r = 0; r < 2; r++)
 			KUNIT_EXPECT_EQ(test, atomic_read(&job->done[r].calls), 0);
@@ -218,13 +218,37 @@ static void hang_abort(struct kunit *test)
 
 	swc_dma_patience_ms = 10 * SWC_T_SHORT_MS;
 	atomic_set(&fake->fault[SWC_T_HANG], 1);
-	swc_t_dma_submit(test, &c, &job, 4000);
+	swc_t_dma_submit(test, &c, &job, 4000, SWC_SUM);
 	swc_comm_abort(swc_t_the(c), -ECANCELED, 0, 0, "tested");
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake->terminated), 0);
 	swc_t_job_expect(job, -ECANCELED);
 	KUNIT_EXPECT_GE(test, atomic_read(&fake->terminated), 1);
 	for (r = 0; r < 2; r++)
 		KUNIT_EXPECT_EQ(test, atomic_read(&job->done[r].calls), 1);
+	swc_t_comm_end(c);
+}
+
+/* So does what has been prepared and is not going to be launched: its rank waits for the other's copy. */
+static void hang_abort_prepared(struct kunit *test)
+{
+	struct swc_t_dma *t = test->priv;
+	struct swc_t_comm *c;
+	struct swc_t_job *job;
+	u32 i;
+
+	t->fake.max_xor = 4;
+	swc_t_dma_start_forced(test);
+	swc_dma_patience_ms = 10 * SWC_T_SHORT_MS;
+	atomic_set(&t->fake.fault[SWC_T_HANG], 2);
+	swc_t_dma_submit(test, &c, &job, 4000, SWC_BXOR);
+	for (i = 0; i < 1000 && !swc_t_dma_grown(test, SWC_STAT_DMA_PREPARED); i++)
+		usleep_range(1000, 2000);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_PREPARED), 1ull);
+	swc_comm_abort(swc_t_the(c), -ECANCELED, 0, 0, "tested");
+	swc_t_job_expect(job, -ECANCELED);
+	/* Of four moves one copy was done, and one has failed. */
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 1ull);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 1ull);
 	swc_t_comm_end(c);
 }
 
@@ -242,6 +266,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(hang_until_none),
 	KUNIT_CASE_SLOW(hang_stubborn),
 	KUNIT_CASE(hang_abort),
+	KUNIT_CASE(hang_abort_prepared),
 	{}
 };
 

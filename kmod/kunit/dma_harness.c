@@ -198,13 +198,16 @@ void swc_t_dma_run(struct kunit *test, swc_t_planner planner, u32 ranks, u64 cou
 	swc_t_comm_end(c);
 }
 
-void swc_t_dma_submit(struct kunit *test, struct swc_t_comm **c, struct swc_t_job **job, u64 count)
+void swc_t_dma_submit(struct kunit *test, struct swc_t_comm **c, struct swc_t_job **job, u64 count,
+		      u8 redop)
 {
 	u32 r;
 
 	*c = swc_t_comm(test, 2, 60000);
 	*job = swc_t_job_new(test);
 	swc_t_job_init(*job, *c, swc_t_staged, count, false);
-	for (r = 0; r < 2; r++)
+	for (r = 0; r < 2; r++) {
+		(*job)->desc[r].redop = redop;
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(*job, r, true), 0);
+	}
 }

@@ -48,6 +48,7 @@ void swc_t_dma_give_back(struct kunit *test);
 void swc_t_dma_run_with(struct swc_t_job *job, u8 redop);
 void swc_t_dma_run(struct kunit *test, swc_t_planner planner, u32 ranks, u64 count, bool in_place,
 		   u8 redop);
-void swc_t_dma_submit(struct kunit *test, struct swc_t_comm **c, struct swc_t_job **job, u64 count);
+void swc_t_dma_submit(struct kunit *test, struct swc_t_comm **c, struct swc_t_job **job, u64 count,
+		      u8 redop);
 
 #endif /* SWC_KUNIT_DMA_HARNESS_H */

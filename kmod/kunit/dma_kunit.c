@@ -57,6 +57,11 @@ static void all_counts(struct kunit *test, u8 redop, u32 vectors)
 		KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_BYTES), bytes);
 		KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS) > 0, vectors > 0);
 		KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 0ull);
+		/* Those behind a barrier, while ranks wait there; the last to come opens it. */
+		if (s->planner == swc_t_staged && redop == SWC_BXOR && s->xors) {
+			KUNIT_EXPECT_GE(test, swc_t_dma_grown(test, SWC_STAT_DMA_PREPARED), 1ull);
+			KUNIT_EXPECT_LE(test, swc_t_dma_grown(test, SWC_STAT_DMA_PREPARED), (u64)s->ranks);
+		}
 		/* One pass for several destinations is as many for the engine. */
 		KUNIT_EXPECT_GE(test, (u64)atomic64_read(&fake->bytes), bytes);
 	}
@@ -99,6 +104,10 @@ static void dma_in_place(struct kunit *test)
 	swc_t_dma_start_forced(test);
 	swc_t_dma_run(test, swc_t_direct, 3, 30000, true, SWC_BXOR);
 	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 0ull);
+	/* What is there already, is not copied. */
+	swc_t_dma_run(test, swc_t_direct, 1, 30000, true, SWC_SUM);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 0ull);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_BYTES_COPIED), 0ull);
 	/* Only what is passed on without a reduction. */
 	swc_t_dma_run(test, swc_t_ring, 3, 30000, true, SWC_BXOR);
 	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_BYTES), 2 * 30000 * 8ull);
@@ -126,6 +135,54 @@ static void dma_no_xor(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 0ull);
 }
 
+/* Two ranks give each other all they have; then each adds it to its own. */
+static struct swc_t_plan *exchange(struct kunit *test, u32 nranks, u32 rank)
+{
+	struct swc_t_plan *p = swc_t_plan(test, SWC_ALLREDUCE, nranks, rank, 2);
+
+	p->hdr.window[SWC_BUF_SCRATCH].nblocks = 2;
+	swc_t_channel(p);
+	swc_t_step(p, SWC_STEP_NET);
+	swc_t_send_stored(p, !rank, 0, 2, SWC_BUF_SEND);
+	swc_t_recv(p, !rank, 0, 2, SWC_BUF_SCRATCH, 0, 0);
+	swc_t_step(p, SWC_STEP_SYNC);
+	swc_t_step(p, SWC_STEP_LOCAL);
+	swc_t_send(p, rank, 0, 2, SWC_BUF_SEND);
+	swc_t_send(p, rank, 0, 2, SWC_BUF_SCRATCH);
+	swc_t_recv(p, rank, 0, 2, SWC_BUF_RECV, 0, SWC_XFER_FINAL);
+	return p;
+}
+
+/*
+ * What a rank prepares while it waits for another node is not launched for what comes from there, which by
+ * segments an engine copies as well.
+ */
+static void dma_prepared_net(struct kunit *test)
+{
+	static const struct swc_t_layout two_nodes = { 2, 1, false, { 0, 1 } };
+	static const u32 counts[] = { 7, 1000, 5000, 20000 };
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_t_dma *t = test->priv;
+	struct swc_t_comm *c;
+	u32 i;
+
+	t->fake.max_xor = 4;
+	swc_t_dma_start_forced(test);
+	c = swc_t_comm_on(test, 2, 20000, &two_nodes);
+	for (i = 0; i < ARRAY_SIZE(counts); i++) {
+		u64 bytes = counts[i] * sizeof(u64);
+
+		swc_t_job_init(job, c, exchange, counts[i], false);
+		swc_t_dma_mark(test);
+		swc_t_dma_run_with(job, SWC_BXOR);
+		KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_PREPARED), 2ull);
+		KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_BYTES),
+				(bytes < SWC_WIRE_DIRECT ? 4 : 2) * bytes);
+		KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 0ull);
+	}
+	swc_t_comm_end(c);
+}
+
 /* ------------------------------------------------------------------ single moves */
 
 #define BYTES	(48u << 10)
@@ -148,11 +205,20 @@ static void moved(struct swc_run *run, u64 bytes)
 	complete(&m->done);
 }
 
+static bool start(struct mover *m)
+{
+	struct swc_dma_job *job = swc_dma_prepare(swc_wq, &m->move);
+
+	if (job)
+		swc_dma_launch(job, (void *)m);
+	return job;
+}
+
 /* What engines have done of it; 0: they have not taken it, or failed. */
 static u64 by_engine(struct kunit *test, struct mover *m)
 {
 	init_completion(&m->done);
-	if (!swc_dma_wants(&m->move) || !swc_dma_start((void *)m, swc_wq, &m->move))
+	if (!swc_dma_wants(&m->move) || !start(m))
 		return 0;
 	wait_for_completion(&m->done);
 	m->move.done += m->bytes;
@@ -368,7 +434,7 @@ static void dma_short_stretches(struct kunit *test)
 		fill(m);
 		init_completion(&m->done);
 		m->move.done = 0;
-		KUNIT_ASSERT_TRUE(test, swc_dma_start((void *)m, swc_wq, &m->move));
+		KUNIT_ASSERT_TRUE(test, start(m));
 		wait_for_completion(&m->done);
 		KUNIT_EXPECT_EQ(test, m->bytes, (u64)bytes);
 		KUNIT_EXPECT_EQ(test, bad_bytes(m), 0u);
@@ -379,11 +445,42 @@ static void dma_short_stretches(struct kunit *test)
 	}
 	KUNIT_ASSERT_GT(test, swc_t_dma_hold(test, "share"), 0u);
 	m->span[0].region = make_mixed(test, bytes, 20 << 10, 12 << 10);
-	KUNIT_EXPECT_TRUE(test, swc_dma_start((void *)m, swc_wq, &m->move));
+	KUNIT_EXPECT_TRUE(test, start(m));
 	wait_for_completion(&m->done);
 	m->span[0].region = make_mixed(test, bytes, 16 << 10, 15 << 10);
 	m->span[1].region = make_mixed(test, bytes, 12 << 10, 64 << 10);
-	KUNIT_EXPECT_FALSE(test, swc_dma_start((void *)m, swc_wq, &m->move));
+	KUNIT_EXPECT_FALSE(test, start(m));
+}
+
+/* What is moved is what is there at the launch; and if there is none, nothing is. */
+static void dma_prepared(struct kunit *test)
+{
+	struct mover *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	struct swc_t_fake *fake;
+	struct swc_dma_job *job;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, m);
+	fake = swc_t_dma_start_forced(test);
+	swc_dma_init(moved);
+	mover_init(m, 1, 2, BYTES);
+	for (i = 0; i < 3; i++)
+		m->span[i].region = make_mixed(test, BYTES, 12 << 10, 12 << 10);
+	job = swc_dma_prepare(swc_wq, &m->move);
+	KUNIT_ASSERT_NOT_NULL(test, job);
+	fill(m);
+	swc_dma_cancel(job);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&fake->bytes), 0ll);
+	KUNIT_EXPECT_GT(test, bad_bytes(m), 0u);
+	init_completion(&m->done);
+	job = swc_dma_prepare(swc_wq, &m->move);
+	KUNIT_ASSERT_NOT_NULL(test, job);
+	fill(m);
+	swc_dma_launch(job, (void *)m);
+	wait_for_completion(&m->done);
+	KUNIT_EXPECT_EQ(test, m->bytes, (u64)BYTES);
+	KUNIT_EXPECT_EQ(test, bad_bytes(m), 0u);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&fake->bytes), 2ll * BYTES);
 }
 
 static struct kunit_case cases[] = {
@@ -398,6 +495,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(dma_shortage),
 	KUNIT_CASE(dma_reorder),
 	KUNIT_CASE(dma_short_stretches),
+	KUNIT_CASE(dma_prepared),
+	KUNIT_CASE(dma_prepared_net),
 	{}
 };
 

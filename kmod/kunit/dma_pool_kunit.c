@@ -12,13 +12,21 @@
 
 /* ------------------------------------------------------------------ the pool */
 
+/* For nothing yet. */
+static u32 take(struct swc_dma_chan **chan, u32 most, int node)
+{
+	u64 share = 0;
+
+	return swc_dma_take(chan, most, node, &share);
+}
+
 static void expect_order(struct kunit *test, struct swc_dma_chan **all, const u32 *order, int node)
 {
 	struct swc_dma_chan *some[SWC_DMA_MAX_CHANS];
 	u32 i, most;
 
 	for (most = 1; most <= SWC_T_DMA_CHANS; most++) {
-		KUNIT_ASSERT_EQ(test, swc_dma_take(some, most, node), most);
+		KUNIT_ASSERT_EQ(test, take(some, most, node), most);
 		for (i = 0; i < most; i++) {
 			KUNIT_EXPECT_PTR_EQ(test, some[i], all[order[i]]);
 			swc_dma_put(some[i]);
@@ -36,7 +44,7 @@ static void pool_order(struct kunit *test)
 	u32 i;
 
 	swc_t_dma_start_forced(test);
-	KUNIT_ASSERT_EQ(test, swc_dma_take(all, SWC_DMA_MAX_CHANS, NUMA_NO_NODE), (u32)SWC_T_DMA_CHANS);
+	KUNIT_ASSERT_EQ(test, take(all, SWC_DMA_MAX_CHANS, NUMA_NO_NODE), (u32)SWC_T_DMA_CHANS);
 	for (i = 0; i < SWC_T_DMA_CHANS; i++) {
 		KUNIT_EXPECT_EQ(test, all[i]->node, NUMA_NO_NODE);
 		KUNIT_EXPECT_EQ(test, atomic64_read(&all[i]->load), 0ll);
@@ -61,7 +69,7 @@ static void pool_busy(struct kunit *test)
 	struct swc_t_fake *fake = swc_t_dma_start_forced(test);
 	u32 i;
 
-	KUNIT_ASSERT_EQ(test, swc_dma_take(all, SWC_DMA_MAX_CHANS, NUMA_NO_NODE), (u32)SWC_T_DMA_CHANS);
+	KUNIT_ASSERT_EQ(test, take(all, SWC_DMA_MAX_CHANS, NUMA_NO_NODE), (u32)SWC_T_DMA_CHANS);
 	for (i = 0; i < SWC_T_DMA_CHANS - 1; i++)
 		atomic64_add(1 << 30, &all[i]->load);
 	swc_t_dma_run(test, swc_t_staged, 2, 4000, false, SWC_SUM);
@@ -73,13 +81,49 @@ static void pool_busy(struct kunit *test)
 		swc_dma_put(all[i]);
 }
 
+/* Whoever has been chosen counts as busy at once, before it has anything to do. */
+static void pool_shares(struct kunit *test)
+{
+	struct swc_dma_chan *all[SWC_DMA_MAX_CHANS];
+	u32 i, k;
+
+	swc_t_dma_start_forced(test);
+	for (i = 0; i < SWC_T_DMA_CHANS; i++) {
+		u64 share = 1000;
+
+		KUNIT_ASSERT_EQ(test, swc_dma_take(&all[i], 1, NUMA_NO_NODE, &share), 1u);
+		KUNIT_EXPECT_EQ(test, share, 1000ull);
+		for (k = 0; k < i; k++)
+			KUNIT_EXPECT_PTR_NE(test, all[k], all[i]);
+	}
+	for (i = 0; i < SWC_T_DMA_CHANS; i++) {
+		struct swc_dma_chan *one[2];
+		u64 share = 1000;
+
+		atomic64_sub(1000, &all[i]->load);
+		KUNIT_ASSERT_EQ(test, swc_dma_take(one, 2, NUMA_NO_NODE, &share), 2u);
+		KUNIT_EXPECT_EQ(test, share, 500ull);
+		KUNIT_EXPECT_PTR_EQ(test, one[0], all[i]);
+		for (k = 0; k < 2; k++) {
+			atomic64_sub(share, &one[k]->load);
+			swc_dma_put(one[k]);
+		}
+		atomic64_add(1000, &all[i]->load);
+	}
+	for (i = 0; i < SWC_T_DMA_CHANS; i++) {
+		atomic64_sub(1000, &all[i]->load);
+		KUNIT_EXPECT_EQ(test, (u64)atomic64_read(&all[i]->load), 0ull);
+		swc_dma_put(all[i]);
+	}
+}
+
 static void pool_retire(struct kunit *test)
 {
 	struct swc_dma_chan *all[SWC_DMA_MAX_CHANS], *left[SWC_DMA_MAX_CHANS];
 	struct swc_t_fake *fake = swc_t_dma_start_forced(test);
 	u32 i, k, n;
 
-	KUNIT_ASSERT_EQ(test, swc_dma_take(all, SWC_DMA_MAX_CHANS, NUMA_NO_NODE), (u32)SWC_T_DMA_CHANS);
+	KUNIT_ASSERT_EQ(test, take(all, SWC_DMA_MAX_CHANS, NUMA_NO_NODE), (u32)SWC_T_DMA_CHANS);
 	for (i = 0; i < SWC_T_DMA_CHANS; i++) {
 		struct swc_dma_chan *ch = all[(i + 1) % SWC_T_DMA_CHANS];
 
@@ -89,7 +133,7 @@ static void pool_retire(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, atomic_read(&fake->held), (int)(SWC_T_DMA_CHANS - i));
 		swc_dma_put(ch);
 		KUNIT_EXPECT_EQ(test, atomic_read(&fake->held), (int)(SWC_T_DMA_CHANS - i - 1));
-		n = swc_dma_take(left, SWC_DMA_MAX_CHANS, NUMA_NO_NODE);
+		n = take(left, SWC_DMA_MAX_CHANS, NUMA_NO_NODE);
 		KUNIT_EXPECT_EQ(test, n, SWC_T_DMA_CHANS - i - 1);
 		for (k = 0; k < n; k++) {
 			KUNIT_EXPECT_PTR_NE(test, left[k], ch);
@@ -170,7 +214,7 @@ static void pool_never_in_flight(struct kunit *test)
 
 	t->fake.us_per_kib = 5000;
 	swc_t_dma_start_forced(test);
-	swc_t_dma_submit(test, &c, &job, 4000);
+	swc_t_dma_submit(test, &c, &job, 4000, SWC_SUM);
 	swc_t_dma_set(test, "dma", "never");
 	flush_workqueue(swc_wq);
 	KUNIT_EXPECT_EQ(test, swc_t_dma_least(test), U64_MAX);
@@ -253,7 +297,7 @@ static void auto_try(struct kunit *test)
 	t->fake.align = 6;
 	t->fake.max_seg = 5000;
 	swc_t_dma_start_forced(test);
-	KUNIT_ASSERT_EQ(test, swc_dma_take(&ch, 1, NUMA_NO_NODE), 1u);
+	KUNIT_ASSERT_EQ(test, take(&ch, 1, NUMA_NO_NODE), 1u);
 	for (i = 0; i < BYTES; i++)
 		from[i] = i * 7;
 	for (which = SWC_T_FAIL_PREP; which < SWC_T_HANG; which++) {
@@ -291,6 +335,7 @@ static void auto_after_force(struct kunit *test)
 static struct kunit_case cases[] = {
 	KUNIT_CASE(pool_order),
 	KUNIT_CASE(pool_busy),
+	KUNIT_CASE(pool_shares),
 	KUNIT_CASE(pool_retire),
 	KUNIT_CASE(pool_channels),
 	KUNIT_CASE_SLOW(pool_idle),

@@ -8,11 +8,8 @@ kunit_test_suites(&swc_plan_suite, &swc_blocks_suite, &swc_desc_suite, &swc_redu
 		  &swc_move_suite, &swc_ring_suite, &swc_exec_suite, &swc_op_suite,
 		  &swc_life_suite, &swc_wire_suite);
 
-#ifdef SWC_DMA
-kunit_test_suites(&swc_dma_suite, &swc_dma_faults_suite, &swc_dma_pool_suite);
-#endif
-
-#ifdef SWC_RDMA
-/* The last case of swc_ends removes the device. */
-kunit_test_suites(&swc_links_suite, &swc_lies_suite, &swc_net_suite, &swc_ends_suite);
+/* Some need both. In one list, which keeps the order: the last case of swc_ends removes the RDMA device. */
+#if defined(SWC_DMA) && defined(SWC_RDMA)
+kunit_test_suites(&swc_dma_suite, &swc_dma_faults_suite, &swc_dma_pool_suite,
+		  &swc_links_suite, &swc_lies_suite, &swc_net_suite, &swc_ends_suite);
 #endif

@@ -18,7 +18,7 @@
 
 #define RESOLVE_MS	2000
 #define RETRY_MS	50
-#define PROOF_MS	5000
+#define PROOF_LEAST_MS	5000
 #define NEWS_MS		100
 /* Of 0 to 7; but to rxe, 7 is for ever. */
 #define RETRIES		6
@@ -47,6 +47,12 @@ MODULE_PARM_DESC(rdma_port, "port that other nodes connect to (default 18574)");
 static unsigned int ack_timeout = 18;
 module_param_named(rdma_ack_timeout, ack_timeout, uint, 0444);
 MODULE_PARM_DESC(rdma_ack_timeout, "let 4.096 us << this pass without an answer, seven times; 8 to 31 (default 18)");
+
+/* A peer that has been accepted must prove itself by then: in the time of some five attempts. */
+static u32 proof_ms(void)
+{
+	return max_t(u64, div_u64(5 * (4096ull << min(ack_timeout, 31u)), NSEC_PER_MSEC), PROOF_LEAST_MS);
+}
 
 u32 swc_rdma_port(void)
 {
@@ -222,16 +228,18 @@ void swc_conn_connect(struct work_struct *work)
 	const struct swc_node_path *path;
 	struct rdma_cm_id *id;
 	bool active = conn->me < conn->peer, again, dropped;
+	const char *why;
 	int ret;
 
 	spin_lock(&conn->lock);
+	why = conn->why;
 	dropped = conn->state == SWC_CONN_LIVE && conn->dropped;
 	again = conn->state == SWC_CONN_CONNECTING;
 	if (again)
 		conn->state = SWC_CONN_RESETTING;
 	spin_unlock(&conn->lock);
 	if (dropped)
-		swc_conn_fail(conn, -ECONNRESET, "it has disconnected");
+		swc_conn_fail(conn, -ECONNRESET, "it has disconnected (%s)", why);
 	if (!again)
 		return;
 	swc_conn_take_apart(conn);
@@ -445,7 +453,7 @@ static void expect_proof(struct swc_conn *conn)
 {
 	spin_lock(&conn->lock);
 	if (conn->state == SWC_CONN_CONNECTING)
-		queue_delayed_work(swc_net_wq, &conn->connect_work, msecs_to_jiffies(PROOF_MS));
+		queue_delayed_work(swc_net_wq, &conn->connect_work, msecs_to_jiffies(proof_ms()));
 	spin_unlock(&conn->lock);
 }
 
@@ -526,10 +534,18 @@ static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_REJECTED:
 		rejected(conn, id, event);
 		return 0;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		/*
+		 * Of a live connection it only says that the neighbour is asked for its address again. If
+		 * that is another one now, or there is no answer, the device runs out of attempts; and who
+		 * has been called waits for the proof.
+		 */
+		if (conn->me > conn->peer || READ_ONCE(conn->state) == SWC_CONN_LIVE)
+			return 0;
+		fallthrough;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
-	case RDMA_CM_EVENT_UNREACHABLE:
 		swc_conn_retry(conn, rdma_event_msg(event->event), event->status);
 		return 0;
 	case RDMA_CM_EVENT_DISCONNECTED:

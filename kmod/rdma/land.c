@@ -4,8 +4,9 @@
  *
  * A landing is offered to its sender in chunks, each behind a memory region of its own: registered, and
  * offered by a READY that follows the registration on the same queue pair, so that no key is known before it
- * is good. When the peer says that a chunk is written, the region is invalidated before anybody hears of it:
- * then the peer cannot reach the memory any more, whatever it does.
+ * is good. When the peer says that a chunk is written, its bytes are used, and the region is invalidated
+ * meanwhile; the landing comes back when that is done: then the peer cannot reach the memory any more,
+ * whatever it does.
  */
 #include <rdma/mr_pool.h>
 
@@ -39,10 +40,12 @@ int swc_land_set_up(struct swc_conn *conn)
 	return 0;
 }
 
+/* Not for the CPU to see what was written, see swc_land_written(): it may have written there itself since. */
 static void unmap(struct swc_conn *conn, struct swc_chunk *c)
 {
 	if (c->nents)
-		ib_dma_unmap_sg(conn->dev->ib, c->sg, c->nents, DMA_FROM_DEVICE);
+		ib_dma_unmap_sg_attrs(conn->dev->ib, c->sg, c->nents, DMA_FROM_DEVICE,
+				      DMA_ATTR_SKIP_CPU_SYNC);
 	c->nents = 0;
 }
 
@@ -194,16 +197,35 @@ bool swc_land_post(struct swc_conn *conn)
 	return invalidate_next(conn) || offer_next(conn);
 }
 
-/* The peer says that a chunk is written; conn->lock is held. */
-int swc_land_written(struct swc_conn *conn, u32 chunk)
+/*
+ * The peer says that a chunk is written; @landing: the landing that is complete by that, or NULL. It does not
+ * come back before this completion has been dealt with. conn->lock is held.
+ */
+int swc_land_written(struct swc_conn *conn, u32 chunk, struct swc_landing **landing)
 {
+	struct ib_device *ib = conn->dev->ib;
+	struct swc_landing *land;
+	struct swc_chunk *c;
+
 	if (chunk >= SWC_WIRE_CHUNKS || conn->chunk[chunk].state != SWC_CHUNK_OFFERED)
 		return -EPROTO;
-	conn->chunk[chunk].state = SWC_CHUNK_WRITTEN;
+	c = &conn->chunk[chunk];
+	if (!ib_uses_virt_dma(ib))
+		dma_sync_sg_for_cpu(ib->dma_device, c->sg, c->nents, DMA_FROM_DEVICE);
+	c->state = SWC_CHUNK_WRITTEN;
+	land = c->land;
+	land->landed += c->bytes;
+	swc_stat_add(SWC_STAT_BYTES_RECEIVED, c->bytes);
+	swc_stat_add(SWC_STAT_BYTES_DIRECT, c->bytes);
+	*landing = NULL;
+	if (land->landed == land->bytes) {
+		swc_stat_inc(SWC_STAT_MSGS_RECEIVED);
+		*landing = land;
+	}
 	return 0;
 }
 
-/* A chunk is out of the peer's reach; the landing that is complete by that, if any. conn->lock is held. */
+/* A chunk is out of the peer's reach; the landing that is so by that, if any. conn->lock is held. */
 struct swc_landing *swc_land_invalidated(struct swc_conn *conn, struct swc_chunk *c)
 {
 	struct swc_landing *land = c->land;
@@ -211,12 +233,9 @@ struct swc_landing *swc_land_invalidated(struct swc_conn *conn, struct swc_chunk
 	unmap(conn, c);
 	c->state = SWC_CHUNK_FREE;
 	c->land = NULL;
-	land->landed += c->bytes;
-	swc_stat_add(SWC_STAT_BYTES_RECEIVED, c->bytes);
-	swc_stat_add(SWC_STAT_BYTES_DIRECT, c->bytes);
-	if (land->landed < land->bytes)
+	land->withdrawn += c->bytes;
+	if (land->withdrawn < land->bytes)
 		return NULL;
-	swc_stat_inc(SWC_STAT_MSGS_RECEIVED);
 	list_del_init(&land->node);
 	return land;
 }

@@ -190,7 +190,7 @@ struct swc_offer {
  * @leaving: so have we
  * @dropped: the connection manager says that it is over
  * @failed: told upward
- * @why: connecting has failed because of this the last time
+ * @why: connecting has failed, or the connection was dropped, because of this the last time
  * @pending: SWC_PEND_*
  * @post_error: posting has failed: the connection is of no use
  * @give_up: jiffies when connecting ends, and when the peer must have taken what was sent before leaving
@@ -332,7 +332,7 @@ void swc_recv_done(struct ib_cq *cq, struct ib_wc *wc);
 int swc_land_set_up(struct swc_conn *conn);
 void swc_land_take_apart(struct swc_conn *conn);
 bool swc_land_post(struct swc_conn *conn);
-int swc_land_written(struct swc_conn *conn, u32 chunk);
+int swc_land_written(struct swc_conn *conn, u32 chunk, struct swc_landing **landing);
 struct swc_landing *swc_land_invalidated(struct swc_conn *conn, struct swc_chunk *chunk);
 
 #endif /* SWC_RDMA_RDMA_H */

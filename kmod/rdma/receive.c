@@ -226,15 +226,21 @@ static int got_message(struct swc_conn *conn, struct swc_slot *slot, u32 bytes)
 
 static int got_write(struct swc_conn *conn, struct swc_slot *slot, u32 chunk)
 {
+	struct swc_landing *land;
 	int ret;
 
 	if (!conn->proven)
 		return -EPROTO;
 	spin_lock(&conn->lock);
-	ret = swc_land_written(conn, chunk);
+	ret = swc_land_written(conn, chunk, &land);
 	spin_unlock(&conn->lock);
 	slot_free(conn, slot, true);
-	return ret;
+	if (ret || !land)
+		return ret;
+	/* The chunk's invalidation is on its way before anybody goes on. */
+	swc_conn_pump(conn, false);
+	swc_net_ops->written(land);
+	return 0;
 }
 
 /* Completion of a receive. */

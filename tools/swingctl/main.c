@@ -69,6 +69,7 @@ static const char *const stat_names[SWC_STAT_NR] = {
 	[SWC_STAT_EARLY_OFFERS] = "early_offers",
 	[SWC_STAT_DMA_CHANS_TAKEN] = "dma_channels_taken",
 	[SWC_STAT_DMA_CHANS_GIVEN] = "dma_channels_given_back",
+	[SWC_STAT_DMA_PREPARED] = "dma_moves_prepared",
 	[SWC_STAT_DMA_JOBS] = "dma_moves",
 	[SWC_STAT_DMA_BYTES] = "dma_bytes",
 	[SWC_STAT_DMA_FALLBACKS] = "dma_fallbacks",

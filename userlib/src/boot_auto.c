@@ -28,7 +28,7 @@ static int from_env(struct swingcoll_bootstrap **boot, const struct swc_boot_env
 	if (!*env->host && env->nranks > 1)
 		return swingcoll_bootstrap_fail(
 			-EINVAL,
-			"rank %d of %d by %s, but SWINGCOLL_ROOT=HOST:PORT is not set: an address of rank 0 and a free port there",
+			"rank %d of %d by %s, but SWINGCOLL_ROOT=HOST:PORT is not set: an address of rank 0 and a free port there (a launcher with PMIx needs none: srun --mpi=pmix)",
 			env->rank, env->nranks, env->from);
 	swingcoll_bootstrap_fail(0, "%s", "");
 	ret = swc_boot_tcp(boot, env);
