@@ -36,7 +36,7 @@ static struct swc_op *find_started(struct swc_comm *comm, struct swc_seg *seg, b
 	}
 	*stray = comm->status == SWC_COMM_ABORTED ||
 		 ((!op || op->finished) && seg->msg.seq < comm->member[seg->dst].submitted);
-	if (!*stray && spill && op && op->reserved)
+	if (!*stray && spill && op && op->reserved && !seg->spilled)
 		*spill = true;
 	else if (!*stray)
 		list_add_tail(&seg->node, &comm->early);
@@ -45,9 +45,12 @@ static struct swc_op *find_started(struct swc_comm *comm, struct swc_seg *seg, b
 
 /**
  * swc_news_deliver() - a segment has come from another node
+ *
+ * Those of one connection come one after the other, and are to be in this order in the run's inbox.
  */
 void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg)
 {
+	struct swc_seg *copy = NULL;
 	struct swc_run *run;
 	struct swc_op *op;
 	bool stray = false, work = false, taken = false, spill = false;
@@ -57,7 +60,11 @@ void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg)
 	op = find_started(comm, seg, &stray, &spill);
 	spin_unlock(&comm->lock);
 	if (spill) {
-		seg = swc_conn_spill(seg);
+		copy = swc_conn_spill(seg, GFP_KERNEL | __GFP_NORETRY);
+		if (copy) {
+			swc_conn_release(seg);
+			seg = copy;
+		}
 		spin_lock(&comm->lock);
 		op = find_started(comm, seg, &stray, NULL);
 		spin_unlock(&comm->lock);
@@ -93,21 +100,61 @@ void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg)
 }
 
 /**
- * swc_news_early() - look again at segments that came before all ranks of this node did
- * @first: number of the operation that they are for, or of the first of @n
+ * swc_news_early() - segments that came before all ranks of this node had come to the operation
+ * @op: it starts; its lock and the communicator's are held since then, for what comes from now on comes behind
+ * @odd: those that fit nothing, for swc_news_odd()
  */
-void swc_news_early(struct swc_comm *comm, u64 first, u32 n)
+void swc_news_early(struct swc_op *op, struct list_head *odd)
 {
 	struct swc_seg *seg, *next;
-	LIST_HEAD(mine);
+
+	lockdep_assert_held(&op->comm->lock);
+	lockdep_assert_held(&op->lock);
+	list_for_each_entry_safe(seg, next, &op->comm->early, node) {
+		struct swc_run *run = NULL;
+
+		if (seg->msg.seq != op->seq)
+			continue;
+		if (same_call(op, &seg->msg))
+			run = swc_run_of(op, seg->dst, seg->channel);
+		list_move_tail(&seg->node, run ? &run->inbox : odd);
+	}
+}
+
+/**
+ * swc_news_odd() - say what is wrong with segments that fit nothing
+ */
+void swc_news_odd(struct swc_comm *comm, struct list_head *odd)
+{
+	struct swc_seg *seg, *next;
+
+	list_for_each_entry_safe(seg, next, odd, node)
+		swc_news_deliver(comm, seg);
+}
+
+/**
+ * swc_news_reserved() - a rank has taken numbers for partitions: what has come for them leaves its slots
+ * @first: the first number
+ * @n: how many
+ */
+void swc_news_reserved(struct swc_comm *comm, u64 first, u32 n)
+{
+	struct swc_seg *seg, *next, *copy;
+	LIST_HEAD(copied);
 
 	spin_lock(&comm->lock);
-	list_for_each_entry_safe(seg, next, &comm->early, node)
-		if (seg->msg.seq - first < n)
-			list_move_tail(&seg->node, &mine);
+	list_for_each_entry_safe(seg, next, &comm->early, node) {
+		if (seg->msg.seq - first >= n || seg->spilled)
+			continue;
+		copy = swc_conn_spill(seg, GFP_NOWAIT);
+		if (!copy)
+			continue;
+		list_replace(&seg->node, &copy->node);
+		list_add_tail(&seg->node, &copied);
+	}
 	spin_unlock(&comm->lock);
-	list_for_each_entry_safe(seg, next, &mine, node)
-		swc_news_deliver(comm, seg);
+	list_for_each_entry_safe(seg, next, &copied, node)
+		swc_conn_release(seg);
 }
 
 /*

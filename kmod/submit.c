@@ -68,6 +68,7 @@ static void arrive(struct swc_op *op, struct swc_part *part, const struct arriva
 	u32 rank = member->rank;
 	enum swc_arrival how;
 	int status, culprit;
+	LIST_HEAD(odd);
 
 	kref_get(&op->ref);
 	kref_get(&comm->ref);
@@ -81,6 +82,8 @@ static void arrive(struct swc_op *op, struct swc_part *part, const struct arriva
 	how = swc_op_arrive(op, part);
 	if (how != SWC_ARRIVED_LATE)
 		member->inflight++;
+	if (how == SWC_ARRIVED_LAST && comm->net)
+		swc_news_early(op, &odd);
 	status = op->status;
 	culprit = op->culprit;
 	if (op->narrived == comm->nlocal && !op->reserved)
@@ -99,7 +102,7 @@ static void arrive(struct swc_op *op, struct swc_part *part, const struct arriva
 		swc_deadline_watch(comm, a->look);
 		if (comm->net) {
 			swc_net_watch(comm->net);
-			swc_news_early(comm, op->seq, 1);
+			swc_news_odd(comm, &odd);
 		}
 		swc_exec_start(op, part, inline_ok);
 		break;
@@ -238,7 +241,7 @@ int swc_submit_reserve(struct swc_member *member, u32 n, u64 *base)
 		if (ret == -ECONNRESET)
 			swc_comm_note_gone(comm, *base);
 		if (!ret && comm->net)
-			swc_news_early(comm, *base, n);
+			swc_news_reserved(comm, *base, n);
 	}
 	list_for_each_entry_safe(op, next, &ops, node)
 		swc_op_put(op);

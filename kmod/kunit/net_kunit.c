@@ -255,6 +255,60 @@ static void net_early(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* Segments of an operation that has started and that are not with their run. */
+static u32 strays(struct swc_comm *comm, u64 seq)
+{
+	struct swc_seg *seg;
+	u32 n = 0;
+
+	spin_lock(&comm->lock);
+	list_for_each_entry(seg, &comm->early, node)
+		n += seg->msg.seq == seq;
+	spin_unlock(&comm->lock);
+	return n;
+}
+
+struct overtaking {
+	struct swc_comm *comm;
+	u32 could;
+};
+
+static void on_start(void *data, const struct swc_op *op, u32 rank)
+{
+	struct overtaking *o = data;
+
+	if (op->comm == o->comm)
+		o->could += strays(o->comm, op->seq);
+}
+
+/*
+ * The beginning of a message is there before its receiver has come to the operation. From the moment that it
+ * starts, the rest of it goes to the run at once, and shall not overtake the beginning.
+ */
+static void net_in_order(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct overtaking o = { .comm = swc_t_of(c, 1) };
+	u32 i;
+
+	swc_t_job_init(job, c, swc_t_ring, 40000, false);
+	swc_t_job_run(job, 0, true);
+	swc_t_job_fill(job);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
+	for (i = 0; i < 100 && !strays(o.comm, 1); i++)
+		msleep(20);
+	KUNIT_EXPECT_GT(test, strays(o.comm, 1), 0u);
+	KUNIT_ASSERT_EQ(test, register_trace_swc_submit(on_start, &o), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
+	unregister_trace_swc_submit(on_start, &o);
+	tracepoint_synchronize_unregister();
+	swc_t_job_expect(job, 0);
+	swc_t_job_check_sum(job);
+	KUNIT_EXPECT_EQ(test, o.could, 0u);
+	swc_t_comm_end(c);
+}
+
 /* More than one chunk. */
 static void net_chunks(struct kunit *test)
 {
@@ -326,6 +380,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(net_unmarked),
 	KUNIT_CASE_SLOW(net_direct),
 	KUNIT_CASE_SLOW(net_early),
+	KUNIT_CASE_SLOW(net_in_order),
 	KUNIT_CASE_SLOW(net_chunks),
 	KUNIT_CASE_SLOW(net_send_first),
 	{}

@@ -66,25 +66,22 @@ void swc_conn_release(struct swc_seg *seg)
 }
 
 /**
- * swc_conn_spill() - take a segment out of its slot, which the peer can use again
+ * swc_conn_spill() - copy a segment out of its slot, so that the peer can use that again
  *
- * Return: the segment that takes its place, or the same one if there is no memory.
+ * Return: what takes its place, when the caller has released it; NULL if there is no memory.
  */
-struct swc_seg *swc_conn_spill(struct swc_seg *seg)
+struct swc_seg *swc_conn_spill(struct swc_seg *seg, gfp_t gfp)
 {
 	struct swc_conn *conn = seg->conn;
 	struct swc_net *net = conn->comm->net;
 	u32 bytes = sizeof(struct spilled) + SMP_CACHE_BYTES + seg->msg.bytes;
-	struct spilled *s;
+	struct spilled *s = NULL;
 
-	if (seg->spilled)
-		return seg;
-	s = NULL;
 	if (atomic_long_add_return(bytes, &net->spilled) <= SPILL_MAX)
-		s = kmalloc(bytes, GFP_KERNEL | __GFP_NOWARN | __GFP_NORETRY);
+		s = kmalloc(bytes, gfp | __GFP_NOWARN);
 	if (!s) {
 		atomic_long_sub(bytes, &net->spilled);
-		return seg;
+		return NULL;
 	}
 	memset(s, 0, sizeof(*s));
 	s->seg = *seg;
@@ -100,7 +97,6 @@ struct swc_seg *swc_conn_spill(struct swc_seg *seg)
 	memcpy(s->extents[0].kaddr, container_of(seg, struct swc_slot, seg)->data + SWC_HEADER,
 	       seg->msg.bytes);
 	kref_get(&conn->ref);
-	swc_conn_release(seg);
 	return &s->seg;
 }
 
