@@ -261,7 +261,8 @@ static void move_piece(const struct engine_desc *desc, size_t at, size_t len, bo
 
 /*
  * Each piece moves when its last byte is due. Time is reckoned from when the transfer could begin, so that
- * waking up late makes up for itself. Ends early if cancelled.
+ * waking up late makes up for itself. Ends early if cancelled. Where nothing moves and nobody is called, there
+ * is nothing to wake up for: the next transfer begins later.
  */
 static void transfer(struct engine_chan *chan, const struct engine_desc *desc, bool fail)
 {
@@ -277,7 +278,7 @@ static void transfer(struct engine_chan *chan, const struct engine_desc *desc, b
 		n = min(desc->len - at, most);
 		if (rate)
 			due = ktime_add_ns(begin, div_u64((at + n) * 1000ull, rate));
-		if (!wait_until(chan, due))
+		if ((move || desc->tx.flags & DMA_PREP_INTERRUPT) && !wait_until(chan, due))
 			return;
 		if (move)
 			move_piece(desc, at, n, fail);
