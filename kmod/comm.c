@@ -106,7 +106,8 @@ bool swc_comm_set_status(struct swc_comm *comm, int from, int to)
  */
 void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt, ...)
 {
-	struct swc_op *op;
+	struct swc_op *op, *next;
+	LIST_HEAD(over);
 	va_list args;
 	bool first;
 
@@ -120,34 +121,25 @@ void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, cons
 		comm->state_page->culprit = culprit;
 		/* Pollers read the reason after they have seen this. */
 		smp_store_release(&comm->state_page->aborted, 1);
+		/* No operation can be added any more. Those with workers inside end when the last one leaves. */
+		list_for_each_entry_safe(op, next, &comm->ops, node) {
+			if (!swc_op_fail(op, error, culprit))
+				continue;
+			kref_get(&op->ref);
+			list_move_tail(&op->node, &over);
+		}
 	}
 	spin_unlock(&comm->lock);
 	if (!first)
 		return;
 	trace_swc_abort(comm);
-
-	/* No operation can be added any more; those that are there leave the list as they end. */
-	for (;;) {
-		bool found = false;
-
-		spin_lock(&comm->lock);
-		list_for_each_entry(op, &comm->ops, node) {
-			/* One that has finished well is only on its way off the list. */
-			if (READ_ONCE(op->status) || READ_ONCE(op->finished))
-				continue;
-			kref_get(&op->ref);
-			found = true;
-			break;
-		}
-		spin_unlock(&comm->lock);
-		if (!found)
-			break;
-		swc_op_fail(op, error, culprit);
+	if (comm->net)
+		swc_net_abort(comm->net);
+	list_for_each_entry_safe(op, next, &over, node) {
+		swc_op_finish(op);
 		swc_op_put(op);
 	}
 	swc_parteds_ended(comm);
-	if (comm->net)
-		swc_net_abort(comm->net);
 	wake_up_all(&comm->join_wq);
 	wake_up_all(&comm->slot_wq);
 	wake_up_all(&comm->part_wq);
@@ -324,7 +316,7 @@ void swc_member_died(struct swc_member *member, const char *how)
 	comm->nleft++;
 	seq = member->submitted;
 	others = comm->nleft < comm->njoined || comm->status == SWC_COMM_FORMING ||
-		 !list_empty(&comm->ops) || comm->net;
+		 !list_empty(&comm->ops) || member->reserved || comm->net;
 	spin_unlock(&comm->lock);
 	if (others)
 		swc_comm_abort(comm, -ECONNRESET, member->rank, seq, "rank %u (pid %d, %s) %s",

@@ -238,8 +238,8 @@ void swc_exec_attend(struct swc_op *op, int done, const unsigned long *flags)
 {
 	u64 until = ktime_get_ns() + ATTEND_NS;
 
-	while (!test_bit(done, flags) && single_task_running() && !need_resched() &&
-	       ktime_get_ns() < until) {
+	while (!test_bit(done, flags) && !READ_ONCE(op->status) && single_task_running() &&
+	       !need_resched() && !fatal_signal_pending(current) && ktime_get_ns() < until) {
 		if (READ_ONCE(op->started_at) && !list_empty_careful(&op->ready) &&
 		    swc_exec_enter(op)) {
 			swc_exec_help(op, SWC_STAT_RUN_INLINE);

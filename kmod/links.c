@@ -218,7 +218,10 @@ static int make_fences(const struct swc_comm *comm, const struct swc_plan_view *
 	for (c = 0; c < v->hdr->nchannels; c++) {
 		u32 first = v->channels[c].first_step;
 
+		if (!v->channels[c].nsteps)
+			continue;
 		memset(past.sent[0], 0, 4 * sizeof(u32) * past.nblocks);
+		past.budget -= min(past.budget, past.nblocks);
 		past.any_sent = 0;
 		past.others = first;
 		for (i = first; i < first + v->channels[c].nsteps; i++)

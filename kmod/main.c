@@ -68,6 +68,7 @@ static const struct swc_net_ops net_ops = {
 	.sent = swc_news_sent,
 	.written = swc_news_written,
 	.landed = swc_news_landed,
+	.differs = swc_news_differs,
 	.comm_by_name = swc_comm_by_name,
 	.lost = swc_comm_lost,
 	.left = swc_comm_peer_left,

@@ -5,19 +5,15 @@
  */
 #include "comm.h"
 #include "exec.h"
+#include "fault.h"
 #include "news.h"
 #include "op.h"
 #include "plan.h"
 #include "ready.h"
 #include "steps.h"
 
-static bool same_call(const struct swc_op *op, const struct swc_wire_msg *msg)
-{
-	const struct swc_desc *a = &op->desc, *b = &msg->sig;
-
-	return a->coll == b->coll && a->dtype == b->dtype && a->redop == b->redop &&
-	       a->count == b->count && a->root == b->root && op->family == msg->family;
-}
+/* Copied at a time, under a lock. */
+#define COPY_BYTES	(256u << 10)
 
 /*
  * The operation that a segment is for, with a reference, if all ranks of this node have come to it. Otherwise
@@ -77,7 +73,7 @@ void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg)
 	}
 	if (!op)
 		return;
-	if (!same_call(op, &seg->msg)) {
+	if (!swc_op_is_call(op, &seg->msg)) {
 		swc_op_note_remote_mismatch(op, src, &seg->msg);
 		swc_comm_abort(comm, -EPROTO, src, op->seq, NULL);
 	}
@@ -115,7 +111,7 @@ void swc_news_early(struct swc_op *op, struct list_head *odd)
 
 		if (seg->msg.seq != op->seq)
 			continue;
-		if (same_call(op, &seg->msg))
+		if (swc_op_is_call(op, &seg->msg))
 			run = swc_run_of(op, seg->dst, seg->channel);
 		list_move_tail(&seg->node, run ? &run->inbox : odd);
 	}
@@ -141,20 +137,30 @@ void swc_news_reserved(struct swc_comm *comm, u64 first, u32 n)
 {
 	struct swc_seg *seg, *next, *copy;
 	LIST_HEAD(copied);
+	u32 bytes;
 
-	spin_lock(&comm->lock);
-	list_for_each_entry_safe(seg, next, &comm->early, node) {
-		if (seg->msg.seq - first >= n || seg->spilled)
-			continue;
-		copy = swc_conn_spill(seg, GFP_NOWAIT);
-		if (!copy)
-			continue;
-		list_replace(&seg->node, &copy->node);
-		list_add_tail(&seg->node, &copied);
-	}
-	spin_unlock(&comm->lock);
-	list_for_each_entry_safe(seg, next, &copied, node)
-		swc_conn_release(seg);
+	do {
+		bytes = 0;
+		spin_lock(&comm->lock);
+		list_for_each_entry_safe(seg, next, &comm->early, node) {
+			if (seg->msg.seq - first >= n || seg->spilled)
+				continue;
+			copy = swc_conn_spill(seg, GFP_NOWAIT);
+			if (!copy)
+				continue;
+			/* None overtakes another. */
+			list_replace(&seg->node, &copy->node);
+			list_add_tail(&seg->node, &copied);
+			bytes += seg->msg.bytes;
+			if (bytes >= COPY_BYTES)
+				break;
+		}
+		spin_unlock(&comm->lock);
+		list_for_each_entry_safe(seg, next, &copied, node)
+			swc_conn_release(seg);
+		INIT_LIST_HEAD(&copied);
+		cond_resched();
+	} while (bytes >= COPY_BYTES);
 }
 
 /*
@@ -259,4 +265,28 @@ void swc_news_landed(struct swc_landing *landing, int error)
 		error = 0;
 	goes_on = run->state == SWC_RUN_WAIT_FENCE && !error && swc_step_fence_passed(run);
 	given_back(op, goes_on ? run : NULL, error, false);
+}
+
+/**
+ * swc_news_differs() - a message was to be written into memory that its receiver offers for another one
+ */
+void swc_news_differs(struct swc_comm *comm, u32 src, const struct swc_wire_msg *msg)
+{
+	struct swc_op *op;
+
+	spin_lock(&comm->lock);
+	op = swc_op_find(comm, msg->seq);
+	if (op)
+		kref_get(&op->ref);
+	spin_unlock(&comm->lock);
+	if (!op)
+		return;
+	if (!swc_op_is_call(op, msg))
+		swc_op_note_remote_mismatch(op, src, msg);
+	else
+		swc_fault_note(comm, -EPROTO, src, op->seq,
+			       "operation %llu: rank %u takes a message of %llu bytes, but another is sent to it",
+			       op->seq, src, msg->total);
+	swc_comm_abort(comm, -EPROTO, src, op->seq, NULL);
+	swc_op_put(op);
 }

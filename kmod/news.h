@@ -12,5 +12,6 @@ void swc_news_sent(struct swc_out *out, int error, bool nested);
 void swc_news_moved(struct swc_run *run, u64 bytes);
 void swc_news_written(struct swc_landing *landing);
 void swc_news_landed(struct swc_landing *landing, int error);
+void swc_news_differs(struct swc_comm *comm, u32 src, const struct swc_wire_msg *msg);
 
 #endif /* SWC_NEWS_H */

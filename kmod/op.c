@@ -177,33 +177,48 @@ bool swc_op_over(struct swc_op *op)
 }
 
 /**
- * swc_op_fail() - give an operation up
+ * swc_op_fail() - give an operation up; comm->lock is held
  *
  * Workers that are inside see it between two pieces; the last one to leave ends the operation. May run
  * beside everything else; only the first error counts.
+ *
+ * Return: true: this is the end, and the caller is the one to call swc_op_finish() when it has dropped the lock.
  */
-void swc_op_fail(struct swc_op *op, int error, int culprit)
+bool swc_op_fail(struct swc_op *op, int error, int culprit)
 {
-	bool finish = false;
+	bool over;
 
+	lockdep_assert_held(&op->comm->lock);
 	spin_lock(&op->lock);
 	if (!op->finished && !op->status) {
 		/* swc_move() looks at it without the lock. */
 		WRITE_ONCE(op->status, error);
 		op->culprit = culprit;
 	}
-	finish = swc_op_over(op);
+	over = swc_op_over(op);
 	spin_unlock(&op->lock);
-	if (finish)
-		swc_op_finish(op);
+	return over;
 }
 
-/* The oldest operation has a right to all credits: see rdma/conn.c. comm->lock is held. */
-static void op_oldest(struct swc_comm *comm)
+/*
+ * The oldest operation has a right to all credits: see rdma/send.c. Partitions begin in any order, and those
+ * that have not begun send nothing yet; but an ordinary operation behind them must leave room for them.
+ * comm->lock is held.
+ */
+void swc_op_favour(struct swc_comm *comm)
 {
-	const struct swc_op *first = list_first_entry_or_null(&comm->ops, struct swc_op, node);
+	const struct swc_op *op, *first = list_first_entry_or_null(&comm->ops, struct swc_op, node);
+	u64 favoured = U64_MAX;
 
 	WRITE_ONCE(comm->oldest, first ? first->seq : U64_MAX);
+	list_for_each_entry(op, &comm->ops, node) {
+		if (op->reserved && !op->started_at)
+			continue;
+		if (op == first || op->reserved)
+			favoured = op->seq;
+		break;
+	}
+	WRITE_ONCE(comm->favoured, favoured);
 }
 
 /*
@@ -231,7 +246,8 @@ void swc_op_enter(struct swc_op *op, u64 seq)
 	hash_add(comm->by_seq, &op->slot, seq);
 	kref_get(&op->ref);
 	list_add_tail(&op->node, &comm->ops);
-	op_oldest(comm);
+	if (list_is_first(&op->node, &comm->ops))
+		swc_op_favour(comm);
 }
 
 /*
@@ -258,7 +274,7 @@ void swc_op_finish(struct swc_op *op)
 	kref_get(&comm->ref);
 	spin_lock(&comm->lock);
 	list_del_init(&op->node);
-	op_oldest(comm);
+	swc_op_favour(comm);
 	swc_op_settle(op);
 	/* One that was only reserved never was. */
 	if (op->narrived)

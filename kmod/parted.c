@@ -202,9 +202,7 @@ int swc_parted_create(struct swc_ctx *ctx, struct swc_part_init *init)
 	mutex_init(&p->mutex);
 	spin_lock_init(&p->lock);
 	INIT_WORK(&p->end_work, end_work);
-	spin_lock(&member->comm->lock);
-	list_add_tail(&p->node, &member->comm->parteds);
-	spin_unlock(&member->comm->lock);
+	INIT_LIST_HEAD(&p->node);
 	p->part = kvcalloc(p->n, sizeof(*p->part), GFP_KERNEL_ACCOUNT);
 	p->waiters = kvcalloc(p->n + 1, sizeof(*p->waiters), GFP_KERNEL_ACCOUNT);
 	p->plan = swc_plan_get(member, p->desc.plan);
@@ -212,9 +210,14 @@ int swc_parted_create(struct swc_ctx *ctx, struct swc_part_init *init)
 		ret = -ENOENT;
 	else
 		ret = p->part && p->waiters ? make_shared(p) : -ENOMEM;
-	if (!ret)
+	if (!ret) {
+		/* From now on it hears of the communicator's end. */
+		spin_lock(&member->comm->lock);
+		list_add_tail(&p->node, &member->comm->parteds);
+		spin_unlock(&member->comm->lock);
 		ret = xa_alloc(&ctx->parteds, &init->handle, p, XA_LIMIT(1, PARTEDS_MAX),
 			       GFP_KERNEL_ACCOUNT);
+	}
 	if (ret) {
 		swc_parted_put(p);
 		return ret == -EBUSY ? -ENOSPC : ret;
@@ -424,13 +427,14 @@ static int begin_round(struct swc_parted *p)
 	p->round += !p->round;
 	p->error = 0;
 	WRITE_ONCE(p->shared->error, 0);
-	WRITE_ONCE(p->shared->round, p->round);
 	atomic_set(&p->left, p->n);
 	for (i = 0; i < p->n; i++) {
 		kref_get(&p->ref);
 		/* Who takes it sees the round. */
 		smp_store_release(&p->part[i], part[i]);
 	}
+	/* Who sees the new round may mark them. */
+	smp_store_release(&p->shared->round, p->round);
 	kvfree(part);
 	return 0;
 }
@@ -571,9 +575,9 @@ int swc_parted_free(struct swc_ctx *ctx, u32 handle)
 		wait_event(p->member->comm->part_wq, !atomic_read(&p->left));
 	else if (atomic_read(&p->left))
 		ret = -EBUSY;
-	mutex_unlock(&p->mutex);
 	if (!ret && xa_cmpxchg(&ctx->parteds, handle, p, NULL, 0) == p)
 		swc_parted_put(p);
+	mutex_unlock(&p->mutex);
 	swc_parted_put(p);
 	return ret;
 }

@@ -138,7 +138,7 @@ static int append_extent(struct swc_region *region, void *kaddr, u64 offset)
 {
 	/* One entry is kept for the end. */
 	if (region->nextents + 1 == region->capacity) {
-		u32 capacity = 2 * region->capacity;
+		u32 capacity = min_t(u64, 2ull * region->capacity, PAGES_MAX);
 		struct swc_extent *more = kvmalloc_array(capacity, sizeof(*more), GFP_KERNEL_ACCOUNT);
 
 		if (!more)

@@ -82,8 +82,11 @@ static void arrive(struct swc_op *op, struct swc_part *part, const struct arriva
 	how = swc_op_arrive(op, part);
 	if (how != SWC_ARRIVED_LATE)
 		member->inflight++;
-	if (how == SWC_ARRIVED_LAST && comm->net)
+	if (how == SWC_ARRIVED_LAST && comm->net) {
 		swc_news_early(op, &odd);
+		if (op->reserved)
+			swc_op_favour(comm);
+	}
 	status = op->status;
 	culprit = op->culprit;
 	if (op->narrived == comm->nlocal && !op->reserved)

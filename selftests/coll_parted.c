@@ -499,6 +499,57 @@ static int kills(void)
 	return 1;
 }
 
+struct deserted {
+	uint8_t id[SWC_ID_BYTES];
+	uint32_t started, left;
+};
+
+/*
+ * Rank 0 starts a partition; rank 1 cannot take part in it, leaves in order, and nobody is left who could end the
+ * communicator when rank 0 is killed. It must die all the same.
+ */
+static int desert(uint32_t rank, void *arg)
+{
+	struct swc_part_init init = { .partitions = 1 };
+	struct swc_part_ref ref = { 0 };
+	struct deserted *s = arg;
+	struct swc_desc desc;
+	struct swct_rank r;
+	char mem[4096] = { 0 };
+
+	CHECK_EQ(swct_rank_up(&r, s->id, 2, rank, 20000), 0);
+	if (rank == 0) {
+		init.desc = swct_allreduce(&r, mem, mem, 1000, SWC_F32);
+		CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_PART_INIT, &init), 0);
+		ref.handle = init.handle;
+		CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_PART_START, &ref), 0);
+		__atomic_store_n(&s->started, 1, __ATOMIC_RELEASE);
+		while (!__atomic_load_n(&s->left, __ATOMIC_ACQUIRE))
+			swct_sleep_ms(1);
+		raise(SIGKILL);
+	}
+	while (!__atomic_load_n(&s->started, __ATOMIC_ACQUIRE))
+		swct_sleep_ms(1);
+	desc = swct_allreduce(&r, (void *)16, (void *)16, 1000, SWC_F32);
+	swct_submit(r.c.fd, &desc);
+	swct_rank_down(&r);
+	__atomic_store_n(&s->left, 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int deserts(void)
+{
+	struct deserted *s = swct_shared(sizeof(*s));
+	uint64_t start = swct_ms();
+	pid_t pid[2];
+
+	swct_id(s->id);
+	swct_fork(pid, 2, desert, s);
+	if (swct_reap(pid + 1, 1, 20000))
+		return 1;
+	return !swct_reap(pid, 1, 20000) || swct_ms() - start > 15000;
+}
+
 /* ------------------------------------------------------------------ without system calls */
 
 #define STORE_PARTS 32
@@ -630,7 +681,7 @@ int main(void)
 	seed = (unsigned int)getpid();
 	swct_need_device();
 	ksft_print_header();
-	ksft_set_plan(ARRAY_SIZE(tests) + ARRAY_SIZE(ends) + 4);
+	ksft_set_plan(ARRAY_SIZE(tests) + ARRAY_SIZE(ends) + 5);
 	ksft_print_msg("seed %u\n", seed);
 	for (unsigned int k = 0; k < ARRAY_SIZE(tests); k++) {
 		uint64_t start = swct_ms();
@@ -646,6 +697,7 @@ int main(void)
 			 "a rank starts partitions where the others call a barrier\n");
 	ksft_test_result(!stores(), "a store is enough while partitions run\n");
 	ksft_test_result(!kills(), "killed at any moment\n");
+	ksft_test_result(!deserts(), "killed with a partition that another rank gave up and left\n");
 	ksft_test_result(!scribbles(), "garbage in the shared memory\n");
 	ksft_finished();
 }

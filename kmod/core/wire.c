@@ -47,18 +47,19 @@ int swc_wire_accept_check(const void *data, u32 bytes)
 	return slots_ok(le16_to_cpu(a->slots), le16_to_cpu(a->slot_kib)) ? 0 : SWC_WIRE_BAD;
 }
 
+static int check_sig(const struct swc_desc *d)
+{
+	return d->coll < SWC_COLL_NR && d->dtype < SWC_DTYPE_NR && d->redop < SWC_REDOP_NR ? 0 : -EPROTO;
+}
+
 static int check_data(const struct swc_wire_msg *m)
 {
-	const struct swc_desc *d = &m->sig;
-
 	if (m->total > SWC_MAX_VECTOR_BYTES || m->offset > m->total || m->bytes > m->total - m->offset)
 		return -EPROTO;
 	/* Only an empty message has an empty segment. */
 	if (!m->bytes != !m->total)
 		return -EPROTO;
-	if (d->coll >= SWC_COLL_NR || d->dtype >= SWC_DTYPE_NR || d->redop >= SWC_REDOP_NR)
-		return -EPROTO;
-	return 0;
+	return check_sig(&m->sig);
 }
 
 static int check_ready(const struct swc_wire_msg *m)
@@ -68,20 +69,18 @@ static int check_ready(const struct swc_wire_msg *m)
 	if (m->total > SWC_MAX_VECTOR_BYTES || m->total < SWC_WIRE_DIRECT || !m->bytes ||
 	    m->offset > m->total || m->bytes > m->total - m->offset)
 		return -EPROTO;
-	return le32_to_cpu(r->chunk) < SWC_WIRE_CHUNKS ? 0 : -EPROTO;
+	return le32_to_cpu(r->chunk) < SWC_WIRE_CHUNKS ? check_sig(&m->sig) : -EPROTO;
 }
 
-/* Fields that only DATA, or only messages about messages, have are zero in others. */
+/* Fields that only messages of operations have are zero in others. */
 static bool unused_are_zero(const struct swc_wire_msg *m)
 {
 	const struct swc_desc *d = &m->sig;
 
-	if (m->kind == SWC_WIRE_DATA)
+	if (m->kind == SWC_WIRE_DATA || m->kind == SWC_WIRE_READY)
 		return true;
 	if (d->root || d->count || d->coll || d->dtype || d->redop || m->family)
 		return false;
-	if (m->kind == SWC_WIRE_READY)
-		return true;
 	if (m->ordinal || m->offset || m->total || m->bytes)
 		return false;
 	return !m->seq || m->kind == SWC_WIRE_CREDIT || m->kind == SWC_WIRE_ABORT || m->kind == SWC_WIRE_BYE;

@@ -21,8 +21,8 @@
  * covered by SWC_WIRE_SPARE receives more.
  *
  *	DATA	a segment of a message; ordinal counts the messages between the two ranks on this channel
- *	READY	memory for (a chunk of) a stored message of SWC_WIRE_DIRECT bytes or more: write it there, and
- *		say so with the chunk's number as immediate
+ *	READY	memory for (a chunk of) a stored message of SWC_WIRE_DIRECT bytes or more: write it there, if it
+ *		is of the same operation and size, and say so with the chunk's number as immediate
  *	CREDIT	gives credits back; seq is the number of operations that the rank has come to
  *	ASK	wants a CREDIT: how far is the rank?
  *	PROOF	see above
@@ -37,7 +37,7 @@
 #include "types.h"
 
 #define SWC_WIRE_MAGIC		0x57435753u	/* "SWCW" */
-#define SWC_WIRE_VERSION	1
+#define SWC_WIRE_VERSION	2
 #define SWC_WIRE_NAME		8
 #define SWC_WIRE_NONCE		8
 #define SWC_WIRE_MAC		16
@@ -100,8 +100,8 @@ enum swc_wire_kind {
 };
 
 /*
- * Fields that a kind does not use are zero. DATA carries the signature of its operation, so that ranks that
- * call different things are told apart.
+ * Fields that a kind does not use are zero. DATA and READY carry the signature of their operation, so that ranks
+ * that call different things are told apart.
  */
 struct swc_wire_header {
 	u8     kind;
@@ -112,7 +112,7 @@ struct swc_wire_header {
 	__le64 offset;		/* DATA, READY: of the segment in the message */
 	__le64 total;		/* DATA, READY: bytes of the message */
 	__le32 bytes;		/* DATA: that follow; READY: of the chunk */
-	__le32 root;		/* DATA from here on */
+	__le32 root;		/* DATA, READY from here on */
 	__le64 count;
 	__le64 family;
 	u8     coll;

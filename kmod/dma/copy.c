@@ -44,12 +44,20 @@ u32 swc_dma_patience_ms = 2000;
 
 static swc_dma_done tell;
 
+/**
+ * struct piece - one descriptor, or what the CPU copies
+ * @src, @dst: the same as @from, @to, for the device
+ * @batch: whose
+ * @over: its callback has come
+ */
 struct piece {
 	dma_addr_t src[SWC_DMA_MAX_SRC];
 	dma_addr_t dst;
 	void *from[SWC_DMA_MAX_SRC];
 	void *to;
 	u32 bytes;
+	struct batch *batch;
+	bool over;
 };
 
 struct waiter {
@@ -139,8 +147,10 @@ static void batch_put(struct batch *b)
 
 static void descriptor_done(void *param, const struct dmaengine_result *result)
 {
-	struct batch *b = param;
+	struct piece *p = param;
+	struct batch *b = p->batch;
 
+	p->over = true;
 	/* Drivers that say nothing have nothing to complain about. */
 	if (result && result->result != DMA_TRANS_NOERROR)
 		WRITE_ONCE(b->job->failed, true);
@@ -228,7 +238,11 @@ void swc_dma_watch(struct work_struct *work)
 
 	if (!is_late(ch))
 		goto out;
-	mutex_lock(&ch->submit);
+	/* Who holds it may wait for a descriptor, in some drivers for ever. */
+	if (!mutex_trylock(&ch->submit)) {
+		dmaengine_terminate_async(ch->chan);
+		mutex_lock(&ch->submit);
+	}
 	if (!ch->broken)
 		pr_warn("DMA channel %s does not answer; it is not used any more\n", dma_chan_name(ch->chan));
 	ch->broken = true;
@@ -314,16 +328,21 @@ static bool submit_pieces(struct swc_dma_job *job, struct batch *b)
 	u32 i;
 
 	for (i = 0; i < b->n; i++) {
+		struct piece *p = &job->piece[b->first + i];
+
+		p->batch = b;
 		do {
-			tx = prepare(job, b->ch->chan, &job->piece[b->first + i]);
+			tx = prepare(job, b->ch->chan, p);
 		} while (!tx && wait_for_one(b->ch));
 		if (!tx)
 			return false;
 		tx->callback_result = descriptor_done;
-		tx->callback_param = b;
+		tx->callback_param = p;
 		atomic_inc(&b->left);
 		if (dma_submit_error(dmaengine_submit(tx))) {
-			atomic_dec(&b->left);
+			/* Some drivers call back all the same, from in there. */
+			if (!p->over)
+				atomic_dec(&b->left);
 			return false;
 		}
 	}
@@ -449,6 +468,8 @@ static bool find_limits(struct limits *lim, struct swc_dma_chan **chan, u32 ncha
 {
 	u32 i, unit, align = 0;
 
+	/* Where engines do not see the CPU's caches, no line is both's. */
+	lim->align = dma_get_cache_alignment();
 	lim->max_seg = U32_MAX;
 	for (i = 0; i < nchans; i++) {
 		const struct dma_device *device = chan[i]->chan->device;
@@ -458,7 +479,7 @@ static bool find_limits(struct limits *lim, struct swc_dma_chan **chan, u32 ncha
 		lim->max_seg = min(lim->max_seg, chan[i]->max_seg);
 		align = max_t(u32, align, nsrc == 1 ? device->copy_align : device->xor_align);
 	}
-	lim->align = BIT(align);
+	lim->align = max_t(u32, lim->align, BIT(align));
 	/* Where one piece ends, the next must be able to begin; and no element lies in two. */
 	unit = lim->max_seg > PIECE_UNIT ? max(lim->align, PIECE_UNIT) : lim->align;
 	lim->max_seg = round_down(lim->max_seg, unit);

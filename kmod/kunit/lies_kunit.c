@@ -49,7 +49,7 @@ static void lies_strangers(struct kunit *test)
 } while (0)
 	EXPECT_REASON(SWC_WIRE_BAD, memset(&h, 0, sizeof(h)));
 	EXPECT_REASON(SWC_WIRE_BAD, h.magic ^= cpu_to_le32(1));
-	EXPECT_REASON(SWC_WIRE_VERSION_DIFFERS, h.version = cpu_to_le16(2));
+	EXPECT_REASON(SWC_WIRE_VERSION_DIFFERS, h.version = cpu_to_le16(SWC_WIRE_VERSION + 1));
 	EXPECT_REASON(SWC_WIRE_BAD, h.slots = 0);
 	EXPECT_REASON(SWC_WIRE_UNKNOWN, h.name[7] ^= 1);
 	EXPECT_REASON(SWC_WIRE_DENIED, h.mac[0] ^= 1);
@@ -80,7 +80,7 @@ static void lies_replay(struct kunit *test)
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 how;
 
-	for (how = 0; how < 5; how++) {
+	for (how = 0; how < 6; how++) {
 		struct swc_t_comm *c = swc_t_comm_on(test, 2, 12000, &swc_t_two_nodes);
 		struct swc_t_stranger *s = swc_t_stranger(test);
 		struct swc_wire_header *m = s->out;
@@ -104,6 +104,9 @@ static void lies_replay(struct kunit *test)
 			break;
 		case 3: /* a chunk that is written */
 			swc_t_write_raw(s, 0, 0, 0);
+			break;
+		case 4: /* memory that it was given no key to */
+			swc_t_write_raw(s, (uintptr_t)s->out, 64, 0);
 			break;
 		default: /* not a word */
 			break;

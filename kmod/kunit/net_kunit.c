@@ -189,6 +189,25 @@ static void net_mismatch(struct kunit *test)
 	}
 }
 
+/* Messages that are only written into place, without a segment that would tell. */
+static void net_mismatch_direct(struct kunit *test)
+{
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 how, r;
+
+	for (how = 0; how < 4; how++) {
+		struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+
+		swc_t_job_init(job, c, swc_t_gift_of_1, 40000, false);
+		job->desc[how & 1].count = how & 2 ? 20000 : 39999;
+		for (r = 0; r < 2; r++)
+			KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
+		swc_t_job_expect(job, -EPROTO);
+		KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_of(c, 1)->text, "called"), "%s", swc_t_of(c, 1)->text);
+		swc_t_comm_end(c);
+	}
+}
+
 static void net_unmarked(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, 2000, &swc_t_two_nodes);
@@ -377,6 +396,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(net_credits),
 	KUNIT_CASE_SLOW(net_in_flight),
 	KUNIT_CASE_SLOW(net_mismatch),
+	KUNIT_CASE_SLOW(net_mismatch_direct),
 	KUNIT_CASE_SLOW(net_unmarked),
 	KUNIT_CASE_SLOW(net_direct),
 	KUNIT_CASE_SLOW(net_early),

@@ -128,7 +128,9 @@ static void wire_fields(struct kunit *test)
 	EXPECT_REFUSED(SWC_WIRE_READY, m->h.total = cpu_to_le64(SWC_WIRE_DIRECT - 1));
 	EXPECT_REFUSED(SWC_WIRE_READY, m->h.bytes = 0);
 	EXPECT_REFUSED(SWC_WIRE_READY, m->h.offset = cpu_to_le64(1));
-	EXPECT_REFUSED(SWC_WIRE_READY, m->h.count = cpu_to_le64(1));
+	EXPECT_REFUSED(SWC_WIRE_READY, m->h.coll = SWC_COLL_NR);
+	EXPECT_REFUSED(SWC_WIRE_READY, m->h.dtype = SWC_DTYPE_NR);
+	EXPECT_REFUSED(SWC_WIRE_READY, m->h.redop = SWC_REDOP_NR);
 	EXPECT_REFUSED(SWC_WIRE_READY, m->ready.chunk = cpu_to_le32(SWC_WIRE_CHUNKS));
 	EXPECT_REFUSED(SWC_WIRE_ASK, m->h.seq = cpu_to_le64(1));
 	EXPECT_REFUSED(SWC_WIRE_PROOF, m->h.ordinal = cpu_to_le32(1));

@@ -397,6 +397,9 @@ static struct swc_conn *wanted(const struct swc_wire_hello *h, struct swc_comm *
 			no->reason = SWC_WIRE_UNKNOWN;
 		return NULL;
 	}
+	/* In order, but it will answer nobody any more. */
+	if (READ_ONCE(comm->member[dst].state) > SWC_MEMBER_JOINED)
+		return NULL;
 	no->reason = SWC_WIRE_BAD;
 	if (swc_comm_is_local(comm, src) || h->path >= swc_net_npaths(comm->net, comm->rank_node[src]))
 		return NULL;

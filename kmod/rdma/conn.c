@@ -270,7 +270,10 @@ void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
  */
 void swc_conn_wc_failed(struct swc_conn *conn, const struct ib_wc *wc)
 {
-	if (wc->status != IB_WC_WR_FLUSH_ERR)
+	/* Whoever has proven nothing can only spoil its own attempt. */
+	if (!READ_ONCE(conn->proven))
+		swc_conn_retry(conn, ib_wc_status_msg(wc->status), 0);
+	else if (wc->status != IB_WC_WR_FLUSH_ERR)
 		swc_conn_fail(conn, -ECONNRESET, "%s", ib_wc_status_msg(wc->status));
 	else if (READ_ONCE(conn->state) == SWC_CONN_LIVE)
 		swc_conn_retry(conn, ib_wc_status_msg(wc->status), 0);

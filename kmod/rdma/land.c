@@ -94,14 +94,37 @@ static u32 gather(struct swc_conn *conn, struct swc_chunk *c, const struct swc_s
 	return at - span->offset;
 }
 
-static struct swc_chunk *free_chunk(struct swc_conn *conn)
+static struct swc_chunk *free_chunk(struct swc_conn *conn, u32 *nfree)
 {
+	struct swc_chunk *c = NULL;
 	u32 i;
 
-	for (i = 0; i < SWC_WIRE_CHUNKS; i++)
-		if (conn->chunk[i].state == SWC_CHUNK_FREE)
-			return &conn->chunk[i];
-	return NULL;
+	*nfree = 0;
+	for (i = 0; i < SWC_WIRE_CHUNKS; i++) {
+		if (conn->chunk[i].state != SWC_CHUNK_FREE)
+			continue;
+		c = c ?: &conn->chunk[i];
+		(*nfree)++;
+	}
+	return c;
+}
+
+/*
+ * The next landing to offer a piece of, or NULL. As with credits, half of the chunks are kept for the oldest
+ * operation: a sender that has not come to another one does not write there.
+ */
+static struct swc_landing *next_landing(struct swc_conn *conn, u32 nfree)
+{
+	struct swc_landing *land, *other = NULL;
+
+	list_for_each_entry(land, &conn->lands, node) {
+		if (land->offered == land->bytes || conn->credits < swc_conn_need(conn, land->seq))
+			continue;
+		if (swc_conn_favours(conn, land->seq))
+			return land;
+		other = other ?: land;
+	}
+	return nfree > SWC_WIRE_CHUNKS / 2 ? other : NULL;
 }
 
 /* Register the chunk; then offer it. Two records are free. */
@@ -118,7 +141,7 @@ static void offer(struct swc_conn *conn, struct swc_chunk *c, struct swc_landing
 	rec = swc_conn_rec(conn);
 	h = swc_conn_header(conn, rec, SWC_WIRE_READY);
 	h->ordinal = cpu_to_le32(land->ordinal);
-	h->seq = cpu_to_le64(land->seq);
+	swc_conn_sign(h, land->run);
 	h->offset = cpu_to_le64(land->offered);
 	h->total = cpu_to_le64(land->bytes);
 	h->bytes = cpu_to_le32(c->bytes);
@@ -136,18 +159,17 @@ static void offer(struct swc_conn *conn, struct swc_chunk *c, struct swc_landing
 
 static bool offer_next(struct swc_conn *conn)
 {
-	struct swc_chunk *c = free_chunk(conn);
+	u32 nfree;
+	struct swc_chunk *c = free_chunk(conn, &nfree);
 	struct swc_landing *land;
 	struct swc_span span;
 	int n;
 
 	if (!c || SWC_SQ_DEPTH - (conn->sq_head - conn->sq_tail) < 2)
 		return false;
-	list_for_each_entry(land, &conn->lands, node)
-		if (land->offered < land->bytes && conn->credits >= swc_conn_need(conn, land->seq))
-			goto found;
-	return false;
-found:
+	land = next_landing(conn, nfree);
+	if (!land)
+		return false;
 	span = land->span;
 	span.offset += land->offered;
 	c->bytes = gather(conn, c, &span, land->bytes - land->offered);

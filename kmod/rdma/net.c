@@ -178,7 +178,8 @@ struct swc_conn *swc_conn_find(struct swc_net *net, u32 me, u32 peer, u16 channe
 	mutex_lock(&net->lock);
 	conn = xa_load(&net->conns, key);
 	if (!conn) {
-		if (net->dead)
+		/* Who leaves closes its own, and would not know of another one. */
+		if (net->dead || READ_ONCE(net->comm->member[me].state) > SWC_MEMBER_JOINED)
 			ret = -ECONNABORTED;
 		else
 			conn = swc_conn_alloc(net, me, peer, channel, path);

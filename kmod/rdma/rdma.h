@@ -162,15 +162,12 @@ struct swc_chunk {
 	u32 bytes;
 };
 
-/* A chunk that the peer has offered. */
+/* A chunk that the peer has offered, by its READY. */
 struct swc_offer {
 	bool valid;
-	u64 seq;
-	u32 ordinal;
-	u64 offset;
+	struct swc_wire_msg msg;
 	u64 addr;
 	u32 rkey;
-	u32 bytes;
 	u32 posted;
 };
 
@@ -210,6 +207,7 @@ struct swc_offer {
  * @rec: records
  * @nsge: useful entries of a scatter list
  * @offer: by chunk number
+ * @misfit: the first that does not fit what is to be written there, or NULL
  * @to_return: credits to give back
  * @nslots, @slot_bytes, @slot: landing slots, SWC_WIRE_SPARE of which no credit counts
  * @slots: the same as a region, for swc_move()
@@ -259,6 +257,7 @@ struct swc_conn {
 	struct swc_send_rec *rec;
 	u32 nsge;
 	struct swc_offer offer[SWC_WIRE_CHUNKS];
+	const struct swc_offer *misfit;
 
 	u32 to_return;
 	u32 nslots;
@@ -320,6 +319,8 @@ struct swc_send_rec *swc_conn_rec(struct swc_conn *conn);
 void swc_conn_post(struct swc_conn *conn, struct swc_send_rec *rec, struct ib_send_wr *wr, bool signal);
 struct swc_wire_header *swc_conn_header(struct swc_conn *conn, struct swc_send_rec *rec,
 					enum swc_wire_kind kind);
+void swc_conn_sign(struct swc_wire_header *h, const struct swc_run *run);
+bool swc_conn_favours(const struct swc_conn *conn, u64 seq);
 u32 swc_conn_need(const struct swc_conn *conn, u64 seq);
 void swc_send_unmap(struct swc_conn *conn, struct swc_send_rec *rec);
 void swc_send_done(struct ib_cq *cq, struct ib_wc *wc);

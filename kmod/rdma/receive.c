@@ -125,9 +125,9 @@ static int got_ready(struct swc_conn *conn, const struct swc_wire_msg *msg)
 
 	spin_lock(&conn->lock);
 	if (!o->valid) {
-		*o = (struct swc_offer){ .valid = true, .seq = msg->seq, .ordinal = msg->ordinal,
-					 .offset = msg->offset, .addr = le64_to_cpu(ready->addr),
-					 .rkey = le32_to_cpu(ready->rkey), .bytes = msg->bytes };
+		*o = (struct swc_offer){ .valid = true, .msg = *msg, .addr = le64_to_cpu(ready->addr),
+					 .rkey = le32_to_cpu(ready->rkey) };
+		o->msg.payload = NULL;
 		ret = 0;
 	}
 	spin_unlock(&conn->lock);

@@ -6,8 +6,9 @@
  * its sender goes on at once, a large one is read by the device where it lies. A stored one of
  * SWC_WIRE_DIRECT bytes or more waits for the receiver's offers (land.c) and is written into place.
  *
- * Credits count landing slots of the peer. Half of them are kept for messages of the oldest operation: an
- * operation that another rank has not come to yet must not keep those of earlier ones from being received.
+ * Credits count landing slots of the peer. Half of them are kept for messages of the oldest operation (of
+ * partitions, of the first that has begun, see op.c): one that another rank has not come to yet must not keep
+ * those of earlier ones from being received.
  *
  * All posting happens in swc_conn_pump(), under the lock; everything that makes posting possible calls it.
  */
@@ -68,10 +69,15 @@ struct swc_wire_header *swc_conn_header(struct swc_conn *conn, struct swc_send_r
 	return h;
 }
 
+bool swc_conn_favours(const struct swc_conn *conn, u64 seq)
+{
+	return seq == READ_ONCE(conn->comm->favoured);
+}
+
 /* Credits that there must be for a message of operation @seq. */
 u32 swc_conn_need(const struct swc_conn *conn, u64 seq)
 {
-	return seq == READ_ONCE(conn->comm->oldest) ? 1 : conn->peer_slots / 2 + 1;
+	return swc_conn_favours(conn, seq) ? 1 : conn->peer_slots / 2 + 1;
 }
 
 static void fill_abort(struct swc_conn *conn, struct swc_wire_abort *a)
@@ -174,15 +180,13 @@ static void copy_span(void *to, const struct swc_span *span, u32 bytes)
 	}
 }
 
-static void sign(struct swc_wire_header *h, const struct swc_out *out)
+/* What operation a message is of. */
+void swc_conn_sign(struct swc_wire_header *h, const struct swc_run *run)
 {
-	const struct swc_op *op = out->run->part->op;
+	const struct swc_op *op = run->part->op;
 	const struct swc_desc *d = &op->desc;
 
-	h->ordinal = cpu_to_le32(out->ordinal);
-	h->seq = cpu_to_le64(out->seq);
-	h->offset = cpu_to_le64(out->posted);
-	h->total = cpu_to_le64(out->bytes);
+	h->seq = cpu_to_le64(op->seq);
 	h->root = cpu_to_le32(d->root);
 	h->count = cpu_to_le64(d->count);
 	h->family = cpu_to_le64(op->family);
@@ -208,7 +212,7 @@ static void all_posted(struct swc_conn *conn, struct swc_send_rec *rec, struct s
 	}
 }
 
-static bool post_segment(struct swc_conn *conn, struct swc_out *out, struct list_head *sent)
+static bool post_segment(struct swc_conn *conn, struct swc_out *out, u32 need, struct list_head *sent)
 {
 	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
 	struct swc_span span = out->span;
@@ -217,13 +221,16 @@ static bool post_segment(struct swc_conn *conn, struct swc_out *out, struct list
 	u32 bytes, nsge = 1;
 	bool last, copied = out->bytes <= SWC_BOUNCE;
 
-	if (conn->credits < swc_conn_need(conn, out->seq)) {
+	if (conn->credits < need) {
 		swc_stat_inc(SWC_STAT_CREDIT_STALLS);
 		return false;
 	}
 	rec = swc_conn_rec(conn);
 	h = swc_conn_header(conn, rec, SWC_WIRE_DATA);
-	sign(h, out);
+	swc_conn_sign(h, out->run);
+	h->ordinal = cpu_to_le32(out->ordinal);
+	h->offset = cpu_to_le64(out->posted);
+	h->total = cpu_to_le64(out->bytes);
 	bytes = min_t(u64, out->bytes - out->posted, round_down(conn->peer_slot_bytes - SWC_HEADER, 64));
 	span.offset += out->posted;
 	if (copied && bytes) {
@@ -253,8 +260,8 @@ static struct swc_offer *offer_for(struct swc_conn *conn, const struct swc_out *
 	for (i = 0; i < SWC_WIRE_CHUNKS; i++) {
 		struct swc_offer *o = &conn->offer[i];
 
-		if (o->valid && o->seq == out->seq && o->ordinal == out->ordinal &&
-		    o->offset + o->posted == out->posted)
+		if (o->valid && o->msg.seq == out->seq && o->msg.ordinal == out->ordinal &&
+		    o->msg.offset + o->posted == out->posted)
 			return o;
 	}
 	return NULL;
@@ -272,13 +279,17 @@ static bool post_write(struct swc_conn *conn, struct swc_out *out, struct list_h
 
 	if (!o)
 		return false;
+	if (o->msg.total != out->bytes || !swc_op_is_call(out->run->part->op, &o->msg)) {
+		conn->misfit = conn->misfit ?: o;
+		return false;
+	}
 	if (conn->credits < swc_conn_need(conn, out->seq)) {
 		swc_stat_inc(SWC_STAT_CREDIT_STALLS);
 		return false;
 	}
 	rec = swc_conn_rec(conn);
 	span.offset += out->posted;
-	bytes = map_span(conn, rec, 0, &span, o->bytes - o->posted, &nsge);
+	bytes = map_span(conn, rec, 0, &span, o->msg.bytes - o->posted, &nsge);
 	if (!bytes)
 		return false;
 	wr.remote_addr = o->addr + o->posted;
@@ -288,7 +299,7 @@ static bool post_write(struct swc_conn *conn, struct swc_out *out, struct list_h
 	wr.wr.opcode = IB_WR_RDMA_WRITE;
 	o->posted += bytes;
 	out->posted += bytes;
-	if (o->posted == o->bytes) {
+	if (o->posted == o->msg.bytes) {
 		wr.wr.opcode = IB_WR_RDMA_WRITE_WITH_IMM;
 		wr.wr.ex.imm_data = cpu_to_be32(o - conn->offer);
 		o->valid = false;
@@ -301,15 +312,23 @@ static bool post_write(struct swc_conn *conn, struct swc_out *out, struct list_h
 	return true;
 }
 
+/*
+ * Segments behind a message that waits for an offer shall not take all the credits: its receiver may not take
+ * them before it has that.
+ */
 static bool post_out(struct swc_conn *conn, struct list_head *sent)
 {
+	u32 least = 1;
 	struct swc_out *out;
 
 	list_for_each_entry(out, &conn->outq, node) {
-		bool direct = out->stored && out->bytes >= SWC_WIRE_DIRECT;
-
-		if (direct ? post_write(conn, out, sent) : post_segment(conn, out, sent))
+		if (out->stored && out->bytes >= SWC_WIRE_DIRECT) {
+			if (post_write(conn, out, sent))
+				return true;
+			least = conn->peer_slots / 2 + 1;
+		} else if (post_segment(conn, out, max(least, swc_conn_need(conn, out->seq)), sent)) {
 			return true;
+		}
 	}
 	return false;
 }
@@ -320,21 +339,28 @@ static bool post_out(struct swc_conn *conn, struct list_head *sent)
  */
 void swc_conn_pump(struct swc_conn *conn, bool nested)
 {
+	const struct swc_offer *misfit = NULL;
 	struct swc_out *out, *next;
-	bool idle;
+	bool idle, known;
 	int error;
 	LIST_HEAD(sent);
 
 	spin_lock(&conn->lock);
+	known = conn->misfit;
 	while (conn->state == SWC_CONN_LIVE && sq_room(conn) && !conn->post_error &&
 	       (post_short(conn) || swc_land_post(conn) || post_out(conn, &sent)))
 		;
 	idle = conn->peer_left && conn->state == SWC_CONN_LIVE && list_empty(&conn->outq) &&
 	       list_empty(&conn->inflight);
 	error = conn->post_error;
+	if (!known)
+		misfit = conn->misfit;
 	spin_unlock(&conn->lock);
 	list_for_each_entry_safe(out, next, &sent, node)
 		swc_net_ops->sent(out, 0, nested);
+	/* Not the connection's fault: it is to tell the peer. */
+	if (misfit)
+		swc_net_ops->differs(conn->comm, conn->peer, &misfit->msg);
 	if (error)
 		swc_conn_fail(conn, -EIO, "the device takes no more work (%pe)", ERR_PTR(error));
 	else if (idle)
@@ -373,7 +399,8 @@ void swc_conn_go_live(struct swc_conn *conn)
 		return;
 	cancel_delayed_work(&conn->connect_work);
 	swc_stat_inc(SWC_STAT_CONNS_OPENED);
-	swc_conn_pump(conn, false);
+	/* Connection managers wait for their handlers. */
+	swc_conn_pump_later(conn);
 }
 
 /* ------------------------------------------------------------------ what the executor gives */
