@@ -64,12 +64,19 @@ static void expire(struct swc_comm *comm, struct swc_op *op, int peer)
 	int culprit = swc_op_missing(op, who, sizeof(who));
 	const char *trouble = peer >= 0 ? swc_net_trouble(comm->net, peer) : NULL;
 	u32 narrived = READ_ONCE(op->narrived);
+	int own = -1;
 
+	if (culprit < 0 && peer >= 0)
+		own = swc_net_card_down(comm->net, peer, who, sizeof(who));
 	swc_stat_inc(SWC_STAT_TIMEOUTS);
 	if (culprit >= 0)
 		swc_comm_abort(comm, -ETIMEDOUT, culprit, op->seq,
 			       "operation %llu: deadline passed, %u of %u ranks had come; missing: %s",
 			       op->seq, narrived, comm->nlocal, who);
+	else if (own >= 0)
+		swc_comm_abort(comm, -ETIMEDOUT, own, op->seq,
+			       "operation %llu: deadline passed while rank %d waited for rank %d%s", op->seq,
+			       own, peer, who);
 	else if (trouble)
 		swc_comm_abort(comm, -ETIMEDOUT, peer, op->seq,
 			       "operation %llu: deadline passed without a connection with rank %d: %s",

@@ -136,6 +136,7 @@ void swc_net_pump(struct swc_net *net);
 void swc_net_watch(struct swc_net *net);
 void swc_net_ask(struct swc_net *net, u32 peer);
 const char *swc_net_trouble(struct swc_net *net, u32 peer);
+int swc_net_card_down(struct swc_net *net, u32 peer, char *text, size_t bytes);
 void swc_net_abort(struct swc_net *net);
 void swc_net_leave(struct swc_net *net, u32 rank, u64 seq);
 
@@ -168,6 +169,11 @@ static inline void swc_net_pump(struct swc_net *net) { }
 static inline void swc_net_watch(struct swc_net *net) { }
 static inline void swc_net_ask(struct swc_net *net, u32 peer) { }
 static inline const char *swc_net_trouble(struct swc_net *net, u32 peer) { return NULL; }
+static inline int swc_net_card_down(struct swc_net *net, u32 peer, char *text, size_t bytes)
+{
+	return -1;
+}
+
 static inline void swc_net_abort(struct swc_net *net) { }
 static inline void swc_net_leave(struct swc_net *net, u32 rank, u64 seq) { }
 

@@ -46,15 +46,20 @@ static const char script[] =
 	"	rdma link delete $1\n"
 	"	rdma link add $1 type rxe netdev $2\n"
 	"}\n"
+	/*
+	 * A card that gets another kind of queue refuses packets meanwhile, and to a soft device that is an
+	 * error: a connection breaks, or the connection manager, for ever. So netem stays, and only changes.
+	 */
 	"cut() { echo qdisc replace dev $2 root netem limit 10000 loss 100%; }\n"
 	"lossy() { echo qdisc replace dev $2 root netem limit 10000 delay 1ms loss 1% reorder 10% 50%; }\n"
-	"mend() { echo qdisc del dev $2 root; }\n"
+	"mend() { echo qdisc replace dev $2 root netem limit 10000; }\n"
+	"plain() { echo qdisc del dev $2 root; }\n"
 	"remove() { echo $1 $2 >>$save.devices; rdma link delete $1; }\n"
 	"case $1 in\n"
 	"has) command -v $2 ;;\n"
 	"remove) : >$save.devices; each remove ;;\n"
 	"add) while read -r dev card; do rdma link add $dev type rxe netdev $card; done <$save.devices ;;\n"
-	"cut | lossy | mend) each $1 | tc -batch - ;;\n"
+	"cut | lossy | mend | plain) each $1 | tc -batch - ;;\n"
 	/* On all cards at once, however long a busy machine takes to work out which. */
 	"blink)\n"
 	"	after=$(each mend)\n"
@@ -184,12 +189,12 @@ static const struct trouble troubles[] = {
 	  NET_TIMEOUT_MS,
 	  { -ECONNRESET, 0, NET_ANOTHER_NODE },
 	  .needs = "tc" },
-	/* One after the other, so that by the last ones that node still tells whom it misses behind the first. */
+	/* One after the other: by the last ones that node still tells that its first is down. */
 	{ "links of a node are down past the deadline",
 	  DOWN,
 	  { 30001, 0 },
 	  SHORT_MS,
-	  { -ETIMEDOUT, -ECONNRESET, NET_THE_OTHER_END },
+	  { -ETIMEDOUT, -ECONNRESET, NET_VICTIMS_NODE },
 	  .needs = "ip" },
 	{ "RDMA devices are removed under load",
 	  REMOVE,
@@ -467,15 +472,31 @@ static int random_kills(void)
 
 /* ------------------------------------------------------------------ all cases */
 
+static bool fitted; /* netem is there */
+
+/* All nodes are between two cases, and nothing is sent. */
+static void fit(bool now)
+{
+	if (fitted == now)
+		return;
+	fitted = now;
+	swct_sleep_ms(500); /* until connections have said goodbye */
+	command(now ? "mend" : "plain", NULL);
+	net_together(false);
+}
+
 static bool begin(const char *name, const char *needs)
 {
 	if (!net_case_begin(name))
 		return false;
-	if (!needs || !net_together(command("has", needs)))
-		return true;
-	if (!net_node)
-		ksft_test_result_skip("%s: %s is not installed on every node", name, needs);
-	return false;
+	if (needs && net_together(command("has", needs))) {
+		if (!net_node)
+			ksft_test_result_skip("%s: %s is not installed on every node", name, needs);
+		return false;
+	}
+	if (needs && !strcmp(needs, "tc"))
+		fit(true);
+	return true;
 }
 
 static const struct swct_test kills = { "random ranks are killed at random moments", random_kills };
@@ -488,6 +509,7 @@ static void cases(void)
 	for (unsigned int k = 0; k < ARRAY_SIZE(steadies); k++)
 		if (begin(steadies[k].name, steadies[k].needs))
 			net_case_end(steadies[k].name, steady(&steadies[k]));
+	fit(false);
 	net_cases(&kills, 1);
 }
 

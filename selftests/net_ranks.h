@@ -80,8 +80,7 @@ enum net_whose {
 	NET_THE_VICTIM,
 	NET_VICTIMS_NODE, /* any rank of it */
 	NET_ANOTHER_NODE, /* any rank of a node that is not the caller's */
-	NET_THE_OTHER_END, /* likewise; or the caller's, if the line is that of a node which misses it */
-	NET_CALLERS	   /* who called what cannot be told from here: any rank, and both calls */
+	NET_CALLERS	  /* who called what cannot be told from here: any rank, and both calls */
 };
 
 struct net_expected {

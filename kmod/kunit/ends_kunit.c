@@ -4,6 +4,8 @@
  * hear of it, with the right rank at fault, and nothing is lost.
  */
 #include <linux/delay.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
 
 #include "../rdma/rdma.h"
 #include "../trace.h"
@@ -478,6 +480,40 @@ static void net_abort_closing(struct kunit *test)
 
 /* ------------------------------------------------------------------ the device goes */
 
+/* A card of this node that is down is found to be at fault, and which. At either end: both know theirs. */
+static void net_card_down(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	char text[SWC_TEXT_BYTES / 2], up[SWC_TEXT_BYTES / 2];
+	struct swc_conn *conn;
+	struct net_device *dev;
+	int found;
+	u32 r;
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	for (r = 0; r < 2; r++) {
+		conn = swc_conn_find(swc_t_of(c, r)->net, r, !r, 0, 0);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(conn));
+		dev = dev_get_by_index(&init_net, conn->card);
+		KUNIT_ASSERT_NOT_NULL(test, dev);
+		KUNIT_EXPECT_FALSE(test, swc_conn_card_down(conn, up, sizeof(up)));
+		KUNIT_EXPECT_STREQ(test, up, "");
+		rtnl_lock();
+		dev_close(dev);
+		found = swc_net_card_down(conn->net, !r, text, sizeof(text));
+		dev_open(dev, NULL);
+		rtnl_unlock();
+		dev_put(dev);
+		KUNIT_EXPECT_EQ(test, found, (int)r);
+		KUNIT_EXPECT_TRUE_MSG(test, strstr(text, "dummy0 is down"), "%s", text);
+		KUNIT_EXPECT_EQ(test, swc_net_card_down(conn->net, !r, up, sizeof(up)), -1);
+		swc_conn_put(conn);
+	}
+	swc_t_comm_end(c);
+}
+
 /* Last, since there is none after that. */
 static void net_removed(struct kunit *test)
 {
@@ -534,6 +570,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(net_come_late),
 	KUNIT_CASE_SLOW(net_abort_connecting),
 	KUNIT_CASE_SLOW(net_abort_closing),
+	KUNIT_CASE(net_card_down),
 	KUNIT_CASE_SLOW(net_removed),
 	{}
 };

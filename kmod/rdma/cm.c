@@ -259,6 +259,7 @@ void swc_conn_connect(struct work_struct *work)
 	conn->id = id;
 	ret = rdma_resolve_addr(id, (struct sockaddr *)path->local, (const struct sockaddr *)path->remote,
 				RESOLVE_MS);
+	WRITE_ONCE(conn->card, id->route.addr.dev_addr.bound_dev_if);
 	if (ret)
 		swc_conn_retry(conn, "its address cannot be resolved from here", ret);
 }

@@ -2,6 +2,7 @@
 /*
  * A connection's memory, its queue pair, and its end.
  */
+#include <linux/netdevice.h>
 #include <linux/slab.h>
 
 #include "rdma.h"
@@ -187,6 +188,7 @@ int swc_conn_set_up(struct swc_conn *conn, struct rdma_cm_id *id)
 	u32 i;
 
 	conn->id = id;
+	conn->card = id->route.addr.dev_addr.bound_dev_if;
 	conn->dev = swc_dev_take(ib, conn);
 	if (!conn->dev)
 		return -ENODEV;
@@ -230,16 +232,48 @@ int swc_conn_set_up(struct swc_conn *conn, struct rdma_cm_id *id)
 /* ------------------------------------------------------------------ the end */
 
 /**
+ * swc_conn_card_down() - is it this node's own network card that is in the way?
+ * @conn: connection; its net is there
+ * @text: gets what is wrong with the card, if anything is
+ * @bytes: size of @text
+ *
+ * Return: true if the card has been taken down or away, which is nobody else's fault. That it has no carrier
+ * is only told: the peer at the other end of the cable may have lost its power.
+ */
+bool swc_conn_card_down(const struct swc_conn *conn, char *text, size_t bytes)
+{
+	int card = READ_ONCE(conn->card);
+	struct net_device *dev;
+	bool down;
+
+	*text = '\0';
+	if (!card)
+		return false;
+	rcu_read_lock();
+	dev = dev_get_by_index_rcu(swc_listener_ns(conn->net->listener), card);
+	down = !dev || !netif_running(dev);
+	if (!dev)
+		scnprintf(text, bytes, "; rank %u's network card is gone", conn->me);
+	else if (down)
+		scnprintf(text, bytes, "; rank %u's card %s is down: ip link set %s up", conn->me, dev->name,
+			  dev->name);
+	else if (!netif_carrier_ok(dev))
+		scnprintf(text, bytes, "; rank %u's card %s has no carrier: look at both ends of its cable",
+			  conn->me, dev->name);
+	rcu_read_unlock();
+	return down;
+}
+
+/**
  * swc_conn_fail() - the connection cannot be used any more: the communicator ends
  *
  * The first reason counts. Process context, no locks.
  */
 void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
 {
-	char why[SWC_TEXT_BYTES / 2], text[SWC_TEXT_BYTES];
-	bool first, quiet;
+	char why[SWC_TEXT_BYTES / 2], card[SWC_TEXT_BYTES / 2] = "", text[SWC_TEXT_BYTES];
+	bool first, quiet, own = true;
 	va_list args;
-	u32 culprit;
 
 	spin_lock(&conn->lock);
 	first = !conn->failed;
@@ -255,11 +289,13 @@ void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
 		va_start(args, fmt);
 		vscnprintf(why, sizeof(why), fmt, args);
 		va_end(args);
-		scnprintf(text, sizeof(text), "rank %u: connection with rank %u: %s", conn->me, conn->peer,
-			  why);
 		/* A device of this node is nobody else's fault. */
-		culprit = error == -ENODEV || error == -EIO ? conn->me : conn->peer;
-		swc_net_ops->lost(conn->comm, error, culprit, READ_ONCE(conn->comm->oldest), text);
+		if (error != -ENODEV && error != -EIO)
+			own = swc_conn_card_down(conn, card, sizeof(card));
+		scnprintf(text, sizeof(text), "rank %u: connection with rank %u: %s%s", conn->me, conn->peer,
+			  why, card);
+		swc_net_ops->lost(conn->comm, error, own ? conn->me : conn->peer,
+				  READ_ONCE(conn->comm->oldest), text);
 	}
 	swc_conn_close(conn, 0);
 }

@@ -336,6 +336,29 @@ const char *swc_net_trouble(struct swc_net *net, u32 peer)
 	return why;
 }
 
+/**
+ * swc_net_card_down() - is the card of this node down by which a peer is waited for?
+ * @text: gets what to do about it
+ *
+ * Return: the rank here that waits, or -1.
+ */
+int swc_net_card_down(struct swc_net *net, u32 peer, char *text, size_t bytes)
+{
+	struct swc_conn *conn;
+	unsigned long key;
+	int me = -1;
+
+	xa_lock(&net->conns);
+	xa_for_each(&net->conns, key, conn) {
+		if (conn->peer == peer && swc_conn_card_down(conn, text, bytes)) {
+			me = conn->me;
+			break;
+		}
+	}
+	xa_unlock(&net->conns);
+	return me;
+}
+
 /* ------------------------------------------------------------------ ending */
 
 /* True when no connection has news to tell any more. */

@@ -195,6 +195,7 @@ struct swc_offer {
  * @close_work: ends it
  * @pump_work: swc_conn_pump() for those who must not call it
  * @dev, @dev_node: device
+ * @card: index of the network card here that it goes by; 0: not known yet
  * @id, @cq: connection
  * @hello, @accept: the handshake
  * @outq: messages not all posted
@@ -240,6 +241,7 @@ struct swc_conn {
 
 	struct swc_rdma_dev *dev;
 	struct list_head dev_node;
+	int card;
 	struct rdma_cm_id *id;
 	struct ib_cq *cq;
 	struct swc_wire_hello hello;
@@ -304,6 +306,7 @@ void swc_conn_proof(struct swc_conn *conn, void *mac);
 struct swc_conn *swc_conn_alloc(struct swc_net *net, u32 me, u32 peer, u16 channel, u16 path);
 int swc_conn_set_up(struct swc_conn *conn, struct rdma_cm_id *id);
 void swc_conn_unmap(struct swc_conn *conn);
+bool swc_conn_card_down(const struct swc_conn *conn, char *text, size_t bytes);
 void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...) __printf(3, 4);
 void swc_conn_wc_failed(struct swc_conn *conn, const struct ib_wc *wc);
 void swc_conn_close(struct swc_conn *conn, unsigned int delay_ms);
