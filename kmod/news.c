@@ -97,7 +97,7 @@ void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg)
 
 /**
  * swc_news_early() - segments that came before all ranks of this node had come to the operation
- * @op: it starts; its lock and the communicator's are held since then, for what comes from now on comes behind
+ * @op: it starts; its lock and the communicator's are held since then: what comes from now on comes behind
  * @odd: those that fit nothing, for swc_news_odd()
  */
 void swc_news_early(struct swc_op *op, struct list_head *odd)

@@ -457,10 +457,14 @@ void swc_dma_cancel(struct swc_dma_job *job)
 
 /* ------------------------------------------------------------------ cutting */
 
-/* What all the channels of a job can do; shorter pieces than @least are the CPU's. */
+/*
+ * What all the channels of a job can do; shorter pieces than @least are the CPU's. Where engines do not see its
+ * caches, a line (@line bytes) that they write must not be written by it.
+ */
 struct limits {
 	u32 max_seg;
 	u32 align;
+	u32 line;
 	u32 least;
 };
 
@@ -468,8 +472,7 @@ static bool find_limits(struct limits *lim, struct swc_dma_chan **chan, u32 ncha
 {
 	u32 i, unit, align = 0;
 
-	/* Where engines do not see the CPU's caches, no line is both's. */
-	lim->align = dma_get_cache_alignment();
+	lim->line = dma_get_cache_alignment();
 	lim->max_seg = U32_MAX;
 	for (i = 0; i < nchans; i++) {
 		const struct dma_device *device = chan[i]->chan->device;
@@ -479,9 +482,10 @@ static bool find_limits(struct limits *lim, struct swc_dma_chan **chan, u32 ncha
 		lim->max_seg = min(lim->max_seg, chan[i]->max_seg);
 		align = max_t(u32, align, nsrc == 1 ? device->copy_align : device->xor_align);
 	}
-	lim->align = max_t(u32, lim->align, BIT(align));
+	lim->align = BIT(align);
 	/* Where one piece ends, the next must be able to begin; and no element lies in two. */
 	unit = lim->max_seg > PIECE_UNIT ? max(lim->align, PIECE_UNIT) : lim->align;
+	unit = max(unit, lim->line);
 	lim->max_seg = round_down(lim->max_seg, unit);
 	lim->least = nsrc > 1 || swc_dma_forced() ? 0 : MIN_STRETCH;
 	return nchans && lim->max_seg;
@@ -537,6 +541,15 @@ static u32 align_down(const struct limits *lim, void **ptr, u32 n, u32 bytes)
 	return round_down(bytes, lim->align);
 }
 
+/* Of a stretch that begins at @to, what comes first: whole lines, or a part of one, which is the CPU's. */
+static u32 lines_of(const struct limits *lim, const void *to, u32 bytes, bool *is_part)
+{
+	u32 begun = (unsigned long)to & (lim->line - 1);
+
+	*is_part = begun || bytes < lim->line;
+	return *is_part ? min(bytes, lim->line - begun) : round_down(bytes, lim->line);
+}
+
 /* What a move is cut into: for engines, and for the CPU. */
 struct tally {
 	u32 n[2];
@@ -558,10 +571,15 @@ static u64 cut_move(const struct limits *lim, const struct swc_move *m, u32 dst,
 	cut_start(&cut, m, dst);
 	for (n = 0; at < end && n < most; n++) {
 		u32 whole = cut_next(&cut, lim, at, end - at, ptr);
-		u32 bytes = align_down(lim, ptr, cut.n, whole);
-		bool is_short = bytes < lim->least;
+		u32 able = align_down(lim, ptr, cut.n, whole), bytes;
+		bool is_short;
 
-		if (!bytes)
+		if (!able)
+			break;
+		bytes = lines_of(lim, ptr[m->nsrc], able, &is_short);
+		is_short |= bytes < lim->least;
+		/* The CPU copies here, no more. */
+		if (is_short && m->nsrc > 1)
 			break;
 		if (job) {
 			struct piece *piece = &job->piece[(is_short ? job->npieces : 0) + tally->n[is_short]];
@@ -574,7 +592,7 @@ static u64 cut_move(const struct limits *lim, const struct swc_move *m, u32 dst,
 		tally->bytes[is_short] += bytes;
 		at += bytes;
 		/* A piece that is too short for the device ends it. */
-		if (bytes < whole)
+		if (bytes == able && able < whole)
 			break;
 	}
 	return at;
