@@ -182,7 +182,7 @@ bool swc_op_over(struct swc_op *op)
  * Workers that are inside see it between two pieces; the last one to leave ends the operation. May run
  * beside everything else; only the first error counts.
  *
- * Return: true: this is the end, and the caller is the one to call swc_op_finish() when it has dropped the lock.
+ * Return: true: this is the end, and the caller calls swc_op_finish() when it has dropped the lock.
  */
 bool swc_op_fail(struct swc_op *op, int error, int culprit)
 {

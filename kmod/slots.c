@@ -24,6 +24,7 @@ static bool slot_done(struct swc_comm *comm, const u32 *word, const struct swc_s
 		*ret = 0;
 		return true;
 	}
+	/* Pairs with swc_comm_abort(): the reason was there before. */
 	if (smp_load_acquire(&comm->state_page->aborted)) {
 		*ret = READ_ONCE(comm->error);
 		return true;

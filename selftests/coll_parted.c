@@ -697,7 +697,8 @@ int main(void)
 			 "a rank starts partitions where the others call a barrier\n");
 	ksft_test_result(!stores(), "a store is enough while partitions run\n");
 	ksft_test_result(!kills(), "killed at any moment\n");
-	ksft_test_result(!deserts(), "killed with a partition that another rank gave up and left\n");
+	ksft_test_result(!deserts(),
+			 "killed with a partition that another rank gave up and left\n");
 	ksft_test_result(!scribbles(), "garbage in the shared memory\n");
 	ksft_finished();
 }

@@ -21,8 +21,8 @@
  * covered by SWC_WIRE_SPARE receives more.
  *
  *	DATA	a segment of a message; ordinal counts the messages between the two ranks on this channel
- *	READY	memory for (a chunk of) a stored message of SWC_WIRE_DIRECT bytes or more: write it there, if it
- *		is of the same operation and size, and say so with the chunk's number as immediate
+ *	READY	memory for (a chunk of) a stored message of SWC_WIRE_DIRECT bytes or more: write it there, if
+ *		it is of the same operation and size, and say so with the chunk's number as immediate
  *	CREDIT	gives credits back; seq is the number of operations that the rank has come to
  *	ASK	wants a CREDIT: how far is the rank?
  *	PROOF	see above
@@ -100,8 +100,8 @@ enum swc_wire_kind {
 };
 
 /*
- * Fields that a kind does not use are zero. DATA and READY carry the signature of their operation, so that ranks
- * that call different things are told apart.
+ * Fields that a kind does not use are zero. DATA and READY carry the signature of their operation, so that
+ * ranks that call different things are told apart.
  */
 struct swc_wire_header {
 	u8     kind;

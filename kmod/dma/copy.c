@@ -458,8 +458,8 @@ void swc_dma_cancel(struct swc_dma_job *job)
 /* ------------------------------------------------------------------ cutting */
 
 /*
- * What all the channels of a job can do; shorter pieces than @least are the CPU's. Where engines do not see its
- * caches, a line (@line bytes) that they write must not be written by it.
+ * What all the channels of a job can do; shorter pieces than @least are the CPU's. Where engines do not see
+ * its caches, a line (@line bytes) that they write must not be written by it.
  */
 struct limits {
 	u32 max_seg;

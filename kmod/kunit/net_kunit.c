@@ -203,7 +203,8 @@ static void net_mismatch_direct(struct kunit *test)
 		for (r = 0; r < 2; r++)
 			KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
 		swc_t_job_expect(job, -EPROTO);
-		KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_of(c, 1)->text, "called"), "%s", swc_t_of(c, 1)->text);
+		KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_of(c, 1)->text, "called"), "%s",
+				      swc_t_of(c, 1)->text);
 		swc_t_comm_end(c);
 	}
 }

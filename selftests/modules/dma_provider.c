@@ -261,8 +261,8 @@ static void move_piece(const struct engine_desc *desc, size_t at, size_t len, bo
 
 /*
  * Each piece moves when its last byte is due. Time is reckoned from when the transfer could begin, so that
- * waking up late makes up for itself. Ends early if cancelled. Where nothing moves and nobody is called, there
- * is nothing to wake up for: the next transfer begins later.
+ * waking up late makes up for itself. Ends early if cancelled. Where nothing moves and nobody is called,
+ * there is nothing to wake up for: the next transfer begins later.
  */
 static void transfer(struct engine_chan *chan, const struct engine_desc *desc, bool fail)
 {
