@@ -121,7 +121,7 @@ void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, cons
 		comm->state_page->culprit = culprit;
 		/* Pollers read the reason after they have seen this. */
 		smp_store_release(&comm->state_page->aborted, 1);
-		/* No operation can be added any more. Those with workers inside end when the last one leaves. */
+		/* No operation can be added any more. Those with workers inside end when these leave. */
 		list_for_each_entry_safe(op, next, &comm->ops, node) {
 			if (!swc_op_fail(op, error, culprit))
 				continue;
