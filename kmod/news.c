@@ -46,7 +46,6 @@ static struct swc_op *find_started(struct swc_comm *comm, struct swc_seg *seg, b
  */
 void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg)
 {
-	struct swc_seg *copy = NULL;
 	struct swc_run *run;
 	struct swc_op *op;
 	bool stray = false, work = false, taken = false, spill = false;
@@ -56,7 +55,8 @@ void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg)
 	op = find_started(comm, seg, &stray, &spill);
 	spin_unlock(&comm->lock);
 	if (spill) {
-		copy = swc_conn_spill(seg, GFP_KERNEL | __GFP_NORETRY);
+		struct swc_seg *copy = swc_conn_spill(seg, GFP_KERNEL | __GFP_NORETRY);
+
 		if (copy) {
 			swc_conn_release(seg);
 			seg = copy;
@@ -124,8 +124,10 @@ void swc_news_odd(struct swc_comm *comm, struct list_head *odd)
 {
 	struct swc_seg *seg, *next;
 
-	list_for_each_entry_safe(seg, next, odd, node)
+	list_for_each_entry_safe(seg, next, odd, node) {
+		list_del(&seg->node);
 		swc_news_deliver(comm, seg);
+	}
 }
 
 /**
