@@ -195,7 +195,7 @@ enum swc_run_state {
  * Belongs to its part. While ACTIVE, the fields belong to the worker, except those marked (L), which
  * op->lock guards always: peers look at them.
  *
- * @node: in op->ready (L)
+ * @node: in op->ready or op->gathered (L)
  * @part: whose
  * @state: enum swc_run_state (L)
  * @channel: index
@@ -344,6 +344,7 @@ struct swc_part {
  * @culprit: rank at fault or -1
  * @finished: status is final and parts are being completed
  * @ready: runs that a worker may take
+ * @gathered: runs with moves that are to be given to engines together
  * @runs_left: runs not done
  * @nactive: workers inside
  * @nposted: messages and landings that connections have, and moves that engines have
@@ -377,6 +378,7 @@ struct swc_op {
 	int culprit;
 	bool finished;
 	struct list_head ready;
+	struct list_head gathered;
 	u32 runs_left;
 	u32 nactive;
 	u32 nposted;

@@ -2,20 +2,34 @@
 /*
  * Moves by DMA engines, as the executor sees them.
  *
- * A move that an engine takes is prepared, and launched or cancelled. When launched it comes back exactly
- * once, by the function that swc_dma_init() was given: with the bytes that are in place, from the first on.
- * The rest, or after an error all, is the CPU's.
+ * Moves that engines take are prepared, one or several of the same operation together, and launched or
+ * cancelled. When launched they come back exactly once, together, by the function that swc_dma_init() was
+ * given: with the bytes that are in place, from the first on. The rest, or after an error all, is the CPU's.
  */
 #ifndef SWC_DMA_H
 #define SWC_DMA_H
 
 #include "move.h"
 
+#define SWC_DMA_MAX_ITEMS	32	/* moves of a job */
+
 struct swc_dma_job;
 struct swc_run;
 
-/* Process context, no locks held. @bytes more of the run's move are done. */
-typedef void (*swc_dma_done)(struct swc_run *run, u64 bytes);
+/**
+ * struct swc_dma_item - a move for engines
+ * @run: whose
+ * @move: what to move, from where it stands; not looked at after swc_dma_prepare()
+ * @bytes: that engines take of it, from the first on; at the end: that are done, which is all or nothing
+ */
+struct swc_dma_item {
+	struct swc_run *run;
+	const struct swc_move *move;
+	u64 bytes;
+};
+
+/* Process context, no locks held. */
+typedef void (*swc_dma_done)(const struct swc_dma_item *items, u32 n);
 
 #ifdef SWC_DMA
 
@@ -23,8 +37,9 @@ void swc_dma_init(swc_dma_done done);
 void swc_dma_exit(void);
 bool swc_dma_wants(const struct swc_move *m);
 u64 swc_dma_share(u64 bytes);
-struct swc_dma_job *swc_dma_prepare(struct workqueue_struct *wq, const struct swc_move *m);
-void swc_dma_launch(struct swc_dma_job *job, struct swc_run *run);
+int swc_dma_node(const struct swc_move *m);
+struct swc_dma_job *swc_dma_prepare(struct workqueue_struct *wq, struct swc_dma_item *items, u32 n);
+void swc_dma_launch(struct swc_dma_job *job);
 void swc_dma_cancel(struct swc_dma_job *job);
 
 #else /* a kernel without dmaengine */
@@ -33,12 +48,14 @@ static inline void swc_dma_init(swc_dma_done done) { }
 static inline void swc_dma_exit(void) { }
 static inline bool swc_dma_wants(const struct swc_move *m) { return false; }
 static inline u64 swc_dma_share(u64 bytes) { return 0; }
-static inline struct swc_dma_job *swc_dma_prepare(struct workqueue_struct *wq, const struct swc_move *m)
+static inline int swc_dma_node(const struct swc_move *m) { return 0; }
+static inline struct swc_dma_job *swc_dma_prepare(struct workqueue_struct *wq, struct swc_dma_item *items,
+						  u32 n)
 {
 	return NULL;
 }
 
-static inline void swc_dma_launch(struct swc_dma_job *job, struct swc_run *run) { }
+static inline void swc_dma_launch(struct swc_dma_job *job) { }
 static inline void swc_dma_cancel(struct swc_dma_job *job) { }
 
 #endif

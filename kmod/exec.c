@@ -97,7 +97,13 @@ static void work(struct swc_op *op)
 	struct swc_run *run;
 	enum swc_walk w;
 
-	while (!op->status && !list_empty(&op->ready)) {
+	while (!op->status) {
+		if (list_empty(&op->ready)) {
+			if (list_empty(&op->gathered))
+				return;
+			swc_step_launch(op);
+			continue;
+		}
 		run = list_first_entry(&op->ready, struct swc_run, node);
 		list_del_init(&run->node);
 		run->state = SWC_RUN_ACTIVE;
@@ -224,6 +230,13 @@ bool swc_exec_enter(struct swc_op *op)
 	return in;
 }
 
+/* Are engines all that is at work, for longer than it is worth to wait? */
+static bool only_engines(const struct swc_op *op)
+{
+	return !op->comm->net && READ_ONCE(op->nposted) && !READ_ONCE(op->nactive) &&
+	       list_empty_careful(&op->ready);
+}
+
 /**
  * swc_exec_attend() - stay with an operation instead of going to sleep
  * @op: operation; the caller has a reference
@@ -239,7 +252,8 @@ void swc_exec_attend(struct swc_op *op, int done, const unsigned long *flags)
 	u64 until = ktime_get_ns() + ATTEND_NS;
 
 	while (!test_bit(done, flags) && !READ_ONCE(op->status) && single_task_running() &&
-	       !need_resched() && !fatal_signal_pending(current) && ktime_get_ns() < until) {
+	       !need_resched() && !fatal_signal_pending(current) && ktime_get_ns() < until &&
+	       !only_engines(op)) {
 		if (READ_ONCE(op->started_at) && !list_empty_careful(&op->ready) &&
 		    swc_exec_enter(op)) {
 			swc_exec_help(op, SWC_STAT_RUN_INLINE);
@@ -267,6 +281,7 @@ void swc_exec_work(struct work_struct *work)
  */
 void swc_exec_start(struct swc_op *op, struct swc_part *self, bool inline_ok)
 {
+	bool alone = self->nruns && swc_step_gathers(&self->runs[0]);
 	u32 i, c;
 
 	trace_swc_start(op);
@@ -286,7 +301,8 @@ void swc_exec_start(struct swc_op *op, struct swc_part *self, bool inline_ok)
 	/* Tasks that wait may be slow to come or be stopped; a work item always comes. */
 	if (!inline_ok && swc_run_queue(self))
 		op->nsummoned++;
-	for (i = 1; i < op->max_workers; i++)
+	/* One is enough to give all to engines; what they do not take calls for others. */
+	for (i = 1; i < op->max_workers && !alone; i++)
 		swc_run_summon(op);
 	spin_unlock(&op->lock);
 	if (inline_ok)

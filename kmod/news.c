@@ -4,6 +4,7 @@
  * back. Runs that have waited for it go on here, in the context that brings it.
  */
 #include "comm.h"
+#include "dma.h"
 #include "exec.h"
 #include "fault.h"
 #include "news.h"
@@ -208,15 +209,9 @@ void swc_news_sent(struct swc_out *out, int error, bool nested)
 	given_back(op, goes_on ? run : NULL, error, nested);
 }
 
-/**
- * swc_news_moved() - an engine has moved @bytes more of what the run's step moves; 0: it has failed
- */
-void swc_news_moved(struct swc_run *run, u64 bytes)
+/* An engine is done with what a run's step moves; can the run go on? op->lock is held. */
+static bool take_moved(struct swc_run *run, u64 bytes)
 {
-	struct swc_op *op = run->part->op;
-	bool goes_on;
-
-	spin_lock(&op->lock);
 	if (run->whole) {
 		run->engine_over = true;
 		run->engine_moved = bytes;
@@ -225,7 +220,28 @@ void swc_news_moved(struct swc_run *run, u64 bytes)
 		run->by_cpu = !bytes;
 	}
 	/* Else the CPU is still at its own part. */
-	goes_on = run->state == SWC_RUN_WAIT_DMA;
+	return run->state == SWC_RUN_WAIT_DMA;
+}
+
+/**
+ * swc_news_moved() - engines are done with moves of an operation
+ * @items: with bytes more that are in place; 0: the engines have failed
+ * @n: how many, at least one
+ */
+void swc_news_moved(const struct swc_dma_item *items, u32 n)
+{
+	struct swc_run *run = items->run;
+	struct swc_op *op = run->part->op;
+	bool goes_on;
+	u32 i;
+
+	spin_lock(&op->lock);
+	for (i = 1; i < n; i++) {
+		op->nposted--;
+		if (take_moved(items[i].run, items[i].bytes) && !op->status)
+			swc_run_return(op, items[i].run);
+	}
+	goes_on = take_moved(run, items->bytes);
 	given_back(op, goes_on ? run : NULL, 0, false);
 }
 

@@ -31,6 +31,7 @@ struct swc_op *swc_op_alloc(struct swc_comm *comm)
 	kref_init(&op->ref);
 	spin_lock_init(&op->lock);
 	INIT_LIST_HEAD(&op->ready);
+	INIT_LIST_HEAD(&op->gathered);
 	INIT_LIST_HEAD(&op->node);
 	op->culprit = -1;
 	op->asked = -1;

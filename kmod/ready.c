@@ -35,6 +35,19 @@ void swc_run_summon(struct swc_op *op)
 		op->nsummoned++;
 }
 
+/*
+ * An engine has done what the run waited for, or has not. If there is nothing more to move, whoever brings
+ * the news can walk it.
+ */
+void swc_run_return(struct swc_op *op, struct swc_run *run)
+{
+	lockdep_assert_held(&op->lock);
+	run->state = SWC_RUN_READY;
+	list_add_tail(&run->node, &op->ready);
+	if (run->move.done < run->move.bytes)
+		swc_run_summon(op);
+}
+
 void swc_run_make_ready(struct swc_op *op, struct swc_run *run)
 {
 	lockdep_assert_held(&op->lock);

@@ -53,45 +53,120 @@ static u32 final_div(const struct swc_run *run, u8 xfer_flags)
 	       swc_coll_reduces(run->part->desc.coll) ? run->part->op->comm->nranks : 0;
 }
 
+/* Does nothing follow but barriers? Then nobody waits for this move rather than for all of the operation. */
+static bool is_last(const struct swc_run *run)
+{
+	const struct swc_plan_step *steps = run->part->plan->view.steps;
+	u32 step = run->step + 1;
+
+	while (step < run->end && steps[step].kind == SWC_STEP_SYNC)
+		step++;
+	return step == run->end;
+}
+
+/*
+ * The end of a move, from @at on, is an engine's, and the rest the CPU's meanwhile. The engine may be done,
+ * and the run go on elsewhere, before this returns.
+ */
+static void launch(struct swc_run *run, struct swc_dma_job *job, u64 at)
+{
+	struct swc_op *op = run->part->op;
+	struct swc_move *m = &run->move;
+
+	spin_lock(&op->lock);
+	op->nposted++;
+	if (at == m->done) {
+		run->state = SWC_RUN_WAIT_DMA;
+	} else {
+		run->whole = m->bytes;
+		run->engine_over = false;
+		m->bytes = at;
+	}
+	spin_unlock(&op->lock);
+	swc_dma_launch(job);
+}
+
 /*
  * Give the move to an engine, if there is one for it; or only its end, if the CPU is to do the rest
  * meanwhile. True if nothing is left for the CPU.
  */
 static bool move_by_dma(struct swc_run *run)
 {
-	struct swc_op *op = run->part->op;
-	struct swc_move *m = &run->move, end = *m;
 	bool whole, local = run->part->plan->view.steps[run->step].kind == SWC_STEP_LOCAL;
 	/* Not for what a network step before it receives. */
 	struct swc_dma_job *job = local ? run->prepared : NULL;
+	struct swc_op *op = run->part->op;
+	struct swc_move *m = &run->move, end = *m;
+	struct swc_dma_item item = { .run = run, .move = &end };
 
-	if (run->by_cpu || run->whole || m->done == m->bytes || (!job && !swc_dma_wants(m)))
+	if (run->by_cpu || run->whole || m->done == m->bytes)
 		return false;
-	if (!job) {
-		end.done = max(round_up(m->bytes - swc_dma_share(m->bytes - m->done), SHARE_UNIT), m->done);
-		if (end.done >= m->bytes)
-			return false;
-		job = swc_dma_prepare(swc_comm_wq(op->comm), &end);
-		run->by_cpu = !job;
-	}
-	if (!job)
-		return false;
-	if (local)
+	if (job) {
 		run->prepared = NULL;
+		launch(run, job, m->done);
+		return true;
+	}
+	if (!swc_dma_wants(m))
+		return false;
+	end.done = max(round_up(m->bytes - swc_dma_share(m->bytes - m->done), SHARE_UNIT), m->done);
 	whole = end.done == m->done;
-	/* It may be done, and the run go on elsewhere, before this returns. */
-	spin_lock(&op->lock);
-	op->nposted++;
-	if (whole) {
+	if (whole && local && is_last(run)) {
+		spin_lock(&op->lock);
 		run->state = SWC_RUN_WAIT_DMA;
-	} else {
-		run->whole = m->bytes;
-		run->engine_over = false;
-		m->bytes = end.done;
+		list_add_tail(&run->node, &op->gathered);
+		spin_unlock(&op->lock);
+		return true;
+	}
+	if (end.done >= m->bytes)
+		return false;
+	job = swc_dma_prepare(swc_comm_wq(op->comm), &item, 1);
+	run->by_cpu = !job;
+	if (job)
+		launch(run, job, end.done);
+	return job && whole;
+}
+
+/**
+ * swc_step_launch() - give engines what has been gathered for them, or the first part of it
+ *
+ * op->lock is held, but not throughout; the caller is a worker. What engines do not take is ready then, for
+ * the CPU.
+ */
+void swc_step_launch(struct swc_op *op)
+	__must_hold(&op->lock)
+{
+	struct swc_dma_item item[SWC_DMA_MAX_ITEMS];
+	struct swc_run *run, *next;
+	struct swc_dma_job *job;
+	int node = NUMA_NO_NODE;
+	u32 i, n = 0;
+
+	lockdep_assert_held(&op->lock);
+	list_for_each_entry_safe(run, next, &op->gathered, node) {
+		if (!n)
+			node = swc_dma_node(&run->move);
+		else if (run->move.nsrc != item->move->nsrc || swc_dma_node(&run->move) != node)
+			continue;
+		list_del_init(&run->node);
+		item[n++] = (struct swc_dma_item){ .run = run, .move = &run->move };
+		if (n == SWC_DMA_MAX_ITEMS)
+			break;
+	}
+	op->nposted += n;
+	spin_unlock(&op->lock);
+	job = swc_dma_prepare(swc_comm_wq(op->comm), item, n);
+	spin_lock(&op->lock);
+	for (i = 0; i < n; i++) {
+		if (job && item[i].bytes)
+			continue;
+		op->nposted--;
+		item[i].run->by_cpu = true;
+		swc_run_make_ready(op, item[i].run);
 	}
 	spin_unlock(&op->lock);
-	swc_dma_launch(job, run);
-	return whole;
+	if (job)
+		swc_dma_launch(job);
+	spin_lock(&op->lock);
 }
 
 /* The CPU has done its part of a move: wait for the engine's, and see what it has done. */
@@ -224,6 +299,7 @@ static void prepare_local(struct swc_run *run, u32 step)
 {
 	const struct swc_plan_step *steps = run->part->plan->view.steps;
 	struct swc_move *m = &run->move;
+	struct swc_dma_item item = { .run = run, .move = m };
 	u32 rank;
 
 	if (step < run->end && steps[step].kind == SWC_STEP_SYNC)
@@ -236,9 +312,22 @@ static void prepare_local(struct swc_run *run, u32 step)
 		return;
 	if (place_local(run, &steps[step], &rank) || !m->bytes)
 		return;
-	run->prepared = swc_dma_prepare(swc_comm_wq(run->part->op->comm), m);
+	run->prepared = swc_dma_prepare(swc_comm_wq(run->part->op->comm), &item, 1);
 	if (run->prepared)
 		swc_stat_inc(SWC_STAT_DMA_PREPARED);
+}
+
+/**
+ * swc_step_gathers() - would this run, which has not begun, only give its data to engines?
+ */
+bool swc_step_gathers(struct swc_run *run)
+{
+	const struct swc_plan_step *s = &run->part->plan->view.steps[run->step];
+
+	if (run->step == run->end || s->kind != SWC_STEP_LOCAL || !is_last(run))
+		return false;
+	shape_local(run, s);
+	return swc_dma_wants(&run->move) && swc_dma_share(run->move.bytes) == run->move.bytes;
 }
 
 enum swc_walk swc_step_local(struct swc_run *run, const struct swc_plan_step *s)

@@ -182,7 +182,7 @@ near_only() {
 	insmod "$ko" devices=2 channels=2 || return 1
 	find_engine
 	moved=$(counter dma_bytes)
-	swingperf -n 2 -o broadcast --sizes 2500000 --slot-max -1 --iters 4 --repeats 1 --warmup 0 >/dev/null
+	swingperf -n 2 -o broadcast --sizes 1200000 --slot-max -1 --iters 4 --repeats 1 --warmup 0 >/dev/null
 	status=$?
 	far=$(cat /sys/module/swc_dma_provider/parameters/far)
 	moved=$(($(counter dma_bytes) - moved))

@@ -167,6 +167,7 @@ static struct swc_dma_chan *chan_take(int node)
 	ch->chan = chan;
 	ch->dev = dmaengine_get_dma_device(chan);
 	ch->node = dev_to_node(chan->device->dev);
+	ch->ordered = !dma_has_cap(DMA_COMPLETION_NO_ORDER, chan->device->cap_mask);
 	ch->max_seg = min_t(size_t, dma_get_max_seg_size(ch->dev), dma_max_mapping_size(ch->dev));
 	if (dma_has_cap(DMA_XOR, chan->device->cap_mask))
 		ch->max_xor = min_t(u32, chan->device->max_xor, SWC_DMA_MAX_SRC);

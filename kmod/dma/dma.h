@@ -3,6 +3,7 @@
  * DMA engines.
  *
  *	channel.c	channels: taken when first wished for, measured, given back when idle
+ *	cut.c		what engines can take of moves, in pieces for one descriptor each
  *	copy.c		moves carried out by them
  *
  * Locks: channel mutex (submitting, stopping) > its spinlock (what is in flight; taken by completions).
@@ -10,6 +11,7 @@
 #ifndef SWC_DMA_DMA_H
 #define SWC_DMA_DMA_H
 
+#include <linux/completion.h>
 #include <linux/dmaengine.h>
 #include <linux/dma-mapping.h>
 #include <linux/kref.h>
@@ -40,7 +42,8 @@
  * @batches: in flight, in the order of submission
  * @load: bytes that it has been chosen for
  * @queued: of them, those that have been submitted and are not over
- * @ndone: descriptors that have come back, modulo 2^32
+ * @ordered: descriptors are done in the order of their submission
+ * @errors: descriptors without one that have failed, modulo 2^32
  * @watch: looks whether they come back in time
  */
 struct swc_dma_chan {
@@ -56,8 +59,92 @@ struct swc_dma_chan {
 	struct list_head batches;
 	atomic64_t load;
 	atomic64_t queued;
-	atomic_t ndone;
+	bool ordered;
+	atomic_t errors;
 	struct delayed_work watch;
+};
+
+/**
+ * struct swc_dma_piece - one descriptor, or what the CPU copies
+ * @src, @dst: the same as @from, @to, for the device
+ * @batch: whose
+ * @cookie: of what has no interrupt, after it has been submitted; else 0
+ * @over: its callback has come
+ */
+struct swc_dma_piece {
+	dma_addr_t src[SWC_DMA_MAX_SRC];
+	dma_addr_t dst;
+	void *from[SWC_DMA_MAX_SRC];
+	void *to;
+	u32 bytes;
+	struct swc_dma_batch *batch;
+	dma_cookie_t cookie;
+	bool over;
+};
+
+/**
+ * struct swc_dma_batch - what one channel does of a job
+ * @node: in the channel's list, until it is over; the channel's lock
+ * @job: whose
+ * @ch: reference
+ * @left: interrupts that are to come, and one more until all is submitted, and as long as it is @stranded
+ * @stranded: the last of what was submitted has no interrupt, for there was no descriptor for the rest
+ * @last: and this is it
+ * @errors: of the channel, before
+ * @deadline: jiffies
+ * @first, @n: pieces
+ */
+struct swc_dma_batch {
+	struct list_head node;
+	struct swc_dma_job *job;
+	struct swc_dma_chan *ch;
+	atomic_t left;
+	bool stranded;
+	dma_cookie_t last;
+	int errors;
+	unsigned long deadline;
+	u32 first;
+	u32 n;
+};
+
+struct swc_dma_waiter {
+	struct completion done;
+	bool good;
+};
+
+/**
+ * struct swc_dma_job - what engines do of one move, or of several
+ * @waiter: who waits for it, if it is nobody's move
+ * @work: the end, on @wq
+ * @left: batches that are not over, and one more until all are there
+ * @launched: the memory is the devices'
+ * @failed: one of them has, or its memory could not be mapped
+ * @share: what each of its channels was chosen for
+ * @bytes: of the moves
+ * @by_cpu: of them, those that the CPU copies
+ * @nsrc: sources of each piece
+ * @nitems, @item: the moves
+ * @npieces: pieces that are engines', the first in @piece
+ * @nall: with those that are the CPU's
+ */
+struct swc_dma_job {
+	struct swc_dma_waiter *waiter;
+	struct workqueue_struct *wq;
+	struct work_struct work;
+	atomic_t left;
+	bool launched;
+	bool failed;
+	u64 share;
+	u64 bytes;
+	u64 by_cpu;
+	u32 nsrc;
+	u32 nitems;
+	struct swc_dma_item item[SWC_DMA_MAX_ITEMS];
+	u32 nbatches;
+	struct swc_dma_batch batch[SWC_DMA_MAX_CHANS];
+	u32 npieces;
+	u32 nall;
+	struct swc_dma_piece piece[];
 };
 
 /* channel.c */
@@ -67,6 +154,10 @@ u64 swc_dma_least_job(void);
 u32 swc_dma_take(struct swc_dma_chan **chan, u32 most, int node, u64 *share);
 void swc_dma_put(struct swc_dma_chan *ch);
 void swc_dma_retire(struct swc_dma_chan *ch);
+
+/* cut.c */
+struct swc_dma_job *swc_dma_job_alloc(u32 npieces, u32 nshort);
+struct swc_dma_job *swc_dma_cut(struct swc_dma_chan **chan, u32 nchans, struct swc_dma_item *items, u32 n);
 
 /* copy.c */
 extern u32 swc_dma_patience_ms;

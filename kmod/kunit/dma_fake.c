@@ -20,6 +20,8 @@
 
 #define MAX_SRC		16
 #define SPOILT		0xdb
+/* Failures that a channel remembers. */
+#define FAILURES	32
 
 struct desc {
 	struct dma_async_tx_descriptor tx;
@@ -41,6 +43,9 @@ struct chan {
 	bool hangs;
 	bool held;
 	u32 ndescs;
+	u32 nhoarded;
+	dma_cookie_t failed[FAILURES];	/* 0: none */
+	u32 nfailed;
 	u32 ended;		/* by terminating */
 	struct work_struct work;
 };
@@ -99,6 +104,32 @@ static void drop(struct chan *ch, struct desc *d)
 	kfree(d);
 }
 
+/* It is done, and may be used again: now, or as @hoards says. */
+static void recycle(struct chan *ch, struct desc *d)
+{
+	spin_lock_irq(&ch->lock);
+	ch->nhoarded++;
+	if (d->tx.flags & DMA_PREP_INTERRUPT || !ch->engine->fake->hoards) {
+		ch->ndescs -= ch->nhoarded;
+		ch->nhoarded = 0;
+	}
+	spin_unlock_irq(&ch->lock);
+	kfree(d);
+}
+
+static void call_back(struct chan *ch, const struct desc *d, bool good)
+{
+	struct dmaengine_result result = { good ? DMA_TRANS_NOERROR : DMA_TRANS_READ_FAILED };
+
+	if (d->tx.flags & DMA_PREP_INTERRUPT)
+		atomic_inc(&ch->engine->fake->interrupts);
+	else if (ch->engine->fake->quiet)
+		return;
+	local_irq_disable();
+	d->tx.callback_result(d->tx.callback_param, &result);
+	local_irq_enable();
+}
+
 static void carry_out(struct chan *ch, const struct desc *d, bool good)
 {
 	const struct swc_t_fake *fake = ch->engine->fake;
@@ -152,33 +183,30 @@ static void work(struct work_struct *work)
 
 	for (;;) {
 		struct desc *d = take(ch, &ended);
-		struct dmaengine_result result = { .result = DMA_TRANS_NOERROR };
 		bool good, stopped;
 
 		if (!d)
 			return;
 		good = !fails(fake, SWC_T_FAIL_TRANSFER);
 		carry_out(ch, d, good);
-		if (!good)
-			result.result = DMA_TRANS_READ_FAILED;
 		spin_lock_irq(&ch->lock);
 		stopped = ch->ended != ended;
 		ch->active = NULL;
 		if (!stopped)
 			ch->base.completed_cookie = d->tx.cookie;
+		if (!stopped && !good)
+			ch->failed[ch->nfailed++ % FAILURES] = d->tx.cookie;
 		spin_unlock_irq(&ch->lock);
 		if (!stopped) {
 			if (good) {
 				atomic_inc(&fake->transfers[ch - ch->engine->chan]);
 				atomic64_add(d->len, &fake->bytes);
 			}
-			local_irq_disable();
-			d->tx.callback_result(d->tx.callback_param, &result);
-			local_irq_enable();
+			call_back(ch, d, good);
 		} else {
 			atomic_inc(&fake->terminated);
 		}
-		drop(ch, d);
+		recycle(ch, d);
 		cond_resched();
 	}
 }
@@ -196,6 +224,7 @@ static int fake_alloc(struct dma_chan *base)
 	ch->hangs = false;
 	base->cookie = DMA_MIN_COOKIE;
 	base->completed_cookie = DMA_MIN_COOKIE;
+	memset(ch->failed, 0, sizeof(ch->failed));
 	atomic_inc(&fake->held);
 	return 0;
 }
@@ -207,8 +236,10 @@ static void fake_free(struct dma_chan *base)
 
 	if (!ch->held)
 		wrong(fake, "was given back twice");
-	if (ch->ndescs)
+	if (ch->ndescs != ch->nhoarded)
 		wrong(fake, "was given back with descriptors");
+	ch->ndescs = 0;
+	ch->nhoarded = 0;
 	ch->held = false;
 	atomic_dec(&fake->held);
 }
@@ -249,7 +280,7 @@ static void check(struct chan *ch, const struct desc *d, unsigned long flags)
 		wrong(fake, "got more, or less, than it can do at once");
 	if (bits & ((1ul << fake->align) - 1))
 		wrong(fake, "got what is not aligned");
-	if (!(flags & DMA_PREP_INTERRUPT))
+	if (!(flags & DMA_PREP_INTERRUPT) && fake->reorder)
 		wrong(fake, "is not to say when it is done");
 }
 
@@ -316,7 +347,18 @@ static void fake_issue(struct dma_chan *base)
 
 static enum dma_status fake_status(struct dma_chan *base, dma_cookie_t cookie, struct dma_tx_state *state)
 {
-	return dma_async_is_complete(cookie, base->completed_cookie, base->cookie);
+	struct chan *ch = to_chan(base);
+	unsigned long flags;
+	u32 i;
+
+	spin_lock_irqsave(&ch->lock, flags);
+	ch->ndescs -= ch->nhoarded;
+	ch->nhoarded = 0;
+	spin_unlock_irqrestore(&ch->lock, flags);
+	for (i = 0; i < FAILURES; i++)
+		if (READ_ONCE(ch->failed[i]) == cookie)
+			return DMA_ERROR;
+	return dma_async_is_complete(cookie, READ_ONCE(base->completed_cookie), READ_ONCE(base->cookie));
 }
 
 static int fake_terminate(struct dma_chan *base)
@@ -377,6 +419,8 @@ static int add_engine(struct swc_t_fake *fake)
 	dma_cap_set(DMA_MEMCPY, dma->cap_mask);
 	if (fake->max_xor)
 		dma_cap_set(DMA_XOR, dma->cap_mask);
+	if (fake->reorder)
+		dma_cap_set(DMA_COMPLETION_NO_ORDER, dma->cap_mask);
 	dma->max_xor = fake->max_xor;
 	dma->copy_align = fake->align;
 	dma->xor_align = fake->align;

@@ -29,13 +29,17 @@ enum swc_t_fault {
  * @max_xor: most sources, 0: it has no xor
  * @max_descs: most descriptors of a channel at a time, 0: as many as one likes
  * @us_per_kib: how slow it is
- * @reorder: it does the newest first
+ * @reorder: it does the newest first, and says that it has no order
+ * @quiet: what has no interrupt is not told by callback, either, and its failure is only a status
+ * @hoards: descriptors without an interrupt come back when somebody asks for a status, or with the next that
+ *	has one
  * @stubborn: it refuses to be terminated
  * @often: each of the faults but the first and the last once in so many, at random; 0: never
  * @fault: the n-th chance from now on; 0: none
  * @transfers: carried out well, by channel
  * @bytes: of them
  * @wrong: how often it was used against its rules
+ * @interrupts: of @transfers, those with an interrupt
  * @exhausted: how often @max_descs was too few
  * @overtakes: descriptors that were done before older ones
  * @held: channels that somebody has
@@ -49,19 +53,22 @@ struct swc_t_fake {
 	u32 max_descs;
 	u32 us_per_kib;
 	bool reorder;
+	bool quiet;
+	bool hoards;
 	bool stubborn;
 	u32 often;
 	atomic_t fault[SWC_T_FAULTS];
 	atomic_t transfers[SWC_T_FAKE_CHANS];
 	atomic64_t bytes;
 	atomic_t wrong;
+	atomic_t interrupts;
 	atomic_t exhausted;
 	atomic_t overtakes;
 	atomic_t held;
 	atomic_t terminated;
 };
 
-/* The first four must not change while there is the engine. */
+/* The first four, and @reorder, must not change while there is the engine. */
 int swc_t_fake_add(struct swc_t_fake *fake);
 void swc_t_fake_remove(struct swc_t_fake *fake);
 u32 swc_t_fake_transfers(struct swc_t_fake *fake);

@@ -88,6 +88,24 @@ static void fault_transfer_xor(struct kunit *test)
 	sweep(test, SWC_T_FAIL_TRANSFER, SWC_BXOR);
 }
 
+/* A driver that tells of an error only who asks for the status. */
+static void fault_transfer_quiet(struct kunit *test)
+{
+	struct swc_t_dma *t = test->priv;
+
+	t->fake.quiet = true;
+	sweep(test, SWC_T_FAIL_TRANSFER, SWC_SUM);
+}
+
+/* One that does its descriptors in any order: each has an interrupt. */
+static void fault_transfer_reorder(struct kunit *test)
+{
+	struct swc_t_dma *t = test->priv;
+
+	t->fake.reorder = true;
+	sweep(test, SWC_T_FAIL_TRANSFER, SWC_BXOR);
+}
+
 static void fault_hang(struct kunit *test)
 {
 	swc_dma_patience_ms = SWC_T_SHORT_MS;
@@ -259,6 +277,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(fault_submit_xor),
 	KUNIT_CASE(fault_transfer),
 	KUNIT_CASE(fault_transfer_xor),
+	KUNIT_CASE(fault_transfer_quiet),
+	KUNIT_CASE(fault_transfer_reorder),
 	KUNIT_CASE_SLOW(fault_hang),
 	KUNIT_CASE_SLOW(fault_hang_xor),
 	KUNIT_CASE(fault_alloc),

@@ -197,20 +197,31 @@ struct mover {
 	u64 bytes;
 };
 
-static void moved(struct swc_run *run, u64 bytes)
+static void moved(const struct swc_dma_item *items, u32 n)
 {
-	struct mover *m = (void *)run;
+	u32 i;
 
-	m->bytes = bytes;
-	complete(&m->done);
+	for (i = 0; i < n; i++) {
+		struct mover *m = (void *)items[i].run;
+
+		m->bytes = items[i].bytes;
+		complete(&m->done);
+	}
+}
+
+static struct swc_dma_job *prepare(struct mover *m)
+{
+	struct swc_dma_item item = { .run = (void *)m, .move = &m->move };
+
+	return swc_dma_prepare(swc_wq, &item, 1);
 }
 
 static bool start(struct mover *m)
 {
-	struct swc_dma_job *job = swc_dma_prepare(swc_wq, &m->move);
+	struct swc_dma_job *job = prepare(m);
 
 	if (job)
-		swc_dma_launch(job, (void *)m);
+		swc_dma_launch(job);
 	return job;
 }
 
@@ -395,6 +406,77 @@ static void dma_shortage(struct kunit *test)
 	KUNIT_EXPECT_GT(test, atomic_read(&t->fake.exhausted), 0);
 }
 
+/* What goes without an interrupt does not come back before its status is asked for. */
+static void dma_hoarded(struct kunit *test)
+{
+	struct swc_t_dma *t = test->priv;
+
+	t->fake.max_descs = 5;
+	t->fake.max_seg = 4096;
+	t->fake.hoards = true;
+	swc_t_dma_start_forced(test);
+	swc_t_dma_run(test, swc_t_staged, 2, 40000, false, SWC_SUM);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_BYTES), 2 * 40000 * 8ull);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 0ull);
+	KUNIT_EXPECT_GT(test, atomic_read(&t->fake.exhausted), 0);
+}
+
+/* Each of two copies is one batch of many descriptors. */
+static void dma_interrupts(struct kunit *test)
+{
+	struct swc_t_dma *t = test->priv;
+
+	t->fake.max_seg = 4096;
+	swc_t_dma_start_forced(test);
+	swc_t_dma_run(test, swc_t_staged, 2, 40000, false, SWC_SUM);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 2ull);
+	KUNIT_EXPECT_EQ(test, atomic_read(&t->fake.interrupts), 2);
+	KUNIT_EXPECT_GE(test, swc_t_fake_transfers(&t->fake), 2 * 40000 * 8 / 4096u);
+}
+
+#define COPIES	SWC_T_CHANNELS
+
+/* A copy in pieces, each with a channel of its own. */
+static struct swc_t_plan *copies(struct kunit *test, u32 nranks, u32 rank)
+{
+	struct swc_t_plan *p = swc_t_plan(test, SWC_ALLREDUCE, nranks, rank, COPIES);
+	u32 i;
+
+	for (i = 0; i < COPIES; i++) {
+		swc_t_channel(p);
+		swc_t_step(p, SWC_STEP_LOCAL);
+		swc_t_send(p, rank, i, 1, SWC_BUF_SEND);
+		swc_t_recv(p, rank, i, 1, SWC_BUF_RECV, 0, SWC_XFER_FINAL);
+		swc_t_step(p, SWC_STEP_SYNC);
+	}
+	return p;
+}
+
+/* Moves that nobody waits for go to engines together; those that engines do not take, the CPU does. */
+static void dma_gathered(struct kunit *test)
+{
+	struct swc_t_dma *t = test->priv;
+	u64 jobs;
+
+	t->fake.align = 3;
+	swc_t_dma_start_forced(test);
+	swc_t_dma_run(test, copies, 1, 100 * COPIES, false, SWC_SUM);
+	jobs = swc_t_dma_grown(test, SWC_STAT_DMA_JOBS);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_BYTES), 800ull * COPIES);
+	/* Others may help to gather. */
+	if (num_online_cpus() == 1)
+		KUNIT_EXPECT_EQ(test, jobs, 1ull);
+	else
+		KUNIT_EXPECT_LE(test, jobs, (u64)COPIES);
+	KUNIT_EXPECT_EQ(test, atomic_read(&t->fake.interrupts), (int)jobs);
+	/* All of them fail: the CPU's. */
+	atomic_set(&t->fake.fault[SWC_T_FAIL_PREP], 1);
+	swc_t_dma_run(test, copies, 1, 100 * COPIES, false, SWC_SUM);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 0ull);
+	KUNIT_EXPECT_GE(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 1ull);
+	atomic_set(&t->fake.fault[SWC_T_FAIL_PREP], 0);
+}
+
 static void dma_reorder(struct kunit *test)
 {
 	struct swc_t_dma *t = test->priv;
@@ -466,17 +548,17 @@ static void dma_prepared(struct kunit *test)
 	mover_init(m, 1, 2, BYTES);
 	for (i = 0; i < 3; i++)
 		m->span[i].region = make_mixed(test, BYTES, 12 << 10, 12 << 10);
-	job = swc_dma_prepare(swc_wq, &m->move);
+	job = prepare(m);
 	KUNIT_ASSERT_NOT_NULL(test, job);
 	fill(m);
 	swc_dma_cancel(job);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&fake->bytes), 0ll);
 	KUNIT_EXPECT_GT(test, bad_bytes(m), 0u);
 	init_completion(&m->done);
-	job = swc_dma_prepare(swc_wq, &m->move);
+	job = prepare(m);
 	KUNIT_ASSERT_NOT_NULL(test, job);
 	fill(m);
-	swc_dma_launch(job, (void *)m);
+	swc_dma_launch(job);
 	wait_for_completion(&m->done);
 	KUNIT_EXPECT_EQ(test, m->bytes, (u64)BYTES);
 	KUNIT_EXPECT_EQ(test, bad_bytes(m), 0u);
@@ -493,6 +575,9 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(dma_limits, limits_gen_params),
 	KUNIT_CASE(dma_overlap),
 	KUNIT_CASE(dma_shortage),
+	KUNIT_CASE(dma_hoarded),
+	KUNIT_CASE(dma_interrupts),
+	KUNIT_CASE(dma_gathered),
 	KUNIT_CASE(dma_reorder),
 	KUNIT_CASE(dma_short_stretches),
 	KUNIT_CASE(dma_prepared),
