@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/swingcoll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,15 +35,17 @@ static int read_text(const char *path, char *text, size_t size)
 	return ret;
 }
 
+/* May be called from a signal handler. */
 static int write_text(const char *path, const char *text)
 {
-	FILE *f = fopen(path, "we");
-	int ret;
+	int fd = open(path, O_WRONLY | O_CLOEXEC), ret = -1;
 
-	if (!f)
+	if (fd < 0)
 		return -1;
-	ret = fputs(text, f) < 0;
-	return fclose(f) || ret ? -1 : 0;
+	if (write(fd, text, strlen(text)) == (ssize_t)strlen(text))
+		ret = 0;
+	close(fd);
+	return ret;
 }
 
 bool ov_dma_can_set(void)
@@ -124,12 +127,24 @@ int ov_dma_set(struct ov_rank *r, enum ov_dma dma)
 	return mem ? look(r, mem) : say(r, -ENOMEM);
 }
 
+/* Who interrupts a run finds the module as it was. */
+static void on_signal(int sig)
+{
+	ov_dma_restore();
+	raise(sig); /* with its default action, see SA_RESETHAND */
+}
+
 void ov_dma_save(void)
 {
+	struct sigaction act = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+
 	if (read_text(MODE, old_mode, sizeof(old_mode)))
 		*old_mode = 0;
 	if (read_text(RATE, old_rate, sizeof(old_rate)))
 		*old_rate = 0;
+	sigaction(SIGHUP, &act, NULL);
+	sigaction(SIGINT, &act, NULL);
+	sigaction(SIGTERM, &act, NULL);
 }
 
 void ov_dma_restore(void)
