@@ -273,6 +273,21 @@ void swc_exec_work(struct work_struct *work)
 	swc_part_put(part);
 }
 
+/* Will all runs only give their data to engines? Nobody has begun. */
+static bool only_gathers(struct swc_op *op)
+{
+	u32 i, c;
+
+	for (i = 0; i < op->comm->nlocal; i++) {
+		struct swc_part *part = op->part[op->comm->local[i]];
+
+		for (c = 0; c < part->nruns; c++)
+			if (!swc_step_gathers(&part->runs[c]))
+				return false;
+	}
+	return true;
+}
+
 /**
  * swc_exec_start() - all ranks have arrived
  * @op: the operation; the caller is its first worker and is counted in op->nactive
@@ -281,7 +296,7 @@ void swc_exec_work(struct work_struct *work)
  */
 void swc_exec_start(struct swc_op *op, struct swc_part *self, bool inline_ok)
 {
-	bool alone = self->nruns && swc_step_gathers(&self->runs[0]);
+	bool alone = only_gathers(op);
 	u32 i, c;
 
 	trace_swc_start(op);

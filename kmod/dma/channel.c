@@ -146,6 +146,24 @@ static bool is_on(struct dma_chan *chan, void *node)
 	return dev_to_node(chan->device->dev) == *(int *)node;
 }
 
+/*
+ * Drivers that go on to the next descriptor only when one has interrupted (dw_dmac, tegra-gpcdma), whose
+ * descriptors disturb each other when their status is asked for (ptdma, ae4dma), or that have no order
+ * without saying so (dpaa2-qdma).
+ */
+static const char * const need_interrupts[] = {
+	"ae4dma", "dpaa2-qdma", "dw_dmac", "dw_dmac_pci", "fsl-dpaa2-qdma", "ptdma", "tegra-gpcdma",
+};
+
+/* Is it enough that the last descriptor interrupts? */
+static bool is_ordered(struct dma_device *device)
+{
+	const char *driver = dev_driver_string(device->dev);
+
+	return !dma_has_cap(DMA_COMPLETION_NO_ORDER, device->cap_mask) &&
+	       match_string(need_interrupts, ARRAY_SIZE(need_interrupts), driver) < 0;
+}
+
 /* One on a NUMA node, or any. */
 static struct swc_dma_chan *chan_take(int node)
 {
@@ -167,7 +185,7 @@ static struct swc_dma_chan *chan_take(int node)
 	ch->chan = chan;
 	ch->dev = dmaengine_get_dma_device(chan);
 	ch->node = dev_to_node(chan->device->dev);
-	ch->ordered = !dma_has_cap(DMA_COMPLETION_NO_ORDER, chan->device->cap_mask);
+	ch->ordered = is_ordered(chan->device);
 	ch->max_seg = min_t(size_t, dma_get_max_seg_size(ch->dev), dma_max_mapping_size(ch->dev));
 	if (dma_has_cap(DMA_XOR, chan->device->cap_mask))
 		ch->max_xor = min_t(u32, chan->device->max_xor, SWC_DMA_MAX_SRC);

@@ -11,9 +11,9 @@
  * drivers hold a lock from the moment when they prepare one until it is submitted, and some begin when it is
  * submitted, not when they are told to issue it.
  *
- * Only the last descriptor of a batch interrupts, unless the channel does them in any order. Of what goes
- * wrong with the others, some drivers tell by callback all the same, and some by their status: both are
- * looked at.
+ * Only the last descriptor of a batch interrupts, unless the channel does them in any order or its driver
+ * needs the interrupts. Of what goes wrong with the others, some drivers tell by callback all the same, and
+ * some by their status: both are looked at.
  *
  * Interrupts come in atomic context, in any order, and count down; the last one queues the job's work item,
  * which unmaps the memory and tells the executor. A channel that does not answer in time is stopped and
@@ -125,21 +125,16 @@ static void job_free(struct swc_dma_job *job)
 	kvfree(job);
 }
 
-/* Where a descriptor stands, as the driver knows. */
-static enum dma_status status_of(const struct swc_dma_batch *b, dma_cookie_t cookie)
-{
-	return dma_async_is_tx_complete(b->ch->chan, cookie, NULL, NULL);
-}
-
-/* Has one without an interrupt failed? */
+/* Does the driver know of a descriptor that has not gone well? */
 static bool any_failed(const struct swc_dma_job *job)
 {
 	u32 i;
 
 	for (i = 0; i < job->npieces; i++) {
-		const struct swc_dma_piece *p = &job->piece[i];
+		const struct swc_dma_piece *p = &job->piece[job->most_short + i];
 
-		if (p->cookie && status_of(p->batch, p->cookie) == DMA_ERROR)
+		if (p->cookie && dma_async_is_tx_complete(p->batch->ch->chan, p->cookie, NULL, NULL) !=
+		    DMA_COMPLETE)
 			return true;
 	}
 	return false;
@@ -182,6 +177,15 @@ static void watch_soon(struct swc_dma_chan *ch)
 		swc_dma_put(ch);
 }
 
+/* Has the channel got past a descriptor? Some drivers' status is that of another one. */
+static bool is_past(const struct swc_dma_chan *ch, dma_cookie_t cookie)
+{
+	struct dma_tx_state state = {};
+
+	dmaengine_tx_status(ch->chan, cookie, &state);
+	return state.used && dma_async_is_complete(cookie, state.last, state.used) == DMA_COMPLETE;
+}
+
 /* What has been submitted without an interrupt at its end is over when its status says so. */
 static void end_stranded(struct swc_dma_chan *ch)
 {
@@ -198,8 +202,9 @@ static void end_stranded(struct swc_dma_chan *ch)
 		}
 		spin_unlock_irq(&ch->lock);
 		/* It waits for nobody else. */
-		if (found && status_of(b, b->last) == DMA_IN_PROGRESS) {
-			watch_soon(ch);
+		if (found && !is_past(ch, b->last)) {
+			if (!READ_ONCE(ch->broken))
+				watch_soon(ch);
 			return;
 		}
 		if (found) {
@@ -232,6 +237,20 @@ static bool is_late(struct swc_dma_chan *ch)
 	return late;
 }
 
+/* Nothing that is in flight can be trusted any more: what is terminated may look as if it were done. */
+static void give_up(struct swc_dma_chan *ch)
+{
+	struct swc_dma_batch *b;
+
+	if (!ch->broken)
+		pr_warn("DMA channel %s does not answer; it is not used any more\n", dma_chan_name(ch->chan));
+	spin_lock_irq(&ch->lock);
+	WRITE_ONCE(ch->broken, true);
+	list_for_each_entry(b, &ch->batches, node)
+		WRITE_ONCE(b->job->failed, true);
+	spin_unlock_irq(&ch->lock);
+}
+
 /* Work item, while anything is in flight. */
 void swc_dma_watch(struct work_struct *work)
 {
@@ -242,14 +261,12 @@ void swc_dma_watch(struct work_struct *work)
 	end_stranded(ch);
 	if (!is_late(ch))
 		goto out;
+	give_up(ch);
 	/* Who holds it may wait for a descriptor, in some drivers for ever. */
 	if (!mutex_trylock(&ch->submit)) {
 		dmaengine_terminate_async(ch->chan);
 		mutex_lock(&ch->submit);
 	}
-	if (!ch->broken)
-		pr_warn("DMA channel %s does not answer; it is not used any more\n", dma_chan_name(ch->chan));
-	ch->broken = true;
 	if (dmaengine_terminate_sync(ch->chan)) {
 		/* It may still write: nothing can be given back before it answers. */
 		watch_later(ch);
@@ -261,10 +278,8 @@ void swc_dma_watch(struct work_struct *work)
 	}
 	mutex_unlock(&ch->submit);
 	swc_dma_retire(ch);
-	list_for_each_entry_safe(b, next, &lost, node) {
-		WRITE_ONCE(b->job->failed, true);
+	list_for_each_entry_safe(b, next, &lost, node)
 		batch_over(b);
-	}
 out:
 	swc_dma_put(ch);
 }
@@ -326,8 +341,8 @@ static struct dma_async_tx_descriptor *get_descriptor(struct swc_dma_batch *b, s
 
 	for (i = 0; !tx && i < LOOKS; i++) {
 		dma_async_issue_pending(ch->chan);
-		if (b->last)
-			status_of(b, b->last);
+		if (b->last && ch->ordered)
+			is_past(ch, b->last);
 		usleep_range(LOOK_US, 2 * LOOK_US);
 		tx = prepare(b->job, ch->chan, p, silent);
 	}
@@ -362,7 +377,7 @@ static bool submit_pieces(struct swc_dma_batch *b)
 			break;
 		}
 		b->last = cookie;
-		p->cookie = silent ? cookie : 0;
+		p->cookie = ch->ordered ? cookie : 0;
 	}
 	if (i && i < b->n && ch->ordered) {
 		atomic_inc(&b->left);
@@ -391,7 +406,7 @@ static void submit_batch(struct swc_dma_job *job, struct swc_dma_batch *b)
 	spin_lock_irq(&ch->lock);
 	list_add_tail(&b->node, &ch->batches);
 	spin_unlock_irq(&ch->lock);
-	if (READ_ONCE(job->failed) || ch->broken || !submit_pieces(b))
+	if (READ_ONCE(job->failed) || READ_ONCE(ch->broken) || !submit_pieces(b))
 		WRITE_ONCE(job->failed, true);
 	dma_async_issue_pending(ch->chan);
 	watch_later(ch);
@@ -406,7 +421,7 @@ static void copy_short(struct swc_dma_job *job)
 {
 	u32 i;
 
-	for (i = job->npieces; i < job->nall; i++) {
+	for (i = 0; i < job->nshort; i++) {
 		const struct swc_dma_piece *p = &job->piece[i];
 
 		memcpy(p->to, p->from[0], p->bytes);
@@ -426,16 +441,16 @@ static void drop_share(struct swc_dma_chan *ch, u64 share)
 static void deal_out(struct swc_dma_job *job, struct swc_dma_chan **chan, u32 nchans, u64 share)
 {
 	u64 done = 0, total = 0;
-	u32 i, k = 0;
+	u32 i, k = job->most_short, end = k + job->npieces;
 
 	job->share = share;
-	for (i = 0; i < job->npieces; i++)
+	for (i = k; i < end; i++)
 		total += job->piece[i].bytes;
 	for (i = 0; i < nchans; i++) {
 		struct swc_dma_batch *b = &job->batch[job->nbatches];
 
 		b->first = k;
-		for (; k < job->npieces && done < div_u64(total * (i + 1), nchans); k++) {
+		for (; k < end && done < div_u64(total * (i + 1), nchans); k++) {
 			done += job->piece[k].bytes;
 			job->failed |= !map_piece(job, chan[i], &job->piece[k]);
 		}
@@ -520,7 +535,7 @@ struct swc_dma_job *swc_dma_prepare(struct workqueue_struct *wq, struct swc_dma_
 		share += (items[i].move->bytes - items[i].move->done) * items[i].move->ndst;
 	want = clamp_t(u64, div_u64(share, SHARE_BYTES), 1, SWC_DMA_MAX_CHANS);
 	nchans = swc_dma_take(chan, want, swc_dma_node(items->move), &share);
-	job = swc_dma_cut(chan, nchans, items, n);
+	job = swc_dma_cut(chan, nchans, share, items, n);
 	if (!job) {
 		for (i = 0; i < nchans; i++)
 			drop_share(chan[i], share);
@@ -549,10 +564,12 @@ bool swc_dma_try(struct swc_dma_chan *ch, void *dst, void *src, u32 bytes)
 	job->wq = swc_wq;
 	job->bytes = bytes;
 	job->nsrc = 1;
-	for (i = 0; i < job->npieces; i++) {
-		job->piece[i].from[0] = src + i * step;
-		job->piece[i].to = dst + i * step;
-		job->piece[i].bytes = min(step, bytes - i * step);
+	for (i = 0; i < DIV_ROUND_UP(bytes, step); i++) {
+		struct swc_dma_piece *p = &job->piece[job->npieces++];
+
+		p->from[0] = src + i * step;
+		p->to = dst + i * step;
+		p->bytes = min(step, bytes - i * step);
 	}
 	kref_get(&ch->ref);
 	atomic64_add(bytes, &ch->load);

@@ -10,10 +10,13 @@
 #include "../region.h"
 #include "dma.h"
 
-/* Pieces of a job; what is left of its moves is another one. */
+/* Pieces of a job, and at least so many of a move; what is left of its moves is another one. */
 #define MAX_PIECES	1024
+#define MAX_OF_MANY	128u
 /* Shorter stretches cost more than they bring, unless engines are forced. */
 #define MIN_STRETCH	(16u << 10)
+/* A share is not cut into smaller pieces. */
+#define PIECE_LEAST	(256u << 10)
 /* A piece ends at a multiple of this, if it can. */
 #define PIECE_UNIT	64u
 
@@ -28,12 +31,13 @@ struct limits {
 	u32 least;
 };
 
-static bool find_limits(struct limits *lim, struct swc_dma_chan **chan, u32 nchans, u32 nsrc)
+static bool find_limits(struct limits *lim, struct swc_dma_chan **chan, u32 nchans, u64 share,
+			u32 nsrc)
 {
 	u32 i, unit, align = 0;
 
 	lim->line = dma_get_cache_alignment();
-	lim->max_seg = U32_MAX;
+	lim->max_seg = clamp_t(u64, share, PIECE_LEAST, U32_MAX);
 	for (i = 0; i < nchans; i++) {
 		const struct dma_device *device = chan[i]->chan->device;
 
@@ -116,6 +120,41 @@ struct tally {
 	u64 bytes[2];
 };
 
+/* Do ranges of so many bytes overlap? */
+static bool meet(const void *a, const void *b, u32 bytes)
+{
+	return a < b + bytes && b < a + bytes;
+}
+
+/* Is this the continuation of a piece, as one descriptor can do it? */
+static bool continues(const struct limits *lim, const struct swc_dma_piece *p, void **ptr, u32 nsrc,
+		      u32 bytes)
+{
+	u32 i;
+
+	if (p->to + p->bytes != ptr[nsrc] || bytes > lim->max_seg - p->bytes)
+		return false;
+	for (i = 0; i < nsrc; i++)
+		if (p->from[i] + p->bytes != ptr[i] || meet(p->from[i], p->to, p->bytes + bytes))
+			return false;
+	return true;
+}
+
+static void add_piece(const struct limits *lim, struct swc_dma_job *job, void **ptr, u32 bytes, bool is_short)
+{
+	u32 n = is_short ? job->nshort++ : job->most_short + job->npieces;
+	struct swc_dma_piece *p = &job->piece[n];
+
+	if (!is_short && job->npieces && continues(lim, p - 1, ptr, job->nsrc, bytes)) {
+		p[-1].bytes += bytes;
+		return;
+	}
+	job->npieces += !is_short;
+	memcpy(p->from, ptr, job->nsrc * sizeof(*ptr));
+	p->to = ptr[job->nsrc];
+	p->bytes = bytes;
+}
+
 /*
  * Cut what engines can take of a move, for one destination, into pieces of @job; NULL: only count. Several
  * destinations all end where the first of them does. Returns where that is.
@@ -141,14 +180,8 @@ static u64 cut_move(const struct limits *lim, const struct swc_move *m, u32 dst,
 		/* The CPU copies here, no more. */
 		if (is_short && m->nsrc > 1)
 			break;
-		if (job) {
-			u32 first = is_short ? job->npieces : 0;
-			struct swc_dma_piece *piece = &job->piece[first + tally->n[is_short]];
-
-			memcpy(piece->from, ptr, m->nsrc * sizeof(*ptr));
-			piece->to = ptr[m->nsrc];
-			piece->bytes = bytes;
-		}
+		if (job)
+			add_piece(lim, job, ptr, bytes, is_short);
 		tally->n[is_short]++;
 		tally->bytes[is_short] += bytes;
 		at += bytes;
@@ -159,20 +192,25 @@ static u64 cut_move(const struct limits *lim, const struct swc_move *m, u32 dst,
 	return at;
 }
 
+/**
+ * swc_dma_job_alloc() - a job with room for so many pieces, and has none yet
+ */
 struct swc_dma_job *swc_dma_job_alloc(u32 npieces, u32 nshort)
 {
 	struct swc_dma_job *job;
 
 	job = kvzalloc(struct_size(job, piece, npieces + nshort), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (!job)
-		return NULL;
-	job->npieces = npieces;
-	job->nall = npieces + nshort;
+	if (job)
+		job->most_short = nshort;
 	return job;
 }
 
-/* What engines take of a move; counts its pieces. None, if the CPU would have to copy the half of it. */
-static u64 cut_one(const struct limits *lim, const struct swc_move *m, u32 most, struct tally *all)
+/*
+ * What engines take of a move; counts its pieces, and what the CPU copies of it. None, if that would be the
+ * half of it.
+ */
+static u64 cut_one(const struct limits *lim, const struct swc_move *m, u32 most, struct tally *all,
+		   u64 *by_cpu)
 {
 	struct tally first = {}, cut = {};
 	u64 end = m->bytes;
@@ -188,42 +226,52 @@ static u64 cut_one(const struct limits *lim, const struct swc_move *m, u32 most,
 		all->n[d] += cut.n[d];
 		all->bytes[d] += cut.bytes[d];
 	}
+	/* As it is counted elsewhere: what goes to several places counts once. */
+	*by_cpu += div_u64(cut.bytes[1], m->ndst);
 	return end - m->done;
 }
 
 /**
  * swc_dma_cut() - a job of what channels can take of moves, or NULL
+ * @share: bytes for each of them; no piece is larger
  * @items: moves with equally many sources; what is taken of each is filled in
  */
-struct swc_dma_job *swc_dma_cut(struct swc_dma_chan **chan, u32 nchans, struct swc_dma_item *items, u32 n)
+struct swc_dma_job *swc_dma_cut(struct swc_dma_chan **chan, u32 nchans, u64 share, struct swc_dma_item *items,
+				u32 n)
 {
 	struct tally all = {}, done = {};
+	u32 i, d, most_dst = 0;
 	struct swc_dma_job *job;
 	struct limits lim;
-	u32 i, d;
+	u64 by_cpu = 0;
 
-	if (!find_limits(&lim, chan, nchans, items->move->nsrc))
+	if (!find_limits(&lim, chan, nchans, share, items->move->nsrc))
 		return NULL;
 	for (i = 0; i < n; i++)
-		items[i].bytes = cut_one(&lim, items[i].move, MAX_PIECES / n, &all);
+		items[i].bytes = cut_one(&lim, items[i].move, max(MAX_PIECES / n, MAX_OF_MANY), &all,
+					 &by_cpu);
 	if (!all.bytes[0] || (!swc_dma_forced() && all.bytes[0] < swc_dma_least_job()))
 		return NULL;
 	job = swc_dma_job_alloc(all.n[0], all.n[1]);
 	if (!job)
 		return NULL;
 	job->nsrc = items->move->nsrc;
+	job->by_cpu = by_cpu;
 	for (i = 0; i < n; i++) {
-		const struct swc_move *m = items[i].move;
-		u64 by_cpu = done.bytes[1];
-
 		if (!items[i].bytes)
 			continue;
-		for (d = 0; d < m->ndst; d++)
-			cut_move(&lim, m, d, m->done + items[i].bytes, MAX_PIECES, &done, job);
-		/* As it is counted elsewhere: what goes to several places counts once. */
-		job->by_cpu += div_u64(done.bytes[1] - by_cpu, m->ndst);
 		job->bytes += items[i].bytes;
 		job->item[job->nitems++] = items[i];
+		most_dst = max(most_dst, items[i].move->ndst);
+	}
+	/* Moves of neighbours in memory become one piece where they go to the same place. */
+	for (d = 0; d < most_dst; d++) {
+		for (i = 0; i < job->nitems; i++) {
+			const struct swc_move *m = job->item[i].move;
+
+			if (d < m->ndst)
+				cut_move(&lim, m, d, m->done + job->item[i].bytes, MAX_PIECES, &done, job);
+		}
 	}
 	return job;
 }

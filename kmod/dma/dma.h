@@ -37,12 +37,12 @@
  * @max_seg: bytes that one descriptor may move
  * @max_xor: sources of one xor, 0: it cannot
  * @submit: held while descriptors are prepared and submitted, and while the channel is stopped
- * @broken: nothing is given to it any more
+ * @broken: nothing is given to it any more; changes under @lock
  * @lock: guards @batches
  * @batches: in flight, in the order of submission
  * @load: bytes that it has been chosen for
  * @queued: of them, those that have been submitted and are not over
- * @ordered: descriptors are done in the order of their submission
+ * @ordered: descriptors are done in the order of their submission, also without an interrupt each
  * @errors: descriptors without one that have failed, modulo 2^32
  * @watch: looks whether they come back in time
  */
@@ -68,7 +68,7 @@ struct swc_dma_chan {
  * struct swc_dma_piece - one descriptor, or what the CPU copies
  * @src, @dst: the same as @from, @to, for the device
  * @batch: whose
- * @cookie: of what has no interrupt, after it has been submitted; else 0
+ * @cookie: after it has been submitted to a channel whose status is of use; else 0
  * @over: its callback has come
  */
 struct swc_dma_piece {
@@ -124,8 +124,9 @@ struct swc_dma_waiter {
  * @by_cpu: of them, those that the CPU copies
  * @nsrc: sources of each piece
  * @nitems, @item: the moves
- * @npieces: pieces that are engines', the first in @piece
- * @nall: with those that are the CPU's
+ * @nshort: pieces that are the CPU's, the first in @piece
+ * @most_short: room for so many; behind it are the engines'
+ * @npieces: those
  */
 struct swc_dma_job {
 	struct swc_dma_waiter *waiter;
@@ -142,8 +143,9 @@ struct swc_dma_job {
 	struct swc_dma_item item[SWC_DMA_MAX_ITEMS];
 	u32 nbatches;
 	struct swc_dma_batch batch[SWC_DMA_MAX_CHANS];
+	u32 nshort;
+	u32 most_short;
 	u32 npieces;
-	u32 nall;
 	struct swc_dma_piece piece[];
 };
 
@@ -157,7 +159,8 @@ void swc_dma_retire(struct swc_dma_chan *ch);
 
 /* cut.c */
 struct swc_dma_job *swc_dma_job_alloc(u32 npieces, u32 nshort);
-struct swc_dma_job *swc_dma_cut(struct swc_dma_chan **chan, u32 nchans, struct swc_dma_item *items, u32 n);
+struct swc_dma_job *swc_dma_cut(struct swc_dma_chan **chan, u32 nchans, u64 share, struct swc_dma_item *items,
+				u32 n);
 
 /* copy.c */
 extern u32 swc_dma_patience_ms;

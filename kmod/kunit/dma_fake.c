@@ -354,6 +354,8 @@ static enum dma_status fake_status(struct dma_chan *base, dma_cookie_t cookie, s
 	spin_lock_irqsave(&ch->lock, flags);
 	ch->ndescs -= ch->nhoarded;
 	ch->nhoarded = 0;
+	if (state)
+		*state = (struct dma_tx_state){ .last = base->completed_cookie, .used = base->cookie };
 	spin_unlock_irqrestore(&ch->lock, flags);
 	for (i = 0; i < FAILURES; i++)
 		if (READ_ONCE(ch->failed[i]) == cookie)

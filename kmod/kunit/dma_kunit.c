@@ -464,10 +464,13 @@ static void dma_gathered(struct kunit *test)
 	jobs = swc_t_dma_grown(test, SWC_STAT_DMA_JOBS);
 	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_BYTES), 800ull * COPIES);
 	/* Others may help to gather. */
-	if (num_online_cpus() == 1)
+	if (num_online_cpus() == 1) {
 		KUNIT_EXPECT_EQ(test, jobs, 1ull);
-	else
+		/* Neighbours in memory are moved by one descriptor. */
+		KUNIT_EXPECT_LT(test, swc_t_fake_transfers(&t->fake), (u32)COPIES);
+	} else {
 		KUNIT_EXPECT_LE(test, jobs, (u64)COPIES);
+	}
 	KUNIT_EXPECT_EQ(test, atomic_read(&t->fake.interrupts), (int)jobs);
 	/* All of them fail: the CPU's. */
 	atomic_set(&t->fake.fault[SWC_T_FAIL_PREP], 1);
@@ -565,6 +568,49 @@ static void dma_prepared(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic64_read(&fake->bytes), 2ll * BYTES);
 }
 
+/*
+ * A job that waits for descriptors while the channel hangs is rid of some of its own when that is stopped:
+ * what is done of it then is not all.
+ */
+static void dma_shortage_hang(struct kunit *test)
+{
+	struct mover *a = kunit_kzalloc(test, sizeof(*a), GFP_KERNEL);
+	struct mover *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
+	struct swc_t_dma *t = test->priv;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, a);
+	KUNIT_ASSERT_NOT_NULL(test, b);
+	t->fake.nchans = 1;
+	t->fake.max_descs = 4;
+	t->fake.max_seg = 4096;
+	swc_t_dma_start_forced(test);
+	swc_dma_init(moved);
+	mover_init(a, 1, 1, 8192);
+	mover_init(b, 1, 1, 40960);
+	for (i = 0; i < 2; i++) {
+		a->span[i].region = make_region(test, BYTES);
+		b->span[i].region = make_region(test, BYTES);
+	}
+	for (i = 0; i < 5; i++) {
+		fill(a);
+		fill(b);
+		init_completion(&a->done);
+		init_completion(&b->done);
+		swc_dma_patience_ms = 1;
+		atomic_set(&t->fake.fault[SWC_T_HANG], 1);
+		KUNIT_ASSERT_TRUE(test, start(a));
+		KUNIT_ASSERT_TRUE(test, start(b));
+		wait_for_completion(&a->done);
+		wait_for_completion(&b->done);
+		KUNIT_EXPECT_EQ(test, a->bytes, 0ull);
+		KUNIT_EXPECT_TRUE(test, !b->bytes || !bad_bytes(b));
+		swc_dma_patience_ms = 2000;
+		swc_t_dma_give_back(test);
+		KUNIT_ASSERT_EQ(test, swc_t_dma_hold(test, "always"), 1u);
+	}
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(dma_sum, shape_gen_params),
 	KUNIT_CASE_PARAM(dma_average, shape_gen_params),
@@ -575,6 +621,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(dma_limits, limits_gen_params),
 	KUNIT_CASE(dma_overlap),
 	KUNIT_CASE(dma_shortage),
+	KUNIT_CASE(dma_shortage_hang),
 	KUNIT_CASE(dma_hoarded),
 	KUNIT_CASE(dma_interrupts),
 	KUNIT_CASE(dma_gathered),
