@@ -100,7 +100,7 @@ with() {
 }
 
 before=$(cat $knobs/dma)
-echo 1..22
+echo 1..23
 
 idle=1 with -- MORE NONE
 result $? "all by an engine"
@@ -146,16 +146,51 @@ echo never >$knobs/dma
 remove
 result $? "given back"
 
-# The engine is at work when its user dies.
-insmod "$ko" rate_mbps=20
-find_engine
-swingperf -n 3 -o allgather --sizes 30000000 --slot-max -1 --iters 100 >/dev/null 2>&1 &
-pid=$!
-sleep 1
-kill -9 $pid
-wait $pid 2>/dev/null
-"$bin/helper" sound && work && echo never >$knobs/dma && remove
+# The engine is at work, whatever it does then, when its user dies; and its driver cannot be unloaded meanwhile.
+killed() {
+	local pid tries status=0
+	insmod "$ko" || return 1
+	find_engine
+	echo 2 >$provider/rate_mbps
+	swingperf -n 3 -o allgather --sizes 3000000 --slot-max -1 --iters 100 >/dev/null 2>&1 &
+	pid=$!
+	for ((tries = 0; tries < 100; tries++)); do
+		(($(cat $provider/in_flight))) && break
+		sleep 0.1
+	done
+	[[ ! $1 ]] || echo "${1#*=}" >"$provider/${1%=*}"
+	! rmmod swc_dma_provider 2>/dev/null || status=1
+	sleep 0.5
+	kill -9 $pid
+	wait $pid 2>/dev/null
+	[[ ! $1 ]] || echo "${2:-0}" >"$provider/${1%=*}"
+	echo 0 >$provider/rate_mbps
+	"$bin/helper" sound && work && echo never >$knobs/dma && remove || status=1
+	((!status)) || echo "# $1"
+	return $status
+}
+provider=/sys/module/swc_dma_provider/parameters
+killed "" && killed hang_nth=3 && killed fail_every=2 && killed max_descs=1 256 && killed delay_us=30000
 result $? "users are killed while it works"
+
+# One that only takes the time that a real one would: what it fails at is done by the CPU, the rest is not there.
+timed() {
+	local fell status
+	insmod "$ko" touch=N rate_mbps=500 delay_us=10 || return 1
+	find_engine
+	fell=$(counter dma_fallbacks)
+	echo 5 >$provider/fail_every
+	echo 20 >$provider/hang_nth
+	swingperf -n 3 -o allgather --sizes 3000000 --slot-max -1 --iters 10 --repeats 1 --check 0 >/dev/null
+	status=$?
+	fell=$(($(counter dma_fallbacks) - fell))
+	echo never >$knobs/dma
+	remove && ((!status && fell > 1)) && return
+	echo "# $fell fallbacks"
+	return 1
+}
+timed
+result $? "an engine that moves nothing, with errors and a hang"
 
 # The CPU takes the other part of each move.
 mode=share size=2000000 with -- MORE NONE

@@ -4,9 +4,11 @@
  * on request. To dmaengine it is a device like any other.
  *
  * Each channel that somebody holds has a thread, which carries out one descriptor at a time and sleeps until
- * each piece of its data is due. It is as strict as real devices are: data moves no sooner than it is due,
- * callbacks run with soft interrupts off and only if DMA_PREP_INTERRUPT asks for them, and a descriptor is
- * given back after its callback. What a channel's lock guards is told at the struct.
+ * each piece of its data is due. Where no data moves (touch=N), a timer is enough, which goes off when an
+ * interrupt is due: so it costs the CPUs what a real engine does. It is as strict as real devices are: data
+ * moves no sooner than it is due, callbacks run with soft interrupts off and only if DMA_PREP_INTERRUPT asks
+ * for them, and a descriptor is given back after its callback. What a channel's lock guards is told at the
+ * struct.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -14,6 +16,7 @@
 #include <linux/bottom_half.h>
 #include <linux/dma-mapping.h>
 #include <linux/dmaengine.h>
+#include <linux/hrtimer.h>
 #include <linux/io.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
@@ -25,6 +28,7 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/version.h>
 #include <linux/wait.h>
 
 #define MAX_CHANNELS	64
@@ -85,7 +89,7 @@ MODULE_PARM_DESC(hang_nth, "the n-th transfer from now on hangs; counts down to 
 
 static bool touch = true;
 module_param(touch, bool, 0644);
-MODULE_PARM_DESC(touch, "move data; N: only take the time (default Y)");
+MODULE_PARM_DESC(touch, "move data, from when a channel is taken on; N: only take the time (default Y)");
 
 static int counter_set(const char *val, const struct kernel_param *kp)
 {
@@ -130,7 +134,7 @@ struct engine_desc {
 /**
  * struct engine_chan - a channel
  * @base: dmaengine's part; its cookies change under @lock
- * @lock: guards all up to @nfailed; taken in any context
+ * @lock: guards all up to @due; taken in any context
  * @prepared: descriptors that may still be submitted or never be
  * @submitted: those that wait for issue_pending
  * @issued: those that wait for the thread, oldest first
@@ -138,9 +142,13 @@ struct engine_desc {
  * @terminating: @active has to be dropped; the thread clears it when it has let go
  * @failed: cookies of the last transfers that failed; 0 is none
  * @nfailed: how many have
+ * @fails: @active is going to
+ * @due: and when it ends, where there is a timer
  * @descs: descriptors that exist
- * @free_at: when the last transfer was due to end, the earliest time for the next to begin; the thread's
- * @thread: exists while somebody holds the channel
+ * @free_at: when the last transfer was due to end, the earliest time for the next to begin; the thread's, or
+ *	under @lock
+ * @thread: exists while somebody holds the channel, unless there is a timer
+ * @timer: in place of the thread, where no data moves
  * @wake: where the thread waits for work and for time, and synchronize for the thread
  */
 struct engine_chan {
@@ -153,9 +161,12 @@ struct engine_chan {
 	bool terminating;
 	dma_cookie_t failed[FAILURES];
 	unsigned int nfailed;
+	bool fails;
+	ktime_t due;
 	atomic_t descs;
 	ktime_t free_at;
 	struct task_struct *thread;
+	struct hrtimer timer;
 	wait_queue_head_t wake;
 };
 
@@ -259,58 +270,87 @@ static void move_piece(const struct engine_desc *desc, size_t at, size_t len, bo
 		memcpy(dst, phys_to_virt(desc->src[0] + at), len);
 }
 
+/* When the first byte of a transfer is due. */
+static ktime_t begin_of(const struct engine_chan *chan, const struct engine_desc *desc)
+{
+	ktime_t begin = desc->issued > chan->free_at ? desc->issued : chan->free_at;
+
+	return ktime_add_us(begin, READ_ONCE(delay_us));
+}
+
+/* When so many of its bytes are. */
+static ktime_t due_of(ktime_t begin, size_t bytes)
+{
+	unsigned int rate = READ_ONCE(rate_mbps);
+
+	return rate ? ktime_add_ns(begin, div_u64(bytes * 1000ull, rate)) : begin;
+}
+
 /*
  * Each piece moves when its last byte is due. Time is reckoned from when the transfer could begin, so that
- * waking up late makes up for itself. Ends early if cancelled. Where nothing moves and nobody is called,
- * there is nothing to wake up for: the next transfer begins later.
+ * waking up late makes up for itself. Ends early if cancelled.
  */
 static void transfer(struct engine_chan *chan, const struct engine_desc *desc, bool fail)
 {
-	unsigned int rate = READ_ONCE(rate_mbps);
-	bool move = READ_ONCE(touch);
-	size_t at, n, most = move ? PIECE : desc->len;
-	ktime_t begin, due;
+	ktime_t begin = begin_of(chan, desc), due = begin;
+	size_t at, n;
 
-	begin = desc->issued > chan->free_at ? desc->issued : chan->free_at;
-	begin = ktime_add_us(begin, READ_ONCE(delay_us));
-	due = begin;
 	for (at = 0; at < desc->len; at += n) {
-		n = min(desc->len - at, most);
-		if (rate)
-			due = ktime_add_ns(begin, div_u64((at + n) * 1000ull, rate));
-		if ((move || desc->tx.flags & DMA_PREP_INTERRUPT) && !wait_until(chan, due))
+		n = min_t(size_t, desc->len - at, PIECE);
+		due = due_of(begin, at + n);
+		if (!wait_until(chan, due))
 			return;
-		if (move)
-			move_piece(desc, at, n, fail);
+		move_piece(desc, at, n, fail);
 		cond_resched();
 	}
 	chan->free_at = due;
 }
 
-static void complete_desc(struct engine_desc *desc, const struct dmaengine_result *result)
+/* Its status is known from now on; under the channel's lock. */
+static void note_end(struct engine_chan *chan, const struct engine_desc *desc, bool fail)
 {
+	chan->base.completed_cookie = desc->tx.cookie;
+	if (fail)
+		chan->failed[chan->nfailed++ % FAILURES] = desc->tx.cookie;
+}
+
+/* Count it, and call back who wants that. */
+static void tell_end(struct engine_desc *desc, bool fail)
+{
+	struct dmaengine_result result = { .result = DMA_TRANS_NOERROR };
 	struct dma_async_tx_descriptor *tx = &desc->tx;
 
+	if (fail) {
+		result.residue = desc->len;
+		result.result = atomic64_inc_return(&failed) & 1 ? DMA_TRANS_ABORTED : DMA_TRANS_WRITE_FAILED;
+	} else {
+		atomic64_add(desc->len, &bytes);
+		atomic64_inc(&transfers);
+	}
 	dma_descriptor_unmap(tx);
 	if (!(tx->flags & DMA_PREP_INTERRUPT))
 		return;
 	local_bh_disable();
 	if (tx->callback_result)
-		tx->callback_result(tx->callback_param, result);
+		tx->callback_result(tx->callback_param, &result);
 	else if (tx->callback)
 		tx->callback(tx->callback_param);
 	local_bh_enable();
 }
 
-static void carry_out(struct engine_chan *chan, struct engine_desc *desc)
+static void count_far(const struct engine_chan *chan, const struct engine_desc *desc)
 {
-	struct dmaengine_result result = { .result = DMA_TRANS_NOERROR };
 	int node = dev_to_node(chan->base.device->dev);
-	bool fail = will_fail(), drop;
 
 	if (node != NUMA_NO_NODE && pfn_to_nid(PHYS_PFN(desc->dst)) != node)
 		atomic64_inc(&far);
+}
 
+static void carry_out(struct engine_chan *chan, struct engine_desc *desc)
+{
+	bool fail = will_fail(), drop;
+
+	count_far(chan, desc);
 	if (turn_of(&hang_nth)) {
 		atomic64_inc(&hung);
 		wait_event_interruptible(chan->wake, cancelled(chan));
@@ -324,26 +364,14 @@ static void carry_out(struct engine_chan *chan, struct engine_desc *desc)
 	/* Whoever terminates from here on may still see the callback run, until synchronize. */
 	spin_lock_irq(&chan->lock);
 	drop = chan->terminating;
-	if (!drop) {
-		chan->base.completed_cookie = desc->tx.cookie;
-		if (fail)
-			chan->failed[chan->nfailed++ % FAILURES] = desc->tx.cookie;
-	}
+	if (!drop)
+		note_end(chan, desc, fail);
 	spin_unlock_irq(&chan->lock);
 
-	if (drop) {
+	if (drop)
 		atomic64_inc(&terminated);
-	} else {
-		if (fail) {
-			result.residue = desc->len;
-			result.result = atomic64_inc_return(&failed) & 1 ?
-					DMA_TRANS_ABORTED : DMA_TRANS_WRITE_FAILED;
-		} else {
-			atomic64_add(desc->len, &bytes);
-			atomic64_inc(&transfers);
-		}
-		complete_desc(desc, &result);
-	}
+	else
+		tell_end(desc, fail);
 	give_back(chan, desc);
 
 	spin_lock_irq(&chan->lock);
@@ -353,13 +381,12 @@ static void carry_out(struct engine_chan *chan, struct engine_desc *desc)
 	wake_up(&chan->wake);
 }
 
-/* Makes the next descriptor active, if there is one. */
-static bool take(struct engine_chan *chan)
+/* Makes the next descriptor active, if there is one; under the channel's lock. */
+static struct engine_desc *next_active(struct engine_chan *chan)
 {
 	struct engine_desc *desc, *other;
 	unsigned int n = 0;
 
-	spin_lock_irq(&chan->lock);
 	desc = list_first_entry_or_null(&chan->issued, struct engine_desc, node);
 	if (out_of_order) {
 		/* Any with equal chance, but none behind a fence. */
@@ -373,8 +400,17 @@ static bool take(struct engine_chan *chan)
 	if (desc)
 		list_del(&desc->node);
 	chan->active = desc;
-	spin_unlock_irq(&chan->lock);
 	return desc;
+}
+
+static bool take(struct engine_chan *chan)
+{
+	bool found;
+
+	spin_lock_irq(&chan->lock);
+	found = next_active(chan);
+	spin_unlock_irq(&chan->lock);
+	return found;
 }
 
 static int serve(void *data)
@@ -391,6 +427,73 @@ static int serve(void *data)
 	}
 }
 
+/* The timer */
+
+/*
+ * Begin with what comes next, unless something is active; under the channel's lock. What nobody is called for
+ * need not be waited for: the next transfer begins later.
+ */
+static void begin_next(struct engine_chan *chan)
+{
+	struct engine_desc *desc;
+
+	while (!chan->active && (desc = next_active(chan))) {
+		count_far(chan, desc);
+		chan->fails = will_fail();
+		if (turn_of(&hang_nth)) {
+			atomic64_inc(&hung);
+			chan->due = KTIME_MAX;
+			return;
+		}
+		chan->due = due_of(begin_of(chan, desc), desc->len);
+		chan->free_at = chan->due;
+		if (desc->tx.flags & DMA_PREP_INTERRUPT) {
+			hrtimer_start(&chan->timer, chan->due, HRTIMER_MODE_ABS_SOFT);
+			return;
+		}
+		chan->active = NULL;
+		note_end(chan, desc, chan->fails);
+		tell_end(desc, chan->fails);
+		give_back(chan, desc);
+	}
+}
+
+static enum hrtimer_restart timer_fires(struct hrtimer *timer)
+{
+	struct engine_chan *chan = container_of(timer, struct engine_chan, timer);
+	struct engine_desc *desc;
+	unsigned long flags;
+	bool fail;
+
+	spin_lock_irqsave(&chan->lock, flags);
+	/* It may have been terminated, and another one have begun. */
+	desc = chan->active && chan->due <= ktime_get() ? chan->active : NULL;
+	fail = chan->fails;
+	if (desc) {
+		chan->active = NULL;
+		note_end(chan, desc, fail);
+	}
+	spin_unlock_irqrestore(&chan->lock, flags);
+	if (!desc)
+		return HRTIMER_NORESTART;
+	tell_end(desc, fail);
+	give_back(chan, desc);
+	spin_lock_irqsave(&chan->lock, flags);
+	begin_next(chan);
+	spin_unlock_irqrestore(&chan->lock, flags);
+	return HRTIMER_NORESTART;
+}
+
+static void init_timer(struct hrtimer *timer)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	timer->function = timer_fires;
+#else
+	hrtimer_setup(timer, timer_fires, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+#endif
+}
+
 /* What dmaengine calls */
 
 static int engine_alloc(struct dma_chan *base)
@@ -402,6 +505,9 @@ static int engine_alloc(struct dma_chan *base)
 	base->completed_cookie = 0;
 	memset(chan->failed, 0, sizeof(chan->failed));
 	chan->free_at = 0;
+	chan->thread = NULL;
+	if (!READ_ONCE(touch))
+		return 0;
 	thread = kthread_run(serve, chan, "swc_dma/%d", base->chan_id);
 	if (IS_ERR(thread))
 		return PTR_ERR(thread);
@@ -415,7 +521,9 @@ static void engine_free(struct dma_chan *base)
 	struct engine_chan *chan = to_chan(base);
 	int left;
 
-	kthread_stop(chan->thread);
+	if (chan->thread)
+		kthread_stop(chan->thread);
+	hrtimer_cancel(&chan->timer);
 	if (chan->active)
 		list_add(&chan->active->node, &chan->issued);
 	chan->active = NULL;
@@ -501,8 +609,11 @@ static void engine_issue_pending(struct dma_chan *base)
 	list_for_each_entry(desc, &chan->submitted, node)
 		desc->issued = now;
 	list_splice_tail_init(&chan->submitted, &chan->issued);
+	if (!chan->thread)
+		begin_next(chan);
 	spin_unlock_irqrestore(&chan->lock, flags);
-	wake_up(&chan->wake);
+	if (chan->thread)
+		wake_up(&chan->wake);
 }
 
 /* All of a transfer is left until it is over. */
@@ -549,7 +660,13 @@ static int engine_terminate_all(struct dma_chan *base)
 	spin_lock_irqsave(&chan->lock, flags);
 	list_splice_init(&chan->issued, &dropped);
 	list_splice_tail_init(&chan->submitted, &dropped);
-	chan->terminating = chan->active;
+	if (chan->thread) {
+		chan->terminating = chan->active;
+	} else if (chan->active) {
+		hrtimer_try_to_cancel(&chan->timer);
+		list_add(&chan->active->node, &dropped);
+		chan->active = NULL;
+	}
 	spin_unlock_irqrestore(&chan->lock, flags);
 	wake_up(&chan->wake);
 	drop_all(chan, &dropped);
@@ -561,6 +678,8 @@ static void engine_synchronize(struct dma_chan *base)
 	struct engine_chan *chan = to_chan(base);
 
 	wait_event(chan->wake, !READ_ONCE(chan->terminating));
+	if (!chan->thread)
+		hrtimer_cancel(&chan->timer);
 }
 
 /* Coming and going */
@@ -640,6 +759,7 @@ static int engine_probe(struct platform_device *pdev)
 		INIT_LIST_HEAD(&chan->submitted);
 		INIT_LIST_HEAD(&chan->issued);
 		init_waitqueue_head(&chan->wake);
+		init_timer(&chan->timer);
 		chan->base.device = dma;
 		list_add_tail(&chan->base.device_node, &dma->channels);
 	}
