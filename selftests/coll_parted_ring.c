@@ -485,9 +485,12 @@ static int restless(uint32_t rank, void *arg)
 
 static int exits(void)
 {
-	for (int how = 0; how < 8; how++)
+	for (int how = 0; how < 8; how++) {
 		CHECK_EQ(swct_child(leaves, &how, 20000), how & 4 ? 256 + SIGKILL : 0);
-	return given_back(at_start);
+		/* The ring of one that has ended may go later, and the device with it. */
+		CHECK_EQ(given_back(at_start), 0);
+	}
+	return 0;
 }
 
 static int kills(void)
