@@ -103,13 +103,14 @@ static int sections(struct ov_rank *r, uint64_t *wrong)
 static int body(struct team *team, void *arg)
 {
 	struct ov_rank r = { .opt = arg, .team = team };
+	struct swingcoll_comm_opts opts = { .flags = r.opt->urgent ? SWINGCOLL_URGENT : 0 };
 	uint64_t wrong = 0;
 	double mflops;
 	int ret;
 
 	if (r.opt->bind)
 		bind_rank(&r);
-	ret = swingcoll_comm_create(&r.comm, &team->id, team->nranks, team->rank, NULL);
+	ret = swingcoll_comm_create(&r.comm, &team->id, team->nranks, team->rank, &opts);
 	if (ret) {
 		r.comm = NULL;
 		failed(&r, "joining the communicator", ret);

@@ -40,6 +40,7 @@ struct ov_options {
 	const char *blas;
 	bool json;
 	bool bind;
+	bool urgent;
 };
 
 /* What was measured of a shape; seconds, of the slowest rank. */
@@ -48,7 +49,8 @@ struct ov_row {
 	size_t m, n, k;
 	struct swingcoll_overlap_forecast forecast;
 	double median[OV_SCHEDULES], iqr[OV_SCHEDULES];
-	double wait[OV_SCHEDULES]; /* asleep for pieces, median */
+	double half[2][OV_SCHEDULES]; /* medians of the even and of the odd rounds */
+	double wait[OV_SCHEDULES];    /* asleep for pieces, median */
 	enum swingcoll_overlap_schedule best, model, choice;
 	double noise; /* mean of iqr / median */
 	double cpu;   /* of all CPUs, busy share */

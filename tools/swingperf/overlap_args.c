@@ -28,6 +28,7 @@ static const char usage_text[] =
 	"      --table FILE     keep the times of products of this machine in this file\n"
 	"      --blas FILE      shared library with cblas_sgemm (default libopenblas.so.0)\n"
 	"      --bind           ranks to CPUs in turn\n"
+	"      --urgent         transfers before the ranks' own work (SWINGCOLL_URGENT)\n"
 	"  -j, --json           one JSON object per shape\n"
 	"  -h, --help           this text\n"
 	"\n"
@@ -57,6 +58,7 @@ enum {
 	OPT_TABLE,
 	OPT_BLAS,
 	OPT_BIND,
+	OPT_URGENT,
 };
 
 static const struct option long_options[] = {
@@ -72,6 +74,7 @@ static const struct option long_options[] = {
 	{ "table", required_argument, NULL, OPT_TABLE },
 	{ "blas", required_argument, NULL, OPT_BLAS },
 	{ "bind", no_argument, NULL, OPT_BIND },
+	{ "urgent", no_argument, NULL, OPT_URGENT },
 	{ "json", no_argument, NULL, 'j' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -216,6 +219,9 @@ void ov_parse(struct ov_options *opt, struct team *team, int argc, char **argv)
 			break;
 		case OPT_BIND:
 			opt->bind = true;
+			break;
+		case OPT_URGENT:
+			opt->urgent = true;
 			break;
 		case 'j':
 			opt->json = true;

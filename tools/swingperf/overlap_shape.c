@@ -173,10 +173,13 @@ struct samples {
 
 static int one_round(struct ov_rank *r, struct matrices *x, struct samples *s, unsigned int i)
 {
+	unsigned int n = OV_SCHEDULES - SWINGCOLL_OVERLAP_SERIAL;
 	struct swingcoll_overlap_result result;
 	int ret = 0;
 
-	for (int k = SWINGCOLL_OVERLAP_SERIAL; !ret && k < OV_SCHEDULES; k++) {
+	/* Each round begins with another one, so that none is always behind the same. */
+	for (unsigned int j = 0; !ret && j < n; j++) {
+		unsigned int k = SWINGCOLL_OVERLAP_SERIAL + (i + j) % n;
 		double *t = &s->time[k][i], *w = &s->wait[k][i];
 
 		ret = team_barrier(r->team);
@@ -222,6 +225,27 @@ static int time_rounds(struct ov_rank *r, struct matrices *x, struct ov_row *row
 	row->own = (own[1] - own[0]) / (perf_now() - begin);
 	row->cpu = all[1] > all[0] ? (busy[1] - busy[0]) / (all[1] - all[0]) : 0;
 	return ret;
+}
+
+/* Medians of every second round, from each of the first two on. */
+static int take_halves(const struct ov_rank *r, struct ov_row *row, const struct samples *s)
+{
+	unsigned int n = r->opt->repeats;
+	double *v = malloc((n + 1) / 2 * sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	for (int k = SWINGCOLL_OVERLAP_SERIAL; k < OV_SCHEDULES; k++) {
+		for (unsigned int h = 0; h < 2; h++) {
+			unsigned int count = 0;
+
+			for (unsigned int i = n > 1 ? h : 0; i < n; i += 2)
+				v[count++] = s->time[k][i];
+			row->half[h][k] = perf_quantile(v, count, 0.5);
+		}
+	}
+	free(v);
+	return 0;
 }
 
 static void condense(const struct ov_rank *r, struct ov_row *row, struct samples *s)
@@ -280,6 +304,8 @@ int ov_measure(struct ov_rank *r, const struct ov_shape *shape, struct ov_row *r
 		ret = check(r, &x, SWINGCOLL_OVERLAP_AUTO, &row->wrong);
 	if (!ret)
 		ret = team_sum(r->team, &row->wrong);
+	if (!ret)
+		ret = take_halves(r, row, &s);
 	if (!ret)
 		condense(r, row, &s);
 	free(x.mem);
