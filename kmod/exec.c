@@ -14,6 +14,7 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/stat.h>
 
+#include "carry.h"
 #include "comm.h"
 #include "exec.h"
 #include "op.h"
@@ -101,7 +102,7 @@ static void work(struct swc_op *op)
 		if (list_empty(&op->ready)) {
 			if (list_empty(&op->gathered))
 				return;
-			swc_step_launch(op);
+			swc_carry_gathered(op);
 			continue;
 		}
 		run = list_first_entry(&op->ready, struct swc_run, node);

@@ -35,24 +35,27 @@ void swc_run_summon(struct swc_op *op)
 		op->nsummoned++;
 }
 
+static void add_ready(struct swc_op *op, struct swc_run *run)
+{
+	lockdep_assert_held(&op->lock);
+	run->state = SWC_RUN_READY;
+	list_add_tail(&run->node, &op->ready);
+}
+
 /*
  * An engine has done what the run waited for, or has not. If there is nothing more to move, whoever brings
  * the news can walk it.
  */
 void swc_run_return(struct swc_op *op, struct swc_run *run)
 {
-	lockdep_assert_held(&op->lock);
-	run->state = SWC_RUN_READY;
-	list_add_tail(&run->node, &op->ready);
+	add_ready(op, run);
 	if (run->move.done < run->move.bytes)
 		swc_run_summon(op);
 }
 
 void swc_run_make_ready(struct swc_op *op, struct swc_run *run)
 {
-	lockdep_assert_held(&op->lock);
-	run->state = SWC_RUN_READY;
-	list_add_tail(&run->node, &op->ready);
+	add_ready(op, run);
 	swc_run_summon(op);
 }
 
@@ -65,8 +68,7 @@ bool swc_run_resume(struct swc_op *op, struct swc_run *run)
 	lockdep_assert_held(&op->lock);
 	if (op->finished || op->status)
 		return false;
-	run->state = SWC_RUN_READY;
-	list_add_tail(&run->node, &op->ready);
+	add_ready(op, run);
 	op->nactive++;
 	return true;
 }
@@ -77,8 +79,7 @@ void swc_run_call(struct swc_op *op, struct swc_run *run)
 	lockdep_assert_held(&op->lock);
 	if (op->finished || op->status)
 		return;
-	run->state = SWC_RUN_READY;
-	list_add_tail(&run->node, &op->ready);
+	add_ready(op, run);
 	if (swc_run_queue(run->part))
 		op->nsummoned++;
 }

@@ -7,6 +7,7 @@
  */
 #include <linux/bitmap.h>
 
+#include "carry.h"
 #include "comm.h"
 #include "dma.h"
 #include "fault.h"
@@ -27,10 +28,7 @@ enum swc_walk swc_step_broken(struct swc_run *run, u32 peer, const char *what)
 	return SWC_WALK_BROKEN;
 }
 
-/* ------------------------------------------------------------------ moving */
-
-/* Where the CPU and an engine share a move, they meet at a multiple of this. */
-#define SHARE_UNIT	4096u
+/* ------------------------------------------------------------------ what a transfer moves */
 
 /* Where blocks of a rank's buffer lie; false if its window does not hold them. */
 static bool span_of(const struct swc_part *part, const struct swc_plan_xfer *x, u8 buf,
@@ -51,163 +49,6 @@ static u32 final_div(const struct swc_run *run, u8 xfer_flags)
 {
 	return (xfer_flags & SWC_XFER_FINAL) && run->move.redop == SWC_AVG &&
 	       swc_coll_reduces(run->part->desc.coll) ? run->part->op->comm->nranks : 0;
-}
-
-/* Does nothing follow but barriers? Then nobody waits for this move rather than for all of the operation. */
-static bool is_last(const struct swc_run *run)
-{
-	const struct swc_plan_step *steps = run->part->plan->view.steps;
-	u32 step = run->step + 1;
-
-	while (step < run->end && steps[step].kind == SWC_STEP_SYNC)
-		step++;
-	return step == run->end;
-}
-
-/*
- * The end of a move, from @at on, is an engine's, and the rest the CPU's meanwhile. The engine may be done,
- * and the run go on elsewhere, before this returns.
- */
-static void launch(struct swc_run *run, struct swc_dma_job *job, u64 at)
-{
-	struct swc_op *op = run->part->op;
-	struct swc_move *m = &run->move;
-
-	spin_lock(&op->lock);
-	op->nposted++;
-	if (at == m->done) {
-		run->state = SWC_RUN_WAIT_DMA;
-	} else {
-		run->whole = m->bytes;
-		run->engine_over = false;
-		m->bytes = at;
-	}
-	spin_unlock(&op->lock);
-	swc_dma_launch(job);
-}
-
-/*
- * Give the move to an engine, if there is one for it; or only its end, if the CPU is to do the rest
- * meanwhile. True if nothing is left for the CPU.
- */
-static bool move_by_dma(struct swc_run *run)
-{
-	bool whole, local = run->part->plan->view.steps[run->step].kind == SWC_STEP_LOCAL;
-	/* Not for what a network step before it receives. */
-	struct swc_dma_job *job = local ? run->prepared : NULL;
-	struct swc_op *op = run->part->op;
-	struct swc_move *m = &run->move, end = *m;
-	struct swc_dma_item item = { .run = run, .move = &end };
-
-	if (run->by_cpu || run->whole || m->done == m->bytes)
-		return false;
-	if (job) {
-		run->prepared = NULL;
-		launch(run, job, m->done);
-		return true;
-	}
-	if (!swc_dma_wants(m))
-		return false;
-	end.done = max(round_up(m->bytes - swc_dma_share(m->bytes - m->done), SHARE_UNIT), m->done);
-	whole = end.done == m->done;
-	if (whole && local && is_last(run)) {
-		spin_lock(&op->lock);
-		run->state = SWC_RUN_WAIT_DMA;
-		list_add_tail(&run->node, &op->gathered);
-		spin_unlock(&op->lock);
-		return true;
-	}
-	if (end.done >= m->bytes)
-		return false;
-	job = swc_dma_prepare(swc_comm_wq(op->comm), &item, 1);
-	run->by_cpu = !job;
-	if (job)
-		launch(run, job, end.done);
-	return job && whole;
-}
-
-/**
- * swc_step_launch() - give engines what has been gathered for them, or the first part of it
- *
- * op->lock is held, but not throughout; the caller is a worker. What engines do not take is ready then, for
- * the CPU.
- */
-void swc_step_launch(struct swc_op *op)
-	__must_hold(&op->lock)
-{
-	struct swc_dma_item item[SWC_DMA_MAX_ITEMS];
-	struct swc_run *run, *next;
-	struct swc_dma_job *job;
-	int node = NUMA_NO_NODE;
-	u32 i, n = 0;
-
-	lockdep_assert_held(&op->lock);
-	list_for_each_entry_safe(run, next, &op->gathered, node) {
-		if (!n)
-			node = swc_dma_node(&run->move);
-		else if (run->move.nsrc != item->move->nsrc || swc_dma_node(&run->move) != node)
-			continue;
-		list_del_init(&run->node);
-		item[n++] = (struct swc_dma_item){ .run = run, .move = &run->move };
-		if (n == SWC_DMA_MAX_ITEMS)
-			break;
-	}
-	op->nposted += n;
-	spin_unlock(&op->lock);
-	job = swc_dma_prepare(swc_comm_wq(op->comm), item, n);
-	spin_lock(&op->lock);
-	for (i = 0; i < n; i++) {
-		if (job && item[i].bytes)
-			continue;
-		op->nposted--;
-		item[i].run->by_cpu = true;
-		swc_run_make_ready(op, item[i].run);
-	}
-	spin_unlock(&op->lock);
-	if (job)
-		swc_dma_launch(job);
-	spin_lock(&op->lock);
-}
-
-/* The CPU has done its part of a move: wait for the engine's, and see what it has done. */
-static enum swc_walk join_dma(struct swc_run *run)
-{
-	struct swc_op *op = run->part->op;
-	enum swc_walk w = SWC_WALK_ON;
-
-	spin_lock(&op->lock);
-	if (run->engine_over) {
-		run->move.bytes = run->whole;
-		run->move.done += run->engine_moved;
-		run->by_cpu = !run->engine_moved;
-		run->whole = 0;
-	} else {
-		run->state = SWC_RUN_WAIT_DMA;
-		w = SWC_WALK_WAIT;
-	}
-	spin_unlock(&op->lock);
-	return w;
-}
-
-static enum swc_walk move_on(struct swc_run *run)
-{
-	struct swc_move *m = &run->move;
-	int ret;
-
-	do {
-		if (move_by_dma(run))
-			return SWC_WALK_WAIT;
-		ret = swc_move(m, &run->part->op->status);
-		if (ret == -EINTR)
-			return SWC_WALK_STOP;	/* this worker is being killed; the next one goes on */
-		if (ret)
-			return SWC_WALK_BROKEN;	/* given up meanwhile */
-		if (run->whole && join_dma(run) == SWC_WALK_WAIT)
-			return SWC_WALK_WAIT;
-	} while (m->done < m->bytes);
-	run->moving = false;
-	run->by_cpu = false;
-	return SWC_WALK_ON;
 }
 
 static u64 xfer_bytes(const struct swc_part *part, const struct swc_plan_xfer *x)
@@ -291,6 +132,12 @@ static enum swc_walk setup_local(struct swc_run *run, const struct swc_plan_step
 	return SWC_WALK_ON;
 }
 
+/* Should engines have all of a move that has not begun? */
+static bool wants_engines(const struct swc_move *m)
+{
+	return swc_dma_wants(m) && swc_dma_share(m->bytes) == m->bytes;
+}
+
 /*
  * The run is likely to wait now. If @step, or the one behind a barrier, is a local one for an engine, prepare
  * it meanwhile. Not what is shared with the CPU: how it is shared is found out when it begins.
@@ -308,7 +155,7 @@ static void prepare_local(struct swc_run *run, u32 step)
 		return;
 	shape_local(run, &steps[step]);
 	/* Mostly there are no engines. */
-	if (!swc_dma_wants(m) || swc_dma_share(m->bytes) < m->bytes)
+	if (!wants_engines(m))
 		return;
 	if (place_local(run, &steps[step], &rank) || !m->bytes)
 		return;
@@ -324,10 +171,10 @@ bool swc_step_gathers(struct swc_run *run)
 {
 	const struct swc_plan_step *s = &run->part->plan->view.steps[run->step];
 
-	if (run->step == run->end || s->kind != SWC_STEP_LOCAL || !is_last(run))
+	if (run->step == run->end || s->kind != SWC_STEP_LOCAL || !swc_carry_is_last(run))
 		return false;
 	shape_local(run, s);
-	return swc_dma_wants(&run->move) && swc_dma_share(run->move.bytes) == run->move.bytes;
+	return wants_engines(&run->move);
 }
 
 enum swc_walk swc_step_local(struct swc_run *run, const struct swc_plan_step *s)
@@ -335,7 +182,7 @@ enum swc_walk swc_step_local(struct swc_run *run, const struct swc_plan_step *s)
 	enum swc_walk w = run->moving ? SWC_WALK_ON : setup_local(run, s);
 
 	if (w == SWC_WALK_ON)
-		w = move_on(run);
+		w = swc_carry_on(run);
 	if (w == SWC_WALK_ON)
 		swc_stat_inc(SWC_STAT_STEPS_LOCAL);
 	return w;
@@ -479,7 +326,7 @@ static enum swc_walk recv_local(struct swc_run *run, const struct swc_plan_xfer 
 	enum swc_walk w = run->moving ? SWC_WALK_ON : setup_recv(run, x);
 
 	if (w == SWC_WALK_ON)
-		w = move_on(run);
+		w = swc_carry_on(run);
 	if (w == SWC_WALK_ON)
 		release_send(run);
 	return w;
@@ -746,7 +593,7 @@ static enum swc_walk recv_remote(struct swc_run *run, const struct swc_plan_xfer
 		if (!run->moving)
 			w = setup_remote(run, x);
 		if (w == SWC_WALK_ON)
-			w = move_on(run);
+			w = swc_carry_on(run);
 		if (w != SWC_WALK_ON)
 			return w;
 		if (run->seg) {

@@ -2,22 +2,13 @@
 #ifndef SWC_STEPS_H
 #define SWC_STEPS_H
 
-#include "collective.h"
-
-enum swc_walk {
-	SWC_WALK_ON,		/* the step is done */
-	SWC_WALK_WAIT,		/* for a peer, which makes the run ready */
-	SWC_WALK_DONE,		/* there are no more steps */
-	SWC_WALK_STOP,		/* this worker is being killed; the next one goes on */
-	SWC_WALK_BROKEN,	/* the operation cannot go on */
-};
+#include "carry.h"
 
 enum swc_walk swc_step_local(struct swc_run *run, const struct swc_plan_step *s);
 enum swc_walk swc_step_sync(struct swc_run *run);
 enum swc_walk swc_step_net(struct swc_run *run, const struct swc_plan_step *s);
 enum swc_walk swc_step_fence(struct swc_run *run);
 bool swc_step_gathers(struct swc_run *run);
-void swc_step_launch(struct swc_op *op);
 bool swc_step_fence_passed(const struct swc_run *run);
 enum swc_walk swc_step_broken(struct swc_run *run, u32 peer, const char *what);
 

@@ -19,7 +19,8 @@
  *	swc_comms_mutex		list of communicators (comm.c, join.c)
  *	net->lock, conn->lock	connections (rdma/rdma.h); with none of the following
  *	comm->lock		members, sequence numbers, window of operations, status
- *	op->lock		parts, runs, who is running (submit.c, op.c, exec.c, ready.c, steps.c, news.c)
+ *	op->lock		parts, runs, who is running (submit.c, op.c, exec.c, ready.c, steps.c,
+ *				carry.c, news.c)
  *	ch->submit, ch->lock	DMA channels (dma/dma.h); with none of the others
  *	ctx->lock		region cache (region.c); xarrays have their own
  *	ring->lock		producer side of a completion ring

@@ -227,7 +227,7 @@ static int time_rounds(struct ov_rank *r, struct matrices *x, struct ov_row *row
 	return ret;
 }
 
-/* Medians of every second round, from each of the first two on. */
+/* Medians of every second round, from each of the first two on; before condense() sorts the rounds. */
 static int take_halves(const struct ov_rank *r, struct ov_row *row, const struct samples *s)
 {
 	unsigned int n = r->opt->repeats;
