@@ -437,7 +437,8 @@ struct swingcoll_overlap;
  * arg		its first argument
  * dtype	its type
  * pieces	that a shard is cut into, at most 64; 0: 8
- * trials	times that each schedule in question is tried, at most 15; 0: 3
+ * trials	times that each schedule in question is tried, at most 15, before those far behind the best are
+ *		dropped; 0: 3
  */
 struct swingcoll_overlap_opts {
 	const char *table;

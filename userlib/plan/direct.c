@@ -26,8 +26,23 @@ static void all_recvs(struct swc_builder *b, uint32_t first, uint32_t nblocks)
 		swc_build_recv(b, r, SWC_BUF_RECV, first, nblocks, r ? 0 : SWC_XFER_FINAL);
 }
 
+/* As those of the ranks that want what a rank has. */
+static void recvs_from(struct swc_builder *b, uint32_t from, uint32_t first, uint32_t nblocks)
+{
+	uint32_t flags = SWC_XFER_FINAL;
+
+	for (uint32_t r = 0; r < b->hdr.nranks; r++) {
+		if (r == from && b->args->others_only)
+			continue;
+		swc_build_recv(b, r, SWC_BUF_RECV, first, nblocks, flags);
+		flags = 0;
+	}
+}
+
 static void copy(struct swc_builder *b, uint32_t from, uint32_t first, uint32_t nblocks)
 {
+	if (from == b->hdr.rank && b->args->others_only)
+		return;
 	swc_build_step(b, SWC_STEP_LOCAL);
 	swc_build_send(b, from, SWC_BUF_SEND, first, nblocks);
 	swc_build_recv(b, b->hdr.rank, SWC_BUF_RECV, first, nblocks, SWC_XFER_FINAL);
@@ -157,11 +172,11 @@ int swc_direct2_build(struct swc_builder *b)
 			break;
 		case SWC_ALLGATHER:
 			swc_build_send(b, a->rank, SWC_BUF_SEND, block, 1);
-			all_recvs(b, block, 1);
+			recvs_from(b, a->rank, block, 1);
 			break;
 		case SWC_BROADCAST:
 			swc_build_send(b, a->root, SWC_BUF_SEND, block, 1);
-			all_recvs(b, block, 1);
+			recvs_from(b, a->root, block, 1);
 			break;
 		case SWC_BARRIER:
 			break;

@@ -6,8 +6,12 @@
  * schedules and the model are our own reading of them.
  */
 #include <math.h>
+#include <string.h>
 
 #include "overlap_model.h"
+
+/* Of two predictions so near to each other either may be the right one. */
+#define CLOSE 1.25
 
 const size_t swc_ov_grid[SWC_OV_GRID] = { 8, 32, 128, 512 };
 
@@ -192,16 +196,19 @@ static struct swc_ov_step piece_step(const struct sums *x, enum swingcoll_overla
 		step.comp = (p - 1) * product(x, rows, cols);
 		break;
 	case SWINGCOLL_OVERLAP_ROWS_OWN:
+		step.comp = product(x, (p - 1) * rows, cols);
 		/* The result is copied to its rows, and one rank's part of A closes the gap of one's own. */
-		step.comp = product(x, (p - 1) * rows, cols) + copy(x, (p - 1) * rows * n) +
-			    copy(x, rows * cols);
+		if (x->s->nranks > 2)
+			step.comp += copy(x, (p - 1) * rows * n) + copy(x, rows * cols);
 		break;
 	case SWINGCOLL_OVERLAP_ROWS:
-		step.comp = product(x, p * rows, cols) + copy(x, p * rows * n);
+		/* One's own part is copied, too. */
+		step.comp = product(x, p * rows, cols) + copy(x, p * rows * n) +
+			    copy(x, rows * cols);
 		break;
 	default:
-		/* Columns are packed before they are sent. */
-		step.comp = product(x, (double)x->s->m, cols) + copy(x, rows * cols);
+		/* Columns are packed before they are sent, and one's own are copied from there. */
+		step.comp = product(x, (double)x->s->m, cols) + 2 * copy(x, rows * cols);
 	}
 	step.comp += x->f->handling;
 	return step;
@@ -240,8 +247,10 @@ double swc_ov_predict(enum swingcoll_overlap_schedule schedule, const struct swc
 	if (schedule == SWINGCOLL_OVERLAP_SHARD)
 		return predict_shard(&x);
 	if (schedule == SWINGCOLL_OVERLAP_SERIAL)
-		return swc_ov_curve_at(&f->gather[0],
-				       (double)(swc_ov_most_rows(s) * s->k * s->elem)) +
+		/* One's own part is copied meanwhile. */
+		return fmax(swc_ov_curve_at(&f->gather[0],
+					    (double)(swc_ov_most_rows(s) * s->k * s->elem)),
+			    copy(&x, (double)(swc_ov_most_rows(s) * s->k))) +
 		       product(&x, (double)s->m, (double)s->k) + f->handling;
 	if (swc_ov_own_first(schedule))
 		step[k++] = (struct swc_ov_step){ .comp = product(&x, (double)swc_ov_most_rows(s),
@@ -251,9 +260,22 @@ double swc_ov_predict(enum swingcoll_overlap_schedule schedule, const struct swc
 	return swc_ov_pipeline(step, k, f->cil_g, f->cil_c, false);
 }
 
+/* The quickest that is not in the list; 0 if all are. */
+static uint8_t next_best(const double *predicted, const uint8_t *list, unsigned int n)
+{
+	uint8_t best = 0;
+
+	for (uint8_t i = SWINGCOLL_OVERLAP_SERIAL; i < SWINGCOLL_OVERLAP_SCHEDULES; i++)
+		if (!memchr(list, i, n) && (!best || predicted[i] < predicted[best]))
+			best = i;
+	return best;
+}
+
 unsigned int swc_ov_candidates(const double *predicted, uint8_t *out)
 {
 	unsigned int n = 0;
+	double limit = 0;
+	uint8_t next;
 
 	out[n++] = SWINGCOLL_OVERLAP_SERIAL;
 	if (!predicted) {
@@ -261,18 +283,8 @@ unsigned int swc_ov_candidates(const double *predicted, uint8_t *out)
 			out[n++] = (uint8_t)i;
 		return n;
 	}
-	for (int round = 0; round < 2; round++) {
-		int best = 0;
-
-		for (int i = SWINGCOLL_OVERLAP_SERIAL; i < SWINGCOLL_OVERLAP_SCHEDULES; i++) {
-			bool taken = (n > 1 && out[1] == i) ||
-				     (round && n == 1 && i == SWINGCOLL_OVERLAP_SERIAL);
-
-			if (!taken && (!best || predicted[i] < predicted[best]))
-				best = i;
-		}
-		if (best != SWINGCOLL_OVERLAP_SERIAL)
-			out[n++] = (uint8_t)best;
-	}
+	limit = CLOSE * fmin(predicted[out[0]], predicted[next_best(predicted, out, n)]);
+	while ((next = next_best(predicted, out, n)) && (n < 3 || predicted[next] <= limit))
+		out[n++] = next;
 	return n;
 }

@@ -111,8 +111,8 @@ double swc_ov_predict(enum swingcoll_overlap_schedule schedule, const struct swc
 		      const struct swc_ov_figures *f);
 
 /*
- * Schedules worth a trial: the best two by the model and serial, or all if there is no prediction (NULL). By
- * number of schedule. Returns how many.
+ * Schedules worth a trial: serial, then by the model the best two others and those that are close to the best;
+ * all if there is no prediction (NULL). By number of schedule. Returns how many.
  */
 unsigned int swc_ov_candidates(const double *predicted, uint8_t *out);
 

@@ -76,6 +76,8 @@ const struct swc_algo_info *swc_algo_info(unsigned int algo);
  * @in_place: the plan must be right for send == recv. It then is for disjoint buffers too;
  *	the reverse does not hold when the plan says SWC_PLAN_NOT_IN_PLACE. Ranks may differ in
  *	this.
+ * @others_only: of ALLGATHER the rank's own part, of BROADCAST what is root's own need not come to RECV.
+ *	Algorithms may bring it all the same. Ranks may differ in this.
  * @channels: channels to spread over, 0 for the algorithm's own choice
  * @ports: links of a node to use at once, 0 for all that the topology has and the algorithm can use
  */
@@ -89,6 +91,7 @@ struct swc_plan_args {
 	uint32_t root;
 	uint32_t nlocal;
 	bool in_place;
+	bool others_only;
 	uint32_t channels;
 	uint32_t ports;
 };

@@ -34,19 +34,20 @@ static uint64_t buffer_bytes(const struct swingcoll_comm *comm, const struct swi
  * same address. Any other overlap is an error.
  */
 static int check_overlap(const struct swingcoll_comm *comm, const struct swingcoll_call *c,
-			 uint64_t part, uint64_t send_bytes, uint64_t recv_bytes, bool *in_place)
+			 uint64_t part, uint64_t send_bytes, uint64_t recv_bytes,
+			 enum swc_variant *variant)
 {
 	uintptr_t s = (uintptr_t)c->send, r = (uintptr_t)c->recv;
 
-	*in_place = false;
+	*variant = SWC_DISJOINT;
 	if (!send_bytes || !recv_bytes || s >= r + recv_bytes || r >= s + send_bytes)
 		return 0;
 	if (c->coll == SWINGCOLL_REDUCE_SCATTER)
 		s += comm->rank * part;
 	else if (c->coll == SWINGCOLL_ALLGATHER)
 		r += comm->rank * part;
-	*in_place = s == r;
-	return *in_place ? 0 : -EINVAL;
+	*variant = SWC_IN_PLACE;
+	return s == r ? 0 : -EINVAL;
 }
 
 int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c,
@@ -83,7 +84,7 @@ int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c
 	recv = recv_bytes ? c->recv : NULL;
 	if (((uintptr_t)send | (uintptr_t)recv) & (size - 1))
 		return -EINVAL;
-	ret = check_overlap(comm, c, part, send_bytes, recv_bytes, &op->in_place);
+	ret = check_overlap(comm, c, part, send_bytes, recv_bytes, &op->variant);
 	if (ret)
 		return ret;
 
@@ -157,7 +158,7 @@ static int queue(struct swingcoll_comm *comm, struct swc_coll_op *op, uint32_t f
 	struct swingcoll_req *req;
 	int ret;
 
-	ret = swc_plans_get(comm, &op->desc, op->in_place, op->bytes);
+	ret = swc_plans_get(comm, &op->desc, op->variant, op->bytes);
 	if (ret)
 		return ret;
 	req = take_req(comm);
@@ -245,6 +246,16 @@ static int run(struct swingcoll_comm *comm, const struct swingcoll_call *call)
 	return ret ? ret : outcome(req, NULL);
 }
 
+static int start_op(struct swingcoll_comm *comm, struct swc_coll_op *op, struct swingcoll_req **req)
+{
+	int ret;
+
+	pthread_mutex_lock(&comm->order);
+	ret = queue(comm, op, 0, false, req);
+	pthread_mutex_unlock(&comm->order);
+	return ret ? ret : swc_reaper_push(comm->reaper);
+}
+
 static int start(struct swingcoll_comm *comm, const struct swingcoll_call *call,
 		 struct swingcoll_req **req)
 {
@@ -255,12 +266,27 @@ static int start(struct swingcoll_comm *comm, const struct swingcoll_call *call,
 		return -EINVAL;
 	*req = NULL;
 	ret = swc_coll_prepare(comm, call, &op);
+	return ret ? ret : start_op(comm, &op, req);
+}
+
+int swc_start_others(struct swingcoll_comm *comm, enum swingcoll_coll coll, const void *send,
+		     void *recv, size_t bytes, int root, struct swingcoll_req **req)
+{
+	const struct swingcoll_call call = {
+		.coll = coll,
+		.dtype = SWINGCOLL_U8,
+		.root = root,
+		.send = send,
+		.recv = recv,
+		.count = bytes,
+	};
+	struct swc_coll_op op;
+	int ret = swc_coll_prepare(comm, &call, &op);
+
 	if (ret)
 		return ret;
-	pthread_mutex_lock(&comm->order);
-	ret = queue(comm, &op, 0, false, req);
-	pthread_mutex_unlock(&comm->order);
-	return ret ? ret : swc_reaper_push(comm->reaper);
+	op.variant = SWC_OTHERS;
+	return start_op(comm, &op, req);
 }
 
 SWC_PUBLIC int swingcoll_wait(struct swingcoll_req *req, struct swingcoll_result *result)
@@ -302,7 +328,7 @@ SWC_PUBLIC int swingcoll_prep(struct io_uring_sqe *sqe, struct swingcoll_comm *c
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&comm->order);
-	ret = swc_plans_get(comm, &op.desc, op.in_place, op.bytes);
+	ret = swc_plans_get(comm, &op.desc, op.variant, op.bytes);
 	if (!ret)
 		ret = swc_slots_pass(&comm->slots);
 	pthread_mutex_unlock(&comm->order);

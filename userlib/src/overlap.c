@@ -15,6 +15,10 @@
 #include "priv.h"
 
 #define DEFAULT_TRIALS 3
+/* Schedules close to the best are tried further, up to so many times as often as all are. */
+#define MORE_TRIALS 5
+/* Close: by this much divided by the root of the number of trials. */
+#define CLOSE 0.2
 
 double swc_ov_now(void)
 {
@@ -106,14 +110,10 @@ static int learned_of(struct swingcoll_overlap *ov, const struct swingcoll_overl
 		free(l);
 		return ret;
 	}
+	l->decided = ov->nranks == 1;
 	l->next = ov->learned;
 	ov->learned = *out = l;
 	return 0;
-}
-
-static bool is_decided(const struct swingcoll_overlap *ov, const struct swc_ov_learned *l)
-{
-	return ov->nranks == 1 || l->runs >= ov->trials * l->ncandidates;
 }
 
 static int compare(const void *a, const void *b)
@@ -123,21 +123,49 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* After the last trial. The median: the least time would favour what is quick by luck. */
-static void decide(const struct swingcoll_overlap *ov, struct swc_ov_learned *l)
+/* The least time would favour what is quick by luck. */
+static double median_of(struct swc_ov_learned *l, unsigned int i)
 {
-	for (unsigned int i = 0; i < l->ncandidates; i++) {
-		qsort(l->time[i], ov->trials, sizeof(l->time[i][0]), compare);
-		if (l->time[i][ov->trials / 2] < l->time[l->best][ov->trials / 2])
-			l->best = i;
-	}
+	qsort(l->time[i], l->rounds, sizeof(l->time[i][0]), compare);
+	return l->time[i][l->rounds / 2];
 }
 
-/* In turn, so that what else goes on hits all alike. */
-static unsigned int next_candidate(const struct swingcoll_overlap *ov,
-				   const struct swc_ov_learned *l)
+/* Candidate i up to the front. */
+static void keep(struct swc_ov_learned *l, unsigned int i, unsigned int to)
 {
-	return is_decided(ov, l) ? l->best : l->runs % l->ncandidates;
+	l->candidate[to] = l->candidate[i];
+	if (i != to)
+		memcpy(l->time[to], l->time[i], sizeof(l->time[to]));
+}
+
+/*
+ * When all have had their turn. Who is far behind the best is out; those that remain cost little more than the
+ * best, and are tried on until they can be told apart.
+ */
+static void end_round(const struct swingcoll_overlap *ov, struct swc_ov_learned *l)
+{
+	unsigned int most = MORE_TRIALS * ov->trials, best = 0, n = 0;
+	double median[SWINGCOLL_OVERLAP_SCHEDULES], limit;
+
+	l->turn = 0;
+	if (++l->rounds < ov->trials)
+		return;
+	for (unsigned int i = 0; i < l->ncandidates; i++) {
+		median[i] = median_of(l, i);
+		if (median[i] < median[best])
+			best = i;
+	}
+	l->decided = l->rounds >= (most < SWC_OV_TRIALS ? most : SWC_OV_TRIALS);
+	if (l->decided) {
+		keep(l, best, 0);
+		return;
+	}
+	limit = median[best] * (1 + CLOSE / sqrt(l->rounds));
+	for (unsigned int i = 0; i < l->ncandidates; i++)
+		if (median[i] <= limit)
+			keep(l, i, n++);
+	l->ncandidates = n;
+	l->decided = n == 1;
 }
 
 /* Of all ranks the longest time; a trial on which a consumer failed does not count. */
@@ -149,10 +177,10 @@ static int note_trial(struct swingcoll_overlap *ov, struct swc_ov_learned *l, do
 
 	if (ret || isinf(t))
 		return ret;
-	l->time[l->runs % l->ncandidates][l->runs / l->ncandidates] = t;
-	l->runs++;
-	if (is_decided(ov, l))
-		decide(ov, l);
+	/* In turn, so that what else goes on hits all alike. */
+	l->time[l->turn][l->rounds] = t;
+	if (++l->turn == l->ncandidates)
+		end_round(ov, l);
 	return 0;
 }
 
@@ -192,8 +220,8 @@ SWC_PUBLIC int swingcoll_overlap_run(struct swingcoll_overlap *ov,
 		ret = learned_of(ov, call, &l);
 		if (ret)
 			return ret;
-		r.schedule = (enum swingcoll_overlap_schedule)l->candidate[next_candidate(ov, l)];
-		r.trial = !is_decided(ov, l);
+		r.schedule = (enum swingcoll_overlap_schedule)l->candidate[l->turn];
+		r.trial = !l->decided;
 	}
 	/* So that a rank that comes late does not count as slow. */
 	if (r.trial)
@@ -239,6 +267,7 @@ SWC_PUBLIC int swingcoll_overlap_create(struct swingcoll_overlap **out, struct s
 	ov->rank = (unsigned int)swingcoll_comm_rank(comm);
 	ov->pieces = opts->pieces ? opts->pieces : SWC_OV_DEFAULT_PIECES;
 	ov->trials = opts->trials ? opts->trials : DEFAULT_TRIALS;
+	ov->ahead = SWC_OV_AHEAD_CPU;
 	ret = swc_ov_measure(ov, opts);
 	if (ret) {
 		swingcoll_overlap_destroy(ov);

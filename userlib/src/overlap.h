@@ -9,18 +9,21 @@
 
 #include "overlap_model.h"
 
-/* Transfers in flight, at most. More would share the way and come later. */
-#define SWC_OV_WINDOW 3
+/* Transfers in flight, at most, where CPUs move the data: more would share the CPUs and come later. */
+#define SWC_OV_AHEAD_CPU 3
+/* And where engines do: one behind the other, while the ranks multiply. */
+#define SWC_OV_AHEAD 16
 
 /* Trials of a schedule, at most. */
 #define SWC_OV_TRIALS 15
 
 /**
  * struct swc_ov_learned - what is known of a shape
- * @candidate, @ncandidates: schedules in question
- * @time: of the trials of each, in turn; sorted in the end
- * @runs: trials that counted; the choice stands when each has had its number
- * @best: which candidate it is then
+ * @candidate, @ncandidates: schedules in question, fewer with every round of trials
+ * @time: of the trials of each; in no order
+ * @rounds: in which all of them had their turn
+ * @turn: whose is next
+ * @decided: the first candidate it is
  */
 struct swc_ov_learned {
 	struct swc_ov_learned *next;
@@ -28,8 +31,9 @@ struct swc_ov_learned {
 	uint8_t candidate[SWINGCOLL_OVERLAP_SCHEDULES];
 	unsigned int ncandidates;
 	double time[SWINGCOLL_OVERLAP_SCHEDULES][SWC_OV_TRIALS];
-	unsigned int runs;
-	unsigned int best;
+	unsigned int rounds;
+	unsigned int turn;
+	bool decided;
 };
 
 /* Memory of the handle that transfers use; grows. */
@@ -45,6 +49,7 @@ struct swc_ov_buffer {
  * For one thread at a time, as the order of calls is that of the collectives in them.
  *
  * @figures: valid if @known; of rank 0, on all ranks
+ * @ahead: transfers in flight, at most
  * @gathered: pieces as they come
  * @packed: what is sent, where it does not lie in one run in the caller's shard
  */
@@ -56,6 +61,7 @@ struct swingcoll_overlap {
 	unsigned int trials;
 	bool known;
 	struct swc_ov_figures figures;
+	unsigned int ahead;
 	struct swc_ov_learned *learned;
 	struct swc_ov_buffer gathered;
 	struct swc_ov_buffer packed;
@@ -73,7 +79,7 @@ double swc_ov_now(void);
 int swc_ov_reserve(struct swc_ov_buffer *b, size_t bytes);
 void swc_ov_release(struct swc_ov_buffer *b);
 
-/* overlap_measure.c: fill ov->figures, on all ranks alike; *known false if there is nothing to measure with. */
+/* overlap_measure.c: fill ov->figures, on all ranks alike; ov->known false if there is nothing to measure with. */
 int swc_ov_measure(struct swingcoll_overlap *ov, const struct swingcoll_overlap_opts *opts);
 
 /* overlap_table.c: times of products of one type on this machine. 0, -ENODATA (not all are there), or an error. */

@@ -12,11 +12,13 @@
 #include <time.h>
 
 #include "overlap.h"
+#include "priv.h"
 
 #define REPEATS 9
-/* A product is measured for so long, and at least so often unless it takes long; the least time counts. */
+/* A product is measured for so long, and at least so often unless it takes long; at most so often. */
 #define PRODUCT_S 2e-3
 #define PRODUCT_RUNS 3
+#define PRODUCT_MOST 99
 #define LONG_S 20e-3
 /* One that would take longer than this is taken to run at the rate of smaller ones: the other ranks wait. */
 #define TOO_LONG_S 100e-3
@@ -25,6 +27,8 @@
 #define MOST_BYTES (1u << 20)
 #define GATHERED_BYTES (24u << 20)
 #define TRANSFER_S 5e-3
+/* Transfers in flight at once where further ones are timed. */
+#define BURST 3
 /* Product for the contention: short beside the largest transfer. */
 #define BESIDE 64
 
@@ -45,25 +49,23 @@ static double median(double *v, unsigned int n)
 
 /* ---- products ---- */
 
+/* The median: on all ranks at once, too, no product will be as lucky as the quickest. */
 static int time_product(const struct swingcoll_overlap_opts *o, size_t m, size_t n, size_t k,
-			double *least)
+			double *s)
 {
-	double begin = swc_ov_now(), t = begin;
-	int ret;
+	double begin = swc_ov_now(), t = begin, v[PRODUCT_MOST];
+	unsigned int i;
 
-	*least = INFINITY;
-	for (int i = 0; t - begin < (i < PRODUCT_RUNS ? LONG_S : PRODUCT_S); i++) {
+	for (i = 0; i < PRODUCT_MOST && t - begin < (i < PRODUCT_RUNS ? LONG_S : PRODUCT_S); i++) {
 		double last = t;
+		int ret = o->product(o->arg, m, n, k);
 
-		ret = o->product(o->arg, m, n, k);
 		if (ret)
 			return ret < 0 ? ret : -EINVAL;
 		t = swc_ov_now();
-		if (t - last < *least)
-			*least = t - last;
+		v[i] = t - last;
 	}
-	if (*least < 1e-9)
-		*least = 1e-9;
+	*s = fmax(median(v, i), 1e-9);
 	return 0;
 }
 
@@ -128,10 +130,8 @@ static int start(const struct transfer *t, unsigned int i, struct swingcoll_req 
 	struct swingcoll_overlap *ov = t->ov;
 	char *to = ov->gathered.base + i * t->bytes * ov->nranks;
 
-	if (t->broadcast)
-		return swingcoll_ibroadcast(ov->packed.base, to, t->bytes, SWINGCOLL_U8, 0,
-					    ov->comm, req);
-	return swingcoll_iallgather(ov->packed.base, to, t->bytes, SWINGCOLL_U8, ov->comm, req);
+	return swc_start_others(ov->comm, t->broadcast ? SWINGCOLL_BROADCAST : SWINGCOLL_ALLGATHER,
+				ov->packed.base, to, t->bytes, 0, req);
 }
 
 static double thread_now(void)
@@ -145,7 +145,7 @@ static double thread_now(void)
 /* Seconds of n transfers in flight at once; *own: of that, this thread on a CPU. */
 static int burst(const struct transfer *t, unsigned int n, double *s, double *own)
 {
-	struct swingcoll_req *req[SWC_OV_WINDOW] = { NULL };
+	struct swingcoll_req *req[BURST] = { NULL };
 	int ret = swingcoll_barrier(t->ov->comm);
 	double begin = swc_ov_now(), begin_own = thread_now();
 
@@ -165,27 +165,27 @@ static int burst(const struct transfer *t, unsigned int n, double *s, double *ow
 static int time_transfer(const struct transfer *t, double *first, double *more)
 {
 	double one[REPEATS], all[REPEATS], s, own;
-	int ret = burst(t, SWC_OV_WINDOW, &s, &own);
+	int ret = burst(t, BURST, &s, &own);
 
 	for (int i = 0; !ret && i < REPEATS; i++) {
 		ret = burst(t, 1, &one[i], &own);
 		if (!ret)
-			ret = burst(t, SWC_OV_WINDOW, &all[i], &own);
+			ret = burst(t, BURST, &all[i], &own);
 	}
 	if (ret)
 		return ret;
 	*first = median(one, REPEATS);
-	*more = (median(all, REPEATS) - *first) / (SWC_OV_WINDOW - 1);
+	*more = (median(all, REPEATS) - *first) / (BURST - 1);
 	if (*more > *first)
 		*more = *first;
-	if (*more < *first / SWC_OV_WINDOW / 2)
-		*more = *first / SWC_OV_WINDOW / 2;
+	if (*more < *first / BURST / 2)
+		*more = *first / BURST / 2;
 	return 0;
 }
 
 static size_t limit_bytes(const struct swingcoll_overlap *ov)
 {
-	size_t bytes = GATHERED_BYTES / SWC_OV_WINDOW / ov->nranks;
+	size_t bytes = GATHERED_BYTES / BURST / ov->nranks;
 
 	return bytes > MOST_BYTES	  ? MOST_BYTES
 	       : bytes < 16 * LEAST_BYTES ? 16 * LEAST_BYTES
@@ -237,8 +237,8 @@ static int time_handling(struct swingcoll_overlap *ov, double *s)
 	int ret = 0;
 
 	for (int i = 0; !ret && i < REPEATS; i++) {
-		ret = burst(&t, SWC_OV_WINDOW, &all, &v[i]);
-		v[i] /= SWC_OV_WINDOW;
+		ret = burst(&t, BURST, &all, &v[i]);
+		v[i] /= BURST;
 	}
 	if (!ret)
 		*s = median(v, REPEATS);
@@ -365,7 +365,7 @@ int swc_ov_measure(struct swingcoll_overlap *ov, const struct swingcoll_overlap_
 	size_t most = 0;
 
 	*f = (struct swc_ov_figures){ .crowd = 1, .cil_g = 1, .cil_c = 1 };
-	error = swc_ov_reserve(&ov->gathered, SWC_OV_WINDOW * limit_bytes(ov) * ov->nranks);
+	error = swc_ov_reserve(&ov->gathered, BURST * limit_bytes(ov) * ov->nranks);
 	if (!error)
 		error = swc_ov_reserve(&ov->packed, limit_bytes(ov));
 	/* The others sleep meanwhile. */

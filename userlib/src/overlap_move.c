@@ -2,7 +2,8 @@
 /*
  * Carries out a schedule: starts the transfers, a few ahead of the one that is waited for, and gives each piece
  * to the consumer when it is there. All ranks start the same transfers in the same order whatever becomes of their
- * consumers.
+ * consumers. A rank's own part is not transferred: where it belongs into a piece, the rank puts it there itself,
+ * while the others' are under way.
  *
  * Allgather wants parts of one size, so short shards send rows without meaning behind their own, which are cut
  * out on arrival: a piece that the consumer sees has no gaps.
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "overlap.h"
+#include "priv.h"
 
 struct job {
 	struct swingcoll_overlap *ov;
@@ -21,9 +23,9 @@ struct job {
 	size_t row, rows; /* of this rank */
 	unsigned int ntransfers;
 	unsigned int started;
-	struct swingcoll_req *req[SWC_OV_WINDOW];
-	struct swingcoll_overlap_range *run; /* one for each rank */
-	int consumer;			     /* its error */
+	struct swingcoll_req *req[SWC_OV_AHEAD]; /* of transfer i at i % SWC_OV_AHEAD */
+	struct swingcoll_overlap_range *run;	 /* one for each rank */
+	int consumer;				 /* its error */
 	double wait_s;
 };
 
@@ -85,24 +87,30 @@ static const char *departure(const struct job *j, const struct swc_ov_cut *cut)
 static int start(struct job *j, unsigned int i)
 {
 	struct swc_ov_cut cut = swc_ov_cut(j->schedule, &j->shape, i);
-	struct swingcoll_req **req = &j->req[i % SWC_OV_WINDOW];
+	struct swingcoll_req **req = &j->req[i % SWC_OV_AHEAD];
 	struct swingcoll_comm *comm = j->ov->comm;
+	size_t bytes = part_bytes(j, &cut);
 	char *to = arrival(j, i, &cut);
+	const char *from;
+	int ret;
 
 	*req = NULL;
-	if (j->schedule != SWINGCOLL_OVERLAP_SHARD)
-		return swingcoll_iallgather(departure(j, &cut), to, part_bytes(j, &cut),
-					    SWINGCOLL_U8, comm, req);
 	/* Ranks without rows have nothing to broadcast. */
-	return cut.rows ? swingcoll_ibroadcast(j->call->shard, to, part_bytes(j, &cut),
-					       SWINGCOLL_U8, (int)i, comm, req)
-			: 0;
+	if (j->schedule == SWINGCOLL_OVERLAP_SHARD)
+		return cut.rows ? swc_start_others(comm, SWINGCOLL_BROADCAST, j->call->shard, to,
+						   bytes, (int)i, req)
+				: 0;
+	from = departure(j, &cut);
+	ret = swc_start_others(comm, SWINGCOLL_ALLGATHER, from, to, bytes, 0, req);
+	if (!ret && !swc_ov_own_first(j->schedule))
+		memcpy(to + j->ov->rank * bytes, from, bytes);
+	return ret;
 }
 
-/* So many as the window takes, before the one that is waited for next. */
+/* So many as may be in flight, with the one that is waited for next. */
 static int start_more(struct job *j, unsigned int next)
 {
-	while (j->started < j->ntransfers && j->started < next + SWC_OV_WINDOW) {
+	while (j->started < j->ntransfers && j->started < next + j->ov->ahead) {
 		int ret = start(j, j->started);
 
 		/* The caller's own operations may leave room for only some. */
@@ -189,13 +197,15 @@ static void consume_grouped(struct job *j, char *base, const struct swc_ov_cut *
 }
 
 /*
- * All but this rank's part, whose place the last full one takes: less to move than closing the gap. Parts that
- * are short come only in the last piece, and stand at the end there.
+ * All but this rank's part, whose place the last full one takes: less to move than closing the gap. Rank 0's is
+ * in front, and leaves no gap. Parts that are short come only in the last piece, and stand at the end there.
  */
 static void consume_others(struct job *j, char *base, const struct swc_ov_cut *cut)
 {
 	size_t width = cut->cols * j->shape.elem, rows = 0;
-	unsigned int nruns = 0, n = j->shape.nranks, own = j->ov->rank, last = n - 1, rank;
+	unsigned int nruns = 0, n = j->shape.nranks, own = j->ov->rank, last = own ? n - 1 : 0,
+		     rank;
+	char *first = own ? base : base + cut->rows * width;
 
 	while (last > own && run_of(j, cut, last).rows < cut->rows)
 		last--;
@@ -203,12 +213,12 @@ static void consume_others(struct job *j, char *base, const struct swc_ov_cut *c
 		const char *from = base + rank * cut->rows * width;
 
 		if (rank == own && last > own)
-			nruns = append(j, base, width, &rows, base + last * cut->rows * width,
+			nruns = append(j, first, width, &rows, base + last * cut->rows * width,
 				       run_of(j, cut, last), nruns);
 		else if (rank != own && rank != last)
-			nruns = append(j, base, width, &rows, from, run_of(j, cut, rank), nruns);
+			nruns = append(j, first, width, &rows, from, run_of(j, cut, rank), nruns);
 	}
-	consume(j, base, cut, nruns);
+	consume(j, first, cut, nruns);
 }
 
 static void consume_separate(struct job *j, const char *base, const struct swc_ov_cut *cut)
@@ -250,11 +260,11 @@ static void consume_piece(struct job *j, unsigned int i)
 
 static int wait_piece(struct job *j, unsigned int i)
 {
-	struct swingcoll_req *req = j->req[i % SWC_OV_WINDOW];
+	struct swingcoll_req *req = j->req[i % SWC_OV_AHEAD];
 	double begin = swc_ov_now();
 	int ret;
 
-	j->req[i % SWC_OV_WINDOW] = NULL;
+	j->req[i % SWC_OV_AHEAD] = NULL;
 	ret = req ? swingcoll_wait(req, NULL) : 0;
 	j->wait_s += swc_ov_now() - begin;
 	return ret;
@@ -277,10 +287,19 @@ static int run_transfers(struct job *j)
 		consume_piece(j, i);
 	}
 	/* After a failure the rest ends soon, and the buffers are not ours before. */
-	for (unsigned int k = 0; k < SWC_OV_WINDOW; k++)
+	for (unsigned int k = 0; k < SWC_OV_AHEAD; k++)
 		if (j->req[k])
 			swingcoll_wait(j->req[k], NULL);
 	return ret;
+}
+
+/* Bytes that DMA engines have copied, for whomever. */
+static uint64_t engines_moved(const struct swingcoll_overlap *ov)
+{
+	uint64_t v[SWC_STAT_NR] = { 0 };
+	struct swc_stats stats = { .max = SWC_STAT_NR, .values = (uintptr_t)v };
+
+	return swc_context_ioctl(ov->comm->ctx, SWC_IOC_STATS, &stats) ? 0 : v[SWC_STAT_DMA_BYTES];
 }
 
 int swc_ov_move(struct swingcoll_overlap *ov, const struct swingcoll_overlap_call *call,
@@ -288,6 +307,7 @@ int swc_ov_move(struct swingcoll_overlap *ov, const struct swingcoll_overlap_cal
 {
 	size_t elem = swingcoll_dtype_size(call->dtype), most;
 	struct job j = { .ov = ov, .call = call, .schedule = schedule };
+	uint64_t before;
 	int ret;
 
 	j.shape = swc_ov_shape_of(ov, call->m, call->n, call->k, elem);
@@ -302,10 +322,15 @@ int swc_ov_move(struct swingcoll_overlap *ov, const struct swingcoll_overlap_cal
 	j.run = calloc(ov->nranks, sizeof(*j.run));
 	if (!j.run)
 		return -ENOMEM;
-	if (ov->nranks == 1)
+	if (ov->nranks == 1) {
 		consume_own(&j);
-	else
+	} else {
+		before = engines_moved(ov);
 		ret = run_transfers(&j);
+		/* What moved the data will do so the next time. */
+		ov->ahead = engines_moved(ov) - before >= most / 2 + 1 ? SWC_OV_AHEAD
+								       : SWC_OV_AHEAD_CPU;
+	}
 	free(j.run);
 	*consumer = j.consumer;
 	*wait_s = j.wait_s;

@@ -86,7 +86,7 @@ static int give_to_kernel(struct swingcoll_part *p, const struct swingcoll_call 
 	swc_mem_resolve(&op->desc, op->send_bytes ? c->send : NULL, p->n * op->send_bytes,
 			op->recv_bytes ? c->recv : NULL, p->n * op->recv_bytes);
 	ret = pin(p, 0, &op->desc.send, p->n * op->send_bytes, &op->desc.send_region);
-	if (!ret && op->in_place) {
+	if (!ret && op->variant == SWC_IN_PLACE) {
 		op->desc.recv = op->desc.send;
 		op->desc.recv_region = op->desc.send_region;
 	} else if (!ret) {
@@ -133,7 +133,7 @@ static int init(struct swingcoll_comm *comm, const struct swingcoll_call *c, int
 	p->comm = comm;
 	p->n = (uint32_t)partitions;
 	pthread_mutex_lock(&comm->order);
-	ret = swc_plans_get(comm, &op.desc, op.in_place, op.bytes);
+	ret = swc_plans_get(comm, &op.desc, op.variant, op.bytes);
 	if (!ret)
 		ret = give_to_kernel(p, c, &op);
 	pthread_mutex_unlock(&comm->order);

@@ -149,10 +149,10 @@ static void move_to_front(struct swc_plans *plans, unsigned int i)
 
 static void unload(struct swingcoll_comm *comm, const struct swc_loaded_plan *e)
 {
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < SWC_VARIANTS; i++) {
 		struct swc_plan_unload u = { .comm = comm->handle, .plan = e->handle[i] };
 
-		if (u.plan && (!i || u.plan != e->handle[0]))
+		if (u.plan && (!i || u.plan != e->handle[SWC_DISJOINT]))
 			swc_context_ioctl(comm->ctx, SWC_IOC_PLAN_UNLOAD, &u);
 	}
 }
@@ -204,8 +204,8 @@ static int read_plan(const struct swingcoll_comm *comm, const struct swc_loaded_
 	return -EOPNOTSUPP;
 }
 
-static int build(const struct swingcoll_comm *comm, const struct swc_loaded_plan *e, bool in_place,
-		 void **plan, size_t *bytes, char *why, size_t why_bytes)
+static int build(const struct swingcoll_comm *comm, const struct swc_loaded_plan *e,
+		 enum swc_variant variant, void **plan, size_t *bytes, char *why, size_t why_bytes)
 {
 	const struct swc_plan_args args = {
 		.coll = e->coll,
@@ -216,7 +216,8 @@ static int build(const struct swingcoll_comm *comm, const struct swc_loaded_plan
 		.rank = comm->rank,
 		.root = e->root,
 		.nlocal = comm->nlocal,
-		.in_place = in_place,
+		.in_place = variant == SWC_IN_PLACE,
+		.others_only = variant == SWC_OTHERS,
 	};
 
 	if (e->algo == SWC_ALGO_NR)
@@ -243,13 +244,13 @@ static int give_to_kernel(struct swingcoll_comm *comm, const void *plan, size_t 
 	return ret;
 }
 
-static int load(struct swingcoll_comm *comm, struct swc_loaded_plan *e, bool in_place)
+static int load(struct swingcoll_comm *comm, struct swc_loaded_plan *e, enum swc_variant variant)
 {
 	struct swc_plan_load l = { 0 };
 	const struct swc_plan_header *h;
 	void *plan = NULL;
 	size_t bytes;
-	int ret = build(comm, e, in_place, &plan, &bytes, l.text, sizeof(l.text));
+	int ret = build(comm, e, variant, &plan, &bytes, l.text, sizeof(l.text));
 
 	if (!ret)
 		ret = give_to_kernel(comm, plan, bytes, &l);
@@ -265,9 +266,9 @@ static int load(struct swingcoll_comm *comm, struct swc_loaded_plan *e, bool in_
 		__atomic_store_n(&comm->plans.name_of[l.plan], keep_name(&comm->plans, h->name),
 				 __ATOMIC_RELEASE);
 	e->order_varies = h->flags & SWC_PLAN_ORDER_VARIES;
-	e->handle[in_place] = l.plan;
-	if (!in_place && !(h->flags & SWC_PLAN_NOT_IN_PLACE))
-		e->handle[1] = l.plan;
+	e->handle[variant] = l.plan;
+	if (variant == SWC_DISJOINT && !(h->flags & SWC_PLAN_NOT_IN_PLACE))
+		e->handle[SWC_IN_PLACE] = l.plan;
 	free(plan);
 	return 0;
 }
@@ -300,18 +301,19 @@ static void choose(struct swc_plans *p, const struct swc_desc *d, uint64_t bytes
 	key->algo = (uint8_t)algo;
 }
 
-int swc_plans_get(struct swingcoll_comm *comm, struct swc_desc *d, bool in_place, uint64_t bytes)
+int swc_plans_get(struct swingcoll_comm *comm, struct swc_desc *d, enum swc_variant variant,
+		  uint64_t bytes)
 {
 	struct swc_loaded_plan key = { .coll = d->coll, .root = d->root }, *e;
 	int ret = 0;
 
 	choose(&comm->plans, d, bytes, &key);
 	e = lookup(comm, &key);
-	/* The variant for disjoint buffers first: mostly it serves both. */
-	if (!e->handle[0])
-		ret = load(comm, e, false);
-	if (!ret && !e->handle[in_place])
-		ret = load(comm, e, in_place);
+	/* That for disjoint buffers first: mostly it serves in place, too. */
+	if (variant == SWC_IN_PLACE && !e->handle[SWC_DISJOINT])
+		ret = load(comm, e, SWC_DISJOINT);
+	if (!ret && !e->handle[variant])
+		ret = load(comm, e, variant);
 	if (ret)
 		return ret;
 	if (e->order_varies && swc_reduce_order_matters(d->dtype, d->redop) &&
@@ -320,7 +322,7 @@ int swc_plans_get(struct swingcoll_comm *comm, struct swc_desc *d, bool in_place
 			comm, -EOPNOTSUPP,
 			"%s may give ranks results that differ in their last bits: create the "
 			"communicator with SWINGCOLL_ALLOW_REORDER, or take another algorithm",
-			swc_plans_algo(&comm->plans, e->handle[in_place]));
-	d->plan = e->handle[in_place];
+			swc_plans_algo(&comm->plans, e->handle[variant]));
+	d->plan = e->handle[variant];
 	return 0;
 }

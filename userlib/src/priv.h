@@ -144,6 +144,14 @@ enum swc_pick {
 	SWC_PICK_FILE,
 };
 
+/* What a plan may count on; one for SWC_DISJOINT mostly is right for the others too. */
+enum swc_variant {
+	SWC_DISJOINT, /* buffers apart */
+	SWC_IN_PLACE,
+	SWC_OTHERS, /* what is the rank's own need not be moved: @others_only of swc_plan_args */
+	SWC_VARIANTS
+};
+
 /* A plan that the kernel has. The first four say which. */
 struct swc_loaded_plan {
 	uint8_t coll;
@@ -151,7 +159,7 @@ struct swc_loaded_plan {
 	int32_t param;
 	uint32_t root;
 	bool order_varies;
-	uint32_t handle[2]; /* by in_place; 0: not loaded; the same where one serves both */
+	uint32_t handle[SWC_VARIANTS]; /* 0: not loaded; the same where one serves several */
 };
 
 /* A small table, the most recently used entry first. */
@@ -190,7 +198,8 @@ int swc_plans_init(struct swc_plans *plans, const struct swingcoll_comm_opts *op
 void swc_plans_free(struct swc_plans *plans);
 
 /* Put into d->plan the handle of the plan for an operation of so many bytes, made and loaded if need be. */
-int swc_plans_get(struct swingcoll_comm *comm, struct swc_desc *d, bool in_place, uint64_t bytes);
+int swc_plans_get(struct swingcoll_comm *comm, struct swc_desc *d, enum swc_variant variant,
+		  uint64_t bytes);
 /* Name of the algorithm behind a handle, "?" if it is not known. Any thread. */
 const char *swc_plans_algo(const struct swc_plans *plans, uint32_t handle);
 
@@ -200,13 +209,19 @@ const char *swc_plans_algo(const struct swc_plans *plans, uint32_t handle);
 struct swc_coll_op {
 	struct swc_desc desc; /* all but plan and flags */
 	struct swc_slots_op slots;
-	bool in_place;
+	enum swc_variant variant;
 	uint64_t bytes; /* of the vector */
 	uint64_t send_bytes, recv_bytes;
 };
 
 int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *call,
 		     struct swc_coll_op *op);
+/*
+ * As swingcoll_iallgather() and swingcoll_ibroadcast() of bytes, but what a rank itself sends need not come to its
+ * recv. All ranks start it so.
+ */
+int swc_start_others(struct swingcoll_comm *comm, enum swingcoll_coll coll, const void *send,
+		     void *recv, size_t bytes, int root, struct swingcoll_req **req);
 
 /* ---- comm.c ---- */
 

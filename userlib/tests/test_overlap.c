@@ -161,9 +161,14 @@ static void test_candidates(void)
 		   SWINGCOLL_OVERLAP_SHARD),
 	   "serial and the best two");
 	n = swc_ov_candidates((double[]){ 0, 1, 4, 5, 3, 6, 7 }, list);
-	ok(n == 2 && list[1] == SWINGCOLL_OVERLAP_ROWS_OWN, "serial may be one of them");
-	n = swc_ov_candidates((double[]){ 0, 2, 4, 5, 3, 6, 1 }, list);
-	ok(n == 2 && list[1] == SWINGCOLL_OVERLAP_COLUMNS, "first or second");
+	ok(is_list(list, n, SWINGCOLL_OVERLAP_SERIAL, SWINGCOLL_OVERLAP_ROWS_OWN,
+		   SWINGCOLL_OVERLAP_SHARD),
+	   "even if serial is the best");
+	n = swc_ov_candidates((double[]){ 0, 9, 4.1, 5.1, 4.6, 4.9, 4 }, list);
+	ok(n == 5 && list[1] == SWINGCOLL_OVERLAP_COLUMNS && list[2] == SWINGCOLL_OVERLAP_SHARD &&
+		   list[3] == SWINGCOLL_OVERLAP_ROWS_OWN &&
+		   list[4] == SWINGCOLL_OVERLAP_ROWS_SEPARATE,
+	   "all that are close to the best, in order");
 	n = swc_ov_candidates(NULL, list);
 	ok(n == 6 && list[0] == 1 && list[5] == 6, "all if nothing is known");
 }
@@ -197,9 +202,16 @@ static void test_predictions(void)
 	   "ranks that share CPUs take longer");
 	f.crowd = 1;
 	f.copy = 4;
-	ok(near(swc_ov_predict(SWINGCOLL_OVERLAP_ROWS, &s, &f), product + shard / 4 + 64 * 32,
-		1e-9),
-	   "results of grouped rows are copied");
+	ok(near(swc_ov_predict(SWINGCOLL_OVERLAP_ROWS, &s, &f),
+		product + shard / 4 + 64 * 32 + 16 * 16, 1e-9),
+	   "results of grouped rows are copied, and one's own rows");
+	s.nranks = 2;
+	ok(near(swc_ov_predict(SWINGCOLL_OVERLAP_ROWS_OWN, &s, &f), product, 1e-9),
+	   "the rows of one other rank stay where they are");
+	s.nranks = 4;
+	f.copy = 0.5;
+	ok(near(swc_ov_predict(SWINGCOLL_OVERLAP_SERIAL, &s, &f), product + 2 * shard, 1e-9),
+	   "serial waits for its own copy, if that takes longer");
 	f.copy = 0;
 	f.handling = 1e6;
 	ok(near(swc_ov_predict(SWINGCOLL_OVERLAP_ROWS_SEPARATE, &s, &f), product + 4e6, 1e-9) &&

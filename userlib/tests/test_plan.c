@@ -537,6 +537,61 @@ static void test_arguments(void)
 	   "names of algorithms");
 }
 
+/* Do plans that read SEND only touch these blocks of a rank's RECV? */
+static bool touches(const struct swc_plan_view *v, uint32_t rank, uint32_t first, uint32_t nblocks)
+{
+	for (uint32_t i = 0; i < v->hdr->nxfers; i++) {
+		const struct swc_plan_xfer *x = &v->xfers[i];
+
+		if (x->buf == SWC_BUF_RECV && x->rank == rank && x->first_block < first + nblocks &&
+		    first < x->first_block + x->nblocks)
+			return true;
+	}
+	return false;
+}
+
+/* Right where the own part is in its place already, which is left alone. */
+static void test_others_of(struct swc_plan_args *a)
+{
+	bool root_only = a->coll == SWC_BROADCAST, touched = false;
+	struct swc_verdict verdict;
+	struct swc_plan_view v;
+	char name[200];
+	struct set s;
+
+	if (build_set(&s, a, IN_PLACE))
+		abort();
+	for (uint32_t r = 0; r < a->nranks; r++) {
+		uint32_t own = root_only ? a->root : r;
+
+		if (swc_plan_check(s.plan[r], s.bytes[r], &v, name, sizeof(name)))
+			abort();
+		touched |= touches(&v, own, root_only ? 0 : own * v.hdr->part_blocks,
+				   v.hdr->part_blocks);
+	}
+	snprintf(name, sizeof(name), "%s: %s among %u moves nobody's own part",
+		 swc_algo_name(a->algo), colls[a->coll], a->nranks);
+	ok(!touched && !verify_set(&s, &verdict), name);
+	free_set(&s);
+}
+
+static void test_others(void)
+{
+	for (uint32_t n = 2; n < 9; n++)
+		for (int i = 0; i < 4; i++) {
+			struct swc_plan_args a = {
+				.coll = i & 1 ? SWC_BROADCAST : SWC_ALLGATHER,
+				.algo = i & 2 ? SWC_ALGO_DIRECT1 : SWC_ALGO_DIRECT2,
+				.nranks = n,
+				.nlocal = n,
+				.root = i & 1,
+				.others_only = true,
+			};
+
+			test_others_of(&a);
+		}
+}
+
 static void test_large(void)
 {
 	struct swc_plan_args a = {
@@ -570,6 +625,7 @@ int main(void)
 	test_networks("random nodes with several ranks", RANDOM_NODES, true);
 	test_faults();
 	test_arguments();
+	test_others();
 	test_large();
 	return done();
 }
