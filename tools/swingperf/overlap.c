@@ -89,6 +89,7 @@ static int sections(struct ov_rank *r, uint64_t *wrong)
 		if (!r->opt->use[dma])
 			continue;
 		ret = ov_dma_set(r, (enum ov_dma)dma);
+		r->before = ov_dma_engines();
 		if (!ret)
 			ret = section(r, wrong);
 		else if (ret > 0 && !r->team->rank)

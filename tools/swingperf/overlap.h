@@ -58,6 +58,12 @@ struct ov_row {
 	uint64_t wrong;
 };
 
+/* Of the module's counters, for all its users. */
+struct ov_engines {
+	uint64_t bytes;	    /* that DMA engines have copied */
+	uint64_t fallbacks; /* copies that they were given and the CPU had to do */
+};
+
 /* One rank. */
 struct ov_rank {
 	const struct ov_options *opt;
@@ -65,7 +71,8 @@ struct ov_rank {
 	struct swingcoll_comm *comm;
 	struct swingcoll_overlap *overlap;
 	enum ov_dma dma;
-	double mflop; /* of a product that takes target_ms */
+	struct ov_engines before; /* this way of moving data */
+	double mflop;		  /* of a product that takes target_ms */
 };
 
 /* overlap_args.c */
@@ -88,6 +95,7 @@ double ov_blas_mflops(void);
 bool ov_dma_can_set(void);
 /* Collective; 0, 1 if there is no engine to be had, or an error that has been said. */
 int ov_dma_set(struct ov_rank *r, enum ov_dma dma);
+struct ov_engines ov_dma_engines(void);
 /* Remember how things are, before there are ranks, and put them back whatever became of those. */
 void ov_dma_save(void);
 void ov_dma_restore(void);

@@ -53,7 +53,7 @@ bool ov_dma_can_set(void)
 	return !access(MODE, W_OK);
 }
 
-static uint64_t moved(void)
+struct ov_engines ov_dma_engines(void)
 {
 	uint64_t v[SWC_STAT_NR] = { 0 };
 	struct swc_stats stats = { .max = SWC_STAT_NR, .values = (uintptr_t)v };
@@ -61,10 +61,10 @@ static uint64_t moved(void)
 
 	if (fd >= 0) {
 		if (ioctl(fd, SWC_IOC_STATS, &stats))
-			v[SWC_STAT_DMA_BYTES] = 0;
+			memset(v, 0, sizeof(v));
 		close(fd);
 	}
-	return v[SWC_STAT_DMA_BYTES];
+	return (struct ov_engines){ v[SWC_STAT_DMA_BYTES], v[SWC_STAT_DMA_FALLBACKS] };
 }
 
 static int say(struct ov_rank *r, int ret)
@@ -81,7 +81,7 @@ static int say(struct ov_rank *r, int ret)
 static int look(struct ov_rank *r, char *mem)
 {
 	size_t n = (size_t)r->team->nranks;
-	uint64_t before = moved();
+	uint64_t before = ov_dma_engines().bytes;
 	int ret = 0;
 
 	for (int i = 0; !ret && i < PROBES; i++) {
@@ -93,7 +93,7 @@ static int look(struct ov_rank *r, char *mem)
 		if (!ret)
 			ret = swingcoll_wait(req, NULL);
 		if (!ret && !r->team->rank)
-			found = moved() > before;
+			found = ov_dma_engines().bytes > before;
 		if (!ret)
 			ret = team_max(r->team, &found);
 		if (!ret && found > 0)
