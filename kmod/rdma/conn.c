@@ -300,6 +300,13 @@ void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
 	swc_conn_close(conn, 0);
 }
 
+/* Only what this node gave to its own device leads to these. */
+static bool is_own_fault(enum ib_wc_status status)
+{
+	return status == IB_WC_LOC_QP_OP_ERR || status == IB_WC_LOC_PROT_ERR || status == IB_WC_MW_BIND_ERR ||
+	       status == IB_WC_FATAL_ERR;
+}
+
 /*
  * All is flushed when a connection is taken apart. One that lives is flushed only when the peer did what it
  * must not, such as writing where it may not; nothing else tells of that.
@@ -310,7 +317,8 @@ void swc_conn_wc_failed(struct swc_conn *conn, const struct ib_wc *wc)
 	if (!READ_ONCE(conn->proven))
 		swc_conn_retry(conn, ib_wc_status_msg(wc->status), 0);
 	else if (wc->status != IB_WC_WR_FLUSH_ERR)
-		swc_conn_fail(conn, -ECONNRESET, "%s", ib_wc_status_msg(wc->status));
+		swc_conn_fail(conn, is_own_fault(wc->status) ? -EIO : -ECONNRESET, "%s",
+			      ib_wc_status_msg(wc->status));
 	else if (READ_ONCE(conn->state) == SWC_CONN_LIVE)
 		swc_conn_retry(conn, ib_wc_status_msg(wc->status), 0);
 }
