@@ -15,9 +15,15 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
+/* Seconds that ranks have to find each other, as swingcoll(7) says. */
+#define TIMEOUT "SWINGCOLL_BOOT_TIMEOUT"
+#define DEFAULT_TIMEOUT_S 120
+#define MOST_TIMEOUT_S 86400
+
 struct by_pmix {
 	struct swingcoll_bootstrap boot;
 	pmix_proc_t me;
+	int timeout_s;
 };
 
 static atomic_uint exchanges;
@@ -46,21 +52,46 @@ static int put(const char *key, const void *mine, size_t bytes)
 	return ret == PMIX_SUCCESS ? 0 : failed("PMIx_Put", ret);
 }
 
+static int read_timeout(struct by_pmix *p)
+{
+	const char *text = getenv(TIMEOUT);
+	char *end;
+	long s;
+
+	p->timeout_s = DEFAULT_TIMEOUT_S;
+	if (!text)
+		return 0;
+	s = strtol(text, &end, 10);
+	if (end == text || *end || s < 1 || s > MOST_TIMEOUT_S)
+		return swingcoll_bootstrap_fail(-EINVAL, "%s=%s: expected seconds, 1 to %d",
+						TIMEOUT, text, MOST_TIMEOUT_S);
+	p->timeout_s = (int)s;
+	return 0;
+}
+
 static int fence(const struct by_pmix *p)
 {
-	bool collect = true;
+	pmix_info_t info[2];
 	pmix_proc_t all;
-	pmix_info_t info;
 	pmix_status_t ret;
 
 	memset(&all, 0, sizeof(all));
 	memcpy(all.nspace, p->me.nspace, sizeof(all.nspace));
 	all.rank = PMIX_RANK_WILDCARD;
-	memset(&info, 0, sizeof(info));
-	snprintf(info.key, sizeof(info.key), "%s", PMIX_COLLECT_DATA);
-	info.value.type = PMIX_BOOL;
-	info.value.data.flag = collect;
-	ret = PMIx_Fence(&all, 1, &info, 1);
+	memset(info, 0, sizeof(info));
+	snprintf(info[0].key, sizeof(info[0].key), "%s", PMIX_COLLECT_DATA);
+	info[0].value.type = PMIX_BOOL;
+	info[0].value.data.flag = true;
+	snprintf(info[1].key, sizeof(info[1].key), "%s", PMIX_TIMEOUT);
+	info[1].value.type = PMIX_INT;
+	info[1].value.data.integer = p->timeout_s;
+	ret = PMIx_Fence(&all, 1, info, 2);
+	if (ret == PMIX_ERR_TIMEOUT)
+		return swingcoll_bootstrap_fail(
+			-ETIMEDOUT,
+			"not all %d ranks came within %d s: do all make this "
+			"communicator? Longer: %s",
+			p->boot.nranks, p->timeout_s, TIMEOUT);
 	return ret == PMIX_SUCCESS ? 0 : failed("PMIx_Fence", ret);
 }
 
@@ -146,7 +177,9 @@ PUBLIC int swingcoll_bootstrap_pmix(struct swingcoll_bootstrap **boot)
 	p->boot.allgather = allgather;
 	p->boot.arg = p;
 	p->boot.release = release;
-	ret = find_size(p);
+	ret = read_timeout(p);
+	if (!ret)
+		ret = find_size(p);
 	if (ret)
 		release(&p->boot);
 	else
