@@ -265,8 +265,8 @@ static int product(void *arg, size_t m, size_t n, size_t k)
 }
 
 /*
- * Trials of the same schedules on all ranks, each as often as asked for and each right; then one that stays. On
- * a second handle the table is read from the file.
+ * Trials of the same schedules on all ranks, each at least as often as asked for and each right; then one that stays.
+ * On a second handle the table is read from the file.
  */
 static int choose(uint32_t rank, void *arg)
 {
@@ -279,7 +279,7 @@ static int choose(uint32_t rank, void *arg)
 	struct swingcoll_overlap_figures figures;
 	struct swingcoll_overlap *ov;
 	struct swingcoll_comm *comm;
-	int tried[SWINGCOLL_OVERLAP_SCHEDULES] = { 0 }, kept = 0, schedules = 0;
+	int tried[SWINGCOLL_OVERLAP_SCHEDULES] = { 0 }, kept = 0, stays = 0, schedules = 0;
 	int32_t same[2];
 	struct stat before, after;
 	struct work w;
@@ -290,7 +290,8 @@ static int choose(uint32_t rank, void *arg)
 	CHECK(figures.start_s > 0 && figures.bytes_per_s > 0 && figures.crowd >= 1 &&
 	      figures.product_slowdown >= 1 && figures.transfer_slowdown >= 1);
 	CHECK_EQ(swingcoll_overlap_forecast(ov, 61, 17, 33, SWINGCOLL_F32, &forecast), 0);
-	for (int i = 0; i < 10; i++) {
+	/* All six, five times as often as asked for, and some calls more. */
+	for (int i = 0; i < 6 * 10 + 5 && stays < 5; i++) {
 		work_init(&w, &shapes[1], SWINGCOLL_F32, MOST_RANKS, rank);
 		CHECK_EQ(run_one(ov, &w, SWINGCOLL_OVERLAP_AUTO, &result), 0);
 		CHECK_EQ(work_check(&w), 0);
@@ -305,11 +306,13 @@ static int choose(uint32_t rank, void *arg)
 		} else {
 			CHECK(!kept || kept == (int)result.schedule);
 			kept = result.schedule;
-			CHECK(tried[kept]);
+			stays++;
 		}
 	}
-	CHECK(kept && tried[SWINGCOLL_OVERLAP_SERIAL] == 2);
-	CHECK(schedules == 2 || schedules == 3);
+	CHECK_EQ(stays, 5);
+	CHECK(schedules >= 3 && tried[SWINGCOLL_OVERLAP_SERIAL] && tried[kept]);
+	for (int i = 0; i < SWINGCOLL_OVERLAP_SCHEDULES; i++)
+		CHECK(!tried[i] || (tried[i] >= 2 && tried[i] <= 10));
 	swingcoll_overlap_destroy(ov);
 
 	CHECK_EQ(stat(path, &before), 0);

@@ -60,8 +60,9 @@ struct ov_row {
 
 /* Of the module's counters, for all its users. */
 struct ov_engines {
-	uint64_t bytes;	    /* that DMA engines have copied */
-	uint64_t fallbacks; /* copies that they were given and the CPU had to do */
+	uint64_t bytes;	 /* that they have copied */
+	uint64_t by_cpu; /* that CPUs have */
+	uint64_t failed; /* jobs of engines, whose work the CPU did */
 };
 
 /* One rank. */

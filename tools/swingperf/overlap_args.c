@@ -21,7 +21,7 @@ static const char usage_text[] =
 	"      --product-ms T   scale shapes so that one product takes about so long (default 10)\n"
 	"      --repeats N      measurements of each schedule (default 20)\n"
 	"      --pieces N       that a shard is cut into (default 8)\n"
-	"      --trials N       times that the library tries each schedule in question (default 3)\n"
+	"      --trials N       times that the library tries each schedule at least (default 3)\n"
 	"      --dma MODE       never, always, both, or as-is: how data is moved; all but as-is set a\n"
 	"                       parameter of the module for a while (default both, if that can be set)\n"
 	"      --rate MBPS      pace of the engine for tests, if that is the engine\n"

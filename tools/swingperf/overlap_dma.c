@@ -64,7 +64,8 @@ struct ov_engines ov_dma_engines(void)
 			memset(v, 0, sizeof(v));
 		close(fd);
 	}
-	return (struct ov_engines){ v[SWC_STAT_DMA_BYTES], v[SWC_STAT_DMA_FALLBACKS] };
+	return (struct ov_engines){ v[SWC_STAT_DMA_BYTES], v[SWC_STAT_BYTES_COPIED],
+				    v[SWC_STAT_DMA_FALLBACKS] };
 }
 
 static int say(struct ov_rank *r, int ret)

@@ -260,7 +260,8 @@ void ov_print_summary(const struct ov_rank *r, const struct ov_row *row, unsigne
 	cJSON *o;
 
 	engines.bytes -= r->before.bytes;
-	engines.fallbacks -= r->before.fallbacks;
+	engines.by_cpu -= r->before.by_cpu;
+	engines.failed -= r->before.failed;
 	for (unsigned int i = 0; i < n; i++) {
 		gain += row[i].median[SWINGCOLL_OVERLAP_SERIAL] / row[i].median[row[i].choice] / n;
 		best += row[i].median[SWINGCOLL_OVERLAP_SERIAL] / row[i].median[row[i].best] / n;
@@ -286,7 +287,8 @@ void ov_print_summary(const struct ov_rank *r, const struct ov_row *row, unsigne
 		cJSON_AddNumberToObject(o, "noise", noise);
 		cJSON_AddNumberToObject(o, "cpu_most", cpu);
 		cJSON_AddNumberToObject(o, "engine_bytes", (double)engines.bytes);
-		cJSON_AddNumberToObject(o, "engine_fallbacks", (double)engines.fallbacks);
+		cJSON_AddNumberToObject(o, "cpu_bytes", (double)engines.by_cpu);
+		cJSON_AddNumberToObject(o, "engine_failures", (double)engines.failed);
 		cJSON_AddNumberToObject(o, "paper_hit_rate", 0.81);
 		cJSON_AddNumberToObject(o, "paper_loss_of_a_miss", 0.14);
 		cJSON_AddNumberToObject(o, "errors", (double)wrong);
@@ -304,8 +306,9 @@ void ov_print_summary(const struct ov_rank *r, const struct ov_row *row, unsigne
 	printf("# model: half of its times are within %.0f %%, of its speed-ups within %.0f %%; noise "
 	       "(interquartile range) %.0f %% of the median\n",
 	       error * 100, gain_error * 100, noise * 100);
-	printf("# DMA engines copied %.1f MB; copies left to the CPU by them: %llu\n",
-	       (double)engines.bytes * 1e-6, (unsigned long long)engines.fallbacks);
+	printf("# copied by DMA engines: %.1f MB (%llu of their jobs failed), by CPUs: %.1f MB\n",
+	       (double)engines.bytes * 1e-6, (unsigned long long)engines.failed,
+	       (double)engines.by_cpu * 1e-6);
 	printf("# CPUs busy: up to %.0f %%%s\n", cpu * 100,
 	       cpu > 0.8
 		       ? ": transfers and products compete for them; this says little of a machine with "

@@ -150,7 +150,7 @@ static uint64_t hash_word(uint64_t h, uint32_t word)
 }
 
 /*
- * What all ranks of a family have in common. Not part of it: in_place, on which ranks may differ
+ * What all ranks of a family have in common. Not part of it: in_place and others_only, on which ranks may differ
  * (each algorithm exchanges the same messages and passes the same barriers either way).
  */
 static uint64_t family(const struct swc_plan_args *a, const struct swc_topo *t,

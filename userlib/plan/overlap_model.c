@@ -274,7 +274,7 @@ static uint8_t next_best(const double *predicted, const uint8_t *list, unsigned 
 unsigned int swc_ov_candidates(const double *predicted, uint8_t *out)
 {
 	unsigned int n = 0;
-	double limit = 0;
+	double limit;
 	uint8_t next;
 
 	out[n++] = SWINGCOLL_OVERLAP_SERIAL;

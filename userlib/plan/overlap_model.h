@@ -48,7 +48,7 @@ unsigned int swc_ov_transfers(enum swingcoll_overlap_schedule schedule,
 			      const struct swc_ov_shape *s);
 struct swc_ov_cut swc_ov_cut(enum swingcoll_overlap_schedule schedule, const struct swc_ov_shape *s,
 			     unsigned int i);
-/* The rank's own shard is multiplied while the first transfer is under way. */
+/* The rank's own shard is multiplied while the first transfers are under way. */
 bool swc_ov_own_first(enum swingcoll_overlap_schedule schedule);
 
 /* Log of flop/s at the points of the grid, [m][n][k]. */

@@ -158,7 +158,7 @@ static int queue(struct swingcoll_comm *comm, struct swc_coll_op *op, uint32_t f
 	struct swingcoll_req *req;
 	int ret;
 
-	ret = swc_plans_get(comm, &op->desc, op->variant, op->bytes);
+	ret = swc_plans_get(comm, &op->desc, &op->variant, op->bytes);
 	if (ret)
 		return ret;
 	req = take_req(comm);
@@ -270,7 +270,7 @@ static int start(struct swingcoll_comm *comm, const struct swingcoll_call *call,
 }
 
 int swc_start_others(struct swingcoll_comm *comm, enum swingcoll_coll coll, const void *send,
-		     void *recv, size_t bytes, int root, struct swingcoll_req **req)
+		     void *recv, size_t bytes, int root, bool *left_out, struct swingcoll_req **req)
 {
 	const struct swingcoll_call call = {
 		.coll = coll,
@@ -286,7 +286,10 @@ int swc_start_others(struct swingcoll_comm *comm, enum swingcoll_coll coll, cons
 	if (ret)
 		return ret;
 	op.variant = SWC_OTHERS;
-	return start_op(comm, &op, req);
+	ret = start_op(comm, &op, req);
+	if (left_out)
+		*left_out = op.variant == SWC_OTHERS;
+	return ret;
 }
 
 SWC_PUBLIC int swingcoll_wait(struct swingcoll_req *req, struct swingcoll_result *result)
@@ -328,7 +331,7 @@ SWC_PUBLIC int swingcoll_prep(struct io_uring_sqe *sqe, struct swingcoll_comm *c
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&comm->order);
-	ret = swc_plans_get(comm, &op.desc, op.variant, op.bytes);
+	ret = swc_plans_get(comm, &op.desc, &op.variant, op.bytes);
 	if (!ret)
 		ret = swc_slots_pass(&comm->slots);
 	pthread_mutex_unlock(&comm->order);

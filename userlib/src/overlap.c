@@ -28,6 +28,19 @@ double swc_ov_now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double swc_ov_median(double *v, unsigned int n)
+{
+	qsort(v, n, sizeof(*v), compare);
+	return v[n / 2];
+}
+
 /* ---- memory ---- */
 
 void swc_ov_release(struct swc_ov_buffer *b)
@@ -116,20 +129,6 @@ static int learned_of(struct swingcoll_overlap *ov, const struct swingcoll_overl
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* The least time would favour what is quick by luck. */
-static double median_of(struct swc_ov_learned *l, unsigned int i)
-{
-	qsort(l->time[i], l->rounds, sizeof(l->time[i][0]), compare);
-	return l->time[i][l->rounds / 2];
-}
-
 /* Candidate i up to the front. */
 static void keep(struct swc_ov_learned *l, unsigned int i, unsigned int to)
 {
@@ -144,28 +143,25 @@ static void keep(struct swc_ov_learned *l, unsigned int i, unsigned int to)
  */
 static void end_round(const struct swingcoll_overlap *ov, struct swc_ov_learned *l)
 {
-	unsigned int most = MORE_TRIALS * ov->trials, best = 0, n = 0;
-	double median[SWINGCOLL_OVERLAP_SCHEDULES], limit;
+	unsigned int most = MORE_TRIALS * ov->trials, n = 0;
+	double median[SWINGCOLL_OVERLAP_SCHEDULES], limit = INFINITY;
+	bool last;
 
 	l->turn = 0;
 	if (++l->rounds < ov->trials)
 		return;
+	last = l->rounds >= (most < SWC_OV_TRIALS ? most : SWC_OV_TRIALS);
+	/* The least time would favour what is quick by luck. */
 	for (unsigned int i = 0; i < l->ncandidates; i++) {
-		median[i] = median_of(l, i);
-		if (median[i] < median[best])
-			best = i;
+		median[i] = swc_ov_median(l->time[i], l->rounds);
+		limit = fmin(limit, median[i]);
 	}
-	l->decided = l->rounds >= (most < SWC_OV_TRIALS ? most : SWC_OV_TRIALS);
-	if (l->decided) {
-		keep(l, best, 0);
-		return;
-	}
-	limit = median[best] * (1 + CLOSE / sqrt(l->rounds));
+	limit *= last ? 1 : 1 + CLOSE / sqrt(l->rounds);
 	for (unsigned int i = 0; i < l->ncandidates; i++)
 		if (median[i] <= limit)
 			keep(l, i, n++);
 	l->ncandidates = n;
-	l->decided = n == 1;
+	l->decided = last || n == 1;
 }
 
 /* Of all ranks the longest time; a trial on which a consumer failed does not count. */
@@ -267,7 +263,6 @@ SWC_PUBLIC int swingcoll_overlap_create(struct swingcoll_overlap **out, struct s
 	ov->rank = (unsigned int)swingcoll_comm_rank(comm);
 	ov->pieces = opts->pieces ? opts->pieces : SWC_OV_DEFAULT_PIECES;
 	ov->trials = opts->trials ? opts->trials : DEFAULT_TRIALS;
-	ov->ahead = SWC_OV_AHEAD_CPU;
 	ret = swc_ov_measure(ov, opts);
 	if (ret) {
 		swingcoll_overlap_destroy(ov);

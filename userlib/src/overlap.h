@@ -49,7 +49,7 @@ struct swc_ov_buffer {
  * For one thread at a time, as the order of calls is that of the collectives in them.
  *
  * @figures: valid if @known; of rank 0, on all ranks
- * @ahead: transfers in flight, at most
+ * @engines: by schedule: engines moved the data the last time
  * @gathered: pieces as they come
  * @packed: what is sent, where it does not lie in one run in the caller's shard
  */
@@ -61,7 +61,7 @@ struct swingcoll_overlap {
 	unsigned int trials;
 	bool known;
 	struct swc_ov_figures figures;
-	unsigned int ahead;
+	bool engines[SWINGCOLL_OVERLAP_SCHEDULES];
 	struct swc_ov_learned *learned;
 	struct swc_ov_buffer gathered;
 	struct swc_ov_buffer packed;
@@ -76,6 +76,8 @@ static inline struct swc_ov_shape swc_ov_shape_of(const struct swingcoll_overlap
 }
 
 double swc_ov_now(void);
+/* Sorts. */
+double swc_ov_median(double *v, unsigned int n);
 int swc_ov_reserve(struct swc_ov_buffer *b, size_t bytes);
 void swc_ov_release(struct swc_ov_buffer *b);
 

@@ -34,19 +34,6 @@
 
 typedef int (*product_fn)(void *arg, size_t m, size_t n, size_t k);
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *v, unsigned int n)
-{
-	qsort(v, n, sizeof(*v), compare);
-	return v[n / 2];
-}
-
 /* ---- products ---- */
 
 /* The median: on all ranks at once, too, no product will be as lucky as the quickest. */
@@ -65,7 +52,7 @@ static int time_product(const struct swingcoll_overlap_opts *o, size_t m, size_t
 		t = swc_ov_now();
 		v[i] = t - last;
 	}
-	*s = fmax(median(v, i), 1e-9);
+	*s = fmax(swc_ov_median(v, i), 1e-9);
 	return 0;
 }
 
@@ -131,7 +118,7 @@ static int start(const struct transfer *t, unsigned int i, struct swingcoll_req 
 	char *to = ov->gathered.base + i * t->bytes * ov->nranks;
 
 	return swc_start_others(ov->comm, t->broadcast ? SWINGCOLL_BROADCAST : SWINGCOLL_ALLGATHER,
-				ov->packed.base, to, t->bytes, 0, req);
+				ov->packed.base, to, t->bytes, 0, NULL, req);
 }
 
 static double thread_now(void)
@@ -174,8 +161,8 @@ static int time_transfer(const struct transfer *t, double *first, double *more)
 	}
 	if (ret)
 		return ret;
-	*first = median(one, REPEATS);
-	*more = (median(all, REPEATS) - *first) / (BURST - 1);
+	*first = swc_ov_median(one, REPEATS);
+	*more = (swc_ov_median(all, REPEATS) - *first) / (BURST - 1);
 	if (*more > *first)
 		*more = *first;
 	if (*more < *first / BURST / 2)
@@ -241,7 +228,7 @@ static int time_handling(struct swingcoll_overlap *ov, double *s)
 		v[i] /= BURST;
 	}
 	if (!ret)
-		*s = median(v, REPEATS);
+		*s = swc_ov_median(v, REPEATS);
 	return ret;
 }
 
@@ -256,7 +243,7 @@ static double time_copy(struct swingcoll_overlap *ov)
 		memcpy(ov->packed.base, ov->gathered.base, bytes);
 		v[i] = swc_ov_now() - begin;
 	}
-	return (double)bytes / (median(v, REPEATS) + 1e-9);
+	return (double)bytes / (swc_ov_median(v, REPEATS) + 1e-9);
 }
 
 /* ---- contention ---- */
@@ -336,9 +323,9 @@ static int time_contention(struct swingcoll_overlap *ov, const struct swingcoll_
 	if (ret)
 		return ret;
 	one = swc_ov_product(&f->rates, BESIDE, BESIDE, BESIDE);
-	f->crowd = one > 0 ? median(pa, REPEATS) / one : 1;
-	f->cil_g = median(pb, REPEATS) / (median(pa, REPEATS) + 1e-9);
-	f->cil_c = median(tb, REPEATS) / (median(ta, REPEATS) + 1e-9);
+	f->crowd = one > 0 ? swc_ov_median(pa, REPEATS) / one : 1;
+	f->cil_g = swc_ov_median(pb, REPEATS) / (swc_ov_median(pa, REPEATS) + 1e-9);
+	f->cil_c = swc_ov_median(tb, REPEATS) / (swc_ov_median(ta, REPEATS) + 1e-9);
 	/* Less than nothing is noise. */
 	f->crowd = f->crowd < 1 ? 1 : f->crowd;
 	f->cil_g = f->cil_g < 1 ? 1 : f->cil_g;

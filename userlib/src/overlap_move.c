@@ -2,8 +2,8 @@
 /*
  * Carries out a schedule: starts the transfers, a few ahead of the one that is waited for, and gives each piece
  * to the consumer when it is there. All ranks start the same transfers in the same order whatever becomes of their
- * consumers. A rank's own part is not transferred: where it belongs into a piece, the rank puts it there itself,
- * while the others' are under way.
+ * consumers. A rank's own part is not transferred, if the algorithm can do without: where it belongs into a piece,
+ * the rank puts it there itself, while the others' are under way.
  *
  * Allgather wants parts of one size, so short shards send rows without meaning behind their own, which are cut
  * out on arrival: a piece that the consumer sees has no gaps.
@@ -23,9 +23,11 @@ struct job {
 	size_t row, rows; /* of this rank */
 	unsigned int ntransfers;
 	unsigned int started;
-	struct swingcoll_req *req[SWC_OV_AHEAD]; /* of transfer i at i % SWC_OV_AHEAD */
-	struct swingcoll_overlap_range *run;	 /* one for each rank */
-	int consumer;				 /* its error */
+	/* Of transfer i at i % SWC_OV_AHEAD. */
+	struct swingcoll_req *req[SWC_OV_AHEAD];
+	bool left_out[SWC_OV_AHEAD];
+	struct swingcoll_overlap_range *run; /* one for each rank */
+	int consumer;			     /* its error */
 	double wait_s;
 };
 
@@ -57,31 +59,42 @@ static char *arrival(const struct job *j, unsigned int i, const struct swc_ov_cu
 
 /* ---- sending ---- */
 
-static const char *pack_columns(const struct job *j, const struct swc_ov_cut *cut)
-{
-	size_t elem = j->shape.elem, width = cut->cols * elem;
-	char *to = j->ov->packed.base + cut->col * swc_ov_most_rows(&j->shape) * elem;
-	const char *from = (const char *)j->call->shard + cut->col * elem;
-
-	for (size_t r = 0; r < j->rows; r++)
-		memcpy(to + r * width, from + r * row_bytes(j), width);
-	return to;
-}
-
-/* What this rank sends: in place in its shard, unless that has a row less than others'. */
-static const char *departure(const struct job *j, const struct swc_ov_cut *cut)
+/* Rows of a piece that this rank has. */
+static size_t rows_here(const struct job *j, const struct swc_ov_cut *cut)
 {
 	size_t have = j->rows > cut->row ? j->rows - cut->row : 0;
-	const char *from = (const char *)j->call->shard + cut->row * row_bytes(j);
-	char *to = j->ov->packed.base;
 
+	return have < cut->rows ? have : cut->rows;
+}
+
+/* Where what this rank sends is put together; NULL if it lies in one run in the shard. */
+static char *packed_at(const struct job *j, const struct swc_ov_cut *cut)
+{
 	if (j->schedule == SWINGCOLL_OVERLAP_COLUMNS)
-		return pack_columns(j, cut);
-	if (have >= cut->rows)
-		return from;
-	if (have)
-		memcpy(to, from, have * row_bytes(j));
-	return to;
+		return j->ov->packed.base + cut->col * swc_ov_most_rows(&j->shape) * j->shape.elem;
+	return rows_here(j, cut) < cut->rows ? j->ov->packed.base : NULL;
+}
+
+static const char *in_shard(const struct job *j, const struct swc_ov_cut *cut)
+{
+	return (const char *)j->call->shard + cut->row * row_bytes(j) + cut->col * j->shape.elem;
+}
+
+static const char *departure(const struct job *j, const struct swc_ov_cut *cut)
+{
+	const char *packed = packed_at(j, cut);
+
+	return packed ? packed : in_shard(j, cut);
+}
+
+static void pack(const struct job *j, const struct swc_ov_cut *cut)
+{
+	size_t width = cut->cols * j->shape.elem, have = rows_here(j, cut);
+	const char *from = in_shard(j, cut);
+	char *to = packed_at(j, cut);
+
+	for (size_t r = 0; to && r < have; r++)
+		memcpy(to + r * width, from + r * row_bytes(j), width);
 }
 
 static int start(struct job *j, unsigned int i)
@@ -91,26 +104,34 @@ static int start(struct job *j, unsigned int i)
 	struct swingcoll_comm *comm = j->ov->comm;
 	size_t bytes = part_bytes(j, &cut);
 	char *to = arrival(j, i, &cut);
-	const char *from;
-	int ret;
 
 	*req = NULL;
 	/* Ranks without rows have nothing to broadcast. */
 	if (j->schedule == SWINGCOLL_OVERLAP_SHARD)
 		return cut.rows ? swc_start_others(comm, SWINGCOLL_BROADCAST, j->call->shard, to,
-						   bytes, (int)i, req)
+						   bytes, (int)i, NULL, req)
 				: 0;
-	from = departure(j, &cut);
-	ret = swc_start_others(comm, SWINGCOLL_ALLGATHER, from, to, bytes, 0, req);
-	if (!ret && !swc_ov_own_first(j->schedule))
-		memcpy(to + j->ov->rank * bytes, from, bytes);
-	return ret;
+	pack(j, &cut);
+	return swc_start_others(comm, SWINGCOLL_ALLGATHER, departure(j, &cut), to, bytes, 0,
+				&j->left_out[i % SWC_OV_AHEAD], req);
+}
+
+/* This rank's part of a piece, if nothing else brings it there. */
+static void put_own(const struct job *j, unsigned int i)
+{
+	struct swc_ov_cut cut = swc_ov_cut(j->schedule, &j->shape, i);
+	size_t bytes = part_bytes(j, &cut);
+
+	if (j->left_out[i % SWC_OV_AHEAD] && !swc_ov_own_first(j->schedule))
+		memcpy(arrival(j, i, &cut) + j->ov->rank * bytes, departure(j, &cut), bytes);
 }
 
 /* So many as may be in flight, with the one that is waited for next. */
 static int start_more(struct job *j, unsigned int next)
 {
-	while (j->started < j->ntransfers && j->started < next + j->ov->ahead) {
+	unsigned int ahead = j->ov->engines[j->schedule] ? SWC_OV_AHEAD : SWC_OV_AHEAD_CPU;
+
+	while (j->started < j->ntransfers && j->started < next + ahead) {
 		int ret = start(j, j->started);
 
 		/* The caller's own operations may leave room for only some. */
@@ -279,6 +300,7 @@ static int run_transfers(struct job *j)
 	if (!ret && swc_ov_own_first(j->schedule))
 		consume_own(j);
 	for (i = 0; !ret && i < j->ntransfers; i++) {
+		put_own(j, i);
 		ret = wait_piece(j, i);
 		if (ret)
 			break;
@@ -293,7 +315,7 @@ static int run_transfers(struct job *j)
 	return ret;
 }
 
-/* Bytes that DMA engines have copied, for whomever. */
+/* Bytes that DMA engines have copied, on this node and for whomever. */
 static uint64_t engines_moved(const struct swingcoll_overlap *ov)
 {
 	uint64_t v[SWC_STAT_NR] = { 0 };
@@ -307,7 +329,8 @@ int swc_ov_move(struct swingcoll_overlap *ov, const struct swingcoll_overlap_cal
 {
 	size_t elem = swingcoll_dtype_size(call->dtype), most;
 	struct job j = { .ov = ov, .call = call, .schedule = schedule };
-	uint64_t before;
+	uint64_t before = 0;
+	bool look;
 	int ret;
 
 	j.shape = swc_ov_shape_of(ov, call->m, call->n, call->k, elem);
@@ -322,15 +345,16 @@ int swc_ov_move(struct swingcoll_overlap *ov, const struct swingcoll_overlap_cal
 	j.run = calloc(ov->nranks, sizeof(*j.run));
 	if (!j.run)
 		return -ENOMEM;
-	if (ov->nranks == 1) {
-		consume_own(&j);
-	} else {
+	/* What moves the data will do so the next time. Memory that may not be pinned as a whole may be in parts. */
+	look = j.ntransfers > SWC_OV_AHEAD_CPU && ov->gathered.registered;
+	if (look)
 		before = engines_moved(ov);
+	if (ov->nranks == 1)
+		consume_own(&j);
+	else
 		ret = run_transfers(&j);
-		/* What moved the data will do so the next time. */
-		ov->ahead = engines_moved(ov) - before >= most / 2 + 1 ? SWC_OV_AHEAD
-								       : SWC_OV_AHEAD_CPU;
-	}
+	if (look)
+		ov->engines[schedule] = engines_moved(ov) - before > most * ov->comm->nlocal / 2;
 	free(j.run);
 	*consumer = j.consumer;
 	*wait_s = j.wait_s;

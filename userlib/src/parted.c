@@ -133,7 +133,7 @@ static int init(struct swingcoll_comm *comm, const struct swingcoll_call *c, int
 	p->comm = comm;
 	p->n = (uint32_t)partitions;
 	pthread_mutex_lock(&comm->order);
-	ret = swc_plans_get(comm, &op.desc, op.variant, op.bytes);
+	ret = swc_plans_get(comm, &op.desc, &op.variant, op.bytes);
 	if (!ret)
 		ret = give_to_kernel(p, c, &op);
 	pthread_mutex_unlock(&comm->order);

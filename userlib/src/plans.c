@@ -301,14 +301,20 @@ static void choose(struct swc_plans *p, const struct swc_desc *d, uint64_t bytes
 	key->algo = (uint8_t)algo;
 }
 
-int swc_plans_get(struct swingcoll_comm *comm, struct swc_desc *d, enum swc_variant variant,
+int swc_plans_get(struct swingcoll_comm *comm, struct swc_desc *d, enum swc_variant *wanted,
 		  uint64_t bytes)
 {
 	struct swc_loaded_plan key = { .coll = d->coll, .root = d->root }, *e;
+	enum swc_variant variant;
 	int ret = 0;
 
 	choose(&comm->plans, d, bytes, &key);
 	e = lookup(comm, &key);
+	/* Others may pass on what is in the own part's place. */
+	if (*wanted == SWC_OTHERS &&
+	    (key.algo == SWC_ALGO_NR || !swc_algo_info(key.algo)->one_node))
+		*wanted = SWC_DISJOINT;
+	variant = *wanted;
 	/* That for disjoint buffers first: mostly it serves in place, too. */
 	if (variant == SWC_IN_PLACE && !e->handle[SWC_DISJOINT])
 		ret = load(comm, e, SWC_DISJOINT);

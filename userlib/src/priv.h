@@ -144,11 +144,11 @@ enum swc_pick {
 	SWC_PICK_FILE,
 };
 
-/* What a plan may count on; one for SWC_DISJOINT mostly is right for the others too. */
+/* What a plan may count on; one for SWC_DISJOINT is right for the others too, unless it says SWC_PLAN_NOT_IN_PLACE. */
 enum swc_variant {
 	SWC_DISJOINT, /* buffers apart */
 	SWC_IN_PLACE,
-	SWC_OTHERS, /* what is the rank's own need not be moved: @others_only of swc_plan_args */
+	SWC_OTHERS, /* what is the rank's own is not moved: @others_only of swc_plan_args */
 	SWC_VARIANTS
 };
 
@@ -197,8 +197,11 @@ int swc_plans_init(struct swc_plans *plans, const struct swingcoll_comm_opts *op
 		   uint32_t nlocal, char *why, size_t why_bytes);
 void swc_plans_free(struct swc_plans *plans);
 
-/* Put into d->plan the handle of the plan for an operation of so many bytes, made and loaded if need be. */
-int swc_plans_get(struct swingcoll_comm *comm, struct swc_desc *d, enum swc_variant variant,
+/*
+ * Put into d->plan the handle of the plan for an operation of so many bytes, made and loaded if need be.
+ * *variant: SWC_OTHERS becomes SWC_DISJOINT where the algorithm moves what is the rank's own all the same.
+ */
+int swc_plans_get(struct swingcoll_comm *comm, struct swc_desc *d, enum swc_variant *variant,
 		  uint64_t bytes);
 /* Name of the algorithm behind a handle, "?" if it is not known. Any thread. */
 const char *swc_plans_algo(const struct swc_plans *plans, uint32_t handle);
@@ -217,11 +220,12 @@ struct swc_coll_op {
 int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *call,
 		     struct swc_coll_op *op);
 /*
- * As swingcoll_iallgather() and swingcoll_ibroadcast() of bytes, but what a rank itself sends need not come to its
- * recv. All ranks start it so.
+ * As swingcoll_iallgather() and swingcoll_ibroadcast() of bytes in buffers apart, but what a rank itself sends need
+ * not come to its recv. *left_out, which may be NULL: it will not; nobody touches its place there.
  */
 int swc_start_others(struct swingcoll_comm *comm, enum swingcoll_coll coll, const void *send,
-		     void *recv, size_t bytes, int root, struct swingcoll_req **req);
+		     void *recv, size_t bytes, int root, bool *left_out,
+		     struct swingcoll_req **req);
 
 /* ---- comm.c ---- */
 
