@@ -109,6 +109,13 @@ bench-dma:
 	@$(MAKE) -s modules KVER=6.12
 	@tools/vm/run --kernel 6.12 --cpus 2 --mem 2G --timeout 1200 --out build/bench -- tools/bench/dma
 
+.PHONY: bench-overlap
+bench-overlap:
+	@tools/setup bench
+	@$(MAKE) -s lib tools
+	@$(MAKE) -s modules KVER=6.12
+	@tools/vm/run --kernel 6.12 --cpus 2 --mem 2G --timeout 2400 --out build/bench -- tools/bench/overlap
+
 # Several virtual machines at once; PART=pairs or PART=torus for one half of it.
 .PHONY: bench-cluster
 bench-cluster:

@@ -38,7 +38,8 @@ struct ov_options {
 	int rate_mbps;
 	const char *table;
 	const char *blas;
-	bool json;
+	bool json;	       /* in place of the table */
+	const char *json_path; /* beside it */
 	bool bind;
 	bool urgent;
 };

@@ -30,6 +30,7 @@ static const char usage_text[] =
 	"      --bind           ranks to CPUs in turn\n"
 	"      --urgent         transfers before the ranks' own work (SWINGCOLL_URGENT)\n"
 	"  -j, --json           one JSON object per shape\n"
+	"      --json-file FILE the same into a file, beside the table\n"
 	"  -h, --help           this text\n"
 	"\n"
 	"Exit status: 0, 1 if an element was wrong, 2 if anything else failed.\n";
@@ -59,6 +60,7 @@ enum {
 	OPT_BLAS,
 	OPT_BIND,
 	OPT_URGENT,
+	OPT_JSON_FILE,
 };
 
 static const struct option long_options[] = {
@@ -76,6 +78,7 @@ static const struct option long_options[] = {
 	{ "bind", no_argument, NULL, OPT_BIND },
 	{ "urgent", no_argument, NULL, OPT_URGENT },
 	{ "json", no_argument, NULL, 'j' },
+	{ "json-file", required_argument, NULL, OPT_JSON_FILE },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -225,6 +228,9 @@ void ov_parse(struct ov_options *opt, struct team *team, int argc, char **argv)
 			break;
 		case 'j':
 			opt->json = true;
+			break;
+		case OPT_JSON_FILE:
+			opt->json_path = optarg;
 			break;
 		case 'h':
 			fputs(usage_text, stdout);

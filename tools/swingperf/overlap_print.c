@@ -3,6 +3,7 @@
 #include "overlap.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +18,24 @@ static const char *dma_text(const struct ov_rank *r)
 	return texts[r->dma];
 }
 
-static void put_json(cJSON *o)
+static bool wants_json(const struct ov_rank *r)
 {
+	return r->opt->json || r->opt->json_path;
+}
+
+static void put_json(const struct ov_rank *r, cJSON *o)
+{
+	FILE *f = r->opt->json ? stdout : fopen(r->opt->json_path, "ae");
 	char *text = cJSON_PrintUnformatted(o);
 
-	if (text)
-		puts(text);
-	fflush(stdout);
+	if (f && text)
+		fprintf(f, "%s\n", text);
+	else
+		fprintf(stderr, "swingperf overlap: %s: %s\n", r->opt->json_path, strerror(errno));
+	if (f == stdout)
+		fflush(f);
+	else if (f)
+		fclose(f);
 	free(text);
 	cJSON_Delete(o);
 }
@@ -64,8 +76,9 @@ void ov_print_figures(const struct ov_rank *r)
 			printf(" %17s", swingcoll_overlap_name((enum swingcoll_overlap_schedule)k));
 		printf(" noise hidden  cpu\n");
 		fflush(stdout);
-		return;
 	}
+	if (!wants_json(r))
+		return;
 	o = cJSON_CreateObject();
 	cJSON_AddStringToObject(o, "figures", dma_text(r));
 	cJSON_AddNumberToObject(o, "ranks", r->team->nranks);
@@ -74,7 +87,7 @@ void ov_print_figures(const struct ov_rank *r)
 	cJSON_AddNumberToObject(o, "crowd", f.crowd);
 	cJSON_AddNumberToObject(o, "contention_product", f.product_slowdown);
 	cJSON_AddNumberToObject(o, "contention_transfer", f.transfer_slowdown);
-	put_json(o);
+	put_json(r, o);
 }
 
 /* Of the time that serial sleeps for its transfer, the share that the choice does not. */
@@ -156,15 +169,15 @@ static void print_json(const struct ov_rank *r, const struct ov_row *row)
 	cJSON_AddNumberToObject(o, "cpu", row->cpu);
 	cJSON_AddNumberToObject(o, "cpu_rank0", row->own);
 	cJSON_AddNumberToObject(o, "errors", (double)row->wrong);
-	put_json(o);
+	put_json(r, o);
 }
 
 void ov_print_row(const struct ov_rank *r, const struct ov_row *row)
 {
-	if (r->opt->json) {
+	if (wants_json(r))
 		print_json(r, row);
+	if (r->opt->json)
 		return;
-	}
 	printf("%5s %7zu %6zu %6zu %5.2f %5.2f %5.2f", row->shape->name, row->m, row->n, row->k,
 	       row->forecast.dil_rows, row->forecast.dil_columns,
 	       row->forecast.gather_s / row->forecast.product_s);
@@ -272,7 +285,7 @@ void ov_print_summary(const struct ov_rank *r, const struct ov_row *row, unsigne
 		wrong += row[i].wrong;
 	}
 	hid /= nhide ? nhide : 1;
-	if (r->opt->json) {
+	if (wants_json(r)) {
 		o = cJSON_CreateObject();
 		cJSON_AddStringToObject(o, "summary", dma_text(r));
 		cJSON_AddNumberToObject(o, "shapes", n);
@@ -292,9 +305,10 @@ void ov_print_summary(const struct ov_rank *r, const struct ov_row *row, unsigne
 		cJSON_AddNumberToObject(o, "paper_hit_rate", 0.81);
 		cJSON_AddNumberToObject(o, "paper_loss_of_a_miss", 0.14);
 		cJSON_AddNumberToObject(o, "errors", (double)wrong);
-		put_json(o);
-		return;
+		put_json(r, o);
 	}
+	if (r->opt->json)
+		return;
 	printf("# by %s, %u shapes:\n", dma_text(r), n);
 	print_sum("choice, after its trials", &choice, n);
 	print_sum("model alone, no trials  ", &model, n);
