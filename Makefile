@@ -187,6 +187,7 @@ help:
 	@echo "make demo [HERE=1]        show it at work in a virtual machine (HERE: on this host)"
 	@echo "make bench                compare with MPI libraries, results in build/bench"
 	@echo "make bench-dma            copies by a DMA engine beside copies by the CPU"
+	@echo "make bench-overlap        allgathers overlapped with the products that consume them"
 	@echo "make bench-cluster        the same between nodes, and every algorithm on a torus of 16"
 	@echo "make install              library, tools, manual, udev rule [PREFIX= DESTDIR=]"
 	@echo "make dkms [RELEASE=]      install the module through DKMS"
