@@ -178,12 +178,37 @@ static int open_submitter(struct swingcoll_comm *comm, int use_io_uring)
 	return ret;
 }
 
+/* Remember where everybody is. */
+static int keep_place(struct swingcoll_comm *comm, const struct swc_place *place)
+{
+	size_t ranks = comm->nranks * sizeof(*place->rank_node);
+	size_t paths = place->npaths * sizeof(*place->paths);
+	uint32_t *rank_node = malloc(ranks);
+	struct swc_node_path *path = malloc(paths);
+
+	if (!rank_node || !path) {
+		free(rank_node);
+		free(path);
+		return -ENOMEM;
+	}
+	comm->place = *place;
+	comm->place.rank_node = memcpy(rank_node, place->rank_node, ranks);
+	comm->place.paths = memcpy(path, place->paths, paths);
+	return 0;
+}
+
+static void forget_place(struct swingcoll_comm *comm)
+{
+	free((void *)comm->place.rank_node);
+	free((void *)comm->place.paths);
+}
+
 static void free_comm(struct swingcoll_comm *comm)
 {
 	pthread_mutex_destroy(&comm->order);
 	pthread_mutex_destroy(&comm->text_lock);
 	swc_plans_free(&comm->plans);
-	swc_place_forget(comm);
+	forget_place(comm);
 	free(comm);
 }
 
@@ -239,7 +264,7 @@ int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, 
 	pthread_mutex_init(&comm->text_lock, NULL);
 	for (int i = 0; i < SWC_POOL; i++)
 		comm->req[i].comm = comm;
-	ret = place ? swc_place_keep(comm, place) : 0;
+	ret = place ? keep_place(comm, place) : 0;
 	if (!ret)
 		ret = swc_plans_init(&comm->plans, opts, comm->nranks, comm->nlocal, why,
 				     why_bytes);

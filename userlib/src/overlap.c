@@ -8,10 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
 
-#include "overlap.h"
+#include "overlap_handle.h"
 #include "priv.h"
 
 #define DEFAULT_TRIALS 3
@@ -19,55 +17,6 @@
 #define MORE_TRIALS 5
 /* Close: by this much divided by the root of the number of trials. */
 #define CLOSE 0.2
-
-double swc_ov_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-double swc_ov_median(double *v, unsigned int n)
-{
-	qsort(v, n, sizeof(*v), compare);
-	return v[n / 2];
-}
-
-/* ---- memory ---- */
-
-void swc_ov_release(struct swc_ov_buffer *b)
-{
-	if (b->registered)
-		swingcoll_mem_unregister(b->base);
-	if (b->base)
-		munmap(b->base, b->bytes);
-	*b = (struct swc_ov_buffer){ 0 };
-}
-
-int swc_ov_reserve(struct swc_ov_buffer *b, size_t bytes)
-{
-	void *p;
-
-	if (b->bytes >= bytes)
-		return 0;
-	swc_ov_release(b);
-	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED)
-		return -ENOMEM;
-	b->base = p;
-	b->bytes = bytes;
-	/* If it cannot be pinned ahead, it may still be in parts. */
-	b->registered = !swingcoll_mem_register(p, bytes);
-	return 0;
-}
 
 /* ---- the choice ---- */
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "overlap.h"
+#include "overlap_handle.h"
 #include "priv.h"
 
 #define REPEATS 9
@@ -33,6 +33,29 @@
 #define BESIDE 64
 
 typedef int (*product_fn)(void *arg, size_t m, size_t n, size_t k);
+
+/* ---- time ---- */
+
+double swc_ov_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double swc_ov_median(double *v, unsigned int n)
+{
+	qsort(v, n, sizeof(*v), compare);
+	return v[n / 2];
+}
 
 /* ---- products ---- */
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "overlap.h"
+#include "overlap_handle.h"
 #include "priv.h"
 
 struct job {

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "overlap.h"
+#include "overlap_handle.h"
 
 static int grid_index(unsigned long long size)
 {

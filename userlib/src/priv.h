@@ -298,10 +298,6 @@ int swc_comm_create(struct swingcoll_comm **comm, const struct swingcoll_id *id,
 		    int rank, const struct swingcoll_comm_opts *opts, const struct swc_place *place,
 		    char *why, size_t why_bytes);
 
-/* shrink.c */
-int swc_place_keep(struct swingcoll_comm *comm, const struct swc_place *place);
-void swc_place_forget(struct swingcoll_comm *comm);
-
 /* Remember a failure for swingcoll_comm_error(). Returns error. */
 int swc_comm_fail(struct swingcoll_comm *comm, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

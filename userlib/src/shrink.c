@@ -11,31 +11,6 @@
 #include "boot.h"
 #include "priv.h"
 
-/* Remember where everybody is. */
-int swc_place_keep(struct swingcoll_comm *comm, const struct swc_place *place)
-{
-	size_t ranks = comm->nranks * sizeof(*place->rank_node);
-	size_t paths = place->npaths * sizeof(*place->paths);
-	uint32_t *rank_node = malloc(ranks);
-	struct swc_node_path *path = malloc(paths);
-
-	if (!rank_node || !path) {
-		free(rank_node);
-		free(path);
-		return -ENOMEM;
-	}
-	comm->place = *place;
-	comm->place.rank_node = memcpy(rank_node, place->rank_node, ranks);
-	comm->place.paths = memcpy(path, place->paths, paths);
-	return 0;
-}
-
-void swc_place_forget(struct swingcoll_comm *comm)
-{
-	free((void *)comm->place.rank_node);
-	free((void *)comm->place.paths);
-}
-
 /* The ranks that are left. */
 struct survivors {
 	bool *gone; /* by old rank */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "overlap.h"
+#include "overlap_handle.h"
 #include "tap.h"
 
 static bool near(double a, double b, double tolerance)

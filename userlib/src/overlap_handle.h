@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the files of the overlap helper share: the handle, measuring, moving. */
-#ifndef SWC_OVERLAP_H
-#define SWC_OVERLAP_H
+#ifndef SWC_OVERLAP_HANDLE_H
+#define SWC_OVERLAP_HANDLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,13 +75,16 @@ static inline struct swc_ov_shape swc_ov_shape_of(const struct swingcoll_overlap
 	};
 }
 
-double swc_ov_now(void);
-/* Sorts. */
-double swc_ov_median(double *v, unsigned int n);
+/* overlap_buffer.c: at least so many bytes, whatever is in them; 0 or -ENOMEM. */
 int swc_ov_reserve(struct swc_ov_buffer *b, size_t bytes);
 void swc_ov_release(struct swc_ov_buffer *b);
 
-/* overlap_measure.c: fill ov->figures, on all ranks alike; ov->known false if there is nothing to measure with. */
+/* overlap_measure.c */
+/* Seconds; only differences mean anything. */
+double swc_ov_now(void);
+/* Sorts. */
+double swc_ov_median(double *v, unsigned int n);
+/* Fill ov->figures, on all ranks alike; ov->known false if there is nothing to measure with. */
 int swc_ov_measure(struct swingcoll_overlap *ov, const struct swingcoll_overlap_opts *opts);
 
 /* overlap_table.c: times of products of one type on this machine. 0, -ENODATA (not all are there), or an error. */
@@ -96,4 +99,4 @@ int swc_ov_table_append(const struct swc_ov_rates *rates, const char *path,
 int swc_ov_move(struct swingcoll_overlap *ov, const struct swingcoll_overlap_call *call,
 		enum swingcoll_overlap_schedule schedule, int *consumer, double *wait_s);
 
-#endif /* SWC_OVERLAP_H */
+#endif /* SWC_OVERLAP_HANDLE_H */
