@@ -300,11 +300,13 @@ void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
 	swc_conn_close(conn, 0);
 }
 
-/* Only what this node gave to its own device leads to these. */
+/*
+ * Only what this node gave to its own device leads to these. IB_WC_LOC_QP_OP_ERR is not among them: rxe says so when
+ * a link is down, of which swc_conn_fail() knows more.
+ */
 static bool is_own_fault(enum ib_wc_status status)
 {
-	return status == IB_WC_LOC_QP_OP_ERR || status == IB_WC_LOC_PROT_ERR || status == IB_WC_MW_BIND_ERR ||
-	       status == IB_WC_FATAL_ERR;
+	return status == IB_WC_LOC_PROT_ERR || status == IB_WC_MW_BIND_ERR || status == IB_WC_FATAL_ERR;
 }
 
 /*
