@@ -301,8 +301,8 @@ void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
 }
 
 /*
- * Only what this node gave to its own device leads to these. IB_WC_LOC_QP_OP_ERR is not among them: rxe says so
- * when a link is down, of which swc_conn_fail() knows more.
+ * Only what this node gave to its own device leads to these. IB_WC_LOC_QP_OP_ERR is not among them: rxe says
+ * so when a link is down, of which swc_conn_fail() knows more.
  */
 static bool is_own_fault(enum ib_wc_status status)
 {
