@@ -102,19 +102,12 @@ bench:
 	@tools/vm/run --kernel 6.12 --cpus 2 --mem 4G --timeout 3600 --out build/bench -- tools/bench/run
 	@tools/vm/run --kernel 6.12 --cpus 2 --mem 4G --timeout 600 --out build/bench -- tools/bench/executor
 
-.PHONY: bench-dma
-bench-dma:
+.PHONY: bench-dma bench-overlap
+bench-dma bench-overlap: bench-%:
 	@tools/setup bench
 	@$(MAKE) -s lib tools
 	@$(MAKE) -s modules KVER=6.12
-	@tools/vm/run --kernel 6.12 --cpus 2 --mem 2G --timeout 1200 --out build/bench -- tools/bench/dma
-
-.PHONY: bench-overlap
-bench-overlap:
-	@tools/setup bench
-	@$(MAKE) -s lib tools
-	@$(MAKE) -s modules KVER=6.12
-	@tools/vm/run --kernel 6.12 --cpus 2 --mem 2G --timeout 2400 --out build/bench -- tools/bench/overlap
+	@tools/vm/run --kernel 6.12 --cpus 2 --mem 2G --timeout 2400 --out build/bench -- tools/bench/$*
 
 # Several virtual machines at once; PART=pairs or PART=torus for one half of it.
 .PHONY: bench-cluster

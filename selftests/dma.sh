@@ -100,7 +100,7 @@ with() {
 }
 
 before=$(cat $knobs/dma)
-echo 1..23
+echo 1..24
 
 idle=1 with -- MORE NONE
 result $? "all by an engine"
@@ -142,6 +142,12 @@ moved=$(grown dma_bytes --inplace -o allgather -a direct2) && ((moved > 0))
 result $? "an allgather in place, which leaves a copy less ($moved bytes)"
 prepared=$(grown dma_moves_prepared --inplace -a direct1 -r bxor) && ((prepared > 0))
 result $? "moves behind barriers are prepared there ($prepared)"
+find_engine
+moved=$(counter dma_bytes)
+"$bin/coll_overlap" >"$bin/dma.log" 2>&1 && ((moved != $(counter dma_bytes)))
+status=$?
+((!status)) || sed 's/^/# /' "$bin/dma.log"
+result $status "allgathers and the products that consume them, many transfers ahead"
 echo never >$knobs/dma
 remove
 result $? "given back"

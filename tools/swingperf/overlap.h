@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "common/team.h"
 #include "swingcoll.h"
@@ -38,8 +39,7 @@ struct ov_options {
 	int rate_mbps;
 	const char *table;
 	const char *blas;
-	bool json;	       /* in place of the table */
-	const char *json_path; /* beside it */
+	FILE *json; /* stdout: in place of the table */
 	bool bind;
 	bool urgent;
 };

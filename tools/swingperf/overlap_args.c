@@ -2,6 +2,7 @@
 /* The command line of swingperf overlap, and the shapes it measures. */
 #include "overlap.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
@@ -100,6 +101,16 @@ static double number(const char *option, const char *value, double min, double m
 	snprintf(expected, sizeof(expected), "a number from %g to %g", min, max);
 	bad(option, value, expected);
 	return 0;
+}
+
+static FILE *open_json(const char *path)
+{
+	FILE *f = fopen(path, "ae");
+
+	if (f)
+		return f;
+	fprintf(stderr, "swingperf overlap: --json-file %s: %s\n", path, strerror(errno));
+	exit(2);
 }
 
 static void add(struct ov_options *opt, const struct ov_shape *shape)
@@ -227,10 +238,10 @@ void ov_parse(struct ov_options *opt, struct team *team, int argc, char **argv)
 			opt->urgent = true;
 			break;
 		case 'j':
-			opt->json = true;
+			opt->json = stdout;
 			break;
 		case OPT_JSON_FILE:
-			opt->json_path = optarg;
+			opt->json = open_json(optarg);
 			break;
 		case 'h':
 			fputs(usage_text, stdout);

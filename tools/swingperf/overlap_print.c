@@ -3,7 +3,6 @@
 #include "overlap.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,24 +17,18 @@ static const char *dma_text(const struct ov_rank *r)
 	return texts[r->dma];
 }
 
-static bool wants_json(const struct ov_rank *r)
+static bool wants_table(const struct ov_rank *r)
 {
-	return r->opt->json || r->opt->json_path;
+	return r->opt->json != stdout;
 }
 
 static void put_json(const struct ov_rank *r, cJSON *o)
 {
-	FILE *f = r->opt->json ? stdout : fopen(r->opt->json_path, "ae");
 	char *text = cJSON_PrintUnformatted(o);
 
-	if (f && text)
-		fprintf(f, "%s\n", text);
-	else
-		fprintf(stderr, "swingperf overlap: %s: %s\n", r->opt->json_path, strerror(errno));
-	if (f == stdout)
-		fflush(f);
-	else if (f)
-		fclose(f);
+	if (text)
+		fprintf(r->opt->json, "%s\n", text);
+	fflush(r->opt->json);
 	free(text);
 	cJSON_Delete(o);
 }
@@ -44,7 +37,7 @@ void ov_print_header(const struct ov_rank *r)
 {
 	struct utsname u;
 
-	if (r->opt->json)
+	if (!wants_table(r))
 		return;
 	uname(&u);
 	printf("# swingperf overlap %s, Linux %s, %d ranks forked on %ld CPUs, f32\n",
@@ -62,7 +55,7 @@ void ov_print_figures(const struct ov_rank *r)
 	cJSON *o;
 
 	swingcoll_overlap_figures(r->overlap, &f);
-	if (!r->opt->json) {
+	if (wants_table(r)) {
 		printf("#\n# by %s: allgather %.0f us + bytes / %.3f GB/s; a product on all ranks at once "
 		       "takes %.2f times its time on one\n",
 		       dma_text(r), f.start_s * 1e6, f.bytes_per_s * 1e-9, f.crowd);
@@ -77,7 +70,7 @@ void ov_print_figures(const struct ov_rank *r)
 		printf(" noise hidden  cpu\n");
 		fflush(stdout);
 	}
-	if (!wants_json(r))
+	if (!r->opt->json)
 		return;
 	o = cJSON_CreateObject();
 	cJSON_AddStringToObject(o, "figures", dma_text(r));
@@ -174,9 +167,9 @@ static void print_json(const struct ov_rank *r, const struct ov_row *row)
 
 void ov_print_row(const struct ov_rank *r, const struct ov_row *row)
 {
-	if (wants_json(r))
-		print_json(r, row);
 	if (r->opt->json)
+		print_json(r, row);
+	if (!wants_table(r))
 		return;
 	printf("%5s %7zu %6zu %6zu %5.2f %5.2f %5.2f", row->shape->name, row->m, row->n, row->k,
 	       row->forecast.dil_rows, row->forecast.dil_columns,
@@ -285,7 +278,7 @@ void ov_print_summary(const struct ov_rank *r, const struct ov_row *row, unsigne
 		wrong += row[i].wrong;
 	}
 	hid /= nhide ? nhide : 1;
-	if (wants_json(r)) {
+	if (r->opt->json) {
 		o = cJSON_CreateObject();
 		cJSON_AddStringToObject(o, "summary", dma_text(r));
 		cJSON_AddNumberToObject(o, "shapes", n);
@@ -307,7 +300,7 @@ void ov_print_summary(const struct ov_rank *r, const struct ov_row *row, unsigne
 		cJSON_AddNumberToObject(o, "errors", (double)wrong);
 		put_json(r, o);
 	}
-	if (r->opt->json)
+	if (!wants_table(r))
 		return;
 	printf("# by %s, %u shapes:\n", dma_text(r), n);
 	print_sum("choice, after its trials", &choice, n);

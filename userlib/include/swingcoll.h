@@ -191,6 +191,11 @@ int swingcoll_bootstrap_fail(int error, const char *format, ...)
 	__attribute__((format(printf, 2, 3)))
 #endif
 	;
+/*
+ * For those too: how long an exchange may take, by SWINGCOLL_BOOT_TIMEOUT or else 120 s. -EINVAL: the variable is no
+ * such number.
+ */
+int swingcoll_bootstrap_timeout(uint32_t *timeout_ms);
 
 /*
  * Wait for this rank's operations in flight (they end by their deadline at the latest), leave, free.

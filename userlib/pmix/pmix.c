@@ -15,15 +15,10 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-/* Seconds that ranks have to find each other, as swingcoll(7) says. */
-#define TIMEOUT "SWINGCOLL_BOOT_TIMEOUT"
-#define DEFAULT_TIMEOUT_S 120
-#define MOST_TIMEOUT_S 86400
-
 struct by_pmix {
 	struct swingcoll_bootstrap boot;
 	pmix_proc_t me;
-	int timeout_s;
+	uint32_t timeout_ms;
 };
 
 static atomic_uint exchanges;
@@ -52,23 +47,6 @@ static int put(const char *key, const void *mine, size_t bytes)
 	return ret == PMIX_SUCCESS ? 0 : failed("PMIx_Put", ret);
 }
 
-static int read_timeout(struct by_pmix *p)
-{
-	const char *text = getenv(TIMEOUT);
-	char *end;
-	long s;
-
-	p->timeout_s = DEFAULT_TIMEOUT_S;
-	if (!text)
-		return 0;
-	s = strtol(text, &end, 10);
-	if (end == text || *end || s < 1 || s > MOST_TIMEOUT_S)
-		return swingcoll_bootstrap_fail(-EINVAL, "%s=%s: expected seconds, 1 to %d",
-						TIMEOUT, text, MOST_TIMEOUT_S);
-	p->timeout_s = (int)s;
-	return 0;
-}
-
 static int fence(const struct by_pmix *p)
 {
 	pmix_info_t info[2];
@@ -84,14 +62,14 @@ static int fence(const struct by_pmix *p)
 	info[0].value.data.flag = true;
 	snprintf(info[1].key, sizeof(info[1].key), "%s", PMIX_TIMEOUT);
 	info[1].value.type = PMIX_INT;
-	info[1].value.data.integer = p->timeout_s;
+	info[1].value.data.integer = (int)(p->timeout_ms / 1000);
 	ret = PMIx_Fence(&all, 1, info, 2);
 	if (ret == PMIX_ERR_TIMEOUT)
 		return swingcoll_bootstrap_fail(
 			-ETIMEDOUT,
-			"not all %d ranks came within %d s: do all make this "
-			"communicator? Longer: %s",
-			p->boot.nranks, p->timeout_s, TIMEOUT);
+			"not all %d ranks came within %u s: do all make this "
+			"communicator? SWINGCOLL_BOOT_TIMEOUT gives them longer",
+			p->boot.nranks, p->timeout_ms / 1000);
 	return ret == PMIX_SUCCESS ? 0 : failed("PMIx_Fence", ret);
 }
 
@@ -177,7 +155,7 @@ PUBLIC int swingcoll_bootstrap_pmix(struct swingcoll_bootstrap **boot)
 	p->boot.allgather = allgather;
 	p->boot.arg = p;
 	p->boot.release = release;
-	ret = read_timeout(p);
+	ret = swingcoll_bootstrap_timeout(&p->timeout_ms);
 	if (!ret)
 		ret = find_size(p);
 	if (ret)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "boot.h"
+#include "priv.h"
 
 #define DEFAULT_TIMEOUT_S 120
 
@@ -123,10 +124,18 @@ static int read_root(struct swc_boot_env *env)
 	return 0;
 }
 
+SWC_PUBLIC int swingcoll_bootstrap_timeout(uint32_t *timeout_ms)
+{
+	long timeout_s = DEFAULT_TIMEOUT_S;
+	int ret = number("SWINGCOLL_BOOT_TIMEOUT", 1, 86400, &timeout_s);
+
+	*timeout_ms = (uint32_t)timeout_s * 1000;
+	return ret;
+}
+
 int swc_boot_env_read(struct swc_boot_env *env)
 {
 	const char *job = get("SWINGCOLL_JOB");
-	long timeout_s = DEFAULT_TIMEOUT_S;
 	int ret;
 
 	memset(env, 0, sizeof(*env));
@@ -134,8 +143,5 @@ int swc_boot_env_read(struct swc_boot_env *env)
 	ret = read_rank(env);
 	if (!ret)
 		ret = read_root(env);
-	if (!ret)
-		ret = number("SWINGCOLL_BOOT_TIMEOUT", 1, 86400, &timeout_s);
-	env->timeout_ms = (uint32_t)timeout_s * 1000;
-	return ret;
+	return ret ? ret : swingcoll_bootstrap_timeout(&env->timeout_ms);
 }

@@ -346,7 +346,7 @@ int swc_ov_move(struct swingcoll_overlap *ov, const struct swingcoll_overlap_cal
 	if (!j.run)
 		return -ENOMEM;
 	/* What moves the data will do so the next time. Memory that may not be pinned as a whole may be in parts. */
-	look = j.ntransfers > SWC_OV_AHEAD_CPU && ov->gathered.registered;
+	look = ov->nranks > 1 && j.ntransfers > SWC_OV_AHEAD_CPU && ov->gathered.registered;
 	if (look)
 		before = engines_moved(ov);
 	if (ov->nranks == 1)
