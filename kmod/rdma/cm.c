@@ -530,7 +530,8 @@ static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		ret = connect_now(conn, id);
 		if (ret)
-			swc_conn_retry(conn, "cannot connect to it", ret);
+			swc_conn_retry(conn, ret == -ENODEV ? "the RDMA device cannot be used: see dmesg" :
+					     "cannot connect to it", ret);
 		return 0;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		established(conn, &event->param.conn);

@@ -3,6 +3,7 @@
  * A connection's memory, its queue pair, and its end.
  */
 #include <linux/netdevice.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "rdma.h"
@@ -122,6 +123,22 @@ static int alloc_recs(struct swc_conn *conn)
 	return 0;
 }
 
+/* On account of who has made the communicator, whoever is running. */
+static int alloc_all(struct swc_conn *conn)
+{
+	struct mem_cgroup *before = set_active_memcg(conn->net->memcg);
+	int ret = conn->rec ? 0 : alloc_recs(conn);
+
+	if (!ret && !conn->slot)
+		ret = alloc_slots(conn);
+	set_active_memcg(before);
+	if (ret) {
+		free_slots(conn);
+		free_recs(conn);
+	}
+	return ret;
+}
+
 /* Mapped memory is remembered by its address: 0 is none, which with rxe is no address either. */
 static int map_all(struct swc_conn *conn)
 {
@@ -192,15 +209,9 @@ int swc_conn_set_up(struct swc_conn *conn, struct rdma_cm_id *id)
 	conn->dev = swc_dev_take(ib, conn);
 	if (!conn->dev)
 		return -ENODEV;
-	ret = conn->rec ? 0 : alloc_recs(conn);
-	if (!ret && !conn->slot)
-		ret = alloc_slots(conn);
-	if (ret) {
-		free_slots(conn);
-		free_recs(conn);
-		return ret;
-	}
-	ret = map_all(conn);
+	ret = alloc_all(conn);
+	if (!ret)
+		ret = map_all(conn);
 	if (ret)
 		return ret;
 
@@ -233,7 +244,7 @@ int swc_conn_set_up(struct swc_conn *conn, struct rdma_cm_id *id)
 
 /**
  * swc_conn_card_down() - is it this node's own network card that is in the way?
- * @conn: connection; its net is there
+ * @conn: connection; its communicator is there
  * @text: gets what is wrong with the card, if anything is
  * @bytes: size of @text
  *
@@ -250,7 +261,7 @@ bool swc_conn_card_down(const struct swc_conn *conn, char *text, size_t bytes)
 	if (!card)
 		return false;
 	rcu_read_lock();
-	dev = dev_get_by_index_rcu(swc_listener_ns(conn->net->listener), card);
+	dev = dev_get_by_index_rcu(swc_listener_ns(conn->comm->net->listener), card);
 	down = !dev || !netif_running(dev);
 	if (!dev)
 		scnprintf(text, bytes, "; rank %u's network card is gone", conn->me);
@@ -272,6 +283,7 @@ bool swc_conn_card_down(const struct swc_conn *conn, char *text, size_t bytes)
 void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
 {
 	char why[SWC_TEXT_BYTES / 2], card[SWC_TEXT_BYTES / 2] = "", text[SWC_TEXT_BYTES];
+	struct swc_comm *comm = conn->comm;
 	bool first, quiet, own = true;
 	va_list args;
 
@@ -279,9 +291,12 @@ void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
 	first = !conn->failed;
 	conn->failed = true;
 	/* Who has left in order needs nothing from us, nor we from it. */
-	quiet = conn->state == SWC_CONN_CLOSING || conn->leaving ||
+	quiet = !first || conn->state == SWC_CONN_CLOSING || conn->leaving ||
 		(conn->peer_left && list_empty(&conn->outq) && list_empty(&conn->inflight));
 	conn->state = SWC_CONN_CLOSING;
+	/* It may be closed meanwhile, by another one. */
+	if (!quiet)
+		kref_get(&comm->ref);
 	spin_unlock(&conn->lock);
 	if (!first)
 		return;
@@ -294,8 +309,8 @@ void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
 			own = swc_conn_card_down(conn, card, sizeof(card));
 		scnprintf(text, sizeof(text), "rank %u: connection with rank %u: %s%s", conn->me, conn->peer,
 			  why, card);
-		swc_net_ops->lost(conn->comm, error, own ? conn->me : conn->peer,
-				  READ_ONCE(conn->comm->oldest), text);
+		swc_net_ops->lost(comm, error, own ? conn->me : conn->peer, READ_ONCE(comm->oldest), text);
+		swc_comm_put(comm);
 	}
 	swc_conn_close(conn, 0);
 }

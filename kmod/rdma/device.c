@@ -18,15 +18,30 @@ static struct ib_client client = {
 	.remove = dev_remove,
 };
 
-/* So that a device cannot go between being found and being taken. */
+/* So that a device cannot go between being found and being taken, nor all of them. */
 static DEFINE_MUTEX(devs_mutex);
+static bool all_removed;
+
+/* What is missing on a device; NULL: nothing. */
+static const char *lacks(struct ib_device *ib)
+{
+	if (!(ib->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS))
+		return "registration by work requests";
+	/* Messages tell what they are by immediate data. */
+	if (rdma_protocol_iwarp(ib, rdma_start_port(ib)))
+		return "RDMA writes with immediate data, which iWARP does not have";
+	return NULL;
+}
 
 static int dev_add(struct ib_device *ib)
 {
+	const char *missing = lacks(ib);
 	struct swc_rdma_dev *dev;
 
-	if (!(ib->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS))
+	if (missing) {
+		pr_info("RDMA device %s is not used: it lacks %s\n", dev_name(&ib->dev), missing);
 		return -EOPNOTSUPP;
+	}
 	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
 	if (!dev)
 		return -ENOMEM;
@@ -97,7 +112,7 @@ struct swc_rdma_dev *swc_dev_take(struct ib_device *ib, struct swc_conn *conn)
 	struct swc_rdma_dev *dev;
 
 	mutex_lock(&devs_mutex);
-	dev = ib_get_client_data(ib, &client);
+	dev = all_removed ? NULL : ib_get_client_data(ib, &client);
 	if (dev && !dev->removed) {
 		spin_lock(&dev->lock);
 		list_add(&conn->dev_node, &dev->conns);
@@ -132,5 +147,9 @@ int swc_dev_init(void)
 
 void swc_dev_exit(void)
 {
+	/* What is the client's data from now on, is another's. */
+	mutex_lock(&devs_mutex);
+	all_removed = true;
+	mutex_unlock(&devs_mutex);
 	ib_unregister_client(&client);
 }

@@ -49,24 +49,24 @@ static void unmap(struct swc_conn *conn, struct swc_chunk *c)
 	c->nents = 0;
 }
 
-/* The queue pair is in error: nobody can reach the memory any more. */
+/* The queue pair is in error; but another peer, on another one, could guess a key as long as it is valid. */
 void swc_land_take_apart(struct swc_conn *conn)
 {
 	struct ib_qp *qp = conn->id->qp;
-	u32 i;
+	struct swc_chunk *c, *end = conn->chunk + SWC_WIRE_CHUNKS;
 
-	for (i = 0; i < SWC_WIRE_CHUNKS; i++) {
-		struct swc_chunk *c = &conn->chunk[i];
-
-		unmap(conn, c);
+	for (c = conn->chunk; c < end; c++) {
 		if (c->mr)
 			ib_mr_pool_put(qp, &qp->rdma_mrs, c->mr);
 		c->mr = NULL;
+	}
+	ib_mr_pool_destroy(qp, &qp->rdma_mrs);
+	for (c = conn->chunk; c < end; c++) {
+		unmap(conn, c);
 		kvfree(c->sg);
 		c->sg = NULL;
 		c->state = SWC_CHUNK_FREE;
 	}
-	ib_mr_pool_destroy(qp, &qp->rdma_mrs);
 }
 
 /* The chunk's memory as a scatter list of whole extents; bytes taken. */

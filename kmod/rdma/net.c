@@ -5,6 +5,7 @@
  * They are made when a plan first needs them, or when a peer asks, and end together: by abort, after the
  * peers have been told, or one rank's at a time as the ranks leave.
  */
+#include <linux/memcontrol.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
@@ -117,6 +118,7 @@ struct swc_net *swc_net_create(struct swc_comm *comm, const struct swc_node_path
 	if (!net)
 		return ERR_PTR(-ENOMEM);
 	net->comm = comm;
+	net->memcg = get_mem_cgroup_from_mm(current->mm);
 	mutex_init(&net->lock);
 	xa_init(&net->conns);
 	init_waitqueue_head(&net->told);
@@ -134,6 +136,7 @@ struct swc_net *swc_net_create(struct swc_comm *comm, const struct swc_node_path
 	net->listener = listener;
 	return net;
 err:
+	mem_cgroup_put(net->memcg);
 	kvfree(net->first_path);
 	kvfree(net->path);
 	kfree(net);
@@ -161,6 +164,7 @@ void swc_net_free(struct swc_net *net)
 	swc_ended_note(net->comm);
 	swc_net_deafen(net->listener);
 	xa_destroy(&net->conns);
+	mem_cgroup_put(net->memcg);
 	kvfree(net->first_path);
 	kvfree(net->path);
 	kfree(net);

@@ -70,6 +70,7 @@ struct swc_rdma_dev {
 /**
  * struct swc_net - the connections of a communicator
  * @comm: the communicator; holds this
+ * @memcg: the memory that connections take is on its account
  * @listener: where peers come in; knows the network namespace
  * @first_path: by node: index of its first path in @path; one entry more at the end
  * @path: sorted by node and number
@@ -83,6 +84,7 @@ struct swc_rdma_dev {
  */
 struct swc_net {
 	struct swc_comm *comm;
+	struct mem_cgroup *memcg;
 	struct swc_listener *listener;
 	u32 *first_path;
 	struct swc_node_path *path;
