@@ -58,6 +58,7 @@ static void launch(struct swc_run *run, struct swc_dma_job *job, u64 at)
 static bool move_by_dma(struct swc_run *run)
 {
 	bool whole, local = run->part->plan->view.steps[run->step].kind == SWC_STEP_LOCAL;
+	bool last = local && swc_carry_is_last(run);
 	/* Not for what a network step before it receives. */
 	struct swc_dma_job *job = local ? run->prepared : NULL;
 	struct swc_op *op = run->part->op;
@@ -71,11 +72,12 @@ static bool move_by_dma(struct swc_run *run)
 		launch(run, job, m->done);
 		return true;
 	}
-	if (!swc_dma_wants(m))
+	/* What is gathered is one job, on which all workers would be at work. */
+	if (!(last ? swc_dma_wants(m, op->nruns, op->max_workers) : swc_dma_wants(m, 1, 1)))
 		return false;
 	end.done = max(round_up(m->bytes - swc_dma_share(m->bytes - m->done), SHARE_UNIT), m->done);
 	whole = end.done == m->done;
-	if (whole && local && swc_carry_is_last(run)) {
+	if (whole && last) {
 		spin_lock(&op->lock);
 		run->state = SWC_RUN_WAIT_DMA;
 		list_add_tail(&run->node, &op->gathered);
@@ -84,7 +86,7 @@ static bool move_by_dma(struct swc_run *run)
 	}
 	if (end.done >= m->bytes)
 		return false;
-	job = swc_dma_prepare(swc_comm_wq(op->comm), &item, 1);
+	job = swc_dma_prepare(swc_comm_wq(op->comm), &item, 1, 1);
 	run->by_cpu = !job;
 	if (job)
 		launch(run, job, end.done);
@@ -119,7 +121,7 @@ void swc_carry_gathered(struct swc_op *op)
 	}
 	op->nposted += n;
 	spin_unlock(&op->lock);
-	job = swc_dma_prepare(swc_comm_wq(op->comm), item, n);
+	job = swc_dma_prepare(swc_comm_wq(op->comm), item, n, min(n, op->max_workers));
 	spin_lock(&op->lock);
 	for (i = 0; i < n; i++) {
 		if (job && item[i].bytes)

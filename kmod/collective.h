@@ -345,7 +345,8 @@ struct swc_part {
  * @finished: status is final and parts are being completed
  * @ready: runs that a worker may take
  * @gathered: runs with moves that are to be given to engines together
- * @runs_left: runs not done
+ * @nruns: runs of all ranks here
+ * @runs_left: of them, those not done
  * @nactive: workers inside
  * @nposted: messages and landings that connections have, and moves that engines have
  * @nsummoned: helpers called and not yet inside
@@ -379,6 +380,7 @@ struct swc_op {
 	bool finished;
 	struct list_head ready;
 	struct list_head gathered;
+	u32 nruns;
 	u32 runs_left;
 	u32 nactive;
 	u32 nposted;

@@ -35,10 +35,11 @@ typedef void (*swc_dma_done)(const struct swc_dma_item *items, u32 n);
 
 void swc_dma_init(swc_dma_done done);
 void swc_dma_exit(void);
-bool swc_dma_wants(const struct swc_move *m);
+bool swc_dma_wants(const struct swc_move *m, u32 moves, u32 workers);
 u64 swc_dma_share(u64 bytes);
 int swc_dma_node(const struct swc_move *m);
-struct swc_dma_job *swc_dma_prepare(struct workqueue_struct *wq, struct swc_dma_item *items, u32 n);
+struct swc_dma_job *swc_dma_prepare(struct workqueue_struct *wq, struct swc_dma_item *items, u32 n,
+				    u32 workers);
 void swc_dma_launch(struct swc_dma_job *job);
 void swc_dma_cancel(struct swc_dma_job *job);
 
@@ -46,11 +47,11 @@ void swc_dma_cancel(struct swc_dma_job *job);
 
 static inline void swc_dma_init(swc_dma_done done) { }
 static inline void swc_dma_exit(void) { }
-static inline bool swc_dma_wants(const struct swc_move *m) { return false; }
+static inline bool swc_dma_wants(const struct swc_move *m, u32 moves, u32 workers) { return false; }
 static inline u64 swc_dma_share(u64 bytes) { return 0; }
 static inline int swc_dma_node(const struct swc_move *m) { return 0; }
 static inline struct swc_dma_job *swc_dma_prepare(struct workqueue_struct *wq, struct swc_dma_item *items,
-						  u32 n)
+						  u32 n, u32 workers)
 {
 	return NULL;
 }

@@ -154,7 +154,8 @@ enum swc_arrival swc_op_arrive(struct swc_op *op, struct swc_part *part)
 	if (op->narrived < all || op->status)
 		return SWC_ARRIVED;
 	op->started_at = ktime_get_ns();
-	op->max_workers = min(op->runs_left, num_online_cpus());
+	op->nruns = op->runs_left;
+	op->max_workers = min(op->nruns, num_online_cpus());
 	/* The submitter is the first worker; that keeps the operation from ending meanwhile. */
 	op->nactive = 1;
 	return SWC_ARRIVED_LAST;

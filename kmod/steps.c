@@ -132,10 +132,10 @@ static enum swc_walk setup_local(struct swc_run *run, const struct swc_plan_step
 	return SWC_WALK_ON;
 }
 
-/* Should engines have all of a move that has not begun? */
-static bool wants_engines(const struct swc_move *m)
+/* Should engines have all of a move that has not begun, or of so many like it? */
+static bool wants_engines(const struct swc_move *m, u32 moves, u32 workers)
 {
-	return swc_dma_wants(m) && swc_dma_share(m->bytes) == m->bytes;
+	return swc_dma_wants(m, moves, workers) && swc_dma_share(m->bytes) == m->bytes;
 }
 
 /*
@@ -155,11 +155,11 @@ static void prepare_local(struct swc_run *run, u32 step)
 		return;
 	shape_local(run, &steps[step]);
 	/* Mostly there are no engines. */
-	if (!wants_engines(m))
+	if (!wants_engines(m, 1, 1))
 		return;
 	if (place_local(run, &steps[step], &rank) || !m->bytes)
 		return;
-	run->prepared = swc_dma_prepare(swc_comm_wq(run->part->op->comm), &item, 1);
+	run->prepared = swc_dma_prepare(swc_comm_wq(run->part->op->comm), &item, 1, 1);
 	if (run->prepared)
 		swc_stat_inc(SWC_STAT_DMA_PREPARED);
 }
@@ -174,7 +174,7 @@ bool swc_step_gathers(struct swc_run *run)
 	if (run->step == run->end || s->kind != SWC_STEP_LOCAL || !swc_carry_is_last(run))
 		return false;
 	shape_local(run, s);
-	return wants_engines(&run->move);
+	return wants_engines(&run->move, run->part->op->nruns, run->part->op->max_workers);
 }
 
 enum swc_walk swc_step_local(struct swc_run *run, const struct swc_plan_step *s)

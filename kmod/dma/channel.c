@@ -4,11 +4,10 @@
  *
  * They are taken by a work item after the first wish, since that may sleep for long, and given back when
  * nothing has been moved for some seconds: who holds one keeps its driver loaded. Unless the user forbids or
- * forces it, one is measured against the CPU first, and used only from the size on where it is faster; or, if
- * the user would rather have moves done soon than the CPU free, from where it makes them faster together.
+ * forces it, they are measured against the CPU first (worth.c), and used only for jobs that they end sooner,
+ * with what they have to do already, than the CPUs that would work on it; or, if the user would rather have
+ * moves done soon than the CPU free, from where they make them faster together.
  */
-#include <linux/ktime.h>
-#include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 
@@ -18,28 +17,18 @@
 /* Ask again whether there are channels now; or whether they are faster now. */
 #define ASK_MS		5000
 #define MEASURE_MS	600000
-#define PROBE_BYTES	(256u << 10)
-#define PROBE_SMALL	(4u << 10)
-#define PROBE_TIMES	3
 /* An engine's share is no less than this. */
 #define SHARE_LEAST	(64u << 10)
 #define NEVER		U64_MAX
 
 enum { FORBIDDEN, AUTOMATIC, FORCED, SHARED };
 
-/* ns: what a move takes is a start and a time for each MiB. The CPU starts at once. */
-struct speeds {
-	u64 start;
-	u64 mib;
-	u64 cpu_mib;
-};
-
 static struct {
 	spinlock_t lock;
 	u32 n;
 	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS];
 	u64 least;		/* bytes from which it is worth it */
-	struct speeds speeds;	/* of the first channel, unless they are forced */
+	struct swc_dma_speeds speeds;	/* unless they are forced */
 	unsigned long used;	/* jiffies of the last use */
 	unsigned long next;	/* and of the next look for channels */
 	bool ready;
@@ -56,6 +45,7 @@ static DECLARE_DELAYED_WORK(idling, idle_work);
 /* ------------------------------------------------------------------ parameters */
 
 static int mode = AUTOMATIC;
+static bool closed;	/* nothing can be set any more; the parameters' lock guards it */
 static const char * const mode_names[] = { "never", "auto", "always", "share" };
 
 static int mode_set(const char *text, const struct kernel_param *kp)
@@ -66,6 +56,8 @@ static int mode_set(const char *text, const struct kernel_param *kp)
 		pr_err("dma=%s: give never, auto, always or share\n", text);
 		return new;
 	}
+	if (closed)
+		return -ESHUTDOWN;
 	WRITE_ONCE(mode, new);
 	/* Those that are held were measured, or not, by the other rule. */
 	if (READ_ONCE(pool.ready))
@@ -103,24 +95,27 @@ bool swc_dma_forced(void)
 	return READ_ONCE(mode) == FORCED;
 }
 
+static struct swc_dma_speeds speeds_now(void)
+{
+	struct swc_dma_speeds s;
+
+	spin_lock(&pool.lock);
+	s = pool.speeds;
+	spin_unlock(&pool.lock);
+	return s;
+}
+
 /**
  * swc_dma_share() - of so many bytes, how many engines should move: all, unless the CPU is to help
  */
 u64 swc_dma_share(u64 bytes)
 {
-	struct speeds s;
-	u64 cpu;
+	struct swc_dma_speeds s;
 
 	if (READ_ONCE(mode) != SHARED)
 		return bytes;
-	spin_lock(&pool.lock);
-	s = pool.speeds;
-	spin_unlock(&pool.lock);
-	/* So that both end together: start + mib * x = cpu_mib * (bytes - x), in ns and MiB. */
-	cpu = mul_u64_u64_div_u64(bytes, s.cpu_mib, SZ_1M);
-	if (cpu <= s.start)
-		return 0;
-	return mul_u64_u64_div_u64(cpu - s.start, SZ_1M, s.cpu_mib + s.mib);
+	s = speeds_now();
+	return s.cpu_mib ? swc_dma_part(&s, bytes) : 0;
 }
 
 /* ------------------------------------------------------------------ one channel */
@@ -198,74 +193,6 @@ static struct swc_dma_chan *chan_take(int node)
 	return ch;
 }
 
-/* ------------------------------------------------------------------ is it worth it? */
-
-static u64 time_cpu(void *dst, void *src)
-{
-	u64 best = U64_MAX, start;
-	int i;
-
-	for (i = 0; i < PROBE_TIMES; i++) {
-		start = ktime_get_ns();
-		memcpy(dst, src, PROBE_BYTES);
-		best = min(best, ktime_get_ns() - start);
-	}
-	return best;
-}
-
-/* Including all that lies between a worker and its next one. */
-static u64 time_dma(struct swc_dma_chan *ch, void *dst, void *src, u32 bytes)
-{
-	u64 best = U64_MAX, start;
-	int i;
-
-	for (i = 0; i < PROBE_TIMES; i++) {
-		start = ktime_get_ns();
-		if (!swc_dma_try(ch, dst, src, bytes))
-			return 0;
-		best = min(best, ktime_get_ns() - start);
-	}
-	return best;
-}
-
-/* Does the channel work, and how fast? */
-static bool measure(struct swc_dma_chan *ch, struct speeds *s)
-{
-	u32 order = get_order(PROBE_BYTES);
-	unsigned long a = __get_free_pages(GFP_KERNEL | __GFP_NOWARN, order);
-	unsigned long b = __get_free_pages(GFP_KERNEL | __GFP_NOWARN, order);
-	u64 small, large = 0;
-	bool good = false;
-
-	if (!a || !b)
-		goto out;
-	memset((void *)a, 0x5a, PROBE_BYTES);
-	memset((void *)b, 0, PROBE_BYTES);
-	s->cpu_mib = time_cpu((void *)b, (void *)a) * (SZ_1M / PROBE_BYTES);
-	memset((void *)b, 0, PROBE_BYTES);
-	small = time_dma(ch, (void *)b, (void *)a, PROBE_SMALL);
-	if (small)
-		large = time_dma(ch, (void *)b, (void *)a, PROBE_BYTES);
-	/* On a coarse clock nothing can be told. */
-	good = s->cpu_mib && large > small && !memcmp((void *)a, (void *)b, PROBE_BYTES);
-	if (good) {
-		s->mib = div_u64((large - small) * SZ_1M, PROBE_BYTES - PROBE_SMALL);
-		s->start = small - min(small, mul_u64_u64_div_u64(s->mib, PROBE_SMALL, SZ_1M));
-	}
-out:
-	free_pages(a, order);
-	free_pages(b, order);
-	return good;
-}
-
-/* From where on is the channel's time less than the CPU's, or worth while together with it? */
-static u64 find_least(const struct speeds *s, int rule)
-{
-	if (rule == SHARED)
-		return div64_u64((s->start * SZ_1M + (s->cpu_mib + s->mib) * SHARE_LEAST), s->cpu_mib);
-	return s->cpu_mib > s->mib ? div64_u64(s->start * SZ_1M, s->cpu_mib - s->mib) : NEVER;
-}
-
 /* ------------------------------------------------------------------ the pool */
 
 /* One more channel, of a NUMA node or any, unless there are enough; how many there are then. */
@@ -281,7 +208,7 @@ static void take_work(struct work_struct *work)
 {
 	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS];
 	u32 i, n = 0, had, most = min_t(u32, READ_ONCE(channels), SWC_DMA_MAX_CHANS);
-	struct speeds speeds = {};
+	struct swc_dma_speeds speeds = {};
 	int rule = READ_ONCE(mode), node;
 	u64 least = 0;
 
@@ -299,8 +226,10 @@ static void take_work(struct work_struct *work)
 	} while (n > had);
 	if (!n)
 		return;
-	if (rule != FORCED)
-		least = measure(chan[0], &speeds) ? find_least(&speeds, rule) : NEVER;
+	if (rule != FORCED && !swc_dma_measure(chan, n, &speeds))
+		least = NEVER;
+	else if (rule != FORCED)
+		least = rule == SHARED ? swc_dma_least_shared(&speeds, SHARE_LEAST) : swc_dma_least_of(&speeds);
 	spin_lock(&pool.lock);
 	pool.speeds = speeds;
 	memcpy(pool.chan, chan, n * sizeof(*chan));
@@ -314,8 +243,8 @@ static void take_work(struct work_struct *work)
 	spin_unlock(&pool.lock);
 	for (i = 0; i < n; i++)
 		pr_debug("DMA channel %s\n", dma_chan_name(chan[i]->chan));
-	pr_debug("DMA: %llu ns and %llu ns a MiB; the CPU: %llu ns a MiB\n", speeds.start, speeds.mib,
-		 speeds.cpu_mib);
+	pr_debug("DMA: a channel %llu ns and %llu ns a MiB, all %llu and %llu; the CPU: %llu ns a MiB\n",
+		 speeds.one.start, speeds.one.mib, speeds.all.start, speeds.all.mib, speeds.cpu_mib);
 	mod_delayed_work(swc_wq, &idling, msecs_to_jiffies(IDLE_MS));
 }
 
@@ -369,11 +298,53 @@ u64 swc_dma_least(void)
 }
 
 /**
- * swc_dma_least_job() - bytes from which on engines are worth it, of what swc_dma_share() leaves to them
+ * swc_dma_pays() - are channels worth it that have been chosen for a job?
+ * @chan: they; none: any that are free
+ * @nchans: how many
+ * @bytes: what they would move
+ * @workers: CPUs that would share the job otherwise
  */
-u64 swc_dma_least_job(void)
+bool swc_dma_pays(struct swc_dma_chan **chan, u32 nchans, u64 bytes, u32 workers)
 {
-	return READ_ONCE(mode) == SHARED ? SHARE_LEAST : READ_ONCE(pool.least);
+	struct swc_dma_speeds s = speeds_now();
+	u64 load = 0, share;
+	u32 i, n;
+
+	switch (READ_ONCE(mode)) {
+	case FORBIDDEN:
+		return false;
+	case FORCED:
+		return true;
+	case SHARED:
+		return bytes >= SHARE_LEAST;
+	}
+	n = nchans ?: swc_dma_nchans(s.nchans, bytes);
+	if (!n || !s.cpu_mib)
+		return false;
+	share = div_u64(bytes, n);
+	for (i = 0; i < nchans; i++)
+		load = max_t(u64, load, atomic64_read(&chan[i]->load));
+	load = max(load, share);
+	/* Where one has something else to do, all may. */
+	return swc_dma_is_faster(&s, bytes, load, load == share ? n : s.nchans, workers);
+}
+
+/**
+ * swc_dma_wants() - is a move of the kind and size that an engine should do?
+ * @m: the move
+ * @moves: so many like it make one job
+ * @workers: CPUs that would share them otherwise
+ */
+bool swc_dma_wants(const struct swc_move *m, u32 moves, u32 workers)
+{
+	u64 bytes = (m->bytes - m->done) * m->ndst * moves, least;
+
+	if (m->div || (m->nsrc > 1 && (m->redop != SWC_BXOR || m->nsrc > SWC_DMA_MAX_SRC)))
+		return false;
+	least = swc_dma_least();
+	if (READ_ONCE(mode) == SHARED)
+		return m->bytes - m->done >= least;
+	return bytes >= least && swc_dma_pays(NULL, 0, bytes, workers);
 }
 
 /* Is a channel a better choice for memory of a NUMA node than another one? */
@@ -441,7 +412,11 @@ void swc_dma_retire(struct swc_dma_chan *ch)
 /* No operation is left, nor will there be one. */
 void swc_dma_exit(void)
 {
+	/* Parameters can be written for as long as the module is there. */
+	kernel_param_lock(THIS_MODULE);
+	closed = true;
 	WRITE_ONCE(mode, FORBIDDEN);
+	kernel_param_unlock(THIS_MODULE);
 	cancel_work_sync(&taking);
 	cancel_delayed_work_sync(&idling);
 	give_back();

@@ -27,8 +27,6 @@
 #include "../region.h"
 #include "dma.h"
 
-/* One channel for so many bytes. */
-#define SHARE_BYTES	(1u << 20)
 /* A channel must be no slower than this. */
 #define BYTES_PER_MS	1000
 /* So often a channel that has run out of descriptors is looked at, for a moment each. */
@@ -495,16 +493,6 @@ void swc_dma_cancel(struct swc_dma_job *job)
 }
 
 /**
- * swc_dma_wants() - is a move of the kind and size that an engine should do?
- */
-bool swc_dma_wants(const struct swc_move *m)
-{
-	if (m->div || (m->nsrc > 1 && (m->redop != SWC_BXOR || m->nsrc > SWC_DMA_MAX_SRC)))
-		return false;
-	return m->bytes - m->done >= swc_dma_least();
-}
-
-/**
  * swc_dma_node() - the NUMA node of the memory where a move goes on writing
  */
 int swc_dma_node(const struct swc_move *m)
@@ -521,21 +509,22 @@ int swc_dma_node(const struct swc_move *m)
  * @items: the moves, with equally many sources and on the same NUMA node; what engines take of each is filled
  *	in. Its memory must stay until the job ends.
  * @n: how many, at most SWC_DMA_MAX_ITEMS
+ * @workers: CPUs that would share the moves otherwise
  *
  * Return: what must be given to swc_dma_launch() or swc_dma_cancel(); NULL if engines take nothing.
  */
-struct swc_dma_job *swc_dma_prepare(struct workqueue_struct *wq, struct swc_dma_item *items, u32 n)
+struct swc_dma_job *swc_dma_prepare(struct workqueue_struct *wq, struct swc_dma_item *items, u32 n,
+				    u32 workers)
 {
 	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS];
 	struct swc_dma_job *job;
-	u32 i, nchans, want;
+	u32 i, nchans;
 	u64 share = 0;
 
 	for (i = 0; i < n; i++)
 		share += (items[i].move->bytes - items[i].move->done) * items[i].move->ndst;
-	want = clamp_t(u64, div_u64(share, SHARE_BYTES), 1, SWC_DMA_MAX_CHANS);
-	nchans = swc_dma_take(chan, want, swc_dma_node(items->move), &share);
-	job = swc_dma_cut(chan, nchans, share, items, n);
+	nchans = swc_dma_take(chan, swc_dma_nchans(SWC_DMA_MAX_CHANS, share), swc_dma_node(items->move), &share);
+	job = swc_dma_cut(chan, nchans, share, items, n, workers);
 	if (!job) {
 		for (i = 0; i < nchans; i++)
 			drop_share(chan[i], share);
@@ -548,14 +537,20 @@ struct swc_dma_job *swc_dma_prepare(struct workqueue_struct *wq, struct swc_dma_
 }
 
 /**
- * swc_dma_try() - copy by a certain channel, and wait for it; did it work?
+ * swc_dma_try() - copy by certain channels, equally much by each, and wait for it; did it work?
  */
-bool swc_dma_try(struct swc_dma_chan *ch, void *dst, void *src, u32 bytes)
+bool swc_dma_try(struct swc_dma_chan **chan, u32 nchans, void *dst, void *src, u32 bytes)
 {
-	u32 step = min(bytes, ch->max_seg) & ~(BIT(ch->chan->device->copy_align) - 1), i;
-	struct swc_dma_job *job = step ? swc_dma_job_alloc(DIV_ROUND_UP(bytes, step), 0) : NULL;
+	u32 share = DIV_ROUND_UP(bytes, nchans), unit = 1, step = share, i;
 	struct swc_dma_waiter waiter = {};
+	struct swc_dma_job *job;
 
+	for (i = 0; i < nchans; i++) {
+		unit = max(unit, 1u << chan[i]->chan->device->copy_align);
+		step = min(step, chan[i]->max_seg);
+	}
+	step = round_down(step, unit);
+	job = step ? swc_dma_job_alloc(DIV_ROUND_UP(bytes, step), 0) : NULL;
 	if (!job)
 		return false;
 	INIT_WORK(&job->work, job_end);
@@ -571,9 +566,11 @@ bool swc_dma_try(struct swc_dma_chan *ch, void *dst, void *src, u32 bytes)
 		p->to = dst + i * step;
 		p->bytes = min(step, bytes - i * step);
 	}
-	kref_get(&ch->ref);
-	atomic64_add(bytes, &ch->load);
-	deal_out(job, &ch, 1, bytes);
+	for (i = 0; i < nchans; i++) {
+		kref_get(&chan[i]->ref);
+		atomic64_add(share, &chan[i]->load);
+	}
+	deal_out(job, chan, nchans, share);
 	swc_dma_launch(job);
 	wait_for_completion(&waiter.done);
 	return waiter.good;

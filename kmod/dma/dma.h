@@ -2,7 +2,8 @@
 /*
  * DMA engines.
  *
- *	channel.c	channels: taken when first wished for, measured, given back when idle
+ *	channel.c	channels: taken when first wished for, given back when idle; and which moves they get
+ *	worth.c		what they need for a move, beside a CPU
  *	cut.c		what engines can take of moves, in pieces for one descriptor each
  *	copy.c		moves carried out by them
  *
@@ -24,6 +25,27 @@
 
 #define SWC_DMA_MAX_CHANS	16
 #define SWC_DMA_MAX_SRC		4	/* of one xor */
+#define SWC_DMA_SHARE_BYTES	(1u << 20)	/* one channel for so many */
+
+/* ns: what channels take for a job is a start and a time for each MiB. */
+struct swc_dma_pace {
+	u64 start;
+	u64 mib;
+};
+
+/**
+ * struct swc_dma_speeds - measured
+ * @cpu_mib: ns that one CPU takes to copy a MiB; it starts at once
+ * @nchans: channels
+ * @one: one of them alone
+ * @all: all together, equally many bytes each
+ */
+struct swc_dma_speeds {
+	u64 cpu_mib;
+	u32 nchans;
+	struct swc_dma_pace one;
+	struct swc_dma_pace all;
+};
 
 /**
  * struct swc_dma_chan - a channel that is ours
@@ -152,19 +174,27 @@ struct swc_dma_job {
 /* channel.c */
 u64 swc_dma_least(void);
 bool swc_dma_forced(void);
-u64 swc_dma_least_job(void);
+bool swc_dma_pays(struct swc_dma_chan **chan, u32 nchans, u64 bytes, u32 workers);
 u32 swc_dma_take(struct swc_dma_chan **chan, u32 most, int node, u64 *share);
 void swc_dma_put(struct swc_dma_chan *ch);
 void swc_dma_retire(struct swc_dma_chan *ch);
 
+/* worth.c */
+bool swc_dma_measure(struct swc_dma_chan **chan, u32 nchans, struct swc_dma_speeds *s);
+u32 swc_dma_nchans(u32 most, u64 bytes);
+bool swc_dma_is_faster(const struct swc_dma_speeds *s, u64 bytes, u64 load, u32 busy, u32 workers);
+u64 swc_dma_least_of(const struct swc_dma_speeds *s);
+u64 swc_dma_part(const struct swc_dma_speeds *s, u64 bytes);
+u64 swc_dma_least_shared(const struct swc_dma_speeds *s, u64 least);
+
 /* cut.c */
 struct swc_dma_job *swc_dma_job_alloc(u32 npieces, u32 nshort);
 struct swc_dma_job *swc_dma_cut(struct swc_dma_chan **chan, u32 nchans, u64 share, struct swc_dma_item *items,
-				u32 n);
+				u32 n, u32 workers);
 
 /* copy.c */
 extern u32 swc_dma_patience_ms;
 void swc_dma_watch(struct work_struct *work);
-bool swc_dma_try(struct swc_dma_chan *ch, void *dst, void *src, u32 bytes);
+bool swc_dma_try(struct swc_dma_chan **chan, u32 nchans, void *dst, void *src, u32 bytes);
 
 #endif /* SWC_DMA_DMA_H */

@@ -213,7 +213,7 @@ static struct swc_dma_job *prepare(struct mover *m)
 {
 	struct swc_dma_item item = { .run = (void *)m, .move = &m->move };
 
-	return swc_dma_prepare(swc_wq, &item, 1);
+	return swc_dma_prepare(swc_wq, &item, 1, 1);
 }
 
 static bool start(struct mover *m)
@@ -229,7 +229,7 @@ static bool start(struct mover *m)
 static u64 by_engine(struct kunit *test, struct mover *m)
 {
 	init_completion(&m->done);
-	if (!swc_dma_wants(&m->move) || !start(m))
+	if (!swc_dma_wants(&m->move, 1, 1) || !start(m))
 		return 0;
 	wait_for_completion(&m->done);
 	m->move.done += m->bytes;

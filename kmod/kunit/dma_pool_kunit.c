@@ -3,6 +3,7 @@
  * Channels of DMA engines: which are taken, for how long, and whether one is worth it.
  */
 #include <linux/delay.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "../dma/dma.h"
@@ -263,14 +264,19 @@ static void auto_slow(struct kunit *test)
 /* The first, second, ... of the transfers of a measurement fails, or hangs. */
 static void auto_fails(struct kunit *test)
 {
-	struct swc_t_fake *fake = swc_t_dma_start(test);
+	struct swc_t_dma *t = test->priv;
+	struct swc_t_fake *fake;
 	u32 n, which;
 
+	t->fake.nchans = 2;
+	/* So slow that what is large takes longer on any clock. */
+	t->fake.us_per_kib = 2;
+	fake = swc_t_dma_start(test);
 	swc_dma_patience_ms = SWC_T_SHORT_MS;
 	for (which = SWC_T_FAIL_PREP; which < SWC_T_FAULTS; which++) {
 		for (n = 1; n < 20; n++) {
 			atomic_set(&fake->fault[which], n);
-			KUNIT_EXPECT_EQ(test, swc_t_dma_hold(test, "auto"), (u32)SWC_T_DMA_CHANS);
+			KUNIT_EXPECT_EQ(test, swc_t_dma_hold(test, "auto"), 2u);
 			if (atomic_read(&fake->fault[which]) > 0)
 				break;
 			KUNIT_EXPECT_EQ_MSG(test, swc_t_dma_least(test), U64_MAX, "fault %u, %u", which, n);
@@ -278,8 +284,8 @@ static void auto_fails(struct kunit *test)
 			swc_t_dma_give_back(test);
 		}
 		atomic_set(&fake->fault[which], 0);
-		/* Three small ones and three large ones. */
-		KUNIT_EXPECT_EQ(test, n, 7u);
+		/* Three small ones and three large ones of one channel, and of both. */
+		KUNIT_EXPECT_EQ(test, n, 6u + 2 * 6 + 1);
 		swc_t_dma_give_back(test);
 	}
 }
@@ -302,11 +308,11 @@ static void auto_try(struct kunit *test)
 		from[i] = i * 7;
 	for (which = SWC_T_FAIL_PREP; which < SWC_T_HANG; which++) {
 		memset(to, 0, BYTES);
-		KUNIT_EXPECT_TRUE(test, swc_dma_try(ch, to, from, BYTES / 2));
+		KUNIT_EXPECT_TRUE(test, swc_dma_try(&ch, 1, to, from, BYTES / 2));
 		KUNIT_EXPECT_EQ(test, memcmp(to, from, BYTES / 2), 0);
 		KUNIT_EXPECT_NULL(test, memchr_inv(to + BYTES / 2, 0, BYTES / 2));
 		atomic_set(&t->fake.fault[which], 3);
-		KUNIT_EXPECT_FALSE(test, swc_dma_try(ch, to, from, BYTES));
+		KUNIT_EXPECT_FALSE(test, swc_dma_try(&ch, 1, to, from, BYTES));
 		atomic_set(&t->fake.fault[which], 0);
 	}
 	/* It is nobody's operation. */
@@ -332,6 +338,68 @@ static void auto_after_force(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_t_dma_least(test), U64_MAX);
 }
 
+#define ONE_IS_FAST	{ .cpu_mib = 800000, .nchans = 4, .one = { 40000, 400000 }, .all = { 90000, 300000 } }
+#define ALL_ARE_FAST	{ .cpu_mib = 800000, .nchans = 4, .one = { 40000, 1000000 }, .all = { 90000, 250000 } }
+#define NONE_IS_FAST	{ .cpu_mib = 800000, .nchans = 4, .one = { 40000, 800000 }, .all = { 90000, 790000 } }
+
+struct promise {
+	struct swc_dma_speeds s;
+	u64 bytes;
+	u64 load;
+	u32 busy;
+	u32 workers;
+	bool faster;
+};
+
+/* (start + mib * load) * 9 / 8 < cpu_mib * bytes / workers, in ns and MiB */
+static void worth_promises(struct kunit *test)
+{
+	static const struct promise promises[] = {
+		/* 270 us against 400, and against 200 */
+		{ ONE_IS_FAST, SZ_512K, SZ_512K, 1, 1, true },
+		{ ONE_IS_FAST, SZ_512K, SZ_512K, 1, 2, false },
+		/* 101 us against 100; 80 us against 100 */
+		{ ONE_IS_FAST, SZ_128K, SZ_128K, 1, 1, false },
+		{ ONE_IS_FAST, SZ_128K, SZ_64K, 1, 1, true },
+		/* Something else is in front: 2.3 ms against 800 us */
+		{ ONE_IS_FAST, SZ_1M, 5 * SZ_1M, 1, 1, false },
+		/* Two, no faster together than 600 us for a MiB of each: 776 us against 800, for two MiB 1600 */
+		{ ONE_IS_FAST, SZ_1M, SZ_1M, 2, 1, true },
+		{ ONE_IS_FAST, SZ_1M, SZ_1M, 2, 2, false },
+		{ ONE_IS_FAST, 2 * SZ_1M, SZ_1M, 2, 2, true },
+		/* One is slower than the CPU: 1170 us against 800; four are faster: 1226 against 3200, and 1600 */
+		{ ALL_ARE_FAST, SZ_1M, SZ_1M, 1, 1, false },
+		{ ALL_ARE_FAST, 4 * SZ_1M, SZ_1M, 4, 1, true },
+		{ ALL_ARE_FAST, 4 * SZ_1M, SZ_1M, 4, 2, true },
+		{ ALL_ARE_FAST, 4 * SZ_1M, SZ_1M, 4, 3, false },
+		{ NONE_IS_FAST, SZ_1G, SZ_1G, 1, 1, false },
+		{ NONE_IS_FAST, SZ_1G, SZ_256M, 4, 1, false },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(promises); i++) {
+		const struct promise *p = &promises[i];
+
+		KUNIT_EXPECT_EQ_MSG(test, swc_dma_is_faster(&p->s, p->bytes, p->load, p->busy, p->workers),
+				    p->faster, "promise %u", i);
+	}
+}
+
+/* The least that is shown is where the promises begin. */
+static void worth_least(struct kunit *test)
+{
+	static const struct swc_dma_speeds one = ONE_IS_FAST, all = ALL_ARE_FAST, none = NONE_IS_FAST;
+	u64 least = swc_dma_least_of(&one);
+
+	KUNIT_EXPECT_GT(test, least, (u64)SZ_128K);
+	KUNIT_EXPECT_LT(test, least, (u64)SZ_256K);
+	KUNIT_EXPECT_FALSE(test, swc_dma_is_faster(&one, least - 64, least - 64, 1, 1));
+	KUNIT_EXPECT_TRUE(test, swc_dma_is_faster(&one, least + 64, least + 64, 1, 1));
+	/* From where on there are two. */
+	KUNIT_EXPECT_EQ(test, swc_dma_least_of(&all), (u64)SZ_2M);
+	KUNIT_EXPECT_EQ(test, swc_dma_least_of(&none), U64_MAX);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(pool_order),
 	KUNIT_CASE(pool_busy),
@@ -346,6 +414,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(auto_fails),
 	KUNIT_CASE(auto_after_force),
 	KUNIT_CASE(auto_try),
+	KUNIT_CASE(worth_promises),
+	KUNIT_CASE(worth_least),
 	{}
 };
 
