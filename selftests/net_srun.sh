@@ -87,7 +87,7 @@ if ((node)); then
 	exit
 fi
 
-echo 1..4
+echo 1..5
 idle() { [[ $(sinfo --noheader --Node --format=%t | sort | uniq -c) =~ ^\ *$nodes\ idle$ ]]; }
 by 60 idle || fail not all nodes are idle
 
@@ -110,4 +110,18 @@ ranks $((2 * nodes)) --mpi=none
 unset SWINGCOLL_ROOT
 ranks "$nodes" --mpi=pmix
 ranks $((2 * nodes)) --mpi=pmix
+
+# One comes too late: the others do not wait for ever.
+late() {
+	local log=$dir/srun.log began=$SECONDS status
+	# shellcheck disable=SC2016 # the variable is srun's
+	SWINGCOLL_BOOT_TIMEOUT=3 timeout -k 5 60 srun --nodes="$nodes" --ntasks="$nodes" --mpi=pmix --kill-on-bad-exit=1 \
+		bash -c '((SLURM_PROCID != 1)) || sleep 45; exec swingperf --sizes 8 --iters 1' </dev/null >$log 2>&1
+	status=$?
+	((status && SECONDS - began < 40)) && grep -q -- '(-110)' $log && return
+	sed 's/^/# /' $log
+	return 1
+}
+late
+result $? "srun --mpi=pmix: a rank that does not come"
 ((!failed))

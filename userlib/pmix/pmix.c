@@ -4,10 +4,13 @@
  * gets the others'. Keys are numbered through the life of the process, as a key can be put only once.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <pmix.h>
 
@@ -47,30 +50,105 @@ static int put(const char *key, const void *mine, size_t bytes)
 	return ret == PMIX_SUCCESS ? 0 : failed("PMIx_Put", ret);
 }
 
+/* A fence, until both its caller and PMIx have done with it: no fence can be taken back. */
+struct fence {
+	pthread_mutex_t lock;
+	pthread_cond_t over;
+	pmix_info_t collect;
+	pmix_proc_t all;
+	pmix_status_t status;
+	bool done;
+	bool left; /* by the caller */
+};
+
+static void fence_free(struct fence *f)
+{
+	pthread_cond_destroy(&f->over);
+	pthread_mutex_destroy(&f->lock);
+	free(f);
+}
+
+/* By a thread of PMIx. */
+static void fence_done(pmix_status_t status, void *arg)
+{
+	struct fence *f = arg;
+	bool left;
+
+	pthread_mutex_lock(&f->lock);
+	f->status = status;
+	f->done = true;
+	left = f->left;
+	pthread_cond_signal(&f->over);
+	pthread_mutex_unlock(&f->lock);
+	if (left)
+		fence_free(f);
+}
+
+static struct fence *fence_new(const struct by_pmix *p)
+{
+	struct fence *f = calloc(1, sizeof(*f));
+	pthread_condattr_t attr;
+
+	if (!f)
+		return NULL;
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&f->over, &attr);
+	pthread_condattr_destroy(&attr);
+	f->all = p->me;
+	f->all.rank = PMIX_RANK_WILDCARD;
+	f->collect = (pmix_info_t){
+		.key = PMIX_COLLECT_DATA,
+		.value = { .type = PMIX_BOOL, .data.flag = true },
+	};
+	return f;
+}
+
+/* 0, or -ETIMEDOUT; then the fence is PMIx's. */
+static int fence_wait(struct fence *f, uint32_t timeout_ms)
+{
+	struct timespec until;
+	int ret = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += timeout_ms / 1000;
+	until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	pthread_mutex_lock(&f->lock);
+	while (!f->done && !ret)
+		ret = pthread_cond_timedwait(&f->over, &f->lock, &until);
+	f->left = !f->done;
+	ret = f->left ? -ETIMEDOUT : 0;
+	pthread_mutex_unlock(&f->lock);
+	return ret;
+}
+
+/* Not by PMIX_TIMEOUT: not all launchers know it (Slurm's does not). */
 static int fence(const struct by_pmix *p)
 {
-	pmix_info_t info[2];
-	pmix_proc_t all;
-	pmix_status_t ret;
+	struct fence *f = fence_new(p);
+	pmix_status_t status;
 
-	memset(&all, 0, sizeof(all));
-	memcpy(all.nspace, p->me.nspace, sizeof(all.nspace));
-	all.rank = PMIX_RANK_WILDCARD;
-	memset(info, 0, sizeof(info));
-	snprintf(info[0].key, sizeof(info[0].key), "%s", PMIX_COLLECT_DATA);
-	info[0].value.type = PMIX_BOOL;
-	info[0].value.data.flag = true;
-	snprintf(info[1].key, sizeof(info[1].key), "%s", PMIX_TIMEOUT);
-	info[1].value.type = PMIX_INT;
-	info[1].value.data.integer = (int)(p->timeout_ms / 1000);
-	ret = PMIx_Fence(&all, 1, info, 2);
-	if (ret == PMIX_ERR_TIMEOUT)
-		return swingcoll_bootstrap_fail(
-			-ETIMEDOUT,
-			"not all %d ranks came within %u s: do all make this "
-			"communicator? SWINGCOLL_BOOT_TIMEOUT gives them longer",
-			p->boot.nranks, p->timeout_ms / 1000);
-	return ret == PMIX_SUCCESS ? 0 : failed("PMIx_Fence", ret);
+	if (!f)
+		return swingcoll_bootstrap_fail(-ENOMEM, "out of memory");
+	status = PMIx_Fence_nb(&f->all, 1, &f->collect, 1, fence_done, f);
+	if (status == PMIX_SUCCESS) {
+		if (fence_wait(f, p->timeout_ms))
+			return swingcoll_bootstrap_fail(
+				-ETIMEDOUT,
+				"not all %d ranks came within %u s: do all make this "
+				"communicator? SWINGCOLL_BOOT_TIMEOUT gives them longer",
+				p->boot.nranks, p->timeout_ms / 1000);
+		status = f->status;
+	} else if (status == PMIX_OPERATION_SUCCEEDED) {
+		status = PMIX_SUCCESS;
+	}
+	fence_free(f);
+	return status == PMIX_SUCCESS ? 0 : failed("PMIx_Fence_nb", status);
 }
 
 static int get(const struct by_pmix *p, const char *key, int rank, void *to, size_t bytes)
