@@ -43,6 +43,7 @@ static struct fake *fake(struct kunit *test, u32 here, const u32 *npaths)
 	f->net.first_path = f->first_path;
 	mutex_init(&f->net.lock);
 	xa_init(&f->net.conns);
+	INIT_LIST_HEAD(&f->net.all);
 	init_waitqueue_head(&f->net.told);
 	return f;
 }

@@ -261,7 +261,7 @@ void swc_conn_connect(struct work_struct *work)
 				RESOLVE_MS);
 	WRITE_ONCE(conn->card, id->route.addr.dev_addr.bound_dev_if);
 	if (ret)
-		swc_conn_retry(conn, ret == -ENODEV ? "no RDMA device has the address that leads to it: rdma link" :
+		swc_conn_retry(conn, ret == -ENODEV ? "no RDMA device has the address to it: rdma link" :
 				     "its address cannot be resolved from here", ret);
 }
 

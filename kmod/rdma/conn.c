@@ -29,6 +29,7 @@ struct swc_conn *swc_conn_alloc(struct swc_net *net, u32 me, u32 peer, u16 chann
 	INIT_DELAYED_WORK(&conn->connect_work, swc_conn_connect);
 	INIT_DELAYED_WORK(&conn->close_work, swc_conn_closed);
 	INIT_WORK(&conn->pump_work, swc_conn_pump_work);
+	INIT_LIST_HEAD(&conn->node);
 	INIT_LIST_HEAD(&conn->dev_node);
 	INIT_LIST_HEAD(&conn->outq);
 	INIT_LIST_HEAD(&conn->inflight);

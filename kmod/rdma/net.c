@@ -121,6 +121,7 @@ struct swc_net *swc_net_create(struct swc_comm *comm, const struct swc_node_path
 	net->memcg = get_mem_cgroup_from_mm(current->mm);
 	mutex_init(&net->lock);
 	xa_init(&net->conns);
+	INIT_LIST_HEAD(&net->all);
 	init_waitqueue_head(&net->told);
 	INIT_WORK(&net->abort_work, abort_all);
 	INIT_DELAYED_WORK(&net->probe_work, probe_all);
@@ -191,7 +192,11 @@ struct swc_conn *swc_conn_find(struct swc_net *net, u32 me, u32 peer, u16 channe
 			ret = -ENOMEM;
 		if (!ret)
 			ret = xa_err(xa_store(&net->conns, key, conn, GFP_KERNEL_ACCOUNT));
-		if (ret && conn) {
+		if (!ret) {
+			xa_lock(&net->conns);
+			list_add_tail(&conn->node, &net->all);
+			xa_unlock(&net->conns);
+		} else if (conn) {
 			swc_comm_put(conn->comm);
 			swc_conn_put(conn);
 		}
@@ -229,7 +234,10 @@ void swc_net_forget(struct swc_conn *conn)
 	struct swc_comm *comm = conn->comm;
 
 	mutex_lock(&net->lock);
-	xa_erase(&net->conns, conn_key(conn->me, conn->peer, conn->channel, conn->path));
+	xa_lock(&net->conns);
+	__xa_erase(&net->conns, conn_key(conn->me, conn->peer, conn->channel, conn->path));
+	list_del_init(&conn->node);
+	xa_unlock(&net->conns);
 	mutex_unlock(&net->lock);
 	wake_up_all(&net->told);
 	spin_lock(&conn->lock);
@@ -245,11 +253,10 @@ void swc_net_forget(struct swc_conn *conn)
 void swc_net_pump(struct swc_net *net)
 {
 	struct swc_conn *conn;
-	unsigned long key;
 
 	/* The table's own lock: the caller may be anywhere. */
 	xa_lock(&net->conns);
-	xa_for_each(&net->conns, key, conn)
+	list_for_each_entry(conn, &net->all, node)
 		if (!list_empty_careful(&conn->outq) || !list_empty_careful(&conn->lands))
 			swc_conn_pump_later(conn);
 	xa_unlock(&net->conns);
@@ -263,12 +270,11 @@ static void probe_all(struct work_struct *work)
 {
 	struct swc_net *net = container_of(work, struct swc_net, probe_work.work);
 	struct swc_conn *conn;
-	unsigned long key;
 
 	if (READ_ONCE(net->comm->oldest) == U64_MAX)
 		return;
 	xa_lock(&net->conns);
-	xa_for_each(&net->conns, key, conn) {
+	list_for_each_entry(conn, &net->all, node) {
 		bool silent;
 
 		spin_lock(&conn->lock);
@@ -298,11 +304,10 @@ void swc_net_watch(struct swc_net *net)
 void swc_net_ask(struct swc_net *net, u32 peer)
 {
 	struct swc_conn *conn;
-	unsigned long key;
 	bool live = false;
 
 	xa_lock(&net->conns);
-	xa_for_each(&net->conns, key, conn) {
+	list_for_each_entry(conn, &net->all, node) {
 		if (conn->peer != peer)
 			continue;
 		spin_lock(&conn->lock);
@@ -325,10 +330,9 @@ const char *swc_net_trouble(struct swc_net *net, u32 peer)
 {
 	const char *why = NULL;
 	struct swc_conn *conn;
-	unsigned long key;
 
 	xa_lock(&net->conns);
-	xa_for_each(&net->conns, key, conn) {
+	list_for_each_entry(conn, &net->all, node) {
 		if (conn->peer != peer)
 			continue;
 		spin_lock(&conn->lock);
@@ -349,11 +353,10 @@ const char *swc_net_trouble(struct swc_net *net, u32 peer)
 int swc_net_card_down(struct swc_net *net, u32 peer, char *text, size_t bytes)
 {
 	struct swc_conn *conn;
-	unsigned long key;
 	int me = -1;
 
 	xa_lock(&net->conns);
-	xa_for_each(&net->conns, key, conn) {
+	list_for_each_entry(conn, &net->all, node) {
 		if (conn->peer == peer && swc_conn_card_down(conn, text, bytes)) {
 			me = conn->me;
 			break;
@@ -369,11 +372,10 @@ int swc_net_card_down(struct swc_net *net, u32 peer, char *text, size_t bytes)
 static bool all_told(struct swc_net *net)
 {
 	struct swc_conn *conn;
-	unsigned long key;
 	bool told = true;
 
 	xa_lock(&net->conns);
-	xa_for_each(&net->conns, key, conn) {
+	list_for_each_entry(conn, &net->all, node) {
 		spin_lock(&conn->lock);
 		/* Posted requests that are not complete, or not even posted, or connections being made. */
 		if ((conn->state == SWC_CONN_LIVE &&
@@ -389,11 +391,10 @@ static bool all_told(struct swc_net *net)
 static void close_all(struct swc_net *net)
 {
 	struct swc_conn *conn;
-	unsigned long key;
 
 	mutex_lock(&net->lock);
 	net->dead = true;
-	xa_for_each(&net->conns, key, conn)
+	list_for_each_entry(conn, &net->all, node)
 		swc_conn_close(conn, 0);
 	mutex_unlock(&net->lock);
 }
@@ -404,11 +405,10 @@ static void abort_all(struct work_struct *work)
 	struct swc_net *net = container_of(work, struct swc_net, abort_work);
 	struct swc_comm *comm = net->comm;
 	struct swc_conn *conn;
-	unsigned long key;
 
 	mutex_lock(&net->lock);
 	net->dead = true;
-	xa_for_each(&net->conns, key, conn) {
+	list_for_each_entry(conn, &net->all, node) {
 		spin_lock(&conn->lock);
 		conn->pending |= SWC_PEND_ABORT;
 		spin_unlock(&conn->lock);
@@ -447,7 +447,6 @@ void swc_net_leave(struct swc_net *net, u32 rank, u64 seq)
 {
 	struct swc_comm *comm = net->comm;
 	struct swc_conn *conn;
-	unsigned long key;
 	bool last, ended;
 
 	spin_lock(&comm->lock);
@@ -458,7 +457,7 @@ void swc_net_leave(struct swc_net *net, u32 rank, u64 seq)
 		return;
 	mutex_lock(&net->lock);
 	net->dead |= last;
-	xa_for_each(&net->conns, key, conn) {
+	list_for_each_entry(conn, &net->all, node) {
 		unsigned int wait;
 
 		if (conn->me != rank)

@@ -76,7 +76,8 @@ struct swc_rdma_dev {
  * @path: sorted by node and number
  * @lock: guards @dead and changes of @conns
  * @dead: no more connections
- * @conns: by swc_conn_key()
+ * @conns: by conn_key(); its own lock guards it for those who may not take the mutex
+ * @all: the same, to go through: keys are far apart, and a table of such is slow to walk
  * @spilled: bytes that swc_conn_spill() has taken
  * @told: woken when a peer has been told of the abort
  * @abort_work: tells all and closes
@@ -91,6 +92,7 @@ struct swc_net {
 	struct mutex lock;
 	bool dead;
 	struct xarray conns;
+	struct list_head all;
 	atomic_long_t spilled;
 	wait_queue_head_t told;
 	struct work_struct abort_work;
@@ -181,6 +183,7 @@ struct swc_offer {
  * @ref: references
  * @net: valid until closed
  * @comm: reference, until closed
+ * @node: in the net's list
  * @me, @peer, @channel, @path: which one
  * @lock: guards what follows, but for the handshake
  * @state: enum swc_conn_state
@@ -221,6 +224,7 @@ struct swc_conn {
 	struct kref ref;
 	struct swc_net *net;
 	struct swc_comm *comm;
+	struct list_head node;
 	u32 me;
 	u32 peer;
 	u16 channel;
