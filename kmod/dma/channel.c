@@ -229,7 +229,8 @@ static void take_work(struct work_struct *work)
 	if (rule != FORCED && !swc_dma_measure(chan, n, &speeds))
 		least = NEVER;
 	else if (rule != FORCED)
-		least = rule == SHARED ? swc_dma_least_shared(&speeds, SHARE_LEAST) : swc_dma_least_of(&speeds);
+		least = rule == SHARED ? swc_dma_least_shared(&speeds, SHARE_LEAST) :
+					 swc_dma_least_of(&speeds);
 	spin_lock(&pool.lock);
 	pool.speeds = speeds;
 	memcpy(pool.chan, chan, n * sizeof(*chan));

@@ -523,7 +523,8 @@ struct swc_dma_job *swc_dma_prepare(struct workqueue_struct *wq, struct swc_dma_
 
 	for (i = 0; i < n; i++)
 		share += (items[i].move->bytes - items[i].move->done) * items[i].move->ndst;
-	nchans = swc_dma_take(chan, swc_dma_nchans(SWC_DMA_MAX_CHANS, share), swc_dma_node(items->move), &share);
+	nchans = swc_dma_nchans(SWC_DMA_MAX_CHANS, share);
+	nchans = swc_dma_take(chan, nchans, swc_dma_node(items->move), &share);
 	job = swc_dma_cut(chan, nchans, share, items, n, workers);
 	if (!job) {
 		for (i = 0; i < nchans; i++)

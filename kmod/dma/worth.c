@@ -101,7 +101,7 @@ u32 swc_dma_nchans(u32 most, u64 bytes)
 	return clamp_t(u64, div_u64(bytes, SWC_DMA_SHARE_BYTES), min(most, 1u), most);
 }
 
-/* What each of @busy channels takes for a MiB: they do not disturb each other up to what all can do together. */
+/* What each of @busy channels takes: they do not disturb each other up to what all can do together. */
 static struct swc_dma_pace pace_each(const struct swc_dma_speeds *s, u32 busy)
 {
 	return (struct swc_dma_pace){

@@ -338,9 +338,11 @@ static void auto_after_force(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_t_dma_least(test), U64_MAX);
 }
 
-#define ONE_IS_FAST	{ .cpu_mib = 800000, .nchans = 4, .one = { 40000, 400000 }, .all = { 90000, 300000 } }
-#define ALL_ARE_FAST	{ .cpu_mib = 800000, .nchans = 4, .one = { 40000, 1000000 }, .all = { 90000, 250000 } }
-#define NONE_IS_FAST	{ .cpu_mib = 800000, .nchans = 4, .one = { 40000, 800000 }, .all = { 90000, 790000 } }
+#define SPEEDS(one_mib, all_mib)	{ .cpu_mib = 800000, .nchans = 4, .one = { 40000, one_mib }, \
+					  .all = { 90000, all_mib } }
+#define ONE_IS_FAST	SPEEDS(400000, 300000)
+#define ALL_ARE_FAST	SPEEDS(1000000, 250000)
+#define NONE_IS_FAST	SPEEDS(800000, 790000)
 
 struct promise {
 	struct swc_dma_speeds s;
@@ -363,11 +365,11 @@ static void worth_promises(struct kunit *test)
 		{ ONE_IS_FAST, SZ_128K, SZ_64K, 1, 1, true },
 		/* Something else is in front: 2.3 ms against 800 us */
 		{ ONE_IS_FAST, SZ_1M, 5 * SZ_1M, 1, 1, false },
-		/* Two, no faster together than 600 us for a MiB of each: 776 us against 800, for two MiB 1600 */
+		/* Two, 600 us for a MiB of each: 776 us against 800, and 400; for two MiB 800 */
 		{ ONE_IS_FAST, SZ_1M, SZ_1M, 2, 1, true },
 		{ ONE_IS_FAST, SZ_1M, SZ_1M, 2, 2, false },
 		{ ONE_IS_FAST, 2 * SZ_1M, SZ_1M, 2, 2, true },
-		/* One is slower than the CPU: 1170 us against 800; four are faster: 1226 against 3200, and 1600 */
+		/* One is slower than a CPU: 1170 us against 800; four are faster: 1226 against 3200, 1600 */
 		{ ALL_ARE_FAST, SZ_1M, SZ_1M, 1, 1, false },
 		{ ALL_ARE_FAST, 4 * SZ_1M, SZ_1M, 4, 1, true },
 		{ ALL_ARE_FAST, 4 * SZ_1M, SZ_1M, 4, 2, true },
