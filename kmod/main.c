@@ -69,6 +69,7 @@ static const struct swc_net_ops net_ops = {
 	.written = swc_news_written,
 	.landed = swc_news_landed,
 	.differs = swc_news_differs,
+	.wants = swc_news_wants,
 	.comm_by_name = swc_comm_by_name,
 	.lost = swc_comm_lost,
 	.left = swc_comm_peer_left,

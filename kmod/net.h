@@ -102,6 +102,7 @@ struct swc_seg {
  * @written: all of a landing has been written; the bytes can be used
  * @landed: its sender cannot write there any more, or never will
  * @differs: @src offers memory for something else than is sent to it
+ * @wants: @src has waited for a while for memory to write a message of this operation to
  * @comm_by_name: the communicator that a peer asks for, and that @rank is here, with a reference, or NULL
  * @lost: the peer or the way to it has failed; ends the communicator
  * @left: the peer has left in order, after @seq operations
@@ -113,6 +114,7 @@ struct swc_net_ops {
 	void (*written)(struct swc_landing *landing);
 	void (*landed)(struct swc_landing *landing, int error);
 	void (*differs)(struct swc_comm *comm, u32 src, const struct swc_wire_msg *msg);
+	void (*wants)(struct swc_comm *comm, u32 src, const struct swc_wire_msg *msg);
 	struct swc_comm *(*comm_by_name)(const u8 *name, u32 rank);
 	void (*lost)(struct swc_comm *comm, int error, int culprit, u64 seq, const char *text);
 	void (*left)(struct swc_comm *comm, u32 rank, u64 seq);

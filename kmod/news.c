@@ -308,3 +308,27 @@ void swc_news_differs(struct swc_comm *comm, u32 src, const struct swc_wire_msg 
 	swc_comm_abort(comm, -EPROTO, src, op->seq, NULL);
 	swc_op_put(op);
 }
+
+/**
+ * swc_news_wants() - a rank waits for memory to write a message to
+ *
+ * It may have to wait for long. But if what all ranks of this node have come to is another call than its own,
+ * it would do so for ever.
+ */
+void swc_news_wants(struct swc_comm *comm, u32 src, const struct swc_wire_msg *msg)
+{
+	struct swc_op *op;
+
+	spin_lock(&comm->lock);
+	op = swc_op_find(comm, msg->seq);
+	if (op && (!op->started_at || op->finished || swc_op_is_call(op, msg)))
+		op = NULL;
+	if (op)
+		kref_get(&op->ref);
+	spin_unlock(&comm->lock);
+	if (!op)
+		return;
+	swc_op_note_remote_mismatch(op, src, msg);
+	swc_comm_abort(comm, -EPROTO, src, op->seq, NULL);
+	swc_op_put(op);
+}

@@ -14,6 +14,7 @@ void swc_news_sent(struct swc_out *out, int error, bool nested);
 void swc_news_moved(const struct swc_dma_item *items, u32 n);
 void swc_news_written(struct swc_landing *landing);
 void swc_news_landed(struct swc_landing *landing, int error);
+void swc_news_wants(struct swc_comm *comm, u32 src, const struct swc_wire_msg *msg);
 void swc_news_differs(struct swc_comm *comm, u32 src, const struct swc_wire_msg *msg);
 
 #endif /* SWC_NEWS_H */

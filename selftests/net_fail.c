@@ -105,6 +105,7 @@ enum how {
 	MISMATCH_COUNT,
 	MISMATCH_COLL,
 	MISMATCH_TYPE,
+	MISMATCH_DIRECT,
 	CUT,
 	DOWN,
 	REMOVE
@@ -177,6 +178,11 @@ static const struct trouble troubles[] = {
 	  { 300000, 0 },
 	  NET_TIMEOUT_MS,
 	  { -EPROTO, 0, NET_CALLERS } },
+	{ "a node takes less than is broadcast, and by another way",
+	  MISMATCH_DIRECT,
+	  { 1000, 0 },
+	  NET_TIMEOUT_MS,
+	  { -EPROTO, 0, NET_CALLERS } },
 	{ "all packets are lost past the deadline",
 	  CUT,
 	  { 30001, 0 },
@@ -217,7 +223,8 @@ static bool is_self(enum how how)
 
 static bool is_mismatch(enum how how)
 {
-	return how == MISMATCH_COUNT || how == MISMATCH_COLL || how == MISMATCH_TYPE;
+	return how == MISMATCH_COUNT || how == MISMATCH_COLL || how == MISMATCH_TYPE ||
+	       how == MISMATCH_DIRECT;
 }
 
 static int mismatch(struct net_work *w, enum how how)
@@ -231,6 +238,20 @@ static int mismatch(struct net_work *w, enum how how)
 	else
 		c.coll = SWINGCOLL_BROADCAST;
 	return coll_run(&c, w->mem[0], w->comm, 0);
+}
+
+/* A large broadcast, whose root waits for memory that those with a small one do not offer. */
+static int too_large(struct net_work *w)
+{
+	struct coll_case c = { .coll = SWINGCOLL_BROADCAST, .dtype = SWINGCOLL_I64 };
+	void *mem;
+	int ret;
+
+	c.count = net_node == net_victims_node() ? 100 : 200000;
+	mem = malloc(coll_bytes(&c, net_cluster.nranks));
+	ret = mem ? coll_run(&c, mem, w->comm, 0) : -ENOMEM;
+	free(mem);
+	return ret;
 }
 
 /* The rank that makes the trouble itself, after some rounds. */
@@ -276,7 +297,9 @@ static int trouble_rank(uint32_t i, void *arg)
 		return misbehave(&w, t->how);
 	do {
 		good = swct_ms();
-		if (is_mismatch(t->how) && round == 5 && net_node == net_victims_node())
+		if (t->how == MISMATCH_DIRECT && round == 5)
+			ret = too_large(&w);
+		else if (is_mismatch(t->how) && round == 5 && net_node == net_victims_node())
 			ret = mismatch(&w, t->how);
 		else
 			ret = net_once(&w, round);

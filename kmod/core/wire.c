@@ -72,6 +72,11 @@ static int check_ready(const struct swc_wire_msg *m)
 	return le32_to_cpu(r->chunk) < SWC_WIRE_CHUNKS ? check_sig(&m->sig) : -EPROTO;
 }
 
+static int check_want(const struct swc_wire_msg *m)
+{
+	return m->total > SWC_MAX_VECTOR_BYTES || m->total < SWC_WIRE_DIRECT ? -EPROTO : check_sig(&m->sig);
+}
+
 /* Fields that only messages of operations have are zero in others. */
 static bool unused_are_zero(const struct swc_wire_msg *m)
 {
@@ -79,6 +84,8 @@ static bool unused_are_zero(const struct swc_wire_msg *m)
 
 	if (m->kind == SWC_WIRE_DATA || m->kind == SWC_WIRE_READY)
 		return true;
+	if (m->kind == SWC_WIRE_WANT)
+		return !m->offset && !m->bytes;
 	if (d->root || d->count || d->coll || d->dtype || d->redop || m->family)
 		return false;
 	if (m->ordinal || m->offset || m->total || m->bytes)
@@ -100,6 +107,7 @@ static s64 payload_bytes(const struct swc_wire_msg *m)
 		return sizeof(struct swc_wire_abort);
 	case SWC_WIRE_CREDIT:
 	case SWC_WIRE_ASK:
+	case SWC_WIRE_WANT:
 	case SWC_WIRE_BYE:
 		return 0;
 	default:
@@ -147,6 +155,8 @@ int swc_wire_parse(const void *data, u32 bytes, struct swc_wire_msg *msg)
 		return check_data(msg);
 	case SWC_WIRE_READY:
 		return check_ready(msg);
+	case SWC_WIRE_WANT:
+		return check_want(msg);
 	default:
 		return 0;
 	}

@@ -23,6 +23,8 @@
  *	DATA	a segment of a message; ordinal counts the messages between the two ranks on this channel
  *	READY	memory for (a chunk of) a stored message of SWC_WIRE_DIRECT bytes or more: write it there, if
  *		it is of the same operation and size, and say so with the chunk's number as immediate
+ *	WANT	a message of SWC_WIRE_DIRECT bytes or more has waited for its READY for a while. Nobody
+ *		answers, but whoever has called something else learns of it
  *	CREDIT	gives credits back; seq is the number of operations that the rank has come to
  *	ASK	wants a CREDIT: how far is the rank?
  *	PROOF	see above
@@ -37,7 +39,7 @@
 #include "types.h"
 
 #define SWC_WIRE_MAGIC		0x57435753u	/* "SWCW" */
-#define SWC_WIRE_VERSION	2
+#define SWC_WIRE_VERSION	3
 #define SWC_WIRE_NAME		8
 #define SWC_WIRE_NONCE		8
 #define SWC_WIRE_MAC		16
@@ -96,23 +98,23 @@ struct swc_wire_reject {
 
 enum swc_wire_kind {
 	SWC_WIRE_DATA = 1, SWC_WIRE_READY, SWC_WIRE_CREDIT, SWC_WIRE_PROOF, SWC_WIRE_ABORT, SWC_WIRE_BYE,
-	SWC_WIRE_ASK, SWC_WIRE_KIND_NR
+	SWC_WIRE_ASK, SWC_WIRE_WANT, SWC_WIRE_KIND_NR
 };
 
 /*
- * Fields that a kind does not use are zero. DATA and READY carry the signature of their operation, so that
- * ranks that call different things are told apart.
+ * Fields that a kind does not use are zero. DATA, READY and WANT carry the signature of their operation, so
+ * that ranks that call different things are told apart.
  */
 struct swc_wire_header {
 	u8     kind;
 	u8     resv0;
 	__le16 credits;		/* given back */
-	__le32 ordinal;		/* DATA, READY */
-	__le64 seq;		/* DATA, READY, ABORT, BYE, CREDIT */
+	__le32 ordinal;		/* DATA, READY, WANT */
+	__le64 seq;		/* DATA, READY, WANT, ABORT, BYE, CREDIT */
 	__le64 offset;		/* DATA, READY: of the segment in the message */
-	__le64 total;		/* DATA, READY: bytes of the message */
+	__le64 total;		/* DATA, READY, WANT: bytes of the message */
 	__le32 bytes;		/* DATA: that follow; READY: of the chunk */
-	__le32 root;		/* DATA, READY from here on */
+	__le32 root;		/* DATA, READY, WANT from here on */
 	__le64 count;
 	__le64 family;
 	u8     coll;

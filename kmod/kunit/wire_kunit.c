@@ -44,6 +44,11 @@ static u32 good(enum swc_wire_kind kind, struct any_message *m)
 		m->ready.addr = cpu_to_le64(~0ull);
 		m->ready.chunk = cpu_to_le32(1);
 		return sizeof(m->h) + sizeof(m->ready);
+	case SWC_WIRE_WANT:
+		m->h.seq = cpu_to_le64(7);
+		m->h.total = cpu_to_le64(SWC_WIRE_DIRECT);
+		m->h.dtype = SWC_F32;
+		return sizeof(m->h);
 	case SWC_WIRE_PROOF:
 		return sizeof(m->h) + SWC_WIRE_MAC;
 	case SWC_WIRE_ABORT:
@@ -132,6 +137,10 @@ static void wire_fields(struct kunit *test)
 	EXPECT_REFUSED(SWC_WIRE_READY, m->h.dtype = SWC_DTYPE_NR);
 	EXPECT_REFUSED(SWC_WIRE_READY, m->h.redop = SWC_REDOP_NR);
 	EXPECT_REFUSED(SWC_WIRE_READY, m->ready.chunk = cpu_to_le32(SWC_WIRE_CHUNKS));
+	EXPECT_REFUSED(SWC_WIRE_WANT, m->h.total = cpu_to_le64(SWC_WIRE_DIRECT - 1));
+	EXPECT_REFUSED(SWC_WIRE_WANT, m->h.bytes = cpu_to_le32(1));
+	EXPECT_REFUSED(SWC_WIRE_WANT, m->h.offset = cpu_to_le64(1));
+	EXPECT_REFUSED(SWC_WIRE_WANT, m->h.coll = SWC_COLL_NR);
 	EXPECT_REFUSED(SWC_WIRE_ASK, m->h.seq = cpu_to_le64(1));
 	EXPECT_REFUSED(SWC_WIRE_PROOF, m->h.ordinal = cpu_to_le32(1));
 	EXPECT_REFUSED(SWC_WIRE_ABORT, m->h.bytes = cpu_to_le32(1));

@@ -124,15 +124,12 @@ static int alloc_recs(struct swc_conn *conn)
 	return 0;
 }
 
-/* On account of who has made the communicator, whoever is running. */
 static int alloc_all(struct swc_conn *conn)
 {
-	struct mem_cgroup *before = set_active_memcg(conn->net->memcg);
 	int ret = conn->rec ? 0 : alloc_recs(conn);
 
 	if (!ret && !conn->slot)
 		ret = alloc_slots(conn);
-	set_active_memcg(before);
 	if (ret) {
 		free_slots(conn);
 		free_recs(conn);
@@ -189,12 +186,7 @@ static void qp_event(struct ib_event *event, void *context)
 	/* The CM and the completions tell all that matters. */
 }
 
-/**
- * swc_conn_set_up() - queue pair, memory and receives for a connection that is being made
- *
- * On error, swc_conn_take_apart() cleans up.
- */
-int swc_conn_set_up(struct swc_conn *conn, struct rdma_cm_id *id)
+static int set_up(struct swc_conn *conn, struct rdma_cm_id *id)
 {
 	struct ib_qp_init_attr init = {
 		.event_handler = qp_event,
@@ -238,6 +230,21 @@ int swc_conn_set_up(struct swc_conn *conn, struct rdma_cm_id *id)
 	ret = swc_land_set_up(conn);
 	for (i = 0; i < conn->nslots && !ret; i++)
 		ret = swc_recv_post(conn, &conn->slot[i]);
+	return ret;
+}
+
+/**
+ * swc_conn_set_up() - queue pair, memory and receives for a connection that is being made
+ *
+ * The memory is on account of who has made the communicator, whoever is running. On error,
+ * swc_conn_take_apart() cleans up.
+ */
+int swc_conn_set_up(struct swc_conn *conn, struct rdma_cm_id *id)
+{
+	struct mem_cgroup *before = set_active_memcg(conn->net->memcg);
+	int ret = set_up(conn, id);
+
+	set_active_memcg(before);
 	return ret;
 }
 

@@ -7,6 +7,7 @@
  */
 #include <linux/memcontrol.h>
 #include <linux/module.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <net/ipv6.h>
@@ -177,10 +178,12 @@ void swc_net_free(struct swc_net *net)
 struct swc_conn *swc_conn_find(struct swc_net *net, u32 me, u32 peer, u16 channel, u16 path)
 {
 	unsigned long key = conn_key(me, peer, channel, path);
+	struct mem_cgroup *before;
 	struct swc_conn *conn;
 	int ret = 0;
 
 	mutex_lock(&net->lock);
+	before = set_active_memcg(net->memcg);
 	conn = xa_load(&net->conns, key);
 	if (!conn) {
 		/* Who leaves closes its own, and would not know of another one. */
@@ -203,6 +206,7 @@ struct swc_conn *swc_conn_find(struct swc_net *net, u32 me, u32 peer, u16 channe
 	}
 	if (!ret)
 		kref_get(&conn->ref);
+	set_active_memcg(before);
 	mutex_unlock(&net->lock);
 	return ret ? ERR_PTR(ret) : conn;
 }
@@ -281,7 +285,7 @@ static void probe_all(struct work_struct *work)
 		silent = conn->state == SWC_CONN_LIVE && conn->sq_head == conn->probed_at;
 		conn->probed_at = conn->sq_head;
 		if (silent)
-			conn->pending |= SWC_PEND_PROBE;
+			conn->pending |= SWC_PEND_PROBE | (list_empty(&conn->outq) ? 0 : SWC_PEND_WANT);
 		spin_unlock(&conn->lock);
 		if (silent)
 			swc_conn_pump_later(conn);

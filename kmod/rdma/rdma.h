@@ -11,7 +11,8 @@
  *	    ended.c	communicators that are no more
  *	    device.c	devices that come and go
  *
- * Locks: net->lock (mutex) > conn->lock (leaf; posting happens under it). Nothing calls out under either.
+ * Locks: net->lock (mutex) > the table's own lock > conn->lock (leaf; posting happens under it). Under the
+ * mutex, what connections were given may be given back; nothing calls out under the others.
  */
 #ifndef SWC_RDMA_RDMA_H
 #define SWC_RDMA_RDMA_H
@@ -74,7 +75,7 @@ struct swc_rdma_dev {
  * @listener: where peers come in; knows the network namespace
  * @first_path: by node: index of its first path in @path; one entry more at the end
  * @path: sorted by node and number
- * @lock: guards @dead and changes of @conns
+ * @lock: guards @dead and changes of @conns and @all
  * @dead: no more connections
  * @conns: by conn_key(); its own lock guards it for those who may not take the mutex
  * @all: the same, to go through: keys are far apart, and a table of such is slow to walk
@@ -114,6 +115,7 @@ enum swc_conn_state {
 #define SWC_PEND_BYE	BIT(3)
 #define SWC_PEND_PROBE	BIT(4)	/* a CREDIT, even of none: only a peer that lives acknowledges it */
 #define SWC_PEND_ASK	BIT(5)
+#define SWC_PEND_WANT	BIT(6)	/* for a message that still waits for its READY then */
 
 /**
  * struct swc_send_rec - one work request in the send queue

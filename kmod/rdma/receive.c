@@ -77,8 +77,12 @@ struct swc_seg *swc_conn_spill(struct swc_seg *seg, gfp_t gfp)
 	u32 bytes = sizeof(struct spilled) + SMP_CACHE_BYTES + seg->msg.bytes;
 	struct spilled *s = NULL;
 
-	if (atomic_long_add_return(bytes, &net->spilled) <= SPILL_MAX)
-		s = kmalloc(bytes, gfp | __GFP_NOWARN);
+	if (atomic_long_add_return(bytes, &net->spilled) <= SPILL_MAX) {
+		struct mem_cgroup *before = set_active_memcg(net->memcg);
+
+		s = kmalloc(bytes, gfp | __GFP_NOWARN | __GFP_ACCOUNT);
+		set_active_memcg(before);
+	}
 	if (!s) {
 		atomic_long_sub(bytes, &net->spilled);
 		return NULL;
@@ -206,6 +210,9 @@ static int got_message(struct swc_conn *conn, struct swc_slot *slot, u32 bytes)
 		spin_lock(&conn->lock);
 		conn->pending |= SWC_PEND_PROBE;
 		spin_unlock(&conn->lock);
+		break;
+	case SWC_WIRE_WANT:
+		swc_net_ops->wants(conn->comm, conn->peer, &msg);
 		break;
 	case SWC_WIRE_BYE:
 		spin_lock(&conn->lock);

@@ -90,11 +90,52 @@ static void fill_abort(struct swc_conn *conn, struct swc_wire_abort *a)
 	memcpy(a->text, comm->text, sizeof(a->text));
 }
 
+/* What operation a message is of. */
+void swc_conn_sign(struct swc_wire_header *h, const struct swc_run *run)
+{
+	const struct swc_op *op = run->part->op;
+	const struct swc_desc *d = &op->desc;
+
+	h->seq = cpu_to_le64(op->seq);
+	h->root = cpu_to_le32(d->root);
+	h->count = cpu_to_le64(d->count);
+	h->family = cpu_to_le64(op->family);
+	h->coll = d->coll;
+	h->dtype = d->dtype;
+	h->redop = d->redop;
+}
+
+static struct swc_offer *offer_for(struct swc_conn *conn, const struct swc_out *out)
+{
+	u32 i;
+
+	for (i = 0; i < SWC_WIRE_CHUNKS; i++) {
+		struct swc_offer *o = &conn->offer[i];
+
+		if (o->valid && o->msg.seq == out->seq && o->msg.ordinal == out->ordinal &&
+		    o->msg.offset + o->posted == out->posted)
+			return o;
+	}
+	return NULL;
+}
+
+/* The first message whose receiver has offered no memory for it; NULL: none waits for that. */
+static struct swc_out *first_wanting(struct swc_conn *conn)
+{
+	struct swc_out *out;
+
+	list_for_each_entry(out, &conn->outq, node)
+		if (out->stored && out->bytes >= SWC_WIRE_DIRECT && !offer_for(conn, out))
+			return out;
+	return NULL;
+}
+
 static bool post_short(struct swc_conn *conn)
 {
 	struct ib_send_wr wr = { .opcode = IB_WR_SEND, .num_sge = 1 };
 	struct swc_send_rec *rec;
 	struct swc_wire_header *h;
+	struct swc_out *out;
 	bool last = false;
 
 	if (!conn->pending)
@@ -121,6 +162,15 @@ static bool post_short(struct swc_conn *conn)
 	} else if (conn->pending & SWC_PEND_ASK) {
 		conn->pending &= ~SWC_PEND_ASK;
 		swc_conn_header(conn, rec, SWC_WIRE_ASK);
+	} else if (conn->pending & SWC_PEND_WANT) {
+		conn->pending &= ~SWC_PEND_WANT;
+		out = first_wanting(conn);
+		if (!out)
+			return true;
+		h = swc_conn_header(conn, rec, SWC_WIRE_WANT);
+		swc_conn_sign(h, out->run);
+		h->ordinal = cpu_to_le32(out->ordinal);
+		h->total = cpu_to_le64(out->bytes);
 	} else {
 		bool probe = conn->pending & SWC_PEND_PROBE;
 
@@ -180,21 +230,6 @@ static void copy_span(void *to, const struct swc_span *span, u32 bytes)
 	}
 }
 
-/* What operation a message is of. */
-void swc_conn_sign(struct swc_wire_header *h, const struct swc_run *run)
-{
-	const struct swc_op *op = run->part->op;
-	const struct swc_desc *d = &op->desc;
-
-	h->seq = cpu_to_le64(op->seq);
-	h->root = cpu_to_le32(d->root);
-	h->count = cpu_to_le64(d->count);
-	h->family = cpu_to_le64(op->family);
-	h->coll = d->coll;
-	h->dtype = d->dtype;
-	h->redop = d->redop;
-}
-
 /*
  * All of a message has been posted: it is done at once if it was copied, else when the last request
  * completes.
@@ -251,20 +286,6 @@ static bool post_segment(struct swc_conn *conn, struct swc_out *out, u32 need, s
 	wr.num_sge = nsge;
 	swc_conn_post(conn, rec, &wr, last && !copied);
 	return true;
-}
-
-static struct swc_offer *offer_for(struct swc_conn *conn, const struct swc_out *out)
-{
-	u32 i;
-
-	for (i = 0; i < SWC_WIRE_CHUNKS; i++) {
-		struct swc_offer *o = &conn->offer[i];
-
-		if (o->valid && o->msg.seq == out->seq && o->msg.ordinal == out->ordinal &&
-		    o->msg.offset + o->posted == out->posted)
-			return o;
-	}
-	return NULL;
 }
 
 /* Write the next piece of a chunk that the peer has offered; the last one tells it so. */

@@ -201,7 +201,7 @@ static void test_accept(void)
 static const char *const kinds[SWC_WIRE_KIND_NR] = {
 	[SWC_WIRE_DATA] = "data",   [SWC_WIRE_READY] = "ready", [SWC_WIRE_CREDIT] = "credit",
 	[SWC_WIRE_PROOF] = "proof", [SWC_WIRE_ABORT] = "abort", [SWC_WIRE_BYE] = "bye",
-	[SWC_WIRE_ASK] = "ask",
+	[SWC_WIRE_ASK] = "ask",	    [SWC_WIRE_WANT] = "want",
 };
 
 /* A good message of some kind, with a value in every field that the kind has; its bytes. */
@@ -240,6 +240,10 @@ static size_t good_message(enum swc_wire_kind kind, uint8_t *to)
 		r->rkey = cpu_to_le32(0x1234);
 		r->chunk = cpu_to_le32(SWC_WIRE_CHUNKS - 1);
 		return HEADER + sizeof(*r);
+	case SWC_WIRE_WANT:
+		h->ordinal = cpu_to_le32(9);
+		h->total = cpu_to_le64(2 << 20);
+		return HEADER;
 	case SWC_WIRE_PROOF:
 		memset(h + 1, 0xa5, SWC_WIRE_MAC);
 		return HEADER + SWC_WIRE_MAC;
@@ -275,6 +279,10 @@ static bool sane(const struct swc_wire_msg *m, const uint8_t *data, size_t bytes
 		return rest == SWC_WIRE_MAC;
 	case SWC_WIRE_ABORT:
 		return rest == sizeof(struct swc_wire_abort);
+	case SWC_WIRE_WANT:
+		return !rest && m->total >= SWC_WIRE_DIRECT && m->total <= SWC_MAX_VECTOR_BYTES &&
+		       m->sig.coll < SWC_COLL_NR && m->sig.dtype < SWC_DTYPE_NR &&
+		       m->sig.redop < SWC_REDOP_NR;
 	case SWC_WIRE_CREDIT:
 	case SWC_WIRE_ASK:
 	case SWC_WIRE_BYE:
@@ -359,6 +367,8 @@ static void test_kinds(void)
 	ok(fine, "unknown kinds, and kinds with the payload of another");
 }
 
+#define OF_OPERATIONS (1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY | 1 << SWC_WIRE_WANT)
+
 /* Every bit of the header that a kind does not use must be 0. */
 static void test_unused(void)
 {
@@ -368,19 +378,18 @@ static void test_unused(void)
 		unsigned int users; /* bitmap of kinds */
 	} fields[] = {
 		{ "resv0", HEAD(resv0), 0 },
-		{ "ordinal", HEAD(ordinal), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY },
+		{ "ordinal", HEAD(ordinal), OF_OPERATIONS },
 		{ "seq", HEAD(seq),
-		  1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY | 1 << SWC_WIRE_CREDIT |
-			  1 << SWC_WIRE_ABORT | 1 << SWC_WIRE_BYE },
+		  OF_OPERATIONS | 1 << SWC_WIRE_CREDIT | 1 << SWC_WIRE_ABORT | 1 << SWC_WIRE_BYE },
 		{ "offset", HEAD(offset), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY },
-		{ "total", HEAD(total), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY },
+		{ "total", HEAD(total), OF_OPERATIONS },
 		{ "bytes", HEAD(bytes), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY },
-		{ "root", HEAD(root), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY },
-		{ "count", HEAD(count), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY },
-		{ "family", HEAD(family), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY },
-		{ "coll", HEAD(coll), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY },
-		{ "dtype", HEAD(dtype), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY },
-		{ "redop", HEAD(redop), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY },
+		{ "root", HEAD(root), OF_OPERATIONS },
+		{ "count", HEAD(count), OF_OPERATIONS },
+		{ "family", HEAD(family), OF_OPERATIONS },
+		{ "coll", HEAD(coll), OF_OPERATIONS },
+		{ "dtype", HEAD(dtype), OF_OPERATIONS },
+		{ "redop", HEAD(redop), OF_OPERATIONS },
 		{ "resv1", HEAD(resv1), 0 },
 	};
 	struct swc_wire_msg m;
@@ -475,6 +484,24 @@ static void test_data(void)
 	empty.offset = cpu_to_le64(1);
 	ok(parse((const void *)&empty, sizeof(empty), &m) == -EPROTO,
 	   "data: behind an empty message");
+}
+
+static void test_want(void)
+{
+	static const struct trial trials[] = {
+		{ "a small message", HEAD(total), SWC_WIRE_DIRECT - 1, -EPROTO },
+		{ "the smallest message", HEAD(total), SWC_WIRE_DIRECT, 0 },
+		{ "the longest message", HEAD(total), SWC_MAX_VECTOR_BYTES, 0 },
+		{ "a longer message", HEAD(total), SWC_MAX_VECTOR_BYTES + 1, -EPROTO },
+		{ "the last collective", HEAD(coll), SWC_COLL_NR - 1, 0 },
+		{ "a collective too many", HEAD(coll), SWC_COLL_NR, -EPROTO },
+		{ "a type too many", HEAD(dtype), SWC_DTYPE_NR, -EPROTO },
+		{ "an operation too many", HEAD(redop), SWC_REDOP_NR, -EPROTO },
+		{ "any root", HEAD(root), 0xffffffff, 0 },
+		{ "any count", HEAD(count), -1ull, 0 },
+	};
+
+	test_ranges(SWC_WIRE_WANT, trials, sizeof(trials) / sizeof(trials[0]));
 }
 
 static void test_ready(void)
@@ -626,6 +653,7 @@ int main(void)
 	test_unused();
 	test_data();
 	test_ready();
+	test_want();
 	test_damage();
 	test_damaged_hello();
 	return done();
