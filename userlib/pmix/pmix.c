@@ -25,6 +25,7 @@ struct by_pmix {
 };
 
 static atomic_uint exchanges;
+static atomic_bool abandoned; /* a fence: no other one can be trusted */
 
 static int failed(const char *what, pmix_status_t status)
 {
@@ -54,7 +55,7 @@ static int put(const char *key, const void *mine, size_t bytes)
 struct fence {
 	pthread_mutex_t lock;
 	pthread_cond_t over;
-	pmix_info_t collect;
+	pmix_info_t info[2];
 	pmix_proc_t all;
 	pmix_status_t status;
 	bool done;
@@ -98,9 +99,13 @@ static struct fence *fence_new(const struct by_pmix *p)
 	pthread_condattr_destroy(&attr);
 	f->all = p->me;
 	f->all.rank = PMIX_RANK_WILDCARD;
-	f->collect = (pmix_info_t){
+	f->info[0] = (pmix_info_t){
 		.key = PMIX_COLLECT_DATA,
 		.value = { .type = PMIX_BOOL, .data.flag = true },
+	};
+	f->info[1] = (pmix_info_t){
+		.key = PMIX_TIMEOUT,
+		.value = { .type = PMIX_INT, .data.integer = (int)(p->timeout_ms / 1000) },
 	};
 	return f;
 }
@@ -127,27 +132,40 @@ static int fence_wait(struct fence *f, uint32_t timeout_ms)
 	return ret;
 }
 
-/* Not by PMIX_TIMEOUT: not all launchers know it (Slurm's does not). */
+static int out_of_time(const struct by_pmix *p)
+{
+	/* Its launcher may count this rank as one that has come, when the next fence begins. */
+	atomic_store(&abandoned, true);
+	return swingcoll_bootstrap_fail(-ETIMEDOUT,
+					"not all %d ranks came within %u s: do all make this "
+					"communicator? SWINGCOLL_BOOT_TIMEOUT gives them longer",
+					p->boot.nranks, p->timeout_ms / 1000);
+}
+
+/* Not all launchers keep PMIX_TIMEOUT (Slurm's does not). */
 static int fence(const struct by_pmix *p)
 {
-	struct fence *f = fence_new(p);
+	struct fence *f;
 	pmix_status_t status;
 
+	if (atomic_load(&abandoned))
+		return swingcoll_bootstrap_fail(
+			-ECONNABORTED, "this process has given up an exchange by PMIx before, "
+				       "which cannot be taken back: start the job again");
+	f = fence_new(p);
 	if (!f)
 		return swingcoll_bootstrap_fail(-ENOMEM, "out of memory");
-	status = PMIx_Fence_nb(&f->all, 1, &f->collect, 1, fence_done, f);
+	status = PMIx_Fence_nb(&f->all, 1, f->info, 2, fence_done, f);
 	if (status == PMIX_SUCCESS) {
 		if (fence_wait(f, p->timeout_ms))
-			return swingcoll_bootstrap_fail(
-				-ETIMEDOUT,
-				"not all %d ranks came within %u s: do all make this "
-				"communicator? SWINGCOLL_BOOT_TIMEOUT gives them longer",
-				p->boot.nranks, p->timeout_ms / 1000);
+			return out_of_time(p);
 		status = f->status;
 	} else if (status == PMIX_OPERATION_SUCCEEDED) {
 		status = PMIX_SUCCESS;
 	}
 	fence_free(f);
+	if (status == PMIX_ERR_TIMEOUT)
+		return out_of_time(p);
 	return status == PMIX_SUCCESS ? 0 : failed("PMIx_Fence_nb", status);
 }
 
