@@ -51,6 +51,18 @@ static void launch(struct swc_run *run, struct swc_dma_job *job, u64 at)
 	swc_dma_launch(job);
 }
 
+/* Engines were to do it all, and the others have not been called; now they are gone, say. */
+static void call_others(struct swc_op *op)
+{
+	if (!READ_ONCE(op->alone))
+		return;
+	spin_lock(&op->lock);
+	if (op->alone)
+		swc_run_summon_all(op);
+	op->alone = false;
+	spin_unlock(&op->lock);
+}
+
 /*
  * Give the move to an engine, if there is one for it; or only its end, if the CPU is to do the rest
  * meanwhile. True if nothing is left for the CPU.
@@ -73,8 +85,10 @@ static bool move_by_dma(struct swc_run *run)
 		return true;
 	}
 	/* What is gathered is one job, on which all workers would be at work. */
-	if (!(last ? swc_dma_wants(m, op->nruns, op->max_workers) : swc_dma_wants(m, 1, 1)))
+	if (!(last ? swc_dma_wants(m, op->nruns, op->max_workers) : swc_dma_wants(m, 1, 1))) {
+		call_others(op);
 		return false;
+	}
 	end.done = max(round_up(m->bytes - swc_dma_share(m->bytes - m->done), SHARE_UNIT), m->done);
 	whole = end.done == m->done;
 	if (whole && last) {

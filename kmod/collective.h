@@ -351,6 +351,7 @@ struct swc_part {
  * @nposted: messages and landings that connections have, and moves that engines have
  * @nsummoned: helpers called and not yet inside
  * @max_workers: useful number of workers
+ * @alone: only one has been called, for engines were to do it all
  * @sync_arrived: by channel, runs waiting in the barrier
  * @part: by rank; NULL until that rank arrives
  */
@@ -386,6 +387,7 @@ struct swc_op {
 	u32 nposted;
 	u32 nsummoned;
 	u32 max_workers;
+	bool alone;
 	u32 sync_arrived[SWC_MAX_CHANNELS];
 	struct swc_part *part[];
 };

@@ -318,8 +318,9 @@ void swc_exec_start(struct swc_op *op, struct swc_part *self, bool inline_ok)
 	if (!inline_ok && swc_run_queue(self))
 		op->nsummoned++;
 	/* One is enough to give all to engines; what they do not take calls for others. */
-	for (i = 1; i < op->max_workers && !alone; i++)
-		swc_run_summon(op);
+	op->alone = alone;
+	if (!alone)
+		swc_run_summon_all(op);
 	spin_unlock(&op->lock);
 	if (inline_ok)
 		swc_exec_help(op, SWC_STAT_RUN_INLINE);

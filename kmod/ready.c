@@ -35,6 +35,15 @@ void swc_run_summon(struct swc_op *op)
 		op->nsummoned++;
 }
 
+/* Call all that are of use. */
+void swc_run_summon_all(struct swc_op *op)
+{
+	u32 i;
+
+	for (i = 1; i < op->max_workers; i++)
+		swc_run_summon(op);
+}
+
 static void add_ready(struct swc_op *op, struct swc_run *run)
 {
 	lockdep_assert_held(&op->lock);

@@ -6,6 +6,7 @@
 
 bool swc_run_queue(struct swc_part *part);
 void swc_run_summon(struct swc_op *op);
+void swc_run_summon_all(struct swc_op *op);
 void swc_run_return(struct swc_op *op, struct swc_run *run);
 void swc_run_make_ready(struct swc_op *op, struct swc_run *run);
 bool swc_run_resume(struct swc_op *op, struct swc_run *run);

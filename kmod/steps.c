@@ -171,10 +171,14 @@ bool swc_step_gathers(struct swc_run *run)
 {
 	const struct swc_plan_step *s = &run->part->plan->view.steps[run->step];
 
+	u32 nruns = run->part->op->nruns, workers = run->part->op->max_workers, rank;
+
 	if (run->step == run->end || s->kind != SWC_STEP_LOCAL || !swc_carry_is_last(run))
 		return false;
 	shape_local(run, s);
-	return wants_engines(&run->move, run->part->op->nruns, run->part->op->max_workers);
+	/* Mostly there are no engines. What is copied onto itself is not known before it has a place. */
+	return wants_engines(&run->move, nruns, workers) && !place_local(run, s, &rank) &&
+	       wants_engines(&run->move, nruns, workers);
 }
 
 enum swc_walk swc_step_local(struct swc_run *run, const struct swc_plan_step *s)

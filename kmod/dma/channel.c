@@ -20,6 +20,8 @@
 /* An engine's share is no less than this. */
 #define SHARE_LEAST	(64u << 10)
 #define NEVER		U64_MAX
+/* What is larger is judged as if it were this: there is no overflow. */
+#define MOST_JUDGED	(1ull << 36)
 
 enum { FORBIDDEN, AUTOMATIC, FORCED, SHARED };
 
@@ -88,7 +90,7 @@ static int least_get(char *text, const struct kernel_param *kp)
 
 static const struct kernel_param_ops least_ops = { .get = least_get };
 module_param_cb(dma_least, &least_ops, NULL, 0444);
-MODULE_PARM_DESC(dma_least, "bytes from which on the channels that are held are used; none: they are not");
+MODULE_PARM_DESC(dma_least, "bytes to be copied together (by share: of one move) from which on the channels that are held may be used; none: they are not");
 
 bool swc_dma_forced(void)
 {
@@ -226,7 +228,7 @@ static void take_work(struct work_struct *work)
 	} while (n > had);
 	if (!n)
 		return;
-	if (rule != FORCED && !swc_dma_measure(chan, n, &speeds))
+	if (rule != FORCED && !swc_dma_measure(chan, rule == SHARED ? 1 : n, &speeds))
 		least = NEVER;
 	else if (rule != FORCED)
 		least = rule == SHARED ? swc_dma_least_shared(&speeds, SHARE_LEAST) :
@@ -283,7 +285,8 @@ static void idle_work(struct work_struct *work)
 }
 
 /**
- * swc_dma_least() - bytes from which on channels are worth it; for ever too many if there are none
+ * swc_dma_least() - bytes from which on free channels are worth it, beside one CPU; for ever too many if
+ * there are none
  *
  * Looks for channels in the background, if that has not been done for a while.
  */
@@ -298,18 +301,24 @@ u64 swc_dma_least(void)
 	return READ_ONCE(pool.least);
 }
 
+/* Would so many bytes be worth it, on channels with nothing else to do? */
+static bool pays_idle(const struct swc_dma_speeds *s, u64 bytes, u32 workers)
+{
+	u32 n = swc_dma_nchans(s->nchans, bytes);
+
+	return n && swc_dma_is_faster(s, bytes, div_u64(bytes, n), n, workers);
+}
+
 /**
  * swc_dma_pays() - are channels worth it that have been chosen for a job?
- * @chan: they; none: any that are free
+ * @q: what they have to do
  * @nchans: how many
  * @bytes: what they would move
  * @workers: CPUs that would share the job otherwise
  */
-bool swc_dma_pays(struct swc_dma_chan **chan, u32 nchans, u64 bytes, u32 workers)
+bool swc_dma_pays(const struct swc_dma_queue *q, u32 nchans, u64 bytes, u32 workers)
 {
-	struct swc_dma_speeds s = speeds_now();
-	u64 load = 0, share;
-	u32 i, n;
+	struct swc_dma_speeds s;
 
 	switch (READ_ONCE(mode)) {
 	case FORBIDDEN:
@@ -319,33 +328,32 @@ bool swc_dma_pays(struct swc_dma_chan **chan, u32 nchans, u64 bytes, u32 workers
 	case SHARED:
 		return bytes >= SHARE_LEAST;
 	}
-	n = nchans ?: swc_dma_nchans(s.nchans, bytes);
-	if (!n || !s.cpu_mib)
-		return false;
-	share = div_u64(bytes, n);
-	for (i = 0; i < nchans; i++)
-		load = max_t(u64, load, atomic64_read(&chan[i]->load));
-	load = max(load, share);
-	/* Where one has something else to do, all may. */
-	return swc_dma_is_faster(&s, bytes, load, load == share ? n : s.nchans, workers);
+	s = speeds_now();
+	return s.cpu_mib && swc_dma_is_faster(&s, bytes, q->front + div_u64(bytes, nchans), q->busy, workers);
 }
 
 /**
- * swc_dma_wants() - is a move of the kind and size that an engine should do?
- * @m: the move
- * @moves: so many like it make one job
+ * swc_dma_wants() - is a move of the kind and size that an engine may do? When it is asked, it may be busy.
+ * @m: the move, or one that has no place in memory yet
+ * @moves: so many, if they are like it, make one job
  * @workers: CPUs that would share them otherwise
  */
 bool swc_dma_wants(const struct swc_move *m, u32 moves, u32 workers)
 {
-	u64 bytes = (m->bytes - m->done) * m->ndst * moves, least;
+	u64 least, bytes = min_t(u64, m->bytes - m->done, MOST_JUDGED) * m->ndst;
+	u64 all = min_t(u64, bytes * moves, MOST_JUDGED);
+	struct swc_dma_speeds s;
 
 	if (m->div || (m->nsrc > 1 && (m->redop != SWC_BXOR || m->nsrc > SWC_DMA_MAX_SRC)))
 		return false;
 	least = swc_dma_least();
-	if (READ_ONCE(mode) == SHARED)
+	if (READ_ONCE(mode) != AUTOMATIC)
 		return m->bytes - m->done >= least;
-	return bytes >= least && swc_dma_pays(NULL, 0, bytes, workers);
+	if (max(bytes, all) < least)
+		return false;
+	s = speeds_now();
+	/* The others may be smaller, or none. */
+	return s.cpu_mib && (pays_idle(&s, min(bytes, MOST_JUDGED), 1) || pays_idle(&s, all, workers));
 }
 
 /* Is a channel a better choice for memory of a NUMA node than another one? */
@@ -362,15 +370,14 @@ static bool is_better(const struct swc_dma_chan *a, const struct swc_dma_chan *b
  * swc_dma_take() - references to up to @most channels: those of a NUMA node first, and of them those with the
  * least to do
  * @share: what they are to do together; then each one's part of it, which counts as its load from now on
+ * @q: gets what they have to do; may be NULL
  */
-u32 swc_dma_take(struct swc_dma_chan **chan, u32 most, int node, u64 *share)
+u32 swc_dma_take(struct swc_dma_chan **chan, u32 most, int node, u64 *share, struct swc_dma_queue *q)
 {
+	struct swc_dma_queue queue = {};
 	u32 i, n = 0, k;
 
 	spin_lock(&pool.lock);
-	/* If all have been retired, it is time to look for others. */
-	if (pool.n)
-		pool.used = jiffies;
 	for (i = 0; i < pool.n; i++) {
 		struct swc_dma_chan *ch = pool.chan[i];
 
@@ -386,10 +393,22 @@ u32 swc_dma_take(struct swc_dma_chan **chan, u32 most, int node, u64 *share)
 	*share = n ? div_u64(*share, n) : 0;
 	for (i = 0; i < n; i++) {
 		kref_get(&chan[i]->ref);
-		atomic64_add(*share, &chan[i]->load);
+		queue.front = max_t(u64, queue.front, atomic64_fetch_add(*share, &chan[i]->load));
 	}
+	for (i = 0; i < pool.n; i++)
+		queue.busy += atomic64_read(&pool.chan[i]->load) > 0;
 	spin_unlock(&pool.lock);
+	if (q)
+		*q = queue;
 	return n;
+}
+
+/**
+ * swc_dma_used() - something is going to be moved: the channels stay
+ */
+void swc_dma_used(void)
+{
+	WRITE_ONCE(pool.used, jiffies);
 }
 
 /**

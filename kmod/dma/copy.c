@@ -517,6 +517,7 @@ struct swc_dma_job *swc_dma_prepare(struct workqueue_struct *wq, struct swc_dma_
 				    u32 workers)
 {
 	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS];
+	struct swc_dma_queue q;
 	struct swc_dma_job *job;
 	u32 i, nchans;
 	u64 share = 0;
@@ -524,13 +525,14 @@ struct swc_dma_job *swc_dma_prepare(struct workqueue_struct *wq, struct swc_dma_
 	for (i = 0; i < n; i++)
 		share += (items[i].move->bytes - items[i].move->done) * items[i].move->ndst;
 	nchans = swc_dma_nchans(SWC_DMA_MAX_CHANS, share);
-	nchans = swc_dma_take(chan, nchans, swc_dma_node(items->move), &share);
-	job = swc_dma_cut(chan, nchans, share, items, n, workers);
+	nchans = swc_dma_take(chan, nchans, swc_dma_node(items->move), &share, &q);
+	job = swc_dma_cut(chan, nchans, share, &q, items, n, workers);
 	if (!job) {
 		for (i = 0; i < nchans; i++)
 			drop_share(chan[i], share);
 		return NULL;
 	}
+	swc_dma_used();
 	INIT_WORK(&job->work, job_end);
 	job->wq = wq;
 	deal_out(job, chan, nchans, share);
@@ -542,7 +544,7 @@ struct swc_dma_job *swc_dma_prepare(struct workqueue_struct *wq, struct swc_dma_
  */
 bool swc_dma_try(struct swc_dma_chan **chan, u32 nchans, void *dst, void *src, u32 bytes)
 {
-	u32 share = DIV_ROUND_UP(bytes, nchans), unit = 1, step = share, i;
+	u32 unit = 1, step = U32_MAX, share, at, end, i;
 	struct swc_dma_waiter waiter = {};
 	struct swc_dma_job *job;
 
@@ -550,8 +552,9 @@ bool swc_dma_try(struct swc_dma_chan **chan, u32 nchans, void *dst, void *src, u
 		unit = max(unit, 1u << chan[i]->chan->device->copy_align);
 		step = min(step, chan[i]->max_seg);
 	}
-	step = round_down(step, unit);
-	job = step ? swc_dma_job_alloc(DIV_ROUND_UP(bytes, step), 0) : NULL;
+	share = round_up(DIV_ROUND_UP(bytes, nchans), unit);
+	step = min(round_down(step, unit), share);
+	job = step ? swc_dma_job_alloc(nchans * DIV_ROUND_UP(share, step), 0) : NULL;
 	if (!job)
 		return false;
 	INIT_WORK(&job->work, job_end);
@@ -560,12 +563,15 @@ bool swc_dma_try(struct swc_dma_chan **chan, u32 nchans, void *dst, void *src, u
 	job->wq = swc_wq;
 	job->bytes = bytes;
 	job->nsrc = 1;
-	for (i = 0; i < DIV_ROUND_UP(bytes, step); i++) {
-		struct swc_dma_piece *p = &job->piece[job->npieces++];
+	for (at = 0, end = 0; at < bytes; at += job->piece[job->npieces++].bytes) {
+		struct swc_dma_piece *p = &job->piece[job->npieces];
 
-		p->from[0] = src + i * step;
-		p->to = dst + i * step;
-		p->bytes = min(step, bytes - i * step);
+		/* Where one channel's part ends, the next one's begins. */
+		if (at == end)
+			end = min(end + share, bytes);
+		p->from[0] = src + at;
+		p->to = dst + at;
+		p->bytes = min(step, end - at);
 	}
 	for (i = 0; i < nchans; i++) {
 		kref_get(&chan[i]->ref);

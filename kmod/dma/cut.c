@@ -234,12 +234,14 @@ static u64 cut_one(const struct limits *lim, const struct swc_move *m, u32 most,
 /**
  * swc_dma_cut() - a job of what channels can take of moves, or NULL
  * @share: bytes for each of them; no piece is larger
+ * @q: what they have to do
  * @items: moves with equally many sources; what is taken of each is filled in
  * @n: how many
  * @workers: CPUs that would share them otherwise
  */
-struct swc_dma_job *swc_dma_cut(struct swc_dma_chan **chan, u32 nchans, u64 share, struct swc_dma_item *items,
-				u32 n, u32 workers)
+struct swc_dma_job *swc_dma_cut(struct swc_dma_chan **chan, u32 nchans, u64 share,
+				const struct swc_dma_queue *q, struct swc_dma_item *items, u32 n,
+				u32 workers)
 {
 	struct tally all = {}, done = {};
 	u32 i, d, most_dst = 0;
@@ -252,7 +254,7 @@ struct swc_dma_job *swc_dma_cut(struct swc_dma_chan **chan, u32 nchans, u64 shar
 	for (i = 0; i < n; i++)
 		items[i].bytes = cut_one(&lim, items[i].move, max(MAX_PIECES / n, MAX_OF_MANY), &all,
 					 &by_cpu);
-	if (!all.bytes[0] || !swc_dma_pays(chan, nchans, all.bytes[0], workers))
+	if (!all.bytes[0] || !swc_dma_pays(q, nchans, all.bytes[0], workers))
 		return NULL;
 	job = swc_dma_job_alloc(all.n[0], all.n[1]);
 	if (!job)

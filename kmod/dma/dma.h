@@ -48,6 +48,16 @@ struct swc_dma_speeds {
 };
 
 /**
+ * struct swc_dma_queue - what stands in the way of a job
+ * @front: bytes that one of its channels has to move before it, at most
+ * @busy: channels with something to do, those of the job included
+ */
+struct swc_dma_queue {
+	u64 front;
+	u32 busy;
+};
+
+/**
  * struct swc_dma_chan - a channel that is ours
  *
  * References: the pool, each batch in flight. The last put is in process context.
@@ -174,8 +184,9 @@ struct swc_dma_job {
 /* channel.c */
 u64 swc_dma_least(void);
 bool swc_dma_forced(void);
-bool swc_dma_pays(struct swc_dma_chan **chan, u32 nchans, u64 bytes, u32 workers);
-u32 swc_dma_take(struct swc_dma_chan **chan, u32 most, int node, u64 *share);
+bool swc_dma_pays(const struct swc_dma_queue *q, u32 nchans, u64 bytes, u32 workers);
+u32 swc_dma_take(struct swc_dma_chan **chan, u32 most, int node, u64 *share, struct swc_dma_queue *q);
+void swc_dma_used(void);
 void swc_dma_put(struct swc_dma_chan *ch);
 void swc_dma_retire(struct swc_dma_chan *ch);
 
@@ -189,8 +200,9 @@ u64 swc_dma_least_shared(const struct swc_dma_speeds *s, u64 least);
 
 /* cut.c */
 struct swc_dma_job *swc_dma_job_alloc(u32 npieces, u32 nshort);
-struct swc_dma_job *swc_dma_cut(struct swc_dma_chan **chan, u32 nchans, u64 share, struct swc_dma_item *items,
-				u32 n, u32 workers);
+struct swc_dma_job *swc_dma_cut(struct swc_dma_chan **chan, u32 nchans, u64 share,
+				const struct swc_dma_queue *q, struct swc_dma_item *items, u32 n,
+				u32 workers);
 
 /* copy.c */
 extern u32 swc_dma_patience_ms;

@@ -2,6 +2,7 @@
 /*
  * Is an engine worth it? What one channel needs, and all of them together, is measured once beside a CPU.
  */
+#include <linux/errno.h>
 #include <linux/gfp.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
@@ -10,7 +11,9 @@
 #include "dma.h"
 
 #define PROBE_BYTES	(256u << 10)
-#define PROBE_SMALL	(16u << 10)
+/* All channels together copy at least so much each; and a part of that, to tell the start from the pace. */
+#define PROBE_EACH	(64u << 10)
+#define PROBE_PART	16
 #define PROBE_TIMES	3
 /* An engine must promise to be faster by one in so many: what was measured is not exact. */
 #define MARGIN		8
@@ -45,28 +48,34 @@ static u64 time_dma(struct swc_dma_chan **chan, u32 nchans, void *dst, void *src
 	return best;
 }
 
-static bool pace_of(struct swc_dma_pace *pace, struct swc_dma_chan **chan, u32 nchans, void *dst, void *src)
+/* 0; -EIO if they do not work; -ERANGE if nothing can be told, on a coarse clock or a busy machine. */
+static int pace_of(struct swc_dma_pace *pace, struct swc_dma_chan **chan, u32 nchans, void *dst, void *src,
+		   u32 bytes)
 {
-	u64 small = time_dma(chan, nchans, dst, src, PROBE_SMALL), large = 0;
+	u32 part = bytes / PROBE_PART;
+	u64 small, large;
 
-	if (small)
-		large = time_dma(chan, nchans, dst, src, PROBE_BYTES);
-	/* On a coarse clock nothing can be told. */
+	memset(dst, 0, bytes);
+	small = time_dma(chan, nchans, dst, src, part);
+	large = small ? time_dma(chan, nchans, dst, src, bytes) : 0;
+	if (!large || memcmp(src, dst, bytes))
+		return -EIO;
 	if (large <= small)
-		return false;
-	pace->mib = div_u64((large - small) * SZ_1M, PROBE_BYTES - PROBE_SMALL);
-	pace->start = small - min(small, mul_u64_u64_div_u64(pace->mib, PROBE_SMALL, SZ_1M));
-	return true;
+		return -ERANGE;
+	pace->mib = div_u64((large - small) * SZ_1M, bytes - part);
+	pace->start = small - min(small, mul_u64_u64_div_u64(pace->mib, part, SZ_1M));
+	return 0;
 }
 
 /**
- * swc_dma_measure() - do the channels work, and how fast?
+ * swc_dma_measure() - does the first channel work, and how fast are it and all of them?
  *
- * Takes as long as some hundred KiB do.
+ * Where all together cannot be measured, they count as no faster than one. Takes as long as some hundred KiB
+ * do.
  */
 bool swc_dma_measure(struct swc_dma_chan **chan, u32 nchans, struct swc_dma_speeds *s)
 {
-	u32 order = get_order(PROBE_BYTES);
+	u32 bytes = max(PROBE_BYTES, nchans * PROBE_EACH), order = get_order(bytes);
 	unsigned long a = __get_free_pages(GFP_KERNEL | __GFP_NOWARN, order);
 	unsigned long b = __get_free_pages(GFP_KERNEL | __GFP_NOWARN, order);
 	void *src = (void *)a, *dst = (void *)b;
@@ -74,17 +83,12 @@ bool swc_dma_measure(struct swc_dma_chan **chan, u32 nchans, struct swc_dma_spee
 
 	if (!a || !b)
 		goto out;
-	memset(src, 0x5a, PROBE_BYTES);
-	memset(dst, 0, PROBE_BYTES);
+	memset(src, 0x5a, bytes);
 	s->cpu_mib = time_cpu(dst, src) * (SZ_1M / PROBE_BYTES);
-	memset(dst, 0, PROBE_BYTES);
-	good = s->cpu_mib && pace_of(&s->one, chan, 1, dst, src) && !memcmp(src, dst, PROBE_BYTES);
+	good = s->cpu_mib && !pace_of(&s->one, chan, 1, dst, src, PROBE_BYTES);
 	s->nchans = nchans;
-	s->all = s->one;
-	if (!good || nchans == 1)
-		goto out;
-	memset(dst, 0, PROBE_BYTES);
-	good = pace_of(&s->all, chan, nchans, dst, src) && !memcmp(src, dst, PROBE_BYTES);
+	if (!good || nchans == 1 || pace_of(&s->all, chan, nchans, dst, src, bytes))
+		s->all = s->one;
 out:
 	free_pages(a, order);
 	free_pages(b, order);
@@ -113,7 +117,7 @@ static struct swc_dma_pace pace_each(const struct swc_dma_speeds *s, u32 busy)
 /**
  * swc_dma_is_faster() - would channels be faster than CPUs?
  * @s: what was measured
- * @bytes: of the job
+ * @bytes: of the job, at most 2^46
  * @load: what the busiest of its channels has to move, before the job is done
  * @busy: channels that are
  * @workers: CPUs that would share the job otherwise

@@ -18,7 +18,7 @@ static u32 take(struct swc_dma_chan **chan, u32 most, int node)
 {
 	u64 share = 0;
 
-	return swc_dma_take(chan, most, node, &share);
+	return swc_dma_take(chan, most, node, &share, NULL);
 }
 
 static void expect_order(struct kunit *test, struct swc_dma_chan **all, const u32 *order, int node)
@@ -86,14 +86,17 @@ static void pool_busy(struct kunit *test)
 static void pool_shares(struct kunit *test)
 {
 	struct swc_dma_chan *all[SWC_DMA_MAX_CHANS];
+	struct swc_dma_queue q;
 	u32 i, k;
 
 	swc_t_dma_start_forced(test);
 	for (i = 0; i < SWC_T_DMA_CHANS; i++) {
 		u64 share = 1000;
 
-		KUNIT_ASSERT_EQ(test, swc_dma_take(&all[i], 1, NUMA_NO_NODE, &share), 1u);
+		KUNIT_ASSERT_EQ(test, swc_dma_take(&all[i], 1, NUMA_NO_NODE, &share, &q), 1u);
 		KUNIT_EXPECT_EQ(test, share, 1000ull);
+		KUNIT_EXPECT_EQ(test, q.front, 0ull);
+		KUNIT_EXPECT_EQ(test, q.busy, i + 1);
 		for (k = 0; k < i; k++)
 			KUNIT_EXPECT_PTR_NE(test, all[k], all[i]);
 	}
@@ -102,8 +105,10 @@ static void pool_shares(struct kunit *test)
 		u64 share = 1000;
 
 		atomic64_sub(1000, &all[i]->load);
-		KUNIT_ASSERT_EQ(test, swc_dma_take(one, 2, NUMA_NO_NODE, &share), 2u);
+		KUNIT_ASSERT_EQ(test, swc_dma_take(one, 2, NUMA_NO_NODE, &share, &q), 2u);
 		KUNIT_EXPECT_EQ(test, share, 500ull);
+		KUNIT_EXPECT_EQ(test, q.front, 1000ull);
+		KUNIT_EXPECT_EQ(test, q.busy, (u32)SWC_T_DMA_CHANS);
 		KUNIT_EXPECT_PTR_EQ(test, one[0], all[i]);
 		for (k = 0; k < 2; k++) {
 			atomic64_sub(share, &one[k]->load);
@@ -294,8 +299,8 @@ static void auto_fails(struct kunit *test)
 static void auto_try(struct kunit *test)
 {
 	u8 *from = kunit_kmalloc(test, BYTES, GFP_KERNEL), *to = kunit_kmalloc(test, BYTES, GFP_KERNEL);
+	struct swc_dma_chan *ch, *all[SWC_DMA_MAX_CHANS];
 	struct swc_t_dma *t = test->priv;
-	struct swc_dma_chan *ch;
 	u32 i, which;
 
 	KUNIT_ASSERT_NOT_NULL(test, from);
@@ -315,10 +320,20 @@ static void auto_try(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, swc_dma_try(&ch, 1, to, from, BYTES));
 		atomic_set(&t->fake.fault[which], 0);
 	}
+	swc_dma_put(ch);
+	/* By several, whose parts do not come out even. */
+	KUNIT_ASSERT_EQ(test, take(all, 3, NUMA_NO_NODE), 3u);
+	memset(to, 0, BYTES);
+	KUNIT_EXPECT_TRUE(test, swc_dma_try(all, 3, to, from, BYTES - 128));
+	KUNIT_EXPECT_EQ(test, memcmp(to, from, BYTES - 128), 0);
+	KUNIT_EXPECT_NULL(test, memchr_inv(to + BYTES - 128, 0, 128));
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, (u64)atomic64_read(&all[i]->load), 0ull);
+		swc_dma_put(all[i]);
+	}
 	/* It is nobody's operation. */
 	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 0ull);
 	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 0ull);
-	swc_dma_put(ch);
 }
 
 /* What was taken by force is measured when force ends, though it is in use. */
