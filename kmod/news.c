@@ -6,7 +6,6 @@
 #include "comm.h"
 #include "dma.h"
 #include "exec.h"
-#include "fault.h"
 #include "news.h"
 #include "op.h"
 #include "plan.h"
@@ -38,6 +37,16 @@ static struct swc_op *find_started(struct swc_comm *comm, struct swc_seg *seg, b
 	else if (!*stray)
 		list_add_tail(&seg->node, &comm->early);
 	return NULL;
+}
+
+/* Another node has come to the operation by another call: the communicator ends. */
+static bool end_if_differs(struct swc_comm *comm, struct swc_op *op, u32 src, const struct swc_wire_msg *msg)
+{
+	if (swc_op_is_call(op, msg))
+		return false;
+	swc_op_note_remote_mismatch(op, src, msg);
+	swc_comm_abort(comm, -EPROTO, src, op->seq, NULL);
+	return true;
 }
 
 /**
@@ -74,10 +83,7 @@ void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg)
 	}
 	if (!op)
 		return;
-	if (!swc_op_is_call(op, &seg->msg)) {
-		swc_op_note_remote_mismatch(op, src, &seg->msg);
-		swc_comm_abort(comm, -EPROTO, src, op->seq, NULL);
-	}
+	end_if_differs(comm, op, src, &seg->msg);
 	spin_lock(&op->lock);
 	if (!op->finished && !op->status) {
 		run = swc_run_of(op, seg->dst, seg->channel);
@@ -299,13 +305,10 @@ void swc_news_differs(struct swc_comm *comm, u32 src, const struct swc_wire_msg 
 	spin_unlock(&comm->lock);
 	if (!op)
 		return;
-	if (!swc_op_is_call(op, msg))
-		swc_op_note_remote_mismatch(op, src, msg);
-	else
-		swc_fault_note(comm, -EPROTO, src, op->seq,
+	if (!end_if_differs(comm, op, src, msg))
+		swc_comm_abort(comm, -EPROTO, src, op->seq,
 			       "operation %llu: rank %u takes a message of %llu bytes, but another is sent to it",
 			       op->seq, src, msg->total);
-	swc_comm_abort(comm, -EPROTO, src, op->seq, NULL);
 	swc_op_put(op);
 }
 
@@ -321,14 +324,13 @@ void swc_news_wants(struct swc_comm *comm, u32 src, const struct swc_wire_msg *m
 
 	spin_lock(&comm->lock);
 	op = swc_op_find(comm, msg->seq);
-	if (op && (!op->started_at || op->finished || swc_op_is_call(op, msg)))
+	if (op && (!op->started_at || op->finished))
 		op = NULL;
 	if (op)
 		kref_get(&op->ref);
 	spin_unlock(&comm->lock);
 	if (!op)
 		return;
-	swc_op_note_remote_mismatch(op, src, msg);
-	swc_comm_abort(comm, -EPROTO, src, op->seq, NULL);
+	end_if_differs(comm, op, src, msg);
 	swc_op_put(op);
 }

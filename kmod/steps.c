@@ -170,7 +170,6 @@ static void prepare_local(struct swc_run *run, u32 step)
 bool swc_step_gathers(struct swc_run *run)
 {
 	const struct swc_plan_step *s = &run->part->plan->view.steps[run->step];
-
 	u32 nruns = run->part->op->nruns, workers = run->part->op->max_workers, rank;
 
 	if (run->step == run->end || s->kind != SWC_STEP_LOCAL || !swc_carry_is_last(run))
