@@ -282,7 +282,8 @@ static void known_options(uint32_t takes, struct option known[OPTION_NR + 1])
 /* Defaults that depend on other options, and what does not fit together. */
 static void complete(struct plan_options *opt, const struct verb *verb, uint32_t given)
 {
-	struct swc_network net = swc_network_of(&opt->topo);
+	struct swc_network net = verb->run == choose_run ? swc_network_in_kernel(&opt->topo)
+							 : swc_network_of(&opt->topo);
 	uint32_t n = opt->topo.nranks;
 
 	for (int i = 0; i < OPTION_NR; i++)
@@ -295,6 +296,7 @@ static void complete(struct plan_options *opt, const struct verb *verb, uint32_t
 		opt->net.hop_ns = net.hop_ns;
 	if (opt->net.step_ns < 0)
 		opt->net.step_ns = net.step_ns;
+	opt->net.reduce_gbps = net.reduce_gbps;
 	if (!opt->nsizes)
 		for (double s = FIRST_SIZE; s <= LAST_SIZE; s *= SIZE_FACTOR)
 			opt->sizes[opt->nsizes++] = s;

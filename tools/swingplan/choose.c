@@ -135,12 +135,14 @@ int choose_run(const struct plan_options *opt)
 	if (opt->tuning)
 		read_tuning(opt, &c);
 	if (!opt->json)
-		printf("# %s of %s %s on %s: %g Gbit/s a link, %g ns a hop, %g ns a step\n"
+		printf("# %s of %s %s on %s: %g Gbit/s a link, %g ns a hop, %g ns a step,"
+		       " reductions at %g Gbit/s\n"
 		       "#%9s  %-13s %11s  %s\n",
 		       plan_coll_name(opt->coll),
 		       swingcoll_dtype_name((enum swingcoll_dtype)opt->dtype),
 		       swingcoll_redop_name((enum swingcoll_redop)opt->redop), opt->topo_text,
-		       c.net.gbps, c.net.hop_ns, c.net.step_ns, "size", "algorithm", "time", "why");
+		       c.net.gbps, c.net.hop_ns, c.net.step_ns, c.net.reduce_gbps, "size",
+		       "algorithm", "time", "why");
 	for (unsigned int s = 0; s < opt->nsizes; s++) {
 		struct swc_choice ch = swc_choices_take(&c, opt->coll, opt->dtype, opt->redop,
 							(uint64_t)opt->sizes[s], true);

@@ -19,6 +19,13 @@
 #define LOAD_BYTES (256u << 20)
 #define TELL_RANKS 64 /* progress is told once for so many plans */
 
+/*
+ * An interrupt, a work item that looks at what has come, and one that posts the next message. A CPU that adds
+ * up reads two vectors and writes one.
+ */
+#define KERNEL_STEP_NS 5000
+#define KERNEL_REDUCE_GBPS 80
+
 /**
  * struct model - a computation
  * @route: by channel, as a channel often keeps its peer
@@ -69,6 +76,15 @@ struct swc_network swc_network_of(const struct swc_topo *topo)
 				     .step_ns = 600 };
 }
 
+struct swc_network swc_network_in_kernel(const struct swc_topo *topo)
+{
+	struct swc_network net = swc_network_of(topo);
+
+	net.step_ns = KERNEL_STEP_NS;
+	net.reduce_gbps = KERNEL_REDUCE_GBPS;
+	return net;
+}
+
 static double time_of(const struct swc_timing *t, double bytes, const struct swc_network *net)
 {
 	bool acked = net->ack_bytes > 0 && t->last_share * bytes >= net->ack_bytes;
@@ -82,10 +98,11 @@ double swc_cost_time(const struct swc_cost *cost, double bytes, const struct swc
 {
 	double phased = time_of(&cost->phased, bytes, net);
 	double eager = time_of(&cost->eager, bytes, net);
+	double reduce = net->reduce_gbps > 0 ? cost->reduced * bytes * 8 / net->reduce_gbps : 0;
 
 	if (timing)
 		*timing = eager < phased ? &cost->eager : &cost->phased;
-	return eager < phased ? eager : phased;
+	return (eager < phased ? eager : phased) + reduce;
 }
 
 /* What turns out to be more work than was thought stands still for a while. */
@@ -193,6 +210,7 @@ static void walk_channel(struct model *m, const struct swc_plan_view *v, uint32_
 {
 	const struct swc_plan_channel *c = &v->channels[chan];
 	uint32_t me = v->hdr->rank, k = 0;
+	uint64_t reduced = 0;
 
 	for (uint32_t i = 0; i < c->nsteps; i++) {
 		const struct swc_plan_step *s = &v->steps[c->first_step + i];
@@ -209,10 +227,14 @@ static void walk_channel(struct model *m, const struct swc_plan_view *v, uint32_
 			count(m, &x[j], sent);
 			m->met_sum += hash(me, x[j].rank, chan, k);
 		}
-		for (uint32_t j = 0; j < s->nrecv && !again; j++)
+		for (uint32_t j = 0; j < s->nrecv && !again; j++) {
 			m->met_sum -= hash(recv[j].rank, me, chan, k);
+			reduced += recv[j].flags & SWC_XFER_REDUCE ? recv[j].nblocks : 0;
+		}
 		k++;
 	}
+	if ((double)reduced / v->nblocks > m->cost->reduced)
+		m->cost->reduced = (double)reduced / v->nblocks;
 }
 
 static void walk_plan(struct model *m, const struct swc_plan_view *v, bool again)

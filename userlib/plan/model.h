@@ -7,7 +7,11 @@
  *
  *	time = sum over steps (step_ns + hop_ns * hops + load * bytes * 8 / gbps)
  *
- * and, if that is asked for, once more hop_ns * hops for the acknowledgements of the last step,
+ * and, if that is asked for, once more hop_ns * hops for the acknowledgements of the last step, and
+ *
+ *	reduced * bytes * 8 / reduce_gbps
+ *
+ * for what a rank adds up on one channel: while it does, the other channels use the links;
  *
  * with hops the links on that way and load the share of the vector on that link. Messages take a shortest
  * way, one dimension after the other from the first on; at half the way round, those of the first half of the
@@ -17,8 +21,8 @@
  *
  * Where the channels of an algorithm go through phases of different length (bucket on unequal dimensions),
  * there are two ways to count steps: all channels take their k-th step together, or they take their k-th
- * phases together and the short ones wait. Real ranks do neither, and are about as fast as the better one. Reductions, and what happens within a
- * node, cost nothing. (This is the model of the Swing paper's analysis: De Sensi et al., "Swing: Short-cutting
+ * phases together and the short ones wait. Real ranks do neither, and are about as fast as the better one. What happens within a node costs
+ * nothing. (But for reductions, this is the model of the Swing paper's analysis: De Sensi et al., "Swing: Short-cutting
  * rings for higher bandwidth allreduce", NSDI 2024.)
  *
  * The flow model (swc_flow_time()) has no common steps: a message begins when both ends have come to it, and
@@ -36,16 +40,22 @@
  * @step_ns: fixed cost of a step, ns
  * @ack_bytes: transfers of so many bytes and more are over for their sender only when they have been
  *	acknowledged, hop_ns for each hop later: their memory is needed until then. 0: none
+ * @reduce_gbps: a rank adds up so many Gbit/s of one vector. 0: reductions cost nothing. The flow model knows
+ *	no others
  */
 struct swc_network {
 	double gbps;
 	double hop_ns;
 	double step_ns;
 	double ack_bytes;
+	double reduce_gbps;
 };
 
 /* 400 Gbit/s, 400 ns a hop, 600 ns a step, but for what the topology itself says. */
 struct swc_network swc_network_of(const struct swc_topo *topo);
+
+/* The same, but with steps and reductions as the kernel takes them. */
+struct swc_network swc_network_in_kernel(const struct swc_topo *topo);
 
 /**
  * struct swc_timing - one way to count the steps of a collective
@@ -70,6 +80,7 @@ struct swc_timing {
  * @psi_xi: load of @phased in units of the least possible on a torus with all links busy, 1 / dimensions
  * @messages: that a rank sends, at most (all that goes to one peer in one step of a channel is a message)
  * @sent: that a rank sends, at most, as a share of the vector
+ * @reduced: that a rank adds up in network steps of a channel, at most, as a share of the vector
  * @max_runs: ranges of blocks that the worst message consists of
  * @order_varies: SWC_PLAN_ORDER_VARIES
  */
@@ -79,6 +90,7 @@ struct swc_cost {
 	double psi_xi;
 	uint64_t messages;
 	double sent;
+	double reduced;
 	uint32_t max_runs;
 	bool order_varies;
 };

@@ -330,8 +330,14 @@ static void test_by_hand(void)
 	struct swc_cost c;
 
 	ok(cost("switch:2", SWC_ALLREDUCE, "recdoub", &c) && is(&c, 1, 1, 1) && c.messages == 1 &&
-		   near(c.sent, 1, 1e-9) && c.max_runs == 1 && !c.order_varies,
+		   near(c.sent, 1, 1e-9) && near(c.reduced, 1, 1e-9) && c.max_runs == 1 &&
+		   !c.order_varies,
 	   "two ranks swap: 1/1/1, one message, the whole vector");
+	ok(cost("switch:2", SWC_ALLREDUCE, "ring2", &c) && near(c.sent, 1, 1e-9) &&
+		   near(c.reduced, 0.25, 1e-9),
+	   "each of two rings of two ranks adds up a quarter");
+	ok(cost("switch:8", SWC_ALLGATHER, "ring", &c) && c.reduced == 0,
+	   "an allgather adds up nothing");
 	ok(cost("switch:8", SWC_ALLREDUCE, "ring", &c) && is(&c, 14, 14, 1.75) &&
 		   c.messages == 14 && near(c.sent, 1.75, 1e-9) && near(c.psi_xi, 1.75, 1e-6),
 	   "ring on a switch: 14/14/1.75");
@@ -451,8 +457,8 @@ static void test_hierarchy(void)
 	ok(cost("torus:4x4", SWC_ALLREDUCE, "bucket", &one) &&
 		   cost("torus:4x4*4", SWC_ALLREDUCE, "bucket", &c) &&
 		   is(&c, one.phased.steps, one.phased.hops, one.phased.load) &&
-		   near(c.sent, one.sent / 4, 1e-9),
-	   "several ranks per node load the network like one, and send their share each");
+		   near(c.sent, one.sent / 4, 1e-9) && near(c.reduced, one.reduced / 4, 1e-9),
+	   "several ranks per node load the network like one, and send and add up their share each");
 	ns = flow("torus:4x4", SWC_ALLREDUCE, "bucket", MIB);
 	ok(ns > 0 && near(flow("torus:4x4*4", SWC_ALLREDUCE, "bucket", MIB), ns, 1e-6),
 	   "the same by flows");
@@ -536,6 +542,16 @@ static void test_network(void)
 	   "and of one that does");
 	ok(near(swc_cost_time(&c, 1000, &n, NULL), 2 * 600 + 3 * 1000 + 0.5 * 1000 * 8 / 100, 1e-9),
 	   "time from figures");
+	n = swc_network_in_kernel(&t);
+	ok(near(n.gbps, 100, 1e-9) && n.step_ns > 600 && n.reduce_gbps > 0,
+	   "the kernel's steps take longer, and its reductions take time");
+	n.step_ns = 600;
+	n.reduce_gbps = 50;
+	c.reduced = 1.5;
+	ok(near(swc_cost_time(&c, 1000, &n, NULL),
+		2 * 600 + 3 * 1000 + 0.5 * 1000 * 8 / 100 + 1.5 * 1000 * 8 / 50, 1e-9),
+	   "what a channel adds up");
+	n = swc_network_of(&t);
 	c.phased.last_hops = c.eager.last_hops = 2;
 	c.phased.last_share = c.eager.last_share = 0.25;
 	n.ack_bytes = 251;

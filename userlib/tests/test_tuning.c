@@ -136,6 +136,14 @@ static void test_choice(void)
 	swc_choices_free(&c);
 	swc_topo_free(&topo);
 
+	topo = swc_topo_flat(2);
+	swc_choices_init(&c, &topo, false);
+	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 8, false);
+	ok(got.algo == SWC_ALGO_RECDOUB, "two ranks swap what is small");
+	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 4 << 20, false);
+	ok(got.algo != SWC_ALGO_RECDOUB, "and add up half each of what is large");
+	swc_choices_free(&c);
+
 	topo = swc_topo_flat(1);
 	topo.nlocal = topo.nranks = 4;
 	swc_choices_init(&c, &topo, false);
