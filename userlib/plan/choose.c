@@ -22,8 +22,8 @@
 void swc_choices_init(struct swc_choices *c, const struct swc_topo *topo, bool reorder)
 {
 	*c = (struct swc_choices){ .topo = topo,
-				    .net = swc_network_in_kernel(topo),
-				    .reorder = reorder };
+				   .net = swc_network_in_kernel(topo),
+				   .reorder = reorder };
 }
 
 void swc_choices_free(struct swc_choices *c)
