@@ -183,7 +183,7 @@ help:
 	@echo "make bench                compare with MPI libraries, results in build/bench"
 	@echo "make bench-dma            copies by a DMA engine beside copies by the CPU"
 	@echo "make bench-overlap        allgathers overlapped with the products that consume them"
-	@echo "make bench-cluster        the same between nodes, and every algorithm on a torus of 16"
+	@echo "make bench-cluster [PART=] the same between nodes (pairs, instructions), and all algorithms on 16 (torus)"
 	@echo "make install              library, tools, manual, udev rule [PREFIX= DESTDIR=]"
 	@echo "make dkms [RELEASE=]      install the module through DKMS"
 	@echo "make uninstall            take away what those two have installed"
