@@ -2,6 +2,8 @@
 /*
  * Loading and unloading: parameters, the work queue, and the order in which things come and go.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/init.h>
 #include <linux/log2.h>
 #include <linux/module.h>
@@ -50,6 +52,10 @@ static int check_parameters(void)
 	}
 	if (!swc_max_comms || swc_max_comms > 1 << 16) {
 		pr_err("max_comms=%u: give 1 to 65536\n", swc_max_comms);
+		return -EINVAL;
+	}
+	if (!swc_max_plans || swc_max_plans > SWC_PLANS_MOST) {
+		pr_err("max_plans=%u: give 1 to %u\n", swc_max_plans, SWC_PLANS_MOST);
 		return -EINVAL;
 	}
 	swc_reduce_init();

@@ -131,7 +131,8 @@ int swc_plan_load(struct swc_member *member, struct swc_plan_load *load)
 	}
 	/* Another thread may guess the handle and unload the plan at once: keep it until the end. */
 	kref_get(&plan->ref);
-	ret = xa_alloc(&member->plans, &plan->handle, plan, XA_LIMIT(1, 0xffff), GFP_KERNEL_ACCOUNT);
+	ret = xa_alloc(&member->plans, &plan->handle, plan, XA_LIMIT(1, SWC_PLANS_MOST),
+		       GFP_KERNEL_ACCOUNT);
 	if (ret) {
 		swc_plan_put(plan);
 		goto err_put;

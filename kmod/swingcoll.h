@@ -60,6 +60,8 @@ u64 swc_stat_read(enum swc_stat which);
 /* Limits, module parameters of main.c. */
 extern unsigned int swc_max_regions;
 extern unsigned int swc_max_plans;
+/* Plans per rank and communicator, whatever is said. */
+#define SWC_PLANS_MOST	0xffffu
 extern unsigned int swc_max_comms;
 extern unsigned int swc_ring_entries;
 

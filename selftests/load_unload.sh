@@ -73,8 +73,14 @@ done
 result $status "loaded and unloaded 20 times"
 
 status=0
-for bad in ring_entries=7 ring_entries=1000 ring_entries=0 max_comms=0 max_comms=100000 reduce=nonsense; do
-	if load $bad 2>/dev/null; then
+bad=(ring_entries=7 ring_entries=1000 ring_entries=0 max_comms=0 max_comms=100000 max_plans=0 max_plans=65536
+	reduce=nonsense)
+# Those of devices are there where the kernel knows such.
+! modinfo -p "$ko" | grep -q ^dma: || bad+=(dma=perhaps dma_least=4096)
+! modinfo -p "$ko" | grep -q ^rdma_port: ||
+	bad+=(rdma_port=0 rdma_port=65536 rdma_ack_timeout=7 rdma_ack_timeout=256 rdma_slots=3 rdma_slot_kib=1025)
+for bad in "${bad[@]}"; do
+	if load "$bad" 2>/dev/null; then
 		echo "# $bad was taken"
 		status=1
 		unload

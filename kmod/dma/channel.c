@@ -8,6 +8,8 @@
  * with what they have to do already, than the CPUs that would work on it; or, if the user would rather have
  * moves done soon than the CPU free, from where they make them faster together.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/module.h>
 #include <linux/slab.h>
 
@@ -88,7 +90,13 @@ static int least_get(char *text, const struct kernel_param *kp)
 	return least == NEVER ? sysfs_emit(text, "none\n") : sysfs_emit(text, "%llu\n", least);
 }
 
-static const struct kernel_param_ops least_ops = { .get = least_get };
+static int least_set(const char *text, const struct kernel_param *kp)
+{
+	pr_err("dma_least=%s: it is measured, not given\n", text);
+	return -EPERM;
+}
+
+static const struct kernel_param_ops least_ops = { .set = least_set, .get = least_get };
 module_param_cb(dma_least, &least_ops, NULL, 0444);
 MODULE_PARM_DESC(dma_least, "bytes to be copied together (by share: of one move) from which on the channels that are held may be used; none: they are not");
 

@@ -19,6 +19,8 @@
  * which unmaps the memory and tells the executor. A channel that does not answer in time is stopped and
  * retired.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/mm.h>

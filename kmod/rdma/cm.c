@@ -4,6 +4,8 @@
  * communicator's id (see core/wire.h). A connection that cannot be made yet is tried again until the
  * communicator's deadline, because nodes start at different times.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <crypto/algapi.h>
 #include <crypto/blake2s.h>
 #include <linux/module.h>
@@ -51,7 +53,20 @@ MODULE_PARM_DESC(rdma_ack_timeout, "let 4.096 us << this pass without an answer,
 /* A peer that has been accepted must prove itself by then: in the time of some five attempts. */
 static u32 proof_ms(void)
 {
-	return max_t(u64, div_u64(5 * (4096ull << min(ack_timeout, 31u)), NSEC_PER_MSEC), PROOF_LEAST_MS);
+	return max_t(u64, div_u64(5 * (4096ull << ack_timeout), NSEC_PER_MSEC), PROOF_LEAST_MS);
+}
+
+int swc_conn_check_parameters(void)
+{
+	if (!port || port > U16_MAX) {
+		pr_err("rdma_port=%u: give 1 to %u\n", port, U16_MAX);
+		return -EINVAL;
+	}
+	if (ack_timeout < 8 || ack_timeout > 31) {
+		pr_err("rdma_ack_timeout=%u: give 8 to 31\n", ack_timeout);
+		return -EINVAL;
+	}
+	return 0;
 }
 
 u32 swc_rdma_port(void)

@@ -5,6 +5,8 @@
  * A device goes only when nobody uses it: its removal ends the communicators that have connections on it, and
  * waits until those are closed.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/slab.h>
 
 #include "rdma.h"

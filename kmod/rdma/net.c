@@ -5,6 +5,8 @@
  * They are made when a plan first needs them, or when a peer asks, and end together: by abort, after the
  * peers have been told, or one rank's at a time as the ranks leave.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/memcontrol.h>
 #include <linux/module.h>
 #include <linux/sched/mm.h>
@@ -493,6 +495,9 @@ int swc_rdma_init(const struct swc_net_ops *ops)
 		       SWC_WIRE_MAX_SLOT >> 10);
 		return -EINVAL;
 	}
+	ret = swc_conn_check_parameters();
+	if (ret)
+		return ret;
 	swc_net_ops = ops;
 	swc_net_wq = alloc_workqueue("swingcoll-net", WQ_UNBOUND, 0);
 	if (!swc_net_wq)

@@ -302,6 +302,7 @@ void swc_net_forget(struct swc_conn *conn);
 const struct swc_node_path *swc_net_path(const struct swc_net *net, u32 node, u32 path);
 
 /* cm.c */
+int swc_conn_check_parameters(void);
 void swc_conn_retry(struct swc_conn *conn, const char *why, int detail);
 void swc_conn_connect(struct work_struct *work);
 void swc_conn_take_apart(struct swc_conn *conn);
