@@ -67,6 +67,11 @@ arm64:
 	$(MAKE) $J -C selftests OUTPUT=$(ARM64)/selftests LIB=$(ARM64)/lib "$$@" install; \
 	cp $(ARM64)/plain/test_reduce $(ARM64)/selftests/install
 
+# The same for this machine's architecture: build/static.
+.PHONY: static
+static: lib
+	@$(MAKE) $J -C selftests OUTPUT=$(CURDIR)/build/static LDFLAGS="-static -s -Wl,--no-warnings"
+
 # STAGES="lint ..." runs only some.
 .PHONY: check lint
 check:
@@ -176,7 +181,7 @@ help:
 	@echo "make modules KVER=V       module for Debian's kernel V: 6.1 6.12 7.3 6.1-cloud 6.12-arm64"
 	@echo "make modules KDIR=DIR     module for the kernel whose build tree is DIR"
 	@echo "make lib | tools | selftests"
-	@echo "make arm64                selftests for a guest with kernel 6.12-arm64"
+	@echo "make arm64 | static       selftests for a guest with kernel 6.12-arm64 or 6.1-cloud"
 	@echo "make check [STAGES=...]   all checks; 'tools/check --list' names the stages"
 	@echo "make lint                 sparse, checkpatch, clang-format, shellcheck"
 	@echo "make demo [HERE=1]        show it at work in a virtual machine (HERE: on this host)"

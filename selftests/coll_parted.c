@@ -2,6 +2,8 @@
 /*
  * Partitioned collectives: right whatever the order in which ranks mark partitions ready, how many there are
  * and how often they start again; and what happens when a rank does not do its part.
+ *
+ * COLL_PARTED_SEED: repeat the orders and shapes of another run.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -15,33 +17,6 @@
 
 static struct swingcoll_id id;
 static unsigned int seed;
-
-/* coll_fill() spoils the receive buffer only out of place, and whole: so fill all before the first is ready. */
-static int round_of(struct parted *j, uint32_t rank, uint64_t salt, unsigned int *rnd)
-{
-	int *order = malloc(j->n * sizeof(*order));
-
-	CHECK_EQ(swingcoll_pstart(j->part), 0);
-	parted_shuffle(order, j->n, rnd);
-	for (int i = 0; i < j->n; i++) {
-		parted_fill(j, order[i], rank, salt);
-		CHECK_EQ(swingcoll_pready(j->part, order[i]), 0);
-	}
-	/* Some one by one, in another order; the rest at once. */
-	parted_shuffle(order, j->n, rnd);
-	for (int i = 0; i < j->n / 2; i++) {
-		CHECK_EQ(swingcoll_pwait(j->part, order[i]), 0);
-		CHECK_EQ(swingcoll_parrived(j->part, order[i]), 1);
-		CHECK_EQ(parted_check(j, order[i], rank, salt), 0);
-	}
-	CHECK_EQ(swingcoll_pwait(j->part, SWINGCOLL_ALL_PARTITIONS), 0);
-	for (int i = 0; i < j->n; i++) {
-		CHECK_EQ(swingcoll_parrived(j->part, i), 1);
-		CHECK_EQ(parted_check(j, i, rank, salt), 0);
-	}
-	free(order);
-	return 0;
-}
 
 /* ------------------------------------------------------------------ right */
 
@@ -67,7 +42,7 @@ static int each(uint32_t rank, void *arg)
 
 			CHECK_EQ(parted_up(&j, &cases[k], parts[m], comm), 0);
 			for (int round = 0; round < 3; round++)
-				CHECK_EQ(round_of(&j, rank, round, &rnd), 0);
+				CHECK_EQ(parted_round(&j, rank, round, &rnd), 0);
 			CHECK_EQ(parted_down(&j), 0);
 		}
 	}
@@ -91,7 +66,7 @@ static int fuzz(uint32_t rank, void *arg)
 		c.count = 1 + rand_r(&shape) % 600;
 		CHECK_EQ(parted_up(&j, &c, n, comm), 0);
 		for (int round = 0; round < 40; round++)
-			CHECK_EQ(round_of(&j, rank, round, &rnd), 0);
+			CHECK_EQ(parted_round(&j, rank, round, &rnd), 0);
 		CHECK_EQ(parted_down(&j), 0);
 	}
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
@@ -109,7 +84,7 @@ static int most(uint32_t rank, void *arg)
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, NULL), 0);
 	CHECK_EQ(parted_up(&j, &c, 4096, comm), 0);
 	for (int round = 0; round < 3; round++)
-		CHECK_EQ(round_of(&j, rank, round, &rnd), 0);
+		CHECK_EQ(parted_round(&j, rank, round, &rnd), 0);
 	CHECK_EQ(parted_down(&j), 0);
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
 	return 0;
@@ -678,11 +653,13 @@ static const struct {
 
 int main(void)
 {
-	seed = (unsigned int)getpid();
+	const char *given = getenv("COLL_PARTED_SEED");
+
+	seed = given ? strtoul(given, NULL, 0) : swct_ms();
 	swct_need_device();
 	ksft_print_header();
 	ksft_set_plan(ARRAY_SIZE(tests) + ARRAY_SIZE(ends) + 5);
-	ksft_print_msg("seed %u\n", seed);
+	ksft_print_msg("COLL_PARTED_SEED=%u\n", seed);
 	for (unsigned int k = 0; k < ARRAY_SIZE(tests); k++) {
 		uint64_t start = swct_ms();
 		int bad;

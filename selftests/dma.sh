@@ -100,7 +100,7 @@ with() {
 }
 
 before=$(cat $knobs/dma)
-echo 1..24
+echo 1..26
 
 idle=1 with -- MORE NONE
 result $? "all by an engine"
@@ -116,6 +116,8 @@ with rate_mbps=200 delay_us=100 -- MORE NONE
 result $? "at its own pace"
 with fail_every=7 -- MORE MORE
 result $? "errors now and then"
+later=fail_nth=3 with out_of_order=1 -- MORE MORE
+result $? "one error, out of order"
 with fail_every=1 -- NONE MORE
 result $? "nothing but errors"
 with hang_nth=20 -- MORE MORE
@@ -152,10 +154,11 @@ echo never >$knobs/dma
 remove
 result $? "given back"
 
-# The engine is at work, whatever it does then, when its user dies; and its driver cannot be unloaded meanwhile.
+# killed KNOB=VALUE AFTER OPTION...: the engine is at work, whatever it does then, when its user dies; and its driver
+# cannot be unloaded meanwhile.
 killed() {
 	local pid tries status=0
-	insmod "$ko" || return 1
+	insmod "$ko" "${@:3}" || return 1
 	find_engine
 	echo 2 >$provider/rate_mbps
 	swingperf -n 3 -o allgather --sizes 3000000 --slot-max -1 --iters 100 >/dev/null 2>&1 &
@@ -172,12 +175,14 @@ killed() {
 	[[ ! $1 ]] || echo "${2:-0}" >"$provider/${1%=*}"
 	echo 0 >$provider/rate_mbps
 	"$bin/helper" sound && work && echo never >$knobs/dma && remove || status=1
-	((!status)) || echo "# $1"
+	((!status)) || echo "# $*"
 	return $status
 }
 provider=/sys/module/swc_dma_provider/parameters
 killed "" && killed hang_nth=3 && killed fail_every=2 && killed max_descs=1 256 && killed delay_us=30000
 result $? "users are killed while it works"
+killed "" 0 out_of_order=1 && killed hang_nth=3 0 out_of_order=1 max_seg=65536 && killed "" 0 align=6 max_descs=8
+result $? "likewise out of order, in short transfers, and aligned"
 
 # One that only takes the time that a real one would: what it fails at is done by the CPU, the rest is not there.
 timed() {

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <sys/resource.h>
 
-#include "coll.h"
 #include "net.h"
+#include "parted.h"
 
 #define PARALLEL 24  /* operations in flight */
 #define COMMS 4	     /* communicators at once */
@@ -283,44 +283,54 @@ static int communicators(void)
  * Partitions, which every rank marks ready in an order of its own. One rank waits for the last of all before it
  * marks any other, while the others have marked all that they can before that one.
  */
+static int parted_one(const struct coll_case *c, int parts, struct swingcoll_comm *comm)
+{
+	struct parted j;
+
+	CHECK_EQ(parted_up(&j, c, parts, comm), 0);
+	for (int round = 0; round < 2; round++) {
+		CHECK_EQ(swingcoll_pstart(j.part), 0);
+		for (int i = 0; i < parts; i++)
+			parted_fill(&j, i, rank, round);
+		for (int i = 0; i < parts; i++) {
+			int at = rank == layout->nranks - 1 ? parts - 1 - i : (i + 1) % parts;
+
+			CHECK_EQ(swingcoll_pready(j.part, at), 0);
+			if (at == parts - 1)
+				CHECK_EQ(swingcoll_pwait(j.part, at), 0);
+		}
+		CHECK_EQ(swingcoll_pwait(j.part, SWINGCOLL_ALL_PARTITIONS), 0);
+		for (int i = 0; i < parts; i++)
+			CHECK_EQ(parted_check(&j, i, rank, round), 0);
+		checked += parts;
+	}
+	CHECK_EQ(parted_down(&j), 0);
+	return 0;
+}
+
 static int parted(void)
 {
+	static const int colls[] = { SWINGCOLL_ALLREDUCE, SWINGCOLL_REDUCE_SCATTER,
+				     SWINGCOLL_ALLGATHER };
 	static const size_t counts[] = { 50, 3000, 30001 };
-	int n = layout->nranks, parts = 40;
 	struct swingcoll_comm *comm;
 
 	CHECK_EQ(comm_new(&comm, NULL), 0);
-	for (unsigned int k = 0; k < ARRAY_SIZE(counts); k++) {
-		struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE,
-				       .dtype = SWINGCOLL_I32,
-				       .count = counts[k],
-				       .in_place = true };
-		size_t bytes = c.count * sizeof(int32_t);
-		char *mem = calloc(parts, bytes);
-		struct swingcoll_part *part;
+	for (unsigned int i = 0; i < ARRAY_SIZE(colls); i++)
+		for (unsigned int k = 0; k < ARRAY_SIZE(counts); k++) {
+			bool whole = !coll_has_parts(colls[i]);
+			struct coll_case c = { .coll = colls[i],
+					       .dtype = SWINGCOLL_I32,
+					       .count = whole ? counts[k]
+							      : counts[k] / layout->nranks,
+					       .in_place = whole };
 
-		CHECK_EQ(swingcoll_pallreduce_init(mem, mem, parts, c.count, c.dtype, c.op, comm,
-						   &part),
-			 0);
-		for (int round = 0; round < 2; round++) {
-			CHECK_EQ(swingcoll_pstart(part), 0);
-			for (int i = 0; i < parts; i++)
-				coll_fill(&c, n, rank, mem + i * bytes, round + i);
-			for (int i = 0; i < parts; i++) {
-				int at = rank == n - 1 ? parts - 1 - i : (i + 1) % parts;
-
-				CHECK_EQ(swingcoll_pready(part, at), 0);
-				if (at == parts - 1)
-					CHECK_EQ(swingcoll_pwait(part, at), 0);
+			if (parted_one(&c, 40, comm)) {
+				ksft_print_msg("rank %d: partitioned %s\n", rank,
+					       coll_describe(&c));
+				return 1;
 			}
-			CHECK_EQ(swingcoll_pwait(part, SWINGCOLL_ALL_PARTITIONS), 0);
-			for (int i = 0; i < parts; i++)
-				CHECK_EQ(coll_check(&c, n, rank, mem + i * bytes, round + i), 0);
-			checked += parts;
 		}
-		CHECK_EQ(swingcoll_pfree(part), 0);
-		free(mem);
-	}
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
 	return 0;
 }

@@ -55,3 +55,30 @@ void parted_shuffle(int *order, int n, unsigned int *rnd)
 		order[k] = i;
 	}
 }
+
+/* coll_fill() spoils the receive buffer only out of place, and whole: so fill all before the first is ready. */
+int parted_round(struct parted *j, uint32_t rank, uint64_t salt, unsigned int *rnd)
+{
+	int *order = malloc(j->n * sizeof(*order));
+
+	CHECK_EQ(swingcoll_pstart(j->part), 0);
+	parted_shuffle(order, j->n, rnd);
+	for (int i = 0; i < j->n; i++) {
+		parted_fill(j, order[i], rank, salt);
+		CHECK_EQ(swingcoll_pready(j->part, order[i]), 0);
+	}
+	/* Some one by one, in another order; the rest at once. */
+	parted_shuffle(order, j->n, rnd);
+	for (int i = 0; i < j->n / 2; i++) {
+		CHECK_EQ(swingcoll_pwait(j->part, order[i]), 0);
+		CHECK_EQ(swingcoll_parrived(j->part, order[i]), 1);
+		CHECK_EQ(parted_check(j, order[i], rank, salt), 0);
+	}
+	CHECK_EQ(swingcoll_pwait(j->part, SWINGCOLL_ALL_PARTITIONS), 0);
+	for (int i = 0; i < j->n; i++) {
+		CHECK_EQ(swingcoll_parrived(j->part, i), 1);
+		CHECK_EQ(parted_check(j, i, rank, salt), 0);
+	}
+	free(order);
+	return 0;
+}

@@ -20,6 +20,8 @@ int parted_down(struct parted *p);
 /* coll_fill(), coll_check() of partition @i. */
 void parted_fill(struct parted *p, int i, int rank, uint64_t salt);
 int parted_check(struct parted *p, int i, int rank, uint64_t salt);
+/* All of it once, marked ready and waited for in orders that @rnd gives, and checked. */
+int parted_round(struct parted *p, uint32_t rank, uint64_t salt, unsigned int *rnd);
 /* 0 to n - 1 in an order that @rnd gives. */
 void parted_shuffle(int *order, int n, unsigned int *rnd);
 
