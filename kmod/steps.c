@@ -337,10 +337,13 @@ static enum swc_walk recv_local(struct swc_run *run, const struct swc_plan_xfer 
 
 /* ------------------------------------------------------------------ network steps, between nodes */
 
-/* Is what this receive gets written into place by the sender? Both ends decide alike. */
-static bool is_direct(const struct swc_plan_xfer *x, u64 bytes)
+/*
+ * Is what this receive gets written into place by the sender? Both ends decide alike. What partitions get is
+ * not: memory that is offered for one that its sender has not marked ready yet would be missing for others.
+ */
+static bool is_direct(const struct swc_run *run, const struct swc_plan_xfer *x, u64 bytes)
 {
-	return !(x->flags & (SWC_XFER_REDUCE)) && bytes >= SWC_WIRE_DIRECT;
+	return !(x->flags & SWC_XFER_REDUCE) && bytes >= SWC_WIRE_DIRECT && !run->part->op->reserved;
 }
 
 static u32 link_of(const struct swc_run *run, const struct swc_plan_xfer *x)
@@ -418,7 +421,7 @@ static void send_remote(struct swc_run *run, const struct swc_plan_step *s)
 			continue;
 		*out = (struct swc_out){ .run = run, .step = run->step, .peer = x->rank, .seq = op->seq,
 					 .ordinal = plan->links->ordinal[x - plan->view.xfers],
-					 .stored = x->flags & SWC_XFER_STORED,
+					 .stored = (x->flags & SWC_XFER_STORED) && !op->reserved,
 					 .bytes = xfer_bytes(part, x) };
 		/* Verified: its own blocks lie in its windows. */
 		if (out->bytes)
@@ -454,7 +457,7 @@ static void offer_remote(struct swc_run *run, u32 step)
 		u64 bytes = xfer_bytes(part, x);
 		u32 link = link_of(run, x);
 
-		if (link == SWC_NO_LINK || !is_direct(x, bytes))
+		if (link == SWC_NO_LINK || !is_direct(run, x, bytes))
 			continue;
 		*land = (struct swc_landing){ .run = run, .step = step, .seq = op->seq, .src = x->rank,
 					      .ordinal = plan->links->ordinal[x - plan->view.xfers],
@@ -566,7 +569,7 @@ static enum swc_walk setup_seg(struct swc_run *run, const struct swc_plan_xfer *
 /* Find what has come for this receive, or wait. */
 static enum swc_walk setup_remote(struct swc_run *run, const struct swc_plan_xfer *x)
 {
-	bool direct = is_direct(x, xfer_bytes(run->part, x));
+	bool direct = is_direct(run, x, xfer_bytes(run->part, x));
 	struct swc_landing *land = direct ? &lands_of(run, run->step)[run->recv] : NULL;
 	struct swc_op *op = run->part->op;
 	struct swc_seg *seg = NULL;

@@ -312,7 +312,7 @@ static int parted(void)
 {
 	static const int colls[] = { SWINGCOLL_ALLREDUCE, SWINGCOLL_REDUCE_SCATTER,
 				     SWINGCOLL_ALLGATHER };
-	static const size_t counts[] = { 50, 3000, 30001 };
+	static const size_t counts[] = { 50, 3000, 70001 };
 	struct swingcoll_comm *comm;
 
 	CHECK_EQ(comm_new(&comm, NULL), 0);

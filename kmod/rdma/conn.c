@@ -348,12 +348,18 @@ void swc_conn_wc_failed(struct swc_conn *conn, const struct ib_wc *wc)
 		swc_conn_retry(conn, ib_wc_status_msg(wc->status), 0);
 }
 
-/* End the connection after @delay_ms, or sooner if asked again. */
+/* End the connection after @delay_ms, or sooner if that has been asked for, or will be. */
 void swc_conn_close(struct swc_conn *conn, unsigned int delay_ms)
 {
+	bool was_queued;
+
 	kref_get(&conn->ref);
-	if (mod_delayed_work(swc_net_wq, &conn->close_work, msecs_to_jiffies(delay_ms)))
-		swc_conn_put(conn);	/* it was queued, with a reference */
+	if (delay_ms)
+		was_queued = !queue_delayed_work(swc_net_wq, &conn->close_work, msecs_to_jiffies(delay_ms));
+	else
+		was_queued = mod_delayed_work(swc_net_wq, &conn->close_work, 0);
+	if (was_queued)
+		swc_conn_put(conn);	/* it has a reference */
 }
 
 /**
@@ -408,6 +414,9 @@ void swc_conn_closed(struct work_struct *work)
 		swc_conn_take_apart(conn);
 		swc_conn_give_back(conn, true);
 		swc_net_forget(conn);
+		/* Who left has asked for a delay since this work began; nobody else finds the connection now. */
+		if (cancel_delayed_work(&conn->close_work))
+			swc_conn_put(conn);
 	}
 	swc_conn_put(conn);
 }

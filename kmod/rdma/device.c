@@ -99,8 +99,9 @@ static void dev_remove(struct ib_device *ib, void *data)
 
 	if (!dev)
 		return;
+	/* Connections are being made until connection managers are told, too. */
 	mutex_lock(&devs_mutex);
-	dev->removed = true;
+	ib_set_client_data(ib, &client, NULL);
 	mutex_unlock(&devs_mutex);
 	end_conns(dev);
 	wait_event(dev->idle, dev_idle(dev));
@@ -115,13 +116,11 @@ struct swc_rdma_dev *swc_dev_take(struct ib_device *ib, struct swc_conn *conn)
 
 	mutex_lock(&devs_mutex);
 	dev = all_removed ? NULL : ib_get_client_data(ib, &client);
-	if (dev && !dev->removed) {
+	if (dev) {
 		spin_lock(&dev->lock);
 		list_add(&conn->dev_node, &dev->conns);
 		dev->nconns++;
 		spin_unlock(&dev->lock);
-	} else {
-		dev = NULL;
 	}
 	mutex_unlock(&devs_mutex);
 	return dev;

@@ -118,7 +118,7 @@ static struct swc_landing *next_landing(struct swc_conn *conn, u32 nfree)
 	struct swc_landing *land, *other = NULL;
 
 	list_for_each_entry(land, &conn->lands, node) {
-		if (land->offered == land->bytes || conn->credits < swc_conn_need(conn, land->seq))
+		if (land->offered == land->bytes)
 			continue;
 		if (swc_conn_favours(conn, land->seq))
 			return land;
@@ -152,7 +152,6 @@ static void offer(struct swc_conn *conn, struct swc_chunk *c, struct swc_landing
 	rec->sge[0].length = SWC_HEADER + sizeof(*ready);
 	send.sg_list = rec->sge;
 	send.num_sge = 1;
-	conn->credits--;
 	land->offered += c->bytes;
 	swc_conn_post(conn, rec, &send, false);
 }

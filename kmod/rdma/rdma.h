@@ -55,7 +55,6 @@ extern unsigned int swc_slot_kib;
  * @lock: guards the next three
  * @conns: connections that use it
  * @nconns: of them
- * @removed: it is going: no more connections
  * @idle: woken when @nconns is 0
  */
 struct swc_rdma_dev {
@@ -64,7 +63,6 @@ struct swc_rdma_dev {
 	spinlock_t lock;
 	struct list_head conns;
 	u32 nconns;
-	bool removed;
 	wait_queue_head_t idle;
 };
 
@@ -194,6 +192,7 @@ struct swc_offer {
  * @leaving: so have we
  * @dropped: the connection manager says that it is over
  * @failed: told upward
+ * @ended: the ABORT has been posted, and nothing is posted behind it
  * @why: connecting has failed, or the connection was dropped, because of this the last time
  * @pending: SWC_PEND_*
  * @post_error: posting has failed: the connection is of no use
@@ -207,7 +206,7 @@ struct swc_offer {
  * @hello, @accept: the handshake
  * @outq: messages not all posted
  * @inflight: messages posted, not complete
- * @credits: messages that the peer has slots for
+ * @credits: segments that the peer has slots for
  * @peer_slots, @peer_slot_bytes: its slots
  * @sq_head, @sq_tail: send records posted and completed, free-running
  * @quiet: of them since the last signalled one
@@ -239,6 +238,7 @@ struct swc_conn {
 	bool leaving;
 	bool dropped;
 	bool failed;
+	bool ended;
 	const char *why;
 	u32 pending;
 	int post_error;
@@ -333,7 +333,6 @@ struct swc_wire_header *swc_conn_header(struct swc_conn *conn, struct swc_send_r
 					enum swc_wire_kind kind);
 void swc_conn_sign(struct swc_wire_header *h, const struct swc_run *run);
 bool swc_conn_favours(const struct swc_conn *conn, u64 seq);
-u32 swc_conn_need(const struct swc_conn *conn, u64 seq);
 void swc_send_unmap(struct swc_conn *conn, struct swc_send_rec *rec);
 void swc_send_done(struct ib_cq *cq, struct ib_wc *wc);
 

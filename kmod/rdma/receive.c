@@ -223,7 +223,7 @@ static int got_message(struct swc_conn *conn, struct swc_slot *slot, u32 bytes)
 	default:
 		break;
 	}
-	slot_free(conn, slot, msg.kind == SWC_WIRE_READY);
+	slot_free(conn, slot, false);
 	return ret;
 }
 
@@ -237,7 +237,7 @@ static int got_write(struct swc_conn *conn, struct swc_slot *slot, u32 chunk)
 	spin_lock(&conn->lock);
 	ret = swc_land_written(conn, chunk, &land);
 	spin_unlock(&conn->lock);
-	slot_free(conn, slot, true);
+	slot_free(conn, slot, false);
 	if (ret || !land)
 		return ret;
 	/* The chunk's invalidation is on its way before anybody goes on. */

@@ -6,7 +6,7 @@
  * its sender goes on at once, a large one is read by the device where it lies. A stored one of
  * SWC_WIRE_DIRECT bytes or more waits for the receiver's offers (land.c) and is written into place.
  *
- * Credits count landing slots of the peer. Half of them are kept for messages of the oldest operation (of
+ * Credits count landing slots of the peer that segments take. Half are kept for those of the oldest operation (of
  * partitions, of the first that has begun, see op.c): one that another rank has not come to yet must not keep
  * those of earlier ones from being received.
  *
@@ -74,8 +74,8 @@ bool swc_conn_favours(const struct swc_conn *conn, u64 seq)
 	return seq == READ_ONCE(conn->comm->favoured);
 }
 
-/* Credits that there must be for a message of operation @seq. */
-u32 swc_conn_need(const struct swc_conn *conn, u64 seq)
+/* Credits that there must be for a segment of operation @seq. */
+static u32 need(const struct swc_conn *conn, u64 seq)
 {
 	return swc_conn_favours(conn, seq) ? 1 : conn->peer_slots / 2 + 1;
 }
@@ -138,7 +138,7 @@ static bool post_short(struct swc_conn *conn)
 	struct swc_out *out;
 	bool last = false;
 
-	if (!conn->pending)
+	if (!conn->pending || conn->ended)
 		return false;
 	rec = swc_conn_rec(conn);
 	if (conn->pending & SWC_PEND_PROOF) {
@@ -153,6 +153,7 @@ static bool post_short(struct swc_conn *conn)
 		fill_abort(conn, (void *)(h + 1));
 		rec->sge[0].length += sizeof(struct swc_wire_abort);
 		rec->told = true;
+		conn->ended = true;
 		last = true;
 	} else if (conn->pending & SWC_PEND_BYE) {
 		conn->pending &= ~SWC_PEND_BYE;
@@ -247,7 +248,7 @@ static void all_posted(struct swc_conn *conn, struct swc_send_rec *rec, struct s
 	}
 }
 
-static bool post_segment(struct swc_conn *conn, struct swc_out *out, u32 need, struct list_head *sent)
+static bool post_segment(struct swc_conn *conn, struct swc_out *out, struct list_head *sent)
 {
 	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
 	struct swc_span span = out->span;
@@ -256,7 +257,7 @@ static bool post_segment(struct swc_conn *conn, struct swc_out *out, u32 need, s
 	u32 bytes, nsge = 1;
 	bool last, copied = out->bytes <= SWC_BOUNCE;
 
-	if (conn->credits < need) {
+	if (conn->credits < need(conn, out->seq)) {
 		swc_stat_inc(SWC_STAT_CREDIT_STALLS);
 		return false;
 	}
@@ -304,10 +305,6 @@ static bool post_write(struct swc_conn *conn, struct swc_out *out, struct list_h
 		conn->misfit = conn->misfit ?: o;
 		return false;
 	}
-	if (conn->credits < swc_conn_need(conn, out->seq)) {
-		swc_stat_inc(SWC_STAT_CREDIT_STALLS);
-		return false;
-	}
 	rec = swc_conn_rec(conn);
 	span.offset += out->posted;
 	bytes = map_span(conn, rec, 0, &span, o->msg.bytes - o->posted, &nsge);
@@ -324,7 +321,6 @@ static bool post_write(struct swc_conn *conn, struct swc_out *out, struct list_h
 		wr.wr.opcode = IB_WR_RDMA_WRITE_WITH_IMM;
 		wr.wr.ex.imm_data = cpu_to_be32(o - conn->offer);
 		o->valid = false;
-		conn->credits--;
 		last = out->posted == out->bytes;
 	}
 	if (last)
@@ -333,23 +329,15 @@ static bool post_write(struct swc_conn *conn, struct swc_out *out, struct list_h
 	return true;
 }
 
-/*
- * Segments behind a message that waits for an offer shall not take all the credits: its receiver may not take
- * them before it has that.
- */
 static bool post_out(struct swc_conn *conn, struct list_head *sent)
 {
-	u32 least = 1;
 	struct swc_out *out;
 
 	list_for_each_entry(out, &conn->outq, node) {
-		if (out->stored && out->bytes >= SWC_WIRE_DIRECT) {
-			if (post_write(conn, out, sent))
-				return true;
-			least = conn->peer_slots / 2 + 1;
-		} else if (post_segment(conn, out, max(least, swc_conn_need(conn, out->seq)), sent)) {
+		bool direct = out->stored && out->bytes >= SWC_WIRE_DIRECT;
+
+		if (direct ? post_write(conn, out, sent) : post_segment(conn, out, sent))
 			return true;
-		}
 	}
 	return false;
 }
@@ -360,7 +348,8 @@ static bool post_out(struct swc_conn *conn, struct list_head *sent)
  */
 void swc_conn_pump(struct swc_conn *conn, bool nested)
 {
-	const struct swc_offer *misfit = NULL;
+	struct swc_comm *differs = NULL;
+	struct swc_wire_msg misfit;
 	struct swc_out *out, *next;
 	bool idle, known;
 	int error;
@@ -369,19 +358,25 @@ void swc_conn_pump(struct swc_conn *conn, bool nested)
 	spin_lock(&conn->lock);
 	known = conn->misfit;
 	while (conn->state == SWC_CONN_LIVE && sq_room(conn) && !conn->post_error &&
-	       (post_short(conn) || swc_land_post(conn) || post_out(conn, &sent)))
+	       (post_short(conn) || (!conn->ended && (swc_land_post(conn) || post_out(conn, &sent)))))
 		;
 	idle = conn->peer_left && conn->state == SWC_CONN_LIVE && list_empty(&conn->outq) &&
 	       list_empty(&conn->inflight);
 	error = conn->post_error;
-	if (!known)
-		misfit = conn->misfit;
+	/* The connection may be closed meanwhile, by another one. */
+	if (!known && conn->misfit) {
+		misfit = conn->misfit->msg;
+		differs = conn->comm;
+		kref_get(&differs->ref);
+	}
 	spin_unlock(&conn->lock);
 	list_for_each_entry_safe(out, next, &sent, node)
 		swc_net_ops->sent(out, 0, nested);
 	/* Not the connection's fault: it is to tell the peer. */
-	if (misfit)
-		swc_net_ops->differs(conn->comm, conn->peer, &misfit->msg);
+	if (differs) {
+		swc_net_ops->differs(differs, conn->peer, &misfit);
+		swc_comm_put(differs);
+	}
 	if (error)
 		swc_conn_fail(conn, -EIO, "the device takes no more work (%pe)", ERR_PTR(error));
 	else if (idle)
@@ -414,11 +409,12 @@ void swc_conn_go_live(struct swc_conn *conn)
 	if (live) {
 		conn->state = SWC_CONN_LIVE;
 		conn->proven = true;
+		/* Not later: it may be queued anew, because the connection is lost. */
+		cancel_delayed_work(&conn->connect_work);
 	}
 	spin_unlock(&conn->lock);
 	if (!live)
 		return;
-	cancel_delayed_work(&conn->connect_work);
 	swc_stat_inc(SWC_STAT_CONNS_OPENED);
 	/* Connection managers wait for their handlers. */
 	swc_conn_pump_later(conn);
