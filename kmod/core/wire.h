@@ -16,14 +16,15 @@
  * MAC is keyed BLAKE2s with 16 bytes of output, the key is the communicator's id. Both nonces are random, so
  * that neither side can be played an old handshake.
  *
- * Messages. Each is a SEND of a header and what belongs to it, into one landing slot of the receiver. DATA costs
- * the sender one credit; every header gives credits back. SWC_WIRE_SPARE receives more are for the rest, which may
- * not wait until DATA is taken: READYs and writes with immediate, no more than SWC_WIRE_CHUNKS each that have not
- * been looked at, and some short messages.
+ * Messages. Each is a SEND of a header and what belongs to it, into one landing slot of the receiver. DATA
+ * costs the sender one credit; every header gives credits back. SWC_WIRE_SPARE receives more are for the
+ * rest, which may not wait until DATA is taken: READYs and writes with immediate, no more than
+ * SWC_WIRE_CHUNKS each that have not been looked at, and some short messages.
  *
  *	DATA	a segment of a message; ordinal counts the messages between the two ranks on this channel
- *	READY	memory for (a chunk of) a stored message of SWC_WIRE_DIRECT bytes or more, but of no partition:
- *		write it there, if it is of the same operation and size, and say so with the chunk's number as immediate
+ *	READY	memory for (a chunk of) a stored message of SWC_WIRE_DIRECT bytes or more, but of no
+ *		partition: write it there, if it is of the same operation and size, and say so with the
+ *		chunk's number as immediate
  *	WANT	a message of SWC_WIRE_DIRECT bytes or more has waited for its READY for a while. Nobody
  *		answers, but whoever has called something else learns of it
  *	CREDIT	gives credits back; seq is the number of operations that the rank has come to

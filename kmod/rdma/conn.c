@@ -414,7 +414,7 @@ void swc_conn_closed(struct work_struct *work)
 		swc_conn_take_apart(conn);
 		swc_conn_give_back(conn, true);
 		swc_net_forget(conn);
-		/* Who left has asked for a delay since this work began; nobody else finds the connection now. */
+		/* Who left may have asked for a delay since; nobody else finds the connection now. */
 		if (cancel_delayed_work(&conn->close_work))
 			swc_conn_put(conn);
 	}

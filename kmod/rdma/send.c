@@ -6,9 +6,9 @@
  * its sender goes on at once, a large one is read by the device where it lies. A stored one of
  * SWC_WIRE_DIRECT bytes or more waits for the receiver's offers (land.c) and is written into place.
  *
- * Credits count landing slots of the peer that segments take. Half are kept for those of the oldest operation (of
- * partitions, of the first that has begun, see op.c): one that another rank has not come to yet must not keep
- * those of earlier ones from being received.
+ * Credits count landing slots of the peer that segments take. Half of them are kept for those of the oldest
+ * operation (of partitions, of the first that has begun, see op.c): one that another rank has not come to yet
+ * must not keep those of earlier ones from being received.
  *
  * All posting happens in swc_conn_pump(), under the lock; everything that makes posting possible calls it.
  */
