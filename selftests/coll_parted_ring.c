@@ -471,7 +471,7 @@ static int leaves(void *arg)
 /* Killed at any moment, with waits and CQEs in any state. */
 static int restless(uint32_t rank, void *arg)
 {
-	struct swingcoll_comm_opts opts = { .timeout_ms = 2000 };
+	struct swingcoll_comm_opts opts = { .timeout_ms = 15000 };
 	struct swingcoll_comm *comm;
 	struct io_uring ring;
 	struct parted p;
@@ -493,6 +493,9 @@ static int restless(uint32_t rank, void *arg)
 		for (int i = 0; i < 100 && !ret; i++)
 			ret = swct_uring_wait(&ring, NULL, NULL, WAIT_MS);
 	}
+	/* Others hear of whoever is killed; rank 0, which is, of nothing. */
+	if (ret == -ETIME || !rank)
+		ksft_print_msg("rank %u ends by %d: %s\n", rank, ret, swingcoll_strerror(ret));
 	return ret == -ETIME;
 }
 

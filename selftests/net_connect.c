@@ -79,12 +79,13 @@ static int knock(const struct hello *hello, uint32_t port, struct reject *r)
 					     .qp_type = IB_UVERBS_QPT_RC };
 	struct rdma_ucm_resolve_ip addr = { .timeout_ms = 2000 };
 	struct rdma_ucm_resolve_route route = { .timeout_ms = 2000 };
-	struct rdma_ucm_connect conn = { .conn_param = { .qp_num = 0x123,
-							 .private_data_len = sizeof(*hello),
-							 .responder_resources = 1,
-							 .initiator_depth = 1,
-							 .retry_count = 3,
-							 .valid = 1 } };
+	struct rdma_ucm_connect conn = { .conn_param = {
+						 .qp_num = 0xfffff0, /* nobody has that many */
+						 .private_data_len = sizeof(*hello),
+						 .responder_resources = 1,
+						 .initiator_depth = 1,
+						 .retry_count = 3,
+						 .valid = 1 } };
 	struct rdma_ucm_event_resp e = { 0 };
 	int fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC), ret;
 
