@@ -49,6 +49,30 @@ static bool end_if_differs(struct swc_comm *comm, struct swc_op *op, u32 src, co
 	return true;
 }
 
+/* Copy a segment, if there is memory for that, so that its slot is free. */
+static struct swc_seg *out_of_slot(struct swc_seg *seg)
+{
+	struct swc_seg *copy = swc_conn_spill(seg, GFP_KERNEL | __GFP_NORETRY);
+
+	if (!copy)
+		return seg;
+	swc_conn_release(seg);
+	return copy;
+}
+
+/* Is this what the run waits for? */
+static bool is_awaited(struct swc_op *op, const struct swc_seg *seg)
+{
+	const struct swc_run *run;
+	bool awaited;
+
+	spin_lock(&op->lock);
+	run = swc_run_of(op, seg->dst, seg->channel);
+	awaited = run && run->state == SWC_RUN_WAIT_RECV && run->wait_rank == seg->src;
+	spin_unlock(&op->lock);
+	return awaited;
+}
+
 /**
  * swc_news_deliver() - a segment has come from another node
  *
@@ -65,12 +89,7 @@ void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg)
 	op = find_started(comm, seg, &stray, &spill);
 	spin_unlock(&comm->lock);
 	if (spill) {
-		struct swc_seg *copy = swc_conn_spill(seg, GFP_KERNEL | __GFP_NORETRY);
-
-		if (copy) {
-			swc_conn_release(seg);
-			seg = copy;
-		}
+		seg = out_of_slot(seg);
 		spin_lock(&comm->lock);
 		op = find_started(comm, seg, &stray, NULL);
 		spin_unlock(&comm->lock);
@@ -84,6 +103,9 @@ void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg)
 	if (!op)
 		return;
 	end_if_differs(comm, op, src, &seg->msg);
+	/* Nor shall what comes before a rank that has not marked the partition lets the run take it. */
+	if (op->reserved && !seg->spilled && !is_awaited(op, seg))
+		seg = out_of_slot(seg);
 	spin_lock(&op->lock);
 	if (!op->finished && !op->status) {
 		run = swc_run_of(op, seg->dst, seg->channel);
