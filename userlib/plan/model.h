@@ -21,9 +21,9 @@
  *
  * Where the channels of an algorithm go through phases of different length (bucket on unequal dimensions),
  * there are two ways to count steps: all channels take their k-th step together, or they take their k-th
- * phases together and the short ones wait. Real ranks do neither, and are about as fast as the better one. What happens within a node costs
- * nothing. (But for reductions, this is the model of the Swing paper's analysis: De Sensi et al., "Swing: Short-cutting
- * rings for higher bandwidth allreduce", NSDI 2024.)
+ * phases together and the short ones wait. Real ranks do neither, and are about as fast as the better one. What
+ * happens within a node costs nothing. (But for reductions, this is the model of the Swing paper's analysis:
+ * De Sensi et al., "Swing: Short-cutting rings for higher bandwidth allreduce", NSDI 2024.)
  *
  * The flow model (swc_flow_time()) has no common steps: a message begins when both ends have come to it, and
  * messages share links fairly.
@@ -40,8 +40,8 @@
  * @step_ns: fixed cost of a step, ns
  * @ack_bytes: transfers of so many bytes and more are over for their sender only when they have been
  *	acknowledged, hop_ns for each hop later: their memory is needed until then. 0: none
- * @reduce_gbps: a rank adds up so many Gbit/s of one vector. 0: reductions cost nothing. The flow model knows
- *	no others
+ * @reduce_gbps: a rank adds up so many Gbit/s of one vector. 0: reductions cost nothing, as they always do by
+ *	the flow model
  */
 struct swc_network {
 	double gbps;
