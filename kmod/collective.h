@@ -81,8 +81,7 @@ struct swc_member {
  * @by_seq: operations that not all members have reached yet, or that have not finished
  * @nwaiting: of them, those that not all members have reached; without reserved ones
  * @ops: operations that have not finished
- * @oldest: number of the first of them
- * @favoured: number of the one whose messages may use up what peers can take; U64_MAX: none
+ * @oldest: number of the first of them, U64_MAX: none
  * @early: segments for operations that have not started here
  * @parteds: partitioned operations of members of this node
  * @error, @culprit, @error_seq, @text: the last failure
@@ -125,7 +124,6 @@ struct swc_comm {
 	u32 nwaiting;
 	struct list_head ops;
 	u64 oldest;
-	u64 favoured;
 	struct list_head early;
 	struct list_head parteds;
 	int error;
@@ -398,7 +396,8 @@ static inline bool swc_op_is_call(const struct swc_op *op, const struct swc_wire
 	const struct swc_desc *a = &op->desc, *b = &msg->sig;
 
 	return a->coll == b->coll && a->dtype == b->dtype && a->redop == b->redop &&
-	       a->count == b->count && a->root == b->root && op->family == msg->family;
+	       a->count == b->count && a->root == b->root && op->family == msg->family &&
+	       op->reserved == msg->partition;
 }
 
 static inline void swc_op_release(struct kref *ref)

@@ -102,7 +102,6 @@ static struct swc_comm *comm_create(struct swc_ctx *ctx, const struct swc_comm_j
 	INIT_LIST_HEAD(&comm->early);
 	INIT_LIST_HEAD(&comm->parteds);
 	comm->oldest = U64_MAX;
-	comm->favoured = U64_MAX;
 	comm->gone_at = U64_MAX;
 	INIT_DELAYED_WORK(&comm->watchdog, swc_deadline_work);
 	INIT_WORK(&comm->free_work, swc_comm_free);

@@ -147,7 +147,7 @@ void swc_conn_put(struct swc_conn *conn);
 void swc_conn_send(struct swc_conn *conn, struct swc_out *out);
 void swc_conn_land(struct swc_conn *conn, struct swc_landing *landing);
 void swc_conn_release(struct swc_seg *seg);
-struct swc_seg *swc_conn_spill(struct swc_seg *seg, gfp_t gfp);
+struct swc_seg *swc_conn_spill(struct swc_seg *seg);
 
 #else /* a kernel without RDMA: no communicator has a network, so nothing below is ever called */
 
@@ -189,7 +189,7 @@ static inline void swc_conn_send(struct swc_conn *conn, struct swc_out *out) { }
 static inline void swc_conn_land(struct swc_conn *conn, struct swc_landing *landing) { }
 static inline void swc_conn_release(struct swc_seg *seg) { }
 
-static inline struct swc_seg *swc_conn_spill(struct swc_seg *seg, gfp_t gfp)
+static inline struct swc_seg *swc_conn_spill(struct swc_seg *seg)
 {
 	return NULL;
 }

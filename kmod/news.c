@@ -12,15 +12,11 @@
 #include "ready.h"
 #include "steps.h"
 
-/* Copied at a time, under a lock. */
-#define COPY_BYTES	(256u << 10)
-
 /*
  * The operation that a segment is for, with a reference, if all ranks of this node have come to it. Otherwise
- * the segment waits for that. One for a partition shall not wait in its slot (@spill, unless NULL): ranks
- * mark them ready in any order, and those that all have marked must find slots.
+ * the segment waits for that.
  */
-static struct swc_op *find_started(struct swc_comm *comm, struct swc_seg *seg, bool *stray, bool *spill)
+static struct swc_op *find_started(struct swc_comm *comm, struct swc_seg *seg, bool *stray)
 {
 	struct swc_op *op;
 
@@ -32,9 +28,7 @@ static struct swc_op *find_started(struct swc_comm *comm, struct swc_seg *seg, b
 	}
 	*stray = comm->status == SWC_COMM_ABORTED ||
 		 ((!op || op->finished) && seg->msg.seq < comm->member[seg->dst].submitted);
-	if (!*stray && spill && op && op->reserved && !seg->spilled)
-		*spill = true;
-	else if (!*stray)
+	if (!*stray)
 		list_add_tail(&seg->node, &comm->early);
 	return NULL;
 }
@@ -49,28 +43,41 @@ static bool end_if_differs(struct swc_comm *comm, struct swc_op *op, u32 src, co
 	return true;
 }
 
-/* Copy a segment, if there is memory for that, so that its slot is free. */
-static struct swc_seg *out_of_slot(struct swc_seg *seg)
+/* Is this what a run waits for? */
+static bool is_awaited(struct swc_comm *comm, const struct swc_seg *seg)
 {
-	struct swc_seg *copy = swc_conn_spill(seg, GFP_KERNEL | __GFP_NORETRY);
+	const struct swc_run *run = NULL;
+	bool awaited = false;
+	struct swc_op *op;
 
+	spin_lock(&comm->lock);
+	op = swc_op_find(comm, seg->msg.seq);
+	if (op) {
+		spin_lock(&op->lock);
+		if (op->started_at && !op->finished)
+			run = swc_run_of(op, seg->dst, seg->channel);
+		awaited = run && run->state == SWC_RUN_WAIT_RECV && run->wait_rank == seg->src;
+		spin_unlock(&op->lock);
+	}
+	spin_unlock(&comm->lock);
+	return awaited;
+}
+
+/*
+ * A segment of a partition that is not awaited gives its slot free, if there is memory to copy it to: ranks
+ * mark partitions ready in any order, and those that all have marked must find slots.
+ */
+static struct swc_seg *out_of_slot(struct swc_comm *comm, struct swc_seg *seg)
+{
+	struct swc_seg *copy;
+
+	if (!seg->msg.partition || seg->spilled || is_awaited(comm, seg))
+		return seg;
+	copy = swc_conn_spill(seg);
 	if (!copy)
 		return seg;
 	swc_conn_release(seg);
 	return copy;
-}
-
-/* Is this what the run waits for? */
-static bool is_awaited(struct swc_op *op, const struct swc_seg *seg)
-{
-	const struct swc_run *run;
-	bool awaited;
-
-	spin_lock(&op->lock);
-	run = swc_run_of(op, seg->dst, seg->channel);
-	awaited = run && run->state == SWC_RUN_WAIT_RECV && run->wait_rank == seg->src;
-	spin_unlock(&op->lock);
-	return awaited;
 }
 
 /**
@@ -80,20 +87,15 @@ static bool is_awaited(struct swc_op *op, const struct swc_seg *seg)
  */
 void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg)
 {
+	bool stray = false, work = false, taken = false;
+	u32 src = seg->src;
 	struct swc_run *run;
 	struct swc_op *op;
-	bool stray = false, work = false, taken = false, spill = false;
-	u32 src = seg->src;
 
+	seg = out_of_slot(comm, seg);
 	spin_lock(&comm->lock);
-	op = find_started(comm, seg, &stray, &spill);
+	op = find_started(comm, seg, &stray);
 	spin_unlock(&comm->lock);
-	if (spill) {
-		seg = out_of_slot(seg);
-		spin_lock(&comm->lock);
-		op = find_started(comm, seg, &stray, NULL);
-		spin_unlock(&comm->lock);
-	}
 	if (stray) {
 		swc_comm_abort(comm, -EPROTO, src, seg->msg.seq,
 			       "operation %llu: rank %u sends more than its receivers' plans take",
@@ -103,9 +105,6 @@ void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg)
 	if (!op)
 		return;
 	end_if_differs(comm, op, src, &seg->msg);
-	/* Nor shall what comes before a rank that has not marked the partition lets the run take it. */
-	if (op->reserved && !seg->spilled && !is_awaited(op, seg))
-		seg = out_of_slot(seg);
 	spin_lock(&op->lock);
 	if (!op->finished && !op->status) {
 		run = swc_run_of(op, seg->dst, seg->channel);
@@ -157,41 +156,6 @@ void swc_news_odd(struct swc_comm *comm, struct list_head *odd)
 		list_del(&seg->node);
 		swc_news_deliver(comm, seg);
 	}
-}
-
-/**
- * swc_news_reserved() - a rank has taken numbers for partitions: what has come for them leaves its slots
- * @first: the first number
- * @n: how many
- */
-void swc_news_reserved(struct swc_comm *comm, u64 first, u32 n)
-{
-	struct swc_seg *seg, *next, *copy;
-	LIST_HEAD(copied);
-	u32 bytes;
-
-	do {
-		bytes = 0;
-		spin_lock(&comm->lock);
-		list_for_each_entry_safe(seg, next, &comm->early, node) {
-			if (seg->msg.seq - first >= n || seg->spilled)
-				continue;
-			copy = swc_conn_spill(seg, GFP_NOWAIT);
-			if (!copy)
-				continue;
-			/* None overtakes another. */
-			list_replace(&seg->node, &copy->node);
-			list_add_tail(&seg->node, &copied);
-			bytes += seg->msg.bytes;
-			if (bytes >= COPY_BYTES)
-				break;
-		}
-		spin_unlock(&comm->lock);
-		list_for_each_entry_safe(seg, next, &copied, node)
-			swc_conn_release(seg);
-		INIT_LIST_HEAD(&copied);
-		cond_resched();
-	} while (bytes >= COPY_BYTES);
 }
 
 /*

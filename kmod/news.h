@@ -8,7 +8,6 @@ struct swc_dma_item;
 
 void swc_news_early(struct swc_op *op, struct list_head *odd);
 void swc_news_odd(struct swc_comm *comm, struct list_head *odd);
-void swc_news_reserved(struct swc_comm *comm, u64 first, u32 n);
 void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg);
 void swc_news_sent(struct swc_out *out, int error, bool nested);
 void swc_news_moved(const struct swc_dma_item *items, u32 n);

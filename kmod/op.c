@@ -43,10 +43,11 @@ struct swc_op *swc_op_alloc(struct swc_comm *comm)
 
 /* ------------------------------------------------------------------ matching */
 
-static void describe(char *text, size_t bytes, const struct swc_desc *d, const char *algo)
+static void describe(char *text, size_t bytes, const struct swc_desc *d, const char *algo, bool partition)
 {
-	snprintf(text, bytes, "%s(count %llu, %s, %s, root %u) by %s", coll_names[d->coll], d->count,
-		 swc_dtype_name(d->dtype), swc_redop_name(d->redop), d->root, algo);
+	snprintf(text, bytes, "%s%s(count %llu, %s, %s, root %u) by %s", partition ? "a partition of " : "",
+		 coll_names[d->coll], d->count, swc_dtype_name(d->dtype), swc_redop_name(d->redop), d->root,
+		 algo);
 }
 
 static bool matches(const struct swc_op *op, const struct swc_part *part)
@@ -72,8 +73,8 @@ void swc_op_note_mismatch(struct swc_op *op, struct swc_part *part)
 	swc_stat_inc(SWC_STAT_MISMATCHES);
 	if (!text)
 		return;
-	describe(text, SWC_TEXT_BYTES, &part->desc, part->plan->view.hdr->name);
-	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->desc, op->algo);
+	describe(text, SWC_TEXT_BYTES, &part->desc, part->plan->view.hdr->name, part->parted);
+	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->desc, op->algo, first && first->parted);
 	swc_fault_note(op->comm, -EPROTO, part->member->rank, op->seq,
 		      "operation %llu: rank %u called %s, but rank %d called %s", op->seq,
 		      part->member->rank, text, first ? (int)first->member->rank : -1,
@@ -89,8 +90,9 @@ void swc_op_note_remote_mismatch(struct swc_op *op, u32 rank, const struct swc_w
 	swc_stat_inc(SWC_STAT_MISMATCHES);
 	if (!text)
 		return;
-	describe(text, SWC_TEXT_BYTES, &msg->sig, msg->family == op->family ? op->algo : "another plan");
-	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->desc, op->algo);
+	describe(text, SWC_TEXT_BYTES, &msg->sig, msg->family == op->family ? op->algo : "another plan",
+		 msg->partition);
+	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->desc, op->algo, op->reserved);
 	swc_fault_note(op->comm, -EPROTO, rank, op->seq,
 		      "operation %llu: rank %u called %s, but rank %u called %s", op->seq, rank, text,
 		      op->comm->local[0], text + SWC_TEXT_BYTES);
@@ -202,25 +204,12 @@ bool swc_op_fail(struct swc_op *op, int error, int culprit)
 	return over;
 }
 
-/*
- * The oldest operation has a right to all credits: see rdma/send.c. Partitions begin in any order, and those
- * that have not begun send nothing yet; but an ordinary operation behind them must leave room for them.
- * comm->lock is held.
- */
-void swc_op_favour(struct swc_comm *comm)
+/* Another operation may be the oldest one now. comm->lock is held. */
+static void note_oldest(struct swc_comm *comm)
 {
-	const struct swc_op *op, *first = list_first_entry_or_null(&comm->ops, struct swc_op, node);
-	u64 favoured = U64_MAX;
+	const struct swc_op *first = list_first_entry_or_null(&comm->ops, struct swc_op, node);
 
 	WRITE_ONCE(comm->oldest, first ? first->seq : U64_MAX);
-	list_for_each_entry(op, &comm->ops, node) {
-		if (op->reserved && !op->started_at)
-			continue;
-		if (op == first || op->reserved)
-			favoured = op->seq;
-		break;
-	}
-	WRITE_ONCE(comm->favoured, favoured);
 }
 
 /*
@@ -248,8 +237,7 @@ void swc_op_enter(struct swc_op *op, u64 seq)
 	hash_add(comm->by_seq, &op->slot, seq);
 	kref_get(&op->ref);
 	list_add_tail(&op->node, &comm->ops);
-	if (list_is_first(&op->node, &comm->ops))
-		swc_op_favour(comm);
+	note_oldest(comm);
 }
 
 /*
@@ -276,7 +264,7 @@ void swc_op_finish(struct swc_op *op)
 	kref_get(&comm->ref);
 	spin_lock(&comm->lock);
 	list_del_init(&op->node);
-	swc_op_favour(comm);
+	note_oldest(comm);
 	swc_op_settle(op);
 	/* One that was only reserved never was. */
 	if (op->narrived)

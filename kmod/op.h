@@ -12,7 +12,6 @@ struct swc_op *swc_op_alloc(struct swc_comm *comm);
 enum swc_arrival swc_op_arrive(struct swc_op *op, struct swc_part *part);
 struct swc_op *swc_op_find(struct swc_comm *comm, u64 seq);
 void swc_op_enter(struct swc_op *op, u64 seq);
-void swc_op_favour(struct swc_comm *comm);
 void swc_op_settle(struct swc_op *op);
 void swc_op_note_mismatch(struct swc_op *op, struct swc_part *part);
 void swc_op_note_remote_mismatch(struct swc_op *op, u32 rank, const struct swc_wire_msg *msg);

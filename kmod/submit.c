@@ -82,11 +82,8 @@ static void arrive(struct swc_op *op, struct swc_part *part, const struct arriva
 	how = swc_op_arrive(op, part);
 	if (how != SWC_ARRIVED_LATE)
 		member->inflight++;
-	if (how == SWC_ARRIVED_LAST && comm->net) {
+	if (how == SWC_ARRIVED_LAST && comm->net)
 		swc_news_early(op, &odd);
-		if (op->reserved)
-			swc_op_favour(comm);
-	}
 	status = op->status;
 	culprit = op->culprit;
 	if (op->narrived == comm->nlocal && !op->reserved)
@@ -243,8 +240,6 @@ int swc_submit_reserve(struct swc_member *member, u32 n, u64 *base)
 		spin_unlock(&comm->lock);
 		if (ret == -ECONNRESET)
 			swc_comm_note_gone(comm, *base);
-		if (!ret && comm->net)
-			swc_news_reserved(comm, *base, n);
 	}
 	list_for_each_entry_safe(op, next, &ops, node)
 		swc_op_put(op);

@@ -335,6 +335,71 @@ static int parted(void)
 	return 0;
 }
 
+/*
+ * Rank 0 runs ahead: an ordinary operation, or partitions of another partitioned one, that the others have not
+ * come to must not keep a partition from going through that they wait for before.
+ */
+static int parted_beside(void)
+{
+	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE,
+			       .dtype = SWINGCOLL_I32,
+			       .count = 70001,
+			       .in_place = true };
+	struct coll_case big = { .coll = SWINGCOLL_ALLREDUCE,
+				 .dtype = SWINGCOLL_I32,
+				 .count = 1 << 20,
+				 .in_place = true };
+	int n = layout->nranks;
+	void *mem = malloc(coll_bytes(&big, n));
+	struct swingcoll_comm *comm;
+	struct swingcoll_req *req;
+	struct parted p, q;
+
+	CHECK_EQ(comm_new(&comm, NULL), 0);
+	CHECK_EQ(parted_up(&p, &c, 2, comm), 0);
+	CHECK_EQ(parted_up(&q, &c, 20, comm), 0);
+	for (int i = 0; i < p.n; i++)
+		parted_fill(&p, i, rank, 1);
+	for (int i = 0; i < q.n; i++)
+		parted_fill(&q, i, rank, 2);
+	coll_fill(&big, n, rank, mem, 3);
+
+	CHECK_EQ(swingcoll_pstart(p.part), 0);
+	if (rank == 0) {
+		CHECK_EQ(swingcoll_pready(p.part, 0), 0);
+		CHECK_EQ(swingcoll_pstart(q.part), 0);
+		for (int i = 0; i < q.n; i++)
+			CHECK_EQ(swingcoll_pready(q.part, i), 0);
+		CHECK_EQ(coll_icall(&big, mem, mem, comm, &req), 0);
+		/* Until what can be sent has been. */
+		swct_sleep_ms(300);
+		CHECK_EQ(swingcoll_pready(p.part, 1), 0);
+	} else {
+		CHECK_EQ(swingcoll_pready(p.part, 1), 0);
+		CHECK_EQ(swingcoll_pwait(p.part, 1), 0);
+		CHECK_EQ(swingcoll_pready(p.part, 0), 0);
+		CHECK_EQ(swingcoll_pstart(q.part), 0);
+		for (int i = q.n - 1; i >= 0; i--)
+			CHECK_EQ(swingcoll_pready(q.part, i), 0);
+		CHECK_EQ(swingcoll_pwait(q.part, 0), 0);
+		CHECK_EQ(coll_icall(&big, mem, mem, comm, &req), 0);
+	}
+	CHECK_EQ(swingcoll_pwait(p.part, SWINGCOLL_ALL_PARTITIONS), 0);
+	CHECK_EQ(swingcoll_pwait(q.part, SWINGCOLL_ALL_PARTITIONS), 0);
+	CHECK_EQ(swingcoll_wait(req, NULL), 0);
+	for (int i = 0; i < p.n; i++)
+		CHECK_EQ(parted_check(&p, i, rank, 1), 0);
+	for (int i = 0; i < q.n; i++)
+		CHECK_EQ(parted_check(&q, i, rank, 2), 0);
+	CHECK_EQ(coll_check(&big, n, rank, mem, 3), 0);
+	checked += p.n + q.n + 1;
+	CHECK_EQ(parted_down(&p), 0);
+	CHECK_EQ(parted_down(&q), 0);
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	free(mem);
+	return 0;
+}
+
 /* Sums of any floats have the same bits on all ranks. */
 static int bits(void)
 {
@@ -410,6 +475,7 @@ static const struct group groups[] = {
 	{ "24 in flight, by ioctl", parallel_ioctl, 2 },
 	{ "4 communicators at once", communicators, 1 },
 	{ "partitions, in an order of each rank's own", parted, 1 },
+	{ "partitions beside what a rank has come to early", parted_beside, 1 },
 	{ "the same bits of float sums everywhere", bits, 0 },
 	{ "barriers", barriers, 2 },
 };

@@ -35,7 +35,7 @@ struct reject {
 };
 
 #define HELLO_MAGIC 0x57435753u
-#define HELLO_VERSION 4
+#define HELLO_VERSION 5
 enum {
 	REASON_UNKNOWN = 1,
 	REASON_VERSION = 3,

@@ -86,7 +86,7 @@ static bool unused_are_zero(const struct swc_wire_msg *m)
 		return true;
 	if (m->kind == SWC_WIRE_WANT)
 		return !m->offset && !m->bytes;
-	if (d->root || d->count || d->coll || d->dtype || d->redop || m->family)
+	if (m->partition || d->root || d->count || d->coll || d->dtype || d->redop || m->family)
 		return false;
 	if (m->ordinal || m->offset || m->total || m->bytes)
 		return false;
@@ -128,13 +128,14 @@ int swc_wire_parse(const void *data, u32 bytes, struct swc_wire_msg *msg)
 	const struct swc_wire_header *h = data;
 	u32 i;
 
-	if (bytes < sizeof(*h) || h->resv0)
+	if (bytes < sizeof(*h) || (h->flags & ~SWC_WIRE_PARTITION))
 		return -EPROTO;
 	for (i = 0; i < sizeof(h->resv1); i++)
 		if (h->resv1[i])
 			return -EPROTO;
 	memset(msg, 0, sizeof(*msg));
 	msg->kind = h->kind;
+	msg->partition = h->flags & SWC_WIRE_PARTITION;
 	msg->credits = le16_to_cpu(h->credits);
 	msg->ordinal = le32_to_cpu(h->ordinal);
 	msg->seq = le64_to_cpu(h->seq);

@@ -21,7 +21,8 @@
  * rest, which may not wait until DATA is taken: READYs and writes with immediate, no more than
  * SWC_WIRE_CHUNKS each that have not been looked at, and some short messages.
  *
- *	DATA	a segment of a message; ordinal counts the messages between the two ranks on this channel
+ *	DATA	a segment of a message; ordinal counts the messages between the two ranks on this channel.
+ *		One of a partition does not stay in its slot until all ranks have marked that ready
  *	READY	memory for (a chunk of) a stored message of SWC_WIRE_DIRECT bytes or more, but of no
  *		partition: write it there, if it is of the same operation and size, and say so with the
  *		chunk's number as immediate
@@ -41,13 +42,14 @@
 #include "types.h"
 
 #define SWC_WIRE_MAGIC		0x57435753u	/* "SWCW" */
-#define SWC_WIRE_VERSION	4
+#define SWC_WIRE_VERSION	5
 #define SWC_WIRE_NAME		8
 #define SWC_WIRE_NONCE		8
 #define SWC_WIRE_MAC		16
 #define SWC_WIRE_SPARE		16	/* receives beyond those that credits count */
 #define SWC_WIRE_CHUNKS		4	/* READYs outstanding per connection and direction */
 #define SWC_WIRE_DIRECT		(64u << 10)
+#define SWC_WIRE_PARTITION	0x01	/* of a partitioned operation's partition */
 #define SWC_WIRE_MIN_SLOTS	4
 #define SWC_WIRE_MAX_SLOTS	1024
 #define SWC_WIRE_MIN_SLOT	4096
@@ -109,7 +111,7 @@ enum swc_wire_kind {
  */
 struct swc_wire_header {
 	u8     kind;
-	u8     resv0;
+	u8     flags;		/* DATA, READY, WANT: SWC_WIRE_PARTITION or 0 */
 	__le16 credits;		/* given back */
 	__le32 ordinal;		/* DATA, READY, WANT */
 	__le64 seq;		/* DATA, READY, WANT, ABORT, BYE, CREDIT */
@@ -144,6 +146,7 @@ struct swc_wire_abort {
  */
 struct swc_wire_msg {
 	enum swc_wire_kind kind;
+	bool partition;
 	u32 credits;
 	u32 ordinal;
 	u64 seq;

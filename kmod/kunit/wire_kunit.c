@@ -120,7 +120,8 @@ static void wire_fields(struct kunit *test)
 } while (0)
 	EXPECT_REFUSED(SWC_WIRE_DATA, m->h.kind = 0);
 	EXPECT_REFUSED(SWC_WIRE_CREDIT, m->h.kind = SWC_WIRE_KIND_NR);
-	EXPECT_REFUSED(SWC_WIRE_DATA, m->h.resv0 = 1);
+	EXPECT_REFUSED(SWC_WIRE_DATA, m->h.flags = 2 * SWC_WIRE_PARTITION);
+	EXPECT_REFUSED(SWC_WIRE_CREDIT, m->h.flags = SWC_WIRE_PARTITION);
 	EXPECT_REFUSED(SWC_WIRE_DATA, m->h.resv1[4] = 1);
 	EXPECT_REFUSED(SWC_WIRE_DATA, m->h.bytes = cpu_to_le32(101));
 	EXPECT_REFUSED(SWC_WIRE_DATA, m->h.bytes = cpu_to_le32(U32_MAX));

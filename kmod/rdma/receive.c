@@ -2,12 +2,10 @@
 /*
  * Messages in: what comes into landing slots, and what becomes of it.
  */
+#include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "rdma.h"
-
-/* A communicator takes so many bytes of messages out of their slots, at most. */
-#define SPILL_MAX	(64l << 20)
 
 /* A segment that is not in a slot. */
 struct spilled {
@@ -65,22 +63,28 @@ void swc_conn_release(struct swc_seg *seg)
 	swc_conn_put(conn);
 }
 
+/* A communicator takes so many bytes of messages out of their slots, at most: what its memory group allows. */
+static long spill_max(void)
+{
+	return max_t(long, 64 << 20, totalram_pages() / 16 << PAGE_SHIFT);
+}
+
 /**
  * swc_conn_spill() - copy a segment out of its slot, so that the peer can use that again
  *
  * Return: what takes its place, when the caller has released it; NULL if there is no memory.
  */
-struct swc_seg *swc_conn_spill(struct swc_seg *seg, gfp_t gfp)
+struct swc_seg *swc_conn_spill(struct swc_seg *seg)
 {
 	struct swc_conn *conn = seg->conn;
 	struct swc_net *net = conn->comm->net;
 	u32 bytes = sizeof(struct spilled) + SMP_CACHE_BYTES + seg->msg.bytes;
 	struct spilled *s = NULL;
 
-	if (atomic_long_add_return(bytes, &net->spilled) <= SPILL_MAX) {
+	if (atomic_long_add_return(bytes, &net->spilled) <= spill_max()) {
 		struct mem_cgroup *before = set_active_memcg(net->memcg);
 
-		s = kmalloc(bytes, gfp | __GFP_NOWARN | __GFP_ACCOUNT);
+		s = kmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN);
 		set_active_memcg(before);
 	}
 	if (!s) {

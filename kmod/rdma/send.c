@@ -7,8 +7,9 @@
  * SWC_WIRE_DIRECT bytes or more waits for the receiver's offers (land.c) and is written into place.
  *
  * Credits count landing slots of the peer that segments take. Half of them are kept for those of the oldest
- * operation (of partitions, of the first that has begun, see op.c): one that another rank has not come to yet
- * must not keep those of earlier ones from being received.
+ * operation: one that another rank has not come to yet must not keep those of earlier ones from being
+ * received. Those of partitions, which ranks mark ready in any order, may use all: their receivers see to it
+ * that they do not stay in their slots (news.c).
  *
  * All posting happens in swc_conn_pump(), under the lock; everything that makes posting possible calls it.
  */
@@ -71,13 +72,14 @@ struct swc_wire_header *swc_conn_header(struct swc_conn *conn, struct swc_send_r
 
 bool swc_conn_favours(const struct swc_conn *conn, u64 seq)
 {
-	return seq == READ_ONCE(conn->comm->favoured);
+	return seq == READ_ONCE(conn->comm->oldest);
 }
 
-/* Credits that there must be for a segment of operation @seq. */
-static u32 need(const struct swc_conn *conn, u64 seq)
+/* Credits that there must be for a segment of a message. */
+static u32 need(const struct swc_conn *conn, const struct swc_out *out)
 {
-	return swc_conn_favours(conn, seq) ? 1 : conn->peer_slots / 2 + 1;
+	return out->run->part->op->reserved || swc_conn_favours(conn, out->seq) ? 1 :
+	       conn->peer_slots / 2 + 1;
 }
 
 static void fill_abort(struct swc_conn *conn, struct swc_wire_abort *a)
@@ -100,6 +102,7 @@ void swc_conn_sign(struct swc_wire_header *h, const struct swc_run *run)
 	h->root = cpu_to_le32(d->root);
 	h->count = cpu_to_le64(d->count);
 	h->family = cpu_to_le64(op->family);
+	h->flags = op->reserved ? SWC_WIRE_PARTITION : 0;
 	h->coll = d->coll;
 	h->dtype = d->dtype;
 	h->redop = d->redop;
@@ -257,7 +260,7 @@ static bool post_segment(struct swc_conn *conn, struct swc_out *out, struct list
 	u32 bytes, nsge = 1;
 	bool last, copied = out->bytes <= SWC_BOUNCE;
 
-	if (conn->credits < need(conn, out->seq)) {
+	if (conn->credits < need(conn, out)) {
 		swc_stat_inc(SWC_STAT_CREDIT_STALLS);
 		return false;
 	}

@@ -377,7 +377,7 @@ static void test_unused(void)
 		size_t at, size;
 		unsigned int users; /* bitmap of kinds */
 	} fields[] = {
-		{ "resv0", HEAD(resv0), 0 },
+		{ "flags", HEAD(flags), OF_OPERATIONS },
 		{ "ordinal", HEAD(ordinal), OF_OPERATIONS },
 		{ "seq", HEAD(seq),
 		  OF_OPERATIONS | 1 << SWC_WIRE_CREDIT | 1 << SWC_WIRE_ABORT | 1 << SWC_WIRE_BYE },
@@ -413,6 +413,32 @@ static void test_unused(void)
 				 fields[f].name);
 			ok(fine, text);
 		}
+	}
+}
+
+/* Operations' messages know one flag. */
+static void test_flags(void)
+{
+	struct swc_wire_msg m;
+	uint8_t data[ROOM];
+	char text[100];
+
+	for (int kind = 1; kind < SWC_WIRE_KIND_NR; kind++) {
+		struct swc_wire_header *h = (void *)data;
+		size_t bytes = good_message(kind, data);
+		bool fine = true;
+
+		if (!(OF_OPERATIONS & 1u << kind))
+			continue;
+		for (int flags = 0; flags < 256; flags++) {
+			h->flags = (uint8_t)flags;
+			fine &= parse(data, bytes, &m) ==
+				(flags & ~SWC_WIRE_PARTITION ? -EPROTO : 0);
+			if (flags == 0 || flags == SWC_WIRE_PARTITION)
+				fine &= m.partition == !!flags;
+		}
+		snprintf(text, sizeof(text), "%s: any flags", kinds[kind]);
+		ok(fine, text);
 	}
 }
 
@@ -651,6 +677,7 @@ int main(void)
 	test_lengths();
 	test_kinds();
 	test_unused();
+	test_flags();
 	test_data();
 	test_ready();
 	test_want();
