@@ -106,6 +106,7 @@ enum how {
 	MISMATCH_COLL,
 	MISMATCH_TYPE,
 	MISMATCH_DIRECT,
+	MISMATCH_PARTITION,
 	CUT,
 	DOWN,
 	REMOVE
@@ -183,6 +184,11 @@ static const struct trouble troubles[] = {
 	  { 1000, 0 },
 	  NET_TIMEOUT_MS,
 	  { -EPROTO, 0, NET_CALLERS } },
+	{ "a node calls a partition",
+	  MISMATCH_PARTITION,
+	  { 30001, 0 },
+	  NET_TIMEOUT_MS,
+	  { -EPROTO, 0, NET_CALLERS } },
 	{ "all packets are lost past the deadline",
 	  CUT,
 	  { 30001, 0 },
@@ -221,16 +227,49 @@ static bool is_self(enum how how)
 	return how == EXIT || how == LEAVE || how == ABORT;
 }
 
+/* Do others hear of it from whoever is in trouble? Else nothing tells of it before the deadline. */
+static bool is_heard_of(enum how how)
+{
+	return how != STOP && how != CUT && how != DOWN;
+}
+
+/* After so many ms all are to know. */
+static unsigned int within(const struct trouble *t)
+{
+	return is_heard_of(t->how) ? 1000 : t->timeout_ms;
+}
+
 static bool is_mismatch(enum how how)
 {
 	return how == MISMATCH_COUNT || how == MISMATCH_COLL || how == MISMATCH_TYPE ||
-	       how == MISMATCH_DIRECT;
+	       how == MISMATCH_DIRECT || how == MISMATCH_PARTITION;
+}
+
+/* What is an ordinary operation elsewhere is the only partition here. */
+static int as_partition(struct net_work *w)
+{
+	struct swingcoll_part *part;
+	int ret;
+
+	ret = swingcoll_pallreduce_init(w->mem[0], w->mem[0], 1, w->c.count, w->c.dtype, w->c.op,
+					w->comm, &part);
+	if (ret)
+		return ret;
+	ret = swingcoll_pstart(part);
+	if (!ret)
+		ret = swingcoll_pready(part, 0);
+	if (!ret)
+		ret = swingcoll_pwait(part, SWINGCOLL_ALL_PARTITIONS);
+	swingcoll_pfree(part);
+	return ret;
 }
 
 static int mismatch(struct net_work *w, enum how how)
 {
 	struct coll_case c = w->c;
 
+	if (how == MISMATCH_PARTITION)
+		return as_partition(w);
 	if (how == MISMATCH_COUNT)
 		c.count--;
 	else if (how == MISMATCH_TYPE)
@@ -307,11 +346,12 @@ static int trouble_rank(uint32_t i, void *arg)
 	} while (!ret);
 	bad = swct_ms();
 	/* Who was stopped itself cannot hear of it in time. */
-	if (bad > good + t->timeout_ms + NET_GRACE_MS &&
-	    !(t->how == STOP && w.rank == net_victim)) {
+	if (bad > good + within(t) + NET_GRACE_MS && !(t->how == STOP && w.rank == net_victim)) {
 		ksft_print_msg("rank %d: heard of it after %d ms\n", w.rank, (int)(bad - good));
 		return 1;
 	}
+	if (is_heard_of(t->how) && bad - good > 1000)
+		ksft_print_msg("rank %d: heard of it after %d ms\n", w.rank, (int)(bad - good));
 	if (net_check_error(w.comm, &t->expected, ret))
 		return 1;
 	if (t->how == KILL && go_on(&w))
