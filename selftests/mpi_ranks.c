@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A program of MPI that has its collectives done by swingcoll: communicators of libswingcoll_mpi. Rank 0 says
+ * "all good" if they are. net_mpirun.sh runs it, by each MPI that there is.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <swingcoll_mpi.h>
+
+#define COUNT 100003
+
+static int rank, nbad;
+
+#define GOOD(what)                                                                                 \
+	do {                                                                                       \
+		if (!(what)) {                                                                     \
+			fprintf(stderr, "rank %d, line %d: not so: %s (%s)\n", rank, __LINE__,     \
+				#what, swingcoll_bootstrap_error());                               \
+			nbad++;                                                                    \
+		}                                                                                  \
+	} while (0)
+
+/* The sum of what all have, beside MPI's own. */
+static void add(struct swingcoll_comm *comm, MPI_Comm mpi)
+{
+	int64_t *mine = malloc(COUNT * sizeof(*mine)), *ours = calloc(COUNT, sizeof(*ours));
+	int64_t *theirs = malloc(COUNT * sizeof(*theirs));
+
+	for (int64_t i = 0; i < COUNT; i++)
+		mine[i] = (rank + 1) * i - 7 * rank;
+	GOOD(swingcoll_allreduce(mine, ours, COUNT, SWINGCOLL_I64, SWINGCOLL_SUM, comm) == 0);
+	GOOD(MPI_Allreduce(mine, theirs, COUNT, MPI_INT64_T, MPI_SUM, mpi) == MPI_SUCCESS);
+	GOOD(memcmp(ours, theirs, COUNT * sizeof(*ours)) == 0);
+	free(mine);
+	free(ours);
+	free(theirs);
+}
+
+/* Ranks of the one are ranks of the other. */
+static void same_ranks(MPI_Comm mpi)
+{
+	struct swingcoll_comm *comm;
+	int n, me;
+
+	MPI_Comm_size(mpi, &n);
+	MPI_Comm_rank(mpi, &me);
+	GOOD(swingcoll_comm_create_mpi(&comm, mpi, NULL) == 0);
+	if (!comm)
+		return;
+	GOOD(swingcoll_comm_size(comm) == n && swingcoll_comm_rank(comm) == me);
+	add(comm, mpi);
+	GOOD(swingcoll_comm_destroy(comm) == 0);
+}
+
+int main(int argc, char **argv)
+{
+	struct swingcoll_bootstrap *boot;
+	MPI_Comm half, between;
+	int n, all;
+
+	GOOD(swingcoll_bootstrap_mpi(&boot, MPI_COMM_NULL) == -EINVAL);
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &n);
+	same_ranks(MPI_COMM_WORLD);
+	/* Every other rank, the last one first. */
+	MPI_Comm_split(MPI_COMM_WORLD, rank & 1, -rank, &half);
+	same_ranks(half);
+	if (n > 1) {
+		MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank & 1 ? (n - 1) & ~1 : (n - 2) | 1,
+				     0, &between);
+		GOOD(swingcoll_bootstrap_mpi(&boot, between) == -EINVAL);
+		MPI_Comm_free(&between);
+	}
+	MPI_Comm_free(&half);
+	MPI_Allreduce(&nbad, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	if (!rank && !all)
+		printf("all good: %d ranks\n", n);
+	MPI_Finalize();
+	return !!all;
+}

@@ -1,0 +1,101 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Ranks that MPI's launchers start, and a loop of the shell. Runs on every node of a cluster at once: node 0 speaks
+# TAP and commands the others.
+set -u
+node=${SWINGCOLL_NODE:-0} nodes=${SWINGCOLL_NNODES:-0} server=''
+remote=$(realpath ../tools/vm/remote)
+built=$(realpath "${OUTPUT:-.}")
+
+. "$(dirname "$0")/tap.sh"
+((!EUID)) || skip_all needs root
+((nodes)) || skip_all "this is for the nodes of a cluster: tools/vm/run --nodes"
+[[ -c /dev/swingcoll ]] || skip_all swingcoll is not loaded
+[[ -x $remote ]] || skip_all "no $remote"
+perf=$(command -v swingperf) || skip_all "no swingperf: make tools"
+
+# What the testbed says of this node is not for what others start here.
+unset SWINGCOLL_NODE SWINGCOLL_NNODES SWINGCOLL_ADDRS SWINGCOLL_TOPO SWINGCOLL_ROOT
+"$remote" --serve &
+server=$!
+if ((node)); then
+	wait $server
+	exit
+fi
+
+hosts=()
+for ((i = 0; i < nodes; i++)); do
+	hosts+=("node$i")
+done
+log=$(mktemp)
+finish() {
+	timeout 30 "$remote" --quit "${hosts[@]:1}"
+	kill $server 2>/dev/null
+	wait $server
+	rm -f "$log"
+}
+trap finish EXIT
+
+echo 1..5
+for host in "${hosts[@]}"; do
+	until "$remote" "$host" true 2>/dev/null; do
+		sleep 0.1
+	done
+done
+sizes=(--sizes 8,4096,100000 --iters 2 --repeats 1 --warmup 0)
+all=$((4 * nodes))
+root=$(hostname):29400
+
+# Every element has been checked, by so many ranks on all nodes.
+is_right() {
+	grep -q ", $all ranks of a launcher," "$log" && grep -q "^# nodes: $nodes," "$log" &&
+		grep -q '^# wrong elements: 0 OK' "$log"
+}
+
+try() { # try NAME CHECK COMMAND...
+	local began=$SECONDS status
+	timeout -k 5 60 "${@:3}" </dev/null >"$log" 2>&1 && $2
+	status=$?
+	((!status)) || sed 's/^/# /' "$log"
+	result $status "$1: $all ranks, $((SECONDS - began)) s"
+}
+
+skip() { # skip NAME REASON
+	number=$((number + 1))
+	echo "ok $number # SKIP $1: $2"
+}
+
+slots=$(printf "%s:$((all / nodes))," "${hosts[@]}")
+export HWLOC_HIDE_ERRORS=1
+openmpi=(mpirun.openmpi --allow-run-as-root --mca plm_rsh_agent "$remote" --mca btl tcp,self --mca pml ob1
+	--mca btl_tcp_if_include nic0 --mca oob_tcp_if_include nic0 --host "${slots%,}" -n $all)
+mpich=(mpiexec.mpich -launcher rsh -launcher-exec "$remote" -iface nic0 -hosts "${slots%,}" -n $all
+	-genv UCX_NET_DEVICES nic0 -genv UCX_TLS "tcp,self")
+
+try "a loop of the shell" is_right bash -c '
+	for ((i = 0; i < '$all'; i++)); do
+		'"$remote"' node$((i / 4)) SWINGCOLL_ROOT='"$root"' SWINGCOLL_RANK=$i SWINGCOLL_NRANKS='$all" $perf ${sizes[*]}"' &
+		pids[i]=$!
+	done
+	for pid in "${pids[@]}"; do
+		wait $pid || exit
+	done'
+for mpi in openmpi mpich; do
+	declare -n launcher=$mpi
+	if ! command -v "${launcher[0]}" >/dev/null; then
+		skip "$mpi: swingperf" "no ${launcher[0]}: tools/setup mpi"
+		skip "$mpi: communicators of MPI's" "no ${launcher[0]}: tools/setup mpi"
+		continue
+	fi
+	# Open MPI has PMIx.
+	[[ $mpi = openmpi ]] || export SWINGCOLL_ROOT=$root
+	try "$mpi: swingperf" is_right "${launcher[@]}" "$perf" "${sizes[@]}"
+	unset SWINGCOLL_ROOT
+	if [[ ! -x $built/$mpi/mpi_ranks ]]; then
+		skip "$mpi: communicators of MPI's" "no mpi_ranks for it: tools/setup mpi, make selftests"
+	else
+		try "$mpi: communicators of MPI's" "grep -q ^all.good:.$all.ranks $log" \
+			"${launcher[@]}" "$built/$mpi/mpi_ranks"
+	fi
+done
+((!failed))
