@@ -42,7 +42,8 @@ for host in "${hosts[@]}"; do
 		sleep 0.1
 	done
 done
-sizes=(--sizes 8,4096,100000 --iters 2 --repeats 1 --warmup 0)
+limited=(timeout -k 5 60)
+sizes=(--sizes "8,4096,100000" --iters 2 --repeats 1 --warmup 0)
 all=$((4 * nodes))
 root=$(hostname):29400
 
@@ -52,9 +53,11 @@ is_right() {
 		grep -q '^# wrong elements: 0 OK' "$log"
 }
 
+are_all_good() { grep -q "^all good: $all ranks" "$log"; }
+
 try() { # try NAME CHECK COMMAND...
 	local began=$SECONDS status
-	timeout -k 5 60 "${@:3}" </dev/null >"$log" 2>&1 && $2
+	"${@:3}" </dev/null >"$log" 2>&1 && $2
 	status=$?
 	((!status)) || sed 's/^/# /' "$log"
 	result $status "$1: $all ranks, $((SECONDS - began)) s"
@@ -67,35 +70,42 @@ skip() { # skip NAME REASON
 
 slots=$(printf "%s:$((all / nodes))," "${hosts[@]}")
 export HWLOC_HIDE_ERRORS=1
-openmpi=(mpirun.openmpi --allow-run-as-root --mca plm_rsh_agent "$remote" --mca btl tcp,self --mca pml ob1
-	--mca btl_tcp_if_include nic0 --mca oob_tcp_if_include nic0 --host "${slots%,}" -n $all)
-mpich=(mpiexec.mpich -launcher rsh -launcher-exec "$remote" -iface nic0 -hosts "${slots%,}" -n $all
-	-genv UCX_NET_DEVICES nic0 -genv UCX_TLS "tcp,self")
+openmpi() { # openmpi PROGRAM...
+	"${limited[@]}" mpirun.openmpi --allow-run-as-root --mca plm_rsh_agent "$remote" --host "${slots%,}" -n "$all" \
+		--mca oob_tcp_if_include nic0 --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include nic0 "$@"
+}
 
-try "a loop of the shell" is_right bash -c '
-	for ((i = 0; i < '$all'; i++)); do
-		'"$remote"' node$((i / 4)) SWINGCOLL_ROOT='"$root"' SWINGCOLL_RANK=$i SWINGCOLL_NRANKS='$all" $perf ${sizes[*]}"' &
-		pids[i]=$!
+mpich() { # mpich PROGRAM...
+	"${limited[@]}" mpiexec.mpich -launcher rsh -launcher-exec "$remote" -hosts "${slots%,}" -n "$all" \
+		-iface nic0 -genv UCX_NET_DEVICES nic0 -genv UCX_TLS tcp,self "$@"
+}
+
+loop() {
+	local rank pids=()
+	for ((rank = 0; rank < all; rank++)); do
+		"${limited[@]}" "$remote" "node$((rank * nodes / all))" SWINGCOLL_ROOT="$root" \
+			SWINGCOLL_RANK=$rank SWINGCOLL_NRANKS=$all "$perf" "${sizes[@]}" &
+		pids+=($!)
 	done
-	for pid in "${pids[@]}"; do
-		wait $pid || exit
-	done'
+	for rank in "${!pids[@]}"; do
+		wait "${pids[rank]}" || return
+	done
+}
+try "a loop of the shell" is_right loop
 for mpi in openmpi mpich; do
-	declare -n launcher=$mpi
-	if ! command -v "${launcher[0]}" >/dev/null; then
-		skip "$mpi: swingperf" "no ${launcher[0]}: tools/setup mpi"
-		skip "$mpi: communicators of MPI's" "no ${launcher[0]}: tools/setup mpi"
+	if ! command -v mpiexec.$mpi >/dev/null; then
+		skip "$mpi: swingperf" "no mpiexec.$mpi: tools/setup mpi"
+		skip "$mpi: communicators of MPI's" "no mpiexec.$mpi: tools/setup mpi"
 		continue
 	fi
 	# Open MPI has PMIx.
 	[[ $mpi = openmpi ]] || export SWINGCOLL_ROOT=$root
-	try "$mpi: swingperf" is_right "${launcher[@]}" "$perf" "${sizes[@]}"
+	try "$mpi: swingperf" is_right $mpi "$perf" "${sizes[@]}"
 	unset SWINGCOLL_ROOT
 	if [[ ! -x $built/$mpi/mpi_ranks ]]; then
 		skip "$mpi: communicators of MPI's" "no mpi_ranks for it: tools/setup mpi, make selftests"
 	else
-		try "$mpi: communicators of MPI's" "grep -q ^all.good:.$all.ranks $log" \
-			"${launcher[@]}" "$built/$mpi/mpi_ranks"
+		try "$mpi: communicators of MPI's" are_all_good $mpi "$built/$mpi/mpi_ranks"
 	fi
 done
 ((!failed))
