@@ -69,7 +69,7 @@ void swc_land_take_apart(struct swc_conn *conn)
 	}
 }
 
-/* The chunk's memory as a scatter list of whole extents; bytes taken. */
+/* The chunk's memory as a scatter list; bytes taken. */
 static u32 gather(struct swc_conn *conn, struct swc_chunk *c, const struct swc_span *span, u64 bytes)
 {
 	const struct swc_extent *e = swc_region_find(span->region, span->offset);
@@ -82,12 +82,13 @@ static u32 gather(struct swc_conn *conn, struct swc_chunk *c, const struct swc_s
 		u64 len = min(end, e[1].offset) - at;
 		u32 off = offset_in_page(from), need;
 
-		len = min_t(u64, len, (u64)pages * PAGE_SIZE - off);
+		/* All but the last end with a page. */
+		len = min3(len, (u64)pages * PAGE_SIZE - off, (u64)SWC_MAP_BYTES - off);
 		need = DIV_ROUND_UP(off + len, PAGE_SIZE);
 		sg_set_page(&c->sg[n++], virt_to_page(from), len, off);
 		pages -= need;
 		at += len;
-		e++;
+		e += at == e[1].offset;
 	}
 	sg_mark_end(&c->sg[n - 1]);
 	c->nents = n;

@@ -35,6 +35,8 @@
 #define SWC_SQ_DEPTH	32	/* send work requests per connection, a power of two */
 #define SWC_SIGNAL	8	/* one in so many is signalled at least */
 #define SWC_MAX_SGE	16
+/* Mapped for a device as one piece, at most: what every device and every way of bouncing takes. */
+#define SWC_MAP_BYTES	max(64ul << 10, PAGE_SIZE)
 /* A send record's page: the header, and small messages whole, so that their memory is free at once. */
 #define SWC_REC_BYTES	4096
 #define SWC_HEADER	sizeof(struct swc_wire_header)

@@ -63,7 +63,7 @@ void swc_conn_release(struct swc_seg *seg)
 	swc_conn_put(conn);
 }
 
-/* A communicator takes so many bytes of messages out of their slots, at most: what its memory group allows. */
+/* So many bytes of messages does a communicator take out of slots; its memory group may say less. */
 static long spill_max(void)
 {
 	return max_t(long, 64 << 20, totalram_pages() / 16 << PAGE_SHIFT);

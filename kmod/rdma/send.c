@@ -200,7 +200,7 @@ static u32 map_span(struct swc_conn *conn, struct swc_send_rec *rec, u32 first, 
 	rec->first_mapped = first;
 	while (at < end && n < conn->nsge) {
 		void *from = e->kaddr + (at - e->offset);
-		u32 len = min(end, e[1].offset) - at;
+		u32 len = min_t(u64, min(end, e[1].offset) - at, SWC_MAP_BYTES);
 		u64 dma = ib_dma_map_page(conn->dev->ib, virt_to_page(from), offset_in_page(from), len,
 					  DMA_TO_DEVICE);
 
@@ -210,7 +210,7 @@ static u32 map_span(struct swc_conn *conn, struct swc_send_rec *rec, u32 first, 
 					       .lkey = conn->dev->pd->local_dma_lkey };
 		n++;
 		at += len;
-		e++;
+		e += at == e[1].offset;
 	}
 	rec->nmapped = n - first;
 	*nsge = n;
