@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How nodes connect: strangers who ask for connections, nodes that disagree on who is where, and many communicators
- * at once. Nothing is left behind, and the next communicator works. Runs on every node of a cluster at once.
+ * How nodes connect: strangers who ask for connections, nodes that disagree on who is where, many communicators
+ * at once, IPv6, and network namespaces. Nothing is left behind, and the next communicator works. Runs on every node of a cluster at once.
  *
  *	net_connect [WORD]	only cases with WORD in their names
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <poll.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/rdma_user_cm.h>
+#include <sched.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
@@ -364,12 +367,146 @@ static int storm(void)
 	return swct_ranks(JOBS * NET_LOCAL, 90000, storm_rank, NULL);
 }
 
+/* ------------------------------------------------------------------ IPv6 */
+
+/* An IPv6 address of the card that has this IPv4 address, and that card's name. */
+static bool other_address(const char *ipv4, char *ipv6, char *card)
+{
+	struct ifaddrs *all, *i, *k;
+	struct in_addr in;
+	bool found = false;
+
+	if (inet_pton(AF_INET, ipv4, &in) != 1 || getifaddrs(&all))
+		return false;
+	for (i = all; i && !found; i = i->ifa_next) {
+		const struct sockaddr_in *a = (void *)i->ifa_addr;
+
+		if (!a || a->sin_family != AF_INET || a->sin_addr.s_addr != in.s_addr)
+			continue;
+		for (k = all; k && !found; k = k->ifa_next) {
+			const struct sockaddr_in6 *b = (void *)k->ifa_addr;
+
+			if (!b || b->sin6_family != AF_INET6 || strcmp(k->ifa_name, i->ifa_name) ||
+			    IN6_IS_ADDR_LINKLOCAL(&b->sin6_addr))
+				continue;
+			inet_ntop(AF_INET6, &b->sin6_addr, ipv6, INET6_ADDRSTRLEN);
+			snprintf(card, IF_NAMESIZE, "%s", i->ifa_name);
+			found = true;
+		}
+	}
+	freeifaddrs(all);
+	return found;
+}
+
+/* What has left this node by IPv6, by all of its cards. */
+static uint64_t ipv6_bytes(char card[][IF_NAMESIZE], int n)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < n; i++) {
+		char path[64], name[64];
+		unsigned long long value;
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/net/dev_snmp6/%s", card[i]);
+		f = fopen(path, "r");
+		while (f && fscanf(f, "%63s %llu", name, &value) == 2)
+			if (!strcmp(name, "Ip6OutOctets"))
+				sum += value;
+		if (f)
+			fclose(f);
+	}
+	return sum;
+}
+
+static const struct net_steady by_ipv6 = { { 100001, 2 }, 3, 0 };
+
+static int ipv6(void)
+{
+	static char root[NET_MAX_NODES][INET6_ADDRSTRLEN];
+	char addrs[16 * INET6_ADDRSTRLEN] = "", mine[INET6_ADDRSTRLEN], text[INET6_ADDRSTRLEN + 16];
+	char card[16][IF_NAMESIZE], *list = strdup(getenv("SWINGCOLL_ADDRS"));
+	char *old_root = strdup(getenv("SWINGCOLL_ROOT")), *old_list = strdup(list);
+	uint64_t least = 4ull * by_ipv6.load.count * by_ipv6.rounds, sent;
+	int n = 0, bad = 0;
+
+	for (char *a = strtok(list, ","); a && n < 16; a = strtok(NULL, ","), n++) {
+		if (!other_address(a, mine, card[n])) {
+			ksft_print_msg("no IPv6 address beside %s\n", a);
+			bad = 1;
+		}
+		snprintf(addrs + strlen(addrs), sizeof(addrs) - strlen(addrs), "%s%s", n ? "," : "",
+			 mine);
+	}
+	/* All nodes meet at the first address of node 0. */
+	snprintf(mine, sizeof(mine), "%.*s", (int)strcspn(addrs, ","), addrs);
+	net_exchange(mine, root, sizeof(mine));
+	snprintf(text, sizeof(text), "[%s]%s", root[0], strrchr(old_root, ':'));
+	setenv("SWINGCOLL_ROOT", text, 1);
+	setenv("SWINGCOLL_ADDRS", addrs, 1);
+	sent = ipv6_bytes(card, n);
+	bad |= swct_ranks(NET_LOCAL, 60000, net_steady_rank, (void *)&by_ipv6);
+	sent = ipv6_bytes(card, n) - sent;
+	setenv("SWINGCOLL_ROOT", old_root, 1);
+	setenv("SWINGCOLL_ADDRS", old_list, 1);
+	if (sent < least) {
+		ksft_print_msg("node %d has sent %llu bytes by IPv6, and not %llu\n", net_node,
+			       (unsigned long long)sent, (unsigned long long)least);
+		bad = 1;
+	}
+	free(list);
+	free(old_list);
+	free(old_root);
+	return net_together(bad);
+}
+
+/* ------------------------------------------------------------------ network namespaces */
+
+/*
+ * The ranks of the last node are in a network namespace of their own, which has no way out, when they make the
+ * communicator. They speak by sockets that they have from before, but connections must not go by the devices of
+ * another namespace than theirs.
+ */
+static int isolated_rank(uint32_t i, void *arg)
+{
+	struct swingcoll_comm_opts opts = { .timeout_ms = 3000 };
+	int rank = net_layout_rank(&net_cluster, i), value = 1, culprit, ret;
+	bool inside = net_node == net_nodes - 1;
+	struct swingcoll_bootstrap *boot;
+	struct swingcoll_comm *comm;
+	char text[256];
+
+	(void)arg;
+	net_be_rank(&net_cluster, rank, net_step);
+	CHECK_EQ(swingcoll_bootstrap_auto(&boot), 0);
+	if (inside)
+		CHECK_EQ(unshare(CLONE_NEWNET), 0);
+	CHECK_EQ(swingcoll_comm_create_from(&comm, boot, &opts), 0);
+	ret = swingcoll_allreduce(&value, &value, 1, SWINGCOLL_I32, SWINGCOLL_SUM, comm);
+	swingcoll_comm_error(comm, text, sizeof(text), &culprit);
+	if (ret != -ETIMEDOUT || culprit < 0 ||
+	    net_layout_node(&net_cluster, culprit) == net_node) {
+		ksft_print_msg("rank %d: %d, rank at fault %d: %s\n", rank, ret, culprit, text);
+		return 1;
+	}
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	swingcoll_bootstrap_free(boot);
+	return 0;
+}
+
+static int isolated(void)
+{
+	return net_together(swct_ranks(NET_LOCAL, 60000, isolated_rank, NULL));
+}
+
 /* ------------------------------------------------------------------ all cases */
 
 static const struct swct_test tests[] = {
 	{ "strangers ask for connections", strangers },
 	{ "nodes disagree on who is where", crossed },
 	{ "many communicators connect at once", storm },
+	{ "by IPv6", ipv6 },
+	{ "a network namespace without a way out", isolated },
 };
 
 static void cases(void)
