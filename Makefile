@@ -116,7 +116,7 @@ bench-dma bench-overlap: bench-%:
 	@$(MAKE) -s modules KVER=6.12
 	@tools/vm/run --kernel 6.12 --mem 2G --timeout 2400 $(clock) --out build/bench -- tools/bench/$*
 
-# Several virtual machines at once; PART=pairs or PART=torus for one half of it.
+# Several virtual machines at once; PART=pairs, cpu, instructions or torus for one part of it.
 .PHONY: bench-cluster
 bench-cluster:
 	@tools/setup bench
@@ -188,7 +188,7 @@ help:
 	@echo "make bench                compare with MPI libraries, results in build/bench"
 	@echo "make bench-dma            copies by a DMA engine beside copies by the CPU"
 	@echo "make bench-overlap        allgathers overlapped with the products that consume them"
-	@echo "make bench-cluster [PART=] the same between nodes (pairs, instructions), and all algorithms on 16 (torus)"
+	@echo "make bench-cluster [PART=] the same between nodes (pairs, cpu, instructions), and all algorithms on 16 (torus)"
 	@echo "make install              library, tools, manual, udev rule [PREFIX= DESTDIR=]"
 	@echo "make dkms [RELEASE=]      install the module through DKMS"
 	@echo "make uninstall            take away what those two have installed"

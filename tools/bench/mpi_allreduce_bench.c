@@ -115,10 +115,11 @@ int main(int argc, char **argv)
 			continue;
 		printf("{\"op\":\"allreduce\",\"bytes\":%zu,\"count\":%d,\"dtype\":\"%s\",\"redop\":\"sum\","
 		       "\"ranks\":%d,\"inplace\":false,\"time_us\":%.4f,\"iqr_us\":%.4f,\"min_us\":%.4f,"
-		       "\"median_us\":%.4f,\"p99_us\":%.4f,\"cpu_us\":%.4f,\"iters\":%lu,\"repeats\":%u,"
+		       "\"median_us\":%.4f,\"p99_us\":%.4f,\"cpu_us\":%.4f,"
+		       "\"busy_us\":%.4f,\"iters\":%lu,\"repeats\":%u,"
 		       "\"errors\":%lu}\n",
 		       bytes, b.count, argv[1], ranks, t.time_us, t.iqr_us, t.min_us, t.median_us,
-		       t.p99_us, t.cpu_us, t.iters, t.repeats, wrong);
+		       t.p99_us, t.cpu_us, t.busy_us, t.iters, t.repeats, wrong);
 		fflush(stdout);
 	}
 	MPI_Finalize();

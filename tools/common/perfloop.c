@@ -7,11 +7,13 @@
 #include "common/perfloop.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #define MAX_ITERS 1000000u
 #define MAX_REPEATS 64u
@@ -32,6 +34,22 @@ static double cpu_now(void)
 	getrusage(RUSAGE_SELF, &ru);
 	return (double)ru.ru_utime.tv_sec + (double)ru.ru_stime.tv_sec +
 	       ((double)ru.ru_utime.tv_usec + (double)ru.ru_stime.tv_usec) * 1e-6;
+}
+
+/* Whatever for: kernel threads and interrupts too. To 10 ms, for all CPUs together. */
+static double busy_now(void)
+{
+	unsigned long long user, nice, system, idle, wait;
+	double busy = 0;
+	FILE *f = fopen("/proc/stat", "re");
+
+	if (f &&
+	    fscanf(f, "cpu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &wait) == 5)
+		busy = perf_now() * (double)sysconf(_SC_NPROCESSORS_ONLN) -
+		       (double)(idle + wait) / (double)sysconf(_SC_CLK_TCK);
+	if (f)
+		fclose(f);
+	return busy;
 }
 
 static int cmp_double(const void *a, const void *b)
@@ -227,7 +245,7 @@ int perf_measure(const struct perf_ops *ops, void *arg, const struct perf_rule *
 		 struct perf_time *out)
 {
 	struct run r = { .ops = ops, .arg = arg, .buffers = rule->buffers ? rule->buffers : 1 };
-	double t[MAX_REPEATS], cpu;
+	double t[MAX_REPEATS], cpu, busy;
 	unsigned int i;
 	int ret;
 
@@ -240,6 +258,7 @@ int perf_measure(const struct perf_ops *ops, void *arg, const struct perf_rule *
 		return ret;
 
 	cpu = cpu_now();
+	busy = busy_now();
 	for (i = 0; i < out->repeats; i++) {
 		ret = timed_batch(&r, out->iters, &t[i]);
 		if (ret)
@@ -247,6 +266,7 @@ int perf_measure(const struct perf_ops *ops, void *arg, const struct perf_rule *
 		t[i] *= 1e6;
 	}
 	out->cpu_us = (cpu_now() - cpu) * 1e6 / ((double)out->iters * out->repeats);
+	out->busy_us = (busy_now() - busy) * 1e6 / ((double)out->iters * out->repeats);
 	out->time_us = perf_quantile(t, out->repeats, 0.5);
 	out->iqr_us = perf_quantile(t, out->repeats, 0.75) - perf_quantile(t, out->repeats, 0.25);
 
@@ -259,6 +279,8 @@ int perf_measure(const struct perf_ops *ops, void *arg, const struct perf_rule *
 		out->p99_us = perf_quantile(t, out->repeats, 1);
 	}
 	ret = ops->max(arg, &out->cpu_us);
+	if (!ret)
+		ret = ops->max(arg, &out->busy_us);
 	if (!ret)
 		ret = ops->max(arg, &out->min_us);
 	if (!ret)

@@ -41,6 +41,7 @@ struct perf_time {
 	double median_us;
 	double p99_us;
 	double cpu_us; /* user and system time per operation, of the rank that used most */
+	double busy_us; /* time that all CPUs were not idle, per operation, on the node where that is most */
 	unsigned long iters;
 	unsigned int repeats;
 };

@@ -330,23 +330,38 @@ static void check_dma(struct report *r)
 		say(r, OK, "dma", NULL, "no DMA engine here: the CPU copies");
 }
 
+static bool rdma_has(const char *device, const char *file, const char *text)
+{
+	char path[256], line[64];
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/%s", device, file);
+	return ctl_read_line(path, line, sizeof(line)) && strstr(line, text);
+}
+
 static void check_rdma(struct report *r)
 {
-	char names[128], path[256], state[64];
-	int n = count_entries("/sys/class/infiniband", names, sizeof(names)), up = 0;
+	int n, up = 0, iwarp = 0;
+	char names[128];
 	char *name, *save = NULL, copy[128];
 
+	n = count_entries("/sys/class/infiniband", names, sizeof(names));
 	if (!n) {
 		say(r, OK, "rdma", NULL, "no RDMA device here: communicators stay on this node");
 		return;
 	}
 	snprintf(copy, sizeof(copy), "%s", names);
 	for (name = strtok_r(copy, " ", &save); name; name = strtok_r(NULL, " ", &save)) {
-		snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/state", name);
-		if (ctl_read_line(path, state, sizeof(state)) && strstr(state, "ACTIVE"))
+		if (rdma_has(name, "node_type", "RNIC"))
+			iwarp++;
+		else if (rdma_has(name, "ports/1/state", "ACTIVE"))
 			up++;
 	}
-	if (up)
+	if (iwarp && !up)
+		say(r, WARN, "rdma",
+		    "between nodes, use devices for InfiniBand or RoCE: SWINGCOLL_IFACES",
+		    "%d RDMA devices, but %d of them iWARP, which swingcoll does not use: %s", n,
+		    iwarp, names);
+	else if (up)
 		say(r, OK, "rdma", NULL, "%d RDMA devices, %d with port 1 active: %s", n, up,
 		    names);
 	else

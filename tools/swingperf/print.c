@@ -120,6 +120,7 @@ static void print_json(const struct perf_options *opt, int nranks, const struct 
 	cJSON_AddNumberToObject(o, "median_us", row->t.median_us);
 	cJSON_AddNumberToObject(o, "p99_us", row->t.p99_us);
 	cJSON_AddNumberToObject(o, "cpu_us", row->t.cpu_us);
+	cJSON_AddNumberToObject(o, "busy_us", row->t.busy_us);
 	cJSON_AddNumberToObject(o, "iters", (double)row->t.iters);
 	cJSON_AddNumberToObject(o, "repeats", row->t.repeats);
 	cJSON_AddNumberToObject(o, "algbw_gbs", algbw(row));
