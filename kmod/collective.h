@@ -55,6 +55,8 @@ struct swc_member {
 	atomic_t nplans;
 };
 
+#define SWC_EARLY	64
+
 /**
  * struct swc_comm - a communicator
  *
@@ -82,7 +84,10 @@ struct swc_member {
  * @nwaiting: of them, those that not all members have reached; without reserved ones
  * @ops: operations that have not finished
  * @oldest: number of the first of them, U64_MAX: none
- * @early: segments for operations that have not started here
+ * @calls: of them, those whose numbers nobody had reserved when they were made
+ * @favoured: number of the first of those, U64_MAX: none
+ * @nparted: how many others there are
+ * @early: segments for operations that have not started here; by number, modulo SWC_EARLY
  * @parteds: partitioned operations of members of this node
  * @error, @culprit, @error_seq, @text: the last failure
  * @completed, @failed, @bytes: totals
@@ -124,7 +129,10 @@ struct swc_comm {
 	u32 nwaiting;
 	struct list_head ops;
 	u64 oldest;
-	struct list_head early;
+	struct list_head calls;
+	u64 favoured;
+	u32 nparted;
+	struct list_head early[SWC_EARLY];
 	struct list_head parteds;
 	int error;
 	int culprit;
@@ -179,7 +187,7 @@ static inline void swc_member_put(struct swc_member *member)
 enum swc_run_state {
 	SWC_RUN_READY,		/* on op->ready, nobody has it */
 	SWC_RUN_ACTIVE,		/* a worker has it */
-	SWC_RUN_WAIT_RECV,	/* until the peer @wait_rank posts its send */
+	SWC_RUN_WAIT_RECV,	/* until the peer @wait_rank posts its send, of another node: @wait_ordinal */
 	SWC_RUN_WAIT_SENDS,	/* until the peers of this node have taken what was sent */
 	SWC_RUN_WAIT_FENCE,	/* until messages of earlier steps have left their memory */
 	SWC_RUN_WAIT_SYNC,	/* in a barrier */
@@ -203,7 +211,7 @@ enum swc_run_state {
  * @cleared: and what it receives into may be overwritten
  * @sends_left: of them, to peers of this node, not taken and read yet (L)
  * @taken: bitmap of sends that a peer has claimed (L)
- * @wait_rank: see SWC_RUN_WAIT_RECV (L)
+ * @wait_rank, @wait_ordinal: see SWC_RUN_WAIT_RECV (L)
  * @recv: receives done in the current network step
  * @sender: run whose send the current receive has claimed, or NULL
  * @seg: segment of another node that the current receive is taking, or NULL
@@ -234,6 +242,7 @@ struct swc_run {
 	u32 sends_left;
 	unsigned long *taken;
 	u32 wait_rank;
+	u32 wait_ordinal;
 	u32 recv;
 	struct swc_run *sender;
 	struct swc_seg *seg;
@@ -329,12 +338,14 @@ struct swc_part {
  * @comm: valid for those who hold it by other means, such as a part
  * @seq: number on the communicator
  * @node: in comm->ops; comm->lock
+ * @call: in comm->calls, or empty; comm->lock
  * @slot: in comm->by_seq; comm->lock
  * @reserved: somebody has reserved its number; set for life
  * @opened_at: ktime when the first rank arrived
  * @deadline: ktime, the earliest of all parts; comm->lock
  * @look, @asked: when the watchdog looks next, and whom it has asked how far it is, or -1; comm->lock
  * @desc, @algo, @family, @nparts, @part_blocks: of the first to arrive; all others must be the same
+ * @parted: so is whether it is a partition
  * @lock: guards all below
  * @narrived: parts here
  * @started_at: ktime when the last rank arrived, 0 before
@@ -358,6 +369,7 @@ struct swc_op {
 	struct swc_comm *comm;
 	u64 seq;
 	struct list_head node;
+	struct list_head call;
 	struct hlist_node slot;
 	bool reserved;
 	u64 opened_at;
@@ -369,6 +381,7 @@ struct swc_op {
 	u64 family;
 	u32 nparts;
 	u32 part_blocks;
+	bool parted;
 	u64 bytes;
 
 	spinlock_t lock;
@@ -397,7 +410,7 @@ static inline bool swc_op_is_call(const struct swc_op *op, const struct swc_wire
 
 	return a->coll == b->coll && a->dtype == b->dtype && a->redop == b->redop &&
 	       a->count == b->count && a->root == b->root && op->family == msg->family &&
-	       op->reserved == msg->partition;
+	       op->parted == msg->partition;
 }
 
 static inline void swc_op_release(struct kref *ref)

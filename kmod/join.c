@@ -99,9 +99,12 @@ static struct swc_comm *comm_create(struct swc_ctx *ctx, const struct swc_comm_j
 	spin_lock_init(&comm->lock);
 	hash_init(comm->by_seq);
 	INIT_LIST_HEAD(&comm->ops);
-	INIT_LIST_HEAD(&comm->early);
+	INIT_LIST_HEAD(&comm->calls);
+	for (i = 0; i < SWC_EARLY; i++)
+		INIT_LIST_HEAD(&comm->early[i]);
 	INIT_LIST_HEAD(&comm->parteds);
 	comm->oldest = U64_MAX;
+	comm->favoured = U64_MAX;
 	comm->gone_at = U64_MAX;
 	INIT_DELAYED_WORK(&comm->watchdog, swc_deadline_work);
 	INIT_WORK(&comm->free_work, swc_comm_free);

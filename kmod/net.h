@@ -75,13 +75,13 @@ struct swc_landing {
 };
 
 /**
- * struct swc_seg - a segment that has arrived, in a landing slot; to be given back by swc_conn_release()
+ * struct swc_seg - a segment that has arrived; to be given back by swc_conn_release()
  * @node: free for whoever has it
  * @conn: where it came from
  * @src, @dst, @channel: between whom
  * @msg: what its header says; @msg.payload is aligned to 64 bytes
  * @span: the payload
- * @spilled: bytes of kernel memory that hold it, 0: it is in a landing slot
+ * @spilled: it is not in a landing slot, but in memory of its own
  */
 struct swc_seg {
 	struct list_head node;
@@ -91,7 +91,7 @@ struct swc_seg {
 	u16 channel;
 	struct swc_wire_msg msg;
 	struct swc_span span;
-	u32 spilled;
+	bool spilled;
 };
 
 /**

@@ -29,7 +29,7 @@ static struct swc_op *find_started(struct swc_comm *comm, struct swc_seg *seg, b
 	*stray = comm->status == SWC_COMM_ABORTED ||
 		 ((!op || op->finished) && seg->msg.seq < comm->member[seg->dst].submitted);
 	if (!*stray)
-		list_add_tail(&seg->node, &comm->early);
+		list_add_tail(&seg->node, &comm->early[seg->msg.seq % SWC_EARLY]);
 	return NULL;
 }
 
@@ -43,7 +43,13 @@ static bool end_if_differs(struct swc_comm *comm, struct swc_op *op, u32 src, co
 	return true;
 }
 
-/* Is this what a run waits for? */
+/* Is this what the run waits for? */
+static bool awaits(const struct swc_run *run, const struct swc_seg *seg)
+{
+	return run->state == SWC_RUN_WAIT_RECV && run->wait_rank == seg->src &&
+	       run->wait_ordinal == seg->msg.ordinal;
+}
+
 static bool is_awaited(struct swc_comm *comm, const struct swc_seg *seg)
 {
 	const struct swc_run *run = NULL;
@@ -56,7 +62,7 @@ static bool is_awaited(struct swc_comm *comm, const struct swc_seg *seg)
 		spin_lock(&op->lock);
 		if (op->started_at && !op->finished)
 			run = swc_run_of(op, seg->dst, seg->channel);
-		awaited = run && run->state == SWC_RUN_WAIT_RECV && run->wait_rank == seg->src;
+		awaited = run && awaits(run, seg);
 		spin_unlock(&op->lock);
 	}
 	spin_unlock(&comm->lock);
@@ -111,8 +117,7 @@ void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg)
 		if (run) {
 			list_add_tail(&seg->node, &run->inbox);
 			taken = true;
-			work = run->state == SWC_RUN_WAIT_RECV && run->wait_rank == src &&
-			       swc_run_resume(op, run);
+			work = awaits(run, seg) && swc_run_resume(op, run);
 		}
 	}
 	spin_unlock(&op->lock);
@@ -134,7 +139,7 @@ void swc_news_early(struct swc_op *op, struct list_head *odd)
 
 	lockdep_assert_held(&op->comm->lock);
 	lockdep_assert_held(&op->lock);
-	list_for_each_entry_safe(seg, next, &op->comm->early, node) {
+	list_for_each_entry_safe(seg, next, &op->comm->early[op->seq % SWC_EARLY], node) {
 		struct swc_run *run = NULL;
 
 		if (seg->msg.seq != op->seq)

@@ -33,6 +33,7 @@ struct swc_op *swc_op_alloc(struct swc_comm *comm)
 	INIT_LIST_HEAD(&op->ready);
 	INIT_LIST_HEAD(&op->gathered);
 	INIT_LIST_HEAD(&op->node);
+	INIT_LIST_HEAD(&op->call);
 	op->culprit = -1;
 	op->asked = -1;
 	op->deadline = U64_MAX;
@@ -57,7 +58,7 @@ static bool matches(const struct swc_op *op, const struct swc_part *part)
 
 	return a->coll == b->coll && a->dtype == b->dtype && a->redop == b->redop &&
 	       a->count == b->count && a->root == b->root && op->family == h->family &&
-	       op->nparts == h->nparts && op->part_blocks == h->part_blocks;
+	       op->nparts == h->nparts && op->part_blocks == h->part_blocks && op->parted == !!part->parted;
 }
 
 /* Say who differs in what; part @part differs from the one that arrived first. */
@@ -74,7 +75,7 @@ void swc_op_note_mismatch(struct swc_op *op, struct swc_part *part)
 	if (!text)
 		return;
 	describe(text, SWC_TEXT_BYTES, &part->desc, part->plan->view.hdr->name, part->parted);
-	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->desc, op->algo, first && first->parted);
+	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->desc, op->algo, op->parted);
 	swc_fault_note(op->comm, -EPROTO, part->member->rank, op->seq,
 		      "operation %llu: rank %u called %s, but rank %d called %s", op->seq,
 		      part->member->rank, text, first ? (int)first->member->rank : -1,
@@ -92,7 +93,7 @@ void swc_op_note_remote_mismatch(struct swc_op *op, u32 rank, const struct swc_w
 		return;
 	describe(text, SWC_TEXT_BYTES, &msg->sig, msg->family == op->family ? op->algo : "another plan",
 		 msg->partition);
-	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->desc, op->algo, op->reserved);
+	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->desc, op->algo, op->parted);
 	swc_fault_note(op->comm, -EPROTO, rank, op->seq,
 		      "operation %llu: rank %u called %s, but rank %u called %s", op->seq, rank, text,
 		      op->comm->local[0], text + SWC_TEXT_BYTES);
@@ -149,6 +150,7 @@ enum swc_arrival swc_op_arrive(struct swc_op *op, struct swc_part *part)
 		op->family = h->family;
 		op->nparts = h->nparts;
 		op->part_blocks = h->part_blocks;
+		op->parted = part->parted;
 		op->bytes = swc_blocks_total_bytes(&part->blocks);
 	} else if (!op->status && !matches(op, part)) {
 		return arrive_unfit(op, part, -EPROTO, SWC_ARRIVED_DIFFERENT);
@@ -204,12 +206,14 @@ bool swc_op_fail(struct swc_op *op, int error, int culprit)
 	return over;
 }
 
-/* Another operation may be the oldest one now. comm->lock is held. */
-static void note_oldest(struct swc_comm *comm)
+/* Others may be the first ones now: see rdma/send.c. comm->lock is held. */
+static void note_first(struct swc_comm *comm)
 {
 	const struct swc_op *first = list_first_entry_or_null(&comm->ops, struct swc_op, node);
+	const struct swc_op *call = list_first_entry_or_null(&comm->calls, struct swc_op, call);
 
 	WRITE_ONCE(comm->oldest, first ? first->seq : U64_MAX);
+	WRITE_ONCE(comm->favoured, call ? call->seq : U64_MAX);
 }
 
 /*
@@ -237,7 +241,11 @@ void swc_op_enter(struct swc_op *op, u64 seq)
 	hash_add(comm->by_seq, &op->slot, seq);
 	kref_get(&op->ref);
 	list_add_tail(&op->node, &comm->ops);
-	note_oldest(comm);
+	if (op->reserved)
+		WRITE_ONCE(comm->nparted, comm->nparted + 1);
+	else
+		list_add_tail(&op->call, &comm->calls);
+	note_first(comm);
 }
 
 /*
@@ -264,7 +272,10 @@ void swc_op_finish(struct swc_op *op)
 	kref_get(&comm->ref);
 	spin_lock(&comm->lock);
 	list_del_init(&op->node);
-	note_oldest(comm);
+	if (list_empty(&op->call))
+		WRITE_ONCE(comm->nparted, comm->nparted - 1);
+	list_del_init(&op->call);
+	note_first(comm);
 	swc_op_settle(op);
 	/* One that was only reserved never was. */
 	if (op->narrived)

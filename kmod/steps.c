@@ -343,7 +343,7 @@ static enum swc_walk recv_local(struct swc_run *run, const struct swc_plan_xfer 
  */
 static bool is_direct(const struct swc_run *run, const struct swc_plan_xfer *x, u64 bytes)
 {
-	return !(x->flags & SWC_XFER_REDUCE) && bytes >= SWC_WIRE_DIRECT && !run->part->op->reserved;
+	return !(x->flags & SWC_XFER_REDUCE) && bytes >= SWC_WIRE_DIRECT && !run->part->parted;
 }
 
 static u32 link_of(const struct swc_run *run, const struct swc_plan_xfer *x)
@@ -421,7 +421,7 @@ static void send_remote(struct swc_run *run, const struct swc_plan_step *s)
 			continue;
 		*out = (struct swc_out){ .run = run, .step = run->step, .peer = x->rank, .seq = op->seq,
 					 .ordinal = plan->links->ordinal[x - plan->view.xfers],
-					 .stored = (x->flags & SWC_XFER_STORED) && !op->reserved,
+					 .stored = (x->flags & SWC_XFER_STORED) && !part->parted,
 					 .bytes = xfer_bytes(part, x) };
 		/* Verified: its own blocks lie in its windows. */
 		if (out->bytes)
@@ -581,6 +581,7 @@ static enum swc_walk setup_remote(struct swc_run *run, const struct swc_plan_xfe
 	there = land ? land->done : !!seg;
 	if (!there) {
 		run->wait_rank = x->rank;
+		run->wait_ordinal = run->part->plan->links->ordinal[x - run->part->plan->view.xfers];
 		run->state = SWC_RUN_WAIT_RECV;
 	}
 	spin_unlock(&op->lock);

@@ -313,6 +313,7 @@ static int parted(void)
 	static const int colls[] = { SWINGCOLL_ALLREDUCE, SWINGCOLL_REDUCE_SCATTER,
 				     SWINGCOLL_ALLGATHER };
 	static const size_t counts[] = { 50, 3000, 70001 };
+	uint64_t spilled = swct_stat(SWC_STAT_SEGS_SPILLED);
 	struct swingcoll_comm *comm;
 
 	CHECK_EQ(comm_new(&comm, NULL), 0);
@@ -331,73 +332,125 @@ static int parted(void)
 				return 1;
 			}
 		}
+	/* What others sent to the last rank before it had marked it, did not stay in slots. */
+	if (rank == layout->nranks - 1)
+		CHECK(swct_stat(SWC_STAT_SEGS_SPILLED) > spilled);
+	CHECK_EQ(swct_stat(SWC_STAT_SPILLS_REFUSED), 0);
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
 	return 0;
 }
 
-/*
- * Rank 0 runs ahead: an ordinary operation, or partitions of another partitioned one, that the others have not
- * come to must not keep a partition from going through that they wait for before.
- */
-static int parted_beside(void)
+/* What rank 0 does ahead of the others, or they ahead of it, in the two tests below. */
+struct ahead {
+	struct swingcoll_comm *comm;
+	struct parted p, q;
+	struct coll_case some, much;
+	void *some_mem, *much_mem;
+	struct swingcoll_req *some_req, *much_req;
+};
+
+static int ahead_up(struct ahead *a)
 {
 	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE,
 			       .dtype = SWINGCOLL_I32,
 			       .count = 70001,
 			       .in_place = true };
-	struct coll_case big = { .coll = SWINGCOLL_ALLREDUCE,
-				 .dtype = SWINGCOLL_I32,
-				 .count = 1 << 20,
-				 .in_place = true };
 	int n = layout->nranks;
-	void *mem = malloc(coll_bytes(&big, n));
-	struct swingcoll_comm *comm;
-	struct swingcoll_req *req;
-	struct parted p, q;
 
-	CHECK_EQ(comm_new(&comm, NULL), 0);
-	CHECK_EQ(parted_up(&p, &c, 2, comm), 0);
-	CHECK_EQ(parted_up(&q, &c, 20, comm), 0);
-	for (int i = 0; i < p.n; i++)
-		parted_fill(&p, i, rank, 1);
-	for (int i = 0; i < q.n; i++)
-		parted_fill(&q, i, rank, 2);
-	coll_fill(&big, n, rank, mem, 3);
+	a->some = a->much = c;
+	a->some.count = 25001;
+	a->much.count = 1 << 20;
+	a->some_mem = malloc(coll_bytes(&a->some, n));
+	a->much_mem = malloc(coll_bytes(&a->much, n));
+	coll_fill(&a->some, n, rank, a->some_mem, 1);
+	coll_fill(&a->much, n, rank, a->much_mem, 2);
+	CHECK_EQ(comm_new(&a->comm, NULL), 0);
+	CHECK_EQ(parted_up(&a->p, &c, 2, a->comm), 0);
+	CHECK_EQ(parted_up(&a->q, &c, 20, a->comm), 0);
+	for (int i = 0; i < a->p.n; i++)
+		parted_fill(&a->p, i, rank, 3);
+	for (int i = 0; i < a->q.n; i++)
+		parted_fill(&a->q, i, rank, 4);
+	return 0;
+}
 
-	CHECK_EQ(swingcoll_pstart(p.part), 0);
+static int ahead_down(struct ahead *a)
+{
+	for (int i = 0; i < a->p.n; i++)
+		CHECK_EQ(parted_check(&a->p, i, rank, 3), 0);
+	CHECK_EQ(coll_check(&a->much, layout->nranks, rank, a->much_mem, 2), 0);
+	checked += a->p.n + 1;
+	CHECK_EQ(parted_down(&a->p), 0);
+	CHECK_EQ(parted_down(&a->q), 0);
+	CHECK_EQ(swingcoll_comm_destroy(a->comm), 0);
+	free(a->some_mem);
+	free(a->much_mem);
+	return 0;
+}
+
+/*
+ * Rank 0 comes to an ordinary operation, and to partitions of another partitioned one, before a partition that
+ * the others wait for before they come to those.
+ */
+static int parted_overtaken(void)
+{
+	struct ahead a;
+
+	CHECK_EQ(ahead_up(&a), 0);
+	CHECK_EQ(swingcoll_pstart(a.p.part), 0);
 	if (rank == 0) {
-		CHECK_EQ(swingcoll_pready(p.part, 0), 0);
-		CHECK_EQ(swingcoll_pstart(q.part), 0);
-		for (int i = 0; i < q.n; i++)
-			CHECK_EQ(swingcoll_pready(q.part, i), 0);
-		CHECK_EQ(coll_icall(&big, mem, mem, comm, &req), 0);
+		CHECK_EQ(swingcoll_pready(a.p.part, 0), 0);
+		CHECK_EQ(swingcoll_pstart(a.q.part), 0);
+		for (int i = 0; i < a.q.n; i++)
+			CHECK_EQ(swingcoll_pready(a.q.part, i), 0);
+		CHECK_EQ(coll_icall(&a.much, a.much_mem, a.much_mem, a.comm, &a.much_req), 0);
 		/* Until what can be sent has been. */
 		swct_sleep_ms(300);
-		CHECK_EQ(swingcoll_pready(p.part, 1), 0);
+		CHECK_EQ(swingcoll_pready(a.p.part, 1), 0);
 	} else {
-		CHECK_EQ(swingcoll_pready(p.part, 1), 0);
-		CHECK_EQ(swingcoll_pwait(p.part, 1), 0);
-		CHECK_EQ(swingcoll_pready(p.part, 0), 0);
-		CHECK_EQ(swingcoll_pstart(q.part), 0);
-		for (int i = q.n - 1; i >= 0; i--)
-			CHECK_EQ(swingcoll_pready(q.part, i), 0);
-		CHECK_EQ(swingcoll_pwait(q.part, 0), 0);
-		CHECK_EQ(coll_icall(&big, mem, mem, comm, &req), 0);
+		CHECK_EQ(swingcoll_pready(a.p.part, 1), 0);
+		CHECK_EQ(swingcoll_pwait(a.p.part, 1), 0);
+		CHECK_EQ(swingcoll_pready(a.p.part, 0), 0);
+		CHECK_EQ(swingcoll_pstart(a.q.part), 0);
+		for (int i = a.q.n - 1; i >= 0; i--)
+			CHECK_EQ(swingcoll_pready(a.q.part, i), 0);
+		CHECK_EQ(swingcoll_pwait(a.q.part, 0), 0);
+		CHECK_EQ(coll_icall(&a.much, a.much_mem, a.much_mem, a.comm, &a.much_req), 0);
 	}
-	CHECK_EQ(swingcoll_pwait(p.part, SWINGCOLL_ALL_PARTITIONS), 0);
-	CHECK_EQ(swingcoll_pwait(q.part, SWINGCOLL_ALL_PARTITIONS), 0);
-	CHECK_EQ(swingcoll_wait(req, NULL), 0);
-	for (int i = 0; i < p.n; i++)
-		CHECK_EQ(parted_check(&p, i, rank, 1), 0);
-	for (int i = 0; i < q.n; i++)
-		CHECK_EQ(parted_check(&q, i, rank, 2), 0);
-	CHECK_EQ(coll_check(&big, n, rank, mem, 3), 0);
-	checked += p.n + q.n + 1;
-	CHECK_EQ(parted_down(&p), 0);
-	CHECK_EQ(parted_down(&q), 0);
-	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
-	free(mem);
-	return 0;
+	CHECK_EQ(swingcoll_pwait(a.p.part, SWINGCOLL_ALL_PARTITIONS), 0);
+	CHECK_EQ(swingcoll_pwait(a.q.part, SWINGCOLL_ALL_PARTITIONS), 0);
+	CHECK_EQ(swingcoll_wait(a.much_req, NULL), 0);
+	for (int i = 0; i < a.q.n; i++)
+		CHECK_EQ(parted_check(&a.q, i, rank, 4), 0);
+	checked += a.q.n;
+	return ahead_down(&a);
+}
+
+/* The others come to an ordinary operation before a partition, and to one that rank 0 is ahead with after it. */
+static int parted_waits(void)
+{
+	struct ahead a;
+
+	CHECK_EQ(ahead_up(&a), 0);
+	CHECK_EQ(swingcoll_pstart(a.p.part), 0);
+	if (rank == 0) {
+		CHECK_EQ(swingcoll_pready(a.p.part, 0), 0);
+		CHECK_EQ(swingcoll_pready(a.p.part, 1), 0);
+	}
+	CHECK_EQ(coll_icall(&a.some, a.some_mem, a.some_mem, a.comm, &a.some_req), 0);
+	if (rank == 0)
+		CHECK_EQ(coll_icall(&a.much, a.much_mem, a.much_mem, a.comm, &a.much_req), 0);
+	CHECK_EQ(swingcoll_wait(a.some_req, NULL), 0);
+	CHECK_EQ(coll_check(&a.some, layout->nranks, rank, a.some_mem, 1), 0);
+	if (rank) {
+		CHECK_EQ(swingcoll_pready(a.p.part, 1), 0);
+		CHECK_EQ(swingcoll_pready(a.p.part, 0), 0);
+		CHECK_EQ(coll_icall(&a.much, a.much_mem, a.much_mem, a.comm, &a.much_req), 0);
+	}
+	CHECK_EQ(swingcoll_pwait(a.p.part, SWINGCOLL_ALL_PARTITIONS), 0);
+	CHECK_EQ(swingcoll_wait(a.much_req, NULL), 0);
+	checked++;
+	return ahead_down(&a);
 }
 
 /* Sums of any floats have the same bits on all ranks. */
@@ -475,7 +528,8 @@ static const struct group groups[] = {
 	{ "24 in flight, by ioctl", parallel_ioctl, 2 },
 	{ "4 communicators at once", communicators, 1 },
 	{ "partitions, in an order of each rank's own", parted, 1 },
-	{ "partitions beside what a rank has come to early", parted_beside, 1 },
+	{ "partitions, overtaken by what follows them", parted_overtaken, 1 },
+	{ "partitions that wait for what follows them", parted_waits, 1 },
 	{ "the same bits of float sums everywhere", bits, 0 },
 	{ "barriers", barriers, 2 },
 };

@@ -82,11 +82,15 @@ static bool unused_are_zero(const struct swc_wire_msg *m)
 {
 	const struct swc_desc *d = &m->sig;
 
-	if (m->kind == SWC_WIRE_DATA || m->kind == SWC_WIRE_READY)
+	if (m->kind == SWC_WIRE_DATA)
+		return true;
+	if (m->partition)
+		return false;
+	if (m->kind == SWC_WIRE_READY)
 		return true;
 	if (m->kind == SWC_WIRE_WANT)
 		return !m->offset && !m->bytes;
-	if (m->partition || d->root || d->count || d->coll || d->dtype || d->redop || m->family)
+	if (d->root || d->count || d->coll || d->dtype || d->redop || m->family)
 		return false;
 	if (m->ordinal || m->offset || m->total || m->bytes)
 		return false;

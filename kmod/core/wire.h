@@ -22,7 +22,7 @@
  * SWC_WIRE_CHUNKS each that have not been looked at, and some short messages.
  *
  *	DATA	a segment of a message; ordinal counts the messages between the two ranks on this channel.
- *		One of a partition does not stay in its slot until all ranks have marked that ready
+ *		One of a partition is copied out of its slot, unless somebody waits for it
  *	READY	memory for (a chunk of) a stored message of SWC_WIRE_DIRECT bytes or more, but of no
  *		partition: write it there, if it is of the same operation and size, and say so with the
  *		chunk's number as immediate
@@ -111,7 +111,7 @@ enum swc_wire_kind {
  */
 struct swc_wire_header {
 	u8     kind;
-	u8     flags;		/* DATA, READY, WANT: SWC_WIRE_PARTITION or 0 */
+	u8     flags;		/* DATA: SWC_WIRE_PARTITION or 0 */
 	__le16 credits;		/* given back */
 	__le32 ordinal;		/* DATA, READY, WANT */
 	__le64 seq;		/* DATA, READY, WANT, ABORT, BYE, CREDIT */

@@ -290,6 +290,7 @@ static void net_leave_before_slow_lower(struct kunit *test)
 static void net_leave_unread(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, 9000, &swc_t_two_nodes);
+	struct list_head *early = &swc_t_of(c, 1)->early[1];
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 i;
 
@@ -300,9 +301,9 @@ static void net_leave_unread(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
 		KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), 0);
 	}
-	for (i = 0; i < 100 && list_empty_careful(&swc_t_of(c, 1)->early); i++)
+	for (i = 0; i < 100 && list_empty_careful(early); i++)
 		msleep(20);
-	KUNIT_EXPECT_FALSE(test, list_empty_careful(&swc_t_of(c, 1)->early));
+	KUNIT_EXPECT_FALSE(test, list_empty_careful(early));
 	KUNIT_EXPECT_EQ(test, leave(c, 0), 0);
 	KUNIT_EXPECT_EQ(test, leave(c, 1), 0);
 	swc_t_comm_end(c);

@@ -282,7 +282,7 @@ static u32 strays(struct swc_comm *comm, u64 seq)
 	u32 n = 0;
 
 	spin_lock(&comm->lock);
-	list_for_each_entry(seg, &comm->early, node)
+	list_for_each_entry(seg, &comm->early[seq % SWC_EARLY], node)
 		n += seg->msg.seq == seq;
 	spin_unlock(&comm->lock);
 	return n;

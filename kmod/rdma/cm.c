@@ -21,6 +21,7 @@
 #define RESOLVE_MS	2000
 #define RETRY_MS	50
 #define PROOF_LEAST_MS	5000
+#define PROBE_LEAST_MS	1000
 #define NEWS_MS		100
 /* Of 0 to 7; but to rxe, 7 is for ever. */
 #define RETRIES		6
@@ -54,6 +55,16 @@ MODULE_PARM_DESC(rdma_ack_timeout, "let 4.096 us << this pass without an answer,
 static u32 proof_ms(void)
 {
 	return max_t(u64, div_u64(5 * (4096ull << ack_timeout), NSEC_PER_MSEC), PROOF_LEAST_MS);
+}
+
+/**
+ * swc_conn_probe_ms() - while operations wait, a connection is not silent for longer
+ *
+ * A second, or an eighth of the time that a device takes to give a peer up: more often would be of no use.
+ */
+u32 swc_conn_probe_ms(void)
+{
+	return max_t(u64, div_u64(7 * (4096ull << ack_timeout), 8 * NSEC_PER_MSEC), PROBE_LEAST_MS);
 }
 
 int swc_conn_check_parameters(void)

@@ -112,7 +112,8 @@ static struct swc_chunk *free_chunk(struct swc_conn *conn, u32 *nfree)
 
 /*
  * The next landing to offer a piece of, or NULL. As with credits, half of the chunks are kept for the oldest
- * operation: a sender that has not come to another one does not write there.
+ * operation, partitions apart, which have none: a sender that has not come to another one does not write
+ * there.
  */
 static struct swc_landing *next_landing(struct swc_conn *conn, u32 nfree)
 {
@@ -121,7 +122,7 @@ static struct swc_landing *next_landing(struct swc_conn *conn, u32 nfree)
 	list_for_each_entry(land, &conn->lands, node) {
 		if (land->offered == land->bytes)
 			continue;
-		if (swc_conn_favours(conn, land->seq))
+		if (land->seq == READ_ONCE(conn->comm->favoured))
 			return land;
 		other = other ?: land;
 	}

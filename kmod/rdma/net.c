@@ -18,8 +18,6 @@
 
 /* Peers that live have taken the news by then. */
 #define TELL_MS		500
-/* While operations wait, a connection is not silent for longer. */
-#define PROBE_MS	1000
 
 const struct swc_net_ops *swc_net_ops;
 struct workqueue_struct *swc_net_wq;
@@ -152,9 +150,11 @@ static void drop_early(struct swc_comm *comm)
 {
 	struct swc_seg *seg, *next;
 	LIST_HEAD(early);
+	u32 i;
 
 	spin_lock(&comm->lock);
-	list_splice_init(&comm->early, &early);
+	for (i = 0; i < SWC_EARLY; i++)
+		list_splice_init(&comm->early[i], &early);
 	spin_unlock(&comm->lock);
 	list_for_each_entry_safe(seg, next, &early, node)
 		swc_conn_release(seg);
@@ -301,7 +301,7 @@ static void probe_all(struct work_struct *work)
  */
 void swc_net_watch(struct swc_net *net)
 {
-	queue_delayed_work(swc_net_wq, &net->probe_work, msecs_to_jiffies(PROBE_MS));
+	queue_delayed_work(swc_net_wq, &net->probe_work, msecs_to_jiffies(swc_conn_probe_ms()));
 }
 
 /**

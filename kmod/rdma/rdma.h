@@ -79,7 +79,6 @@ struct swc_rdma_dev {
  * @dead: no more connections
  * @conns: by conn_key(); its own lock guards it for those who may not take the mutex
  * @all: the same, to go through: keys are far apart, and a table of such is slow to walk
- * @spilled: bytes that swc_conn_spill() has taken
  * @told: woken when a peer has been told of the abort
  * @abort_work: tells all and closes
  * @probe_work: finds out whether silent peers live, while operations are in flight
@@ -94,7 +93,6 @@ struct swc_net {
 	bool dead;
 	struct xarray conns;
 	struct list_head all;
-	atomic_long_t spilled;
 	wait_queue_head_t told;
 	struct work_struct abort_work;
 	struct delayed_work probe_work;
@@ -305,6 +303,7 @@ const struct swc_node_path *swc_net_path(const struct swc_net *net, u32 node, u3
 
 /* cm.c */
 int swc_conn_check_parameters(void);
+u32 swc_conn_probe_ms(void);
 void swc_conn_retry(struct swc_conn *conn, const char *why, int detail);
 void swc_conn_connect(struct work_struct *work);
 void swc_conn_take_apart(struct swc_conn *conn);
@@ -334,7 +333,6 @@ void swc_conn_post(struct swc_conn *conn, struct swc_send_rec *rec, struct ib_se
 struct swc_wire_header *swc_conn_header(struct swc_conn *conn, struct swc_send_rec *rec,
 					enum swc_wire_kind kind);
 void swc_conn_sign(struct swc_wire_header *h, const struct swc_run *run);
-bool swc_conn_favours(const struct swc_conn *conn, u64 seq);
 void swc_send_unmap(struct swc_conn *conn, struct swc_send_rec *rec);
 void swc_send_done(struct ib_cq *cq, struct ib_wc *wc);
 

@@ -7,13 +7,19 @@
 
 #include "rdma.h"
 
+/* Payload that is copied with the rest of the segment; more of it gets pages. */
+#define SPILL_INLINE	1024
+
 /* A segment that is not in a slot. */
 struct spilled {
 	struct swc_seg seg;
 	struct swc_region region;
-	struct swc_extent extents[2];
-	u8 data[];
+	u32 bytes;		/* of memory */
+	struct swc_extent extents[];
 };
+
+/* Of all communicators. */
+static atomic_long_t spilled_bytes;
 
 /* Give a slot to the device. */
 int swc_recv_post(struct swc_conn *conn, struct swc_slot *slot)
@@ -36,7 +42,8 @@ static void slot_free(struct swc_conn *conn, struct swc_slot *slot, bool counted
 	/* Nobody listens any more when it is being closed; and then the queue pair may be gone. */
 	if (conn->state == SWC_CONN_LIVE || conn->state == SWC_CONN_CONNECTING) {
 		swc_recv_post(conn, slot);
-		if (counted && ++conn->to_return >= (conn->nslots - SWC_WIRE_SPARE) / 2) {
+		/* More often than that no share of the credits needs it that senders keep, see send.c. */
+		if (counted && ++conn->to_return >= max((conn->nslots - SWC_WIRE_SPARE) / 4, 1u)) {
 			conn->pending |= SWC_PEND_CREDIT;
 			pump = true;
 		}
@@ -44,6 +51,56 @@ static void slot_free(struct swc_conn *conn, struct swc_slot *slot, bool counted
 	spin_unlock(&conn->lock);
 	if (pump)
 		swc_conn_pump(conn, true);
+}
+
+static void spill_free(struct spilled *s)
+{
+	u32 i;
+
+	for (i = 0; i < s->region.npages; i++)
+		free_page((unsigned long)s->extents[i].kaddr);
+	atomic_long_sub(s->bytes, &spilled_bytes);
+	kfree(s);
+}
+
+/* A sixteenth of the memory at most, for whatever ranks of other nodes send. */
+static long spill_max(void)
+{
+	return max_t(long, 64 << 20, totalram_pages() / 16 << PAGE_SHIFT);
+}
+
+/* Room for so much payload. In single pages: there may be no larger ones, while much is free. */
+static struct spilled *spill_alloc(u32 bytes)
+{
+	u32 npages = bytes > SPILL_INLINE ? DIV_ROUND_UP(bytes, PAGE_SIZE) : 0, n = max(npages, 1u), i;
+	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN;
+	struct spilled *s;
+	u32 size = struct_size(s, extents, n + 1);
+
+	if (!npages)
+		size += SMP_CACHE_BYTES + bytes;
+	s = kzalloc(size, gfp);
+	if (!s)
+		return NULL;
+	s->bytes = size + npages * PAGE_SIZE;
+	s->region.extents = s->extents;
+	s->region.bytes = bytes;
+	s->region.nextents = n;
+	s->extents[0].kaddr = PTR_ALIGN((void *)&s->extents[n + 1], SMP_CACHE_BYTES);
+	s->extents[n].offset = bytes;
+	if (atomic_long_add_return(s->bytes, &spilled_bytes) > spill_max())
+		goto err;
+	for (i = 0; i < npages; i++) {
+		s->extents[i].kaddr = (void *)__get_free_page(gfp);
+		s->extents[i].offset = i * PAGE_SIZE;
+		if (!s->extents[i].kaddr)
+			goto err;
+		s->region.npages++;
+	}
+	return s;
+err:
+	spill_free(s);
+	return NULL;
 }
 
 /**
@@ -54,19 +111,12 @@ void swc_conn_release(struct swc_seg *seg)
 	struct swc_conn *conn = seg->conn;
 
 	if (seg->spilled) {
-		atomic_long_sub(seg->spilled, &conn->comm->net->spilled);
-		kfree(container_of(seg, struct spilled, seg));
+		spill_free(container_of(seg, struct spilled, seg));
 		swc_conn_put(conn);
 		return;
 	}
 	slot_free(conn, container_of(seg, struct swc_slot, seg), true);
 	swc_conn_put(conn);
-}
-
-/* So many bytes of messages does a communicator take out of slots; its memory group may say less. */
-static long spill_max(void)
-{
-	return max_t(long, 64 << 20, totalram_pages() / 16 << PAGE_SHIFT);
 }
 
 /**
@@ -77,34 +127,25 @@ static long spill_max(void)
 struct swc_seg *swc_conn_spill(struct swc_seg *seg)
 {
 	struct swc_conn *conn = seg->conn;
-	struct swc_net *net = conn->comm->net;
-	u32 bytes = sizeof(struct spilled) + SMP_CACHE_BYTES + seg->msg.bytes;
-	struct spilled *s = NULL;
+	struct mem_cgroup *before = set_active_memcg(conn->comm->net->memcg);
+	struct spilled *s = spill_alloc(seg->msg.bytes);
+	const u8 *from = container_of(seg, struct swc_slot, seg)->data + SWC_HEADER;
+	const struct swc_extent *e;
 
-	if (atomic_long_add_return(bytes, &net->spilled) <= spill_max()) {
-		struct mem_cgroup *before = set_active_memcg(net->memcg);
-
-		s = kmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN);
-		set_active_memcg(before);
-	}
+	set_active_memcg(before);
 	if (!s) {
-		atomic_long_sub(bytes, &net->spilled);
+		swc_stat_inc(SWC_STAT_SPILLS_REFUSED);
 		return NULL;
 	}
-	memset(s, 0, sizeof(*s));
 	s->seg = *seg;
 	s->seg.msg.payload = NULL;
-	s->seg.spilled = bytes;
-	s->extents[0].kaddr = PTR_ALIGN(&s->data[0], SMP_CACHE_BYTES);
-	s->extents[1].offset = seg->msg.bytes;
-	s->region.extents = s->extents;
-	s->region.nextents = 1;
-	s->region.bytes = seg->msg.bytes;
+	s->seg.spilled = true;
 	s->seg.span.region = &s->region;
 	s->seg.span.offset = 0;
-	memcpy(s->extents[0].kaddr, container_of(seg, struct swc_slot, seg)->data + SWC_HEADER,
-	       seg->msg.bytes);
+	for (e = s->extents; e < s->extents + s->region.nextents; e++)
+		memcpy(e->kaddr, from + e->offset, e[1].offset - e->offset);
 	kref_get(&conn->ref);
+	swc_stat_inc(SWC_STAT_SEGS_SPILLED);
 	return &s->seg;
 }
 

@@ -6,10 +6,12 @@
  * its sender goes on at once, a large one is read by the device where it lies. A stored one of
  * SWC_WIRE_DIRECT bytes or more waits for the receiver's offers (land.c) and is written into place.
  *
- * Credits count landing slots of the peer that segments take. Half of them are kept for those of the oldest
- * operation: one that another rank has not come to yet must not keep those of earlier ones from being
- * received. Those of partitions, which ranks mark ready in any order, may use all: their receivers see to it
- * that they do not stay in their slots (news.c).
+ * Credits count landing slots of the peer that segments take. Ranks come to operations one after the other,
+ * so those of one that a receiver has not come to yet must not keep those of earlier ones from being
+ * received: half of the credits are kept for the oldest operation. Partitions become ready in any order, and
+ * those who receive them see to it that none stays in its slot for long (news.c). So they may use all
+ * credits, and what follows unfinished ones must leave them half; of the other half, the oldest of these
+ * calls has a part before all others.
  *
  * All posting happens in swc_conn_pump(), under the lock; everything that makes posting possible calls it.
  */
@@ -70,16 +72,17 @@ struct swc_wire_header *swc_conn_header(struct swc_conn *conn, struct swc_send_r
 	return h;
 }
 
-bool swc_conn_favours(const struct swc_conn *conn, u64 seq)
-{
-	return seq == READ_ONCE(conn->comm->oldest);
-}
-
 /* Credits that there must be for a segment of a message. */
 static u32 need(const struct swc_conn *conn, const struct swc_out *out)
 {
-	return out->run->part->op->reserved || swc_conn_favours(conn, out->seq) ? 1 :
-	       conn->peer_slots / 2 + 1;
+	const struct swc_comm *comm = conn->comm;
+	u32 all = conn->peer_slots;
+
+	if (out->run->part->parted || out->seq == READ_ONCE(comm->oldest))
+		return 1;
+	if (!READ_ONCE(comm->nparted) || out->seq == READ_ONCE(comm->favoured))
+		return all / 2 + 1;
+	return 3 * all / 4 + 1;
 }
 
 static void fill_abort(struct swc_conn *conn, struct swc_wire_abort *a)
@@ -102,7 +105,7 @@ void swc_conn_sign(struct swc_wire_header *h, const struct swc_run *run)
 	h->root = cpu_to_le32(d->root);
 	h->count = cpu_to_le64(d->count);
 	h->family = cpu_to_le64(op->family);
-	h->flags = op->reserved ? SWC_WIRE_PARTITION : 0;
+	h->flags = run->part->parted ? SWC_WIRE_PARTITION : 0;
 	h->coll = d->coll;
 	h->dtype = d->dtype;
 	h->redop = d->redop;
