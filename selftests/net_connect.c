@@ -296,6 +296,9 @@ static int crossed(void)
 	CHECK(addrs);
 	CHECK_EQ(swct_ioctl(fd, SWC_IOC_INFO, &info), 0);
 	close(fd);
+	/* Which of several rails leads to which address of another node is the library's business. */
+	if (strchr(addrs, ','))
+		return KSFT_SKIP;
 	mine.port = info.rdma_port;
 	swct_id(mine.id);
 	snprintf(mine.address, sizeof(mine.address), "%.*s", (int)strcspn(addrs, ","), addrs);
@@ -398,7 +401,7 @@ static bool other_address(const char *ipv4, char *ipv6, char *card)
 	return found;
 }
 
-/* What has left this node by IPv6, by all of its cards. */
+/* What has come to this node by IPv6, by all of its cards. */
 static uint64_t ipv6_bytes(char card[][IF_NAMESIZE], int n)
 {
 	uint64_t sum = 0;
@@ -411,7 +414,7 @@ static uint64_t ipv6_bytes(char card[][IF_NAMESIZE], int n)
 		snprintf(path, sizeof(path), "/proc/net/dev_snmp6/%s", card[i]);
 		f = fopen(path, "r");
 		while (f && fscanf(f, "%63s %llu", name, &value) == 2)
-			if (!strcmp(name, "Ip6OutOctets"))
+			if (!strcmp(name, "Ip6InOctets"))
 				sum += value;
 		if (f)
 			fclose(f);
@@ -427,7 +430,7 @@ static int ipv6(void)
 	char addrs[16 * INET6_ADDRSTRLEN] = "", mine[INET6_ADDRSTRLEN], text[INET6_ADDRSTRLEN + 16];
 	char card[16][IF_NAMESIZE], *list = strdup(getenv("SWINGCOLL_ADDRS"));
 	char *old_root = strdup(getenv("SWINGCOLL_ROOT")), *old_list = strdup(list);
-	uint64_t least = 4ull * by_ipv6.load.count * by_ipv6.rounds, sent;
+	uint64_t least = 4ull * by_ipv6.load.count * by_ipv6.rounds, got;
 	int n = 0, bad = 0;
 
 	for (char *a = strtok(list, ","); a && n < 16; a = strtok(NULL, ","), n++) {
@@ -438,20 +441,27 @@ static int ipv6(void)
 		snprintf(addrs + strlen(addrs), sizeof(addrs) - strlen(addrs), "%s%s", n ? "," : "",
 			 mine);
 	}
+	/* A link that was down has lost its addresses. */
+	if (net_together(bad)) {
+		free(list);
+		free(old_list);
+		free(old_root);
+		return KSFT_SKIP;
+	}
 	/* All nodes meet at the first address of node 0. */
 	snprintf(mine, sizeof(mine), "%.*s", (int)strcspn(addrs, ","), addrs);
 	net_exchange(mine, root, sizeof(mine));
 	snprintf(text, sizeof(text), "[%s]%s", root[0], strrchr(old_root, ':'));
 	setenv("SWINGCOLL_ROOT", text, 1);
 	setenv("SWINGCOLL_ADDRS", addrs, 1);
-	sent = ipv6_bytes(card, n);
+	got = ipv6_bytes(card, n);
 	bad |= swct_ranks(NET_LOCAL, 60000, net_steady_rank, (void *)&by_ipv6);
-	sent = ipv6_bytes(card, n) - sent;
+	got = ipv6_bytes(card, n) - got;
 	setenv("SWINGCOLL_ROOT", old_root, 1);
 	setenv("SWINGCOLL_ADDRS", old_list, 1);
-	if (sent < least) {
-		ksft_print_msg("node %d has sent %llu bytes by IPv6, and not %llu\n", net_node,
-			       (unsigned long long)sent, (unsigned long long)least);
+	if (got < least) {
+		ksft_print_msg("node %d has got %llu bytes by IPv6, and not %llu\n", net_node,
+			       (unsigned long long)got, (unsigned long long)least);
 		bad = 1;
 	}
 	free(list);

@@ -97,6 +97,7 @@ int net_check_error(struct swingcoll_comm *comm, const struct net_expected *x, i
 bool net_case_begin(const char *name);
 /* Its result, when nothing is left of it on any node and new communicators work. */
 void net_case_end(const char *name, int bad);
+/* What returns KSFT_SKIP does so on all nodes. */
 void net_cases(const struct swct_test *test, unsigned int n);
 /*
  * The rest of main(): @cases goes through all of them, by the above; it is called twice, to count those with argv[1]
