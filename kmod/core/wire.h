@@ -22,7 +22,8 @@
  * SWC_WIRE_CHUNKS each that have not been looked at, and some short messages.
  *
  *	DATA	a segment of a message; ordinal counts the messages between the two ranks on this channel.
- *		One of a partition is copied out of its slot, unless somebody waits for it
+ *		One of a partition is copied out of its slot, if there is memory, unless
+ *		somebody waits for it
  *	READY	memory for (a chunk of) a stored message of SWC_WIRE_DIRECT bytes or more, but of no
  *		partition: write it there, if it is of the same operation and size, and say so with the
  *		chunk's number as immediate

@@ -21,7 +21,6 @@
 #define RESOLVE_MS	2000
 #define RETRY_MS	50
 #define PROOF_LEAST_MS	5000
-#define PROBE_LEAST_MS	1000
 #define NEWS_MS		100
 /* Of 0 to 7; but to rxe, 7 is for ever. */
 #define RETRIES		6
@@ -58,13 +57,14 @@ static u32 proof_ms(void)
 }
 
 /**
- * swc_conn_probe_ms() - while operations wait, a connection is not silent for longer
+ * swc_conn_probe_s() - for how long a connection may be silent while operations wait, in seconds
  *
- * A second, or an eighth of the time that a device takes to give a peer up: more often would be of no use.
+ * A quarter of the time that a device takes to give a peer up. Not less than it waits for one answer: rxe
+ * begins to wait anew with each message.
  */
-u32 swc_conn_probe_ms(void)
+u32 swc_conn_probe_s(void)
 {
-	return max_t(u64, div_u64(7 * (4096ull << ack_timeout), 8 * NSEC_PER_MSEC), PROBE_LEAST_MS);
+	return DIV_ROUND_UP_ULL(7 * (4096ull << ack_timeout) / 4, NSEC_PER_SEC);
 }
 
 int swc_conn_check_parameters(void)

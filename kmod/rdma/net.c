@@ -99,7 +99,7 @@ const struct swc_node_path *swc_net_path(const struct swc_net *net, u32 node, u3
 /* ------------------------------------------------------------------ life */
 
 static void abort_all(struct work_struct *work);
-static void probe_all(struct work_struct *work);
+static void look_at_all(struct work_struct *work);
 
 /**
  * swc_net_create() - the network side of a communicator that is being made
@@ -125,7 +125,7 @@ struct swc_net *swc_net_create(struct swc_comm *comm, const struct swc_node_path
 	INIT_LIST_HEAD(&net->all);
 	init_waitqueue_head(&net->told);
 	INIT_WORK(&net->abort_work, abort_all);
-	INIT_DELAYED_WORK(&net->probe_work, probe_all);
+	INIT_DELAYED_WORK(&net->watch_work, look_at_all);
 	net->first_path = kvmalloc_array(comm->nranks + 1, sizeof(u32), GFP_KERNEL_ACCOUNT);
 	net->path = kvmalloc_array(npaths, sizeof(*paths), GFP_KERNEL_ACCOUNT);
 	if (!net->first_path || !net->path)
@@ -156,14 +156,16 @@ static void drop_early(struct swc_comm *comm)
 	for (i = 0; i < SWC_EARLY; i++)
 		list_splice_init(&comm->early[i], &early);
 	spin_unlock(&comm->lock);
-	list_for_each_entry_safe(seg, next, &early, node)
+	list_for_each_entry_safe(seg, next, &early, node) {
 		swc_conn_release(seg);
+		cond_resched();
+	}
 }
 
 /* All connections are closed: they hold the communicator. */
 void swc_net_free(struct swc_net *net)
 {
-	cancel_delayed_work_sync(&net->probe_work);
+	cancel_delayed_work_sync(&net->watch_work);
 	drop_early(net->comm);
 	swc_ended_note(net->comm);
 	swc_net_deafen(net->listener);
@@ -254,7 +256,7 @@ void swc_net_forget(struct swc_conn *conn)
 }
 
 /**
- * swc_net_pump() - another operation is the oldest: what has waited for that may be sent
+ * swc_net_pump() - an operation is over: what has waited for that may be sent
  */
 void swc_net_pump(struct swc_net *net)
 {
@@ -270,26 +272,33 @@ void swc_net_pump(struct swc_net *net)
 
 /*
  * Work item: who only waits would never hear of a peer's silent death. A message that nobody acknowledges
- * ends the connection.
+ * ends the connection. Who waits for memory to write to says so now and then: it may be that what the peer
+ * has called is another call.
  */
-static void probe_all(struct work_struct *work)
+static void look_at_all(struct work_struct *work)
 {
-	struct swc_net *net = container_of(work, struct swc_net, probe_work.work);
+	struct swc_net *net = container_of(work, struct swc_net, watch_work.work);
+	u32 probe = swc_conn_probe_s();
 	struct swc_conn *conn;
 
 	if (READ_ONCE(net->comm->oldest) == U64_MAX)
 		return;
 	xa_lock(&net->conns);
 	list_for_each_entry(conn, &net->all, node) {
-		bool silent;
+		u32 pending = 0;
 
 		spin_lock(&conn->lock);
-		silent = conn->state == SWC_CONN_LIVE && conn->sq_head == conn->probed_at;
-		conn->probed_at = conn->sq_head;
-		if (silent)
-			conn->pending |= SWC_PEND_PROBE | (list_empty(&conn->outq) ? 0 : SWC_PEND_WANT);
+		conn->silent = conn->sq_head == conn->seen ? conn->silent + 1 : 0;
+		conn->seen = conn->sq_head;
+		if (conn->silent && conn->silent % probe == 0)
+			pending = SWC_PEND_PROBE;
+		if (is_power_of_2(conn->silent) && !list_empty(&conn->outq))
+			pending |= SWC_PEND_WANT;
+		if (conn->state != SWC_CONN_LIVE)
+			pending = 0;
+		conn->pending |= pending;
 		spin_unlock(&conn->lock);
-		if (silent)
+		if (pending)
 			swc_conn_pump_later(conn);
 	}
 	xa_unlock(&net->conns);
@@ -301,7 +310,7 @@ static void probe_all(struct work_struct *work)
  */
 void swc_net_watch(struct swc_net *net)
 {
-	queue_delayed_work(swc_net_wq, &net->probe_work, msecs_to_jiffies(swc_conn_probe_ms()));
+	queue_delayed_work(swc_net_wq, &net->watch_work, HZ);
 }
 
 /**

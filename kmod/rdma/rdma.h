@@ -79,9 +79,10 @@ struct swc_rdma_dev {
  * @dead: no more connections
  * @conns: by conn_key(); its own lock guards it for those who may not take the mutex
  * @all: the same, to go through: keys are far apart, and a table of such is slow to walk
+ * @spilled: bytes that swc_conn_spill() has taken
  * @told: woken when a peer has been told of the abort
  * @abort_work: tells all and closes
- * @probe_work: finds out whether silent peers live, while operations are in flight
+ * @watch_work: once a second, while operations are in flight: finds out whether silent peers live
  */
 struct swc_net {
 	struct swc_comm *comm;
@@ -93,9 +94,10 @@ struct swc_net {
 	bool dead;
 	struct xarray conns;
 	struct list_head all;
+	atomic_long_t spilled;
 	wait_queue_head_t told;
 	struct work_struct abort_work;
-	struct delayed_work probe_work;
+	struct delayed_work watch_work;
 };
 
 enum swc_conn_state {
@@ -210,7 +212,8 @@ struct swc_offer {
  * @peer_slots, @peer_slot_bytes: its slots
  * @sq_head, @sq_tail: send records posted and completed, free-running
  * @quiet: of them since the last signalled one
- * @probed_at: @sq_head when last looked at
+ * @seen: @sq_head when last looked at, but for probes since
+ * @silent: for so many looks it has been the same
  * @rec: records
  * @nsge: useful entries of a scatter list
  * @offer: by chunk number
@@ -263,7 +266,8 @@ struct swc_conn {
 	u32 sq_head;
 	u32 sq_tail;
 	u32 quiet;
-	u32 probed_at;
+	u32 seen;
+	u32 silent;
 	struct swc_send_rec *rec;
 	u32 nsge;
 	struct swc_offer offer[SWC_WIRE_CHUNKS];
@@ -303,7 +307,7 @@ const struct swc_node_path *swc_net_path(const struct swc_net *net, u32 node, u3
 
 /* cm.c */
 int swc_conn_check_parameters(void);
-u32 swc_conn_probe_ms(void);
+u32 swc_conn_probe_s(void);
 void swc_conn_retry(struct swc_conn *conn, const char *why, int detail);
 void swc_conn_connect(struct work_struct *work);
 void swc_conn_take_apart(struct swc_conn *conn);

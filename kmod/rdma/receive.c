@@ -8,7 +8,7 @@
 #include "rdma.h"
 
 /* Payload that is copied with the rest of the segment; more of it gets pages. */
-#define SPILL_INLINE	1024
+#define SPILL_INLINE	(PAGE_SIZE / 4)
 
 /* A segment that is not in a slot. */
 struct spilled {
@@ -53,27 +53,31 @@ static void slot_free(struct swc_conn *conn, struct swc_slot *slot, bool counted
 		swc_conn_pump(conn, true);
 }
 
-static void spill_free(struct spilled *s)
+static void spill_free(struct swc_net *net, struct spilled *s)
 {
 	u32 i;
 
 	for (i = 0; i < s->region.npages; i++)
 		free_page((unsigned long)s->extents[i].kaddr);
+	atomic_long_sub(s->bytes, &net->spilled);
 	atomic_long_sub(s->bytes, &spilled_bytes);
 	kfree(s);
 }
 
-/* A sixteenth of the memory at most, for whatever ranks of other nodes send. */
-static long spill_max(void)
+/* Whatever ranks of other nodes send: a sixteenth of the memory at most, and a quarter of that for each. */
+static bool may_spill(struct swc_net *net, u32 bytes)
 {
-	return max_t(long, 64 << 20, totalram_pages() / 16 << PAGE_SHIFT);
+	long most = max_t(long, 256 << 20, totalram_pages() / 16 << PAGE_SHIFT);
+	bool here = atomic_long_add_return(bytes, &net->spilled) <= most / 4;
+
+	return (atomic_long_add_return(bytes, &spilled_bytes) <= most) & here;
 }
 
 /* Room for so much payload. In single pages: there may be no larger ones, while much is free. */
-static struct spilled *spill_alloc(u32 bytes)
+static struct spilled *spill_alloc(struct swc_net *net, u32 bytes)
 {
 	u32 npages = bytes > SPILL_INLINE ? DIV_ROUND_UP(bytes, PAGE_SIZE) : 0, n = max(npages, 1u), i;
-	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN;
+	gfp_t gfp = GFP_NOIO | __GFP_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
 	struct spilled *s;
 	u32 size = struct_size(s, extents, n + 1);
 
@@ -88,7 +92,7 @@ static struct spilled *spill_alloc(u32 bytes)
 	s->region.nextents = n;
 	s->extents[0].kaddr = PTR_ALIGN((void *)&s->extents[n + 1], SMP_CACHE_BYTES);
 	s->extents[n].offset = bytes;
-	if (atomic_long_add_return(s->bytes, &spilled_bytes) > spill_max())
+	if (!may_spill(net, s->bytes))
 		goto err;
 	for (i = 0; i < npages; i++) {
 		s->extents[i].kaddr = (void *)__get_free_page(gfp);
@@ -99,7 +103,7 @@ static struct spilled *spill_alloc(u32 bytes)
 	}
 	return s;
 err:
-	spill_free(s);
+	spill_free(net, s);
 	return NULL;
 }
 
@@ -111,7 +115,7 @@ void swc_conn_release(struct swc_seg *seg)
 	struct swc_conn *conn = seg->conn;
 
 	if (seg->spilled) {
-		spill_free(container_of(seg, struct spilled, seg));
+		spill_free(conn->comm->net, container_of(seg, struct spilled, seg));
 		swc_conn_put(conn);
 		return;
 	}
@@ -127,8 +131,9 @@ void swc_conn_release(struct swc_seg *seg)
 struct swc_seg *swc_conn_spill(struct swc_seg *seg)
 {
 	struct swc_conn *conn = seg->conn;
-	struct mem_cgroup *before = set_active_memcg(conn->comm->net->memcg);
-	struct spilled *s = spill_alloc(seg->msg.bytes);
+	struct swc_net *net = conn->comm->net;
+	struct mem_cgroup *before = set_active_memcg(net->memcg);
+	struct spilled *s = spill_alloc(net, seg->msg.bytes);
 	const u8 *from = container_of(seg, struct swc_slot, seg)->data + SWC_HEADER;
 	const struct swc_extent *e;
 

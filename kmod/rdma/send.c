@@ -142,7 +142,8 @@ static bool post_short(struct swc_conn *conn)
 	struct swc_send_rec *rec;
 	struct swc_wire_header *h;
 	struct swc_out *out;
-	bool last = false;
+	/* What is sent only because of a silence does not end it. */
+	bool quiet = false, last = false;
 
 	if (!conn->pending || conn->ended)
 		return false;
@@ -178,17 +179,18 @@ static bool post_short(struct swc_conn *conn)
 		swc_conn_sign(h, out->run);
 		h->ordinal = cpu_to_le32(out->ordinal);
 		h->total = cpu_to_le64(out->bytes);
+		quiet = true;
 	} else {
-		bool probe = conn->pending & SWC_PEND_PROBE;
-
+		quiet = conn->pending & SWC_PEND_PROBE;
 		conn->pending &= ~(SWC_PEND_CREDIT | SWC_PEND_PROBE);
-		if (!conn->to_return && !probe)
+		if (!conn->to_return && !quiet)
 			return true;
 		h = swc_conn_header(conn, rec, SWC_WIRE_CREDIT);
 		h->seq = cpu_to_le64(READ_ONCE(conn->comm->member[conn->me].submitted));
 	}
 	wr.sg_list = rec->sge;
 	swc_conn_post(conn, rec, &wr, last);
+	conn->seen += quiet;
 	return true;
 }
 
