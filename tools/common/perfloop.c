@@ -245,7 +245,7 @@ int perf_measure(const struct perf_ops *ops, void *arg, const struct perf_rule *
 		 struct perf_time *out)
 {
 	struct run r = { .ops = ops, .arg = arg, .buffers = rule->buffers ? rule->buffers : 1 };
-	double t[MAX_REPEATS], cpu, busy;
+	double t[MAX_REPEATS], cpu, busy, ops_done;
 	unsigned int i;
 	int ret;
 
@@ -265,8 +265,10 @@ int perf_measure(const struct perf_ops *ops, void *arg, const struct perf_rule *
 			return ret;
 		t[i] *= 1e6;
 	}
-	out->cpu_us = (cpu_now() - cpu) * 1e6 / ((double)out->iters * out->repeats);
-	out->busy_us = (busy_now() - busy) * 1e6 / ((double)out->iters * out->repeats);
+	/* With the one before each batch. */
+	ops_done = ((double)out->iters + 1) * out->repeats;
+	out->cpu_us = (cpu_now() - cpu) * 1e6 / ops_done;
+	out->busy_us = (busy_now() - busy) * 1e6 / ops_done;
 	out->time_us = perf_quantile(t, out->repeats, 0.5);
 	out->iqr_us = perf_quantile(t, out->repeats, 0.75) - perf_quantile(t, out->repeats, 0.25);
 
