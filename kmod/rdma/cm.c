@@ -59,8 +59,7 @@ static u32 proof_ms(void)
 /**
  * swc_conn_probe_s() - for how long a connection may be silent while operations wait, in seconds
  *
- * A quarter of the time that a device takes to give a peer up. Not less than it waits for one answer: rxe
- * begins to wait anew with each message.
+ * A quarter of the time that a device takes to give a peer up: more often would be of little use.
  */
 u32 swc_conn_probe_s(void)
 {
@@ -208,6 +207,7 @@ void swc_conn_take_apart(struct swc_conn *conn)
 	spin_lock(&conn->lock);
 	conn->sq_head = 0;
 	conn->sq_tail = 0;
+	conn->asked = 0;
 	conn->quiet = 0;
 	conn->to_return = 0;
 	memset(conn->offer, 0, sizeof(conn->offer));
@@ -501,6 +501,11 @@ static int requested(struct rdma_cm_id *id, const struct rdma_conn_param *param)
 	if (no.reason)
 		return refuse(id, &no);
 	comm = swc_net_ops->comm_by_name(h->name, le32_to_cpu(h->dst));
+	/* One of another network namespace is not to be had here. */
+	if (comm && swc_listener_ns(comm->net->listener) != id->route.addr.dev_addr.net) {
+		swc_comm_put(comm);
+		comm = NULL;
+	}
 	if (!comm) {
 		no.reason = swc_ended_find(h->name, NULL, 0, &no.ending) ? SWC_WIRE_ENDED : SWC_WIRE_UNKNOWN;
 		return refuse(id, &no);

@@ -294,7 +294,12 @@ static void look_at_all(struct work_struct *work)
 			pending = SWC_PEND_PROBE;
 		if (is_power_of_2(conn->silent) && !list_empty(&conn->outq))
 			pending |= SWC_PEND_WANT;
-		if (conn->state != SWC_CONN_LIVE)
+		if (conn->state != SWC_CONN_LIVE || conn->leaving) {
+			conn->silent = 0;
+			pending = 0;
+		}
+		/* With another message, some devices begin anew to wait for what they have not heard of. */
+		if ((s32)(conn->sq_tail - conn->asked) < 0)
 			pending = 0;
 		conn->pending |= pending;
 		spin_unlock(&conn->lock);

@@ -214,6 +214,7 @@ struct swc_offer {
  * @quiet: of them since the last signalled one
  * @seen: @sq_head when last looked at, but for probes since
  * @silent: for so many looks it has been the same
+ * @asked: @sq_head behind the last probe
  * @rec: records
  * @nsge: useful entries of a scatter list
  * @offer: by chunk number
@@ -268,6 +269,7 @@ struct swc_conn {
 	u32 quiet;
 	u32 seen;
 	u32 silent;
+	u32 asked;
 	struct swc_send_rec *rec;
 	u32 nsge;
 	struct swc_offer offer[SWC_WIRE_CHUNKS];

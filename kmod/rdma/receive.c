@@ -64,10 +64,14 @@ static void spill_free(struct swc_net *net, struct spilled *s)
 	kfree(s);
 }
 
-/* Whatever ranks of other nodes send: a sixteenth of the memory at most, and a quarter of that for each. */
+/*
+ * Whatever ranks of other nodes send: a sixteenth of the memory at most, or of little memory 256 MiB but no
+ * more than a quarter; for each a quarter of that.
+ */
 static bool may_spill(struct swc_net *net, u32 bytes)
 {
-	long most = max_t(long, 256 << 20, totalram_pages() / 16 << PAGE_SHIFT);
+	long pages = totalram_pages(), few = min_t(long, 256 << (20 - PAGE_SHIFT), pages / 4);
+	long most = max(pages / 16, few) << PAGE_SHIFT;
 	bool here = atomic_long_add_return(bytes, &net->spilled) <= most / 4;
 
 	return (atomic_long_add_return(bytes, &spilled_bytes) <= most) & here;

@@ -189,8 +189,11 @@ static bool post_short(struct swc_conn *conn)
 		h->seq = cpu_to_le64(READ_ONCE(conn->comm->member[conn->me].submitted));
 	}
 	wr.sg_list = rec->sge;
-	swc_conn_post(conn, rec, &wr, last);
-	conn->seen += quiet;
+	swc_conn_post(conn, rec, &wr, last || quiet);
+	if (quiet) {
+		conn->seen++;
+		conn->asked = conn->sq_head;
+	}
 	return true;
 }
 
@@ -439,6 +442,9 @@ void swc_conn_send(struct swc_conn *conn, struct swc_out *out)
 
 	spin_lock(&conn->lock);
 	closing = conn->state == SWC_CONN_CLOSING;
+	/* It may have to wait for memory to be written to: since now. */
+	if (list_empty(&conn->outq))
+		conn->silent = 0;
 	if (!closing)
 		list_add_tail(&out->node, &conn->outq);
 	spin_unlock(&conn->lock);
