@@ -52,7 +52,7 @@ lib:
 tools: lib
 	$(MAKE) $J -C tools
 selftests: lib
-	$(MAKE) $J -C selftests
+	$(MAKE) $J -C selftests all mpi
 
 # What a guest without the host's files runs, and so static: build/arm64/selftests/install, with a unit test. The
 # linker would warn that name service needs more.

@@ -367,7 +367,7 @@ static int storm_rank(uint32_t k, void *arg)
 
 static int storm(void)
 {
-	return swct_ranks(JOBS * NET_LOCAL, 90000, storm_rank, NULL);
+	return net_together(swct_ranks(JOBS * NET_LOCAL, 90000, storm_rank, NULL));
 }
 
 /* ------------------------------------------------------------------ IPv6 */
@@ -427,7 +427,8 @@ static const struct net_steady by_ipv6 = { { 100001, 2 }, 3, 0 };
 static int ipv6(void)
 {
 	static char root[NET_MAX_NODES][INET6_ADDRSTRLEN];
-	char addrs[16 * INET6_ADDRSTRLEN] = "", mine[INET6_ADDRSTRLEN], text[INET6_ADDRSTRLEN + 16];
+	char addrs[16 * INET6_ADDRSTRLEN] = "", mine[INET6_ADDRSTRLEN] = "",
+			text[INET6_ADDRSTRLEN + 16];
 	char card[16][IF_NAMESIZE], *list = strdup(getenv("SWINGCOLL_ADDRS"));
 	char *old_root = strdup(getenv("SWINGCOLL_ROOT")), *old_list = strdup(list);
 	uint64_t least = 4ull * by_ipv6.load.count * by_ipv6.rounds, got;

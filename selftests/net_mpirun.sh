@@ -16,8 +16,9 @@ perf=$(command -v swingperf) || skip_all "no swingperf: make tools"
 
 # What the testbed says of this node is not for what others start here.
 unset SWINGCOLL_NODE SWINGCOLL_NNODES SWINGCOLL_ADDRS SWINGCOLL_TOPO SWINGCOLL_ROOT
-"$remote" --serve &
+"$remote" --serve >/dev/null 2>&1 &
 server=$!
+trap 'kill $server 2>/dev/null' EXIT
 if ((node)); then
 	wait $server
 	exit
@@ -39,6 +40,7 @@ trap finish EXIT
 echo 1..5
 for host in "${hosts[@]}"; do
 	until "$remote" "$host" true 2>/dev/null; do
+		((SECONDS < 100)) || { echo "Bail out! no server on $host" && exit 1; }
 		sleep 0.1
 	done
 done
@@ -81,15 +83,16 @@ mpich() { # mpich PROGRAM...
 }
 
 loop() {
-	local rank pids=()
+	local rank status=0 pids=()
 	for ((rank = 0; rank < all; rank++)); do
 		"${limited[@]}" "$remote" "node$((rank * nodes / all))" SWINGCOLL_ROOT="$root" \
 			SWINGCOLL_RANK=$rank SWINGCOLL_NRANKS=$all "$perf" "${sizes[@]}" &
 		pids+=($!)
 	done
 	for rank in "${!pids[@]}"; do
-		wait "${pids[rank]}" || return
+		wait "${pids[rank]}" || status=1
 	done
+	return $status
 }
 try "a loop of the shell" is_right loop
 for mpi in openmpi mpich; do
