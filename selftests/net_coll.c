@@ -340,51 +340,43 @@ static int parted(void)
 	return 0;
 }
 
-/* What rank 0 does ahead of the others, or they ahead of it, in the two tests below. */
-struct ahead {
+/* A partitioned operation of two partitions, and a large ordinary one that follows it. */
+struct pair {
 	struct swingcoll_comm *comm;
-	struct parted p, q;
-	struct coll_case some, much;
-	void *some_mem, *much_mem;
-	struct swingcoll_req *some_req, *much_req;
+	struct parted p;
+	struct coll_case much;
+	void *mem;
+	struct swingcoll_req *req;
 };
 
-static int ahead_up(struct ahead *a)
-{
-	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE,
-			       .dtype = SWINGCOLL_I32,
-			       .count = 70001,
-			       .in_place = true };
-	int n = layout->nranks;
+static const struct coll_case some = {
+	.coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_I32, .count = 70001, .in_place = true
+};
 
-	a->some = a->much = c;
-	a->some.count = 25001;
+static int pair_up(struct pair *a)
+{
+	a->much = some;
 	a->much.count = 1 << 20;
-	a->some_mem = malloc(coll_bytes(&a->some, n));
-	a->much_mem = malloc(coll_bytes(&a->much, n));
-	coll_fill(&a->some, n, rank, a->some_mem, 1);
-	coll_fill(&a->much, n, rank, a->much_mem, 2);
+	a->mem = malloc(coll_bytes(&a->much, layout->nranks));
+	coll_fill(&a->much, layout->nranks, rank, a->mem, 1);
 	CHECK_EQ(comm_new(&a->comm, NULL), 0);
-	CHECK_EQ(parted_up(&a->p, &c, 2, a->comm), 0);
-	CHECK_EQ(parted_up(&a->q, &c, 20, a->comm), 0);
+	CHECK_EQ(parted_up(&a->p, &some, 2, a->comm), 0);
 	for (int i = 0; i < a->p.n; i++)
-		parted_fill(&a->p, i, rank, 3);
-	for (int i = 0; i < a->q.n; i++)
-		parted_fill(&a->q, i, rank, 4);
+		parted_fill(&a->p, i, rank, 2);
 	return 0;
 }
 
-static int ahead_down(struct ahead *a)
+static int pair_down(struct pair *a)
 {
+	CHECK_EQ(swingcoll_pwait(a->p.part, SWINGCOLL_ALL_PARTITIONS), 0);
+	CHECK_EQ(swingcoll_wait(a->req, NULL), 0);
 	for (int i = 0; i < a->p.n; i++)
-		CHECK_EQ(parted_check(&a->p, i, rank, 3), 0);
-	CHECK_EQ(coll_check(&a->much, layout->nranks, rank, a->much_mem, 2), 0);
+		CHECK_EQ(parted_check(&a->p, i, rank, 2), 0);
+	CHECK_EQ(coll_check(&a->much, layout->nranks, rank, a->mem, 1), 0);
 	checked += a->p.n + 1;
 	CHECK_EQ(parted_down(&a->p), 0);
-	CHECK_EQ(parted_down(&a->q), 0);
 	CHECK_EQ(swingcoll_comm_destroy(a->comm), 0);
-	free(a->some_mem);
-	free(a->much_mem);
+	free(a->mem);
 	return 0;
 }
 
@@ -394,16 +386,20 @@ static int ahead_down(struct ahead *a)
  */
 static int parted_overtaken(void)
 {
-	struct ahead a;
+	struct parted q;
+	struct pair a;
 
-	CHECK_EQ(ahead_up(&a), 0);
+	CHECK_EQ(pair_up(&a), 0);
+	CHECK_EQ(parted_up(&q, &some, 20, a.comm), 0);
+	for (int i = 0; i < q.n; i++)
+		parted_fill(&q, i, rank, 3);
 	CHECK_EQ(swingcoll_pstart(a.p.part), 0);
 	if (rank == 0) {
 		CHECK_EQ(swingcoll_pready(a.p.part, 0), 0);
-		CHECK_EQ(swingcoll_pstart(a.q.part), 0);
-		for (int i = 0; i < a.q.n; i++)
-			CHECK_EQ(swingcoll_pready(a.q.part, i), 0);
-		CHECK_EQ(coll_icall(&a.much, a.much_mem, a.much_mem, a.comm, &a.much_req), 0);
+		CHECK_EQ(swingcoll_pstart(q.part), 0);
+		for (int i = 0; i < q.n; i++)
+			CHECK_EQ(swingcoll_pready(q.part, i), 0);
+		CHECK_EQ(coll_icall(&a.much, a.mem, a.mem, a.comm, &a.req), 0);
 		/* Until what can be sent has been. */
 		swct_sleep_ms(300);
 		CHECK_EQ(swingcoll_pready(a.p.part, 1), 0);
@@ -411,46 +407,50 @@ static int parted_overtaken(void)
 		CHECK_EQ(swingcoll_pready(a.p.part, 1), 0);
 		CHECK_EQ(swingcoll_pwait(a.p.part, 1), 0);
 		CHECK_EQ(swingcoll_pready(a.p.part, 0), 0);
-		CHECK_EQ(swingcoll_pstart(a.q.part), 0);
-		for (int i = a.q.n - 1; i >= 0; i--)
-			CHECK_EQ(swingcoll_pready(a.q.part, i), 0);
-		CHECK_EQ(swingcoll_pwait(a.q.part, 0), 0);
-		CHECK_EQ(coll_icall(&a.much, a.much_mem, a.much_mem, a.comm, &a.much_req), 0);
+		CHECK_EQ(swingcoll_pstart(q.part), 0);
+		for (int i = q.n - 1; i >= 0; i--)
+			CHECK_EQ(swingcoll_pready(q.part, i), 0);
+		CHECK_EQ(swingcoll_pwait(q.part, 0), 0);
+		CHECK_EQ(coll_icall(&a.much, a.mem, a.mem, a.comm, &a.req), 0);
 	}
-	CHECK_EQ(swingcoll_pwait(a.p.part, SWINGCOLL_ALL_PARTITIONS), 0);
-	CHECK_EQ(swingcoll_pwait(a.q.part, SWINGCOLL_ALL_PARTITIONS), 0);
-	CHECK_EQ(swingcoll_wait(a.much_req, NULL), 0);
-	for (int i = 0; i < a.q.n; i++)
-		CHECK_EQ(parted_check(&a.q, i, rank, 4), 0);
-	checked += a.q.n;
-	return ahead_down(&a);
+	CHECK_EQ(swingcoll_pwait(q.part, SWINGCOLL_ALL_PARTITIONS), 0);
+	for (int i = 0; i < q.n; i++)
+		CHECK_EQ(parted_check(&q, i, rank, 3), 0);
+	checked += q.n;
+	CHECK_EQ(parted_down(&q), 0);
+	return pair_down(&a);
 }
 
 /* The others come to an ordinary operation before a partition, and to one that rank 0 is ahead with after it. */
 static int parted_waits(void)
 {
-	struct ahead a;
+	struct coll_case little = some;
+	struct swingcoll_req *req;
+	struct pair a;
+	void *mem;
 
-	CHECK_EQ(ahead_up(&a), 0);
+	little.count = 25001;
+	mem = malloc(coll_bytes(&little, layout->nranks));
+	coll_fill(&little, layout->nranks, rank, mem, 3);
+	CHECK_EQ(pair_up(&a), 0);
 	CHECK_EQ(swingcoll_pstart(a.p.part), 0);
 	if (rank == 0) {
 		CHECK_EQ(swingcoll_pready(a.p.part, 0), 0);
 		CHECK_EQ(swingcoll_pready(a.p.part, 1), 0);
 	}
-	CHECK_EQ(coll_icall(&a.some, a.some_mem, a.some_mem, a.comm, &a.some_req), 0);
+	CHECK_EQ(coll_icall(&little, mem, mem, a.comm, &req), 0);
 	if (rank == 0)
-		CHECK_EQ(coll_icall(&a.much, a.much_mem, a.much_mem, a.comm, &a.much_req), 0);
-	CHECK_EQ(swingcoll_wait(a.some_req, NULL), 0);
-	CHECK_EQ(coll_check(&a.some, layout->nranks, rank, a.some_mem, 1), 0);
+		CHECK_EQ(coll_icall(&a.much, a.mem, a.mem, a.comm, &a.req), 0);
+	CHECK_EQ(swingcoll_wait(req, NULL), 0);
+	CHECK_EQ(coll_check(&little, layout->nranks, rank, mem, 3), 0);
 	if (rank) {
 		CHECK_EQ(swingcoll_pready(a.p.part, 1), 0);
 		CHECK_EQ(swingcoll_pready(a.p.part, 0), 0);
-		CHECK_EQ(coll_icall(&a.much, a.much_mem, a.much_mem, a.comm, &a.much_req), 0);
+		CHECK_EQ(coll_icall(&a.much, a.mem, a.mem, a.comm, &a.req), 0);
 	}
-	CHECK_EQ(swingcoll_pwait(a.p.part, SWINGCOLL_ALL_PARTITIONS), 0);
-	CHECK_EQ(swingcoll_wait(a.much_req, NULL), 0);
 	checked++;
-	return ahead_down(&a);
+	free(mem);
+	return pair_down(&a);
 }
 
 /* Sums of any floats have the same bits on all ranks. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * How nodes connect: strangers who ask for connections, nodes that disagree on who is where, many communicators
- * at once, IPv6, and network namespaces. Nothing is left behind, and the next communicator works. Runs on every node of a cluster at once.
+ * at once, IPv6, and network namespaces. Nothing is left behind, and the next communicator works. Runs on every node
+ * of a cluster at once.
  *
  *	net_connect [WORD]	only cases with WORD in their names
  */
@@ -429,11 +430,14 @@ static int ipv6(void)
 	static char root[NET_MAX_NODES][INET6_ADDRSTRLEN];
 	char addrs[16 * INET6_ADDRSTRLEN] = "", mine[INET6_ADDRSTRLEN] = "",
 			text[INET6_ADDRSTRLEN + 16];
-	char card[16][IF_NAMESIZE], *list = strdup(getenv("SWINGCOLL_ADDRS"));
-	char *old_root = strdup(getenv("SWINGCOLL_ROOT")), *old_list = strdup(list);
+	char card[16][IF_NAMESIZE], *list, *old_list, *old_root;
 	uint64_t least = 4ull * by_ipv6.load.count * by_ipv6.rounds, got;
 	int n = 0, bad = 0;
 
+	CHECK(getenv("SWINGCOLL_ADDRS"));
+	list = strdup(getenv("SWINGCOLL_ADDRS"));
+	old_list = strdup(list);
+	old_root = strdup(getenv("SWINGCOLL_ROOT"));
 	for (char *a = strtok(list, ","); a && n < 16; a = strtok(NULL, ","), n++) {
 		if (!other_address(a, mine, card[n])) {
 			ksft_print_msg("no IPv6 address beside %s\n", a);
