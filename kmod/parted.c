@@ -61,7 +61,7 @@
  * @lock: guards the next two, and the step of @left to 0
  * @waiters: those who do not sleep, by partition; the last are those that wait for all
  * @nwaiters: so many
- * @end_work: gives up what has not begun when the communicator has ended
+ * @look_work: looks at the queue, and gives up what has not begun if the communicator has ended
  */
 struct swc_parted {
 	struct kref ref;
@@ -92,7 +92,7 @@ struct swc_parted {
 	spinlock_t lock;
 	struct hlist_head *waiters;
 	u32 nwaiters;
-	struct work_struct end_work;
+	struct work_struct look_work;
 };
 
 /* ------------------------------------------------------------------ life */
@@ -146,7 +146,7 @@ static int check_init(const struct swc_part_init *init, u32 nranks)
 	return swc_desc_check(&init->desc, nranks);
 }
 
-static void end_work(struct work_struct *work);
+static void look_work(struct work_struct *work);
 
 static int make_shared(struct swc_parted *p)
 {
@@ -201,7 +201,7 @@ int swc_parted_create(struct swc_ctx *ctx, struct swc_part_init *init)
 	p->recv_stride = init->recv_stride;
 	mutex_init(&p->mutex);
 	spin_lock_init(&p->lock);
-	INIT_WORK(&p->end_work, end_work);
+	INIT_WORK(&p->look_work, look_work);
 	INIT_LIST_HEAD(&p->node);
 	p->part = kvcalloc(p->n, sizeof(*p->part), GFP_KERNEL_ACCOUNT);
 	p->waiters = kvcalloc(p->n + 1, sizeof(*p->waiters), GFP_KERNEL_ACCOUNT);
@@ -215,15 +215,16 @@ int swc_parted_create(struct swc_ctx *ctx, struct swc_part_init *init)
 		spin_lock(&member->comm->lock);
 		list_add_tail(&p->node, &member->comm->parteds);
 		spin_unlock(&member->comm->lock);
+		/* Once there is a handle, anybody may free it. */
+		kref_get(&p->ref);
 		ret = xa_alloc(&ctx->parteds, &init->handle, p, XA_LIMIT(1, PARTEDS_MAX),
 			       GFP_KERNEL_ACCOUNT);
-	}
-	if (ret) {
-		swc_parted_put(p);
-		return ret == -EBUSY ? -ENOSPC : ret;
+		if (ret)
+			swc_parted_put(p);
 	}
 	init->map_bytes = p->pages << PAGE_SHIFT;
-	return 0;
+	swc_parted_put(p);
+	return ret == -EBUSY ? -ENOSPC : ret;
 }
 
 int swc_parted_mmap(struct swc_parted *p, struct vm_area_struct *vma)
@@ -327,7 +328,15 @@ static void look(struct swc_parted *p)
 		while ((part = next_ready(p)))
 			if (swc_submit_reserved(part, p->base + part->index))
 				give_up(p, part);
+		cond_resched();
 	} while (atomic_sub_return(seen, &p->looks));
+}
+
+/* By a work item; a reference of the caller's goes there. */
+static void look_later(struct swc_parted *p)
+{
+	if (!queue_work(swc_wq, &p->look_work))
+		swc_parted_put(p);
 }
 
 /* A partition begins to run on this node; under op->lock. */
@@ -345,8 +354,9 @@ static void partition_done(struct swc_part *part)
 	struct swc_parted *p = part->parted;
 	u32 index = part->index;
 	bool ran = part->started && part->op->started_at;
+	int error = part->result;
 
-	note_error(p, part->result);
+	note_error(p, error);
 	swc_part_put(part);
 	/* The data, and the error, were there before. */
 	smp_store_release(&p->done[index], p->round);
@@ -357,7 +367,16 @@ static void partition_done(struct swc_part *part)
 		WRITE_ONCE(p->shared->flags, SWC_PROGRESS_KICK);
 		smp_mb();	/* pairs with the producer's: it sees the flag, or its entry is seen below */
 	}
-	look(p);
+	/*
+	 * What fails is over as soon as the last rank comes to it, from inside of that one's look, and the
+	 * next one may fail likewise: no look inside of a look inside of a look.
+	 */
+	if (error) {
+		kref_get(&p->ref);
+		look_later(p);
+	} else {
+		look(p);
+	}
 	count_out(p);
 }
 
@@ -376,10 +395,11 @@ static void clean_up(struct swc_parted *p)
 	}
 }
 
-static void end_work(struct work_struct *work)
+static void look_work(struct work_struct *work)
 {
-	struct swc_parted *p = container_of(work, struct swc_parted, end_work);
+	struct swc_parted *p = container_of(work, struct swc_parted, look_work);
 
+	look(p);
 	clean_up(p);
 	swc_parted_put(p);
 }
@@ -423,8 +443,7 @@ static int begin_round(struct swc_parted *p)
 		kvfree(part);
 		return ret;
 	}
-	p->round++;
-	p->round += !p->round;
+	WRITE_ONCE(p->round, p->round + 1 ?: 1);
 	p->error = 0;
 	WRITE_ONCE(p->shared->error, 0);
 	atomic_set(&p->left, p->n);
@@ -470,14 +489,15 @@ int swc_parted_kick(struct swc_parted *p)
 	return ended(p) ? -ECONNABORTED : 0;
 }
 
-static bool is_done(const struct swc_parted *p, u32 partition)
+/* Of round @round; somebody else may have begun another one since. */
+static bool is_done(const struct swc_parted *p, u32 partition, u32 round)
 {
 	u32 i = array_index_nospec(partition, p->n);
 
-	if (!atomic_read(&p->left))
+	if (!atomic_read(&p->left) || READ_ONCE(p->round) != round)
 		return true;
 	/* Pairs with the release in partition_done(). */
-	return partition != SWC_ALL_PARTITIONS && smp_load_acquire(&p->done[i]) == p->round;
+	return partition != SWC_ALL_PARTITIONS && smp_load_acquire(&p->done[i]) == round;
 }
 
 /**
@@ -489,16 +509,18 @@ int swc_parted_wait(struct swc_parted *p, u32 partition, u32 timeout_ms)
 {
 	struct swc_comm *comm = p->member->comm;
 	long left = timeout_ms ? msecs_to_jiffies(timeout_ms) : MAX_SCHEDULE_TIMEOUT;
+	u32 round = READ_ONCE(p->round);
 
-	if (!p->round || (partition != SWC_ALL_PARTITIONS && partition >= p->n))
+	if (!round || (partition != SWC_ALL_PARTITIONS && partition >= p->n))
 		return -EINVAL;
-	left = wait_event_interruptible_timeout(comm->part_wq, is_done(p, partition) || ended(p), left);
+	left = wait_event_interruptible_timeout(comm->part_wq, is_done(p, partition, round) || ended(p),
+						left);
 	if (left <= 0)
 		return left ?: -ETIME;
 	if (ended(p)) {
 		clean_up(p);
 		/* What has begun ends by itself, and uses the caller's memory until then. */
-		wait_event(comm->part_wq, is_done(p, partition));
+		wait_event(comm->part_wq, is_done(p, partition, round));
 	}
 	return READ_ONCE(p->error);
 }
@@ -507,7 +529,7 @@ int swc_parted_wait(struct swc_parted *p, u32 partition, u32 timeout_ms)
  * swc_parted_watch() - the same for somebody who does not sleep
  * @waiter: unhashed, with its reference
  *
- * When the communicator ends, end_work() gives up what has not begun, so that all waiters are told.
+ * When the communicator ends, look_work() gives up what has not begun, so that all waiters are told.
  *
  * Return: -EIOCBQUEUED: swc_uring_waited() will be called, unless swc_parted_unwatch() comes before;
  * otherwise as swc_parted_wait().
@@ -521,7 +543,7 @@ int swc_parted_watch(struct swc_waiter *waiter, u32 partition)
 	if (!p->round || (!all && partition >= p->n))
 		return -EINVAL;
 	spin_lock(&p->lock);
-	if (is_done(p, partition)) {
+	if (is_done(p, partition, p->round)) {
 		ret = READ_ONCE(p->error);
 	} else {
 		partition = all ? p->n : array_index_nospec(partition, p->n);
@@ -603,6 +625,6 @@ void swc_parteds_ended(struct swc_comm *comm)
 	spin_lock(&comm->lock);
 	list_for_each_entry(p, &comm->parteds, node)
 		if (kref_get_unless_zero(&p->ref))
-			queue_work(swc_wq, &p->end_work);
+			look_later(p);
 	spin_unlock(&comm->lock);
 }

@@ -90,6 +90,34 @@ static int most(uint32_t rank, void *arg)
 	return 0;
 }
 
+/* Partitions that are moved straight between the ranks' memory; and by DMA engines, if dma.sh has some used. */
+static int large(uint32_t rank, void *arg)
+{
+	static const struct coll_case c[] = {
+		{ .coll = SWINGCOLL_ALLGATHER, .dtype = SWINGCOLL_I64, .count = 75000 },
+		{ .coll = SWINGCOLL_ALLREDUCE,
+		  .dtype = SWINGCOLL_I64,
+		  .op = SWINGCOLL_BXOR,
+		  .count = 300000 },
+		{ .coll = SWINGCOLL_REDUCE_SCATTER, .dtype = SWINGCOLL_I64, .count = 75000 },
+	};
+	unsigned int rnd = seed + rank;
+	struct swingcoll_comm *comm;
+
+	(void)arg;
+	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, NULL), 0);
+	for (unsigned int k = 0; k < ARRAY_SIZE(c); k++) {
+		struct parted j;
+
+		CHECK_EQ(parted_up(&j, &c[k], 2, comm), 0);
+		for (int round = 0; round < 2; round++)
+			CHECK_EQ(parted_round(&j, rank, round, &rnd), 0);
+		CHECK_EQ(parted_down(&j), 0);
+	}
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
 /* Partitioned and other collectives of one communicator in flight together. */
 static int among_others(uint32_t rank, void *arg)
 {
@@ -398,6 +426,7 @@ static int another_call(uint32_t rank, void *arg)
 	struct swingcoll_req *req;
 	uint32_t *called = arg;
 	struct parted j;
+	int ret;
 
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, NULL), 0);
 	if (last) {
@@ -405,7 +434,9 @@ static int another_call(uint32_t rank, void *arg)
 		while (__atomic_load_n(called, __ATOMIC_ACQUIRE) < NRANKS - 1)
 			swct_sleep_ms(1);
 		CHECK_EQ(swingcoll_pstart(j.part), 0);
-		CHECK_EQ(swingcoll_pready(j.part, 0), 0);
+		/* By then, one of the others may have left already. */
+		ret = swingcoll_pready(j.part, 0);
+		CHECK(!ret || ret == -ECONNABORTED);
 		CHECK_EQ(swingcoll_pwait(j.part, 0), -EPROTO);
 		CHECK_EQ(swingcoll_comm_abort(comm), 0);
 		CHECK_EQ(parted_down(&j), 0);
@@ -636,6 +667,81 @@ static int scribbles(void)
 	return 0;
 }
 
+/* ------------------------------------------------------------------ one after the other */
+
+#define FALLS 100
+
+struct fall {
+	uint8_t id[SWC_ID_BYTES];
+	uint32_t started, marked, over;
+};
+
+/*
+ * Two partitions each, of operations whose ranks do not agree, and staggered: the second of one rank's meets the
+ * first of the other's next. Only the first are told of, so each failure lets the next one be found; the first
+ * of rank 1 is what they all wait for.
+ */
+static void meet(uint32_t *here, uint32_t n)
+{
+	__atomic_fetch_add(here, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(here, __ATOMIC_ACQUIRE) < n)
+		swct_sleep_ms(1);
+}
+
+static int fall(uint32_t rank, void *arg)
+{
+	struct swc_progress *p[FALLS];
+	struct swc_part_ref ref[FALLS];
+	struct fall *f = arg;
+	struct swct_rank r;
+	float mem[64] = { 0 };
+
+	CHECK_EQ(swct_rank_up(&r, f->id, 2, rank, 20000), 0);
+	for (int k = 0; k < FALLS; k++) {
+		struct swc_part_init init = { .partitions = rank && !k ? 1 : 2 };
+
+		init.desc = swct_allreduce(&r, mem, mem, 4 + rank, SWC_F32);
+		init.send_stride = init.recv_stride = 32;
+		CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_PART_INIT, &init), 0);
+		p[k] = mmap(NULL, init.map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r.c.fd,
+			    SWC_MMAP_PROGRESS(init.handle));
+		CHECK(p[k] != MAP_FAILED);
+		ref[k] = (struct swc_part_ref){ .handle = init.handle };
+		CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_PART_START, &ref[k]), 0);
+	}
+	meet(&f->started, 2);
+	for (int k = 0; k < FALLS; k++) {
+		uint32_t *queue = (void *)((char *)p[k] + p[k]->queue);
+
+		__atomic_store_n(&queue[0], 1, __ATOMIC_RELEASE);
+		if (rank && !k)
+			continue;
+		CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_PART_KICK, &ref[k]), 0);
+		__atomic_store_n(&queue[1], 2, __ATOMIC_RELEASE);
+	}
+	meet(&f->marked, 2);
+	if (rank)
+		CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_PART_KICK, &ref[0]), 0);
+	for (int k = 0; k < FALLS; k++) {
+		/* The last one of rank 0 has nobody to meet. */
+		ref[k].partition = rank || k < FALLS - 1 ? SWC_ALL_PARTITIONS : 0;
+		ref[k].timeout_ms = 20000;
+		CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_PART_WAIT, &ref[k]), -EPROTO);
+	}
+	/* Or the one that is slower hears that the other has left. */
+	meet(&f->over, 2);
+	swct_rank_down(&r);
+	return 0;
+}
+
+static int falls(void)
+{
+	struct fall *f = swct_shared(sizeof(*f));
+
+	swct_id(f->id);
+	return swct_ranks(2, 60000, fall, f);
+}
+
 /* ------------------------------------------------------------------ all */
 
 static const struct {
@@ -644,6 +750,7 @@ static const struct {
 } tests[] = {
 	{ "every collective, 1 to 200 partitions", each },
 	{ "4096 partitions", most },
+	{ "large partitions", large },
 	{ "1000 rounds of random shape, each rank in an order of its own", fuzz },
 	{ "among other collectives", among_others },
 	{ "marked ready by four threads", threads },
@@ -658,7 +765,7 @@ int main(void)
 	seed = given ? strtoul(given, NULL, 0) : swct_ms();
 	swct_need_device();
 	ksft_print_header();
-	ksft_set_plan(ARRAY_SIZE(tests) + ARRAY_SIZE(ends) + 5);
+	ksft_set_plan(ARRAY_SIZE(tests) + ARRAY_SIZE(ends) + 6);
 	ksft_print_msg("COLL_PARTED_SEED=%u\n", seed);
 	for (unsigned int k = 0; k < ARRAY_SIZE(tests); k++) {
 		uint64_t start = swct_ms();
@@ -676,6 +783,7 @@ int main(void)
 	ksft_test_result(!kills(), "killed at any moment\n");
 	ksft_test_result(!deserts(),
 			 "killed with a partition that another rank gave up and left\n");
+	ksft_test_result(!falls(), "mismatches in a row, each found when the last one fails\n");
 	ksft_test_result(!scribbles(), "garbage in the shared memory\n");
 	ksft_finished();
 }
