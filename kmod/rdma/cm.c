@@ -198,6 +198,9 @@ void swc_conn_take_apart(struct swc_conn *conn)
 	if (conn->cq)
 		ib_free_cq(conn->cq);
 	conn->cq = NULL;
+	if (conn->pd)
+		ib_dealloc_pd(conn->pd);
+	conn->pd = NULL;
 	conn->id = NULL;
 	rdma_destroy_id(id);
 	if (conn->proven)

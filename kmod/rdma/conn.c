@@ -224,7 +224,14 @@ static int set_up(struct swc_conn *conn, struct rdma_cm_id *id)
 	}
 	init.send_cq = conn->cq;
 	init.recv_cq = conn->cq;
-	ret = rdma_create_qp(id, conn->dev->pd, &init);
+	/* Its own: what a peer may write to is none of the memory that others are offered. */
+	conn->pd = ib_alloc_pd(ib, 0);
+	if (IS_ERR(conn->pd)) {
+		ret = PTR_ERR(conn->pd);
+		conn->pd = NULL;
+		return ret;
+	}
+	ret = rdma_create_qp(id, conn->pd, &init);
 	if (ret)
 		return ret;
 	ret = swc_land_set_up(conn);
@@ -301,7 +308,6 @@ void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
 	/* Who has left in order needs nothing from us, nor we from it. */
 	quiet = !first || conn->state == SWC_CONN_CLOSING || conn->leaving ||
 		(conn->peer_left && list_empty(&conn->outq) && list_empty(&conn->inflight));
-	conn->state = SWC_CONN_CLOSING;
 	/* It may be closed meanwhile, by another one. */
 	if (!quiet)
 		kref_get(&comm->ref);
@@ -320,6 +326,10 @@ void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
 		swc_net_ops->lost(comm, error, own ? conn->me : conn->peer, READ_ONCE(comm->oldest), text);
 		swc_comm_put(comm);
 	}
+	/* Only now may it refuse what others give it: they could not say whose fault that is. */
+	spin_lock(&conn->lock);
+	conn->state = SWC_CONN_CLOSING;
+	spin_unlock(&conn->lock);
 	swc_conn_close(conn, 0);
 }
 

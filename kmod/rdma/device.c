@@ -48,13 +48,6 @@ static int dev_add(struct ib_device *ib)
 	if (!dev)
 		return -ENOMEM;
 	dev->ib = ib;
-	dev->pd = ib_alloc_pd(ib, 0);
-	if (IS_ERR(dev->pd)) {
-		int ret = PTR_ERR(dev->pd);
-
-		kfree(dev);
-		return ret;
-	}
 	spin_lock_init(&dev->lock);
 	INIT_LIST_HEAD(&dev->conns);
 	init_waitqueue_head(&dev->idle);
@@ -105,7 +98,6 @@ static void dev_remove(struct ib_device *ib, void *data)
 	mutex_unlock(&devs_mutex);
 	end_conns(dev);
 	wait_event(dev->idle, dev_idle(dev));
-	ib_dealloc_pd(dev->pd);
 	kfree(dev);
 }
 

@@ -301,6 +301,8 @@ static void look_at_all(struct work_struct *work)
 		/* With another message, some devices begin anew to wait for what they have not heard of. */
 		if ((s32)(conn->sq_tail - conn->asked) < 0)
 			pending = 0;
+		else
+			conn->asked = conn->sq_tail;
 		conn->pending |= pending;
 		spin_unlock(&conn->lock);
 		if (pending)

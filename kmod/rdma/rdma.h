@@ -53,7 +53,6 @@ extern unsigned int swc_slot_kib;
 /**
  * struct swc_rdma_dev - an RDMA device
  * @ib: the device
- * @pd: protection domain of all connections
  * @lock: guards the next three
  * @conns: connections that use it
  * @nconns: of them
@@ -61,7 +60,6 @@ extern unsigned int swc_slot_kib;
  */
 struct swc_rdma_dev {
 	struct ib_device *ib;
-	struct ib_pd *pd;
 	spinlock_t lock;
 	struct list_head conns;
 	u32 nconns;
@@ -204,7 +202,7 @@ struct swc_offer {
  * @pump_work: swc_conn_pump() for those who must not call it
  * @dev, @dev_node: device
  * @card: index of the network card here that it goes by; 0: not known yet
- * @id, @cq: connection
+ * @id, @cq, @pd: connection
  * @hello, @accept: the handshake
  * @outq: messages not all posted
  * @inflight: messages posted, not complete
@@ -214,7 +212,7 @@ struct swc_offer {
  * @quiet: of them since the last signalled one
  * @seen: @sq_head when last looked at, but for probes since
  * @silent: for so many looks it has been the same
- * @asked: @sq_head behind the last probe
+ * @asked: @sq_head behind the last probe, until that is complete; then no more than @sq_tail
  * @rec: records
  * @nsge: useful entries of a scatter list
  * @offer: by chunk number
@@ -256,6 +254,7 @@ struct swc_conn {
 	int card;
 	struct rdma_cm_id *id;
 	struct ib_cq *cq;
+	struct ib_pd *pd;
 	struct swc_wire_hello hello;
 	struct swc_wire_accept accept;
 

@@ -25,7 +25,7 @@ static atomic_long_t spilled_bytes;
 int swc_recv_post(struct swc_conn *conn, struct swc_slot *slot)
 {
 	struct ib_sge sge = { .addr = slot->dma, .length = conn->slot_bytes,
-			      .lkey = conn->dev->pd->local_dma_lkey };
+			      .lkey = conn->pd->local_dma_lkey };
 	struct ib_recv_wr wr = { .wr_cqe = &slot->cqe, .sg_list = &sge, .num_sge = 1 };
 
 	slot->cqe.done = swc_recv_done;
@@ -269,10 +269,11 @@ static int got_message(struct swc_conn *conn, struct swc_slot *slot, u32 bytes)
 		swc_net_ops->wants(conn->comm, conn->peer, &msg);
 		break;
 	case SWC_WIRE_BYE:
+		/* Who finds the connection closed must know already that the peer has left. */
+		swc_net_ops->left(conn->comm, conn->peer, msg.seq);
 		spin_lock(&conn->lock);
 		conn->peer_left = true;
 		spin_unlock(&conn->lock);
-		swc_net_ops->left(conn->comm, conn->peer, msg.seq);
 		break;
 	default:
 		break;

@@ -68,7 +68,7 @@ struct swc_wire_header *swc_conn_header(struct swc_conn *conn, struct swc_send_r
 	conn->to_return = 0;
 	conn->pending &= ~SWC_PEND_CREDIT;
 	rec->sge[0] = (struct ib_sge){ .addr = rec->page_dma, .length = SWC_HEADER,
-				       .lkey = conn->dev->pd->local_dma_lkey };
+				       .lkey = conn->pd->local_dma_lkey };
 	return h;
 }
 
@@ -215,7 +215,7 @@ static u32 map_span(struct swc_conn *conn, struct swc_send_rec *rec, u32 first, 
 		if (ib_dma_mapping_error(conn->dev->ib, dma))
 			break;
 		rec->sge[n] = (struct ib_sge){ .addr = dma, .length = len,
-					       .lkey = conn->dev->pd->local_dma_lkey };
+					       .lkey = conn->pd->local_dma_lkey };
 		n++;
 		at += len;
 		e += at == e[1].offset;
