@@ -170,6 +170,24 @@ TRACE_EVENT(swc_complete,
 		  __entry->seq, __entry->rank, __entry->result, __entry->culprit, __entry->ns)
 );
 
+TRACE_EVENT(swc_dma_fallback,
+	TP_PROTO(u64 bytes, u32 channels, int reason),
+	TP_ARGS(bytes, channels, reason),
+	TP_STRUCT__entry(
+		__field(u64, bytes)
+		__field(u32, channels)
+		__field(int, reason)
+	),
+	TP_fast_assign(
+		__entry->bytes = bytes;
+		__entry->channels = channels;
+		__entry->reason = reason;
+	),
+	TP_printk("bytes=%llu channels=%u reason=%s", __entry->bytes, __entry->channels,
+		  __print_symbolic(__entry->reason, { 1, "no mapping" }, { 2, "no descriptor" },
+				   { 3, "channel error" }, { 4, "no answer" }))
+);
+
 #endif /* SWC_TRACE_H */
 
 #undef TRACE_INCLUDE_PATH

@@ -73,6 +73,14 @@ work() {
 	done
 }
 
+# Partitions, with users that die in the midst of them.
+partitions() {
+	"$bin/coll_parted" >"$bin/dma.log" 2>&1 || {
+		sed 's/^/# /' "$bin/dma.log"
+		return 1
+	}
+}
+
 # with OPTION... -- MORE|NONE FALLBACKS: a provider with these options moves bytes, with or without fallbacks.
 with() {
 	local options=() moved fell status=0
@@ -85,7 +93,7 @@ with() {
 	# Not while it is being measured.
 	[[ ! ${later:-} ]] || echo "${later#*=}" >"/sys/module/swc_dma_provider/parameters/${later%=*}"
 	moved=$(counter dma_bytes) fell=$(counter dma_fallbacks)
-	work || status=1
+	${what:-work} || status=1
 	moved=$(($(counter dma_bytes) - moved)) fell=$(($(counter dma_fallbacks) - fell))
 	[[ ${idle:-} ]] || echo never >$knobs/dma
 	remove || status=1
@@ -100,7 +108,7 @@ with() {
 }
 
 before=$(cat $knobs/dma)
-echo 1..26
+echo 1..28
 
 idle=1 with -- MORE NONE
 result $? "all by an engine"
@@ -153,6 +161,10 @@ result $status "allgathers and the products that consume them, many transfers ah
 echo never >$knobs/dma
 remove
 result $? "given back"
+what=partitions with -- MORE NONE
+result $? "partitions"
+what=partitions later=fail_every=5 with out_of_order=1 -- MORE MORE
+result $? "partitions, out of order and with errors"
 
 # killed KNOB=VALUE AFTER OPTION...: the engine is at work, whatever it does then, when its user dies; and its driver
 # cannot be unloaded meanwhile.

@@ -22,6 +22,9 @@
 /* An engine's share is no less than this. */
 #define SHARE_LEAST	(64u << 10)
 #define NEVER		U64_MAX
+/* A channel must be no slower than this, in bytes a millisecond; nor so many times slower than it was. */
+#define SLOWEST		1000
+#define PATIENCE	16
 /* What is larger is judged as if it were this: there is no overflow. */
 #define MOST_JUDGED	(1ull << 36)
 
@@ -113,6 +116,21 @@ static struct swc_dma_speeds speeds_now(void)
 	s = pool.speeds;
 	spin_unlock(&pool.lock);
 	return s;
+}
+
+/**
+ * swc_dma_ms() - how long a channel may take for what it has been given, before it is believed to hang
+ *
+ * So many times what has been measured; where nothing has been, as long as a very slow one would.
+ */
+u64 swc_dma_ms(u64 bytes)
+{
+	struct swc_dma_speeds s = speeds_now();
+	u64 slow = div_u64(bytes, SLOWEST), mib = max(s.one.mib, s.all.mib * s.nchans);
+
+	if (!s.cpu_mib || bytes > MOST_JUDGED)
+		return slow;
+	return min(slow, div_u64(mul_u64_u64_div_u64(bytes, mib, SZ_1M), NSEC_PER_MSEC) * PATIENCE);
 }
 
 /**
@@ -220,6 +238,7 @@ static void take_work(struct work_struct *work)
 	u32 i, n = 0, had, most = min_t(u32, READ_ONCE(channels), SWC_DMA_MAX_CHANS);
 	struct swc_dma_speeds speeds = {};
 	int rule = READ_ONCE(mode), node;
+	bool narrow = false;
 	u64 least = 0;
 
 	if (rule == FORBIDDEN || READ_ONCE(pool.ready))
@@ -236,7 +255,12 @@ static void take_work(struct work_struct *work)
 	} while (n > had);
 	if (!n)
 		return;
-	if (rule != FORCED && !swc_dma_measure(chan, rule == SHARED ? 1 : n, &speeds))
+	for (i = 0; i < n; i++)
+		narrow |= dma_addressing_limited(chan[i]->dev);
+	/* What it cannot address, the CPU would have to copy to where it can. */
+	if (rule != FORCED && narrow)
+		least = NEVER;
+	else if (rule != FORCED && !swc_dma_measure(chan, rule == SHARED ? 1 : n, &speeds))
 		least = NEVER;
 	else if (rule != FORCED)
 		least = rule == SHARED ? swc_dma_least_shared(&speeds, SHARE_LEAST) :

@@ -27,10 +27,9 @@
 #include <linux/slab.h>
 
 #include "../region.h"
+#include "../trace.h"
 #include "dma.h"
 
-/* A channel must be no slower than this. */
-#define BYTES_PER_MS	1000
 /* So often a channel that has run out of descriptors is looked at, for a moment each. */
 #define LOOKS		200
 #define LOOK_US		50
@@ -48,18 +47,27 @@ static void job_put(struct swc_dma_job *job)
 		queue_work(job->wq, &job->work);
 }
 
+/* The first reason counts. */
+static void fail(struct swc_dma_job *job, enum swc_dma_failure why)
+{
+	cmpxchg(&job->failed, SWC_DMA_GOOD, why);
+}
+
 /* Atomic context. */
 static void batch_over(struct swc_dma_batch *b)
 {
 	struct swc_dma_chan *ch = b->ch;
 	unsigned long flags;
 
+	/* A completion may be on its way still when its channel has been stopped. */
+	if (atomic_xchg(&b->over, 1))
+		return;
 	spin_lock_irqsave(&ch->lock, flags);
 	list_del_init(&b->node);
 	spin_unlock_irqrestore(&ch->lock, flags);
 	/* It may have been another's, that was under way at the same time. */
 	if (atomic_read(&ch->errors) != b->errors)
-		WRITE_ONCE(b->job->failed, true);
+		fail(b->job, SWC_DMA_CHANNEL_ERROR);
 	atomic64_sub(b->job->share, &ch->queued);
 	atomic64_sub(b->job->share, &ch->load);
 	job_put(b->job);
@@ -85,7 +93,7 @@ static void descriptor_done(void *param, const struct dmaengine_result *result)
 
 	p->over = true;
 	if (has_failed(result))
-		WRITE_ONCE(b->job->failed, true);
+		fail(b->job, SWC_DMA_CHANNEL_ERROR);
 	batch_put(b);
 }
 
@@ -122,7 +130,9 @@ static void job_free(struct swc_dma_job *job)
 			unmap_piece(job, b, &job->piece[b->first + k]);
 		swc_dma_put(b->ch);
 	}
-	kvfree(job);
+	/* Where a late completion may still look, there must be something: a channel hangs once. */
+	if (!job->lost)
+		kvfree(job);
 }
 
 /* Does the driver know of a descriptor that has not gone well? */
@@ -145,10 +155,15 @@ static void job_end(struct work_struct *work)
 {
 	struct swc_dma_job *job = container_of(work, struct swc_dma_job, work);
 	struct swc_dma_waiter *waiter = job->waiter;
-	bool good = !READ_ONCE(job->failed) && !any_failed(job);
 	struct swc_dma_item item[SWC_DMA_MAX_ITEMS];
 	u32 i, n = job->nitems;
+	bool good;
 
+	if (!READ_ONCE(job->failed) && any_failed(job))
+		fail(job, SWC_DMA_CHANNEL_ERROR);
+	good = !READ_ONCE(job->failed);
+	if (!good)
+		trace_swc_dma_fallback(job->bytes, job->nbatches, job->failed);
 	if (!waiter) {
 		swc_stat_inc(good ? SWC_STAT_DMA_JOBS : SWC_STAT_DMA_FALLBACKS);
 		swc_stat_add(SWC_STAT_DMA_BYTES, good ? job->bytes - job->by_cpu : 0);
@@ -214,11 +229,11 @@ static void end_stranded(struct swc_dma_chan *ch)
 	} while (found);
 }
 
-/* Look after a while; holds a reference until then. */
-static void watch_later(struct swc_dma_chan *ch)
+/* Look after @delay jiffies, unless that is going to be sooner; holds a reference until then. */
+static void watch_later(struct swc_dma_chan *ch, unsigned long delay)
 {
 	kref_get(&ch->ref);
-	if (!queue_delayed_work(swc_wq, &ch->watch, msecs_to_jiffies(swc_dma_patience_ms)))
+	if (!queue_delayed_work(swc_wq, &ch->watch, delay))
 		swc_dma_put(ch);
 }
 
@@ -226,15 +241,16 @@ static void watch_later(struct swc_dma_chan *ch)
 static bool is_late(struct swc_dma_chan *ch)
 {
 	struct swc_dma_batch *b;
-	bool late;
+	unsigned long left = 0;
 
 	spin_lock_irq(&ch->lock);
 	b = list_first_entry_or_null(&ch->batches, struct swc_dma_batch, node);
-	late = b && time_after(jiffies, b->deadline);
+	if (b && !time_after(jiffies, b->deadline))
+		left = b->deadline - jiffies + 1;
 	spin_unlock_irq(&ch->lock);
-	if (b && !late)
-		watch_later(ch);
-	return late;
+	if (left)
+		watch_later(ch, left);
+	return b && !left;
 }
 
 /* Nothing that is in flight can be trusted any more: what is terminated may look as if it were done. */
@@ -247,16 +263,34 @@ static void give_up(struct swc_dma_chan *ch)
 	spin_lock_irq(&ch->lock);
 	WRITE_ONCE(ch->broken, true);
 	list_for_each_entry(b, &ch->batches, node)
-		WRITE_ONCE(b->job->failed, true);
+		fail(b->job, SWC_DMA_NO_ANSWER);
 	spin_unlock_irq(&ch->lock);
+}
+
+/* It has been stopped, and its mutex is held: no completion begins any more. */
+static void end_all(struct swc_dma_chan *ch)
+{
+	bool sure = ch->chan->device->device_synchronize;
+	struct swc_dma_batch *b;
+
+	do {
+		spin_lock_irq(&ch->lock);
+		b = list_first_entry_or_null(&ch->batches, struct swc_dma_batch, node);
+		if (b) {
+			list_del_init(&b->node);
+			/* The driver cannot tell whether one is running. */
+			b->job->lost |= !sure;
+		}
+		spin_unlock_irq(&ch->lock);
+		if (b)
+			batch_over(b);
+	} while (b);
 }
 
 /* Work item, while anything is in flight. */
 void swc_dma_watch(struct work_struct *work)
 {
 	struct swc_dma_chan *ch = container_of(work, struct swc_dma_chan, watch.work);
-	struct swc_dma_batch *b, *next;
-	LIST_HEAD(lost);
 
 	end_stranded(ch);
 	if (!is_late(ch))
@@ -267,19 +301,13 @@ void swc_dma_watch(struct work_struct *work)
 		dmaengine_terminate_async(ch->chan);
 		mutex_lock(&ch->submit);
 	}
-	if (dmaengine_terminate_sync(ch->chan)) {
-		/* It may still write: nothing can be given back before it answers. */
-		watch_later(ch);
-	} else {
-		/* No completion comes any more, and none is running. */
-		spin_lock_irq(&ch->lock);
-		list_splice_init(&ch->batches, &lost);
-		spin_unlock_irq(&ch->lock);
-	}
+	/* As long as it may still write, nothing can be given back. */
+	if (dmaengine_terminate_sync(ch->chan))
+		watch_later(ch, msecs_to_jiffies(swc_dma_patience_ms));
+	else
+		end_all(ch);
 	mutex_unlock(&ch->submit);
 	swc_dma_retire(ch);
-	list_for_each_entry_safe(b, next, &lost, node)
-		batch_over(b);
 out:
 	swc_dma_put(ch);
 }
@@ -397,7 +425,7 @@ static void submit_batch(struct swc_dma_job *job, struct swc_dma_batch *b)
 	u32 i;
 
 	/* Bytes of others that are in front of these count, too. */
-	b->deadline = jiffies + msecs_to_jiffies(swc_dma_patience_ms + div_u64(queued, BYTES_PER_MS));
+	b->deadline = jiffies + msecs_to_jiffies(swc_dma_patience_ms + swc_dma_ms(queued));
 	for (i = 0; i < b->n && job->launched; i++)
 		sync_piece(job, ch, &job->piece[b->first + i]);
 	kref_get(&ch->ref);
@@ -406,10 +434,12 @@ static void submit_batch(struct swc_dma_job *job, struct swc_dma_batch *b)
 	spin_lock_irq(&ch->lock);
 	list_add_tail(&b->node, &ch->batches);
 	spin_unlock_irq(&ch->lock);
-	if (READ_ONCE(job->failed) || READ_ONCE(ch->broken) || !submit_pieces(b))
-		WRITE_ONCE(job->failed, true);
+	if (READ_ONCE(ch->broken))
+		fail(job, SWC_DMA_NO_ANSWER);
+	else if (!READ_ONCE(job->failed) && !submit_pieces(b))
+		fail(job, SWC_DMA_NO_DESCRIPTOR);
 	dma_async_issue_pending(ch->chan);
-	watch_later(ch);
+	watch_later(ch, msecs_to_jiffies(swc_dma_patience_ms));
 	/* Who stops the channel holds the mutex, and must not end what is going to end here. */
 	batch_put(b);
 	mutex_unlock(&ch->submit);
@@ -452,7 +482,8 @@ static void deal_out(struct swc_dma_job *job, struct swc_dma_chan **chan, u32 nc
 		b->first = k;
 		for (; k < end && done < div_u64(total * (i + 1), nchans); k++) {
 			done += job->piece[k].bytes;
-			job->failed |= !map_piece(job, chan[i], &job->piece[k]);
+			if (!map_piece(job, chan[i], &job->piece[k]))
+				fail(job, SWC_DMA_NO_MAPPING);
 		}
 		b->n = k - b->first;
 		if (!b->n) {
@@ -478,7 +509,9 @@ void swc_dma_launch(struct swc_dma_job *job)
 	atomic_set(&job->left, job->nbatches + 1);
 	for (i = 0; i < job->nbatches; i++)
 		submit_batch(job, &job->batch[i]);
-	copy_short(job);
+	/* What has failed already is done again as a whole. */
+	if (!READ_ONCE(job->failed))
+		copy_short(job);
 	job_put(job);
 }
 

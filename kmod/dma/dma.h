@@ -114,11 +114,21 @@ struct swc_dma_piece {
 	bool over;
 };
 
+/* Why the CPU has to do a job after all. Numbers are for trace_swc_dma_fallback(). */
+enum swc_dma_failure {
+	SWC_DMA_GOOD,
+	SWC_DMA_NO_MAPPING,
+	SWC_DMA_NO_DESCRIPTOR,
+	SWC_DMA_CHANNEL_ERROR,
+	SWC_DMA_NO_ANSWER,
+};
+
 /**
  * struct swc_dma_batch - what one channel does of a job
  * @node: in the channel's list, until it is over; the channel's lock
  * @job: whose
  * @ch: reference
+ * @over: somebody has seen its end, a completion or who stopped the channel
  * @left: interrupts that are to come, and one more until all is submitted, and as long as it is @stranded
  * @stranded: the last of what was submitted has no interrupt, for there was no descriptor for the rest
  * @last: and this is it
@@ -130,6 +140,7 @@ struct swc_dma_batch {
 	struct list_head node;
 	struct swc_dma_job *job;
 	struct swc_dma_chan *ch;
+	atomic_t over;
 	atomic_t left;
 	bool stranded;
 	dma_cookie_t last;
@@ -150,7 +161,8 @@ struct swc_dma_waiter {
  * @work: the end, on @wq
  * @left: batches that are not over, and one more until all are there
  * @launched: the memory is the devices'
- * @failed: one of them has, or its memory could not be mapped
+ * @failed: enum swc_dma_failure, the first
+ * @lost: a completion may come when all is over
  * @share: what each of its channels was chosen for
  * @bytes: of the moves
  * @by_cpu: of them, those that the CPU copies
@@ -166,7 +178,8 @@ struct swc_dma_job {
 	struct work_struct work;
 	atomic_t left;
 	bool launched;
-	bool failed;
+	int failed;
+	bool lost;
 	u64 share;
 	u64 bytes;
 	u64 by_cpu;
@@ -189,6 +202,7 @@ u32 swc_dma_take(struct swc_dma_chan **chan, u32 most, int node, u64 *share, str
 void swc_dma_used(void);
 void swc_dma_put(struct swc_dma_chan *ch);
 void swc_dma_retire(struct swc_dma_chan *ch);
+u64 swc_dma_ms(u64 bytes);
 
 /* worth.c */
 bool swc_dma_measure(struct swc_dma_chan **chan, u32 nchans, struct swc_dma_speeds *s);
