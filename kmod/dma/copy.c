@@ -439,7 +439,9 @@ static void submit_batch(struct swc_dma_job *job, struct swc_dma_batch *b)
 	else if (!READ_ONCE(job->failed) && !submit_pieces(b))
 		fail(job, SWC_DMA_NO_DESCRIPTOR);
 	dma_async_issue_pending(ch->chan);
-	watch_later(ch, msecs_to_jiffies(swc_dma_patience_ms));
+	/* Who has found it broken ends what there is. */
+	if (!READ_ONCE(ch->broken))
+		watch_later(ch, msecs_to_jiffies(swc_dma_patience_ms));
 	/* Who stops the channel holds the mutex, and must not end what is going to end here. */
 	batch_put(b);
 	mutex_unlock(&ch->submit);
