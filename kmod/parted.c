@@ -261,24 +261,40 @@ static void tell(struct swc_parted *p, u32 i, int result)
 	}
 }
 
-/* A partition will not run, or has; the caller's reference to @p for it goes. */
-static void count_out(struct swc_parted *p)
+/*
+ * A partition has run, or will not. Whoever sees any sign of that and then begins another round, or frees all,
+ * waits behind the lock.
+ */
+static void count_out(struct swc_parted *p, u32 index, bool has_run)
 {
 	struct swc_comm *comm = p->member->comm;
 	bool last;
 	int error;
 	u32 i;
 
-	/* Whoever sees that the round is over and begins another one waits behind this. */
 	spin_lock(&p->lock);
 	error = READ_ONCE(p->error);
+	if (has_run) {
+		/* The data, and the error, were there before. */
+		smp_store_release(&p->done[index], p->round);
+		tell(p, index, error);
+	}
 	last = atomic_dec_and_test(&p->left);
 	for (i = 0; last && p->nwaiters && i <= p->n; i++)
 		tell(p, i, error);
 	spin_unlock(&p->lock);
 	if (last || wq_has_sleeper(&comm->part_wq))
 		wake_up_all(&comm->part_wq);
-	swc_parted_put(p);
+}
+
+static bool round_is_over(struct swc_parted *p)
+{
+	bool over;
+
+	spin_lock(&p->lock);
+	over = !atomic_read(&p->left);
+	spin_unlock(&p->lock);
+	return over;
 }
 
 /* The communicator has ended before this partition could begin. */
@@ -287,7 +303,8 @@ static void give_up(struct swc_parted *p, struct swc_part *part)
 	note_error(p, READ_ONCE(p->member->comm->error) ?: -ECONNABORTED);
 	swc_submit_forgo(p->member, 1);
 	swc_part_drop(part);
-	count_out(p);
+	count_out(p, 0, false);
+	swc_parted_put(p);
 }
 
 /* The next partition that has been marked ready, or NULL. */
@@ -348,7 +365,7 @@ static void partition_started(struct swc_part *part)
 		WRITE_ONCE(p->shared->flags, 0);
 }
 
-/* A partition is over. */
+/* A partition is over; its reference to what it belongs to goes. */
 static void partition_done(struct swc_part *part)
 {
 	struct swc_parted *p = part->parted;
@@ -358,11 +375,7 @@ static void partition_done(struct swc_part *part)
 
 	note_error(p, error);
 	swc_part_put(part);
-	/* The data, and the error, were there before. */
-	smp_store_release(&p->done[index], p->round);
-	spin_lock(&p->lock);
-	tell(p, index, READ_ONCE(p->error));
-	spin_unlock(&p->lock);
+	count_out(p, index, true);
 	if (ran && atomic_dec_and_test(&p->running)) {
 		WRITE_ONCE(p->shared->flags, SWC_PROGRESS_KICK);
 		smp_mb();	/* pairs with the producer's: it sees the flag, or its entry is seen below */
@@ -372,12 +385,11 @@ static void partition_done(struct swc_part *part)
 	 * next one may fail likewise: no look inside of a look inside of a look.
 	 */
 	if (error) {
-		kref_get(&p->ref);
 		look_later(p);
-	} else {
-		look(p);
+		return;
 	}
-	count_out(p);
+	look(p);
+	swc_parted_put(p);
 }
 
 /* ------------------------------------------------------------------ rounds */
@@ -470,7 +482,7 @@ int swc_parted_start(struct swc_parted *p)
 	if (mutex_lock_interruptible(&p->mutex))
 		return -ERESTARTSYS;
 	clean_up(p);
-	ret = atomic_read(&p->left) ? -EBUSY : begin_round(p);
+	ret = round_is_over(p) ? begin_round(p) : -EBUSY;
 	mutex_unlock(&p->mutex);
 	/* If the communicator has ended meanwhile, those that wait may have cleaned up before. */
 	if (!ret && swc_parted_kick(p))
@@ -496,7 +508,7 @@ static bool is_done(const struct swc_parted *p, u32 partition, u32 round)
 
 	if (!atomic_read(&p->left) || READ_ONCE(p->round) != round)
 		return true;
-	/* Pairs with the release in partition_done(). */
+	/* Pairs with the release in count_out(). */
 	return partition != SWC_ALL_PARTITIONS && smp_load_acquire(&p->done[i]) == round;
 }
 
@@ -595,7 +607,7 @@ int swc_parted_free(struct swc_ctx *ctx, u32 handle)
 	/* What has begun when the communicator ended is over soon. */
 	if (ended(p))
 		wait_event(p->member->comm->part_wq, !atomic_read(&p->left));
-	else if (atomic_read(&p->left))
+	else if (!round_is_over(p))
 		ret = -EBUSY;
 	if (!ret && xa_cmpxchg(&ctx->parteds, handle, p, NULL, 0) == p)
 		swc_parted_put(p);
