@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "coll.h"
+#include "parted.h"
 
 #define KNOB "/sys/module/swingcoll/parameters/dma"
 #define CLASS "/sys/class/dma"
@@ -138,12 +138,37 @@ static int work(uint32_t rank, void *arg)
 	return 0;
 }
 
-static int run(const struct coll_case *c, unsigned int n, const char *algo)
+static int work_in_partitions(uint32_t rank, void *arg)
+{
+	struct swingcoll_comm_opts opts = { .slot_max = -1, .timeout_ms = 30000 };
+	const struct job *j = arg;
+	struct swingcoll_comm *comm;
+	unsigned int rnd = rank;
+
+	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, &opts), 0);
+	for (unsigned int i = 0; i < j->n; i++) {
+		struct parted p;
+
+		CHECK_EQ(parted_up(&p, &j->c[i], 3, comm), 0);
+		for (int round = 0; round < 2; round++)
+			CHECK_EQ(parted_round(&p, rank, round, &rnd), 0);
+		CHECK_EQ(parted_down(&p), 0);
+	}
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+static int run_by(swct_fn fn, const struct coll_case *c, unsigned int n, const char *algo)
 {
 	struct job j = { c, n, algo };
 
 	swingcoll_unique_id(&id);
-	return swct_ranks(NRANKS, 60000, work, &j);
+	return swct_ranks(NRANKS, 60000, fn, &j);
+}
+
+static int run(const struct coll_case *c, unsigned int n, const char *algo)
+{
+	return run_by(work, c, n, algo);
 }
 
 static const struct coll_case small = { .coll = SWINGCOLL_ALLGATHER,
@@ -151,12 +176,12 @@ static const struct coll_case small = { .coll = SWINGCOLL_ALLGATHER,
 					.count = 100000 };
 
 /* The engine moves bytes, and all that it is asked to. */
-static int run_moved(const struct coll_case *c, unsigned int n, const char *algo)
+static int run_moved_by(swct_fn fn, const struct coll_case *c, unsigned int n, const char *algo)
 {
 	uint64_t jobs = swct_stat(SWC_STAT_DMA_JOBS), bytes = swct_stat(SWC_STAT_DMA_BYTES);
 	uint64_t fallbacks = swct_stat(SWC_STAT_DMA_FALLBACKS);
 
-	CHECK_EQ(run(c, n, algo), 0);
+	CHECK_EQ(run_by(fn, c, n, algo), 0);
 	jobs = swct_stat(SWC_STAT_DMA_JOBS) - jobs;
 	bytes = swct_stat(SWC_STAT_DMA_BYTES) - bytes;
 	ksft_print_msg("%llu bytes in %llu copies by %s\n", (unsigned long long)bytes,
@@ -164,6 +189,11 @@ static int run_moved(const struct coll_case *c, unsigned int n, const char *algo
 	CHECK(bytes > 0);
 	CHECK_EQ(swct_stat(SWC_STAT_DMA_FALLBACKS), fallbacks);
 	return 0;
+}
+
+static int run_moved(const struct coll_case *c, unsigned int n, const char *algo)
+{
+	return run_moved_by(work, c, n, algo);
 }
 
 /* Forbidden, all channels are given back. */
@@ -222,6 +252,16 @@ static int sums(void)
 										    : 70001,
 					   .in_place = i & 1 };
 	return run_moved(c, ARRAY_SIZE(c), "ring");
+}
+
+static int partitions(void)
+{
+	static const struct coll_case c[] = {
+		{ .coll = SWINGCOLL_ALLGATHER, .dtype = SWINGCOLL_I32, .count = 100000 },
+		{ .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_F32, .count = NRANKS * 40000 },
+	};
+
+	return run_moved_by(work_in_partitions, c, ARRAY_SIZE(c), NULL);
 }
 
 static void raises_interrupts(void)
@@ -324,10 +364,11 @@ int main(void)
 		ksft_exit_skip("none of the %u DMA channels of %s copies memory\n", nchannels,
 			       driver);
 	}
-	ksft_set_plan(6);
+	ksft_set_plan(7);
 	ksft_test_result(taken && in_use == before + taken, "%llu of %u channels of %s are taken",
 			 (unsigned long long)taken, nchannels, driver);
 	ksft_test_result(!copies(), "copies");
+	ksft_test_result(!partitions(), "partitions");
 	ksft_test_result(!sums(), "sums meanwhile");
 	raises_interrupts();
 	bench("always");
