@@ -61,9 +61,21 @@ remove() {
 	rmmod swc_dma_provider
 }
 
-# Every collective that copies, with results checked.
+# Partitions, with users that die in the midst of them.
+partitions() {
+	"$bin/coll_parted" >"$bin/dma.log" 2>&1 || {
+		sed 's/^/# /' "$bin/dma.log"
+		return 1
+	}
+}
+
+# Every collective that copies, with results checked; or partitions.
 work() {
 	local op
+	if [[ ${parted:-} ]]; then
+		partitions
+		return
+	fi
 	for op in allgather broadcast allreduce; do
 		swingperf -n 3 -o $op -d i32 --redop "${redop:-bxor}" --sizes "64,${size:-200000}" --slot-max -1 \
 			--outofplace --iters 1 --repeats 1 --warmup 0 >"$bin/dma.log" 2>&1 || {
@@ -71,14 +83,6 @@ work() {
 			return 1
 		}
 	done
-}
-
-# Partitions, with users that die in the midst of them.
-partitions() {
-	"$bin/coll_parted" >"$bin/dma.log" 2>&1 || {
-		sed 's/^/# /' "$bin/dma.log"
-		return 1
-	}
 }
 
 # with OPTION... -- MORE|NONE FALLBACKS: a provider with these options moves bytes, with or without fallbacks.
@@ -93,7 +97,7 @@ with() {
 	# Not while it is being measured.
 	[[ ! ${later:-} ]] || echo "${later#*=}" >"/sys/module/swc_dma_provider/parameters/${later%=*}"
 	moved=$(counter dma_bytes) fell=$(counter dma_fallbacks)
-	${what:-work} || status=1
+	work || status=1
 	moved=$(($(counter dma_bytes) - moved)) fell=$(($(counter dma_fallbacks) - fell))
 	[[ ${idle:-} ]] || echo never >$knobs/dma
 	remove || status=1
@@ -161,9 +165,9 @@ result $status "allgathers and the products that consume them, many transfers ah
 echo never >$knobs/dma
 remove
 result $? "given back"
-what=partitions with -- MORE NONE
+parted=1 with -- MORE NONE
 result $? "partitions"
-what=partitions later=fail_every=5 with out_of_order=1 -- MORE MORE
+parted=1 later=fail_every=5 with out_of_order=1 -- MORE MORE
 result $? "partitions, out of order and with errors"
 
 # killed KNOB=VALUE AFTER OPTION...: the engine is at work, whatever it does then, when its user dies; and its driver

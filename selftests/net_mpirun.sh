@@ -116,7 +116,7 @@ for mpi in openmpi mpich; do
 		skip "$mpi: communicators of MPI's" "no mpi_ranks for it: tools/setup mpi, make selftests"
 	else
 		[[ $mpi = openmpi ]] && run=openmpi || run=mpich_to_the_end
-		try "$mpi: communicators of MPI's" are_all_good $run "$built/$mpi/mpi_ranks"
+		try "$mpi: communicators of MPI's" are_all_good "$run" "$built/$mpi/mpi_ranks"
 	fi
 done
 ((!failed))
