@@ -297,7 +297,7 @@ static bool only_gathers(struct swc_op *op)
  */
 void swc_exec_start(struct swc_op *op, struct swc_part *self, bool inline_ok)
 {
-	bool alone = only_gathers(op);
+	bool alone = only_gathers(op), left = false;
 	u32 i, c;
 
 	trace_swc_start(op);
@@ -315,15 +315,20 @@ void swc_exec_start(struct swc_op *op, struct swc_part *self, bool inline_ok)
 			part->started(part);
 	}
 	/* Tasks that wait may be slow to come or be stopped; a work item always comes. */
-	if (!inline_ok && swc_run_queue(self))
+	if (!inline_ok && swc_run_queue(self)) {
 		op->nsummoned++;
+		/* It ends the operation, too: who submits, maybe from inside another one's end, does not. */
+		left = !op->status && op->runs_left;
+	}
 	/* One is enough to give all to engines; what they do not take calls for others. */
 	op->alone = alone;
 	if (!alone)
 		swc_run_summon_all(op);
+	if (left)
+		op->nactive--;
 	spin_unlock(&op->lock);
 	if (inline_ok)
 		swc_exec_help(op, SWC_STAT_RUN_INLINE);
-	else
+	else if (!left)
 		swc_exec_leave(op);
 }

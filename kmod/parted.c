@@ -262,8 +262,8 @@ static void tell(struct swc_parted *p, u32 i, int result)
 }
 
 /*
- * A partition has run, or will not. Whoever sees any sign of that and then begins another round, or frees all,
- * waits behind the lock.
+ * A partition has run, or will not. Whoever sees any sign of that and then begins another round, or frees
+ * all, waits behind the lock.
  */
 static void count_out(struct swc_parted *p, u32 index, bool has_run)
 {
@@ -506,9 +506,10 @@ static bool is_done(const struct swc_parted *p, u32 partition, u32 round)
 {
 	u32 i = array_index_nospec(partition, p->n);
 
-	if (!atomic_read(&p->left) || READ_ONCE(p->round) != round)
+	/* Pairs with the decrement in count_out(). */
+	if (!atomic_read_acquire(&p->left) || READ_ONCE(p->round) != round)
 		return true;
-	/* Pairs with the release in count_out(). */
+	/* And this with its release. */
 	return partition != SWC_ALL_PARTITIONS && smp_load_acquire(&p->done[i]) == round;
 }
 
@@ -632,11 +633,22 @@ void swc_parteds_drop(struct swc_ctx *ctx)
 /* The communicator has ended: those that wait and do not sleep need somebody to clean up. */
 void swc_parteds_ended(struct swc_comm *comm)
 {
-	struct swc_parted *p;
+	struct swc_parted *p, *held = NULL;
 
 	spin_lock(&comm->lock);
-	list_for_each_entry(p, &comm->parteds, node)
-		if (kref_get_unless_zero(&p->ref))
-			look_later(p);
+	list_for_each_entry(p, &comm->parteds, node) {
+		if (!kref_get_unless_zero(&p->ref))
+			continue;
+		/* It stays in the list while it is held; the last put takes the lock. */
+		spin_unlock(&comm->lock);
+		if (held)
+			swc_parted_put(held);
+		held = p;
+		kref_get(&p->ref);
+		look_later(p);
+		spin_lock(&comm->lock);
+	}
 	spin_unlock(&comm->lock);
+	if (held)
+		swc_parted_put(held);
 }

@@ -84,7 +84,7 @@ int main(int argc, char **argv)
 		fflush(stdout);
 	}
 	/* MPICH 4.0 with UCX over TCP may wait for ever for a rank that is through with MPI_Finalize. */
-	alarm(10);
+	alarm(20);
 	MPI_Finalize();
 	return !!all;
 }

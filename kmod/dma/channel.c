@@ -232,6 +232,14 @@ static u32 take_one(struct swc_dma_chan **chan, u32 n, u32 most, int node)
 	return chan[n] ? n + 1 : n;
 }
 
+/* Is there memory that it cannot address? What is needed comes as a mask, and so must the limit. */
+static bool is_narrow(struct device *dev)
+{
+	u64 most = min_not_zero(dma_get_mask(dev), dev->bus_dma_limit);
+
+	return DMA_BIT_MASK(fls64(most)) < dma_get_required_mask(dev);
+}
+
 static void take_work(struct work_struct *work)
 {
 	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS];
@@ -256,7 +264,7 @@ static void take_work(struct work_struct *work)
 	if (!n)
 		return;
 	for (i = 0; i < n; i++)
-		narrow |= dma_addressing_limited(chan[i]->dev);
+		narrow |= is_narrow(chan[i]->dev);
 	/* What it cannot address, the CPU would have to copy to where it can. */
 	if (rule != FORCED && narrow)
 		least = NEVER;

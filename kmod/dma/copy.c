@@ -248,8 +248,9 @@ static bool is_late(struct swc_dma_chan *ch)
 	if (b && !time_after(jiffies, b->deadline))
 		left = b->deadline - jiffies + 1;
 	spin_unlock_irq(&ch->lock);
+	/* What is submitted meanwhile may be due sooner. */
 	if (left)
-		watch_later(ch, left);
+		watch_later(ch, min(left, msecs_to_jiffies(swc_dma_patience_ms)));
 	return b && !left;
 }
 
@@ -279,7 +280,8 @@ static void end_all(struct swc_dma_chan *ch)
 		if (b) {
 			list_del_init(&b->node);
 			/* The driver cannot tell whether one is running. */
-			b->job->lost |= !sure;
+			if (!sure)
+				WRITE_ONCE(b->job->lost, true);
 		}
 		spin_unlock_irq(&ch->lock);
 		if (b)
@@ -296,6 +298,7 @@ void swc_dma_watch(struct work_struct *work)
 	if (!is_late(ch))
 		goto out;
 	give_up(ch);
+	swc_dma_retire(ch);
 	/* Who holds it may wait for a descriptor, in some drivers for ever. */
 	if (!mutex_trylock(&ch->submit)) {
 		dmaengine_terminate_async(ch->chan);
@@ -307,7 +310,6 @@ void swc_dma_watch(struct work_struct *work)
 	else
 		end_all(ch);
 	mutex_unlock(&ch->submit);
-	swc_dma_retire(ch);
 out:
 	swc_dma_put(ch);
 }
