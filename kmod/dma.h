@@ -28,6 +28,15 @@ struct swc_dma_item {
 	u64 bytes;
 };
 
+/* Why the CPU has to do a job after all. */
+enum swc_dma_failure {
+	SWC_DMA_GOOD,
+	SWC_DMA_NO_MAPPING,
+	SWC_DMA_NO_DESCRIPTOR,
+	SWC_DMA_CHANNEL_ERROR,
+	SWC_DMA_NO_ANSWER,
+};
+
 /* Process context, no locks held. */
 typedef void (*swc_dma_done)(const struct swc_dma_item *items, u32 n);
 

@@ -9,6 +9,7 @@
 #include <linux/tracepoint.h>
 
 #include "collective.h"
+#include "dma.h"
 #include "plan.h"
 
 TRACE_EVENT(swc_join,
@@ -170,6 +171,11 @@ TRACE_EVENT(swc_complete,
 		  __entry->seq, __entry->rank, __entry->result, __entry->culprit, __entry->ns)
 );
 
+TRACE_DEFINE_ENUM(SWC_DMA_NO_MAPPING);
+TRACE_DEFINE_ENUM(SWC_DMA_NO_DESCRIPTOR);
+TRACE_DEFINE_ENUM(SWC_DMA_CHANNEL_ERROR);
+TRACE_DEFINE_ENUM(SWC_DMA_NO_ANSWER);
+
 TRACE_EVENT(swc_dma_fallback,
 	TP_PROTO(u64 bytes, u32 channels, int reason),
 	TP_ARGS(bytes, channels, reason),
@@ -184,8 +190,10 @@ TRACE_EVENT(swc_dma_fallback,
 		__entry->reason = reason;
 	),
 	TP_printk("bytes=%llu channels=%u reason=%s", __entry->bytes, __entry->channels,
-		  __print_symbolic(__entry->reason, { 1, "no mapping" }, { 2, "no descriptor" },
-				   { 3, "channel error" }, { 4, "no answer" }))
+		  __print_symbolic(__entry->reason, { SWC_DMA_NO_MAPPING, "no mapping" },
+				   { SWC_DMA_NO_DESCRIPTOR, "no descriptor" },
+				   { SWC_DMA_CHANNEL_ERROR, "channel error" },
+				   { SWC_DMA_NO_ANSWER, "no answer" }))
 );
 
 #endif /* SWC_TRACE_H */

@@ -677,11 +677,6 @@ struct fall {
 	uint32_t started, marked, over;
 };
 
-/*
- * Two partitions each, of operations whose ranks do not agree, and staggered: the second of one rank's meets the
- * first of the other's next. Only the first are told of, so each failure lets the next one be found; the first
- * of rank 1 is what they all wait for.
- */
 static void meet(uint32_t *here, uint32_t n)
 {
 	__atomic_fetch_add(here, 1, __ATOMIC_RELEASE);
@@ -689,6 +684,11 @@ static void meet(uint32_t *here, uint32_t n)
 		swct_sleep_ms(1);
 }
 
+/*
+ * Two partitions each, of operations whose ranks do not agree, and staggered: the second of one rank's meets the
+ * first of the other's next. Only the first are told of, so each failure lets the next one be found; the first
+ * of rank 1 is what they all wait for.
+ */
 static int fall(uint32_t rank, void *arg)
 {
 	struct swc_progress *p[FALLS];

@@ -266,9 +266,7 @@ static void take_work(struct work_struct *work)
 	for (i = 0; i < n; i++)
 		narrow |= is_narrow(chan[i]->dev);
 	/* What it cannot address, the CPU would have to copy to where it can. */
-	if (rule != FORCED && narrow)
-		least = NEVER;
-	else if (rule != FORCED && !swc_dma_measure(chan, rule == SHARED ? 1 : n, &speeds))
+	if (rule != FORCED && (narrow || !swc_dma_measure(chan, rule == SHARED ? 1 : n, &speeds)))
 		least = NEVER;
 	else if (rule != FORCED)
 		least = rule == SHARED ? swc_dma_least_shared(&speeds, SHARE_LEAST) :

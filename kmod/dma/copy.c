@@ -263,8 +263,9 @@ static void give_up(struct swc_dma_chan *ch)
 		pr_warn("DMA channel %s does not answer; it is not used any more\n", dma_chan_name(ch->chan));
 	spin_lock_irq(&ch->lock);
 	WRITE_ONCE(ch->broken, true);
+	/* Who hangs soon has no descriptors either: this is the reason for that. */
 	list_for_each_entry(b, &ch->batches, node)
-		fail(b->job, SWC_DMA_NO_ANSWER);
+		WRITE_ONCE(b->job->failed, SWC_DMA_NO_ANSWER);
 	spin_unlock_irq(&ch->lock);
 }
 

@@ -114,15 +114,6 @@ struct swc_dma_piece {
 	bool over;
 };
 
-/* Why the CPU has to do a job after all. Numbers are for trace_swc_dma_fallback(). */
-enum swc_dma_failure {
-	SWC_DMA_GOOD,
-	SWC_DMA_NO_MAPPING,
-	SWC_DMA_NO_DESCRIPTOR,
-	SWC_DMA_CHANNEL_ERROR,
-	SWC_DMA_NO_ANSWER,
-};
-
 /**
  * struct swc_dma_batch - what one channel does of a job
  * @node: in the channel's list, until it is over; the channel's lock
@@ -161,7 +152,7 @@ struct swc_dma_waiter {
  * @work: the end, on @wq
  * @left: batches that are not over, and one more until all are there
  * @launched: the memory is the devices'
- * @failed: enum swc_dma_failure, the first
+ * @failed: enum swc_dma_failure, the first; but if a channel does not answer, that
  * @lost: a completion may come when all is over
  * @share: what each of its channels was chosen for
  * @bytes: of the moves
