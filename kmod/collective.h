@@ -23,6 +23,8 @@
 #include "net.h"
 #include "swingcoll.h"
 
+struct swc_shared;
+
 /**
  * struct swc_member - one rank of a communicator; embedded in it
  *
@@ -97,9 +99,9 @@ struct swc_member {
  * @join_wq: ranks that wait for the others to join
  * @slot_wq: ranks that wait for a word of the slots
  * @part_wq: ranks that wait for partitions
- * @slots: memory shared by the members; the kernel only compares words of it
- * @slots_mm: address space that @slots is charged to, the first member's
- * @state_page: what members poll, see struct swc_comm_state
+ * @slot_mem, @slots: memory shared by the members, charged to the first of them; the kernel only compares
+ *	words of it
+ * @state_mem, @state_page: what members poll, see struct swc_comm_state
  */
 struct swc_comm {
 	struct kref ref;
@@ -149,8 +151,9 @@ struct swc_comm {
 	wait_queue_head_t join_wq;
 	wait_queue_head_t slot_wq;
 	wait_queue_head_t part_wq;
+	struct swc_shared *slot_mem;
 	void *slots;
-	struct mm_struct *slots_mm;
+	struct swc_shared *state_mem;
 	struct swc_comm_state *state_page;
 
 	struct swc_member member[];

@@ -22,6 +22,7 @@
 #include "parted.h"
 #include "plan.h"
 #include "region.h"
+#include "shared.h"
 #include "trace.h"
 
 DEFINE_MUTEX(swc_comms_mutex);
@@ -29,16 +30,6 @@ LIST_HEAD(swc_comms);
 static DECLARE_WAIT_QUEUE_HEAD(swc_comms_gone);
 
 /* ------------------------------------------------------------------ freeing */
-
-/* Pages that are still mapped somewhere live on until they are unmapped. */
-void swc_comm_free_slots(struct swc_comm *comm)
-{
-	if (!comm->slots)
-		return;
-	vfree(comm->slots);
-	swc_uncharge_pages(comm->slots_mm, PAGE_ALIGN(comm->slot_bytes) >> PAGE_SHIFT);
-	mmdrop(comm->slots_mm);
-}
 
 /* Work item: the last reference is gone. */
 void swc_comm_free(struct work_struct *work)
@@ -61,12 +52,12 @@ void swc_comm_free(struct work_struct *work)
 		xa_destroy(&comm->member[i].plans);
 		put_pid(comm->member[i].pid);
 	}
-	swc_comm_free_slots(comm);
 	if (comm->net)
 		swc_net_free(comm->net);
 	kvfree(comm->rank_node);
 	kvfree(comm->local);
-	vfree(comm->state_page);
+	swc_shared_put(comm->slot_mem);
+	swc_shared_put(comm->state_mem);
 	put_user_ns(comm->user_ns);
 	kvfree(comm);
 }

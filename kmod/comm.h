@@ -25,7 +25,6 @@ extern struct list_head swc_comms;
 extern struct mutex swc_comms_mutex;
 bool swc_comm_set_status(struct swc_comm *comm, int from, int to);
 void swc_comm_free(struct work_struct *work);
-void swc_comm_free_slots(struct swc_comm *comm);
 
 /* query.c goes through all communicators under the mutex of comm.c. */
 struct swc_comm *swc_comm_after(u64 *cursor);

@@ -17,13 +17,13 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/user_namespace.h>
-#include <linux/vmalloc.h>
 
 #include "comm.h"
 #include "ctx.h"
 #include "deadline.h"
 #include "join.h"
 #include "region.h"
+#include "shared.h"
 #include "trace.h"
 
 #define DEFAULT_TIMEOUT_MS	30000
@@ -39,21 +39,23 @@ struct join_nodes {
 
 /* ------------------------------------------------------------------ making */
 
-/* Slot memory is charged to whoever makes the communicator: vmalloc_user() is not accounted otherwise. */
-static int make_slots(struct swc_comm *comm, struct mm_struct *mm)
+/* Slots are charged to whoever makes the communicator. */
+static int make_shared(struct swc_comm *comm, struct mm_struct *mm)
 {
-	u64 bytes = PAGE_ALIGN(comm->slot_bytes);
-	int ret = swc_charge_pages(mm, bytes >> PAGE_SHIFT);
+	struct swc_shared *s = swc_shared_alloc(sizeof(*comm->state_page), NULL);
 
-	if (ret)
-		return ret;
-	comm->slots = vmalloc_user(bytes);
-	if (!comm->slots) {
-		swc_uncharge_pages(mm, bytes >> PAGE_SHIFT);
-		return -ENOMEM;
-	}
-	comm->slots_mm = mm;
-	mmgrab(mm);
+	if (IS_ERR(s))
+		return PTR_ERR(s);
+	comm->state_mem = s;
+	comm->state_page = s->mem;
+	comm->state_page->culprit = -1;
+	if (!comm->slot_bytes)
+		return 0;
+	s = swc_shared_alloc(comm->slot_bytes, mm);
+	if (IS_ERR(s))
+		return PTR_ERR(s);
+	comm->slot_mem = s;
+	comm->slots = s->mem;
 	return 0;
 }
 
@@ -83,7 +85,7 @@ static struct swc_comm *comm_create(struct swc_ctx *ctx, const struct swc_comm_j
 				    struct join_nodes *nodes)
 {
 	struct swc_comm *comm;
-	int ret = -ENOMEM;
+	int ret;
 	u32 i;
 
 	comm = kvzalloc(struct_size(comm, member, join->nranks), GFP_KERNEL_ACCOUNT);
@@ -117,21 +119,17 @@ static struct swc_comm *comm_create(struct swc_ctx *ctx, const struct swc_comm_j
 		comm->member[i].rank = i;
 		xa_init_flags(&comm->member[i].plans, XA_FLAGS_ALLOC1);
 	}
-	comm->state_page = vmalloc_user(PAGE_SIZE);
-	if (!comm->state_page)
-		goto err;
-	comm->state_page->culprit = -1;
-	ret = place_members(comm, join->rank, nodes);
+	ret = make_shared(comm, ctx->mm);
 	if (ret)
 		goto err;
-	ret = comm->slot_bytes ? make_slots(comm, ctx->mm) : 0;
+	ret = place_members(comm, join->rank, nodes);
 	if (ret)
 		goto err;
 	if (comm->rank_node) {
 		comm->net = swc_net_create(comm, nodes->paths, join->npaths, nodes->listener);
 		if (IS_ERR(comm->net)) {
 			ret = PTR_ERR(comm->net);
-			goto err_slots;
+			goto err;
 		}
 		nodes->listener = NULL;
 	}
@@ -141,12 +139,11 @@ static struct swc_comm *comm_create(struct swc_ctx *ctx, const struct swc_comm_j
 	swc_stat_inc(SWC_STAT_COMMS_CREATED);
 	return comm;
 
-err_slots:
-	swc_comm_free_slots(comm);
 err:
+	swc_shared_put(comm->slot_mem);
+	swc_shared_put(comm->state_mem);
 	kvfree(comm->rank_node);
 	kvfree(comm->local);
-	vfree(comm->state_page);
 	kvfree(comm);
 	return ERR_PTR(ret);
 }

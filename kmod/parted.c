@@ -13,13 +13,10 @@
  */
 #include <linux/ktime.h>
 #include <linux/log2.h>
-#include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/nospec.h>
 #include <linux/overflow.h>
-#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
-#include <linux/vmalloc.h>
 
 #include "comm.h"
 #include "core/desc_check.h"
@@ -27,7 +24,7 @@
 #include "part.h"
 #include "parted.h"
 #include "plan.h"
-#include "region.h"
+#include "shared.h"
 #include "submit.h"
 
 /* Of one context; their shared memory counts against RLIMIT_MEMLOCK besides. */
@@ -43,12 +40,11 @@
  * @node: in comm->parteds; comm->lock
  * @ctx: whose; outlives all parts
  * @member: of the communicator; holds it
- * @mm: address space that @shared is charged to
  * @desc, @n, @send_stride, @recv_stride: see struct swc_part_init
  * @plan: reference
+ * @memory: holds @shared, charged to the address space of @ctx
  * @shared: see struct swc_progress
  * @queue, @done, @entries: in it
- * @pages: its size
  * @mutex: one call to start, wait for all or free at a time
  * @round: number of the current round
  * @base: sequence number of its partition 0
@@ -69,17 +65,16 @@ struct swc_parted {
 	struct list_head node;
 	struct swc_ctx *ctx;
 	struct swc_member *member;
-	struct mm_struct *mm;
 	struct swc_desc desc;
 	u32 n;
 	u64 send_stride;
 	u64 recv_stride;
 	struct swc_plan *plan;
+	struct swc_shared *memory;
 	struct swc_progress *shared;
 	u32 *queue;
 	u32 *done;
 	u32 entries;
-	u64 pages;
 	struct mutex mutex;
 	u32 round;
 	u64 base;
@@ -105,9 +100,7 @@ static void parted_free(struct kref *ref)
 	spin_lock(&comm->lock);
 	list_del(&p->node);
 	spin_unlock(&comm->lock);
-	vfree(p->shared);
-	swc_uncharge_pages(p->mm, p->pages);
-	mmdrop(p->mm);
+	swc_shared_put(p->memory);
 	kvfree(p->part);
 	kvfree(p->waiters);
 	swc_plan_put(p->plan);
@@ -151,19 +144,15 @@ static void look_work(struct work_struct *work);
 static int make_shared(struct swc_parted *p)
 {
 	u32 queue = sizeof(struct swc_progress), done;
-	int ret;
+	struct swc_shared *s;
 
 	p->entries = roundup_pow_of_two(p->n);
 	done = queue + p->entries * sizeof(u32);
-	p->pages = DIV_ROUND_UP(done + p->n * sizeof(u32), PAGE_SIZE);
-	ret = swc_charge_pages(p->mm, p->pages);
-	if (ret) {
-		p->pages = 0;
-		return ret;
-	}
-	p->shared = vmalloc_user(p->pages << PAGE_SHIFT);
-	if (!p->shared)
-		return -ENOMEM;
+	s = swc_shared_alloc(done + p->n * sizeof(u32), p->ctx->mm);
+	if (IS_ERR(s))
+		return PTR_ERR(s);
+	p->memory = s;
+	p->shared = s->mem;
 	p->queue = (void *)p->shared + queue;
 	p->done = (void *)p->shared + done;
 	p->shared->entries = p->entries;
@@ -193,8 +182,6 @@ int swc_parted_create(struct swc_ctx *ctx, struct swc_part_init *init)
 	kref_init(&p->ref);
 	p->ctx = ctx;
 	p->member = member;
-	p->mm = ctx->mm;
-	mmgrab(p->mm);
 	p->desc = init->desc;
 	p->n = init->partitions;
 	p->send_stride = init->send_stride;
@@ -211,6 +198,7 @@ int swc_parted_create(struct swc_ctx *ctx, struct swc_part_init *init)
 	else
 		ret = p->part && p->waiters ? make_shared(p) : -ENOMEM;
 	if (!ret) {
+		init->map_bytes = p->memory->npages << PAGE_SHIFT;
 		/* From now on it hears of the communicator's end. */
 		spin_lock(&member->comm->lock);
 		list_add_tail(&p->node, &member->comm->parteds);
@@ -222,16 +210,13 @@ int swc_parted_create(struct swc_ctx *ctx, struct swc_part_init *init)
 		if (ret)
 			swc_parted_put(p);
 	}
-	init->map_bytes = p->pages << PAGE_SHIFT;
 	swc_parted_put(p);
 	return ret == -EBUSY ? -ENOSPC : ret;
 }
 
 int swc_parted_mmap(struct swc_parted *p, struct vm_area_struct *vma)
 {
-	if (!(vma->vm_flags & VM_SHARED))
-		return -EINVAL;
-	return remap_vmalloc_range(vma, p->shared, 0);
+	return swc_shared_mmap(p->memory, vma);
 }
 
 /* ------------------------------------------------------------------ ready, done */

@@ -6,14 +6,13 @@
  * head is read once, and believed only within bounds. An operation reserves its entry when it is submitted,
  * so posting never fails and never waits. ring->lock orders producers; it is a leaf.
  */
-#include <linux/mm.h>
+#include <linux/err.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
-#include <linux/vmalloc.h>
 
-#include "compat.h"
 #include "ring.h"
+#include "shared.h"
 
 struct swc_ring {
 	spinlock_t lock;
@@ -21,6 +20,7 @@ struct swc_ring {
 	u32 reserved;		/* entries promised and not posted; under @lock */
 	u32 entries;
 	wait_queue_head_t wq;
+	struct swc_shared *kernel_side, *user_side;
 	struct swc_ring_header *shared;	/* followed by the entries */
 	struct swc_ring_user *user;
 };
@@ -34,21 +34,29 @@ struct swc_ring *swc_ring_create(unsigned int entries)
 	spin_lock_init(&ring->lock);
 	init_waitqueue_head(&ring->wq);
 	ring->entries = entries;
-	ring->shared = vmalloc_user(PAGE_ALIGN(SWC_RING_ENTRIES_OFFSET +
-					       entries * sizeof(struct swc_completion)));
-	ring->user = vmalloc_user(PAGE_SIZE);
-	if (!ring->shared || !ring->user) {
-		swc_ring_destroy(ring);
-		return NULL;
-	}
+	ring->kernel_side = swc_shared_alloc(SWC_RING_ENTRIES_OFFSET +
+					     entries * sizeof(struct swc_completion), NULL);
+	if (IS_ERR(ring->kernel_side))
+		goto err;
+	ring->user_side = swc_shared_alloc(sizeof(*ring->user), NULL);
+	if (IS_ERR(ring->user_side))
+		goto err_kernel_side;
+	ring->shared = ring->kernel_side->mem;
 	ring->shared->entries = entries;
+	ring->user = ring->user_side->mem;
 	return ring;
+
+err_kernel_side:
+	swc_shared_put(ring->kernel_side);
+err:
+	kfree(ring);
+	return NULL;
 }
 
 void swc_ring_destroy(struct swc_ring *ring)
 {
-	vfree(ring->shared);
-	vfree(ring->user);
+	swc_shared_put(ring->kernel_side);
+	swc_shared_put(ring->user_side);
 	kfree(ring);
 }
 
@@ -123,9 +131,6 @@ __poll_t swc_ring_poll(struct swc_ring *ring, struct file *file, poll_table *wai
 int swc_ring_mmap(struct swc_ring *ring, struct vm_area_struct *vma, bool user_side)
 {
 	if (user_side)
-		return remap_vmalloc_range(vma, ring->user, 0);
-	if (vma->vm_flags & VM_WRITE)
-		return -EPERM;
-	vm_flags_mod(vma, 0, VM_MAYWRITE);
-	return remap_vmalloc_range(vma, ring->shared, 0);
+		return swc_shared_mmap(ring->user_side, vma);
+	return swc_shared_mmap_ro(ring->kernel_side, vma);
 }

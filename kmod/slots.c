@@ -5,14 +5,12 @@
  * What is in it is the members' own affair, and they can only hurt each other. The kernel does what user
  * space cannot: it sleeps on a word of that memory until it changes, the communicator ends, or time is up.
  */
-#include <linux/mm.h>
 #include <linux/nospec.h>
 #include <linux/pid.h>
 #include <linux/sched/signal.h>
-#include <linux/vmalloc.h>
 
 #include "comm.h"
-#include "compat.h"
+#include "shared.h"
 #include "slots.h"
 #include "trace.h"
 
@@ -89,15 +87,10 @@ int swc_slots_mmap(struct swc_comm *comm, struct vm_area_struct *vma)
 {
 	if (!comm->slots)
 		return -EINVAL;
-	if (!(vma->vm_flags & VM_SHARED))
-		return -EINVAL;
-	return remap_vmalloc_range(vma, comm->slots, 0);
+	return swc_shared_mmap(comm->slot_mem, vma);
 }
 
 int swc_state_mmap(struct swc_comm *comm, struct vm_area_struct *vma)
 {
-	if (vma->vm_flags & VM_WRITE)
-		return -EPERM;
-	vm_flags_mod(vma, 0, VM_MAYWRITE);
-	return remap_vmalloc_range(vma, comm->state_page, 0);
+	return swc_shared_mmap_ro(comm->state_mem, vma);
 }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* RLIMIT_MEMLOCK for an ordinary user: kept, explained, and given back. */
+/* RLIMIT_MEMLOCK for an ordinary user, and the memory cgroup: kept, explained, and given back. */
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "swct.h"
 
@@ -137,14 +141,148 @@ static int scratch(void *arg)
 	return 0;
 }
 
+static int join(uint32_t slot_bytes, uint32_t *comm)
+{
+	struct swc_comm_join j = { .nranks = 1, .slot_bytes = slot_bytes, .timeout_ms = 1000 };
+	int ret;
+
+	swct_id(j.id);
+	ret = swct_ioctl(r.c.fd, SWC_IOC_COMM_JOIN, &j);
+	*comm = j.comm;
+	return ret;
+}
+
+static int join_soon(uint32_t slot_bytes, uint32_t *comm)
+{
+	int ret = -ENOMEM;
+
+	for (int i = 0; i < 200 && ret == -ENOMEM; i++) {
+		ret = join(slot_bytes, comm);
+		if (ret)
+			swct_sleep_ms(10);
+	}
+	return ret;
+}
+
+/* Slots that outlive their communicator count for as long as anybody maps them, any part of them. */
+static int mapped(void *arg)
+{
+	uint32_t comm, more;
+	char *p;
+
+	(void)arg;
+	if (become_nobody())
+		return 1;
+	CHECK_EQ(join(2 * LIMIT, &comm), -ENOMEM);
+	for (int i = 0; i < 5; i++) {
+		CHECK_EQ(join_soon(LIMIT, &comm), 0);
+		p = mmap(NULL, LIMIT, RW, MAP_SHARED, r.c.fd, SWC_MMAP_SLOTS(comm));
+		CHECK(p != MAP_FAILED);
+		CHECK_EQ(swct_leave(r.c.fd, comm), 0);
+		/* A hole: two mappings now. */
+		munmap(p + LIMIT / 2, 4096);
+		swct_sleep_ms(20);
+		CHECK_EQ(join(4096, &more), -ENOMEM);
+		munmap(p, LIMIT / 2);
+		CHECK_EQ(join(4096, &more), -ENOMEM);
+		p[LIMIT - 1] = 1;
+		munmap(p + LIMIT / 2 + 4096, LIMIT / 2 - 4096);
+	}
+	CHECK_EQ(join_soon(LIMIT, &comm), 0);
+	return 0;
+}
+
+/* One number of a cgroup's statistics; -1: not there. */
+static long cgroup_stat(const char *dir, const char *name)
+{
+	char path[128], line[128], is[64];
+	long value = -1, n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/memory.stat", dir);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%63s %ld", is, &n) == 2 && !strcmp(is, name))
+			value = n;
+	if (f)
+		fclose(f);
+	return value;
+}
+
+static int put(const char *dir, const char *file, const char *text)
+{
+	char path[128];
+	int fd, bad;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	fd = open(path, O_WRONLY);
+	if (fd < 0)
+		return 1;
+	bad = write(fd, text, strlen(text)) < 0;
+	close(fd);
+	return bad;
+}
+
+#define NO_CGROUP 4
+
+/* No limit of its own holds for root; what the kernel makes for it counts in its memory cgroup. */
+static int cgroup(void *arg)
+{
+	char top[] = "/tmp/swct-cgroup-XXXXXX", dir[64];
+	uint32_t comm;
+	long before;
+	char *p;
+	int ret = 0;
+
+	(void)arg;
+	CHECK(mkdtemp(top));
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("none", top, "cgroup2", 0, NULL))
+		return NO_CGROUP;
+	snprintf(dir, sizeof(dir), "%s/swct", top);
+	if (put(top, "cgroup.subtree_control", "+memory") || mkdir(dir, 0755))
+		return NO_CGROUP;
+	if (put(dir, "cgroup.procs", "0") || cgroup_stat(dir, "vmalloc") < 0) {
+		ret = NO_CGROUP;
+		goto out;
+	}
+	CHECK_EQ(swct_open(&r.c), 0);
+	before = cgroup_stat(dir, "vmalloc");
+	CHECK_EQ(join(8 * LIMIT, &comm), 0);
+	p = mmap(NULL, 8 * LIMIT, RW, MAP_SHARED, r.c.fd, SWC_MMAP_SLOTS(comm));
+	CHECK(p != MAP_FAILED);
+	CHECK(cgroup_stat(dir, "vmalloc") >= before + (long)(8 * LIMIT));
+	CHECK_EQ(swct_leave(r.c.fd, comm), 0);
+	swct_sleep_ms(20);
+	CHECK(cgroup_stat(dir, "vmalloc") >= before + (long)(8 * LIMIT));
+	munmap(p, 8 * LIMIT);
+	/* The kernel adds up small differences when it likes to: the completion ring's, before. */
+	for (int i = 0; i < 500 && cgroup_stat(dir, "vmalloc") > before + (long)LIMIT; i++)
+		swct_sleep_ms(10);
+	CHECK(cgroup_stat(dir, "vmalloc") <= before + (long)LIMIT);
+	swct_close(&r.c);
+out:
+	put(top, "cgroup.procs", "0");
+	rmdir(dir);
+	return ret;
+}
+
 int main(void)
 {
+	int ret;
+
 	ksft_print_header();
 	swct_need_root();
-	ksft_set_plan(3);
+	ksft_set_plan(5);
 	ksft_test_result(!swct_child(explicit_regions, NULL, 20000), "explicit registrations");
 	ksft_test_result(!swct_child(implicit, NULL, 20000),
 			 "buffers by address, with an explanation");
 	ksft_test_result(!swct_child(scratch, NULL, 20000), "scratch memory of plans");
+	ksft_test_result(!swct_child(mapped, NULL, 20000), "slots that are still mapped");
+	ret = swct_child(cgroup, NULL, 20000);
+	if (ret == NO_CGROUP)
+		ksft_test_result_skip("memory cgroup: no controller to be had");
+	else
+		ksft_test_result(!ret, "memory cgroup");
 	ksft_finished();
 }

@@ -50,40 +50,6 @@ static void put(const char *file, const char *text)
 	close(fd);
 }
 
-/* Failures inside this function of the kernel would be announced by it at length. */
-static void spare(const char *function)
-{
-	static const char * const kinds[] = { "failslab", "fail_page_alloc", "fail_usercopy" };
-	unsigned long long at, start = 0, end = 0;
-	char line[256], name[128], file[128], text[32];
-	FILE *f = fopen("/proc/kallsyms", "r");
-	unsigned int i;
-
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%llx %*c %127s", &at, name) != 2)
-			continue;
-		if (!strncmp(name, function, strlen(function)))
-			start = at;
-	}
-	if (f)
-		rewind(f);
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%llx %*c %127s", &at, name) == 2 && at > start && (!end || at < end))
-			end = at;
-	if (f)
-		fclose(f);
-	for (i = 0; i < 3 && start; i++) {
-		snprintf(file, sizeof(file), "/sys/kernel/debug/%s/stacktrace-depth", kinds[i]);
-		put(file, "32");
-		snprintf(file, sizeof(file), "/sys/kernel/debug/%s/reject-start", kinds[i]);
-		snprintf(text, sizeof(text), "%#llx", start);
-		put(file, text);
-		snprintf(file, sizeof(file), "/sys/kernel/debug/%s/reject-end", kinds[i]);
-		snprintf(text, sizeof(text), "%#llx", end);
-		put(file, text);
-	}
-}
-
 static void result(int good, const char *name, int rounds)
 {
 	printf("%sok %d - %s, %d places\n", good ? "" : "not ", ++tests, name, rounds);
@@ -527,7 +493,6 @@ int main(void)
 	put("/sys/kernel/debug/fail_page_alloc/min-order", "0");
 	put("/sys/kernel/debug/fail_page_alloc/verbose", "0");
 	put("/sys/kernel/debug/fail_usercopy/verbose", "0");
-	spare("vmalloc_user");
 	fail_fd = open("/proc/thread-self/fail-nth", O_RDWR);
 	if (fail_fd < 0) {
 		printf("1..0 # SKIP no /proc/thread-self/fail-nth: run under tools/vm/uml/run\n");

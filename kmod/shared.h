@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef SWC_SHARED_H
+#define SWC_SHARED_H
+
+#include <linux/kref.h>
+
+#include "swingcoll.h"
+
+struct mm_struct;
+struct vm_area_struct;
+
+/**
+ * struct swc_shared - memory that the kernel and processes both see
+ *
+ * Made by swc_shared_alloc(). Whoever made it has a reference, and so has each mapping: memory that
+ * is still mapped somewhere stays charged until the last mapping has gone, whatever became of what it was
+ * made for.
+ *
+ * @ref: references
+ * @mem: page-aligned; zero at first
+ * @npages: its size
+ * @mm: address space charged for the pages (RLIMIT_MEMLOCK), pinned by mmgrab(); NULL: nobody's
+ */
+struct swc_shared {
+	struct kref ref;
+	void *mem;
+	u32 npages;
+	struct mm_struct *mm;
+};
+
+struct swc_shared *swc_shared_alloc(size_t bytes, struct mm_struct *mm);
+void swc_shared_put(struct swc_shared *shared);
+int swc_shared_mmap(struct swc_shared *shared, struct vm_area_struct *vma);
+int swc_shared_mmap_ro(struct swc_shared *shared, struct vm_area_struct *vma);
+
+#endif /* SWC_SHARED_H */
