@@ -346,6 +346,46 @@ static void net_chunks(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* ------------------------------------------------------------------ memory that cannot be mapped */
+
+/* For a while: operations take longer, through slots or into place. */
+static void net_starved(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 3, 60000, &three_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 i;
+
+	for (i = 0; i < 4; i++) {
+		swc_t_job_init(job, c, swc_t_ring, i & 1 ? 90000 : 20000, i & 2);
+		swc_t_refuse_maps(200);
+		swc_t_job_run(job, i, true);
+		KUNIT_EXPECT_GT(test, swc_t_maps_refused(), 0);
+	}
+	swc_t_refuse_maps(0);
+	swc_t_expect_rest(c);
+	swc_t_comm_end(c);
+}
+
+/* For ever: that is the reason which everybody hears. */
+static void net_starved_to_death(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 60000, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 i, n = 0;
+
+	swc_t_job_init(job, c, swc_t_ring, 90000, false);
+	swc_t_job_run(job, 0, true);
+	swc_t_refuse_maps(-1);
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, i, true), 0);
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[i]), -EIO);
+	for (i = 0; i < 2; i++)
+		n += !!strstr(swc_t_of(c, i)->text, "could be mapped for the device");
+	KUNIT_EXPECT_EQ(test, n, 2);
+	swc_t_comm_end(c);
+}
+
 /* ------------------------------------------------------------------ memory that is still being sent */
 
 /*
@@ -404,6 +444,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(net_in_order),
 	KUNIT_CASE_SLOW(net_chunks),
 	KUNIT_CASE_SLOW(net_send_first),
+	KUNIT_CASE_SLOW(net_starved),
+	KUNIT_CASE_SLOW(net_starved_to_death),
 	{}
 };
 

@@ -174,12 +174,13 @@ static bool offer_next(struct swc_conn *conn)
 	span = land->span;
 	span.offset += land->offered;
 	c->bytes = gather(conn, c, &span, land->bytes - land->offered);
-	n = ib_dma_map_sg(conn->dev->ib, c->sg, c->nents, DMA_FROM_DEVICE);
+	n = swc_t_map_refused() ? 0 : ib_dma_map_sg(conn->dev->ib, c->sg, c->nents, DMA_FROM_DEVICE);
 	if (n <= 0) {
 		c->nents = 0;
-		conn->post_error = -ENOMEM;
+		swc_conn_starve(conn);
 		return false;
 	}
+	conn->starved = 0;
 	n = ib_map_mr_sg(c->mr, c->sg, n, NULL, PAGE_SIZE);
 	if (n <= 0 || c->mr->length != c->bytes) {
 		unmap(conn, c);

@@ -285,7 +285,7 @@ static void look_at_all(struct work_struct *work)
 		return;
 	xa_lock(&net->conns);
 	list_for_each_entry(conn, &net->all, node) {
-		u32 pending = 0;
+		u32 pending = 0, starved;
 
 		spin_lock(&conn->lock);
 		conn->silent = conn->sq_head == conn->seen ? conn->silent + 1 : 0;
@@ -304,8 +304,11 @@ static void look_at_all(struct work_struct *work)
 		else
 			conn->asked = conn->sq_tail;
 		conn->pending |= pending;
+		if (conn->starved)
+			conn->starved++;
+		starved = conn->starved;
 		spin_unlock(&conn->lock);
-		if (pending)
+		if (pending || starved)
 			swc_conn_pump_later(conn);
 	}
 	xa_unlock(&net->conns);

@@ -42,6 +42,12 @@
 #define SWC_HEADER	sizeof(struct swc_wire_header)
 #define SWC_BOUNCE	(SWC_REC_BYTES - SWC_HEADER)
 
+/*
+ * Memory that cannot be mapped for the device: so many looks, which are a second apart, must find it so
+ * before the connection is given up.
+ */
+#define SWC_MAP_TRIES	5
+
 /* A peer may take so long to say BYE after we did; longer only until it has taken what we sent. */
 #define SWC_LINGER_MS	2000
 
@@ -208,6 +214,7 @@ struct swc_offer {
  * @inflight: messages posted, not complete
  * @credits: segments that the peer has slots for
  * @peer_slots, @peer_slot_bytes: its slots
+ * @starved: looks, and one, since memory could not be mapped for the device; 0: it could
  * @sq_head, @sq_tail: send records posted and completed, free-running
  * @quiet: of them since the last signalled one
  * @seen: @sq_head when last looked at, but for probes since
@@ -263,6 +270,7 @@ struct swc_conn {
 	u32 credits;
 	u32 peer_slots;
 	u32 peer_slot_bytes;
+	u32 starved;
 	u32 sq_head;
 	u32 sq_tail;
 	u32 quiet;
@@ -337,6 +345,7 @@ struct swc_send_rec *swc_conn_rec(struct swc_conn *conn);
 void swc_conn_post(struct swc_conn *conn, struct swc_send_rec *rec, struct ib_send_wr *wr, bool signal);
 struct swc_wire_header *swc_conn_header(struct swc_conn *conn, struct swc_send_rec *rec,
 					enum swc_wire_kind kind);
+void swc_conn_starve(struct swc_conn *conn);
 void swc_conn_sign(struct swc_wire_header *h, const struct swc_run *run);
 void swc_send_unmap(struct swc_conn *conn, struct swc_send_rec *rec);
 void swc_send_done(struct ib_cq *cq, struct ib_wc *wc);
@@ -351,5 +360,15 @@ void swc_land_take_apart(struct swc_conn *conn);
 bool swc_land_post(struct swc_conn *conn);
 int swc_land_written(struct swc_conn *conn, u32 chunk, struct swc_landing **landing);
 struct swc_landing *swc_land_invalidated(struct swc_conn *conn, struct swc_chunk *chunk);
+
+#ifdef SWC_KUNIT
+/* The tests' way to have mappings fail. */
+bool swc_t_map_refused(void);
+#else
+static inline bool swc_t_map_refused(void)
+{
+	return false;
+}
+#endif
 
 #endif /* SWC_RDMA_RDMA_H */

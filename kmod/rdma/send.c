@@ -197,7 +197,21 @@ static bool post_short(struct swc_conn *conn)
 	return true;
 }
 
-/* Map up to @most bytes from @span on into @rec's scatter list, from entry @first on; bytes taken. */
+/*
+ * Memory cannot be mapped for the device: what is mapped for earlier requests, of this connection or others,
+ * makes room when it is done. Tried again whenever one of this connection is, and by look_at_all().
+ */
+void swc_conn_starve(struct swc_conn *conn)
+{
+	if (conn->starved)
+		return;
+	conn->starved = 1;
+	/* Requests that are not signalled are done when a later one is. */
+	conn->pending |= SWC_PEND_PROBE;
+	swc_conn_pump_later(conn);
+}
+
+/* Map up to @most bytes from @span on into @rec's scatter list, from entry @first on; bytes taken, perhaps 0. */
 static u32 map_span(struct swc_conn *conn, struct swc_send_rec *rec, u32 first, const struct swc_span *span,
 		    u32 most, u32 *nsge)
 {
@@ -214,6 +228,10 @@ static u32 map_span(struct swc_conn *conn, struct swc_send_rec *rec, u32 first, 
 
 		if (ib_dma_mapping_error(conn->dev->ib, dma))
 			break;
+		if (swc_t_map_refused()) {
+			ib_dma_unmap_page(conn->dev->ib, dma, len, DMA_TO_DEVICE);
+			break;
+		}
 		rec->sge[n] = (struct ib_sge){ .addr = dma, .length = len,
 					       .lkey = conn->pd->local_dma_lkey };
 		n++;
@@ -223,7 +241,9 @@ static u32 map_span(struct swc_conn *conn, struct swc_send_rec *rec, u32 first, 
 	rec->nmapped = n - first;
 	*nsge = n;
 	if (at == span->offset)
-		conn->post_error = -ENOMEM;
+		swc_conn_starve(conn);
+	else
+		conn->starved = 0;
 	return at - span->offset;
 }
 
@@ -273,22 +293,23 @@ static bool post_segment(struct swc_conn *conn, struct swc_out *out, struct list
 		return false;
 	}
 	rec = swc_conn_rec(conn);
+	bytes = min_t(u64, out->bytes - out->posted, round_down(conn->peer_slot_bytes - SWC_HEADER, 64));
+	span.offset += out->posted;
+	if (!copied) {
+		bytes = map_span(conn, rec, 1, &span, bytes, &nsge);
+		if (!bytes)
+			return false;
+	}
 	h = swc_conn_header(conn, rec, SWC_WIRE_DATA);
 	swc_conn_sign(h, out->run);
 	h->ordinal = cpu_to_le32(out->ordinal);
 	h->offset = cpu_to_le64(out->posted);
 	h->total = cpu_to_le64(out->bytes);
-	bytes = min_t(u64, out->bytes - out->posted, round_down(conn->peer_slot_bytes - SWC_HEADER, 64));
-	span.offset += out->posted;
+	h->bytes = cpu_to_le32(bytes);
 	if (copied && bytes) {
 		copy_span(h + 1, &span, bytes);
 		rec->sge[0].length += bytes;
-	} else if (bytes) {
-		bytes = map_span(conn, rec, 1, &span, bytes, &nsge);
-		if (!bytes)
-			return false;
 	}
-	h->bytes = cpu_to_le32(bytes);
 	out->posted += bytes;
 	last = out->posted == out->bytes;
 	if (last)
@@ -362,7 +383,7 @@ void swc_conn_pump(struct swc_conn *conn, bool nested)
 	struct swc_comm *differs = NULL;
 	struct swc_wire_msg misfit;
 	struct swc_out *out, *next;
-	bool idle, known;
+	bool idle, known, starved;
 	int error;
 	LIST_HEAD(sent);
 
@@ -374,6 +395,7 @@ void swc_conn_pump(struct swc_conn *conn, bool nested)
 	idle = conn->peer_left && conn->state == SWC_CONN_LIVE && list_empty(&conn->outq) &&
 	       list_empty(&conn->inflight);
 	error = conn->post_error;
+	starved = conn->starved > SWC_MAP_TRIES;
 	/* The connection may be closed meanwhile, by another one. */
 	if (!known && conn->misfit) {
 		misfit = conn->misfit->msg;
@@ -390,6 +412,9 @@ void swc_conn_pump(struct swc_conn *conn, bool nested)
 	}
 	if (error)
 		swc_conn_fail(conn, -EIO, "the device takes no more work (%pe)", ERR_PTR(error));
+	else if (starved)
+		swc_conn_fail(conn, -EIO, "in %u s no memory could be mapped for the device: give it more "
+			      "room (swiotlb=, or the IOMMU's)", SWC_MAP_TRIES);
 	else if (idle)
 		swc_conn_close(conn, 0);
 }
