@@ -8,6 +8,7 @@
  *			submit, news  ->  exec  ->  steps  ->  ready  ->  part
  *			comm  ->  net		steps  ->  move, dma, net
  *			part  ->  region, plan, ring, fault		plan  ->  links  ->  net
+ *			comm, parted, ring  ->  shared
  *
  * net.h is the face of rdma/, dma.h of dma/. Upward go only completions (part hands itself, finished, to the
  * function that its submitter left there) and news from other nodes and from engines (struct swc_net_ops and
@@ -64,5 +65,15 @@ extern unsigned int swc_max_plans;
 #define SWC_PLANS_MOST	0xffffu
 extern unsigned int swc_max_comms;
 extern unsigned int swc_ring_entries;
+
+#ifdef SWC_KUNIT
+/* The tests' way to have a mapping of memory for a device fail. */
+bool swc_t_map_refused(void);
+#else
+static inline bool swc_t_map_refused(void)
+{
+	return false;
+}
+#endif
 
 #endif /* SWC_SWINGCOLL_H */

@@ -153,6 +153,7 @@ static void chan_release(struct kref *ref)
 	struct swc_dma_chan *ch = container_of(ref, struct swc_dma_chan, ref);
 
 	dma_release_channel(ch->chan);
+	swc_dma_no_more_late(ch);
 	swc_stat_inc(SWC_STAT_DMA_CHANS_GIVEN);
 	kfree(ch);
 	if (atomic_dec_and_test(&alive))

@@ -119,6 +119,23 @@ static void unmap_piece(const struct swc_dma_job *job, const struct swc_dma_batc
 		dma_unmap_single_attrs(b->ch->dev, p->dst, p->bytes, DMA_BIDIRECTIONAL, attrs);
 }
 
+static void job_release(struct swc_dma_job *job)
+{
+	if (atomic_dec_and_test(&job->held))
+		kvfree(job);
+}
+
+/**
+ * swc_dma_no_more_late() - a channel has been given back to its driver: no completion comes any more
+ */
+void swc_dma_no_more_late(struct swc_dma_chan *ch)
+{
+	struct swc_dma_batch *b, *next;
+
+	llist_for_each_entry_safe(b, next, llist_del_all(&ch->late), late)
+		job_release(b->job);
+}
+
 static void job_free(struct swc_dma_job *job)
 {
 	u32 i, k;
@@ -130,9 +147,7 @@ static void job_free(struct swc_dma_job *job)
 			unmap_piece(job, b, &job->piece[b->first + k]);
 		swc_dma_put(b->ch);
 	}
-	/* Where a late completion may still look, there must be something: a channel hangs once. */
-	if (!job->lost)
-		kvfree(job);
+	job_release(job);
 }
 
 /* Does the driver know of a descriptor that has not gone well? */
@@ -280,11 +295,13 @@ static void end_all(struct swc_dma_chan *ch)
 		b = list_first_entry_or_null(&ch->batches, struct swc_dma_batch, node);
 		if (b) {
 			list_del_init(&b->node);
-			/* The driver cannot tell whether one is running. */
-			if (!sure)
-				WRITE_ONCE(b->job->lost, true);
 		}
 		spin_unlock_irq(&ch->lock);
+		/* The driver cannot tell whether one is running, which looks at the batch. */
+		if (b && !sure) {
+			atomic_inc(&b->job->held);
+			llist_add(&b->late, &ch->late);
+		}
 		if (b)
 			batch_over(b);
 	} while (b);
@@ -318,25 +335,27 @@ out:
 /* ------------------------------------------------------------------ submitting */
 
 /* The memory stays the CPU's until the job is launched. */
+static dma_addr_t map(struct swc_dma_chan *ch, void *at, u32 bytes, enum dma_data_direction direction)
+{
+	dma_addr_t addr;
+
+	if (swc_t_map_refused())
+		return DMA_MAPPING_ERROR;
+	addr = dma_map_single_attrs(ch->dev, at, bytes, direction, DMA_ATTR_SKIP_CPU_SYNC);
+	return dma_mapping_error(ch->dev, addr) ? DMA_MAPPING_ERROR : addr;
+}
+
 static bool map_piece(struct swc_dma_job *job, struct swc_dma_chan *ch, struct swc_dma_piece *p)
 {
 	bool good = true;
 	u32 i;
 
 	for (i = 0; i < job->nsrc; i++) {
-		p->src[i] = dma_map_single_attrs(ch->dev, p->from[i], p->bytes, DMA_TO_DEVICE,
-						 DMA_ATTR_SKIP_CPU_SYNC);
-		if (dma_mapping_error(ch->dev, p->src[i])) {
-			p->src[i] = DMA_MAPPING_ERROR;
-			good = false;
-		}
+		p->src[i] = map(ch, p->from[i], p->bytes, DMA_TO_DEVICE);
+		good &= p->src[i] != DMA_MAPPING_ERROR;
 	}
-	p->dst = dma_map_single_attrs(ch->dev, p->to, p->bytes, DMA_BIDIRECTIONAL, DMA_ATTR_SKIP_CPU_SYNC);
-	if (dma_mapping_error(ch->dev, p->dst)) {
-		p->dst = DMA_MAPPING_ERROR;
-		good = false;
-	}
-	return good;
+	p->dst = map(ch, p->to, p->bytes, DMA_BIDIRECTIONAL);
+	return good && p->dst != DMA_MAPPING_ERROR;
 }
 
 static void sync_piece(const struct swc_dma_job *job, const struct swc_dma_chan *ch,

@@ -200,8 +200,10 @@ struct swc_dma_job *swc_dma_job_alloc(u32 npieces, u32 nshort)
 	struct swc_dma_job *job;
 
 	job = kvzalloc(struct_size(job, piece, npieces + nshort), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (job)
-		job->most_short = nshort;
+	if (!job)
+		return NULL;
+	atomic_set(&job->held, 1);
+	job->most_short = nshort;
 	return job;
 }
 

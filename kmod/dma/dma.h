@@ -17,6 +17,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/llist.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -77,6 +78,7 @@ struct swc_dma_queue {
  * @ordered: descriptors are done in the order of their submission, also without an interrupt each
  * @errors: descriptors without one that have failed, modulo 2^32
  * @watch: looks whether they come back in time
+ * @late: batches that a completion may still look at until the channel is given back
  */
 struct swc_dma_chan {
 	struct kref ref;
@@ -94,6 +96,7 @@ struct swc_dma_chan {
 	bool ordered;
 	atomic_t errors;
 	struct delayed_work watch;
+	struct llist_head late;
 };
 
 /**
@@ -125,6 +128,7 @@ struct swc_dma_piece {
  * @last: and this is it
  * @errors: of the channel, before
  * @deadline: jiffies
+ * @late: in the channel's list, if its completion may come when all is over
  * @first, @n: pieces
  */
 struct swc_dma_batch {
@@ -137,6 +141,7 @@ struct swc_dma_batch {
 	dma_cookie_t last;
 	int errors;
 	unsigned long deadline;
+	struct llist_node late;
 	u32 first;
 	u32 n;
 };
@@ -153,7 +158,7 @@ struct swc_dma_waiter {
  * @left: batches that are not over, and one more until all are there
  * @launched: the memory is the devices'
  * @failed: enum swc_dma_failure, the first; but if a channel does not answer, that
- * @lost: a completion may come when all is over
+ * @held: 1 until the end, and 1 for each batch that is @late
  * @share: what each of its channels was chosen for
  * @bytes: of the moves
  * @by_cpu: of them, those that the CPU copies
@@ -170,7 +175,7 @@ struct swc_dma_job {
 	atomic_t left;
 	bool launched;
 	int failed;
-	bool lost;
+	atomic_t held;
 	u64 share;
 	u64 bytes;
 	u64 by_cpu;
@@ -212,6 +217,7 @@ struct swc_dma_job *swc_dma_cut(struct swc_dma_chan **chan, u32 nchans, u64 shar
 /* copy.c */
 extern u32 swc_dma_patience_ms;
 void swc_dma_watch(struct work_struct *work);
+void swc_dma_no_more_late(struct swc_dma_chan *ch);
 bool swc_dma_try(struct swc_dma_chan **chan, u32 nchans, void *dst, void *src, u32 bytes);
 
 #endif /* SWC_DMA_DMA_H */

@@ -81,7 +81,8 @@ static bool fails(struct swc_t_fake *fake, enum swc_t_fault which)
 {
 	int n;
 
-	if (fake->often && which != SWC_T_FAIL_ALLOC && which != SWC_T_HANG &&
+	if (fake->often && (which == SWC_T_FAIL_PREP || which == SWC_T_FAIL_SUBMIT ||
+			    which == SWC_T_FAIL_TRANSFER) &&
 	    get_random_u32() % fake->often == 0)
 		return true;
 	n = atomic_dec_if_positive(&fake->fault[which]);
@@ -371,7 +372,7 @@ static int fake_terminate(struct dma_chan *base)
 	unsigned long flags;
 	LIST_HEAD(dropped);
 
-	if (READ_ONCE(fake->stubborn))
+	if (READ_ONCE(fake->stubborn) || fails(fake, SWC_T_FAIL_TERMINATE))
 		return -EIO;
 	spin_lock_irqsave(&ch->lock, flags);
 	list_splice_init(&ch->issued, &dropped);
@@ -434,7 +435,8 @@ static int add_engine(struct swc_t_fake *fake)
 	dma->device_issue_pending = fake_issue;
 	dma->device_tx_status = fake_status;
 	dma->device_terminate_all = fake_terminate;
-	dma->device_synchronize = fake_synchronize;
+	if (!fake->deaf)
+		dma->device_synchronize = fake_synchronize;
 	dma->device_release = fake_release;
 	INIT_LIST_HEAD(&dma->channels);
 	for (i = 0; i < fake->nchans; i++) {
@@ -475,6 +477,8 @@ int swc_t_fake_add(struct swc_t_fake *fake)
 	ret = dma_set_mask_and_coherent(&device->dev, DMA_BIT_MASK(64));
 	if (!ret) {
 		dma_set_max_seg_size(&device->dev, fake->max_seg ?: UINT_MAX);
+		if (fake->narrow)
+			device->dev.bus_dma_limit = DMA_BIT_MASK(fake->narrow);
 		ret = add_engine(fake);
 	}
 	if (!ret)

@@ -18,6 +18,7 @@ enum swc_t_fault {
 	SWC_T_FAIL_SUBMIT,
 	SWC_T_FAIL_TRANSFER,	/* the callback says so; half of the destination is spoilt */
 	SWC_T_HANG,		/* the channel stands still until it is terminated */
+	SWC_T_FAIL_TERMINATE,
 	SWC_T_FAULTS,
 };
 
@@ -34,7 +35,9 @@ enum swc_t_fault {
  * @hoards: descriptors without an interrupt come back when somebody asks for a status, or with the next that
  *	has one
  * @stubborn: it refuses to be terminated
- * @often: each of the faults but the first and the last once in so many, at random; 0: never
+ * @deaf: it cannot say whether a callback is running
+ * @narrow: bits that it can address, 0: all there are
+ * @often: no descriptor, none submitted or a failed transfer once in so many each, at random; 0: never
  * @fault: the n-th chance from now on; 0: none
  * @transfers: carried out well, by channel
  * @bytes: of them
@@ -56,6 +59,8 @@ struct swc_t_fake {
 	bool quiet;
 	bool hoards;
 	bool stubborn;
+	bool deaf;
+	u32 narrow;
 	u32 often;
 	atomic_t fault[SWC_T_FAULTS];
 	atomic_t transfers[SWC_T_FAKE_CHANS];
@@ -68,7 +73,7 @@ struct swc_t_fake {
 	atomic_t terminated;
 };
 
-/* The first four, and @reorder, must not change while there is the engine. */
+/* The first four, @reorder, @deaf and @narrow must not change while there is the engine. */
 int swc_t_fake_add(struct swc_t_fake *fake);
 void swc_t_fake_remove(struct swc_t_fake *fake);
 u32 swc_t_fake_transfers(struct swc_t_fake *fake);

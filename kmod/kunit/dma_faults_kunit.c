@@ -9,16 +9,20 @@
 
 /* ------------------------------------------------------------------ faults */
 
+/* Not the engine's, but of the memory that it is to see. */
+#define FAIL_MAP	SWC_T_FAULTS
+
 /*
  * The n-th chance of a fault, until one operation is through without. Both copies of an operation, and by xor
  * both reductions, which may have been prepared, take four descriptors each.
  */
-static void sweep(struct kunit *test, enum swc_t_fault which, u8 redop)
+static void sweep(struct kunit *test, u32 which, u8 redop)
 {
 	u64 jobs = redop == SWC_BXOR ? 4 : 2;
 	struct swc_t_job *job = swc_t_job_new(test);
 	struct swc_t_dma *t = test->priv;
 	struct swc_t_fake *fake = &t->fake;
+	atomic_t *fault = which == FAIL_MAP ? &swc_t_refuse_map : &fake->fault[which];
 	struct swc_t_comm *c;
 	u32 n;
 
@@ -31,15 +35,15 @@ static void sweep(struct kunit *test, enum swc_t_fault which, u8 redop)
 		bool fired;
 
 		swc_t_dma_mark(test);
-		atomic_set(&fake->fault[which], n);
+		atomic_set(fault, n);
 		swc_t_dma_run_with(job, redop);
-		fired = atomic_read(&fake->fault[which]) <= 0;
-		atomic_set(&fake->fault[which], 0);
+		fired = atomic_read(fault) <= 0;
+		atomic_set(fault, 0);
 		if (!fired)
 			break;
 		KUNIT_EXPECT_GE_MSG(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 1ull,
 				    "the %u-th fails", n);
-		if (which == SWC_T_FAIL_SUBMIT || which == SWC_T_FAIL_TRANSFER) {
+		if (which == SWC_T_FAIL_SUBMIT || which == SWC_T_FAIL_TRANSFER || which == FAIL_MAP) {
 			KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 1ull);
 			KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), jobs - 1);
 			KUNIT_EXPECT_EQ(test, atomic_read(&fake->held), SWC_T_DMA_CHANS);
@@ -106,6 +110,17 @@ static void fault_transfer_reorder(struct kunit *test)
 	sweep(test, SWC_T_FAIL_TRANSFER, SWC_BXOR);
 }
 
+/* Each source, and the destination. */
+static void fault_map(struct kunit *test)
+{
+	sweep(test, FAIL_MAP, SWC_SUM);
+}
+
+static void fault_map_xor(struct kunit *test)
+{
+	sweep(test, FAIL_MAP, SWC_BXOR);
+}
+
 static void fault_hang(struct kunit *test)
 {
 	swc_dma_patience_ms = SWC_T_SHORT_MS;
@@ -116,6 +131,30 @@ static void fault_hang_xor(struct kunit *test)
 {
 	swc_dma_patience_ms = SWC_T_SHORT_MS;
 	sweep(test, SWC_T_HANG, SWC_BXOR);
+}
+
+/* A driver that cannot say whether a callback is running when it has been stopped. */
+static void fault_hang_deaf(struct kunit *test)
+{
+	struct swc_t_dma *t = test->priv;
+
+	t->fake.deaf = true;
+	swc_dma_patience_ms = SWC_T_SHORT_MS;
+	sweep(test, SWC_T_HANG, SWC_SUM);
+}
+
+/* It hangs, and the first attempt to stop it fails, too. */
+static void fault_terminate(struct kunit *test)
+{
+	struct swc_t_fake *fake = swc_t_dma_start_forced(test);
+
+	swc_dma_patience_ms = SWC_T_SHORT_MS;
+	atomic_set(&fake->fault[SWC_T_HANG], 1);
+	atomic_set(&fake->fault[SWC_T_FAIL_TERMINATE], 1);
+	swc_t_dma_run(test, swc_t_staged, 2, 4000, false, SWC_SUM);
+	KUNIT_EXPECT_GE(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 1ull);
+	KUNIT_EXPECT_EQ(test, atomic_read(&fake->fault[SWC_T_FAIL_TERMINATE]), 0);
+	KUNIT_EXPECT_GE(test, atomic_read(&fake->terminated), 1);
 }
 
 /* Fewer channels than there are; or none, and the CPU does it. */
@@ -279,8 +318,12 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(fault_transfer_xor),
 	KUNIT_CASE(fault_transfer_quiet),
 	KUNIT_CASE(fault_transfer_reorder),
+	KUNIT_CASE(fault_map),
+	KUNIT_CASE(fault_map_xor),
 	KUNIT_CASE_SLOW(fault_hang),
 	KUNIT_CASE_SLOW(fault_hang_xor),
+	KUNIT_CASE_SLOW(fault_hang_deaf),
+	KUNIT_CASE(fault_terminate),
 	KUNIT_CASE(fault_alloc),
 	KUNIT_CASE(fault_storm),
 	KUNIT_CASE_SLOW(hang_until_none),

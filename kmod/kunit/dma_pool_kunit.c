@@ -266,6 +266,23 @@ static void auto_slow(struct kunit *test)
 	expect_useless(test);
 }
 
+/* Engines that cannot address all memory are left alone: what is beyond, the CPU would have to copy for them. */
+static void auto_narrow(struct kunit *test)
+{
+	struct swc_t_dma *t = test->priv;
+
+	t->fake.narrow = 20;
+	swc_t_dma_start(test);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_hold(test, "auto"), (u32)SWC_T_DMA_CHANS);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_least(test), U64_MAX);
+	swc_t_dma_run(test, swc_t_staged, 2, 300000, false, SWC_SUM);
+	KUNIT_EXPECT_EQ(test, swc_t_fake_transfers(&t->fake), 0u);
+	swc_t_dma_give_back(test);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_hold(test, "share"), (u32)SWC_T_DMA_CHANS);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_least(test), U64_MAX);
+	KUNIT_EXPECT_EQ(test, swc_t_fake_transfers(&t->fake), 0u);
+}
+
 /* How many transfers are tried until none is left for fault @which, each of them failing by it in turn. */
 static u32 tried(struct kunit *test, struct swc_t_fake *fake, u32 which)
 {
@@ -298,11 +315,13 @@ static void auto_fails(struct kunit *test)
 	/* So slow that what is large takes longer on any clock. */
 	t->fake.us_per_kib = 2;
 	fake = swc_t_dma_start(test);
-	swc_dma_patience_ms = SWC_T_SHORT_MS;
-	for (which = SWC_T_FAIL_PREP; which < SWC_T_FAULTS; which++) {
-		/* On a busy machine patience may end before a transfer that does not hang. */
-		for (n = 0, tries = 0; n != all && tries < 5; tries++)
+	for (which = SWC_T_FAIL_PREP; which <= SWC_T_HANG; which++) {
+		/* On a busy machine short patience may end before a transfer that does not hang. */
+		for (n = 0, tries = 0; n != all && tries < 5; tries++) {
+			if (which == SWC_T_HANG)
+				swc_dma_patience_ms = SWC_T_SHORT_MS << tries;
 			n = tried(test, fake, which);
+		}
 		KUNIT_EXPECT_EQ_MSG(test, n, all, "fault %u", which);
 	}
 }
@@ -440,6 +459,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(pool_never_in_flight),
 	KUNIT_CASE(pool_bad_mode),
 	KUNIT_CASE(auto_slow),
+	KUNIT_CASE(auto_narrow),
 	KUNIT_CASE_SLOW(auto_fails),
 	KUNIT_CASE(auto_after_force),
 	KUNIT_CASE(auto_try),

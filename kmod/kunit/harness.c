@@ -461,3 +461,29 @@ void swc_t_job_run(struct swc_t_job *job, u32 first, bool inline_ok)
 	swc_t_job_expect(job, 0);
 	swc_t_job_check_sum(job);
 }
+
+/* ------------------------------------------------------------------ mappings */
+
+atomic_t swc_t_refuse_map;
+static atomic_t refusals, refused;
+
+void swc_t_refuse_maps(int n)
+{
+	atomic_set(&refused, 0);
+	atomic_set(&refusals, n);
+}
+
+int swc_t_maps_refused(void)
+{
+	return atomic_read(&refused);
+}
+
+bool swc_t_map_refused(void)
+{
+	bool yes = atomic_read(&refusals) < 0 || atomic_dec_if_positive(&refusals) % 4 > 0;
+
+	yes |= atomic_dec_if_positive(&swc_t_refuse_map) == 0;
+	if (yes)
+		atomic_inc(&refused);
+	return yes;
+}

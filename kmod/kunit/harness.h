@@ -144,6 +144,15 @@ void swc_t_job_check_sum(struct swc_t_job *job);
 /* A whole operation; @first is the rank that submits first. */
 void swc_t_job_run(struct swc_t_job *job, u32 first, bool inline_ok);
 
+/*
+ * Have mappings of memory for devices refused: three of four out of the next @n; all, if it is negative.
+ * swc_t_maps_refused(): so many have been.
+ */
+void swc_t_refuse_maps(int n);
+int swc_t_maps_refused(void);
+/* The n-th from now on, which leaves 0 here. */
+extern atomic_t swc_t_refuse_map;
+
 extern struct kunit_suite swc_plan_suite, swc_blocks_suite, swc_desc_suite, swc_reduce_suite;
 extern struct kunit_suite swc_move_suite, swc_ring_suite, swc_exec_suite, swc_op_suite, swc_life_suite;
 extern struct kunit_suite swc_wire_suite, swc_links_suite, swc_lies_suite, swc_net_suite, swc_ends_suite;

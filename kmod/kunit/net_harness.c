@@ -9,7 +9,6 @@
 
 const struct swc_t_layout swc_t_two_nodes = { 2, 1, false, { 0, 1 } };
 
-static atomic_t refusals, refused;
 static u64 opened, closed;
 static unsigned int slots, slot_kib;
 
@@ -35,26 +34,6 @@ void swc_t_net_exit(struct kunit *test)
 	swc_t_refuse_maps(0);
 	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_CONNS_OPENED) - opened,
 			swc_stat_read(SWC_STAT_CONNS_CLOSED) - closed);
-}
-
-void swc_t_refuse_maps(int n)
-{
-	atomic_set(&refused, 0);
-	atomic_set(&refusals, n);
-}
-
-int swc_t_maps_refused(void)
-{
-	return atomic_read(&refused);
-}
-
-bool swc_t_map_refused(void)
-{
-	bool yes = atomic_read(&refusals) < 0 || atomic_dec_if_positive(&refusals) % 4 > 0;
-
-	if (yes)
-		atomic_inc(&refused);
-	return yes;
 }
 
 /* The other end of a connection. */

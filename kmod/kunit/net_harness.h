@@ -15,13 +15,6 @@ extern const struct swc_t_layout swc_t_two_nodes;
 int swc_t_net_init(struct kunit *test);
 void swc_t_net_exit(struct kunit *test);
 
-/*
- * Have mappings of memory for the device refused: three of four out of the next @n; all, if it is negative.
- * swc_t_maps_refused(): so many have been.
- */
-void swc_t_refuse_maps(int n);
-int swc_t_maps_refused(void);
-
 /* All credits come back. */
 void swc_t_expect_rest(struct swc_t_comm *c);
 /* Of two ranks, the other has got what @giver sent. */

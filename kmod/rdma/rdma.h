@@ -361,14 +361,4 @@ bool swc_land_post(struct swc_conn *conn);
 int swc_land_written(struct swc_conn *conn, u32 chunk, struct swc_landing **landing);
 struct swc_landing *swc_land_invalidated(struct swc_conn *conn, struct swc_chunk *chunk);
 
-#ifdef SWC_KUNIT
-/* The tests' way to have mappings fail. */
-bool swc_t_map_refused(void);
-#else
-static inline bool swc_t_map_refused(void)
-{
-	return false;
-}
-#endif
-
 #endif /* SWC_RDMA_RDMA_H */
