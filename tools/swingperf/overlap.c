@@ -6,9 +6,13 @@
 #include "overlap.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/perfloop.h"
 
@@ -97,8 +101,45 @@ static int sections(struct ov_rank *r, uint64_t *wrong)
 				"swingperf overlap: no DMA engine: by DMA nothing was measured\n"
 				"  next: load the driver of one, or for a trial insmod "
 				"swc_dma_provider.ko rate_mbps=400\n");
+		if (ret > 0 && r->opt->must)
+			return -ENODEV;
 	}
 	return ret < 0 ? ret : 0;
+}
+
+/* A BLAS may be another one tomorrow: FNV-1a of its name. */
+static unsigned int hash(const char *text)
+{
+	unsigned int h = 2166136261u;
+
+	for (; *text; text++)
+		h = (h ^ (unsigned char)*text) * 16777619u;
+	return h;
+}
+
+/* Where the times of products on this machine are kept, or NULL. */
+static const char *default_table(void)
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	static char path[PATH_MAX];
+	char host[64] = "", dir[PATH_MAX - 128];
+	int n;
+
+	if (cache && *cache == '/')
+		n = snprintf(dir, sizeof(dir), "%s", cache);
+	else if (home && *home == '/')
+		n = snprintf(dir, sizeof(dir), "%s/.cache", home);
+	else
+		return NULL;
+	if (n >= (int)sizeof(dir) - 16)
+		return NULL;
+	/* What cannot be made will be missed when the file is written, which is no error. */
+	mkdir(dir, 0700);
+	strcat(dir, "/swingcoll");
+	mkdir(dir, 0755);
+	gethostname(host, sizeof(host) - 1);
+	snprintf(path, sizeof(path), "%s/overlap-%s-%08x", dir, host, hash(ov_blas_name()));
+	return path;
 }
 
 static int body(struct team *team, void *arg)
@@ -142,6 +183,10 @@ int perf_overlap(int argc, char **argv)
 	ov_parse(&opt, &team, argc, argv);
 	if (ov_blas_open(opt.blas))
 		return 2;
+	if (!opt.table)
+		opt.table = default_table();
+	else if (!strcmp(opt.table, "none"))
+		opt.table = NULL;
 	ret = swingcoll_unique_id(&team.id);
 	if (ret) {
 		fprintf(stderr, "swingperf overlap: no random id: %s\n", swingcoll_strerror(ret));

@@ -36,8 +36,9 @@ struct ov_options {
 	unsigned int trials; /* 0: the library's */
 	unsigned int seed;
 	bool use[3]; /* by enum ov_dma */
+	bool must;   /* what is to be used was asked for: an error if it cannot be */
 	int rate_mbps;
-	const char *table;
+	const char *table; /* NULL: the default; "none" */
 	const char *blas;
 	FILE *json; /* stdout: in place of the table */
 	bool bind;

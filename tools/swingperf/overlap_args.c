@@ -26,7 +26,9 @@ static const char usage_text[] =
 	"      --dma MODE       never, always, both, or as-is: how data is moved; all but as-is set a\n"
 	"                       parameter of the module for a while (default both, if that can be set)\n"
 	"      --rate MBPS      pace of the engine for tests, if that is the engine\n"
-	"      --table FILE     keep the times of products of this machine in this file\n"
+	"      --table FILE     the times of products on this machine, measured only if they are not in\n"
+	"                       there; none: always (default swingcoll/overlap-HOST-BLAS in the folder\n"
+	"                       for caches, $XDG_CACHE_HOME or ~/.cache)\n"
 	"      --blas FILE      shared library with cblas_sgemm (default libopenblas.so.0)\n"
 	"      --bind           ranks to CPUs in turn\n"
 	"      --urgent         transfers before the ranks' own work (SWINGCOLL_URGENT)\n"
@@ -164,8 +166,8 @@ static void shapes_arg(struct ov_options *opt, const char *value)
 		struct ov_shape shape = { .fixed = true };
 
 		if (sscanf(s, "%lfx%lfx%lf%c", &shape.m, &shape.n, &shape.k, &tail) != 3 ||
-		    shape.m < 1 || shape.n < 1 || shape.k < 1 || shape.m > 1e7 || shape.n > 1e7 ||
-		    shape.k > 1e7)
+		    !(shape.m >= 1 && shape.n >= 1 && shape.k >= 1 && shape.m <= 1e7 &&
+		      shape.n <= 1e7 && shape.k <= 1e7))
 			bad("shapes", value, "paper, random, all, or shapes such as 512x256x1024");
 		snprintf(shape.name, sizeof(shape.name), "s%u", opt->nshapes + 1);
 		add(opt, &shape);
@@ -254,5 +256,6 @@ void ov_parse(struct ov_options *opt, struct team *team, int argc, char **argv)
 	if (optind < argc)
 		bad(argv[optind], "", "no further arguments");
 	shapes_arg(opt, shapes);
+	opt->must = dma && strcmp(dma, "both");
 	dma_arg(opt, dma ? dma : ov_dma_can_set() ? "both" : "as-is");
 }

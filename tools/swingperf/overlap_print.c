@@ -10,6 +10,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+/* What is to be reached: of the model's speed-ups, of hiding, of the choice. */
+#define NEAR 0.1
+#define HIDDEN 0.95
+#define HITS 0.81
+#define REGRET 0.03
+
 static const char *dma_text(const struct ov_rank *r)
 {
 	static const char *const texts[] = { "CPU copies", "DMA", "as the module is set" };
@@ -42,7 +48,11 @@ void ov_print_header(const struct ov_rank *r)
 	uname(&u);
 	printf("# swingperf overlap %s, Linux %s, %d ranks forked on %ld CPUs, f32\n",
 	       swingcoll_version(), u.release, r->team->nranks, sysconf(_SC_NPROCESSORS_ONLN));
-	printf("# products: %s, one thread per rank\n", ov_blas_name());
+	printf("# products: %s, one thread per rank; their times %s%s\n", ov_blas_name(),
+	       !r->opt->table		     ? "are measured each time"
+	       : access(r->opt->table, F_OK) ? "will be kept in "
+					     : "are in ",
+	       r->opt->table ? r->opt->table : "");
 	printf("# shapes scaled to %.3g Mflop, %u pieces; times: median of %u, schedules in turn, of the "
 	       "slowest rank\n",
 	       r->mflop, r->opt->pieces, r->opt->repeats);
@@ -56,9 +66,9 @@ void ov_print_figures(const struct ov_rank *r)
 
 	swingcoll_overlap_figures(r->overlap, &f);
 	if (wants_table(r)) {
-		printf("#\n# by %s: allgather %.0f us + bytes / %.3f GB/s; a product on all ranks at once "
+		printf("#\n# by %s: allgather %.0f us + bytes / %.4g MB/s; a product on all ranks at once "
 		       "takes %.2f times its time on one\n",
-		       dma_text(r), f.start_s * 1e6, f.bytes_per_s * 1e-9, f.crowd);
+		       dma_text(r), f.start_s * 1e6, f.bytes_per_s * 1e-6, f.crowd);
 		printf("# contention loss: products %.2f during transfers, transfers %.2f during "
 		       "products\n",
 		       f.product_slowdown, f.transfer_slowdown);
@@ -128,9 +138,39 @@ static bool is_same(const struct ov_rank *r, enum swingcoll_overlap_schedule a,
 		(b == SWINGCOLL_OVERLAP_ROWS_OWN || b == SWINGCOLL_OVERLAP_ROWS_SEPARATE));
 }
 
+/* What a shape shows of the choice, and of the model that it comes from. */
+struct verdict {
+	bool hit;
+	double regret;
+	double speedup, predicted; /* of the choice over serial */
+	double error;		   /* of the prediction */
+	bool can_hide;
+	double hidden;
+	bool serial_best;
+};
+
+static struct verdict judge(const struct ov_rank *r, const struct ov_row *row)
+{
+	const double *p = row->forecast.time_s, *m = row->median;
+	int serial = SWINGCOLL_OVERLAP_SERIAL, choice = (int)row->choice;
+	struct verdict v = {
+		.hit = is_same(r, row->choice, row->best),
+		.regret = regret(row, row->choice),
+		.speedup = m[serial] / m[choice],
+		.predicted = p[serial] / p[choice],
+		.can_hide = can_hide(row),
+		.hidden = hidden(row),
+		.serial_best = (int)row->best == serial,
+	};
+
+	v.error = fabs(v.predicted / v.speedup - 1);
+	return v;
+}
+
 static void print_json(const struct ov_rank *r, const struct ov_row *row)
 {
 	cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "schedules");
+	struct verdict v = judge(r, row);
 
 	cJSON_AddStringToObject(o, "shape", row->shape->name);
 	cJSON_AddStringToObject(o, "moved_by", dma_text(r));
@@ -155,9 +195,13 @@ static void print_json(const struct ov_rank *r, const struct ov_row *row)
 	cJSON_AddStringToObject(o, "best", swingcoll_overlap_name(row->best));
 	cJSON_AddStringToObject(o, "choice", swingcoll_overlap_name(row->choice));
 	cJSON_AddStringToObject(o, "model", swingcoll_overlap_name(row->model));
-	cJSON_AddNumberToObject(o, "regret", regret(row, row->choice));
+	cJSON_AddNumberToObject(o, "regret", v.regret);
 	cJSON_AddNumberToObject(o, "regret_model", regret(row, row->model));
-	cJSON_AddNumberToObject(o, "hidden", hidden(row));
+	cJSON_AddNumberToObject(o, "hidden", v.hidden);
+	cJSON_AddBoolToObject(o, "can_hide", v.can_hide);
+	cJSON_AddBoolToObject(o, "hit", v.hit);
+	cJSON_AddNumberToObject(o, "speedup", v.speedup);
+	cJSON_AddNumberToObject(o, "speedup_predicted", v.predicted);
 	cJSON_AddNumberToObject(o, "noise", row->noise);
 	cJSON_AddNumberToObject(o, "cpu", row->cpu);
 	cJSON_AddNumberToObject(o, "cpu_rank0", row->own);
@@ -212,6 +256,69 @@ static void print_sum(const char *who, const struct sum *s, unsigned int n)
 	       who, s->hits, n, 100. * s->hits / n, s->near, s->regret * 100, s->worst * 100);
 }
 
+static void print_verdict(const struct ov_row *row, const struct verdict *v)
+{
+	printf("# %5s: %s %s%s%s, regret %.1f %%; speed-up %.2f, predicted %.2f%s",
+	       row->shape->name, swingcoll_overlap_name(row->choice),
+	       v->hit ? "is the best" : "chosen, but ",
+	       v->hit ? "" : swingcoll_overlap_name(row->best), v->hit ? "" : " is the best",
+	       v->regret * 100, v->speedup, v->predicted,
+	       v->error <= NEAR ? "" : " (more than 10 % off)");
+	if (v->can_hide)
+		printf("; hidden %.0f %%%s", v->hidden * 100,
+		       v->hidden >= HIDDEN ? "" : " (less than 95 %)");
+	puts("");
+}
+
+/* All shapes together. */
+struct reached {
+	unsigned int near, nhide, hidden, serial, serial_chosen;
+	double least_hidden;
+};
+
+static struct reached judge_all(const struct ov_rank *r, const struct ov_row *row, unsigned int n)
+{
+	struct reached all = { .least_hidden = 1 };
+
+	for (unsigned int i = 0; i < n; i++) {
+		struct verdict v = judge(r, &row[i]);
+
+		if (wants_table(r))
+			print_verdict(&row[i], &v);
+		all.near += v.error <= NEAR;
+		all.nhide += v.can_hide;
+		all.hidden += v.can_hide && v.hidden >= HIDDEN;
+		if (v.can_hide)
+			all.least_hidden = fmin(all.least_hidden, v.hidden);
+		all.serial += v.serial_best;
+		all.serial_chosen += v.serial_best && v.hit;
+	}
+	return all;
+}
+
+static const char *met(bool yes)
+{
+	return yes ? "reached" : "NOT reached";
+}
+
+static void print_reached(const struct reached *a, const struct sum *choice, unsigned int n)
+{
+	printf("# to reach: the best chosen in more than %.0f %%: %s; mean regret under %.0f %%: %s\n",
+	       HITS * 100, met(choice->hits > HITS * n), REGRET * 100,
+	       met(choice->regret < REGRET));
+	printf("# to reach: speed-ups within 10 %% of the model: %u of %u, %s\n", a->near, n,
+	       met(a->near == n));
+	if (a->nhide)
+		printf("# to reach: 95 %% hidden where the transfer is no longer than the product: %u of %u, "
+		       "least %.0f %%, %s\n",
+		       a->hidden, a->nhide, a->least_hidden * 100, met(a->hidden == a->nhide));
+	if (a->serial)
+		printf("# to reach: serial chosen where it is the best: %u of %u, %s\n",
+		       a->serial_chosen, a->serial, met(a->serial_chosen == a->serial));
+	else
+		printf("# serial is the best nowhere among these\n");
+}
+
 static void sum_json(cJSON *o, const char *name, const struct sum *s, unsigned int n)
 {
 	cJSON *p = cJSON_AddObjectToObject(o, name);
@@ -260,6 +367,7 @@ void ov_print_summary(const struct ov_rank *r, const struct ov_row *row, unsigne
 	struct sum choice = sum_up(r, row, n, false), model = sum_up(r, row, n, true);
 	double gain = 0, best = 0, hid = 0, cpu = 0, noise = 0, error = model_error(row, n, false);
 	double gain_error = model_error(row, n, true);
+	struct reached reached = judge_all(r, row, n);
 	unsigned int nhide = 0;
 	struct ov_engines engines = ov_dma_engines();
 	uint64_t wrong = 0;
@@ -288,6 +396,10 @@ void ov_print_summary(const struct ov_rank *r, const struct ov_row *row, unsigne
 		cJSON_AddNumberToObject(o, "speedup_best", best);
 		cJSON_AddNumberToObject(o, "hidden", hid);
 		cJSON_AddNumberToObject(o, "hidden_shapes", nhide);
+		cJSON_AddNumberToObject(o, "hidden_reached", reached.hidden);
+		cJSON_AddNumberToObject(o, "speedup_reached", reached.near);
+		cJSON_AddNumberToObject(o, "serial_best", reached.serial);
+		cJSON_AddNumberToObject(o, "serial_chosen", reached.serial_chosen);
 		cJSON_AddNumberToObject(o, "model_error", error);
 		cJSON_AddNumberToObject(o, "model_error_speedup", gain_error);
 		cJSON_AddNumberToObject(o, "noise", noise);
@@ -313,6 +425,7 @@ void ov_print_summary(const struct ov_rank *r, const struct ov_row *row, unsigne
 	printf("# model: half of its times are within %.0f %%, of its speed-ups within %.0f %%; noise "
 	       "(interquartile range) %.0f %% of the median\n",
 	       error * 100, gain_error * 100, noise * 100);
+	print_reached(&reached, &choice, n);
 	printf("# copied by DMA engines: %.1f MB (%llu of their jobs failed), by CPUs: %.1f MB\n",
 	       (double)engines.bytes * 1e-6, (unsigned long long)engines.failed,
 	       (double)engines.by_cpu * 1e-6);

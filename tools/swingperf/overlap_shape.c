@@ -174,7 +174,7 @@ struct samples {
 static int one_round(struct ov_rank *r, struct matrices *x, struct samples *s, unsigned int i)
 {
 	unsigned int n = OV_SCHEDULES - SWINGCOLL_OVERLAP_SERIAL;
-	struct swingcoll_overlap_result result;
+	struct swingcoll_overlap_result result = { 0 };
 	int ret = 0;
 
 	/* Each round begins with another one, so that none is always behind the same. */

@@ -440,7 +440,7 @@ struct swingcoll_overlap;
  * product	makes one product of that size (up to 512 each), on any numbers, to be timed. 0 or a
  *		negative errno. NULL: nothing is measured, and every schedule is tried
  * arg		its first argument
- * dtype	its type
+ * dtype	its type; of products of another type the model says nothing, and every schedule is tried
  * pieces	that a shard is cut into, at most 64; 0: 8
  * trials	times that each schedule in question is tried, at most 15, before those far behind the best are
  *		dropped; 0: 3
@@ -516,7 +516,7 @@ int swingcoll_overlap_run(struct swingcoll_overlap *overlap,
 /* Rows of A that a rank has: the first m % nranks ranks have one more. */
 void swingcoll_overlap_rows(size_t m, int nranks, int rank, struct swingcoll_overlap_range *rows);
 
-/* -ENODATA: no product, so nothing was measured. */
+/* -ENODATA: no product, or none of that type, so nothing was measured. */
 int swingcoll_overlap_figures(const struct swingcoll_overlap *overlap,
 			      struct swingcoll_overlap_figures *figures);
 int swingcoll_overlap_forecast(const struct swingcoll_overlap *overlap, size_t m, size_t n,

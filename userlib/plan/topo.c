@@ -3,13 +3,13 @@
  * Topologies as text, and where things are in them.
  */
 #include <errno.h>
-#include <locale.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "points.h"
 #include "topo.h"
 
 static const char *const kinds[] = {
@@ -19,21 +19,6 @@ static const char *const kinds[] = {
 };
 
 #define MAX_FIGURE 1e12
-
-/* Decimal points, whatever the thread's language. */
-static bool use_points(locale_t *c, locale_t *old)
-{
-	*c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-	if (*c)
-		*old = uselocale(*c);
-	return *c;
-}
-
-static void restore_locale(locale_t c, locale_t old)
-{
-	uselocale(old);
-	freelocale(c);
-}
 
 struct reader {
 	const char *at;
@@ -216,16 +201,16 @@ static int read_figures(struct reader *r, struct swc_topo *t)
 int swc_topo_parse(struct swc_topo *t, const char *text, char *why, size_t why_bytes)
 {
 	struct reader r = { text, why, why_bytes };
-	locale_t c, old;
+	struct swc_points points;
 	int ret;
 
 	memset(t, 0, sizeof(*t));
 	ret = read_shape(&r, t);
 	if (!ret)
 		ret = read_local(&r, t);
-	if (!ret && use_points(&c, &old)) {
+	if (!ret && swc_points_use(&points)) {
 		ret = read_figures(&r, t);
-		restore_locale(c, old);
+		swc_points_restore(&points);
 	} else if (!ret) {
 		ret = -ENOMEM;
 	}
@@ -292,11 +277,11 @@ static const char *figure_text(double v, char text[32])
 int swc_topo_format(const struct swc_topo *t, char *text, size_t bytes)
 {
 	char figure[32];
-	locale_t c, old;
+	struct swc_points points;
 	size_t used = 0;
 	int n = 0;
 
-	if (!use_points(&c, &old))
+	if (!swc_points_use(&points))
 		return -ENOMEM;
 #define PUT(...)                                                                                   \
 	do {                                                                                       \
@@ -318,7 +303,7 @@ int swc_topo_format(const struct swc_topo *t, char *text, size_t bytes)
 	if (t->hop_ns > 0)
 		PUT("%c%sns", t->gbps > 0 ? ',' : '@', figure_text(t->hop_ns, figure));
 #undef PUT
-	restore_locale(c, old);
+	swc_points_restore(&points);
 	return (int)used;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "points.h"
 #include "tuning.h"
 
 #define FIELDS 6
@@ -109,9 +110,10 @@ int swc_tuning_read(struct swc_tuning *t, const char *path, const struct swc_top
 		    const struct swc_tuning_names *names, char *why, size_t why_bytes)
 {
 	struct swc_topo shape = *topo;
+	struct swc_points points;
 	char text[TOPO_TEXT];
 	FILE *f = fopen(path, "re");
-	int ret;
+	int ret = -ENOMEM;
 
 	*t = (struct swc_tuning){ 0 };
 	if (!f) {
@@ -122,7 +124,11 @@ int swc_tuning_read(struct swc_tuning *t, const char *path, const struct swc_top
 	/* Link figures do not change what was measured. */
 	shape.gbps = shape.hop_ns = 0;
 	swc_topo_format(&shape, text, sizeof(text));
-	ret = read_lines(t, f, path, text, names, why, why_bytes);
+	snprintf(why, why_bytes, "%s", strerror(ENOMEM));
+	if (swc_points_use(&points)) {
+		ret = read_lines(t, f, path, text, names, why, why_bytes);
+		swc_points_restore(&points);
+	}
 	fclose(f);
 	if (ret)
 		swc_tuning_free(t);

@@ -21,10 +21,10 @@
 /* ---- the choice ---- */
 
 static int predict_all(const struct swingcoll_overlap *ov, const struct swc_ov_shape *s,
-		       double *time_s)
+		       enum swingcoll_dtype dtype, double *time_s)
 {
 	time_s[SWINGCOLL_OVERLAP_AUTO] = 0;
-	if (!ov->known)
+	if (!ov->known || dtype != ov->dtype)
 		return -ENODATA;
 	for (int i = SWINGCOLL_OVERLAP_SERIAL; i < SWINGCOLL_OVERLAP_SCHEDULES; i++)
 		time_s[i] = swc_ov_predict((enum swingcoll_overlap_schedule)i, s, &ov->figures);
@@ -34,13 +34,14 @@ static int predict_all(const struct swingcoll_overlap *ov, const struct swc_ov_s
 /* The same list on all ranks: the model's arithmetic may differ between machines in last bits. */
 static int ask_rank_0(struct swingcoll_overlap *ov, struct swc_ov_learned *l)
 {
-	struct swc_ov_shape s = swc_ov_shape_of(ov, l->m, l->n, l->k, l->elem);
+	struct swc_ov_shape s = swc_ov_shape_of(ov, l->m, l->n, l->k,
+						swingcoll_dtype_size(l->dtype));
 	double time_s[SWINGCOLL_OVERLAP_SCHEDULES];
 	uint8_t list[SWINGCOLL_OVERLAP_SCHEDULES] = { 0 };
 	int ret;
 
 	if (!ov->rank)
-		swc_ov_candidates(predict_all(ov, &s, time_s) ? NULL : time_s, list);
+		swc_ov_candidates(predict_all(ov, &s, l->dtype, time_s) ? NULL : time_s, list);
 	ret = swingcoll_broadcast(list, list, sizeof(list), SWINGCOLL_U8, 0, ov->comm);
 	for (unsigned int i = 0; i < sizeof(list) && list[i]; i++)
 		l->candidate[l->ncandidates++] = list[i];
@@ -50,12 +51,12 @@ static int ask_rank_0(struct swingcoll_overlap *ov, struct swc_ov_learned *l)
 static int learned_of(struct swingcoll_overlap *ov, const struct swingcoll_overlap_call *call,
 		      struct swc_ov_learned **out)
 {
-	size_t elem = swingcoll_dtype_size(call->dtype);
 	struct swc_ov_learned *l;
 	int ret;
 
 	for (l = ov->learned; l; l = l->next)
-		if (l->m == call->m && l->n == call->n && l->k == call->k && l->elem == elem)
+		if (l->m == call->m && l->n == call->n && l->k == call->k &&
+		    l->dtype == call->dtype)
 			break;
 	*out = l;
 	if (l)
@@ -66,7 +67,7 @@ static int learned_of(struct swingcoll_overlap *ov, const struct swingcoll_overl
 	l->m = call->m;
 	l->n = call->n;
 	l->k = call->k;
-	l->elem = elem;
+	l->dtype = call->dtype;
 	ret = ask_rank_0(ov, l);
 	if (ret) {
 		free(l);
@@ -208,6 +209,7 @@ SWC_PUBLIC int swingcoll_overlap_create(struct swingcoll_overlap **out, struct s
 	if (!ov)
 		return -ENOMEM;
 	ov->comm = comm;
+	ov->dtype = opts->dtype;
 	ov->nranks = (unsigned int)swingcoll_comm_size(comm);
 	ov->rank = (unsigned int)swingcoll_comm_rank(comm);
 	ov->pieces = opts->pieces ? opts->pieces : SWC_OV_DEFAULT_PIECES;
@@ -249,19 +251,20 @@ SWC_PUBLIC int swingcoll_overlap_figures(const struct swingcoll_overlap *ov,
 					 struct swingcoll_overlap_figures *figures)
 {
 	const struct swc_ov_curve *g;
-	double s;
+	double s, bytes, rate;
 
 	if (!ov || !figures)
 		return -EINVAL;
 	if (!ov->known)
 		return -ENODATA;
 	g = &ov->figures.gather[0];
+	bytes = g->bytes[SWC_OV_POINTS - 1];
 	s = g->s[SWC_OV_POINTS - 1] - g->s[0];
+	/* Not to be told from the start-up time: at least this much. */
+	rate = s > 0 ? (bytes - g->bytes[0]) / s : bytes / g->s[SWC_OV_POINTS - 1];
 	*figures = (struct swingcoll_overlap_figures){
-		.start_s = g->s[0],
-		/* Not to be told from the start-up time: at least this much. */
-		.bytes_per_s = s > 0 ? (g->bytes[SWC_OV_POINTS - 1] - g->bytes[0]) / s
-				     : g->bytes[SWC_OV_POINTS - 1] / g->s[SWC_OV_POINTS - 1],
+		.start_s = fmax(g->s[0] - g->bytes[0] / rate, 0),
+		.bytes_per_s = rate,
 		.crowd = ov->figures.crowd,
 		.product_slowdown = ov->figures.cil_g,
 		.transfer_slowdown = ov->figures.cil_c,
@@ -280,7 +283,7 @@ SWC_PUBLIC int swingcoll_overlap_forecast(const struct swingcoll_overlap *ov, si
 	if (!ov || !out || !m || !n || !k || !elem)
 		return -EINVAL;
 	s = swc_ov_shape_of(ov, m, n, k, elem);
-	ret = predict_all(ov, &s, out->time_s);
+	ret = predict_all(ov, &s, dtype, out->time_s);
 	if (ret)
 		return ret;
 	out->gather_s = swc_ov_curve_at(&ov->figures.gather[0],

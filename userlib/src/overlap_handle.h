@@ -27,7 +27,8 @@
  */
 struct swc_ov_learned {
 	struct swc_ov_learned *next;
-	size_t m, n, k, elem;
+	size_t m, n, k;
+	enum swingcoll_dtype dtype;
 	uint8_t candidate[SWINGCOLL_OVERLAP_SCHEDULES];
 	unsigned int ncandidates;
 	double time[SWINGCOLL_OVERLAP_SCHEDULES][SWC_OV_TRIALS];
@@ -48,6 +49,7 @@ struct swc_ov_buffer {
  *
  * For one thread at a time, as the order of calls is that of the collectives in them.
  *
+ * @dtype: of the products that were timed
  * @figures: valid if @known; of rank 0, on all ranks
  * @engines: by schedule: engines moved the data the last time
  * @gathered: pieces as they come
@@ -59,6 +61,7 @@ struct swingcoll_overlap {
 	unsigned int rank;
 	unsigned int pieces;
 	unsigned int trials;
+	enum swingcoll_dtype dtype;
 	bool known;
 	struct swc_ov_figures figures;
 	bool engines[SWINGCOLL_OVERLAP_SCHEDULES];

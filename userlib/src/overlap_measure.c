@@ -276,7 +276,7 @@ static int beside(const struct transfer *t, const struct swingcoll_overlap_opts 
 		  double *transfer, int *error)
 {
 	double begin = swc_ov_now(), first = INFINITY, work = 0;
-	struct swingcoll_result result;
+	struct swingcoll_result result = { 0 };
 	struct swingcoll_req *req;
 	int ret, n = 0;
 

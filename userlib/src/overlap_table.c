@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "overlap_handle.h"
+#include "points.h"
 
 static int grid_index(unsigned long long size)
 {
@@ -52,6 +53,7 @@ int swc_ov_table_read(struct swc_ov_rates *rates, const char *path, enum swingco
 {
 	bool have[SWC_OV_GRID][SWC_OV_GRID][SWC_OV_GRID] = { 0 };
 	int at[3] = { 0 }, ret = 0, n = 0;
+	struct swc_points points;
 	FILE *f = fopen(path, "re");
 	char *line = NULL;
 	size_t room = 0;
@@ -59,6 +61,10 @@ int swc_ov_table_read(struct swc_ov_rates *rates, const char *path, enum swingco
 
 	if (!f)
 		return errno == ENOENT ? -ENODATA : -errno;
+	if (!swc_points_use(&points)) {
+		fclose(f);
+		return -ENOMEM;
+	}
 	while (ret >= 0 && getline(&line, &room, f) > 0) {
 		ret = parse(line, dtype, at, &us);
 		if (ret <= 0)
@@ -69,6 +75,7 @@ int swc_ov_table_read(struct swc_ov_rates *rates, const char *path, enum swingco
 		n += !have[at[0]][at[1]][at[2]];
 		have[at[0]][at[1]][at[2]] = true;
 	}
+	swc_points_restore(&points);
 	free(line);
 	fclose(f);
 	if (ret < 0)
@@ -79,11 +86,16 @@ int swc_ov_table_read(struct swc_ov_rates *rates, const char *path, enum swingco
 int swc_ov_table_append(const struct swc_ov_rates *rates, const char *path,
 			enum swingcoll_dtype dtype)
 {
+	struct swc_points points;
 	FILE *f = fopen(path, "ae");
 	int ret = 0;
 
 	if (!f)
 		return -errno;
+	if (!swc_points_use(&points)) {
+		fclose(f);
+		return -ENOMEM;
+	}
 	for (int i = 0; i < SWC_OV_GRID * SWC_OV_GRID * SWC_OV_GRID; i++) {
 		int a = i / (SWC_OV_GRID * SWC_OV_GRID), b = i / SWC_OV_GRID % SWC_OV_GRID;
 		int c = i % SWC_OV_GRID;
@@ -93,6 +105,7 @@ int swc_ov_table_append(const struct swc_ov_rates *rates, const char *path,
 		fprintf(f, "product %s %.0f %.0f %.0f %.4f\n", swingcoll_dtype_name(dtype), m, n, k,
 			2e6 * m * n * k / exp(rates->log_rate[a][b][c]));
 	}
+	swc_points_restore(&points);
 	if (ferror(f))
 		ret = -EIO;
 	if (fclose(f) && !ret)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The overlap helper without a device: its pipeline model, interpolation, cutting, choice, and its table file. */
 #include <errno.h>
+#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,6 +262,14 @@ static void test_table(void)
 	for (int i = 0; i < 64; i++)
 		far = fmax(far, fabs((&a.log_rate[0][0][0])[i] - (&b.log_rate[0][0][0])[i]));
 	ok(far < 0.02, "the same, but for digits");
+	if (setlocale(LC_ALL, "de_DE.UTF-8"))
+		ok(!swc_ov_table_read(&b, path, SWINGCOLL_F32) &&
+			   !swc_ov_table_append(&b, path, SWINGCOLL_F32) &&
+			   !swc_ov_table_read(&b, path, SWINGCOLL_F32),
+		   "decimal points");
+	else
+		ok(1, "decimal points # SKIP there is no locale de_DE.UTF-8 with decimal commas");
+	setlocale(LC_ALL, "C");
 	ok(swc_ov_table_read(&b, path, SWINGCOLL_F64) == -ENODATA, "each type for itself");
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
 		write_text(path, faults[i], "w");
