@@ -540,7 +540,8 @@ static void net_removed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), -ECONNABORTED);
 	swc_t_comm_end(c);
 
-	/* New communicators find no device, and say so at the deadline. */
+	/* New communicators find no device, and say so at the deadline. Nor can they tell anybody else. */
+	swc_tell_ms = 500;
 	c = swc_t_comm_on(test, 2, 500, &swc_t_two_nodes);
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	for (r = 0; r < 2; r++)
