@@ -320,7 +320,7 @@ int swc_t_submit(struct swc_t_comm *c, u32 rank, const struct swc_desc *desc, st
 
 int swc_t_result(struct swc_t_done *done)
 {
-	if (!wait_for_completion_timeout(&done->done, 30 * HZ))
+	if (!wait_for_completion_timeout(&done->done, 120 * HZ))
 		return -ETIME;
 	return done->result;
 }
