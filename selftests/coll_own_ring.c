@@ -309,16 +309,23 @@ static int deadline(uint32_t rank, void *arg)
 	struct coll_case c = { .count = 100, .dtype = SWINGCOLL_I64, .in_place = true };
 	struct swingcoll_call call = call_of(&c, mem, mem);
 	struct swingcoll_result result;
-	uint64_t start = swct_ms();
+	uint64_t start = swct_ms(), user_data;
 
 	if (up(rank, arg))
 		return 1;
 	if (rank == 2) {
-		wait_for(N - 1);
+		wait_for(N);
 		return down();
 	}
-	call.timeout_ms = 400;
-	CHECK_EQ(one(&call, &result), -ETIMEDOUT);
+	/* Rank 0's deadline, and it comes behind rank 1: so nobody else is late, however slow they are. */
+	call.timeout_ms = rank ? 0 : 400;
+	if (!rank)
+		wait_for(1);
+	CHECK_EQ(prep(&call, 7), 0);
+	CHECK_EQ(io_uring_submit(&ring), 1);
+	if (rank)
+		__atomic_add_fetch(arrived, 1, __ATOMIC_ACQ_REL);
+	CHECK_EQ(next(&user_data, &result), -ETIMEDOUT);
 	CHECK_EQ(result.error, -ETIMEDOUT);
 	CHECK_EQ(result.culprit, 2);
 	CHECK(swct_ms() - start < 10000); /* the communicator's is 20 s */

@@ -361,7 +361,7 @@ static int through_kernel(struct swingcoll_comm *comm)
 static int end(uint32_t rank, void *arg)
 {
 	const struct end *e = arg;
-	struct swingcoll_comm_opts opts = { .timeout_ms = 3000 };
+	struct swingcoll_comm_opts opts = { .timeout_ms = e->sin == NEVER_READY ? 5000 : 20000 };
 	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_F32, .count = 100 };
 	bool last = rank == NRANKS - 1;
 	int n = 50 + (last && e->sin == ANOTHER_NUMBER), culprit = -1, ret;
@@ -461,7 +461,7 @@ static int another_calls(void)
 /* Killed in the middle of rounds, at any moment: everything must come back. */
 static int restless(uint32_t rank, void *arg)
 {
-	struct swingcoll_comm_opts opts = { .timeout_ms = 2000 };
+	struct swingcoll_comm_opts opts = { .timeout_ms = 15000 };
 	struct swingcoll_comm *comm;
 	struct parted j;
 	int ret;
@@ -480,9 +480,14 @@ static int restless(uint32_t rank, void *arg)
 	return 0;
 }
 
+static int64_t pinned(void)
+{
+	return swct_stat(SWC_STAT_PAGES_PINNED) - swct_stat(SWC_STAT_PAGES_UNPINNED);
+}
+
 static int kills(void)
 {
-	uint64_t before = swct_stat(SWC_STAT_PAGES_PINNED) - swct_stat(SWC_STAT_PAGES_UNPINNED);
+	int64_t before = pinned();
 
 	coll_quiet = true;
 	for (int k = 0; k < 20; k++) {
@@ -498,7 +503,8 @@ static int kills(void)
 	}
 	coll_quiet = false;
 	for (int i = 0; i < 200; i++) {
-		if (swct_stat(SWC_STAT_PAGES_PINNED) - swct_stat(SWC_STAT_PAGES_UNPINNED) == before)
+		/* Or fewer: those before may have been giving back still. */
+		if (pinned() <= before)
 			return 0;
 		swct_sleep_ms(10);
 	}
@@ -610,11 +616,14 @@ static int store(uint32_t rank, void *arg)
 static int stores(void)
 {
 	struct stores *s = swct_shared(sizeof(*s));
-	int bad;
+	int bad = 0, tries;
 
-	swct_id(s->id);
-	bad = swct_ranks(2, 60000, store, s);
-	ksft_print_msg("%u of %d without a system call\n", s->bare, 2 * 10 * STORE_PARTS);
+	/* On a busy machine the other may not run at the same time, and then the kernel asks for kicks. */
+	for (tries = 0; tries < 10 && !bad && !s->bare; tries++) {
+		swct_id(s->id);
+		bad = swct_ranks(2, 60000, store, s);
+	}
+	ksft_print_msg("%u of %d without a system call\n", s->bare, tries * 2 * 10 * STORE_PARTS);
 	return bad | !s->bare;
 }
 

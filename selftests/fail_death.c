@@ -10,10 +10,19 @@
 
 #define N 3
 #define SOON_MS 1000
+#define TRIES 3
 
 static uint8_t id[SWC_ID_BYTES];
-static uint64_t *when; /* of the event, in ms; 0: not yet */
 static uint32_t small[1000];
+
+/* What parent and children know of it. */
+struct event {
+	uint64_t when;	  /* in ms; 0: not yet */
+	uint64_t took;	  /* until the last one heard of it */
+	unsigned int set; /* ranks that are where it is to find them */
+};
+
+static struct event *event;
 
 enum how {
 	KILL,
@@ -73,7 +82,35 @@ static int collect(struct swct_rank *r, struct io_uring *ring, bool uring, uint3
 
 static void mark(void)
 {
-	__atomic_store_n(when, swct_ms(), __ATOMIC_RELEASE);
+	__atomic_store_n(&event->when, swct_ms(), __ATOMIC_RELEASE);
+}
+
+static bool happened(void)
+{
+	return __atomic_load_n(&event->when, __ATOMIC_ACQUIRE);
+}
+
+/* This rank has heard of it. */
+static void heard(void)
+{
+	uint64_t took = swct_ms() - event->when, before = 0;
+
+	while (took > before && !__atomic_compare_exchange_n(&event->took, &before, took, false,
+							     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		;
+}
+
+static void ready(void)
+{
+	__atomic_add_fetch(&event->set, 1, __ATOMIC_ACQ_REL);
+}
+
+/* So many are, and have had a moment to fall asleep. */
+static void wait_ready(unsigned int n)
+{
+	for (int i = 0; i < 5000 && __atomic_load_n(&event->set, __ATOMIC_ACQUIRE) < n; i++)
+		swct_sleep_ms(2);
+	swct_sleep_ms(50);
 }
 
 static int victim(struct swct_rank *r, const struct job *j, struct io_uring *ring)
@@ -86,7 +123,8 @@ static int victim(struct swct_rank *r, const struct job *j, struct io_uring *rin
 		for (int i = 0; i < 3; i++)
 			CHECK_EQ(submit(r, ring, j->uring, &d), 0);
 	}
-	swct_sleep_ms(150);
+	/* While it has operations in flight itself, rank 2 has none. */
+	wait_ready(j->busy ? 1 : N - 1);
 	switch (j->how) {
 	case KILL:
 	case THREAD_KILL:
@@ -98,25 +136,24 @@ static int victim(struct swct_rank *r, const struct job *j, struct io_uring *rin
 		_exit(0);
 	case EXEC:
 		mark();
-		execl("/bin/sleep", "sleep", "2", NULL);
+		execl("/bin/sleep", "sleep", "60", NULL);
 		return 1;
 	case CLOSE:
 		mark();
 		swct_close(&r->c);
-		swct_sleep_ms(1500);
-		return 0;
+		break;
 	case LEAVE:
 		mark();
 		CHECK_EQ(swct_leave(r->c.fd, r->comm), 0);
-		swct_sleep_ms(1500);
-		return 0;
+		break;
 	case ABORT:
 		mark();
 		CHECK_EQ(swct_ioctl(r->c.fd, SWC_IOC_COMM_ABORT, &ref), 0);
-		swct_sleep_ms(300);
-		return 0;
+		break;
 	}
-	return 1;
+	/* Until it is killed: its end must not be what the others hear of. */
+	for (;;)
+		pause();
 }
 
 static int rank_fn(uint32_t rank, void *arg)
@@ -128,8 +165,7 @@ static int rank_fn(uint32_t rank, void *arg)
 	struct swc_comm_error e;
 	struct swct_rank r;
 	struct swc_desc d;
-	uint64_t heard;
-	int ret;
+	int ret = 0;
 
 	memset(buf, 0, count * 4);
 	CHECK_EQ(swct_rank_up(&r, id, N, rank, 30000), 0);
@@ -138,23 +174,23 @@ static int rank_fn(uint32_t rank, void *arg)
 	if (rank == 1 && !j->count)
 		return victim(&r, j, &ring);
 	d = swct_allreduce(&r, buf, buf, count, SWC_U32);
+	/* Not even submitted when it happens. */
+	while (j->busy && rank == 2 && !happened())
+		swct_sleep_ms(50);
 	/* The survivors' first, or one of many, never completes. */
-	if (j->busy && rank == 2)
-		swct_sleep_ms(500); /* not even submitted when it happens */
-	do {
+	for (int i = 0; !ret; i++) {
 		ret = submit(&r, &ring, j->uring, &d);
+		if (!i)
+			ready();
 		if (!ret)
 			ret = collect(&r, &ring, j->uring, 20000);
-	} while (!ret);
-	heard = swct_ms();
+	}
 	if (ret == -ECONNABORTED && j->error == -ECONNRESET)
 		ret = -ECONNRESET; /* submitted after the event */
 	CHECK_EQ(ret, j->error);
-	CHECK(*when);
-	if (heard > *when + SOON_MS && !(j->busy && rank == 2)) {
-		ksft_print_msg("heard of it after %llu ms\n", (unsigned long long)(heard - *when));
-		return 1;
-	}
+	CHECK(happened());
+	if (!(j->busy && rank == 2))
+		heard();
 	CHECK_EQ(swct_error(r.c.fd, r.comm, &e), 0);
 	CHECK_EQ(e.error, j->error);
 	CHECK_EQ(e.culprit, 1);
@@ -176,13 +212,12 @@ static int run(const struct job *j)
 	pid_t pid[N], victim_pid;
 	int bad;
 
-	swct_id(id);
-	*when = 0;
 	swct_fork(pid, N, rank_fn, (void *)j);
 	victim_pid = pid[1];
 	if (j->count) {
 		/* Into the middle of one of many. */
-		swct_sleep_ms(700);
+		wait_ready(N);
+		swct_sleep_ms(300);
 		mark();
 		kill(victim_pid, SIGKILL);
 	}
@@ -196,7 +231,7 @@ static int run(const struct job *j)
 /* A survivor of many operations in flight gets an error for each, once. */
 static int every_one(uint32_t rank, void *arg)
 {
-	bool uring = *(int *)arg;
+	bool uring = ((const struct job *)arg)->uring;
 	struct io_uring ring;
 	struct swct_rank r;
 	struct swc_desc d;
@@ -205,7 +240,7 @@ static int every_one(uint32_t rank, void *arg)
 	CHECK_EQ(swct_uring_init(&ring, 64, IORING_SETUP_SQE128 | IORING_SETUP_CQE32), 0);
 	CHECK_EQ(swct_sound(&r, 100), 0);
 	if (rank) {
-		swct_sleep_ms(200);
+		wait_ready(1);
 		kill(getpid(), SIGKILL);
 	}
 	d = swct_allreduce(&r, small, small, 1000, SWC_U32);
@@ -213,6 +248,7 @@ static int every_one(uint32_t rank, void *arg)
 		CHECK_EQ(submit(&r, &ring, uring, &d), 0);
 	CHECK_EQ(swct_submit(r.c.fd, &d), -EAGAIN);
 	CHECK_EQ(swct_leave(r.c.fd, r.comm), -EBUSY);
+	ready();
 	for (int i = 0; i < 64; i++)
 		CHECK_EQ(collect(&r, &ring, uring, 10000), -ECONNRESET);
 	CHECK_EQ(collect(&r, &ring, uring, 20), -ETIME);
@@ -220,12 +256,11 @@ static int every_one(uint32_t rank, void *arg)
 	return 0;
 }
 
-static int run_every(int uring)
+static int run_every(const struct job *j)
 {
 	pid_t pid[2];
 
-	swct_id(id);
-	swct_fork(pid, 2, every_one, &uring);
+	swct_fork(pid, 2, every_one, (void *)j);
 	return swct_reap(pid, 1, 15000) + (swct_reap(pid + 1, 1, 5000) != 1);
 }
 
@@ -240,21 +275,21 @@ static int joiner(uint32_t rank, void *arg)
 	CHECK_EQ(swct_open(&c), 0);
 	ret = swct_join(c.fd, id, N + 1, rank, 20000, &comm);
 	CHECK_EQ(ret, -ECONNRESET);
-	CHECK(swct_ms() < *when + SOON_MS);
+	heard();
 	return 0;
 }
 
-static int run_join(void)
+static int run_join(const struct job *j)
 {
 	pid_t pid[N];
+	bool joined;
 
-	swct_id(id);
-	*when = 0;
+	(void)j;
 	swct_fork(pid, N, joiner, NULL);
-	swct_sleep_ms(300);
+	joined = swct_joined(id, N);
 	mark();
 	kill(pid[0], SIGKILL);
-	return swct_reap(pid + 1, N - 1, 5000) + (swct_reap(pid, 1, 1000) != 1);
+	return !joined + swct_reap(pid + 1, N - 1, 15000) + (swct_reap(pid, 1, 5000) != 1);
 }
 
 /* Waiting on a slot when a member dies. */
@@ -272,36 +307,53 @@ static int slot_waiter(uint32_t rank, void *arg)
 	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_COMM_JOIN, &j), 0);
 	w.comm = j.comm;
 	if (rank) {
-		swct_sleep_ms(200);
+		wait_ready(1);
 		mark();
 		kill(getpid(), SIGKILL);
 	}
+	ready();
 	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_SLOT_WAIT, &w), -ECONNRESET);
-	CHECK(swct_ms() < *when + SOON_MS);
+	heard();
 	return 0;
 }
 
-static int run_slot(void)
+static int run_slot(const struct job *j)
 {
 	pid_t pid[2];
 
-	swct_id(id);
-	*when = 0;
+	(void)j;
 	swct_fork(pid, 2, slot_waiter, NULL);
-	return swct_reap(pid, 1, 5000) + (swct_reap(pid + 1, 1, 1000) != 1);
+	return swct_reap(pid, 1, 15000) + (swct_reap(pid + 1, 1, 5000) != 1);
+}
+
+/* All hear of it soon; the machine may have been busy, so it is enough if they do once. */
+static int soon(int (*run)(const struct job *j), const struct job *j)
+{
+	for (int i = 0; i < TRIES; i++) {
+		memset(event, 0, sizeof(*event));
+		swct_id(id);
+		if (run(j))
+			return 1;
+		if (event->took <= SOON_MS)
+			return 0;
+		ksft_print_msg("heard of it after %llu ms\n", (unsigned long long)event->took);
+	}
+	return 1;
 }
 
 int main(void)
 {
+	static const struct job by_ioctl = { .uring = false }, by_uring = { .uring = true };
+
 	ksft_print_header();
 	swct_need_device();
 	ksft_set_plan(ARRAY_SIZE(jobs) + 4);
-	when = swct_shared(4096);
+	event = swct_shared(sizeof(*event));
 	for (unsigned int j = 0; j < ARRAY_SIZE(jobs); j++)
-		ksft_test_result(!run(&jobs[j]), "%s", jobs[j].name);
-	ksft_test_result(!run_every(0), "64 in flight end once each, ioctl");
-	ksft_test_result(!run_every(1), "64 in flight end once each, io_uring");
-	ksft_test_result(!run_join(), "killed while joining");
-	ksft_test_result(!run_slot(), "killed while others sleep on a slot");
+		ksft_test_result(!soon(run, &jobs[j]), "%s", jobs[j].name);
+	ksft_test_result(!soon(run_every, &by_ioctl), "64 in flight end once each, ioctl");
+	ksft_test_result(!soon(run_every, &by_uring), "64 in flight end once each, io_uring");
+	ksft_test_result(!soon(run_join, NULL), "killed while joining");
+	ksft_test_result(!soon(run_slot, NULL), "killed while others sleep on a slot");
 	ksft_finished();
 }

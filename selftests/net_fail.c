@@ -17,6 +17,7 @@
 #include "net_ranks.h"
 
 #define SHORT_MS 3000 /* where the end is to come by the deadline */
+#define LONG_MS 60000 /* where a device is to give up before, however busy the machine is */
 
 /* ------------------------------------------------------------------ commands */
 
@@ -198,7 +199,7 @@ static const struct trouble troubles[] = {
 	{ "all packets are lost for long",
 	  CUT,
 	  { 30001, 4 },
-	  NET_TIMEOUT_MS,
+	  LONG_MS,
 	  { -ECONNRESET, 0, NET_ANOTHER_NODE },
 	  .needs = "tc" },
 	/* One after the other: by the last ones that node still tells that its first is down. */
@@ -233,10 +234,12 @@ static bool is_heard_of(enum how how)
 	return how != STOP && how != CUT && how != DOWN;
 }
 
-/* After so many ms all are to know. */
+/* After so many ms all are to know. Devices give up in some ten seconds who is silent. */
 static unsigned int within(const struct trouble *t)
 {
-	return is_heard_of(t->how) ? 1000 : t->timeout_ms;
+	if (is_heard_of(t->how))
+		return 1000;
+	return t->timeout_ms < NET_TIMEOUT_MS ? t->timeout_ms : NET_TIMEOUT_MS;
 }
 
 static bool is_mismatch(enum how how)
@@ -543,7 +546,9 @@ static void fit(bool now)
 	if (fitted == now)
 		return;
 	fitted = now;
-	swct_sleep_ms(500); /* until connections have said goodbye */
+	/* Until all connections have said goodbye. */
+	net_all_clean();
+	net_together(false);
 	command(now ? "mend" : "plain", NULL);
 	net_together(false);
 }

@@ -216,8 +216,7 @@ static bool clean(bool say)
 	       balanced(v, SWC_STAT_CONNS_OPENED, SWC_STAT_CONNS_CLOSED, "connections", say);
 }
 
-/* Nothing is left of what ended badly. */
-static int all_clean(void)
+int net_all_clean(void)
 {
 	uint64_t until = swct_ms() + CLEAN_MS;
 
@@ -263,7 +262,7 @@ void net_case_end(const char *name, int bad)
 	net_step++;
 	/* All have ended before the first looks for what is left. */
 	bad |= net_together(false);
-	bad |= all_clean();
+	bad |= net_all_clean();
 	bad |= net_together(false);
 	bad |= sound();
 	net_step++;

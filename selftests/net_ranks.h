@@ -13,7 +13,7 @@
 #define NET_LOCAL 2
 #define NET_MAX_INFLIGHT 8
 #define NET_TIMEOUT_MS 20000 /* where the end is not to come by the deadline */
-#define NET_GRACE_MS 3000    /* for a message about it on a busy machine */
+#define NET_GRACE_MS 10000   /* for a message about it on a busy machine */
 
 extern struct net_layout net_cluster;
 extern unsigned int net_step; /* of all sets of ranks there were, the same on all nodes */
@@ -93,6 +93,8 @@ int net_check_error(struct swingcoll_comm *comm, const struct net_expected *x, i
 
 /* ------------------------------------------------------------------ cases */
 
+/* Until nothing is left on this node of what has ended; not 0 if something stays. */
+int net_all_clean(void);
 /* Is it to be run? */
 bool net_case_begin(const char *name);
 /* Its result, when nothing is left of it on any node and new communicators work. */

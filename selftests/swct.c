@@ -89,6 +89,37 @@ int swct_leave(int fd, uint32_t comm)
 	return swct_ioctl(fd, SWC_IOC_COMM_LEAVE, &ref);
 }
 
+/* Of the communicator with this id, if anybody has made it. */
+static bool have_joined(int fd, const uint8_t *id, uint32_t n)
+{
+	struct swc_member_info m[SWC_MAX_LOCAL_RANKS];
+	struct swc_comm_query q = { .max_members = n, .members = (uintptr_t)m };
+	uint32_t there = 0;
+
+	while (!swct_ioctl(fd, SWC_IOC_COMM_QUERY, &q)) {
+		if (memcmp(q.id_prefix, id, sizeof(q.id_prefix)) || q.nlocal < n)
+			continue;
+		while (there < n && m[there].state == SWC_MEMBER_JOINED)
+			there++;
+		return there == n;
+	}
+	return false;
+}
+
+bool swct_joined(const uint8_t *id, uint32_t n)
+{
+	uint64_t until = swct_ms() + 10000;
+	int fd = open(SWC_DEVICE_PATH, O_RDWR | O_CLOEXEC);
+	bool there;
+
+	do {
+		there = fd >= 0 && have_joined(fd, id, n);
+		swct_sleep_ms(1);
+	} while (!there && swct_ms() < until);
+	close(fd);
+	return there;
+}
+
 int swct_error(int fd, uint32_t comm, struct swc_comm_error *e)
 {
 	memset(e, 0, sizeof(*e));

@@ -39,6 +39,8 @@ void swct_id(uint8_t id[SWC_ID_BYTES]);
 int swct_join(int fd, const uint8_t *id, uint32_t nranks, uint32_t rank, uint32_t timeout_ms,
 	      uint32_t *comm);
 int swct_leave(int fd, uint32_t comm);
+/* Wait until ranks 0 to n - 1 have taken their places, and may sleep in their joins. */
+bool swct_joined(const uint8_t *id, uint32_t n);
 int swct_error(int fd, uint32_t comm, struct swc_comm_error *e);
 int swct_submit(int fd, const struct swc_desc *d);
 /* The next entry of the completion ring, consumed. -ETIME after timeout_ms. */

@@ -24,7 +24,7 @@ static void sweep(struct kunit *test, u32 which, u8 redop)
 	struct swc_t_fake *fake = &t->fake;
 	atomic_t *fault = which == FAIL_MAP ? &swc_t_refuse_map : &fake->fault[which];
 	struct swc_t_comm *c;
-	u32 n;
+	u32 n, tries = 0;
 
 	fake->max_xor = 4;
 	fake->max_seg = 16000;
@@ -32,14 +32,17 @@ static void sweep(struct kunit *test, u32 which, u8 redop)
 	c = swc_t_comm(test, 2, 20000);
 	swc_t_job_init(job, c, swc_t_staged, 8000, false);
 	for (n = 1; n < 100; n++) {
-		bool fired;
+		bool fired, again;
 
 		swc_t_dma_mark(test);
 		atomic_set(fault, n);
 		swc_t_dma_run_with(job, redop);
 		fired = atomic_read(fault) <= 0;
 		atomic_set(fault, 0);
-		if (!fired)
+		/* On a busy machine a channel may look as if it hung: again, with more patience. */
+		again = !fired && which == SWC_T_HANG && tries < 5 &&
+			swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS);
+		if (!fired && !again)
 			break;
 		KUNIT_EXPECT_GE_MSG(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 1ull,
 				    "the %u-th fails", n);
@@ -53,7 +56,10 @@ static void sweep(struct kunit *test, u32 which, u8 redop)
 			KUNIT_EXPECT_LT(test, atomic_read(&fake->held), SWC_T_DMA_CHANS);
 			swc_t_dma_give_back(test);
 			KUNIT_EXPECT_EQ(test, swc_t_dma_hold(test, "always"), (u32)SWC_T_DMA_CHANS);
+			swc_dma_patience_ms = again ? 2000 : SWC_T_SHORT_MS;
 		}
+		n -= again;
+		tries += again;
 	}
 	KUNIT_EXPECT_GE(test, n, 4 * (u32)jobs + 1);
 	KUNIT_EXPECT_LT(test, n, 100u);
@@ -273,7 +279,7 @@ static void hang_abort(struct kunit *test)
 	struct swc_t_job *job;
 	u32 r;
 
-	swc_dma_patience_ms = 10 * SWC_T_SHORT_MS;
+	swc_dma_patience_ms = SWC_T_LONG_MS;
 	atomic_set(&fake->fault[SWC_T_HANG], 1);
 	swc_t_dma_submit(test, &c, &job, 4000, SWC_SUM);
 	swc_comm_abort(swc_t_the(c), -ECANCELED, 0, 0, "tested");
@@ -295,7 +301,7 @@ static void hang_abort_prepared(struct kunit *test)
 
 	t->fake.max_xor = 4;
 	swc_t_dma_start_forced(test);
-	swc_dma_patience_ms = 10 * SWC_T_SHORT_MS;
+	swc_dma_patience_ms = SWC_T_LONG_MS;
 	atomic_set(&t->fake.fault[SWC_T_HANG], 2);
 	swc_t_dma_submit(test, &c, &job, 4000, SWC_BXOR);
 	for (i = 0; i < 1000 && !swc_t_dma_grown(test, SWC_STAT_DMA_PREPARED); i++)
@@ -328,8 +334,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(fault_storm),
 	KUNIT_CASE_SLOW(hang_until_none),
 	KUNIT_CASE_SLOW(hang_stubborn),
-	KUNIT_CASE(hang_abort),
-	KUNIT_CASE(hang_abort_prepared),
+	KUNIT_CASE_SLOW(hang_abort),
+	KUNIT_CASE_SLOW(hang_abort_prepared),
 	{}
 };
 

@@ -14,6 +14,8 @@
 #define SWC_T_DMA_CHANS	4
 /* Patience with a channel that hangs, for tests that need not wait long. */
 #define SWC_T_SHORT_MS	50
+/* Likewise, for tests in which it must not end while the machine stands still for a moment. */
+#define SWC_T_LONG_MS	5000
 
 /* test->priv */
 struct swc_t_dma {

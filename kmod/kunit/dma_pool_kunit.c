@@ -214,20 +214,25 @@ static void pool_never(struct kunit *test)
 /* What is under way ends by the engine, and only then the channels go. */
 static void pool_never_in_flight(struct kunit *test)
 {
-	struct swc_t_dma *t = test->priv;
+	struct swc_t_fake *fake = swc_t_dma_start_forced(test);
 	struct swc_t_comm *c;
 	struct swc_t_job *job;
+	u32 i;
 
-	t->fake.us_per_kib = 5000;
-	swc_t_dma_start_forced(test);
+	swc_dma_patience_ms = SWC_T_LONG_MS;
+	atomic_set(&fake->fault[SWC_T_HANG], 1);
 	swc_t_dma_submit(test, &c, &job, 4000, SWC_SUM);
+	for (i = 0; i < 1000 && atomic_read(&fake->fault[SWC_T_HANG]) > 0; i++)
+		msleep(20);
 	swc_t_dma_set(test, "dma", "never");
 	flush_workqueue(swc_wq);
 	KUNIT_EXPECT_EQ(test, swc_t_dma_least(test), U64_MAX);
-	KUNIT_EXPECT_GE(test, atomic_read(&t->fake.held), 1);
+	KUNIT_EXPECT_GE(test, atomic_read(&fake->held), 1);
+	swc_t_fake_unhang(fake);
 	swc_t_job_expect(job, 0);
 	swc_t_job_check_sum(job);
 	KUNIT_EXPECT_GE(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 1ull);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 0ull);
 	swc_t_comm_end(c);
 }
 

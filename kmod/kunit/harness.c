@@ -215,7 +215,7 @@ void swc_t_comm_end(struct swc_t_comm *c)
 	}
 	flush_workqueue(swc_wq);
 	/* Connections linger, until the peers know. */
-	for (i = 0; c->on && i < 1000 && one_is_left(); i++)
+	for (i = 0; c->on && i < 3000 && one_is_left(); i++)
 		msleep(20);
 	KUNIT_EXPECT_FALSE(test, one_is_left());
 	KUNIT_EXPECT_EQ(test, atomic64_read(&c->mm->pinned_vm), c->pinned);
@@ -320,7 +320,7 @@ int swc_t_submit(struct swc_t_comm *c, u32 rank, const struct swc_desc *desc, st
 
 int swc_t_result(struct swc_t_done *done)
 {
-	if (!wait_for_completion_timeout(&done->done, 30 * HZ))
+	if (!wait_for_completion_timeout(&done->done, 120 * HZ))
 		return -ETIME;
 	return done->result;
 }

@@ -118,7 +118,7 @@ struct swc_t_done {
 
 int swc_t_submit(struct swc_t_comm *c, u32 rank, const struct swc_desc *desc, struct swc_t_done *done,
 		 bool inline_ok);
-/* -ETIME instead of the result if it takes more than thirty seconds. */
+/* -ETIME instead of the result if it takes more than two minutes, longer than any deadline. */
 int swc_t_result(struct swc_t_done *done);
 
 /* A whole allreduce of u64: one descriptor and one buffer pair per rank, filled and checkable. */

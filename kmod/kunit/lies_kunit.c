@@ -14,8 +14,9 @@
 static void lies_secret(struct kunit *test)
 {
 	u64 opened = swc_stat_read(SWC_STAT_CONNS_OPENED), refused = swc_stat_read(SWC_STAT_CONNS_REFUSED);
-	struct swc_t_comm *c = swc_t_comm_on(test, 2, 2000, &swc_t_two_nodes);
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_t_done late;
 	int ret;
 
 	swc_t_of(c, 1)->id[SWC_ID_BYTES - 1] ^= 1;
@@ -27,6 +28,10 @@ static void lies_secret(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, ret, -EPROTO);
 	KUNIT_EXPECT_EQ(test, swc_t_of(c, 0)->error, -EPROTO);
 	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_of(c, 0)->text, "believe"), "%s", swc_t_of(c, 0)->text);
+	/* A deadline only now: before, it could pass while they meet. */
+	job->desc[1].timeout_ms = 500;
+	KUNIT_EXPECT_EQ(test, swc_t_submit(c, 1, &job->desc[1], &late, true), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_result(&late), -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[1]), -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_CONNS_REFUSED) - refused, 1ull);
 	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_CONNS_OPENED), opened);
@@ -81,7 +86,7 @@ static void lies_replay(struct kunit *test)
 	u32 how;
 
 	for (how = 0; how < 6; how++) {
-		struct swc_t_comm *c = swc_t_comm_on(test, 2, 12000, &swc_t_two_nodes);
+		struct swc_t_comm *c = swc_t_comm_on(test, 2, 60000, &swc_t_two_nodes);
 		struct swc_t_stranger *s = swc_t_stranger(test);
 		struct swc_wire_header *m = s->out;
 		struct swc_wire_hello h;
@@ -323,6 +328,8 @@ static void lies_told(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_t_result(&first->done[1]), 0);
 
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	/* That there is silence, a device finds out late. */
+	job->desc[1].timeout_ms = 90000;
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
 	memset(m, 0, PAGE_SIZE);
 	lie->tell(s, m);

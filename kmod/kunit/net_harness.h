@@ -11,7 +11,10 @@
 
 extern const struct swc_t_layout swc_t_two_nodes;
 
-/* For struct kunit_suite. Each test may set swc_slots and swc_slot_kib, and must close all connections. */
+/*
+ * For struct kunit_suite. Each test may set swc_slots, swc_slot_kib and swc_tell_ms, and must close all
+ * connections.
+ */
 int swc_t_net_init(struct kunit *test);
 void swc_t_net_exit(struct kunit *test);
 

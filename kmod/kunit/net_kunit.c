@@ -211,7 +211,7 @@ static void net_mismatch_direct(struct kunit *test)
 
 static void net_unmarked(struct kunit *test)
 {
-	struct swc_t_comm *c = swc_t_comm_on(test, 2, 2000, &swc_t_two_nodes);
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 r;
 
@@ -228,8 +228,10 @@ static void net_unmarked(struct kunit *test)
 	swc_t_expect_gift(job, 0);
 
 	swc_t_job_init(job, c, swc_t_gift_unmarked, 20000, false);
-	for (r = 0; r < 2; r++)
+	for (r = 0; r < 2; r++) {
+		job->desc[r].timeout_ms = 2000;
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
+	}
 	KUNIT_EXPECT_LT(test, swc_t_result(&job->done[1]), 0);
 	KUNIT_EXPECT_NE(test, swc_t_result(&job->done[0]), -ETIME);
 	swc_t_comm_end(c);

@@ -327,7 +327,7 @@ static void op_deadline(struct kunit *test)
 	swc_t_job_init(job, c, swc_t_direct, 64, false);
 	/* Longer deadlines before and after it do not hide the short one. */
 	KUNIT_EXPECT_EQ(test, swc_t_submit(c, 0, &job->desc[0], &early[0], true), 0);
-	job->desc[2].timeout_ms = 100;
+	job->desc[2].timeout_ms = 1000;
 	KUNIT_EXPECT_EQ(test, swc_t_submit(c, 2, &job->desc[2], &early[1], true), 0);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
 	for (r = 0; r < 2; r++) {
@@ -335,7 +335,7 @@ static void op_deadline(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, early[r].culprit, 1);
 	}
 	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), -ETIMEDOUT);
-	KUNIT_EXPECT_GE(test, ktime_get_ns() - start, 100 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_GE(test, ktime_get_ns() - start, 1000 * NSEC_PER_MSEC);
 	KUNIT_EXPECT_EQ(test, swc_t_the(c)->status, SWC_COMM_ABORTED);
 	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_the(c)->text, "missing: rank 1"), "%s",
 			      swc_t_the(c)->text);

@@ -232,7 +232,7 @@ static void bend(struct rnd_state *rnd, u8 *work)
 	}
 }
 
-/* For three seconds, other changes each time. */
+/* For three seconds, and enough of them, other changes each time. */
 static void plan_fuzz(struct kunit *test)
 {
 	unsigned long end = jiffies + 3 * HZ, tried = 0, accepted = 0;
@@ -243,7 +243,7 @@ static void plan_fuzz(struct kunit *test)
 
 	kunit_info(test, "seed %llu\n", seed);
 	prandom_seed_state(&rnd, seed);
-	for (; time_before(jiffies, end); tried++) {
+	for (; time_before(jiffies, end) || tried < 5000; tried++) {
 		if (tried % 500 == 0) {
 			if (data) {
 				kunit_kfree(test, work);

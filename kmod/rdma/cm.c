@@ -277,8 +277,11 @@ void swc_conn_connect(struct work_struct *work)
 	if (again)
 		conn->state = active ? SWC_CONN_CONNECTING : SWC_CONN_IDLE;
 	spin_unlock(&conn->lock);
-	if (!again || !active)
+	if (!again || !active) {
+		/* There is nobody to be told by it any more. */
+		wake_up_all(&conn->net->told);
 		return;
+	}
 	path = swc_net_path(conn->net, conn->comm->rank_node[conn->peer], conn->path);
 	id = rdma_create_id(swc_listener_ns(conn->net->listener), handler, conn, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id)) {

@@ -16,8 +16,8 @@
 
 #include "rdma.h"
 
-/* Peers that live have taken the news by then. */
-#define TELL_MS		500
+/* Peers that live have taken the news by then; only tests change it. */
+u32 swc_tell_ms = 500;
 
 const struct swc_net_ops *swc_net_ops;
 struct workqueue_struct *swc_net_wq;
@@ -442,7 +442,7 @@ static void abort_all(struct work_struct *work)
 		swc_conn_pump_later(conn);
 	}
 	mutex_unlock(&net->lock);
-	wait_event_timeout(net->told, all_told(net), msecs_to_jiffies(TELL_MS));
+	wait_event_timeout(net->told, all_told(net), msecs_to_jiffies(swc_tell_ms));
 	drop_early(comm);
 	close_all(net);
 	swc_comm_put(comm);

@@ -310,6 +310,7 @@ struct swc_rdma_dev *swc_dev_take(struct ib_device *ib, struct swc_conn *conn);
 void swc_dev_drop(struct swc_conn *conn);
 
 /* net.c */
+extern u32 swc_tell_ms;
 struct swc_conn *swc_conn_find(struct swc_net *net, u32 me, u32 peer, u16 channel, u16 path);
 void swc_net_forget(struct swc_conn *conn);
 const struct swc_node_path *swc_net_path(const struct swc_net *net, u32 node, u32 path);

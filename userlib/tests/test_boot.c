@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,18 +119,23 @@ static void test_env(void)
 	clear_env();
 }
 
-/* A port that is free now. */
+/* A port that is free now, and none of those that connections of others leave from. */
 static int free_port(void)
 {
 	struct sockaddr_in sa = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(sa);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	if (fd < 0 || bind(fd, (void *)&sa, sizeof(sa)) || getsockname(fd, (void *)&sa, &len))
-		exit(2);
-	close(fd);
-	return ntohs(sa.sin_port);
+	for (int port = 10000 + getpid() % 20000; port < 32768; port++) {
+		int fd = socket(AF_INET, SOCK_STREAM, 0);
+		bool taken;
+
+		sa.sin_port = htons((uint16_t)port);
+		taken = fd < 0 || bind(fd, (void *)&sa, sizeof(sa));
+		close(fd);
+		if (!taken)
+			return port;
+	}
+	exit(2);
 }
 
 static void use_root(const char *host, int port, int nranks, int timeout_s)
@@ -163,6 +169,24 @@ static int exchange(struct swingcoll_bootstrap *boot)
 	return bad;
 }
 
+static int here[2]; /* a pipe */
+
+/* Rank 0 knows of this rank; for await(). */
+static int say_and_exchange(struct swingcoll_bootstrap *boot)
+{
+	if (write(here[1], "", 1) != 1)
+		return -EIO;
+	return exchange(boot);
+}
+
+static bool await(void)
+{
+	struct pollfd p = { .fd = here[0], .events = POLLIN };
+	char c;
+
+	return poll(&p, 1, 60000) == 1 && read(here[0], &c, 1) == 1;
+}
+
 /* A rank that expects an error (0: none) and a word in its text. */
 static pid_t start(int rank, int error, const char *word, int (*then)(struct swingcoll_bootstrap *))
 {
@@ -189,13 +213,19 @@ static pid_t start(int rank, int error, const char *word, int (*then)(struct swi
 	_exit(0);
 }
 
+static bool well(pid_t pid)
+{
+	int status;
+
+	return waitpid(pid, &status, 0) > 0 && WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
 static bool all_well(int n)
 {
 	bool good = true;
-	int status;
 
 	while (n--)
-		good &= wait(&status) > 0 && WIFEXITED(status) && !WEXITSTATUS(status);
+		good &= well(-1);
 	return good;
 }
 
@@ -277,31 +307,29 @@ static int leave(struct swingcoll_bootstrap *boot)
 static void test_tcp_errors(void)
 {
 	int port = free_port();
+	bool good;
 
 	use_root("127.0.0.1", port, 3, 10);
 	start(0, 0, NULL, exchange);
-	start(1, 0, NULL, exchange);
-	usleep(500000);
-	start(1, -EEXIST, "there is a rank 1 already, from 127.0.0.1", exchange);
-	sleep(1);
+	start(1, 0, NULL, say_and_exchange);
+	good = await();
+	good &= well(start(1, -EEXIST, "there is a rank 1 already, from 127.0.0.1", exchange));
 	start(2, 0, NULL, exchange);
-	ok(all_well(4), "a rank's double is refused, and the others go on");
+	ok(all_well(3) && good, "a rank's double is refused, and the others go on");
 
 	use_root("127.0.0.1", port, 3, 10);
 	start(0, 0, NULL, wait_a_little);
 	start(1, 0, NULL, exchange);
 	setenv("SWINGCOLL_JOB", "other", 1);
-	start(2, -EPROTO, "another job", exchange);
-	usleep(300000);
+	good = well(start(2, -EPROTO, "another job", exchange));
 	unsetenv("SWINGCOLL_JOB");
 	set_number("SWINGCOLL_NRANKS", 4);
-	start(2, -EPROTO, "there are 4 ranks, rank 0 that there are 3", exchange);
-	usleep(300000);
+	good &= well(start(2, -EPROTO, "there are 4 ranks, rank 0 that there are 3", exchange));
 	set_number("SWINGCOLL_NRANKS", 3);
 	start(2, 0, NULL, exchange);
-	ok(all_well(5), "other jobs and other sizes are refused");
+	ok(all_well(3) && good, "other jobs and other sizes are refused");
 
-	use_root("127.0.0.1", port, 4, 1);
+	use_root("127.0.0.1", port, 4, 4);
 	start(0, -ETIMEDOUT, "2 of 4 ranks did not come to 127.0.0.1", exchange);
 	start(2, -ETIMEDOUT, "rank 1, 3", exchange);
 	ok(all_well(2), "missing ranks: all learn which");
@@ -338,12 +366,11 @@ static void test_tcp_again(void)
 
 	use_root("127.0.0.1", port, 3, 10);
 	start(0, 0, NULL, exchange);
-	start(1, 0, NULL, give_up);
-	usleep(500000);
-	start(1, 0, NULL, exchange);
-	usleep(500000);
+	good = well(start(1, 0, NULL, give_up));
+	start(1, 0, NULL, say_and_exchange);
+	good &= await();
 	start(2, 0, NULL, exchange);
-	ok(all_well(4), "a rank that ended early may be started again");
+	ok(all_well(3) && good, "a rank that ended early may be started again");
 
 	use_root("127.0.0.1", port, 3, 10);
 	sa.sin_port = htons((uint16_t)port);
@@ -402,6 +429,8 @@ static void test_create(void)
 int main(void)
 {
 	printf("TAP version 13\n");
+	if (pipe(here))
+		return 1;
 	test_env();
 	test_tcp();
 	test_tcp_errors();
