@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The flow model: events instead of common steps. A message (all transfers that meet at one time between two
- * ranks on a channel) begins when both ends have opened the steps that it belongs to. It takes
+ * ranks on a channel) begins when its sender has opened the step that it belongs to: there is room for it where it
+ * goes. It takes
  *
  *	step_ns, which messages of one step take at the same time, not in turn,
  *	then as long as its bytes need on the links of its way, all of them at once,
@@ -10,7 +11,9 @@
  *
  * A link is shared equally (processor sharing): each flow gets 1/n of it, and goes at the rate of the worst
  * link on its way. What it does not use elsewhere for that reason is lost, so on crossing ways this is
- * slower than max-min fairness would be. A step ends when its messages have arrived. What stays within a node takes no time, but its order and the
+ * slower than max-min fairness would be. A step ends when what it receives has arrived, and what it sends has left. If
+ * the receiver opens its step later than the sender, the message is known only then: what it would have done since
+ * it began, alone on its links, is taken as done. What stays within a node takes no time, but its order and the
  * barriers of the node (SYNC) are kept.
  *
  * Rates are set anew only on links where a flow came or went, once for all that happens at one time.
@@ -35,6 +38,7 @@ enum phase {
  * struct flow - a message on its way
  * @due: when the phase ends
  * @acked: it must be acknowledged
+ * @early: for so long it has been under way when it becomes known, what its step takes apart
  * @left: bytes at @since, of a moving one
  * @rate: bytes per ns
  * @at: place among the events
@@ -45,7 +49,7 @@ struct flow {
 	uint32_t nxfers;
 	enum phase phase;
 	bool acked;
-	double due, left, since, rate;
+	double due, early, left, since, rate;
 	struct swc_route route;
 	uint32_t at;
 	uint64_t seen;
@@ -63,7 +67,7 @@ struct sim {
 	struct swc_walk walk;
 	struct swc_links links;
 	const struct swc_network *net;
-	double now, end, block_bytes;
+	double end, block_bytes;
 	struct link *link;
 	uint32_t *changed, nchanged;
 	uint64_t settled;
@@ -154,7 +158,8 @@ static void met(struct swc_walk *w, struct swc_thread *from, struct swc_thread *
 	f->to = to;
 	f->nxfers = nxfers;
 	f->phase = STARTING;
-	f->due = s->now + s->net->step_ns;
+	f->due = fmax(from->opened + s->net->step_ns, s->walk.now);
+	f->early = fmax(s->walk.now - from->opened - s->net->step_ns, 0);
 	f->left = (double)blocks * s->block_bytes;
 	f->acked = s->net->ack_bytes > 0 && f->left >= s->net->ack_bytes * nxfers;
 	sift(s, s->nevents++, f);
@@ -213,10 +218,10 @@ static void set_rate(struct sim *s, struct flow *f)
 
 		most = l->n > most ? l->n : most;
 	}
-	f->left -= f->rate * (s->now - f->since);
-	f->since = s->now;
+	f->left -= f->rate * (s->walk.now - f->since);
+	f->since = s->walk.now;
 	f->rate = s->net->gbps / 8 / most;
-	set_due(s, f, s->now + (f->left > 0 ? f->left / f->rate : 0));
+	set_due(s, f, s->walk.now + (f->left > 0 ? f->left / f->rate : 0));
 }
 
 /* New rates where flows came or went. */
@@ -240,9 +245,17 @@ static void settle(struct sim *s)
 /* A flow's phase is over. */
 static void next_phase(struct sim *s, struct flow *f)
 {
+	double rate = s->net->gbps / 8;
+
+	if (f->phase == STARTING) {
+		double gone = fmin(f->early * rate, f->left);
+
+		f->left -= gone;
+		f->early -= gone / rate;
+	}
 	if (f->phase == STARTING && f->left > 0) {
 		f->phase = MOVING;
-		f->since = s->now;
+		f->since = s->walk.now;
 		f->rate = 0;
 		set_due(s, f, INFINITY);
 		join(s, f);
@@ -252,13 +265,13 @@ static void next_phase(struct sim *s, struct flow *f)
 		leave(s, f);
 	if (f->phase != FLYING) {
 		f->phase = FLYING;
-		set_due(s, f, s->now + f->route.hops * s->net->hop_ns);
+		swc_walk_done(&s->walk, f->from, f->nxfers);
+		set_due(s, f, s->walk.now + fmax(f->route.hops * s->net->hop_ns - f->early, 0));
 		return;
 	}
 	drop_event(s, f);
 	if (f->acked)
-		s->end = fmax(s->end, s->now + f->route.hops * s->net->hop_ns);
-	swc_walk_done(&s->walk, f->from, f->nxfers);
+		s->end = fmax(s->end, s->walk.now + f->route.hops * s->net->hop_ns);
 	swc_walk_done(&s->walk, f->to, f->nxfers);
 	f->next_free = s->free;
 	s->free = f;
@@ -270,8 +283,8 @@ static void run(struct sim *s, swc_progress_fn *progress, void *arg)
 
 	swc_walk_go(&s->walk);
 	while (s->nevents && !s->walk.error) {
-		s->now = s->event[0]->due;
-		while (s->nevents && s->event[0]->due <= s->now + SAME_NS && !s->walk.error) {
+		s->walk.now = s->event[0]->due;
+		while (s->nevents && s->event[0]->due <= s->walk.now + SAME_NS && !s->walk.error) {
 			next_phase(s, s->event[0]);
 			if (progress && !(++events % TELL_EVENTS))
 				progress(arg, (double)s->walk.opened / (double)s->walk.nsteps);
@@ -326,7 +339,7 @@ int swc_flow_time(const struct swc_plan_args *args, double bytes, const struct s
 	if (!ret) {
 		run(&s, progress, arg);
 		ret = swc_walk_result(&s.walk, why, why_bytes);
-		*ns = fmax(s.now, s.end);
+		*ns = fmax(s.walk.now, s.end);
 	}
 	free_sim(&s);
 	return ret;

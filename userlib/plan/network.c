@@ -239,6 +239,7 @@ static void open_net(struct swc_walk *w, struct swc_thread *t, const struct swc_
 	const struct swc_plan_xfer *x = w->view[t->rank].xfers;
 
 	t->begin = t->ready;
+	t->opened = w->now;
 	t->nhalves = 0;
 	for (uint32_t i = 0; i < (uint32_t)s->nsend + s->nrecv; i++)
 		if (!add_xfer(w, t, x[s->first_xfer + i].rank, i >= s->nsend, s->first_xfer + i))

@@ -66,6 +66,7 @@ struct swc_half {
  * @half: what is in them
  * @begin: logical time of the open network step
  * @ready: logical time of the next one, as far as is known
+ * @opened: @now of the walk when that step was opened
  */
 struct swc_thread {
 	uint32_t rank, chan;
@@ -73,12 +74,14 @@ struct swc_thread {
 	uint32_t nhalves, room;
 	struct swc_half *half;
 	uint32_t begin, ready;
+	double opened;
 };
 
 /**
  * struct swc_walk - a walk through the plans of all ranks
  * @met: told when the next @nxfers transfers between two threads have met, @blocks in all; calls
  *	swc_walk_done(), now or later
+ * @now: for who keeps time
  * @nodes: which ranks wait for one another in SYNC steps
  * @opened: steps opened, of @nsteps in all
  * @ended: threads at their end, of @nthreads
@@ -86,6 +89,7 @@ struct swc_thread {
 struct swc_walk {
 	void (*met)(struct swc_walk *w, struct swc_thread *from, struct swc_thread *to,
 		    uint32_t nxfers, uint64_t blocks);
+	double now;
 	const struct swc_topo *nodes;
 	uint32_t nranks, nchannels, nthreads;
 	struct swc_plan_view *view;

@@ -407,6 +407,10 @@ static void test_flow(void)
 			swc_cost_time(&k->cost, MIB, &paper, NULL);
 		ok(good, name);
 	}
+	/* From row to row it is two hops. Who is told by a neighbour need not wait for those. */
+	ok(near(flow("torus:4x4", SWC_ALLREDUCE, "ring", 0), 30 * 600 + 38 * 400, 1e-9) &&
+		   cost("torus:4x4", SWC_ALLREDUCE, "ring", &c) && is(&c, 30, 60, c.phased.load),
+	   "a ring over a torus: 30 steps one after the other are 38 hops, in step 60");
 	/* Parts are numbered by rank, so what goes along the first dimension is a run for each row. */
 	ok(cost("torus:4x4", SWC_REDUCE_SCATTER, "bucket", &c) && is(&c, 6, 6, 15 / 32.0 / 2) &&
 		   c.max_runs > 1 && c.messages == 24 &&
