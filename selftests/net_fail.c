@@ -234,12 +234,29 @@ static bool is_heard_of(enum how how)
 	return how != STOP && how != CUT && how != DOWN;
 }
 
+/* When devices give up who is silent: after seven times what the module has them wait, a probe and a little. */
+static unsigned int give_up_ms(void)
+{
+	FILE *f = fopen("/sys/module/swingcoll/parameters/rdma_ack_timeout", "re");
+	unsigned int exponent = 0;
+
+	if (f && fscanf(f, "%u", &exponent) != 1)
+		exponent = 0;
+	if (f)
+		fclose(f);
+	return (unsigned int)(10 * 4096e-6 * (double)(1ull << (exponent & 31)));
+}
+
 /* After so many ms all are to know. Devices give up in some ten seconds who is silent. */
 static unsigned int within(const struct trouble *t)
 {
+	unsigned int ms = give_up_ms();
+
 	if (is_heard_of(t->how))
 		return 1000;
-	return t->timeout_ms < NET_TIMEOUT_MS ? t->timeout_ms : NET_TIMEOUT_MS;
+	if (ms < NET_TIMEOUT_MS)
+		ms = NET_TIMEOUT_MS;
+	return t->timeout_ms < ms ? t->timeout_ms : ms;
 }
 
 static bool is_mismatch(enum how how)

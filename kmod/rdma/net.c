@@ -21,6 +21,8 @@ u32 swc_tell_ms = 500;
 
 const struct swc_net_ops *swc_net_ops;
 struct workqueue_struct *swc_net_wq;
+/* For what sleeps until peers have been told, by works of the other. */
+static struct workqueue_struct *telling_wq;
 
 unsigned int swc_slots = 16;
 module_param_named(rdma_slots, swc_slots, uint, 0444);
@@ -456,7 +458,7 @@ static void abort_all(struct work_struct *work)
 void swc_net_abort(struct swc_net *net)
 {
 	kref_get(&net->comm->ref);
-	if (!queue_work(swc_net_wq, &net->abort_work))
+	if (!queue_work(telling_wq, &net->abort_work))
 		swc_comm_put(net->comm);
 }
 
@@ -521,9 +523,19 @@ int swc_rdma_init(const struct swc_net_ops *ops)
 	swc_net_wq = alloc_workqueue("swingcoll-net", WQ_UNBOUND, 0);
 	if (!swc_net_wq)
 		return -ENOMEM;
+	ret = -ENOMEM;
+	telling_wq = alloc_workqueue("swingcoll-tell", WQ_UNBOUND, 0);
+	if (!telling_wq)
+		goto err;
 	ret = swc_dev_init();
 	if (ret)
-		destroy_workqueue(swc_net_wq);
+		goto err_telling;
+	return 0;
+
+err_telling:
+	destroy_workqueue(telling_wq);
+err:
+	destroy_workqueue(swc_net_wq);
 	return ret;
 }
 
@@ -536,5 +548,6 @@ void swc_rdma_stop(void)
 /* All communicators are gone. */
 void swc_rdma_exit(void)
 {
+	destroy_workqueue(telling_wq);
 	destroy_workqueue(swc_net_wq);
 }
