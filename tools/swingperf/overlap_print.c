@@ -425,7 +425,9 @@ void ov_print_summary(const struct ov_rank *r, const struct ov_row *row, unsigne
 	printf("# model: half of its times are within %.0f %%, of its speed-ups within %.0f %%; noise "
 	       "(interquartile range) %.0f %% of the median\n",
 	       error * 100, gain_error * 100, noise * 100);
-	print_reached(&reached, &choice, n);
+	/* It is meant for transfers that leave the CPUs to the products. */
+	if (r->dma == OV_DMA_ALWAYS)
+		print_reached(&reached, &choice, n);
 	printf("# copied by DMA engines: %.1f MB (%llu of their jobs failed), by CPUs: %.1f MB\n",
 	       (double)engines.bytes * 1e-6, (unsigned long long)engines.failed,
 	       (double)engines.by_cpu * 1e-6);
