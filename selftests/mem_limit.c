@@ -225,27 +225,12 @@ static int put(const char *dir, const char *file, const char *text)
 
 #define NO_CGROUP 4
 
-/* No limit of its own holds for root; what the kernel makes for it counts in its memory cgroup. */
-static int cgroup(void *arg)
+static int in_cgroup(const char *dir)
 {
-	char top[] = "/tmp/swct-cgroup-XXXXXX", dir[64];
-	uint32_t comm;
 	long before;
+	uint32_t comm;
 	char *p;
-	int ret = 0;
 
-	(void)arg;
-	CHECK(mkdtemp(top));
-	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	    mount("none", top, "cgroup2", 0, NULL))
-		return NO_CGROUP;
-	snprintf(dir, sizeof(dir), "%s/swct", top);
-	if (put(top, "cgroup.subtree_control", "+memory") || mkdir(dir, 0755))
-		return NO_CGROUP;
-	if (put(dir, "cgroup.procs", "0") || cgroup_stat(dir, "vmalloc") < 0) {
-		ret = NO_CGROUP;
-		goto out;
-	}
 	CHECK_EQ(swct_open(&r.c), 0);
 	before = cgroup_stat(dir, "vmalloc");
 	CHECK_EQ(join(8 * LIMIT, &comm), 0);
@@ -261,9 +246,29 @@ static int cgroup(void *arg)
 		swct_sleep_ms(10);
 	CHECK(cgroup_stat(dir, "vmalloc") <= before + (long)LIMIT);
 	swct_close(&r.c);
-out:
+	return 0;
+}
+
+/* No limit of its own holds for root; what the kernel makes for it counts in its memory cgroup. */
+static int cgroup(void *arg)
+{
+	char top[] = "/tmp/swct-cgroup-XXXXXX", dir[64];
+	int ret = NO_CGROUP;
+
+	(void)arg;
+	CHECK(mkdtemp(top));
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("none", top, "cgroup2", 0, NULL))
+		goto out;
+	snprintf(dir, sizeof(dir), "%s/swct-%d", top, getpid());
+	if (!put(top, "cgroup.subtree_control", "+memory") && !mkdir(dir, 0755) &&
+	    !put(dir, "cgroup.procs", "0") && cgroup_stat(dir, "vmalloc") >= 0)
+		ret = in_cgroup(dir);
 	put(top, "cgroup.procs", "0");
 	rmdir(dir);
+	umount2(top, MNT_DETACH);
+out:
+	rmdir(top);
 	return ret;
 }
 

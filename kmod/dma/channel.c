@@ -151,8 +151,12 @@ u64 swc_dma_share(u64 bytes)
 static void chan_release(struct kref *ref)
 {
 	struct swc_dma_chan *ch = container_of(ref, struct swc_dma_chan, ref);
+	bool sure = ch->chan->device->device_synchronize;
 
 	dma_release_channel(ch->chan);
+	/* A callback that is running is in atomic context. */
+	if (!sure)
+		synchronize_rcu();
 	swc_dma_no_more_late(ch);
 	swc_stat_inc(SWC_STAT_DMA_CHANS_GIVEN);
 	kfree(ch);

@@ -293,15 +293,14 @@ static void end_all(struct swc_dma_chan *ch)
 	do {
 		spin_lock_irq(&ch->lock);
 		b = list_first_entry_or_null(&ch->batches, struct swc_dma_batch, node);
-		if (b) {
+		if (b)
 			list_del_init(&b->node);
-		}
-		spin_unlock_irq(&ch->lock);
-		/* The driver cannot tell whether one is running, which looks at the batch. */
+		/* The driver cannot tell whether one is running, which may end the batch then. */
 		if (b && !sure) {
 			atomic_inc(&b->job->held);
 			llist_add(&b->late, &ch->late);
 		}
+		spin_unlock_irq(&ch->lock);
 		if (b)
 			batch_over(b);
 	} while (b);

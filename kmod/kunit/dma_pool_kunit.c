@@ -271,7 +271,7 @@ static void auto_slow(struct kunit *test)
 	expect_useless(test);
 }
 
-/* Engines that cannot address all memory are left alone: what is beyond, the CPU would have to copy for them. */
+/* Engines that cannot address all memory are left alone: the CPU would have to copy for them. */
 static void auto_narrow(struct kunit *test)
 {
 	struct swc_t_dma *t = test->priv;

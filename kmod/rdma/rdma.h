@@ -44,7 +44,7 @@
 
 /*
  * Memory that cannot be mapped for the device: so many looks, which are a second apart, must find it so
- * before the connection is given up.
+ * before the communicator ends.
  */
 #define SWC_MAP_TRIES	5
 
@@ -215,6 +215,7 @@ struct swc_offer {
  * @credits: segments that the peer has slots for
  * @peer_slots, @peer_slot_bytes: its slots
  * @starved: looks, and one, since memory could not be mapped for the device; 0: it could
+ * @refused: it could not when posting was tried the last time
  * @sq_head, @sq_tail: send records posted and completed, free-running
  * @quiet: of them since the last signalled one
  * @seen: @sq_head when last looked at, but for probes since
@@ -271,6 +272,7 @@ struct swc_conn {
 	u32 peer_slots;
 	u32 peer_slot_bytes;
 	u32 starved;
+	bool refused;
 	u32 sq_head;
 	u32 sq_tail;
 	u32 quiet;

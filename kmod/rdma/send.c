@@ -203,15 +203,18 @@ static bool post_short(struct swc_conn *conn)
  */
 void swc_conn_starve(struct swc_conn *conn)
 {
+	conn->refused = true;
 	if (conn->starved)
 		return;
 	conn->starved = 1;
 	/* Requests that are not signalled are done when a later one is. */
-	conn->pending |= SWC_PEND_PROBE;
-	swc_conn_pump_later(conn);
+	if (conn->quiet) {
+		conn->pending |= SWC_PEND_PROBE;
+		swc_conn_pump_later(conn);
+	}
 }
 
-/* Map up to @most bytes from @span on into @rec's scatter list, from entry @first on; bytes taken, perhaps 0. */
+/* Map up to @most bytes from @span on into @rec's scatter list, from entry @first on; bytes taken, or 0. */
 static u32 map_span(struct swc_conn *conn, struct swc_send_rec *rec, u32 first, const struct swc_span *span,
 		    u32 most, u32 *nsge)
 {
@@ -374,28 +377,42 @@ static bool post_out(struct swc_conn *conn, struct list_head *sent)
 	return false;
 }
 
+static noinline_for_stack void starve_to_death(const struct swc_conn *conn, struct swc_comm *comm)
+{
+	char text[SWC_TEXT_BYTES];
+
+	scnprintf(text, sizeof(text),
+		  "rank %u: for rank %u no memory could be mapped for the device: swiotlb= too small?",
+		  conn->me, conn->peer);
+	swc_net_ops->lost(comm, -EIO, conn->me, READ_ONCE(comm->oldest), text);
+}
+
 /**
  * swc_conn_pump() - post all that can be posted
  * @nested: the executor is our caller
  */
 void swc_conn_pump(struct swc_conn *conn, bool nested)
 {
-	struct swc_comm *differs = NULL;
+	struct swc_comm *differs = NULL, *starved = NULL;
 	struct swc_wire_msg misfit;
 	struct swc_out *out, *next;
-	bool idle, known, starved;
+	bool idle, known;
 	int error;
 	LIST_HEAD(sent);
 
 	spin_lock(&conn->lock);
 	known = conn->misfit;
+	conn->refused = false;
 	while (conn->state == SWC_CONN_LIVE && sq_room(conn) && !conn->post_error &&
 	       (post_short(conn) || (!conn->ended && (swc_land_post(conn) || post_out(conn, &sent)))))
 		;
 	idle = conn->peer_left && conn->state == SWC_CONN_LIVE && list_empty(&conn->outq) &&
 	       list_empty(&conn->inflight);
 	error = conn->post_error;
-	starved = conn->starved > SWC_MAP_TRIES;
+	if (conn->refused && conn->starved > SWC_MAP_TRIES && !conn->ended) {
+		starved = conn->comm;
+		kref_get(&starved->ref);
+	}
 	/* The connection may be closed meanwhile, by another one. */
 	if (!known && conn->misfit) {
 		misfit = conn->misfit->msg;
@@ -410,11 +427,13 @@ void swc_conn_pump(struct swc_conn *conn, bool nested)
 		swc_net_ops->differs(differs, conn->peer, &misfit);
 		swc_comm_put(differs);
 	}
+	/* Nor this: what tells the peer needs no mapping. */
+	if (starved) {
+		starve_to_death(conn, starved);
+		swc_comm_put(starved);
+	}
 	if (error)
 		swc_conn_fail(conn, -EIO, "the device takes no more work (%pe)", ERR_PTR(error));
-	else if (starved)
-		swc_conn_fail(conn, -EIO, "in %u s no memory could be mapped for the device: give it more "
-			      "room (swiotlb=, or the IOMMU's)", SWC_MAP_TRIES);
 	else if (idle)
 		swc_conn_close(conn, 0);
 }

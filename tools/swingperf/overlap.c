@@ -65,7 +65,10 @@ static int section(struct ov_rank *r, uint64_t *wrong)
 		ret = swingcoll_overlap_create(&r->overlap, r->comm, &oopts);
 	if (ret) {
 		free(row);
-		return failed(r, "measuring the machine", ret);
+		return failed(r,
+			      ret == -EINVAL && r->opt->table ? r->opt->table
+							      : "measuring the machine",
+			      ret);
 	}
 	if (!r->team->rank)
 		ov_print_figures(r);
@@ -139,7 +142,8 @@ static const char *default_table(void)
 	mkdir(dir, 0755);
 	gethostname(host, sizeof(host) - 1);
 	snprintf(path, sizeof(path), "%s/overlap-%s-%08x", dir, host, hash(ov_blas_name()));
-	return path;
+	/* Nobody has asked for it. */
+	return access(path, R_OK) && errno != ENOENT ? NULL : path;
 }
 
 static int body(struct team *team, void *arg)

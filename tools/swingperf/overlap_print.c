@@ -106,7 +106,7 @@ static bool can_hide(const struct ov_row *row)
 {
 	double serial = row->wait[SWINGCOLL_OVERLAP_SERIAL];
 
-	return serial <= row->median[SWINGCOLL_OVERLAP_SERIAL] - serial;
+	return serial > 0 && serial <= row->median[SWINGCOLL_OVERLAP_SERIAL] - serial;
 }
 
 /*
@@ -164,6 +164,8 @@ static struct verdict judge(const struct ov_rank *r, const struct ov_row *row)
 	};
 
 	v.error = fabs(v.predicted / v.speedup - 1);
+	/* Nor where it is best not to. */
+	v.can_hide &= !(v.serial_best && v.hit);
 	return v;
 }
 

@@ -12,8 +12,8 @@
  * A link is shared equally (processor sharing): each flow gets 1/n of it, and goes at the rate of the worst
  * link on its way. What it does not use elsewhere for that reason is lost, so on crossing ways this is
  * slower than max-min fairness would be. A step ends when what it receives has arrived, and what it sends has left. If
- * the receiver opens its step later than the sender, the message is known only then: what it would have done since
- * it began, alone on its links, is taken as done. What stays within a node takes no time, but its order and the
+ * the receiver opens its step later than the sender, the message is known only then, and the sender waits so long; what
+ * the message would have done since it began, alone on its links, is taken as done. What stays within a node takes no time, but its order and the
  * barriers of the node (SYNC) are kept.
  *
  * Rates are set anew only on links where a flow came or went, once for all that happens at one time.

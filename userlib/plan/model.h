@@ -26,8 +26,8 @@
  * De Sensi et al., "Swing: Short-cutting rings for higher bandwidth allreduce", NSDI 2024.)
  *
  * The flow model (swc_flow_time()) has no common steps: a message begins when its sender has come to it, and
- * messages share links fairly. Where ranks have ways of different length (a ring laid over a torus), it is what
- * happens.
+ * messages share links fairly. Where ranks have ways of different length (a ring laid over a torus), it comes
+ * closer to what happens.
  */
 #ifndef SWC_PLAN_MODEL_H
 #define SWC_PLAN_MODEL_H
