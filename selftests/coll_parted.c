@@ -461,13 +461,14 @@ static int another_calls(void)
 /* Killed in the middle of rounds, at any moment: everything must come back. */
 static int restless(uint32_t rank, void *arg)
 {
-	struct swingcoll_comm_opts opts = { .timeout_ms = 15000 };
+	struct parted_restless *s = arg;
+	struct swingcoll_comm_opts opts = { .timeout_ms = s->timeout_ms };
 	struct swingcoll_comm *comm;
 	struct parted j;
 	int ret;
 
-	(void)arg;
 	ret = swingcoll_comm_create(&comm, &id, NRANKS, rank, &opts);
+	__atomic_add_fetch(&s->joined, 1, __ATOMIC_ACQ_REL);
 	if (!ret)
 		ret = parted_up(&j, &cases[0], 100, comm);
 	while (!ret) {
@@ -490,17 +491,8 @@ static int kills(void)
 	int64_t before = pinned();
 
 	coll_quiet = true;
-	for (int k = 0; k < 20; k++) {
-		pid_t pid[NRANKS];
-
-		swingcoll_unique_id(&id);
-		swct_fork(pid, NRANKS, restless, NULL);
-		usleep(10000 + rand_r(&seed) % 60000);
-		kill(pid[0], SIGKILL);
-		/* The others hear of it, and end by themselves. */
-		if (!swct_reap(pid, 1, 20000) || swct_reap(pid + 1, NRANKS - 1, 20000))
-			return 1;
-	}
+	if (parted_kills(restless, NRANKS, &id, &seed))
+		return 1;
 	coll_quiet = false;
 	for (int i = 0; i < 200; i++) {
 		/* Or fewer: those before may have been giving back still. */

@@ -472,14 +472,15 @@ static int leaves(void *arg)
 /* Killed at any moment, with waits and CQEs in any state. */
 static int restless(uint32_t rank, void *arg)
 {
-	struct swingcoll_comm_opts opts = { .timeout_ms = 15000 };
+	struct parted_restless *s = arg;
+	struct swingcoll_comm_opts opts = { .timeout_ms = s->timeout_ms };
 	struct swingcoll_comm *comm;
 	struct io_uring ring;
 	struct parted p;
 	int ret;
 
-	(void)arg;
 	ret = swingcoll_comm_create(&comm, &id, NRANKS, rank, &opts);
+	__atomic_add_fetch(&s->joined, 1, __ATOMIC_ACQ_REL);
 	if (!ret)
 		ret = parted_up(&p, &plain, 100, comm);
 	if (!ret)
@@ -512,18 +513,7 @@ static int exits(void)
 
 static int kills(void)
 {
-	for (int k = 0; k < 20; k++) {
-		pid_t pid[NRANKS];
-
-		swingcoll_unique_id(&id);
-		swct_fork(pid, NRANKS, restless, NULL);
-		usleep(10000 + rand_r(&seed) % 60000);
-		kill(pid[0], SIGKILL);
-		/* The others hear of it, and end by themselves. */
-		if (!swct_reap(pid, 1, 20000) || swct_reap(pid + 1, NRANKS - 1, 20000))
-			return 1;
-	}
-	return given_back(at_start);
+	return parted_kills(restless, NRANKS, &id, &seed) || given_back(at_start);
 }
 
 int main(void)

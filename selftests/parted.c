@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include <signal.h>
 #include <swingcoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "parted.h"
 
@@ -81,4 +84,32 @@ int parted_round(struct parted *j, uint32_t rank, uint64_t salt, unsigned int *r
 	}
 	free(order);
 	return 0;
+}
+
+int parted_kills(swct_fn fn, uint32_t nranks, struct swingcoll_id *id, unsigned int *rnd)
+{
+	struct parted_restless *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
+					 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int bad = s == MAP_FAILED;
+
+	for (int k = 0; k < 20 && !bad; k++) {
+		uint64_t until = swct_ms() + 20000;
+		bool early = k % 5 == 4, killed;
+		pid_t pid[64];
+
+		/* Who waits for one that never joins has nothing but the deadline. */
+		*s = (struct parted_restless){ .timeout_ms = early ? 2000 : 20000 };
+		swingcoll_unique_id(id);
+		swct_fork(pid, nranks, fn, s);
+		while (!early && __atomic_load_n(&s->joined, __ATOMIC_ACQUIRE) < nranks &&
+		       swct_ms() < until)
+			swct_sleep_ms(1);
+		usleep(rand_r(rnd) % (early ? 20000 : 60000));
+		kill(pid[0], SIGKILL);
+		/* An early one may have been over before that, on a machine that stands still. */
+		killed = swct_reap(pid, 1, 30000);
+		bad = swct_reap(pid + 1, nranks - 1, 30000) || (!killed && !early);
+	}
+	munmap(s, sizeof(*s));
+	return bad;
 }

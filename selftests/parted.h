@@ -25,4 +25,16 @@ int parted_round(struct parted *p, uint32_t rank, uint64_t salt, unsigned int *r
 /* 0 to n - 1 in an order that @rnd gives. */
 void parted_shuffle(int *order, int n, unsigned int *rnd);
 
+/* What ranks that are killed get: their communicator's timeout; and they count themselves when they have joined. */
+struct parted_restless {
+	uint32_t timeout_ms;
+	uint32_t joined;
+};
+
+/*
+ * Twenty times rank 0 of @nranks that run @fn, with a struct parted_restless, is killed: at any moment after all have
+ * joined, or early. The others must end by themselves. 0, or 1 if one does not.
+ */
+int parted_kills(swct_fn fn, uint32_t nranks, struct swingcoll_id *id, unsigned int *rnd);
+
 #endif /* PARTED_H */
