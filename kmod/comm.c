@@ -10,10 +10,8 @@
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/pid.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/user_namespace.h>
-#include <linux/vmalloc.h>
 
 #include "comm.h"
 #include "ctx.h"

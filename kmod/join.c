@@ -12,7 +12,6 @@
 #include <linux/mutex.h>
 #include <linux/nospec.h>
 #include <linux/pid.h>
-#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
