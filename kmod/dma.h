@@ -9,7 +9,7 @@
 #ifndef SWC_DMA_H
 #define SWC_DMA_H
 
-#include "move.h"
+#include "mem/reduce_copy.h"
 
 #define SWC_DMA_MAX_ITEMS	32	/* moves of a job */
 

@@ -8,13 +8,13 @@
 #include <linux/log2.h>
 #include <linux/module.h>
 
-#include "chrdev.h"
-#include "comm.h"
+#include "dev/chrdev.h"
+#include "comm/comm.h"
 #include "core/reduce.h"
 #include "dma.h"
-#include "news.h"
+#include "exec/net_event.h"
 #include "net.h"
-#include "query.h"
+#include "dev/query.h"
 #include "swingcoll.h"
 
 #define CREATE_TRACE_POINTS

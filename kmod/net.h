@@ -13,7 +13,7 @@
 #include <linux/list.h>
 
 #include "core/wire.h"
-#include "move.h"
+#include "mem/reduce_copy.h"
 #include "swingcoll.h"
 
 struct swc_conn;

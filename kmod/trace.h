@@ -8,9 +8,9 @@
 
 #include <linux/tracepoint.h>
 
-#include "collective.h"
+#include "exec/task.h"
 #include "dma.h"
-#include "plan.h"
+#include "plan/plan.h"
 
 TRACE_EVENT(swc_join,
 	TP_PROTO(const struct swc_member *member),

@@ -63,7 +63,7 @@ remove() {
 
 # Partitions, with users that die in the midst of them.
 partitions() {
-	"$bin/coll_parted" >"$bin/dma.log" 2>&1 || {
+	"$bin/coll_partitioned" >"$bin/dma.log" 2>&1 || {
 		sed 's/^/# /' "$bin/dma.log"
 		return 1
 	}

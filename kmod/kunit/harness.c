@@ -14,10 +14,10 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "../join.h"
-#include "../links.h"
+#include "comm/create.h"
+#include "plan/plan_conn.h"
 #include "../net.h"
-#include "../ring.h"
+#include "mem/completion_ring.h"
 #include "harness.h"
 
 /* As far apart as no region is long: handles of one context never look like the same memory. */

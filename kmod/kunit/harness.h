@@ -11,14 +11,14 @@
 #include <linux/completion.h>
 #include <linux/socket.h>
 
-#include "../comm.h"
-#include "../ctx.h"
-#include "../exec.h"
-#include "../op.h"
-#include "../part.h"
-#include "../plan.h"
-#include "../region.h"
-#include "../submit.h"
+#include "comm/comm.h"
+#include "mem/context.h"
+#include "exec/worker.h"
+#include "exec/operation.h"
+#include "exec/request.h"
+#include "plan/plan.h"
+#include "mem/region.h"
+#include "exec/match.h"
 
 /* Since 6.3. */
 #ifndef KUNIT_CASE_SLOW

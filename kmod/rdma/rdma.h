@@ -28,9 +28,9 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
-#include "../collective.h"
+#include "exec/task.h"
 #include "../net.h"
-#include "../region.h"
+#include "mem/region.h"
 
 #define SWC_SQ_DEPTH	32	/* send work requests per connection, a power of two */
 #define SWC_SIGNAL	8	/* one in so many is signalled at least */

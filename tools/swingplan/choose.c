@@ -2,7 +2,7 @@
 /* swingplan choose: what the library's automatic choice would be, and what comes next by the model. */
 #include "swingplan.h"
 
-#include "choose.h"
+#include "select/choose.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  */
 #include "swingplan.h"
 
-#include "choose.h"
+#include "select/choose.h"
 
 #include <errno.h>
 #include <math.h>

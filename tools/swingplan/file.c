@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planfile.h"
+#include "format/plan_text.h"
 #include "swingplan.h"
 
 static const char export_usage[] =

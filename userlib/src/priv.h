@@ -17,9 +17,9 @@
 #include <linux/swingcoll.h>
 #include <swingcoll.h>
 
-#include "choose.h"
+#include "select/choose.h"
 #include "plan.h"
-#include "slots.h"
+#include "shm/slots.h"
 
 #define SWC_PUBLIC __attribute__((visibility("default")))
 

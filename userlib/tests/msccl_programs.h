@@ -3,7 +3,7 @@
 #ifndef SWC_TESTS_MSCCL_PROGRAMS_H
 #define SWC_TESTS_MSCCL_PROGRAMS_H
 
-#include "planset.h"
+#include "plans.h"
 
 /* ---- MSCCL: programs made here ---- */
 

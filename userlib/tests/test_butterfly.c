@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "plan.h"
-#include "plan_set.h"
+#include "plan_texts.h"
 #include "tap.h"
 
 /* Built as said; then also with the buffers the other way wherever the plan allows that. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "overlap_handle.h"
+#include "../overlap/overlap.h"
 #include "tap.h"
 
 static bool near(double a, double b, double tolerance)

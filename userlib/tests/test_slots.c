@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "reduce.h"
-#include "slots.h"
+#include "shm/slots.h"
 #include "tap.h"
 
 #define MAX_RANKS 8

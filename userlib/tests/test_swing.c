@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "plan.h"
-#include "plan_set.h"
+#include "plan_texts.h"
 #include "tap.h"
 
 /* ---- steps, hops and load of the links ---- */

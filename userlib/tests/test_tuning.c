@@ -8,7 +8,7 @@
 
 #include <swingcoll.h>
 
-#include "choose.h"
+#include "select/choose.h"
 #include "tap.h"
 
 static const struct swc_tuning_names names = { swingcoll_coll_parse, swingcoll_dtype_parse };

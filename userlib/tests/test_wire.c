@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "blocks.h"
-#include "planset.h"
+#include "plans.h"
 #include "wire.h"
 
 #define HEADER sizeof(struct swc_wire_header)

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Communicators: finding, leaving, failing.
+ *
+ * The status of a communicator moves forming -> live -> aborted, or forming -> aborted, in
+ * swc_comm_set_status() only, and aborted is for ever. All failures of members end in swc_comm_abort(), which
+ * does not sleep.
+ */
+#include <linux/cred.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/pid.h>
+#include <linux/slab.h>
+#include <linux/user_namespace.h>
+
+#include "comm.h"
+#include "mem/context.h"
+#include "comm/error.h"
+#include "exec/operation.h"
+#include "exec/partitioned.h"
+#include "plan/plan.h"
+#include "mem/region.h"
+#include "mem/shared.h"
+#include "trace.h"
+
+DEFINE_MUTEX(swc_comms_mutex);
+LIST_HEAD(swc_comms);
+static DECLARE_WAIT_QUEUE_HEAD(swc_comms_gone);
+
+/* ------------------------------------------------------------------ freeing */
+
+/* Work item: the last reference is gone. */
+void swc_comm_free(struct work_struct *work)
+{
+	struct swc_comm *comm = container_of(work, struct swc_comm, free_work);
+	struct hlist_node *next;
+	struct swc_op *op;
+	u32 i;
+
+	mutex_lock(&swc_comms_mutex);
+	list_del(&comm->node);
+	if (list_empty(&swc_comms))
+		wake_up_all(&swc_comms_gone);
+	mutex_unlock(&swc_comms_mutex);
+	cancel_delayed_work_sync(&comm->watchdog);
+	hash_for_each_safe(comm->by_seq, i, next, op, slot)
+		swc_op_put(op);
+	for (i = 0; i < comm->nranks; i++) {
+		swc_plan_unload_all(&comm->member[i]);
+		xa_destroy(&comm->member[i].plans);
+		put_pid(comm->member[i].pid);
+	}
+	if (comm->net)
+		swc_net_free(comm->net);
+	kvfree(comm->rank_node);
+	kvfree(comm->local);
+	swc_shared_put(comm->slot_mem);
+	swc_shared_put(comm->state_mem);
+	put_user_ns(comm->user_ns);
+	kvfree(comm);
+}
+
+/**
+ * swc_comms_drain() - wait until all communicators are being freed; nobody can make one any more
+ */
+void swc_comms_drain(void)
+{
+	wait_event(swc_comms_gone, list_empty_careful(&swc_comms));
+}
+
+/* ------------------------------------------------------------------ failing */
+
+/* The one place where the status changes; comm->lock is held. False if the change is not allowed. */
+bool swc_comm_set_status(struct swc_comm *comm, int from, int to)
+{
+	lockdep_assert_held(&comm->lock);
+	if (comm->status != from || to <= from)
+		return false;
+	comm->status = to;
+	if (to == SWC_COMM_ABORTED)
+		swc_stat_inc(SWC_STAT_COMMS_ABORTED);
+	return true;
+}
+
+/**
+ * swc_comm_abort() - end a communicator
+ * @comm: the communicator; the caller holds a reference
+ * @error: negative errno that operations in flight get
+ * @culprit: rank at fault, or -1
+ * @seq: operation that it is about
+ * @fmt: one line that says who and what; NULL: what was noted last says it
+ *
+ * Only the first call has an effect. Operations end as soon as no worker is inside; new ones get
+ * -ECONNABORTED. Takes comm->lock and op->lock; does not sleep.
+ */
+void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt, ...)
+{
+	struct swc_op *op, *next;
+	LIST_HEAD(over);
+	va_list args;
+	bool first;
+
+	spin_lock(&comm->lock);
+	first = swc_comm_set_status(comm, comm->status, SWC_COMM_ABORTED);
+	if (first) {
+		va_start(args, fmt);
+		swc_fault_record(comm, error, culprit, seq, fmt, args);
+		va_end(args);
+		comm->state_page->error = error;
+		comm->state_page->culprit = culprit;
+		/* Pollers read the reason after they have seen this. */
+		smp_store_release(&comm->state_page->aborted, 1);
+		/* No operation can be added any more. Those with workers inside end when these leave. */
+		list_for_each_entry_safe(op, next, &comm->ops, node) {
+			if (!swc_op_fail(op, error, culprit))
+				continue;
+			kref_get(&op->ref);
+			list_move_tail(&op->node, &over);
+		}
+	}
+	spin_unlock(&comm->lock);
+	if (!first)
+		return;
+	trace_swc_abort(comm);
+	if (comm->net)
+		swc_net_abort(comm->net);
+	list_for_each_entry_safe(op, next, &over, node) {
+		swc_op_finish(op);
+		swc_op_put(op);
+	}
+	swc_parteds_ended(comm);
+	wake_up_all(&comm->join_wq);
+	wake_up_all(&comm->slot_wq);
+	wake_up_all(&comm->part_wq);
+}
+
+/* ------------------------------------------------------------------ other nodes */
+
+/* How well a communicator of the right name suits a peer that asks for @rank. */
+static int suits(const struct swc_comm *comm, u32 rank)
+{
+	if (rank >= comm->nranks || !swc_comm_is_local(comm, rank))
+		return 1;
+	return READ_ONCE(comm->status) == SWC_COMM_ABORTED ? 2 : 3;
+}
+
+/**
+ * swc_comm_by_name() - the communicator that another node asks for, with a reference, or NULL
+ * @name: its name
+ * @rank: whom the peer wants to talk to
+ *
+ * The one that has the rank on this node, if there is one, and rather one that lives.
+ */
+struct swc_comm *swc_comm_by_name(const u8 *name, u32 rank)
+{
+	struct swc_comm *comm, *best = NULL;
+
+	mutex_lock(&swc_comms_mutex);
+	list_for_each_entry(comm, &swc_comms, node) {
+		if (!comm->net || memcmp(comm->name, name, SWC_WIRE_NAME) ||
+		    (best && suits(comm, rank) <= suits(best, rank)) || !kref_get_unless_zero(&comm->ref))
+			continue;
+		if (best)
+			swc_comm_put(best);
+		best = comm;
+	}
+	mutex_unlock(&swc_comms_mutex);
+	return best;
+}
+
+/* Another node, or the way to it, has failed. */
+void swc_comm_lost(struct swc_comm *comm, int error, int culprit, u64 seq, const char *text)
+{
+	swc_comm_abort(comm, error, culprit, seq, "%s", text);
+}
+
+/**
+ * swc_comm_note_gone() - operation @seq cannot be submitted because a member has left
+ *
+ * Between nodes that ends the communicator, as a failed operation would: when this rank leaves as well,
+ * nobody shall take it for the first.
+ */
+void swc_comm_note_gone(struct swc_comm *comm, u64 seq)
+{
+	static const char fmt[] = "rank %u left before operation %llu";
+	u32 i;
+
+	for (i = 0; i < comm->nranks; i++) {
+		int state = READ_ONCE(comm->member[i].state);
+
+		if (state != SWC_MEMBER_LEFT && state != SWC_MEMBER_DEAD)
+			continue;
+		if (comm->net)
+			swc_comm_abort(comm, -ECONNRESET, i, seq, fmt, i, seq);
+		else
+			swc_fault_note(comm, -ECONNRESET, i, seq, fmt, i, seq);
+		return;
+	}
+}
+
+/*
+ * A member of another node has left after @seq operations: those that it has not come to can never complete.
+ */
+void swc_comm_peer_left(struct swc_comm *comm, u32 rank, u64 seq)
+{
+	struct swc_member *member = &comm->member[rank];
+	const struct swc_op *op;
+	u64 waiting_for = U64_MAX;
+
+	spin_lock(&comm->lock);
+	if (member->state != SWC_MEMBER_LEFT) {
+		member->state = SWC_MEMBER_LEFT;
+		comm->gone_at = min(comm->gone_at, seq);
+		list_for_each_entry(op, &comm->ops, node)
+			if (op->seq >= seq && op->seq < waiting_for)
+				waiting_for = op->seq;
+	}
+	spin_unlock(&comm->lock);
+	if (waiting_for != U64_MAX)
+		swc_comm_abort(comm, -ECONNRESET, rank, waiting_for,
+			       "rank %u left before operation %llu", rank, waiting_for);
+}
+
+/* How far a member of another node says that it is. */
+void swc_comm_peer_came(struct swc_comm *comm, u32 rank, u64 n)
+{
+	spin_lock(&comm->lock);
+	comm->member[rank].submitted = n;
+	spin_unlock(&comm->lock);
+}
+
+/* ------------------------------------------------------------------ leaving */
+
+struct swc_member *swc_member_get(struct swc_ctx *ctx, u32 handle)
+{
+	struct swc_member *member;
+
+	xa_lock(&ctx->members);
+	member = xa_load(&ctx->members, handle);
+	if (member)
+		kref_get(&member->comm->ref);
+	xa_unlock(&ctx->members);
+	return member;
+}
+
+/**
+ * swc_comm_leave() - leave in order
+ *
+ * Operations that others have submitted and this rank has not can never complete: if there are any, the
+ * communicator is aborted.
+ */
+int swc_comm_leave(struct swc_ctx *ctx, u32 handle)
+{
+	struct swc_member *member = swc_member_get(ctx, handle);
+	struct swc_comm *comm;
+	struct swc_op *op;
+	u64 waiting_for = U64_MAX;
+	int ret = 0;
+
+	if (!member)
+		return -ENOENT;
+	comm = member->comm;
+	spin_lock(&comm->lock);
+	if (member->state == SWC_MEMBER_JOINED &&
+	    (member->inflight || (member->reserved && comm->status == SWC_COMM_LIVE))) {
+		ret = -EBUSY;
+	} else if (member->state == SWC_MEMBER_JOINED) {
+		member->state = SWC_MEMBER_LEFT;
+		comm->nleft++;
+		list_for_each_entry(op, &comm->ops, node)
+			if (op->seq >= member->submitted && op->seq < waiting_for)
+				waiting_for = op->seq;
+	}
+	spin_unlock(&comm->lock);
+	if (ret)
+		goto out;
+	if (waiting_for != U64_MAX)
+		swc_comm_abort(comm, -ECONNRESET, member->rank, waiting_for,
+			       "rank %u (pid %d, %s) left before operation %llu", member->rank,
+			       pid_nr(member->pid), member->name, waiting_for);
+	wake_up_all(&comm->slot_wq);
+	if (comm->net)
+		swc_net_leave(comm->net, member->rank, member->submitted);
+	swc_plan_unload_all(member);
+	if (xa_cmpxchg(&ctx->members, handle, member, NULL, 0) == member)
+		swc_comm_put(comm);
+out:
+	swc_member_put(member);
+	return ret;
+}
+
+/* A member is gone without having left in order. */
+void swc_member_died(struct swc_member *member, const char *how)
+{
+	struct swc_comm *comm = member->comm;
+	bool others;
+	u64 seq;
+
+	spin_lock(&comm->lock);
+	if (member->state != SWC_MEMBER_JOINED) {
+		spin_unlock(&comm->lock);
+		return;
+	}
+	member->state = SWC_MEMBER_DEAD;
+	comm->nleft++;
+	seq = member->submitted;
+	others = comm->nleft < comm->njoined || comm->status == SWC_COMM_FORMING ||
+		 !list_empty(&comm->ops) || member->reserved || comm->net;
+	spin_unlock(&comm->lock);
+	if (others)
+		swc_comm_abort(comm, -ECONNRESET, member->rank, seq, "rank %u (pid %d, %s) %s",
+			       member->rank, pid_nr(member->pid), member->name, how);
+}
+
+/* The process behind @ctx is going: everybody else must know at once. */
+void swc_comms_of_ctx_died(struct swc_ctx *ctx, const char *how)
+{
+	struct swc_member *member;
+	unsigned long handle;
+
+	xa_for_each(&ctx->members, handle, member) {
+		member = swc_member_get(ctx, handle);
+		if (!member)
+			continue;
+		swc_member_died(member, how);
+		swc_member_put(member);
+	}
+}
+
+/* The context is going: give its handles back. Nobody else uses them any more. */
+void swc_comms_of_ctx_drop(struct swc_ctx *ctx)
+{
+	struct swc_member *member;
+	unsigned long handle;
+
+	xa_for_each(&ctx->members, handle, member) {
+		xa_erase(&ctx->members, handle);
+		swc_plan_unload_all(member);
+		swc_comm_put(member->comm);
+	}
+}
+
+/* ------------------------------------------------------------------ looking in */
+
+bool swc_comm_visible(const struct swc_comm *comm)
+{
+	return uid_eq(comm->owner, current_euid()) || capable(CAP_SYS_ADMIN);
+}
+
+/* The first visible communicator behind *cursor, with a reference; moves the cursor. NULL: none left. */
+struct swc_comm *swc_comm_after(u64 *cursor)
+{
+	struct swc_comm *comm, *found = NULL;
+
+	mutex_lock(&swc_comms_mutex);
+	list_for_each_entry(comm, &swc_comms, node) {
+		if (comm->number > *cursor && swc_comm_visible(comm) &&
+		    kref_get_unless_zero(&comm->ref)) {
+			found = comm;
+			*cursor = comm->number;
+			break;
+		}
+	}
+	mutex_unlock(&swc_comms_mutex);
+	return found;
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Joining a communicator; the first to come makes it.
+ *
+ * A communicator is found by its 128-bit id, which is the right to join it; by default the user must be
+ * the same, too.
+ */
+#include <crypto/algapi.h>
+#include <linux/cred.h>
+#include <linux/ktime.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/nospec.h>
+#include <linux/pid.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/user_namespace.h>
+
+#include "comm.h"
+#include "mem/context.h"
+#include "exec/watchdog.h"
+#include "comm/create.h"
+#include "mem/region.h"
+#include "mem/shared.h"
+#include "trace.h"
+
+#define DEFAULT_TIMEOUT_MS	30000
+
+static u64 comms_made;
+
+/* What a joiner says of other nodes, copied in. */
+struct join_nodes {
+	u32 *rank_node;
+	struct swc_node_path *paths;
+	struct swc_listener *listener;
+};
+
+/* ------------------------------------------------------------------ making */
+
+/* Slots are charged to whoever makes the communicator. */
+static int make_shared(struct swc_comm *comm, struct mm_struct *mm)
+{
+	struct swc_shared *s = swc_shared_alloc(sizeof(*comm->state_page), NULL);
+
+	if (IS_ERR(s))
+		return PTR_ERR(s);
+	comm->state_mem = s;
+	comm->state_page = s->mem;
+	comm->state_page->culprit = -1;
+	if (!comm->slot_bytes)
+		return 0;
+	s = swc_shared_alloc(comm->slot_bytes, mm);
+	if (IS_ERR(s))
+		return PTR_ERR(s);
+	comm->slot_mem = s;
+	comm->slots = s->mem;
+	return 0;
+}
+
+/* Who is on this node; takes over @nodes->rank_node. */
+static int place_members(struct swc_comm *comm, u32 rank, struct join_nodes *nodes)
+{
+	u32 i;
+
+	comm->rank_node = nodes->rank_node;
+	nodes->rank_node = NULL;
+	comm->here = comm->rank_node ? comm->rank_node[rank] : 0;
+	for (i = 0; i < comm->nranks; i++)
+		comm->nlocal += swc_comm_is_local(comm, i);
+	if (comm->nlocal > SWC_MAX_LOCAL_RANKS)
+		return -EINVAL;
+	comm->local = kvmalloc_array(comm->nlocal, sizeof(*comm->local), GFP_KERNEL_ACCOUNT);
+	if (!comm->local)
+		return -ENOMEM;
+	comm->nlocal = 0;
+	for (i = 0; i < comm->nranks; i++)
+		if (swc_comm_is_local(comm, i))
+			comm->local[comm->nlocal++] = i;
+	return 0;
+}
+
+static struct swc_comm *comm_create(struct swc_ctx *ctx, const struct swc_comm_join *join,
+				    struct join_nodes *nodes)
+{
+	struct swc_comm *comm;
+	int ret;
+	u32 i;
+
+	comm = kvzalloc(struct_size(comm, member, join->nranks), GFP_KERNEL_ACCOUNT);
+	if (!comm)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&comm->ref);
+	memcpy(comm->id, join->id, SWC_ID_BYTES);
+	comm->nranks = join->nranks;
+	comm->flags = join->flags;
+	comm->timeout_ms = join->timeout_ms ?: DEFAULT_TIMEOUT_MS;
+	comm->slot_bytes = join->slot_bytes;
+	comm->owner = current_euid();
+	spin_lock_init(&comm->lock);
+	hash_init(comm->by_seq);
+	INIT_LIST_HEAD(&comm->ops);
+	INIT_LIST_HEAD(&comm->calls);
+	for (i = 0; i < SWC_EARLY; i++)
+		INIT_LIST_HEAD(&comm->early[i]);
+	INIT_LIST_HEAD(&comm->parteds);
+	comm->oldest = U64_MAX;
+	comm->favoured = U64_MAX;
+	comm->gone_at = U64_MAX;
+	INIT_DELAYED_WORK(&comm->watchdog, swc_deadline_work);
+	INIT_WORK(&comm->free_work, swc_comm_free);
+	init_waitqueue_head(&comm->join_wq);
+	init_waitqueue_head(&comm->slot_wq);
+	init_waitqueue_head(&comm->part_wq);
+	comm->culprit = -1;
+	for (i = 0; i < comm->nranks; i++) {
+		comm->member[i].comm = comm;
+		comm->member[i].rank = i;
+		xa_init_flags(&comm->member[i].plans, XA_FLAGS_ALLOC1);
+	}
+	ret = make_shared(comm, ctx->mm);
+	if (ret)
+		goto err;
+	ret = place_members(comm, join->rank, nodes);
+	if (ret)
+		goto err;
+	if (comm->rank_node) {
+		comm->net = swc_net_create(comm, nodes->paths, join->npaths, nodes->listener);
+		if (IS_ERR(comm->net)) {
+			ret = PTR_ERR(comm->net);
+			goto err;
+		}
+		nodes->listener = NULL;
+	}
+	comm->user_ns = get_user_ns(current_user_ns());
+	comm->number = ++comms_made;
+	list_add_tail(&comm->node, &swc_comms);
+	swc_stat_inc(SWC_STAT_COMMS_CREATED);
+	return comm;
+
+err:
+	swc_shared_put(comm->slot_mem);
+	swc_shared_put(comm->state_mem);
+	kvfree(comm->rank_node);
+	kvfree(comm->local);
+	kvfree(comm);
+	return ERR_PTR(ret);
+}
+
+/* ------------------------------------------------------------------ joining */
+
+static int check_join(const struct swc_comm_join *join)
+{
+	u32 i;
+
+	if (!join->nranks || join->nranks > SWC_MAX_RANKS || join->rank >= join->nranks)
+		return -EINVAL;
+	if ((join->flags & ~SWC_JOIN_FLAGS_ALL) || join->slot_bytes > SWC_MAX_SLOT_BYTES)
+		return -EINVAL;
+	if (join->nnodes > 1 ? join->nnodes > join->nranks || !join->rank_node || !join->paths ||
+			       !join->npaths || join->npaths > join->nnodes * SWC_MAX_PATHS :
+	    join->rank_node || join->paths || join->npaths || join->nranks > SWC_MAX_LOCAL_RANKS)
+		return -EINVAL;
+	for (i = 0; i < ARRAY_SIZE(join->resv); i++)
+		if (join->resv[i])
+			return -EINVAL;
+	return 0;
+}
+
+static bool may_join(const struct swc_comm *comm, const struct swc_comm_join *join)
+{
+	if (comm->flags & join->flags & SWC_JOIN_ANY_USER)
+		return true;
+	return uid_eq(comm->owner, current_euid()) && comm->user_ns == current_user_ns();
+}
+
+/* All members of a node must say the same of who is where. */
+static bool same_nodes(const struct swc_comm *comm, const struct join_nodes *nodes)
+{
+	if (!comm->rank_node || !nodes->rank_node)
+		return !comm->rank_node && !nodes->rank_node;
+	return !memcmp(comm->rank_node, nodes->rank_node, comm->nranks * sizeof(*comm->rank_node));
+}
+
+/*
+ * Of the same communicator, but another node of it: they meet by network only, in whatever kernels they are.
+ * This node is who joins here first.
+ */
+static bool other_node(const struct swc_comm *comm, const struct swc_comm_join *join,
+		       const struct join_nodes *nodes)
+{
+	return comm->rank_node && nodes->rank_node && nodes->rank_node[join->rank] != comm->here;
+}
+
+/* The communicator of this id, new if nobody has made it; with a reference. *refused: why not to join. */
+static struct swc_comm *find_or_create(struct swc_ctx *ctx, const struct swc_comm_join *join,
+				       struct join_nodes *nodes, int *refused)
+{
+	struct swc_comm *comm, *found = NULL;
+
+	lockdep_assert_held(&swc_comms_mutex);
+	list_for_each_entry(comm, &swc_comms, node) {
+		/* An id is free again when its communicator has been aborted or left by all. */
+		if (READ_ONCE(comm->status) == SWC_COMM_ABORTED ||
+		    READ_ONCE(comm->nleft) == comm->nlocal ||
+		    crypto_memneq(comm->id, join->id, SWC_ID_BYTES) || other_node(comm, join, nodes))
+			continue;
+		if (kref_get_unless_zero(&comm->ref)) {
+			found = comm;
+			break;
+		}
+	}
+	if (!found)
+		return comm_create(ctx, join, nodes);
+	if (!may_join(found, join))
+		*refused = -EACCES;
+	else if (found->nranks != join->nranks || found->flags != join->flags ||
+		 found->slot_bytes != join->slot_bytes || !same_nodes(found, nodes))
+		*refused = -EPROTO;
+	return found;
+}
+
+static int take_rank(struct swc_comm *comm, struct swc_ctx *ctx, u32 rank)
+{
+	struct swc_member *member = &comm->member[array_index_nospec(rank, comm->nranks)];
+	int ret = 0;
+
+	spin_lock(&comm->lock);
+	if (comm->status != SWC_COMM_FORMING || member->state != SWC_MEMBER_EMPTY) {
+		ret = -EEXIST;
+	} else {
+		member->state = SWC_MEMBER_JOINED;
+		member->ctx = ctx;
+		member->pid = get_pid(task_tgid(current));
+		member->last_submit = ktime_get_ns();
+		get_task_comm(member->name, current->group_leader);
+		if (++comm->njoined == comm->nlocal)
+			swc_comm_set_status(comm, SWC_COMM_FORMING, SWC_COMM_LIVE);
+	}
+	spin_unlock(&comm->lock);
+	return ret;
+}
+
+static int wait_for_all(struct swc_comm *comm, u32 timeout_ms)
+{
+	long left;
+	int ret;
+
+	left = wait_event_killable_timeout(comm->join_wq,
+					   READ_ONCE(comm->status) != SWC_COMM_FORMING,
+					   msecs_to_jiffies(timeout_ms));
+	if (!left)
+		swc_comm_abort(comm, -ETIMEDOUT, -1, 0, "%u of %u ranks had joined after %u ms",
+			       READ_ONCE(comm->njoined), comm->nlocal, timeout_ms);
+	else if (left < 0)
+		return left;
+	spin_lock(&comm->lock);
+	ret = comm->status == SWC_COMM_ABORTED ? comm->error : 0;
+	spin_unlock(&comm->lock);
+	return ret;
+}
+
+/* Copy in who is where, and the ways there; to be freed by free_nodes() in any case. */
+static int copy_nodes(const struct swc_comm_join *join, struct join_nodes *nodes)
+{
+	u32 i;
+
+	if (join->nnodes <= 1)
+		return 0;
+	nodes->rank_node = vmemdup_user(u64_to_user_ptr(join->rank_node),
+					join->nranks * sizeof(*nodes->rank_node));
+	if (IS_ERR(nodes->rank_node)) {
+		int ret = PTR_ERR(nodes->rank_node);
+
+		nodes->rank_node = NULL;
+		return ret;
+	}
+	nodes->paths = vmemdup_user(u64_to_user_ptr(join->paths),
+				    join->npaths * sizeof(*nodes->paths));
+	if (IS_ERR(nodes->paths)) {
+		int ret = PTR_ERR(nodes->paths);
+
+		nodes->paths = NULL;
+		return ret;
+	}
+	for (i = 0; i < join->nranks; i++)
+		if (nodes->rank_node[i] >= join->nnodes)
+			return -EINVAL;
+	/* Before the list of communicators is locked: the listener's handler looks into it. */
+	nodes->listener = swc_net_listen();
+	if (IS_ERR(nodes->listener)) {
+		int ret = PTR_ERR(nodes->listener);
+
+		nodes->listener = NULL;
+		return ret;
+	}
+	return 0;
+}
+
+static void free_nodes(struct join_nodes *nodes)
+{
+	kvfree(nodes->rank_node);
+	kvfree(nodes->paths);
+	if (nodes->listener)
+		swc_net_deafen(nodes->listener);
+}
+
+/**
+ * swc_comm_join() - become a rank, and wait for the others
+ */
+int swc_comm_join(struct swc_ctx *ctx, struct swc_comm_join *join)
+{
+	struct join_nodes nodes = {};
+	struct swc_comm *comm;
+	struct swc_member *member;
+	u32 handle;
+	int ret;
+
+	ret = check_join(join);
+	if (ret)
+		return ret;
+	ret = copy_nodes(join, &nodes);
+	if (ret) {
+		free_nodes(&nodes);
+		return ret;
+	}
+	mutex_lock(&swc_comms_mutex);
+	comm = find_or_create(ctx, join, &nodes, &ret);
+	mutex_unlock(&swc_comms_mutex);
+	free_nodes(&nodes);
+	if (IS_ERR(comm))
+		return PTR_ERR(comm);
+	if (!ret)
+		ret = take_rank(comm, ctx, join->rank);
+	if (ret)
+		goto out;
+
+	member = &comm->member[join->rank];
+	/* The handle has a reference of its own. */
+	kref_get(&comm->ref);
+	ret = xa_alloc(&ctx->members, &handle, member, XA_LIMIT(1, swc_max_comms),
+		       GFP_KERNEL_ACCOUNT);
+	if (ret) {
+		swc_member_died(member, "could not join");
+		swc_comm_put(comm);
+		ret = ret == -EBUSY ? -ENOSPC : ret;
+		goto out;
+	}
+	trace_swc_join(member);
+	wake_up_all(&comm->join_wq);
+	ret = wait_for_all(comm, join->timeout_ms ?: DEFAULT_TIMEOUT_MS);
+	if (ret) {
+		swc_member_died(member, "gave up joining");
+		if (xa_cmpxchg(&ctx->members, handle, member, NULL, 0) == member)
+			swc_comm_put(comm);
+	} else {
+		join->comm = handle;
+	}
+out:
+	swc_comm_put(comm);
+	return ret;
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Shared slots: memory that the members of a communicator on this node exchange small messages through.
+ *
+ * What is in it is the members' own affair, and they can only hurt each other. The kernel does what user
+ * space cannot: it sleeps on a word of that memory until it changes, the communicator ends, or time is up.
+ */
+#include <linux/nospec.h>
+#include <linux/pid.h>
+#include <linux/sched/signal.h>
+
+#include "comm.h"
+#include "mem/shared.h"
+#include "comm/slot_wait.h"
+#include "trace.h"
+
+/* Has the wait come to an end? *ret says how. */
+static bool slot_done(struct swc_comm *comm, const u32 *word, const struct swc_slot_wait *wait, int *ret)
+{
+	/* Pairs with the full barrier of wake_up: the waker wrote the word before. */
+	if (smp_load_acquire(word) != wait->value) {
+		*ret = 0;
+		return true;
+	}
+	/* Pairs with swc_comm_abort(): the reason was there before. */
+	if (smp_load_acquire(&comm->state_page->aborted)) {
+		*ret = READ_ONCE(comm->error);
+		return true;
+	}
+	/* Who should change the word has left and has not changed it: it never will be. */
+	if (wait->suspect < 0 ? READ_ONCE(comm->nleft) :
+	    READ_ONCE(comm->member[array_index_nospec(wait->suspect, comm->nranks)].state) >
+	    SWC_MEMBER_JOINED) {
+		*ret = -ECONNRESET;
+		return true;
+	}
+	return false;
+}
+
+/**
+ * swc_slot_wait() - sleep until a word of the slots is no longer @wait->value
+ *
+ * Return: 0; -ERESTARTSYS on a signal; an error of the communicator, which is aborted when time is up.
+ */
+int swc_slot_wait(struct swc_member *member, const struct swc_slot_wait *wait)
+{
+	struct swc_comm *comm = member->comm;
+	u32 timeout_ms = wait->timeout_ms ?: comm->timeout_ms;
+	const u32 *word = comm->slots + wait->offset;
+	int ret = 0;
+	long left;
+
+	if (wait->resv || !comm->slots || (wait->offset & 3) ||
+	    (u64)wait->offset + sizeof(*word) > comm->slot_bytes ||
+	    wait->suspect < -1 || wait->suspect >= (s64)comm->nranks)
+		return -EINVAL;
+	swc_stat_inc(SWC_STAT_SLOT_SLEEPS);
+	left = wait_event_interruptible_timeout(comm->slot_wq,
+						slot_done(comm, word, wait, &ret),
+						msecs_to_jiffies(timeout_ms));
+	if (left < 0)
+		return left;
+	if (left)
+		return ret;
+	swc_stat_inc(SWC_STAT_TIMEOUTS);
+	if (wait->suspect >= 0) {
+		u32 suspect = array_index_nospec(wait->suspect, comm->nranks);
+		const struct swc_member *late = &comm->member[suspect];
+
+		swc_comm_abort(comm, -ETIMEDOUT, wait->suspect, 0,
+			       "small message: rank %u waited %u ms for rank %u (pid %d, %s)",
+			       member->rank, timeout_ms, late->rank, pid_nr(late->pid), late->name);
+	} else {
+		swc_comm_abort(comm, -ETIMEDOUT, -1, 0,
+			       "small message: rank %u waited %u ms", member->rank, timeout_ms);
+	}
+	return READ_ONCE(comm->error);
+}
+
+void swc_slot_wake(struct swc_comm *comm)
+{
+	swc_stat_inc(SWC_STAT_SLOT_WAKES);
+	wake_up_all(&comm->slot_wq);
+}
+
+int swc_slots_mmap(struct swc_comm *comm, struct vm_area_struct *vma)
+{
+	if (!comm->slots)
+		return -EINVAL;
+	return swc_shared_mmap(comm->slot_mem, vma);
+}
+
+int swc_state_mmap(struct swc_comm *comm, struct vm_area_struct *vma)
+{
+	return swc_shared_mmap_ro(comm->state_mem, vma);
+}

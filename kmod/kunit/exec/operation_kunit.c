@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Operations: how the parts of all ranks meet. The k-th of each rank is one operation; who differs is told,
+ * and so are all others, late ones too; nobody runs further ahead than the window; and what is refused at
+ * submission takes no place in the sequence.
+ */
+#include "mem/completion_ring.h"
+#include "trace.h"
+#include "kunit/harness.h"
+
+/* One after the other, with the ranks as far apart as the window allows. */
+static void op_window(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm(test, 2, 20000);
+	struct swc_t_done *done = kunit_kcalloc(test, 3 * SWC_MAX_INFLIGHT, sizeof(*done), GFP_KERNEL);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 i, round;
+
+	KUNIT_ASSERT_NOT_NULL(test, done);
+	swc_t_job_init(job, c, swc_t_direct, 100, false);
+	for (round = 0; round < 3; round++) {
+		u32 ahead = round & 1;
+		struct swc_member *m = c->rank[ahead].member;
+
+		for (i = 0; i < SWC_MAX_INFLIGHT; i++)
+			KUNIT_EXPECT_EQ(test, swc_t_submit(c, ahead, &job->desc[ahead], &done[i], true), 0);
+		KUNIT_EXPECT_EQ(test, m->inflight, SWC_MAX_INFLIGHT);
+		KUNIT_EXPECT_EQ(test, swc_t_submit(c, ahead, &job->desc[ahead], &done[i], true), -EAGAIN);
+		KUNIT_EXPECT_EQ(test, m->submitted, (u64)(round + 1) * SWC_MAX_INFLIGHT);
+		for (i = 0; i < SWC_MAX_INFLIGHT; i++) {
+			struct swc_t_done *other = &done[SWC_MAX_INFLIGHT + 1 + i];
+
+			KUNIT_EXPECT_FALSE(test, completion_done(&done[i].done));
+			KUNIT_EXPECT_EQ(test, swc_t_submit(c, !ahead, &job->desc[!ahead], other, true), 0);
+			KUNIT_EXPECT_EQ(test, swc_t_result(&done[i]), 0);
+			KUNIT_EXPECT_EQ(test, swc_t_result(other), 0);
+		}
+		KUNIT_EXPECT_EQ(test, m->inflight, 0);
+	}
+	swc_t_job_check_sum(job);
+	KUNIT_EXPECT_EQ(test, swc_t_the(c)->completed, 3ull * SWC_MAX_INFLIGHT);
+	swc_t_comm_end(c);
+}
+
+struct change {
+	const char *name;
+	void (*desc)(struct swc_desc *d);
+	void (*plan)(struct swc_t_plan *p);
+};
+
+static void change_count(struct swc_desc *d)
+{
+	d->count--;
+}
+
+static void change_dtype(struct swc_desc *d)
+{
+	d->dtype = SWC_I64;
+}
+
+static void change_redop(struct swc_desc *d)
+{
+	d->redop = SWC_MAX;
+}
+
+static void change_family(struct swc_t_plan *p)
+{
+	p->hdr.family++;
+}
+
+static void change_blocks(struct swc_t_plan *p)
+{
+	p->hdr.part_blocks++;
+	p->hdr.window[SWC_BUF_SEND].nblocks++;
+	p->hdr.window[SWC_BUF_RECV].nblocks++;
+}
+
+static const struct change changes[] = {
+	{ "count", change_count },
+	{ "type", change_dtype },
+	{ "operation", change_redop },
+	{ "family", NULL, change_family },
+	{ "blocks", NULL, change_blocks },
+};
+
+static void change_desc(const struct change *c, char *desc)
+{
+	strscpy(desc, c->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(change, changes, change_desc);
+
+/* Rank @odd differs; whoever comes first, all three get -EPROTO, the late one too; then all is well again. */
+static void op_mismatch(struct kunit *test)
+{
+	const struct change *change = test->param_value;
+	struct swc_t_comm *c = swc_t_comm(test, 3, 20000);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 odd, i, r;
+
+	for (odd = 0; odd < 3; odd++) {
+		struct swc_t_plan *p = swc_t_ring(test, 3, odd);
+
+		swc_t_job_init(job, c, swc_t_ring, 1000, false);
+		if (change->desc)
+			change->desc(&job->desc[odd]);
+		if (change->plan) {
+			change->plan(p);
+			job->desc[odd].plan = swc_t_load(c, odd, p);
+		}
+		for (i = 0; i < 3; i++)
+			KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, i, i & 1), 0);
+		swc_t_job_expect(job, -EPROTO);
+		KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_the(c)->text, "called"), "%s",
+				      swc_t_the(c)->text);
+		for (r = 0; r < 3; r++) {
+			KUNIT_EXPECT_EQ(test, c->rank[r].member->inflight, 0);
+			KUNIT_EXPECT_EQ(test, job->done[r].culprit, job->done[0].culprit);
+		}
+
+		swc_t_job_init(job, c, swc_t_ring, 1000, false);
+		for (i = 0; i < 3; i++)
+			KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, i, true), 0);
+		swc_t_job_expect(job, 0);
+		swc_t_job_check_sum(job);
+	}
+	KUNIT_EXPECT_EQ(test, swc_t_the(c)->failed, 3);
+	KUNIT_EXPECT_EQ(test, swc_t_the(c)->completed, 3);
+	swc_t_comm_end(c);
+}
+
+/* The last rank arrives just after one that differs, before anything has been said about that. */
+struct late {
+	struct swc_part *part;
+	u32 after;
+};
+
+static void late_probe(void *data, const struct swc_op *op, u32 rank)
+{
+	struct late *late = data;
+	struct swc_part *part = late->part;
+
+	if (rank != late->after || !part)
+		return;
+	late->part = NULL;
+	if (swc_submit(part, false))
+		swc_part_drop(part);
+}
+
+static void late_complete(struct swc_part *part)
+{
+	struct swc_t_done *done = (void *)(uintptr_t)part->desc.user_data;
+
+	done->result = part->result;
+	atomic_inc(&done->calls);
+	complete(&done->done);
+	swc_part_put(part);
+}
+
+static void op_mismatch_and_last(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm(test, 3, 20000);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct late late = { .after = 1 };
+	u32 r;
+
+	swc_t_job_init(job, c, swc_t_direct, 10000, false);
+	job->desc[1].count = 10;
+	job->desc[2].user_data = (uintptr_t)&job->done[2];
+	init_completion(&job->done[2].done);
+	late.part = swc_part_create(&c->rank[2].ctx, swc_member_get(&c->rank[2].ctx, c->rank[2].handle),
+				    &job->desc[2], NULL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(late.part));
+	late.part->complete = late_complete;
+	KUNIT_ASSERT_EQ(test, register_trace_swc_submit(late_probe, &late), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, false), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, false), 0);
+	unregister_trace_swc_submit(late_probe, &late);
+	tracepoint_synchronize_unregister();
+	KUNIT_EXPECT_NULL(test, late.part);
+	swc_t_job_expect(job, -EPROTO);
+	/* Nothing may have been moved. */
+	for (r = 0; r < 3; r++) {
+		struct swc_region *recv = swc_t_region(c, r, job->desc[r].recv_region);
+
+		KUNIT_EXPECT_EQ(test, *(u64 *)swc_t_at(recv, 0), ~0ull);
+	}
+	swc_t_comm_end(c);
+}
+
+/* A failed operation keeps its place in the window until the last rank has been told. */
+static void op_failed_in_window(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm(test, 3, 20000);
+	struct swc_t_done *done = kunit_kcalloc(test, 3 * (SWC_MAX_INFLIGHT + 1), sizeof(*done), GFP_KERNEL);
+	struct swc_t_job *job = swc_t_job_new(test), *bad = swc_t_job_new(test);
+	u32 i, r;
+
+	KUNIT_ASSERT_NOT_NULL(test, done);
+	swc_t_job_init(job, c, swc_t_direct, 64, false);
+	swc_t_job_init(bad, c, swc_t_direct, 64, false);
+	bad->desc[1].count = 63;
+	for (r = 0; r < 2; r++)
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(bad, r, true), 0);
+	for (r = 0; r < 2; r++)
+		KUNIT_EXPECT_EQ(test, swc_t_result(&bad->done[r]), -EPROTO);
+	for (i = 1; i < SWC_MAX_INFLIGHT; i++)
+		for (r = 0; r < 2; r++)
+			KUNIT_EXPECT_EQ(test, swc_t_submit(c, r, &job->desc[r], &done[3 * i + r], true), 0);
+	/* Less in flight than allowed, but the place is taken. */
+	KUNIT_EXPECT_EQ(test, swc_t_submit(c, 0, &job->desc[0], &done[3 * i], true), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(bad, 2, true), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_result(&bad->done[2]), -EPROTO);
+	KUNIT_EXPECT_EQ(test, swc_t_submit(c, 0, &job->desc[0], &done[3 * i], true), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_submit(c, 1, &job->desc[1], &done[3 * i + 1], true), 0);
+	for (i = 1; i <= SWC_MAX_INFLIGHT; i++) {
+		KUNIT_EXPECT_EQ(test, swc_t_submit(c, 2, &job->desc[2], &done[3 * i + 2], true), 0);
+		for (r = 0; r < 3; r++)
+			KUNIT_EXPECT_EQ(test, swc_t_result(&done[3 * i + r]), 0);
+	}
+	swc_t_job_check_sum(job);
+	swc_t_comm_end(c);
+}
+
+#define EXPECT_REFUSED(error, ...) do {							\
+	struct swc_desc d = job->desc[0];						\
+											\
+	__VA_ARGS__;									\
+	KUNIT_EXPECT_EQ_MSG(test, swc_t_submit(c, 0, &d, &done, true), error, #__VA_ARGS__);	\
+	KUNIT_EXPECT_EQ(test, c->rank[0].member->submitted, 0);				\
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->rank[0].ctx.live_parts), 0);		\
+} while (0)
+
+/* Refused because of its buffers: rank 0 has its place in the order, and rank 1 is told. */
+#define EXPECT_COUNTED(error, ...) do {							\
+	struct swc_desc d = job->desc[0];						\
+	u64 before = c->rank[0].member->submitted;					\
+											\
+	__VA_ARGS__;									\
+	KUNIT_EXPECT_EQ_MSG(test, swc_t_submit(c, 0, &d, &done, true), 0, #__VA_ARGS__);	\
+	KUNIT_EXPECT_EQ_MSG(test, swc_t_result(&done), error, #__VA_ARGS__);		\
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);			\
+	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[1]), -ECANCELED);			\
+	KUNIT_EXPECT_EQ(test, job->done[1].culprit, 0);					\
+	KUNIT_EXPECT_EQ(test, c->rank[0].member->submitted, before + 1);		\
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->rank[0].ctx.live_parts), 0);		\
+} while (0)
+
+static void op_refused(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm(test, 2, 20000);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_t_done done;
+	struct swc_t_plan *p;
+	u32 not_in_place, varies, huge;
+	int i;
+
+	swc_t_job_init(job, c, swc_t_direct, 512, false);
+	p = swc_t_direct(test, 2, 0);
+	p->hdr.flags = SWC_PLAN_NOT_IN_PLACE;
+	not_in_place = swc_t_load(c, 0, p);
+	p->hdr.flags = SWC_PLAN_ORDER_VARIES;
+	varies = swc_t_load(c, 0, p);
+	p = swc_t_plan(test, SWC_ALLREDUCE, 2, 0, 1);
+	p->hdr.window[SWC_BUF_SEND].nblocks = 0;
+	p->hdr.window[SWC_BUF_RECV].nblocks = 0;
+	p->hdr.window[SWC_BUF_SCRATCH].nblocks = 1;
+	swc_t_channel(p);
+	huge = swc_t_load(c, 0, p);
+
+	EXPECT_REFUSED(-EINVAL, d.resv0 = 1);
+	EXPECT_REFUSED(-ENOENT, d.plan = 0);
+	EXPECT_REFUSED(-ENOENT, d.plan = 0xffffffff);
+	EXPECT_REFUSED(-EINVAL, d.coll = SWC_REDUCE);
+	EXPECT_REFUSED(-EOVERFLOW, d.count = U64_MAX);
+	EXPECT_REFUSED(-EOVERFLOW, d.count = 1ull << 44);
+	EXPECT_REFUSED(-EINVAL, d.send = 4);
+	EXPECT_REFUSED(-EINVAL, d.dtype = SWC_F64; d.plan = varies);
+
+	EXPECT_COUNTED(-ENOENT, d.send_region = 999);
+	EXPECT_COUNTED(-ENOENT, d.recv_region = 0x80000000);
+	EXPECT_COUNTED(-EFAULT, d.send = 16);
+	EXPECT_COUNTED(-EFAULT, d.recv = 0xfffffffffffffff8);
+	EXPECT_COUNTED(-EFAULT, d.count = 514);
+	EXPECT_COUNTED(-EINVAL, d.recv_region = d.send_region; d.recv = 8);
+	EXPECT_COUNTED(-EINVAL, d.recv_region = d.send_region; d.plan = not_in_place);
+	EXPECT_COUNTED(-EFBIG, d.plan = huge; d.count = 1ull << 43);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->rank[0].ctx.live_regions), 2);
+
+	/* The ring of the context has 128 entries, and nobody reads. */
+	job->desc[0].flags = SWC_OP_RING;
+	for (i = 0; i < 128; i++) {
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
+		swc_t_job_expect(job, 0);
+	}
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), -EBUSY);
+	swc_t_comm_end(c);
+}
+
+/* An operation that cannot be submitted gives its entry of the completion ring back. */
+static void op_reservation(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm(test, 2, 20000);
+	struct swc_t_job *job = swc_t_job_new(test);
+	int i;
+
+	swc_t_job_init(job, c, swc_t_direct, 512, false);
+	job->desc[0].flags = SWC_OP_RING;
+	swc_comm_abort(swc_t_the(c), -ECONNABORTED, -1, 0, "test");
+	for (i = 0; i < 300; i++)
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), -ECONNABORTED);
+	KUNIT_EXPECT_EQ(test, swc_ring_reserve(c->rank[0].ctx.ring), 0);
+	swc_ring_unreserve(c->rank[0].ctx.ring);
+	swc_t_comm_end(c);
+}
+
+static void op_deadline(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm(test, 3, 20000);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_t_done *early = kunit_kcalloc(test, 2, sizeof(*early), GFP_KERNEL);
+	u64 start = ktime_get_ns();
+	u32 r;
+
+	KUNIT_ASSERT_NOT_NULL(test, early);
+	swc_t_job_init(job, c, swc_t_direct, 64, false);
+	/* Longer deadlines before and after it do not hide the short one. */
+	KUNIT_EXPECT_EQ(test, swc_t_submit(c, 0, &job->desc[0], &early[0], true), 0);
+	job->desc[2].timeout_ms = 1000;
+	KUNIT_EXPECT_EQ(test, swc_t_submit(c, 2, &job->desc[2], &early[1], true), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
+	for (r = 0; r < 2; r++) {
+		KUNIT_EXPECT_EQ(test, swc_t_result(&early[r]), -ETIMEDOUT);
+		KUNIT_EXPECT_EQ(test, early[r].culprit, 1);
+	}
+	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), -ETIMEDOUT);
+	KUNIT_EXPECT_GE(test, ktime_get_ns() - start, 1000 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_EQ(test, swc_t_the(c)->status, SWC_COMM_ABORTED);
+	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_the(c)->text, "missing: rank 1"), "%s",
+			      swc_t_the(c)->text);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), -ECONNABORTED);
+	swc_t_comm_end(c);
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE(op_window),
+	KUNIT_CASE_PARAM(op_mismatch, change_gen_params),
+	KUNIT_CASE(op_mismatch_and_last),
+	KUNIT_CASE(op_failed_in_window),
+	KUNIT_CASE(op_refused),
+	KUNIT_CASE(op_reservation),
+	KUNIT_CASE(op_deadline),
+	{}
+};
+
+struct kunit_suite swc_op_suite = { .name = "swc_op", .test_cases = cases };

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Passes over memory: copies and sums over regions that are cut into extents in different ways, from any
+ * start and of any length; going on after an interruption; and scratch regions themselves.
+ */
+#include <linux/prandom.h>
+#include <linux/slab.h>
+
+#include "kunit/harness.h"
+
+#define BYTES	(40 * 1024)
+#define REGIONS	4
+
+/* A region over memory of its own, in extents of @step bytes (0: one), each allocated for itself. */
+static struct swc_region *make_region(struct kunit *test, u32 bytes, u32 step)
+{
+	struct swc_region *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	u32 n = step ? DIV_ROUND_UP(bytes, step) : 1, i;
+
+	KUNIT_ASSERT_NOT_NULL(test, r);
+	r->extents = kunit_kcalloc(test, n + 1, sizeof(*r->extents), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, r->extents);
+	for (i = 0; i < n; i++) {
+		u32 len = step ? min(step, bytes - i * step) : bytes;
+
+		/* Of exactly this size, so that KASAN sees every byte too many. */
+		r->extents[i].kaddr = kunit_kmalloc(test, len, GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, r->extents[i].kaddr);
+		r->extents[i].offset = i * step;
+	}
+	r->extents[n].offset = bytes;
+	r->bytes = bytes;
+	r->nextents = n;
+	return r;
+}
+
+static u8 *byte_at(struct swc_region *r, u32 offset)
+{
+	return swc_t_at(r, offset);
+}
+
+struct table {
+	struct swc_move move;
+	struct swc_span span[REGIONS];
+	struct swc_cursor cursor[REGIONS];
+	void *ptr[REGIONS];
+};
+
+static void table_init(struct table *t, u32 nsrc, u32 ndst, u64 bytes)
+{
+	memset(t, 0, sizeof(*t));
+	t->move = (struct swc_move) {
+		.nsrc = nsrc, .ndst = ndst, .span = t->span, .cursor = t->cursor, .ptr = t->ptr,
+		.bytes = bytes, .dtype = SWC_U16, .redop = SWC_SUM,
+	};
+}
+
+static u16 pattern(u32 region, u32 i)
+{
+	return region * 7919 + i * 31;
+}
+
+/* Fill with 16-bit elements; all offsets are even. */
+static void fill(struct swc_region *r, u32 which)
+{
+	u32 i;
+
+	for (i = 0; i < r->bytes; i += 2)
+		*(u16 *)byte_at(r, i) = pattern(which, i / 2);
+}
+
+static void move_extents(struct kunit *test)
+{
+	static const u32 steps[] = { 0, 4096, 64, 1022, 5000, 16386 };
+	struct swc_region *regions[ARRAY_SIZE(steps)];
+	struct table *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct rnd_state rnd;
+	int stop = 0;
+	u32 i, k, round;
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	for (i = 0; i < ARRAY_SIZE(steps); i++)
+		regions[i] = make_region(test, BYTES, steps[i]);
+	prandom_seed_state(&rnd, 5);
+	for (round = 0; round < 300; round++) {
+		u32 nsrc = 1 + round % 3, ndst = REGIONS - nsrc, bytes, bad = 0;
+
+		bytes = round < 20 ? round * 2 : (prandom_u32_state(&rnd) % (BYTES / 2)) & ~1u;
+		table_init(t, nsrc, ndst, bytes);
+		for (i = 0; i < REGIONS; i++) {
+			/* Different regions: neighbours in a circle. */
+			t->span[i].region = regions[(round / 3 + i) % ARRAY_SIZE(steps)];
+			t->span[i].offset = (prandom_u32_state(&rnd) % (BYTES - bytes + 1)) & ~1u;
+			fill(t->span[i].region, i);
+		}
+		KUNIT_EXPECT_EQ(test, swc_move(&t->move, &stop), 0);
+		KUNIT_EXPECT_EQ(test, t->move.done, (u64)bytes);
+		for (i = nsrc; i < REGIONS; i++) {
+			struct swc_span *d = &t->span[i];
+
+			for (k = 0; k < BYTES; k += 2) {
+				u16 want = pattern(i, k / 2), s;
+
+				if (k >= d->offset && k < d->offset + bytes) {
+					want = 0;
+					for (s = 0; s < nsrc; s++)
+						want += pattern(s, (t->span[s].offset + k - d->offset) / 2);
+				}
+				bad += *(u16 *)byte_at(d->region, k) != want;
+			}
+		}
+		KUNIT_EXPECT_EQ_MSG(test, bad, 0, "round %u, %u sources, %u bytes", round, nsrc, bytes);
+		if (bad)
+			return;
+	}
+}
+
+/* Given up between two pieces: @done says how far it came, nothing beyond is touched, and it can go on. */
+static void move_stop(struct kunit *test)
+{
+	struct table *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	u32 bytes = 300 * 1024, i, stops = 0;
+	int stop = 1, ret;
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	table_init(t, 1, 1, bytes);
+	t->span[0].region = make_region(test, bytes, 12290);
+	t->span[1].region = make_region(test, bytes, 7002);
+	fill(t->span[0].region, 1);
+	fill(t->span[1].region, 2);
+	for (;;) {
+		ret = swc_move(&t->move, &stop);
+		for (i = 0; i < bytes; i += 2)
+			if (*(u16 *)byte_at(t->span[1].region, i) !=
+			    pattern(i < t->move.done ? 1 : 2, i / 2))
+				break;
+		KUNIT_EXPECT_EQ(test, i, bytes);
+		if (!ret)
+			break;
+		KUNIT_EXPECT_EQ(test, ret, -ECANCELED);
+		if (++stops > 100)
+			break;
+	}
+	KUNIT_EXPECT_EQ(test, t->move.done, (u64)bytes);
+	KUNIT_EXPECT_GE(test, stops, 3);
+	KUNIT_EXPECT_LE(test, stops, 6);
+	/* Done is done. */
+	KUNIT_EXPECT_EQ(test, swc_move(&t->move, &stop), 0);
+}
+
+static void move_scratch(struct kunit *test)
+{
+	static const u64 sizes[] = { 1, 4095, 4096, 4097, 3 * 4096, 123456, 1 << 20, (2 << 20) + 4096 };
+	struct swc_t_comm *c = swc_t_comm(test, 1, 1000);
+	struct swc_ctx *ctx = &c->rank[0].ctx;
+	u32 i, k;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		s64 before = atomic64_read(&c->mm->pinned_vm);
+		struct swc_region *r = swc_region_scratch(ctx, sizes[i]);
+		u64 pages = DIV_ROUND_UP(sizes[i], PAGE_SIZE), at = 0;
+
+		KUNIT_ASSERT_FALSE(test, IS_ERR(r));
+		KUNIT_EXPECT_EQ(test, atomic64_read(&c->mm->pinned_vm), (s64)(before + pages));
+		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->live_regions), 1);
+		for (k = 0; k < r->nextents; k++) {
+			u64 len = r->extents[k + 1].offset - r->extents[k].offset;
+
+			KUNIT_EXPECT_EQ(test, r->extents[k].offset, at);
+			/* It may reach user buffers: nothing of others may be in it. */
+			KUNIT_EXPECT_NULL(test, memchr_inv(r->extents[k].kaddr, 0, len));
+			memset(r->extents[k].kaddr, 0x5a, len);
+			at += len;
+		}
+		KUNIT_EXPECT_EQ(test, at, pages * PAGE_SIZE);
+		swc_region_put(r);
+		flush_workqueue(swc_wq);
+		KUNIT_EXPECT_EQ(test, atomic64_read(&c->mm->pinned_vm), before);
+		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->live_regions), 0);
+	}
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(swc_region_scratch(ctx, 1ull << 46)), -EFBIG);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(swc_region_scratch(ctx, 1ull << 40)), -EFBIG);
+	swc_t_comm_end(c);
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE(move_extents),
+	KUNIT_CASE(move_stop),
+	KUNIT_CASE(move_scratch),
+	{}
+};
+
+struct kunit_suite swc_move_suite = { .name = "swc_move", .test_cases = cases };

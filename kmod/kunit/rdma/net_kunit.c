@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Several nodes in one kernel, which meet through an RDMA device: right sums whatever the size and the way
+ * they take, credits that come back. How it ends: ends_kunit.c; peers that lie: lies_kunit.c.
+ *
+ * Each test must give everything back: see swc_t_comm_end() and swc_t_net_exit().
+ */
+#include <linux/prandom.h>
+
+#include "rdma/rdma.h"
+#include "trace.h"
+#include "kunit/harness.h"
+#include "net_harness.h"
+
+static const struct swc_t_layout three_nodes = { 3, 1, false, { 0, 1, 2 } };
+
+/* ------------------------------------------------------------------ sums */
+
+struct sum_case {
+	const char *name;
+	swc_t_planner planner;
+	u32 nranks;
+	struct swc_t_layout on;
+};
+
+static const struct sum_case sum_cases[] = {
+	{ "2 nodes", swc_t_ring, 2, { 2, 1, false, { 0, 1 } } },
+	{ "2 nodes by IPv6", swc_t_ring, 2, { 2, 1, true, { 0, 1 } } },
+	{ "3 nodes", swc_t_ring, 3, { 3, 1, false, { 0, 1, 2 } } },
+	{ "2 nodes of 2", swc_t_ring, 4, { 2, 1, false, { 0, 0, 1, 1 } } },
+	{ "2 nodes of 2, ranks in turn", swc_t_ring, 4, { 2, 1, false, { 0, 1, 0, 1 } } },
+	{ "3 nodes, 3 channels, 2 paths", swc_t_ring3, 3, { 3, 2, false, { 2, 0, 1 } } },
+};
+
+static void sum_desc(const struct sum_case *s, char *desc)
+{
+	strscpy(desc, s->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(sum, sum_cases, sum_desc);
+
+/*
+ * Of two ranks, the messages are half as long. Nothing; copied into the record; the last that is, and the
+ * first that is not; several segments; a bit too short for being written into place, and not.
+ */
+static const u64 sum_counts[] = { 0, 1, 100, 1008, 1009, 9000, 16376, 16384, 90001 };
+
+static void net_sums(struct kunit *test)
+{
+	const struct sum_case *s = test->param_value;
+	u64 sent = swc_stat_read(SWC_STAT_BYTES_SENT), got = swc_stat_read(SWC_STAT_BYTES_RECEIVED);
+	u64 nsent = swc_stat_read(SWC_STAT_MSGS_SENT), ngot = swc_stat_read(SWC_STAT_MSGS_RECEIVED);
+	u64 direct = swc_stat_read(SWC_STAT_BYTES_DIRECT);
+	struct swc_t_comm *c = swc_t_comm_on(test, s->nranks, 20000, &s->on);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(sum_counts); i++) {
+		swc_t_job_init(job, c, s->planner, sum_counts[i], i & 2);
+		swc_t_job_run(job, i, i & 1);
+	}
+	KUNIT_EXPECT_GT(test, swc_stat_read(SWC_STAT_BYTES_SENT), sent);
+	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_BYTES_SENT) - sent,
+			swc_stat_read(SWC_STAT_BYTES_RECEIVED) - got);
+	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_MSGS_SENT) - nsent,
+			swc_stat_read(SWC_STAT_MSGS_RECEIVED) - ngot);
+	KUNIT_EXPECT_GT(test, swc_stat_read(SWC_STAT_BYTES_DIRECT), direct);
+	swc_t_comm_end(c);
+}
+
+/* ------------------------------------------------------------------ credits */
+
+/* Never more than there are slots, at any moment. */
+static void check_credits(void *data, const struct swc_part *part, u32 channel, u32 step, u32 kind)
+{
+	struct swc_net *net = part->op->comm->net;
+	struct swc_t_comm *c = data;
+	struct swc_conn *conn;
+	unsigned long key;
+
+	xa_for_each(&net->conns, key, conn)
+		if (READ_ONCE(conn->state) == SWC_CONN_LIVE &&
+		    READ_ONCE(conn->credits) > READ_ONCE(conn->peer_slots))
+			KUNIT_FAIL(c->test, "rank %u has %u credits for %u slots of rank %u", conn->me,
+				   conn->credits, conn->peer_slots, conn->peer);
+}
+
+/* Messages of many more segments than there are slots, on few small slots. */
+static void net_credits(struct kunit *test)
+{
+	u64 stalls = swc_stat_read(SWC_STAT_CREDIT_STALLS);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_t_comm *c;
+	u32 i;
+
+	swc_slots = SWC_WIRE_MIN_SLOTS;
+	swc_slot_kib = SWC_WIRE_MIN_SLOT >> 10;
+	c = swc_t_comm_on(test, 3, 20000, &three_nodes);
+	KUNIT_ASSERT_EQ(test, register_trace_swc_step(check_credits, c), 0);
+	for (i = 0; i < 6; i++) {
+		swc_t_job_init(job, c, i & 1 ? swc_t_ring3 : swc_t_ring, 20000 + 7000 * i, i & 2);
+		swc_t_job_run(job, i, true);
+	}
+	unregister_trace_swc_step(check_credits, c);
+	tracepoint_synchronize_unregister();
+	KUNIT_EXPECT_GT(test, swc_stat_read(SWC_STAT_CREDIT_STALLS), stalls);
+	swc_t_expect_rest(c);
+	swc_t_comm_end(c);
+}
+
+/* ------------------------------------------------------------------ many operations */
+
+#define MANY	24
+
+static u64 many_count(u32 i)
+{
+	return i % 8 == 7 ? 40000 : i % 3 == 2 ? 3000 : 100 * i;
+}
+
+/*
+ * Operations that are not the oldest one leave half of the credits to it, or this would stand still: rank 0
+ * submits all before the others come, then the next one, ...; then all at random.
+ */
+static void net_in_flight(struct kunit *test)
+{
+	struct swc_t_job *job = kunit_kcalloc(test, MANY, sizeof(*job), GFP_KERNEL);
+	u32 i, r, round, at[SWC_T_RANKS];
+	struct swc_t_comm *c;
+	struct rnd_state rnd;
+
+	KUNIT_ASSERT_NOT_NULL(test, job);
+	prandom_seed_state(&rnd, 20250703);
+	swc_slots = SWC_WIRE_MIN_SLOTS;
+	swc_slot_kib = SWC_WIRE_MIN_SLOT >> 10;
+	c = swc_t_comm_on(test, 3, 30000, &three_nodes);
+	for (i = 0; i < MANY; i++)
+		swc_t_job_init(&job[i], c, swc_t_ring, many_count(i), i & 1);
+	for (round = 0; round < 4; round++) {
+		u32 left = 3 * MANY;
+
+		memset(at, 0, sizeof(at));
+		for (i = 0; i < MANY; i++)
+			swc_t_job_fill(&job[i]);
+		while (left) {
+			if (round == 0)
+				r = (3 * MANY - left) / MANY;
+			else if (round == 1)
+				r = (left - 1) / MANY;
+			else
+				r = prandom_u32_state(&rnd) % 3;
+			if (at[r] == MANY)
+				continue;
+			KUNIT_EXPECT_EQ(test, swc_t_job_submit(&job[at[r]++], r, false), 0);
+			left--;
+		}
+		for (i = 0; i < MANY; i++) {
+			swc_t_job_expect(&job[i], 0);
+			swc_t_job_check_sum(&job[i]);
+		}
+	}
+	swc_t_expect_rest(c);
+	swc_t_comm_end(c);
+}
+
+/* ------------------------------------------------------------------ plans and calls that do not fit */
+
+static void net_mismatch(struct kunit *test)
+{
+	struct swc_t_comm *c;
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 how, r;
+
+	for (how = 0; how < 4; how++) {
+		c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+		swc_t_job_init(job, c, swc_t_ring, 300, false);
+		swc_t_job_run(job, how, true);
+		if (how == 0)
+			job->desc[1].count--;
+		else if (how == 1)
+			job->desc[1].redop = SWC_MAX;
+		else if (how == 2)
+			job->desc[1].dtype = SWC_I64;
+		else
+			job->desc[1].plan = swc_t_load(c, 1, swc_t_ring3(test, 2, 1));
+		for (r = 0; r < 2; r++)
+			KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
+		swc_t_job_expect(job, -EPROTO);
+		swc_t_comm_end(c);
+	}
+}
+
+/* Messages that are only written into place, without a segment that would tell. */
+static void net_mismatch_direct(struct kunit *test)
+{
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 how, r;
+
+	for (how = 0; how < 4; how++) {
+		struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+
+		swc_t_job_init(job, c, swc_t_gift_of_1, 40000, false);
+		job->desc[how & 1].count = how & 2 ? 20000 : 39999;
+		for (r = 0; r < 2; r++)
+			KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
+		swc_t_job_expect(job, -EPROTO);
+		KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_of(c, 1)->text, "called"), "%s",
+				      swc_t_of(c, 1)->text);
+		swc_t_comm_end(c);
+	}
+}
+
+static void net_unmarked(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 r;
+
+	swc_t_job_init(job, c, swc_t_gift_of_0, 20000, false);
+	for (r = 0; r < 2; r++)
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
+	swc_t_job_expect(job, 0);
+	swc_t_expect_gift(job, 0);
+	/* It does not matter to small ones. */
+	swc_t_job_init(job, c, swc_t_gift_unmarked, 1000, false);
+	for (r = 0; r < 2; r++)
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
+	swc_t_job_expect(job, 0);
+	swc_t_expect_gift(job, 0);
+
+	swc_t_job_init(job, c, swc_t_gift_unmarked, 20000, false);
+	for (r = 0; r < 2; r++) {
+		job->desc[r].timeout_ms = 2000;
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
+	}
+	KUNIT_EXPECT_LT(test, swc_t_result(&job->done[1]), 0);
+	KUNIT_EXPECT_NE(test, swc_t_result(&job->done[0]), -ETIME);
+	swc_t_comm_end(c);
+}
+
+/* ------------------------------------------------------------------ into place */
+
+/* Of two ranks, all stored blocks from 64 KiB on are written into place, and no others. */
+static void net_direct(struct kunit *test)
+{
+	static const struct {
+		u64 count, direct;
+	} cases[] = { { 16368, 0 }, { 16384, 2 << 16 }, { 40000, 320000 } };
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		u64 before = swc_stat_read(SWC_STAT_BYTES_DIRECT);
+
+		swc_t_job_init(job, c, swc_t_ring, cases[i].count, false);
+		swc_t_job_run(job, 0, true);
+		KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_BYTES_DIRECT) - before, cases[i].direct);
+	}
+	swc_t_comm_end(c);
+}
+
+/* Memory is offered before its step. On a ring each step needs the last one's, so not all can be in time. */
+static void net_early(struct kunit *test)
+{
+	static const struct swc_t_layout four_nodes = { 4, 1, false, { 0, 1, 2, 3 } };
+	struct swc_t_comm *c = swc_t_comm_on(test, 4, 20000, &four_nodes);
+	u64 before = swc_stat_read(SWC_STAT_EARLY_OFFERS);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 round;
+
+	swc_t_job_init(job, c, swc_t_ring, 40000, false);
+	for (round = 0; round < 5; round++)
+		swc_t_job_run(job, round, true);
+	KUNIT_EXPECT_GT(test, swc_stat_read(SWC_STAT_EARLY_OFFERS), before);
+	/* Three steps of each rank store. */
+	KUNIT_EXPECT_LE(test, swc_stat_read(SWC_STAT_EARLY_OFFERS), before + round * 4 * 3);
+	swc_t_comm_end(c);
+}
+
+/* Segments of an operation that has started and that are not with their run. */
+static u32 strays(struct swc_comm *comm, u64 seq)
+{
+	struct swc_seg *seg;
+	u32 n = 0;
+
+	spin_lock(&comm->lock);
+	list_for_each_entry(seg, &comm->early[seq % SWC_EARLY], node)
+		n += seg->msg.seq == seq;
+	spin_unlock(&comm->lock);
+	return n;
+}
+
+struct overtaking {
+	struct swc_comm *comm;
+	u32 could;
+};
+
+static void on_start(void *data, const struct swc_op *op, u32 rank)
+{
+	struct overtaking *o = data;
+
+	if (op->comm == o->comm)
+		o->could += strays(o->comm, op->seq);
+}
+
+/*
+ * The beginning of a message is there before its receiver has come to the operation. From the moment that it
+ * starts, the rest of it goes to the run at once, and shall not overtake the beginning.
+ */
+static void net_in_order(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct overtaking o = { .comm = swc_t_of(c, 1) };
+	u32 i;
+
+	swc_t_job_init(job, c, swc_t_ring, 40000, false);
+	swc_t_job_run(job, 0, true);
+	swc_t_job_fill(job);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
+	for (i = 0; i < 100 && !strays(o.comm, 1); i++)
+		msleep(20);
+	KUNIT_EXPECT_GT(test, strays(o.comm, 1), 0u);
+	KUNIT_ASSERT_EQ(test, register_trace_swc_submit(on_start, &o), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
+	unregister_trace_swc_submit(on_start, &o);
+	tracepoint_synchronize_unregister();
+	swc_t_job_expect(job, 0);
+	swc_t_job_check_sum(job);
+	KUNIT_EXPECT_EQ(test, o.could, 0u);
+	swc_t_comm_end(c);
+}
+
+/* More than one chunk. */
+static void net_chunks(struct kunit *test)
+{
+	u64 direct = swc_stat_read(SWC_STAT_BYTES_DIRECT);
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 30000, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 r;
+
+	swc_t_job_init(job, c, swc_t_gift_of_1, 140000, false);
+	for (r = 0; r < 2; r++)
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
+	swc_t_job_expect(job, 0);
+	swc_t_expect_gift(job, 1);
+	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_BYTES_DIRECT) - direct, 140000 * 8ull);
+	swc_t_comm_end(c);
+}
+
+/* ------------------------------------------------------------------ memory that cannot be mapped */
+
+/* For a while: operations take longer, through slots or into place. */
+static void net_starved(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 3, 60000, &three_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 i;
+
+	for (i = 0; i < 4; i++) {
+		swc_t_job_init(job, c, swc_t_ring, i & 1 ? 90000 : 20000, i & 2);
+		swc_t_refuse_maps(200);
+		swc_t_job_run(job, i, true);
+		KUNIT_EXPECT_GT(test, swc_t_maps_refused(), 0);
+	}
+	swc_t_refuse_maps(0);
+	swc_t_expect_rest(c);
+	swc_t_comm_end(c);
+}
+
+/* For ever: that is the reason which everybody hears. */
+static void net_starved_to_death(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 60000, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 i, n = 0;
+
+	swc_t_job_init(job, c, swc_t_ring, 90000, false);
+	swc_t_job_run(job, 0, true);
+	swc_t_refuse_maps(-1);
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, i, true), 0);
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[i]), -EIO);
+	/* One of them by the other's word, mostly. */
+	for (i = 0; i < 2; i++)
+		n += !!strstr(swc_t_of(c, i)->text, "no memory could be mapped");
+	KUNIT_EXPECT_EQ(test, n, 2);
+	swc_t_comm_end(c);
+}
+
+/* ------------------------------------------------------------------ memory that is still being sent */
+
+/*
+ * Rank 1 takes block 0 of rank 0 only when rank 0 has sent block 1 by way of rank 2. That is in a step in
+ * which rank 0 gets block 0 back: it must send before it waits until block 0 has left.
+ */
+static struct swc_t_plan *detour(struct kunit *test, u32 nranks, u32 rank)
+{
+	struct swc_t_plan *p = swc_t_plan(test, SWC_ALLREDUCE, nranks, rank, 2);
+
+	swc_t_channel(p);
+	swc_t_step(p, SWC_STEP_NET);
+	if (rank == 0)
+		swc_t_send_stored(p, 1, 0, 1, SWC_BUF_SEND);
+	else
+		swc_t_recv(p, rank == 1 ? 2 : 0, 1, 1, SWC_BUF_RECV, 0, 0);
+	swc_t_step(p, SWC_STEP_NET);
+	if (rank == 0) {
+		swc_t_send_stored(p, 2, 1, 1, SWC_BUF_SEND);
+		swc_t_recv(p, 1, 0, 1, SWC_BUF_RECV, 0, 0);
+	} else if (rank == 1) {
+		swc_t_recv(p, 0, 0, 1, SWC_BUF_RECV, 0, 0);
+	} else {
+		swc_t_send_stored(p, 1, 1, 1, SWC_BUF_RECV);
+	}
+	if (rank == 1) {
+		swc_t_step(p, SWC_STEP_NET);
+		swc_t_send_stored(p, 0, 0, 1, SWC_BUF_RECV);
+	}
+	return p;
+}
+
+static void net_send_first(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 3, 10000, &three_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 r;
+
+	swc_t_job_init(job, c, detour, 32768, true);
+	for (r = 0; r < 3; r++)
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
+	swc_t_job_expect(job, 0);
+	swc_t_expect_gift(job, 0);
+	swc_t_comm_end(c);
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE_PARAM(net_sums, sum_gen_params),
+	KUNIT_CASE_SLOW(net_credits),
+	KUNIT_CASE_SLOW(net_in_flight),
+	KUNIT_CASE_SLOW(net_mismatch),
+	KUNIT_CASE_SLOW(net_mismatch_direct),
+	KUNIT_CASE_SLOW(net_unmarked),
+	KUNIT_CASE_SLOW(net_direct),
+	KUNIT_CASE_SLOW(net_early),
+	KUNIT_CASE_SLOW(net_in_order),
+	KUNIT_CASE_SLOW(net_chunks),
+	KUNIT_CASE_SLOW(net_send_first),
+	KUNIT_CASE_SLOW(net_starved),
+	KUNIT_CASE_SLOW(net_starved_to_death),
+	{}
+};
+
+struct kunit_suite swc_net_suite = {
+	.name = "swc_net", .init = swc_t_net_init, .exit = swc_t_net_exit, .test_cases = cases,
+};

@@ -1,0 +1,606 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Ends of communicators of several nodes: aborts, deaths, leaving, and a device that goes, at any moment. All
+ * hear of it, with the right rank at fault, and nothing is lost.
+ */
+#include <linux/delay.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
+
+#include "rdma/rdma.h"
+#include "trace.h"
+#include "kunit/harness.h"
+#include "net_harness.h"
+
+static const struct swc_t_layout three_nodes = { 3, 1, false, { 0, 1, 2 } };
+static const struct swc_t_layout one_and_two = { 2, 1, false, { 0, 1, 1 } };
+
+/* ------------------------------------------------------------------ aborts and deaths */
+
+struct strike {
+	struct swc_t_comm *c;
+	u32 rank;
+	bool die;
+	int left;
+};
+
+static void strike_now(const struct strike *s)
+{
+	if (s->die)
+		swc_comms_of_ctx_died(&s->c->rank[s->rank].ctx, "was killed");
+	else
+		swc_comm_abort(swc_t_of(s->c, s->rank), -ECANCELED, s->rank, 0, "struck");
+}
+
+static void strike(struct strike *s)
+{
+	if (!--s->left)
+		strike_now(s);
+}
+
+static void on_step(void *data, const struct swc_part *part, u32 channel, u32 step, u32 kind)
+{
+	strike(data);
+}
+
+static void on_submit(void *data, const struct swc_op *op, u32 rank)
+{
+	strike(data);
+}
+
+static void on_complete(void *data, const struct swc_part *part)
+{
+	strike(data);
+}
+
+static int watch(struct strike *s)
+{
+	return register_trace_swc_step(on_step, s) ?: register_trace_swc_submit(on_submit, s) ?:
+	       register_trace_swc_complete(on_complete, s);
+}
+
+static void unwatch(struct strike *s)
+{
+	unregister_trace_swc_step(on_step, s);
+	unregister_trace_swc_submit(on_submit, s);
+	unregister_trace_swc_complete(on_complete, s);
+	tracepoint_synchronize_unregister();
+}
+
+/*
+ * Every rank that was submitted ends once: well, with the right sum, or with the error. Nodes may end
+ * differently: the last message may be through. Returns how many failed.
+ */
+static u32 expect_struck(struct swc_t_job *job, const bool *submitted, const struct strike *s)
+{
+	struct kunit *test = job->c->test;
+	int error = s->die ? -ECONNRESET : -ECANCELED;
+	u32 r, failed = 0;
+
+	for (r = 0; r < job->c->nranks; r++) {
+		int ret;
+
+		if (!submitted[r])
+			continue;
+		ret = swc_t_result(&job->done[r]);
+		KUNIT_EXPECT_EQ(test, atomic_read(&job->done[r].calls), 1);
+		if (!ret)
+			continue;
+		failed++;
+		KUNIT_EXPECT_EQ_MSG(test, ret, error, "rank %u: %s", r, swc_t_of(job->c, r)->text);
+		KUNIT_EXPECT_EQ_MSG(test, job->done[r].culprit, (int)s->rank, "rank %u: %s", r,
+				    swc_t_of(job->c, r)->text);
+	}
+	return failed;
+}
+
+/*
+ * With live connections, strike @rank at the first event of an operation, then at a later one, ... until it
+ * is through without.
+ */
+static void strike_everywhere(struct kunit *test, const struct swc_t_layout *on, u32 nranks, u64 count,
+			      u32 rank, bool die, u32 stride)
+{
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct strike s = { .rank = rank, .die = die };
+	u32 r, moment, failures = 0;
+
+	for (moment = 1; moment < 300; moment += stride) {
+		struct swc_t_comm *c = swc_t_comm_on(test, nranks, 9000, on);
+		bool submitted[SWC_T_RANKS];
+
+		swc_t_job_init(job, c, swc_t_ring, count, false);
+		swc_t_job_run(job, moment, true);
+		swc_t_job_fill(job);
+		s.c = c;
+		s.left = moment;
+		KUNIT_ASSERT_EQ(test, watch(&s), 0);
+		for (r = 0; r < nranks; r++) {
+			int ret = swc_t_job_submit(job, r, moment & 1);
+
+			submitted[r] = !ret;
+			if (ret)
+				KUNIT_EXPECT_EQ(test, ret, -ECONNABORTED);
+		}
+		failures += expect_struck(job, submitted, &s);
+		unwatch(&s);
+		swc_t_comm_end(c);
+		if (s.left > 0)
+			break;
+	}
+	KUNIT_EXPECT_LT(test, moment, 300u);
+	KUNIT_EXPECT_GT(test, failures, nranks);
+}
+
+static void net_abort_lower(struct kunit *test)
+{
+	strike_everywhere(test, &swc_t_two_nodes, 2, 300, 0, false, 1);
+}
+
+static void net_abort_higher(struct kunit *test)
+{
+	strike_everywhere(test, &swc_t_two_nodes, 2, 40000, 1, false, 1);
+}
+
+/* Also while memory is offered for later steps. */
+static void net_abort_middle(struct kunit *test)
+{
+	u64 early = swc_stat_read(SWC_STAT_EARLY_OFFERS);
+
+	strike_everywhere(test, &three_nodes, 3, 40000, 1, false, 3);
+	KUNIT_EXPECT_GT(test, swc_stat_read(SWC_STAT_EARLY_OFFERS), early);
+}
+
+static void net_die_lower(struct kunit *test)
+{
+	strike_everywhere(test, &swc_t_two_nodes, 2, 40000, 0, true, 2);
+}
+
+static void net_die_higher(struct kunit *test)
+{
+	strike_everywhere(test, &swc_t_two_nodes, 2, 300, 1, true, 2);
+}
+
+/* How long a whole operation of two ranks takes. */
+static u64 job_ns(struct swc_t_job *job)
+{
+	u64 start = ktime_get_ns();
+
+	KUNIT_EXPECT_EQ(job->c->test, swc_t_job_submit(job, 0, false), 0);
+	KUNIT_EXPECT_EQ(job->c->test, swc_t_job_submit(job, 1, false), 0);
+	swc_t_job_expect(job, 0);
+	return ktime_get_ns() - start;
+}
+
+/*
+ * In the middle of what the device does, not of what the module does: at any moment of what it takes on this
+ * machine, with connecting and without. On a busy one a strike may come when all is over.
+ */
+static void net_abort_any_time(struct kunit *test)
+{
+	struct swc_t_job *job = swc_t_job_new(test);
+	static const bool submitted[] = { true, true };
+	u64 took[2] = { U64_MAX, U64_MAX };
+	u32 i, failures = 0;
+
+	for (i = 0; i < 64 && (i < 16 || failures <= 2); i++) {
+		struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+		struct strike s = { .c = c, .rank = i & 1, .die = i & 2 };
+		bool live = !(i & 4);
+		unsigned long us;
+
+		swc_t_job_init(job, c, swc_t_ring, 100000, false);
+		if (live) {
+			took[0] = min(took[0], job_ns(job));
+			took[1] = min(took[1], job_ns(job));
+			swc_t_job_check_sum(job);
+		}
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, false), 0);
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, false), 0);
+		/* One sixteenth after the other, but not in their order. */
+		us = div_u64(took[live], 16 * NSEC_PER_USEC) * (i * 7 % 16);
+		usleep_range(us, us + 100);
+		strike_now(&s);
+		if (live)
+			failures += expect_struck(job, submitted, &s);
+		swc_t_comm_end(c);
+	}
+	KUNIT_EXPECT_GT(test, failures, 2u);
+}
+
+/* Nobody was waiting: the others hear of it all the same. */
+static void net_die_idle(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 i;
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	swc_comms_of_ctx_died(&c->rank[1].ctx, "was killed");
+	for (i = 0; i < 100 && READ_ONCE(swc_t_of(c, 0)->status) != SWC_COMM_ABORTED; i++)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, swc_t_of(c, 0)->error, -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, swc_t_of(c, 0)->culprit, 1);
+	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_of(c, 0)->text, "was killed"), "%s",
+			      swc_t_of(c, 0)->text);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), -ECONNABORTED);
+	swc_t_comm_end(c);
+}
+
+/* The others of a rank that never comes are told at its deadline, all of them, and by name. */
+static void net_late(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 3, 20000, &three_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 r;
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	/* The other waits for rank 0, and would say so, if it were asked first. */
+	job->desc[0].timeout_ms = 1500;
+	for (r = 0; r < 2; r++)
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
+	for (r = 0; r < 2; r++)
+		KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[r]), -ETIMEDOUT);
+	for (r = 0; r < 2; r++)
+		KUNIT_EXPECT_EQ(test, swc_t_of(c, r)->culprit, 2);
+	swc_t_comm_end(c);
+}
+
+/* ------------------------------------------------------------------ leaving */
+
+static int leave(struct swc_t_comm *c, u32 rank)
+{
+	return swc_comm_leave(&c->rank[rank].ctx, c->rank[rank].handle);
+}
+
+/*
+ * Whoever has done its part may go, long before the other has come to it; what it sent is there. The other
+ * need not leave soon either.
+ */
+static void leave_before_slow(struct kunit *test, u32 giver)
+{
+	struct swc_t_job *job = kunit_kcalloc(test, 4, sizeof(*job), GFP_KERNEL);
+	struct swc_t_job *first = swc_t_job_new(test);
+	u32 i, slow = !giver;
+	struct swc_t_comm *c;
+
+	KUNIT_ASSERT_NOT_NULL(test, job);
+	swc_slots = SWC_WIRE_MIN_SLOTS;
+	c = swc_t_comm_on(test, 2, 4000, &swc_t_two_nodes);
+	swc_t_job_init(first, c, swc_t_ring, 300, false);
+	swc_t_job_run(first, 0, true);
+	swc_t_expect_rest(c);
+	/* As many as there are slots, or nearly: all can be sent. */
+	for (i = 0; i < 3; i++) {
+		swc_t_job_init(&job[i], c, giver ? swc_t_gift_of_1 : swc_t_gift_of_0, 100 + i, false);
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(&job[i], giver, true), 0);
+		KUNIT_EXPECT_EQ(test, swc_t_result(&job[i].done[giver]), 0);
+	}
+	KUNIT_EXPECT_EQ(test, leave(c, giver), 0);
+	msleep(SWC_LINGER_MS + 1000);
+	for (i = 0; i < 3; i++) {
+		int ret = swc_t_job_submit(&job[i], slow, true);
+
+		KUNIT_EXPECT_EQ_MSG(test, ret, 0, "operation %u", i);
+		if (ret)
+			continue;
+		KUNIT_EXPECT_EQ(test, swc_t_result(&job[i].done[slow]), 0);
+		swc_t_expect_gift(&job[i], giver);
+	}
+	/* But no more of them. */
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(first, slow, true), -ECONNRESET);
+	/* Which all others must hear, too, and of the right rank. */
+	KUNIT_EXPECT_EQ(test, swc_t_of(c, slow)->status, SWC_COMM_ABORTED);
+	KUNIT_EXPECT_EQ_MSG(test, swc_t_of(c, slow)->culprit, (int)giver, "%s", swc_t_of(c, slow)->text);
+	KUNIT_EXPECT_EQ(test, leave(c, slow), 0);
+	swc_t_comm_end(c);
+}
+
+static void net_leave_before_slow_higher(struct kunit *test)
+{
+	leave_before_slow(test, 0);
+}
+
+static void net_leave_before_slow_lower(struct kunit *test)
+{
+	leave_before_slow(test, 1);
+}
+
+/* What comes for operations that nobody here will ever come to is given back, too. */
+static void net_leave_unread(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 9000, &swc_t_two_nodes);
+	struct list_head *early = &swc_t_of(c, 1)->early[1];
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 i;
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	for (i = 0; i < 3; i++) {
+		swc_t_job_init(job, c, swc_t_gift_of_0, 100, false);
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
+		KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), 0);
+	}
+	for (i = 0; i < 100 && list_empty_careful(early); i++)
+		msleep(20);
+	KUNIT_EXPECT_FALSE(test, list_empty_careful(early));
+	KUNIT_EXPECT_EQ(test, leave(c, 0), 0);
+	KUNIT_EXPECT_EQ(test, leave(c, 1), 0);
+	swc_t_comm_end(c);
+}
+
+/* All leave at about the same time, right after an operation. */
+static void net_leave(struct kunit *test)
+{
+	struct swc_t_job *job = swc_t_job_new(test);
+	u64 aborted = swc_stat_read(SWC_STAT_COMMS_ABORTED);
+	u32 i, r;
+
+	for (i = 0; i < 6; i++) {
+		struct swc_t_comm *c = swc_t_comm_on(test, 3, 9000, &three_nodes);
+
+		swc_t_job_init(job, c, swc_t_ring, i & 1 ? 40000 : 300, false);
+		for (r = 0; r < 3; r++)
+			KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, false), 0);
+		for (r = 0; r < 3; r++) {
+			u32 who = (r + i) % 3;
+
+			KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[who]), 0);
+			KUNIT_EXPECT_EQ(test, leave(c, who), 0);
+		}
+		swc_t_job_check_sum(job);
+		swc_t_comm_end(c);
+	}
+	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_COMMS_ABORTED), aborted);
+}
+
+/* Leaving while the other waits for one more operation ends that, and names who left. */
+static void net_leave_early(struct kunit *test)
+{
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 who;
+
+	for (who = 0; who < 2; who++) {
+		struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+
+		swc_t_job_init(job, c, swc_t_ring, 300, false);
+		swc_t_job_run(job, 0, true);
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, !who, true), 0);
+		KUNIT_EXPECT_EQ(test, leave(c, who), 0);
+		KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[!who]), -ECONNRESET);
+		KUNIT_EXPECT_EQ(test, job->done[!who].culprit, (int)who);
+		KUNIT_EXPECT_EQ(test, leave(c, !who), 0);
+		swc_t_comm_end(c);
+	}
+}
+
+/* Who leaves because the communicator has ended is not at fault, and no peer hears of it first. */
+static void net_leave_ended(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 3, 20000, &one_and_two);
+	struct swc_comm *peer = swc_t_of(c, 0);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 i;
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
+	swc_comm_abort(swc_t_of(c, 1), -ECONNRESET, 2, 1, "rank 2 is gone");
+	KUNIT_EXPECT_EQ(test, leave(c, 1), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), -ECONNRESET);
+	KUNIT_EXPECT_EQ_MSG(test, job->done[0].culprit, 2, "%s", peer->text);
+	for (i = 0; i < 100 && !xa_empty(&peer->net->conns); i++)
+		msleep(20);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&peer->net->conns));
+	KUNIT_EXPECT_EQ(test, peer->gone_at, U64_MAX);
+	swc_t_comm_end(c);
+}
+
+/* Who comes when the other node's ranks have gone already, before there was any connection, need not wait. */
+static void net_come_late(struct kunit *test)
+{
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 aborted;
+
+	for (aborted = 0; aborted < 2; aborted++) {
+		struct swc_t_comm *c = swc_t_comm_on(test, 3, 20000, &one_and_two);
+		int error = aborted ? -ENODATA : -ECONNRESET, ret;
+		u64 start = ktime_get_ns();
+
+		if (aborted)
+			swc_comm_abort(swc_t_of(c, 1), -ENODATA, 2, 0, "rank 2 has no data");
+		KUNIT_EXPECT_EQ(test, leave(c, 2), 0);
+		KUNIT_EXPECT_EQ(test, leave(c, 1), 0);
+		/* Not sooner: rank 0 connects when its plan is loaded. */
+		swc_t_job_init_for(job, c, 0, swc_t_ring, 300);
+		ret = swc_t_job_submit(job, 0, true);
+		/* Or it has heard even before. */
+		if (ret)
+			KUNIT_EXPECT_EQ(test, ret, -ECONNABORTED);
+		else
+			KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), error);
+		KUNIT_EXPECT_EQ(test, swc_t_of(c, 0)->error, error);
+		KUNIT_EXPECT_LT(test, ktime_get_ns() - start, 5 * NSEC_PER_SEC);
+		if (aborted)
+			KUNIT_EXPECT_EQ_MSG(test, swc_t_of(c, 0)->culprit, 2, "%s", swc_t_of(c, 0)->text);
+		else
+			KUNIT_EXPECT_GE(test, swc_t_of(c, 0)->culprit, 1);
+		KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_of(c, 0)->text, "ended there"), "%s",
+				      swc_t_of(c, 0)->text);
+		swc_t_comm_end(c);
+	}
+}
+
+/* Connections that are being made when a communicator ends are made, to say so. */
+static void net_abort_connecting(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, false), 0);
+	swc_comm_abort(swc_t_of(c, 0), -ENODATA, 0, 0, "rank 0 has no data");
+	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[1]), -ENODATA);
+	KUNIT_EXPECT_EQ_MSG(test, job->done[1].culprit, 0, "%s", swc_t_of(c, 1)->text);
+	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), -ENODATA);
+	swc_t_comm_end(c);
+}
+
+/* A message that the device may still read, for net_abort_closing(). */
+static struct {
+	const struct swc_net_ops *ops;
+	struct swc_out out;
+	struct swc_conn *conn;
+	u32 given_back;
+	bool in_use;
+} held;
+
+static void note_held(struct swc_out *out, int error, bool nested)
+{
+	if (out != &held.out) {
+		held.ops->sent(out, error, nested);
+		return;
+	}
+	held.given_back++;
+	held.in_use |= !!held.conn->id;
+}
+
+/*
+ * A connection has failed and is about to be taken apart when its communicator ends: what the device has been
+ * given comes back afterwards, once.
+ */
+static void net_abort_closing(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_net *net = swc_t_of(c, 0)->net;
+	struct swc_net_ops ops = *swc_net_ops;
+
+	held.ops = swc_net_ops;
+	held.given_back = 0;
+	held.in_use = false;
+	ops.sent = note_held;
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	held.conn = swc_conn_find(net, 0, 1, 0, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(held.conn));
+	KUNIT_EXPECT_EQ(test, held.conn->state, SWC_CONN_LIVE);
+	WRITE_ONCE(swc_net_ops, &ops);
+	spin_lock(&held.conn->lock);
+	held.conn->state = SWC_CONN_CLOSING;
+	list_add_tail(&held.out.node, &held.conn->inflight);
+	spin_unlock(&held.conn->lock);
+	swc_comm_abort(swc_t_of(c, 0), -ENODATA, 0, 1, "rank 0 has no data");
+	swc_t_comm_end(c);
+	WRITE_ONCE(swc_net_ops, held.ops);
+	KUNIT_EXPECT_EQ(test, held.given_back, 1);
+	KUNIT_EXPECT_FALSE(test, held.in_use);
+	swc_conn_put(held.conn);
+}
+
+/* ------------------------------------------------------------------ the device goes */
+
+/* A card of this node that is down is found to be at fault, and which. At either end: both know theirs. */
+static void net_card_down(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	char text[SWC_TEXT_BYTES / 2], up[SWC_TEXT_BYTES / 2];
+	struct swc_conn *conn;
+	struct net_device *dev;
+	int found;
+	u32 r;
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	for (r = 0; r < 2; r++) {
+		conn = swc_conn_find(swc_t_of(c, r)->net, r, !r, 0, 0);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(conn));
+		dev = dev_get_by_index(&init_net, conn->card);
+		KUNIT_ASSERT_NOT_NULL(test, dev);
+		KUNIT_EXPECT_FALSE(test, swc_conn_card_down(conn, up, sizeof(up)));
+		KUNIT_EXPECT_STREQ(test, up, "");
+		rtnl_lock();
+		dev_close(dev);
+		found = swc_net_card_down(conn->net, !r, text, sizeof(text));
+		dev_open(dev, NULL);
+		rtnl_unlock();
+		dev_put(dev);
+		KUNIT_EXPECT_EQ(test, found, (int)r);
+		KUNIT_EXPECT_TRUE_MSG(test, strstr(text, "dummy0 is down"), "%s", text);
+		KUNIT_EXPECT_EQ(test, swc_net_card_down(conn->net, !r, up, sizeof(up)), -1);
+		swc_conn_put(conn);
+	}
+	swc_t_comm_end(c);
+}
+
+/* Last, since there is none after that. */
+static void net_removed(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct ib_device *ib;
+	int ret;
+	u32 r;
+
+	swc_t_job_init(job, c, swc_t_ring, 40000, false);
+	swc_t_job_run(job, 0, true);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, false), 0);
+	ib = ib_device_get_by_name(SWC_T_DEVICE, RDMA_DRIVER_RXE);
+	KUNIT_ASSERT_NOT_NULL(test, ib);
+	ib_unregister_device_and_put(ib);
+	/* Whose connection comes first is told; it hangs up, and the other may hear that sooner. */
+	ret = swc_t_result(&job->done[0]);
+	KUNIT_EXPECT_EQ(test, swc_t_of(c, 1)->status, SWC_COMM_ABORTED);
+	KUNIT_EXPECT_TRUE_MSG(test, ret == -ENODEV || swc_t_of(c, 1)->error == -ENODEV, "%s; %s",
+			      swc_t_of(c, 0)->text, swc_t_of(c, 1)->text);
+	if (ret != -ENODEV)
+		KUNIT_EXPECT_EQ(test, ret, -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), -ECONNABORTED);
+	swc_t_comm_end(c);
+
+	/* New communicators find no device, and say so at the deadline. Nor can they tell anybody else. */
+	swc_tell_ms = 500;
+	c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	for (r = 0; r < 2; r++) {
+		job->desc[r].timeout_ms = 500;
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, false), 0);
+	}
+	swc_t_job_expect(job, -ETIMEDOUT);
+	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_of(c, 0)->text, "no RDMA device has"), "%s",
+			      swc_t_of(c, 0)->text);
+	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_of(c, 1)->text, "rank 0: it has not connected"), "%s",
+			      swc_t_of(c, 1)->text);
+	swc_t_comm_end(c);
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE_SLOW(net_abort_lower),
+	KUNIT_CASE_SLOW(net_abort_higher),
+	KUNIT_CASE_SLOW(net_abort_middle),
+	KUNIT_CASE_SLOW(net_die_lower),
+	KUNIT_CASE_SLOW(net_die_higher),
+	KUNIT_CASE_SLOW(net_abort_any_time),
+	KUNIT_CASE(net_die_idle),
+	KUNIT_CASE_SLOW(net_late),
+	KUNIT_CASE_SLOW(net_leave_before_slow_higher),
+	KUNIT_CASE_SLOW(net_leave_before_slow_lower),
+	KUNIT_CASE_SLOW(net_leave),
+	KUNIT_CASE_SLOW(net_leave_unread),
+	KUNIT_CASE_SLOW(net_leave_early),
+	KUNIT_CASE(net_leave_ended),
+	KUNIT_CASE_SLOW(net_come_late),
+	KUNIT_CASE_SLOW(net_abort_connecting),
+	KUNIT_CASE_SLOW(net_abort_closing),
+	KUNIT_CASE(net_card_down),
+	KUNIT_CASE_SLOW(net_removed),
+	{}
+};
+
+struct kunit_suite swc_ends_suite = {
+	.name = "swc_ends", .init = swc_t_net_init, .exit = swc_t_net_exit, .test_cases = cases,
+};

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The completion ring of a context: written by the kernel only, read by the process from its own mapping.
+ *
+ * The tail that counts lives in kernel memory and is only published in the shared header; the consumer's
+ * head is read once, and believed only within bounds. An operation reserves its entry when it is submitted,
+ * so posting never fails and never waits. ring->lock orders producers; it is a leaf.
+ */
+#include <linux/err.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+
+#include "mem/completion_ring.h"
+#include "shared.h"
+
+struct swc_ring {
+	spinlock_t lock;
+	u32 tail;		/* entries posted; under @lock */
+	u32 reserved;		/* entries promised and not posted; under @lock */
+	u32 entries;
+	wait_queue_head_t wq;
+	struct swc_shared *kernel_side, *user_side;
+	struct swc_ring_header *shared;	/* followed by the entries */
+	struct swc_ring_user *user;
+};
+
+struct swc_ring *swc_ring_create(unsigned int entries)
+{
+	struct swc_ring *ring = kzalloc(sizeof(*ring), GFP_KERNEL_ACCOUNT);
+
+	if (!ring)
+		return NULL;
+	spin_lock_init(&ring->lock);
+	init_waitqueue_head(&ring->wq);
+	ring->entries = entries;
+	ring->kernel_side = swc_shared_alloc(SWC_RING_ENTRIES_OFFSET +
+					     entries * sizeof(struct swc_completion), NULL);
+	if (IS_ERR(ring->kernel_side))
+		goto err;
+	ring->user_side = swc_shared_alloc(sizeof(*ring->user), NULL);
+	if (IS_ERR(ring->user_side))
+		goto err_kernel_side;
+	ring->shared = ring->kernel_side->mem;
+	ring->shared->entries = entries;
+	ring->user = ring->user_side->mem;
+	return ring;
+
+err_kernel_side:
+	swc_shared_put(ring->kernel_side);
+err:
+	kfree(ring);
+	return NULL;
+}
+
+void swc_ring_destroy(struct swc_ring *ring)
+{
+	swc_shared_put(ring->kernel_side);
+	swc_shared_put(ring->user_side);
+	kfree(ring);
+}
+
+/* Entries the consumer has not taken. A head out of bounds counts as a full ring: it only hurts its owner. */
+static u32 ring_used(struct swc_ring *ring)
+{
+	/* Pairs with the consumer's release store: its reads of the entries are done. */
+	u32 used = ring->tail - smp_load_acquire(&ring->user->head);
+
+	return min(used, ring->entries);
+}
+
+/* Promise one entry to an operation; -EBUSY if the ring has no room for it. */
+int swc_ring_reserve(struct swc_ring *ring)
+{
+	int ret = 0;
+
+	spin_lock(&ring->lock);
+	if (ring_used(ring) + ring->reserved >= ring->entries)
+		ret = -EBUSY;
+	else
+		ring->reserved++;
+	spin_unlock(&ring->lock);
+	return ret;
+}
+
+void swc_ring_unreserve(struct swc_ring *ring)
+{
+	spin_lock(&ring->lock);
+	ring->reserved--;
+	spin_unlock(&ring->lock);
+}
+
+void swc_ring_post(struct swc_ring *ring, const struct swc_completion *entry)
+{
+	struct swc_completion *slot;
+
+	spin_lock(&ring->lock);
+	slot = (void *)ring->shared + SWC_RING_ENTRIES_OFFSET +
+	       (ring->tail & (ring->entries - 1)) * sizeof(*slot);
+	*slot = *entry;
+	ring->reserved--;
+	/* Pairs with the consumer's acquire load of the tail. */
+	smp_store_release(&ring->shared->tail, ++ring->tail);
+	spin_unlock(&ring->lock);
+	wake_up_all(&ring->wq);
+}
+
+/* Sleep until the tail moves away from @tail; -ETIME, or -ERESTARTSYS on a signal. */
+int swc_ring_wait(struct swc_ring *ring, u32 tail, u32 timeout_ms)
+{
+	long left;
+
+	if (!timeout_ms)
+		return wait_event_interruptible(ring->wq, READ_ONCE(ring->tail) != tail);
+	left = wait_event_interruptible_timeout(ring->wq, READ_ONCE(ring->tail) != tail,
+						msecs_to_jiffies(timeout_ms));
+	return left > 0 ? 0 : left ? left : -ETIME;
+}
+
+__poll_t swc_ring_poll(struct swc_ring *ring, struct file *file, poll_table *wait)
+{
+	__poll_t mask;
+
+	poll_wait(file, &ring->wq, wait);
+	spin_lock(&ring->lock);
+	mask = ring_used(ring) ? EPOLLIN | EPOLLRDNORM : 0;
+	spin_unlock(&ring->lock);
+	return mask;
+}
+
+int swc_ring_mmap(struct swc_ring *ring, struct vm_area_struct *vma, bool user_side)
+{
+	if (user_side)
+		return swc_shared_mmap(ring->user_side, vma);
+	return swc_shared_mmap_ro(ring->kernel_side, vma);
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Loading plans: one copy from user space, one verification, then read-only until the last user is gone.
+ * Plans belong to a member; its handle table has its own lock.
+ */
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "exec/task.h"
+#include "compat.h"
+#include "plan.h"
+#include "trace.h"
+
+static void plan_release(struct kref *ref)
+{
+	struct swc_plan *plan = container_of(ref, struct swc_plan, ref);
+
+	swc_links_free(plan->links);
+	kvfree(plan->data);
+	kfree(plan);
+}
+
+void swc_plan_put(struct swc_plan *plan)
+{
+	if (plan)
+		kref_put(&plan->ref, plan_release);
+}
+
+static struct swc_plan *plan_copy(const struct swc_plan_load *load)
+{
+	struct swc_plan *plan = kzalloc(sizeof(*plan), GFP_KERNEL_ACCOUNT);
+	int ret = -ENOMEM;
+
+	if (!plan)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&plan->ref);
+	plan->data = kvmalloc(load->bytes, GFP_KERNEL_ACCOUNT);
+	if (!plan->data)
+		goto err_put;
+	ret = -EFAULT;
+	if (copy_from_user(plan->data, u64_to_user_ptr(load->data), load->bytes))
+		goto err_put;
+	return plan;
+
+err_put:
+	swc_plan_put(plan);
+	return ERR_PTR(ret);
+}
+
+/* A local step may only name ranks whose memory is here. */
+static int local_steps_fit(const struct swc_plan_view *v, const struct swc_comm *comm, char *why)
+{
+	u32 i, k;
+
+	for (i = 0; i < v->hdr->nsteps; i++) {
+		const struct swc_plan_step *s = &v->steps[i];
+
+		if (s->kind != SWC_STEP_LOCAL)
+			continue;
+		for (k = s->first_xfer; k < s->first_xfer + s->nsend + s->nrecv; k++) {
+			if (swc_comm_is_local(comm, v->xfers[k].rank))
+				continue;
+			snprintf(why, SWC_TEXT_BYTES,
+				 "step %u: a local step names rank %u, which is on another node", i,
+				 v->xfers[k].rank);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* Belongs the plan to this rank of this communicator? */
+static int plan_fits(struct swc_plan *plan, const struct swc_member *member, char *why)
+{
+	const struct swc_plan_header *h = plan->view.hdr;
+	const struct swc_comm *comm = member->comm;
+	int ret;
+
+	if (h->nranks != comm->nranks || h->rank != member->rank) {
+		snprintf(why, SWC_TEXT_BYTES,
+			 "header: plan of rank %u of %u, but this is rank %u of %u",
+			 h->rank, h->nranks, member->rank, comm->nranks);
+		return -EINVAL;
+	}
+	if (!comm->net)
+		return 0;
+	ret = local_steps_fit(&plan->view, comm, why);
+	if (ret)
+		return ret;
+	plan->links = swc_links_make(comm, &plan->view);
+	if (IS_ERR(plan->links)) {
+		ret = PTR_ERR(plan->links);
+		plan->links = NULL;
+	}
+	if (ret == -EHOSTUNREACH)
+		snprintf(why, SWC_TEXT_BYTES,
+			 "a peer is on a node to which the communicator was given no path");
+	return ret;
+}
+
+/**
+ * swc_plan_load() - copy, verify and keep a plan for one member
+ * @member: whose
+ * @load: arguments; handle or reason are filled in
+ */
+int swc_plan_load(struct swc_member *member, struct swc_plan_load *load)
+{
+	struct swc_plan *plan;
+	int ret;
+
+	if (load->bytes < sizeof(struct swc_plan_header) || load->bytes > SWC_MAX_PLAN_BYTES) {
+		snprintf(load->text, sizeof(load->text), "header: a plan has %zu to %u bytes",
+			 sizeof(struct swc_plan_header), SWC_MAX_PLAN_BYTES);
+		return -EINVAL;
+	}
+	if (atomic_inc_return(&member->nplans) > swc_max_plans) {
+		ret = -ENOSPC;
+		goto err_count;
+	}
+	plan = plan_copy(load);
+	if (IS_ERR(plan)) {
+		ret = PTR_ERR(plan);
+		goto err_count;
+	}
+	ret = swc_plan_check(plan->data, load->bytes, &plan->view, load->text, sizeof(load->text));
+	if (!ret)
+		ret = plan_fits(plan, member, load->text);
+	if (ret) {
+		swc_stat_inc(SWC_STAT_PLANS_REFUSED);
+		goto err_put;
+	}
+	/* Another thread may guess the handle and unload the plan at once: keep it until the end. */
+	kref_get(&plan->ref);
+	ret = xa_alloc(&member->plans, &plan->handle, plan, XA_LIMIT(1, SWC_PLANS_MOST),
+		       GFP_KERNEL_ACCOUNT);
+	if (ret) {
+		swc_plan_put(plan);
+		goto err_put;
+	}
+	load->plan = plan->handle;
+	swc_stat_inc(SWC_STAT_PLANS_LOADED);
+	trace_swc_plan_load(member, plan);
+	swc_plan_put(plan);
+	return 0;
+
+err_put:
+	swc_plan_put(plan);
+err_count:
+	atomic_dec(&member->nplans);
+	return ret;
+}
+
+int swc_plan_unload(struct swc_member *member, u32 handle)
+{
+	struct swc_plan *plan = xa_erase(&member->plans, handle);
+
+	if (!plan)
+		return -ENOENT;
+	atomic_dec(&member->nplans);
+	swc_plan_put(plan);
+	return 0;
+}
+
+void swc_plan_unload_all(struct swc_member *member)
+{
+	struct swc_plan *plan;
+	unsigned long handle;
+
+	xa_for_each(&member->plans, handle, plan)
+		swc_plan_unload(member, handle);
+}
+
+struct swc_plan *swc_plan_get(struct swc_member *member, u32 handle)
+{
+	struct swc_plan *plan;
+
+	/* The table's reference keeps the plan alive while the table is locked. */
+	xa_lock(&member->plans);
+	plan = xa_load(&member->plans, handle);
+	if (plan)
+		kref_get(&plan->ref);
+	xa_unlock(&member->plans);
+	return plan;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef SWC_PLAN_H
+#define SWC_PLAN_H
+
+#include <linux/kref.h>
+
+#include "core/plan_check.h"
+#include "plan/plan_conn.h"
+#include "swingcoll.h"
+
+/* A verified plan. References: the member's handle table, and each part that uses it. */
+struct swc_plan {
+	struct kref ref;
+	u32 handle;
+	struct swc_plan_view view;
+	struct swc_links *links;	/* NULL if all members are on this node */
+	void *data;
+};
+
+int swc_plan_load(struct swc_member *member, struct swc_plan_load *load);
+int swc_plan_unload(struct swc_member *member, u32 handle);
+void swc_plan_unload_all(struct swc_member *member);
+struct swc_plan *swc_plan_get(struct swc_member *member, u32 handle);
+void swc_plan_put(struct swc_plan *plan);
+
+#endif /* SWC_PLAN_H */

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The descriptor: every field out of range, by ioctl and by io_uring, and nothing is left behind. */
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "testlib.h"
+
+static struct swct_rank r;
+static uint32_t buf[2][4096];
+static struct io_uring ring;
+static uint32_t region, barrier_plan, bcast_plan;
+
+static struct swc_desc good(void)
+{
+	return swct_allreduce(&r, buf[0], buf[1], 1000, SWC_U32);
+}
+
+/* By both doors. */
+static int try(const struct swc_desc *d, int want)
+{
+	CHECK_EQ(swct_run(&r.c, d, NULL), want);
+	CHECK(swct_uring_prep(&ring, r.c.fd, d, 1));
+	CHECK_EQ(io_uring_submit(&ring), 1);
+	CHECK_EQ(swct_uring_wait(&ring, NULL, NULL, 10000), want);
+	return 0;
+}
+
+#define TRY(want, ...)                                                                             \
+	do {                                                                                       \
+		struct swc_desc d = good();                                                        \
+		__VA_ARGS__;                                                                       \
+		if (try(&d, want)) {                                                               \
+			ksft_print_msg("with %s\n", #__VA_ARGS__);                                 \
+			return 1;                                                                  \
+		}                                                                                  \
+	} while (0)
+
+static int reserved(void)
+{
+	TRY(0, (void)0);
+	TRY(-EINVAL, d.resv0 = 1);
+	TRY(-EINVAL, d.resv1[0] = 1);
+	TRY(-EINVAL, d.resv1[1] = 1ull << 63);
+	for (int b = 2; b < 32; b++)
+		TRY(-EINVAL, d.flags = 1u << b);
+	TRY(0, d.flags = SWC_OP_WAITING);
+	return 0;
+}
+
+static int ranges(void)
+{
+	TRY(-ENOENT, d.comm = 0);
+	TRY(-ENOENT, d.comm = ~0u);
+	TRY(-ENOENT, d.plan = 0);
+	TRY(-ENOENT, d.plan = 65536);
+	TRY(-ENOENT, d.plan = ~0u);
+	TRY(-EINVAL, d.coll = SWC_COLL_NR);
+	TRY(-EINVAL, d.coll = 255);
+	TRY(-EINVAL, d.coll = SWC_ALLTOALL);
+	TRY(-EINVAL, d.coll = SWC_REDUCE); /* not the plan's */
+	TRY(-EINVAL, d.dtype = SWC_DTYPE_NR);
+	TRY(-EINVAL, d.dtype = 255);
+	TRY(-EINVAL, d.redop = SWC_REDOP_NR);
+	TRY(-EINVAL, d.redop = 255);
+	TRY(-EINVAL, d.root = 1);
+	TRY(-EINVAL, d.root = ~0u);
+	TRY(-EINVAL, d.plan = bcast_plan; d.coll = SWC_BROADCAST; d.redop = 1);
+	TRY(0, d.plan = bcast_plan; d.coll = SWC_BROADCAST; d.redop = 0);
+	for (int t = SWC_F16; t <= SWC_F64; t++)
+		for (int op = SWC_BAND; op <= SWC_BXOR; op++)
+			TRY(-EOPNOTSUPP, d.dtype = t; d.redop = op; d.count = 10);
+	return 0;
+}
+
+static int buffers(void)
+{
+	uint64_t bytes = 4000;
+	char *p = mmap(NULL, 12288, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	munmap(p + 8192, 4096);
+	TRY(-EFAULT, d.send = 0);
+	TRY(-EFAULT, d.recv = 0);
+	TRY(-EFAULT, d.send = 4096);
+	TRY(-EFAULT, d.recv = 0xffff888000000000ull);
+	TRY(-EFAULT, d.recv = 1ull << 47);
+	TRY(-EFAULT, d.recv = ~7ull);
+	TRY(-EINVAL, d.send += 1);
+	TRY(-EINVAL, d.recv += 2);
+	TRY(-EINVAL, d.send += 4; d.dtype = SWC_U64; d.count = 1);
+	TRY(0, d.recv = (uintptr_t)p + 8192 - bytes);
+	TRY(-EFAULT, d.recv = (uintptr_t)p + 8192 - bytes + 4);
+	mprotect(p + 4096, 4096, PROT_READ);
+	TRY(-EFAULT, d.recv = (uintptr_t)p + 8192 - bytes);
+	munmap(p, 8192);
+	/* Partial overlap. */
+	TRY(0, d.recv = d.send);
+	TRY(-EINVAL, d.recv = d.send + 4);
+	TRY(-EINVAL, d.recv = d.send + bytes - 4);
+	TRY(0, d.recv = d.send + bytes);
+	TRY(-EINVAL, d.recv = (uintptr_t)buf[1]; d.send = d.recv + bytes - 4);
+	/* Sizes. */
+	TRY(0, d.count = 0);
+	TRY(0, d.count = 0; d.send = 0; d.recv = 0);
+	TRY(-EFAULT, d.count = 1ull << 30);
+	TRY(-EOVERFLOW, d.count = 1ull << 45);
+	TRY(-EOVERFLOW, d.count = ~0ull);
+	TRY(-EOVERFLOW, d.count = 1ull << 62);
+	return 0;
+}
+
+static int regions(void)
+{
+	TRY(0, d.send_region = region; d.send = 0);
+	TRY(0, d.send_region = region; d.send = sizeof(buf[0]) - 4000);
+	TRY(-EFAULT, d.send_region = region; d.send = sizeof(buf[0]) - 3996);
+	TRY(-EFAULT, d.send_region = region; d.send = sizeof(buf[0]));
+	TRY(-EFAULT, d.send_region = region; d.send = ~0ull - 3999);
+	TRY(-EFAULT, d.send_region = region; d.send = ~0ull & ~3ull);
+	TRY(-EFAULT, d.send_region = region; d.send = 1ull << 63);
+	TRY(-EINVAL, d.send_region = region; d.send = 2);
+	TRY(-ENOENT, d.send_region = region + 1);
+	TRY(-ENOENT, d.recv_region = ~0u);
+	/* The same memory by handle and by address overlaps all the same. */
+	TRY(0, d.send_region = region; d.send = 0; d.recv = (uintptr_t)buf[0]);
+	TRY(-EINVAL, d.send_region = region; d.send = 4; d.recv = (uintptr_t)buf[0]);
+	return 0;
+}
+
+static struct swc_desc barrier(void)
+{
+	return (struct swc_desc){ .comm = r.comm, .plan = barrier_plan, .coll = SWC_BARRIER };
+}
+
+#define BARRIER(want, ...)                                                                         \
+	do {                                                                                       \
+		struct swc_desc d = barrier();                                                     \
+		__VA_ARGS__;                                                                       \
+		if (try(&d, want)) {                                                               \
+			ksft_print_msg("barrier with %s\n", #__VA_ARGS__);                         \
+			return 1;                                                                  \
+		}                                                                                  \
+	} while (0)
+
+static int barriers(void)
+{
+	BARRIER(0, (void)0);
+	BARRIER(-EINVAL, d.count = 1);
+	BARRIER(-EINVAL, d.send = (uintptr_t)buf);
+	BARRIER(-EINVAL, d.recv = (uintptr_t)buf);
+	BARRIER(-EINVAL, d.send_region = region);
+	BARRIER(-EINVAL, d.recv_region = region);
+	BARRIER(-EINVAL, d.dtype = SWC_F32);
+	BARRIER(-EINVAL, d.redop = SWC_MAX);
+	BARRIER(-EINVAL, d.root = 1);
+	return 0;
+}
+
+/* A plan may ask for scratch many times its owner's memory: bounded like pinned memory is. */
+static int big_scratch(void)
+{
+	struct swct_plan p;
+	struct swc_desc d = good();
+	uint32_t plan;
+	int ret;
+
+	swct_plan_init(&p, SWC_ALLREDUCE, 1, 0, 0, 1);
+	p.h.window[SWC_BUF_SEND].nblocks = 0;
+	p.h.window[SWC_BUF_RECV].nblocks = 0;
+	p.h.window[SWC_BUF_SCRATCH].nblocks = 1;
+	swct_plan_channel(&p);
+	swct_plan_step(&p, SWC_STEP_SYNC);
+	swct_plan_pack(&p);
+	CHECK_EQ(swct_plan_load(r.c.fd, r.comm, p.data, p.bytes, &plan, NULL), 0);
+	swct_plan_free(&p);
+	d.plan = plan;
+	d.send = 0;
+	d.recv = 0;
+	d.count = 1ull << 43; /* 32 TiB: must fail at once, and say so */
+	ret = swct_run(&r.c, &d, NULL);
+	CHECK(ret == -ENOMEM || ret == -EFBIG);
+	d.count = 1ull << 38;
+	ret = swct_run(&r.c, &d, NULL);
+	CHECK(ret == -ENOMEM || ret == -EFBIG);
+	return 0;
+}
+
+/* After all that was refused: no entry of the ring is lost, no page pinned for good. */
+static int nothing_lost(void)
+{
+	struct swc_desc d = barrier();
+	uint32_t n = 0;
+	int ret;
+
+	/* -EAGAIN: too many in flight, they end by themselves. */
+	while (!(ret = swct_submit(r.c.fd, &d)) || ret == -EAGAIN)
+		n += !ret;
+	CHECK_EQ(ret, -EBUSY);
+	CHECK_EQ(n, r.c.ring->entries);
+	while (n--)
+		CHECK_EQ(swct_next(&r.c, &(struct swc_completion){ 0 }, 1000), 0);
+	CHECK_EQ(swct_run(&r.c, &d, NULL), 0);
+	CHECK_EQ(swct_sound(&r, 1000), 0);
+	return 0;
+}
+
+int main(void)
+{
+	static const struct swct_test test[] = {
+		{ "reserved fields and unknown flags", reserved },
+		{ "enumerations and handles out of range", ranges },
+		{ "buffers: unmapped, misaligned, overlapping, too large", buffers },
+		{ "buffers by region and offset", regions },
+		{ "barrier takes nothing", barriers },
+		{ "scratch memory is bounded", big_scratch },
+		{ "refused operations leave nothing behind", nothing_lost },
+	};
+	struct swc_mem_reg reg = { .addr = (uintptr_t)buf[0], .bytes = sizeof(buf[0]) };
+	uint8_t id[SWC_ID_BYTES];
+	struct swct_plan p;
+
+	ksft_print_header();
+	swct_need_root();
+	swct_alone(&r, id);
+	if (swct_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg) ||
+	    swct_uring_init(&ring, 8, IORING_SETUP_SQE128 | IORING_SETUP_CQE32))
+		ksft_exit_fail_msg("cannot set up\n");
+	region = reg.region;
+	swct_plan_barrier(&p, 1, 0);
+	if (swct_plan_load(r.c.fd, r.comm, p.data, p.bytes, &barrier_plan, NULL))
+		ksft_exit_fail_msg("cannot load the barrier\n");
+	swct_plan_free(&p);
+	swct_plan_init(&p, SWC_BROADCAST, 1, 0, 0, 1);
+	swct_plan_channel(&p);
+	swct_plan_step(&p, SWC_STEP_LOCAL);
+	swct_plan_send(&p, 0, SWC_BUF_SEND, 0, 1);
+	swct_plan_recv(&p, 0, SWC_BUF_RECV, 0, 1, 0, SWC_XFER_FINAL);
+	swct_plan_pack(&p);
+	if (swct_plan_load(r.c.fd, r.comm, p.data, p.bytes, &bcast_plan, NULL))
+		ksft_exit_fail_msg("cannot load the broadcast\n");
+	swct_tests(test, ARRAY_SIZE(test));
+	ksft_finished();
+}

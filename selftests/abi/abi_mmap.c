@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Mappings: offsets, sizes, and that what is read-only stays so. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include "testlib.h"
+
+#define RW (PROT_READ | PROT_WRITE)
+
+static struct swct_rank r;
+
+static int map(uint64_t offset, size_t bytes, int prot, int flags)
+{
+	void *p = mmap(NULL, bytes, prot, flags, r.c.fd, offset);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	munmap(p, bytes);
+	return 0;
+}
+
+static int offsets(void)
+{
+	CHECK_EQ(map(SWC_MMAP_RING, 4096, PROT_READ, MAP_SHARED), 0);
+	CHECK_EQ(map(SWC_MMAP_RING_USER, 4096, RW, MAP_SHARED), 0);
+	CHECK_EQ(map(SWC_MMAP_STATE(r.comm), 4096, PROT_READ, MAP_SHARED), 0);
+	CHECK_EQ(map(0, 4096, PROT_READ, MAP_SHARED), -EINVAL);
+	CHECK_EQ(map(4096, 4096, PROT_READ, MAP_SHARED), -EINVAL);
+	CHECK_EQ(map(SWC_MMAP_RING + 4096, 4096, PROT_READ, MAP_SHARED), -EINVAL);
+	CHECK_EQ(map(SWC_MMAP_RING + (1ull << 32), 4096, PROT_READ, MAP_SHARED), -EINVAL);
+	CHECK_EQ(map(SWC_MMAP_RING_USER + 4096, 4096, RW, MAP_SHARED), -EINVAL);
+	CHECK_EQ(map(6ull << 48, 4096, PROT_READ, MAP_SHARED), -EINVAL);
+	CHECK_EQ(map(SWC_MMAP_PROGRESS(77), 4096, RW, MAP_SHARED), -ENOENT);
+	CHECK_EQ(map(SWC_MMAP_PROGRESS(77) + 4096, 4096, RW, MAP_SHARED), -EINVAL);
+	CHECK_EQ(map(SWC_MMAP_STATE(r.comm) + 4096, 4096, PROT_READ, MAP_SHARED), -EINVAL);
+	CHECK_EQ(map(SWC_MMAP_STATE(r.comm + 77), 4096, PROT_READ, MAP_SHARED), -ENOENT);
+	CHECK_EQ(map(SWC_MMAP_STATE(0), 4096, PROT_READ, MAP_SHARED), -ENOENT);
+	CHECK_EQ(map(SWC_MMAP_SLOTS(r.comm + 77), 4096, RW, MAP_SHARED), -ENOENT);
+	CHECK_EQ(map(SWC_MMAP_SLOTS(r.comm), 4096, RW, MAP_SHARED), -EINVAL); /* has none */
+	return 0;
+}
+
+static int lengths(void)
+{
+	size_t ring = (r.c.ring_bytes + 4095) & ~4095ul;
+
+	CHECK_EQ(map(SWC_MMAP_RING, ring, PROT_READ, MAP_SHARED), 0);
+	CHECK_EQ(map(SWC_MMAP_RING, ring + 4096, PROT_READ, MAP_SHARED), -EINVAL);
+	CHECK_EQ(map(SWC_MMAP_RING_USER, 8192, RW, MAP_SHARED), -EINVAL);
+	CHECK_EQ(map(SWC_MMAP_STATE(r.comm), 8192, PROT_READ, MAP_SHARED), -EINVAL);
+	return 0;
+}
+
+static sigjmp_buf env;
+
+static void on_segv(int sig)
+{
+	(void)sig;
+	siglongjmp(env, 1);
+}
+
+static int write_faults(volatile uint32_t *p)
+{
+	struct sigaction sa = { .sa_handler = on_segv };
+	int faulted = 0;
+
+	sigaction(SIGSEGV, &sa, NULL);
+	sigaction(SIGBUS, &sa, NULL);
+	if (sigsetjmp(env, 1))
+		faulted = 1;
+	else
+		*p = 1;
+	signal(SIGSEGV, SIG_DFL);
+	signal(SIGBUS, SIG_DFL);
+	return faulted;
+}
+
+static int read_only(uint64_t offset)
+{
+	void *p;
+
+	CHECK_EQ(map(offset, 4096, RW, MAP_SHARED), -EPERM);
+	CHECK_EQ(map(offset, 4096, RW, MAP_PRIVATE), -EPERM);
+	CHECK_EQ(map(offset, 4096, PROT_WRITE, MAP_SHARED), -EPERM);
+	p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, r.c.fd, offset);
+	CHECK(p != MAP_FAILED);
+	CHECK(mprotect(p, 4096, RW) == -1);
+	CHECK_EQ(errno, EACCES);
+	CHECK(write_faults(p));
+	munmap(p, 4096);
+	return 0;
+}
+
+static int ring_ro(void)
+{
+	return read_only(SWC_MMAP_RING);
+}
+
+static int state_ro(void)
+{
+	return read_only(SWC_MMAP_STATE(r.comm));
+}
+
+static int slots(void)
+{
+	struct swc_comm_join j = { .nranks = 1, .slot_bytes = 10000, .timeout_ms = 1000 };
+	uint32_t *a, *b;
+
+	swct_id(j.id);
+	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_JOIN, &j), 0);
+	CHECK_EQ(map(SWC_MMAP_SLOTS(j.comm), 12288, RW, MAP_PRIVATE), -EINVAL);
+	CHECK_EQ(map(SWC_MMAP_SLOTS(j.comm), 16384, RW, MAP_SHARED), -EINVAL);
+	a = mmap(NULL, 12288, RW, MAP_SHARED, r.c.fd, SWC_MMAP_SLOTS(j.comm));
+	b = mmap(NULL, 12288, RW, MAP_SHARED, r.c.fd, SWC_MMAP_SLOTS(j.comm));
+	CHECK(a != MAP_FAILED && b != MAP_FAILED);
+	for (int i = 0; i < 3072; i++)
+		CHECK_EQ(a[i], 0);
+	a[2500] = 9;
+	CHECK_EQ(b[2500], 9);
+	CHECK_EQ(swct_leave(r.c.fd, j.comm), 0);
+	a[2500] = 10;
+	CHECK_EQ(b[2500], 10);
+	CHECK_EQ(map(SWC_MMAP_SLOTS(j.comm), 4096, RW, MAP_SHARED), -ENOENT);
+	munmap(a, 12288);
+	munmap(b, 12288);
+	return 0;
+}
+
+/* The mapping keeps the device open; the context is still whole after close(). */
+static int after_close(void)
+{
+	struct swct_ctx c;
+
+	CHECK_EQ(swct_open(&c), 0);
+	close(c.fd);
+	CHECK_EQ(c.ring->tail, 0);
+	CHECK(c.ring->entries > 0);
+	c.user->head = 5;
+	munmap((void *)c.ring, c.ring_bytes);
+	munmap(c.user, 4096);
+	return 0;
+}
+
+static int state_shows_abort(void)
+{
+	struct swc_comm_ref ref = { .error = EIO };
+	const struct swc_comm_state *s;
+	uint8_t id[SWC_ID_BYTES];
+
+	swct_id(id);
+	CHECK_EQ(swct_join(r.c.fd, id, 1, 0, 1000, &ref.comm), 0);
+	s = mmap(NULL, 4096, PROT_READ, MAP_SHARED, r.c.fd, SWC_MMAP_STATE(ref.comm));
+	CHECK(s != MAP_FAILED);
+	CHECK_EQ(s->aborted, 0);
+	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), 0);
+	CHECK_EQ(s->aborted, 1);
+	CHECK_EQ(s->error, -EIO);
+	CHECK_EQ(s->culprit, 0);
+	CHECK_EQ(swct_leave(r.c.fd, ref.comm), 0);
+	CHECK_EQ(s->aborted, 1);
+	return 0;
+}
+
+int main(void)
+{
+	static const struct swct_test test[] = {
+		{ "offsets", offsets },
+		{ "lengths", lengths },
+		{ "completion ring cannot be written", ring_ro },
+		{ "state page cannot be written", state_ro },
+		{ "slots: shared only, zeroed, outlive the membership", slots },
+		{ "mappings outlive the descriptor", after_close },
+		{ "state page shows the abort", state_shows_abort },
+	};
+	uint8_t id[SWC_ID_BYTES];
+
+	ksft_print_header();
+	swct_need_device();
+	swct_alone(&r, id);
+	swct_tests(test, ARRAY_SIZE(test));
+	ksft_finished();
+}

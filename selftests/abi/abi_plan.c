@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The plan loader: each field wrong by itself is refused with a reason; limits; whose plan it is. */
+#include <errno.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+#include "testlib.h"
+
+static struct swct_ctx c;
+static uint32_t comm;
+
+/* Rank 1 of 3 of a plan with all kinds of steps, two channels, all buffers. */
+static void base(struct swct_plan *p)
+{
+	swct_plan_init(p, SWC_ALLREDUCE, 3, 1, 0, 4);
+	p->h.window[SWC_BUF_SCRATCH] = (struct swc_plan_window){ 1, 2 };
+	swct_plan_channel(p);
+	swct_plan_step(p, SWC_STEP_LOCAL);
+	swct_plan_send(p, 1, SWC_BUF_SEND, 0, 1);
+	swct_plan_send(p, 2, SWC_BUF_SEND, 0, 1);
+	swct_plan_recv(p, 1, SWC_BUF_RECV, 0, 1, 0, SWC_XFER_FINAL);
+	swct_plan_recv(p, 0, SWC_BUF_RECV, 0, 1, 0, 0);
+	swct_plan_step(p, SWC_STEP_SYNC);
+	swct_plan_channel(p);
+	swct_plan_step(p, SWC_STEP_NET);
+	swct_plan_send(p, 2, SWC_BUF_SEND, 1, 2);
+	swct_plan_recv(p, 0, SWC_BUF_SCRATCH, 1, 2, SWC_BUF_SEND, SWC_XFER_REDUCE);
+	swct_plan_step(p, SWC_STEP_NET);
+	swct_plan_recv(p, 0, SWC_BUF_RECV, 3, 1, 0, 0);
+}
+
+static int load(struct swct_plan *p, size_t bytes, int want)
+{
+	struct swc_plan_unload un = { .comm = comm };
+	char text[SWC_TEXT_BYTES];
+	int ret = swct_plan_load(c.fd, comm, p->data, bytes, &un.plan, text);
+
+	if (!ret)
+		CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_PLAN_UNLOAD, &un), 0);
+	CHECK_EQ(ret, want);
+	if (ret == -EINVAL) {
+		CHECK(memchr(text, 0, sizeof(text)));
+		CHECK(strlen(text) > 8);
+	}
+	return 0;
+}
+
+/* Change one thing, before or after the tables are put together. */
+#define BAD(...)                                                                                   \
+	do {                                                                                       \
+		struct swct_plan p_, *p = &p_;                                                     \
+		int ret_;                                                                          \
+		base(p);                                                                           \
+		__VA_ARGS__;                                                                       \
+		swct_plan_pack(p);                                                                 \
+		ret_ = load(p, p->bytes, -EINVAL);                                                 \
+		swct_plan_free(p);                                                                 \
+		if (ret_) {                                                                        \
+			ksft_print_msg("accepted: %s\n", #__VA_ARGS__);                            \
+			return 1;                                                                  \
+		}                                                                                  \
+	} while (0)
+
+#define BAD_BYTES(...)                                                                             \
+	do {                                                                                       \
+		struct swct_plan p_, *p = &p_;                                                     \
+		struct swc_plan_header *h;                                                         \
+		int ret_;                                                                          \
+		base(p);                                                                           \
+		swct_plan_pack(p);                                                                 \
+		h = p->data;                                                                       \
+		__VA_ARGS__;                                                                       \
+		ret_ = load(p, p->bytes, -EINVAL);                                                 \
+		swct_plan_free(p);                                                                 \
+		if (ret_) {                                                                        \
+			ksft_print_msg("accepted: %s\n", #__VA_ARGS__);                            \
+			return 1;                                                                  \
+		}                                                                                  \
+	} while (0)
+
+static int good(void)
+{
+	struct swct_plan p;
+	int ret;
+
+	base(&p);
+	swct_plan_pack(&p);
+	ret = load(&p, p.bytes, 0);
+	swct_plan_free(&p);
+	return ret;
+}
+
+static int header(void)
+{
+	BAD(p->h.magic ^= 1);
+	BAD(p->h.version = 0);
+	BAD(p->h.version = 2);
+	BAD(p->h.header_bytes -= 8);
+	BAD(p->h.header_bytes += 8);
+	BAD_BYTES(h->total_bytes--);
+	BAD_BYTES(h->total_bytes = ~0u);
+	for (int b = 2; b < 32; b++)
+		BAD(p->h.flags = 1u << b);
+	BAD(p->h.nranks = 0);
+	BAD(p->h.nranks = 2);
+	BAD(p->h.nranks = 4);
+	BAD(p->h.nranks = SWC_MAX_RANKS + 1);
+	BAD(p->h.nranks = ~0u);
+	BAD(p->h.rank = 0);
+	BAD(p->h.rank = 2);
+	BAD(p->h.rank = 3);
+	BAD(p->h.rank = ~0u);
+	BAD(p->h.root = 1);
+	BAD(p->h.root = ~0u);
+	BAD(p->h.nparts = 0);
+	BAD(p->h.nparts = 3);
+	BAD(p->h.nparts = ~0u);
+	BAD(p->h.part_blocks = 0);
+	BAD(p->h.part_blocks = 3);
+	BAD(p->h.part_blocks = (1u << 24) + 1);
+	BAD(p->h.part_blocks = ~0u);
+	BAD_BYTES(h->nsteps++);
+	BAD_BYTES(h->nsteps = ~0u);
+	BAD_BYTES(h->nxfers--);
+	BAD_BYTES(h->nxfers = ~0u);
+	BAD_BYTES(h->nchannels = 0);
+	BAD_BYTES(h->nchannels = 1);
+	BAD_BYTES(h->nchannels = SWC_MAX_CHANNELS + 1);
+	BAD_BYTES(h->nchannels = 0xffff);
+	BAD(p->h.coll = SWC_COLL_NR);
+	BAD(p->h.coll = 255);
+	BAD(p->h.coll = SWC_BROADCAST); /* steps that reduce */
+	BAD(p->h.coll = SWC_BARRIER);
+	BAD(p->h.resv0 = 1);
+	BAD(p->h.resv1[0] = 1);
+	BAD(p->h.resv1[1] = 1);
+	BAD(memset(p->h.name, 'x', SWC_NAME_BYTES));
+	for (int w = 0; w < SWC_BUF_NR; w++) {
+		BAD(p->h.window[w].nblocks = 5);
+		BAD(p->h.window[w].nblocks = ~0u);
+		BAD(p->h.window[w].first_block = ~0u);
+		BAD(p->h.window[w].first_block = 4);
+		BAD(p->h.window[w].nblocks = 0); /* used below */
+	}
+	BAD(p->h.window[SWC_BUF_SEND].first_block = 1; p->h.window[SWC_BUF_SEND].nblocks = 3);
+	BAD(p->h.window[SWC_BUF_RECV].nblocks = 3);
+	return 0;
+}
+
+static int channels(void)
+{
+	for (int i = 0; i < 2; i++) {
+		BAD(p->chan[i].first_step++);
+		BAD(p->chan[i].first_step = ~0u);
+		BAD(p->chan[i].nsteps++);
+		BAD(p->chan[i].nsteps--);
+		BAD(p->chan[i].nsteps = ~0u);
+	}
+	BAD(p->chan[1].first_step = 0);
+	BAD(p->chan[0].nsteps = 0);
+	return 0;
+}
+
+static int steps(void)
+{
+	for (uint32_t i = 0; i < 4; i++) {
+		BAD(p->step[i].kind = 0);
+		BAD(p->step[i].kind = 4);
+		BAD(p->step[i].kind = 255);
+		BAD(p->step[i].resv[0] = 1);
+		BAD(p->step[i].resv[1] = 1);
+		BAD(p->step[i].resv[2] = 1);
+		BAD(p->step[i].nsend++);
+		BAD(p->step[i].nsend = 0xffff);
+		BAD(p->step[i].nrecv++);
+		BAD(p->step[i].nrecv = 0xffff);
+		BAD(p->step[i].first_xfer++);
+		BAD(p->step[i].first_xfer = ~0u);
+	}
+	BAD(p->step[0].nsend--);
+	BAD(p->step[0].kind = SWC_STEP_SYNC);
+	BAD(p->step[1].kind = SWC_STEP_NET);
+	BAD(p->step[1].kind = SWC_STEP_LOCAL);
+	BAD(p->step[0].nsend = 0; p->step[0].nrecv = 4);
+	BAD(p->step[0].nsend = 4; p->step[0].nrecv = 0);
+	BAD(swct_plan_step(p, SWC_STEP_LOCAL);
+	    for (int i = 0; i <= SWC_MAX_FANIN; i++) swct_plan_send(p, i % 3, SWC_BUF_SEND, 0, 1);
+	    swct_plan_recv(p, 1, SWC_BUF_RECV, 0, 1, 0, 0));
+	BAD(swct_plan_step(p, SWC_STEP_LOCAL); swct_plan_send(p, 1, SWC_BUF_SEND, 0, 1);
+	    for (int i = 0; i <= SWC_MAX_FANIN; i++)
+		    swct_plan_recv(p, i % 3, SWC_BUF_RECV, 0, 1, 0, 0));
+	return 0;
+}
+
+static int xfers(void)
+{
+	for (uint32_t i = 0; i < 7; i++) {
+		BAD(p->xfer[i].rank = 3);
+		BAD(p->xfer[i].rank = ~0u);
+		BAD(p->xfer[i].nblocks = 0);
+		BAD(p->xfer[i].nblocks = 5);
+		BAD(p->xfer[i].nblocks = ~0u);
+		BAD(p->xfer[i].first_block = 4);
+		BAD(p->xfer[i].first_block = ~0u);
+		BAD(p->xfer[i].first_block = ~0u - p->xfer[i].nblocks + 1);
+		BAD(p->xfer[i].buf = SWC_BUF_NR);
+		BAD(p->xfer[i].buf = 255);
+		BAD(p->xfer[i].operand = SWC_BUF_NR);
+		BAD(p->xfer[i].operand = 255);
+		for (int b = 3; b < 8; b++)
+			BAD(p->xfer[i].flags |= 1u << b);
+	}
+	/* Sources and sends: no flags, no operand. */
+	for (int k = 0; k < 3; k++) {
+		static const int send[] = { 0, 1, 4 };
+
+		BAD(p->xfer[send[k]].flags = SWC_XFER_FINAL);
+		BAD(p->xfer[send[k]].flags = SWC_XFER_REDUCE);
+		BAD(p->xfer[send[k]].operand = SWC_BUF_RECV);
+	}
+	/* The stored mark is for what goes to another rank, paths lead there. */
+	for (int k = 0; k < 7; k++) {
+		if (k != 4)
+			BAD(p->xfer[k].flags |= SWC_XFER_STORED);
+		if (k < 4) {
+			BAD(p->xfer[k].path = 1);
+			BAD(p->xfer[k].path = 255);
+		}
+	}
+	BAD(p->xfer[2].buf = SWC_BUF_SEND); /* written to */
+	BAD(p->xfer[3].buf = SWC_BUF_SEND);
+	BAD(p->xfer[6].buf = SWC_BUF_SEND);
+	BAD(p->xfer[2].flags |= SWC_XFER_REDUCE);
+	BAD(p->xfer[3].flags |= SWC_XFER_FINAL); /* not the first destination */
+	BAD(p->xfer[2].operand = SWC_BUF_RECV);
+	BAD(p->xfer[6].operand = SWC_BUF_RECV);
+	BAD(p->xfer[4].rank = 1); /* own peer */
+	BAD(p->xfer[5].rank = 1);
+	/* Outside the scratch window, which is blocks 1 and 2. */
+	BAD(p->xfer[5].first_block = 0);
+	BAD(p->xfer[5].first_block = 2);
+	BAD(p->xfer[5].operand = SWC_BUF_SCRATCH; p->xfer[5].buf = SWC_BUF_RECV;
+	    p->xfer[5].first_block = 0);
+	BAD(p->xfer[0].buf = SWC_BUF_SCRATCH);
+	BAD(p->xfer[2].buf = SWC_BUF_SCRATCH);
+	return 0;
+}
+
+static int sizes(void)
+{
+	struct swct_plan p;
+	size_t bytes;
+	char *big;
+
+	base(&p);
+	swct_plan_pack(&p);
+	for (bytes = 0; bytes < p.bytes; bytes++)
+		CHECK(!load(&p, bytes, -EINVAL));
+	big = calloc(1, SWC_MAX_PLAN_BYTES + 16);
+	memcpy(big, p.data, p.bytes);
+	free(p.data);
+	p.data = big;
+	CHECK(!load(&p, p.bytes + 1, -EINVAL));
+	CHECK(!load(&p, SWC_MAX_PLAN_BYTES, -EINVAL));
+	CHECK(!load(&p, SWC_MAX_PLAN_BYTES + 1, -EINVAL));
+	CHECK(!load(&p, ~0u, -EINVAL));
+	/* A table that claims more than the size: arithmetic must not wrap. */
+	((struct swc_plan_header *)big)->nxfers = 0x10000000;
+	CHECK(!load(&p, p.bytes, -EINVAL));
+	swct_plan_free(&p);
+	return 0;
+}
+
+static int arguments(void)
+{
+	struct swc_plan_load l = { .comm = comm, .resv = 1 };
+	struct swc_plan_unload un = { .comm = comm };
+	struct swct_plan p;
+
+	base(&p);
+	swct_plan_pack(&p);
+	l.data = (uintptr_t)p.data;
+	l.bytes = p.bytes;
+	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_PLAN_LOAD, &l), -EINVAL);
+	l.resv = 0;
+	l.comm = 777;
+	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_PLAN_LOAD, &l), -ENOENT);
+	l.comm = comm;
+	l.data = 8;
+	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_PLAN_LOAD, &l), -EFAULT);
+	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_PLAN_UNLOAD, &un), -ENOENT);
+	un.plan = 60000;
+	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_PLAN_UNLOAD, &un), -ENOENT);
+	un.plan = ~0u;
+	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_PLAN_UNLOAD, &un), -ENOENT);
+	un.comm = 777;
+	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_PLAN_UNLOAD, &un), -ENOENT);
+	swct_plan_free(&p);
+	return 0;
+}
+
+static int limit(void)
+{
+	struct swc_plan_unload un = { .comm = comm };
+	struct swc_info info;
+	struct swct_plan p;
+	uint32_t n = 0, *handle;
+	int ret;
+
+	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_INFO, &info), 0);
+	handle = calloc(info.max_plans + 1, sizeof(*handle));
+	base(&p);
+	swct_plan_pack(&p);
+	do
+		ret = swct_plan_load(c.fd, comm, p.data, p.bytes, &handle[n], NULL);
+	while (!ret && n++ <= info.max_plans);
+	for (uint32_t i = 0; i < n; i++) {
+		CHECK(handle[i] >= 1 && handle[i] <= 65535);
+		un.plan = handle[i];
+		CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_PLAN_UNLOAD, &un), 0);
+	}
+	free(handle);
+	CHECK_EQ(ret, -ENOSPC);
+	CHECK_EQ(n, info.max_plans);
+	CHECK(!load(&p, p.bytes, 0));
+	swct_plan_free(&p);
+	return 0;
+}
+
+/* Rank 1 runs the tests, the others sit beside it. */
+static uint8_t id[SWC_ID_BYTES];
+static int *done;
+
+static int sit(uint32_t rank, void *arg)
+{
+	(void)arg;
+	CHECK_EQ(swct_open(&c), 0);
+	CHECK_EQ(swct_join(c.fd, id, 3, rank ? 2 : 0, 30000, &comm), 0);
+	while (!__atomic_load_n(done, __ATOMIC_ACQUIRE))
+		swct_sleep_ms(20);
+	return 0;
+}
+
+int main(void)
+{
+	static const struct swct_test test[] = {
+		{ "a good plan is taken", good },
+		{ "header fields", header },
+		{ "channel fields", channels },
+		{ "step fields", steps },
+		{ "transfer fields", xfers },
+		{ "truncated and oversized", sizes },
+		{ "arguments of load and unload", arguments },
+		{ "limit of plans", limit },
+		{ "a good plan is taken after all that", good },
+	};
+	pid_t pid[2];
+
+	ksft_print_header();
+	swct_need_device();
+	swct_id(id);
+	done = swct_shared(4096);
+	swct_fork(pid, 2, sit, NULL);
+	if (swct_open(&c) || swct_join(c.fd, id, 3, 1, 30000, &comm))
+		ksft_exit_fail_msg("cannot join\n");
+	swct_tests(test, ARRAY_SIZE(test));
+	__atomic_store_n(done, 1, __ATOMIC_RELEASE);
+	swct_reap(pid, 2, 5000);
+	ksft_finished();
+}

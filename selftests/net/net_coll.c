@@ -1,0 +1,704 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Collectives between nodes: every one, with every type, operation and algorithm that there is for the topology,
+ * every result checked on every rank. Runs on every node of a cluster at once.
+ *
+ *	net_coll [WORD [TIMES]]		only groups with WORD in their names; all of it so often
+ */
+#include <errno.h>
+#include <sys/resource.h>
+
+#include "net.h"
+#include "partitioned.h"
+
+#define PARALLEL 24  /* operations in flight */
+#define COMMS 4	     /* communicators at once */
+#define FLOATS 20011 /* of which every bit counts */
+#define TIMEOUT_MS 30000
+
+/* What one rank of one layout has and finds. */
+static const struct net_layout *layout;
+static struct swingcoll_bootstrap *boot;
+static int rank;
+static unsigned int checked, refused, others; /* others: right, but by another algorithm */
+static const char *algo;
+
+/* ------------------------------------------------------------------ one collective */
+
+static int comm_new(struct swingcoll_comm **comm, const struct swingcoll_comm_opts *opts)
+{
+	struct swingcoll_comm_opts o = opts ? *opts : (struct swingcoll_comm_opts){ 0 };
+	int ret;
+
+	if (!o.timeout_ms)
+		o.timeout_ms = TIMEOUT_MS;
+	ret = swingcoll_comm_create_from(comm, boot, &o);
+	if (ret)
+		ksft_print_msg("rank %d: %s\n", rank, swingcoll_bootstrap_error());
+	return ret;
+}
+
+/* 0: right; -EOPNOTSUPP: not possible; what else went wrong is printed. */
+static int one(struct swingcoll_comm *comm, const struct coll_case *c, bool registered)
+{
+	size_t bytes = coll_bytes(c, layout->nranks);
+	void *mem = malloc(bytes);
+	int ret = 0;
+
+	if (!mem)
+		return -ENOMEM;
+	if (registered)
+		ret = swingcoll_mem_register(mem, bytes);
+	if (ret)
+		ksft_print_msg("rank %d: cannot register %zu bytes: %s\n", rank, bytes,
+			       swingcoll_strerror(ret));
+	else
+		ret = coll_run(c, mem, comm, c->count + c->coll);
+	if (ret && ret != -EOPNOTSUPP && ret != -EBADMSG && ret != -ENOMEM) {
+		char text[256];
+
+		swingcoll_comm_error(comm, text, sizeof(text), NULL);
+		ksft_print_msg("rank %d: %s\n", rank, text);
+	}
+	if (registered)
+		swingcoll_mem_unregister(mem);
+	free(mem);
+	checked += !ret;
+	return ret;
+}
+
+/* ------------------------------------------------------------------ groups; 0: good */
+
+static int collectives(void)
+{
+	static const size_t counts[] = { 0, 1, 61, 4099, 50021 };
+	struct swingcoll_comm *comm;
+
+	CHECK_EQ(comm_new(&comm, NULL), 0);
+	for (int coll = 0; coll <= SWINGCOLL_ALLTOALL; coll++)
+		for (unsigned int k = 0; k < 2 * ARRAY_SIZE(counts); k++) {
+			struct coll_case c = coll_nth(coll, counts, k, layout->nranks, 5);
+
+			CHECK_EQ(one(comm, &c, k & 4), 0);
+		}
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+static int types(void)
+{
+	static const int colls[] = { SWINGCOLL_ALLREDUCE, SWINGCOLL_ALLREDUCE, SWINGCOLL_REDUCE,
+				     SWINGCOLL_REDUCE_SCATTER };
+	struct swingcoll_comm *comm;
+	unsigned int k = 0;
+
+	CHECK_EQ(comm_new(&comm, NULL), 0);
+	for (int dtype = 0; dtype <= SWINGCOLL_F64; dtype++)
+		for (int op = 0; op <= SWINGCOLL_BXOR; op++, k++) {
+			struct coll_case c = { .coll = colls[k % ARRAY_SIZE(colls)],
+					       .dtype = dtype,
+					       .op = op,
+					       .count = 1003 + k,
+					       .in_place = k & 8 };
+
+			if (!swingcoll_supported(dtype, op))
+				continue;
+			if (coll_has_root(c.coll))
+				c.root = k % layout->nranks;
+			CHECK_EQ(one(comm, &c, false), 0);
+		}
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+/* All types that only travel. */
+static int types_moved(void)
+{
+	static const int colls[] = { SWINGCOLL_ALLGATHER, SWINGCOLL_BROADCAST, SWINGCOLL_ALLTOALL };
+	struct swingcoll_comm *comm;
+
+	CHECK_EQ(comm_new(&comm, NULL), 0);
+	for (int dtype = 0; dtype <= SWINGCOLL_F64; dtype++)
+		for (unsigned int k = 0; k < ARRAY_SIZE(colls); k++) {
+			struct coll_case c = { .coll = colls[k], .dtype = dtype, .count = 517 };
+
+			if (coll_has_root(c.coll))
+				c.root = dtype % layout->nranks;
+			CHECK_EQ(one(comm, &c, false), 0);
+		}
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+/* One algorithm; what it cannot do, here or at all, is counted. */
+static int algorithm(void)
+{
+	static const size_t counts[] = { 1, 17, 1021, 40009 };
+	struct swingcoll_comm_opts opts = { .algo = algo, .flags = SWINGCOLL_ALLOW_REORDER };
+	struct swingcoll_comm *comm;
+
+	CHECK_EQ(comm_new(&comm, &opts), 0);
+	for (int coll = 0; coll <= SWINGCOLL_ALLTOALL; coll++)
+		for (unsigned int k = 0; k < ARRAY_SIZE(counts); k++) {
+			struct coll_case c = { .coll = coll,
+					       .count = counts[k],
+					       .in_place = (k + coll) & 1,
+					       .dtype = k & 1 ? SWINGCOLL_F32 : SWINGCOLL_I32 };
+			int ret;
+
+			if (coll == SWINGCOLL_BARRIER)
+				c.count = 0;
+			if (coll_has_root(coll))
+				c.root = k % layout->nranks;
+			ret = one(comm, &c, false);
+			refused += ret == -EOPNOTSUPP;
+			CHECK(!ret || ret == -EOPNOTSUPP);
+			if (ret)
+				break;
+			/* A substitute has its own turn. */
+			if (strcmp(swingcoll_comm_algo(comm), algo)) {
+				others++;
+				break;
+			}
+		}
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+/* With one rank per node more than 8 MiB, with more there is no time for so much; not divisible by anything. */
+static int large(void)
+{
+	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE,
+			       .count = layout->nranks == net_nodes ? 2100001 : 300001,
+			       .dtype = SWINGCOLL_I32 };
+	struct swingcoll_comm *comm;
+
+	CHECK_EQ(comm_new(&comm, NULL), 0);
+	CHECK_EQ(one(comm, &c, false), 0);
+	c.in_place = true;
+	c.dtype = SWINGCOLL_F32;
+	CHECK_EQ(one(comm, &c, true), 0);
+	for (int coll = SWINGCOLL_REDUCE_SCATTER; coll <= SWINGCOLL_ALLTOALL; coll++) {
+		c = (struct coll_case){ .coll = coll,
+					.count = coll_has_parts(coll) ? 70001 : 200003,
+					.in_place = coll & 1,
+					.root = coll_has_root(coll) ? layout->nranks - 1 : 0,
+					.dtype = coll_reduces(coll) ? SWINGCOLL_F32
+								    : SWINGCOLL_U32 };
+		if (coll != SWINGCOLL_BARRIER)
+			CHECK_EQ(one(comm, &c, coll & 2), 0);
+	}
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+/* Many operations of all kinds in flight, collected in another order than they were begun. */
+static int parallel(int use_io_uring)
+{
+	struct swingcoll_comm_opts opts = { .use_io_uring = use_io_uring };
+	struct swingcoll_req *req[PARALLEL];
+	struct swingcoll_comm *comm;
+	struct coll_case c[PARALLEL];
+	void *mem[PARALLEL], *send, *recv;
+	int n = layout->nranks;
+
+	CHECK_EQ(comm_new(&comm, &opts), 0);
+	for (int i = 0; i < PARALLEL; i++) {
+		c[i] = (struct coll_case){ .coll = i % (SWINGCOLL_ALLTOALL + 1),
+					   .dtype = SWINGCOLL_I32,
+					   .count = i % 5 ? 100 + i * 131 : 30011,
+					   .in_place = i & 1 };
+		if (c[i].coll == SWINGCOLL_BARRIER)
+			c[i].count = 0;
+		if (coll_has_root(c[i].coll))
+			c[i].root = i % n;
+		mem[i] = malloc(coll_bytes(&c[i], n));
+		coll_place(&c[i], n, rank, mem[i], &send, &recv);
+		coll_fill(&c[i], n, rank, send, i);
+	}
+	for (int i = 0; i < PARALLEL; i++) {
+		coll_place(&c[i], n, rank, mem[i], &send, &recv);
+		CHECK_EQ(coll_icall(&c[i], send, recv, comm, &req[i]), 0);
+	}
+	for (int k = 0; k < PARALLEL; k++) {
+		int i = (k * 7) % PARALLEL;
+
+		CHECK_EQ(swingcoll_wait(req[i], NULL), 0);
+		coll_place(&c[i], n, rank, mem[i], &send, &recv);
+		if (c[i].coll != SWINGCOLL_BARRIER)
+			CHECK_EQ(coll_check(&c[i], n, rank, recv, i), 0);
+		free(mem[i]);
+		checked++;
+	}
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+static int parallel_uring(void)
+{
+	return parallel(1);
+}
+
+static int parallel_ioctl(void)
+{
+	return parallel(-1);
+}
+
+/* Operations of several communicators, begun in another order on every rank. */
+static int communicators(void)
+{
+	struct coll_case c = {
+		.coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_F32, .count = 9001, .in_place = true
+	};
+	int n = layout->nranks;
+	struct swingcoll_comm *comm[COMMS];
+	struct swingcoll_req *req[COMMS];
+	void *mem[COMMS];
+
+	for (int k = 0; k < COMMS; k++) {
+		CHECK_EQ(comm_new(&comm[k], NULL), 0);
+		mem[k] = malloc(coll_bytes(&c, n));
+	}
+	for (int round = 0; round < 4; round++) {
+		for (int i = 0; i < COMMS; i++) {
+			int k = (i * (rank & 1 ? COMMS - 1 : 1) + rank) % COMMS;
+
+			coll_fill(&c, n, rank, mem[k], round * COMMS + k);
+			CHECK_EQ(coll_icall(&c, mem[k], mem[k], comm[k], &req[k]), 0);
+		}
+		for (int k = 0; k < COMMS; k++) {
+			CHECK_EQ(swingcoll_wait(req[k], NULL), 0);
+			CHECK_EQ(coll_check(&c, n, rank, mem[k], round * COMMS + k), 0);
+			checked++;
+		}
+	}
+	for (int k = 0; k < COMMS; k++) {
+		CHECK_EQ(swingcoll_comm_destroy(comm[k]), 0);
+		free(mem[k]);
+	}
+	return 0;
+}
+
+/*
+ * Partitions, which every rank marks ready in an order of its own. One rank waits for the last of all before it
+ * marks any other, while the others have marked all that they can before that one.
+ */
+static int parted_one(const struct coll_case *c, int parts, struct swingcoll_comm *comm)
+{
+	struct parted j;
+
+	CHECK_EQ(parted_up(&j, c, parts, comm), 0);
+	for (int round = 0; round < 2; round++) {
+		CHECK_EQ(swingcoll_pstart(j.part), 0);
+		for (int i = 0; i < parts; i++)
+			parted_fill(&j, i, rank, round);
+		for (int i = 0; i < parts; i++) {
+			int at = rank == layout->nranks - 1 ? parts - 1 - i : (i + 1) % parts;
+
+			CHECK_EQ(swingcoll_pready(j.part, at), 0);
+			if (at == parts - 1)
+				CHECK_EQ(swingcoll_pwait(j.part, at), 0);
+		}
+		CHECK_EQ(swingcoll_pwait(j.part, SWINGCOLL_ALL_PARTITIONS), 0);
+		for (int i = 0; i < parts; i++)
+			CHECK_EQ(parted_check(&j, i, rank, round), 0);
+		checked += parts;
+	}
+	CHECK_EQ(parted_down(&j), 0);
+	return 0;
+}
+
+static int parted(void)
+{
+	static const int colls[] = { SWINGCOLL_ALLREDUCE, SWINGCOLL_REDUCE_SCATTER,
+				     SWINGCOLL_ALLGATHER };
+	static const size_t counts[] = { 50, 3000, 70001 };
+	uint64_t spilled = swct_stat(SWC_STAT_SEGS_SPILLED);
+	struct swingcoll_comm *comm;
+
+	CHECK_EQ(comm_new(&comm, NULL), 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(colls); i++)
+		for (unsigned int k = 0; k < ARRAY_SIZE(counts); k++) {
+			bool whole = !coll_has_parts(colls[i]);
+			struct coll_case c = { .coll = colls[i],
+					       .dtype = SWINGCOLL_I32,
+					       .count = whole ? counts[k]
+							      : counts[k] / layout->nranks,
+					       .in_place = whole };
+
+			if (parted_one(&c, 40, comm)) {
+				ksft_print_msg("rank %d: partitioned %s\n", rank,
+					       coll_describe(&c));
+				return 1;
+			}
+		}
+	/* What others sent to the last rank before it had marked it, did not stay in slots. */
+	if (rank == layout->nranks - 1)
+		CHECK(swct_stat(SWC_STAT_SEGS_SPILLED) > spilled);
+	CHECK_EQ(swct_stat(SWC_STAT_SPILLS_REFUSED), 0);
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+/* A partitioned operation of two partitions, and a large ordinary one that follows it. */
+struct pair {
+	struct swingcoll_comm *comm;
+	struct parted p;
+	struct coll_case much;
+	void *mem;
+	struct swingcoll_req *req;
+};
+
+static const struct coll_case some = {
+	.coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_I32, .count = 70001, .in_place = true
+};
+
+static int pair_up(struct pair *a)
+{
+	a->much = some;
+	a->much.count = 1 << 20;
+	a->mem = malloc(coll_bytes(&a->much, layout->nranks));
+	coll_fill(&a->much, layout->nranks, rank, a->mem, 1);
+	CHECK_EQ(comm_new(&a->comm, NULL), 0);
+	CHECK_EQ(parted_up(&a->p, &some, 2, a->comm), 0);
+	for (int i = 0; i < a->p.n; i++)
+		parted_fill(&a->p, i, rank, 2);
+	return 0;
+}
+
+static int pair_down(struct pair *a)
+{
+	CHECK_EQ(swingcoll_pwait(a->p.part, SWINGCOLL_ALL_PARTITIONS), 0);
+	CHECK_EQ(swingcoll_wait(a->req, NULL), 0);
+	for (int i = 0; i < a->p.n; i++)
+		CHECK_EQ(parted_check(&a->p, i, rank, 2), 0);
+	CHECK_EQ(coll_check(&a->much, layout->nranks, rank, a->mem, 1), 0);
+	checked += a->p.n + 1;
+	CHECK_EQ(parted_down(&a->p), 0);
+	CHECK_EQ(swingcoll_comm_destroy(a->comm), 0);
+	free(a->mem);
+	return 0;
+}
+
+/*
+ * Rank 0 comes to an ordinary operation, and to partitions of another partitioned one, before a partition that
+ * the others wait for before they come to those.
+ */
+static int parted_overtaken(void)
+{
+	struct parted q;
+	struct pair a;
+
+	CHECK_EQ(pair_up(&a), 0);
+	CHECK_EQ(parted_up(&q, &some, 20, a.comm), 0);
+	for (int i = 0; i < q.n; i++)
+		parted_fill(&q, i, rank, 3);
+	CHECK_EQ(swingcoll_pstart(a.p.part), 0);
+	if (rank == 0) {
+		CHECK_EQ(swingcoll_pready(a.p.part, 0), 0);
+		CHECK_EQ(swingcoll_pstart(q.part), 0);
+		for (int i = 0; i < q.n; i++)
+			CHECK_EQ(swingcoll_pready(q.part, i), 0);
+		CHECK_EQ(coll_icall(&a.much, a.mem, a.mem, a.comm, &a.req), 0);
+		/* Until what can be sent has been. */
+		swct_sleep_ms(300);
+		CHECK_EQ(swingcoll_pready(a.p.part, 1), 0);
+	} else {
+		CHECK_EQ(swingcoll_pready(a.p.part, 1), 0);
+		CHECK_EQ(swingcoll_pwait(a.p.part, 1), 0);
+		CHECK_EQ(swingcoll_pready(a.p.part, 0), 0);
+		CHECK_EQ(swingcoll_pstart(q.part), 0);
+		for (int i = q.n - 1; i >= 0; i--)
+			CHECK_EQ(swingcoll_pready(q.part, i), 0);
+		CHECK_EQ(swingcoll_pwait(q.part, 0), 0);
+		CHECK_EQ(coll_icall(&a.much, a.mem, a.mem, a.comm, &a.req), 0);
+	}
+	CHECK_EQ(swingcoll_pwait(q.part, SWINGCOLL_ALL_PARTITIONS), 0);
+	for (int i = 0; i < q.n; i++)
+		CHECK_EQ(parted_check(&q, i, rank, 3), 0);
+	checked += q.n;
+	CHECK_EQ(parted_down(&q), 0);
+	return pair_down(&a);
+}
+
+/* The others come to an ordinary operation before a partition, and to one that rank 0 is ahead with after it. */
+static int parted_waits(void)
+{
+	struct coll_case little = some;
+	struct swingcoll_req *req;
+	struct pair a;
+	void *mem;
+
+	little.count = 25001;
+	mem = malloc(coll_bytes(&little, layout->nranks));
+	coll_fill(&little, layout->nranks, rank, mem, 3);
+	CHECK_EQ(pair_up(&a), 0);
+	CHECK_EQ(swingcoll_pstart(a.p.part), 0);
+	if (rank == 0) {
+		CHECK_EQ(swingcoll_pready(a.p.part, 0), 0);
+		CHECK_EQ(swingcoll_pready(a.p.part, 1), 0);
+	}
+	CHECK_EQ(coll_icall(&little, mem, mem, a.comm, &req), 0);
+	if (rank == 0)
+		CHECK_EQ(coll_icall(&a.much, a.mem, a.mem, a.comm, &a.req), 0);
+	CHECK_EQ(swingcoll_wait(req, NULL), 0);
+	CHECK_EQ(coll_check(&little, layout->nranks, rank, mem, 3), 0);
+	if (rank) {
+		CHECK_EQ(swingcoll_pready(a.p.part, 1), 0);
+		CHECK_EQ(swingcoll_pready(a.p.part, 0), 0);
+		CHECK_EQ(coll_icall(&a.much, a.mem, a.mem, a.comm, &a.req), 0);
+	}
+	checked++;
+	free(mem);
+	return pair_down(&a);
+}
+
+/* Sums of any floats have the same bits on all ranks. */
+static int bits(void)
+{
+	static float in[FLOATS], out[FLOATS];
+	struct swingcoll_comm *comm;
+	unsigned int seed = rank + 1;
+	uint64_t hash = 0, *all = calloc(layout->nranks, sizeof(*all));
+
+	CHECK_EQ(comm_new(&comm, NULL), 0);
+	for (size_t count = FLOATS; count; count /= 12) {
+		for (size_t i = 0; i < count; i++)
+			in[i] = (float)rand_r(&seed) / (1 + rand_r(&seed) % 1000);
+		CHECK_EQ(swingcoll_allreduce(in, out, count, SWINGCOLL_F32, SWINGCOLL_SUM, comm),
+			 0);
+		for (size_t i = 0; i < count; i++) {
+			uint32_t word;
+
+			memcpy(&word, &out[i], 4);
+			hash = (hash ^ word) * 0x100000001b3;
+		}
+		checked++;
+	}
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	CHECK_EQ(boot->allgather(boot->arg, &hash, all, sizeof(hash)), 0);
+	for (int r = 1; r < layout->nranks; r++)
+		CHECK(all[r] == all[0]);
+	free(all);
+	return 0;
+}
+
+/* Nobody leaves a barrier before the last has come. */
+static int barriers(void)
+{
+	struct swingcoll_comm *comm;
+
+	CHECK_EQ(comm_new(&comm, NULL), 0);
+	for (int last = 0; last < layout->nranks; last++) {
+		uint64_t start, end;
+
+		/* The others start to count before the last one begins to sleep: it lets them go. */
+		CHECK_EQ(swingcoll_barrier(comm), 0);
+		start = swct_ms();
+		CHECK_EQ(swingcoll_barrier(comm), 0);
+		if (rank == last)
+			swct_sleep_ms(200);
+		CHECK_EQ(swingcoll_barrier(comm), 0);
+		end = swct_ms();
+		if (end - start < 200) {
+			ksft_print_msg("rank %d: waited %d ms only for rank %d\n", rank,
+				       (int)(end - start), last);
+			return 1;
+		}
+		checked += 3;
+	}
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ all of them, by every rank */
+
+struct group {
+	const char *name;
+	int (*fn)(void);
+	int share; /* how often: in all layouts that have so much */
+};
+
+static const struct group groups[] = {
+	{ "every collective", collectives, 0 },
+	{ "every type and operation", types, 2 },
+	{ "every type moved", types_moved, 2 },
+	{ "large ones, registered and not", large, 1 },
+	{ "24 in flight, by io_uring", parallel_uring, 0 },
+	{ "24 in flight, by ioctl", parallel_ioctl, 2 },
+	{ "4 communicators at once", communicators, 1 },
+	{ "partitions, in an order of each rank's own", parted, 1 },
+	{ "partitions, overtaken by what follows them", parted_overtaken, 1 },
+	{ "partitions that wait for what follows them", parted_waits, 1 },
+	{ "the same bits of float sums everywhere", bits, 0 },
+	{ "barriers", barriers, 2 },
+};
+
+#define ALGORITHMS 1
+
+/* The share of large clusters, whose machines share few CPUs, is less. */
+static const struct layout_kind {
+	const char *name;
+	int even, odd;
+	bool in_turn;
+	int share, large_share;
+} layouts[] = {
+	{ "1 rank per node", 1, 1, false, 2, 1 },
+	{ "2 ranks per node", 2, 2, false, 2, -1 },
+	{ "1 and 2 ranks per node", 1, 2, false, 1, 0 },
+	{ "2 ranks per node in turn", 2, 2, true, 0, -1 },
+};
+
+/* What the ranks of a layout leave to their node's process. */
+struct found {
+	struct ksft_count count;
+	unsigned long checked;
+	unsigned long refused;
+};
+
+static struct found *found;
+static unsigned int which;
+static const char *wanted = "";
+
+struct verdict {
+	int bad;
+	unsigned int checked, refused;
+};
+
+/* All but those for one node, and for tori with two dimensions. */
+static bool for_all_shapes(const char *name)
+{
+	return strncmp(name, "direct", 6) && strcmp(name, "hamiltonian");
+}
+
+/* A group on all ranks; true if the ranks can go on. */
+static bool group(int (*fn)(void), const char *name)
+{
+	struct verdict mine, *all = calloc(layout->nranks, sizeof(*all));
+	uint64_t start = swct_ms();
+	bool good = true;
+	int ret;
+
+	checked = 0;
+	refused = 0;
+	others = 0;
+	mine.bad = fn();
+	mine.checked = checked;
+	mine.refused = refused;
+	ret = boot->allgather(boot->arg, &mine, all, sizeof(mine));
+	if (ret) {
+		ksft_print_msg("rank %d: after %s: %s\n", rank, name, swingcoll_bootstrap_error());
+		free(all);
+		return false;
+	}
+	if (fn == algorithm && for_all_shapes(algo))
+		good = checked > others;
+	for (int r = 0; r < layout->nranks; r++)
+		good &= !all[r].bad && all[r].checked == checked && all[r].refused == refused;
+	if (!rank) {
+		ksft_test_result(good && (checked || refused),
+				 "%s: %s: %u collectives right, %u by others, %u refused, %d ms",
+				 layouts[which].name, name, checked, others, refused,
+				 (int)(swct_ms() - start));
+		found->count = ksft_cnt;
+		found->checked += checked;
+		found->refused += refused;
+	}
+	free(all);
+	return true;
+}
+
+/* Is a group to be run in layout @l? */
+static bool chosen(const struct layout_kind *l, const char *name, int share)
+{
+	const char *topo = getenv("SWINGCOLL_TOPO");
+
+	/* Ports of a torus lead somewhere: there the library must be told of it, and then ranks go by nodes. */
+	if (l->in_turn && topo && strncmp(topo, "switch:", 7))
+		return false;
+	return share <= (net_nodes > 2 ? l->large_share : l->share) && strstr(name, wanted);
+}
+
+/* Algorithm @a in words, or NULL. */
+static const char *algo_group(int a)
+{
+	static char name[64];
+
+	algo = swingcoll_algo_name(a);
+	if (!algo)
+		return NULL;
+	snprintf(name, sizeof(name), "algorithm %s", algo);
+	return name;
+}
+
+static int rank_fn(int me, unsigned int step)
+{
+	const struct layout_kind *l = &layouts[which];
+	const char *name;
+	bool ok = true;
+
+	rank = me;
+	net_be_rank(layout, rank, step);
+	ksft_cnt = found->count;
+	if (swingcoll_bootstrap_auto(&boot)) {
+		ksft_print_msg("rank %d: %s\n", rank, swingcoll_bootstrap_error());
+		return 1;
+	}
+	for (unsigned int g = 0; ok && g < ARRAY_SIZE(groups); g++)
+		if (chosen(l, groups[g].name, groups[g].share))
+			ok = group(groups[g].fn, groups[g].name);
+	for (int a = 0; ok && (name = algo_group(a)); a++)
+		if (chosen(l, name, ALGORITHMS))
+			ok = group(algorithm, name);
+	swingcoll_bootstrap_free(boot);
+	return !ok;
+}
+
+static unsigned int planned(void)
+{
+	unsigned int n = 0;
+	const char *name;
+
+	for (unsigned int l = 0; l < ARRAY_SIZE(layouts); l++) {
+		for (unsigned int g = 0; g < ARRAY_SIZE(groups); g++)
+			n += chosen(&layouts[l], groups[g].name, groups[g].share);
+		for (int a = 0; (name = algo_group(a)); a++)
+			n += chosen(&layouts[l], name, ALGORITHMS);
+	}
+	return n;
+}
+
+static int start_rank(uint32_t i, void *arg)
+{
+	return rank_fn(net_layout_rank(layout, i), *(unsigned int *)arg);
+}
+
+int main(int argc, char **argv)
+{
+	int times = argc > 2 ? atoi(argv[2]) : 1;
+	struct net_layout l;
+	bool bad = false;
+
+	if (argc > 1)
+		wanted = argv[1];
+	net_start();
+	if (!net_node)
+		ksft_set_plan(planned() * times);
+	found = swct_shared(sizeof(*found));
+	layout = &l;
+	for (unsigned int step = 0; step < times * ARRAY_SIZE(layouts) && !bad; step++) {
+		which = step % ARRAY_SIZE(layouts);
+		net_layout(&l, layouts[which].even, layouts[which].odd);
+		l.in_turn = layouts[which].in_turn;
+		found->count = ksft_cnt;
+		bad = swct_ranks(net_layout_local(&l), 300000, start_rank, &step);
+		ksft_cnt = found->count;
+		bad = net_together(bad);
+	}
+	if (net_node)
+		return bad;
+	ksft_print_msg(
+		"%lu collectives checked on every rank, %lu refused as not for the topology\n",
+		found->checked, found->refused);
+	ksft_finished();
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The table of algorithms, and the making of one plan: who the members are, what the algorithm appends, and the
+ * tables laid out as one plan in the end.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "algo/builder.h"
+#include "plan_check.h"
+
+#define ALL_BUT_ALLTOALL                                                                           \
+	(1u << SWC_ALLREDUCE | 1u << SWC_REDUCE_SCATTER | 1u << SWC_ALLGATHER |                    \
+	 1u << SWC_BROADCAST | 1u << SWC_REDUCE | 1u << SWC_BARRIER)
+#define HALVES (1u << SWC_ALLREDUCE | 1u << SWC_REDUCE_SCATTER | 1u << SWC_ALLGATHER)
+#define WHOLE (1u << SWC_ALLREDUCE)
+
+static const struct {
+	struct swc_algo_info info;
+	swc_build_fn *build;
+	int32_t max_param;
+} algos[SWC_ALGO_NR] = {
+	[SWC_ALGO_DIRECT1] = { { "direct1",
+				 "one node: every rank reads all and computes its own result", NULL,
+				 ALL_BUT_ALLTOALL | 1u << SWC_ALLTOALL, true, false },
+			       swc_direct1_build },
+	[SWC_ALGO_DIRECT2] = { { "direct2",
+				 "one node: every block has an owner who serves all in one pass",
+				 NULL, ALL_BUT_ALLTOALL, true, false },
+			       swc_direct2_build },
+	[SWC_ALGO_RING] = { { "ring", "reduce-scatter and allgather round a ring, one way", NULL,
+			      HALVES, false, false },
+			    swc_ring_build },
+	[SWC_ALGO_RING2] = { { "ring2", "half the vector round the ring each way", NULL, HALVES,
+			       false, true },
+			     swc_ring2_build },
+	[SWC_ALGO_HAMILTONIAN] = { { "hamiltonian",
+				     "rings both ways along two edge-disjoint cycles of a 2D torus",
+				     NULL, HALVES, false, true },
+				   swc_hamiltonian_build },
+	[SWC_ALGO_BUCKET] = { { "bucket", "rings along each dimension in turn, on every port", NULL,
+				HALVES, false, true },
+			      swc_bucket_build },
+	[SWC_ALGO_BUCKET2] = { { "bucket2",
+				 "bucket with sums walking in from both sides: half the steps",
+				 NULL, HALVES, false, true },
+			       swc_bucket2_build },
+	[SWC_ALGO_RECDOUB] = { { "recdoub", "recursive doubling with the whole vector, one port",
+				 NULL, WHOLE, false, false },
+			       swc_recdoub_build },
+	[SWC_ALGO_RABENSEIFNER] = { { "rabenseifner", "recursive halving and doubling, one port",
+				      NULL, HALVES, false, false },
+				    swc_rabenseifner_build },
+	[SWC_ALGO_MIRRORED] = { { "mirrored", "recursive doubling on every port of a torus",
+				  "reduce-scatter steps, 0 (whole vectors) to log2 p (the default)",
+				  HALVES, false, true },
+				swc_mirrored_build,
+				20 },
+	[SWC_ALGO_SWING_L] = { { "swing-l", "Swing, whole vector each step: fewest steps", NULL,
+				 WHOLE, false, true },
+			       swc_swing_l_build },
+	[SWC_ALGO_SWING_B] = { { "swing-b", "Swing, reduce-scatter and allgather: fewest bytes",
+				 NULL, HALVES, false, true },
+			       swc_swing_b_build },
+	[SWC_ALGO_SWING_H] = { { "swing-h",
+				 "Swing, reduce-scatter for some steps and whole windows between",
+				 "reduce-scatter steps, 0 (swing-l) to log2 p (swing-b)", WHOLE,
+				 false, true },
+			       swc_swing_h_build,
+			       20 },
+	[SWC_ALGO_TWOSIDED] = { { "twosided", "whole vector from both sides at once: log3 p steps",
+				  NULL, WHOLE, false, true },
+				swc_twosided_build },
+	[SWC_ALGO_CIRCULANT] = { { "circulant",
+				   "log2 p rounds and least bytes for any number of ranks", NULL,
+				   HALVES, false, false },
+				 swc_circulant_build },
+	[SWC_ALGO_TREE] = { { "tree", "up and down a binomial tree", NULL,
+			      1u << SWC_ALLREDUCE | 1u << SWC_BROADCAST | 1u << SWC_REDUCE, false,
+			      false },
+			    swc_tree_build },
+	[SWC_ALGO_DTREE] = { { "dtree", "two binary trees, each with half the vector in pieces",
+			       "pieces per half, 1 to 256",
+			       1u << SWC_ALLREDUCE | 1u << SWC_BROADCAST | 1u << SWC_REDUCE, false,
+			       false },
+			     swc_dtree_build,
+			     256 },
+	[SWC_ALGO_ROTATE] = { { "rotate", "each rank meets the others in turn, at growing distance",
+				NULL, 1u << SWC_BARRIER | 1u << SWC_ALLTOALL, false, false },
+			      swc_rotate_build },
+};
+
+const struct swc_algo_info *swc_algo_info(unsigned int algo)
+{
+	return algo < SWC_ALGO_NR ? &algos[algo].info : NULL;
+}
+
+const char *swc_algo_name(unsigned int algo)
+{
+	return algo < SWC_ALGO_NR ? algos[algo].info.name : NULL;
+}
+
+int swc_algo_parse(const char *name, int32_t *param)
+{
+	size_t len = strcspn(name, ":");
+	int32_t value = SWC_PARAM_DEFAULT;
+
+	for (int i = 0; i < SWC_ALGO_NR; i++) {
+		if (strlen(algos[i].info.name) != len || strncmp(name, algos[i].info.name, len))
+			continue;
+		if (name[len]) {
+			char *end;
+			unsigned long v = strtoul(name + len + 1, &end, 10);
+
+			if (!algos[i].info.param || !param || end == name + len + 1 || *end ||
+			    !strchr("0123456789", name[len + 1]) ||
+			    v > (unsigned long)algos[i].max_param)
+				return -EINVAL;
+			value = (int32_t)v;
+		}
+		if (param)
+			*param = value;
+		return i;
+	}
+	return -EINVAL;
+}
+
+/* One rank: the result is a copy of the contribution. */
+static void build_alone(struct swc_builder *b)
+{
+	swc_build_blocks(b, 1);
+	swc_build_channel(b, 0, 1);
+	if (b->hdr.coll == SWC_BARRIER) {
+		swc_build_step(b, SWC_STEP_SYNC);
+		return;
+	}
+	swc_build_step(b, SWC_STEP_LOCAL);
+	swc_build_send(b, 0, SWC_BUF_SEND, 0, 1);
+	swc_build_recv(b, 0, SWC_BUF_RECV, 0, 1, SWC_XFER_FINAL);
+}
+
+/* One more word into a hash: FNV-1a, byte by byte. */
+static uint64_t hash_word(uint64_t h, uint32_t word)
+{
+	for (int shift = 0; shift < 32; shift += 8)
+		h = (h ^ (word >> shift & 0xff)) * 0x100000001b3;
+	return h;
+}
+
+/*
+ * What all ranks of a family have in common. Not part of it: in_place and others_only, on which ranks may differ
+ * (each algorithm exchanges the same messages and passes the same barriers either way).
+ */
+static uint64_t family(const struct swc_plan_args *a, const struct swc_topo *t,
+		       const struct swc_plan_header *h)
+{
+	const uint32_t words[] = {
+		SWC_PLAN_VERSION, a->coll,	     a->algo,	(uint32_t)a->param,
+		a->nranks,	  a->root,	     h->nparts, h->part_blocks,
+		h->nchannels,	  (uint32_t)t->kind, t->nlocal, t->ndims,
+	};
+	uint64_t hash = 0xcbf29ce484222325;
+
+	for (unsigned int i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		hash = hash_word(hash, words[i]);
+	for (uint32_t i = 0; i < t->ndims; i++)
+		hash = hash_word(hash, t->dim[i]);
+	for (uint32_t i = 0; t->first && i < t->nnodes; i++)
+		hash = hash_word(hash, t->first[i]);
+	/* A last mix, so that all bits depend on all words. */
+	hash ^= hash >> 32;
+	hash *= 0xd6e8feb86659fd93;
+	return hash ^ hash >> 32;
+}
+
+static int finish(struct swc_builder *b, const struct swc_topo *topo, void **plan, size_t *bytes)
+{
+	struct swc_plan_header *h = &b->hdr;
+	size_t chans = h->nchannels * sizeof(*b->chan), steps = h->nsteps * sizeof(*b->step);
+	size_t xfers = h->nxfers * sizeof(*b->xfer), total = sizeof(*h) + chans + steps + xfers;
+	char *p;
+
+	if (total > SWC_MAX_PLAN_BYTES)
+		return swc_build_refuse(b, "the plan would have %zu bytes: %u is the limit", total,
+					SWC_MAX_PLAN_BYTES);
+	p = malloc(total);
+	if (!p)
+		return -ENOMEM;
+	h->total_bytes = (uint32_t)total;
+	h->family = family(b->args, topo, h);
+	memcpy(p, h, sizeof(*h));
+	memcpy(p + sizeof(*h), b->chan, chans);
+	if (steps)
+		memcpy(p + sizeof(*h) + chans, b->step, steps);
+	if (xfers)
+		memcpy(p + sizeof(*h) + chans + steps, b->xfer, xfers);
+	*plan = p;
+	*bytes = total;
+	return 0;
+}
+
+static int check_args(struct swc_builder *b)
+{
+	const struct swc_plan_args *a = b->args;
+	int32_t param = a->algo < SWC_ALGO_NR && algos[a->algo].info.param
+				? algos[a->algo].max_param
+				: -1;
+
+	if (a->coll >= SWC_COLL_NR || a->algo >= SWC_ALGO_NR || !a->nranks ||
+	    a->nranks > SWC_PLAN_MAX_RANKS || a->rank >= a->nranks || a->root >= a->nranks ||
+	    (a->root && !swc_coll_has_root(a->coll)) || a->channels > SWC_MAX_CHANNELS ||
+	    (param >= 0 && (a->param < SWC_PARAM_DEFAULT || a->param > param))) {
+		swc_build_refuse(b, "an argument is out of range");
+		return -EINVAL;
+	}
+	if (a->topo && a->topo->nranks != a->nranks) {
+		swc_build_refuse(b, "the topology has %u ranks, the communicator %u",
+				 a->topo->nranks, a->nranks);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Who the members are, and how the algorithm is to be run among them. */
+static int build(struct swc_builder *b, const struct swc_topo *topo, struct swc_topo *flat)
+{
+	const struct swc_plan_args *a = b->args;
+	const struct swc_algo_info *info = &algos[a->algo].info;
+	bool whole_node = (a->nlocal ? a->nlocal
+				     : swc_topo_local(topo, swc_topo_node_of(topo, a->rank))) ==
+			  a->nranks;
+
+	if (!whole_node)
+		b->places = topo;
+	if (a->nranks == 1) {
+		build_alone(b);
+		return 0;
+	}
+	if (!(info->colls & 1u << a->coll))
+		return swc_build_refuse(b, "%s does not offer this collective", info->name);
+	if (info->one_node) {
+		if (!whole_node || a->nranks > SWC_MAX_FANIN)
+			return swc_build_refuse(b, "%s is for up to %u ranks on one node",
+						info->name, SWC_MAX_FANIN);
+		return algos[a->algo].build(b);
+	}
+	if (topo->nnodes == topo->nranks)
+		return algos[a->algo].build(b);
+	if (a->coll == SWC_ALLREDUCE && topo->nnodes > 1)
+		return swc_hierarchy_build(b, algos[a->algo].build);
+	*flat = swc_topo_flat(a->nranks);
+	b->topo = flat;
+	return algos[a->algo].build(b);
+}
+
+int swc_plan_build(const struct swc_plan_args *a, void **plan, size_t *bytes, char *why,
+		   size_t why_bytes)
+{
+	struct swc_topo flat = swc_topo_flat(a->nranks);
+	const struct swc_topo *topo = a->topo ? a->topo : &flat;
+	struct swc_builder b = {
+		.args = a,
+		.topo = topo,
+		.n = a->nranks,
+		.me = a->rank,
+		.root = a->root,
+		.in_place = a->in_place,
+		.why = why,
+		.why_bytes = why ? why_bytes : 0,
+	};
+	int ret = check_args(&b);
+
+	if (ret)
+		return ret;
+	b.hdr = (struct swc_plan_header){
+		.magic = SWC_PLAN_MAGIC,
+		.version = SWC_PLAN_VERSION,
+		.header_bytes = sizeof(struct swc_plan_header),
+		.nranks = a->nranks,
+		.rank = a->rank,
+		.root = a->root,
+		.coll = (uint8_t)a->coll,
+	};
+	if (algos[a->algo].info.param && a->param >= 0)
+		snprintf(b.hdr.name, sizeof(b.hdr.name), "%s:%d", algos[a->algo].info.name,
+			 a->param);
+	else
+		strncpy(b.hdr.name, algos[a->algo].info.name, sizeof(b.hdr.name) - 1);
+	ret = build(&b, topo, &flat);
+	if (!ret)
+		swc_build_end(&b);
+	if (!ret)
+		ret = b.error;
+	if (!ret)
+		ret = finish(&b, topo, plan, bytes);
+	free(b.chan);
+	free(b.step);
+	free(b.xfer);
+	return ret;
+}

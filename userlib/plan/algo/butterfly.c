@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Butterflies with whole ranges: recursive doubling and halving, and Swing. In step k of a
+ * dimension, members meet that share k bits of a number and differ in the next. For recursive
+ * doubling these are the bits of the coordinate, for Swing those of swing_bits(). Every port of a
+ * torus works on its own share of the vector; port c begins in dimension c mod D and takes the
+ * dimensions in turn; ports D and on are the mirrored twins.
+ *
+ * J reduce-scatter steps: of the range that two members hold, each keeps the half that its bit
+ * names and gives away the other. Then the members that hold the same range swap and add it, as a
+ * whole, in each of the steps that are left. Last, the first J steps backwards as allgather. No
+ * step at all is spent on numbering the blocks so that this fits: who reduces what does not matter
+ * to an allreduce.
+ *
+ * J = 0 takes the fewest steps, J = all of them the fewest bytes.
+ *
+ * Dimensions that are no power of two are folded first: with m the largest power of two in d,
+ * coordinate c >= m gives its vector to coordinate c - (d - m), sits out, and gets the result.
+ *
+ * Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH",
+ * 2005, section 4; De Sensi, Bonato, Saam and Hoefler, "Swing: short-cutting rings for higher
+ * bandwidth allreduce", NSDI 2024.
+ *
+ * Bits: two who swap compute a + b and b + a, which are equal to the bit (the reductions are
+ * exactly commutative, NaN and signed zero included). So if all members who hold one value meet
+ * members who hold one other value, all end with the same. That is so in recursive doubling, and in
+ * the last two steps of Swing in a dimension; in longer Swing exchanges the order of additions
+ * varies.
+ */
+#include "algo/butterfly_peers.h"
+#include "algo/butterfly_sets.h"
+
+/*
+ * One port at work. The sums are in @at: the contribution in SEND at first, then RECV, except that
+ * a swap may not write the buffer it sends from, because the partner reads that very range to add
+ * it. Swaps alternate between SCRATCH and RECV, such that the last one ends in RECV.
+ */
+struct port {
+	struct swc_builder *b;
+	bool swing, mirror;
+	uint32_t m[SWC_TOPO_DIMS]; /* sizes, rounded down to powers of two */
+	uint32_t coord[SWC_TOPO_DIMS];
+	struct swc_turn turn[SWC_BUTTERFLY_STEPS];
+	uint32_t steps, scatter; /* all, and J */
+	uint32_t first, nblocks; /* range that this member holds */
+	enum swc_buf at;
+};
+
+/*
+ * In steps that swap whole ranges, mirrored partners as above would not keep one value per group,
+ * and the order of additions would vary. Moving everything by a third of the ring keeps it, and is
+ * next best: at most 4/3 times the least load of a link.
+ */
+static uint32_t moved_doubling_peer(uint32_t m, uint32_t x, uint32_t step)
+{
+	uint32_t by = m / 3;
+
+	return (swc_doubling_peer(m, (x + m - by) % m, step, false) + by) % m;
+}
+
+/*
+ * Bit k tells apart those who meet in step k. Hops are sums of powers of -2, so the base is -2. Odd
+ * coordinates walk the other way, hence the sign, and a hop is a sum of powers from 1 on, hence the
+ * exclusive or.
+ */
+static uint32_t swing_bits(uint32_t m, uint32_t x, bool mirror)
+{
+	const uint32_t odd_bits = 0xaaaaaaaa;
+	uint32_t v = (x % 2 != mirror ? x : m - x) % m;
+
+	v = ((v + odd_bits) ^ odd_bits) & (m - 1);
+	return v ^ v >> 1;
+}
+
+static uint32_t partner(const struct port *p, uint32_t s)
+{
+	uint32_t dim = p->turn[s].dim, step = p->turn[s].step, x = p->coord[dim], m = p->m[dim], to;
+
+	if (p->swing)
+		to = swc_swing_peer(m, x, step, p->mirror);
+	else if (p->mirror && s >= p->scatter)
+		to = moved_doubling_peer(m, x, step);
+	else
+		to = swc_doubling_peer(m, x, step, p->mirror);
+	return swc_butterfly_member(p->b, dim, x, to);
+}
+
+/* Whether this member keeps the upper half in step s. */
+static bool upper(const struct port *p, uint32_t s)
+{
+	uint32_t dim = p->turn[s].dim, x = p->coord[dim];
+
+	return (p->swing ? swing_bits(p->m[dim], x, p->mirror) : x) >> p->turn[s].step & 1;
+}
+
+/* Open a step: send and add. What is held is then in `to`. */
+static void meet(struct port *p, uint32_t peer, uint32_t give, uint32_t keep, enum swc_buf to,
+		 bool final)
+{
+	swc_build_step(p->b, SWC_STEP_NET);
+	swc_build_send(p->b, peer, p->at, give, p->nblocks);
+	swc_build_recv_reduce(p->b, peer, to, p->at, keep, p->nblocks, final ? SWC_XFER_FINAL : 0);
+	if (to == SWC_BUF_SCRATCH)
+		swc_build_scratch(p->b, keep, p->nblocks);
+	p->first = keep;
+	p->at = to;
+}
+
+static enum swc_buf other(enum swc_buf buf)
+{
+	return buf == SWC_BUF_RECV ? SWC_BUF_SCRATCH : SWC_BUF_RECV;
+}
+
+/*
+ * All steps of a member that does not sit out. In place SEND is RECV, so a first swap from SEND can
+ * write RECV only if the two are disjoint. Otherwise the swaps are turned round, and the result is
+ * copied.
+ */
+static void run(struct port *p, enum swc_buf before)
+{
+	uint32_t swaps = p->steps - p->scatter;
+	bool clash = swaps % 2 && !p->scatter && p->at == SWC_BUF_SEND;
+	bool turned = clash && p->b->in_place;
+	enum swc_buf to = turned ? before : other(before);
+
+	if (clash && !turned)
+		p->b->hdr.flags |= SWC_PLAN_NOT_IN_PLACE;
+	for (uint32_t s = 0; s < p->scatter; s++) {
+		uint32_t half = p->nblocks /= 2, low = p->first, high = p->first + half;
+		bool up = upper(p, s);
+
+		meet(p, partner(p, s), up ? low : high, up ? high : low,
+		     s + 1 < p->scatter ? SWC_BUF_RECV : before, s + 1 == p->steps);
+	}
+	for (uint32_t s = p->scatter; s < p->steps; s++, to = other(to))
+		meet(p, partner(p, s), p->first, p->first, to, s + 1 == p->steps);
+	if (turned) {
+		swc_build_step(p->b, SWC_STEP_LOCAL);
+		swc_build_send(p->b, p->b->me, SWC_BUF_SCRATCH, p->first, p->nblocks);
+		swc_build_recv(p->b, p->b->me, SWC_BUF_RECV, p->first, p->nblocks, 0);
+	}
+	for (uint32_t s = p->scatter; s-- > 0; p->nblocks *= 2) {
+		bool up = upper(p, s);
+		uint32_t mine = p->first;
+
+		p->first -= up ? p->nblocks : 0;
+		swc_build_step(p->b, SWC_STEP_NET);
+		swc_build_send_stored(p->b, partner(p, s), SWC_BUF_RECV, mine, p->nblocks);
+		swc_build_recv(p->b, partner(p, s), SWC_BUF_RECV, up ? p->first : mine + p->nblocks,
+			       p->nblocks, 0);
+	}
+}
+
+/* The member that coordinate @dim folds onto, or that folds onto it; false if there is none. */
+static bool folds_with(const struct port *p, uint32_t dim, uint32_t *member)
+{
+	uint32_t x = p->coord[dim], m = p->m[dim], by = p->b->topo->dim[dim] - m;
+
+	if (x + by < m || !by)
+		return false;
+	*member = swc_butterfly_member(p->b, dim, x, x < m ? x + by : x - by);
+	return true;
+}
+
+/*
+ * Fold, run, unfold. A member that sits out in one dimension has taken part in the folds before it.
+ */
+static void fold_and_run(struct port *p, uint32_t c)
+{
+	struct swc_builder *b = p->b;
+	uint32_t ndims = b->topo->ndims, i, peer, first = p->first, n = p->nblocks;
+	enum swc_buf before = (p->steps - p->scatter) % 2 ? SWC_BUF_SCRATCH : SWC_BUF_RECV;
+	enum swc_buf to = p->scatter ? SWC_BUF_RECV : before;
+	bool out = false;
+
+	for (i = 0; i < ndims; i++) {
+		uint32_t dim = (c + i) % ndims;
+
+		if (!folds_with(p, dim, &peer))
+			continue;
+		swc_build_step(b, SWC_STEP_NET);
+		out = p->coord[dim] >= p->m[dim];
+		if (out)
+			break;
+		swc_build_recv_reduce(b, peer, to, p->at, first, n, 0);
+		if (to == SWC_BUF_SCRATCH)
+			swc_build_scratch(b, first, n);
+		p->at = to;
+	}
+	if (out) {
+		swc_build_send(b, peer, p->at, first, n);
+		swc_build_step(b, SWC_STEP_NET);
+		swc_build_recv(b, peer, SWC_BUF_RECV, first, n, 0);
+	} else {
+		run(p, before);
+	}
+	while (i-- > 0) {
+		if (!folds_with(p, (c + i) % ndims, &peer))
+			continue;
+		swc_build_step(b, SWC_STEP_NET);
+		swc_build_send_stored(b, peer, SWC_BUF_RECV, first, n);
+	}
+}
+
+static bool order_varies(const struct port *p)
+{
+	uint32_t swaps[SWC_TOPO_DIMS] = { 0 };
+
+	for (uint32_t s = p->scatter; p->swing && s < p->steps; s++)
+		if (++swaps[p->turn[s].dim] > 2)
+			return true;
+	return false;
+}
+
+/* Reduce-scatter steps to take: as many as there are, or half of them. */
+enum {
+	ALL = -1,
+	HALF = -2
+};
+
+static int allreduce(struct swc_builder *b, bool swing, uint32_t ports, int32_t scatter)
+{
+	uint32_t nsteps[SWC_TOPO_DIMS] = { 0 }, steps = 0, ndims = b->topo->ndims;
+	struct port p = { .b = b, .swing = swing };
+
+	for (uint32_t i = 0; i < ndims; i++) {
+		while (b->topo->dim[i] >> nsteps[i] > 1)
+			nsteps[i]++;
+		p.m[i] = 1u << nsteps[i];
+		steps += nsteps[i];
+	}
+	if (scatter > (int32_t)steps)
+		return swc_build_refuse(b, "there are %u steps here: give a number from 0 to %u",
+					steps, steps);
+	p.scatter = scatter == ALL ? steps : scatter == HALF ? steps / 2 : (uint32_t)scatter;
+	swc_topo_coords(b->topo, b->me, p.coord);
+	swc_build_blocks(b, ports << p.scatter);
+	for (uint32_t c = 0; c < ports; c++) {
+		p.mirror = c >= ndims;
+		p.steps = swc_butterfly_turns(nsteps, ndims, c, p.turn);
+		p.nblocks = 1u << p.scatter;
+		p.first = c * p.nblocks;
+		p.at = SWC_BUF_SEND;
+		if (order_varies(&p))
+			b->hdr.flags |= SWC_PLAN_ORDER_VARIES;
+		swc_build_channel(b, p.first, p.nblocks);
+		fold_and_run(&p, c);
+	}
+	return 0;
+}
+
+int swc_recdoub_build(struct swc_builder *b)
+{
+	return allreduce(b, false, 1, 0);
+}
+
+int swc_rabenseifner_build(struct swc_builder *b)
+{
+	if (b->args->coll != SWC_ALLREDUCE)
+		return swc_product_build(b, false, 1);
+	return allreduce(b, false, 1, ALL);
+}
+
+int swc_mirrored_build(struct swc_builder *b)
+{
+	if (b->args->coll != SWC_ALLREDUCE)
+		return swc_product_build(b, false, swc_build_ports(b));
+	return allreduce(b, false, swc_build_ports(b),
+			 b->args->param == SWC_PARAM_DEFAULT ? ALL : b->args->param);
+}
+
+int swc_swing_l_build(struct swc_builder *b)
+{
+	return allreduce(b, true, swc_build_ports(b), 0);
+}
+
+int swc_swing_b_build(struct swc_builder *b)
+{
+	bool powers = true;
+
+	for (uint32_t i = 0; i < b->topo->ndims; i++)
+		powers &= !(b->topo->dim[i] & (b->topo->dim[i] - 1));
+	if (!powers || b->args->coll != SWC_ALLREDUCE)
+		return swc_product_build(b, true, swc_build_ports(b));
+	return allreduce(b, true, swc_build_ports(b), ALL);
+}
+
+int swc_swing_h_build(struct swc_builder *b)
+{
+	return allreduce(b, true, swc_build_ports(b),
+			 b->args->param == SWC_PARAM_DEFAULT ? HALF : b->args->param);
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Ways of messages through a network, and the walk through the plans of all ranks. In the walk each rank is
+ * a thread on each channel. A thread that opens a network step looks for its counterparts in the open
+ * steps of its peers; what is not there yet will find it. So no table of pairs is needed. No locks;
+ * everything belongs to the caller.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/walk.h"
+
+struct swc_links swc_links_of(const struct swc_topo *t)
+{
+	struct swc_links l = { .topo = t };
+	uint32_t stride = 1;
+
+	l.n = 2 * t->nnodes * (t->kind == SWC_TOPO_SWITCH ? 1 : t->ndims);
+	for (uint32_t i = t->ndims; i-- > 0; stride *= t->dim[i])
+		l.stride[i] = stride;
+	return l;
+}
+
+static int add(struct swc_route *r, uint32_t link)
+{
+	if (r->n == r->room) {
+		uint32_t room = r->room ? 2 * r->room : 16;
+		uint32_t *more = reallocarray(r->link, room, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		r->link = more;
+		r->room = room;
+	}
+	r->link[r->n++] = link;
+	return 0;
+}
+
+/* Some links along a dimension. */
+static int go(struct swc_route *r, const struct swc_links *l, uint32_t node, uint32_t dim,
+	      bool down, uint32_t hops)
+{
+	uint32_t d = l->topo->dim[dim], x = node / l->stride[dim] % d;
+	int ret = 0;
+
+	node -= x * l->stride[dim];
+	for (; hops && !ret; hops--) {
+		uint32_t at = node + x * l->stride[dim];
+
+		ret = add(r, (at * l->topo->ndims + dim) * 2 + down);
+		x = (x + (down ? d - 1 : 1)) % d;
+	}
+	return ret;
+}
+
+int swc_route_set(struct swc_route *r, const struct swc_links *l, uint32_t chan, uint32_t from,
+		  uint32_t to)
+{
+	const struct swc_topo *t = l->topo;
+	bool mirrored = swc_topo_mirrored(t, chan), tie_down;
+	uint32_t node = from;
+	int ret = 0;
+
+	if (r->from == from && r->to == to && r->mirrored == mirrored)
+		return 0;
+	tie_down = (from > to) != swc_topo_path(t, chan, from, to);
+	r->n = r->hops = 0;
+	if (from != to && t->kind == SWC_TOPO_SWITCH) {
+		r->hops = 1;
+		ret = add(r, from * 2);
+		if (!ret)
+			ret = add(r, to * 2 + 1);
+	}
+	for (uint32_t i = 0; i < t->ndims && t->kind != SWC_TOPO_SWITCH && !ret; i++) {
+		uint32_t d = t->dim[i], a = from / l->stride[i] % d, b = to / l->stride[i] % d;
+		uint32_t up = (b + d - a) % d, hops = up <= d - up ? up : d - up;
+		bool down = up > d - up || (up && up == d - up && tie_down);
+
+		if (t->kind == SWC_TOPO_MESH) {
+			down = b < a;
+			hops = down ? a - b : b - a;
+		}
+		ret = go(r, l, node, i, down, hops);
+		r->hops += hops;
+		node += (b - a) * l->stride[i];
+	}
+	/* A route that was not finished must not be taken for one. */
+	r->mirrored = mirrored;
+	r->from = from;
+	r->to = ret ? from : to;
+	return ret;
+}
+
+struct swc_plan_view swc_plan_parts(const void *plan)
+{
+	const struct swc_plan_header *h = plan;
+	struct swc_plan_view v = { .hdr = h, .nblocks = h->nparts * h->part_blocks };
+
+	v.channels = (const void *)(h + 1);
+	v.steps = (const void *)(v.channels + h->nchannels);
+	v.xfers = (const void *)(v.steps + h->nsteps);
+	return v;
+}
+
+int swc_walk_init(struct swc_walk *w, const struct swc_plan_args *args,
+		  const struct swc_topo *nodes, char *why, size_t why_bytes)
+{
+	struct swc_plan_args a = *args;
+
+	w->nodes = nodes;
+	w->nranks = a.nranks;
+	w->view = calloc(a.nranks ? a.nranks : 1, sizeof(*w->view));
+	if (!w->view)
+		return -ENOMEM;
+	a.rank = 0;
+	do {
+		size_t bytes;
+		void *plan;
+		int ret = swc_plan_build(&a, &plan, &bytes, why, why_bytes);
+
+		if (ret)
+			return ret;
+		w->view[a.rank] = swc_plan_parts(plan);
+		w->nsteps += w->view[a.rank].hdr->nsteps;
+		if (w->view[a.rank].hdr->nchannels > w->nchannels)
+			w->nchannels = w->view[a.rank].hdr->nchannels;
+	} while (++a.rank < a.nranks);
+	w->nthreads = w->nranks * w->nchannels;
+	w->thread = calloc(w->nthreads, sizeof(*w->thread));
+	w->queue = calloc(w->nthreads, sizeof(*w->queue));
+	w->in_sync = calloc((size_t)nodes->nnodes * w->nchannels, sizeof(*w->in_sync));
+	if (!w->thread || !w->queue || !w->in_sync)
+		return -ENOMEM;
+	swc_walk_rewind(w);
+	return 0;
+}
+
+void swc_walk_free(struct swc_walk *w)
+{
+	for (uint32_t i = 0; w->thread && i < w->nthreads; i++)
+		free(w->thread[i].half);
+	for (uint32_t r = 0; w->view && r < w->nranks; r++)
+		free((void *)w->view[r].hdr);
+	free(w->view);
+	free(w->thread);
+	free(w->queue);
+	free(w->in_sync);
+}
+
+static struct swc_thread *thread_of(struct swc_walk *w, uint32_t rank, uint32_t chan)
+{
+	return &w->thread[rank * w->nchannels + chan];
+}
+
+static void push(struct swc_walk *w, const struct swc_thread *t)
+{
+	uint32_t at = (uint32_t)(((uint64_t)w->head + w->queued++) % w->nthreads);
+
+	w->queue[at] = (uint32_t)(t - w->thread);
+}
+
+void swc_walk_rewind(struct swc_walk *w)
+{
+	w->head = w->queued = w->ended = 0;
+	w->opened = 0;
+	for (uint32_t i = 0; i < w->nthreads; i++) {
+		struct swc_thread *t = &w->thread[i];
+
+		*t = (struct swc_thread){ .rank = i / w->nchannels,
+					  .chan = i % w->nchannels,
+					  .room = t->room,
+					  .half = t->half };
+		push(w, t);
+	}
+}
+
+/* The half of a thread's open step that exchanges with a peer, NULL if nothing is left of it. */
+static struct swc_half *half_of(struct swc_thread *t, uint32_t peer, bool recv)
+{
+	for (uint32_t i = t->nhalves; i-- > 0;)
+		if (t->half[i].peer == peer && t->half[i].recv == recv)
+			return &t->half[i];
+	return NULL;
+}
+
+static bool add_xfer(struct swc_walk *w, struct swc_thread *t, uint32_t peer, bool recv,
+		     uint32_t index)
+{
+	struct swc_half *h = half_of(t, peer, recv);
+
+	if (!h) {
+		if (t->nhalves == t->room) {
+			uint32_t room = t->room ? 2 * t->room : 2;
+
+			h = reallocarray(t->half, room, sizeof(*h));
+			if (!h) {
+				w->error = -ENOMEM;
+				return false;
+			}
+			t->half = h;
+			t->room = room;
+		}
+		h = &t->half[t->nhalves++];
+		*h = (struct swc_half){ .peer = peer, .recv = recv, .next = index };
+	}
+	h->left++;
+	t->left++;
+	return true;
+}
+
+static void meet(struct swc_walk *w, struct swc_thread *t, struct swc_half *h)
+{
+	struct swc_thread *p = thread_of(w, h->peer, t->chan);
+	struct swc_half *other = half_of(p, t->rank, !h->recv), *s = h->recv ? other : h;
+	struct swc_thread *from = h->recv ? p : t;
+	uint64_t blocks = 0;
+	uint32_t n;
+
+	if (!other || !other->left || !h->left)
+		return;
+	n = h->left < other->left ? h->left : other->left;
+	h->left -= n;
+	other->left -= n;
+	for (uint32_t i = n; i; s->next++) {
+		const struct swc_plan_xfer *x = &w->view[from->rank].xfers[s->next];
+
+		if (x->rank == s->peer) {
+			blocks += x->nblocks;
+			i--;
+		}
+	}
+	w->met(w, from, h->recv ? t : p, n, blocks);
+}
+
+static void open_net(struct swc_walk *w, struct swc_thread *t, const struct swc_plan_step *s)
+{
+	const struct swc_plan_xfer *x = w->view[t->rank].xfers;
+
+	t->begin = t->ready;
+	t->opened = w->now;
+	t->nhalves = 0;
+	for (uint32_t i = 0; i < (uint32_t)s->nsend + s->nrecv; i++)
+		if (!add_xfer(w, t, x[s->first_xfer + i].rank, i >= s->nsend, s->first_xfer + i))
+			return;
+	for (uint32_t i = 0; i < t->nhalves; i++)
+		meet(w, t, &t->half[i]);
+}
+
+/* Whether the barrier is over; the last thread to come wakes the others. */
+static bool pass_sync(struct swc_walk *w, struct swc_thread *t)
+{
+	uint32_t node = swc_topo_node_of(w->nodes, t->rank);
+	uint32_t first = swc_topo_first(w->nodes, node), n = swc_topo_local(w->nodes, node);
+	uint32_t *waiting = &w->in_sync[node * w->nchannels + t->chan], ready = 0;
+
+	if (++*waiting < n)
+		return false;
+	*waiting = 0;
+	for (uint32_t r = first; r < first + n; r++)
+		if (thread_of(w, r, t->chan)->ready > ready)
+			ready = thread_of(w, r, t->chan)->ready;
+	for (uint32_t r = first; r < first + n; r++) {
+		thread_of(w, r, t->chan)->ready = ready;
+		if (r != t->rank)
+			push(w, thread_of(w, r, t->chan));
+	}
+	return true;
+}
+
+/* To the next step that takes time. */
+static void advance(struct swc_walk *w, struct swc_thread *t)
+{
+	const struct swc_plan_view *v = &w->view[t->rank];
+	const struct swc_plan_channel *c = &v->channels[t->chan];
+
+	while (t->chan < v->hdr->nchannels && t->at < c->nsteps) {
+		const struct swc_plan_step *s = &v->steps[c->first_step + t->at++];
+
+		w->opened++;
+		if (s->kind == SWC_STEP_SYNC && !pass_sync(w, t))
+			return;
+		if (s->kind == SWC_STEP_NET && (s->nsend || s->nrecv)) {
+			open_net(w, t, s);
+			return;
+		}
+	}
+	w->ended++;
+}
+
+void swc_walk_go(struct swc_walk *w)
+{
+	while (w->queued && !w->error) {
+		struct swc_thread *t = &w->thread[w->queue[w->head]];
+
+		w->head = (w->head + 1) % w->nthreads;
+		w->queued--;
+		advance(w, t);
+	}
+}
+
+void swc_walk_done(struct swc_walk *w, struct swc_thread *t, uint32_t nxfers)
+{
+	t->left -= nxfers;
+	if (!t->left)
+		push(w, t);
+}
+
+int swc_walk_result(const struct swc_walk *w, char *why, size_t why_bytes)
+{
+	if (w->error || w->ended == w->nthreads)
+		return w->error;
+	for (uint32_t i = 0; i < w->nthreads && why_bytes; i++) {
+		const struct swc_thread *t = &w->thread[i];
+
+		if (!t->left)
+			continue;
+		snprintf(why, why_bytes,
+			 "the plans do not meet: rank %u waits for ever in step %u of channel %u",
+			 t->rank, t->at - 1, t->chan);
+		break;
+	}
+	return -EINVAL;
+}

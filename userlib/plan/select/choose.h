@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The automatic choice of an algorithm: what was measured, or else the model.
+ */
+#ifndef SWC_PLAN_CHOOSE_H
+#define SWC_PLAN_CHOOSE_H
+
+#include "model/model.h"
+#include "tuning.h"
+
+/* An algorithm that could be taken. @cost is valid if @known. */
+struct swc_candidate {
+	enum swc_algo algo;
+	int32_t param;
+	uint32_t steps; /* of rank 0 */
+	bool order_varies;
+	bool known;
+	struct swc_cost cost;
+};
+
+/* Why an algorithm was taken. */
+enum swc_reason {
+	SWC_REASON_MEASURED, /* the quickest in the tuning file at the nearest size */
+	SWC_REASON_MODEL,    /* the quickest by the model */
+	SWC_REASON_ONE_NODE, /* all ranks on one node: by size */
+	SWC_REASON_ONLY,     /* nothing is known: what always works */
+};
+
+struct swc_choice {
+	enum swc_algo algo;
+	int32_t param;
+	enum swc_reason reason;
+	double ns; /* by the model or the measurement, 0 if there is none */
+};
+
+/* Answers are remembered: programs ask for the same few sizes again and again. A power of two. */
+#define SWC_CHOICES_KEPT 64
+
+/**
+ * struct swc_choices - what is known so far about the candidates on one topology
+ *
+ * Candidates are found, and their costs computed, when a collective and size first ask for them.
+ *
+ * @topo: the topology; must outlive this
+ * @net: its figures
+ * @nlocal: ranks that share memory, as in struct swc_plan_args; set it after swc_choices_init()
+ * @reorder: ranks may reduce in different orders
+ * @tuning: what was measured
+ * @coll: by enum swc_coll; @n is 0 before the first question
+ * @kept: answers, at the place that their question hashes to
+ */
+struct swc_choices {
+	const struct swc_topo *topo;
+	struct swc_network net;
+	uint32_t nlocal;
+	bool reorder;
+	struct swc_tuning tuning;
+	struct {
+		struct swc_candidate *cand;
+		unsigned int n;
+	} coll[SWC_COLL_NR];
+	struct {
+		bool there;
+		uint8_t coll, dtype, redop;
+		uint64_t bytes;
+		struct swc_choice choice;
+	} kept[SWC_CHOICES_KEPT];
+};
+
+void swc_choices_init(struct swc_choices *c, const struct swc_topo *topo, bool reorder);
+void swc_choices_free(struct swc_choices *c);
+
+/*
+ * The algorithm for a collective on so many bytes. Depends on nothing but the arguments, so all ranks choose
+ * alike. Costs that cannot matter for this size are not computed, unless @all.
+ */
+struct swc_choice swc_choices_take(struct swc_choices *c, enum swc_coll coll, enum swc_dtype dtype,
+				   enum swc_redop redop, uint64_t bytes, bool all);
+
+/* An algorithm for any topology and number of ranks, the same for all sizes. */
+enum swc_algo swc_choices_fallback(const struct swc_topo *topo, enum swc_coll coll);
+
+#endif /* SWC_PLAN_CHOOSE_H */

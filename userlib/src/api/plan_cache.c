@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Which algorithm, and the plans that the kernel already has: a small table per communicator, made
+ * on first use. Every rank must choose alike, so the choice depends on nothing but what all ranks
+ * know; whether the call is in place is not part of it, only of which variant of the plan is loaded.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan_check.h"
+#include "format/plan_text.h"
+#include "priv.h"
+#include "reduce.h"
+
+#define FILE_PREFIX "file:"
+
+static const struct swc_tuning_names names = { swingcoll_coll_parse, swingcoll_dtype_parse };
+
+/* ---- what is wanted ---- */
+
+static int init_topo(struct swc_topo *topo, const char *text, uint32_t nranks, char *why,
+		     size_t why_bytes)
+{
+	int ret;
+
+	if (text) {
+		ret = *text == '@' ? swc_topo_read(topo, text + 1, why, why_bytes)
+				   : swc_topo_parse(topo, text, why, why_bytes);
+		if (ret || topo->nranks == nranks)
+			return ret;
+		snprintf(why, why_bytes, "topology %s has %u ranks, the communicator %u", text,
+			 topo->nranks, nranks);
+		return -EINVAL;
+	}
+	*topo = swc_topo_flat(1);
+	topo->nlocal = topo->nranks = nranks;
+	return 0;
+}
+
+static void describe_algos(const char *algo, char *why, size_t why_bytes)
+{
+	const char *name;
+	int used;
+
+	for (int i = 0; (name = swc_algo_name(i)); i++) {
+		size_t len = strlen(name);
+
+		if (strncmp(algo, name, len) || algo[len] != ':')
+			continue;
+		if (swc_algo_info(i)->param)
+			snprintf(why, why_bytes, "algorithm %s: the number is %s", algo,
+				 swc_algo_info(i)->param);
+		else
+			snprintf(why, why_bytes, "algorithm %s: %s takes no number", algo, name);
+		return;
+	}
+	used = snprintf(why, why_bytes, "no algorithm %.30s; there are auto, file:PATH", algo);
+	for (int i = 0; (name = swc_algo_name(i)) && used >= 0 && (size_t)used < why_bytes; i++)
+		used += snprintf(why + used, why_bytes - (size_t)used, ", %s", name);
+}
+
+int swc_plans_init(struct swc_plans *p, const struct swingcoll_comm_opts *o, uint32_t nranks,
+		   uint32_t nlocal, char *why, size_t why_bytes)
+{
+	const char *algo = o && o->algo ? o->algo : "auto";
+	int ret = init_topo(&p->topo, o ? o->topo : NULL, nranks, why, why_bytes);
+
+	if (ret)
+		return ret;
+	if (!strncmp(algo, FILE_PREFIX, strlen(FILE_PREFIX))) {
+		p->pick = SWC_PICK_FILE;
+		p->file = strdup(algo + strlen(FILE_PREFIX));
+		return p->file ? 0 : -ENOMEM;
+	}
+	if (strcmp(algo, "auto")) {
+		ret = swc_algo_parse(algo, &p->param);
+		if (ret < 0) {
+			describe_algos(algo, why, why_bytes);
+			return ret;
+		}
+		p->pick = SWC_PICK_ALGO;
+		p->algo = (enum swc_algo)ret;
+		return 0;
+	}
+	swc_choices_init(&p->choices, &p->topo, o && o->flags & SWINGCOLL_ALLOW_REORDER);
+	p->choices.nlocal = nlocal;
+	if (!o || !o->tuning)
+		return 0;
+	return swc_tuning_read(&p->choices.tuning, o->tuning, &p->topo, &names, why, why_bytes);
+}
+
+/* ---- names ---- */
+
+struct swc_name {
+	struct swc_name *next;
+	char text[SWC_NAME_BYTES];
+};
+
+static const char *keep_name(struct swc_plans *p, const char *text)
+{
+	struct swc_name *n;
+
+	for (n = p->names; n; n = n->next)
+		if (!strncmp(n->text, text, sizeof(n->text) - 1))
+			return n->text;
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return "?";
+	memcpy(n->text, text, strnlen(text, sizeof(n->text) - 1));
+	n->next = p->names;
+	p->names = n;
+	return n->text;
+}
+
+void swc_plans_free(struct swc_plans *p)
+{
+	while (p->names) {
+		struct swc_name *n = p->names;
+
+		p->names = n->next;
+		free(n);
+	}
+	swc_choices_free(&p->choices);
+	swc_topo_free(&p->topo);
+	free(p->file);
+}
+
+/* The kernel hands out the lowest free handle, so they stay well below the table's size. */
+const char *swc_plans_algo(const struct swc_plans *p, uint32_t handle)
+{
+	const char *name = NULL;
+
+	if (handle < sizeof(p->name_of) / sizeof(p->name_of[0]))
+		name = __atomic_load_n(&p->name_of[handle], __ATOMIC_ACQUIRE);
+	return name ? name : "?";
+}
+
+/* ---- the table ---- */
+
+static void move_to_front(struct swc_plans *plans, unsigned int i)
+{
+	struct swc_loaded_plan e = plans->entry[i];
+
+	memmove(plans->entry + 1, plans->entry, i * sizeof(e));
+	plans->entry[0] = e;
+}
+
+static void unload(struct swingcoll_comm *comm, const struct swc_loaded_plan *e)
+{
+	for (int i = 0; i < SWC_VARIANTS; i++) {
+		struct swc_plan_unload u = { .comm = comm->handle, .plan = e->handle[i] };
+
+		if (u.plan && (!i || u.plan != e->handle[SWC_DISJOINT]))
+			swc_context_ioctl(comm->ctx, SWC_IOC_PLAN_UNLOAD, &u);
+	}
+}
+
+/* The entry for a plan, empty if it is new; the least recently used one makes room. */
+static struct swc_loaded_plan *lookup(struct swingcoll_comm *comm,
+				      const struct swc_loaded_plan *key)
+{
+	struct swc_plans *p = &comm->plans;
+	unsigned int i;
+
+	for (i = 0; i < p->n; i++) {
+		struct swc_loaded_plan *e = &p->entry[i];
+
+		if (e->coll == key->coll && e->algo == key->algo && e->param == key->param &&
+		    e->root == key->root) {
+			if (i)
+				move_to_front(p, i);
+			return p->entry;
+		}
+	}
+	if (p->n == SWC_PLANS_CACHED)
+		unload(comm, &p->entry[--p->n]);
+	p->entry[p->n] = *key;
+	move_to_front(p, p->n++);
+	return p->entry;
+}
+
+/* ---- loading ---- */
+
+/* From the communicator's file, if it is for this collective. */
+static int read_plan(const struct swingcoll_comm *comm, const struct swc_loaded_plan *e,
+		     void **plan, size_t *bytes, char *why, size_t why_bytes)
+{
+	const struct swc_plan_header *h;
+	int ret = swc_planfile_rank(comm->plans.file, comm->nranks, comm->rank, plan, bytes, why,
+				    why_bytes);
+
+	if (ret)
+		return ret;
+	h = *plan;
+	if (h->coll == e->coll && h->root == e->root)
+		return 0;
+	snprintf(why, why_bytes, "the file is for %s with root %u, not for %s with root %u",
+		 swingcoll_coll_name((enum swingcoll_coll)h->coll), h->root,
+		 swingcoll_coll_name((enum swingcoll_coll)e->coll), e->root);
+	free(*plan);
+	*plan = NULL;
+	return -EOPNOTSUPP;
+}
+
+static int build(const struct swingcoll_comm *comm, const struct swc_loaded_plan *e,
+		 enum swc_variant variant, void **plan, size_t *bytes, char *why, size_t why_bytes)
+{
+	const struct swc_plan_args args = {
+		.coll = e->coll,
+		.algo = e->algo,
+		.param = e->param,
+		.topo = &comm->plans.topo,
+		.nranks = comm->nranks,
+		.rank = comm->rank,
+		.root = e->root,
+		.nlocal = comm->nlocal,
+		.in_place = variant == SWC_IN_PLACE,
+		.others_only = variant == SWC_OTHERS,
+	};
+
+	if (e->algo == SWC_ALGO_NR)
+		return read_plan(comm, e, plan, bytes, why, why_bytes);
+	return swc_plan_build(&args, plan, bytes, why, why_bytes);
+}
+
+static int give_to_kernel(struct swingcoll_comm *comm, const void *plan, size_t bytes,
+			  struct swc_plan_load *l)
+{
+	int ret;
+
+	l->comm = comm->handle;
+	l->bytes = (uint32_t)bytes;
+	l->data = (uintptr_t)plan;
+	ret = swc_context_ioctl(comm->ctx, SWC_IOC_PLAN_LOAD, l);
+	/* The kernel has no room: forget all others. */
+	if (ret == -ENOSPC && comm->plans.n > 1) {
+		while (comm->plans.n > 1)
+			unload(comm, &comm->plans.entry[--comm->plans.n]);
+		ret = swc_context_ioctl(comm->ctx, SWC_IOC_PLAN_LOAD, l);
+	}
+	l->text[sizeof(l->text) - 1] = 0;
+	return ret;
+}
+
+static int load(struct swingcoll_comm *comm, struct swc_loaded_plan *e, enum swc_variant variant)
+{
+	struct swc_plan_load l = { 0 };
+	const struct swc_plan_header *h;
+	void *plan = NULL;
+	size_t bytes;
+	int ret = build(comm, e, variant, &plan, &bytes, l.text, sizeof(l.text));
+
+	if (!ret)
+		ret = give_to_kernel(comm, plan, bytes, &l);
+	if (ret) {
+		free(plan);
+		return swc_comm_fail(comm, ret, "plan %s: %s",
+				     e->algo == SWC_ALGO_NR ? comm->plans.file
+							    : swc_algo_name(e->algo),
+				     *l.text ? l.text : swingcoll_strerror(ret));
+	}
+	h = plan;
+	if (l.plan < sizeof(comm->plans.name_of) / sizeof(comm->plans.name_of[0]))
+		__atomic_store_n(&comm->plans.name_of[l.plan], keep_name(&comm->plans, h->name),
+				 __ATOMIC_RELEASE);
+	e->order_varies = h->flags & SWC_PLAN_ORDER_VARIES;
+	e->handle[variant] = l.plan;
+	if (variant == SWC_DISJOINT && !(h->flags & SWC_PLAN_NOT_IN_PLACE))
+		e->handle[SWC_IN_PLACE] = l.plan;
+	free(plan);
+	return 0;
+}
+
+/* ---- choosing ---- */
+
+static void choose(struct swc_plans *p, const struct swc_desc *d, uint64_t bytes,
+		   struct swc_loaded_plan *key)
+{
+	enum swc_algo algo = p->algo;
+	struct swc_choice choice;
+
+	key->param = SWC_PARAM_DEFAULT;
+	switch (p->pick) {
+	case SWC_PICK_AUTO:
+		choice = swc_choices_take(&p->choices, d->coll, d->dtype, d->redop, bytes, false);
+		algo = choice.algo;
+		key->param = choice.param;
+		break;
+	case SWC_PICK_FILE:
+		algo = SWC_ALGO_NR;
+		break;
+	default:
+		key->param = p->param;
+		if (swc_algo_info(algo)->colls & 1u << d->coll)
+			break;
+		algo = swc_choices_fallback(&p->topo, d->coll);
+		key->param = SWC_PARAM_DEFAULT;
+	}
+	key->algo = (uint8_t)algo;
+}
+
+int swc_plans_get(struct swingcoll_comm *comm, struct swc_desc *d, enum swc_variant *wanted,
+		  uint64_t bytes)
+{
+	struct swc_loaded_plan key = { .coll = d->coll, .root = d->root }, *e;
+	enum swc_variant variant;
+	int ret = 0;
+
+	choose(&comm->plans, d, bytes, &key);
+	e = lookup(comm, &key);
+	/* Others may pass on what is in the own part's place. */
+	if (*wanted == SWC_OTHERS &&
+	    (key.algo == SWC_ALGO_NR || !swc_algo_info(key.algo)->one_node))
+		*wanted = SWC_DISJOINT;
+	variant = *wanted;
+	/* That for disjoint buffers first: mostly it serves in place, too. */
+	if (variant == SWC_IN_PLACE && !e->handle[SWC_DISJOINT])
+		ret = load(comm, e, SWC_DISJOINT);
+	if (!ret && !e->handle[variant])
+		ret = load(comm, e, variant);
+	if (ret)
+		return ret;
+	if (e->order_varies && swc_reduce_order_matters(d->dtype, d->redop) &&
+	    !(comm->flags & SWINGCOLL_ALLOW_REORDER))
+		return swc_comm_fail(
+			comm, -EOPNOTSUPP,
+			"%s may give ranks results that differ in their last bits: create the "
+			"communicator with SWINGCOLL_ALLOW_REORDER, or take another algorithm",
+			swc_plans_algo(&comm->plans, e->handle[variant]));
+	d->plan = e->handle[variant];
+	return 0;
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The addresses by which other nodes reach this one, in the order of its rails or ports: as the
+ * environment lists them, or of the network devices that RDMA devices are on.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <glob.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bootstrap/bootstrap.h"
+
+#define NDEVS "/sys/class/infiniband/*/ports/*/gid_attrs/ndevs/*"
+
+/* ---- a list ---- */
+
+static bool parse_one(struct swc_boot_addr *a, char *text)
+{
+	char *zone = strchr(text, '%');
+
+	memset(a, 0, sizeof(*a));
+	if (inet_pton(AF_INET, text, a->bytes) == 1) {
+		a->family = AF_INET;
+		return true;
+	}
+	if (zone) {
+		*zone = 0;
+		a->scope = if_nametoindex(zone + 1);
+		*zone = '%';
+		if (!a->scope)
+			return false;
+		*zone = 0;
+	}
+	a->family = AF_INET6;
+	return inet_pton(AF_INET6, text, a->bytes) == 1;
+}
+
+int swc_addr_parse(struct swc_boot_addr *addr, const char *list, char *why, size_t why_bytes)
+{
+	const char *end;
+	int n = 0;
+
+	do {
+		char one[80];
+
+		end = strchrnul(list, ',');
+		if (n == SWC_MAX_PATHS) {
+			snprintf(why, why_bytes, "SWINGCOLL_ADDRS: more than %d addresses",
+				 SWC_MAX_PATHS);
+			return -EINVAL;
+		}
+		snprintf(one, sizeof(one), "%.*s", (int)(end - list), list);
+		if (!parse_one(&addr[n++], one)) {
+			snprintf(
+				why, why_bytes,
+				"SWINGCOLL_ADDRS: \"%.*s\" is no address such as 10.0.0.1, fd00::1 or "
+				"fe80::1%%eth0",
+				(int)(end - list), list);
+			return -EINVAL;
+		}
+		list = end + 1;
+	} while (*end);
+	return n;
+}
+
+/* ---- interfaces ---- */
+
+bool swc_addr_selected(const char *list, const char *name)
+{
+	bool not = *list == '^', whole = not, found = false;
+	const char *end;
+
+	list += not ;
+	whole = *list == '=';
+	list += whole;
+	do {
+		size_t len;
+
+		end = strchrnul(list, ',');
+		len = (size_t)(end - list);
+		if (len && !strncmp(list, name, len) && (!whole || !name[len]))
+			found = true;
+		list = end + 1;
+	} while (*end);
+	return found != not ;
+}
+
+/* By kind, then by name as people count. */
+static int by_name(const void *a, const void *b)
+{
+	const struct swc_boot_iface *x = a, *y = b;
+	int order = strverscmp(x->name, y->name);
+
+	if (x->addr.family != y->addr.family)
+		return x->addr.family == AF_INET ? -1 : 1;
+	return order ? order : memcmp(x->addr.bytes, y->addr.bytes, sizeof(x->addr.bytes));
+}
+
+static bool has_ipv4(const struct swc_boot_iface *iface, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (iface[i].addr.family == AF_INET && !strcmp(iface[i].name, name))
+			return true;
+	return false;
+}
+
+int swc_addr_choose(struct swc_boot_addr *addr, struct swc_boot_iface *iface, size_t n,
+		    const char *list, bool (*has_rdma)(const char *name, void *arg), void *arg)
+{
+	bool named = list && *list != '^';
+	int found = 0;
+
+	qsort(iface, n, sizeof(*iface), by_name);
+	for (size_t i = 0; i < n && found < SWC_MAX_PATHS; i++) {
+		const char *name = iface[i].name;
+
+		if (list && !swc_addr_selected(list, name))
+			continue;
+		if (!named && !has_rdma(name, arg))
+			continue;
+		if (iface[i].addr.family == AF_INET6 && has_ipv4(iface, n, name))
+			continue;
+		addr[found++] = iface[i].addr;
+	}
+	return found;
+}
+
+/* ---- this node ---- */
+
+/* Addresses that other nodes may know: of no loop, and not bound to one link. */
+static bool take(struct swc_boot_iface *to, const struct ifaddrs *from)
+{
+	memset(to, 0, sizeof(*to));
+	if (!from->ifa_addr || from->ifa_flags & IFF_LOOPBACK || !(from->ifa_flags & IFF_UP))
+		return false;
+	snprintf(to->name, sizeof(to->name), "%s", from->ifa_name);
+	to->addr.family = from->ifa_addr->sa_family;
+	if (to->addr.family == AF_INET) {
+		const struct sockaddr_in *in = (const void *)from->ifa_addr;
+
+		memcpy(to->addr.bytes, &in->sin_addr, sizeof(in->sin_addr));
+		return (ntohl(in->sin_addr.s_addr) & 0xffff0000) != 0xa9fe0000;
+	}
+	if (to->addr.family == AF_INET6) {
+		const struct sockaddr_in6 *in6 = (const void *)from->ifa_addr;
+
+		memcpy(to->addr.bytes, &in6->sin6_addr, sizeof(in6->sin6_addr));
+		return !IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr);
+	}
+	return false;
+}
+
+/* One file for each GID: it holds the name of the network device, or cannot be read. */
+static bool has_rdma_device(const char *name, void *arg)
+{
+	const glob_t *files = arg;
+
+	for (size_t i = 0; i < files->gl_pathc; i++) {
+		FILE *f = fopen(files->gl_pathv[i], "re");
+		char line[64] = "";
+		bool same;
+
+		if (!f)
+			continue;
+		same = fgets(line, sizeof(line), f);
+		line[strcspn(line, "\n")] = 0;
+		same = same && !strcmp(line, name);
+		fclose(f);
+		if (same)
+			return true;
+	}
+	return false;
+}
+
+int swc_addr_find(struct swc_boot_addr *addr, char *why, size_t why_bytes)
+{
+	const char *addrs = getenv("SWINGCOLL_ADDRS"), *ifaces = getenv("SWINGCOLL_IFACES");
+	struct swc_boot_iface *iface;
+	struct ifaddrs *all;
+	glob_t files = { 0 };
+	size_t n = 0;
+	int ret;
+
+	if (addrs && *addrs)
+		return swc_addr_parse(addr, addrs, why, why_bytes);
+	if (ifaces && !*ifaces)
+		ifaces = NULL;
+	if (getifaddrs(&all)) {
+		ret = -errno;
+		snprintf(why, why_bytes, "the interfaces' addresses: %s", strerror(-ret));
+		return ret;
+	}
+	for (const struct ifaddrs *i = all; i; i = i->ifa_next)
+		n++;
+	iface = calloc(n + 1, sizeof(*iface));
+	n = 0;
+	for (const struct ifaddrs *i = all; iface && i; i = i->ifa_next)
+		n += take(&iface[n], i);
+	freeifaddrs(all);
+	if (!iface)
+		return -ENOMEM;
+	glob(NDEVS, GLOB_NOSORT, NULL, &files);
+	ret = swc_addr_choose(addr, iface, n, ifaces, has_rdma_device, &files);
+	globfree(&files);
+	free(iface);
+	if (!ret && ifaces)
+		snprintf(why, why_bytes, "SWINGCOLL_IFACES=%.64s selects no address", ifaces);
+	else if (!ret)
+		snprintf(why, why_bytes,
+			 "no network device with an RDMA device has an address: rdma link, or set "
+			 "SWINGCOLL_IFACES or SWINGCOLL_ADDRS");
+	return ret;
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Communicators from a bootstrap. Two exchanges: in the first each rank says who and where it is, from
+ * which all draw the same conclusions and join; in the second each says how that went, so that nobody
+ * starts before all are there, and all fail if one does. A rank that is in trouble says so in the
+ * exchange rather than to stay away, where the others could only wait for it.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bootstrap/bootstrap.h"
+#include "priv.h"
+
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+
+/* How joining went. */
+struct outcome {
+	int32_t error;
+	uint32_t resv;
+	char text[SWC_BOOT_TEXT];
+};
+
+/* ---- errors ---- */
+
+static __thread char last_error[2 * SWC_TEXT_BYTES];
+
+SWC_PUBLIC const char *swingcoll_bootstrap_error(void)
+{
+	return last_error;
+}
+
+SWC_PUBLIC int swingcoll_bootstrap_fail(int error, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(last_error, sizeof(last_error), fmt, args);
+	va_end(args);
+	return error;
+}
+
+static int gather(const struct swingcoll_bootstrap *boot, const void *mine, void *all, size_t bytes)
+{
+	int ret;
+
+	*last_error = 0;
+	ret = boot->allgather(boot->arg, mine, all, bytes);
+	if (ret > 0)
+		ret = -EPROTO;
+	if (ret && !*last_error)
+		swingcoll_bootstrap_fail(ret, "the bootstrap's exchange failed: %s",
+					 strerror(-ret));
+	return ret;
+}
+
+/* ---- who and where we are ---- */
+
+/* Containers on one kernel share the device, so what counts is the kernel's boot. */
+static int find_node(uint64_t *node, char *why, size_t why_bytes)
+{
+	char text[64] = "";
+	FILE *f = fopen(BOOT_ID, "re");
+
+	if (f) {
+		if (!fgets(text, sizeof(text), f))
+			*text = 0;
+		fclose(f);
+	}
+	text[strcspn(text, "\n")] = 0;
+	*node = swc_boot_hash(SWC_HASH_START, text);
+	if (*text)
+		return 0;
+	snprintf(why, why_bytes, "%s cannot be read", BOOT_ID);
+	return -ENODEV;
+}
+
+static int hash_options(struct swc_boot_record *r, const struct swingcoll_comm_opts *o,
+			const char *topo)
+{
+	char text[64];
+	int ret = swc_comm_check_opts(o);
+
+	if (ret) {
+		snprintf(r->text, sizeof(r->text),
+			 "options: a flag, a number or a reserved field is out of range");
+		return ret;
+	}
+	if (o) {
+		snprintf(text, sizeof(text), "/%u/%lld", o->flags, (long long)o->slot_max);
+		r->options = swc_boot_hash(SWC_HASH_START, o->algo ? o->algo : "auto");
+		r->options = swc_boot_hash(r->options, text);
+	} else {
+		r->options = swc_boot_hash(SWC_HASH_START, "auto/0/0");
+	}
+	/* By what it says, as files may be at different places. */
+	if (topo) {
+		struct swc_topo t;
+		char *shape;
+		int len;
+
+		ret = *topo == '@' ? swc_topo_read(&t, topo + 1, r->text, sizeof(r->text))
+				   : swc_topo_parse(&t, topo, r->text, sizeof(r->text));
+		if (ret)
+			return ret;
+		len = swc_topo_format(&t, NULL, 0);
+		shape = len < 0 ? NULL : malloc((size_t)len + 1);
+		if (shape) {
+			swc_topo_format(&t, shape, (size_t)len + 1);
+			r->topo = swc_boot_hash(SWC_HASH_START, shape);
+		}
+		free(shape);
+		swc_topo_free(&t);
+		return shape ? 0 : -ENOMEM;
+	}
+	return 0;
+}
+
+static void describe(struct swc_boot_record *r, const struct swingcoll_bootstrap *boot,
+		     const struct swingcoll_comm_opts *opts, const char *topo,
+		     struct swc_context **ctx)
+{
+	*r = (struct swc_boot_record){
+		.magic = SWC_BOOT_MAGIC,
+		.version = SWC_BOOT_VERSION,
+		.rank = (uint32_t)boot->rank,
+		.nranks = (uint32_t)boot->nranks,
+		.pid = getpid(),
+	};
+	if (gethostname(r->host, sizeof(r->host) - 1))
+		snprintf(r->host, sizeof(r->host), "?");
+	r->error = hash_options(r, opts, topo);
+	if (!r->error)
+		r->error = find_node(&r->node, r->text, sizeof(r->text));
+	if (!r->error && !boot->rank)
+		r->error = swingcoll_unique_id(&r->id);
+	if (!r->error)
+		r->error = swc_context_get(ctx);
+	if (!r->error) {
+		int n = swc_addr_find(r->addr, r->text, sizeof(r->text));
+
+		r->abi = (*ctx)->info.abi_version;
+		r->rdma_port = (*ctx)->info.rdma_port;
+		r->naddrs = n > 0 ? (uint32_t)n : 0;
+		r->addr_error = n < 0 ? n : 0;
+	}
+	if (r->error && !*r->text)
+		snprintf(r->text, sizeof(r->text), "%s", swingcoll_strerror(r->error));
+}
+
+/* ---- joining ---- */
+
+static int join_nodes(struct swingcoll_comm **comm, const struct swc_world *w,
+		      const struct swingcoll_bootstrap *boot,
+		      const struct swingcoll_comm_opts *opts, const char *topo, char *why,
+		      size_t why_bytes)
+{
+	struct swingcoll_comm_opts o = opts ? *opts : (struct swingcoll_comm_opts){ 0 };
+	uint32_t me = w->rank_node[boot->rank], npaths;
+	struct swc_node_path *paths = NULL;
+	char *shape = NULL;
+	struct swc_topo t;
+	int ret, len;
+
+	ret = swc_world_topo(w, topo, &t, why, why_bytes);
+	if (ret)
+		return ret;
+	ret = swc_world_paths(w, &t, (uint32_t)boot->rank, &paths, &npaths, why, why_bytes);
+	len = swc_topo_format(&t, NULL, 0);
+	if (!ret) {
+		shape = len < 0 ? NULL : malloc((size_t)len + 1);
+		ret = shape ? 0 : -ENOMEM;
+	}
+	if (!ret) {
+		struct swc_place place = {
+			.nnodes = w->nnodes,
+			.nlocal = w->nlocal[me],
+			.rank_node = w->rank_node,
+			.paths = paths,
+			.npaths = npaths,
+		};
+
+		swc_topo_format(&t, shape, (size_t)len + 1);
+		o.topo = shape;
+		ret = swc_comm_create(comm, &w->rec->id, boot->nranks, boot->rank, &o, &place, why,
+				      why_bytes);
+	}
+	free(shape);
+	free(paths);
+	swc_topo_free(&t);
+	return ret;
+}
+
+/* What follows from somebody else's failure, and names it no more. */
+static bool is_echo(int error)
+{
+	return error == -ETIMEDOUT || error == -ECONNRESET || error == -ECONNABORTED;
+}
+
+/* How it went for all: the first failure that is one of its own. */
+static int agree(const struct swingcoll_bootstrap *boot, const struct swc_boot_record *rec,
+		 const struct outcome *mine)
+{
+	struct outcome *all = calloc((size_t)boot->nranks, sizeof(*all));
+	int ret, at = -1;
+
+	if (!all)
+		return -ENOMEM;
+	ret = gather(boot, mine, all, sizeof(*mine));
+	for (int i = 0; !ret && i < boot->nranks; i++)
+		if (all[i].error && (at < 0 || (is_echo(all[at].error) && !is_echo(all[i].error))))
+			at = i;
+	if (at >= 0) {
+		all[at].text[SWC_BOOT_TEXT - 1] = 0;
+		ret = all[at].error;
+		if (at == boot->rank || !strcmp(all[at].text, mine->text))
+			swingcoll_bootstrap_fail(ret, "%s", all[at].text);
+		else
+			swingcoll_bootstrap_fail(ret, "rank %d (%.63s, pid %d): %s", at,
+						 rec[at].host, rec[at].pid, all[at].text);
+	}
+	free(all);
+	return ret;
+}
+
+static int create(struct swingcoll_comm **comm, const struct swingcoll_bootstrap *boot,
+		  const struct swingcoll_comm_opts *opts, const char *topo,
+		  const struct swc_boot_record *mine, struct swc_boot_record *all)
+{
+	struct outcome out = { 0 };
+	struct swc_world w;
+	int ret = gather(boot, mine, all, sizeof(*mine));
+
+	if (ret)
+		return ret;
+	for (int i = 0; i < boot->nranks; i++) {
+		all[i].host[sizeof(all[i].host) - 1] = 0;
+		all[i].text[sizeof(all[i].text) - 1] = 0;
+	}
+	out.error = swc_world_init(&w, all, (uint32_t)boot->nranks, out.text, sizeof(out.text));
+	/* One node is what the kernel takes for granted; the network's shape is of no use there. */
+	if (!out.error && w.nnodes == 1)
+		out.error = swc_comm_create(comm, &all->id, boot->nranks, boot->rank, opts, NULL,
+					    out.text, sizeof(out.text));
+	else if (!out.error)
+		out.error = join_nodes(comm, &w, boot, opts, topo, out.text, sizeof(out.text));
+	swc_world_free(&w);
+	if (out.error && !*out.text)
+		snprintf(out.text, sizeof(out.text), "joining the communicator: %s",
+			 swingcoll_strerror(out.error));
+	ret = agree(boot, all, &out);
+	if (ret && !out.error)
+		swingcoll_comm_destroy(*comm);
+	return ret;
+}
+
+SWC_PUBLIC int swingcoll_comm_create_from(struct swingcoll_comm **comm,
+					  const struct swingcoll_bootstrap *boot,
+					  const struct swingcoll_comm_opts *opts)
+{
+	const char *topo = opts && opts->topo ? opts->topo : getenv("SWINGCOLL_TOPO");
+	struct swc_boot_record *mine, *all;
+	struct swc_context *ctx = NULL;
+	int saved = errno, ret = -ENOMEM;
+
+	if (!comm || !boot || !boot->allgather || boot->nranks < 1 || boot->rank < 0 ||
+	    boot->rank >= boot->nranks)
+		return swingcoll_bootstrap_fail(-EINVAL, "an argument is wrong");
+	*comm = NULL;
+	if (boot->nranks > SWC_MAX_RANKS)
+		return swingcoll_bootstrap_fail(-EINVAL, "%d ranks: 1 to %d are possible",
+						boot->nranks, SWC_MAX_RANKS);
+	swingcoll_bootstrap_fail(ret, "out of memory");
+	mine = calloc(1, sizeof(*mine));
+	all = calloc((size_t)boot->nranks, sizeof(*all));
+	if (mine && all) {
+		describe(mine, boot, opts, topo && *topo ? topo : NULL, &ctx);
+		ret = create(comm, boot, opts, topo && *topo ? topo : NULL, mine, all);
+		if (ret)
+			*comm = NULL;
+		if (ctx)
+			swc_context_put(ctx);
+	}
+	free(mine);
+	free(all);
+	errno = saved;
+	if (!ret)
+		*last_error = 0;
+	return ret;
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The ways between nodes: which of a node's addresses talks to which of another's. Pure arithmetic on
+ * what the nodes have told of themselves, so that both ends of a pair find the same table.
+ *
+ * On a torus, messages are forwarded dimension by dimension, in increasing order, the shorter way
+ * round. A message leaves by the port of the first dimension in which the nodes differ and arrives at
+ * the port of the last one, which on the far node is the one that looks back: who travels in plus
+ * direction arrives at a minus port. Path 0 is that way as the node with the lower number sees it, with
+ * plus where both directions are equally long; the other end uses it backwards. Nodes that are
+ * opposite each other in one dimension, and equal in all others, have a path 1: the other way round.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bootstrap/bootstrap.h"
+
+struct table {
+	const struct swc_paths_node *nodes;
+	uint32_t me;
+	struct swc_node_path *path;
+	uint32_t n;
+};
+
+static void to_sockaddr(uint8_t out[28], const struct swc_boot_addr *a, uint32_t port,
+			uint32_t scope)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6,
+				    .sin6_port = htons((uint16_t)port),
+				    .sin6_scope_id = scope };
+
+	_Static_assert(sizeof(in6) == 28, "addresses fit");
+	if (a->family == AF_INET) {
+		memcpy(&in.sin_addr, a->bytes, sizeof(in.sin_addr));
+		memcpy(out, &in, sizeof(in));
+	} else {
+		memcpy(&in6.sin6_addr, a->bytes, sizeof(in6.sin6_addr));
+		memcpy(out, &in6, sizeof(in6));
+	}
+}
+
+/* One more way, from an address of ours to one of theirs. A link-local one is reached by our link. */
+static void add(struct table *t, uint32_t node, uint32_t path, uint32_t mine, uint32_t theirs)
+{
+	const struct swc_paths_node *to = &t->nodes[node];
+	const struct swc_boot_addr *local = &t->nodes[t->me].addr[mine];
+	struct swc_node_path *p = &t->path[t->n++];
+
+	p->node = node;
+	p->path = path;
+	to_sockaddr(p->local, local, 0, local->scope);
+	to_sockaddr(p->remote, &to->addr[theirs], to->port, local->scope);
+}
+
+/* ---- torus ---- */
+
+/* Number of a dimension's plus port; minus is the next. Dimensions of one node have none. */
+static uint32_t port_of(const struct swc_topo *t, uint32_t dim)
+{
+	uint32_t port = 0;
+
+	for (uint32_t d = 0; d < dim; d++)
+		if (t->dim[d] > 1)
+			port += 2;
+	return port;
+}
+
+static bool has_ports(const struct swc_topo *t, const struct swc_paths_node *nodes, uint32_t nnodes)
+{
+	if (!t || t->kind != SWC_TOPO_TORUS || t->nnodes != nnodes)
+		return false;
+	for (uint32_t i = 0; i < nnodes; i++)
+		if (nodes[i].naddrs != port_of(t, t->ndims))
+			return false;
+	return true;
+}
+
+/* A way by the ports that it has on the lower and the upper node. */
+static int add_torus(struct table *t, uint32_t other, uint32_t path, uint32_t low, uint32_t high,
+		     char *why, size_t why_bytes)
+{
+	uint32_t mine = t->me < other ? low : high, theirs = t->me < other ? high : low;
+	const struct swc_paths_node *a = &t->nodes[t->me], *b = &t->nodes[other];
+
+	if (a->addr[mine].family != b->addr[theirs].family) {
+		snprintf(
+			why, why_bytes,
+			"address %u of %s and address %u of %s are the ends of one path of the torus, "
+			"but one is IPv4 and the other IPv6",
+			mine, a->name, theirs, b->name);
+		return -EINVAL;
+	}
+	add(t, other, path, mine, theirs);
+	return 0;
+}
+
+static int torus_paths(struct table *t, const struct swc_topo *topo, uint32_t other, char *why,
+		       size_t why_bytes)
+{
+	uint32_t from[SWC_TOPO_DIMS], to[SWC_TOPO_DIMS], differ = 0, low = 0, high = 0;
+	bool opposite = false;
+	int ret;
+
+	swc_topo_coords(topo, t->me < other ? t->me : other, from);
+	swc_topo_coords(topo, t->me < other ? other : t->me, to);
+	for (uint32_t d = 0; d < topo->ndims; d++) {
+		uint32_t size = topo->dim[d], port = port_of(topo, d);
+		uint32_t ahead = (to[d] + size - from[d]) % size;
+		bool minus = 2 * ahead > size;
+
+		if (!ahead)
+			continue;
+		if (!differ++)
+			low = port + minus;
+		high = port + !minus;
+		opposite = 2 * ahead == size;
+	}
+	ret = add_torus(t, other, 0, low, high, why, why_bytes);
+	if (!ret && differ == 1 && opposite)
+		ret = add_torus(t, other, 1, low + 1, high - 1, why, why_bytes);
+	return ret;
+}
+
+/* ---- rails ---- */
+
+static int rail_paths(struct table *t, uint32_t other, char *why, size_t why_bytes)
+{
+	const struct swc_paths_node *a = &t->nodes[t->me], *b = &t->nodes[other];
+	uint32_t path = 0;
+
+	for (uint32_t k = 0; k < a->naddrs && k < b->naddrs; k++)
+		if (a->addr[k].family == b->addr[k].family)
+			add(t, other, path++, k, k);
+	if (path)
+		return 0;
+	snprintf(
+		why, why_bytes,
+		"%s and %s have no addresses of one kind, IPv4 or IPv6, at the same place in their lists: "
+		"set SWINGCOLL_ADDRS",
+		a->name, b->name);
+	return -EINVAL;
+}
+
+int swc_paths_make(const struct swc_topo *topo, const struct swc_paths_node *nodes, uint32_t nnodes,
+		   uint32_t me, struct swc_node_path **paths, uint32_t *npaths, char *why,
+		   size_t why_bytes)
+{
+	bool torus = has_ports(topo, nodes, nnodes);
+	uint32_t most = torus ? 2 : nodes[me].naddrs;
+	struct table t = { .nodes = nodes, .me = me };
+	int ret = 0;
+
+	*paths = NULL;
+	*npaths = 0;
+	t.path = calloc((size_t)nnodes * most + 1, sizeof(*t.path));
+	if (!t.path)
+		return -ENOMEM;
+	for (uint32_t i = 0; !ret && i < nnodes; i++) {
+		if (i == me)
+			continue;
+		ret = torus ? torus_paths(&t, topo, i, why, why_bytes)
+			    : rail_paths(&t, i, why, why_bytes);
+	}
+	if (ret) {
+		free(t.path);
+		return ret;
+	}
+	*paths = t.path;
+	*npaths = t.n;
+	return 0;
+}

@@ -1,0 +1,652 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Bootstrap by TCP: rank 0 listens at a known place, the others connect to it and stay connected, and an
+ * exchange goes through rank 0 as through the hub of a star. Every message has a header with an error,
+ * so that rank 0 can tell all what it knows of one.
+ *
+ * Anything may connect to an open port. Who does not begin with our greeting is dropped, and who says
+ * nothing cannot keep others waiting. There is no defence against those who know the protocol: the
+ * network must be trusted.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bootstrap/bootstrap.h"
+
+#define MAGIC "swcboot1"
+#define NOTICE_MS 5000	  /* until we say whom we wait for */
+#define GREETING_MS 10000 /* for a connection to say who it is */
+#define MAX_STRANGERS 64  /* connections that have not done so yet */
+#define MAX_TEXT 240
+
+struct greeting {
+	char magic[8];
+	uint32_t rank;
+	uint32_t nranks;
+	uint64_t job;
+};
+
+/* In front of data, or of a line of text if error. */
+struct header {
+	char magic[8];
+	int32_t error;
+	uint32_t bytes;
+};
+
+struct stranger {
+	int fd;
+	size_t have;
+	uint64_t deadline;
+	struct greeting g;
+};
+
+/**
+ * struct tcp - this rank's connections
+ * @boot: its public face
+ * @fd: by rank, on rank 0; fd[0] is the one connection of others. -1: none
+ * @listener: while ranks are missing, on rank 0; else -1
+ * @limit: open files that were allowed before we needed more; rlim_max 0: not changed
+ */
+struct tcp {
+	struct swingcoll_bootstrap boot;
+	uint64_t job;
+	char root[272];
+	uint32_t timeout_ms;
+	int *fd;
+	int nfds;
+	int listener;
+	struct rlimit limit;
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static int left_ms(uint64_t deadline)
+{
+	uint64_t now = now_ms();
+
+	return now >= deadline ? 0 : deadline - now > 1000000 ? 1000000 : (int)(deadline - now);
+}
+
+/* ---- bytes ---- */
+
+/* All of it, by the deadline, on a socket that does not block. -ECONNRESET: the other end has closed. */
+static int transfer(int fd, void *data, size_t bytes, bool out, uint64_t deadline)
+{
+	char *at = data;
+
+	while (bytes) {
+		ssize_t n = out ? send(fd, at, bytes, MSG_NOSIGNAL) : recv(fd, at, bytes, 0);
+		struct pollfd p = { .fd = fd, .events = out ? POLLOUT : POLLIN };
+
+		if (n > 0) {
+			at += n;
+			bytes -= (size_t)n;
+			continue;
+		}
+		if (!n || (n < 0 && (errno == EPIPE || errno == ECONNRESET)))
+			return -ECONNRESET;
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+		if (!left_ms(deadline))
+			return -ETIMEDOUT;
+		if (errno == EAGAIN)
+			poll(&p, 1, left_ms(deadline));
+	}
+	return 0;
+}
+
+static int send_message(int fd, int error, const void *data, size_t bytes, uint64_t deadline)
+{
+	struct header h = { .magic = MAGIC, .error = error, .bytes = (uint32_t)bytes };
+	int ret = transfer(fd, &h, sizeof(h), true, deadline);
+
+	return ret ? ret : transfer(fd, (void *)data, bytes, true, deadline);
+}
+
+/* An error that the other end sends becomes ours, with its text. */
+static int recv_message(int fd, void *data, size_t bytes, uint64_t deadline)
+{
+	char text[MAX_TEXT];
+	struct header h;
+	int ret = transfer(fd, &h, sizeof(h), false, deadline);
+
+	if (ret)
+		return ret;
+	if (memcmp(h.magic, MAGIC, sizeof(h.magic)) ||
+	    (h.error ? h.bytes >= sizeof(text) : h.bytes != bytes))
+		return -EPROTO;
+	if (!h.error)
+		return transfer(fd, data, bytes, false, deadline);
+	memset(text, 0, sizeof(text));
+	if (transfer(fd, text, h.bytes, false, deadline))
+		snprintf(text, sizeof(text), "rank 0 has failed");
+	return swingcoll_bootstrap_fail(h.error < 0 ? h.error : -EPROTO, "%s", text);
+}
+
+/* ---- sockets ---- */
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void no_delay(int fd)
+{
+	int one = 1;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+}
+
+static const char *peer_name(int fd, char *text, size_t bytes)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+	char host[64];
+
+	if (getpeername(fd, (void *)&sa, &len) ||
+	    getnameinfo((void *)&sa, len, host, sizeof(host), NULL, 0, NI_NUMERICHOST))
+		snprintf(host, sizeof(host), "?");
+	snprintf(text, bytes, "%s", host);
+	return text;
+}
+
+static int open_listener(const struct addrinfo *ai)
+{
+	int one = 1, fd, ret;
+
+	fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (!bind(fd, ai->ai_addr, ai->ai_addrlen) && !listen(fd, SOMAXCONN))
+		return fd;
+	ret = -errno;
+	close(fd);
+	return ret;
+}
+
+/*
+ * At the address itself if one is given and ours; everywhere if it is a name, which here may well mean
+ * the loop, or the address of a gateway.
+ */
+static int listen_at(const struct swc_boot_env *env, const char *host, int flags, int *fd)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV };
+	struct addrinfo *list, *ai;
+
+	if (getaddrinfo(host, env->port, &hints, &list))
+		return -EADDRNOTAVAIL;
+	/* IPv6 first: everywhere, that takes IPv4 too. */
+	*fd = -EADDRNOTAVAIL;
+	for (ai = list; ai && *fd < 0; ai = ai->ai_next)
+		if (ai->ai_family == AF_INET6)
+			*fd = open_listener(ai);
+	for (ai = list; ai && *fd < 0 && *fd != -EADDRINUSE; ai = ai->ai_next)
+		if (ai->ai_family == AF_INET)
+			*fd = open_listener(ai);
+	freeaddrinfo(list);
+	return *fd < 0 ? *fd : 0;
+}
+
+static int start_listening(struct tcp *t, const struct swc_boot_env *env)
+{
+	int ret = listen_at(env, env->host, AI_NUMERICHOST, &t->listener);
+
+	if (ret == -EADDRNOTAVAIL)
+		ret = listen_at(env, NULL, AI_PASSIVE, &t->listener);
+	if (!ret)
+		return 0;
+	t->listener = -1;
+	return swingcoll_bootstrap_fail(ret, "rank 0 cannot listen at %s: %s%s", env->root,
+					strerror(-ret),
+					ret == -EADDRINUSE ? ": another program or job does; take "
+							     "another port"
+							   : "");
+}
+
+/* ---- rank 0: who comes? ---- */
+
+/* "3, 5, 6, ..." */
+static const char *missing(const struct tcp *t, char *text, size_t bytes)
+{
+	size_t used = 0;
+	int told = 0;
+
+	*text = 0;
+	for (int i = 1; i < t->nfds; i++) {
+		if (t->fd[i] >= 0)
+			continue;
+		if (told++ == 8) {
+			snprintf(text + used, bytes - used, ", ...");
+			break;
+		}
+		used += (size_t)snprintf(text + used, bytes - used, "%s%d", told > 1 ? ", " : "",
+					 i);
+	}
+	return text;
+}
+
+static void __attribute__((format(printf, 3, 4))) turn_away(int fd, int error, const char *fmt, ...)
+{
+	char text[MAX_TEXT];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	/* It fits into the socket's buffer; if not, so be it. */
+	send_message(fd, error, text, strlen(text), 0);
+	close(fd);
+}
+
+/* It came, ended, and may have been started once more. */
+static bool has_ended(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* True if that was a rank that was missing. The socket is no stranger's any more. */
+static bool admit(struct tcp *t, int fd, const struct greeting *g)
+{
+	char there[64];
+
+	if (g->job != t->job) {
+		turn_away(fd, -EPROTO, "rank 0 at %.100s belongs to another job (SWINGCOLL_JOB)",
+			  t->root);
+	} else if (g->nranks != (uint32_t)t->nfds) {
+		turn_away(fd, -EPROTO,
+			  "rank %u is told that there are %u ranks, rank 0 that there are %d",
+			  g->rank, g->nranks, t->nfds);
+	} else if (!g->rank || g->rank >= g->nranks) {
+		turn_away(fd, -EEXIST, "rank %u cannot come to rank 0: each rank is started once",
+			  g->rank);
+	} else if (t->fd[g->rank] >= 0 && has_ended(t->fd[g->rank])) {
+		close(t->fd[g->rank]);
+		no_delay(fd);
+		t->fd[g->rank] = fd;
+		send_message(fd, 0, NULL, 0, now_ms() + GREETING_MS);
+	} else if (t->fd[g->rank] >= 0) {
+		turn_away(fd, -EEXIST,
+			  "there is a rank %u already, from %s: each rank is started once", g->rank,
+			  peer_name(t->fd[g->rank], there, sizeof(there)));
+	} else {
+		no_delay(fd);
+		t->fd[g->rank] = fd;
+		return !send_message(fd, 0, NULL, 0, now_ms() + GREETING_MS);
+	}
+	return false;
+}
+
+static void forget(struct stranger *s, int *n, int i)
+{
+	s[i] = s[--*n];
+}
+
+static void accept_one(const struct tcp *t, struct stranger *s, int *n)
+{
+	int fd = accept4(t->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), oldest = 0;
+
+	if (fd < 0)
+		return;
+	if (*n == MAX_STRANGERS) {
+		for (int i = 1; i < *n; i++)
+			if (s[i].deadline < s[oldest].deadline)
+				oldest = i;
+		close(s[oldest].fd);
+		forget(s, n, oldest);
+	}
+	s[(*n)++] = (struct stranger){ .fd = fd, .deadline = now_ms() + GREETING_MS };
+}
+
+/* More of a greeting. Returns how many ranks are there more; the stranger is gone if known. */
+static int listen_to(struct tcp *t, struct stranger *s, int *n, int i)
+{
+	struct stranger *it = &s[i];
+	ssize_t got = recv(it->fd, (char *)&it->g + it->have, sizeof(it->g) - it->have, 0);
+	size_t told;
+	int more = 0;
+
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	it->have += got > 0 ? (size_t)got : 0;
+	told = it->have < sizeof(it->g.magic) ? it->have : sizeof(it->g.magic);
+	if (got <= 0 || memcmp(it->g.magic, MAGIC, told))
+		close(it->fd);
+	else if (it->have < sizeof(it->g))
+		return 0;
+	else
+		more = admit(t, it->fd, &it->g);
+	forget(s, n, i);
+	return more;
+}
+
+static int gather_ranks(struct tcp *t)
+{
+	uint64_t start = now_ms(), deadline = start + t->timeout_ms;
+	struct stranger s[MAX_STRANGERS];
+	int n = 0, there = 1, ret = 0;
+	bool told = false;
+	char who[96];
+
+	while (there < t->nfds && left_ms(deadline)) {
+		struct pollfd p[MAX_STRANGERS + 1] = { { .fd = t->listener, .events = POLLIN } };
+		int polled = n;
+
+		for (int i = 0; i < n; i++)
+			p[i + 1] = (struct pollfd){ .fd = s[i].fd, .events = POLLIN };
+		poll(p, (nfds_t)polled + 1, left_ms(deadline) < 200 ? left_ms(deadline) : 200);
+		/* From the back, as the last one takes the place of who goes. */
+		for (int i = polled; i-- > 0;) {
+			if (p[i + 1].revents) {
+				there += listen_to(t, s, &n, i);
+			} else if (!left_ms(s[i].deadline)) {
+				close(s[i].fd);
+				forget(s, &n, i);
+			}
+		}
+		if (p[0].revents)
+			accept_one(t, s, &n);
+		if (!told && now_ms() - start > NOTICE_MS && there < t->nfds) {
+			fprintf(stderr, "swingcoll: waiting for %d of %d ranks at %s: rank %s\n",
+				t->nfds - there, t->nfds, t->root, missing(t, who, sizeof(who)));
+			told = true;
+		}
+	}
+	while (n)
+		close(s[--n].fd);
+	if (there < t->nfds)
+		ret = swingcoll_bootstrap_fail(
+			-ETIMEDOUT, "%d of %d ranks did not come to %.100s within %u s: rank %s",
+			t->nfds - there, t->nfds, t->root, t->timeout_ms / 1000,
+			missing(t, who, sizeof(who)));
+	return ret;
+}
+
+/* ---- the others ---- */
+
+/* 0, or a negative errno after which to try again. */
+static int connect_one(const struct addrinfo *ai, uint64_t deadline, int *out)
+{
+	int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	socklen_t len = sizeof(int);
+	int ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, ai->ai_addr, ai->ai_addrlen)) {
+		ret = -errno;
+		if (ret == -EINPROGRESS) {
+			ret = -ETIMEDOUT;
+			if (poll(&p, 1, left_ms(deadline) < 5000 ? left_ms(deadline) : 5000) > 0) {
+				getsockopt(fd, SOL_SOCKET, SO_ERROR, &ret, &len);
+				ret = -ret;
+			}
+		}
+	}
+	if (ret)
+		close(fd);
+	else
+		*out = fd;
+	return ret;
+}
+
+/*
+ * One try: connect, greet, be welcomed. -EAGAIN if rank 0 may yet come; *why then says what happened.
+ * A port that closes again without a word is not rank 0's yet.
+ */
+static int try_root(struct tcp *t, const struct swc_boot_env *env, uint64_t deadline,
+		    const char **why)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
+	struct greeting g = { .magic = MAGIC,
+			      .rank = (uint32_t)t->boot.rank,
+			      .nranks = (uint32_t)t->boot.nranks,
+			      .job = t->job };
+	struct addrinfo *list;
+	int ret = getaddrinfo(env->host, env->port, &hints, &list), fd = -1;
+
+	if (ret) {
+		*why = gai_strerror(ret);
+		return -EAGAIN;
+	}
+	ret = -EAGAIN;
+	for (const struct addrinfo *ai = list; ai && ret; ai = ai->ai_next) {
+		ret = connect_one(ai, deadline, &fd);
+		if (ret)
+			*why = strerror(-ret);
+	}
+	freeaddrinfo(list);
+	if (ret)
+		return -EAGAIN;
+	no_delay(fd);
+	ret = transfer(fd, &g, sizeof(g), true, deadline);
+	if (!ret)
+		ret = recv_message(fd, NULL, 0, deadline);
+	if (!ret) {
+		t->fd[0] = fd;
+		return 0;
+	}
+	close(fd);
+	if (ret == -ECONNRESET || ret == -ETIMEDOUT) {
+		*why = ret == -ETIMEDOUT ? "no answer" : "it closes the connection";
+		return -EAGAIN;
+	}
+	if (ret == -EPROTO && !*swingcoll_bootstrap_error())
+		swingcoll_bootstrap_fail(ret, "what listens at %s is not rank 0", env->root);
+	return ret;
+}
+
+static int connect_root(struct tcp *t, const struct swc_boot_env *env)
+{
+	uint64_t start = now_ms(), deadline = start + t->timeout_ms;
+	long pause_ms = 20;
+	const char *why = "no answer";
+	bool told = false;
+	int ret;
+
+	swingcoll_bootstrap_fail(0, "%s", "");
+	while ((ret = try_root(t, env, deadline, &why)) == -EAGAIN) {
+		struct timespec ts = { .tv_nsec = pause_ms * 1000000 };
+
+		if (!left_ms(deadline))
+			return swingcoll_bootstrap_fail(-ETIMEDOUT,
+							"rank %d: no rank 0 at %s within %u s: %s",
+							t->boot.rank, env->root,
+							t->timeout_ms / 1000, why);
+		if (!told && now_ms() - start > NOTICE_MS) {
+			fprintf(stderr, "swingcoll: rank %d: waiting for rank 0 at %s: %s\n",
+				t->boot.rank, env->root, why);
+			told = true;
+		}
+		nanosleep(&ts, NULL);
+		/* Not all at the same time. */
+		pause_ms = pause_ms * 2 > 400 ? 300 + t->boot.rank % 200 : pause_ms * 2;
+	}
+	return ret;
+}
+
+/* ---- exchange ---- */
+
+/* The reason goes to all, who otherwise would see no more than that rank 0 is gone. */
+static int fail_all(struct tcp *t, int error)
+{
+	const char *text = swingcoll_bootstrap_error();
+
+	for (int i = 1; i < t->nfds; i++) {
+		if (t->fd[i] >= 0)
+			send_message(t->fd[i], error, text, strnlen(text, MAX_TEXT - 1),
+				     now_ms() + 1000);
+		close_fd(&t->fd[i]);
+	}
+	return error;
+}
+
+static int lost(const struct tcp *t, int rank, int error)
+{
+	char there[64];
+
+	if (*swingcoll_bootstrap_error())
+		return error;
+	peer_name(t->fd[rank ? rank : 0], there, sizeof(there));
+	if (error == -ETIMEDOUT)
+		return swingcoll_bootstrap_fail(error, "rank %d (%s) was silent for %u s", rank,
+						there, t->timeout_ms / 1000);
+	if (error == -ECONNRESET)
+		return swingcoll_bootstrap_fail(error, "rank %d (%s) has ended", rank, there);
+	return swingcoll_bootstrap_fail(error, "rank %d (%s): %s", rank, there, strerror(-error));
+}
+
+static int allgather_root(struct tcp *t, const void *mine, char *all, size_t bytes)
+{
+	uint64_t deadline = now_ms() + t->timeout_ms;
+	size_t total = bytes * (size_t)t->nfds;
+	int ret = 0;
+
+	memcpy(all, mine, bytes);
+	for (int i = 1; i < t->nfds; i++) {
+		if (t->fd[i] < 0)
+			return swingcoll_bootstrap_fail(-ECONNRESET,
+							"an exchange has failed before");
+		ret = recv_message(t->fd[i], all + bytes * (size_t)i, bytes, deadline);
+		if (ret)
+			return fail_all(t, lost(t, i, ret));
+	}
+	for (int i = 1; i < t->nfds; i++) {
+		ret = send_message(t->fd[i], 0, all, total, deadline);
+		if (ret)
+			return fail_all(t, lost(t, i, ret));
+	}
+	return 0;
+}
+
+/* Rank 0 answers when all have spoken, or at its deadline: ours is a little later. */
+static int allgather(void *arg, const void *mine, void *all, size_t bytes)
+{
+	struct tcp *t = arg;
+	size_t total = bytes * (size_t)t->boot.nranks;
+	uint64_t deadline = now_ms() + t->timeout_ms + 2000;
+	int saved = errno, ret;
+
+	swingcoll_bootstrap_fail(0, "%s", "");
+	if (total > UINT32_MAX) {
+		ret = -EMSGSIZE;
+	} else if (!t->boot.rank) {
+		ret = allgather_root(t, mine, all, bytes);
+	} else if (t->fd[0] < 0) {
+		ret = swingcoll_bootstrap_fail(-ECONNRESET, "an exchange has failed before");
+	} else {
+		ret = send_message(t->fd[0], 0, mine, bytes, deadline);
+		/* It may have said why before it went. */
+		if (!ret || ret == -ECONNRESET)
+			ret = recv_message(t->fd[0], all, total, deadline);
+		if (ret) {
+			ret = lost(t, 0, ret);
+			close_fd(&t->fd[0]);
+		}
+	}
+	errno = saved;
+	return ret;
+}
+
+/* ---- life ---- */
+
+static void release(struct swingcoll_bootstrap *boot)
+{
+	struct tcp *t = boot->arg;
+
+	for (int i = 0; i < t->nfds; i++)
+		close_fd(&t->fd[i]);
+	close_fd(&t->listener);
+	if (t->limit.rlim_max)
+		setrlimit(RLIMIT_NOFILE, &t->limit);
+	free(t->fd);
+	free(t);
+}
+
+void swc_boot_tcp_patience(struct swingcoll_bootstrap *boot, uint32_t timeout_ms)
+{
+	struct tcp *t = boot->arg;
+
+	if (boot->release == release && t->timeout_ms < timeout_ms)
+		t->timeout_ms = timeout_ms;
+}
+
+/* A connection to every rank may be more than a process may usually open. */
+static void allow_files(struct tcp *t)
+{
+	rlim_t need = (rlim_t)t->nfds + MAX_STRANGERS + 256;
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= need)
+		return;
+	t->limit = l;
+	l.rlim_cur = need < l.rlim_max ? need : l.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &l);
+}
+
+int swc_boot_tcp(struct swingcoll_bootstrap **boot, const struct swc_boot_env *env)
+{
+	struct tcp *t = calloc(1, sizeof(*t));
+	int ret = 0;
+
+	if (!t)
+		return -ENOMEM;
+	t->boot = (struct swingcoll_bootstrap){ .rank = env->rank,
+						.nranks = env->nranks,
+						.allgather = allgather,
+						.arg = t,
+						.release = release };
+	t->job = env->job;
+	t->timeout_ms = env->timeout_ms;
+	snprintf(t->root, sizeof(t->root), "%s", env->root);
+	t->listener = -1;
+	t->nfds = env->rank ? 1 : env->nranks;
+	t->fd = malloc((size_t)t->nfds * sizeof(*t->fd));
+	if (!t->fd) {
+		free(t);
+		return -ENOMEM;
+	}
+	for (int i = 0; i < t->nfds; i++)
+		t->fd[i] = -1;
+	if (env->rank) {
+		ret = connect_root(t, env);
+	} else if (env->nranks > 1) {
+		allow_files(t);
+		ret = start_listening(t, env);
+		if (!ret)
+			ret = gather_ranks(t);
+		if (ret)
+			fail_all(t, ret);
+		close_fd(&t->listener);
+	}
+	if (ret)
+		release(&t->boot);
+	else
+		*boot = &t->boot;
+	return ret;
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * From the records of all ranks to nodes, topology and paths. Nothing here depends on which rank asks,
+ * but for the paths, so all ranks come to the same end, also when that is an error.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bootstrap/bootstrap.h"
+
+/* ---- do they fit together? ---- */
+
+/* "rank 3 (host, pid 17): ..." */
+static int __attribute__((format(printf, 5, 6)))
+refuse(int error, const struct swc_boot_record *r, char *why, size_t why_bytes, const char *fmt,
+       ...)
+{
+	char text[SWC_BOOT_TEXT];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	snprintf(why, why_bytes, "rank %u (%.63s, pid %d): %s", r->rank, r->host, r->pid, text);
+	return error;
+}
+
+static int check_records(const struct swc_boot_record *rec, uint32_t nranks, char *why,
+			 size_t why_bytes)
+{
+	for (uint32_t i = 0; i < nranks; i++) {
+		const struct swc_boot_record *r = &rec[i];
+
+		if (r->magic != SWC_BOOT_MAGIC || r->version != SWC_BOOT_VERSION) {
+			snprintf(
+				why, why_bytes,
+				"rank %u uses another version of the library, or another byte order",
+				i);
+			return -EPROTO;
+		}
+		if (r->rank != i || r->nranks != nranks) {
+			snprintf(why, why_bytes,
+				 "rank %u of %u takes itself for rank %u of %u: the bootstrap's "
+				 "allgather must be in the order of the ranks",
+				 i, nranks, r->rank, r->nranks);
+			return -EPROTO;
+		}
+	}
+	for (uint32_t i = 0; i < nranks; i++)
+		if (rec[i].error)
+			return refuse(rec[i].error, &rec[i], why, why_bytes, "%.*s",
+				      SWC_BOOT_TEXT - 1, rec[i].text);
+	for (uint32_t i = 1; i < nranks; i++) {
+		const struct swc_boot_record *r = &rec[i];
+
+		if (r->abi != rec->abi)
+			return refuse(-EPROTO, r, why, why_bytes,
+				      "its module speaks version %u, that of rank 0 version %u",
+				      r->abi, rec->abi);
+		if (r->topo != rec->topo)
+			return refuse(
+				-EPROTO, r, why, why_bytes,
+				"its topology (option, or SWINGCOLL_TOPO) is not that of rank 0");
+		if (r->options != rec->options)
+			return refuse(
+				-EPROTO, r, why, why_bytes,
+				"its options (algorithm, flags, slot size) are not those of rank 0");
+	}
+	return 0;
+}
+
+static int check_nodes(const struct swc_world *w, char *why, size_t why_bytes)
+{
+	for (uint32_t i = 0; i < w->nnodes; i++) {
+		const struct swc_boot_record *r = &w->rec[w->leader[i]];
+
+		if (w->nlocal[i] > SWC_MAX_LOCAL_RANKS)
+			return refuse(-EINVAL, r, why, why_bytes,
+				      "%u ranks on its node, at most %d", w->nlocal[i],
+				      SWC_MAX_LOCAL_RANKS);
+		if (w->nnodes == 1)
+			continue;
+		if (!r->rdma_port)
+			return refuse(
+				-EOPNOTSUPP, r, why, why_bytes,
+				"ranks are on %u nodes, but its module has no transport between "
+				"nodes: the kernel lacks RDMA, or it is switched off",
+				w->nnodes);
+		if (!r->naddrs)
+			return refuse(r->addr_error ? r->addr_error : -EADDRNOTAVAIL, r, why,
+				      why_bytes,
+				      "ranks are on %u nodes, but of this one no address is "
+				      "known: %.*s",
+				      w->nnodes, SWC_BOOT_TEXT - 1, r->text);
+	}
+	return 0;
+}
+
+/* ---- nodes ---- */
+
+static void number_nodes(struct swc_world *w)
+{
+	w->in_order = true;
+	for (uint32_t i = 0; i < w->nranks; i++) {
+		uint32_t n = 0;
+
+		/* Mostly that of the rank before. */
+		if (i && w->rec[i].node == w->rec[i - 1].node)
+			n = w->rank_node[i - 1];
+		else
+			while (n < w->nnodes && w->rec[w->leader[n]].node != w->rec[i].node)
+				n++;
+		if (n == w->nnodes)
+			w->leader[w->nnodes++] = i;
+		w->rank_node[i] = n;
+		w->nlocal[n]++;
+		w->in_order &= !i || n >= w->rank_node[i - 1];
+	}
+}
+
+int swc_world_init(struct swc_world *w, const struct swc_boot_record *rec, uint32_t nranks,
+		   char *why, size_t why_bytes)
+{
+	int ret;
+
+	*w = (struct swc_world){ .rec = rec, .nranks = nranks };
+	ret = check_records(rec, nranks, why, why_bytes);
+	if (ret)
+		return ret;
+	w->rank_node = calloc(nranks, sizeof(*w->rank_node));
+	w->leader = calloc(nranks, sizeof(*w->leader));
+	w->nlocal = calloc(nranks, sizeof(*w->nlocal));
+	if (!w->rank_node || !w->leader || !w->nlocal)
+		return -ENOMEM;
+	number_nodes(w);
+	return check_nodes(w, why, why_bytes);
+}
+
+void swc_world_free(struct swc_world *w)
+{
+	free(w->rank_node);
+	free(w->leader);
+	free(w->nlocal);
+	*w = (struct swc_world){ 0 };
+}
+
+/* ---- topology ---- */
+
+/* Give the topology's nodes the ranks that they have. */
+static int populate(const struct swc_world *w, struct swc_topo *t)
+{
+	bool differ = false;
+
+	for (uint32_t i = 1; i < w->nnodes; i++)
+		differ |= w->nlocal[i] != w->nlocal[0];
+	t->nranks = w->nranks;
+	t->nlocal = differ ? 0 : w->nlocal[0];
+	if (!differ)
+		return 0;
+	t->first = calloc(w->nnodes + 1, sizeof(*t->first));
+	if (!t->first)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < w->nnodes; i++)
+		t->first[i + 1] = t->first[i] + w->nlocal[i];
+	return 0;
+}
+
+static int out_of_order(const struct swc_world *w, const char *text, char *why, size_t why_bytes)
+{
+	uint32_t i = 1;
+
+	while (w->rank_node[i] >= w->rank_node[i - 1])
+		i++;
+	snprintf(
+		why, why_bytes,
+		"topology %s with several ranks per node needs ranks that are numbered node by node, but "
+		"rank %u is back on the node of rank %u (mpirun --map-by slot, srun -m block)",
+		text, i, w->leader[w->rank_node[i]]);
+	return -EINVAL;
+}
+
+/* Nodes of the topology with several ranks share memory, so they must be the real ones. */
+static bool is_where(const struct swc_world *w, const struct swc_topo *t)
+{
+	if (t->nnodes != w->nnodes)
+		return false;
+	for (uint32_t i = 0; i < w->nranks; i++)
+		if (swc_topo_node_of(t, i) != w->rank_node[i])
+			return false;
+	return true;
+}
+
+static int fit(const struct swc_world *w, const char *text, struct swc_topo *t, char *why,
+	       size_t why_bytes)
+{
+	bool single = t->nnodes == t->nranks;
+
+	if (t->nranks == w->nranks && (single || is_where(w, t)))
+		return 0;
+	if (single && t->nnodes == w->nnodes) {
+		if (!w->in_order)
+			return out_of_order(w, text, why, why_bytes);
+		return populate(w, t);
+	}
+	if (t->nnodes == w->nnodes && t->nranks == w->nranks && !w->in_order)
+		return out_of_order(w, text, why, why_bytes);
+	snprintf(
+		why, why_bytes,
+		"topology %s has %u nodes and %u ranks, but the ranks are %u on %u nodes, or not as many on "
+		"each",
+		text, t->nnodes, t->nranks, w->nranks, w->nnodes);
+	return -EINVAL;
+}
+
+int swc_world_topo(const struct swc_world *w, const char *text, struct swc_topo *topo, char *why,
+		   size_t why_bytes)
+{
+	int ret;
+
+	/* A node's ranks anywhere: every rank for itself. */
+	if (!text) {
+		*topo = swc_topo_flat(w->in_order ? w->nnodes : w->nranks);
+		return w->in_order ? populate(w, topo) : 0;
+	}
+	ret = *text == '@' ? swc_topo_read(topo, text + 1, why, why_bytes)
+			   : swc_topo_parse(topo, text, why, why_bytes);
+	if (ret)
+		return ret;
+	ret = fit(w, text, topo, why, why_bytes);
+	if (ret)
+		swc_topo_free(topo);
+	return ret;
+}
+
+int swc_world_paths(const struct swc_world *w, const struct swc_topo *topo, uint32_t rank,
+		    struct swc_node_path **paths, uint32_t *npaths, char *why, size_t why_bytes)
+{
+	struct swc_paths_node *nodes = calloc(w->nnodes, sizeof(*nodes));
+	int ret;
+
+	if (!nodes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < w->nnodes; i++) {
+		const struct swc_boot_record *r = &w->rec[w->leader[i]];
+
+		nodes[i] = (struct swc_paths_node){
+			.addr = r->addr,
+			.naddrs = r->naddrs < SWC_MAX_PATHS ? r->naddrs : SWC_MAX_PATHS,
+			.port = r->rdma_port,
+			.name = r->host,
+		};
+	}
+	/* The torus's nodes must be ours: with one rank for each of its nodes they need not be. */
+	ret = swc_paths_make(is_where(w, topo) ? topo : NULL, nodes, w->nnodes, w->rank_node[rank],
+			     paths, npaths, why, why_bytes);
+	free(nodes);
+	return ret;
+}

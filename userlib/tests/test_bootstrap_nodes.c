@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Nodes, topologies and paths from what ranks tell each other; addresses. TAP on stdout. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bootstrap/bootstrap.h"
+#include "tap.h"
+
+#define MAX_NODES 64
+
+static struct swc_boot_addr addrs[MAX_NODES][SWC_MAX_PATHS];
+static struct swc_paths_node nodes[MAX_NODES];
+
+/* Node i's address k is 10.0.i.k, its port 1000 + i. */
+static void make_nodes(uint32_t n, uint32_t naddrs)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		for (uint32_t k = 0; k < naddrs; k++)
+			addrs[i][k] = (struct swc_boot_addr){
+				.family = AF_INET, .bytes = { 10, 0, (uint8_t)i, (uint8_t)k }
+			};
+		nodes[i] = (struct swc_paths_node){ addrs[i], naddrs, 1000 + i, "node" };
+	}
+}
+
+static const struct sockaddr_in *in(const uint8_t *sa)
+{
+	return (const void *)sa;
+}
+
+static uint32_t last_byte(const uint8_t *sa)
+{
+	return ntohl(in(sa)->sin_addr.s_addr) & 0xff;
+}
+
+static const struct swc_node_path *find(const struct swc_node_path *p, uint32_t n, uint32_t node,
+					uint32_t path)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (p[i].node == node && p[i].path == path)
+			return &p[i];
+	return NULL;
+}
+
+static bool well_formed(const struct swc_node_path *p, uint32_t n, uint32_t nnodes, uint32_t me)
+{
+	bool good = true;
+	uint32_t at = 0;
+
+	/* By node and path, without gaps; every other node is there. */
+	for (uint32_t node = 0; node < nnodes; node++) {
+		uint32_t path = 0;
+
+		for (; at < n && p[at].node == node; at++, path++) {
+			good &= p[at].path == path && !in(p[at].local)->sin_port &&
+				ntohs(in(p[at].remote)->sin_port) == 1000 + node;
+			good &= (ntohl(in(p[at].local)->sin_addr.s_addr) >> 8 & 0xff) == me;
+			good &= (ntohl(in(p[at].remote)->sin_addr.s_addr) >> 8 & 0xff) == node;
+		}
+		good &= node == me ? !path : path > 0;
+	}
+	return good && at == n;
+}
+
+/* What one end calls local the other calls remote. */
+static bool ends_agree(const char *shape, uint32_t naddrs)
+{
+	struct swc_node_path *p[MAX_NODES];
+	uint32_t n[MAX_NODES];
+	struct swc_topo t;
+	bool good = true;
+	char why[256];
+
+	if (swc_topo_parse(&t, shape, why, sizeof(why)))
+		return false;
+	make_nodes(t.nnodes, naddrs);
+	for (uint32_t i = 0; i < t.nnodes; i++) {
+		if (swc_paths_make(&t, nodes, t.nnodes, i, &p[i], &n[i], why, sizeof(why)))
+			return false;
+		good &= well_formed(p[i], n[i], t.nnodes, i);
+	}
+	for (uint32_t i = 0; i < t.nnodes; i++)
+		for (uint32_t k = 0; k < n[i]; k++) {
+			const struct swc_node_path *a = &p[i][k];
+			const struct swc_node_path *b = find(p[a->node], n[a->node], i, a->path);
+
+			good &= b &&
+				in(a->local)->sin_addr.s_addr == in(b->remote)->sin_addr.s_addr &&
+				in(a->remote)->sin_addr.s_addr == in(b->local)->sin_addr.s_addr;
+		}
+	for (uint32_t i = 0; i < t.nnodes; i++)
+		free(p[i]);
+	swc_topo_free(&t);
+	return good;
+}
+
+/* One path: the ports at both ends, or -1 if there is none. */
+static bool ports_are(const char *shape, uint32_t naddrs, uint32_t from, uint32_t to, uint32_t path,
+		      int local, int remote)
+{
+	struct swc_node_path *p;
+	const struct swc_node_path *it;
+	struct swc_topo t;
+	char why[256];
+	uint32_t n;
+	bool good;
+
+	if (swc_topo_parse(&t, shape, why, sizeof(why)))
+		return false;
+	make_nodes(t.nnodes, naddrs);
+	if (swc_paths_make(&t, nodes, t.nnodes, from, &p, &n, why, sizeof(why)))
+		return false;
+	it = find(p, n, to, path);
+	good = local < 0 ? !it
+			 : it && last_byte(it->local) == (uint32_t)local &&
+				   last_byte(it->remote) == (uint32_t)remote;
+	free(p);
+	swc_topo_free(&t);
+	return good;
+}
+
+static void test_paths(void)
+{
+	static const struct {
+		const char *shape;
+		uint32_t naddrs;
+	} all[] = { { "torus:2x2", 4 }, { "torus:4x4", 4 },   { "torus:3x5", 4 },
+		    { "ring:4", 2 },	{ "ring:4", 1 },      { "ring:2", 2 },
+		    { "switch:3", 2 },	{ "torus:1x4", 2 },   { "torus:2x3x4", 6 },
+		    { "torus:4x4", 1 }, { "torus:2x2*3", 4 }, { "mesh:2x2", 4 } };
+	char name[80];
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		snprintf(name, sizeof(name), "%s with %u addresses: both ends agree", all[i].shape,
+			 all[i].naddrs);
+		ok(ends_agree(all[i].shape, all[i].naddrs), name);
+	}
+	ok(ports_are("ring:4", 2, 0, 1, 0, 0, 1) && ports_are("ring:4", 2, 1, 0, 0, 1, 0) &&
+		   ports_are("ring:4", 2, 0, 3, 0, 1, 0) && ports_are("ring:4", 2, 0, 1, 1, -1, -1),
+	   "neighbours on a ring: out by plus, in by minus, one path");
+	ok(ports_are("ring:4", 2, 0, 2, 0, 0, 1) && ports_are("ring:4", 2, 0, 2, 1, 1, 0) &&
+		   ports_are("ring:4", 2, 3, 1, 0, 1, 0) && ports_are("ring:4", 2, 3, 1, 1, 0, 1),
+	   "opposite nodes: plus as the lower one sees it, then minus");
+	ok(ports_are("ring:2", 2, 0, 1, 0, 0, 1) && ports_are("ring:2", 2, 0, 1, 1, 1, 0),
+	   "two nodes: two paths");
+	/* 0 = (0,0), 1 = (0,1), 2 = (1,0), 3 = (1,1) */
+	ok(ports_are("torus:2x2", 4, 0, 1, 0, 2, 3) && ports_are("torus:2x2", 4, 0, 1, 1, 3, 2) &&
+		   ports_are("torus:2x2", 4, 0, 2, 0, 0, 1) &&
+		   ports_are("torus:2x2", 4, 0, 3, 0, 0, 3) &&
+		   ports_are("torus:2x2", 4, 0, 3, 1, -1, -1) &&
+		   ports_are("torus:2x2", 4, 3, 0, 0, 3, 0),
+	   "torus:2x2: out by the first dimension, in by the last");
+	/* (0,0) to (2,4): x minus, y minus; to (1,2): x plus, y plus */
+	ok(ports_are("torus:3x5", 4, 0, 14, 0, 1, 2) && ports_are("torus:3x5", 4, 0, 7, 0, 0, 3) &&
+		   ports_are("torus:3x5", 4, 7, 0, 0, 3, 0),
+	   "torus:3x5: the shorter way in each dimension");
+	ok(ports_are("torus:1x4", 2, 0, 1, 0, 0, 1), "a dimension of one node has no ports");
+	ok(ports_are("switch:3", 2, 0, 2, 1, 1, 1) && ports_are("switch:3", 2, 0, 2, 2, -1, -1),
+	   "rails: address k to address k");
+}
+
+static void test_families(void)
+{
+	struct swc_node_path *p;
+	char why[256] = "";
+	uint32_t n;
+
+	make_nodes(2, 3);
+	addrs[1][0].family = AF_INET6;
+	ok(!swc_paths_make(NULL, nodes, 2, 0, &p, &n, why, sizeof(why)) && n == 2 &&
+		   p[0].path == 0 && last_byte(p[0].local) == 1 && last_byte(p[1].remote) == 2,
+	   "rails of unlike kinds are left out");
+	free(p);
+	nodes[1].naddrs = 1;
+	ok(swc_paths_make(NULL, nodes, 2, 0, &p, &n, why, sizeof(why)) == -EINVAL &&
+		   strstr(why, "SWINGCOLL_ADDRS"),
+	   "no rail at all is an error");
+	addrs[0][0].family = AF_INET6;
+	addrs[0][0].scope = 7;
+	ok(!swc_paths_make(NULL, nodes, 2, 0, &p, &n, why, sizeof(why)) && n == 1 &&
+		   ((struct sockaddr_in6 *)p->remote)->sin6_scope_id == 7 &&
+		   ((struct sockaddr_in6 *)p->remote)->sin6_port == htons(1001),
+	   "IPv6: the far end is on our link");
+	free(p);
+}
+
+/* ---- the world ---- */
+
+static struct swc_boot_record rec[MAX_NODES];
+
+/* One letter per rank names its node. */
+static void make_records(const char *where)
+{
+	for (uint32_t i = 0; where[i]; i++) {
+		rec[i] = (struct swc_boot_record){ .magic = SWC_BOOT_MAGIC,
+						   .version = SWC_BOOT_VERSION,
+						   .abi = 1,
+						   .rank = i,
+						   .nranks = (uint32_t)strlen(where),
+						   .rdma_port = 4791,
+						   .node = (uint64_t)where[i],
+						   .pid = (int)i + 100,
+						   .naddrs = 1,
+						   .host = "host" };
+		rec[i].addr[0].family = AF_INET;
+	}
+}
+
+static bool numbered(const char *where, const char *want, bool in_order)
+{
+	struct swc_world w;
+	bool good;
+	char why[256];
+
+	make_records(where);
+	good = !swc_world_init(&w, rec, (uint32_t)strlen(where), why, sizeof(why));
+	for (uint32_t i = 0; good && where[i]; i++)
+		good = w.rank_node[i] == (uint32_t)(want[i] - '0');
+	good = good && w.in_order == in_order;
+	swc_world_free(&w);
+	return good;
+}
+
+/* The topology that comes of a text, or the word to look for in the reason why none does. */
+static bool shaped(const char *where, const char *text, const char *want, const char *why_not)
+{
+	struct swc_world w;
+	struct swc_topo t;
+	char why[256] = "", got[128] = "";
+	bool good;
+	int ret;
+
+	make_records(where);
+	ret = swc_world_init(&w, rec, (uint32_t)strlen(where), why, sizeof(why));
+	if (!ret)
+		ret = swc_world_topo(&w, text, &t, why, sizeof(why));
+	if (!ret) {
+		swc_topo_format(&t, got, sizeof(got));
+		swc_topo_free(&t);
+	}
+	good = want ? !ret && !strcmp(got, want) : ret && strstr(why, why_not);
+	if (!good)
+		printf("# %s %s: %d %s %s\n", where, text ? text : "-", ret, got, why);
+	swc_world_free(&w);
+	return good;
+}
+
+static bool refused(int error, const char *word)
+{
+	struct swc_world w;
+	char why[256] = "";
+	int ret = swc_world_init(&w, rec, rec->nranks, why, sizeof(why));
+
+	swc_world_free(&w);
+	if (ret == error && strstr(why, word))
+		return true;
+	printf("# %d, %s\n", ret, why);
+	return false;
+}
+
+static void test_world(void)
+{
+	ok(numbered("aabb", "0011", true) && numbered("baba", "0101", false) &&
+		   numbered("a", "0", true) && numbered("zyxz", "0120", false) &&
+		   numbered("abbbc", "01112", true),
+	   "nodes are numbered by their lowest ranks");
+	ok(shaped("aabb", NULL, "switch:2*2", NULL) && shaped("abc", NULL, "switch:3", NULL) &&
+		   shaped("aab", NULL, "switch:2*2,1", NULL) &&
+		   shaped("abab", NULL, "switch:4", NULL),
+	   "without a topology: a switch; every rank for itself if they are mixed");
+	ok(shaped("aabbccdd", "torus:2x2", "torus:2x2*2", NULL) &&
+		   shaped("aabbccdd", "torus:2x2*2", "torus:2x2*2", NULL) &&
+		   shaped("aabccd", "torus:2x2@100Gbps", "torus:2x2*2,1,2,1@100Gbps", NULL) &&
+		   shaped("abcd", "torus:2x2", "torus:2x2", NULL),
+	   "a topology gets as many ranks per node as there are");
+	ok(shaped("abcdabcd", "torus:2x2", NULL, "--map-by slot") &&
+		   shaped("abcdabcd", "torus:2x2*2", NULL, "rank 4 is back on the node of rank 0"),
+	   "several ranks per node must be numbered node by node");
+	ok(shaped("aabb", "torus:2x2", "torus:2x2", NULL) &&
+		   shaped("abab", "ring:4", "ring:4", NULL),
+	   "a topology with a node for every rank fits anywhere");
+	ok(shaped("aabbb", "ring:3", NULL, "5 on 2 nodes") &&
+		   shaped("aaab", "ring:2*2", NULL, "not as many") &&
+		   shaped("aabb", "ring", NULL, "topology"),
+	   "what does not fit is refused");
+
+	make_records("aabb");
+	rec[2].rdma_port = 0;
+	ok(refused(-EOPNOTSUPP, "rank 2 (host, pid 102): ranks are on 2 nodes"),
+	   "several nodes need RDMA");
+	make_records("aaaa");
+	rec[2].rdma_port = 0;
+	rec[2].naddrs = 0;
+	ok(numbered("aaaa", "0000", true), "one node does not");
+	make_records("aabb");
+	rec[2].naddrs = 0;
+	strcpy(rec[2].text, "no device");
+	ok(refused(-EADDRNOTAVAIL, "no device"), "several nodes need addresses");
+	make_records("aabb");
+	rec[1].error = -ENODEV;
+	strcpy(rec[1].text, "no module");
+	ok(refused(-ENODEV, "rank 1 (host, pid 101): no module"), "a rank's error is everybody's");
+	make_records("aabb");
+	rec[3].topo = 1;
+	ok(refused(-EPROTO, "topology"), "other topologies are noticed");
+	make_records("aabb");
+	rec[3].options = 1;
+	ok(refused(-EPROTO, "options"), "other options are noticed");
+	make_records("aabb");
+	rec[3].version++;
+	ok(refused(-EPROTO, "rank 3 uses another version"), "other versions are noticed");
+	make_records("aabb");
+	rec[3].rank = 2;
+	ok(refused(-EPROTO, "in the order of the ranks"), "a wrong order is noticed");
+}
+
+/* ---- addresses ---- */
+
+static bool has_rdma(const char *name, void *arg)
+{
+	(void)arg;
+	return !strncmp(name, "mlx", 3);
+}
+
+static bool chosen(const char *list, const char *want)
+{
+	struct swc_boot_iface iface[] = {
+		{ "mlx10", { .family = AF_INET, .bytes = { 10 } } },
+		{ "mlx2", { .family = AF_INET6, .bytes = { 2 } } },
+		{ "mlx2", { .family = AF_INET, .bytes = { 2 } } },
+		{ "mlx3", { .family = AF_INET6, .bytes = { 3 } } },
+		{ "eth0", { .family = AF_INET, .bytes = { 1 } } },
+	};
+	struct swc_boot_addr addr[SWC_MAX_PATHS];
+	int n = swc_addr_choose(addr, iface, 5, list, has_rdma, NULL);
+	char got[64] = "";
+
+	for (int i = 0; i < n; i++)
+		sprintf(got + strlen(got), "%s%d%s", i ? " " : "", addr[i].bytes[0],
+			addr[i].family == AF_INET6 ? "v6" : "");
+	return !strcmp(got, want);
+}
+
+static void test_addrs(void)
+{
+	struct swc_boot_addr a[SWC_MAX_PATHS];
+	char why[256];
+
+	ok(swc_addr_parse(a, "10.0.0.1,fd00::1,fe80::1%lo", why, sizeof(why)) == 3 &&
+		   a[0].family == AF_INET && a[0].bytes[0] == 10 && a[1].family == AF_INET6 &&
+		   a[1].bytes[0] == 0xfd && a[2].scope == 1,
+	   "a list of addresses");
+	ok(swc_addr_parse(a, "10.0.0.1,,10.0.0.2", why, sizeof(why)) == -EINVAL &&
+		   swc_addr_parse(a, "", why, sizeof(why)) == -EINVAL &&
+		   swc_addr_parse(a, "node1", why, sizeof(why)) == -EINVAL &&
+		   strstr(why, "node1") &&
+		   swc_addr_parse(a, "fe80::1%nosuch", why, sizeof(why)) == -EINVAL &&
+		   swc_addr_parse(a,
+				  "1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,"
+				  "1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,"
+				  "1.1.1.1,1.1.1.1,1.1.1.1",
+				  why, sizeof(why)) == -EINVAL,
+	   "what is no list is refused");
+	ok(swc_addr_selected("eth,ib", "ib0") && !swc_addr_selected("eth,ib", "xib") &&
+		   swc_addr_selected("=ib0", "ib0") && !swc_addr_selected("=ib", "ib0") &&
+		   !swc_addr_selected("^ib", "ib0") && swc_addr_selected("^ib", "eth0") &&
+		   swc_addr_selected("^=ib", "ib0") && !swc_addr_selected(",", "eth0"),
+	   "interfaces by name");
+	ok(chosen(NULL, "2 10 3v6"), "those with an RDMA device, counted as people do, IPv4 first");
+	ok(chosen("eth", "1") && chosen("^mlx1", "2 3v6") && chosen("=mlx3", "3v6") &&
+		   chosen("nosuch", ""),
+	   "those that are named");
+}
+
+int main(void)
+{
+	printf("TAP version 13\n");
+	test_paths();
+	test_families();
+	test_world();
+	test_addrs();
+	return done();
+}

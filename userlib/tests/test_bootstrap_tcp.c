@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Bootstrap by TCP among forked processes on the loop: the exchange, and what others do to it. TAP on
+ * stdout.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bootstrap/bootstrap.h"
+#include "tap.h"
+
+#define RANKS 8
+
+static const char *const variables[] = {
+	"SWINGCOLL_ROOT",
+	"SWINGCOLL_RANK",
+	"SWINGCOLL_NRANKS",
+	"SWINGCOLL_NODE",
+	"SWINGCOLL_JOB",
+	"SWINGCOLL_NNODES",
+	"OMPI_COMM_WORLD_RANK",
+	"OMPI_COMM_WORLD_SIZE",
+	"PMI_RANK",
+	"PMI_SIZE",
+	"SLURM_PROCID",
+	"SLURM_NTASKS",
+	"RANK",
+	"WORLD_SIZE",
+	"MASTER_ADDR",
+	"MASTER_PORT",
+	"PMIX_NAMESPACE",
+	"SWINGCOLL_BOOT_TIMEOUT",
+};
+
+static void clear_env(void)
+{
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+		unsetenv(variables[i]);
+}
+
+static void set_number(const char *name, int v)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", v);
+	setenv(name, text, 1);
+}
+
+static bool fails(int error, const char *word)
+{
+	struct swc_boot_env env;
+
+	if (swc_boot_env_read(&env) == error && strstr(swingcoll_bootstrap_error(), word))
+		return true;
+	printf("# %s\n", swingcoll_bootstrap_error());
+	return false;
+}
+
+static bool reads(int rank, int nranks, const char *host, const char *port)
+{
+	struct swc_boot_env env;
+
+	return !swc_boot_env_read(&env) && env.rank == rank && env.nranks == nranks &&
+	       !strcmp(env.host, host) && !strcmp(env.port, port);
+}
+
+static void test_env(void)
+{
+	struct swingcoll_bootstrap *boot;
+	char out[4] = "";
+
+	clear_env();
+	ok(reads(0, 0, "", ""), "no launcher");
+	ok(!swingcoll_bootstrap_auto(&boot) && boot->nranks == 1 &&
+		   !boot->allgather(boot->arg, "abc", out, 4) && !strcmp(out, "abc"),
+	   "no launcher: a job of one");
+	swingcoll_bootstrap_free(boot);
+	setenv("SLURM_PROCID", "3", 1);
+	setenv("SLURM_NTASKS", "4", 1);
+	setenv("SWINGCOLL_ROOT", "[fd00::1]:29400", 1);
+	ok(reads(3, 4, "fd00::1", "29400"), "Slurm and a root by IPv6");
+	setenv("OMPI_COMM_WORLD_RANK", "2", 1);
+	setenv("OMPI_COMM_WORLD_SIZE", "3", 1);
+	setenv("SWINGCOLL_ROOT", "node1:1", 1);
+	ok(reads(2, 3, "node1", "1"), "mpirun in a batch script");
+	setenv("RANK", "1", 1);
+	setenv("WORLD_SIZE", "9", 1);
+	setenv("MASTER_ADDR", "m", 1);
+	setenv("MASTER_PORT", "29500", 1);
+	ok(reads(1, 9, "node1", "1"), "torchrun, but a root of our own");
+	unsetenv("SWINGCOLL_ROOT");
+	ok(reads(1, 9, "m", "29501"), "torchrun: next to its port");
+	setenv("SWINGCOLL_NODE", "1", 1);
+	setenv("SWINGCOLL_NNODES", "2", 1);
+	ok(reads(1, 2, "", ""), "nodes with one rank each");
+	ok(swingcoll_bootstrap_auto(&boot) == -EINVAL &&
+		   strstr(swingcoll_bootstrap_error(), "SWINGCOLL_ROOT=HOST:PORT is not set"),
+	   "a launcher, but no root");
+	setenv("SWINGCOLL_RANK", "2", 1);
+	ok(fails(-EINVAL, "SWINGCOLL_NRANKS is not"), "half a pair");
+	setenv("SWINGCOLL_NRANKS", "2", 1);
+	ok(fails(-EINVAL, "SWINGCOLL_RANK=2: a number from 0 to 1"), "a rank out of range");
+	clear_env();
+	setenv("SWINGCOLL_ROOT", "fd00::1:29400", 1);
+	ok(fails(-EINVAL, "HOST:PORT"), "IPv6 without brackets");
+	setenv("SWINGCOLL_ROOT", "a:0", 1);
+	ok(fails(-EINVAL, "HOST:PORT"), "no port");
+	setenv("SWINGCOLL_ROOT", "a:1x", 1);
+	ok(fails(-EINVAL, "HOST:PORT"), "no number");
+	clear_env();
+}
+
+/* A port that is free now, and none of those that connections of others leave from. */
+static int free_port(void)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+
+	for (int port = 10000 + getpid() % 20000; port < 32768; port++) {
+		int fd = socket(AF_INET, SOCK_STREAM, 0);
+		bool taken;
+
+		sa.sin_port = htons((uint16_t)port);
+		taken = fd < 0 || bind(fd, (void *)&sa, sizeof(sa));
+		close(fd);
+		if (!taken)
+			return port;
+	}
+	exit(2);
+}
+
+static void use_root(const char *host, int port, int nranks, int timeout_s)
+{
+	char root[64];
+
+	clear_env();
+	snprintf(root, sizeof(root), "%s:%d", host, port);
+	setenv("SWINGCOLL_ROOT", root, 1);
+	set_number("SWINGCOLL_NRANKS", nranks);
+	set_number("SWINGCOLL_BOOT_TIMEOUT", timeout_s);
+}
+
+/* Exchanges of several sizes, checked. */
+static int exchange(struct swingcoll_bootstrap *boot)
+{
+	static const size_t sizes[] = { 1, 8, 700, 100000 };
+	int bad = 0;
+
+	for (size_t s = 0; !bad && s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+		size_t n = sizes[s];
+		char *mine = malloc(n), *all = malloc(n * (size_t)boot->nranks);
+
+		memset(mine, 'a' + boot->rank, n);
+		bad = boot->allgather(boot->arg, mine, all, n);
+		for (size_t i = 0; !bad && i < n * (size_t)boot->nranks; i++)
+			bad = all[i] != (char)('a' + (int)(i / n));
+		free(mine);
+		free(all);
+	}
+	return bad;
+}
+
+static int here[2]; /* a pipe */
+
+/* Rank 0 knows of this rank; for await(). */
+static int say_and_exchange(struct swingcoll_bootstrap *boot)
+{
+	if (write(here[1], "", 1) != 1)
+		return -EIO;
+	return exchange(boot);
+}
+
+static bool await(void)
+{
+	struct pollfd p = { .fd = here[0], .events = POLLIN };
+	char c;
+
+	return poll(&p, 1, 60000) == 1 && read(here[0], &c, 1) == 1;
+}
+
+/* A rank that expects an error (0: none) and a word in its text. */
+static pid_t start(int rank, int error, const char *word, int (*then)(struct swingcoll_bootstrap *))
+{
+	struct swingcoll_bootstrap *boot;
+	pid_t pid = fork();
+	int ret;
+
+	if (pid)
+		return pid;
+	alarm(60);
+	set_number("SWINGCOLL_RANK", rank);
+	ret = swingcoll_bootstrap_env(&boot);
+	if (!ret && then) {
+		ret = then(boot);
+		if (!error || ret >= 0)
+			swingcoll_bootstrap_free(boot);
+	}
+	if (ret != error || (error && !strstr(swingcoll_bootstrap_error(), word))) {
+		printf("# rank %d: %d, \"%s\"; expected %d, \"%s\"\n", rank, ret,
+		       swingcoll_bootstrap_error(), error, word ? word : "");
+		fflush(stdout);
+		_exit(1);
+	}
+	_exit(0);
+}
+
+static bool well(pid_t pid)
+{
+	int status;
+
+	return waitpid(pid, &status, 0) > 0 && WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+static bool all_well(int n)
+{
+	bool good = true;
+
+	while (n--)
+		good &= well(-1);
+	return good;
+}
+
+static int dial(int port)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				  .sin_port = htons((uint16_t)port) };
+	const struct timespec pause = { .tv_nsec = 10000000 };
+	int fd = -1;
+
+	for (int i = 0; i < 500; i++) {
+		fd = socket(AF_INET, SOCK_STREAM, 0);
+		if (!connect(fd, (void *)&sa, sizeof(sa)))
+			return fd;
+		close(fd);
+		nanosleep(&pause, NULL);
+	}
+	return -1;
+}
+
+/* Closed by the other end, with nothing said. */
+static bool dropped(int fd)
+{
+	char c;
+	ssize_t n = recv(fd, &c, 1, 0);
+
+	close(fd);
+	return n <= 0;
+}
+
+static void test_tcp(void)
+{
+	int port = free_port(), fd[3];
+	bool good;
+
+	use_root("127.0.0.1", port, RANKS, 20);
+	/* The root last, so that others must try again. */
+	for (int i = RANKS; i-- > 0;)
+		start(i, 0, NULL, exchange);
+	ok(all_well(RANKS), "8 ranks exchange");
+
+	use_root("localhost", port, 3, 20);
+	for (int i = 0; i < 3; i++)
+		start(i, 0, NULL, exchange);
+	ok(all_well(3), "a root by name; the port again at once");
+
+	use_root("[::1]", port, 3, 20);
+	for (int i = 0; i < 3; i++)
+		start(i, 0, NULL, exchange);
+	ok(all_well(3), "a root by IPv6");
+
+	use_root("127.0.0.1", port, RANKS, 20);
+	start(0, 0, NULL, exchange);
+	for (int i = 0; i < 3; i++)
+		fd[i] = dial(port);
+	good = write(fd[0], "GET / HTTP/1.0\r\n\r\n", 18) == 18;
+	good &= write(fd[1], "swc", 3) == 3; /* and no more */
+	for (int i = 1; i < RANKS; i++)
+		start(i, 0, NULL, exchange);
+	good &= dropped(fd[0]);
+	ok(all_well(RANKS) && good, "strangers are dropped, and silent ones keep nobody waiting");
+	good = dropped(fd[1]) && dropped(fd[2]);
+	ok(good, "and let go when all are there");
+}
+
+static int wait_a_little(struct swingcoll_bootstrap *boot)
+{
+	sleep(2);
+	return exchange(boot);
+}
+
+static int leave(struct swingcoll_bootstrap *boot)
+{
+	(void)boot;
+	return 0;
+}
+
+static void test_tcp_errors(void)
+{
+	int port = free_port();
+	bool good;
+
+	use_root("127.0.0.1", port, 3, 10);
+	start(0, 0, NULL, exchange);
+	start(1, 0, NULL, say_and_exchange);
+	good = await();
+	good &= well(start(1, -EEXIST, "there is a rank 1 already, from 127.0.0.1", exchange));
+	start(2, 0, NULL, exchange);
+	ok(all_well(3) && good, "a rank's double is refused, and the others go on");
+
+	use_root("127.0.0.1", port, 3, 10);
+	start(0, 0, NULL, wait_a_little);
+	start(1, 0, NULL, exchange);
+	setenv("SWINGCOLL_JOB", "other", 1);
+	good = well(start(2, -EPROTO, "another job", exchange));
+	unsetenv("SWINGCOLL_JOB");
+	set_number("SWINGCOLL_NRANKS", 4);
+	good &= well(start(2, -EPROTO, "there are 4 ranks, rank 0 that there are 3", exchange));
+	set_number("SWINGCOLL_NRANKS", 3);
+	start(2, 0, NULL, exchange);
+	ok(all_well(3) && good, "other jobs and other sizes are refused");
+
+	use_root("127.0.0.1", port, 4, 4);
+	start(0, -ETIMEDOUT, "2 of 4 ranks did not come to 127.0.0.1", exchange);
+	start(2, -ETIMEDOUT, "rank 1, 3", exchange);
+	ok(all_well(2), "missing ranks: all learn which");
+
+	use_root("127.0.0.1", port, 4, 1);
+	start(2, -ETIMEDOUT, "no rank 0 at 127.0.0.1", exchange);
+	ok(all_well(1), "no rank 0");
+
+	use_root("127.0.0.1", port, 3, 10);
+	start(0, -ECONNRESET, "rank 2 (127.0.0.1) has ended", exchange);
+	start(1, -ECONNRESET, "rank 2 (127.0.0.1) has ended", exchange);
+	start(2, 0, NULL, leave);
+	ok(all_well(3), "a rank that ends: all learn which");
+
+	use_root("127.0.0.1", port, 3, 10);
+	start(0, 0, NULL, leave);
+	start(1, -ECONNRESET, "rank 0", exchange);
+	start(2, -ECONNRESET, "rank 0", exchange);
+	ok(all_well(3), "rank 0 ends");
+}
+
+static int give_up(struct swingcoll_bootstrap *boot)
+{
+	(void)boot;
+	_exit(0);
+}
+
+static void test_tcp_again(void)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int port = free_port(), fd, peer, one = 1;
+	bool good;
+
+	use_root("127.0.0.1", port, 3, 10);
+	start(0, 0, NULL, exchange);
+	good = well(start(1, 0, NULL, give_up));
+	start(1, 0, NULL, say_and_exchange);
+	good &= await();
+	start(2, 0, NULL, exchange);
+	ok(all_well(3) && good, "a rank that ended early may be started again");
+
+	use_root("127.0.0.1", port, 3, 10);
+	sa.sin_port = htons((uint16_t)port);
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	good = !bind(fd, (void *)&sa, sizeof(sa)) && !listen(fd, 1);
+	start(1, -EPROTO, "is not rank 0", exchange);
+	peer = accept(fd, NULL, NULL);
+	good &= write(peer, "SSH-2.0-OpenSSH_9.2p1\r\n", 23) == 23;
+	good &= all_well(1);
+	start(0, -EADDRINUSE, "cannot listen at 127.0.0.1", exchange);
+	good &= all_well(1);
+	ok(good, "another program at the root's port");
+	close(peer);
+	close(fd);
+}
+
+/* The kernel's device is not there in this test, and all must say so. */
+static int create(struct swingcoll_bootstrap *boot)
+{
+	struct swingcoll_comm *comm;
+	int ret;
+
+	if (!access(SWC_DEVICE_PATH, F_OK))
+		return swingcoll_bootstrap_fail(-EINVAL, "topology ring");
+	ret = swingcoll_comm_create_from(&comm, boot, NULL);
+	if (ret == -ENODEV && strstr(swingcoll_bootstrap_error(), "rank 0 ("))
+		swingcoll_bootstrap_fail(ret, "as expected");
+	return ret;
+}
+
+static int create_badly(struct swingcoll_bootstrap *boot)
+{
+	struct swingcoll_comm_opts opts = { .topo = boot->rank ? NULL : "rang:4" };
+	struct swingcoll_comm *comm;
+
+	return swingcoll_comm_create_from(&comm, boot, &opts);
+}
+
+static void test_create(void)
+{
+	int port = free_port();
+
+	if (access(SWC_DEVICE_PATH, F_OK)) {
+		use_root("127.0.0.1", port, 3, 10);
+		for (int i = 0; i < 3; i++)
+			start(i, -ENODEV, "as expected", create);
+		ok(all_well(3), "no device: all ranks say on which");
+	}
+	use_root("127.0.0.1", port, 3, 10);
+	for (int i = 0; i < 3; i++)
+		start(i, -EINVAL, "begin with ring:N", create_badly);
+	ok(all_well(3), "a rank with wrong options: all fail with its reason");
+}
+
+int main(void)
+{
+	printf("TAP version 13\n");
+	if (pipe(here))
+		return 1;
+	test_env();
+	test_tcp();
+	test_tcp_errors();
+	test_tcp_again();
+	test_create();
+	return done();
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the two ends of a message say about it: whether it is stored as it is, and by which path it comes. The
+ * generators set both right, the verifier sees what is wrong, and the paths stand for the ways that the model of
+ * the network takes. TAP on stdout.
+ */
+#include "model/walk.h"
+#include "plans.h"
+
+static struct swc_topo topo_of(const char *text)
+{
+	struct swc_topo t;
+	char why[200];
+
+	if (swc_topo_parse(&t, text, why, sizeof(why)))
+		abort();
+	return t;
+}
+
+static struct swc_plan_view view_of(const struct swc_planset *set, uint32_t r)
+{
+	struct swc_plan_view v;
+	char why[200];
+
+	if (swc_plan_check(set->plan[r], set->bytes[r], &v, why, sizeof(why)))
+		abort();
+	return v;
+}
+
+/* A transfer of a network step. */
+struct end {
+	uint32_t rank, chan;
+	bool recv;
+	struct swc_plan_xfer *x;
+};
+
+/* Call for each; stops at the first that is not as it should be. */
+static bool each_end(const struct swc_planset *set, bool (*fn)(const struct end *e, void *arg),
+		     void *arg)
+{
+	for (uint32_t r = 0; r < set->nranks; r++) {
+		struct swc_plan_view v = view_of(set, r);
+
+		for (uint32_t c = 0; c < v.hdr->nchannels; c++) {
+			const struct swc_plan_step *s = &v.steps[v.channels[c].first_step];
+
+			for (uint32_t i = 0; i < v.channels[c].nsteps; i++, s++) {
+				struct swc_plan_xfer *x = (void *)&v.xfers[s->first_xfer];
+
+				for (uint32_t k = 0;
+				     s->kind == SWC_STEP_NET && k < (uint32_t)s->nsend + s->nrecv;
+				     k++) {
+					struct end e = { r, c, k >= s->nsend, &x[k] };
+
+					if (!fn(&e, arg))
+						return false;
+				}
+			}
+		}
+	}
+	return true;
+}
+
+/* ---- what is wrong is seen ---- */
+
+#define MOST 40 /* of the ends of a set of plans are spoilt, one at a time */
+
+struct spoiling {
+	struct swc_planset *set;
+	const struct swc_topo *topo;
+	uint32_t every, at;
+	uint32_t stored, reduced, paths; /* faults seen */
+};
+
+static bool count(const struct end *e, void *arg)
+{
+	uint32_t *n = arg;
+
+	*n += !!e->x;
+	return true;
+}
+
+static bool seen(const struct spoiling *s, const char *text, const char *more)
+{
+	struct swc_verdict v = { 0 };
+	int ret = verify(s->set, false, s->topo, &v);
+	bool good = ret == -EINVAL && strstr(v.text, text) && strstr(v.text, more);
+
+	if (!good)
+		printf("# %d \"%s\" instead of \"%s\"\n", ret, v.text, text);
+	return good;
+}
+
+static bool spoil(const struct end *e, void *arg)
+{
+	struct spoiling *s = arg;
+	bool was = e->x->flags & SWC_XFER_STORED, good;
+	char text[60];
+
+	if (s->at++ % s->every)
+		return true;
+	e->x->path ^= 1;
+	good = seen(s, "by path", "receives by path");
+	e->x->path ^= 1;
+	s->paths++;
+	if (e->recv)
+		return good;
+	e->x->flags ^= SWC_XFER_STORED;
+	snprintf(text, sizeof(text), "rank %u sends %s what rank %u", e->rank,
+		 was ? "without the stored mark" : "as stored", e->x->rank);
+	good &= seen(s, text, was ? "stores" : "reduces");
+	e->x->flags ^= SWC_XFER_STORED;
+	++*(was ? &s->stored : &s->reduced);
+	return good;
+}
+
+/* Every algorithm between ranks, with every collective. */
+static void test_spoilt(const char *shape)
+{
+	struct swc_topo t = topo_of(shape);
+
+	for (unsigned int algo = 0; algo < SWC_ALGO_NR; algo++) {
+		const struct swc_algo_info *info = swc_algo_info(algo);
+		bool good = true, any = false;
+		uint32_t stored = 0, reduced = 0;
+		char name[120];
+
+		for (int coll = 0; coll < SWC_COLL_NR; coll++) {
+			struct swc_planset set;
+			struct swc_verdict v;
+			struct spoiling s = { .set = &set, .topo = &t };
+			uint32_t n = 0;
+
+			if (info->one_node || !(info->colls & 1u << coll))
+				continue;
+			if (!build(&set, (enum swc_algo)algo, (enum swc_coll)coll, &t, t.nranks,
+				   0)) {
+				any = true;
+				each_end(&set, count, &n);
+				s.every = n / MOST + 1;
+				good &= n && !verify(&set, false, &t, &v) &&
+					each_end(&set, spoil, &s) && s.paths;
+				stored += s.stored;
+				reduced += s.reduced;
+			}
+			swc_planset_free(&set);
+		}
+		snprintf(name, sizeof(name), "%s on %s: wrong marks and paths are seen", info->name,
+			 shape);
+		if (any && !ok(good && stored + reduced, name))
+			printf("# %u stored, %u reduced\n", stored, reduced);
+	}
+	swc_topo_free(&t);
+}
+
+/* ---- the paths are those of the model ---- */
+
+struct routes {
+	const struct swc_topo *topo;
+	struct swc_links links;
+	struct swc_route route;
+	uint32_t ties, others; /* messages by path 0 and 1 where there are two */
+};
+
+/* Links from one node to another by a path, worked out from what the paths are said to mean. */
+static uint32_t links_of(const struct swc_topo *t, uint32_t path, uint32_t from, uint32_t to,
+			 uint32_t *link, uint32_t *ties)
+{
+	uint32_t at[SWC_TOPO_DIMS], end[SWC_TOPO_DIMS], n = 0;
+
+	*ties = 0;
+	swc_topo_coords(t, from, at);
+	swc_topo_coords(t, to, end);
+	for (uint32_t i = 0; i < t->ndims; i++) {
+		uint32_t up = (end[i] + t->dim[i] - at[i]) % t->dim[i], down = t->dim[i] - up;
+		bool tie = up == down, go_down = up > down;
+
+		/* Path 0: up from the lower node, so down to it. */
+		if (tie)
+			go_down = path ? from < to : from > to;
+		*ties += tie;
+		while (at[i] != end[i]) {
+			link[n++] = (swc_topo_node_at(t, at) * t->ndims + i) * 2 + go_down;
+			at[i] = (at[i] + (go_down ? t->dim[i] - 1 : 1)) % t->dim[i];
+		}
+	}
+	return n;
+}
+
+static bool same_route(const struct end *e, void *arg)
+{
+	struct routes *r = arg;
+	uint32_t peer = e->x->rank, ties, link[64], n;
+	uint32_t from = swc_topo_node_of(r->topo, e->recv ? peer : e->rank);
+	uint32_t to = swc_topo_node_of(r->topo, e->recv ? e->rank : peer);
+	bool good;
+
+	if (swc_route_set(&r->route, &r->links, e->chan, from, to))
+		abort();
+	n = links_of(r->topo, e->x->path, from, to, link, &ties);
+	good = n && n == r->route.n && !memcmp(link, r->route.link, n * sizeof(*link)) &&
+	       e->x->path <= (ties == 1);
+	if (!good)
+		printf("# channel %u, node %u to %u, path %u: link %u by the path, %u by the model\n",
+		       e->chan, from, to, e->x->path, link[0], r->route.link[0]);
+	++*(e->x->path ? &r->others : &r->ties);
+	r->ties -= !e->x->path && !ties;
+	return good;
+}
+
+static void test_routes(const char *shape, bool both_ways)
+{
+	struct swc_topo t = topo_of(shape);
+	struct routes r = { .topo = &t, .links = swc_links_of(&t) };
+	char name[120];
+
+	for (unsigned int algo = 0; algo < SWC_ALGO_NR; algo++) {
+		const struct swc_algo_info *info = swc_algo_info(algo);
+		bool good = true;
+
+		if (info->one_node)
+			continue;
+		for (int coll = 0; coll < SWC_COLL_NR; coll++) {
+			struct swc_planset set;
+
+			/* Others take every rank for a node, which may be its neighbour's. */
+			if (!(info->colls & 1u << coll) ||
+			    (coll != SWC_ALLREDUCE && t.nranks > t.nnodes))
+				continue;
+			if (!build(&set, (enum swc_algo)algo, (enum swc_coll)coll, &t, t.nranks, 0))
+				good &= each_end(&set, same_route, &r);
+			swc_planset_free(&set);
+		}
+		snprintf(name, sizeof(name), "%s on %s: paths are the model's ways", info->name,
+			 shape);
+		ok(good, name);
+	}
+	snprintf(name, sizeof(name), "%s: %u messages by path 0 where there are two, %u by path 1",
+		 shape, r.ties, r.others);
+	ok(both_ways ? r.ties && r.others : !r.ties && !r.others, name);
+	free(r.route.link);
+	swc_topo_free(&t);
+}
+
+/* Plain channels go up half the way round, mirrored ones down: they share no link in a step. */
+static void test_mirrored(void)
+{
+	struct swc_topo t = topo_of("torus:2x8");
+	bool good = true;
+
+	/* Half the way round the second dimension is between x and x + 4. */
+	for (uint32_t c = 0; c < 8; c++) {
+		bool mirrored = c % 4 >= 2;
+
+		good &= swc_topo_path(&t, c, 1, 5) == mirrored &&
+			swc_topo_path(&t, c, 5, 1) == !mirrored;
+		/* The first one has two members. */
+		good &= swc_topo_path(&t, c, 3, 11) == mirrored &&
+			swc_topo_path(&t, c, 11, 3) == !mirrored;
+		/* One tie and a hop; two ties; none. */
+		good &= swc_topo_path(&t, c, 3, 12) == mirrored && !swc_topo_path(&t, c, 3, 15) &&
+			!swc_topo_path(&t, c, 15, 3) && !swc_topo_path(&t, c, 3, 5) &&
+			!swc_topo_path(&t, c, 3, 3);
+	}
+	ok(good, "paths half the way round");
+	swc_topo_free(&t);
+	t = topo_of("switch:4*2");
+	ok(swc_topo_path(&t, 5, 1, 2) == 5 && !swc_topo_path(&t, 5, 1, 1), "paths of a switch");
+	swc_topo_free(&t);
+	t = topo_of("mesh:4x4");
+	ok(!swc_topo_path(&t, 3, 0, 2), "a mesh has one path");
+	swc_topo_free(&t);
+}
+
+/* ---- where there is nothing to choose, or nothing is known ---- */
+
+static bool by_channel(const struct end *e, void *arg)
+{
+	const struct swc_topo *t = arg;
+	bool away = !t || swc_topo_node_of(t, e->rank) != swc_topo_node_of(t, e->x->rank);
+
+	return e->x->path == (away ? e->chan : 0);
+}
+
+static bool none(const struct end *e, void *arg)
+{
+	(void)arg;
+	return !e->x->path;
+}
+
+static void test_channels(void)
+{
+	struct swc_topo t = topo_of("switch:3*2,1,3"), one = topo_of("switch:1*6");
+	struct swc_planset set;
+
+	ok(!build(&set, SWC_ALGO_RING, SWC_ALLGATHER, &t, t.nranks, 3) &&
+		   each_end(&set, by_channel, &t),
+	   "on a switch the channel is the path, between nodes only");
+	swc_planset_free(&set);
+	ok(!build(&set, SWC_ALGO_RING, SWC_ALLGATHER, &one, 6, 3) && each_end(&set, none, NULL),
+	   "no paths within a node");
+	swc_planset_free(&set);
+	ok(!build(&set, SWC_ALGO_RING, SWC_ALLGATHER, NULL, 6, 3) && each_end(&set, none, NULL),
+	   "no paths where all ranks share memory");
+	swc_planset_free(&set);
+	swc_topo_free(&t);
+	swc_topo_free(&one);
+}
+
+int main(void)
+{
+	static const char *const tori[] = { "torus:2x2",
+					    "torus:4x4",
+					    "torus:2x4",
+					    "ring:8",
+					    "torus:3x4",
+					    "ring:6",
+					    "torus:2x4*2,1,1,3,2,2,1,2" };
+
+	printf("TAP version 13\n");
+	test_spoilt("torus:2x4");
+	test_spoilt("torus:4x4");
+	test_spoilt("switch:6");
+	test_spoilt("torus:2x2*2,1,3,2");
+	for (size_t i = 0; i < sizeof(tori) / sizeof(tori[0]); i++)
+		test_routes(tori[i], true);
+	test_routes("torus:3x5", false);
+	test_mirrored();
+	test_channels();
+	return done();
+}

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Plan files: plans there and back, and what is wrong with files that have been spoilt. TAP on stdout. */
+#include "plans.h"
+
+/* ---- there and back ---- */
+
+static bool round_trip(enum swc_algo algo, enum swc_coll coll, const char *shape, uint32_t channels)
+{
+	struct swc_planset set, again = { 0 };
+	struct text first = { 0 }, second = { 0 };
+	struct swc_topo topo;
+	struct swc_verdict v;
+	char why[200] = "";
+	bool good = false, one_node = swc_algo_info(algo)->one_node;
+
+	if (swc_topo_parse(&topo, shape, why, sizeof(why)))
+		abort();
+	if (build(&set, algo, coll, one_node ? NULL : &topo, topo.nranks, channels) ||
+	    write_text(&set, &first, why, sizeof(why)) ||
+	    read_text(first.at, &again, why, sizeof(why)))
+		goto out;
+	good = equal(&set, &again) && !verify(&again, true, one_node ? NULL : &topo, &v) &&
+	       !write_text(&again, &second, why, sizeof(why)) && !strcmp(first.at, second.at);
+out:
+	if (!good)
+		printf("# %s %d on %s: \"%s\"\n", swc_algo_name(algo), coll, shape, why);
+	swc_planset_free(&set);
+	swc_planset_free(&again);
+	swc_topo_free(&topo);
+	free(first.at);
+	free(second.at);
+	return good;
+}
+
+static void test_round_trips(void)
+{
+	ok(round_trip(SWC_ALGO_RING, SWC_ALLREDUCE, "switch:5", 3), "several channels");
+	ok(round_trip(SWC_ALGO_RING, SWC_REDUCE_SCATTER, "switch:4", 1), "parts, scratch");
+	ok(round_trip(SWC_ALGO_RECDOUB, SWC_ALLREDUCE, "switch:6", 1), "flags that differ by rank");
+	ok(round_trip(SWC_ALGO_DIRECT1, SWC_ALLREDUCE, "switch:3", 1), "local steps");
+	ok(round_trip(SWC_ALGO_DIRECT2, SWC_BARRIER, "switch:3", 1), "barriers");
+	ok(round_trip(SWC_ALGO_DIRECT2, SWC_BROADCAST, "switch:3", 1), "buffers of the root only");
+	ok(round_trip(SWC_ALGO_RING, SWC_ALLREDUCE, "switch:3*2,1,4", 1), "nodes");
+	ok(round_trip(SWC_ALGO_SWING_B, SWC_ALLREDUCE, "torus:2x4*2", 0), "paths");
+	ok(round_trip(SWC_ALGO_ROTATE, SWC_BARRIER, "torus:4x4", 0), "empty messages");
+}
+
+/* Broadcast to one rank; lines are replaced below. */
+static const char *const small[] = {
+	"# a comment",
+	"swingcoll-plans 1",
+	"name tiny",
+	"collective broadcast",
+	"ranks 2",
+	"root 1",
+	"parts 1",
+	"blocks 3",
+	"rank 0",
+	"window recv 0+3",
+	"channel",
+	"net",
+	"recv 1 recv 0+3 final # behind it, too",
+	"rank 1",
+	"window send 0+3",
+	"window recv 0+3",
+	"channel",
+	"local",
+	"from 1 send 0+3",
+	"to 1 recv 0+3",
+	"net",
+	"send 0 send 0+3 stored",
+	"end",
+};
+
+#define NSMALL (sizeof(small) / sizeof(small[0]))
+
+/* The text with line number n (from 1) replaced; NULL: without it and all that follow. */
+static char *spoilt(uint32_t n, const char *with)
+{
+	struct text t;
+
+	text_open(&t);
+	for (uint32_t i = 0; i < NSMALL; i++) {
+		if (i + 1 == n && !with)
+			break;
+		fprintf(t.f, "%s\n", i + 1 == n ? with : small[i]);
+	}
+	text_close(&t);
+	return t.at;
+}
+
+static const struct {
+	uint32_t line;
+	const char *with;
+	const char *text;
+} wrong[] = {
+	{ 2, NULL, "line 1: the file ends, but swingcoll-plans VERSION must follow" },
+	{ 2, "swingcoll-plans 2", "line 2: expected version 1" },
+	{ 2, "ELF", "line 2: expected swingcoll-plans VERSION, not 'ELF'" },
+	{ 3, "name 1234567890123456", "line 3: expected a name of at most 15" },
+	{ 3, "name", "line 3: expected name NAME" },
+	{ 3, "name a b", "line 3: expected name NAME" },
+	{ 4, "collective allsum", "line 4: expected allreduce," },
+	{ 5, "ranks 0", "line 5: expected ranks N, a number from 1 to" },
+	{ 5, "ranks 1000000000", "line 5: expected ranks N, a number from 1 to" },
+	{ 5, "ranks -1", "line 5: expected ranks N, a number from 1 to" },
+	{ 5, "ranks 0x2", "line 5: expected ranks N, a number from 1 to" },
+	{ 5, "ranks 18446744073709551618", "line 5: expected ranks N, a number from 1 to" },
+	{ 5, "ranks 1000000", "line 23: expected rank 2, not 'end'" },
+	{ 5, "ranks 3", "line 23: expected rank 2, not 'end'" },
+	{ 6, "root 2", "line 6: expected root N, a number from 0 to 1" },
+	{ 7, "parts 2", "line 7: expected parts N, a number from 1 to 1" },
+	{ 8, "blocks 1000000000", "line 8: expected blocks N, a number from 1 to 16777216" },
+	{ 9, "rank 1", "line 9: expected rank 0, not 'rank 1'" },
+	{ 9, "rank 0 fast", "line 9: expected not-in-place or order-varies, not 'fast'" },
+	{ 10, "window recv 0+4", "line 10: expected FIRST+COUNT within 3 blocks, not '0+4'" },
+	{ 10, "window recv 4294967295+1", "line 10: expected FIRST+COUNT" },
+	{ 10, "window recv 2+4294967295", "line 10: expected FIRST+COUNT" },
+	{ 10, "window recv 1+", "line 10: expected FIRST+COUNT" },
+	{ 10, "window heap 0+3", "line 10: expected send, recv or scratch, not 'heap'" },
+	{ 10, "window recv 0+2",
+	  "line 13: expected blocks within the window 0+2 of recv, not 0+3" },
+	{ 10, "window send 0+3", "line 13: expected blocks within the window 0+0 of recv" },
+	{ 11, "chanel", "line 11: expected window or channel, not 'chanel'" },
+	{ 11, "channel 1", "line 11: nothing can follow here, but '1' does" },
+	{ 12, "net 2", "line 12: nothing can follow here" },
+	{ 12, "sync", "line 13: expected net, local, sync, channel, rank or end, not 'recv 1'" },
+	{ 12, "nett", "line 12: expected net, local, sync" },
+	{ 13, "recv 2 recv 0+3", "line 13: expected a rank, a number from 0 to 1, not '2'" },
+	{ 13, "recv 1 recv", "line 13: expected send or recv RANK BUFFER" },
+	{ 13, "recv 1 recv 0+3 finally", "line 13: nothing can follow here, but 'finally' does" },
+	{ 13, "recv 1 recv 0+3 reduce x", "line 13: expected send, recv or scratch, not 'x'" },
+	{ 13, "recv 1 recv 0+3 reduce recv",
+	  "channel 0, step 0, transfer 0: this collective does not" },
+	{ 13, "recv 0 recv 0+3", "a rank cannot be its own peer" },
+	{ 13, "# nothing", "line 14: in the plan of rank 0, which ends here: channel 0, step 0" },
+	{ 13, "recv 1 recv 0+3\001", "line 13: expected printable" },
+	{ 14, "channel\nrank 1", "line 24: expected 2 channels of rank 1, as many as rank 0 has" },
+	{ 14, "rank 0", "line 14: expected rank 1, not 'rank 0'" },
+	{ 14, "channel\nchannel\nrank 1", "of rank 1, as many as rank 0 has" },
+	{ 15, "window send 0+3\nwindow send 0+3", "line 16: expected one window of send" },
+	{ 18, "local", "" },
+	{ 19, "to 1 recv 0+3\nfrom 1 send 0+3", "line 20: expected sources before destinations" },
+	{ 22, "send 0 send 0+3 final", "line 22: nothing can follow here, but 'final' does" },
+	{ 22, "send 0 send 0+3 stored final", "line 22: nothing can follow here, but 'final'" },
+	{ 22, "send 0 send 0+3 path 1 stored", "line 22: nothing can follow here, but 'stored'" },
+	{ 22, "send 0 send 0+3 stored path 255", "" },
+	{ 22, "send 0 send 0+3 stored path 256",
+	  "line 22: expected a path, a number from 0 to 255" },
+	{ 22, "send 0 send 0+3 path x", "line 22: expected a path, a number from 0 to 255" },
+	{ 22, "send 0 send 0+3 path", "line 22: expected a number behind path" },
+	{ 13, "recv 1 recv 0+3 stored", "line 13: nothing can follow here, but 'stored' does" },
+	{ 13, "recv 1 recv 0+3 final path 7", "" },
+	{ 19, "from 1 send 0+3 stored", "line 19: nothing can follow here, but 'stored' does" },
+	{ 20, "to 1 recv 0+3 path 1", "line 20: nothing can follow here, but 'path' does" },
+	{ 22, NULL, "line 21: the file ends, but" },
+	{ 23, NULL, "line 22: the file ends, but" },
+	{ 23, "end\nrank 2", "line 24: nothing can follow the end" },
+	{ 23, "end 3", "line 23: expected end" },
+	{ 23, "rank 2\nend", "line 23: expected end, not 'rank 2'" },
+	{ 1, "a b c d e f g h i j", "line 1: expected at most 9 words" },
+};
+
+static void test_wrong_files(void)
+{
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		char *text = spoilt(wrong[i].line, wrong[i].with), name[120], why[250];
+		struct swc_planset set;
+		int ret = read_text(text, &set, why, sizeof(why));
+		bool good = *wrong[i].text ? ret == -EINVAL && !set.nranks : !ret;
+
+		snprintf(name, sizeof(name), "plan file: %.90s",
+			 *wrong[i].text ? wrong[i].text : "right");
+		if (!ok(good && strstr(why, wrong[i].text), name))
+			printf("# %d, \"%s\"\n", ret, why);
+		swc_planset_free(&set);
+		free(text);
+	}
+}
+
+/* Well-formed, and what the two ends of the message say does not fit. */
+static void test_wrong_ends(void)
+{
+	static const struct {
+		uint32_t line;
+		const char *with, *text;
+	} ends[] = {
+		{ 22, "send 0 send 0+3",
+		  "rank 1 sends without the stored mark what rank 0 stores" },
+		{ 22, "send 0 send 0+3 stored path 2",
+		  "rank 1 sends by path 2 what rank 0 receives by path 0" },
+		{ 13, "recv 1 recv 0+3 final path 1",
+		  "rank 1 sends by path 0 what rank 0 receives by path 1" },
+		{ 1, "", "" },
+	};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		char *text = spoilt(ends[i].line, ends[i].with), name[120], why[250];
+		struct swc_verdict v = { 0 };
+		struct swc_planset set;
+		int ret = read_text(text, &set, why, sizeof(why));
+
+		if (!ret)
+			ret = verify(&set, false, NULL, &v);
+		snprintf(name, sizeof(name), "plan file: %.90s",
+			 *ends[i].text ? ends[i].text : "both ends fit");
+		if (!ok(ret == (*ends[i].text ? -EINVAL : 0) && strstr(v.text, ends[i].text), name))
+			printf("# %d, \"%s\", \"%s\"\n", ret, why, v.text);
+		swc_planset_free(&set);
+		free(text);
+	}
+}
+
+/* Lines without an end, bytes that are no text, steps without end. */
+static void test_large_files(void)
+{
+	struct swc_planset set;
+	struct text t;
+	char why[250];
+
+	text_open(&t);
+	for (int i = 0; i < 100000; i++)
+		fputc('x', t.f);
+	text_close(&t);
+	ok(read_text(t.at, &set, why, sizeof(why)) == -EINVAL && strstr(why, "at most 200 bytes"),
+	   "plan file: a line too long");
+	free(t.at);
+	ok(read_with(swc_planfile_read, "swingcoll-plans\0 1\n", 19, &set, why, sizeof(why)) ==
+		   -EINVAL,
+	   "plan file: a zero byte");
+	ok(read_with(swc_planfile_read, "", 0, &set, why, sizeof(why)) == -EINVAL,
+	   "plan file: empty");
+	text_open(&t);
+	for (uint32_t i = 0; i < 11; i++)
+		fprintf(t.f, "%s\n", small[i]);
+	for (int i = 0; i < 1000000; i++)
+		fputs("sync\n", t.f);
+	text_close(&t);
+	if (!ok(read_text(t.at, &set, why, sizeof(why)) == -EINVAL && strstr(why, "is larger than"),
+		"plan file: more steps than a plan can have"))
+		printf("# \"%s\"\n", why);
+	free(t.at);
+}
+
+static uint64_t family_of(const char *text)
+{
+	struct swc_planset set;
+	uint64_t family = 0;
+	char why[250];
+
+	if (!read_text(text, &set, why, sizeof(why)))
+		family = ((struct swc_plan_header *)set.plan[1])->family;
+	swc_planset_free(&set);
+	return family;
+}
+
+static void test_family(void)
+{
+	char *plain = spoilt(0, NULL), *comment = spoilt(1, ""), *other = spoilt(3, "name tony");
+	char *blank = spoilt(13, "\t recv  1 recv 0+3\tfinal");
+	uint64_t family = family_of(plain);
+
+	ok(family && family == family_of(comment) && family == family_of(blank) &&
+		   family != family_of(other),
+	   "the family is what the file says");
+	free(plain);
+	free(comment);
+	free(other);
+	free(blank);
+}
+
+static void test_one_rank(void)
+{
+	char path[] = "/tmp/planfile.XXXXXX", why[250], *text = spoilt(0, NULL);
+	struct swc_planset set;
+	size_t bytes = 0;
+	void *plan = NULL;
+	int fd = mkstemp(path);
+	bool written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	ok(written && !read_text(text, &set, why, sizeof(why)) &&
+		   !swc_planfile_rank(path, 2, 1, &plan, &bytes, why, sizeof(why)) &&
+		   bytes == set.bytes[1] && !memcmp(plan, set.plan[1], bytes),
+	   "one rank's plan of a file");
+	free(plan);
+	swc_planset_free(&set);
+	ok(swc_planfile_rank(path, 3, 1, &plan, &bytes, why, sizeof(why)) == -EINVAL &&
+		   strstr(why, "for 2 ranks, not 3"),
+	   "a file for another number of ranks");
+	ok(swc_planfile_rank(path, 2, 2, &plan, &bytes, why, sizeof(why)) == -EINVAL,
+	   "no such rank");
+	if (ftruncate(fd, (off_t)strlen(text) - 10))
+		abort();
+	ok(swc_planfile_rank(path, 2, 0, &plan, &bytes, why, sizeof(why)) == -EINVAL &&
+		   strstr(why, path),
+	   "another rank's plan is cut short");
+	close(fd);
+	unlink(path);
+	ok(swc_planfile_rank(path, 2, 0, &plan, &bytes, why, sizeof(why)) == -ENOENT,
+	   "no such file");
+	free(text);
+}
+
+static void test_writing(void)
+{
+	struct swc_planset set;
+	struct text t;
+	char why[250];
+
+	build(&set, SWC_ALGO_RING, SWC_ALLREDUCE, NULL, 4, 1);
+	((struct swc_plan_header *)set.plan[2])->family++;
+	ok(write_text(&set, &t, why, sizeof(why)) == -EINVAL && strstr(why, "rank 2"),
+	   "plans of two families are not written");
+	free(t.at);
+	((struct swc_plan_header *)set.plan[2])->family--;
+	t.f = fopen("/dev/full", "w");
+	ok(t.f && swc_planfile_write(t.f, (const void *const *)set.plan, set.bytes, 4, why,
+				     sizeof(why)) == -ENOSPC,
+	   "a full disk");
+	fclose(t.f);
+	swc_planset_free(&set);
+}
+
+/* ---- alltoall, which the verifier sees by parts ---- */
+
+static void alltoall_plan(struct text *t, uint32_t n, uint32_t wrong_rank)
+{
+	text_open(t);
+	fprintf(t->f,
+		"swingcoll-plans 1\nname all\ncollective alltoall\nranks %u\nroot 0\nparts %u\nblocks 2\n",
+		n, n);
+	for (uint32_t r = 0; r < n; r++) {
+		fprintf(t->f, "rank %u\nwindow send 0+%u\nwindow recv 0+%u\nchannel\nnet\n", r,
+			2 * n, 2 * n);
+		for (uint32_t i = 1; i < n; i++)
+			fprintf(t->f, "send %u send %u+2 stored\n", (r + i) % n,
+				2 * ((r + i + (r == wrong_rank)) % n));
+		for (uint32_t i = 1; i < n; i++)
+			fprintf(t->f, "recv %u recv %u+2\n", (r + n - i) % n,
+				2 * ((r + n - i) % n));
+		fprintf(t->f, "local\nfrom %u send %u+2\nto %u recv %u+2\n", r, 2 * r, r, 2 * r);
+	}
+	fprintf(t->f, "end\n");
+	text_close(t);
+}
+
+static void test_alltoall(void)
+{
+	for (uint32_t bad = 0; bad < 2; bad++) {
+		struct swc_planset set;
+		struct swc_verdict v = { 0 };
+		struct text t;
+		char why[250];
+		int ret;
+
+		alltoall_plan(&t, 4, bad ? 2 : 4);
+		ret = read_text(t.at, &set, why, sizeof(why));
+		if (!ret)
+			ret = verify(&set, false, NULL, &v);
+		ok(bad ? ret == -EINVAL && strstr(v.text, "block 4 of the result is missing")
+		       : !ret,
+		   bad ? "an alltoall that sends a wrong part" : "an alltoall");
+		if (!bad)
+			ok(verify(&set, true, NULL, &v) == -EINVAL && strstr(v.text, "writes what"),
+			   "the same in place");
+		swc_planset_free(&set);
+		free(t.at);
+	}
+}
+
+int main(void)
+{
+	printf("TAP version 13\n");
+	test_round_trips();
+	test_wrong_files();
+	test_wrong_ends();
+	test_large_files();
+	test_family();
+	test_one_rank();
+	test_writing();
+	test_alltoall();
+	return done();
+}
