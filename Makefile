@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# Front door: builds the module, the library and the tools into build/, and runs
+# The entry point: builds the module, the library and the tools into build/, and runs
 # the checks, the demonstration and the benchmarks. `make help` lists the targets.
-# The module itself is described by Kbuild, each folder of user code by its Makefile.
+# Kbuild describes the module, a Makefile of its own each folder of user code.
 
 VERSION := $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 PREFIX ?= /usr/local
@@ -10,93 +10,73 @@ export PREFIX DESTDIR
 HOST_RELEASE := $(shell uname -r)
 HOST_KDIR := /lib/modules/$(HOST_RELEASE)/build
 
+# V=1 shows all commands; otherwise one line per object.
+export V
 MAKEFLAGS += --no-print-directory
-# All cores for the makes below, unless the user said how many (-jN, N > 1).
+# All cores for the makes below, unless the user gave a number (-jN, N > 1).
 J = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 
+# What can be built with what is installed; the summary names what could not, and the package to install.
 .PHONY: all
-ifneq ($(or $(KDIR),$(KVER),$(wildcard $(HOST_KDIR)/Makefile)),)
-all: modules lib tools selftests
-else
-all: lib tools selftests
-	@echo "Module not built: no headers for the running kernel ($(HOST_RELEASE))."
-	@echo "Install linux-headers-$(HOST_RELEASE), or use make modules KVER=6.12 or KDIR=..."
-endif
+all:
+	@parts=$$(tools/summary parts "$(or $(KDIR),$(KVER))") && \
+	$(MAKE) $$parts && \
+	tools/summary show "$$parts"
 
-# The module is built on a copy, so that one tree serves many kernels and parallel
-# builds of different ones do not meet. KBUILD_ARGS go to the kernel's make. The
-# modules for tests are built beside it.
-.PHONY: modules
-modules:
-	@set -e; kdir=$${KDIR:-$(KDIR)}; \
+# tools/build-module KDIR; KBUILD_ARGS go to the kernel's make. With test-modules, also the modules for tests.
+.PHONY: modules test-modules
+modules test-modules:
+	+@set -e; kdir=$${KDIR:-$(KDIR)}; \
 	if [ -z "$$kdir" ] && [ -n "$(KVER)" ]; then kdir=$$(tools/vm/kernels kdir "$(KVER)"); fi; \
-	kdir=$${kdir:-$(HOST_KDIR)}; \
-	if [ ! -e "$$kdir/Makefile" ]; then \
-		echo "no kernel build tree $$kdir: install linux-headers-$(HOST_RELEASE)," \
-			"or use make modules KVER=6.12 or KDIR=..." >&2; exit 1; \
-	fi; \
-	release=$$(sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' "$$kdir/include/generated/utsrelease.h"); \
-	dir=$(CURDIR)/build/modules/$$release; mkdir -p "$$dir/src"; \
-	exec 9>"$$dir/lock"; flock 9; \
-	rsync -a --delete --exclude='*.o' --exclude='*.ko' --exclude='*.mod' --exclude='*.mod.c' \
-		--exclude='.*' --exclude=modules.order --exclude=Module.symvers \
-		Kbuild kmod uapi selftests/modules "$$dir/src/"; \
-	$(MAKE) $J -C "$$kdir" M="$$dir/src" $(KBUILD_ARGS) modules; \
-	$(MAKE) $J -C "$$kdir" M="$$dir/src/modules" $(KBUILD_ARGS) modules; \
-	find "$$dir/src" -name '*.ko' -exec cp -t "$$dir" {} +; \
-	echo "built build/modules/$$release/swingcoll.ko"
+	J=$J tools/build-module $(if $(filter test-%,$@),--tests) "$${kdir:-$(HOST_KDIR)}" $(KBUILD_ARGS)
 
-.PHONY: lib tools selftests
+# tests: what check, or make -C selftests run_tests, would otherwise build first.
+.PHONY: lib tools selftests tests
 lib:
-	$(MAKE) $J -C userlib
+	@tools/summary need lib
+	@$(MAKE) $J -C userlib
 tools: lib
-	$(MAKE) $J -C tools
+	@tools/summary need tools
+	@$(MAKE) $J -C tools
 selftests: lib
-	$(MAKE) $J -C selftests all mpi
+	@$(MAKE) $J -C selftests all mpi
+tests: selftests
 
-# What a guest without the host's files runs, and so static: build/arm64/selftests/install, with a unit test. The
-# linker would warn that name service needs more.
-ARM64 := $(CURDIR)/build/arm64
+# For guests without the host's files (the folders are relative to those of the Makefiles): the selftests, static, in
+# build/arm64/selftests/install, with a unit test; the tools, linked with the libraries that such guests have, in
+# build/arm64/bin. The linker would warn that name service needs more than static libraries.
 .PHONY: arm64
 arm64:
 	@set -e; programs=$$(tools/vm/kernels programs 6.12-arm64); \
+	libraries="-L$$programs/usr/lib/aarch64-linux-gnu"; \
 	set -- CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar PKG_CONFIG=false \
-		CFLAGS="-O2 -isystem $$programs/usr/include" \
-		LDFLAGS="-static -s -Wl,--no-warnings -L$$programs/usr/lib/aarch64-linux-gnu"; \
-	$(MAKE) $J -C userlib BUILD=$(ARM64) "$$@" $(ARM64)/lib/libswingcoll.a $(ARM64)/plain/test_reduce; \
-	$(MAKE) $J -C selftests OUTPUT=$(ARM64)/selftests LIB=$(ARM64)/lib "$$@" install; \
-	cp $(ARM64)/plain/test_reduce $(ARM64)/selftests/install
+		CFLAGS="-O2 -isystem $$programs/usr/include"; \
+	static="-static -s -Wl,--no-warnings $$libraries"; \
+	$(MAKE) $J -C userlib BUILD=../build/arm64 "$$@" LDFLAGS="$$static" \
+		../build/arm64/lib/libswingcoll.a ../build/arm64/plain/test_reduce; \
+	$(MAKE) $J -C selftests OUTPUT=../build/arm64/selftests LIB=../build/arm64/lib "$$@" LDFLAGS="$$static" install; \
+	cp build/arm64/plain/test_reduce build/arm64/selftests/install; \
+	$(MAKE) $J -C tools BUILD=../build/arm64 "$$@" LDFLAGS="-s $$libraries" expat= \
+		LIBSWC="../build/arm64/lib/libswingcoll.a -luring"
 
 # The same for this machine's architecture: build/static.
 .PHONY: static
 static: lib
-	@$(MAKE) $J -C selftests OUTPUT=$(CURDIR)/build/static LDFLAGS="-static -s -Wl,--no-warnings"
+	@$(MAKE) $J -C selftests OUTPUT=../build/static LDFLAGS="-static -s -Wl,--no-warnings"
 
-# STAGES="lint ..." runs only some.
-.PHONY: check lint
+# check: every part of the project once; check-full: everything on all kernels. STAGES="lint ..." runs only some.
+.PHONY: check check-full lint
 check:
 	@tools/check $(STAGES)
+check-full:
+	@tools/check --full $(STAGES)
 lint:
 	@tools/lint
 
 # HERE=1: on this machine instead of a virtual one.
-.PHONY: demo demo-ready
-demo: demo-ready
-ifdef HERE
-	@tools/examples/demo.sh
-else
-	@echo "demo: starting a virtual machine with kernel 6.12"
-	@tools/vm/run --kernel 6.12 --cpus 2 --timeout 900 -- tools/examples/demo.sh
-endif
-demo-ready:
-	@echo "demo: installing what is missing"
-	@tools/setup demo
-	@echo "demo: building the library and the tools"
-	@$(MAKE) -s lib tools
-ifndef HERE
-	@echo "demo: building the module for kernel 6.12"
-	@$(MAKE) -s modules KVER=6.12
-endif
+.PHONY: demo
+demo:
+	@tools/vm/demo $(if $(HERE),--here)
 
 .PHONY: bench
 bench:
@@ -108,12 +88,12 @@ bench:
 	@tools/vm/run --kernel 6.12 --cpus 2 --mem 4G --timeout 600 --out build/bench -- tools/bench/executor
 
 .PHONY: bench-dma bench-overlap
-# CPU time and small differences: both drown in what else a host does.
+# CPU time and small differences: both are lost in the noise of a busy host.
 bench-dma: clock = --icount --cpus 1
 bench-dma bench-overlap: bench-%:
 	@tools/setup bench
 	@$(MAKE) -s lib tools
-	@$(MAKE) -s modules KVER=6.12
+	@$(MAKE) -s test-modules KVER=6.12
 	@tools/vm/run --kernel 6.12 --mem 2G --timeout 2400 $(clock) --out build/bench -- tools/bench/$*
 
 # Several virtual machines at once; PART=pairs, cpu, instructions or torus for one part of it.
@@ -125,11 +105,17 @@ bench-cluster:
 	@$(MAKE) -s modules KVER=6.12
 	@tools/bench/cluster $(PART)
 
-# Needs neither the module nor a virtual machine: a model's times.
-.PHONY: figures
+# Need neither the module nor a virtual machine. figures: times by a model, in build/figures. readme-figures: the plots
+# of the README, from data in the tree.
+.PHONY: figures readme-figures
 figures:
+	@tools/setup figures
 	@$(MAKE) -s lib tools
 	@build/bin/swingplan figures --out build/figures
+	@[ ! -e tools/bench/plot ] || tools/bench/plot --out build/figures build/figures/figures.json
+readme-figures:
+	@tools/setup figures
+	@tools/bench/plot --readme
 
 .PHONY: setup kernels-refresh
 setup:
@@ -144,9 +130,9 @@ install: lib tools
 	$(MAKE) -C tools install
 	$(if $(DESTDIR),,/sbin/ldconfig)
 
-# The module for the running kernel, or for RELEASE; dkms builds it again by itself
-# whenever a kernel is installed. What it has built of this version before, for any
-# kernel, goes first: it would not look whether the source has changed.
+# The module for the running kernel, or for RELEASE; dkms rebuilds it by itself
+# whenever a kernel is installed. Earlier builds of this version are removed first, for
+# all kernels: dkms does not notice that the source has changed.
 DKMS_SRC := /usr/src/swingcoll-$(VERSION)
 DKMS_REMOVE := if [ -d /var/lib/dkms/swingcoll/$(VERSION) ]; then \
 	dkms remove swingcoll/$(VERSION) --all; fi
@@ -159,7 +145,7 @@ dkms:
 	cp -r Kbuild kmod uapi dkms.conf $(DKMS_SRC)
 	dkms install swingcoll/$(VERSION) $(if $(RELEASE),-k $(RELEASE))
 
-# What install and dkms have put where.
+# Remove what install and dkms have installed.
 .PHONY: uninstall
 uninstall:
 	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
@@ -172,27 +158,31 @@ ifndef DESTDIR
 endif
 
 .PHONY: clean
-clean:
+clean: # modules may have been built in a folder of the cache
+	@bash -c '. tools/vm/lib.sh && rm -rf "$$(modules_dir)"'
 	rm -rf build
 
 .PHONY: help
 help:
-	@echo "make                      module for the running kernel, library, tools, tests"
+	@echo "make                      module for the running kernel, library, tools [V=1: show commands]"
 	@echo "make modules KVER=V       module for Debian's kernel V: 6.1 6.12 7.3 6.1-cloud 6.12-arm64"
 	@echo "make modules KDIR=DIR     module for the kernel whose build tree is DIR"
-	@echo "make lib | tools | selftests"
-	@echo "make arm64 | static       selftests for a guest with kernel 6.12-arm64 or 6.1-cloud"
-	@echo "make check [STAGES=...]   all checks; 'tools/check --list' names the stages"
-	@echo "make lint                 sparse, checkpatch, clang-format, shellcheck"
+	@echo "make lib | tools | tests"
+	@echo "make test-modules [KVER=] the module, and modules for tests"
+	@echo "make arm64 | static       tests (arm64: and tools) for a guest with kernel 6.12-arm64 or 6.1-cloud"
+	@echo "make check [STAGES=...]   checks of every part; 'tools/check --list' names the stages"
+	@echo "make check-full [STAGES=] all checks at full length, on all kernels"
+	@echo "make lint                 sparse, checkpatch, clang-format, shellcheck, codespell, reuse, calls between files"
 	@echo "make demo [HERE=1]        show it at work in a virtual machine (HERE: on this host)"
 	@echo "make bench                compare with MPI libraries, results in build/bench"
 	@echo "make bench-dma            copies by a DMA engine beside copies by the CPU"
 	@echo "make bench-overlap        allgathers overlapped with the products that consume them"
 	@echo "make bench-cluster [PART=] the same between nodes (pairs, cpu, instructions), and all algorithms on 16 (torus)"
+	@echo "make figures              compare the algorithms by a model, tables and plots in build/figures"
+	@echo "make readme-figures       draw the plots of the README again"
 	@echo "make install              library, tools, manual, udev rule [PREFIX= DESTDIR=]"
 	@echo "make dkms [RELEASE=]      install the module through DKMS"
-	@echo "make uninstall            take away what those two have installed"
-	@echo "make figures              compare the algorithms by model, tables and pictures in build/figures"
+	@echo "make uninstall            remove what those two have installed"
 	@echo "make setup                install the Debian packages all this needs"
 	@echo "make kernels-refresh      fetch newer Debian kernels into the cache"
 	@echo "make clean"

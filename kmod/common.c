@@ -1,11 +1,61 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The counters: one set per CPU, added up when somebody looks.
+ * What all files of the module share, as swingcoll.h declares it: limits, work queues, counters, tracepoints.
+ * This file calls no other one, so that every file may use it.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/log2.h>
+#include <linux/module.h>
+
 #include "swingcoll.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
+/* ------------------------------------------------------------------ limits */
+
+unsigned int swc_max_regions = 4096;
+module_param_named(max_regions, swc_max_regions, uint, 0444);
+MODULE_PARM_DESC(max_regions, "memory registrations that an open file may hold by handle (default 4096)");
+
+unsigned int swc_max_plans = 1024;
+module_param_named(max_plans, swc_max_plans, uint, 0444);
+MODULE_PARM_DESC(max_plans, "plans that a rank may have loaded on a communicator, 1 to 65535 (default 1024)");
+
+unsigned int swc_max_comms = 256;
+module_param_named(max_comms, swc_max_comms, uint, 0444);
+MODULE_PARM_DESC(max_comms, "communicators that an open file may be a member of, 1 to 65536 (default 256)");
+
+unsigned int swc_ring_entries = 1024;
+module_param_named(ring_entries, swc_ring_entries, uint, 0444);
+MODULE_PARM_DESC(ring_entries, "entries of each completion ring, a power of two from 8 to 65536 (default 1024)");
+
+/* Return: 0; -EINVAL if a limit is out of range: the log says which. */
+int swc_limits_check(void)
+{
+	if (!is_power_of_2(swc_ring_entries) || swc_ring_entries < 8 || swc_ring_entries > 1 << 16) {
+		pr_err("ring_entries=%u: give a power of two from 8 to 65536\n", swc_ring_entries);
+		return -EINVAL;
+	}
+	if (!swc_max_comms || swc_max_comms > 1 << 16) {
+		pr_err("max_comms=%u: give 1 to 65536\n", swc_max_comms);
+		return -EINVAL;
+	}
+	if (!swc_max_plans || swc_max_plans > SWC_PLANS_MOST) {
+		pr_err("max_plans=%u: give 1 to %u\n", swc_max_plans, SWC_PLANS_MOST);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ work queues and counters */
+
+struct workqueue_struct *swc_wq, *swc_urgent_wq;
 
 DEFINE_PER_CPU(struct swc_stats_cpu, swc_stats);
 
+/* The sum over all CPUs; not a snapshot, for the CPUs go on counting. */
 u64 swc_stat_read(enum swc_stat which)
 {
 	u64 sum = 0;

@@ -6,6 +6,9 @@
 #ifndef SWC_COMPAT_H
 #define SWC_COMPAT_H
 
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/slab.h>
 #include <linux/version.h>
 
 #ifndef CONFIG_64BIT
@@ -48,16 +51,20 @@ static inline void io_uring_cmd_done32(struct io_uring_cmd *cmd, s32 ret, u64 re
 #endif
 
 /*
- * SWC_TASK_WORK(name): defines the task-work callback name(); its body is name_body(cmd, issue_flags).
- * The callback's arguments changed in 6.19.
+ * SWC_DECLARE_TASK_WORK(name), SWC_TASK_WORK(name): declares, and defines, the task-work callback name(); its
+ * body is name_body(cmd, issue_flags). The arguments of the callback changed in 6.19.
  */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
+#define SWC_DECLARE_TASK_WORK(name)							\
+static void name(struct io_tw_req tw_req, io_tw_token_t tw)
 #define SWC_TASK_WORK(name)								\
 static void name(struct io_tw_req tw_req, io_tw_token_t tw)				\
 {											\
 	name##_body(io_uring_cmd_from_tw(tw_req), IO_URING_CMD_TASK_WORK_ISSUE_FLAGS);	\
 }
 #else
+#define SWC_DECLARE_TASK_WORK(name)							\
+static void name(struct io_uring_cmd *cmd, unsigned int issue_flags)
 #define SWC_TASK_WORK(name)								\
 static void name(struct io_uring_cmd *cmd, unsigned int issue_flags)			\
 {											\
@@ -121,5 +128,18 @@ static inline void kernel_fpu_end(void)
 #else
 #define swc_compat_blake2s	blake2s_state
 #endif
+
+/*
+ * Grow a table of @n elements of @size bytes to @room elements, charged to the caller. Return: the table,
+ * or NULL, and the old one stays. Until 6.12 kvrealloc() wanted the old size.
+ */
+static inline void *swc_kvgrow(void *table, size_t n, size_t room, size_t size)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+	return kvrealloc(table, array_size(room, size), GFP_KERNEL_ACCOUNT);
+#else
+	return kvrealloc(table, array_size(n, size), array_size(room, size), GFP_KERNEL_ACCOUNT);
+#endif
+}
 
 #endif /* SWC_COMPAT_H */

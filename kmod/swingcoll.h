@@ -1,30 +1,62 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What every file of the module shares: who calls whom, the lock order, and the counters.
+ * What all files of the module share: its words, the map of calls, the lock order, limits and counters.
  *
- * Calls go one way:
+ * Words:
+ *	context		one open of /dev/swingcoll, bound to the address space that opened it
+ *	communicator	a group of processes that call collectives in the same order
+ *	member, rank	one process of a communicator, on any node; its number there
+ *	request		one rank's call of a collective (a submission), until its completion
+ *	operation	the requests of this node's ranks for one collective, under one number
+ *	matching	putting a request into the operation of its sequence number
+ *	partition	one piece of a partitioned operation; itself an operation
+ *	plan		what one rank does for one collective by one algorithm, for any vector size
+ *	channel		a sequence of steps of a plan; channels progress independently
+ *	step		messages with peers (NET), a local copy or reduction (LOCAL), or a barrier (SYNC)
+ *	shard, block	a rank's share of the vector; a piece of a shard, the unit that plans name
+ *	task		the progress of a request through one channel
+ *	worker		a context that executes tasks: a submitter, a process that waits, a work item
+ *	region		pinned user memory, or scratch memory, that operations read and write
+ *	message		what one send of a step transfers; between nodes in one or more segments
+ *	unexpected	a segment that arrives before its operation has started on this node
+ *	rendezvous	(rndv) the sender writes into the receiver's memory once that is ready (RTR)
+ *	receive buffer	(rx_buf) memory of a connection, into which other messages arrive; credits count it
+ *	slot		memory that the ranks of a node share for small messages, without the kernel
+ *	tombstone	what a node remembers of a communicator that has ended, for peers that connect late
+ *	offload		to give a copy to a DMA engine
+ *	watchdog	aborts a communicator whose operation has passed its deadline
  *
- *	chrdev, ioctl, uring  ->  submit, join  ->  deadline  ->  comm  ->  op  ->  part
- *			submit, news  ->  exec  ->  steps  ->  ready  ->  part
- *			comm  ->  net		steps  ->  move, dma, net
- *			part  ->  region, plan, ring, fault		plan  ->  links  ->  net
- *			comm, parted, ring  ->  shared
+ * Map of calls:
+ *	main -> dev, exec, comm, plan, mem, rdma, dma, core, net, common
+ *	dev -> exec, comm, plan, mem, net, core, common
+ *	exec -> comm, plan, mem, dma, net, core, common
+ *	comm -> plan, mem, net, core, common
+ *	plan -> net, core, common
+ *	rdma -> mem, net, core, common
+ *	dma -> mem, core, common
+ *	mem -> core, common
+ *	core
+ *	net
+ *	common
  *
- * net.h is the face of rdma/, dma.h of dma/. Upward go only completions (part hands itself, finished, to the
- * function that its submitter left there) and news from other nodes and from engines (struct swc_net_ops and
- * swc_dma_init(), filled in by main.c).
+ * A room is a folder, or a file of this one. No circle of calls between files. Upward calls go through
+ * pointers: tables of functions that main.c fills (struct swc_net_ops, struct swc_comm_ops,
+ * swc_dma_init()), and callbacks in objects (swc_req.complete, swc_waiter.complete). Calls to a transport
+ * go through struct swc_transport.
  *
- * Locks, outermost first. None is held over a call that can sleep, but for the mutexes.
+ * Locks, outermost first. None but the mutexes is held over a call that can sleep.
  *
- *	listeners_mutex		who hears other nodes (rdma/cm.c)
- *	swc_comms_mutex		list of communicators (comm.c, join.c)
- *	net->lock, conn->lock	connections (rdma/rdma.h); with none of the following
- *	comm->lock		members, sequence numbers, window of operations, status
- *	op->lock		parts, runs, who is running (submit.c, op.c, exec.c, ready.c, steps.c,
- *				carry.c, news.c)
- *	ch->submit, ch->lock	DMA channels (dma/dma.h); with none of the others
- *	ctx->lock		region cache (region.c); xarrays have their own
- *	ring->lock		producer side of a completion ring
+ *	listeners_mutex, devs_mutex	listening ports, devices (rdma/listen.c, rdma/device.c)
+ *	swc_comms_mutex			list of communicators (comm/comm.c, comm/create.c)
+ *	partitioned->mutex		start, end and free of rounds (exec/partitioned.c)
+ *	plan_net->lock			opening of a plan's connections (plan/plan_conn.c)
+ *	net->lock, conn->lock		connections (rdma/rdma.h); with none of the following
+ *	partitioned->lock		waiters for partitions (exec/partitioned.c); likewise
+ *	comm->lock			members, sequence numbers, window of operations, status
+ *	op->lock			requests and tasks of an operation (exec/)
+ *	chan->submit, chan->lock	DMA channels (dma/engine.h); with none of the others
+ *	ctx->lock			region cache (mem/region.c); xarrays have locks of their own
+ *	ring->lock			producer side of a completion ring (mem/completion_ring.c)
  */
 #ifndef SWC_SWINGCOLL_H
 #define SWC_SWINGCOLL_H
@@ -38,13 +70,13 @@ struct swc_ctx;
 struct swc_comm;
 struct swc_member;
 struct swc_op;
-struct swc_part;
-struct swc_parted;
+struct swc_req;
+struct swc_partitioned;
 struct swc_plan;
 struct swc_region;
 struct swc_ring;
 
-/* Executes runs and late releases; unbound, so that workers spread over CPUs. */
+/* Workers and deferred freeing; unbound, so that workers spread over CPUs. */
 extern struct workqueue_struct *swc_wq, *swc_urgent_wq;
 
 struct swc_stats_cpu {
@@ -58,16 +90,18 @@ DECLARE_PER_CPU(struct swc_stats_cpu, swc_stats);
 
 u64 swc_stat_read(enum swc_stat which);
 
-/* Limits, module parameters of main.c. */
+/* Limits: module parameters of common.c. */
 extern unsigned int swc_max_regions;
 extern unsigned int swc_max_plans;
-/* Plans per rank and communicator, whatever is said. */
-#define SWC_PLANS_MOST	0xffffu
 extern unsigned int swc_max_comms;
 extern unsigned int swc_ring_entries;
+/* The most that max_plans may be: a CQE has 16 bits for the plan handle. */
+#define SWC_PLANS_MOST	0xffffu
+
+int swc_limits_check(void);
 
 #ifdef SWC_KUNIT
-/* The tests' way to have a mapping of memory for a device fail. */
+/* Lets a test make a mapping of memory for a device fail. */
 bool swc_t_map_refused(void);
 #else
 static inline bool swc_t_map_refused(void)

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tracepoints (perf trace -e 'swingcoll:*'): every change of state, and every step. */
+/*
+ * Tracepoints (perf trace -e 'swingcoll:*').
+ *
+ * Names are swc_OBJECT_VERB, with the verb in its base form; events of an operation leave the object out:
+ * match, start, step, complete. swc_step is recorded each time that a worker begins or resumes a step.
+ * Fields: comm is the number of the communicator, seq that of the operation on it, culprit the rank at fault
+ * or -1; error and result are 0 or a negative errno.
+ *
+ * Events of regions and of DMA jobs: mem/trace.h, dma/trace.h.
+ */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM swingcoll
 
@@ -8,11 +17,10 @@
 
 #include <linux/tracepoint.h>
 
-#include "exec/task.h"
-#include "dma.h"
+#include "exec/operation.h"
 #include "plan/plan.h"
 
-TRACE_EVENT(swc_join,
+TRACE_EVENT(swc_comm_create,
 	TP_PROTO(const struct swc_member *member),
 	TP_ARGS(member),
 	TP_STRUCT__entry(
@@ -28,7 +36,7 @@ TRACE_EVENT(swc_join,
 	TP_printk("comm=%llu rank=%u nranks=%u", __entry->comm, __entry->rank, __entry->nranks)
 );
 
-TRACE_EVENT(swc_abort,
+TRACE_EVENT(swc_comm_abort,
 	TP_PROTO(const struct swc_comm *comm),
 	TP_ARGS(comm),
 	TP_STRUCT__entry(
@@ -68,26 +76,7 @@ TRACE_EVENT(swc_plan_load,
 		  __entry->plan, __entry->algo, __entry->steps)
 );
 
-TRACE_EVENT(swc_region_pin,
-	TP_PROTO(u64 addr, u64 bytes, u64 pages, u32 extents),
-	TP_ARGS(addr, bytes, pages, extents),
-	TP_STRUCT__entry(
-		__field(u64, addr)
-		__field(u64, bytes)
-		__field(u64, pages)
-		__field(u32, extents)
-	),
-	TP_fast_assign(
-		__entry->addr = addr;
-		__entry->bytes = bytes;
-		__entry->pages = pages;
-		__entry->extents = extents;
-	),
-	TP_printk("addr=%#llx bytes=%llu pages=%llu extents=%u", __entry->addr, __entry->bytes,
-		  __entry->pages, __entry->extents)
-);
-
-TRACE_EVENT(swc_submit,
+TRACE_EVENT(swc_match,
 	TP_PROTO(const struct swc_op *op, u32 rank),
 	TP_ARGS(op, rank),
 	TP_STRUCT__entry(
@@ -119,15 +108,15 @@ TRACE_EVENT(swc_start,
 		__entry->comm = op->comm->number;
 		__entry->seq = op->seq;
 		__entry->bytes = op->bytes;
-		__entry->coll = op->desc.coll;
+		__entry->coll = op->sig.coll;
 	),
 	TP_printk("comm=%llu seq=%llu coll=%u bytes=%llu", __entry->comm, __entry->seq,
 		  __entry->coll, __entry->bytes)
 );
 
 TRACE_EVENT(swc_step,
-	TP_PROTO(const struct swc_part *part, u32 channel, u32 step, u32 kind),
-	TP_ARGS(part, channel, step, kind),
+	TP_PROTO(const struct swc_req *req, u32 channel, u32 step, u32 kind),
+	TP_ARGS(req, channel, step, kind),
 	TP_STRUCT__entry(
 		__field(u64, comm)
 		__field(u64, seq)
@@ -137,9 +126,9 @@ TRACE_EVENT(swc_step,
 		__field(u32, kind)
 	),
 	TP_fast_assign(
-		__entry->comm = part->op->comm->number;
-		__entry->seq = part->op->seq;
-		__entry->rank = part->member->rank;
+		__entry->comm = req->op->comm->number;
+		__entry->seq = req->op->seq;
+		__entry->rank = req->member->rank;
 		__entry->channel = channel;
 		__entry->step = step;
 		__entry->kind = kind;
@@ -149,8 +138,8 @@ TRACE_EVENT(swc_step,
 );
 
 TRACE_EVENT(swc_complete,
-	TP_PROTO(const struct swc_part *part),
-	TP_ARGS(part),
+	TP_PROTO(const struct swc_req *req),
+	TP_ARGS(req),
 	TP_STRUCT__entry(
 		__field(u64, comm)
 		__field(u64, seq)
@@ -160,40 +149,15 @@ TRACE_EVENT(swc_complete,
 		__field(u64, ns)
 	),
 	TP_fast_assign(
-		__entry->comm = part->op->comm->number;
-		__entry->seq = part->op->seq;
-		__entry->rank = part->member->rank;
-		__entry->result = part->result;
-		__entry->culprit = part->culprit;
-		__entry->ns = part->finished_at - part->submitted_at;
+		__entry->comm = req->op->comm->number;
+		__entry->seq = req->op->seq;
+		__entry->rank = req->member->rank;
+		__entry->result = req->result;
+		__entry->culprit = req->culprit;
+		__entry->ns = req->finished_at - req->submitted_at;
 	),
 	TP_printk("comm=%llu seq=%llu rank=%u result=%d culprit=%d ns=%llu", __entry->comm,
 		  __entry->seq, __entry->rank, __entry->result, __entry->culprit, __entry->ns)
-);
-
-TRACE_DEFINE_ENUM(SWC_DMA_NO_MAPPING);
-TRACE_DEFINE_ENUM(SWC_DMA_NO_DESCRIPTOR);
-TRACE_DEFINE_ENUM(SWC_DMA_CHANNEL_ERROR);
-TRACE_DEFINE_ENUM(SWC_DMA_NO_ANSWER);
-
-TRACE_EVENT(swc_dma_fallback,
-	TP_PROTO(u64 bytes, u32 channels, int reason),
-	TP_ARGS(bytes, channels, reason),
-	TP_STRUCT__entry(
-		__field(u64, bytes)
-		__field(u32, channels)
-		__field(int, reason)
-	),
-	TP_fast_assign(
-		__entry->bytes = bytes;
-		__entry->channels = channels;
-		__entry->reason = reason;
-	),
-	TP_printk("bytes=%llu channels=%u reason=%s", __entry->bytes, __entry->channels,
-		  __print_symbolic(__entry->reason, { SWC_DMA_NO_MAPPING, "no mapping" },
-				   { SWC_DMA_NO_DESCRIPTOR, "no descriptor" },
-				   { SWC_DMA_CHANNEL_ERROR, "channel error" },
-				   { SWC_DMA_NO_ANSWER, "no answer" }))
 );
 
 #endif /* SWC_TRACE_H */

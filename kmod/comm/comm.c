@@ -13,11 +13,10 @@
 #include <linux/slab.h>
 #include <linux/user_namespace.h>
 
-#include "comm.h"
+#include "comm/comm.h"
 #include "mem/context.h"
+#include "mem/handle.h"
 #include "comm/error.h"
-#include "exec/operation.h"
-#include "exec/partitioned.h"
 #include "plan/plan.h"
 #include "mem/region.h"
 #include "mem/shared.h"
@@ -27,14 +26,19 @@ DEFINE_MUTEX(swc_comms_mutex);
 LIST_HEAD(swc_comms);
 static DECLARE_WAIT_QUEUE_HEAD(swc_comms_gone);
 
+const struct swc_comm_ops *swc_comm_ops;
+
+void swc_comm_init(const struct swc_comm_ops *ops)
+{
+	swc_comm_ops = ops;
+}
+
 /* ------------------------------------------------------------------ freeing */
 
 /* Work item: the last reference is gone. */
 void swc_comm_free(struct work_struct *work)
 {
 	struct swc_comm *comm = container_of(work, struct swc_comm, free_work);
-	struct hlist_node *next;
-	struct swc_op *op;
 	u32 i;
 
 	mutex_lock(&swc_comms_mutex);
@@ -43,8 +47,7 @@ void swc_comm_free(struct work_struct *work)
 		wake_up_all(&swc_comms_gone);
 	mutex_unlock(&swc_comms_mutex);
 	cancel_delayed_work_sync(&comm->watchdog);
-	hash_for_each_safe(comm->by_seq, i, next, op, slot)
-		swc_op_put(op);
+	swc_comm_ops->free(comm);
 	for (i = 0; i < comm->nranks; i++) {
 		swc_plan_unload_all(&comm->member[i]);
 		xa_destroy(&comm->member[i].plans);
@@ -61,7 +64,7 @@ void swc_comm_free(struct work_struct *work)
 }
 
 /**
- * swc_comms_drain() - wait until all communicators are being freed; nobody can make one any more
+ * swc_comms_drain() - wait until all communicators are being freed; none can be made any more
  */
 void swc_comms_drain(void)
 {
@@ -83,20 +86,19 @@ bool swc_comm_set_status(struct swc_comm *comm, int from, int to)
 }
 
 /**
- * swc_comm_abort() - end a communicator
+ * swc_comm_abort() - abort a communicator
  * @comm: the communicator; the caller holds a reference
  * @error: negative errno that operations in flight get
  * @culprit: rank at fault, or -1
- * @seq: operation that it is about
- * @fmt: one line that says who and what; NULL: what was noted last says it
+ * @seq: number of the operation concerned
+ * @fmt: one line that names rank and reason; NULL: what was recorded last stays
  *
  * Only the first call has an effect. Operations end as soon as no worker is inside; new ones get
  * -ECONNABORTED. Takes comm->lock and op->lock; does not sleep.
  */
 void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt, ...)
 {
-	struct swc_op *op, *next;
-	LIST_HEAD(over);
+	struct swc_comm_notifier *notifier;
 	va_list args;
 	bool first;
 
@@ -104,40 +106,35 @@ void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, cons
 	first = swc_comm_set_status(comm, comm->status, SWC_COMM_ABORTED);
 	if (first) {
 		va_start(args, fmt);
-		swc_fault_record(comm, error, culprit, seq, fmt, args);
+		swc_comm_error_record(comm, error, culprit, seq, fmt, args);
 		va_end(args);
 		comm->state_page->error = error;
 		comm->state_page->culprit = culprit;
 		/* Pollers read the reason after they have seen this. */
 		smp_store_release(&comm->state_page->aborted, 1);
-		/* No operation can be added any more. Those with workers inside end when these leave. */
-		list_for_each_entry_safe(op, next, &comm->ops, node) {
-			if (!swc_op_fail(op, error, culprit))
-				continue;
-			kref_get(&op->ref);
-			list_move_tail(&op->node, &over);
-		}
+		/* No operation can be added any more. */
+		swc_comm_ops->fail(comm);
+		list_for_each_entry(notifier, &comm->notifiers, node)
+			notifier->aborted(notifier);
 	}
 	spin_unlock(&comm->lock);
 	if (!first)
 		return;
-	trace_swc_abort(comm);
+	trace_swc_comm_abort(comm);
+	/* Constant from now on. */
 	if (comm->net)
-		swc_net_abort(comm->net);
-	list_for_each_entry_safe(op, next, &over, node) {
-		swc_op_finish(op);
-		swc_op_put(op);
-	}
-	swc_parteds_ended(comm);
-	wake_up_all(&comm->join_wq);
+		swc_net_abort(comm->net, &(struct swc_net_abort){ .error = error, .culprit = culprit,
+								  .seq = seq, .text = comm->text });
+	swc_comm_ops->finish_failed(comm);
+	wake_up_all(&comm->create_wq);
 	wake_up_all(&comm->slot_wq);
 	wake_up_all(&comm->part_wq);
 }
 
 /* ------------------------------------------------------------------ other nodes */
 
-/* How well a communicator of the right name suits a peer that asks for @rank. */
-static int suits(const struct swc_comm *comm, u32 rank)
+/* How well a communicator of the right name match_quality a peer that asks for @rank. */
+static int match_quality(const struct swc_comm *comm, u32 rank)
 {
 	if (rank >= comm->nranks || !swc_comm_is_local(comm, rank))
 		return 1;
@@ -145,42 +142,62 @@ static int suits(const struct swc_comm *comm, u32 rank)
 }
 
 /**
- * swc_comm_by_name() - the communicator that another node asks for, with a reference, or NULL
- * @name: its name
- * @rank: whom the peer wants to talk to
+ * swc_comm_find_net() - the net of the communicator that another node asks for
+ * @transport: by which it asks
+ * @name: the communicator's name
+ * @rank: rank that the peer connects to
  *
- * The one that has the rank on this node, if there is one, and rather one that lives.
+ * Prefers a communicator that has the rank on this node, and one that is not aborted. Return: the net, with a
+ * reference on its communicator; NULL: none.
  */
-struct swc_comm *swc_comm_by_name(const u8 *name, u32 rank)
+struct swc_net *swc_comm_find_net(const struct swc_transport *transport, const u8 *name, u32 rank)
 {
 	struct swc_comm *comm, *best = NULL;
 
 	mutex_lock(&swc_comms_mutex);
 	list_for_each_entry(comm, &swc_comms, node) {
-		if (!comm->net || memcmp(comm->name, name, SWC_WIRE_NAME) ||
-		    (best && suits(comm, rank) <= suits(best, rank)) || !kref_get_unless_zero(&comm->ref))
+		if (!comm->net || comm->net->transport != transport ||
+		    memcmp(comm->net->name, name, SWC_WIRE_NAME) ||
+		    (best && match_quality(comm, rank) <= match_quality(best, rank)) ||
+		    !kref_get_unless_zero(&comm->ref))
 			continue;
 		if (best)
 			swc_comm_put(best);
 		best = comm;
 	}
 	mutex_unlock(&swc_comms_mutex);
-	return best;
+	return best ? best->net : NULL;
+}
+
+void swc_comm_net_get(struct swc_comm *comm)
+{
+	kref_get(&comm->ref);
+}
+
+void swc_comm_net_put(struct swc_comm *comm)
+{
+	swc_comm_put(comm);
+}
+
+/* Operations that a rank of this node has submitted. */
+u64 swc_comm_progress(const struct swc_comm *comm, u32 rank)
+{
+	return READ_ONCE(comm->member[rank].submitted);
 }
 
 /* Another node, or the way to it, has failed. */
-void swc_comm_lost(struct swc_comm *comm, int error, int culprit, u64 seq, const char *text)
+void swc_comm_peer_lost(struct swc_comm *comm, int error, int culprit, u64 seq, const char *text)
 {
 	swc_comm_abort(comm, error, culprit, seq, "%s", text);
 }
 
 /**
- * swc_comm_note_gone() - operation @seq cannot be submitted because a member has left
+ * swc_comm_report_left() - report that operation @seq cannot be submitted because a member has left
  *
- * Between nodes that ends the communicator, as a failed operation would: when this rank leaves as well,
- * nobody shall take it for the first.
+ * On several nodes that aborts the communicator, as a failed operation would: otherwise, when this rank
+ * leaves as well, peers would take it for the first one.
  */
-void swc_comm_note_gone(struct swc_comm *comm, u64 seq)
+void swc_comm_report_left(struct swc_comm *comm, u64 seq)
 {
 	static const char fmt[] = "rank %u left before operation %llu";
 	u32 i;
@@ -193,27 +210,22 @@ void swc_comm_note_gone(struct swc_comm *comm, u64 seq)
 		if (comm->net)
 			swc_comm_abort(comm, -ECONNRESET, i, seq, fmt, i, seq);
 		else
-			swc_fault_note(comm, -ECONNRESET, i, seq, fmt, i, seq);
+			swc_comm_error_note(comm, -ECONNRESET, i, seq, fmt, i, seq);
 		return;
 	}
 }
 
-/*
- * A member of another node has left after @seq operations: those that it has not come to can never complete.
- */
+/* A member of another node has left after @seq operations: later ones can never complete. */
 void swc_comm_peer_left(struct swc_comm *comm, u32 rank, u64 seq)
 {
 	struct swc_member *member = &comm->member[rank];
-	const struct swc_op *op;
 	u64 waiting_for = U64_MAX;
 
 	spin_lock(&comm->lock);
 	if (member->state != SWC_MEMBER_LEFT) {
 		member->state = SWC_MEMBER_LEFT;
 		comm->gone_at = min(comm->gone_at, seq);
-		list_for_each_entry(op, &comm->ops, node)
-			if (op->seq >= seq && op->seq < waiting_for)
-				waiting_for = op->seq;
+		waiting_for = swc_comm_ops->first_from(comm, seq);
 	}
 	spin_unlock(&comm->lock);
 	if (waiting_for != U64_MAX)
@@ -221,8 +233,8 @@ void swc_comm_peer_left(struct swc_comm *comm, u32 rank, u64 seq)
 			       "rank %u left before operation %llu", rank, waiting_for);
 }
 
-/* How far a member of another node says that it is. */
-void swc_comm_peer_came(struct swc_comm *comm, u32 rank, u64 n)
+/* A member of another node reports that it has submitted @n operations. */
+void swc_comm_peer_progress(struct swc_comm *comm, u32 rank, u64 n)
 {
 	spin_lock(&comm->lock);
 	comm->member[rank].submitted = n;
@@ -231,29 +243,45 @@ void swc_comm_peer_came(struct swc_comm *comm, u32 rank, u64 n)
 
 /* ------------------------------------------------------------------ leaving */
 
+static void get_ref(void *object)
+{
+	kref_get(&((struct swc_member *)object)->comm->ref);
+}
+
 struct swc_member *swc_member_get(struct swc_ctx *ctx, u32 handle)
 {
-	struct swc_member *member;
+	return swc_handle_get(&ctx->members, handle, get_ref);
+}
 
-	xa_lock(&ctx->members);
-	member = xa_load(&ctx->members, handle);
-	if (member)
-		kref_get(&member->comm->ref);
-	xa_unlock(&ctx->members);
-	return member;
+/*
+ * Tell the other nodes, unless the communicator is aborted: then they hear of that, and must not hear
+ * before it that this rank has left, which would make it the culprit.
+ */
+static void leave_net(struct swc_member *member)
+{
+	struct swc_comm *comm = member->comm;
+	bool last, aborted;
+
+	spin_lock(&comm->lock);
+	last = comm->nleft == comm->nlocal;
+	aborted = comm->status == SWC_COMM_ABORTED;
+	spin_unlock(&comm->lock);
+	if (!aborted)
+		swc_net_leave(comm->net, member->rank, member->submitted, last);
 }
 
 /**
- * swc_comm_leave() - leave in order
+ * swc_comm_leave() - leave a communicator
  *
  * Operations that others have submitted and this rank has not can never complete: if there are any, the
  * communicator is aborted.
+ *
+ * Return: 0; -ENOENT: no such handle; -EBUSY: operations of this rank are in flight.
  */
 int swc_comm_leave(struct swc_ctx *ctx, u32 handle)
 {
 	struct swc_member *member = swc_member_get(ctx, handle);
 	struct swc_comm *comm;
-	struct swc_op *op;
 	u64 waiting_for = U64_MAX;
 	int ret = 0;
 
@@ -267,20 +295,18 @@ int swc_comm_leave(struct swc_ctx *ctx, u32 handle)
 	} else if (member->state == SWC_MEMBER_JOINED) {
 		member->state = SWC_MEMBER_LEFT;
 		comm->nleft++;
-		list_for_each_entry(op, &comm->ops, node)
-			if (op->seq >= member->submitted && op->seq < waiting_for)
-				waiting_for = op->seq;
+		waiting_for = swc_comm_ops->first_from(comm, member->submitted);
 	}
 	spin_unlock(&comm->lock);
 	if (ret)
 		goto out;
 	if (waiting_for != U64_MAX)
 		swc_comm_abort(comm, -ECONNRESET, member->rank, waiting_for,
-			       "rank %u (pid %d, %s) left before operation %llu", member->rank,
-			       pid_nr(member->pid), member->name, waiting_for);
+			       SWC_MEMBER_FMT " left before operation %llu", SWC_MEMBER_ARGS(member),
+			       waiting_for);
 	wake_up_all(&comm->slot_wq);
 	if (comm->net)
-		swc_net_leave(comm->net, member->rank, member->submitted);
+		leave_net(member);
 	swc_plan_unload_all(member);
 	if (xa_cmpxchg(&ctx->members, handle, member, NULL, 0) == member)
 		swc_comm_put(comm);
@@ -289,7 +315,7 @@ out:
 	return ret;
 }
 
-/* A member is gone without having left in order. */
+/* A member is gone without having left. @how: the reason, for the report. */
 void swc_member_died(struct swc_member *member, const char *how)
 {
 	struct swc_comm *comm = member->comm;
@@ -308,12 +334,12 @@ void swc_member_died(struct swc_member *member, const char *how)
 		 !list_empty(&comm->ops) || member->reserved || comm->net;
 	spin_unlock(&comm->lock);
 	if (others)
-		swc_comm_abort(comm, -ECONNRESET, member->rank, seq, "rank %u (pid %d, %s) %s",
-			       member->rank, pid_nr(member->pid), member->name, how);
+		swc_comm_abort(comm, -ECONNRESET, member->rank, seq, SWC_MEMBER_FMT " %s",
+			       SWC_MEMBER_ARGS(member), how);
 }
 
-/* The process behind @ctx is going: everybody else must know at once. */
-void swc_comms_of_ctx_died(struct swc_ctx *ctx, const char *how)
+/* The process of @ctx is going: abort its communicators at once. */
+void swc_comm_ctx_died(struct swc_ctx *ctx, const char *how)
 {
 	struct swc_member *member;
 	unsigned long handle;
@@ -327,8 +353,8 @@ void swc_comms_of_ctx_died(struct swc_ctx *ctx, const char *how)
 	}
 }
 
-/* The context is going: give its handles back. Nobody else uses them any more. */
-void swc_comms_of_ctx_drop(struct swc_ctx *ctx)
+/* The context is going: drop its handles, which no call uses any more. */
+void swc_comm_ctx_drop(struct swc_ctx *ctx)
 {
 	struct swc_member *member;
 	unsigned long handle;
@@ -340,14 +366,14 @@ void swc_comms_of_ctx_drop(struct swc_ctx *ctx)
 	}
 }
 
-/* ------------------------------------------------------------------ looking in */
+/* ------------------------------------------------------------------ introspection */
 
 bool swc_comm_visible(const struct swc_comm *comm)
 {
 	return uid_eq(comm->owner, current_euid()) || capable(CAP_SYS_ADMIN);
 }
 
-/* The first visible communicator behind *cursor, with a reference; moves the cursor. NULL: none left. */
+/* The next visible communicator after *cursor, with a reference; advances the cursor. NULL: none left. */
 struct swc_comm *swc_comm_after(u64 *cursor)
 {
 	struct swc_comm *comm, *found = NULL;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Joining a communicator; the first to come makes it.
+ * Creating communicators: a rank joins one, and the first rank to join makes it.
  *
- * A communicator is found by its 128-bit id, which is the right to join it; by default the user must be
- * the same, too.
+ * A communicator is found by its 128-bit id, which is the right to join it; by default the user must be the
+ * same, too.
  */
 #include <crypto/algapi.h>
 #include <linux/cred.h>
@@ -17,9 +17,8 @@
 #include <linux/uaccess.h>
 #include <linux/user_namespace.h>
 
-#include "comm.h"
+#include "comm/comm.h"
 #include "mem/context.h"
-#include "exec/watchdog.h"
 #include "comm/create.h"
 #include "mem/region.h"
 #include "mem/shared.h"
@@ -29,8 +28,8 @@
 
 static u64 comms_made;
 
-/* What a joiner says of other nodes, copied in. */
-struct join_nodes {
+/* What the caller says of other nodes, copied in. */
+struct create_nodes {
 	u32 *rank_node;
 	struct swc_node_path *paths;
 	struct swc_listener *listener;
@@ -38,7 +37,7 @@ struct join_nodes {
 
 /* ------------------------------------------------------------------ making */
 
-/* Slots are charged to whoever makes the communicator. */
+/* Slots are charged to the rank that makes the communicator. */
 static int make_shared(struct swc_comm *comm, struct mm_struct *mm)
 {
 	struct swc_shared *s = swc_shared_alloc(sizeof(*comm->state_page), NULL);
@@ -58,8 +57,8 @@ static int make_shared(struct swc_comm *comm, struct mm_struct *mm)
 	return 0;
 }
 
-/* Who is on this node; takes over @nodes->rank_node. */
-static int place_members(struct swc_comm *comm, u32 rank, struct join_nodes *nodes)
+/* Find the members on this node; takes over @nodes->rank_node. */
+static int place_members(struct swc_comm *comm, u32 rank, struct create_nodes *nodes)
 {
 	u32 i;
 
@@ -80,36 +79,36 @@ static int place_members(struct swc_comm *comm, u32 rank, struct join_nodes *nod
 	return 0;
 }
 
-static struct swc_comm *comm_create(struct swc_ctx *ctx, const struct swc_comm_join *join,
-				    struct join_nodes *nodes)
+static struct swc_comm *make_comm(struct swc_ctx *ctx, const struct swc_comm_create *args,
+				    struct create_nodes *nodes)
 {
 	struct swc_comm *comm;
 	int ret;
 	u32 i;
 
-	comm = kvzalloc(struct_size(comm, member, join->nranks), GFP_KERNEL_ACCOUNT);
+	comm = kvzalloc(struct_size(comm, member, args->nranks), GFP_KERNEL_ACCOUNT);
 	if (!comm)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&comm->ref);
-	memcpy(comm->id, join->id, SWC_ID_BYTES);
-	comm->nranks = join->nranks;
-	comm->flags = join->flags;
-	comm->timeout_ms = join->timeout_ms ?: DEFAULT_TIMEOUT_MS;
-	comm->slot_bytes = join->slot_bytes;
+	memcpy(comm->id, args->id, SWC_ID_BYTES);
+	comm->nranks = args->nranks;
+	comm->flags = args->flags;
+	comm->timeout_ms = args->timeout_ms ?: DEFAULT_TIMEOUT_MS;
+	comm->slot_bytes = args->slot_bytes;
 	comm->owner = current_euid();
 	spin_lock_init(&comm->lock);
 	hash_init(comm->by_seq);
 	INIT_LIST_HEAD(&comm->ops);
 	INIT_LIST_HEAD(&comm->calls);
-	for (i = 0; i < SWC_EARLY; i++)
-		INIT_LIST_HEAD(&comm->early[i]);
-	INIT_LIST_HEAD(&comm->parteds);
-	comm->oldest = U64_MAX;
-	comm->favoured = U64_MAX;
+	for (i = 0; i < SWC_UNEXPECTED_LISTS; i++)
+		INIT_LIST_HEAD(&comm->unexpected[i]);
+	INIT_LIST_HEAD(&comm->notifiers);
+	comm->window.oldest = U64_MAX;
+	comm->window.oldest_call = U64_MAX;
 	comm->gone_at = U64_MAX;
-	INIT_DELAYED_WORK(&comm->watchdog, swc_deadline_work);
+	INIT_DELAYED_WORK(&comm->watchdog, swc_comm_ops->watchdog);
 	INIT_WORK(&comm->free_work, swc_comm_free);
-	init_waitqueue_head(&comm->join_wq);
+	init_waitqueue_head(&comm->create_wq);
 	init_waitqueue_head(&comm->slot_wq);
 	init_waitqueue_head(&comm->part_wq);
 	comm->culprit = -1;
@@ -121,11 +120,16 @@ static struct swc_comm *comm_create(struct swc_ctx *ctx, const struct swc_comm_j
 	ret = make_shared(comm, ctx->mm);
 	if (ret)
 		goto err;
-	ret = place_members(comm, join->rank, nodes);
+	ret = place_members(comm, args->rank, nodes);
 	if (ret)
 		goto err;
 	if (comm->rank_node) {
-		comm->net = swc_net_create(comm, nodes->paths, join->npaths, nodes->listener);
+		const struct swc_net_params params = {
+			.comm = comm, .window = &comm->window, .id = comm->id, .nranks = comm->nranks,
+			.rank_node = comm->rank_node, .here = comm->here, .timeout_ms = comm->timeout_ms,
+		};
+
+		comm->net = swc_net_create(&params, nodes->paths, args->npaths, nodes->listener);
 		if (IS_ERR(comm->net)) {
 			ret = PTR_ERR(comm->net);
 			goto err;
@@ -149,33 +153,33 @@ err:
 
 /* ------------------------------------------------------------------ joining */
 
-static int check_join(const struct swc_comm_join *join)
+static int check_args(const struct swc_comm_create *args)
 {
 	u32 i;
 
-	if (!join->nranks || join->nranks > SWC_MAX_RANKS || join->rank >= join->nranks)
+	if (!args->nranks || args->nranks > SWC_MAX_RANKS || args->rank >= args->nranks)
 		return -EINVAL;
-	if ((join->flags & ~SWC_JOIN_FLAGS_ALL) || join->slot_bytes > SWC_MAX_SLOT_BYTES)
+	if ((args->flags & ~SWC_COMM_F_ALL) || args->slot_bytes > SWC_MAX_SLOT_BYTES)
 		return -EINVAL;
-	if (join->nnodes > 1 ? join->nnodes > join->nranks || !join->rank_node || !join->paths ||
-			       !join->npaths || join->npaths > join->nnodes * SWC_MAX_PATHS :
-	    join->rank_node || join->paths || join->npaths || join->nranks > SWC_MAX_LOCAL_RANKS)
+	if (args->nnodes > 1 ? args->nnodes > args->nranks || !args->rank_node || !args->paths ||
+			       !args->npaths || args->npaths > args->nnodes * SWC_MAX_PATHS :
+	    args->rank_node || args->paths || args->npaths || args->nranks > SWC_MAX_LOCAL_RANKS)
 		return -EINVAL;
-	for (i = 0; i < ARRAY_SIZE(join->resv); i++)
-		if (join->resv[i])
+	for (i = 0; i < ARRAY_SIZE(args->resv); i++)
+		if (args->resv[i])
 			return -EINVAL;
 	return 0;
 }
 
-static bool may_join(const struct swc_comm *comm, const struct swc_comm_join *join)
+static bool may_join(const struct swc_comm *comm, const struct swc_comm_create *args)
 {
-	if (comm->flags & join->flags & SWC_JOIN_ANY_USER)
+	if (comm->flags & args->flags & SWC_COMM_F_ANY_USER)
 		return true;
 	return uid_eq(comm->owner, current_euid()) && comm->user_ns == current_user_ns();
 }
 
-/* All members of a node must say the same of who is where. */
-static bool same_nodes(const struct swc_comm *comm, const struct join_nodes *nodes)
+/* All members of a node must give the same placement. */
+static bool same_nodes(const struct swc_comm *comm, const struct create_nodes *nodes)
 {
 	if (!comm->rank_node || !nodes->rank_node)
 		return !comm->rank_node && !nodes->rank_node;
@@ -183,27 +187,27 @@ static bool same_nodes(const struct swc_comm *comm, const struct join_nodes *nod
 }
 
 /*
- * Of the same communicator, but another node of it: they meet by network only, in whatever kernels they are.
- * This node is who joins here first.
+ * Is this the same communicator, but another node of it? Nodes meet by network only, even in one kernel. The
+ * first rank to join an object says which node it is.
  */
-static bool other_node(const struct swc_comm *comm, const struct swc_comm_join *join,
-		       const struct join_nodes *nodes)
+static bool other_node(const struct swc_comm *comm, const struct swc_comm_create *args,
+		       const struct create_nodes *nodes)
 {
-	return comm->rank_node && nodes->rank_node && nodes->rank_node[join->rank] != comm->here;
+	return comm->rank_node && nodes->rank_node && nodes->rank_node[args->rank] != comm->here;
 }
 
-/* The communicator of this id, new if nobody has made it; with a reference. *refused: why not to join. */
-static struct swc_comm *find_or_create(struct swc_ctx *ctx, const struct swc_comm_join *join,
-				       struct join_nodes *nodes, int *refused)
+/* The communicator of this id, new if there is none; with a reference. *refused: why the rank cannot join. */
+static struct swc_comm *find_or_create(struct swc_ctx *ctx, const struct swc_comm_create *args,
+				       struct create_nodes *nodes, int *refused)
 {
 	struct swc_comm *comm, *found = NULL;
 
 	lockdep_assert_held(&swc_comms_mutex);
 	list_for_each_entry(comm, &swc_comms, node) {
-		/* An id is free again when its communicator has been aborted or left by all. */
+		/* An id is free again when its communicator has been aborted, or all members have left. */
 		if (READ_ONCE(comm->status) == SWC_COMM_ABORTED ||
 		    READ_ONCE(comm->nleft) == comm->nlocal ||
-		    crypto_memneq(comm->id, join->id, SWC_ID_BYTES) || other_node(comm, join, nodes))
+		    crypto_memneq(comm->id, args->id, SWC_ID_BYTES) || other_node(comm, args, nodes))
 			continue;
 		if (kref_get_unless_zero(&comm->ref)) {
 			found = comm;
@@ -211,11 +215,11 @@ static struct swc_comm *find_or_create(struct swc_ctx *ctx, const struct swc_com
 		}
 	}
 	if (!found)
-		return comm_create(ctx, join, nodes);
-	if (!may_join(found, join))
+		return make_comm(ctx, args, nodes);
+	if (!may_join(found, args))
 		*refused = -EACCES;
-	else if (found->nranks != join->nranks || found->flags != join->flags ||
-		 found->slot_bytes != join->slot_bytes || !same_nodes(found, nodes))
+	else if (found->nranks != args->nranks || found->flags != args->flags ||
+		 found->slot_bytes != args->slot_bytes || !same_nodes(found, nodes))
 		*refused = -EPROTO;
 	return found;
 }
@@ -246,7 +250,7 @@ static int wait_for_all(struct swc_comm *comm, u32 timeout_ms)
 	long left;
 	int ret;
 
-	left = wait_event_killable_timeout(comm->join_wq,
+	left = wait_event_killable_timeout(comm->create_wq,
 					   READ_ONCE(comm->status) != SWC_COMM_FORMING,
 					   msecs_to_jiffies(timeout_ms));
 	if (!left)
@@ -260,34 +264,38 @@ static int wait_for_all(struct swc_comm *comm, u32 timeout_ms)
 	return ret;
 }
 
-/* Copy in who is where, and the ways there; to be freed by free_nodes() in any case. */
-static int copy_nodes(const struct swc_comm_join *join, struct join_nodes *nodes)
+/* Copy placement and paths in; free_nodes() frees them in any case. */
+static int copy_nodes(const struct swc_comm_create *args, struct create_nodes *nodes)
 {
+	const struct swc_transport *transport;
 	u32 i;
 
-	if (join->nnodes <= 1)
+	if (args->nnodes <= 1)
 		return 0;
-	nodes->rank_node = vmemdup_user(u64_to_user_ptr(join->rank_node),
-					join->nranks * sizeof(*nodes->rank_node));
+	nodes->rank_node = vmemdup_user(u64_to_user_ptr(args->rank_node),
+					args->nranks * sizeof(*nodes->rank_node));
 	if (IS_ERR(nodes->rank_node)) {
 		int ret = PTR_ERR(nodes->rank_node);
 
 		nodes->rank_node = NULL;
 		return ret;
 	}
-	nodes->paths = vmemdup_user(u64_to_user_ptr(join->paths),
-				    join->npaths * sizeof(*nodes->paths));
+	nodes->paths = vmemdup_user(u64_to_user_ptr(args->paths),
+				    args->npaths * sizeof(*nodes->paths));
 	if (IS_ERR(nodes->paths)) {
 		int ret = PTR_ERR(nodes->paths);
 
 		nodes->paths = NULL;
 		return ret;
 	}
-	for (i = 0; i < join->nranks; i++)
-		if (nodes->rank_node[i] >= join->nnodes)
+	for (i = 0; i < args->nranks; i++)
+		if (nodes->rank_node[i] >= args->nnodes)
 			return -EINVAL;
-	/* Before the list of communicators is locked: the listener's handler looks into it. */
-	nodes->listener = swc_net_listen();
+	transport = swc_transport_find("rdma");
+	if (!transport)
+		return -EOPNOTSUPP;
+	/* Before the list of communicators is locked: the listener's handler locks it. */
+	nodes->listener = transport->listen();
 	if (IS_ERR(nodes->listener)) {
 		int ret = PTR_ERR(nodes->listener);
 
@@ -297,46 +305,50 @@ static int copy_nodes(const struct swc_comm_join *join, struct join_nodes *nodes
 	return 0;
 }
 
-static void free_nodes(struct join_nodes *nodes)
+static void free_nodes(struct create_nodes *nodes)
 {
 	kvfree(nodes->rank_node);
 	kvfree(nodes->paths);
 	if (nodes->listener)
-		swc_net_deafen(nodes->listener);
+		swc_listener_stop(nodes->listener);
 }
 
 /**
- * swc_comm_join() - become a rank, and wait for the others
+ * swc_comm_create() - become one rank of a communicator, and wait for the others of this node
+ * @ctx: the caller's context
+ * @args: arguments; the handle is filled in
+ *
+ * Sleeps, killably, for args->timeout_ms at most. Return: 0 or the errors of struct swc_comm_create.
  */
-int swc_comm_join(struct swc_ctx *ctx, struct swc_comm_join *join)
+int swc_comm_create(struct swc_ctx *ctx, struct swc_comm_create *args)
 {
-	struct join_nodes nodes = {};
+	struct create_nodes nodes = {};
 	struct swc_comm *comm;
 	struct swc_member *member;
 	u32 handle;
 	int ret;
 
-	ret = check_join(join);
+	ret = check_args(args);
 	if (ret)
 		return ret;
-	ret = copy_nodes(join, &nodes);
+	ret = copy_nodes(args, &nodes);
 	if (ret) {
 		free_nodes(&nodes);
 		return ret;
 	}
 	mutex_lock(&swc_comms_mutex);
-	comm = find_or_create(ctx, join, &nodes, &ret);
+	comm = find_or_create(ctx, args, &nodes, &ret);
 	mutex_unlock(&swc_comms_mutex);
 	free_nodes(&nodes);
 	if (IS_ERR(comm))
 		return PTR_ERR(comm);
 	if (!ret)
-		ret = take_rank(comm, ctx, join->rank);
+		ret = take_rank(comm, ctx, args->rank);
 	if (ret)
 		goto out;
 
-	member = &comm->member[join->rank];
-	/* The handle has a reference of its own. */
+	member = &comm->member[args->rank];
+	/* The handle holds a reference. */
 	kref_get(&comm->ref);
 	ret = xa_alloc(&ctx->members, &handle, member, XA_LIMIT(1, swc_max_comms),
 		       GFP_KERNEL_ACCOUNT);
@@ -346,15 +358,15 @@ int swc_comm_join(struct swc_ctx *ctx, struct swc_comm_join *join)
 		ret = ret == -EBUSY ? -ENOSPC : ret;
 		goto out;
 	}
-	trace_swc_join(member);
-	wake_up_all(&comm->join_wq);
-	ret = wait_for_all(comm, join->timeout_ms ?: DEFAULT_TIMEOUT_MS);
+	trace_swc_comm_create(member);
+	wake_up_all(&comm->create_wq);
+	ret = wait_for_all(comm, args->timeout_ms ?: DEFAULT_TIMEOUT_MS);
 	if (ret) {
 		swc_member_died(member, "gave up joining");
 		if (xa_cmpxchg(&ctx->members, handle, member, NULL, 0) == member)
 			swc_comm_put(comm);
 	} else {
-		join->comm = handle;
+		args->comm = handle;
 	}
 out:
 	swc_comm_put(comm);

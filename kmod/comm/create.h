@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef SWC_JOIN_H
-#define SWC_JOIN_H
+#ifndef SWC_COMM_CREATE_H
+#define SWC_COMM_CREATE_H
 
-#include "exec/task.h"
+#include "comm/comm.h"
 
-int swc_comm_join(struct swc_ctx *ctx, struct swc_comm_join *join);
+int swc_comm_create(struct swc_ctx *ctx, struct swc_comm_create *join);
 
-#endif /* SWC_JOIN_H */
+#endif /* SWC_COMM_CREATE_H */

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Shared slots: memory that the members of a communicator on this node exchange small messages through.
+ * Shared slots: memory through which the members of a communicator on this node exchange small messages.
  *
- * What is in it is the members' own affair, and they can only hurt each other. The kernel does what user
- * space cannot: it sleeps on a word of that memory until it changes, the communicator ends, or time is up.
+ * The members alone give it meaning, and they can only hurt each other. The kernel does what user space
+ * cannot: it sleeps on a word of that memory until it changes, the communicator is aborted, or time is up.
  */
 #include <linux/nospec.h>
 #include <linux/pid.h>
 #include <linux/sched/signal.h>
 
-#include "comm.h"
+#include "comm/comm.h"
 #include "mem/shared.h"
 #include "comm/slot_wait.h"
 #include "trace.h"
 
-/* Has the wait come to an end? *ret says how. */
+/* Is the wait over? *ret: its result. */
 static bool slot_done(struct swc_comm *comm, const u32 *word, const struct swc_slot_wait *wait, int *ret)
 {
 	/* Pairs with the full barrier of wake_up: the waker wrote the word before. */
@@ -27,7 +27,7 @@ static bool slot_done(struct swc_comm *comm, const u32 *word, const struct swc_s
 		*ret = READ_ONCE(comm->error);
 		return true;
 	}
-	/* Who should change the word has left and has not changed it: it never will be. */
+	/* The rank that should change the word has left, so the word never changes. */
 	if (wait->suspect < 0 ? READ_ONCE(comm->nleft) :
 	    READ_ONCE(comm->member[array_index_nospec(wait->suspect, comm->nranks)].state) >
 	    SWC_MEMBER_JOINED) {
@@ -68,8 +68,8 @@ int swc_slot_wait(struct swc_member *member, const struct swc_slot_wait *wait)
 		const struct swc_member *late = &comm->member[suspect];
 
 		swc_comm_abort(comm, -ETIMEDOUT, wait->suspect, 0,
-			       "small message: rank %u waited %u ms for rank %u (pid %d, %s)",
-			       member->rank, timeout_ms, late->rank, pid_nr(late->pid), late->name);
+			       "small message: rank %u waited %u ms for " SWC_MEMBER_FMT,
+			       member->rank, timeout_ms, SWC_MEMBER_ARGS(late));
 	} else {
 		swc_comm_abort(comm, -ETIMEDOUT, -1, 0,
 			       "small message: rank %u waited %u ms", member->rank, timeout_ms);

@@ -2,7 +2,7 @@
 #ifndef SWC_SLOTS_H
 #define SWC_SLOTS_H
 
-#include "exec/task.h"
+#include "comm/comm.h"
 
 int swc_slot_wait(struct swc_member *member, const struct swc_slot_wait *wait);
 void swc_slot_wake(struct swc_comm *comm);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later
-/* The descriptor check: one pure function between what a user wrote and what the kernel believes. */
+/* Checks of what a user submits: descriptors. Pure functions on the kernel's own copy. */
 #include "desc_check.h"
 #include "plan_check.h"
 #include "reduce.h"
@@ -30,4 +30,21 @@ int swc_desc_check(const struct swc_desc *d, u32 nranks)
 	if ((d->send | d->recv) & align)
 		return -EINVAL;
 	return 0;
+}
+
+int swc_partitioned_check(const struct swc_partitioned_init *init, u32 nranks)
+{
+	u64 last = (u64)init->partitions - 1, bytes;
+
+	if (init->resv[0] || init->resv[1] || init->desc.flags || init->handle || init->map_bytes)
+		return -EINVAL;
+	if (!init->partitions || init->partitions > SWC_MAX_PARTITIONS)
+		return -EINVAL;
+	/* The last partition starts within the address space, and so do the others. */
+	if (check_mul_overflow(last, (u64)init->send_stride, &bytes) ||
+	    check_add_overflow(bytes, (u64)init->desc.send, &bytes) ||
+	    check_mul_overflow(last, (u64)init->recv_stride, &bytes) ||
+	    check_add_overflow(bytes, (u64)init->desc.recv, &bytes))
+		return -EINVAL;
+	return swc_desc_check(&init->desc, nranks);
 }

@@ -7,13 +7,21 @@
 #include "types.h"
 
 /**
- * swc_desc_check() - everything about a descriptor that can be said without looking anything up
+ * swc_desc_check() - check all of a descriptor that can be checked without looking anything up
  * @d: the kernel's own copy
- * @nranks: of the communicator it names
+ * @nranks: of its communicator
  *
- * Return: 0; -EINVAL for unknown bits, values out of range, misaligned buffers or combinations that make
- * no sense; -EOPNOTSUPP for an operation that the type does not have.
+ * Return: 0; -EINVAL for unknown bits, values out of range, misaligned buffers or combinations that make no
+ * sense; -EOPNOTSUPP for an operation that the type does not have.
  */
 int swc_desc_check(const struct swc_desc *d, u32 nranks);
+
+/**
+ * swc_partitioned_check() - the same for a partitioned operation: its descriptor, and that of all partitions
+ *
+ * Return: as swc_desc_check(); -EINVAL also for a number of partitions out of range, and for strides that
+ * leave the address space.
+ */
+int swc_partitioned_check(const struct swc_partitioned_init *init, u32 nranks);
 
 #endif /* SWC_CORE_DESC_CHECK_H */

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later
 /*
- * The plan verifier: the trust boundary between a plan somebody made and the executor that walks it.
+ * The plan verifier: the trust boundary between a plan from user space and the executor.
  *
- * Three passes, each over one table, outermost first: header, channels with their steps, steps with their
- * transfers. Whatever a later stage indexes has been bounded by an earlier one. It shows that a plan cannot
- * make the executor leave its tables or this rank's buffers; it does not show that the plan is right.
+ * Checks the header, then each channel with its steps, then each step with its transfers: what a later
+ * check indexes has been bounded by an earlier one. A plan that passes cannot make the executor leave its
+ * tables or this rank's buffers. Whether its result is right is not checked here.
  */
 #include "plan_check.h"
 
-/* Where the verifier is, for its message; -1: not there yet. */
+/* Position of the verifier, for its message; -1: not reached. */
 struct checker {
 	struct swc_plan_view *v;
 	char *why;
@@ -34,10 +34,10 @@ static int refuse(struct checker *c, const char *what)
 }
 
 struct swc_plan_window swc_plan_window_of(enum swc_coll coll, enum swc_buf buf, u32 rank, u32 root,
-					  u32 part_blocks, u32 nblocks)
+					  u32 shard_blocks, u32 nblocks)
 {
 	const struct swc_plan_window none = { 0, 0 }, all = { 0, nblocks };
-	const struct swc_plan_window own = { rank * part_blocks, part_blocks };
+	const struct swc_plan_window own = { rank * shard_blocks, shard_blocks };
 
 	switch (coll) {
 	case SWC_REDUCE_SCATTER:
@@ -68,7 +68,7 @@ static int check_windows(struct checker *c)
 			return refuse(c, "a window is larger than the vector");
 		if (buf == SWC_BUF_SCRATCH || !w->nblocks)
 			continue;
-		own = swc_plan_window_of(h->coll, buf, h->rank, h->root, h->part_blocks,
+		own = swc_plan_window_of(h->coll, buf, h->rank, h->root, h->shard_blocks,
 					 c->v->nblocks);
 		if (w->nblocks != own.nblocks || w->first_block != own.first_block)
 			return refuse(c, "a window is not that of the collective's buffer");
@@ -76,7 +76,7 @@ static int check_windows(struct checker *c)
 	return 0;
 }
 
-/* The name reaches terminals and logs. */
+/* Printable: the name is shown in terminals and logs. */
 static bool good_name(const char *name)
 {
 	u32 i, len = 0;
@@ -110,9 +110,9 @@ static int check_header(struct checker *c, const void *data, size_t bytes)
 		return refuse(c, "rank or number of ranks out of range");
 	if (h->root >= h->nranks || (h->root && !swc_coll_has_root(h->coll)))
 		return refuse(c, "root out of range");
-	if (h->nparts != swc_coll_nparts(h->coll, h->nranks))
-		return refuse(c, "wrong number of parts for the collective");
-	nblocks = (u64)h->nparts * h->part_blocks;
+	if (h->nshards != swc_coll_nshards(h->coll, h->nranks))
+		return refuse(c, "wrong number of shards for the collective");
+	nblocks = (u64)h->nshards * h->shard_blocks;
 	if (!nblocks || nblocks > SWC_PLAN_MAX_BLOCKS)
 		return refuse(c, "number of blocks out of range");
 	if (!h->nchannels || h->nchannels > SWC_MAX_CHANNELS)
@@ -150,7 +150,7 @@ static int check_xfer(struct checker *c, const struct swc_plan_step *s, u32 i)
 	const struct swc_plan_xfer *x = &v->xfers[s->first_xfer + i];
 	bool recv = i >= s->nsend, own = s->kind == SWC_STEP_NET || x->rank == v->hdr->rank;
 	bool reduce = x->flags & SWC_XFER_REDUCE;
-	/* A barrier has nothing to send; that a message comes is what counts. */
+	/* The messages of a barrier are empty. */
 	bool empty_ok = s->kind == SWC_STEP_NET && v->hdr->coll == SWC_BARRIER;
 
 	c->xfer = i;
@@ -166,7 +166,7 @@ static int check_xfer(struct checker *c, const struct swc_plan_step *s, u32 i)
 	if (own && !in_window(v, x->buf, x))
 		return refuse(c, "blocks outside the buffer's window");
 	if (recv && x->buf == SWC_BUF_SEND)
-		return refuse(c, "the send buffer is not written to");
+		return refuse(c, "the send buffer cannot be written to");
 	if (!recv && (x->flags & ~SWC_XFER_STORED))
 		return refuse(c, "only what is received can be reduced or final");
 	if (recv && (x->flags & SWC_XFER_STORED))
@@ -183,7 +183,7 @@ static int check_xfer(struct checker *c, const struct swc_plan_step *s, u32 i)
 			return refuse(c, "operand outside the buffer's window");
 	} else {
 		if (x->path || (x->flags & SWC_XFER_STORED))
-			return refuse(c, "a local step takes no path and knows no stored mark");
+			return refuse(c, "a local step has neither a path nor a stored mark");
 		if (reduce)
 			return refuse(c, "a local step reduces its sources, not its destinations");
 		if (x->flags && i != s->nsend)

@@ -6,28 +6,28 @@
 
 #include "types.h"
 
-/* A verified plan: pointers into the caller's copy, and what the executor must provide for it. */
+/* A verified plan: pointers into the caller's copy, and the room that the executor needs for it. */
 struct swc_plan_view {
 	const struct swc_plan_header *hdr;
 	const struct swc_plan_channel *channels;
 	const struct swc_plan_step *steps;
 	const struct swc_plan_xfer *xfers;
-	u32 max_sends;		/* of one network step */
-	u32 max_recvs;		/* likewise */
-	u32 max_fan;		/* sources plus destinations of the largest step */
+	u32 max_sends;		/* of a network step */
+	u32 max_recvs;		/* of a network step */
+	u32 max_fan;		/* sources plus destinations of a step */
 	u32 nblocks;		/* of the vector */
 };
 
 /**
  * swc_plan_check() - verify a plan
- * @data: the plan, in memory nobody else can change; it must outlive @view
+ * @data: the plan; must not change, and must outlive @view
  * @bytes: its size
- * @view: filled on success
- * @why: on failure, which part of the plan is wrong and how
+ * @view: filled in on success
+ * @why: on failure, where the plan is wrong and how
  * @why_bytes: room at @why
  *
  * Accepts only plans whose every reference (peer, channel, step, transfer, block, window) is in bounds.
- * Runs in time linear in @bytes. What depends on other ranks' plans is checked when they meet.
+ * Takes time linear in @bytes. What depends on other ranks' plans is checked at run time.
  *
  * Return: 0 or -EINVAL.
  */
@@ -36,7 +36,7 @@ int swc_plan_check(const void *data, size_t bytes, struct swc_plan_view *view, c
 
 /* The blocks of the vector that a rank's SEND or RECV buffer holds, by collective. */
 struct swc_plan_window swc_plan_window_of(enum swc_coll coll, enum swc_buf buf, u32 rank, u32 root,
-					  u32 part_blocks, u32 nblocks);
+					  u32 shard_blocks, u32 nblocks);
 
 static inline bool swc_coll_has_root(u8 coll)
 {
@@ -48,8 +48,8 @@ static inline bool swc_coll_reduces(u8 coll)
 	return coll == SWC_ALLREDUCE || coll == SWC_REDUCE_SCATTER || coll == SWC_REDUCE;
 }
 
-/* Parts of the vector: count in the descriptor is the size of one. */
-static inline u32 swc_coll_nparts(u8 coll, u32 nranks)
+/* Shards of the vector: the descriptor's count is the size of one. */
+static inline u32 swc_coll_nshards(u8 coll, u32 nranks)
 {
 	return coll == SWC_REDUCE_SCATTER || coll == SWC_ALLGATHER || coll == SWC_ALLTOALL ? nranks : 1;
 }

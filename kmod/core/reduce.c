@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later
 /*
- * Reductions: the table of implementations and the choice among them; names and sizes of types; copies.
+ * Reductions: the table of implementations and the choice among them; names and sizes of types.
  *
- * Compiled with ordinary flags. The choice is made at start-up and constant afterwards, so that no locks
- * are needed; all else is pure. Rules of arithmetic: reduce.h. The work itself: reduce_template.h.
+ * Compiled with ordinary flags. The choice is made at start-up and constant afterwards, so no locks are
+ * needed; everything else is pure. Rules of arithmetic: reduce.h. The loops: reduce_template.h.
  */
 #include "reduce.h"
 #include "types.h"
@@ -24,9 +24,6 @@
 
 _Static_assert(SWC_DTYPE_NR <= SWC_REDUCE_ROWS, "table of reductions has too few rows");
 _Static_assert(SWC_REDOP_NR <= SWC_REDUCE_COLS, "table of reductions has too few columns");
-
-/* A piece that stays in the first-level cache while it is copied to several places. */
-#define SWC_COPY_PIECE 8192
 
 static const struct {
 	const char *name;
@@ -61,7 +58,7 @@ static bool avx512_valid(void)
 	       boot_cpu_has(X86_FEATURE_AVX512VL) && cpu_has_xfeatures(XFEATURE_MASK_AVX512, NULL);
 }
 #else
-/* The builtin asks for the operating system's support of the registers, too. */
+/* The builtin checks that the operating system supports the registers, too. */
 static bool avx2_valid(void)
 {
 	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
@@ -199,20 +196,4 @@ const char *swc_dtype_name(enum swc_dtype dtype)
 const char *swc_redop_name(enum swc_redop redop)
 {
 	return (unsigned int)redop < SWC_REDOP_NR ? redops[redop] : "?";
-}
-
-void swc_copy(void *const *dst, unsigned int ndst, const void *src, size_t bytes)
-{
-	/* One destination needs no second look at the source: let memcpy() see the whole of it. */
-	size_t piece = ndst > 1 ? SWC_COPY_PIECE : bytes;
-	size_t done, now;
-	unsigned int d;
-
-	for (done = 0; done < bytes; done += now) {
-		now = bytes - done < piece ? bytes - done : piece;
-		for (d = 0; d < ndst; d++) {
-			if (dst[d] != src)
-				memcpy((u8 *)dst[d] + done, (const u8 *)src + done, now);
-		}
-	}
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
- * The small vocabulary that kmod/core needs, in the kernel and in user space.
+ * Types and helpers that kmod/core needs, in the kernel and in user space.
  *
- * Everything under kmod/core is pure: no allocation, no I/O, no globals that change after start-up,
- * no plain char arithmetic. It is compiled into the module and, unchanged, into libswingcoll and the
- * unit tests, so that both sides agree to the bit on block sizes, verdicts and sums.
+ * Everything under kmod/core is pure: no allocation, no I/O, no globals that change after start-up, no
+ * arithmetic on plain char. It is compiled unchanged into the module, libswingcoll and the unit tests, so
+ * that they agree to the bit on block sizes, verdicts and sums.
  */
 #ifndef SWC_CORE_TYPES_H
 #define SWC_CORE_TYPES_H

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later
 /*
- * Understanding what other nodes say. Nothing is believed that is not checked here first; what is unknown is
- * refused.
+ * Parsing and checking what other nodes send. Every field is checked here before anything uses it; unknown
+ * kinds and bits are refused.
  */
 #include "blocks.h"
 #include "wire.h"
 
-static bool slots_ok(u32 slots, u32 slot_kib)
+static bool rx_bufs_ok(u32 rx_bufs, u32 rx_buf_kib)
 {
-	return slots >= SWC_WIRE_MIN_SLOTS && slots <= SWC_WIRE_MAX_SLOTS &&
-	       slot_kib >= SWC_WIRE_MIN_SLOT >> 10 && slot_kib <= SWC_WIRE_MAX_SLOT >> 10;
+	return rx_bufs >= SWC_WIRE_MIN_RX_BUFS && rx_bufs <= SWC_WIRE_MAX_RX_BUFS &&
+	       rx_buf_kib >= SWC_WIRE_MIN_RX_BUF >> 10 && rx_buf_kib <= SWC_WIRE_MAX_RX_BUF >> 10;
 }
 
 /**
- * swc_wire_hello_check() - is this private data a request of our version?
+ * swc_wire_hello_check() - check a connection request
  *
- * Private data may have been padded with zeros on the way. Return: 0 or the enum swc_wire_reason to refuse
- * with.
+ * Private data may arrive padded with zeros. Return: 0, or the enum swc_wire_reason to refuse it with.
  */
 int swc_wire_hello_check(const void *data, u32 bytes)
 {
@@ -32,10 +31,10 @@ int swc_wire_hello_check(const void *data, u32 bytes)
 		return SWC_WIRE_BAD;
 	if (h->channel >= SWC_MAX_CHANNELS || h->path >= SWC_MAX_PATHS)
 		return SWC_WIRE_BAD;
-	return slots_ok(le16_to_cpu(h->slots), le16_to_cpu(h->slot_kib)) ? 0 : SWC_WIRE_BAD;
+	return rx_bufs_ok(le16_to_cpu(h->rx_bufs), le16_to_cpu(h->rx_buf_kib)) ? 0 : SWC_WIRE_BAD;
 }
 
-/* Likewise for the answer. */
+/* The same for the reply. */
 int swc_wire_accept_check(const void *data, u32 bytes)
 {
 	const struct swc_wire_accept *a = data;
@@ -44,12 +43,12 @@ int swc_wire_accept_check(const void *data, u32 bytes)
 		return SWC_WIRE_BAD;
 	if (le16_to_cpu(a->version) != SWC_WIRE_VERSION)
 		return SWC_WIRE_VERSION_DIFFERS;
-	return slots_ok(le16_to_cpu(a->slots), le16_to_cpu(a->slot_kib)) ? 0 : SWC_WIRE_BAD;
+	return rx_bufs_ok(le16_to_cpu(a->rx_bufs), le16_to_cpu(a->rx_buf_kib)) ? 0 : SWC_WIRE_BAD;
 }
 
-static int check_sig(const struct swc_desc *d)
+static int check_sig(const struct swc_signature *s)
 {
-	return d->coll < SWC_COLL_NR && d->dtype < SWC_DTYPE_NR && d->redop < SWC_REDOP_NR ? 0 : -EPROTO;
+	return s->coll < SWC_COLL_NR && s->dtype < SWC_DTYPE_NR && s->redop < SWC_REDOP_NR ? 0 : -EPROTO;
 }
 
 static int check_data(const struct swc_wire_msg *m)
@@ -62,9 +61,9 @@ static int check_data(const struct swc_wire_msg *m)
 	return check_sig(&m->sig);
 }
 
-static int check_ready(const struct swc_wire_msg *m)
+static int check_rtr(const struct swc_wire_msg *m)
 {
-	const struct swc_wire_ready *r = m->payload;
+	const struct swc_wire_rtr *r = m->payload;
 
 	if (m->total > SWC_MAX_VECTOR_BYTES || m->total < SWC_WIRE_DIRECT || !m->bytes ||
 	    m->offset > m->total || m->bytes > m->total - m->offset)
@@ -72,47 +71,47 @@ static int check_ready(const struct swc_wire_msg *m)
 	return le32_to_cpu(r->chunk) < SWC_WIRE_CHUNKS ? check_sig(&m->sig) : -EPROTO;
 }
 
-static int check_want(const struct swc_wire_msg *m)
+static int check_rts(const struct swc_wire_msg *m)
 {
 	return m->total > SWC_MAX_VECTOR_BYTES || m->total < SWC_WIRE_DIRECT ? -EPROTO : check_sig(&m->sig);
 }
 
-/* Fields that only messages of operations have are zero in others. */
+/* Fields that belong to operations are zero in all other kinds. */
 static bool unused_are_zero(const struct swc_wire_msg *m)
 {
-	const struct swc_desc *d = &m->sig;
+	const struct swc_signature *s = &m->sig;
 
 	if (m->kind == SWC_WIRE_DATA)
 		return true;
-	if (m->partition)
+	if (s->partitioned)
 		return false;
-	if (m->kind == SWC_WIRE_READY)
+	if (m->kind == SWC_WIRE_RTR)
 		return true;
-	if (m->kind == SWC_WIRE_WANT)
+	if (m->kind == SWC_WIRE_RTS)
 		return !m->offset && !m->bytes;
-	if (d->root || d->count || d->coll || d->dtype || d->redop || m->family)
+	if (s->root || s->count || s->coll || s->dtype || s->redop || s->family || s->shard_blocks)
 		return false;
 	if (m->ordinal || m->offset || m->total || m->bytes)
 		return false;
-	return !m->seq || m->kind == SWC_WIRE_CREDIT || m->kind == SWC_WIRE_ABORT || m->kind == SWC_WIRE_BYE;
+	return !m->seq || m->kind == SWC_WIRE_CREDIT || m->kind == SWC_WIRE_ABORT || m->kind == SWC_WIRE_FIN;
 }
 
-/* What must follow the header. */
+/* Size of what must follow the header; -1: unknown kind. */
 static s64 payload_bytes(const struct swc_wire_msg *m)
 {
 	switch (m->kind) {
 	case SWC_WIRE_DATA:
 		return m->bytes;
-	case SWC_WIRE_READY:
-		return sizeof(struct swc_wire_ready);
-	case SWC_WIRE_PROOF:
+	case SWC_WIRE_RTR:
+		return sizeof(struct swc_wire_rtr);
+	case SWC_WIRE_AUTH:
 		return SWC_WIRE_MAC;
 	case SWC_WIRE_ABORT:
 		return sizeof(struct swc_wire_abort);
 	case SWC_WIRE_CREDIT:
-	case SWC_WIRE_ASK:
-	case SWC_WIRE_WANT:
-	case SWC_WIRE_BYE:
+	case SWC_WIRE_HEARTBEAT:
+	case SWC_WIRE_RTS:
+	case SWC_WIRE_FIN:
 		return 0;
 	default:
 		return -1;
@@ -120,26 +119,41 @@ static s64 payload_bytes(const struct swc_wire_msg *m)
 }
 
 /**
- * swc_wire_parse() - understand one message
+ * swc_wire_sign() - note in a header which operation the message belongs to
+ * @h: header of a DATA, RTR or RTS message
+ * @seq: the operation's number
+ * @sig: its signature
+ */
+void swc_wire_sign(struct swc_wire_header *h, u64 seq, const struct swc_signature *sig)
+{
+	h->seq = cpu_to_le64(seq);
+	h->root = cpu_to_le32(sig->root);
+	h->count = cpu_to_le64(sig->count);
+	h->family = cpu_to_le64(sig->family);
+	h->shard_blocks = cpu_to_le32(sig->shard_blocks);
+	h->flags = sig->partitioned ? SWC_WIRE_PARTITION : 0;
+	h->coll = sig->coll;
+	h->dtype = sig->dtype;
+	h->redop = sig->redop;
+}
+
+/**
+ * swc_wire_parse() - parse one message
  * @data: its first byte, aligned to 8
- * @bytes: as many as came
+ * @bytes: bytes received
  * @msg: filled in
  *
- * Return: 0, or -EPROTO if it is anything but a message of this version, whole and consistent.
+ * Return: 0, or -EPROTO unless it is a complete and consistent message of this version.
  */
 int swc_wire_parse(const void *data, u32 bytes, struct swc_wire_msg *msg)
 {
 	const struct swc_wire_header *h = data;
-	u32 i;
 
-	if (bytes < sizeof(*h) || (h->flags & ~SWC_WIRE_PARTITION))
+	if (bytes < sizeof(*h) || (h->flags & ~SWC_WIRE_PARTITION) || h->resv1)
 		return -EPROTO;
-	for (i = 0; i < sizeof(h->resv1); i++)
-		if (h->resv1[i])
-			return -EPROTO;
 	memset(msg, 0, sizeof(*msg));
 	msg->kind = h->kind;
-	msg->partition = h->flags & SWC_WIRE_PARTITION;
+	msg->sig.partitioned = h->flags & SWC_WIRE_PARTITION;
 	msg->credits = le16_to_cpu(h->credits);
 	msg->ordinal = le32_to_cpu(h->ordinal);
 	msg->seq = le64_to_cpu(h->seq);
@@ -151,17 +165,18 @@ int swc_wire_parse(const void *data, u32 bytes, struct swc_wire_msg *msg)
 	msg->sig.redop = h->redop;
 	msg->sig.root = le32_to_cpu(h->root);
 	msg->sig.count = le64_to_cpu(h->count);
-	msg->family = le64_to_cpu(h->family);
+	msg->sig.family = le64_to_cpu(h->family);
+	msg->sig.shard_blocks = le32_to_cpu(h->shard_blocks);
 	msg->payload = h + 1;
 	if (payload_bytes(msg) != (s64)bytes - (s64)sizeof(*h) || !unused_are_zero(msg))
 		return -EPROTO;
 	switch (msg->kind) {
 	case SWC_WIRE_DATA:
 		return check_data(msg);
-	case SWC_WIRE_READY:
-		return check_ready(msg);
-	case SWC_WIRE_WANT:
-		return check_want(msg);
+	case SWC_WIRE_RTR:
+		return check_rtr(msg);
+	case SWC_WIRE_RTS:
+		return check_rts(msg);
 	default:
 		return 0;
 	}

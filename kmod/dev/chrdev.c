@@ -2,9 +2,9 @@
 /*
  * /dev/swingcoll: contexts from open to release, their mappings, and the end of their process.
  *
- * A context belongs to the address space that opened it. When that goes (exec, exit, kill) the mmu notifier
- * tells, promptly and on every kernel, while commands in flight may keep the file open for longer; so the
- * notifier is what aborts the communicators, and release only cleans up.
+ * A context belongs to the address space that opened it. When that goes away (exec, exit, kill), commands in
+ * flight may keep the file open for longer. So the mmu notifier, which is called promptly on every kernel,
+ * aborts the communicators, and release only cleans up.
  */
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
@@ -13,21 +13,21 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
-#include "chrdev.h"
+#include "dev/chrdev.h"
 #include "comm/comm.h"
-#include "compat.h"
-#include "mem/context.h"
-#include "exec/partitioned.h"
-#include "mem/region.h"
-#include "mem/completion_ring.h"
 #include "comm/slot_wait.h"
+#include "compat.h"
+#include "exec/partitioned.h"
+#include "mem/completion_ring.h"
+#include "mem/context.h"
+#include "mem/region.h"
 #include "trace.h"
 
 static void mm_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 {
 	struct swc_ctx *ctx = container_of(notifier, struct swc_ctx, notifier);
 
-	swc_comms_of_ctx_died(ctx, "has exited");
+	swc_comm_ctx_died(ctx, "has exited");
 }
 
 static const struct mmu_notifier_ops mm_ops = {
@@ -46,10 +46,10 @@ static const struct mmu_interval_notifier_ops probe_ops = {
 };
 
 /*
- * The first interval notifier of an address space takes all its locks, which any signal, or io_uring's task
- * work, interrupts. Have that behind us before buffers are watched.
+ * Inserting the first interval notifier of an address space takes all its locks, which any signal, or
+ * io_uring's task work, interrupts. Insert one now, so that registering a buffer is not interrupted.
  */
-static int prepare_watching(struct mm_struct *mm)
+static int prepare_notifiers(struct mm_struct *mm)
 {
 	struct mmu_interval_notifier probe;
 	int ret = mmu_interval_notifier_insert(&probe, mm, 0, PAGE_SIZE, &probe_ops);
@@ -70,12 +70,8 @@ static int swc_open(struct inode *inode, struct file *file)
 	if (!ctx)
 		return -ENOMEM;
 	xa_init_flags(&ctx->members, XA_FLAGS_ALLOC1);
-	xa_init_flags(&ctx->regions, XA_FLAGS_ALLOC1);
-	xa_init_flags(&ctx->parteds, XA_FLAGS_ALLOC1);
-	spin_lock_init(&ctx->lock);
-	ctx->cache = RB_ROOT_CACHED;
-	INIT_LIST_HEAD(&ctx->cache_lru);
-	init_waitqueue_head(&ctx->drain_wq);
+	xa_init_flags(&ctx->partitioned_ops, XA_FLAGS_ALLOC1);
+	swc_region_ctx_init(ctx);
 	ctx->ring = swc_ring_create(swc_ring_entries);
 	if (!ctx->ring) {
 		ret = -ENOMEM;
@@ -83,10 +79,10 @@ static int swc_open(struct inode *inode, struct file *file)
 	}
 	ctx->mm = current->mm;
 	ctx->notifier.ops = &mm_ops;
-	ret = prepare_watching(ctx->mm);
+	ret = prepare_notifiers(ctx->mm);
 	if (!ret)
 		ret = mmu_notifier_register(&ctx->notifier, ctx->mm);
-	/* Any signal can interrupt both: users need not know. */
+	/* Any signal can interrupt both: restart the call unseen. */
 	if (ret == -EINTR)
 		ret = -ERESTARTNOINTR;
 	if (ret)
@@ -110,19 +106,19 @@ static int swc_release(struct inode *inode, struct file *file)
 	struct mm_struct *mm = ctx->mm;
 
 	/*
-	 * Nobody can call in any more, and no command is in flight; operations submitted by ioctl may be.
-	 * In this order: make them end, wait until they have, then take away what they used.
+	 * No call and no command is in flight, but operations submitted by ioctl may be. In this order: abort
+	 * them, wait until they have completed, then free what they used.
 	 */
-	swc_comms_of_ctx_died(ctx, "has closed the device");
-	swc_parteds_drop(ctx);
-	swc_ctx_wait_idle(ctx, &ctx->live_parts);
-	swc_comms_of_ctx_drop(ctx);
+	swc_comm_ctx_died(ctx, "has closed the device");
+	swc_partitioned_drop_all(ctx);
+	swc_drain_wait(&ctx->live_reqs);
+	swc_comm_ctx_drop(ctx);
 	swc_region_drain(ctx);
 	mmu_notifier_unregister(&ctx->notifier, mm);
 	swc_ring_destroy(ctx->ring);
 	xa_destroy(&ctx->members);
 	xa_destroy(&ctx->regions);
-	xa_destroy(&ctx->parteds);
+	xa_destroy(&ctx->partitioned_ops);
 	kfree(ctx);
 	mmdrop(mm);
 	swc_stat_inc(SWC_STAT_CONTEXTS_CLOSED);
@@ -146,13 +142,13 @@ static int mmap_comm(struct swc_ctx *ctx, u64 offset, struct vm_area_struct *vma
 
 static int mmap_progress(struct swc_ctx *ctx, u32 handle, struct vm_area_struct *vma)
 {
-	struct swc_parted *parted = swc_parted_get(ctx, handle);
+	struct swc_partitioned *partitioned = swc_partitioned_get(ctx, handle);
 	int ret;
 
-	if (!parted)
+	if (!partitioned)
 		return -ENOENT;
-	ret = swc_parted_mmap(parted, vma);
-	swc_parted_put(parted);
+	ret = swc_partitioned_mmap(partitioned, vma);
+	swc_partitioned_put(partitioned);
 	return ret;
 }
 

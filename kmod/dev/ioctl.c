@@ -1,34 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The ioctl door: control calls, and submission for processes that may not use io_uring.
+ * ioctls: control calls, and submission for processes that may not use io_uring.
  *
- * Every handler copies its argument once, refuses what is not zero where it must be, and calls the layer
- * below; results are copied back at the end. Calls from another address space than the opener's are refused
- * before anything else happens.
+ * A table names each command and its handler. The dispatcher refuses calls from an address space other than
+ * the opener's, copies the argument in and the result out by the command's direction and size, and undoes a
+ * call whose result cannot be copied. Handlers see kernel memory only; they refuse reserved fields that are
+ * not zero and call the layer below.
  */
 #include <linux/fs.h>
+#include <linux/nospec.h>
 #include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
 #include "comm/comm.h"
-#include "compat.h"
-#include "mem/context.h"
 #include "comm/create.h"
+#include "comm/slot_wait.h"
+#include "compat.h"
+#include "dev/chrdev.h"
+#include "dev/query.h"
+#include "exec/match.h"
 #include "exec/partitioned.h"
 #include "exec/request.h"
-#include "plan/plan.h"
-#include "net.h"
-#include "query.h"
-#include "mem/region.h"
 #include "mem/completion_ring.h"
-#include "comm/slot_wait.h"
-#include "exec/match.h"
+#include "mem/context.h"
+#include "mem/region.h"
+#include "net.h"
+#include "plan/plan.h"
 
-static int ioc_info(struct swc_ctx *ctx, void __user *arg)
+/* ------------------------------------------------------------------ information */
+
+static int ioc_info(struct swc_ctx *ctx, void *arg)
 {
-	struct swc_info info = {
+	struct swc_info *info = arg;
+
+	*info = (struct swc_info){
 		.abi_version = SWC_ABI_VERSION,
 		.desc_bytes = sizeof(struct swc_desc),
 		.features = SWC_FEATURE_LOCAL | SWC_FEATURE_SLOTS |
@@ -43,220 +50,206 @@ static int ioc_info(struct swc_ctx *ctx, void __user *arg)
 		.ring_entries = swc_ring_entries,
 		.rdma_port = swc_rdma_port(),
 	};
-
-	strscpy(info.reduce, swc_reduce_chosen()->name, sizeof(info.reduce));
-	return copy_to_user(arg, &info, sizeof(info)) ? -EFAULT : 0;
+	strscpy(info->reduce, swc_reduce_chosen()->name, sizeof(info->reduce));
+	return 0;
 }
 
-static int ioc_join(struct swc_ctx *ctx, void __user *arg)
+static int ioc_comm_query(struct swc_ctx *ctx, void *arg)
 {
-	struct swc_comm_join join;
-	int ret;
-
-	if (copy_from_user(&join, arg, sizeof(join)))
-		return -EFAULT;
-	join.comm = 0;
-	ret = swc_comm_join(ctx, &join);
-	if (!ret && copy_to_user(arg, &join, sizeof(join))) {
-		swc_comm_leave(ctx, join.comm);
-		ret = -EFAULT;
-	}
-	return ret;
+	return swc_query_comm(arg);
 }
 
-static int ioc_leave(struct swc_ctx *ctx, void __user *arg)
+static int ioc_stats(struct swc_ctx *ctx, void *arg)
 {
-	struct swc_comm_ref ref;
+	return swc_query_stats(arg);
+}
 
-	if (copy_from_user(&ref, arg, sizeof(ref)))
-		return -EFAULT;
-	if (ref.error || ref.resv)
+/* ------------------------------------------------------------------ communicators */
+
+static int ioc_comm_create(struct swc_ctx *ctx, void *arg)
+{
+	struct swc_comm_create *create = arg;
+
+	create->comm = 0;
+	return swc_comm_create(ctx, create);
+}
+
+static void undo_comm_create(struct swc_ctx *ctx, void *arg)
+{
+	const struct swc_comm_create *create = arg;
+
+	swc_comm_leave(ctx, create->comm);
+}
+
+static int ioc_comm_leave(struct swc_ctx *ctx, void *arg)
+{
+	const struct swc_comm_ref *ref = arg;
+
+	if (ref->error || ref->resv)
 		return -EINVAL;
-	return swc_comm_leave(ctx, ref.comm);
+	return swc_comm_leave(ctx, ref->comm);
 }
 
-static int ioc_abort(struct swc_ctx *ctx, void __user *arg)
+static int ioc_comm_abort(struct swc_ctx *ctx, void *arg)
 {
-	struct swc_comm_ref ref;
+	const struct swc_comm_ref *ref = arg;
 	struct swc_member *member;
 
-	if (copy_from_user(&ref, arg, sizeof(ref)))
-		return -EFAULT;
-	/* From 512 on they are the kernel's own: ERESTARTSYS and its like would restart system calls. */
-	if (ref.error >= 512 || ref.resv)
+	/* Errors from 512 on are internal to the kernel: ERESTARTSYS would restart system calls. */
+	if (ref->error >= 512 || ref->resv)
 		return -EINVAL;
-	member = swc_member_get(ctx, ref.comm);
+	member = swc_member_get(ctx, ref->comm);
 	if (!member)
 		return -ENOENT;
-	swc_comm_abort(member->comm, -(int)(ref.error ?: ECONNABORTED), member->rank,
+	swc_comm_abort(member->comm, -(int)(ref->error ?: ECONNABORTED), member->rank,
 		       member->submitted, "rank %u (pid %d, %s) aborted the communicator",
 		       member->rank, pid_nr(member->pid), member->name);
 	swc_member_put(member);
 	return 0;
 }
 
-static int ioc_error(struct swc_ctx *ctx, void __user *arg)
+static int ioc_comm_error(struct swc_ctx *ctx, void *arg)
 {
-	struct swc_comm_error e = {};
-	struct swc_member *member;
+	struct swc_comm_error *e = arg;
+	struct swc_member *member = swc_member_get(ctx, e->comm);
 	struct swc_comm *comm;
-	u32 handle;
 
-	if (get_user(handle, (u32 __user *)arg))
-		return -EFAULT;
-	member = swc_member_get(ctx, handle);
 	if (!member)
 		return -ENOENT;
 	comm = member->comm;
-	e.comm = handle;
 	spin_lock(&comm->lock);
-	e.error = comm->error;
-	e.culprit = comm->culprit;
-	e.aborted = comm->status == SWC_COMM_ABORTED;
-	e.seq = comm->error_seq;
-	memcpy(e.text, comm->text, sizeof(e.text));
+	e->error = comm->error;
+	e->culprit = comm->culprit;
+	e->aborted = comm->status == SWC_COMM_ABORTED;
+	e->seq = comm->error_seq;
+	memcpy(e->text, comm->text, sizeof(e->text));
 	spin_unlock(&comm->lock);
 	swc_member_put(member);
-	return copy_to_user(arg, &e, sizeof(e)) ? -EFAULT : 0;
+	return 0;
 }
 
-static int ioc_plan_load(struct swc_ctx *ctx, void __user *arg)
+/* ------------------------------------------------------------------ plans and memory */
+
+static int ioc_plan_load(struct swc_ctx *ctx, void *arg)
 {
-	struct swc_plan_load *load;
+	struct swc_plan_load *load = arg;
 	struct swc_member *member;
 	int ret;
 
-	load = memdup_user(arg, sizeof(*load));
-	if (IS_ERR(load))
-		return PTR_ERR(load);
 	memset(load->text, 0, sizeof(load->text));
-	ret = -EINVAL;
 	if (load->resv)
-		goto out;
-	ret = -ENOENT;
+		return -EINVAL;
 	member = swc_member_get(ctx, load->comm);
 	if (!member)
-		goto out;
+		return -ENOENT;
 	ret = swc_plan_load(member, load);
-	if (copy_to_user(arg, load, sizeof(*load))) {
-		if (!ret)
-			swc_plan_unload(member, load->plan);
-		ret = -EFAULT;
-	}
-	swc_member_put(member);
-out:
-	kfree(load);
-	return ret;
-}
-
-static int ioc_plan_unload(struct swc_ctx *ctx, void __user *arg)
-{
-	struct swc_plan_unload unload;
-	struct swc_member *member;
-	int ret;
-
-	if (copy_from_user(&unload, arg, sizeof(unload)))
-		return -EFAULT;
-	member = swc_member_get(ctx, unload.comm);
-	if (!member)
-		return -ENOENT;
-	ret = swc_plan_unload(member, unload.plan);
 	swc_member_put(member);
 	return ret;
 }
 
-static int ioc_mem_reg(struct swc_ctx *ctx, void __user *arg)
+static int ioc_plan_unload(struct swc_ctx *ctx, void *arg)
 {
-	struct swc_mem_reg reg;
+	const struct swc_plan_unload *unload = arg;
+	struct swc_member *member = swc_member_get(ctx, unload->comm);
 	int ret;
 
-	if (copy_from_user(&reg, arg, sizeof(reg)))
-		return -EFAULT;
-	if (reg.flags)
-		return -EINVAL;
-	ret = swc_region_add_handle(ctx, reg.addr, reg.bytes, &reg.region);
-	if (!ret && copy_to_user(arg, &reg, sizeof(reg))) {
-		swc_region_drop_handle(ctx, reg.region);
-		ret = -EFAULT;
-	}
+	if (!member)
+		return -ENOENT;
+	ret = swc_plan_unload(member, unload->plan);
+	swc_member_put(member);
 	return ret;
 }
 
-static int ioc_mem_unreg(struct swc_ctx *ctx, void __user *arg)
+static void undo_plan_load(struct swc_ctx *ctx, void *arg)
 {
-	struct swc_mem_unreg unreg;
+	const struct swc_plan_load *load = arg;
+	struct swc_plan_unload unload = { .comm = load->comm, .plan = load->plan };
 
-	if (copy_from_user(&unreg, arg, sizeof(unreg)))
-		return -EFAULT;
-	if (unreg.resv)
+	ioc_plan_unload(ctx, &unload);
+}
+
+static int ioc_mem_reg(struct swc_ctx *ctx, void *arg)
+{
+	struct swc_mem_reg *reg = arg;
+
+	if (reg->flags)
 		return -EINVAL;
-	return swc_region_drop_handle(ctx, unreg.region);
+	return swc_region_add_handle(ctx, reg->addr, reg->bytes, &reg->region);
 }
 
-/* The completion ring has the entry; there is nobody else to tell. */
-static void ioctl_complete(struct swc_part *part)
+static void undo_mem_reg(struct swc_ctx *ctx, void *arg)
 {
-	swc_part_put(part);
+	const struct swc_mem_reg *reg = arg;
+
+	swc_region_drop_handle(ctx, reg->region);
 }
 
-static int ioc_submit(struct swc_ctx *ctx, void __user *arg)
+static int ioc_mem_unreg(struct swc_ctx *ctx, void *arg)
 {
-	struct swc_desc desc;
+	const struct swc_mem_unreg *unreg = arg;
+
+	if (unreg->resv)
+		return -EINVAL;
+	return swc_region_drop_handle(ctx, unreg->region);
+}
+
+/* ------------------------------------------------------------------ operations */
+
+/* The completion ring has the entry: nothing else needs notifying. */
+static void complete_to_ring(struct swc_req *req)
+{
+	swc_req_put(req);
+}
+
+static int ioc_submit(struct swc_ctx *ctx, void *arg)
+{
+	struct swc_desc *desc = arg;
 	struct swc_member *member;
-	struct swc_part *part;
+	struct swc_req *req;
 	int ret;
 
-	if (copy_from_user(&desc, arg, sizeof(desc)))
-		return -EFAULT;
-	desc.flags |= SWC_OP_RING;
-	member = swc_member_get(ctx, desc.comm);
+	desc->flags |= SWC_OP_RING;
+	member = swc_member_get(ctx, desc->comm);
 	if (!member)
 		return -ENOENT;
-	part = swc_part_create(ctx, member, &desc, NULL);
-	if (IS_ERR(part))
-		return PTR_ERR(part);
-	part->complete = ioctl_complete;
-	ret = swc_submit(part, desc.flags & SWC_OP_WAITING);
+	req = swc_req_create(ctx, member, desc, NULL);
+	if (IS_ERR(req))
+		return PTR_ERR(req);
+	req->complete = complete_to_ring;
+	ret = swc_match(req, desc->flags & SWC_OP_WAITING);
 	if (ret)
-		swc_part_drop(part);
+		swc_req_drop(req);
 	return ret;
 }
 
-static int ioc_ring_wait(struct swc_ctx *ctx, void __user *arg)
+static int ioc_ring_wait(struct swc_ctx *ctx, void *arg)
 {
-	struct swc_ring_wait wait;
+	const struct swc_ring_wait *wait = arg;
 
-	if (copy_from_user(&wait, arg, sizeof(wait)))
-		return -EFAULT;
-	return swc_ring_wait(ctx->ring, wait.tail, wait.timeout_ms);
+	return swc_ring_wait(ctx->ring, wait->tail, wait->timeout_ms);
 }
 
-static int ioc_slot_wait(struct swc_ctx *ctx, void __user *arg)
+static int ioc_slot_wait(struct swc_ctx *ctx, void *arg)
 {
-	struct swc_slot_wait wait;
-	struct swc_member *member;
+	const struct swc_slot_wait *wait = arg;
+	struct swc_member *member = swc_member_get(ctx, wait->comm);
 	int ret;
 
-	if (copy_from_user(&wait, arg, sizeof(wait)))
-		return -EFAULT;
-	member = swc_member_get(ctx, wait.comm);
 	if (!member)
 		return -ENOENT;
-	ret = swc_slot_wait(member, &wait);
+	ret = swc_slot_wait(member, wait);
 	swc_member_put(member);
 	return ret;
 }
 
-static int ioc_slot_wake(struct swc_ctx *ctx, void __user *arg)
+static int ioc_slot_wake(struct swc_ctx *ctx, void *arg)
 {
-	struct swc_slot_wake wake;
+	const struct swc_slot_wake *wake = arg;
 	struct swc_member *member;
 
-	if (copy_from_user(&wake, arg, sizeof(wake)))
-		return -EFAULT;
-	if (wake.resv)
+	if (wake->resv)
 		return -EINVAL;
-	member = swc_member_get(ctx, wake.comm);
+	member = swc_member_get(ctx, wake->comm);
 	if (!member)
 		return -ENOENT;
 	swc_slot_wake(member->comm);
@@ -264,99 +257,161 @@ static int ioc_slot_wake(struct swc_ctx *ctx, void __user *arg)
 	return 0;
 }
 
-static int ioc_part_init(struct swc_ctx *ctx, void __user *arg)
-{
-	struct swc_part_init init;
-	int ret;
+/* ------------------------------------------------------------------ partitioned operations */
 
-	if (copy_from_user(&init, arg, sizeof(init)))
-		return -EFAULT;
-	ret = swc_parted_create(ctx, &init);
-	if (!ret && copy_to_user(arg, &init, sizeof(init))) {
-		swc_parted_free(ctx, init.handle);
-		ret = -EFAULT;
-	}
-	return ret;
+static int ioc_partitioned_init(struct swc_ctx *ctx, void *arg)
+{
+	return swc_partitioned_create(ctx, arg);
 }
 
-/* The calls that name a partitioned operation. */
-static int ioc_part(struct swc_ctx *ctx, unsigned int cmd, void __user *arg)
+static void undo_partitioned_init(struct swc_ctx *ctx, void *arg)
 {
-	struct swc_part_ref ref;
-	struct swc_parted *parted;
+	const struct swc_partitioned_init *init = arg;
+
+	swc_partitioned_free(ctx, init->handle);
+}
+
+/* The calls that name nothing but the operation. */
+static int call_partitioned(struct swc_ctx *ctx, const struct swc_partitioned_ref *ref,
+			    int (*fn)(struct swc_partitioned *p))
+{
+	struct swc_partitioned *p;
 	int ret;
 
-	if (copy_from_user(&ref, arg, sizeof(ref)))
-		return -EFAULT;
-	if (ref.resv || (cmd != SWC_IOC_PART_WAIT && (ref.partition || ref.timeout_ms)))
+	if (ref->resv || ref->partition || ref->timeout_ms)
 		return -EINVAL;
-	parted = swc_parted_get(ctx, ref.handle);
-	if (!parted)
+	p = swc_partitioned_get(ctx, ref->handle);
+	if (!p)
 		return -ENOENT;
-	switch (cmd) {
-	case SWC_IOC_PART_START:
-		ret = swc_parted_start(parted);
-		break;
-	case SWC_IOC_PART_KICK:
-		ret = swc_parted_kick(parted);
-		break;
-	case SWC_IOC_PART_WAIT:
-		ret = swc_parted_wait(parted, ref.partition, ref.timeout_ms);
-		break;
-	default:
-		ret = swc_parted_free(ctx, ref.handle);
-		break;
-	}
-	swc_parted_put(parted);
+	ret = fn(p);
+	swc_partitioned_put(p);
 	return ret;
 }
 
-long swc_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+static int ioc_partitioned_start(struct swc_ctx *ctx, void *arg)
+{
+	return call_partitioned(ctx, arg, swc_partitioned_start);
+}
+
+static int ioc_partitioned_kick(struct swc_ctx *ctx, void *arg)
+{
+	return call_partitioned(ctx, arg, swc_partitioned_kick);
+}
+
+static int ioc_partitioned_wait(struct swc_ctx *ctx, void *arg)
+{
+	const struct swc_partitioned_ref *ref = arg;
+	struct swc_partitioned *p;
+	int ret;
+
+	if (ref->resv)
+		return -EINVAL;
+	p = swc_partitioned_get(ctx, ref->handle);
+	if (!p)
+		return -ENOENT;
+	ret = swc_partitioned_wait(p, ref->partition, ref->timeout_ms);
+	swc_partitioned_put(p);
+	return ret;
+}
+
+static int ioc_partitioned_free(struct swc_ctx *ctx, void *arg)
+{
+	const struct swc_partitioned_ref *ref = arg;
+
+	if (ref->resv || ref->partition || ref->timeout_ms)
+		return -EINVAL;
+	return swc_partitioned_free(ctx, ref->handle);
+}
+
+/* ------------------------------------------------------------------ dispatch */
+
+/* The argument is copied out after a failure too. */
+#define COPY_ON_ERROR	(1u << 0)
+
+/**
+ * struct ioctl_def - one command
+ * @cmd: with direction and size; the place in the table is _IOC_NR(@cmd)
+ * @flags: COPY_*
+ * @fn: the handler; @arg is the argument in kernel memory, zeroed if the command does not read one
+ * @undo: takes back what @fn did, when its result cannot be copied to the caller; NULL: nothing to take back
+ */
+struct ioctl_def {
+	unsigned int cmd;
+	unsigned int flags;
+	int (*fn)(struct swc_ctx *ctx, void *arg);
+	void (*undo)(struct swc_ctx *ctx, void *arg);
+};
+
+#define IOCTL_DEF(_cmd, _fn, ...)							\
+	[_IOC_NR(_cmd)] = { .cmd = (_cmd), .fn = (_fn), ##__VA_ARGS__ }
+
+static const struct ioctl_def ioctl_defs[] = {
+	IOCTL_DEF(SWC_IOC_INFO, ioc_info),
+	IOCTL_DEF(SWC_IOC_COMM_CREATE, ioc_comm_create, .undo = undo_comm_create),
+	IOCTL_DEF(SWC_IOC_COMM_LEAVE, ioc_comm_leave),
+	IOCTL_DEF(SWC_IOC_COMM_ABORT, ioc_comm_abort),
+	IOCTL_DEF(SWC_IOC_COMM_ERROR, ioc_comm_error),
+	IOCTL_DEF(SWC_IOC_PLAN_LOAD, ioc_plan_load, .undo = undo_plan_load, .flags = COPY_ON_ERROR),
+	IOCTL_DEF(SWC_IOC_PLAN_UNLOAD, ioc_plan_unload),
+	IOCTL_DEF(SWC_IOC_MEM_REG, ioc_mem_reg, .undo = undo_mem_reg),
+	IOCTL_DEF(SWC_IOC_MEM_UNREG, ioc_mem_unreg),
+	IOCTL_DEF(SWC_IOC_SUBMIT, ioc_submit),
+	IOCTL_DEF(SWC_IOC_RING_WAIT, ioc_ring_wait),
+	IOCTL_DEF(SWC_IOC_SLOT_WAIT, ioc_slot_wait),
+	IOCTL_DEF(SWC_IOC_SLOT_WAKE, ioc_slot_wake),
+	IOCTL_DEF(SWC_IOC_COMM_QUERY, ioc_comm_query),
+	IOCTL_DEF(SWC_IOC_STATS, ioc_stats),
+	IOCTL_DEF(SWC_IOC_PARTITIONED_INIT, ioc_partitioned_init, .undo = undo_partitioned_init),
+	IOCTL_DEF(SWC_IOC_PARTITIONED_START, ioc_partitioned_start),
+	IOCTL_DEF(SWC_IOC_PARTITIONED_KICK, ioc_partitioned_kick),
+	IOCTL_DEF(SWC_IOC_PARTITIONED_WAIT, ioc_partitioned_wait),
+	IOCTL_DEF(SWC_IOC_PARTITIONED_FREE, ioc_partitioned_free),
+};
+
+/* @arg has room for the command's argument. */
+static long call(struct swc_ctx *ctx, const struct ioctl_def *def, void __user *uarg, void *arg)
+{
+	unsigned int dir = _IOC_DIR(def->cmd), bytes = _IOC_SIZE(def->cmd);
+	int ret;
+
+	if (!(dir & _IOC_WRITE))
+		memset(arg, 0, bytes);
+	else if (copy_from_user(arg, uarg, bytes))
+		return -EFAULT;
+	ret = def->fn(ctx, arg);
+	if (!(dir & _IOC_READ) || (ret && !(def->flags & COPY_ON_ERROR)))
+		return ret;
+	if (!copy_to_user(uarg, arg, bytes))
+		return ret;
+	if (!ret && def->undo)
+		def->undo(ctx, arg);
+	return -EFAULT;
+}
+
+long swc_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
 {
 	struct swc_ctx *ctx = file->private_data;
-	void __user *uarg = (void __user *)arg;
+	unsigned int nr = _IOC_NR(cmd);
+	const struct ioctl_def *def;
+	/* The frequent commands have small arguments; these need no allocation. */
+	u64 small[16];
+	void *arg = small;
+	long ret;
 
 	if (current->mm != ctx->mm)
 		return -EPERM;
-	switch (cmd) {
-	case SWC_IOC_INFO:
-		return ioc_info(ctx, uarg);
-	case SWC_IOC_COMM_JOIN:
-		return ioc_join(ctx, uarg);
-	case SWC_IOC_COMM_LEAVE:
-		return ioc_leave(ctx, uarg);
-	case SWC_IOC_COMM_ABORT:
-		return ioc_abort(ctx, uarg);
-	case SWC_IOC_COMM_ERROR:
-		return ioc_error(ctx, uarg);
-	case SWC_IOC_PLAN_LOAD:
-		return ioc_plan_load(ctx, uarg);
-	case SWC_IOC_PLAN_UNLOAD:
-		return ioc_plan_unload(ctx, uarg);
-	case SWC_IOC_MEM_REG:
-		return ioc_mem_reg(ctx, uarg);
-	case SWC_IOC_MEM_UNREG:
-		return ioc_mem_unreg(ctx, uarg);
-	case SWC_IOC_SUBMIT:
-		return ioc_submit(ctx, uarg);
-	case SWC_IOC_RING_WAIT:
-		return ioc_ring_wait(ctx, uarg);
-	case SWC_IOC_SLOT_WAIT:
-		return ioc_slot_wait(ctx, uarg);
-	case SWC_IOC_SLOT_WAKE:
-		return ioc_slot_wake(ctx, uarg);
-	case SWC_IOC_PART_INIT:
-		return ioc_part_init(ctx, uarg);
-	case SWC_IOC_PART_START:
-	case SWC_IOC_PART_KICK:
-	case SWC_IOC_PART_WAIT:
-	case SWC_IOC_PART_FREE:
-		return ioc_part(ctx, cmd, uarg);
-	case SWC_IOC_COMM_QUERY:
-		return swc_query_comm(uarg);
-	case SWC_IOC_STATS:
-		return swc_query_stats(uarg);
-	default:
+	if (nr >= ARRAY_SIZE(ioctl_defs))
 		return -ENOTTY;
+	def = &ioctl_defs[array_index_nospec(nr, ARRAY_SIZE(ioctl_defs))];
+	if (cmd != def->cmd)
+		return -ENOTTY;
+	if (_IOC_SIZE(cmd) > sizeof(small)) {
+		arg = kmalloc(_IOC_SIZE(cmd), GFP_KERNEL);
+		if (!arg)
+			return -ENOMEM;
 	}
+	ret = call(ctx, def, (void __user *)uarg, arg);
+	if (arg != small)
+		kfree(arg);
+	return ret;
 }

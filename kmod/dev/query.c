@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Looking in: communicators and counters for swingctl, and a dump of everything in debugfs.
+ * Introspection: communicators and counters for swingctl, and the state of all operations in debugfs.
  *
- * Takes a picture of one communicator at a time under its lock; nothing here changes anything.
+ * Each communicator is copied under its lock, one at a time. Nothing here changes any state.
  */
 #include <linux/debugfs.h>
 #include <linux/ktime.h>
@@ -11,15 +11,15 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "exec/task.h"
+#include "exec/operation.h"
 #include "comm/comm.h"
-#include "query.h"
+#include "dev/query.h"
 
 static struct dentry *debugfs_dir;
 
-/* ------------------------------------------------------------------ pictures */
+/* ------------------------------------------------------------------ snapshots */
 
-static void picture_comm(struct swc_comm *comm, struct swc_comm_query *q)
+static void snapshot_comm(struct swc_comm *comm, struct swc_comm_query *q)
 {
 	const struct swc_op *op, *oldest = NULL;
 	u64 now = ktime_get_ns(), since;
@@ -31,11 +31,11 @@ static void picture_comm(struct swc_comm *comm, struct swc_comm_query *q)
 	spin_lock(&comm->lock);
 	q->status = comm->status;
 	list_for_each_entry(op, &comm->ops, node) {
-		/* Nobody has come to those that are only reserved. */
+		/* Skip operations with no arrivals: their numbers are only reserved. */
 		if (!op->narrived)
 			continue;
 		q->inflight++;
-		/* Operations are listed as their first rank arrived; numbers follow that order. */
+		/* The list is in the order of first arrivals, and so of sequence numbers. */
 		if (!oldest)
 			oldest = op;
 	}
@@ -54,7 +54,7 @@ static void picture_comm(struct swc_comm *comm, struct swc_comm_query *q)
 	spin_unlock(&comm->lock);
 }
 
-static void picture_member(struct swc_comm *comm, u32 rank, struct swc_member_info *info)
+static void snapshot_member(struct swc_comm *comm, u32 rank, struct swc_member_info *info)
 {
 	const struct swc_member *member = &comm->member[rank];
 	u64 now = ktime_get_ns();
@@ -82,60 +82,44 @@ static int copy_members(struct swc_comm *comm, const struct swc_comm_query *q)
 	for (i = 0; i < n; i++) {
 		struct swc_member_info info;
 
-		picture_member(comm, comm->local[i], &info);
+		snapshot_member(comm, comm->local[i], &info);
 		if (copy_to_user(&to[i], &info, sizeof(info)))
 			return -EFAULT;
 	}
 	return 0;
 }
 
-int swc_query_comm(void __user *arg)
+/* The next communicator that the caller may see, and its members; see struct swc_comm_query. */
+int swc_query_comm(struct swc_comm_query *q)
 {
-	struct swc_comm_query *q;
+	u64 cursor = q->cursor, members = q->members;
+	u32 max_members = q->max_members;
 	struct swc_comm *comm;
-	u64 cursor, members;
-	u32 max_members;
 	int ret;
 
-	q = memdup_user(arg, sizeof(*q));
-	if (IS_ERR(q))
-		return PTR_ERR(q);
-	ret = -EINVAL;
 	if (q->resv0)
-		goto out;
-	cursor = q->cursor;
-	members = q->members;
-	max_members = q->max_members;
-	memset(q, 0, sizeof(*q));
-	ret = -ENOENT;
+		return -EINVAL;
 	comm = swc_comm_after(&cursor);
 	if (!comm)
-		goto out;
-	q->cursor = cursor;
-	q->members = members;
-	q->max_members = max_members;
-	picture_comm(comm, q);
+		return -ENOENT;
+	*q = (struct swc_comm_query){ .cursor = cursor, .max_members = max_members, .members = members };
+	snapshot_comm(comm, q);
 	ret = copy_members(comm, q);
-	if (!ret && copy_to_user(arg, q, sizeof(*q)))
-		ret = -EFAULT;
 	swc_comm_put(comm);
-out:
-	kfree(q);
 	return ret;
 }
 
-int swc_query_stats(void __user *arg)
+/* The counters, as many as the caller has room for. */
+int swc_query_stats(struct swc_stats *s)
 {
-	struct swc_stats s;
+	u64 __user *values = u64_to_user_ptr(s->values);
 	u32 i;
 
-	if (copy_from_user(&s, arg, sizeof(s)))
-		return -EFAULT;
-	for (i = 0; i < min_t(u32, s.max, SWC_STAT_NR); i++)
-		if (put_user(swc_stat_read(i), (u64 __user *)u64_to_user_ptr(s.values) + i))
+	for (i = 0; i < min_t(u32, s->max, SWC_STAT_NR); i++)
+		if (put_user(swc_stat_read(i), values + i))
 			return -EFAULT;
-	s.count = SWC_STAT_NR;
-	return copy_to_user(arg, &s, sizeof(s)) ? -EFAULT : 0;
+	s->count = SWC_STAT_NR;
+	return 0;
 }
 
 /* ------------------------------------------------------------------ debugfs */
@@ -151,11 +135,11 @@ static void dump_ops(struct seq_file *m, struct swc_comm *comm)
 	spin_lock(&comm->lock);
 	list_for_each_entry(op, &comm->ops, node) {
 		spin_lock(&op->lock);
-		seq_printf(m, "  op %llu: %llu bytes, %u of %u arrived, status %d, %u runs left, %u workers",
+		seq_printf(m, "  op %llu: %llu bytes, %u of %u arrived, status %d, %u tasks left, %u workers",
 			   op->seq, op->bytes, op->narrived, comm->nlocal, op->status,
-			   op->runs_left, op->nactive);
+			   op->tasks_left, op->nactive);
 		for (i = 0; i < comm->nlocal && !op->finished; i++)
-			if (!op->part[comm->local[i]])
+			if (!op->req[comm->local[i]])
 				seq_printf(m, ", missing rank %u (pid %d)", comm->local[i],
 					   pid_nr(comm->member[comm->local[i]].pid));
 		seq_putc(m, '\n');
@@ -173,13 +157,13 @@ static int state_show(struct seq_file *m, void *unused)
 	while ((comm = swc_comm_after(&cursor))) {
 		struct swc_member_info info;
 
-		seq_printf(m, "comm %llu: id %4phN.., %u ranks, %u here, %s, %llu completed, %llu failed\n",
+		seq_printf(m, "comm %llu: id %4phN.., %u ranks, %u on this node, %s, %llu completed, %llu failed\n",
 			   comm->number, comm->id, comm->nranks, comm->nlocal,
 			   status_names[READ_ONCE(comm->status)], comm->completed, comm->failed);
 		if (comm->error)
 			seq_printf(m, "  last error %d: %s\n", comm->error, comm->text);
 		for (i = 0; i < comm->nlocal; i++) {
-			picture_member(comm, comm->local[i], &info);
+			snapshot_member(comm, comm->local[i], &info);
 			seq_printf(m, "  rank %u: pid %u (%s), %s, %llu submitted, %u in flight, idle %llu ms\n",
 				   info.rank, info.pid, info.comm, member_names[info.state], info.submitted,
 				   info.inflight, info.idle_ns / NSEC_PER_MSEC);

@@ -4,8 +4,8 @@
 
 #include "swingcoll.h"
 
-int swc_query_comm(void __user *arg);
-int swc_query_stats(void __user *arg);
+int swc_query_comm(struct swc_comm_query *q);
+int swc_query_stats(struct swc_stats *s);
 void swc_debugfs_init(void);
 void swc_debugfs_exit(void);
 

@@ -1,36 +1,71 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The io_uring door: one command, one collective, one CQE; or one partition that is waited for.
+ * io_uring commands: one command is one collective, or one wait for partitions, and gets one CQE.
  *
- * A command's CQE is posted by its own task (task work), whoever finishes the operation. SWC_PART_BUSY says
- * that the task is inside, or on its way to, this part's code; who sets it owns the next look at the part:
- *
- *	finish:	set DONE, then try to set BUSY; who gets it queues the task work
- *	task:	while BUSY: help if the operation runs; if DONE post the CQE; else clear BUSY, look at DONE
- *		again, and go on only if BUSY can be set anew
- *
- * So exactly one of them posts, and a DONE is never missed. With SWC_OP_WAITING the same task work also
- * brings the waiting task into the operation as a worker: one wake-up serves both.
+ * The CQE of a collective is posted by the task that submitted it (in task work), whichever context finishes
+ * the operation. With SWC_OP_WAITING the same task work also makes the waiting task a worker of the
+ * operation, so that one wake-up serves both. A CQE of a wait is posted by task work too.
  */
-#include <linux/bitops.h>
+#include <linux/atomic.h>
+#include <linux/bits.h>
 #include <linux/fs.h>
 #include <linux/pid.h>
 
 #include "comm/comm.h"
 #include "compat.h"
-#include "mem/context.h"
-#include "exec/worker.h"
-#include "exec/request.h"
-#include "exec/partitioned.h"
+#include "dev/chrdev.h"
 #include "exec/match.h"
+#include "exec/partitioned.h"
+#include "exec/request.h"
+#include "exec/worker.h"
+#include "mem/context.h"
 #include "trace.h"
 
-#define SWC_PART_BUSY	0
-#define SWC_PART_DONE	1
+/* ------------------------------------------------------------------ state of a collective */
 
-/* What a command remembers; in the command's own room. */
+/*
+ * The state of a command is the word req->uring_state. The owner of a command is the one context that may
+ * touch the command and post its CQE. No command has two owners at a time.
+ *
+ *	state	meaning						owner
+ *	IDLE	in flight					none
+ *	BUSY	in flight, its task works on it or will		issue path, or task work (queued or running)
+ *	DONE	outcome final, CQE not posted			likewise; this state is never left
+ *
+ *	from	to	changed by		what follows
+ *	-	BUSY	issue_collective()	the issue path is the owner
+ *	IDLE	BUSY	uring_wake_worker()	queues task work, which is the owner
+ *	IDLE	DONE	uring_complete()	queues task work, which is the owner and posts the CQE
+ *	BUSY	DONE	uring_complete()	nothing: the owner finds DONE when it tries to release
+ *	BUSY	IDLE	uring_release()		no owner; the request may be freed from here on
+ *
+ * uring_release() finds BUSY or DONE, uring_wake_worker() any state (it does nothing but on IDLE), and
+ * uring_complete(), which is called once, IDLE or BUSY. Each of them is one atomic operation:
+ *
+ * - Exactly one CQE: DONE is entered once, and the owner at that moment is the only one there will ever be.
+ * - DONE is never missed: BUSY ends only by uring_release(), which fails if DONE came first.
+ * - None touches the request afterwards, unless it has become the owner: an owner that finds DONE may put the
+ *   last reference at any time.
+ *
+ * The cancel path only reads the word and owns nothing. It may run beside all of this: see
+ * cancel_collective().
+ *
+ * Memory ordering. A: the xchg() of uring_complete() is a full barrier after the stores of the outcome, and
+ * pairs with the acquire in uring_release() after a failed cmpxchg(), which by itself orders nothing. B: the
+ * successful cmpxchg() of uring_release() is a full barrier after all that the owner has done, and pairs with
+ * the xchg() or cmpxchg() that finds IDLE and so begins the next ownership.
+ */
+#define URING_DONE_BIT	1
+
+enum uring_state {
+	URING_IDLE = 0,
+	URING_BUSY = 1,
+	URING_DONE = BIT(URING_DONE_BIT),
+};
+
+/* What a command remembers, in the space that io_uring gives it. */
 struct swc_pdu {
-	struct swc_part *part;
+	struct swc_req *req;
 };
 
 static struct swc_pdu *pdu_of(struct io_uring_cmd *cmd)
@@ -39,152 +74,137 @@ static struct swc_pdu *pdu_of(struct io_uring_cmd *cmd)
 	return (struct swc_pdu *)cmd->pdu;
 }
 
-/* Post the CQE. The caller owns BUSY and has seen DONE; cmd and part are gone after this. */
-static void post_cqe(struct io_uring_cmd *cmd, struct swc_part *part, unsigned int issue_flags)
-{
-	u64 word;
-	int result;
+SWC_DECLARE_TASK_WORK(req_task_work);
 
-	smp_rmb(); /* pairs with uring_complete(): the outcome was there before DONE */
-	result = part->result;
-	word = swc_part_cqe_word(part);
-	/* Hide it from the cancel path, which may come until the command is done. */
-	WRITE_ONCE(pdu_of(cmd)->part, NULL);
-	/* Before the CQE: the done call must be the last thing this module does for the command. */
-	swc_part_put(part);
-	io_uring_cmd_done32(cmd, result, word, issue_flags);
+/* The outcome of the request is final. Process context, no locks; called once. */
+static void uring_complete(struct swc_req *req)
+{
+	if (xchg(&req->uring_state, URING_DONE) == URING_IDLE)	/* A, B */
+		io_uring_cmd_complete_in_task(req->cmd, req_task_work);
 }
 
-/*
- * Stop looking after the part. True: it was finished meanwhile by somebody who saw BUSY, so it is the
- * caller's again, to be told. Otherwise the next one to look may be anybody, and the part may be gone.
- */
-static bool let_go(struct swc_part *part)
+/* Make the waiting task a worker. False: it has been called already, or is at work. Under op->lock. */
+static bool uring_wake_worker(struct swc_req *req)
 {
-	bool again;
-
-	rcu_read_lock();	/* keeps the flags in memory, see struct swc_part */
-	clear_bit_unlock(SWC_PART_BUSY, &part->flags);
-	smp_mb__after_atomic();	/* pairs with uring_complete(): one of the two sees the other's bit */
-	again = test_bit(SWC_PART_DONE, &part->flags) &&
-		!test_and_set_bit(SWC_PART_BUSY, &part->flags);
-	rcu_read_unlock();
-	return again;
-}
-
-static void part_task_body(struct io_uring_cmd *cmd, unsigned int issue_flags)
-{
-	struct swc_part *part = pdu_of(cmd)->part;
-
-	do {
-		if (!test_bit(SWC_PART_DONE, &part->flags) && swc_exec_enter(part->op)) {
-			swc_exec_help(part->op, SWC_STAT_RUN_TASK);
-			swc_exec_attend(part->op, SWC_PART_DONE, &part->flags);
-		}
-		if (test_bit(SWC_PART_DONE, &part->flags)) {
-			post_cqe(cmd, part, issue_flags);
-			return;
-		}
-	} while (let_go(part));
-}
-
-SWC_TASK_WORK(part_task)
-
-/* The operation is over for this part; from any process context. */
-static void uring_complete(struct swc_part *part)
-{
-	bool ours;
-
-	/* From DONE on, whoever has BUSY may drop the last reference: RCU keeps the memory. */
-	rcu_read_lock();
-	smp_mb__before_atomic(); /* pairs with post_cqe() */
-	set_bit(SWC_PART_DONE, &part->flags);
-	smp_mb__after_atomic(); /* pairs with let_go(): one of the two sees the other's bit */
-	ours = !test_and_set_bit(SWC_PART_BUSY, &part->flags);
-	rcu_read_unlock();
-	if (ours)
-		io_uring_cmd_complete_in_task(part->cmd, part_task);
-}
-
-/* Call the waiting task in as a worker; under op->lock. */
-static bool uring_summon(struct swc_part *part)
-{
-	if (test_and_set_bit(SWC_PART_BUSY, &part->flags))
+	if (cmpxchg(&req->uring_state, URING_IDLE, URING_BUSY) != URING_IDLE)	/* B */
 		return false;
-	io_uring_cmd_complete_in_task(part->cmd, part_task);
+	io_uring_cmd_complete_in_task(req->cmd, req_task_work);
 	return true;
 }
 
-/* The ring, or the process, is going while the command is in flight (6.7 and later). */
-static void uring_cancel(struct io_uring_cmd *cmd)
+/*
+ * The owner has nothing more to do. Returns true if it is not the owner any more. Returns false if the
+ * outcome is final: then the caller is still the owner, sees the outcome, and posts the CQE.
+ */
+static bool uring_release(struct swc_req *req)
 {
-	struct swc_part *part;
-	struct swc_comm *comm;
-
-	/*
-	 * The part may be completing at this moment. It is taken out of the command before its reference is
-	 * put, and its memory stays for an RCU grace period after the last one.
-	 */
-	rcu_read_lock();
-	part = READ_ONCE(pdu_of(cmd)->part);
-	if (part && !refcount_inc_not_zero(&part->ref))
-		part = NULL;
-	rcu_read_unlock();
-	if (!part)
-		return;
-	comm = part->member->comm;
-	/* If it is done and only its CQE has not been posted yet, nobody needs to suffer. */
-	if (!test_bit(SWC_PART_DONE, &part->flags))
-		swc_comm_abort(comm, -ECONNRESET, part->member->rank, part->op ? part->op->seq : 0,
-			       "rank %u (pid %d, %s) closed its io_uring with operations in flight",
-			       part->member->rank, pid_nr(part->member->pid), part->member->name);
-	swc_part_put(part);
+	if (cmpxchg(&req->uring_state, URING_BUSY, URING_IDLE) == URING_BUSY)	/* B */
+		return true;
+	smp_acquire__after_ctrl_dep();	/* A */
+	return false;
 }
 
-static int submit(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const struct swc_desc *desc,
-		  unsigned int issue_flags)
+/* ------------------------------------------------------------------ collectives */
+
+/* Post the CQE. The caller is the owner and has found DONE. Command and request are gone after this. */
+static void post_cqe(struct io_uring_cmd *cmd, struct swc_req *req, unsigned int issue_flags)
+{
+	int result = req->result;
+	u64 word = swc_req_cqe_word(req);
+
+	/* Hide it from the cancel path, which may come until the command is done. */
+	WRITE_ONCE(pdu_of(cmd)->req, NULL);
+	/* Before the CQE: the done call must be the last thing this module does for the command. */
+	swc_req_put(req);
+	io_uring_cmd_done32(cmd, result, word, issue_flags);
+}
+
+static void req_task_work_body(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	struct swc_req *req = pdu_of(cmd)->req;
+
+	if (READ_ONCE(req->uring_state) != URING_DONE && swc_worker_enter(req->op)) {
+		swc_worker_run(req->op, SWC_STAT_WORKER_TASK);
+		swc_worker_busy_poll(req->op, URING_DONE_BIT, &req->uring_state);
+	}
+	if (!uring_release(req))
+		post_cqe(cmd, req, issue_flags);
+}
+
+SWC_TASK_WORK(req_task_work)
+
+/* The ring, or the process, goes away while the command is in flight (6.7 and later). */
+static void cancel_collective(struct io_uring_cmd *cmd)
+{
+	struct swc_member *member;
+	struct swc_req *req;
+	struct swc_op *op;
+
+	/*
+	 * The owner may be posting the CQE now. It clears the pointer before it puts its reference, and
+	 * the memory stays for an RCU grace period after the last put.
+	 */
+	rcu_read_lock();
+	req = READ_ONCE(pdu_of(cmd)->req);
+	if (req && !refcount_inc_not_zero(&req->ref))
+		req = NULL;
+	rcu_read_unlock();
+	if (!req)
+		return;
+	member = req->member;
+	op = READ_ONCE(req->op);
+	/* Once it is DONE only its CQE is missing: no reason to abort the others. */
+	if (READ_ONCE(req->uring_state) != URING_DONE)
+		swc_comm_abort(member->comm, -ECONNRESET, member->rank, op ? op->seq : 0,
+			       "rank %u (pid %d, %s) closed its io_uring with operations in flight",
+			       member->rank, pid_nr(member->pid), member->name);
+	swc_req_put(req);
+}
+
+static int issue_collective(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const struct swc_desc *desc,
+			    unsigned int issue_flags)
 {
 	bool waiting = desc->flags & SWC_OP_WAITING;
 	struct swc_member *member = swc_member_get(ctx, desc->comm);
-	struct swc_part *part;
+	struct swc_req *req;
 	int ret;
 
-	pdu_of(cmd)->part = NULL;
+	pdu_of(cmd)->req = NULL;
 	if (!member)
 		return -ENOENT;
-	part = swc_part_create(ctx, member, desc, NULL);
-	if (IS_ERR(part))
-		return PTR_ERR(part);
-	part->cmd = cmd;
-	part->complete = uring_complete;
-	part->summon = waiting ? uring_summon : NULL;
-	/* This task is inside until it leaves below. */
-	set_bit(SWC_PART_BUSY, &part->flags);
-	pdu_of(cmd)->part = part;
-	/* First the pointer, then the mark: from here on the cancel path may come. */
+	req = swc_req_create(ctx, member, desc, NULL);
+	if (IS_ERR(req))
+		return PTR_ERR(req);
+	req->cmd = cmd;
+	req->complete = uring_complete;
+	req->wake_worker = waiting ? uring_wake_worker : NULL;
+	/* Nothing else knows the request until swc_match(), whose locks publish this. */
+	req->uring_state = URING_BUSY;
+	pdu_of(cmd)->req = req;
+	/* Not before the pointer is set: from here on the cancel path may come. */
 	io_uring_cmd_mark_cancelable(cmd, issue_flags);
 
-	ret = swc_submit(part, waiting);
+	ret = swc_match(req, waiting);
 	if (ret) {
-		/* Marked commands are unmarked only by the done call. */
-		WRITE_ONCE(pdu_of(cmd)->part, NULL);
-		swc_part_drop(part);
+		/* Not matched, so never completed. Only the done call unmarks a command. */
+		WRITE_ONCE(pdu_of(cmd)->req, NULL);
+		swc_req_drop(req);
 		io_uring_cmd_done32(cmd, ret, 0, issue_flags);
 		return -EIOCBQUEUED;
 	}
 	if (waiting)
-		swc_exec_attend(part->op, SWC_PART_DONE, &part->flags);
-	if (test_bit(SWC_PART_DONE, &part->flags)) {
-		post_cqe(cmd, part, issue_flags);
-		return -EIOCBQUEUED;
-	}
-	if (let_go(part))
-		io_uring_cmd_complete_in_task(cmd, part_task);
+		swc_worker_busy_poll(req->op, URING_DONE_BIT, &req->uring_state);
+	if (!uring_release(req))
+		post_cqe(cmd, req, issue_flags);
 	return -EIOCBQUEUED;
 }
 
-/* ------------------------------------------------------------------ partitions */
+/* ------------------------------------------------------------------ waits for partitions */
 
+/*
+ * A wait is completed either by exec/partitioned.c, which calls complete_wait(), or by the cancel path:
+ * the one that takes the waiter out of its list, under the lock there.
+ */
 static struct swc_waiter *waiter_of(struct io_uring_cmd *cmd)
 {
 	BUILD_BUG_ON(sizeof(struct swc_waiter) > sizeof(cmd->pdu));
@@ -192,38 +212,38 @@ static struct swc_waiter *waiter_of(struct io_uring_cmd *cmd)
 }
 
 /* Post the CQE of a wait that is over. */
-static void waited_body(struct io_uring_cmd *cmd, unsigned int issue_flags)
+static void wait_task_work_body(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
 	struct swc_waiter *waiter = waiter_of(cmd);
-	struct swc_parted *parted = waiter->parted;
+	struct swc_partitioned *partitioned = waiter->partitioned;
 	int result = waiter->result;
 
 	/* Both as in post_cqe(). */
-	WRITE_ONCE(waiter->parted, NULL);
-	swc_parted_put(parted);
+	WRITE_ONCE(waiter->partitioned, NULL);
+	swc_partitioned_put(partitioned);
 	io_uring_cmd_done32(cmd, result, 0, issue_flags);
 }
 
-SWC_TASK_WORK(waited)
+SWC_TASK_WORK(wait_task_work)
 
-void swc_uring_waited(struct swc_waiter *waiter)
+static void complete_wait(struct swc_waiter *waiter)
 {
-	io_uring_cmd_complete_in_task(container_of((void *)waiter, struct io_uring_cmd, pdu), waited);
+	io_uring_cmd_complete_in_task(container_of((void *)waiter, struct io_uring_cmd, pdu), wait_task_work);
 }
 
-/* Nobody else is hurt by a wait that ends before its partition. */
+/* A wait that ends before its partition harms no other rank. */
 static void cancel_wait(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
 	struct swc_waiter *waiter = waiter_of(cmd);
 
-	if (!swc_parted_unwatch(waiter))
+	if (!swc_partitioned_del_waiter(waiter))
 		return;
 	waiter->result = -ECANCELED;
-	waited_body(cmd, issue_flags);
+	wait_task_work_body(cmd, issue_flags);
 }
 
-static int wait_for_partition(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const struct swc_part_ref *ref,
-			      unsigned int issue_flags)
+static int issue_wait(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const struct swc_partitioned_ref *ref,
+		      unsigned int issue_flags)
 {
 	struct swc_waiter *waiter = waiter_of(cmd);
 	int ret;
@@ -231,50 +251,51 @@ static int wait_for_partition(struct io_uring_cmd *cmd, struct swc_ctx *ctx, con
 	if (ref->timeout_ms || ref->resv)
 		return -EINVAL;
 	INIT_HLIST_NODE(&waiter->node);
-	waiter->parted = swc_parted_get(ctx, ref->handle);
-	if (!waiter->parted)
+	waiter->complete = complete_wait;
+	waiter->partitioned = swc_partitioned_get(ctx, ref->handle);
+	if (!waiter->partitioned)
 		return -ENOENT;
 	io_uring_cmd_mark_cancelable(cmd, issue_flags);
-	ret = swc_parted_watch(waiter, ref->partition);
-	/* One that waits may be over already, and gone. */
+	ret = swc_partitioned_add_waiter(waiter, ref->partition);
+	/* Once it is in the list it may be completed, and gone. */
 	if (ret != -EIOCBQUEUED) {
 		waiter->result = ret;
-		waited_body(cmd, issue_flags);
+		wait_task_work_body(cmd, issue_flags);
 	}
 	return -EIOCBQUEUED;
 }
 
-/* ------------------------------------------------------------------ commands */
+/* ------------------------------------------------------------------ entry */
 
 int swc_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
 	struct swc_ctx *ctx = cmd->file->private_data;
-	bool waits = cmd->cmd_op == SWC_CMD_PART_WAIT;
-	struct swc_part_ref ref;
+	bool is_wait = cmd->cmd_op == SWC_CMD_PARTITIONED_WAIT;
+	struct swc_partitioned_ref ref;
 	struct swc_desc desc;
 
 	if (swc_compat_is_cancel(issue_flags)) {
-		if (waits)
+		if (is_wait)
 			cancel_wait(cmd, issue_flags);
 		else
-			uring_cancel(cmd);
+			cancel_collective(cmd);
 		return 0;
 	}
-	if (cmd->cmd_op != SWC_CMD_COLLECTIVE && !waits)
+	if (cmd->cmd_op != SWC_CMD_COLLECTIVE && !is_wait)
 		return -ENOTTY;
 	/* The payload of a collective is 80 bytes, and big_cqe carries its second word. */
-	if (!waits && (issue_flags & (IO_URING_F_SQE128 | IO_URING_F_CQE32)) !=
-		      (IO_URING_F_SQE128 | IO_URING_F_CQE32))
+	if (!is_wait && (issue_flags & (IO_URING_F_SQE128 | IO_URING_F_CQE32)) !=
+			(IO_URING_F_SQE128 | IO_URING_F_CQE32))
 		return -EINVAL;
 	if (current->mm != ctx->mm)
 		return -EPERM;
-	/* The one and only read of memory that the user can change meanwhile. */
-	if (waits) {
+	/* Copied once, then checked: user space can change the SQE meanwhile. */
+	if (is_wait) {
 		memcpy(&ref, swc_compat_cmd_payload(cmd), sizeof(ref));
 		barrier_data(&ref);
-		return wait_for_partition(cmd, ctx, &ref, issue_flags);
+		return issue_wait(cmd, ctx, &ref, issue_flags);
 	}
 	memcpy(&desc, swc_compat_cmd_payload(cmd), sizeof(desc));
 	barrier_data(&desc);
-	return submit(cmd, ctx, &desc, issue_flags);
+	return issue_collective(cmd, ctx, &desc, issue_flags);
 }

@@ -1,43 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What engines can take of moves: the bytes from where a move stands up to the first that no engine can do,
- * cut into pieces for one descriptor each. What is so short that a descriptor costs more than it brings, the
- * CPU copies.
+ * Splits copies for engines: the bytes from where a copy stands up to the first that no engine can do, cut
+ * into pieces for one descriptor each. Pieces so short that a descriptor costs more than it saves are the
+ * CPU's.
+ *
+ * Copies are counted first, so that the caller can decide before a job is made.
  */
 #include <linux/mm.h>
-#include <linux/slab.h>
 
-#include "mem/region.h"
 #include "dma/engine.h"
+#include "mem/region.h"
 
-/* Pieces of a job, and at least so many of a move; what is left of its moves is another one. */
+/* Pieces of a job, and at least so many of each copy; the rest of the copy is for another job. */
 #define MAX_PIECES	1024
-#define MAX_OF_MANY	128u
-/* Shorter stretches cost more than they bring, unless engines are forced. */
-#define MIN_STRETCH	(16u << 10)
-/* A share is not cut into smaller pieces. */
-#define PIECE_LEAST	(256u << 10)
+#define MIN_OF_EACH	128u
+/* A channel's share is not cut into smaller pieces. */
+#define SHARE_PIECE	(256u << 10)
 /* A piece ends at a multiple of this, if it can. */
 #define PIECE_UNIT	64u
 
 /*
- * What all the channels of a job can do; shorter pieces than @least are the CPU's. Where engines do not see
- * its caches, a line (@line bytes) that they write must not be written by it.
+ * What all the channels of a job can do. Where engines do not see the CPU's caches, the CPU must not write
+ * to a cache line (@line bytes) that an engine writes to.
  */
-struct limits {
-	u32 max_seg;
-	u32 align;
-	u32 line;
-	u32 least;
-};
-
-static bool find_limits(struct limits *lim, struct swc_dma_chan **chan, u32 nchans, u64 share,
-			u32 nsrc)
+static bool find_limits(struct swc_dma_limits *lim, struct swc_dma_chan **chan, u32 nchans, u64 share,
+			u32 nsrc, u32 min_piece)
 {
 	u32 i, unit, align = 0;
 
 	lim->line = dma_get_cache_alignment();
-	lim->max_seg = clamp_t(u64, share, PIECE_LEAST, U32_MAX);
+	lim->max_seg = clamp_t(u64, share, SHARE_PIECE, U32_MAX);
 	for (i = 0; i < nchans; i++) {
 		const struct dma_device *device = chan[i]->chan->device;
 
@@ -47,55 +39,63 @@ static bool find_limits(struct limits *lim, struct swc_dma_chan **chan, u32 ncha
 		align = max_t(u32, align, nsrc == 1 ? device->copy_align : device->xor_align);
 	}
 	lim->align = BIT(align);
-	/* Where one piece ends, the next must be able to begin; and no element lies in two. */
+	/* The next piece must be able to start where one ends, and no element may lie in two. */
 	unit = lim->max_seg > PIECE_UNIT ? max(lim->align, PIECE_UNIT) : lim->align;
 	unit = max(unit, lim->line);
 	lim->max_seg = round_down(lim->max_seg, unit);
-	lim->least = nsrc > 1 || swc_dma_forced() ? 0 : MIN_STRETCH;
+	/* Only copies have pieces for the CPU. */
+	lim->min_piece = nsrc > 1 ? 0 : min_piece;
 	return nchans && lim->max_seg;
 }
 
-/* Where the ranges of a move are; sources, then the destination in turn. */
-struct cut {
+/* Positions in the ranges of a copy: its sources, then one destination. */
+struct cursors {
 	const struct swc_extent *extent[SWC_DMA_MAX_SRC + 1];
 	const struct swc_span *span[SWC_DMA_MAX_SRC + 1];
 	u32 n;
 };
 
-static void cut_start(struct cut *cut, const struct swc_move *m, u32 dst)
+static void cursors_init(struct cursors *cur, const struct swc_reduce_copy *m, u32 dst)
 {
 	u32 i;
 
-	cut->n = m->nsrc + 1;
-	for (i = 0; i < cut->n; i++) {
-		cut->span[i] = &m->span[i < m->nsrc ? i : m->nsrc + dst];
-		cut->extent[i] = swc_region_find(cut->span[i]->region, cut->span[i]->offset + m->done);
+	cur->n = m->nsrc + 1;
+	for (i = 0; i < cur->n; i++) {
+		cur->span[i] = &m->span[i < m->nsrc ? i : m->nsrc + dst];
+		cur->extent[i] = swc_region_find(cur->span[i]->region, cur->span[i]->offset + m->done);
 	}
 }
 
-/* The longest stretch at @at, up to @most bytes, that is contiguous in all ranges; 0: an engine cannot. */
-static u32 cut_next(struct cut *cut, const struct limits *lim, u64 at, u64 most, void **ptr)
+static bool overlap(const void *a, const void *b, u32 bytes)
+{
+	return a < b + bytes && b < a + bytes;
+}
+
+/*
+ * The longest stretch at @at, up to @most bytes, that is contiguous in all ranges. 0: not for engines,
+ * because the destination overlaps a source, which the CPU would need after an error.
+ */
+static u32 next_stretch(struct cursors *cur, const struct swc_dma_limits *lim, u64 at, u64 most, void **ptr)
 {
 	u64 bytes = min_t(u64, most, lim->max_seg);
 	u32 i;
 
-	for (i = 0; i < cut->n; i++) {
-		u64 offset = cut->span[i]->offset + at;
+	for (i = 0; i < cur->n; i++) {
+		u64 offset = cur->span[i]->offset + at;
 
-		while (cut->extent[i][1].offset <= offset)
-			cut->extent[i]++;
-		bytes = min(bytes, cut->extent[i][1].offset - offset);
-		ptr[i] = cut->extent[i]->kaddr + (offset - cut->extent[i]->offset);
+		while (cur->extent[i][1].offset <= offset)
+			cur->extent[i]++;
+		bytes = min(bytes, cur->extent[i][1].offset - offset);
+		ptr[i] = cur->extent[i]->kaddr + (offset - cur->extent[i]->offset);
 	}
-	/* It may not write what it, or another after an error, is to read. */
-	for (i = 0; i < cut->n - 1; i++)
-		if (ptr[i] < ptr[cut->n - 1] + bytes && ptr[cut->n - 1] < ptr[i] + bytes)
+	for (i = 0; i < cur->n - 1; i++)
+		if (overlap(ptr[i], ptr[cur->n - 1], bytes))
 			return 0;
 	return bytes;
 }
 
-/* Trim a stretch to what the device can align; 0: nothing of it. */
-static u32 align_down(const struct limits *lim, void **ptr, u32 n, u32 bytes)
+/* Bytes of a stretch that the device can do with its alignment. */
+static u32 aligned_bytes(const struct swc_dma_limits *lim, void **ptr, u32 n, u32 bytes)
 {
 	u32 i;
 
@@ -105,29 +105,17 @@ static u32 align_down(const struct limits *lim, void **ptr, u32 n, u32 bytes)
 	return round_down(bytes, lim->align);
 }
 
-/* Of a stretch that begins at @to, what comes first: whole lines, or a part of one, which is the CPU's. */
-static u32 lines_of(const struct limits *lim, const void *to, u32 bytes, bool *is_part)
+/* The first bytes of a stretch at @to that are either whole cache lines or a part of one, for the CPU. */
+static u32 first_lines(const struct swc_dma_limits *lim, const void *to, u32 bytes, bool *is_part)
 {
-	u32 begun = (unsigned long)to & (lim->line - 1);
+	u32 into = (unsigned long)to & (lim->line - 1);
 
-	*is_part = begun || bytes < lim->line;
-	return *is_part ? min(bytes, lim->line - begun) : round_down(bytes, lim->line);
+	*is_part = into || bytes < lim->line;
+	return *is_part ? min(bytes, lim->line - into) : round_down(bytes, lim->line);
 }
 
-/* What a move is cut into: for engines, and for the CPU. */
-struct tally {
-	u32 n[2];
-	u64 bytes[2];
-};
-
-/* Do ranges of so many bytes overlap? */
-static bool meet(const void *a, const void *b, u32 bytes)
-{
-	return a < b + bytes && b < a + bytes;
-}
-
-/* Is this the continuation of a piece, as one descriptor can do it? */
-static bool continues(const struct limits *lim, const struct swc_dma_piece *p, void **ptr, u32 nsrc,
+/* Does a stretch continue a piece, so that one descriptor can do both? */
+static bool continues(const struct swc_dma_limits *lim, const struct swc_dma_piece *p, void **ptr, u32 nsrc,
 		      u32 bytes)
 {
 	u32 i;
@@ -135,14 +123,15 @@ static bool continues(const struct limits *lim, const struct swc_dma_piece *p, v
 	if (p->to + p->bytes != ptr[nsrc] || bytes > lim->max_seg - p->bytes)
 		return false;
 	for (i = 0; i < nsrc; i++)
-		if (p->from[i] + p->bytes != ptr[i] || meet(p->from[i], p->to, p->bytes + bytes))
+		if (p->from[i] + p->bytes != ptr[i] || overlap(p->from[i], p->to, p->bytes + bytes))
 			return false;
 	return true;
 }
 
-static void add_piece(const struct limits *lim, struct swc_dma_job *job, void **ptr, u32 bytes, bool is_short)
+static void add_piece(const struct swc_dma_limits *lim, struct swc_dma_job *job, void **ptr, u32 bytes,
+		      bool is_short)
 {
-	u32 n = is_short ? job->nshort++ : job->most_short + job->npieces;
+	u32 n = is_short ? job->nshort++ : job->max_short + job->npieces;
 	struct swc_dma_piece *p = &job->piece[n];
 
 	if (!is_short && job->npieces && continues(lim, p - 1, ptr, job->nsrc, bytes)) {
@@ -156,28 +145,27 @@ static void add_piece(const struct limits *lim, struct swc_dma_job *job, void **
 }
 
 /*
- * Cut what engines can take of a move, for one destination, into pieces of @job; NULL: only count. Several
- * destinations all end where the first of them does. Returns where that is.
+ * Split a copy to its destination @dst, from where it stands up to @end: add to @tally, and pieces to @job
+ * unless that is NULL. Stops after @most pieces, or where engines cannot go on. Returns where that is.
  */
-static u64 cut_move(const struct limits *lim, const struct swc_move *m, u32 dst, u64 end, u32 most,
-		    struct tally *tally, struct swc_dma_job *job)
+static u64 split_copy(const struct swc_dma_limits *lim, const struct swc_reduce_copy *m, u32 dst, u64 end,
+		      u32 most, struct swc_dma_tally *tally, struct swc_dma_job *job)
 {
 	void *ptr[SWC_DMA_MAX_SRC + 1];
-	struct cut cut;
+	struct cursors cur;
 	u64 at = m->done;
 	u32 n;
 
-	cut_start(&cut, m, dst);
+	cursors_init(&cur, m, dst);
 	for (n = 0; at < end && n < most; n++) {
-		u32 whole = cut_next(&cut, lim, at, end - at, ptr);
-		u32 able = align_down(lim, ptr, cut.n, whole), bytes;
+		u32 whole = next_stretch(&cur, lim, at, end - at, ptr);
+		u32 able = aligned_bytes(lim, ptr, cur.n, whole), bytes;
 		bool is_short;
 
 		if (!able)
 			break;
-		bytes = lines_of(lim, ptr[m->nsrc], able, &is_short);
-		is_short |= bytes < lim->least;
-		/* The CPU copies here, no more. */
+		bytes = first_lines(lim, ptr[m->nsrc], able, &is_short);
+		is_short |= bytes < lim->min_piece;
 		if (is_short && m->nsrc > 1)
 			break;
 		if (job)
@@ -185,98 +173,92 @@ static u64 cut_move(const struct limits *lim, const struct swc_move *m, u32 dst,
 		tally->n[is_short]++;
 		tally->bytes[is_short] += bytes;
 		at += bytes;
-		/* A piece that is too short for the device ends it. */
+		/* The rest of the stretch is too short for the device. */
 		if (bytes == able && able < whole)
 			break;
 	}
 	return at;
 }
 
-/**
- * swc_dma_job_alloc() - a job with room for so many pieces, and has none yet
- */
-struct swc_dma_job *swc_dma_job_alloc(u32 npieces, u32 nshort)
-{
-	struct swc_dma_job *job;
-
-	job = kvzalloc(struct_size(job, piece, npieces + nshort), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (!job)
-		return NULL;
-	atomic_set(&job->held, 1);
-	job->most_short = nshort;
-	return job;
-}
-
 /*
- * What engines take of a move; counts its pieces, and what the CPU copies of it. None, if that would be the
- * half of it.
+ * Bytes of a copy that a job can take: to all destinations as far as to the first that ends. None, if half
+ * of them or more would be the CPU's.
  */
-static u64 cut_one(const struct limits *lim, const struct swc_move *m, u32 most, struct tally *all,
-		   u64 *by_cpu)
+static u64 count_copy(struct swc_dma_split *split, const struct swc_reduce_copy *m, u32 most)
 {
-	struct tally first = {}, cut = {};
+	struct swc_dma_tally first = {}, both = {};
 	u64 end = m->bytes;
 	u32 d;
 
 	for (d = 0; d < m->ndst; d++)
-		end = cut_move(lim, m, d, end, max(most / m->ndst, 1u), &first, NULL);
+		end = split_copy(&split->lim, m, d, end, max(most / m->ndst, 1u), &first, NULL);
 	for (d = 0; d < m->ndst; d++)
-		cut_move(lim, m, d, end, MAX_PIECES, &cut, NULL);
-	if (!cut.bytes[0] || cut.bytes[0] < cut.bytes[1])
+		split_copy(&split->lim, m, d, end, MAX_PIECES, &both, NULL);
+	if (!both.bytes[0] || both.bytes[0] < both.bytes[1])
 		return 0;
 	for (d = 0; d < 2; d++) {
-		all->n[d] += cut.n[d];
-		all->bytes[d] += cut.bytes[d];
+		split->all.n[d] += both.n[d];
+		split->all.bytes[d] += both.bytes[d];
 	}
-	/* As it is counted elsewhere: what goes to several places counts once. */
-	*by_cpu += div_u64(cut.bytes[1], m->ndst);
+	/* Bytes for several destinations count once, as in the other counters. */
+	split->cpu_only += div_u64(both.bytes[1], m->ndst);
 	return end - m->done;
 }
 
 /**
- * swc_dma_cut() - a job of what channels can take of moves, or NULL
- * @share: bytes for each of them; no piece is larger
- * @q: what they have to do
- * @items: moves with equally many sources; what is taken of each is filled in
+ * swc_dma_split_count() - how much of copies can these channels take?
+ * @split: filled in, for swc_dma_split_make()
+ * @share: bytes for each channel; no piece is larger
+ * @items: copies with equally many sources; @items->bytes is filled in
  * @n: how many
- * @workers: CPUs that would share them otherwise
+ * @min_piece: bytes below which the CPU copies a piece
+ *
+ * Return: bytes that engines would write.
  */
-struct swc_dma_job *swc_dma_cut(struct swc_dma_chan **chan, u32 nchans, u64 share,
-				const struct swc_dma_queue *q, struct swc_dma_item *items, u32 n,
-				u32 workers)
+u64 swc_dma_split_count(struct swc_dma_split *split, struct swc_dma_chan **chan, u32 nchans, u64 share,
+			struct swc_dma_item *items, u32 n, u32 min_piece)
 {
-	struct tally all = {}, done = {};
-	u32 i, d, most_dst = 0;
-	struct swc_dma_job *job;
-	struct limits lim;
-	u64 by_cpu = 0;
+	u32 i;
 
-	if (!find_limits(&lim, chan, nchans, share, items->move->nsrc))
-		return NULL;
+	*split = (struct swc_dma_split){};
+	if (!find_limits(&split->lim, chan, nchans, share, items->copy->nsrc, min_piece))
+		return 0;
 	for (i = 0; i < n; i++)
-		items[i].bytes = cut_one(&lim, items[i].move, max(MAX_PIECES / n, MAX_OF_MANY), &all,
-					 &by_cpu);
-	if (!all.bytes[0] || !swc_dma_pays(q, nchans, all.bytes[0], workers))
-		return NULL;
-	job = swc_dma_job_alloc(all.n[0], all.n[1]);
+		items[i].bytes = count_copy(split, items[i].copy, max(MAX_PIECES / n, MIN_OF_EACH));
+	return split->all.bytes[0];
+}
+
+/**
+ * swc_dma_split_make() - make a job of copies that swc_dma_split_count() has counted
+ *
+ * Return: NULL if there is no memory.
+ */
+struct swc_dma_job *swc_dma_split_make(const struct swc_dma_split *split, struct workqueue_struct *wq,
+				       const struct swc_dma_item *items, u32 n)
+{
+	struct swc_dma_job *job = swc_dma_job_alloc(wq, split->all.n[0], split->all.n[1]);
+	struct swc_dma_tally done = {};
+	u32 i, d, max_dst = 0;
+
 	if (!job)
 		return NULL;
-	job->nsrc = items->move->nsrc;
-	job->by_cpu = by_cpu;
+	job->nsrc = items->copy->nsrc;
+	job->cpu_only = split->cpu_only;
 	for (i = 0; i < n; i++) {
 		if (!items[i].bytes)
 			continue;
 		job->bytes += items[i].bytes;
 		job->item[job->nitems++] = items[i];
-		most_dst = max(most_dst, items[i].move->ndst);
+		max_dst = max(max_dst, items[i].copy->ndst);
 	}
-	/* Moves of neighbours in memory become one piece where they go to the same place. */
-	for (d = 0; d < most_dst; d++) {
+	/* Destination by destination, so that copies of neighbours in memory become one piece. */
+	for (d = 0; d < max_dst; d++) {
 		for (i = 0; i < job->nitems; i++) {
-			const struct swc_move *m = job->item[i].move;
+			const struct swc_reduce_copy *m = job->item[i].copy;
 
 			if (d < m->ndst)
-				cut_move(&lim, m, d, m->done + job->item[i].bytes, MAX_PIECES, &done, job);
+				split_copy(&split->lim, m, d, m->done + job->item[i].bytes, MAX_PIECES, &done,
+					   job);
 		}
 	}
 	return job;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef SWC_SUBMIT_H
-#define SWC_SUBMIT_H
+#ifndef SWC_MATCH_H
+#define SWC_MATCH_H
 
-#include "exec/task.h"
+#include "exec/operation.h"
 
-int swc_submit(struct swc_part *part, bool inline_ok);
-int swc_submit_reserve(struct swc_member *member, u32 n, u64 *base);
-int swc_submit_reserved(struct swc_part *part, u64 seq);
-void swc_submit_forgo(struct swc_member *member, u32 n);
+int swc_match(struct swc_req *req, bool inline_ok);
+int swc_match_reserve(struct swc_member *member, u32 n, u64 *base);
+int swc_match_reserved(struct swc_req *req, u64 seq);
+void swc_match_unreserve(struct swc_member *member, u32 n);
 
-#endif /* SWC_SUBMIT_H */
+#endif /* SWC_MATCH_H */

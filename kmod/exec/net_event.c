@@ -1,22 +1,68 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * News from other nodes and from DMA engines: segments that have come, and what connections and engines give
- * back. Runs that have waited for it go on here, in the context that brings it.
+ * Events from the transport: segments that arrive, and what connections return. A task that waited for an
+ * event continues in its context.
  */
 #include "comm/comm.h"
-#include "dma.h"
-#include "exec/worker.h"
 #include "exec/net_event.h"
-#include "exec/operation.h"
-#include "plan/plan.h"
 #include "exec/runq.h"
 #include "exec/step.h"
+#include "exec/worker.h"
+#include "plan/plan.h"
+
+/* ------------------------------------------------------------------ segments */
+
+/* Does the task wait for this segment? */
+static bool is_awaited(const struct swc_task *task, const struct swc_net_seg *seg)
+{
+	return task->state == SWC_TASK_WAIT_RECV && task->wait_rank == seg->src &&
+	       task->wait_ordinal == seg->msg.ordinal;
+}
+
+/* The task that receives the segment, or NULL; op->lock is held. */
+static struct swc_task *receiver_of(struct swc_op *op, const struct swc_net_seg *seg)
+{
+	return op->finished ? NULL : swc_op_task(op, seg->dst, seg->channel);
+}
+
+static bool has_waiting_receiver(struct swc_comm *comm, const struct swc_net_seg *seg)
+{
+	struct swc_op *op = swc_op_get_started(comm, seg->msg.seq);
+	const struct swc_task *task;
+	bool awaited;
+
+	if (!op)
+		return false;
+	spin_lock(&op->lock);
+	task = receiver_of(op, seg);
+	awaited = task && is_awaited(task, seg);
+	spin_unlock(&op->lock);
+	swc_op_put(op);
+	return awaited;
+}
 
 /*
- * The operation that a segment is for, with a reference, if all ranks of this node have come to it. Otherwise
- * the segment waits for that.
+ * Copy a segment of a partition out of its receive buffer, unless a task waits for it or memory is short:
+ * ranks mark partitions ready in any order, and those that all ranks have marked must find receive buffers.
  */
-static struct swc_op *find_started(struct swc_comm *comm, struct swc_seg *seg, bool *stray)
+static struct swc_net_seg *free_rx_buf(struct swc_comm *comm, struct swc_net_seg *seg)
+{
+	struct swc_net_seg *copy;
+
+	if (!seg->msg.sig.partitioned || seg->unexpected || has_waiting_receiver(comm, seg))
+		return seg;
+	copy = swc_conn_copy_unexpected(seg);
+	if (!copy)
+		return seg;
+	swc_conn_release(seg);
+	return copy;
+}
+
+/*
+ * The operation of a segment, with a reference, if it has started. Otherwise NULL, and the segment is
+ * queued as unexpected, or is a stray: no operation will take it.
+ */
+static struct swc_op *find_or_queue(struct swc_comm *comm, struct swc_net_seg *seg, bool *stray)
 {
 	struct swc_op *op;
 
@@ -29,263 +75,196 @@ static struct swc_op *find_started(struct swc_comm *comm, struct swc_seg *seg, b
 	*stray = comm->status == SWC_COMM_ABORTED ||
 		 ((!op || op->finished) && seg->msg.seq < comm->member[seg->dst].submitted);
 	if (!*stray)
-		list_add_tail(&seg->node, &comm->early[seg->msg.seq % SWC_EARLY]);
+		list_add_tail(&seg->node, &comm->unexpected[seg->msg.seq % SWC_UNEXPECTED_LISTS]);
 	return NULL;
 }
 
-/* Another node has come to the operation by another call: the communicator ends. */
-static bool end_if_differs(struct swc_comm *comm, struct swc_op *op, u32 src, const struct swc_wire_msg *msg)
+/* End the communicator if another node has called something else. Return: true if it has. */
+static bool abort_if_mismatch(struct swc_comm *comm, struct swc_op *op, u32 src,
+			      const struct swc_wire_msg *msg)
 {
-	if (swc_op_is_call(op, msg))
+	if (swc_signature_equal(&op->sig, &msg->sig))
 		return false;
-	swc_op_note_remote_mismatch(op, src, msg);
+	swc_op_report_remote_mismatch(op, src, msg);
 	swc_comm_abort(comm, -EPROTO, src, op->seq, NULL);
 	return true;
 }
 
-/* Is this what the run waits for? */
-static bool awaits(const struct swc_run *run, const struct swc_seg *seg)
+/* Put a segment into the inbox of its task, and run the task if it waits for the segment. */
+static void deliver(struct swc_op *op, struct swc_net_seg *seg)
 {
-	return run->state == SWC_RUN_WAIT_RECV && run->wait_rank == seg->src &&
-	       run->wait_ordinal == seg->msg.ordinal;
-}
+	struct swc_task *task;
+	bool run = false;
 
-static bool is_awaited(struct swc_comm *comm, const struct swc_seg *seg)
-{
-	const struct swc_run *run = NULL;
-	bool awaited = false;
-	struct swc_op *op;
-
-	spin_lock(&comm->lock);
-	op = swc_op_find(comm, seg->msg.seq);
-	if (op) {
-		spin_lock(&op->lock);
-		if (op->started_at && !op->finished)
-			run = swc_run_of(op, seg->dst, seg->channel);
-		awaited = run && awaits(run, seg);
-		spin_unlock(&op->lock);
+	spin_lock(&op->lock);
+	task = op->status ? NULL : receiver_of(op, seg);
+	if (task) {
+		list_add_tail(&seg->node, &task->inbox);
+		run = is_awaited(task, seg) && swc_runq_resume(op, task);
 	}
-	spin_unlock(&comm->lock);
-	return awaited;
-}
-
-/*
- * A segment of a partition that is not awaited gives its slot free, if there is memory to copy it to: ranks
- * mark partitions ready in any order, and those that all have marked must find slots.
- */
-static struct swc_seg *out_of_slot(struct swc_comm *comm, struct swc_seg *seg)
-{
-	struct swc_seg *copy;
-
-	if (!seg->msg.partition || seg->spilled || is_awaited(comm, seg))
-		return seg;
-	copy = swc_conn_spill(seg);
-	if (!copy)
-		return seg;
-	swc_conn_release(seg);
-	return copy;
+	spin_unlock(&op->lock);
+	if (!task)
+		swc_conn_release(seg);
+	if (run)
+		swc_worker_run(op, SWC_STAT_WORKER_KTHREAD);
 }
 
 /**
- * swc_news_deliver() - a segment has come from another node
+ * swc_net_event_segment() - a segment has arrived from another node
  *
- * Those of one connection come one after the other, and are to be in this order in the run's inbox.
+ * The segments of a connection are delivered one after the other and keep that order in the task's inbox.
  */
-void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg)
+void swc_net_event_segment(struct swc_comm *comm, struct swc_net_seg *seg)
 {
-	bool stray = false, work = false, taken = false;
+	u64 seq = seg->msg.seq;
+	bool stray = false;
 	u32 src = seg->src;
-	struct swc_run *run;
 	struct swc_op *op;
 
-	seg = out_of_slot(comm, seg);
+	seg = free_rx_buf(comm, seg);
 	spin_lock(&comm->lock);
-	op = find_started(comm, seg, &stray);
+	op = find_or_queue(comm, seg, &stray);
 	spin_unlock(&comm->lock);
 	if (stray) {
-		swc_comm_abort(comm, -EPROTO, src, seg->msg.seq,
-			       "operation %llu: rank %u sends more than its receivers' plans take",
-			       seg->msg.seq, src);
+		swc_comm_abort(comm, -EPROTO, src, seq,
+			       "operation %llu: rank %u sends more than its receivers' plans take", seq, src);
 		swc_conn_release(seg);
 	}
 	if (!op)
 		return;
-	end_if_differs(comm, op, src, &seg->msg);
-	spin_lock(&op->lock);
-	if (!op->finished && !op->status) {
-		run = swc_run_of(op, seg->dst, seg->channel);
-		if (run) {
-			list_add_tail(&seg->node, &run->inbox);
-			taken = true;
-			work = awaits(run, seg) && swc_run_resume(op, run);
-		}
-	}
-	spin_unlock(&op->lock);
-	if (!taken)
-		swc_conn_release(seg);
-	if (work)
-		swc_exec_help(op, SWC_STAT_RUN_WORKER);
+	abort_if_mismatch(comm, op, src, &seg->msg);
+	deliver(op, seg);
 	swc_op_put(op);
 }
 
 /**
- * swc_news_early() - segments that came before all ranks of this node had come to the operation
- * @op: it starts; its lock and the communicator's are held since then: what comes from now on comes behind
- * @odd: those that fit nothing, for swc_news_odd()
+ * swc_net_event_take_unexpected() - give an operation that starts the segments that arrived before
+ * @op: the operation; its lock and the communicator's have been held since it started, so what arrives from
+ *	now on is delivered behind these segments
+ * @unmatched: gets the segments that no task of the operation receives, for swc_net_event_refuse()
  */
-void swc_news_early(struct swc_op *op, struct list_head *odd)
+void swc_net_event_take_unexpected(struct swc_op *op, struct list_head *unmatched)
 {
-	struct swc_seg *seg, *next;
+	struct list_head *list = &op->comm->unexpected[op->seq % SWC_UNEXPECTED_LISTS];
+	struct swc_net_seg *seg, *next;
 
 	lockdep_assert_held(&op->comm->lock);
 	lockdep_assert_held(&op->lock);
-	list_for_each_entry_safe(seg, next, &op->comm->early[op->seq % SWC_EARLY], node) {
-		struct swc_run *run = NULL;
+	list_for_each_entry_safe(seg, next, list, node) {
+		struct swc_task *task = NULL;
 
 		if (seg->msg.seq != op->seq)
 			continue;
-		if (swc_op_is_call(op, &seg->msg))
-			run = swc_run_of(op, seg->dst, seg->channel);
-		list_move_tail(&seg->node, run ? &run->inbox : odd);
+		if (swc_signature_equal(&op->sig, &seg->msg.sig))
+			task = swc_op_task(op, seg->dst, seg->channel);
+		list_move_tail(&seg->node, task ? &task->inbox : unmatched);
 	}
 }
 
 /**
- * swc_news_odd() - say what is wrong with segments that fit nothing
+ * swc_net_event_refuse() - report unexpected segments that match no task, and release them
  */
-void swc_news_odd(struct swc_comm *comm, struct list_head *odd)
+void swc_net_event_refuse(struct swc_comm *comm, struct list_head *unmatched)
 {
-	struct swc_seg *seg, *next;
+	struct swc_net_seg *seg, *next;
 
-	list_for_each_entry_safe(seg, next, odd, node) {
+	list_for_each_entry_safe(seg, next, unmatched, node) {
 		list_del(&seg->node);
-		swc_news_deliver(comm, seg);
+		swc_net_event_segment(comm, seg);
 	}
 }
 
-/*
- * A connection or an engine has given something back, and @waiting, if not NULL, can go on; op->lock is held
- * on entry, not on exit.
- */
-static void given_back(struct swc_op *op, struct swc_run *waiting, int error, bool nested)
-	__releases(&op->lock)
-{
-	bool work = false, over;
-
-	op->nposted--;
-	if (error && !op->status)
-		WRITE_ONCE(op->status, error);
-	if (waiting && !nested)
-		work = swc_run_resume(op, waiting);
-	else if (waiting)
-		swc_run_call(op, waiting);
-	over = swc_op_over(op);
-	/* Nothing else may keep the operation now. */
-	kref_get(&op->ref);
-	spin_unlock(&op->lock);
-	if (work)
-		swc_exec_help(op, SWC_STAT_RUN_WORKER);
-	if (over)
-		swc_op_finish(op);
-	swc_op_put(op);
-}
-
 /**
- * swc_news_sent() - the memory of a message is free
+ * swc_net_event_drop_unexpected() - release the segments of operations that no rank of this node will submit
  */
-void swc_news_sent(struct swc_out *out, int error, bool nested)
+void swc_net_event_drop_unexpected(struct swc_comm *comm)
 {
-	struct swc_run *run = out->run;
-	struct swc_op *op = run->part->op;
-	bool goes_on;
-
-	spin_lock(&op->lock);
-	out->done = true;
-	run->unsent[out->step % run->part->plan->links->ahead]--;
-	goes_on = run->state == SWC_RUN_WAIT_FENCE && !error && swc_step_fence_passed(run);
-	given_back(op, goes_on ? run : NULL, error, nested);
-}
-
-/* An engine is done with what a run's step moves; can the run go on? op->lock is held. */
-static bool take_moved(struct swc_run *run, u64 bytes)
-{
-	if (run->whole) {
-		run->engine_over = true;
-		run->engine_moved = bytes;
-	} else {
-		run->move.done += bytes;
-		run->by_cpu = !bytes;
-	}
-	/* Else the CPU is still at its own part. */
-	return run->state == SWC_RUN_WAIT_DMA;
-}
-
-/**
- * swc_news_moved() - engines are done with moves of an operation
- * @items: with bytes more that are in place; 0: the engines have failed
- * @n: how many, at least one
- */
-void swc_news_moved(const struct swc_dma_item *items, u32 n)
-{
-	struct swc_run *run = items->run;
-	struct swc_op *op = run->part->op;
-	bool goes_on;
+	struct swc_net_seg *seg, *next;
+	LIST_HEAD(unexpected);
 	u32 i;
 
-	spin_lock(&op->lock);
-	for (i = 1; i < n; i++) {
-		op->nposted--;
-		if (take_moved(items[i].run, items[i].bytes) && !op->status)
-			swc_run_return(op, items[i].run);
+	spin_lock(&comm->lock);
+	for (i = 0; i < SWC_UNEXPECTED_LISTS; i++)
+		list_splice_init(&comm->unexpected[i], &unexpected);
+	spin_unlock(&comm->lock);
+	list_for_each_entry_safe(seg, next, &unexpected, node) {
+		swc_conn_release(seg);
+		cond_resched();
 	}
-	goes_on = take_moved(run, items->bytes);
-	given_back(op, goes_on ? run : NULL, 0, false);
+}
+
+/* ------------------------------------------------------------------ messages and offers */
+
+/* Is the task at its fence, and may it pass? op->lock is held. */
+static bool passes_fence(const struct swc_task *task)
+{
+	return task->state == SWC_TASK_WAIT_FENCE && swc_remote_fence_passed(task);
 }
 
 /**
- * swc_news_written() - a message has been written into place
+ * swc_net_event_sent() - a connection has returned a message: its memory is free
  */
-void swc_news_written(struct swc_landing *landing)
+void swc_net_event_sent(struct swc_send *send, int error, bool nested)
 {
-	struct swc_run *run = landing->run;
-	struct swc_op *op = run->part->op;
-	bool work = false;
+	struct swc_task *task = send->task;
+	struct swc_op *op = task->req->op;
+	enum swc_worker_action action;
 
 	spin_lock(&op->lock);
-	landing->done = true;
-	if (!op->status && run->state == SWC_RUN_WAIT_RECV && run->wait_rank == landing->src)
-		work = swc_run_resume(op, run);
-	/* It may be all over when the last run is done. */
+	send->done = true;
+	swc_send_window_del(&task->window, send->step);
+	action = swc_worker_returned(op, !error && passes_fence(task) ? task : NULL, error, nested);
+	spin_unlock(&op->lock);
+	swc_worker_do(op, action);
+}
+
+/**
+ * swc_net_event_rndv_done() - a message has been written into place
+ */
+void swc_net_event_rndv_done(struct swc_rndv *rndv)
+{
+	struct swc_task *task = rndv->task;
+	struct swc_op *op = task->req->op;
+	bool run = false;
+
+	spin_lock(&op->lock);
+	rndv->done = true;
+	if (!op->status && task->state == SWC_TASK_WAIT_RECV && task->wait_rank == rndv->src)
+		run = swc_runq_resume(op, task);
+	/* The operation may be over when its last task is done. */
 	kref_get(&op->ref);
 	spin_unlock(&op->lock);
-	if (work)
-		swc_exec_help(op, SWC_STAT_RUN_WORKER);
+	if (run)
+		swc_worker_run(op, SWC_STAT_WORKER_KTHREAD);
 	swc_op_put(op);
 }
 
 /**
- * swc_news_landed() - the memory of a message is out of its sender's reach
+ * swc_net_event_rndv_closed() - a connection has returned an offer: the peer cannot write there any more
  *
- * If all of it had been written, it is of no importance that the connection has ended since.
+ * An error does not matter if the whole message had been written before.
  */
-void swc_news_landed(struct swc_landing *landing, int error)
+void swc_net_event_rndv_closed(struct swc_rndv *rndv, int error)
 {
-	struct swc_run *run = landing->run;
-	struct swc_op *op = run->part->op;
-	bool goes_on;
+	struct swc_task *task = rndv->task;
+	struct swc_op *op = task->req->op;
+	enum swc_worker_action action;
 
 	spin_lock(&op->lock);
-	run->exposed[landing->step % run->part->plan->links->kept]--;
-	if (landing->done)
+	task->rndvs_pending[rndv->step % task->req->plan->net->rndv_window]--;
+	if (rndv->done)
 		error = 0;
-	goes_on = run->state == SWC_RUN_WAIT_FENCE && !error && swc_step_fence_passed(run);
-	given_back(op, goes_on ? run : NULL, error, false);
+	action = swc_worker_returned(op, !error && passes_fence(task) ? task : NULL, error, false);
+	spin_unlock(&op->lock);
+	swc_worker_do(op, action);
 }
 
+/* ------------------------------------------------------------------ mismatches */
+
 /**
- * swc_news_differs() - a message was to be written into memory that its receiver offers for another one
+ * swc_net_event_mismatch() - a peer offers memory for another message than is sent to it
  */
-void swc_news_differs(struct swc_comm *comm, u32 src, const struct swc_wire_msg *msg)
+void swc_net_event_mismatch(struct swc_comm *comm, u32 src, const struct swc_wire_msg *msg)
 {
 	struct swc_op *op;
 
@@ -296,7 +275,7 @@ void swc_news_differs(struct swc_comm *comm, u32 src, const struct swc_wire_msg 
 	spin_unlock(&comm->lock);
 	if (!op)
 		return;
-	if (!end_if_differs(comm, op, src, msg))
+	if (!abort_if_mismatch(comm, op, src, msg))
 		swc_comm_abort(comm, -EPROTO, src, op->seq,
 			       "operation %llu: rank %u takes a message of %llu bytes, but another is sent to it",
 			       op->seq, src, msg->total);
@@ -304,24 +283,17 @@ void swc_news_differs(struct swc_comm *comm, u32 src, const struct swc_wire_msg 
 }
 
 /**
- * swc_news_wants() - a rank waits for memory to write a message to
+ * swc_net_event_rts() - a peer has waited for a while for an offer to write a message to
  *
- * It may have to wait for long. But if what all ranks of this node have come to is another call than its own,
- * it would do so for ever.
+ * It may have to wait for long. But if all ranks of this node have called something else, it would wait for
+ * ever.
  */
-void swc_news_wants(struct swc_comm *comm, u32 src, const struct swc_wire_msg *msg)
+void swc_net_event_rts(struct swc_comm *comm, u32 src, const struct swc_wire_msg *msg)
 {
-	struct swc_op *op;
+	struct swc_op *op = swc_op_get_started(comm, msg->seq);
 
-	spin_lock(&comm->lock);
-	op = swc_op_find(comm, msg->seq);
-	if (op && (!op->started_at || op->finished))
-		op = NULL;
-	if (op)
-		kref_get(&op->ref);
-	spin_unlock(&comm->lock);
 	if (!op)
 		return;
-	end_if_differs(comm, op, src, msg);
+	abort_if_mismatch(comm, op, src, msg);
 	swc_op_put(op);
 }

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef SWC_NEWS_H
-#define SWC_NEWS_H
+#ifndef SWC_NET_EVENT_H
+#define SWC_NET_EVENT_H
 
-#include "exec/task.h"
+#include "exec/operation.h"
 
-struct swc_dma_item;
+/* match.c: an operation starts. */
+void swc_net_event_take_unexpected(struct swc_op *op, struct list_head *unmatched);
+void swc_net_event_refuse(struct swc_comm *comm, struct list_head *unmatched);
 
-void swc_news_early(struct swc_op *op, struct list_head *odd);
-void swc_news_odd(struct swc_comm *comm, struct list_head *odd);
-void swc_news_deliver(struct swc_comm *comm, struct swc_seg *seg);
-void swc_news_sent(struct swc_out *out, int error, bool nested);
-void swc_news_moved(const struct swc_dma_item *items, u32 n);
-void swc_news_written(struct swc_landing *landing);
-void swc_news_landed(struct swc_landing *landing, int error);
-void swc_news_wants(struct swc_comm *comm, u32 src, const struct swc_wire_msg *msg);
-void swc_news_differs(struct swc_comm *comm, u32 src, const struct swc_wire_msg *msg);
+/* For struct swc_net_ops. */
+void swc_net_event_drop_unexpected(struct swc_comm *comm);
+void swc_net_event_segment(struct swc_comm *comm, struct swc_net_seg *seg);
+void swc_net_event_sent(struct swc_send *send, int error, bool nested);
+void swc_net_event_rndv_done(struct swc_rndv *rndv);
+void swc_net_event_rndv_closed(struct swc_rndv *rndv, int error);
+void swc_net_event_rts(struct swc_comm *comm, u32 src, const struct swc_wire_msg *msg);
+void swc_net_event_mismatch(struct swc_comm *comm, u32 src, const struct swc_wire_msg *msg);
 
-#endif /* SWC_NEWS_H */
+#endif /* SWC_NET_EVENT_H */

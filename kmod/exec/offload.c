@@ -1,197 +1,212 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Having the moves of runs carried out: by the CPU that walks the run, by engines, or by both.
+ * Offload: the copies of tasks are carried out by the CPU that runs the task, by DMA engines, or by both.
  *
- * Moves that their runs have nothing behind but barriers are gathered, and given to engines together when no
- * run is ready any more: one job is set up, and interrupts, once for all of them.
+ * Copies after which their tasks have only barriers left are batched: when no task is ready any more, engines
+ * get them together, so that one job is set up, and interrupts, once for all of them.
  */
-#include "exec/offload.h"
 #include "comm/comm.h"
 #include "dma.h"
-#include "plan/plan.h"
+#include "exec/offload.h"
 #include "exec/runq.h"
+#include "plan/plan.h"
 
-/* Where the CPU and an engine share a move, they meet at a multiple of this. */
+/* Where the CPU and an engine share a copy, they meet at a multiple of this. */
 #define SHARE_UNIT	4096u
 
-/**
- * swc_carry_is_last() - does nothing follow the run's step but barriers?
- *
- * Then nobody waits for its move rather than for all of the operation.
- */
-bool swc_carry_is_last(const struct swc_run *run)
+/* Should engines carry out all of a copy that has not begun, or of so many copies like it? */
+bool swc_offload_wanted(const struct swc_reduce_copy *m, u32 copies, u32 workers)
 {
-	const struct swc_plan_step *steps = run->part->plan->view.steps;
-	u32 step = run->step + 1;
-
-	while (step < run->end && steps[step].kind == SWC_STEP_SYNC)
-		step++;
-	return step == run->end;
+	return swc_dma_wants(m, copies, workers) && swc_dma_share(m->bytes) == m->bytes;
 }
 
 /*
- * The end of a move, from @at on, is an engine's, and the rest the CPU's meanwhile. The engine may be done,
- * and the run go on elsewhere, before this returns.
+ * An engine gets the end of a copy, from @at on; the CPU does the rest meanwhile. The engine may be done, and
+ * another worker may run the task, before this returns.
  */
-static void launch(struct swc_run *run, struct swc_dma_job *job, u64 at)
+static void launch(struct swc_task *task, struct swc_dma_job *job, u64 at)
 {
-	struct swc_op *op = run->part->op;
-	struct swc_move *m = &run->move;
+	struct swc_op *op = task->req->op;
+	struct swc_reduce_copy *m = &task->copy;
 
 	spin_lock(&op->lock);
 	op->nposted++;
 	if (at == m->done) {
-		run->state = SWC_RUN_WAIT_DMA;
+		swc_task_set_state(task, SWC_TASK_WAIT_DMA);
 	} else {
-		run->whole = m->bytes;
-		run->engine_over = false;
+		task->whole = m->bytes;
+		task->engine_over = false;
 		m->bytes = at;
 	}
 	spin_unlock(&op->lock);
 	swc_dma_launch(job);
 }
 
-/* Engines were to do it all, and the others have not been called; now they are gone, say. */
-static void call_others(struct swc_op *op)
+/* Engines were expected to do it all, so only one worker was woken; now the CPU has work after all. */
+static void wake_others(struct swc_op *op)
 {
-	if (!READ_ONCE(op->alone))
+	if (!READ_ONCE(op->single_worker))
 		return;
 	spin_lock(&op->lock);
-	if (op->alone)
-		swc_run_summon_all(op);
-	op->alone = false;
+	if (op->single_worker)
+		swc_runq_wake_workers(op);
+	op->single_worker = false;
 	spin_unlock(&op->lock);
 }
 
-/*
- * Give the move to an engine, if there is one for it; or only its end, if the CPU is to do the rest
- * meanwhile. True if nothing is left for the CPU.
- */
-static bool move_by_dma(struct swc_run *run)
+static void add_to_batch(struct swc_task *task)
 {
-	bool whole, local = run->part->plan->view.steps[run->step].kind == SWC_STEP_LOCAL;
-	bool last = local && swc_carry_is_last(run);
-	/* Not for what a network step before it receives. */
-	struct swc_dma_job *job = local ? run->prepared : NULL;
-	struct swc_op *op = run->part->op;
-	struct swc_move *m = &run->move, end = *m;
-	struct swc_dma_item item = { .run = run, .move = &end };
+	struct swc_op *op = task->req->op;
 
-	if (run->by_cpu || run->whole || m->done == m->bytes)
+	spin_lock(&op->lock);
+	swc_task_set_state(task, SWC_TASK_WAIT_DMA);
+	list_add_tail(&task->node, &op->offload_batch);
+	spin_unlock(&op->lock);
+}
+
+/* Give the copy, or its end, to an engine if that pays. True if nothing is left for the CPU. */
+static bool offload(struct swc_task *task)
+{
+	bool whole, local = task->req->plan->view.steps[task->step].kind == SWC_STEP_LOCAL;
+	bool last = local && swc_task_is_last_step(task);
+	struct swc_op *op = task->req->op;
+	struct swc_reduce_copy *m = &task->copy, end = *m;
+	struct swc_dma_item item = { .owner = task, .copy = &end };
+	struct swc_dma_job *job;
+
+	if (task->cpu_only || task->whole || m->done == m->bytes)
 		return false;
-	if (job) {
-		run->prepared = NULL;
-		launch(run, job, m->done);
+	/* What is prepared is a local step; a network step before it may copy first. */
+	if (local && task->prepared) {
+		job = task->prepared;
+		task->prepared = NULL;
+		launch(task, job, m->done);
 		return true;
 	}
-	/* What is gathered is one job, on which all workers would be at work. */
-	if (!(last ? swc_dma_wants(m, op->nruns, op->max_workers) : swc_dma_wants(m, 1, 1))) {
-		call_others(op);
+	swc_dma_demand(m);
+	/* A batch is one job that would otherwise occupy all workers. */
+	if (!(last ? swc_dma_wants(m, op->ntasks, op->max_workers) : swc_dma_wants(m, 1, 1))) {
+		wake_others(op);
 		return false;
 	}
 	end.done = max(round_up(m->bytes - swc_dma_share(m->bytes - m->done), SHARE_UNIT), m->done);
 	whole = end.done == m->done;
 	if (whole && last) {
-		spin_lock(&op->lock);
-		run->state = SWC_RUN_WAIT_DMA;
-		list_add_tail(&run->node, &op->gathered);
-		spin_unlock(&op->lock);
+		add_to_batch(task);
 		return true;
 	}
 	if (end.done >= m->bytes)
 		return false;
 	job = swc_dma_prepare(swc_comm_wq(op->comm), &item, 1, 1);
-	run->by_cpu = !job;
+	task->cpu_only = !job;
 	if (job)
-		launch(run, job, end.done);
+		launch(task, job, end.done);
 	return job && whole;
 }
 
-/**
- * swc_carry_gathered() - give engines what has been gathered for them, or the first part of it
- *
- * op->lock is held, but not throughout; the caller is a worker. What engines do not take is ready then, for
- * the CPU.
- */
-void swc_carry_gathered(struct swc_op *op)
-	__must_hold(&op->lock)
+/* The CPU has done its share of a copy: wait for the engine's, and add up. */
+static enum swc_step_status join_engine(struct swc_task *task)
 {
-	struct swc_dma_item item[SWC_DMA_MAX_ITEMS];
-	struct swc_run *run, *next;
-	struct swc_dma_job *job;
+	struct swc_op *op = task->req->op;
+	enum swc_step_status status = SWC_STEP_OK;
+
+	spin_lock(&op->lock);
+	if (task->engine_over) {
+		task->copy.bytes = task->whole;
+		task->copy.done += task->engine_bytes;
+		task->cpu_only = !task->engine_bytes;
+		task->whole = 0;
+	} else {
+		swc_task_set_state(task, SWC_TASK_WAIT_DMA);
+		status = SWC_STEP_WAIT;
+	}
+	spin_unlock(&op->lock);
+	return status;
+}
+
+/**
+ * swc_offload_copy() - carry out, or continue, the copy that the task has set up
+ *
+ * Return: SWC_STEP_OK when all is in place; SWC_STEP_WAIT if an engine is at work; SWC_STEP_KILLED or
+ * SWC_STEP_ERROR.
+ */
+enum swc_step_status swc_offload_copy(struct swc_task *task)
+{
+	struct swc_reduce_copy *m = &task->copy;
+	int ret;
+
+	do {
+		if (offload(task))
+			return SWC_STEP_WAIT;
+		ret = swc_reduce_copy(m, &task->req->op->status);
+		if (ret)
+			return ret == -EINTR ? SWC_STEP_KILLED : SWC_STEP_ERROR;
+		if (task->whole && join_engine(task) == SWC_STEP_WAIT)
+			return SWC_STEP_WAIT;
+	} while (m->done < m->bytes);
+	task->copying = false;
+	task->cpu_only = false;
+	return SWC_STEP_OK;
+}
+
+/* ------------------------------------------------------------------ batches */
+
+/* Take copies of one kind, on one NUMA node, for one job. They count in op->nposted from here on. */
+static u32 take_batch(struct swc_op *op, struct swc_dma_item *item)
+{
+	struct swc_task *task, *next;
 	int node = NUMA_NO_NODE;
-	u32 i, n = 0;
+	u32 n = 0;
 
 	lockdep_assert_held(&op->lock);
-	list_for_each_entry_safe(run, next, &op->gathered, node) {
+	list_for_each_entry_safe(task, next, &op->offload_batch, node) {
 		if (!n)
-			node = swc_dma_node(&run->move);
-		else if (run->move.nsrc != item->move->nsrc || swc_dma_node(&run->move) != node)
+			node = swc_dma_node(&task->copy);
+		else if (task->copy.nsrc != item->copy->nsrc || swc_dma_node(&task->copy) != node)
 			continue;
-		list_del_init(&run->node);
-		item[n++] = (struct swc_dma_item){ .run = run, .move = &run->move };
+		list_del_init(&task->node);
+		item[n++] = (struct swc_dma_item){ .owner = task, .copy = &task->copy };
 		if (n == SWC_DMA_MAX_ITEMS)
 			break;
 	}
 	op->nposted += n;
+	return n;
+}
+
+/**
+ * swc_offload_flush() - give engines a batch of copies; what they refuse becomes ready, for the CPU
+ *
+ * The caller is a worker of the operation. Not inlined: the items would lie on the stack below every step.
+ *
+ * Return: false if there was no batch.
+ */
+noinline bool swc_offload_flush(struct swc_op *op)
+{
+	struct swc_dma_item item[SWC_DMA_MAX_ITEMS];
+	struct swc_task *task;
+	struct swc_dma_job *job;
+	u32 i, n;
+
+	/* A worker flushes what it has added itself, so it need not see another one's addition. */
+	if (list_empty_careful(&op->offload_batch))
+		return false;
+	spin_lock(&op->lock);
+	n = op->status ? 0 : take_batch(op, item);
 	spin_unlock(&op->lock);
+	if (!n)
+		return false;
 	job = swc_dma_prepare(swc_comm_wq(op->comm), item, n, min(n, op->max_workers));
 	spin_lock(&op->lock);
 	for (i = 0; i < n; i++) {
 		if (job && item[i].bytes)
 			continue;
 		op->nposted--;
-		item[i].run->by_cpu = true;
-		swc_run_make_ready(op, item[i].run);
+		task = item[i].owner;
+		task->cpu_only = true;
+		swc_runq_add(op, task);
 	}
 	spin_unlock(&op->lock);
 	if (job)
 		swc_dma_launch(job);
-	spin_lock(&op->lock);
-}
-
-/* The CPU has done its part of a move: wait for the engine's, and see what it has done. */
-static enum swc_walk join_dma(struct swc_run *run)
-{
-	struct swc_op *op = run->part->op;
-	enum swc_walk w = SWC_WALK_ON;
-
-	spin_lock(&op->lock);
-	if (run->engine_over) {
-		run->move.bytes = run->whole;
-		run->move.done += run->engine_moved;
-		run->by_cpu = !run->engine_moved;
-		run->whole = 0;
-	} else {
-		run->state = SWC_RUN_WAIT_DMA;
-		w = SWC_WALK_WAIT;
-	}
-	spin_unlock(&op->lock);
-	return w;
-}
-
-/**
- * swc_carry_on() - carry out, or carry on, the move that the run has set up
- *
- * Return: SWC_WALK_ON when all is in place; SWC_WALK_WAIT if an engine is at work; STOP or BROKEN.
- */
-enum swc_walk swc_carry_on(struct swc_run *run)
-{
-	struct swc_move *m = &run->move;
-	int ret;
-
-	do {
-		if (move_by_dma(run))
-			return SWC_WALK_WAIT;
-		ret = swc_move(m, &run->part->op->status);
-		if (ret == -EINTR)
-			return SWC_WALK_STOP;	/* this worker is being killed; the next one goes on */
-		if (ret)
-			return SWC_WALK_BROKEN;	/* given up meanwhile */
-		if (run->whole && join_dma(run) == SWC_WALK_WAIT)
-			return SWC_WALK_WAIT;
-	} while (m->done < m->bytes);
-	run->moving = false;
-	run->by_cpu = false;
-	return SWC_WALK_ON;
+	return true;
 }

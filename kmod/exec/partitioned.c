@@ -2,45 +2,47 @@
 /*
  * Partitioned operations: a collective in pieces, each of which begins when all members have marked it ready.
  *
- * Every partition is an operation like any other. SWC_IOC_PART_START makes all parts of a round, which is all
- * that can fail, and takes their numbers; that a partition is ready only lets its part meet the others.
+ * Every partition is an operation like any other. SWC_IOC_PARTITIONED_START makes all requests of a round,
+ * which is all that can fail, and reserves their numbers; marking a partition ready only lets its request
+ * be matched.
  *
- * Producers put ready partitions into a queue in shared memory. It is looked at when they ask for that, and
- * whenever a partition is done: so while partitions of this node run, a store is all that a producer has to
- * do. Between nodes a partition may wait for other ranks, which may wait for the next partition of this one:
- * there the producer always asks. Nothing in the shared memory is believed: what is ready, and what it
- * belongs to, is known by @part alone.
+ * Producers put ready partitions into a queue in shared memory. The kernel drains it when they ask for that
+ * (KICK), and whenever a partition is done: so while partitions of this node run, a store is all that a
+ * producer has to do. Between nodes a partition may wait for other ranks, which may wait for the next
+ * partition of this one: there the producer always asks. Nothing in the shared memory is trusted: @req
+ * alone says which partition is outstanding.
  */
 #include <linux/ktime.h>
 #include <linux/log2.h>
 #include <linux/mutex.h>
 #include <linux/nospec.h>
-#include <linux/overflow.h>
 #include <linux/sched/signal.h>
 
 #include "comm/comm.h"
 #include "core/desc_check.h"
 #include "mem/context.h"
+#include "mem/handle.h"
 #include "exec/request.h"
 #include "exec/partitioned.h"
 #include "plan/plan.h"
 #include "mem/shared.h"
 #include "exec/match.h"
 
-/* Of one context; their shared memory counts against RLIMIT_MEMLOCK besides. */
-#define PARTEDS_MAX	1024
+/* Per context; their shared memory also counts against RLIMIT_MEMLOCK. */
+#define PARTITIONED_MAX	1024
 
 /**
- * struct swc_parted - a partitioned operation of one rank
+ * struct swc_partitioned - a partitioned operation of one rank
  *
- * References: the handle, each part of the current round that is not done, each waiter, calls in progress.
- * Freed after an RCU grace period: io_uring's cancel path may look at one whose waiter is just being told.
+ * References: the handle, each request of the current round that is not done, each waiter, queued work items,
+ * calls in progress. Freed after an RCU grace period: io_uring's cancel path may look at one whose waiter
+ * is just being completed.
  *
  * @ref: references
- * @node: in comm->parteds; comm->lock
- * @ctx: whose; outlives all parts
+ * @notifier: hears that the communicator is aborted
+ * @ctx: its context; outlives all requests
  * @member: of the communicator; holds it
- * @desc, @n, @send_stride, @recv_stride: see struct swc_part_init
+ * @desc, @n, @send_stride, @recv_stride: see struct swc_partitioned_init
  * @plan: reference
  * @memory: holds @shared, charged to the address space of @ctx
  * @shared: see struct swc_progress
@@ -48,21 +50,22 @@
  * @mutex: one call to start, wait for all or free at a time
  * @round: number of the current round
  * @base: sequence number of its partition 0
- * @part: partitions that are not ready; NULL: ready or done. Taken by xchg().
+ * @req: partitions that are not ready; NULL: ready or done. Taken by xchg().
  * @left: partitions of this round that are not done
  * @running: of them, those that have begun on this node
- * @looks: calls for a look at the queue; who makes it 1 looks, until it is 0
- * @head: entries of the queue taken; belongs to who looks
+ * @drains: calls for a drain of the queue; the caller that makes it 1 drains until it is 0
+ * @head: entries of the queue taken; belongs to the drainer
  * @error: first of this round
  * @lock: guards the next two, and the step of @left to 0
- * @waiters: those who do not sleep, by partition; the last are those that wait for all
- * @nwaiters: so many
- * @look_work: looks at the queue, and gives up what has not begun if the communicator has ended
+ * @waiters: waiters that do not sleep, by partition; the last list waits for all partitions
+ * @nwaiters: how many
+ * @drain_work: drains the queue after a failure
+ * @abort_work: drops what has not begun when the communicator has been aborted; queued once
  */
-struct swc_parted {
+struct swc_partitioned {
 	struct kref ref;
 	struct rcu_head rcu;
-	struct list_head node;
+	struct swc_comm_notifier notifier;
 	struct swc_ctx *ctx;
 	struct swc_member *member;
 	struct swc_desc desc;
@@ -78,70 +81,57 @@ struct swc_parted {
 	struct mutex mutex;
 	u32 round;
 	u64 base;
-	struct swc_part **part;
+	struct swc_req **req;
 	atomic_t left;
 	atomic_t running;
-	atomic_t looks;
+	atomic_t drains;
 	u32 head;
 	int error;
 	spinlock_t lock;
 	struct hlist_head *waiters;
 	u32 nwaiters;
-	struct work_struct look_work;
+	struct work_struct drain_work;
+	struct work_struct abort_work;
 };
 
 /* ------------------------------------------------------------------ life */
 
 static void parted_free(struct kref *ref)
 {
-	struct swc_parted *p = container_of(ref, struct swc_parted, ref);
+	struct swc_partitioned *p = container_of(ref, struct swc_partitioned, ref);
 	struct swc_comm *comm = p->member->comm;
 
 	spin_lock(&comm->lock);
-	list_del(&p->node);
+	list_del(&p->notifier.node);
 	spin_unlock(&comm->lock);
 	swc_shared_put(p->memory);
-	kvfree(p->part);
+	kvfree(p->req);
 	kvfree(p->waiters);
 	swc_plan_put(p->plan);
 	swc_member_put(p->member);
 	kfree_rcu(p, rcu);
 }
 
-void swc_parted_put(struct swc_parted *p)
+void swc_partitioned_put(struct swc_partitioned *p)
 {
 	kref_put(&p->ref, parted_free);
 }
 
-struct swc_parted *swc_parted_get(struct swc_ctx *ctx, u32 handle)
+static void get_ref(void *object)
 {
-	struct swc_parted *p;
-
-	xa_lock(&ctx->parteds);
-	p = xa_load(&ctx->parteds, handle);
-	if (p)
-		kref_get(&p->ref);
-	xa_unlock(&ctx->parteds);
-	return p;
+	kref_get(&((struct swc_partitioned *)object)->ref);
 }
 
-static int check_init(const struct swc_part_init *init, u32 nranks)
+struct swc_partitioned *swc_partitioned_get(struct swc_ctx *ctx, u32 handle)
 {
-	u64 last = init->partitions - 1, bytes;
-
-	if (init->resv[0] || init->resv[1] || init->desc.flags || init->handle || init->map_bytes ||
-	    !init->partitions || init->partitions > SWC_MAX_PARTITIONS ||
-	    check_mul_overflow(last, init->send_stride, &bytes) ||
-	    check_add_overflow(bytes, init->desc.send, &bytes) ||
-	    check_mul_overflow(last, init->recv_stride, &bytes) ||
-	    check_add_overflow(bytes, init->desc.recv, &bytes))
-		return -EINVAL;
-	return swc_desc_check(&init->desc, nranks);
+	return swc_handle_get(&ctx->partitioned_ops, handle, get_ref);
 }
 
-static void look_work(struct work_struct *work);
+static void drain_fn(struct work_struct *work);
+static void abort_fn(struct work_struct *work);
+static void comm_aborted(struct swc_comm_notifier *notifier);
 
-static int make_shared(struct swc_parted *p)
+static int make_shared(struct swc_partitioned *p)
 {
 	u32 queue = sizeof(struct swc_progress), done;
 	struct swc_shared *s;
@@ -163,17 +153,17 @@ static int make_shared(struct swc_parted *p)
 }
 
 /**
- * swc_parted_create() - make a partitioned operation; @init gets its handle
+ * swc_partitioned_create() - make a partitioned operation; @init gets its handle
  */
-int swc_parted_create(struct swc_ctx *ctx, struct swc_part_init *init)
+int swc_partitioned_create(struct swc_ctx *ctx, struct swc_partitioned_init *init)
 {
 	struct swc_member *member = swc_member_get(ctx, init->desc.comm);
-	struct swc_parted *p;
+	struct swc_partitioned *p;
 	int ret;
 
 	if (!member)
 		return -ENOENT;
-	ret = check_init(init, member->comm->nranks);
+	ret = swc_partitioned_check(init, member->comm->nranks);
 	p = ret ? NULL : kzalloc(sizeof(*p), GFP_KERNEL_ACCOUNT);
 	if (!p) {
 		swc_member_put(member);
@@ -188,52 +178,54 @@ int swc_parted_create(struct swc_ctx *ctx, struct swc_part_init *init)
 	p->recv_stride = init->recv_stride;
 	mutex_init(&p->mutex);
 	spin_lock_init(&p->lock);
-	INIT_WORK(&p->look_work, look_work);
-	INIT_LIST_HEAD(&p->node);
-	p->part = kvcalloc(p->n, sizeof(*p->part), GFP_KERNEL_ACCOUNT);
+	INIT_WORK(&p->drain_work, drain_fn);
+	INIT_WORK(&p->abort_work, abort_fn);
+	INIT_LIST_HEAD(&p->notifier.node);
+	p->notifier.aborted = comm_aborted;
+	p->req = kvcalloc(p->n, sizeof(*p->req), GFP_KERNEL_ACCOUNT);
 	p->waiters = kvcalloc(p->n + 1, sizeof(*p->waiters), GFP_KERNEL_ACCOUNT);
 	p->plan = swc_plan_get(member, p->desc.plan);
 	if (!p->plan)
 		ret = -ENOENT;
 	else
-		ret = p->part && p->waiters ? make_shared(p) : -ENOMEM;
+		ret = p->req && p->waiters ? make_shared(p) : -ENOMEM;
 	if (!ret) {
 		init->map_bytes = p->memory->npages << PAGE_SHIFT;
 		/* From now on it hears of the communicator's end. */
 		spin_lock(&member->comm->lock);
-		list_add_tail(&p->node, &member->comm->parteds);
+		list_add_tail(&p->notifier.node, &member->comm->notifiers);
 		spin_unlock(&member->comm->lock);
 		/* Once there is a handle, anybody may free it. */
 		kref_get(&p->ref);
-		ret = xa_alloc(&ctx->parteds, &init->handle, p, XA_LIMIT(1, PARTEDS_MAX),
+		ret = xa_alloc(&ctx->partitioned_ops, &init->handle, p, XA_LIMIT(1, PARTITIONED_MAX),
 			       GFP_KERNEL_ACCOUNT);
 		if (ret)
-			swc_parted_put(p);
+			swc_partitioned_put(p);
 	}
-	swc_parted_put(p);
+	swc_partitioned_put(p);
 	return ret == -EBUSY ? -ENOSPC : ret;
 }
 
-int swc_parted_mmap(struct swc_parted *p, struct vm_area_struct *vma)
+int swc_partitioned_mmap(struct swc_partitioned *p, struct vm_area_struct *vma)
 {
 	return swc_shared_mmap(p->memory, vma);
 }
 
-/* ------------------------------------------------------------------ ready, done */
+/* ------------------------------------------------------------------ ready and done */
 
-static bool ended(const struct swc_parted *p)
+static bool is_aborted(const struct swc_partitioned *p)
 {
 	return READ_ONCE(p->member->comm->status) == SWC_COMM_ABORTED;
 }
 
-static void note_error(struct swc_parted *p, int error)
+static void note_error(struct swc_partitioned *p, int error)
 {
 	if (error && !cmpxchg(&p->error, 0, error))
 		WRITE_ONCE(p->shared->error, error);
 }
 
-/* Tell those of @p->waiters[@i]; under @p->lock. */
-static void tell(struct swc_parted *p, u32 i, int result)
+/* Complete the waiters in @p->waiters[@i]; under @p->lock. */
+static void complete_waiters(struct swc_partitioned *p, u32 i, int result)
 {
 	struct swc_waiter *waiter;
 	struct hlist_node *next;
@@ -242,15 +234,15 @@ static void tell(struct swc_parted *p, u32 i, int result)
 		hlist_del_init(&waiter->node);
 		p->nwaiters--;
 		waiter->result = result;
-		swc_uring_waited(waiter);
+		waiter->complete(waiter);
 	}
 }
 
 /*
- * A partition has run, or will not. Whoever sees any sign of that and then begins another round, or frees
- * all, waits behind the lock.
+ * A partition has run, or will not. A caller that sees any sign of that and then begins another round, or
+ * frees the operation, waits for the lock.
  */
-static void count_out(struct swc_parted *p, u32 index, bool has_run)
+static void partition_over(struct swc_partitioned *p, u32 index, bool has_run)
 {
 	struct swc_comm *comm = p->member->comm;
 	bool last;
@@ -262,17 +254,17 @@ static void count_out(struct swc_parted *p, u32 index, bool has_run)
 	if (has_run) {
 		/* The data, and the error, were there before. */
 		smp_store_release(&p->done[index], p->round);
-		tell(p, index, error);
+		complete_waiters(p, index, error);
 	}
 	last = atomic_dec_and_test(&p->left);
 	for (i = 0; last && p->nwaiters && i <= p->n; i++)
-		tell(p, i, error);
+		complete_waiters(p, i, error);
 	spin_unlock(&p->lock);
 	if (last || wq_has_sleeper(&comm->part_wq))
 		wake_up_all(&comm->part_wq);
 }
 
-static bool round_is_over(struct swc_parted *p)
+static bool round_is_over(struct swc_partitioned *p)
 {
 	bool over;
 
@@ -282,162 +274,175 @@ static bool round_is_over(struct swc_parted *p)
 	return over;
 }
 
-/* The communicator has ended before this partition could begin. */
-static void give_up(struct swc_parted *p, struct swc_part *part)
+/* Drop a partition that cannot begin, because the communicator has been aborted. */
+static void drop_partition(struct swc_partitioned *p, struct swc_req *req)
 {
 	note_error(p, READ_ONCE(p->member->comm->error) ?: -ECONNABORTED);
-	swc_submit_forgo(p->member, 1);
-	swc_part_drop(part);
-	count_out(p, 0, false);
-	swc_parted_put(p);
+	swc_match_unreserve(p->member, 1);
+	swc_req_drop(req);
+	partition_over(p, 0, false);
+	swc_partitioned_put(p);
 }
 
 /* The next partition that has been marked ready, or NULL. */
-static struct swc_part *next_ready(struct swc_parted *p)
+static struct swc_req *next_ready(struct swc_partitioned *p)
 {
 	u32 *slot = &p->queue[p->head & (p->entries - 1)], index;
-	struct swc_part *part = NULL;
+	struct swc_req *req = NULL;
 
-	/* Pairs with the producer's release store: what it wrote before is there. */
+	/* Pairs with the producer's release store: what it wrote before is visible. */
 	index = smp_load_acquire(slot);
 	if (!index)
 		return NULL;
 	WRITE_ONCE(*slot, 0);
 	p->head++;
 	if (--index < p->n)
-		part = xchg(&p->part[array_index_nospec(index, p->n)], NULL);
-	if (!part && !ended(p))
+		req = xchg(&p->req[array_index_nospec(index, p->n)], NULL);
+	if (!req && !is_aborted(p))
 		swc_comm_abort(p->member->comm, -EINVAL, p->member->rank, p->base,
 			       "rank %u marked partition %u of %u ready, which is not waited for",
 			       p->member->rank, index, p->n);
-	return part;
+	return req;
 }
 
 /*
- * Let all partitions that are marked ready meet the other ranks'. One at a time does this; who comes
- * meanwhile, also from inside of it, makes that one look again.
+ * Let all partitions that are marked ready meet the other ranks'. One caller at a time does this; calls
+ * that come meanwhile, also from inside of it, make that one look again.
  */
-static void look(struct swc_parted *p)
+static void drain_queue(struct swc_partitioned *p)
 {
-	int seen = 1;
+	int seen;
 
-	if (atomic_inc_return(&p->looks) > 1)
+	if (atomic_inc_return(&p->drains) > 1)
 		return;
 	do {
-		struct swc_part *part;
+		struct swc_req *req;
 
-		seen = atomic_read(&p->looks);
-		while ((part = next_ready(p)))
-			if (swc_submit_reserved(part, p->base + part->index))
-				give_up(p, part);
+		seen = atomic_read(&p->drains);
+		while ((req = next_ready(p)))
+			if (swc_match_reserved(req, p->base + req->index))
+				drop_partition(p, req);
 		cond_resched();
-	} while (atomic_sub_return(seen, &p->looks));
-}
-
-/* By a work item; a reference of the caller's goes there. */
-static void look_later(struct swc_parted *p)
-{
-	if (!queue_work(swc_wq, &p->look_work))
-		swc_parted_put(p);
+	} while (atomic_sub_return(seen, &p->drains));
 }
 
 /* A partition begins to run on this node; under op->lock. */
-static void partition_started(struct swc_part *part)
+static void partition_started(struct swc_req *req)
 {
-	struct swc_parted *p = part->parted;
+	struct swc_partitioned *p = req->partitioned;
 
 	if (atomic_inc_return(&p->running) == 1)
 		WRITE_ONCE(p->shared->flags, 0);
 }
 
-/* A partition is over; its reference to what it belongs to goes. */
-static void partition_done(struct swc_part *part)
+/* A partition has completed; its reference to the partitioned operation is put. */
+static void partition_done(struct swc_req *req)
 {
-	struct swc_parted *p = part->parted;
-	u32 index = part->index;
-	bool ran = part->started && part->op->started_at;
-	int error = part->result;
+	struct swc_partitioned *p = req->partitioned;
+	u32 index = req->index;
+	bool ran = req->started && req->op->started_at;
+	int error = req->result;
 
 	note_error(p, error);
-	swc_part_put(part);
-	count_out(p, index, true);
+	swc_req_put(req);
+	partition_over(p, index, true);
 	if (ran && atomic_dec_and_test(&p->running)) {
 		WRITE_ONCE(p->shared->flags, SWC_PROGRESS_KICK);
 		smp_mb();	/* pairs with the producer's: it sees the flag, or its entry is seen below */
 	}
 	/*
-	 * What fails is over as soon as the last rank comes to it, from inside of that one's look, and the
-	 * next one may fail likewise: no look inside of a look inside of a look.
+	 * A partition that fails completes as soon as the last rank arrives, inside that one's drain, and
+	 * the next one may fail likewise: a work item drains instead, so that drains do not nest. It gets
+	 * the reference.
 	 */
 	if (error) {
-		look_later(p);
+		if (!queue_work(swc_wq, &p->drain_work))
+			swc_partitioned_put(p);
 		return;
 	}
-	look(p);
-	swc_parted_put(p);
+	drain_queue(p);
+	swc_partitioned_put(p);
 }
 
 /* ------------------------------------------------------------------ rounds */
 
-/* Drop what has not begun, if it never will. */
-static void clean_up(struct swc_parted *p)
+/* Drop all partitions that have not begun, if the communicator has been aborted. */
+static void drop_unready(struct swc_partitioned *p)
 {
 	u32 i;
 
-	for (i = 0; i < p->n && ended(p); i++) {
-		struct swc_part *part = xchg(&p->part[i], NULL);
+	for (i = 0; i < p->n && is_aborted(p); i++) {
+		struct swc_req *req = xchg(&p->req[i], NULL);
 
-		if (part)
-			give_up(p, part);
+		if (req)
+			drop_partition(p, req);
 	}
 }
 
-static void look_work(struct work_struct *work)
+static void drain_fn(struct work_struct *work)
 {
-	struct swc_parted *p = container_of(work, struct swc_parted, look_work);
+	struct swc_partitioned *p = container_of(work, struct swc_partitioned, drain_work);
 
-	look(p);
-	clean_up(p);
-	swc_parted_put(p);
+	drain_queue(p);
+	swc_partitioned_put(p);
 }
 
-static struct swc_part *make_part(struct swc_parted *p, u32 index)
+/* Waiters that do not sleep need a work item to complete them. */
+static void abort_fn(struct work_struct *work)
+{
+	struct swc_partitioned *p = container_of(work, struct swc_partitioned, abort_work);
+
+	drop_unready(p);
+	swc_partitioned_put(p);
+}
+
+/* Called once, under comm->lock, so the work item is not queued yet. */
+static void comm_aborted(struct swc_comm_notifier *notifier)
+{
+	struct swc_partitioned *p = container_of(notifier, struct swc_partitioned, notifier);
+
+	if (kref_get_unless_zero(&p->ref))
+		queue_work(swc_wq, &p->abort_work);
+}
+
+static struct swc_req *make_request(struct swc_partitioned *p, u32 index)
 {
 	struct swc_desc desc = p->desc;
-	struct swc_part *part;
+	struct swc_req *req;
 
 	desc.send += index * p->send_stride;
 	desc.recv += index * p->recv_stride;
 	kref_get(&p->member->comm->ref);
-	part = swc_part_create(p->ctx, p->member, &desc, p->plan);
-	if (IS_ERR(part))
-		return part;
-	part->parted = p;
-	part->index = index;
-	part->complete = partition_done;
-	part->started = p->member->comm->net ? NULL : partition_started;
-	return part;
+	req = swc_req_create(p->ctx, p->member, &desc, p->plan);
+	if (IS_ERR(req))
+		return req;
+	req->partitioned = p;
+	req->sig.partitioned = true;
+	req->index = index;
+	req->complete = partition_done;
+	req->started = p->member->comm->net ? NULL : partition_started;
+	return req;
 }
 
-static int begin_round(struct swc_parted *p)
+static int begin_round(struct swc_partitioned *p)
 {
-	struct swc_part **part = kvcalloc(p->n, sizeof(*part), GFP_KERNEL_ACCOUNT);
-	int ret = part ? 0 : -ENOMEM;
+	struct swc_req **req = kvcalloc(p->n, sizeof(*req), GFP_KERNEL_ACCOUNT);
+	int ret = req ? 0 : -ENOMEM;
 	u32 i, n;
 
 	for (n = 0; n < p->n && !ret; n++) {
-		part[n] = make_part(p, n);
-		ret = PTR_ERR_OR_ZERO(part[n]);
+		req[n] = make_request(p, n);
+		ret = PTR_ERR_OR_ZERO(req[n]);
 		if (ret)
 			break;
 		cond_resched();
 	}
 	if (!ret)
-		ret = swc_submit_reserve(p->member, p->n, &p->base);
+		ret = swc_match_reserve(p->member, p->n, &p->base);
 	if (ret) {
 		while (n--)
-			swc_part_drop(part[n]);
-		kvfree(part);
+			swc_req_drop(req[n]);
+		kvfree(req);
 		return ret;
 	}
 	WRITE_ONCE(p->round, p->round + 1 ?: 1);
@@ -446,52 +451,52 @@ static int begin_round(struct swc_parted *p)
 	atomic_set(&p->left, p->n);
 	for (i = 0; i < p->n; i++) {
 		kref_get(&p->ref);
-		/* Who takes it sees the round. */
-		smp_store_release(&p->part[i], part[i]);
+		/* The caller that takes it sees the round. */
+		smp_store_release(&p->req[i], req[i]);
 	}
-	/* Who sees the new round may mark them. */
+	/* Producers that see the new round may mark partitions. */
 	smp_store_release(&p->shared->round, p->round);
-	kvfree(part);
+	kvfree(req);
 	return 0;
 }
 
 /**
- * swc_parted_start() - begin a round
+ * swc_partitioned_start() - begin a round
  *
- * Return: 0; -EBUSY while the last one is not done; what swc_part_create() and swc_submit() return.
+ * Return: 0; -EBUSY while the last one is not done; what swc_req_create() and swc_match() return.
  */
-int swc_parted_start(struct swc_parted *p)
+int swc_partitioned_start(struct swc_partitioned *p)
 {
 	int ret;
 
 	if (mutex_lock_interruptible(&p->mutex))
 		return -ERESTARTSYS;
-	clean_up(p);
+	drop_unready(p);
 	ret = round_is_over(p) ? begin_round(p) : -EBUSY;
 	mutex_unlock(&p->mutex);
-	/* If the communicator has ended meanwhile, those that wait may have cleaned up before. */
-	if (!ret && swc_parted_kick(p))
-		clean_up(p);
+	/* If the communicator was aborted meanwhile, abort_fn() may have run before the round began. */
+	if (!ret && swc_partitioned_kick(p))
+		drop_unready(p);
 	return ret;
 }
 
 /**
- * swc_parted_kick() - look at what has been marked ready
+ * swc_partitioned_kick() - let partitions that have been marked ready begin
  *
- * Return: 0; -ECONNABORTED if the communicator has ended.
+ * Return: 0; -ECONNABORTED if the communicator has been aborted.
  */
-int swc_parted_kick(struct swc_parted *p)
+int swc_partitioned_kick(struct swc_partitioned *p)
 {
-	look(p);
-	return ended(p) ? -ECONNABORTED : 0;
+	drain_queue(p);
+	return is_aborted(p) ? -ECONNABORTED : 0;
 }
 
-/* Of round @round; somebody else may have begun another one since. */
-static bool is_done(const struct swc_parted *p, u32 partition, u32 round)
+/* Is a partition of round @round done? Another round may have begun since. */
+static bool is_done(const struct swc_partitioned *p, u32 partition, u32 round)
 {
 	u32 i = array_index_nospec(partition, p->n);
 
-	/* Pairs with the decrement in count_out(). */
+	/* Pairs with the decrement in partition_over(). */
 	if (!atomic_read_acquire(&p->left) || READ_ONCE(p->round) != round)
 		return true;
 	/* And this with its release. */
@@ -499,11 +504,11 @@ static bool is_done(const struct swc_parted *p, u32 partition, u32 round)
 }
 
 /**
- * swc_parted_wait() - sleep until a partition, or all, are done
+ * swc_partitioned_wait() - sleep until a partition, or all, are done
  *
  * Return: 0 or the round's first error; -ETIME; -EINVAL if there was no round; -ERESTARTSYS.
  */
-int swc_parted_wait(struct swc_parted *p, u32 partition, u32 timeout_ms)
+int swc_partitioned_wait(struct swc_partitioned *p, u32 partition, u32 timeout_ms)
 {
 	struct swc_comm *comm = p->member->comm;
 	long left = timeout_ms ? msecs_to_jiffies(timeout_ms) : MAX_SCHEDULE_TIMEOUT;
@@ -511,30 +516,31 @@ int swc_parted_wait(struct swc_parted *p, u32 partition, u32 timeout_ms)
 
 	if (!round || (partition != SWC_ALL_PARTITIONS && partition >= p->n))
 		return -EINVAL;
-	left = wait_event_interruptible_timeout(comm->part_wq, is_done(p, partition, round) || ended(p),
+	left = wait_event_interruptible_timeout(comm->part_wq, is_done(p, partition, round) || is_aborted(p),
 						left);
 	if (left <= 0)
 		return left ?: -ETIME;
-	if (ended(p)) {
-		clean_up(p);
-		/* What has begun ends by itself, and uses the caller's memory until then. */
+	if (is_aborted(p)) {
+		drop_unready(p);
+		/* Partitions that have begun end by themselves, and use the caller's memory until then. */
 		wait_event(comm->part_wq, is_done(p, partition, round));
 	}
 	return READ_ONCE(p->error);
 }
 
 /**
- * swc_parted_watch() - the same for somebody who does not sleep
- * @waiter: unhashed, with its reference
+ * swc_partitioned_add_waiter() - wait for partitions without sleeping
+ * @waiter: unhashed, with @complete and its reference set
+ * @partition: which, or SWC_ALL_PARTITIONS
  *
- * When the communicator ends, look_work() gives up what has not begun, so that all waiters are told.
+ * When the communicator is aborted, abort_fn() drops what has not begun, so that all waiters complete.
  *
- * Return: -EIOCBQUEUED: swc_uring_waited() will be called, unless swc_parted_unwatch() comes before;
- * otherwise as swc_parted_wait().
+ * Return: -EIOCBQUEUED: waiter->complete() will be called, unless swc_partitioned_del_waiter() comes before;
+ * otherwise as swc_partitioned_wait().
  */
-int swc_parted_watch(struct swc_waiter *waiter, u32 partition)
+int swc_partitioned_add_waiter(struct swc_waiter *waiter, u32 partition)
 {
-	struct swc_parted *p = waiter->parted;
+	struct swc_partitioned *p = waiter->partitioned;
 	bool all = partition == SWC_ALL_PARTITIONS;
 	int ret = -EIOCBQUEUED;
 
@@ -553,18 +559,18 @@ int swc_parted_watch(struct swc_waiter *waiter, u32 partition)
 }
 
 /**
- * swc_parted_unwatch() - wait no longer
+ * swc_partitioned_del_waiter() - wait no longer
  *
- * Return: false if it was not waiting, or not any more: it is told by somebody else.
+ * Return: false if it does not wait any more: it is being completed.
  */
-bool swc_parted_unwatch(struct swc_waiter *waiter)
+bool swc_partitioned_del_waiter(struct swc_waiter *waiter)
 {
 	bool waited = false;
-	struct swc_parted *p;
+	struct swc_partitioned *p;
 
-	/* It may be told at this moment; its reference is put when @parted has been taken away. */
+	/* It may be completing now; its reference is put after @partitioned has been cleared. */
 	rcu_read_lock();
-	p = READ_ONCE(waiter->parted);
+	p = READ_ONCE(waiter->partitioned);
 	if (p) {
 		spin_lock(&p->lock);
 		waited = !hlist_unhashed(&waiter->node);
@@ -579,61 +585,38 @@ bool swc_parted_unwatch(struct swc_waiter *waiter)
 }
 
 /**
- * swc_parted_free() - give the handle back; -EBUSY while a round is not done
+ * swc_partitioned_free() - free the handle; -EBUSY while a round is not done
  */
-int swc_parted_free(struct swc_ctx *ctx, u32 handle)
+int swc_partitioned_free(struct swc_ctx *ctx, u32 handle)
 {
-	struct swc_parted *p = swc_parted_get(ctx, handle);
+	struct swc_partitioned *p = swc_partitioned_get(ctx, handle);
 	int ret = 0;
 
 	if (!p)
 		return -ENOENT;
 	mutex_lock(&p->mutex);
-	clean_up(p);
-	/* What has begun when the communicator ended is over soon. */
-	if (ended(p))
+	drop_unready(p);
+	/* Partitions that had begun when the communicator was aborted end soon. */
+	if (is_aborted(p))
 		wait_event(p->member->comm->part_wq, !atomic_read(&p->left));
 	else if (!round_is_over(p))
 		ret = -EBUSY;
-	if (!ret && xa_cmpxchg(&ctx->parteds, handle, p, NULL, 0) == p)
-		swc_parted_put(p);
+	if (!ret && xa_cmpxchg(&ctx->partitioned_ops, handle, p, NULL, 0) == p)
+		swc_partitioned_put(p);
 	mutex_unlock(&p->mutex);
-	swc_parted_put(p);
+	swc_partitioned_put(p);
 	return ret;
 }
 
-/* The context is going, and its communicators have ended. Nobody calls in any more. */
-void swc_parteds_drop(struct swc_ctx *ctx)
+/* The context is going, and its communicators have been aborted. No call uses it any more. */
+void swc_partitioned_drop_all(struct swc_ctx *ctx)
 {
-	struct swc_parted *p;
+	struct swc_partitioned *p;
 	unsigned long handle;
 
-	xa_for_each(&ctx->parteds, handle, p) {
-		xa_erase(&ctx->parteds, handle);
-		clean_up(p);
-		swc_parted_put(p);
+	xa_for_each(&ctx->partitioned_ops, handle, p) {
+		xa_erase(&ctx->partitioned_ops, handle);
+		drop_unready(p);
+		swc_partitioned_put(p);
 	}
-}
-
-/* The communicator has ended: those that wait and do not sleep need somebody to clean up. */
-void swc_parteds_ended(struct swc_comm *comm)
-{
-	struct swc_parted *p, *held = NULL;
-
-	spin_lock(&comm->lock);
-	list_for_each_entry(p, &comm->parteds, node) {
-		if (!kref_get_unless_zero(&p->ref))
-			continue;
-		/* It stays in the list while it is held; the last put takes the lock. */
-		spin_unlock(&comm->lock);
-		if (held)
-			swc_parted_put(held);
-		held = p;
-		kref_get(&p->ref);
-		look_later(p);
-		spin_lock(&comm->lock);
-	}
-	spin_unlock(&comm->lock);
-	if (held)
-		swc_parted_put(held);
 }

@@ -1,280 +1,319 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Submission: a part takes its number and its place among those of the other ranks.
+ * Requests: one rank's call of an operation, from its descriptor to its completion.
  *
- * Both happen under comm->lock, with op->lock inside. The rank that completes the set starts the execution. A
- * rank that arrives at an operation that has failed before is given the same error.
+ * swc_req_create() does everything that can fail or sleep (lookups, pinning, allocation) before the request
+ * is matched; afterwards nothing of a request can fail. It runs in the submitter's context.
  */
 #include <linux/ktime.h>
+#include <linux/slab.h>
 
-#include "comm/comm.h"
-#include "exec/watchdog.h"
-#include "exec/worker.h"
-#include "exec/net_event.h"
-#include "exec/operation.h"
+#include "core/desc_check.h"
+#include "core/reduce.h"
+#include "mem/context.h"
+#include "dma.h"
+#include "comm/error.h"
 #include "exec/request.h"
-#include "exec/match.h"
+#include "plan/plan.h"
+#include "mem/region.h"
+#include "mem/completion_ring.h"
 #include "trace.h"
 
-/*
- * Why nothing can be submitted now, or 0; @there is the operation whose turn it is, if another rank has come
- * to it. comm->lock is held.
- */
-static int may_submit(const struct swc_comm *comm, const struct swc_member *member,
-		      const struct swc_op *there)
+/* ------------------------------------------------------------------ buffers */
+
+static int explain_memlock(struct swc_member *member, int ret, u64 bytes)
 {
-	if (comm->status != SWC_COMM_LIVE)
-		return -ECONNABORTED;
-	if (member->state != SWC_MEMBER_JOINED)
-		return -ENOENT;
-	if (member->inflight >= SWC_MAX_INFLIGHT)
-		return -EAGAIN;
-	/*
-	 * Somebody has left: only an operation that has failed before can be joined, for its error; and those
-	 * that members of other nodes took part in before they left.
-	 */
-	if ((comm->nleft || member->submitted >= comm->gone_at) && !(there && READ_ONCE(there->status)))
-		return -ECONNRESET;
-	return !there && comm->nwaiting >= SWC_MAX_INFLIGHT ? -EAGAIN : 0;
-}
-
-/* What a part brings with it when it arrives. */
-struct arrival {
-	u64 now;
-	u64 deadline;
-	u64 look;
-};
-
-static struct arrival arrival_of(const struct swc_part *part)
-{
-	const struct swc_comm *comm = part->member->comm;
-	u64 timeout_ms = part->desc.timeout_ms ?: comm->timeout_ms;
-	struct arrival a = { .now = ktime_get_ns() };
-
-	a.deadline = a.now + timeout_ms * NSEC_PER_MSEC;
-	a.look = swc_deadline_look(comm, a.now, a.deadline);
-	return a;
-}
-
-/*
- * Put a part into its operation, and go on with that as far as it goes. comm->lock is held on entry, not on
- * exit; the part may be completed and gone before.
- */
-static void arrive(struct swc_op *op, struct swc_part *part, const struct arrival *a, bool inline_ok)
-	__releases(&op->comm->lock)
-{
-	struct swc_member *member = part->member;
-	struct swc_comm *comm = op->comm;
-	u32 rank = member->rank;
-	enum swc_arrival how;
-	int status, culprit;
-	LIST_HEAD(odd);
-
-	kref_get(&op->ref);
-	kref_get(&comm->ref);
-	if (!op->narrived)
-		op->opened_at = a->now;
-	op->deadline = min(op->deadline, a->deadline);
-	op->look = min(op->look, a->look);
-	member->last_submit = a->now;
-
-	spin_lock(&op->lock);
-	how = swc_op_arrive(op, part);
-	if (how != SWC_ARRIVED_LATE)
-		member->inflight++;
-	if (how == SWC_ARRIVED_LAST && comm->net)
-		swc_news_early(op, &odd);
-	status = op->status;
-	culprit = op->culprit;
-	if (op->narrived == comm->nlocal && !op->reserved)
-		comm->nwaiting--;
-	spin_unlock(&op->lock);
-	swc_op_settle(op);
-	spin_unlock(&comm->lock);
-
-	swc_stat_inc(SWC_STAT_OPS_SUBMITTED);
-	trace_swc_submit(op, rank);
-	switch (how) {
-	case SWC_ARRIVED:
-		swc_deadline_watch(comm, a->look);
-		break;
-	case SWC_ARRIVED_LAST:
-		swc_deadline_watch(comm, a->look);
-		if (comm->net) {
-			swc_net_watch(comm->net);
-			swc_news_odd(comm, &odd);
-		}
-		swc_exec_start(op, part, inline_ok);
-		break;
-	case SWC_ARRIVED_LATE:
-		swc_part_finish(part, part->refused ?: status, culprit);
-		break;
-	case SWC_ARRIVED_DIFFERENT:
-		swc_op_note_mismatch(op, part);
-		swc_exec_leave(op);
-		break;
-	case SWC_ARRIVED_REFUSED:
-		swc_op_note_refusal(op, part);
-		swc_exec_leave(op);
-		break;
-	}
-	swc_op_put(op);
-	swc_comm_put(comm);
-}
-
-/**
- * swc_submit() - give a part its number and let it meet the others
- * @part: from swc_part_create(), with @complete set
- * @inline_ok: the caller is going to wait and may be used to run steps now
- *
- * Return: 0: the part will be, or already is, completed through part->complete. A negative errno: it was
- * not submitted and is still the caller's.
- */
-int swc_submit(struct swc_part *part, bool inline_ok)
-{
-	struct swc_member *member = part->member;
-	struct swc_comm *comm = member->comm;
-	struct swc_op *op, *fresh = NULL;
-	struct arrival a = arrival_of(part);
-	int ret;
-	u64 seq;
-
-	INIT_WORK(&part->work, swc_exec_work);
-again:
-	spin_lock(&comm->lock);
-	seq = member->submitted;
-	op = swc_op_find(comm, seq);
-	ret = may_submit(comm, member, op);
-	if (ret) {
-		spin_unlock(&comm->lock);
-		if (ret == -ECONNRESET)
-			swc_comm_note_gone(comm, seq);
-		if (fresh)
-			swc_op_put(fresh);
-		return ret;
-	}
-	if (!op && !fresh) {
-		/* First to arrive: allocate with the lock dropped, and look again. */
-		spin_unlock(&comm->lock);
-		fresh = swc_op_alloc(comm);
-		if (!fresh)
-			return -ENOMEM;
-		goto again;
-	}
-	if (!op) {
-		op = fresh;
-		swc_op_enter(op, seq);
-		comm->nwaiting++;
-	}
-	member->submitted++;
-	arrive(op, part, &a, inline_ok);
-	if (fresh)
-		swc_op_put(fresh);
-	return 0;
-}
-
-/* ------------------------------------------------------------------ partitions */
-
-/* Numbers that a rank may have taken and not used: looking for one takes the longer, the more there are. */
-#define RESERVED_MAX	(4 * SWC_MAX_PARTITIONS)
-
-/* Operations for numbers that this rank takes and others may not have taken yet. */
-static int make_ops(struct swc_comm *comm, struct list_head *ops, u32 n)
-{
-	while (n--) {
-		struct swc_op *op = swc_op_alloc(comm);
-
-		if (!op)
-			return -ENOMEM;
-		op->reserved = true;
-		list_add_tail(&op->node, ops);
-	}
-	return 0;
-}
-
-/* Give number @seq an operation out of @ops, if it has none. comm->lock is held. */
-static void reserve_one(struct swc_comm *comm, struct list_head *ops, u64 seq)
-{
-	struct swc_op *op = swc_op_find(comm, seq);
-
-	if (op) {
-		/* Somebody else calls an ordinary one: that will be told as a mismatch. */
-		if (!op->reserved)
-			comm->nwaiting--;
-		op->reserved = true;
-		return;
-	}
-	op = list_first_entry(ops, struct swc_op, node);
-	list_del_init(&op->node);
-	swc_op_enter(op, seq);
-	swc_op_put(op);
-}
-
-/**
- * swc_submit_reserve() - take numbers for @n parts, to be submitted later in any order
- * @base: out: the first
- *
- * The other ranks must take as many at the same place in their order. Each number must be used by
- * swc_submit_reserved(), or given up by swc_submit_forgo() when the communicator has ended.
- */
-int swc_submit_reserve(struct swc_member *member, u32 n, u64 *base)
-{
-	struct swc_comm *comm = member->comm;
-	struct swc_op *op, *next;
-	LIST_HEAD(ops);
-	int ret = make_ops(comm, &ops, n);
-	u32 i;
-
-	if (!ret) {
-		spin_lock(&comm->lock);
-		*base = member->submitted;
-		ret = may_submit(comm, member, swc_op_find(comm, *base));
-		if (!ret && member->reserved + n > RESERVED_MAX)
-			ret = -EAGAIN;
-		for (i = 0; i < n && !ret; i++)
-			reserve_one(comm, &ops, *base + i);
-		if (!ret) {
-			member->submitted += n;
-			member->reserved += n;
-		}
-		spin_unlock(&comm->lock);
-		if (ret == -ECONNRESET)
-			swc_comm_note_gone(comm, *base);
-	}
-	list_for_each_entry_safe(op, next, &ops, node)
-		swc_op_put(op);
+	if (ret == -ENOMEM)
+		swc_comm_error_note(member->comm, ret, member->rank, member->submitted,
+			      "rank %u: cannot pin %llu KiB with RLIMIT_MEMLOCK at %lu KiB: raise it (ulimit -l, LimitMEMLOCK=) or run with CAP_IPC_LOCK",
+			      member->rank, bytes >> 10, rlimit(RLIMIT_MEMLOCK) >> 10);
 	return ret;
 }
 
-/**
- * swc_submit_reserved() - let a part with a reserved number meet the others
- *
- * As swc_submit(); it fails only if the communicator has ended.
- */
-int swc_submit_reserved(struct swc_part *part, u64 seq)
+/* Find or register the memory of one of the user's two buffers. */
+static int take_user_buffer(struct swc_req *req, enum swc_buf which, u64 addr, u32 handle)
 {
-	struct swc_member *member = part->member;
-	struct swc_comm *comm = member->comm;
-	struct arrival a = arrival_of(part);
-	struct swc_op *op;
+	struct swc_req_buf *b = &req->buf[which];
+	struct swc_region *region;
+	u64 end;
 
-	INIT_WORK(&part->work, swc_exec_work);
-	spin_lock(&comm->lock);
-	op = swc_op_find(comm, seq);
-	if (comm->status != SWC_COMM_LIVE || !op) {
-		spin_unlock(&comm->lock);
-		return -ECONNABORTED;
+	if (!b->bytes)
+		return 0;
+	if (handle) {
+		region = swc_region_by_handle(req->ctx, handle);
+		if (!region)
+			return -ENOENT;
+		b->region = region;
+		b->offset = addr;
+		if (check_add_overflow(addr, b->bytes, &end) || end > region->bytes)
+			return -EFAULT;
+		/* Alignment is that of the memory, not of the offset. */
+		if ((region->addr + addr) & (swc_dtype_size(req->desc.dtype) - 1))
+			return -EINVAL;
+		return 0;
 	}
-	member->reserved--;
-	part->submitted_at = a.now;
-	arrive(op, part, &a, false);
+	region = swc_region_get(req->ctx, addr, b->bytes);
+	if (IS_ERR(region))
+		return explain_memlock(req->member, PTR_ERR(region), b->bytes);
+	b->region = region;
+	b->offset = addr - region->addr;
 	return 0;
 }
 
-/* The communicator has ended: @n reserved numbers will not be used. */
-void swc_submit_forgo(struct swc_member *member, u32 n)
+/* Accept the same memory block by block, or disjoint memory; refuse partial overlap. */
+static int check_aliasing(const struct swc_req *req)
 {
-	spin_lock(&member->comm->lock);
-	member->reserved -= n;
-	spin_unlock(&member->comm->lock);
+	const struct swc_req_buf *s = &req->buf[SWC_BUF_SEND], *r = &req->buf[SWC_BUF_RECV];
+	u64 sa, ra;
+
+	if (!s->bytes || !r->bytes)
+		return 0;
+	sa = s->region->addr + s->offset;
+	ra = r->region->addr + r->offset;
+	if (sa >= ra + r->bytes || ra >= sa + s->bytes)
+		return 0;
+	if (sa - s->start != ra - r->start)
+		return -EINVAL;
+	return req->plan->view.hdr->flags & SWC_PLAN_NOT_IN_PLACE ? -EINVAL : 0;
+}
+
+static int take_buffers(struct swc_req *req)
+{
+	const struct swc_plan_header *h = req->plan->view.hdr;
+	const struct swc_desc *d = &req->desc;
+	struct swc_region *scratch;
+	int i, ret;
+
+	for (i = 0; i < SWC_BUF_NR; i++) {
+		req->buf[i].start = swc_blocks_offset(&req->blocks, h->window[i].first_block);
+		req->buf[i].bytes = swc_blocks_bytes(&req->blocks, h->window[i].first_block,
+						      h->window[i].nblocks);
+	}
+	ret = take_user_buffer(req, SWC_BUF_SEND, d->send, d->send_region);
+	if (!ret)
+		ret = take_user_buffer(req, SWC_BUF_RECV, d->recv, d->recv_region);
+	if (!ret)
+		ret = check_aliasing(req);
+	if (ret || !req->buf[SWC_BUF_SCRATCH].bytes)
+		return ret;
+
+	scratch = swc_region_scratch(req->ctx, req->buf[SWC_BUF_SCRATCH].bytes);
+	if (IS_ERR(scratch))
+		return explain_memlock(req->member, PTR_ERR(scratch), req->buf[SWC_BUF_SCRATCH].bytes);
+	req->buf[SWC_BUF_SCRATCH].region = scratch;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ creation */
+
+static int req_fill(struct swc_req *req, struct swc_plan *plan)
+{
+	struct swc_member *member = req->member;
+	const struct swc_desc *d = &req->desc;
+	const struct swc_plan_header *h;
+	int ret;
+
+	ret = swc_desc_check(d, member->comm->nranks);
+	if (ret)
+		return ret;
+	if (plan)
+		kref_get(&plan->ref);
+	req->plan = plan ?: swc_plan_get(member, d->plan);
+	if (!req->plan)
+		return -ENOENT;
+	h = req->plan->view.hdr;
+	if (h->coll != d->coll || h->root != d->root)
+		return -EINVAL;
+	if ((h->flags & SWC_PLAN_ORDER_VARIES) && swc_reduce_order_matters(d->dtype, d->redop) &&
+	    !(member->comm->flags & SWC_COMM_F_ALLOW_REORDER))
+		return -EINVAL;
+	ret = swc_blocks_init(&req->blocks, d->count, swc_dtype_size(d->dtype), h->nshards,
+			      h->shard_blocks);
+	if (ret)
+		return ret;
+	req->sig = (struct swc_signature){
+		.count = d->count, .family = h->family, .root = d->root, .shard_blocks = h->shard_blocks,
+		.coll = d->coll, .dtype = d->dtype, .redop = d->redop,
+	};
+	ret = swc_tasks_create(req);
+	if (ret)
+		return ret;
+	if (req->plan->net) {
+		ret = swc_plan_net_open(req->plan->net, member->comm->net, member->rank);
+		if (ret)
+			return ret;
+	}
+	if (d->flags & SWC_OP_RING) {
+		ret = swc_ring_reserve(req->ctx->ring);
+		if (ret)
+			return ret;
+		req->ring_reserved = true;
+	}
+	return 0;
+}
+
+/**
+ * swc_req_create() - prepare one rank's call of an operation
+ * @ctx: the caller's context
+ * @member: the calling rank; the caller's reference moves to the request
+ * @desc: the kernel's own copy of the descriptor
+ * @plan: the plan, or NULL: the one that the descriptor names
+ *
+ * May sleep (pins memory). If buffers cannot be pinned, the request is made all the same (req->refused):
+ * other ranks may have submitted theirs already and must get an error.
+ *
+ * Return: the request, or an error pointer; then the member's reference is dropped.
+ */
+struct swc_req *swc_req_create(struct swc_ctx *ctx, struct swc_member *member,
+			       const struct swc_desc *desc, struct swc_plan *plan)
+{
+	struct swc_req *req = kzalloc(sizeof(*req), GFP_KERNEL_ACCOUNT);
+	int ret;
+
+	if (!req) {
+		swc_member_put(member);
+		return ERR_PTR(-ENOMEM);
+	}
+	refcount_set(&req->ref, 1);
+	req->member = member;
+	req->ctx = ctx;
+	req->desc = *desc;
+	req->culprit = -1;
+	req->submitted_at = ktime_get_ns();
+	atomic_inc(&ctx->live_reqs);
+	ret = req_fill(req, plan);
+	if (!ret)
+		req->refused = take_buffers(req);
+	/* The exit of a killed process is reported when its address space goes. */
+	if (req->refused == -EINTR)
+		ret = -EINTR;
+	if (ret) {
+		swc_req_drop(req);
+		return ERR_PTR(ret);
+	}
+	return req;
+}
+
+/* Free a request that was never matched. */
+void swc_req_drop(struct swc_req *req)
+{
+	if (req->ring_reserved)
+		swc_ring_unreserve(req->ctx->ring);
+	swc_req_put(req);
+}
+
+/* Release segments of other nodes that no task has consumed, because the operation failed. */
+static void drain_inboxes(struct swc_req *req)
+{
+	struct swc_net_seg *seg, *next;
+	u32 i;
+
+	for (i = 0; req->tasks && i < req->ntasks; i++) {
+		struct swc_task *task = &req->tasks[i];
+
+		if (task->seg)
+			swc_conn_release(task->seg);
+		list_for_each_entry_safe(seg, next, &task->inbox, node)
+			swc_conn_release(seg);
+	}
+}
+
+/* ------------------------------------------------------------------ completion */
+
+/* Release what only a running operation needs. */
+static void release_resources(struct swc_req *req)
+{
+	int i;
+
+	drain_inboxes(req);
+	for (i = 0; i < SWC_BUF_NR; i++) {
+		swc_region_put(req->buf[i].region);
+		req->buf[i].region = NULL;
+	}
+	swc_plan_put(req->plan);
+	req->plan = NULL;
+	kvfree(req->tasks);
+	req->tasks = NULL;
+}
+
+static void post_to_ring(struct swc_req *req)
+{
+	const struct swc_op *op = req->op;
+	struct swc_completion entry = {
+		.user_data = req->desc.user_data,
+		.seq = op->seq,
+		.bytes = swc_blocks_total_bytes(&req->blocks),
+		.res = req->result,
+		.comm = req->desc.comm,
+		.plan = req->desc.plan,
+		.culprit = req->culprit,
+	};
+
+	if (op->started_at) {
+		/* The last rank to arrive may read its clock after another one. */
+		entry.wait_ns = max_t(s64, op->started_at - req->submitted_at, 0);
+		entry.run_ns = req->finished_at - op->started_at;
+	}
+	swc_ring_post(req->ctx->ring, &entry);
+}
+
+/**
+ * swc_req_cancel() - cancel what has been prepared for engines, because the operation has failed
+ */
+void swc_req_cancel(struct swc_req *req)
+{
+	u32 i;
+
+	for (i = 0; i < req->ntasks; i++) {
+		if (req->tasks[i].prepared)
+			swc_dma_cancel(req->tasks[i].prepared);
+		req->tasks[i].prepared = NULL;
+	}
+}
+
+/**
+ * swc_req_complete() - complete the call of this rank
+ *
+ * Called once per matched request, with no locks held. The request may be freed when this returns.
+ */
+void swc_req_complete(struct swc_req *req, int result, int culprit)
+{
+	req->result = result;
+	req->culprit = result ? culprit : -1;
+	req->finished_at = ktime_get_ns();
+	trace_swc_complete(req);
+	swc_stat_inc(result ? SWC_STAT_OPS_FAILED : SWC_STAT_OPS_COMPLETED);
+	if (!result)
+		swc_stat_add(SWC_STAT_BYTES, swc_blocks_total_bytes(&req->blocks));
+	release_resources(req);
+	if (req->ring_reserved)
+		post_to_ring(req);
+	req->complete(req);
+}
+
+/* The second result word of a CQE, see SWC_CQE_* in the uapi. */
+u64 swc_req_cqe_word(const struct swc_req *req)
+{
+	u64 ns = req->finished_at - req->submitted_at;
+
+	if (req->result)
+		return (u32)(req->culprit + 1);
+	return min_t(u64, ns, (1ull << 40) - 1) | ((u64)req->desc.plan << 40);
+}
+
+void swc_req_put(struct swc_req *req)
+{
+	struct swc_ctx *ctx = req->ctx;
+	struct swc_member *member = req->member;
+	struct swc_op *op = req->op;
+
+	if (!refcount_dec_and_test(&req->ref))
+		return;
+	release_resources(req);
+	kfree_rcu(req, rcu);
+	if (op)
+		swc_op_put(op);
+	/* The context may go as soon as its last request is freed; the communicator has its own count. */
+	swc_member_put(member);
+	swc_drain_put(&ctx->live_reqs);
 }

@@ -1,15 +1,89 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef SWC_PART_H
-#define SWC_PART_H
+#ifndef SWC_REQUEST_H
+#define SWC_REQUEST_H
 
+#include <linux/refcount.h>
+#include <linux/workqueue.h>
+
+#include "core/blocks.h"
+#include "core/signature.h"
 #include "exec/task.h"
+#include "swingcoll.h"
 
-struct swc_part *swc_part_create(struct swc_ctx *ctx, struct swc_member *member,
+/* One buffer of a request: where the window of the vector that it holds lies in memory. */
+struct swc_req_buf {
+	struct swc_region *region;
+	u64 offset;		/* of the window's first byte in the region */
+	u64 start;		/* of the window in the vector */
+	u64 bytes;		/* of the window */
+};
+
+/**
+ * struct swc_req - one rank's call of an operation: what it submitted, and how it is completed
+ *
+ * Made by swc_req_create(). The submitter's reference ends after @complete; a queued work item holds one.
+ * Freed after an RCU grace period, because io_uring's cancel path may look at a request that is just being
+ * completed.
+ *
+ * @ref: references
+ * @op: the operation; set when the request is matched, holds a reference from then on
+ * @member: the rank; holds the communicator
+ * @ctx: context that submitted it; waits for its requests before it goes
+ * @plan: reference, until completion
+ * @desc: the kernel's copy
+ * @sig: what the other ranks must call too
+ * @blocks: geometry
+ * @buf: by enum swc_buf; references to regions, until completion
+ * @refused: errno for which this rank cannot take part, or 0. The request is matched all the same: it has its
+ *	place in the order, and the operation fails on all ranks at once.
+ * @complete: completes the call; called exactly once, when @result is final. Process context, no locks.
+ * @started: if not NULL, called when the operation starts; under op->lock
+ * @wake_worker: makes the submitter's process call swc_worker_run(); NULL: use @work. Called under op->lock.
+ * @work: runs swc_worker_run() on the communicator's work queue
+ * @partitioned, @index: the partitioned operation that it is a partition of, for partitioned.c
+ * @cmd: io_uring command, for uring_cmd.c
+ * @uring_state: for uring_cmd.c
+ * @result, @culprit: outcome
+ * @submitted_at, @finished_at: ktime
+ * @ring_reserved: an entry of the completion ring is reserved
+ * @ntasks: channels
+ * @tasks: one per channel
+ */
+struct swc_req {
+	refcount_t ref;
+	struct rcu_head rcu;
+	struct swc_op *op;
+	struct swc_member *member;
+	struct swc_ctx *ctx;
+	struct swc_plan *plan;
+	struct swc_desc desc;
+	struct swc_signature sig;
+	struct swc_blocks blocks;
+	struct swc_req_buf buf[SWC_BUF_NR];
+	int refused;
+	void (*complete)(struct swc_req *req);
+	void (*started)(struct swc_req *req);
+	bool (*wake_worker)(struct swc_req *req);
+	struct work_struct work;
+	struct swc_partitioned *partitioned;
+	u32 index;
+	struct io_uring_cmd *cmd;
+	unsigned long uring_state;
+	int result;
+	int culprit;
+	u64 submitted_at;
+	u64 finished_at;
+	bool ring_reserved;
+	u32 ntasks;
+	struct swc_task *tasks;
+};
+
+struct swc_req *swc_req_create(struct swc_ctx *ctx, struct swc_member *member,
 				 const struct swc_desc *desc, struct swc_plan *plan);
-void swc_part_drop(struct swc_part *part);
-void swc_part_cancel(struct swc_part *part);
-void swc_part_finish(struct swc_part *part, int result, int culprit);
-void swc_part_put(struct swc_part *part);
-u64 swc_part_cqe_word(const struct swc_part *part);
+void swc_req_drop(struct swc_req *req);
+void swc_req_cancel(struct swc_req *req);
+void swc_req_complete(struct swc_req *req, int result, int culprit);
+void swc_req_put(struct swc_req *req);
+u64 swc_req_cqe_word(const struct swc_req *req);
 
-#endif /* SWC_PART_H */
+#endif /* SWC_REQUEST_H */

@@ -1,94 +1,150 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs that can go on, and the calling of workers for them. All of it under op->lock.
+ * The run queue of an operation: tasks that are ready, and waking workers for them. Everything here is called
+ * under op->lock.
  */
 #include "comm/comm.h"
 #include "exec/request.h"
 #include "exec/runq.h"
 
-/* Queue the part's work item; op->lock is held. False if it is queued already. */
-bool swc_run_queue(struct swc_part *part)
+/* ------------------------------------------------------------------ workers */
+
+/* Queue the request's work item. False if it is queued already. */
+bool swc_runq_queue_work(struct swc_req *req)
 {
-	refcount_inc(&part->ref);
-	if (queue_work(swc_comm_wq(part->op->comm), &part->work))
+	refcount_inc(&req->ref);
+	if (queue_work(swc_comm_wq(req->op->comm), &req->work))
 		return true;
-	/* Never the last reference: the operation has not told its owner yet. */
-	refcount_dec(&part->ref);
+	/* Never the last reference: the operation has not completed the request yet. */
+	refcount_dec(&req->ref);
 	return false;
 }
 
-/* Call one more worker, if there is work for it. */
-void swc_run_summon(struct swc_op *op)
+/* Wake one more worker, if there is work for it. */
+void swc_runq_wake_worker(struct swc_op *op)
 {
-	bool came = false;
+	bool woken = false;
 	u32 i;
 
 	lockdep_assert_held(&op->lock);
-	if (list_empty(&op->ready) || op->nactive + op->nsummoned >= op->max_workers)
+	if (list_empty(&op->runq) || op->nactive + op->nwoken >= op->max_workers)
 		return;
-	for (i = 0; i < op->comm->nlocal && !came; i++) {
-		struct swc_part *part = op->part[op->comm->local[i]];
+	for (i = 0; i < op->comm->nlocal && !woken; i++) {
+		struct swc_req *req = op->req[op->comm->local[i]];
 
-		came = part->summon ? part->summon(part) : swc_run_queue(part);
+		woken = req->wake_worker ? req->wake_worker(req) : swc_runq_queue_work(req);
 	}
-	if (came)
-		op->nsummoned++;
+	if (woken)
+		op->nwoken++;
 }
 
-/* Call all that are of use. */
-void swc_run_summon_all(struct swc_op *op)
+/* Wake as many workers as are useful. */
+void swc_runq_wake_workers(struct swc_op *op)
 {
 	u32 i;
 
 	for (i = 1; i < op->max_workers; i++)
-		swc_run_summon(op);
+		swc_runq_wake_worker(op);
 }
 
-static void add_ready(struct swc_op *op, struct swc_run *run)
+/* ------------------------------------------------------------------ tasks */
+
+static void enqueue(struct swc_op *op, struct swc_task *task)
 {
-	lockdep_assert_held(&op->lock);
-	run->state = SWC_RUN_READY;
-	list_add_tail(&run->node, &op->ready);
+	swc_task_set_state(task, SWC_TASK_READY);
+	list_add_tail(&task->node, &op->runq);
 }
 
-/*
- * An engine has done what the run waited for, or has not. If there is nothing more to move, whoever brings
- * the news can walk it.
+/**
+ * swc_runq_add() - make a task ready and wake a worker for it
  */
-void swc_run_return(struct swc_op *op, struct swc_run *run)
+void swc_runq_add(struct swc_op *op, struct swc_task *task)
 {
-	add_ready(op, run);
-	if (run->move.done < run->move.bytes)
-		swc_run_summon(op);
+	enqueue(op, task);
+	swc_runq_wake_worker(op);
 }
 
-void swc_run_make_ready(struct swc_op *op, struct swc_run *run)
-{
-	add_ready(op, run);
-	swc_run_summon(op);
-}
-
-/*
- * Go on with a run that waited for what has come now: in the context of the connection, because a wake-up
- * would cost more than most steps. op->lock is held; the caller then calls swc_exec_help().
+/**
+ * swc_runq_add_all() - make all tasks of an operation that starts ready; the caller wakes workers
  */
-bool swc_run_resume(struct swc_op *op, struct swc_run *run)
+void swc_runq_add_all(struct swc_op *op)
+{
+	u32 i, c;
+
+	for (i = 0; i < op->comm->nlocal; i++) {
+		struct swc_req *req = op->req[op->comm->local[i]];
+
+		for (c = 0; c < req->ntasks; c++)
+			enqueue(op, &req->tasks[c]);
+	}
+}
+
+/**
+ * swc_runq_add_offloaded() - make a task ready that waited for an engine
+ *
+ * If there is nothing left to copy, the caller, who becomes a worker, is enough.
+ */
+void swc_runq_add_offloaded(struct swc_op *op, struct swc_task *task)
+{
+	enqueue(op, task);
+	if (task->copy.done < task->copy.bytes)
+		swc_runq_wake_worker(op);
+}
+
+/**
+ * swc_runq_requeue() - leave the caller's task to another worker
+ *
+ * A work item is queued, which always comes.
+ */
+void swc_runq_requeue(struct swc_op *op, struct swc_task *task)
+{
+	swc_task_set_state(task, SWC_TASK_READY);
+	list_add(&task->node, &op->runq);
+	swc_runq_queue_work(task->req);
+}
+
+/**
+ * swc_runq_resume() - make a task ready and become a worker for it
+ *
+ * The task continues in the context of the event that it waited for, because waking a worker costs more than
+ * most steps.
+ *
+ * Return: true if the caller, now counted in op->nactive, must call swc_worker_run() without the lock.
+ */
+bool swc_runq_resume(struct swc_op *op, struct swc_task *task)
 {
 	lockdep_assert_held(&op->lock);
 	if (op->finished || op->status)
 		return false;
-	add_ready(op, run);
+	enqueue(op, task);
 	op->nactive++;
 	return true;
 }
 
-/* The same by a work item, for who is inside of a worker already: they would nest without bound. */
-void swc_run_call(struct swc_op *op, struct swc_run *run)
+/**
+ * swc_runq_defer() - the same by a work item, for callers inside a worker, which would nest without bound
+ */
+void swc_runq_defer(struct swc_op *op, struct swc_task *task)
 {
 	lockdep_assert_held(&op->lock);
 	if (op->finished || op->status)
 		return;
-	add_ready(op, run);
-	if (swc_run_queue(run->part))
-		op->nsummoned++;
+	enqueue(op, task);
+	if (swc_runq_queue_work(task->req))
+		op->nwoken++;
+}
+
+/**
+ * swc_runq_take() - take the first ready task to run it; NULL if there is none
+ */
+struct swc_task *swc_runq_take(struct swc_op *op)
+{
+	struct swc_task *task = list_first_entry_or_null(&op->runq, struct swc_task, node);
+
+	lockdep_assert_held(&op->lock);
+	if (!task)
+		return NULL;
+	list_del_init(&task->node);
+	swc_task_set_state(task, SWC_TASK_ACTIVE);
+	return task;
 }

@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef SWC_READY_H
-#define SWC_READY_H
+#ifndef SWC_RUNQ_H
+#define SWC_RUNQ_H
 
-#include "exec/task.h"
+#include "exec/operation.h"
 
-bool swc_run_queue(struct swc_part *part);
-void swc_run_summon(struct swc_op *op);
-void swc_run_summon_all(struct swc_op *op);
-void swc_run_return(struct swc_op *op, struct swc_run *run);
-void swc_run_make_ready(struct swc_op *op, struct swc_run *run);
-bool swc_run_resume(struct swc_op *op, struct swc_run *run);
-void swc_run_call(struct swc_op *op, struct swc_run *run);
+bool swc_runq_queue_work(struct swc_req *req);
+void swc_runq_wake_worker(struct swc_op *op);
+void swc_runq_wake_workers(struct swc_op *op);
+void swc_runq_add(struct swc_op *op, struct swc_task *task);
+void swc_runq_add_all(struct swc_op *op);
+void swc_runq_add_offloaded(struct swc_op *op, struct swc_task *task);
+void swc_runq_requeue(struct swc_op *op, struct swc_task *task);
+bool swc_runq_resume(struct swc_op *op, struct swc_task *task);
+void swc_runq_defer(struct swc_op *op, struct swc_task *task);
+struct swc_task *swc_runq_take(struct swc_op *op);
 
-/* NULL: the rank is on another node, or its plan has fewer channels. */
-static inline struct swc_run *swc_run_of(struct swc_op *op, u32 rank, u16 channel)
-{
-	struct swc_part *part = op->part[rank];
-
-	return part && channel < part->nruns ? &part->runs[channel] : NULL;
-}
-
-#endif /* SWC_READY_H */
+#endif /* SWC_RUNQ_H */

@@ -1,15 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef SWC_STEPS_H
-#define SWC_STEPS_H
+/*
+ * Steps, by kind. Each function carries out, or continues, the current step of a task; the worker that
+ * calls it owns the task.
+ *
+ * A step's data is handed over under op->lock: what a sender wrote before it announced the send (lock
+ * released) is read after the receiver claimed it (lock taken).
+ */
+#ifndef SWC_STEP_H
+#define SWC_STEP_H
 
-#include "exec/offload.h"
+#include "exec/operation.h"
 
-enum swc_walk swc_step_local(struct swc_run *run, const struct swc_plan_step *s);
-enum swc_walk swc_step_sync(struct swc_run *run);
-enum swc_walk swc_step_net(struct swc_run *run, const struct swc_plan_step *s);
-enum swc_walk swc_step_fence(struct swc_run *run);
-bool swc_step_gathers(struct swc_run *run);
-bool swc_step_fence_passed(const struct swc_run *run);
-enum swc_walk swc_step_broken(struct swc_run *run, u32 peer, const char *what);
+/* step_local.c */
+enum swc_step_status swc_step_local(struct swc_task *task, const struct swc_plan_step *s);
+enum swc_step_status swc_step_sync(struct swc_task *task);
+bool swc_step_is_offloadable(struct swc_task *task);
+void swc_step_prepare_local(struct swc_task *task, u32 step);
 
-#endif /* SWC_STEPS_H */
+/* step_net.c */
+enum swc_step_status swc_step_net(struct swc_task *task, const struct swc_plan_step *s);
+
+/* step_remote.c */
+u32 swc_remote_conn(const struct swc_task *task, const struct swc_plan_xfer *x);
+bool swc_remote_fence_passed(const struct swc_task *task);
+enum swc_step_status swc_remote_fence(struct swc_task *task);
+void swc_remote_send(struct swc_task *task, const struct swc_plan_step *s);
+void swc_remote_offer(struct swc_task *task);
+enum swc_step_status swc_remote_recv(struct swc_task *task, const struct swc_plan_xfer *x);
+
+#endif /* SWC_STEP_H */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The watch over deadlines.
+ * The watchdog: finds operations past their deadline and names the late rank.
  *
- * A node sees only the ranks that it waits for itself, and those may wait for others. So it asks them,
- * shortly before the deadline, whether they have come. If not, it ends the communicator on time; if so, it
- * leaves that to those who know whom all wait for, for a while.
+ * A node sees only the ranks that it waits for itself, and those may wait for others. So shortly before a
+ * deadline it asks the rank that it waits for whether that has arrived. If not, it aborts the communicator
+ * on time; if so, it leaves that for a while to nodes that know the late rank.
  */
 #include <linux/ktime.h>
 
@@ -12,17 +12,17 @@
 #include "exec/watchdog.h"
 #include "exec/operation.h"
 
-#define ASK_NS		(200 * NSEC_PER_MSEC)
-#define PATIENCE_NS	(800 * NSEC_PER_MSEC)
+#define HEARTBEAT_NS	(200 * NSEC_PER_MSEC)
+#define GRACE_NS	(800 * NSEC_PER_MSEC)
 
-/* When the watchdog must look at an operation for the first time. */
-u64 swc_deadline_look(const struct swc_comm *comm, u64 now, u64 deadline)
+/* When the watchdog must check an operation for the first time: ktime. */
+u64 swc_watchdog_first_check(const struct swc_comm *comm, u64 now, u64 deadline)
 {
-	return comm->net ? deadline - min_t(u64, ASK_NS, (deadline - now) / 4) : deadline;
+	return comm->net ? deadline - min_t(u64, HEARTBEAT_NS, (deadline - now) / 4) : deadline;
 }
 
-/* Make the watchdog look at the time @at, at the latest. */
-void swc_deadline_watch(struct swc_comm *comm, u64 at)
+/* Make the watchdog run at the time @at, or earlier. */
+void swc_watchdog_arm(struct swc_comm *comm, u64 at)
 {
 	u64 now = ktime_get_ns();
 
@@ -34,34 +34,37 @@ void swc_deadline_watch(struct swc_comm *comm, u64 at)
 	spin_unlock(&comm->lock);
 }
 
-/* Decide about an operation whose time to look has come: true: it is over; false: look again at op->look. */
-static bool too_late(struct swc_comm *comm, struct swc_op *op, int peer, u64 now, bool *ask)
+/* What to do about an operation whose time to be checked has come. */
+enum verdict {
+	VERDICT_WAIT,		/* until op->next_check */
+	VERDICT_ASK,		/* the peer for its progress, and wait */
+	VERDICT_EXPIRED,
+};
+
+/* Decide, and set the time of the next check. @peer: the remote rank that the operation waits for, or -1. */
+static enum verdict judge(struct swc_comm *comm, struct swc_op *op, int peer, u64 now)
 {
 	lockdep_assert_held(&comm->lock);
-	*ask = false;
-	if (peer < 0 || now >= op->deadline + PATIENCE_NS) {
-		op->look = op->deadline;
-		return now >= op->deadline;
-	}
-	if (op->asked != peer) {
-		op->asked = peer;
-		*ask = true;
-		op->look = max(now + ASK_NS, op->deadline);
-		return false;
+	op->next_check = op->deadline;
+	if (peer < 0 || now >= op->deadline + GRACE_NS)
+		return now >= op->deadline ? VERDICT_EXPIRED : VERDICT_WAIT;
+	if (op->heartbeat_rank != peer) {
+		op->heartbeat_rank = peer;
+		op->next_check = max(now + HEARTBEAT_NS, op->deadline);
+		return VERDICT_ASK;
 	}
 	if (comm->member[peer].submitted > op->seq) {
-		op->look = op->deadline + PATIENCE_NS;
-		return false;
+		op->next_check = op->deadline + GRACE_NS;
+		return VERDICT_WAIT;
 	}
-	op->look = op->deadline;
-	return now >= op->deadline;
+	return now >= op->deadline ? VERDICT_EXPIRED : VERDICT_WAIT;
 }
 
-/* The deadline of @op has passed: end the communicator and name who was late. */
+/* The deadline of @op has passed: abort the communicator and name the late rank. */
 static void expire(struct swc_comm *comm, struct swc_op *op, int peer)
 {
 	char who[SWC_TEXT_BYTES / 2];
-	int culprit = swc_op_missing(op, who, sizeof(who));
+	int culprit = swc_op_list_missing(op, who, sizeof(who));
 	const char *trouble = peer >= 0 ? swc_net_trouble(comm->net, peer) : NULL;
 	u32 narrived = READ_ONCE(op->narrived);
 	int own = -1;
@@ -71,7 +74,7 @@ static void expire(struct swc_comm *comm, struct swc_op *op, int peer)
 	swc_stat_inc(SWC_STAT_TIMEOUTS);
 	if (culprit >= 0)
 		swc_comm_abort(comm, -ETIMEDOUT, culprit, op->seq,
-			       "operation %llu: deadline passed, %u of %u ranks had come; missing: %s",
+			       "operation %llu: deadline passed, %u of %u ranks had arrived; missing: %s",
 			       op->seq, narrived, comm->nlocal, who);
 	else if (own >= 0)
 		swc_comm_abort(comm, -ETIMEDOUT, own, op->seq,
@@ -85,61 +88,73 @@ static void expire(struct swc_comm *comm, struct swc_op *op, int peer)
 		swc_comm_abort(comm, -ETIMEDOUT, peer, op->seq,
 			       "operation %llu: deadline passed while this node waited for rank %d, which had %s",
 			       op->seq, peer, READ_ONCE(comm->member[peer].submitted) > op->seq ?
-			       "come, but was not done" : "not come");
+			       "arrived, but was not done" : "not arrived");
 	else
 		swc_comm_abort(comm, -ETIMEDOUT, -1, op->seq,
-			       "operation %llu: all %u ranks had come, but it was not done by its deadline",
+			       "operation %llu: all %u ranks had arrived, but it was not done by its deadline",
 			       op->seq, narrived);
 }
 
-/* Look at an operation whose time has come. */
-static void look_at(struct swc_comm *comm, struct swc_op *op)
+static void check(struct swc_comm *comm, struct swc_op *op)
 {
-	int peer = comm->net ? swc_op_waits_for(op) : -1;
-	u64 look;
-	bool over, ask;
+	int peer = comm->net ? swc_op_awaited_peer(op) : -1;
+	enum verdict verdict;
+	u64 next_check;
 
 	spin_lock(&comm->lock);
-	over = too_late(comm, op, peer, ktime_get_ns(), &ask);
-	look = op->look;
+	verdict = judge(comm, op, peer, ktime_get_ns());
+	next_check = op->next_check;
 	spin_unlock(&comm->lock);
-	if (ask)
-		swc_net_ask(comm->net, peer);
-	if (over)
+	if (verdict == VERDICT_ASK)
+		swc_net_heartbeat(comm->net, peer);
+	if (verdict == VERDICT_EXPIRED)
 		expire(comm, op, peer);
 	else
-		swc_deadline_watch(comm, look);
+		swc_watchdog_arm(comm, next_check);
+}
+
+/*
+ * The first operation whose time to be checked has come, with a reference, or NULL; *@next is the earliest
+ * time of the others, 0: none. comm->lock is held.
+ */
+static struct swc_op *find_due(struct swc_comm *comm, u64 now, u64 *next)
+{
+	struct swc_op *op, *due = NULL;
+
+	*next = 0;
+	list_for_each_entry(op, &comm->ops, node) {
+		/* Skip operations with no arrivals. */
+		if (READ_ONCE(op->status) || READ_ONCE(op->finished) || op->next_check == U64_MAX)
+			continue;
+		if (op->next_check <= now && !due) {
+			due = op;
+			kref_get(&op->ref);
+		} else if (!*next || op->next_check < *next) {
+			*next = op->next_check;
+		}
+	}
+	return due;
 }
 
 /* Work item. */
-void swc_deadline_work(struct work_struct *work)
+void swc_watchdog_fn(struct work_struct *work)
 {
 	struct swc_comm *comm = container_of(work, struct swc_comm, watchdog.work);
-	struct swc_op *op, *late = NULL;
-	u64 now = ktime_get_ns(), next = 0;
+	struct swc_op *due;
+	u64 next;
 
 	/* A communicator whose last reference is gone has no operations either. */
 	if (!kref_get_unless_zero(&comm->ref))
 		return;
 	spin_lock(&comm->lock);
 	comm->next_check = 0;
-	list_for_each_entry(op, &comm->ops, node) {
-		/* Nobody has come to those that are only reserved. */
-		if (READ_ONCE(op->status) || READ_ONCE(op->finished) || op->look == U64_MAX)
-			continue;
-		if (op->look <= now && !late) {
-			late = op;
-			kref_get(&op->ref);
-		} else if (!next || op->look < next) {
-			next = op->look;
-		}
-	}
+	due = find_due(comm, ktime_get_ns(), &next);
 	spin_unlock(&comm->lock);
-	if (late) {
-		look_at(comm, late);
-		swc_op_put(late);
+	if (due) {
+		check(comm, due);
+		swc_op_put(due);
 	}
 	if (next)
-		swc_deadline_watch(comm, next);
+		swc_watchdog_arm(comm, next);
 	swc_comm_put(comm);
 }

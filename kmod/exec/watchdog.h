@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef SWC_DEADLINE_H
-#define SWC_DEADLINE_H
+#ifndef SWC_WATCHDOG_H
+#define SWC_WATCHDOG_H
 
-#include "exec/task.h"
+#include "comm/comm.h"
 
-void swc_deadline_work(struct work_struct *work);
-u64 swc_deadline_look(const struct swc_comm *comm, u64 now, u64 deadline);
-void swc_deadline_watch(struct swc_comm *comm, u64 at);
+void swc_watchdog_fn(struct work_struct *work);
+u64 swc_watchdog_first_check(const struct swc_comm *comm, u64 now, u64 deadline);
+void swc_watchdog_arm(struct swc_comm *comm, u64 at);
 
-#endif /* SWC_DEADLINE_H */
+#endif /* SWC_WATCHDOG_H */

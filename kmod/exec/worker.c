@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The executor: walks the plans of all ranks of an operation, step by step.
+ * Workers: they run the tasks of an operation, step by step.
  *
- * Each channel of each rank is a run. Runs that can go on stand in op->ready; a worker takes one, walks it
- * until it has to wait for a peer, and takes the next. Workers are whoever is at hand: the submitter that
- * completed the set, tasks that wait for their completion anyway, and work items. A worker never leaves while
- * a run is ready, so helpers make an operation faster but are never needed to make it end. A run that waits
- * is made ready by the peer that it waits for, or by news from another node.
+ * A worker takes a ready task, runs it until it has to wait for a peer, and takes the next one. Workers are
+ * the submitter that completed the set of requests, processes that wait for their completion anyway, work
+ * items, and the contexts in which connections and engines report what a task waited for. A worker never
+ * leaves while a task is ready, so further workers make an operation faster but are never needed to make it
+ * end. The last one to leave may end the operation.
  */
 #include <linux/cpumask.h>
 #include <linux/ktime.h>
@@ -14,321 +14,378 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/stat.h>
 
-#include "exec/offload.h"
 #include "comm/comm.h"
-#include "exec/worker.h"
-#include "exec/operation.h"
-#include "exec/request.h"
-#include "plan/plan.h"
+#include "exec/offload.h"
 #include "exec/runq.h"
 #include "exec/step.h"
+#include "exec/worker.h"
+#include "exec/xfer.h"
+#include "plan/plan.h"
 #include "trace.h"
 
-/* A worker without work looks again for this long before it leaves: a sleep and a wake cost more. */
-#define LINGER_NS	(10 * NSEC_PER_USEC)
+/* A worker without work polls for this long before it leaves: a sleep and a wake-up cost more. */
+#define IDLE_POLL_NS	(10 * NSEC_PER_USEC)
 /* So does a submitter that would sleep next. */
-#define ATTEND_NS	(50 * NSEC_PER_USEC)
+#define BUSY_POLL_NS	(50 * NSEC_PER_USEC)
 
-/* ------------------------------------------------------------------ walking */
+/* ------------------------------------------------------------------ running tasks */
 
-/* Go on with a run until it waits, ends, or the operation does. */
-static enum swc_walk walk(struct swc_run *run)
+static enum swc_step_status run_step(struct swc_task *task)
 {
-	const struct swc_plan_view *v = &run->part->plan->view;
-	struct swc_op *op = run->part->op;
+	const struct swc_plan_step *s = &task->req->plan->view.steps[task->step];
 
-	while (run->step < run->end) {
-		const struct swc_plan_step *s = &v->steps[run->step];
-		enum swc_walk w;
+	trace_swc_step(task->req, task->channel, task->step, s->kind);
+	switch (s->kind) {
+	case SWC_STEP_LOCAL:
+		return swc_step_local(task, s);
+	case SWC_STEP_SYNC:
+		return swc_step_sync(task);
+	default:
+		return swc_step_net(task, s);
+	}
+}
 
+/* Run a task until it waits or ends, or the operation fails. */
+static enum swc_step_status run_task(struct swc_task *task)
+{
+	struct swc_op *op = task->req->op;
+	bool is_net = task->req->plan->net;
+	enum swc_step_status status;
+
+	while (task->step < task->end) {
 		if (READ_ONCE(op->status))
-			return SWC_WALK_BROKEN;
+			return SWC_STEP_ERROR;
 		/* Steps may be many and move nothing. */
 		cond_resched();
-		if (run->part->plan->links && !run->posted && !run->moving &&
-		    swc_step_fence(run) != SWC_WALK_ON)
-			return SWC_WALK_WAIT;
-		trace_swc_step(run->part, run->channel, run->step, s->kind);
-		switch (s->kind) {
-		case SWC_STEP_LOCAL:
-			w = swc_step_local(run, s);
-			break;
-		case SWC_STEP_SYNC:
-			w = swc_step_sync(run);
-			break;
-		default:
-			w = swc_step_net(run, s);
-			break;
-		}
-		if (w != SWC_WALK_ON)
-			return w;
+		/* A step that has not begun may have to wait for messages of earlier ones. */
+		if (is_net && task->phase == SWC_NET_SEND && !task->copying &&
+		    swc_remote_fence(task) != SWC_STEP_OK)
+			return SWC_STEP_WAIT;
+		status = run_step(task);
+		if (status != SWC_STEP_OK)
+			return status;
 		spin_lock(&op->lock);
-		run->step++;
+		task->step++;
 		spin_unlock(&op->lock);
 	}
-	return SWC_WALK_DONE;
+	return SWC_STEP_END;
 }
 
-/* Nobody works, nothing is ready, and runs are left: the plans wait for each other. */
-static void note_deadlock(struct swc_op *op)
+/* Record how far @prev has come, if there is one, and take the next task; NULL if there is none. */
+static struct swc_task *take_next(struct swc_op *op, struct swc_task *prev, enum swc_step_status status)
 {
-	u32 i, c;
+	struct swc_task *next = NULL;
 
-	for (i = 0; i < op->comm->nlocal; i++) {
-		struct swc_part *part = op->part[op->comm->local[i]];
-
-		for (c = 0; c < part->nruns; c++) {
-			struct swc_run *run = &part->runs[c];
-
-			if (run->state == SWC_RUN_DONE)
-				continue;
-			swc_step_broken(run, run->state == SWC_RUN_WAIT_RECV ? run->wait_rank :
-					part->member->rank,
-					run->state == SWC_RUN_WAIT_RECV ? "waits for ever for a send" :
-					run->state == SWC_RUN_WAIT_SENDS ? "what it sends is never received" :
-					"waits for ever in a barrier");
-			return;
-		}
-	}
+	spin_lock(&op->lock);
+	if (status == SWC_STEP_END)
+		swc_task_set_state(prev, SWC_TASK_DONE);
+	else if (status == SWC_STEP_KILLED)
+		swc_runq_requeue(op, prev);
+	else if (status == SWC_STEP_ERROR)
+		swc_op_set_error(op, -EPROTO, prev->req->member->rank);
+	if (!op->status && status != SWC_STEP_KILLED)
+		next = swc_runq_take(op);
+	spin_unlock(&op->lock);
+	return next;
 }
 
-/* Take ready runs until there are none. op->lock is held on entry and exit; this worker is in nactive. */
-static void work(struct swc_op *op)
+/* Run tasks until none is ready. The caller is a worker. */
+static void run_tasks(struct swc_op *op)
 {
-	struct swc_run *run;
-	enum swc_walk w;
+	enum swc_step_status status = SWC_STEP_OK;
+	struct swc_task *task = NULL;
 
-	while (!op->status) {
-		if (list_empty(&op->ready)) {
-			if (list_empty(&op->gathered))
-				return;
-			swc_carry_gathered(op);
-			continue;
-		}
-		run = list_first_entry(&op->ready, struct swc_run, node);
-		list_del_init(&run->node);
-		run->state = SWC_RUN_ACTIVE;
-		spin_unlock(&op->lock);
-		w = walk(run);
-		spin_lock(&op->lock);
-		switch (w) {
-		case SWC_WALK_DONE:
-			run->state = SWC_RUN_DONE;
-			op->runs_left--;
-			break;
-		case SWC_WALK_STOP:
-			/* This task is dying: leave the run to a work item, which always comes. */
-			run->state = SWC_RUN_READY;
-			list_add(&run->node, &op->ready);
-			swc_run_queue(run->part);
-			return;
-		case SWC_WALK_BROKEN:
-			if (!op->status) {
-				WRITE_ONCE(op->status, -EPROTO);
-				op->culprit = run->part->member->rank;
-			}
-			return;
-		default:
-			break;
-		}
-	}
+	do {
+		task = take_next(op, task, status);
+		status = task ? run_task(task) : status == SWC_STEP_KILLED ? status : SWC_STEP_OK;
+	} while (task || (status == SWC_STEP_OK && swc_offload_flush(op)));
 }
 
-/* Wait a moment for work; true if it is worth another look. op->lock is not held. */
-static bool linger(struct swc_op *op)
+/* Is another look at the run queue worth a while, instead of leaving? */
+static bool may_idle(struct swc_op *op)
 {
-	u64 until = ktime_get_ns() + LINGER_NS;
+	/* The last worker has nobody to wait for. */
+	return !READ_ONCE(op->status) && READ_ONCE(op->tasks_left) && READ_ONCE(op->nactive) > 1 &&
+	       !fatal_signal_pending(current);
+}
+
+/* Poll for work. Return: false if none came in time. */
+static bool idle_poll(struct swc_op *op)
+{
+	u64 until = ktime_get_ns() + IDLE_POLL_NS;
 
 	while (ktime_get_ns() < until && !need_resched()) {
-		if (READ_ONCE(op->status) || !READ_ONCE(op->runs_left))
+		if (READ_ONCE(op->status) || !READ_ONCE(op->tasks_left))
 			return false;
-		if (!list_empty_careful(&op->ready))
+		if (!list_empty_careful(&op->runq))
 			return true;
 		cpu_relax();
 	}
 	return false;
 }
 
-/* Whether this worker, about to leave, is the last and finds the plans waiting for each other. */
-static bool deadlocked(struct swc_op *op)
+/* ------------------------------------------------------------------ leaving */
+
+/*
+ * Is this worker, about to leave, the last one, with plans that wait for each other? What other nodes will
+ * send is not known here: then only the deadline tells.
+ */
+static bool is_deadlocked(const struct swc_op *op)
 {
 	lockdep_assert_held(&op->lock);
-	/* What other nodes will send is not to be seen from here: then only the deadline tells. */
-	return op->nactive == 1 && !op->status && op->runs_left && list_empty(&op->ready) &&
+	return op->nactive == 1 && !op->status && op->tasks_left && list_empty(&op->runq) &&
 	       !op->comm->net && !op->nposted;
 }
 
+static const char *why_stuck(const struct swc_task *task)
+{
+	switch (task->state) {
+	case SWC_TASK_WAIT_RECV:
+		return "waits for ever for a send";
+	case SWC_TASK_WAIT_SENDS:
+		return "what it sends is never received";
+	default:
+		return "waits for ever in a barrier";
+	}
+}
+
+/* Report the first task that waits for ever. The caller is the only worker. */
+static void report_deadlock(struct swc_op *op)
+{
+	u32 i, c;
+
+	for (i = 0; i < op->comm->nlocal; i++) {
+		struct swc_req *req = op->req[op->comm->local[i]];
+
+		for (c = 0; c < req->ntasks; c++) {
+			struct swc_task *task = &req->tasks[c];
+			bool recv = task->state == SWC_TASK_WAIT_RECV;
+
+			if (task->state == SWC_TASK_DONE)
+				continue;
+			swc_xfer_mismatch(task, recv ? task->wait_rank : req->member->rank, why_stuck(task));
+			return;
+		}
+	}
+}
+
+/* Return: true if the caller must call swc_op_finish(). */
+static bool drop_worker(struct swc_op *op)
+{
+	lockdep_assert_held(&op->lock);
+	op->nactive--;
+	return swc_op_claim_finish(op);
+}
+
 /**
- * swc_exec_leave() - a worker, counted in op->nactive, is done; the last one may end the operation
+ * swc_worker_leave() - a worker, counted in op->nactive, leaves; the last one may end the operation
  *
- * Looking for a deadlock and leaving are one step under op->lock: of two workers that look first and leave
+ * The check for a deadlock and leaving are one critical section: of two workers that check first and leave
  * later, each could take the other for one that goes on.
  */
-void swc_exec_leave(struct swc_op *op)
+void swc_worker_leave(struct swc_op *op)
 {
-	bool over;
+	bool deadlocked, failed, finish = false;
 
 	spin_lock(&op->lock);
-	if (deadlocked(op)) {
-		WRITE_ONCE(op->status, -EPROTO);
-		spin_unlock(&op->lock);
-		note_deadlock(op);
-		spin_lock(&op->lock);
-	}
-	if (op->status && op->comm->net) {
-		/* Other nodes wait for this one; and connections must let go of the operation's memory. */
-		spin_unlock(&op->lock);
-		swc_comm_abort(op->comm, op->status, op->culprit, op->seq, NULL);
-		spin_lock(&op->lock);
-	}
-	op->nactive--;
-	over = swc_op_over(op);
+	deadlocked = is_deadlocked(op);
+	if (deadlocked)
+		swc_op_set_error(op, -EPROTO, -1);
+	/* Other nodes wait for this one, and connections must release the operation's memory. */
+	failed = deadlocked || (op->status && op->comm->net);
+	if (!failed)
+		finish = drop_worker(op);
 	spin_unlock(&op->lock);
-	if (over)
+	if (failed) {
+		if (deadlocked)
+			report_deadlock(op);
+		else
+			swc_comm_abort(op->comm, op->status, op->culprit, op->seq, NULL);
+		spin_lock(&op->lock);
+		finish = drop_worker(op);
+		spin_unlock(&op->lock);
+	}
+	if (finish)
 		swc_op_finish(op);
 }
 
 /**
- * swc_exec_help() - be a worker of an operation that has started; the caller is counted in op->nactive
- * @op: operation; the caller has a reference
+ * swc_worker_run() - be a worker of an operation that has started
+ * @op: operation; the caller has a reference and is counted in op->nactive
  * @where: counter of this kind of worker
  *
  * Returns when there is nothing to do; then the caller has left the operation.
  */
-void swc_exec_help(struct swc_op *op, enum swc_stat where)
+void swc_worker_run(struct swc_op *op, enum swc_stat where)
 {
-	bool more = true;
+	bool again = true;
 
 	swc_stat_inc(where);
-	spin_lock(&op->lock);
-	for (;;) {
-		work(op);
-		if (!more || op->status || !op->runs_left || op->nactive == 1 ||
-		    fatal_signal_pending(current))
-			break;
-		spin_unlock(&op->lock);
-		more = linger(op);
-		spin_lock(&op->lock);
+	run_tasks(op);
+	while (again && may_idle(op)) {
+		/* Look once more after a poll in vain: a task may have become ready just then. */
+		again = idle_poll(op);
+		run_tasks(op);
 	}
-	spin_unlock(&op->lock);
-	swc_exec_leave(op);
+	swc_worker_leave(op);
 }
 
+/* ------------------------------------------------------------------ entering */
+
 /**
- * swc_exec_enter() - become a worker that was summoned; false if the operation is over
+ * swc_worker_enter() - become a worker that has been woken; false if the operation is over
  */
-bool swc_exec_enter(struct swc_op *op)
+bool swc_worker_enter(struct swc_op *op)
 {
 	bool in;
 
 	spin_lock(&op->lock);
 	in = !op->finished;
-	if (op->nsummoned)
-		op->nsummoned--;
+	if (op->nwoken)
+		op->nwoken--;
 	if (in)
 		op->nactive++;
 	spin_unlock(&op->lock);
 	return in;
 }
 
-/* Are engines all that is at work, for longer than it is worth to wait? */
-static bool only_engines(const struct swc_op *op)
+/* Are engines all that is at work, for longer than polling is worth? */
+static bool only_engines_busy(const struct swc_op *op)
 {
 	return !op->comm->net && READ_ONCE(op->nposted) && !READ_ONCE(op->nactive) &&
-	       list_empty_careful(&op->ready);
+	       list_empty_careful(&op->runq);
 }
 
 /**
- * swc_exec_attend() - stay with an operation instead of going to sleep
+ * swc_worker_busy_poll() - poll an operation instead of going to sleep
  * @op: operation; the caller has a reference
- * @done: bit set when the caller need not wait any more
- * @flags: where @done is
+ * @done: bit that is set when the caller need not wait any more
+ * @flags: word with that bit
  *
  * For a submitter that is going to wait: ranks mostly arrive within microseconds of one another, and a sleep
- * and a wake take longer than that. Works as soon as the operation starts. Only while nobody else wants this
- * CPU, and for a bounded time without anything to do.
+ * and a wake-up take longer. The caller works as soon as the operation starts. Polls only while nothing else
+ * wants this CPU, and for a bounded time without work.
  */
-void swc_exec_attend(struct swc_op *op, int done, const unsigned long *flags)
+void swc_worker_busy_poll(struct swc_op *op, int done, const unsigned long *flags)
 {
-	u64 until = ktime_get_ns() + ATTEND_NS;
+	u64 until = ktime_get_ns() + BUSY_POLL_NS;
 
 	while (!test_bit(done, flags) && !READ_ONCE(op->status) && single_task_running() &&
 	       !need_resched() && !fatal_signal_pending(current) && ktime_get_ns() < until &&
-	       !only_engines(op)) {
-		if (READ_ONCE(op->started_at) && !list_empty_careful(&op->ready) &&
-		    swc_exec_enter(op)) {
-			swc_exec_help(op, SWC_STAT_RUN_INLINE);
-			until = ktime_get_ns() + ATTEND_NS;
+	       !only_engines_busy(op)) {
+		if (READ_ONCE(op->started_at) && !list_empty_careful(&op->runq) && swc_worker_enter(op)) {
+			swc_worker_run(op, SWC_STAT_WORKER_INLINE);
+			until = ktime_get_ns() + BUSY_POLL_NS;
 		}
 		cpu_relax();
 	}
 }
 
-/* A helper on swc_wq. */
-void swc_exec_work(struct work_struct *work)
+/* Work item of a request. */
+void swc_worker_fn(struct work_struct *work)
 {
-	struct swc_part *part = container_of(work, struct swc_part, work);
+	struct swc_req *req = container_of(work, struct swc_req, work);
 
-	if (swc_exec_enter(part->op))
-		swc_exec_help(part->op, SWC_STAT_RUN_WORKER);
-	swc_part_put(part);
+	if (swc_worker_enter(req->op))
+		swc_worker_run(req->op, SWC_STAT_WORKER_KTHREAD);
+	swc_req_put(req);
 }
 
-/* Will all runs only give their data to engines? Nobody has begun. */
-static bool only_gathers(struct swc_op *op)
+/* ------------------------------------------------------------------ starting */
+
+/* Will all tasks, none of which has begun, only give their data to engines? */
+static bool all_offloadable(struct swc_op *op)
 {
 	u32 i, c;
 
 	for (i = 0; i < op->comm->nlocal; i++) {
-		struct swc_part *part = op->part[op->comm->local[i]];
+		struct swc_req *req = op->req[op->comm->local[i]];
 
-		for (c = 0; c < part->nruns; c++)
-			if (!swc_step_gathers(&part->runs[c]))
+		for (c = 0; c < req->ntasks; c++)
+			if (!swc_step_is_offloadable(&req->tasks[c]))
 				return false;
 	}
 	return true;
 }
 
 /**
- * swc_exec_start() - all ranks have arrived
+ * swc_worker_start() - run an operation whose ranks have all arrived
  * @op: the operation; the caller is its first worker and is counted in op->nactive
- * @self: the part that arrived last
- * @inline_ok: the caller may be used to run the steps
+ * @self: the request that arrived last
+ * @inline_ok: the caller may be used to run tasks
  */
-void swc_exec_start(struct swc_op *op, struct swc_part *self, bool inline_ok)
+void swc_worker_start(struct swc_op *op, struct swc_req *self, bool inline_ok)
 {
-	bool alone = only_gathers(op), left = false;
-	u32 i, c;
+	bool single_worker = all_offloadable(op), left = false;
+	u32 i;
 
 	trace_swc_start(op);
 	spin_lock(&op->lock);
+	swc_runq_add_all(op);
 	for (i = 0; i < op->comm->nlocal; i++) {
-		struct swc_part *part = op->part[op->comm->local[i]];
+		struct swc_req *req = op->req[op->comm->local[i]];
 
-		for (c = 0; c < part->nruns; c++) {
-			struct swc_run *run = &part->runs[c];
-
-			run->state = SWC_RUN_READY;
-			list_add_tail(&run->node, &op->ready);
-		}
-		if (part->started)
-			part->started(part);
+		if (req->started)
+			req->started(req);
 	}
-	/* Tasks that wait may be slow to come or be stopped; a work item always comes. */
-	if (!inline_ok && swc_run_queue(self)) {
-		op->nsummoned++;
-		/* It ends the operation, too: who submits, maybe from inside another one's end, does not. */
-		left = !op->status && op->runs_left;
+	/* Waiting processes may be slow to come or be stopped; a work item always comes. */
+	if (!inline_ok && swc_runq_queue_work(self)) {
+		op->nwoken++;
+		/* It ends the operation, too: the submitter may be inside the end of another one. */
+		left = !op->status && op->tasks_left;
 	}
-	/* One is enough to give all to engines; what they do not take calls for others. */
-	op->alone = alone;
-	if (!alone)
-		swc_run_summon_all(op);
+	/* One worker is enough to give all to engines; what they refuse wakes others. */
+	op->single_worker = single_worker;
+	if (!single_worker)
+		swc_runq_wake_workers(op);
 	if (left)
 		op->nactive--;
 	spin_unlock(&op->lock);
 	if (inline_ok)
-		swc_exec_help(op, SWC_STAT_RUN_INLINE);
+		swc_worker_run(op, SWC_STAT_WORKER_INLINE);
 	else if (!left)
-		swc_exec_leave(op);
+		swc_worker_leave(op);
+}
+
+/* ------------------------------------------------------------------ events */
+
+/**
+ * swc_worker_returned() - a connection or an engine has returned something of an operation; op->lock is held
+ * @op: operation; a reference is taken, unless the result is SWC_ACTION_NONE
+ * @task: task that can go on now, or NULL
+ * @error: 0, or a negative errno that fails the operation
+ * @nested: the caller is inside a worker already: another worker runs the task
+ *
+ * Return: what the caller gives to swc_worker_do() when it has dropped the lock.
+ */
+enum swc_worker_action swc_worker_returned(struct swc_op *op, struct swc_task *task, int error, bool nested)
+{
+	enum swc_worker_action action = SWC_ACTION_NONE;
+
+	op->nposted--;
+	if (error)
+		swc_op_set_error(op, error, -1);
+	if (task && nested)
+		swc_runq_defer(op, task);
+	else if (task && swc_runq_resume(op, task))
+		action = SWC_ACTION_RUN;
+	if (swc_op_claim_finish(op))
+		action = SWC_ACTION_FINISH;
+	if (action != SWC_ACTION_NONE)
+		kref_get(&op->ref);
+	return action;
+}
+
+/**
+ * swc_worker_do() - do what swc_worker_returned() said; drops its reference
+ */
+void swc_worker_do(struct swc_op *op, enum swc_worker_action action)
+{
+	if (action == SWC_ACTION_NONE)
+		return;
+	if (action == SWC_ACTION_RUN)
+		swc_worker_run(op, SWC_STAT_WORKER_KTHREAD);
+	else
+		swc_op_finish(op);
+	swc_op_put(op);
 }

@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef SWC_EXEC_H
-#define SWC_EXEC_H
+#ifndef SWC_WORKER_H
+#define SWC_WORKER_H
 
-#include "exec/task.h"
+#include "exec/operation.h"
 
-void swc_exec_start(struct swc_op *op, struct swc_part *self, bool inline_ok);
-bool swc_exec_enter(struct swc_op *op);
-void swc_exec_help(struct swc_op *op, enum swc_stat where);
-void swc_exec_leave(struct swc_op *op);
-void swc_exec_attend(struct swc_op *op, int done, const unsigned long *flags);
-void swc_exec_work(struct work_struct *work);
+/* What a caller of swc_worker_returned() has to do when it has dropped op->lock. */
+enum swc_worker_action {
+	SWC_ACTION_NONE,
+	SWC_ACTION_RUN,		/* it is a worker now */
+	SWC_ACTION_FINISH,	/* the operation is over */
+};
 
-#endif /* SWC_EXEC_H */
+void swc_worker_start(struct swc_op *op, struct swc_req *self, bool inline_ok);
+bool swc_worker_enter(struct swc_op *op);
+void swc_worker_run(struct swc_op *op, enum swc_stat where);
+void swc_worker_leave(struct swc_op *op);
+void swc_worker_busy_poll(struct swc_op *op, int done, const unsigned long *flags);
+void swc_worker_fn(struct work_struct *work);
+enum swc_worker_action swc_worker_returned(struct swc_op *op, struct swc_task *task, int error, bool nested);
+void swc_worker_do(struct swc_op *op, enum swc_worker_action action);
+
+#endif /* SWC_WORKER_H */

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A program for the User-Mode-Linux test kernel: makes every call of the device fail at its first, second,
- * ... chance (slab, page allocation, copy from or to user), until it succeeds without. A call that failed
- * must have done nothing, and work when it is repeated, or, where buffers could not be pinned, have told all
- * ranks so; the guest's checkers look for what leaked. tools/vm/kunit runs it behind the suites. Alone:
+ * A program for the User-Mode-Linux test kernel: makes every call of the device fail at its first,
+ * second, ... injection point (slab, page allocation, copy from or to user), until it succeeds before the
+ * next one. A call that failed must have had no effect and succeed when it is repeated, or, where buffers
+ * could not be pinned, must have failed the operation on all ranks. The guest's checkers find leaks.
+ * tools/vm/kunit runs it after the suites. Alone:
  *
  *	tools/vm/uml/run --append kunit.enable=0 --module build/modules/uml/src/swingcoll.ko -- \
- *		build/modules/uml/nth_fail
+ *		build/modules/uml/fail_nth
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,9 +23,13 @@
 
 #include <linux/swingcoll.h>
 
+#include "plan_write.h"
+
 #define RANKS	2
 #define COUNT	20000
-#define MOST	400
+#define MAX_POINTS	400
+/* Longer than any machine needs, in ms. */
+#define HANG	120000
 
 struct rank {
 	int fd;
@@ -37,7 +41,7 @@ struct rank {
 
 static struct rank ranks[RANKS];
 static unsigned char id[SWC_ID_BYTES];
-static int fail_fd, tests, failed, joined[RANKS];
+static int fail_fd, tests, failed, created[RANKS];
 
 static void put(const char *file, const char *text)
 {
@@ -50,9 +54,9 @@ static void put(const char *file, const char *text)
 	close(fd);
 }
 
-static void result(int good, const char *name, int rounds)
+static void result(int good, const char *name, int points)
 {
-	printf("%sok %d - %s, %d places\n", good ? "" : "not ", ++tests, name, rounds);
+	printf("%sok %d - %s, %d injection points\n", good ? "" : "not ", ++tests, name, points);
 	failed += !good;
 }
 
@@ -61,13 +65,13 @@ static void arm(int n)
 	char text[16];
 
 	snprintf(text, sizeof(text), "%d", n);
-	/* What is still armed may hit this call. */
+	/* A failure that is still armed may hit this call. */
 	while (pwrite(fail_fd, text, strlen(text), 0) < 0)
 		if (errno != EFAULT && errno != ENOMEM)
 			abort();
 }
 
-/* Whether the failure that was armed has happened. Reading may be what fails: then it has not, before. */
+/* Has the armed failure happened? If it hits this read, it has not happened before. */
 static int happened(void)
 {
 	char text[16] = "";
@@ -79,21 +83,21 @@ static int happened(void)
 }
 
 /*
- * Repeats call() with the n-th chance failing. It returns 0 or a negative errno; what it did it undoes
- * itself, unarmed. A call may also succeed in spite of a failure.
+ * Repeats call(n), which lets the n-th injection point of one call fail and returns what ARMED() returns.
+ * call() undoes the effects of its call itself. A call may succeed in spite of a failure.
  */
 static void sweep(const char *name, int (*call)(int n))
 {
-	int n, ret, hit, good = 1, refused = 0;
+	int n, ret, hit, good = 1, failures = 0;
 
-	for (n = 1; n < MOST; n++) {
+	for (n = 1; n < MAX_POINTS; n++) {
 		ret = call(n);
 		hit = ret >> 16;
 		ret = (short)ret;
 		if (ret) {
-			refused++;
+			failures++;
 			if (!hit || (ret != -ENOMEM && ret != -EFAULT && ret != -EINTR)) {
-				printf("# %s: place %d (%s): %s\n", name, n, hit ? "failed" : "not reached",
+				printf("# %s: point %d (%s): %s\n", name, n, hit ? "injected" : "not reached",
 				       strerror(-ret));
 				good = 0;
 			}
@@ -101,11 +105,11 @@ static void sweep(const char *name, int (*call)(int n))
 		if (!hit)
 			break;
 	}
-	printf("# %s: refused %d times of %d\n", name, refused, n - 1);
-	result(good && n < MOST && refused, name, n - 1);
+	printf("# %s: failed %d times of %d\n", name, failures, n - 1);
+	result(good && n < MAX_POINTS && failures, name, n - 1);
 }
 
-/* The armed part of a call: its result, and in the upper half whether the failure happened. */
+/* A call with failure @n armed: its result, and in the upper half whether the failure happened. */
 #define ARMED(n, expr) ({							\
 	int ret_, hit_;								\
 	arm(n);									\
@@ -114,7 +118,7 @@ static void sweep(const char *name, int (*call)(int n))
 	(int)((unsigned int)hit_ << 16 | (unsigned short)ret_);		\
 })
 
-/* The same, when something else has gone wrong. */
+/* The same, with another error: something else went wrong. */
 #define FAILED(ret, err)	(((ret) & ~0xffff) | (unsigned short)(err))
 
 static int try_open(int n)
@@ -126,57 +130,64 @@ static int try_open(int n)
 	return ret;
 }
 
-static int try_join(int n)
+static int try_create(int n)
 {
-	struct swc_comm_join join = { .nranks = 1, .slot_bytes = 4096 };
+	struct swc_comm_create create = { .nranks = 1, .slot_bytes = 4096 };
 	struct swc_comm_ref ref = { 0 };
 	int ret;
 
-	memset(join.id, 0x11, sizeof(join.id));
-	ret = ARMED(n, ioctl(ranks[0].fd, SWC_IOC_COMM_JOIN, &join));
+	memset(create.id, 0x11, sizeof(create.id));
+	ret = ARMED(n, ioctl(ranks[0].fd, SWC_IOC_COMM_CREATE, &create));
 	if (!(short)ret) {
-		ref.comm = join.comm;
+		ref.comm = create.comm;
 		if (ioctl(ranks[0].fd, SWC_IOC_COMM_LEAVE, &ref))
 			return FAILED(ret, -EIO);
 	}
 	return ret;
 }
 
-/* Copy to scratch memory, wait for all, reduce all scratch memories. */
+#define XFERS	(2 + RANKS + 1)
+
+/* Copy to scratch memory; a barrier; reduce the scratch memory of all ranks. */
 static void *make_plan(int rank, __u32 *bytes)
 {
-	static struct {
-		struct swc_plan_header h;
-		struct swc_plan_channel c;
-		struct swc_plan_step s[3];
-		struct swc_plan_xfer x[2 + RANKS + 1];
-	} p;
-	/* Without the padding at the end. */
-	const __u32 plan_bytes = offsetof(typeof(p), x) + sizeof(p.x);
-	int i;
+	static struct swc_plan_channel channels[1];
+	static struct swc_plan_step steps[3];
+	static struct swc_plan_xfer xfers[XFERS];
+	static __u8 plan[sizeof(struct swc_plan_header) + sizeof(channels) + sizeof(steps) + sizeof(xfers)];
+	struct swc_plan_writer w = {
+		.channels = channels, .max_channels = 1, .steps = steps, .max_steps = 3,
+		.xfers = xfers, .max_xfers = XFERS,
+	};
+	struct swc_plan_xfer x = { .nblocks = 1 };
+	int buf;
 
-	memset(&p, 0, sizeof(p));
-	p.h = (struct swc_plan_header) {
-		.magic = SWC_PLAN_MAGIC, .version = SWC_PLAN_VERSION, .header_bytes = sizeof(p.h),
-		.total_bytes = plan_bytes, .nranks = RANKS, .rank = rank, .nparts = 1, .part_blocks = 1,
-		.nsteps = 3, .nxfers = 3 + RANKS, .nchannels = 1, .family = 7, .name = "staged",
-		.window = { { 0, 1 }, { 0, 1 }, { 0, 1 } },
-	};
-	p.c.nsteps = 3;
-	p.s[0] = (struct swc_plan_step) { .kind = SWC_STEP_LOCAL, .nsend = 1, .nrecv = 1 };
-	p.s[1] = (struct swc_plan_step) { .kind = SWC_STEP_SYNC, .first_xfer = 2 };
-	p.s[2] = (struct swc_plan_step) {
-		.kind = SWC_STEP_LOCAL, .nsend = RANKS, .nrecv = 1, .first_xfer = 2,
-	};
-	p.x[0] = (struct swc_plan_xfer) { .rank = rank, .nblocks = 1, .buf = SWC_BUF_SEND };
-	p.x[1] = (struct swc_plan_xfer) { .rank = rank, .nblocks = 1, .buf = SWC_BUF_SCRATCH };
-	for (i = 0; i < RANKS; i++)
-		p.x[2 + i] = (struct swc_plan_xfer) { .rank = i, .nblocks = 1, .buf = SWC_BUF_SCRATCH };
-	p.x[2 + RANKS] = (struct swc_plan_xfer) {
-		.rank = rank, .nblocks = 1, .buf = SWC_BUF_RECV, .flags = SWC_XFER_FINAL,
-	};
-	*bytes = plan_bytes;
-	return &p;
+	swc_plan_write_begin(&w, SWC_ALLREDUCE, RANKS, rank, 0);
+	/* One block, which all buffers hold. */
+	w.hdr.shard_blocks = 1;
+	for (buf = 0; buf < SWC_BUF_NR; buf++)
+		w.hdr.window[buf].nblocks = 1;
+	w.hdr.family = 7;
+	memcpy(w.hdr.name, "staged", sizeof("staged"));
+	swc_plan_write_channel(&w);
+	swc_plan_write_step(&w, SWC_STEP_LOCAL);
+	x.rank = rank;
+	x.buf = SWC_BUF_SEND;
+	swc_plan_write_send(&w, &x);
+	x.buf = SWC_BUF_SCRATCH;
+	swc_plan_write_recv(&w, &x);
+	swc_plan_write_step(&w, SWC_STEP_SYNC);
+	swc_plan_write_step(&w, SWC_STEP_LOCAL);
+	for (x.rank = 0; x.rank < RANKS; x.rank++)
+		swc_plan_write_send(&w, &x);
+	x.rank = rank;
+	x.buf = SWC_BUF_RECV;
+	x.flags = SWC_XFER_FINAL;
+	swc_plan_write_recv(&w, &x);
+	*bytes = swc_plan_write_bytes(&w);
+	if (swc_plan_write_pack(&w, plan, sizeof(plan)))
+		abort();
+	return plan;
 }
 
 static int try_plan(int n)
@@ -220,7 +231,7 @@ static int submit(int r)
 	return ioctl(ranks[r].fd, SWC_IOC_SUBMIT, &d);
 }
 
-/* Fresh memory: nothing of it is registered. */
+/* New memory, no page of which is registered. */
 static __u64 *fresh(__u64 *old, __u64 value)
 {
 	__u64 *p;
@@ -239,7 +250,7 @@ static __u64 *fresh(__u64 *old, __u64 value)
 static int completion_of(int r)
 {
 	const struct swc_completion *e = (const void *)((char *)ranks[r].ring + SWC_RING_ENTRIES_OFFSET);
-	struct swc_ring_wait wait = { .tail = ranks[r].user->head, .timeout_ms = 20000 };
+	struct swc_ring_wait wait = { .tail = ranks[r].user->head, .timeout_ms = HANG };
 	int res;
 
 	if (ioctl(ranks[r].fd, SWC_IOC_RING_WAIT, &wait))
@@ -249,7 +260,7 @@ static int completion_of(int r)
 	return res;
 }
 
-/* Both ranks' results are in @res. */
+/* Waits for both ranks; @res gets their results. */
 static int complete(int res[RANKS])
 {
 	int r;
@@ -260,8 +271,8 @@ static int complete(int res[RANKS])
 }
 
 /*
- * Rank @victim's submission fails at one place. Either it has not been made, and is repeated, or its
- * buffers are refused, which both ranks are told; then the next one must be right.
+ * The submission of rank @victim fails at point @n. Either it has no effect, and is repeated; or its
+ * buffers are refused, the operation fails on both ranks, and the next one must succeed.
  */
 static int try_submit(int n, int victim)
 {
@@ -305,36 +316,37 @@ static int try_submit_last(int n)
 	return try_submit(n, 1);
 }
 
-#define PARTS	3
+#define PARTITIONS	3
 
-static int part_init(int r, struct swc_part_ref *ref)
+static int partitioned_init(int r, struct swc_partitioned_ref *ref)
 {
-	struct swc_part_init init = {
+	struct swc_partitioned_init init = {
 		.desc = {
 			.comm = ranks[r].comm, .plan = ranks[r].plan, .send = (uintptr_t)ranks[r].send,
-			.recv = (uintptr_t)ranks[r].recv, .count = COUNT / PARTS, .coll = SWC_ALLREDUCE,
+			.recv = (uintptr_t)ranks[r].recv, .count = COUNT / PARTITIONS, .coll = SWC_ALLREDUCE,
 			.dtype = SWC_U64,
 		},
-		.partitions = PARTS, .send_stride = COUNT / PARTS * 8, .recv_stride = COUNT / PARTS * 8,
+		.partitions = PARTITIONS,
+		.send_stride = COUNT / PARTITIONS * 8, .recv_stride = COUNT / PARTITIONS * 8,
 	};
-	int ret = ioctl(ranks[r].fd, SWC_IOC_PART_INIT, &init);
+	int ret = ioctl(ranks[r].fd, SWC_IOC_PARTITIONED_INIT, &init);
 
-	*ref = (struct swc_part_ref) { .handle = init.handle };
+	*ref = (struct swc_partitioned_ref) { .handle = init.handle };
 	return ret;
 }
 
-static int try_part_init(int n)
+static int try_partitioned_init(int n)
 {
-	struct swc_part_ref ref;
-	int ret = ARMED(n, part_init(0, &ref));
+	struct swc_partitioned_ref ref;
+	int ret = ARMED(n, partitioned_init(0, &ref));
 
-	if (!(short)ret && ioctl(ranks[0].fd, SWC_IOC_PART_FREE, &ref))
+	if (!(short)ret && ioctl(ranks[0].fd, SWC_IOC_PARTITIONED_FREE, &ref))
 		return FAILED(ret, -EIO);
 	return ret;
 }
 
-/* Mark all ready, and wait: 0 or a negative errno. */
-static int part_run(int r, struct swc_part_ref ref)
+/* Mark all partitions ready. Return: 0 or a negative errno. */
+static int run_partitions(int r, struct swc_partitioned_ref ref)
 {
 	struct swc_progress *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ranks[r].fd,
 				      SWC_MMAP_PROGRESS(ref.handle));
@@ -343,47 +355,48 @@ static int part_run(int r, struct swc_part_ref ref)
 	if (p == MAP_FAILED)
 		return -errno;
 	queue = (void *)((char *)p + p->queue);
-	for (i = 0; i < PARTS; i++)
+	for (i = 0; i < PARTITIONS; i++)
 		__atomic_store_n(&queue[p->tail++ & (p->entries - 1)], i + 1, __ATOMIC_RELEASE);
 	munmap(p, 4096);
-	return ioctl(ranks[r].fd, SWC_IOC_PART_KICK, &ref) ? -errno : 0;
+	return ioctl(ranks[r].fd, SWC_IOC_PARTITIONED_KICK, &ref) ? -errno : 0;
 }
 
-static int part_wait(int r, struct swc_part_ref ref)
+static int wait_partitions(int r, struct swc_partitioned_ref ref)
 {
 	ref.partition = SWC_ALL_PARTITIONS;
-	ref.timeout_ms = 20000;
-	return ioctl(ranks[r].fd, SWC_IOC_PART_WAIT, &ref) ? -errno : 0;
+	ref.timeout_ms = HANG;
+	return ioctl(ranks[r].fd, SWC_IOC_PARTITIONED_WAIT, &ref) ? -errno : 0;
 }
 
-/* Likewise of a round of partitions: nothing has begun, or the partitions that lack something are told. */
-static int try_part_start(int n)
+/* Likewise for a round of partitions: the call has no effect, or the partitions without buffers fail. */
+static int try_partitioned_start(int n)
 {
-	struct swc_part_ref ref[RANKS];
+	struct swc_partitioned_ref ref[RANKS];
 	int ret, r, i, res[RANKS];
 
 	for (r = 0; r < RANKS; r++) {
 		ranks[r].send = fresh(ranks[r].send, 1000 * r);
 		ranks[r].recv = fresh(ranks[r].recv, 0);
-		if (part_init(r, &ref[r]))
+		if (partitioned_init(r, &ref[r]))
 			return (unsigned short)-EIO;
 	}
-	ret = ARMED(n, ioctl(ranks[0].fd, SWC_IOC_PART_START, &ref[0]));
-	if ((short)ret && ioctl(ranks[0].fd, SWC_IOC_PART_START, &ref[0]))
+	ret = ARMED(n, ioctl(ranks[0].fd, SWC_IOC_PARTITIONED_START, &ref[0]));
+	if ((short)ret && ioctl(ranks[0].fd, SWC_IOC_PARTITIONED_START, &ref[0]))
 		return FAILED(ret, -EIO);
-	if (ioctl(ranks[1].fd, SWC_IOC_PART_START, &ref[1]) || part_run(0, ref[0]) || part_run(1, ref[1]))
+	if (ioctl(ranks[1].fd, SWC_IOC_PARTITIONED_START, &ref[1]) || run_partitions(0, ref[0]) ||
+	    run_partitions(1, ref[1]))
 		return FAILED(ret, -EIO);
 	for (r = 0; r < RANKS; r++)
-		res[r] = part_wait(r, ref[r]);
+		res[r] = wait_partitions(r, ref[r]);
 	if (!(short)ret && (res[0] == -ENOMEM || res[0] == -EFAULT) && res[1] == -ECANCELED)
 		ret = FAILED(ret, res[0]);
 	else if (res[0] || res[1])
 		ret = FAILED(ret, -EIO);
-	for (i = 0; i < COUNT / PARTS * PARTS && !res[0]; i++)
+	for (i = 0; i < COUNT / PARTITIONS * PARTITIONS && !res[0]; i++)
 		if (ranks[0].recv[i] != 1000ull + 2 * i || ranks[1].recv[i] != ranks[0].recv[i])
 			ret = FAILED(ret, -EILSEQ);
 	for (r = 0; r < RANKS; r++)
-		if (ioctl(ranks[r].fd, SWC_IOC_PART_FREE, &ref[r]))
+		if (ioctl(ranks[r].fd, SWC_IOC_PARTITIONED_FREE, &ref[r]))
 			return FAILED(ret, -EIO);
 	return ret;
 }
@@ -407,14 +420,14 @@ static int try_mmap(int n)
 	return ret;
 }
 
-static void *join_thread(void *arg)
+static void *create_thread(void *arg)
 {
 	struct rank *r = arg;
-	struct swc_comm_join join = { .nranks = RANKS, .rank = (__u32)(r - ranks), .timeout_ms = 20000 };
+	struct swc_comm_create create = { .nranks = RANKS, .rank = (__u32)(r - ranks), .timeout_ms = HANG };
 
-	memcpy(join.id, id, sizeof(id));
-	joined[r - ranks] = ioctl(r->fd, SWC_IOC_COMM_JOIN, &join) ? -errno : 1;
-	r->comm = join.comm;
+	memcpy(create.id, id, sizeof(id));
+	created[r - ranks] = ioctl(r->fd, SWC_IOC_COMM_CREATE, &create) ? -errno : 1;
+	r->comm = create.comm;
 	return NULL;
 }
 
@@ -427,7 +440,7 @@ static void set_up(void)
 	memset(id, 0x42, sizeof(id));
 	for (r = 0; r < RANKS; r++) {
 		ranks[r].fd = open(SWC_DEVICE_PATH, O_RDWR);
-		pthread_create(&threads[r], NULL, join_thread, &ranks[r]);
+		pthread_create(&threads[r], NULL, create_thread, &ranks[r]);
 	}
 	for (r = 0; r < RANKS; r++)
 		pthread_join(threads[r], NULL);
@@ -435,9 +448,9 @@ static void set_up(void)
 		struct swc_plan_load load = { .comm = ranks[r].comm };
 
 		load.data = (uintptr_t)make_plan(r, &load.bytes);
-		if (joined[r] != 1 || ioctl(ranks[r].fd, SWC_IOC_PLAN_LOAD, &load) ||
+		if (created[r] != 1 || ioctl(ranks[r].fd, SWC_IOC_PLAN_LOAD, &load) ||
 		    ioctl(ranks[r].fd, SWC_IOC_INFO, &info)) {
-			printf("Bail out! rank %d: join %d, %s %s\n", r, joined[r], strerror(errno),
+			printf("Bail out! rank %d: create %d, %s %s\n", r, created[r], strerror(errno),
 			       load.text);
 			exit(1);
 		}
@@ -456,7 +469,7 @@ static void set_up(void)
 	}
 }
 
-/* Everything that was pinned is given back when the contexts are closed. */
+/* All regions and pages are unpinned when the contexts are closed. */
 static void balance(void)
 {
 	__u64 v[SWC_STAT_NR];
@@ -501,13 +514,13 @@ int main(void)
 	printf("TAP version 13\n");
 	set_up();
 	sweep("open", try_open);
-	sweep("join", try_join);
+	sweep("create", try_create);
 	sweep("plan load", try_plan);
 	sweep("register", try_reg);
 	sweep("submit first", try_submit_first);
 	sweep("submit last", try_submit_last);
-	sweep("partitions", try_part_init);
-	sweep("start partitions", try_part_start);
+	sweep("partitioned init", try_partitioned_init);
+	sweep("partitioned start", try_partitioned_start);
 	sweep("query", try_query);
 	sweep("mmap", try_mmap);
 	balance();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Communicators of kernel threads for the suites: contexts without a file, buffers of kernel pages, and
- * operations whose completion is a struct completion. At the end of each test everything must be given back:
- * parts, regions, charged pages, and the communicator itself.
+ * operations that complete a struct completion. At the end of each test everything must have been freed:
+ * requests, regions, charged pages, and the communicator itself.
  */
 #include <linux/delay.h>
 #include <linux/in.h>
@@ -16,29 +16,25 @@
 
 #include "comm/create.h"
 #include "plan/plan_conn.h"
-#include "../net.h"
+#include "net.h"
 #include "mem/completion_ring.h"
-#include "harness.h"
+#include "kunit/harness.h"
 
-/* As far apart as no region is long: handles of one context never look like the same memory. */
+/* Farther apart than a region is long, so that regions of one context do not seem to overlap. */
 #define FAKE_ADDR(i)	((u64)(i) << 40)
 
 static void ctx_init(struct swc_t_comm *c, struct swc_ctx *ctx)
 {
 	ctx->mm = c->mm;
 	xa_init_flags(&ctx->members, XA_FLAGS_ALLOC1);
-	xa_init_flags(&ctx->regions, XA_FLAGS_ALLOC1);
-	spin_lock_init(&ctx->lock);
-	ctx->cache = RB_ROOT_CACHED;
-	INIT_LIST_HEAD(&ctx->cache_lru);
-	init_waitqueue_head(&ctx->drain_wq);
+	swc_region_ctx_init(ctx);
 	ctx->ring = swc_ring_create(128);
 	KUNIT_ASSERT_NOT_NULL(c->test, ctx->ring);
 }
 
 /* ------------------------------------------------------------------ nodes */
 
-/* What uml/init.c gives to the interface below the RDMA device. */
+/* The address that uml/init.c gives to the interface below the RDMA device. */
 void swc_t_addr(struct sockaddr_storage *addr, bool ipv6)
 {
 	struct sockaddr_in6 *in6 = (void *)addr;
@@ -66,7 +62,7 @@ static void write_tables(struct swc_t_comm *c)
 	struct swc_node_path path;
 	u32 node, other, p;
 
-	/* Joining copies from user memory, so there has to be some. */
+	/* swc_comm_create() copies the tables from user memory. */
 	c->tables = kunit_vm_mmap(test, NULL, 0, (on->nnodes + 1) * PAGE_SIZE, PROT_READ | PROT_WRITE,
 				  MAP_ANONYMOUS | MAP_PRIVATE, 0);
 	KUNIT_ASSERT_NE(test, c->tables, 0ul);
@@ -91,7 +87,7 @@ static void write_tables(struct swc_t_comm *c)
 	}
 }
 
-static void say_nodes(const struct swc_t_rank *r, struct swc_comm_join *join)
+static void set_nodes(const struct swc_t_rank *r, struct swc_comm_create *join)
 {
 	const struct swc_t_comm *c = r->comm;
 
@@ -106,7 +102,7 @@ static void say_nodes(const struct swc_t_rank *r, struct swc_comm_join *join)
 static int join_thread(void *data)
 {
 	struct swc_t_rank *r = data;
-	struct swc_comm_join join = {
+	struct swc_comm_create join = {
 		.nranks = r->comm->nranks,
 		.rank = r->rank,
 		.timeout_ms = r->comm->timeout_ms,
@@ -114,10 +110,10 @@ static int join_thread(void *data)
 
 	memcpy(join.id, r->comm->id, sizeof(join.id));
 	if (r->comm->on) {
-		say_nodes(r, &join);
+		set_nodes(r, &join);
 		kthread_use_mm(r->comm->user_mm);
 	}
-	r->joined = swc_comm_join(&r->ctx, &join);
+	r->joined = swc_comm_create(&r->ctx, &join);
 	r->handle = join.comm;
 	if (r->comm->on)
 		kthread_unuse_mm(r->comm->user_mm);
@@ -166,7 +162,7 @@ struct swc_t_comm *swc_t_comm_on(struct kunit *test, u32 nranks, u32 timeout_ms,
 		KUNIT_ASSERT_EQ(test, r->joined, 0);
 		r->member = swc_member_get(&r->ctx, r->handle);
 		KUNIT_ASSERT_NOT_NULL(test, r->member);
-		/* The handle keeps it. */
+		/* The handle holds a reference. */
 		swc_member_put(r->member);
 	}
 	return c;
@@ -182,7 +178,7 @@ struct swc_comm *swc_t_the(struct swc_t_comm *c)
 	return swc_t_of(c, 0);
 }
 
-static bool one_is_left(void)
+static bool comm_exists(void)
 {
 	u64 cursor = 0;
 	struct swc_comm *left = swc_comm_after(&cursor);
@@ -200,34 +196,34 @@ void swc_t_comm_end(struct swc_t_comm *c)
 	for (i = 0; i < c->nranks; i++) {
 		struct swc_ctx *ctx = &c->rank[i].ctx;
 
-		/* What swc_release() does. */
-		swc_comms_of_ctx_died(ctx, "test ends");
-		swc_ctx_wait_idle(ctx, &ctx->live_parts);
-		swc_comms_of_ctx_drop(ctx);
+		/* As swc_release() does. */
+		swc_comm_ctx_died(ctx, "test ends");
+		swc_drain_wait(&ctx->live_reqs);
+		swc_comm_ctx_drop(ctx);
 		swc_region_drain(ctx);
 		swc_ring_destroy(ctx->ring);
 		xa_destroy(&ctx->members);
 		xa_destroy(&ctx->regions);
-		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->live_parts), 0);
+		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->live_reqs), 0);
 		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->live_regions), 0);
 		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->nregions), 0);
-		KUNIT_EXPECT_EQ(test, ctx->ncached, 0);
+		KUNIT_EXPECT_EQ(test, ctx->cache.n, 0);
 	}
 	flush_workqueue(swc_wq);
-	/* Connections linger, until the peers know. */
-	for (i = 0; c->on && i < 3000 && one_is_left(); i++)
+	/* Connections linger until their peers have confirmed the end. */
+	for (i = 0; c->on && i < SWC_T_HANG / 20 && comm_exists(); i++)
 		msleep(20);
-	KUNIT_EXPECT_FALSE(test, one_is_left());
+	KUNIT_EXPECT_FALSE(test, comm_exists());
 	KUNIT_EXPECT_EQ(test, atomic64_read(&c->mm->pinned_vm), c->pinned);
 	mmdrop(c->mm);
 	if (c->on) {
-		/* kunit_vm_mmap() has made it for this thread, and would leave a reference. */
+		/* kunit_vm_mmap() made it for this thread, and would leak a reference. */
 		kthread_unuse_mm(c->user_mm);
 		mmput(c->user_mm);
 	}
 }
 
-u32 swc_t_load(struct swc_t_comm *c, u32 rank, struct swc_t_plan *p)
+u32 swc_t_load(struct swc_t_comm *c, u32 rank, struct swc_plan_writer *p)
 {
 	struct kunit *test = c->test;
 	struct swc_plan *plan = kzalloc(sizeof(*plan), GFP_KERNEL);
@@ -243,8 +239,8 @@ u32 swc_t_load(struct swc_t_comm *c, u32 rank, struct swc_t_plan *p)
 	ret = swc_plan_check(plan->data, bytes, &plan->view, why, sizeof(why));
 	KUNIT_ASSERT_EQ_MSG(test, ret, 0, "%s", why);
 	if (c->on) {
-		plan->links = swc_links_make(c->rank[rank].member->comm, &plan->view);
-		KUNIT_ASSERT_FALSE(test, IS_ERR(plan->links));
+		plan->net = swc_plan_net_create(c->rank[rank].member->comm, &plan->view);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(plan->net));
 	}
 	ret = xa_alloc(&c->rank[rank].member->plans, &plan->handle, plan, XA_LIMIT(1, 0xffff), GFP_KERNEL);
 	KUNIT_ASSERT_EQ(test, ret, 0);
@@ -270,7 +266,7 @@ struct swc_region *swc_t_region(struct swc_t_comm *c, u32 rank, u32 handle)
 	return xa_load(&c->rank[rank].ctx.regions, handle);
 }
 
-/* Deliberately not the code under test: a plain walk over the table. */
+/* Not by the code under test: a linear search of the extents. */
 void *swc_t_at(struct swc_region *region, u64 offset)
 {
 	u32 i;
@@ -283,15 +279,15 @@ void *swc_t_at(struct swc_region *region, u64 offset)
 
 /* ------------------------------------------------------------------ operations */
 
-static void done_complete(struct swc_part *part)
+static void done_complete(struct swc_req *req)
 {
-	struct swc_t_done *done = (void *)(uintptr_t)part->desc.user_data;
+	struct swc_t_done *done = (void *)(uintptr_t)req->desc.user_data;
 
-	done->result = part->result;
-	done->culprit = part->culprit;
+	done->result = req->result;
+	done->culprit = req->culprit;
 	atomic_inc(&done->calls);
 	complete(&done->done);
-	swc_part_put(part);
+	swc_req_put(req);
 }
 
 int swc_t_submit(struct swc_t_comm *c, u32 rank, const struct swc_desc *desc, struct swc_t_done *done,
@@ -300,7 +296,7 @@ int swc_t_submit(struct swc_t_comm *c, u32 rank, const struct swc_desc *desc, st
 	struct swc_ctx *ctx = &c->rank[rank].ctx;
 	struct swc_member *member = swc_member_get(ctx, c->rank[rank].handle);
 	struct swc_desc d = *desc;
-	struct swc_part *part;
+	struct swc_req *req;
 	int ret;
 
 	if (!member)
@@ -308,19 +304,19 @@ int swc_t_submit(struct swc_t_comm *c, u32 rank, const struct swc_desc *desc, st
 	init_completion(&done->done);
 	atomic_set(&done->calls, 0);
 	d.user_data = (uintptr_t)done;
-	part = swc_part_create(ctx, member, &d, NULL);
-	if (IS_ERR(part))
-		return PTR_ERR(part);
-	part->complete = done_complete;
-	ret = swc_submit(part, inline_ok);
+	req = swc_req_create(ctx, member, &d, NULL);
+	if (IS_ERR(req))
+		return PTR_ERR(req);
+	req->complete = done_complete;
+	ret = swc_match(req, inline_ok);
 	if (ret)
-		swc_part_drop(part);
+		swc_req_drop(req);
 	return ret;
 }
 
 int swc_t_result(struct swc_t_done *done)
 {
-	if (!wait_for_completion_timeout(&done->done, 120 * HZ))
+	if (!wait_for_completion_timeout(&done->done, msecs_to_jiffies(SWC_T_HANG)))
 		return -ETIME;
 	return done->result;
 }
@@ -357,7 +353,7 @@ static void init_rank(struct swc_t_job *job, u32 rank, swc_t_planner planner, bo
 	d->redop = SWC_SUM;
 	d->count = job->count;
 	d->plan = swc_t_load(c, rank, planner(c->test, c->nranks, rank));
-	/* A byte more than needed: an empty vector has buffers, too. */
+	/* One element more than needed: an empty vector has buffers, too. */
 	d->send_region = swc_t_buffer(c, rank, job->count * sizeof(u64) + 8);
 	d->recv_region = in_place ? d->send_region : swc_t_buffer(c, rank, job->count * sizeof(u64) + 8);
 }
@@ -389,7 +385,7 @@ void swc_t_job_fill(struct swc_t_job *job)
 		struct swc_region *send = swc_t_region(job->c, r, job->desc[r].send_region);
 		struct swc_region *recv = swc_t_region(job->c, r, job->desc[r].recv_region);
 
-		/* The last element is not part of the vector. */
+		/* The last element lies behind the vector. */
 		for (i = 0; i <= job->count; i++) {
 			*(u64 *)swc_t_at(recv, i * 8) = ~0ull;
 			*(u64 *)swc_t_at(send, i * 8) = i < job->count ? swc_t_job_value(r, i) : ~0ull;
@@ -402,17 +398,17 @@ int swc_t_job_submit(struct swc_t_job *job, u32 rank, bool inline_ok)
 	return swc_t_submit(job->c, rank, &job->desc[rank], &job->done[rank], inline_ok);
 }
 
-/* It does not end by itself; but end it must before the test does. */
-static void end_hung(struct swc_t_job *job, struct swc_t_done *done)
+/* The operation hangs. Abort it: it must not outlive the test. */
+static void abort_hung(struct swc_t_job *job, struct swc_t_done *done)
 {
 	u32 r;
 
 	for (r = 0; r < job->c->nranks; r++)
-		swc_comm_abort(swc_t_of(job->c, r), -ESHUTDOWN, -1, 0, "the test waits no longer");
+		swc_comm_abort(swc_t_of(job->c, r), -ESHUTDOWN, -1, 0, "the operation hangs");
 	wait_for_completion(&done->done);
 }
 
-/* All ranks were submitted: they end once, and like this. */
+/* All ranks have submitted: each request completes once, with @result. */
 void swc_t_job_expect(struct swc_t_job *job, int result)
 {
 	struct kunit *test = job->c->test;
@@ -423,7 +419,7 @@ void swc_t_job_expect(struct swc_t_job *job, int result)
 
 		KUNIT_EXPECT_EQ_MSG(test, got, result, "rank %u: %s", r, swc_t_of(job->c, r)->text);
 		if (got == -ETIME)
-			end_hung(job, &job->done[r]);
+			abort_hung(job, &job->done[r]);
 		KUNIT_EXPECT_EQ(test, atomic_read(&job->done[r].calls), 1);
 	}
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The completion ring of a context: written by the kernel only, read by the process from its own mapping.
+ * The completion ring of a context (struct swc_ring and swc_ring_*(), as in the uapi): written by the
+ * kernel only, read by the process from its own mapping.
  *
- * The tail that counts lives in kernel memory and is only published in the shared header; the consumer's
- * head is read once, and believed only within bounds. An operation reserves its entry when it is submitted,
- * so posting never fails and never waits. ring->lock orders producers; it is a leaf.
+ * The kernel's tail is in kernel memory and only published in the shared header; the consumer's head is
+ * read once, and used only within bounds. A request reserves its entry when it is submitted, so posting
+ * never fails and never waits. ring->lock orders producers; it is a leaf.
  */
 #include <linux/err.h>
 #include <linux/sched/signal.h>
@@ -12,12 +13,12 @@
 #include <linux/spinlock.h>
 
 #include "mem/completion_ring.h"
-#include "shared.h"
+#include "mem/shared.h"
 
 struct swc_ring {
 	spinlock_t lock;
 	u32 tail;		/* entries posted; under @lock */
-	u32 reserved;		/* entries promised and not posted; under @lock */
+	u32 reserved;		/* entries reserved and not posted; under @lock */
 	u32 entries;
 	wait_queue_head_t wq;
 	struct swc_shared *kernel_side, *user_side;
@@ -60,16 +61,19 @@ void swc_ring_destroy(struct swc_ring *ring)
 	kfree(ring);
 }
 
-/* Entries the consumer has not taken. A head out of bounds counts as a full ring: it only hurts its owner. */
+/*
+ * Entries that the consumer has not taken. A head out of bounds counts as a full ring: it only hurts its
+ * owner.
+ */
 static u32 ring_used(struct swc_ring *ring)
 {
-	/* Pairs with the consumer's release store: its reads of the entries are done. */
+	/* Pairs with the consumer's release store: it has read the entries. */
 	u32 used = ring->tail - smp_load_acquire(&ring->user->head);
 
 	return min(used, ring->entries);
 }
 
-/* Promise one entry to an operation; -EBUSY if the ring has no room for it. */
+/* Reserve an entry for a request. Return: 0, or -EBUSY if the ring is full. */
 int swc_ring_reserve(struct swc_ring *ring)
 {
 	int ret = 0;
@@ -90,14 +94,15 @@ void swc_ring_unreserve(struct swc_ring *ring)
 	spin_unlock(&ring->lock);
 }
 
+/* Post the entry of a request that has reserved one. */
 void swc_ring_post(struct swc_ring *ring, const struct swc_completion *entry)
 {
-	struct swc_completion *slot;
+	struct swc_completion *to;
 
 	spin_lock(&ring->lock);
-	slot = (void *)ring->shared + SWC_RING_ENTRIES_OFFSET +
-	       (ring->tail & (ring->entries - 1)) * sizeof(*slot);
-	*slot = *entry;
+	to = (void *)ring->shared + SWC_RING_ENTRIES_OFFSET +
+	     (ring->tail & (ring->entries - 1)) * sizeof(*to);
+	*to = *entry;
 	ring->reserved--;
 	/* Pairs with the consumer's acquire load of the tail. */
 	smp_store_release(&ring->shared->tail, ++ring->tail);
@@ -105,7 +110,7 @@ void swc_ring_post(struct swc_ring *ring, const struct swc_completion *entry)
 	wake_up_all(&ring->wq);
 }
 
-/* Sleep until the tail moves away from @tail; -ETIME, or -ERESTARTSYS on a signal. */
+/* Sleep until the tail differs from @tail. Return: 0, -ETIME, or -ERESTARTSYS on a signal. */
 int swc_ring_wait(struct swc_ring *ring, u32 tail, u32 timeout_ms)
 {
 	long left;

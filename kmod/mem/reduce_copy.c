@@ -1,38 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The CPU's way of moving data: one pass from n sources to m destinations, reducing on the way.
+ * Copies and reductions by the CPU: one pass from n sources to m destinations.
  *
- * Works on the linear-map addresses of pinned pages, in stretches that are contiguous in all ranges, cut into
- * pieces small enough for one FPU section (nothing inside may fault or sleep). Between pieces it lets others
- * run and looks whether the operation has been given up. Process context only.
+ * Works on the linear-map addresses of pinned pages, in stretches that are contiguous in all ranges, cut
+ * into pieces small enough for one FPU section (nothing inside may fault or sleep). Between pieces it
+ * yields the CPU and checks whether the operation has been aborted. Process context only.
  */
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 
 #include "compat.h"
 #include "mem/reduce_copy.h"
-#include "region.h"
+#include "mem/region.h"
 
 /*
- * One FPU section: some microseconds of work, well above what begin and end cost. Of one range; but wide
- * steps take less of each, because nobody else runs meanwhile.
+ * Bytes of each range in one FPU section: some microseconds of work, well above the cost of begin and end.
+ * Fewer if there are many ranges, because nothing else can run on the CPU meanwhile.
  */
 #define PIECE_BYTES	(16u << 10)
 #define PIECE_MIN	(1u << 10)
-/* Between looks at the scheduler and at the operation's state, and the most of a piece; of all ranges. */
-#define BREATH_BYTES	(128u << 10)
+/* Bytes of all ranges together between two yields, and the maximum of a piece. */
+#define YIELD_BYTES	(128u << 10)
 
-/* Point the cursor at its range's byte @m->done + offset; bytes up to the end of the extent. */
+/* Point a cursor at a byte of its region. Returns the bytes from there to the end of the extent. */
 static u64 cursor_seek(struct swc_cursor *cur, u64 offset)
 {
 	while (cur->extent[1].offset <= offset)
 		cur->extent++;
-	cur->offset = offset;
 	cur->at = cur->extent->kaddr + (offset - cur->extent->offset);
 	return cur->extent[1].offset - offset;
 }
 
-static void move_piece(const struct swc_move *m, swc_reduce_fn fn, bool fpu, u64 at, u64 bytes)
+static void copy_piece(const struct swc_reduce_copy *m, swc_reduce_fn fn, bool fpu, u64 at, u64 bytes)
 {
 	u32 i, n = m->nsrc + m->ndst;
 
@@ -51,19 +50,19 @@ static void move_piece(const struct swc_move *m, swc_reduce_fn fn, bool fpu, u64
 }
 
 /**
- * swc_move() - carry out, or carry on, one pass
- * @m: what to move; @m->done tells afterwards how far it came
- * @stop: becomes non-zero when the operation is given up
+ * swc_reduce_copy() - carry out, or continue, one pass
+ * @m: the pass; @m->done counts the bytes that are done
+ * @stop: becomes non-zero when the operation is aborted
  *
- * Return: 0 when all is moved; -ECANCELED if @stop was set; -EINTR if the caller is being killed, so that
- * somebody else has to go on.
+ * Return: 0 when all is done; -ECANCELED if @stop is set; -EINTR if the caller is being killed and another
+ * worker has to continue.
  */
-int swc_move(struct swc_move *m, const int *stop)
+int swc_reduce_copy(struct swc_reduce_copy *m, const int *stop)
 {
 	swc_reduce_fn fn = NULL;
 	u32 i, n = m->nsrc + m->ndst;
 	enum swc_stat stat = SWC_STAT_BYTES_COPIED;
-	u64 since = 0, from = m->done, most = clamp(round_down(BREATH_BYTES / n, 64), PIECE_MIN, PIECE_BYTES);
+	u64 since = 0, from = m->done, most = clamp(round_down(YIELD_BYTES / n, 64), PIECE_MIN, PIECE_BYTES);
 	bool fpu = false;
 	int ret = 0;
 
@@ -86,10 +85,10 @@ int swc_move(struct swc_move *m, const int *stop)
 		for (at = 0; at < len && !ret; ) {
 			u64 piece = min(len - at, most);
 
-			move_piece(m, fn, fpu, at, piece);
+			copy_piece(m, fn, fpu, at, piece);
 			at += piece;
 			since += piece * n;
-			if (since < BREATH_BYTES)
+			if (since < YIELD_BYTES)
 				continue;
 			since = 0;
 			cond_resched();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef SWC_MOVE_H
-#define SWC_MOVE_H
+#ifndef SWC_REDUCE_COPY_H
+#define SWC_REDUCE_COPY_H
 
 #include "core/reduce.h"
 #include "swingcoll.h"
@@ -11,28 +11,26 @@ struct swc_span {
 	u64 offset;
 };
 
-/* Where a range is being read or written; scratch space of swc_move(). */
+/* Position in a range; scratch space of swc_reduce_copy(). */
 struct swc_cursor {
 	const struct swc_extent *extent;
-	u64 offset;
 	void *at;
 };
 
 /**
- * struct swc_move - one pass over memory
- *
- * @nsrc: sources, reduced in this order; with one source and no division it is a copy
+ * struct swc_reduce_copy - one pass over memory
+ * @nsrc: sources, reduced in this order; one source and no division make a copy
  * @ndst: destinations
  * @span: nsrc sources, then ndst destinations
  * @cursor: room for nsrc + ndst
  * @ptr: room for nsrc + ndst
- * @bytes: length of every range
- * @done: bytes done so far; swc_move() goes on from there
+ * @bytes: length of each range
+ * @done: bytes of each range that are done; swc_reduce_copy() continues from there
  * @dtype: element type
  * @redop: operation
- * @div: divide by this at the end (SWC_AVG), 0: do not
+ * @div: divide by this at the end (SWC_AVG); 0: do not
  */
-struct swc_move {
+struct swc_reduce_copy {
 	u32 nsrc;
 	u32 ndst;
 	struct swc_span *span;
@@ -45,6 +43,6 @@ struct swc_move {
 	u32 div;
 };
 
-int swc_move(struct swc_move *m, const int *stop);
+int swc_reduce_copy(struct swc_reduce_copy *m, const int *stop);
 
-#endif /* SWC_MOVE_H */
+#endif /* SWC_REDUCE_COPY_H */

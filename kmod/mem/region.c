@@ -1,28 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Regions: pinned user memory, explicit or cached, and scratch memory, as extents of contiguous pages.
+ * Regions: pinned user memory, by handle or cached by address, and scratch memory; as extents of contiguous
+ * pages.
  *
- * Pages are always pinned for writing and for long, so that the pages an operation uses stay the ones the
- * process sees. A cached region watches its address range with an interval notifier: any unmap or remap
- * takes it out of the cache, so that the next operation on that address pins anew. Operations in flight keep
- * the old pages, which is safe and harmless. Everything here runs in process context; the notifier only
- * takes ctx->lock.
+ * User pages are pinned for writing and for long (FOLL_LONGTERM), so that the pages of an operation stay
+ * the ones that the process sees. Everything runs in process context, but for the last put.
  */
 #include <linux/mm.h>
+#include <linux/overflow.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "compat.h"
 #include "mem/context.h"
-#include "region.h"
-#include "trace.h"
+#include "mem/handle.h"
+#include "mem/region.h"
+
+#define CREATE_TRACE_POINTS
+#include "mem/trace.h"
 
 #define PIN_BATCH	512
 #define PIN_RETRIES	3
 #define CACHE_MAX	256
+#define SCRATCH_ORDER	9	/* of an allocation, at most */
 
-/* Of one region: kvmalloc() warns about tables of 2 GiB and more. */
+/* Pages of one region: kvmalloc() warns about tables of 2 GiB and more. */
 #define PAGES_MAX	(INT_MAX / sizeof(struct swc_extent))
 #define EXTENTS_MIN	16
 
@@ -31,8 +34,8 @@
 /**
  * swc_charge_pages() - count pages that are held for a process against its RLIMIT_MEMLOCK
  *
- * Counts like the RDMA core does, against the limit of the caller. To be undone by swc_uncharge_pages() with
- * the same mm.
+ * Counts like the RDMA core does, against the limit of the caller. Undone by swc_uncharge_pages() with the
+ * same mm.
  */
 int swc_charge_pages(struct mm_struct *mm, u64 npages)
 {
@@ -51,35 +54,91 @@ void swc_uncharge_pages(struct mm_struct *mm, u64 npages)
 	atomic64_sub(npages, &mm->pinned_vm);
 }
 
-/* ------------------------------------------------------------------ making and freeing */
-
-static struct swc_region *region_alloc(struct swc_ctx *ctx, u64 addr, u64 bytes)
+/* Charge pages to the owner of a context. At the limit, first release what is held without need. */
+static int charge(struct swc_ctx *ctx, u64 npages)
 {
-	struct swc_region *region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
+	int ret = swc_charge_pages(ctx->mm, npages);
 
-	if (!region)
-		return NULL;
-	region->capacity = EXTENTS_MIN;
-	region->extents = kvmalloc_array(EXTENTS_MIN, sizeof(*region->extents), GFP_KERNEL_ACCOUNT);
-	if (!region->extents) {
-		kfree(region);
-		return NULL;
-	}
-	kref_init(&region->ref);
-	INIT_LIST_HEAD(&region->lru);
-	region->ctx = ctx;
-	region->addr = addr;
-	region->bytes = bytes;
-	atomic_inc(&ctx->live_regions);
-	return region;
+	if (!ret)
+		return 0;
+	swc_region_cache_shrink(&ctx->cache, 0);
+	/* Released regions are uncharged when their work items have run. */
+	flush_workqueue(swc_wq);
+	return swc_charge_pages(ctx->mm, npages);
 }
 
-/* Bytes of extent @i counted from the page boundary, and thus its pages. */
+/* ------------------------------------------------------------------ extents */
+
+/* The table grows with the pages there are: the length of a buffer is only what user space says. */
+static int append_extent(struct swc_region *region, void *kaddr, u64 offset)
+{
+	/* One entry is kept for the end. */
+	if (region->nextents + 1 >= region->capacity) {
+		u32 capacity = clamp_t(u64, 2ull * region->capacity, EXTENTS_MIN, PAGES_MAX);
+		struct swc_extent *more;
+
+		more = swc_kvgrow(region->extents, region->nextents, capacity, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		region->extents = more;
+		region->capacity = capacity;
+	}
+	region->extents[region->nextents].kaddr = kaddr;
+	region->extents[region->nextents].offset = offset;
+	region->nextents++;
+	return 0;
+}
+
+/* Append a page, merging it with the last extent if it follows that in memory. */
+static int add_page(struct swc_region *region, void *kaddr, u64 offset)
+{
+	struct swc_extent *last = region->nextents ? &region->extents[region->nextents - 1] : NULL;
+
+	if (last && last->kaddr + (offset - last->offset) == kaddr)
+		return 0;
+	return append_extent(region, kaddr, offset);
+}
+
+/* The entry behind the last extent says where it ends. */
+static void close_extents(struct swc_region *region, u64 bytes)
+{
+	region->extents[region->nextents].kaddr = NULL;
+	region->extents[region->nextents].offset = bytes;
+}
+
+/* Pages that an extent touches. */
 static u64 extent_pages(const struct swc_region *region, u32 i)
 {
 	u64 bytes = region->extents[i + 1].offset - region->extents[i].offset;
 
 	return (offset_in_page(region->extents[i].kaddr) + bytes + PAGE_SIZE - 1) >> PAGE_SHIFT;
+}
+
+/* ------------------------------------------------------------------ making and freeing */
+
+/* Takes over the charge of the pages. */
+static struct swc_region *region_alloc(struct swc_ctx *ctx, u64 addr, u64 bytes, u64 npages)
+{
+	struct swc_region *region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
+
+	if (region)
+		region->extents = kvmalloc_array(EXTENTS_MIN, sizeof(*region->extents), GFP_KERNEL_ACCOUNT);
+	if (!region || !region->extents) {
+		kfree(region);
+		swc_uncharge_pages(ctx->mm, npages);
+		return ERR_PTR(-ENOMEM);
+	}
+	kref_init(&region->ref);
+	region->capacity = EXTENTS_MIN;
+	region->ctx = ctx;
+	region->mm = ctx->mm;
+	mmgrab(region->mm);
+	region->addr = addr;
+	region->bytes = bytes;
+	region->npages = npages;
+	close_extents(region, 0);
+	atomic_inc(&ctx->live_regions);
+	return region;
 }
 
 static void release_pages_of(struct swc_region *region)
@@ -98,14 +157,13 @@ static void release_pages_of(struct swc_region *region)
 	}
 }
 
+/* Work item. */
 static void region_free(struct work_struct *work)
 {
 	struct swc_region *region = container_of(work, struct swc_region, free_work);
 	struct swc_ctx *ctx = region->ctx;
 
-	/* Waits for a notifier call in progress; after that nobody else knows the region. */
-	if (region->watched)
-		mmu_interval_notifier_remove(&region->notifier);
+	swc_region_cache_unwatch(region);
 	release_pages_of(region);
 	swc_uncharge_pages(region->mm, region->npages);
 	mmdrop(region->mm);
@@ -115,62 +173,28 @@ static void region_free(struct work_struct *work)
 	}
 	kvfree(region->extents);
 	kfree(region);
-	swc_ctx_dec_live(ctx, &ctx->live_regions);
+	swc_drain_put(&ctx->live_regions);
 }
 
 static void region_release(struct kref *ref)
 {
 	struct swc_region *region = container_of(ref, struct swc_region, ref);
 
-	/* The notifier may not be removed from its own callback, and unpinning takes time. */
+	/* A notifier cannot be removed from its own callback, and unpinning takes time. */
 	INIT_WORK(&region->free_work, region_free);
 	queue_work(swc_wq, &region->free_work);
 }
 
+/* May be NULL. Does not sleep. */
 void swc_region_put(struct swc_region *region)
 {
 	if (region)
 		kref_put(&region->ref, region_release);
 }
 
-/* The table grows with what is really there: the length of a buffer is only what a user says. */
-static int append_extent(struct swc_region *region, void *kaddr, u64 offset)
-{
-	/* One entry is kept for the end. */
-	if (region->nextents + 1 == region->capacity) {
-		u32 capacity = min_t(u64, 2ull * region->capacity, PAGES_MAX);
-		struct swc_extent *more = kvmalloc_array(capacity, sizeof(*more), GFP_KERNEL_ACCOUNT);
+/* ------------------------------------------------------------------ user memory */
 
-		if (!more)
-			return -ENOMEM;
-		memcpy(more, region->extents, region->nextents * sizeof(*more));
-		kvfree(region->extents);
-		region->extents = more;
-		region->capacity = capacity;
-	}
-	region->extents[region->nextents].kaddr = kaddr;
-	region->extents[region->nextents].offset = offset;
-	region->nextents++;
-	return 0;
-}
-
-/* Append one page, merging it with the last extent if it lies behind it. */
-static int add_page(struct swc_region *region, void *kaddr, u64 offset)
-{
-	struct swc_extent *last = region->nextents ? &region->extents[region->nextents - 1] : NULL;
-
-	if (last && last->kaddr + (offset - last->offset) == kaddr)
-		return 0;
-	return append_extent(region, kaddr, offset);
-}
-
-static void close_extents(struct swc_region *region, u64 bytes)
-{
-	region->extents[region->nextents].kaddr = NULL;
-	region->extents[region->nextents].offset = bytes;
-}
-
-/* Pin the pages of [addr, addr + bytes) into the region's extent table. */
+/* Pin the user pages of a region into its table. */
 static int pin_pages(struct swc_region *region)
 {
 	u64 start = region->addr & PAGE_MASK, done = 0;
@@ -208,7 +232,7 @@ static int pin_pages(struct swc_region *region)
 	}
 	kfree(pages);
 
-	/* Close the table after what was really pinned, so that release is right in any case. */
+	/* After what has been pinned, so that release is right in any case. */
 	close_extents(region, done == region->npages ? region->bytes :
 		      done ? (done << PAGE_SHIFT) - offset_in_page(region->addr) : 0);
 	return ret;
@@ -221,110 +245,11 @@ static void unpin_all(struct swc_region *region)
 	close_extents(region, 0);
 }
 
-/* ------------------------------------------------------------------ cache */
-
-static void cache_unlink(struct swc_ctx *ctx, struct swc_region *region)
-{
-	lockdep_assert_held(&ctx->lock);
-	interval_tree_remove(&region->node, &ctx->cache);
-	list_del_init(&region->lru);
-	region->cached = false;
-	ctx->ncached--;
-}
-
-static bool region_invalidate(struct mmu_interval_notifier *notifier,
-			      const struct mmu_notifier_range *range, unsigned long seq)
-{
-	struct swc_region *region = container_of(notifier, struct swc_region, notifier);
-	struct swc_ctx *ctx = region->ctx;
-	bool drop;
-
-	/*
-	 * Fork's write protection and soft-dirty tracking leave pinned exclusive pages where they are;
-	 * anything else may put other pages, or none, at these addresses.
-	 */
-	if (range->event == MMU_NOTIFY_PROTECTION_PAGE || range->event == MMU_NOTIFY_SOFT_DIRTY)
-		return true;
-
-	spin_lock(&ctx->lock);
-	mmu_interval_set_seq(notifier, seq);
-	drop = region->cached;
-	if (drop)
-		cache_unlink(ctx, region);
-	spin_unlock(&ctx->lock);
-	if (drop) {
-		swc_stat_inc(SWC_STAT_CACHE_DROPS);
-		swc_region_put(region);
-	}
-	return true;
-}
-
-static const struct mmu_interval_notifier_ops region_notifier_ops = {
-	.invalidate = region_invalidate,
-};
-
-static struct swc_region *cache_find(struct swc_ctx *ctx, u64 addr, u64 bytes)
-{
-	struct interval_tree_node *node;
-	struct swc_region *region, *found = NULL;
-
-	spin_lock(&ctx->lock);
-	for (node = interval_tree_iter_first(&ctx->cache, addr, addr + bytes - 1); node;
-	     node = interval_tree_iter_next(node, addr, addr + bytes - 1)) {
-		region = container_of(node, struct swc_region, node);
-		/* One whose last reference is going is on its way out of the tree. */
-		if (node->start <= addr && node->last >= addr + bytes - 1 &&
-		    kref_get_unless_zero(&region->ref)) {
-			list_move_tail(&region->lru, &ctx->cache_lru);
-			found = region;
-			break;
-		}
-	}
-	spin_unlock(&ctx->lock);
-	return found;
-}
-
-/* Drop the least recently used entries until at most @keep are left; true if any was idle. */
-static bool cache_shrink(struct swc_ctx *ctx, unsigned int keep)
-{
-	struct swc_region *region;
-	bool any = false;
-
-	for (;;) {
-		spin_lock(&ctx->lock);
-		region = NULL;
-		if (ctx->ncached > keep) {
-			region = list_first_entry(&ctx->cache_lru, struct swc_region, lru);
-			cache_unlink(ctx, region);
-		}
-		spin_unlock(&ctx->lock);
-		if (!region)
-			return any;
-		any = true;
-		swc_stat_inc(SWC_STAT_CACHE_DROPS);
-		swc_region_put(region);
-	}
-}
-
-/* ------------------------------------------------------------------ registering */
-
-/* Charge pages to the owner; near the limit, first take back what is held without need. */
-static int charge(struct swc_ctx *ctx, u64 npages)
-{
-	int ret = swc_charge_pages(ctx->mm, npages);
-
-	if (!ret)
-		return 0;
-	cache_shrink(ctx, 0);
-	/* What the cache held, and what operations have let go, comes back once the work items have run. */
-	flush_workqueue(swc_wq);
-	return swc_charge_pages(ctx->mm, npages);
-}
-
+/* A region for user memory that has not been pinned. */
 static struct swc_region *region_make(struct swc_ctx *ctx, u64 addr, u64 bytes)
 {
-	u64 end, npages;
 	struct swc_region *region;
+	u64 end, npages;
 	int ret;
 
 	if (!bytes || check_add_overflow(addr, bytes, &end) || end > TASK_SIZE_MAX)
@@ -336,27 +261,15 @@ static struct swc_region *region_make(struct swc_ctx *ctx, u64 addr, u64 bytes)
 	ret = charge(ctx, npages);
 	if (ret)
 		return ERR_PTR(ret);
-
-	region = region_alloc(ctx, addr, bytes);
-	if (!region) {
-		swc_uncharge_pages(ctx->mm, npages);
-		return ERR_PTR(-ENOMEM);
-	}
-	region->mm = ctx->mm;
-	mmgrab(region->mm);
-	region->npages = npages;
-	close_extents(region, 0);
+	region = region_alloc(ctx, addr, bytes, npages);
+	if (IS_ERR(region))
+		return region;
 	swc_stat_inc(SWC_STAT_REGIONS_PINNED);
 	swc_stat_add(SWC_STAT_PAGES_PINNED, npages);
 	return region;
 }
 
-/**
- * swc_region_pin() - pin user memory, to be used until the caller puts it
- *
- * Call from the process that owns @ctx, with no lock held.
- */
-struct swc_region *swc_region_pin(struct swc_ctx *ctx, u64 addr, u64 bytes)
+static struct swc_region *region_pin(struct swc_ctx *ctx, u64 addr, u64 bytes)
 {
 	struct swc_region *region = region_make(ctx, addr, bytes);
 	int ret;
@@ -372,20 +285,42 @@ struct swc_region *swc_region_pin(struct swc_ctx *ctx, u64 addr, u64 bytes)
 	return region;
 }
 
+/*
+ * Pin a watched region and put it into the cache. If it is invalidated meanwhile, pin it again; if that
+ * goes on, it is pinned for this use only and not cached.
+ */
+static int pin_cached(struct swc_ctx *ctx, struct swc_region *region)
+{
+	unsigned long seq;
+	int ret, tries;
+
+	for (tries = 0; tries < PIN_RETRIES; tries++) {
+		seq = mmu_interval_read_begin(&region->notifier);
+		ret = pin_pages(region);
+		if (ret)
+			return ret;
+		if (swc_region_cache_insert(&ctx->cache, region, seq)) {
+			trace_swc_region_pin(region->addr, region->bytes, region->npages, region->nextents);
+			swc_region_cache_shrink(&ctx->cache, CACHE_MAX);
+			return 0;
+		}
+		unpin_all(region);
+	}
+	return pin_pages(region);
+}
+
 /**
  * swc_region_get() - the region of a buffer named by address, from the cache if it is there
  *
- * The reference is the caller's. A region that is invalidated while it is being pinned is pinned again; if
- * that goes on, it is used for this once and not cached.
+ * Call from the process that owns @ctx, with no lock held. The caller gets a reference.
  */
 struct swc_region *swc_region_get(struct swc_ctx *ctx, u64 addr, u64 bytes)
 {
 	struct swc_region *region;
-	unsigned long seq;
-	int ret, tries;
+	int ret;
 
 	if (bytes && addr + bytes > addr) {
-		region = cache_find(ctx, addr, bytes);
+		region = swc_region_cache_find(&ctx->cache, addr, bytes);
 		if (region) {
 			swc_stat_inc(SWC_STAT_CACHE_HITS);
 			return region;
@@ -396,54 +331,67 @@ struct swc_region *swc_region_get(struct swc_ctx *ctx, u64 addr, u64 bytes)
 	region = region_make(ctx, addr, bytes);
 	if (IS_ERR(region))
 		return region;
-	ret = mmu_interval_notifier_insert(&region->notifier, ctx->mm, addr & PAGE_MASK,
-					   region->npages << PAGE_SHIFT, &region_notifier_ops);
-	if (ret)
-		goto err;
-	region->watched = true;
-
-	for (tries = 0; tries < PIN_RETRIES; tries++) {
-		seq = mmu_interval_read_begin(&region->notifier);
-		ret = pin_pages(region);
-		if (ret)
-			goto err;
-		spin_lock(&ctx->lock);
-		if (!mmu_interval_read_retry(&region->notifier, seq)) {
-			region->node.start = addr;
-			region->node.last = addr + bytes - 1;
-			interval_tree_insert(&region->node, &ctx->cache);
-			list_add_tail(&region->lru, &ctx->cache_lru);
-			region->cached = true;
-			ctx->ncached++;
-			kref_get(&region->ref);
-			spin_unlock(&ctx->lock);
-			trace_swc_region_pin(region->addr, region->bytes, region->npages,
-					     region->nextents);
-			cache_shrink(ctx, CACHE_MAX);
-			return region;
-		}
-		spin_unlock(&ctx->lock);
-		unpin_all(region);
-	}
-	ret = pin_pages(region);
+	ret = swc_region_cache_watch(region);
 	if (!ret)
-		return region;
-err:
-	swc_region_put(region);
-	return ERR_PTR(ret);
+		ret = pin_cached(ctx, region);
+	if (ret) {
+		swc_region_put(region);
+		return ERR_PTR(ret);
+	}
+	return region;
+}
+
+/* ------------------------------------------------------------------ scratch memory */
+
+/* The largest block of at most @most pages that is to be had; NULL if there is none. Sets @order. */
+static struct page *alloc_block(u64 most, unsigned int *order)
+{
+	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
+	struct page *page;
+
+	for (*order = min_t(u64, ilog2(most), SCRATCH_ORDER); *order; (*order)--) {
+		page = alloc_pages(gfp | __GFP_NORETRY, *order);
+		if (page)
+			return page;
+	}
+	/* Fails rather than invokes the OOM killer. */
+	return alloc_pages(gfp | __GFP_RETRY_MAYFAIL, 0);
+}
+
+static int alloc_scratch(struct swc_region *region)
+{
+	u64 done = 0;
+	int ret = 0;
+
+	while (done < region->npages && !ret) {
+		unsigned int order;
+		struct page *page = alloc_block(region->npages - done, &order);
+
+		ret = !page ? -ENOMEM : fatal_signal_pending(current) ? -EINTR : 0;
+		/* Not merged: each extent is freed as it was allocated. */
+		if (!ret)
+			ret = append_extent(region, page_address(page), done << PAGE_SHIFT);
+		if (!ret)
+			done += 1ull << order;
+		else if (page)
+			__free_pages(page, order);
+		cond_resched();
+	}
+	/* To the page, so that release sees whole allocations. */
+	close_extents(region, done << PAGE_SHIFT);
+	return ret;
 }
 
 /**
  * swc_region_scratch() - kernel memory for a plan's SCRATCH buffer
  *
- * In pages with linear addresses, like user memory, because some transports need that. Not zeroed beyond
- * what the page allocator does by itself: a plan can move scratch bytes into user buffers.
+ * Zeroed, because a plan can copy scratch bytes into user buffers. In pages with linear addresses, like
+ * user memory: RDMA and DMA need that.
  */
 struct swc_region *swc_region_scratch(struct swc_ctx *ctx, u64 bytes)
 {
-	u64 npages = (bytes + PAGE_SIZE - 1) >> PAGE_SHIFT, done = 0;
+	u64 npages = (bytes + PAGE_SIZE - 1) >> PAGE_SHIFT;
 	struct swc_region *region;
-	unsigned int order;
 	int ret;
 
 	if (npages >= PAGES_MAX)
@@ -453,46 +401,15 @@ struct swc_region *swc_region_scratch(struct swc_ctx *ctx, u64 bytes)
 	ret = charge(ctx, npages);
 	if (ret)
 		return ERR_PTR(ret);
-	region = region_alloc(ctx, 0, bytes);
-	if (!region) {
-		swc_uncharge_pages(ctx->mm, npages);
-		return ERR_PTR(-ENOMEM);
-	}
-	region->mm = ctx->mm;
-	mmgrab(region->mm);
+	region = region_alloc(ctx, 0, bytes, npages);
+	if (IS_ERR(region))
+		return region;
 	region->scratch = true;
-	region->npages = npages;
-	close_extents(region, 0);
-
-	while (done < npages) {
-		struct page *page = NULL;
-
-		order = min_t(u64, ilog2(npages - done), 9);
-		for (;; order--) {
-			gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
-
-			/* Who asks for too much is refused; nobody is killed for it. */
-			gfp |= order ? __GFP_NORETRY : __GFP_RETRY_MAYFAIL;
-			page = alloc_pages(gfp, order);
-			if (page || !order)
-				break;
-		}
-		ret = !page ? -ENOMEM : fatal_signal_pending(current) ? -EINTR : 0;
-		/* Never merged: each extent is freed as it was allocated. */
-		if (!ret)
-			ret = append_extent(region, page_address(page), done << PAGE_SHIFT);
-		if (ret) {
-			if (page)
-				__free_pages(page, order);
-			close_extents(region, done << PAGE_SHIFT);
-			swc_region_put(region);
-			return ERR_PTR(ret);
-		}
-		done += 1ull << order;
-		cond_resched();
+	ret = alloc_scratch(region);
+	if (ret) {
+		swc_region_put(region);
+		return ERR_PTR(ret);
 	}
-	/* To the page, so that release sees whole allocations. */
-	close_extents(region, done << PAGE_SHIFT);
 	return region;
 }
 
@@ -507,7 +424,7 @@ int swc_region_add_handle(struct swc_ctx *ctx, u64 addr, u64 bytes, u32 *handle)
 		ret = -ENOSPC;
 		goto err_count;
 	}
-	region = swc_region_pin(ctx, addr, bytes);
+	region = region_pin(ctx, addr, bytes);
 	if (IS_ERR(region)) {
 		ret = PTR_ERR(region);
 		goto err_count;
@@ -535,20 +452,29 @@ int swc_region_drop_handle(struct swc_ctx *ctx, u32 handle)
 	return 0;
 }
 
-struct swc_region *swc_region_by_handle(struct swc_ctx *ctx, u32 handle)
+static void get_ref(void *object)
 {
-	struct swc_region *region;
-
-	/* The table's reference keeps the region alive while the table is locked. */
-	xa_lock(&ctx->regions);
-	region = xa_load(&ctx->regions, handle);
-	if (region)
-		kref_get(&region->ref);
-	xa_unlock(&ctx->regions);
-	return region;
+	kref_get(&((struct swc_region *)object)->ref);
 }
 
-/* Let go of everything and wait until it is gone. The caller has seen to it that nothing new comes. */
+struct swc_region *swc_region_by_handle(struct swc_ctx *ctx, u32 handle)
+{
+	return swc_handle_get(&ctx->regions, handle, get_ref);
+}
+
+/* ------------------------------------------------------------------ contexts */
+
+void swc_region_ctx_init(struct swc_ctx *ctx)
+{
+	xa_init_flags(&ctx->regions, XA_FLAGS_ALLOC1);
+	swc_region_cache_init(&ctx->cache, swc_region_put);
+}
+
+/**
+ * swc_region_drain() - drop all registrations of a context and wait until its regions are gone
+ *
+ * No request is left, and no call that makes regions comes any more.
+ */
 void swc_region_drain(struct swc_ctx *ctx)
 {
 	struct swc_region *region;
@@ -556,6 +482,6 @@ void swc_region_drain(struct swc_ctx *ctx)
 
 	xa_for_each(&ctx->regions, handle, region)
 		swc_region_drop_handle(ctx, handle);
-	cache_shrink(ctx, 0);
-	swc_ctx_wait_idle(ctx, &ctx->live_regions);
+	swc_region_cache_shrink(&ctx->cache, 0);
+	swc_drain_wait(&ctx->live_regions);
 }

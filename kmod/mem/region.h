@@ -16,28 +16,27 @@ struct swc_extent {
 };
 
 /**
- * struct swc_region - memory that steps may touch
+ * struct swc_region - memory that operations read and write
  *
- * Made by swc_region_pin(), swc_region_get() or swc_region_scratch(). Each operation that uses it holds
- * a reference; so does the handle table (explicit registration) or the cache. The last put may come from
- * any process context; unpinning then happens on swc_wq.
+ * References: each operation that uses it, and the handle table or the cache. The last put may come from
+ * any context that must not sleep; the pages are unpinned in a work item on swc_wq.
  *
  * @ref: references
  * @ctx: owner; outlives the region (swc_region_drain())
  * @mm: address space charged for the pages, pinned by mmgrab()
  * @addr: user address of the first byte; 0 for scratch memory
  * @bytes: length
- * @npages: pages pinned and charged, or allocated
+ * @npages: pages charged
  * @nextents: entries of @extents; one more closes the table (offset == bytes)
  * @capacity: entries that @extents has room for
  * @extents: ordered by offset
- * @notifier: keeps a cached region true; inserted before the pages are pinned
- * @node: in ctx->cache; guarded by ctx->lock
- * @lru: in ctx->cache_lru; guarded by ctx->lock
- * @scratch: the pages are the kernel's own; set for the region's life
- * @cached: in the cache; guarded by ctx->lock
- * @watched: @notifier is in place
+ * @scratch: the pages are the kernel's own
  * @free_work: unpins
+ * @notifier: watches the addresses of a cached region; region_cache.c
+ * @node: in cache->tree; cache->lock
+ * @lru: in cache->lru; cache->lock
+ * @cached: in the cache; cache->lock
+ * @watched: @notifier is in place
  */
 struct swc_region {
 	struct kref ref;
@@ -49,13 +48,13 @@ struct swc_region {
 	u32 nextents;
 	u32 capacity;
 	struct swc_extent *extents;
+	bool scratch;
+	struct work_struct free_work;
 	struct mmu_interval_notifier notifier;
 	struct interval_tree_node node;
 	struct list_head lru;
-	bool scratch;
 	bool cached;
 	bool watched;
-	struct work_struct free_work;
 };
 
 /* The last extent that starts at or before @offset. */
@@ -76,7 +75,7 @@ static inline const struct swc_extent *swc_region_find(const struct swc_region *
 
 int swc_charge_pages(struct mm_struct *mm, u64 npages);
 void swc_uncharge_pages(struct mm_struct *mm, u64 npages);
-struct swc_region *swc_region_pin(struct swc_ctx *ctx, u64 addr, u64 bytes);
+void swc_region_ctx_init(struct swc_ctx *ctx);
 struct swc_region *swc_region_get(struct swc_ctx *ctx, u64 addr, u64 bytes);
 struct swc_region *swc_region_scratch(struct swc_ctx *ctx, u64 bytes);
 void swc_region_put(struct swc_region *region);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory that the kernel and processes both see: rings, state pages, slots, progress of partitions.
+ * Memory shared by the kernel and processes: rings, state pages, slots, progress of partitions.
  *
- * All of it counts in the memory cgroup of whoever had it made, and most of it against RLIMIT_MEMLOCK, for
+ * All of it counts in the memory cgroup of the process that made it, and most of it against RLIMIT_MEMLOCK,
  * as long as it exists.
  */
 #include <linux/err.h>
@@ -12,8 +12,8 @@
 #include <linux/vmalloc.h>
 
 #include "compat.h"
-#include "region.h"
-#include "shared.h"
+#include "mem/region.h"
+#include "mem/shared.h"
 
 static void shared_free(struct kref *ref)
 {
@@ -28,9 +28,9 @@ static void shared_free(struct kref *ref)
 }
 
 /**
- * swc_shared_alloc() - make shared memory
+ * swc_shared_alloc() - allocate shared memory, zeroed
  * @bytes: rounded up to whole pages
- * @mm: address space of the caller, to be charged, or NULL
+ * @mm: address space of the caller, to be charged; or NULL
  *
  * Return: memory with one reference, or ERR_PTR(-ENOMEM).
  */
@@ -64,7 +64,7 @@ void swc_shared_put(struct swc_shared *shared)
 		kref_put(&shared->ref, shared_free);
 }
 
-/* A fork, or a part of a mapping. */
+/* The mapping has been copied by fork, or split. */
 static void vma_open(struct vm_area_struct *vma)
 {
 	struct swc_shared *s = vma->vm_private_data;
@@ -83,7 +83,7 @@ static const struct vm_operations_struct vm_ops = {
 };
 
 /**
- * swc_shared_mmap() - map shared memory, from its first page on
+ * swc_shared_mmap() - map shared memory from its first page on
  *
  * Return: 0; -EINVAL for a private mapping, or for one larger than the memory; -ENOMEM.
  */
@@ -107,7 +107,7 @@ int swc_shared_mmap(struct swc_shared *shared, struct vm_area_struct *vma)
 }
 
 /**
- * swc_shared_mmap_ro() - the same for memory that processes only read; -EPERM if it could be written
+ * swc_shared_mmap_ro() - the same for memory that processes only read; -EPERM for a writable mapping
  */
 int swc_shared_mmap_ro(struct swc_shared *shared, struct vm_area_struct *vma)
 {

@@ -10,16 +10,15 @@ struct mm_struct;
 struct vm_area_struct;
 
 /**
- * struct swc_shared - memory that the kernel and processes both see
+ * struct swc_shared - memory shared by the kernel and processes
  *
- * Made by swc_shared_alloc(). Whoever made it has a reference, and so has each mapping: memory that
- * is still mapped somewhere stays charged until the last mapping has gone, whatever became of what it was
- * made for.
+ * The object that it was allocated for has a reference, and so has each mapping: it stays charged until the
+ * last mapping has gone, even if the object is freed before.
  *
  * @ref: references
  * @mem: page-aligned; zero at first
  * @npages: its size
- * @mm: address space charged for the pages (RLIMIT_MEMLOCK), pinned by mmgrab(); NULL: nobody's
+ * @mm: address space charged for the pages (RLIMIT_MEMLOCK), pinned by mmgrab(); NULL: none
  */
 struct swc_shared {
 	struct kref ref;

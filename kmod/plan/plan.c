@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Loading plans: one copy from user space, one verification, then read-only until the last user is gone.
- * Plans belong to a member; its handle table has its own lock.
+ * Loading plans: one copy from user space, one verification, then read-only until the last reference is put.
+ * Plans belong to a member; its handle table has a lock of its own.
  */
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "exec/task.h"
+#include "comm/comm.h"
 #include "compat.h"
-#include "plan.h"
+#include "mem/handle.h"
+#include "plan/plan.h"
 #include "trace.h"
 
 static void plan_release(struct kref *ref)
 {
 	struct swc_plan *plan = container_of(ref, struct swc_plan, ref);
 
-	swc_links_free(plan->links);
+	swc_plan_net_free(plan->net);
 	kvfree(plan->data);
 	kfree(plan);
 }
@@ -47,7 +48,7 @@ err_put:
 	return ERR_PTR(ret);
 }
 
-/* A local step may only name ranks whose memory is here. */
+/* Do local steps name only ranks of this node? */
 static int local_steps_fit(const struct swc_plan_view *v, const struct swc_comm *comm, char *why)
 {
 	u32 i, k;
@@ -69,7 +70,7 @@ static int local_steps_fit(const struct swc_plan_view *v, const struct swc_comm 
 	return 0;
 }
 
-/* Belongs the plan to this rank of this communicator? */
+/* Is the plan for this rank of this communicator? */
 static int plan_fits(struct swc_plan *plan, const struct swc_member *member, char *why)
 {
 	const struct swc_plan_header *h = plan->view.hdr;
@@ -87,10 +88,10 @@ static int plan_fits(struct swc_plan *plan, const struct swc_member *member, cha
 	ret = local_steps_fit(&plan->view, comm, why);
 	if (ret)
 		return ret;
-	plan->links = swc_links_make(comm, &plan->view);
-	if (IS_ERR(plan->links)) {
-		ret = PTR_ERR(plan->links);
-		plan->links = NULL;
+	plan->net = swc_plan_net_create(comm, &plan->view);
+	if (IS_ERR(plan->net)) {
+		ret = PTR_ERR(plan->net);
+		plan->net = NULL;
 	}
 	if (ret == -EHOSTUNREACH)
 		snprintf(why, SWC_TEXT_BYTES,
@@ -100,8 +101,10 @@ static int plan_fits(struct swc_plan *plan, const struct swc_member *member, cha
 
 /**
  * swc_plan_load() - copy, verify and keep a plan for one member
- * @member: whose
- * @load: arguments; handle or reason are filled in
+ * @member: the member
+ * @load: arguments; the handle or the reason of a refusal is filled in
+ *
+ * Return: 0 or the errors of struct swc_plan_load.
  */
 int swc_plan_load(struct swc_member *member, struct swc_plan_load *load)
 {
@@ -129,7 +132,7 @@ int swc_plan_load(struct swc_member *member, struct swc_plan_load *load)
 		swc_stat_inc(SWC_STAT_PLANS_REFUSED);
 		goto err_put;
 	}
-	/* Another thread may guess the handle and unload the plan at once: keep it until the end. */
+	/* Another thread may guess the handle and unload the plan at once: keep a reference until the end. */
 	kref_get(&plan->ref);
 	ret = xa_alloc(&member->plans, &plan->handle, plan, XA_LIMIT(1, SWC_PLANS_MOST),
 		       GFP_KERNEL_ACCOUNT);
@@ -170,15 +173,12 @@ void swc_plan_unload_all(struct swc_member *member)
 		swc_plan_unload(member, handle);
 }
 
+static void get_ref(void *object)
+{
+	kref_get(&((struct swc_plan *)object)->ref);
+}
+
 struct swc_plan *swc_plan_get(struct swc_member *member, u32 handle)
 {
-	struct swc_plan *plan;
-
-	/* The table's reference keeps the plan alive while the table is locked. */
-	xa_lock(&member->plans);
-	plan = xa_load(&member->plans, handle);
-	if (plan)
-		kref_get(&plan->ref);
-	xa_unlock(&member->plans);
-	return plan;
+	return swc_handle_get(&member->plans, handle, get_ref);
 }

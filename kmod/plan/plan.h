@@ -8,12 +8,12 @@
 #include "plan/plan_conn.h"
 #include "swingcoll.h"
 
-/* A verified plan. References: the member's handle table, and each part that uses it. */
+/* A verified plan. References: the member's handle table, and each request that uses it. */
 struct swc_plan {
 	struct kref ref;
 	u32 handle;
 	struct swc_plan_view view;
-	struct swc_links *links;	/* NULL if all members are on this node */
+	struct swc_plan_net *net;	/* NULL if all members are on this node */
 	void *data;
 };
 

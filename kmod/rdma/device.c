@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * RDMA devices: they come, and they may go at any moment.
- *
- * A device goes only when nobody uses it: its removal ends the communicators that have connections on it, and
- * waits until those are closed.
+ * RDMA devices, which may be removed at any moment: the removal aborts the communicators that have
+ * connections on the device, and waits until these are closed.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/slab.h>
 
-#include "rdma.h"
+#include "rdma/rdma.h"
 
 static int dev_add(struct ib_device *ib);
 static void dev_remove(struct ib_device *ib, void *data);
@@ -20,16 +18,16 @@ static struct ib_client client = {
 	.remove = dev_remove,
 };
 
-/* So that a device cannot go between being found and being taken, nor all of them. */
+/* A device is not removed between being found and being taken, nor the client unregistered. */
 static DEFINE_MUTEX(devs_mutex);
 static bool all_removed;
 
-/* What is missing on a device; NULL: nothing. */
-static const char *lacks(struct ib_device *ib)
+/* A feature that the device lacks and the module needs; NULL: none. */
+static const char *missing_feature(struct ib_device *ib)
 {
 	if (!(ib->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS))
 		return "registration by work requests";
-	/* Messages tell what they are by immediate data. */
+	/* The last write of a chunk passes its number as immediate data. */
 	if (rdma_protocol_iwarp(ib, rdma_start_port(ib)))
 		return "RDMA writes with immediate data, which iWARP does not have";
 	return NULL;
@@ -37,7 +35,7 @@ static const char *lacks(struct ib_device *ib)
 
 static int dev_add(struct ib_device *ib)
 {
-	const char *missing = lacks(ib);
+	const char *missing = missing_feature(ib);
 	struct swc_rdma_dev *dev;
 
 	if (missing) {
@@ -55,15 +53,16 @@ static int dev_add(struct ib_device *ib)
 	return 0;
 }
 
-static void end_conns(struct swc_rdma_dev *dev)
+static void fail_conns(struct swc_rdma_dev *dev)
 {
 	for (;;) {
-		struct swc_conn *conn, *found = NULL;
+		struct swc_rdma_conn *conn, *found = NULL;
 
 		spin_lock(&dev->lock);
 		list_for_each_entry(conn, &dev->conns, dev_node) {
-			/* One that has failed is on its way. */
-			if (!READ_ONCE(conn->failed) && kref_get_unless_zero(&conn->ref)) {
+			/* One that has failed is being closed. */
+			if (!test_bit(SWC_CONN_F_FAILED, &conn->flags) &&
+			    kref_get_unless_zero(&conn->ref)) {
 				found = conn;
 				break;
 			}
@@ -72,11 +71,11 @@ static void end_conns(struct swc_rdma_dev *dev)
 		if (!found)
 			return;
 		swc_conn_fail(found, -ENODEV, "RDMA device %s was removed", dev_name(&dev->ib->dev));
-		swc_conn_put(found);
+		swc_rdma_conn_put(found);
 	}
 }
 
-static bool dev_idle(struct swc_rdma_dev *dev)
+static bool is_idle(struct swc_rdma_dev *dev)
 {
 	bool idle;
 
@@ -92,17 +91,17 @@ static void dev_remove(struct ib_device *ib, void *data)
 
 	if (!dev)
 		return;
-	/* Connections are being made until connection managers are told, too. */
+	/* From here on no connection takes it. */
 	mutex_lock(&devs_mutex);
 	ib_set_client_data(ib, &client, NULL);
 	mutex_unlock(&devs_mutex);
-	end_conns(dev);
-	wait_event(dev->idle, dev_idle(dev));
+	fail_conns(dev);
+	wait_event(dev->idle, is_idle(dev));
 	kfree(dev);
 }
 
-/* The device for a connection; NULL if it is going, or cannot do what is needed. */
-struct swc_rdma_dev *swc_dev_take(struct ib_device *ib, struct swc_conn *conn)
+/* The device for a connection; NULL if it is being removed, or lacks a feature. */
+struct swc_rdma_dev *swc_dev_get(struct ib_device *ib, struct swc_rdma_conn *conn)
 {
 	struct swc_rdma_dev *dev;
 
@@ -118,7 +117,7 @@ struct swc_rdma_dev *swc_dev_take(struct ib_device *ib, struct swc_conn *conn)
 	return dev;
 }
 
-void swc_dev_drop(struct swc_conn *conn)
+void swc_dev_put(struct swc_rdma_conn *conn)
 {
 	struct swc_rdma_dev *dev = conn->dev;
 
@@ -127,7 +126,7 @@ void swc_dev_drop(struct swc_conn *conn)
 	conn->dev = NULL;
 	spin_lock(&dev->lock);
 	list_del_init(&conn->dev_node);
-	/* Under the lock: whoever waits may free the device as soon as it sees zero. */
+	/* Under the lock: the waiter frees the device as soon as it sees zero. */
 	if (!--dev->nconns)
 		wake_up_all(&dev->idle);
 	spin_unlock(&dev->lock);
@@ -140,7 +139,7 @@ int swc_dev_init(void)
 
 void swc_dev_exit(void)
 {
-	/* What is the client's data from now on, is another's. */
+	/* From now on the client's data may be that of another client. */
 	mutex_lock(&devs_mutex);
 	all_removed = true;
 	mutex_unlock(&devs_mutex);

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory that a peer writes into.
+ * Rendezvous: memory that a peer writes a message into.
  *
- * A landing is offered to its sender in chunks, each behind a memory region of its own: registered, and
- * offered by a READY that follows the registration on the same queue pair, so that no key is known before it
- * is good. When the peer says that a chunk is written, its bytes are used, and the region is invalidated
- * meanwhile; the landing comes back when that is done: then the peer cannot reach the memory any more,
- * whatever it does.
+ * The memory is offered to the sender in chunks, each behind a memory region of its own. A chunk is
+ * registered, then offered by an RTR that follows the registration on the same queue pair, so that no key
+ * is known before it is valid. When the peer reports that the chunk is written, its bytes are used while
+ * the region is invalidated. The rendezvous is closed when all its chunks are invalidated: then the peer
+ * cannot reach the memory any more, whatever it does.
  */
 #include <rdma/mr_pool.h>
 
-#include "rdma.h"
+#include "rdma/policy.h"
+#include "rdma/rdma.h"
 
 #define CHUNK_PAGES	256
 
-int swc_land_set_up(struct swc_conn *conn)
+int swc_rndv_setup(struct swc_rdma_conn *conn)
 {
 	struct ib_device *ib = conn->dev->ib;
+	struct ib_qp *qp = conn->id->qp;
 	u32 i;
 	int ret;
 
@@ -24,15 +26,13 @@ int swc_land_set_up(struct swc_conn *conn)
 	conn->chunk_pages = min_t(u32, CHUNK_PAGES, ib->attrs.max_fast_reg_page_list_len);
 	if (conn->chunk_pages < 2)
 		return -EOPNOTSUPP;
-	ret = ib_mr_pool_init(conn->id->qp, &conn->id->qp->rdma_mrs, SWC_WIRE_CHUNKS,
-			      IB_MR_TYPE_MEM_REG, conn->chunk_pages, 0);
+	ret = ib_mr_pool_init(qp, &qp->rdma_mrs, SWC_WIRE_CHUNKS, IB_MR_TYPE_MEM_REG, conn->chunk_pages, 0);
 	if (ret)
 		return ret;
 	for (i = 0; i < SWC_WIRE_CHUNKS; i++) {
 		struct swc_chunk *c = &conn->chunk[i];
 
 		c->state = SWC_CHUNK_FREE;
-		c->mr = ib_mr_pool_get(conn->id->qp, &conn->id->qp->rdma_mrs);
 		c->sg = kvmalloc_array(conn->chunk_pages, sizeof(*c->sg), GFP_KERNEL_ACCOUNT);
 		if (!c->sg)
 			return -ENOMEM;
@@ -40,8 +40,8 @@ int swc_land_set_up(struct swc_conn *conn)
 	return 0;
 }
 
-/* Not for the CPU to see what was written, see swc_land_written(): it may have written there itself since. */
-static void unmap(struct swc_conn *conn, struct swc_chunk *c)
+/* Without a sync for the CPU, which swc_rndv_written() does: the CPU may have written there since. */
+static void unmap(struct swc_rdma_conn *conn, struct swc_chunk *c)
 {
 	if (c->nents)
 		ib_dma_unmap_sg_attrs(conn->dev->ib, c->sg, c->nents, DMA_FROM_DEVICE,
@@ -49,17 +49,26 @@ static void unmap(struct swc_conn *conn, struct swc_chunk *c)
 	c->nents = 0;
 }
 
-/* The queue pair is in error; but another peer, on another one, could guess a key as long as it is valid. */
-void swc_land_take_apart(struct swc_conn *conn)
+static void put_mr(struct swc_rdma_conn *conn, struct swc_chunk *c)
 {
 	struct ib_qp *qp = conn->id->qp;
-	struct swc_chunk *c, *end = conn->chunk + SWC_WIRE_CHUNKS;
 
-	for (c = conn->chunk; c < end; c++) {
-		if (c->mr)
-			ib_mr_pool_put(qp, &qp->rdma_mrs, c->mr);
-		c->mr = NULL;
-	}
+	if (c->mr)
+		ib_mr_pool_put(qp, &qp->rdma_mrs, c->mr);
+	c->mr = NULL;
+}
+
+/*
+ * The queue pair is in error. Regions are freed before the memory is unmapped: as long as a key is valid,
+ * a peer on another queue pair could guess it.
+ */
+void swc_rndv_teardown(struct swc_rdma_conn *conn)
+{
+	struct swc_chunk *c, *end = conn->chunk + SWC_WIRE_CHUNKS;
+	struct ib_qp *qp = conn->id->qp;
+
+	for (c = conn->chunk; c < end; c++)
+		put_mr(conn, c);
 	ib_mr_pool_destroy(qp, &qp->rdma_mrs);
 	for (c = conn->chunk; c < end; c++) {
 		unmap(conn, c);
@@ -69,8 +78,10 @@ void swc_land_take_apart(struct swc_conn *conn)
 	}
 }
 
-/* The chunk's memory as a scatter list; bytes taken. */
-static u32 gather(struct swc_conn *conn, struct swc_chunk *c, const struct swc_span *span, u64 bytes)
+/* ------------------------------------------------------------------ offering; conn->lock is held */
+
+/* Make the scatter list of a chunk; returns the bytes in it. */
+static u32 fill_sg(struct swc_rdma_conn *conn, struct swc_chunk *c, const struct swc_span *span, u64 bytes)
 {
 	const struct swc_extent *e = swc_region_find(span->region, span->offset);
 	u64 at = span->offset, end = span->offset + bytes;
@@ -95,7 +106,7 @@ static u32 gather(struct swc_conn *conn, struct swc_chunk *c, const struct swc_s
 	return at - span->offset;
 }
 
-static struct swc_chunk *free_chunk(struct swc_conn *conn, u32 *nfree)
+static struct swc_chunk *find_free(struct swc_rdma_conn *conn, u32 *nfree)
 {
 	struct swc_chunk *c = NULL;
 	u32 i;
@@ -110,94 +121,86 @@ static struct swc_chunk *free_chunk(struct swc_conn *conn, u32 *nfree)
 	return c;
 }
 
-/*
- * The next landing to offer a piece of, or NULL. As with credits, half of the chunks are kept for the oldest
- * operation, partitions apart, which have none: a sender that has not come to another one does not write
- * there.
- */
-static struct swc_landing *next_landing(struct swc_conn *conn, u32 nfree)
+/* Map the next bytes of a rendezvous for the device, behind a region; false: that failed. */
+static bool map_chunk(struct swc_rdma_conn *conn, struct swc_chunk *c, const struct swc_rndv *rndv)
 {
-	struct swc_landing *land, *other = NULL;
+	struct ib_qp *qp = conn->id->qp;
+	struct swc_span span = rndv->span;
+	int n;
 
-	list_for_each_entry(land, &conn->lands, node) {
-		if (land->offered == land->bytes)
-			continue;
-		if (land->seq == READ_ONCE(conn->comm->favoured))
-			return land;
-		other = other ?: land;
+	span.offset += rndv->offered;
+	c->bytes = fill_sg(conn, c, &span, rndv->bytes - rndv->offered);
+	n = swc_t_map_refused() ? 0 : ib_dma_map_sg(conn->dev->ib, c->sg, c->nents, DMA_FROM_DEVICE);
+	if (n <= 0) {
+		c->nents = 0;
+		swc_sq_map_failed(conn);
+		return false;
 	}
-	return nfree > SWC_WIRE_CHUNKS / 2 ? other : NULL;
+	conn->sq.map_failing_s = 0;
+	/* There is one for each chunk. */
+	c->mr = ib_mr_pool_get(qp, &qp->rdma_mrs);
+	n = ib_map_mr_sg(c->mr, c->sg, n, NULL, PAGE_SIZE);
+	if (n <= 0 || c->mr->length != c->bytes) {
+		put_mr(conn, c);
+		unmap(conn, c);
+		conn->sq.error = n < 0 ? n : -EIO;
+		return false;
+	}
+	ib_update_fast_reg_key(c->mr, ib_inc_rkey(c->mr->rkey));
+	return true;
 }
 
-/* Register the chunk; then offer it. Two records are free. */
-static void offer(struct swc_conn *conn, struct swc_chunk *c, struct swc_landing *land)
+/* Register the chunk, then offer it. */
+static void post_offer(struct swc_rdma_conn *conn, struct swc_chunk *c, struct swc_rndv *rndv)
 {
-	struct swc_send_rec *rec = swc_conn_rec(conn);
+	struct swc_sq_entry *entry = swc_sq_next(conn);
 	struct ib_reg_wr reg = { .wr.opcode = IB_WR_REG_MR, .mr = c->mr, .key = c->mr->rkey,
 				 .access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE };
 	struct ib_send_wr send = { .opcode = IB_WR_SEND };
 	struct swc_wire_header *h;
-	struct swc_wire_ready *ready;
+	struct swc_wire_rtr *rtr;
 
-	swc_conn_post(conn, rec, &reg.wr, false);
-	rec = swc_conn_rec(conn);
-	h = swc_conn_header(conn, rec, SWC_WIRE_READY);
-	h->ordinal = cpu_to_le32(land->ordinal);
-	swc_conn_sign(h, land->run);
-	h->offset = cpu_to_le64(land->offered);
-	h->total = cpu_to_le64(land->bytes);
+	swc_sq_post(conn, entry, &reg.wr, false);
+	entry = swc_sq_next(conn);
+	h = swc_sq_header(conn, entry, SWC_WIRE_RTR);
+	h->ordinal = cpu_to_le32(rndv->ordinal);
+	swc_wire_sign(h, rndv->seq, rndv->sig);
+	h->offset = cpu_to_le64(rndv->offered);
+	h->total = cpu_to_le64(rndv->bytes);
 	h->bytes = cpu_to_le32(c->bytes);
-	ready = (void *)(h + 1);
-	ready->addr = cpu_to_le64(c->mr->iova);
-	ready->rkey = cpu_to_le32(c->mr->rkey);
-	ready->chunk = cpu_to_le32(c - conn->chunk);
-	rec->sge[0].length = SWC_HEADER + sizeof(*ready);
-	send.sg_list = rec->sge;
+	rtr = (void *)(h + 1);
+	rtr->addr = cpu_to_le64(c->mr->iova);
+	rtr->rkey = cpu_to_le32(c->mr->rkey);
+	rtr->chunk = cpu_to_le32(c - conn->chunk);
+	entry->sge[0].length = SWC_HEADER + sizeof(*rtr);
+	send.sg_list = entry->sge;
 	send.num_sge = 1;
-	land->offered += c->bytes;
-	swc_conn_post(conn, rec, &send, false);
+	swc_sq_post(conn, entry, &send, false);
 }
 
-static bool offer_next(struct swc_conn *conn)
+static bool offer_next(struct swc_rdma_conn *conn)
 {
+	struct swc_rndv *rndv;
+	struct swc_chunk *c;
 	u32 nfree;
-	struct swc_chunk *c = free_chunk(conn, &nfree);
-	struct swc_landing *land;
-	struct swc_span span;
-	int n;
 
-	if (!c || SWC_SQ_DEPTH - (conn->sq_head - conn->sq_tail) < 2)
+	c = find_free(conn, &nfree);
+	if (!c || swc_sq_room(&conn->sq) < 2)
 		return false;
-	land = next_landing(conn, nfree);
-	if (!land)
+	rndv = swc_policy_rndv(conn->net->base.params.window, &conn->rndvs, nfree);
+	if (!rndv || !map_chunk(conn, c, rndv))
 		return false;
-	span = land->span;
-	span.offset += land->offered;
-	c->bytes = gather(conn, c, &span, land->bytes - land->offered);
-	n = swc_t_map_refused() ? 0 : ib_dma_map_sg(conn->dev->ib, c->sg, c->nents, DMA_FROM_DEVICE);
-	if (n <= 0) {
-		c->nents = 0;
-		swc_conn_starve(conn);
-		return false;
-	}
-	conn->starved = 0;
-	n = ib_map_mr_sg(c->mr, c->sg, n, NULL, PAGE_SIZE);
-	if (n <= 0 || c->mr->length != c->bytes) {
-		unmap(conn, c);
-		conn->post_error = n < 0 ? n : -EIO;
-		return false;
-	}
-	ib_update_fast_reg_key(c->mr, ib_inc_rkey(c->mr->rkey));
-	c->land = land;
+	c->rndv = rndv;
 	c->state = SWC_CHUNK_OFFERED;
-	offer(conn, c, land);
+	post_offer(conn, c, rndv);
+	rndv->offered += c->bytes;
 	return true;
 }
 
-static bool invalidate_next(struct swc_conn *conn)
+static bool invalidate_next(struct swc_rdma_conn *conn)
 {
 	struct ib_send_wr wr = { .opcode = IB_WR_LOCAL_INV };
-	struct swc_send_rec *rec;
+	struct swc_sq_entry *entry;
 	u32 i;
 
 	for (i = 0; i < SWC_WIRE_CHUNKS; i++) {
@@ -205,61 +208,68 @@ static bool invalidate_next(struct swc_conn *conn)
 
 		if (c->state != SWC_CHUNK_WRITTEN)
 			continue;
-		rec = swc_conn_rec(conn);
-		rec->chunk = c;
+		entry = swc_sq_next(conn);
+		entry->chunk = c;
 		c->state = SWC_CHUNK_INVALIDATING;
 		wr.ex.invalidate_rkey = c->mr->rkey;
-		swc_conn_post(conn, rec, &wr, true);
+		swc_sq_post(conn, entry, &wr, true);
 		return true;
 	}
 	return false;
 }
 
-/* Post the next thing that landings need, if any; conn->lock is held and a record is free. */
-bool swc_land_post(struct swc_conn *conn)
+/* Post the next request of a rendezvous; false: there is none. A send queue entry is free. */
+bool swc_rndv_post(struct swc_rdma_conn *conn)
 {
 	return invalidate_next(conn) || offer_next(conn);
 }
 
-/*
- * The peer says that a chunk is written; @landing: the landing that is complete by that, or NULL. It does not
- * come back before this completion has been dealt with. conn->lock is held.
+/* ------------------------------------------------------------------ completing; conn->lock is held */
+
+/**
+ * swc_rndv_written() - the peer reports that a chunk is written
+ * @chunk: its number
+ * @done: gets the rendezvous that is complete by that, or NULL; it stays open until the caller, a completion
+ *	handler, returns: completions of a connection are handled one after the other
+ *
+ * Return: 0, or -EPROTO if the chunk was not offered.
  */
-int swc_land_written(struct swc_conn *conn, u32 chunk, struct swc_landing **landing)
+int swc_rndv_written(struct swc_rdma_conn *conn, u32 chunk, struct swc_rndv **done)
 {
 	struct ib_device *ib = conn->dev->ib;
-	struct swc_landing *land;
+	struct swc_rndv *rndv;
 	struct swc_chunk *c;
 
+	lockdep_assert_held(&conn->lock);
 	if (chunk >= SWC_WIRE_CHUNKS || conn->chunk[chunk].state != SWC_CHUNK_OFFERED)
 		return -EPROTO;
 	c = &conn->chunk[chunk];
 	if (!ib_uses_virt_dma(ib))
 		dma_sync_sg_for_cpu(ib->dma_device, c->sg, c->nents, DMA_FROM_DEVICE);
 	c->state = SWC_CHUNK_WRITTEN;
-	land = c->land;
-	land->landed += c->bytes;
+	rndv = c->rndv;
+	rndv->received += c->bytes;
 	swc_stat_add(SWC_STAT_BYTES_RECEIVED, c->bytes);
 	swc_stat_add(SWC_STAT_BYTES_DIRECT, c->bytes);
-	*landing = NULL;
-	if (land->landed == land->bytes) {
+	*done = NULL;
+	if (rndv->received == rndv->bytes) {
 		swc_stat_inc(SWC_STAT_MSGS_RECEIVED);
-		*landing = land;
+		*done = rndv;
 	}
 	return 0;
 }
 
-/* A chunk is out of the peer's reach; the landing that is so by that, if any. conn->lock is held. */
-struct swc_landing *swc_land_invalidated(struct swc_conn *conn, struct swc_chunk *c)
+/* A chunk is out of the peer's reach. If its rendezvous is closed by that, it goes to @closed. */
+void swc_rndv_invalidated(struct swc_rdma_conn *conn, struct swc_chunk *c, struct list_head *closed)
 {
-	struct swc_landing *land = c->land;
+	struct swc_rndv *rndv = c->rndv;
 
+	lockdep_assert_held(&conn->lock);
+	put_mr(conn, c);
 	unmap(conn, c);
 	c->state = SWC_CHUNK_FREE;
-	c->land = NULL;
-	land->withdrawn += c->bytes;
-	if (land->withdrawn < land->bytes)
-		return NULL;
-	list_del_init(&land->node);
-	return land;
+	c->rndv = NULL;
+	rndv->closed += c->bytes;
+	if (rndv->closed == rndv->bytes)
+		list_move_tail(&rndv->node, closed);
 }

@@ -1,61 +1,76 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Communicators that are no more. A peer that asks for one late would otherwise take it for one that is not
- * there yet, and wait for its deadline.
+ * Communicators that have ended. Without a record of them, a peer that connects late would be told that the
+ * communicator does not exist yet, and retry until its deadline. Independent of RDMA.
  */
-#include "rdma.h"
+#include <linux/spinlock.h>
 
-#define MEMORY	256
+#include "rdma/tombstone.h"
 
-struct ended {
+#define RECORDS	256
+
+struct record {
 	u8 name[SWC_WIRE_NAME];
 	u32 node;
-	struct swc_ending ending;
+	struct swc_tombstone end;
 };
 
-/* A ring: the oldest gives way. */
-static DEFINE_SPINLOCK(ended_lock);
-static struct ended ended[MEMORY];
-static u32 nended;
+/* A ring: a new record replaces the oldest. */
+static DEFINE_SPINLOCK(lock);
+static struct record records[RECORDS];
+static u32 nadded;
 
 /**
- * swc_ended_note() - a communicator is gone from this node
+ * swc_tombstone_of() - was the communicator aborted?
+ * @net: its net
+ * @end: gets how; as if all ranks had left in order if it was not
  */
-void swc_ended_note(const struct swc_comm *comm)
+bool swc_tombstone_of(const struct swc_net *net, struct swc_tombstone *end)
 {
-	struct ended *e;
-
-	spin_lock(&ended_lock);
-	e = &ended[nended++ % MEMORY];
-	memcpy(e->name, comm->name, sizeof(e->name));
-	e->node = comm->here;
-	e->ending = (struct swc_ending){ .culprit = -1 };
-	if (comm->status == SWC_COMM_ABORTED)
-		e->ending = (struct swc_ending){ .error = comm->error, .culprit = comm->culprit };
-	spin_unlock(&ended_lock);
+	*end = (struct swc_tombstone){ .culprit = -1 };
+	/* Pairs with the release in swc_net_abort(). */
+	if (!smp_load_acquire(&net->aborted))
+		return false;
+	*end = (struct swc_tombstone){ .error = net->abort.error, .culprit = net->abort.culprit };
+	return true;
 }
 
 /**
- * swc_ended_find() - was there a communicator of this name?
- * @name: name
- * @comm: another node of it that is in this kernel, or NULL
- * @rank: whom the peer wants, whose node it was
- * @ending: gets how it ended
+ * swc_tombstone_add() - the communicator is being freed on this node
  */
-bool swc_ended_find(const u8 *name, const struct swc_comm *comm, u32 rank, struct swc_ending *ending)
+void swc_tombstone_add(const struct swc_net *net)
+{
+	struct record *r;
+
+	spin_lock(&lock);
+	r = &records[nadded++ % RECORDS];
+	memcpy(r->name, net->name, sizeof(r->name));
+	r->node = net->params.here;
+	swc_tombstone_of(net, &r->end);
+	spin_unlock(&lock);
+}
+
+/**
+ * swc_tombstone_find() - was there a communicator of this name?
+ * @name: name
+ * @net: the communicator's net on another node in this kernel, or NULL
+ * @rank: with @net, only a record of the node of this rank counts
+ * @end: gets how it ended
+ */
+bool swc_tombstone_find(const u8 *name, const struct swc_net *net, u32 rank, struct swc_tombstone *end)
 {
 	bool found = false;
 	u32 i;
 
-	spin_lock(&ended_lock);
-	for (i = 0; i < min_t(u32, nended, MEMORY) && !found; i++) {
-		const struct ended *e = &ended[i];
+	spin_lock(&lock);
+	for (i = 0; i < min_t(u32, nadded, RECORDS) && !found; i++) {
+		const struct record *r = &records[i];
 
-		found = !memcmp(e->name, name, sizeof(e->name)) &&
-			(!comm || comm->rank_node[rank] == e->node);
+		found = !memcmp(r->name, name, sizeof(r->name)) &&
+			(!net || net->params.rank_node[rank] == r->node);
 		if (found)
-			*ending = e->ending;
+			*end = r->end;
 	}
-	spin_unlock(&ended_lock);
+	spin_unlock(&lock);
 	return found;
 }

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The descriptor: every field out of range, by ioctl and by io_uring, and nothing is left behind. */
+/* Descriptors: every field out of range, by ioctl and by io_uring, and no resource is lost by a refusal. */
 #include <errno.h>
 #include <sys/mman.h>
 
 #include "testlib.h"
 
-static struct swct_rank r;
+static struct testlib_rank r;
 static uint32_t buf[2][4096];
 static struct io_uring ring;
 static uint32_t region, barrier_plan, bcast_plan;
 
 static struct swc_desc good(void)
 {
-	return swct_allreduce(&r, buf[0], buf[1], 1000, SWC_U32);
+	return testlib_allreduce_desc(&r, buf[0], buf[1], 1000, SWC_U32);
 }
 
-/* By both doors. */
+/* By ioctl and by io_uring. */
 static int try(const struct swc_desc *d, int want)
 {
-	CHECK_EQ(swct_run(&r.c, d, NULL), want);
-	CHECK(swct_uring_prep(&ring, r.c.fd, d, 1));
+	CHECK_EQ(testlib_submit_wait(&r.c, d, NULL), want);
+	CHECK(testlib_uring_prep(&ring, r.c.fd, d, 1));
 	CHECK_EQ(io_uring_submit(&ring), 1);
-	CHECK_EQ(swct_uring_wait(&ring, NULL, NULL, 10000), want);
+	CHECK_EQ(testlib_uring_wait(&ring, NULL, NULL, TESTLIB_EVENT_MS), want);
 	return 0;
 }
 
@@ -57,7 +57,7 @@ static int ranges(void)
 	TRY(-EINVAL, d.coll = SWC_COLL_NR);
 	TRY(-EINVAL, d.coll = 255);
 	TRY(-EINVAL, d.coll = SWC_ALLTOALL);
-	TRY(-EINVAL, d.coll = SWC_REDUCE); /* not the plan's */
+	TRY(-EINVAL, d.coll = SWC_REDUCE); /* the plan's is another */
 	TRY(-EINVAL, d.dtype = SWC_DTYPE_NR);
 	TRY(-EINVAL, d.dtype = 255);
 	TRY(-EINVAL, d.redop = SWC_REDOP_NR);
@@ -93,7 +93,7 @@ static int buffers(void)
 	mprotect(p + 4096, 4096, PROT_READ);
 	TRY(-EFAULT, d.recv = (uintptr_t)p + 8192 - bytes);
 	munmap(p, 8192);
-	/* Partial overlap. */
+	/* Overlap: the same buffer, or none. */
 	TRY(0, d.recv = d.send);
 	TRY(-EINVAL, d.recv = d.send + 4);
 	TRY(-EINVAL, d.recv = d.send + bytes - 4);
@@ -121,7 +121,7 @@ static int regions(void)
 	TRY(-EINVAL, d.send_region = region; d.send = 2);
 	TRY(-ENOENT, d.send_region = region + 1);
 	TRY(-ENOENT, d.recv_region = ~0u);
-	/* The same memory by handle and by address overlaps all the same. */
+	/* Overlap is found, too, if one buffer is given by region and the other by address. */
 	TRY(0, d.send_region = region; d.send = 0; d.recv = (uintptr_t)buf[0]);
 	TRY(-EINVAL, d.send_region = region; d.send = 4; d.recv = (uintptr_t)buf[0]);
 	return 0;
@@ -156,88 +156,81 @@ static int barriers(void)
 	return 0;
 }
 
-/* A plan may ask for scratch many times its owner's memory: bounded like pinned memory is. */
+/* A plan may ask for any amount of scratch memory: it is limited as pinned memory is. */
 static int big_scratch(void)
 {
-	struct swct_plan p;
+	struct testlib_plan p;
 	struct swc_desc d = good();
 	uint32_t plan;
 	int ret;
 
-	swct_plan_init(&p, SWC_ALLREDUCE, 1, 0, 0, 1);
-	p.h.window[SWC_BUF_SEND].nblocks = 0;
-	p.h.window[SWC_BUF_RECV].nblocks = 0;
-	p.h.window[SWC_BUF_SCRATCH].nblocks = 1;
-	swct_plan_channel(&p);
-	swct_plan_step(&p, SWC_STEP_SYNC);
-	swct_plan_pack(&p);
-	CHECK_EQ(swct_plan_load(r.c.fd, r.comm, p.data, p.bytes, &plan, NULL), 0);
-	swct_plan_free(&p);
+	testlib_plan_scratch(&p);
+	CHECK_EQ(testlib_plan_install(r.c.fd, r.comm, &p, &plan), 0);
 	d.plan = plan;
 	d.send = 0;
 	d.recv = 0;
-	d.count = 1ull << 43; /* 32 TiB: must fail at once, and say so */
-	ret = swct_run(&r.c, &d, NULL);
+	d.count = 1ull << 43; /* 32 TiB */
+	ret = testlib_submit_wait(&r.c, &d, NULL);
 	CHECK(ret == -ENOMEM || ret == -EFBIG);
 	d.count = 1ull << 38;
-	ret = swct_run(&r.c, &d, NULL);
+	ret = testlib_submit_wait(&r.c, &d, NULL);
 	CHECK(ret == -ENOMEM || ret == -EFBIG);
 	return 0;
 }
 
-/* After all that was refused: no entry of the ring is lost, no page pinned for good. */
+/* After all refusals the completion ring still has all its entries, and operations work. */
 static int nothing_lost(void)
 {
 	struct swc_desc d = barrier();
 	uint32_t n = 0;
 	int ret;
 
-	/* -EAGAIN: too many in flight, they end by themselves. */
-	while (!(ret = swct_submit(r.c.fd, &d)) || ret == -EAGAIN)
+	/* -EAGAIN: too many in flight; they complete by themselves. */
+	while (!(ret = testlib_submit(r.c.fd, &d)) || ret == -EAGAIN)
 		n += !ret;
 	CHECK_EQ(ret, -EBUSY);
 	CHECK_EQ(n, r.c.ring->entries);
 	while (n--)
-		CHECK_EQ(swct_next(&r.c, &(struct swc_completion){ 0 }, 1000), 0);
-	CHECK_EQ(swct_run(&r.c, &d, NULL), 0);
-	CHECK_EQ(swct_sound(&r, 1000), 0);
+		CHECK_EQ(testlib_ring_next(&r.c, &(struct swc_completion){ 0 }, TESTLIB_EVENT_MS),
+			 0);
+	CHECK_EQ(testlib_submit_wait(&r.c, &d, NULL), 0);
+	CHECK_EQ(testlib_check_allreduce(&r, 1000), 0);
 	return 0;
 }
 
 int main(void)
 {
-	static const struct swct_test test[] = {
+	static const struct testlib_test test[] = {
 		{ "reserved fields and unknown flags", reserved },
 		{ "enumerations and handles out of range", ranges },
 		{ "buffers: unmapped, misaligned, overlapping, too large", buffers },
 		{ "buffers by region and offset", regions },
-		{ "barrier takes nothing", barriers },
-		{ "scratch memory is bounded", big_scratch },
-		{ "refused operations leave nothing behind", nothing_lost },
+		{ "barriers take no buffers, counts or types", barriers },
+		{ "scratch memory is limited", big_scratch },
+		{ "refused operations cost no resources", nothing_lost },
 	};
 	struct swc_mem_reg reg = { .addr = (uintptr_t)buf[0], .bytes = sizeof(buf[0]) };
 	uint8_t id[SWC_ID_BYTES];
-	struct swct_plan p;
+	struct testlib_plan p;
 
 	ksft_print_header();
-	swct_need_root();
-	swct_alone(&r, id);
-	if (swct_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg) ||
-	    swct_uring_init(&ring, 8, IORING_SETUP_SQE128 | IORING_SETUP_CQE32))
+	testlib_require_root();
+	testlib_single_rank(&r, id);
+	if (testlib_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg) ||
+	    testlib_uring_init(&ring, 8, TESTLIB_URING_BIG))
 		ksft_exit_fail_msg("cannot set up\n");
 	region = reg.region;
-	swct_plan_barrier(&p, 1, 0);
-	if (swct_plan_load(r.c.fd, r.comm, p.data, p.bytes, &barrier_plan, NULL))
+	testlib_plan_barrier(&p, 1, 0);
+	if (testlib_plan_install(r.c.fd, r.comm, &p, &barrier_plan))
 		ksft_exit_fail_msg("cannot load the barrier\n");
-	swct_plan_free(&p);
-	swct_plan_init(&p, SWC_BROADCAST, 1, 0, 0, 1);
-	swct_plan_channel(&p);
-	swct_plan_step(&p, SWC_STEP_LOCAL);
-	swct_plan_send(&p, 0, SWC_BUF_SEND, 0, 1);
-	swct_plan_recv(&p, 0, SWC_BUF_RECV, 0, 1, 0, SWC_XFER_FINAL);
-	swct_plan_pack(&p);
-	if (swct_plan_load(r.c.fd, r.comm, p.data, p.bytes, &bcast_plan, NULL))
+	testlib_plan_init(&p, SWC_BROADCAST, 1, 0, 0, 1);
+	testlib_plan_channel(&p);
+	testlib_plan_step(&p, SWC_STEP_LOCAL);
+	testlib_plan_send(&p, 0, SWC_BUF_SEND, 0, 1);
+	testlib_plan_recv(&p, 0, SWC_BUF_RECV, 0, 1, 0, SWC_XFER_FINAL);
+	testlib_plan_pack(&p);
+	if (testlib_plan_install(r.c.fd, r.comm, &p, &bcast_plan))
 		ksft_exit_fail_msg("cannot load the broadcast\n");
-	swct_tests(test, ARRAY_SIZE(test));
+	testlib_run_tests(test, ARRAY_SIZE(test));
 	ksft_finished();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Control calls: every reserved field and unknown bit is refused, every limit is kept. */
+/* ioctls: reserved fields and unknown bits are refused, limits hold. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -9,7 +9,7 @@
 
 #include "testlib.h"
 
-static struct swct_rank r; /* a communicator of one rank */
+static struct testlib_rank r; /* a communicator of one rank */
 static uint8_t id[SWC_ID_BYTES];
 
 static int sizes(void)
@@ -21,7 +21,7 @@ static int sizes(void)
 	CHECK_EQ(sizeof(struct swc_plan_step), 12);
 	CHECK_EQ(sizeof(struct swc_plan_xfer), 16);
 	CHECK_EQ(sizeof(struct swc_info), 96);
-	CHECK_EQ(sizeof(struct swc_comm_join), 72);
+	CHECK_EQ(sizeof(struct swc_comm_create), 72);
 	CHECK_EQ(sizeof(struct swc_comm_error), 280);
 	CHECK_EQ(sizeof(struct swc_plan_load), 280);
 	return 0;
@@ -33,7 +33,7 @@ static int info(void)
 	const char *zero = (const char *)i.resv1;
 
 	memset(&i, 0xff, sizeof(i));
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_INFO, &i), 0);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_INFO, &i), 0);
 	CHECK_EQ(i.abi_version, SWC_ABI_VERSION);
 	CHECK_EQ(i.desc_bytes, sizeof(struct swc_desc));
 	CHECK(i.features & SWC_FEATURE_LOCAL);
@@ -42,7 +42,7 @@ static int info(void)
 		CHECK(!zero[k]);
 	CHECK(i.reduce[0] && !i.reduce[SWC_NAME_BYTES - 1]);
 	CHECK_EQ(r.c.ring->entries, i.ring_entries);
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_INFO, NULL), -EFAULT);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_INFO, NULL), -EFAULT);
 	return 0;
 }
 
@@ -50,74 +50,74 @@ static int unknown(void)
 {
 	char room[4096] = { 0 };
 
-	CHECK_EQ(swct_ioctl(r.c.fd, _IO(SWC_IOC_MAGIC, 0x7f), room), -ENOTTY);
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_CMD_COLLECTIVE, room), -ENOTTY);
-	CHECK_EQ(swct_ioctl(r.c.fd, TCGETS, room), -ENOTTY);
-	/* The right number with another size is another call. */
-	CHECK_EQ(swct_ioctl(r.c.fd, _IOW(SWC_IOC_MAGIC, 0x09, char[72]), room), -ENOTTY);
-	CHECK_EQ(swct_ioctl(r.c.fd, _IOW(SWC_IOC_MAGIC, 0x03, char[24]), room), -ENOTTY);
+	CHECK_EQ(testlib_ioctl(r.c.fd, _IO(SWC_IOC_MAGIC, 0x7f), room), -ENOTTY);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_CMD_COLLECTIVE, room), -ENOTTY);
+	CHECK_EQ(testlib_ioctl(r.c.fd, TCGETS, room), -ENOTTY);
+	/* The size is part of the call: another size is another call. */
+	CHECK_EQ(testlib_ioctl(r.c.fd, _IOW(SWC_IOC_MAGIC, 0x09, char[72]), room), -ENOTTY);
+	CHECK_EQ(testlib_ioctl(r.c.fd, _IOW(SWC_IOC_MAGIC, 0x03, char[24]), room), -ENOTTY);
 	return 0;
 }
 
 static int faults(void)
 {
 	static const unsigned long cmds[] = {
-		SWC_IOC_COMM_JOIN,  SWC_IOC_COMM_LEAVE,	 SWC_IOC_COMM_ABORT, SWC_IOC_COMM_ERROR,
-		SWC_IOC_PLAN_LOAD,  SWC_IOC_PLAN_UNLOAD, SWC_IOC_MEM_REG,    SWC_IOC_MEM_UNREG,
-		SWC_IOC_SUBMIT,	    SWC_IOC_RING_WAIT,	 SWC_IOC_SLOT_WAIT,  SWC_IOC_SLOT_WAKE,
-		SWC_IOC_COMM_QUERY, SWC_IOC_STATS,
+		SWC_IOC_COMM_CREATE, SWC_IOC_COMM_LEAVE,  SWC_IOC_COMM_ABORT, SWC_IOC_COMM_ERROR,
+		SWC_IOC_PLAN_LOAD,   SWC_IOC_PLAN_UNLOAD, SWC_IOC_MEM_REG,    SWC_IOC_MEM_UNREG,
+		SWC_IOC_SUBMIT,	     SWC_IOC_RING_WAIT,	  SWC_IOC_SLOT_WAIT,  SWC_IOC_SLOT_WAKE,
+		SWC_IOC_COMM_QUERY,  SWC_IOC_STATS,
 	};
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(cmds); i++)
-		CHECK_EQ(swct_ioctl(r.c.fd, cmds[i], (void *)8), -EFAULT);
+		CHECK_EQ(testlib_ioctl(r.c.fd, cmds[i], (void *)8), -EFAULT);
 	return 0;
 }
 
-static int join_with(struct swc_comm_join *j, int want)
+static int create_with(struct swc_comm_create *j, int want)
 {
 	uint8_t fresh[SWC_ID_BYTES];
 	int ret;
 
-	swct_id(fresh);
+	testlib_new_id(fresh);
 	memcpy(j->id, fresh, sizeof(fresh));
 	j->timeout_ms = 50;
-	ret = swct_ioctl(r.c.fd, SWC_IOC_COMM_JOIN, j);
+	ret = testlib_ioctl(r.c.fd, SWC_IOC_COMM_CREATE, j);
 	if (!ret)
-		swct_leave(r.c.fd, j->comm);
+		testlib_comm_leave(r.c.fd, j->comm);
 	CHECK_EQ(ret, want);
 	return 0;
 }
 
-#define JOIN(want, ...)                                                                            \
+#define CREATE(want, ...)                                                                          \
 	do {                                                                                       \
-		struct swc_comm_join j = { .nranks = 1 };                                          \
+		struct swc_comm_create j = { .nranks = 1 };                                        \
 		__VA_ARGS__;                                                                       \
-		if (join_with(&j, want)) {                                                         \
+		if (create_with(&j, want)) {                                                       \
 			ksft_print_msg("with %s\n", #__VA_ARGS__);                                 \
 			return 1;                                                                  \
 		}                                                                                  \
 	} while (0)
 
-static int join(void)
+static int create(void)
 {
-	JOIN(0, (void)0);
-	JOIN(0, j.slot_bytes = 100);
-	JOIN(0, j.flags = SWC_JOIN_FLAGS_ALL);
-	JOIN(-ETIMEDOUT, j.nranks = 2);
-	JOIN(-EINVAL, j.nranks = 0);
-	JOIN(-EINVAL, j.nranks = SWC_MAX_RANKS + 1);
-	JOIN(-EINVAL, j.nranks = ~0u);
-	JOIN(-EINVAL, j.rank = 1);
-	JOIN(-EINVAL, j.rank = ~0u);
+	CREATE(0, (void)0);
+	CREATE(0, j.slot_bytes = 100);
+	CREATE(0, j.flags = SWC_COMM_F_ALL);
+	CREATE(-ETIMEDOUT, j.nranks = 2);
+	CREATE(-EINVAL, j.nranks = 0);
+	CREATE(-EINVAL, j.nranks = SWC_MAX_RANKS + 1);
+	CREATE(-EINVAL, j.nranks = ~0u);
+	CREATE(-EINVAL, j.rank = 1);
+	CREATE(-EINVAL, j.rank = ~0u);
 	for (int b = 3; b < 32; b++)
-		JOIN(-EINVAL, j.flags = 1u << b);
-	JOIN(-EINVAL, j.slot_bytes = SWC_MAX_SLOT_BYTES + 1);
-	JOIN(-EINVAL, j.nnodes = 2);
-	JOIN(-EINVAL, j.rank_node = 1);
-	JOIN(-EINVAL, j.paths = 1);
-	JOIN(-EINVAL, j.npaths = 1);
-	JOIN(-EINVAL, j.resv[0] = 1);
-	JOIN(-EINVAL, j.resv[1] = 1);
+		CREATE(-EINVAL, j.flags = 1u << b);
+	CREATE(-EINVAL, j.slot_bytes = SWC_MAX_SLOT_BYTES + 1);
+	CREATE(-EINVAL, j.nnodes = 2);
+	CREATE(-EINVAL, j.rank_node = 1);
+	CREATE(-EINVAL, j.paths = 1);
+	CREATE(-EINVAL, j.npaths = 1);
+	CREATE(-EINVAL, j.resv[0] = 1);
+	CREATE(-EINVAL, j.resv[1] = 1);
 	return 0;
 }
 
@@ -128,11 +128,11 @@ static int limit_comms(void)
 	int n = 0, ret;
 
 	do {
-		swct_id(fresh);
-		ret = swct_join(r.c.fd, fresh, 1, 0, 1000, &comm[n]);
+		testlib_new_id(fresh);
+		ret = testlib_comm_create(r.c.fd, fresh, 1, 0, 1000, &comm[n]);
 	} while (!ret && ++n < 300);
 	while (n > 0)
-		CHECK_EQ(swct_leave(r.c.fd, comm[--n]), 0);
+		CHECK_EQ(testlib_comm_leave(r.c.fd, comm[--n]), 0);
 	CHECK_EQ(ret, -ENOSPC);
 	return 0;
 }
@@ -142,18 +142,18 @@ static int refs(void)
 	struct swc_comm_ref ref = { .comm = r.comm, .resv = 1 };
 	struct swc_comm_error e;
 
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_LEAVE, &ref), -EINVAL);
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), -EINVAL);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_LEAVE, &ref), -EINVAL);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), -EINVAL);
 	ref = (struct swc_comm_ref){ .comm = r.comm, .error = 1 };
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_LEAVE, &ref), -EINVAL);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_LEAVE, &ref), -EINVAL);
 	ref.error = 4096;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), -EINVAL);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), -EINVAL);
 	ref = (struct swc_comm_ref){ .comm = r.comm + 1000 };
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_LEAVE, &ref), -ENOENT);
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), -ENOENT);
-	CHECK_EQ(swct_error(r.c.fd, r.comm + 1000, &e), -ENOENT);
-	CHECK_EQ(swct_error(r.c.fd, 0, &e), -ENOENT);
-	CHECK_EQ(swct_error(r.c.fd, r.comm, &e), 0);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_LEAVE, &ref), -ENOENT);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), -ENOENT);
+	CHECK_EQ(testlib_comm_error(r.c.fd, r.comm + 1000, &e), -ENOENT);
+	CHECK_EQ(testlib_comm_error(r.c.fd, 0, &e), -ENOENT);
+	CHECK_EQ(testlib_comm_error(r.c.fd, r.comm, &e), 0);
 	CHECK_EQ(e.error, 0);
 	CHECK_EQ(e.culprit, -1);
 	CHECK_EQ(e.aborted, 0);
@@ -166,20 +166,20 @@ static int abort_errors(void)
 	struct swc_comm_ref ref = { .error = 512 };
 	struct swc_comm_error e;
 
-	swct_id(fresh);
-	CHECK_EQ(swct_join(r.c.fd, fresh, 1, 0, 1000, &ref.comm), 0);
-	/* The kernel's own restart codes are no errors for users. */
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), -EINVAL);
+	testlib_new_id(fresh);
+	CHECK_EQ(testlib_comm_create(r.c.fd, fresh, 1, 0, 1000, &ref.comm), 0);
+	/* Restart codes of the kernel are not errors for users. */
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), -EINVAL);
 	ref.error = ENOSPC;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), 0);
-	ref.error = EIO; /* too late */
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), 0);
-	CHECK_EQ(swct_error(r.c.fd, ref.comm, &e), 0);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), 0);
+	ref.error = EIO; /* the first error stays */
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), 0);
+	CHECK_EQ(testlib_comm_error(r.c.fd, ref.comm, &e), 0);
 	CHECK_EQ(e.error, -ENOSPC);
 	CHECK_EQ(e.aborted, 1);
 	CHECK_EQ(e.culprit, 0);
 	CHECK(e.text[0]);
-	CHECK_EQ(swct_leave(r.c.fd, ref.comm), 0);
+	CHECK_EQ(testlib_comm_leave(r.c.fd, ref.comm), 0);
 	return 0;
 }
 
@@ -189,44 +189,44 @@ static int memory(void)
 	struct swc_mem_reg reg = { .addr = (uintptr_t)page, .bytes = sizeof(page) };
 	struct swc_mem_unreg un = { 0 };
 
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg), 0);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg), 0);
 	un.region = reg.region;
 	un.resv = 1;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_MEM_UNREG, &un), -EINVAL);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_MEM_UNREG, &un), -EINVAL);
 	un.resv = 0;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_MEM_UNREG, &un), 0);
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_MEM_UNREG, &un), -ENOENT);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_MEM_UNREG, &un), 0);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_MEM_UNREG, &un), -ENOENT);
 	un.region = 0;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_MEM_UNREG, &un), -ENOENT);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_MEM_UNREG, &un), -ENOENT);
 	for (int b = 0; b < 32; b++) {
 		reg.flags = 1u << b;
-		CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg), -EINVAL);
+		CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg), -EINVAL);
 	}
 	reg.flags = 0;
 	reg.bytes = 0;
-	CHECK(swct_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg) < 0);
+	CHECK(testlib_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg) < 0);
 	reg.bytes = ~0ull;
-	CHECK(swct_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg) < 0);
+	CHECK(testlib_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg) < 0);
 	reg.addr = 0;
 	reg.bytes = 4096;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg), -EFAULT);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg), -EFAULT);
 	reg.addr = 0xffff888000000000ull;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg), -EFAULT);
-	/* Sizes that only a table of absurd size could describe: refused without a warning in the log. */
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg), -EFAULT);
+	/* Sizes whose page tables would be absurd: refused without a warning in the kernel log. */
 	reg.addr = 4096;
 	for (int b = 36; b < 47; b++) {
 		reg.bytes = (1ull << b) - 4096;
-		CHECK(swct_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg) < 0);
+		CHECK(testlib_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg) < 0);
 	}
 	/* Read-only memory cannot be a buffer. */
 	reg.addr = (uintptr_t)mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	reg.bytes = 4096;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg), -EFAULT);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg), -EFAULT);
 	munmap((void *)(uintptr_t)reg.addr, 4096);
 	return 0;
 }
 
-/* 4096 registrations: the limit holds, and all come back. */
+/* The limit holds, and unregistering makes room again. */
 static int limit_regions(void)
 {
 	static char page[4096];
@@ -235,10 +235,10 @@ static int limit_regions(void)
 	uint32_t n = 0, *handle;
 	int ret;
 
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_INFO, &i), 0);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_INFO, &i), 0);
 	handle = calloc(i.max_regions + 1, sizeof(*handle));
 	while (n <= i.max_regions) {
-		ret = swct_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg);
+		ret = testlib_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg);
 		if (ret)
 			break;
 		handle[n++] = reg.region;
@@ -246,68 +246,68 @@ static int limit_regions(void)
 	for (uint32_t k = 0; k < n; k++) {
 		struct swc_mem_unreg un = { .region = handle[k] };
 
-		CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_MEM_UNREG, &un), 0);
+		CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_MEM_UNREG, &un), 0);
 	}
 	free(handle);
 	CHECK_EQ(ret, -ENOSPC);
 	CHECK_EQ(n, i.max_regions);
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg), 0);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg), 0);
 	struct swc_mem_unreg un = { .region = reg.region };
 
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_MEM_UNREG, &un), 0);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_MEM_UNREG, &un), 0);
 	return 0;
 }
 
 static int slots(void)
 {
 	uint8_t fresh[SWC_ID_BYTES];
-	struct swc_comm_join j = { .nranks = 1, .slot_bytes = 4096, .timeout_ms = 2000 };
+	struct swc_comm_create j = { .nranks = 1, .slot_bytes = 4096, .timeout_ms = 2000 };
 	struct swc_slot_wake wake = { .resv = 1 };
 	struct swc_slot_wait w;
 	uint32_t *word;
 
-	swct_id(fresh);
+	testlib_new_id(fresh);
 	memcpy(j.id, fresh, sizeof(fresh));
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_JOIN, &j), 0);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_CREATE, &j), 0);
 	word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, r.c.fd, SWC_MMAP_SLOTS(j.comm));
 	CHECK(word != MAP_FAILED);
 	for (int i = 0; i < 1024; i++)
 		CHECK_EQ(word[i], 0);
 	word[3] = 5;
 	w = (struct swc_slot_wait){ .comm = j.comm, .offset = 12, .value = 4, .suspect = -1 };
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), 0);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), 0);
 	w.resv = 1;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -EINVAL);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -EINVAL);
 	w.resv = 0;
 	w.offset = 13;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -EINVAL);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -EINVAL);
 	w.offset = 4096;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -EINVAL);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -EINVAL);
 	w.offset = ~3u;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -EINVAL);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -EINVAL);
 	w.offset = 12;
 	w.suspect = 1;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -EINVAL);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -EINVAL);
 	w.suspect = -2;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -EINVAL);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -EINVAL);
 	w.suspect = -1;
 	w.comm = r.comm; /* has no slots */
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -EINVAL);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -EINVAL);
 	w.comm = 9999;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -ENOENT);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -ENOENT);
 	wake.comm = j.comm;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SLOT_WAKE, &wake), -EINVAL);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAKE, &wake), -EINVAL);
 	wake.resv = 0;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SLOT_WAKE, &wake), 0);
-	/* Time runs out: the communicator ends. */
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAKE, &wake), 0);
+	/* The time-out ends the communicator. */
 	w = (struct swc_slot_wait){
 		.comm = j.comm, .offset = 12, .value = 5, .timeout_ms = 20, .suspect = 0
 	};
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -ETIMEDOUT);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -ETIMEDOUT);
 	w.timeout_ms = 20000;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -ETIMEDOUT);
-	CHECK_EQ(swct_leave(r.c.fd, j.comm), 0);
-	/* The mapping outlives the membership. */
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -ETIMEDOUT);
+	CHECK_EQ(testlib_comm_leave(r.c.fd, j.comm), 0);
+	/* The mapping stays valid after the membership. */
 	word[3] = 7;
 	munmap(word, 4096);
 	return 0;
@@ -321,11 +321,11 @@ static int query(void)
 	struct swc_stats s = { .max = 2, .values = (uintptr_t)values };
 	int seen = 0, ret;
 
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_QUERY, &q), -EINVAL);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_QUERY, &q), -EINVAL);
 	memset(&q, 0, sizeof(q));
 	q.max_members = 4;
 	q.members = (uintptr_t)m;
-	while (!(ret = swct_ioctl(r.c.fd, SWC_IOC_COMM_QUERY, &q))) {
+	while (!(ret = testlib_ioctl(r.c.fd, SWC_IOC_COMM_QUERY, &q))) {
 		if (memcmp(q.id_prefix, id, 4))
 			continue;
 		seen++;
@@ -337,7 +337,7 @@ static int query(void)
 	CHECK_EQ(ret, -ENOENT);
 	CHECK_EQ(seen, 1);
 	memset(values, 0xee, sizeof(values));
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_STATS, &s), 0);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_STATS, &s), 0);
 	CHECK_EQ(s.count, SWC_STAT_NR);
 	CHECK(values[2] == 0xeeeeeeeeeeeeeeeeull);
 	return 0;
@@ -351,51 +351,51 @@ static int foreign(void *arg)
 	struct io_uring ring;
 
 	(void)arg;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_INFO, room), -EPERM);
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_SUBMIT, room), -EPERM);
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_JOIN, room), -EPERM);
-	CHECK_EQ(swct_ioctl(r.c.fd, 0x1234, room), -EPERM);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_INFO, room), -EPERM);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SUBMIT, room), -EPERM);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_CREATE, room), -EPERM);
+	CHECK_EQ(testlib_ioctl(r.c.fd, 0x1234, room), -EPERM);
 	CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, r.c.fd, SWC_MMAP_RING) == MAP_FAILED);
 	CHECK_EQ(errno, EPERM);
 	CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, r.c.fd, SWC_MMAP_STATE(r.comm)) ==
 	      MAP_FAILED);
 	CHECK_EQ(errno, EPERM);
-	CHECK_EQ(swct_uring_init(&ring, 4, IORING_SETUP_SQE128 | IORING_SETUP_CQE32), 0);
-	swct_uring_prep(&ring, r.c.fd, &d, 1);
+	CHECK_EQ(testlib_uring_init(&ring, 4, TESTLIB_URING_BIG), 0);
+	testlib_uring_prep(&ring, r.c.fd, &d, 1);
 	CHECK_EQ(io_uring_submit(&ring), 1);
-	CHECK_EQ(swct_uring_wait(&ring, NULL, NULL, 5000), -EPERM);
+	CHECK_EQ(testlib_uring_wait(&ring, NULL, NULL, TESTLIB_EVENT_MS), -EPERM);
 	io_uring_queue_exit(&ring);
 	return 0;
 }
 
 static int other_mm(void)
 {
-	CHECK_EQ(swct_child(foreign, NULL, 10000), 0);
-	CHECK_EQ(swct_sound(&r, 100), 0);
+	CHECK_EQ(testlib_run_child(foreign, NULL), 0);
+	CHECK_EQ(testlib_check_allreduce(&r, 100), 0);
 	return 0;
 }
 
 int main(void)
 {
-	static const struct swct_test test[] = {
-		{ "struct sizes", sizes },
-		{ "info", info },
-		{ "unknown calls give ENOTTY", unknown },
-		{ "bad argument pointers give EFAULT", faults },
-		{ "join: every field out of range", join },
-		{ "join: limit of memberships", limit_comms },
-		{ "leave, abort, error: arguments", refs },
-		{ "abort: the reason", abort_errors },
-		{ "registration: arguments and absurd sizes", memory },
+	static const struct testlib_test test[] = {
+		{ "sizes of the structs", sizes },
+		{ "SWC_IOC_INFO", info },
+		{ "unknown calls: ENOTTY", unknown },
+		{ "bad argument pointers: EFAULT", faults },
+		{ "create: every field out of range", create },
+		{ "create: limit of memberships", limit_comms },
+		{ "leave, abort and error: arguments", refs },
+		{ "abort: the error given by the caller", abort_errors },
+		{ "registration: arguments, and sizes without bounds", memory },
 		{ "registration: limit of handles", limit_regions },
-		{ "slots: arguments, time-out, life of the mapping", slots },
-		{ "query and counters", query },
-		{ "another address space is refused", other_mm },
+		{ "slots: arguments, time-out, lifetime of the mapping", slots },
+		{ "queries and counters", query },
+		{ "calls from another address space are refused", other_mm },
 	};
 
 	ksft_print_header();
-	swct_need_root();
-	swct_alone(&r, id);
-	swct_tests(test, ARRAY_SIZE(test));
+	testlib_require_root();
+	testlib_single_rank(&r, id);
+	testlib_run_tests(test, ARRAY_SIZE(test));
 	ksft_finished();
 }

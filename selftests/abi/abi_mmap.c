@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Mappings: offsets, sizes, and that what is read-only stays so. */
+/* Mappings: offsets and lengths, and read-only pages that cannot be made writable. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 
 #define RW (PROT_READ | PROT_WRITE)
 
-static struct swct_rank r;
+static struct testlib_rank r;
 
 static int map(uint64_t offset, size_t bytes, int prot, int flags)
 {
@@ -38,7 +38,7 @@ static int offsets(void)
 	CHECK_EQ(map(SWC_MMAP_STATE(r.comm + 77), 4096, PROT_READ, MAP_SHARED), -ENOENT);
 	CHECK_EQ(map(SWC_MMAP_STATE(0), 4096, PROT_READ, MAP_SHARED), -ENOENT);
 	CHECK_EQ(map(SWC_MMAP_SLOTS(r.comm + 77), 4096, RW, MAP_SHARED), -ENOENT);
-	CHECK_EQ(map(SWC_MMAP_SLOTS(r.comm), 4096, RW, MAP_SHARED), -EINVAL); /* has none */
+	CHECK_EQ(map(SWC_MMAP_SLOTS(r.comm), 4096, RW, MAP_SHARED), -EINVAL); /* has no slots */
 	return 0;
 }
 
@@ -105,11 +105,11 @@ static int state_ro(void)
 
 static int slots(void)
 {
-	struct swc_comm_join j = { .nranks = 1, .slot_bytes = 10000, .timeout_ms = 1000 };
+	struct swc_comm_create j = { .nranks = 1, .slot_bytes = 10000, .timeout_ms = 1000 };
 	uint32_t *a, *b;
 
-	swct_id(j.id);
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_JOIN, &j), 0);
+	testlib_new_id(j.id);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_CREATE, &j), 0);
 	CHECK_EQ(map(SWC_MMAP_SLOTS(j.comm), 12288, RW, MAP_PRIVATE), -EINVAL);
 	CHECK_EQ(map(SWC_MMAP_SLOTS(j.comm), 16384, RW, MAP_SHARED), -EINVAL);
 	a = mmap(NULL, 12288, RW, MAP_SHARED, r.c.fd, SWC_MMAP_SLOTS(j.comm));
@@ -119,7 +119,7 @@ static int slots(void)
 		CHECK_EQ(a[i], 0);
 	a[2500] = 9;
 	CHECK_EQ(b[2500], 9);
-	CHECK_EQ(swct_leave(r.c.fd, j.comm), 0);
+	CHECK_EQ(testlib_comm_leave(r.c.fd, j.comm), 0);
 	a[2500] = 10;
 	CHECK_EQ(b[2500], 10);
 	CHECK_EQ(map(SWC_MMAP_SLOTS(j.comm), 4096, RW, MAP_SHARED), -ENOENT);
@@ -128,12 +128,12 @@ static int slots(void)
 	return 0;
 }
 
-/* The mapping keeps the device open; the context is still whole after close(). */
+/* Mappings keep the context alive after close(). */
 static int after_close(void)
 {
-	struct swct_ctx c;
+	struct testlib_ctx c;
 
-	CHECK_EQ(swct_open(&c), 0);
+	CHECK_EQ(testlib_open(&c), 0);
 	close(c.fd);
 	CHECK_EQ(c.ring->tail, 0);
 	CHECK(c.ring->entries > 0);
@@ -149,36 +149,36 @@ static int state_shows_abort(void)
 	const struct swc_comm_state *s;
 	uint8_t id[SWC_ID_BYTES];
 
-	swct_id(id);
-	CHECK_EQ(swct_join(r.c.fd, id, 1, 0, 1000, &ref.comm), 0);
+	testlib_new_id(id);
+	CHECK_EQ(testlib_comm_create(r.c.fd, id, 1, 0, 1000, &ref.comm), 0);
 	s = mmap(NULL, 4096, PROT_READ, MAP_SHARED, r.c.fd, SWC_MMAP_STATE(ref.comm));
 	CHECK(s != MAP_FAILED);
 	CHECK_EQ(s->aborted, 0);
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), 0);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), 0);
 	CHECK_EQ(s->aborted, 1);
 	CHECK_EQ(s->error, -EIO);
 	CHECK_EQ(s->culprit, 0);
-	CHECK_EQ(swct_leave(r.c.fd, ref.comm), 0);
+	CHECK_EQ(testlib_comm_leave(r.c.fd, ref.comm), 0);
 	CHECK_EQ(s->aborted, 1);
 	return 0;
 }
 
 int main(void)
 {
-	static const struct swct_test test[] = {
-		{ "offsets", offsets },
-		{ "lengths", lengths },
-		{ "completion ring cannot be written", ring_ro },
-		{ "state page cannot be written", state_ro },
-		{ "slots: shared only, zeroed, outlive the membership", slots },
-		{ "mappings outlive the descriptor", after_close },
-		{ "state page shows the abort", state_shows_abort },
+	static const struct testlib_test test[] = {
+		{ "offsets: the known ones are mapped, others refused", offsets },
+		{ "lengths beyond the object are refused", lengths },
+		{ "the completion ring cannot be written", ring_ro },
+		{ "the state page cannot be written", state_ro },
+		{ "slots: shared only, zeroed, mapped beyond the membership", slots },
+		{ "mappings are valid after close()", after_close },
+		{ "the state page shows an abort", state_shows_abort },
 	};
 	uint8_t id[SWC_ID_BYTES];
 
 	ksft_print_header();
-	swct_need_device();
-	swct_alone(&r, id);
-	swct_tests(test, ARRAY_SIZE(test));
+	testlib_require_device();
+	testlib_single_rank(&r, id);
+	testlib_run_tests(test, ARRAY_SIZE(test));
 	ksft_finished();
 }

@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The plan loader: each field wrong by itself is refused with a reason; limits; whose plan it is. */
+/* The plan loader: a plan with one wrong field is refused with a reason; limits; the rank that a plan is for. */
 #include <errno.h>
 #include <stddef.h>
 #include <sys/mman.h>
 
 #include "testlib.h"
 
-static struct swct_ctx c;
+static struct testlib_ctx c;
 static uint32_t comm;
 
-/* Rank 1 of 3 of a plan with all kinds of steps, two channels, all buffers. */
-static void base(struct swct_plan *p)
+/* The plan of rank 1 of 3: all kinds of steps, two channels, all buffers. */
+static void base(struct testlib_plan *p)
 {
-	swct_plan_init(p, SWC_ALLREDUCE, 3, 1, 0, 4);
+	testlib_plan_init(p, SWC_ALLREDUCE, 3, 1, 0, 4);
 	p->h.window[SWC_BUF_SCRATCH] = (struct swc_plan_window){ 1, 2 };
-	swct_plan_channel(p);
-	swct_plan_step(p, SWC_STEP_LOCAL);
-	swct_plan_send(p, 1, SWC_BUF_SEND, 0, 1);
-	swct_plan_send(p, 2, SWC_BUF_SEND, 0, 1);
-	swct_plan_recv(p, 1, SWC_BUF_RECV, 0, 1, 0, SWC_XFER_FINAL);
-	swct_plan_recv(p, 0, SWC_BUF_RECV, 0, 1, 0, 0);
-	swct_plan_step(p, SWC_STEP_SYNC);
-	swct_plan_channel(p);
-	swct_plan_step(p, SWC_STEP_NET);
-	swct_plan_send(p, 2, SWC_BUF_SEND, 1, 2);
-	swct_plan_recv(p, 0, SWC_BUF_SCRATCH, 1, 2, SWC_BUF_SEND, SWC_XFER_REDUCE);
-	swct_plan_step(p, SWC_STEP_NET);
-	swct_plan_recv(p, 0, SWC_BUF_RECV, 3, 1, 0, 0);
+	testlib_plan_channel(p);
+	testlib_plan_step(p, SWC_STEP_LOCAL);
+	testlib_plan_send(p, 1, SWC_BUF_SEND, 0, 1);
+	testlib_plan_send(p, 2, SWC_BUF_SEND, 0, 1);
+	testlib_plan_recv(p, 1, SWC_BUF_RECV, 0, 1, 0, SWC_XFER_FINAL);
+	testlib_plan_recv(p, 0, SWC_BUF_RECV, 0, 1, 0, 0);
+	testlib_plan_step(p, SWC_STEP_SYNC);
+	testlib_plan_channel(p);
+	testlib_plan_step(p, SWC_STEP_NET);
+	testlib_plan_send(p, 2, SWC_BUF_SEND, 1, 2);
+	testlib_plan_recv(p, 0, SWC_BUF_SCRATCH, 1, 2, SWC_BUF_SEND, SWC_XFER_REDUCE);
+	testlib_plan_step(p, SWC_STEP_NET);
+	testlib_plan_recv(p, 0, SWC_BUF_RECV, 3, 1, 0, 0);
 }
 
-static int load(struct swct_plan *p, size_t bytes, int want)
+static int load(struct testlib_plan *p, size_t bytes, int want)
 {
 	struct swc_plan_unload un = { .comm = comm };
 	char text[SWC_TEXT_BYTES];
-	int ret = swct_plan_load(c.fd, comm, p->data, bytes, &un.plan, text);
+	int ret = testlib_plan_load(c.fd, comm, p->data, bytes, &un.plan, text);
 
 	if (!ret)
-		CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_PLAN_UNLOAD, &un), 0);
+		CHECK_EQ(testlib_ioctl(c.fd, SWC_IOC_PLAN_UNLOAD, &un), 0);
 	CHECK_EQ(ret, want);
 	if (ret == -EINVAL) {
 		CHECK(memchr(text, 0, sizeof(text)));
@@ -45,48 +45,40 @@ static int load(struct swct_plan *p, size_t bytes, int want)
 	return 0;
 }
 
-/* Change one thing, before or after the tables are put together. */
-#define BAD(...)                                                                                   \
+/* Pack the plan between two changes; loading it must fail. */
+#define REFUSED(text, before, after)                                                               \
 	do {                                                                                       \
-		struct swct_plan p_, *p = &p_;                                                     \
+		struct testlib_plan p_, *p = &p_;                                                  \
 		int ret_;                                                                          \
 		base(p);                                                                           \
-		__VA_ARGS__;                                                                       \
-		swct_plan_pack(p);                                                                 \
+		before;                                                                            \
+		testlib_plan_pack(p);                                                              \
+		after;                                                                             \
 		ret_ = load(p, p->bytes, -EINVAL);                                                 \
-		swct_plan_free(p);                                                                 \
+		testlib_plan_free(p);                                                              \
 		if (ret_) {                                                                        \
-			ksft_print_msg("accepted: %s\n", #__VA_ARGS__);                            \
+			ksft_print_msg("accepted: %s\n", text);                                    \
 			return 1;                                                                  \
 		}                                                                                  \
 	} while (0)
 
+/* One wrong field in the tables, or in the packed header. */
+#define BAD(...) REFUSED(#__VA_ARGS__, (({ __VA_ARGS__; })), (void)0)
 #define BAD_BYTES(...)                                                                             \
-	do {                                                                                       \
-		struct swct_plan p_, *p = &p_;                                                     \
-		struct swc_plan_header *h;                                                         \
-		int ret_;                                                                          \
-		base(p);                                                                           \
-		swct_plan_pack(p);                                                                 \
-		h = p->data;                                                                       \
-		__VA_ARGS__;                                                                       \
-		ret_ = load(p, p->bytes, -EINVAL);                                                 \
-		swct_plan_free(p);                                                                 \
-		if (ret_) {                                                                        \
-			ksft_print_msg("accepted: %s\n", #__VA_ARGS__);                            \
-			return 1;                                                                  \
-		}                                                                                  \
-	} while (0)
+	REFUSED(#__VA_ARGS__, (void)0, (({                                                         \
+			struct swc_plan_header *h = p->data;                                       \
+			__VA_ARGS__;                                                               \
+		})))
 
 static int good(void)
 {
-	struct swct_plan p;
+	struct testlib_plan p;
 	int ret;
 
 	base(&p);
-	swct_plan_pack(&p);
+	testlib_plan_pack(&p);
 	ret = load(&p, p.bytes, 0);
-	swct_plan_free(&p);
+	testlib_plan_free(&p);
 	return ret;
 }
 
@@ -112,13 +104,13 @@ static int header(void)
 	BAD(p->h.rank = ~0u);
 	BAD(p->h.root = 1);
 	BAD(p->h.root = ~0u);
-	BAD(p->h.nparts = 0);
-	BAD(p->h.nparts = 3);
-	BAD(p->h.nparts = ~0u);
-	BAD(p->h.part_blocks = 0);
-	BAD(p->h.part_blocks = 3);
-	BAD(p->h.part_blocks = (1u << 24) + 1);
-	BAD(p->h.part_blocks = ~0u);
+	BAD(p->h.nshards = 0);
+	BAD(p->h.nshards = 3);
+	BAD(p->h.nshards = ~0u);
+	BAD(p->h.shard_blocks = 0);
+	BAD(p->h.shard_blocks = 3);
+	BAD(p->h.shard_blocks = (1u << 24) + 1);
+	BAD(p->h.shard_blocks = ~0u);
 	BAD_BYTES(h->nsteps++);
 	BAD_BYTES(h->nsteps = ~0u);
 	BAD_BYTES(h->nxfers--);
@@ -129,7 +121,7 @@ static int header(void)
 	BAD_BYTES(h->nchannels = 0xffff);
 	BAD(p->h.coll = SWC_COLL_NR);
 	BAD(p->h.coll = 255);
-	BAD(p->h.coll = SWC_BROADCAST); /* steps that reduce */
+	BAD(p->h.coll = SWC_BROADCAST); /* has steps that reduce */
 	BAD(p->h.coll = SWC_BARRIER);
 	BAD(p->h.resv0 = 1);
 	BAD(p->h.resv1[0] = 1);
@@ -140,7 +132,7 @@ static int header(void)
 		BAD(p->h.window[w].nblocks = ~0u);
 		BAD(p->h.window[w].first_block = ~0u);
 		BAD(p->h.window[w].first_block = 4);
-		BAD(p->h.window[w].nblocks = 0); /* used below */
+		BAD(p->h.window[w].nblocks = 0); /* steps use it */
 	}
 	BAD(p->h.window[SWC_BUF_SEND].first_block = 1; p->h.window[SWC_BUF_SEND].nblocks = 3);
 	BAD(p->h.window[SWC_BUF_RECV].nblocks = 3);
@@ -183,12 +175,12 @@ static int steps(void)
 	BAD(p->step[1].kind = SWC_STEP_LOCAL);
 	BAD(p->step[0].nsend = 0; p->step[0].nrecv = 4);
 	BAD(p->step[0].nsend = 4; p->step[0].nrecv = 0);
-	BAD(swct_plan_step(p, SWC_STEP_LOCAL);
-	    for (int i = 0; i <= SWC_MAX_FANIN; i++) swct_plan_send(p, i % 3, SWC_BUF_SEND, 0, 1);
-	    swct_plan_recv(p, 1, SWC_BUF_RECV, 0, 1, 0, 0));
-	BAD(swct_plan_step(p, SWC_STEP_LOCAL); swct_plan_send(p, 1, SWC_BUF_SEND, 0, 1);
+	BAD(testlib_plan_step(p, SWC_STEP_LOCAL); for (int i = 0; i <= SWC_MAX_FANIN; i++)
+		    testlib_plan_send(p, i % 3, SWC_BUF_SEND, 0, 1);
+	    testlib_plan_recv(p, 1, SWC_BUF_RECV, 0, 1, 0, 0));
+	BAD(testlib_plan_step(p, SWC_STEP_LOCAL); testlib_plan_send(p, 1, SWC_BUF_SEND, 0, 1);
 	    for (int i = 0; i <= SWC_MAX_FANIN; i++)
-		    swct_plan_recv(p, i % 3, SWC_BUF_RECV, 0, 1, 0, 0));
+		    testlib_plan_recv(p, i % 3, SWC_BUF_RECV, 0, 1, 0, 0));
 	return 0;
 }
 
@@ -218,7 +210,7 @@ static int xfers(void)
 		BAD(p->xfer[send[k]].flags = SWC_XFER_REDUCE);
 		BAD(p->xfer[send[k]].operand = SWC_BUF_RECV);
 	}
-	/* The stored mark is for what goes to another rank, paths lead there. */
+	/* SWC_XFER_STORED and paths are only for sends to another rank. */
 	for (int k = 0; k < 7; k++) {
 		if (k != 4)
 			BAD(p->xfer[k].flags |= SWC_XFER_STORED);
@@ -227,14 +219,14 @@ static int xfers(void)
 			BAD(p->xfer[k].path = 255);
 		}
 	}
-	BAD(p->xfer[2].buf = SWC_BUF_SEND); /* written to */
+	BAD(p->xfer[2].buf = SWC_BUF_SEND); /* a destination */
 	BAD(p->xfer[3].buf = SWC_BUF_SEND);
 	BAD(p->xfer[6].buf = SWC_BUF_SEND);
 	BAD(p->xfer[2].flags |= SWC_XFER_REDUCE);
 	BAD(p->xfer[3].flags |= SWC_XFER_FINAL); /* not the first destination */
 	BAD(p->xfer[2].operand = SWC_BUF_RECV);
 	BAD(p->xfer[6].operand = SWC_BUF_RECV);
-	BAD(p->xfer[4].rank = 1); /* own peer */
+	BAD(p->xfer[4].rank = 1); /* its own rank */
 	BAD(p->xfer[5].rank = 1);
 	/* Outside the scratch window, which is blocks 1 and 2. */
 	BAD(p->xfer[5].first_block = 0);
@@ -248,12 +240,12 @@ static int xfers(void)
 
 static int sizes(void)
 {
-	struct swct_plan p;
+	struct testlib_plan p;
 	size_t bytes;
 	char *big;
 
 	base(&p);
-	swct_plan_pack(&p);
+	testlib_plan_pack(&p);
 	for (bytes = 0; bytes < p.bytes; bytes++)
 		CHECK(!load(&p, bytes, -EINVAL));
 	big = calloc(1, SWC_MAX_PLAN_BYTES + 16);
@@ -264,10 +256,10 @@ static int sizes(void)
 	CHECK(!load(&p, SWC_MAX_PLAN_BYTES, -EINVAL));
 	CHECK(!load(&p, SWC_MAX_PLAN_BYTES + 1, -EINVAL));
 	CHECK(!load(&p, ~0u, -EINVAL));
-	/* A table that claims more than the size: arithmetic must not wrap. */
+	/* More transfers than fit into 32 bits of bytes: the size must not wrap. */
 	((struct swc_plan_header *)big)->nxfers = 0x10000000;
 	CHECK(!load(&p, p.bytes, -EINVAL));
-	swct_plan_free(&p);
+	testlib_plan_free(&p);
 	return 0;
 }
 
@@ -275,27 +267,27 @@ static int arguments(void)
 {
 	struct swc_plan_load l = { .comm = comm, .resv = 1 };
 	struct swc_plan_unload un = { .comm = comm };
-	struct swct_plan p;
+	struct testlib_plan p;
 
 	base(&p);
-	swct_plan_pack(&p);
+	testlib_plan_pack(&p);
 	l.data = (uintptr_t)p.data;
 	l.bytes = p.bytes;
-	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_PLAN_LOAD, &l), -EINVAL);
+	CHECK_EQ(testlib_ioctl(c.fd, SWC_IOC_PLAN_LOAD, &l), -EINVAL);
 	l.resv = 0;
 	l.comm = 777;
-	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_PLAN_LOAD, &l), -ENOENT);
+	CHECK_EQ(testlib_ioctl(c.fd, SWC_IOC_PLAN_LOAD, &l), -ENOENT);
 	l.comm = comm;
 	l.data = 8;
-	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_PLAN_LOAD, &l), -EFAULT);
-	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_PLAN_UNLOAD, &un), -ENOENT);
+	CHECK_EQ(testlib_ioctl(c.fd, SWC_IOC_PLAN_LOAD, &l), -EFAULT);
+	CHECK_EQ(testlib_ioctl(c.fd, SWC_IOC_PLAN_UNLOAD, &un), -ENOENT);
 	un.plan = 60000;
-	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_PLAN_UNLOAD, &un), -ENOENT);
+	CHECK_EQ(testlib_ioctl(c.fd, SWC_IOC_PLAN_UNLOAD, &un), -ENOENT);
 	un.plan = ~0u;
-	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_PLAN_UNLOAD, &un), -ENOENT);
+	CHECK_EQ(testlib_ioctl(c.fd, SWC_IOC_PLAN_UNLOAD, &un), -ENOENT);
 	un.comm = 777;
-	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_PLAN_UNLOAD, &un), -ENOENT);
-	swct_plan_free(&p);
+	CHECK_EQ(testlib_ioctl(c.fd, SWC_IOC_PLAN_UNLOAD, &un), -ENOENT);
+	testlib_plan_free(&p);
 	return 0;
 }
 
@@ -303,68 +295,68 @@ static int limit(void)
 {
 	struct swc_plan_unload un = { .comm = comm };
 	struct swc_info info;
-	struct swct_plan p;
+	struct testlib_plan p;
 	uint32_t n = 0, *handle;
 	int ret;
 
-	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_INFO, &info), 0);
+	CHECK_EQ(testlib_ioctl(c.fd, SWC_IOC_INFO, &info), 0);
 	handle = calloc(info.max_plans + 1, sizeof(*handle));
 	base(&p);
-	swct_plan_pack(&p);
+	testlib_plan_pack(&p);
 	do
-		ret = swct_plan_load(c.fd, comm, p.data, p.bytes, &handle[n], NULL);
+		ret = testlib_plan_load(c.fd, comm, p.data, p.bytes, &handle[n], NULL);
 	while (!ret && n++ <= info.max_plans);
 	for (uint32_t i = 0; i < n; i++) {
 		CHECK(handle[i] >= 1 && handle[i] <= 65535);
 		un.plan = handle[i];
-		CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_PLAN_UNLOAD, &un), 0);
+		CHECK_EQ(testlib_ioctl(c.fd, SWC_IOC_PLAN_UNLOAD, &un), 0);
 	}
 	free(handle);
 	CHECK_EQ(ret, -ENOSPC);
 	CHECK_EQ(n, info.max_plans);
 	CHECK(!load(&p, p.bytes, 0));
-	swct_plan_free(&p);
+	testlib_plan_free(&p);
 	return 0;
 }
 
-/* Rank 1 runs the tests, the others sit beside it. */
+/* Rank 1 runs the tests; the other members only exist. */
 static uint8_t id[SWC_ID_BYTES];
-static int *done;
+static unsigned int *done;
 
-static int sit(uint32_t rank, void *arg)
+static int idle(uint32_t rank, void *arg)
 {
 	(void)arg;
-	CHECK_EQ(swct_open(&c), 0);
-	CHECK_EQ(swct_join(c.fd, id, 3, rank ? 2 : 0, 30000, &comm), 0);
+	CHECK_EQ(testlib_open(&c), 0);
+	CHECK_EQ(testlib_comm_create(c.fd, id, 3, rank ? 2 : 0, TESTLIB_EVENT_MS, &comm), 0);
 	while (!__atomic_load_n(done, __ATOMIC_ACQUIRE))
-		swct_sleep_ms(20);
+		testlib_sleep_ms(20);
 	return 0;
 }
 
 int main(void)
 {
-	static const struct swct_test test[] = {
-		{ "a good plan is taken", good },
+	static const struct testlib_test test[] = {
+		{ "a good plan is accepted", good },
 		{ "header fields", header },
 		{ "channel fields", channels },
 		{ "step fields", steps },
 		{ "transfer fields", xfers },
-		{ "truncated and oversized", sizes },
+		{ "truncated and oversized plans", sizes },
 		{ "arguments of load and unload", arguments },
-		{ "limit of plans", limit },
-		{ "a good plan is taken after all that", good },
+		{ "the limit of plans", limit },
+		{ "a good plan is accepted after all that", good },
 	};
 	pid_t pid[2];
 
 	ksft_print_header();
-	swct_need_device();
-	swct_id(id);
-	done = swct_shared(4096);
-	swct_fork(pid, 2, sit, NULL);
-	if (swct_open(&c) || swct_join(c.fd, id, 3, 1, 30000, &comm))
-		ksft_exit_fail_msg("cannot join\n");
-	swct_tests(test, ARRAY_SIZE(test));
-	__atomic_store_n(done, 1, __ATOMIC_RELEASE);
-	swct_reap(pid, 2, 5000);
+	testlib_require_device();
+	testlib_new_id(id);
+	done = testlib_shared_alloc(sizeof(*done));
+	testlib_fork_ranks(pid, 2, idle, NULL);
+	if (testlib_open(&c) || testlib_comm_create(c.fd, id, 3, 1, TESTLIB_EVENT_MS, &comm))
+		ksft_exit_fail_msg("cannot create the communicator\n");
+	testlib_run_tests(test, ARRAY_SIZE(test));
+	testlib_count(done);
+	testlib_wait_ranks(pid, 2);
 	ksft_finished();
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The completion ring: order, contents, overflow, poll, waiting, and a consumer that lies. */
+/* The completion ring: order, contents, overflow, poll, waiting, and a consumer that writes wrong heads. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 
 #include "testlib.h"
 
-static struct swct_rank r;
+static struct testlib_rank r;
 static uint32_t buf[4096];
 
 static struct swc_desc desc(uint64_t user_data)
 {
-	struct swc_desc d = swct_allreduce(&r, buf, buf, 4096, SWC_U32);
+	struct swc_desc d = testlib_allreduce_desc(&r, buf, buf, 4096, SWC_U32);
 
 	d.user_data = user_data;
 	return d;
@@ -24,11 +24,11 @@ static int contents(void)
 	uint64_t seq;
 
 	d = desc(7);
-	CHECK_EQ(swct_run(&r.c, &d, &c), 0);
+	CHECK_EQ(testlib_submit_wait(&r.c, &d, &c), 0);
 	seq = c.seq;
 	for (uint64_t k = 1; k < 50; k++) {
 		d = desc(0xabcd000000000000ull + k);
-		CHECK_EQ(swct_run(&r.c, &d, &c), 0);
+		CHECK_EQ(testlib_submit_wait(&r.c, &d, &c), 0);
 		CHECK_EQ(c.user_data, 0xabcd000000000000ull + k);
 		CHECK_EQ(c.seq, seq + k);
 		CHECK_EQ(c.bytes, sizeof(buf));
@@ -51,29 +51,29 @@ static int overflow(void)
 	for (int round = 0; round < 2; round++) {
 		for (done = 0; done < n;) {
 			d = desc(done);
-			ret = swct_submit(r.c.fd, &d);
+			ret = testlib_submit(r.c.fd, &d);
 			CHECK(!ret || ret == -EAGAIN);
 			done += !ret;
 		}
 		d = desc(99);
 		do
-			ret = swct_submit(r.c.fd, &d);
+			ret = testlib_submit(r.c.fd, &d);
 		while (ret == -EAGAIN);
 		CHECK_EQ(ret, -EBUSY);
-		CHECK_EQ(swct_next(&r.c, &c, 1000), 0);
+		CHECK_EQ(testlib_ring_next(&r.c, &c, TESTLIB_EVENT_MS), 0);
 		do
-			ret = swct_submit(r.c.fd, &d);
+			ret = testlib_submit(r.c.fd, &d);
 		while (ret == -EAGAIN);
 		CHECK_EQ(ret, 0);
-		CHECK_EQ(swct_submit(r.c.fd, &d), -EBUSY);
+		CHECK_EQ(testlib_submit(r.c.fd, &d), -EBUSY);
 		for (done = 0; done < n; done++)
-			CHECK_EQ(swct_next(&r.c, &c, 10000), 0);
-		CHECK_EQ(swct_next(&r.c, &c, 10), -ETIME);
+			CHECK_EQ(testlib_ring_next(&r.c, &c, TESTLIB_EVENT_MS), 0);
+		CHECK_EQ(testlib_ring_next(&r.c, &c, 10), -ETIME);
 	}
 	return 0;
 }
 
-/* Commands that do not ask for the ring need no room in it. */
+/* io_uring commands use the ring only if they ask for it. */
 static int uring_beside(void)
 {
 	struct swc_completion c;
@@ -81,16 +81,16 @@ static int uring_beside(void)
 	struct swc_desc d = desc(5);
 	uint32_t tail = r.c.ring->tail;
 
-	CHECK_EQ(swct_uring_init(&ring, 4, IORING_SETUP_SQE128 | IORING_SETUP_CQE32), 0);
-	swct_uring_prep(&ring, r.c.fd, &d, 1);
+	CHECK_EQ(testlib_uring_init(&ring, 4, TESTLIB_URING_BIG), 0);
+	testlib_uring_prep(&ring, r.c.fd, &d, 1);
 	CHECK_EQ(io_uring_submit(&ring), 1);
-	CHECK_EQ(swct_uring_wait(&ring, NULL, NULL, 10000), 0);
+	CHECK_EQ(testlib_uring_wait(&ring, NULL, NULL, TESTLIB_EVENT_MS), 0);
 	CHECK_EQ(r.c.ring->tail, tail);
 	d.flags = SWC_OP_RING;
-	swct_uring_prep(&ring, r.c.fd, &d, 1);
+	testlib_uring_prep(&ring, r.c.fd, &d, 1);
 	CHECK_EQ(io_uring_submit(&ring), 1);
-	CHECK_EQ(swct_uring_wait(&ring, NULL, NULL, 10000), 0);
-	CHECK_EQ(swct_next(&r.c, &c, 1000), 0);
+	CHECK_EQ(testlib_uring_wait(&ring, NULL, NULL, TESTLIB_EVENT_MS), 0);
+	CHECK_EQ(testlib_ring_next(&r.c, &c, TESTLIB_EVENT_MS), 0);
 	CHECK_EQ(c.user_data, 5);
 	io_uring_queue_exit(&ring);
 	return 0;
@@ -103,74 +103,81 @@ static int polling(void)
 	struct swc_desc d = desc(1);
 
 	CHECK_EQ(poll(&p, 1, 0), 0);
-	CHECK_EQ(swct_submit(r.c.fd, &d), 0);
-	CHECK_EQ(poll(&p, 1, 10000), 1);
+	CHECK_EQ(testlib_submit(r.c.fd, &d), 0);
+	CHECK_EQ(poll(&p, 1, TESTLIB_EVENT_MS), 1);
 	CHECK(p.revents & POLLIN);
-	CHECK_EQ(swct_next(&r.c, &c, 0), 0);
+	CHECK_EQ(testlib_ring_next(&r.c, &c, 0), 0);
 	CHECK_EQ(poll(&p, 1, 0), 0);
 	return 0;
 }
 
-/* No system call between submission and the entry's arrival. */
-static int watched(void)
+/* Wait until the kernel has added an entry, without a system call for it. */
+static int wait_entry(uint32_t tail)
 {
-	struct swc_completion c;
-	struct swc_desc d = desc(1);
-	uint32_t tail = r.c.ring->tail;
-	uint64_t until = swct_ms() + 10000;
+	uint64_t limit = testlib_now_ms() + TESTLIB_EVENT_MS;
 
-	CHECK_EQ(swct_submit(r.c.fd, &d), 0);
 	while (__atomic_load_n(&r.c.ring->tail, __ATOMIC_ACQUIRE) == tail)
-		CHECK(swct_ms() < until);
-	CHECK_EQ(swct_next(&r.c, &c, 0), 0);
+		CHECK(testlib_now_ms() < limit);
 	return 0;
 }
 
-static void *submit_later(void *arg)
+static int watched(void)
+{
+	uint32_t tail = r.c.ring->tail;
+	struct swc_desc d = desc(1);
+	struct swc_completion c;
+
+	CHECK_EQ(testlib_submit(r.c.fd, &d), 0);
+	CHECK_EQ(wait_entry(tail), 0);
+	CHECK_EQ(testlib_ring_next(&r.c, &c, 0), 0);
+	return 0;
+}
+
+static void *submit_when_asleep(void *arg)
 {
 	struct swc_desc d = desc(1);
 
-	(void)arg;
-	swct_sleep_ms(50);
-	swct_submit(r.c.fd, &d);
+	testlib_wait_asleep(*(pid_t *)arg);
+	testlib_submit(r.c.fd, &d);
 	return NULL;
 }
 
 static int waiting(void)
 {
 	struct swc_ring_wait w = { .tail = r.c.ring->tail, .timeout_ms = 20 };
+	pid_t waiter = gettid();
 	struct swc_completion c;
 	pthread_t t;
 
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_RING_WAIT, &w), -ETIME);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_RING_WAIT, &w), -ETIME);
 	w.tail--;
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_RING_WAIT, &w), 0);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_RING_WAIT, &w), 0);
 	w.tail++;
 	w.timeout_ms = 0;
-	CHECK_EQ(pthread_create(&t, NULL, submit_later, NULL), 0);
-	CHECK_EQ(swct_ioctl(r.c.fd, SWC_IOC_RING_WAIT, &w), 0);
+	CHECK_EQ(pthread_create(&t, NULL, submit_when_asleep, &waiter), 0);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_RING_WAIT, &w), 0);
 	pthread_join(t, NULL);
-	CHECK_EQ(swct_next(&r.c, &c, 0), 0);
+	CHECK_EQ(testlib_ring_next(&r.c, &c, 0), 0);
 	return 0;
 }
 
-/* A head from nowhere only hurts its owner, who can repair it. */
-static int lies(void)
+/* A wrong head only hurts the consumer itself, who can correct it. */
+static int wrong_heads(void)
 {
-	static const int32_t lie[] = { 1, 5, 1 << 30, -(1 << 30), INT32_MIN, -5000 };
+	static const int32_t wrong[] = { 1, 5, 1 << 30, -(1 << 30), INT32_MIN, -5000 };
 	uint32_t head = r.c.user->head;
 	struct swc_completion c;
 	struct swc_desc d = desc(3);
 
-	for (unsigned int i = 0; i < ARRAY_SIZE(lie); i++) {
-		r.c.user->head = head + lie[i];
-		CHECK_EQ(swct_submit(r.c.fd, &d), -EBUSY);
+	for (unsigned int i = 0; i < ARRAY_SIZE(wrong); i++) {
+		r.c.user->head = head + wrong[i];
+		CHECK_EQ(testlib_submit(r.c.fd, &d), -EBUSY);
 		r.c.user->head = head;
-		CHECK_EQ(swct_submit(r.c.fd, &d), 0);
-		r.c.user->head = head + lie[i];
-		swct_sleep_ms(5);
+		CHECK_EQ(testlib_submit(r.c.fd, &d), 0);
+		r.c.user->head = head + wrong[i];
+		CHECK_EQ(wait_entry(head), 0);
 		r.c.user->head = head;
-		CHECK_EQ(swct_next(&r.c, &c, 10000), 0);
+		CHECK_EQ(testlib_ring_next(&r.c, &c, TESTLIB_EVENT_MS), 0);
 		CHECK_EQ(c.user_data, 3);
 		head = r.c.user->head;
 	}
@@ -179,20 +186,20 @@ static int lies(void)
 
 int main(void)
 {
-	static const struct swct_test test[] = {
-		{ "entries say what they should", contents },
-		{ "full ring gives EBUSY and recovers", overflow },
-		{ "io_uring completions go to the ring only when asked", uring_beside },
+	static const struct testlib_test test[] = {
+		{ "contents of the entries", contents },
+		{ "a full ring: EBUSY, until there is room again", overflow },
+		{ "io_uring commands use the ring only if they ask for it", uring_beside },
 		{ "poll", polling },
-		{ "entries are seen without system calls", watched },
-		{ "ring wait: time-out, moved tail, wake-up", waiting },
-		{ "a lying consumer", lies },
+		{ "entries appear without a system call", watched },
+		{ "RING_WAIT: time-out, tail already moved, wake-up", waiting },
+		{ "a consumer that writes wrong heads", wrong_heads },
 	};
 	uint8_t id[SWC_ID_BYTES];
 
 	ksft_print_header();
-	swct_need_device();
-	swct_alone(&r, id);
-	swct_tests(test, ARRAY_SIZE(test));
+	testlib_require_device();
+	testlib_single_rank(&r, id);
+	testlib_run_tests(test, ARRAY_SIZE(test));
 	ksft_finished();
 }

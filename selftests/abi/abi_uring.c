@@ -1,40 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* io_uring: what a ring must be, and every kind of ring and of submission that must work. */
+/* io_uring: the features that a ring must have, and every kind of ring and submission that works. */
 #include <errno.h>
 #include <sys/mman.h>
 
 #include "testlib.h"
 
-#define BIG (IORING_SETUP_SQE128 | IORING_SETUP_CQE32)
 #define COUNT 30011
 
-static struct swct_rank alone;
+static struct testlib_rank alone;
 static uint8_t id[SWC_ID_BYTES];
 
 /* One command on a ring of the given kind; its result. */
 static int one(unsigned int ring_flags, uint32_t cmd_op, unsigned int cmd_flags)
 {
 	static uint32_t buf[16];
-	struct swc_desc d = swct_allreduce(&alone, buf, buf, 16, SWC_U32);
+	struct swc_desc d = testlib_allreduce_desc(&alone, buf, buf, 16, SWC_U32);
 	struct io_uring_sqe *sqe;
 	struct io_uring ring;
-	int ret = swct_uring_init(&ring, 4, ring_flags);
+	int ret = testlib_uring_init(&ring, 4, ring_flags);
 
 	if (ret)
 		return ret;
-	sqe = swct_uring_prep(&ring, alone.c.fd, &d, 1);
+	sqe = testlib_uring_prep(&ring, alone.c.fd, &d, 1);
 	if (cmd_op)
 		sqe->cmd_op = cmd_op;
 	sqe->rw_flags = cmd_flags; /* uring_cmd_flags */
 	ret = io_uring_submit(&ring);
-	ret = ret == 1 ? swct_uring_wait(&ring, NULL, NULL, 5000) : -ENOMSG;
+	ret = ret == 1 ? testlib_uring_wait(&ring, NULL, NULL, TESTLIB_EVENT_MS) : -ENOMSG;
 	io_uring_queue_exit(&ring);
 	return ret;
 }
 
 static int small_entries(void)
 {
-	CHECK_EQ(one(BIG, 0, 0), 0);
+	CHECK_EQ(one(TESTLIB_URING_BIG, 0, 0), 0);
 	CHECK_EQ(one(0, 0, 0), -EINVAL);
 	CHECK_EQ(one(IORING_SETUP_SQE128, 0, 0), -EINVAL);
 	CHECK_EQ(one(IORING_SETUP_CQE32, 0, 0), -EINVAL);
@@ -43,12 +42,12 @@ static int small_entries(void)
 
 static int wrong_commands(void)
 {
-	CHECK_EQ(one(BIG, 1, 0), -ENOTTY);
-	CHECK_EQ(one(BIG, SWC_IOC_SUBMIT, 0), -ENOTTY);
-	CHECK_EQ(one(BIG, SWC_IOC_INFO, 0), -ENOTTY);
-	CHECK_EQ(one(BIG, ~0u, 0), -ENOTTY);
-	CHECK_EQ(one(BIG, 0, 1u << 30), -EINVAL);
-	CHECK(one(BIG | IORING_SETUP_IOPOLL, 0, 0) < 0);
+	CHECK_EQ(one(TESTLIB_URING_BIG, 1, 0), -ENOTTY);
+	CHECK_EQ(one(TESTLIB_URING_BIG, SWC_IOC_SUBMIT, 0), -ENOTTY);
+	CHECK_EQ(one(TESTLIB_URING_BIG, SWC_IOC_INFO, 0), -ENOTTY);
+	CHECK_EQ(one(TESTLIB_URING_BIG, ~0u, 0), -ENOTTY);
+	CHECK_EQ(one(TESTLIB_URING_BIG, 0, 1u << 30), -EINVAL);
+	CHECK(one(TESTLIB_URING_BIG | IORING_SETUP_IOPOLL, 0, 0) < 0);
 	return 0;
 }
 
@@ -91,102 +90,109 @@ static int rank_fn(uint32_t rank, void *arg)
 	uint32_t *buf = malloc((size_t)batch * count * 4);
 	struct io_uring_sqe *sqe;
 	struct io_uring ring;
-	struct swct_rank r;
+	struct testlib_rank r;
 	uint64_t seen, user_data, word;
 
-	CHECK_EQ(swct_rank_up(&r, id, n, rank, 20000), 0);
-	CHECK_EQ(swct_uring_init(&ring, 64, BIG | k->setup), 0);
+	CHECK_EQ(testlib_rank_open(&r, id, n, rank, TESTLIB_EVENT_MS), 0);
+	CHECK_EQ(testlib_uring_init(&ring, 64, TESTLIB_URING_BIG | k->setup), 0);
 	if (k->fixed)
 		CHECK_EQ(io_uring_register_files(&ring, &r.c.fd, 1), 0);
 	for (uint32_t round = 0; round < rounds; round++) {
 		for (uint32_t b = 0; b < batch; b++) {
 			uint32_t *at = buf + (size_t)b * count;
-			struct swc_desc d = swct_allreduce(&r, at, at, count, SWC_U32);
+			struct swc_desc d = testlib_allreduce_desc(&r, at, at, count, SWC_U32);
 
 			for (uint32_t i = 0; i < count; i++)
 				at[i] = i + rank * 3 + b + round;
 			d.flags = k->waiting ? SWC_OP_WAITING : 0;
-			sqe = swct_uring_prep(&ring, k->fixed ? 0 : r.c.fd, &d, b);
+			sqe = testlib_uring_prep(&ring, k->fixed ? 0 : r.c.fd, &d, b);
 			CHECK(sqe);
 			sqe->flags = k->sqe_flags | (k->fixed ? IOSQE_FIXED_FILE : 0);
 			if (b + 1 == batch)
 				sqe->flags &= ~IOSQE_IO_LINK;
-			/* Workers may take them in any order: the collectives are alike here. */
+			/* Workers of io_uring may take them in any order; the collectives are alike. */
 		}
 		CHECK(io_uring_submit(&ring) > 0);
 		seen = 0;
 		for (uint32_t b = 0; b < batch; b++) {
-			CHECK_EQ(swct_uring_wait(&ring, &user_data, &word, 30000), 0);
+			CHECK_EQ(testlib_uring_wait(&ring, &user_data, &word, TESTLIB_EVENT_MS), 0);
 			CHECK(!(seen & (1ull << user_data)));
 			seen |= 1ull << user_data;
 			CHECK_EQ(SWC_CQE_PLAN(word), r.plan);
 		}
-		CHECK_EQ(swct_uring_wait(&ring, NULL, NULL, 1), -ETIME);
+		CHECK_EQ(testlib_uring_wait(&ring, NULL, NULL, 1), -ETIME);
 		if (k->sqe_flags & IOSQE_ASYNC)
-			continue; /* ranks may have paired different buffers */
+			continue; /* ranks may have matched different buffers */
 		for (uint32_t b = 0; b < batch; b++)
 			for (uint32_t i = 0; i < count; i++)
 				CHECK_EQ(buf[(size_t)b * count + i], n * (i + b + round) + 9);
 	}
 	io_uring_queue_exit(&ring);
-	swct_rank_down(&r);
+	testlib_rank_close(&r);
 	return 0;
 }
 
-/* A ring goes away with commands in flight: where they can be cancelled, the others hear of it. */
+/* Rank 1 closes its ring with a command in flight: rank 0 gets an error where commands can be cancelled. */
 static int ring_closed(uint32_t rank, void *arg)
 {
+	bool can_cancel = testlib_info().features & SWC_FEATURE_CANCEL;
 	static uint32_t buf[64];
+	unsigned int *closed = arg;
+	struct swc_comm_error e = { 0 };
+	struct testlib_rank r;
 	struct io_uring ring;
-	struct swct_rank r;
 	struct swc_desc d;
-	struct swc_comm_error e;
-	int ret;
+	uint64_t limit;
 
-	(void)arg;
-	CHECK_EQ(swct_rank_up(&r, id, 2, rank, 4000), 0);
-	d = swct_allreduce(&r, buf, buf, 64, SWC_U32);
+	CHECK_EQ(testlib_rank_open(&r, id, 2, rank, TESTLIB_EVENT_MS), 0);
+	d = testlib_allreduce_desc(&r, buf, buf, 64, SWC_U32);
+	/* Both have returned from creating the communicator. */
+	CHECK_EQ(testlib_check_allreduce(&r, 64), 0);
 	if (rank) {
-		CHECK_EQ(swct_uring_init(&ring, 4, BIG), 0);
-		swct_sleep_ms(200); /* the other has come back from its join */
-		swct_uring_prep(&ring, r.c.fd, &d, 1);
+		CHECK_EQ(testlib_uring_init(&ring, 4, TESTLIB_URING_BIG), 0);
+		testlib_uring_prep(&ring, r.c.fd, &d, 1);
 		CHECK_EQ(io_uring_submit(&ring), 1);
 		io_uring_queue_exit(&ring);
-		swct_sleep_ms(500);
-	} else {
-		swct_sleep_ms(450);
-		ret = swct_run(&r.c, &d, NULL);
-		/* 6.1 cannot cancel: there the command completes into the void. */
-		CHECK(ret == 0 || ret == -ECONNRESET || ret == -ECONNABORTED);
-		CHECK_EQ(swct_error(r.c.fd, r.comm, &e), 0);
-		if (ret) {
-			CHECK_EQ(e.error, -ECONNRESET);
-			CHECK_EQ(e.culprit, 1);
-		}
+		CHECK(testlib_meet(&closed[0], 1));
+		/* An exit would be an error of its own. */
+		CHECK(testlib_wait_count(&closed[1], 1));
+		return 0;
 	}
-	swct_close(&r.c);
+	CHECK(testlib_wait_count(&closed[0], 1));
+	/* The kernel cancels in the background. Without cancellation the command completes, unseen. */
+	limit = testlib_now_ms() + TESTLIB_EVENT_MS;
+	while (can_cancel && !e.error && testlib_now_ms() < limit) {
+		testlib_sleep_ms(1);
+		CHECK_EQ(testlib_comm_error(r.c.fd, r.comm, &e), 0);
+	}
+	CHECK_EQ(testlib_submit_wait(&r.c, &d, NULL), can_cancel ? -ECONNABORTED : 0);
+	CHECK_EQ(testlib_comm_error(r.c.fd, r.comm, &e), 0);
+	CHECK_EQ(e.error, can_cancel ? -ECONNRESET : 0);
+	CHECK_EQ(e.culprit, can_cancel ? 1 : -1);
+	testlib_count(&closed[1]);
 	return 0;
 }
 
 int main(void)
 {
-	unsigned int nkinds = ARRAY_SIZE(kinds);
+	unsigned int nkinds = ARRAY_SIZE(kinds), *closed;
 
 	ksft_print_header();
-	swct_need_device();
-	swct_alone(&alone, id);
-	if (one(BIG, 0, 0) == -ENOSYS || one(BIG, 0, 0) == -EPERM)
+	testlib_require_device();
+	testlib_single_rank(&alone, id);
+	if (one(TESTLIB_URING_BIG, 0, 0) == -ENOSYS || one(TESTLIB_URING_BIG, 0, 0) == -EPERM)
 		ksft_exit_skip("no io_uring here\n");
 	ksft_set_plan(3 + nkinds);
-	ksft_test_result(!small_entries(), "rings without SQE128 or CQE32 are refused");
+	ksft_test_result(!small_entries(), "rings without SQE128 and CQE32 are refused");
 	ksft_test_result(!wrong_commands(), "wrong commands and flags are refused");
 	for (unsigned int k = 0; k < nkinds; k++) {
-		swct_id(id);
-		ksft_test_result(!swct_ranks(3, 60000, rank_fn, (void *)&kinds[k]), "%s",
+		testlib_new_id(id);
+		ksft_test_result(!testlib_run_ranks(3, rank_fn, (void *)&kinds[k]), "%s",
 				 kinds[k].name);
 	}
-	swct_id(id);
-	ksft_test_result(!swct_ranks(2, 20000, ring_closed, NULL),
-			 "ring closed with commands in flight");
+	testlib_new_id(id);
+	closed = testlib_shared_alloc(2 * sizeof(*closed));
+	ksft_test_result(!testlib_run_ranks(2, ring_closed, closed),
+			 "a ring is closed with a command in flight");
 	ksft_finished();
 }

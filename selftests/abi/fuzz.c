@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Random input from three processes that share a communicator, for FUZZ_SECONDS (10) from FUZZ_SEED (printed).
+ * Random input from three processes that share a communicator.
  *
- * Generations alternate between two kinds. In the one all ranks run the same operations with plans that are
- * each damaged a little: most are refused, the others run, and memory outside the buffers must stay as it is.
- * In the other each rank throws random calls, descriptors and commands at the device. Communicators that end
- * on the way are replaced by the next generation.
+ * Generations of two kinds alternate. In the first, all ranks run the same operations with plans that are each
+ * changed at random: most are refused, the others run, and memory outside the buffers must not change. In the
+ * second, each rank sends random calls, descriptors and commands to the device. Each generation has a new communicator,
+ * for the last one may have ended.
+ *
+ * FUZZ_SECONDS: how long, 10 if not set; FUZZ_SEED: repeat another run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +20,7 @@
 #define CANARY 0xc5
 
 struct shared {
-	uint32_t arrived;
+	unsigned int arrived;
 	uint32_t loaded, refused, ran_good, ran_bad, calls, aborts;
 };
 
@@ -54,60 +56,60 @@ static uint64_t rnd64(uint64_t *s)
 	}
 }
 
-/* All ranks come here once per generation; none is ever killed. */
+/* All ranks come here once per generation. Without a limit: other limits end generations. */
 static void meet(uint32_t gen)
 {
-	__atomic_add_fetch(&sh->arrived, 1, __ATOMIC_ACQ_REL);
+	testlib_count(&sh->arrived);
 	while (__atomic_load_n(&sh->arrived, __ATOMIC_ACQUIRE) < N * (gen + 1))
-		swct_sleep_ms(1);
+		testlib_sleep_ms(1);
 }
 
 /* ------------------------------------------------------------------ damaged plans */
 
-static void make_plan(struct swct_plan *p, uint32_t rank, uint64_t *common)
+static void make_plan(struct testlib_plan *p, uint32_t rank, uint64_t *common)
 {
 	switch (rnd(common) % 4) {
 	case 0:
-		swct_plan_direct(p, N, rank);
+		testlib_plan_direct(p, N, rank);
 		break;
 	case 1:
-		swct_plan_ring(p, N, rank);
+		testlib_plan_ring(p, N, rank);
 		break;
-	case 2: /* two shots, several channels */
-		swct_plan_init(p, SWC_ALLREDUCE, N, rank, 0, 2 * N);
+	case 2: /* two channels, each rank reduces two blocks for all */
+		testlib_plan_init(p, SWC_ALLREDUCE, N, rank, 0, 2 * N);
 		p->h.window[SWC_BUF_SCRATCH].nblocks = 2 * N;
 		for (uint32_t c = 0; c < 2; c++) {
-			swct_plan_channel(p);
-			swct_plan_step(p, SWC_STEP_LOCAL);
+			testlib_plan_channel(p);
+			testlib_plan_step(p, SWC_STEP_LOCAL);
 			for (uint32_t r = 0; r < N; r++)
-				swct_plan_send(p, r, SWC_BUF_SEND, rank * 2 + c, 1);
+				testlib_plan_send(p, r, SWC_BUF_SEND, rank * 2 + c, 1);
 			for (uint32_t r = 0; r < N; r++)
-				swct_plan_recv(p, r, SWC_BUF_RECV, rank * 2 + c, 1, 0,
-					       r ? 0 : SWC_XFER_FINAL);
-			swct_plan_step(p, SWC_STEP_SYNC);
+				testlib_plan_recv(p, r, SWC_BUF_RECV, rank * 2 + c, 1, 0,
+						  r ? 0 : SWC_XFER_FINAL);
+			testlib_plan_step(p, SWC_STEP_SYNC);
 		}
 		break;
-	default: /* everybody to everybody, with scratch */
-		swct_plan_init(p, SWC_ALLREDUCE, N, rank, 0, 4);
+	default: /* every rank to every rank, with scratch */
+		testlib_plan_init(p, SWC_ALLREDUCE, N, rank, 0, 4);
 		p->h.window[SWC_BUF_SCRATCH].nblocks = 4;
-		swct_plan_channel(p);
-		swct_plan_step(p, SWC_STEP_NET);
+		testlib_plan_channel(p);
+		testlib_plan_step(p, SWC_STEP_NET);
 		for (uint32_t r = 1; r < N; r++)
-			swct_plan_send(p, (rank + r) % N, SWC_BUF_SEND, 0, 4);
+			testlib_plan_send(p, (rank + r) % N, SWC_BUF_SEND, 0, 4);
 		for (uint32_t r = 1; r < N; r++)
-			swct_plan_recv(p, (rank + r) % N, SWC_BUF_RECV, 0, 4,
-				       r == 1 ? SWC_BUF_SEND : SWC_BUF_RECV, SWC_XFER_REDUCE);
-		swct_plan_step(p, SWC_STEP_SYNC);
+			testlib_plan_recv(p, (rank + r) % N, SWC_BUF_RECV, 0, 4,
+					  r == 1 ? SWC_BUF_SEND : SWC_BUF_RECV, SWC_XFER_REDUCE);
+		testlib_plan_step(p, SWC_STEP_SYNC);
 	}
 	p->h.family = 5;
 }
 
-/* What the ranks compare stays: header fields but windows and flags. */
-static void damage(struct swct_plan *p, uint64_t *own)
+/* Of the header only windows change: the ranks compare the rest. */
+static void damage(struct testlib_plan *p, uint64_t *own)
 {
 	struct swc_plan_xfer *x = p->h.nxfers ? &p->xfer[rnd(own) % p->h.nxfers] : NULL;
 	struct swc_plan_step *st = &p->step[rnd(own) % p->h.nsteps];
-	uint32_t all = p->h.part_blocks;
+	uint32_t all = p->h.shard_blocks;
 
 	switch (rnd(own) % 12) {
 	case 0:
@@ -145,7 +147,7 @@ static void damage(struct swct_plan *p, uint64_t *own)
 			st->nsend++;
 		}
 		break;
-	case 9: /* the first steps go to another channel */
+	case 9: /* the last step of channel 0 becomes one of channel 1 */
 		if (p->h.nchannels > 1 && p->chan[0].nsteps) {
 			p->chan[0].nsteps--;
 			p->chan[1].first_step--;
@@ -165,14 +167,14 @@ static int canaries(void)
 	for (int part = 0; part < 5; part += 2)
 		for (size_t i = 0; i < BUF; i++)
 			if (arena[part * BUF + i] != CANARY) {
-				ksft_print_msg("byte %zu of guard %d was written to\n", i,
+				ksft_print_msg("byte %zu of guard %d has been overwritten\n", i,
 					       part / 2);
 				return 1;
 			}
 	return 0;
 }
 
-static int damaged_plans(struct swct_rank *r, struct io_uring *ring, uint64_t *common,
+static int damaged_plans(struct testlib_rank *r, struct io_uring *ring, uint64_t *common,
 			 uint64_t *own)
 {
 	uint8_t *send = arena + BUF, *recv = arena + 3 * BUF;
@@ -181,7 +183,7 @@ static int damaged_plans(struct swct_rank *r, struct io_uring *ring, uint64_t *c
 	memset(arena, CANARY, BUF);
 	memset(arena + 2 * BUF, CANARY, BUF);
 	memset(arena + 4 * BUF, CANARY, BUF);
-	for (int k = 0; k < 30 && swct_ms() < until; k++) {
+	for (int k = 0; k < 30 && testlib_now_ms() < until; k++) {
 		static const uint8_t sizes[] = { 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8 };
 		int dtype = rnd(common) % SWC_DTYPE_NR,
 		    op = rnd(common) % (dtype < SWC_F16 ? 8 : 5), ret;
@@ -192,34 +194,34 @@ static int damaged_plans(struct swct_rank *r, struct io_uring *ring, uint64_t *c
 				      .redop = op,
 				      .count = count,
 				      .timeout_ms = 2000 };
-		struct swct_plan p;
+		struct testlib_plan p;
 		uint64_t bytes = count * sizes[dtype];
 
 		make_plan(&p, r->rank, common);
 		for (uint32_t n = rnd(own) % 4; n; n--)
 			damage(&p, own);
-		swct_plan_pack(&p);
-		ret = swct_plan_load(r->c.fd, r->comm, p.data, p.bytes, &d.plan, NULL);
+		testlib_plan_pack(&p);
+		ret = testlib_plan_load(r->c.fd, r->comm, p.data, p.bytes, &d.plan, NULL);
 		__atomic_add_fetch(ret ? &sh->refused : &sh->loaded, 1, __ATOMIC_RELAXED);
-		swct_plan_free(&p);
-		if (ret) /* keep in step with the others; this will not match */
+		testlib_plan_free(&p);
+		if (ret) /* stay in step with the other ranks, though this plan does not match theirs */
 			d.plan = r->plan;
 		un.plan = d.plan;
-		/* At the far end of the buffers: an overrun meets the guard at once. */
+		/* At the end of the buffers, before a guard: the first byte too many is found. */
 		d.send = (uintptr_t)send + BUF - bytes;
 		d.recv = (uintptr_t)recv + BUF - bytes;
 		if (rnd(common) & 1) {
-			ret = swct_run(&r->c, &d, NULL);
+			ret = testlib_submit_wait(&r->c, &d, NULL);
 		} else {
 			d.flags = rnd(own) & 1 ? SWC_OP_WAITING : 0;
-			swct_uring_prep(ring, r->c.fd, &d, k);
+			testlib_uring_prep(ring, r->c.fd, &d, k);
 			io_uring_submit(ring);
-			ret = swct_uring_wait(ring, NULL, NULL, 10000);
+			ret = testlib_uring_wait(ring, NULL, NULL, TESTLIB_EVENT_MS);
 			CHECK(ret != -ETIME);
 		}
 		__atomic_add_fetch(ret ? &sh->ran_bad : &sh->ran_good, 1, __ATOMIC_RELAXED);
 		if (un.plan != r->plan)
-			CHECK_EQ(swct_ioctl(r->c.fd, SWC_IOC_PLAN_UNLOAD, &un), 0);
+			CHECK_EQ(testlib_ioctl(r->c.fd, SWC_IOC_PLAN_UNLOAD, &un), 0);
 		if (ret == -ETIMEDOUT || ret == -ECONNABORTED || ret == -ECONNRESET) {
 			__atomic_add_fetch(&sh->aborts, 1, __ATOMIC_RELAXED);
 			break;
@@ -241,46 +243,61 @@ static void random_bytes(void *at, size_t n, uint64_t *s)
 	}
 }
 
-static void random_call(struct swct_rank *r, uint64_t *s)
+static void random_call(struct testlib_rank *r, uint64_t *s)
 {
 	static const unsigned long cmds[] = {
-		SWC_IOC_INFO,	    SWC_IOC_COMM_JOIN,	SWC_IOC_COMM_LEAVE,  SWC_IOC_COMM_ABORT,
-		SWC_IOC_COMM_ERROR, SWC_IOC_PLAN_LOAD,	SWC_IOC_PLAN_UNLOAD, SWC_IOC_MEM_REG,
-		SWC_IOC_MEM_UNREG,  SWC_IOC_SUBMIT,	SWC_IOC_RING_WAIT,   SWC_IOC_SLOT_WAIT,
-		SWC_IOC_SLOT_WAKE,  SWC_IOC_COMM_QUERY, SWC_IOC_STATS,	     SWC_IOC_PART_INIT,
-		SWC_IOC_PART_START, SWC_IOC_PART_KICK,	SWC_IOC_PART_WAIT,   SWC_IOC_PART_FREE,
+		SWC_IOC_INFO,
+		SWC_IOC_COMM_CREATE,
+		SWC_IOC_COMM_LEAVE,
+		SWC_IOC_COMM_ABORT,
+		SWC_IOC_COMM_ERROR,
+		SWC_IOC_PLAN_LOAD,
+		SWC_IOC_PLAN_UNLOAD,
+		SWC_IOC_MEM_REG,
+		SWC_IOC_MEM_UNREG,
+		SWC_IOC_SUBMIT,
+		SWC_IOC_RING_WAIT,
+		SWC_IOC_SLOT_WAIT,
+		SWC_IOC_SLOT_WAKE,
+		SWC_IOC_COMM_QUERY,
+		SWC_IOC_STATS,
+		SWC_IOC_PARTITIONED_INIT,
+		SWC_IOC_PARTITIONED_START,
+		SWC_IOC_PARTITIONED_KICK,
+		SWC_IOC_PARTITIONED_WAIT,
+		SWC_IOC_PARTITIONED_FREE,
 	};
 	unsigned long cmd = cmds[rnd(s) % ARRAY_SIZE(cmds)];
 	union {
 		uint8_t raw[1024];
 		uint32_t first;
-		struct swc_comm_join join;
+		struct swc_comm_create create;
 		struct swc_comm_ref ref;
 		struct swc_plan_load load;
 		struct swc_mem_reg reg;
 		struct swc_ring_wait ring;
 		struct swc_slot_wait slot;
 		struct swc_desc desc;
-		struct swc_part_init parts;
-		struct swc_part_ref part;
+		struct swc_partitioned_init init;
+		struct swc_partitioned_ref partition;
 	} u;
 
 	random_bytes(u.raw, sizeof(u.raw), s);
 	if (rnd(s) & 1)
 		u.first = r->comm;
 	switch (cmd) {
-	case SWC_IOC_COMM_JOIN:
-		u.join.timeout_ms = 1 + rnd(s) % 5;
+	case SWC_IOC_COMM_CREATE:
+		u.create.timeout_ms = 1 + rnd(s) % 5;
 		if (rnd(s) & 1)
-			u.join = (struct swc_comm_join){ .nranks = 1,
-							 .timeout_ms = 1,
-							 .slot_bytes = rnd(s) % 70000 };
+			u.create = (struct swc_comm_create){ .nranks = 1,
+							     .timeout_ms = 1,
+							     .slot_bytes = rnd(s) % 70000 };
 		break;
 	case SWC_IOC_COMM_LEAVE:
 	case SWC_IOC_COMM_ABORT:
 		if (rnd(s) % 32)
 			u.ref.comm += 1000;
-		/* A rank that is still joining returns the error that another aborted with: see rank_fn(). */
+		/* A rank still creating returns the error of the abort, and rank_fn() expects these two. */
 		if (u.ref.error && u.ref.error < 512)
 			u.ref.error = rnd(s) & 1 ? ECONNRESET : ETIMEDOUT;
 		break;
@@ -295,24 +312,24 @@ static void random_call(struct swct_rank *r, uint64_t *s)
 			u.reg = (struct swc_mem_reg){ .addr = (uintptr_t)arena + rnd(s) % BUF,
 						      .bytes = rnd(s) % (3 * BUF) };
 		break;
-	case SWC_IOC_PART_INIT:
+	case SWC_IOC_PARTITIONED_INIT:
 		if (rnd(s) & 1)
-			u.parts = (struct swc_part_init){
-				.desc = swct_allreduce(r, arena + BUF, arena + 3 * BUF,
-						       1 + rnd(s) % 100, SWC_U32),
+			u.init = (struct swc_partitioned_init){
+				.desc = testlib_allreduce_desc(r, arena + BUF, arena + 3 * BUF,
+							       1 + rnd(s) % 100, SWC_U32),
 				.partitions = 1 + rnd(s) % 8,
 				.send_stride = 400,
 				.recv_stride = 400,
 			};
 		break;
-	case SWC_IOC_PART_START: /* ends the communicator, unless the others do likewise */
-	case SWC_IOC_PART_KICK:
-	case SWC_IOC_PART_FREE:
+	case SWC_IOC_PARTITIONED_START: /* a mismatch ends the communicator */
+	case SWC_IOC_PARTITIONED_KICK:
+	case SWC_IOC_PARTITIONED_FREE:
 		if (rnd(s) % 8)
-			u.part = (struct swc_part_ref){ .handle = 1 + rnd(s) % 8 };
+			u.partition = (struct swc_partitioned_ref){ .handle = 1 + rnd(s) % 8 };
 		break;
-	case SWC_IOC_PART_WAIT:
-		u.part.timeout_ms = 1 + rnd(s) % 5;
+	case SWC_IOC_PARTITIONED_WAIT:
+		u.partition.timeout_ms = 1 + rnd(s) % 5;
 		break;
 	case SWC_IOC_PLAN_LOAD:
 		u.load.data = (uintptr_t)arena + rnd(s) % BUF;
@@ -320,12 +337,12 @@ static void random_call(struct swct_rank *r, uint64_t *s)
 		u.load.resv = 0;
 		break;
 	}
-	swct_ioctl(r->c.fd, cmd, u.raw);
+	testlib_ioctl(r->c.fd, cmd, u.raw);
 }
 
-static void random_desc(struct swct_rank *r, struct swc_desc *d, uint64_t *s)
+static void random_desc(struct testlib_rank *r, struct swc_desc *d, uint64_t *s)
 {
-	*d = swct_allreduce(r, arena + BUF, arena + 3 * BUF, rnd(s) % 4000, SWC_U32);
+	*d = testlib_allreduce_desc(r, arena + BUF, arena + 3 * BUF, rnd(s) % 4000, SWC_U32);
 	d->timeout_ms = 20;
 	for (uint32_t n = rnd(s) % 3; n; n--) {
 		uint32_t at = rnd(s) % sizeof(*d) & ~3u;
@@ -337,24 +354,24 @@ static void random_desc(struct swct_rank *r, struct swc_desc *d, uint64_t *s)
 		d->timeout_ms = 50;
 }
 
-static void random_wait(struct swc_part_ref *ref, uint64_t *s)
+static void random_wait(struct swc_partitioned_ref *ref, uint64_t *s)
 {
 	random_bytes(ref, sizeof(*ref), s);
 	if (rnd(s) % 8)
-		*ref = (struct swc_part_ref){
+		*ref = (struct swc_partitioned_ref){
 			.handle = 1 + rnd(s) % 8,
 			.partition = rnd(s) % 4 ? rnd(s) % 8 : SWC_ALL_PARTITIONS,
 		};
 }
 
-static int chaos(struct swct_rank *r, struct io_uring *ring, uint64_t *s)
+static int random_calls(struct testlib_rank *r, struct io_uring *ring, uint64_t *s)
 {
 	uint32_t pending = 0;
-	struct swc_part_ref ref;
+	struct swc_partitioned_ref ref;
 	struct swc_desc d;
 	int ret;
 
-	for (int k = 0; k < 200 && swct_ms() < until; k++) {
+	for (int k = 0; k < 200 && testlib_now_ms() < until; k++) {
 		__atomic_add_fetch(&sh->calls, 1, __ATOMIC_RELAXED);
 		switch (rnd(s) % 7) {
 		case 0:
@@ -363,42 +380,41 @@ static int chaos(struct swct_rank *r, struct io_uring *ring, uint64_t *s)
 			break;
 		case 2:
 			random_desc(r, &d, s);
-			swct_submit(r->c.fd, &d);
+			testlib_submit(r->c.fd, &d);
 			break;
 		case 3:
 			random_desc(r, &d, s);
-			if (pending < 32 && swct_uring_prep(ring, r->c.fd, &d, k))
+			if (pending < 32 && testlib_uring_prep(ring, r->c.fd, &d, k))
 				pending += io_uring_submit(ring) == 1;
 			break;
-		case 4: /* take what has come */
-			while (pending && swct_uring_wait(ring, NULL, NULL, 1) != -ETIME)
+		case 4: /* take completions */
+			while (pending && testlib_uring_wait(ring, NULL, NULL, 1) != -ETIME)
 				pending--;
 			__atomic_store_n(&r->c.user->head, rnd(s) % 16 ? r->c.ring->tail : rnd(s),
 					 __ATOMIC_RELEASE);
 			break;
 		case 5:
 			random_wait(&ref, s);
-			if (pending < 32 && swct_uring_prep_wait(ring, r->c.fd, &ref, k))
+			if (pending < 32 && testlib_uring_prep_wait(ring, r->c.fd, &ref, k))
 				pending += io_uring_submit(ring) == 1;
 			break;
 		default:
-			if (!(rnd(s) % 4)) { /* memory moves under the operations */
+			if (!(rnd(s) % 4)) { /* memory is replaced while operations use it */
 				void *at = arena + rnd(s) % 72 * 4096;
 
 				madvise(at, 4096 * (1 + rnd(s) % 8), MADV_DONTNEED);
 			}
-			swct_sound(r, 1 + rnd(s) % 500);
+			testlib_check_allreduce(r, 1 + rnd(s) % 500);
 		}
 	}
-	/* Every command completes: 50 ms is the longest deadline here, but for those without one. */
+	/* Every command completes: by its deadline of up to 50 ms, or by the abort if it has none. */
 	while (pending) {
 		struct swc_comm_ref ref = { .comm = r->comm };
 
-		ret = swct_uring_wait(ring, NULL, NULL, 200);
+		ret = testlib_uring_wait(ring, NULL, NULL, 200);
 		if (ret == -ETIME) {
-			/* Its partners are not coming any more. */
-			swct_ioctl(r->c.fd, SWC_IOC_COMM_ABORT, &ref);
-			ret = swct_uring_wait(ring, NULL, NULL, 10000);
+			testlib_ioctl(r->c.fd, SWC_IOC_COMM_ABORT, &ref);
+			ret = testlib_uring_wait(ring, NULL, NULL, TESTLIB_EVENT_MS);
 			CHECK(ret != -ETIME);
 		}
 		pending--;
@@ -417,34 +433,34 @@ static int rank_fn(uint32_t rank, void *arg)
 	(void)arg;
 	arena = mmap(NULL, 5 * BUF, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(arena != MAP_FAILED);
-	for (gen = 0; swct_ms() < until; gen++) {
+	for (gen = 0; testlib_now_ms() < until; gen++) {
 		uint8_t id[SWC_ID_BYTES];
-		struct swct_rank r;
+		struct testlib_rank r;
 		int ret;
 
 		memcpy(id, base_id, sizeof(id));
 		id[0] ^= gen;
 		id[1] ^= gen >> 8;
 		common = seed + gen * 977;
-		CHECK_EQ(swct_uring_init(&ring, 64, IORING_SETUP_SQE128 | IORING_SETUP_CQE32), 0);
-		ret = swct_rank_up(&r, id, N, rank, 3000);
+		CHECK_EQ(testlib_uring_init(&ring, 64, TESTLIB_URING_BIG), 0);
+		ret = testlib_rank_open(&r, id, N, rank, 3000);
 		/*
-		 * Others may have aborted it, or let it time out, before this rank woke from joining; and
-		 * the last generation may find that they saw the end of the time before.
+		 * Other ranks may have aborted it, or let it time out, before this rank is back; and in the
+		 * last generation they may have seen the end of the time before this rank.
 		 */
 		if (ret != -ECONNABORTED && ret != -ECONNRESET && ret != -ETIMEDOUT)
 			CHECK_EQ(ret, 0);
 		if (ret)
 			ret = 0;
 		else
-			ret = gen & 1 ? chaos(&r, &ring, &own)
+			ret = gen & 1 ? random_calls(&r, &ring, &own)
 				      : damaged_plans(&r, &ring, &common, &own);
-		/* In any order: ring first or device first. */
+		/* Close the ring first, or the device. */
 		if (rnd(&own) & 1) {
 			io_uring_queue_exit(&ring);
-			swct_close(&r.c);
+			testlib_close(&r.c);
 		} else {
-			swct_close(&r.c);
+			testlib_close(&r.c);
 			io_uring_queue_exit(&ring);
 		}
 		if (ret) {
@@ -455,57 +471,43 @@ static int rank_fn(uint32_t rank, void *arg)
 		if (__atomic_load_n(&sh->arrived, __ATOMIC_ACQUIRE) >= N * 1000000u)
 			break;
 	}
-	/* Let go of whoever has begun one more generation. */
+	/* Release ranks that have begun one more generation. */
 	__atomic_store_n(&sh->arrived, ~0u >> 1, __ATOMIC_RELEASE);
 	return 0;
 }
 
-static int sound(uint32_t rank, void *arg)
+static int works(uint32_t rank, void *arg)
 {
-	struct swct_rank r;
+	struct testlib_rank r;
 
 	(void)arg;
-	CHECK_EQ(swct_rank_up(&r, base_id, N, rank, 10000), 0);
-	CHECK_EQ(swct_sound(&r, 20000), 0);
-	swct_rank_down(&r);
-	return 0;
-}
-
-static int counts_back(void)
-{
-	uint64_t v[SWC_STAT_NR], end = swct_ms() + 5000;
-
-	do {
-		CHECK_EQ(swct_stats(v, SWC_STAT_NR), 0);
-		if (v[SWC_STAT_PAGES_PINNED] == v[SWC_STAT_PAGES_UNPINNED] &&
-		    v[SWC_STAT_CONTEXTS_OPENED] == v[SWC_STAT_CONTEXTS_CLOSED] + 1)
-			return 0;
-		swct_sleep_ms(20);
-	} while (swct_ms() < end);
-	CHECK_EQ(v[SWC_STAT_PAGES_PINNED], v[SWC_STAT_PAGES_UNPINNED]);
-	CHECK_EQ(v[SWC_STAT_CONTEXTS_OPENED], v[SWC_STAT_CONTEXTS_CLOSED] + 1);
+	CHECK_EQ(testlib_rank_open(&r, base_id, N, rank, TESTLIB_EVENT_MS), 0);
+	CHECK_EQ(testlib_check_allreduce(&r, 20000), 0);
+	testlib_rank_close(&r);
 	return 0;
 }
 
 int main(void)
 {
-	const char *seconds = getenv("FUZZ_SECONDS"), *given = getenv("FUZZ_SEED");
-	uint32_t budget = seconds ? atoi(seconds) : 10;
+	uint32_t budget = testlib_env("FUZZ_SECONDS", 10);
+	pid_t pid[N];
 
 	ksft_print_header();
-	swct_need_root();
+	testlib_require_root();
 	ksft_set_plan(3);
-	sh = swct_shared(4096);
-	seed = given ? strtoul(given, NULL, 0) : swct_ms();
+	sh = testlib_shared_alloc(4096);
+	seed = testlib_env_seed("FUZZ_SEED");
 	ksft_print_msg("FUZZ_SEED=%u FUZZ_SECONDS=%u\n", seed, budget);
-	until = swct_ms() + budget * 1000;
-	swct_id(base_id);
-	ksft_test_result(!swct_ranks(N, budget * 1000 + 30000, rank_fn, NULL), "random input");
+	until = testlib_now_ms() + budget * 1000;
+	testlib_new_id(base_id);
+	testlib_fork_ranks(pid, N, rank_fn, NULL);
+	ksft_test_result(!testlib_wait_ranks_ms(pid, N, budget * 1000ull + TESTLIB_HANG_MS),
+			 "random input");
 	ksft_print_msg(
-		"%u plans taken, %u refused; operations: %u good, %u bad, %u aborts; %u random calls\n",
+		"%u plans accepted, %u refused; %u operations completed, %u failed; %u aborts; %u random calls\n",
 		sh->loaded, sh->refused, sh->ran_good, sh->ran_bad, sh->aborts, sh->calls);
-	swct_id(base_id);
-	ksft_test_result(!swct_ranks(N, 20000, sound, NULL), "the module is sound after it");
-	ksft_test_result(!counts_back(), "pages and contexts are given back");
+	testlib_new_id(base_id);
+	ksft_test_result(!testlib_run_ranks(N, works, NULL), "the module works after it");
+	ksft_test_result(!testlib_wait_released(0), "pages, regions and contexts are released");
 	ksft_finished();
 }

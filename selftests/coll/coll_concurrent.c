@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Many at once: operations on a communicator, communicators in a process, threads. */
+/* Concurrency: many operations of a communicator, many communicators of a process, threads. */
 #include <errno.h>
 #include <pthread.h>
 
@@ -30,19 +30,19 @@ static int inflight(uint32_t rank, void *arg)
 			if (c[i].coll == SWINGCOLL_BARRIER)
 				c[i].count = 0;
 			mem[i] = malloc(coll_bytes(&c[i], 3));
-			coll_place(&c[i], 3, rank, mem[i], &send, &recv);
+			coll_buffers(&c[i], 3, rank, mem[i], &send, &recv);
 			coll_fill(&c[i], 3, rank, send, i + round);
 			CHECK_EQ(coll_icall(&c[i], send, recv, comm, &req[i]), 0);
 		}
-		/* One more than may be in flight: refused, unless some are done already. */
+		/* One more than may be in flight: refused, unless some are complete already. */
 		ret = swingcoll_ibarrier(comm, &extra);
 		CHECK(ret == 0 || ret == -EAGAIN);
 		for (int k = 0; k < 64; k++) {
-			int i = (k * 37) % 64; /* in any order */
+			int i = (k * 37) % 64; /* not in order */
 			void *send, *recv;
 
 			CHECK_EQ(swingcoll_wait(req[i], NULL), 0);
-			coll_place(&c[i], 3, rank, mem[i], &send, &recv);
+			coll_buffers(&c[i], 3, rank, mem[i], &send, &recv);
 			if (c[i].coll != SWINGCOLL_BARRIER)
 				CHECK_EQ(coll_check(&c[i], 3, rank, recv, i + round), 0);
 			free(mem[i]);
@@ -55,7 +55,7 @@ static int inflight(uint32_t rank, void *arg)
 	return 0;
 }
 
-/* Interleaved operations of several communicators, in different order on each rank. */
+/* Operations of several communicators, submitted in different orders by the ranks. */
 static int communicators(uint32_t rank, void *arg)
 {
 	struct swingcoll_comm *comm[8];
@@ -125,7 +125,7 @@ static void *thread(void *arg)
 	return NULL;
 }
 
-/* Two threads in each process, each with a communicator to its like. */
+/* Two threads in each process; the first threads share a communicator, and so do the second ones. */
 static int two_threads(uint32_t rank, void *arg)
 {
 	struct thread_arg a[2];
@@ -165,7 +165,7 @@ static int thread_ranks(uint32_t rank, void *arg)
 	return 0;
 }
 
-/* Thousands of operations of many ranks on few CPUs: a lost wake-up would show. */
+/* Many operations of more ranks than CPUs: a lost wake-up becomes an error by the deadline. */
 static int long_run(uint32_t rank, void *arg)
 {
 	struct swingcoll_comm_opts opts = { .slot_max = *(int64_t *)arg,
@@ -188,10 +188,10 @@ static int long_run(uint32_t rank, void *arg)
 
 int main(void)
 {
-	int64_t none = -1, some = 0;
+	int64_t no_slots = -1, slots = 0;
 
 	ksft_print_header();
-	swct_need_device();
+	testlib_require_device();
 	ksft_set_plan(9);
 
 #define RUN(n, fn, arg, ...)                                                                       \
@@ -199,20 +199,20 @@ int main(void)
 		swingcoll_unique_id(&id);                                                          \
 		for (unsigned int i_ = 0; i_ < ARRAY_SIZE(more_ids); i_++)                         \
 			swingcoll_unique_id(&more_ids[i_]);                                        \
-		ksft_test_result(!swct_ranks(n, 60000, fn, arg), __VA_ARGS__);                     \
+		ksft_test_result(!testlib_run_ranks(n, fn, arg), __VA_ARGS__);                     \
 	} while (0)
 
 	use_uring = 1;
 	RUN(3, inflight, NULL, "64 in flight, by io_uring");
-	RUN(6, long_run, &none, "300 operations of 6 ranks, by io_uring");
+	RUN(6, long_run, &no_slots, "300 operations of 6 ranks, by io_uring");
 	use_uring = -1;
 	RUN(3, inflight, NULL, "64 in flight, by ioctl");
-	RUN(6, long_run, &none, "300 operations of 6 ranks, by ioctl");
+	RUN(6, long_run, &no_slots, "300 operations of 6 ranks, by ioctl");
 	use_uring = 0;
-	RUN(6, long_run, &some, "300 operations of 6 ranks, through the slots");
+	RUN(6, long_run, &slots, "300 operations of 6 ranks, through the slots");
 	RUN(3, communicators, NULL, "8 communicators in each process, every other one urgent");
 	RUN(3, two_threads, NULL, "two threads, each with a communicator");
-	RUN(1, thread_ranks, &none, "threads as ranks");
-	RUN(1, thread_ranks, &some, "threads as ranks, through the slots");
+	RUN(1, thread_ranks, &no_slots, "threads as ranks");
+	RUN(1, thread_ranks, &slots, "threads as ranks, through the slots");
 	ksft_finished();
 }

@@ -1,33 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Allgathers that are consumed by a product while they go on: every schedule gives exactly the product, for shapes
- * that cut evenly and for those that do not; failures of consumers and ranks come back as errors and leave
- * nothing behind.
+ * Allgathers that a matrix product consumes while they run: every schedule gives exactly the product, for shapes that
+ * divide evenly and for others; failures of consumers and of ranks become errors, and all resources are released.
+ *
+ * SWC_TEST_SHORT=1: all pairs of schedule, number of ranks, shape and type instead of all combinations.
  */
 #include <errno.h>
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <swingcoll_overlap.h>
+
 #include "coll.h"
+#include "pairs.h"
 
 #define MOST_RANKS 4
 
 static struct swingcoll_id id;
-static uint64_t *when; /* a rank died, in ms; 0: not yet */
+static uint64_t *died_ms; /* when the rank died; 0: not yet */
 
 struct shape {
 	size_t m, n, k;
 };
 
 static const struct shape shapes[] = {
-	{ 64, 24, 32 },					  /* even everywhere */
-	{ 61, 17, 33 },					  /* nothing is */
+	{ 64, 24, 32 },					  /* divides evenly */
+	{ 61, 17, 33 },					  /* divides by nothing */
 	{ 35, 5, 3 },					  /* fewer columns than pieces */
 	{ 3, 7, 19 },					  /* fewer rows than ranks */
-	{ 1, 1, 1 },	{ 9, 4, 100 }, { 1030, 11, 130 }, /* large enough for pages */
+	{ 1, 1, 1 },	{ 9, 4, 100 }, { 1030, 11, 130 }, /* pieces of whole pages */
 };
 
-/* Small integers, so that sums are exact in every order. */
+/* Elements of the matrices: small integers, so that sums are exact in every order. */
 static int a_at(size_t r, size_t c)
 {
 	return (int)((r * 7 + c * 13) % 11) - 5;
@@ -38,16 +42,16 @@ static int b_at(size_t r, size_t c)
 	return (int)((r * 5 + c * 3) % 13) - 6;
 }
 
-/* One rank's matrices, and what its consumer has seen. */
+/* The matrices of one rank, and what its consumer has been called for. */
 struct work {
 	struct shape s;
 	int dtype;
 	void *shard, *b, *c;
-	unsigned char *seen; /* of A, by element: so often multiplied */
+	unsigned char *seen; /* how often each element of A has been multiplied */
 	unsigned int calls;
-	unsigned int fail_at; /* the call of the consumer that fails; 0: none */
-	unsigned int die_at;  /* the one that is this process's last */
-	bool odd;	      /* a piece made no sense */
+	unsigned int fail_at; /* the consumer call that fails; 0: none */
+	unsigned int die_at;  /* the consumer call that kills the process; 0: none */
+	bool odd;	      /* a piece was out of range */
 };
 
 static double get(const struct work *w, const void *base, size_t i)
@@ -63,7 +67,7 @@ static void put(const struct work *w, void *base, size_t i, double v)
 		((double *)base)[i] = v;
 }
 
-/* C's row += or = a row of the piece x B. */
+/* Multiply one row of the piece by B, into or onto a row of C. */
 static void multiply_row(struct work *w, const struct swingcoll_overlap_piece *p, size_t at,
 			 size_t row)
 {
@@ -87,7 +91,7 @@ static int consume(void *arg, const struct swingcoll_overlap_piece *p)
 	if (++w->calls == w->fail_at)
 		return -EDOM;
 	if (w->calls == w->die_at) {
-		__atomic_store_n(when, swct_ms(), __ATOMIC_RELEASE);
+		__atomic_store_n(died_ms, testlib_now_ms(), __ATOMIC_RELEASE);
 		kill(getpid(), SIGKILL);
 	}
 	w->odd |= !p->rows || !p->cols || p->col + p->cols > w->s.k || p->lda < p->cols ||
@@ -127,7 +131,7 @@ static void work_init(struct work *w, const struct shape *s, int dtype, int nran
 		put(w, w->c, i, 1e9);
 }
 
-/* Every element of A was multiplied once, and C is the direct product. */
+/* Every element of A has been multiplied once, and C is the product. */
 static int work_check(const struct work *w)
 {
 	CHECK(!w->odd);
@@ -148,12 +152,20 @@ static int work_check(const struct work *w)
 	return 0;
 }
 
-struct job {
+/* How often each schedule runs. */
+static const struct job {
 	int nranks;
-	enum swingcoll_overlap_schedule schedule;
 	int use_io_uring;
 	uint32_t pieces;
+} jobs[] = {
+	{ 4, 1, 8 },
+	{ 4, -1, 3 },
+	{ 1, 0, 8 },
+	{ 2, 0, 64 },
 };
+
+static enum swingcoll_overlap_schedule schedule;
+static struct pairs pairs, *shared_pairs; /* shared: what rank 0 has covered */
 
 static int run_one(struct swingcoll_overlap *ov, struct work *w,
 		   enum swingcoll_overlap_schedule schedule,
@@ -173,27 +185,27 @@ static int run_one(struct swingcoll_overlap *ov, struct work *w,
 	return swingcoll_overlap_run(ov, &call, result);
 }
 
-/* Ranks but @but that have rows from @first of their shard. */
-static unsigned int holders(const struct work *w, int nranks, size_t first, int but)
+/* How many ranks, without one of them, have more than first rows. */
+static unsigned int holders(const struct work *w, int nranks, size_t first, int without)
 {
 	struct swingcoll_overlap_range run;
 	unsigned int n = 0;
 
 	for (int r = 0; r < nranks; r++) {
 		swingcoll_overlap_rows(w->s.m, nranks, r, &run);
-		n += r != but && run.rows > first;
+		n += r != without && run.rows > first;
 	}
 	return n;
 }
 
-/* What a schedule is known by: how often it calls. */
+/* Each schedule has its own number of consumer calls. */
 static int check_calls(const struct work *w, const struct job *j, int rank)
 {
 	size_t most = (w->s.m + j->nranks - 1) / j->nranks;
 	size_t pieces = most < j->pieces ? most : j->pieces;
 	unsigned int calls = holders(w, j->nranks, 0, -1) - holders(w, j->nranks, 0, rank);
 
-	switch (j->nranks > 1 ? j->schedule : SWINGCOLL_OVERLAP_SERIAL) {
+	switch (j->nranks > 1 ? schedule : SWINGCOLL_OVERLAP_SERIAL) {
 	case SWINGCOLL_OVERLAP_SHARD:
 		calls = holders(w, j->nranks, 0, -1);
 		break;
@@ -229,35 +241,42 @@ static int one_schedule(uint32_t rank, void *arg)
 
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, j->nranks, rank, &copts), 0);
 	CHECK_EQ(swingcoll_overlap_create(&ov, comm, &opts), 0);
+	/* Both change with every step: 7 shapes and 2 types have no common divisor. */
 	for (unsigned int i = 0; i < 2 * ARRAY_SIZE(shapes); i++) {
+		unsigned int shape = i % ARRAY_SIZE(shapes);
 		int dtype = i & 1 ? SWINGCOLL_F32 : SWINGCOLL_F64;
+		const unsigned int level[] = { schedule, j - jobs, shape, i & 1 };
 		struct work w;
 
-		work_init(&w, &shapes[i / 2], dtype, j->nranks, rank);
-		CHECK_EQ(run_one(ov, &w, j->schedule, &result), 0);
-		CHECK_EQ(result.schedule, j->schedule);
+		if (!pairs_due(&pairs, level))
+			continue;
+		work_init(&w, &shapes[shape], dtype, j->nranks, rank);
+		CHECK_EQ(run_one(ov, &w, schedule, &result), 0);
+		CHECK_EQ(result.schedule, schedule);
 		CHECK(!result.trial && result.time_ns >= result.wait_ns && result.time_ns);
 		if (work_check(&w) || check_calls(&w, j, rank)) {
 			ksft_print_msg("%s, rank %u, %zu x %zu x %zu\n",
-				       swingcoll_overlap_name(j->schedule), rank, w.s.m, w.s.n,
-				       w.s.k);
+				       swingcoll_overlap_name(schedule), rank, w.s.m, w.s.n, w.s.k);
 			return 1;
 		}
 		work_free(&w);
+		pairs_cover(&pairs, level);
 	}
+	if (!rank)
+		*shared_pairs = pairs;
 	swingcoll_overlap_destroy(ov);
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
 	return 0;
 }
 
-/* ---- the choice ---- */
+/* ------------------------------------------------------------------ the choice */
 
 static int product(void *arg, size_t m, size_t n, size_t k)
 {
 	static float a[512], sum[8];
 
 	(void)arg;
-	/* The time that matters, not the numbers: as many additions as the product has. */
+	/* Only its time matters: as many additions as the product has. */
 	for (size_t i = 0; i < m * n * k / 8 / 64; i++)
 		for (int x = 0; x < 8; x++)
 			sum[x] += a[(i + x) % 512];
@@ -265,8 +284,8 @@ static int product(void *arg, size_t m, size_t n, size_t k)
 }
 
 /*
- * Trials of the same schedules on all ranks, each at least as often as asked for and each right; then one that stays.
- * On a second handle the table is read from the file.
+ * All ranks try the same schedules, each at least as often as asked for, with right results; then all keep the same one.
+ * A second handle reads the table from the file.
  */
 static int choose(uint32_t rank, void *arg)
 {
@@ -290,7 +309,7 @@ static int choose(uint32_t rank, void *arg)
 	CHECK(figures.start_s > 0 && figures.bytes_per_s > 0 && figures.crowd >= 1 &&
 	      figures.product_slowdown >= 1 && figures.transfer_slowdown >= 1);
 	CHECK_EQ(swingcoll_overlap_forecast(ov, 61, 17, 33, SWINGCOLL_F32, &forecast), 0);
-	/* All six, five times as often as asked for, and some calls more. */
+	/* At most all six schedules, five times as often as asked for, and the calls after the choice. */
 	for (int i = 0; i < 6 * 10 + 5 && stays < 5; i++) {
 		work_init(&w, &shapes[1], SWINGCOLL_F32, MOST_RANKS, rank);
 		CHECK_EQ(run_one(ov, &w, SWINGCOLL_OVERLAP_AUTO, &result), 0);
@@ -332,16 +351,16 @@ static int run_choose(void)
 
 	close(fd);
 	swingcoll_unique_id(&id);
-	bad = swct_ranks(MOST_RANKS, 40000, choose, path);
+	bad = testlib_run_ranks(MOST_RANKS, choose, path);
 	unlink(path);
 	return bad;
 }
 
-/* ---- failures ---- */
+/* ------------------------------------------------------------------ failures */
 
 /*
- * The consumer of one rank fails, at every call that there is in turn, by every schedule; the others' results
- * are right, and so is what comes after, on all ranks.
+ * The consumer of one rank fails, in each of its calls in turn, by every schedule. The results of the other ranks are
+ * right, and so are the next ones on all ranks.
  */
 static int consumer_fails(uint32_t rank, void *arg)
 {
@@ -367,25 +386,26 @@ static int consumer_fails(uint32_t rank, void *arg)
 	return 0;
 }
 
-/* A rank dies in its consumer, in the middle of everything. */
+/* A rank dies in its consumer. The others are notified by an event, not by their deadline. */
 static int rank_dies(uint32_t rank, void *arg)
 {
 	enum swingcoll_overlap_schedule s = *(enum swingcoll_overlap_schedule *)arg;
+	struct swingcoll_comm_opts copts = { .timeout_ms = 2 * TESTLIB_EVENT_MS };
 	struct swingcoll_overlap *ov;
 	struct swingcoll_comm *comm;
 	char text[256];
 	struct work w;
 	int ret = 0, who;
 
-	CHECK_EQ(swingcoll_comm_create(&comm, &id, 3, rank, NULL), 0);
+	CHECK_EQ(swingcoll_comm_create(&comm, &id, 3, rank, &copts), 0);
 	CHECK_EQ(swingcoll_overlap_create(&ov, comm, NULL), 0);
 	work_init(&w, &shapes[0], SWINGCOLL_F32, 3, rank);
 	w.die_at = rank == 1 ? 2 : 0;
-	/* The death may come too late for the first, whose transfers were through. */
+	/* The transfers of the first run may be complete before the death. */
 	for (int i = 0; !ret && i < 3; i++)
 		ret = run_one(ov, &w, s, NULL);
 	CHECK(ret == -ECONNRESET || ret == -ECONNABORTED);
-	CHECK(*when && swct_ms() < *when + 15000); /* the deadline is 30 s */
+	CHECK(*died_ms && testlib_now_ms() < *died_ms + TESTLIB_EVENT_MS / 4);
 	CHECK_EQ(swingcoll_comm_error(comm, text, sizeof(text), &who), -ECONNRESET);
 	CHECK_EQ(who, 1);
 	CHECK(run_one(ov, &w, s, NULL) < 0);
@@ -399,11 +419,10 @@ static int run_dies(enum swingcoll_overlap_schedule s)
 {
 	pid_t pid[3];
 
-	*when = 0;
+	*died_ms = 0;
 	swingcoll_unique_id(&id);
-	swct_fork(pid, 3, rank_dies, &s);
-	return swct_reap(pid, 1, 20000) + swct_reap(pid + 2, 1, 20000) +
-	       (swct_reap(pid + 1, 1, 5000) != 1);
+	testlib_fork_ranks(pid, 3, rank_dies, &s);
+	return !testlib_was_killed(&pid[1]) | (testlib_wait_ranks(pid, 3) != 0);
 }
 
 static int refusals(uint32_t rank, void *arg)
@@ -438,29 +457,21 @@ static int refusals(uint32_t rank, void *arg)
 	return 0;
 }
 
-/* What the module holds for processes goes, soon after the last of them. The reader's own context is open. */
-static int nothing_left(void)
+static int all_released(void)
 {
-	uint64_t v[SWC_STAT_NR], until = swct_ms() + 5000;
-
-	do {
-		swct_sleep_ms(20);
-		CHECK_EQ(swct_stats(v, SWC_STAT_NR), 0);
-	} while (v[SWC_STAT_CONTEXTS_OPENED] != v[SWC_STAT_CONTEXTS_CLOSED] + 1 &&
-		 swct_ms() < until);
-	CHECK_EQ(v[SWC_STAT_CONTEXTS_OPENED], v[SWC_STAT_CONTEXTS_CLOSED] + 1);
-	CHECK(v[SWC_STAT_PAGES_PINNED] > 0);
-	CHECK_EQ(v[SWC_STAT_PAGES_PINNED], v[SWC_STAT_PAGES_UNPINNED]);
-	CHECK_EQ(v[SWC_STAT_REGIONS_PINNED], v[SWC_STAT_REGIONS_UNPINNED]);
-	return 0;
+	CHECK(testlib_stat(SWC_STAT_PAGES_PINNED) > 0);
+	return testlib_wait_released(0);
 }
 
-static int run_schedule(enum swingcoll_overlap_schedule s, int nranks, uint32_t pieces, int uring)
+static int run_schedule(const struct job *j)
 {
-	struct job j = { .nranks = nranks, .schedule = s, .pieces = pieces, .use_io_uring = uring };
+	int bad;
 
 	swingcoll_unique_id(&id);
-	return swct_ranks(nranks, 30000, one_schedule, &j);
+	bad = testlib_run_ranks(j->nranks, one_schedule, (void *)j);
+	if (!bad)
+		pairs = *shared_pairs;
+	return bad;
 }
 
 int main(void)
@@ -470,23 +481,23 @@ int main(void)
 	enum swingcoll_overlap_schedule s;
 
 	ksft_print_header();
-	swct_need_device();
-	when = swct_shared(4096);
-	ksft_set_plan(3 * n + 4);
-	for (s = first; s < SWINGCOLL_OVERLAP_SCHEDULES; s++)
-		ksft_test_result(!run_schedule(s, MOST_RANKS, 8, 1) &&
-					 !run_schedule(s, MOST_RANKS, 3, -1),
-				 "%s, 4 ranks", swingcoll_overlap_name(s));
-	for (s = first; s < SWINGCOLL_OVERLAP_SCHEDULES; s++)
-		ksft_test_result(!run_schedule(s, 1, 8, 0) && !run_schedule(s, 2, 64, 0),
-				 "%s, 1 rank and 2", swingcoll_overlap_name(s));
-	ksft_test_result(!run_choose(), "all ranks choose the same");
+	testlib_require_device();
+	died_ms = testlib_shared_alloc(sizeof(*died_ms));
+	shared_pairs = testlib_shared_alloc(sizeof(*shared_pairs));
+	pairs_init(&pairs, 4);
+	ksft_set_plan((ARRAY_SIZE(jobs) + 1) * n + 4);
+	for (const struct job *j = jobs; j < jobs + ARRAY_SIZE(jobs); j++)
+		for (schedule = first; schedule < SWINGCOLL_OVERLAP_SCHEDULES; schedule++)
+			ksft_test_result(!run_schedule(j), "%s, %d ranks%s",
+					 swingcoll_overlap_name(schedule), j->nranks,
+					 j->use_io_uring < 0 ? ", ioctl" : "");
+	ksft_test_result(!run_choose(), "all ranks choose the same schedule");
 	swingcoll_unique_id(&id);
-	ksft_test_result(!swct_ranks(3, 30000, consumer_fails, NULL), "a consumer fails");
+	ksft_test_result(!testlib_run_ranks(3, consumer_fails, NULL), "a consumer fails");
 	for (s = first; s < SWINGCOLL_OVERLAP_SCHEDULES; s++)
 		ksft_test_result(!run_dies(s), "%s: a rank dies", swingcoll_overlap_name(s));
 	swingcoll_unique_id(&id);
-	ksft_test_result(!swct_ranks(1, 10000, refusals, NULL), "what makes no sense is refused");
-	ksft_test_result(!nothing_left(), "pages, regions and contexts are given back");
+	ksft_test_result(!testlib_run_ranks(1, refusals, NULL), "bad arguments are refused");
+	ksft_test_result(!all_released(), "pages, regions and contexts are released");
 	ksft_finished();
 }

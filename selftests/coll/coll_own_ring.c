@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Collectives that the library prepares in an io_uring of the application's, among its other requests. */
+/* Collectives that the library prepares in the application's own io_uring, among its other requests. */
 #include <errno.h>
 
 #include "coll.h"
 
 #define N 3
 #define BATCH 32
-#define NOP (1u << 16) /* in user_data: a request of the application's own */
-#define WAIT_MS 30000
+#define NOP (1u << 16) /* in user_data: another request of the application */
 
 static struct swingcoll_id id;
-static unsigned int *arrived;
+static unsigned int *arrived, *done;
 
 struct kind {
 	const char *name;
 	unsigned int setup;
-	int use_io_uring; /* by the library, in the ring of its own */
+	int use_io_uring; /* by the library, for its own calls */
 };
 
 static const struct kind kinds[] = {
@@ -23,7 +22,7 @@ static const struct kind kinds[] = {
 	{ .name = "DEFER_TASKRUN, SINGLE_ISSUER",
 	  .setup = IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SINGLE_ISSUER },
 	{ .name = "SQPOLL", .setup = IORING_SETUP_SQPOLL },
-	{ .name = "the only ring: the library uses ioctl", .use_io_uring = -1 },
+	{ .name = "the library itself uses ioctl", .use_io_uring = -1 },
 };
 
 static struct io_uring ring;
@@ -31,10 +30,10 @@ static struct swingcoll_comm *comm;
 
 static int up(uint32_t rank, const struct kind *k)
 {
-	struct swingcoll_comm_opts opts = { .use_io_uring = k->use_io_uring, .timeout_ms = 20000 };
+	struct swingcoll_comm_opts opts = { .use_io_uring = k->use_io_uring,
+					    .timeout_ms = TESTLIB_EVENT_MS };
 
-	CHECK_EQ(swct_uring_init(&ring, 128, IORING_SETUP_SQE128 | IORING_SETUP_CQE32 | k->setup),
-		 0);
+	CHECK_EQ(testlib_uring_init(&ring, 128, TESTLIB_URING_BIG | k->setup), 0);
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, N, rank, &opts), 0);
 	return 0;
 }
@@ -43,7 +42,7 @@ static int down(void)
 {
 	struct io_uring_cqe *cqe;
 
-	CHECK_EQ(swct_uring_next(&ring, &cqe, 1), -ETIME);
+	CHECK_EQ(testlib_uring_next(&ring, &cqe, 1), -ETIME);
 	io_uring_queue_exit(&ring);
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
 	return 0;
@@ -85,11 +84,11 @@ static int prep_nop(uint64_t user_data)
 	return 0;
 }
 
-/* The next completion: its result, by the library if it is a collective's. */
+/* The result of the next completion, by the library if it is of a collective. */
 static int next(uint64_t *user_data, struct swingcoll_result *result)
 {
 	struct io_uring_cqe *cqe;
-	int ret = swct_uring_next(&ring, &cqe, WAIT_MS);
+	int ret = testlib_uring_next(&ring, &cqe, TESTLIB_EVENT_MS);
 
 	if (ret)
 		return ret;
@@ -99,7 +98,7 @@ static int next(uint64_t *user_data, struct swingcoll_result *result)
 	return ret;
 }
 
-/* One collective, alone in the ring. */
+/* One collective and nothing else in the ring. */
 static int one(const struct swingcoll_call *call, struct swingcoll_result *result)
 {
 	uint64_t user_data;
@@ -113,12 +112,12 @@ static bool good_result(const struct swingcoll_result *r)
 {
 	if (!r->error && r->culprit == -1 && r->time_ns && r->algo && strcmp(r->algo, "?"))
 		return true;
-	ksft_print_msg("result: error %d, culprit %d, %llu ns, %s\n", r->error, r->culprit,
+	ksft_print_msg("result: error %d, rank at fault %d, %llu ns, %s\n", r->error, r->culprit,
 		       (unsigned long long)r->time_ns, r->algo ? r->algo : "no algorithm");
 	return false;
 }
 
-/* All collectives at once, each with a NOP behind it; ends in any order, each once. */
+/* All collectives at once, each followed by a NOP; each completes once, in any order. */
 static int in_flight(uint32_t rank, void *arg)
 {
 	struct coll_case c[BATCH];
@@ -142,12 +141,12 @@ static int in_flight(uint32_t rank, void *arg)
 			if (c[i].coll == SWINGCOLL_BROADCAST || c[i].coll == SWINGCOLL_REDUCE)
 				c[i].root = (i + round) % N;
 			mem[i] = malloc(coll_bytes(&c[i], N));
-			coll_place(&c[i], N, rank, mem[i], &send, &recv);
+			coll_buffers(&c[i], N, rank, mem[i], &send, &recv);
 			coll_fill(&c[i], N, rank, send, i + round);
 			call = call_of(&c[i], send, recv);
 			CHECK_EQ(prep(&call, i), 0);
 			CHECK_EQ(prep_nop(i), 0);
-			/* In portions, of another size on each rank. */
+			/* In batches, of a different size on each rank. */
 			if (i % (rank + 3) == 0)
 				CHECK(io_uring_submit(&ring) > 0);
 		}
@@ -165,7 +164,7 @@ static int in_flight(uint32_t rank, void *arg)
 		}
 		CHECK_EQ(seen, ~0ull);
 		for (int i = 0; i < BATCH; i++) {
-			coll_place(&c[i], N, rank, mem[i], &send, &recv);
+			coll_buffers(&c[i], N, rank, mem[i], &send, &recv);
 			if (c[i].coll != SWINGCOLL_BARRIER)
 				CHECK_EQ(coll_check(&c[i], N, rank, recv, i + round), 0);
 			free(mem[i]);
@@ -174,7 +173,7 @@ static int in_flight(uint32_t rank, void *arg)
 	return down();
 }
 
-/* The library's own calls, by slots and by the kernel, between those of the application's ring. */
+/* The library's own calls, through the slots and through the kernel, between those of the application's ring. */
 static int among_calls(uint32_t rank, void *arg)
 {
 	static const size_t counts[] = { 10, 5000, 100003 };
@@ -193,8 +192,8 @@ static int among_calls(uint32_t rank, void *arg)
 		struct swingcoll_req *req;
 		uint64_t user_data;
 
-		coll_place(&c, N, rank, own, &send, &recv);
-		coll_place(&c, N, rank, other, &other_send, &other_recv);
+		coll_buffers(&c, N, rank, own, &send, &recv);
+		coll_buffers(&c, N, rank, other, &other_send, &other_recv);
 		coll_fill(&c, N, rank, send, round);
 		coll_fill(&c, N, rank, other_send, round + 100);
 		call = call_of(&c, send, recv);
@@ -216,7 +215,7 @@ static int among_calls(uint32_t rank, void *arg)
 	return down();
 }
 
-/* One collective, by another kind of call on each rank: small enough for the slots, and not. */
+/* The ranks call one collective in different ways; small enough for the slots, and larger. */
 static int mixed(uint32_t rank, void *arg)
 {
 	static uint64_t mem[2 * 100003 + 16];
@@ -232,7 +231,7 @@ static int mixed(uint32_t rank, void *arg)
 		struct swingcoll_call call;
 		struct swingcoll_req *req;
 
-		coll_place(&c, N, rank, mem, &send, &recv);
+		coll_buffers(&c, N, rank, mem, &send, &recv);
 		coll_fill(&c, N, rank, send, round);
 		call = call_of(&c, send, recv);
 		switch ((rank + round / 2) % 3) {
@@ -251,13 +250,7 @@ static int mixed(uint32_t rank, void *arg)
 	return down();
 }
 
-static void wait_for(unsigned int n)
-{
-	for (int i = 0; i < 1000 && __atomic_load_n(arrived, __ATOMIC_ACQUIRE) < n; i++)
-		swct_sleep_ms(10);
-}
-
-/* Rank 1 comes last and calls something else: all are told that it was rank 1, and can go on. */
+/* Rank 1 comes last, with another count: all ranks get EPROTO that names it, and the communicator goes on. */
 static int mismatch(uint32_t rank, void *arg)
 {
 	static uint64_t mem[2 * 1000 + 16];
@@ -273,13 +266,14 @@ static int mismatch(uint32_t rank, void *arg)
 	for (unsigned int round = 1; round <= 5; round++) {
 		call = call_of(&c, mem, mem);
 		if (rank == 1) {
-			wait_for(round * (N - 1));
+			CHECK(testlib_wait_count(arrived, round * (N - 1)));
 			call.count = 999;
 		}
 		CHECK_EQ(prep(&call, 1), 0);
 		CHECK_EQ(prep_nop(2), 0);
 		CHECK_EQ(io_uring_submit(&ring), 2);
-		__atomic_add_fetch(arrived, rank != 1, __ATOMIC_ACQ_REL);
+		if (rank != 1)
+			testlib_count(arrived);
 		for (int i = 0; i < 2; i++) {
 			int ret = next(&user_data, &result);
 
@@ -302,39 +296,39 @@ static int mismatch(uint32_t rank, void *arg)
 	return down();
 }
 
-/* Rank 2 never comes: the call's own deadline holds, and the communicator is over. */
+/* Rank 2 does not come: the call's own deadline ends the communicator, long before the communicator's would. */
 static int deadline(uint32_t rank, void *arg)
 {
 	static uint64_t mem[100];
 	struct coll_case c = { .count = 100, .dtype = SWINGCOLL_I64, .in_place = true };
 	struct swingcoll_call call = call_of(&c, mem, mem);
 	struct swingcoll_result result;
-	uint64_t start = swct_ms(), user_data;
+	uint64_t start, user_data;
 
 	if (up(rank, arg))
 		return 1;
 	if (rank == 2) {
-		wait_for(N);
+		CHECK(testlib_wait_count(done, N - 1));
 		return down();
 	}
-	/* Rank 0's deadline, and it comes behind rank 1: so nobody else is late, however slow they are. */
+	/* It is the deadline of rank 0, which comes after rank 1: so no other rank is late, however slow they are. */
 	call.timeout_ms = rank ? 0 : 400;
 	if (!rank)
-		wait_for(1);
+		CHECK(testlib_wait_count(arrived, 1));
 	CHECK_EQ(prep(&call, 7), 0);
+	start = testlib_now_ms();
 	CHECK_EQ(io_uring_submit(&ring), 1);
-	if (rank)
-		__atomic_add_fetch(arrived, 1, __ATOMIC_ACQ_REL);
+	testlib_count(arrived);
 	CHECK_EQ(next(&user_data, &result), -ETIMEDOUT);
 	CHECK_EQ(result.error, -ETIMEDOUT);
 	CHECK_EQ(result.culprit, 2);
-	CHECK(swct_ms() - start < 10000); /* the communicator's is 20 s */
+	CHECK(rank || testlib_now_ms() - start < TESTLIB_EVENT_MS / 2);
 	CHECK_EQ(one(&call, &result), -ECONNABORTED);
-	__atomic_add_fetch(arrived, 1, __ATOMIC_ACQ_REL);
+	testlib_count(done);
 	return down();
 }
 
-/* What is refused leaves the entry as it was. */
+/* A refused call does not change the submission entry. */
 static int arguments(void)
 {
 	static uint64_t mem[64];
@@ -346,7 +340,7 @@ static int arguments(void)
 	unsigned char sqe[128], before[128];
 	int n = 0;
 
-	CHECK_EQ(swct_uring_init(&ring, 8, IORING_SETUP_SQE128 | IORING_SETUP_CQE32), 0);
+	CHECK_EQ(testlib_uring_init(&ring, 8, TESTLIB_URING_BIG), 0);
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, 1, 0, NULL), 0);
 	for (n = 0; n < (int)ARRAY_SIZE(bad); n++)
 		bad[n] = good;
@@ -387,27 +381,28 @@ int main(void)
 	struct io_uring probe;
 
 	ksft_print_header();
-	swct_need_device();
-	if (swct_uring_init(&probe, 4, IORING_SETUP_SQE128 | IORING_SETUP_CQE32))
+	testlib_require_device();
+	if (testlib_uring_init(&probe, 4, TESTLIB_URING_BIG))
 		ksft_exit_skip("no io_uring here\n");
 	io_uring_queue_exit(&probe);
-	arrived = swct_shared(4096);
+	arrived = testlib_shared_alloc(sizeof(*arrived));
+	done = testlib_shared_alloc(sizeof(*done));
 	ksft_set_plan(ARRAY_SIZE(kinds) + 5);
 
 #define RANKS(fn, kind, ...)                                                                       \
 	do {                                                                                       \
 		swingcoll_unique_id(&id);                                                          \
-		*arrived = 0;                                                                      \
-		ksft_test_result(!swct_ranks(N, 60000, fn, (void *)(kind)), __VA_ARGS__);          \
+		*arrived = *done = 0;                                                              \
+		ksft_test_result(!testlib_run_ranks(N, fn, (void *)(kind)), __VA_ARGS__);          \
 	} while (0)
 
 	for (unsigned int k = 0; k < ARRAY_SIZE(kinds); k++)
 		RANKS(in_flight, &kinds[k], "%d in flight among NOPs: %s", BATCH, kinds[k].name);
-	RANKS(among_calls, &kinds[0], "between the library's own calls");
-	RANKS(mixed, &kinds[0], "by ring, by blocking and by non-blocking call at once");
-	RANKS(mismatch, &kinds[0], "another count: EPROTO, and who it was");
-	RANKS(deadline, &kinds[0], "the call's deadline, and who was late");
+	RANKS(among_calls, &kinds[0], "among the library's own calls");
+	RANKS(mixed, &kinds[0], "ranks call in different ways: ring, blocking, non-blocking");
+	RANKS(mismatch, &kinds[0], "a rank with another count: EPROTO, and its number");
+	RANKS(deadline, &kinds[0], "the deadline of a call, and the late rank");
 	swingcoll_unique_id(&id);
-	ksft_test_result(!arguments(), "wrong arguments");
+	ksft_test_result(!arguments(), "wrong arguments are refused");
 	ksft_finished();
 }

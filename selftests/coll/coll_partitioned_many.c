@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Partitioned collectives by every algorithm, and one handle over and over.
+ * Partitioned collectives by every algorithm, and one request that is started many times.
  *
- * COLL_PARTED_SEED: repeat the orders of another run.
+ * COLL_PARTITIONED_SEED: repeat the orders of another run.
  */
 #include "partitioned.h"
 
@@ -15,7 +15,7 @@ static unsigned int seed;
 
 struct shape {
 	const char *topo;
-	unsigned int least; /* cases that must go by the algorithm asked for, over all algorithms */
+	unsigned int least; /* cases of all algorithms that must run by the algorithm asked for */
 };
 
 static const struct shape shapes[] = {
@@ -23,7 +23,7 @@ static const struct shape shapes[] = {
 	{ "torus:2x2", 56 },
 };
 
-/* No count is divisible by the blocks of a plan for 4 ranks; one has fewer elements than those. */
+/* No count is divisible by the blocks of a plan for 4 ranks, and one is less than their number. */
 static const struct coll_case shape_cases[] = {
 	{ .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_F32, .count = 1021 },
 	{ .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_I64, .count = 3, .in_place = true },
@@ -31,31 +31,31 @@ static const struct coll_case shape_cases[] = {
 	{ .coll = SWINGCOLL_ALLGATHER, .dtype = SWINGCOLL_U16, .count = 511 },
 };
 
-/* Cases of one shape, as rank 0 counts them: by the algorithm asked for, by a substitute, not possible. */
+/* Cases of one shape, counted by rank 0: by the algorithm asked for, by a substitute, not possible. */
 struct tally {
-	unsigned int own, others, refused;
+	unsigned int own, substitute, refused;
 };
 
 static int by_algo(const struct coll_case *c, const char *algo, struct swingcoll_comm *comm,
 		   unsigned int *rnd, struct tally *t)
 {
 	int rank = swingcoll_comm_rank(comm), ret;
-	struct parted j;
+	struct partitioned j;
 	void *mem;
 
-	ret = parted_up(&j, c, 3, comm);
+	ret = partitioned_open(&j, c, 3, comm);
 	CHECK(!ret || ret == -EOPNOTSUPP);
 	for (int round = 0; !ret && round < 2; round++)
-		CHECK_EQ(parted_round(&j, rank, round, rnd), 0);
-	CHECK_EQ(parted_down(&j), 0);
-	/* An ordinary one goes by the same plan, or has none either; and the library tells by which. */
+		CHECK_EQ(partitioned_round(&j, rank, round, rnd), 0);
+	CHECK_EQ(partitioned_close(&j), 0);
+	/* An ordinary collective uses the same algorithm, or is refused, too; and it tells the algorithm. */
 	mem = malloc(coll_bytes(c, NRANKS));
 	CHECK_EQ(coll_run(c, mem, comm, 2), ret);
 	free(mem);
 	if (ret)
 		t->refused++;
 	else if (strcmp(swingcoll_comm_algo(comm), algo))
-		t->others++;
+		t->substitute++;
 	else
 		t->own++;
 	return 0;
@@ -91,17 +91,18 @@ static int algos(uint32_t rank, void *arg)
 
 static void each_algo(const struct shape *s)
 {
-	struct tally *t = swct_shared(sizeof(*t));
-	uint64_t start = swct_ms();
+	struct tally *t = testlib_shared_alloc(sizeof(*t));
+	uint64_t start = testlib_now_ms();
 	int bad;
 
 	shape = s;
 	swingcoll_unique_id(&id);
-	bad = swct_ranks(NRANKS, 120000, algos, t);
+	bad = testlib_run_ranks(NRANKS, algos, t);
 	ksft_test_result(
 		!bad && t->own >= s->least,
-		"every algorithm, %s: %u right (least %u), %u by others, %u refused, %d ms\n",
-		s->topo, t->own, s->least, t->others, t->refused, (int)(swct_ms() - start));
+		"every algorithm, %s: %u right (at least %u), %u by substitutes, %u refused, %d ms",
+		s->topo, t->own, s->least, t->substitute, t->refused,
+		(int)(testlib_now_ms() - start));
 }
 
 /* ------------------------------------------------------------------ many rounds */
@@ -116,47 +117,45 @@ static const struct series many[] = {
 	{ 4096, 25, { .coll = SWINGCOLL_REDUCE_SCATTER, .dtype = SWINGCOLL_I32, .count = 3 } },
 };
 
-/* One handle, started over and over. */
+/* One request, started many times. */
 static int series(uint32_t rank, void *arg)
 {
 	const struct series *s = arg;
 	unsigned int rnd = seed + rank;
 	struct swingcoll_comm *comm;
-	struct parted j;
+	struct partitioned j;
 
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, 2, rank, NULL), 0);
-	CHECK_EQ(parted_up(&j, &s->c, s->parts, comm), 0);
+	CHECK_EQ(partitioned_open(&j, &s->c, s->parts, comm), 0);
 	for (int round = 0; round < s->rounds; round++) {
-		if (!parted_round(&j, rank, round, &rnd))
+		if (!partitioned_round(&j, rank, round, &rnd))
 			continue;
 		ksft_print_msg("rank %u: round %d of %d\n", rank, round, s->rounds);
 		return 1;
 	}
-	CHECK_EQ(parted_down(&j), 0);
+	CHECK_EQ(partitioned_close(&j), 0);
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
 	return 0;
 }
 
 static void many_rounds(const struct series *s)
 {
-	uint64_t start = swct_ms();
+	uint64_t start = testlib_now_ms();
 	int bad;
 
 	swingcoll_unique_id(&id);
-	bad = swct_ranks(2, 120000, series, (void *)s);
-	ksft_test_result(!bad, "%d rounds of one handle, %d partitions, 2 ranks, %d ms\n",
-			 s->rounds, s->parts, (int)(swct_ms() - start));
+	bad = testlib_run_ranks(2, series, (void *)s);
+	ksft_test_result(!bad, "%d rounds of one request, %d partitions, 2 ranks, %d ms", s->rounds,
+			 s->parts, (int)(testlib_now_ms() - start));
 }
 
 int main(void)
 {
-	const char *given = getenv("COLL_PARTED_SEED");
-
-	seed = given ? strtoul(given, NULL, 0) : swct_ms();
-	swct_need_device();
+	seed = testlib_env_seed("COLL_PARTITIONED_SEED");
+	testlib_require_device();
 	ksft_print_header();
 	ksft_set_plan(ARRAY_SIZE(shapes) + ARRAY_SIZE(many));
-	ksft_print_msg("COLL_PARTED_SEED=%u\n", seed);
+	ksft_print_msg("COLL_PARTITIONED_SEED=%u\n", seed);
 	for (unsigned int k = 0; k < ARRAY_SIZE(shapes); k++)
 		each_algo(&shapes[k]);
 	for (unsigned int k = 0; k < ARRAY_SIZE(many); k++)

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Every algorithm on topologies of up to 16 ranks, which all are processes of this machine: right sums, in
- * place and not, of vectors that the blocks do not divide, and of fewer elements than blocks; and for random
- * floats the same bits on all ranks, or a clear refusal if the algorithm cannot promise them.
+ * Every algorithm on topologies of up to 16 ranks, all of them processes of this node: right sums, in place and out of
+ * place, for vectors that the blocks do not divide and for fewer elements than blocks. Sums of random floats have the
+ * same bits on all ranks, or the algorithm refuses, unless the caller allows reordering. SWC_TEST_SHORT=1: all pairs of
+ * algorithm, topology, collective and size instead of all combinations.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "coll.h"
+#include "pairs.h"
 
 #define MAX_RANKS 16
+#define MAX_ALGOS 32
+#define NCOLLS (SWINGCOLL_ALLTOALL + 1)
 #define FLOATS 5003
+#define SHAPE_MS 600000 /* all algorithms on one topology */
 
 struct shape {
 	const char *topo;
@@ -24,135 +29,197 @@ static const struct shape shapes[] = {
 	{ "ring:3*4", 12 },  { "switch:3*2,1,4", 7 },
 };
 
+/* Sizes, each of them in place and out of place. */
+static const size_t counts[] = { 1, 17, 1021 };
+#define NSIZES (2 * ARRAY_SIZE(counts))
+
+/* Of one algorithm: by rank 0 over all shapes, and the bits of every rank on one shape. */
 struct result {
-	unsigned int done;
-	unsigned int refused;
+	unsigned int done, refused; /* collectives */
+	unsigned int exact;	    /* shapes on which it promises the same bits */
+	unsigned int same_bits;	    /* ranks with a result on this shape */
 	unsigned char bits[MAX_RANKS][FLOATS * 4];
+};
+
+struct outcome {
+	struct pairs pairs;
+	struct result result[MAX_ALGOS];
 };
 
 static struct swingcoll_id id;
 static const struct shape *shape;
-static const char *algo;
-static struct result *result;
+static struct pairs pairs;
 
-/* 0: right; 1: the algorithm does not do this; negative: failed. */
-static int one(struct swingcoll_comm *comm, int coll, size_t count, bool in_place, int dtype)
+static int create(struct swingcoll_comm **comm, unsigned int a, uint32_t rank, uint32_t flags)
+{
+	struct swingcoll_comm_opts opts = { .algo = swingcoll_algo_name(a),
+					    .topo = shape->topo,
+					    .timeout_ms = TESTLIB_EVENT_MS,
+					    .flags = flags };
+	struct swingcoll_id own = id;
+
+	own.bytes[0] += a;
+	own.bytes[1] += flags;
+	return swingcoll_comm_create(comm, &own, shape->nranks, rank, &opts);
+}
+
+static int sums(struct swingcoll_comm *comm, unsigned int a, struct result *r)
 {
 	static uint64_t mem[2 * MAX_RANKS * 1021 + 64];
-	struct coll_case c = { .coll = coll, .dtype = dtype, .count = count, .in_place = in_place };
-	int ret;
+	bool skip[NCOLLS] = { false };
 
-	if (coll == SWINGCOLL_BROADCAST || coll == SWINGCOLL_REDUCE)
-		c.root = shape->nranks - 1;
-	ret = coll_run(&c, mem, comm, count);
-	return ret == -EOPNOTSUPP ? 1 : ret;
-}
+	/* Both change with every step: 7 collectives and 6 sizes have no common divisor. */
+	for (unsigned int i = 0; i < NCOLLS * NSIZES; i++) {
+		unsigned int coll = i % NCOLLS, size = i % NSIZES;
+		const unsigned int level[] = { a, shape - shapes, coll, size };
+		struct coll_case c = { .coll = coll,
+				       .dtype = SWINGCOLL_I64,
+				       .count = counts[size / 2],
+				       .in_place = size & 1 };
+		int ret;
 
-static int sums(uint32_t rank, void *arg)
-{
-	static const size_t counts[] = { 1, 17, 1021 };
-	struct swingcoll_comm_opts opts = { .algo = algo,
-					    .topo = shape->topo,
-					    .timeout_ms = 30000,
-					    .flags = SWINGCOLL_ALLOW_REORDER };
-	struct swingcoll_comm *comm;
-	unsigned int done = 0, refused = 0;
-
-	(void)arg;
-	CHECK_EQ(swingcoll_comm_create(&comm, &id, shape->nranks, rank, &opts), 0);
-	for (int coll = 0; coll <= SWINGCOLL_ALLTOALL; coll++)
-		for (unsigned int k = 0; k < 2 * ARRAY_SIZE(counts); k++) {
-			size_t n = coll == SWINGCOLL_BARRIER ? 0 : counts[k / 2];
-			int ret = one(comm, coll, n, k & 1, SWINGCOLL_I64);
-
-			CHECK(ret >= 0);
-			done += !ret;
-			refused += ret;
-			/* Not possible, or a substitute, which has its own turn. */
-			if (ret || strcmp(swingcoll_comm_algo(comm), algo))
-				break;
-		}
-	if (!rank) {
-		result->done = done;
-		result->refused = refused;
+		if (skip[coll] || !pairs_due(&pairs, level))
+			continue;
+		if (coll == SWINGCOLL_BARRIER)
+			c.count = 0;
+		if (coll_has_root(coll))
+			c.root = shape->nranks - 1;
+		ret = coll_run(&c, mem, comm, i);
+		CHECK(!ret || ret == -EOPNOTSUPP);
+		r->done += !ret;
+		r->refused += !!ret;
+		/* Not possible; or a substitute, which is tested under its own name. */
+		skip[coll] = ret || strcmp(swingcoll_comm_algo(comm), swingcoll_algo_name(a));
+		if (!skip[coll])
+			pairs_cover(&pairs, level);
 	}
-	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
 	return 0;
 }
 
-/* Random floats; what each rank got goes to the parent. Without leave to reorder. */
-static int bits(uint32_t rank, void *arg)
+/*
+ * A sum of random floats without leave to reorder; the parent compares the results of the ranks. *exact: the algorithm
+ * promises the same bits.
+ */
+static int bits(struct swingcoll_comm *comm, uint32_t rank, struct result *shared, bool *exact)
 {
-	struct swingcoll_comm_opts opts = { .algo = algo,
-					    .topo = shape->topo,
-					    .timeout_ms = 30000 };
-	unsigned int seed = rank + 1;
-	struct swingcoll_comm *comm;
 	static float in[FLOATS], out[FLOATS];
+	unsigned int seed = rank + 1;
 	int ret;
 
-	(void)arg;
 	for (int i = 0; i < FLOATS; i++)
 		in[i] = (float)rand_r(&seed) / (1 + rand_r(&seed) % 1000);
-	CHECK_EQ(swingcoll_comm_create(&comm, &id, shape->nranks, rank, &opts), 0);
 	ret = swingcoll_allreduce(in, out, FLOATS, SWINGCOLL_F32, SWINGCOLL_SUM, comm);
 	CHECK(!ret || ret == -EOPNOTSUPP);
-	memcpy(result->bits[rank], out, sizeof(out));
+	memcpy(shared->bits[rank], out, sizeof(out));
+	*exact = !ret;
 	if (!ret)
-		__atomic_fetch_add(&result->done, 1, __ATOMIC_RELAXED);
-	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+		testlib_count(&shared->same_bits);
 	return 0;
 }
 
-static bool same_bits(void)
+static int one_algo(unsigned int a, uint32_t rank, struct result *shared)
 {
-	for (uint32_t r = 1; r < shape->nranks; r++)
-		if (memcmp(result->bits[r], result->bits[0], sizeof(result->bits[0])))
+	struct swingcoll_comm *comm;
+	struct result mine = { 0 };
+	bool exact;
+
+	CHECK_EQ(create(&comm, a, rank, 0), 0);
+	CHECK_EQ(bits(comm, rank, shared, &exact), 0);
+	/* The short form has one communicator for both, if leave to reorder changes nothing. */
+	if (!exact || !pairs_short()) {
+		CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+		CHECK_EQ(create(&comm, a, rank, SWINGCOLL_ALLOW_REORDER), 0);
+	}
+	CHECK_EQ(sums(comm, a, &mine), 0);
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	if (!rank) {
+		shared->done += mine.done;
+		shared->refused += mine.refused;
+	}
+	return 0;
+}
+
+static int all_algos(uint32_t rank, void *arg)
+{
+	struct outcome *out = arg;
+
+	for (unsigned int a = 0; swingcoll_algo_name(a); a++) {
+		if (!one_algo(a, rank, &out->result[a]))
+			continue;
+		ksft_print_msg("rank %u: %s on %s\n", rank, swingcoll_algo_name(a), shape->topo);
+		return 1;
+	}
+	if (!rank)
+		out->pairs = pairs;
+	return 0;
+}
+
+/* All ranks have a result, with the same bits, or none has. */
+static bool same_bits(const struct result *r)
+{
+	if (r->same_bits && r->same_bits != shape->nranks)
+		return false;
+	for (uint32_t k = 1; k < shape->nranks; k++)
+		if (memcmp(r->bits[k], r->bits[0], sizeof(r->bits[0])))
 			return false;
 	return true;
+}
+
+static void one_shape(struct outcome *out, unsigned int nalgos)
+{
+	unsigned int exact = 0;
+	pid_t pid[MAX_RANKS];
+	bool same = true;
+	int bad;
+
+	for (unsigned int a = 0; a < nalgos; a++) {
+		out->result[a].same_bits = 0;
+		memset(out->result[a].bits, 0, sizeof(out->result[a].bits));
+	}
+	swingcoll_unique_id(&id);
+	testlib_fork_ranks(pid, shape->nranks, all_algos, out);
+	bad = testlib_wait_ranks_ms(pid, shape->nranks, SHAPE_MS);
+	if (!bad)
+		pairs = out->pairs;
+	ksft_test_result(!bad, "%s: %u algorithms", shape->topo, nalgos);
+	for (unsigned int a = 0; a < nalgos; a++) {
+		struct result *r = &out->result[a];
+
+		if (!same_bits(r)) {
+			ksft_print_msg("%s on %s: bits differ\n", swingcoll_algo_name(a),
+				       shape->topo);
+			same = false;
+		}
+		exact += !!r->same_bits;
+		r->exact += !!r->same_bits;
+	}
+	ksft_test_result(!bad && same,
+			 "%s: same bits on all ranks by %u algorithms, %u refuse to promise it",
+			 shape->topo, exact, nalgos - exact);
 }
 
 int main(void)
 {
 	unsigned int nalgos = 0;
+	struct outcome *out;
 
 	ksft_print_header();
-	swct_need_device();
-	result = swct_shared(sizeof(*result));
+	testlib_require_device();
+	out = testlib_shared_alloc(sizeof(*out));
 	while (swingcoll_algo_name(nalgos))
 		nalgos++;
-	ksft_set_plan(2 * nalgos);
+	ksft_set_plan(2 * ARRAY_SIZE(shapes) + nalgos);
+	pairs_init(&pairs, 4);
+	for (shape = shapes; shape < shapes + ARRAY_SIZE(shapes); shape++)
+		one_shape(out, nalgos);
 	for (unsigned int a = 0; a < nalgos; a++) {
-		unsigned int done = 0, refused = 0, exact = 0, inexact = 0;
-		bool good = true, same = true;
+		const struct result *r = &out->result[a];
 
-		algo = swingcoll_algo_name(a);
-		for (unsigned int s = 0; s < ARRAY_SIZE(shapes); s++) {
-			shape = &shapes[s];
-			swingcoll_unique_id(&id);
-			memset(result, 0, sizeof(*result));
-			if (swct_ranks(shape->nranks, 120000, sums, NULL)) {
-				ksft_print_msg("%s on %s\n", algo, shape->topo);
-				good = false;
-			}
-			done += result->done;
-			refused += result->refused;
-
-			swingcoll_unique_id(&id);
-			memset(result, 0, sizeof(*result));
-			if (swct_ranks(shape->nranks, 120000, bits, NULL) ||
-			    (result->done && result->done != shape->nranks) ||
-			    (result->done && !same_bits())) {
-				ksft_print_msg("%s on %s: bits differ\n", algo, shape->topo);
-				same = false;
-			}
-			exact += !!result->done;
-			inexact += !result->done;
-		}
-		ksft_test_result(good && done, "%s: %u collectives right, %u not for it", algo,
-				 done, refused);
-		ksft_test_result(same, "%s: same bits on all ranks of %u shapes, refused on %u",
-				 algo, exact, inexact);
+		ksft_test_result(
+			r->done,
+			"%s: %u collectives right, %u not possible; same bits on %u shapes",
+			swingcoll_algo_name(a), r->done, r->refused, r->exact);
 	}
+	ksft_print_msg("%u combinations run, %u left out\n", pairs.run, pairs.skipped);
 	ksft_finished();
 }

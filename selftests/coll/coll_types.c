@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Every type with every operation: in the kernel by two algorithms, and through the slots. */
+/* Every type with every operation: in the kernel by two algorithms, and through the shared-memory slots. */
 #include <errno.h>
 
 #include "coll.h"
@@ -63,8 +63,8 @@ static int all_ops(uint32_t rank, void *arg)
 	return 0;
 }
 
-/* The reduction kernels that this machine is to have, if the module's user has not chosen others. */
-static const char *best_reduce(void)
+/* The reduction code that the module should choose on this machine, or the one that a parameter forces. */
+static const char *expected_reduce(void)
 {
 	static char forced[SWC_NAME_BYTES];
 	FILE *f = fopen("/sys/module/swingcoll/parameters/reduce", "re");
@@ -90,19 +90,15 @@ static const char *best_reduce(void)
 #endif
 }
 
-static int uses_best(uint64_t reduced_before)
+static int uses_expected(uint64_t reduced_before)
 {
-	struct swc_info info;
-	struct swct_ctx c;
+	struct swc_info info = testlib_info();
 
-	CHECK_EQ(swct_open(&c), 0);
-	CHECK_EQ(swct_ioctl(c.fd, SWC_IOC_INFO, &info), 0);
-	swct_close(&c);
 	ksft_print_msg("%llu bytes reduced in the kernel by %s\n",
-		       (unsigned long long)(swct_stat(SWC_STAT_BYTES_REDUCED) - reduced_before),
+		       (unsigned long long)(testlib_stat(SWC_STAT_BYTES_REDUCED) - reduced_before),
 		       info.reduce);
-	CHECK(swct_stat(SWC_STAT_BYTES_REDUCED) > reduced_before);
-	CHECK(!strcmp(info.reduce, best_reduce()));
+	CHECK(testlib_stat(SWC_STAT_BYTES_REDUCED) > reduced_before);
+	CHECK(!strcmp(info.reduce, expected_reduce()));
 	return 0;
 }
 
@@ -111,17 +107,18 @@ int main(void)
 	uint64_t reduced;
 
 	ksft_print_header();
-	swct_need_device();
+	testlib_require_device();
 	ksft_set_plan(ARRAY_SIZE(ways) * (SWINGCOLL_F64 + 1) + 1);
-	reduced = swct_stat(SWC_STAT_BYTES_REDUCED);
+	reduced = testlib_stat(SWC_STAT_BYTES_REDUCED);
 	for (unsigned int w = 0; w < ARRAY_SIZE(ways); w++)
 		for (int t = 0; t <= SWINGCOLL_F64; t++) {
 			struct job j = { &ways[w], t };
 
 			swingcoll_unique_id(&id);
-			ksft_test_result(!swct_ranks(NRANKS, 60000, all_ops, &j), "%s, %s",
+			ksft_test_result(!testlib_run_ranks(NRANKS, all_ops, &j), "%s, %s",
 					 swingcoll_dtype_name(t), ways[w].name);
 		}
-	ksft_test_result(!uses_best(reduced), "the best kernels that run here");
+	ksft_test_result(!uses_expected(reduced),
+			 "the module reduces by the best code for this CPU");
 	ksft_finished();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A rank whose buffer is refused: it is told why, the others that it is so, at once; nobody's count of
- * operations is upset, so that what follows, large and small, is right.
+ * A rank whose buffer is refused gets the reason, and the other ranks get ECANCELED for the same operation. The order of
+ * operations stays the same on all ranks, so that the next ones, large and small, are right.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -33,7 +33,7 @@ static int refused(uint32_t rank, void *arg)
 {
 	struct swingcoll_comm_opts opts = { .use_io_uring = *(int *)arg };
 	uint32_t *buf = malloc(LARGE * sizeof(*buf));
-	/* Readable, not writable: cannot be pinned. */
+	/* Not writable, so it cannot be pinned. */
 	void *bad = mmap(NULL, LARGE * sizeof(*buf), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct swingcoll_comm *comm;
 	struct swingcoll_req *req[3];
@@ -42,7 +42,8 @@ static int refused(uint32_t rank, void *arg)
 
 	CHECK_EQ(swingcoll_comm_create(&comm, &lib_id, N, rank, &opts), 0);
 	for (uint32_t k = 0; k < ROUNDS; k++) {
-		swct_sleep_ms((rank + k) % N * 3);
+		/* Most of the time the ranks come in this order. */
+		testlib_sleep_ms((rank + k) % N * 3);
 		ret = swingcoll_allreduce(rank == 1 ? bad : buf, buf, LARGE, SWINGCOLL_U32,
 					  SWINGCOLL_SUM, comm);
 		CHECK_EQ(ret, rank == 1 ? -EFAULT : -ECANCELED);
@@ -52,7 +53,7 @@ static int refused(uint32_t rank, void *arg)
 		CHECK_EQ(sum_is_right(comm, buf, 4, k), 0);
 		CHECK_EQ(sum_is_right(comm, buf, LARGE, k), 0);
 	}
-	/* In the middle of several in flight: its neighbours in time are not touched. */
+	/* Among others in flight, which complete. */
 	for (int i = 0; i < 3; i++)
 		CHECK_EQ(swingcoll_iallreduce(rank == 1 && i == 1 ? bad : buf, buf + i * 4096, 4096,
 					      SWINGCOLL_U32, SWINGCOLL_MAX, comm, &req[i]),
@@ -70,11 +71,13 @@ int main(void)
 	int with = 0, without = -1;
 
 	ksft_print_header();
-	swct_need_device();
+	testlib_require_device();
 	ksft_set_plan(2);
 	swingcoll_unique_id(&lib_id);
-	ksft_test_result(!swct_ranks(N, 30000, refused, &with), "a refused buffer, io_uring");
+	ksft_test_result(!testlib_run_ranks(N, refused, &with),
+			 "a rank's buffer is refused, io_uring");
 	swingcoll_unique_id(&lib_id);
-	ksft_test_result(!swct_ranks(N, 30000, refused, &without), "a refused buffer, ioctl");
+	ksft_test_result(!testlib_run_ranks(N, refused, &without),
+			 "a rank's buffer is refused, ioctl");
 	ksft_finished();
 }

@@ -17,13 +17,14 @@ bool coll_has_root(int coll)
 	return coll == SWINGCOLL_BROADCAST || coll == SWINGCOLL_REDUCE;
 }
 
-bool coll_has_parts(int coll)
+bool coll_is_sharded(int coll)
 {
 	return coll == SWINGCOLL_REDUCE_SCATTER || coll == SWINGCOLL_ALLGATHER ||
 	       coll == SWINGCOLL_ALLTOALL;
 }
 
-struct coll_case coll_nth(int coll, const size_t *counts, unsigned int k, int nranks, int part)
+struct coll_case coll_case_nth(int coll, const size_t *counts, unsigned int k, int nranks,
+			       int share)
 {
 	struct coll_case c = { .coll = coll,
 			       .count = counts[k / 2],
@@ -32,8 +33,8 @@ struct coll_case coll_nth(int coll, const size_t *counts, unsigned int k, int nr
 
 	if (coll == SWINGCOLL_BARRIER)
 		c.count = 0;
-	if (coll_has_parts(coll))
-		c.count = (c.count + part - 1) / part;
+	if (coll_is_sharded(coll))
+		c.count = (c.count + share - 1) / share;
 	if (coll_has_root(coll))
 		c.root = k % nranks;
 	return c;
@@ -53,10 +54,21 @@ size_t coll_recv_elems(const struct coll_case *c, int nranks)
 	return all ? c->count * nranks : c->count;
 }
 
-/* Small whole numbers: sums and products of nine of them are exact in every type that can hold them. */
-static long value(const struct coll_case *c, int rank, size_t i, uint64_t salt)
+/*
+ * Values repeat with this period of an element's phase, which is a function of its index and the salt: so the reference
+ * of a reduction is computed once per phase, and not once per element.
+ */
+#define PERIOD (2 * 11)
+
+static unsigned int phase(size_t i, uint64_t salt)
 {
-	unsigned long x = (i + salt) * 7 + rank * 3 + (i >> 9);
+	return ((i + salt) * 7 + (i >> 9)) % PERIOD;
+}
+
+/* Small integers: sums and products of those of nine ranks are exact in every type that can represent them. */
+static long value(const struct coll_case *c, int rank, unsigned int phase)
+{
+	unsigned int x = phase + rank * 3;
 	bool is_signed = c->dtype >= SWINGCOLL_F16 || !(c->dtype & 1);
 
 	if (c->op == SWINGCOLL_PROD)
@@ -142,21 +154,23 @@ static int64_t get_int(const void *at, int dtype, size_t i)
 	}
 }
 
-/* The reference: element @i of the whole vector, or for ALLTOALL of what @rank gets. */
-static int64_t want_int(const struct coll_case *c, int n, int rank, size_t i, uint64_t salt)
+/* The reference of a collective that moves data: element i of the receive buffer of a rank. */
+static int64_t moved(const struct coll_case *c, int rank, size_t i, uint64_t salt)
 {
-	int64_t acc, v;
-
-	if (c->coll == SWINGCOLL_ALLTOALL)
-		return value(c, i / c->count, rank * c->count + i % c->count, salt);
-
 	if (c->coll == SWINGCOLL_BROADCAST)
-		return value(c, c->root, i, salt);
+		return value(c, c->root, phase(i, salt));
 	if (c->coll == SWINGCOLL_ALLGATHER)
-		return value(c, i / c->count, i % c->count, salt);
-	acc = value(c, 0, i, salt);
+		return value(c, i / c->count, phase(i % c->count, salt));
+	return value(c, i / c->count, phase(rank * c->count + i % c->count, salt));
+}
+
+/* The reference of a reduction, for n ranks. */
+static int64_t reduced(const struct coll_case *c, int n, unsigned int phase)
+{
+	int64_t acc = value(c, 0, phase), v;
+
 	for (int r = 1; r < n; r++) {
-		v = value(c, r, i, salt);
+		v = value(c, r, phase);
 		switch (c->op) {
 		case SWINGCOLL_SUM:
 		case SWINGCOLL_AVG:
@@ -188,11 +202,14 @@ static int64_t want_int(const struct coll_case *c, int n, int rank, size_t i, ui
 void coll_fill(const struct coll_case *c, int nranks, int rank, void *send, uint64_t salt)
 {
 	size_t n = coll_send_elems(c, nranks);
+	long v[PERIOD];
 
+	for (int p = 0; p < PERIOD; p++)
+		v[p] = value(c, rank, p);
 	for (size_t i = 0; i < n; i++) {
-		long v = value(c, rank, i, salt);
+		long x = v[phase(i, salt)];
 
-		put(send, c->dtype, i, v, v);
+		put(send, c->dtype, i, x, x);
 	}
 }
 
@@ -205,12 +222,16 @@ int coll_check(const struct coll_case *c, int nranks, int rank, const void *recv
 	size_t n = coll_recv_elems(c, nranks);
 	size_t first = c->coll == SWINGCOLL_REDUCE_SCATTER ? rank * c->count : 0;
 	bool avg = c->op == SWINGCOLL_AVG && coll_reduces(c->coll);
-	char room[8];
+	int64_t sum[PERIOD];
+	char wrapped[8];
 
 	if (c->coll == SWINGCOLL_REDUCE && rank != c->root)
 		return 0;
+	for (int p = 0; p < PERIOD; p++)
+		sum[p] = coll_reduces(c->coll) ? reduced(c, nranks, p) : 0;
 	for (size_t i = 0; i < n; i++) {
-		int64_t want = want_int(c, nranks, rank, first + i, salt);
+		int64_t want = coll_reduces(c->coll) ? sum[phase(first + i, salt)]
+						     : moved(c, rank, i, salt);
 		bool good;
 
 		if (c->dtype >= SWINGCOLL_F16) {
@@ -222,8 +243,8 @@ int coll_check(const struct coll_case *c, int nranks, int rank, const void *recv
 		} else {
 			if (avg)
 				want /= nranks;
-			put(room, c->dtype, 0, 0, want); /* wraps as the type does */
-			good = get_int(recv, c->dtype, i) == get_int(room, c->dtype, 0);
+			put(wrapped, c->dtype, 0, 0, want); /* wraps around as the type does */
+			good = get_int(recv, c->dtype, i) == get_int(wrapped, c->dtype, 0);
 		}
 		if (!good) {
 			if (c->dtype >= SWINGCOLL_F16)
@@ -300,15 +321,15 @@ size_t coll_bytes(const struct coll_case *c, int nranks)
 	       128;
 }
 
-void coll_place(const struct coll_case *c, int nranks, int rank, void *mem, void **send,
-		void **recv)
+void coll_buffers(const struct coll_case *c, int nranks, int rank, void *mem, void **send,
+		  void **recv)
 {
 	size_t s = swingcoll_dtype_size(c->dtype), own = (size_t)rank * c->count * s;
 	char *at = mem;
 
 	*send = at;
 	if (!c->in_place) {
-		/* One element behind, so that the two are aligned differently. */
+		/* With an element between them, so that the two are aligned differently. */
 		*recv = at + (coll_send_elems(c, nranks) + 1) * s;
 		return;
 	}
@@ -324,8 +345,8 @@ int coll_run(const struct coll_case *c, void *mem, struct swingcoll_comm *comm, 
 	int n = swingcoll_comm_size(comm), rank = swingcoll_comm_rank(comm), ret;
 	void *send, *recv;
 
-	coll_place(c, n, rank, mem, &send, &recv);
-	if (!c->in_place && !coll_has_parts(c->coll))
+	coll_buffers(c, n, rank, mem, &send, &recv);
+	if (!c->in_place && !coll_is_sharded(c->coll))
 		memset(recv, 0x5a, coll_recv_elems(c, n) * swingcoll_dtype_size(c->dtype));
 	coll_fill(c, n, rank, send, salt);
 	ret = coll_call(c, send, recv, comm);

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What shell tests need: hold the device open, or show that the module works. */
+/* For shell tests: show that the module works, or hold the device open. */
 #include "testlib.h"
 
 static uint8_t id[SWC_ID_BYTES];
 
-static int sound(uint32_t rank, void *arg)
+static int works(uint32_t rank, void *arg)
 {
-	struct swct_rank r;
+	struct testlib_rank r;
 
 	(void)arg;
-	CHECK_EQ(swct_rank_up(&r, id, 3, rank, 10000), 0);
-	CHECK_EQ(swct_sound(&r, 20000), 0);
-	/* Leave something behind for release to clean up. */
-	struct swc_desc d = swct_allreduce(&r, &r, &r, 1, SWC_U8);
+	CHECK_EQ(testlib_rank_open(&r, id, 3, rank, TESTLIB_EVENT_MS), 0);
+	CHECK_EQ(testlib_check_allreduce(&r, 20000), 0);
+	/* An operation in flight, for the exit to clean up. */
+	struct swc_desc d = testlib_allreduce_desc(&r, &r, &r, 1, SWC_U8);
 
-	swct_submit(r.c.fd, &d);
+	testlib_submit(r.c.fd, &d);
 	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	struct swct_ctx c;
+	struct testlib_ctx c;
 
-	if (argc == 2 && !strcmp(argv[1], "sound")) {
-		swct_id(id);
-		return !!swct_ranks(3, 20000, sound, NULL);
+	if (argc == 2 && !strcmp(argv[1], "check")) {
+		testlib_new_id(id);
+		return !!testlib_run_ranks(3, works, NULL);
 	}
 	if (argc == 2 && !strcmp(argv[1], "hold")) {
-		if (swct_open(&c))
+		if (testlib_open(&c))
 			return 1;
 		puts("open");
 		fflush(stdout);
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
 			pause();
 	}
 	if (argc == 2 && !strcmp(argv[1], "hold-mapping")) {
-		if (swct_open(&c))
+		if (testlib_open(&c))
 			return 1;
 		close(c.fd);
 		puts("open");
@@ -43,6 +43,6 @@ int main(int argc, char **argv)
 		for (;;)
 			pause();
 	}
-	fprintf(stderr, "usage: helper sound | hold | hold-mapping\n");
+	fprintf(stderr, "usage: helper check | hold | hold-mapping\n");
 	return 2;
 }

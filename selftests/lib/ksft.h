@@ -123,7 +123,7 @@ static inline __attribute__((noreturn)) void ksft_finished(void)
 	exit(ksft_cnt.pass || !ksft_cnt.skip ? KSFT_PASS : KSFT_SKIP);
 }
 
-/* Nothing of the program can run. */
+/* No test of the program can run. */
 __attribute__((format(printf, 1, 2), noreturn)) static inline void ksft_exit_skip(const char *fmt,
 										  ...)
 {

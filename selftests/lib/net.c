@@ -48,7 +48,7 @@ static void set_number(const char *name, long v)
 	setenv(name, text, 1);
 }
 
-void net_move_root(int by)
+void net_set_root_offset(int by)
 {
 	char *colon = strrchr(root, ':'), text[sizeof(root) + 8];
 
@@ -64,21 +64,21 @@ const char *net_root_address(void)
 	return text;
 }
 
-void net_meet(void)
+void net_rejoin(void)
 {
 	int ret;
 
 	swingcoll_bootstrap_free(boot);
-	/* The nodes' own meeting point: the port behind that of the ranks. */
-	net_move_root(1);
+	/* Node processes use the port after that of the ranks. */
+	net_set_root_offset(1);
 	ret = swingcoll_bootstrap_env(&boot);
 	if (ret)
-		ksft_exit_fail_msg("node %d cannot meet the others: %s\n", net_node,
+		ksft_exit_fail_msg("node %d cannot connect to the others: %s\n", net_node,
 				   swingcoll_bootstrap_error());
-	net_move_root(0);
+	net_set_root_offset(0);
 }
 
-void net_start(void)
+void net_init(void)
 {
 	const char *node = getenv("SWINGCOLL_NODE"), *nodes = getenv("SWINGCOLL_NNODES");
 	const char *at = getenv("SWINGCOLL_ROOT");
@@ -90,29 +90,29 @@ void net_start(void)
 	net_node = atoi(node);
 	net_nodes = atoi(nodes);
 	if (net_nodes < 2 || net_nodes > NET_MAX_NODES)
-		ksft_exit_skip("for 2 to %d nodes\n", NET_MAX_NODES);
-	swct_need_device();
+		ksft_exit_skip("needs 2 to %d nodes\n", NET_MAX_NODES);
+	testlib_require_device();
 	snprintf(root, sizeof(root), "%s", at);
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	net_meet();
+	net_rejoin();
 	if (!net_node)
 		ksft_print_header();
 }
 
-void net_exchange(const void *mine, void *all, size_t bytes)
+void net_allgather(const void *mine, void *all, size_t bytes)
 {
 	int ret = boot->allgather(boot->arg, mine, all, bytes);
 
 	if (ret)
-		ksft_exit_fail_msg("node %d has lost the others: %s\n", net_node,
+		ksft_exit_fail_msg("node %d has lost the connection to the others: %s\n", net_node,
 				   swingcoll_bootstrap_error());
 }
 
-bool net_together(bool bad)
+bool net_any(bool bad)
 {
 	unsigned char mine = bad, all[NET_MAX_NODES];
 
-	net_exchange(&mine, all, 1);
+	net_allgather(&mine, all, 1);
 	for (int n = 0; n < net_nodes; n++)
 		bad |= all[n];
 	return bad;
@@ -120,12 +120,12 @@ bool net_together(bool bad)
 
 /* ------------------------------------------------------------------ ranks */
 
-void net_be_rank(const struct net_layout *l, int rank, unsigned int step)
+void net_set_rank_env(const struct net_layout *l, int rank, unsigned int step)
 {
 	set_number("SWINGCOLL_RANK", rank);
 	set_number("SWINGCOLL_NRANKS", l->nranks);
 	set_number("SWINGCOLL_JOB", step);
-	/* A topology says where ranks are: node by node. */
+	/* In a topology ranks are numbered node by node. */
 	if (l->in_turn)
 		unsetenv("SWINGCOLL_TOPO");
 }

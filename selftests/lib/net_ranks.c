@@ -4,8 +4,6 @@
 
 #include "net_ranks.h"
 
-#define CLEAN_MS 10000 /* until all is given back */
-
 struct net_layout net_cluster;
 unsigned int net_step;
 int net_victim;
@@ -16,12 +14,12 @@ static unsigned int planned;
 static bool counting;
 static uint64_t began;
 
-void net_ranks_start(void)
+void net_ranks_init(void)
 {
-	net_start();
-	net_layout(&net_cluster, NET_LOCAL, NET_LOCAL);
+	net_init();
+	net_layout(&net_cluster, NET_LOCAL_RANKS, NET_LOCAL_RANKS);
 	net_victim = net_cluster.nranks - 1;
-	net_shared = swct_shared(sizeof(*net_shared));
+	net_shared = testlib_shared_alloc(sizeof(*net_shared));
 }
 
 /* ------------------------------------------------------------------ ranks */
@@ -31,14 +29,14 @@ int net_comm_create(struct swingcoll_comm **comm, int rank, uint32_t timeout_ms)
 	struct swingcoll_comm_opts opts = { .timeout_ms = timeout_ms };
 	int ret;
 
-	net_be_rank(&net_cluster, rank, net_step);
+	net_set_rank_env(&net_cluster, rank, net_step);
 	ret = swingcoll_comm_create_auto(comm, &opts);
 	if (ret)
 		ksft_print_msg("rank %d: %s\n", rank, swingcoll_bootstrap_error());
 	return ret;
 }
 
-int net_rank_up(struct net_work *w, int i, uint32_t timeout_ms, const struct net_load *load)
+int net_rank_open(struct net_rank *w, int i, uint32_t timeout_ms, const struct net_load *load)
 {
 	memset(w, 0, sizeof(*w));
 	w->rank = net_layout_rank(&net_cluster, i);
@@ -53,14 +51,14 @@ int net_rank_up(struct net_work *w, int i, uint32_t timeout_ms, const struct net
 	return net_comm_create(&w->comm, w->rank, timeout_ms);
 }
 
-int net_rank_down(struct net_work *w)
+int net_rank_close(struct net_rank *w)
 {
 	for (int k = 0; k < NET_MAX_INFLIGHT; k++)
 		free(w->mem[k]);
 	return swingcoll_comm_destroy(w->comm);
 }
 
-int net_once(struct net_work *w, unsigned int round)
+int net_run_round(struct net_rank *w, unsigned int round)
 {
 	struct swingcoll_req *req[NET_MAX_INFLIGHT] = { NULL };
 	int error = 0, n = net_cluster.nranks;
@@ -81,9 +79,9 @@ int net_once(struct net_work *w, unsigned int round)
 	return error;
 }
 
-int net_well(struct net_work *w, unsigned int round)
+int net_run_good_round(struct net_rank *w, unsigned int round)
 {
-	int ret = net_once(w, round), culprit;
+	int ret = net_run_round(w, round), culprit;
 	char text[256];
 
 	if (!ret)
@@ -98,16 +96,16 @@ int net_steady_rank(uint32_t i, void *arg)
 {
 	const struct net_steady *s = arg;
 	uint64_t until;
-	struct net_work w;
+	struct net_rank w;
 
-	CHECK_EQ(net_rank_up(&w, i, NET_TIMEOUT_MS, &s->load), 0);
-	CHECK_EQ(net_well(&w, 0), 0);
+	CHECK_EQ(net_rank_open(&w, i, NET_TIMEOUT_MS, &s->load), 0);
+	CHECK_EQ(net_run_good_round(&w, 0), 0);
 	net_shared->started[i] = 1;
-	/* As many on all ranks, and until it is over where it happens. */
-	until = swct_ms() + s->ms;
+	/* The same number of rounds on all ranks, until the time is over on the victim's node. */
+	until = testlib_now_ms() + s->ms;
 	for (int round = 0;; round++) {
-		int32_t go = net_node == net_victims_node() && swct_ms() < until;
-		int ret = net_once(&w, round), sum = 0;
+		int32_t go = net_node == net_victim_node() && testlib_now_ms() < until;
+		int ret = net_run_round(&w, round), sum = 0;
 
 		if (!ret)
 			ret = swingcoll_allreduce(&go, &sum, 1, SWINGCOLL_I32, SWINGCOLL_MAX,
@@ -122,39 +120,39 @@ int net_steady_rank(uint32_t i, void *arg)
 		if (round >= s->rounds && !sum)
 			break;
 	}
-	CHECK_EQ(net_rank_down(&w), 0);
+	CHECK_EQ(net_rank_close(&w), 0);
 	return 0;
 }
 
-/* ------------------------------------------------------------------ the node's process */
+/* ------------------------------------------------------------------ the node process */
 
 bool net_all_started(const pid_t *pid)
 {
-	uint64_t until = swct_ms() + 60000;
+	uint64_t limit = testlib_now_ms() + TESTLIB_EVENT_MS;
 
-	for (int i = 0; i < NET_LOCAL; i++)
+	for (int i = 0; i < NET_LOCAL_RANKS; i++)
 		while (!__atomic_load_n(&net_shared->started[i], __ATOMIC_ACQUIRE)) {
 			siginfo_t info = { 0 };
 
-			if (swct_ms() > until ||
+			if (testlib_now_ms() > limit ||
 			    waitid(P_PID, pid[i], &info, WEXITED | WNOHANG | WNOWAIT) ||
 			    info.si_pid)
 				return false;
-			swct_sleep_ms(2);
+			testlib_sleep_ms(2);
 		}
 	return true;
 }
 
-int net_victims_node(void)
+int net_victim_node(void)
 {
 	return net_layout_node(&net_cluster, net_victim);
 }
 
-pid_t net_take_victim(pid_t *pid)
+pid_t net_detach_victim(pid_t *pid)
 {
 	pid_t victim = 0;
 
-	for (int i = 0; i < NET_LOCAL; i++)
+	for (int i = 0; i < NET_LOCAL_RANKS; i++)
 		if (net_layout_rank(&net_cluster, i) == net_victim) {
 			victim = pid[i];
 			pid[i] = 0;
@@ -162,7 +160,7 @@ pid_t net_take_victim(pid_t *pid)
 	return victim;
 }
 
-/* ------------------------------------------------------------------ what is expected */
+/* ------------------------------------------------------------------ expected errors */
 
 int net_check_error(struct swingcoll_comm *comm, const struct net_expected *x, int ret)
 {
@@ -172,85 +170,53 @@ int net_check_error(struct swingcoll_comm *comm, const struct net_expected *x, i
 
 	error = swingcoll_comm_error(comm, text, sizeof(text), &culprit);
 	good = error == x->error || (x->or_error && error == x->or_error);
-	/* Calls that came after it are only told that it is over. */
+	/* Calls after the error only get ECONNABORTED. */
 	good &= ret == error || ret == -ECONNABORTED;
-	switch (x->whose) {
-	case NET_THE_VICTIM:
+	switch (x->culprit) {
+	case NET_CULPRIT_VICTIM:
 		good &= culprit == net_victim;
 		break;
-	case NET_VICTIMS_NODE:
-		good &= culprit >= 0 &&
-			net_layout_node(&net_cluster, culprit) == net_victims_node();
+	case NET_CULPRIT_VICTIM_NODE:
+		good &= culprit >= 0 && net_layout_node(&net_cluster, culprit) == net_victim_node();
 		break;
-	case NET_ANOTHER_NODE:
+	case NET_CULPRIT_OTHER_NODE:
 		good &= culprit >= 0 && net_layout_node(&net_cluster, culprit) != net_node;
 		break;
-	case NET_CALLERS:
+	case NET_CULPRIT_CALLER:
 		good &= culprit >= 0 && strstr(text, " called ") && strstr(text, ", but rank");
 	}
 	good &= !!*text;
 	if (!good)
-		ksft_print_msg("rank %d: call %d, error %d, rank at fault %d: %s\n",
+		ksft_print_msg("rank %d: the call returned %d; error %d, rank at fault %d: %s\n",
 			       swingcoll_comm_rank(comm), ret, error, culprit, text);
 	return !good;
 }
 
 /* ------------------------------------------------------------------ after each case */
 
-static bool balanced(const uint64_t *v, int plus, int minus, const char *what, bool say)
-{
-	if (say && v[plus] != v[minus])
-		ksft_print_msg("node %d: %s: %llu, given back %llu\n", net_node, what,
-			       (unsigned long long)v[plus], (unsigned long long)v[minus]);
-	return v[plus] == v[minus];
-}
-
-static bool clean(bool say)
-{
-	uint64_t v[SWC_STAT_NR];
-
-	if (swct_stats(v, SWC_STAT_NR))
-		return false;
-	return balanced(v, SWC_STAT_PAGES_PINNED, SWC_STAT_PAGES_UNPINNED, "pages pinned", say) &
-	       balanced(v, SWC_STAT_REGIONS_PINNED, SWC_STAT_REGIONS_UNPINNED, "regions", say) &
-	       balanced(v, SWC_STAT_CONNS_OPENED, SWC_STAT_CONNS_CLOSED, "connections", say);
-}
-
-int net_all_clean(void)
-{
-	uint64_t until = swct_ms() + CLEAN_MS;
-
-	while (!clean(false)) {
-		if (swct_ms() > until)
-			return !clean(true);
-		swct_sleep_ms(20);
-	}
-	return 0;
-}
-
-static int sound_rank(uint32_t i, void *arg)
+static int works_rank(uint32_t i, void *arg)
 {
 	static const struct net_load small = { 2003, 2 };
-	struct net_work w;
+	struct net_rank w;
 
 	(void)arg;
-	CHECK_EQ(net_rank_up(&w, i, NET_TIMEOUT_MS, &small), 0);
-	CHECK_EQ(net_well(&w, 0), 0);
-	CHECK_EQ(net_rank_down(&w), 0);
+	CHECK_EQ(net_rank_open(&w, i, NET_TIMEOUT_MS, &small), 0);
+	CHECK_EQ(net_run_good_round(&w, 0), 0);
+	CHECK_EQ(net_rank_close(&w), 0);
 	return 0;
 }
 
 /* A new communicator works. */
-static int sound(void)
+static int works(void)
 {
-	return swct_ranks(NET_LOCAL, 60000, sound_rank, NULL);
+	return testlib_run_ranks(NET_LOCAL_RANKS, works_rank, NULL);
 }
 
 /* ------------------------------------------------------------------ cases */
 
 bool net_case_begin(const char *name)
 {
-	began = swct_ms();
+	began = testlib_now_ms();
 	if (!strstr(name, wanted))
 		return false;
 	planned += counting;
@@ -260,18 +226,18 @@ bool net_case_begin(const char *name)
 void net_case_end(const char *name, int bad)
 {
 	net_step++;
-	/* All have ended before the first looks for what is left. */
-	bad |= net_together(false);
-	bad |= net_all_clean();
-	bad |= net_together(false);
-	bad |= sound();
+	/* Ranks of all nodes have ended before a node looks at its counters. */
+	bad |= net_any(false);
+	bad |= testlib_wait_released(0);
+	bad |= net_any(false);
+	bad |= works();
 	net_step++;
-	bad = net_together(bad);
+	bad = net_any(bad);
 	if (!net_node)
-		ksft_test_result(!bad, "%s, %d ms", name, (int)(swct_ms() - began));
+		ksft_test_result(!bad, "%s, %d ms", name, (int)(testlib_now_ms() - began));
 }
 
-void net_cases(const struct swct_test *test, unsigned int n)
+void net_cases(const struct testlib_test *test, unsigned int n)
 {
 	for (unsigned int k = 0; k < n; k++) {
 		int bad;
@@ -290,7 +256,7 @@ int net_main(int argc, char **argv, void (*cases)(void))
 {
 	if (argc > 1)
 		wanted = argv[1];
-	net_ranks_start();
+	net_ranks_init();
 	counting = true;
 	cases();
 	counting = false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Cluster tests in which things go wrong: ranks that work until something happens, what they are told then, and
- * cases after each of which nothing may be left behind and a new communicator must work. Each node has NET_LOCAL
- * ranks; its process makes the trouble.
+ * Cluster tests with failures: ranks that run collectives until something fails, the error that they must get then, and
+ * cases after each of which all resources must be released and a new communicator must work. Each node has
+ * NET_LOCAL_RANKS ranks; the node process causes the failure.
  */
 #ifndef NET_RANKS_H
 #define NET_RANKS_H
@@ -10,35 +10,35 @@
 #include "coll.h"
 #include "net.h"
 
-#define NET_LOCAL 2
+#define NET_LOCAL_RANKS 2
 #define NET_MAX_INFLIGHT 8
-#define NET_TIMEOUT_MS 20000 /* where the end is not to come by the deadline */
-#define NET_GRACE_MS 10000   /* for a message about it on a busy machine */
+#define NET_TIMEOUT_MS TESTLIB_EVENT_MS /* deadlines that are not to be reached */
+#define NET_GRACE_MS 10000		/* for a busy machine */
 
 extern struct net_layout net_cluster;
-extern unsigned int net_step; /* of all sets of ranks there were, the same on all nodes */
-extern int net_victim; /* the rank that things happen to; the last one, if the test does not say */
+extern unsigned int net_step; /* counts sets of ranks, the same on all nodes */
+extern int net_victim;	      /* the rank that fails; the last one unless the test sets it */
 
-/* What a node's process and its ranks know of each other. */
+/* Shared by a node process and its ranks. */
 struct net_shared {
-	int started[NET_LOCAL];
-	int go;
+	int started[NET_LOCAL_RANKS]; /* set by each rank */
+	int go;			      /* set by the node process */
 };
 
 extern struct net_shared *net_shared;
 
-/* Instead of net_start(). */
-void net_ranks_start(void);
+/* Instead of net_init(). */
+void net_ranks_init(void);
 
 /* ------------------------------------------------------------------ ranks */
 
-/* What ranks do until something happens: allreduces. */
+/* The load of ranks: allreduces of so many elements. */
 struct net_load {
 	size_t count;
 	int inflight; /* 0: blocking calls, one at a time */
 };
 
-struct net_work {
+struct net_rank {
 	struct swingcoll_comm *comm;
 	const struct net_load *load;
 	struct coll_case c;
@@ -46,64 +46,62 @@ struct net_work {
 	void *mem[NET_MAX_INFLIGHT];
 };
 
-/* In a rank: meet the others. Says why if it does not work, as all of these do. */
+/* In a rank: create the communicator. Prints a diagnostic if it fails, as all of these do. */
 int net_comm_create(struct swingcoll_comm **comm, int rank, uint32_t timeout_ms);
-/* The @i-th rank of this node: likewise, with memory for @load. */
-int net_rank_up(struct net_work *w, int i, uint32_t timeout_ms, const struct net_load *load);
-int net_rank_down(struct net_work *w);
-/* One round of the load, checked; the first error. */
-int net_once(struct net_work *w, unsigned int round);
-/* Likewise where nothing may go wrong. */
-int net_well(struct net_work *w, unsigned int round);
+/* The i-th rank of this node: likewise, with memory for a load. */
+int net_rank_open(struct net_rank *w, int i, uint32_t timeout_ms, const struct net_load *load);
+int net_rank_close(struct net_rank *w);
+/* Run one round of the load and check it; returns the first error. */
+int net_run_round(struct net_rank *w, unsigned int round);
+/* Likewise, where an error is a failure of the test. */
+int net_run_good_round(struct net_rank *w, unsigned int round);
 
-/* Ranks with nothing to fear: so many rounds, and until @ms are over on the victim's node. */
+/* Ranks that must not fail: so many rounds at least, and until ms are over on the victim's node. */
 struct net_steady {
 	struct net_load load;
 	int rounds;
 	unsigned int ms;
 };
 
-/* For swct_fork(); @arg: struct net_steady. */
+/* For testlib_fork_ranks(), with a struct net_steady. */
 int net_steady_rank(uint32_t i, void *arg);
 
-/* ------------------------------------------------------------------ the node's process */
+/* ------------------------------------------------------------------ the node process */
 
-/* Wait until all ranks of this node have set net_shared->started. */
+/* Wait until all ranks of this node have set net_shared->started. False if one ends before. */
 bool net_all_started(const pid_t *pid);
-int net_victims_node(void);
-/* The victim, if it is one of this node's ranks: not in @pid any more, for it ends in its own way. Or 0. */
-pid_t net_take_victim(pid_t *pid);
+int net_victim_node(void);
+/* Take the victim out of this node's processes and return it; 0 if it is on another node. */
+pid_t net_detach_victim(pid_t *pid);
 
-/* ------------------------------------------------------------------ what is expected */
+/* ------------------------------------------------------------------ expected errors */
 
-enum net_whose {
-	NET_THE_VICTIM,
-	NET_VICTIMS_NODE, /* any rank of it */
-	NET_ANOTHER_NODE, /* any rank of a node that is not the caller's */
-	NET_CALLERS	  /* who called what cannot be told from here: any rank, and both calls */
+enum net_culprit {
+	NET_CULPRIT_VICTIM,
+	NET_CULPRIT_VICTIM_NODE, /* any rank of the victim's node */
+	NET_CULPRIT_OTHER_NODE,	 /* any rank of another node than the caller's */
+	NET_CULPRIT_CALLER	 /* any rank; the text must tell both calls */
 };
 
 struct net_expected {
 	int error, or_error;
-	enum net_whose whose;
+	enum net_culprit culprit;
 };
 
-/* The communicator's error and rank at fault are as expected, however the call that returned @ret has heard of it. */
+/* Check the communicator's error and rank at fault after a call that has returned ret. */
 int net_check_error(struct swingcoll_comm *comm, const struct net_expected *x, int ret);
 
 /* ------------------------------------------------------------------ cases */
 
-/* Until nothing is left on this node of what has ended; not 0 if something stays. */
-int net_all_clean(void);
-/* Is it to be run? */
+/* Is this case to be run? */
 bool net_case_begin(const char *name);
-/* Its result, when nothing is left of it on any node and new communicators work. */
+/* Print its result, when all nodes have released all resources and a new communicator works. */
 void net_case_end(const char *name, int bad);
-/* What returns KSFT_SKIP does so on all nodes. */
-void net_cases(const struct swct_test *test, unsigned int n);
+/* Run cases; one that returns KSFT_SKIP must do so on all nodes. */
+void net_cases(const struct testlib_test *test, unsigned int n);
 /*
- * The rest of main(): @cases goes through all of them, by the above; it is called twice, to count those with argv[1]
- * in their names, and to run them.
+ * The rest of main(). The callback goes through all cases by the functions above. It is called twice: to count the cases
+ * with argv[1] in their names, and to run them.
  */
 int net_main(int argc, char **argv, void (*cases)(void));
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <signal.h>
 #include <swingcoll.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "partitioned.h"
 
-int parted_up(struct parted *p, const struct coll_case *c, int n, struct swingcoll_comm *comm)
+int partitioned_open(struct partitioned *p, const struct coll_case *c, int n,
+		     struct swingcoll_comm *comm)
 {
 	size_t size = swingcoll_dtype_size(c->dtype);
 	int nranks = swingcoll_comm_size(comm);
 
-	*p = (struct parted){ .c = *c, .nranks = nranks, .n = n };
+	*p = (struct partitioned){ .c = *c, .nranks = nranks, .n = n };
 	p->send_bytes = coll_send_elems(c, nranks) * size;
 	p->recv_bytes = coll_recv_elems(c, nranks) * size;
 	p->recv = calloc(n, p->recv_bytes + 1);
@@ -29,7 +29,7 @@ int parted_up(struct parted *p, const struct coll_case *c, int n, struct swingco
 	}
 }
 
-int parted_down(struct parted *p)
+int partitioned_close(struct partitioned *p)
 {
 	int ret = swingcoll_pfree(p->part);
 
@@ -39,17 +39,17 @@ int parted_down(struct parted *p)
 	return ret;
 }
 
-void parted_fill(struct parted *p, int i, int rank, uint64_t salt)
+void partitioned_fill(struct partitioned *p, int i, int rank, uint64_t salt)
 {
 	coll_fill(&p->c, p->nranks, rank, p->send + i * p->send_bytes, salt * 4099 + i);
 }
 
-int parted_check(struct parted *p, int i, int rank, uint64_t salt)
+int partitioned_check(struct partitioned *p, int i, int rank, uint64_t salt)
 {
 	return coll_check(&p->c, p->nranks, rank, p->recv + i * p->recv_bytes, salt * 4099 + i);
 }
 
-void parted_shuffle(int *order, int n, unsigned int *rnd)
+void partitioned_shuffle(int *order, int n, unsigned int *rnd)
 {
 	for (int i = 0; i < n; i++) {
 		int k = rand_r(rnd) % (i + 1);
@@ -59,57 +59,78 @@ void parted_shuffle(int *order, int n, unsigned int *rnd)
 	}
 }
 
-/* coll_fill() spoils the receive buffer only out of place, and whole: so fill all before the first is ready. */
-int parted_round(struct parted *j, uint32_t rank, uint64_t salt, unsigned int *rnd)
+int partitioned_round(struct partitioned *j, uint32_t rank, uint64_t salt, unsigned int *rnd)
 {
 	int *order = malloc(j->n * sizeof(*order));
 
 	CHECK_EQ(swingcoll_pstart(j->part), 0);
-	parted_shuffle(order, j->n, rnd);
+	partitioned_shuffle(order, j->n, rnd);
 	for (int i = 0; i < j->n; i++) {
-		parted_fill(j, order[i], rank, salt);
+		partitioned_fill(j, order[i], rank, salt);
 		CHECK_EQ(swingcoll_pready(j->part, order[i]), 0);
 	}
-	/* Some one by one, in another order; the rest at once. */
-	parted_shuffle(order, j->n, rnd);
+	/* Half of them one by one, in another order; then all at once. */
+	partitioned_shuffle(order, j->n, rnd);
 	for (int i = 0; i < j->n / 2; i++) {
 		CHECK_EQ(swingcoll_pwait(j->part, order[i]), 0);
 		CHECK_EQ(swingcoll_parrived(j->part, order[i]), 1);
-		CHECK_EQ(parted_check(j, order[i], rank, salt), 0);
+		CHECK_EQ(partitioned_check(j, order[i], rank, salt), 0);
 	}
 	CHECK_EQ(swingcoll_pwait(j->part, SWINGCOLL_ALL_PARTITIONS), 0);
 	for (int i = 0; i < j->n; i++) {
 		CHECK_EQ(swingcoll_parrived(j->part, i), 1);
-		CHECK_EQ(parted_check(j, i, rank, salt), 0);
+		CHECK_EQ(partitioned_check(j, i, rank, salt), 0);
 	}
 	free(order);
 	return 0;
 }
 
-int parted_kills(swct_fn fn, uint32_t nranks, struct swingcoll_id *id, unsigned int *rnd)
+uint32_t partitioned_failure_ms(const struct partitioned_failure *f)
 {
-	struct parted_restless *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
-					 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int bad = s == MAP_FAILED;
+	return f->offence == NEVER_READY ? 5000 : TESTLIB_EVENT_MS;
+}
 
-	for (int k = 0; k < 20 && !bad; k++) {
-		uint64_t until = swct_ms() + 20000;
-		bool early = k % 5 == 4, killed;
-		pid_t pid[64];
+int partitioned_run_failure(const struct partitioned_failure *f, testlib_rank_fn fn,
+			    uint32_t nranks, struct swingcoll_id *id)
+{
+	pid_t pid[SWC_MAX_LOCAL_RANKS];
+	bool killed = true;
 
-		/* Who waits for one that never joins has nothing but the deadline. */
-		*s = (struct parted_restless){ .timeout_ms = early ? 2000 : 20000 };
+	swingcoll_unique_id(id);
+	testlib_fork_ranks(pid, nranks, fn, (void *)f);
+	if (f->offence == DIES)
+		killed = testlib_was_killed(&pid[nranks - 1]);
+	return testlib_wait_ranks(pid, nranks) || !killed;
+}
+
+/* Kill rank 0 in one round. */
+static int kill_once(testlib_rank_fn fn, uint32_t nranks, struct partitioned_kill_state *s,
+		     bool early, unsigned int *rnd)
+{
+	pid_t pid[SWC_MAX_LOCAL_RANKS];
+	bool killed;
+
+	/* A rank that waits for one that never joins only has its deadline to end. */
+	*s = (struct partitioned_kill_state){ .timeout_ms = early ? 2000 : TESTLIB_EVENT_MS };
+	testlib_fork_ranks(pid, nranks, fn, s);
+	if (!early && !testlib_wait_count(&s->created, nranks))
+		return 1;
+	usleep(rand_r(rnd) % (early ? 20000 : 60000));
+	kill(pid[0], SIGKILL);
+	/* In an early round rank 0 may have failed by its deadline before. */
+	killed = testlib_was_killed(&pid[0]) || early;
+	return testlib_wait_ranks(pid + 1, nranks - 1) || !killed;
+}
+
+int partitioned_kill_ranks(testlib_rank_fn fn, uint32_t nranks, struct swingcoll_id *id,
+			   unsigned int *rnd)
+{
+	struct partitioned_kill_state *s = testlib_shared_alloc(sizeof(*s));
+
+	for (int k = 0; k < 20; k++) {
 		swingcoll_unique_id(id);
-		swct_fork(pid, nranks, fn, s);
-		while (!early && __atomic_load_n(&s->joined, __ATOMIC_ACQUIRE) < nranks &&
-		       swct_ms() < until)
-			swct_sleep_ms(1);
-		usleep(rand_r(rnd) % (early ? 20000 : 60000));
-		kill(pid[0], SIGKILL);
-		/* An early one may have been over before that, on a machine that stands still. */
-		killed = swct_reap(pid, 1, 30000);
-		bad = swct_reap(pid + 1, nranks - 1, 30000) || (!killed && !early);
+		if (kill_once(fn, nranks, s, k % 5 == 4, rnd))
+			return 1;
 	}
-	munmap(s, sizeof(*s));
-	return bad;
+	return 0;
 }

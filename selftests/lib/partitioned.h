@@ -1,40 +1,64 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Partitioned collectives through the library, with data whose results are known: see coll.h. */
-#ifndef PARTED_H
-#define PARTED_H
+/* Partitioned collectives through the library, with the data of coll.h. */
+#ifndef PARTITIONED_H
+#define PARTITIONED_H
 
 #include "coll.h"
 
-/* A partitioned collective with memory of its own. */
-struct parted {
+/* A partitioned request with buffers of its own. */
+struct partitioned {
 	struct coll_case c;
 	int nranks;
-	int n;
-	size_t send_bytes, recv_bytes; /* of a partition */
+	int n;			       /* partitions */
+	size_t send_bytes, recv_bytes; /* of each partition */
 	char *send, *recv;
-	struct swingcoll_part *part;
+	struct swingcoll_partitioned *part;
 };
 
-int parted_up(struct parted *p, const struct coll_case *c, int n, struct swingcoll_comm *comm);
-int parted_down(struct parted *p);
-/* coll_fill(), coll_check() of partition @i. */
-void parted_fill(struct parted *p, int i, int rank, uint64_t salt);
-int parted_check(struct parted *p, int i, int rank, uint64_t salt);
-/* All of it once, marked ready and waited for in orders that @rnd gives, and checked. */
-int parted_round(struct parted *p, uint32_t rank, uint64_t salt, unsigned int *rnd);
-/* 0 to n - 1 in an order that @rnd gives. */
-void parted_shuffle(int *order, int n, unsigned int *rnd);
+int partitioned_open(struct partitioned *p, const struct coll_case *c, int n,
+		     struct swingcoll_comm *comm);
+int partitioned_close(struct partitioned *p);
+/* coll_fill() and coll_check() of partition i. */
+void partitioned_fill(struct partitioned *p, int i, int rank, uint64_t salt);
+int partitioned_check(struct partitioned *p, int i, int rank, uint64_t salt);
+/* One round: start, mark ready and wait in random orders, check. rnd: state of rand_r(). */
+int partitioned_round(struct partitioned *p, uint32_t rank, uint64_t salt, unsigned int *rnd);
+/* The numbers 0 to n - 1 in random order. */
+void partitioned_shuffle(int *order, int n, unsigned int *rnd);
 
-/* What ranks that are killed get: their communicator's timeout; and they count themselves when they have joined. */
-struct parted_restless {
+/* What the last rank does with partitions that it has not marked ready. */
+enum partitioned_offence {
+	NEVER_READY,
+	TWICE_READY,
+	DIES,
+	ABORTS,
+	ANOTHER_NUMBER
+};
+
+struct partitioned_failure {
+	const char *name;
+	enum partitioned_offence offence;
+	int error; /* of all ranks */
+};
+
+/* The timeout of the communicator: to be reached by NEVER_READY alone. */
+uint32_t partitioned_failure_ms(const struct partitioned_failure *f);
+/* Fork ranks that run fn with the failure. Returns 0 if all succeed, or the last one has been killed if it dies. */
+int partitioned_run_failure(const struct partitioned_failure *f, testlib_rank_fn fn,
+			    uint32_t nranks, struct swingcoll_id *id);
+
+/* For ranks that are killed: the timeout of their communicator; and they count themselves when it is created. */
+struct partitioned_kill_state {
 	uint32_t timeout_ms;
-	uint32_t joined;
+	unsigned int created;
 };
 
 /*
- * Twenty times rank 0 of @nranks that run @fn, with a struct parted_restless, is killed: at any moment after all have
- * joined, or early. The others must end by themselves. 0, or 1 if one does not.
+ * Twenty times, fork nranks ranks that run fn with a struct partitioned_kill_state, and kill rank 0: at a random moment
+ * after all have created the communicator, or in every fifth round earlier. The others must end by themselves. Returns
+ * 0, or 1 if one does not.
  */
-int parted_kills(swct_fn fn, uint32_t nranks, struct swingcoll_id *id, unsigned int *rnd);
+int partitioned_kill_ranks(testlib_rank_fn fn, uint32_t nranks, struct swingcoll_id *id,
+			   unsigned int *rnd);
 
-#endif /* PARTED_H */
+#endif /* PARTITIONED_H */

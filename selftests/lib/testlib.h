@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tests share: the device through its public face, small plans of their own, processes as
- * ranks, and the module's counters. Calls return 0 or a negative errno.
+ * What all tests share: the device through its uapi alone, plans of their own (plan.h), processes as ranks
+ * (process.h), the module's counters, and io_uring. Functions return 0 or a negative errno unless they say otherwise.
  */
-#ifndef SWCT_H
-#define SWCT_H
+#ifndef TESTLIB_H
+#define TESTLIB_H
 
 #include <liburing.h>
 #include <linux/swingcoll.h>
@@ -12,13 +12,17 @@
 #include <sys/types.h>
 
 #include "ksft.h"
+#include "plan.h"
+#include "process.h"
 
 #ifndef ARRAY_SIZE
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #endif
 
+/* ------------------------------------------------------------------ device */
+
 /* One open of the device with its completion ring. */
-struct swct_ctx {
+struct testlib_ctx {
 	int fd;
 	const struct swc_ring_header *ring;
 	const struct swc_completion *entry;
@@ -26,114 +30,103 @@ struct swct_ctx {
 	size_t ring_bytes;
 };
 
-/* Exits with SKIP if there is no device. */
-void swct_need_device(void);
-/* Also exits with SKIP if not root. */
-void swct_need_root(void);
-int swct_open(struct swct_ctx *c);
-void swct_close(struct swct_ctx *c);
-int swct_ioctl(int fd, unsigned long cmd, void *arg);
+/* End the program with SKIP without the device; testlib_require_root(): or if the user is not root. */
+void testlib_require_device(void);
+void testlib_require_root(void);
+int testlib_open(struct testlib_ctx *c);
+void testlib_close(struct testlib_ctx *c);
+int testlib_ioctl(int fd, unsigned long cmd, void *arg);
+/* Ends the program if there is no answer. */
+struct swc_info testlib_info(void);
 
-/* A fresh id; the same for all children made after the call. */
-void swct_id(uint8_t id[SWC_ID_BYTES]);
-int swct_join(int fd, const uint8_t *id, uint32_t nranks, uint32_t rank, uint32_t timeout_ms,
-	      uint32_t *comm);
-int swct_leave(int fd, uint32_t comm);
-/* Wait until ranks 0 to n - 1 have taken their places, and may sleep in their joins. */
-bool swct_joined(const uint8_t *id, uint32_t n);
-int swct_error(int fd, uint32_t comm, struct swc_comm_error *e);
-int swct_submit(int fd, const struct swc_desc *d);
-/* The next entry of the completion ring, consumed. -ETIME after timeout_ms. */
-int swct_next(struct swct_ctx *c, struct swc_completion *out, uint32_t timeout_ms);
-/* Submit by ioctl and wait; the operation's result, or the submission's error. */
-int swct_run(struct swct_ctx *c, const struct swc_desc *d, struct swc_completion *out);
+/* A random communicator id; children forked after the call share it. */
+void testlib_new_id(uint8_t id[SWC_ID_BYTES]);
+/* Create a communicator as one of its ranks. The result for a bad call: *comm is whatever the kernel wrote. */
+int testlib_comm_create(int fd, const uint8_t *id, uint32_t nranks, uint32_t rank,
+			uint32_t timeout_ms, uint32_t *comm);
+int testlib_comm_leave(int fd, uint32_t comm);
+int testlib_comm_error(int fd, uint32_t comm, struct swc_comm_error *e);
+/* Wait until ranks 0 to n - 1 are members; they may still wait for others in COMM_CREATE. */
+bool testlib_wait_members(const uint8_t *id, uint32_t n);
+/* Load a packed plan; plan and text (SWC_TEXT_BYTES) may be NULL. */
+int testlib_plan_load(int fd, uint32_t comm, const void *data, size_t bytes, uint32_t *plan,
+		      char *text);
+/* Load a packed plan and free its memory. */
+int testlib_plan_install(int fd, uint32_t comm, struct testlib_plan *p, uint32_t *plan);
 
-int swct_stats(uint64_t *v, unsigned int n);
-uint64_t swct_stat(unsigned int which);
+int testlib_submit(int fd, const struct swc_desc *d);
+/* Take the next entry of the completion ring. -ETIME after timeout_ms. */
+int testlib_ring_next(struct testlib_ctx *c, struct swc_completion *out, uint32_t timeout_ms);
+/* Submit by ioctl and wait: the operation's result, or the submission's error. out may be NULL. */
+int testlib_submit_wait(struct testlib_ctx *c, const struct swc_desc *d,
+			struct swc_completion *out);
 
-/* Plans. */
-struct swct_plan {
-	struct swc_plan_header h;
-	struct swc_plan_channel *chan;
-	struct swc_plan_step *step;
-	struct swc_plan_xfer *xfer;
-	void *data; /* after swct_plan_pack() */
-	size_t bytes;
-};
+/* The module's counters: the first n of enum swc_stat, or one of them (all ones if that fails). */
+int testlib_stats(uint64_t *v, unsigned int n);
+uint64_t testlib_stat(unsigned int which);
+/*
+ * Wait until all pages are unpinned, all regions and connections released, and all contexts closed but so many.
+ * Returns 0, or 1 with a diagnostic if something stays.
+ */
+int testlib_wait_released(unsigned int contexts);
 
-void swct_plan_init(struct swct_plan *p, int coll, uint32_t nranks, uint32_t rank, uint32_t root,
-		    uint32_t part_blocks);
-void swct_plan_channel(struct swct_plan *p);
-void swct_plan_step(struct swct_plan *p, int kind);
-void swct_plan_send(struct swct_plan *p, uint32_t rank, int buf, uint32_t first, uint32_t n);
-/* In network steps, for a receive that does not reduce. */
-void swct_plan_send_stored(struct swct_plan *p, uint32_t rank, int buf, uint32_t first, uint32_t n);
-void swct_plan_recv(struct swct_plan *p, uint32_t rank, int buf, uint32_t first, uint32_t n,
-		    int operand, uint32_t flags);
-void swct_plan_pack(struct swct_plan *p);
-void swct_plan_free(struct swct_plan *p);
-int swct_plan_load(int fd, uint32_t comm, const void *data, size_t bytes, uint32_t *plan,
-		   char *text);
-/* Allreduce: one LOCAL step and a SYNC; through scratch, so right in place. */
-void swct_plan_direct(struct swct_plan *p, uint32_t nranks, uint32_t rank);
-/* Allreduce round a ring, in NET steps. */
-void swct_plan_ring(struct swct_plan *p, uint32_t nranks, uint32_t rank);
-void swct_plan_barrier(struct swct_plan *p, uint32_t nranks, uint32_t rank);
+/* ------------------------------------------------------------------ ranks */
 
-/* The usual start of a rank: open, join, load the direct allreduce. */
-struct swct_rank {
-	struct swct_ctx c;
+/* A member with the plan of a direct allreduce. */
+struct testlib_rank {
+	struct testlib_ctx c;
 	uint32_t comm, plan;
 	uint32_t nranks, rank;
 };
 
-int swct_rank_up(struct swct_rank *r, const uint8_t *id, uint32_t nranks, uint32_t rank,
-		 uint32_t timeout_ms);
-void swct_rank_down(struct swct_rank *r);
-/* A communicator of one under a fresh id; without it the program ends. */
-void swct_alone(struct swct_rank *r, uint8_t id[SWC_ID_BYTES]);
-/* An allreduce of f32 (or what @dtype says), sum, by r->plan. */
-struct swc_desc swct_allreduce(const struct swct_rank *r, const void *send, void *recv,
-			       uint64_t count, int dtype);
-/* A whole allreduce of u32 with checked results: 0, or a negative errno (-EBADMSG: wrong result). */
-int swct_sound(struct swct_rank *r, uint64_t count);
+/* Open the device, create the communicator, load the plan. */
+int testlib_rank_open(struct testlib_rank *r, const uint8_t *id, uint32_t nranks, uint32_t rank,
+		      uint32_t timeout_ms);
+/* Leave and close. */
+void testlib_rank_close(struct testlib_rank *r);
+/* A communicator of one rank with a new id. Ends the program if that fails. */
+void testlib_single_rank(struct testlib_rank *r, uint8_t id[SWC_ID_BYTES]);
+/* The descriptor of an allreduce, sum, by r->plan. */
+struct swc_desc testlib_allreduce_desc(const struct testlib_rank *r, const void *send, void *recv,
+				       uint64_t count, int dtype);
+/* Run an allreduce of count u32 and check every element; -EBADMSG if one is wrong. */
+int testlib_check_allreduce(struct testlib_rank *r, uint64_t count);
 
-/* Ranks as processes: fork nranks children that run fn and exit with its return value (0: good). */
-typedef int (*swct_fn)(uint32_t rank, void *arg);
-void swct_fork(pid_t *pid, uint32_t nranks, swct_fn fn, void *arg);
-/* Wait; kills what is left after timeout_ms. Number of children that failed. */
-int swct_reap(pid_t *pid, uint32_t nranks, uint32_t timeout_ms);
-/* Both. */
-int swct_ranks(uint32_t nranks, uint32_t timeout_ms, swct_fn fn, void *arg);
-/* Fork one, wait; its exit status, 256 + signal, -1 on time-out. */
-int swct_child(int (*fn)(void *arg), void *arg, uint32_t timeout_ms);
+/* ------------------------------------------------------------------ test programs */
 
-/* The tests of a program that need nothing but its globals: the plan, and a result for each. */
-struct swct_test {
+/* A test without arguments; fn returns 0 if it passes. */
+struct testlib_test {
 	const char *name;
-	int (*fn)(void); /* 0: good */
+	int (*fn)(void);
 };
 
-void swct_tests(const struct swct_test *test, unsigned int n);
+/* Print the TAP plan, run all tests, and print a result for each. */
+void testlib_run_tests(const struct testlib_test *test, unsigned int n);
+/* A number from the environment, or the default. */
+unsigned int testlib_env(const char *name, unsigned int dflt);
+/* Likewise for a seed: a random one without the variable. The caller prints it. */
+unsigned int testlib_env_seed(const char *name);
 
-/* Memory that parent and children share. */
-void *swct_shared(size_t bytes);
-uint64_t swct_ms(void);
-void swct_sleep_ms(unsigned int ms);
+/* ------------------------------------------------------------------ io_uring */
 
-/* io_uring. */
-int swct_uring_init(struct io_uring *ring, unsigned int entries, unsigned int flags);
-struct io_uring_sqe *swct_uring_prep(struct io_uring *ring, int fd, const struct swc_desc *d,
-				     uint64_t user_data);
-struct io_uring_sqe *swct_uring_prep_wait(struct io_uring *ring, int fd,
-					  const struct swc_part_ref *ref, uint64_t user_data);
-/* Next CQE, for the caller to mark as seen. -ETIME after timeout_ms. */
-int swct_uring_next(struct io_uring *ring, struct io_uring_cqe **cqe, uint32_t timeout_ms);
-/* Next CQE, consumed: res; *word its second word. -ETIME after timeout_ms. */
-int swct_uring_wait(struct io_uring *ring, uint64_t *user_data, uint64_t *word,
-		    uint32_t timeout_ms);
+#define TESTLIB_URING_BIG (IORING_SETUP_SQE128 | IORING_SETUP_CQE32)
 
-/* In a child: say what went wrong and where. */
+int testlib_uring_init(struct io_uring *ring, unsigned int entries, unsigned int flags);
+/* Prepare a collective, or the wait for a partition. NULL if the submission queue is full. */
+struct io_uring_sqe *testlib_uring_prep(struct io_uring *ring, int fd, const struct swc_desc *d,
+					uint64_t user_data);
+struct io_uring_sqe *testlib_uring_prep_wait(struct io_uring *ring, int fd,
+					     const struct swc_partitioned_ref *ref,
+					     uint64_t user_data);
+/* The next CQE; the caller marks it as seen. -ETIME after timeout_ms. */
+int testlib_uring_next(struct io_uring *ring, struct io_uring_cqe **cqe, uint32_t timeout_ms);
+/* Take the next CQE: returns res; *word gets the first big_cqe word (0 on rings without). -ETIME after timeout_ms. */
+int testlib_uring_wait(struct io_uring *ring, uint64_t *user_data, uint64_t *word,
+		       uint32_t timeout_ms);
+
+/* ------------------------------------------------------------------ checks */
+
+/* In a function that returns 0 or 1: return 1 with a diagnostic unless the condition holds. */
 #define CHECK(cond)                                                                                \
 	do {                                                                                       \
 		if (!(cond)) {                                                                     \
@@ -152,4 +145,4 @@ int swct_uring_wait(struct io_uring *ring, uint64_t *user_data, uint64_t *word,
 		}                                                                                  \
 	} while (0)
 
-#endif /* SWCT_H */
+#endif /* TESTLIB_H */

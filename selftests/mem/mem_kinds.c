@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Kinds of memory as buffers: small and huge pages, private and shared, files, odd addresses, regions. */
+/* Kinds of memory as buffers: small and huge pages, private and shared, files, odd addresses, registered regions. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -9,38 +9,38 @@
 
 #define NRANKS 3
 #define COUNT 600011 /* of f32: more than a huge page */
-#define ROOM (6ul << 20)
+#define BYTES (6ul << 20)
 #define RW (PROT_READ | PROT_WRITE)
 
 static struct swingcoll_id id;
 
 static void *plain(void)
 {
-	return mmap(NULL, ROOM, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return mmap(NULL, BYTES, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
 static void *thp(void)
 {
-	char *p = mmap(NULL, ROOM + (2ul << 20), RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = mmap(NULL, BYTES + (2ul << 20), RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
 		return p;
 	p += -(uintptr_t)p & ((2ul << 20) - 1);
-	if (madvise(p, ROOM, MADV_HUGEPAGE))
+	if (madvise(p, BYTES, MADV_HUGEPAGE))
 		return MAP_FAILED;
-	/* Every other one in small pages. */
+	/* The second of three in small pages. */
 	madvise(p + (2ul << 20), 2ul << 20, MADV_NOHUGEPAGE);
 	return p;
 }
 
 static void *hugetlb(void)
 {
-	return mmap(NULL, ROOM, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	return mmap(NULL, BYTES, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
 }
 
 static void *shared(void)
 {
-	return mmap(NULL, ROOM, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return mmap(NULL, BYTES, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 }
 
 static void *memfd(void)
@@ -48,34 +48,34 @@ static void *memfd(void)
 	int fd = memfd_create("swingcoll", 0);
 	void *p;
 
-	if (fd < 0 || ftruncate(fd, ROOM))
+	if (fd < 0 || ftruncate(fd, BYTES))
 		return MAP_FAILED;
-	p = mmap(NULL, ROOM, RW, MAP_SHARED, fd, 0);
+	p = mmap(NULL, BYTES, RW, MAP_SHARED, fd, 0);
 	close(fd);
 	return p;
 }
 
-/* A file's page cache, privately: written pages become anonymous. */
+/* A private mapping of a file: pages become anonymous when they are written. */
 static void *private_file(void)
 {
 	int fd = memfd_create("swingcoll", 0);
 	void *p;
 
-	if (fd < 0 || ftruncate(fd, ROOM))
+	if (fd < 0 || ftruncate(fd, BYTES))
 		return MAP_FAILED;
-	p = mmap(NULL, ROOM, RW, MAP_PRIVATE, fd, 0);
+	p = mmap(NULL, BYTES, RW, MAP_PRIVATE, fd, 0);
 	close(fd);
 	return p;
 }
 
-/* Pages in reversed order: no two are neighbours. */
+/* Blocks of 64 KiB in reverse order. */
 static void *scattered(void)
 {
 	int fd = memfd_create("swingcoll", 0);
-	char *p = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	size_t n = ROOM / 65536;
+	char *p = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t n = BYTES / 65536;
 
-	if (fd < 0 || ftruncate(fd, ROOM) || p == MAP_FAILED)
+	if (fd < 0 || ftruncate(fd, BYTES) || p == MAP_FAILED)
 		return MAP_FAILED;
 	for (size_t i = 0; i < n; i++)
 		if (mmap(p + i * 65536, 65536, RW, MAP_SHARED | MAP_FIXED, fd,
@@ -89,8 +89,8 @@ struct kind {
 	const char *name;
 	void *(*get)(void);
 	unsigned int shift; /* bytes off the page */
-	bool reg;
-	bool may_fail;
+	bool reg;	    /* registered */
+	bool needs_hugetlb;
 };
 
 static const struct kind kinds[] = {
@@ -124,14 +124,14 @@ static int run(uint32_t rank, void *arg)
 
 	CHECK(base != MAP_FAILED);
 	if (k->reg)
-		CHECK_EQ(swingcoll_mem_register(mem, ROOM - k->shift), 0);
+		CHECK_EQ(swingcoll_mem_register(mem, BYTES - k->shift), 0);
 	for (unsigned int a = 0; a < ARRAY_SIZE(algos); a++) {
 		struct swingcoll_comm_opts opts = { .algo = algos[a], .slot_max = -1 };
 		struct swingcoll_id own = id;
 
 		own.bytes[0] += a;
 		c.in_place = a != 1;
-		/* The slow parts of the test are filling and checking. */
+		/* Most time goes into filling and checking. */
 		c.count = a ? COUNT / 7 : COUNT;
 		CHECK_EQ(swingcoll_comm_create(&comm, &own, NRANKS, rank, &opts), 0);
 		CHECK_EQ(coll_run(&c, mem, comm, a), 0);
@@ -144,11 +144,11 @@ static int run(uint32_t rank, void *arg)
 	return 0;
 }
 
-/* Memory that the kernel itself cannot reach must be refused, not touched. */
+/* Memory that is not in the kernel's direct map must be refused. Returns -1 if this kernel has none. */
 static int secret(void)
 {
 	uint32_t buf[4] = { 0 };
-	struct swct_rank r;
+	struct testlib_rank r;
 	struct swc_desc d;
 	uint8_t rid[SWC_ID_BYTES];
 	int fd = syscall(SYS_memfd_secret, 0);
@@ -161,11 +161,11 @@ static int secret(void)
 	if (p == MAP_FAILED)
 		return -1;
 	*(int *)p = 1;
-	swct_id(rid);
-	CHECK_EQ(swct_rank_up(&r, rid, 1, 0, 1000), 0);
-	d = swct_allreduce(&r, p, buf, 4, SWC_U32);
-	CHECK_EQ(swct_run(&r.c, &d, NULL), -EFAULT);
-	swct_rank_down(&r);
+	testlib_new_id(rid);
+	CHECK_EQ(testlib_rank_open(&r, rid, 1, 0, 1000), 0);
+	d = testlib_allreduce_desc(&r, p, buf, 4, SWC_U32);
+	CHECK_EQ(testlib_submit_wait(&r.c, &d, NULL), -EFAULT);
+	testlib_rank_close(&r);
 	return 0;
 }
 
@@ -192,21 +192,21 @@ int main(void)
 	int ret;
 
 	ksft_print_header();
-	swct_need_root();
+	testlib_require_root();
 	ksft_set_plan(ARRAY_SIZE(kinds) + 1);
-	huge = reserve_huge(NRANKS * ROOM / (2 << 20));
+	huge = reserve_huge(NRANKS * BYTES / (2 << 20));
 	for (unsigned int k = 0; k < ARRAY_SIZE(kinds); k++) {
-		if (kinds[k].may_fail && !huge) {
-			ksft_test_result_skip("%s: no 9 huge pages to be had", kinds[k].name);
+		if (kinds[k].needs_hugetlb && !huge) {
+			ksft_test_result_skip("%s: cannot reserve 9 huge pages", kinds[k].name);
 			continue;
 		}
 		swingcoll_unique_id(&id);
-		ksft_test_result(!swct_ranks(NRANKS, 60000, run, (void *)&kinds[k]), "%s",
+		ksft_test_result(!testlib_run_ranks(NRANKS, run, (void *)&kinds[k]), "%s",
 				 kinds[k].name);
 	}
 	ret = secret();
 	if (ret < 0)
-		ksft_test_result_skip("secret memory: this kernel has no memfd_secret");
+		ksft_test_result_skip("secret memory: no memfd_secret in this kernel");
 	else
 		ksft_test_result(!ret, "secret memory is refused");
 	reserve_huge(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the channels of the tests' DMA engine do: see dma_provider.c.
+ * The channels of the DMA engine for tests: transfers, their timing and their failures. See dma_provider.c.
  */
 #include <linux/bottom_half.h>
 #include <linux/io.h>
@@ -15,11 +15,11 @@
 
 #include "dma_provider.h"
 
-/* What moves at once: small enough for a steady pace, large enough for few wake-ups. */
+/* Bytes that move at once: few enough for a steady rate, enough for few wake-ups. */
 #define PIECE		(256u << 10)
 #define GARBAGE		0xdb
 
-void engine_give_back(struct engine_chan *chan, struct engine_desc *desc)
+void engine_release_desc(struct engine_chan *chan, struct engine_desc *desc)
 {
 	dma_descriptor_unmap(&desc->tx);
 	kfree(desc);
@@ -29,7 +29,7 @@ void engine_give_back(struct engine_chan *chan, struct engine_desc *desc)
 
 /* The thread */
 
-/* Do not go on with @active. */
+/* Stop working on @active. */
 static bool cancelled(struct engine_chan *chan)
 {
 	return READ_ONCE(chan->terminating) || kthread_should_stop();
@@ -45,7 +45,7 @@ static bool wait_until(struct engine_chan *chan, ktime_t due)
 	return !cancelled(chan);
 }
 
-/* Counts a knob down that may be set meanwhile. True: it was its turn. */
+/* Count a knob down, which may be set at the same time. True if it reaches zero. */
 static bool turn_of(unsigned int *knob)
 {
 	unsigned int n = READ_ONCE(*knob);
@@ -63,7 +63,7 @@ static bool will_fail(void)
 	return turn_of(&engine_knobs.fail_nth) || (every && n % every == 0);
 }
 
-/* By way of the stack, since the destination may be one of the sources. */
+/* Through the stack, because the destination may be one of the sources. */
 static void xor_piece(const struct engine_desc *desc, size_t at, size_t len)
 {
 	u64 sum[32] = {}, more[32] = {};
@@ -94,7 +94,7 @@ static void move_piece(const struct engine_desc *desc, size_t at, size_t len, bo
 		memcpy(dst, phys_to_virt(desc->src[0] + at), len);
 }
 
-/* When the first byte of a transfer is due. */
+/* When a transfer begins. */
 static ktime_t begin_of(const struct engine_chan *chan, const struct engine_desc *desc)
 {
 	ktime_t begin = desc->issued > chan->free_at ? desc->issued : chan->free_at;
@@ -102,7 +102,7 @@ static ktime_t begin_of(const struct engine_chan *chan, const struct engine_desc
 	return ktime_add_us(begin, READ_ONCE(engine_knobs.delay_us));
 }
 
-/* When so many of its bytes are. */
+/* When so many of its bytes are due. */
 static ktime_t due_of(ktime_t begin, size_t bytes)
 {
 	unsigned int rate = READ_ONCE(engine_knobs.rate_mbps);
@@ -111,8 +111,8 @@ static ktime_t due_of(ktime_t begin, size_t bytes)
 }
 
 /*
- * Each piece moves when its last byte is due. Time is reckoned from when the transfer could begin, so that
- * waking up late makes up for itself. Ends early if cancelled.
+ * Each piece moves when its last byte is due. Due times count from the earliest begin of the transfer, so
+ * that a late wake-up delays nothing else. Ends early if cancelled.
  */
 static void transfer(struct engine_chan *chan, const struct engine_desc *desc, bool fail)
 {
@@ -130,16 +130,16 @@ static void transfer(struct engine_chan *chan, const struct engine_desc *desc, b
 	chan->free_at = due;
 }
 
-/* Its status is known from now on; under the channel's lock. */
-static void note_end(struct engine_chan *chan, const struct engine_desc *desc, bool fail)
+/* The status is known from here on. Under the channel's lock. */
+static void record_end(struct engine_chan *chan, const struct engine_desc *desc, bool fail)
 {
 	chan->base.completed_cookie = desc->tx.cookie;
 	if (fail)
 		chan->failed[chan->nfailed++ % FAILURES] = desc->tx.cookie;
 }
 
-/* Count it, and call back who wants that. */
-static void tell_end(struct engine_desc *desc, bool fail)
+/* Count the transfer, and call back if the client has asked for it. */
+static void complete_desc(struct engine_desc *desc, bool fail)
 {
 	struct dmaengine_result result = { .result = DMA_TRANS_NOERROR };
 	struct dma_async_tx_descriptor *tx = &desc->tx;
@@ -171,7 +171,7 @@ static void count_far(const struct engine_chan *chan, const struct engine_desc *
 		atomic64_inc(&engine_counts.far);
 }
 
-static void carry_out(struct engine_chan *chan, struct engine_desc *desc)
+static void execute(struct engine_chan *chan, struct engine_desc *desc)
 {
 	bool fail = will_fail(), drop;
 
@@ -184,20 +184,20 @@ static void carry_out(struct engine_chan *chan, struct engine_desc *desc)
 	}
 
 	if (kthread_should_stop())
-		return; /* engine_free() drops it */
+		return; /* engine_free() releases it */
 
-	/* Whoever terminates from here on may still see the callback run, until synchronize. */
+	/* After a later termination the callback may still run, until synchronize. */
 	spin_lock_irq(&chan->lock);
 	drop = chan->terminating;
 	if (!drop)
-		note_end(chan, desc, fail);
+		record_end(chan, desc, fail);
 	spin_unlock_irq(&chan->lock);
 
 	if (drop)
 		atomic64_inc(&engine_counts.terminated);
 	else
-		tell_end(desc, fail);
-	engine_give_back(chan, desc);
+		complete_desc(desc, fail);
+	engine_release_desc(chan, desc);
 
 	spin_lock_irq(&chan->lock);
 	chan->active = NULL;
@@ -206,7 +206,7 @@ static void carry_out(struct engine_chan *chan, struct engine_desc *desc)
 	wake_up(&chan->wake);
 }
 
-/* Makes the next descriptor active, if there is one; under the channel's lock. */
+/* Make the next descriptor active, if there is one. Under the channel's lock. */
 static struct engine_desc *next_active(struct engine_chan *chan)
 {
 	struct engine_desc *desc, *other;
@@ -214,7 +214,7 @@ static struct engine_desc *next_active(struct engine_chan *chan)
 
 	desc = list_first_entry_or_null(&chan->issued, struct engine_desc, node);
 	if (engine_knobs.out_of_order) {
-		/* Any with equal chance, but none behind a fence. */
+		/* Any of them with equal probability, but none after a fence. */
 		list_for_each_entry(other, &chan->issued, node) {
 			if (get_random_u32() % ++n == 0)
 				desc = other;
@@ -242,19 +242,19 @@ int engine_serve(void *data)
 {
 	struct engine_chan *chan = data;
 
-	/* Data moves when it is due, not up to 50 us later. */
+	/* The default slack would delay data by up to 50 us. */
 	current->timer_slack_ns = 1;
 	for (;;) {
 		wait_event_interruptible(chan->wake, kthread_should_stop() || take(chan));
 		if (kthread_should_stop())
 			return 0;
-		carry_out(chan, chan->active);
+		execute(chan, chan->active);
 	}
 }
 
 /* The timer */
 
-/* With as few instructions as there can be. */
+/* With few instructions. */
 static void copy_cheaply(void *dst, const void *src, size_t len)
 {
 #ifdef CONFIG_X86_64
@@ -266,7 +266,7 @@ static void copy_cheaply(void *dst, const void *src, size_t len)
 	memcpy(dst, src, len);
 }
 
-/* The first transfers move data, though there is only a timer: at once, so that they are not late by that. */
+/* The first transfers move data even with a timer: at once, so that the copy does not delay them. */
 static void touch_some(struct engine_chan *chan, const struct engine_desc *desc)
 {
 	if (!chan->to_touch)
@@ -279,10 +279,10 @@ static void touch_some(struct engine_chan *chan, const struct engine_desc *desc)
 }
 
 /*
- * Begin with what comes next, unless something is active; under the channel's lock. What nobody is called for
- * need not be waited for: the next transfer begins later.
+ * Start the next transfer, unless one is active. Under the channel's lock. Transfers without a callback
+ * need no timer: they complete here, and the next transfer begins later.
  */
-void engine_begin_next(struct engine_chan *chan)
+void engine_start_next(struct engine_chan *chan)
 {
 	struct engine_desc *desc;
 
@@ -302,9 +302,9 @@ void engine_begin_next(struct engine_chan *chan)
 			return;
 		}
 		chan->active = NULL;
-		note_end(chan, desc, chan->fails);
-		tell_end(desc, chan->fails);
-		engine_give_back(chan, desc);
+		record_end(chan, desc, chan->fails);
+		complete_desc(desc, chan->fails);
+		engine_release_desc(chan, desc);
 	}
 }
 
@@ -316,20 +316,20 @@ static enum hrtimer_restart timer_fires(struct hrtimer *timer)
 	bool fail;
 
 	spin_lock_irqsave(&chan->lock, flags);
-	/* It may have been terminated, and another one have begun. */
+	/* The transfer may have been terminated, and another one started. */
 	desc = chan->active && chan->due <= ktime_get() ? chan->active : NULL;
 	fail = chan->fails;
 	if (desc) {
 		chan->active = NULL;
-		note_end(chan, desc, fail);
+		record_end(chan, desc, fail);
 	}
 	spin_unlock_irqrestore(&chan->lock, flags);
 	if (!desc)
 		return HRTIMER_NORESTART;
-	tell_end(desc, fail);
-	engine_give_back(chan, desc);
+	complete_desc(desc, fail);
+	engine_release_desc(chan, desc);
 	spin_lock_irqsave(&chan->lock, flags);
-	engine_begin_next(chan);
+	engine_start_next(chan);
 	spin_unlock_irqrestore(&chan->lock, flags);
 	return HRTIMER_NORESTART;
 }

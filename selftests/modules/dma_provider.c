@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A DMA engine for tests, made of CPU time: it copies and xors at a given pace, and reorders, fails and hangs
- * on request. To dmaengine it is a device like any other.
+ * A DMA engine for tests, emulated by the CPU: it copies and xors at a given rate, and reorders, fails and
+ * hangs on request. To dmaengine it is a device like any other.
  *
- * Each channel that somebody holds has a thread, which carries out one descriptor at a time and sleeps until
- * each piece of its data is due. Where no data moves (touch=N), a timer is enough, which goes off when an
- * interrupt is due: so it costs the CPUs what a real engine does. It is as strict as real devices are: data
- * moves no sooner than it is due, callbacks run with soft interrupts off and only if DMA_PREP_INTERRUPT asks
- * for them, and a descriptor is given back after its callback. What a channel's lock guards is told at the
+ * Each channel in use has a thread, which executes one descriptor at a time and sleeps until each piece of
+ * its data is due. If no data moves (touch=N), a timer takes its place and fires when an interrupt is due,
+ * which costs the CPUs what a real engine costs. The engine is as strict as real devices: data moves no
+ * earlier than it is due, callbacks run with soft interrupts disabled and only if DMA_PREP_INTERRUPT asks
+ * for them, and a descriptor is released after its callback. The lock of a channel is documented at its
  * struct.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -33,7 +33,7 @@ MODULE_PARM_DESC(channels, "number of channels (default 4)");
 
 static unsigned int devices = 1;
 module_param(devices, uint, 0444);
-MODULE_PARM_DESC(devices, "devices with so many channels each; if several, one for each NUMA node in turn (default 1)");
+MODULE_PARM_DESC(devices, "devices with so many channels each; several are spread over the NUMA nodes (default 1)");
 
 static unsigned int align;
 module_param(align, uint, 0444);
@@ -41,14 +41,14 @@ MODULE_PARM_DESC(align, "addresses and lengths must be multiples of 1 << align (
 
 static unsigned int max_seg;
 module_param(max_seg, uint, 0444);
-MODULE_PARM_DESC(max_seg, "most bytes of a transfer (default 0: no limit)");
+MODULE_PARM_DESC(max_seg, "maximum bytes of a transfer (default 0: no limit)");
 
 module_param_named(out_of_order, engine_knobs.out_of_order, bool, 0444);
-MODULE_PARM_DESC(out_of_order, "carry out a channel's transfers in random order, and say so (default N)");
+MODULE_PARM_DESC(out_of_order, "complete transfers of a channel in random order, and announce it (default N)");
 
 static bool no_terminate;
 module_param(no_terminate, bool, 0444);
-MODULE_PARM_DESC(no_terminate, "have no way to terminate transfers (default N)");
+MODULE_PARM_DESC(no_terminate, "do not support termination of transfers (default N)");
 
 module_param_named(rate_mbps, engine_knobs.rate_mbps, uint, 0644);
 MODULE_PARM_DESC(rate_mbps, "10^6 bytes per second and channel (default 0: as fast as possible)");
@@ -58,7 +58,7 @@ MODULE_PARM_DESC(delay_us, "microseconds before each transfer (default 0)");
 
 static unsigned int max_descs = 256;
 module_param(max_descs, uint, 0644);
-MODULE_PARM_DESC(max_descs, "descriptors per channel; to prepare more fails (default 256)");
+MODULE_PARM_DESC(max_descs, "descriptors per channel; preparing more fails (default 256)");
 
 module_param_named(fail_nth, engine_knobs.fail_nth, uint, 0644);
 MODULE_PARM_DESC(fail_nth, "the n-th transfer from now on fails; counts down to 0 (default 0: none)");
@@ -71,11 +71,11 @@ MODULE_PARM_DESC(hang_nth, "the n-th transfer from now on hangs; counts down to 
 
 static bool touch = true;
 module_param(touch, bool, 0644);
-MODULE_PARM_DESC(touch, "move data, from when a channel is taken on; N: only take the time (default Y)");
+MODULE_PARM_DESC(touch, "move data, as set when a channel is acquired; N: only take the time (default Y)");
 
 static unsigned int touch_first;
 module_param(touch_first, uint, 0644);
-MODULE_PARM_DESC(touch_first, "with touch=N: so many transfers move data all the same when a channel is taken, for who tries it out (default 0)");
+MODULE_PARM_DESC(touch_first, "with touch=N: so many first transfers of an acquired channel move data, for clients that check it (default 0)");
 
 static int counter_set(const char *val, const struct kernel_param *kp)
 {
@@ -101,7 +101,7 @@ COUNTER(bytes, "their bytes");
 COUNTER(failed, "transfers that failed");
 COUNTER(hung, "transfers that hung");
 COUNTER(terminated, "transfers terminated, without a callback");
-COUNTER(in_flight, "descriptors that exist, from being prepared to being given back");
+COUNTER(in_flight, "descriptors between preparation and release");
 COUNTER(far, "transfers to memory of another NUMA node than the device's");
 COUNTER(refused, "requests against align, max_seg or the limit of sources");
 COUNTER(exhausted, "requests beyond max_descs");
@@ -126,12 +126,12 @@ static void drop_all(struct engine_chan *chan, struct list_head *list)
 	struct engine_desc *desc, *next;
 
 	list_for_each_entry_safe(desc, next, list, node) {
-		engine_give_back(chan, desc);
+		engine_release_desc(chan, desc);
 		atomic64_inc(&engine_counts.terminated);
 	}
 }
 
-/* What dmaengine calls */
+/* Operations for dmaengine */
 
 static int engine_alloc(struct dma_chan *base)
 {
@@ -153,7 +153,7 @@ static int engine_alloc(struct dma_chan *base)
 	return 0;
 }
 
-/* Nobody else has the channel any more. */
+/* dmaengine calls this for the last user. */
 static void engine_free(struct dma_chan *base)
 {
 	struct engine_chan *chan = to_chan(base);
@@ -167,7 +167,7 @@ static void engine_free(struct dma_chan *base)
 	chan->active = NULL;
 	left = atomic_read(&chan->descs);
 	if (left)
-		dev_warn(base->device->dev, "%s given back with %d descriptors in flight\n",
+		dev_warn(base->device->dev, "%s released with %d descriptors in flight\n",
 			 dma_chan_name(base), left);
 	list_splice_init(&chan->prepared, &chan->issued);
 	list_splice_init(&chan->submitted, &chan->issued);
@@ -248,13 +248,13 @@ static void engine_issue_pending(struct dma_chan *base)
 		desc->issued = now;
 	list_splice_tail_init(&chan->submitted, &chan->issued);
 	if (!chan->thread)
-		engine_begin_next(chan);
+		engine_start_next(chan);
 	spin_unlock_irqrestore(&chan->lock, flags);
 	if (chan->thread)
 		wake_up(&chan->wake);
 }
 
-/* All of a transfer is left until it is over. */
+/* The residue is the whole transfer until it completes. */
 static size_t residue_of(struct engine_chan *chan, dma_cookie_t cookie)
 {
 	struct engine_desc *desc;
@@ -320,9 +320,9 @@ static void engine_synchronize(struct dma_chan *base)
 		hrtimer_cancel(&chan->timer);
 }
 
-/* Coming and going */
+/* Probe and module */
 
-/* Addresses from the client are taken to the CPU's by phys_to_virt(). */
+/* The engine converts DMA addresses by phys_to_virt(). */
 static int check_addresses(struct device *dev)
 {
 	void *page = (void *)__get_free_page(GFP_KERNEL);
@@ -341,8 +341,8 @@ static int check_addresses(struct device *dev)
 	}
 	free_page((unsigned long)page);
 	if (ret)
-		dev_err(dev, "DMA addresses are not physical ones here: %s\n",
-			"needs a machine without IOMMU, swiotlb=force or memory encryption");
+		dev_err(dev, "DMA addresses are not physical addresses: %s\n",
+			"use a machine without IOMMU, swiotlb=force or memory encryption");
 	return ret;
 }
 
@@ -368,7 +368,7 @@ static int engine_probe(struct platform_device *pdev)
 
 	dma = &engine->dma;
 	dma->dev = dev;
-	/* Private: only for those who ask for a channel. */
+	/* Private: only for explicit requests of a channel. */
 	dma_cap_set(DMA_PRIVATE, dma->cap_mask);
 	dma_cap_set(DMA_MEMCPY, dma->cap_mask);
 	dma_cap_set(DMA_XOR, dma->cap_mask);
@@ -404,7 +404,7 @@ static int engine_probe(struct platform_device *pdev)
 	return dmaenginem_async_device_register(dma);
 }
 
-/* dmaengine takes the module's reference for each channel held from the driver. */
+/* dmaengine holds a reference to the driver's module for each channel in use. */
 static struct platform_driver engine_driver = {
 	.driver.name = KBUILD_MODNAME,
 	.probe = engine_probe,
@@ -438,7 +438,7 @@ static int __init add_device(unsigned int i)
 		return ret;
 	}
 	engine_device[i] = pdev;
-	/* If it is not bound, probing has failed. */
+	/* An unbound device means that probing has failed. */
 	return pdev->dev.driver ? 0 : -ENODEV;
 }
 
@@ -448,19 +448,19 @@ static int __init engine_init(void)
 	int ret;
 
 	if (!channels || channels > MAX_CHANNELS) {
-		pr_err("channels=%u: give 1 to %u\n", channels, MAX_CHANNELS);
+		pr_err("channels=%u: must be 1 to %u\n", channels, MAX_CHANNELS);
 		return -EINVAL;
 	}
 	if (!devices || devices > ARRAY_SIZE(engine_device)) {
-		pr_err("devices=%u: give 1 to %zu\n", devices, ARRAY_SIZE(engine_device));
+		pr_err("devices=%u: must be 1 to %zu\n", devices, ARRAY_SIZE(engine_device));
 		return -EINVAL;
 	}
 	if (align > DMAENGINE_ALIGN_256_BYTES) {
-		pr_err("align=%u: give 0 to %u, for 1 to 256 bytes\n", align, DMAENGINE_ALIGN_256_BYTES);
+		pr_err("align=%u: must be 0 to %u, for 1 to 256 bytes\n", align, DMAENGINE_ALIGN_256_BYTES);
 		return -EINVAL;
 	}
 	if (max_seg && max_seg < 1u << align) {
-		pr_err("max_seg=%u: less than one unit of align\n", max_seg);
+		pr_err("max_seg=%u: must be at least 1 << align\n", max_seg);
 		return -EINVAL;
 	}
 	ret = platform_driver_register(&engine_driver);

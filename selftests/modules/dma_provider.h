@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The tests' DMA engine.
+ * The DMA engine for tests.
  *
- *	dma_provider.c	the device: knobs and counters, what dmaengine calls, coming and going
- *	dma_engine.c	what its channels do: data, time, and all that goes wrong
+ *	dma_provider.c	the device: parameters, counters, operations for dmaengine, probe
+ *	dma_engine.c	the channels: transfers, their timing and their failures
  */
 #ifndef SWC_DMA_PROVIDER_H
 #define SWC_DMA_PROVIDER_H
@@ -16,10 +16,10 @@
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
-/* Failures that tx_status remembers. */
+/* How many failed cookies tx_status remembers. */
 #define FAILURES	32
 
-/* Module parameters that channels look at while they work. */
+/* Module parameters that channels read while they work. */
 struct engine_knobs {
 	bool out_of_order;
 	unsigned int rate_mbps;
@@ -57,23 +57,23 @@ struct engine_desc {
 /**
  * struct engine_chan - a channel
  * @base: dmaengine's part; its cookies change under @lock
- * @lock: guards all up to @to_touch; taken in any context
- * @prepared: descriptors that may still be submitted or never be
- * @submitted: those that wait for issue_pending
- * @issued: those that wait for the thread, oldest first
- * @active: the one the thread has, until its callback has returned
- * @terminating: @active has to be dropped; the thread clears it when it has let go
- * @failed: cookies of the last transfers that failed; 0 is none
- * @nfailed: how many have
- * @fails: @active is going to
- * @due: and when it ends, where there is a timer
- * @to_touch: so many transfers more move data, where there is a timer
- * @descs: descriptors that exist
- * @free_at: when the last transfer was due to end, the earliest time for the next to begin; the thread's, or
- *	under @lock
- * @thread: exists while somebody holds the channel, unless there is a timer
- * @timer: in place of the thread, where no data moves
- * @wake: where the thread waits for work and for time, and synchronize for the thread
+ * @lock: protects the members up to @to_touch; taken in any context
+ * @prepared: descriptors that are not submitted yet
+ * @submitted: descriptors that wait for issue_pending
+ * @issued: descriptors that wait for the thread, oldest first
+ * @active: the descriptor of the thread, until its callback has returned
+ * @terminating: @active has to be dropped; cleared by the thread when it has done so
+ * @failed: cookies of the last failed transfers; 0 is none
+ * @nfailed: number of failed transfers
+ * @fails: @active is going to fail; with a timer
+ * @due: when @active completes; with a timer
+ * @to_touch: so many further transfers move data; with a timer
+ * @descs: number of descriptors
+ * @free_at: when the last transfer was due to complete, the earliest begin of the next one; owned by the
+ *	thread, or under @lock with a timer
+ * @thread: exists while the channel is in use, unless there is a timer
+ * @timer: in place of the thread if no data moves
+ * @wake: the thread waits here for work and for time, and synchronize for the thread
  */
 struct engine_chan {
 	struct dma_chan base;
@@ -95,9 +95,9 @@ struct engine_chan {
 	wait_queue_head_t wake;
 };
 
-void engine_give_back(struct engine_chan *chan, struct engine_desc *desc);
+void engine_release_desc(struct engine_chan *chan, struct engine_desc *desc);
 int engine_serve(void *data);
-void engine_begin_next(struct engine_chan *chan);
+void engine_start_next(struct engine_chan *chan);
 void engine_init_timer(struct hrtimer *timer);
 
 #endif /* SWC_DMA_PROVIDER_H */

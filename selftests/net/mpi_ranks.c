@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A program of MPI that has its collectives done by swingcoll: communicators of libswingcoll_mpi. Rank 0 says
- * "all good" if they are. net_mpirun.sh runs it, by each MPI that there is.
+ * An MPI program that uses communicators of libswingcoll_mpi. Rank 0 prints "all good" if all results are right on all
+ * ranks. net_mpirun.sh runs it under each installed MPI.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -19,14 +19,14 @@ static int rank, nbad;
 #define GOOD(what)                                                                                 \
 	do {                                                                                       \
 		if (!(what)) {                                                                     \
-			fprintf(stderr, "rank %d, line %d: not so: %s (%s)\n", rank, __LINE__,     \
+			fprintf(stderr, "rank %d, line %d: failed: %s (%s)\n", rank, __LINE__,     \
 				#what, swingcoll_bootstrap_error());                               \
 			nbad++;                                                                    \
 		}                                                                                  \
 	} while (0)
 
-/* The sum of what all have, beside MPI's own. */
-static void add(struct swingcoll_comm *comm, MPI_Comm mpi)
+/* Compare an allreduce with that of MPI. */
+static void compare_sums(struct swingcoll_comm *comm, MPI_Comm mpi)
 {
 	int64_t *mine = malloc(COUNT * sizeof(*mine)), *ours = calloc(COUNT, sizeof(*ours));
 	int64_t *theirs = malloc(COUNT * sizeof(*theirs));
@@ -41,7 +41,7 @@ static void add(struct swingcoll_comm *comm, MPI_Comm mpi)
 	free(theirs);
 }
 
-/* Ranks of the one are ranks of the other. */
+/* A communicator of swingcoll with the ranks of one of MPI. */
 static void same_ranks(MPI_Comm mpi)
 {
 	struct swingcoll_comm *comm;
@@ -53,7 +53,7 @@ static void same_ranks(MPI_Comm mpi)
 	if (!comm)
 		return;
 	GOOD(swingcoll_comm_size(comm) == n && swingcoll_comm_rank(comm) == me);
-	add(comm, mpi);
+	compare_sums(comm, mpi);
 	GOOD(swingcoll_comm_destroy(comm) == 0);
 }
 
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &n);
 	same_ranks(MPI_COMM_WORLD);
-	/* Every other rank, the last one first. */
+	/* The even and the odd ranks, in reverse order. */
 	MPI_Comm_split(MPI_COMM_WORLD, rank & 1, -rank, &half);
 	same_ranks(half);
 	if (n > 1) {
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
 		printf("all good: %d ranks\n", n);
 		fflush(stdout);
 	}
-	/* MPICH 4.0 with UCX over TCP may wait for ever for a rank that is through with MPI_Finalize. */
+	/* MPICH 4.0 with UCX over TCP may wait for ever in MPI_Finalize for a rank that has left it. */
 	alarm(20);
 	MPI_Finalize();
 	return !!all;

@@ -1,27 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Collectives between nodes: every one, with every type, operation and algorithm that there is for the topology,
- * every result checked on every rank. Runs on every node of a cluster at once.
+ * Collectives between nodes: each collective, type, operation, and algorithm for the topology, every result checked on
+ * every rank. Runs on every node of a cluster at once.
  *
- *	net_coll [WORD [TIMES]]		only groups with WORD in their names; all of it so often
+ *	net_coll [WORD [TIMES]]		only groups with WORD in their names; so many times
+ *
+ * SWC_TEST_SHORT=1: all pairs of algorithm, collective, size and layout instead of all combinations.
  */
 #include <errno.h>
 #include <sys/resource.h>
 
 #include "net.h"
+#include "pairs.h"
 #include "partitioned.h"
 
-#define PARALLEL 24  /* operations in flight */
-#define COMMS 4	     /* communicators at once */
-#define FLOATS 20011 /* of which every bit counts */
-#define TIMEOUT_MS 30000
+#define PARALLEL 24 /* operations in flight */
+#define COMMS 4	    /* communicators at once */
+#define FLOATS 20011
+#define TIMEOUT_MS TESTLIB_EVENT_MS
+#define LAYOUT_MS 600000 /* all groups of one layout */
 
-/* What one rank of one layout has and finds. */
+/* One rank of one layout, and what it has counted. */
 static const struct net_layout *layout;
 static struct swingcoll_bootstrap *boot;
 static int rank;
-static unsigned int checked, refused, others; /* others: right, but by another algorithm */
+static unsigned int checked, refused, substituted; /* substituted: right, by another algorithm */
 static const char *algo;
+static int algo_number;
+static unsigned int which; /* layout */
+static struct pairs pairs;
 
 /* ------------------------------------------------------------------ one collective */
 
@@ -38,7 +45,7 @@ static int comm_new(struct swingcoll_comm **comm, const struct swingcoll_comm_op
 	return ret;
 }
 
-/* 0: right; -EOPNOTSUPP: not possible; what else went wrong is printed. */
+/* Run and check one collective: 0, -EOPNOTSUPP, or another error after a diagnostic. */
 static int one(struct swingcoll_comm *comm, const struct coll_case *c, bool registered)
 {
 	size_t bytes = coll_bytes(c, layout->nranks);
@@ -67,7 +74,7 @@ static int one(struct swingcoll_comm *comm, const struct coll_case *c, bool regi
 	return ret;
 }
 
-/* ------------------------------------------------------------------ groups; 0: good */
+/* ------------------------------------------------------------------ groups */
 
 static int collectives(void)
 {
@@ -77,7 +84,7 @@ static int collectives(void)
 	CHECK_EQ(comm_new(&comm, NULL), 0);
 	for (int coll = 0; coll <= SWINGCOLL_ALLTOALL; coll++)
 		for (unsigned int k = 0; k < 2 * ARRAY_SIZE(counts); k++) {
-			struct coll_case c = coll_nth(coll, counts, k, layout->nranks, 5);
+			struct coll_case c = coll_case_nth(coll, counts, k, layout->nranks, 5);
 
 			CHECK_EQ(one(comm, &c, k & 4), 0);
 		}
@@ -111,7 +118,7 @@ static int types(void)
 	return 0;
 }
 
-/* All types that only travel. */
+/* Every type by collectives that only move data. */
 static int types_moved(void)
 {
 	static const int colls[] = { SWINGCOLL_ALLGATHER, SWINGCOLL_BROADCAST, SWINGCOLL_ALLTOALL };
@@ -130,42 +137,45 @@ static int types_moved(void)
 	return 0;
 }
 
-/* One algorithm; what it cannot do, here or at all, is counted. */
+/* One algorithm. What it cannot do, here or at all, is counted. */
 static int algorithm(void)
 {
 	static const size_t counts[] = { 1, 17, 1021, 40009 };
 	struct swingcoll_comm_opts opts = { .algo = algo, .flags = SWINGCOLL_ALLOW_REORDER };
+	bool skip[SWINGCOLL_ALLTOALL + 1] = { false };
 	struct swingcoll_comm *comm;
 
 	CHECK_EQ(comm_new(&comm, &opts), 0);
-	for (int coll = 0; coll <= SWINGCOLL_ALLTOALL; coll++)
-		for (unsigned int k = 0; k < ARRAY_SIZE(counts); k++) {
-			struct coll_case c = { .coll = coll,
-					       .count = counts[k],
-					       .in_place = (k + coll) & 1,
-					       .dtype = k & 1 ? SWINGCOLL_F32 : SWINGCOLL_I32 };
-			int ret;
+	/* Both change with every step: 7 collectives and 4 counts have no common divisor. */
+	for (unsigned int i = 0; i < ARRAY_SIZE(skip) * ARRAY_SIZE(counts); i++) {
+		unsigned int coll = i % ARRAY_SIZE(skip), k = i % ARRAY_SIZE(counts);
+		const unsigned int level[] = { algo_number, which, coll, k };
+		struct coll_case c = { .coll = coll,
+				       .count = counts[k],
+				       .in_place = (k + coll) & 1,
+				       .dtype = k & 1 ? SWINGCOLL_F32 : SWINGCOLL_I32 };
+		int ret;
 
-			if (coll == SWINGCOLL_BARRIER)
-				c.count = 0;
-			if (coll_has_root(coll))
-				c.root = k % layout->nranks;
-			ret = one(comm, &c, false);
-			refused += ret == -EOPNOTSUPP;
-			CHECK(!ret || ret == -EOPNOTSUPP);
-			if (ret)
-				break;
-			/* A substitute has its own turn. */
-			if (strcmp(swingcoll_comm_algo(comm), algo)) {
-				others++;
-				break;
-			}
-		}
+		if (skip[coll] || !pairs_due(&pairs, level))
+			continue;
+		if (coll == SWINGCOLL_BARRIER)
+			c.count = 0;
+		if (coll_has_root(coll))
+			c.root = k % layout->nranks;
+		ret = one(comm, &c, false);
+		CHECK(!ret || ret == -EOPNOTSUPP);
+		refused += !!ret;
+		/* A substitute is tested under its own name. */
+		skip[coll] = ret || strcmp(swingcoll_comm_algo(comm), algo);
+		substituted += !ret && skip[coll];
+		if (!skip[coll])
+			pairs_cover(&pairs, level);
+	}
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
 	return 0;
 }
 
-/* With one rank per node more than 8 MiB, with more there is no time for so much; not divisible by anything. */
+/* More than 8 MiB with one rank per node, less with more ranks, for time. Counts do not divide evenly. */
 static int large(void)
 {
 	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE,
@@ -180,7 +190,7 @@ static int large(void)
 	CHECK_EQ(one(comm, &c, true), 0);
 	for (int coll = SWINGCOLL_REDUCE_SCATTER; coll <= SWINGCOLL_ALLTOALL; coll++) {
 		c = (struct coll_case){ .coll = coll,
-					.count = coll_has_parts(coll) ? 70001 : 200003,
+					.count = coll_is_sharded(coll) ? 70001 : 200003,
 					.in_place = coll & 1,
 					.root = coll_has_root(coll) ? layout->nranks - 1 : 0,
 					.dtype = coll_reduces(coll) ? SWINGCOLL_F32
@@ -192,7 +202,7 @@ static int large(void)
 	return 0;
 }
 
-/* Many operations of all kinds in flight, collected in another order than they were begun. */
+/* Many operations of all kinds in flight, waited for in another order than they were started. */
 static int parallel(int use_io_uring)
 {
 	struct swingcoll_comm_opts opts = { .use_io_uring = use_io_uring };
@@ -213,18 +223,18 @@ static int parallel(int use_io_uring)
 		if (coll_has_root(c[i].coll))
 			c[i].root = i % n;
 		mem[i] = malloc(coll_bytes(&c[i], n));
-		coll_place(&c[i], n, rank, mem[i], &send, &recv);
+		coll_buffers(&c[i], n, rank, mem[i], &send, &recv);
 		coll_fill(&c[i], n, rank, send, i);
 	}
 	for (int i = 0; i < PARALLEL; i++) {
-		coll_place(&c[i], n, rank, mem[i], &send, &recv);
+		coll_buffers(&c[i], n, rank, mem[i], &send, &recv);
 		CHECK_EQ(coll_icall(&c[i], send, recv, comm, &req[i]), 0);
 	}
 	for (int k = 0; k < PARALLEL; k++) {
 		int i = (k * 7) % PARALLEL;
 
 		CHECK_EQ(swingcoll_wait(req[i], NULL), 0);
-		coll_place(&c[i], n, rank, mem[i], &send, &recv);
+		coll_buffers(&c[i], n, rank, mem[i], &send, &recv);
 		if (c[i].coll != SWINGCOLL_BARRIER)
 			CHECK_EQ(coll_check(&c[i], n, rank, recv, i), 0);
 		free(mem[i]);
@@ -244,7 +254,7 @@ static int parallel_ioctl(void)
 	return parallel(-1);
 }
 
-/* Operations of several communicators, begun in another order on every rank. */
+/* Operations of several communicators, started in a different order by each rank. */
 static int communicators(void)
 {
 	struct coll_case c = {
@@ -280,18 +290,18 @@ static int communicators(void)
 }
 
 /*
- * Partitions, which every rank marks ready in an order of its own. One rank waits for the last of all before it
- * marks any other, while the others have marked all that they can before that one.
+ * Partitions that every rank marks ready in its own order. The last rank marks the last partition first and waits for
+ * it; the others mark it last, after all others.
  */
-static int parted_one(const struct coll_case *c, int parts, struct swingcoll_comm *comm)
+static int partitioned_one(const struct coll_case *c, int parts, struct swingcoll_comm *comm)
 {
-	struct parted j;
+	struct partitioned j;
 
-	CHECK_EQ(parted_up(&j, c, parts, comm), 0);
+	CHECK_EQ(partitioned_open(&j, c, parts, comm), 0);
 	for (int round = 0; round < 2; round++) {
 		CHECK_EQ(swingcoll_pstart(j.part), 0);
 		for (int i = 0; i < parts; i++)
-			parted_fill(&j, i, rank, round);
+			partitioned_fill(&j, i, rank, round);
 		for (int i = 0; i < parts; i++) {
 			int at = rank == layout->nranks - 1 ? parts - 1 - i : (i + 1) % parts;
 
@@ -301,50 +311,50 @@ static int parted_one(const struct coll_case *c, int parts, struct swingcoll_com
 		}
 		CHECK_EQ(swingcoll_pwait(j.part, SWINGCOLL_ALL_PARTITIONS), 0);
 		for (int i = 0; i < parts; i++)
-			CHECK_EQ(parted_check(&j, i, rank, round), 0);
+			CHECK_EQ(partitioned_check(&j, i, rank, round), 0);
 		checked += parts;
 	}
-	CHECK_EQ(parted_down(&j), 0);
+	CHECK_EQ(partitioned_close(&j), 0);
 	return 0;
 }
 
-static int parted(void)
+static int partitioned(void)
 {
 	static const int colls[] = { SWINGCOLL_ALLREDUCE, SWINGCOLL_REDUCE_SCATTER,
 				     SWINGCOLL_ALLGATHER };
 	static const size_t counts[] = { 50, 3000, 70001 };
-	uint64_t spilled = swct_stat(SWC_STAT_SEGS_SPILLED);
+	uint64_t buffered = testlib_stat(SWC_STAT_UNEXPECTED_BUFFERED);
 	struct swingcoll_comm *comm;
 
 	CHECK_EQ(comm_new(&comm, NULL), 0);
 	for (unsigned int i = 0; i < ARRAY_SIZE(colls); i++)
 		for (unsigned int k = 0; k < ARRAY_SIZE(counts); k++) {
-			bool whole = !coll_has_parts(colls[i]);
+			bool whole = !coll_is_sharded(colls[i]);
 			struct coll_case c = { .coll = colls[i],
 					       .dtype = SWINGCOLL_I32,
 					       .count = whole ? counts[k]
 							      : counts[k] / layout->nranks,
 					       .in_place = whole };
 
-			if (parted_one(&c, 40, comm)) {
+			if (partitioned_one(&c, 40, comm)) {
 				ksft_print_msg("rank %d: partitioned %s\n", rank,
 					       coll_describe(&c));
 				return 1;
 			}
 		}
-	/* What others sent to the last rank before it had marked it, did not stay in slots. */
+	/* Data for partitions that the last rank had not marked yet has been buffered, and left its receive buffers. */
 	if (rank == layout->nranks - 1)
-		CHECK(swct_stat(SWC_STAT_SEGS_SPILLED) > spilled);
-	CHECK_EQ(swct_stat(SWC_STAT_SPILLS_REFUSED), 0);
+		CHECK(testlib_stat(SWC_STAT_UNEXPECTED_BUFFERED) > buffered);
+	CHECK_EQ(testlib_stat(SWC_STAT_UNEXPECTED_REFUSED), 0);
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
 	return 0;
 }
 
-/* A partitioned operation of two partitions, and a large ordinary one that follows it. */
+/* A request of two partitions, and a large ordinary operation that follows it. */
 struct pair {
 	struct swingcoll_comm *comm;
-	struct parted p;
-	struct coll_case much;
+	struct partitioned p;
+	struct coll_case large;
 	void *mem;
 	struct swingcoll_req *req;
 };
@@ -355,14 +365,14 @@ static const struct coll_case some = {
 
 static int pair_up(struct pair *a)
 {
-	a->much = some;
-	a->much.count = 1 << 20;
-	a->mem = malloc(coll_bytes(&a->much, layout->nranks));
-	coll_fill(&a->much, layout->nranks, rank, a->mem, 1);
+	a->large = some;
+	a->large.count = 1 << 20;
+	a->mem = malloc(coll_bytes(&a->large, layout->nranks));
+	coll_fill(&a->large, layout->nranks, rank, a->mem, 1);
 	CHECK_EQ(comm_new(&a->comm, NULL), 0);
-	CHECK_EQ(parted_up(&a->p, &some, 2, a->comm), 0);
+	CHECK_EQ(partitioned_open(&a->p, &some, 2, a->comm), 0);
 	for (int i = 0; i < a->p.n; i++)
-		parted_fill(&a->p, i, rank, 2);
+		partitioned_fill(&a->p, i, rank, 2);
 	return 0;
 }
 
@@ -371,37 +381,47 @@ static int pair_down(struct pair *a)
 	CHECK_EQ(swingcoll_pwait(a->p.part, SWINGCOLL_ALL_PARTITIONS), 0);
 	CHECK_EQ(swingcoll_wait(a->req, NULL), 0);
 	for (int i = 0; i < a->p.n; i++)
-		CHECK_EQ(parted_check(&a->p, i, rank, 2), 0);
-	CHECK_EQ(coll_check(&a->much, layout->nranks, rank, a->mem, 1), 0);
+		CHECK_EQ(partitioned_check(&a->p, i, rank, 2), 0);
+	CHECK_EQ(coll_check(&a->large, layout->nranks, rank, a->mem, 1), 0);
 	checked += a->p.n + 1;
-	CHECK_EQ(parted_down(&a->p), 0);
+	CHECK_EQ(partitioned_close(&a->p), 0);
 	CHECK_EQ(swingcoll_comm_destroy(a->comm), 0);
 	free(a->mem);
 	return 0;
 }
 
-/*
- * Rank 0 comes to an ordinary operation, and to partitions of another partitioned one, before a partition that
- * the others wait for before they come to those.
- */
-static int parted_overtaken(void)
+/* Wait until this node does not send any more: everything that can be sent has been. */
+static void wait_sent(void)
 {
-	struct parted q;
+	uint64_t sent = ~0ull, now;
+
+	while ((now = testlib_stat(SWC_STAT_MSGS_SENT)) != sent) {
+		sent = now;
+		testlib_sleep_ms(100);
+	}
+}
+
+/*
+ * Rank 0 starts an ordinary operation and a second partitioned request before it marks a partition of the first one; the
+ * others wait for that partition before they start those.
+ */
+static int partitioned_overtaken(void)
+{
+	struct partitioned q;
 	struct pair a;
 
 	CHECK_EQ(pair_up(&a), 0);
-	CHECK_EQ(parted_up(&q, &some, 20, a.comm), 0);
+	CHECK_EQ(partitioned_open(&q, &some, 20, a.comm), 0);
 	for (int i = 0; i < q.n; i++)
-		parted_fill(&q, i, rank, 3);
+		partitioned_fill(&q, i, rank, 3);
 	CHECK_EQ(swingcoll_pstart(a.p.part), 0);
 	if (rank == 0) {
 		CHECK_EQ(swingcoll_pready(a.p.part, 0), 0);
 		CHECK_EQ(swingcoll_pstart(q.part), 0);
 		for (int i = 0; i < q.n; i++)
 			CHECK_EQ(swingcoll_pready(q.part, i), 0);
-		CHECK_EQ(coll_icall(&a.much, a.mem, a.mem, a.comm, &a.req), 0);
-		/* Until what can be sent has been. */
-		swct_sleep_ms(300);
+		CHECK_EQ(coll_icall(&a.large, a.mem, a.mem, a.comm, &a.req), 0);
+		wait_sent();
 		CHECK_EQ(swingcoll_pready(a.p.part, 1), 0);
 	} else {
 		CHECK_EQ(swingcoll_pready(a.p.part, 1), 0);
@@ -411,49 +431,49 @@ static int parted_overtaken(void)
 		for (int i = q.n - 1; i >= 0; i--)
 			CHECK_EQ(swingcoll_pready(q.part, i), 0);
 		CHECK_EQ(swingcoll_pwait(q.part, 0), 0);
-		CHECK_EQ(coll_icall(&a.much, a.mem, a.mem, a.comm, &a.req), 0);
+		CHECK_EQ(coll_icall(&a.large, a.mem, a.mem, a.comm, &a.req), 0);
 	}
 	CHECK_EQ(swingcoll_pwait(q.part, SWINGCOLL_ALL_PARTITIONS), 0);
 	for (int i = 0; i < q.n; i++)
-		CHECK_EQ(parted_check(&q, i, rank, 3), 0);
+		CHECK_EQ(partitioned_check(&q, i, rank, 3), 0);
 	checked += q.n;
-	CHECK_EQ(parted_down(&q), 0);
+	CHECK_EQ(partitioned_close(&q), 0);
 	return pair_down(&a);
 }
 
-/* The others come to an ordinary operation before a partition, and to one that rank 0 is ahead with after it. */
-static int parted_waits(void)
+/* The others start an ordinary operation before a partition, and after it one that rank 0 has started already. */
+static int partitioned_waits(void)
 {
-	struct coll_case little = some;
+	struct coll_case small = some;
 	struct swingcoll_req *req;
 	struct pair a;
 	void *mem;
 
-	little.count = 25001;
-	mem = malloc(coll_bytes(&little, layout->nranks));
-	coll_fill(&little, layout->nranks, rank, mem, 3);
+	small.count = 25001;
+	mem = malloc(coll_bytes(&small, layout->nranks));
+	coll_fill(&small, layout->nranks, rank, mem, 3);
 	CHECK_EQ(pair_up(&a), 0);
 	CHECK_EQ(swingcoll_pstart(a.p.part), 0);
 	if (rank == 0) {
 		CHECK_EQ(swingcoll_pready(a.p.part, 0), 0);
 		CHECK_EQ(swingcoll_pready(a.p.part, 1), 0);
 	}
-	CHECK_EQ(coll_icall(&little, mem, mem, a.comm, &req), 0);
+	CHECK_EQ(coll_icall(&small, mem, mem, a.comm, &req), 0);
 	if (rank == 0)
-		CHECK_EQ(coll_icall(&a.much, a.mem, a.mem, a.comm, &a.req), 0);
+		CHECK_EQ(coll_icall(&a.large, a.mem, a.mem, a.comm, &a.req), 0);
 	CHECK_EQ(swingcoll_wait(req, NULL), 0);
-	CHECK_EQ(coll_check(&little, layout->nranks, rank, mem, 3), 0);
+	CHECK_EQ(coll_check(&small, layout->nranks, rank, mem, 3), 0);
 	if (rank) {
 		CHECK_EQ(swingcoll_pready(a.p.part, 1), 0);
 		CHECK_EQ(swingcoll_pready(a.p.part, 0), 0);
-		CHECK_EQ(coll_icall(&a.much, a.mem, a.mem, a.comm, &a.req), 0);
+		CHECK_EQ(coll_icall(&a.large, a.mem, a.mem, a.comm, &a.req), 0);
 	}
 	checked++;
 	free(mem);
 	return pair_down(&a);
 }
 
-/* Sums of any floats have the same bits on all ranks. */
+/* Sums of random floats have the same bits on all ranks. */
 static int bits(void)
 {
 	static float in[FLOATS], out[FLOATS];
@@ -483,7 +503,7 @@ static int bits(void)
 	return 0;
 }
 
-/* Nobody leaves a barrier before the last has come. */
+/* No rank leaves a barrier before the last one enters it. */
 static int barriers(void)
 {
 	struct swingcoll_comm *comm;
@@ -492,16 +512,16 @@ static int barriers(void)
 	for (int last = 0; last < layout->nranks; last++) {
 		uint64_t start, end;
 
-		/* The others start to count before the last one begins to sleep: it lets them go. */
+		/* The others note the time before they let the last rank begin to sleep. */
 		CHECK_EQ(swingcoll_barrier(comm), 0);
-		start = swct_ms();
+		start = testlib_now_ms();
 		CHECK_EQ(swingcoll_barrier(comm), 0);
 		if (rank == last)
-			swct_sleep_ms(200);
+			testlib_sleep_ms(200);
 		CHECK_EQ(swingcoll_barrier(comm), 0);
-		end = swct_ms();
+		end = testlib_now_ms();
 		if (end - start < 200) {
-			ksft_print_msg("rank %d: waited %d ms only for rank %d\n", rank,
+			ksft_print_msg("rank %d: waited only %d ms for rank %d\n", rank,
 				       (int)(end - start), last);
 			return 1;
 		}
@@ -516,27 +536,27 @@ static int barriers(void)
 struct group {
 	const char *name;
 	int (*fn)(void);
-	int share; /* how often: in all layouts that have so much */
+	int share; /* runs in layouts with at least this share */
 };
 
 static const struct group groups[] = {
 	{ "every collective", collectives, 0 },
 	{ "every type and operation", types, 2 },
-	{ "every type moved", types_moved, 2 },
-	{ "large ones, registered and not", large, 1 },
+	{ "every type, moved only", types_moved, 2 },
+	{ "large vectors, registered and not", large, 1 },
 	{ "24 in flight, by io_uring", parallel_uring, 0 },
 	{ "24 in flight, by ioctl", parallel_ioctl, 2 },
 	{ "4 communicators at once", communicators, 1 },
-	{ "partitions, in an order of each rank's own", parted, 1 },
-	{ "partitions, overtaken by what follows them", parted_overtaken, 1 },
-	{ "partitions that wait for what follows them", parted_waits, 1 },
-	{ "the same bits of float sums everywhere", bits, 0 },
+	{ "partitions, each rank in its own order", partitioned, 1 },
+	{ "partitions, overtaken by later operations", partitioned_overtaken, 1 },
+	{ "partitions, needed by later operations", partitioned_waits, 1 },
+	{ "the same bits of float sums on all ranks", bits, 0 },
 	{ "barriers", barriers, 2 },
 };
 
 #define ALGORITHMS 1
 
-/* The share of large clusters, whose machines share few CPUs, is less. */
+/* Clusters of more than two nodes run less: their virtual machines share few CPUs. */
 static const struct layout_kind {
 	const char *name;
 	int even, odd;
@@ -549,15 +569,15 @@ static const struct layout_kind {
 	{ "2 ranks per node in turn", 2, 2, true, 0, -1 },
 };
 
-/* What the ranks of a layout leave to their node's process. */
+/* What the ranks of a layout tell their node process. */
 struct found {
+	struct pairs pairs;
 	struct ksft_count count;
 	unsigned long checked;
 	unsigned long refused;
 };
 
 static struct found *found;
-static unsigned int which;
 static const char *wanted = "";
 
 struct verdict {
@@ -565,23 +585,23 @@ struct verdict {
 	unsigned int checked, refused;
 };
 
-/* All but those for one node, and for tori with two dimensions. */
+/* All algorithms but those for one node and for tori of two dimensions. */
 static bool for_all_shapes(const char *name)
 {
 	return strncmp(name, "direct", 6) && strcmp(name, "hamiltonian");
 }
 
-/* A group on all ranks; true if the ranks can go on. */
+/* Run a group on all ranks. True if the ranks can go on. */
 static bool group(int (*fn)(void), const char *name)
 {
 	struct verdict mine, *all = calloc(layout->nranks, sizeof(*all));
-	uint64_t start = swct_ms();
+	uint64_t start = testlib_now_ms();
 	bool good = true;
 	int ret;
 
 	checked = 0;
 	refused = 0;
-	others = 0;
+	substituted = 0;
 	mine.bad = fn();
 	mine.checked = checked;
 	mine.refused = refused;
@@ -592,14 +612,15 @@ static bool group(int (*fn)(void), const char *name)
 		return false;
 	}
 	if (fn == algorithm && for_all_shapes(algo))
-		good = checked > others;
+		good = checked > substituted;
 	for (int r = 0; r < layout->nranks; r++)
 		good &= !all[r].bad && all[r].checked == checked && all[r].refused == refused;
 	if (!rank) {
-		ksft_test_result(good && (checked || refused),
-				 "%s: %s: %u collectives right, %u by others, %u refused, %d ms",
-				 layouts[which].name, name, checked, others, refused,
-				 (int)(swct_ms() - start));
+		ksft_test_result(
+			good && (checked || refused),
+			"%s: %s: %u collectives right, %u by substitutes, %u refused, %d ms",
+			layouts[which].name, name, checked, substituted, refused,
+			(int)(testlib_now_ms() - start));
 		found->count = ksft_cnt;
 		found->checked += checked;
 		found->refused += refused;
@@ -608,22 +629,23 @@ static bool group(int (*fn)(void), const char *name)
 	return true;
 }
 
-/* Is a group to be run in layout @l? */
+/* Is a group to be run in this layout? */
 static bool chosen(const struct layout_kind *l, const char *name, int share)
 {
 	const char *topo = getenv("SWINGCOLL_TOPO");
 
-	/* Ports of a torus lead somewhere: there the library must be told of it, and then ranks go by nodes. */
+	/* On a torus the library needs SWINGCOLL_TOPO, and then ranks are numbered node by node. */
 	if (l->in_turn && topo && strncmp(topo, "switch:", 7))
 		return false;
 	return share <= (net_nodes > 2 ? l->large_share : l->share) && strstr(name, wanted);
 }
 
-/* Algorithm @a in words, or NULL. */
+/* The name of the group of an algorithm, or NULL. */
 static const char *algo_group(int a)
 {
 	static char name[64];
 
+	algo_number = a;
 	algo = swingcoll_algo_name(a);
 	if (!algo)
 		return NULL;
@@ -638,7 +660,7 @@ static int rank_fn(int me, unsigned int step)
 	bool ok = true;
 
 	rank = me;
-	net_be_rank(layout, rank, step);
+	net_set_rank_env(layout, rank, step);
 	ksft_cnt = found->count;
 	if (swingcoll_bootstrap_auto(&boot)) {
 		ksft_print_msg("rank %d: %s\n", rank, swingcoll_bootstrap_error());
@@ -650,6 +672,9 @@ static int rank_fn(int me, unsigned int step)
 	for (int a = 0; ok && (name = algo_group(a)); a++)
 		if (chosen(l, name, ALGORITHMS))
 			ok = group(algorithm, name);
+	/* The same on all ranks. */
+	if (me == net_layout_rank(layout, 0))
+		found->pairs = pairs;
 	swingcoll_bootstrap_free(boot);
 	return !ok;
 }
@@ -677,28 +702,32 @@ int main(int argc, char **argv)
 {
 	int times = argc > 2 ? atoi(argv[2]) : 1;
 	struct net_layout l;
+	pid_t pid[SWC_MAX_LOCAL_RANKS];
 	bool bad = false;
 
 	if (argc > 1)
 		wanted = argv[1];
-	net_start();
+	net_init();
 	if (!net_node)
 		ksft_set_plan(planned() * times);
-	found = swct_shared(sizeof(*found));
+	found = testlib_shared_alloc(sizeof(*found));
 	layout = &l;
 	for (unsigned int step = 0; step < times * ARRAY_SIZE(layouts) && !bad; step++) {
 		which = step % ARRAY_SIZE(layouts);
+		if (!which)
+			pairs_init(&pairs, 4);
 		net_layout(&l, layouts[which].even, layouts[which].odd);
 		l.in_turn = layouts[which].in_turn;
 		found->count = ksft_cnt;
-		bad = swct_ranks(net_layout_local(&l), 300000, start_rank, &step);
+		testlib_fork_ranks(pid, net_layout_local(&l), start_rank, &step);
+		bad = testlib_wait_ranks_ms(pid, net_layout_local(&l), LAYOUT_MS);
 		ksft_cnt = found->count;
-		bad = net_together(bad);
+		pairs = found->pairs;
+		bad = net_any(bad);
 	}
 	if (net_node)
 		return bad;
-	ksft_print_msg(
-		"%lu collectives checked on every rank, %lu refused as not for the topology\n",
-		found->checked, found->refused);
+	ksft_print_msg("%lu collectives checked on every rank, %lu not possible on the topology\n",
+		       found->checked, found->refused);
 	ksft_finished();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How nodes connect: strangers who ask for connections, nodes that disagree on who is where, many communicators
- * at once, IPv6, and network namespaces. Nothing is left behind, and the next communicator works. Runs on every node
- * of a cluster at once.
+ * How nodes connect: bad connection requests, nodes that disagree on the nodes of ranks, many communicators at once, IPv6,
+ * and network namespaces. After each case all resources are released and a new communicator works. Runs on every node of
+ * a cluster at once.
  *
  *	net_connect [WORD]	only cases with WORD in their names
  */
@@ -20,16 +20,16 @@
 
 #include "net_ranks.h"
 
-/* ------------------------------------------------------------------ strangers on the port */
+/* ------------------------------------------------------------------ bad connection requests */
 
-/* What the wire protocol says first, as an independent reader of it would write it. */
+/* The first message of the wire protocol, from its documentation in kmod/core/wire.h. */
 struct hello {
 	uint32_t magic;
 	uint16_t version;
 	uint8_t channel, path;
 	uint8_t name[8];
 	uint32_t places, src, dst;
-	uint16_t slots, slot_kib;
+	uint16_t rx_bufs, rx_buf_kib;
 	uint8_t nonce[8], mac[16];
 };
 
@@ -39,7 +39,7 @@ struct reject {
 };
 
 #define HELLO_MAGIC 0x57435753u
-#define HELLO_VERSION 5
+#define HELLO_VERSION 6
 enum {
 	REASON_UNKNOWN = 1,
 	REASON_VERSION = 3,
@@ -66,30 +66,29 @@ static int ucm_event(int fd, struct rdma_ucm_event_resp *e)
 	struct rdma_ucm_get_event get = { .response = (uintptr_t)e };
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
-	if (poll(&p, 1, 10000) != 1)
+	if (poll(&p, 1, TESTLIB_EVENT_MS) != 1)
 		return -ETIMEDOUT;
 	memset(e, 0, sizeof(*e));
 	return ucm(fd, RDMA_USER_CM_CMD_GET_EVENT, &get, sizeof(get), sizeof(*e));
 }
 
-/* Ask for a connection with @hello; the reason why it is refused, or a negative errno. */
-static int knock(const struct hello *hello, uint32_t port, struct reject *r)
+/* Request a connection: the reason why it is rejected, or a negative errno. */
+static int request(const struct hello *hello, uint32_t port, struct reject *r)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
 	uint32_t id;
-	struct rdma_ucm_create_id create = { .uid = 1, /* events are for those who have one */
+	struct rdma_ucm_create_id create = { .uid = 1, /* events come only for ids with one */
 					     .response = (uintptr_t)&id,
 					     .ps = RDMA_PS_TCP,
 					     .qp_type = IB_UVERBS_QPT_RC };
-	struct rdma_ucm_resolve_ip addr = { .timeout_ms = 2000 };
-	struct rdma_ucm_resolve_route route = { .timeout_ms = 2000 };
-	struct rdma_ucm_connect conn = { .conn_param = {
-						 .qp_num = 0xfffff0, /* nobody has that many */
-						 .private_data_len = sizeof(*hello),
-						 .responder_resources = 1,
-						 .initiator_depth = 1,
-						 .retry_count = 3,
-						 .valid = 1 } };
+	struct rdma_ucm_resolve_ip addr = { .timeout_ms = TESTLIB_EVENT_MS };
+	struct rdma_ucm_resolve_route route = { .timeout_ms = TESTLIB_EVENT_MS };
+	struct rdma_ucm_connect conn = { .conn_param = { .qp_num = 0xfffff0, /* does not exist */
+							 .private_data_len = sizeof(*hello),
+							 .responder_resources = 1,
+							 .initiator_depth = 1,
+							 .retry_count = 3,
+							 .valid = 1 } };
 	struct rdma_ucm_event_resp e = { 0 };
 	int fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC), ret;
 
@@ -114,27 +113,27 @@ static int knock(const struct hello *hello, uint32_t port, struct reject *r)
 		ret = ucm_event(fd, &e);
 	close(fd);
 	if (ret) {
-		ksft_print_msg("a stranger has got as far as event %u, status %d\n", e.event,
+		ksft_print_msg("a request failed after event %u, status %d\n", e.event,
 			       (int)e.status);
 		return ret;
 	}
 	if (e.event != EVENT_REJECTED || e.status != STATUS_CONSUMER) {
-		ksft_print_msg("a stranger gets event %u, status %u\n", e.event, e.status);
+		ksft_print_msg("a request got event %u, status %u\n", e.event, e.status);
 		return -EPROTO;
 	}
 	memcpy(r, e.param.conn.private_data, sizeof(*r));
 	return 0;
 }
 
-static int knock_often(uint32_t port)
+static int bad_requests(uint32_t port)
 {
 	static const struct hello good = { .magic = HELLO_MAGIC,
 					   .version = HELLO_VERSION,
 					   .name = "nobody",
 					   .src = 0,
 					   .dst = 1,
-					   .slots = 16,
-					   .slot_kib = 32 };
+					   .rx_bufs = 16,
+					   .rx_buf_kib = 32 };
 	struct hello h;
 	struct reject r;
 
@@ -143,20 +142,20 @@ static int knock_often(uint32_t port)
 
 		h = good;
 		switch (i % 6) {
-		case 0: /* a name that nobody has */
+		case 0: /* an unknown name */
 			getrandom(h.name, sizeof(h.name), 0);
 			want = REASON_UNKNOWN;
 			break;
-		case 1: /* of the past, and of the future */
+		case 1: /* an older and a newer version */
 			h.version = i & 8 ? 0 : 0x7fff;
 			want = REASON_VERSION;
 			break;
-		case 2: /* noise behind a good beginning */
+		case 2: /* random bytes after magic and version */
 			getrandom((char *)&h + 6, sizeof(h) - 6, 0);
 			h.src = 5;
 			h.dst = 4;
 			break;
-		case 3: /* noise */
+		case 3: /* random bytes */
 			getrandom(&h, sizeof(h), 0);
 			h.magic |= 1u << 31;
 			break;
@@ -164,10 +163,10 @@ static int knock_often(uint32_t port)
 			memset(&h, 0, sizeof(h));
 			break;
 		case 5:
-			h.slot_kib = 0xffff;
+			h.rx_buf_kib = 0xffff;
 			break;
 		}
-		CHECK_EQ(knock(&h, port, &r), 0);
+		CHECK_EQ(request(&h, port, &r), 0);
 		CHECK_EQ(r.magic, HELLO_MAGIC);
 		CHECK_EQ(r.version, HELLO_VERSION);
 		CHECK_EQ(r.reason, want);
@@ -175,35 +174,31 @@ static int knock_often(uint32_t port)
 	return 0;
 }
 
-static int knocking(void *arg)
+static int send_requests(void *arg)
 {
-	return knock_often(*(uint32_t *)arg);
+	return bad_requests(*(uint32_t *)arg);
 }
 
 static const struct net_steady undisturbed = { { 3001, 2 }, 10, 2500 };
 
-/* All nodes but node 0 knock at it while a communicator works. */
-static int strangers(void)
+/* All other nodes send bad requests to node 0 while a communicator works. */
+static int requests(void)
 {
-	uint64_t refused = swct_stat(SWC_STAT_CONNS_REFUSED);
-	struct swc_info info;
-	uint32_t port;
-	int fd = open(SWC_DEVICE_PATH, O_RDWR | O_CLOEXEC), bad;
-	pid_t pid[NET_LOCAL];
+	uint64_t refused = testlib_stat(SWC_STAT_CONNS_REFUSED);
+	uint32_t port = testlib_info().rdma_port;
+	pid_t pid[NET_LOCAL_RANKS];
+	int bad;
 
-	CHECK_EQ(swct_ioctl(fd, SWC_IOC_INFO, &info), 0);
-	close(fd);
-	port = info.rdma_port;
 	memset(net_shared, 0, sizeof(*net_shared));
-	swct_fork(pid, NET_LOCAL, net_steady_rank, (void *)&undisturbed);
-	bad = net_together(!net_all_started(pid));
+	testlib_fork_ranks(pid, NET_LOCAL_RANKS, net_steady_rank, (void *)&undisturbed);
+	bad = net_any(!net_all_started(pid));
 	if (!bad && net_node)
-		bad = swct_child(knocking, &port, 60000);
-	bad |= swct_reap(pid, NET_LOCAL, 60000);
-	/* Not one was let in. */
-	bad |= net_together(bad);
+		bad = testlib_run_child(send_requests, &port);
+	bad |= testlib_wait_ranks(pid, NET_LOCAL_RANKS);
+	/* All of them are refused. */
+	bad |= net_any(bad);
 	if (!net_node) {
-		refused = swct_stat(SWC_STAT_CONNS_REFUSED) - refused;
+		refused = testlib_stat(SWC_STAT_CONNS_REFUSED) - refused;
 		if (refused < 24) {
 			ksft_print_msg("%llu requests refused\n", (unsigned long long)refused);
 			bad = 1;
@@ -212,7 +207,7 @@ static int strangers(void)
 	return bad;
 }
 
-/* ------------------------------------------------------------------ who is where? */
+/* ------------------------------------------------------------------ nodes of ranks */
 
 struct place {
 	uint8_t id[SWC_ID_BYTES];
@@ -230,87 +225,82 @@ static void set_address(void *to, const char *text, uint32_t port)
 	memcpy(to, &in, sizeof(in));
 }
 
-/* Both node 0 and the last one have ranks 0 and 1, they say, and the other has 2 and 3. */
+/* Node 0 and the last node both claim ranks 0 and 1, and that the other has ranks 2 and 3. */
 static int crossed_rank(uint32_t rank, void *arg)
 {
 	int here = net_node ? 1 : 0, other = net_node ? 0 : net_nodes - 1;
 	uint32_t where[4] = { here, here, !here, !here };
 	struct swc_node_path path = { .node = !here };
-	struct swc_comm_join join = { .nranks = 4,
-				      .rank = rank,
-				      .timeout_ms = NET_TIMEOUT_MS,
-				      .nnodes = 2,
-				      .rank_node = (uintptr_t)where,
-				      .paths = (uintptr_t)&path,
-				      .npaths = 1 };
-	struct swct_rank r = { .nranks = 4, .rank = rank };
+	struct swc_comm_create create = { .nranks = 4,
+					  .rank = rank,
+					  .timeout_ms = NET_TIMEOUT_MS,
+					  .nnodes = 2,
+					  .rank_node = (uintptr_t)where,
+					  .paths = (uintptr_t)&path,
+					  .npaths = 1 };
+	struct testlib_rank r = { .nranks = 4, .rank = rank };
 	static uint32_t buf[1000];
 	struct swc_comm_error e;
-	struct swct_plan p;
+	struct testlib_plan p;
 	struct swc_desc d;
 	int ret;
 
 	(void)arg;
-	memcpy(join.id, place[0].id, sizeof(join.id));
+	memcpy(create.id, place[0].id, sizeof(create.id));
 	set_address(path.local, place[net_node].address, 0);
 	set_address(path.remote, place[other].address, place[other].port);
-	CHECK_EQ(swct_open(&r.c), 0);
-	ret = swct_ioctl(r.c.fd, SWC_IOC_COMM_JOIN, &join);
-	/* The other rank may have found it out before this one wakes. */
+	CHECK_EQ(testlib_open(&r.c), 0);
+	ret = testlib_ioctl(r.c.fd, SWC_IOC_COMM_CREATE, &create);
+	/* The kernel may have found out before this rank is back. */
 	if (ret == -EPROTO) {
-		swct_close(&r.c);
+		testlib_close(&r.c);
 		net_shared->started[rank] = 1;
 		return 0;
 	}
 	CHECK_EQ(ret, 0);
-	r.comm = join.comm;
-	swct_plan_ring(&p, 4, rank);
-	CHECK_EQ(swct_plan_load(r.c.fd, r.comm, p.data, p.bytes, &r.plan, NULL), 0);
-	swct_plan_free(&p);
-	d = swct_allreduce(&r, buf, buf, 1000, SWC_U32);
-	ret = swct_run(&r.c, &d, NULL);
+	r.comm = create.comm;
+	testlib_plan_ring(&p, 4, rank);
+	CHECK_EQ(testlib_plan_install(r.c.fd, r.comm, &p, &r.plan), 0);
+	d = testlib_allreduce_desc(&r, buf, buf, 1000, SWC_U32);
+	ret = testlib_submit_wait(&r.c, &d, NULL);
 	CHECK(ret == -EPROTO || ret == -ECONNABORTED);
-	CHECK_EQ(swct_error(r.c.fd, r.comm, &e), 0);
+	CHECK_EQ(testlib_comm_error(r.c.fd, r.comm, &e), 0);
 	CHECK_EQ(e.error, -EPROTO);
 	CHECK(e.culprit >= 0);
-	if (!strstr(e.text, "who is where")) {
+	if (!strstr(e.text, "table of nodes")) {
 		ksft_print_msg("%s\n", e.text);
 		return 1;
 	}
-	/* Who asks one that is gone learns nothing. */
+	/* Until the ranks of the other node have their error, too: they ask this one. */
 	net_shared->started[rank] = 1;
 	while (!__atomic_load_n(&net_shared->go, __ATOMIC_ACQUIRE))
-		swct_sleep_ms(2);
-	swct_rank_down(&r);
+		testlib_sleep_ms(2);
+	testlib_rank_close(&r);
 	return 0;
 }
 
 static int crossed(void)
 {
 	struct place mine = { 0 };
-	struct swc_info info;
-	int fd = open(SWC_DEVICE_PATH, O_RDWR | O_CLOEXEC);
 	const char *addrs = getenv("SWINGCOLL_ADDRS");
 	pid_t pid[2];
 	int bad;
 
 	CHECK(addrs);
-	CHECK_EQ(swct_ioctl(fd, SWC_IOC_INFO, &info), 0);
-	close(fd);
-	/* Which of several rails leads to which address of another node is the library's business. */
+	/* With several rails only the library knows which address of a node belongs to which rail. */
 	if (strchr(addrs, ','))
 		return KSFT_SKIP;
-	mine.port = info.rdma_port;
-	swct_id(mine.id);
+	mine.port = testlib_info().rdma_port;
+	testlib_new_id(mine.id);
 	snprintf(mine.address, sizeof(mine.address), "%.*s", (int)strcspn(addrs, ","), addrs);
-	net_exchange(&mine, place, sizeof(mine));
+	net_allgather(&mine, place, sizeof(mine));
 	if (net_node && net_node != net_nodes - 1)
-		return net_together(false);
+		return net_any(false);
 	memset(net_shared, 0, sizeof(*net_shared));
-	swct_fork(pid, 2, crossed_rank, NULL);
-	bad = net_together(!net_all_started(pid));
+	testlib_fork_ranks(pid, 2, crossed_rank, NULL);
+	bad = net_any(!net_all_started(pid));
 	__atomic_store_n(&net_shared->go, 1, __ATOMIC_RELEASE);
-	return swct_reap(pid, 2, 60000) | bad;
+	return testlib_wait_ranks(pid, 2) | bad;
 }
 
 /* ------------------------------------------------------------------ many at once */
@@ -318,11 +308,11 @@ static int crossed(void)
 #define JOBS 4
 #define JOB_COMMS 4
 
-/* Each rank is in one job, and makes all its connections at once. */
+/* Each rank belongs to one job and creates its communicators, with their connections, at once. */
 static int storm_rank(uint32_t k, void *arg)
 {
-	struct swingcoll_comm_opts opts = { .timeout_ms = 30000 };
-	int rank = net_layout_rank(&net_cluster, k % NET_LOCAL), n = net_cluster.nranks;
+	struct swingcoll_comm_opts opts = { .timeout_ms = TESTLIB_EVENT_MS };
+	int rank = net_layout_rank(&net_cluster, k % NET_LOCAL_RANKS), n = net_cluster.nranks;
 	struct coll_case c = {
 		.coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_I32, .count = 501, .in_place = true
 	};
@@ -333,8 +323,8 @@ static int storm_rank(uint32_t k, void *arg)
 	int ret;
 
 	(void)arg;
-	net_be_rank(&net_cluster, rank, net_step);
-	net_move_root(2 + k / NET_LOCAL);
+	net_set_rank_env(&net_cluster, rank, net_step);
+	net_set_root_offset(2 + k / NET_LOCAL_RANKS);
 	ret = swingcoll_bootstrap_auto(&boot);
 	if (ret)
 		ksft_print_msg("rank %d: %s\n", rank, swingcoll_bootstrap_error());
@@ -356,7 +346,7 @@ static int storm_rank(uint32_t k, void *arg)
 			char text[256];
 
 			swingcoll_comm_error(comm[i], text, sizeof(text), NULL);
-			ksft_print_msg("job %d, rank %d: %s\n", k / NET_LOCAL, rank, text);
+			ksft_print_msg("job %d, rank %d: %s\n", k / NET_LOCAL_RANKS, rank, text);
 		}
 		CHECK_EQ(ret, 0);
 		CHECK_EQ(coll_check(&c, n, rank, mem[i], i), 0);
@@ -368,12 +358,12 @@ static int storm_rank(uint32_t k, void *arg)
 
 static int storm(void)
 {
-	return net_together(swct_ranks(JOBS * NET_LOCAL, 90000, storm_rank, NULL));
+	return net_any(testlib_run_ranks(JOBS * NET_LOCAL_RANKS, storm_rank, NULL));
 }
 
 /* ------------------------------------------------------------------ IPv6 */
 
-/* An IPv6 address of the card that has this IPv4 address, and that card's name. */
+/* An IPv6 address of the interface with this IPv4 address, and the name of the interface. */
 static bool other_address(const char *ipv4, char *ipv6, char *card)
 {
 	struct ifaddrs *all, *i, *k;
@@ -402,7 +392,7 @@ static bool other_address(const char *ipv4, char *ipv6, char *card)
 	return found;
 }
 
-/* What has come to this node by IPv6, by all of its cards. */
+/* Bytes that this node has received by IPv6, on these interfaces. */
 static uint64_t ipv6_bytes(char card[][IF_NAMESIZE], int n)
 {
 	uint64_t sum = 0;
@@ -446,8 +436,8 @@ static int ipv6(void)
 		snprintf(addrs + strlen(addrs), sizeof(addrs) - strlen(addrs), "%s%s", n ? "," : "",
 			 mine);
 	}
-	/* A link that was down has lost its addresses. */
-	if (net_together(bad)) {
+	/* A link that was down has lost its IPv6 addresses. */
+	if (net_any(bad)) {
 		free(list);
 		free(old_list);
 		free(old_root);
@@ -455,32 +445,31 @@ static int ipv6(void)
 	}
 	/* All nodes meet at the first address of node 0. */
 	snprintf(mine, sizeof(mine), "%.*s", (int)strcspn(addrs, ","), addrs);
-	net_exchange(mine, root, sizeof(mine));
+	net_allgather(mine, root, sizeof(mine));
 	snprintf(text, sizeof(text), "[%s]%s", root[0], strrchr(old_root, ':'));
 	setenv("SWINGCOLL_ROOT", text, 1);
 	setenv("SWINGCOLL_ADDRS", addrs, 1);
 	got = ipv6_bytes(card, n);
-	bad |= swct_ranks(NET_LOCAL, 60000, net_steady_rank, (void *)&by_ipv6);
+	bad |= testlib_run_ranks(NET_LOCAL_RANKS, net_steady_rank, (void *)&by_ipv6);
 	got = ipv6_bytes(card, n) - got;
 	setenv("SWINGCOLL_ROOT", old_root, 1);
 	setenv("SWINGCOLL_ADDRS", old_list, 1);
 	if (got < least) {
-		ksft_print_msg("node %d has got %llu bytes by IPv6, and not %llu\n", net_node,
+		ksft_print_msg("node %d has received %llu bytes by IPv6, not %llu\n", net_node,
 			       (unsigned long long)got, (unsigned long long)least);
 		bad = 1;
 	}
 	free(list);
 	free(old_list);
 	free(old_root);
-	return net_together(bad);
+	return net_any(bad);
 }
 
 /* ------------------------------------------------------------------ network namespaces */
 
 /*
- * The ranks of the last node are in a network namespace of their own, which has no way out, when they make the
- * communicator. They speak by sockets that they have from before, but connections must not go by the devices of
- * another namespace than theirs.
+ * The ranks of the last node enter a network namespace without interfaces before they create the communicator. Their
+ * sockets are older and still work, but RDMA connections must not use devices of another namespace.
  */
 static int isolated_rank(uint32_t i, void *arg)
 {
@@ -492,7 +481,7 @@ static int isolated_rank(uint32_t i, void *arg)
 	char text[256];
 
 	(void)arg;
-	net_be_rank(&net_cluster, rank, net_step);
+	net_set_rank_env(&net_cluster, rank, net_step);
 	CHECK_EQ(swingcoll_bootstrap_auto(&boot), 0);
 	if (inside)
 		CHECK_EQ(unshare(CLONE_NEWNET), 0);
@@ -511,17 +500,17 @@ static int isolated_rank(uint32_t i, void *arg)
 
 static int isolated(void)
 {
-	return net_together(swct_ranks(NET_LOCAL, 60000, isolated_rank, NULL));
+	return net_any(testlib_run_ranks(NET_LOCAL_RANKS, isolated_rank, NULL));
 }
 
 /* ------------------------------------------------------------------ all cases */
 
-static const struct swct_test tests[] = {
-	{ "strangers ask for connections", strangers },
-	{ "nodes disagree on who is where", crossed },
+static const struct testlib_test tests[] = {
+	{ "bad connection requests", requests },
+	{ "nodes disagree on the nodes of ranks", crossed },
 	{ "many communicators connect at once", storm },
-	{ "by IPv6", ipv6 },
-	{ "a network namespace without a way out", isolated },
+	{ "IPv6", ipv6 },
+	{ "a network namespace without interfaces", isolated },
 };
 
 static void cases(void)

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What goes wrong between nodes: ranks that die, hang, leave or call the wrong thing, links that lose packets or
- * all of them, devices that go. Every rank is told in time who it was, nothing is left behind, and the next
- * communicator works. Runs on every node of a cluster at once.
+ * Failures between nodes: ranks that die, hang, leave or call something else, links that lose some packets or all of
+ * them, devices that are removed. Every rank gets an error in time that names the rank at fault, all resources are
+ * released, and a new communicator works. Runs on every node of a cluster at once.
  *
  *	net_fail [WORD]		only cases with WORD in their names
  *
- * NET_FAIL_KILLS: so many random kills, 50 if not set; NET_FAIL_SEED: repeat those of another run.
+ * NET_FAIL_KILLS: so many random kills, 50 if not set; NET_FAIL_SEED: repeat another run.
  */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/random.h>
 #include <sys/wait.h>
 
 #include "net_ranks.h"
 
-#define SHORT_MS 3000 /* where the end is to come by the deadline */
-#define LONG_MS 60000 /* where a device is to give up before, however busy the machine is */
+#define SHORT_MS 3000	 /* deadlines that end an operation */
+#define SILENCE_MS 20000 /* devices give up a silent peer in some ten seconds */
 
 /* ------------------------------------------------------------------ commands */
 
-/* Of all RDMA devices of the node and the cards that they are on. */
+/* Commands for all RDMA devices of the node and their network interfaces. */
 static const char script[] =
 	"set -e\n"
 	"export PATH=/usr/sbin:/usr/bin:/sbin:/bin\n"
@@ -31,16 +30,16 @@ static const char script[] =
 	"	done\n"
 	"}\n"
 	"save=/run/net_fail\n"
-	/* All that the kernel forgets of a card that is down. */
+	/* Save what the kernel forgets of an interface that is down: routes and neighbours. */
 	"down() {\n"
-	"	for scope in link global; do\n" /* Neighbours first: the rest goes by them. */
+	"	for scope in link global; do\n" /* Link scope first: the others need it. */
 	"		ip -4 route show dev $2 scope $scope\n"
 	"	done | sed \"s/^/route replace /; s/$/ dev $2/; s/linkdown//\" >$save.$2\n"
 	"	ip -4 neigh show dev $2 nud permanent |\n"
 	"		sed \"s/^/neigh replace /; s/PERMANENT/nud permanent dev $2/\" >>$save.$2\n"
 	"	ip link set $2 down\n"
 	"}\n"
-	/* A soft device cannot connect any more once its connection manager has had no route: take a new one. */
+	/* A soft device cannot connect again after its connection manager had no route: add a new one. */
 	"up() {\n"
 	"	ip link set $2 up\n"
 	"	ip -batch $save.$2\n"
@@ -48,8 +47,8 @@ static const char script[] =
 	"	rdma link add $1 type rxe netdev $2\n"
 	"}\n"
 	/*
-	 * A card that gets another kind of queue refuses packets meanwhile, and to a soft device that is an
-	 * error: a connection breaks, or the connection manager, for ever. So netem stays, and only changes.
+	 * An interface refuses packets while it gets another queueing discipline, which a soft device takes for an
+	 * error: connections or the connection manager break for good. So netem stays, and only its options change.
 	 */
 	"cut() { echo qdisc replace dev $2 root netem limit 10000 loss 100%; }\n"
 	"lossy() { echo qdisc replace dev $2 root netem limit 10000 delay 1ms loss 1% reorder 10% 50%; }\n"
@@ -61,7 +60,7 @@ static const char script[] =
 	"remove) : >$save.devices; each remove ;;\n"
 	"add) while read -r dev card; do rdma link add $dev type rxe netdev $card; done <$save.devices ;;\n"
 	"cut | lossy | mend | plain) each $1 | tc -batch - ;;\n"
-	/* On all cards at once, however long a busy machine takes to work out which. */
+	/* Prepare all commands first: packets must flow again after one second on a busy machine, too. */
 	"blink)\n"
 	"	after=$(each mend)\n"
 	"	each cut | tc -batch -\n"
@@ -81,7 +80,7 @@ static int command(const char *what, const char *arg)
 	if (!pid) {
 		struct sched_param urgent = { .sched_priority = 1 };
 
-		/* Ranks that are busy must not draw it out. */
+		/* Before busy ranks. */
 		sched_setscheduler(0, SCHED_RR, &urgent);
 		if (!strcmp(what, "has"))
 			freopen("/dev/null", "w", stdout);
@@ -95,7 +94,7 @@ static int command(const char *what, const char *arg)
 	return status;
 }
 
-/* ------------------------------------------------------------------ ranks in trouble */
+/* ------------------------------------------------------------------ failures */
 
 enum how {
 	KILL,
@@ -113,7 +112,7 @@ enum how {
 	REMOVE
 };
 
-struct trouble {
+struct failure {
 	const char *name;
 	enum how how;
 	struct net_load load;
@@ -123,103 +122,107 @@ struct trouble {
 	const char *needs;
 };
 
-static const struct trouble troubles[] = {
+static const struct failure failures[] = {
 	{ "a rank is killed among small operations",
 	  KILL,
 	  { 1000, 0 },
 	  NET_TIMEOUT_MS,
-	  { -ECONNRESET, 0, NET_THE_VICTIM } },
-	{ "a rank is killed in the middle of a large one",
+	  { -ECONNRESET, 0, NET_CULPRIT_VICTIM } },
+	{ "a rank is killed among large operations",
 	  KILL,
 	  { 700001, 0 },
 	  NET_TIMEOUT_MS,
-	  { -ECONNRESET, 0, NET_THE_VICTIM } },
+	  { -ECONNRESET, 0, NET_CULPRIT_VICTIM } },
 	{ "a rank is killed with 8 in flight",
 	  KILL,
 	  { 30001, 8 },
 	  NET_TIMEOUT_MS,
-	  { -ECONNRESET, 0, NET_THE_VICTIM } },
-	{ "a rank exits", EXIT, { 1000, 0 }, NET_TIMEOUT_MS, { -ECONNRESET, 0, NET_THE_VICTIM } },
+	  { -ECONNRESET, 0, NET_CULPRIT_VICTIM } },
+	{ "a rank exits",
+	  EXIT,
+	  { 1000, 0 },
+	  NET_TIMEOUT_MS,
+	  { -ECONNRESET, 0, NET_CULPRIT_VICTIM } },
 	{ "a rank leaves early",
 	  LEAVE,
 	  { 1000, 0 },
 	  NET_TIMEOUT_MS,
-	  { -ECONNRESET, 0, NET_THE_VICTIM } },
+	  { -ECONNRESET, 0, NET_CULPRIT_VICTIM } },
 	{ "a rank leaves early, 8 in flight elsewhere",
 	  LEAVE,
 	  { 1000, 8 },
 	  NET_TIMEOUT_MS,
-	  { -ECONNRESET, 0, NET_THE_VICTIM } },
+	  { -ECONNRESET, 0, NET_CULPRIT_VICTIM } },
 	{ "a rank aborts",
 	  ABORT,
 	  { 1000, 0 },
 	  NET_TIMEOUT_MS,
-	  { -ECONNABORTED, 0, NET_THE_VICTIM } },
+	  { -ECONNABORTED, 0, NET_CULPRIT_VICTIM } },
 	{ "a rank aborts, 8 in flight elsewhere",
 	  ABORT,
 	  { 30001, 8 },
 	  NET_TIMEOUT_MS,
-	  { -ECONNABORTED, 0, NET_THE_VICTIM } },
+	  { -ECONNABORTED, 0, NET_CULPRIT_VICTIM } },
 	{ "a rank is stopped past the deadline",
 	  STOP,
 	  { 1000, 0 },
 	  SHORT_MS,
-	  { -ETIMEDOUT, 0, NET_THE_VICTIM } },
-	{ "a node calls with another count",
+	  { -ETIMEDOUT, 0, NET_CULPRIT_VICTIM } },
+	{ "ranks of a node call with another count",
 	  MISMATCH_COUNT,
 	  { 1000, 0 },
 	  NET_TIMEOUT_MS,
-	  { -EPROTO, 0, NET_CALLERS } },
-	{ "a node calls another collective",
+	  { -EPROTO, 0, NET_CULPRIT_CALLER } },
+	{ "ranks of a node call another collective",
 	  MISMATCH_COLL,
 	  { 1000, 0 },
 	  NET_TIMEOUT_MS,
-	  { -EPROTO, 0, NET_CALLERS } },
-	{ "a node calls with another type, large",
+	  { -EPROTO, 0, NET_CULPRIT_CALLER } },
+	{ "ranks of a node call with another type, large",
 	  MISMATCH_TYPE,
 	  { 300000, 0 },
 	  NET_TIMEOUT_MS,
-	  { -EPROTO, 0, NET_CALLERS } },
-	{ "a node takes less than is broadcast, and by another way",
+	  { -EPROTO, 0, NET_CULPRIT_CALLER } },
+	{ "ranks of a node expect a smaller broadcast, which takes another way",
 	  MISMATCH_DIRECT,
 	  { 1000, 0 },
 	  NET_TIMEOUT_MS,
-	  { -EPROTO, 0, NET_CALLERS } },
-	{ "a node calls a partition",
+	  { -EPROTO, 0, NET_CULPRIT_CALLER } },
+	{ "ranks of a node call a partitioned collective",
 	  MISMATCH_PARTITION,
 	  { 30001, 0 },
 	  NET_TIMEOUT_MS,
-	  { -EPROTO, 0, NET_CALLERS } },
+	  { -EPROTO, 0, NET_CULPRIT_CALLER } },
 	{ "all packets are lost past the deadline",
 	  CUT,
 	  { 30001, 0 },
 	  SHORT_MS,
-	  { -ETIMEDOUT, -ECONNRESET, NET_ANOTHER_NODE },
+	  { -ETIMEDOUT, -ECONNRESET, NET_CULPRIT_OTHER_NODE },
 	  .needs = "tc" },
-	{ "all packets are lost for long",
+	{ "all packets are lost until devices give up",
 	  CUT,
 	  { 30001, 4 },
-	  LONG_MS,
-	  { -ECONNRESET, 0, NET_ANOTHER_NODE },
+	  NET_TIMEOUT_MS,
+	  { -ECONNRESET, 0, NET_CULPRIT_OTHER_NODE },
 	  .needs = "tc" },
-	/* One after the other: by the last ones that node still tells that its first is down. */
+	/* Links go down one after the other: by the last ones the node can still tell that the first is down. */
 	{ "links of a node are down past the deadline",
 	  DOWN,
 	  { 30001, 0 },
 	  SHORT_MS,
-	  { -ETIMEDOUT, -ECONNRESET, NET_VICTIMS_NODE },
+	  { -ETIMEDOUT, -ECONNRESET, NET_CULPRIT_VICTIM_NODE },
 	  .needs = "ip" },
 	{ "RDMA devices are removed under load",
 	  REMOVE,
 	  { 200001, 0 },
 	  NET_TIMEOUT_MS,
-	  { -ECONNRESET, -ENODEV, NET_VICTIMS_NODE },
+	  { -ECONNRESET, -ENODEV, NET_CULPRIT_VICTIM_NODE },
 	  .needs = "rdma" },
 	{ "RDMA devices are removed with 8 in flight",
 	  REMOVE,
 	  { 30001, 8 },
 	  NET_TIMEOUT_MS,
-	  { -ECONNRESET, -ENODEV, NET_VICTIMS_NODE },
+	  { -ECONNRESET, -ENODEV, NET_CULPRIT_VICTIM_NODE },
 	  .needs = "rdma" },
 };
 
@@ -228,13 +231,13 @@ static bool is_self(enum how how)
 	return how == EXIT || how == LEAVE || how == ABORT;
 }
 
-/* Do others hear of it from whoever is in trouble? Else nothing tells of it before the deadline. */
-static bool is_heard_of(enum how how)
+/* Does the failing rank or its kernel tell the others? If not, only silence does. */
+static bool is_told(enum how how)
 {
 	return how != STOP && how != CUT && how != DOWN;
 }
 
-/* When devices give up who is silent: after seven times what the module has them wait, a probe and a little. */
+/* When devices give up a silent peer: after seven acknowledgement timeouts, and some time for a heartbeat. */
 static unsigned int give_up_ms(void)
 {
 	FILE *f = fopen("/sys/module/swingcoll/parameters/rdma_ack_timeout", "re");
@@ -247,15 +250,15 @@ static unsigned int give_up_ms(void)
 	return (unsigned int)(10 * 4096e-6 * (double)(1ull << (exponent & 31)));
 }
 
-/* After so many ms all are to know. Devices give up in some ten seconds who is silent. */
-static unsigned int within(const struct trouble *t)
+/* After so many ms every rank must have its error. */
+static unsigned int within(const struct failure *t)
 {
 	unsigned int ms = give_up_ms();
 
-	if (is_heard_of(t->how))
+	if (is_told(t->how))
 		return 1000;
-	if (ms < NET_TIMEOUT_MS)
-		ms = NET_TIMEOUT_MS;
+	if (ms < SILENCE_MS)
+		ms = SILENCE_MS;
 	return t->timeout_ms < ms ? t->timeout_ms : ms;
 }
 
@@ -265,10 +268,10 @@ static bool is_mismatch(enum how how)
 	       how == MISMATCH_DIRECT || how == MISMATCH_PARTITION;
 }
 
-/* What is an ordinary operation elsewhere is the only partition here. */
-static int as_partition(struct net_work *w)
+/* A request with one partition, where other ranks call an ordinary collective. */
+static int as_partition(struct net_rank *w)
 {
-	struct swingcoll_part *part;
+	struct swingcoll_partitioned *part;
 	int ret;
 
 	ret = swingcoll_pallreduce_init(w->mem[0], w->mem[0], 1, w->c.count, w->c.dtype, w->c.op,
@@ -284,7 +287,7 @@ static int as_partition(struct net_work *w)
 	return ret;
 }
 
-static int mismatch(struct net_work *w, enum how how)
+static int mismatch(struct net_rank *w, enum how how)
 {
 	struct coll_case c = w->c;
 
@@ -299,35 +302,35 @@ static int mismatch(struct net_work *w, enum how how)
 	return coll_run(&c, w->mem[0], w->comm, 0);
 }
 
-/* A large broadcast, whose root waits for memory that those with a small one do not offer. */
-static int too_large(struct net_work *w)
+/* A large broadcast, whose root waits for a rendezvous that ranks with a small one do not offer. */
+static int too_large(struct net_rank *w)
 {
 	struct coll_case c = { .coll = SWINGCOLL_BROADCAST, .dtype = SWINGCOLL_I64 };
 	void *mem;
 	int ret;
 
-	c.count = net_node == net_victims_node() ? 100 : 200000;
+	c.count = net_node == net_victim_node() ? 100 : 200000;
 	mem = malloc(coll_bytes(&c, net_cluster.nranks));
 	ret = mem ? coll_run(&c, mem, w->comm, 0) : -ENOMEM;
 	free(mem);
 	return ret;
 }
 
-/* The rank that makes the trouble itself, after some rounds. */
-static int misbehave(struct net_work *w, enum how how)
+/* The rank that fails by itself, after some rounds. */
+static int misbehave(struct net_rank *w, enum how how)
 {
 	for (int i = 0; i < 5; i++)
-		CHECK_EQ(net_well(w, i), 0);
+		CHECK_EQ(net_run_good_round(w, i), 0);
 	if (how == EXIT)
 		_exit(0);
 	if (how == ABORT)
 		CHECK_EQ(swingcoll_comm_abort(w->comm), 0);
-	CHECK_EQ(net_rank_down(w), 0);
+	CHECK_EQ(net_rank_close(w), 0);
 	return 0;
 }
 
-/* Without the victim. */
-static int go_on(struct net_work *w)
+/* Continue without the victim. */
+static int continue_without(struct net_rank *w)
 {
 	struct swingcoll_comm *rest;
 	struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_I64, .count = 999 };
@@ -342,41 +345,41 @@ static int go_on(struct net_work *w)
 	return 0;
 }
 
-static int trouble_rank(uint32_t i, void *arg)
+static int failure_rank(uint32_t i, void *arg)
 {
-	const struct trouble *t = arg;
+	const struct failure *t = arg;
 	uint64_t good, bad;
-	struct net_work w;
+	struct net_rank w;
 	int ret, round = 0;
 
-	CHECK_EQ(net_rank_up(&w, i, t->timeout_ms, &t->load), 0);
-	CHECK_EQ(net_well(&w, 0), 0);
+	CHECK_EQ(net_rank_open(&w, i, t->timeout_ms, &t->load), 0);
+	CHECK_EQ(net_run_good_round(&w, 0), 0);
 	net_shared->started[i] = 1;
 	if (is_self(t->how) && w.rank == net_victim)
 		return misbehave(&w, t->how);
 	do {
-		good = swct_ms();
+		good = testlib_now_ms();
 		if (t->how == MISMATCH_DIRECT && round == 5)
 			ret = too_large(&w);
-		else if (is_mismatch(t->how) && round == 5 && net_node == net_victims_node())
+		else if (is_mismatch(t->how) && round == 5 && net_node == net_victim_node())
 			ret = mismatch(&w, t->how);
 		else
-			ret = net_once(&w, round);
+			ret = net_run_round(&w, round);
 		round++;
 	} while (!ret);
-	bad = swct_ms();
-	/* Who was stopped itself cannot hear of it in time. */
+	bad = testlib_now_ms();
+	/* A rank that was stopped cannot be notified in time. */
 	if (bad > good + within(t) + NET_GRACE_MS && !(t->how == STOP && w.rank == net_victim)) {
-		ksft_print_msg("rank %d: heard of it after %d ms\n", w.rank, (int)(bad - good));
+		ksft_print_msg("rank %d: notified after %d ms\n", w.rank, (int)(bad - good));
 		return 1;
 	}
-	if (is_heard_of(t->how) && bad - good > 1000)
-		ksft_print_msg("rank %d: heard of it after %d ms\n", w.rank, (int)(bad - good));
+	if (is_told(t->how) && bad - good > 1000)
+		ksft_print_msg("rank %d: notified after %d ms\n", w.rank, (int)(bad - good));
 	if (net_check_error(w.comm, &t->expected, ret))
 		return 1;
-	if (t->how == KILL && go_on(&w))
+	if (t->how == KILL && continue_without(&w))
 		return 1;
-	CHECK_EQ(net_rank_down(&w), 0);
+	CHECK_EQ(net_rank_close(&w), 0);
 	return 0;
 }
 
@@ -414,30 +417,30 @@ static int mend_it(enum how how, pid_t pid)
 	}
 }
 
-/* On which nodes. */
+/* Does the failure happen on this node? */
 static bool affects(enum how how)
 {
-	return how == CUT || net_node == net_victims_node();
+	return how == CUT || net_node == net_victim_node();
 }
 
-static int trouble(const struct trouble *t)
+static int run_failure(const struct failure *t)
 {
 	bool here = affects(t->how), up;
-	pid_t pid[NET_LOCAL], victim_pid = 0;
+	pid_t pid[NET_LOCAL_RANKS], victim_pid = 0;
 	int bad = 0;
 
 	memset(net_shared, 0, sizeof(*net_shared));
-	swct_fork(pid, NET_LOCAL, trouble_rank, (void *)t);
+	testlib_fork_ranks(pid, NET_LOCAL_RANKS, failure_rank, (void *)t);
 	up = net_all_started(pid);
-	bad |= net_together(!up);
-	/* The victim comes last, and how it ends depends. */
+	bad |= net_any(!up);
+	/* The victim is waited for last, and may end in another way. */
 	if (t->how == KILL || t->how == STOP)
-		victim_pid = net_take_victim(pid);
+		victim_pid = net_detach_victim(pid);
 	if (here && up) {
-		swct_sleep_ms(t->delay_ms ? t->delay_ms : 500);
+		testlib_sleep_ms(t->delay_ms ? t->delay_ms : 500);
 		bad |= break_it(t->how, victim_pid);
 	}
-	bad |= swct_reap(pid, NET_LOCAL, t->timeout_ms + 60000);
+	bad |= testlib_wait_ranks(pid, NET_LOCAL_RANKS);
 	if (here && up)
 		bad |= mend_it(t->how, victim_pid);
 	else if (victim_pid)
@@ -445,25 +448,25 @@ static int trouble(const struct trouble *t)
 	if (victim_pid && t->how == KILL)
 		waitpid(victim_pid, NULL, 0);
 	else if (victim_pid)
-		bad |= swct_reap(&victim_pid, 1, 20000);
+		bad |= testlib_wait_ranks(&victim_pid, 1);
 	return bad;
 }
 
-/* ------------------------------------------------------------------ what must not hurt */
+/* ------------------------------------------------------------------ disturbances without failure */
 
-enum nuisance {
+enum disturbance {
 	LOSSY,
 	SHORT_CUT
 };
 
 struct steady {
 	const char *name;
-	enum nuisance nuisance;
+	enum disturbance disturbance;
 	struct net_steady ranks;
 	const char *needs;
 };
 
-/* Not a link that is taken down by hand: a soft device finds no route then, and fails at once. */
+/* No link that is set down: a soft device has no route then, and fails at once. */
 static const struct steady steadies[] = {
 	{ "1 % of packets lost, 10 % out of order", LOSSY, { { 20001, 0 }, 15, 0 }, "tc" },
 	{ "1 % of packets lost, 10 % out of order, 4 in flight",
@@ -475,76 +478,65 @@ static const struct steady steadies[] = {
 
 static int steady(const struct steady *s)
 {
-	bool here = net_node == net_victims_node();
+	bool here = net_node == net_victim_node();
 	uint64_t start;
-	pid_t pid[NET_LOCAL];
+	pid_t pid[NET_LOCAL_RANKS];
 	int bad = 0;
 
 	memset(net_shared, 0, sizeof(*net_shared));
-	if (s->nuisance == LOSSY)
+	if (s->disturbance == LOSSY)
 		bad |= command("lossy", NULL);
-	swct_fork(pid, NET_LOCAL, net_steady_rank, (void *)&s->ranks);
-	bad |= net_together(!net_all_started(pid));
-	if (here && s->nuisance == SHORT_CUT && !bad) {
-		swct_sleep_ms(300);
-		start = swct_ms();
+	testlib_fork_ranks(pid, NET_LOCAL_RANKS, net_steady_rank, (void *)&s->ranks);
+	bad |= net_any(!net_all_started(pid));
+	if (here && s->disturbance == SHORT_CUT && !bad) {
+		testlib_sleep_ms(300);
+		start = testlib_now_ms();
 		bad |= command("blink", NULL);
-		ksft_print_msg("no packet left node %d for up to %d ms\n", net_node,
-			       (int)(swct_ms() - start));
+		ksft_print_msg("node %d could send no packet for up to %d ms\n", net_node,
+			       (int)(testlib_now_ms() - start));
 	}
-	bad |= swct_reap(pid, NET_LOCAL, 120000);
-	if (s->nuisance == LOSSY)
+	bad |= testlib_wait_ranks(pid, NET_LOCAL_RANKS);
+	if (s->disturbance == LOSSY)
 		bad |= command("mend", NULL);
 	return bad;
 }
 
 /* ------------------------------------------------------------------ random kills */
 
-static int kills_left(void)
-{
-	const char *kills = getenv("NET_FAIL_KILLS");
-
-	return kills ? atoi(kills) : 50;
-}
-
+/* All nodes use node 0's. */
 static unsigned int first_seed(void)
 {
-	const char *text = getenv("NET_FAIL_SEED");
-	unsigned int seed, all[NET_MAX_NODES];
+	unsigned int seed = testlib_env_seed("NET_FAIL_SEED"), all[NET_MAX_NODES];
 
-	if (text)
-		seed = strtoul(text, NULL, 0);
-	else
-		getrandom(&seed, sizeof(seed), 0);
-	net_exchange(&seed, all, sizeof(seed));
+	net_allgather(&seed, all, sizeof(seed));
 	return all[0];
 }
 
-/* Any rank, any load, any moment; all nodes draw the same. */
+/* A random rank, load and moment, the same on all nodes. */
 static int random_kill(unsigned int seed)
 {
-	static struct trouble t = { .how = KILL,
+	static struct failure t = { .how = KILL,
 				    .timeout_ms = NET_TIMEOUT_MS,
-				    .expected = { -ECONNRESET, 0, NET_THE_VICTIM } };
+				    .expected = { -ECONNRESET, 0, NET_CULPRIT_VICTIM } };
 	int bad;
 
 	net_victim = rand_r(&seed) % net_cluster.nranks;
 	t.load.inflight = rand_r(&seed) % 3 ? rand_r(&seed) % (NET_MAX_INFLIGHT + 1) : 0;
 	t.load.count = 1 + rand_r(&seed) % (rand_r(&seed) % 3 ? 3000 : 60000);
 	t.delay_ms = 1 + rand_r(&seed) % 150;
-	bad = trouble(&t);
+	bad = run_failure(&t);
 	if (bad)
 		ksft_print_msg("node %d: rank %d killed after %u ms, %zu elements, %d in flight\n",
 			       net_node, net_victim, t.delay_ms, t.load.count, t.load.inflight);
 	net_victim = net_cluster.nranks - 1;
 	net_step++;
-	return net_together(bad);
+	return net_any(bad);
 }
 
 static int random_kills(void)
 {
 	unsigned int seed = first_seed();
-	int n = kills_left(), bad = 0;
+	int n = testlib_env("NET_FAIL_KILLS", 50), bad = 0;
 
 	if (!net_node)
 		ksft_print_msg("%d random kills: NET_FAIL_SEED=%u\n", n, seed);
@@ -555,46 +547,47 @@ static int random_kills(void)
 
 /* ------------------------------------------------------------------ all cases */
 
-static bool fitted; /* netem is there */
+static bool has_netem;
 
-/* All nodes are between two cases, and nothing is sent. */
-static void fit(bool now)
+/* Add netem or remove it, between two cases, when no node sends anything. */
+static void set_netem(bool now)
 {
-	if (fitted == now)
+	if (has_netem == now)
 		return;
-	fitted = now;
-	/* Until all connections have said goodbye. */
-	net_all_clean();
-	net_together(false);
+	has_netem = now;
+	/* Until all connections are closed. */
+	testlib_wait_released(0);
+	net_any(false);
 	command(now ? "mend" : "plain", NULL);
-	net_together(false);
+	net_any(false);
 }
 
 static bool begin(const char *name, const char *needs)
 {
 	if (!net_case_begin(name))
 		return false;
-	if (needs && net_together(command("has", needs))) {
+	if (needs && net_any(command("has", needs))) {
 		if (!net_node)
 			ksft_test_result_skip("%s: %s is not installed on every node", name, needs);
 		return false;
 	}
 	if (needs && !strcmp(needs, "tc"))
-		fit(true);
+		set_netem(true);
 	return true;
 }
 
-static const struct swct_test kills = { "random ranks are killed at random moments", random_kills };
+static const struct testlib_test kills = { "random ranks are killed at random moments",
+					   random_kills };
 
 static void cases(void)
 {
-	for (unsigned int k = 0; k < ARRAY_SIZE(troubles); k++)
-		if (begin(troubles[k].name, troubles[k].needs))
-			net_case_end(troubles[k].name, trouble(&troubles[k]));
+	for (unsigned int k = 0; k < ARRAY_SIZE(failures); k++)
+		if (begin(failures[k].name, failures[k].needs))
+			net_case_end(failures[k].name, run_failure(&failures[k]));
 	for (unsigned int k = 0; k < ARRAY_SIZE(steadies); k++)
 		if (begin(steadies[k].name, steadies[k].needs))
 			net_case_end(steadies[k].name, steady(&steadies[k]));
-	fit(false);
+	set_netem(false);
 	net_cases(&kills, 1);
 }
 

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Going on without a rank that died: on every node of a cluster at once, with two ranks on each. The victim kills
- * itself among collectives; all others are told who it was, make a smaller communicator, and use it.
+ * Shrinking a communicator after a rank has died. Runs on every node of a cluster at once, with two ranks on each. The
+ * victim kills itself among collectives; the others get an error that names it, create a smaller communicator, and use it.
  */
 #include <errno.h>
 #include <signal.h>
-#include <sys/wait.h>
 
 #include "net_ranks.h"
 
 #define ROUNDS 5
 #define COUNT 5000
-#define TIMEOUT_MS 10000
+#define TIMEOUT_MS TESTLIB_EVENT_MS
 
-/* Sum of what all ranks of @comm give, each its number in the first communicator plus one. */
+/* Every rank gives its number in the first communicator plus one; check the sum. */
 static int sum_is(struct swingcoll_comm *comm, int mine, long want)
 {
 	static long send[COUNT], recv[COUNT];
@@ -29,7 +28,7 @@ static int sum_is(struct swingcoll_comm *comm, int mine, long want)
 
 static int rank_fn(uint32_t i, void *arg)
 {
-	static const struct net_expected expected = { -ECONNRESET, 0, NET_THE_VICTIM };
+	static const struct net_expected expected = { -ECONNRESET, 0, NET_CULPRIT_VICTIM };
 	int rank = net_layout_rank(&net_cluster, i), n = net_cluster.nranks, ret;
 	struct swingcoll_comm *comm, *rest;
 	long all = (long)n * (n + 1) / 2;
@@ -59,20 +58,19 @@ static int rank_fn(uint32_t i, void *arg)
 
 int main(void)
 {
-	pid_t pid[NET_LOCAL], victim_pid;
-	int bad, status;
+	pid_t pid[NET_LOCAL_RANKS], victim_pid;
+	int bad;
 
-	net_ranks_start();
+	net_ranks_init();
 	net_victim = net_cluster.nranks / 2;
-	swct_fork(pid, NET_LOCAL, rank_fn, NULL);
-	victim_pid = net_take_victim(pid);
-	bad = swct_reap(pid, NET_LOCAL, 60000);
-	if (victim_pid && (waitpid(victim_pid, &status, 0) < 0 || !WIFSIGNALED(status) ||
-			   WTERMSIG(status) != SIGKILL))
+	testlib_fork_ranks(pid, NET_LOCAL_RANKS, rank_fn, NULL);
+	victim_pid = net_detach_victim(pid);
+	bad = testlib_wait_ranks(pid, NET_LOCAL_RANKS);
+	if (victim_pid && !testlib_was_killed(&victim_pid))
 		bad = 1;
 	if (net_node)
 		return bad;
 	ksft_set_plan(1);
-	ksft_test_result(!bad, "the ranks of node 0 go on without rank %d", net_victim);
+	ksft_test_result(!bad, "the ranks of node 0 continue without rank %d", net_victim);
 	ksft_finished();
 }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The memory-traffic limit of an allreduce on one node: one pass that reads n vectors and writes n
- * vectors, adding integers on the way, with t threads that each own a part and never meet. Nobody can
- * be faster than that if the vectors do not fit into the caches. Ordinary and streaming stores are both
- * tried and the better one is printed. Prints one JSON object per size.
+ * The limit that memory traffic sets to an allreduce on one node: one pass that reads VECTORS vectors, adds their
+ * integers and writes as many vectors, by THREADS threads that each have a share and do not synchronise. No
+ * allreduce of vectors that exceed the caches is faster. Ordinary and streaming stores are tried; one JSON object
+ * per size has the better time.
  */
-#include "common/perfloop.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -19,8 +17,14 @@
 #include <immintrin.h>
 #endif
 
+#include "common/cli.h"
+#include "common/clock.h"
+#include "common/json.h"
+#include "common/perfloop.h"
+
 #define MAX_VECTORS 16
 #define MAX_THREADS 64
+#define MAX_SIZES 256
 
 static uint32_t *src[MAX_VECTORS], *dst[MAX_VECTORS];
 static int nvec = 2, nthreads = 2;
@@ -74,7 +78,7 @@ __attribute__((target("avx2"), always_inline)) static inline void pass_n(size_t 
 		_mm_sfence();
 }
 
-/* The usual numbers of vectors as constants, so that the compiler unrolls. */
+/* The common numbers of vectors as constants, so that the compiler unrolls the loops. */
 __attribute__((target("avx2"))) static void pass_avx2(size_t first, size_t n, int streaming)
 {
 	if (nvec == 2)
@@ -119,7 +123,7 @@ static void pass(const struct worker *w)
 	}
 #endif
 	pass_plain(w->first, w->n);
-	/* The compiler must not merge passes. */
+	/* Keep the compiler from merging passes. */
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
@@ -132,18 +136,18 @@ static void *work(void *arg)
 
 	CPU_ZERO(&set);
 	CPU_SET(w->index, &set);
-	pthread_setaffinity_np(pthread_self(), sizeof(set), &set); /* where allowed */
+	pthread_setaffinity_np(pthread_self(), sizeof(set), &set); /* if allowed */
 	atomic_fetch_sub(&waiting, 1);
 	while (atomic_load(&waiting))
 		sched_yield();
-	t0 = perf_now();
+	t0 = clock_now();
 	for (i = 0; i < w->passes; i++)
 		pass(w);
-	w->seconds = perf_now() - t0;
+	w->seconds = clock_now() - t0;
 	return NULL;
 }
 
-/* Microseconds per pass of the slowest thread; negative errno if a thread cannot be started. */
+/* Microseconds per pass, of the slowest thread. */
 static double run(size_t bytes, unsigned long passes, int streaming)
 {
 	struct worker w[MAX_THREADS] = { 0 };
@@ -197,46 +201,57 @@ static double best(size_t bytes, double budget_s, int *streaming)
 	return result;
 }
 
+static void print(size_t bytes, int streaming, double time_us)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	cJSON_AddNumberToObject(o, "bytes", (double)bytes);
+	cJSON_AddNumberToObject(o, "vectors", nvec);
+	cJSON_AddNumberToObject(o, "threads", nthreads);
+	cJSON_AddBoolToObject(o, "avx2", have_avx2());
+	cJSON_AddBoolToObject(o, "streaming", streaming);
+	cJSON_AddNumberToObject(o, "time_us", time_us);
+	json_record(stdout, o);
+}
+
 int main(int argc, char **argv)
 {
-	double budget_s = 0.2, t;
-	int i, streaming;
-	size_t max = 0;
+	static const struct cli_option no_options[] = { { 0 } };
+	struct cli cli = { .prog = "traffic",
+			   .usage = "traffic VECTORS THREADS TIME_MS BYTES...\n",
+			   .options = no_options,
+			   .argc = argc,
+			   .argv = argv };
+	size_t sizes[MAX_SIZES], n = 0, max = 0;
+	double budget_s;
 
-	if (argc < 5) {
-		fprintf(stderr, "Usage: traffic VECTORS THREADS TIME_MS BYTES...\n");
-		return 2;
+	while (cli_next(&cli) != CLI_END)
+		;
+	cli_operand(&cli, "VECTORS");
+	nvec = (int)cli_number(&cli, 1, MAX_VECTORS);
+	cli_operand(&cli, "THREADS");
+	nthreads = (int)cli_number(&cli, 1, MAX_THREADS);
+	cli_operand(&cli, "TIME_MS");
+	budget_s = cli_real(&cli, 0.001, 3.6e6) * 1e-3;
+	do {
+		cli_operand(&cli, "BYTES");
+		if (n == MAX_SIZES)
+			cli_fail(&cli, "more than %d sizes", MAX_SIZES);
+		sizes[n] = cli_size(&cli, 4, 1ull << 40);
+		max = sizes[n] > max ? sizes[n] : max;
+		n++;
+	} while (cli_has_operand(&cli));
+	for (int i = 0; i < nvec; i++) {
+		src[i] = perf_alloc(max, 2 * (unsigned int)i);
+		dst[i] = perf_alloc(max, 2 * (unsigned int)i + 1);
+		if (!src[i] || !dst[i])
+			cli_fail(&cli, "no memory for %d vectors of %zu bytes", 2 * nvec, max);
 	}
-	nvec = atoi(argv[1]);
-	nthreads = atoi(argv[2]);
-	budget_s = atof(argv[3]) * 1e-3;
-	if (nvec < 1 || nvec > MAX_VECTORS || nthreads < 1 || nthreads > MAX_THREADS ||
-	    budget_s <= 0) {
-		fprintf(stderr, "traffic: 1 to %d vectors, 1 to %d threads, a positive time\n",
-			MAX_VECTORS, MAX_THREADS);
-		return 2;
-	}
-	for (i = 4; i < argc; i++)
-		if (strtoull(argv[i], NULL, 10) > max)
-			max = strtoull(argv[i], NULL, 10);
-	for (i = 0; i < nvec; i++) {
-		src[i] = perf_alloc(max, 2 * i);
-		dst[i] = perf_alloc(max, 2 * i + 1);
-		if (!src[i] || !dst[i]) {
-			fprintf(stderr, "traffic: no memory for %d vectors of %zu bytes\n",
-				2 * nvec, max);
-			return 2;
-		}
-	}
-	for (i = 4; i < argc; i++) {
-		size_t bytes = strtoull(argv[i], NULL, 10);
+	for (size_t i = 0; i < n; i++) {
+		int streaming;
+		double t = best(sizes[i], budget_s, &streaming);
 
-		t = best(bytes, budget_s, &streaming);
-		printf("{\"bytes\":%zu,\"vectors\":%d,\"threads\":%d,\"avx2\":%s,\"streaming\":%s,"
-		       "\"time_us\":%.4f}\n",
-		       bytes, nvec, nthreads, have_avx2() ? "true" : "false",
-		       streaming ? "true" : "false", t);
-		fflush(stdout);
+		print(sizes[i], streaming, t);
 	}
 	return 0;
 }

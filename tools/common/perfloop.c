@@ -1,56 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The measurement loop of swingperf and of the MPI comparison. It decides how often an operation runs
- * and condenses the times; it knows neither the operation nor the way the ranks meet. All ranks take
- * the same decisions because they decide on maxima over the ranks only.
+ * The measurement loop of swingperf and of the programs that it is compared with. It decides how often an
+ * operation runs and condenses the times; it knows neither the operation nor the way ranks meet. All ranks
+ * take the same decisions because they decide by maxima over the ranks only.
  */
 #include "common/perfloop.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "common/clock.h"
 
 #define MAX_ITERS 1000000u
 #define MAX_REPEATS 64u
 #define MAX_SINGLES 256u
-
-double perf_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
-static double cpu_now(void)
-{
-	struct rusage ru;
-
-	getrusage(RUSAGE_SELF, &ru);
-	return (double)ru.ru_utime.tv_sec + (double)ru.ru_stime.tv_sec +
-	       ((double)ru.ru_utime.tv_usec + (double)ru.ru_stime.tv_usec) * 1e-6;
-}
-
-/* Whatever for: kernel threads and interrupts too. To 10 ms, for all CPUs together. */
-static double busy_now(void)
-{
-	unsigned long long user, nice, system, idle, wait;
-	double busy = 0;
-	FILE *f = fopen("/proc/stat", "re");
-
-	if (f &&
-	    fscanf(f, "cpu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &wait) == 5)
-		busy = perf_now() * (double)sysconf(_SC_NPROCESSORS_ONLN) -
-		       (double)(idle + wait) / (double)sysconf(_SC_CLK_TCK);
-	if (f)
-		fclose(f);
-	return busy;
-}
 
 static int cmp_double(const void *a, const void *b)
 {
@@ -74,11 +39,11 @@ double perf_quantile(double *v, size_t n, double q)
 	return v[i] + (pos - (double)i) * (v[i + 1] - v[i]);
 }
 
-/* Pages and lines; odd, so that the places differ in any power of two of pages. */
+/* Pages and cache lines; an odd number of pages, so that offsets differ modulo any power of two. */
 #define STAGGER_BYTES (17 * 4096 + 1024)
 #define STAGGER_PLACES 32
 
-/* Large buffers begin in a huge page, as those of frameworks do: else parts of them are in small ones. */
+/* Large buffers begin in a huge page, as those of frameworks do; otherwise parts of them use small pages. */
 #define HUGE_BYTES (2u << 20)
 
 void *perf_alloc(size_t bytes, unsigned int number)
@@ -122,8 +87,8 @@ static int run_ops(struct run *r, unsigned long n)
 }
 
 /*
- * *mean: seconds per operation, on the slowest rank. One operation goes before: the ranks leave the barrier one
- * after the other, on a network that is far apart by more than an operation takes.
+ * *mean: seconds per operation, on the slowest rank. One operation runs before the clock: ranks leave the
+ * barrier one after the other, on a network perhaps further apart than an operation takes.
  */
 static int timed_batch(struct run *r, unsigned long n, double *mean)
 {
@@ -135,15 +100,15 @@ static int timed_batch(struct run *r, unsigned long n, double *mean)
 		ret = run_ops(r, 1);
 	if (ret)
 		return ret;
-	t0 = perf_now();
+	t0 = clock_now();
 	ret = run_ops(r, n);
 	if (ret)
 		return ret;
-	*mean = (perf_now() - t0) / (double)n;
+	*mean = (clock_now() - t0) / (double)n;
 	return r->ops->max(r->arg, mean);
 }
 
-/* Very slow operations are not worth more than one. */
+/* Very slow operations run once only. */
 static int warm_up(struct run *r, const struct perf_rule *rule)
 {
 	double mean;
@@ -158,8 +123,8 @@ static int warm_up(struct run *r, const struct perf_rule *rule)
 }
 
 /*
- * Batches grow until one takes a twentieth of the budget, twice: a single one may have met with something
- * else that ran on this machine. *mean: of the quicker one.
+ * Batches grow until one takes a twentieth of the budget, twice in a row: another program may have delayed a
+ * single one. *mean: of the quicker of the two.
  */
 static int calibrate(struct run *r, const struct perf_rule *rule, double *mean)
 {
@@ -202,7 +167,7 @@ static int choose_iters(struct run *r, const struct perf_rule *rule, struct perf
 		return ret;
 	want = rule->budget_s / (mean > 1e-9 ? mean : 1e-9);
 	if (want < repeats) {
-		/* Slower than the budget allows: one each, and at least two to have a median. */
+		/* Too slow for the budget: one operation per repeat, and at least two repeats. */
 		out->iters = 1;
 		out->repeats = want < 2 ? 2 : (unsigned int)want;
 		if (out->repeats > repeats)
@@ -214,7 +179,7 @@ static int choose_iters(struct run *r, const struct perf_rule *rule, struct perf
 	return 0;
 }
 
-/* Single operations, each with its own clock reading: the spread that a mean hides. */
+/* Single operations, each timed by itself, show the spread that a mean hides. */
 static int measure_singles(struct run *r, const struct perf_rule *rule, struct perf_time *out)
 {
 	double t[MAX_SINGLES], t0, expect = out->time_us * 1e-6;
@@ -224,14 +189,14 @@ static int measure_singles(struct run *r, const struct perf_rule *rule, struct p
 	if (expect * n > rule->budget_s / 4)
 		n = (unsigned int)(rule->budget_s / 4 / expect);
 	if (n < 8) {
-		/* Too few to speak of a percentile: the repeats have to do. */
+		/* Too few for a percentile: the caller uses the repeats. */
 		return 1;
 	}
 	ret = r->ops->sync(r->arg);
 	for (i = 0; !ret && i < n; i++) {
-		t0 = perf_now();
+		t0 = clock_now();
 		ret = run_ops(r, 1);
-		t[i] = (perf_now() - t0) * 1e6;
+		t[i] = (clock_now() - t0) * 1e6;
 	}
 	if (ret)
 		return ret < 0 ? ret : -1;
@@ -257,18 +222,18 @@ int perf_measure(const struct perf_ops *ops, void *arg, const struct perf_rule *
 	if (ret)
 		return ret;
 
-	cpu = cpu_now();
-	busy = busy_now();
+	cpu = clock_process_cpu();
+	busy = clock_all_cpus_busy();
 	for (i = 0; i < out->repeats; i++) {
 		ret = timed_batch(&r, out->iters, &t[i]);
 		if (ret)
 			return ret;
 		t[i] *= 1e6;
 	}
-	/* With the one before each batch. */
+	/* Including the one before each batch. */
 	ops_done = ((double)out->iters + 1) * out->repeats;
-	out->cpu_us = (cpu_now() - cpu) * 1e6 / ops_done;
-	out->busy_us = (busy_now() - busy) * 1e6 / ops_done;
+	out->cpu_us = (clock_process_cpu() - cpu) * 1e6 / ops_done;
+	out->busy_us = (clock_all_cpus_busy() - busy) * 1e6 / ops_done;
 	out->time_us = perf_quantile(t, out->repeats, 0.5);
 	out->iqr_us = perf_quantile(t, out->repeats, 0.75) - perf_quantile(t, out->repeats, 0.25);
 

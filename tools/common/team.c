@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Ranks as processes: forked here or started by a launcher, with a barrier and a few words of shared
- * memory between them; or on several nodes, meeting by a bootstrap. Nothing in here uses swingcoll's
- * collectives, so a fault of the thing under test cannot hide behind its own coordination.
+ * memory between them; on several nodes they exchange words by a bootstrap. Nothing here uses swingcoll's
+ * collectives: a fault in what is tested must not hide behind its own coordination.
  */
 #include "common/team.h"
 
@@ -23,6 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+
 #define BARRIER_TIMEOUT_S 300
 #define GRACE_MS 3000
 
@@ -42,24 +44,53 @@ static void futex(_Atomic uint32_t *word, int op, uint32_t val, const struct tim
 	syscall(SYS_futex, word, op, val, ts, NULL, 0);
 }
 
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
 void team_fail(struct team *team)
 {
-	/* Without shared memory they learn of it when this process ends. */
+	/* Without shared memory the others notice when this process ends. */
 	if (!team->sh)
 		return;
 	atomic_store(&team->sh->failed, 1);
 	futex(&team->sh->generation, FUTEX_WAKE, INT_MAX, NULL);
 }
 
-/* A word of each rank, from wherever they are. Who is gone has said why. */
+static const char *next_step(int err)
+{
+	switch (err) {
+	case -ENODEV:
+	case -EACCES:
+	case -ENOENT:
+	case -EPERM:
+		return "\n  next: swingctl doctor";
+	case -ENOMEM:
+		return "\n  next: take smaller or fewer buffers, or raise `ulimit -l` (swingctl doctor "
+		       "shows the limit)";
+	case -ETIMEDOUT:
+		return "\n  next: swingctl status shows which rank is late";
+	}
+	return "";
+}
+
+int team_error(struct team *team, struct swingcoll_comm *comm, const char *what, int err)
+{
+	char why[512] = "";
+
+	if (err == -ECANCELED)
+		return err;
+	if (comm) {
+		swingcoll_comm_error(comm, why, sizeof(why), NULL);
+	} else if (team->boot) {
+		/* The message is the same on all ranks. */
+		if (team->rank)
+			return err;
+		snprintf(why, sizeof(why), "%s", swingcoll_bootstrap_error());
+	}
+	fprintf(stderr, "%s: rank %d: %s: %s (%d)%s%s%s\n", team->prog, team->rank, what,
+		swingcoll_strerror(err), err, *why ? ": " : "", why, next_step(err));
+	team_fail(team);
+	return err;
+}
+
+/* A word of each rank, on any node. A rank that has left has reported why. */
 static int exchange(struct team *team, const void *mine, void *all)
 {
 	int ret = team->boot->allgather(team->boot->arg, mine, all, sizeof(uint64_t));
@@ -91,9 +122,9 @@ static int exchange_all(struct team *team, uint64_t *v, double *max)
 }
 
 /*
- * The last to arrive resets the count and then moves the generation, which is what the others wait for;
- * so nobody can enter the next round before the count is zero. Short spin, yield, then sleep: the ranks
- * may be more than the CPUs.
+ * The last rank to arrive resets the count and then advances the generation, for which the others wait: no
+ * rank can enter the next round before the count is zero. Spin, then yield, then sleep, because there may
+ * be more ranks than CPUs.
  */
 int team_barrier(struct team *team)
 {
@@ -125,8 +156,8 @@ int team_barrier(struct team *team)
 			continue;
 		}
 		if (!deadline)
-			deadline = now() + BARRIER_TIMEOUT_S;
-		else if (now() > deadline)
+			deadline = clock_now() + BARRIER_TIMEOUT_S;
+		else if (clock_now() > deadline)
 			return -ETIMEDOUT;
 		futex(&sh->generation, FUTEX_WAIT, gen, &ts);
 	}
@@ -170,22 +201,6 @@ int team_sum(struct team *team, uint64_t *v)
 
 /* ------------------------------------------------------------------ started by a launcher */
 
-static int env_int(const char *name, int *out)
-{
-	const char *s = getenv(name);
-	char *end;
-	long v;
-
-	if (!s)
-		return 0;
-	errno = 0;
-	v = strtol(s, &end, 10);
-	if (errno || end == s || *end || v < 0 || v > INT_MAX)
-		return -EINVAL;
-	*out = (int)v;
-	return 1;
-}
-
 static int hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -197,63 +212,25 @@ static int hex_digit(char c)
 	return -1;
 }
 
-static int env_id(struct team *team)
+static int read_id(struct team *team)
 {
 	const char *s = getenv("SWINGCOLL_ID");
 	int i, hi, lo;
 
-	if (!s) {
-		fprintf(stderr,
-			"%s: started by a launcher, but SWINGCOLL_ID is not set: give all ranks the "
-			"same 32 hex digits,\n  SWINGCOLL_ID=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n'), "
-			"or use -n to fork the ranks here\n",
-			team->prog);
-		return -EINVAL;
-	}
-	for (i = 0; i < SWINGCOLL_ID_BYTES; i++) {
+	for (i = 0; s && i < SWINGCOLL_ID_BYTES; i++) {
 		hi = hex_digit(s[2 * i]);
 		lo = hi < 0 ? -1 : hex_digit(s[2 * i + 1]);
 		if (lo < 0)
 			break;
 		team->id.bytes[i] = (unsigned char)(hi << 4 | lo);
 	}
-	if (i < SWINGCOLL_ID_BYTES || s[2 * SWINGCOLL_ID_BYTES]) {
-		fprintf(stderr, "%s: SWINGCOLL_ID must be 32 hex digits, not \"%s\"\n", team->prog,
-			s);
-		return -EINVAL;
-	}
-	return 0;
-}
-
-int team_from_env(struct team *team)
-{
-	static const char *const names[][2] = {
-		{ "SWINGCOLL_RANK", "SWINGCOLL_NRANKS" },
-		{ "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
-		{ "PMI_RANK", "PMI_SIZE" },
-		{ "SLURM_PROCID", "SLURM_NTASKS" },
-		{ "RANK", "WORLD_SIZE" },
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		int have_rank = env_int(names[i][0], &team->rank);
-		int have_size = env_int(names[i][1], &team->nranks);
-
-		if (!have_rank || !have_size)
-			continue;
-		if (have_rank < 0 || have_size < 0 || team->rank >= team->nranks ||
-		    team->nranks > TEAM_MAX_RANKS) {
-			fprintf(stderr,
-				"%s: %s=%s, %s=%s: expected 0 <= rank < size <= %d; correct or unset "
-				"them, or use -n\n",
-				team->prog, names[i][0], getenv(names[i][0]), names[i][1],
-				getenv(names[i][1]), TEAM_MAX_RANKS);
-			return -EINVAL;
-		}
-		return env_id(team) ? -EINVAL : 1;
-	}
-	return 0;
+	if (i == SWINGCOLL_ID_BYTES && !s[2 * SWINGCOLL_ID_BYTES])
+		return 0;
+	fprintf(stderr,
+		"%s: SWINGCOLL_ID=%s: expected 32 hex digits, the same for all ranks\n"
+		"  next: SWINGCOLL_ID=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n')\n",
+		team->prog, s ? s : "");
+	return -EINVAL;
 }
 
 static int map_shared(struct team *team, int fd)
@@ -267,7 +244,7 @@ static int map_shared(struct team *team, int fd)
 	return 0;
 }
 
-/* Rank 0 makes it, the others look whether they see it: they may be in containers that share no memory. */
+/* Rank 0 creates the memory, the others open it; in containers that share none they cannot. */
 int team_share(struct team *team)
 {
 	char name[64] = "/swingperf-";
@@ -291,7 +268,7 @@ int team_share(struct team *team)
 			fd = -1;
 		}
 	}
-	/* It is there before anybody looks. */
+	/* It exists before the others open it. */
 	if (!ret)
 		ret = team_barrier(team);
 	if (!ret && team->rank && team->nranks <= TEAM_MAX_RANKS)
@@ -308,14 +285,21 @@ int team_share(struct team *team)
 	return ret;
 }
 
-/* A shared memory object named after the id; the last to attach removes the name. */
+/* A shared memory object named after the id; the last rank to attach removes the name. */
 int team_attach(struct team *team)
 {
 	char name[64] = "/swingperf-";
 	size_t at = strlen(name);
-	double deadline = now() + 60;
+	double deadline = clock_now() + 60;
 	int fd, i;
 
+	if (team->nranks > TEAM_MAX_RANKS) {
+		fprintf(stderr, "%s: %d ranks on one node: at most %d are possible\n", team->prog,
+			team->nranks, TEAM_MAX_RANKS);
+		return -EINVAL;
+	}
+	if (read_id(team))
+		return -EINVAL;
 	for (i = 0; i < 8; i++)
 		at += (size_t)snprintf(name + at, sizeof(name) - at, "%02x", team->id.bytes[i]);
 	fd = shm_open(name, O_RDWR | O_CREAT, 0600);
@@ -332,10 +316,10 @@ int team_attach(struct team *team)
 	if (atomic_fetch_add(&team->sh->attached, 1) + 1 == (uint32_t)team->nranks)
 		shm_unlink(name);
 	while (atomic_load(&team->sh->attached) < (uint32_t)team->nranks) {
-		if (now() > deadline) {
+		if (clock_now() > deadline) {
 			fprintf(stderr,
-				"%s: rank %d: only %u of %d ranks came within 60 s: are all of them on "
-				"this node, with the same SWINGCOLL_ID?\n",
+				"%s: rank %d: only %u of %d ranks joined within 60 s: all must be on "
+				"this node and have the same SWINGCOLL_ID\n",
 				team->prog, team->rank, atomic_load(&team->sh->attached),
 				team->nranks);
 			shm_unlink(name);
@@ -348,17 +332,43 @@ int team_attach(struct team *team)
 
 /* ------------------------------------------------------------------ forked here */
 
+int team_cpus(int *cpus, int max)
+{
+	cpu_set_t allowed;
+	int n = 0;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed))
+		return 0;
+	for (int cpu = 0; cpu < CPU_SETSIZE && n < max; cpu++)
+		if (CPU_ISSET(cpu, &allowed))
+			cpus[n++] = cpu;
+	return n;
+}
+
+void team_bind(const struct team *team, const int *cpus, int n)
+{
+	cpu_set_t set;
+
+	if (!n)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpus[team->rank % n], &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		fprintf(stderr, "%s: rank %d: cannot bind to CPU %d: %s; it runs unbound\n",
+			team->prog, team->rank, cpus[team->rank % n], strerror(errno));
+}
+
 static int child_status(struct team *team, int rank, pid_t pid, int status)
 {
 	if (WIFSIGNALED(status)) {
-		fprintf(stderr, "%s: rank %d (pid %d) was ended by signal %d (%s)\n", team->prog,
+		fprintf(stderr, "%s: rank %d (pid %d) was killed by signal %d (%s)\n", team->prog,
 			rank, (int)pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
 		return 2;
 	}
 	return WEXITSTATUS(status);
 }
 
-/* Collect one child if there is one to collect; 0 if not. */
+/* Collect one child; 0 if there is none to collect. */
 static int reap(struct team *team, pid_t *pids, int options, int *worst)
 {
 	int status, rank, ret;
@@ -385,7 +395,7 @@ static void end_children(struct team *team, pid_t *pids, int left, int worst)
 {
 	int ms, i, ignored = worst;
 
-	/* The others learn of it by the barrier or by swingcoll itself, and say what they saw. */
+	/* The others notice by the barrier or by swingcoll itself, and report what they see. */
 	team_fail(team);
 	for (ms = 0; left && ms < GRACE_MS; ms += 10) {
 		while (left && reap(team, pids, WNOHANG, &ignored))
@@ -423,7 +433,7 @@ int team_run(struct team *team, int (*body)(struct team *team, void *arg), void 
 			return 2;
 		}
 		if (!pids[i]) {
-			/* A parent that died before the prctl is seen by its pid having changed. */
+			/* If the parent died before the prctl(), its pid has changed. */
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			if (getppid() != parent)
 				_exit(2);
@@ -433,7 +443,7 @@ int team_run(struct team *team, int (*body)(struct team *team, void *arg), void 
 			_exit(i);
 		}
 	}
-	/* Status 1 (wrong results) is not a reason to end the others: they get there by themselves. */
+	/* Status 1 (wrong results) is no reason to end the others: they finish by themselves. */
 	for (left = team->nranks; left && worst < 2; left--)
 		if (!reap(team, pids, 0, &worst))
 			break;

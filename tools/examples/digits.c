@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT
 /*
  * Reads the optical digits from digits.csv.gz: 1797 lines of 64 pixels (0 to 16) and the digit.
  *

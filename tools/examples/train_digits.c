@@ -1,21 +1,21 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT
 /*
- * Data-parallel training over processes: each rank takes its share of every batch, the gradients of all
+ * Data-parallel training by several processes: each rank takes its share of every batch, the gradients of all
  * layers are one vector that swingcoll_allreduce() sums, and all ranks take the same step. At the end the
- * weights must be the same bits on all ranks, and those of one process that trained alone on the same
- * batches, but for rounding (the sums are made in another order there).
+ * weights must be identical bits on all ranks, and equal those of one process that trains alone on the same
+ * batches, except for rounding (it adds in another order).
  *
- * The data is not part of this program, see digits.c for its origin and licence.
+ * The data is not part of this program; digits.c names its origin and licence.
  */
 #include "digits.h"
 #include "mlp.h"
+#include "common/cli.h"
+#include "common/clock.h"
+#include "common/hash.h"
 #include "common/team.h"
-#include "common/perfloop.h"
 #include "swingcoll.h"
-#include "trainer.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ struct options {
 	struct digits data;
 };
 
-/* One rank's training; comm NULL: the whole batch alone. */
+/* The training of one rank; without a comm, of the whole batch. */
 struct trainer {
 	const struct options *opt;
 	struct swingcoll_comm *comm;
@@ -45,25 +45,25 @@ struct trainer {
 	unsigned long allreduces;
 	float w[MLP_WEIGHTS];
 	float v[MLP_WEIGHTS];
-	float grad[MLP_WEIGHTS + 1]; /* and the loss, which travels with it */
+	float grad[MLP_WEIGHTS + 1]; /* the last element is the loss */
 	size_t *order;
 	unsigned int shuffle;
 };
 
 static int sum_floats(struct trainer *t, float *v, size_t n)
 {
-	double t0 = perf_now();
+	double t0 = clock_now();
 	int ret;
 
 	if (!t->comm)
 		return 0;
 	ret = swingcoll_allreduce(v, v, n, SWINGCOLL_F32, SWINGCOLL_SUM, t->comm);
-	t->allreduce_s += perf_now() - t0;
+	t->allreduce_s += clock_now() - t0;
 	t->allreduces++;
 	return ret;
 }
 
-/* The same permutation on all ranks and in the run alone. */
+/* The same permutation on all ranks and in the training by one process. */
 static void shuffle(struct trainer *t)
 {
 	size_t i, j, tmp;
@@ -101,7 +101,7 @@ static int train_epoch(struct trainer *t, float *loss)
 	return 0;
 }
 
-/* Percent right of the images held out; every rank looks at its share. */
+/* Percentage of the images held out that are classified correctly; each rank takes its share. */
 static int accuracy(struct trainer *t, double *percent)
 {
 	const struct digits *d = &t->opt->data;
@@ -133,10 +133,10 @@ static int train(struct trainer *t, double *percent, int verbose)
 	mlp_init(t->w, SEED);
 	memset(t->v, 0, sizeof(t->v));
 	for (e = 1, ret = 0; !ret && e <= t->opt->epochs; e++) {
-		t0 = perf_now();
+		t0 = clock_now();
 		before = t->allreduce_s;
 		ret = train_epoch(t, &loss);
-		epoch_s = perf_now() - t0;
+		epoch_s = clock_now() - t0;
 		if (!ret)
 			ret = accuracy(t, percent);
 		if (!ret && verbose) {
@@ -155,7 +155,7 @@ static int train(struct trainer *t, double *percent, int verbose)
 
 static int same_everywhere(struct trainer *t, int *same)
 {
-	uint64_t all[TEAM_MAX_RANKS], mine = trainer_hash(t->w, MLP_WEIGHTS);
+	uint64_t all[TEAM_MAX_RANKS], mine = hash_bytes(t->w, sizeof(t->w));
 	int i, ret;
 
 	ret = swingcoll_allgather(&mine, all, 1, SWINGCOLL_U64, t->comm);
@@ -165,7 +165,7 @@ static int same_everywhere(struct trainer *t, int *same)
 			continue;
 		*same = 0;
 		if (!t->rank)
-			printf("rank %d has other weights: hash %016llx, rank 0 %016llx\n", i,
+			printf("rank %d has different weights: hash %016llx, rank 0 %016llx\n", i,
 			       (unsigned long long)all[i], (unsigned long long)mine);
 	}
 	if (!t->rank && *same)
@@ -174,11 +174,11 @@ static int same_everywhere(struct trainer *t, int *same)
 	return ret;
 }
 
-/* Largest difference to the run alone, relative to the largest weight. */
-static int like_alone(const struct trainer *t, int *like)
+/* Largest difference from the weights of one process, relative to the largest weight. */
+static int compare_alone(const struct trainer *t, int *like)
 {
 	struct trainer *alone = calloc(1, sizeof(*alone));
-	double percent, max = 0, diff = 0, t0 = perf_now();
+	double percent, max = 0, diff = 0, t0 = clock_now();
 	int i, ret;
 
 	if (!alone)
@@ -193,7 +193,7 @@ static int like_alone(const struct trainer *t, int *like)
 	*like = !ret && diff <= TOLERANCE * max;
 	printf("one process alone: %.2f %% right after %.1f s; largest difference of a weight %.1e of the "
 	       "largest weight (allowed %.0e)\n",
-	       percent, perf_now() - t0, diff / max, TOLERANCE);
+	       percent, clock_now() - t0, diff / max, TOLERANCE);
 	free(alone);
 	return ret;
 }
@@ -205,7 +205,7 @@ static int verdict(struct trainer *t, double percent)
 	ret = same_everywhere(t, &same);
 	if (ret || t->rank)
 		return ret ? ret : !same;
-	ret = like_alone(t, &like);
+	ret = compare_alone(t, &like);
 	if (ret)
 		return ret;
 	if (percent < WANTED_ACCURACY)
@@ -217,16 +217,9 @@ static int verdict(struct trainer *t, double percent)
 
 /* ------------------------------------------------------------------ a rank */
 
-static int failed(struct team *team, struct swingcoll_comm *comm, int err)
+static int failed(struct team *team, struct swingcoll_comm *comm, const char *what, int err)
 {
-	char why[512] = "";
-
-	if (comm)
-		swingcoll_comm_error(comm, why, sizeof(why), NULL);
-	fprintf(stderr, "train_digits: rank %d: %s (%d)%s%s%s\n", team->rank,
-		swingcoll_strerror(err), err, *why ? ": " : "", why,
-		comm ? "" : "\n  next: swingctl doctor");
-	team_fail(team);
+	team_error(team, comm, what, err);
 	return 2;
 }
 
@@ -242,98 +235,102 @@ static int body(struct team *team, void *arg)
 	int ret;
 
 	if (!t)
-		return failed(team, NULL, -ENOMEM);
+		return failed(team, NULL, "starting", -ENOMEM);
 	t->opt = opt;
 	t->rank = team->rank;
 	t->nranks = team->nranks;
 	ret = swingcoll_comm_create(&t->comm, &team->id, team->nranks, team->rank, &copts);
 	if (ret) {
 		free(t);
-		return failed(team, NULL, ret);
+		return failed(team, NULL, "joining the communicator", ret);
 	}
-	t0 = perf_now();
+	t0 = clock_now();
 	ret = train(t, &percent, !team->rank);
 	if (!ret && !team->rank)
 		printf("%lu allreduces of %d floats on %d ranks: %.0f us each, of %.1f s in all\n",
 		       t->allreduces, MLP_WEIGHTS + 1, team->nranks,
-		       t->allreduce_s * 1e6 / (double)t->allreduces, perf_now() - t0);
+		       t->allreduce_s * 1e6 / (double)t->allreduces, clock_now() - t0);
 	if (!ret)
 		ret = verdict(t, percent);
 	if (ret < 0)
-		ret = failed(team, t->comm, ret);
+		ret = failed(team, t->comm, "training", ret);
 	swingcoll_comm_destroy(t->comm);
 	free(t);
 	return ret;
 }
 
 static const char usage_text[] =
-	"Usage: train_digits [options]\n"
+	"train_digits [options]\n"
 	"\n"
-	"Trains a 64-64-10 perceptron on the optical digits with several processes whose gradients are\n"
-	"summed by swingcoll, and compares with one process alone.\n"
-	"\n"
-	"  -n, --ranks N        processes (default 4)\n"
-	"  -e, --epochs N       passes over the data (default 12)\n"
-	"      --data FILE      digits.csv.gz (default: that of Debian's python3-sklearn)\n"
-	"      --io-uring MODE  auto, must or never (default auto)\n"
-	"      --slots          let the library send small vectors through shared slots, past the kernel\n"
-	"  -h, --help           this text\n"
-	"\n"
-	"Exit status: 0 if all ranks end with identical weights, as one process would have, and with more\n"
-	"than 93 % right; 1 if not; 2 if anything failed.\n";
+	"Trains a 64-64-10 perceptron on the optical digits by several processes whose gradients swingcoll\n"
+	"sums, and compares the result with that of one process.\n";
+
+static const char notes_text[] =
+	"Exit status: 0 if all ranks end with identical weights, the same as those of one process, and with\n"
+	"more than 93 % right; 1 if not; 2 if anything failed.";
+
+enum {
+	OPT_RANKS,
+	OPT_EPOCHS,
+	OPT_DATA,
+	OPT_IO_URING,
+	OPT_SLOTS,
+};
+
+static const struct cli_option options[] = {
+	{ OPT_RANKS, 'n', "ranks", "N", "processes (default 4)" },
+	{ OPT_EPOCHS, 'e', "epochs", "N", "passes over the data (default 12)" },
+	{ OPT_DATA, 0, "data", "FILE",
+	  "digits.csv.gz (default: that of Debian's python3-sklearn)" },
+	{ OPT_IO_URING, 0, "io-uring", "MODE", "auto, must or never (default auto)" },
+	{ OPT_SLOTS, 0, "slots", NULL,
+	  "let the library move small vectors by shared-memory slots, without the kernel" },
+	{ 0 },
+};
+
+/* The path of the data, or NULL for the default. */
+static const char *parse(struct options *opt, struct team *team, int argc, char **argv)
+{
+	static const char *const modes[] = { "auto", "must", "never", NULL };
+	static const int uring[] = { 0, 1, -1 };
+	struct cli cli = { .prog = team->prog,
+			   .usage = usage_text,
+			   .notes = notes_text,
+			   .options = options,
+			   .argc = argc,
+			   .argv = argv };
+	const char *path = NULL;
+	int id;
+
+	while ((id = cli_next(&cli)) != CLI_END)
+		switch (id) {
+		case OPT_RANKS:
+			team->nranks = (int)cli_number(&cli, 1, BATCH);
+			break;
+		case OPT_EPOCHS:
+			opt->epochs = (int)cli_number(&cli, 1, 1000);
+			break;
+		case OPT_DATA:
+			path = cli.value;
+			break;
+		case OPT_IO_URING:
+			opt->use_io_uring = uring[cli_choice(&cli, modes)];
+			break;
+		case OPT_SLOTS:
+			opt->slot_max = 0;
+			break;
+		}
+	cli_end(&cli);
+	return path;
+}
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "ranks", required_argument, NULL, 'n' },
-		{ "epochs", required_argument, NULL, 'e' },
-		{ "data", required_argument, NULL, 'd' },
-		{ "io-uring", required_argument, NULL, 'u' },
-		{ "slots", no_argument, NULL, 's' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
 	struct options opt = { .epochs = 12, .slot_max = -1 };
 	struct team team = { .prog = "train_digits", .nranks = 4 };
-	const char *path = NULL;
-	int c, ret;
+	int ret;
 
-	while ((c = getopt_long(argc, argv, "n:e:h", options, NULL)) != -1) {
-		switch (c) {
-		case 'n':
-			team.nranks = trainer_number(team.prog, "--ranks", optarg, 1, BATCH);
-			break;
-		case 'e':
-			opt.epochs = trainer_number(team.prog, "--epochs", optarg, 1, 1000);
-			break;
-		case 'd':
-			path = optarg;
-			break;
-		case 'u':
-			opt.use_io_uring = !strcmp(optarg, "must")    ? 1
-					   : !strcmp(optarg, "never") ? -1
-								      : 0;
-			if (opt.use_io_uring || !strcmp(optarg, "auto"))
-				break;
-			fprintf(stderr, "train_digits: --io-uring %s: auto, must or never\n",
-				optarg);
-			return 2;
-		case 's':
-			opt.slot_max = 0;
-			break;
-		case 'h':
-			fputs(usage_text, stdout);
-			return 0;
-		default:
-			return 2;
-		}
-	}
-	if (optind < argc) {
-		fprintf(stderr, "train_digits: unexpected argument \"%s\" (see --help)\n",
-			argv[optind]);
-		return 2;
-	}
-	if (digits_load(&opt.data, path))
+	if (digits_load(&opt.data, parse(&opt, &team, argc, argv)))
 		return 2;
 	printf("data: %s: %zu images to train on, %zu held out (every fifth)\n"
 	       "      Optical Recognition of Handwritten Digits, E. Alpaydin and C. Kaynak, UCI Machine "

@@ -1,25 +1,24 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT
 /*
- * Four ways to sum gradients while a network is trained, on the same data with the same result, to the bit:
+ * Four ways to sum gradients during training, on the same data, with results that are identical to the bit:
  *
- * serial	all layers backward; then the sums, one layer after the other; then the step
- * overlap	the sum of a layer begins when its gradient is there; the step waits for all of them
- * dear		reduce-scatters during backward, allgathers during the next forward: a layer is stepped just
- *		before it is used (the order of DeAR, Zhang et al., ICDCS 2023)
- * partitioned	one partitioned allreduce of the whole gradient: a partition is ready when backward has passed
- *		all its layers, and a layer waits for its own partitions in the next forward
+ * serial	the backward pass of all layers, then the sums, one layer after the other, then the update
+ * overlap	the sum of a layer begins when its gradient is complete; the update waits for all sums
+ * dear		reduce-scatters during the backward pass, allgathers during the next forward pass: a layer is
+ *		updated just before it is used (the order of DeAR, Zhang et al., ICDCS 2023)
+ * partitioned	one partitioned allreduce of the whole gradient: a partition is ready when the backward pass
+ *		has left all its layers, and a layer waits for its own partitions in the next forward pass
  *
- * The kernel does the sums; no thread of this program does. What is hidden is what the program does not wait
- * for, compared with the serial way.
+ * The kernel computes the sums; no thread of this program does.
  */
 #include "deep.h"
-#include "common/perfloop.h"
+#include "common/cli.h"
+#include "common/clock.h"
+#include "common/hash.h"
 #include "common/team.h"
 #include "swingcoll.h"
-#include "trainer.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,15 +46,15 @@ struct options {
 struct trainer {
 	const struct options *opt;
 	enum way way;
-	struct swingcoll_comm *comm;   /* reduce-scatters, and all else */
-	struct swingcoll_comm *gather; /* allgathers: a channel of their own */
-	int rank, nranks, nparts;
-	size_t n, part; /* floats in all, padded; in a partition */
+	struct swingcoll_comm *comm;   /* for all but allgathers */
+	struct swingcoll_comm *gather; /* for allgathers, which have an order of their own */
+	int rank, nranks, npartitions;
+	size_t n, partition; /* floats of all partitions, with padding; of one partition */
 	float *w, *v, *grad, *shard;
 	struct deep deep;
 	struct swingcoll_req *req[DEEP_LAYERS];
-	struct swingcoll_part *parted;
-	bool summed; /* gradients of the last step are on their way */
+	struct swingcoll_partitioned *partitioned;
+	bool summed; /* the sums of the last step have begun */
 	float scale;
 	double waited_s;
 	unsigned long steps;
@@ -70,22 +69,22 @@ static size_t layer_floats(int l)
 
 static int wait_for(struct trainer *t, struct swingcoll_req **req)
 {
-	double t0 = perf_now();
+	double t0 = clock_now();
 	int ret = *req ? swingcoll_wait(*req, NULL) : 0;
 
 	*req = NULL;
-	t->waited_s += perf_now() - t0;
+	t->waited_s += clock_now() - t0;
 	return ret;
 }
 
 static int begin_sum(struct trainer *t, int l)
 {
 	float *g = t->grad + deep_first(l);
-	size_t share = layer_floats(l) / (size_t)t->nranks;
+	size_t shard = layer_floats(l) / (size_t)t->nranks;
 
 	if (t->way == DEAR)
 		return swingcoll_ireduce_scatter(g, t->shard + deep_first(l) / (size_t)t->nranks,
-						 share, SWINGCOLL_F32, SWINGCOLL_SUM, t->comm,
+						 shard, SWINGCOLL_F32, SWINGCOLL_SUM, t->comm,
 						 &t->req[l]);
 	return swingcoll_iallreduce(g, g, layer_floats(l), SWINGCOLL_F32, SWINGCOLL_SUM, t->comm,
 				    &t->req[l]);
@@ -98,27 +97,28 @@ static int begin_gather(struct trainer *t, int l)
 				    SWINGCOLL_F32, t->gather, &t->req[l]);
 }
 
-/* Partitions whose last missing layer was @l: those that begin in it, and do not reach below. */
+/* Mark the partitions for which layer @l was the last one missing: those that begin in it. */
 static int mark_ready(struct trainer *t, int l)
 {
-	size_t first = (deep_first(l) + t->part - 1) / t->part;
-	size_t end = l == DEEP_LAYERS - 1 ? (size_t)t->nparts
-					  : (deep_first(l + 1) + t->part - 1) / t->part;
+	size_t first = (deep_first(l) + t->partition - 1) / t->partition;
+	size_t end = l == DEEP_LAYERS - 1 ? (size_t)t->npartitions
+					  : (deep_first(l + 1) + t->partition - 1) / t->partition;
 	int ret = 0;
 
 	for (size_t i = first; i < end && !ret; i++)
-		ret = swingcoll_pready(t->parted, (int)i);
+		ret = swingcoll_pready(t->partitioned, (int)i);
 	return ret;
 }
 
 static int wait_parts(struct trainer *t, int l)
 {
-	double t0 = perf_now();
+	double t0 = clock_now();
 	int ret = 0;
 
-	for (size_t i = deep_first(l) / t->part; i * t->part < deep_first(l + 1) && !ret; i++)
-		ret = swingcoll_pwait(t->parted, (int)i);
-	t->waited_s += perf_now() - t0;
+	for (size_t i = deep_first(l) / t->partition; i * t->partition < deep_first(l + 1) && !ret;
+	     i++)
+		ret = swingcoll_pwait(t->partitioned, (int)i);
+	t->waited_s += clock_now() - t0;
 	return ret;
 }
 
@@ -132,7 +132,7 @@ static void update(struct trainer *t, int l)
 	}
 }
 
-/* The last step's sums of layer @l are needed now. */
+/* Wait for the sums of layer @l of the last step, and update the layer. */
 static int finish_layer(struct trainer *t, int l)
 {
 	int ret = 0;
@@ -151,7 +151,7 @@ static int finish_layer(struct trainer *t, int l)
 	return ret;
 }
 
-/* All of the last step's sums, if the way leaves some for the next step. */
+/* Wait for all sums of the last step. */
 static int finish(struct trainer *t)
 {
 	int ret = 0;
@@ -159,7 +159,7 @@ static int finish(struct trainer *t)
 	for (int l = 0; l < DEEP_LAYERS && !ret; l++)
 		ret = finish_layer(t, l);
 	if (!ret && t->way == PARTITIONED && t->summed)
-		ret = swingcoll_pwait(t->parted, SWINGCOLL_ALL_PARTITIONS);
+		ret = swingcoll_pwait(t->partitioned, SWINGCOLL_ALL_PARTITIONS);
 	t->summed = false;
 	return ret;
 }
@@ -171,7 +171,7 @@ static int after_backward(struct trainer *t, int l)
 	return t->way == SERIAL ? 0 : begin_sum(t, l);
 }
 
-/* What has to be waited for before the step is over. */
+/* Wait for the sums that must be complete at the end of a step. */
 static int after_all(struct trainer *t)
 {
 	int ret = 0;
@@ -201,9 +201,9 @@ static int step(struct trainer *t, int batch, double *loss)
 	}
 	if (!ret && t->way == PARTITIONED) {
 		if (t->summed)
-			ret = swingcoll_pwait(t->parted, SWINGCOLL_ALL_PARTITIONS);
+			ret = swingcoll_pwait(t->partitioned, SWINGCOLL_ALL_PARTITIONS);
 		if (!ret)
-			ret = swingcoll_pstart(t->parted);
+			ret = swingcoll_pstart(t->partitioned);
 	}
 	t->summed = false;
 	*loss += (double)deep_loss(&t->deep);
@@ -238,7 +238,7 @@ static int train(struct trainer *t)
 	return ret ? ret : finish(t);
 }
 
-/* Percent right of the images held out; every rank looks at all of them. */
+/* Percentage of the images held out that are classified correctly; each rank takes all of them. */
 static double accuracy(struct trainer *t)
 {
 	const struct digits *data = &t->opt->data;
@@ -264,15 +264,16 @@ static double accuracy(struct trainer *t)
 
 static int trainer_up(struct trainer *t, struct team *team, const struct swingcoll_id *ids)
 {
-	/* The same order of addition whatever is added at once: the ranks'. */
+	/* direct2 adds in the order of the ranks, for vectors of any size. */
 	struct swingcoll_comm_opts opts = { .slot_max = -1, .algo = "direct2" };
 	int ret;
 
 	t->rank = team->rank;
 	t->nranks = team->nranks;
-	t->nparts = t->opt->partitions;
-	t->part = (deep_first(DEEP_LAYERS) + (size_t)t->nparts - 1) / (size_t)t->nparts;
-	t->n = t->part * (size_t)t->nparts;
+	t->npartitions = t->opt->partitions;
+	t->partition = (deep_first(DEEP_LAYERS) + (size_t)t->npartitions - 1) /
+		       (size_t)t->npartitions;
+	t->n = t->partition * (size_t)t->npartitions;
 	t->w = calloc(t->n, sizeof(float));
 	t->v = calloc(t->n, sizeof(float));
 	t->grad = calloc(t->n, sizeof(float));
@@ -281,19 +282,20 @@ static int trainer_up(struct trainer *t, struct team *team, const struct swingco
 		return -ENOMEM;
 	deep_init(t->w, SEED);
 	ret = swingcoll_comm_create(&t->comm, &ids[0], team->nranks, team->rank, &opts);
-	/* Sums can wait: forward passes wait for what is gathered. */
+	/* Forward passes wait for allgathers, so these go first. */
 	opts.flags = SWINGCOLL_URGENT;
 	if (!ret)
 		ret = swingcoll_comm_create(&t->gather, &ids[1], team->nranks, team->rank, &opts);
 	if (!ret && t->way == PARTITIONED)
-		ret = swingcoll_pallreduce_init(t->grad, t->grad, t->nparts, t->part, SWINGCOLL_F32,
-						SWINGCOLL_SUM, t->comm, &t->parted);
+		ret = swingcoll_pallreduce_init(t->grad, t->grad, t->npartitions, t->partition,
+						SWINGCOLL_F32, SWINGCOLL_SUM, t->comm,
+						&t->partitioned);
 	return ret;
 }
 
 static void trainer_down(struct trainer *t)
 {
-	swingcoll_pfree(t->parted);
+	swingcoll_pfree(t->partitioned);
 	swingcoll_comm_destroy(t->gather);
 	swingcoll_comm_destroy(t->comm);
 	free(t->w);
@@ -311,7 +313,6 @@ static int run_way(struct team *team, struct options *opt, enum way way,
 		   const struct swingcoll_id *ids, struct outcome *out)
 {
 	struct trainer *t = calloc(1, sizeof(*t));
-	char why[256] = "";
 	double t0;
 	int ret;
 
@@ -322,18 +323,15 @@ static int run_way(struct team *team, struct options *opt, enum way way,
 	ret = trainer_up(t, team, ids);
 	if (!ret)
 		ret = team_barrier(team);
-	t0 = perf_now();
+	t0 = clock_now();
 	if (!ret)
 		ret = train(t);
-	out->step_s = t->steps ? (perf_now() - t0) / (double)t->steps : 0;
+	out->step_s = t->steps ? (clock_now() - t0) / (double)t->steps : 0;
 	out->waited_s = t->steps ? t->waited_s / (double)t->steps : 0;
 	if (ret) {
-		if (t->comm)
-			swingcoll_comm_error(t->comm, why, sizeof(why), NULL);
-		fprintf(stderr, "train_overlap: %s: rank %d: %s %s\n", way_names[way], team->rank,
-			swingcoll_strerror(ret), why);
+		team_error(team, t->comm, way_names[way], ret);
 	} else {
-		out->hash = trainer_hash(t->w, deep_first(DEEP_LAYERS));
+		out->hash = hash_bytes(t->w, deep_first(DEEP_LAYERS) * sizeof(*t->w));
 		out->percent = accuracy(t);
 	}
 	trainer_down(t);
@@ -346,7 +344,7 @@ struct plan {
 	struct swingcoll_id id[WAYS][2];
 };
 
-/* One way after the other; every rank compares its own weights with those of the serial way. */
+/* One way after the other; each rank compares the weights of each way with those of the serial way. */
 static int body(struct team *team, void *arg)
 {
 	struct plan *plan = arg;
@@ -359,7 +357,7 @@ static int body(struct team *team, void *arg)
 			return 2;
 		}
 		differ += out[way].hash != out[0].hash;
-		/* That the ranks have the same: n times anyone's is the sum. */
+		/* If all ranks have the same hash, the sum is n times the hash of any. */
 		low = out[way].hash & 0xffffffff;
 		if (team_sum(team, &low) ||
 		    low != (out[way].hash & 0xffffffff) * (uint64_t)team->nranks)
@@ -381,71 +379,75 @@ static int body(struct team *team, void *arg)
 }
 
 static const char usage_text[] =
-	"Usage: train_overlap [options]\n"
+	"train_overlap [options]\n"
 	"\n"
 	"Trains a perceptron of 6 layers on the optical digits in four ways that differ in when gradients\n"
-	"are summed: serial, overlap, dear, partitioned. The results must be identical.\n"
+	"are summed: serial, overlap, dear, partitioned. The results must be identical.\n";
+
+static const char notes_text[] =
+	"\"hidden\" is the share of the serial way's waiting for which the program does not wait. Ranks that share\n"
+	"CPUs with the copies hide little; a DMA engine (module parameter dma) leaves them the CPUs.\n"
 	"\n"
-	"  -n, --ranks N        processes (default 2)\n"
-	"  -e, --epochs N       passes over the data (default 2)\n"
-	"  -p, --partitions N   of the gradient, for the partitioned way (default 32)\n"
-	"      --data FILE      digits.csv.gz (default: that of Debian's python3-sklearn)\n"
-	"  -h, --help           this text\n"
-	"\n"
-	"\"hidden\" is the share of the serial way's waiting that the program does not wait for. Ranks that share\n"
-	"CPUs with the copies hide little; with a DMA engine (module parameter dma) it is another matter.\n"
-	"\n"
-	"Exit status: 0 if all weights are identical, 1 if not, 2 if anything failed.\n";
+	"Exit status: 0 if all weights are identical, 1 if not, 2 if anything failed.";
+
+enum {
+	OPT_RANKS,
+	OPT_EPOCHS,
+	OPT_PARTITIONS,
+	OPT_DATA,
+};
+
+static const struct cli_option options[] = {
+	{ OPT_RANKS, 'n', "ranks", "N", "processes: 1, 2, 4, 8, 16, 32 or 64 (default 2)" },
+	{ OPT_EPOCHS, 'e', "epochs", "N", "passes over the data (default 2)" },
+	{ OPT_PARTITIONS, 'p', "partitions", "N",
+	  "partitions of the gradient, for the partitioned way (default 32)" },
+	{ OPT_DATA, 0, "data", "FILE",
+	  "digits.csv.gz (default: that of Debian's python3-sklearn)" },
+	{ 0 },
+};
+
+/* The path of the data, or NULL for the default. */
+static const char *parse(struct options *opt, struct team *team, int argc, char **argv)
+{
+	struct cli cli = { .prog = team->prog,
+			   .usage = usage_text,
+			   .notes = notes_text,
+			   .options = options,
+			   .argc = argc,
+			   .argv = argv };
+	const char *path = NULL;
+	int id;
+
+	while ((id = cli_next(&cli)) != CLI_END)
+		switch (id) {
+		case OPT_RANKS:
+			team->nranks = (int)cli_number(&cli, 1, 64);
+			/* Each layer has shards of equal size. */
+			if (64 % team->nranks)
+				cli_expected(&cli, "1, 2, 4, 8, 16, 32 or 64");
+			break;
+		case OPT_EPOCHS:
+			opt->epochs = (int)cli_number(&cli, 1, 1000);
+			break;
+		case OPT_PARTITIONS:
+			opt->partitions = (int)cli_number(&cli, 1, 4096);
+			break;
+		case OPT_DATA:
+			path = cli.value;
+			break;
+		}
+	cli_end(&cli);
+	return path;
+}
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "ranks", required_argument, NULL, 'n' },
-		{ "epochs", required_argument, NULL, 'e' },
-		{ "partitions", required_argument, NULL, 'p' },
-		{ "data", required_argument, NULL, 'd' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
 	static struct plan plan = { .opt = { .epochs = 2, .partitions = 32 } };
 	struct team team = { .prog = "train_overlap", .nranks = 2 };
-	const char *path = NULL;
-	int c, ret = 0;
+	int ret = 0;
 
-	while ((c = getopt_long(argc, argv, "n:e:p:h", options, NULL)) != -1) {
-		switch (c) {
-		case 'n':
-			team.nranks = trainer_number(team.prog, "--ranks", optarg, 1, 64);
-			break;
-		case 'e':
-			plan.opt.epochs = trainer_number(team.prog, "--epochs", optarg, 1, 1000);
-			break;
-		case 'p':
-			plan.opt.partitions = trainer_number(team.prog, "--partitions", optarg, 1,
-							     4096);
-			break;
-		case 'd':
-			path = optarg;
-			break;
-		case 'h':
-			fputs(usage_text, stdout);
-			return 0;
-		default:
-			return 2;
-		}
-	}
-	if (optind < argc) {
-		fprintf(stderr, "train_overlap: unexpected argument \"%s\" (see --help)\n",
-			argv[optind]);
-		return 2;
-	}
-	/* Every layer is shared out evenly. */
-	if (64 % team.nranks) {
-		fprintf(stderr, "train_overlap: --ranks %d: take 1, 2, 4, 8, 16, 32 or 64\n",
-			team.nranks);
-		return 2;
-	}
-	if (digits_load(&plan.opt.data, path))
+	if (digits_load(&plan.opt.data, parse(&plan.opt, &team, argc, argv)))
 		return 2;
 	for (int way = 0; way < WAYS && !ret; way++)
 		for (int k = 0; k < 2 && !ret; k++)

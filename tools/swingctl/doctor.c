@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * swingctl doctor: everything that can keep this user from using swingcoll on this machine, each with
- * what to do about it. FAIL: it will not work. WARN: it works, but not as well as it could.
+ * swingctl doctor: checks everything that can keep this user from using swingcoll on this machine, and says
+ * what to do about each fault. FAIL: swingcoll does not work. WARN: it works, but not as well as it could.
  */
 #include "swingctl.h"
 
@@ -19,6 +19,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "common/device.h"
+#include "common/json.h"
+#include "common/number.h"
+
 enum level {
 	OK,
 	WARN,
@@ -35,7 +39,7 @@ struct report {
 
 /* next: what to do, or NULL. */
 __attribute__((format(printf, 5, 6))) static void
-say(struct report *r, enum level level, const char *what, const char *next, const char *fmt, ...)
+result(struct report *r, enum level level, const char *what, const char *next, const char *fmt, ...)
 {
 	char text[512];
 	va_list ap;
@@ -96,28 +100,28 @@ static void check_module(struct report *r)
 	struct utsname u;
 
 	uname(&u);
-	if (access(SWC_MODULE_DIR, F_OK)) {
+	if (access(DEVICE_MODULE_DIR, F_OK)) {
 		if (!access(SWC_DEVICE_PATH, F_OK)) {
-			say(r, WARN, "module", NULL,
-			    "not in /sys/module, though its device is here (a container without /sys?)");
+			result(r, WARN, "module", NULL,
+			       "not in /sys/module, but the device exists (a container without /sys?)");
 			return;
 		}
-		ctl_read_line("/sys/module/module/parameters/sig_enforce", enforce,
-			      sizeof(enforce));
-		say(r, FAIL, "module",
-		    *enforce == 'Y'
-			    ? "modprobe swingcoll; this kernel takes signed modules only: sign it with a key the "
-			      "machine trusts (mokutil --import) if it is refused"
-			    : "modprobe swingcoll (as root; if there is no such module, install it for this "
-			      "kernel: dkms status)",
-		    "not loaded (kernel %s)", u.release);
+		device_read_line("/sys/module/module/parameters/sig_enforce", enforce,
+				 sizeof(enforce));
+		result(r, FAIL, "module",
+		       *enforce == 'Y'
+			       ? "modprobe swingcoll; this kernel accepts signed modules only: if it refuses the module, "
+				 "sign that with a key of the machine (mokutil --import)"
+			       : "modprobe swingcoll (as root; if the module is not found, install it for this "
+				 "kernel: dkms status)",
+		       "not loaded (kernel %s)", u.release);
 		return;
 	}
-	ctl_read_line(SWC_MODULE_DIR "/version", version, sizeof(version));
-	ctl_read_line(SWC_MODULE_DIR "/taint", taint, sizeof(taint));
-	say(r, OK, "module", NULL, "loaded, version %s, kernel %s, taint \"%s\"%s",
-	    *version ? version : "not given", u.release, taint,
-	    strchr(taint, 'E') ? " (not signed, accepted by this kernel)" : "");
+	device_read_line(DEVICE_MODULE_DIR "/version", version, sizeof(version));
+	device_read_line(DEVICE_MODULE_DIR "/taint", taint, sizeof(taint));
+	result(r, OK, "module", NULL, "loaded, version %s, kernel %s, taint \"%s\"%s",
+	       *version ? version : "not given", u.release, taint,
+	       strchr(taint, 'E') ? " (not signed, accepted by this kernel)" : "");
 }
 
 /* ------------------------------------------------------------------ device */
@@ -130,8 +134,8 @@ static void device_rights(struct report *r)
 	struct stat st;
 
 	if (stat(SWC_DEVICE_PATH, &st)) {
-		say(r, FAIL, "device", "have the device passed into the container", "%s: %s",
-		    SWC_DEVICE_PATH, strerror(errno));
+		result(r, FAIL, "device", "pass the device into the container", "%s: %s",
+		       SWC_DEVICE_PATH, strerror(errno));
 		return;
 	}
 	gr = getgrgid(st.st_gid);
@@ -140,11 +144,12 @@ static void device_rights(struct report *r)
 		snprintf(next, sizeof(next), "usermod -aG %s %s (as root), then log in again",
 			 gr->gr_name, pw ? pw->pw_name : "USER");
 	else
-		snprintf(next, sizeof(next),
-			 "as root: chgrp rdma %s; chmod 660 %s; and a udev rule to keep it so",
-			 SWC_DEVICE_PATH, SWC_DEVICE_PATH);
-	say(r, FAIL, "device", next, "%s: no right to open it (mode %o, group %s)", SWC_DEVICE_PATH,
-	    (unsigned int)(st.st_mode & 0777), gr ? gr->gr_name : "unknown");
+		snprintf(
+			next, sizeof(next),
+			"as root: chgrp rdma %s; chmod 660 %s; and a udev rule to make it permanent",
+			SWC_DEVICE_PATH, SWC_DEVICE_PATH);
+	result(r, FAIL, "device", next, "%s: no permission to open it (mode %o, group %s)",
+	       SWC_DEVICE_PATH, (unsigned int)(st.st_mode & 0777), gr ? gr->gr_name : "unknown");
 }
 
 static void check_reduce(struct report *r, const struct swc_info *info)
@@ -155,21 +160,20 @@ static void check_reduce(struct report *r, const struct swc_info *info)
 	vectors = __builtin_cpu_supports("avx2");
 #endif
 	if (scalar && vectors)
-		say(r, WARN, "reduction",
-		    "the module was built without the vector kernels: rebuild it",
-		    "scalar kernels, though this CPU has vector units");
+		result(r, WARN, "reduction", "rebuild the module: this one has no vector kernels",
+		       "scalar kernels on a CPU with vector units");
 	else
-		say(r, OK, "reduction", NULL, "%.*s kernels", SWC_NAME_BYTES, info->reduce);
+		result(r, OK, "reduction", NULL, "%.*s kernels", SWC_NAME_BYTES, info->reduce);
 }
 
 static void check_device(struct report *r)
 {
 	struct swc_info info = { 0 };
-	int fd = ctl_open(), ret;
+	int fd = device_open(), ret;
 
 	if (fd == -ENOENT || fd == -ENXIO || fd == -ENODEV) {
-		say(r, FAIL, "device", "load the module; if it is loaded: udevadm trigger",
-		    "%s: %s", SWC_DEVICE_PATH, strerror(-fd));
+		result(r, FAIL, "device", "load the module; if it is loaded: udevadm trigger",
+		       "%s: %s", SWC_DEVICE_PATH, strerror(-fd));
 		return;
 	}
 	if (fd == -EACCES || fd == -EPERM) {
@@ -177,24 +181,27 @@ static void check_device(struct report *r)
 		return;
 	}
 	if (fd < 0) {
-		say(r, FAIL, "device", "see the kernel log: dmesg | grep swingcoll", "%s: %s",
-		    SWC_DEVICE_PATH, strerror(-fd));
+		result(r, FAIL, "device", "see the kernel log: dmesg | grep swingcoll", "%s: %s",
+		       SWC_DEVICE_PATH, strerror(-fd));
 		return;
 	}
-	ret = ctl_ioctl(fd, SWC_IOC_INFO, &info);
+	ret = device_ioctl(fd, SWC_IOC_INFO, &info);
 	close(fd);
 	if (ret) {
-		say(r, FAIL, "device", "is something else using this device name?",
-		    "%s opens, but does not answer: %s", SWC_DEVICE_PATH, strerror(-ret));
+		result(r, FAIL, "device",
+		       "find the driver that provides this device: ls -l /sys/class/misc/swingcoll",
+		       "%s opens, but does not answer SWC_IOC_INFO: %s", SWC_DEVICE_PATH,
+		       strerror(-ret));
 		return;
 	}
-	say(r, OK, "device", NULL, "%s opens", SWC_DEVICE_PATH);
+	result(r, OK, "device", NULL, "%s opens", SWC_DEVICE_PATH);
 	if (info.abi_version != SWC_ABI_VERSION)
-		say(r, FAIL, "interface", "install module and library of the same release",
-		    "module has version %u, this program %u", info.abi_version, SWC_ABI_VERSION);
+		result(r, FAIL, "interface", "install module and library of the same release",
+		       "the module has version %u, this program version %u", info.abi_version,
+		       SWC_ABI_VERSION);
 	else
-		say(r, OK, "interface", NULL, "version %u, up to %u ranks on this node",
-		    info.abi_version, info.max_local_ranks);
+		result(r, OK, "interface", NULL, "version %u, up to %u ranks on this node",
+		       info.abi_version, info.max_local_ranks);
 	check_reduce(r, &info);
 }
 
@@ -202,37 +209,37 @@ static void check_device(struct report *r)
 
 static void uring_refused(struct report *r, int err)
 {
-	static const char ways[] = "; swingcoll uses ioctl instead, which costs a little time";
+	static const char fallback[] = "; swingcoll uses ioctl instead, which is a little slower";
 	char text[64] = "", sysctl[16] = "";
 
-	if (ctl_read_line("/proc/sys/kernel/io_uring_disabled", sysctl, sizeof(sysctl)) &&
+	if (device_read_line("/proc/sys/kernel/io_uring_disabled", sysctl, sizeof(sysctl)) &&
 	    *sysctl == '2') {
-		say(r, WARN, "io_uring", "sysctl kernel.io_uring_disabled=0 (as root)",
-		    "switched off by kernel.io_uring_disabled=2%s", ways);
+		result(r, WARN, "io_uring", "sysctl kernel.io_uring_disabled=0 (as root)",
+		       "disabled by kernel.io_uring_disabled=2%s", fallback);
 		return;
 	}
 	if (*sysctl == '1' && err == -EPERM) {
-		say(r, WARN, "io_uring",
-		    "join the group of kernel.io_uring_group, or sysctl kernel.io_uring_disabled=0",
-		    "for privileged users only: kernel.io_uring_disabled=1%s", ways);
+		result(r, WARN, "io_uring",
+		       "add this user to the group of kernel.io_uring_group, or sysctl kernel.io_uring_disabled=0",
+		       "for privileged users only: kernel.io_uring_disabled=1%s", fallback);
 		return;
 	}
 	if (self_status("Seccomp", text, sizeof(text)) && *text == '2') {
-		say(r, WARN, "io_uring",
-		    "have the container run with a seccomp profile that allows io_uring_setup, "
-		    "io_uring_enter and io_uring_register",
-		    "%s, and a seccomp filter is active%s", strerror(-err), ways);
+		result(r, WARN, "io_uring",
+		       "run the container with a seccomp profile that allows io_uring_setup, "
+		       "io_uring_enter and io_uring_register",
+		       "%s, and a seccomp filter is active%s", strerror(-err), fallback);
 		return;
 	}
 	if (err == -ENOMEM) {
-		say(r, WARN, "io_uring", "raise the locked-memory limit (ulimit -l)", "%s%s",
-		    strerror(-err), ways);
+		result(r, WARN, "io_uring", "raise the locked-memory limit (ulimit -l)", "%s%s",
+		       strerror(-err), fallback);
 		return;
 	}
-	say(r, WARN, "io_uring",
-	    err == -EINVAL ? "128-byte entries need Linux 5.19 or later"
-			   : "is CONFIG_IO_URING on, and no security module in the way?",
-	    "%s%s", strerror(-err), ways);
+	result(r, WARN, "io_uring",
+	       err == -EINVAL ? "128-byte entries need Linux 5.19 or later"
+			      : "check CONFIG_IO_URING of this kernel and its security modules",
+	       "%s%s", strerror(-err), fallback);
 }
 
 static void check_io_uring(struct report *r)
@@ -245,57 +252,58 @@ static void check_io_uring(struct report *r)
 		return;
 	}
 	io_uring_queue_exit(&ring);
-	say(r, OK, "io_uring", NULL, "allowed, with 128-byte submissions and 32-byte completions");
+	result(r, OK, "io_uring", NULL,
+	       "allowed, with 128-byte submissions and 32-byte completions");
 }
 
 /* ------------------------------------------------------------------ memory */
 
 static void check_memlock(struct report *r, unsigned long long need)
 {
-	char next[256], now[32], want[32];
+	char next[256], now[NUMBER_TEXT], want[NUMBER_TEXT];
 	struct rlimit rl;
 
 	if (getrlimit(RLIMIT_MEMLOCK, &rl))
 		return;
 	if (rl.rlim_cur == RLIM_INFINITY || has_cap_ipc_lock()) {
-		say(r, OK, "memlock", NULL, "no limit on locked memory%s",
-		    rl.rlim_cur == RLIM_INFINITY ? "" : " (CAP_IPC_LOCK)");
+		result(r, OK, "memlock", NULL, "no limit on locked memory%s",
+		       rl.rlim_cur == RLIM_INFINITY ? "" : " (CAP_IPC_LOCK)");
 		return;
 	}
-	ctl_bytes(rl.rlim_cur, now, sizeof(now));
-	ctl_bytes(need, want, sizeof(want));
+	number_bytes((double)rl.rlim_cur, now);
+	number_bytes((double)need, want);
 	if (rl.rlim_cur >= need) {
-		say(r, OK, "memlock", NULL, "%s may be locked, %s asked for (--need)", now, want);
+		result(r, OK, "memlock", NULL, "%s may be locked; %s needed (--need)", now, want);
 		return;
 	}
 	snprintf(
 		next, sizeof(next),
-		"%s`ulimit -l %llu`%s; for good: memlock in /etc/security/limits.d, LimitMEMLOCK= for "
+		"%s`ulimit -l %llu`%s; permanently: memlock in /etc/security/limits.d, LimitMEMLOCK= for "
 		"services",
 		rl.rlim_max >= need ? "" : "as root ", need >> 10,
-		rl.rlim_max >= need ? "" : " (the hard limit is lower too)");
-	say(r, WARN, "memlock", next,
-	    "RLIMIT_MEMLOCK is %s, %s needed (--need; all buffers of a user's operations together)",
-	    now, want);
+		rl.rlim_max >= need ? "" : " (the hard limit is too low, too)");
+	result(r, WARN, "memlock", next,
+	       "RLIMIT_MEMLOCK is %s, %s needed (--need: the buffers of all operations of a user together)",
+	       now, want);
 }
 
 static void check_huge_pages(struct report *r)
 {
 	char text[128];
 
-	if (!ctl_read_line("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof(text)))
-		say(r, OK, "huge pages", NULL, "this kernel has no transparent huge pages");
+	if (!device_read_line("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof(text)))
+		result(r, OK, "huge pages", NULL, "this kernel has no transparent huge pages");
 	else if (strstr(text, "[never]"))
-		say(r, WARN, "huge pages",
-		    "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root)",
-		    "transparent huge pages are off: pinning large buffers takes longer");
+		result(r, WARN, "huge pages",
+		       "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root)",
+		       "transparent huge pages are off: pinning large buffers takes longer");
 	else
-		say(r, OK, "huge pages", NULL, "transparent huge pages: %s", text);
+		result(r, OK, "huge pages", NULL, "transparent huge pages: %s", text);
 }
 
 /* ------------------------------------------------------------------ engines and links */
 
-/* Entries of a directory; their names, as far as there is room. */
+/* Count the entries of a directory; names: as many of them as fit. */
 static int count_entries(const char *dir, char *names, size_t size)
 {
 	DIR *d = opendir(dir);
@@ -325,9 +333,9 @@ static void check_dma(struct report *r)
 	int n = count_entries("/sys/class/dma", names, sizeof(names));
 
 	if (n)
-		say(r, OK, "dma", NULL, "%d DMA channels: %s", n, names);
+		result(r, OK, "dma", NULL, "%d DMA channels: %s", n, names);
 	else
-		say(r, OK, "dma", NULL, "no DMA engine here: the CPU copies");
+		result(r, OK, "dma", NULL, "no DMA engine: CPUs copy");
 }
 
 static bool rdma_has(const char *device, const char *file, const char *text)
@@ -335,7 +343,7 @@ static bool rdma_has(const char *device, const char *file, const char *text)
 	char path[256], line[64];
 
 	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/%s", device, file);
-	return ctl_read_line(path, line, sizeof(line)) && strstr(line, text);
+	return device_read_line(path, line, sizeof(line)) && strstr(line, text);
 }
 
 static void check_rdma(struct report *r)
@@ -346,7 +354,7 @@ static void check_rdma(struct report *r)
 
 	n = count_entries("/sys/class/infiniband", names, sizeof(names));
 	if (!n) {
-		say(r, OK, "rdma", NULL, "no RDMA device here: communicators stay on this node");
+		result(r, OK, "rdma", NULL, "no RDMA device: communicators cannot leave this node");
 		return;
 	}
 	snprintf(copy, sizeof(copy), "%s", names);
@@ -357,17 +365,16 @@ static void check_rdma(struct report *r)
 			up++;
 	}
 	if (iwarp && !up)
-		say(r, WARN, "rdma",
-		    "between nodes, use devices for InfiniBand or RoCE: SWINGCOLL_IFACES",
-		    "%d RDMA devices, but %d of them iWARP, which swingcoll does not use: %s", n,
-		    iwarp, names);
+		result(r, WARN, "rdma", "select InfiniBand or RoCE devices by SWINGCOLL_IFACES",
+		       "%d RDMA devices, %d of them iWARP, which swingcoll does not use: %s", n,
+		       iwarp, names);
 	else if (up)
-		say(r, OK, "rdma", NULL, "%d RDMA devices, %d with port 1 active: %s", n, up,
-		    names);
+		result(r, OK, "rdma", NULL, "%d RDMA devices, %d with port 1 active: %s", n, up,
+		       names);
 	else
-		say(r, WARN, "rdma",
-		    "ip link; rdma link show: is the cable in, is the interface up?",
-		    "%d RDMA devices, none with an active port: %s", n, names);
+		result(r, WARN, "rdma",
+		       "check the cable and the interface: ip link; rdma link show",
+		       "%d RDMA devices, none with an active port: %s", n, names);
 }
 
 int ctl_doctor(const struct ctl *ctl)
@@ -389,6 +396,6 @@ int ctl_doctor(const struct ctl *ctl)
 	o = cJSON_CreateObject();
 	cJSON_AddBoolToObject(o, "ok", r.worst != FAIL);
 	cJSON_AddItemToObject(o, "checks", r.checks);
-	ctl_print_json(o);
+	json_document(stdout, o);
 	return r.worst == FAIL;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * swingctl status: every communicator this user may see, its members, and who keeps it waiting. A member
- * is late if it has not submitted the oldest operation that is in flight.
+ * swingctl status: every communicator that this user may see, its members, and which of them keep it waiting.
+ * A member is late if it has not submitted the oldest operation in flight.
  */
 #include "swingctl.h"
 
@@ -10,6 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "common/device.h"
+#include "common/json.h"
+#include "common/number.h"
 
 static const char *const status_names[] = { "forming", "live", "aborted" };
 static const char *const state_names[] = { "empty", "joined", "left", "dead" };
@@ -27,6 +31,21 @@ struct view {
 	uint32_t nm;
 	char id[16];
 };
+
+static const char *age_text(uint64_t ns, char text[NUMBER_TEXT])
+{
+	double s = (double)ns * 1e-9;
+
+	if (s < 1e-3)
+		snprintf(text, NUMBER_TEXT, "%.0f us", s * 1e6);
+	else if (s < 1)
+		snprintf(text, NUMBER_TEXT, "%.0f ms", s * 1e3);
+	else if (s < 120)
+		snprintf(text, NUMBER_TEXT, "%.1f s", s);
+	else
+		snprintf(text, NUMBER_TEXT, "%.0f min", s / 60);
+	return text;
+}
 
 static bool late(const struct view *v, const struct swc_member_info *m)
 {
@@ -90,7 +109,7 @@ static void print_late(const struct view *v)
 		if (!late(v, m))
 			continue;
 		if (v->q.status == SWC_COMM_FORMING)
-			printf("  late: rank %u has not joined\n", m->rank);
+			printf("  late: rank %u has not joined yet\n", m->rank);
 		else
 			printf("  late: rank %u (pid %u, %s) has not submitted operation %llu\n",
 			       m->rank, m->pid, m->comm, (unsigned long long)v->q.oldest_seq);
@@ -99,17 +118,16 @@ static void print_late(const struct view *v)
 
 static void print_comm(const struct view *v)
 {
-	char bytes[32], age[32];
+	char bytes[NUMBER_TEXT], age[NUMBER_TEXT];
 	uint32_t i;
 
 	printf("communicator %s  %s  %u ranks, %u here  uid %u\n", v->id,
 	       NAME(status_names, v->q.status), v->q.nranks, v->q.nlocal, v->q.uid);
 	printf("  %llu operations done, %llu failed, %s", (unsigned long long)v->q.completed,
-	       (unsigned long long)v->q.failed, ctl_bytes(v->q.bytes, bytes, sizeof(bytes)));
+	       (unsigned long long)v->q.failed, number_bytes((double)v->q.bytes, bytes));
 	if (v->q.inflight)
 		printf("; %u in flight, the oldest is number %llu, for %s", v->q.inflight,
-		       (unsigned long long)v->q.oldest_seq,
-		       ctl_age(v->q.oldest_ns, age, sizeof(age)));
+		       (unsigned long long)v->q.oldest_seq, age_text(v->q.oldest_ns, age));
 	if (*v->q.algo)
 		printf("; algorithm %s", v->q.algo);
 	printf("\n  %5s %8s %-7s %10s %9s %8s  %s\n", "rank", "pid", "state", "submitted",
@@ -121,11 +139,11 @@ static void print_comm(const struct view *v)
 			continue;
 		printf("  %5u %8u %-7s %10llu %9u %8s  %s%s\n", m->rank, m->pid,
 		       NAME(state_names, m->state), (unsigned long long)m->submitted, m->inflight,
-		       ctl_age(m->idle_ns, age, sizeof(age)), m->comm, late(v, m) ? "  LATE" : "");
+		       age_text(m->idle_ns, age), m->comm, late(v, m) ? "  LATE" : "");
 	}
 	print_late(v);
 	if (v->q.error)
-		printf("  last error: %s (%s)\n", *v->q.text ? v->q.text : "no words",
+		printf("  last error: %s (%s)\n", *v->q.text ? v->q.text : "no text",
 		       strerror(-v->q.error));
 }
 
@@ -137,7 +155,7 @@ static int next_comm(int fd, uint64_t *cursor, struct view *v)
 	v->q.cursor = *cursor;
 	v->q.max_members = SWC_MAX_LOCAL_RANKS;
 	v->q.members = (uintptr_t)v->m;
-	ret = ctl_ioctl(fd, SWC_IOC_COMM_QUERY, &v->q);
+	ret = device_ioctl(fd, SWC_IOC_COMM_QUERY, &v->q);
 	if (ret)
 		return ret;
 	*cursor = v->q.cursor;
@@ -155,7 +173,7 @@ int ctl_status(const struct ctl *ctl)
 {
 	cJSON *list = ctl->json ? cJSON_CreateArray() : NULL;
 	struct view *v = malloc(sizeof(*v));
-	int fd = ctl_open_or_say(), ret = -ENOMEM, n = 0;
+	int fd = device_open_or_explain("swingctl"), ret = -ENOMEM, n = 0;
 	uint64_t cursor = 0;
 
 	if (fd < 0) {
@@ -178,7 +196,7 @@ int ctl_status(const struct ctl *ctl)
 		return 2;
 	}
 	if (list)
-		ctl_print_json(list);
+		json_document(stdout, list);
 	else if (!n)
 		puts(geteuid() ? "no communicators of this user (root sees all)"
 			       : "no communicators");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * swingperf: time of swingcoll's collectives over a range of sizes, with every element checked. This
- * file starts the ranks and walks the sizes; args.c reads the command line, launch.c finds out
- * who starts ranks, run.c does the work of a rank, pattern.c knows the right answers, print.c writes the table. overlap*.c
- * are a verb of their own.
+ * swingperf: times swingcoll's collectives over a range of sizes and checks every element. This file starts
+ * the ranks and goes through the sizes; args.c reads the command line, launch.c finds out how ranks are
+ * started, run.c does the work of a rank, pattern.c has data and expected results, print.c prints the table,
+ * tune.c measures all algorithms. overlap*.c are the verb "overlap".
  */
 #include "swingperf.h"
 #include "overlap.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One rank's walk over the sizes. */
+/* All sizes, in one rank. */
 static int body(struct team *team, void *arg)
 {
 	const struct perf_options *opt = arg;
@@ -31,7 +31,7 @@ static int body(struct team *team, void *arg)
 		return perf_tune(opt, team);
 	ret = perf_rank_open(&r);
 	if (!ret && !team->rank)
-		perf_print_header(opt, team, r.comm);
+		perf_print_header(&r);
 	for (i = 0; !ret && i < opt->nsizes; i++) {
 		if (do_out)
 			ret = perf_rank_row(&r, opt->sizes[i], false, &out);
@@ -42,7 +42,7 @@ static int body(struct team *team, void *arg)
 		wrong += out.wrong + in.wrong;
 		busbw += perf_busbw(opt, team->nranks, do_out ? &out : &in);
 		if (!team->rank)
-			perf_print_row(opt, team->nranks, do_out ? &out : NULL, do_in ? &in : NULL);
+			perf_print_row(&r, do_out ? &out : NULL, do_in ? &in : NULL);
 	}
 	if (!ret && !team->rank)
 		perf_print_footer(opt, wrong, busbw / (double)opt->nsizes);

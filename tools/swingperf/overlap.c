@@ -1,54 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * swingperf overlap: what a rank does from beginning to end. For each way to move data a handle of its own, as
- * that is what the library measures when it makes one.
+ * swingperf overlap: the course of a rank. Each way to move data has a handle of its own, because the library
+ * measures transfers when it creates one.
  */
 #include "overlap.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/perfloop.h"
+#include "common/hash.h"
 
-static int failed(struct ov_rank *r, const char *what, int err)
-{
-	char why[256] = "";
-
-	/* Another rank has said it. */
-	if (err == -ECANCELED)
-		return err;
-	if (r->comm)
-		swingcoll_comm_error(r->comm, why, sizeof(why), NULL);
-	fprintf(stderr, "swingperf overlap: rank %d: %s: %s (%d)%s%s%s\n", r->team->rank, what,
-		swingcoll_strerror(err), err, *why ? ": " : "", why,
-		err == -ENODEV || err == -EACCES ? "\n  next: swingctl doctor" : "");
-	team_fail(r->team);
-	return err;
-}
-
-static void bind_rank(const struct ov_rank *r)
-{
-	int skip, cpu = -1;
-	cpu_set_t allowed, one;
-
-	if (sched_getaffinity(0, sizeof(allowed), &allowed))
-		return;
-	for (skip = r->team->rank % CPU_COUNT(&allowed); skip >= 0; skip--)
-		do
-			cpu++;
-		while (!CPU_ISSET(cpu, &allowed));
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	sched_setaffinity(0, sizeof(one), &one);
-}
-
-/* All shapes with data moved in one way. */
+/* All shapes, with data moved in one way. */
 static int section(struct ov_rank *r, uint64_t *wrong)
 {
 	const struct swingcoll_overlap_opts oopts = {
@@ -65,17 +32,17 @@ static int section(struct ov_rank *r, uint64_t *wrong)
 		ret = swingcoll_overlap_create(&r->overlap, r->comm, &oopts);
 	if (ret) {
 		free(row);
-		return failed(r,
-			      ret == -EINVAL && r->opt->table ? r->opt->table
-							      : "measuring the machine",
-			      ret);
+		return team_error(r->team, r->comm,
+				  ret == -EINVAL && r->opt->table ? r->opt->table
+								  : "measuring the machine",
+				  ret);
 	}
 	if (!r->team->rank)
 		ov_print_figures(r);
 	for (unsigned int i = 0; !ret && i < r->opt->nshapes; i++) {
 		ret = ov_measure(r, &r->opt->shape[i], &row[i]);
 		if (ret)
-			failed(r, r->opt->shape[i].name, ret);
+			team_error(r->team, r->comm, r->opt->shape[i].name, ret);
 		else if (!r->team->rank)
 			ov_print_row(r, &row[i]);
 		*wrong += row[i].wrong;
@@ -101,8 +68,8 @@ static int sections(struct ov_rank *r, uint64_t *wrong)
 			ret = section(r, wrong);
 		else if (ret > 0 && !r->team->rank)
 			fprintf(stderr,
-				"swingperf overlap: no DMA engine: by DMA nothing was measured\n"
-				"  next: load the driver of one, or for a trial insmod "
+				"swingperf overlap: no DMA engine found, so DMA is not measured\n"
+				"  next: load the driver of an engine, or for a test insmod "
 				"swc_dma_provider.ko rate_mbps=400\n");
 		if (ret > 0 && r->opt->must)
 			return -ENODEV;
@@ -110,17 +77,7 @@ static int sections(struct ov_rank *r, uint64_t *wrong)
 	return ret < 0 ? ret : 0;
 }
 
-/* A BLAS may be another one tomorrow: FNV-1a of its name. */
-static unsigned int hash(const char *text)
-{
-	unsigned int h = 2166136261u;
-
-	for (; *text; text++)
-		h = (h ^ (unsigned char)*text) * 16777619u;
-	return h;
-}
-
-/* Where the times of products on this machine are kept, or NULL. */
+/* Where the times of products on this machine are kept, per host and BLAS; NULL if there is no place. */
 static const char *default_table(void)
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -136,13 +93,14 @@ static const char *default_table(void)
 		return NULL;
 	if (n >= (int)sizeof(dir) - 16)
 		return NULL;
-	/* What cannot be made will be missed when the file is written, which is no error. */
+	/* If this fails the table cannot be written later, which is no error. */
 	mkdir(dir, 0700);
 	strcat(dir, "/swingcoll");
 	mkdir(dir, 0755);
 	gethostname(host, sizeof(host) - 1);
-	snprintf(path, sizeof(path), "%s/overlap-%s-%08x", dir, host, hash(ov_blas_name()));
-	/* Nobody has asked for it. */
+	snprintf(path, sizeof(path), "%s/overlap-%s-%016llx", dir, host,
+		 (unsigned long long)hash_bytes(ov_blas_name(), strlen(ov_blas_name())));
+	/* A default that cannot be read is no error either. */
 	return access(path, R_OK) && errno != ENOENT ? NULL : path;
 }
 
@@ -154,15 +112,18 @@ static int body(struct team *team, void *arg)
 	double mflops;
 	int ret;
 
-	if (r.opt->bind)
-		bind_rank(&r);
+	if (r.opt->bind) {
+		int cpus[OV_MAX_CPUS];
+
+		team_bind(team, cpus, team_cpus(cpus, OV_MAX_CPUS));
+	}
 	ret = swingcoll_comm_create(&r.comm, &team->id, team->nranks, team->rank, &opts);
 	if (ret) {
 		r.comm = NULL;
-		failed(&r, "joining the communicator", ret);
+		team_error(team, NULL, "joining the communicator", ret);
 		return 2;
 	}
-	/* All at once, as in what is measured. */
+	/* On all ranks at once, as during the measurements. */
 	ret = team_barrier(team);
 	mflops = ov_blas_mflops();
 	if (!ret)
@@ -178,9 +139,7 @@ static int body(struct team *team, void *arg)
 
 int perf_overlap(int argc, char **argv)
 {
-	static struct ov_options opt = {
-		.target_ms = 10, .repeats = 20, .pieces = 8, .seed = 1, .rate_mbps = -1
-	};
+	static struct ov_options opt = { .repeats = 20, .pieces = 8, .rate_mbps = -1 };
 	struct team team = { .prog = "swingperf overlap", .nranks = 2 };
 	int ret;
 

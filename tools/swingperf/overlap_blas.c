@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Products by whatever BLAS is there, found when it is needed: linked in, OpenBLAS would be loaded and start its
- * threads for every use of swingperf.
+ * Products by a BLAS library, loaded when it is needed: if swingperf were linked to OpenBLAS, that would start
+ * its threads whatever swingperf does.
  */
 #include "overlap.h"
 
@@ -9,11 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/clock.h"
 #include "common/perfloop.h"
 
 #define DEFAULT_BLAS "libopenblas.so.0"
 /* Largest side that ov_blas_product() is asked for. */
-#define MOST 512
+#define MAX_SIDE 512
 
 /* As in cblas.h. */
 #define ROW_MAJOR 101
@@ -32,7 +33,7 @@ int ov_blas_open(const char *path)
 	void (*set_threads)(int);
 	void *so;
 
-	/* One thread per rank, of all the libraries that might be named. */
+	/* One thread per rank, by the variables of the common BLAS libraries. */
 	setenv("OPENBLAS_NUM_THREADS", "1", 1);
 	setenv("OMP_NUM_THREADS", "1", 1);
 	setenv("BLIS_NUM_THREADS", "1", 1);
@@ -43,7 +44,7 @@ int ov_blas_open(const char *path)
 		*(void **)&sgemm = dlsym(so, "cblas_sgemm");
 	if (!sgemm) {
 		fprintf(stderr, "swingperf overlap: %s\n  next: %s\n", dlerror(),
-			path ? "--blas takes a shared library that has cblas_sgemm"
+			path ? "name a shared library with cblas_sgemm by --blas"
 			     : "apt-get install libopenblas-dev, or name another BLAS by --blas");
 		return -1;
 	}
@@ -52,7 +53,7 @@ int ov_blas_open(const char *path)
 		set_threads(1);
 	*(void **)&get_config = dlsym(so, "openblas_get_config");
 	for (int i = 0; i < 3; i++) {
-		scratch[i] = calloc(MOST * MOST, sizeof(float));
+		scratch[i] = calloc(MAX_SIDE * MAX_SIDE, sizeof(float));
 		if (!scratch[i])
 			return -1;
 	}
@@ -84,11 +85,11 @@ double ov_blas_mflops(void)
 	double t[7];
 
 	for (int i = -1; i < 7; i++) {
-		double begin = perf_now();
+		double begin = clock_now();
 
 		ov_blas_product(NULL, side, side, side);
 		if (i >= 0)
-			t[i] = perf_now() - begin;
+			t[i] = clock_now() - begin;
 	}
 	return 2e-6 * (double)(side * side * side) / perf_quantile(t, 7, 0.5);
 }

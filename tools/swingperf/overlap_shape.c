@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One shape: every schedule in turn, round after round, so that whatever else runs here hits all alike; every
- * element of the result of each is compared with a product of the whole.
+ * One shape: all schedules in turn, round after round, so that other load on the machine affects all alike.
+ * Every element of each schedule's result is compared with one product of the whole matrices.
  */
 #include "overlap.h"
 
@@ -10,8 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <unistd.h>
 
+#include "common/clock.h"
 #include "common/perfloop.h"
 
 /* One rank's matrices. */
@@ -23,7 +24,7 @@ struct matrices {
 	char *mem;
 };
 
-/* Small integers: every order of additions gives the same exact sum. */
+/* Small integers: additions in any order give the same exact sum. */
 static float a_at(size_t r, size_t c)
 {
 	return (float)((r * 7 + c * 13) % 11) - 5;
@@ -34,7 +35,7 @@ static float b_at(size_t r, size_t c)
 	return (float)((r * 5 + c * 3) % 13) - 6;
 }
 
-/* Rows of what was stacked to their places. */
+/* Copy, or add, the stacked rows to their places. */
 static void scatter(struct matrices *x, const struct swingcoll_overlap_piece *p)
 {
 	const float *from = x->stacked;
@@ -119,7 +120,7 @@ static int call(struct ov_rank *r, struct matrices *x, enum swingcoll_overlap_sc
 	return swingcoll_overlap_run(r->overlap, &c, result);
 }
 
-/* One call whose result is looked at. */
+/* One call, and a check of its result. */
 static int check(struct ov_rank *r, struct matrices *x, enum swingcoll_overlap_schedule schedule,
 		 uint64_t *wrong)
 {
@@ -140,33 +141,6 @@ static int check(struct ov_rank *r, struct matrices *x, enum swingcoll_overlap_s
 	return ret;
 }
 
-/* Seconds that all CPUs were busy, and that they were there, since boot. */
-static void cpu_times(double *busy, double *all)
-{
-	double v[8] = { 0 };
-	FILE *f = fopen("/proc/stat", "re");
-
-	*busy = *all = 0;
-	if (!f)
-		return;
-	if (fscanf(f, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &v[0], &v[1], &v[2], &v[3], &v[4],
-		   &v[5], &v[6], &v[7]) == 8)
-		for (int i = 0; i < 8; i++) {
-			*all += v[i];
-			*busy += i == 3 || i == 4 ? 0 : v[i];
-		}
-	fclose(f);
-}
-
-static double own_cpu(void)
-{
-	struct rusage ru;
-
-	getrusage(RUSAGE_SELF, &ru);
-	return (double)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) +
-	       (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * 1e-6;
-}
-
 struct samples {
 	double *time[OV_SCHEDULES], *wait[OV_SCHEDULES];
 };
@@ -177,7 +151,7 @@ static int one_round(struct ov_rank *r, struct matrices *x, struct samples *s, u
 	struct swingcoll_overlap_result result = { 0 };
 	int ret = 0;
 
-	/* Each round begins with another one, so that none is always behind the same. */
+	/* Each round begins with another schedule, so that none always follows the same one. */
 	for (unsigned int j = 0; !ret && j < n; j++) {
 		unsigned int k = SWINGCOLL_OVERLAP_SERIAL + (i + j) % n;
 		double *t = &s->time[k][i], *w = &s->wait[k][i];
@@ -197,7 +171,7 @@ static int one_round(struct ov_rank *r, struct matrices *x, struct samples *s, u
 	return ret;
 }
 
-/* Let the library make its choice, as any caller would. */
+/* Let the library make its choice, as for any caller. */
 static int choose(struct ov_rank *r, struct matrices *x, struct ov_row *row)
 {
 	struct swingcoll_overlap_result result = { .trial = 1 };
@@ -211,23 +185,18 @@ static int choose(struct ov_rank *r, struct matrices *x, struct ov_row *row)
 
 static int time_rounds(struct ov_rank *r, struct matrices *x, struct ov_row *row, struct samples *s)
 {
-	double busy[2], all[2], own[2], begin;
-	int ret;
+	double busy = clock_all_cpus_busy(), own = clock_process_cpu(), begin = clock_now(), took;
+	int ret = choose(r, x, row);
 
-	cpu_times(&busy[0], &all[0]);
-	own[0] = own_cpu();
-	begin = perf_now();
-	ret = choose(r, x, row);
 	for (unsigned int i = 0; !ret && i < r->opt->repeats; i++)
 		ret = one_round(r, x, s, i);
-	own[1] = own_cpu();
-	cpu_times(&busy[1], &all[1]);
-	row->own = (own[1] - own[0]) / (perf_now() - begin);
-	row->cpu = all[1] > all[0] ? (busy[1] - busy[0]) / (all[1] - all[0]) : 0;
+	took = clock_now() - begin;
+	row->own = (clock_process_cpu() - own) / took;
+	row->cpu = (clock_all_cpus_busy() - busy) / took / (double)sysconf(_SC_NPROCESSORS_ONLN);
 	return ret;
 }
 
-/* Medians of every second round, from each of the first two on; before condense() sorts the rounds. */
+/* Medians of the even and of the odd rounds; before condense(), which sorts the rounds. */
 static int take_halves(const struct ov_rank *r, struct ov_row *row, const struct samples *s)
 {
 	unsigned int n = r->opt->repeats;
@@ -266,11 +235,11 @@ static void condense(const struct ov_rank *r, struct ov_row *row, struct samples
 	}
 }
 
-/* All sides by the same factor, so that a product takes as long as asked for. */
+/* Multiply all sides by one factor, so that a product takes target_ms. */
 static void scale(const struct ov_rank *r, const struct ov_shape *shape, struct ov_row *row)
 {
 	double mflop = 2e-6 * shape->m * shape->n * shape->k;
-	double f = shape->fixed ? 1 : cbrt(r->mflop / mflop);
+	double f = r->opt->target_ms > 0 ? cbrt(r->mflop / mflop) : 1;
 
 	*row = (struct ov_row){ .shape = shape };
 	row->m = (size_t)fmax(1, round(shape->m * f));

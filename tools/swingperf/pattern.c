@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Test data and the reference it is checked against. The reference shares no code with the library: it
- * folds the ranks' contributions one by one in 64-bit integers or doubles.
+ * Test data and the expected results. The reference shares no code with the library: it folds the ranks'
+ * contributions one by one in 64-bit integers or doubles.
  *
- * Every reduction is exact whatever its order, so results are compared for equality:
- *   integers	all bits, wrapping; factors are odd, so that no product ends up as zero
- *   float sum	small integers; any partial sum is within the type's exact integers
- *   float prod	1 and -1, and 2 and 1/2 on eight ranks: within the range of f16
- *   avg	as the sum, and every sum a multiple of the number of ranks for floats
+ * Every reduction is exact in any order, so results are compared for equality:
+ *   integers	all bits, wrapping; factors are odd, so that no product becomes zero
+ *   float sum	small integers; any partial sum is an integer that the type represents exactly
+ *   float prod	1 and -1, and on eight ranks also 2 and 1/2: within the range of f16
+ *   avg	as the sum; for floats every sum is a multiple of the number of ranks
  *
- * The data repeats every 65521 elements. That number is a prime, so data that ended up in another block,
- * page or rank's part is not where an equal value would be, and filling and checking run at the speed of
- * memcpy and memcmp.
+ * The data repeats every 65521 elements. That number is a prime, so data that arrives in a wrong block, page
+ * or shard does not meet an equal value, and filling and checking run at the speed of memcpy and memcmp.
  */
 #include "pattern.h"
 
@@ -54,7 +53,7 @@ static size_t elem_size(enum swingcoll_dtype t)
 	}
 }
 
-/* Integers up to this one are exact in the type. */
+/* The type represents integers up to this one exactly. */
 static int64_t exact_limit(enum swingcoll_dtype t)
 {
 	switch (t) {
@@ -190,7 +189,7 @@ static void put_int(size_t elem, uint64_t v, char *dst)
 	}
 }
 
-/* Cut to the width of the type, then widen by its sign. */
+/* Truncate to the width of the type, then extend by its sign. */
 static uint64_t wrap(enum swingcoll_dtype t, uint64_t v)
 {
 	unsigned int unused = 64 - 8 * (unsigned int)elem_size(t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Test data whose reduction is exact in any order, and its own idea of the right answer. */
+/* Test data whose reduction is exact in any order, and the expected results. */
 #ifndef PERF_PATTERN_H
 #define PERF_PATTERN_H
 
@@ -17,7 +17,7 @@ struct pattern {
 	size_t period; /* elements after which the data repeats */
 	size_t used;   /* elements the tables hold: at most period */
 	char *own;     /* what one rank contributes */
-	char *expect;  /* what comes out, or another rank's contribution */
+	char *expect;  /* the result, or another rank's contribution */
 };
 
 /* total: elements of the longest buffer. 0 or -ENOMEM. */
@@ -25,17 +25,17 @@ int pattern_init(struct pattern *p, enum swingcoll_coll coll, enum swingcoll_dty
 		 enum swingcoll_redop op, int nranks, size_t total);
 void pattern_free(struct pattern *p);
 
-/* Make p->own the contribution of rank; p->expect the reduction over all, or what from sent. */
+/* Fill p->own with the contribution of @rank; p->expect with the reduction over all, or the data of @from. */
 void pattern_own(struct pattern *p, int rank);
 void pattern_expect_reduced(struct pattern *p);
 void pattern_expect_from(struct pattern *p, int from);
 
-/* Write, or compare, n elements of a table, which begin at element first of the whole vector. */
+/* Write, or compare, @n elements of a table, beginning with element @first of the whole vector. */
 void pattern_fill(const struct pattern *p, const char *table, void *dst, size_t first, size_t n);
 size_t pattern_wrong(const struct pattern *p, const char *table, const void *buf, size_t first,
 		     size_t n);
 
-/* A readable element, for messages. */
+/* An element as text, for messages. */
 void pattern_show(const struct pattern *p, const void *elem, char *text, size_t size);
 
 #endif /* PERF_PATTERN_H */

@@ -2,10 +2,11 @@
 /* swingperf's output: the columns of nccl-tests, or one JSON object per measurement. */
 #include "swingperf.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 #include <sys/utsname.h>
+
+#include "common/json.h"
 
 static bool op_reduces(const struct perf_options *opt)
 {
@@ -30,37 +31,42 @@ static double algbw(const struct perf_row *row)
 	return row->t.time_us > 0 ? (double)row->bytes / row->t.time_us * 1e-3 : 0;
 }
 
-/* What the busiest link would carry, as nccl-tests define it per collective. */
 double perf_busbw(const struct perf_options *opt, int nranks, const struct perf_row *row)
 {
 	double n = nranks, factor = 1;
 
 	if (opt->coll == SWINGCOLL_ALLREDUCE)
 		factor = 2 * (n - 1) / n;
-	else if (perf_has_parts(opt))
+	else if (perf_has_shards(opt))
 		factor = (n - 1) / n;
 	return algbw(row) * factor;
 }
 
-void perf_print_header(const struct perf_options *opt, const struct team *team,
-		       const struct swingcoll_comm *comm)
+void perf_topo_text(const struct swingcoll_comm *comm, char text[PERF_TOPO_TEXT])
 {
-	char topo[128];
+	swingcoll_comm_topo(comm, text, PERF_TOPO_TEXT);
+	text[strcspn(text, "@")] = 0;
+}
+
+void perf_print_header(const struct perf_rank *r)
+{
+	const struct perf_options *opt = r->opt;
+	char topo[PERF_TOPO_TEXT];
 	struct utsname u;
 
 	if (opt->json)
 		return;
 	uname(&u);
 	printf("# swingperf %s, Linux %s, %d ranks %s, %s, algorithm %s, %s calls\n",
-	       swingcoll_version(), u.release, team->nranks,
-	       team->forked ? "forked" : "of a launcher", swingcoll_coll_name(opt->coll),
+	       swingcoll_version(), u.release, r->team->nranks,
+	       r->team->forked ? "forked" : "of a launcher", swingcoll_coll_name(opt->coll),
 	       opt->algo ? opt->algo : "auto", opt->nonblocking ? "non-blocking" : "blocking");
-	if (swingcoll_comm_nodes(comm) > 1) {
-		swingcoll_comm_topo(comm, topo, sizeof(topo));
-		printf("# nodes: %d, topology %s\n", swingcoll_comm_nodes(comm), topo);
+	if (swingcoll_comm_nodes(r->comm) > 1) {
+		swingcoll_comm_topo(r->comm, topo, sizeof(topo));
+		printf("# nodes: %d, topology %s\n", swingcoll_comm_nodes(r->comm), topo);
 	}
 	if (opt->rule.buffers == 1)
-		printf("# buffers: the same pair every time, so small sizes are in cache (--buffers)\n");
+		printf("# buffers: always the same pair, so small sizes are in the caches (--buffers)\n");
 	else
 		printf("# buffers: %u pairs in rotation\n", opt->rule.buffers);
 	printf("# time: median of %u repeats of the mean; checking: %s\n", opt->rule.repeats,
@@ -98,63 +104,56 @@ static void print_half(const struct perf_options *opt, int nranks, const struct 
 		printf(" %6s", "N/A");
 }
 
-static void print_json(const struct perf_options *opt, int nranks, const struct perf_row *row)
+static void print_json(const struct perf_rank *r, const struct perf_row *row)
 {
+	const struct perf_options *opt = r->opt;
 	cJSON *o = cJSON_CreateObject();
-	char *text;
+	char topo[PERF_TOPO_TEXT];
 
+	perf_topo_text(r->comm, topo);
 	cJSON_AddStringToObject(o, "op", swingcoll_coll_name(opt->coll));
 	cJSON_AddNumberToObject(o, "bytes", (double)row->bytes);
 	cJSON_AddNumberToObject(o, "count", (double)row->count);
 	cJSON_AddStringToObject(o, "dtype", swingcoll_dtype_name(opt->dtype));
 	cJSON_AddStringToObject(o, "redop", redop_text(opt));
 	cJSON_AddNumberToObject(o, "root", root_or_minus(opt));
+	cJSON_AddStringToObject(o, "asked", opt->algo ? opt->algo : "auto");
 	cJSON_AddStringToObject(o, "algo", row->algo);
-	cJSON_AddNumberToObject(o, "ranks", nranks);
+	cJSON_AddStringToObject(o, "topo", topo);
+	cJSON_AddNumberToObject(o, "ranks", r->team->nranks);
 	cJSON_AddBoolToObject(o, "inplace", row->in_place);
 	cJSON_AddBoolToObject(o, "nonblocking", opt->nonblocking);
 	cJSON_AddNumberToObject(o, "buffers", opt->rule.buffers);
-	cJSON_AddNumberToObject(o, "time_us", row->t.time_us);
-	cJSON_AddNumberToObject(o, "iqr_us", row->t.iqr_us);
-	cJSON_AddNumberToObject(o, "min_us", row->t.min_us);
-	cJSON_AddNumberToObject(o, "median_us", row->t.median_us);
-	cJSON_AddNumberToObject(o, "p99_us", row->t.p99_us);
-	cJSON_AddNumberToObject(o, "cpu_us", row->t.cpu_us);
-	cJSON_AddNumberToObject(o, "busy_us", row->t.busy_us);
-	cJSON_AddNumberToObject(o, "iters", (double)row->t.iters);
-	cJSON_AddNumberToObject(o, "repeats", row->t.repeats);
+	json_add_time(o, &row->t);
 	cJSON_AddNumberToObject(o, "algbw_gbs", algbw(row));
-	cJSON_AddNumberToObject(o, "busbw_gbs", perf_busbw(opt, nranks, row));
+	cJSON_AddNumberToObject(o, "busbw_gbs", perf_busbw(opt, r->team->nranks, row));
 	if (opt->check)
 		cJSON_AddNumberToObject(o, "errors", (double)row->wrong);
 	else
 		cJSON_AddNullToObject(o, "errors");
-	text = cJSON_PrintUnformatted(o);
-	if (text)
-		puts(text);
-	free(text);
-	cJSON_Delete(o);
+	json_record(stdout, o);
 }
 
-void perf_print_row(const struct perf_options *opt, int nranks, const struct perf_row *out,
+void perf_print_row(const struct perf_rank *r, const struct perf_row *out,
 		    const struct perf_row *in)
 {
 	const struct perf_row *any = out ? out : in;
+	const struct perf_options *opt = r->opt;
 
 	if (opt->json) {
 		if (out)
-			print_json(opt, nranks, out);
+			print_json(r, out);
 		if (in)
-			print_json(opt, nranks, in);
-	} else {
-		printf("%12zu  %12zu  %6s  %6s  %6d", any->bytes, any->count,
-		       swingcoll_dtype_name(opt->dtype), redop_text(opt), root_or_minus(opt));
-		if (out)
-			print_half(opt, nranks, out);
-		if (in)
-			print_half(opt, nranks, in);
-		printf("  %s\n", any->algo);
+			print_json(r, in);
+		return;
 	}
+	printf("%12zu  %12zu  %6s  %6s  %6d", any->bytes, any->count,
+	       swingcoll_dtype_name(opt->dtype), redop_text(opt), root_or_minus(opt));
+	if (out)
+		print_half(opt, r->team->nranks, out);
+	if (in)
+		print_half(opt, r->team->nranks, in);
+	printf("  %s\n", any->algo);
 	fflush(stdout);
 }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One rank of swingperf: its communicator and buffers, the collective calls, one row of the table
- * (measure, then check every element). A failed call is reported here, once, with all that the library
- * knows of it.
+ * One rank of swingperf: its communicator and buffers, the collective calls, and one row of the table
+ * (measure, then check every element). A failed call is reported here, once, with what the library knows
+ * about it.
  */
 #include "swingperf.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,40 +19,17 @@ static size_t elem(const struct perf_rank *r)
 
 static int failed(struct perf_rank *r, const char *what, int err)
 {
-	char why[512] = "";
-	const char *next = "";
-
-	/* Another rank has failed and has said so. */
-	if (err == -ECANCELED)
-		return err;
+	/* --tune tries all algorithms, possible or not. */
 	if (err == -EOPNOTSUPP && r->opt->tune)
 		return err;
-	if (r->comm) {
-		swingcoll_comm_error(r->comm, why, sizeof(why), NULL);
-	} else if (r->team->boot) {
-		/* The same on all ranks. */
-		if (r->team->rank)
-			return err;
-		snprintf(why, sizeof(why), "%s", swingcoll_bootstrap_error());
-	}
-	if (err == -ENODEV || err == -EACCES || err == -ENOENT || err == -EPERM)
-		next = "\n  next: swingctl doctor";
-	else if (err == -ENOMEM)
-		next = "\n  next: a smaller --max or fewer --buffers, or raise `ulimit -l` (swingctl "
-		       "doctor shows the limit)";
-	else if (err == -ETIMEDOUT)
-		next = "\n  next: swingctl status shows who is late; --timeout-ms allows more time";
-	fprintf(stderr, "swingperf: rank %d: %s: %s (%d)%s%s%s\n", r->team->rank, what,
-		swingcoll_strerror(err), err, *why ? ": " : "", why, next);
-	team_fail(r->team);
-	return err;
+	return team_error(r->team, r->comm, what, err);
 }
 
 /* ------------------------------------------------------------------ the operation */
 
 static void addresses(const struct perf_rank *r, unsigned int buf, char **send, char **recv)
 {
-	size_t part = (size_t)r->team->rank * r->count * elem(r);
+	size_t shard = (size_t)r->team->rank * r->count * elem(r);
 
 	*send = r->send[buf];
 	*recv = r->recv[buf];
@@ -61,9 +37,9 @@ static void addresses(const struct perf_rank *r, unsigned int buf, char **send, 
 		return;
 	*send = r->recv[buf];
 	if (r->opt->coll == SWINGCOLL_REDUCE_SCATTER)
-		*recv += part;
+		*recv += shard;
 	else if (r->opt->coll == SWINGCOLL_ALLGATHER)
-		*send += part;
+		*send += shard;
 }
 
 static int call_blocking(struct perf_rank *r, const void *send, void *recv)
@@ -152,8 +128,8 @@ static int op_drain(void *arg)
 }
 
 /*
- * Between nodes ranks hear of each other one after the other, which may take longer than what is measured;
- * a barrier behind that makes them start together.
+ * Ranks on several nodes leave the bootstrap's exchange one after the other, perhaps further apart than an
+ * operation takes; a barrier after it lets them start together.
  */
 static int op_sync(void *arg)
 {
@@ -177,7 +153,7 @@ static const struct perf_ops loop_ops = {
 
 /* ------------------------------------------------------------------ checking */
 
-/* What this rank sends: a table, where in the vector it begins, how long it is. */
+/* Elements that this rank sends. */
 static size_t sent_elems(const struct perf_rank *r)
 {
 	switch (r->opt->coll) {
@@ -203,14 +179,14 @@ static void fill(struct perf_rank *r, struct pattern *p, unsigned int buf)
 }
 
 static size_t compare(struct perf_rank *r, struct pattern *p, const char *table, const char *buf,
-		      size_t first, size_t n, bool *told)
+		      size_t first, size_t n, bool *reported)
 {
 	size_t wrong = pattern_wrong(p, table, buf, first, n), i;
 	char got[64], want[64];
 
-	if (!wrong || *told)
+	if (!wrong || *reported)
 		return wrong;
-	*told = true;
+	*reported = true;
 	for (i = 0; i < n; i++)
 		if (pattern_wrong(p, table, buf + i * p->elem, first + i, 1))
 			break;
@@ -225,8 +201,8 @@ static size_t compare(struct perf_rank *r, struct pattern *p, const char *table,
 	return wrong;
 }
 
-/* Wrong elements of what one operation left behind; out of place the sent data must be untouched too. */
-static size_t check_buf(struct perf_rank *r, struct pattern *p, unsigned int buf, bool *told)
+/* Wrong elements after one operation; out of place the data sent must be unchanged, too. */
+static size_t check_buf(struct perf_rank *r, struct pattern *p, unsigned int buf, bool *reported)
 {
 	int rank = r->team->rank, from;
 	char *send, *recv;
@@ -236,14 +212,15 @@ static size_t check_buf(struct perf_rank *r, struct pattern *p, unsigned int buf
 	switch (r->opt->coll) {
 	case SWINGCOLL_REDUCE_SCATTER:
 		pattern_expect_reduced(p);
-		wrong += compare(r, p, p->expect, recv, (size_t)rank * r->count, r->count, told);
+		wrong += compare(r, p, p->expect, recv, (size_t)rank * r->count, r->count,
+				 reported);
 		break;
 	case SWINGCOLL_ALLGATHER:
 		for (from = 0; from < p->nranks; from++) {
 			pattern_expect_from(p, from);
 			wrong += compare(r, p, p->expect,
 					 r->recv[buf] + (size_t)from * r->count * p->elem, 0,
-					 r->count, told);
+					 r->count, reported);
 		}
 		break;
 	case SWINGCOLL_ALLTOALL:
@@ -251,12 +228,12 @@ static size_t check_buf(struct perf_rank *r, struct pattern *p, unsigned int buf
 			pattern_expect_from(p, from);
 			wrong += compare(r, p, p->expect,
 					 r->recv[buf] + (size_t)from * r->count * p->elem,
-					 (size_t)rank * r->count, r->count, told);
+					 (size_t)rank * r->count, r->count, reported);
 		}
 		break;
 	case SWINGCOLL_BROADCAST:
 		pattern_expect_from(p, r->opt->root);
-		wrong += compare(r, p, p->expect, recv, 0, r->count, told);
+		wrong += compare(r, p, p->expect, recv, 0, r->count, reported);
 		break;
 	case SWINGCOLL_REDUCE:
 		if (rank != r->opt->root)
@@ -264,20 +241,20 @@ static size_t check_buf(struct perf_rank *r, struct pattern *p, unsigned int buf
 		/* fall through */
 	case SWINGCOLL_ALLREDUCE:
 		pattern_expect_reduced(p);
-		wrong += compare(r, p, p->expect, recv, 0, r->count, told);
+		wrong += compare(r, p, p->expect, recv, 0, r->count, reported);
 		break;
 	case SWINGCOLL_BARRIER:
 		break;
 	}
 	if (!r->in_place)
-		wrong += compare(r, p, p->own, send, 0, sent_elems(r), told);
+		wrong += compare(r, p, p->own, send, 0, sent_elems(r), reported);
 	return wrong;
 }
 
 static int check_row(struct perf_rank *r, struct perf_row *row)
 {
 	struct pattern p;
-	bool told = false;
+	bool reported = false;
 	unsigned int i;
 	int ret;
 
@@ -292,7 +269,7 @@ static int check_row(struct perf_rank *r, struct perf_row *row)
 	if (!ret)
 		ret = op_drain(r);
 	for (i = 0; !ret && i < r->opt->rule.buffers; i++)
-		row->wrong += check_buf(r, &p, i, &told);
+		row->wrong += check_buf(r, &p, i, &reported);
 	pattern_free(&p);
 	return ret;
 }
@@ -300,8 +277,8 @@ static int check_row(struct perf_rank *r, struct perf_row *row)
 /* ------------------------------------------------------------------ a row */
 
 /*
- * Contents for measuring. Values that every operation maps to themselves, so that thousands of
- * operations in place do not end in infinities, whose arithmetic may cost more.
+ * Data for measuring: zeros, which every operation maps to zeros. Thousands of operations in place must not
+ * end in infinities, whose arithmetic may be slower.
  */
 static void fill_zero(struct perf_rank *r)
 {
@@ -315,14 +292,14 @@ static void fill_zero(struct perf_rank *r)
 
 int perf_rank_row(struct perf_rank *r, size_t bytes, bool in_place, struct perf_row *row)
 {
-	size_t nparts = perf_has_parts(r->opt) ? (size_t)r->team->nranks : 1;
+	size_t nshards = perf_has_shards(r->opt) ? (size_t)r->team->nranks : 1;
 	char what[160];
 	int ret;
 
 	memset(row, 0, sizeof(*row));
 	r->in_place = in_place;
-	r->count = r->opt->coll == SWINGCOLL_BARRIER ? 0 : bytes / elem(r) / nparts;
-	r->total = r->count * nparts;
+	r->count = r->opt->coll == SWINGCOLL_BARRIER ? 0 : bytes / elem(r) / nshards;
+	r->total = r->count * nshards;
 	row->in_place = in_place;
 	row->count = r->count;
 	row->bytes = r->total * elem(r);
@@ -342,18 +319,6 @@ int perf_rank_row(struct perf_rank *r, size_t bytes, bool in_place, struct perf_
 
 /* ------------------------------------------------------------------ a run */
 
-static void bind_rank(struct perf_rank *r)
-{
-	cpu_set_t set;
-	int cpu = r->opt->cpus[r->team->rank % r->opt->ncpus];
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		fprintf(stderr, "swingperf: rank %d: cannot bind to CPU %d: %s; going on unbound\n",
-			r->team->rank, cpu, strerror(errno));
-}
-
 int perf_rank_open(struct perf_rank *r)
 {
 	const struct perf_options *o = r->opt;
@@ -370,8 +335,7 @@ int perf_rank_open(struct perf_rank *r)
 	unsigned int i;
 	int ret;
 
-	if (o->bind)
-		bind_rank(r);
+	team_bind(r->team, o->cpus, o->ncpus);
 	for (i = 0; i < o->rule.buffers; i++) {
 		r->send[i] = perf_alloc(o->max_bytes, 2 * r->team->rank);
 		r->recv[i] = perf_alloc(o->max_bytes, 2 * r->team->rank + 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* swingperf's own parts: what was asked for, one rank's state, the printer. */
+/* swingperf: options, the state of one rank, and what its files offer each other. */
 #ifndef SWINGPERF_H
 #define SWINGPERF_H
 
@@ -12,6 +12,7 @@
 #include "swingcoll.h"
 
 #define PERF_MAX_BUFFERS 64
+#define PERF_MAX_CPUS 1024
 
 struct perf_options {
 	enum swingcoll_coll coll;
@@ -20,14 +21,14 @@ struct perf_options {
 	size_t min_bytes;
 	size_t max_bytes;
 	double factor;
-	const size_t *sizes; /* made from the three above, or given */
+	const size_t *sizes; /* given, or made from the three above */
 	size_t nsizes;
 	struct perf_rule rule;
 	const char *algo;
 	const char *topo;
 	const char *tuning;
 	const char *tune; /* file to write */
-	bool anywhere;	  /* on nodes that the library finds out about */
+	bool anywhere;	  /* the ranks may be on several nodes */
 	int total;	  /* ranks on all nodes */
 	bool reorder;
 	bool urgent;
@@ -40,12 +41,11 @@ struct perf_options {
 	unsigned int timeout_ms;
 	int use_io_uring; /* as in struct swingcoll_comm_opts */
 	long long slot_max;
-	bool bind;
-	const int *cpus; /* ranks take them in turn */
+	int cpus[PERF_MAX_CPUS]; /* to bind ranks to */
 	int ncpus;
 };
 
-/* One rank, for the whole run. */
+/* One rank, for the whole run; count, total and in_place are of the row being measured. */
 struct perf_rank {
 	const struct perf_options *opt;
 	struct team *team;
@@ -53,7 +53,6 @@ struct perf_rank {
 	char *send[PERF_MAX_BUFFERS];
 	char *recv[PERF_MAX_BUFFERS];
 	struct swingcoll_req *req[PERF_MAX_BUFFERS];
-	/* the row being measured */
 	size_t count; /* as in the library's calls */
 	size_t total; /* elements of the longest buffer */
 	bool in_place;
@@ -68,37 +67,36 @@ struct perf_row {
 	const char *algo;
 };
 
-/* The vector has a part for each rank. */
-static inline bool perf_has_parts(const struct perf_options *opt)
+/* The vector has a shard for each rank. */
+static inline bool perf_has_shards(const struct perf_options *opt)
 {
 	return opt->coll == SWINGCOLL_REDUCE_SCATTER || opt->coll == SWINGCOLL_ALLGATHER ||
 	       opt->coll == SWINGCOLL_ALLTOALL;
 }
 
-/* args.c; both end the program with a message if something is wrong. */
+/* args.c; both end the program with a message if an option is wrong. */
 void perf_parse(struct perf_options *opt, struct team *team, int argc, char **argv);
 void perf_check_options(struct perf_options *opt, int nranks);
 
 /* launch.c */
 
-/* How the ranks come to be. */
 enum perf_launch {
-	PERF_FORK, /* all of them forked here */
-	PERF_ATTACH, /* this is one of a launcher's on this node, and SWINGCOLL_ID tells which job's */
-	PERF_LAUNCHED, /* this is one of a launcher's */
-	PERF_NODE,     /* some forked here, others on other nodes */
-	PERF_BAD,      /* it has been said why */
+	PERF_FORK,     /* all ranks are forked here */
+	PERF_ATTACH,   /* a launcher started the ranks, on this node; they meet by SWINGCOLL_ID */
+	PERF_LAUNCHED, /* a launcher started the ranks */
+	PERF_NODE,     /* some ranks are forked here, others on other nodes */
+	PERF_BAD,      /* the environment makes no sense; a message has said why */
 };
 
 /*
- * Look around; team->nranks is what -n says, or 0. Sets the team's rank and size, as far as they are known,
- * and *total, the number of all ranks.
+ * How the ranks come to be. team->nranks is -n, or 0 if that is not given. Sets the team's rank and size as
+ * far as they are known, and *total, the number of all ranks.
  */
 enum perf_launch perf_find_launch(struct team *team, int *total);
-/* In a rank forked on one of several nodes: turn its number on this node into its rank, and meet the others. */
+/* For PERF_NODE, in a forked rank: turn its number on this node into its rank, and connect to the others. */
 int perf_join_nodes(struct team *team, int total);
 
-/* run.c; 0 or a negative errno, and what happened has been said. */
+/* run.c; 0, or a negative errno after a message. */
 int perf_rank_open(struct perf_rank *r);
 void perf_rank_close(struct perf_rank *r);
 int perf_rank_row(struct perf_rank *r, size_t bytes, bool in_place, struct perf_row *row);
@@ -106,13 +104,16 @@ int perf_rank_row(struct perf_rank *r, size_t bytes, bool in_place, struct perf_
 /* tune.c; the exit status */
 int perf_tune(const struct perf_options *opt, struct team *team);
 
-/* print.c */
-void perf_print_header(const struct perf_options *opt, const struct team *team,
-		       const struct swingcoll_comm *comm);
+/* print.c; rank 0 prints */
+void perf_print_header(const struct perf_rank *r);
 /* out or in may be NULL */
-void perf_print_row(const struct perf_options *opt, int nranks, const struct perf_row *out,
+void perf_print_row(const struct perf_rank *r, const struct perf_row *out,
 		    const struct perf_row *in);
 void perf_print_footer(const struct perf_options *opt, uint64_t wrong, double busbw_mean);
+/* What the busiest link carries in GB/s, as nccl-tests define it per collective. */
 double perf_busbw(const struct perf_options *opt, int nranks, const struct perf_row *row);
+/* The topology that plans are made for, without the figures of its links. */
+#define PERF_TOPO_TEXT 4096
+void perf_topo_text(const struct swingcoll_comm *comm, char text[PERF_TOPO_TEXT]);
 
 #endif /* SWINGPERF_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * swingperf --tune: every algorithm measured at every size, each through a communicator of its own, and the
- * times written to a tuning file for the library's automatic choice.
+ * swingperf --tune: measures every algorithm at every size, each by a communicator of its own, and writes
+ * the times to a tuning file for the library's automatic choice.
  */
 #include "swingperf.h"
 
@@ -9,23 +9,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Hybrids are tried with so many reduce-scatter steps; the library refuses what a topology does not have. */
+/* Hybrids are tried with up to this number of reduce-scatter steps; the library refuses impossible ones. */
 #define TUNE_MAX_STEPS 20
 
 static void write_line(FILE *f, const struct perf_options *opt, const struct swingcoll_comm *comm,
 		       const char *algo, const struct perf_row *row)
 {
-	char topo[4096];
+	char topo[PERF_TOPO_TEXT];
 
-	/* What the plans were made for; without the figures, which do not matter for what was measured. */
-	swingcoll_comm_topo(comm, topo, sizeof(topo));
-	fprintf(f, "%s %s %.*s %zu %s %.3f\n", swingcoll_coll_name(opt->coll),
-		swingcoll_dtype_name(opt->dtype), (int)strcspn(topo, "@"), topo, row->bytes, algo,
-		row->t.time_us);
+	perf_topo_text(comm, topo);
+	fprintf(f, "%s %s %s %zu %s %.3f\n", swingcoll_coll_name(opt->coll),
+		swingcoll_dtype_name(opt->dtype), topo, row->bytes, algo, row->t.time_us);
 	fflush(f);
 }
 
-/* All sizes with one algorithm. 0; -EOPNOTSUPP if it cannot do it; other errors have been said. */
+/* All sizes with one algorithm. 0; -EOPNOTSUPP if it is not possible here; or an error after a message. */
 static int tune_algo(const struct perf_options *all, struct team *team, const char *algo,
 		     unsigned int number, FILE *f)
 {
@@ -36,7 +34,7 @@ static int tune_algo(const struct perf_options *all, struct team *team, const ch
 	int ret;
 
 	opt.algo = algo;
-	/* A communicator of its own: the same on all ranks, and like no other. */
+	/* An id of its own for each communicator, the same on all ranks. */
 	for (unsigned int i = 0; i < 4; i++)
 		team->id.bytes[i] ^= (unsigned char)(number >> 8 * i);
 	ret = perf_rank_open(&r);
@@ -45,7 +43,7 @@ static int tune_algo(const struct perf_options *all, struct team *team, const ch
 		ret = perf_rank_row(&r, opt.sizes[i], opt.in_place_only, &row);
 		if (!ret && row.wrong)
 			ret = -EBADMSG;
-		/* A substitute for an algorithm that does not offer the operation is measured elsewhere. */
+		/* The library took another algorithm, which is measured under its own name. */
 		if (!ret && strcmp(row.algo, algo))
 			ret = -EOPNOTSUPP;
 		if (!ret && !team->rank)
@@ -54,7 +52,7 @@ static int tune_algo(const struct perf_options *all, struct team *team, const ch
 	perf_rank_close(&r);
 	if (!team->rank)
 		fprintf(stderr, "swingperf: %-14s %s\n", algo,
-			ret == -EOPNOTSUPP ? "not here"
+			ret == -EOPNOTSUPP ? "not possible here"
 			: ret		   ? "failed"
 					   : "measured");
 	return ret;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* swingplan's command line: one table of options, of which each verb takes some. */
+/* swingplan's options: one table, of which each verb takes a part. */
 #include "swingplan.h"
 
-#include <errno.h>
-#include <getopt.h>
-#include <math.h>
-#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cli.h"
+#include "common/names.h"
+#include "src/files.h"
 #include "swingcoll.h"
 
 #define MAX_SIZES 4096
@@ -18,138 +18,70 @@
 #define LAST_SIZE (512.0 * (1 << 20))
 #define SIZE_FACTOR 4
 
-static const struct {
-	const char *name;
-	const char *arg;
-	const char *text;
-} options[OPTION_NR] = {
-	[OPTION_ALGO] = { "algo", "A[,A]...",
-			  "algorithm, with a number as in swing-h:2 if it takes "
-			  "one; all: every one that is possible" },
-	[OPTION_TOPO] = { "topo", "T",
-			  "network, such as torus:4x4, ring:8@100Gbps,1us, "
-			  "torus:4x4*8; @FILE reads it from a file" },
-	[OPTION_OP] = { "op", "OP",
-			"allreduce (default), reduce_scatter, allgather, broadcast, "
-			"reduce, barrier, alltoall; verify: also all" },
-	[OPTION_ROOT] = { "root", "R", "root rank of broadcast and reduce (default 0)" },
-	[OPTION_RANK] = { "rank", "R", "print this rank's steps" },
-	[OPTION_RANKS] = { "ranks", "N",
-			   "all, or check the plans of so many ranks only, each by "
-			   "itself (default all)" },
-	[OPTION_PORTS] = { "ports", "N",
-			   "links of a node to use at once (default all that the "
-			   "algorithm can use)" },
-	[OPTION_SIZE] = { "size", "S[,S]...",
-			  "bytes of the vector, suffixes K M G (default 32 B to "
-			  "512 MiB by factors of 4)" },
-	[OPTION_LINK_GBPS] = { "link-gbps", "G",
-			       "rate of a link in each direction, Gbit/s "
-			       "(default the topology's, or 400)" },
-	[OPTION_HOP_NS] = { "hop-ns", "NS", "delay of a hop (default the topology's, or 400)" },
-	[OPTION_STEP_NS] = { "step-ns", "NS", "fixed cost of a step (default 600)" },
-	[OPTION_ACK_BYTES] = { "ack-bytes", "N",
-			       "transfers of so many bytes and more must be acknowledged before the end, which takes "
-			       "the way back; the kernel's from 4033 on (default: none)" },
-	[OPTION_MODEL] = { "model", "M", "step: all ranks step together (default), or flow" },
-	[OPTION_PLOT] = { "plot", "FILE", "draw time over size to this SVG file" },
-	[OPTION_PLOT_GAIN] = { "plot-gain", NULL, "draw the gain over the best classic instead" },
-	[OPTION_DTYPE] = { "dtype", "TYPE", "element type (default f32)" },
-	[OPTION_REDOP] = { "redop", "OP", "reduction (default sum)" },
-	[OPTION_REORDER] = { "reorder", NULL,
-			     "allow algorithms that may give ranks float results "
-			     "which differ in their last bits" },
-	[OPTION_TUNING] = { "tuning", "FILE", "correct the choice by the times in this file" },
-	[OPTION_OUT] = { "out", "DIR", "folder to write to" },
-	[OPTION_JSON] = { "json", NULL, "for machines" },
-	[OPTION_HELP] = { "help", NULL, "this text" },
+static const struct cli_option options[OPTION_NR] = {
+	[OPTION_ALGO] = { OPTION_ALGO, 'a', "algo", "A[,A]...",
+			  "algorithms, with a parameter as in swing-h:2 if they have one; all: every "
+			  "one that is possible" },
+	[OPTION_ONE_ALGO] = { OPTION_ONE_ALGO, 'a', "algo", "A",
+			      "algorithm, with a parameter as in swing-h:2 if it has one (default "
+			      "ring)" },
+	[OPTION_TOPO] = { OPTION_TOPO, 't', "topo", "T",
+			  "network, such as torus:4x4, ring:8@100Gbps,1us or torus:4x4*8; @FILE reads "
+			  "it from a file" },
+	[OPTION_OP] = { OPTION_OP, 'o', "op", "OP", COLL_NAMES " (default allreduce)" },
+	[OPTION_ANY_OP] = { OPTION_ANY_OP, 'o', "op", "OP",
+			    COLL_NAMES ", or all of them (default allreduce)" },
+	[OPTION_ROOT] = { OPTION_ROOT, 'R', "root", "R",
+			  "root rank of broadcast and reduce (default 0)" },
+	[OPTION_RANK] = { OPTION_RANK, 0, "rank", "R", "print the plan of this rank" },
+	[OPTION_CHECK] = { OPTION_CHECK, 'n', "ranks", "N",
+			   "check the plans of N ranks only, each by itself, or of all (default all)" },
+	[OPTION_NRANKS] = { OPTION_NRANKS, 'n', "ranks", "N",
+			    "without --topo: N ranks on a switch, or on one node if the algorithm "
+			    "is made for that (default 2)" },
+	[OPTION_CHANNELS] = { OPTION_CHANNELS, 0, "channels", "N",
+			      "channels to spread over (default: the algorithm's choice)" },
+	[OPTION_PORTS] = { OPTION_PORTS, 0, "ports", "N",
+			   "links of a node to use at once (default: all that the algorithm can use)" },
+	[OPTION_IN_PLACE] = { OPTION_IN_PLACE, 0, "in-place", NULL,
+			      "plans that are right in place, too (default: where that costs nothing)" },
+	[OPTION_NO_VERIFY] = { OPTION_NO_VERIFY, 0, "no-verify", NULL,
+			       "take the plans as they are" },
+	[OPTION_SIZE] = { OPTION_SIZE, 0, "size", "S[,S]...",
+			  "bytes of the vector, suffixes K M G (default 32 B to 512 MiB by factors of "
+			  "4)" },
+	[OPTION_LINK_GBPS] = { OPTION_LINK_GBPS, 0, "link-gbps", "G",
+			       "rate of a link in each direction, Gbit/s (default: the topology's, or "
+			       "400)" },
+	[OPTION_HOP_NS] = { OPTION_HOP_NS, 0, "hop-ns", "NS",
+			    "delay of a hop (default: the topology's, or 400)" },
+	[OPTION_STEP_NS] = { OPTION_STEP_NS, 0, "step-ns", "NS",
+			     "fixed cost of a step (default 600; choose: the kernel's)" },
+	[OPTION_ACK_BYTES] = { OPTION_ACK_BYTES, 0, "ack-bytes", "N",
+			       "transfers from this size on end with an acknowledgement, which takes the "
+			       "way back; the kernel's: 4033 (default: no transfer)" },
+	[OPTION_MODEL] = { OPTION_MODEL, 0, "model", "M",
+			   "step: all ranks step together (default); flow: each rank by itself" },
+	[OPTION_DTYPE] = { OPTION_DTYPE, 'd', "dtype", "TYPE", DTYPE_NAMES " (default f32)" },
+	[OPTION_REDOP] = { OPTION_REDOP, 'r', "redop", "OP", REDOP_NAMES " (default sum)" },
+	[OPTION_REORDER] = { OPTION_REORDER, 0, "reorder", NULL,
+			     "allow algorithms that may give ranks float results which differ in "
+			     "their last bits" },
+	[OPTION_TUNING] = { OPTION_TUNING, 0, "tuning", "FILE",
+			    "correct the choice by the times in this file" },
+	[OPTION_OUT_DIR] = { OPTION_OUT_DIR, 0, "out", "DIR", "write to this folder" },
+	[OPTION_OUT_FILE] = { OPTION_OUT_FILE, 0, "out", "FILE",
+			      "write the plans to this file (default: standard output)" },
+	[OPTION_JSON] = { OPTION_JSON, 'j', "json", NULL, "print JSON" },
 };
 
-const char *plan_coll_name(enum swc_coll coll)
+static void sizes_arg(struct plan_options *opt, struct cli *cli)
 {
-	return swingcoll_coll_name((enum swingcoll_coll)coll);
-}
+	size_t sizes[MAX_SIZES];
 
-static void usage(const struct verb *verb, uint32_t takes)
-{
-	printf("Usage: swingplan %s [options]\n\n%c%s.\n\n", verb->name, verb->text[0] - 'a' + 'A',
-	       verb->text + 1);
-	for (int i = 0; i < OPTION_NR; i++) {
-		char left[40];
-
-		if (!(takes & 1u << i))
-			continue;
-		snprintf(left, sizeof(left), "--%s%s%s", options[i].name, options[i].arg ? " " : "",
-			 options[i].arg ? options[i].arg : "");
-		printf("  %-18s %s%s\n", left, options[i].text,
-		       verb->needs & 1u << i ? " (needed)" : "");
-	}
-}
-
-static void bad_option(enum plan_option o, const char *value, const char *expected)
-{
-	plan_bad("--%s %s: expected %s", options[o].name, value, expected);
-}
-
-static double number_arg(enum plan_option o, const char *value, double min, double max, bool whole)
-{
-	char *end, expected[96];
-	double v;
-
-	errno = 0;
-	v = strtod(value, &end);
-	if (errno || end == value || *end || !(v >= min && v <= max) ||
-	    (whole && fabs(v - trunc(v)) > 0)) {
-		snprintf(expected, sizeof(expected), "a %snumber from %.10g to %.10g",
-			 whole ? "whole " : "", min, max);
-		bad_option(o, value, expected);
-	}
-	return v;
-}
-
-static double size_arg(const char *value)
-{
-	static const char suffixes[] = "KMG";
-	const char *s;
-	char *end;
-	double v;
-
-	errno = 0;
-	v = strtod(value, &end);
-	if (*end && (s = strchr(suffixes, *end >= 'a' ? *end - 'a' + 'A' : *end))) {
-		v *= (double)(1ull << 10 * (s - suffixes + 1));
-		end++;
-		if (!strcmp(end, "iB") || !strcmp(end, "B"))
-			end += strlen(end);
-	}
-	if (errno || end == value || *end || !(v >= 1 && v <= MAX_BYTES) || fabs(v - trunc(v)) > 0)
-		bad_option(OPTION_SIZE, value,
-			   "a size in bytes such as 8, 64K or 16M, up to 1024G");
-	return v;
-}
-
-static void sizes_arg(struct plan_options *opt, char *value)
-{
-	char *save = NULL;
-
-	opt->nsizes = 0;
-	for (char *s = strtok_r(value, ",", &save); s; s = strtok_r(NULL, ",", &save)) {
-		if (opt->nsizes == MAX_SIZES)
-			plan_bad("--size: more than %d sizes", MAX_SIZES);
-		opt->sizes[opt->nsizes++] = size_arg(s);
-	}
-	if (!opt->nsizes)
-		bad_option(OPTION_SIZE, "''", "sizes in bytes with commas between them");
-}
-
-static int name_arg(enum plan_option o, const char *value, int (*parse)(const char *),
-		    const char *expected)
-{
-	int v = parse(value);
-
-	if (v < 0)
-		bad_option(o, value, expected);
-	return v;
+	opt->nsizes = (unsigned int)cli_sizes(cli, sizes, MAX_SIZES);
+	for (unsigned int i = 0; i < opt->nsizes; i++)
+		opt->sizes[i] = (double)sizes[i];
 }
 
 static void topo_arg(struct plan_options *opt, const char *value)
@@ -159,8 +91,7 @@ static void topo_arg(struct plan_options *opt, const char *value)
 
 	free(opt->topo_text);
 	swc_topo_free(&opt->topo);
-	ret = *value == '@' ? swc_topo_read(&opt->topo, value + 1, why, sizeof(why))
-			    : swc_topo_parse(&opt->topo, value, why, sizeof(why));
+	ret = swc_file_topo(&opt->topo, value, why, sizeof(why));
 	if (ret)
 		plan_bad("--topo %s: %s", value, *why ? why : strerror(-ret));
 	n = swc_topo_format(&opt->topo, NULL, 0);
@@ -170,126 +101,99 @@ static void topo_arg(struct plan_options *opt, const char *value)
 	swc_topo_format(&opt->topo, opt->topo_text, (size_t)n + 1);
 }
 
-static void option_arg(struct plan_options *opt, const struct verb *verb, enum plan_option o,
-		       char *value)
+static void coll_arg(struct plan_options *opt, const struct cli *cli, bool all_possible)
 {
-	switch (o) {
+	opt->all_colls = all_possible && !strcmp(cli->value, "all");
+	if (!opt->all_colls)
+		opt->coll = (enum swc_coll)cli_name(cli, swingcoll_coll_parse, COLL_NAMES);
+}
+
+static void option_arg(struct plan_options *opt, struct cli *cli, int id)
+{
+	static const char *const models[] = { "step", "flow", NULL };
+
+	switch (id) {
 	case OPTION_ALGO:
-		opt->algos = value;
+	case OPTION_ONE_ALGO:
+		opt->algos = cli->value;
 		break;
 	case OPTION_TOPO:
-		topo_arg(opt, value);
+		topo_arg(opt, cli->value);
 		break;
 	case OPTION_OP:
-		opt->all_colls = verb->run == verify_run && !strcmp(value, "all");
-		if (!opt->all_colls)
-			opt->coll = (enum swc_coll)name_arg(
-				o, value, swingcoll_coll_parse,
-				"allreduce, reduce_scatter, allgather, "
-				"broadcast, reduce, barrier or alltoall");
+	case OPTION_ANY_OP:
+		coll_arg(opt, cli, id == OPTION_ANY_OP);
 		break;
 	case OPTION_ROOT:
-		opt->root = (uint32_t)number_arg(o, value, 0, SWC_PLAN_MAX_RANKS - 1, true);
+		opt->root = (uint32_t)cli_number(cli, 0, SWC_PLAN_MAX_RANKS - 1);
 		break;
 	case OPTION_RANK:
-		opt->rank = (int64_t)number_arg(o, value, 0, SWC_PLAN_MAX_RANKS - 1, true);
+		opt->rank = cli_number(cli, 0, SWC_PLAN_MAX_RANKS - 1);
 		break;
-	case OPTION_RANKS:
-		opt->nranks = 0;
-		if (strcmp(value, "all"))
-			opt->nranks = (int64_t)number_arg(o, value, 1, SWC_PLAN_MAX_RANKS, true);
+	case OPTION_CHECK:
+		opt->check = strcmp(cli->value, "all") ? cli_number(cli, 1, SWC_PLAN_MAX_RANKS) : 0;
+		break;
+	case OPTION_NRANKS:
+		opt->nranks = (uint32_t)cli_number(cli, 1, SWC_PLAN_MAX_RANKS);
+		break;
+	case OPTION_CHANNELS:
+		opt->channels = (uint32_t)cli_number(cli, 1, SWC_MAX_CHANNELS);
 		break;
 	case OPTION_PORTS:
-		opt->ports = (uint32_t)number_arg(o, value, 1, 2 * SWC_TOPO_DIMS, true);
+		opt->ports = (uint32_t)cli_number(cli, 1, 2 * SWC_TOPO_DIMS);
+		break;
+	case OPTION_IN_PLACE:
+		opt->in_place = true;
+		break;
+	case OPTION_NO_VERIFY:
+		opt->no_verify = true;
 		break;
 	case OPTION_SIZE:
-		sizes_arg(opt, value);
+		sizes_arg(opt, cli);
 		break;
 	case OPTION_LINK_GBPS:
-		opt->net.gbps = number_arg(o, value, 1e-6, 1e9, false);
+		opt->net.gbps = cli_real(cli, 1e-6, 1e9);
 		break;
 	case OPTION_HOP_NS:
-		opt->net.hop_ns = number_arg(o, value, 0, 1e12, false);
+		opt->net.hop_ns = cli_real(cli, 0, 1e12);
 		break;
 	case OPTION_STEP_NS:
-		opt->net.step_ns = number_arg(o, value, 0, 1e12, false);
+		opt->net.step_ns = cli_real(cli, 0, 1e12);
 		break;
 	case OPTION_ACK_BYTES:
-		opt->net.ack_bytes = number_arg(o, value, 0, MAX_BYTES, false);
+		opt->net.ack_bytes = cli_real(cli, 0, MAX_BYTES);
 		break;
 	case OPTION_MODEL:
-		opt->flow = !strcmp(value, "flow");
-		if (!opt->flow && strcmp(value, "step"))
-			bad_option(o, value, "step or flow");
-		break;
-	case OPTION_PLOT:
-		opt->plot = value;
-		break;
-	case OPTION_PLOT_GAIN:
-		opt->plot_gain = true;
+		opt->flow = cli_choice(cli, models);
 		break;
 	case OPTION_DTYPE:
-		opt->dtype = (enum swc_dtype)name_arg(o, value, swingcoll_dtype_parse,
-						      "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 "
-						      "or f64");
+		opt->dtype = (enum swc_dtype)cli_name(cli, swingcoll_dtype_parse, DTYPE_NAMES);
 		break;
 	case OPTION_REDOP:
-		opt->redop = (enum swc_redop)name_arg(o, value, swingcoll_redop_parse,
-						      "sum prod min max avg band bor or bxor");
+		opt->redop = (enum swc_redop)cli_name(cli, swingcoll_redop_parse, REDOP_NAMES);
 		break;
 	case OPTION_REORDER:
 		opt->reorder = true;
 		break;
 	case OPTION_TUNING:
-		opt->tuning = value;
+		opt->tuning = cli->value;
 		break;
-	case OPTION_OUT:
-		opt->out = value;
+	case OPTION_OUT_DIR:
+	case OPTION_OUT_FILE:
+		opt->out = cli->value;
 		break;
 	case OPTION_JSON:
 		opt->json = true;
 		break;
-	default:
-		break;
 	}
 }
 
-static void complain(const struct verb *verb, uint32_t takes, const char *word, const char *fault)
+/* Figures that were not given, by the topology. */
+static void complete_network(struct plan_options *opt, const struct verb *verb)
 {
-	char text[512];
-	size_t used = 0;
+	struct swc_network net = verb->in_kernel ? swc_network_in_kernel(&opt->topo)
+						 : swc_network_of(&opt->topo);
 
-	*text = 0;
-	for (int i = 0; i < OPTION_NR; i++)
-		if (takes & 1u << i && used < sizeof(text))
-			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s--%s",
-						 used ? " " : "", options[i].name);
-	plan_bad("%s %s; %s takes %s", word, fault, verb->name, text);
-}
-
-/* What getopt is to know: the options of this verb. */
-static void known_options(uint32_t takes, struct option known[OPTION_NR + 1])
-{
-	memset(known, 0, (OPTION_NR + 1) * sizeof(*known));
-	for (int i = 0; i < OPTION_NR; i++)
-		if (takes & 1u << i)
-			*known++ = (struct option){ options[i].name,
-						    options[i].arg ? required_argument
-								   : no_argument,
-						    NULL, 256 + i };
-}
-
-/* Defaults that depend on other options, and what does not fit together. */
-static void complete(struct plan_options *opt, const struct verb *verb, uint32_t given)
-{
-	struct swc_network net = verb->run == choose_run ? swc_network_in_kernel(&opt->topo)
-							 : swc_network_of(&opt->topo);
-	uint32_t n = opt->topo.nranks;
-
-	for (int i = 0; i < OPTION_NR; i++)
-		if (verb->needs & ~given & 1u << i)
-			plan_bad("--%s %s is missing: %s", options[i].name, options[i].arg,
-				 options[i].text);
 	if (opt->net.gbps < 0)
 		opt->net.gbps = net.gbps;
 	if (opt->net.hop_ns < 0)
@@ -297,53 +201,70 @@ static void complete(struct plan_options *opt, const struct verb *verb, uint32_t
 	if (opt->net.step_ns < 0)
 		opt->net.step_ns = net.step_ns;
 	opt->net.reduce_gbps = net.reduce_gbps;
+}
+
+static void complete_sizes(struct plan_options *opt)
+{
 	if (!opt->nsizes)
 		for (double s = FIRST_SIZE; s <= LAST_SIZE; s *= SIZE_FACTOR)
 			opt->sizes[opt->nsizes++] = s;
-	if (opt->rank >= 0 && opt->rank >= n)
-		plan_bad("--rank %lld: %s has ranks 0 to %u", (long long)opt->rank, opt->topo_text,
-			 n - 1);
+}
+
+/* Options that do not fit together. */
+static void check(const struct plan_options *opt)
+{
+	uint32_t n = opt->topo_text ? opt->topo.nranks : opt->nranks;
+	char ranks[32];
+
+	snprintf(ranks, sizeof(ranks), "%u ranks", n);
+	if (opt->rank >= n)
+		plan_bad("--rank %lld: %s has ranks 0 to %u", (long long)opt->rank,
+			 opt->topo_text ? opt->topo_text : ranks, n - 1);
 	if (opt->root && opt->root >= n)
-		plan_bad("--root %u: %s has ranks 0 to %u", opt->root, opt->topo_text, n - 1);
+		plan_bad("--root %u: %s has ranks 0 to %u", opt->root,
+			 opt->topo_text ? opt->topo_text : ranks, n - 1);
 	if (opt->root && !opt->all_colls && opt->coll != SWC_BROADCAST && opt->coll != SWC_REDUCE)
 		plan_bad("--root %u: only --op broadcast and reduce have a root", opt->root);
-	if (opt->plot_gain && !opt->plot)
-		plan_bad("--plot-gain needs --plot FILE, to which it draws");
 }
 
 void plan_parse(struct plan_options *opt, const struct verb *verb, int argc, char **argv)
 {
-	uint32_t takes = verb->takes | 1u << OPTION_JSON | 1u << OPTION_HELP, given = 0;
-	struct option known[OPTION_NR + 1];
-	int c;
+	static char prog[32], usage[256];
+	struct cli_option known[OPTION_NR + 1] = { 0 };
+	struct cli cli = { .prog = prog,
+			   .usage = usage,
+			   .notes = verb->notes,
+			   .options = known,
+			   .needs = verb->needs,
+			   .argc = argc,
+			   .argv = argv };
+	int id, n = 0;
 
-	plan_verb = verb->name;
+	snprintf(prog, sizeof(prog), "swingplan %s", verb->name);
+	snprintf(usage, sizeof(usage), "%s [options]%s%s\n\n%c%s.\n", prog,
+		 verb->operand ? " " : "", verb->operand ? verb->operand : "",
+		 verb->text[0] - 'a' + 'A', verb->text + 1);
+	plan_prog = prog;
+	for (int i = 0; i < OPTION_NR; i++)
+		if ((verb->takes | 1ull << OPTION_JSON) & 1ull << i)
+			known[n++] = options[i];
 	*opt = (struct plan_options){ .rank = -1,
-				      .nranks = -1,
+				      .check = -1,
+				      .nranks = 2,
 				      .net = { -1, -1, -1 },
 				      .dtype = SWC_F32,
 				      .sizes = calloc(MAX_SIZES, sizeof(double)) };
 	if (!opt->sizes)
 		plan_no_memory();
-	known_options(takes, known);
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":hj", known, NULL)) != -1) {
-		enum plan_option o = c == 'h' ? OPTION_HELP : c == 'j' ? OPTION_JSON : c - 256;
-
-		if (c == ':')
-			complain(verb, takes, argv[optind - 1], "needs a value");
-		if (c == '?')
-			complain(verb, takes, argv[optind - 1], "is not an option here");
-		if (o == OPTION_HELP) {
-			usage(verb, takes);
-			exit(0);
-		}
-		option_arg(opt, verb, o, optarg);
-		given |= 1u << o;
-	}
-	if (optind < argc)
-		complain(verb, takes, argv[optind], "is not an option");
-	complete(opt, verb, given);
+	while ((id = cli_next(&cli)) != CLI_END)
+		option_arg(opt, &cli, id);
+	if (verb->operand)
+		opt->file = cli_operand(&cli, verb->operand);
+	cli_end(&cli);
+	if (opt->topo_text)
+		complete_network(opt, verb);
+	complete_sizes(opt);
+	check(opt);
 }
 
 void plan_options_free(struct plan_options *opt)

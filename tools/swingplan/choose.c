@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* swingplan choose: what the library's automatic choice would be, and what comes next by the model. */
+/* swingplan choose: the library's automatic choice, its reason, and the candidates that follow by the model. */
 #include "swingplan.h"
 
-#include "select/choose.h"
+#include "plan/select/choose.h"
+#include "src/files.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan_check.h"
-#include "reduce.h"
+#include "kmod/core/plan_check.h"
+#include "kmod/core/reduce.h"
 #include "swingcoll.h"
 
 #define BEST 5
 
 static const char *const reasons[] = {
-	[SWC_REASON_MEASURED] = "the quickest in the tuning file at the nearest size",
-	[SWC_REASON_MODEL] = "the quickest by the model",
-	[SWC_REASON_ONE_NODE] = "all ranks are on one node: by size",
-	[SWC_REASON_ONLY] = "the model knows none: what always works",
+	[SWC_REASON_MEASURED] = "fastest in the tuning file at the nearest size",
+	[SWC_REASON_MODEL] = "fastest by the model",
+	[SWC_REASON_ONE_NODE] = "all ranks on one node: by size",
+	[SWC_REASON_ONLY] = "no candidate of the model: the fallback",
 };
 
 static const char *const reason_names[] = {
@@ -28,13 +30,50 @@ static const char *const reason_names[] = {
 };
 
 struct ranked {
-	char name[24];
+	char name[PLAN_ALGO_TEXT];
 	double ns;
 };
 
-static void name_of(enum swc_algo algo, int32_t param, char name[24])
+void plan_chooser(struct swc_choices *c, const struct plan_options *opt, enum swc_coll coll,
+		  const struct entry *e, unsigned int n)
 {
-	snprintf(name, 24, param >= 0 ? "%s:%d" : "%s", swc_algo_name(algo), param);
+	struct swc_candidate *cand = calloc(n, sizeof(*cand));
+	unsigned int known = 0;
+
+	if (!cand)
+		plan_no_memory();
+	for (unsigned int i = 0; i < n; i++)
+		if (!e[i].ret)
+			cand[known++] = (struct swc_candidate){
+				.algo = e[i].algo,
+				.param = e[i].param,
+				.steps = e[i].cost.eager.steps,
+				.order_varies = e[i].cost.order_varies,
+				.known = true,
+				.cost = e[i].cost
+			};
+	swc_choices_init(c, &opt->topo, opt->reorder);
+	c->coll[coll].cand = cand;
+	c->coll[coll].n = known;
+	c->net = opt->net;
+}
+
+void plan_choices(const struct plan_options *opt, const struct entry *e, unsigned int n,
+		  unsigned int *chosen)
+{
+	struct swc_choices c;
+
+	plan_chooser(&c, opt, opt->coll, e, n);
+	for (unsigned int s = 0; s < opt->nsizes; s++) {
+		struct swc_choice ch = swc_choices_take(&c, opt->coll, opt->dtype, opt->redop,
+							(uint64_t)opt->sizes[s], true);
+
+		for (chosen[s] = 0; chosen[s] < n; chosen[s]++)
+			if (!e[chosen[s]].ret && e[chosen[s]].algo == ch.algo &&
+			    e[chosen[s]].param == ch.param)
+				break;
+	}
+	swc_choices_free(&c);
 }
 
 static int by_time(const void *a, const void *b)
@@ -44,7 +83,7 @@ static int by_time(const void *a, const void *b)
 	return (x->ns > y->ns) - (x->ns < y->ns);
 }
 
-/* The best candidates that may be used, quickest first; how many there are. */
+/* The best candidates that may be used, fastest first; returns how many. */
 static unsigned int rank_candidates(const struct plan_options *opt, const struct swc_choices *c,
 				    double bytes, struct ranked best[BEST])
 {
@@ -60,7 +99,7 @@ static unsigned int rank_candidates(const struct plan_options *opt, const struct
 
 		if (!cand->known || (in_order && cand->order_varies))
 			continue;
-		name_of(cand->algo, cand->param, r[n].name);
+		plan_algo_text(cand->algo, cand->param, r[n].name);
 		r[n++].ns = swc_cost_time(&cand->cost, bytes, &c->net, NULL);
 	}
 	qsort(r, n, sizeof(*r), by_time);
@@ -74,9 +113,9 @@ static cJSON *choice_json(const struct plan_options *opt, double bytes, const st
 			  const struct ranked *best, unsigned int n)
 {
 	cJSON *o = cJSON_CreateObject(), *list, *item;
-	char name[24];
+	char name[PLAN_ALGO_TEXT];
 
-	name_of(ch->algo, ch->param, name);
+	plan_algo_text(ch->algo, ch->param, name);
 	cJSON_AddStringToObject(o, "op", plan_coll_name(opt->coll));
 	cJSON_AddStringToObject(o, "topo", opt->topo_text);
 	cJSON_AddNumberToObject(o, "bytes", bytes);
@@ -99,21 +138,20 @@ static cJSON *choice_json(const struct plan_options *opt, double bytes, const st
 static void print_choice(double bytes, const struct swc_choice *ch, const struct ranked *best,
 			 unsigned int n)
 {
-	char size[PLAN_TEXT], time[PLAN_TEXT], name[24];
+	char size[NUMBER_TEXT], time[NUMBER_TEXT], name[PLAN_ALGO_TEXT];
 
-	name_of(ch->algo, ch->param, name);
-	printf("%10s  %-13s %11s  %s\n", plan_bytes_text(bytes, size), name,
-	       ch->ns > 0 ? plan_time_text(ch->ns, time) : "-", reasons[ch->reason]);
+	plan_algo_text(ch->algo, ch->param, name);
+	printf("%10s  %-13s %11s  %s\n", number_bytes(bytes, size), name,
+	       ch->ns > 0 ? number_ns(ch->ns, time) : "-", reasons[ch->reason]);
 	for (unsigned int i = 0; i < n; i++)
-		printf("%10s  %-13s %11s  %u. by the model\n", "", best[i].name,
-		       plan_time_text(best[i].ns, time), i + 1);
+		printf("%10s  %-13s %11s  number %u by the model\n", "", best[i].name,
+		       number_ns(best[i].ns, time), i + 1);
 }
 
 static void read_tuning(const struct plan_options *opt, struct swc_choices *c)
 {
-	const struct swc_tuning_names names = { swingcoll_coll_parse, swingcoll_dtype_parse };
 	char why[SWC_TEXT_BYTES] = "";
-	int ret = swc_tuning_read(&c->tuning, opt->tuning, &opt->topo, &names, why, sizeof(why));
+	int ret = swc_file_tuning(&c->tuning, opt->tuning, &opt->topo, why, sizeof(why));
 
 	if (ret)
 		plan_bad("--tuning %s: %s", opt->tuning, *why ? why : strerror(-ret));
@@ -154,7 +192,7 @@ int choose_run(const struct plan_options *opt)
 			print_choice(opt->sizes[s], &ch, best, n);
 	}
 	if (opt->json)
-		plan_print_json(all);
+		json_document(stdout, all);
 	swc_choices_free(&c);
 	return 0;
 }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What swingplan's verbs share: the algorithms in question and their costs, the bar, numbers in words. */
+/* The algorithms that --algo names: their names, which of them are possible, and their costs. */
 #include "swingplan.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-/* Hybrids have at most log2 of the largest network as steps. */
+/* Hybrids have at most as many steps as the log2 of the largest network. */
 #define MAX_HYBRID 20
 
-const char *plan_verb = "";
+const char *plan_algo_text(enum swc_algo algo, int32_t param, char text[PLAN_ALGO_TEXT])
+{
+	snprintf(text, PLAN_ALGO_TEXT, param >= 0 ? "%s:%d" : "%s", swc_algo_name(algo), param);
+	return text;
+}
 
 struct swc_plan_args plan_args(const struct plan_options *opt, const struct entry *e,
 			       enum swc_coll coll)
@@ -38,7 +39,7 @@ static void try_entry(const struct plan_options *opt, struct entry *e, enum swc_
 	void *plan;
 
 	*e = (struct entry){ .algo = algo, .param = param };
-	snprintf(e->name, sizeof(e->name), param >= 0 ? "%s:%d" : "%s", swc_algo_name(algo), param);
+	plan_algo_text(algo, param, e->name);
 	args = plan_args(opt, e, coll);
 	e->ret = swc_plan_build(&args, &plan, &bytes, e->why, sizeof(e->why));
 	if (e->ret == -ENOMEM)
@@ -55,7 +56,7 @@ static unsigned int all_entries(const struct plan_options *opt, enum swc_coll co
 		if (!(swc_algo_info(algo)->colls & 1u << coll))
 			continue;
 		before = n;
-		/* The other collectives have nothing between their first and last step. */
+		/* Hybrids of the other collectives have no parameter. */
 		if (coll == SWC_ALLREDUCE &&
 		    (algo == SWC_ALGO_SWING_H || algo == SWC_ALGO_MIRRORED))
 			for (int32_t j = 0; j <= MAX_HYBRID; j++) {
@@ -68,7 +69,7 @@ static unsigned int all_entries(const struct plan_options *opt, enum swc_coll co
 	return n;
 }
 
-static void unknown_algo(const char *name)
+static _Noreturn void unknown_algo(const char *name)
 {
 	size_t len = strcspn(name, ":");
 	char text[256];
@@ -80,14 +81,23 @@ static void unknown_algo(const char *name)
 
 		if (strlen(info->name) == len && !strncmp(name, info->name, len)) {
 			if (info->param)
-				plan_bad("--algo %s: the number must be %s", name, info->param);
-			plan_bad("--algo %s: %s takes no number", name, info->name);
+				plan_bad("--algo %s: the parameter must be %s", name, info->param);
+			plan_bad("--algo %s: %s takes no parameter", name, info->name);
 		}
 		if (used < sizeof(text))
 			used += (size_t)snprintf(text + used, sizeof(text) - used, " %s",
 						 info->name);
 	}
 	plan_bad("--algo %s: no such algorithm; there are%s", name, text);
+}
+
+enum swc_algo plan_algo_parse(const char *name, int32_t *param)
+{
+	int algo = swc_algo_parse(name, param);
+
+	if (algo < 0)
+		unknown_algo(name);
+	return (enum swc_algo)algo;
 }
 
 struct entry *plan_entries(const struct plan_options *opt, enum swc_coll coll, unsigned int *n)
@@ -104,14 +114,12 @@ struct entry *plan_entries(const struct plan_options *opt, enum swc_coll coll, u
 	else
 		for (char *s = strtok_r(list, ",", &save); s; s = strtok_r(NULL, ",", &save)) {
 			int32_t param;
-			int algo = swc_algo_parse(s, &param);
+			enum swc_algo algo = plan_algo_parse(s, &param);
 
-			if (algo < 0)
-				unknown_algo(s);
-			try_entry(opt, &e[(*n)++], coll, (enum swc_algo)algo, param);
+			try_entry(opt, &e[(*n)++], coll, algo, param);
 		}
 	if (!*n)
-		plan_bad("--algo %s: names no algorithm", opt->algos);
+		plan_bad("--algo '%s' names no algorithm", opt->algos);
 	free(list);
 	return e;
 }
@@ -134,103 +142,9 @@ void plan_costs(const struct plan_options *opt, struct entry *e, unsigned int n)
 	plan_progress_end();
 }
 
-/* ------------------------------------------------------------------ the bar */
-
-#define BAR 30
-
-static bool bar_shown;
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-void plan_progress(void *progress, double done)
-{
-	const struct progress *p = progress;
-	static int64_t last;
-	int filled;
-
-	/* Ten times a second is enough. */
-	if (!isatty(STDERR_FILENO) || now_ms() - last < 100)
-		return;
-	last = now_ms();
-	done = p->base + p->span * done;
-	filled = (int)(done * BAR);
-	fprintf(stderr, "\r[%.*s%*s] %3.0f%% %-24.24s", filled, "##############################",
-		BAR - filled, "", done * 100, p->label);
-	bar_shown = true;
-}
-
-void plan_progress_end(void)
-{
-	if (bar_shown)
-		fprintf(stderr, "\r%*s\r", BAR + 34, "");
-	bar_shown = false;
-}
-
-/* ------------------------------------------------------------------ words */
-
-void plan_print_json(cJSON *o)
-{
-	char *text = o ? cJSON_Print(o) : NULL;
-
-	if (!text)
-		plan_no_memory();
-	puts(text);
-	free(text);
-	cJSON_Delete(o);
-}
-
-static const char *scaled(double v, double factor, const char *const *units, int n,
-			  char text[PLAN_TEXT])
-{
-	int i = 0;
-
-	for (; i + 1 < n && v >= factor; i++)
-		v /= factor;
-	snprintf(text, PLAN_TEXT, "%.4g %s", v, units[i]);
-	return text;
-}
-
-const char *plan_bytes_text(double bytes, char text[PLAN_TEXT])
-{
-	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
-
-	return scaled(bytes, 1024, units, 5, text);
-}
-
-const char *plan_time_text(double ns, char text[PLAN_TEXT])
-{
-	static const char *const units[] = { "ns", "us", "ms", "s" };
-
-	return scaled(ns, 1000, units, 4, text);
-}
-
 bool plan_is_classic(const struct swc_topo *topo, enum swc_algo algo)
 {
 	return algo == SWC_ALGO_RECDOUB || algo == SWC_ALGO_RABENSEIFNER ||
 	       algo == SWC_ALGO_BUCKET || algo == SWC_ALGO_HAMILTONIAN ||
 	       (algo == SWC_ALGO_RING2 && topo->kind == SWC_TOPO_TORUS && topo->ndims == 1);
-}
-
-void plan_bad(const char *fmt, ...)
-{
-	va_list args;
-
-	plan_progress_end();
-	fprintf(stderr, "swingplan%s%s: ", *plan_verb ? " " : "", plan_verb);
-	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
-	va_end(args);
-	fprintf(stderr, "\n");
-	exit(2);
-}
-
-void plan_no_memory(void)
-{
-	plan_bad("out of memory");
 }

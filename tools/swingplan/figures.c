@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * swingplan figures: the algorithms' families beside each other on a set of tori, for two networks: one with
- * the figures of the simulations in the Swing paper, and one where only links and hops cost something.
- * Tables as text and JSON, and for each torus and network a picture of the times and one of the gains.
+ * swingplan figures: compares families of algorithms on a set of tori, for two networks: one with the figures
+ * of the simulations in the Swing paper (De Sensi et al., NSDI 2024), and one where only links and hops take
+ * time. Writes tables as text and as JSON; tools/bench/plot draws them.
  */
 #include "swingplan.h"
 
-#include "select/choose.h"
+#include "plan/select/choose.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -47,13 +48,13 @@ static const char *const family_names[FAMILIES] = {
 	"rings", "hybrid",	"twosided",    "auto",
 };
 
-/* The best times at one size, by family, and the best of some sets. NAN where there is none. */
+/* The best times at one size, by family and of some sets. NAN if none is possible. */
 struct row {
 	double ns[FAMILIES];
-	double classic;	 /* recdoub, rabenseifner, bucket, hamiltonian */
-	double known;	 /* of the classics and Swing */
-	double envelope; /* of all */
-	char chosen[24]; /* by the library */
+	double classic;		     /* recdoub, rabenseifner, bucket, hamiltonian */
+	double known;		     /* of the classics and Swing */
+	double envelope;	     /* of all */
+	char chosen[PLAN_ALGO_TEXT]; /* by the library */
 };
 
 static int family_of(const struct swc_topo *topo, enum swc_algo algo)
@@ -84,32 +85,6 @@ static int family_of(const struct swc_topo *topo, enum swc_algo algo)
 	}
 }
 
-/* The algorithms with their costs as the library's chooser knows them. */
-static struct swc_choices chooser(const struct plan_options *opt, const struct entry *e,
-				  unsigned int n)
-{
-	struct swc_candidate *cand = calloc(n, sizeof(*cand));
-	struct swc_choices c;
-	unsigned int known = 0;
-
-	if (!cand)
-		plan_no_memory();
-	for (unsigned int i = 0; i < n; i++)
-		if (!e[i].ret)
-			cand[known++] = (struct swc_candidate){
-				.algo = e[i].algo,
-				.param = e[i].param,
-				.steps = e[i].cost.eager.steps,
-				.order_varies = e[i].cost.order_varies,
-				.known = true,
-				.cost = e[i].cost
-			};
-	swc_choices_init(&c, &opt->topo, true);
-	c.coll[SWC_ALLREDUCE].cand = cand;
-	c.coll[SWC_ALLREDUCE].n = known;
-	return c;
-}
-
 static struct row row_of(struct swc_choices *c, double bytes)
 {
 	struct row r = { .classic = NAN, .envelope = NAN };
@@ -131,12 +106,11 @@ static struct row row_of(struct swc_choices *c, double bytes)
 	}
 	r.known = fmin(r.classic, r.ns[SWING]);
 	r.ns[AUTO] = ch.ns;
-	snprintf(r.chosen, sizeof(r.chosen), ch.param >= 0 ? "%s:%d" : "%s", swc_algo_name(ch.algo),
-		 ch.param);
+	plan_algo_text(ch.algo, ch.param, r.chosen);
 	return r;
 }
 
-/* How much longer b takes than a, in percent. */
+/* How much longer @b takes than @a, in percent. */
 static double gain(double a, double b)
 {
 	return (b / a - 1) * 100;
@@ -168,7 +142,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct out *out, const cha
 static void print_table(struct out *out, const struct plan_options *opt, const struct row *rows,
 			const char *preset, const struct swc_network *net)
 {
-	char text[PLAN_TEXT];
+	char text[NUMBER_TEXT];
 
 	say(out, "\n%s, %s: %g Gbit/s a link, %g ns a hop, %g ns a step; times in us\n%10s",
 	    opt->topo_text, preset, net->gbps, net->hop_ns, net->step_ns, "size");
@@ -178,7 +152,7 @@ static void print_table(struct out *out, const struct plan_options *opt, const s
 	for (unsigned int s = 0; s < opt->nsizes; s++) {
 		const struct row *r = &rows[s];
 
-		say(out, "%10s", plan_bytes_text(opt->sizes[s], text));
+		say(out, "%10s", number_bytes(opt->sizes[s], text));
 		for (int k = 0; k < FAMILIES; k++)
 			if (isnan(r->ns[k]))
 				say(out, " %11s", "-");
@@ -193,72 +167,29 @@ static void print_table(struct out *out, const struct plan_options *opt, const s
 	}
 }
 
-static void add_number(cJSON *o, const char *name, double v)
-{
-	if (isnan(v))
-		cJSON_AddNullToObject(o, name);
-	else
-		cJSON_AddNumberToObject(o, name, v);
-}
-
 static void add_json(struct out *out, const struct plan_options *opt, const struct row *rows,
-		     const char *preset)
+		     const char *preset, const struct swc_network *net)
 {
 	for (unsigned int s = 0; s < opt->nsizes; s++) {
 		const struct row *r = &rows[s];
 		cJSON *o = cJSON_CreateObject(), *times;
 
 		cJSON_AddStringToObject(o, "topo", opt->topo_text);
+		cJSON_AddStringToObject(o, "op", "allreduce");
+		cJSON_AddStringToObject(o, "model", "step");
 		cJSON_AddStringToObject(o, "preset", preset);
+		cJSON_AddNumberToObject(o, "link_gbps", net->gbps);
+		cJSON_AddNumberToObject(o, "hop_ns", net->hop_ns);
+		cJSON_AddNumberToObject(o, "step_ns", net->step_ns);
 		cJSON_AddNumberToObject(o, "bytes", opt->sizes[s]);
 		times = cJSON_AddObjectToObject(o, "time_ns");
 		for (int k = 0; k < FAMILIES; k++)
-			add_number(times, family_names[k], r->ns[k]);
+			json_add_real(times, family_names[k], r->ns[k]);
 		cJSON_AddStringToObject(o, "auto", r->chosen);
-		add_number(o, "swing_gain_percent", gain(r->ns[SWING], r->classic));
-		add_number(o, "all_gain_percent", gain(r->envelope, r->known));
+		json_add_real(o, "swing_gain_percent", gain(r->ns[SWING], r->classic));
+		json_add_real(o, "all_gain_percent", gain(r->envelope, r->known));
 		cJSON_AddItemToArray(out->json, o);
 	}
-}
-
-static void draw(struct out *out, const struct plan_options *opt, const struct row *rows,
-		 const char *preset, const struct swc_network *net, bool gains)
-{
-	double *y = calloc((size_t)FAMILIES * opt->nsizes, sizeof(*y));
-	struct series series[FAMILIES];
-	char title[160], path[512];
-	struct plot p = {
-		.title = title,
-		.y_label = gains ? "gain over the best classic (%)" : "time",
-		.log_y = !gains,
-		.sizes = opt->sizes,
-		.nsizes = opt->nsizes,
-		.series = series,
-	};
-	int ret;
-
-	if (!y)
-		plan_no_memory();
-	for (int k = 0; k < FAMILIES; k++) {
-		struct series *c = &series[p.nseries];
-
-		c->name = family_names[k];
-		c->y = y + (size_t)p.nseries * opt->nsizes;
-		for (unsigned int s = 0; s < opt->nsizes; s++)
-			c->y[s] = gains ? gain(rows[s].ns[k], rows[s].classic) : rows[s].ns[k];
-		/* Possible at one size is possible at all. */
-		p.nseries += !isnan(c->y[0]);
-	}
-	snprintf(title, sizeof(title), "allreduce on %s, %g Gbit/s, %g ns a hop, %g ns a step",
-		 opt->topo_text, net->gbps, net->hop_ns, net->step_ns);
-	snprintf(path, sizeof(path), "%s/%s-%s-%s.svg", out->dir, opt->topo_text, preset,
-		 gains ? "gain" : "time");
-	for (char *s = path + strlen(out->dir); *s; s++)
-		*s = *s == ':' || *s == '*' || *s == ',' || *s == '@' ? '-' : *s;
-	ret = plot_write(&p, path);
-	if (ret)
-		plan_bad("%s: %s", path, strerror(-ret));
-	free(y);
 }
 
 static void one_torus(struct out *out, const struct plan_options *opt)
@@ -271,15 +202,13 @@ static void one_torus(struct out *out, const struct plan_options *opt)
 	if (!rows)
 		plan_no_memory();
 	plan_costs(opt, e, n);
-	c = chooser(opt, e, n);
+	plan_chooser(&c, opt, SWC_ALLREDUCE, e, n);
 	for (size_t i = 0; i < NPRESETS; i++) {
 		c.net = presets[i].net;
 		for (unsigned int s = 0; s < opt->nsizes; s++)
 			rows[s] = row_of(&c, opt->sizes[s]);
 		print_table(out, opt, rows, presets[i].name, &c.net);
-		add_json(out, opt, rows, presets[i].name);
-		draw(out, opt, rows, presets[i].name, &c.net, false);
-		draw(out, opt, rows, presets[i].name, &c.net, true);
+		add_json(out, opt, rows, presets[i].name, &c.net);
 	}
 	fflush(stdout);
 	swc_choices_free(&c);
@@ -302,18 +231,12 @@ static FILE *open_in(const char *dir, const char *name)
 static void write_json(struct out *out)
 {
 	FILE *f = open_in(out->dir, "figures.json");
-	char *text = cJSON_Print(out->json);
 
-	if (!text)
-		plan_no_memory();
-	fprintf(f, "%s\n", text);
-	free(text);
+	if (out->quiet)
+		json_document(stdout, cJSON_Duplicate(out->json, true));
+	json_document(f, out->json);
 	if (fclose(f))
 		plan_bad("--out %s: figures.json: %s", out->dir, strerror(errno));
-	if (out->quiet)
-		plan_print_json(out->json);
-	else
-		cJSON_Delete(out->json);
 }
 
 int figures_run(const struct plan_options *opt)
@@ -325,11 +248,12 @@ int figures_run(const struct plan_options *opt)
 		plan_bad("--out %s: %s", out.dir, strerror(errno));
 	out.text = open_in(out.dir, "figures.txt");
 	say(&out,
-	    "# allreduce by the step model. swing: the better of swing-l and swing-b; one-port-rd: of\n"
-	    "# recdoub and rabenseifner; mirrored-rd, hybrid: of all mirrored:J, swing-h:J.\n"
-	    "# swing +%%: gain of swing over the best classic: recdoub, rabenseifner, bucket, hamiltonian\n"
-	    "# (on a ring also ring2). all +%%: gain of the best of all over the best of swing and classics.\n");
+	    "# allreduce by the step model. Families show their best member: swing: swing-l, swing-b;\n"
+	    "# one-port-rd: recdoub, rabenseifner; mirrored-rd: mirrored:J; hybrid: swing-h:J.\n"
+	    "# swing +%%: gain of swing over the best classic: recdoub, rabenseifner, bucket, hamiltonian,\n"
+	    "# and ring2 on a ring. all +%%: gain of the best algorithm over the best of swing and classics.\n");
 	here.algos = "all";
+	here.reorder = true;
 	if (opt->topo_text) {
 		one_torus(&out, &here);
 	} else {
@@ -345,6 +269,6 @@ int figures_run(const struct plan_options *opt)
 	if (fclose(out.text))
 		plan_bad("--out %s: figures.txt: %s", out.dir, strerror(errno));
 	write_json(&out);
-	fprintf(stderr, "figures: tables and pictures are in %s\n", out.dir);
+	fprintf(stderr, "figures: written: %s/figures.txt, %s/figures.json\n", out.dir, out.dir);
 	return 0;
 }

@@ -1,39 +1,70 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * swingplan: look at algorithms without running them: their plans, proofs that they are right, and what they
- * cost on a network by the library's model. Needs neither the module nor more than one machine.
+ * swingplan: shows algorithms without running them: their plans, proofs that the plans are right, and their
+ * cost on a network by the library's models. It needs neither the module nor a second machine.
  */
 #include "swingplan.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "swingcoll.h"
 
-#define BIT(name) (1u << OPTION_##name)
+#define BIT(name) (1ull << OPTION_##name)
 #define NETWORK (BIT(LINK_GBPS) | BIT(HOP_NS) | BIT(STEP_NS) | BIT(ACK_BYTES))
 
+static const char wrong_notes[] = "Exit status: 0; 1 if a plan is wrong; 2 on other errors.";
+
 static const struct verb verbs[] = {
-	{ "list", "the algorithms", 0, 0, list_run, NULL },
-	{ "show", "what an algorithm does on a topology, and a rank's plan",
-	  BIT(ALGO) | BIT(TOPO) | BIT(OP) | BIT(ROOT) | BIT(RANK) | BIT(PORTS),
-	  BIT(ALGO) | BIT(TOPO), show_run, NULL },
-	{ "verify", "prove plans right, or find what is wrong with them",
-	  BIT(ALGO) | BIT(TOPO) | BIT(OP) | BIT(ROOT) | BIT(RANKS) | BIT(PORTS),
-	  BIT(ALGO) | BIT(TOPO), verify_run, NULL },
-	{ "simulate", "time over size by the model, as a table and as a picture",
-	  BIT(ALGO) | BIT(TOPO) | BIT(OP) | BIT(ROOT) | BIT(PORTS) | BIT(SIZE) | NETWORK |
-		  BIT(MODEL) | BIT(PLOT) | BIT(PLOT_GAIN),
-	  BIT(ALGO) | BIT(TOPO), simulate_run, NULL },
-	{ "choose", "what the library would take by itself, and why",
-	  BIT(TOPO) | BIT(OP) | BIT(SIZE) | NETWORK | BIT(DTYPE) | BIT(REDOP) | BIT(REORDER) |
-		  BIT(TUNING),
-	  BIT(TOPO), choose_run, NULL },
-	{ "export", "write the plans of all ranks as text", 0, 0, NULL, swingplan_export },
-	{ "import", "check plans from a file, or from MSCCL's XML, and write them as text", 0, 0,
-	  NULL, swingplan_import },
-	{ "figures", "tables and pictures that compare the algorithms on a set of tori",
-	  BIT(TOPO) | BIT(OUT), BIT(OUT), figures_run, NULL },
+	{ .name = "list", .text = "the algorithms", .run = list_run },
+	{ .name = "show",
+	  .text = "steps, hops and traffic of an algorithm on a topology, and the plan of a rank",
+	  .takes = BIT(ALGO) | BIT(TOPO) | BIT(OP) | BIT(ROOT) | BIT(RANK) | BIT(PORTS),
+	  .needs = BIT(ALGO) | BIT(TOPO),
+	  .run = show_run },
+	{ .name = "verify",
+	  .text = "prove that plans are right, or find what is wrong with them",
+	  .takes = BIT(ALGO) | BIT(TOPO) | BIT(ANY_OP) | BIT(ROOT) | BIT(CHECK) | BIT(PORTS),
+	  .needs = BIT(ALGO) | BIT(TOPO),
+	  .notes = wrong_notes,
+	  .run = verify_run },
+	{ .name = "simulate",
+	  .text = "time over size by a model",
+	  .takes = BIT(ALGO) | BIT(TOPO) | BIT(OP) | BIT(ROOT) | BIT(PORTS) | BIT(SIZE) | NETWORK |
+		   BIT(MODEL),
+	  .needs = BIT(ALGO) | BIT(TOPO),
+	  .notes = "tools/bench/plot of the source tree draws pictures from the JSON output.",
+	  .run = simulate_run },
+	{ .name = "choose",
+	  .text = "the library's automatic choice, and the reason",
+	  .takes = BIT(TOPO) | BIT(OP) | BIT(SIZE) | NETWORK | BIT(DTYPE) | BIT(REDOP) |
+		   BIT(REORDER) | BIT(TUNING),
+	  .needs = BIT(TOPO),
+	  .in_kernel = true,
+	  .run = choose_run },
+	{ .name = "export",
+	  .text = "write the plans of all ranks as text, see swingcoll-plan(5)",
+	  .takes = BIT(ONE_ALGO) | BIT(TOPO) | BIT(OP) | BIT(ROOT) | BIT(NRANKS) | BIT(CHANNELS) |
+		   BIT(PORTS) | BIT(IN_PLACE) | BIT(OUT_FILE),
+	  .notes =
+		  "With --json the plans are verified, and a summary goes to standard output in place of\n"
+		  "the plans. Exit status: 0; 1 if the plans are wrong; 2 on other errors.",
+	  .run = export_run },
+	{ .name = "import",
+	  .text = "verify plans from a plan file or MSCCL's XML, and write them as text",
+	  .takes = BIT(TOPO) | BIT(NO_VERIFY) | BIT(OUT_FILE),
+	  .operand = "FILE",
+	  .notes =
+		  "FILE \"-\" is standard input. Without --topo all ranks are on one node. With --json a\n"
+		  "summary goes to standard output in place of the plans.\n"
+		  "Exit status: 0; 1 if the plans are wrong; 2 on other errors.",
+	  .run = import_run },
+	{ .name = "figures",
+	  .text = "tables that compare the algorithms on a set of tori, as text and JSON",
+	  .takes = BIT(TOPO) | BIT(OUT_DIR),
+	  .needs = BIT(OUT_DIR),
+	  .notes = "tools/bench/plot of the source tree draws pictures from figures.json.",
+	  .run = figures_run },
 };
 
 #define NVERBS (sizeof(verbs) / sizeof(verbs[0]))
@@ -43,26 +74,26 @@ static void usage(FILE *f)
 	fprintf(f, "Usage: swingplan VERB [options]\n\n");
 	for (size_t i = 0; i < NVERBS; i++)
 		fprintf(f, "  %-10s %s\n", verbs[i].name, verbs[i].text);
-	fprintf(f,
-		"\n'swingplan VERB --help' lists the options of a verb. All but export take --json.\n"
-		"\nExit status: 0, 1 if a plan is wrong, 2 if what was asked for cannot be done.\n");
+	fprintf(f, "\n'swingplan VERB --help' lists the options of a verb.\n"
+		   "\nExit status: 0; 1 if a plan is wrong; 2 on other errors.\n");
 }
 
 static const struct verb *find(const char *name)
 {
-	for (size_t i = 0; i < NVERBS; i++)
+	char names[256] = "";
+
+	for (size_t i = 0; i < NVERBS; i++) {
 		if (!strcmp(name, verbs[i].name))
 			return &verbs[i];
-	fprintf(stderr, "swingplan: there is no verb '%s'; there are:", name);
-	for (size_t i = 0; i < NVERBS; i++)
-		fprintf(stderr, "%s %s", i ? "," : "", verbs[i].name);
-	fprintf(stderr, "\n");
-	exit(2);
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
+			 i ? ", " : "", verbs[i].name);
+	}
+	plan_bad("no verb '%s': expected %s", name, names);
 }
 
 int main(int argc, char **argv)
 {
-	struct plan_options opt = { 0 };
+	struct plan_options opt;
 	const struct verb *verb;
 	int status;
 
@@ -79,8 +110,6 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	verb = find(argv[1]);
-	if (verb->run_alone)
-		return verb->run_alone(argc - 1, argv + 1);
 	plan_parse(&opt, verb, argc - 1, argv + 1);
 	status = verb->run(&opt);
 	plan_options_free(&opt);

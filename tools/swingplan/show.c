@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* swingplan list and swingplan show: the algorithms, and what one does on a topology. */
+/* swingplan list and swingplan show: the algorithms; steps, traffic and plans of one on a topology. */
 #include "swingplan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan_check.h"
+#include "kmod/core/plan_check.h"
 
 static const char *const buf_names[SWC_BUF_NR] = { "send", "recv", "scratch" };
 static const char *const kind_names[] = {
@@ -39,7 +40,7 @@ static void list_json(void)
 		cJSON_AddBoolToObject(o, "multiport", info->multiport);
 		cJSON_AddItemToArray(all, o);
 	}
-	plan_print_json(all);
+	json_document(stdout, all);
 }
 
 int list_run(const struct plan_options *opt)
@@ -107,8 +108,8 @@ static cJSON *plan_json(const struct swc_plan_view *v)
 
 	cJSON_AddNumberToObject(o, "rank", v->hdr->rank);
 	cJSON_AddNumberToObject(o, "bytes", v->hdr->total_bytes);
-	cJSON_AddNumberToObject(o, "parts", v->hdr->nparts);
-	cJSON_AddNumberToObject(o, "blocks_per_part", v->hdr->part_blocks);
+	cJSON_AddNumberToObject(o, "shards", v->hdr->nshards);
+	cJSON_AddNumberToObject(o, "blocks_per_shard", v->hdr->shard_blocks);
 	cJSON_AddBoolToObject(o, "in_place", !(v->hdr->flags & SWC_PLAN_NOT_IN_PLACE));
 	channels = cJSON_AddArrayToObject(o, "channels");
 	for (int c = 0; c < v->hdr->nchannels; c++) {
@@ -156,9 +157,9 @@ static void print_step(const struct swc_plan_view *v, const struct swc_plan_step
 
 static void print_plan(const struct swc_plan_view *v)
 {
-	printf("\nplan of rank %u: %u part%s of %u block%s, %u channel%s, %u bytes%s\n",
-	       v->hdr->rank, v->hdr->nparts, v->hdr->nparts == 1 ? "" : "s", v->hdr->part_blocks,
-	       v->hdr->part_blocks == 1 ? "" : "s", v->hdr->nchannels,
+	printf("\nplan of rank %u: %u shard%s of %u block%s, %u channel%s, %u bytes%s\n",
+	       v->hdr->rank, v->hdr->nshards, v->hdr->nshards == 1 ? "" : "s", v->hdr->shard_blocks,
+	       v->hdr->shard_blocks == 1 ? "" : "s", v->hdr->nchannels,
 	       v->hdr->nchannels == 1 ? "" : "s", v->hdr->total_bytes,
 	       v->hdr->flags & SWC_PLAN_NOT_IN_PLACE ? ", not in place" : "");
 	for (int c = 0; c < v->hdr->nchannels; c++) {
@@ -175,7 +176,7 @@ static void print_plan(const struct swc_plan_view *v)
 
 /* ------------------------------------------------------------------ show */
 
-/* Links of a node that the algorithm uses at once. */
+/* Number of links of a node that the algorithm uses at once. */
 static uint32_t ports_of(const struct plan_options *opt, const struct entry *e)
 {
 	uint32_t all = opt->topo.kind == SWC_TOPO_SWITCH ? 1 : 2 * opt->topo.ndims;
@@ -195,11 +196,11 @@ static void print_cost(const struct plan_options *opt, const struct entry *e)
 	printf("%-24s%u\n", "ranks", opt->topo.nranks);
 	printf("%-24s%u\n", "ports", ports_of(opt, e));
 	printf("%-24s%u\n", "network steps", c->phased.steps);
-	printf("%-24s%llu\n", "hops, worst way", (unsigned long long)c->phased.hops);
-	printf("%-24s%.6g of the least possible (psi_xi)\n", "bytes on worst link", c->psi_xi);
+	printf("%-24s%llu\n", "hops, longest path", (unsigned long long)c->phased.hops);
+	printf("%-24s%.6g times the least possible (psi_xi)\n", "bytes on busiest link", c->psi_xi);
 	printf("%-24s%llu\n", "messages per rank", (unsigned long long)c->messages);
 	printf("%-24s%.6g of the vector\n", "bytes sent per rank", c->sent);
-	printf("%-24s%u\n", "runs per message", c->max_runs);
+	printf("%-24s%u\n", "ranges per message", c->max_runs);
 	printf("%-24s%s\n", "deterministic",
 	       c->order_varies ? "no: ranks may differ in the last bits of float results"
 			       : "yes: all ranks get the same bits");
@@ -225,7 +226,7 @@ static cJSON *cost_json(const struct plan_options *opt, const struct entry *e)
 	return o;
 }
 
-/* Build the plan of the rank that was asked for; free *plan. */
+/* Build the plan of rank opt->rank. The caller frees *plan. */
 static void view_plan(const struct plan_options *opt, const struct entry *e, void **plan,
 		      struct swc_plan_view *v)
 {
@@ -260,7 +261,7 @@ int show_run(const struct plan_options *opt)
 			o = cost_json(opt, &e[i]);
 			if (opt->rank >= 0)
 				cJSON_AddItemToObject(o, "plan", plan_json(&view));
-			/* One algorithm is one object. */
+			/* One algorithm is one object, several are an array. */
 			if (n == 1)
 				all = o;
 			else
@@ -276,7 +277,7 @@ int show_run(const struct plan_options *opt)
 		plan = NULL;
 	}
 	if (opt->json)
-		plan_print_json(all);
+		json_document(stdout, all);
 	free(e);
 	return 0;
 }

@@ -1,27 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* swingplan's own parts: what was asked for, the algorithms in question, output for people and machines. */
+/*
+ * swingplan: options, the algorithms in question, and messages. main.c has the verbs, args.c the options,
+ * entries.c the algorithms and their costs, report.c messages and the progress bar; each other file is a verb.
+ */
 #ifndef SWINGPLAN_H
 #define SWINGPLAN_H
 
-#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
-#include "model/model.h"
-#include "plan.h"
+#include "common/json.h"
+#include "common/number.h"
+#include "plan/model/model.h"
+#include "plan/plan.h"
 
 struct plan_options {
-	const char *algos; /* as given: "all" or names with commas between them */
-	struct swc_topo topo;
+	const char *algos;    /* as given: "all", or names with commas between them */
+	struct swc_topo topo; /* nranks is 0 if none is given */
 	char *topo_text;
 	enum swc_coll coll;
 	bool all_colls;
 	uint32_t root;
-	int64_t rank;	/* -1: not given */
-	int64_t nranks; /* -1: not given, 0: all */
+	int64_t rank;	   /* -1: not given */
+	int64_t check;	   /* verify: plans to check; -1: not given, 0: all */
+	uint32_t nranks;   /* export: ranks, if there is no topology */
+	uint32_t channels; /* export; 0: the algorithm's choice */
 	uint32_t ports;
+	bool in_place;	/* export */
+	bool no_verify; /* import */
 	double *sizes;
 	unsigned int nsizes;
 	struct swc_network net;
@@ -31,64 +38,98 @@ struct plan_options {
 	bool reorder;
 	bool json;
 	const char *tuning;
-	const char *plot;
-	bool plot_gain;
 	const char *out;
+	const char *file; /* import */
 };
 
-/* args.c */
+/* ------------------------------------------------------------------ args.c */
 
-/* Options, as bits 1 << enum plan_option of what a verb takes. */
+/* Options. A verb names those that it takes as bits 1 << enum plan_option. */
 enum plan_option {
 	OPTION_ALGO,
+	OPTION_ONE_ALGO,
 	OPTION_TOPO,
 	OPTION_OP,
+	OPTION_ANY_OP, /* or all */
 	OPTION_ROOT,
 	OPTION_RANK,
-	OPTION_RANKS,
+	OPTION_CHECK,  /* --ranks of verify */
+	OPTION_NRANKS, /* --ranks of export */
+	OPTION_CHANNELS,
 	OPTION_PORTS,
+	OPTION_IN_PLACE,
+	OPTION_NO_VERIFY,
 	OPTION_SIZE,
 	OPTION_LINK_GBPS,
 	OPTION_HOP_NS,
 	OPTION_STEP_NS,
 	OPTION_ACK_BYTES,
 	OPTION_MODEL,
-	OPTION_PLOT,
-	OPTION_PLOT_GAIN,
 	OPTION_DTYPE,
 	OPTION_REDOP,
 	OPTION_REORDER,
 	OPTION_TUNING,
-	OPTION_OUT,
+	OPTION_OUT_DIR,
+	OPTION_OUT_FILE,
 	OPTION_JSON,
-	OPTION_HELP,
 	OPTION_NR
 };
 
+/**
+ * struct verb - what swingplan can do
+ * @name, @text: for the help text
+ * @takes, @needs: its options; --json comes on top
+ * @operand: what it takes besides, for the help text, or NULL
+ * @in_kernel: the network's defaults are those of the kernel on this topology
+ * @notes: end of its help text, or NULL
+ * @run: returns the exit status
+ */
 struct verb {
 	const char *name;
 	const char *text;
-	uint32_t takes;
-	uint32_t needs;
-	int (*run)(const struct plan_options *opt); /* the exit status */
-	int (*run_alone)(int argc, char **argv);    /* for a verb that reads its own command line */
+	uint64_t takes;
+	uint64_t needs;
+	const char *operand;
+	bool in_kernel;
+	const char *notes;
+	int (*run)(const struct plan_options *opt);
 };
 
 void plan_parse(struct plan_options *opt, const struct verb *verb, int argc, char **argv);
 void plan_options_free(struct plan_options *opt);
-/* Say what is wrong with what was asked for, and end with status 2. */
-extern const char *plan_verb; /* being run, for messages */
+
+/* ------------------------------------------------------------------ report.c */
+
+/* The program and its verb, in front of messages. */
+extern const char *plan_prog;
+/* One line on standard error, and exit status 2. */
 _Noreturn void plan_bad(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void plan_no_memory(void);
+
 const char *plan_coll_name(enum swc_coll coll);
 
-/* common.c */
+/* Progress, on standard error if that is a terminal. plan_progress_end() erases it. */
+struct progress {
+	const char *label;
+	double base; /* done before this part, of 1 */
+	double span; /* share of this part, of 1 */
+};
+void plan_progress(void *progress, double done);
+void plan_progress_end(void);
 
-/* An algorithm that was asked for. Not possible here: ret is not 0, and why says why. */
+/* ------------------------------------------------------------------ entries.c */
+
+/* Room for the name of an algorithm with its parameter. */
+#define PLAN_ALGO_TEXT 24
+const char *plan_algo_text(enum swc_algo algo, int32_t param, char text[PLAN_ALGO_TEXT]);
+/* The algorithm of a name; ends the program if there is none. */
+enum swc_algo plan_algo_parse(const char *name, int32_t *param);
+
+/* An algorithm in question. Where it is not possible ret is not 0, and why says why. */
 struct entry {
 	enum swc_algo algo;
 	int32_t param;
-	char name[24];
+	char name[PLAN_ALGO_TEXT];
 	int ret;
 	char why[SWC_TEXT_BYTES];
 	struct swc_cost cost;
@@ -102,62 +143,32 @@ struct swc_plan_args plan_args(const struct plan_options *opt, const struct entr
  * with each number of steps that is possible. Free with free().
  */
 struct entry *plan_entries(const struct plan_options *opt, enum swc_coll coll, unsigned int *n);
-/* The costs of those that are possible, with a bar; ends the program if one that was named is not. */
+/* Compute the costs of those that are possible; ends the program if one that --algo names is not. */
 void plan_costs(const struct plan_options *opt, struct entry *e, unsigned int n);
 
-/* Work done so far, on standard error if that is a terminal. plan_progress_end() wipes it out. */
-struct progress {
-	const char *label;
-	double base; /* done before this part */
-	double span; /* share of this part */
-};
-void plan_progress(void *progress, double done);
-void plan_progress_end(void);
-
-void plan_print_json(cJSON *o);
-#define PLAN_TEXT 32
-const char *plan_bytes_text(double bytes, char text[PLAN_TEXT]);
-const char *plan_time_text(double ns, char text[PLAN_TEXT]);
-
-/* The algorithms that others are compared with: one-port doubling, bucket, rings. */
+/* The algorithms that others are compared with: doubling by one port, bucket, rings. */
 bool plan_is_classic(const struct swc_topo *topo, enum swc_algo algo);
 
-/* The verbs */
+/* ------------------------------------------------------------------ choose.c */
+
+struct swc_choices;
+
+/* The library's chooser with these algorithms as its candidates for a collective. Free with swc_choices_free(). */
+void plan_chooser(struct swc_choices *c, const struct plan_options *opt, enum swc_coll coll,
+		  const struct entry *e, unsigned int n);
+/* The index of the entry that the library chooses, for each of opt->sizes; @n: one that is not among them. */
+void plan_choices(const struct plan_options *opt, const struct entry *e, unsigned int n,
+		  unsigned int *chosen);
+
+/* ------------------------------------------------------------------ the verbs */
+
 int list_run(const struct plan_options *opt);
 int show_run(const struct plan_options *opt);
 int verify_run(const struct plan_options *opt);
 int simulate_run(const struct plan_options *opt);
 int choose_run(const struct plan_options *opt);
+int export_run(const struct plan_options *opt);
+int import_run(const struct plan_options *opt);
 int figures_run(const struct plan_options *opt);
-
-/* file.c: these read their own command lines */
-int swingplan_export(int argc, char **argv);
-int swingplan_import(int argc, char **argv);
-
-/* plot.c */
-
-struct series {
-	const char *name;
-	double *y; /* NAN where there is none */
-};
-
-/**
- * struct plot - lines over sizes, as an SVG picture
- * @title: above the picture
- * @y_label: what the vertical axis shows, with its unit
- * @log_y: values are ns on a logarithmic axis; else percent on a linear one
- */
-struct plot {
-	const char *title;
-	const char *y_label;
-	bool log_y;
-	const double *sizes;
-	unsigned int nsizes;
-	const struct series *series;
-	unsigned int nseries;
-};
-
-/* 0 or -errno */
-int plot_write(const struct plot *p, const char *path);
 
 #endif /* SWINGPLAN_H */

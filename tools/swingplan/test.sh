@@ -100,19 +100,11 @@ json "simulate: all algorithms, default sizes" "len({r['bytes'] for r in d}) == 
 	{'ring', 'bucket', 'swing-h:0', 'swing-h:4', 'mirrored:4'} <= {r['algo'] for r in d} and
 	'swing-h:5' not in {r['algo'] for r in d} and all(r['time_ns'] > 0 for r in d)" \
 	simulate --algo all --topo torus:4x4
+json "simulate: the library's choice among all" "len(c := [r for r in d if r['algo'] == 'auto']) == 13 and
+	all(any(r['algo'] == a['chosen'] and (r['bytes'], r['time_ns']) == (a['bytes'], a['time_ns'])
+	for r in d) for a in c)" simulate --algo all --topo torus:4x4
 json "simulate: flow model" "0 < d[0]['time_ns'] < 40000" \
 	simulate --algo swing-b --topo torus:4x4 --size 2M --model flow
-for gain in "" --plot-gain; do
-	# shellcheck disable=SC2086 # no word if empty
-	run simulate --algo all --topo ring:8 --plot "$dir/plot.svg" $gain &&
-		python3 -c "
-import sys, xml.etree.ElementTree as tree
-text = [e.text for e in tree.parse(sys.argv[1]).iter() if e.tag.endswith('text')]
-sys.exit(not {'swing-h', 'ring2', '512 MiB', 'size of the vector'} <= set(text))" "$dir/plot.svg" \
-			2>>"$dir/err"
-	result $? "simulate: picture $gain"
-done
-
 json "choose: in order unless --reorder" "d[0]['reason'] == 'model' and len(d[0]['best']) == 5 and
 	d[0]['best'][0]['algo'] == d[0]['algo'] and d[0]['algo'] not in ('swing-l', 'twosided')" \
 	choose --topo torus:8x8 --size 32
@@ -125,19 +117,50 @@ json "choose: measured" "(d[0]['algo'], d[0]['reason'], d[0]['time_ns']) == ('tr
 
 run export --algo swing-b --topo torus:4x4 --out "$dir/plans" && run import "$dir/plans" --json
 result $? "export, then import"
+run export -a swing-b -t torus:4x4 --out "$dir/again" && run import - <"$dir/plans" &&
+	cmp "$dir/again" "$dir/plans" && cmp "$dir/out" "$dir/plans"
+result $? "export and import by short options, by standard output and input"
+good "export: ranks without a topology" "^ranks 16" export -a swing-b -n 16
 json "export as JSON" "d['verified'] and d['ranks'] == 16" export --algo swing-b --topo torus:4x4
 json "figures of one torus" "len(d) == 26 and
 	all(r['time_ns']['auto'] <= min(t for t in r['time_ns'].values() if t) for r in d)" \
 	figures --out "$dir/figures" --topo torus:4x4
 [[ $(find "$dir/figures" -size +0 | sort | xargs -n1 basename | tr '\n' ' ') == \
-	"figures figures.json figures.txt torus-4x4-paper-gain.svg torus-4x4-paper-time.svg \
-torus-4x4-simple-gain.svg torus-4x4-simple-time.svg " ]]
+	"figures figures.json figures.txt " ]]
 result $? "figures: all files"
+
+# Pictures of what has been written so far.
+if /usr/bin/python3 -c "import matplotlib" 2>/dev/null; then
+	pictures() { # pictures NAME WORDS FILE...: the pictures of the files have these words, one a line
+		local name=$1 words=$2
+		shift 2
+		rm -rf "$dir/pictures"
+		tools/bench/plot --out "$dir/pictures" "$@" >"$dir/out" 2>"$dir/err" &&
+			comm -13 <(cat "$dir"/pictures/*.svg | grep -oE '>[^<]+</text>' | sed 's/^>//; s/<.*//' | sort -u) \
+				<(sort -u <<<"$words") >"$dir/missing" && ! sed 's/^/missing: /' "$dir/missing" | tee -a "$dir/err" | grep -q .
+		result $? "pictures: $name"
+	}
+	run simulate --algo all --topo torus:4x4 --json && cp "$dir/out" "$dir/simulate.json"
+	run simulate --algo all --topo ring:16 --json && cp "$dir/out" "$dir/ring.json"
+	pictures "of simulate" $'allreduce on torus:4x4 (model)\nauto: the library\'s choice\nswing-b\n512 MiB' \
+		"$dir/simulate.json"
+	pictures "of two topologies" $'allreduce: fastest by size and topology (model)\ntorus:4x4\nring:16' \
+		"$dir/simulate.json" "$dir/ring.json"
+	pictures "of figures" $'allreduce on torus:4x4: gain over the best classic (model)\none-port-rd\nhybrid' \
+		"$dir/figures/figures.json"
+	pictures "of the README, from data in the tree" $'allreduce on torus:4x4 (measured and model)\nmeasured\nmodel' \
+		--readme
+else
+	for name in simulate topologies figures README; do
+		number=$((number + 1))
+		echo "ok $number - pictures: $name # SKIP no matplotlib: apt-get install python3-matplotlib"
+	done
+fi
 
 bad "no verb 'frob'.*list, show, verify" frob
 bad "no such algorithm.*swing-b" show --algo frob --topo ring:8
-bad "number must be" show --algo swing-h:99 --topo ring:8
-bad "takes no number" show --algo ring:1 --topo ring:8
+bad "parameter must be" show --algo swing-h:99 --topo ring:8
+bad "takes no parameter" show --algo ring:1 --topo ring:8
 bad "--algo .*is missing" show --topo ring:8
 bad "--topo .*is missing" show --algo ring
 bad "torus:4x" show --algo ring --topo torus:4x
@@ -146,12 +169,17 @@ bad "does not offer" verify --algo swing-b --topo ring:8 --op alltoall
 bad "--size 3x: expected a size" simulate --algo ring --topo ring:8 --size 3x
 bad "--size needs a value" simulate --algo ring --topo ring:8 --size
 bad "expected a number from" simulate --algo ring --topo ring:8 --link-gbps 0
-bad "--size is not an option here; show takes" show --algo ring --topo ring:8 --size 8
+bad "--size is not an option here .see swingplan show --help" show --algo ring --topo ring:8 --size 8
 bad "ranks 0 to 7" show --algo ring --topo ring:8 --rank 8
 bad "--ranks 64" verify --algo ring --topo torus:64x64
 bad "integer type" choose --topo ring:8 --redop band
 bad "No such file" choose --topo ring:8 --tuning /nowhere
-bad "needs --plot" simulate --algo ring --topo ring:8 --plot-gain
+bad "--ports 0: expected a whole number from 1 to" export --algo ring --topo ring:8 --ports 0
+bad "ranks 0 to 3" export --algo ring --op broadcast --ranks 4 --root 4
+bad "no such algorithm.*swing-b" export --algo frob
+bad "FILE is missing" import
+bad "nowhere: No such file" import /nowhere
+bad "unexpected argument" import - -
 
 echo "1..$number"
 exit "$failed"

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * swingplan verify: every rank's plan through the kernel's own check, then all of them together run on symbols,
- * out of place, in place, and with ranks that differ in this.
+ * swingplan verify: passes every rank's plan through the kernel's own check, then runs all of them together
+ * on symbols: out of place, in place, and with some ranks in place and others not.
  */
 #include "swingplan.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan_check.h"
+#include "kmod/core/plan_check.h"
 
-/* All ranks' plans at once take too much memory and time beyond. */
+/* With more ranks, all plans together take much memory and time. */
 #define ALL_RANKS_MAX 1024
 
 enum placing {
@@ -23,7 +24,7 @@ enum placing {
 
 static const char *const placing_names[PLACINGS] = { "out of place", "in place", "mixed" };
 
-/* Plans of ranks that were picked, each built for out of place and for in place. */
+/* Plans of the ranks to check, each for out of place [0] and in place [1]. */
 struct plans {
 	uint32_t n;
 	uint32_t *rank;
@@ -60,7 +61,7 @@ static int build_plans(const struct plan_options *opt, struct entry *e, enum swc
 	struct swc_plan_view view;
 	char why[SWC_TEXT_BYTES];
 
-	p->n = opt->nranks > 0 && opt->nranks < total ? (uint32_t)opt->nranks : total;
+	p->n = opt->check > 0 && opt->check < total ? (uint32_t)opt->check : total;
 	p->rank = alloc(p->n, sizeof(*p->rank));
 	for (int k = 0; k < 2; k++) {
 		p->plan[k] = alloc(p->n, sizeof(void *));
@@ -142,7 +143,7 @@ static const char *verdict_text(int build, int verdict)
 static void report(const struct plan_options *opt, const struct entry *e, enum swc_coll coll,
 		   int verdict, bool partial, cJSON *all)
 {
-	uint32_t ranks = partial ? (uint32_t)opt->nranks : opt->topo.nranks;
+	uint32_t ranks = partial ? (uint32_t)opt->check : opt->topo.nranks;
 	cJSON *o;
 
 	plan_progress_end();
@@ -174,7 +175,7 @@ static void report(const struct plan_options *opt, const struct entry *e, enum s
 
 int verify_run(const struct plan_options *opt)
 {
-	bool partial = opt->nranks > 0 && opt->nranks < opt->topo.nranks;
+	bool partial = opt->check > 0 && opt->check < opt->topo.nranks;
 	enum swc_coll first = opt->all_colls ? 0 : opt->coll,
 		      last = opt->all_colls ? SWC_COLL_NR - 1 : opt->coll;
 	bool named = strcmp(opt->algos, "all");
@@ -182,10 +183,10 @@ int verify_run(const struct plan_options *opt)
 	unsigned int possible = 0, n;
 	int status = 0;
 
-	if (opt->topo.nranks > ALL_RANKS_MAX && opt->nranks < 0)
+	if (opt->topo.nranks > ALL_RANKS_MAX && opt->check < 0)
 		plan_bad(
-			"%s has %u ranks: all together may take very long and much memory; --ranks 64 "
-			"checks 64 ranks' plans, each by itself, --ranks all insists",
+			"%s has %u ranks: all together may take very long and much memory; take --ranks 64 "
+			"to check the plans of 64 ranks, each by itself, or --ranks all",
 			opt->topo_text, opt->topo.nranks);
 	for (enum swc_coll coll = first; coll <= last; coll++) {
 		struct entry *e = plan_entries(opt, coll, &n);
@@ -209,8 +210,8 @@ int verify_run(const struct plan_options *opt)
 		free(e);
 	}
 	if (opt->json)
-		plan_print_json(all);
+		json_document(stdout, all);
 	if (!possible)
-		plan_bad("no algorithm that was asked for is possible on %s", opt->topo_text);
+		plan_bad("none of these algorithms is possible on %s", opt->topo_text);
 	return status;
 }

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
-# A private apt for the kernel cache: own lists, own sources, no root needed, and
-# the host's apt is left alone. The suites are fixed, the archive they come from
-# is the one this machine's apt already uses. Source lib.sh first.
+# A private apt for the kernel cache: with lists and sources of its own, without root,
+# and without changes to the host's apt. The suites are fixed; the archive is the one
+# that this machine's apt uses. Source lib.sh first.
 
-# apt_for ARCHITECTURE: packages of another one than this machine's ('') have lists
-# of their own, and dpkg need not know of it.
+# apt_for ARCHITECTURE: use the package lists of this architecture, '' for this
+# machine's. dpkg need not know the architecture.
 apt_for() {
 	apt_arch=$1
 	apt_dir=${cache:?}/apt${apt_arch:+-$apt_arch}
@@ -20,14 +20,14 @@ host_archive() { # host_archive LABEL: the URI of Debian's archive with this lab
 		awk -F'|' -v label="$1" '$1 == "Debian" && $2 == label { print $3; exit }'
 }
 
-# Debian hosts name the archive in their sources but need not have the suites the
-# kernels come from: newer stable, or no backports.
+# The host's sources name the archive, but may lack the suites of the kernels: a newer
+# release has other suites, and backports are optional.
 apt_setup() {
 	local main security key=/usr/share/keyrings/debian-archive-keyring.gpg
 	main=$(host_archive Debian)
 	security=$(host_archive Debian-Security)
 	[[ $main ]] || die "no Debian archive in apt's lists: run apt-get update on a Debian host"
-	: "${security:=${main%/}-security}" # where it is usually, if apt here does not know it
+	: "${security:=${main%/}-security}" # its usual place, if apt here does not know it
 	mkdir -p "$apt_dir"/{lists,archives}/partial "$apt_dir/parts"
 	cat >"$apt_dir/sources.list" <<-END
 		deb [signed-by=$key] $main bookworm main
@@ -58,7 +58,7 @@ apt_update() {
 	touch "$apt_dir/updated"
 }
 
-# Lists older than a day name packages that may be gone.
+# Lists older than a day may name packages that are no longer there.
 apt_ready() {
 	[[ $(find "$apt_dir/updated" -mmin -1440 2>/dev/null) ]] || apt_update
 }
@@ -84,5 +84,6 @@ pkg_unpack() {
 	for deb in "$tmp"/*.deb; do
 		dpkg-deb -x "$deb" "$dir"
 	done
+	say "$# package$((($# == 1)) || echo s), $(du -cm "$tmp"/*.deb | tail -n 1 | cut -f 1) MB"
 	rm -rf "$tmp"
 }

@@ -2,10 +2,14 @@
 /*
  * swingcoll: collective communication carried out by the Linux kernel.
  *
- * This is the whole contract between the module and user space: the control ioctls, the io_uring commands,
- * the descriptor of a collective (the payload of one of them, or of SWC_IOC_SUBMIT), the plan format, and
- * the layout of the mapped completion ring. One layout serves 32- and 64-bit callers. Every reserved
- * field and every undefined flag bit must be zero and is refused with -EINVAL otherwise.
+ * This is the whole contract between the module and user space: the ioctls, the io_uring commands, the
+ * descriptor of a collective (the payload of an io_uring command, or the argument of SWC_IOC_SUBMIT), the
+ * plan format, and the layout of mapped memory. 32- and 64-bit callers use the same layout. Reserved
+ * fields and undefined flag bits must be zero; calls that break this fail with -EINVAL.
+ *
+ * Calls fail with -EPERM in a process that shares the file but not the address space of the opener, with
+ * -ENOENT for a handle that does not exist in the file, with -EFAULT for arguments that cannot be read or
+ * written, and with -ENOMEM if the kernel has no memory.
  */
 #ifndef _UAPI_LINUX_SWINGCOLL_H
 #define _UAPI_LINUX_SWINGCOLL_H
@@ -16,23 +20,23 @@
 #define SWC_DEVICE_PATH		"/dev/swingcoll"
 #define SWC_ABI_VERSION		1
 
-/* Fixed limits. Those a module parameter can lower are reported by SWC_IOC_INFO. */
+/* Fixed limits. SWC_IOC_INFO reports those that module parameters set. */
 #define SWC_MAX_RANKS		4096	/* members of one communicator */
-#define SWC_MAX_LOCAL_RANKS	256	/* of them on one node */
+#define SWC_MAX_LOCAL_RANKS	256	/* members of one communicator on one node */
 #define SWC_MAX_INFLIGHT	64	/* operations in flight per communicator and rank */
 #define SWC_MAX_PLAN_BYTES	(8u << 20)
-#define SWC_PLAN_MAX_RANKS	(1u << 20)	/* that a plan may be for */
-#define SWC_PLAN_MAX_BLOCKS	(1u << 24)	/* of the vector */
-#define SWC_MAX_CHANNELS	64
-#define SWC_MAX_FANIN		256	/* sources, or destinations, of one local step */
-#define SWC_MAX_SLOT_BYTES	(16u << 20)
-#define SWC_MAX_PATHS		16	/* between two nodes */
-#define SWC_MAX_PARTITIONS	4096	/* of a partitioned operation */
+#define SWC_PLAN_MAX_RANKS	(1u << 20)	/* ranks of a plan */
+#define SWC_PLAN_MAX_BLOCKS	(1u << 24)	/* blocks of the vector of a plan */
+#define SWC_MAX_CHANNELS	64	/* of a plan */
+#define SWC_MAX_FANIN		256	/* sources, and destinations, of one local step */
+#define SWC_MAX_SLOT_BYTES	(16u << 20)	/* shared slot memory of one communicator */
+#define SWC_MAX_PATHS		16	/* network paths between two nodes */
+#define SWC_MAX_PARTITIONS	4096	/* partitions of a partitioned operation */
 #define SWC_ID_BYTES		16
-#define SWC_NAME_BYTES		16
-#define SWC_TEXT_BYTES		256
+#define SWC_NAME_BYTES		16	/* with the terminating NUL */
+#define SWC_TEXT_BYTES		256	/* with the terminating NUL */
 
-/* ------------------------------------------------------------------ vocabulary */
+/* ------------------------------------------------------------------ types, operations, collectives */
 
 enum swc_dtype {
 	SWC_I8, SWC_U8, SWC_I16, SWC_U16, SWC_I32, SWC_U32, SWC_I64, SWC_U64,
@@ -40,14 +44,14 @@ enum swc_dtype {
 	SWC_DTYPE_NR
 };
 
-/* SWC_AVG is SWC_SUM divided by the number of ranks at the end (integers truncate toward zero). */
+/* SWC_AVG is SWC_SUM, divided by the number of ranks at the end (integers truncate toward zero). */
 enum swc_redop {
 	SWC_SUM, SWC_PROD, SWC_MIN, SWC_MAX, SWC_AVG, SWC_BAND, SWC_BOR, SWC_BXOR,
 	SWC_REDOP_NR
 };
 
 /*
- * Meaning of swc_desc.count, always in elements:
+ * What swc_desc.count counts, and the sizes of the buffers; all in elements of swc_desc.dtype:
  *
  * collective      count               send buffer       receive buffer
  * ALLREDUCE       of the vector       count             count
@@ -69,10 +73,10 @@ enum swc_coll {
 /*
  * swc_desc.flags
  *
- * SWC_OP_WAITING: the caller is going to sleep until this operation is done. The kernel may then run
- *	steps in the caller's own context instead of waking a worker. Never required, never unsafe.
- * SWC_OP_RING: post the completion to the mapped completion ring too (an entry is reserved at
- *	submission; -EBUSY when the ring is full). Implied by SWC_IOC_SUBMIT.
+ * SWC_OP_WAITING: the caller will sleep until this operation completes. The kernel may then run steps in the
+ *	caller's context instead of waking a kernel worker. A hint: always safe, never required.
+ * SWC_OP_RING: post the completion to the mapped completion ring, too. An entry is reserved at submission,
+ *	which fails with -EBUSY when the ring is full. Implied by SWC_IOC_SUBMIT.
  */
 #define SWC_OP_WAITING		(1u << 0)
 #define SWC_OP_RING		(1u << 1)
@@ -80,32 +84,38 @@ enum swc_coll {
 
 /**
  * struct swc_desc - one collective operation, as one rank submits it
- * @comm: communicator handle from SWC_IOC_COMM_JOIN
- * @plan: plan handle from SWC_IOC_PLAN_LOAD; it must be of the same collective (and root)
- * @send: address of the send buffer, or byte offset into @send_region if that is not 0
- * @recv: address of the receive buffer, or byte offset into @recv_region if that is not 0
+ * @comm: communicator handle from SWC_IOC_COMM_CREATE
+ * @plan: plan handle from SWC_IOC_PLAN_LOAD, of a plan for the same collective and root
+ * @send: address of the send buffer, or its byte offset in @send_region if that is not 0
+ * @recv: address of the receive buffer, or its byte offset in @recv_region if that is not 0
  * @count: elements, see enum swc_coll
- * @send_region: region handle from SWC_IOC_MEM_REG, or 0: the pages are registered on first use
- * @recv_region: likewise
+ * @send_region: region handle from SWC_IOC_MEM_REG; 0: the pages are registered on first use, and cached
+ * @recv_region: as @send_region
  * @coll: enum swc_coll
  * @dtype: enum swc_dtype
  * @redop: enum swc_redop; must be 0 for collectives that do not reduce
  * @resv0: must be 0
  * @flags: SWC_OP_*
  * @root: root rank of BROADCAST and REDUCE, else 0
- * @timeout_ms: deadline in milliseconds from submission; 0 takes the communicator's
+ * @timeout_ms: deadline, in milliseconds from submission; 0: that of the communicator. When it passes, the
+ *	communicator is aborted with -ETIMEDOUT.
  * @user_data: copied to the completion ring entry
  * @resv1: must be 0
  *
- * Buffers must be aligned to the element size. Send and receive buffer may be the same memory (each
- * block at the same address in both) or disjoint; partial overlap is refused. A buffer that the
- * collective does not use on this rank may be 0. Both must stay untouched until the completion.
+ * Buffers must be aligned to the element size. Send and receive buffer may be the same memory (each block at
+ * the same address in both) or disjoint, and must not overlap otherwise. A buffer that the collective
+ * does not use on this rank may be 0. The kernel owns both from submission until completion: the caller
+ * must not write to either, nor read the receive buffer.
  *
- * Order: the k-th operation submitted by each rank of a communicator is one collective. If collective,
- * type, operation, count, root or plan family differ between ranks, all of them get -EPROTO. A rank whose
- * buffers cannot be pinned (-EFAULT, -ENOMEM) or overlap (-EINVAL) has taken its place in that order all the
- * same: it gets that error as its completion, and the other ranks get -ECANCELED. Whatever else is wrong
- * with a descriptor is refused before, and is as if it had not been submitted.
+ * Submission does not block for other ranks; it may sleep to pin memory. It fails with -EINVAL (descriptor,
+ * alignment, plan of another collective), -EOVERFLOW (size), -EAGAIN (SWC_MAX_INFLIGHT operations in flight),
+ * -ECONNABORTED (communicator aborted) or -ECONNRESET (a member has left), without any effect.
+ *
+ * Order: the k-th operations that the ranks of a communicator submit are one collective. If collective, type,
+ * reduction, count, root or plan family differ between ranks, it fails on all of them with -EPROTO. A rank
+ * whose buffers cannot be used (-ENOENT: no such region, -EFAULT: no such memory, -ENOMEM: cannot be pinned,
+ * -EINVAL: they overlap) keeps its place in that order: it gets that error as its completion, and the other
+ * ranks get -ECANCELED.
  */
 struct swc_desc {
 	__u32 comm;
@@ -127,9 +137,9 @@ struct swc_desc {
 };
 
 /*
- * Completion by CQE: res is 0 or a negative errno. On rings with 32-byte CQEs big_cqe[0] holds one more
- * word. On success: nanoseconds from submission to completion in the low 40 bits, the plan handle in
- * the 16 above. On error: the rank at fault plus one in the low 32 bits, 0 if no single rank is.
+ * Completion by CQE: res is 0 or a negative errno, and big_cqe[0] is one more word w. On success: nanoseconds
+ * from submission to completion in the low 40 bits, the plan handle in the 16 bits above. On error: the
+ * rank at fault plus one in the low 32 bits, or 0 if no single rank is at fault.
  */
 #define SWC_CQE_TIME_NS(w)	((w) & ((1ull << 40) - 1))
 #define SWC_CQE_PLAN(w)		((__u32)((w) >> 40) & 0xffff)
@@ -139,11 +149,11 @@ struct swc_desc {
 
 /**
  * struct swc_completion - one entry of the completion ring
- * @user_data: as submitted
- * @seq: number of the operation on its communicator, from 0
- * @bytes: bytes of the vector (all blocks)
- * @wait_ns: from submission until every rank of this node had arrived
- * @run_ns: from then until completion
+ * @user_data: from the descriptor
+ * @seq: sequence number of the operation on its communicator, from 0
+ * @bytes: size of the vector (all blocks) in bytes
+ * @wait_ns: nanoseconds from submission until every rank of this node had submitted
+ * @run_ns: nanoseconds from then until completion
  * @res: 0 or a negative errno
  * @comm: communicator handle
  * @plan: plan handle
@@ -164,74 +174,83 @@ struct swc_completion {
 };
 
 /*
- * The ring is two mappings. SWC_MMAP_RING is read-only: this header, then entries from byte 128 on.
- * SWC_MMAP_RING_USER is one writable page with the consumer's side. Entry i is at index i & (entries - 1).
- * Consume: read tail with acquire, read entries head..tail-1, store head with release.
+ * The completion ring, one per open file, is two mappings. SWC_MMAP_RING is read-only: this header, then the
+ * entries from byte SWC_RING_ENTRIES_OFFSET on. SWC_MMAP_RING_USER is one writable page: struct
+ * swc_ring_user. Entry i is at index i & (entries - 1). The kernel produces; one consumer reads tail with
+ * acquire, reads the entries head to tail - 1, and stores head with release. poll() reports POLLIN when
+ * the ring is not empty.
  */
 struct swc_ring_header {
-	__u32 tail;		/* written by the kernel */
+	__u32 tail;		/* written by the kernel: entries posted so far */
 	__u32 resv0[15];
 	__u32 entries;		/* constant, a power of two */
 	__u32 resv1[15];
 };
 
 struct swc_ring_user {
-	__u32 head;		/* written by the consumer */
+	__u32 head;		/* written by the consumer: entries consumed so far */
 	__u32 resv[15];
 };
 
 #define SWC_RING_ENTRIES_OFFSET	128
 
 /*
- * mmap(2) offsets on the device. SLOTS and STATE carry a communicator handle.
+ * Offsets for mmap(2) on the device; mappings are shared.
  *
- * SWC_MMAP_PROGRESS carries the handle of a partitioned operation: writable, struct swc_progress.
- * SWC_MMAP_STATE: one read-only page, struct swc_comm_state.
- * SWC_MMAP_SLOTS: writable memory shared by the members on this node, zeroed, of the slot_bytes given
- *	at join. The kernel never reads it but for the words that SWC_IOC_SLOT_WAIT names.
+ * SWC_MMAP_RING, SWC_MMAP_RING_USER: the completion ring, see struct swc_ring_header.
+ * SWC_MMAP_STATE: by communicator handle; one read-only page, struct swc_comm_state.
+ * SWC_MMAP_SLOTS: by communicator handle; writable, zeroed memory that the members on this node share, of
+ *	swc_comm_create.slot_bytes. The kernel reads only the words that SWC_IOC_SLOT_WAIT names.
+ * SWC_MMAP_PROGRESS: by handle of a partitioned operation; writable, struct swc_progress.
  */
 #define SWC_MMAP_RING		(1ull << 48)
 #define SWC_MMAP_RING_USER	(2ull << 48)
 #define SWC_MMAP_STATE(comm)	((3ull << 48) | ((__u64)(comm) << 16))
 #define SWC_MMAP_SLOTS(comm)	((4ull << 48) | ((__u64)(comm) << 16))
-#define SWC_MMAP_PROGRESS(part)	((5ull << 48) | ((__u64)(part) << 16))
+#define SWC_MMAP_PROGRESS(handle)	((5ull << 48) | ((__u64)(handle) << 16))
 
 struct swc_comm_state {
 	__u32 aborted;		/* 0 while live, else 1 */
-	__s32 error;		/* why: a negative errno */
-	__s32 culprit;		/* rank at fault or -1 */
+	__s32 error;		/* once aborted: why, a negative errno */
+	__s32 culprit;		/* once aborted: the rank at fault, or -1 */
 	__u32 resv;
 };
 
 /* ------------------------------------------------------------------ plans */
 
 /*
- * A plan is one rank's part of one algorithm, for one collective (and root), free of sizes.
+ * A plan says what one rank does for one collective (with one root) by one algorithm, for vectors of any
+ * size.
  *
- * Blocks. The vector is cut into nparts parts of equal element count (nranks for REDUCE_SCATTER,
- * ALLGATHER and ALLTOALL, else 1); each part into part_blocks blocks. A part of E elements of s bytes is
- * U = ceil(E * s / 64) units of 64 bytes; block k of it covers units k*q + min(k, r) to the next block's
- * start, with q = U / part_blocks and r = U % part_blocks, clipped to E. Blocks may be empty.
+ * Blocks. The vector consists of nshards shards of equal element count (nranks for REDUCE_SCATTER, ALLGATHER
+ * and ALLTOALL, else 1), and each shard of shard_blocks blocks. A shard of E elements of s bytes has
+ * U = ceil(E * s / 64) units of 64 bytes. With q = U / shard_blocks and r = U % shard_blocks, block k of the
+ * shard begins at unit k * q + min(k, r) and ends where block k + 1 begins, but not behind element E.
+ * Blocks may be empty. Blocks are numbered through all shards.
  *
- * Buffers. SEND and RECV are the rank's own, SCRATCH is kernel memory. Each holds a window of
- * consecutive blocks (first_block, nblocks); the buffer's first byte is the first block's first byte.
+ * Buffers. SEND and RECV are the rank's buffers, SCRATCH is kernel memory. Each holds a window of consecutive
+ * blocks (first_block, nblocks); the first byte of the buffer is the first byte of first_block.
  *
- * Channels progress independently; steps of one channel run in order.
+ * Channels progress independently; the steps of one channel run in order.
  *
- * SWC_STEP_NET: nsend sends, then nrecv receives, all concurrent; the step ends when every send has
- *	been taken and every receive is done. A receive without SWC_XFER_REDUCE stores what arrives in
- *	(buf, blocks); with it, it stores (operand, same blocks) redop arrived. Receives that reduce
- *	are done in the order listed. The i-th send of a to b on a channel meets the i-th receive of b
- *	from a on that channel; both must be of the same size.
- * SWC_STEP_LOCAL: members of this node. nsend sources are reduced in the order listed and stored to
- *	nrecv destinations, in one pass; with one source, a copy. All ranges must be of equal size.
+ * SWC_STEP_NET: nsend sends, then nrecv receives, all concurrent. The step ends when every send has
+ *	been taken and every receive is done. A receive without SWC_XFER_REDUCE stores the blocks that
+ *	arrive in buf; with it, it stores (the same blocks of operand) redop (the blocks that arrive) in
+ *	buf. Receives that reduce are done in the order listed. The i-th send from a to b on a channel
+ *	matches the i-th receive of b from a on that channel; both must be of the same size.
+ * SWC_STEP_LOCAL: on members of this node. The nsend sources are reduced in the order listed, and the
+ *	result is stored in all nrecv destinations, in one pass; with one source it is a copy. All
+ *	ranges must be of equal size.
  * SWC_STEP_SYNC: a barrier over all members of this node on this channel.
  *
- * SWC_XFER_STORED marks a send that the peer stores as it is: its receive has no SWC_XFER_REDUCE. Between
- * nodes a large one is then written straight into the peer's buffer. It must say what the peer's plan does.
+ * SWC_XFER_REDUCE marks a receive of a NET step that reduces.
  *
- * SWC_XFER_FINAL marks a receive, or the first destination of a local step, whose result is complete;
- * SWC_AVG divides there. A block that is complete must pass exactly one FINAL.
+ * SWC_XFER_FINAL marks a receive, or the first destination of a local step, that completes a block; SWC_AVG
+ * divides there. Each block of the result must pass exactly one FINAL.
+ *
+ * SWC_XFER_STORED marks a send whose matching receive has no SWC_XFER_REDUCE. Between nodes a large
+ * message is then written straight into the buffer of the receiver. The mark must be correct: the kernel
+ * cannot check it.
  */
 #define SWC_PLAN_MAGIC		0x50435753u	/* "SWCP" */
 #define SWC_PLAN_VERSION	1
@@ -246,11 +265,11 @@ enum swc_step_kind { SWC_STEP_NET = 1, SWC_STEP_LOCAL = 2, SWC_STEP_SYNC = 3 };
 #define SWC_XFER_FLAGS_ALL	(SWC_XFER_REDUCE | SWC_XFER_FINAL | SWC_XFER_STORED)
 
 /*
- * SWC_PLAN_NOT_IN_PLACE: the plan is right only when send and receive buffer are disjoint; in-place
- *	operations are refused.
- * SWC_PLAN_ORDER_VARIES: ranks may reduce in different orders, so float results may differ in their last
- *	bits from rank to rank. Refused for SUM, PROD and AVG of floats on communicators without
- *	SWC_JOIN_ALLOW_REORDER.
+ * SWC_PLAN_NOT_IN_PLACE: the plan is correct only when send and receive buffer are disjoint; operations in
+ *	place are refused.
+ * SWC_PLAN_ORDER_VARIES: ranks may reduce in different orders, so that the last bits of float results may
+ *	differ between ranks. Refused for SUM, PROD and AVG of floats on communicators without
+ *	SWC_COMM_F_ALLOW_REORDER.
  */
 #define SWC_PLAN_NOT_IN_PLACE	(1u << 0)
 #define SWC_PLAN_ORDER_VARIES	(1u << 1)
@@ -266,21 +285,21 @@ struct swc_plan_window {
  * @magic: SWC_PLAN_MAGIC
  * @version: SWC_PLAN_VERSION
  * @header_bytes: sizeof(struct swc_plan_header)
- * @total_bytes: header, channels, steps and transfers together
+ * @total_bytes: size of header, channels, steps and transfers together, at most SWC_MAX_PLAN_BYTES
  * @flags: SWC_PLAN_*
- * @nranks: of the communicator
- * @rank: whose part this is
+ * @nranks: size of the communicator
+ * @rank: the rank that executes this plan
  * @root: as in the descriptor
- * @nparts: 1 or @nranks, see above
- * @part_blocks: blocks per part, at least 1; nparts * part_blocks is at most SWC_PLAN_MAX_BLOCKS
+ * @nshards: 1 or @nranks, see above
+ * @shard_blocks: blocks per shard, at least 1; nshards * shard_blocks is at most SWC_PLAN_MAX_BLOCKS
  * @nsteps: steps of all channels together
  * @nxfers: transfers of all steps together
  * @nchannels: 1 to SWC_MAX_CHANNELS
  * @coll: enum swc_coll
  * @resv0: must be 0
- * @family: equal on all ranks exactly if their plans belong together (a hash of the parameters)
+ * @family: a hash of the parameters: equal on all ranks if and only if their plans belong together
  * @window: by enum swc_buf; nblocks may be 0
- * @name: algorithm, 1 to 15 printable characters, NUL-padded, for people
+ * @name: algorithm, for messages: 1 to 15 printable characters, padded with NUL
  * @resv1: must be 0
  *
  * Followed by nchannels struct swc_plan_channel, nsteps struct swc_plan_step, nxfers struct swc_plan_xfer.
@@ -295,8 +314,8 @@ struct swc_plan_header {
 	__u32 nranks;
 	__u32 rank;
 	__u32 root;
-	__u32 nparts;
-	__u32 part_blocks;
+	__u32 nshards;
+	__u32 shard_blocks;
 	__u32 nsteps;
 	__u32 nxfers;
 	__u16 nchannels;
@@ -316,8 +335,8 @@ struct swc_plan_channel {
 struct swc_plan_step {
 	__u8  kind;		/* enum swc_step_kind */
 	__u8  resv[3];
-	__u16 nsend;		/* sends (NET, up to SWC_MAX_RANKS) or sources (LOCAL, to SWC_MAX_FANIN) */
-	__u16 nrecv;		/* receives (NET) or destinations (LOCAL), likewise */
+	__u16 nsend;		/* sends (NET, up to SWC_MAX_RANKS) or sources (LOCAL, up to SWC_MAX_FANIN) */
+	__u16 nrecv;		/* receives (NET) or destinations (LOCAL), up to the same numbers */
 	__u32 first_xfer;
 };
 
@@ -326,9 +345,9 @@ struct swc_plan_xfer {
 	__u32 first_block;
 	__u32 nblocks;		/* 0 only in NET steps of a BARRIER */
 	__u8  buf;		/* enum swc_buf */
-	__u8  operand;		/* enum swc_buf, receives with SWC_XFER_REDUCE; else 0 */
+	__u8  operand;		/* enum swc_buf, of receives with SWC_XFER_REDUCE; else 0 */
 	__u8  flags;		/* SWC_XFER_* */
-	__u8  path;		/* NET: which way to the peer's node, modulo as many as there are; else 0 */
+	__u8  path;		/* NET: path to the node of the peer, modulo the number of paths; else 0 */
 };
 
 /* ------------------------------------------------------------------ control */
@@ -349,28 +368,29 @@ struct swc_info {
 	__u32 max_regions;
 	__u32 max_plans;
 	__u32 ring_entries;
-	__u32 rdma_port;		/* that other nodes connect to; 0 without SWC_FEATURE_RDMA */
+	__u32 rdma_port;		/* listens for other nodes; 0 without SWC_FEATURE_RDMA */
 	char  reduce[SWC_NAME_BYTES];	/* reduction kernels in use: avx512, avx2, neon, scalar */
 	__u64 resv1[4];
 };
 
 /*
- * SWC_JOIN_ANY_USER: (creator and joiner) members of other users who hold the id may join.
- * SWC_JOIN_ALLOW_REORDER: plans marked SWC_PLAN_ORDER_VARIES may be used for floats.
- * SWC_JOIN_URGENT: what kernel threads do for the communicator comes before what they do for others, and
- *	before most of what else runs on the CPUs.
+ * SWC_COMM_F_ANY_USER: processes of any user that know the id may join; otherwise only those of the user that
+ *	created the communicator.
+ * SWC_COMM_F_ALLOW_REORDER: plans marked SWC_PLAN_ORDER_VARIES may be used for floats.
+ * SWC_COMM_F_URGENT: kernel workers of the communicator run at nice -20, before those of other
+ *	communicators and most other processes.
  */
-#define SWC_JOIN_ANY_USER	(1u << 0)
-#define SWC_JOIN_ALLOW_REORDER	(1u << 1)
-#define SWC_JOIN_URGENT		(1u << 2)
-#define SWC_JOIN_FLAGS_ALL	(SWC_JOIN_ANY_USER | SWC_JOIN_ALLOW_REORDER | SWC_JOIN_URGENT)
+#define SWC_COMM_F_ANY_USER	(1u << 0)
+#define SWC_COMM_F_ALLOW_REORDER	(1u << 1)
+#define SWC_COMM_F_URGENT		(1u << 2)
+#define SWC_COMM_F_ALL	(SWC_COMM_F_ANY_USER | SWC_COMM_F_ALLOW_REORDER | SWC_COMM_F_URGENT)
 
 /**
- * struct swc_node_path - one way from this node to another
+ * struct swc_node_path - a network path from this node to another
  * @node: the other node
- * @path: number of this way between the two nodes, the same on both of them, from 0 without gaps
- * @local: address to leave from, struct sockaddr_in or sockaddr_in6; its port is ignored
- * @remote: the other node's address on this way, and the port it listens on (its swc_info.rdma_port)
+ * @path: number of the path between the two nodes, the same on both, from 0 without gaps
+ * @local: address of this node, a struct sockaddr_in or sockaddr_in6; its port is ignored
+ * @remote: address of the other node, and the port that it listens on (its swc_info.rdma_port)
  */
 struct swc_node_path {
 	__u32 node;
@@ -380,30 +400,32 @@ struct swc_node_path {
 };
 
 /**
- * struct swc_comm_join - become one rank of a communicator
- * @id: 128 random bits that all members share; who knows them, may join
- * @nranks: members in all, 1 to SWC_MAX_RANKS
+ * struct swc_comm_create - become one rank of a communicator
+ * @id: 128 random bits that all members share; a process that knows them may join
+ * @nranks: number of members, 1 to SWC_MAX_RANKS
  * @rank: 0 to nranks - 1, each exactly once
- * @flags: SWC_JOIN_*; equal on all members
- * @timeout_ms: how long to wait for the others, and the default deadline of operations; 0 is 30000
- * @slot_bytes: size of the shared slot memory, equal on all members of a node; 0 for none
- * @nnodes: nodes, or 0 or 1: all members are on this one, and the next three must be 0
- * @rank_node: address of __u32[nranks]: the node of each rank, 0 to nnodes - 1; of which @rank's is this one
- * @paths: address of struct swc_node_path[npaths]: at least one to every node that plans name. Of several
- *	members on a node the first one's table is used.
+ * @flags: SWC_COMM_F_*; equal on all members
+ * @timeout_ms: how long to wait for other ranks, and the default deadline of operations, in milliseconds;
+ *	0 is 30000
+ * @slot_bytes: size of the shared slot memory, equal on all members of a node; 0: none
+ * @nnodes: number of nodes; 0 or 1: all members are on this node, and the next three fields must be 0
+ * @rank_node: address of __u32[nranks]: the node of each rank, 0 to nnodes - 1; that of @rank is this node
+ * @paths: address of struct swc_node_path[npaths]: at least one to every node that plans name. The
+ *	kernel uses the table of the member of this node that joins first.
  * @npaths: entries of @paths
- * @comm: out: handle, valid in the calling context
+ * @comm: out: handle, valid in this open file
  * @resv: must be 0
  *
- * Blocks (killable) until all ranks of this node have joined; other nodes are connected to when an operation
- * first needs them. Errors: -EEXIST rank taken, -EACCES another user's communicator, -EPROTO members
- * disagree, -ETIMEDOUT not all came, -ENOSPC a limit is reached, -EOPNOTSUPP several nodes, but no RDMA in
- * this kernel; and the communicator's own error if all came but it was aborted before this rank woke.
+ * The first member to join creates the communicator. Blocks (killable) until all ranks of this node have
+ * joined; connections to other nodes are made when an operation first needs them. Errors: -EEXIST the
+ * rank has joined already, -EACCES the communicator is another user's, -EPROTO members disagree on the
+ * arguments, -ETIMEDOUT not all ranks joined, -ENOSPC a limit is reached, -EOPNOTSUPP several nodes, but
+ * no RDMA in this kernel; and the error of the communicator, if it was aborted before this call returned.
  *
- * On a communicator of several nodes every operation that fails aborts the communicator. Nodes remember for a
- * while that one has ended, to tell those that come late: its id must not be used again.
+ * On a communicator of several nodes every operation that fails aborts the communicator. Nodes remember an id
+ * for some time after its communicator has ended, to reject late members: an id must not be used again.
  */
-struct swc_comm_join {
+struct swc_comm_create {
 	__u8  id[SWC_ID_BYTES];
 	__u32 nranks;
 	__u32 rank;
@@ -419,13 +441,14 @@ struct swc_comm_join {
 };
 
 /**
- * struct swc_comm_ref - names a communicator, to leave or to abort it
+ * struct swc_comm_ref - names the communicator to leave or to abort
  * @comm: handle
- * @error: abort: positive errno the members shall see, 0 for ECONNABORTED; leave: 0
+ * @error: ABORT: the error that the members get, a positive errno below 512; 0: ECONNABORTED. LEAVE: 0
  * @resv: must be 0
  *
- * Leaving while operations of this rank are in flight gives -EBUSY. When a rank leaves, operations
- * that the others submit after that fail with -ECONNRESET.
+ * LEAVE fails with -EBUSY while operations of this rank are in flight. Operations that other ranks submit
+ * after a rank has left fail with -ECONNRESET. ABORT fails all operations in flight on all ranks; it
+ * cannot be undone.
  */
 struct swc_comm_ref {
 	__u32 comm;
@@ -434,13 +457,13 @@ struct swc_comm_ref {
 };
 
 /**
- * struct swc_comm_error - the last failure on a communicator, in words
+ * struct swc_comm_error - the last error of a communicator
  * @comm: handle
- * @error: out: negative errno, 0 if there was none
- * @culprit: out: rank at fault or -1
- * @aborted: out: 1 if the communicator is aborted
- * @seq: out: operation that failed
- * @text: out: one line that says who and what
+ * @error: out: a negative errno; 0: no error so far
+ * @culprit: out: rank at fault, or -1
+ * @aborted: out: 1 if the communicator is aborted, else 0
+ * @seq: out: sequence number of the operation that failed
+ * @text: out: one line for people, with ranks and processes
  */
 struct swc_comm_error {
 	__u32 comm;
@@ -452,12 +475,16 @@ struct swc_comm_error {
 };
 
 /**
- * struct swc_plan_load - hand a plan to the kernel, which verifies and keeps it
+ * struct swc_plan_load - give a plan to the kernel, which checks and copies it
  * @comm: communicator handle
  * @bytes: size of the plan
- * @data: address of struct swc_plan_header
+ * @data: address of the plan (struct swc_plan_header)
  * @plan: out: handle, 1 to 65535, valid for this rank of this communicator
- * @text: out: why the plan was refused (-EINVAL)
+ * @resv: must be 0
+ * @text: out: after -EINVAL and -EHOSTUNREACH: why the plan was refused, one line for people
+ *
+ * -EINVAL: the plan is not valid, or not for this communicator. -EHOSTUNREACH: it names a rank of a node to
+ * which there is no path. -ENOSPC: too many plans (swc_info.max_plans).
  */
 struct swc_plan_load {
 	__u32 comm;
@@ -468,20 +495,22 @@ struct swc_plan_load {
 	char  text[SWC_TEXT_BYTES];
 };
 
+/* Operations in flight keep the plan until they complete. */
 struct swc_plan_unload {
 	__u32 comm;
 	__u32 plan;
 };
 
 /**
- * struct swc_mem_reg - pin memory so that operations can use it without looking it up
+ * struct swc_mem_reg - pin memory, so that operations can name it by a handle
  * @addr: start address
  * @bytes: length
  * @flags: must be 0
- * @region: out: handle
+ * @region: out: handle, valid in this open file
  *
- * The pages stay the caller's and stay pinned until SWC_IOC_MEM_UNREG or close. They count against
- * RLIMIT_MEMLOCK (-ENOMEM). Unmapping the memory meanwhile is safe but makes the region useless.
+ * The pages stay pinned until SWC_IOC_MEM_UNREG or close(), or until the operations that use them then have
+ * completed. They count against RLIMIT_MEMLOCK (-ENOMEM). Unmapping the memory meanwhile is safe, but
+ * operations go on using the old pages. -ENOSPC: too many regions (swc_info.max_regions).
  */
 struct swc_mem_reg {
 	__u64 addr;
@@ -496,9 +525,9 @@ struct swc_mem_unreg {
 };
 
 /**
- * struct swc_ring_wait - sleep until the completion ring holds something new
- * @tail: the tail the caller has seen; returns at once if it has moved
- * @timeout_ms: 0 for ever; -ETIME when it runs out
+ * struct swc_ring_wait - sleep until the completion ring has new entries
+ * @tail: the tail that the caller has read; returns at once if the tail differs
+ * @timeout_ms: in milliseconds; 0: no limit. -ETIME when it expires.
  */
 struct swc_ring_wait {
 	__u32 tail;
@@ -507,16 +536,16 @@ struct swc_ring_wait {
 
 /**
  * struct swc_slot_wait - sleep until a word of the shared slot memory changes
- * @comm: handle
- * @offset: byte offset of the 32-bit word
- * @value: returns at once if the word is not this
- * @timeout_ms: 0 takes the communicator's deadline
- * @suspect: rank the caller is waiting for, or -1; named in the error if the time runs out, and waiting
- *	ends with -ECONNRESET when it leaves
+ * @comm: communicator handle
+ * @offset: byte offset of the 32-bit word in the slot memory, a multiple of 4
+ * @value: the value that the caller has read; returns at once if the word differs
+ * @timeout_ms: in milliseconds; 0: the deadline of the communicator. When it expires, the communicator
+ *	is aborted with -ETIMEDOUT.
+ * @suspect: rank that is expected to change the word, or -1. It is named in the error if the time
+ *	expires, and the call fails with -ECONNRESET when it leaves.
  * @resv: must be 0
  *
- * When the time runs out the communicator is aborted with -ETIMEDOUT. Errors of an aborted
- * communicator are returned as such.
+ * If the communicator is aborted, the call fails with the error of the communicator.
  */
 struct swc_slot_wait {
 	__u32 comm;
@@ -527,6 +556,7 @@ struct swc_slot_wait {
 	__u32 resv;
 };
 
+/* Wakes all callers of SWC_IOC_SLOT_WAIT on the communicator, which read their words again. */
 struct swc_slot_wake {
 	__u32 comm;
 	__u32 resv;
@@ -535,22 +565,22 @@ struct swc_slot_wake {
 /* ------------------------------------------------------------------ partitioned operations */
 
 /**
- * struct swc_part_init - make a collective that runs in partitions, as often as wanted
- * @desc: partition 0, as it would be submitted by itself. Its buffers must be registered: @send_region and
- *	@recv_region, if the collective uses them. @flags must be 0.
+ * struct swc_partitioned_init - make a collective that runs in partitions, any number of times
+ * @desc: partition 0, as it would be submitted by itself. The buffers that the collective uses must be
+ *	registered (@desc.send_region, @desc.recv_region), and @desc.flags must be 0.
  * @partitions: 1 to SWC_MAX_PARTITIONS
- * @send_stride: bytes from one partition's send buffer to the next one's
- * @recv_stride: likewise for receive buffers
- * @handle: out: valid in the calling context
- * @map_bytes: out: what SWC_MMAP_PROGRESS(handle) maps
+ * @handle: out: valid in this open file
+ * @send_stride: bytes from the send buffer of a partition to that of the next
+ * @recv_stride: bytes from the receive buffer of a partition to that of the next
+ * @map_bytes: out: size of the mapping SWC_MMAP_PROGRESS(handle)
  * @resv: must be 0
  *
- * Each partition is a collective of its own, of @desc.count elements, that begins when all members have
- * marked it ready; members may do that in different orders. Between them other collectives may run on the
- * same communicator, but SWC_IOC_PART_START has its place in the members' order of submissions, as if all
- * partitions were submitted there one after the other.
+ * Each partition is a collective of @desc.count elements, which begins when all members have marked it ready;
+ * members may do that in different orders. Other collectives may run on the communicator meanwhile, but
+ * SWC_IOC_PARTITIONED_START has its place in the order of submissions, as if all partitions were
+ * submitted there one after the other. -ENOSPC: too many partitioned operations in this open file.
  */
-struct swc_part_init {
+struct swc_partitioned_init {
 	struct swc_desc desc;
 	__u32 partitions;
 	__u32 handle;
@@ -561,25 +591,26 @@ struct swc_part_init {
 };
 
 /**
- * struct swc_part_ref - names a partitioned operation, and a partition of it
- * @handle: from SWC_IOC_PART_INIT
- * @partition: WAIT: which, or SWC_ALL_PARTITIONS; else 0
- * @timeout_ms: WAIT: 0 for ever, -ETIME when it runs out; else 0
+ * struct swc_partitioned_ref - names a partitioned operation, or a partition of it
+ * @handle: from SWC_IOC_PARTITIONED_INIT
+ * @partition: WAIT: number of the partition, or SWC_ALL_PARTITIONS; else 0
+ * @timeout_ms: WAIT: in milliseconds, 0: no limit; -ETIME when it expires. Else 0
  * @resv: must be 0
  *
- * START begins a round: -EBUSY while the last one is not done, -EAGAIN while too many partitions of others
- * are not ready (4 * SWC_MAX_PARTITIONS on a communicator). KICK looks at what has been marked ready. WAIT
- * sleeps until partitions are done and returns 0 or the first error of the round; -EINVAL if none was
- * started. FREE: -EBUSY while a round is not done.
+ * START begins a round. It fails with -EBUSY while the last round is not done, and with -EAGAIN while
+ * this rank has too many partitions on the communicator that are not ready (4 * SWC_MAX_PARTITIONS). KICK
+ * lets the kernel read the queue of ready partitions. WAIT sleeps until the partition is done, or all
+ * are; it returns 0 or the first error of the round, and -EINVAL if no round was started. FREE fails with
+ * -EBUSY while a round is not done.
  *
- * SWC_CMD_PART_WAIT is WAIT as an io_uring command that sleeps nowhere: the CQE comes when partitions of the
- * round that is going on at submission are done, with what WAIT returns; @timeout_ms must be 0. Any number of
- * them can be in flight. A round is not done before all of them that are in flight have got their result.
- * IORING_OP_ASYNC_CANCEL does not find commands (no kernel's does): they end with -ECANCELED when the ring or
- * its task goes, if the kernel has SWC_FEATURE_CANCEL. Without that they end with the round or the
- * communicator; a ring's end, and an execve() by the task that submitted, wait for them.
+ * SWC_CMD_PARTITIONED_WAIT is WAIT as an io_uring command; @timeout_ms must be 0. No thread sleeps: the
+ * CQE comes when the partition, or all partitions, of the round that is current at submission are done,
+ * with the result of WAIT. Any number of these commands can be in flight. IORING_OP_ASYNC_CANCEL does not
+ * find io_uring commands on any kernel. On kernels with SWC_FEATURE_CANCEL they end with -ECANCELED when
+ * the ring is closed or the task exits. On others they end with the round or the communicator, and
+ * closing the ring, or an execve() of the task that submitted them, waits for that.
  */
-struct swc_part_ref {
+struct swc_partitioned_ref {
 	__u32 handle;
 	__u32 partition;
 	__u32 timeout_ms;
@@ -590,17 +621,18 @@ struct swc_part_ref {
 
 /**
  * struct swc_progress - the shared memory of a partitioned operation
- * @flags: SWC_PROGRESS_*, written by the kernel
- * @error: of this round: the first, a negative errno, or 0; written by the kernel before @done
+ * @flags: SWC_PROGRESS_*; written by the kernel
+ * @error: the first error of this round, a negative errno, or 0; written by the kernel before done[]
  * @round: number of the last round that was started, from 1; written by the kernel
- * @entries: of the queue, a power of two
- * @queue: byte offset of __u32 queue[entries]
- * @done: byte offset of __u32 done[partitions]
- * @tail: entries of the queue that producers have taken so far, all rounds together; starts as 0
+ * @entries: entries of the queue, a power of two; constant
+ * @queue: byte offset of __u32 queue[entries]; constant
+ * @done: byte offset of __u32 done[partitions]; constant
+ * @tail: entries of the queue that producers have taken in all rounds; written by producers, starts at 0
  *
- * Mark partition i ready: t = tail++ (atomically), then store i + 1 to queue[t % entries] with release, then
- * a full barrier, and SWC_IOC_PART_KICK if @flags has SWC_PROGRESS_KICK. Each exactly once in a round.
- * Partition i is done when done[i] (read with acquire) is the round's number; then look at @error.
+ * To mark partition i ready: t = tail++ (atomically); store i + 1 to queue[t % entries] with release; a full
+ * barrier; SWC_IOC_PARTITIONED_KICK if @flags has SWC_PROGRESS_KICK. Each partition must be marked
+ * exactly once in a round. Partition i is done when done[i], read with acquire, is the number of the
+ * round; then @error is valid for it.
  */
 struct swc_progress {
 	__u32 flags;
@@ -614,10 +646,10 @@ struct swc_progress {
 	__u32 resv1[15];
 };
 
-/* The kernel does not look at the queue by itself. */
+/* The kernel does not read the queue without SWC_IOC_PARTITIONED_KICK. */
 #define SWC_PROGRESS_KICK	(1u << 0)
 
-/* ------------------------------------------------------------------ looking in */
+/* ------------------------------------------------------------------ introspection */
 
 enum swc_member_state { SWC_MEMBER_EMPTY, SWC_MEMBER_JOINED, SWC_MEMBER_LEFT, SWC_MEMBER_DEAD };
 
@@ -626,35 +658,36 @@ struct swc_member_info {
 	__u32 pid;		/* in the pid namespace of the reader, 0 if not visible there */
 	__u32 state;		/* enum swc_member_state */
 	__u32 inflight;		/* operations submitted and not complete */
-	__u64 submitted;	/* operations submitted so far, = number of the next one */
-	__u64 idle_ns;		/* since its last submission */
+	__u64 submitted;	/* operations submitted so far: the sequence number of the next one */
+	__u64 idle_ns;		/* nanoseconds since its last submission */
 	char  comm[16];		/* command name */
 };
 
 enum swc_comm_status { SWC_COMM_FORMING, SWC_COMM_LIVE, SWC_COMM_ABORTED };
 
 /**
- * struct swc_comm_query - look at communicators, one after the other
- * @cursor: in: 0 to begin, else what the last call returned; out: for the next call
- * @max_members: room at @members
- * @members: address of struct swc_member_info[], or 0
- * @nranks: out
- * @nlocal: out: members on this node, as many are written as there is room
+ * struct swc_comm_query - get the state of one communicator after the other
+ * @cursor: in: 0 for the first, else what the last call returned; out: for the next call
+ * @max_members: entries of @members
+ * @resv0: must be 0
+ * @members: address of struct swc_member_info[@max_members], or 0; out: the members on this node, by rank
+ * @nranks: out: members
+ * @nlocal: out: members on this node; of them min(@max_members, @nlocal) are written
  * @status: out: enum swc_comm_status
- * @uid: out: owner, in the reader's user namespace
- * @id_prefix: out: first four bytes of the id (the rest is the secret)
+ * @uid: out: owner, in the user namespace of the caller
+ * @id_prefix: out: first four bytes of the id (the rest is secret)
  * @inflight: out: operations in flight
- * @oldest_ns: out: age of the oldest
- * @oldest_seq: out: its number
- * @completed: out: operations completed
- * @failed: out: of them with an error
- * @bytes: out: bytes of their vectors
- * @error: out: last failure, negative errno or 0
- * @culprit: out: its rank or -1
- * @text: out: its line
+ * @oldest_ns: out: age of the oldest operation in flight, in nanoseconds
+ * @oldest_seq: out: its sequence number
+ * @completed: out: operations that have completed without an error
+ * @failed: out: operations that have failed
+ * @bytes: out: size of the vectors of completed operations, in bytes
+ * @error: out: last error, a negative errno, or 0
+ * @culprit: out: rank at fault, or -1
+ * @text: out: that error in one line for people
  * @algo: out: algorithm of the oldest operation in flight, or else of the last one that ended
  *
- * Shows communicators of the caller's user, all to CAP_SYS_ADMIN. -ENOENT after the last.
+ * Returns communicators of the caller's user, or all with CAP_SYS_ADMIN. -ENOENT after the last.
  */
 struct swc_comm_query {
 	__u64 cursor;
@@ -678,11 +711,11 @@ struct swc_comm_query {
 	char  algo[SWC_NAME_BYTES];
 };
 
-/* Counters since load. New ones are added at the end; @count says how many the kernel has. */
+/* Counters since the module was loaded. New ones are added at the end; swc_stats.count is their number. */
 enum swc_stat {
 	SWC_STAT_OPS_SUBMITTED, SWC_STAT_OPS_COMPLETED, SWC_STAT_OPS_FAILED, SWC_STAT_BYTES,
 	SWC_STAT_STEPS_LOCAL, SWC_STAT_STEPS_NET, SWC_STAT_BYTES_REDUCED, SWC_STAT_BYTES_COPIED,
-	SWC_STAT_RUN_INLINE, SWC_STAT_RUN_TASK, SWC_STAT_RUN_WORKER,
+	SWC_STAT_WORKER_INLINE, SWC_STAT_WORKER_TASK, SWC_STAT_WORKER_KTHREAD,
 	SWC_STAT_COMMS_CREATED, SWC_STAT_COMMS_ABORTED, SWC_STAT_TIMEOUTS, SWC_STAT_MISMATCHES,
 	SWC_STAT_PLANS_LOADED, SWC_STAT_PLANS_REFUSED,
 	SWC_STAT_REGIONS_PINNED, SWC_STAT_REGIONS_UNPINNED, SWC_STAT_PAGES_PINNED, SWC_STAT_PAGES_UNPINNED,
@@ -692,24 +725,24 @@ enum swc_stat {
 	SWC_STAT_CONNS_OPENED, SWC_STAT_CONNS_CLOSED, SWC_STAT_CONNS_REFUSED,
 	SWC_STAT_MSGS_SENT, SWC_STAT_MSGS_RECEIVED, SWC_STAT_BYTES_SENT, SWC_STAT_BYTES_RECEIVED,
 	SWC_STAT_BYTES_DIRECT, SWC_STAT_CREDIT_STALLS,
-	SWC_STAT_DMA_CHANS_TAKEN, SWC_STAT_DMA_CHANS_GIVEN, SWC_STAT_DMA_JOBS, SWC_STAT_DMA_BYTES,
+	SWC_STAT_DMA_CHANS_ACQUIRED, SWC_STAT_DMA_CHANS_RELEASED, SWC_STAT_DMA_JOBS, SWC_STAT_DMA_BYTES,
 	SWC_STAT_DMA_FALLBACKS,
-	SWC_STAT_EARLY_OFFERS,
+	SWC_STAT_RTR_EARLY,
 	SWC_STAT_DMA_PREPARED,
-	SWC_STAT_SEGS_SPILLED, SWC_STAT_SPILLS_REFUSED,
+	SWC_STAT_UNEXPECTED_BUFFERED, SWC_STAT_UNEXPECTED_REFUSED,
 	SWC_STAT_NR
 };
 
 struct swc_stats {
-	__u32 max;		/* in: room at values */
-	__u32 count;		/* out: counters the kernel has */
+	__u32 max;		/* in: entries of values */
+	__u32 count;		/* out: counters of the kernel */
 	__u64 values;		/* address of __u64[max] */
 };
 
 #define SWC_IOC_MAGIC		0xC5
 
 #define SWC_IOC_INFO		_IOR(SWC_IOC_MAGIC, 0x00, struct swc_info)
-#define SWC_IOC_COMM_JOIN	_IOWR(SWC_IOC_MAGIC, 0x01, struct swc_comm_join)
+#define SWC_IOC_COMM_CREATE	_IOWR(SWC_IOC_MAGIC, 0x01, struct swc_comm_create)
 #define SWC_IOC_COMM_LEAVE	_IOW(SWC_IOC_MAGIC, 0x02, struct swc_comm_ref)
 #define SWC_IOC_COMM_ABORT	_IOW(SWC_IOC_MAGIC, 0x03, struct swc_comm_ref)
 #define SWC_IOC_COMM_ERROR	_IOWR(SWC_IOC_MAGIC, 0x04, struct swc_comm_error)
@@ -724,17 +757,17 @@ struct swc_stats {
 #define SWC_IOC_COMM_QUERY	_IOWR(SWC_IOC_MAGIC, 0x0d, struct swc_comm_query)
 #define SWC_IOC_STATS		_IOWR(SWC_IOC_MAGIC, 0x0e, struct swc_stats)
 
-#define SWC_IOC_PART_INIT	_IOWR(SWC_IOC_MAGIC, 0x0f, struct swc_part_init)
-#define SWC_IOC_PART_START	_IOW(SWC_IOC_MAGIC, 0x10, struct swc_part_ref)
-#define SWC_IOC_PART_KICK	_IOW(SWC_IOC_MAGIC, 0x11, struct swc_part_ref)
-#define SWC_IOC_PART_WAIT	_IOW(SWC_IOC_MAGIC, 0x12, struct swc_part_ref)
-#define SWC_IOC_PART_FREE	_IOW(SWC_IOC_MAGIC, 0x13, struct swc_part_ref)
+#define SWC_IOC_PARTITIONED_INIT	_IOWR(SWC_IOC_MAGIC, 0x0f, struct swc_partitioned_init)
+#define SWC_IOC_PARTITIONED_START	_IOW(SWC_IOC_MAGIC, 0x10, struct swc_partitioned_ref)
+#define SWC_IOC_PARTITIONED_KICK	_IOW(SWC_IOC_MAGIC, 0x11, struct swc_partitioned_ref)
+#define SWC_IOC_PARTITIONED_WAIT	_IOW(SWC_IOC_MAGIC, 0x12, struct swc_partitioned_ref)
+#define SWC_IOC_PARTITIONED_FREE	_IOW(SWC_IOC_MAGIC, 0x13, struct swc_partitioned_ref)
 
 /*
- * cmd_op of IORING_OP_URING_CMD; the SQE's payload is the struct. COLLECTIVE takes a ring with 128-byte SQEs
- * and 32-byte CQEs, PART_WAIT any.
+ * cmd_op of IORING_OP_URING_CMD; the payload of the SQE is the struct. COLLECTIVE needs a ring with
+ * 128-byte SQEs and 32-byte CQEs, PARTITIONED_WAIT takes any ring.
  */
 #define SWC_CMD_COLLECTIVE	_IOW(SWC_IOC_MAGIC, 0x80, struct swc_desc)
-#define SWC_CMD_PART_WAIT	_IOW(SWC_IOC_MAGIC, 0x81, struct swc_part_ref)
+#define SWC_CMD_PARTITIONED_WAIT	_IOW(SWC_IOC_MAGIC, 0x81, struct swc_partitioned_ref)
 
 #endif /* _UAPI_LINUX_SWINGCOLL_H */

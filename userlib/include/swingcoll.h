@@ -2,27 +2,37 @@
 /*
  * libswingcoll: collective communication carried out by the Linux kernel.
  *
- * Every call returns 0 or a negative errno and leaves errno alone:
+ * Every call that returns int returns 0 or a negative errno, unless it says otherwise, and leaves
+ * errno alone:
  *
- *	-EINVAL		an argument is wrong
- *	-ENODEV, -EACCES	no /dev/swingcoll, or no right to it (swingctl doctor says what to do)
- *	-ENOMEM		memory, or the locked-memory limit, is used up
- *	-EFAULT		a buffer is not (writable) memory
- *	-ETIMEDOUT	the deadline passed; swingcoll_comm_error() names who was late
+ *	-EINVAL		an argument is out of range, or buffers overlap in a way that the collective
+ *			does not allow
+ *	-ENODEV, -EACCES	no /dev/swingcoll, or no permission to use it (swingctl doctor says
+ *				what to do)
+ *	-ENOMEM		out of memory, or the locked-memory limit (RLIMIT_MEMLOCK) is reached
+ *	-EFAULT		a buffer is not memory of this process, or not writable
+ *	-ETIMEDOUT	the deadline has passed; swingcoll_comm_error() names the rank that was late
  *	-ECONNRESET	a member died or left
- *	-ECONNABORTED	the communicator was aborted; only destroy is left to do
- *	-ECANCELED	another rank's buffers were refused; swingcoll_comm_error() tells whose and why
+ *	-ECONNABORTED	the communicator was aborted; it can only be shrunk or destroyed
+ *	-ECANCELED	another rank's buffers were refused; swingcoll_comm_error() says whose and
+ *			why
  *	-EPROTO		the ranks called different collectives, or with different counts or types
  *	-EAGAIN		64 collectives are in flight: wait for one first
- *	-EOPNOTSUPP	the algorithm asked for cannot do this; swingcoll_comm_error() says what it can
+ *	-EOPNOTSUPP	the algorithm asked for cannot do this; swingcoll_comm_error() says what it
+ *			can do
  *	-EOVERFLOW	the vector is larger than 64 TiB
- *	-EBADF		the communicator belongs to the process that this one was forked from
+ *	-EBADF		the communicator belongs to the parent of this process (see Fork)
  *
- * Threads: calls on different communicators are independent. Calls on one communicator may come from
- * several threads; the order in which they are made is the order of the collectives and must be the same
- * on all ranks, so threads that share a communicator must agree on it among themselves.
+ * Threads: calls on different communicators are independent. Calls on one communicator may come
+ * from several threads. The order in which they are made is the order of the collectives and must
+ * be the same on all ranks, so threads that share a communicator must agree on an order.
  *
- * Fork: a child inherits nothing; it must create communicators of its own.
+ * Fork: a child inherits no communicator, request or registration; it must create communicators of
+ * its own.
+ *
+ * Ownership: objects are opaque. What a call returns through a pointer belongs to the caller until
+ * the call that is named for freeing it. Texts (const char *) that calls return are never freed by
+ * the caller.
  */
 #ifndef SWINGCOLL_H
 #define SWINGCOLL_H
@@ -36,11 +46,16 @@ extern "C" {
 
 #define SWINGCOLL_ID_BYTES 16
 
-/* Names a communicator. Plain bytes; whoever knows them may join. Hand it round by any means. */
+/*
+ * The id of a communicator: plain bytes that rank 0 makes and all ranks must have before they
+ * create the communicator. A process that knows them may join, so they are a secret among the
+ * ranks.
+ */
 struct swingcoll_id {
 	unsigned char bytes[SWINGCOLL_ID_BYTES];
 };
 
+/* Element types. F16 is IEEE 754 binary16, BF16 the upper half of F32. */
 enum swingcoll_dtype {
 	SWINGCOLL_I8,
 	SWINGCOLL_U8,
@@ -56,6 +71,10 @@ enum swingcoll_dtype {
 	SWINGCOLL_F64,
 };
 
+/*
+ * Reductions. AVG is SUM divided by the number of ranks; BAND, BOR and BXOR are for integer types
+ * only.
+ */
 enum swingcoll_redop {
 	SWINGCOLL_SUM,
 	SWINGCOLL_PROD,
@@ -67,6 +86,7 @@ enum swingcoll_redop {
 	SWINGCOLL_BXOR,
 };
 
+/* Collectives, for struct swingcoll_call and the names below. */
 enum swingcoll_coll {
 	SWINGCOLL_ALLREDUCE,
 	SWINGCOLL_REDUCE_SCATTER,
@@ -77,80 +97,91 @@ enum swingcoll_coll {
 	SWINGCOLL_ALLTOALL,
 };
 
-/* One rank's membership in a communicator. */
+/* One rank's handle of a communicator. */
 struct swingcoll_comm;
-/* A collective in flight. */
+/* A collective in flight, of one rank. */
 struct swingcoll_req;
 
 /*
- * Options of a communicator; zero the struct and set what is wanted. They must be equal on all ranks,
- * except use_io_uring.
+ * Options of a communicator. Zero the struct and set what is wanted. They must be equal on all
+ * ranks, except use_io_uring. Texts are copied.
+ *
+ * timeout_ms	deadline of the creation and of each operation, in milliseconds; 0: 30000
+ * flags	SWINGCOLL_ANY_USER, SWINGCOLL_ALLOW_REORDER, SWINGCOLL_URGENT
+ * algo		NULL or "auto"; the name of an algorithm (swingcoll_algo_name()), with a number as
+ *		in "swing-h:2" if it takes one; or "file:PATH" for a plan file, see
+ *		swingcoll-plan(5)
+ * slot_max	largest payload in bytes that goes through the slots (shared memory, for ranks of
+ *		one node); 0: 128 KiB / nranks, or none if algo names one; -1: none
+ * use_io_uring	0: io_uring if it is allowed, else ioctl; 1: io_uring or failure; -1: ioctl
+ * topo		shape of the network, such as "torus:4x4*8", or "@FILE", see swingcoll-topology(7);
+ *		NULL: all ranks are on one node, or, with a bootstrap, what that finds
+ * tuning	file of measured times that corrects the automatic choice, as swingperf --tune
+ *		writes it; NULL: none
  */
 struct swingcoll_comm_opts {
-	uint32_t timeout_ms; /* deadline of creation and of each operation; 0: 30000 */
-	uint32_t flags;	     /* SWINGCOLL_ANY_USER, SWINGCOLL_ALLOW_REORDER, SWINGCOLL_URGENT */
-	const char
-		*algo; /* NULL or "auto"; an algorithm's name (swingcoll_algo_name()), with a number
-				as in "swing-h:2" if it takes one; or "file:PATH", see
-				swingcoll-plan(5) */
-	int64_t slot_max;     /* largest payload in bytes that goes through the shared slots;
-				0: 128 KiB / nranks, or none if algo names one; -1: none */
-	int32_t use_io_uring; /* 0: if allowed, else ioctl; 1: must; -1: never */
-	uint32_t reserved0;   /* 0 */
-	const char *topo;     /* shape of the network, such as "torus:4x4*8", or "@FILE", see
-				 swingcoll-topology(7);
-				 NULL: all ranks on one node; with a bootstrap, what that finds */
-	const char *tuning;   /* file of measured times that corrects the automatic choice, as
-				 swingperf --tune writes it; NULL: none */
+	uint32_t timeout_ms;
+	uint32_t flags;
+	const char *algo;
+	int64_t slot_max;
+	int32_t use_io_uring;
+	uint32_t reserved0; /* 0 */
+	const char *topo;
+	const char *tuning;
 	uint32_t reserved[8]; /* 0 */
 };
 
-#define SWINGCOLL_ANY_USER (1u << 0)	  /* members may belong to different users */
-#define SWINGCOLL_ALLOW_REORDER (1u << 1) /* float results may differ in last bits between ranks */
-#define SWINGCOLL_URGENT (1u << 2)	  /* comes before the collectives of other communicators */
+#define SWINGCOLL_ANY_USER (1u << 0) /* members may belong to different users */
+#define SWINGCOLL_ALLOW_REORDER                                                                    \
+	(1u << 1)		   /* float results may differ in their last bits between ranks */
+#define SWINGCOLL_URGENT (1u << 2) /* runs before the collectives of other communicators */
 
-/* What is known of a finished collective. */
+/* The outcome of a finished collective. */
 struct swingcoll_result {
 	int error;	  /* 0 or a negative errno, the same that the call returns */
-	int culprit;	  /* rank at fault, or -1 */
+	int culprit;	  /* rank at fault, or -1 if none is known */
 	uint64_t time_ns; /* from submission to completion; 0 if it went through the slots */
-	const char *algo; /* algorithm that ran; "slots" for small messages. Static, or lives as
-			     long as the communicator */
+	const char *algo; /* algorithm that ran; "slots" for small messages. Valid as long as the
+			     communicator */
 };
 
+/* The version of the library, such as "0.1.0". */
 const char *swingcoll_version(void);
 
-/* Text for a (negative) error, never NULL, static. */
+/* Text for a negative errno that a call has returned, or for 0; never NULL. */
 const char *swingcoll_strerror(int error);
 
-/* A new random id. */
+/* Make a new random id. */
 int swingcoll_unique_id(struct swingcoll_id *id);
 
 /*
- * Join a communicator of nranks ranks as rank. Blocks until all have come or the time is up.
- * opts NULL: defaults. *comm is the caller's until swingcoll_comm_destroy().
+ * Create a communicator of ranks on one node. All nranks ranks call it with the same id; rank is 0
+ * to nranks - 1. Blocks until all have called it or the deadline passes. opts NULL: defaults. *comm
+ * belongs to the caller until swingcoll_comm_destroy(); it is NULL after a failure. -EEXIST:
+ * another process has this rank.
  */
 int swingcoll_comm_create(struct swingcoll_comm **comm, const struct swingcoll_id *id, int nranks,
 			  int rank, const struct swingcoll_comm_opts *opts);
 
 /*
- * Whether options make sense for so many ranks, without joining anything: 0, or what
- * swingcoll_comm_create() would return, with one line in text that names the fault and what would be
- * accepted. Whether an algorithm can do a collective shows only when it is called.
+ * Check options for so many ranks, without creating anything: 0, or what swingcoll_comm_create()
+ * would return, with one line of at most size bytes in text that names the fault and what would be
+ * accepted. Whether an algorithm can do a collective shows only when that is called.
  */
 int swingcoll_opts_check(const struct swingcoll_comm_opts *opts, int nranks, char *text,
 			 size_t size);
 
 /*
- * Bootstrap: a communicator over several nodes needs more than an id. The ranks tell each other who
- * they are, on which node, and by which addresses that is reached, and all that takes is one way to
- * exchange a few bytes between them.
+ * Bootstrap: a way to exchange a few bytes between all ranks before there is a communicator. Ranks
+ * on several nodes tell each other by it who they are, on which node they run, and which addresses
+ * the node has.
  *
- * rank, nranks	 who calls
- * allgather	 mine points to bytes bytes of this rank, all to room for nranks * bytes, in the order of
- *		 the ranks; blocks until all are there. All ranks call it alike. 0 or a negative errno
+ * rank, nranks	 this process, and how many there are
+ * allgather	 an exchange: mine points to bytes bytes of this rank, all to room for nranks *
+ *		 bytes, to be filled in the order of the ranks. All ranks call it alike; it blocks
+ *		 until all have. Returns 0 or a negative errno
  * arg		 its first argument
- * release	 NULL, or what swingcoll_bootstrap_free() calls
+ * release	 called by swingcoll_bootstrap_free(); may be NULL
  */
 struct swingcoll_bootstrap {
 	int rank;
@@ -161,93 +192,124 @@ struct swingcoll_bootstrap {
 };
 
 /*
- * Join a communicator of all ranks of boot, on one node or many. Blocks until all have come; either all
- * ranks succeed or none, with the same error as far as that can be told. swingcoll_bootstrap_error()
- * then says what was wrong, and where. boot is not used after the return.
+ * Create a communicator of all ranks of boot, on one node or many. All ranks call it; it blocks
+ * until all have. Either all ranks succeed or none, with the same error as far as the exchange
+ * still works; swingcoll_bootstrap_error() then says what was wrong, and where. boot is not used
+ * after the return. *comm as for swingcoll_comm_create().
  */
 int swingcoll_comm_create_from(struct swingcoll_comm **comm, const struct swingcoll_bootstrap *boot,
 			       const struct swingcoll_comm_opts *opts);
 
 /*
- * Bootstraps: by TCP to a root that the environment names (SWINGCOLL_ROOT and others, see
- * swingcoll(7)); and by whatever the launcher offers: that, PMIx, or nothing but one rank if there is
- * no launcher. *boot is the caller's until swingcoll_bootstrap_free(), and may serve for several
- * communicators, one after the other, and for exchanges of the caller's own.
+ * Bootstraps that come with the library. _env: by TCP to a root that the environment names
+ * (SWINGCOLL_ROOT and others, see swingcoll(7)). _auto: the same if the environment names a root,
+ * else by PMIx if a launcher offers it, else one rank. *boot belongs to the caller until
+ * swingcoll_bootstrap_free(), which takes NULL too. It may serve for several communicators, one
+ * after the other, and for exchanges of the caller's own.
  */
 int swingcoll_bootstrap_env(struct swingcoll_bootstrap **boot);
 int swingcoll_bootstrap_auto(struct swingcoll_bootstrap **boot);
 void swingcoll_bootstrap_free(struct swingcoll_bootstrap *boot);
 
-/* The same and swingcoll_comm_create_from() in one. */
+/*
+ * Whether a launcher has started this process, by the environment; nothing is connected. Returns 1 if so:
+ * *from is then the name of the variable that tells, *rank and *nranks are what it tells, or -1 and 0 if
+ * only the bootstrap can tell (PMIx). Returns 0 without a launcher, or a negative errno if the variables
+ * contradict each other, which swingcoll_bootstrap_error() describes.
+ */
+int swingcoll_bootstrap_launcher(const char **from, int *rank, int *nranks);
+
+/* A bootstrap, swingcoll_comm_create_from() and swingcoll_bootstrap_free() in one. */
 int swingcoll_comm_create_env(struct swingcoll_comm **comm, const struct swingcoll_comm_opts *opts);
 int swingcoll_comm_create_auto(struct swingcoll_comm **comm,
 			       const struct swingcoll_comm_opts *opts);
 
-/* One line on why the last of the calls above failed in this thread; "" if none has. Never NULL. */
+/*
+ * One line on why the last of the calls above failed in this thread; "" if none has. Valid until
+ * the next of them.
+ */
 const char *swingcoll_bootstrap_error(void);
-/* For bootstraps of the caller's own: set that line. Returns error. */
+/* For bootstraps of the caller's own: set that line, as printf() does. Returns error. */
 int swingcoll_bootstrap_fail(int error, const char *format, ...)
 #ifdef __GNUC__
 	__attribute__((format(printf, 2, 3)))
 #endif
 	;
 /*
- * For those too: how long an exchange may take, by SWINGCOLL_BOOT_TIMEOUT or else 120 s. -EINVAL: the variable is no
- * such number.
+ * For bootstraps of the caller's own: how long an exchange may take, in milliseconds:
+ * SWINGCOLL_BOOT_TIMEOUT (seconds), or 120 s. -EINVAL: the variable is not a number from 1 to
+ * 86400.
  */
 int swingcoll_bootstrap_timeout(uint32_t *timeout_ms);
 
 /*
- * Wait for this rank's operations in flight (they end by their deadline at the latest), leave, free.
- * Always frees; the return value tells of an error on the way. NULL is allowed.
+ * Wait for this rank's operations in flight (they end by their deadline at the latest), leave the
+ * communicator, free it. It is freed in any case; the return value tells of an error on the way.
+ * NULL is allowed. Not collective.
  */
 int swingcoll_comm_destroy(struct swingcoll_comm *comm);
 
-/* Fail all operations of all members with -ECONNABORTED, now and for ever. Any thread. */
+/*
+ * End all operations of all members with -ECONNABORTED, those in flight and all later ones. Any
+ * thread; does not block.
+ */
 int swingcoll_comm_abort(struct swingcoll_comm *comm);
 
 /*
- * Go on without some ranks. Every rank that is left calls this with the same list of ranks to
- * exclude, as often as all others; the ranks keep their order in *out. An empty list excludes the
- * rank at fault of the last failure, which after an abort is the same on all ranks unless several
- * failed at once. comm may have been aborted; it stays to be destroyed. Options: those of comm but
- * for algorithm and topology, which are chosen as if none had been named. Blocks until the ranks of
- * this node have come; ranks elsewhere are waited for by the first collective. Ranks that disagree
- * on the list never meet: -ETIMEDOUT.
+ * Create a smaller communicator without some ranks. Every remaining rank calls this with the same
+ * list of nexclude ranks to exclude, and as often as all others; the ranks keep their order in
+ * *out. An empty list excludes the rank at fault of the last failure, which after an abort is the
+ * same on all ranks unless several failed at once. comm may have been aborted, and remains to be
+ * destroyed. Options: those of comm, except algorithm and topology, which are chosen as if none had
+ * been named. Blocks until the remaining ranks of this node have called it; ranks on other nodes
+ * are waited for by the first collective. Ranks with different lists do not find each other:
+ * -ETIMEDOUT. *out belongs to the caller until swingcoll_comm_destroy().
  */
 int swingcoll_comm_shrink(struct swingcoll_comm *comm, const int *exclude, int nexclude,
 			  struct swingcoll_comm **out);
 
+/* This rank, and the number of ranks. */
 int swingcoll_comm_rank(const struct swingcoll_comm *comm);
 int swingcoll_comm_size(const struct swingcoll_comm *comm);
-/* Nodes that the ranks are on. */
+/* Number of nodes that the ranks are on. */
 int swingcoll_comm_nodes(const struct swingcoll_comm *comm);
-/* The topology that plans are made for, as text. Like snprintf(): returns the length it needs. */
+/*
+ * The topology that plans are made for, as text of at most size bytes. Returns the full length, as
+ * snprintf() does.
+ */
 int swingcoll_comm_topo(const struct swingcoll_comm *comm, char *text, size_t size);
 
 /*
- * One line on the last failure: who and what. Writes at most size bytes with the NUL. Returns the
- * error (0 if there was none); *culprit, if not NULL, is the rank at fault or -1.
+ * One line on the last failure: which rank, and what. Writes at most size bytes, NUL included; text
+ * may be NULL. Returns the error, 0 if there was none. *culprit, if not NULL, is the rank at fault
+ * or -1.
  */
 int swingcoll_comm_error(struct swingcoll_comm *comm, char *text, size_t size, int *culprit);
 
 /*
- * Algorithm of the last collective that ended well on this communicator, through whatever call; "slots" for
- * small messages, "?" before the first. Static, or lives as long as the communicator.
+ * Algorithm of the last collective that succeeded on this communicator, by any call; "slots" for
+ * small messages, "?" before the first. Valid as long as the communicator.
  */
 const char *swingcoll_comm_algo(const struct swingcoll_comm *comm);
 
 /*
- * Blocking collectives. Counts are in elements. send == recv is in place; partial overlap is refused.
+ * Blocking collectives. Counts are in elements, and the same on all ranks. Buffers are disjoint or
+ * in place as each line says; any other overlap is -EINVAL. Buffers are aligned to their element
+ * type.
  *
- * allreduce	  recv[i] = op over ranks of send[i], i < count, on every rank
- * reduce_scatter recv[i] = op over ranks of send[rank * count + i], i < count; in place:
- *		  recv == send + rank * count elements
- * allgather	  recv[r * count + i] = send of rank r [i]; in place: send == recv + rank * count
- * broadcast	  recv[i] = send[i] of root; send is read on root only; on root recv == send is usual
- * reduce	  recv[i] on root; recv is not used elsewhere and may be NULL
+ * allreduce	  recv[i] = op over ranks of send[i], i < count, on every rank. In place:
+ *		  send == recv
+ * reduce_scatter recv[i] = op over ranks of send[rank * count + i], i < count; send has
+ *		  nranks * count elements. In place: recv == send + rank * count elements
+ * allgather	  recv[r * count + i] = send of rank r [i]; recv has nranks * count elements. In
+ *		  place: send == recv + rank * count elements
+ * broadcast	  recv[i] = send[i] of root; send is read on root only, and may be NULL elsewhere.
+ *		  In place: send == recv
+ * reduce	  recv[i] on root = op over ranks of send[i]; recv is not used elsewhere and may be
+ *		  NULL. In place: send == recv
  * barrier	  returns when every rank has called it
- * alltoall	  recv[r * count + i] = send[rank * count + i] of rank r, i < count
+ * alltoall	  recv[r * count + i] = send[rank * count + i] of rank r, i < count; both have
+ *		  nranks * count elements. In place: send == recv
  */
 int swingcoll_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
 			enum swingcoll_redop op, struct swingcoll_comm *comm);
@@ -264,9 +326,9 @@ int swingcoll_alltoall(const void *send, void *recv, size_t count, enum swingcol
 		       struct swingcoll_comm *comm);
 
 /*
- * The same, returning at once. *req must be given to swingcoll_wait(), or to swingcoll_test() until that
- * says done. Buffers belong to the operation until then. At most 64 are in flight per communicator;
- * one more gives -EAGAIN.
+ * The same, without waiting. *req must be passed to swingcoll_wait(), or to swingcoll_test() until
+ * that returns something else than -EINPROGRESS. The buffers belong to the operation until then. At
+ * most 64 operations are in flight per communicator; one more is refused with -EAGAIN.
  */
 int swingcoll_iallreduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
 			 enum swingcoll_redop op, struct swingcoll_comm *comm,
@@ -285,61 +347,78 @@ int swingcoll_ibarrier(struct swingcoll_comm *comm, struct swingcoll_req **req);
 int swingcoll_ialltoall(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
 			struct swingcoll_comm *comm, struct swingcoll_req **req);
 
-/* Sleep until done, free the request, return its error. result may be NULL. */
+/*
+ * Sleep until the operation is done, free the request, return the operation's error. result may be
+ * NULL.
+ */
 int swingcoll_wait(struct swingcoll_req *req, struct swingcoll_result *result);
 
 /*
- * Returns -EINPROGRESS while the operation runs (the request stays valid). Otherwise frees the request
- * and returns as swingcoll_wait() does. Makes no system call unless there is something to collect.
+ * Return -EINPROGRESS while the operation runs; the request stays valid. Otherwise free the request
+ * and return as swingcoll_wait() does. Does not block, and makes a system call only if there is
+ * something to collect.
  */
 int swingcoll_test(struct swingcoll_req *req, struct swingcoll_result *result);
 
 /*
- * Partitioned collectives, in the way of MPI 4: a large operation whose data is made, and used, piece by
- * piece. *part is persistent: made once, started as often as wanted, freed by swingcoll_pfree() before the
- * communicator is destroyed. It pins its buffers for as long as it lives.
+ * Partitioned collectives, in the way of MPI 4: a large operation whose data is produced and used
+ * in partitions. *p is persistent: made once, started as often as wanted, freed by
+ * swingcoll_pfree() before the communicator is destroyed. Its buffers are pinned as long as it
+ * lives. All ranks call _init alike; it does not wait for the others.
  *
- * The buffers hold the partitions one after the other, and partition i is a collective of count elements
- * by itself: for pallreduce it is elements i * count and up of both; for preduce_scatter it sends
- * nranks * count elements from send + i * nranks * count and gets count at recv + i * count; for pallgather
- * the other way round. Only pallreduce may be in place. At most 4096 partitions.
+ * The buffers hold the partitions one after the other, and partition i is a collective of count
+ * elements by itself:
+ * pallreduce	   elements i * count and up of both buffers
+ * preduce_scatter nranks * count elements from send + i * nranks * count to count elements at
+ *		   recv + i * count
+ * pallgather	   count elements from send + i * count to nranks * count elements at
+ *		   recv + i * nranks * count
+ * Only pallreduce may be in place. There are 1 to 4096 partitions.
  *
- * swingcoll_pstart()	begin a round. It has a place in the order of the collectives, the same on all
- *			ranks, as if all partitions were called there. -EBUSY while the last round is not done
- * swingcoll_pready()	the data of a partition is there, and is not touched any more until it is done. Any
- *			thread, any order, once in a round; makes a system call only if the kernel sleeps.
- *			The partition runs, without the caller, when all ranks have marked it ready
+ * swingcoll_pstart()	begin a round. The round has one place in the order of the collectives, the
+ *			same on all ranks, as if all partitions were called there. -EBUSY: the last
+ *			round is not done
+ * swingcoll_pready()	the data of a partition is complete; the caller does not touch it until the
+ *			partition is done. From any thread, in any order, once per round. Makes a
+ *			system call only if the kernel sleeps. The kernel runs a partition when all
+ *			ranks have marked it ready
  * swingcoll_parrived()	1 if a partition is done, 0 if not, or an error; makes no system call
- * swingcoll_pwait()	sleep until a partition, or SWINGCOLL_ALL_PARTITIONS, are done; 0 or the first error
+ * swingcoll_pwait()	sleep until a partition, or SWINGCOLL_ALL_PARTITIONS, are done; 0 or the
+ *			first error
  */
-struct swingcoll_part;
+struct swingcoll_partitioned;
 
 #define SWINGCOLL_ALL_PARTITIONS (-1)
 
 int swingcoll_pallreduce_init(const void *send, void *recv, int partitions, size_t count,
 			      enum swingcoll_dtype dtype, enum swingcoll_redop op,
-			      struct swingcoll_comm *comm, struct swingcoll_part **part);
+			      struct swingcoll_comm *comm, struct swingcoll_partitioned **p);
 int swingcoll_preduce_scatter_init(const void *send, void *recv, int partitions, size_t count,
 				   enum swingcoll_dtype dtype, enum swingcoll_redop op,
-				   struct swingcoll_comm *comm, struct swingcoll_part **part);
+				   struct swingcoll_comm *comm, struct swingcoll_partitioned **p);
 int swingcoll_pallgather_init(const void *send, void *recv, int partitions, size_t count,
 			      enum swingcoll_dtype dtype, struct swingcoll_comm *comm,
-			      struct swingcoll_part **part);
-int swingcoll_pstart(struct swingcoll_part *part);
-int swingcoll_pready(struct swingcoll_part *part, int partition);
-int swingcoll_parrived(struct swingcoll_part *part, int partition);
-int swingcoll_pwait(struct swingcoll_part *part, int partition);
-/* Also while a round is not done: then nothing is freed, -EBUSY. NULL is allowed. */
-int swingcoll_pfree(struct swingcoll_part *part);
+			      struct swingcoll_partitioned **p);
+int swingcoll_pstart(struct swingcoll_partitioned *p);
+int swingcoll_pready(struct swingcoll_partitioned *p, int partition);
+int swingcoll_parrived(struct swingcoll_partitioned *p, int partition);
+int swingcoll_pwait(struct swingcoll_partitioned *p, int partition);
+/* Free; -EBUSY, and nothing is freed, while a round is not done. NULL is allowed. */
+int swingcoll_pfree(struct swingcoll_partitioned *p);
 
 /*
- * Pin memory ahead of use. Optional: buffers are otherwise registered on first use and the kernel keeps
- * that record true when they are unmapped. Process-wide. -ENOMEM: see RLIMIT_MEMLOCK.
+ * Register memory: pin it ahead of use, for all communicators of this process. Optional: the kernel
+ * registers other buffers on first use and drops that when they are unmapped. addr need not be
+ * aligned to pages. -ENOMEM: see RLIMIT_MEMLOCK. Unregister by the same addr, before the memory is
+ * unmapped; -EINVAL if there is no such registration.
  */
 int swingcoll_mem_register(void *addr, size_t bytes);
 int swingcoll_mem_unregister(void *addr);
 
-/* Names for people and command lines: "f32", "sum", "allreduce"; parsers return -EINVAL. */
+/*
+ * Names for people and command lines: "f32", "sum", "allreduce"; "?" for an unknown value. Parsers
+ * return the value or -EINVAL. swingcoll_dtype_size() is in bytes, 0 for an unknown type.
+ */
 size_t swingcoll_dtype_size(enum swingcoll_dtype dtype);
 const char *swingcoll_dtype_name(enum swingcoll_dtype dtype);
 const char *swingcoll_redop_name(enum swingcoll_redop op);
@@ -349,16 +428,17 @@ int swingcoll_redop_parse(const char *name);
 int swingcoll_coll_parse(const char *name);
 /* 1 if the pair makes sense (bit operations are for integers only), else 0. */
 int swingcoll_supported(enum swingcoll_dtype dtype, enum swingcoll_redop op);
-/* Algorithms by index from 0, NULL after the last. */
+/* Names of the algorithms, by index from 0; NULL after the last. */
 const char *swingcoll_algo_name(int index);
 
 /*
- * The caller's own io_uring (set up with IORING_SETUP_SQE128 | IORING_SETUP_CQE32).
+ * Collectives in the caller's own io_uring (set up with IORING_SETUP_SQE128 | IORING_SETUP_CQE32).
  *
- * swingcoll_prep() fills a 128-byte SQE for a non-blocking collective; the caller sets user_data and
- * submits. The order of submission is the order of the collective. swingcoll_cqe_result() reads the
- * CQE. The communicator must outlive both. struct swingcoll_call: as the arguments above; root is 0
- * where there is none.
+ * swingcoll_prep() fills a 128-byte SQE for a non-blocking collective; the caller sets user_data
+ * and submits it. The order of submission is the order of the collectives. swingcoll_cqe_result()
+ * reads the CQE: it returns the operation's error and fills result, which may be NULL. The
+ * communicator must outlive both. Fields of struct swingcoll_call are the arguments of the blocking
+ * call; root is 0 where there is none.
  */
 struct io_uring_sqe;
 struct io_uring_cqe;
@@ -381,151 +461,12 @@ int swingcoll_cqe_result(struct swingcoll_comm *comm, const struct io_uring_cqe 
 			 struct swingcoll_result *result);
 
 /*
- * swingcoll_pwait() in the caller's own io_uring, of any kind: fills an SQE whose CQE comes when a partition,
- * or SWINGCOLL_ALL_PARTITIONS, of the round that is going on are done; its res is 0 or the first error. Any
- * number of them may be in flight, in any order; a 64-byte SQE is enough. The caller sets user_data and
+ * swingcoll_pwait() in the caller's own io_uring: fill an SQE (64 bytes are enough) whose CQE comes
+ * when a partition, or SWINGCOLL_ALL_PARTITIONS, of the current round are done; its res is 0 or the
+ * first error. Any number of them may be in flight, in any order. The caller sets user_data and
  * submits before the next round begins.
  */
-int swingcoll_prep_pwait(struct io_uring_sqe *sqe, struct swingcoll_part *part, int partition);
-
-/*
- * An allgather and the product that consumes it, overlapped: C = A x B, where each rank has some rows of A
- * (m x k) and all of B (k x n), and wants all of C. The library moves A in pieces and calls back for each; the
- * product is the caller's, with any BLAS. See swingcoll_overlap(3).
- *
- * Matrices lie in row order. A shard is that of swingcoll_overlap_rows(), without gaps between rows.
- */
-
-/* In what pieces A comes, and what is multiplied at once. */
-enum swingcoll_overlap_schedule {
-	SWINGCOLL_OVERLAP_AUTO,
-	SWINGCOLL_OVERLAP_SERIAL,	 /* everything, then one product */
-	SWINGCOLL_OVERLAP_SHARD,	 /* one rank's shard after the other, the own one first */
-	SWINGCOLL_OVERLAP_ROWS,		 /* some rows of all ranks at a time */
-	SWINGCOLL_OVERLAP_ROWS_OWN,	 /* the same, but first the own shard as a whole */
-	SWINGCOLL_OVERLAP_ROWS_SEPARATE, /* the same, one product per rank */
-	SWINGCOLL_OVERLAP_COLUMNS,	 /* some columns of all ranks at a time; products add up */
-};
-#define SWINGCOLL_OVERLAP_SCHEDULES 7
-
-/* Rows of C, and of A. */
-struct swingcoll_overlap_range {
-	size_t row;
-	size_t rows;
-};
-
-/*
- * A part of A that is there: rows x cols elements at a, lda elements from row to row, columns col to
- * col + cols - 1 of A. Its rows are, in this order, those of the runs: rows of A that are neighbours here may
- * be far apart there. Valid until the consumer returns.
- */
-struct swingcoll_overlap_piece {
-	const void *a;
-	size_t lda;
-	size_t rows;
-	size_t col;
-	size_t cols;
-	int accumulate; /* 0: C's rows = piece x B's rows col...; 1: C's rows += that */
-	unsigned int nruns;
-	const struct swingcoll_overlap_range *run;
-};
-
-struct swingcoll_overlap;
-
-/*
- * Options; zero the struct and set what is wanted. They must be equal on all ranks, except arg.
- *
- * table	file with the times of products on this machine; read by rank 0, and written if it lacks
- *		them. NULL: none, they are measured each time
- * product	makes one product of that size (up to 512 each), on any numbers, to be timed. 0 or a
- *		negative errno. NULL: nothing is measured, and every schedule is tried
- * arg		its first argument
- * dtype	its type; of products of another type the model says nothing, and every schedule is tried
- * pieces	that a shard is cut into, at most 64; 0: 8
- * trials	times that each schedule in question is tried, at most 15, before those far behind the best are
- *		dropped; 0: 3
- */
-struct swingcoll_overlap_opts {
-	const char *table;
-	int (*product)(void *arg, size_t m, size_t n, size_t k);
-	void *arg;
-	enum swingcoll_dtype dtype;
-	uint32_t pieces;
-	uint32_t trials;
-	uint32_t reserved[8]; /* 0 */
-};
-
-/*
- * One product. consume is called in the calling thread; if it fails, it is not called again, the transfers go
- * on to their end, and its error is returned: the communicator is as good as before.
- */
-struct swingcoll_overlap_call {
-	size_t m, n, k;
-	enum swingcoll_dtype dtype;
-	enum swingcoll_overlap_schedule schedule; /* AUTO: the best */
-	const void *shard;			  /* not written */
-	int (*consume)(void *arg, const struct swingcoll_overlap_piece *piece);
-	void *arg;
-	uint32_t reserved[8]; /* 0 */
-};
-
-struct swingcoll_overlap_result {
-	enum swingcoll_overlap_schedule schedule; /* that ran */
-	int trial;				  /* 1: to find out how good it is */
-	uint64_t time_ns;			  /* on this rank */
-	uint64_t wait_ns;			  /* of that, asleep until a piece came */
-};
-
-/* What was measured when the handle was made, the same on all ranks. */
-struct swingcoll_overlap_figures {
-	double start_s;		  /* allgather: start-up time, */
-	double bytes_per_s;	  /* and rate in bytes of one rank */
-	double crowd;		  /* product on all ranks at once / on one alone */
-	double product_slowdown;  /* contention loss: product during a transfer / without */
-	double transfer_slowdown; /* transfer during products / without */
-};
-
-/* What the model says of a shape; seconds. */
-struct swingcoll_overlap_forecast {
-	double time_s[SWINGCOLL_OVERLAP_SCHEDULES]; /* by schedule; [AUTO]: 0 */
-	double gather_s;			    /* the whole allgather alone */
-	double product_s;   /* the whole product alone, all ranks computing */
-	double dil_rows;    /* decomposition loss: time of the pieces of a product / of it whole */
-	double dil_columns; /* the same, cut by columns */
-};
-
-/*
- * Make a handle for a communicator, on all ranks alike; blocks for as long as measuring takes, well below a
- * second on a machine of today. *overlap is the caller's until swingcoll_overlap_destroy(), which must come
- * before that of the communicator.
- */
-int swingcoll_overlap_create(struct swingcoll_overlap **overlap, struct swingcoll_comm *comm,
-			     const struct swingcoll_overlap_opts *opts);
-/* NULL is allowed. Not collective. */
-void swingcoll_overlap_destroy(struct swingcoll_overlap *overlap);
-
-/*
- * Gather and consume, on all ranks alike; counts as some collectives on the communicator. Blocks until all
- * is consumed. With AUTO the first calls of a shape are trials (and do their work as any other), then the
- * quickest stays. result may be NULL. After an error other than the consumer's abort the communicator.
- */
-int swingcoll_overlap_run(struct swingcoll_overlap *overlap,
-			  const struct swingcoll_overlap_call *call,
-			  struct swingcoll_overlap_result *result);
-
-/* Rows of A that a rank has: the first m % nranks ranks have one more. */
-void swingcoll_overlap_rows(size_t m, int nranks, int rank, struct swingcoll_overlap_range *rows);
-
-/* -ENODATA: no product, or none of that type, so nothing was measured. */
-int swingcoll_overlap_figures(const struct swingcoll_overlap *overlap,
-			      struct swingcoll_overlap_figures *figures);
-int swingcoll_overlap_forecast(const struct swingcoll_overlap *overlap, size_t m, size_t n,
-			       size_t k, enum swingcoll_dtype dtype,
-			       struct swingcoll_overlap_forecast *forecast);
-
-/* "rows-grouped"; NULL for what is none. The parser returns -EINVAL. */
-const char *swingcoll_overlap_name(enum swingcoll_overlap_schedule schedule);
-int swingcoll_overlap_parse(const char *name);
+int swingcoll_prep_pwait(struct io_uring_sqe *sqe, struct swingcoll_partitioned *p, int partition);
 
 #ifdef __cplusplus
 }

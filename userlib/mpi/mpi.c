@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Bootstrap by MPI: its allgather, on a communicator of its own, whose errors are returned. */
+/*
+ * Bootstrap by MPI: MPI_Allgather() on a communicator of its own, which returns errors instead of
+ * aborting.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -49,10 +52,13 @@ PUBLIC int swingcoll_bootstrap_mpi(struct swingcoll_bootstrap **boot, MPI_Comm m
 	*boot = NULL;
 	MPI_Initialized(&there);
 	if (!there)
-		return swingcoll_bootstrap_fail(-EINVAL, "MPI_Init() comes first");
+		return swingcoll_bootstrap_fail(-EINVAL,
+						"MPI is not initialized: call MPI_Init() first");
 	MPI_Comm_test_inter(mpi, &inter);
 	if (inter)
-		return swingcoll_bootstrap_fail(-EINVAL, "an intracommunicator is due");
+		return swingcoll_bootstrap_fail(
+			-EINVAL,
+			"the MPI communicator is an intercommunicator: pass an intracommunicator");
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return swingcoll_bootstrap_fail(-ENOMEM, "out of memory");
@@ -78,7 +84,7 @@ PUBLIC int swingcoll_comm_create_mpi(struct swingcoll_comm **comm, MPI_Comm mpi,
 	int ret;
 
 	if (!comm)
-		return swingcoll_bootstrap_fail(-EINVAL, "an argument is wrong");
+		return swingcoll_bootstrap_fail(-EINVAL, "comm is NULL");
 	*comm = NULL;
 	ret = swingcoll_bootstrap_mpi(&boot, mpi);
 	if (ret)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Memory of an overlap handle, which transfers read and write: pinned once, for all its calls. */
+/* Memory of an overlap handle that transfers read and write: registered once, for all calls. */
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "overlap.h"
+#include "overlap/overlap.h"
 
 void swc_ov_release(struct swc_ov_buffer *b)
 {
@@ -26,7 +26,7 @@ int swc_ov_reserve(struct swc_ov_buffer *b, size_t bytes)
 		return -ENOMEM;
 	b->base = p;
 	b->bytes = bytes;
-	/* If it cannot be pinned ahead, it may still be in parts. */
+	/* If it cannot be pinned as a whole, single transfers may still pin what they need. */
 	b->registered = !swingcoll_mem_register(p, bytes);
 	return 0;
 }

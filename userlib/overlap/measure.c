@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What the model of plan/overlap_model.c is fed with: the times of products by size, once per machine; those of
- * transfers by size, what products lose when all ranks compute, and what products and transfers take from each
- * other, once per handle. Collective; the number of collectives depends on nothing that could differ between
- * ranks. Rank 0's figures become those of all.
+ * Measurements for the model: the times of products by size, once per machine; the times of
+ * transfers by size, what products lose when all ranks compute, and what products and transfers
+ * lose to each other, once per handle. Collective; the number of collectives depends on nothing
+ * that may differ between ranks. All ranks take rank 0's figures.
  */
 #include <errno.h>
 #include <math.h>
@@ -11,25 +11,36 @@
 #include <string.h>
 #include <time.h>
 
-#include "overlap.h"
-#include "priv.h"
+#include "overlap/overlap.h"
+#include "src/api/for_overlap.h"
 
 #define REPEATS 9
-/* A product is measured for so long, and at least so often unless it takes long; at most so often. */
+/*
+ * A product is measured for this long, at least PRODUCT_RUNS times unless that takes LONG_S, at
+ * most PRODUCT_MOST times.
+ */
 #define PRODUCT_S 2e-3
 #define PRODUCT_RUNS 3
 #define PRODUCT_MOST 99
 #define LONG_S 20e-3
-/* One that would take longer than this is taken to run at the rate of smaller ones: the other ranks wait. */
+/*
+ * A product that would take longer is not measured but gets the rate of smaller ones, because the
+ * other ranks wait.
+ */
 #define TOO_LONG_S 100e-3
-/* Bytes of one rank: the least, and the most if it does not take too long. */
+/*
+ * Bytes of one rank in the measured transfers: the least, and the most if that does not take too
+ * long.
+ */
 #define LEAST_BYTES 4096u
 #define MOST_BYTES (1u << 20)
 #define GATHERED_BYTES (24u << 20)
 #define TRANSFER_S 5e-3
-/* Transfers in flight at once where further ones are timed. */
+/* Transfers in flight at once, where a transfer behind another one is timed. */
 #define BURST 3
-/* Product for the contention: short beside the largest transfer. */
+/*
+ * Size of the products that contention is measured with: short compared with the largest transfer.
+ */
 #define BESIDE 64
 
 typedef int (*product_fn)(void *arg, size_t m, size_t n, size_t k);
@@ -59,7 +70,7 @@ double swc_ov_median(double *v, unsigned int n)
 
 /* ---- products ---- */
 
-/* The median: on all ranks at once, too, no product will be as lucky as the quickest. */
+/* The median, because a product among others is not as fast as the fastest one. */
 static int time_product(const struct swingcoll_overlap_opts *o, size_t m, size_t n, size_t k,
 			double *s)
 {
@@ -79,7 +90,9 @@ static int time_product(const struct swingcoll_overlap_opts *o, size_t m, size_t
 	return 0;
 }
 
-/* The best rate of products that are smaller in one dimension; false if there is none. */
+/*
+ * The best rate of products that are smaller in one dimension; false if there is no such product.
+ */
 static bool smaller(const struct swc_ov_rates *r, int a, int b, int c, double *log_rate)
 {
 	*log_rate = -INFINITY;
@@ -111,8 +124,11 @@ static int time_products(const struct swingcoll_overlap_opts *o, struct swc_ov_r
 	return 0;
 }
 
-/* From the file, or by measuring; rank 0 only. A file that cannot be written costs time, nothing else. */
-static int know_products(const struct swingcoll_overlap_opts *o, struct swc_ov_rates *rates)
+/*
+ * On rank 0: read the products' times from the file, or measure them. A file that cannot be written
+ * only costs time.
+ */
+static int get_products(const struct swingcoll_overlap_opts *o, struct swc_ov_rates *rates)
 {
 	int ret = -ENODATA;
 
@@ -134,7 +150,7 @@ struct transfer {
 	size_t bytes;
 };
 
-/* Into places of their own. */
+/* Start transfer i, to a place of its own. */
 static int start(const struct transfer *t, unsigned int i, struct swingcoll_req **req)
 {
 	struct swingcoll_overlap *ov = t->ov;
@@ -152,7 +168,7 @@ static double thread_now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-/* Seconds of n transfers in flight at once; *own: of that, this thread on a CPU. */
+/* Seconds of n transfers in flight at once. *own: CPU time of this thread in that. */
 static int burst(const struct transfer *t, unsigned int n, double *s, double *own)
 {
 	struct swingcoll_req *req[BURST] = { NULL };
@@ -171,7 +187,10 @@ static int burst(const struct transfer *t, unsigned int n, double *s, double *ow
 	return ret;
 }
 
-/* One alone, and each more behind it: their start-up is hidden by those before. The first pin memory. */
+/*
+ * Time one transfer alone, and each further one behind it, whose start-up is hidden. The first
+ * burst pins memory.
+ */
 static int time_transfer(const struct transfer *t, double *first, double *more)
 {
 	double one[REPEATS], all[REPEATS], s, own;
@@ -202,7 +221,7 @@ static size_t limit_bytes(const struct swingcoll_overlap *ov)
 					  : bytes;
 }
 
-/* As much as is moved in a reasonable time; rank 0 says when it is enough. */
+/* Find the largest transfer that takes a reasonable time; rank 0 decides. */
 static int find_most(struct swingcoll_overlap *ov, size_t *most)
 {
 	struct transfer t = { .ov = ov, .bytes = 16 * LEAST_BYTES };
@@ -219,7 +238,7 @@ static int find_most(struct swingcoll_overlap *ov, size_t *most)
 	return ret;
 }
 
-/* @curve: of the first, and of further ones. */
+/* Time transfers by size. @curve[0]: of the first transfer, @curve[1]: of one behind another. */
 static int time_curves(struct swingcoll_overlap *ov, bool broadcast, size_t most,
 		       struct swc_ov_curve *curve)
 {
@@ -232,14 +251,14 @@ static int time_curves(struct swingcoll_overlap *ov, bool broadcast, size_t most
 		curve[0].bytes[i] = curve[1].bytes[i] = (double)bytes[i];
 		ret = time_transfer(&t, &curve[0].s[i], &curve[1].s[i]);
 	}
-	/* Less does not take longer: that would be noise. */
+	/* A smaller transfer does not take longer: that is noise. */
 	for (int i = SWC_OV_POINTS - 2; !ret && i >= 0; i--)
 		for (int k = 0; k < 2; k++)
 			curve[k].s[i] = fmin(curve[k].s[i], curve[k].s[i + 1]);
 	return ret;
 }
 
-/* Small ones, so that nothing but handling counts. */
+/* CPU time to start and finish a transfer, by small ones. */
 static int time_handling(struct swingcoll_overlap *ov, double *s)
 {
 	const struct transfer t = { .ov = ov, .bytes = 1 };
@@ -271,7 +290,7 @@ static double time_copy(struct swingcoll_overlap *ov)
 
 /* ---- contention ---- */
 
-/* Products on all ranks, during one transfer. */
+/* Time products on all ranks during a transfer, and that transfer. */
 static int beside(const struct transfer *t, const struct swingcoll_overlap_opts *o, double *product,
 		  double *transfer, int *error)
 {
@@ -288,7 +307,7 @@ static int beside(const struct transfer *t, const struct swingcoll_overlap_opts 
 			*error = o->product(o->arg, BESIDE, BESIDE, BESIDE);
 		n++;
 		work = swc_ov_now() - begin;
-		/* A product that reached beyond the end of the transfer counts only if there is no other. */
+		/* A product that ends after the transfer counts only if it is the only one. */
 		ret = *error || n == 1000 ? swingcoll_wait(req, &result)
 					  : swingcoll_test(req, &result);
 		if (ret == -EINPROGRESS || n == 1)
@@ -299,6 +318,7 @@ static int beside(const struct transfer *t, const struct swingcoll_overlap_opts 
 	return ret;
 }
 
+/* Time a transfer without products, then products without a transfer. */
 static int alone(const struct transfer *t, const struct swingcoll_overlap_opts *o, double *product,
 		 double *transfer, int *error)
 {
@@ -323,8 +343,8 @@ static int alone(const struct transfer *t, const struct swingcoll_overlap_opts *
 }
 
 /*
- * Ratios of medians, the two ways in turn. Wall times of products include the time that a rank had no CPU: that
- * is the point.
+ * Contention as ratios of medians; the two measurements alternate. Times of products include the
+ * time in which a rank had no CPU, which is part of the loss.
  */
 static int time_contention(struct swingcoll_overlap *ov, const struct swingcoll_overlap_opts *o,
 			   size_t most, int *error)
@@ -349,16 +369,16 @@ static int time_contention(struct swingcoll_overlap *ov, const struct swingcoll_
 	f->crowd = one > 0 ? swc_ov_median(pa, REPEATS) / one : 1;
 	f->cil_g = swc_ov_median(pb, REPEATS) / (swc_ov_median(pa, REPEATS) + 1e-9);
 	f->cil_c = swc_ov_median(tb, REPEATS) / (swc_ov_median(ta, REPEATS) + 1e-9);
-	/* Less than nothing is noise. */
+	/* A gain is noise. */
 	f->crowd = f->crowd < 1 ? 1 : f->crowd;
 	f->cil_g = f->cil_g < 1 ? 1 : f->cil_g;
 	f->cil_c = f->cil_c < 1 ? 1 : f->cil_c;
 	return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- all measurements ---- */
 
-/* The least value of all ranks: the first error, or whether all have something. */
+/* The least value of all ranks: an error if one has one, 0 if one has 0. */
 static int agree(struct swingcoll_overlap *ov, int *value)
 {
 	int32_t v = *value;
@@ -378,9 +398,9 @@ int swc_ov_measure(struct swingcoll_overlap *ov, const struct swingcoll_overlap_
 	error = swc_ov_reserve(&ov->gathered, BURST * limit_bytes(ov) * ov->nranks);
 	if (!error)
 		error = swc_ov_reserve(&ov->packed, limit_bytes(ov));
-	/* The others sleep meanwhile. */
+	/* The other ranks sleep in agree() meanwhile. */
 	if (!error && have && !ov->rank)
-		error = know_products(opts, &f->rates);
+		error = get_products(opts, &f->rates);
 	ret = agree(ov, &error);
 	if (!ret)
 		ret = agree(ov, &have);

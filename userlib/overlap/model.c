@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The model behind the choice of an overlap schedule. A schedule is a pipeline of two stages, transfers and
- * products; cutting costs what smaller products lose (decomposition loss), overlapping what the two take from each
- * other (contention loss). Follows the questions of FiCCO (Pal, Aga, Pati, Islam, John: arXiv 2512.10236); the
- * schedules and the model are our own reading of them.
+ * The model behind the choice of an overlap schedule. A schedule is a pipeline of two stages,
+ * transfers and products. Cutting costs what smaller products lose (decomposition loss),
+ * overlapping costs what the two take from each other (contention loss). The terms are those of
+ * FiCCO (Pal, Aga, Pati, Islam, John: arXiv 2512.10236); the schedules and the model are written
+ * from the description there.
  */
 #include <math.h>
 #include <string.h>
 
-#include "model.h"
+#include "overlap/model.h"
 
-/* Of two predictions so near to each other either may be the right one. */
+/* Of two forecasts within this factor, either schedule may be the faster one. */
 #define CLOSE 1.25
 
 const size_t swc_ov_grid[SWC_OV_GRID] = { 8, 32, 128, 512 };
@@ -48,8 +49,8 @@ unsigned int swc_ov_transfers(enum swingcoll_overlap_schedule schedule,
 	return s->pieces < most ? s->pieces : (unsigned int)most;
 }
 
-/* Part i of n of a length. */
-static void part(size_t length, unsigned int n, unsigned int i, size_t *first, size_t *count)
+/* Piece i of n of a length. */
+static void piece_of(size_t length, unsigned int n, unsigned int i, size_t *first, size_t *count)
 {
 	*first = length * i / n;
 	*count = length * (i + 1) / n - *first;
@@ -63,17 +64,17 @@ struct swc_ov_cut swc_ov_cut(enum swingcoll_overlap_schedule schedule, const str
 	size_t row;
 
 	if (schedule == SWINGCOLL_OVERLAP_COLUMNS)
-		part(s->k, n, i, &cut.col, &cut.cols);
+		piece_of(s->k, n, i, &cut.col, &cut.cols);
 	else if (schedule == SWINGCOLL_OVERLAP_SHARD)
 		swc_ov_rows(s->m, s->nranks, i, &row, &cut.rows);
 	else
-		part(cut.rows, n, i, &cut.row, &cut.rows);
+		piece_of(cut.rows, n, i, &cut.row, &cut.rows);
 	return cut;
 }
 
-/* ---- what is measured, between the points ---- */
+/* ---- interpolation between measurements ---- */
 
-/* Interval of the grid that x is in, and how far into it. */
+/* The interval of the grid that has x, and the place in it, 0 to 1. */
 static unsigned int locate(double x, double *t)
 {
 	unsigned int i = 0;
@@ -116,7 +117,7 @@ double swc_ov_curve_at(const struct swc_ov_curve *curve, double bytes)
 		i++;
 	slope = (curve->s[i + 1] - curve->s[i]) / (curve->bytes[i + 1] - curve->bytes[i]);
 	s = curve->s[i] + (bytes - curve->bytes[i]) * (slope > 0 ? slope : 0);
-	/* Below the first point the start-up time remains. */
+	/* Not less than the start-up time, of which the first point is the best estimate. */
 	return s > 0 ? s : curve->s[0];
 }
 
@@ -132,7 +133,7 @@ double swc_ov_dil(const struct swc_ov_rates *rates, const struct swc_ov_shape *s
 
 /* ---- the pipeline ---- */
 
-/* Time of work that begins at start and is slowed until the last transfer ends. */
+/* Time of work that begins at @start and is slowed down until the last transfer ends. */
 static double slowed(double comp, double start, double last, double cil_g)
 {
 	double until = last - start;
@@ -165,24 +166,24 @@ double swc_ov_pipeline(const struct swc_ov_step *step, unsigned int n, double ci
 	return g;
 }
 
-struct sums {
+struct inputs {
 	const struct swc_ov_shape *s;
 	const struct swc_ov_figures *f;
 };
 
-static double product(const struct sums *x, double m, double k)
+static double product(const struct inputs *x, double m, double k)
 {
 	return x->f->crowd * swc_ov_product(&x->f->rates, m, (double)x->s->n, k);
 }
 
-static double copy(const struct sums *x, double elems)
+static double copy(const struct inputs *x, double elems)
 {
 	return x->f->copy > 0 ? elems * (double)x->s->elem / x->f->copy : 0;
 }
 
-/* One step of the schedules that cut shards. Sums are of a rank with the largest shard. */
-static struct swc_ov_step piece_step(const struct sums *x, enum swingcoll_overlap_schedule schedule,
-				     unsigned int i)
+/* One step of the schedules that cut shards, for a rank with the largest shard. */
+static struct swc_ov_step piece_step(const struct inputs *x,
+				     enum swingcoll_overlap_schedule schedule, unsigned int i)
 {
 	struct swc_ov_cut cut = swc_ov_cut(schedule, x->s, i);
 	double rows = (double)cut.rows, cols = (double)cut.cols, p = x->s->nranks;
@@ -197,24 +198,29 @@ static struct swc_ov_step piece_step(const struct sums *x, enum swingcoll_overla
 		break;
 	case SWINGCOLL_OVERLAP_ROWS_OWN:
 		step.comp = product(x, (p - 1) * rows, cols);
-		/* The result is copied to its rows, and one rank's part of A closes the gap of one's own. */
+		/*
+		 * The result is copied to its rows, and one rank's share of A to the place of the
+		 * own one.
+		 */
 		if (x->s->nranks > 2)
 			step.comp += copy(x, (p - 1) * rows * n) + copy(x, rows * cols);
 		break;
 	case SWINGCOLL_OVERLAP_ROWS:
-		/* One's own part is copied, too. */
+		/* The own share is copied, too. */
 		step.comp = product(x, p * rows, cols) + copy(x, p * rows * n) +
 			    copy(x, rows * cols);
 		break;
 	default:
-		/* Columns are packed before they are sent, and one's own are copied from there. */
+		/*
+		 * Columns are packed before they are sent, and the own ones are copied from there.
+		 */
 		step.comp = product(x, (double)x->s->m, cols) + 2 * copy(x, rows * cols);
 	}
 	step.comp += x->f->handling;
 	return step;
 }
 
-static double predict_shard(const struct sums *x)
+static double predict_shard(const struct inputs *x)
 {
 	struct swc_ov_step step[3];
 	double rows = (double)swc_ov_most_rows(x->s), k = (double)x->s->k, g, c;
@@ -222,7 +228,10 @@ static double predict_shard(const struct sums *x)
 	double first = swc_ov_curve_at(&x->f->broadcast[0], bytes);
 	double comm = swc_ov_curve_at(&x->f->broadcast[1], bytes);
 
-	/* All steps but the first two are alike; of P ranks the one whose own shard goes first has most to wait for. */
+	/*
+	 * All steps but the first two are alike. The rank whose own shard goes first waits for
+	 * most.
+	 */
 	step[0] = (struct swc_ov_step){ .comp = comp };
 	comp += x->f->handling;
 	step[1] = (struct swc_ov_step){ .comm = first + comm, .comp = comp };
@@ -238,7 +247,7 @@ static double predict_shard(const struct sums *x)
 double swc_ov_predict(enum swingcoll_overlap_schedule schedule, const struct swc_ov_shape *s,
 		      const struct swc_ov_figures *f)
 {
-	struct sums x = { s, f };
+	struct inputs x = { s, f };
 	struct swc_ov_step step[SWC_OV_PIECES + 1];
 	unsigned int n = swc_ov_transfers(schedule, s), k = 0;
 
@@ -247,7 +256,7 @@ double swc_ov_predict(enum swingcoll_overlap_schedule schedule, const struct swc
 	if (schedule == SWINGCOLL_OVERLAP_SHARD)
 		return predict_shard(&x);
 	if (schedule == SWINGCOLL_OVERLAP_SERIAL)
-		/* One's own part is copied meanwhile. */
+		/* The own share is copied during the transfer. */
 		return fmax(swc_ov_curve_at(&f->gather[0],
 					    (double)(swc_ov_most_rows(s) * s->k * s->elem)),
 			    copy(&x, (double)(swc_ov_most_rows(s) * s->k))) +
@@ -260,7 +269,7 @@ double swc_ov_predict(enum swingcoll_overlap_schedule schedule, const struct swc
 	return swc_ov_pipeline(step, k, f->cil_g, f->cil_c, false);
 }
 
-/* The quickest that is not in the list; 0 if all are. */
+/* The fastest schedule that is not in the list; 0 if all are. */
 static uint8_t next_best(const double *predicted, const uint8_t *list, unsigned int n)
 {
 	uint8_t best = 0;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Overlap of an allgather with the product that consumes it: the handle, and the choice of a schedule. Which
- * schedules are worth a trial is rank 0's word; which was the quickest follows from times that all ranks have
- * in common, so that all run the same.
+ * The overlap of an allgather with the product that consumes it: the handle, and the choice of a
+ * schedule. Rank 0 decides which schedules are tried. Which one is the fastest follows from times
+ * that all ranks share, so that all choose the same.
  */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "overlap.h"
-#include "priv.h"
+#include "overlap/overlap.h"
+#include "src/public.h"
 
 #define DEFAULT_TRIALS 3
-/* Schedules close to the best are tried further, up to so many times as often as all are. */
+/* Schedules close to the best get further trials, up to this many times the trials of all. */
 #define MORE_TRIALS 5
-/* Close: by this much divided by the root of the number of trials. */
+/* Close: slower by at most this share, divided by the square root of the number of trials. */
 #define CLOSE 0.2
 
 /* ---- the choice ---- */
@@ -31,7 +31,10 @@ static int predict_all(const struct swingcoll_overlap *ov, const struct swc_ov_s
 	return 0;
 }
 
-/* The same list on all ranks: the model's arithmetic may differ between machines in last bits. */
+/*
+ * All ranks take rank 0's list: the model's arithmetic may differ between machines in the last
+ * bits.
+ */
 static int ask_rank_0(struct swingcoll_overlap *ov, struct swc_ov_learned *l)
 {
 	struct swc_ov_shape s = swc_ov_shape_of(ov, l->m, l->n, l->k,
@@ -79,7 +82,7 @@ static int learned_of(struct swingcoll_overlap *ov, const struct swingcoll_overl
 	return 0;
 }
 
-/* Candidate i up to the front. */
+/* Move candidate i to place @to. */
 static void keep(struct swc_ov_learned *l, unsigned int i, unsigned int to)
 {
 	l->candidate[to] = l->candidate[i];
@@ -88,8 +91,8 @@ static void keep(struct swc_ov_learned *l, unsigned int i, unsigned int to)
 }
 
 /*
- * When all have had their turn. Who is far behind the best is out; those that remain cost little more than the
- * best, and are tried on until they can be told apart.
+ * End a round. Drop the candidates that are far behind the best. Those that remain cost little more
+ * than the best, and are tried until they can be told apart.
  */
 static void end_round(const struct swingcoll_overlap *ov, struct swc_ov_learned *l)
 {
@@ -101,7 +104,7 @@ static void end_round(const struct swingcoll_overlap *ov, struct swc_ov_learned 
 	if (++l->rounds < ov->trials)
 		return;
 	last = l->rounds >= (most < SWC_OV_TRIALS ? most : SWC_OV_TRIALS);
-	/* The least time would favour what is quick by luck. */
+	/* Medians, because the least time favours a schedule that was lucky once. */
 	for (unsigned int i = 0; i < l->ncandidates; i++) {
 		median[i] = swc_ov_median(l->time[i], l->rounds);
 		limit = fmin(limit, median[i]);
@@ -114,7 +117,7 @@ static void end_round(const struct swingcoll_overlap *ov, struct swc_ov_learned 
 	l->decided = last || n == 1;
 }
 
-/* Of all ranks the longest time; a trial on which a consumer failed does not count. */
+/* Note the longest time of all ranks; a trial in which a consumer failed does not count. */
 static int note_trial(struct swingcoll_overlap *ov, struct swc_ov_learned *l, double s,
 		      int consumer)
 {
@@ -123,7 +126,7 @@ static int note_trial(struct swingcoll_overlap *ov, struct swc_ov_learned *l, do
 
 	if (ret || isinf(t))
 		return ret;
-	/* In turn, so that what else goes on hits all alike. */
+	/* The candidates take turns, so that other load on the machine affects all alike. */
 	l->time[l->turn][l->rounds] = t;
 	if (++l->turn == l->ncandidates)
 		end_round(ov, l);
@@ -169,13 +172,13 @@ SWC_PUBLIC int swingcoll_overlap_run(struct swingcoll_overlap *ov,
 		r.schedule = (enum swingcoll_overlap_schedule)l->candidate[l->turn];
 		r.trial = !l->decided;
 	}
-	/* So that a rank that comes late does not count as slow. */
+	/* The time of a trial must not include waiting for a late rank. */
 	if (r.trial)
 		ret = swingcoll_barrier(ov->comm);
 	if (ret)
 		return ret;
 	begin = swc_ov_now();
-	ret = swc_ov_move(ov, call, r.schedule, &consumer, &wait_s);
+	ret = swc_ov_transfer(ov, call, r.schedule, &consumer, &wait_s);
 	s = swc_ov_now() - begin;
 	if (!ret && r.trial)
 		ret = note_trial(ov, l, s, consumer);
@@ -260,7 +263,7 @@ SWC_PUBLIC int swingcoll_overlap_figures(const struct swingcoll_overlap *ov,
 	g = &ov->figures.gather[0];
 	bytes = g->bytes[SWC_OV_POINTS - 1];
 	s = g->s[SWC_OV_POINTS - 1] - g->s[0];
-	/* Not to be told from the start-up time: at least this much. */
+	/* If the larger transfer takes no longer, this is a lower bound. */
 	rate = s > 0 ? (bytes - g->bytes[0]) / s : bytes / g->s[SWC_OV_POINTS - 1];
 	*figures = (struct swingcoll_overlap_figures){
 		.start_s = fmax(g->s[0] - g->bytes[0] / rate, 0),

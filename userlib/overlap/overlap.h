@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the files of the overlap helper share: the handle, measuring, moving. */
-#ifndef SWC_OVERLAP_HANDLE_H
-#define SWC_OVERLAP_HANDLE_H
+/* What the files of the overlap helper share: the handle, measuring, running a schedule. */
+#ifndef SWC_OVERLAP_OVERLAP_H
+#define SWC_OVERLAP_OVERLAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model.h"
+#include "overlap/model.h"
 
-/* Transfers in flight, at most, where CPUs move the data: more would share the CPUs and come later. */
+/*
+ * Most transfers in flight where CPUs move the data: more would share the CPUs, and the next piece
+ * would arrive later.
+ */
 #define SWC_OV_AHEAD_CPU 3
-/* And where engines do: one behind the other, while the ranks multiply. */
+/* The same where DMA engines move it, one transfer after the other, while the ranks multiply. */
 #define SWC_OV_AHEAD 16
 
-/* Trials of a schedule, at most. */
+/* Most trials of a schedule. */
 #define SWC_OV_TRIALS 15
 
 /**
- * struct swc_ov_learned - what is known of a shape
- * @candidate, @ncandidates: schedules in question, fewer with every round of trials
+ * struct swc_ov_learned - what trials have shown for a shape
+ * @candidate, @ncandidates: schedules still in question, fewer with every round of trials
  * @time: of the trials of each; in no order
- * @rounds: in which all of them had their turn
- * @turn: whose is next
- * @decided: the first candidate it is
+ * @rounds: completed rounds, each with one trial of every candidate
+ * @turn: the candidate that is tried next
+ * @decided: the trials are over: it is the first candidate
  */
 struct swc_ov_learned {
 	struct swc_ov_learned *next;
@@ -37,7 +40,7 @@ struct swc_ov_learned {
 	bool decided;
 };
 
-/* Memory of the handle that transfers use; grows. */
+/* Memory of the handle that transfers use. It grows. */
 struct swc_ov_buffer {
 	char *base;
 	size_t bytes;
@@ -47,13 +50,13 @@ struct swc_ov_buffer {
 /**
  * struct swingcoll_overlap - one rank's handle
  *
- * For one thread at a time, as the order of calls is that of the collectives in them.
+ * For one thread at a time, because the order of calls is that of the collectives in them.
  *
  * @dtype: of the products that were timed
- * @figures: valid if @known; of rank 0, on all ranks
- * @engines: by schedule: engines moved the data the last time
- * @gathered: pieces as they come
- * @packed: what is sent, where it does not lie in one run in the caller's shard
+ * @known: @figures are valid; they are rank 0's, on all ranks
+ * @engines: by schedule: DMA engines moved the data the last time
+ * @gathered: pieces as they arrive
+ * @packed: data to send that is not contiguous in the caller's shard
  */
 struct swingcoll_overlap {
 	struct swingcoll_comm *comm;
@@ -78,28 +81,34 @@ static inline struct swc_ov_shape swc_ov_shape_of(const struct swingcoll_overlap
 	};
 }
 
-/* overlap_buffer.c: at least so many bytes, whatever is in them; 0 or -ENOMEM. */
+/* buffer.c: make a buffer at least so large; its contents are lost if it grows. 0 or -ENOMEM. */
 int swc_ov_reserve(struct swc_ov_buffer *b, size_t bytes);
 void swc_ov_release(struct swc_ov_buffer *b);
 
-/* overlap_measure.c */
+/* measure.c */
 /* Seconds; only differences mean anything. */
 double swc_ov_now(void);
-/* Sorts. */
+/* The median; sorts @v. */
 double swc_ov_median(double *v, unsigned int n);
-/* Fill ov->figures, on all ranks alike; ov->known false if there is nothing to measure with. */
+/*
+ * Collective: fill ov->figures, on all ranks alike. ov->known is false if a rank has no product to
+ * measure with.
+ */
 int swc_ov_measure(struct swingcoll_overlap *ov, const struct swingcoll_overlap_opts *opts);
 
-/* overlap_table.c: times of products of one type on this machine. 0, -ENODATA (not all are there), or an error. */
+/*
+ * rates_file.c: times of products of one type on this machine. 0, -ENODATA if the file lacks some,
+ * or an error.
+ */
 int swc_ov_table_read(struct swc_ov_rates *rates, const char *path, enum swingcoll_dtype dtype);
 int swc_ov_table_append(const struct swc_ov_rates *rates, const char *path,
 			enum swingcoll_dtype dtype);
 
 /*
- * overlap_move.c: one call by a schedule. *consumer: the consumer's error. Returns that of the transfers.
- * *wait_s: time asleep.
+ * transfer.c: run one call by a schedule. Returns the error of the transfers. *consumer: the
+ * consumer's error. *wait_s: seconds asleep.
  */
-int swc_ov_move(struct swingcoll_overlap *ov, const struct swingcoll_overlap_call *call,
-		enum swingcoll_overlap_schedule schedule, int *consumer, double *wait_s);
+int swc_ov_transfer(struct swingcoll_overlap *ov, const struct swingcoll_overlap_call *call,
+		    enum swingcoll_overlap_schedule schedule, int *consumer, double *wait_s);
 
-#endif /* SWC_OVERLAP_HANDLE_H */
+#endif /* SWC_OVERLAP_OVERLAP_H */

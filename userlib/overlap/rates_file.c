@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The file with the times of products on this machine. Text, one measurement per line, # begins a comment:
+ * The file with the times of products on this machine. Text, one measurement per line, # begins a
+ * comment:
  *
  *	product TYPE M N K MICROSECONDS
  *	product f32 128 32 512 97.25
  *
- * Later lines override earlier ones, so a file is renewed by appending.
+ * Later lines override earlier ones, so new measurements are appended.
  */
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "overlap.h"
-#include "points.h"
+#include "overlap/overlap.h"
+#include "plan/number.h"
+#include "plan/text.h"
+#include "src/files.h"
 
-static int grid_index(unsigned long long size)
+#define WORDS 6
+
+static int grid_index(uint64_t size)
 {
 	for (int i = 0; i < SWC_OV_GRID; i++)
 		if (swc_ov_grid[i] == size)
@@ -24,22 +28,24 @@ static int grid_index(unsigned long long size)
 	return -1;
 }
 
-/* 1: a time of this type; 0: another line that makes sense; -EINVAL. */
+/* Read a line. 1: a time of this type; 0: another valid line; -EINVAL. */
 static int parse(char *line, enum swingcoll_dtype dtype, int at[3], double *us)
 {
-	unsigned long long size[3];
-	char word[16], type[16], tail;
-	int n;
+	char *word[WORDS], *end;
+	int n = swc_text_words(line, word, WORDS);
+	uint64_t size[3];
 
-	line[strcspn(line, "#\r\n")] = 0;
-	if (!line[strspn(line, " \t")])
+	if (!n)
 		return 0;
-	n = sscanf(line, "%15s %15s %llu %llu %llu %lf %c", word, type, &size[0], &size[1],
-		   &size[2], us, &tail);
-	if (n != 6 || strcmp(word, "product") || swingcoll_dtype_parse(type) < 0 || !(*us > 0) ||
-	    isinf(*us))
+	if (n != WORDS || strcmp(word[0], "product") || swingcoll_dtype_parse(word[1]) < 0)
 		return -EINVAL;
-	if (swingcoll_dtype_parse(type) != (int)dtype)
+	for (int i = 0; i < 3; i++)
+		if (!swc_number_parse(word[2 + i], 0, UINT64_MAX, &size[i]))
+			return -EINVAL;
+	*us = strtod(word[5], &end);
+	if (*end || !(*us > 0) || isinf(*us))
+		return -EINVAL;
+	if (swingcoll_dtype_parse(word[1]) != (int)dtype)
 		return 0;
 	for (int i = 0; i < 3; i++) {
 		at[i] = grid_index(size[i]);
@@ -52,20 +58,21 @@ static int parse(char *line, enum swingcoll_dtype dtype, int at[3], double *us)
 int swc_ov_table_read(struct swc_ov_rates *rates, const char *path, enum swingcoll_dtype dtype)
 {
 	bool have[SWC_OV_GRID][SWC_OV_GRID][SWC_OV_GRID] = { 0 };
-	int at[3] = { 0 }, ret = 0, n = 0;
-	struct swc_points points;
-	FILE *f = fopen(path, "re");
-	char *line = NULL;
-	size_t room = 0;
+	struct swc_number_locale locale;
+	char *text, *next, *line;
+	int at[3] = { 0 }, n = 0;
+	size_t bytes;
 	double us;
+	int ret = swc_file_read(path, &text, &bytes, NULL, 0);
 
-	if (!f)
-		return errno == ENOENT ? -ENODATA : -errno;
-	if (!swc_points_use(&points)) {
-		fclose(f);
+	if (ret)
+		return ret == -ENOENT ? -ENODATA : ret;
+	if (!swc_number_locale_enter(&locale)) {
+		free(text);
 		return -ENOMEM;
 	}
-	while (ret >= 0 && getline(&line, &room, f) > 0) {
+	next = text;
+	while (ret >= 0 && (line = strsep(&next, "\n"))) {
 		ret = parse(line, dtype, at, &us);
 		if (ret <= 0)
 			continue;
@@ -75,9 +82,8 @@ int swc_ov_table_read(struct swc_ov_rates *rates, const char *path, enum swingco
 		n += !have[at[0]][at[1]][at[2]];
 		have[at[0]][at[1]][at[2]] = true;
 	}
-	swc_points_restore(&points);
-	free(line);
-	fclose(f);
+	swc_number_locale_leave(&locale);
+	free(text);
 	if (ret < 0)
 		return ret;
 	return n == SWC_OV_GRID * SWC_OV_GRID * SWC_OV_GRID ? 0 : -ENODATA;
@@ -86,29 +92,24 @@ int swc_ov_table_read(struct swc_ov_rates *rates, const char *path, enum swingco
 int swc_ov_table_append(const struct swc_ov_rates *rates, const char *path,
 			enum swingcoll_dtype dtype)
 {
-	struct swc_points points;
-	FILE *f = fopen(path, "ae");
-	int ret = 0;
+	struct swc_number_locale locale;
+	struct swc_text text = { 0 };
+	int ret;
 
-	if (!f)
-		return -errno;
-	if (!swc_points_use(&points)) {
-		fclose(f);
+	if (!swc_number_locale_enter(&locale))
 		return -ENOMEM;
-	}
 	for (int i = 0; i < SWC_OV_GRID * SWC_OV_GRID * SWC_OV_GRID; i++) {
 		int a = i / (SWC_OV_GRID * SWC_OV_GRID), b = i / SWC_OV_GRID % SWC_OV_GRID;
 		int c = i % SWC_OV_GRID;
 		double m = (double)swc_ov_grid[a], n = (double)swc_ov_grid[b];
 		double k = (double)swc_ov_grid[c];
 
-		fprintf(f, "product %s %.0f %.0f %.0f %.4f\n", swingcoll_dtype_name(dtype), m, n, k,
-			2e6 * m * n * k / exp(rates->log_rate[a][b][c]));
+		swc_text_printf(&text, "product %s %.0f %.0f %.0f %.4f\n",
+				swingcoll_dtype_name(dtype), m, n, k,
+				2e6 * m * n * k / exp(rates->log_rate[a][b][c]));
 	}
-	swc_points_restore(&points);
-	if (ferror(f))
-		ret = -EIO;
-	if (fclose(f) && !ret)
-		ret = -errno;
+	swc_number_locale_leave(&locale);
+	ret = text.failed ? -ENOMEM : swc_file_append(path, text.at, text.used, NULL, 0);
+	free(text.at);
 	return ret;
 }

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Carries out a schedule: starts the transfers, a few ahead of the one that is waited for, and gives each piece
- * to the consumer when it is there. All ranks start the same transfers in the same order whatever becomes of their
- * consumers. A rank's own part is not transferred, if the algorithm can do without: where it belongs into a piece,
- * the rank puts it there itself, while the others' are under way.
+ * Running a schedule: start the transfers, a few ahead of the one that is waited for, and pass each
+ * piece to the consumer when it has arrived. All ranks start the same transfers in the same order,
+ * whatever their consumers return. A rank's own data is not transferred if the algorithm can leave
+ * it out: the rank copies it into a piece itself, while the other data is on the way.
  *
- * Allgather wants parts of one size, so short shards send rows without meaning behind their own, which are cut
- * out on arrival: a piece that the consumer sees has no gaps.
+ * An allgather needs the same count from all ranks, so a rank with fewer rows sends meaningless
+ * rows behind its own. They are removed on arrival: a piece that the consumer sees has no gaps.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "overlap.h"
-#include "priv.h"
+#include "overlap/overlap.h"
+#include "src/api/for_overlap.h"
 
+/* One call. */
 struct job {
 	struct swingcoll_overlap *ov;
 	const struct swingcoll_overlap_call *call;
 	enum swingcoll_overlap_schedule schedule;
 	struct swc_ov_shape shape;
-	size_t row, rows; /* of this rank */
+	size_t row, rows; /* of A that this rank has */
 	unsigned int ntransfers;
 	unsigned int started;
 	/* Of transfer i at i % SWC_OV_AHEAD. */
 	struct swingcoll_req *req[SWC_OV_AHEAD];
 	bool left_out[SWC_OV_AHEAD];
-	struct swingcoll_overlap_range *run; /* one for each rank */
-	int consumer;			     /* its error */
+	struct swingcoll_overlap_range *run; /* of the piece at hand; room for one per rank */
+	int consumer;			     /* the consumer's error */
 	double wait_s;
 };
 
@@ -36,15 +37,15 @@ static size_t row_bytes(const struct job *j)
 	return j->shape.k * j->shape.elem;
 }
 
-/* ---- where pieces lie ---- */
+/* ---- where the data is ---- */
 
-/* Bytes of a rank's part of a transfer. */
-static size_t part_bytes(const struct job *j, const struct swc_ov_cut *cut)
+/* Bytes that one rank sends in a transfer. */
+static size_t share_bytes(const struct job *j, const struct swc_ov_cut *cut)
 {
 	return cut->rows * cut->cols * j->shape.elem;
 }
 
-/* Pieces of all ranks follow each other; shards lie as in A. */
+/* Where transfer i arrives: the shares of all ranks one after the other; whole shards as in A. */
 static char *arrival(const struct job *j, unsigned int i, const struct swc_ov_cut *cut)
 {
 	size_t row, rows, most = swc_ov_most_rows(&j->shape);
@@ -59,7 +60,7 @@ static char *arrival(const struct job *j, unsigned int i, const struct swc_ov_cu
 
 /* ---- sending ---- */
 
-/* Rows of a piece that this rank has. */
+/* Rows of a transfer that this rank has. */
 static size_t rows_here(const struct job *j, const struct swc_ov_cut *cut)
 {
 	size_t have = j->rows > cut->row ? j->rows - cut->row : 0;
@@ -67,7 +68,7 @@ static size_t rows_here(const struct job *j, const struct swc_ov_cut *cut)
 	return have < cut->rows ? have : cut->rows;
 }
 
-/* Where what this rank sends is put together; NULL if it lies in one run in the shard. */
+/* Where this rank's share is packed; NULL if it is contiguous in the shard. */
 static char *packed_at(const struct job *j, const struct swc_ov_cut *cut)
 {
 	if (j->schedule == SWINGCOLL_OVERLAP_COLUMNS)
@@ -80,7 +81,7 @@ static const char *in_shard(const struct job *j, const struct swc_ov_cut *cut)
 	return (const char *)j->call->shard + cut->row * row_bytes(j) + cut->col * j->shape.elem;
 }
 
-static const char *departure(const struct job *j, const struct swc_ov_cut *cut)
+static const char *share_to_send(const struct job *j, const struct swc_ov_cut *cut)
 {
 	const char *packed = packed_at(j, cut);
 
@@ -102,31 +103,31 @@ static int start(struct job *j, unsigned int i)
 	struct swc_ov_cut cut = swc_ov_cut(j->schedule, &j->shape, i);
 	struct swingcoll_req **req = &j->req[i % SWC_OV_AHEAD];
 	struct swingcoll_comm *comm = j->ov->comm;
-	size_t bytes = part_bytes(j, &cut);
+	size_t bytes = share_bytes(j, &cut);
 	char *to = arrival(j, i, &cut);
 
 	*req = NULL;
-	/* Ranks without rows have nothing to broadcast. */
+	/* A rank without rows has nothing to broadcast. */
 	if (j->schedule == SWINGCOLL_OVERLAP_SHARD)
 		return cut.rows ? swc_start_others(comm, SWINGCOLL_BROADCAST, j->call->shard, to,
 						   bytes, (int)i, NULL, req)
 				: 0;
 	pack(j, &cut);
-	return swc_start_others(comm, SWINGCOLL_ALLGATHER, departure(j, &cut), to, bytes, 0,
+	return swc_start_others(comm, SWINGCOLL_ALLGATHER, share_to_send(j, &cut), to, bytes, 0,
 				&j->left_out[i % SWC_OV_AHEAD], req);
 }
 
-/* This rank's part of a piece, if nothing else brings it there. */
-static void put_own(const struct job *j, unsigned int i)
+/* Copy this rank's share to its place, if the transfer leaves it out. */
+static void copy_own(const struct job *j, unsigned int i)
 {
 	struct swc_ov_cut cut = swc_ov_cut(j->schedule, &j->shape, i);
-	size_t bytes = part_bytes(j, &cut);
+	size_t bytes = share_bytes(j, &cut);
 
 	if (j->left_out[i % SWC_OV_AHEAD] && !swc_ov_own_first(j->schedule))
-		memcpy(arrival(j, i, &cut) + j->ov->rank * bytes, departure(j, &cut), bytes);
+		memcpy(arrival(j, i, &cut) + j->ov->rank * bytes, share_to_send(j, &cut), bytes);
 }
 
-/* So many as may be in flight, with the one that is waited for next. */
+/* Start as many transfers as may be in flight, counted from the one that is waited for next. */
 static int start_more(struct job *j, unsigned int next)
 {
 	unsigned int ahead = j->ov->engines[j->schedule] ? SWC_OV_AHEAD : SWC_OV_AHEAD_CPU;
@@ -134,7 +135,7 @@ static int start_more(struct job *j, unsigned int next)
 	while (j->started < j->ntransfers && j->started < next + ahead) {
 		int ret = start(j, j->started);
 
-		/* The caller's own operations may leave room for only some. */
+		/* The caller's own operations may leave no room for more. */
 		if (ret == -EAGAIN && j->started > next)
 			return 0;
 		if (ret)
@@ -144,7 +145,7 @@ static int start_more(struct job *j, unsigned int next)
 	return 0;
 }
 
-/* ---- consuming ---- */
+/* ---- passing pieces to the consumer ---- */
 
 static void consume(struct job *j, const char *a, const struct swc_ov_cut *cut, unsigned int nruns)
 {
@@ -172,7 +173,7 @@ static void consume_own(struct job *j)
 	consume(j, j->call->shard, &whole, 1);
 }
 
-/* The rows of A that a rank's part of a transfer holds. */
+/* The rows of A in a rank's share of a transfer. */
 static struct swingcoll_overlap_range run_of(const struct job *j, const struct swc_ov_cut *cut,
 					     unsigned int rank)
 {
@@ -186,7 +187,7 @@ static struct swingcoll_overlap_range run_of(const struct job *j, const struct s
 	return run;
 }
 
-/* Put a run behind those before, in the list and in memory; neighbours become one. */
+/* Append a run, in the list and in memory; runs that are neighbours in A become one. */
 static unsigned int append(struct job *j, char *base, size_t width, size_t *rows, const char *from,
 			   struct swingcoll_overlap_range run, unsigned int nruns)
 {
@@ -205,7 +206,7 @@ static unsigned int append(struct job *j, char *base, size_t width, size_t *rows
 	return nruns + 1;
 }
 
-/* All ranks' parts as one piece. */
+/* The shares of all ranks as one piece. */
 static void consume_grouped(struct job *j, char *base, const struct swc_ov_cut *cut)
 {
 	size_t width = cut->cols * j->shape.elem, rows = 0;
@@ -218,8 +219,9 @@ static void consume_grouped(struct job *j, char *base, const struct swc_ov_cut *
 }
 
 /*
- * All but this rank's part, whose place the last full one takes: less to move than closing the gap. Rank 0's is
- * in front, and leaves no gap. Parts that are short come only in the last piece, and stand at the end there.
+ * The shares of all other ranks as one piece. The last full share takes the place of this rank's:
+ * that moves less than closing the gap. Rank 0's share is in front and leaves no gap. Shares that
+ * are short occur only in the last piece, at its end.
  */
 static void consume_others(struct job *j, char *base, const struct swc_ov_cut *cut)
 {
@@ -248,7 +250,7 @@ static void consume_separate(struct job *j, const char *base, const struct swc_o
 		unsigned int rank = (j->ov->rank + i) % j->shape.nranks;
 
 		j->run[0] = run_of(j, cut, rank);
-		consume(j, base + rank * part_bytes(j, cut), cut, 1);
+		consume(j, base + rank * share_bytes(j, cut), cut, 1);
 	}
 }
 
@@ -277,7 +279,7 @@ static void consume_piece(struct job *j, unsigned int i)
 	}
 }
 
-/* ---- the whole ---- */
+/* ---- one call ---- */
 
 static int wait_piece(struct job *j, unsigned int i)
 {
@@ -300,32 +302,23 @@ static int run_transfers(struct job *j)
 	if (!ret && swc_ov_own_first(j->schedule))
 		consume_own(j);
 	for (i = 0; !ret && i < j->ntransfers; i++) {
-		put_own(j, i);
+		copy_own(j, i);
 		ret = wait_piece(j, i);
 		if (ret)
 			break;
-		/* The next ones first, so that they run beside the work. */
+		/* Start the next transfers first, so that they run during the work. */
 		ret = start_more(j, i + 1);
 		consume_piece(j, i);
 	}
-	/* After a failure the rest ends soon, and the buffers are not ours before. */
+	/* After a failure the other transfers end soon; the buffers are theirs until then. */
 	for (unsigned int k = 0; k < SWC_OV_AHEAD; k++)
 		if (j->req[k])
 			swingcoll_wait(j->req[k], NULL);
 	return ret;
 }
 
-/* Bytes that DMA engines have copied, on this node and for whomever. */
-static uint64_t engines_moved(const struct swingcoll_overlap *ov)
-{
-	uint64_t v[SWC_STAT_NR] = { 0 };
-	struct swc_stats stats = { .max = SWC_STAT_NR, .values = (uintptr_t)v };
-
-	return swc_context_ioctl(ov->comm->ctx, SWC_IOC_STATS, &stats) ? 0 : v[SWC_STAT_DMA_BYTES];
-}
-
-int swc_ov_move(struct swingcoll_overlap *ov, const struct swingcoll_overlap_call *call,
-		enum swingcoll_overlap_schedule schedule, int *consumer, double *wait_s)
+int swc_ov_transfer(struct swingcoll_overlap *ov, const struct swingcoll_overlap_call *call,
+		    enum swingcoll_overlap_schedule schedule, int *consumer, double *wait_s)
 {
 	size_t elem = swingcoll_dtype_size(call->dtype), most;
 	struct job j = { .ov = ov, .call = call, .schedule = schedule };
@@ -345,16 +338,20 @@ int swc_ov_move(struct swingcoll_overlap *ov, const struct swingcoll_overlap_cal
 	j.run = calloc(ov->nranks, sizeof(*j.run));
 	if (!j.run)
 		return -ENOMEM;
-	/* What moves the data will do so the next time. Memory that may not be pinned as a whole may be in parts. */
+	/*
+	 * Learn whether DMA engines move the data. They cannot if the memory could not be
+	 * registered.
+	 */
 	look = ov->nranks > 1 && j.ntransfers > SWC_OV_AHEAD_CPU && ov->gathered.registered;
 	if (look)
-		before = engines_moved(ov);
+		before = swc_engine_bytes(ov->comm);
 	if (ov->nranks == 1)
 		consume_own(&j);
 	else
 		ret = run_transfers(&j);
 	if (look)
-		ov->engines[schedule] = engines_moved(ov) - before > most * ov->comm->nlocal / 2;
+		ov->engines[schedule] = swc_engine_bytes(ov->comm) - before >
+					most * swc_comm_local_ranks(ov->comm) / 2;
 	free(j.run);
 	*consumer = j.consumer;
 	*wait_s = j.wait_s;

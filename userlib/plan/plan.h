@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Plans: which rank moves which blocks, when and to whom, as data for the kernel.
+ * Plans: which rank moves which blocks, when and to which rank, as data for the kernel. The format
+ * is that of uapi/linux/swingcoll.h.
  *
  * Everything in this folder is a pure function of its arguments: no I/O, no globals. The same
- * objects serve the library, the planning tool and the tests. The format is that of
- * uapi/linux/swingcoll.h.
+ * objects serve the library, swingplan and the tests.
  */
 #ifndef SWC_PLAN_PLAN_H
 #define SWC_PLAN_PLAN_H
@@ -15,9 +15,9 @@
 
 #include <linux/swingcoll.h>
 
-#include "topo.h"
+#include "plan/topo.h"
 
-/* In words: swc_algo_info(). */
+/* Algorithms; swc_algo_info() describes them. */
 enum swc_algo {
 	SWC_ALGO_DIRECT1,
 	SWC_ALGO_DIRECT2,
@@ -41,12 +41,12 @@ enum swc_algo {
 };
 
 /**
- * struct swc_algo_info - an algorithm, for people and for those who choose
+ * struct swc_algo_info - description of an algorithm
  * @name: "swing-b"
  * @text: one line on what it does
- * @param: what the number behind a colon means ("swing-h:2"), NULL if there is none
+ * @param: meaning of the number behind a colon ("swing-h:2"), NULL if it takes none
  * @colls: collectives it offers, as bits 1 << enum swc_coll
- * @one_node: made of LOCAL and SYNC steps: all ranks must be on one node
+ * @one_node: consists of LOCAL and SYNC steps: all ranks must be on one node
  * @multiport: uses all links of a node of a torus unless told otherwise
  */
 struct swc_algo_info {
@@ -66,18 +66,18 @@ const struct swc_algo_info *swc_algo_info(unsigned int algo);
  * @coll: collective
  * @algo: algorithm
  * @param: its parameter, SWC_PARAM_DEFAULT for its own choice
- * @topo: the network; NULL for a switch with a link to each rank. On several nodes with several ranks, ALLREDUCE
- *	goes through the node's memory first and last, and @algo is that of the network between; other
- *	collectives take every rank for a node of its own on a switch
+ * @topo: the network; NULL for a switch with a link to each rank. Where nodes have several ranks,
+ *	ALLREDUCE goes through the node's memory first and last, and @algo runs on the network
+ *	between; other collectives treat every rank as a node of its own on a switch
  * @nranks: of the communicator
- * @rank: whose part
+ * @rank: that the plan is for
  * @root: of SWC_BROADCAST and SWC_REDUCE, else 0
- * @nlocal: ranks that share this machine's memory; 0 for those that @topo puts there
- * @in_place: the plan must be right for send == recv. It then is for disjoint buffers too;
- *	the reverse does not hold when the plan says SWC_PLAN_NOT_IN_PLACE. Ranks may differ in
- *	this.
- * @others_only: of ALLGATHER the rank's own part, of BROADCAST what is root's own need not come to RECV.
- *	Algorithms may bring it all the same. Ranks may differ in this.
+ * @nlocal: ranks that share this node's memory; 0: as @topo says
+ * @in_place: the plan must be right for send == recv. It is right for disjoint buffers then, too; a
+ *	plan for disjoint buffers is right in place unless it says SWC_PLAN_NOT_IN_PLACE. Ranks may
+ *	differ in this
+ * @others_only: the copy of the rank's own shard (ALLGATHER) or of root's vector (BROADCAST) to
+ *	RECV may be left out; algorithms need not leave it out. Ranks may differ in this
  * @channels: channels to spread over, 0 for the algorithm's own choice
  * @ports: links of a node to use at once, 0 for all that the topology has and the algorithm can use
  */
@@ -101,11 +101,11 @@ struct swc_plan_args {
 /**
  * swc_plan_build() - make one rank's plan
  *
- * *plan is the caller's, to be freed with free(). @why may be NULL; otherwise it gets, on -EINVAL and
- * -EOPNOTSUPP, one line that names the fault and what would be accepted.
+ * *plan is the caller's, to be freed with free(). @why may be NULL; otherwise it gets, on -EINVAL
+ * and -EOPNOTSUPP, one line that names the fault and what would be accepted.
  *
  * Return: 0, -EINVAL, -ENOMEM, or -EOPNOTSUPP if the algorithm does not offer the collective (or
- * not for so many ranks, not on this topology, or not across nodes).
+ * not for so many ranks, on this topology, or across nodes).
  */
 int swc_plan_build(const struct swc_plan_args *args, void **plan, size_t *bytes, char *why,
 		   size_t why_bytes);
@@ -113,30 +113,31 @@ int swc_plan_build(const struct swc_plan_args *args, void **plan, size_t *bytes,
 /* "direct2"; NULL past the end. */
 const char *swc_algo_name(unsigned int algo);
 /*
- * "swing-h:3", or "swing-h" with *param SWC_PARAM_DEFAULT; @param may be NULL. -EINVAL for an unknown
- * name, or for a number that the algorithm does not take.
+ * Read "swing-h:3", or "swing-h" with *param SWC_PARAM_DEFAULT; @param may be NULL. Returns the
+ * enum swc_algo, or -EINVAL for an unknown name, or for a number that the algorithm does not take.
  */
 int swc_algo_parse(const char *name, int32_t *param);
 
+/* What is wrong with a set of plans. */
 struct swc_verdict {
 	uint32_t rank;	/* where the first fault was found */
 	char text[200]; /* what it is */
 };
 
 /**
- * swc_plan_verify() - run all ranks' plans on symbols and judge the outcome
+ * swc_plan_verify() - run all ranks' plans on symbols and check the result
  * @plans: by rank, as from swc_plan_build()
  * @bytes: their sizes
- * @in_place: by rank, whether send and receive buffer are the same memory; NULL: nowhere
+ * @in_place: by rank, whether send and receive buffer are the same memory; NULL: on no rank
  * @nranks: number of plans
- * @nodes: which ranks share memory: LOCAL and SYNC steps concern the ranks of one node. NULL: all ranks are
- *	on one node
- * @verdict: filled on failure
+ * @nodes: which ranks share memory: LOCAL and SYNC steps concern the ranks of one node. NULL: all
+ *	ranks are on one node
+ * @verdict: filled on -EINVAL
  *
- * Shows that every block of every result holds each contribution exactly once, passed one FINAL
- * mark, and is reduced in the same order on all ranks unless the plans say that this varies; that
- * nothing is left waiting; and that no step reads or writes what another may be writing at the same
- * time.
+ * Proves that every block of every result has each contribution exactly once, has passed one FINAL
+ * mark, and is reduced in the same order on all ranks unless the plans say that the order varies;
+ * that no step waits for ever; and that no step reads or writes what another may be writing at the
+ * same time.
  *
  * Return: 0, -EINVAL with a verdict, or -ENOMEM.
  */

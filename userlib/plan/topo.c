@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Topologies as text, and where things are in them.
+ * Topologies: reading and printing their text, and where nodes and ranks are in them.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "points.h"
-#include "topo.h"
+#include "plan/number.h"
+#include "plan/text.h"
+#include "plan/topo.h"
 
 static const char *const kinds[] = {
 	[SWC_TOPO_SWITCH] = "switch",
@@ -26,36 +26,22 @@ struct reader {
 	size_t why_bytes;
 };
 
-static int __attribute__((format(printf, 2, 3))) refuse(struct reader *r, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	if (r->why_bytes)
-		vsnprintf(r->why, r->why_bytes, fmt, args);
-	va_end(args);
-	return -EINVAL;
-}
+#define refuse(r, ...) swc_text_refuse((r)->why, (r)->why_bytes, __VA_ARGS__)
 
 static bool digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
-/* A whole number from 1 to max at the cursor, which moves behind it; 0 if there is none. */
+/*
+ * A whole number from 1 to max, without a 0 in front, at the cursor, which moves behind it; 0 if
+ * there is none.
+ */
 static uint32_t number(struct reader *r, uint32_t max)
 {
-	const char *at = r->at;
-	uint64_t v = 0;
+	uint64_t v;
 
-	if (*at == '0')
-		return 0;
-	while (v <= max && digit(*at))
-		v = v * 10 + (uint64_t)(*at++ - '0');
-	if (v > max)
-		return 0;
-	r->at = at;
-	return (uint32_t)v;
+	return *r->at != '0' && swc_number_scan(&r->at, max, &v) ? (uint32_t)v : 0;
 }
 
 static bool skip(struct reader *r, const char *word)
@@ -87,7 +73,7 @@ static int read_shape(struct reader *r, struct swc_topo *t)
 		uint32_t d = number(r, SWC_TOPO_MAX_NODES);
 
 		if (!d)
-			return refuse(r, "topology: a size from 1 to %u is due at '%.20s'",
+			return refuse(r, "topology: expected a size from 1 to %u at '%.20s'",
 				      SWC_TOPO_MAX_NODES, r->at);
 		if (t->ndims == SWC_TOPO_DIMS)
 			return refuse(r, "topology: more than %d dimensions", SWC_TOPO_DIMS);
@@ -101,7 +87,7 @@ static int read_shape(struct reader *r, struct swc_topo *t)
 	return 0;
 }
 
-/* One number for each node. The first has been read. */
+/* Read one number for each node; the first has been read. */
 static int read_each_local(struct reader *r, struct swc_topo *t, uint32_t limit)
 {
 	bool differ = false;
@@ -116,12 +102,12 @@ static int read_each_local(struct reader *r, struct swc_topo *t, uint32_t limit)
 		if (!skip(r, ",") || !digit(*r->at))
 			return refuse(
 				r,
-				"topology: ranks per node: one number, or one for each of the %u nodes",
+				"topology: give one number of ranks per node, or one for each of the %u nodes",
 				t->nnodes);
 		n = number(r, limit - t->nranks);
 		if (!n)
 			return refuse(r,
-				      "topology: ranks per node: 0, or more than %u ranks in all",
+				      "topology: a node has 0 ranks, or all together more than %u",
 				      limit);
 		differ |= n != t->nlocal;
 		t->nranks += n;
@@ -142,7 +128,7 @@ static int read_local(struct reader *r, struct swc_topo *t)
 	if (skip(r, "*")) {
 		t->nlocal = number(r, limit);
 		if (!t->nlocal)
-			return refuse(r, "topology: ranks per node, 1 to %u, are due at '%.20s'",
+			return refuse(r, "topology: expected ranks per node, 1 to %u, at '%.20s'",
 				      limit, r->at);
 		if (*r->at == ',')
 			return read_each_local(r, t, limit);
@@ -175,7 +161,8 @@ static int read_figures(struct reader *r, struct swc_topo *t)
 		char *end;
 
 		if (!digit(*figure))
-			return refuse(r, "topology: '%.20s' is no figure; try @400Gbps,400ns",
+			return refuse(r,
+				      "topology: '%.20s' is not a figure such as 400Gbps or 400ns",
 				      figure);
 		v = strtod(figure, &end);
 		r->at = end;
@@ -183,13 +170,14 @@ static int read_figures(struct reader *r, struct swc_topo *t)
 			;
 		if (u == nunits)
 			return refuse(
-				r, "topology: '%.20s' is no unit; there are Gbps, Mbps, ns, us, ms",
+				r, "topology: '%.20s' is not a unit: use Gbps, Mbps, ns, us or ms",
 				r->at);
 		to = units[u].rate ? &t->gbps : &t->hop_ns;
 		v *= units[u].factor;
 		if (!(v > 0 && v <= MAX_FIGURE))
-			return refuse(r, "topology: '%.20s' is out of range, which ends at %g %s",
-				      figure, MAX_FIGURE, units[u].rate ? "Gbps" : "ns");
+			return refuse(
+				r, "topology: '%.20s' is out of range: more than 0, at most %g %s",
+				figure, MAX_FIGURE, units[u].rate ? "Gbps" : "ns");
 		if (*to > 0)
 			return refuse(r, "topology: a second %s: '%.20s'",
 				      units[u].rate ? "rate" : "delay", figure);
@@ -201,16 +189,16 @@ static int read_figures(struct reader *r, struct swc_topo *t)
 int swc_topo_parse(struct swc_topo *t, const char *text, char *why, size_t why_bytes)
 {
 	struct reader r = { text, why, why_bytes };
-	struct swc_points points;
+	struct swc_number_locale locale;
 	int ret;
 
 	memset(t, 0, sizeof(*t));
 	ret = read_shape(&r, t);
 	if (!ret)
 		ret = read_local(&r, t);
-	if (!ret && swc_points_use(&points)) {
+	if (!ret && swc_number_locale_enter(&locale)) {
 		ret = read_figures(&r, t);
-		swc_points_restore(&points);
+		swc_number_locale_leave(&locale);
 	} else if (!ret) {
 		ret = -ENOMEM;
 	}
@@ -221,40 +209,26 @@ int swc_topo_parse(struct swc_topo *t, const char *text, char *why, size_t why_b
 	return ret;
 }
 
-int swc_topo_read(struct swc_topo *t, const char *path, char *why, size_t why_bytes)
+int swc_topo_parse_file(struct swc_topo *t, const char *text, char *why, size_t why_bytes)
 {
-	FILE *f = strcmp(path, "-") ? fopen(path, "re") : stdin;
-	char *line = NULL;
-	size_t room = 0;
-	int ret = -EINVAL;
-	ssize_t n;
-
 	memset(t, 0, sizeof(*t));
-	if (!f) {
-		ret = -errno;
-		if (why_bytes)
-			snprintf(why, why_bytes, "%s: %s", path, strerror(-ret));
+	while (*text) {
+		size_t n = strcspn(text, "\n"), used = n;
+		char *line;
+		int ret;
+
+		while (used && strchr(" \t\r", text[used - 1]))
+			used--;
+		if (!used || *text == '#') {
+			text += n + (text[n] != 0);
+			continue;
+		}
+		line = strndup(text, used);
+		ret = line ? swc_topo_parse(t, line, why, why_bytes) : -ENOMEM;
+		free(line);
 		return ret;
 	}
-	if (why_bytes)
-		snprintf(why, why_bytes, "%s: holds no topology line such as torus:4x4", path);
-	while ((n = getline(&line, &room, f)) > 0) {
-		while (n && strchr(" \t\r\n", line[n - 1]))
-			line[--n] = 0;
-		if (!n || *line == '#')
-			continue;
-		ret = swc_topo_parse(t, line, why, why_bytes);
-		break;
-	}
-	if (n < 0 && ferror(f)) {
-		ret = -errno;
-		if (why_bytes)
-			snprintf(why, why_bytes, "%s: %s", path, strerror(-ret));
-	}
-	free(line);
-	if (f != stdin)
-		fclose(f);
-	return ret;
+	return swc_text_refuse(why, why_bytes, "no line has a topology such as torus:4x4");
 }
 
 void swc_topo_free(struct swc_topo *t)
@@ -263,7 +237,7 @@ void swc_topo_free(struct swc_topo *t)
 	t->first = NULL;
 }
 
-/* The shortest text that strtod() gives the same for. */
+/* The shortest text that strtod() reads as the same number. */
 static const char *figure_text(double v, char text[32])
 {
 	for (int digits = 6; digits <= 17; digits++) {
@@ -277,11 +251,11 @@ static const char *figure_text(double v, char text[32])
 int swc_topo_format(const struct swc_topo *t, char *text, size_t bytes)
 {
 	char figure[32];
-	struct swc_points points;
+	struct swc_number_locale locale;
 	size_t used = 0;
 	int n = 0;
 
-	if (!swc_points_use(&points))
+	if (!swc_number_locale_enter(&locale))
 		return -ENOMEM;
 #define PUT(...)                                                                                   \
 	do {                                                                                       \
@@ -303,7 +277,7 @@ int swc_topo_format(const struct swc_topo *t, char *text, size_t bytes)
 	if (t->hop_ns > 0)
 		PUT("%c%sns", t->gbps > 0 ? ',' : '@', figure_text(t->hop_ns, figure));
 #undef PUT
-	swc_points_restore(&points);
+	swc_number_locale_leave(&locale);
 	return (int)used;
 }
 
@@ -349,7 +323,7 @@ uint32_t swc_topo_path(const struct swc_topo *t, uint32_t chan, uint32_t from, u
 		a /= d;
 		b /= d;
 	}
-	/* Path 0 goes down when seen from the upper node. */
+	/* Path 0 goes down as the node with the higher number sees it. */
 	return ties == 1 && swc_topo_mirrored(t, chan) == (from < to);
 }
 

@@ -4,13 +4,14 @@
  *
  *	SHAPE[*LOCAL][@FIGURE[,FIGURE]...]
  *
- *	SHAPE	ring:N, torus:AxBxC, mesh:AxB (a torus without the wrap-around links), switch:N (each
+ *	SHAPE	ring:N, torus:AxBxC, mesh:AxB (a torus without wrap-around links), switch:N (each
  *		node has one link to a switch that is never the bottleneck)
- *	LOCAL	ranks per node: a number, or one number for each node with commas between them
- *	FIGURE	400Gbps rate of a link in each direction, 400ns delay of a hop (one link and one router)
+ *	LOCAL	ranks per node: one number, or one number for each node with commas between them
+ *	FIGURE	400Gbps rate of a link in each direction, 400ns delay of a hop (one link and one
+ *		router)
  *
- * Examples: "torus:4x4", "torus:4x4*8@400Gbps,400ns", "switch:3*2,1,4". A topology file holds one such
- * line; empty lines and those that begin with # are skipped.
+ * Examples: "torus:4x4", "torus:4x4*8@400Gbps,400ns", "switch:3*2,1,4". A topology file has one
+ * such line; empty lines and those that begin with # are skipped.
  *
  * Node numbers are row-major: the last dimension varies fastest. Ranks are numbered node by node.
  */
@@ -34,11 +35,12 @@ enum swc_topo_kind {
  * struct swc_topo - a topology
  * @kind: shape; a ring is a torus of one dimension
  * @ndims: dimensions; a switch has one
- * @dim: their sizes
+ * @dim: sizes of the dimensions
  * @nnodes: product of the sizes
  * @nranks: ranks in all
  * @nlocal: ranks per node, 0 if nodes differ
- * @first: if nodes differ, the first rank of each node and nranks behind the last; else NULL. Owned.
+ * @first: if nodes differ, the first rank of each node, and nranks behind the last node; else NULL.
+ *	Owned.
  * @gbps: rate of a link in Gbit/s, 0 if not given
  * @hop_ns: delay of a hop in ns, 0 if not given
  */
@@ -57,23 +59,28 @@ struct swc_topo {
 /**
  * swc_topo_parse() - read a topology from its text
  *
- * @why gets one line that names the fault and what would be accepted. Free with swc_topo_free().
+ * On -EINVAL @why gets one line that names the fault and what would be accepted. Free with
+ * swc_topo_free().
  *
  * Return: 0, -EINVAL or -ENOMEM.
  */
 int swc_topo_parse(struct swc_topo *topo, const char *text, char *why, size_t why_bytes);
 
-/* The same from a file; @path "-" is standard input. Also -errno of reading it. */
-int swc_topo_read(struct swc_topo *topo, const char *path, char *why, size_t why_bytes);
+/* The same from the text of a topology file: its first line that is neither empty nor a comment. */
+int swc_topo_parse_file(struct swc_topo *topo, const char *text, char *why, size_t why_bytes);
 
 void swc_topo_free(struct swc_topo *topo);
 
-/* The text of a topology, such that swc_topo_parse() gives the same again. Like snprintf(). */
+/*
+ * Print a topology, such that swc_topo_parse() reads the same again. Returns the full length, as
+ * snprintf(), or -ENOMEM.
+ */
 int swc_topo_format(const struct swc_topo *topo, char *text, size_t bytes);
 
-/* A switch with @nodes nodes of one rank: what holds when nothing is known. */
+/* A switch with @nodes nodes of one rank each: the topology when nothing is known. */
 struct swc_topo swc_topo_flat(uint32_t nodes);
 
+/* The first rank of a node, the number of its ranks, and the node of a rank. */
 static inline uint32_t swc_topo_first(const struct swc_topo *t, uint32_t node)
 {
 	return t->first ? t->first[node] : node * t->nlocal;
@@ -87,8 +94,8 @@ static inline uint32_t swc_topo_local(const struct swc_topo *t, uint32_t node)
 uint32_t swc_topo_node_of(const struct swc_topo *t, uint32_t rank);
 
 /*
- * Whether a channel goes down where both ways round a dimension are equally long: the second half of the channels
- * mirror the first.
+ * Does a channel take the other direction where both ways round a dimension are equally long? The
+ * second half of the channels mirror the first.
  */
 static inline bool swc_topo_mirrored(const struct swc_topo *t, uint32_t chan)
 {
@@ -96,14 +103,14 @@ static inline bool swc_topo_mirrored(const struct swc_topo *t, uint32_t chan)
 }
 
 /*
- * The path, as in struct swc_plan_xfer, of a channel's messages from one node to another. On a switch that is the
- * channel. On a torus path 0 is the shortest way, one dimension after the other; where both ways round a
- * dimension are equally long it goes up from the node with the lower number, and path 1 goes down there. Two
- * such dimensions leave path 0 only.
+ * The path, as in struct swc_plan_xfer, of a channel's messages from one node to another. On a
+ * switch it is the channel. On a torus path 0 is the shortest way, one dimension after the other;
+ * where both ways round a dimension are equally long it goes up from the node with the lower
+ * number, and path 1 goes down there. With two such dimensions there is only path 0.
  */
 uint32_t swc_topo_path(const struct swc_topo *t, uint32_t chan, uint32_t from, uint32_t to);
 
-/* Coordinates of a node, and back. */
+/* Coordinates of a node, and the node at coordinates. */
 void swc_topo_coords(const struct swc_topo *t, uint32_t node, uint32_t *coord);
 uint32_t swc_topo_node_at(const struct swc_topo *t, const uint32_t *coord);
 

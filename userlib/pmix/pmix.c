@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Bootstrap by PMIx: each rank puts what it has under a key, a fence hands everything round, and then each
- * gets the others'. Keys are numbered through the life of the process, as a key can be put only once.
+ * Bootstrap by PMIx: each rank puts its data under a key, a fence distributes all data, and then
+ * each rank gets the others'. Keys are numbered through the life of the process, as a key can be
+ * put only once.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -25,7 +26,7 @@ struct by_pmix {
 };
 
 static atomic_uint exchanges;
-static atomic_bool abandoned; /* a fence: no other one can be trusted */
+static atomic_bool abandoned; /* a fence was given up: later ones might meet it on other ranks */
 
 static int failed(const char *what, pmix_status_t status)
 {
@@ -51,7 +52,9 @@ static int put(const char *key, const void *mine, size_t bytes)
 	return ret == PMIX_SUCCESS ? 0 : failed("PMIx_Put", ret);
 }
 
-/* A fence, until both its caller and PMIx have done with it: no fence can be taken back. */
+/*
+ * A fence. It lives until both its caller and PMIx are done with it, as no fence can be cancelled.
+ */
 struct fence {
 	pthread_mutex_t lock;
 	pthread_cond_t over;
@@ -59,7 +62,7 @@ struct fence {
 	pmix_proc_t all;
 	pmix_status_t status;
 	bool done;
-	bool left; /* by the caller */
+	bool left; /* by the caller: PMIx frees it */
 };
 
 static void fence_free(struct fence *f)
@@ -69,7 +72,7 @@ static void fence_free(struct fence *f)
 	free(f);
 }
 
-/* By a thread of PMIx. */
+/* Called by a thread of PMIx. */
 static void fence_done(pmix_status_t status, void *arg)
 {
 	struct fence *f = arg;
@@ -110,7 +113,7 @@ static struct fence *fence_new(const struct by_pmix *p)
 	return f;
 }
 
-/* 0, or -ETIMEDOUT; then the fence is PMIx's. */
+/* 0, or -ETIMEDOUT: then the fence belongs to PMIx. */
 static int fence_wait(struct fence *f, uint32_t timeout_ms)
 {
 	struct timespec until;
@@ -134,15 +137,16 @@ static int fence_wait(struct fence *f, uint32_t timeout_ms)
 
 static int out_of_time(const struct by_pmix *p)
 {
-	/* Its launcher may count this rank as one that has come, when the next fence begins. */
+	/* The launcher may count this rank as arrived at the next fence. */
 	atomic_store(&abandoned, true);
-	return swingcoll_bootstrap_fail(-ETIMEDOUT,
-					"not all %d ranks came within %u s: do all make this "
-					"communicator? SWINGCOLL_BOOT_TIMEOUT gives them longer",
-					p->boot.nranks, p->timeout_ms / 1000);
+	return swingcoll_bootstrap_fail(
+		-ETIMEDOUT,
+		"not all %d ranks arrived within %u s: check that all "
+		"ranks create this communicator, or raise SWINGCOLL_BOOT_TIMEOUT",
+		p->boot.nranks, p->timeout_ms / 1000);
 }
 
-/* Not all launchers keep PMIX_TIMEOUT (Slurm's does not). */
+/* Waits with a timeout of its own, as not all launchers honour PMIX_TIMEOUT (Slurm's does not). */
 static int fence(const struct by_pmix *p)
 {
 	struct fence *f;
@@ -150,8 +154,8 @@ static int fence(const struct by_pmix *p)
 
 	if (atomic_load(&abandoned))
 		return swingcoll_bootstrap_fail(
-			-ECONNABORTED, "this process has given up an exchange by PMIx before, "
-				       "which cannot be taken back: start the job again");
+			-ECONNABORTED, "an earlier exchange by PMIx timed out in this process and "
+				       "cannot be cancelled: start the job again");
 	f = fence_new(p);
 	if (!f)
 		return swingcoll_bootstrap_fail(-ENOMEM, "out of memory");
@@ -187,7 +191,7 @@ static int get(const struct by_pmix *p, const char *key, int rank, void *to, siz
 	if (ret == PMIX_SUCCESS)
 		return 0;
 	return swingcoll_bootstrap_fail(
-		-EPROTO, "rank %d exchanges something else: do all ranks run the same program?",
+		-EPROTO, "rank %d sent data of another size: run the same program on all ranks",
 		rank);
 }
 
@@ -230,7 +234,11 @@ static int find_size(struct by_pmix *p)
 		return failed("PMIx_Get of the job's size", ret);
 	p->boot.nranks = v->type == PMIX_UINT32 ? (int)v->data.uint32 : 0;
 	PMIX_VALUE_RELEASE(v);
-	return p->boot.nranks > 0 ? 0 : swingcoll_bootstrap_fail(-EPROTO, "PMIx knows no job size");
+	return p->boot.nranks > 0
+		       ? 0
+		       : swingcoll_bootstrap_fail(
+				 -EPROTO,
+				 "PMIx does not know the size of the job: start it with another launcher, or set SWINGCOLL_ROOT=HOST:PORT");
 }
 
 PUBLIC int swingcoll_bootstrap_pmix(struct swingcoll_bootstrap **boot)
@@ -268,7 +276,7 @@ PUBLIC int swingcoll_comm_create_pmix(struct swingcoll_comm **comm,
 	int ret;
 
 	if (!comm)
-		return swingcoll_bootstrap_fail(-EINVAL, "an argument is wrong");
+		return swingcoll_bootstrap_fail(-EINVAL, "comm is NULL");
 	*comm = NULL;
 	ret = swingcoll_bootstrap_pmix(&boot);
 	if (ret)

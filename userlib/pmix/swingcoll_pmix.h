@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * libswingcoll_pmix: communicators of libswingcoll for the processes of a PMIx job, as Open MPI's mpirun,
- * prterun and srun --mpi=pmix start them. swingcoll_comm_create_auto() finds this library by itself.
+ * libswingcoll_pmix: communicators of libswingcoll for the processes of a PMIx job, as Open MPI's
+ * mpirun, prterun and srun --mpi=pmix start them. swingcoll_comm_create_auto() loads this library
+ * itself.
+ *
+ * All processes of the job call these alike. They return 0 or a negative errno;
+ * swingcoll_bootstrap_error() says what was wrong. -EIO: PMIx reported an error.
  */
 #ifndef SWINGCOLL_PMIX_H
 #define SWINGCOLL_PMIX_H
@@ -16,7 +20,10 @@ extern "C" {
 int swingcoll_comm_create_pmix(struct swingcoll_comm **comm,
 			       const struct swingcoll_comm_opts *opts);
 
-/* The bootstrap alone. Initialises PMIx, which counts, so the program may use it too. */
+/*
+ * The bootstrap alone; free it with swingcoll_bootstrap_free(). It initializes PMIx, which counts
+ * its users, so the program may use PMIx too.
+ */
 int swingcoll_bootstrap_pmix(struct swingcoll_bootstrap **boot);
 
 #ifdef __cplusplus

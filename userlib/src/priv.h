@@ -2,9 +2,28 @@
 /*
  * What the files of the library share. Nothing here is visible outside.
  *
- * Locks, outermost first: comm->order, reaper->lock, the context's lock (context.c). No lock is
- * held while a thread sleeps for an operation, but for comm->order during one that goes through the
- * slots (coll.c).
+ * Rooms are folders of userlib/; core is kmod/core. Calls between files go down these arrows only,
+ * and no files call each other in a circle. (Tables of functions, as struct swc_submit_ops, lead
+ * back up.)
+ *
+ * Map of calls:
+ *	overlap -> src/api, src, plan
+ *	src/bootstrap -> src/api, src/submit, src, plan
+ *	src/api -> src/submit, src/shm, src, plan/select, plan/algo, plan, core
+ *	src/submit
+ *	src/shm -> core
+ *	src -> plan/format, plan/select, plan
+ *	plan/select -> plan/model, plan/algo, plan, core
+ *	plan/format -> plan/verify, plan, core
+ *	plan/model -> plan/algo, plan
+ *	plan/verify -> plan, core
+ *	plan/algo -> plan, core
+ *	plan -> core
+ *	core
+ *
+ * Locks, outermost first: comm->order, reaper->lock, the context's lock (submit/context.c). No lock
+ * is held while a thread sleeps for an operation, except comm->order during one that goes through
+ * the slots (api/coll.c).
  */
 #ifndef SWC_PRIV_H
 #define SWC_PRIV_H
@@ -17,23 +36,22 @@
 #include <linux/swingcoll.h>
 #include <swingcoll.h>
 
-#include "select/choose.h"
-#include "plan.h"
-#include "shm/slots.h"
-
-#define SWC_PUBLIC __attribute__((visibility("default")))
+#include "plan/select/choose.h"
+#include "plan/plan.h"
+#include "src/public.h"
+#include "src/shm/slots.h"
 
 struct io_uring_cqe;
 struct io_uring_sqe;
 
-/* ---- context.c, mem.c ---- */
+/* ---- submit/context.c, api/mem.c ---- */
 
 /**
- * struct swc_context - this process at the device
+ * struct swc_context - this process's open file of the device
  *
- * Made by the first swc_context_get(), gone with the last put. One per process: memory is pinned
- * and counted once, whatever the number of communicators. After a fork the child's copy is dead (fd
- * -1).
+ * Made by the first swc_context_get(), freed with the last put. There is one per process: memory is
+ * pinned and counted once, whatever the number of communicators. In the child of a fork the copy is
+ * dead (fd -1).
  */
 struct swc_context {
 	int fd;
@@ -45,7 +63,7 @@ struct swc_context {
 
 int swc_context_get(struct swc_context **ctx);
 void swc_context_put(struct swc_context *ctx);
-/* So that a fork finds the communicator. */
+/* Enter a communicator into the context's list, so that a fork marks it. */
 void swc_context_link(struct swingcoll_comm *comm);
 void swc_context_unlink(struct swingcoll_comm *comm);
 /* ioctl that returns a negative errno and leaves errno alone. */
@@ -53,17 +71,17 @@ int swc_context_ioctl(const struct swc_context *ctx, unsigned long cmd, void *ar
 void *swc_context_mmap(const struct swc_context *ctx, uint64_t offset, size_t bytes, bool write);
 void swc_context_munmap(void *p, size_t bytes);
 
-/* Put buffers into a descriptor: as registered region and offset where there is one. */
+/* Put buffers into a descriptor: as region and offset if they are registered, else as addresses. */
 void swc_mem_resolve(struct swc_desc *desc, const void *send, uint64_t send_bytes, const void *recv,
 		     uint64_t recv_bytes);
 
-/* ---- requests and their completion: reap.c ---- */
+/* ---- requests and their completion: submit/reaper.c ---- */
 
 /**
  * struct swingcoll_req - an operation that the kernel has
  *
- * One of the communicator's pool. Taken under comm->order, given back by whoever learns the
- * outcome. Filled by the reaper, which does not touch it after setting @done.
+ * One of the communicator's pool. Taken under comm->order, returned by the caller that reads the
+ * outcome. The reaper fills it, and does not touch it after setting @done.
  */
 struct swingcoll_req {
 	struct swingcoll_comm *comm;
@@ -75,15 +93,18 @@ struct swingcoll_req {
 };
 
 /**
- * struct swc_reaper - collects completions for all threads that wait
+ * struct swc_reaper - collects completions for all waiting threads
  *
- * At any time one thread at most has the role of the reaper (@busy): it alone reads completions, or
- * sleeps for them. The others sleep on @cond. So a waiter neither keeps others from submitting, nor
- * eats what somebody else is asleep for.
+ * At most one thread has the role of the reaper (@busy) at any time. It alone reads completions and
+ * sleeps for them; the others sleep on @cond. So a waiter does not keep others from submitting, and
+ * does not consume a completion that another thread is asleep for.
  *
- * @collect: complete the requests whose completions are there; true if there were any. Only by the reaper, without @lock.
- * @sleep: until there are more. 0 or -EINTR: go on; another error is final. Likewise.
- * @push: get to the kernel what is queued and what @sleep may have missed; NULL if nothing ever is
+ * @collect: complete the requests whose completions have arrived; true if there were any. Called by
+ *	the reaper only, without @lock
+ * @sleep: sleep until there are more. 0 or -EINTR: go on; any other error is final. Called as
+ *	@collect
+ * @push: submit to the kernel what is queued, which @sleep may have missed; NULL if nothing is ever
+ *	queued
  */
 struct swc_reaper {
 	pthread_mutex_t lock;
@@ -98,23 +119,22 @@ struct swc_reaper {
 
 void swc_reaper_init(struct swc_reaper *r);
 void swc_reaper_destroy(struct swc_reaper *r);
-/* Sleep until req is done. 0, or the reaper's final error. */
+/* Sleep until a request is done. 0, or the reaper's final error. */
 int swc_reaper_wait(struct swc_reaper *r, struct swingcoll_req *req);
-/* See to it that what is queued gets to the kernel. */
+/* Submit to the kernel what is queued. */
 int swc_reaper_push(struct swc_reaper *r);
-/* Collect what is there, unless somebody else is at it. */
+/* Collect the completions that have arrived, unless another thread is the reaper. */
 void swc_reaper_poll(struct swc_reaper *r);
 void swc_req_complete(struct swingcoll_req *req, int error, int culprit, uint64_t time_ns);
 
-/* ---- submission: submit_uring.c, submit_ioctl.c ---- */
+/* ---- submission: submit/uring.c, submit/ioctl.c ---- */
 
 /**
- * struct swc_submit_ops - a way to hand operations to the kernel
- * @open: per communicator; sets comm->submitter and comm->reaper
+ * struct swc_submit_ops - a way to submit operations to the kernel
+ * @open: for one communicator; sets comm->submitter and comm->reaper
  * @close: nothing is in flight
- * @queue: put the operation in order behind the others. Under comm->order. An error means
- *	that the kernel does not have it. What is queued gets to the kernel by comm->reaper: by its
- *	push, or on its way to sleep.
+ * @queue: queue an operation behind the others. Under comm->order. After an error the kernel does
+ *	not have it. comm->reaper submits what is queued: by its push, or before it sleeps
  * @forked: in the child of a fork: close file descriptors, touch nothing else
  */
 struct swc_submit_ops {
@@ -129,52 +149,58 @@ struct swc_submit_ops {
 extern const struct swc_submit_ops swc_submit_uring;
 extern const struct swc_submit_ops swc_submit_ioctl;
 
-/* Fill an SQE but for user_data: one of 128 bytes with a collective, any with the wait for a partition. */
+/*
+ * Fill an SQE except user_data: 128 bytes for a collective, 64 or 128 for the wait for a partition.
+ */
 void swc_uring_fill(struct io_uring_sqe *sqe, int fd, const struct swc_desc *desc);
-void swc_uring_fill_wait(struct io_uring_sqe *sqe, int fd, const struct swc_part_ref *ref);
+void swc_uring_fill_wait(struct io_uring_sqe *sqe, int fd, const struct swc_partitioned_ref *ref);
 /* Error of a 32-byte CQE, and its second result word. */
 int swc_uring_read(const struct io_uring_cqe *cqe, uint64_t *word);
 
-/* ---- plans.c ---- */
+/* ---- api/plan_cache.c ---- */
 
-/* What the caller of swingcoll_comm_create() wants to see at work. */
+/* What the options of a communicator ask for. */
 enum swc_pick {
 	SWC_PICK_AUTO,
 	SWC_PICK_ALGO,
 	SWC_PICK_FILE,
 };
 
-/* What a plan may count on; one for SWC_DISJOINT is right for the others too, unless it says SWC_PLAN_NOT_IN_PLACE. */
+/*
+ * What a plan is made for. One for SWC_DISJOINT is right in place too, unless it says
+ * SWC_PLAN_NOT_IN_PLACE.
+ */
 enum swc_variant {
 	SWC_DISJOINT, /* buffers apart */
 	SWC_IN_PLACE,
-	SWC_OTHERS, /* what is the rank's own is not moved: @others_only of swc_plan_args */
+	SWC_OTHERS, /* the rank's own data is not copied: @others_only of swc_plan_args */
 	SWC_VARIANTS
 };
 
-/* A plan that the kernel has. The first four say which. */
+/* A loaded plan: the first four fields are its key. */
 struct swc_loaded_plan {
 	uint8_t coll;
-	uint8_t algo; /* enum swc_algo; SWC_ALGO_NR: of the communicator's file */
+	uint8_t algo; /* enum swc_algo; SWC_ALGO_NR: the communicator's plan file */
 	int32_t param;
 	uint32_t root;
 	bool order_varies;
-	uint32_t handle[SWC_VARIANTS]; /* 0: not loaded; the same where one serves several */
+	uint32_t handle
+		[SWC_VARIANTS]; /* 0: not loaded; equal where one plan serves several variants */
 };
 
-/* A small table, the most recently used entry first. */
+/* Plans that a communicator keeps loaded; the most recently used entry is first. */
 #define SWC_PLANS_CACHED 64
 
 /**
  * struct swc_plans - the plans of a communicator
  *
- * Under comm->order, but for @name_of, which anyone may read.
+ * Under comm->order, except @name_of, which any thread may read.
  *
  * @pick, @algo, @param, @file: what was asked for
- * @topo: shape of the network; @flat unless told otherwise
- * @choices: what is known of the candidates for the automatic choice
+ * @topo: shape of the network; one node unless the options or the bootstrap say otherwise
+ * @choices: the candidates for the automatic choice
  * @names: every name ever used, so that results can point at them
- * @name_of: by handle
+ * @name_of: name by handle
  */
 struct swc_plans {
 	enum swc_pick pick;
@@ -190,53 +216,47 @@ struct swc_plans {
 };
 
 /*
- * Take over the options, for nranks ranks of which nlocal are on this node. Otherwise @why says what is
- * wrong with them.
+ * Take the options, for @nranks ranks of which @nlocal are on this node. 0, or a negative errno and
+ * a line in @why that names the fault and what would be accepted.
  */
 int swc_plans_init(struct swc_plans *plans, const struct swingcoll_comm_opts *opts, uint32_t nranks,
 		   uint32_t nlocal, char *why, size_t why_bytes);
 void swc_plans_free(struct swc_plans *plans);
 
 /*
- * Put into d->plan the handle of the plan for an operation of so many bytes, made and loaded if need be.
- * *variant: SWC_OTHERS becomes SWC_DISJOINT where the algorithm moves what is the rank's own all the same.
+ * Put into d->plan the handle of the plan for an operation of @bytes bytes; make and load it if it
+ * is new. *variant: SWC_OTHERS becomes SWC_DISJOINT if the algorithm copies the rank's own data
+ * anyway.
  */
 int swc_plans_get(struct swingcoll_comm *comm, struct swc_desc *d, enum swc_variant *variant,
 		  uint64_t bytes);
-/* Name of the algorithm behind a handle, "?" if it is not known. Any thread. */
+/* Name of the algorithm of a loaded plan, "?" if it is not known. Any thread. */
 const char *swc_plans_algo(const struct swc_plans *plans, uint32_t handle);
 
-/* ---- coll.c ---- */
+/* ---- api/coll.c ---- */
 
-/* A collective that has been checked. */
+/* A collective whose arguments have been checked. */
 struct swc_coll_op {
-	struct swc_desc desc; /* all but plan and flags */
+	struct swc_desc desc; /* without plan and flags */
 	struct swc_slots_op slots;
 	enum swc_variant variant;
 	uint64_t bytes; /* of the vector */
 	uint64_t send_bytes, recv_bytes;
 };
 
+/* Check a call. 0, or the error that the call returns. */
 int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *call,
 		     struct swc_coll_op *op);
-/*
- * As swingcoll_iallgather() and swingcoll_ibroadcast() of bytes in buffers apart, but what a rank itself sends need
- * not come to its recv. *left_out, which may be NULL: it will not; nobody touches its place there.
- */
-int swc_start_others(struct swingcoll_comm *comm, enum swingcoll_coll coll, const void *send,
-		     void *recv, size_t bytes, int root, bool *left_out,
-		     struct swingcoll_req **req);
-
-/* ---- comm.c ---- */
+/* ---- api/comm.c ---- */
 
 #define SWC_POOL 64
 
 /**
- * struct swc_place - where the ranks are, if on several nodes
- * @nnodes: nodes, at least 2
- * @nlocal: ranks on this one
+ * struct swc_place - where the ranks are, if they are on several nodes
+ * @nnodes: number of nodes, at least 2
+ * @nlocal: ranks on this node
  * @rank_node: node of each rank
- * @paths, @npaths: ways from this node to the others
+ * @paths, @npaths: paths from this node to the others
  */
 struct swc_place {
 	uint32_t nnodes;
@@ -251,21 +271,21 @@ struct swc_place {
  *
  * @order: held from the choice of an operation's number to its submission: the order in which
  *	threads get it is the order of the collectives
- * @reqs, @busy: the pool of requests and a bit for each that is taken; bits are set under
- *	@order only
+ * @req, @busy: the pool of requests, and a bit for each that is in use; bits are set under @order
+ *	only
  */
 struct swingcoll_comm {
 	struct swc_context *ctx;
 	struct swingcoll_comm *next, **prev; /* context lock */
 	struct swingcoll_id id;
 	struct swc_place place; /* empty if all ranks are on this node */
-	unsigned int shrinks;	/* so often a smaller one was made; atomic */
+	unsigned int shrinks;	/* smaller communicators made from this one; atomic */
 	uint32_t handle;
 	uint32_t nranks;
 	uint32_t rank;
 	uint32_t flags;	   /* SWINGCOLL_* */
-	bool forked;	   /* belongs to our parent */
-	uint64_t slot_max; /* largest contribution for the slots, 0: none */
+	bool forked;	   /* this process is a fork's child: the communicator is the parent's */
+	uint64_t slot_max; /* largest contribution that goes through the slots, 0: none */
 	uint32_t nnodes;
 	uint32_t nlocal; /* ranks on this node */
 	const struct swc_comm_state *state;
@@ -273,7 +293,7 @@ struct swingcoll_comm {
 	pthread_mutex_t order;
 	struct swc_slots slots;
 	struct swc_plans plans;
-	const char *last_algo; /* of the last collective that ended well; atomic */
+	const char *last_algo; /* of the last collective that succeeded; atomic */
 
 	const struct swc_submit_ops *submit;
 	void *submitter;
@@ -282,17 +302,17 @@ struct swingcoll_comm {
 	struct swingcoll_req req[SWC_POOL];
 
 	pthread_mutex_t text_lock;
-	int local_error; /* a failure that the kernel knows nothing of */
+	int local_error; /* a failure before the kernel had the operation */
 	char local_text[SWC_TEXT_BYTES];
 };
 
 #define SWC_DEFAULT_TIMEOUT_MS 30000
 
-/* Whether the numbers among the options are in range. */
+/* Check flags, numbers and reserved fields of options: 0 or -EINVAL. */
 int swc_comm_check_opts(const struct swingcoll_comm_opts *opts);
 /*
- * swingcoll_comm_create(), with ranks on several nodes unless @place is NULL. @why, if not NULL, gets a
- * line on some failures and stays as it is on others.
+ * swingcoll_comm_create(), with ranks on several nodes unless @place is NULL. @why, if not NULL,
+ * gets a line on some failures and stays unchanged on others.
  */
 int swc_comm_create(struct swingcoll_comm **comm, const struct swingcoll_id *id, int nranks,
 		    int rank, const struct swingcoll_comm_opts *opts, const struct swc_place *place,

@@ -1,44 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Programs in MSCCL's XML, made here. */
+/* Programs in MSCCL's XML, for tests. */
 #ifndef SWC_TESTS_MSCCL_PROGRAMS_H
 #define SWC_TESTS_MSCCL_PROGRAMS_H
 
-#include "plans.h"
-
-/* ---- MSCCL: programs made here ---- */
+#include "plan/format/msccl.h"
+#include "plan_texts.h"
 
 struct xml {
-	struct text t;
+	struct swc_text t;
 	int tb, step;
 };
 
 static inline void xml_open(struct xml *x, const char *coll, uint32_t n, uint32_t chunks,
 			    bool in_place)
 {
-	text_open(&x->t);
-	fprintf(x->t.f,
+	*x = (struct xml){ 0 };
+	swc_text_printf(
+		&x->t,
 		"<algo name=\"my %s\" proto=\"Simple\" nchannels=\"1\" nchunksperloop=\"%u\" ngpus=\"%u\" coll=\"%s\" inplace=\"%d\" outofplace=\"%d\" minBytes=\"0\" maxBytes=\"0\">\n",
 		coll, chunks, n, coll, in_place, !in_place);
 }
 
 static inline void xml_gpu(struct xml *x, uint32_t id, uint32_t i, uint32_t o, uint32_t s)
 {
-	fprintf(x->t.f, "%s<gpu id=\"%u\" i_chunks=\"%u\" o_chunks=\"%u\" s_chunks=\"%u\">\n",
-		id ? "</gpu>\n" : "", id, i, o, s);
+	swc_text_printf(&x->t,
+			"%s<gpu id=\"%u\" i_chunks=\"%u\" o_chunks=\"%u\" s_chunks=\"%u\">\n",
+			id ? "</gpu>\n" : "", id, i, o, s);
 	x->tb = 0;
 }
 
 static inline void xml_tb(struct xml *x, int send, int recv, int chan)
 {
-	fprintf(x->t.f, "<tb id=\"%d\" send=\"%d\" recv=\"%d\" chan=\"%d\">\n", x->tb++, send, recv,
-		chan);
+	swc_text_printf(&x->t, "<tb id=\"%d\" send=\"%d\" recv=\"%d\" chan=\"%d\">\n", x->tb++,
+			send, recv, chan);
 	x->step = 0;
 }
 
 static inline int xml_dep(struct xml *x, const char *type, char src, uint32_t srcoff, char dst,
 			  uint32_t dstoff, uint32_t cnt, int depid, int deps)
 {
-	fprintf(x->t.f,
+	swc_text_printf(
+		&x->t,
 		"<step s=\"%d\" type=\"%s\" srcbuf=\"%c\" srcoff=\"%u\" dstbuf=\"%c\" dstoff=\"%u\" cnt=\"%u\" depid=\"%d\" deps=\"%d\" hasdep=\"1\"/>\n",
 		x->step, type, src, srcoff, dst, dstoff, cnt, depid, deps);
 	return x->step++;
@@ -52,16 +54,15 @@ static inline int xml_step(struct xml *x, const char *type, char src, uint32_t s
 
 static inline void xml_tb_end(struct xml *x)
 {
-	fprintf(x->t.f, "</tb>\n");
+	swc_text_printf(&x->t, "</tb>\n");
 }
 
 static inline void xml_close(struct xml *x)
 {
-	fprintf(x->t.f, "</gpu>\n</algo>\n");
-	text_close(&x->t);
+	swc_text_printf(&x->t, "</gpu>\n</algo>\n");
 }
 
-/* Two chunks per GPU go round. */
+/* Two chunks per GPU travel round a ring. */
 static inline void ring_allgather(struct xml *x, uint32_t n, bool in_place)
 {
 	xml_open(x, "allgather", n, 2 * n, in_place);
@@ -79,7 +80,10 @@ static inline void ring_allgather(struct xml *x, uint32_t n, bool in_place)
 	xml_close(x);
 }
 
-/* The steps of a ring in each direction, each with a channel and half the chunks, sums fused with sends. */
+/*
+ * The steps of a ring in each direction, each with a channel and half the chunks, sums fused with
+ * sends.
+ */
 static inline void ring_allreduce(struct xml *x, uint32_t n, bool in_place)
 {
 	char out = in_place ? 'i' : 'o';
@@ -109,8 +113,8 @@ static inline void ring_allreduce(struct xml *x, uint32_t n, bool in_place)
 }
 
 /*
- * Two shots between all pairs: GPU r gets chunk r from all others into scratch, adds them up and gives the sum to
- * all. A tb for each peer, who waits for the first one's sum.
+ * Two shots between all pairs: GPU r gets chunk r from all others into scratch, adds them up and
+ * gives the sum to all. A tb for each peer, who waits for the first one's sum.
  */
 static inline void pairs_allreduce(struct xml *x, uint32_t n, int spoil)
 {
@@ -144,7 +148,7 @@ static inline void pairs_allreduce(struct xml *x, uint32_t n, int spoil)
 	xml_close(x);
 }
 
-/* Recursive doubling; scratch holds what came, and the next step reads what the last one wrote. */
+/* Recursive doubling; scratch has what arrived, and each step reads what the last one wrote. */
 static inline void doubling_allreduce(struct xml *x, uint32_t n)
 {
 	xml_open(x, "allreduce", n, 3, true);
@@ -210,15 +214,17 @@ static inline void direct_alltoall(struct xml *x, uint32_t n, bool relayed)
 /* A chain from GPU 2. */
 static inline void chain_broadcast(struct xml *x, uint32_t n)
 {
-	text_open(&x->t);
-	fprintf(x->t.f,
+	*x = (struct xml){ 0 };
+	swc_text_printf(
+		&x->t,
 		"<?xml version=\"1.0\"?>\n<!-- a chain -->\n<algo name=\"\" ngpus=\"%u\" nchunksperloop=\"4\" coll=\"broadcast\" root=\"2\" proto=\"LL\" nchannels=\"1\">\n",
 		n);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t r = (2 + i) % n;
 
-		fprintf(x->t.f, "%s<gpu id=\"%u\" i_chunks=\"4\" o_chunks=\"4\" s_chunks=\"0\">\n",
-			i ? "</gpu>\n" : "", r);
+		swc_text_printf(&x->t,
+				"%s<gpu id=\"%u\" i_chunks=\"4\" o_chunks=\"4\" s_chunks=\"0\">\n",
+				i ? "</gpu>\n" : "", r);
 		x->tb = 0;
 		xml_tb(x, i + 1 < n ? (int)((r + 1) % n) : -1, i ? (int)((r + n - 1) % n) : -1, 0);
 		for (uint32_t c = 0; c < 4; c++) {

@@ -1,95 +1,81 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The plans of all ranks, for tests. */
-#ifndef SWC_TESTS_PLAN_SET_H
-#define SWC_TESTS_PLAN_SET_H
+/* Sets of plans and their text, for tests. */
+#ifndef SWC_TESTS_PLAN_TEXTS_H
+#define SWC_TESTS_PLAN_TEXTS_H
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan.h"
-#include "plan_check.h"
+#include "kmod/core/plan_check.h"
+#include "plan/format/plan_text.h"
+#include "tap.h"
 
-#define MAX_RANKS 256
-
-struct set {
-	struct swc_topo topo;
-	void *plan[MAX_RANKS];
-	size_t bytes[MAX_RANKS];
-	bool in_place[MAX_RANKS];
-	uint32_t nranks;
-};
-
-enum placing {
-	OUT_OF_PLACE,
-	IN_PLACE,
-	MIXED
-};
-
-/* What to build; @algo as people write it. */
-struct make {
-	const char *topo, *algo;
-	enum swc_coll coll;
-	enum placing placing;
-	uint32_t ports;
-};
-
-static inline int build_set(struct set *s, const struct make *m)
+static inline int read_text(const char *text, struct swc_plan_set *set, char *why, size_t why_bytes)
 {
-	struct swc_plan_args a = { .coll = m->coll, .topo = &s->topo, .ports = m->ports };
-	char why[200] = "";
+	*why = 0;
+	return swc_plan_text_parse(text, strlen(text), set, why, why_bytes);
+}
+
+static inline int write_text(const struct swc_plan_set *set, struct swc_text *t, char *why,
+			     size_t why_bytes)
+{
+	*t = (struct swc_text){ 0 };
+	return swc_plan_text_print(t, (const void *const *)set->plan, set->bytes, set->nranks, why,
+				   why_bytes);
+}
+
+static inline int build(struct swc_plan_set *set, enum swc_algo algo, enum swc_coll coll,
+			const struct swc_topo *topo, uint32_t nranks, uint32_t channels)
+{
+	int ret = 0;
+
+	set->nranks = nranks;
+	set->plan = calloc(nranks, sizeof(*set->plan));
+	set->bytes = calloc(nranks, sizeof(*set->bytes));
+	for (uint32_t r = 0; !ret && r < nranks; r++) {
+		struct swc_plan_args a = { .coll = coll,
+					   .algo = algo,
+					   .param = SWC_PARAM_DEFAULT,
+					   .topo = topo,
+					   .nranks = nranks,
+					   .rank = r,
+					   .nlocal = topo ? 0 : nranks,
+					   .channels = channels };
+
+		ret = swc_plan_build(&a, &set->plan[r], &set->bytes[r], NULL, 0);
+	}
+	return ret;
+}
+
+static inline int verify(const struct swc_plan_set *set, bool in_place, const struct swc_topo *topo,
+			 struct swc_verdict *v)
+{
+	bool *where = calloc(set->nranks, sizeof(*where));
 	int ret;
 
-	memset(s, 0, sizeof(*s));
-	ret = swc_topo_parse(&s->topo, m->topo, why, sizeof(why));
-	s->nranks = a.nranks = ret ? 0 : s->topo.nranks;
-	if (!ret && s->nranks > MAX_RANKS)
-		abort();
-	a.algo = (enum swc_algo)swc_algo_parse(m->algo, &a.param);
-	for (uint32_t r = 0; !ret && r < s->nranks; r++) {
-		a.rank = r;
-		s->in_place[r] = a.in_place = m->placing == IN_PLACE ||
-					      (m->placing == MIXED && r % 3 != 1);
-		ret = swc_plan_build(&a, &s->plan[r], &s->bytes[r], why, sizeof(why));
+	for (uint32_t r = 0; r < set->nranks; r++)
+		where[r] = in_place && !(((struct swc_plan_header *)set->plan[r])->flags &
+					 SWC_PLAN_NOT_IN_PLACE);
+	ret = swc_plan_verify((const void *const *)set->plan, set->bytes, where, set->nranks, topo,
+			      v);
+	free(where);
+	return ret;
+}
+
+static inline bool equal(const struct swc_plan_set *a, const struct swc_plan_set *b)
+{
+	for (uint32_t r = 0; r < a->nranks; r++) {
+		const struct swc_plan_header *h = a->plan[r], *g = b->plan[r];
+		struct swc_plan_header same = *g;
+
+		same.family = h->family;
+		if (g->family != ((struct swc_plan_header *)b->plan[0])->family ||
+		    a->bytes[r] != b->bytes[r] || memcmp(h, &same, sizeof(same)) ||
+		    memcmp(h + 1, g + 1, a->bytes[r] - sizeof(same)))
+			return false;
 	}
-	if (ret)
-		printf("# %s on %s: %s (%d)\n", m->algo, m->topo, why, ret);
-	return ret;
+	return a->nranks == b->nranks;
 }
 
-static inline void free_set(struct set *s)
-{
-	for (uint32_t r = 0; r < s->nranks; r++)
-		free(s->plan[r]);
-	swc_topo_free(&s->topo);
-}
-
-static inline struct swc_plan_header *header(const struct set *s, uint32_t r)
-{
-	return s->plan[r];
-}
-
-static inline int verify_set(struct set *s, const struct make *m)
-{
-	struct swc_verdict v;
-	int ret = swc_plan_verify((const void *const *)s->plan, s->bytes, s->in_place, s->nranks,
-				  &s->topo, &v);
-
-	if (ret && m)
-		printf("# %s on %s, collective %d, placing %d, ports %u: rank %u: %s (%d)\n",
-		       m->algo, m->topo, m->coll, m->placing, m->ports, v.rank,
-		       ret == -EINVAL ? v.text : "", ret);
-	return ret;
-}
-
-static inline struct swc_plan_view view_of(const void *plan, size_t bytes)
-{
-	struct swc_plan_view v;
-	char why[120];
-
-	if (swc_plan_check(plan, bytes, &v, why, sizeof(why)))
-		abort();
-	return v;
-}
-
-#endif /* SWC_TESTS_PLAN_SET_H */
+#endif /* SWC_TESTS_PLAN_TEXTS_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The few lines of TAP that every unit test here needs. */
+/* TAP output of the unit tests. */
 #ifndef SWC_TESTS_TAP_H
 #define SWC_TESTS_TAP_H
 
@@ -7,6 +7,7 @@
 
 static int tap_tests, tap_failed;
 
+/* Report a test. Returns whether it passed. */
 static inline int ok(int good, const char *name)
 {
 	printf("%sok %d - %s\n", good ? "" : "not ", ++tap_tests, name);
@@ -15,6 +16,7 @@ static inline int ok(int good, const char *name)
 	return good;
 }
 
+/* Print the number of tests. For `return` in main(). */
 static inline int done(void)
 {
 	printf("1..%d\n", tap_tests);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Nodes, topologies and paths from what ranks tell each other; addresses. TAP on stdout. */
+/* Nodes, topologies and paths from the records of all ranks; addresses of a node. TAP on stdout. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bootstrap/bootstrap.h"
+#include "src/bootstrap/bootstrap.h"
 #include "tap.h"
 
 #define MAX_NODES 64
@@ -50,7 +50,7 @@ static bool well_formed(const struct swc_node_path *p, uint32_t n, uint32_t nnod
 	bool good = true;
 	uint32_t at = 0;
 
-	/* By node and path, without gaps; every other node is there. */
+	/* Ordered by node and path, without gaps, and with all other nodes. */
 	for (uint32_t node = 0; node < nnodes; node++) {
 		uint32_t path = 0;
 
@@ -65,7 +65,7 @@ static bool well_formed(const struct swc_node_path *p, uint32_t n, uint32_t nnod
 	return good && at == n;
 }
 
-/* What one end calls local the other calls remote. */
+/* Is the local address of each path at one end the remote address at the other? */
 static bool ends_agree(const char *shape, uint32_t naddrs)
 {
 	struct swc_node_path *p[MAX_NODES];
@@ -97,7 +97,7 @@ static bool ends_agree(const char *shape, uint32_t naddrs)
 	return good;
 }
 
-/* One path: the ports at both ends, or -1 if there is none. */
+/* Does a path have these ports at its ends? -1: there is no such path. */
 static bool ports_are(const char *shape, uint32_t naddrs, uint32_t from, uint32_t to, uint32_t path,
 		      int local, int remote)
 {
@@ -140,26 +140,26 @@ static void test_paths(void)
 	}
 	ok(ports_are("ring:4", 2, 0, 1, 0, 0, 1) && ports_are("ring:4", 2, 1, 0, 0, 1, 0) &&
 		   ports_are("ring:4", 2, 0, 3, 0, 1, 0) && ports_are("ring:4", 2, 0, 1, 1, -1, -1),
-	   "neighbours on a ring: out by plus, in by minus, one path");
+	   "neighbours on a ring: one path, from plus port to minus port");
 	ok(ports_are("ring:4", 2, 0, 2, 0, 0, 1) && ports_are("ring:4", 2, 0, 2, 1, 1, 0) &&
 		   ports_are("ring:4", 2, 3, 1, 0, 1, 0) && ports_are("ring:4", 2, 3, 1, 1, 0, 1),
-	   "opposite nodes: plus as the lower one sees it, then minus");
+	   "opposite nodes on a ring: path 0 by plus of the lower node, path 1 by minus");
 	ok(ports_are("ring:2", 2, 0, 1, 0, 0, 1) && ports_are("ring:2", 2, 0, 1, 1, 1, 0),
-	   "two nodes: two paths");
+	   "ring of two nodes: two paths");
 	/* 0 = (0,0), 1 = (0,1), 2 = (1,0), 3 = (1,1) */
 	ok(ports_are("torus:2x2", 4, 0, 1, 0, 2, 3) && ports_are("torus:2x2", 4, 0, 1, 1, 3, 2) &&
 		   ports_are("torus:2x2", 4, 0, 2, 0, 0, 1) &&
 		   ports_are("torus:2x2", 4, 0, 3, 0, 0, 3) &&
 		   ports_are("torus:2x2", 4, 0, 3, 1, -1, -1) &&
 		   ports_are("torus:2x2", 4, 3, 0, 0, 3, 0),
-	   "torus:2x2: out by the first dimension, in by the last");
+	   "torus:2x2: leave by a port of the first dimension, arrive at one of the last");
 	/* (0,0) to (2,4): x minus, y minus; to (1,2): x plus, y plus */
 	ok(ports_are("torus:3x5", 4, 0, 14, 0, 1, 2) && ports_are("torus:3x5", 4, 0, 7, 0, 0, 3) &&
 		   ports_are("torus:3x5", 4, 7, 0, 0, 3, 0),
-	   "torus:3x5: the shorter way in each dimension");
-	ok(ports_are("torus:1x4", 2, 0, 1, 0, 0, 1), "a dimension of one node has no ports");
+	   "torus:3x5: the shorter way round in each dimension");
+	ok(ports_are("torus:1x4", 2, 0, 1, 0, 0, 1), "a dimension of length 1 has no ports");
 	ok(ports_are("switch:3", 2, 0, 2, 1, 1, 1) && ports_are("switch:3", 2, 0, 2, 2, -1, -1),
-	   "rails: address k to address k");
+	   "rails: address k connects to address k");
 }
 
 static void test_families(void)
@@ -172,18 +172,18 @@ static void test_families(void)
 	addrs[1][0].family = AF_INET6;
 	ok(!swc_paths_make(NULL, nodes, 2, 0, &p, &n, why, sizeof(why)) && n == 2 &&
 		   p[0].path == 0 && last_byte(p[0].local) == 1 && last_byte(p[1].remote) == 2,
-	   "rails of unlike kinds are left out");
+	   "rails with addresses of different kinds are skipped");
 	free(p);
 	nodes[1].naddrs = 1;
 	ok(swc_paths_make(NULL, nodes, 2, 0, &p, &n, why, sizeof(why)) == -EINVAL &&
 		   strstr(why, "SWINGCOLL_ADDRS"),
-	   "no rail at all is an error");
+	   "no usable rail is an error");
 	addrs[0][0].family = AF_INET6;
 	addrs[0][0].scope = 7;
 	ok(!swc_paths_make(NULL, nodes, 2, 0, &p, &n, why, sizeof(why)) && n == 1 &&
 		   ((struct sockaddr_in6 *)p->remote)->sin6_scope_id == 7 &&
 		   ((struct sockaddr_in6 *)p->remote)->sin6_port == htons(1001),
-	   "IPv6: the far end is on our link");
+	   "IPv6: the remote address has the local scope");
 	free(p);
 }
 
@@ -224,7 +224,7 @@ static bool numbered(const char *where, const char *want, bool in_order)
 	return good;
 }
 
-/* The topology that comes of a text, or the word to look for in the reason why none does. */
+/* Does an option's topology become @want, or fail with @why_not in the message? */
 static bool shaped(const char *where, const char *text, const char *want, const char *why_not)
 {
 	struct swc_world w;
@@ -270,51 +270,54 @@ static void test_world(void)
 	ok(shaped("aabb", NULL, "switch:2*2", NULL) && shaped("abc", NULL, "switch:3", NULL) &&
 		   shaped("aab", NULL, "switch:2*2,1", NULL) &&
 		   shaped("abab", NULL, "switch:4", NULL),
-	   "without a topology: a switch; every rank for itself if they are mixed");
+	   "without a topology: a switch; each rank is a node if ranks are not numbered node by node");
 	ok(shaped("aabbccdd", "torus:2x2", "torus:2x2*2", NULL) &&
 		   shaped("aabbccdd", "torus:2x2*2", "torus:2x2*2", NULL) &&
 		   shaped("aabccd", "torus:2x2@100Gbps", "torus:2x2*2,1,2,1@100Gbps", NULL) &&
 		   shaped("abcd", "torus:2x2", "torus:2x2", NULL),
-	   "a topology gets as many ranks per node as there are");
+	   "a topology gets the real number of ranks per node");
 	ok(shaped("abcdabcd", "torus:2x2", NULL, "--map-by slot") &&
-		   shaped("abcdabcd", "torus:2x2*2", NULL, "rank 4 is back on the node of rank 0"),
-	   "several ranks per node must be numbered node by node");
+		   shaped("abcdabcd", "torus:2x2*2", NULL, "rank 4 is on the node of rank 0"),
+	   "ranks that are not numbered node by node are refused");
 	ok(shaped("aabb", "torus:2x2", "torus:2x2", NULL) &&
 		   shaped("abab", "ring:4", "ring:4", NULL),
-	   "a topology with a node for every rank fits anywhere");
-	ok(shaped("aabbb", "ring:3", NULL, "5 on 2 nodes") &&
-		   shaped("aaab", "ring:2*2", NULL, "not as many") &&
+	   "a topology with one rank per node fits any placement");
+	ok(shaped("aabbb", "ring:3", NULL, "5 ranks on 2 nodes") &&
+		   shaped("aaab", "ring:2*2", NULL, "other numbers") &&
 		   shaped("aabb", "ring", NULL, "topology"),
-	   "what does not fit is refused");
+	   "a topology that does not fit is refused");
 
 	make_records("aabb");
 	rec[2].rdma_port = 0;
 	ok(refused(-EOPNOTSUPP, "rank 2 (host, pid 102): ranks are on 2 nodes"),
-	   "several nodes need RDMA");
+	   "several nodes: a node without RDMA is refused");
 	make_records("aaaa");
 	rec[2].rdma_port = 0;
 	rec[2].naddrs = 0;
-	ok(numbered("aaaa", "0000", true), "one node does not");
+	ok(numbered("aaaa", "0000", true), "one node: RDMA and addresses are not needed");
 	make_records("aabb");
 	rec[2].naddrs = 0;
 	strcpy(rec[2].text, "no device");
-	ok(refused(-EADDRNOTAVAIL, "no device"), "several nodes need addresses");
+	ok(refused(-EADDRNOTAVAIL, "no device"),
+	   "several nodes: a node without addresses is refused");
 	make_records("aabb");
 	rec[1].error = -ENODEV;
 	strcpy(rec[1].text, "no module");
-	ok(refused(-ENODEV, "rank 1 (host, pid 101): no module"), "a rank's error is everybody's");
+	ok(refused(-ENODEV, "rank 1 (host, pid 101): no module"),
+	   "an error of one rank is an error on all");
 	make_records("aabb");
 	rec[3].topo = 1;
-	ok(refused(-EPROTO, "topology"), "other topologies are noticed");
+	ok(refused(-EPROTO, "topology"), "different topologies are refused");
 	make_records("aabb");
 	rec[3].options = 1;
-	ok(refused(-EPROTO, "options"), "other options are noticed");
+	ok(refused(-EPROTO, "options"), "different options are refused");
 	make_records("aabb");
 	rec[3].version++;
-	ok(refused(-EPROTO, "rank 3 uses another version"), "other versions are noticed");
+	ok(refused(-EPROTO, "rank 3 uses another version"),
+	   "another version of the record is refused");
 	make_records("aabb");
 	rec[3].rank = 2;
-	ok(refused(-EPROTO, "in the order of the ranks"), "a wrong order is noticed");
+	ok(refused(-EPROTO, "in the order of the ranks"), "records in a wrong order are refused");
 }
 
 /* ---- addresses ---- */
@@ -352,7 +355,7 @@ static void test_addrs(void)
 	ok(swc_addr_parse(a, "10.0.0.1,fd00::1,fe80::1%lo", why, sizeof(why)) == 3 &&
 		   a[0].family == AF_INET && a[0].bytes[0] == 10 && a[1].family == AF_INET6 &&
 		   a[1].bytes[0] == 0xfd && a[2].scope == 1,
-	   "a list of addresses");
+	   "SWINGCOLL_ADDRS: a list of addresses");
 	ok(swc_addr_parse(a, "10.0.0.1,,10.0.0.2", why, sizeof(why)) == -EINVAL &&
 		   swc_addr_parse(a, "", why, sizeof(why)) == -EINVAL &&
 		   swc_addr_parse(a, "node1", why, sizeof(why)) == -EINVAL &&
@@ -363,16 +366,17 @@ static void test_addrs(void)
 				  "1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,"
 				  "1.1.1.1,1.1.1.1,1.1.1.1",
 				  why, sizeof(why)) == -EINVAL,
-	   "what is no list is refused");
+	   "SWINGCOLL_ADDRS: wrong lists are refused");
 	ok(swc_addr_selected("eth,ib", "ib0") && !swc_addr_selected("eth,ib", "xib") &&
 		   swc_addr_selected("=ib0", "ib0") && !swc_addr_selected("=ib", "ib0") &&
 		   !swc_addr_selected("^ib", "ib0") && swc_addr_selected("^ib", "eth0") &&
 		   swc_addr_selected("^=ib", "ib0") && !swc_addr_selected(",", "eth0"),
-	   "interfaces by name");
-	ok(chosen(NULL, "2 10 3v6"), "those with an RDMA device, counted as people do, IPv4 first");
+	   "SWINGCOLL_IFACES: names, beginnings, exclusions");
+	ok(chosen(NULL, "2 10 3v6"),
+	   "interfaces with an RDMA device: IPv4 first, numbers in names in order");
 	ok(chosen("eth", "1") && chosen("^mlx1", "2 3v6") && chosen("=mlx3", "3v6") &&
 		   chosen("nosuch", ""),
-	   "those that are named");
+	   "interfaces that SWINGCOLL_IFACES names");
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Bootstrap by TCP among forked processes on the loop: the exchange, and what others do to it. TAP on
- * stdout.
+ * Bootstrap by TCP between forked processes on the loopback: reading the environment, exchanges,
+ * wrong and foreign connections, ranks that end. TAP on stdout.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bootstrap/bootstrap.h"
+#include "src/bootstrap/bootstrap.h"
 #include "tap.h"
 
 #define RANKS 8
@@ -73,6 +73,33 @@ static bool reads(int rank, int nranks, const char *host, const char *port)
 	       !strcmp(env.host, host) && !strcmp(env.port, port);
 }
 
+static bool launched(const char *variable, int rank, int nranks)
+{
+	int r = -2, n = -2;
+	const char *from;
+
+	return swingcoll_bootstrap_launcher(&from, &r, &n) == 1 && !strcmp(from, variable) &&
+	       r == rank && n == nranks;
+}
+
+static void test_launcher(void)
+{
+	const char *from;
+	int rank, nranks;
+
+	clear_env();
+	ok(!swingcoll_bootstrap_launcher(&from, &rank, &nranks), "no launcher found");
+	setenv("PMIX_NAMESPACE", "job", 1);
+	ok(launched("PMIX_NAMESPACE", -1, 0), "a launcher found by PMIx");
+	setenv("SLURM_PROCID", "3", 1);
+	setenv("SLURM_NTASKS", "4", 1);
+	ok(launched("SLURM_PROCID", 3, 4), "a launcher found by its rank");
+	setenv("SWINGCOLL_NODE", "1", 1);
+	ok(swingcoll_bootstrap_launcher(&from, &rank, &nranks) == -EINVAL,
+	   "a launcher with half a pair of variables");
+	clear_env();
+}
+
 static void test_env(void)
 {
 	struct swingcoll_bootstrap *boot;
@@ -82,44 +109,44 @@ static void test_env(void)
 	ok(reads(0, 0, "", ""), "no launcher");
 	ok(!swingcoll_bootstrap_auto(&boot) && boot->nranks == 1 &&
 		   !boot->allgather(boot->arg, "abc", out, 4) && !strcmp(out, "abc"),
-	   "no launcher: a job of one");
+	   "no launcher: one rank");
 	swingcoll_bootstrap_free(boot);
 	setenv("SLURM_PROCID", "3", 1);
 	setenv("SLURM_NTASKS", "4", 1);
 	setenv("SWINGCOLL_ROOT", "[fd00::1]:29400", 1);
-	ok(reads(3, 4, "fd00::1", "29400"), "Slurm and a root by IPv6");
+	ok(reads(3, 4, "fd00::1", "29400"), "rank from Slurm, IPv6 root");
 	setenv("OMPI_COMM_WORLD_RANK", "2", 1);
 	setenv("OMPI_COMM_WORLD_SIZE", "3", 1);
 	setenv("SWINGCOLL_ROOT", "node1:1", 1);
-	ok(reads(2, 3, "node1", "1"), "mpirun in a batch script");
+	ok(reads(2, 3, "node1", "1"), "mpirun in a batch script: mpirun's rank counts");
 	setenv("RANK", "1", 1);
 	setenv("WORLD_SIZE", "9", 1);
 	setenv("MASTER_ADDR", "m", 1);
 	setenv("MASTER_PORT", "29500", 1);
-	ok(reads(1, 9, "node1", "1"), "torchrun, but a root of our own");
+	ok(reads(1, 9, "node1", "1"), "rank from torchrun, root from SWINGCOLL_ROOT");
 	unsetenv("SWINGCOLL_ROOT");
-	ok(reads(1, 9, "m", "29501"), "torchrun: next to its port");
+	ok(reads(1, 9, "m", "29501"), "root from torchrun: the port after MASTER_PORT");
 	setenv("SWINGCOLL_NODE", "1", 1);
 	setenv("SWINGCOLL_NNODES", "2", 1);
-	ok(reads(1, 2, "", ""), "nodes with one rank each");
+	ok(reads(1, 2, "", ""), "rank from SWINGCOLL_NODE");
 	ok(swingcoll_bootstrap_auto(&boot) == -EINVAL &&
 		   strstr(swingcoll_bootstrap_error(), "SWINGCOLL_ROOT=HOST:PORT is not set"),
-	   "a launcher, but no root");
+	   "launcher without a root: the message names SWINGCOLL_ROOT");
 	setenv("SWINGCOLL_RANK", "2", 1);
-	ok(fails(-EINVAL, "SWINGCOLL_NRANKS is not"), "half a pair");
+	ok(fails(-EINVAL, "SWINGCOLL_NRANKS is not"), "half a pair of variables");
 	setenv("SWINGCOLL_NRANKS", "2", 1);
-	ok(fails(-EINVAL, "SWINGCOLL_RANK=2: a number from 0 to 1"), "a rank out of range");
+	ok(fails(-EINVAL, "SWINGCOLL_RANK=2: set it to a number from 0 to 1"), "rank out of range");
 	clear_env();
 	setenv("SWINGCOLL_ROOT", "fd00::1:29400", 1);
-	ok(fails(-EINVAL, "HOST:PORT"), "IPv6 without brackets");
+	ok(fails(-EINVAL, "HOST:PORT"), "root: IPv6 without brackets");
 	setenv("SWINGCOLL_ROOT", "a:0", 1);
-	ok(fails(-EINVAL, "HOST:PORT"), "no port");
+	ok(fails(-EINVAL, "HOST:PORT"), "root: port 0");
 	setenv("SWINGCOLL_ROOT", "a:1x", 1);
-	ok(fails(-EINVAL, "HOST:PORT"), "no number");
+	ok(fails(-EINVAL, "HOST:PORT"), "root: port is not a number");
 	clear_env();
 }
 
-/* A port that is free now, and none of those that connections of others leave from. */
+/* A port that is free now, and not in the range of ports that outgoing connections get. */
 static int free_port(void)
 {
 	struct sockaddr_in sa = { .sin_family = AF_INET,
@@ -149,7 +176,7 @@ static void use_root(const char *host, int port, int nranks, int timeout_s)
 	set_number("SWINGCOLL_BOOT_TIMEOUT", timeout_s);
 }
 
-/* Exchanges of several sizes, checked. */
+/* Exchange data of several sizes, and check all of it. */
 static int exchange(struct swingcoll_bootstrap *boot)
 {
 	static const size_t sizes[] = { 1, 8, 700, 100000 };
@@ -169,25 +196,25 @@ static int exchange(struct swingcoll_bootstrap *boot)
 	return bad;
 }
 
-static int here[2]; /* a pipe */
+static int connected[2]; /* a pipe: a rank writes when rank 0 has accepted it */
 
-/* Rank 0 knows of this rank; for await(). */
-static int say_and_exchange(struct swingcoll_bootstrap *boot)
+/* Report that rank 0 has accepted this rank, for await_connected(). */
+static int report_and_exchange(struct swingcoll_bootstrap *boot)
 {
-	if (write(here[1], "", 1) != 1)
+	if (write(connected[1], "", 1) != 1)
 		return -EIO;
 	return exchange(boot);
 }
 
-static bool await(void)
+static bool await_connected(void)
 {
-	struct pollfd p = { .fd = here[0], .events = POLLIN };
+	struct pollfd p = { .fd = connected[0], .events = POLLIN };
 	char c;
 
-	return poll(&p, 1, 60000) == 1 && read(here[0], &c, 1) == 1;
+	return poll(&p, 1, 60000) == 1 && read(connected[0], &c, 1) == 1;
 }
 
-/* A rank that expects an error (0: none) and a word in its text. */
+/* Start a rank that runs @then and expects an error (0: none) with @word in its text. */
 static pid_t start(int rank, int error, const char *word, int (*then)(struct swingcoll_bootstrap *))
 {
 	struct swingcoll_bootstrap *boot;
@@ -213,23 +240,23 @@ static pid_t start(int rank, int error, const char *word, int (*then)(struct swi
 	_exit(0);
 }
 
-static bool well(pid_t pid)
+static bool succeeded(pid_t pid)
 {
 	int status;
 
 	return waitpid(pid, &status, 0) > 0 && WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
-static bool all_well(int n)
+static bool all_succeeded(int n)
 {
 	bool good = true;
 
 	while (n--)
-		good &= well(-1);
+		good &= succeeded(-1);
 	return good;
 }
 
-static int dial(int port)
+static int connect_to(int port)
 {
 	struct sockaddr_in sa = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
@@ -247,8 +274,8 @@ static int dial(int port)
 	return -1;
 }
 
-/* Closed by the other end, with nothing said. */
-static bool dropped(int fd)
+/* Has the other end closed the connection without sending anything? */
+static bool closed(int fd)
 {
 	char c;
 	ssize_t n = recv(fd, &c, 1, 0);
@@ -263,39 +290,34 @@ static void test_tcp(void)
 	bool good;
 
 	use_root("127.0.0.1", port, RANKS, 20);
-	/* The root last, so that others must try again. */
+	/* Rank 0 last, so that the others must try again. */
 	for (int i = RANKS; i-- > 0;)
 		start(i, 0, NULL, exchange);
-	ok(all_well(RANKS), "8 ranks exchange");
+	ok(all_succeeded(RANKS), "8 ranks exchange data; rank 0 starts last");
 
 	use_root("localhost", port, 3, 20);
 	for (int i = 0; i < 3; i++)
 		start(i, 0, NULL, exchange);
-	ok(all_well(3), "a root by name; the port again at once");
+	ok(all_succeeded(3), "root by name, on a port that was just used");
 
 	use_root("[::1]", port, 3, 20);
 	for (int i = 0; i < 3; i++)
 		start(i, 0, NULL, exchange);
-	ok(all_well(3), "a root by IPv6");
+	ok(all_succeeded(3), "root by IPv6");
 
 	use_root("127.0.0.1", port, RANKS, 20);
 	start(0, 0, NULL, exchange);
 	for (int i = 0; i < 3; i++)
-		fd[i] = dial(port);
+		fd[i] = connect_to(port);
 	good = write(fd[0], "GET / HTTP/1.0\r\n\r\n", 18) == 18;
-	good &= write(fd[1], "swc", 3) == 3; /* and no more */
+	good &= write(fd[1], "swc", 3) == 3; /* part of a greeting */
 	for (int i = 1; i < RANKS; i++)
 		start(i, 0, NULL, exchange);
-	good &= dropped(fd[0]);
-	ok(all_well(RANKS) && good, "strangers are dropped, and silent ones keep nobody waiting");
-	good = dropped(fd[1]) && dropped(fd[2]);
-	ok(good, "and let go when all are there");
-}
-
-static int wait_a_little(struct swingcoll_bootstrap *boot)
-{
-	sleep(2);
-	return exchange(boot);
+	good &= closed(fd[0]);
+	ok(all_succeeded(RANKS) && good,
+	   "a foreign connection is closed; silent ones delay no rank");
+	good = closed(fd[1]) && closed(fd[2]);
+	ok(good, "silent connections are closed when all ranks are connected");
 }
 
 static int leave(struct swingcoll_bootstrap *boot)
@@ -311,47 +333,48 @@ static void test_tcp_errors(void)
 
 	use_root("127.0.0.1", port, 3, 10);
 	start(0, 0, NULL, exchange);
-	start(1, 0, NULL, say_and_exchange);
-	good = await();
-	good &= well(start(1, -EEXIST, "there is a rank 1 already, from 127.0.0.1", exchange));
+	start(1, 0, NULL, report_and_exchange);
+	good = await_connected();
+	good &= succeeded(
+		start(1, -EEXIST, "rank 1 is connected already, from 127.0.0.1", exchange));
 	start(2, 0, NULL, exchange);
-	ok(all_well(3) && good, "a rank's double is refused, and the others go on");
+	ok(all_succeeded(3) && good, "a second rank 1 is rejected, and the others succeed");
 
 	use_root("127.0.0.1", port, 3, 10);
-	start(0, 0, NULL, wait_a_little);
+	start(0, 0, NULL, exchange);
 	start(1, 0, NULL, exchange);
 	setenv("SWINGCOLL_JOB", "other", 1);
-	good = well(start(2, -EPROTO, "another job", exchange));
+	good = succeeded(start(2, -EPROTO, "another job", exchange));
 	unsetenv("SWINGCOLL_JOB");
 	set_number("SWINGCOLL_NRANKS", 4);
-	good &= well(start(2, -EPROTO, "there are 4 ranks, rank 0 that there are 3", exchange));
+	good &= succeeded(start(2, -EPROTO, "one of 4 ranks, rank 0 as one of 3", exchange));
 	set_number("SWINGCOLL_NRANKS", 3);
 	start(2, 0, NULL, exchange);
-	ok(all_well(3) && good, "other jobs and other sizes are refused");
+	ok(all_succeeded(3) && good, "ranks of another job or another size are rejected");
 
 	use_root("127.0.0.1", port, 4, 4);
-	start(0, -ETIMEDOUT, "2 of 4 ranks did not come to 127.0.0.1", exchange);
+	start(0, -ETIMEDOUT, "2 of 4 ranks did not connect to 127.0.0.1", exchange);
 	start(2, -ETIMEDOUT, "rank 1, 3", exchange);
-	ok(all_well(2), "missing ranks: all learn which");
+	ok(all_succeeded(2), "missing ranks: the error on all ranks names them");
 
 	use_root("127.0.0.1", port, 4, 1);
 	start(2, -ETIMEDOUT, "no rank 0 at 127.0.0.1", exchange);
-	ok(all_well(1), "no rank 0");
+	ok(all_succeeded(1), "no rank 0: an error that names its address");
 
 	use_root("127.0.0.1", port, 3, 10);
-	start(0, -ECONNRESET, "rank 2 (127.0.0.1) has ended", exchange);
-	start(1, -ECONNRESET, "rank 2 (127.0.0.1) has ended", exchange);
+	start(0, -ECONNRESET, "rank 2 (127.0.0.1) has closed", exchange);
+	start(1, -ECONNRESET, "rank 2 (127.0.0.1) has closed", exchange);
 	start(2, 0, NULL, leave);
-	ok(all_well(3), "a rank that ends: all learn which");
+	ok(all_succeeded(3), "a rank that leaves: the error on all ranks names it");
 
 	use_root("127.0.0.1", port, 3, 10);
 	start(0, 0, NULL, leave);
 	start(1, -ECONNRESET, "rank 0", exchange);
 	start(2, -ECONNRESET, "rank 0", exchange);
-	ok(all_well(3), "rank 0 ends");
+	ok(all_succeeded(3), "rank 0 leaves: an error on all ranks");
 }
 
-static int give_up(struct swingcoll_bootstrap *boot)
+static int end_early(struct swingcoll_bootstrap *boot)
 {
 	(void)boot;
 	_exit(0);
@@ -366,11 +389,11 @@ static void test_tcp_again(void)
 
 	use_root("127.0.0.1", port, 3, 10);
 	start(0, 0, NULL, exchange);
-	good = well(start(1, 0, NULL, give_up));
-	start(1, 0, NULL, say_and_exchange);
-	good &= await();
+	good = succeeded(start(1, 0, NULL, end_early));
+	start(1, 0, NULL, report_and_exchange);
+	good &= await_connected();
 	start(2, 0, NULL, exchange);
-	ok(all_well(3) && good, "a rank that ended early may be started again");
+	ok(all_succeeded(3) && good, "a rank that has ended is accepted again");
 
 	use_root("127.0.0.1", port, 3, 10);
 	sa.sin_port = htons((uint16_t)port);
@@ -380,15 +403,15 @@ static void test_tcp_again(void)
 	start(1, -EPROTO, "is not rank 0", exchange);
 	peer = accept(fd, NULL, NULL);
 	good &= write(peer, "SSH-2.0-OpenSSH_9.2p1\r\n", 23) == 23;
-	good &= all_well(1);
+	good &= all_succeeded(1);
 	start(0, -EADDRINUSE, "cannot listen at 127.0.0.1", exchange);
-	good &= all_well(1);
-	ok(good, "another program at the root's port");
+	good &= all_succeeded(1);
+	ok(good, "another program listens at the root's port");
 	close(peer);
 	close(fd);
 }
 
-/* The kernel's device is not there in this test, and all must say so. */
+/* Without the device, creation fails on all ranks with the same text. */
 static int create(struct swingcoll_bootstrap *boot)
 {
 	struct swingcoll_comm *comm;
@@ -402,7 +425,7 @@ static int create(struct swingcoll_bootstrap *boot)
 	return ret;
 }
 
-static int create_badly(struct swingcoll_bootstrap *boot)
+static int create_with_wrong_topo(struct swingcoll_bootstrap *boot)
 {
 	struct swingcoll_comm_opts opts = { .topo = boot->rank ? NULL : "rang:4" };
 	struct swingcoll_comm *comm;
@@ -418,20 +441,21 @@ static void test_create(void)
 		use_root("127.0.0.1", port, 3, 10);
 		for (int i = 0; i < 3; i++)
 			start(i, -ENODEV, "as expected", create);
-		ok(all_well(3), "no device: all ranks say on which");
+		ok(all_succeeded(3), "no device: the error on all ranks names rank 0");
 	}
 	use_root("127.0.0.1", port, 3, 10);
 	for (int i = 0; i < 3; i++)
-		start(i, -EINVAL, "begin with ring:N", create_badly);
-	ok(all_well(3), "a rank with wrong options: all fail with its reason");
+		start(i, -EINVAL, "begin with ring:N", create_with_wrong_topo);
+	ok(all_succeeded(3), "wrong options on one rank: all ranks fail with the same reason");
 }
 
 int main(void)
 {
 	printf("TAP version 13\n");
-	if (pipe(here))
+	if (pipe(connected))
 		return 1;
 	test_env();
+	test_launcher();
 	test_tcp();
 	test_tcp_errors();
 	test_tcp_again();

@@ -1,34 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Recursive doubling and Swing on rings and tori of all kinds of sizes: every plan is run on
- * symbols, in place and not. TAP on stdout.
+ * Recursive doubling and Swing on rings and tori of many sizes: every plan is verified on symbols,
+ * in place and not. TAP on stdout.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "plan.h"
-#include "plan_texts.h"
+#include "plans.h"
 #include "tap.h"
 
-/* Built as said; then also with the buffers the other way wherever the plan allows that. */
-static int check(struct make m)
-{
-	struct set s;
-	int ret = build_set(&s, &m);
-
-	if (!ret)
-		ret = verify_set(&s, &m);
-	for (uint32_t r = 0; !ret && r < s.nranks; r++)
-		s.in_place[r] = !s.in_place[r] && !(header(&s, r)->flags & SWC_PLAN_NOT_IN_PLACE);
-	if (!ret)
-		ret = verify_set(&s, &m);
-	free_set(&s);
-	return ret;
-}
-
-/* ---- every plan on symbols ---- */
+/* ---- verification ---- */
 
 static bool offers(const char *algo, enum swc_coll coll)
 {
@@ -38,8 +16,9 @@ static bool offers(const char *algo, enum swc_coll coll)
 }
 
 /*
- * All collectives of an algorithm; mixed placing is verified either way round. Symbolic runs with a
- * block for every rank and port take their time: on large tori one algorithm stands for all.
+ * Check all collectives of an algorithm, in mixed placing, which is verified either way round.
+ * Verification with a block for every rank and port takes time: on large tori one algorithm stands
+ * for all.
  */
 static int check_all(const char *topo, const char *algo, uint32_t ports)
 {
@@ -47,8 +26,7 @@ static int check_all(const char *topo, const char *algo, uint32_t ports)
 
 	for (int coll = SWC_ALLREDUCE; coll <= SWC_ALLGATHER; coll++)
 		if (offers(algo, (enum swc_coll)coll))
-			bad |= check(
-				(struct make){ topo, algo, (enum swc_coll)coll, MIXED, ports });
+			bad |= check_set(topo, args_of(algo, (enum swc_coll)coll, ports), MIXED);
 	return bad;
 }
 
@@ -67,11 +45,10 @@ static void test_rings(void)
 			if (p <= 24 || p % 8 <= 1)
 				bad |= check_all(topo, algos[i], 1 + p % 2);
 			else
-				bad |= check(
-					(struct make){ topo, algos[i], SWC_ALLREDUCE, MIXED, 1 });
+				bad |= check_set(topo, args_of(algos[i], SWC_ALLREDUCE, 1), MIXED);
 			for (int placing = OUT_OF_PLACE; p <= 17 && placing <= IN_PLACE; placing++)
-				bad |= check((struct make){ topo, algos[i], SWC_ALLREDUCE,
-							    (enum placing)placing, 2 });
+				bad |= check_set(topo, args_of(algos[i], SWC_ALLREDUCE, 2),
+						 (enum placing)placing);
 		}
 		snprintf(name, sizeof(name), "%s on rings of 2 to 64", algos[i]);
 		ok(!bad, name);
@@ -122,18 +99,17 @@ static void test_tori(void)
 
 		for (size_t k = 0; k < sizeof(algos) / sizeof(algos[0]); k++)
 			if (is_large(topo) && strcmp(algos[k], "swing-b"))
-				bad |= check(
-					(struct make){ topo, algos[k], SWC_ALLREDUCE, MIXED, 0 });
+				bad |= check_set(topo, args_of(algos[k], SWC_ALLREDUCE, 0), MIXED);
 			else
 				bad |= check_all(topo, algos[k], is_large(topo) ? 1 : 0);
-		bad |= check((struct make){ topo, "swing-b", SWC_ALLREDUCE, IN_PLACE,
-					    is_large(topo) ? 0 : 3 });
+		bad |= check_set(topo, args_of("swing-b", SWC_ALLREDUCE, is_large(topo) ? 0 : 3),
+				 IN_PLACE);
 		snprintf(name, sizeof(name), "all algorithms on %s", topo);
 		ok(!bad, name);
 	}
 }
 
-/* Nodes with several ranks each: the node's sum is in RECV from the start. */
+/* Nodes with several ranks: the node's sum is in RECV from the start. */
 static void test_nodes(void)
 {
 	static const char *const topos[] = { "torus:2x3*2", "ring:8*2", "torus:4x4*2",
@@ -141,16 +117,16 @@ static void test_nodes(void)
 	int bad = 0;
 
 	for (size_t i = 0; i < sizeof(topos) / sizeof(topos[0]); i++) {
-		bad |= check((struct make){ topos[i], "swing-b", SWC_ALLREDUCE, MIXED, 0 });
-		bad |= check((struct make){ topos[i], "swing-l", SWC_ALLREDUCE, MIXED, 0 });
-		bad |= check((struct make){ topos[i], "mirrored:1", SWC_ALLREDUCE, MIXED, 0 });
+		bad |= check_set(topos[i], args_of("swing-b", SWC_ALLREDUCE, 0), MIXED);
+		bad |= check_set(topos[i], args_of("swing-l", SWC_ALLREDUCE, 0), MIXED);
+		bad |= check_set(topos[i], args_of("mirrored:1", SWC_ALLREDUCE, 0), MIXED);
 	}
-	ok(!bad, "nodes with several ranks");
+	ok(!bad, "allreduce between nodes with several ranks");
 }
 
 /*
- * Every number of reduce-scatter steps; and the flag says exactly whether the order of additions
- * varies.
+ * Check every number of reduce-scatter steps, and that order-varies is set exactly if the order of
+ * additions varies.
  */
 static int check_hybrids(const char *topo, const char *algo, uint32_t steps)
 {
@@ -158,19 +134,20 @@ static int check_hybrids(const char *topo, const char *algo, uint32_t steps)
 
 	for (uint32_t j = 0; j <= steps; j++) {
 		char name[32];
-		struct make m = { topo, name, SWC_ALLREDUCE, MIXED, 0 };
+		struct swc_plan_args a;
 		bool varies;
 		struct set s;
 
 		snprintf(name, sizeof(name), "%s:%u", algo, j);
-		bad |= check(m);
-		bad |= build_set(&s, &m);
+		a = args_of(name, SWC_ALLREDUCE, 0);
+		bad |= check_set(topo, a, MIXED);
+		bad |= build_set(&s, topo, a, MIXED);
 		varies = header(&s, 0)->flags & SWC_PLAN_ORDER_VARIES;
 		for (uint32_t r = 0; r < s.nranks; r++) {
 			bad |= varies != !!(header(&s, r)->flags & SWC_PLAN_ORDER_VARIES);
 			header(&s, r)->flags &= ~(uint32_t)SWC_PLAN_ORDER_VARIES;
 		}
-		if (varies != !!verify_set(&s, varies ? NULL : &m)) {
+		if (varies != !!verify_set(&s)) {
 			printf("# %s on %s: flag is %d\n", name, topo, varies);
 			bad = 1;
 		}
@@ -193,7 +170,8 @@ static void test_hybrids(void)
 	char name[80];
 
 	for (size_t i = 0; i < sizeof(on) / sizeof(on[0]); i++) {
-		snprintf(name, sizeof(name), "every hybrid on %s", on[i].topo);
+		snprintf(name, sizeof(name), "hybrids with every number of steps on %s",
+			 on[i].topo);
 		ok(!(check_hybrids(on[i].topo, "swing-h", on[i].steps) |
 		     check_hybrids(on[i].topo, "mirrored", on[i].steps)),
 		   name);
@@ -202,9 +180,10 @@ static void test_hybrids(void)
 
 static uint32_t flags_of(const char *topo, const char *algo)
 {
-	struct make m = { topo, algo, SWC_ALLREDUCE, OUT_OF_PLACE, 0 };
 	struct set s;
-	uint32_t flags = build_set(&s, &m) ? ~0u : header(&s, 0)->flags;
+	uint32_t flags = build_set(&s, topo, args_of(algo, SWC_ALLREDUCE, 0), OUT_OF_PLACE)
+				 ? ~0u
+				 : header(&s, 0)->flags;
 
 	free_set(&s);
 	return flags;
@@ -212,15 +191,18 @@ static uint32_t flags_of(const char *topo, const char *algo)
 
 static void test_flags(void)
 {
-	struct make m = { "ring:8", "swing-h:4", SWC_ALLREDUCE, OUT_OF_PLACE, 0 };
 	struct set s;
 
-	ok(flags_of("ring:8", "swing-l") & SWC_PLAN_ORDER_VARIES, "swing-l on a ring of 8 varies");
-	ok(!(flags_of("torus:4x4", "swing-l") & SWC_PLAN_ORDER_VARIES), "swing-l on 4x4 does not");
+	ok(flags_of("ring:8", "swing-l") & SWC_PLAN_ORDER_VARIES,
+	   "swing-l on a ring of 8: order-varies is set");
+	ok(!(flags_of("torus:4x4", "swing-l") & SWC_PLAN_ORDER_VARIES),
+	   "swing-l on torus:4x4: order-varies is not set");
 	ok(!(flags_of("torus:6x10", "swing-b") | flags_of("torus:8x8", "swing-b") |
 	     flags_of("torus:8x8", "rabenseifner") | flags_of("torus:8x8", "mirrored:1")),
-	   "plans with no flag");
-	ok(build_set(&s, &m) == -EOPNOTSUPP, "more reduce-scatter steps than there are: refused");
+	   "swing-b, rabenseifner and mirrored:1: no flag is set");
+	ok(build_set(&s, "ring:8", args_of("swing-h:4", SWC_ALLREDUCE, 0), OUT_OF_PLACE) ==
+		   -EOPNOTSUPP,
+	   "more reduce-scatter steps than the topology has are refused");
 	free_set(&s);
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the two ends of a message say about it: whether it is stored as it is, and by which path it comes. The
- * generators set both right, the verifier sees what is wrong, and the paths stand for the ways that the model of
- * the network takes. TAP on stdout.
+ * Both ends of a message say whether it is stored as it is, and which path it takes. The algorithms
+ * set both right, the verifier finds wrong ones, and the paths stand for the routes of the
+ * network's model. TAP on stdout.
  */
-#include "model/walk.h"
+#include "plan/model/routes.h"
+#include "plan_texts.h"
 #include "plans.h"
+#include "tap.h"
 
 static struct swc_topo topo_of(const char *text)
 {
@@ -17,16 +19,6 @@ static struct swc_topo topo_of(const char *text)
 	return t;
 }
 
-static struct swc_plan_view view_of(const struct swc_planset *set, uint32_t r)
-{
-	struct swc_plan_view v;
-	char why[200];
-
-	if (swc_plan_check(set->plan[r], set->bytes[r], &v, why, sizeof(why)))
-		abort();
-	return v;
-}
-
 /* A transfer of a network step. */
 struct end {
 	uint32_t rank, chan;
@@ -34,12 +26,12 @@ struct end {
 	struct swc_plan_xfer *x;
 };
 
-/* Call for each; stops at the first that is not as it should be. */
-static bool each_end(const struct swc_planset *set, bool (*fn)(const struct end *e, void *arg),
+/* Call @fn for each transfer of network steps, until it returns false. */
+static bool each_end(const struct swc_plan_set *set, bool (*fn)(const struct end *e, void *arg),
 		     void *arg)
 {
 	for (uint32_t r = 0; r < set->nranks; r++) {
-		struct swc_plan_view v = view_of(set, r);
+		struct swc_plan_view v = view_of(set->plan[r], set->bytes[r]);
 
 		for (uint32_t c = 0; c < v.hdr->nchannels; c++) {
 			const struct swc_plan_step *s = &v.steps[v.channels[c].first_step];
@@ -61,15 +53,15 @@ static bool each_end(const struct swc_planset *set, bool (*fn)(const struct end 
 	return true;
 }
 
-/* ---- what is wrong is seen ---- */
+/* ---- the verifier finds wrong marks and paths ---- */
 
-#define MOST 40 /* of the ends of a set of plans are spoilt, one at a time */
+#define MOST 40 /* transfers of a set of plans that are spoilt, one at a time */
 
 struct spoiling {
-	struct swc_planset *set;
+	struct swc_plan_set *set;
 	const struct swc_topo *topo;
 	uint32_t every, at;
-	uint32_t stored, reduced, paths; /* faults seen */
+	uint32_t stored, reduced, paths; /* number of spoilt ones */
 };
 
 static bool count(const struct end *e, void *arg)
@@ -80,7 +72,8 @@ static bool count(const struct end *e, void *arg)
 	return true;
 }
 
-static bool seen(const struct spoiling *s, const char *text, const char *more)
+/* Does the verifier report the fault? */
+static bool found(const struct spoiling *s, const char *text, const char *more)
 {
 	struct swc_verdict v = { 0 };
 	int ret = verify(s->set, false, s->topo, &v);
@@ -100,7 +93,7 @@ static bool spoil(const struct end *e, void *arg)
 	if (s->at++ % s->every)
 		return true;
 	e->x->path ^= 1;
-	good = seen(s, "by path", "receives by path");
+	good = found(s, "by path", "receives by path");
 	e->x->path ^= 1;
 	s->paths++;
 	if (e->recv)
@@ -108,13 +101,13 @@ static bool spoil(const struct end *e, void *arg)
 	e->x->flags ^= SWC_XFER_STORED;
 	snprintf(text, sizeof(text), "rank %u sends %s what rank %u", e->rank,
 		 was ? "without the stored mark" : "as stored", e->x->rank);
-	good &= seen(s, text, was ? "stores" : "reduces");
+	good &= found(s, text, was ? "stores" : "reduces");
 	e->x->flags ^= SWC_XFER_STORED;
 	++*(was ? &s->stored : &s->reduced);
 	return good;
 }
 
-/* Every algorithm between ranks, with every collective. */
+/* Spoil plans of every algorithm between nodes, for every collective. */
 static void test_spoilt(const char *shape)
 {
 	struct swc_topo t = topo_of(shape);
@@ -126,7 +119,7 @@ static void test_spoilt(const char *shape)
 		char name[120];
 
 		for (int coll = 0; coll < SWC_COLL_NR; coll++) {
-			struct swc_planset set;
+			struct swc_plan_set set;
 			struct swc_verdict v;
 			struct spoiling s = { .set = &set, .topo = &t };
 			uint32_t n = 0;
@@ -143,26 +136,26 @@ static void test_spoilt(const char *shape)
 				stored += s.stored;
 				reduced += s.reduced;
 			}
-			swc_planset_free(&set);
+			swc_plan_set_free(&set);
 		}
-		snprintf(name, sizeof(name), "%s on %s: wrong marks and paths are seen", info->name,
-			 shape);
+		snprintf(name, sizeof(name), "%s on %s: wrong marks and paths are found",
+			 info->name, shape);
 		if (any && !ok(good && stored + reduced, name))
 			printf("# %u stored, %u reduced\n", stored, reduced);
 	}
 	swc_topo_free(&t);
 }
 
-/* ---- the paths are those of the model ---- */
+/* ---- paths and the routes of the model ---- */
 
 struct routes {
 	const struct swc_topo *topo;
 	struct swc_links links;
 	struct swc_route route;
-	uint32_t ties, others; /* messages by path 0 and 1 where there are two */
+	uint32_t ties, others; /* messages on path 0 and path 1 where there are two */
 };
 
-/* Links from one node to another by a path, worked out from what the paths are said to mean. */
+/* The links of a path from one node to another, computed from the definition of paths. */
 static uint32_t links_of(const struct swc_topo *t, uint32_t path, uint32_t from, uint32_t to,
 			 uint32_t *link, uint32_t *ties)
 {
@@ -175,7 +168,7 @@ static uint32_t links_of(const struct swc_topo *t, uint32_t path, uint32_t from,
 		uint32_t up = (end[i] + t->dim[i] - at[i]) % t->dim[i], down = t->dim[i] - up;
 		bool tie = up == down, go_down = up > down;
 
-		/* Path 0: up from the lower node, so down to it. */
+		/* Path 0 goes up from the node with the lower number, and so down to it. */
 		if (tie)
 			go_down = path ? from < to : from > to;
 		*ties += tie;
@@ -221,28 +214,31 @@ static void test_routes(const char *shape, bool both_ways)
 		if (info->one_node)
 			continue;
 		for (int coll = 0; coll < SWC_COLL_NR; coll++) {
-			struct swc_planset set;
+			struct swc_plan_set set;
 
-			/* Others take every rank for a node, which may be its neighbour's. */
+			/* Other collectives treat ranks of one node as nodes of their own. */
 			if (!(info->colls & 1u << coll) ||
 			    (coll != SWC_ALLREDUCE && t.nranks > t.nnodes))
 				continue;
 			if (!build(&set, (enum swc_algo)algo, (enum swc_coll)coll, &t, t.nranks, 0))
 				good &= each_end(&set, same_route, &r);
-			swc_planset_free(&set);
+			swc_plan_set_free(&set);
 		}
-		snprintf(name, sizeof(name), "%s on %s: paths are the model's ways", info->name,
+		snprintf(name, sizeof(name), "%s on %s: paths are the model's routes", info->name,
 			 shape);
 		ok(good, name);
 	}
-	snprintf(name, sizeof(name), "%s: %u messages by path 0 where there are two, %u by path 1",
-		 shape, r.ties, r.others);
+	snprintf(name, sizeof(name),
+		 "%s: where there are two paths, %u messages on path 0, %u on path 1", shape,
+		 r.ties, r.others);
 	ok(both_ways ? r.ties && r.others : !r.ties && !r.others, name);
 	free(r.route.link);
 	swc_topo_free(&t);
 }
 
-/* Plain channels go up half the way round, mirrored ones down: they share no link in a step. */
+/*
+ * At half the way round, plain channels go up and mirrored ones down: they share no link in a step.
+ */
 static void test_mirrored(void)
 {
 	struct swc_topo t = topo_of("torus:2x8");
@@ -262,17 +258,18 @@ static void test_mirrored(void)
 			!swc_topo_path(&t, c, 15, 3) && !swc_topo_path(&t, c, 3, 5) &&
 			!swc_topo_path(&t, c, 3, 3);
 	}
-	ok(good, "paths half the way round");
+	ok(good, "paths at half the way round");
 	swc_topo_free(&t);
 	t = topo_of("switch:4*2");
-	ok(swc_topo_path(&t, 5, 1, 2) == 5 && !swc_topo_path(&t, 5, 1, 1), "paths of a switch");
+	ok(swc_topo_path(&t, 5, 1, 2) == 5 && !swc_topo_path(&t, 5, 1, 1),
+	   "a switch: the path is the channel");
 	swc_topo_free(&t);
 	t = topo_of("mesh:4x4");
 	ok(!swc_topo_path(&t, 3, 0, 2), "a mesh has one path");
 	swc_topo_free(&t);
 }
 
-/* ---- where there is nothing to choose, or nothing is known ---- */
+/* ---- networks without a choice of paths ---- */
 
 static bool by_channel(const struct end *e, void *arg)
 {
@@ -291,18 +288,18 @@ static bool none(const struct end *e, void *arg)
 static void test_channels(void)
 {
 	struct swc_topo t = topo_of("switch:3*2,1,3"), one = topo_of("switch:1*6");
-	struct swc_planset set;
+	struct swc_plan_set set;
 
 	ok(!build(&set, SWC_ALGO_RING, SWC_ALLGATHER, &t, t.nranks, 3) &&
 		   each_end(&set, by_channel, &t),
-	   "on a switch the channel is the path, between nodes only");
-	swc_planset_free(&set);
+	   "a switch: the path is the channel between nodes, 0 within");
+	swc_plan_set_free(&set);
 	ok(!build(&set, SWC_ALGO_RING, SWC_ALLGATHER, &one, 6, 3) && each_end(&set, none, NULL),
-	   "no paths within a node");
-	swc_planset_free(&set);
+	   "a switch of one node: no paths");
+	swc_plan_set_free(&set);
 	ok(!build(&set, SWC_ALGO_RING, SWC_ALLGATHER, NULL, 6, 3) && each_end(&set, none, NULL),
-	   "no paths where all ranks share memory");
-	swc_planset_free(&set);
+	   "ranks that share memory: no paths");
+	swc_plan_set_free(&set);
 	swc_topo_free(&t);
 	swc_topo_free(&one);
 }

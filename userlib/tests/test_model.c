@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The models of the network against figures worked out elsewhere: steps, hops and loads of known algorithms on
- * tori, times that follow from them, and small cases done by hand. TAP on stdout.
+ * The models of the network against published and computed figures: steps, hops and loads of known
+ * algorithms on tori, times that follow from them, and small cases by hand. TAP on stdout.
  *
- * The reference figures take all messages that go half the way round a ring the same way; here they go half
- * each way. It makes no difference where mirrored ports fill both ways, but with one port the step that goes
- * half the way has half the load. The tests add what is missing before they compare: ties().
+ * The reference figures send all messages that go half the way round a ring the same way; here they
+ * go half each way. It makes no difference where mirrored ports use both ways, but with one port
+ * the step that goes half the way has half the load. The tests add the difference before they
+ * compare: ties().
  */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/model.h"
+#include "plan/model/model.h"
 #include "tap.h"
 
 #define KIB 1024.0
@@ -46,7 +47,7 @@ static struct swc_plan_args args_of(const struct swc_topo *t, enum swc_coll coll
 	return a;
 }
 
-/* Costs that were computed before. */
+/* Costs computed so far. */
 static struct known {
 	const char *topo, *algo;
 	int ret;
@@ -76,7 +77,7 @@ static const struct known *cost_of(const char *topo, const char *algo)
 	return k;
 }
 
-/* Refused: to be shown as skipped. Anything else that went wrong fails. */
+/* Was it refused? Then the test is skipped. Any other error fails. */
 static bool refused(const struct known *k, const char *name)
 {
 	if (k->ret != -EOPNOTSUPP || !*k->why)
@@ -87,11 +88,12 @@ static bool refused(const struct known *k, const char *name)
 }
 
 /*
- * Unequal dimensions: the reference keeps all ports of bucket in the same phase, as long as the longest dimension
- * takes (60/60/1.172 on 16x4). Without waiting, ports that begin in a short dimension go on at once to the long
- * one: fewer steps, but a step lasts as long as its largest message, and their first ones are larger. On 16x4,
- * a quarter of the vector per port: three steps of 1/16, twelve of 1/64 + 1/256, three of 1/256, all twice.
- * That is the quicker way for vectors of up to a few MiB.
+ * Unequal dimensions: the reference keeps all ports of bucket in the same phase, as long as the
+ * longest dimension takes (60/60/1.172 on 16x4). Without waiting, ports that begin in a short
+ * dimension continue at once with the long one: fewer steps, but a step lasts as long as its
+ * largest message, and their first ones are larger. On 16x4, with a quarter of the vector per port:
+ * three steps of 1/16, twelve of 1/64 + 1/256, three of 1/256, all twice. That is faster for
+ * vectors of up to a few MiB.
  */
 #define BUCKET_16X4 (2 * (3 / 16.0 + 12 * 5 / 256.0 + 3 / 256.0))
 
@@ -208,10 +210,10 @@ static void test_twosided(void)
 	}
 }
 
-static const struct swc_network paper = { 400, 400, 600, 0 };
-static const struct swc_network acked = { 400, 400, 600, 10 };
+static const struct swc_network paper = { 400, 400, 600, 0, 0 };
+static const struct swc_network acked = { 400, 400, 600, 10, 0 };
 
-/* Microseconds, 0 if the algorithm refuses; with the load that the reference has on top. */
+/* The time in microseconds with the reference's additional load; 0 if the algorithm is refused. */
 static double us_of(const char *topo, const char *algo, double bytes)
 {
 	const struct known *k = cost_of(topo, algo);
@@ -237,7 +239,7 @@ static void test_times(void)
 	static const struct times {
 		const char *topo;
 		double bytes;
-		char variant; /* of Swing: the quicker one */
+		char variant; /* of Swing: the faster one */
 		double swing, one_port, mirrored, bucket;
 	} times[] = {
 		{ "torus:4x4", 32, 'l', 4.00, 4.80, 4.80, 12.0 },
@@ -246,8 +248,8 @@ static void test_times(void)
 		{ "torus:4x4", 128 * MIB, 'b', 1266, 6049, 1520, 1270 },
 		{ "torus:8x8", 32, 'l', 7.60, 9.21, 9.20, 28.0 },
 		/*
-		 * Mirrored: the reference has 11.5 and 18.4. Its swaps of whole vectors have a load of 3.5,
-		 * the plans' 4, for which all ranks add in the same order.
+		 * Mirrored: the reference has 11.5 and 18.4. Its swaps of whole vectors have a load
+		 * of 3.5, the plans' 4, for which all ranks add in the same order.
 		 */
 		{ "torus:8x8", 32 * KIB, 'l', 9.24, 18.4, 9.2 + 4 * 0.65536, 28.3 },
 		{ "torus:8x8", 128 * KIB, 'l', 14.2, 25.3, 9.2 + 4 * 2.62144, 29.3 },
@@ -255,7 +257,10 @@ static void test_times(void)
 		{ "torus:8x8", 2 * MIB, 'b', 37.8, 128.5, 45.9, 48.6 },
 		{ "torus:8x8", 8 * MIB, 'b', 105.6, 459, 128.5, 110.6 },
 		{ "torus:8x8", 128 * MIB, 'b', 1462, 7065, 1780, 1349 },
-		/* Bucket: the reference has 60.0, 61.5, 66.1, 84.6 below 8 MiB: no channel waits here. */
+		/*
+		 * Bucket: the reference has 60.0, 61.5, 66.1, 84.6 below 8 MiB, because its
+		 * channels wait.
+		 */
 		{ "torus:16x4", 32, 'l', 8.40, 10.8, 10.8, 36.0 },
 		{ "torus:16x4", 128 * KIB, 'b', 18.5, 28.8, 23.7, 36 + BUCKET_16X4 * 2.62144 },
 		{ "torus:16x4", 512 * KIB, 'b', 23.5, 50.4, 30.1, 36 + BUCKET_16X4 * 10.48576 },
@@ -273,8 +278,8 @@ static void test_times(void)
 		char name[100];
 
 		test_time(t->topo, t->bytes, "swing-l", "swing-b", t->swing);
-		snprintf(name, sizeof(name), "%s %.10g KiB: of Swing, %c is the quicker one",
-			 t->topo, t->bytes / KIB, t->variant);
+		snprintf(name, sizeof(name), "%s %.10g KiB: of Swing, %c is faster", t->topo,
+			 t->bytes / KIB, t->variant);
 		if (!refused(cost_of(t->topo, "swing-l"), name) &&
 		    !refused(cost_of(t->topo, "swing-b"), name))
 			ok((us_of(t->topo, "swing-l", t->bytes) <
@@ -332,42 +337,45 @@ static void test_by_hand(void)
 	ok(cost("switch:2", SWC_ALLREDUCE, "recdoub", &c) && is(&c, 1, 1, 1) && c.messages == 1 &&
 		   near(c.sent, 1, 1e-9) && near(c.reduced, 1, 1e-9) && c.max_runs == 1 &&
 		   !c.order_varies,
-	   "two ranks swap: 1/1/1, one message, the whole vector");
+	   "recdoub on two ranks: 1/1/1, one message of the whole vector");
 	ok(cost("switch:2", SWC_ALLREDUCE, "ring2", &c) && near(c.sent, 1, 1e-9) &&
 		   near(c.reduced, 0.25, 1e-9),
-	   "each of two rings of two ranks adds up a quarter");
+	   "ring2 on two ranks: a channel reduces a quarter of the vector");
 	ok(cost("switch:8", SWC_ALLGATHER, "ring", &c) && c.reduced == 0,
-	   "an allgather adds up nothing");
+	   "an allgather reduces nothing");
 	ok(cost("switch:8", SWC_ALLREDUCE, "ring", &c) && is(&c, 14, 14, 1.75) &&
 		   c.messages == 14 && near(c.sent, 1.75, 1e-9) && near(c.psi_xi, 1.75, 1e-6),
 	   "ring on a switch: 14/14/1.75");
-	/* The link that closes the ring is a way through all others. */
+	/* The message that closes the ring goes back over all links. */
 	ok(cost("mesh:8", SWC_ALLREDUCE, "ring", &c) && is(&c, 14, 98, 1.75),
-	   "ring on a mesh: one message goes back 7 hops on links of its own direction");
+	   "ring on a mesh: one message goes back 7 hops, on links of the other direction");
 	ok(cost("switch:8", SWC_BARRIER, "rotate", &c) && is(&c, 3, 3, 0),
 	   "a barrier has steps and hops and no load");
-	/* To 1 and 2 at once over the same first link, then from 2 to 3. */
+	/* The root sends to 1 and 2 at once over the same first link, then 2 sends to 3. */
 	ok(cost("mesh:4", SWC_BROADCAST, "tree", &c) && is(&c, 2, 3, 3),
 	   "broadcast in a row of 4: 2/3/3");
 	ok(near(flow("mesh:4", SWC_BROADCAST, "tree", bytes), 2400 + 3 * t, 1e-9),
-	   "the same by flows");
-	/* Both at once into the root's link. */
+	   "flow model: broadcast in a row of 4");
+	/* Both ranks send into the root's link at once. */
 	ok(cost("switch:3", SWC_REDUCE, "tree", &c) && is(&c, 1, 1, 2) &&
 		   near(flow("switch:3", SWC_REDUCE, "tree", bytes), 1000 + 2 * t, 1e-9),
-	   "reduce from two on a switch: 1/1/2, by flows as well");
-	/* Rank 2 has the vector before rank 4, at 1400 + 3 t, and passes it on without waiting for that. */
+	   "reduce from two ranks on a switch: 1/1/2, also in the flow model");
+	/*
+	 * Rank 2 has the vector at 1400 + 3 t, before rank 4, and sends it on without waiting for
+	 * rank 4.
+	 */
 	ok(cost("mesh:5", SWC_BROADCAST, "tree", &c) && is(&c, 2, 5, 4) &&
 		   near(flow("mesh:5", SWC_BROADCAST, "tree", bytes), 2400 + 4 * t, 1e-9),
-	   "broadcast in a row of 5: 2/5/4; flows save the hops that nobody waits for");
+	   "broadcast in a row of 5: 2/5/4; the flow model saves the hops that no rank waits for");
 	/*
-	 * Up: distances 1, 2 and 4: load 3. Down: from 0 to 4, 2, 1 at once, all over the same first link,
-	 * from 4 to 6, 5 (and 2 to 3), from 6 to 7: 3 + 2 + 1.
+	 * Up: distances 1, 2 and 4: load 3. Down: from 0 to 4, 2, 1 at once, all over the same
+	 * first link, from 4 to 6, 5 (and 2 to 3), from 6 to 7: 3 + 2 + 1.
 	 */
 	ok(cost("ring:8", SWC_ALLREDUCE, "tree", &c) && is(&c, 6, 14, 9),
 	   "steps that are not aligned: tree on a ring of 8");
 	/* Rank 2 folds onto 0, which swaps with 1, and back. */
 	ok(cost("switch:3", SWC_ALLREDUCE, "recdoub", &c) && is(&c, 3, 3, 3),
-	   "steps that are not aligned: a fold has one more at each end");
+	   "steps that are not aligned: a fold adds one at each end");
 }
 
 static void test_flow(void)
@@ -394,7 +402,8 @@ static void test_flow(void)
 		char name[100];
 		bool good = !k->ret;
 
-		snprintf(name, sizeof(name), "%s %s: flows take as long as steps", same[i].topo,
+		snprintf(name, sizeof(name),
+			 "%s %s: the flow model takes as long as the step model", same[i].topo,
 			 same[i].algo);
 		if (refused(k, name))
 			continue;
@@ -407,20 +416,26 @@ static void test_flow(void)
 			swc_cost_time(&k->cost, MIB, &paper, NULL);
 		ok(good, name);
 	}
-	/* From row to row it is two hops. Who is told by a neighbour need not wait for those. */
+	/*
+	 * From row to row it is two hops. Ranks that receive from a neighbour do not wait for
+	 * those.
+	 */
 	ok(near(flow("torus:4x4", SWC_ALLREDUCE, "ring", 0), 30 * 600 + 38 * 400, 1e-9) &&
 		   cost("torus:4x4", SWC_ALLREDUCE, "ring", &c) && is(&c, 30, 60, c.phased.load),
-	   "a ring over a torus: 30 steps one after the other are 38 hops, in step 60");
-	/* Parts are numbered by rank, so what goes along the first dimension is a run for each row. */
+	   "a ring over a torus: 30 steps in sequence are 38 hops, in common steps 60");
+	/*
+	 * Shards are numbered by rank, so a message along the first dimension has a run for each
+	 * row.
+	 */
 	ok(cost("torus:4x4", SWC_REDUCE_SCATTER, "bucket", &c) && is(&c, 6, 6, 15 / 32.0 / 2) &&
 		   c.max_runs > 1 && c.messages == 24 &&
 		   near(flow("torus:4x4", SWC_REDUCE_SCATTER, "bucket", MIB),
 			swc_cost_time(&c, MIB, &paper, NULL), 1e-6),
-	   "all runs of a message count, and it is one message");
+	   "all runs of a message count, as one message");
 	/*
-	 * In general neither is a bound of the other (equal sharing may leave links idle that a step's load
-	 * would fill), but these gain from not waiting, or lose 1 % at most. Less than a rank's bytes on all its links, or than
-	 * a hop and a fixed cost, it cannot be.
+	 * In general neither is a bound of the other (equal sharing may leave links idle that a
+	 * step's load would fill), but these gain from not waiting, or lose 1 % at most. Less than
+	 * a rank's bytes on all its links, or than a hop and a fixed cost, it cannot be.
 	 */
 	for (unsigned int i = 0; i < COUNT(skewed); i++) {
 		const struct known *k = cost_of(skewed[i].topo, skewed[i].algo);
@@ -431,9 +446,10 @@ static void test_flow(void)
 		double last = -1;
 
 		swc_topo_free(&t);
-		snprintf(name, sizeof(name),
-			 "%s %s: flows take no longer than steps (1 %%), and more bytes no less",
-			 skewed[i].topo, skewed[i].algo);
+		snprintf(
+			name, sizeof(name),
+			"%s %s: the flow model takes at most as long as the step model (1 %%), and grows with the bytes",
+			skewed[i].topo, skewed[i].algo);
 		if (refused(k, name))
 			continue;
 		for (unsigned int j = 0; j < COUNT(sizes); j++) {
@@ -457,25 +473,25 @@ static void test_hierarchy(void)
 	struct swc_cost c, one;
 	double ns;
 
-	/* Shards of the vector on as many channels, together what one rank per node sends. */
+	/* Shards of the vector on as many channels are together what one rank per node sends. */
 	ok(cost("torus:4x4", SWC_ALLREDUCE, "bucket", &one) &&
 		   cost("torus:4x4*4", SWC_ALLREDUCE, "bucket", &c) &&
 		   is(&c, one.phased.steps, one.phased.hops, one.phased.load) &&
 		   near(c.sent, one.sent / 4, 1e-9) && near(c.reduced, one.reduced / 4, 1e-9),
-	   "several ranks per node load the network like one, and send and add up their share each");
+	   "several ranks per node load the network like one, and each sends and reduces its share");
 	ns = flow("torus:4x4", SWC_ALLREDUCE, "bucket", MIB);
 	ok(ns > 0 && near(flow("torus:4x4*4", SWC_ALLREDUCE, "bucket", MIB), ns, 1e-6),
-	   "the same by flows");
+	   "flow model: several ranks per node take as long as one");
 	ok(cost("switch:3*2,1,4", SWC_ALLREDUCE, "ring", &c) && c.phased.steps >= 4 &&
 		   c.phased.hops == c.phased.steps && c.phased.load >= 4 / 3.0 - 1e-6,
 	   "unequal nodes: at least the steps and the load of a ring of nodes");
 	ok(cost("switch:1*4", SWC_REDUCE_SCATTER, "ring", &c) && c.phased.steps == 3 &&
 		   !c.phased.hops && near(c.phased.load + 1, 1, 1e-9) &&
 		   near(flow("switch:1*4", SWC_REDUCE_SCATTER, "ring", MIB) + 1, 1, 1e-9),
-	   "network steps within a node go over no link");
+	   "network steps within a node use no link");
 	/* Ranks 0 1 | 2 3: of a ring of 4, two messages cross, each a quarter per step. */
 	ok(cost("switch:2*2", SWC_ALLGATHER, "ring", &c) && is(&c, 3, 3, 0.75),
-	   "what crosses between nodes of several ranks is counted once");
+	   "messages between nodes of several ranks are counted once");
 }
 
 static void count_calls(void *arg, double done)
@@ -496,25 +512,25 @@ static void test_errors(void)
 
 	ok(swc_cost_compute(&a, &c, NULL, NULL, why, sizeof(why)) == -EOPNOTSUPP &&
 		   strstr(why, "two dimensions"),
-	   "an algorithm that refuses, with the reason");
+	   "a refused algorithm, with the reason");
 	*why = 0;
 	ok(swc_flow_time(&a, 1, &paper, &ns, NULL, NULL, why, sizeof(why)) == -EOPNOTSUPP &&
 		   strstr(why, "two dimensions"),
-	   "the same by flows");
+	   "flow model: a refused algorithm, with the reason");
 	ok(swc_cost_compute(&a, &c, NULL, NULL, NULL, 0) == -EOPNOTSUPP &&
 		   swc_flow_time(&a, 1, &paper, &ns, NULL, NULL, NULL, 0) == -EOPNOTSUPP,
-	   "and without room for it");
+	   "a refused algorithm, without room for the reason");
 	a = args_of(&t, SWC_ALLREDUCE, "ring");
 	a.nranks = 7;
 	*why = 0;
 	ok(swc_cost_compute(&a, &c, NULL, NULL, why, sizeof(why)) == -EINVAL && *why,
-	   "a topology for another number of ranks");
+	   "a topology for another number of ranks is refused");
 	a.nranks = 0;
 	a.topo = NULL;
 	*why = 0;
 	ok(swc_cost_compute(&a, &c, NULL, NULL, why, sizeof(why)) == -EINVAL && *why &&
 		   swc_flow_time(&a, 1, &paper, &ns, NULL, NULL, why, sizeof(why)) == -EINVAL,
-	   "no ranks");
+	   "0 ranks are refused");
 	a.nranks = 1;
 	ok(!swc_cost_compute(&a, &c, NULL, NULL, NULL, 0) && !c.phased.steps && !c.phased.hops &&
 		   !c.messages && !swc_flow_time(&a, 1, &paper, &ns, NULL, NULL, NULL, 0) &&
@@ -523,11 +539,11 @@ static void test_errors(void)
 	a.nranks = 256;
 	ok(!swc_cost_compute(&a, &c, count_calls, &last, NULL, 0) && last > 0 &&
 		   is(&c, 510, 510, 2 * 255 / 256.0),
-	   "no topology is a switch; progress is told and goes forward");
+	   "no topology is a switch; progress grows");
 	last = 0;
 	ok(!swc_flow_time(&a, MIB, &paper, &ns, count_calls, &last, NULL, 0) && last > 0 &&
 		   near(ns, swc_cost_time(&c, MIB, &paper, NULL), 1e-6),
-	   "the same by flows");
+	   "flow model: no topology is a switch; progress grows");
 	swc_topo_free(&t);
 }
 
@@ -538,32 +554,32 @@ static void test_network(void)
 	struct swc_cost c = { .phased = { 2, 3, 0.5 }, .eager = { 2, 3, 0.5 } };
 
 	ok(near(n.gbps, 400, 1e-9) && near(n.hop_ns, 400, 1e-9) && near(n.step_ns, 600, 1e-9),
-	   "figures of a network that gives none");
+	   "default figures of a network");
 	swc_topo_free(&t);
 	t = topo_of("torus:4x4@100Gbps,1us");
 	n = swc_network_of(&t);
 	ok(near(n.gbps, 100, 1e-9) && near(n.hop_ns, 1000, 1e-9) && near(n.step_ns, 600, 1e-9),
-	   "and of one that does");
+	   "figures from the topology");
 	ok(near(swc_cost_time(&c, 1000, &n, NULL), 2 * 600 + 3 * 1000 + 0.5 * 1000 * 8 / 100, 1e-9),
-	   "time from figures");
+	   "time from cost and figures");
 	n = swc_network_in_kernel(&t);
 	ok(near(n.gbps, 100, 1e-9) && n.step_ns > 600 && n.reduce_gbps > 0,
-	   "the kernel's steps take longer, and its reductions take time");
+	   "figures of the kernel: longer steps, and reductions take time");
 	n.step_ns = 600;
 	n.reduce_gbps = 50;
 	c.reduced = 1.5;
 	ok(near(swc_cost_time(&c, 1000, &n, NULL),
 		2 * 600 + 3 * 1000 + 0.5 * 1000 * 8 / 100 + 1.5 * 1000 * 8 / 50, 1e-9),
-	   "what a channel adds up");
+	   "time of reductions");
 	n = swc_network_of(&t);
 	c.phased.last_hops = c.eager.last_hops = 2;
 	c.phased.last_share = c.eager.last_share = 0.25;
 	n.ack_bytes = 251;
 	ok(near(swc_cost_time(&c, 1000, &n, NULL), 2 * 600 + 3 * 1000 + 0.5 * 1000 * 8 / 100, 1e-9),
-	   "what is small is not acknowledged");
+	   "small transfers do not wait for acknowledgements");
 	n.ack_bytes = 250;
 	ok(near(swc_cost_time(&c, 1000, &n, NULL), 2 * 600 + 5 * 1000 + 0.5 * 1000 * 8 / 100, 1e-9),
-	   "what is not is");
+	   "large transfers wait for acknowledgements");
 	swc_topo_free(&t);
 }
 

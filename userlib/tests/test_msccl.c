@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Programs in MSCCL's XML become right plans, or are refused with the reason. TAP on stdout. */
+/* Programs in MSCCL's XML become correct plans, or are refused with the reason. TAP on stdout. */
 #include "msccl_programs.h"
 
-static int read_xml(const struct xml *x, struct swc_planset *set, char *why, size_t why_bytes)
+static int read_xml(const struct xml *x, struct swc_plan_set *set, char *why, size_t why_bytes)
 {
-	return read_with(swc_msccl_read, x->t.at, x->t.bytes, set, why, why_bytes);
+	*why = 0;
+	return swc_msccl_parse(x->t.at, x->t.used, set, why, why_bytes);
 }
 
-/* Right, out of place and, if @in_place, in place; with at most so many steps and channels. */
+/*
+ * The plans of a program must be correct out of place and, if @in_place, in place, with at most so
+ * many steps and channels.
+ */
 static void good_xml(struct xml *x, const char *name, bool in_place, uint32_t steps,
 		     uint32_t channels)
 {
-	struct swc_planset set;
+	struct swc_plan_set set;
 	struct swc_verdict v = { 0 };
 	char why[250], text[200];
 	const struct swc_plan_header *h;
-	struct text file = { 0 };
+	struct swc_text file = { 0 };
 	int ret = read_xml(x, &set, why, sizeof(why));
 	uint32_t n = 0;
 
@@ -40,23 +44,25 @@ static void good_xml(struct xml *x, const char *name, bool in_place, uint32_t st
 		fputs(file.at, stdout);
 	free(file.at);
 	free(x->t.at);
-	swc_planset_free(&set);
+	swc_plan_set_free(&set);
 }
 
-/* Refused, or found wrong when it is run. */
+/* A program must be refused, or its plans found wrong, with @what in the message. */
 static void bad_xml(const char *xml, int error, const char *what)
 {
-	struct swc_planset set;
+	struct swc_plan_set set;
 	struct swc_verdict v = { 0 };
 	char why[250], name[150];
-	int ret = read_with(swc_msccl_read, xml, strlen(xml), &set, why, sizeof(why));
+	int ret;
 
+	*why = 0;
+	ret = swc_msccl_parse(xml, strlen(xml), &set, why, sizeof(why));
 	if (!ret)
 		ret = verify(&set, false, NULL, &v);
 	snprintf(name, sizeof(name), "MSCCL: %.100s", what);
 	if (!ok(ret == error && (strstr(why, what) || strstr(v.text, what)), name))
 		printf("# %d, \"%s\", \"%s\"\n", ret, why, v.text);
-	swc_planset_free(&set);
+	swc_plan_set_free(&set);
 }
 
 #define ALGO(n, chunks, coll)                                                                      \
@@ -98,7 +104,7 @@ static void test_bad_xml(void)
 	bad_xml(ALGO("2", "2", "allreduce") GPU("2") "</gpu></algo>", -EINVAL,
 		"line 2: expected id");
 	bad_xml(ALGO("2", "2", "allreduce") GPU("0") "</gpu>" GPU("0") "</gpu></algo>", -EINVAL,
-		"line 3: gpu 0 is there twice");
+		"line 3: gpu 0 occurs twice");
 	bad_xml(ALGO("2", "2", "allreduce") GPU("0") "</gpu></algo>", -EINVAL,
 		"gpu 1 of 2 is missing");
 	bad_xml(ONE(STEP("1", "s", "0", "-1")), -EINVAL, "line 4: expected step 0, not 1");
@@ -117,7 +123,7 @@ static void test_bad_xml(void)
 
 static void test_msccl(void)
 {
-	struct swc_planset set;
+	struct swc_plan_set set;
 	struct xml x;
 	char why[250];
 
@@ -127,7 +133,7 @@ static void test_msccl(void)
 		free(x.t.at);
 		return;
 	}
-	swc_planset_free(&set);
+	swc_plan_set_free(&set);
 	good_xml(&x, "ring allgather", true, 4, 1);
 	ring_allgather(&x, 5, true);
 	good_xml(&x, "ring allgather in place", true, 5, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Names, errors, options and arguments, as far as they need no kernel. TAP on stdout. */
+/* Names, errors, options and arguments that need no kernel module. TAP on stdout. */
 #include <errno.h>
 #include <string.h>
 
@@ -34,10 +34,10 @@ int main(void)
 		   swingcoll_coll_parse("alltoal") == -EINVAL,
 	   "unknown names are refused");
 	ok(!strcmp(swingcoll_coll_name(99), "?") && !strcmp(swingcoll_dtype_name(99), "?"),
-	   "unknown values have a name");
+	   "unknown values are \"?\"");
 	ok(swingcoll_supported(SWINGCOLL_F32, SWINGCOLL_AVG) &&
 		   !swingcoll_supported(SWINGCOLL_F32, SWINGCOLL_BXOR),
-	   "bit operations are for integers");
+	   "bit operations are supported for integers only");
 	while (swingcoll_algo_name(n))
 		n++;
 	ok(n > 0 && !swingcoll_algo_name(-1), "algorithms are listed");
@@ -45,21 +45,24 @@ int main(void)
 	ok(!swingcoll_unique_id(&a) && !swingcoll_unique_id(&b) && memcmp(&a, &b, sizeof(a)),
 	   "ids differ");
 
-	ok(swingcoll_comm_create(&comm, &a, 2, 2, NULL) == -EINVAL, "rank out of range");
-	ok(swingcoll_comm_create(&comm, &a, 2, 0, &opts) == -EINVAL && !comm, "unknown algorithm");
+	ok(swingcoll_comm_create(&comm, &a, 2, 2, NULL) == -EINVAL,
+	   "a rank out of range is refused");
+	ok(swingcoll_comm_create(&comm, &a, 2, 0, &opts) == -EINVAL && !comm,
+	   "an unknown algorithm is refused");
 	opts = (struct swingcoll_comm_opts){ .reserved = { 1 } };
-	ok(swingcoll_comm_create(&comm, &a, 2, 0, &opts) == -EINVAL, "reserved option");
+	ok(swingcoll_comm_create(&comm, &a, 2, 0, &opts) == -EINVAL,
+	   "a reserved option that is not 0 is refused");
 	opts = (struct swingcoll_comm_opts){ .flags = 1u << 31 };
-	ok(swingcoll_comm_create(&comm, &a, 2, 0, &opts) == -EINVAL, "unknown flag");
+	ok(swingcoll_comm_create(&comm, &a, 2, 0, &opts) == -EINVAL, "an unknown flag is refused");
 	ok(swingcoll_allreduce(NULL, NULL, 0, SWINGCOLL_F32, SWINGCOLL_SUM, NULL) == -EINVAL &&
 		   swingcoll_barrier(NULL) == -EINVAL && swingcoll_wait(NULL, NULL) == -EINVAL &&
 		   swingcoll_comm_abort(NULL) == -EINVAL && !swingcoll_comm_destroy(NULL),
-	   "calls without a communicator");
+	   "calls without a communicator are refused");
 	ok(swingcoll_mem_register(NULL, 4) == -EINVAL && swingcoll_mem_unregister(&a) == -EINVAL,
-	   "registration of nothing");
+	   "registering NULL and unregistering unregistered memory are refused");
 	errno = 77;
 	swingcoll_comm_create(&comm, &a, 1, 0, NULL);
 	swingcoll_comm_destroy(comm);
-	ok(errno == 77, "errno is left alone");
+	ok(errno == 77, "errno is unchanged");
 	return done();
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The overlap helper without a device: its pipeline model, interpolation, cutting, choice, and its table file. */
+/*
+ * The overlap helper without a device: pipeline model, interpolation, cutting, candidates, file of
+ * times. TAP on stdout.
+ */
 #include <errno.h>
 #include <locale.h>
 #include <math.h>
@@ -7,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../overlap/overlap.h"
+#include "overlap/overlap.h"
 #include "tap.h"
 
 static bool near(double a, double b, double tolerance)
@@ -15,7 +18,7 @@ static bool near(double a, double b, double tolerance)
 	return fabs(a - b) <= tolerance * fabs(b);
 }
 
-/* Gain over serial of 8 equal steps, transfers r times as long as products. */
+/* Gain over serial of equal steps, with transfers r times as long as products. */
 static double gain(double r, unsigned int steps, double dil, double cil_g, double cil_c)
 {
 	struct swc_ov_step step[SWC_OV_PIECES];
@@ -41,21 +44,23 @@ static void test_pipeline(void)
 		ok(fabs(gain(k[0], 8, 1.1, 1.1, 1.05) - k[2]) < 0.005,
 		   "the closed model with losses");
 	}
-	ok(near(gain(1, 64, 1, 1, 1), 2 / (1 + 1. / 64), 1e-12), "many steps come near the ideal");
-	ok(swc_ov_pipeline(one, 1, 3, 3, false) == 12, "one step suffers from nothing");
+	ok(near(gain(1, 64, 1, 1, 1), 2 / (1 + 1. / 64), 1e-12),
+	   "many steps approach the ideal gain");
+	ok(swc_ov_pipeline(one, 1, 3, 3, false) == 12, "one step has no contention");
 	/* Work 0-4 and transfers 0-3, 3-6: 4-6, 6-8. */
-	ok(near(swc_ov_pipeline(two, 3, 1, 1, false), 8, 1e-12), "own part first");
+	ok(near(swc_ov_pipeline(two, 3, 1, 1, false), 8, 1e-12),
+	   "pipeline with the own shard first");
 	/*
-	 * Transfers 0-4.5, 4.5-9; products at half speed until 9: the first 0-8, half of the second 8-9, its other
-	 * 1.5 by 10.5, the third by 12.5.
+	 * Transfers 0-4.5, 4.5-9; products at half speed until 9: the first 0-8, half of the second
+	 * 8-9, its other 1.5 by 10.5, the third by 12.5.
 	 */
 	ok(near(swc_ov_pipeline(two, 3, 2, 1.5, false), 12.5, 1e-12),
-	   "contention ends with transfers");
-	ok(near(swc_ov_pipeline(two, 3, 2, 1.5, true), 16, 1e-12), "or goes on throughout");
-	ok(swc_ov_pipeline(two, 0, 1, 1, false) == 0, "nothing takes no time");
+	   "contention ends with the last transfer");
+	ok(near(swc_ov_pipeline(two, 3, 2, 1.5, true), 16, 1e-12), "contention throughout");
+	ok(swc_ov_pipeline(two, 0, 1, 1, false) == 0, "no step takes no time");
 }
 
-/* A rate that is a product of powers is met exactly by interpolation in logarithms. */
+/* Rates that are a product of powers: interpolation in logarithms is exact for them. */
 static void fill(struct swc_ov_rates *r, double pm, double pn, double pk)
 {
 	for (int a = 0; a < SWC_OV_GRID; a++)
@@ -77,27 +82,29 @@ static void test_products(void)
 
 	fill(&r, 0.5, 0, 0.25);
 	whole = 2. * 256 * 64 * 128 / (1e9 * pow(256, 0.5) * pow(128, 0.25));
-	ok(near(swc_ov_product(&r, 256, 64, 128), whole, 1e-9), "products between the points");
+	ok(near(swc_ov_product(&r, 256, 64, 128), whole, 1e-9),
+	   "product times are interpolated between the points");
 	ok(near(swc_ov_product(&r, 8, 8, 512), 65536 / (1e9 * pow(8, 0.5) * pow(512, 0.25)), 1e-9),
-	   "and at them");
+	   "product times at the points");
 	ok(near(swc_ov_product(&r, 2048, 64, 128), 4 * swc_ov_product(&r, 512, 64, 128), 1e-9) &&
 		   near(swc_ov_product(&r, 2, 64, 128), swc_ov_product(&r, 8, 64, 128) / 4, 1e-9),
-	   "beyond the grid the rate stays");
-	ok(swc_ov_product(&r, 0, 64, 128) == 0, "nothing takes no time");
+	   "beyond the grid the rate is constant");
+	ok(swc_ov_product(&r, 0, 64, 128) == 0, "an empty product takes no time");
 	ok(near(swc_ov_dil(&r, &s, 4, false), pow(4, 0.5), 1e-9) &&
 		   near(swc_ov_dil(&r, &s, 4, true), pow(4, 0.25), 1e-9),
 	   "decomposition loss by rows and by columns");
-	ok(near(swc_ov_dil(&r, &s, 1, false), 1, 1e-12), "none without a cut");
+	ok(near(swc_ov_dil(&r, &s, 1, false), 1, 1e-12), "no decomposition loss in one piece");
 	fill(&r, 0, 0, 0);
-	ok(near(swc_ov_dil(&r, &s, 8, false), 1, 1e-9), "none where the size does not matter");
+	ok(near(swc_ov_dil(&r, &s, 8, false), 1, 1e-9),
+	   "no decomposition loss if the rate is constant");
 	ok(near(swc_ov_curve_at(&curve, 1500), 6, 1e-12) &&
 		   near(swc_ov_curve_at(&curve, 20000), 25, 1e-12) &&
 		   near(swc_ov_curve_at(&curve, 500), 4, 1e-12),
-	   "transfers between and beyond the points");
-	ok(swc_ov_curve_at(&curve, 0) == 0, "nothing is not sent");
+	   "transfer times between and beyond the points");
+	ok(swc_ov_curve_at(&curve, 0) == 0, "an empty transfer takes no time");
 }
 
-/* Rows are dealt out without gaps, and pieces cover shards likewise. */
+/* Shards cover A without gaps, and pieces cover shards. */
 static void test_cuts(void)
 {
 	struct swc_ov_shape s = { .n = 1, .elem = 4 };
@@ -117,7 +124,7 @@ static void test_cuts(void)
 			}
 			rows_good &= next == s.m;
 		}
-	ok(rows_good, "rows of ranks");
+	ok(rows_good, "shards cover the rows without gaps");
 	s.nranks = 3;
 	for (s.m = 1; s.m < 40; s.m++)
 		for (s.k = 1; s.k < 20; s.k++)
@@ -144,7 +151,7 @@ static void test_cuts(void)
 				}
 				cuts_good &= row == swc_ov_most_rows(&s) && col == s.k;
 			}
-	ok(cuts_good, "pieces of shards");
+	ok(cuts_good, "pieces cover shards without gaps");
 }
 
 static bool is_list(const uint8_t *list, unsigned int n, int a, int b, int c)
@@ -160,21 +167,21 @@ static void test_candidates(void)
 	n = swc_ov_candidates((double[]){ 0, 9, 4, 5, 3, 6, 7 }, list);
 	ok(is_list(list, n, SWINGCOLL_OVERLAP_SERIAL, SWINGCOLL_OVERLAP_ROWS_OWN,
 		   SWINGCOLL_OVERLAP_SHARD),
-	   "serial and the best two");
+	   "candidates: serial and the best two others");
 	n = swc_ov_candidates((double[]){ 0, 1, 4, 5, 3, 6, 7 }, list);
 	ok(is_list(list, n, SWINGCOLL_OVERLAP_SERIAL, SWINGCOLL_OVERLAP_ROWS_OWN,
 		   SWINGCOLL_OVERLAP_SHARD),
-	   "even if serial is the best");
+	   "candidates: the best two others, even if serial is the best");
 	n = swc_ov_candidates((double[]){ 0, 9, 4.1, 5.1, 4.6, 4.9, 4 }, list);
 	ok(n == 5 && list[1] == SWINGCOLL_OVERLAP_COLUMNS && list[2] == SWINGCOLL_OVERLAP_SHARD &&
 		   list[3] == SWINGCOLL_OVERLAP_ROWS_OWN &&
 		   list[4] == SWINGCOLL_OVERLAP_ROWS_SEPARATE,
-	   "all that are close to the best, in order");
+	   "candidates: all that are close to the best, in order");
 	n = swc_ov_candidates(NULL, list);
-	ok(n == 6 && list[0] == 1 && list[5] == 6, "all if nothing is known");
+	ok(n == 6 && list[0] == 1 && list[5] == 6, "candidates: all without a forecast");
 }
 
-/* The schedules' predictions against sums by hand, all rates and bandwidths 1. */
+/* Forecasts of schedules against sums by hand, with all rates and bandwidths 1. */
 static void test_predictions(void)
 {
 	struct swc_ov_shape s = { .m = 64, .n = 32, .k = 16, .elem = 4, .nranks = 4, .pieces = 4 };
@@ -189,46 +196,46 @@ static void test_predictions(void)
 
 	memset(&f.rates, 0, sizeof(f.rates));
 	ok(near(swc_ov_predict(SWINGCOLL_OVERLAP_SERIAL, &s, &f), product + shard, 1e-9),
-	   "serial: all of both");
+	   "serial: the whole transfer and the whole product");
 	ok(near(swc_ov_predict(SWINGCOLL_OVERLAP_ROWS, &s, &f), product + shard / 4, 1e-9),
-	   "rows: all but the first transfer is hidden");
+	   "rows: all transfers but the first are hidden");
 	ok(near(swc_ov_predict(SWINGCOLL_OVERLAP_COLUMNS, &s, &f), product + shard / 4, 1e-9),
-	   "so it is by columns");
+	   "columns: all transfers but the first are hidden");
 	ok(near(swc_ov_predict(SWINGCOLL_OVERLAP_ROWS_OWN, &s, &f), product, 1e-9),
-	   "with the own shard first that is hidden too");
+	   "rows, own shard first: all transfers are hidden");
 	ok(near(swc_ov_predict(SWINGCOLL_OVERLAP_SHARD, &s, &f), product, 1e-9),
-	   "by shards likewise");
+	   "shards: all transfers are hidden");
 	f.crowd = 2;
 	ok(near(swc_ov_predict(SWINGCOLL_OVERLAP_ROWS_SEPARATE, &s, &f), 2 * product, 1e-9),
-	   "ranks that share CPUs take longer");
+	   "ranks that share CPUs: products take longer");
 	f.crowd = 1;
 	f.copy = 4;
 	ok(near(swc_ov_predict(SWINGCOLL_OVERLAP_ROWS, &s, &f),
 		product + shard / 4 + 64 * 32 + 16 * 16, 1e-9),
-	   "results of grouped rows are copied, and one's own rows");
+	   "rows: results and own rows are copied");
 	s.nranks = 2;
 	ok(near(swc_ov_predict(SWINGCOLL_OVERLAP_ROWS_OWN, &s, &f), product, 1e-9),
-	   "the rows of one other rank stay where they are");
+	   "rows, own shard first, two ranks: nothing is copied");
 	s.nranks = 4;
 	f.copy = 0.5;
 	ok(near(swc_ov_predict(SWINGCOLL_OVERLAP_SERIAL, &s, &f), product + 2 * shard, 1e-9),
-	   "serial waits for its own copy, if that takes longer");
+	   "serial waits for the copy of the own shard if that takes longer");
 	f.copy = 0;
 	f.handling = 1e6;
 	ok(near(swc_ov_predict(SWINGCOLL_OVERLAP_ROWS_SEPARATE, &s, &f), product + 4e6, 1e-9) &&
 		   near(swc_ov_predict(SWINGCOLL_OVERLAP_SERIAL, &s, &f), product + shard + 1e6,
 			1e-9),
-	   "each transfer takes time to handle");
+	   "handling of each transfer takes time");
 	f.handling = 0;
 	for (int i = 0; i < SWC_OV_POINTS; i++)
 		f.gather[0].s[i] = 1000 * (f.gather[1].s[i] *= 1000);
-	/* The first one 10^6, further ones 10^3 per byte. */
+	/* The first transfer takes 10^6, further ones 10^3 per byte. */
 	ok(near(swc_ov_predict(SWINGCOLL_OVERLAP_ROWS, &s, &f),
 		1e6 * shard / 4 + 1e3 * shard * 3 / 4 + product / 4, 1e-9),
-	   "all but the last product is hidden behind long transfers");
+	   "long transfers hide all products but the last");
 	s.nranks = 1;
 	ok(near(swc_ov_predict(SWINGCOLL_OVERLAP_SHARD, &s, &f), product, 1e-9),
-	   "one rank only multiplies");
+	   "one rank: the product only");
 }
 
 static void write_text(const char *path, const char *text, const char *mode)
@@ -253,15 +260,17 @@ static void test_table(void)
 		abort();
 	memset(&b, 0, sizeof(b));
 	fill(&a, 0.3, -0.2, 0.1);
-	ok(swc_ov_table_read(&b, path, SWINGCOLL_F32) == -ENODATA, "an empty table has no data");
+	ok(swc_ov_table_read(&b, path, SWINGCOLL_F32) == -ENODATA,
+	   "file of times: an empty one has no data");
 	write_text(path, "# a comment\n\nproduct f32 8 8 8 17 # more\nproduct f32 9 9 9 1\n", "w");
-	ok(swc_ov_table_read(&b, path, SWINGCOLL_F32) == -ENODATA, "nor has one with some points");
+	ok(swc_ov_table_read(&b, path, SWINGCOLL_F32) == -ENODATA,
+	   "file of times: one with some points is incomplete");
 	ok(!swc_ov_table_append(&a, path, SWINGCOLL_F32) &&
 		   !swc_ov_table_read(&b, path, SWINGCOLL_F32),
-	   "written and read");
+	   "file of times: written and read");
 	for (int i = 0; i < 64; i++)
 		far = fmax(far, fabs((&a.log_rate[0][0][0])[i] - (&b.log_rate[0][0][0])[i]));
-	ok(far < 0.02, "the same, but for digits");
+	ok(far < 0.02, "file of times: the same times, rounded");
 	if (setlocale(LC_ALL, "de_DE.UTF-8"))
 		ok(!swc_ov_table_read(&b, path, SWINGCOLL_F32) &&
 			   !swc_ov_table_append(&b, path, SWINGCOLL_F32) &&
@@ -270,16 +279,18 @@ static void test_table(void)
 	else
 		ok(1, "decimal points # SKIP there is no locale de_DE.UTF-8 with decimal commas");
 	setlocale(LC_ALL, "C");
-	ok(swc_ov_table_read(&b, path, SWINGCOLL_F64) == -ENODATA, "each type for itself");
+	ok(swc_ov_table_read(&b, path, SWINGCOLL_F64) == -ENODATA,
+	   "file of times: other types have no data");
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
 		write_text(path, faults[i], "w");
 		bad += swc_ov_table_read(&b, path, SWINGCOLL_F32) == -EINVAL;
 	}
-	ok(bad == 5, "lines that make no sense are refused");
+	ok(bad == 5, "file of times: invalid lines are refused");
 	unlink(path);
-	ok(swc_ov_table_read(&b, path, SWINGCOLL_F32) == -ENODATA, "a file that is not there yet");
+	ok(swc_ov_table_read(&b, path, SWINGCOLL_F32) == -ENODATA,
+	   "file of times: a file that does not exist has no data");
 	ok(swc_ov_table_append(&a, "/nowhere/at/all", SWINGCOLL_F32) == -ENOENT,
-	   "a folder that is not there");
+	   "file of times: a folder that does not exist is an error");
 }
 
 static void test_names(void)
@@ -291,7 +302,7 @@ static void test_names(void)
 	ok(good && !swingcoll_overlap_name(SWINGCOLL_OVERLAP_SCHEDULES) &&
 		   swingcoll_overlap_parse("rows") == -EINVAL &&
 		   swingcoll_overlap_parse(NULL) == -EINVAL,
-	   "names");
+	   "names of schedules");
 }
 
 int main(void)

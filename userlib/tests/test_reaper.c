@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Collecting completions with many threads: nobody's completion is lost, and nobody whose request
- * is done stays asleep because somebody else's is not. A queue under a mutex plays the kernel. TAP
- * on stdout.
+ * Collecting completions with many threads: no completion is lost, and no thread whose request is
+ * done stays asleep because another's is not. A queue under a mutex stands for the kernel. TAP on
+ * stdout.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "priv.h"
+#include "src/priv.h"
 #include "tap.h"
 
 #define THREADS 4
 #define ROUNDS 3000
 
-/* The kernel: completions that have happened and were not collected. */
+/* The kernel: completions that have not been collected. */
 struct kernel {
 	struct swc_reaper reaper; /* first */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
-	struct swingcoll_req *happened[THREADS * 2];
+	struct swingcoll_req *completed[THREADS * 2];
 	unsigned int n;
 	bool broken;
 
-	/* A collective: done for all when the last of THREADS has come. */
+	/* A collective: done for all when the last of THREADS has called it. */
 	struct swingcoll_req *arrived[THREADS];
 	unsigned int narrived;
 };
@@ -38,7 +38,7 @@ static bool collect(struct swc_reaper *r)
 	pthread_mutex_lock(&k->lock);
 	n = k->n;
 	for (unsigned int i = 0; i < n; i++)
-		req[i] = k->happened[i];
+		req[i] = k->completed[i];
 	k->n = 0;
 	pthread_mutex_unlock(&k->lock);
 	for (unsigned int i = 0; i < n; i++)
@@ -59,9 +59,9 @@ static int sleep_once(struct swc_reaper *r)
 	return ret;
 }
 
-static void happen(struct kernel *k, struct swingcoll_req *req)
+static void complete(struct kernel *k, struct swingcoll_req *req)
 {
-	k->happened[k->n++] = req;
+	k->completed[k->n++] = req;
 	pthread_cond_broadcast(&k->cond);
 }
 
@@ -73,7 +73,9 @@ static void setup(struct kernel *k)
 	pthread_cond_init(&k->cond, NULL);
 }
 
-/* All threads take part in collectives, one completion at a time and in odd orders. */
+/*
+ * All threads take part in collectives, which complete one after the other and in various orders.
+ */
 static void *rank_main(void *arg)
 {
 	struct kernel *k = arg;
@@ -85,7 +87,7 @@ static void *rank_main(void *arg)
 		k->arrived[k->narrived++] = &req;
 		if (k->narrived == THREADS) {
 			for (int t = 0; t < THREADS; t++)
-				happen(k, k->arrived[(t + i) % THREADS]);
+				complete(k, k->arrived[(t + i) % THREADS]);
 			k->narrived = 0;
 		}
 		pthread_mutex_unlock(&k->lock);
@@ -111,7 +113,7 @@ static void test_collectives(void)
 		pthread_join(thread[t], &ret);
 		bad |= ret != NULL;
 	}
-	ok(!bad, "threads as ranks");
+	ok(!bad, "threads as ranks: all requests complete");
 }
 
 struct waiter {
@@ -129,8 +131,8 @@ static void *waiter_main(void *arg)
 }
 
 /*
- * The first thread is the reaper and stays it; the second one's completion must get through to it,
- * for only then does the first one's come.
+ * The first thread stays the reaper. The second one must notice its completion, because the first
+ * one's completion follows only then.
  */
 static void test_dependence(void)
 {
@@ -144,14 +146,14 @@ static void test_dependence(void)
 	pthread_create(&tb, NULL, waiter_main, &b);
 	usleep(20000);
 	pthread_mutex_lock(&k.lock);
-	happen(&k, &b.req);
+	complete(&k, &b.req);
 	pthread_mutex_unlock(&k.lock);
 	pthread_join(tb, NULL);
 	pthread_mutex_lock(&k.lock);
-	happen(&k, &a.req);
+	complete(&k, &a.req);
 	pthread_mutex_unlock(&k.lock);
 	pthread_join(ta, NULL);
-	ok(!a.ret && !b.ret, "one waits for what another does next");
+	ok(!a.ret && !b.ret, "a waiter is woken while another thread stays the reaper");
 }
 
 static void test_broken(void)
@@ -170,9 +172,9 @@ static void test_broken(void)
 	pthread_mutex_unlock(&k.lock);
 	pthread_join(ta, NULL);
 	pthread_join(tb, NULL);
-	ok(a.ret == -EBADF && b.ret == -EBADF, "a final error reaches all");
+	ok(a.ret == -EBADF && b.ret == -EBADF, "a final error ends all waits");
 	swc_reaper_poll(&k.reaper);
-	ok(swc_reaper_wait(&k.reaper, &a.req) == -EBADF, "and stays");
+	ok(swc_reaper_wait(&k.reaper, &a.req) == -EBADF, "a final error stays");
 }
 
 int main(void)

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reductions: every implementation that this machine can run, every type and operation, bit for bit against
- * a reference that shares no code and no method with them (integers by 64-bit arithmetic and masks, small
- * floats by scaling and rounding to an integer, f32 by way of double). Rules: kmod/core/reduce.h.
+ * Reductions: every implementation that this machine can run, every type and operation, compared
+ * bit for bit with a reference that shares no code and no method with them (integers by 64-bit
+ * arithmetic and masks, small floats by scaling and rounding to an integer, f32 by way of double).
+ * Rules: kmod/core/reduce.h.
  *
- * TAP on stdout. The seed may be given as the first argument, to repeat a run.
+ * TAP on stdout. The first argument, if given, is the seed, to repeat a run.
  */
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "reduce.h"
-#include "types.h"
+#include "kmod/core/reduce.h"
+#include "kmod/core/types.h"
 
 #define MAX_SRC 9
 #define MAX_DST 4
 #define MAX_LEN 65536
-#define GUARD 16 /* elements before and after each buffer that nobody may touch */
+#define GUARD 16 /* elements before and after each buffer that must not change */
 #define GUARD_BYTE 0xa5
 
 static u64 rng_state;
@@ -32,7 +33,7 @@ static u64 rng(void)
 	return z ^ z >> 31;
 }
 
-/* ---- types, seen as bits ---- */
+/* ---- types as bits ---- */
 
 struct format {
 	unsigned int size;     /* bytes */
@@ -56,7 +57,7 @@ static u64 get(const void *p, size_t i, unsigned int size)
 {
 	u64 v = 0;
 
-	memcpy(&v, (const u8 *)p + i * size, size); /* little endian, as all we run on */
+	memcpy(&v, (const u8 *)p + i * size, size); /* little endian, as all supported machines */
 	return v;
 }
 
@@ -108,14 +109,17 @@ static u64 encode(const struct format *f, double v)
 	if (v == 0)
 		return sign;
 
-	/* v in units of its own last place, and no smaller ones than subnormals have */
+	/* v in units of its own last place, but not of smaller ones than subnormals have */
 	frexp(v, &exponent);
 	exponent -= 1;
 	if (exponent < 1 - bias(f))
 		exponent = 1 - bias(f);
 	n = (u64)nearbyint(ldexp(v, (int)f->fraction - exponent));
 
-	/* n has the implicit bit if normal: adding lets it and any carry go into the exponent. */
+	/*
+	 * n has the implicit bit if it is normal: adding carries it, and any overflow, into the
+	 * exponent.
+	 */
 	n += (u64)(exponent + bias(f) - 1) << f->fraction;
 	return sign | (n >= infinity ? infinity : n);
 }
@@ -175,8 +179,9 @@ static u64 ref_int(const struct format *f, enum swc_redop op, const u64 *x, unsi
 }
 
 /*
- * One operation in the accumulation format. f32: doubles are wide enough that rounding twice equals rounding
- * once, for + * and /. f64: the operation of the machine itself, kept from being merged with another.
+ * One operation in the accumulation format. f32: doubles are wide enough that rounding twice equals
+ * rounding once, for + * and /. f64: the operation of the machine itself, kept from being merged
+ * with another.
  */
 static double ref_op(bool wide, enum swc_redop op, double a, double b)
 {
@@ -301,7 +306,7 @@ static const u32 divisors[] = {
 /* ---- the check of one call ---- */
 
 static u8 *pool[MAX_SRC + MAX_DST]; /* sources as drawn, then room for destinations */
-static u8 *work[MAX_SRC];	    /* what the function gets as sources */
+static u8 *work[MAX_SRC];	    /* sources that the function gets */
 static u64 *expected;
 static char why[256];
 
@@ -321,8 +326,8 @@ static u8 *at(u8 *base, unsigned int size, unsigned int shift)
 }
 
 /*
- * pool[] has the sources and expected[] the results. Buffers start at odd elements, each at another one;
- * in_place makes destinations out of sources, the last of them twice.
+ * pool[] has the sources and expected[] the results. Buffers start at odd elements, each at another
+ * one; in_place makes destinations out of sources, the last of them twice.
  */
 static bool check_call(swc_reduce_fn fn, enum swc_dtype dtype, unsigned int nsrc, unsigned int ndst,
 		       size_t len, u32 div, bool in_place)

@@ -1,73 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rings, Hamiltonian cycles, buckets, circulant graphs and rotation: plans of all members run on symbols, on
- * many shapes; and that they have the steps, messages and link loads that the algorithms are chosen for.
+ * Rings, Hamiltonian cycles, buckets, circulant graphs and rotation: plans of all members are
+ * verified on symbols, on many shapes, and have the steps, messages and link loads that the
+ * algorithms promise. TAP on stdout.
  */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "plan.h"
-#include "plan_check.h"
+#include "plans.h"
 #include "tap.h"
 
-enum placing {
-	OUT_OF_PLACE,
-	IN_PLACE,
-	MIXED
-};
-
-struct set {
-	struct swc_topo topo;
-	uint32_t n;
-	void **plan;
-	size_t *bytes;
-	bool *in_place;
-	struct swc_plan_view *view;
-	char why[200];
-};
-
-static void free_set(struct set *s)
+/* Arguments of an algorithm with its own choice of a parameter. */
+static struct swc_plan_args args(enum swc_algo algo, enum swc_coll coll)
 {
-	for (uint32_t r = 0; s->plan && r < s->n; r++)
-		free(s->plan[r]);
-	free(s->plan);
-	free(s->bytes);
-	free(s->in_place);
-	free(s->view);
-	swc_topo_free(&s->topo);
-}
-
-/* Plans of all members, as args and the topology in words say. */
-static int build_set(struct set *s, const char *shape, struct swc_plan_args a, enum placing placing)
-{
-	int ret;
-
-	memset(s, 0, sizeof(*s));
-	ret = swc_topo_parse(&s->topo, shape, s->why, sizeof(s->why));
-	if (ret)
-		return ret;
-	s->n = s->topo.nranks;
-	s->plan = calloc(s->n, sizeof(*s->plan));
-	s->bytes = calloc(s->n, sizeof(*s->bytes));
-	s->in_place = calloc(s->n, sizeof(*s->in_place));
-	s->view = calloc(s->n, sizeof(*s->view));
-	if (!s->plan || !s->bytes || !s->in_place || !s->view)
-		abort();
-	for (uint32_t r = 0; !ret && r < s->n; r++) {
-		s->in_place[r] = placing == IN_PLACE || (placing == MIXED && r % 3 != 1);
-		a.topo = &s->topo;
-		a.nranks = s->n;
-		a.rank = r;
-		a.in_place = s->in_place[r];
-		if (!a.param)
-			a.param = SWC_PARAM_DEFAULT;
-		ret = swc_plan_build(&a, &s->plan[r], &s->bytes[r], s->why, sizeof(s->why));
-		if (!ret)
-			ret = swc_plan_check(s->plan[r], s->bytes[r], &s->view[r], s->why,
-					     sizeof(s->why));
-	}
-	return ret;
+	return (struct swc_plan_args){ .algo = algo, .coll = coll, .param = SWC_PARAM_DEFAULT };
 }
 
 /* ---- what plans look like ---- */
@@ -81,7 +24,9 @@ static uint32_t net_steps(const struct swc_plan_view *v, uint32_t chan)
 	return n;
 }
 
-/* No two sends (and no two receives) of a step have the same peer. */
+/*
+ * Has every message one run? No two sends, and no two receives, of a step have the same peer then.
+ */
 static bool one_run(const struct swc_plan_view *v)
 {
 	for (uint32_t i = 0; i < v->hdr->nsteps; i++) {
@@ -96,7 +41,10 @@ static bool one_run(const struct swc_plan_view *v)
 	return true;
 }
 
-/* Two runs per message, and one more message in the second round if the number is odd. */
+/*
+ * Has every message at most two runs? In the second round there is one more message if the number
+ * of ranks is odd.
+ */
 static bool two_runs(const struct swc_plan_view *v)
 {
 	for (uint32_t i = 0; i < v->hdr->nsteps; i++)
@@ -128,7 +76,7 @@ static uint32_t log2_up(uint32_t n)
 	return k;
 }
 
-/* Steps of a half, and channels when every port is used. */
+/* Expected steps of a half (reduce-scatter or allgather). */
 static uint32_t want_steps(enum swc_algo algo, const struct swc_topo *t)
 {
 	uint32_t n = 0;
@@ -146,6 +94,7 @@ static uint32_t want_steps(enum swc_algo algo, const struct swc_topo *t)
 	}
 }
 
+/* Expected channels if all ports are used. */
 static uint32_t want_channels(enum swc_algo algo, const struct swc_topo *t)
 {
 	uint32_t n = 0;
@@ -170,7 +119,7 @@ static const char *judge_form(const struct set *s, enum swc_algo algo, enum swc_
 	uint32_t halves = coll == SWC_ALLREDUCE ? 2 : 1;
 	uint32_t nch = want_channels(algo, &s->topo), steps = halves * want_steps(algo, &s->topo);
 
-	for (uint32_t r = 0; r < s->n; r++) {
+	for (uint32_t r = 0; r < s->nranks; r++) {
 		const struct swc_plan_view *v = &s->view[r];
 
 		if (v->hdr->nchannels != nch)
@@ -178,7 +127,7 @@ static const char *judge_form(const struct set *s, enum swc_algo algo, enum swc_
 		for (uint32_t c = 0; c < nch; c++)
 			if (net_steps(v, c) != steps)
 				return "wrong number of steps";
-		if (blocks_sent(v) != (uint64_t)halves * nch * (s->n - 1))
+		if (blocks_sent(v) != (uint64_t)halves * nch * (s->nranks - 1))
 			return "wrong number of blocks sent";
 		if (algo == SWC_ALGO_CIRCULANT ? !two_runs(v)
 					       : coll == SWC_ALLREDUCE && !one_run(v))
@@ -189,40 +138,38 @@ static const char *judge_form(const struct set *s, enum swc_algo algo, enum swc_
 	return NULL;
 }
 
-/* ---- right for one shape ---- */
+/* ---- checks of one shape ---- */
 
 static int check(const char *shape, struct swc_plan_args a, enum placing placing, bool form)
 {
-	struct swc_verdict v = { 0 };
 	struct set s;
 	int ret = build_set(&s, shape, a, placing);
-	const char *text = s.why;
+	const char *text = NULL;
 
-	if (!ret) {
-		ret = swc_plan_verify((const void *const *)s.plan, s.bytes, s.in_place, s.n,
-				      &s.topo, &v);
-		text = v.text;
-	}
-	if (!ret && form) {
+	if (!ret)
+		ret = verify_set(&s);
+	if (!ret && form)
 		text = judge_form(&s, a.algo, a.coll);
-		ret = text ? -EINVAL : 0;
+	if (text) {
+		snprintf(s.why, sizeof(s.why), "%s", text);
+		ret = -EINVAL;
 	}
 	if (ret)
-		printf("# %s, %s collective %d placing %d ports %u channels %u: rank %u: %s (%d)\n",
-		       shape, swc_algo_name(a.algo), a.coll, placing, a.ports, a.channels, v.rank,
-		       text, ret);
+		print_set(&s, ret);
 	free_set(&s);
 	return ret;
 }
 
-/* The three collectives; all placings on small shapes, one each on large ones. */
+/*
+ * Check the three collectives, in all placings on small shapes, in one placing each on large ones.
+ */
 static int check_halves(const char *shape, enum swc_algo algo, bool large)
 {
 	static uint32_t turn;
 	int bad = 0;
 
 	for (int coll = SWC_ALLREDUCE; coll <= SWC_ALLGATHER; coll++) {
-		struct swc_plan_args a = { .algo = algo, .coll = (enum swc_coll)coll };
+		struct swc_plan_args a = args(algo, (enum swc_coll)coll);
 
 		if (large) {
 			bad |= check(shape, a, (enum placing)((turn++ / 3 + (uint32_t)coll) % 3),
@@ -245,8 +192,7 @@ static void test_numbers(void)
 		int bad = 0;
 
 		for (uint32_t p = 2; p < 100; p += p < 64 ? 1 : 17) {
-			struct swc_plan_args a = { .algo = algos[i],
-						   .coll = (enum swc_coll)(p % 3) };
+			struct swc_plan_args a = args(algos[i], (enum swc_coll)(p % 3));
 
 			snprintf(shape, sizeof(shape), "%s:%u", p % 2 ? "ring" : "switch", p);
 			if (p > 40)
@@ -289,10 +235,11 @@ static void test_tori(void)
 			ok(!check_halves(tori[k].shape, algos[i], tori[k].large), name);
 		}
 	}
-	ok(!check_halves("torus:4x6", SWC_ALGO_RING2, false), "ring2: torus:4x6, by number");
+	ok(!check_halves("torus:4x6", SWC_ALGO_RING2, false),
+	   "ring2: torus:4x6, members by number");
 }
 
-/* Ports and channels asked for. */
+/* Ports and channels from the arguments. */
 static void test_choices(void)
 {
 	static const enum swc_algo algos[] = { SWC_ALGO_RING,	     SWC_ALGO_RING2,
@@ -303,8 +250,7 @@ static void test_choices(void)
 	for (size_t i = 0; i < sizeof(algos) / sizeof(algos[0]); i++) {
 		for (int coll = SWC_ALLREDUCE; coll <= SWC_ALLGATHER; coll++) {
 			for (uint32_t k = 1; k <= 5; k++) {
-				struct swc_plan_args a = { .algo = algos[i],
-							   .coll = (enum swc_coll)coll };
+				struct swc_plan_args a = args(algos[i], (enum swc_coll)coll);
 
 				a.ports = k;
 				bad |= check("torus:4x4", a, MIXED, false);
@@ -314,10 +260,10 @@ static void test_choices(void)
 			}
 		}
 	}
-	ok(!bad, "1 to 5 ports and channels");
+	ok(!bad, "1 to 5 ports or channels");
 }
 
-/* Between nodes with several ranks, where some ranks have no shard. */
+/* Hierarchies in which some ranks have no shard. */
 static void test_nodes(void)
 {
 	static const enum swc_algo algos[] = { SWC_ALGO_RING,	     SWC_ALGO_RING2,
@@ -326,12 +272,12 @@ static void test_nodes(void)
 	int bad = 0;
 
 	for (size_t i = 0; i < sizeof(algos) / sizeof(algos[0]); i++) {
-		struct swc_plan_args a = { .algo = algos[i] };
+		struct swc_plan_args a = args(algos[i], SWC_ALLREDUCE);
 
 		bad |= check("torus:2x2*3", a, MIXED, false);
 		bad |= check("torus:4x2*2,1,3,1,1,2,1,1", a, OUT_OF_PLACE, false);
 	}
-	ok(!bad, "allreduce among nodes with several ranks");
+	ok(!bad, "allreduce between nodes with several ranks");
 }
 
 /* ---- Hamiltonian cycles ---- */
@@ -341,29 +287,33 @@ static uint32_t gcd(uint32_t a, uint32_t b)
 	return b ? gcd(b, a % b) : a;
 }
 
+/* Does a torus have two edge-disjoint Hamiltonian cycles of the kind that the algorithm makes? */
 static bool offered(uint32_t r, uint32_t c)
 {
 	return c > 1 && r % c == 0 && gcd(r, c - 1) == 1;
 }
 
-/* Whom a member sends to on a channel; the same in all steps, or n. */
+/*
+ * The member that a member sends to in all steps of a channel; the number of ranks if it is not
+ * always the same.
+ */
 static uint32_t next_of(const struct set *s, uint32_t member, uint32_t chan)
 {
 	const struct swc_plan_view *v = &s->view[member];
-	uint32_t next = s->n;
+	uint32_t next = s->nranks;
 
 	for (uint32_t i = 0; i < v->channels[chan].nsteps; i++) {
 		const struct swc_plan_step *st = &v->steps[v->channels[chan].first_step + i];
 		uint32_t to = v->xfers[st->first_xfer].rank;
 
 		if (st->nsend != 1 || (i && to != next))
-			return s->n;
+			return s->nranks;
 		next = to;
 	}
 	return next;
 }
 
-/* Dimension in which b is a's neighbour, or -1. */
+/* The dimension in which b is a's neighbour, or -1. */
 static int along(const struct swc_topo *t, uint32_t a, uint32_t b)
 {
 	uint32_t x[SWC_TOPO_DIMS], y[SWC_TOPO_DIMS];
@@ -385,7 +335,7 @@ static int along(const struct swc_topo *t, uint32_t a, uint32_t b)
 
 static const char *judge_cycles(const struct set *s)
 {
-	uint8_t *links = calloc((size_t)s->n * s->n, 1); /* uses between two members */
+	uint8_t *links = calloc((size_t)s->nranks * s->nranks, 1); /* uses between two members */
 	const char *text = NULL;
 
 	if (!links)
@@ -396,21 +346,21 @@ static const char *judge_cycles(const struct set *s)
 		do {
 			uint32_t next = next_of(s, at, chan);
 			uint32_t low = next < at ? next : at, high = next < at ? at : next;
-			int dim = next < s->n ? along(&s->topo, at, next) : -1;
+			int dim = next < s->nranks ? along(&s->topo, at, next) : -1;
 
 			if (dim < 0) {
 				text = "not a neighbour";
 				break;
 			}
 			/* In a dimension of two there are two links between the same members. */
-			if (++links[low * s->n + high] > 1 + (s->topo.dim[dim] == 2))
+			if (++links[low * s->nranks + high] > 1 + (s->topo.dim[dim] == 2))
 				text = "a link is used twice";
 			if (next_of(s, next, chan + 1) != at)
-				text = "the way back is another";
+				text = "the way back differs";
 			at = next;
 			len++;
-		} while (at && len < s->n && !text);
-		if (!text && (at || len != s->n))
+		} while (at && len < s->nranks && !text);
+		if (!text && (at || len != s->nranks))
 			text = "not all members are on the cycle";
 	}
 	free(links);
@@ -420,7 +370,7 @@ static const char *judge_cycles(const struct set *s)
 static void test_cycles(void)
 {
 	uint32_t shapes = 0, refused = 0;
-	struct swc_plan_args a = { .algo = SWC_ALGO_HAMILTONIAN };
+	struct swc_plan_args a = args(SWC_ALGO_HAMILTONIAN, SWC_ALLREDUCE);
 	int bad = 0;
 
 	for (uint32_t r = 1; r <= 33; r++) {
@@ -463,33 +413,33 @@ static void test_hamiltonian(void)
 		snprintf(name, sizeof(name), "hamiltonian: %s", shapes[i]);
 		ok(!check_halves(shapes[i], SWC_ALGO_HAMILTONIAN, i > 2), name);
 	}
-	ok(build_set(&s, "torus:12x4", (struct swc_plan_args){ .algo = SWC_ALGO_HAMILTONIAN },
-		     OUT_OF_PLACE) == -EOPNOTSUPP &&
+	ok(build_set(&s, "torus:12x4", args(SWC_ALGO_HAMILTONIAN, SWC_ALLREDUCE), OUT_OF_PLACE) ==
+			   -EOPNOTSUPP &&
 		   strstr(s.why, "divides"),
-	   "hamiltonian: 12x4 is refused in words");
+	   "hamiltonian: 12x4 is refused with the reason");
 	free_set(&s);
-	ok(build_set(&s, "switch:16", (struct swc_plan_args){ .algo = SWC_ALGO_HAMILTONIAN },
-		     OUT_OF_PLACE) == -EOPNOTSUPP &&
+	ok(build_set(&s, "switch:16", args(SWC_ALGO_HAMILTONIAN, SWC_ALLREDUCE), OUT_OF_PLACE) ==
+			   -EOPNOTSUPP &&
 		   strstr(s.why, "two dimensions"),
-	   "hamiltonian: a switch is refused in words");
+	   "hamiltonian: a switch is refused with the reason");
 	free_set(&s);
 }
 
 /* ---- load of links ---- */
 
 /*
- * What the busiest link carries, as a multiple of the D-th part of the vector, for messages to neighbours
- * only; -1 if there are others. No dimension may be of size 2.
+ * The load of the busiest link, in units of the D-th part of the vector, if all messages go to
+ * neighbours; else -1. No dimension may be of size 2.
  */
 static double busiest_link(const struct set *s)
 {
 	const struct swc_topo *t = &s->topo;
-	uint64_t *load = calloc((size_t)s->n * t->ndims * 2, sizeof(*load)), most = 0;
+	uint64_t *load = calloc((size_t)s->nranks * t->ndims * 2, sizeof(*load)), most = 0;
 	bool neighbours = true;
 
 	if (!load)
 		abort();
-	for (uint32_t r = 0; r < s->n; r++) {
+	for (uint32_t r = 0; r < s->nranks; r++) {
 		const struct swc_plan_view *v = &s->view[r];
 		uint32_t x[SWC_TOPO_DIMS], y[SWC_TOPO_DIMS];
 
@@ -523,8 +473,7 @@ static double load_of(const char *shape, enum swc_algo algo, enum swc_coll coll)
 	struct set s;
 	double load = -2;
 
-	if (!build_set(&s, shape, (struct swc_plan_args){ .algo = algo, .coll = coll },
-		       OUT_OF_PLACE))
+	if (!build_set(&s, shape, args(algo, coll), OUT_OF_PLACE))
 		load = busiest_link(&s);
 	free_set(&s);
 	return load;
@@ -582,7 +531,7 @@ static void test_rotate(void)
 	char shape[40];
 
 	for (uint32_t p = 2; p <= 64; p++) {
-		struct swc_plan_args a = { .algo = SWC_ALGO_ROTATE, .coll = SWC_BARRIER };
+		struct swc_plan_args a = args(SWC_ALGO_ROTATE, SWC_BARRIER);
 		struct set s;
 
 		snprintf(shape, sizeof(shape), "switch:%u", p);
@@ -604,13 +553,13 @@ static void test_rotate(void)
 	}
 	ok(!bad_barrier, "rotate: barrier, 2 to 64 members");
 	ok(!bad_all, "rotate: alltoall, 2 to 64 members");
-	ok(!bad_steps, "rotate: steps");
+	ok(!bad_steps, "rotate: number of steps");
 }
 
-/* Empty messages are for network steps of a barrier only. */
+/* Only network steps of a barrier may have empty messages. */
 static void test_empty(void)
 {
-	struct swc_plan_args a = { .algo = SWC_ALGO_ROTATE, .coll = SWC_BARRIER };
+	struct swc_plan_args a = args(SWC_ALGO_ROTATE, SWC_BARRIER);
 	struct swc_plan_view v;
 	char why[100] = "";
 	struct set s;
@@ -627,10 +576,10 @@ static void test_empty(void)
 	other = swc_plan_check(s.plan[0], s.bytes[0], &v, why, sizeof(why)) &&
 		strstr(why, "blocks");
 	free_set(&s);
-	ok(net && local && other, "empty messages only between members at a barrier");
+	ok(net && local && other, "empty messages outside of a barrier are refused");
 }
 
-/* A plan is made without walking the whole network. */
+/* Building one plan does not take time or memory of the order of the network. */
 static void test_large(void)
 {
 	static const struct {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The slots protocol with threads as ranks and a condition variable as the kernel: results,
- * agreement on who goes to the kernel, reuse of cells and data slots, sleeping and waking, members
- * that leave. TAP on stdout.
+ * The protocol of the slots with threads as ranks and a condition variable as the kernel: results,
+ * agreement on which collectives go to the kernel, reuse of cells and data slots, sleeping and
+ * waking, ranks that leave. TAP on stdout.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "reduce.h"
-#include "shm/slots.h"
+#include "kmod/core/reduce.h"
+#include "src/shm/slots.h"
 #include "tap.h"
 
 #define MAX_RANKS 8
@@ -220,7 +220,7 @@ static void *member_main(void *arg)
 		bool odd = m->rank == (h >> 8) % t->nranks;
 		int ret = 1;
 
-		/* Runs of calls through the kernel, so that ranks get far ahead of one another. */
+		/* Long sequences through the kernel, so that some ranks get far ahead of others. */
 		if (mix(t->seed + k / 300) % 4 == 0)
 			way = KERNEL;
 		if (way == KERNEL || (way == SOME_KERNEL && odd)) {
@@ -263,7 +263,7 @@ static void finish(struct team *t, pthread_t *thread)
 		pthread_join(thread[r], NULL);
 	for (unsigned int r = 0; r < t->nranks; r++) {
 		if (r && memcmp(t->outcome[0], t->outcome[r], t->nops))
-			complain(t, r, 0, "went another way than rank 0");
+			complain(t, r, 0, "took another way than rank 0");
 	}
 	for (unsigned int r = 0; r < t->nranks; r++)
 		free(t->outcome[r]);
@@ -284,13 +284,13 @@ static void test_mix(unsigned int nranks, unsigned int nops, bool spin)
 	start(&t, m, thread, member_main);
 	finish(&t, thread);
 	snprintf(name, sizeof(name), "%u ranks, %u mixed operations, %s", nranks, nops,
-		 spin ? "spinning first" : "sleeping at once");
+		 spin ? "polling first" : "sleeping at once");
 	if (!ok(!t.bad, name))
 		printf("# seed %llu\n", (unsigned long long)t.seed);
 	printf("# %u sleeps, %u wakes\n", t.node.sleeps, t.node.wakes);
 }
 
-/* ---- members that do not come ---- */
+/* ---- ranks that do not come ---- */
 
 static void setup(struct swc_slots *s, struct member *m)
 {
@@ -306,7 +306,7 @@ static void setup(struct swc_slots *s, struct member *m)
 
 static const struct swc_slots_op barrier = { .coll = SWC_BARRIER };
 
-/* Rank 1 does one barrier and leaves while the others are in, or on their way to, the next. */
+/* Rank 1 leaves after one barrier, while the others are in, or about to enter, the next. */
 static void *leaver_main(void *arg)
 {
 	struct member *m = arg;
@@ -347,11 +347,11 @@ static void *early_main(void *arg)
 	if (m->rank == 2)
 		nanosleep(&ts, NULL);
 	if (swc_slots_run(&s, &barrier))
-		complain(m->team, m->rank, 0, "barrier failed though all came");
+		complain(m->team, m->rank, 0, "barrier failed, but all came");
 	return NULL;
 }
 
-/* Nobody but rank 0 comes. */
+/* Only rank 0 comes. */
 static void *alone_main(void *arg)
 {
 	struct member *m = arg;
@@ -396,7 +396,7 @@ static void test_absence(void *(*fn)(void *), unsigned int nranks, uint32_t time
 
 		start(&t, m, thread, fn);
 		finish(&t, thread);
-		snprintf(text, sizeof(text), "%s (%s)", name, spin ? "spinning" : "sleeping");
+		snprintf(text, sizeof(text), "%s (%s)", name, spin ? "polling" : "sleeping");
 		ok(!t.bad, text);
 	}
 }
@@ -408,12 +408,13 @@ static void test_layout(void)
 	char *memory = aligned_alloc(4096, bytes);
 
 	memset(memory, 0, bytes);
-	ok(bytes % 4096 == 0 && a.max_bytes == 4096, "size is whole pages");
+	ok(bytes % 4096 == 0 && a.max_bytes == 4096, "the size is a number of pages");
 	swc_slots_plan(&b, 2, 1, 8192);
 	ok(!swc_slots_attach(&a, memory) && swc_slots_attach(&b, memory) == -EPROTO,
-	   "another layout is refused");
+	   "a rank with another layout is refused");
 	free(memory);
-	ok(swc_slots_plan(&a, 256, 0, 1 << 20) <= SWC_MAX_SLOT_BYTES, "256 ranks fit");
+	ok(swc_slots_plan(&a, 256, 0, 1 << 20) <= SWC_MAX_SLOT_BYTES,
+	   "the memory of 256 ranks is within the limit");
 	printf("# 256 ranks: %zu bytes per contribution\n", a.max_bytes);
 }
 
@@ -432,9 +433,10 @@ int main(int argc, char **argv)
 		test_mix(3, nops / 2, spin);
 		test_mix(8, nops / 4, spin);
 	}
-	test_absence(leaver_main, 3, 20000, "a member leaves");
-	test_absence(early_main, 3, 20000, "a member leaves before another arrives");
-	test_absence(alone_main, 2, 100, "deadline");
-	test_absence(abort_main, 2, 20000, "abort");
+	test_absence(leaver_main, 3, 20000, "a rank leaves: the others fall back to the kernel");
+	test_absence(early_main, 3, 20000,
+		     "a rank leaves before another arrives: the barrier succeeds");
+	test_absence(alone_main, 2, 100, "a rank does not come: the deadline passes");
+	test_absence(abort_main, 2, 20000, "abort: a waiting rank gets the error");
 	return done();
 }

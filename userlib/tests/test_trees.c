@@ -1,127 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Trees, the two-sided allreduce, nodes with several ranks, and topologies as text: plans of all
- * ranks are run on symbols, and steps, hops and roles are counted in them. TAP on stdout.
+ * ranks are verified on symbols, and their steps, hops and roles are counted. TAP on stdout.
  */
-#include <errno.h>
 #include <locale.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "plan.h"
-#include "plan_check.h"
+#include "plans.h"
+#include "src/files.h"
 #include "tap.h"
-
-#define MAX_RANKS 256
-
-enum placing {
-	OUT_OF_PLACE,
-	IN_PLACE,
-	MIXED
-};
-
-struct set {
-	struct swc_plan_args args; /* of all ranks */
-	struct swc_topo topo;
-	void *plan[MAX_RANKS];
-	size_t bytes[MAX_RANKS];
-	bool in_place[MAX_RANKS];
-	char why[240];
-};
-
-static int build_set(struct set *s, const char *topo, enum placing placing)
-{
-	int ret = swc_topo_parse(&s->topo, topo, s->why, sizeof(s->why));
-
-	memset(s->plan, 0, sizeof(s->plan));
-	if (ret)
-		return ret;
-	s->args.topo = &s->topo;
-	s->args.nranks = s->topo.nranks;
-	for (uint32_t r = 0; !ret && r < s->topo.nranks; r++) {
-		struct swc_plan_args a = s->args;
-
-		s->in_place[r] = placing == IN_PLACE || (placing == MIXED && r % 3 != 1);
-		a.rank = r;
-		a.in_place = s->in_place[r];
-		ret = swc_plan_build(&a, &s->plan[r], &s->bytes[r], s->why, sizeof(s->why));
-	}
-	return ret;
-}
-
-static void free_set(struct set *s)
-{
-	for (uint32_t r = 0; r < s->topo.nranks; r++)
-		free(s->plan[r]);
-	swc_topo_free(&s->topo);
-}
-
-static int verify_set(struct set *s)
-{
-	struct swc_verdict v;
-	int ret = swc_plan_verify((const void *const *)s->plan, s->bytes, s->in_place,
-				  s->topo.nranks, &s->topo, &v);
-
-	if (ret)
-		snprintf(s->why, sizeof(s->why), "rank %u: %s", v.rank, v.text);
-	return ret;
-}
-
-/* Plans for disjoint buffers are right in place unless they say otherwise; the reverse always. */
-static void move_buffers(struct set *s)
-{
-	for (uint32_t r = 0; r < s->topo.nranks; r++) {
-		const struct swc_plan_header *h = s->plan[r];
-
-		s->in_place[r] = !s->in_place[r] && !(h->flags & SWC_PLAN_NOT_IN_PLACE);
-	}
-}
-
-/* Verified in the given placing, then in the opposite one; the set is left to look at. */
-static int make(struct set *s, const char *topo, enum placing placing)
-{
-	int ret = build_set(s, topo, placing);
-
-	if (!ret)
-		ret = verify_set(s);
-	if (!ret) {
-		move_buffers(s);
-		ret = verify_set(s);
-	}
-	if (ret)
-		printf("# %s:%d %s collective %d root %u placing %d channels %u: %s (%d)\n",
-		       swc_algo_name(s->args.algo), s->args.param, topo, s->args.coll, s->args.root,
-		       placing, s->args.channels, s->why, ret);
-	return ret;
-}
-
-static int check(struct swc_plan_args a, const char *topo, enum placing placing)
-{
-	struct set s = { .args = a };
-	int ret = make(&s, topo, placing);
-
-	free_set(&s);
-	return ret;
-}
 
 static struct swc_plan_args args(enum swc_algo algo, enum swc_coll coll, int32_t param)
 {
 	return (struct swc_plan_args){ .algo = algo, .coll = coll, .param = param };
 }
 
-static struct swc_plan_view view(const struct set *s, uint32_t r)
-{
-	struct swc_plan_view v;
-	char why[100];
-
-	if (swc_plan_check(s->plan[r], s->bytes[r], &v, why, sizeof(why)))
-		abort();
-	return v;
-}
-
-/* Network steps of a channel, and (if wanted) the i-th one. */
+/* The number of network steps of a channel; *step, if not NULL, is set to the i-th one. */
 static uint32_t net_steps(const struct swc_plan_view *v, uint32_t chan, uint32_t i,
 			  const struct swc_plan_step **step)
 {
@@ -150,11 +44,11 @@ static int check_tree(enum swc_algo algo, enum swc_coll coll, uint32_t n, int32_
 			continue;
 		for (int placing = OUT_OF_PLACE; placing <= MIXED; placing++)
 			if (n <= 32 || placing == MIXED)
-				bad |= check(a, topo, placing);
+				bad |= check_set(topo, a, placing);
 	}
 	a.root = 0;
 	a.channels = 3;
-	return bad | (n <= 32 ? check(a, topo, MIXED) : 0);
+	return bad | (n <= 32 ? check_set(topo, a, MIXED) : 0);
 }
 
 static void test_trees(void)
@@ -186,10 +80,10 @@ static void test_trees(void)
 	}
 }
 
-/* Whether a rank has children in the tree of a channel. */
+/* Has a rank children in the tree of a channel? */
 static bool is_inner(const struct set *s, uint32_t r, uint32_t chan)
 {
-	struct swc_plan_view v = view(s, r);
+	struct swc_plan_view v = s->view[r];
 	const struct swc_plan_step *step = v.steps + v.channels[chan].first_step;
 	bool up = s->args.coll != SWC_BROADCAST;
 
@@ -213,17 +107,18 @@ static void test_roles(void)
 
 	for (uint32_t n = 2; n <= 128; n++) {
 		for (int i = 0; i < 3; i++) {
-			struct set s = { .args = args(SWC_ALGO_DTREE, tree_colls[i], 3) };
+			struct swc_plan_args a = args(SWC_ALGO_DTREE, tree_colls[i], 3);
+			struct set s;
 			uint32_t log = 0;
 			char topo[20];
 
 			while (1u << log < n)
 				log++;
 			snprintf(topo, sizeof(topo), "switch:%u", n);
-			if (build_set(&s, topo, OUT_OF_PLACE))
+			if (build_set(&s, topo, a, OUT_OF_PLACE))
 				abort();
 			for (uint32_t r = 0; r < n; r++) {
-				struct swc_plan_view v = view(&s, r);
+				struct swc_plan_view v = s.view[r];
 				bool above = s.args.coll != SWC_ALLREDUCE && r == s.args.root;
 
 				once &= above || !is_inner(&s, r, 0) || !is_inner(&s, r, 1);
@@ -233,8 +128,8 @@ static void test_roles(void)
 			free_set(&s);
 		}
 	}
-	ok(once, "dtree: every rank is an inner node of one tree at most");
-	ok(few, "dtree: steps are pieces + 2 log p");
+	ok(once, "dtree: every rank is an inner node of at most one tree");
+	ok(few, "dtree: at most pieces + 2 log p + 1 steps");
 }
 
 static void test_large(void)
@@ -258,7 +153,7 @@ static void test_large(void)
 		if (!ret)
 			free(plan);
 	}
-	ok(good, "plans for 2^20 ranks");
+	ok(good, "dtree, tree and twosided: small plans for 2^20 ranks");
 	a.algo = SWC_ALGO_DTREE;
 	a.param = 0;
 	ok(swc_plan_build(&a, &(void *){ NULL }, &(size_t){ 0 }, why, sizeof(why)) == -EOPNOTSUPP,
@@ -290,17 +185,20 @@ static uint32_t distance(const struct swc_topo *t, uint32_t a, uint32_t b)
 	return sum;
 }
 
-/* Hops of a channel: the largest distance of each step, where all ranks take part in all steps. */
+/*
+ * Hops of a channel: the sum of the largest distance of each step, if all ranks take part in all
+ * steps.
+ */
 static uint32_t hops(const struct set *s, uint32_t chan)
 {
-	struct swc_plan_view v0 = view(s, 0);
+	struct swc_plan_view v0 = s->view[0];
 	uint32_t sum = 0;
 
 	for (uint32_t i = 0; i < net_steps(&v0, chan, 0, NULL); i++) {
 		uint32_t most = 0;
 
 		for (uint32_t r = 0; r < s->topo.nranks; r++) {
-			struct swc_plan_view v = view(s, r);
+			struct swc_plan_view v = s->view[r];
 			const struct swc_plan_step *step = NULL;
 
 			if (net_steps(&v, chan, i, &step) <= i)
@@ -317,25 +215,33 @@ static uint32_t hops(const struct set *s, uint32_t chan)
 	return sum;
 }
 
-/* Right in all placings, in the least number of steps, with one vector of scratch at most. */
+/*
+ * Verify in all placings, and compare steps with the least number and hops with @want_hops (0:
+ * any).
+ */
 static int check_twosided(const char *topo, uint32_t channels, uint32_t want_hops)
 {
 	int bad = 0;
 
 	for (int placing = OUT_OF_PLACE; placing <= MIXED; placing++) {
-		struct set s = { .args = args(SWC_ALGO_TWOSIDED, SWC_ALLREDUCE,
-					      SWC_PARAM_DEFAULT) };
+		struct swc_plan_args a = args(SWC_ALGO_TWOSIDED, SWC_ALLREDUCE, SWC_PARAM_DEFAULT);
 		uint32_t want = 0, most = 0;
+		struct set s;
+		int ret;
 
-		s.args.channels = channels;
-		if (make(&s, topo, placing)) {
+		a.channels = channels;
+		ret = build_set(&s, topo, a, placing);
+		if (!ret)
+			ret = verify_both(&s);
+		if (ret) {
+			print_set(&s, ret);
 			free_set(&s);
 			return 1;
 		}
 		for (uint32_t i = 0; i < s.topo.ndims; i++)
 			want += log3(s.topo.dim[i]);
 		for (uint32_t r = 0; r < s.topo.nranks; r++) {
-			struct swc_plan_view v = view(&s, r);
+			struct swc_plan_view v = s.view[r];
 
 			for (uint32_t c = 0; c < v.hdr->nchannels; c++) {
 				uint32_t n = net_steps(&v, c, 0, NULL);
@@ -343,7 +249,7 @@ static int check_twosided(const char *topo, uint32_t channels, uint32_t want_hop
 				most = n > most ? n : most;
 			}
 		}
-		for (uint32_t c = 0; c < view(&s, 0).hdr->nchannels; c++)
+		for (uint32_t c = 0; c < s.view[0].hdr->nchannels; c++)
 			bad |= most != want || (want_hops && hops(&s, c) != want_hops);
 		if (bad)
 			printf("# %s: %u steps instead of %u, %u hops\n", topo, most, want,
@@ -357,7 +263,7 @@ static void test_twosided(void)
 {
 	static const struct {
 		const char *topo;
-		uint32_t hops; /* 0: not known better */
+		uint32_t hops; /* 0: not compared */
 	} tori[] = {
 		{ "torus:4x4", 4 },    { "torus:8x8", 8 },     { "torus:6x6", 6 },
 		{ "torus:12x12", 12 }, { "torus:3x3x3", 3 },   { "torus:5x3", 0 },
@@ -378,7 +284,7 @@ static void test_twosided(void)
 		snprintf(text, sizeof(text), "switch:%u", d);
 		bad |= check_twosided(text, 0, 0);
 	}
-	ok(!bad, "twosided on larger switches");
+	ok(!bad, "twosided on switches of 82 to 250: ceil(log3 p) steps");
 	ok(!check_twosided("ring:8", 0, 4) && !check_twosided("ring:64", 0, 36) &&
 		   !check_twosided("ring:27", 0, 13) && !check_twosided("ring:7", 0, 3) &&
 		   !check_twosided("ring:5", 0, 3),
@@ -391,7 +297,7 @@ static void test_twosided(void)
 	   "twosided with more and fewer channels than dimensions");
 }
 
-/* Ranks agree to the bit where all dimensions are 2 or 4. */
+/* All ranks get the same bits only where all dimensions are 2 or 4. */
 static void test_order(void)
 {
 	static const struct {
@@ -402,17 +308,16 @@ static void test_order(void)
 	bool good = true;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct set s = { .args = args(SWC_ALGO_TWOSIDED, SWC_ALLREDUCE,
-					      SWC_PARAM_DEFAULT) };
+		struct set s;
 
-		if (build_set(&s, cases[i].topo, IN_PLACE))
+		if (build_set(&s, cases[i].topo,
+			      args(SWC_ALGO_TWOSIDED, SWC_ALLREDUCE, SWC_PARAM_DEFAULT), IN_PLACE))
 			abort();
 		for (uint32_t r = 0; r < s.topo.nranks; r++)
-			good &= cases[i].varies ==
-				!!(view(&s, r).hdr->flags & SWC_PLAN_ORDER_VARIES);
+			good &= cases[i].varies == !!(s.view[r].hdr->flags & SWC_PLAN_ORDER_VARIES);
 		free_set(&s);
 	}
-	ok(good, "twosided says where ranks may differ in the last bits");
+	ok(good, "twosided: order-varies is set except where all dimensions are 2 or 4");
 }
 
 /* ---- several ranks per node ---- */
@@ -436,26 +341,27 @@ static void test_hierarchy(void)
 			struct swc_plan_args a = args(algo, SWC_ALLREDUCE, param);
 
 			for (int placing = OUT_OF_PLACE; placing <= MIXED; placing++)
-				bad |= check(a, topos[i], placing);
+				bad |= check_set(topos[i], a, placing);
 			a.channels = 2;
-			bad |= check(a, topos[i], MIXED);
+			bad |= check_set(topos[i], a, MIXED);
 		}
-		snprintf(name, sizeof(name), "%s among nodes with several ranks", algos[k]);
+		snprintf(name, sizeof(name), "%s between nodes with several ranks", algos[k]);
 		ok(!bad, name);
 	}
 }
 
 /*
- * Others write a rank's result: it may not be done before they are. (That is beyond what runs on
- * symbols can see, for nobody touches the result later.)
+ * Other ranks write a rank's result, so it may not end before they have. The verifier cannot find
+ * that, because no step accesses the result later.
  */
 static void test_hierarchy_end(void)
 {
-	struct set s = { .args = args(SWC_ALGO_DTREE, SWC_ALLREDUCE, SWC_PARAM_DEFAULT) };
-	bool good = !build_set(&s, "switch:3*2,1,4", MIXED);
+	struct set s;
+	bool good = !build_set(&s, "switch:3*2,1,4",
+			       args(SWC_ALGO_DTREE, SWC_ALLREDUCE, SWC_PARAM_DEFAULT), MIXED);
 
 	for (uint32_t r = 0; good && r < s.topo.nranks; r++) {
-		struct swc_plan_view v = view(&s, r);
+		struct swc_plan_view v = s.view[r];
 
 		good = v.hdr->nchannels == 4 * 2;
 		for (uint32_t c = 0; good && c < v.hdr->nchannels; c++)
@@ -463,14 +369,14 @@ static void test_hierarchy_end(void)
 			       v.steps[v.channels[c].first_step + v.channels[c].nsteps - 1].kind ==
 				       SWC_STEP_SYNC;
 	}
-	ok(good, "every channel ends with a barrier of the node");
+	ok(good, "hierarchy: every channel ends with a barrier of the node");
 	free_set(&s);
 }
 
-/* Blocks that cross the network, or are worked on in local steps, by rank. */
+/* Blocks that a rank sends in network steps, or reads in local steps. */
 static uint32_t load(const struct set *s, uint32_t r, uint8_t kind)
 {
-	struct swc_plan_view v = view(s, r);
+	struct swc_plan_view v = s->view[r];
 	uint32_t sum = 0;
 
 	for (uint32_t k = 0; k < v.hdr->nsteps; k++)
@@ -481,31 +387,34 @@ static uint32_t load(const struct set *s, uint32_t r, uint8_t kind)
 
 static void test_hierarchy_load(void)
 {
-	struct set s = { .args = args(SWC_ALGO_RING, SWC_ALLREDUCE, SWC_PARAM_DEFAULT) };
-	bool good = !build_set(&s, "ring:4*3", IN_PLACE);
+	struct swc_plan_args a = args(SWC_ALGO_RING, SWC_ALLREDUCE, SWC_PARAM_DEFAULT);
+	struct swc_topo topo;
+	struct set s;
+	bool good = !build_set(&s, "ring:4*3", a, IN_PLACE);
 	char why[120] = "";
+	size_t bytes;
+	void *plan;
 
 	/* 3 shards of 4 blocks: a ring sends 2 * 3, and a shard is read 3 times and once more. */
 	for (uint32_t r = 0; good && r < 12; r++)
-		good = view(&s, r).hdr->part_blocks == 12 && load(&s, r, SWC_STEP_NET) == 6 &&
+		good = s.view[r].hdr->shard_blocks == 12 && load(&s, r, SWC_STEP_NET) == 6 &&
 		       load(&s, r, SWC_STEP_LOCAL) == 3 * 4 + 4;
-	ok(good, "ranks of a node share the work");
+	ok(good, "hierarchy: the ranks of a node share the work");
 	free_set(&s);
 
-	s = (struct set){ .args = args(SWC_ALGO_RING, SWC_ALLREDUCE, SWC_PARAM_DEFAULT) };
-	ok(!build_set(&s, "switch:1*4", IN_PLACE) && load(&s, 0, SWC_STEP_NET) == 2 * 3,
-	   "on one node every rank is a member");
+	ok(!build_set(&s, "switch:1*4", a, IN_PLACE) && load(&s, 0, SWC_STEP_NET) == 2 * 3,
+	   "on one node every rank is a member of the algorithm");
 	free_set(&s);
 
-	s.args = args(SWC_ALGO_TREE, SWC_BROADCAST, SWC_PARAM_DEFAULT);
-	ok(!check(s.args, "torus:2x2*2", MIXED), "other collectives take ranks for nodes");
-	s.args.nranks = 7;
-	swc_topo_parse(&s.topo, "ring:4*2", why, sizeof(why));
-	s.args.topo = &s.topo;
-	ok(swc_plan_build(&s.args, &s.plan[0], &s.bytes[0], why, sizeof(why)) == -EINVAL &&
-		   strstr(why, "8 ranks"),
-	   "a topology for another number of ranks");
-	swc_topo_free(&s.topo);
+	a = args(SWC_ALGO_TREE, SWC_BROADCAST, SWC_PARAM_DEFAULT);
+	ok(!check_set("torus:2x2*2", a, MIXED), "other collectives treat ranks as nodes");
+	a.nranks = 7;
+	if (swc_topo_parse(&topo, "ring:4*2", why, sizeof(why)))
+		abort();
+	a.topo = &topo;
+	ok(swc_plan_build(&a, &plan, &bytes, why, sizeof(why)) == -EINVAL && strstr(why, "8 ranks"),
+	   "a topology for another number of ranks is refused");
+	swc_topo_free(&topo);
 }
 
 /* ---- topologies ---- */
@@ -522,11 +431,11 @@ static bool same(const struct swc_topo *a, const struct swc_topo *b)
 	       !memcmp(&a->hop_ns, &b->hop_ns, sizeof(double));
 }
 
-/* Parse, format, parse: the same topology, and the text that is wanted. */
+/* Parse, format and parse a topology: is it the same, and is the text the expected one? */
 static bool round_trip(const char *text, const char *want)
 {
 	struct swc_topo a, b = { 0 };
-	char why[120] = "", out[200], cut[8];
+	char why[120] = "", out[200], cut[8] = "";
 	bool good;
 	int n;
 
@@ -573,7 +482,7 @@ static void test_topo_text(void)
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		good &= round_trip(texts[i][0], texts[i][1]);
-	ok(good, "topologies and their text");
+	ok(good, "topologies are parsed and formatted");
 
 	good = true;
 	srand(1);
@@ -594,7 +503,7 @@ static void test_topo_text(void)
 		swc_topo_format(&t, text, sizeof(text));
 		good &= !swc_topo_parse(&u, text, why, sizeof(why)) && same(&t, &u);
 	}
-	ok(good, "3000 random figures come back to the bit");
+	ok(good, "3000 random figures are formatted and parsed to the same bits");
 	if (setlocale(LC_ALL, "de_DE.UTF-8"))
 		ok(round_trip("ring:4@0.5Gbps,0.25ns", "ring:4@0.5Gbps,0.25ns"), "decimal points");
 	else
@@ -610,13 +519,13 @@ static void test_topo_errors(void)
 		{ "ring", "begin with" },
 		{ " ring:4", "begin with" },
 		{ "ring:", "a size from 1" },
-		{ "ring:0", "due at '0'" },
-		{ "ring:04", "due at '04'" },
-		{ "ring:-4", "due at '-4'" },
-		{ "ring:1048577", "due at '1048577'" },
+		{ "ring:0", "at '0'" },
+		{ "ring:04", "at '04'" },
+		{ "ring:-4", "at '-4'" },
+		{ "ring:1048577", "at '1048577'" },
 		{ "ring:99999999999999999999999", "a size from 1" },
-		{ "torus:4x", "due at ''" },
-		{ "torus:4xx4", "due at 'x4'" },
+		{ "torus:4x", "at ''" },
+		{ "torus:4xx4", "at 'x4'" },
 		{ "torus:2048x2048", "more than 1048576 nodes" },
 		{ "torus:1x1x1x1x1x1x1x1x1", "more than 8 dimensions" },
 		{ "ring:2x2", "a ring has one size" },
@@ -628,26 +537,26 @@ static void test_topo_errors(void)
 		{ "ring:3*1,2", "one for each of the 3 nodes" },
 		{ "ring:3*1,2,", "one for each of the 3 nodes" },
 		{ "ring:3*1,2,x", "one for each of the 3 nodes" },
-		{ "ring:3*1,0,2", "0, or more than" },
-		{ "ring:3*1,1,1048575", "0, or more than" },
-		{ "ring:3*1048576,1,1", "0, or more than" },
+		{ "ring:3*1,0,2", "0 ranks, or all together more than" },
+		{ "ring:3*1,1,1048575", "0 ranks, or all together more than" },
+		{ "ring:3*1048576,1,1", "0 ranks, or all together more than" },
 		{ "ring:3*1,2,3,4", "nothing may follow 'ring:3*1,2,3'" },
 		{ "ring:2,3", "nothing may follow 'ring:2'" },
 		{ "ring:4 ", "nothing may follow 'ring:4'" },
-		{ "ring:4@", "is no figure" },
-		{ "ring:4@nanGbps", "is no figure" },
-		{ "ring:4@infns", "is no figure" },
-		{ "ring:4@-1ns", "is no figure" },
-		{ "ring:4@ 1ns", "is no figure" },
-		{ "ring:4@1Gbps,", "is no figure" },
+		{ "ring:4@", "is not a figure" },
+		{ "ring:4@nanGbps", "is not a figure" },
+		{ "ring:4@infns", "is not a figure" },
+		{ "ring:4@-1ns", "is not a figure" },
+		{ "ring:4@ 1ns", "is not a figure" },
+		{ "ring:4@1Gbps,", "is not a figure" },
 		{ "ring:4@0Gbps", "out of range" },
 		{ "ring:4@1e-400ns", "out of range" },
 		{ "ring:4@4.9e-324Mbps", "out of range" },
 		{ "ring:4@2e12ns", "out of range" },
 		{ "ring:4@1e7ms", "out of range" },
 		{ "ring:4@1e999Gbps", "out of range" },
-		{ "ring:4@400", "is no unit" },
-		{ "ring:4@400GBps", "is no unit" },
+		{ "ring:4@400", "is not a unit" },
+		{ "ring:4@400GBps", "is not a unit" },
 		{ "ring:4@1ns,2us", "a second delay" },
 		{ "ring:4@1Gbps,1ns,2Mbps", "a second rate" },
 		{ "ring:4@1Gbps,1ns.", "nothing may follow" },
@@ -670,14 +579,14 @@ static void test_topo_errors(void)
 
 static int read_text(const char *text, struct swc_topo *t, char *why, size_t bytes)
 {
-	char path[] = "/tmp/swc_topo_XXXXXX";
-	int fd = mkstemp(path), ret;
+	char path[] = "@/tmp/swc_topo_XXXXXX";
+	int fd = mkstemp(path + 1), ret;
 
 	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
 		abort();
 	close(fd);
-	ret = swc_topo_read(t, path, why, bytes);
-	unlink(path);
+	ret = swc_file_topo(t, path, why, bytes);
+	unlink(path + 1);
 	return ret;
 }
 
@@ -692,13 +601,13 @@ static void test_topo_files(void)
 	swc_topo_free(&t);
 	ok(!read_text("ring:4", &t, why, sizeof(why)) && t.nranks == 4, "without a newline");
 	ok(read_text("# nothing\n", &t, why, sizeof(why)) == -EINVAL &&
-		   strstr(why, "no topology line") &&
+		   strstr(why, "no line has a topology") &&
 		   read_text("", &t, why, sizeof(why)) == -EINVAL,
 	   "a file without a topology");
-	ok(read_text("\nring:x\n", &t, why, sizeof(why)) == -EINVAL && strstr(why, "due at 'x'"),
+	ok(read_text("\nring:x\n", &t, why, sizeof(why)) == -EINVAL && strstr(why, "at 'x'"),
 	   "a file with a fault");
-	ok(swc_topo_read(&t, "/nonexistent/x", why, sizeof(why)) == -ENOENT &&
-		   strstr(why, "No such") && swc_topo_read(&t, "/", why, sizeof(why)) == -EISDIR &&
+	ok(swc_file_topo(&t, "@/nonexistent/x", why, sizeof(why)) == -ENOENT &&
+		   strstr(why, "No such") && swc_file_topo(&t, "@/", why, sizeof(why)) == -EISDIR &&
 		   strstr(why, "directory"),
 	   "files that cannot be read");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Tuning files, and the choice of algorithms by what was measured and by the model. */
+/* Tuning files, and the choice of algorithms by measured times and by the model. TAP on stdout. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +8,9 @@
 
 #include <swingcoll.h>
 
-#include "select/choose.h"
+#include "plan/select/choose.h"
+#include "src/files.h"
 #include "tap.h"
-
-static const struct swc_tuning_names names = { swingcoll_coll_parse, swingcoll_dtype_parse };
 
 static int read_text(struct swc_tuning *t, const char *text, const char *topo_text, char *why,
 		     size_t why_bytes)
@@ -25,7 +24,7 @@ static int read_text(struct swc_tuning *t, const char *text, const char *topo_te
 		abort();
 	if (swc_topo_parse(&topo, topo_text, why, why_bytes))
 		abort();
-	ret = swc_tuning_read(t, path, &topo, &names, why, why_bytes);
+	ret = swc_file_tuning(t, path, &topo, why, why_bytes);
 	swc_topo_free(&topo);
 	unlink(path);
 	return ret;
@@ -53,16 +52,18 @@ static void test_read(void)
 	char why[200];
 
 	ok(!read_text(&t, good, "torus:4x4@100Gbps", why, sizeof(why)) && t.n == 5,
-	   "a file is read, other topologies left out");
+	   "a file is read; lines of other topologies are skipped");
 	e = swc_tuning_best(&t, SWC_ALLREDUCE, SWC_F32, 2000, NULL, NULL);
-	ok(e && e->algo == SWC_ALGO_SWING_H && e->param == 2, "the quickest at the nearest size");
+	ok(e && e->algo == SWC_ALGO_SWING_H && e->param == 2,
+	   "the fastest algorithm at the nearest size");
 	e = swc_tuning_best(&t, SWC_ALLREDUCE, SWC_F32, 2000, no_hybrid, NULL);
-	ok(e && e->algo == SWC_ALGO_RING, "but none that must not be used");
+	ok(e && e->algo == SWC_ALGO_RING, "an unusable algorithm is skipped");
 	e = swc_tuning_best(&t, SWC_ALLREDUCE, SWC_BF16, 1u << 30, NULL, NULL);
-	ok(e && e->algo == SWC_ALGO_BUCKET2, "other types of the same kind");
+	ok(e && e->algo == SWC_ALGO_BUCKET2, "other types of the same kind count");
 	e = swc_tuning_best(&t, SWC_ALLREDUCE, SWC_U8, 1, NULL, NULL);
-	ok(e && e->algo == SWC_ALGO_SWING_L, "integers for themselves");
-	ok(!swc_tuning_best(&t, SWC_BROADCAST, SWC_F32, 1, NULL, NULL), "nothing known is nothing");
+	ok(e && e->algo == SWC_ALGO_SWING_L, "integer types do not count for floats");
+	ok(!swc_tuning_best(&t, SWC_BROADCAST, SWC_F32, 1, NULL, NULL),
+	   "no measurement, no choice");
 	swc_tuning_free(&t);
 }
 
@@ -92,9 +93,9 @@ static void test_faults(void)
 
 		ok(ret == -EINVAL && strstr(why, faults[i].says), faults[i].says);
 	}
-	ok(swc_tuning_read(&t, "/nowhere/at/all", &topo, &names, why, sizeof(why)) == -ENOENT &&
+	ok(swc_file_tuning(&t, "/nowhere/at/all", &topo, why, sizeof(why)) == -ENOENT &&
 		   strstr(why, "/nowhere"),
-	   "a missing file is named");
+	   "a missing file is named in the error");
 }
 
 static void test_choice(void)
@@ -110,13 +111,15 @@ static void test_choice(void)
 	if (read_text(&c.tuning, good, "torus:4x4", why, sizeof(why)))
 		abort();
 	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 1 << 20, false);
-	ok(got.algo == SWC_ALGO_BUCKET2 && got.reason == SWC_REASON_MEASURED, "measured first");
+	ok(got.algo == SWC_ALGO_BUCKET2 && got.reason == SWC_REASON_MEASURED,
+	   "measured times come first");
 	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 1 << 20, false);
-	ok(got.algo == SWC_ALGO_BUCKET2 && got.reason == SWC_REASON_MEASURED, "and again");
+	ok(got.algo == SWC_ALGO_BUCKET2 && got.reason == SWC_REASON_MEASURED,
+	   "the same choice again");
 	got = swc_choices_take(&c, SWC_REDUCE_SCATTER, SWC_F32, SWC_SUM, 1 << 20, false);
-	ok(got.reason == SWC_REASON_MODEL && got.ns > 0, "then the model");
+	ok(got.reason == SWC_REASON_MODEL && got.ns > 0, "the model, if nothing was measured");
 	got = swc_choices_take(&c, SWC_BROADCAST, SWC_F32, SWC_SUM, 64, true);
-	ok(got.reason == SWC_REASON_MODEL, "also for broadcast");
+	ok(got.reason == SWC_REASON_MODEL, "the model for broadcast");
 	swc_choices_free(&c);
 	swc_topo_free(&topo);
 
@@ -125,30 +128,31 @@ static void test_choice(void)
 	swc_choices_init(&c, &topo, false);
 	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 32, false);
 	ok(got.algo != SWC_ALGO_SWING_L && got.algo != SWC_ALGO_TWOSIDED,
-	   "floats are added in the same order everywhere");
+	   "float sums: no algorithm with varying order");
 	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_MAX, 32, false);
-	ok(got.algo == SWC_ALGO_TWOSIDED, "unless the order does not matter");
+	ok(got.algo == SWC_ALGO_TWOSIDED, "float maximum: the order does not matter");
 	swc_choices_free(&c);
 
 	swc_choices_init(&c, &topo, true);
 	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 32, false);
-	ok(got.algo == SWC_ALGO_TWOSIDED, "or the communicator allows it");
+	ok(got.algo == SWC_ALGO_TWOSIDED, "float sums, reordering allowed");
 	swc_choices_free(&c);
 	swc_topo_free(&topo);
 
 	topo = swc_topo_flat(2);
 	swc_choices_init(&c, &topo, false);
 	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 8, false);
-	ok(got.algo == SWC_ALGO_RECDOUB, "two ranks swap what is small");
+	ok(got.algo == SWC_ALGO_RECDOUB, "two ranks, small: recursive doubling");
 	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 4 << 20, false);
-	ok(got.algo != SWC_ALGO_RECDOUB, "and add up half each of what is large");
+	ok(got.algo != SWC_ALGO_RECDOUB, "two ranks, large: not recursive doubling");
 	swc_choices_free(&c);
 
 	topo = swc_topo_flat(1);
 	topo.nlocal = topo.nranks = 4;
 	swc_choices_init(&c, &topo, false);
 	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 1 << 20, false);
-	ok(got.algo == SWC_ALGO_DIRECT2 && got.reason == SWC_REASON_ONE_NODE, "one node: by size");
+	ok(got.algo == SWC_ALGO_DIRECT2 && got.reason == SWC_REASON_ONE_NODE,
+	   "one node: direct2 for large vectors");
 	swc_choices_free(&c);
 }
 

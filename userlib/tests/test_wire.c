@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is believed of other nodes' messages, and what is not: each field of each kind at and beyond
- * its limits, every length, and random damage. Each message lies in memory of exactly its size, so
- * that a look beyond its end is seen. SWC_TEST_WIRE_ROUNDS and SWC_TEST_SEED say how many and from where.
+ * The parser of wire messages: each field of each kind at and beyond its limits, every length, and
+ * random damage. Each message lies in memory of exactly its size, so that the sanitizers see a read
+ * beyond its end. SWC_TEST_WIRE_ROUNDS is the number of damaged messages, SWC_TEST_SEED the seed.
  * TAP on stdout.
  */
 #include <stddef.h>
 
-#include "blocks.h"
-#include "plans.h"
-#include "wire.h"
+#include "kmod/core/blocks.h"
+#include "random.h"
+#include "tap.h"
+#include "kmod/core/wire.h"
 
 #define HEADER sizeof(struct swc_wire_header)
 #define ROOM 8192
 
-/* A value for one field, little-endian as on the wire, and what must come of it. */
+/* A value for one field, little-endian as on the wire, and the expected result. */
 struct trial {
 	const char *what;
 	size_t at;
@@ -27,7 +28,7 @@ struct trial {
 #define HELLO(field) FIELD(swc_wire_hello, field)
 #define ACCEPT(field) FIELD(swc_wire_accept, field)
 #define HEAD(field) FIELD(swc_wire_header, field)
-#define READY(field) HEADER + offsetof(struct swc_wire_ready, field), sizeof(__le32)
+#define RTR(field) HEADER + offsetof(struct swc_wire_rtr, field), sizeof(__le32)
 
 static void put(uint8_t *to, const struct trial *t)
 {
@@ -46,7 +47,7 @@ static void *exactly(const void *data, size_t bytes)
 	return copy;
 }
 
-/* ---- requests and answers ---- */
+/* ---- requests and replies ---- */
 
 typedef int (*checker)(const void *data, u32 bytes);
 
@@ -86,8 +87,8 @@ static struct swc_wire_hello good_hello(void)
 		.path = 1,
 		.src = cpu_to_le32(5),
 		.dst = cpu_to_le32(7),
-		.slots = cpu_to_le16(16),
-		.slot_kib = cpu_to_le16(32),
+		.rx_bufs = cpu_to_le16(16),
+		.rx_buf_kib = cpu_to_le16(32),
 	};
 }
 
@@ -115,42 +116,45 @@ static void test_hello(void)
 		{ "to the last rank", HELLO(dst), SWC_MAX_RANKS - 1, 0 },
 		{ "to a rank too many", HELLO(dst), SWC_MAX_RANKS, SWC_WIRE_BAD },
 		{ "to rank -1", HELLO(dst), 0xffffffff, SWC_WIRE_BAD },
-		{ "the fewest slots", HELLO(slots), SWC_WIRE_MIN_SLOTS, 0 },
-		{ "too few slots", HELLO(slots), SWC_WIRE_MIN_SLOTS - 1, SWC_WIRE_BAD },
-		{ "no slots", HELLO(slots), 0, SWC_WIRE_BAD },
-		{ "the most slots", HELLO(slots), SWC_WIRE_MAX_SLOTS, 0 },
-		{ "too many slots", HELLO(slots), SWC_WIRE_MAX_SLOTS + 1, SWC_WIRE_BAD },
-		{ "the smallest slots", HELLO(slot_kib), SWC_WIRE_MIN_SLOT >> 10, 0 },
-		{ "too small slots", HELLO(slot_kib), (SWC_WIRE_MIN_SLOT >> 10) - 1, SWC_WIRE_BAD },
-		{ "the largest slots", HELLO(slot_kib), SWC_WIRE_MAX_SLOT >> 10, 0 },
-		{ "too large slots", HELLO(slot_kib), (SWC_WIRE_MAX_SLOT >> 10) + 1, SWC_WIRE_BAD },
+		{ "the fewest receive buffers", HELLO(rx_bufs), SWC_WIRE_MIN_RX_BUFS, 0 },
+		{ "too few receive buffers", HELLO(rx_bufs), SWC_WIRE_MIN_RX_BUFS - 1,
+		  SWC_WIRE_BAD },
+		{ "no receive buffers", HELLO(rx_bufs), 0, SWC_WIRE_BAD },
+		{ "the most receive buffers", HELLO(rx_bufs), SWC_WIRE_MAX_RX_BUFS, 0 },
+		{ "too many receive buffers", HELLO(rx_bufs), SWC_WIRE_MAX_RX_BUFS + 1,
+		  SWC_WIRE_BAD },
+		{ "the smallest receive buffers", HELLO(rx_buf_kib), SWC_WIRE_MIN_RX_BUF >> 10, 0 },
+		{ "too small receive buffers", HELLO(rx_buf_kib), (SWC_WIRE_MIN_RX_BUF >> 10) - 1,
+		  SWC_WIRE_BAD },
+		{ "the largest receive buffers", HELLO(rx_buf_kib), SWC_WIRE_MAX_RX_BUF >> 10, 0 },
+		{ "too large receive buffers", HELLO(rx_buf_kib), (SWC_WIRE_MAX_RX_BUF >> 10) + 1,
+		  SWC_WIRE_BAD },
 	};
 	struct swc_wire_hello h = good_hello();
 	uint8_t padded[sizeof(h) + 200] = { 0 };
 	bool fine = true;
 
-	ok(sizeof(h) == 56,
-	   "hello: has 56 bytes, all that the connection manager leaves of a request");
-	ok(!check(swc_wire_hello_check, &h, sizeof(h)), "hello: a good one");
+	ok(sizeof(h) == 56, "hello: 56 bytes, the private data limit of a connection request");
+	ok(!check(swc_wire_hello_check, &h, sizeof(h)), "hello: valid");
 	test_trials(swc_wire_hello_check, "hello", &h, sizeof(h), trials,
 		    sizeof(trials) / sizeof(trials[0]));
 
 	memcpy(padded, &h, sizeof(h));
 	for (size_t i = sizeof(h); i <= sizeof(padded); i++)
 		fine &= !check(swc_wire_hello_check, padded, i);
-	ok(fine, "hello: padding of any length does not matter");
+	ok(fine, "hello: padding of any length is ignored");
 	fine = true;
 	for (size_t i = 0; i < sizeof(h); i++)
 		fine &= check(swc_wire_hello_check, &h, i) == SWC_WIRE_BAD;
-	ok(fine, "hello: cut anywhere");
+	ok(fine, "hello: truncated at any byte");
 
-	/* Another version may be shorter, or longer: all that it must keep are magic and version. */
+	/* Another version may have another size: only magic and version stay in place. */
 	fine = true;
 	h.version = cpu_to_le16(SWC_WIRE_VERSION + 1);
 	for (size_t i = 0; i < sizeof(h); i++)
 		fine &= check(swc_wire_hello_check, &h, i) ==
 			(i < 8 ? SWC_WIRE_BAD : SWC_WIRE_VERSION_DIFFERS);
-	ok(fine, "hello: another version, cut anywhere, is told apart");
+	ok(fine, "hello: another version, truncated at any byte, is recognized");
 }
 
 static void test_accept(void)
@@ -162,59 +166,63 @@ static void test_accept(void)
 		  SWC_WIRE_VERSION_DIFFERS },
 		{ "a reserved bit", ACCEPT(resv), 1, SWC_WIRE_BAD },
 		{ "another reserved bit", ACCEPT(resv), 0x8000, SWC_WIRE_BAD },
-		{ "the fewest slots", ACCEPT(slots), SWC_WIRE_MIN_SLOTS, 0 },
-		{ "too few slots", ACCEPT(slots), SWC_WIRE_MIN_SLOTS - 1, SWC_WIRE_BAD },
-		{ "the most slots", ACCEPT(slots), SWC_WIRE_MAX_SLOTS, 0 },
-		{ "too many slots", ACCEPT(slots), SWC_WIRE_MAX_SLOTS + 1, SWC_WIRE_BAD },
-		{ "the smallest slots", ACCEPT(slot_kib), SWC_WIRE_MIN_SLOT >> 10, 0 },
-		{ "too small slots", ACCEPT(slot_kib), (SWC_WIRE_MIN_SLOT >> 10) - 1,
+		{ "the fewest receive buffers", ACCEPT(rx_bufs), SWC_WIRE_MIN_RX_BUFS, 0 },
+		{ "too few receive buffers", ACCEPT(rx_bufs), SWC_WIRE_MIN_RX_BUFS - 1,
 		  SWC_WIRE_BAD },
-		{ "the largest slots", ACCEPT(slot_kib), SWC_WIRE_MAX_SLOT >> 10, 0 },
-		{ "too large slots", ACCEPT(slot_kib), (SWC_WIRE_MAX_SLOT >> 10) + 1,
+		{ "the most receive buffers", ACCEPT(rx_bufs), SWC_WIRE_MAX_RX_BUFS, 0 },
+		{ "too many receive buffers", ACCEPT(rx_bufs), SWC_WIRE_MAX_RX_BUFS + 1,
 		  SWC_WIRE_BAD },
-		{ "slots of 0xffff KiB", ACCEPT(slot_kib), 0xffff, SWC_WIRE_BAD },
+		{ "the smallest receive buffers", ACCEPT(rx_buf_kib), SWC_WIRE_MIN_RX_BUF >> 10,
+		  0 },
+		{ "too small receive buffers", ACCEPT(rx_buf_kib), (SWC_WIRE_MIN_RX_BUF >> 10) - 1,
+		  SWC_WIRE_BAD },
+		{ "the largest receive buffers", ACCEPT(rx_buf_kib), SWC_WIRE_MAX_RX_BUF >> 10, 0 },
+		{ "too large receive buffers", ACCEPT(rx_buf_kib), (SWC_WIRE_MAX_RX_BUF >> 10) + 1,
+		  SWC_WIRE_BAD },
+		{ "receive buffers of 0xffff KiB", ACCEPT(rx_buf_kib), 0xffff, SWC_WIRE_BAD },
 	};
 	struct swc_wire_accept a = {
 		.magic = cpu_to_le32(SWC_WIRE_MAGIC),
 		.version = cpu_to_le16(SWC_WIRE_VERSION),
-		.slots = cpu_to_le16(16),
-		.slot_kib = cpu_to_le16(32),
+		.rx_bufs = cpu_to_le16(16),
+		.rx_buf_kib = cpu_to_le16(32),
 	};
 	uint8_t padded[sizeof(a) + 200] = { 0 };
 	bool fine = true;
 
-	ok(!check(swc_wire_accept_check, &a, sizeof(a)), "accept: a good one");
+	ok(!check(swc_wire_accept_check, &a, sizeof(a)), "accept: valid");
 	test_trials(swc_wire_accept_check, "accept", &a, sizeof(a), trials,
 		    sizeof(trials) / sizeof(trials[0]));
 	memcpy(padded, &a, sizeof(a));
 	for (size_t i = sizeof(a); i <= sizeof(padded); i++)
 		fine &= !check(swc_wire_accept_check, padded, i);
-	ok(fine, "accept: padding of any length does not matter");
+	ok(fine, "accept: padding of any length is ignored");
 	fine = true;
 	for (size_t i = 0; i < sizeof(a); i++)
 		fine &= check(swc_wire_accept_check, &a, i) == SWC_WIRE_BAD;
-	ok(fine, "accept: cut anywhere");
+	ok(fine, "accept: truncated at any byte");
 }
 
 /* ---- messages ---- */
 
 static const char *const kinds[SWC_WIRE_KIND_NR] = {
-	[SWC_WIRE_DATA] = "data",   [SWC_WIRE_READY] = "ready", [SWC_WIRE_CREDIT] = "credit",
-	[SWC_WIRE_PROOF] = "proof", [SWC_WIRE_ABORT] = "abort", [SWC_WIRE_BYE] = "bye",
-	[SWC_WIRE_ASK] = "ask",	    [SWC_WIRE_WANT] = "want",
+	[SWC_WIRE_DATA] = "DATA",	    [SWC_WIRE_RTR] = "RTR",
+	[SWC_WIRE_CREDIT] = "CREDIT",	    [SWC_WIRE_AUTH] = "AUTH",
+	[SWC_WIRE_ABORT] = "ABORT",	    [SWC_WIRE_FIN] = "FIN",
+	[SWC_WIRE_HEARTBEAT] = "HEARTBEAT", [SWC_WIRE_RTS] = "RTS",
 };
 
-/* A good message of some kind, with a value in every field that the kind has; its bytes. */
+/* A valid message with a value in every field that its kind has; returns its size. */
 static size_t good_message(enum swc_wire_kind kind, uint8_t *to)
 {
 	struct swc_wire_header *h = (void *)to;
-	struct swc_wire_ready *r = (void *)(h + 1);
+	struct swc_wire_rtr *r = (void *)(h + 1);
 	struct swc_wire_abort *a = (void *)(h + 1);
 
 	memset(to, 0, ROOM);
 	h->kind = (uint8_t)kind;
 	h->credits = cpu_to_le16(3);
-	if (kind != SWC_WIRE_ASK && kind != SWC_WIRE_PROOF)
+	if (kind != SWC_WIRE_HEARTBEAT && kind != SWC_WIRE_AUTH)
 		h->seq = cpu_to_le64(0x123456789abcull);
 	switch (kind) {
 	case SWC_WIRE_DATA:
@@ -225,13 +233,14 @@ static size_t good_message(enum swc_wire_kind kind, uint8_t *to)
 		h->root = cpu_to_le32(2);
 		h->count = cpu_to_le64(1152);
 		h->family = cpu_to_le64(0xfedcba9876543210ull);
+		h->shard_blocks = cpu_to_le32(3);
 		h->coll = SWC_ALLREDUCE;
 		h->dtype = SWC_F32;
 		h->redop = SWC_MAX;
 		for (int i = 0; i < 100; i++)
 			to[HEADER + i] = (uint8_t)(i + 1);
 		return HEADER + 100;
-	case SWC_WIRE_READY:
+	case SWC_WIRE_RTR:
 		h->ordinal = cpu_to_le32(9);
 		h->offset = cpu_to_le64(1 << 20);
 		h->total = cpu_to_le64(2 << 20);
@@ -240,27 +249,27 @@ static size_t good_message(enum swc_wire_kind kind, uint8_t *to)
 		r->rkey = cpu_to_le32(0x1234);
 		r->chunk = cpu_to_le32(SWC_WIRE_CHUNKS - 1);
 		return HEADER + sizeof(*r);
-	case SWC_WIRE_WANT:
+	case SWC_WIRE_RTS:
 		h->ordinal = cpu_to_le32(9);
 		h->total = cpu_to_le64(2 << 20);
 		return HEADER;
-	case SWC_WIRE_PROOF:
+	case SWC_WIRE_AUTH:
 		memset(h + 1, 0xa5, SWC_WIRE_MAC);
 		return HEADER + SWC_WIRE_MAC;
 	case SWC_WIRE_ABORT:
 		a->error = cpu_to_le32(ETIMEDOUT);
 		a->culprit = cpu_to_le32(4);
-		memset(a->text, 'x', sizeof(a->text)); /* without an end */
+		memset(a->text, 'x', sizeof(a->text)); /* not terminated */
 		return HEADER + sizeof(*a);
 	default:
 		return HEADER;
 	}
 }
 
-/* What everybody who uses a message relies on. */
+/* What users of a parsed message rely on. */
 static bool sane(const struct swc_wire_msg *m, const uint8_t *data, size_t bytes)
 {
-	const struct swc_wire_ready *r = m->payload;
+	const struct swc_wire_rtr *r = m->payload;
 	size_t rest = bytes - HEADER;
 
 	if (m->payload != data + HEADER || m->credits > 0xffff)
@@ -271,28 +280,28 @@ static bool sane(const struct swc_wire_msg *m, const uint8_t *data, size_t bytes
 		       m->offset <= m->total && m->bytes <= m->total - m->offset &&
 		       (m->bytes || !m->total) && m->sig.coll < SWC_COLL_NR &&
 		       m->sig.dtype < SWC_DTYPE_NR && m->sig.redop < SWC_REDOP_NR;
-	case SWC_WIRE_READY:
+	case SWC_WIRE_RTR:
 		return rest == sizeof(*r) && m->total <= SWC_MAX_VECTOR_BYTES &&
 		       m->total >= SWC_WIRE_DIRECT && m->offset < m->total && m->bytes &&
 		       m->bytes <= m->total - m->offset && le32_to_cpu(r->chunk) < SWC_WIRE_CHUNKS;
-	case SWC_WIRE_PROOF:
+	case SWC_WIRE_AUTH:
 		return rest == SWC_WIRE_MAC;
 	case SWC_WIRE_ABORT:
 		return rest == sizeof(struct swc_wire_abort);
-	case SWC_WIRE_WANT:
+	case SWC_WIRE_RTS:
 		return !rest && m->total >= SWC_WIRE_DIRECT && m->total <= SWC_MAX_VECTOR_BYTES &&
 		       m->sig.coll < SWC_COLL_NR && m->sig.dtype < SWC_DTYPE_NR &&
 		       m->sig.redop < SWC_REDOP_NR;
 	case SWC_WIRE_CREDIT:
-	case SWC_WIRE_ASK:
-	case SWC_WIRE_BYE:
+	case SWC_WIRE_HEARTBEAT:
+	case SWC_WIRE_FIN:
 		return !rest;
 	default:
 		return false;
 	}
 }
 
-/* 0 or -EPROTO, as the parser says; 1: it says neither, or it believes what it must not. */
+/* The result of the parser, 0 or -EPROTO; 1: another result, or an invalid message was accepted. */
 static int parse(const uint8_t *data, size_t bytes, struct swc_wire_msg *m)
 {
 	uint8_t *copy = exactly(data, bytes);
@@ -313,16 +322,38 @@ static void test_fields(void)
 	ok(!parse(data, bytes, &m) && m.kind == SWC_WIRE_DATA && m.credits == 3 && m.ordinal == 9 &&
 		   m.seq == 0x123456789abcull && m.offset == 4096 && m.total == 4608 &&
 		   m.bytes == 100 && m.sig.root == 2 && m.sig.count == 1152 &&
-		   m.family == 0xfedcba9876543210ull && m.sig.coll == SWC_ALLREDUCE &&
+		   m.sig.family == 0xfedcba9876543210ull && m.sig.coll == SWC_ALLREDUCE &&
 		   m.sig.dtype == SWC_F32 && m.sig.redop == SWC_MAX,
-	   "data: all fields are where they belong");
-	ok(!m.sig.comm && !m.sig.plan && !m.sig.send && !m.sig.recv && !m.sig.flags &&
-		   !m.sig.user_data,
-	   "data: nothing else is made up");
-	ok(HEADER == 64, "a header has 64 bytes, which keeps the payload aligned");
+	   "DATA: all fields are parsed");
+	ok(m.sig.shard_blocks == 3 && !m.sig.partitioned, "DATA: no other field is set");
+	ok(HEADER == 64, "a header has 64 bytes, so the payload is aligned");
 }
 
-/* Alone, the kinds and what they carry; and every length but the right one. */
+static void test_sign(void)
+{
+	struct swc_wire_header h = { .kind = SWC_WIRE_RTS, .total = cpu_to_le64(SWC_WIRE_DIRECT) };
+	struct swc_signature sig = { .count = 1152,
+				     .family = 0xfedcba9876543210ull,
+				     .root = 2,
+				     .shard_blocks = 3,
+				     .coll = SWC_BROADCAST,
+				     .dtype = SWC_F32,
+				     .redop = SWC_MAX };
+	struct swc_wire_msg m;
+
+	swc_wire_sign(&h, 7, &sig);
+	ok(!parse((const void *)&h, sizeof(h), &m) && m.seq == 7 &&
+		   swc_signature_equal(&m.sig, &sig),
+	   "a signature is the same after parsing");
+	h.kind = SWC_WIRE_DATA;
+	h.total = 0;
+	sig.partitioned = true;
+	swc_wire_sign(&h, 7, &sig);
+	ok(!parse((const void *)&h, sizeof(h), &m) && swc_signature_equal(&m.sig, &sig),
+	   "a partition's signature is the same after parsing");
+}
+
+/* Each kind with its payload, and with every other length. */
 static void test_lengths(void)
 {
 	struct swc_wire_msg m;
@@ -333,15 +364,15 @@ static void test_lengths(void)
 		size_t bytes = good_message(kind, data);
 		bool cut = true, padded = true;
 
-		snprintf(text, sizeof(text), "%s: a good one", kinds[kind]);
+		snprintf(text, sizeof(text), "%s: valid", kinds[kind]);
 		ok(!parse(data, bytes, &m) && m.kind == (enum swc_wire_kind)kind, text);
 		for (size_t i = 0; i < bytes; i++)
 			cut &= parse(data, i, &m) == -EPROTO;
-		snprintf(text, sizeof(text), "%s: cut anywhere", kinds[kind]);
+		snprintf(text, sizeof(text), "%s: truncated at any byte", kinds[kind]);
 		ok(cut, text);
 		for (size_t i = bytes + 1; i < bytes + 600; i++)
 			padded &= parse(data, i, &m) == -EPROTO;
-		snprintf(text, sizeof(text), "%s: with anything behind it", kinds[kind]);
+		snprintf(text, sizeof(text), "%s: with trailing bytes", kinds[kind]);
 		ok(padded, text);
 	}
 }
@@ -352,7 +383,7 @@ static void test_kinds(void)
 	uint8_t data[ROOM];
 	bool fine = true;
 
-	/* With what follows any kind. */
+	/* With the payload of each kind. */
 	for (int kind = 1; kind < SWC_WIRE_KIND_NR; kind++) {
 		size_t bytes = good_message(kind, data);
 
@@ -367,7 +398,7 @@ static void test_kinds(void)
 	ok(fine, "unknown kinds, and kinds with the payload of another");
 }
 
-#define OF_OPERATIONS (1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY | 1 << SWC_WIRE_WANT)
+#define OF_OPERATIONS (1 << SWC_WIRE_DATA | 1 << SWC_WIRE_RTR | 1 << SWC_WIRE_RTS)
 
 /* Every bit of the header that a kind does not use must be 0. */
 static void test_unused(void)
@@ -380,16 +411,17 @@ static void test_unused(void)
 		{ "flags", HEAD(flags), 1 << SWC_WIRE_DATA },
 		{ "ordinal", HEAD(ordinal), OF_OPERATIONS },
 		{ "seq", HEAD(seq),
-		  OF_OPERATIONS | 1 << SWC_WIRE_CREDIT | 1 << SWC_WIRE_ABORT | 1 << SWC_WIRE_BYE },
-		{ "offset", HEAD(offset), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY },
+		  OF_OPERATIONS | 1 << SWC_WIRE_CREDIT | 1 << SWC_WIRE_ABORT | 1 << SWC_WIRE_FIN },
+		{ "offset", HEAD(offset), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_RTR },
 		{ "total", HEAD(total), OF_OPERATIONS },
-		{ "bytes", HEAD(bytes), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_READY },
+		{ "bytes", HEAD(bytes), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_RTR },
 		{ "root", HEAD(root), OF_OPERATIONS },
 		{ "count", HEAD(count), OF_OPERATIONS },
 		{ "family", HEAD(family), OF_OPERATIONS },
 		{ "coll", HEAD(coll), OF_OPERATIONS },
 		{ "dtype", HEAD(dtype), OF_OPERATIONS },
 		{ "redop", HEAD(redop), OF_OPERATIONS },
+		{ "shard_blocks", HEAD(shard_blocks), OF_OPERATIONS },
 		{ "resv1", HEAD(resv1), 0 },
 	};
 	struct swc_wire_msg m;
@@ -416,7 +448,7 @@ static void test_unused(void)
 	}
 }
 
-/* Only data knows a flag, and only one. */
+/* Only DATA has a flag, and only one. */
 static void test_flags(void)
 {
 	struct swc_wire_msg m;
@@ -430,7 +462,7 @@ static void test_flags(void)
 
 		h->flags = (uint8_t)flags;
 		fine &= parse(data, bytes, &m) == (known ? 0 : -EPROTO);
-		fine &= !known || m.partition == !!flags;
+		fine &= !known || m.sig.partitioned == !!flags;
 	}
 	ok(fine, "DATA: any flags");
 }
@@ -460,7 +492,7 @@ static void test_data(void)
 	static const struct trial trials[] = {
 		{ "at the end", HEAD(offset), 4508, 0 },
 		{ "a byte beyond the end", HEAD(offset), 4509, -EPROTO },
-		{ "behind the end", HEAD(offset), 4609, -EPROTO },
+		{ "beyond the end", HEAD(offset), 4609, -EPROTO },
 		{ "at offset -1", HEAD(offset), -1ull, -EPROTO },
 		{ "at an offset that overflows with the bytes", HEAD(offset), -100ull, -EPROTO },
 		{ "of a message of just that size", HEAD(total), 4196, 0 },
@@ -469,10 +501,10 @@ static void test_data(void)
 		{ "of the longest message", HEAD(total), SWC_MAX_VECTOR_BYTES, 0 },
 		{ "of a longer message", HEAD(total), SWC_MAX_VECTOR_BYTES + 1, -EPROTO },
 		{ "of a message of -1 bytes", HEAD(total), -1ull, -EPROTO },
-		{ "no bytes are said to follow", HEAD(bytes), 0, -EPROTO },
-		{ "too few bytes are said to follow", HEAD(bytes), 99, -EPROTO },
-		{ "too many bytes are said to follow", HEAD(bytes), 101, -EPROTO },
-		{ "-1 bytes are said to follow", HEAD(bytes), 0xffffffff, -EPROTO },
+		{ "no bytes announced", HEAD(bytes), 0, -EPROTO },
+		{ "too few bytes announced", HEAD(bytes), 99, -EPROTO },
+		{ "too many bytes announced", HEAD(bytes), 101, -EPROTO },
+		{ "-1 bytes announced", HEAD(bytes), 0xffffffff, -EPROTO },
 		{ "bytes and header overflow", HEAD(bytes), 0xffffffc0 + 36, -EPROTO },
 		{ "the last collective", HEAD(coll), SWC_COLL_NR - 1, 0 },
 		{ "a collective too many", HEAD(coll), SWC_COLL_NR, -EPROTO },
@@ -483,7 +515,7 @@ static void test_data(void)
 		{ "the last operation", HEAD(redop), SWC_REDOP_NR - 1, 0 },
 		{ "an operation too many", HEAD(redop), SWC_REDOP_NR, -EPROTO },
 		{ "operation 255", HEAD(redop), 255, -EPROTO },
-		/* These are compared with the operation's own, or counted, so any will do here. */
+		/* The receiver compares these with its own operation: the parser accepts any value. */
 		{ "the last ordinal", HEAD(ordinal), 0xffffffff, 0 },
 		{ "the last number", HEAD(seq), -1ull, 0 },
 		{ "any root", HEAD(root), 0xffffffff, 0 },
@@ -495,17 +527,17 @@ static void test_data(void)
 	struct swc_wire_msg m;
 
 	test_ranges(SWC_WIRE_DATA, trials, sizeof(trials) / sizeof(trials[0]));
-	ok(!parse((const void *)&empty, sizeof(empty), &m) && !m.bytes, "data: an empty message");
+	ok(!parse((const void *)&empty, sizeof(empty), &m) && !m.bytes, "DATA: an empty message");
 	empty.total = cpu_to_le64(1);
 	ok(parse((const void *)&empty, sizeof(empty), &m) == -EPROTO,
-	   "data: an empty segment of one");
+	   "DATA: an empty segment of a message that is not empty");
 	empty.total = 0;
 	empty.offset = cpu_to_le64(1);
 	ok(parse((const void *)&empty, sizeof(empty), &m) == -EPROTO,
-	   "data: behind an empty message");
+	   "DATA: beyond an empty message");
 }
 
-static void test_want(void)
+static void test_rts(void)
 {
 	static const struct trial trials[] = {
 		{ "a small message", HEAD(total), SWC_WIRE_DIRECT - 1, -EPROTO },
@@ -520,10 +552,10 @@ static void test_want(void)
 		{ "any count", HEAD(count), -1ull, 0 },
 	};
 
-	test_ranges(SWC_WIRE_WANT, trials, sizeof(trials) / sizeof(trials[0]));
+	test_ranges(SWC_WIRE_RTS, trials, sizeof(trials) / sizeof(trials[0]));
 }
 
-static void test_ready(void)
+static void test_rtr(void)
 {
 	/* Offset 1 MiB, total 2 MiB, 1 MiB. */
 	static const struct trial trials[] = {
@@ -540,10 +572,10 @@ static void test_ready(void)
 		{ "a byte of memory", HEAD(bytes), 1, 0 },
 		{ "too much memory", HEAD(bytes), (1 << 20) + 1, -EPROTO },
 		{ "4 GiB - 1 of memory", HEAD(bytes), 0xffffffff, -EPROTO },
-		{ "the first chunk", READY(chunk), 0, 0 },
-		{ "a chunk too many", READY(chunk), SWC_WIRE_CHUNKS, -EPROTO },
-		{ "chunk -1", READY(chunk), 0xffffffff, -EPROTO },
-		{ "any key", READY(rkey), 0xffffffff, 0 },
+		{ "the first chunk", RTR(chunk), 0, 0 },
+		{ "a chunk too many", RTR(chunk), SWC_WIRE_CHUNKS, -EPROTO },
+		{ "chunk -1", RTR(chunk), 0xffffffff, -EPROTO },
+		{ "any key", RTR(rkey), 0xffffffff, 0 },
 		{ "the last collective", HEAD(coll), SWC_COLL_NR - 1, 0 },
 		{ "a collective too many", HEAD(coll), SWC_COLL_NR, -EPROTO },
 		{ "the last type", HEAD(dtype), SWC_DTYPE_NR - 1, 0 },
@@ -561,12 +593,12 @@ static void test_ready(void)
 	};
 	struct swc_wire_msg m;
 	uint8_t data[ROOM];
-	size_t bytes = good_message(SWC_WIRE_READY, data);
+	size_t bytes = good_message(SWC_WIRE_RTR, data);
 
-	test_ranges(SWC_WIRE_READY, trials, sizeof(trials) / sizeof(trials[0]));
+	test_ranges(SWC_WIRE_RTR, trials, sizeof(trials) / sizeof(trials[0]));
 	for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
 		put(data, &small[i]);
-	ok(!parse(data, bytes, &m), "ready: for the smallest message that is written into place");
+	ok(!parse(data, bytes, &m), "RTR: for the smallest message of a rendezvous");
 }
 
 /* ---- damage ---- */
@@ -591,7 +623,7 @@ static void damage(uint8_t *data, size_t bytes)
 	case 2:
 		data[i] = (uint8_t)(data[i] + (rnd(2) ? 1 : -1));
 		break;
-	case 3: /* lengths that nearly fit */
+	case 3: /* lengths that almost fit */
 		t.value = rnd(300);
 		put(data, &t);
 		break;
@@ -614,7 +646,7 @@ static void test_damage(void)
 		size_t bytes = good_message(1 + rnd(SWC_WIRE_KIND_NR - 1), data);
 		int ret;
 
-		/* The header is what there is to get wrong. */
+		/* Mostly in the header. */
 		for (uint32_t k = rnd(4); k; k--)
 			damage(data, rnd(8) ? HEADER : bytes);
 		if (!rnd(6))
@@ -623,12 +655,12 @@ static void test_damage(void)
 		refused += ret == -EPROTO;
 		mad += ret == 1;
 	}
-	snprintf(text, sizeof(text),
-		 "damage: of %lu messages %lu were refused, and the rest makes sense", n, refused);
+	snprintf(text, sizeof(text), "damage: %lu messages, %lu refused, the rest consistent", n,
+		 refused);
 	ok(!mad && refused > n / 4 && refused < n, text);
 }
 
-/* Requests and answers are seen by whoever can reach the port. */
+/* Any host that can reach the port can send requests. */
 static void test_damaged_hello(void)
 {
 	unsigned long good = 0, mad = 0;
@@ -650,13 +682,13 @@ static void test_damaged_hello(void)
 			mad += bytes < sizeof(h) || le32_to_cpu(h.dst) >= SWC_MAX_RANKS ||
 			       le32_to_cpu(h.src) >= le32_to_cpu(h.dst) ||
 			       h.channel >= SWC_MAX_CHANNELS || h.path >= SWC_MAX_PATHS ||
-			       le16_to_cpu(h.slots) < SWC_WIRE_MIN_SLOTS ||
-			       le16_to_cpu(h.slots) > SWC_WIRE_MAX_SLOTS ||
-			       le16_to_cpu(h.slot_kib) < SWC_WIRE_MIN_SLOT >> 10 ||
-			       le16_to_cpu(h.slot_kib) > SWC_WIRE_MAX_SLOT >> 10;
+			       le16_to_cpu(h.rx_bufs) < SWC_WIRE_MIN_RX_BUFS ||
+			       le16_to_cpu(h.rx_bufs) > SWC_WIRE_MAX_RX_BUFS ||
+			       le16_to_cpu(h.rx_buf_kib) < SWC_WIRE_MIN_RX_BUF >> 10 ||
+			       le16_to_cpu(h.rx_buf_kib) > SWC_WIRE_MAX_RX_BUF >> 10;
 	}
-	snprintf(text, sizeof(text), "damage: of %lu requests %lu were believed, and make sense", n,
-		 good);
+	snprintf(text, sizeof(text), "damage: %lu requests, %lu accepted, all of them consistent",
+		 n, good);
 	ok(!mad && good && good < n, text);
 }
 
@@ -667,13 +699,14 @@ int main(void)
 	test_hello();
 	test_accept();
 	test_fields();
+	test_sign();
 	test_lengths();
 	test_kinds();
 	test_unused();
 	test_flags();
 	test_data();
-	test_ready();
-	test_want();
+	test_rtr();
+	test_rts();
 	test_damage();
 	test_damaged_hello();
 	return done();

@@ -1,82 +1,82 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ends of all kinds, at every moment: aborts and deaths at each tracepoint of an operation's way, leaving,
- * and joins that fail. Every part is told exactly once, all ranks hear the same, and nothing is left behind
- * (swc_t_comm_end() checks that).
+ * Teardown of communicators: aborts and deaths at each tracepoint that an operation passes, leaving, and
+ * creation that fails. Each request completes exactly once, all ranks get the same error, and everything is
+ * freed (swc_t_comm_end() checks that).
  */
 #include "comm/create.h"
 #include "trace.h"
 #include "kunit/harness.h"
 
-/* What happens, and at which event from now on. */
-struct strike {
+/* Abort, or let rank 1 die, at the @left-th event from now on. */
+struct fault {
 	struct swc_t_comm *c;
 	bool die;
 	int left;
 };
 
-static void strike(struct strike *s)
+static void fault(struct fault *s)
 {
 	if (--s->left)
 		return;
 	if (s->die)
-		swc_comms_of_ctx_died(&s->c->rank[1].ctx, "was killed");
+		swc_comm_ctx_died(&s->c->rank[1].ctx, "was killed");
 	else
-		swc_comm_abort(swc_t_the(s->c), -ECONNABORTED, 0, 0, "struck");
+		swc_comm_abort(swc_t_the(s->c), -ECONNABORTED, 0, 0, "fault");
 }
 
-static void on_step(void *data, const struct swc_part *part, u32 channel, u32 step, u32 kind)
+static void on_step(void *data, const struct swc_req *req, u32 channel, u32 step, u32 kind)
 {
-	strike(data);
+	fault(data);
 }
 
-static void on_submit(void *data, const struct swc_op *op, u32 rank)
+static void on_match(void *data, const struct swc_op *op, u32 rank)
 {
-	strike(data);
+	fault(data);
 }
 
 static void on_start(void *data, const struct swc_op *op)
 {
-	strike(data);
+	fault(data);
 }
 
-static void on_complete(void *data, const struct swc_part *part)
+static void on_complete(void *data, const struct swc_req *req)
 {
-	strike(data);
+	fault(data);
 }
 
-static int watch(struct strike *s)
+static int watch(struct fault *s)
 {
-	return register_trace_swc_step(on_step, s) ?: register_trace_swc_submit(on_submit, s) ?:
+	return register_trace_swc_step(on_step, s) ?: register_trace_swc_match(on_match, s) ?:
 	       register_trace_swc_start(on_start, s) ?: register_trace_swc_complete(on_complete, s);
 }
 
-static void unwatch(struct strike *s)
+static void unwatch(struct fault *s)
 {
 	unregister_trace_swc_step(on_step, s);
-	unregister_trace_swc_submit(on_submit, s);
+	unregister_trace_swc_match(on_match, s);
 	unregister_trace_swc_start(on_start, s);
 	unregister_trace_swc_complete(on_complete, s);
 	tracepoint_synchronize_unregister();
 }
 
-/* Strike at the first event, then at the second, ... until the operation is through without. */
-static void strike_everywhere(struct kunit *test, swc_t_planner planner, u32 nranks, bool die, bool inline_ok)
+/* A fault at the first event, then at the second, ... until the operation ends before the fault. */
+static void fail_everywhere(struct kunit *test, swc_t_planner planner, u32 nranks, bool die, bool inline_ok)
 {
 	struct swc_t_job *job = kunit_kzalloc(test, sizeof(*job), GFP_KERNEL);
-	struct strike s = { .die = die };
-	int error = die ? -ECONNRESET : -ECONNABORTED, moment, failed = 0, fine = 0;
+	struct fault s = { .die = die };
+	int error = die ? -ECONNRESET : -ECONNABORTED, event, failed = 0, passed = 0;
 	u32 r;
 
 	KUNIT_ASSERT_NOT_NULL(test, job);
-	for (moment = 1; moment < 500; moment++) {
-		struct swc_t_comm *c = swc_t_comm(test, nranks, 20000);
+	for (event = 1; event < 500; event++) {
+		struct swc_t_comm *c = swc_t_comm(test, nranks, SWC_T_NO_DEADLINE);
 		bool submitted[SWC_T_RANKS];
 		int first = 1;
 
 		swc_t_job_init(job, c, planner, 300, false);
 		s.c = c;
-		s.left = moment;
+		s.left = event;
 		KUNIT_ASSERT_EQ(test, watch(&s), 0);
 		for (r = 0; r < nranks; r++) {
 			int ret = swc_t_job_submit(job, r, inline_ok);
@@ -93,60 +93,60 @@ static void strike_everywhere(struct kunit *test, swc_t_planner planner, u32 nra
 			ret = swc_t_result(&job->done[r]);
 			if (first == 1)
 				first = ret;
-			KUNIT_EXPECT_EQ_MSG(test, ret, first, "moment %d, rank %u", moment, r);
+			KUNIT_EXPECT_EQ_MSG(test, ret, first, "event %d, rank %u", event, r);
 			KUNIT_EXPECT_EQ(test, atomic_read(&job->done[r].calls), 1);
 		}
 		unwatch(&s);
 		if (first) {
-			KUNIT_EXPECT_EQ_MSG(test, first, error, "moment %d", moment);
+			KUNIT_EXPECT_EQ_MSG(test, first, error, "event %d", event);
 			failed++;
 		} else {
 			swc_t_job_check_sum(job);
-			fine++;
+			passed++;
 		}
 		swc_t_comm_end(c);
 		if (s.left > 0)
 			break;
 	}
-	KUNIT_EXPECT_LT(test, moment, 500);
+	KUNIT_EXPECT_LT(test, event, 500);
 	KUNIT_EXPECT_GT(test, failed, (int)nranks);
-	KUNIT_EXPECT_GT(test, fine, 1);
+	KUNIT_EXPECT_GT(test, passed, 1);
 }
 
-static void life_abort_direct(struct kunit *test)
+static void teardown_abort_direct(struct kunit *test)
 {
-	strike_everywhere(test, swc_t_direct, 3, false, true);
+	fail_everywhere(test, swc_t_direct, 3, false, true);
 }
 
-static void life_abort_ring(struct kunit *test)
+static void teardown_abort_ring(struct kunit *test)
 {
-	strike_everywhere(test, swc_t_ring, 3, false, true);
+	fail_everywhere(test, swc_t_ring, 3, false, true);
 }
 
-static void life_abort_ring_worker(struct kunit *test)
+static void teardown_abort_ring_worker(struct kunit *test)
 {
-	strike_everywhere(test, swc_t_ring, 3, false, false);
+	fail_everywhere(test, swc_t_ring, 3, false, false);
 }
 
-static void life_abort_staged(struct kunit *test)
+static void teardown_abort_staged(struct kunit *test)
 {
-	strike_everywhere(test, swc_t_staged, 3, false, true);
+	fail_everywhere(test, swc_t_staged, 3, false, true);
 }
 
-static void life_die_ring(struct kunit *test)
+static void teardown_die_ring(struct kunit *test)
 {
-	strike_everywhere(test, swc_t_ring, 3, true, true);
+	fail_everywhere(test, swc_t_ring, 3, true, true);
 }
 
-static void life_die_staged_worker(struct kunit *test)
+static void teardown_die_staged_worker(struct kunit *test)
 {
-	strike_everywhere(test, swc_t_staged, 3, true, false);
+	fail_everywhere(test, swc_t_staged, 3, true, false);
 }
 
-/* Many operations wait for a rank that never comes: each holds the communicator, and must let go. */
-static void life_abort_many(struct kunit *test)
+/* Many operations wait for a rank that never calls: each holds a reference, and must put it. */
+static void teardown_abort_many(struct kunit *test)
 {
-	struct swc_t_comm *c = swc_t_comm(test, 2, 20000);
+	struct swc_t_comm *c = swc_t_comm(test, 2, SWC_T_NO_DEADLINE);
 	struct swc_t_job *job = kunit_kzalloc(test, sizeof(*job), GFP_KERNEL);
 	struct swc_t_done *done = kunit_kcalloc(test, SWC_MAX_INFLIGHT, sizeof(*done), GFP_KERNEL);
 	u32 i;
@@ -170,9 +170,9 @@ static void life_abort_many(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
-static void life_leave(struct kunit *test)
+static void teardown_leave(struct kunit *test)
 {
-	struct swc_t_comm *c = swc_t_comm(test, 3, 20000);
+	struct swc_t_comm *c = swc_t_comm(test, 3, SWC_T_NO_DEADLINE);
 	struct swc_t_job *job = kunit_kzalloc(test, sizeof(*job), GFP_KERNEL);
 	struct swc_comm *comm = swc_t_the(c);
 	u32 r;
@@ -196,10 +196,10 @@ static void life_leave(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
-/* Leaving while the others wait for one more operation ends it, and names who left. */
-static void life_leave_early(struct kunit *test)
+/* A rank leaves while others wait for it in an operation: that fails and names the rank. */
+static void teardown_leave_early(struct kunit *test)
 {
-	struct swc_t_comm *c = swc_t_comm(test, 2, 20000);
+	struct swc_t_comm *c = swc_t_comm(test, 2, SWC_T_NO_DEADLINE);
 	struct swc_t_job *job = kunit_kzalloc(test, sizeof(*job), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, job);
@@ -212,10 +212,10 @@ static void life_leave_early(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
-/* Plans and regions that an operation uses may be unloaded and unregistered meanwhile. */
-static void life_unload(struct kunit *test)
+/* Plans and regions may be unloaded and unregistered while an operation uses them. */
+static void teardown_unload(struct kunit *test)
 {
-	struct swc_t_comm *c = swc_t_comm(test, 2, 20000);
+	struct swc_t_comm *c = swc_t_comm(test, 2, SWC_T_NO_DEADLINE);
 	struct swc_t_job *job = kunit_kzalloc(test, sizeof(*job), GFP_KERNEL);
 	u32 r;
 
@@ -233,55 +233,55 @@ static void life_unload(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
-static void life_join(struct kunit *test)
+static void teardown_create(struct kunit *test)
 {
-	struct swc_t_comm *c = swc_t_comm(test, 1, 1000);
+	struct swc_t_comm *c = swc_t_comm(test, 1, SWC_T_NO_DEADLINE);
 	struct swc_ctx *ctx = &c->rank[0].ctx;
-	struct swc_comm_join join = { .nranks = 2, .timeout_ms = 50, .id = { 1, 2, 3 } }, j;
+	struct swc_comm_create create = { .nranks = 2, .timeout_ms = 50, .id = { 1, 2, 3 } }, arg;
 	u64 cursor = 0;
 
-#define EXPECT_JOIN(error, ...) do {						\
-	j = join;								\
+#define EXPECT_CREATE(error, ...) do {						\
+	arg = create;								\
 	__VA_ARGS__;								\
-	KUNIT_EXPECT_EQ_MSG(test, swc_comm_join(ctx, &j), error, #__VA_ARGS__);	\
+	KUNIT_EXPECT_EQ_MSG(test, swc_comm_create(ctx, &arg), error, #__VA_ARGS__);	\
 } while (0)
-	EXPECT_JOIN(-EINVAL, j.nranks = 0);
-	EXPECT_JOIN(-EINVAL, j.nranks = SWC_MAX_LOCAL_RANKS + 1);
-	EXPECT_JOIN(-EINVAL, j.rank = 2);
-	EXPECT_JOIN(-EINVAL, j.flags = SWC_JOIN_FLAGS_ALL + 1);
-	EXPECT_JOIN(-EINVAL, j.slot_bytes = SWC_MAX_SLOT_BYTES + 1);
-	EXPECT_JOIN(-EINVAL, j.nnodes = 2);
-	EXPECT_JOIN(-EINVAL, j.rank_node = 1);
-	EXPECT_JOIN(-EINVAL, j.resv[1] = 1);
-	/* The other never comes; each try makes a communicator of its own, and leaves nothing. */
-	EXPECT_JOIN(-ETIMEDOUT, (void)j);
-	EXPECT_JOIN(-ETIMEDOUT, j.slot_bytes = 5000);
-	/* The id of a live one. */
-	memcpy(join.id, c->id, sizeof(join.id));
-	EXPECT_JOIN(-EPROTO, (void)j);
-	EXPECT_JOIN(-EEXIST, j.nranks = 1);
-	EXPECT_JOIN(-EPROTO, j.nranks = 1; j.slot_bytes = 64);
-	EXPECT_JOIN(-EPROTO, j.nranks = 1; j.flags = SWC_JOIN_ANY_USER);
+	EXPECT_CREATE(-EINVAL, arg.nranks = 0);
+	EXPECT_CREATE(-EINVAL, arg.nranks = SWC_MAX_LOCAL_RANKS + 1);
+	EXPECT_CREATE(-EINVAL, arg.rank = 2);
+	EXPECT_CREATE(-EINVAL, arg.flags = SWC_COMM_F_ALL + 1);
+	EXPECT_CREATE(-EINVAL, arg.slot_bytes = SWC_MAX_SLOT_BYTES + 1);
+	EXPECT_CREATE(-EINVAL, arg.nnodes = 2);
+	EXPECT_CREATE(-EINVAL, arg.rank_node = 1);
+	EXPECT_CREATE(-EINVAL, arg.resv[1] = 1);
+	/* Rank 1 never joins: each try makes a new communicator and frees it. */
+	EXPECT_CREATE(-ETIMEDOUT, (void)arg);
+	EXPECT_CREATE(-ETIMEDOUT, arg.slot_bytes = 5000);
+	/* The id of a live communicator. */
+	memcpy(create.id, c->id, sizeof(create.id));
+	EXPECT_CREATE(-EPROTO, (void)arg);
+	EXPECT_CREATE(-EEXIST, arg.nranks = 1);
+	EXPECT_CREATE(-EPROTO, arg.nranks = 1; arg.slot_bytes = 64);
+	EXPECT_CREATE(-EPROTO, arg.nranks = 1; arg.flags = SWC_COMM_F_ANY_USER);
 	flush_workqueue(swc_wq);
-	/* One is left, the fixture's. */
+	/* Only the one of this test is left. */
 	swc_comm_put(swc_comm_after(&cursor));
 	KUNIT_EXPECT_NULL(test, swc_comm_after(&cursor));
 	swc_t_comm_end(c);
 }
 
 static struct kunit_case cases[] = {
-	KUNIT_CASE_SLOW(life_abort_direct),
-	KUNIT_CASE_SLOW(life_abort_ring),
-	KUNIT_CASE_SLOW(life_abort_ring_worker),
-	KUNIT_CASE_SLOW(life_abort_staged),
-	KUNIT_CASE_SLOW(life_die_ring),
-	KUNIT_CASE_SLOW(life_die_staged_worker),
-	KUNIT_CASE(life_abort_many),
-	KUNIT_CASE(life_leave),
-	KUNIT_CASE(life_leave_early),
-	KUNIT_CASE(life_unload),
-	KUNIT_CASE(life_join),
+	KUNIT_CASE_SLOW(teardown_abort_direct),
+	KUNIT_CASE_SLOW(teardown_abort_ring),
+	KUNIT_CASE_SLOW(teardown_abort_ring_worker),
+	KUNIT_CASE_SLOW(teardown_abort_staged),
+	KUNIT_CASE_SLOW(teardown_die_ring),
+	KUNIT_CASE_SLOW(teardown_die_staged_worker),
+	KUNIT_CASE(teardown_abort_many),
+	KUNIT_CASE(teardown_leave),
+	KUNIT_CASE(teardown_leave_early),
+	KUNIT_CASE(teardown_unload),
+	KUNIT_CASE(teardown_create),
 	{}
 };
 
-struct kunit_suite swc_life_suite = { .name = "swc_life", .test_cases = cases };
+struct kunit_suite swc_comm_teardown_suite = { .name = "swc_comm_teardown", .test_cases = cases };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reductions: every type, operation and implementation this machine can run, at odd lengths and misaligned
- * addresses, against sums worked out here with integers only. Floats are checked with small whole numbers,
- * which every type represents exactly, and with the special values that the rules in reduce.h name.
+ * Reductions: each type, operation and implementation that this machine can run, at odd lengths and
+ * misaligned addresses, against results computed here with integers only. Floats are checked with small
+ * whole numbers, which each type represents exactly, and with the special values that the rules in reduce.h
+ * name.
  */
 #include <linux/prandom.h>
 
@@ -10,7 +11,7 @@
 #include "core/reduce.h"
 #include "kunit/harness.h"
 
-#define MOST	300		/* elements */
+#define MAX_ELEMS	300
 #define SOURCES	5
 #define GUARD	64
 
@@ -48,7 +49,7 @@ static u64 cut(u64 v, u32 size)
 	return size == 8 ? v : v & ((1ull << 8 * size) - 1);
 }
 
-/* a op b on integers of this type, in the widest arithmetic there is. */
+/* a op b on integers of this type, in 64-bit arithmetic. */
 static u64 naive(u64 a, u64 b, u32 type, u32 op)
 {
 	bool is_signed = type < SWC_F16 && !(type & 1);
@@ -72,7 +73,7 @@ static u64 naive(u64 a, u64 b, u32 type, u32 op)
 	}
 }
 
-/* The bits of a whole number as a float of this type; exact up to 2^8 (bf16), 2^11 (f16) and more. */
+/* A whole number as a float of this type, as bits; exact up to 2^8 (bf16), 2^11 (f16) and more. */
 static u64 encode(s64 v, u32 type)
 {
 	static const struct { u8 exponent, mantissa; } formats[] = {
@@ -91,8 +92,8 @@ static u64 encode(s64 v, u32 type)
 
 struct bench {
 	u8 *src[SOURCES], *dst[3];
-	s64 number[SOURCES][MOST];
-	u64 want[MOST];
+	s64 number[SOURCES][MAX_ELEMS];
+	u64 want[MAX_ELEMS];
 };
 
 static void run(const struct swc_reduce_impl *impl, u32 type, u32 op, void **dst, u32 ndst, const void **src,
@@ -127,7 +128,7 @@ static u64 expected(struct bench *b, const u8 *const *src, u32 type, u32 op, u32
 	return cut(v, size);
 }
 
-/* One type and operation at one length, with this many elements' misalignment. */
+/* One type and operation at one length, misaligned by @shift elements. */
 static void reduce_one(struct kunit *test, const struct swc_reduce_impl *impl, struct bench *b, u32 type,
 		       u32 op, u32 n, u32 shift, struct rnd_state *rnd, bool in_place)
 {
@@ -138,7 +139,7 @@ static void reduce_one(struct kunit *test, const struct swc_reduce_impl *impl, s
 	u64 *want = b->want;
 
 	if (is_float(type) && op == SWC_AVG) {
-		/* Twice the same number and a divisor of two: exact. */
+		/* The average of a number and itself is exact. */
 		nsrc = 2;
 		div = 2;
 	}
@@ -158,7 +159,7 @@ static void reduce_one(struct kunit *test, const struct swc_reduce_impl *impl, s
 		}
 	}
 	for (d = 0; d < ndst; d++) {
-		memset(b->dst[d], 0xa5, 2 * GUARD + MOST * 8);
+		memset(b->dst[d], 0xa5, 2 * GUARD + MAX_ELEMS * 8);
 		dst[d] = b->dst[d] + GUARD + (3 - d) * size;
 	}
 	if (in_place)
@@ -172,7 +173,7 @@ static void reduce_one(struct kunit *test, const struct swc_reduce_impl *impl, s
 			u64 got = load(dst[d] + i * size, size);
 			u64 sign = 1ull << (8 * size - 1);
 
-			/* Whether a zero product is negative depends on the factors, not on their size. */
+			/* The sign of a zero product depends on the signs of its factors: not checked. */
 			if (got == want[i] || (is_float(type) && op == SWC_PROD && !want[i] && got == sign))
 				continue;
 			KUNIT_FAIL(test, "%s %s %s: %u sources, %u elements, element %u: %llx, not %llx",
@@ -196,7 +197,7 @@ static struct bench *bench(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, b);
 	for (i = 0; i < SOURCES + 3; i++) {
-		u8 *p = kunit_kzalloc(test, 2 * GUARD + (MOST + SOURCES + 8) * 8, GFP_KERNEL);
+		u8 *p = kunit_kzalloc(test, 2 * GUARD + (MAX_ELEMS + SOURCES + 8) * 8, GFP_KERNEL);
 
 		KUNIT_ASSERT_NOT_NULL(test, p);
 		if (i < SOURCES)
@@ -244,7 +245,7 @@ static const struct special specials[] = {
 	  0x8000000000000000 },
 };
 
-/* NaNs come out as the one NaN, whatever they were; -0 is less than +0; infinities cancel to NaN. */
+/* The result of any NaN is the canonical NaN; -0 is less than +0; infinities of both signs add up to NaN. */
 static void reduce_special(struct kunit *test)
 {
 	const struct swc_reduce_impl *impl;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The parser of what other nodes say, as the kernel's compiler and checkers see it. The long list of what is
- * right and wrong is userlib/tests/test_wire.c.
+ * The parser of wire messages under the kernel's compiler and checkers. The full list of cases is in
+ * userlib/tests/test_wire.c.
  */
 #include <linux/prandom.h>
 #include <linux/slab.h>
@@ -16,12 +16,12 @@ struct any_message {
 	struct swc_wire_header h;
 	union {
 		u8 data[ROOM];
-		struct swc_wire_ready ready;
+		struct swc_wire_rtr rtr;
 		struct swc_wire_abort abort;
 	};
 };
 
-/* A good message of a kind; its bytes. */
+/* A valid message of a kind; returns its size. */
 static u32 good(enum swc_wire_kind kind, struct any_message *m)
 {
 	memset(m, 0, sizeof(*m));
@@ -38,25 +38,25 @@ static u32 good(enum swc_wire_kind kind, struct any_message *m)
 		m->h.family = cpu_to_le64(42);
 		m->h.dtype = SWC_F32;
 		return sizeof(m->h) + 100;
-	case SWC_WIRE_READY:
+	case SWC_WIRE_RTR:
 		m->h.total = cpu_to_le64(SWC_WIRE_DIRECT);
 		m->h.bytes = cpu_to_le32(SWC_WIRE_DIRECT);
-		m->ready.addr = cpu_to_le64(~0ull);
-		m->ready.chunk = cpu_to_le32(1);
-		return sizeof(m->h) + sizeof(m->ready);
-	case SWC_WIRE_WANT:
+		m->rtr.addr = cpu_to_le64(~0ull);
+		m->rtr.chunk = cpu_to_le32(1);
+		return sizeof(m->h) + sizeof(m->rtr);
+	case SWC_WIRE_RTS:
 		m->h.seq = cpu_to_le64(7);
 		m->h.total = cpu_to_le64(SWC_WIRE_DIRECT);
 		m->h.dtype = SWC_F32;
 		return sizeof(m->h);
-	case SWC_WIRE_PROOF:
+	case SWC_WIRE_AUTH:
 		return sizeof(m->h) + SWC_WIRE_MAC;
 	case SWC_WIRE_ABORT:
 		m->h.seq = cpu_to_le64(7);
 		m->abort.error = cpu_to_le32(EIO);
 		memset(m->abort.text, 'x', sizeof(m->abort.text));
 		return sizeof(m->h) + sizeof(m->abort);
-	case SWC_WIRE_BYE:
+	case SWC_WIRE_FIN:
 		m->h.seq = cpu_to_le64(7);
 		return sizeof(m->h);
 	default:
@@ -64,7 +64,7 @@ static u32 good(enum swc_wire_kind kind, struct any_message *m)
 	}
 }
 
-/* Parse in memory of exactly that size, so that KASAN sees a look beyond the end. */
+/* Parse in memory of exactly that size, so that KASAN sees a read beyond the end. */
 static int parse(struct kunit *test, const struct any_message *m, u32 bytes, struct swc_wire_msg *msg)
 {
 	void *copy = kmemdup(m, bytes, GFP_KERNEL);
@@ -121,9 +121,9 @@ static void wire_fields(struct kunit *test)
 	EXPECT_REFUSED(SWC_WIRE_DATA, m->h.kind = 0);
 	EXPECT_REFUSED(SWC_WIRE_CREDIT, m->h.kind = SWC_WIRE_KIND_NR);
 	EXPECT_REFUSED(SWC_WIRE_DATA, m->h.flags = 2 * SWC_WIRE_PARTITION);
-	EXPECT_REFUSED(SWC_WIRE_READY, m->h.flags = SWC_WIRE_PARTITION);
+	EXPECT_REFUSED(SWC_WIRE_RTR, m->h.flags = SWC_WIRE_PARTITION);
 	EXPECT_REFUSED(SWC_WIRE_CREDIT, m->h.flags = SWC_WIRE_PARTITION);
-	EXPECT_REFUSED(SWC_WIRE_DATA, m->h.resv1[4] = 1);
+	EXPECT_REFUSED(SWC_WIRE_DATA, m->h.resv1 = 1);
 	EXPECT_REFUSED(SWC_WIRE_DATA, m->h.bytes = cpu_to_le32(101));
 	EXPECT_REFUSED(SWC_WIRE_DATA, m->h.bytes = cpu_to_le32(U32_MAX));
 	EXPECT_REFUSED(SWC_WIRE_DATA, m->h.offset = cpu_to_le64(4033));
@@ -132,21 +132,21 @@ static void wire_fields(struct kunit *test)
 	EXPECT_REFUSED(SWC_WIRE_DATA, m->h.coll = SWC_COLL_NR);
 	EXPECT_REFUSED(SWC_WIRE_DATA, m->h.dtype = SWC_DTYPE_NR);
 	EXPECT_REFUSED(SWC_WIRE_DATA, m->h.redop = SWC_REDOP_NR);
-	EXPECT_REFUSED(SWC_WIRE_READY, m->h.total = cpu_to_le64(SWC_WIRE_DIRECT - 1));
-	EXPECT_REFUSED(SWC_WIRE_READY, m->h.bytes = 0);
-	EXPECT_REFUSED(SWC_WIRE_READY, m->h.offset = cpu_to_le64(1));
-	EXPECT_REFUSED(SWC_WIRE_READY, m->h.coll = SWC_COLL_NR);
-	EXPECT_REFUSED(SWC_WIRE_READY, m->h.dtype = SWC_DTYPE_NR);
-	EXPECT_REFUSED(SWC_WIRE_READY, m->h.redop = SWC_REDOP_NR);
-	EXPECT_REFUSED(SWC_WIRE_READY, m->ready.chunk = cpu_to_le32(SWC_WIRE_CHUNKS));
-	EXPECT_REFUSED(SWC_WIRE_WANT, m->h.total = cpu_to_le64(SWC_WIRE_DIRECT - 1));
-	EXPECT_REFUSED(SWC_WIRE_WANT, m->h.bytes = cpu_to_le32(1));
-	EXPECT_REFUSED(SWC_WIRE_WANT, m->h.offset = cpu_to_le64(1));
-	EXPECT_REFUSED(SWC_WIRE_WANT, m->h.coll = SWC_COLL_NR);
-	EXPECT_REFUSED(SWC_WIRE_ASK, m->h.seq = cpu_to_le64(1));
-	EXPECT_REFUSED(SWC_WIRE_PROOF, m->h.ordinal = cpu_to_le32(1));
+	EXPECT_REFUSED(SWC_WIRE_RTR, m->h.total = cpu_to_le64(SWC_WIRE_DIRECT - 1));
+	EXPECT_REFUSED(SWC_WIRE_RTR, m->h.bytes = 0);
+	EXPECT_REFUSED(SWC_WIRE_RTR, m->h.offset = cpu_to_le64(1));
+	EXPECT_REFUSED(SWC_WIRE_RTR, m->h.coll = SWC_COLL_NR);
+	EXPECT_REFUSED(SWC_WIRE_RTR, m->h.dtype = SWC_DTYPE_NR);
+	EXPECT_REFUSED(SWC_WIRE_RTR, m->h.redop = SWC_REDOP_NR);
+	EXPECT_REFUSED(SWC_WIRE_RTR, m->rtr.chunk = cpu_to_le32(SWC_WIRE_CHUNKS));
+	EXPECT_REFUSED(SWC_WIRE_RTS, m->h.total = cpu_to_le64(SWC_WIRE_DIRECT - 1));
+	EXPECT_REFUSED(SWC_WIRE_RTS, m->h.bytes = cpu_to_le32(1));
+	EXPECT_REFUSED(SWC_WIRE_RTS, m->h.offset = cpu_to_le64(1));
+	EXPECT_REFUSED(SWC_WIRE_RTS, m->h.coll = SWC_COLL_NR);
+	EXPECT_REFUSED(SWC_WIRE_HEARTBEAT, m->h.seq = cpu_to_le64(1));
+	EXPECT_REFUSED(SWC_WIRE_AUTH, m->h.ordinal = cpu_to_le32(1));
 	EXPECT_REFUSED(SWC_WIRE_ABORT, m->h.bytes = cpu_to_le32(1));
-	EXPECT_REFUSED(SWC_WIRE_BYE, m->h.family = cpu_to_le64(1));
+	EXPECT_REFUSED(SWC_WIRE_FIN, m->h.family = cpu_to_le64(1));
 }
 
 static void wire_damage(struct kunit *test)
@@ -176,11 +176,11 @@ static void wire_handshake(struct kunit *test)
 {
 	struct swc_wire_hello h = {
 		.magic = cpu_to_le32(SWC_WIRE_MAGIC), .version = cpu_to_le16(SWC_WIRE_VERSION),
-		.dst = cpu_to_le32(1), .slots = cpu_to_le16(SWC_WIRE_MIN_SLOTS),
-		.slot_kib = cpu_to_le16(SWC_WIRE_MIN_SLOT >> 10),
+		.dst = cpu_to_le32(1), .rx_bufs = cpu_to_le16(SWC_WIRE_MIN_RX_BUFS),
+		.rx_buf_kib = cpu_to_le16(SWC_WIRE_MIN_RX_BUF >> 10),
 	}, bad;
 	struct swc_wire_accept a = {
-		.magic = h.magic, .version = h.version, .slots = h.slots, .slot_kib = h.slot_kib,
+		.magic = h.magic, .version = h.version, .rx_bufs = h.rx_bufs, .rx_buf_kib = h.rx_buf_kib,
 	};
 
 	KUNIT_EXPECT_EQ(test, swc_wire_hello_check(&h, sizeof(h)), 0);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the suites of DMA engines share: an engine (dma_fake.h), its channels, and operations that use it.
+ * What the suites of DMA engines share: time, an engine (fake_engine.h), its channels, and operations that
+ * use it.
  */
-#include <linux/delay.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 
 #include "dma/engine.h"
-#include "exec/net_event.h"
-#include "dma_harness.h"
+#include "exec/dma_event.h"
+#include "kunit/dma/dma_harness.h"
 
 /* ------------------------------------------------------------------ parameters, counters */
 
@@ -31,7 +31,6 @@ void swc_t_dma_set(struct kunit *test, const char *name, const char *value)
 	KUNIT_EXPECT_EQ(test, kp->ops->set(value, kp), 0);
 }
 
-/* U64_MAX: channels are not used, or not held. */
 u64 swc_t_dma_least(struct kunit *test)
 {
 	const struct kernel_param *kp = swc_t_dma_param(test, "dma_least");
@@ -60,9 +59,94 @@ u64 swc_t_dma_grown(struct kunit *test, enum swc_stat which)
 	return swc_stat_read(which) - t->base[which];
 }
 
+/* ------------------------------------------------------------------ time */
+
+/* The test that runs; for the clock and for channels that hang. */
+static struct swc_t_dma *current_test;
+
+u64 swc_t_dma_clock_ns(void)
+{
+	struct swc_t_dma *t = READ_ONCE(current_test);
+
+	return t ? atomic64_add_return(t->cpu_ns, &t->clock) : ktime_get_ns();
+}
+
+static void advance(struct swc_t_fake *fake, size_t bytes)
+{
+	struct swc_t_dma *t = container_of(fake, struct swc_t_dma, fake);
+
+	atomic64_add(t->engine_ns * DIV_ROUND_UP(bytes, 1024), &t->clock);
+}
+
+static void run_watch(struct swc_dma_chan *ch)
+{
+	swc_dma_chan_get(ch);
+	if (mod_delayed_work(swc_wq, &ch->watch, 0))
+		swc_dma_chan_put(ch);
+}
+
+/* The deadlines of all that is in flight pass. */
+static void expire(struct swc_dma_chan *ch)
+{
+	struct swc_dma_batch *b;
+	unsigned long flags;
+
+	spin_lock_irqsave(&ch->lock, flags);
+	list_for_each_entry(b, &ch->batches, node)
+		b->deadline = jiffies - 1;
+	spin_unlock_irqrestore(&ch->lock, flags);
+	run_watch(ch);
+}
+
+/* Called by the engine: a channel hangs, before descriptor @tx. */
+static void hung(struct swc_t_fake *fake, struct dma_async_tx_descriptor *tx)
+{
+	struct swc_t_dma *t = container_of(fake, struct swc_t_dma, fake);
+	struct swc_dma_piece *piece = tx->callback_param;
+	struct swc_dma_chan *ch = tx->flags & DMA_PREP_INTERRUPT ? piece->batch->ch : tx->callback_param;
+
+	if (READ_ONCE(t->expire)) {
+		expire(ch);
+	} else {
+		swc_dma_chan_get(ch);
+		t->chan = ch;
+	}
+	complete(&t->hung);
+}
+
+void swc_t_dma_wait_hung(struct kunit *test)
+{
+	struct swc_t_dma *t = test->priv;
+
+	KUNIT_ASSERT_GT(test, wait_for_completion_timeout(&t->hung, msecs_to_jiffies(SWC_T_HANG)), 0ul);
+}
+
+void swc_t_dma_expire(struct kunit *test)
+{
+	struct swc_t_dma *t = test->priv;
+
+	KUNIT_ASSERT_NOT_NULL(test, t->chan);
+	expire(t->chan);
+	swc_dma_chan_put(t->chan);
+	t->chan = NULL;
+}
+
+void swc_t_dma_unhang(struct kunit *test)
+{
+	struct swc_t_dma *t = test->priv;
+
+	swc_t_fake_unhang(&t->fake);
+	if (!t->chan)
+		return;
+	/* The channel may have been released but for its watch, which has nothing to wait for any more. */
+	swc_t_dma_wait(!atomic64_read(&t->chan->load));
+	run_watch(t->chan);
+	swc_dma_chan_put(t->chan);
+	t->chan = NULL;
+}
+
 /* ------------------------------------------------------------------ the engine and its channels */
 
-/* With what a test has put into @fake. */
 struct swc_t_fake *swc_t_dma_start(struct kunit *test)
 {
 	struct swc_t_dma *t = test->priv;
@@ -74,34 +158,38 @@ struct swc_t_fake *swc_t_dma_start(struct kunit *test)
 	return &t->fake;
 }
 
-/* Wish for channels; how many are held then. */
 u32 swc_t_dma_hold(struct kunit *test, const char *mode)
 {
 	struct swc_t_dma *t = test->priv;
 
 	swc_t_dma_set(test, "dma", mode);
-	swc_dma_least();
+	swc_dma_pool_demand();
 	flush_workqueue(swc_wq);
 	return atomic_read(&t->fake.held);
 }
 
-void swc_t_dma_give_back(struct kunit *test)
+u32 swc_t_dma_choose(struct swc_dma_chan **chan, u32 most, int node)
+{
+	struct swc_dma_queue q;
+	u64 share = 0;
+
+	return swc_dma_pool_choose(chan, most, node, &share, &q);
+}
+
+void swc_t_dma_release(struct kunit *test)
 {
 	struct swc_t_dma *t = test->priv;
-	u32 i;
 
 	swc_t_dma_set(test, "dma", "never");
-	for (i = 0; i < 1000 && atomic_read(&t->fake.held); i++)
-		msleep(20);
+	KUNIT_EXPECT_TRUE(test, swc_t_dma_wait(!atomic_read(&t->fake.held)));
 	flush_workqueue(swc_wq);
 	KUNIT_EXPECT_EQ(test, atomic_read(&t->fake.held), 0);
-	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_DMA_CHANS_TAKEN),
-			swc_stat_read(SWC_STAT_DMA_CHANS_GIVEN));
+	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_DMA_CHANS_ACQUIRED),
+			swc_stat_read(SWC_STAT_DMA_CHANS_RELEASED));
 	KUNIT_EXPECT_EQ(test, atomic_read(&t->fake.wrong), 0);
 }
 
-/* Forced, with a fresh engine. */
-struct swc_t_fake *swc_t_dma_start_forced(struct kunit *test)
+struct swc_t_fake *swc_t_dma_start_always(struct kunit *test)
 {
 	struct swc_t_dma *t = test->priv;
 
@@ -122,7 +210,17 @@ int swc_t_dma_init(struct kunit *test)
 	if (!t->text)
 		return -ENOMEM;
 	test->priv = t;
-	swc_t_dma_give_back(test);
+	init_completion(&t->hung);
+	t->expire = true;
+	t->fake.moved = advance;
+	t->fake.hung = hung;
+	/* 4 us for a MiB by the CPU, 1 ms by the engine. */
+	t->cpu_ns = 1000;
+	t->engine_ns = 1000;
+	WRITE_ONCE(current_test, t);
+	swc_dma_patience_ms = 2 * SWC_T_HANG;
+	swc_dma_idle_ms = 2 * SWC_T_HANG;
+	swc_t_dma_release(test);
 	swc_t_dma_mark(test);
 	return 0;
 }
@@ -133,14 +231,16 @@ void swc_t_dma_exit(struct kunit *test)
 
 	if (!t)
 		return;
-	WRITE_ONCE(t->fake.stubborn, false);
+	WRITE_ONCE(t->fake.refuse_stop, false);
 	if (t->added)
-		swc_t_fake_unhang(&t->fake);
-	swc_t_dma_give_back(test);
+		swc_t_dma_unhang(test);
+	swc_t_dma_release(test);
 	if (t->added && !atomic_read(&t->fake.held))
 		swc_t_fake_remove(&t->fake);
+	WRITE_ONCE(current_test, NULL);
 	swc_dma_patience_ms = 2000;
-	swc_dma_init(swc_news_moved);
+	swc_dma_idle_ms = 3000;
+	swc_dma_init(swc_dma_event_done);
 	swc_t_dma_set(test, "dma_channels", "4");
 	swc_t_dma_set(test, "dma", "auto");
 	free_page((unsigned long)t->text);
@@ -148,7 +248,6 @@ void swc_t_dma_exit(struct kunit *test)
 
 /* ------------------------------------------------------------------ operations */
 
-/* Another operation than the harness's sum. */
 void swc_t_dma_run_with(struct swc_t_job *job, u8 redop)
 {
 	struct kunit *test = job->c->test;
@@ -189,7 +288,7 @@ void swc_t_dma_run_with(struct swc_t_job *job, u8 redop)
 void swc_t_dma_run(struct kunit *test, swc_t_planner planner, u32 ranks, u64 count, bool in_place,
 		   u8 redop)
 {
-	struct swc_t_comm *c = swc_t_comm(test, ranks, 20000);
+	struct swc_t_comm *c = swc_t_comm(test, ranks, SWC_T_NO_DEADLINE);
 	struct swc_t_job *job = swc_t_job_new(test);
 
 	swc_t_job_init(job, c, planner, count, in_place);
@@ -203,7 +302,7 @@ void swc_t_dma_submit(struct kunit *test, struct swc_t_comm **c, struct swc_t_jo
 {
 	u32 r;
 
-	*c = swc_t_comm(test, 2, 60000);
+	*c = swc_t_comm(test, 2, SWC_T_NO_DEADLINE);
 	*job = swc_t_job_new(test);
 	swc_t_job_init(*job, *c, swc_t_staged, count, false);
 	for (r = 0; r < 2; r++) {

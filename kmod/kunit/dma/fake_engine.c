@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The suites' DMA engine: see dma_fake.h.
+ * The suites' DMA engine: see fake_engine.h.
  *
  * A channel has one work item, which carries out one descriptor after the other. Callbacks run with
- * interrupts off, as from an interrupt. Terminating drops all that waits, and what is under way ends without
- * its callback, unless that is running: synchronize waits for it.
+ * interrupts off, as from an interrupt. Terminating drops all descriptors that wait; a transfer in progress
+ * ends without its callback, unless that is running: synchronize waits for it.
  */
-#include <linux/delay.h>
 #include <linux/dma-mapping.h>
 #include <linux/io.h>
 #include <linux/module.h>
@@ -19,8 +18,8 @@
 #include "kunit/dma/fake_engine.h"
 
 #define MAX_SRC		16
-#define SPOILT		0xdb
-/* Failures that a channel remembers. */
+#define GARBAGE		0xdb
+/* Failed cookies that a channel remembers. */
 #define FAILURES	32
 
 struct desc {
@@ -39,11 +38,10 @@ struct chan {
 	spinlock_t lock;
 	struct list_head submitted;
 	struct list_head issued;
-	struct desc *active;
 	bool hangs;
 	bool held;
 	u32 ndescs;
-	u32 nhoarded;
+	u32 nlazy;
 	dma_cookie_t failed[FAILURES];	/* 0: none */
 	u32 nfailed;
 	u32 ended;		/* by terminating */
@@ -76,14 +74,14 @@ static void wrong(struct swc_t_fake *fake, const char *what)
 	pr_err("swc_dma: the engine %s\n", what);
 }
 
-/* Is it this one's turn to fail? */
-static bool fails(struct swc_t_fake *fake, enum swc_t_fault which)
+/* Count down to a fault. True if it is due, or by chance. */
+static bool take_fault(struct swc_t_fake *fake, enum swc_t_fault which)
 {
 	int n;
 
-	if (fake->often && (which == SWC_T_FAIL_PREP || which == SWC_T_FAIL_SUBMIT ||
+	if (fake->fault_rate && (which == SWC_T_FAIL_PREP || which == SWC_T_FAIL_SUBMIT ||
 			    which == SWC_T_FAIL_TRANSFER) &&
-	    get_random_u32() % fake->often == 0)
+	    get_random_u32() % fake->fault_rate == 0)
 		return true;
 	n = atomic_dec_if_positive(&fake->fault[which]);
 	if (which != SWC_T_FAIL_PREP)
@@ -93,7 +91,7 @@ static bool fails(struct swc_t_fake *fake, enum swc_t_fault which)
 	return n == 0 || atomic_read(&fake->fault[which]) < 0;
 }
 
-/* ------------------------------------------------------------------ carrying out */
+/* ------------------------------------------------------------------ transfers */
 
 static void drop(struct chan *ch, struct desc *d)
 {
@@ -105,14 +103,14 @@ static void drop(struct chan *ch, struct desc *d)
 	kfree(d);
 }
 
-/* It is done, and may be used again: now, or as @hoards says. */
+/* A descriptor is done and can be used again: now, or as @lazy_free says. */
 static void recycle(struct chan *ch, struct desc *d)
 {
 	spin_lock_irq(&ch->lock);
-	ch->nhoarded++;
-	if (d->tx.flags & DMA_PREP_INTERRUPT || !ch->engine->fake->hoards) {
-		ch->ndescs -= ch->nhoarded;
-		ch->nhoarded = 0;
+	ch->nlazy++;
+	if (d->tx.flags & DMA_PREP_INTERRUPT || !ch->engine->fake->lazy_free) {
+		ch->ndescs -= ch->nlazy;
+		ch->nlazy = 0;
 	}
 	spin_unlock_irq(&ch->lock);
 	kfree(d);
@@ -124,22 +122,20 @@ static void call_back(struct chan *ch, const struct desc *d, bool good)
 
 	if (d->tx.flags & DMA_PREP_INTERRUPT)
 		atomic_inc(&ch->engine->fake->interrupts);
-	else if (ch->engine->fake->quiet)
+	else if (ch->engine->fake->status_only)
 		return;
 	local_irq_disable();
 	d->tx.callback_result(d->tx.callback_param, &result);
 	local_irq_enable();
 }
 
-static void carry_out(struct chan *ch, const struct desc *d, bool good)
+static void transfer(struct chan *ch, const struct desc *d, bool good)
 {
-	const struct swc_t_fake *fake = ch->engine->fake;
+	struct swc_t_fake *fake = ch->engine->fake;
 	u8 *dst = phys_to_virt(d->dst);
 	size_t at;
 	u32 i;
 
-	if (fake->us_per_kib)
-		fsleep(fake->us_per_kib * DIV_ROUND_UP(d->len, 1024));
 	memcpy(dst, phys_to_virt(d->src[0]), d->len);
 	for (i = 1; i < d->nsrc; i++) {
 		const u8 *src = phys_to_virt(d->src[i]);
@@ -147,11 +143,13 @@ static void carry_out(struct chan *ch, const struct desc *d, bool good)
 		for (at = 0; at < d->len; at++)
 			dst[at] ^= src[at];
 	}
+	if (fake->moved)
+		fake->moved(fake, d->len);
 	if (!good)
-		memset(dst + d->len / 2, SPOILT, d->len - d->len / 2);
+		memset(dst + d->len / 2, GARBAGE, d->len - d->len / 2);
 }
 
-/* The next one, unless it hangs. */
+/* The next descriptor, unless the channel hangs. */
 static struct desc *take(struct chan *ch, u32 *ended)
 {
 	struct swc_t_fake *fake = ch->engine->fake;
@@ -164,12 +162,14 @@ static struct desc *take(struct chan *ch, u32 *ended)
 			d = list_last_entry(&ch->issued, struct desc, node);
 			atomic_inc(&fake->overtakes);
 		}
-		ch->hangs = fails(fake, SWC_T_HANG);
-		if (ch->hangs)
-			d = NULL;
-		else
+		ch->hangs = take_fault(fake, SWC_T_FAULT_HANG);
+		if (!ch->hangs) {
 			list_del(&d->node);
-		ch->active = d;
+		} else {
+			if (fake->hung)
+				fake->hung(fake, &d->tx);
+			d = NULL;
+		}
 	}
 	*ended = ch->ended;
 	spin_unlock_irq(&ch->lock);
@@ -188,11 +188,10 @@ static void work(struct work_struct *work)
 
 		if (!d)
 			return;
-		good = !fails(fake, SWC_T_FAIL_TRANSFER);
-		carry_out(ch, d, good);
+		good = !take_fault(fake, SWC_T_FAIL_TRANSFER);
+		transfer(ch, d, good);
 		spin_lock_irq(&ch->lock);
 		stopped = ch->ended != ended;
-		ch->active = NULL;
 		if (!stopped)
 			ch->base.completed_cookie = d->tx.cookie;
 		if (!stopped && !good)
@@ -212,14 +211,14 @@ static void work(struct work_struct *work)
 	}
 }
 
-/* ------------------------------------------------------------------ what dmaengine calls */
+/* ------------------------------------------------------------------ dmaengine's callbacks */
 
 static int fake_alloc(struct dma_chan *base)
 {
 	struct chan *ch = to_chan(base);
 	struct swc_t_fake *fake = ch->engine->fake;
 
-	if (fails(fake, SWC_T_FAIL_ALLOC))
+	if (take_fault(fake, SWC_T_FAIL_ALLOC))
 		return -ENOMEM;
 	ch->held = true;
 	ch->hangs = false;
@@ -236,11 +235,11 @@ static void fake_free(struct dma_chan *base)
 	struct swc_t_fake *fake = ch->engine->fake;
 
 	if (!ch->held)
-		wrong(fake, "was given back twice");
-	if (ch->ndescs != ch->nhoarded)
-		wrong(fake, "was given back with descriptors");
+		wrong(fake, "has been released twice");
+	if (ch->ndescs != ch->nlazy)
+		wrong(fake, "has been released with descriptors in use");
 	ch->ndescs = 0;
-	ch->nhoarded = 0;
+	ch->nlazy = 0;
 	ch->held = false;
 	atomic_dec(&fake->held);
 }
@@ -252,8 +251,8 @@ static dma_cookie_t fake_submit(struct dma_async_tx_descriptor *tx)
 	unsigned long flags;
 
 	if (!tx->callback_result)
-		wrong(ch->engine->fake, "has nobody to tell");
-	if (fails(ch->engine->fake, SWC_T_FAIL_SUBMIT)) {
+		wrong(ch->engine->fake, "got a descriptor without a callback");
+	if (take_fault(ch->engine->fake, SWC_T_FAIL_SUBMIT)) {
 		drop(ch, d);
 		return -ENOMEM;
 	}
@@ -273,16 +272,16 @@ static void check(struct chan *ch, const struct desc *d, unsigned long flags)
 	for (i = 0; i < d->nsrc; i++) {
 		bits |= d->src[i];
 		if (d->src[i] < d->dst + d->len && d->dst < d->src[i] + d->len)
-			wrong(fake, "is to overwrite what it reads");
+			wrong(fake, "is asked to overwrite what it reads");
 	}
 	if (!ch->held)
-		wrong(fake, "was used by nobody who has it");
+		wrong(fake, "is used while it is not acquired");
 	if (!d->len || (fake->max_seg && d->len > fake->max_seg))
-		wrong(fake, "got more, or less, than it can do at once");
+		wrong(fake, "got a length out of range");
 	if (bits & ((1ul << fake->align) - 1))
-		wrong(fake, "got what is not aligned");
+		wrong(fake, "got an unaligned address or length");
 	if (!(flags & DMA_PREP_INTERRUPT) && fake->reorder)
-		wrong(fake, "is not to say when it is done");
+		wrong(fake, "is asked for no interrupt, though it has no order");
 }
 
 static struct dma_async_tx_descriptor *
@@ -299,7 +298,7 @@ fake_prep_xor(struct dma_chan *base, dma_addr_t dst, dma_addr_t *src, unsigned i
 		wrong(fake, "got too many sources");
 		return NULL;
 	}
-	if (fails(fake, SWC_T_FAIL_PREP))
+	if (take_fault(fake, SWC_T_FAIL_PREP))
 		return NULL;
 	spin_lock_irqsave(&ch->lock, flags);
 	room = !fake->max_descs || ch->ndescs < fake->max_descs;
@@ -310,7 +309,7 @@ fake_prep_xor(struct dma_chan *base, dma_addr_t dst, dma_addr_t *src, unsigned i
 		atomic_inc(&fake->exhausted);
 		return NULL;
 	}
-	/* What a driver does, since it may be called from anywhere. */
+	/* GFP_NOWAIT as in drivers: the caller may be in any context. */
 	d = kzalloc(sizeof(*d), GFP_NOWAIT | __GFP_NOWARN);
 	if (!d) {
 		spin_lock_irqsave(&ch->lock, flags);
@@ -353,8 +352,8 @@ static enum dma_status fake_status(struct dma_chan *base, dma_cookie_t cookie, s
 	u32 i;
 
 	spin_lock_irqsave(&ch->lock, flags);
-	ch->ndescs -= ch->nhoarded;
-	ch->nhoarded = 0;
+	ch->ndescs -= ch->nlazy;
+	ch->nlazy = 0;
 	if (state)
 		*state = (struct dma_tx_state){ .last = base->completed_cookie, .used = base->cookie };
 	spin_unlock_irqrestore(&ch->lock, flags);
@@ -372,8 +371,10 @@ static int fake_terminate(struct dma_chan *base)
 	unsigned long flags;
 	LIST_HEAD(dropped);
 
-	if (READ_ONCE(fake->stubborn) || fails(fake, SWC_T_FAIL_TERMINATE))
+	if (READ_ONCE(fake->refuse_stop) || take_fault(fake, SWC_T_FAIL_TERMINATE)) {
+		atomic_inc(&fake->refused);
 		return -EIO;
+	}
 	spin_lock_irqsave(&ch->lock, flags);
 	list_splice_init(&ch->issued, &dropped);
 	list_splice_tail_init(&ch->submitted, &dropped);
@@ -392,7 +393,7 @@ static void fake_synchronize(struct dma_chan *base)
 	flush_work(&to_chan(base)->work);
 }
 
-/* ------------------------------------------------------------------ coming and going */
+/* ------------------------------------------------------------------ adding and removing */
 
 static struct platform_driver driver = {
 	.driver.name = "swc-kunit-dma",
@@ -435,7 +436,7 @@ static int add_engine(struct swc_t_fake *fake)
 	dma->device_issue_pending = fake_issue;
 	dma->device_tx_status = fake_status;
 	dma->device_terminate_all = fake_terminate;
-	if (!fake->deaf)
+	if (!fake->no_sync)
 		dma->device_synchronize = fake_synchronize;
 	dma->device_release = fake_release;
 	INIT_LIST_HEAD(&dma->channels);
@@ -477,8 +478,8 @@ int swc_t_fake_add(struct swc_t_fake *fake)
 	ret = dma_set_mask_and_coherent(&device->dev, DMA_BIT_MASK(64));
 	if (!ret) {
 		dma_set_max_seg_size(&device->dev, fake->max_seg ?: UINT_MAX);
-		if (fake->narrow)
-			device->dev.bus_dma_limit = DMA_BIT_MASK(fake->narrow);
+		if (fake->addr_bits)
+			device->dev.bus_dma_limit = DMA_BIT_MASK(fake->addr_bits);
 		ret = add_engine(fake);
 	}
 	if (!ret)
@@ -489,7 +490,6 @@ err_driver:
 	return ret;
 }
 
-/* All channels have been given back. */
 void swc_t_fake_remove(struct swc_t_fake *fake)
 {
 	struct workqueue_struct *wq = the_engine->wq;
@@ -510,7 +510,7 @@ u32 swc_t_fake_transfers(struct swc_t_fake *fake)
 	return n;
 }
 
-u32 swc_t_fake_busy(struct swc_t_fake *fake)
+u32 swc_t_fake_nused(struct swc_t_fake *fake)
 {
 	u32 i, n = 0;
 

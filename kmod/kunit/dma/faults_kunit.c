@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DMA engines that fail: wherever they do, operations are right, by the CPU, and nothing is lost.
+ * DMA engines that fail: wherever they do, the CPU completes the operation correctly and nothing leaks.
  */
-#include <linux/delay.h>
-
 #include "dma/engine.h"
-#include "dma_harness.h"
+#include "kunit/dma/dma_harness.h"
 
 /* ------------------------------------------------------------------ faults */
 
-/* Not the engine's, but of the memory that it is to see. */
+/* The mapping of memory, not the engine, fails. */
 #define FAIL_MAP	SWC_T_FAULTS
 
 /*
- * The n-th chance of a fault, until one operation is through without. Both copies of an operation, and by xor
- * both reductions, which may have been prepared, take four descriptors each.
+ * An operation with the fault at the n-th opportunity, for each n until there is none. Both copies of an
+ * operation, and by xor both reductions, which may have been prepared, take four descriptors each.
  */
 static void sweep(struct kunit *test, u32 which, u8 redop)
 {
@@ -24,25 +22,22 @@ static void sweep(struct kunit *test, u32 which, u8 redop)
 	struct swc_t_fake *fake = &t->fake;
 	atomic_t *fault = which == FAIL_MAP ? &swc_t_refuse_map : &fake->fault[which];
 	struct swc_t_comm *c;
-	u32 n, tries = 0;
+	u32 n;
 
 	fake->max_xor = 4;
 	fake->max_seg = 16000;
-	swc_t_dma_start_forced(test);
-	c = swc_t_comm(test, 2, 20000);
+	swc_t_dma_start_always(test);
+	c = swc_t_comm(test, 2, SWC_T_NO_DEADLINE);
 	swc_t_job_init(job, c, swc_t_staged, 8000, false);
 	for (n = 1; n < 100; n++) {
-		bool fired, again;
+		bool fired;
 
 		swc_t_dma_mark(test);
 		atomic_set(fault, n);
 		swc_t_dma_run_with(job, redop);
 		fired = atomic_read(fault) <= 0;
 		atomic_set(fault, 0);
-		/* On a busy machine a channel may look as if it hung: again, with more patience. */
-		again = !fired && which == SWC_T_HANG && tries < 5 &&
-			swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS);
-		if (!fired && !again)
+		if (!fired)
 			break;
 		KUNIT_EXPECT_GE_MSG(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 1ull,
 				    "the %u-th fails", n);
@@ -51,15 +46,12 @@ static void sweep(struct kunit *test, u32 which, u8 redop)
 			KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), jobs - 1);
 			KUNIT_EXPECT_EQ(test, atomic_read(&fake->held), SWC_T_DMA_CHANS);
 		}
-		if (which == SWC_T_HANG) {
+		if (which == SWC_T_FAULT_HANG) {
 			flush_workqueue(swc_wq);
 			KUNIT_EXPECT_LT(test, atomic_read(&fake->held), SWC_T_DMA_CHANS);
-			swc_t_dma_give_back(test);
+			swc_t_dma_release(test);
 			KUNIT_EXPECT_EQ(test, swc_t_dma_hold(test, "always"), (u32)SWC_T_DMA_CHANS);
-			swc_dma_patience_ms = again ? 2000 : SWC_T_SHORT_MS;
 		}
-		n -= again;
-		tries += again;
 	}
 	KUNIT_EXPECT_GE(test, n, 4 * (u32)jobs + 1);
 	KUNIT_EXPECT_LT(test, n, 100u);
@@ -98,16 +90,16 @@ static void fault_transfer_xor(struct kunit *test)
 	sweep(test, SWC_T_FAIL_TRANSFER, SWC_BXOR);
 }
 
-/* A driver that tells of an error only who asks for the status. */
-static void fault_transfer_quiet(struct kunit *test)
+/* A driver that reports an error only by status. */
+static void fault_transfer_status(struct kunit *test)
 {
 	struct swc_t_dma *t = test->priv;
 
-	t->fake.quiet = true;
+	t->fake.status_only = true;
 	sweep(test, SWC_T_FAIL_TRANSFER, SWC_SUM);
 }
 
-/* One that does its descriptors in any order: each has an interrupt. */
+/* A driver that completes descriptors in any order: each has an interrupt. */
 static void fault_transfer_reorder(struct kunit *test)
 {
 	struct swc_t_dma *t = test->priv;
@@ -116,7 +108,7 @@ static void fault_transfer_reorder(struct kunit *test)
 	sweep(test, SWC_T_FAIL_TRANSFER, SWC_BXOR);
 }
 
-/* Each source, and the destination. */
+/* The mapping of each source and of the destination. */
 static void fault_map(struct kunit *test)
 {
 	sweep(test, FAIL_MAP, SWC_SUM);
@@ -129,41 +121,37 @@ static void fault_map_xor(struct kunit *test)
 
 static void fault_hang(struct kunit *test)
 {
-	swc_dma_patience_ms = SWC_T_SHORT_MS;
-	sweep(test, SWC_T_HANG, SWC_SUM);
+	sweep(test, SWC_T_FAULT_HANG, SWC_SUM);
 }
 
 static void fault_hang_xor(struct kunit *test)
 {
-	swc_dma_patience_ms = SWC_T_SHORT_MS;
-	sweep(test, SWC_T_HANG, SWC_BXOR);
+	sweep(test, SWC_T_FAULT_HANG, SWC_BXOR);
 }
 
-/* A driver that cannot say whether a callback is running when it has been stopped. */
-static void fault_hang_deaf(struct kunit *test)
+/* A driver that cannot tell whether a callback is running when it has been stopped. */
+static void fault_hang_no_sync(struct kunit *test)
 {
 	struct swc_t_dma *t = test->priv;
 
-	t->fake.deaf = true;
-	swc_dma_patience_ms = SWC_T_SHORT_MS;
-	sweep(test, SWC_T_HANG, SWC_SUM);
+	t->fake.no_sync = true;
+	sweep(test, SWC_T_FAULT_HANG, SWC_SUM);
 }
 
-/* It hangs, and the first attempt to stop it fails, too. */
+/* A channel hangs, and the first attempt to stop it fails. */
 static void fault_terminate(struct kunit *test)
 {
-	struct swc_t_fake *fake = swc_t_dma_start_forced(test);
+	struct swc_t_fake *fake = swc_t_dma_start_always(test);
 
-	swc_dma_patience_ms = SWC_T_SHORT_MS;
-	atomic_set(&fake->fault[SWC_T_HANG], 1);
+	atomic_set(&fake->fault[SWC_T_FAULT_HANG], 1);
 	atomic_set(&fake->fault[SWC_T_FAIL_TERMINATE], 1);
 	swc_t_dma_run(test, swc_t_staged, 2, 4000, false, SWC_SUM);
 	KUNIT_EXPECT_GE(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 1ull);
-	KUNIT_EXPECT_EQ(test, atomic_read(&fake->fault[SWC_T_FAIL_TERMINATE]), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&fake->refused), 1);
 	KUNIT_EXPECT_GE(test, atomic_read(&fake->terminated), 1);
 }
 
-/* Fewer channels than there are; or none, and the CPU does it. */
+/* Only some of the channels can be acquired; or none, and the CPU copies. */
 static void fault_alloc(struct kunit *test)
 {
 	struct swc_t_fake *fake = swc_t_dma_start(test);
@@ -177,11 +165,11 @@ static void fault_alloc(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_BYTES),
 				n > 1 ? 2 * 300000 * 8ull : 0);
 		KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 0ull);
-		swc_t_dma_give_back(test);
+		swc_t_dma_release(test);
 	}
 }
 
-/* Any of them, at random, all the time. */
+/* Faults at random, all the time. */
 static void fault_storm(struct kunit *test)
 {
 	static const swc_t_planner planners[] = { swc_t_ring3, swc_t_direct, swc_t_staged };
@@ -193,10 +181,10 @@ static void fault_storm(struct kunit *test)
 	t->fake.max_xor = 4;
 	t->fake.max_seg = 8192;
 	t->fake.max_descs = 3;
-	t->fake.often = 12;
+	t->fake.fault_rate = 12;
 	t->fake.reorder = true;
-	swc_t_dma_start_forced(test);
-	c = swc_t_comm(test, 4, 20000);
+	swc_t_dma_start_always(test);
+	c = swc_t_comm(test, 4, SWC_T_NO_DEADLINE);
 	for (i = 0; i < 12; i++) {
 		swc_t_job_init(job, c, planners[i % 3], 20000 + i, false);
 		swc_t_dma_run_with(job, i & 1 ? SWC_BXOR : SWC_SUM);
@@ -208,82 +196,85 @@ static void fault_storm(struct kunit *test)
 
 /* ------------------------------------------------------------------ channels that hang */
 
-/* Each time one channel is lost; when all are, others are found. */
+/* Each hang loses one channel. When all are lost, channels are acquired again. */
 static void hang_until_none(struct kunit *test)
 {
 	struct swc_t_dma *t = test->priv;
 	struct swc_t_fake *fake = &t->fake;
-	u32 i, n;
+	u32 n;
 
 	fake->nchans = 2;
-	swc_t_dma_start_forced(test);
-	swc_dma_patience_ms = SWC_T_SHORT_MS;
+	swc_t_dma_start_always(test);
 	for (n = 0; n < 10 && atomic_read(&fake->held); n++) {
 		int before = atomic_read(&fake->held);
 
-		atomic_set(&fake->fault[SWC_T_HANG], 1);
+		atomic_set(&fake->fault[SWC_T_FAULT_HANG], 1);
 		swc_t_dma_run(test, swc_t_staged, 2, 4000, false, SWC_SUM);
 		KUNIT_EXPECT_GE(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 1ull);
-		/* The reference of the watch is the last. */
+		/* The watch has the last reference. */
 		flush_workqueue(swc_wq);
-		KUNIT_EXPECT_LT(test, atomic_read(&fake->held), before);
+		KUNIT_EXPECT_EQ(test, atomic_read(&fake->held), before - 1);
 	}
-	KUNIT_EXPECT_LE(test, n, 2u);
+	KUNIT_EXPECT_EQ(test, n, 2u);
 	KUNIT_EXPECT_GE(test, atomic_read(&fake->terminated), (int)n);
-	swc_dma_patience_ms = 2000;
-	for (i = 0; i < 100; i++) {
-		swc_t_dma_run(test, swc_t_staged, 2, 4000, false, SWC_SUM);
-		if (swc_t_dma_grown(test, SWC_STAT_DMA_JOBS))
-			break;
-		msleep(100);
-	}
-	KUNIT_EXPECT_LT(test, i, 100u);
-	KUNIT_EXPECT_EQ(test, atomic_read(&fake->held), 2);
+	/* The empty pool counts as idle some time later. */
+	KUNIT_EXPECT_EQ(test, swc_t_dma_hold(test, "always"), 0u);
+	swc_dma_idle_ms = 0;
+	KUNIT_EXPECT_EQ(test, swc_t_dma_hold(test, "always"), 0u);
+	swc_dma_idle_ms = 2 * SWC_T_HANG;
+	KUNIT_EXPECT_EQ(test, swc_t_dma_hold(test, "always"), 2u);
+	swc_t_dma_run(test, swc_t_staged, 2, 4000, false, SWC_SUM);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 2ull);
 }
 
-/* It neither answers nor stops: the operation waits, since its memory may still be written. */
-static void hang_stubborn(struct kunit *test)
+/* A channel neither answers nor stops: the operation waits, since the engine may still write. */
+static void hang_refuse_stop(struct kunit *test)
 {
-	struct swc_t_fake *fake = swc_t_dma_start_forced(test);
+	struct swc_t_fake *fake = swc_t_dma_start_always(test);
 	struct swc_t_comm *c;
 	struct swc_t_job *job;
 	u32 r, stops;
 
 	for (stops = 0; stops < 2; stops++) {
-		swc_dma_patience_ms = SWC_T_SHORT_MS;
-		WRITE_ONCE(fake->stubborn, true);
-		atomic_set(&fake->fault[SWC_T_HANG], 1);
+		int refused = atomic_read(&fake->refused);
+
+		WRITE_ONCE(fake->refuse_stop, true);
+		atomic_set(&fake->fault[SWC_T_FAULT_HANG], 1);
 		swc_t_dma_submit(test, &c, &job, 4000, SWC_SUM);
-		msleep(10 * SWC_T_SHORT_MS);
+		KUNIT_EXPECT_TRUE(test, swc_t_dma_wait(atomic_read(&fake->refused) > refused));
+		flush_workqueue(swc_wq);
 		for (r = 0; r < 2; r++)
 			KUNIT_EXPECT_EQ(test, atomic_read(&job->done[r].calls), 0);
-		/* At last it can be stopped, or it answers. */
+		/* Now it stops, or answers. */
 		if (stops)
-			WRITE_ONCE(fake->stubborn, false);
+			WRITE_ONCE(fake->refuse_stop, false);
 		else
-			swc_t_fake_unhang(fake);
+			swc_t_dma_unhang(test);
 		swc_t_job_expect(job, 0);
 		swc_t_job_check_sum(job);
-		WRITE_ONCE(fake->stubborn, false);
+		WRITE_ONCE(fake->refuse_stop, false);
 		swc_t_comm_end(c);
-		swc_t_dma_give_back(test);
+		swc_t_dma_release(test);
 		KUNIT_EXPECT_EQ(test, swc_t_dma_hold(test, "always"), (u32)SWC_T_DMA_CHANS);
 	}
 }
 
-/* An operation that is given up ends when the engine has let go of its memory. */
+/* An aborted operation completes when the engine cannot write to its memory any more. */
 static void hang_abort(struct kunit *test)
 {
-	struct swc_t_fake *fake = swc_t_dma_start_forced(test);
+	struct swc_t_fake *fake = swc_t_dma_start_always(test);
+	struct swc_t_dma *t = test->priv;
 	struct swc_t_comm *c;
 	struct swc_t_job *job;
 	u32 r;
 
-	swc_dma_patience_ms = SWC_T_LONG_MS;
-	atomic_set(&fake->fault[SWC_T_HANG], 1);
+	t->expire = false;
+	atomic_set(&fake->fault[SWC_T_FAULT_HANG], 1);
 	swc_t_dma_submit(test, &c, &job, 4000, SWC_SUM);
+	swc_t_dma_wait_hung(test);
 	swc_comm_abort(swc_t_the(c), -ECANCELED, 0, 0, "tested");
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake->terminated), 0);
+	swc_t_dma_expire(test);
 	swc_t_job_expect(job, -ECANCELED);
 	KUNIT_EXPECT_GE(test, atomic_read(&fake->terminated), 1);
 	for (r = 0; r < 2; r++)
@@ -291,25 +282,25 @@ static void hang_abort(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
-/* So does what has been prepared and is not going to be launched: its rank waits for the other's copy. */
+/* A job that has been prepared, while its rank waits for the other one's copy, is not launched. */
 static void hang_abort_prepared(struct kunit *test)
 {
 	struct swc_t_dma *t = test->priv;
 	struct swc_t_comm *c;
 	struct swc_t_job *job;
-	u32 i;
 
 	t->fake.max_xor = 4;
-	swc_t_dma_start_forced(test);
-	swc_dma_patience_ms = SWC_T_LONG_MS;
-	atomic_set(&t->fake.fault[SWC_T_HANG], 2);
+	t->expire = false;
+	swc_t_dma_start_always(test);
+	atomic_set(&t->fake.fault[SWC_T_FAULT_HANG], 2);
 	swc_t_dma_submit(test, &c, &job, 4000, SWC_BXOR);
-	for (i = 0; i < 1000 && !swc_t_dma_grown(test, SWC_STAT_DMA_PREPARED); i++)
-		usleep_range(1000, 2000);
+	swc_t_dma_wait_hung(test);
+	KUNIT_EXPECT_TRUE(test, swc_t_dma_wait(swc_t_dma_grown(test, SWC_STAT_DMA_PREPARED)));
 	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_PREPARED), 1ull);
 	swc_comm_abort(swc_t_the(c), -ECANCELED, 0, 0, "tested");
+	swc_t_dma_expire(test);
 	swc_t_job_expect(job, -ECANCELED);
-	/* Of four moves one copy was done, and one has failed. */
+	/* Of two copies and two reductions, one copy has been done and one has failed. */
 	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 1ull);
 	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 1ull);
 	swc_t_comm_end(c);
@@ -322,20 +313,20 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(fault_submit_xor),
 	KUNIT_CASE(fault_transfer),
 	KUNIT_CASE(fault_transfer_xor),
-	KUNIT_CASE(fault_transfer_quiet),
+	KUNIT_CASE(fault_transfer_status),
 	KUNIT_CASE(fault_transfer_reorder),
 	KUNIT_CASE(fault_map),
 	KUNIT_CASE(fault_map_xor),
-	KUNIT_CASE_SLOW(fault_hang),
-	KUNIT_CASE_SLOW(fault_hang_xor),
-	KUNIT_CASE_SLOW(fault_hang_deaf),
-	KUNIT_CASE(fault_terminate),
+	KUNIT_CASE(fault_hang),
+	KUNIT_CASE(fault_hang_xor),
+	KUNIT_CASE(fault_hang_no_sync),
+	KUNIT_CASE_SLOW(fault_terminate),
 	KUNIT_CASE(fault_alloc),
 	KUNIT_CASE(fault_storm),
-	KUNIT_CASE_SLOW(hang_until_none),
-	KUNIT_CASE_SLOW(hang_stubborn),
-	KUNIT_CASE_SLOW(hang_abort),
-	KUNIT_CASE_SLOW(hang_abort_prepared),
+	KUNIT_CASE(hang_until_none),
+	KUNIT_CASE_SLOW(hang_refuse_stop),
+	KUNIT_CASE(hang_abort),
+	KUNIT_CASE(hang_abort_prepared),
 	{}
 };
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Operations: how the parts of all ranks meet. The k-th of each rank is one operation; who differs is told,
- * and so are all others, late ones too; nobody runs further ahead than the window; and what is refused at
- * submission takes no place in the sequence.
+ * Operations: how the requests of all ranks are matched. The k-th of each rank belong to one operation;
+ * if one rank's call differs, all ranks get an error, also those that arrive later; no rank gets further
+ * ahead than the window; and a request that is refused at submission takes no sequence number.
  */
 #include "mem/completion_ring.h"
 #include "trace.h"
 #include "kunit/harness.h"
 
-/* One after the other, with the ranks as far apart as the window allows. */
-static void op_window(struct kunit *test)
+/* One rank is ahead of the other by as many operations as the window allows. */
+static void operation_window(struct kunit *test)
 {
-	struct swc_t_comm *c = swc_t_comm(test, 2, 20000);
+	struct swc_t_comm *c = swc_t_comm(test, 2, SWC_T_NO_DEADLINE);
 	struct swc_t_done *done = kunit_kcalloc(test, 3 * SWC_MAX_INFLIGHT, sizeof(*done), GFP_KERNEL);
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 i, round;
@@ -45,7 +45,7 @@ static void op_window(struct kunit *test)
 struct change {
 	const char *name;
 	void (*desc)(struct swc_desc *d);
-	void (*plan)(struct swc_t_plan *p);
+	void (*plan)(struct swc_plan_writer *p);
 };
 
 static void change_count(struct swc_desc *d)
@@ -63,14 +63,14 @@ static void change_redop(struct swc_desc *d)
 	d->redop = SWC_MAX;
 }
 
-static void change_family(struct swc_t_plan *p)
+static void change_family(struct swc_plan_writer *p)
 {
 	p->hdr.family++;
 }
 
-static void change_blocks(struct swc_t_plan *p)
+static void change_blocks(struct swc_plan_writer *p)
 {
-	p->hdr.part_blocks++;
+	p->hdr.shard_blocks++;
 	p->hdr.window[SWC_BUF_SEND].nblocks++;
 	p->hdr.window[SWC_BUF_RECV].nblocks++;
 }
@@ -90,16 +90,16 @@ static void change_desc(const struct change *c, char *desc)
 
 KUNIT_ARRAY_PARAM(change, changes, change_desc);
 
-/* Rank @odd differs; whoever comes first, all three get -EPROTO, the late one too; then all is well again. */
-static void op_mismatch(struct kunit *test)
+/* Rank @odd differs: in any order of arrival all three get -EPROTO, and the next operation succeeds. */
+static void operation_mismatch(struct kunit *test)
 {
 	const struct change *change = test->param_value;
-	struct swc_t_comm *c = swc_t_comm(test, 3, 20000);
+	struct swc_t_comm *c = swc_t_comm(test, 3, SWC_T_NO_DEADLINE);
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 odd, i, r;
 
 	for (odd = 0; odd < 3; odd++) {
-		struct swc_t_plan *p = swc_t_ring(test, 3, odd);
+		struct swc_plan_writer *p = swc_t_ring(test, 3, odd);
 
 		swc_t_job_init(job, c, swc_t_ring, 1000, false);
 		if (change->desc)
@@ -129,57 +129,57 @@ static void op_mismatch(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
-/* The last rank arrives just after one that differs, before anything has been said about that. */
-struct late {
-	struct swc_part *part;
+/* The last rank arrives just after the one that differs, before the mismatch is reported. */
+struct last {
+	struct swc_req *req;
 	u32 after;
 };
 
-static void late_probe(void *data, const struct swc_op *op, u32 rank)
+static void last_probe(void *data, const struct swc_op *op, u32 rank)
 {
-	struct late *late = data;
-	struct swc_part *part = late->part;
+	struct last *last = data;
+	struct swc_req *req = last->req;
 
-	if (rank != late->after || !part)
+	if (rank != last->after || !req)
 		return;
-	late->part = NULL;
-	if (swc_submit(part, false))
-		swc_part_drop(part);
+	last->req = NULL;
+	if (swc_match(req, false))
+		swc_req_drop(req);
 }
 
-static void late_complete(struct swc_part *part)
+static void last_complete(struct swc_req *req)
 {
-	struct swc_t_done *done = (void *)(uintptr_t)part->desc.user_data;
+	struct swc_t_done *done = (void *)(uintptr_t)req->desc.user_data;
 
-	done->result = part->result;
+	done->result = req->result;
 	atomic_inc(&done->calls);
 	complete(&done->done);
-	swc_part_put(part);
+	swc_req_put(req);
 }
 
-static void op_mismatch_and_last(struct kunit *test)
+static void operation_mismatch_and_last(struct kunit *test)
 {
-	struct swc_t_comm *c = swc_t_comm(test, 3, 20000);
+	struct swc_t_comm *c = swc_t_comm(test, 3, SWC_T_NO_DEADLINE);
 	struct swc_t_job *job = swc_t_job_new(test);
-	struct late late = { .after = 1 };
+	struct last last = { .after = 1 };
 	u32 r;
 
 	swc_t_job_init(job, c, swc_t_direct, 10000, false);
 	job->desc[1].count = 10;
 	job->desc[2].user_data = (uintptr_t)&job->done[2];
 	init_completion(&job->done[2].done);
-	late.part = swc_part_create(&c->rank[2].ctx, swc_member_get(&c->rank[2].ctx, c->rank[2].handle),
+	last.req = swc_req_create(&c->rank[2].ctx, swc_member_get(&c->rank[2].ctx, c->rank[2].handle),
 				    &job->desc[2], NULL);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(late.part));
-	late.part->complete = late_complete;
-	KUNIT_ASSERT_EQ(test, register_trace_swc_submit(late_probe, &late), 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(last.req));
+	last.req->complete = last_complete;
+	KUNIT_ASSERT_EQ(test, register_trace_swc_match(last_probe, &last), 0);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, false), 0);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, false), 0);
-	unregister_trace_swc_submit(late_probe, &late);
+	unregister_trace_swc_match(last_probe, &last);
 	tracepoint_synchronize_unregister();
-	KUNIT_EXPECT_NULL(test, late.part);
+	KUNIT_EXPECT_NULL(test, last.req);
 	swc_t_job_expect(job, -EPROTO);
-	/* Nothing may have been moved. */
+	/* No data may have been copied. */
 	for (r = 0; r < 3; r++) {
 		struct swc_region *recv = swc_t_region(c, r, job->desc[r].recv_region);
 
@@ -188,10 +188,10 @@ static void op_mismatch_and_last(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
-/* A failed operation keeps its place in the window until the last rank has been told. */
-static void op_failed_in_window(struct kunit *test)
+/* A failed operation keeps its place in the window until the last rank has arrived. */
+static void operation_failed_in_window(struct kunit *test)
 {
-	struct swc_t_comm *c = swc_t_comm(test, 3, 20000);
+	struct swc_t_comm *c = swc_t_comm(test, 3, SWC_T_NO_DEADLINE);
 	struct swc_t_done *done = kunit_kcalloc(test, 3 * (SWC_MAX_INFLIGHT + 1), sizeof(*done), GFP_KERNEL);
 	struct swc_t_job *job = swc_t_job_new(test), *bad = swc_t_job_new(test);
 	u32 i, r;
@@ -207,7 +207,7 @@ static void op_failed_in_window(struct kunit *test)
 	for (i = 1; i < SWC_MAX_INFLIGHT; i++)
 		for (r = 0; r < 2; r++)
 			KUNIT_EXPECT_EQ(test, swc_t_submit(c, r, &job->desc[r], &done[3 * i + r], true), 0);
-	/* Less in flight than allowed, but the place is taken. */
+	/* Fewer in flight than allowed, but the failed one counts. */
 	KUNIT_EXPECT_EQ(test, swc_t_submit(c, 0, &job->desc[0], &done[3 * i], true), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(bad, 2, true), 0);
 	KUNIT_EXPECT_EQ(test, swc_t_result(&bad->done[2]), -EPROTO);
@@ -228,10 +228,10 @@ static void op_failed_in_window(struct kunit *test)
 	__VA_ARGS__;									\
 	KUNIT_EXPECT_EQ_MSG(test, swc_t_submit(c, 0, &d, &done, true), error, #__VA_ARGS__);	\
 	KUNIT_EXPECT_EQ(test, c->rank[0].member->submitted, 0);				\
-	KUNIT_EXPECT_EQ(test, atomic_read(&c->rank[0].ctx.live_parts), 0);		\
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->rank[0].ctx.live_reqs), 0);		\
 } while (0)
 
-/* Refused because of its buffers: rank 0 has its place in the order, and rank 1 is told. */
+/* Refused because of its buffers: rank 0 takes its sequence number, and rank 1 gets an error. */
 #define EXPECT_COUNTED(error, ...) do {							\
 	struct swc_desc d = job->desc[0];						\
 	u64 before = c->rank[0].member->submitted;					\
@@ -243,15 +243,15 @@ static void op_failed_in_window(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[1]), -ECANCELED);			\
 	KUNIT_EXPECT_EQ(test, job->done[1].culprit, 0);					\
 	KUNIT_EXPECT_EQ(test, c->rank[0].member->submitted, before + 1);		\
-	KUNIT_EXPECT_EQ(test, atomic_read(&c->rank[0].ctx.live_parts), 0);		\
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->rank[0].ctx.live_reqs), 0);		\
 } while (0)
 
-static void op_refused(struct kunit *test)
+static void operation_refused(struct kunit *test)
 {
-	struct swc_t_comm *c = swc_t_comm(test, 2, 20000);
+	struct swc_t_comm *c = swc_t_comm(test, 2, SWC_T_NO_DEADLINE);
 	struct swc_t_job *job = swc_t_job_new(test);
 	struct swc_t_done done;
-	struct swc_t_plan *p;
+	struct swc_plan_writer *p;
 	u32 not_in_place, varies, huge;
 	int i;
 
@@ -265,7 +265,7 @@ static void op_refused(struct kunit *test)
 	p->hdr.window[SWC_BUF_SEND].nblocks = 0;
 	p->hdr.window[SWC_BUF_RECV].nblocks = 0;
 	p->hdr.window[SWC_BUF_SCRATCH].nblocks = 1;
-	swc_t_channel(p);
+	swc_plan_write_channel(p);
 	huge = swc_t_load(c, 0, p);
 
 	EXPECT_REFUSED(-EINVAL, d.resv0 = 1);
@@ -287,7 +287,7 @@ static void op_refused(struct kunit *test)
 	EXPECT_COUNTED(-EFBIG, d.plan = huge; d.count = 1ull << 43);
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->rank[0].ctx.live_regions), 2);
 
-	/* The ring of the context has 128 entries, and nobody reads. */
+	/* The completion ring of the context has 128 entries, and no consumer. */
 	job->desc[0].flags = SWC_OP_RING;
 	for (i = 0; i < 128; i++) {
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
@@ -298,10 +298,10 @@ static void op_refused(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
-/* An operation that cannot be submitted gives its entry of the completion ring back. */
-static void op_reservation(struct kunit *test)
+/* A request that is not matched releases its entry of the completion ring. */
+static void operation_reservation(struct kunit *test)
 {
-	struct swc_t_comm *c = swc_t_comm(test, 2, 20000);
+	struct swc_t_comm *c = swc_t_comm(test, 2, SWC_T_NO_DEADLINE);
 	struct swc_t_job *job = swc_t_job_new(test);
 	int i;
 
@@ -315,9 +315,9 @@ static void op_reservation(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
-static void op_deadline(struct kunit *test)
+static void operation_deadline(struct kunit *test)
 {
-	struct swc_t_comm *c = swc_t_comm(test, 3, 20000);
+	struct swc_t_comm *c = swc_t_comm(test, 3, SWC_T_NO_DEADLINE);
 	struct swc_t_job *job = swc_t_job_new(test);
 	struct swc_t_done *early = kunit_kcalloc(test, 2, sizeof(*early), GFP_KERNEL);
 	u64 start = ktime_get_ns();
@@ -325,7 +325,7 @@ static void op_deadline(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, early);
 	swc_t_job_init(job, c, swc_t_direct, 64, false);
-	/* Longer deadlines before and after it do not hide the short one. */
+	/* A short deadline counts between two long ones. */
 	KUNIT_EXPECT_EQ(test, swc_t_submit(c, 0, &job->desc[0], &early[0], true), 0);
 	job->desc[2].timeout_ms = 1000;
 	KUNIT_EXPECT_EQ(test, swc_t_submit(c, 2, &job->desc[2], &early[1], true), 0);
@@ -344,14 +344,14 @@ static void op_deadline(struct kunit *test)
 }
 
 static struct kunit_case cases[] = {
-	KUNIT_CASE(op_window),
-	KUNIT_CASE_PARAM(op_mismatch, change_gen_params),
-	KUNIT_CASE(op_mismatch_and_last),
-	KUNIT_CASE(op_failed_in_window),
-	KUNIT_CASE(op_refused),
-	KUNIT_CASE(op_reservation),
-	KUNIT_CASE(op_deadline),
+	KUNIT_CASE(operation_window),
+	KUNIT_CASE_PARAM(operation_mismatch, change_gen_params),
+	KUNIT_CASE(operation_mismatch_and_last),
+	KUNIT_CASE(operation_failed_in_window),
+	KUNIT_CASE(operation_refused),
+	KUNIT_CASE(operation_reservation),
+	KUNIT_CASE(operation_deadline),
 	{}
 };
 
-struct kunit_suite swc_op_suite = { .name = "swc_op", .test_cases = cases };
+struct kunit_suite swc_operation_suite = { .name = "swc_operation", .test_cases = cases };

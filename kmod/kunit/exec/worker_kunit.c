@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The executor: right plans give right sums whatever the size, the number of channels and the number of
- * workers; plans that do not fit together end with -EPROTO and a reason, never in a hang.
+ * Workers: correct plans give correct sums for any size, number of channels and number of workers; plans
+ * that do not match each other end with -EPROTO and a reason, and never hang.
  */
-#include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/sched/prio.h>
 
@@ -35,20 +34,20 @@ static void planner_desc(const struct planner_case *p, char *desc)
 
 KUNIT_ARRAY_PARAM(planner, planners, planner_desc);
 
-/* Empty vectors and blocks, uneven ones, more than a piece, more than an extent. */
+/* Empty vectors and blocks, uneven blocks, more than one piece, more than one extent. */
 static const u64 counts[] = { 0, 1, 7, 8, 9, 63, 1000, 8191, 40000 };
 
 static void sums(struct kunit *test, bool inline_ok, bool in_place)
 {
 	const struct planner_case *p = test->param_value;
-	struct swc_t_comm *c = swc_t_comm(test, p->nranks, 20000);
+	struct swc_t_comm *c = swc_t_comm(test, p->nranks, SWC_T_NO_DEADLINE);
 	struct swc_t_job *job = kunit_kzalloc(test, sizeof(*job), GFP_KERNEL);
 	u32 i, r;
 
 	KUNIT_ASSERT_NOT_NULL(test, job);
 	for (i = 0; i < ARRAY_SIZE(counts); i++) {
 		swc_t_job_init(job, c, p->planner, counts[i], in_place);
-		/* Another rank is the last one to come each time. */
+		/* A different rank arrives last each time. */
 		for (r = 0; r < c->nranks; r++)
 			KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, (r + i) % c->nranks, inline_ok), 0);
 		swc_t_job_expect(job, 0);
@@ -57,17 +56,17 @@ static void sums(struct kunit *test, bool inline_ok, bool in_place)
 	swc_t_comm_end(c);
 }
 
-static void exec_inline(struct kunit *test)
+static void worker_inline(struct kunit *test)
 {
 	sums(test, true, false);
 }
 
-static void exec_worker(struct kunit *test)
+static void worker_work_item(struct kunit *test)
 {
 	sums(test, false, false);
 }
 
-static void exec_in_place(struct kunit *test)
+static void worker_in_place(struct kunit *test)
 {
 	sums(test, true, true);
 }
@@ -78,62 +77,77 @@ static void exec_in_place(struct kunit *test)
 
 struct helpers {
 	struct swc_op *op;
-	atomic_t ready;
-	atomic_t inside;
+	u32 entered;
+	struct completion started;
 	struct completion left[HELPERS];
 };
 
-static int helper_thread(void *data)
+/*
+ * The operation starts: enter it for all helpers, so that it cannot end before each of them has been a
+ * worker, however late they get a CPU.
+ */
+static void enter_helpers(void *data, const struct swc_op *op)
 {
 	struct helpers *h = data;
-	u32 me = atomic_inc_return(&h->ready) - 1;
+	u32 i;
 
-	while (!READ_ONCE(h->op->started_at))
-		usleep_range(50, 100);
-	while (swc_exec_enter(h->op)) {
-		atomic_inc(&h->inside);
-		swc_exec_help(h->op, SWC_STAT_RUN_WORKER);
+	for (i = 0; i < HELPERS; i++)
+		h->entered += swc_worker_enter(h->op);
+	complete_all(&h->started);
+}
+
+struct helper {
+	struct helpers *all;
+	u32 index;
+};
+
+/* Be a worker again and again until the operation is over. */
+static int helper_thread(void *data)
+{
+	struct helper *me = data;
+	struct swc_op *op = me->all->op;
+
+	wait_for_completion(&me->all->started);
+	do {
+		swc_worker_run(op, SWC_STAT_WORKER_KTHREAD);
 		cond_resched();
-	}
-	swc_op_put(h->op);
-	complete(&h->left[me]);
+	} while (swc_worker_enter(op));
+	swc_op_put(op);
+	complete(&me->all->left[me->index]);
 	return 0;
 }
 
-/*
- * Helpers that come and go all the time, beside the operation's own worker. It may be done before they get
- * there: then they have another try.
- */
-static void exec_helpers(struct kunit *test)
+/* Helpers that come and go all the time, beside the operation's own worker. */
+static void worker_helpers(struct kunit *test)
 {
 	const struct planner_case *p = test->param_value;
-	struct swc_t_comm *c;
-	struct swc_t_job *job = kunit_kzalloc(test, sizeof(*job), GFP_KERNEL);
+	struct swc_t_job *job = swc_t_job_new(test);
 	struct helpers *h = kunit_kzalloc(test, sizeof(*h), GFP_KERNEL);
+	struct helper helper[HELPERS];
+	struct swc_t_comm *c;
 	u32 i, r, round;
 
 	if (p->nranks < 2)
 		kunit_skip(test, "the only rank starts at once");
-	KUNIT_ASSERT_NOT_NULL(test, job);
 	KUNIT_ASSERT_NOT_NULL(test, h);
-	c = swc_t_comm(test, p->nranks, 20000);
+	c = swc_t_comm(test, p->nranks, SWC_T_NO_DEADLINE);
 	swc_t_job_init(job, c, p->planner, 50000, false);
-	for (round = 0; round < 4 || (!atomic_read(&h->inside) && round < 200); round++) {
+	KUNIT_ASSERT_EQ(test, register_trace_swc_start(enter_helpers, h), 0);
+	for (round = 0; round < 4; round++) {
 		struct swc_comm *comm = swc_t_the(c);
 
 		swc_t_job_fill(job);
-		KUNIT_ASSERT_EQ(test, swc_t_job_submit(job, 0, false), 0);
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, false), 0);
 		spin_lock(&comm->lock);
 		h->op = list_first_entry(&comm->ops, struct swc_op, node);
 		spin_unlock(&comm->lock);
-		atomic_set(&h->ready, 0);
+		init_completion(&h->started);
 		for (i = 0; i < HELPERS; i++) {
+			helper[i] = (struct helper){ .all = h, .index = i };
 			init_completion(&h->left[i]);
 			kref_get(&h->op->ref);
-			kthread_run(helper_thread, h, "swc-helper-%u", i);
+			kthread_run(helper_thread, &helper[i], "swc-helper-%u", i);
 		}
-		while (atomic_read(&h->ready) < HELPERS)
-			usleep_range(50, 100);
 		for (r = 1; r < c->nranks; r++)
 			KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, round & 1), 0);
 		swc_t_job_expect(job, 0);
@@ -141,16 +155,18 @@ static void exec_helpers(struct kunit *test)
 		for (i = 0; i < HELPERS; i++)
 			wait_for_completion(&h->left[i]);
 	}
-	KUNIT_EXPECT_GT(test, atomic_read(&h->inside), 0);
+	unregister_trace_swc_start(enter_helpers, h);
+	tracepoint_synchronize_unregister();
+	KUNIT_EXPECT_EQ(test, h->entered, 4u * HELPERS);
 	swc_t_comm_end(c);
 }
 
-/* ------------------------------------------------------------------ plans that do not fit together */
+/* ------------------------------------------------------------------ plans that do not match */
 
-/* Submit one plan each; all ranks must get @result, and the communicator stays usable. */
-static void misfits(struct kunit *test, struct swc_t_plan **plans, u32 nranks, const char *reason)
+/* Each rank submits its plan: all must get -EPROTO and @reason; then the communicator must be usable. */
+static void mismatch(struct kunit *test, struct swc_plan_writer **plans, u32 nranks, const char *reason)
 {
-	struct swc_t_comm *c = swc_t_comm(test, nranks, 20000);
+	struct swc_t_comm *c = swc_t_comm(test, nranks, SWC_T_NO_DEADLINE);
 	struct swc_t_job *job = kunit_kzalloc(test, sizeof(*job), GFP_KERNEL);
 	u32 r, how;
 
@@ -174,123 +190,123 @@ static void misfits(struct kunit *test, struct swc_t_plan **plans, u32 nranks, c
 	swc_t_comm_end(c);
 }
 
-static struct swc_t_plan *net_plan(struct kunit *test, u32 nranks, u32 rank, u32 nblocks)
+static struct swc_plan_writer *net_plan(struct kunit *test, u32 nranks, u32 rank, u32 nblocks)
 {
-	struct swc_t_plan *p = swc_t_plan(test, SWC_ALLREDUCE, nranks, rank, nblocks);
+	struct swc_plan_writer *p = swc_t_plan(test, SWC_ALLREDUCE, nranks, rank, nblocks);
 
-	swc_t_channel(p);
+	swc_plan_write_channel(p);
 	return p;
 }
 
-/* Rank 0 receives what rank 1 never sends. */
-static void exec_no_send(struct kunit *test)
+/* Rank 1 never sends what rank 0 receives. */
+static void worker_no_send(struct kunit *test)
 {
-	struct swc_t_plan *p[2] = { net_plan(test, 2, 0, 4), net_plan(test, 2, 1, 4) };
+	struct swc_plan_writer *p[2] = { net_plan(test, 2, 0, 4), net_plan(test, 2, 1, 4) };
 
-	swc_t_step(p[0], SWC_STEP_NET);
+	swc_plan_write_step(p[0], SWC_STEP_NET);
 	swc_t_recv(p[0], 1, 0, 1, SWC_BUF_RECV, 0, 0);
-	misfits(test, p, 2, "waits for ever for a send");
+	mismatch(test, p, 2, "waits for ever for a send");
 }
 
-static void exec_no_receive(struct kunit *test)
+static void worker_no_receive(struct kunit *test)
 {
-	struct swc_t_plan *p[2] = { net_plan(test, 2, 0, 4), net_plan(test, 2, 1, 4) };
+	struct swc_plan_writer *p[2] = { net_plan(test, 2, 0, 4), net_plan(test, 2, 1, 4) };
 
-	swc_t_step(p[1], SWC_STEP_NET);
+	swc_plan_write_step(p[1], SWC_STEP_NET);
 	swc_t_send(p[1], 0, 0, 1, SWC_BUF_SEND);
-	misfits(test, p, 2, "never received");
+	mismatch(test, p, 2, "never received");
 }
 
-/* Each waits for the other's send, which comes a step later. */
-static void exec_circle(struct kunit *test)
+/* Each rank waits for a send that the next rank posts a step later. */
+static void worker_cycle(struct kunit *test)
 {
-	struct swc_t_plan *p[3];
+	struct swc_plan_writer *p[3];
 	u32 r;
 
 	for (r = 0; r < 3; r++) {
 		p[r] = net_plan(test, 3, r, 4);
-		swc_t_step(p[r], SWC_STEP_NET);
+		swc_plan_write_step(p[r], SWC_STEP_NET);
 		swc_t_recv(p[r], (r + 1) % 3, 0, 1, SWC_BUF_RECV, 0, 0);
-		swc_t_step(p[r], SWC_STEP_NET);
+		swc_plan_write_step(p[r], SWC_STEP_NET);
 		swc_t_send(p[r], (r + 2) % 3, 0, 1, SWC_BUF_SEND);
 	}
-	misfits(test, p, 3, "waits for ever for a send");
+	mismatch(test, p, 3, "waits for ever for a send");
 }
 
-static void exec_lonely_barrier(struct kunit *test)
+static void worker_unmatched_barrier(struct kunit *test)
 {
-	struct swc_t_plan *p[2] = { net_plan(test, 2, 0, 4), net_plan(test, 2, 1, 4) };
+	struct swc_plan_writer *p[2] = { net_plan(test, 2, 0, 4), net_plan(test, 2, 1, 4) };
 
-	swc_t_step(p[1], SWC_STEP_SYNC);
-	misfits(test, p, 2, "in a barrier");
+	swc_plan_write_step(p[1], SWC_STEP_SYNC);
+	mismatch(test, p, 2, "in a barrier");
 }
 
 /* Rank 1 has a channel that rank 0 does not have. */
-static void exec_more_channels(struct kunit *test)
+static void worker_extra_channel(struct kunit *test)
 {
-	struct swc_t_plan *p[2] = { net_plan(test, 2, 0, 4), net_plan(test, 2, 1, 4) };
+	struct swc_plan_writer *p[2] = { net_plan(test, 2, 0, 4), net_plan(test, 2, 1, 4) };
 
-	swc_t_channel(p[1]);
-	swc_t_step(p[1], SWC_STEP_NET);
+	swc_plan_write_channel(p[1]);
+	swc_plan_write_step(p[1], SWC_STEP_NET);
 	swc_t_send(p[1], 0, 0, 1, SWC_BUF_SEND);
 	swc_t_recv(p[1], 0, 0, 1, SWC_BUF_RECV, 0, 0);
-	misfits(test, p, 2, "waits for ever for a send");
+	mismatch(test, p, 2, "waits for ever for a send");
 }
 
-static void exec_other_size(struct kunit *test)
+static void worker_size_mismatch(struct kunit *test)
 {
-	struct swc_t_plan *p[2] = { net_plan(test, 2, 0, 4), net_plan(test, 2, 1, 4) };
+	struct swc_plan_writer *p[2] = { net_plan(test, 2, 0, 4), net_plan(test, 2, 1, 4) };
 
-	swc_t_step(p[0], SWC_STEP_NET);
+	swc_plan_write_step(p[0], SWC_STEP_NET);
 	swc_t_send(p[0], 1, 0, 2, SWC_BUF_SEND);
-	swc_t_step(p[1], SWC_STEP_NET);
+	swc_plan_write_step(p[1], SWC_STEP_NET);
 	swc_t_recv(p[1], 0, 0, 1, SWC_BUF_RECV, 0, 0);
-	misfits(test, p, 2, "another size");
+	mismatch(test, p, 2, "another size");
 }
 
-static void exec_local_other_size(struct kunit *test)
+static void worker_local_size_mismatch(struct kunit *test)
 {
-	struct swc_t_plan *p[2] = { net_plan(test, 2, 0, 4), net_plan(test, 2, 1, 4) };
+	struct swc_plan_writer *p[2] = { net_plan(test, 2, 0, 4), net_plan(test, 2, 1, 4) };
 
-	swc_t_step(p[0], SWC_STEP_LOCAL);
+	swc_plan_write_step(p[0], SWC_STEP_LOCAL);
 	swc_t_send(p[0], 1, 0, 2, SWC_BUF_SEND);
 	swc_t_recv(p[0], 0, 0, 1, SWC_BUF_RECV, 0, 0);
-	misfits(test, p, 2, "differ in size");
+	mismatch(test, p, 2, "differ in size");
 }
 
-/* A local step names a window that the other member does not have: rank 1 brings no scratch memory. */
-static void exec_not_in_window(struct kunit *test)
+/* A local step names a window that the other rank does not have: rank 1 has no scratch memory. */
+static void worker_not_in_window(struct kunit *test)
 {
-	struct swc_t_plan *p[2] = { net_plan(test, 2, 0, 4), net_plan(test, 2, 1, 4) };
+	struct swc_plan_writer *p[2] = { net_plan(test, 2, 0, 4), net_plan(test, 2, 1, 4) };
 
-	swc_t_step(p[0], SWC_STEP_LOCAL);
+	swc_plan_write_step(p[0], SWC_STEP_LOCAL);
 	swc_t_send(p[0], 1, 0, 4, SWC_BUF_SCRATCH);
 	swc_t_recv(p[0], 0, 0, 4, SWC_BUF_RECV, 0, 0);
-	misfits(test, p, 2, "outside the buffer of the owner");
+	mismatch(test, p, 2, "outside the buffer of the owner");
 
 	p[1]->hdr.window[SWC_BUF_SCRATCH].first_block = 1;
 	p[1]->hdr.window[SWC_BUF_SCRATCH].nblocks = 2;
-	misfits(test, p, 2, "outside the buffer of the owner");
+	mismatch(test, p, 2, "outside the buffer of the owner");
 }
 
 /* ------------------------------------------------------------------ other shapes */
 
-/* Two sends to the same peer in one step meet its receives in order; receives may take them in two steps. */
-static void exec_fifo(struct kunit *test)
+/* Sends to one peer in one step match its receives in order, which may be in two steps. */
+static void worker_fifo(struct kunit *test)
 {
-	struct swc_t_plan *p[2] = { net_plan(test, 2, 0, 4), net_plan(test, 2, 1, 4) };
-	struct swc_t_comm *c = swc_t_comm(test, 2, 20000);
+	struct swc_plan_writer *p[2] = { net_plan(test, 2, 0, 4), net_plan(test, 2, 1, 4) };
+	struct swc_t_comm *c = swc_t_comm(test, 2, SWC_T_NO_DEADLINE);
 	struct swc_t_job *job = kunit_kzalloc(test, sizeof(*job), GFP_KERNEL);
 	u32 r, i;
 
 	KUNIT_ASSERT_NOT_NULL(test, job);
-	swc_t_step(p[0], SWC_STEP_NET);
+	swc_plan_write_step(p[0], SWC_STEP_NET);
 	for (i = 0; i < 4; i++)
 		swc_t_send(p[0], 1, i, 1, SWC_BUF_SEND);
-	swc_t_step(p[1], SWC_STEP_NET);
+	swc_plan_write_step(p[1], SWC_STEP_NET);
 	swc_t_recv(p[1], 0, 3, 1, SWC_BUF_RECV, 0, 0);
 	swc_t_recv(p[1], 0, 2, 1, SWC_BUF_RECV, 0, 0);
-	swc_t_step(p[1], SWC_STEP_NET);
+	swc_plan_write_step(p[1], SWC_STEP_NET);
 	swc_t_recv(p[1], 0, 1, 1, SWC_BUF_RECV, 0, 0);
 	swc_t_recv(p[1], 0, 0, 1, SWC_BUF_RECV, 0, 0);
 
@@ -309,11 +325,11 @@ static void exec_fifo(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
-/* Averages are divided once, wherever the FINAL mark is. */
-static void exec_average(struct kunit *test)
+/* An average is divided once, wherever SWC_XFER_FINAL is. */
+static void worker_average(struct kunit *test)
 {
 	static const swc_t_planner all[] = { swc_t_direct, swc_t_ring, swc_t_staged };
-	struct swc_t_comm *c = swc_t_comm(test, 4, 20000);
+	struct swc_t_comm *c = swc_t_comm(test, 4, SWC_T_NO_DEADLINE);
 	struct swc_t_job *job = kunit_kzalloc(test, sizeof(*job), GFP_KERNEL);
 	u32 i, r, k;
 
@@ -340,16 +356,16 @@ static void exec_average(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
-static void on_step(void *data, const struct swc_part *part, u32 channel, u32 step, u32 kind)
+static void on_step(void *data, const struct swc_req *req, u32 channel, u32 step, u32 kind)
 {
 	if (current->flags & PF_WQ_WORKER)
 		*(int *)data = task_nice(current);
 }
 
-/* What work items do for an urgent communicator, they do before others. */
-static void exec_urgent(struct kunit *test)
+/* Work items of an urgent communicator run at a higher priority. */
+static void worker_urgent(struct kunit *test)
 {
-	struct swc_t_comm *c = swc_t_comm(test, 4, 20000);
+	struct swc_t_comm *c = swc_t_comm(test, 4, SWC_T_NO_DEADLINE);
 	struct swc_t_job *job = swc_t_job_new(test);
 	int nice, urgent;
 
@@ -357,7 +373,7 @@ static void exec_urgent(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, register_trace_swc_step(on_step, &nice), 0);
 	for (urgent = 0; urgent < 2; urgent++) {
 		if (urgent)
-			swc_t_the(c)->flags |= SWC_JOIN_URGENT;
+			swc_t_the(c)->flags |= SWC_COMM_F_URGENT;
 		nice = MAX_NICE + 1;
 		swc_t_job_run(job, 0, false);
 		KUNIT_EXPECT_EQ(test, nice, urgent ? MIN_NICE : 0);
@@ -368,22 +384,22 @@ static void exec_urgent(struct kunit *test)
 }
 
 static struct kunit_case cases[] = {
-	KUNIT_CASE_PARAM(exec_inline, planner_gen_params),
-	KUNIT_CASE_PARAM(exec_worker, planner_gen_params),
-	KUNIT_CASE_PARAM(exec_in_place, planner_gen_params),
-	KUNIT_CASE_PARAM(exec_helpers, planner_gen_params),
-	KUNIT_CASE(exec_no_send),
-	KUNIT_CASE(exec_no_receive),
-	KUNIT_CASE(exec_circle),
-	KUNIT_CASE(exec_lonely_barrier),
-	KUNIT_CASE(exec_more_channels),
-	KUNIT_CASE(exec_other_size),
-	KUNIT_CASE(exec_local_other_size),
-	KUNIT_CASE(exec_not_in_window),
-	KUNIT_CASE(exec_fifo),
-	KUNIT_CASE(exec_average),
-	KUNIT_CASE(exec_urgent),
+	KUNIT_CASE_PARAM(worker_inline, planner_gen_params),
+	KUNIT_CASE_PARAM(worker_work_item, planner_gen_params),
+	KUNIT_CASE_PARAM(worker_in_place, planner_gen_params),
+	KUNIT_CASE_PARAM(worker_helpers, planner_gen_params),
+	KUNIT_CASE(worker_no_send),
+	KUNIT_CASE(worker_no_receive),
+	KUNIT_CASE(worker_cycle),
+	KUNIT_CASE(worker_unmatched_barrier),
+	KUNIT_CASE(worker_extra_channel),
+	KUNIT_CASE(worker_size_mismatch),
+	KUNIT_CASE(worker_local_size_mismatch),
+	KUNIT_CASE(worker_not_in_window),
+	KUNIT_CASE(worker_fifo),
+	KUNIT_CASE(worker_average),
+	KUNIT_CASE(worker_urgent),
 	{}
 };
 
-struct kunit_suite swc_exec_suite = { .name = "swc_exec", .test_cases = cases };
+struct kunit_suite swc_worker_suite = { .name = "swc_worker", .test_cases = cases };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The completion ring: reservations never exceed the room, posts come out in order, a full ring refuses,
- * and whatever the consumer writes into its side hurts nobody else. Includes the file under test under
- * other names, to play the consumer on its private pages.
+ * The completion ring: no more entries are reserved than there is room for, entries appear in the order in
+ * which they were posted, and what the consumer writes to its page hurts only itself. Includes the file under
+ * test under other names, to play the consumer on its private pages.
  */
 #define swc_ring_create		t_ring_create
 #define swc_ring_destroy	t_ring_destroy
@@ -59,7 +59,7 @@ static void ring_order(struct kunit *test)
 	t_ring_destroy(ring);
 }
 
-/* Unread entries and promises count together. */
+/* Unread and reserved entries count together. */
 static void ring_full(struct kunit *test)
 {
 	struct swc_ring *ring = t_ring_create(8);
@@ -102,31 +102,31 @@ static void ring_wrap(struct kunit *test)
 	t_ring_destroy(ring);
 }
 
-/* A head, or anything else, of the consumer's making: the kernel's tail and bounds hold. */
+/* The consumer writes any head: the kernel's tail and bounds hold. */
 static void ring_garbage(struct kunit *test)
 {
 	static const u32 heads[] = { 1, 7, 8, 9, 1000, 0x7fffffff, 0x80000000, 0xffffffff };
 	struct swc_ring *ring = t_ring_create(8);
-	u32 i, k, promised = 0;
+	u32 i, k, reserved = 0;
 
 	KUNIT_ASSERT_NOT_NULL(test, ring);
 	for (i = 0; i < ARRAY_SIZE(heads); i++) {
 		u32 tail = ring->tail;
 
 		ring->user->head = heads[i];
-		/* Not what a consumer can write, but the kernel must not read it back either. */
+		/* A consumer cannot write these; the kernel must not read them either. */
 		ring->shared->tail = 12345;
 		ring->shared->entries = 1 << 20;
 		for (k = 0; k < 20; k++) {
 			if (!t_ring_reserve(ring))
-				promised++;
+				reserved++;
 			KUNIT_EXPECT_LE(test, ring->reserved, 8);
 		}
-		for (; promised; promised--)
+		for (; reserved; reserved--)
 			post(ring, 0);
 		KUNIT_EXPECT_EQ(test, ring->reserved, 0);
 		KUNIT_EXPECT_LE(test, ring->tail - tail, 8);
-		/* A head ahead of the tail looks full, forever if the consumer likes it so. */
+		/* A ring whose head is ahead of its tail is full. */
 		if ((s32)(heads[i] - tail) > 0)
 			KUNIT_EXPECT_EQ(test, ring->tail, tail);
 	}
@@ -158,4 +158,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite swc_ring_suite = { .name = "swc_ring", .test_cases = cases };
+struct kunit_suite swc_completion_ring_suite = { .name = "swc_completion_ring", .test_cases = cases };

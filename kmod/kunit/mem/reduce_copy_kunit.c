@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Passes over memory: copies and sums over regions that are cut into extents in different ways, from any
- * start and of any length; going on after an interruption; and scratch regions themselves.
+ * Copies and reductions by the CPU: over regions cut into extents in different ways, from any start and of
+ * any length; and continued after an interruption.
  */
 #include <linux/prandom.h>
 #include <linux/slab.h>
@@ -11,7 +11,7 @@
 #define BYTES	(40 * 1024)
 #define REGIONS	4
 
-/* A region over memory of its own, in extents of @step bytes (0: one), each allocated for itself. */
+/* A region with memory of its own, in extents of @step bytes (0: one extent), each allocated separately. */
 static struct swc_region *make_region(struct kunit *test, u32 bytes, u32 step)
 {
 	struct swc_region *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
@@ -23,7 +23,7 @@ static struct swc_region *make_region(struct kunit *test, u32 bytes, u32 step)
 	for (i = 0; i < n; i++) {
 		u32 len = step ? min(step, bytes - i * step) : bytes;
 
-		/* Of exactly this size, so that KASAN sees every byte too many. */
+		/* Of exactly this size, so that KASAN sees any access beyond. */
 		r->extents[i].kaddr = kunit_kmalloc(test, len, GFP_KERNEL);
 		KUNIT_ASSERT_NOT_NULL(test, r->extents[i].kaddr);
 		r->extents[i].offset = i * step;
@@ -40,7 +40,7 @@ static u8 *byte_at(struct swc_region *r, u32 offset)
 }
 
 struct table {
-	struct swc_move move;
+	struct swc_reduce_copy copy;
 	struct swc_span span[REGIONS];
 	struct swc_cursor cursor[REGIONS];
 	void *ptr[REGIONS];
@@ -49,7 +49,7 @@ struct table {
 static void table_init(struct table *t, u32 nsrc, u32 ndst, u64 bytes)
 {
 	memset(t, 0, sizeof(*t));
-	t->move = (struct swc_move) {
+	t->copy = (struct swc_reduce_copy) {
 		.nsrc = nsrc, .ndst = ndst, .span = t->span, .cursor = t->cursor, .ptr = t->ptr,
 		.bytes = bytes, .dtype = SWC_U16, .redop = SWC_SUM,
 	};
@@ -69,7 +69,7 @@ static void fill(struct swc_region *r, u32 which)
 		*(u16 *)byte_at(r, i) = pattern(which, i / 2);
 }
 
-static void move_extents(struct kunit *test)
+static void copy_extents(struct kunit *test)
 {
 	static const u32 steps[] = { 0, 4096, 64, 1022, 5000, 16386 };
 	struct swc_region *regions[ARRAY_SIZE(steps)];
@@ -88,13 +88,13 @@ static void move_extents(struct kunit *test)
 		bytes = round < 20 ? round * 2 : (prandom_u32_state(&rnd) % (BYTES / 2)) & ~1u;
 		table_init(t, nsrc, ndst, bytes);
 		for (i = 0; i < REGIONS; i++) {
-			/* Different regions: neighbours in a circle. */
+			/* A different region for each range. */
 			t->span[i].region = regions[(round / 3 + i) % ARRAY_SIZE(steps)];
 			t->span[i].offset = (prandom_u32_state(&rnd) % (BYTES - bytes + 1)) & ~1u;
 			fill(t->span[i].region, i);
 		}
-		KUNIT_EXPECT_EQ(test, swc_move(&t->move, &stop), 0);
-		KUNIT_EXPECT_EQ(test, t->move.done, (u64)bytes);
+		KUNIT_EXPECT_EQ(test, swc_reduce_copy(&t->copy, &stop), 0);
+		KUNIT_EXPECT_EQ(test, t->copy.done, (u64)bytes);
 		for (i = nsrc; i < REGIONS; i++) {
 			struct swc_span *d = &t->span[i];
 
@@ -115,8 +115,11 @@ static void move_extents(struct kunit *test)
 	}
 }
 
-/* Given up between two pieces: @done says how far it came, nothing beyond is touched, and it can go on. */
-static void move_stop(struct kunit *test)
+/*
+ * Stopped between two pieces: @done counts what is done, nothing beyond is touched, and it can be
+ * continued.
+ */
+static void copy_stop(struct kunit *test)
 {
 	struct table *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
 	u32 bytes = 300 * 1024, i, stops = 0;
@@ -129,10 +132,10 @@ static void move_stop(struct kunit *test)
 	fill(t->span[0].region, 1);
 	fill(t->span[1].region, 2);
 	for (;;) {
-		ret = swc_move(&t->move, &stop);
+		ret = swc_reduce_copy(&t->copy, &stop);
 		for (i = 0; i < bytes; i += 2)
 			if (*(u16 *)byte_at(t->span[1].region, i) !=
-			    pattern(i < t->move.done ? 1 : 2, i / 2))
+			    pattern(i < t->copy.done ? 1 : 2, i / 2))
 				break;
 		KUNIT_EXPECT_EQ(test, i, bytes);
 		if (!ret)
@@ -141,53 +144,17 @@ static void move_stop(struct kunit *test)
 		if (++stops > 100)
 			break;
 	}
-	KUNIT_EXPECT_EQ(test, t->move.done, (u64)bytes);
+	KUNIT_EXPECT_EQ(test, t->copy.done, (u64)bytes);
 	KUNIT_EXPECT_GE(test, stops, 3);
 	KUNIT_EXPECT_LE(test, stops, 6);
-	/* Done is done. */
-	KUNIT_EXPECT_EQ(test, swc_move(&t->move, &stop), 0);
-}
-
-static void move_scratch(struct kunit *test)
-{
-	static const u64 sizes[] = { 1, 4095, 4096, 4097, 3 * 4096, 123456, 1 << 20, (2 << 20) + 4096 };
-	struct swc_t_comm *c = swc_t_comm(test, 1, 1000);
-	struct swc_ctx *ctx = &c->rank[0].ctx;
-	u32 i, k;
-
-	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		s64 before = atomic64_read(&c->mm->pinned_vm);
-		struct swc_region *r = swc_region_scratch(ctx, sizes[i]);
-		u64 pages = DIV_ROUND_UP(sizes[i], PAGE_SIZE), at = 0;
-
-		KUNIT_ASSERT_FALSE(test, IS_ERR(r));
-		KUNIT_EXPECT_EQ(test, atomic64_read(&c->mm->pinned_vm), (s64)(before + pages));
-		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->live_regions), 1);
-		for (k = 0; k < r->nextents; k++) {
-			u64 len = r->extents[k + 1].offset - r->extents[k].offset;
-
-			KUNIT_EXPECT_EQ(test, r->extents[k].offset, at);
-			/* It may reach user buffers: nothing of others may be in it. */
-			KUNIT_EXPECT_NULL(test, memchr_inv(r->extents[k].kaddr, 0, len));
-			memset(r->extents[k].kaddr, 0x5a, len);
-			at += len;
-		}
-		KUNIT_EXPECT_EQ(test, at, pages * PAGE_SIZE);
-		swc_region_put(r);
-		flush_workqueue(swc_wq);
-		KUNIT_EXPECT_EQ(test, atomic64_read(&c->mm->pinned_vm), before);
-		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->live_regions), 0);
-	}
-	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(swc_region_scratch(ctx, 1ull << 46)), -EFBIG);
-	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(swc_region_scratch(ctx, 1ull << 40)), -EFBIG);
-	swc_t_comm_end(c);
+	/* There is nothing left to do. */
+	KUNIT_EXPECT_EQ(test, swc_reduce_copy(&t->copy, &stop), 0);
 }
 
 static struct kunit_case cases[] = {
-	KUNIT_CASE(move_extents),
-	KUNIT_CASE(move_stop),
-	KUNIT_CASE(move_scratch),
+	KUNIT_CASE(copy_extents),
+	KUNIT_CASE(copy_stop),
 	{}
 };
 
-struct kunit_suite swc_move_suite = { .name = "swc_move", .test_cases = cases };
+struct kunit_suite swc_reduce_copy_suite = { .name = "swc_reduce_copy", .test_cases = cases };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The links of plans: which connection a transfer uses, and its number there. Communicator and network are
- * made up, as far as plan/plan_conn.c looks at them.
+ * The connections of plans: which one a transfer uses, and its number there. Communicator and network are
+ * fakes that have what kmod/plan/plan_conn.c uses.
  */
 #include <linux/prandom.h>
 
@@ -14,9 +14,10 @@
 
 struct fake {
 	struct swc_comm *comm;
-	struct swc_net net;
+	struct swc_rdma_net net;
 	u32 rank_node[RANKS];
 	u32 first_path[RANKS + 1];
+	DECLARE_BITMAP(left, RANKS);
 };
 
 /* Ranks 0 and 1 are on node 0, 2 and 3 on node 1, the others on node 2. */
@@ -32,80 +33,86 @@ static struct fake *fake(struct kunit *test, u32 here, const u32 *npaths)
 		f->rank_node[i] = min(i / 2, NODES - 1u);
 		f->first_path[i + 1] = f->first_path[i] + (i < NODES ? npaths[i] : 0);
 	}
-	/* Never the last one: nobody must free this. */
+	/* The last reference is never put: this memory is KUnit's. */
 	kref_init(&f->comm->ref);
 	f->comm->nranks = RANKS;
 	f->comm->rank_node = f->rank_node;
 	f->comm->here = here;
 	f->comm->timeout_ms = 1000;
-	f->comm->net = &f->net;
-	f->net.comm = f->comm;
-	f->net.first_path = f->first_path;
+	f->comm->net = &f->net.base;
+	f->net.base.transport = &swc_rdma_transport;
+	f->net.base.params = (struct swc_net_params){
+		.comm = f->comm, .window = &f->comm->window, .nranks = RANKS, .rank_node = f->rank_node,
+		.here = here, .timeout_ms = 1000,
+	};
+	f->net.base.first_path = f->first_path;
+	f->net.left = f->left;
 	mutex_init(&f->net.lock);
 	xa_init(&f->net.conns);
 	INIT_LIST_HEAD(&f->net.all);
-	init_waitqueue_head(&f->net.told);
+	init_waitqueue_head(&f->net.abort_wq);
 	return f;
 }
 
-static struct swc_plan_view view_of(const struct swc_t_plan *p)
+static struct swc_plan_view view_of(const struct swc_plan_writer *p)
 {
 	return (struct swc_plan_view){ .hdr = &p->hdr, .channels = p->channels, .steps = p->steps,
 				       .xfers = p->xfers, .max_sends = 4,
-				       .nblocks = p->hdr.nparts * p->hdr.part_blocks };
+				       .nblocks = p->hdr.nshards * p->hdr.shard_blocks };
 }
 
-static void send_by(struct swc_t_plan *p, u32 rank, u8 path)
+static void send_by(struct swc_plan_writer *p, u32 rank, u8 path)
 {
 	swc_t_send(p, rank, 0, 1, SWC_BUF_SEND);
 	swc_t_path(p, path);
 }
 
-static void recv_by(struct swc_t_plan *p, u32 rank, u8 path)
+static void recv_by(struct swc_plan_writer *p, u32 rank, u8 path)
 {
 	swc_t_recv(p, rank, 0, 1, SWC_BUF_RECV, 0, 0);
 	swc_t_path(p, path);
 }
 
-/* With one step begun. */
-static struct swc_t_plan *plan_of(struct kunit *test, u32 rank)
+/* A plan with one network step open. */
+static struct swc_plan_writer *plan_of(struct kunit *test, u32 rank)
 {
-	struct swc_t_plan *p = swc_t_plan(test, SWC_ALLREDUCE, RANKS, rank, RANKS);
+	struct swc_plan_writer *p = swc_t_plan(test, SWC_ALLREDUCE, RANKS, rank, RANKS);
 
-	swc_t_channel(p);
-	swc_t_step(p, SWC_STEP_NET);
+	swc_plan_write_channel(p);
+	swc_plan_write_step(p, SWC_STEP_NET);
 	return p;
 }
 
-static struct swc_links *links_of(struct kunit *test, const struct fake *f, const struct swc_t_plan *p)
+static struct swc_plan_net *plan_net_of(struct kunit *test, const struct fake *f,
+					const struct swc_plan_writer *p)
 {
 	struct swc_plan_view v = view_of(p);
-	struct swc_links *l = swc_links_make(f->comm, &v);
+	struct swc_plan_net *l = swc_plan_net_create(f->comm, &v);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(l));
 	return l;
 }
 
-static void expect_link(struct kunit *test, const struct swc_links *l, u32 xfer, u32 ordinal, u32 peer,
+static void expect_conn(struct kunit *test, const struct swc_plan_net *l, u32 xfer, u32 ordinal, u32 peer,
 			u16 channel, u16 path)
 {
-	const struct swc_link *link;
+	const struct swc_plan_conn *conn;
 
 	KUNIT_EXPECT_EQ_MSG(test, l->ordinal[xfer], ordinal, "transfer %u", xfer);
-	KUNIT_ASSERT_LT_MSG(test, l->link[xfer], l->nlinks, "transfer %u", xfer);
-	link = &l->links[l->link[xfer]];
-	KUNIT_EXPECT_EQ_MSG(test, link->peer, peer, "transfer %u", xfer);
-	KUNIT_EXPECT_EQ_MSG(test, link->channel, channel, "transfer %u", xfer);
-	KUNIT_EXPECT_EQ_MSG(test, link->path, path, "transfer %u", xfer);
+	KUNIT_ASSERT_LT_MSG(test, l->conn_of[xfer], l->nconns, "transfer %u", xfer);
+	conn = &l->conns[l->conn_of[xfer]];
+	KUNIT_EXPECT_EQ_MSG(test, conn->peer, peer, "transfer %u", xfer);
+	KUNIT_EXPECT_EQ_MSG(test, conn->channel, channel, "transfer %u", xfer);
+	KUNIT_EXPECT_EQ_MSG(test, conn->path, path, "transfer %u", xfer);
 }
 
-/* Written out: two channels, two paths to node 1, one to node 2. */
-static void links_by_hand(struct kunit *test)
+/* Two channels, two paths to node 1, one path to node 2. */
+static void conn_by_hand(struct kunit *test)
 {
 	static const u32 npaths[NODES] = { 0, 2, 1 };
 	struct fake *f = fake(test, 0, npaths);
-	struct swc_t_plan *p = plan_of(test, 0);
-	struct swc_links *l;
+	struct swc_plan_writer *p = plan_of(test, 0);
+	struct swc_plan_net *l;
 
 	send_by(p, 2, 0);	/* 0 */
 	send_by(p, 2, 1);
@@ -113,48 +120,48 @@ static void links_by_hand(struct kunit *test)
 	send_by(p, 4, 5);
 	recv_by(p, 2, 3);	/* 4 */
 	recv_by(p, 4, 0);
-	recv_by(p, 1, 0);	/* 6: likewise */
-	swc_t_step(p, SWC_STEP_LOCAL);
+	recv_by(p, 1, 0);	/* 6: on this node */
+	swc_plan_write_step(p, SWC_STEP_LOCAL);
 	swc_t_send(p, 1, 0, 1, SWC_BUF_SEND);
 	swc_t_recv(p, 0, 0, 1, SWC_BUF_RECV, 0, 0);
-	swc_t_step(p, SWC_STEP_SYNC);
-	swc_t_step(p, SWC_STEP_NET);
+	swc_plan_write_step(p, SWC_STEP_SYNC);
+	swc_plan_write_step(p, SWC_STEP_NET);
 	send_by(p, 2, 2);	/* 9 */
 	recv_by(p, 2, 0);
-	swc_t_channel(p);
-	swc_t_step(p, SWC_STEP_NET);
-	send_by(p, 2, 0);	/* 11: numbers begin anew */
+	swc_plan_write_channel(p);
+	swc_plan_write_step(p, SWC_STEP_NET);
+	send_by(p, 2, 0);	/* 11: numbers start again */
 	recv_by(p, 3, 1);
 	recv_by(p, 3, 1);
 
-	l = links_of(test, f, p);
-	KUNIT_EXPECT_EQ(test, l->nlinks, 5u);
-	expect_link(test, l, 0, 0, 2, 0, 0);
-	expect_link(test, l, 1, 1, 2, 0, 1);
-	KUNIT_EXPECT_EQ(test, l->link[2], SWC_NO_LINK);
-	expect_link(test, l, 3, 0, 4, 0, 0);
-	expect_link(test, l, 4, 0, 2, 0, 1);
-	expect_link(test, l, 5, 0, 4, 0, 0);
-	KUNIT_EXPECT_EQ(test, l->link[6], SWC_NO_LINK);
-	KUNIT_EXPECT_EQ(test, l->link[7], SWC_NO_LINK);
-	KUNIT_EXPECT_EQ(test, l->link[8], SWC_NO_LINK);
-	/* Whatever path the others took. */
-	expect_link(test, l, 9, 2, 2, 0, 0);
-	expect_link(test, l, 10, 1, 2, 0, 0);
-	expect_link(test, l, 11, 0, 2, 1, 0);
-	expect_link(test, l, 12, 0, 3, 1, 1);
-	expect_link(test, l, 13, 1, 3, 1, 1);
-	/* What the first step sends, all others of its channel overwrite, or let other ranks do so. */
+	l = plan_net_of(test, f, p);
+	KUNIT_EXPECT_EQ(test, l->nconns, 5u);
+	expect_conn(test, l, 0, 0, 2, 0, 0);
+	expect_conn(test, l, 1, 1, 2, 0, 1);
+	KUNIT_EXPECT_EQ(test, l->conn_of[2], SWC_NO_CONN);
+	expect_conn(test, l, 3, 0, 4, 0, 0);
+	expect_conn(test, l, 4, 0, 2, 0, 1);
+	expect_conn(test, l, 5, 0, 4, 0, 0);
+	KUNIT_EXPECT_EQ(test, l->conn_of[6], SWC_NO_CONN);
+	KUNIT_EXPECT_EQ(test, l->conn_of[7], SWC_NO_CONN);
+	KUNIT_EXPECT_EQ(test, l->conn_of[8], SWC_NO_CONN);
+	/* Numbered across paths. */
+	expect_conn(test, l, 9, 2, 2, 0, 0);
+	expect_conn(test, l, 10, 1, 2, 0, 0);
+	expect_conn(test, l, 11, 0, 2, 1, 0);
+	expect_conn(test, l, 12, 0, 3, 1, 1);
+	expect_conn(test, l, 13, 1, 3, 1, 1);
+	/* Every later step of the channel may overwrite what the first step sends. */
 	KUNIT_EXPECT_EQ(test, l->fence[0], 0u);
 	KUNIT_EXPECT_EQ(test, l->fence[1], 1u);
 	KUNIT_EXPECT_EQ(test, l->fence[2], 1u);
 	KUNIT_EXPECT_EQ(test, l->fence[3], 1u);
 	KUNIT_EXPECT_EQ(test, l->fence[4], 0u);
 	KUNIT_EXPECT_FALSE(test, l->open);
-	swc_links_free(l);
+	swc_plan_net_free(l);
 }
 
-/* Of the transfers before @k in its channel, those with its peer, in its direction. */
+/* Number of transfers before @k on its channel with the same peer and direction. */
 static u32 count_before(const struct swc_plan_view *v, const struct swc_plan_channel *chan, u32 k, bool send)
 {
 	u32 i, j, n = 0;
@@ -172,15 +179,15 @@ static u32 count_before(const struct swc_plan_view *v, const struct swc_plan_cha
 	return n;
 }
 
-static struct swc_t_plan *random_plan(struct kunit *test, struct rnd_state *rnd, u32 here)
+static struct swc_plan_writer *random_plan(struct kunit *test, struct rnd_state *rnd, u32 here)
 {
-	struct swc_t_plan *p = swc_t_plan(test, SWC_ALLREDUCE, RANKS, 2 * here, RANKS);
+	struct swc_plan_writer *p = swc_t_plan(test, SWC_ALLREDUCE, RANKS, 2 * here, RANKS);
 	u32 c, s, i;
 
 	for (c = 1 + prandom_u32_state(rnd) % SWC_T_CHANNELS; c; c--) {
-		swc_t_channel(p);
+		swc_plan_write_channel(p);
 		for (s = prandom_u32_state(rnd) % 5; s; s--) {
-			swc_t_step(p, SWC_STEP_NET);
+			swc_plan_write_step(p, SWC_STEP_NET);
 			for (i = prandom_u32_state(rnd) % 6; i; i--)
 				send_by(p, prandom_u32_state(rnd) % RANKS, prandom_u32_state(rnd));
 			for (i = prandom_u32_state(rnd) % 6; i; i--)
@@ -190,98 +197,98 @@ static struct swc_t_plan *random_plan(struct kunit *test, struct rnd_state *rnd,
 	return p;
 }
 
-/* How far a run may go ahead of its messages. */
-static void links_fences(struct kunit *test)
+/* How far a task may be ahead of its messages. */
+static void conn_fences(struct kunit *test)
 {
 	static const u32 npaths[NODES] = { 0, 1, 1 };
 	struct fake *f = fake(test, 0, npaths);
-	struct swc_t_plan *p = swc_t_plan(test, SWC_ALLREDUCE, RANKS, 0, 32);
+	struct swc_plan_writer *p = swc_t_plan(test, SWC_ALLREDUCE, RANKS, 0, 32);
 	struct swc_plan_view v;
-	struct swc_links *l;
+	struct swc_plan_net *l;
 	u32 i;
 
-	swc_t_channel(p);
+	swc_plan_write_channel(p);
 	for (i = 0; i < 20; i++) {
-		swc_t_step(p, SWC_STEP_NET);
+		swc_plan_write_step(p, SWC_STEP_NET);
 		swc_t_send(p, 2, i, 1, SWC_BUF_SEND);
 		swc_t_recv(p, 2, i + 1, 1, SWC_BUF_RECV, 0, 0);
 	}
-	swc_t_step(p, SWC_STEP_NET);	/* 20: overwrites what step 17 has sent from the other buffer */
+	swc_plan_write_step(p, SWC_STEP_NET);	/* 20: overwrites what step 17 sent from SEND */
 	swc_t_recv(p, 2, 15, 3, SWC_BUF_RECV, 0, 0);
-	swc_t_step(p, SWC_STEP_NET);	/* 21: the same numbers, but no such buffer */
+	swc_plan_write_step(p, SWC_STEP_NET);	/* 21: the same blocks, in SCRATCH */
 	swc_t_recv(p, 2, 15, 3, SWC_BUF_SCRATCH, 0, 0);
 	v = view_of(p);
-	l = swc_links_make(f->comm, &v);
+	l = swc_plan_net_create(f->comm, &v);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(l));
-	KUNIT_EXPECT_EQ(test, l->ahead, (u32)SWC_MAX_AHEAD);
+	KUNIT_EXPECT_EQ(test, l->send_window, (u32)SWC_MAX_SEND_WINDOW);
 	for (i = 0; i < 20; i++)
 		KUNIT_EXPECT_EQ(test, l->fence[i], 0u);
 	KUNIT_EXPECT_EQ(test, l->fence[20], 18u);
 	KUNIT_EXPECT_EQ(test, l->fence[21], 0u);
-	swc_links_free(l);
-	/* Many messages in a step: fewer steps. */
+	swc_plan_net_free(l);
+	/* More messages in a step: fewer steps. */
 	v.max_sends = 100;
-	l = swc_links_make(f->comm, &v);
+	l = swc_plan_net_create(f->comm, &v);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(l));
-	KUNIT_EXPECT_EQ(test, l->ahead, 2u);
-	swc_links_free(l);
+	KUNIT_EXPECT_EQ(test, l->send_window, 2u);
+	swc_plan_net_free(l);
 }
 
-/* From when on others may write into what a step receives. */
-static void links_early(struct kunit *test)
+/* From which step on peers may write into the memory that a step receives into. */
+static void conn_free_from(struct kunit *test)
 {
 	static const u32 npaths[NODES] = { 0, 1, 1 }, want[] = { 0, 0, 2, 1, 4, 5, 6, 5, 8, 8, 10, 8 };
 	struct fake *f = fake(test, 0, npaths);
-	struct swc_t_plan *p = swc_t_plan(test, SWC_ALLREDUCE, RANKS, 0, 32);
-	struct swc_links *l;
+	struct swc_plan_writer *p = swc_t_plan(test, SWC_ALLREDUCE, RANKS, 0, 32);
+	struct swc_plan_net *l;
 	u32 i;
 
-	swc_t_channel(p);
-	swc_t_step(p, SWC_STEP_NET);
+	swc_plan_write_channel(p);
+	swc_plan_write_step(p, SWC_STEP_NET);
 	swc_t_send(p, 2, 0, 4, SWC_BUF_SEND);
-	swc_t_recv(p, 2, 4, 4, SWC_BUF_RECV, SWC_XFER_REDUCE, SWC_BUF_SCRATCH);
-	swc_t_step(p, SWC_STEP_NET);
+	swc_t_recv(p, 2, 4, 4, SWC_BUF_RECV, SWC_BUF_SCRATCH, SWC_XFER_REDUCE);
+	swc_plan_write_step(p, SWC_STEP_NET);
 	swc_t_send(p, 2, 4, 2, SWC_BUF_RECV);
-	swc_t_recv(p, 2, 6, 2, SWC_BUF_RECV, SWC_XFER_REDUCE, SWC_BUF_RECV);
-	swc_t_step(p, SWC_STEP_NET);	/* 2: what step 1 has sent */
+	swc_t_recv(p, 2, 6, 2, SWC_BUF_RECV, SWC_BUF_RECV, SWC_XFER_REDUCE);
+	swc_plan_write_step(p, SWC_STEP_NET);	/* 2: step 1 sends it */
 	swc_t_recv(p, 2, 3, 2, SWC_BUF_RECV, 0, 0);
-	swc_t_step(p, SWC_STEP_NET);	/* 3: what step 0 has sent from the other buffer, or adds to */
+	swc_plan_write_step(p, SWC_STEP_NET);	/* 3: step 0 sends or reads it (SEND: in place) */
 	swc_t_recv(p, 2, 0, 3, SWC_BUF_RECV, 0, 0);
 	swc_t_recv(p, 2, 4, 4, SWC_BUF_SCRATCH, 0, 0);
-	swc_t_step(p, SWC_STEP_SYNC);
-	swc_t_step(p, SWC_STEP_NET);	/* 5: others may have used it before the barrier */
+	swc_plan_write_step(p, SWC_STEP_SYNC);
+	swc_plan_write_step(p, SWC_STEP_NET);	/* 5: other ranks may use it before the barrier */
 	swc_t_recv(p, 2, 20, 1, SWC_BUF_RECV, 0, 0);
 	swc_t_send(p, 2, 21, 1, SWC_BUF_RECV);
-	swc_t_step(p, SWC_STEP_NET);	/* 6: what step 5 has sent */
+	swc_plan_write_step(p, SWC_STEP_NET);	/* 6: step 5 sends it */
 	swc_t_recv(p, 2, 21, 1, SWC_BUF_RECV, 0, 0);
-	swc_t_step(p, SWC_STEP_NET);	/* 7: what nobody has used */
+	swc_plan_write_step(p, SWC_STEP_NET);	/* 7: no step uses it */
 	swc_t_recv(p, 2, 22, 1, SWC_BUF_RECV, 0, 0);
-	swc_t_channel(p);
-	swc_t_step(p, SWC_STEP_NET);	/* 8: of another channel */
+	swc_plan_write_channel(p);
+	swc_plan_write_step(p, SWC_STEP_NET);	/* 8: another channel */
 	swc_t_recv(p, 2, 0, 1, SWC_BUF_RECV, 0, 0);
-	swc_t_step(p, SWC_STEP_NET);	/* 9: nothing to store */
+	swc_plan_write_step(p, SWC_STEP_NET);	/* 9: reduces, does not store */
 	swc_t_send(p, 2, 1, 1, SWC_BUF_RECV);
-	swc_t_recv(p, 2, 0, 1, SWC_BUF_RECV, SWC_XFER_REDUCE, SWC_BUF_RECV);
-	swc_t_step(p, SWC_STEP_NET);	/* 10: what step 8 has received, and 9 added to */
+	swc_t_recv(p, 2, 0, 1, SWC_BUF_RECV, SWC_BUF_RECV, SWC_XFER_REDUCE);
+	swc_plan_write_step(p, SWC_STEP_NET);	/* 10: steps 8 and 9 receive into it */
 	swc_t_recv(p, 2, 0, 1, SWC_BUF_RECV, 0, 0);
-	swc_t_step(p, SWC_STEP_NET);	/* 11: not so in scratch */
+	swc_plan_write_step(p, SWC_STEP_NET);	/* 11: SCRATCH is unused */
 	swc_t_recv(p, 2, 0, 2, SWC_BUF_SCRATCH, 0, 0);
 	f->comm->nlocal = 1;
-	l = links_of(test, f, p);
-	KUNIT_EXPECT_EQ(test, l->kept, (u32)SWC_MAX_KEPT);
+	l = plan_net_of(test, f, p);
+	KUNIT_EXPECT_EQ(test, l->rndv_window, (u32)SWC_MAX_RNDV_WINDOW);
 	for (i = 0; i < p->hdr.nsteps; i++)
-		KUNIT_EXPECT_EQ_MSG(test, l->early[i], want[i], "step %u", i);
-	swc_links_free(l);
-	/* Other ranks of the node have plans of their own. */
+		KUNIT_EXPECT_EQ_MSG(test, l->free_from[i], want[i], "step %u", i);
+	swc_plan_net_free(l);
+	/* With other ranks on the node, whose plans may use it: never early. */
 	f->comm->nlocal = 2;
-	l = links_of(test, f, p);
+	l = plan_net_of(test, f, p);
 	for (i = 0; i < p->hdr.nsteps; i++)
-		KUNIT_EXPECT_EQ(test, l->early[i], i);
-	swc_links_free(l);
+		KUNIT_EXPECT_EQ(test, l->free_from[i], i);
+	swc_plan_net_free(l);
 }
 
-/* Random plans against the definition. */
-static void links_random(struct kunit *test)
+/* Random plans, compared with the definition. */
+static void conn_random(struct kunit *test)
 {
 	struct rnd_state rnd;
 	u32 round;
@@ -290,8 +297,8 @@ static void links_random(struct kunit *test)
 	for (round = 0; round < 200; round++) {
 		u32 here = round % NODES, npaths[NODES], c, i, k;
 		struct swc_plan_view v;
-		struct swc_t_plan *p;
-		struct swc_links *l;
+		struct swc_plan_writer *p;
+		struct swc_plan_net *l;
 		struct fake *f;
 
 		for (i = 0; i < NODES; i++)
@@ -299,7 +306,7 @@ static void links_random(struct kunit *test)
 		f = fake(test, here, npaths);
 		p = random_plan(test, &rnd, here);
 		v = view_of(p);
-		l = swc_links_make(f->comm, &v);
+		l = swc_plan_net_create(f->comm, &v);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(l));
 		for (c = 0; c < p->hdr.nchannels; c++) {
 			const struct swc_plan_channel *chan = &v.channels[c];
@@ -312,91 +319,91 @@ static void links_random(struct kunit *test)
 					bool send = k < s->first_xfer + s->nsend;
 
 					if (node == here)
-						KUNIT_EXPECT_EQ(test, l->link[k], SWC_NO_LINK);
+						KUNIT_EXPECT_EQ(test, l->conn_of[k], SWC_NO_CONN);
 					else
-						expect_link(test, l, k,
+						expect_conn(test, l, k,
 							    count_before(&v, chan, k, send), rank, c,
 							    v.xfers[k].path % npaths[node]);
 				}
 			}
 		}
-		/* None twice. */
-		for (i = 0; i < l->nlinks; i++)
+		/* No duplicates. */
+		for (i = 0; i < l->nconns; i++)
 			for (k = 0; k < i; k++)
-				KUNIT_EXPECT_FALSE(test, l->links[i].peer == l->links[k].peer &&
-						   l->links[i].channel == l->links[k].channel &&
-						   l->links[i].path == l->links[k].path);
-		swc_links_free(l);
+				KUNIT_EXPECT_FALSE(test, l->conns[i].peer == l->conns[k].peer &&
+						   l->conns[i].channel == l->conns[k].channel &&
+						   l->conns[i].path == l->conns[k].path);
+		swc_plan_net_free(l);
 		kunit_kfree(test, p);
 		kunit_kfree(test, f->comm);
 		kunit_kfree(test, f);
 	}
 }
 
-static void links_none(struct kunit *test)
+static void conn_none(struct kunit *test)
 {
 	static const u32 npaths[NODES] = { 0, 1, 0 };
 	struct fake *f = fake(test, 0, npaths);
-	struct swc_t_plan *p = plan_of(test, 0);
-	struct swc_links *l = links_of(test, f, p);
+	struct swc_plan_writer *p = plan_of(test, 0);
+	struct swc_plan_net *l = plan_net_of(test, f, p);
 	struct swc_plan_view v;
 
-	KUNIT_EXPECT_EQ(test, l->nlinks, 0u);
-	KUNIT_EXPECT_EQ(test, swc_links_open(l, &f->net, 0), 0);
+	KUNIT_EXPECT_EQ(test, l->nconns, 0u);
+	KUNIT_EXPECT_EQ(test, swc_plan_net_open(l, &f->net.base, 0), 0);
 	KUNIT_EXPECT_TRUE(test, l->open);
-	swc_links_free(l);
+	swc_plan_net_free(l);
 
-	/* A node without a path matters only to who wants to go there. */
+	/* A node without a path is an error only for a plan that names a rank there. */
 	send_by(p, 3, 0);
-	l = links_of(test, f, p);
-	KUNIT_EXPECT_EQ(test, l->nlinks, 1u);
-	swc_links_free(l);
+	l = plan_net_of(test, f, p);
+	KUNIT_EXPECT_EQ(test, l->nconns, 1u);
+	swc_plan_net_free(l);
 	send_by(p, 4, 0);
 	v = view_of(p);
-	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(swc_links_make(f->comm, &v)), -EHOSTUNREACH);
-	swc_links_free(NULL);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(swc_plan_net_create(f->comm, &v)), -EHOSTUNREACH);
+	swc_plan_net_free(NULL);
 }
 
-/* The highest rank only waits to be connected to: its connections are made and nothing more. */
-static void links_open(struct kunit *test)
+/* The highest rank never connects, it is connected to: its connections are only allocated. */
+static void conn_open(struct kunit *test)
 {
 	static const u32 npaths[NODES] = { 1, 2, 0 };
 	struct fake *f = fake(test, NODES - 1, npaths);
-	struct swc_t_plan *p = plan_of(test, RANKS - 1);
-	struct swc_links *a, *b, *late;
-	struct swc_conn *conn;
+	struct swc_plan_writer *p = plan_of(test, RANKS - 1);
+	struct swc_plan_net *a, *b, *late;
+	struct swc_rdma_conn *conn;
 	unsigned long key;
 	u32 i, n = 0;
 
 	send_by(p, 0, 0);
 	send_by(p, 2, 0);
 	send_by(p, 2, 1);
-	swc_t_channel(p);
-	swc_t_step(p, SWC_STEP_NET);
+	swc_plan_write_channel(p);
+	swc_plan_write_step(p, SWC_STEP_NET);
 	recv_by(p, 2, 0);
-	a = links_of(test, f, p);
-	b = links_of(test, f, p);
-	late = links_of(test, f, p);
-	KUNIT_EXPECT_EQ(test, a->nlinks, 4u);
-	KUNIT_EXPECT_EQ(test, swc_links_open(a, &f->net, RANKS - 1), 0);
-	KUNIT_EXPECT_EQ(test, swc_links_open(a, &f->net, RANKS - 1), 0);
+	a = plan_net_of(test, f, p);
+	b = plan_net_of(test, f, p);
+	late = plan_net_of(test, f, p);
+	KUNIT_EXPECT_EQ(test, a->nconns, 4u);
+	KUNIT_EXPECT_EQ(test, swc_plan_net_open(a, &f->net.base, RANKS - 1), 0);
+	KUNIT_EXPECT_EQ(test, swc_plan_net_open(a, &f->net.base, RANKS - 1), 0);
 	/* Plans share connections. */
-	KUNIT_EXPECT_EQ(test, swc_links_open(b, &f->net, RANKS - 1), 0);
+	KUNIT_EXPECT_EQ(test, swc_plan_net_open(b, &f->net.base, RANKS - 1), 0);
 	for (i = 0; i < 4; i++) {
-		conn = a->links[i].conn;
-		KUNIT_ASSERT_NOT_NULL(test, conn);
-		KUNIT_EXPECT_PTR_EQ(test, b->links[i].conn, conn);
+		KUNIT_ASSERT_NOT_NULL(test, a->conns[i].conn);
+		KUNIT_EXPECT_PTR_EQ(test, b->conns[i].conn, a->conns[i].conn);
+		conn = swc_rdma_conn(a->conns[i].conn);
 		KUNIT_EXPECT_EQ(test, conn->me, RANKS - 1u);
-		KUNIT_EXPECT_EQ(test, conn->peer, a->links[i].peer);
-		KUNIT_EXPECT_EQ(test, conn->channel, a->links[i].channel);
-		KUNIT_EXPECT_EQ(test, conn->path, a->links[i].path);
+		KUNIT_EXPECT_EQ(test, conn->peer, a->conns[i].peer);
+		KUNIT_EXPECT_EQ(test, conn->channel, a->conns[i].channel);
+		KUNIT_EXPECT_EQ(test, conn->path, a->conns[i].path);
 		KUNIT_EXPECT_EQ(test, conn->state, SWC_CONN_IDLE);
 	}
 	xa_for_each(&f->net.conns, key, conn)
 		n++;
 	KUNIT_EXPECT_EQ(test, n, 4u);
 
-	/* The communicator ends. */
+	/* The communicator is aborted. */
 	mutex_lock(&f->net.lock);
 	f->net.dead = true;
 	mutex_unlock(&f->net.lock);
@@ -405,21 +412,21 @@ static void links_open(struct kunit *test)
 	flush_workqueue(swc_net_wq);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&f->net.conns));
 	KUNIT_EXPECT_EQ(test, kref_read(&f->comm->ref), 1u);
-	KUNIT_EXPECT_EQ(test, swc_links_open(late, &f->net, RANKS - 1), -ECONNABORTED);
+	KUNIT_EXPECT_EQ(test, swc_plan_net_open(late, &f->net.base, RANKS - 1), -ECONNABORTED);
 	KUNIT_EXPECT_FALSE(test, late->open);
-	swc_links_free(a);
-	swc_links_free(b);
-	swc_links_free(late);
+	swc_plan_net_free(a);
+	swc_plan_net_free(b);
+	swc_plan_net_free(late);
 }
 
 static struct kunit_case cases[] = {
-	KUNIT_CASE(links_by_hand),
-	KUNIT_CASE(links_fences),
-	KUNIT_CASE(links_early),
-	KUNIT_CASE(links_random),
-	KUNIT_CASE(links_none),
-	KUNIT_CASE(links_open),
+	KUNIT_CASE(conn_by_hand),
+	KUNIT_CASE(conn_fences),
+	KUNIT_CASE(conn_free_from),
+	KUNIT_CASE(conn_random),
+	KUNIT_CASE(conn_none),
+	KUNIT_CASE(conn_open),
 	{}
 };
 
-struct kunit_suite swc_links_suite = { .name = "swc_links", .test_cases = cases };
+struct kunit_suite swc_plan_conn_suite = { .name = "swc_plan_conn", .test_cases = cases };

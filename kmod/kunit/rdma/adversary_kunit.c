@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Strangers and liars: requests that are refused, peers that cannot prove anything, and peers that can, but
- * break the rules. The communicator goes on as if nothing had been, or ends with the right error.
+ * Hostile peers: invalid requests, peers that cannot authenticate themselves, and authenticated peers that
+ * violate the protocol. The communicator is not affected, or is aborted with the right error.
  */
 #include "rdma/rdma.h"
 #include "kunit/harness.h"
-#include "net_harness.h"
+#include "kunit/rdma/net_harness.h"
 #include "kunit/rdma/raw_peer.h"
 
-/* ------------------------------------------------------------------ who is refused */
+/* ------------------------------------------------------------------ not authenticated */
 
-/* Of the same name, but another id: who connects is told, and the other never believes it. */
-static void lies_secret(struct kunit *test)
+/*
+ * The same name, but another id. The rank that connects is refused and aborts; the other one sees no
+ * connection until its deadline.
+ */
+static void adversary_wrong_id(struct kunit *test)
 {
 	u64 opened = swc_stat_read(SWC_STAT_CONNS_OPENED), refused = swc_stat_read(SWC_STAT_CONNS_REFUSED);
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
@@ -22,13 +25,13 @@ static void lies_secret(struct kunit *test)
 	swc_t_of(c, 1)->id[SWC_ID_BYTES - 1] ^= 1;
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
-	/* It may hear of the refusal before it is through with submitting. */
+	/* The refusal may arrive while it submits. */
 	ret = swc_t_job_submit(job, 0, true) ?: swc_t_result(&job->done[0]);
 	if (ret != -ECONNABORTED)
 		KUNIT_EXPECT_EQ(test, ret, -EPROTO);
 	KUNIT_EXPECT_EQ(test, swc_t_of(c, 0)->error, -EPROTO);
 	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_of(c, 0)->text, "believe"), "%s", swc_t_of(c, 0)->text);
-	/* A deadline only now: before, it could pass while they meet. */
+	/* Not before: the deadline could pass while they connect. */
 	job->desc[1].timeout_ms = 500;
 	KUNIT_EXPECT_EQ(test, swc_t_submit(c, 1, &job->desc[1], &late, true), 0);
 	KUNIT_EXPECT_EQ(test, swc_t_result(&late), -ETIMEDOUT);
@@ -38,8 +41,8 @@ static void lies_secret(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
-/* Requests that are refused, each for its own reason; the communicator goes on as if nothing had been. */
-static void lies_strangers(struct kunit *test)
+/* Requests that are refused, each for its own reason; the communicator is not affected. */
+static void adversary_requests(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
@@ -55,20 +58,20 @@ static void lies_strangers(struct kunit *test)
 	EXPECT_REASON(SWC_WIRE_BAD, memset(&h, 0, sizeof(h)));
 	EXPECT_REASON(SWC_WIRE_BAD, h.magic ^= cpu_to_le32(1));
 	EXPECT_REASON(SWC_WIRE_VERSION_DIFFERS, h.version = cpu_to_le16(SWC_WIRE_VERSION + 1));
-	EXPECT_REASON(SWC_WIRE_BAD, h.slots = 0);
+	EXPECT_REASON(SWC_WIRE_BAD, h.rx_bufs = 0);
 	EXPECT_REASON(SWC_WIRE_UNKNOWN, h.name[7] ^= 1);
 	EXPECT_REASON(SWC_WIRE_DENIED, h.mac[0] ^= 1);
 	EXPECT_REASON(SWC_WIRE_DENIED, h.mac[15] ^= 0x80);
 	EXPECT_REASON(SWC_WIRE_DENIED, h.nonce[0] ^= 1);
 	EXPECT_REASON(SWC_WIRE_DENIED, h.channel ^= 1);
-	EXPECT_REASON(SWC_WIRE_DENIED, h.slot_kib = cpu_to_le16(64));
-	/* From here on by somebody who knows the id. */
+	EXPECT_REASON(SWC_WIRE_DENIED, h.rx_buf_kib = cpu_to_le16(64));
+	/* From here on with the right MAC. */
 	EXPECT_REASON(SWC_WIRE_BAD, h.places ^= cpu_to_le32(1); swc_t_sign(comm, &h));
 	EXPECT_REASON(SWC_WIRE_BAD, h.dst = cpu_to_le32(2); swc_t_sign(comm, &h));
 	EXPECT_REASON(SWC_WIRE_BAD, h.path = 1; swc_t_sign(comm, &h));
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	swc_t_job_run(job, 0, true);
-	/* It is there already. */
+	/* The connection exists. */
 	EXPECT_REASON(SWC_WIRE_BUSY, (void)h);
 	swc_t_job_run(job, 1, true);
 	swc_comm_abort(swc_t_of(c, 1), -EIO, -1, 0, "enough");
@@ -77,128 +80,129 @@ static void lies_strangers(struct kunit *test)
 }
 
 /*
- * Somebody has heard a request and repeats it, but cannot prove anything: it spoils its own attempt, and the
- * right one gets through after that.
+ * A replayed request is accepted, but its sender cannot authenticate itself: its attempt fails, and the
+ * member's own one succeeds after that.
  */
-static void lies_replay(struct kunit *test)
+static void adversary_replay(struct kunit *test)
 {
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 how;
 
 	for (how = 0; how < 6; how++) {
 		struct swc_t_comm *c = swc_t_comm_on(test, 2, 60000, &swc_t_two_nodes);
-		struct swc_t_stranger *s = swc_t_stranger(test);
-		struct swc_wire_header *m = s->out;
+		struct swc_t_raw_peer *peer = swc_t_raw_peer(test);
+		struct swc_wire_header *m = peer->out;
 		struct swc_wire_hello h;
 
 		swc_t_hello(swc_t_of(c, 1), 0, 1, &h);
-		KUNIT_EXPECT_EQ(test, swc_t_connect(s, &h, sizeof(h)), RDMA_CM_EVENT_ESTABLISHED);
+		KUNIT_EXPECT_EQ(test, swc_t_connect(peer, &h, sizeof(h)), RDMA_CM_EVENT_ESTABLISHED);
 		memset(m, 0, PAGE_SIZE);
 		switch (how) {
-		case 0: /* a wrong proof */
-			m->kind = SWC_WIRE_PROOF;
-			swc_t_send_raw(s, SWC_HEADER + SWC_WIRE_MAC);
+		case 0: /* a wrong MAC */
+			m->kind = SWC_WIRE_AUTH;
+			swc_t_send_raw(peer, SWC_HEADER + SWC_WIRE_MAC);
 			break;
-		case 1: /* something else than a proof */
+		case 1: /* another message than AUTH */
 			m->kind = SWC_WIRE_ABORT;
-			swc_t_send_raw(s, SWC_HEADER + sizeof(struct swc_wire_abort));
+			swc_t_send_raw(peer, SWC_HEADER + sizeof(struct swc_wire_abort));
 			break;
-		case 2: /* nothing that makes sense */
+		case 2: /* an invalid message */
 			memset(m, 0xff, PAGE_SIZE);
-			swc_t_send_raw(s, PAGE_SIZE);
+			swc_t_send_raw(peer, PAGE_SIZE);
 			break;
-		case 3: /* a chunk that is written */
-			swc_t_write_raw(s, 0, 0, 0);
+		case 3: /* a write of a chunk */
+			swc_t_write_raw(peer, 0, 0, 0);
 			break;
-		case 4: /* memory that it was given no key to */
-			swc_t_write_raw(s, (uintptr_t)s->out, 64, 0);
+		case 4: /* a write without a key */
+			swc_t_write_raw(peer, (uintptr_t)peer->out, 64, 0);
 			break;
-		default: /* not a word */
+		default: /* nothing */
 			break;
 		}
 		swc_t_job_init(job, c, swc_t_ring, 300, false);
 		swc_t_job_run(job, how, true);
 		KUNIT_EXPECT_EQ(test, swc_t_of(c, 1)->status, SWC_COMM_LIVE);
-		swc_t_stranger_end(s);
+		swc_t_raw_peer_end(peer);
 		swc_t_comm_end(c);
 	}
 }
 
-/* ------------------------------------------------------------------ who is let in */
+/* ------------------------------------------------------------------ authenticated */
 
-/* What a peer that has proven itself can do wrong. */
-struct lie {
+/* A violation of the protocol by an authenticated peer; @h is the header of the message to send, zeroed. */
+struct violation {
 	const char *name;
 	int error;
-	void (*tell)(struct swc_t_stranger *s, struct swc_wire_header *h);
+	void (*commit)(struct swc_t_raw_peer *peer, struct swc_wire_header *h);
 };
 
-static void lie_kind(struct swc_t_stranger *s, struct swc_wire_header *h)
+static void bad_kind(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
 	h->kind = 99;
-	swc_t_send_raw(s, SWC_HEADER);
+	swc_t_send_raw(peer, SWC_HEADER);
 }
 
-static void lie_short(struct swc_t_stranger *s, struct swc_wire_header *h)
+static void bad_short(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
-	swc_t_send_raw(s, 1);
+	swc_t_send_raw(peer, 1);
 }
 
-static void lie_nothing(struct swc_t_stranger *s, struct swc_wire_header *h)
+static void bad_empty(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
-	swc_t_send_raw(s, 0);
+	swc_t_send_raw(peer, 0);
 }
 
-static void lie_proof(struct swc_t_stranger *s, struct swc_wire_header *h)
+static void bad_second_auth(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
-	h->kind = SWC_WIRE_PROOF;
-	swc_t_prove(s, h + 1);
-	swc_t_send_raw(s, SWC_HEADER + SWC_WIRE_MAC);
+	h->kind = SWC_WIRE_AUTH;
+	swc_t_auth(peer, h + 1);
+	swc_t_send_raw(peer, SWC_HEADER + SWC_WIRE_MAC);
 }
 
-static void lie_credits(struct swc_t_stranger *s, struct swc_wire_header *h)
+static void bad_credits(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
 	h->kind = SWC_WIRE_CREDIT;
 	h->credits = cpu_to_le16(0xffff);
-	swc_t_send_raw(s, SWC_HEADER);
+	swc_t_send_raw(peer, SWC_HEADER);
 }
 
-/* All that the other side knows of are offered; a chunk twice. */
-static void lie_offer(struct swc_t_stranger *s, struct swc_wire_header *h)
+/* The same chunk is offered twice. */
+static void bad_offer(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
-	struct swc_wire_ready *r = (void *)(h + 1);
+	struct swc_wire_rtr *r = (void *)(h + 1);
 
-	h->kind = SWC_WIRE_READY;
+	h->kind = SWC_WIRE_RTR;
 	h->total = cpu_to_le64(1 << 20);
 	h->bytes = cpu_to_le32(1 << 20);
 	r->chunk = cpu_to_le32(SWC_WIRE_CHUNKS - 1);
-	swc_t_send_raw(s, SWC_HEADER + sizeof(*r));
-	swc_t_send_raw(s, SWC_HEADER + sizeof(*r));
+	swc_t_send_raw(peer, SWC_HEADER + sizeof(*r));
+	swc_t_send_raw(peer, SWC_HEADER + sizeof(*r));
 }
 
-static void lie_written(struct swc_t_stranger *s, struct swc_wire_header *h)
+static void bad_written(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
-	swc_t_write_raw(s, 0, 0, 1);
+	swc_t_write_raw(peer, 0, 0, 1);
 }
 
-static void lie_written_where(struct swc_t_stranger *s, struct swc_wire_header *h)
+static void bad_chunk(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
-	swc_t_write_raw(s, 0, 0, 0xdeadbeef);
+	swc_t_write_raw(peer, 0, 0, 0xdeadbeef);
 }
 
-/* Memory that it was given no key to. */
-static void lie_write(struct swc_t_stranger *s, struct swc_wire_header *h)
+/* To memory that it has no key for. */
+static void bad_write(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
-	swc_t_write_raw(s, (uintptr_t)s->out, 64, 0);
+	swc_t_write_raw(peer, (uintptr_t)peer->out, 64, 0);
 }
 
-/* The same, without a word. */
-static void lie_write_quietly(struct swc_t_stranger *s, struct swc_wire_header *h)
+/* The same without immediate data. */
+static void bad_quiet_write(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
-	swc_t_write_quietly(s, (uintptr_t)s->out, 64);
+	swc_t_write_quietly(peer, (uintptr_t)peer->out, 64);
 }
 
-static void data(struct swc_t_stranger *s, struct swc_wire_header *h, u64 seq, u32 ordinal, u64 total)
+/* The beginning of a message of rank 0 in the ring. */
+static void data(struct swc_t_raw_peer *peer, struct swc_wire_header *h, u64 seq, u32 ordinal, u64 total)
 {
 	h->kind = SWC_WIRE_DATA;
 	h->seq = cpu_to_le64(seq);
@@ -207,50 +211,51 @@ static void data(struct swc_t_stranger *s, struct swc_wire_header *h, u64 seq, u
 	h->bytes = cpu_to_le32(min_t(u64, total, 64));
 	h->count = cpu_to_le64(300);
 	h->family = cpu_to_le64(42);
+	h->shard_blocks = cpu_to_le32(2);
 	h->dtype = SWC_U64;
-	swc_t_send_raw(s, SWC_HEADER + min_t(u64, total, 64));
+	swc_t_send_raw(peer, SWC_HEADER + min_t(u64, total, 64));
 }
 
-static void lie_past(struct swc_t_stranger *s, struct swc_wire_header *h)
+static void bad_past(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
-	data(s, h, 0, 0, 64);
+	data(peer, h, 0, 0, 64);
 }
 
-static void lie_size(struct swc_t_stranger *s, struct swc_wire_header *h)
+static void bad_size(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
-	data(s, h, 1, 0, 64);
+	data(peer, h, 1, 0, 64);
 }
 
-static void lie_call(struct swc_t_stranger *s, struct swc_wire_header *h)
+static void bad_call(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
 	h->root = cpu_to_le32(1);
-	data(s, h, 1, 0, 1200);
+	data(peer, h, 1, 0, 1200);
 }
 
-static void lie_gap(struct swc_t_stranger *s, struct swc_wire_header *h)
+static void bad_gap(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
 	h->offset = cpu_to_le64(64);
-	data(s, h, 1, 0, 1200);
+	data(peer, h, 1, 0, 1200);
 }
 
-/* The same as often as there are slots: what nobody takes must not keep the end away. */
-static void lie_flood(struct swc_t_stranger *s, struct swc_wire_header *h)
+/* As many as there are receive buffers: segments that no task takes must not delay the abort. */
+static void bad_flood(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
 	u32 i;
 
 	for (i = 0; i < 16; i++)
-		data(s, h, 1, 1000 + i, 64);
+		data(peer, h, 1, 1000 + i, 64);
 	h->kind = 99;
-	swc_t_send_raw(s, SWC_HEADER);
+	swc_t_send_raw(peer, SWC_HEADER);
 }
 
-static void lie_bye(struct swc_t_stranger *s, struct swc_wire_header *h)
+static void bad_fin(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
-	h->kind = SWC_WIRE_BYE;
-	swc_t_send_raw(s, SWC_HEADER);
+	h->kind = SWC_WIRE_FIN;
+	swc_t_send_raw(peer, SWC_HEADER);
 }
 
-static void lie_abort(struct swc_t_stranger *s, struct swc_wire_header *h)
+static void bad_abort(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
 	struct swc_wire_abort *a = (void *)(h + 1);
 
@@ -258,63 +263,66 @@ static void lie_abort(struct swc_t_stranger *s, struct swc_wire_header *h)
 	a->error = cpu_to_le32(0x80000000);
 	a->culprit = cpu_to_le32(0xffffffff);
 	memset(a->text, '\n', sizeof(a->text));
-	swc_t_send_raw(s, SWC_HEADER + sizeof(*a));
+	swc_t_send_raw(peer, SWC_HEADER + sizeof(*a));
 }
 
-/* Only by asking is it found out. */
-static void lie_silence(struct swc_t_stranger *s, struct swc_wire_header *h)
+/* Only a probe detects it. */
+static void bad_silence(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
-	swc_t_fall_silent(s);
+	swc_t_fall_silent(peer);
 }
 
-static const struct lie lies[] = {
-	{ "an unknown kind", -EPROTO, lie_kind },
-	{ "one byte", -EPROTO, lie_short },
-	{ "no bytes", -EPROTO, lie_nothing },
-	{ "another proof", -EPROTO, lie_proof },
-	{ "credits that it was not given", -EPROTO, lie_credits },
-	{ "a chunk offered twice", -EPROTO, lie_offer },
-	{ "a chunk written that was not offered", -EPROTO, lie_written },
-	{ "a chunk written that is none", -EPROTO, lie_written_where },
-	{ "a write to memory that is not its own", -ECONNRESET, lie_write },
-	{ "such a write without notice", -ECONNRESET, lie_write_quietly },
-	{ "data of an operation that is over", -EPROTO, lie_past },
-	{ "a message of another size", -EPROTO, lie_size },
-	{ "a message of another call", -EPROTO, lie_call },
-	{ "a message with a gap", -EPROTO, lie_gap },
-	{ "messages that nobody receives", -EPROTO, lie_flood },
-	{ "good-bye before the operation", -ECONNRESET, lie_bye },
-	{ "an abort of nonsense", -ECONNABORTED, lie_abort },
-	{ "silence", -ECONNRESET, lie_silence },
+static const struct violation violations[] = {
+	{ "an unknown kind", -EPROTO, bad_kind },
+	{ "one byte", -EPROTO, bad_short },
+	{ "no bytes", -EPROTO, bad_empty },
+	{ "a second AUTH", -EPROTO, bad_second_auth },
+	{ "credits that it was not granted", -EPROTO, bad_credits },
+	{ "a chunk offered twice", -EPROTO, bad_offer },
+	{ "a write of a chunk that was not offered", -EPROTO, bad_written },
+	{ "a write of a chunk that does not exist", -EPROTO, bad_chunk },
+	{ "a write to memory that was not offered", -ECONNRESET, bad_write },
+	{ "the same without immediate data", -ECONNRESET, bad_quiet_write },
+	{ "data of an operation that has ended", -EPROTO, bad_past },
+	{ "a message of another size", -EPROTO, bad_size },
+	{ "a message of another call", -EPROTO, bad_call },
+	{ "a message with a gap", -EPROTO, bad_gap },
+	{ "messages that no plan receives", -EPROTO, bad_flood },
+	{ "FIN before the operation", -ECONNRESET, bad_fin },
+	{ "ABORT with invalid fields", -ECONNABORTED, bad_abort },
+	{ "silence", -ECONNRESET, bad_silence },
 };
 
-static void lie_desc(const struct lie *lie, char *desc)
+static void violation_desc(const struct violation *violation, char *desc)
 {
-	strscpy(desc, lie->name, KUNIT_PARAM_DESC_SIZE);
+	strscpy(desc, violation->name, KUNIT_PARAM_DESC_SIZE);
 }
 
-KUNIT_ARRAY_PARAM(lie, lies, lie_desc);
+KUNIT_ARRAY_PARAM(violation, violations, violation_desc);
 
-/* A stranger that knows the id plays rank 0, while rank 1 waits for rank 0's part in its second operation. */
-static void lies_told(struct kunit *test)
+/*
+ * The raw peer knows the id and acts as rank 0: it sends the data of operation 0 correctly, and violates
+ * the protocol while rank 1 waits in operation 1.
+ */
+static void adversary_violation(struct kunit *test)
 {
-	const struct lie *lie = test->param_value;
+	const struct violation *violation = test->param_value;
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
-	struct swc_t_stranger *s = swc_t_stranger(test);
+	struct swc_t_raw_peer *peer = swc_t_raw_peer(test);
 	struct swc_t_job *first = swc_t_job_new(test), *job = swc_t_job_new(test);
-	struct swc_wire_header *m = s->out;
+	struct swc_wire_header *m = peer->out;
 	struct swc_wire_hello h;
 	const char *text;
 
-	s->comm = swc_t_of(c, 1);
-	swc_t_hello(s->comm, 0, 1, &h);
-	KUNIT_EXPECT_EQ(test, swc_t_connect(s, &h, sizeof(h)), RDMA_CM_EVENT_ESTABLISHED);
+	peer->comm = swc_t_of(c, 1);
+	swc_t_hello(peer->comm, 0, 1, &h);
+	KUNIT_EXPECT_EQ(test, swc_t_connect(peer, &h, sizeof(h)), RDMA_CM_EVENT_ESTABLISHED);
 	memset(m, 0, PAGE_SIZE);
-	m->kind = SWC_WIRE_PROOF;
-	swc_t_prove(s, m + 1);
-	swc_t_send_raw(s, SWC_HEADER + SWC_WIRE_MAC);
+	m->kind = SWC_WIRE_AUTH;
+	swc_t_auth(peer, m + 1);
+	swc_t_send_raw(peer, SWC_HEADER + SWC_WIRE_MAC);
 
-	/* Operation 0 is a gift, which it gives. */
+	/* Operation 0: rank 0 gives its vector to rank 1. */
 	swc_t_job_init(first, c, swc_t_gift_of_0, 300, false);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(first, 1, true), 0);
 	memset(m, 0, PAGE_SIZE);
@@ -323,34 +331,35 @@ static void lies_told(struct kunit *test)
 	m->bytes = cpu_to_le32(2400);
 	m->count = cpu_to_le64(300);
 	m->family = cpu_to_le64(42);
+	m->shard_blocks = cpu_to_le32(1);
 	m->dtype = SWC_U64;
-	swc_t_send_raw(s, SWC_HEADER + 2400);
+	swc_t_send_raw(peer, SWC_HEADER + 2400);
 	KUNIT_EXPECT_EQ(test, swc_t_result(&first->done[1]), 0);
 
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
-	/* That there is silence, a device finds out late. */
+	/* The device reports silence late. */
 	job->desc[1].timeout_ms = 90000;
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
 	memset(m, 0, PAGE_SIZE);
-	lie->tell(s, m);
-	KUNIT_EXPECT_EQ_MSG(test, swc_t_result(&job->done[1]), lie->error, "%s", swc_t_of(c, 1)->text);
+	violation->commit(peer, m);
+	KUNIT_EXPECT_EQ_MSG(test, swc_t_result(&job->done[1]), violation->error, "%s", swc_t_of(c, 1)->text);
 	KUNIT_EXPECT_EQ(test, swc_t_of(c, 1)->status, SWC_COMM_ABORTED);
 	KUNIT_EXPECT_GE(test, swc_t_of(c, 1)->culprit, -1);
 	KUNIT_EXPECT_LT(test, swc_t_of(c, 1)->culprit, 2);
 	for (text = swc_t_of(c, 1)->text; *text; text++)
 		KUNIT_EXPECT_TRUE(test, *text >= ' ' && *text <= '~');
-	swc_t_stranger_end(s);
+	swc_t_raw_peer_end(peer);
 	swc_t_comm_end(c);
 }
 
 static struct kunit_case cases[] = {
-	KUNIT_CASE_SLOW(lies_secret),
-	KUNIT_CASE_SLOW(lies_strangers),
-	KUNIT_CASE_SLOW(lies_replay),
-	KUNIT_CASE_PARAM(lies_told, lie_gen_params),
+	KUNIT_CASE_SLOW(adversary_wrong_id),
+	KUNIT_CASE_SLOW(adversary_requests),
+	KUNIT_CASE_SLOW(adversary_replay),
+	KUNIT_CASE_PARAM(adversary_violation, violation_gen_params),
 	{}
 };
 
-struct kunit_suite swc_lies_suite = {
-	.name = "swc_lies", .init = swc_t_net_init, .exit = swc_t_net_exit, .test_cases = cases,
+struct kunit_suite swc_adversary_suite = {
+	.name = "swc_adversary", .init = swc_t_net_init, .exit = swc_t_net_exit, .test_cases = cases,
 };

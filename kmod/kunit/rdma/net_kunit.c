@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Several nodes in one kernel, which meet through an RDMA device: right sums whatever the size and the way
- * they take, credits that come back. How it ends: ends_kunit.c; peers that lie: lies_kunit.c.
+ * Several nodes in one kernel, connected through an RDMA device: right sums for all sizes and kinds of
+ * messages, and credits. Aborts and leaving are in net_teardown_kunit.c, hostile peers in
+ * adversary_kunit.c.
  *
- * Each test must give everything back: see swc_t_comm_end() and swc_t_net_exit().
+ * Each test must return everything: see swc_t_comm_end() and swc_t_net_exit().
  */
 #include <linux/prandom.h>
 
 #include "rdma/rdma.h"
 #include "trace.h"
 #include "kunit/harness.h"
-#include "net_harness.h"
+#include "kunit/rdma/net_harness.h"
 
 static const struct swc_t_layout three_nodes = { 3, 1, false, { 0, 1, 2 } };
 
@@ -28,7 +29,7 @@ static const struct sum_case sum_cases[] = {
 	{ "2 nodes by IPv6", swc_t_ring, 2, { 2, 1, true, { 0, 1 } } },
 	{ "3 nodes", swc_t_ring, 3, { 3, 1, false, { 0, 1, 2 } } },
 	{ "2 nodes of 2", swc_t_ring, 4, { 2, 1, false, { 0, 0, 1, 1 } } },
-	{ "2 nodes of 2, ranks in turn", swc_t_ring, 4, { 2, 1, false, { 0, 1, 0, 1 } } },
+	{ "2 nodes of 2, alternating ranks", swc_t_ring, 4, { 2, 1, false, { 0, 1, 0, 1 } } },
 	{ "3 nodes, 3 channels, 2 paths", swc_t_ring3, 3, { 3, 2, false, { 2, 0, 1 } } },
 };
 
@@ -40,8 +41,9 @@ static void sum_desc(const struct sum_case *s, char *desc)
 KUNIT_ARRAY_PARAM(sum, sum_cases, sum_desc);
 
 /*
- * Of two ranks, the messages are half as long. Nothing; copied into the record; the last that is, and the
- * first that is not; several segments; a bit too short for being written into place, and not.
+ * With two ranks, messages are half as long: empty; copied into the send queue entry, up to the largest
+ * such; the smallest that is not; several segments; the largest without rendezvous, and the smallest with
+ * it.
  */
 static const u64 sum_counts[] = { 0, 1, 100, 1008, 1009, 9000, 16376, 16384, 90001 };
 
@@ -70,22 +72,22 @@ static void net_sums(struct kunit *test)
 
 /* ------------------------------------------------------------------ credits */
 
-/* Never more than there are slots, at any moment. */
-static void check_credits(void *data, const struct swc_part *part, u32 channel, u32 step, u32 kind)
+/* Never more than the peer has receive buffers, at any step. */
+static void check_credits(void *data, const struct swc_req *req, u32 channel, u32 step, u32 kind)
 {
-	struct swc_net *net = part->op->comm->net;
+	struct swc_rdma_net *net = swc_rdma_net(req->op->comm->net);
 	struct swc_t_comm *c = data;
-	struct swc_conn *conn;
+	struct swc_rdma_conn *conn;
 	unsigned long key;
 
 	xa_for_each(&net->conns, key, conn)
 		if (READ_ONCE(conn->state) == SWC_CONN_LIVE &&
-		    READ_ONCE(conn->credits) > READ_ONCE(conn->peer_slots))
-			KUNIT_FAIL(c->test, "rank %u has %u credits for %u slots of rank %u", conn->me,
-				   conn->credits, conn->peer_slots, conn->peer);
+		    READ_ONCE(conn->credits) > READ_ONCE(conn->peer_rx_bufs))
+			KUNIT_FAIL(c->test, "rank %u has %u credits for %u receive buffers of rank %u",
+				   conn->me, conn->credits, conn->peer_rx_bufs, conn->peer);
 }
 
-/* Messages of many more segments than there are slots, on few small slots. */
+/* Messages of many more segments than there are receive buffers, which are few and small. */
 static void net_credits(struct kunit *test)
 {
 	u64 stalls = swc_stat_read(SWC_STAT_CREDIT_STALLS);
@@ -93,8 +95,8 @@ static void net_credits(struct kunit *test)
 	struct swc_t_comm *c;
 	u32 i;
 
-	swc_slots = SWC_WIRE_MIN_SLOTS;
-	swc_slot_kib = SWC_WIRE_MIN_SLOT >> 10;
+	rx_bufs_param = SWC_WIRE_MIN_RX_BUFS;
+	rx_buf_kib_param = SWC_WIRE_MIN_RX_BUF >> 10;
 	c = swc_t_comm_on(test, 3, 20000, &three_nodes);
 	KUNIT_ASSERT_EQ(test, register_trace_swc_step(check_credits, c), 0);
 	for (i = 0; i < 6; i++) {
@@ -104,7 +106,7 @@ static void net_credits(struct kunit *test)
 	unregister_trace_swc_step(check_credits, c);
 	tracepoint_synchronize_unregister();
 	KUNIT_EXPECT_GT(test, swc_stat_read(SWC_STAT_CREDIT_STALLS), stalls);
-	swc_t_expect_rest(c);
+	swc_t_expect_credits(c);
 	swc_t_comm_end(c);
 }
 
@@ -118,8 +120,8 @@ static u64 many_count(u32 i)
 }
 
 /*
- * Operations that are not the oldest one leave half of the credits to it, or this would stand still: rank 0
- * submits all before the others come, then the next one, ...; then all at random.
+ * Without the half of the credits that is reserved for the oldest operation, this would deadlock: rank 0
+ * submits all operations before rank 1, then the other way round, then in random order.
  */
 static void net_in_flight(struct kunit *test)
 {
@@ -130,8 +132,8 @@ static void net_in_flight(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, job);
 	prandom_seed_state(&rnd, 20250703);
-	swc_slots = SWC_WIRE_MIN_SLOTS;
-	swc_slot_kib = SWC_WIRE_MIN_SLOT >> 10;
+	rx_bufs_param = SWC_WIRE_MIN_RX_BUFS;
+	rx_buf_kib_param = SWC_WIRE_MIN_RX_BUF >> 10;
 	c = swc_t_comm_on(test, 3, 30000, &three_nodes);
 	for (i = 0; i < MANY; i++)
 		swc_t_job_init(&job[i], c, swc_t_ring, many_count(i), i & 1);
@@ -158,11 +160,11 @@ static void net_in_flight(struct kunit *test)
 			swc_t_job_check_sum(&job[i]);
 		}
 	}
-	swc_t_expect_rest(c);
+	swc_t_expect_credits(c);
 	swc_t_comm_end(c);
 }
 
-/* ------------------------------------------------------------------ plans and calls that do not fit */
+/* ------------------------------------------------------------------ mismatches */
 
 static void net_mismatch(struct kunit *test)
 {
@@ -189,8 +191,8 @@ static void net_mismatch(struct kunit *test)
 	}
 }
 
-/* Messages that are only written into place, without a segment that would tell. */
-static void net_mismatch_direct(struct kunit *test)
+/* Messages by rendezvous only: no segment shows the mismatch. */
+static void net_mismatch_rndv(struct kunit *test)
 {
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 how, r;
@@ -209,7 +211,7 @@ static void net_mismatch_direct(struct kunit *test)
 	}
 }
 
-static void net_unmarked(struct kunit *test)
+static void net_not_stored(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
@@ -220,7 +222,7 @@ static void net_unmarked(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
 	swc_t_job_expect(job, 0);
 	swc_t_expect_gift(job, 0);
-	/* It does not matter to small ones. */
+	/* The mark makes no difference to small messages. */
 	swc_t_job_init(job, c, swc_t_gift_unmarked, 1000, false);
 	for (r = 0; r < 2; r++)
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
@@ -237,10 +239,10 @@ static void net_unmarked(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
-/* ------------------------------------------------------------------ into place */
+/* ------------------------------------------------------------------ rendezvous */
 
-/* Of two ranks, all stored blocks from 64 KiB on are written into place, and no others. */
-static void net_direct(struct kunit *test)
+/* With two ranks, all stored blocks from 64 KiB on go by rendezvous, and no others. */
+static void net_rndv(struct kunit *test)
 {
 	static const struct {
 		u64 count, direct;
@@ -259,80 +261,84 @@ static void net_direct(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
-/* Memory is offered before its step. On a ring each step needs the last one's, so not all can be in time. */
-static void net_early(struct kunit *test)
+/*
+ * Memory is offered before its step. In a ring a step needs the data of the one before it: not all can be
+ * early.
+ */
+static void net_rtr_early(struct kunit *test)
 {
 	static const struct swc_t_layout four_nodes = { 4, 1, false, { 0, 1, 2, 3 } };
 	struct swc_t_comm *c = swc_t_comm_on(test, 4, 20000, &four_nodes);
-	u64 before = swc_stat_read(SWC_STAT_EARLY_OFFERS);
+	u64 before = swc_stat_read(SWC_STAT_RTR_EARLY);
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 round;
 
 	swc_t_job_init(job, c, swc_t_ring, 40000, false);
 	for (round = 0; round < 5; round++)
 		swc_t_job_run(job, round, true);
-	KUNIT_EXPECT_GT(test, swc_stat_read(SWC_STAT_EARLY_OFFERS), before);
+	KUNIT_EXPECT_GT(test, swc_stat_read(SWC_STAT_RTR_EARLY), before);
 	/* Three steps of each rank store. */
-	KUNIT_EXPECT_LE(test, swc_stat_read(SWC_STAT_EARLY_OFFERS), before + round * 4 * 3);
+	KUNIT_EXPECT_LE(test, swc_stat_read(SWC_STAT_RTR_EARLY), before + round * 4 * 3);
 	swc_t_comm_end(c);
 }
 
-/* Segments of an operation that has started and that are not with their run. */
-static u32 strays(struct swc_comm *comm, u64 seq)
+/* Segments of an operation that are not in the inbox of a task. */
+static u32 unexpected(struct swc_comm *comm, u64 seq)
 {
-	struct swc_seg *seg;
+	struct swc_net_seg *seg;
 	u32 n = 0;
 
 	spin_lock(&comm->lock);
-	list_for_each_entry(seg, &comm->early[seq % SWC_EARLY], node)
+	list_for_each_entry(seg, &comm->unexpected[seq % SWC_UNEXPECTED_LISTS], node)
 		n += seg->msg.seq == seq;
 	spin_unlock(&comm->lock);
 	return n;
 }
 
-struct overtaking {
+/* Unexpected segments that were left when the operation had started. */
+struct leftover {
 	struct swc_comm *comm;
-	u32 could;
+	u32 n;
 };
 
 static void on_start(void *data, const struct swc_op *op, u32 rank)
 {
-	struct overtaking *o = data;
+	struct leftover *o = data;
 
 	if (op->comm == o->comm)
-		o->could += strays(o->comm, op->seq);
+		o->n += unexpected(o->comm, op->seq);
 }
 
 /*
- * The beginning of a message is there before its receiver has come to the operation. From the moment that it
- * starts, the rest of it goes to the run at once, and shall not overtake the beginning.
+ * The first segments of a message arrive before the receiver has submitted the operation. When it starts,
+ * further ones go to the task directly, and must not overtake them.
  */
 static void net_in_order(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
-	struct overtaking o = { .comm = swc_t_of(c, 1) };
+	struct leftover o = { .comm = swc_t_of(c, 1) };
 	u32 i;
 
 	swc_t_job_init(job, c, swc_t_ring, 40000, false);
 	swc_t_job_run(job, 0, true);
 	swc_t_job_fill(job);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
-	for (i = 0; i < 100 && !strays(o.comm, 1); i++)
+	for (i = 0; i < 100 && !unexpected(o.comm, 1); i++)
 		msleep(20);
-	KUNIT_EXPECT_GT(test, strays(o.comm, 1), 0u);
-	KUNIT_ASSERT_EQ(test, register_trace_swc_submit(on_start, &o), 0);
+	KUNIT_EXPECT_GT(test, unexpected(o.comm, 1), 0u);
+	KUNIT_ASSERT_EQ(test, register_trace_swc_match(on_start, &o), 0);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
-	unregister_trace_swc_submit(on_start, &o);
+	unregister_trace_swc_match(on_start, &o);
 	tracepoint_synchronize_unregister();
 	swc_t_job_expect(job, 0);
 	swc_t_job_check_sum(job);
-	KUNIT_EXPECT_EQ(test, o.could, 0u);
+	KUNIT_EXPECT_EQ(test, o.n, 0u);
 	swc_t_comm_end(c);
 }
 
 /* More than one chunk. */
-static void net_chunks(struct kunit *test)
+static void net_rndv_chunks(struct kunit *test)
 {
 	u64 direct = swc_stat_read(SWC_STAT_BYTES_DIRECT);
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, 30000, &swc_t_two_nodes);
@@ -350,8 +356,8 @@ static void net_chunks(struct kunit *test)
 
 /* ------------------------------------------------------------------ memory that cannot be mapped */
 
-/* For a while: operations take longer, through slots or into place. */
-static void net_starved(struct kunit *test)
+/* For a while: operations take longer, by segments or by rendezvous. */
+static void net_map_refused(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 3, 60000, &three_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
@@ -364,12 +370,12 @@ static void net_starved(struct kunit *test)
 		KUNIT_EXPECT_GT(test, swc_t_maps_refused(), 0);
 	}
 	swc_t_refuse_maps(0);
-	swc_t_expect_rest(c);
+	swc_t_expect_credits(c);
 	swc_t_comm_end(c);
 }
 
-/* For ever: that is the reason which everybody hears. */
-static void net_starved_to_death(struct kunit *test)
+/* For ever: all ranks get this reason. */
+static void net_map_exhausted(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, 60000, &swc_t_two_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
@@ -382,30 +388,31 @@ static void net_starved_to_death(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, i, true), 0);
 	for (i = 0; i < 2; i++)
 		KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[i]), -EIO);
-	/* One of them by the other's word, mostly. */
+	/* One of them mostly by the ABORT of the other. */
 	for (i = 0; i < 2; i++)
 		n += !!strstr(swc_t_of(c, i)->text, "no memory could be mapped");
 	KUNIT_EXPECT_EQ(test, n, 2);
 	swc_t_comm_end(c);
 }
 
-/* ------------------------------------------------------------------ memory that is still being sent */
+/* ------------------------------------------------------------------ memory that is being sent */
 
 /*
- * Rank 1 takes block 0 of rank 0 only when rank 0 has sent block 1 by way of rank 2. That is in a step in
- * which rank 0 gets block 0 back: it must send before it waits until block 0 has left.
+ * Rank 1 receives block 0 of rank 0 only after rank 0 has sent block 1 by way of rank 2. It does that in
+ * a step in which it receives block 0 back: the step must send before it waits until block 0 has been
+ * sent.
  */
-static struct swc_t_plan *detour(struct kunit *test, u32 nranks, u32 rank)
+static struct swc_plan_writer *detour(struct kunit *test, u32 nranks, u32 rank)
 {
-	struct swc_t_plan *p = swc_t_plan(test, SWC_ALLREDUCE, nranks, rank, 2);
+	struct swc_plan_writer *p = swc_t_plan(test, SWC_ALLREDUCE, nranks, rank, 2);
 
-	swc_t_channel(p);
-	swc_t_step(p, SWC_STEP_NET);
+	swc_plan_write_channel(p);
+	swc_plan_write_step(p, SWC_STEP_NET);
 	if (rank == 0)
 		swc_t_send_stored(p, 1, 0, 1, SWC_BUF_SEND);
 	else
 		swc_t_recv(p, rank == 1 ? 2 : 0, 1, 1, SWC_BUF_RECV, 0, 0);
-	swc_t_step(p, SWC_STEP_NET);
+	swc_plan_write_step(p, SWC_STEP_NET);
 	if (rank == 0) {
 		swc_t_send_stored(p, 2, 1, 1, SWC_BUF_SEND);
 		swc_t_recv(p, 1, 0, 1, SWC_BUF_RECV, 0, 0);
@@ -415,7 +422,7 @@ static struct swc_t_plan *detour(struct kunit *test, u32 nranks, u32 rank)
 		swc_t_send_stored(p, 1, 1, 1, SWC_BUF_RECV);
 	}
 	if (rank == 1) {
-		swc_t_step(p, SWC_STEP_NET);
+		swc_plan_write_step(p, SWC_STEP_NET);
 		swc_t_send_stored(p, 0, 0, 1, SWC_BUF_RECV);
 	}
 	return p;
@@ -435,20 +442,75 @@ static void net_send_first(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* ------------------------------------------------------------------ transports and states */
+
+static void net_transport(struct kunit *test)
+{
+	KUNIT_EXPECT_PTR_EQ(test, swc_transport_find("rdma"), &swc_rdma_transport);
+	KUNIT_EXPECT_NULL(test, swc_transport_find("rdm"));
+	KUNIT_EXPECT_NULL(test, swc_transport_find(""));
+}
+
+/* A connection in state @from is to change to @to, as if it were in state @expected. */
+static bool change(struct swc_rdma_conn *conn, enum swc_conn_state from, enum swc_conn_state expected,
+		   enum swc_conn_state to)
+{
+	bool changed;
+
+	spin_lock(&conn->lock);
+	conn->state = from;
+	changed = swc_conn_set_state(conn, expected, to);
+	spin_unlock(&conn->lock);
+	return changed;
+}
+
+static void net_states(struct kunit *test)
+{
+	struct swc_rdma_conn *conn = kunit_kzalloc(test, sizeof(*conn), GFP_KERNEL);
+	enum swc_conn_state from, to;
+
+	KUNIT_ASSERT_NOT_NULL(test, conn);
+	spin_lock_init(&conn->lock);
+	for (from = SWC_CONN_IDLE; from <= SWC_CONN_CLOSED; from++) {
+		for (to = SWC_CONN_IDLE; to <= SWC_CONN_CLOSED; to++) {
+			bool changed = change(conn, from, from, to);
+
+			KUNIT_EXPECT_EQ(test, conn->state, changed ? to : from);
+			/* A state is not entered twice, and the last two are not left for others. */
+			if (to == from || from == SWC_CONN_CLOSED ||
+			    (from == SWC_CONN_CLOSING && to != SWC_CONN_CLOSED))
+				KUNIT_EXPECT_FALSE(test, changed);
+			if (to == SWC_CONN_LIVE)
+				KUNIT_EXPECT_EQ(test, changed, from == SWC_CONN_CONNECTING);
+			if (to == SWC_CONN_CLOSED)
+				KUNIT_EXPECT_EQ(test, changed, from == SWC_CONN_CLOSING);
+			if (to == SWC_CONN_CLOSING)
+				KUNIT_EXPECT_EQ(test, changed, from < SWC_CONN_CLOSING);
+			KUNIT_EXPECT_EQ(test, test_and_clear_bit(SWC_CONN_F_PROVEN, &conn->flags),
+					changed && to == SWC_CONN_LIVE);
+			/* Not if it is in another state than the caller expects. */
+			if (from != SWC_CONN_CONNECTING)
+				KUNIT_EXPECT_FALSE(test, change(conn, from, SWC_CONN_CONNECTING, to));
+		}
+	}
+}
+
 static struct kunit_case cases[] = {
+	KUNIT_CASE(net_transport),
+	KUNIT_CASE(net_states),
 	KUNIT_CASE_PARAM(net_sums, sum_gen_params),
 	KUNIT_CASE_SLOW(net_credits),
 	KUNIT_CASE_SLOW(net_in_flight),
 	KUNIT_CASE_SLOW(net_mismatch),
-	KUNIT_CASE_SLOW(net_mismatch_direct),
-	KUNIT_CASE_SLOW(net_unmarked),
-	KUNIT_CASE_SLOW(net_direct),
-	KUNIT_CASE_SLOW(net_early),
+	KUNIT_CASE_SLOW(net_mismatch_rndv),
+	KUNIT_CASE_SLOW(net_not_stored),
+	KUNIT_CASE_SLOW(net_rndv),
+	KUNIT_CASE_SLOW(net_rtr_early),
 	KUNIT_CASE_SLOW(net_in_order),
-	KUNIT_CASE_SLOW(net_chunks),
+	KUNIT_CASE_SLOW(net_rndv_chunks),
 	KUNIT_CASE_SLOW(net_send_first),
-	KUNIT_CASE_SLOW(net_starved),
-	KUNIT_CASE_SLOW(net_starved_to_death),
+	KUNIT_CASE_SLOW(net_map_refused),
+	KUNIT_CASE_SLOW(net_map_exhausted),
 	{}
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ends of communicators of several nodes: aborts, deaths, leaving, and a device that goes, at any moment. All
- * hear of it, with the right rank at fault, and nothing is lost.
+ * The end of communicators of several nodes: abort, death of a process, leaving, and removal of the
+ * device, at any moment. All ranks are notified, with the right culprit, and nothing leaks.
  */
 #include <linux/delay.h>
 #include <linux/netdevice.h>
@@ -10,7 +10,7 @@
 #include "rdma/rdma.h"
 #include "trace.h"
 #include "kunit/harness.h"
-#include "net_harness.h"
+#include "kunit/rdma/net_harness.h"
 
 static const struct swc_t_layout three_nodes = { 3, 1, false, { 0, 1, 2 } };
 static const struct swc_t_layout one_and_two = { 2, 1, false, { 0, 1, 1 } };
@@ -27,7 +27,7 @@ struct strike {
 static void strike_now(const struct strike *s)
 {
 	if (s->die)
-		swc_comms_of_ctx_died(&s->c->rank[s->rank].ctx, "was killed");
+		swc_comm_ctx_died(&s->c->rank[s->rank].ctx, "was killed");
 	else
 		swc_comm_abort(swc_t_of(s->c, s->rank), -ECANCELED, s->rank, 0, "struck");
 }
@@ -38,7 +38,7 @@ static void strike(struct strike *s)
 		strike_now(s);
 }
 
-static void on_step(void *data, const struct swc_part *part, u32 channel, u32 step, u32 kind)
+static void on_step(void *data, const struct swc_req *req, u32 channel, u32 step, u32 kind)
 {
 	strike(data);
 }
@@ -48,28 +48,28 @@ static void on_submit(void *data, const struct swc_op *op, u32 rank)
 	strike(data);
 }
 
-static void on_complete(void *data, const struct swc_part *part)
+static void on_complete(void *data, const struct swc_req *req)
 {
 	strike(data);
 }
 
 static int watch(struct strike *s)
 {
-	return register_trace_swc_step(on_step, s) ?: register_trace_swc_submit(on_submit, s) ?:
+	return register_trace_swc_step(on_step, s) ?: register_trace_swc_match(on_submit, s) ?:
 	       register_trace_swc_complete(on_complete, s);
 }
 
 static void unwatch(struct strike *s)
 {
 	unregister_trace_swc_step(on_step, s);
-	unregister_trace_swc_submit(on_submit, s);
+	unregister_trace_swc_match(on_submit, s);
 	unregister_trace_swc_complete(on_complete, s);
 	tracepoint_synchronize_unregister();
 }
 
 /*
- * Every rank that was submitted ends once: well, with the right sum, or with the error. Nodes may end
- * differently: the last message may be through. Returns how many failed.
+ * The request of every rank that submitted one completes once, with success or with the error. It may
+ * differ between nodes: the last message may have arrived. Returns how many failed.
  */
 static u32 expect_struck(struct swc_t_job *job, const bool *submitted, const struct strike *s)
 {
@@ -95,8 +95,8 @@ static u32 expect_struck(struct swc_t_job *job, const bool *submitted, const str
 }
 
 /*
- * With live connections, strike @rank at the first event of an operation, then at a later one, ... until it
- * is through without.
+ * With live connections, strike @rank at the first event of an operation, then at a later one, and so on,
+ * until the operation completes before the strike.
  */
 static void strike_everywhere(struct kunit *test, const struct swc_t_layout *on, u32 nranks, u64 count,
 			      u32 rank, bool die, u32 stride)
@@ -145,10 +145,10 @@ static void net_abort_higher(struct kunit *test)
 /* Also while memory is offered for later steps. */
 static void net_abort_middle(struct kunit *test)
 {
-	u64 early = swc_stat_read(SWC_STAT_EARLY_OFFERS);
+	u64 early = swc_stat_read(SWC_STAT_RTR_EARLY);
 
 	strike_everywhere(test, &three_nodes, 3, 40000, 1, false, 3);
-	KUNIT_EXPECT_GT(test, swc_stat_read(SWC_STAT_EARLY_OFFERS), early);
+	KUNIT_EXPECT_GT(test, swc_stat_read(SWC_STAT_RTR_EARLY), early);
 }
 
 static void net_die_lower(struct kunit *test)
@@ -173,8 +173,8 @@ static u64 job_ns(struct swc_t_job *job)
 }
 
 /*
- * In the middle of what the device does, not of what the module does: at any moment of what it takes on this
- * machine, with connecting and without. On a busy one a strike may come when all is over.
+ * Not at an event of the module, but at sixteen moments of the time that an operation takes on this
+ * machine, with and without connecting. On a busy machine a strike may come after the operation.
  */
 static void net_abort_any_time(struct kunit *test)
 {
@@ -197,7 +197,7 @@ static void net_abort_any_time(struct kunit *test)
 		}
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, false), 0);
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, false), 0);
-		/* One sixteenth after the other, but not in their order. */
+		/* Each sixteenth once, in mixed order. */
 		us = div_u64(took[live], 16 * NSEC_PER_USEC) * (i * 7 % 16);
 		usleep_range(us, us + 100);
 		strike_now(&s);
@@ -208,7 +208,7 @@ static void net_abort_any_time(struct kunit *test)
 	KUNIT_EXPECT_GT(test, failures, 2u);
 }
 
-/* Nobody was waiting: the others hear of it all the same. */
+/* No operation is in flight: the others are notified all the same. */
 static void net_die_idle(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
@@ -217,7 +217,7 @@ static void net_die_idle(struct kunit *test)
 
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	swc_t_job_run(job, 0, true);
-	swc_comms_of_ctx_died(&c->rank[1].ctx, "was killed");
+	swc_comm_ctx_died(&c->rank[1].ctx, "was killed");
 	for (i = 0; i < 100 && READ_ONCE(swc_t_of(c, 0)->status) != SWC_COMM_ABORTED; i++)
 		msleep(20);
 	KUNIT_EXPECT_EQ(test, swc_t_of(c, 0)->error, -ECONNRESET);
@@ -228,8 +228,8 @@ static void net_die_idle(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
-/* The others of a rank that never comes are told at its deadline, all of them, and by name. */
-static void net_late(struct kunit *test)
+/* A rank never submits: at the deadline all others get an error that names it. */
+static void net_missing(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 3, 20000, &three_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
@@ -237,7 +237,7 @@ static void net_late(struct kunit *test)
 
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	swc_t_job_run(job, 0, true);
-	/* The other waits for rank 0, and would say so, if it were asked first. */
+	/* The other rank waits for rank 0, and would name it if its deadline came first. */
 	job->desc[0].timeout_ms = 1500;
 	for (r = 0; r < 2; r++)
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
@@ -256,8 +256,8 @@ static int leave(struct swc_t_comm *c, u32 rank)
 }
 
 /*
- * Whoever has done its part may go, long before the other has come to it; what it sent is there. The other
- * need not leave soon either.
+ * A rank may leave after its last operation, long before its peer has submitted it: what it sent arrives.
+ * The peer need not leave soon either.
  */
 static void leave_before_slow(struct kunit *test, u32 giver)
 {
@@ -267,12 +267,12 @@ static void leave_before_slow(struct kunit *test, u32 giver)
 	struct swc_t_comm *c;
 
 	KUNIT_ASSERT_NOT_NULL(test, job);
-	swc_slots = SWC_WIRE_MIN_SLOTS;
+	rx_bufs_param = SWC_WIRE_MIN_RX_BUFS;
 	c = swc_t_comm_on(test, 2, 4000, &swc_t_two_nodes);
 	swc_t_job_init(first, c, swc_t_ring, 300, false);
 	swc_t_job_run(first, 0, true);
-	swc_t_expect_rest(c);
-	/* As many as there are slots, or nearly: all can be sent. */
+	swc_t_expect_credits(c);
+	/* Fewer than there are receive buffers: all can be sent. */
 	for (i = 0; i < 3; i++) {
 		swc_t_job_init(&job[i], c, giver ? swc_t_gift_of_1 : swc_t_gift_of_0, 100 + i, false);
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(&job[i], giver, true), 0);
@@ -289,9 +289,9 @@ static void leave_before_slow(struct kunit *test, u32 giver)
 		KUNIT_EXPECT_EQ(test, swc_t_result(&job[i].done[slow]), 0);
 		swc_t_expect_gift(&job[i], giver);
 	}
-	/* But no more of them. */
+	/* But no more operations. */
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(first, slow, true), -ECONNRESET);
-	/* Which all others must hear, too, and of the right rank. */
+	/* All others must be notified of that, too, with the right culprit. */
 	KUNIT_EXPECT_EQ(test, swc_t_of(c, slow)->status, SWC_COMM_ABORTED);
 	KUNIT_EXPECT_EQ_MSG(test, swc_t_of(c, slow)->culprit, (int)giver, "%s", swc_t_of(c, slow)->text);
 	KUNIT_EXPECT_EQ(test, leave(c, slow), 0);
@@ -308,11 +308,11 @@ static void net_leave_before_slow_lower(struct kunit *test)
 	leave_before_slow(test, 1);
 }
 
-/* What comes for operations that nobody here will ever come to is given back, too. */
+/* Segments of operations that this node never submits are released, too. */
 static void net_leave_unread(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, 9000, &swc_t_two_nodes);
-	struct list_head *early = &swc_t_of(c, 1)->early[1];
+	struct list_head *unexpected = &swc_t_of(c, 1)->unexpected[1];
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 i;
 
@@ -323,15 +323,15 @@ static void net_leave_unread(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
 		KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), 0);
 	}
-	for (i = 0; i < 100 && list_empty_careful(early); i++)
+	for (i = 0; i < 100 && list_empty_careful(unexpected); i++)
 		msleep(20);
-	KUNIT_EXPECT_FALSE(test, list_empty_careful(early));
+	KUNIT_EXPECT_FALSE(test, list_empty_careful(unexpected));
 	KUNIT_EXPECT_EQ(test, leave(c, 0), 0);
 	KUNIT_EXPECT_EQ(test, leave(c, 1), 0);
 	swc_t_comm_end(c);
 }
 
-/* All leave at about the same time, right after an operation. */
+/* All ranks leave at about the same time, right after an operation. */
 static void net_leave(struct kunit *test)
 {
 	struct swc_t_job *job = swc_t_job_new(test);
@@ -345,10 +345,10 @@ static void net_leave(struct kunit *test)
 		for (r = 0; r < 3; r++)
 			KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, false), 0);
 		for (r = 0; r < 3; r++) {
-			u32 who = (r + i) % 3;
+			u32 leaver = (r + i) % 3;
 
-			KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[who]), 0);
-			KUNIT_EXPECT_EQ(test, leave(c, who), 0);
+			KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[leaver]), 0);
+			KUNIT_EXPECT_EQ(test, leave(c, leaver), 0);
 		}
 		swc_t_job_check_sum(job);
 		swc_t_comm_end(c);
@@ -356,31 +356,32 @@ static void net_leave(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_COMMS_ABORTED), aborted);
 }
 
-/* Leaving while the other waits for one more operation ends that, and names who left. */
+/* Leaving while the other rank waits for one more operation aborts that, and names the rank that left. */
 static void net_leave_early(struct kunit *test)
 {
 	struct swc_t_job *job = swc_t_job_new(test);
-	u32 who;
+	u32 leaver;
 
-	for (who = 0; who < 2; who++) {
+	for (leaver = 0; leaver < 2; leaver++) {
 		struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
 
 		swc_t_job_init(job, c, swc_t_ring, 300, false);
 		swc_t_job_run(job, 0, true);
-		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, !who, true), 0);
-		KUNIT_EXPECT_EQ(test, leave(c, who), 0);
-		KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[!who]), -ECONNRESET);
-		KUNIT_EXPECT_EQ(test, job->done[!who].culprit, (int)who);
-		KUNIT_EXPECT_EQ(test, leave(c, !who), 0);
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, !leaver, true), 0);
+		KUNIT_EXPECT_EQ(test, leave(c, leaver), 0);
+		KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[!leaver]), -ECONNRESET);
+		KUNIT_EXPECT_EQ(test, job->done[!leaver].culprit, (int)leaver);
+		KUNIT_EXPECT_EQ(test, leave(c, !leaver), 0);
 		swc_t_comm_end(c);
 	}
 }
 
-/* Who leaves because the communicator has ended is not at fault, and no peer hears of it first. */
-static void net_leave_ended(struct kunit *test)
+/* A rank that leaves after an abort is not the culprit: no peer gets its FIN before the ABORT. */
+static void net_leave_aborted(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 3, 20000, &one_and_two);
 	struct swc_comm *peer = swc_t_of(c, 0);
+	struct swc_rdma_net *net = swc_t_net(c, 0);
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 i;
 
@@ -391,15 +392,18 @@ static void net_leave_ended(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, leave(c, 1), 0);
 	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), -ECONNRESET);
 	KUNIT_EXPECT_EQ_MSG(test, job->done[0].culprit, 2, "%s", peer->text);
-	for (i = 0; i < 100 && !xa_empty(&peer->net->conns); i++)
+	for (i = 0; i < 100 && !xa_empty(&net->conns); i++)
 		msleep(20);
-	KUNIT_EXPECT_TRUE(test, xa_empty(&peer->net->conns));
+	KUNIT_EXPECT_TRUE(test, xa_empty(&net->conns));
 	KUNIT_EXPECT_EQ(test, peer->gone_at, U64_MAX);
 	swc_t_comm_end(c);
 }
 
-/* Who comes when the other node's ranks have gone already, before there was any connection, need not wait. */
-static void net_come_late(struct kunit *test)
+/*
+ * The ranks of the other node have left before there was a connection: a rank that comes later need not
+ * wait.
+ */
+static void net_connect_late(struct kunit *test)
 {
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 aborted;
@@ -413,10 +417,10 @@ static void net_come_late(struct kunit *test)
 			swc_comm_abort(swc_t_of(c, 1), -ENODATA, 2, 0, "rank 2 has no data");
 		KUNIT_EXPECT_EQ(test, leave(c, 2), 0);
 		KUNIT_EXPECT_EQ(test, leave(c, 1), 0);
-		/* Not sooner: rank 0 connects when its plan is loaded. */
+		/* Not sooner: rank 0 connects when it has a plan. */
 		swc_t_job_init_for(job, c, 0, swc_t_ring, 300);
 		ret = swc_t_job_submit(job, 0, true);
-		/* Or it has heard even before. */
+		/* Or it is notified while it submits. */
 		if (ret)
 			KUNIT_EXPECT_EQ(test, ret, -ECONNABORTED);
 		else
@@ -433,7 +437,7 @@ static void net_come_late(struct kunit *test)
 	}
 }
 
-/* Connections that are being made when a communicator ends are made, to say so. */
+/* Connections that are being made during an abort are completed, to notify the peer. */
 static void net_abort_connecting(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
@@ -452,64 +456,64 @@ static void net_abort_connecting(struct kunit *test)
 /* A message that the device may still read, for net_abort_closing(). */
 static struct {
 	const struct swc_net_ops *ops;
-	struct swc_out out;
-	struct swc_conn *conn;
-	u32 given_back;
+	struct swc_send out;
+	struct swc_rdma_conn *conn;
+	u32 returned;
 	bool in_use;
 } held;
 
-static void note_held(struct swc_out *out, int error, bool nested)
+static void note_held(struct swc_send *out, int error, bool nested)
 {
 	if (out != &held.out) {
-		held.ops->sent(out, error, nested);
+		held.ops->send_done(out, error, nested);
 		return;
 	}
-	held.given_back++;
+	held.returned++;
 	held.in_use |= !!held.conn->id;
 }
 
 /*
- * A connection has failed and is about to be taken apart when its communicator ends: what the device has been
- * given comes back afterwards, once.
+ * A connection has failed and is about to be taken apart when its communicator is aborted: messages that
+ * the device may still read are returned after that, once.
  */
 static void net_abort_closing(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
-	struct swc_net *net = swc_t_of(c, 0)->net;
+	struct swc_rdma_net *net = swc_t_net(c, 0);
 	struct swc_net_ops ops = *swc_net_ops;
 
 	held.ops = swc_net_ops;
-	held.given_back = 0;
+	held.returned = 0;
 	held.in_use = false;
-	ops.sent = note_held;
+	ops.send_done = note_held;
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	swc_t_job_run(job, 0, true);
-	held.conn = swc_conn_find(net, 0, 1, 0, 0);
+	held.conn = swc_net_find_conn(net, 0, 1, 0, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(held.conn));
 	KUNIT_EXPECT_EQ(test, held.conn->state, SWC_CONN_LIVE);
 	WRITE_ONCE(swc_net_ops, &ops);
 	spin_lock(&held.conn->lock);
-	held.conn->state = SWC_CONN_CLOSING;
+	swc_conn_set_state(held.conn, SWC_CONN_LIVE, SWC_CONN_CLOSING);
 	list_add_tail(&held.out.node, &held.conn->inflight);
 	spin_unlock(&held.conn->lock);
 	swc_comm_abort(swc_t_of(c, 0), -ENODATA, 0, 1, "rank 0 has no data");
 	swc_t_comm_end(c);
 	WRITE_ONCE(swc_net_ops, held.ops);
-	KUNIT_EXPECT_EQ(test, held.given_back, 1);
+	KUNIT_EXPECT_EQ(test, held.returned, 1);
 	KUNIT_EXPECT_FALSE(test, held.in_use);
-	swc_conn_put(held.conn);
+	swc_rdma_conn_put(held.conn);
 }
 
-/* ------------------------------------------------------------------ the device goes */
+/* ------------------------------------------------------------------ cards and devices */
 
-/* A card of this node that is down is found to be at fault, and which. At either end: both know theirs. */
+/* A network card of this node that is down is named as the cause, on both nodes. */
 static void net_card_down(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
 	char text[SWC_TEXT_BYTES / 2], up[SWC_TEXT_BYTES / 2];
-	struct swc_conn *conn;
+	struct swc_rdma_conn *conn;
 	struct net_device *dev;
 	int found;
 	u32 r;
@@ -517,7 +521,7 @@ static void net_card_down(struct kunit *test)
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	swc_t_job_run(job, 0, true);
 	for (r = 0; r < 2; r++) {
-		conn = swc_conn_find(swc_t_of(c, r)->net, r, !r, 0, 0);
+		conn = swc_net_find_conn(swc_t_net(c, r), r, !r, 0, 0);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(conn));
 		dev = dev_get_by_index(&init_net, conn->card);
 		KUNIT_ASSERT_NOT_NULL(test, dev);
@@ -525,20 +529,20 @@ static void net_card_down(struct kunit *test)
 		KUNIT_EXPECT_STREQ(test, up, "");
 		rtnl_lock();
 		dev_close(dev);
-		found = swc_net_card_down(conn->net, !r, text, sizeof(text));
+		found = swc_net_card_down(&conn->net->base, !r, text, sizeof(text));
 		dev_open(dev, NULL);
 		rtnl_unlock();
 		dev_put(dev);
 		KUNIT_EXPECT_EQ(test, found, (int)r);
 		KUNIT_EXPECT_TRUE_MSG(test, strstr(text, "dummy0 is down"), "%s", text);
-		KUNIT_EXPECT_EQ(test, swc_net_card_down(conn->net, !r, up, sizeof(up)), -1);
-		swc_conn_put(conn);
+		KUNIT_EXPECT_EQ(test, swc_net_card_down(&conn->net->base, !r, up, sizeof(up)), -1);
+		swc_rdma_conn_put(conn);
 	}
 	swc_t_comm_end(c);
 }
 
-/* Last, since there is none after that. */
-static void net_removed(struct kunit *test)
+/* The last test: there is no device after it. */
+static void net_device_removed(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
@@ -552,7 +556,7 @@ static void net_removed(struct kunit *test)
 	ib = ib_device_get_by_name(SWC_T_DEVICE, RDMA_DRIVER_RXE);
 	KUNIT_ASSERT_NOT_NULL(test, ib);
 	ib_unregister_device_and_put(ib);
-	/* Whose connection comes first is told; it hangs up, and the other may hear that sooner. */
+	/* The connection that is found first fails and disconnects; the other one may see that sooner. */
 	ret = swc_t_result(&job->done[0]);
 	KUNIT_EXPECT_EQ(test, swc_t_of(c, 1)->status, SWC_COMM_ABORTED);
 	KUNIT_EXPECT_TRUE_MSG(test, ret == -ENODEV || swc_t_of(c, 1)->error == -ENODEV, "%s; %s",
@@ -562,8 +566,11 @@ static void net_removed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), -ECONNABORTED);
 	swc_t_comm_end(c);
 
-	/* New communicators find no device, and say so at the deadline. Nor can they tell anybody else. */
-	swc_tell_ms = 500;
+	/*
+	 * New communicators find no device, and report that at the deadline. They cannot notify others
+	 * either.
+	 */
+	swc_abort_ms = 500;
 	c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	for (r = 0; r < 2; r++) {
@@ -586,21 +593,21 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(net_die_higher),
 	KUNIT_CASE_SLOW(net_abort_any_time),
 	KUNIT_CASE(net_die_idle),
-	KUNIT_CASE_SLOW(net_late),
+	KUNIT_CASE_SLOW(net_missing),
 	KUNIT_CASE_SLOW(net_leave_before_slow_higher),
 	KUNIT_CASE_SLOW(net_leave_before_slow_lower),
 	KUNIT_CASE_SLOW(net_leave),
 	KUNIT_CASE_SLOW(net_leave_unread),
 	KUNIT_CASE_SLOW(net_leave_early),
-	KUNIT_CASE(net_leave_ended),
-	KUNIT_CASE_SLOW(net_come_late),
+	KUNIT_CASE(net_leave_aborted),
+	KUNIT_CASE_SLOW(net_connect_late),
 	KUNIT_CASE_SLOW(net_abort_connecting),
 	KUNIT_CASE_SLOW(net_abort_closing),
 	KUNIT_CASE(net_card_down),
-	KUNIT_CASE_SLOW(net_removed),
+	KUNIT_CASE_SLOW(net_device_removed),
 	{}
 };
 
-struct kunit_suite swc_ends_suite = {
-	.name = "swc_ends", .init = swc_t_net_init, .exit = swc_t_net_exit, .test_cases = cases,
+struct kunit_suite swc_net_teardown_suite = {
+	.name = "swc_net_teardown", .init = swc_t_net_init, .exit = swc_t_net_exit, .test_cases = cases,
 };

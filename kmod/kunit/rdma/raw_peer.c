@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * An RDMA connection by hand: what the module's own side of one does, without believing in its rules.
+ * An RDMA connection by hand: the handshake and messages of a member, without following its rules.
  */
 #include <crypto/blake2s.h>
 #include <linux/random.h>
@@ -31,24 +31,24 @@ void swc_t_hello(const struct swc_comm *comm, u32 src, u32 dst, struct swc_wire_
 	*h = (struct swc_wire_hello){
 		.magic = cpu_to_le32(SWC_WIRE_MAGIC),
 		.version = cpu_to_le16(SWC_WIRE_VERSION),
-		.places = comm->places,
+		.places = comm->net->places,
 		.src = cpu_to_le32(src),
 		.dst = cpu_to_le32(dst),
-		.slots = cpu_to_le16(16),
-		.slot_kib = cpu_to_le16(32),
+		.rx_bufs = cpu_to_le16(16),
+		.rx_buf_kib = cpu_to_le16(32),
 	};
-	memcpy(h->name, comm->name, SWC_WIRE_NAME);
+	memcpy(h->name, comm->net->name, SWC_WIRE_NAME);
 	get_random_bytes(h->nonce, sizeof(h->nonce));
 	swc_t_sign(comm, h);
 }
 
-void swc_t_prove(struct swc_t_stranger *s, void *mac)
+void swc_t_auth(struct swc_t_raw_peer *peer, void *mac)
 {
 	struct swc_compat_blake2s state;
 
-	blake2s_init_key(&state, SWC_WIRE_MAC, s->comm->id, SWC_ID_BYTES);
-	blake2s_update(&state, (const u8 *)&s->hello, sizeof(s->hello));
-	blake2s_update(&state, (const u8 *)&s->accept, sizeof(s->accept));
+	blake2s_init_key(&state, SWC_WIRE_MAC, peer->comm->id, SWC_ID_BYTES);
+	blake2s_update(&state, (const u8 *)&peer->hello, sizeof(peer->hello));
+	blake2s_update(&state, (const u8 *)&peer->accept, sizeof(peer->accept));
 	blake2s_update(&state, "swingcoll proof", 15);
 	blake2s_final(&state, mac);
 }
@@ -57,23 +57,23 @@ void swc_t_prove(struct swc_t_stranger *s, void *mac)
 
 static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
-	struct swc_t_stranger *s = id->context;
+	struct swc_t_raw_peer *peer = id->context;
 	const struct swc_wire_reject *r;
 	u8 len = 0;
 
-	/* Nobody waits for these. */
+	/* No test waits for these. */
 	if (event->event == RDMA_CM_EVENT_DISCONNECTED || event->event == RDMA_CM_EVENT_TIMEWAIT_EXIT)
 		return 0;
-	s->event = event->event;
+	peer->event = event->event;
 	if (event->event == RDMA_CM_EVENT_REJECTED) {
 		r = rdma_consumer_reject_data(id, event, &len);
 		if (r && len >= sizeof(*r) && le32_to_cpu(r->magic) == SWC_WIRE_MAGIC)
-			s->reason = le16_to_cpu(r->reason);
+			peer->reason = le16_to_cpu(r->reason);
 	} else if (event->event == RDMA_CM_EVENT_ESTABLISHED &&
-		   event->param.conn.private_data_len >= sizeof(s->accept)) {
-		memcpy(&s->accept, event->param.conn.private_data, sizeof(s->accept));
+		   event->param.conn.private_data_len >= sizeof(peer->accept)) {
+		memcpy(&peer->accept, event->param.conn.private_data, sizeof(peer->accept));
 	}
-	complete(&s->news);
+	complete(&peer->event_done);
 	return 0;
 }
 
@@ -91,137 +91,137 @@ static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 	complete(&container_of(wc->wr_cqe, struct sent, cqe)->done);
 }
 
-static void wait_for(struct swc_t_stranger *s, int event)
+static void wait_for(struct swc_t_raw_peer *peer, int event)
 {
-	KUNIT_ASSERT_GT(s->test, wait_for_completion_timeout(&s->news, WAIT), 0ul);
-	KUNIT_ASSERT_EQ(s->test, s->event, event);
+	KUNIT_ASSERT_GT(peer->test, wait_for_completion_timeout(&peer->event_done, WAIT), 0ul);
+	KUNIT_ASSERT_EQ(peer->test, peer->event, event);
 }
 
-static void set_up_queues(struct swc_t_stranger *s)
+static void set_up_queues(struct swc_t_raw_peer *peer)
 {
-	struct ib_device *ib = s->id->device;
+	struct ib_device *ib = peer->id->device;
 	struct ib_qp_init_attr init = {
 		.cap = { .max_send_wr = 8, .max_recv_wr = RECVS + 1, .max_send_sge = 1,
 			 .max_recv_sge = 1 },
 		.sq_sig_type = IB_SIGNAL_ALL_WR,
 		.qp_type = IB_QPT_RC,
 	};
-	struct kunit *test = s->test;
-	struct ib_recv_wr wr = { .wr_cqe = &s->cqe, .num_sge = 1 };
+	struct kunit *test = peer->test;
+	struct ib_recv_wr wr = { .wr_cqe = &peer->cqe, .num_sge = 1 };
 	struct ib_sge sge;
 	u32 i;
 
-	s->pd = ib_alloc_pd(ib, 0);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(s->pd));
-	s->cq = ib_alloc_cq_any(ib, s, RECVS + 16, IB_POLL_UNBOUND_WORKQUEUE);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(s->cq));
-	init.send_cq = s->cq;
-	init.recv_cq = s->cq;
-	KUNIT_ASSERT_EQ(test, rdma_create_qp(s->id, s->pd, &init), 0);
-	s->out_dma = ib_dma_map_single(ib, s->out, PAGE_SIZE, DMA_TO_DEVICE);
-	s->in_dma = ib_dma_map_single(ib, s->in, PAGE_SIZE, DMA_FROM_DEVICE);
-	s->cqe.done = recv_done;
-	sge = (struct ib_sge){ .addr = s->in_dma, .length = PAGE_SIZE,
-			       .lkey = s->pd->local_dma_lkey };
+	peer->pd = ib_alloc_pd(ib, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(peer->pd));
+	peer->cq = ib_alloc_cq_any(ib, peer, RECVS + 16, IB_POLL_UNBOUND_WORKQUEUE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(peer->cq));
+	init.send_cq = peer->cq;
+	init.recv_cq = peer->cq;
+	KUNIT_ASSERT_EQ(test, rdma_create_qp(peer->id, peer->pd, &init), 0);
+	peer->out_dma = ib_dma_map_single(ib, peer->out, PAGE_SIZE, DMA_TO_DEVICE);
+	peer->in_dma = ib_dma_map_single(ib, peer->in, PAGE_SIZE, DMA_FROM_DEVICE);
+	peer->cqe.done = recv_done;
+	sge = (struct ib_sge){ .addr = peer->in_dma, .length = PAGE_SIZE,
+			       .lkey = peer->pd->local_dma_lkey };
 	wr.sg_list = &sge;
 	for (i = 0; i < RECVS; i++)
-		KUNIT_ASSERT_EQ(test, ib_post_recv(s->id->qp, &wr, NULL), 0);
+		KUNIT_ASSERT_EQ(test, ib_post_recv(peer->id->qp, &wr, NULL), 0);
 }
 
-struct swc_t_stranger *swc_t_stranger(struct kunit *test)
+struct swc_t_raw_peer *swc_t_raw_peer(struct kunit *test)
 {
-	struct swc_t_stranger *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct swc_t_raw_peer *peer = kunit_kzalloc(test, sizeof(*peer), GFP_KERNEL);
 	struct sockaddr_storage addr, local;
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
-	s->test = test;
-	init_completion(&s->news);
-	s->out = (void *)get_zeroed_page(GFP_KERNEL);
-	s->in = (void *)get_zeroed_page(GFP_KERNEL);
-	KUNIT_ASSERT_TRUE(test, s->out && s->in);
+	KUNIT_ASSERT_NOT_NULL(test, peer);
+	peer->test = test;
+	init_completion(&peer->event_done);
+	peer->out = (void *)get_zeroed_page(GFP_KERNEL);
+	peer->in = (void *)get_zeroed_page(GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, peer->out && peer->in);
 	swc_t_addr(&addr, false);
 	swc_t_addr(&local, false);
 	((struct sockaddr_in *)&local)->sin_port = 0;
-	s->id = rdma_create_id(&init_net, handler, s, RDMA_PS_TCP, IB_QPT_RC);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(s->id));
-	KUNIT_ASSERT_EQ(test, rdma_resolve_addr(s->id, (struct sockaddr *)&local,
+	peer->id = rdma_create_id(&init_net, handler, peer, RDMA_PS_TCP, IB_QPT_RC);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(peer->id));
+	KUNIT_ASSERT_EQ(test, rdma_resolve_addr(peer->id, (struct sockaddr *)&local,
 						(struct sockaddr *)&addr, 2000), 0);
-	wait_for(s, RDMA_CM_EVENT_ADDR_RESOLVED);
+	wait_for(peer, RDMA_CM_EVENT_ADDR_RESOLVED);
 	/*
-	 * Half a second, with all attempts: it often speaks to somebody who has hung up. Both sides take it.
+	 * Half a second with all retries, on both sides: the peer often disconnects.
 	 */
-	KUNIT_ASSERT_EQ(test, rdma_set_ack_timeout(s->id, 14), 0);
-	KUNIT_ASSERT_EQ(test, rdma_resolve_route(s->id, 2000), 0);
-	wait_for(s, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	set_up_queues(s);
-	return s;
+	KUNIT_ASSERT_EQ(test, rdma_set_ack_timeout(peer->id, 14), 0);
+	KUNIT_ASSERT_EQ(test, rdma_resolve_route(peer->id, 2000), 0);
+	wait_for(peer, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	set_up_queues(peer);
+	return peer;
 }
 
-void swc_t_stranger_end(struct swc_t_stranger *s)
+void swc_t_raw_peer_end(struct swc_t_raw_peer *peer)
 {
-	struct ib_device *ib = s->id->device;
+	struct ib_device *ib = peer->id->device;
 
-	rdma_disconnect(s->id);
-	ib_drain_qp(s->id->qp);
-	rdma_destroy_qp(s->id);
-	ib_free_cq(s->cq);
-	ib_dma_unmap_single(ib, s->out_dma, PAGE_SIZE, DMA_TO_DEVICE);
-	ib_dma_unmap_single(ib, s->in_dma, PAGE_SIZE, DMA_FROM_DEVICE);
-	ib_dealloc_pd(s->pd);
-	rdma_destroy_id(s->id);
-	free_page((unsigned long)s->out);
-	free_page((unsigned long)s->in);
+	rdma_disconnect(peer->id);
+	ib_drain_qp(peer->id->qp);
+	rdma_destroy_qp(peer->id);
+	ib_free_cq(peer->cq);
+	ib_dma_unmap_single(ib, peer->out_dma, PAGE_SIZE, DMA_TO_DEVICE);
+	ib_dma_unmap_single(ib, peer->in_dma, PAGE_SIZE, DMA_FROM_DEVICE);
+	ib_dealloc_pd(peer->pd);
+	rdma_destroy_id(peer->id);
+	free_page((unsigned long)peer->out);
+	free_page((unsigned long)peer->in);
 }
 
-int swc_t_connect(struct swc_t_stranger *s, const void *hello, u32 bytes)
+int swc_t_connect(struct swc_t_raw_peer *peer, const void *hello, u32 bytes)
 {
 	struct rdma_conn_param param = {
 		.private_data = hello, .private_data_len = bytes, .responder_resources = 1,
 		.initiator_depth = 1, .retry_count = 6, .rnr_retry_count = 7,
 	};
 
-	memcpy(&s->hello, hello, min_t(u32, bytes, sizeof(s->hello)));
-	KUNIT_ASSERT_EQ(s->test, rdma_connect(s->id, &param), 0);
-	KUNIT_ASSERT_GT(s->test, wait_for_completion_timeout(&s->news, WAIT), 0ul);
-	return s->event;
+	memcpy(&peer->hello, hello, min_t(u32, bytes, sizeof(peer->hello)));
+	KUNIT_ASSERT_EQ(peer->test, rdma_connect(peer->id, &param), 0);
+	KUNIT_ASSERT_GT(peer->test, wait_for_completion_timeout(&peer->event_done, WAIT), 0ul);
+	return peer->event;
 }
 
 int swc_t_refused(struct kunit *test, const struct swc_wire_hello *h, u32 bytes)
 {
-	struct swc_t_stranger *s = swc_t_stranger(test);
-	int event = swc_t_connect(s, h, bytes);
-	int reason = event == RDMA_CM_EVENT_REJECTED ? s->reason : 0;
+	struct swc_t_raw_peer *peer = swc_t_raw_peer(test);
+	int event = swc_t_connect(peer, h, bytes);
+	int reason = event == RDMA_CM_EVENT_REJECTED ? peer->reason : 0;
 
-	swc_t_stranger_end(s);
+	swc_t_raw_peer_end(peer);
 	return reason;
 }
 
-/* ------------------------------------------------------------------ saying things */
+/* ------------------------------------------------------------------ sending */
 
-static void post(struct swc_t_stranger *s, struct ib_send_wr *wr, u32 bytes)
+static void post(struct swc_t_raw_peer *peer, struct ib_send_wr *wr, u32 bytes)
 {
-	struct ib_sge sge = { .addr = s->out_dma, .length = bytes, .lkey = s->pd->local_dma_lkey };
+	struct ib_sge sge = { .addr = peer->out_dma, .length = bytes, .lkey = peer->pd->local_dma_lkey };
 	struct sent sent = { .cqe.done = send_done };
 
 	init_completion(&sent.done);
 	wr->wr_cqe = &sent.cqe;
 	wr->sg_list = &sge;
 	wr->num_sge = bytes ? 1 : 0;
-	ib_dma_sync_single_for_device(s->id->device, s->out_dma, PAGE_SIZE, DMA_TO_DEVICE);
-	KUNIT_ASSERT_EQ(s->test, ib_post_send(s->id->qp, wr, NULL), 0);
-	/* Even when the other side hangs up, the device gives it back in the end. */
+	ib_dma_sync_single_for_device(peer->id->device, peer->out_dma, PAGE_SIZE, DMA_TO_DEVICE);
+	KUNIT_ASSERT_EQ(peer->test, ib_post_send(peer->id->qp, wr, NULL), 0);
+	/* It completes even if the peer disconnects. */
 	wait_for_completion(&sent.done);
 }
 
-void swc_t_send_raw(struct swc_t_stranger *s, u32 bytes)
+void swc_t_send_raw(struct swc_t_raw_peer *peer, u32 bytes)
 {
 	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
 
-	post(s, &wr, bytes);
+	post(peer, &wr, bytes);
 }
 
-/* With a key that nobody gave out. */
-static void write_to(struct swc_t_stranger *s, int opcode, u64 addr, u32 bytes, u32 imm)
+/* With a key that was never valid. */
+static void write_to(struct swc_t_raw_peer *peer, int opcode, u64 addr, u32 bytes, u32 imm)
 {
 	struct ib_rdma_wr wr = {
 		.wr.opcode = opcode,
@@ -230,22 +230,22 @@ static void write_to(struct swc_t_stranger *s, int opcode, u64 addr, u32 bytes, 
 		.rkey = bytes ? 0x1234 : 0,
 	};
 
-	post(s, &wr.wr, bytes);
+	post(peer, &wr.wr, bytes);
 }
 
-void swc_t_write_raw(struct swc_t_stranger *s, u64 addr, u32 bytes, u32 imm)
+void swc_t_write_raw(struct swc_t_raw_peer *peer, u64 addr, u32 bytes, u32 imm)
 {
-	write_to(s, IB_WR_RDMA_WRITE_WITH_IMM, addr, bytes, imm);
+	write_to(peer, IB_WR_RDMA_WRITE_WITH_IMM, addr, bytes, imm);
 }
 
-void swc_t_write_quietly(struct swc_t_stranger *s, u64 addr, u32 bytes)
+void swc_t_write_quietly(struct swc_t_raw_peer *peer, u64 addr, u32 bytes)
 {
-	write_to(s, IB_WR_RDMA_WRITE, addr, bytes, 0);
+	write_to(peer, IB_WR_RDMA_WRITE, addr, bytes, 0);
 }
 
-void swc_t_fall_silent(struct swc_t_stranger *s)
+void swc_t_fall_silent(struct swc_t_raw_peer *peer)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
-	KUNIT_ASSERT_EQ(s->test, ib_modify_qp(s->id->qp, &attr, IB_QP_STATE), 0);
+	KUNIT_ASSERT_EQ(peer->test, ib_modify_qp(peer->id->qp, &attr, IB_QP_STATE), 0);
 }

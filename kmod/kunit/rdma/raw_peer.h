@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Somebody who connects to a communicator without being a member: an RDMA connection by hand, which can say
+ * A peer that connects to a communicator without being a member: an RDMA connection by hand, which can send
  * anything.
  */
-#ifndef SWC_KUNIT_STRANGER_H
-#define SWC_KUNIT_STRANGER_H
+#ifndef SWC_KUNIT_RAW_PEER_H
+#define SWC_KUNIT_RAW_PEER_H
 
 #include <kunit/test.h>
 #include <linux/completion.h>
@@ -16,20 +16,20 @@
 struct swc_comm;
 
 /**
- * struct swc_t_stranger - one connection
+ * struct swc_t_raw_peer - one connection
  * @out: a page to send from
- * @hello, @accept: the handshake, as far as it came
- * @comm: whose id it knows
- * @event: of the connection manager, the last one; told by @news
+ * @hello, @accept: the handshake so far
+ * @comm: communicator whose id it knows
+ * @event: the last one of the connection manager; @event_done is completed with it
  * @reason: enum swc_wire_reason of a refusal
  */
-struct swc_t_stranger {
+struct swc_t_raw_peer {
 	struct kunit *test;
 	void *out;
 	struct swc_wire_hello hello;
 	struct swc_wire_accept accept;
 	const struct swc_comm *comm;
-	struct completion news;
+	struct completion event_done;
 	int event;
 	int reason;
 
@@ -42,25 +42,26 @@ struct swc_t_stranger {
 	u64 in_dma;
 };
 
-/* A request as a member would make it, from @src to @dst; and its authentication anew. */
+/* A request as a member makes it, from @src to @dst; and its MAC, after a change. */
 void swc_t_hello(const struct swc_comm *comm, u32 src, u32 dst, struct swc_wire_hello *h);
 void swc_t_sign(const struct swc_comm *comm, struct swc_wire_hello *h);
 
-struct swc_t_stranger *swc_t_stranger(struct kunit *test);
-void swc_t_stranger_end(struct swc_t_stranger *s);
-/* The event that it ended with. */
-int swc_t_connect(struct swc_t_stranger *s, const void *hello, u32 bytes);
-/* Why a request is refused; 0: it is not. */
+struct swc_t_raw_peer *swc_t_raw_peer(struct kunit *test);
+void swc_t_raw_peer_end(struct swc_t_raw_peer *peer);
+/* Connect; returns the event that this ends with. */
+int swc_t_connect(struct swc_t_raw_peer *peer, const void *hello, u32 bytes);
+/* The reason why a request is refused; 0: it is accepted. */
 int swc_t_refused(struct kunit *test, const struct swc_wire_hello *h, u32 bytes);
-/* The proof that @s knows @comm's id. */
-void swc_t_prove(struct swc_t_stranger *s, void *mac);
+/* The MAC of AUTH. */
+void swc_t_auth(struct swc_t_raw_peer *peer, void *mac);
 /*
- * Send from the beginning of @out; write, with immediate or without. All wait until it is done or has failed.
+ * Send the first bytes of @out; write them, with immediate data or without. All wait for the completion,
+ * even of a failure.
  */
-void swc_t_send_raw(struct swc_t_stranger *s, u32 bytes);
-void swc_t_write_raw(struct swc_t_stranger *s, u64 addr, u32 bytes, u32 imm);
-void swc_t_write_quietly(struct swc_t_stranger *s, u64 addr, u32 bytes);
+void swc_t_send_raw(struct swc_t_raw_peer *peer, u32 bytes);
+void swc_t_write_raw(struct swc_t_raw_peer *peer, u64 addr, u32 bytes, u32 imm);
+void swc_t_write_quietly(struct swc_t_raw_peer *peer, u64 addr, u32 bytes);
 /* From now on nothing is answered, not even by the device. */
-void swc_t_fall_silent(struct swc_t_stranger *s);
+void swc_t_fall_silent(struct swc_t_raw_peer *peer);
 
-#endif /* SWC_KUNIT_STRANGER_H */
+#endif /* SWC_KUNIT_RAW_PEER_H */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The first process inside User-Mode Linux, built and started by uml/run: lays a tmpfs over the host's
- * files, makes a network with an RDMA device on it, loads modules, runs the job under a time limit, unloads, asks kmemleak and powers off.
- * Answers to the host are files in BOX/share, a writable hostfs mount. C and static, because starting
- * a program takes 0.1 s in there, and a script would start forty.
+ * The first process inside User-Mode Linux, built and started by uml/run: puts a tmpfs over the host's
+ * files, sets up a network with an RDMA device, loads modules, runs the job under a time limit, unloads the
+ * modules, runs kmemleak and powers off. Results for the host are files in BOX/share, a writable hostfs mount.
+ * In C and static, because starting a program takes 0.1 s in there, and a script would start forty.
  *
- * The kernel's command line passes as environment: SWC_BOX (folder of this run), SWC_TIMEOUT (seconds),
- * SWC_MERGED (stderr goes where stdout goes), SWC_LEAKS (ask kmemleak), SWC_OUT (folder for /out).
+ * The kernel passes its command line as environment: SWC_BOX (folder of this run), SWC_TIMEOUT (seconds),
+ * SWC_MERGED (stderr goes to stdout), SWC_LEAKS (run kmemleak), SWC_OUT (folder for /out).
  * BOX/modules has one line for each module: file, blank, parameters. BOX/job is a bash script.
  */
 #define _GNU_SOURCE
@@ -45,7 +45,7 @@ static void power_off(void)
 		pause();
 }
 
-/* fmt and what follows become a path; the result lives until the second next call */
+/* Formats a path. The result is valid until the second call after this one. */
 static char *path(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 static char *path(const char *fmt, ...)
 {
@@ -123,7 +123,7 @@ static void lay_out_files(void)
 		give_up("cannot fill", "/dev");
 }
 
-/* ------ network: 10.0.0.1 and fd00::1 on dummy0, where rxe0 is; the tests of the module know these */
+/* ------ network: 10.0.0.1 and fd00::1 on dummy0, with rxe0; the module's tests use these addresses */
 
 static int interface(int fd, const char *name, const char *addr)
 {
@@ -141,7 +141,7 @@ static int interface(int fd, const char *name, const char *addr)
 	return ioctl(fd, SIOCSIFFLAGS, &req);
 }
 
-/* As in <linux/ipv6.h>, which does not go together with <netinet/in.h>. */
+/* As in <linux/ipv6.h>, which conflicts with <netinet/in.h>. */
 struct ifreq6 {
 	struct in6_addr addr;
 	unsigned int prefix;
@@ -171,7 +171,7 @@ static char *add_attr(char *at, unsigned short type, const char *text)
 	return at + NLA_ALIGN(a.nla_len);
 }
 
-/* What `rdma link add rxe0 type rxe netdev dummy0` does. */
+/* Like `rdma link add rxe0 type rxe netdev dummy0`. */
 static int add_rxe(void)
 {
 	char text[256] = { 0 }, *end = text + NLMSG_HDRLEN;
@@ -245,7 +245,7 @@ static void time_is_up(void)
 	power_off();
 }
 
-/* Returns the exit status as a shell would; when the time is up, there is nothing more to do. */
+/* Returns the exit status as a shell does; does not return if the time is up. */
 static int wait_for(pid_t job)
 {
 	struct timespec now, left;
@@ -269,7 +269,7 @@ static int wait_for(pid_t job)
 	}
 }
 
-/* In a process of its own: the module's tests run in there, and may hang. Returns an errno. */
+/* Loads in a process of its own, since the module's tests run then, and may hang. Returns an errno. */
 static int load(const char *file, const char *params)
 {
 	pid_t pid = fork();
@@ -308,7 +308,7 @@ static void load_modules(void)
 		fclose(list);
 }
 
-/* Returns whether kmemleak knows of leaks; they are then in share/leaks. */
+/* Returns whether kmemleak has found leaks; they are then in share/leaks. */
 static int scan(void)
 {
 	char text[4096];
@@ -316,7 +316,7 @@ static int scan(void)
 	int in, any = 0;
 
 	usleep(300000);
-	/* an object must look unreferenced twice to be reported */
+	/* kmemleak reports an object only if two scans find it unreferenced */
 	put(KMEMLEAK, "scan");
 	put(KMEMLEAK, "scan");
 	in = open(KMEMLEAK, O_RDONLY);
@@ -371,13 +371,13 @@ int main(void)
 	load_modules();
 
 	status = wait_for(start_job());
-	/* what the job left running, by pid 1 to everybody else */
+	/* end all processes that the job has left */
 	kill(-1, SIGKILL);
 	do
 		n = waitpid(-1, NULL, 0);
 	while (n > 0);
 
-	/* once with the modules, for readable stack traces, once without, for what only they pointed to */
+	/* scan with the modules, for readable stack traces, and without, for objects that only they point to */
 	n = n_loaded;
 	leaks = leaks && !scan();
 	unload_modules();

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The table of algorithms, and the making of one plan: who the members are, what the algorithm appends, and the
- * tables laid out as one plan in the end.
+ * The table of algorithms, and the construction of one plan: choose the members, run the algorithm,
+ * pack its tables.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "algo/builder.h"
-#include "plan_check.h"
+#include "kmod/core/plan_check.h"
+#include "plan/algo/builder.h"
+#include "plan/hash.h"
+#include "plan/number.h"
 
 #define ALL_BUT_ALLTOALL                                                                           \
 	(1u << SWC_ALLREDUCE | 1u << SWC_REDUCE_SCATTER | 1u << SWC_ALLGATHER |                    \
@@ -23,11 +25,11 @@ static const struct {
 	int32_t max_param;
 } algos[SWC_ALGO_NR] = {
 	[SWC_ALGO_DIRECT1] = { { "direct1",
-				 "one node: every rank reads all and computes its own result", NULL,
-				 ALL_BUT_ALLTOALL | 1u << SWC_ALLTOALL, true, false },
+				 "one node: every rank reads all vectors and computes its own result",
+				 NULL, ALL_BUT_ALLTOALL | 1u << SWC_ALLTOALL, true, false },
 			       swc_direct1_build },
 	[SWC_ALGO_DIRECT2] = { { "direct2",
-				 "one node: every block has an owner who serves all in one pass",
+				 "one node: every block has an owner that computes it for all in one pass",
 				 NULL, ALL_BUT_ALLTOALL, true, false },
 			       swc_direct2_build },
 	[SWC_ALGO_RING] = { { "ring", "reduce-scatter and allgather round a ring, one way", NULL,
@@ -44,8 +46,8 @@ static const struct {
 				HALVES, false, true },
 			      swc_bucket_build },
 	[SWC_ALGO_BUCKET2] = { { "bucket2",
-				 "bucket with sums walking in from both sides: half the steps",
-				 NULL, HALVES, false, true },
+				 "bucket with sums moving in from both sides: half the steps", NULL,
+				 HALVES, false, true },
 			       swc_bucket2_build },
 	[SWC_ALGO_RECDOUB] = { { "recdoub", "recursive doubling with the whole vector, one port",
 				 NULL, WHOLE, false, false },
@@ -65,12 +67,12 @@ static const struct {
 				 NULL, HALVES, false, true },
 			       swc_swing_b_build },
 	[SWC_ALGO_SWING_H] = { { "swing-h",
-				 "Swing, reduce-scatter for some steps and whole windows between",
+				 "Swing, reduce-scatter for some steps and whole windows in between",
 				 "reduce-scatter steps, 0 (swing-l) to log2 p (swing-b)", WHOLE,
 				 false, true },
 			       swc_swing_h_build,
 			       20 },
-	[SWC_ALGO_TWOSIDED] = { { "twosided", "whole vector from both sides at once: log3 p steps",
+	[SWC_ALGO_TWOSIDED] = { { "twosided", "whole vectors from both sides at once: log3 p steps",
 				  NULL, WHOLE, false, true },
 				swc_twosided_build },
 	[SWC_ALGO_CIRCULANT] = { { "circulant",
@@ -87,7 +89,8 @@ static const struct {
 			       false },
 			     swc_dtree_build,
 			     256 },
-	[SWC_ALGO_ROTATE] = { { "rotate", "each rank meets the others in turn, at growing distance",
+	[SWC_ALGO_ROTATE] = { { "rotate",
+				"each rank exchanges with the others in turn, at growing distance",
 				NULL, 1u << SWC_BARRIER | 1u << SWC_ALLTOALL, false, false },
 			      swc_rotate_build },
 };
@@ -111,12 +114,10 @@ int swc_algo_parse(const char *name, int32_t *param)
 		if (strlen(algos[i].info.name) != len || strncmp(name, algos[i].info.name, len))
 			continue;
 		if (name[len]) {
-			char *end;
-			unsigned long v = strtoul(name + len + 1, &end, 10);
+			uint64_t v;
 
-			if (!algos[i].info.param || !param || end == name + len + 1 || *end ||
-			    !strchr("0123456789", name[len + 1]) ||
-			    v > (unsigned long)algos[i].max_param)
+			if (!algos[i].info.param || !param ||
+			    !swc_number_parse(name + len + 1, 0, (uint64_t)algos[i].max_param, &v))
 				return -EINVAL;
 			value = (int32_t)v;
 		}
@@ -127,12 +128,12 @@ int swc_algo_parse(const char *name, int32_t *param)
 	return -EINVAL;
 }
 
-/* One rank: the result is a copy of the contribution. */
+/* With one rank the result is a copy of its contribution. */
 static void build_alone(struct swc_builder *b)
 {
 	swc_build_blocks(b, 1);
 	swc_build_channel(b, 0, 1);
-	if (b->hdr.coll == SWC_BARRIER) {
+	if (b->w.hdr.coll == SWC_BARRIER) {
 		swc_build_step(b, SWC_STEP_SYNC);
 		return;
 	}
@@ -141,35 +142,28 @@ static void build_alone(struct swc_builder *b)
 	swc_build_recv(b, 0, SWC_BUF_RECV, 0, 1, SWC_XFER_FINAL);
 }
 
-/* One more word into a hash: FNV-1a, byte by byte. */
-static uint64_t hash_word(uint64_t h, uint32_t word)
-{
-	for (int shift = 0; shift < 32; shift += 8)
-		h = (h ^ (word >> shift & 0xff)) * 0x100000001b3;
-	return h;
-}
-
 /*
- * What all ranks of a family have in common. Not part of it: in_place and others_only, on which ranks may differ
- * (each algorithm exchanges the same messages and passes the same barriers either way).
+ * The hash of what all ranks of a family have in common. in_place and others_only are not part of
+ * it, because ranks may differ in them (each algorithm exchanges the same messages and passes the
+ * same barriers either way).
  */
 static uint64_t family(const struct swc_plan_args *a, const struct swc_topo *t,
 		       const struct swc_plan_header *h)
 {
 	const uint32_t words[] = {
-		SWC_PLAN_VERSION, a->coll,	     a->algo,	(uint32_t)a->param,
-		a->nranks,	  a->root,	     h->nparts, h->part_blocks,
-		h->nchannels,	  (uint32_t)t->kind, t->nlocal, t->ndims,
+		SWC_PLAN_VERSION, a->coll,	     a->algo,	 (uint32_t)a->param,
+		a->nranks,	  a->root,	     h->nshards, h->shard_blocks,
+		h->nchannels,	  (uint32_t)t->kind, t->nlocal,	 t->ndims,
 	};
-	uint64_t hash = 0xcbf29ce484222325;
+	uint64_t hash = SWC_HASH_START;
 
 	for (unsigned int i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		hash = hash_word(hash, words[i]);
+		hash = swc_hash_u32(hash, words[i]);
 	for (uint32_t i = 0; i < t->ndims; i++)
-		hash = hash_word(hash, t->dim[i]);
+		hash = swc_hash_u32(hash, t->dim[i]);
 	for (uint32_t i = 0; t->first && i < t->nnodes; i++)
-		hash = hash_word(hash, t->first[i]);
-	/* A last mix, so that all bits depend on all words. */
+		hash = swc_hash_u32(hash, t->first[i]);
+	/* A final mix, so that all bits depend on all words. */
 	hash ^= hash >> 32;
 	hash *= 0xd6e8feb86659fd93;
 	return hash ^ hash >> 32;
@@ -177,28 +171,14 @@ static uint64_t family(const struct swc_plan_args *a, const struct swc_topo *t,
 
 static int finish(struct swc_builder *b, const struct swc_topo *topo, void **plan, size_t *bytes)
 {
-	struct swc_plan_header *h = &b->hdr;
-	size_t chans = h->nchannels * sizeof(*b->chan), steps = h->nsteps * sizeof(*b->step);
-	size_t xfers = h->nxfers * sizeof(*b->xfer), total = sizeof(*h) + chans + steps + xfers;
-	char *p;
+	int ret;
 
-	if (total > SWC_MAX_PLAN_BYTES)
-		return swc_build_refuse(b, "the plan would have %zu bytes: %u is the limit", total,
-					SWC_MAX_PLAN_BYTES);
-	p = malloc(total);
-	if (!p)
-		return -ENOMEM;
-	h->total_bytes = (uint32_t)total;
-	h->family = family(b->args, topo, h);
-	memcpy(p, h, sizeof(*h));
-	memcpy(p + sizeof(*h), b->chan, chans);
-	if (steps)
-		memcpy(p + sizeof(*h) + chans, b->step, steps);
-	if (xfers)
-		memcpy(p + sizeof(*h) + chans + steps, b->xfer, xfers);
-	*plan = p;
-	*bytes = total;
-	return 0;
+	b->w.hdr.family = family(b->args, topo, &b->w.hdr);
+	ret = swc_plan_tables_pack(&b->w, plan, bytes);
+	if (ret == -EFBIG)
+		return swc_build_refuse(b, "the plan would have %zu bytes: %u is the limit",
+					swc_plan_write_bytes(&b->w), SWC_MAX_PLAN_BYTES);
+	return ret;
 }
 
 static int check_args(struct swc_builder *b)
@@ -212,7 +192,7 @@ static int check_args(struct swc_builder *b)
 	    a->nranks > SWC_PLAN_MAX_RANKS || a->rank >= a->nranks || a->root >= a->nranks ||
 	    (a->root && !swc_coll_has_root(a->coll)) || a->channels > SWC_MAX_CHANNELS ||
 	    (param >= 0 && (a->param < SWC_PARAM_DEFAULT || a->param > param))) {
-		swc_build_refuse(b, "an argument is out of range");
+		swc_build_refuse(b, "a collective, algorithm, number or rank is out of range");
 		return -EINVAL;
 	}
 	if (a->topo && a->topo->nranks != a->nranks) {
@@ -223,7 +203,7 @@ static int check_args(struct swc_builder *b)
 	return 0;
 }
 
-/* Who the members are, and how the algorithm is to be run among them. */
+/* Choose the members, and run the algorithm among them. */
 static int build(struct swc_builder *b, const struct swc_topo *topo, struct swc_topo *flat)
 {
 	const struct swc_plan_args *a = b->args;
@@ -239,7 +219,9 @@ static int build(struct swc_builder *b, const struct swc_topo *topo, struct swc_
 		return 0;
 	}
 	if (!(info->colls & 1u << a->coll))
-		return swc_build_refuse(b, "%s does not offer this collective", info->name);
+		return swc_build_refuse(
+			b, "%s does not offer this collective: choose another algorithm",
+			info->name);
 	if (info->one_node) {
 		if (!whole_node || a->nranks > SWC_MAX_FANIN)
 			return swc_build_refuse(b, "%s is for up to %u ranks on one node",
@@ -274,20 +256,12 @@ int swc_plan_build(const struct swc_plan_args *a, void **plan, size_t *bytes, ch
 
 	if (ret)
 		return ret;
-	b.hdr = (struct swc_plan_header){
-		.magic = SWC_PLAN_MAGIC,
-		.version = SWC_PLAN_VERSION,
-		.header_bytes = sizeof(struct swc_plan_header),
-		.nranks = a->nranks,
-		.rank = a->rank,
-		.root = a->root,
-		.coll = (uint8_t)a->coll,
-	};
+	swc_plan_write_begin(&b.w, (uint8_t)a->coll, a->nranks, a->rank, a->root);
 	if (algos[a->algo].info.param && a->param >= 0)
-		snprintf(b.hdr.name, sizeof(b.hdr.name), "%s:%d", algos[a->algo].info.name,
+		snprintf(b.w.hdr.name, sizeof(b.w.hdr.name), "%s:%d", algos[a->algo].info.name,
 			 a->param);
 	else
-		strncpy(b.hdr.name, algos[a->algo].info.name, sizeof(b.hdr.name) - 1);
+		strncpy(b.w.hdr.name, algos[a->algo].info.name, sizeof(b.w.hdr.name) - 1);
 	ret = build(&b, topo, &flat);
 	if (!ret)
 		swc_build_end(&b);
@@ -295,8 +269,6 @@ int swc_plan_build(const struct swc_plan_args *a, void **plan, size_t *bytes, ch
 		ret = b.error;
 	if (!ret)
 		ret = finish(&b, topo, plan, bytes);
-	free(b.chan);
-	free(b.step);
-	free(b.xfer);
+	swc_plan_tables_free(&b.w);
 	return ret;
 }

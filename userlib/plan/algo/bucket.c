@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Bucket: on a torus, reduce-scatter along one dimension after the other, each time on what is left
- * of the vector, then allgather back in the opposite order. With D dimensions there are 2D channels
- * with a share of the vector each: channel c < D starts in dimension c and goes round robin, channel
- * D + c is its mirror image, so that all 2D links of a node are busy. 2 sum(d_i - 1) steps, bandwidth
+ * of the vector, then allgather in the opposite order. With D dimensions there are 2D channels with
+ * a share of the vector each: channel c < D starts in dimension c and goes round robin, channel D +
+ * c is its mirror image, so that all 2D links of a node are busy. 2 sum(d_i - 1) steps, bandwidth
  * optimal on square tori. (Sack and Gropp, "Collective algorithms for multiported torus networks",
  * ACM TOPC 1(2), 2015.)
  *
- * bucket2 lets the sums walk in to their owner from both sides of the dimension at once, and the
- * results out again: floor(d_i / 2) steps instead of d_i - 1. If d_i is even, the member opposite of
- * the owner belongs to one side only; the mirror image takes the other, so the links carry the same as
- * in bucket. (As many steps as the diameter, like the breadth-first schedules of Zhao et al., "Efficient
- * direct-connect topologies for collective communications", NSDI 2025.)
+ * bucket2 moves the sums to their owner from both sides of the dimension at once, and the results
+ * out again: floor(d_i / 2) steps instead of d_i - 1. If d_i is even, the member opposite the owner
+ * belongs to one side only; the mirror image has it on the other side, so the links carry the same
+ * as in bucket. (As many steps as the diameter, like the breadth-first schedules of Zhao et al.,
+ * "Efficient direct-connect topologies for collective communications", NSDI 2025.)
  *
  * Both are one engine: along a dimension, a share is summed over `above` members on one side of its
  * owner and `below` on the other, above + below = d - 1; in bucket below = 0.
  *
- * Each block is reduced along fixed ways to one owner and then copied: all ranks get the same bits.
+ * Each block is reduced along fixed routes to one owner and then copied: all ranks get the same
+ * bits.
  */
-#include "algo/builder.h"
+#include "plan/algo/builder.h"
 
 /**
  * struct bucket - one channel's view of the torus
  *
- * Members have places: their coordinates (mirrored ones in a mirror image) read as one number, the
- * dimension that is reduced first most significant. So what is left of the vector is always a range of
- * places. In ALLREDUCE place i is block at + i, elsewhere the channel's block of that member's part.
+ * Members have places: their coordinates (mirrored ones in a mirror image) read as one number, in
+ * which the dimension that is reduced first is the most significant. So what is left of the vector
+ * is always a range of places. In ALLREDUCE place i is block at + i, in other collectives it is the
+ * channel's block of that member's shard.
  *
  * @ndims: dimensions with more than one member
  * @dim: their sizes, in the order in which they are reduced
@@ -38,14 +40,15 @@ struct bucket {
 	uint32_t ndims;
 	uint32_t dim[SWC_TOPO_DIMS], stride[SWC_TOPO_DIMS];
 	uint32_t own;
-	uint32_t at, part_blocks;
+	uint32_t at, shard_blocks;
 };
 
 /**
- * struct phase - one dimension's turn
+ * struct phase - the reduction or spreading along one dimension
  * @d: members along it
  * @x: own coordinate
- * @base: first place of what the members along it have in common; share i of d is that of coordinate i
+ * @base: first place of the range that the members along it share; share i of d is that of
+ *	coordinate i
  * @places: per share
  * @up, @down: neighbours at x + 1 and x - 1
  * @above, @below: members whose sums come to an owner from either side
@@ -98,19 +101,19 @@ static struct phase phase_of(const struct bucket *g, uint32_t i)
 	return f;
 }
 
-/* The longest run of blocks from a place on; moves the place behind it. */
+/* The longest run of blocks from a place on; *place moves behind it. */
 static uint32_t next_run(const struct bucket *g, uint32_t *place, uint32_t end, uint32_t *block)
 {
 	uint32_t n = 1;
 
-	if (!g->part_blocks) {
+	if (!g->shard_blocks) {
 		*block = g->at + *place;
 		n = end - *place;
 		*place = end;
 		return n;
 	}
-	*block = g->at + member_at(g, *place) * g->part_blocks;
-	while (++*place < end && g->at + member_at(g, *place) * g->part_blocks == *block + n)
+	*block = g->at + member_at(g, *place) * g->shard_blocks;
+	while (++*place < end && g->at + member_at(g, *place) * g->shard_blocks == *block + n)
 		n++;
 	return n;
 }
@@ -154,13 +157,14 @@ static void recv_reduce(const struct phase *f, uint32_t from, uint32_t share, en
 }
 
 /*
- * Reduce along a dimension. `own` has this member's contribution, `between` takes sums on their way,
- * `out` the own share, which is `final` if this dimension is the last. With t counting down to 1, the
- * sums that are t away from their owners move one closer: down those for owners below, up those for
- * owners above. The last ones of both sides arrive in the same step and are added in turn.
+ * Reduce along a dimension. `own` has this member's contribution, `between` holds sums on their
+ * way, `out` gets the own share, which is `final` if this dimension is the last. With t counting
+ * down to 1, the sums that are t away from their owners move one closer: down for owners below, up
+ * for owners above. The last ones of both sides arrive in the same step and are added one after the
+ * other.
  *
- * The shares touched in a step are t and t - 1 away on either side. They are all different but for the
- * owner's, so in place is safe.
+ * The shares accessed in a step are t and t - 1 away on either side. They are all different except
+ * the owner's, so in place is safe.
  */
 static void reduce(const struct phase *f, enum swc_buf own, enum swc_buf between, enum swc_buf out,
 		   uint32_t final)
@@ -180,7 +184,10 @@ static void reduce(const struct phase *f, enum swc_buf own, enum swc_buf between
 	}
 }
 
-/* Spread along a dimension: the same ways back. Step t takes shares from t - 1 to t off their owners. */
+/*
+ * Spread along a dimension: the same routes back. Step t moves shares from distance t - 1 to
+ * distance t of their owners.
+ */
 static void spread_step(const struct phase *f, uint32_t t, enum swc_buf from, uint32_t flags)
 {
 	swc_build_step(f->g->b, SWC_STEP_NET);
@@ -204,8 +211,8 @@ static void reduce_all(const struct bucket *g, enum swc_buf between)
 }
 
 /*
- * The first step of ALLGATHER sends from SEND and marks what arrives as final, so that it need not
- * wait for the copy of the own part, which comes second and, in place, is a copy onto itself.
+ * The first step of ALLGATHER sends from SEND and marks what arrives as final, so that it does not
+ * wait for the copy of the own shard, which comes second and, in place, is a copy onto itself.
  */
 static void spread_all(const struct bucket *g, bool gather)
 {
@@ -216,7 +223,7 @@ static void spread_all(const struct bucket *g, bool gather)
 		uint32_t t = 1;
 
 		if (gather && i + 1 == g->ndims) {
-			uint32_t block = g->at + b->me * g->part_blocks;
+			uint32_t block = g->at + b->me * g->shard_blocks;
 
 			spread_step(&f, t++, SWC_BUF_SEND, SWC_XFER_FINAL);
 			swc_build_step(b, SWC_STEP_LOCAL);
@@ -228,7 +235,7 @@ static void spread_all(const struct bucket *g, bool gather)
 	}
 }
 
-/* The dimensions from `start` on, round robin. */
+/* Order the dimensions from `start` on, round robin. */
 static void order_dims(struct bucket *g, uint32_t start)
 {
 	const struct swc_topo *t = g->b->topo;
@@ -260,7 +267,7 @@ static int build(struct swc_builder *b, bool two_sided)
 		ports = 2 * g.ndims;
 	nch = b->args->channels ? b->args->channels : ports;
 	swc_build_blocks(b, shares ? nch * p : nch);
-	/* RECV has no room for sums on their way to others. */
+	/* RECV has no room for sums that go to other members. */
 	if (b->args->coll == SWC_REDUCE_SCATTER && p > 2)
 		swc_build_scratch(b, 0, nch * p);
 
@@ -269,7 +276,7 @@ static int build(struct swc_builder *b, bool two_sided)
 		g.mirrored = c % ports >= g.ndims;
 		g.own = place_of(&g, b->me);
 		g.at = shares ? c * p : c;
-		g.part_blocks = shares ? 0 : nch;
+		g.shard_blocks = shares ? 0 : nch;
 		swc_build_channel(b, c * p, p);
 		if (b->args->coll != SWC_ALLGATHER)
 			reduce_all(&g, shares ? SWC_BUF_RECV : SWC_BUF_SCRATCH);

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Butterflies with whole ranges: recursive doubling and halving, and Swing. In step k of a
- * dimension, members meet that share k bits of a number and differ in the next. For recursive
- * doubling these are the bits of the coordinate, for Swing those of swing_bits(). Every port of a
- * torus works on its own share of the vector; port c begins in dimension c mod D and takes the
- * dimensions in turn; ports D and on are the mirrored twins.
+ * Butterflies whose messages are ranges of blocks: recursive doubling and halving, and Swing. In
+ * step k of a dimension, two members exchange that share k bits of a number and differ in the next.
+ * For recursive doubling these are the bits of the coordinate, for Swing those of swing_bits().
+ * Every port of a torus works on its own share of the vector; port c begins in dimension c mod D
+ * and takes the dimensions in turn; ports D and up are the mirror images.
  *
- * J reduce-scatter steps: of the range that two members hold, each keeps the half that its bit
- * names and gives away the other. Then the members that hold the same range swap and add it, as a
- * whole, in each of the steps that are left. Last, the first J steps backwards as allgather. No
- * step at all is spent on numbering the blocks so that this fits: who reduces what does not matter
- * to an allreduce.
+ * J reduce-scatter steps: of the range that two members have, each keeps the half that its bit
+ * selects and sends the other. Then the members that have the same range swap and add it, as a
+ * whole, in each of the remaining steps. Last, the first J steps backwards as allgather. No step is
+ * needed to renumber the blocks: which member reduces which block does not matter to an allreduce.
  *
- * J = 0 takes the fewest steps, J = all of them the fewest bytes.
+ * J = 0 takes the fewest steps, J = all of them moves the fewest bytes.
  *
  * Dimensions that are no power of two are folded first: with m the largest power of two in d,
- * coordinate c >= m gives its vector to coordinate c - (d - m), sits out, and gets the result.
+ * coordinate c >= m sends its vector to coordinate c - (d - m), takes no part, and receives the
+ * result.
  *
  * Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH",
  * 2005, section 4; De Sensi, Bonato, Saam and Hoefler, "Swing: short-cutting rings for higher
  * bandwidth allreduce", NSDI 2024.
  *
- * Bits: two who swap compute a + b and b + a, which are equal to the bit (the reductions are
- * exactly commutative, NaN and signed zero included). So if all members who hold one value meet
- * members who hold one other value, all end with the same. That is so in recursive doubling, and in
- * the last two steps of Swing in a dimension; in longer Swing exchanges the order of additions
- * varies.
+ * Bits: two members that swap compute a + b and b + a, which are equal to the bit (the reductions
+ * are exactly commutative, NaN and signed zero included). So if all members that have one value
+ * swap with members that have one other value, all end with the same. That is so in recursive
+ * doubling, and in the last two steps of Swing in a dimension; in longer Swing exchanges the order
+ * of additions varies.
  */
-#include "algo/butterfly_peers.h"
-#include "algo/butterfly_sets.h"
+#include "plan/algo/butterfly_peers.h"
+#include "plan/algo/butterfly_sets.h"
 
 /*
- * One port at work. The sums are in @at: the contribution in SEND at first, then RECV, except that
- * a swap may not write the buffer it sends from, because the partner reads that very range to add
- * it. Swaps alternate between SCRATCH and RECV, such that the last one ends in RECV.
+ * One port's plan. The sums are in @at: the contribution in SEND at first, then RECV, except that a
+ * swap may not write the buffer it sends from, because the partner reads that range to add it.
+ * Swaps alternate between SCRATCH and RECV, such that the last one ends in RECV.
  */
 struct port {
 	struct swc_builder *b;
@@ -42,16 +42,16 @@ struct port {
 	uint32_t coord[SWC_TOPO_DIMS];
 	struct swc_turn turn[SWC_BUTTERFLY_STEPS];
 	uint32_t steps, scatter; /* all, and J */
-	uint32_t first, nblocks; /* range that this member holds */
+	uint32_t first, nblocks; /* range that this member has */
 	enum swc_buf at;
 };
 
 /*
  * In steps that swap whole ranges, mirrored partners as above would not keep one value per group,
- * and the order of additions would vary. Moving everything by a third of the ring keeps it, and is
- * next best: at most 4/3 times the least load of a link.
+ * and the order of additions would vary. Shifting everything by a third of the ring keeps it, and
+ * is next best: at most 4/3 times the least load of a link.
  */
-static uint32_t moved_doubling_peer(uint32_t m, uint32_t x, uint32_t step)
+static uint32_t shifted_doubling_peer(uint32_t m, uint32_t x, uint32_t step)
 {
 	uint32_t by = m / 3;
 
@@ -59,9 +59,9 @@ static uint32_t moved_doubling_peer(uint32_t m, uint32_t x, uint32_t step)
 }
 
 /*
- * Bit k tells apart those who meet in step k. Hops are sums of powers of -2, so the base is -2. Odd
- * coordinates walk the other way, hence the sign, and a hop is a sum of powers from 1 on, hence the
- * exclusive or.
+ * The number whose bit k differs between the partners of step k. Distances are sums of powers of
+ * -2, so the base is -2. Odd coordinates go the other way, hence the sign; a distance is a sum of
+ * powers from 1 on, hence the exclusive or.
  */
 static uint32_t swing_bits(uint32_t m, uint32_t x, bool mirror)
 {
@@ -79,13 +79,13 @@ static uint32_t partner(const struct port *p, uint32_t s)
 	if (p->swing)
 		to = swc_swing_peer(m, x, step, p->mirror);
 	else if (p->mirror && s >= p->scatter)
-		to = moved_doubling_peer(m, x, step);
+		to = shifted_doubling_peer(m, x, step);
 	else
 		to = swc_doubling_peer(m, x, step, p->mirror);
 	return swc_butterfly_member(p->b, dim, x, to);
 }
 
-/* Whether this member keeps the upper half in step s. */
+/* Does this member keep the upper half in step s? */
 static bool upper(const struct port *p, uint32_t s)
 {
 	uint32_t dim = p->turn[s].dim, x = p->coord[dim];
@@ -93,8 +93,8 @@ static bool upper(const struct port *p, uint32_t s)
 	return (p->swing ? swing_bits(p->m[dim], x, p->mirror) : x) >> p->turn[s].step & 1;
 }
 
-/* Open a step: send and add. What is held is then in `to`. */
-static void meet(struct port *p, uint32_t peer, uint32_t give, uint32_t keep, enum swc_buf to,
+/* Append a step: send one range, add another. The sums are in `to` then. */
+static void swap(struct port *p, uint32_t peer, uint32_t give, uint32_t keep, enum swc_buf to,
 		 bool final)
 {
 	swc_build_step(p->b, SWC_STEP_NET);
@@ -112,8 +112,8 @@ static enum swc_buf other(enum swc_buf buf)
 }
 
 /*
- * All steps of a member that does not sit out. In place SEND is RECV, so a first swap from SEND can
- * write RECV only if the two are disjoint. Otherwise the swaps are turned round, and the result is
+ * All steps of a member that takes part. In place SEND is RECV, so a first swap from SEND can write
+ * RECV only if the two are disjoint. Otherwise the swaps alternate the other way, and the result is
  * copied.
  */
 static void run(struct port *p, enum swc_buf before)
@@ -124,16 +124,16 @@ static void run(struct port *p, enum swc_buf before)
 	enum swc_buf to = turned ? before : other(before);
 
 	if (clash && !turned)
-		p->b->hdr.flags |= SWC_PLAN_NOT_IN_PLACE;
+		p->b->w.hdr.flags |= SWC_PLAN_NOT_IN_PLACE;
 	for (uint32_t s = 0; s < p->scatter; s++) {
 		uint32_t half = p->nblocks /= 2, low = p->first, high = p->first + half;
 		bool up = upper(p, s);
 
-		meet(p, partner(p, s), up ? low : high, up ? high : low,
+		swap(p, partner(p, s), up ? low : high, up ? high : low,
 		     s + 1 < p->scatter ? SWC_BUF_RECV : before, s + 1 == p->steps);
 	}
 	for (uint32_t s = p->scatter; s < p->steps; s++, to = other(to))
-		meet(p, partner(p, s), p->first, p->first, to, s + 1 == p->steps);
+		swap(p, partner(p, s), p->first, p->first, to, s + 1 == p->steps);
 	if (turned) {
 		swc_build_step(p->b, SWC_STEP_LOCAL);
 		swc_build_send(p->b, p->b->me, SWC_BUF_SCRATCH, p->first, p->nblocks);
@@ -163,7 +163,8 @@ static bool folds_with(const struct port *p, uint32_t dim, uint32_t *member)
 }
 
 /*
- * Fold, run, unfold. A member that sits out in one dimension has taken part in the folds before it.
+ * Fold, run, unfold. A member that is folded in one dimension has taken part in the folds of those
+ * before.
  */
 static void fold_and_run(struct port *p, uint32_t c)
 {
@@ -212,7 +213,7 @@ static bool order_varies(const struct port *p)
 	return false;
 }
 
-/* Reduce-scatter steps to take: as many as there are, or half of them. */
+/* Number of reduce-scatter steps: all steps, or half of them. */
 enum {
 	ALL = -1,
 	HALF = -2
@@ -230,8 +231,9 @@ static int allreduce(struct swc_builder *b, bool swing, uint32_t ports, int32_t 
 		steps += nsteps[i];
 	}
 	if (scatter > (int32_t)steps)
-		return swc_build_refuse(b, "there are %u steps here: give a number from 0 to %u",
-					steps, steps);
+		return swc_build_refuse(
+			b, "there are %u steps on this topology: give a number from 0 to %u", steps,
+			steps);
 	p.scatter = scatter == ALL ? steps : scatter == HALF ? steps / 2 : (uint32_t)scatter;
 	swc_topo_coords(b->topo, b->me, p.coord);
 	swc_build_blocks(b, ports << p.scatter);
@@ -242,7 +244,7 @@ static int allreduce(struct swc_builder *b, bool swing, uint32_t ports, int32_t 
 		p.first = c * p.nblocks;
 		p.at = SWC_BUF_SEND;
 		if (order_varies(&p))
-			b->hdr.flags |= SWC_PLAN_ORDER_VARIES;
+			b->w.hdr.flags |= SWC_PLAN_ORDER_VARIES;
 		swc_build_channel(b, p.first, p.nblocks);
 		fold_and_run(&p, c);
 	}
@@ -257,14 +259,14 @@ int swc_recdoub_build(struct swc_builder *b)
 int swc_rabenseifner_build(struct swc_builder *b)
 {
 	if (b->args->coll != SWC_ALLREDUCE)
-		return swc_product_build(b, false, 1);
+		return swc_butterfly_sets_build(b, false, 1);
 	return allreduce(b, false, 1, ALL);
 }
 
 int swc_mirrored_build(struct swc_builder *b)
 {
 	if (b->args->coll != SWC_ALLREDUCE)
-		return swc_product_build(b, false, swc_build_ports(b));
+		return swc_butterfly_sets_build(b, false, swc_build_ports(b));
 	return allreduce(b, false, swc_build_ports(b),
 			 b->args->param == SWC_PARAM_DEFAULT ? ALL : b->args->param);
 }
@@ -281,7 +283,7 @@ int swc_swing_b_build(struct swc_builder *b)
 	for (uint32_t i = 0; i < b->topo->ndims; i++)
 		powers &= !(b->topo->dim[i] & (b->topo->dim[i] - 1));
 	if (!powers || b->args->coll != SWC_ALLREDUCE)
-		return swc_product_build(b, true, swc_build_ports(b));
+		return swc_butterfly_sets_build(b, true, swc_build_ports(b));
 	return allreduce(b, true, swc_build_ports(b), ALL);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Who meets whom in butterflies; see butterfly.c.
+ * The partners in butterflies; see butterfly.c.
  */
-#include "algo/butterfly_peers.h"
+#include "plan/algo/butterfly_peers.h"
 
 uint32_t swc_butterfly_turns(const uint32_t *nsteps, uint32_t ndims, uint32_t port,
 			     struct swc_turn *turn)

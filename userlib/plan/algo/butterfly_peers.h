@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the butterflies share: who meets whom in which step. butterfly.c has the plans in which
- * every message is one range, product.c those that need tables.
+ * What the butterflies share: which members exchange in which step. butterfly.c has the plans in
+ * which every message is one range of blocks, butterfly_sets.c those whose messages are sets of
+ * blocks.
  */
-#ifndef SWC_PLAN_PEERS_H
-#define SWC_PLAN_PEERS_H
+#ifndef SWC_PLAN_ALGO_BUTTERFLY_PEERS_H
+#define SWC_PLAN_ALGO_BUTTERFLY_PEERS_H
 
-#include "algo/builder.h"
+#include "plan/algo/builder.h"
 
-/* Of one port: log2 of the nodes, and what rounding up and folding adds in each dimension. */
+/*
+ * Most steps of one port: log2 of the nodes, and what rounding up and folding adds in each
+ * dimension.
+ */
 #define SWC_BUTTERFLY_STEPS (20 + 2 * SWC_TOPO_DIMS)
 
 /* A step of a port is step @step of dimension @dim. */
@@ -21,15 +25,15 @@ uint32_t swc_butterfly_turns(const uint32_t *nsteps, uint32_t ndims, uint32_t po
 			     struct swc_turn *turn);
 
 /*
- * Partners of step @step on a ring of @m: Swing's for even @m, at distance 1, 1, 3, 5, 11...;
- * recursive doubling's for a power of two, at distance 1, 2, 4... The mirrored ones go the other
- * way round, so that both together load all links alike.
+ * The partner in a step on a ring of @m: Swing's for even @m, at distance 1, 1, 3, 5, 11...;
+ * recursive doubling's for a power of two, at distance 1, 2, 4... Mirrored ones go the other way
+ * round, so that both together load all links alike.
  */
 uint32_t swc_swing_peer(uint32_t m, uint32_t x, uint32_t step, bool mirror);
 uint32_t swc_doubling_peer(uint32_t m, uint32_t x, uint32_t step, bool mirror);
 
-/* A member like @b->me but for coordinate @dim, which is @from there, @to here. */
+/* The member that differs from @b->me in one coordinate: @from of @b->me becomes @to. */
 uint32_t swc_butterfly_member(const struct swc_builder *b, uint32_t dim, uint32_t from,
 			      uint32_t to);
 
-#endif /* SWC_PLAN_PEERS_H */
+#endif /* SWC_PLAN_ALGO_BUTTERFLY_PEERS_H */

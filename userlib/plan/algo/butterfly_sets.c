@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Butterflies whose messages are sets of blocks: Swing on any torus, and all butterflies where
+ * Butterflies whose messages are sets of blocks: Swing on any torus, and all butterflies in which
  * blocks belong to members by number (reduce-scatter, allgather).
  *
  * Block b ends at member b. A line is the schedule of one dimension alone: in which step coordinate
- * x gives away its sum of block b, and to whom. All but b itself do so once, to b or to one who
- * does so later; so all that x receives of b has come by then, and nothing counts twice. Such
- * schedules multiply: on a torus, a member gives a block away along the dimension where that comes
- * first among those in which it is not at home. So the set of a message is a product: in the
- * dimension of the step, what the line says; in each other one, the coordinates whose blocks have
- * not been given away.
+ * x sends its sum of block b, and to which coordinate. All coordinates but b send it once, to b or
+ * to one that sends it later; so all that x receives of b has arrived by then, and nothing counts
+ * twice. Such schedules multiply: on a torus, a member sends a block along the dimension where that
+ * comes first among those in which it differs from the block's owner. So the set of a message is a
+ * product: in the dimension of the step, what the line says; in each other one, the coordinates
+ * whose blocks have not been sent.
  *
- * Swing, even d: a block that could leave at several steps leaves at the last of them, so that
- * those who get it can still pass it on. All coordinates look alike but for sign, and one table
- * serves all: even x gives block b when 0 gives b - x, odd x when 0 gives x - b. Odd d: d - 1
- * coordinates do the same. The last one meets each of them once, half of them in the first step,
- * half of the rest in the second and so on, and they swap their sums of their own two blocks.
+ * Swing, even d: a block that could be sent in several steps is sent in the last of them, so that
+ * its receivers can still send it on. All coordinates look alike except for the sign, and one table
+ * serves all: even x sends block b when 0 sends b - x, odd x when 0 sends x - b. Odd d: d - 1
+ * coordinates do the same. The last one exchanges with each of them once, half of them in the first
+ * step, half of the rest in the second and so on, and they swap their sums of their own two blocks.
  *
- * Recursive doubling: x gives block b away in the step of the lowest bit in which they differ.
- * Other sizes are folded as in butterfly.c, but those who sit out keep their own block, and get the
+ * Recursive doubling: x sends block b in the step of the lowest bit in which they differ. Other
+ * sizes are folded as in butterfly.c, but a folded coordinate keeps its own block, and gets the
  * rest of it in one more step.
  *
  * De Sensi, Bonato, Saam and Hoefler, "Swing: short-cutting rings for higher bandwidth allreduce",
@@ -28,17 +28,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "algo/butterfly_peers.h"
-#include "algo/butterfly_sets.h"
+#include "plan/algo/butterfly_peers.h"
+#include "plan/algo/butterfly_sets.h"
+#include "plan/table.h"
 
 /**
  * struct line - schedule of a dimension
  * @d: its size
- * @m: coordinates that take part as a ring of even size, or power of two
- * @log: steps of these among themselves
+ * @m: coordinates that take part: an even number, or a power of two
+ * @log: steps among these
  * @nsteps: steps with folds
- * @when: Swing: the step in which coordinate 0 gives block b away
- * @held: coordinates whose blocks this member has not given away along this dimension, ascending
+ * @when: Swing: the step in which coordinate 0 sends block b
+ * @held: coordinates whose blocks this member has not sent along this dimension, ascending
  */
 struct line {
 	uint32_t d, m, log, nsteps;
@@ -47,8 +48,7 @@ struct line {
 };
 
 /*
- * Consecutive blocks that go to, or come from, @peer in one message; by their numbers within the
- * port.
+ * Consecutive blocks of a message to or from @peer, by their numbers within the port.
  */
 struct run {
 	uint32_t step, peer, first, nblocks;
@@ -57,14 +57,14 @@ struct run {
 };
 
 /**
- * struct product - one port at work
+ * struct sets - one port's plan
  * @at, @stride: number n of the port is block at + n * stride
- * @sums: where sums lie once something was added
+ * @sums: buffer with the sums, once something was added
  * @number: of the block of each member; NULL: as the member
- * @fresh: by number, that nothing was added yet: the contribution is in SEND
+ * @fresh: by number: nothing was added yet, the contribution is in SEND
  * @set: room for the blocks of a message
  */
-struct product {
+struct sets {
 	struct swc_builder *b;
 	bool swing, mirror;
 	uint32_t ndims;
@@ -81,13 +81,16 @@ struct product {
 
 /* ---- lines ---- */
 
-/* Where x stands for the plain schedule: the mirrored one is the same seen in a mirror. */
-static uint32_t reflect(const struct product *p, const struct line *l, uint32_t x)
+/* The coordinate that x has in the schedule that is not mirrored. */
+static uint32_t reflect(const struct sets *p, const struct line *l, uint32_t x)
 {
 	return p->mirror && x && x < l->m ? l->m - x : x;
 }
 
-/* Odd d: the last one meets *n others in step k, reflected from the returned one on. */
+/*
+ * Odd d: the last coordinate exchanges with *n others in step k; the first of them, reflected, is
+ * returned.
+ */
 static uint32_t met_from(const struct line *l, uint32_t k, uint32_t *n)
 {
 	uint32_t first = 0, left = l->m;
@@ -100,8 +103,8 @@ static uint32_t met_from(const struct line *l, uint32_t k, uint32_t *n)
 	return first;
 }
 
-/* The step in which it meets x. */
-static uint32_t met_in(const struct product *p, const struct line *l, uint32_t x)
+/* Odd d: the step in which the last coordinate exchanges with x. */
+static uint32_t met_in(const struct sets *p, const struct line *l, uint32_t x)
 {
 	uint32_t k = 0, n;
 
@@ -110,13 +113,13 @@ static uint32_t met_in(const struct product *p, const struct line *l, uint32_t x
 	return k;
 }
 
-static bool odd_one(const struct product *p, const struct line *l, uint32_t x)
+static bool odd_one(const struct sets *p, const struct line *l, uint32_t x)
 {
 	return p->swing && x == l->m;
 }
 
-/* The step in which x gives block y away, x != y. */
-static uint32_t when(const struct product *p, const struct line *l, uint32_t x, uint32_t y)
+/* The step in which x sends block y, x != y. */
+static uint32_t when(const struct sets *p, const struct line *l, uint32_t x, uint32_t y)
 {
 	uint32_t k = 0;
 
@@ -137,9 +140,9 @@ static uint32_t when(const struct product *p, const struct line *l, uint32_t x, 
 	return k + (l->d > l->m);
 }
 
-/* And to whom; k is the step. */
-static uint32_t whom(const struct product *p, const struct line *l, uint32_t x, uint32_t y,
-		     uint32_t k)
+/* The coordinate that x sends block y to in step k. */
+static uint32_t receiver(const struct sets *p, const struct line *l, uint32_t x, uint32_t y,
+			 uint32_t k)
 {
 	uint32_t fold = l->d > l->m;
 
@@ -151,9 +154,8 @@ static uint32_t whom(const struct product *p, const struct line *l, uint32_t x, 
 	return k > l->log ? y : swc_doubling_peer(l->m, x, k - fold, p->mirror);
 }
 
-/* The i-th of those that x meets in step k; l->d if there are fewer. */
-static uint32_t peer(const struct product *p, const struct line *l, uint32_t x, uint32_t k,
-		     uint32_t i)
+/* The i-th coordinate that x exchanges with in step k; l->d if there are fewer. */
+static uint32_t peer(const struct sets *p, const struct line *l, uint32_t x, uint32_t k, uint32_t i)
 {
 	uint32_t fold = l->d - l->m, first, n;
 
@@ -172,9 +174,9 @@ static uint32_t peer(const struct product *p, const struct line *l, uint32_t x, 
 	return x < l->m ? swc_doubling_peer(l->m, x, k - !!fold, p->mirror) : l->d;
 }
 
-/* The blocks that x gives to y in step k, ascending; x or y is this member. Returns how many. */
-static uint32_t gives(const struct product *p, const struct line *l, uint32_t x, uint32_t y,
-		      uint32_t k, uint32_t *out)
+/* The blocks that x sends to y in step k, ascending; x or y is this member. Returns how many. */
+static uint32_t blocks_sent(const struct sets *p, const struct line *l, uint32_t x, uint32_t y,
+			    uint32_t k, uint32_t *out)
 {
 	uint32_t n = 0;
 
@@ -185,15 +187,15 @@ static uint32_t gives(const struct product *p, const struct line *l, uint32_t x,
 	for (uint32_t i = 0; i < l->nheld; i++) {
 		uint32_t z = l->held[i];
 
-		if (z != x && when(p, l, x, z) == k && whom(p, l, x, z, k) == y)
+		if (z != x && when(p, l, x, z) == k && receiver(p, l, x, z, k) == y)
 			out[n++] = z;
 	}
 	return n;
 }
 
 /*
- * Swing's table: walk back from what 0 holds after the last step, its own block. Before a step, it
- * also holds what its partner holds after it, which is the mirror image of what 0 does.
+ * Swing's table, backwards from what 0 has after the last step: its own block. Before a step, it
+ * also has what its partner has after it, which is the mirror image of what 0 has.
  */
 static void fill_when(const struct line *l, uint32_t *held)
 {
@@ -216,7 +218,7 @@ static void fill_when(const struct line *l, uint32_t *held)
 	}
 }
 
-static void open_line(struct product *p, struct line *l, uint32_t d)
+static void open_line(struct sets *p, struct line *l, uint32_t d)
 {
 	l->d = d;
 	l->m = d - d % 2;
@@ -238,7 +240,7 @@ static void open_line(struct product *p, struct line *l, uint32_t d)
 		fill_when(l, l->held);
 }
 
-/* ---- the product ---- */
+/* ---- the blocks of a message ---- */
 
 static int ascending64(const void *a, const void *b)
 {
@@ -258,7 +260,7 @@ static int ascending(const void *a, const void *b)
  * All blocks that are in line_set along dimension dim and held along the others, ascending by
  * number.
  */
-static uint32_t multiply(struct product *p, uint32_t dim, const uint32_t *line_set, uint32_t nline)
+static uint32_t multiply(struct sets *p, uint32_t dim, const uint32_t *line_set, uint32_t nline)
 {
 	uint32_t n = 1;
 
@@ -284,29 +286,24 @@ static uint32_t multiply(struct product *p, uint32_t dim, const uint32_t *line_s
 	return n;
 }
 
-static void add_run(struct product *p, const struct run *r)
+static void add_run(struct sets *p, const struct run *r)
 {
-	struct run *last = p->nruns ? &p->run[p->nruns - 1] : NULL, *grown;
+	struct run *last = p->nruns ? &p->run[p->nruns - 1] : NULL;
 
 	if (last && p->stride == 1 && last->step == r->step && last->peer == r->peer &&
 	    last->recv == r->recv && last->first + last->nblocks == r->first) {
 		last->nblocks++;
 		return;
 	}
-	if (p->nruns == p->room) {
-		p->room = p->room ? p->room * 2 : 64;
-		grown = reallocarray(p->run, p->room, sizeof(*p->run));
-		if (!grown) {
-			p->b->error = -ENOMEM;
-			return;
-		}
-		p->run = grown;
+	if (!swc_table_reserve(&p->run, p->nruns, &p->room, sizeof(*p->run))) {
+		p->b->error = -ENOMEM;
+		return;
 	}
 	p->run[p->nruns++] = *r;
 }
 
 /* The messages of turn s, sent or received. */
-static void list_turn(struct product *p, uint32_t s, bool recv, const uint32_t *coord)
+static void list_turn(struct sets *p, uint32_t s, bool recv, const uint32_t *coord)
 {
 	uint32_t dim = p->turn[s].dim, k = p->turn[s].step, x = coord[dim], q, n;
 	const struct line *l = &p->line[dim];
@@ -318,7 +315,7 @@ static void list_turn(struct product *p, uint32_t s, bool recv, const uint32_t *
 				 .nblocks = 1,
 				 .recv = recv };
 
-		n = gives(p, l, recv ? q : x, recv ? x : q, k, line_set);
+		n = blocks_sent(p, l, recv ? q : x, recv ? x : q, k, line_set);
 		n = multiply(p, dim, line_set, n);
 		for (uint32_t j = 0; !p->b->error && j < n; j++) {
 			r.first = p->set[j];
@@ -327,7 +324,7 @@ static void list_turn(struct product *p, uint32_t s, bool recv, const uint32_t *
 	}
 }
 
-static void list_runs(struct product *p, const uint32_t *coord)
+static void list_runs(struct sets *p, const uint32_t *coord)
 {
 	p->nruns = 0;
 	for (uint32_t j = 0; j < p->ndims; j++) {
@@ -350,11 +347,12 @@ static void list_runs(struct product *p, const uint32_t *coord)
 }
 
 /*
- * Number the blocks by a walk of the tree along which member 0 gives them away, those that leave
- * first last. No member meets two in one step (but for the odd one), so the steps on the way to a
- * block name it. On powers of two this makes every message one run, elsewhere nearly so.
+ * Number the blocks in the order of the tree along which member 0 sends them, those that are sent
+ * first last. A member exchanges with one other in a step (except the last coordinate of odd d), so
+ * the steps on the way to a block identify it. On powers of two this makes every message one run,
+ * elsewhere nearly so.
  */
-static void number_blocks(struct product *p)
+static void number_blocks(struct sets *p)
 {
 	uint32_t n = p->b->n, turn_at[SWC_TOPO_DIMS][SWC_BUTTERFLY_STEPS];
 	uint64_t *way = calloc(n, sizeof(*way));
@@ -382,7 +380,7 @@ static void number_blocks(struct product *p)
 			if (first == p->steps)
 				break;
 			s = p->turn[first].dim;
-			at[s] = whom(p, &p->line[s], at[s], home[s], p->turn[first].step);
+			at[s] = receiver(p, &p->line[s], at[s], home[s], p->turn[first].step);
 			way[y] |= 1ull << (63 - first);
 		}
 	}
@@ -394,7 +392,7 @@ static void number_blocks(struct product *p)
 
 /* ---- the plan ---- */
 
-static void copy(struct product *p, uint32_t number, uint32_t n, enum swc_buf from, enum swc_buf to,
+static void copy(struct sets *p, uint32_t number, uint32_t n, enum swc_buf from, enum swc_buf to,
 		 uint32_t flags)
 {
 	swc_build_step(p->b, SWC_STEP_LOCAL);
@@ -402,8 +400,8 @@ static void copy(struct product *p, uint32_t number, uint32_t n, enum swc_buf fr
 	swc_build_recv(p->b, p->b->me, to, p->at + number * p->stride, n, flags);
 }
 
-/* Sums of these blocks will be stored. */
-static void need_sums(struct product *p, const struct run *r)
+/* Sums of these blocks are stored: they need SCRATCH if that is the buffer for sums. */
+static void need_sums(struct sets *p, const struct run *r)
 {
 	if (p->sums == SWC_BUF_SCRATCH)
 		swc_build_scratch(p->b, p->at + r->first * p->stride,
@@ -411,10 +409,10 @@ static void need_sums(struct product *p, const struct run *r)
 }
 
 /*
- * Where the blocks of a run are: all in SEND or all among the sums; contributions in a mixed one
- * are moved. So nobody needs to know what is fresh at the partner.
+ * The buffer with the blocks of a run: SEND, or the sums; contributions of a mixed run are copied
+ * to the sums. So no member needs to know what is fresh at its partner.
  */
-static enum swc_buf settle(struct product *p, const struct run *r)
+static enum swc_buf settle(struct sets *p, const struct run *r)
 {
 	uint32_t end = r->first + r->nblocks, nfresh = 0;
 
@@ -432,13 +430,13 @@ static enum swc_buf settle(struct product *p, const struct run *r)
 	return p->sums;
 }
 
-static void reduce_scatter(struct product *p, uint32_t own)
+static void reduce_scatter(struct sets *p, uint32_t own)
 {
 	uint32_t last = p->nruns - 1;
 	bool in_sums;
 
 	memset(p->fresh, true, p->b->n * sizeof(*p->fresh));
-	/* The last to come is the own block alone, except after folds. */
+	/* The last receive is the own block alone, except after folds. */
 	while (!p->run[last].recv)
 		last--;
 	in_sums = p->run[last].first != own || p->run[last].nblocks > 1;
@@ -471,8 +469,8 @@ static void reduce_scatter(struct product *p, uint32_t own)
 		copy(p, own, 1, p->sums, SWC_BUF_RECV, SWC_XFER_FINAL);
 }
 
-/* The same backwards: what was received is sent. */
-static void allgather(struct product *p)
+/* The allgather is the reduce-scatter backwards: what was received is sent. */
+static void allgather(struct sets *p)
 {
 	for (uint32_t i = p->nruns, end; i > 0;) {
 		for (end = i; i > 0 && p->run[i - 1].step == p->run[end - 1].step;)
@@ -493,7 +491,7 @@ static void allgather(struct product *p)
 	}
 }
 
-static void build_port(struct product *p)
+static void build_port(struct sets *p)
 {
 	uint32_t coord[SWC_TOPO_DIMS];
 	struct swc_builder *b = p->b;
@@ -517,10 +515,10 @@ static void build_port(struct product *p)
 		allgather(p);
 }
 
-int swc_product_build(struct swc_builder *b, bool swing, uint32_t ports)
+int swc_butterfly_sets_build(struct swc_builder *b, bool swing, uint32_t ports)
 {
 	bool shares = b->args->coll == SWC_ALLREDUCE;
-	struct product p = {
+	struct sets p = {
 		.b = b,
 		.swing = swing,
 		.ndims = b->topo->ndims,

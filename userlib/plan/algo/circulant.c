@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Circulant graphs: reduce-scatter, allgather and allreduce in ceil(log2 p) rounds per half with p - 1
- * blocks sent and received, for any number of members. (Traeff, "Optimal, non-pipelined reduce-scatter
- * and allreduce algorithms", arXiv 2410.14234, 2024.)
+ * Circulant graphs: reduce-scatter, allgather and allreduce in ceil(log2 p) rounds per half with p
+ * - 1 blocks sent and received, for any number of members. (Traeff, "Optimal, non-pipelined
+ * reduce-scatter and allreduce algorithms", arXiv 2410.14234, 2024.)
  *
  * Member r counts blocks from its own: its block i is block r + i modulo p. It is responsible for
- * blocks 0 to m - 1, at first all p. A round halves that: with s = ceil(m / 2), it sends its blocks s
- * to m - 1 to member r + s, whose blocks 0 to m - 1 - s these are, gets as many from r - s, adds them
- * to the first ones and goes on with m = s, down to 1. The allgather is the same backwards.
+ * blocks 0 to m - 1, at first all p. A round halves that: with s = ceil(m / 2), it sends its blocks
+ * s to m - 1 to member r + s, which counts them as 0 to m - 1 - s, receives as many from r - s,
+ * adds them to its first ones and continues with m = s, down to 1. The allgather is the same
+ * backwards.
  *
- * Consecutive blocks stay consecutive but for the wrap-around: a message is one run or two. Each block
- * is reduced in one tree and then copied, so all ranks get the same bits.
+ * Consecutive blocks stay consecutive except at the wrap-around: a message is one run or two. Each
+ * block is reduced in one tree and then copied, so all ranks get the same bits.
  */
-#include "algo/builder.h"
+#include "plan/algo/builder.h"
 
 #define MAX_ROUNDS 32
 
@@ -71,8 +72,8 @@ static void recv_reduce(const struct circulant *g, uint32_t from, enum swc_buf b
 }
 
 /*
- * Own blocks 0 to sums - 1 hold sums, in `between`; the others are still to be found in SEND: before
- * the first round all, before the second the last one if p is odd. That one is a message of its own.
+ * Own blocks 0 to sums - 1 have sums, in `between`; the others are still in SEND: before the first
+ * round all, before the second the last one if p is odd. That one is a message of its own.
  *
  * A round writes blocks before s and sends blocks from s on, so in place is safe.
  */
@@ -97,8 +98,8 @@ static void reduce(const struct circulant *g, enum swc_buf between)
 }
 
 /*
- * The first round of ALLGATHER sends from SEND and marks what arrives as final, so that it need not
- * wait for the copy of the own part, which comes second and, in place, is a copy onto itself.
+ * The first round of ALLGATHER sends from SEND and marks what arrives as final, so that it does not
+ * wait for the copy of the own shard, which comes second and, in place, is a copy onto itself.
  */
 static void spread(const struct circulant *g, bool gather)
 {
@@ -129,7 +130,7 @@ int swc_circulant_build(struct swc_builder *b)
 	for (g.m[0] = p; g.m[g.rounds] > 1; g.rounds++)
 		g.m[g.rounds + 1] = (g.m[g.rounds] + 1) / 2;
 	swc_build_blocks(b, shares ? nch * p : nch);
-	/* RECV has no room for sums on their way to others. */
+	/* RECV has no room for sums that go to other members. */
 	if (b->args->coll == SWC_REDUCE_SCATTER && p > 2)
 		swc_build_scratch(b, 0, nch * p);
 

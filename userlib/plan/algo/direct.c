@@ -1,37 +1,35 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Direct algorithms: members of one node read and write each other's buffers, without passing
- * anything on.
+ * Direct algorithms: ranks of one node read and write each other's buffers, without forwarding.
  *
- * An operation starts when all members have arrived, so what a LOCAL step of the first kind reads
- * is there. The SYNC behind it keeps every buffer in place until nobody touches it any more. All
- * ranks list sources in rank order, so results are the same to the bit, and the same for both
- * algorithms.
+ * An operation starts when all ranks have called it, so the sources of a first LOCAL step are
+ * valid. The SYNC behind it keeps every buffer valid until no rank accesses it. All ranks list
+ * sources in rank order, so results are the same to the bit, and the same for both algorithms.
  */
 #include <errno.h>
 
-#include "algo/builder.h"
+#include "plan/algo/builder.h"
 
 /* Every rank's SEND as sources, in rank order. */
 static void all_sends(struct swc_builder *b, uint32_t first, uint32_t nblocks)
 {
-	for (uint32_t r = 0; r < b->hdr.nranks; r++)
+	for (uint32_t r = 0; r < b->w.hdr.nranks; r++)
 		swc_build_send(b, r, SWC_BUF_SEND, first, nblocks);
 }
 
 /* Every rank's RECV as destinations. */
 static void all_recvs(struct swc_builder *b, uint32_t first, uint32_t nblocks)
 {
-	for (uint32_t r = 0; r < b->hdr.nranks; r++)
+	for (uint32_t r = 0; r < b->w.hdr.nranks; r++)
 		swc_build_recv(b, r, SWC_BUF_RECV, first, nblocks, r ? 0 : SWC_XFER_FINAL);
 }
 
-/* As those of the ranks that want what a rank has. */
+/* RECV of the ranks that get what rank @from has. */
 static void recvs_from(struct swc_builder *b, uint32_t from, uint32_t first, uint32_t nblocks)
 {
 	uint32_t flags = SWC_XFER_FINAL;
 
-	for (uint32_t r = 0; r < b->hdr.nranks; r++) {
+	for (uint32_t r = 0; r < b->w.hdr.nranks; r++) {
 		if (r == from && b->args->others_only)
 			continue;
 		swc_build_recv(b, r, SWC_BUF_RECV, first, nblocks, flags);
@@ -41,35 +39,34 @@ static void recvs_from(struct swc_builder *b, uint32_t from, uint32_t first, uin
 
 static void copy(struct swc_builder *b, uint32_t from, uint32_t first, uint32_t nblocks)
 {
-	if (from == b->hdr.rank && b->args->others_only)
+	if (from == b->w.hdr.rank && b->args->others_only)
 		return;
 	swc_build_step(b, SWC_STEP_LOCAL);
 	swc_build_send(b, from, SWC_BUF_SEND, first, nblocks);
-	swc_build_recv(b, b->hdr.rank, SWC_BUF_RECV, first, nblocks, SWC_XFER_FINAL);
+	swc_build_recv(b, b->w.hdr.rank, SWC_BUF_RECV, first, nblocks, SWC_XFER_FINAL);
 }
 
 /*
- * One shot: each rank makes all of its own result. Reads nranks vectors per rank, so it is for
- * small ones.
+ * One pass: each rank computes all of its own result. Every rank reads nranks vectors, so this is
+ * for small ones.
  *
- * In place, ALLREDUCE and ALLTOALL are in danger: others still read the send buffer that a result
- * would overwrite. They collect the result in SCRATCH and move it over after the SYNC. Elsewhere the
- * blocks that a rank writes are read by nobody but itself in the same step (REDUCE_SCATTER: the
- * others read other parts; REDUCE: only root reads; BROADCAST and ALLGATHER: the copy onto itself
- * is nothing).
+ * In place, ALLREDUCE and ALLTOALL must not overwrite a send buffer that others still read. They
+ * collect the result in SCRATCH and copy it after the SYNC. In the other collectives no rank but
+ * the writer reads, in the same step, the blocks that it writes (REDUCE_SCATTER: the others read
+ * other shards; REDUCE: only root reads; BROADCAST and ALLGATHER: the copy onto itself is nothing).
  */
 int swc_direct1_build(struct swc_builder *b)
 {
 	const struct swc_plan_args *a = b->args;
-	struct swc_plan_header *h = &b->hdr;
+	struct swc_plan_header *h = &b->w.hdr;
 	bool shared = a->coll == SWC_ALLREDUCE || a->coll == SWC_ALLTOALL;
 	bool scratch = shared && a->in_place;
 	enum swc_buf to = scratch ? SWC_BUF_SCRATCH : SWC_BUF_RECV;
 
 	swc_build_blocks(b, 1);
-	swc_build_channel(b, 0, b->hdr.part_blocks);
+	swc_build_channel(b, 0, b->w.hdr.shard_blocks);
 	if (scratch)
-		swc_build_scratch(b, 0, h->nparts);
+		swc_build_scratch(b, 0, h->nshards);
 	else if (shared)
 		h->flags |= SWC_PLAN_NOT_IN_PLACE;
 	switch (a->coll) {
@@ -91,7 +88,10 @@ int swc_direct1_build(struct swc_builder *b)
 		}
 		break;
 	case SWC_ALLGATHER:
-		/* Start with the own part and go round, so that not all read from one rank. */
+		/*
+		 * Start with the own shard and go round, so that the ranks do not all read from
+		 * one.
+		 */
 		for (uint32_t i = 0; i < a->nranks; i++) {
 			uint32_t r = (a->rank + i) % a->nranks;
 
@@ -118,15 +118,15 @@ int swc_direct1_build(struct swc_builder *b)
 	swc_build_step(b, SWC_STEP_SYNC);
 	if (scratch) {
 		swc_build_step(b, SWC_STEP_LOCAL);
-		swc_build_send(b, a->rank, SWC_BUF_SCRATCH, 0, h->nparts);
-		swc_build_recv(b, a->rank, SWC_BUF_RECV, 0, h->nparts, 0);
+		swc_build_send(b, a->rank, SWC_BUF_SCRATCH, 0, h->nshards);
+		swc_build_recv(b, a->rank, SWC_BUF_RECV, 0, h->nshards, 0);
 	}
 	return 0;
 }
 
 /*
- * Channels are what the kernel hands to its workers: with few ranks, several per rank keep pieces
- * small enough to be shared out evenly.
+ * A channel is the unit of work of the kernel's workers: with few ranks, several channels per rank
+ * are small enough to be distributed evenly.
  */
 static uint32_t direct2_channels(const struct swc_plan_args *a)
 {
@@ -138,23 +138,22 @@ static uint32_t direct2_channels(const struct swc_plan_args *a)
 }
 
 /*
- * Two shots in one pass: rank r owns part r (or the r-th share) and does for it all there is to do,
- * for everybody: each source element is read once and each destination written once, by one CPU. In
- * place is safe because a block is touched by its owner only, who reads an element from all before
- * writing it. ALLGATHER's owner is the rank that has the part, REDUCE_SCATTER's the one that wants
- * it.
+ * Rank r owns shard r (or the r-th share of the vector) and computes it for all ranks: each source
+ * element is read once and each destination written once, by one CPU. In place is safe because only
+ * the owner accesses a block, and it reads an element from all ranks before it writes it. In
+ * ALLGATHER the owner is the rank that has the shard, in REDUCE_SCATTER the one that gets it.
  */
 int swc_direct2_build(struct swc_builder *b)
 {
 	const struct swc_plan_args *a = b->args;
 	uint32_t nch = direct2_channels(a);
-	bool parts = a->coll == SWC_REDUCE_SCATTER || a->coll == SWC_ALLGATHER;
+	bool shards = a->coll == SWC_REDUCE_SCATTER || a->coll == SWC_ALLGATHER;
 
-	swc_build_blocks(b, parts || a->coll == SWC_BARRIER ? nch : nch * a->nranks);
+	swc_build_blocks(b, shards || a->coll == SWC_BARRIER ? nch : nch * a->nranks);
 	for (uint32_t c = 0; c < nch; c++) {
 		uint32_t block = a->rank * nch + c;
 
-		swc_build_channel(b, 0, b->hdr.part_blocks);
+		swc_build_channel(b, 0, b->w.hdr.shard_blocks);
 		if (a->coll != SWC_BARRIER)
 			swc_build_step(b, SWC_STEP_LOCAL);
 		switch (a->coll) {

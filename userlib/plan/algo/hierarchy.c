@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Hierarchy: an allreduce among nodes with several ranks each. The vector is cut into shards. On
- * every node each shard has an owner, who first sums the shard over the ranks of the node in one
- * pass over memory, then takes part in the network's algorithm for that shard with its other
- * owners, and last writes the result to all ranks of the node in one pass. So each element crosses
- * the network as if there were one rank per node, and the ranks of a node share the work.
+ * every node each shard has an owner, which first sums the shard over the ranks of the node in one
+ * pass over memory, then runs the network's algorithm for that shard with its other owners, and
+ * last writes the result to all ranks of the node in one pass. So each element crosses the network
+ * as if there were one rank per node, and the ranks of a node share the work.
  *
  * With Lmin and Lmax the smallest and largest number of ranks of a node, there are G = ceil(Lmax /
  * Lmin) groups of Lmin shards. Shard s belongs to local rank s mod L of a node with L ranks. The
  * owners within a group are distinct on every node, so its shards may share channels: messages are
- * matched by channel and pair of ranks. Each group has channels of its own, and every rank all
- * channels, be it only to wait in the barrier at the end for results that others write to it.
- * There are MAX_GROUPS groups at most: where nodes differ more than that, the ranks beyond the
- * last shard only wait, as the smallest node is the slowest anyway.
+ * matched by channel and pair of ranks. Each group has channels of its own, and every rank has all
+ * channels, if only to wait in the barrier at the end for results that others write to it. There
+ * are at most MAX_GROUPS groups: where nodes differ more than that, the ranks beyond the last shard
+ * only wait, as the smallest node is the slowest anyway.
  */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "algo/builder.h"
+#include "plan/algo/builder.h"
 
 #define MAX_GROUPS 8 /* with 8 ports in use that is SWC_MAX_CHANNELS */
 
-/* The builder without the hierarchy: ranks and blocks of the plan itself. */
-static struct swc_hierarchy *lift(struct swc_builder *b)
+/* Suspend the translation, so that what is appended counts ranks and blocks of the plan itself. */
+static struct swc_hierarchy *suspend(struct swc_builder *b)
 {
 	struct swc_hierarchy *h = b->hier;
 
@@ -40,7 +40,7 @@ static void open_channel(struct swc_builder *b, uint32_t first, uint32_t nblocks
 	h->nblocks = nblocks;
 	if (h->muted)
 		return;
-	lift(b);
+	suspend(b);
 	swc_build_step(b, SWC_STEP_LOCAL);
 	for (uint32_t i = 0; i < swc_topo_local(h->topo, h->node); i++)
 		swc_build_send(b, swc_topo_first(h->topo, h->node) + i, SWC_BUF_SEND, at, nblocks);
@@ -50,7 +50,7 @@ static void open_channel(struct swc_builder *b, uint32_t first, uint32_t nblocks
 
 static void close_channel(struct swc_builder *b)
 {
-	struct swc_hierarchy *h = lift(b);
+	struct swc_hierarchy *h = suspend(b);
 	uint32_t at = h->shard * h->shard_blocks + h->first;
 	uint32_t mine = b->args->rank, first = swc_topo_first(h->topo, h->node);
 
@@ -86,7 +86,7 @@ int swc_hierarchy_build(struct swc_builder *b, swc_build_fn *build)
 		most = n > most ? n : most;
 	}
 	if (most > SWC_MAX_FANIN)
-		return swc_build_refuse(b, "up to %u ranks per node", SWC_MAX_FANIN);
+		return swc_build_refuse(b, "a node may have up to %u ranks", SWC_MAX_FANIN);
 	groups = (most + least - 1) / least;
 	groups = groups < MAX_GROUPS ? groups : MAX_GROUPS;
 	h.shards = groups * least;
@@ -94,7 +94,7 @@ int swc_hierarchy_build(struct swc_builder *b, swc_build_fn *build)
 	b->hier = &h;
 	b->n = t->nnodes;
 	b->me = h.node;
-	/* The node's sum is where the result goes. */
+	/* The node's sum is in RECV, where the result goes. */
 	b->in_place = true;
 	for (uint32_t g = 0; !ret && !b->error && g < groups; g++) {
 		uint32_t local = swc_topo_local(t, h.node), s = g * least;

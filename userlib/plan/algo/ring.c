@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Rings: every member sends to the next one of a cycle and receives from the one before, one part or
- * share per step, p - 1 steps to reduce and p - 1 steps to spread. Bandwidth optimal, latency 2(p -
- * 1) steps. Each block is reduced along one way round and then copied, so all ranks get the same
- * bits. (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
+ * Rings: every member sends to the next one of a cycle and receives from the one before, one shard
+ * or share per step, p - 1 steps to reduce and p - 1 steps to spread. Bandwidth optimal, latency
+ * 2(p - 1) steps. Each block is reduced along one way round and then copied, so all ranks get the
+ * same bits. (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
  * workstations", 2009.)
  *
  * ring goes through the members by number, ring2 both ways with half the vector each, hamiltonian
- * both ways along two edge-disjoint Hamiltonian cycles of a 2D torus, so that every link of a node is
- * busy in both directions in every step.
+ * both ways along two edge-disjoint Hamiltonian cycles of a 2D torus, so that every link of a node
+ * is busy in both directions in every step.
  *
  * The two cycles. Let the torus have R rows and C columns, and call (row + column) mod C a member's
  * diagonal; C divides R, so each step to the right or down leads to the next diagonal. The first
  * cycle goes right, and down from the last diagonal only; the second goes down, and right from the
  * last diagonal only. So every link belongs to exactly one of them. C steps are a lap. Lap k of the
  * first begins in row k, column -k, and covers that row; R laps are the torus. Lap k of the second
- * begins in row k(C - 1), column k, on diagonal 0; the rows of all laps differ, and the cycle is one,
- * if and only if C - 1 and R have no common factor. (For other ways to such cycles see Bae, AlBdaiwi
- * and Bose, "Edge-disjoint Hamiltonian cycles in two-dimensional torus", IJMMS 2004.)
+ * begins in row k(C - 1), column k, on diagonal 0; the rows of all laps differ, and the cycle is
+ * one, if and only if C - 1 and R have no common factor. (For other ways to such cycles see Bae,
+ * AlBdaiwi and Bose, "Edge-disjoint Hamiltonian cycles in two-dimensional torus", IJMMS 2004.)
  */
-#include "algo/builder.h"
+#include "plan/algo/builder.h"
 
 /**
  * struct cycle - an order of the members
@@ -71,20 +71,20 @@ static uint32_t position_of(const struct cycle *y, uint32_t member)
 }
 
 /*
- * One channel's way round. Shares are counted by position on the cycle: share i of ALLREDUCE is block
- * at + i, elsewhere it is the channel's block of the part of the member there.
+ * One channel's way round. Shares are counted by position on the cycle: share i of ALLREDUCE is
+ * block at + i; in other collectives it is the channel's block of the shard of the member there.
  */
 struct ring {
 	struct swc_builder *b;
 	struct cycle cycle;
 	uint32_t p, pos, right, left;
-	uint32_t at, part_blocks;
+	uint32_t at, shard_blocks;
 };
 
 static uint32_t block(const struct ring *g, uint32_t share)
 {
-	if (g->part_blocks)
-		return g->at + member_at(&g->cycle, share) * g->part_blocks;
+	if (g->shard_blocks)
+		return g->at + member_at(&g->cycle, share) * g->shard_blocks;
 	return g->at + share % g->p;
 }
 
@@ -93,9 +93,9 @@ static uint32_t block(const struct ring *g, uint32_t share)
  * - s (the sum of s + 1 ranks so far) and adds its own contribution to share last - 2 - s, counted
  * modulo p.
  *
- * The first step sends straight from SEND, and every receive takes SEND as its operand, so nothing
- * is copied beforehand. A step writes a share other than the one it sends, and the share it adds to
- * has never been sent, so in place is safe.
+ * The first step sends from SEND, and every receive has SEND as its operand, so nothing is copied
+ * beforehand. A step writes a share other than the one it sends, and the share it adds to has never
+ * been sent, so in place is safe.
  */
 static void reduce(const struct ring *g, uint32_t last, enum swc_buf between, enum swc_buf out)
 {
@@ -111,7 +111,7 @@ static void reduce(const struct ring *g, uint32_t last, enum swc_buf between, en
 	}
 }
 
-/* Spread: share `own` is complete in RECV; pass it on, and then each share that arrived last. */
+/* Spread: share `own` is complete in RECV; send it, and then each share that arrived last. */
 static void spread(const struct ring *g, uint32_t own)
 {
 	for (uint32_t s = 0; s + 1 < g->p; s++) {
@@ -122,8 +122,8 @@ static void spread(const struct ring *g, uint32_t own)
 }
 
 /*
- * Allgather: the first step sends from SEND and marks what arrives as final, so that it need not
- * wait for the copy of the own part, which comes second and, in place, is a copy onto itself.
+ * Allgather: the first step sends from SEND and marks what arrives as final, so that it does not
+ * wait for the copy of the own shard, which comes second and, in place, is a copy onto itself.
  */
 static void gather(const struct ring *g)
 {
@@ -142,14 +142,17 @@ static void gather(const struct ring *g)
 	}
 }
 
-/* Channels take the ways in turn: way 0 is the first cycle, 1 the same backward, 2 and 3 the second. */
+/*
+ * Channels take the ways in turn: way 0 is the first cycle, 1 the same backward, 2 and 3 the
+ * second.
+ */
 static int build(struct swc_builder *b, struct cycle cycle, uint32_t ways)
 {
 	uint32_t p = b->n, nch = b->args->channels ? b->args->channels : ways;
 	bool shares = b->args->coll == SWC_ALLREDUCE;
 
 	swc_build_blocks(b, shares ? nch * p : nch);
-	/* RECV has no room for sums on their way to others. */
+	/* RECV has no room for sums that go to other members. */
 	if (b->args->coll == SWC_REDUCE_SCATTER && p > 2)
 		swc_build_scratch(b, 0, nch * p);
 
@@ -164,7 +167,7 @@ static int build(struct swc_builder *b, struct cycle cycle, uint32_t ways)
 		g.right = member_at(&cycle, g.pos + 1);
 		g.left = member_at(&cycle, g.pos + p - 1);
 		g.at = shares ? c * p : c;
-		g.part_blocks = shares ? 0 : nch;
+		g.shard_blocks = shares ? 0 : nch;
 		swc_build_channel(b, c * p, p);
 		switch (b->args->coll) {
 		case SWC_ALLREDUCE:
@@ -187,7 +190,7 @@ int swc_ring_build(struct swc_builder *b)
 	return build(b, (struct cycle){ 0 }, 1);
 }
 
-/* On a switch, too: a link carries traffic both ways. */
+/* It pays on a switch, too: a link carries traffic both ways. */
 int swc_ring2_build(struct swc_builder *b)
 {
 	return build(b, (struct cycle){ 0 }, b->args->ports == 1 ? 1 : 2);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Every member meets the others in turn, at growing distance.
+ * Every member exchanges with the others in turn, at growing distance.
  *
- * ALLTOALL sends each part straight to its member. A step is an exchange with the members at the next
- * two distances on either side: several messages in flight, but never more than PEERS into one member.
- * Since a step sends to just those that it receives from, it is also the step in which their parts of
- * SEND become free.
+ * ALLTOALL sends each shard straight to its member. A step is an exchange with the members at the
+ * next two distances on either side: several messages in flight, but never more than PEERS into one
+ * member. A step sends to the members that it receives from, so it is also the step in which their
+ * shards of SEND become free.
  *
- * BARRIER is dissemination: in round k, tell the member 2^k further on and hear from the one 2^k
- * before. After ceil(log2 p) rounds everybody has heard of everybody. (Hensgen, Finkel and Manber,
- * "Two algorithms for barrier synchronization", 1988.) Its messages are empty.
+ * BARRIER is dissemination: in round k, send to the member 2^k further on and receive from the one
+ * 2^k before. After ceil(log2 p) rounds every member has heard of every other. (Hensgen, Finkel and
+ * Manber, "Two algorithms for barrier synchronization", 1988.) Its messages are empty.
  */
-#include "algo/builder.h"
+#include "plan/algo/builder.h"
 
 #define PEERS 4
 
@@ -47,8 +47,8 @@ static void copy(struct swc_builder *b, enum swc_buf buf, uint32_t from, uint32_
 }
 
 /*
- * In place, what arrives would overwrite what is being sent: it waits in SCRATCH, one part for each
- * peer of a step, until the step is over.
+ * In place, what arrives would overwrite what is being sent: it stays in SCRATCH, one shard for
+ * each peer of a step, until the step is over.
  */
 static void exchange(struct swc_builder *b, uint32_t nch, uint32_t c)
 {
@@ -84,7 +84,7 @@ int swc_rotate_build(struct swc_builder *b)
 	if (b->in_place)
 		swc_build_scratch(b, 0, nch * (b->n > PEERS ? PEERS : b->n - 1));
 	else
-		b->hdr.flags |= SWC_PLAN_NOT_IN_PLACE;
+		b->w.hdr.flags |= SWC_PLAN_NOT_IN_PLACE;
 	for (uint32_t c = 0; c < nch; c++) {
 		swc_build_channel(b, c, nch * (b->n - 1) + 1);
 		exchange(b, nch, c);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Trees: sums go up, results go down. Every sum is made by one member, so all ranks get the same
- * bits.
+ * Trees: sums go up, results go down. Every sum is computed by one member, so all ranks get the
+ * same bits.
  *
  * The binomial tree moves whole vectors. With members numbered from the root, v's parent is v
  * without its lowest bit, so the sums of 2^i members meet in round i.
  *
- * The double tree is two binary trees, each for one half of the vector, cut into pieces that
- * follow one another like a pipeline. A node at an odd place of a binary tree in in-order
- * numbering is a leaf, so with the second tree a mirror image (even number of nodes) or shifted by
- * one place (odd number) every node is an inner one in at most one tree. So on the way up, and
- * again on the way down, a node takes in and gives away one vector at most, in a number of steps
- * that is log p plus the pieces. (Sanders, Speck and Traeff, "Two-tree algorithms for full
- * bandwidth broadcast, reduction and scan", 2009.)
+ * The double tree is two binary trees, each for one half of the vector, cut into pieces that follow
+ * one another like a pipeline. A node at an odd place of a binary tree in in-order numbering is a
+ * leaf, so with the second tree a mirror image (even number of nodes) or shifted by one place (odd
+ * number) every node is an inner one in at most one tree. So on the way up, and again on the way
+ * down, a node receives and sends at most one vector, in log p steps plus the number of pieces.
+ * (Sanders, Speck and Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and
+ * scan", 2009.)
  */
-#include "algo/builder.h"
+#include "plan/algo/builder.h"
 
 static uint32_t member_of(const struct swc_builder *b, uint32_t v)
 {
@@ -26,7 +26,7 @@ static uint32_t low_bit(uint32_t v)
 	return v & -v;
 }
 
-/* The half of an allreduce, or the one collective, that goes up, and the one that goes down. */
+/* Does the collective have a phase that goes up, and one that goes down? */
 static bool goes_up(const struct swc_builder *b)
 {
 	return b->args->coll != SWC_BROADCAST;
@@ -37,25 +37,28 @@ static bool goes_down(const struct swc_builder *b)
 	return b->args->coll != SWC_REDUCE;
 }
 
-/* Where sums are made: REDUCE gives a result buffer to root only. */
+/* The buffer for sums: in REDUCE only root has a RECV buffer. */
 static enum swc_buf sum_buf(const struct swc_builder *b)
 {
 	return b->args->coll == SWC_REDUCE && b->me != b->root ? SWC_BUF_SCRATCH : SWC_BUF_RECV;
 }
 
-/* What a member passes down: its result, but in a broadcast the root has the vector in SEND. */
+/*
+ * The buffer that a member sends down from: RECV, but the root of a broadcast has the vector in
+ * SEND.
+ */
 static enum swc_buf down_buf(const struct swc_builder *b)
 {
 	return b->args->coll == SWC_BROADCAST && b->me == b->root ? SWC_BUF_SEND : SWC_BUF_RECV;
 }
 
-/* A broadcast vector is complete from the start: the first copies carry the mark. */
+/* A broadcast vector is complete from the start: the copies from the root carry the FINAL mark. */
 static uint32_t down_flags(const struct swc_builder *b, uint32_t from)
 {
 	return b->args->coll == SWC_BROADCAST && from == b->root ? SWC_XFER_FINAL : 0;
 }
 
-/* The root of a broadcast has a result, too. In place this is a copy onto itself. */
+/* The root of a broadcast needs the result, too. In place this is a copy onto itself. */
 static void copy_at_root(struct swc_builder *b, uint32_t first, uint32_t nblocks)
 {
 	if (b->args->coll != SWC_BROADCAST || b->me != b->root)
@@ -67,7 +70,7 @@ static void copy_at_root(struct swc_builder *b, uint32_t first, uint32_t nblocks
 
 /* ---- binomial ---- */
 
-/* Bits of the children of v; a child that does not exist has none beyond it. */
+/* The children of v are v + bit for the bits below the returned one. */
 static uint32_t child_bits(const struct swc_builder *b, uint32_t v)
 {
 	uint32_t end = 1;
@@ -127,7 +130,7 @@ int swc_tree_build(struct swc_builder *b)
 /**
  * struct btree - one of the two trees, as one member sees it
  * @n: nodes; their places are 1 to n from left to right
- * @top: BROADCAST and REDUCE: the root stands above both trees, which hold the others only
+ * @top: BROADCAST and REDUCE: the root is above both trees, which consist of the other members
  * @second: which tree
  * @parent, @child: members
  * @nchildren: 0 to 2
@@ -139,7 +142,7 @@ struct btree {
 	uint32_t parent, child[2], nchildren, depth;
 };
 
-/* The place of member v, counted from the root; and, its inverse, the member at a place. */
+/* The place of member v, counted from the root; and the inverse, the member at a place. */
 static uint32_t place_of(const struct btree *t, uint32_t v)
 {
 	uint32_t i = t->top ? v : v + 1;
@@ -156,7 +159,7 @@ static uint32_t at_place(const struct swc_builder *b, const struct btree *t, uin
 	return member_of(b, t->top ? i : i - 1);
 }
 
-/* Up as in a perfect tree, past the nodes that do not exist; 0 above the root. */
+/* The parent as in a perfect tree, skipping nodes that do not exist; 0 above the root. */
 static uint32_t parent_place(const struct btree *t, uint32_t i)
 {
 	if (low_bit(i) == i && i > t->n / 2)
@@ -204,10 +207,10 @@ static void find_relatives(const struct swc_builder *b, struct btree *t)
 
 /*
  * The steps of a member at depth d. In step s piece s comes up from the children and piece s - 1
- * goes up; so a parent is one step behind its children's counting. What the root has finished goes
- * down one step later: piece s - 2d comes from the parent and the one before it goes on to the
- * children. All of these are different pieces. Either direction alone is the same pipeline without
- * the other.
+ * goes up; so a parent counts one step behind its children. What the root has completed goes down
+ * one step later: piece s - 2d comes from the parent and the one before it goes to the children.
+ * All of these are different pieces. A collective of one direction is the same pipeline without the
+ * other.
  */
 static void pipeline(struct swc_builder *b, const struct btree *t, uint32_t at, uint32_t pieces)
 {

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Two-sided allreduce: the whole vector in each step, but received from both sides at once, so a
- * member's sum grows up to threefold: ceil(log3 d) steps for each dimension of d members, whatever
- * d is. For small vectors. (Powers of three and the steps +-3^k: "Trivance", 2026. The rest of
- * this comment is what lets every number of members take part.)
+ * Two-sided allreduce: the whole vector in each step, but received from both sides at once, so that
+ * a member's sum grows up to threefold: ceil(log3 d) steps for each dimension of d members, for any
+ * d. For small vectors. (Powers of three and the steps +-3^k: "Trivance", 2026. The rest of this
+ * comment extends it to any number of members.)
  *
- * One dimension. d is written as a product of factors n1 * n2 * ..., one stage for each. A stage
- * works on rings of n members that are `stride` apart, the product of the factors before it. Each
- * member begins it with a sum over a set A that, moved by multiples of the stride, covers the
- * dimension without overlap, and ends it with such a sum for n * stride. So any stages may follow
- * one another. These exist:
+ * One dimension. d is a product of factors n1 * n2 * ..., with one stage for each. A stage works on
+ * rings of n members that are `stride` apart, the product of the factors before it. Each member
+ * begins it with a sum over a set A that, shifted by multiples of the stride, covers the dimension
+ * without overlap, and ends it with such a sum for n * stride. So any stages may follow one
+ * another. These exist:
  *
  * groups, any n: the ring is cut into three arcs, these into three again, and so on. From the
- *	innermost cut to the outermost, each member takes the sums of the two neighbour arcs from
- *	their members with its own index, or from the last one if they are shorter by one. For n =
- *	3 this is the neighbours' vectors, for n = 2 the partner's.
+ *	innermost cut to the outermost, each member receives the sums of the two neighbour arcs from
+ *	their members with its own index, or from the last one if they are shorter by one. For n = 3
+ *	this is the neighbours' vectors, for n = 2 the partner's.
  * four: pairs 0-1 and 2-3, then 1-2 and 3-0: neighbours only, as in Swing.
  * five: sums s(r) of r and r + 1; then r's own vector + s(r - 2) + s(r + 1).
  * seven: sums s(r) of r - 1, r and r + 1; then r's own vector + s(r - 2) + s(r + 2).
  * eight: the ring can be cut into arcs of 3, 3 and 2 members such that each arc has its members at
- *	the centre: {7,0,1} {2,3} {4,5,6} with members 0, 2 and 3, 5; and, moved by four, {3,4,5}
+ *	the centre: {7,0,1} {2,3} {4,5,6} with members 0, 2 and 3, 5; and, shifted by four, {3,4,5}
  *	{6,7} {0,1,2} with members 4, 6 and 7, 1. First each member sums up its arc (distance 1),
- *	then it takes the two others of its cut (distance 2 and 3). With 8 members on a side, that
- *	is 2 steps and 4 hops.
+ *	then it receives the two others of its cut (distance 2 and 3). With 8 members on a side,
+ *	that is 2 steps and 4 hops.
  *
- * Of the products with the fewest steps, the one with the fewest hops is taken: a search over the
- * divisors.
+ * Of the products with the fewest steps, a search over the divisors finds the one with the fewest
+ * hops.
  *
  * Memory: a step may not write what it sends, so there are two places for sums, and the only
- * earlier sum that a stage can still use is the one in the place it writes next. One vector of
+ * earlier sum that a stage can still use is the one in the place that it writes next. One vector of
  * scratch is enough.
  *
  * Several dimensions: one after the other. With the ports of a torus, as many collectives as
@@ -38,12 +38,15 @@
  * Members add the same sums in different order, so floats may differ in their last bits, unless
  * all factors are 2 and 4, where sums are added in pairs.
  */
-#include "algo/builder.h"
+#include "plan/algo/builder.h"
 
 #define MAX_STAGES 20 /* 2^20 members */
 #define MAX_PEERS 6
 
-/* Stages that are not groups: where sums come from, by step and index of the member % classes. */
+/*
+ * Stages that are not groups: offsets of the members that sums come from, by step and index of the
+ * member % classes.
+ */
 static const struct special {
 	uint32_t n, hops, classes;
 	bool own; /* the second step adds to what the member had before the first */
@@ -91,7 +94,7 @@ static uint32_t hops_of(uint32_t n)
 
 	if (special(n))
 		return special(n)->hops;
-	/* The outermost cut has wrap-around links, those within an arc have not. */
+	/* The outermost cut has wrap-around links, cuts within an arc do not. */
 	for (uint32_t arc = hops; arc > 1; arc = (arc + 2) / 3)
 		hops += arc - (arc < 3 ? 1 : arc / 3);
 	return hops;
@@ -138,7 +141,7 @@ static void find_factors(struct line *l)
 	*l = s.best;
 }
 
-/* ---- who meets whom: offsets of the members that index j receives from, or sends to ---- */
+/* ---- peers: offsets of the members that index j receives from, or sends to ---- */
 
 static uint32_t special_peers(const struct special *t, uint32_t step, uint32_t j, bool send,
 			      int32_t *offset)
@@ -159,7 +162,7 @@ struct arc {
 	uint32_t first, n;
 };
 
-/* Arc i of three (or of as many as there are members). */
+/* Arc i of three, or of as many as there are members. */
 static struct arc arc_of(struct arc whole, uint32_t i)
 {
 	uint32_t arcs = whole.n < 3 ? whole.n : 3, n = whole.n / arcs, longer = whole.n % arcs;
@@ -192,11 +195,12 @@ static uint32_t group_peers(uint32_t n, uint32_t step, uint32_t j, bool send, in
 
 		if (i == own)
 			continue;
-		if (!send && at == a.n) /* theirs is shorter by one */
+		if (!send && at == a.n) /* the other arc is shorter by one */
 			end = at--;
-		if (send && at >= a.n) /* likewise: nobody has this index */
+		if (send && at >= a.n) /* it is shorter: no member has this index */
 			continue;
-		if (send && end == mine.n) /* mine may be: the last one serves two */
+		if (send &&
+		    end == mine.n) /* the own arc may be shorter: its last member sends to two */
 			end = a.n;
 		for (; at < end; at++)
 			offset[npeers++] = (int32_t)(a.first + at - j);
@@ -210,7 +214,7 @@ static uint32_t group_peers(uint32_t n, uint32_t step, uint32_t j, bool send, in
 	return npeers;
 }
 
-/* Members, instead of offsets. */
+/* The peers as members. */
 static uint32_t peers(const struct swc_builder *b, const struct line *l, uint32_t n,
 		      uint32_t stride, uint32_t step, bool send, uint32_t *member)
 {
@@ -267,7 +271,7 @@ static void net_step(struct swc_builder *b, struct sums *s, const struct line *l
 	}
 }
 
-/* How often this member receives, modulo 2: where the last sum goes. */
+/* The place of the last sum: the number of steps in which this member receives, modulo 2. */
 static uint32_t last_place(const struct swc_builder *b, const struct line *line, uint32_t ndims)
 {
 	uint32_t place = 0, member[MAX_PEERS];
@@ -280,9 +284,9 @@ static uint32_t last_place(const struct swc_builder *b, const struct line *line,
 }
 
 /*
- * The last sum is to be in RECV. If that is the place that held the own vector, the first write to
- * it is right in place, too. If it is the other one, the first step would write RECV while SEND is
- * being read: in place, the own vector is moved to SCRATCH before.
+ * The last sum must be in RECV. If RECV is the place that had the own vector, the first write to it
+ * is right in place, too. If it is the other one, the first step would write RECV while SEND is
+ * being read: in place, the own vector is copied to SCRATCH before.
  */
 static void start(struct swc_builder *b, struct sums *s, uint32_t place)
 {
@@ -294,7 +298,7 @@ static void start(struct swc_builder *b, struct sums *s, uint32_t place)
 	if (!place)
 		return;
 	if (!b->in_place) {
-		b->hdr.flags |= SWC_PLAN_NOT_IN_PLACE;
+		b->w.hdr.flags |= SWC_PLAN_NOT_IN_PLACE;
 		return;
 	}
 	swc_build_scratch(b, s->block, 1);
@@ -304,8 +308,8 @@ static void start(struct swc_builder *b, struct sums *s, uint32_t place)
 	s->hold[0] = SWC_BUF_SCRATCH;
 }
 
-static void collective(struct swc_builder *b, const struct line *line, uint32_t ndims, uint32_t c,
-		       uint32_t place)
+static void run(struct swc_builder *b, const struct line *line, uint32_t ndims, uint32_t c,
+		uint32_t place)
 {
 	struct sums s = { .block = c };
 
@@ -341,7 +345,7 @@ static uint32_t find_lines(struct swc_builder *b, struct line *line)
 		find_factors(l);
 		for (uint32_t k = 0; k < l->nstages; k++)
 			if (l->factor[k] != 2 && l->factor[k] != 4)
-				b->hdr.flags |= SWC_PLAN_ORDER_VARIES;
+				b->w.hdr.flags |= SWC_PLAN_ORDER_VARIES;
 		ndims++;
 	}
 	return ndims;
@@ -356,6 +360,6 @@ int swc_twosided_build(struct swc_builder *b)
 	place = last_place(b, line, ndims);
 	swc_build_blocks(b, nch);
 	for (uint32_t c = 0; c < nch; c++)
-		collective(b, line, ndims, c, place);
+		run(b, line, ndims, c, place);
 	return 0;
 }

@@ -1,41 +1,45 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Plans from MSCCL's XML, in which msccl-tools, TACCL, ForestColl and others write their algorithms.
+ * Plans from MSCCL's XML, in which msccl-tools, TACCL, ForestColl and others write their
+ * algorithms.
  *
- * There, each GPU has thread blocks that work off a list of steps each, with a connection to send to and one to
- * receive from; steps name chunks of the input, output or scratch buffer, and may wait for a step of another
- * thread block. Messages are buffered. Here, a message is taken by a receive of the same step, buffers hold
- * blocks of the vector, and scratch has room for one copy of each.
+ * There, each GPU has thread blocks that run a list of steps each, with a connection to send to and
+ * one to receive from; steps name chunks of the input, output or scratch buffer, and may wait for a
+ * step of another thread block. Messages are buffered. Here, a message is received in the step in
+ * which it is sent, buffers consist of blocks of the vector, and scratch has room for one copy of
+ * each.
  *
- * So the program is run once, on symbols and with buffered messages, and what it does is written down as plans:
+ * So the program runs once, on symbols and with buffered messages, and what it does becomes plans:
  *
- * - A chunk is a block of the vector. Values are kept in cells, which are blocks of SEND, RECV and SCRATCH. Which
- *   cell a value goes to is chosen when it is stored; a cell is free when no chunk and no message on its way
- *   needs its value any more. A thread block that finds none free waits, as for anything else.
- * - A message received into scratch stays on its way until it is read. Where it is read to be added or copied to
- *   another chunk, it is received there, and never needs scratch; so one copy of each block is enough.
- * - Each message and each local operation gets a level: the first that comes after whatever wrote the cells
- *   it reads, and touched those it writes. Both ends of a message have the same level. The operations of a rank
- *   on one level are local steps, followed by one network step; since a message is sent and received on the same
- *   level, no rank ever waits for one that waits for it.
- * - Channels are those of the XML, if what they touch is disjoint; else there is one.
+ * - A chunk is a block of the vector. Values are in cells, which are blocks of SEND, RECV and
+ *   SCRATCH. The cell of a value is chosen when it is stored; a cell is free when no chunk and no
+ *   message on its way needs its value any more. A thread block that finds no free cell waits, as
+ *   for anything else.
+ * - A message received into scratch stays on its way until it is read. If it is read to be added or
+ *   copied to another chunk, it is received there and never needs scratch; so one copy of each
+ *   block is enough.
+ * - Each message and each local operation gets a level: the first behind the operations that wrote
+ *   the cells it reads, and accessed those it writes. Both ends of a message have the same level.
+ *   The operations of a rank on one level are local steps, followed by one network step; since a
+ *   message is sent and received on the same level, no rank ever waits for one that waits for it.
+ * - Channels are those of the XML, if what they access is disjoint; else there is one.
  *
- * The result is written as a plan file and read back. (Cowan et al., "MSCCLang: Microsoft collective
- * communication language", 2023, describes programs and thread blocks.)
+ * (Cowan et al., "MSCCLang: Microsoft collective communication language", 2023, describes programs
+ * and thread blocks.)
  */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "msccl_program.h"
-#include "plan_check.h"
+#include "plan/format/msccl_program.h"
+#include "kmod/core/plan_check.h"
 
 #define NONE SWC_MSCCL_NONE
 #define MAX_PLACES SWC_MSCCL_MAX_PLACES
 
-/* A message chunk that was sent. */
-struct sent {
+/* A chunk of a message that was sent. */
+struct swc_msccl_sent {
 	uint32_t from; /* GPU */
 	uint32_t chan;
 	uint32_t cell; /* of the sender */
@@ -44,12 +48,12 @@ struct sent {
 };
 
 /* A chunk of a buffer of a GPU. */
-struct place {
+struct swc_msccl_place {
 	enum {
 		EMPTY,
 		HELD,	/* by a cell */
-		COMING, /* a message that was not received yet */
-		GONE,	/* was such a message, which has been received elsewhere */
+		COMING, /* a message on its way */
+		GONE,	/* a message that was received to another place */
 	} state;
 	uint32_t at; /* cell, or message */
 	uint32_t block, ncontrib;
@@ -60,17 +64,17 @@ static uint32_t larger(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* Which blocks SEND and RECV of a GPU hold. */
+/* Does SEND or RECV of a GPU have a block? */
 static bool holds(const struct swc_msccl *m, uint32_t gpu, enum swc_buf buf, uint32_t block)
 {
-	struct swc_plan_window w = swc_plan_window_of(m->coll, buf, gpu, m->root, m->part_blocks,
+	struct swc_plan_window w = swc_plan_window_of(m->coll, buf, gpu, m->root, m->shard_blocks,
 						      m->nblocks);
 
 	return block >= w.first_block && block - w.first_block < w.nblocks;
 }
 
-/* In place, SEND and RECV are the same memory. */
-static struct state *state(const struct swc_msccl *m, uint32_t cell)
+/* The state of a cell. In place, cells of SEND and RECV are the same memory. */
+static struct swc_msccl_cell_state *state(const struct swc_msccl *m, uint32_t cell)
 {
 	uint32_t gpu = swc_msccl_gpu(m, cell), block = swc_msccl_block(m, cell);
 
@@ -81,13 +85,13 @@ static struct state *state(const struct swc_msccl *m, uint32_t cell)
 }
 
 /*
- * Chunk k of a step's buffer. The places of a GPU are its input, output (if that is other memory) by block, and
- * its scratch.
+ * The place of chunk k of a step's buffer. The places of a GPU are its input and output (one if
+ * they are the same memory), by block, and its scratch.
  */
-static struct place *place_of(struct swc_msccl *m, uint32_t gpu, const struct op *o, bool dst,
-			      uint32_t k)
+static struct swc_msccl_place *place_of(struct swc_msccl *m, uint32_t gpu,
+					const struct swc_msccl_op *o, bool dst, uint32_t k)
 {
-	struct gpu *g = &m->gpu[gpu];
+	struct swc_msccl_gpu_info *g = &m->gpu[gpu];
 	char buf = dst ? o->dstbuf : o->srcbuf;
 	uint32_t off = dst ? o->dstoff : o->srcoff, chunks = g->chunks[buf == 'i'   ? 0
 								       : buf == 'o' ? 1
@@ -103,18 +107,18 @@ static struct place *place_of(struct swc_msccl *m, uint32_t gpu, const struct op
 	}
 	if (buf == 's')
 		return &m->place[g->first_place + (m->in_place ? 1 : 2) * m->nblocks + at];
-	if (at >= (part ? m->part_blocks : m->nblocks)) {
+	if (at >= (part ? m->shard_blocks : m->nblocks)) {
 		swc_msccl_refuse(m, o->line, "chunk %u of %c is beyond what nchunksperloop says",
 				 (uint32_t)at, buf);
 		return NULL;
 	}
 	if (part)
-		at += (uint64_t)gpu * m->part_blocks;
+		at += (uint64_t)gpu * m->shard_blocks;
 	return &m->place[g->first_place + (buf == 'o' && !m->in_place ? m->nblocks : 0) + at];
 }
 
-/* What a place holds is no longer needed. */
-static void clear(struct swc_msccl *m, struct place *p)
+/* Empty a place: its value is not needed any more. */
+static void clear(struct swc_msccl *m, struct swc_msccl_place *p)
 {
 	if (p->state == HELD)
 		state(m, p->at)->users--;
@@ -123,10 +127,10 @@ static void clear(struct swc_msccl *m, struct place *p)
 	p->state = EMPTY;
 }
 
-/* Does nobody but this place need what the cell holds? */
-static bool is_free(const struct swc_msccl *m, uint32_t cell, const struct place *p)
+/* Is a cell's value needed by no place but this one, and by no message? */
+static bool is_free(const struct swc_msccl *m, uint32_t cell, const struct swc_msccl_place *p)
 {
-	const struct state *s = state(m, cell);
+	const struct swc_msccl_cell_state *s = state(m, cell);
 
 	return s->users == (p && p->state == HELD && state(m, p->at) == s);
 }
@@ -134,18 +138,18 @@ static bool is_free(const struct swc_msccl *m, uint32_t cell, const struct place
 /* The first level from @level on where a receive may write the cell. */
 static uint32_t level_for(const struct swc_msccl *m, uint32_t cell, uint32_t level, bool reduce)
 {
-	const struct state *s = state(m, cell);
+	const struct swc_msccl_cell_state *s = state(m, cell);
 
 	return larger(level, reduce ? s->add_write : larger(s->read, s->write));
 }
 
 /*
- * A cell for a value of a block that is there on a level. Output goes to RECV (in place, unless SCRATCH is
- * there earlier), anything else to SCRATCH if that is free. Sums need their own block, as the operand must be
- * beside them; what is only copied fits wherever blocks have the same size. @p is where the value will be (NULL:
- * only sent on), which no longer needs what it holds.
+ * Find a cell for a value of @block that exists from @level on. Output goes to RECV (in place,
+ * unless SCRATCH is free earlier), anything else to SCRATCH if that is free. Sums need their own
+ * block, as the operand must be beside them; a copy fits wherever blocks have the same size. @p is
+ * the place that gets the value and drops its old one; NULL: it is only sent on.
  */
-static uint32_t find_cell(const struct swc_msccl *m, uint32_t gpu, const struct place *p,
+static uint32_t find_cell(const struct swc_msccl *m, uint32_t gpu, const struct swc_msccl_place *p,
 			  uint32_t block, uint32_t level, bool reduce)
 {
 	uint32_t at = p ? (uint32_t)(p - m->place) - m->gpu[gpu].first_place : NONE, cell,
@@ -160,7 +164,7 @@ static uint32_t find_cell(const struct swc_msccl *m, uint32_t gpu, const struct 
 		if (output || (out != NONE && level_for(m, out, level, reduce) == level))
 			return out;
 	}
-	for (uint32_t b = block % m->part_blocks; b < m->nblocks; b += m->part_blocks) {
+	for (uint32_t b = block % m->shard_blocks; b < m->nblocks; b += m->shard_blocks) {
 		cell = swc_msccl_cell(m, gpu, SWC_BUF_SCRATCH, b);
 		if ((b == block || !swc_coll_reduces((uint8_t)m->coll)) && is_free(m, cell, p) &&
 		    (out == NONE ||
@@ -173,11 +177,11 @@ static uint32_t find_cell(const struct swc_msccl *m, uint32_t gpu, const struct 
 	return holds(m, gpu, SWC_BUF_RECV, block) && is_free(m, cell, p) ? cell : NONE;
 }
 
-static void hold(struct swc_msccl *m, struct place *p, uint32_t cell, uint32_t block,
+static void hold(struct swc_msccl *m, struct swc_msccl_place *p, uint32_t cell, uint32_t block,
 		 uint32_t ncontrib)
 {
 	clear(m, p);
-	*p = (struct place){ HELD, cell, block, ncontrib };
+	*p = (struct swc_msccl_place){ HELD, cell, block, ncontrib };
 	state(m, cell)->users++;
 }
 
@@ -185,9 +189,9 @@ static void hold(struct swc_msccl *m, struct place *p, uint32_t cell, uint32_t b
 
 static void touched_by(struct swc_msccl *m, uint32_t cell, uint32_t chan)
 {
-	struct state *s = &m->state[cell];
+	struct swc_msccl_cell_state *s = &m->state[cell];
 
-	/* The operation may be in place whatever the program was written for. */
+	/* The operation may be in place, whatever the program was written for. */
 	if (swc_msccl_buf(m, cell) == SWC_BUF_RECV)
 		s = &m->state[swc_msccl_cell(m, swc_msccl_gpu(m, cell), SWC_BUF_SEND,
 					     swc_msccl_block(m, cell))];
@@ -204,10 +208,10 @@ static bool follows(const struct swc_msccl *m, uint32_t a, uint32_t b, uint32_t 
 	return a + n == b && a / m->nblocks == b / m->nblocks;
 }
 
-/* Write down a record, as part of the one before if that goes on where that ends. */
-static void put(struct swc_msccl *m, const struct record *r)
+/* Append a record, or extend the last one if this one continues it. */
+static void put(struct swc_msccl *m, const struct swc_msccl_record *r)
 {
-	struct record *l = m->nrecords ? &m->record[m->nrecords - 1] : NULL;
+	struct swc_msccl_record *l = m->nrecords ? &m->record[m->nrecords - 1] : NULL;
 	uint32_t i;
 
 	touched_by(m, r->src, r->chan);
@@ -226,13 +230,13 @@ static void put(struct swc_msccl *m, const struct record *r)
 		m->record[i] = *r;
 }
 
-/* Receive a message chunk; @operand NONE: store it. Returns the level. */
+/* Record the receive of a chunk; @operand NONE: it is stored. Returns the level. */
 static uint32_t receive(struct swc_msccl *m, uint32_t message, uint32_t dst, uint32_t operand,
 			uint32_t floor, bool final)
 {
-	const struct sent *s = &m->sent[message];
-	struct state *from = state(m, s->cell), *to = state(m, dst);
-	struct state *with = operand == NONE ? NULL : state(m, operand);
+	const struct swc_msccl_sent *s = &m->sent[message];
+	struct swc_msccl_cell_state *from = state(m, s->cell), *to = state(m, dst);
+	struct swc_msccl_cell_state *with = operand == NONE ? NULL : state(m, operand);
 	uint32_t level = larger(floor, from->read);
 
 	if (with)
@@ -250,23 +254,23 @@ static uint32_t receive(struct swc_msccl *m, uint32_t message, uint32_t dst, uin
 		with->write = larger(with->write, level + 1);
 		with->add_write = larger(with->add_write, level);
 	}
-	put(m, &(struct record){ .reduce = with,
-				 .final = final,
-				 .level = level,
-				 .chan = s->chan,
-				 .src = s->cell,
-				 .dst = dst,
-				 .operand = operand,
-				 .n = 1 });
+	put(m, &(struct swc_msccl_record){ .reduce = with,
+					   .final = final,
+					   .level = level,
+					   .chan = s->chan,
+					   .src = s->cell,
+					   .dst = dst,
+					   .operand = operand,
+					   .n = 1 });
 	return level;
 }
 
-/* dst = src, or src + operand, within a GPU. */
+/* Record dst = src, or src + operand, within a GPU. */
 static void local(struct swc_msccl *m, uint32_t chan, uint32_t src, uint32_t operand, uint32_t dst,
 		  bool final)
 {
-	struct state *to = state(m, dst), *from = state(m, src);
-	struct state *with = operand == NONE ? from : state(m, operand);
+	struct swc_msccl_cell_state *to = state(m, dst), *from = state(m, src);
+	struct swc_msccl_cell_state *with = operand == NONE ? from : state(m, operand);
 	uint32_t level = larger(larger(from->read, with->read), larger(to->read, to->write));
 
 	to->read = to->write = to->add_read = to->add_write = level;
@@ -274,21 +278,25 @@ static void local(struct swc_msccl *m, uint32_t chan, uint32_t src, uint32_t ope
 	from->add_write = larger(from->add_write, level);
 	with->write = larger(with->write, level);
 	with->add_write = larger(with->add_write, level);
-	put(m, &(struct record){ .local = true,
-				 .reduce = operand != NONE,
-				 .final = final,
-				 .level = level,
-				 .chan = chan,
-				 .src = src,
-				 .dst = dst,
-				 .operand = operand,
-				 .n = 1 });
+	put(m, &(struct swc_msccl_record){ .local = true,
+					   .reduce = operand != NONE,
+					   .final = final,
+					   .level = level,
+					   .chan = chan,
+					   .src = src,
+					   .dst = dst,
+					   .operand = operand,
+					   .n = 1 });
 }
 
 /* ------------------------------------------------------------------ running the program */
 
-/* Have the value of a place in a cell. False: not now, or never. */
-static bool settle(struct swc_msccl *m, uint32_t gpu, struct place *p, const struct op *o)
+/*
+ * Get the value of a place into a cell, by receiving it if it is on its way. False: not possible
+ * yet, or an error.
+ */
+static bool fetch(struct swc_msccl *m, uint32_t gpu, struct swc_msccl_place *p,
+		  const struct swc_msccl_op *o)
 {
 	uint32_t cell;
 
@@ -316,48 +324,49 @@ static bool complete(const struct swc_msccl *m, uint32_t ncontrib)
 	return swc_coll_reduces((uint8_t)m->coll) && ncontrib == m->ngpus;
 }
 
-static bool same_block(struct swc_msccl *m, const struct op *o, uint32_t a, uint32_t b)
+static bool same_block(struct swc_msccl *m, const struct swc_msccl_op *o, uint32_t a, uint32_t b)
 {
 	if (a != b)
 		swc_msccl_refuse(m, o->line, "adds chunk %u of the vector to chunk %u", a, b);
 	return a == b;
 }
 
-static void send(struct swc_msccl *m, struct tb *t, uint32_t cell, uint32_t block,
+static void send(struct swc_msccl *m, struct swc_msccl_tb *t, uint32_t cell, uint32_t block,
 		 uint32_t ncontrib)
 {
 	state(m, cell)->users++;
-	m->sent[t->first_sent + t->nsent++] = (struct sent){ t->gpu, t->chan, cell, block,
-							     ncontrib };
+	m->sent[t->first_sent + t->nsent++] = (struct swc_msccl_sent){ t->gpu, t->chan, cell, block,
+								       ncontrib };
 }
 
-/* The receiving half of chunk k of a step. False: not now. */
-static bool run_receive(struct swc_msccl *m, struct tb *t, const struct op *o, uint32_t k)
+/* The receiving half of chunk k of a step. False: not possible yet, or an error. */
+static bool run_receive(struct swc_msccl *m, struct swc_msccl_tb *t, const struct swc_msccl_op *o,
+			uint32_t k)
 {
-	struct tb *from = t->from == NONE ? NULL : &m->tb[t->from];
-	struct place *dst = NULL, *src = NULL;
+	struct swc_msccl_tb *from = t->from == NONE ? NULL : &m->tb[t->from];
+	struct swc_msccl_place *dst = NULL, *src = NULL;
 	uint32_t cell, ncontrib, operand = NONE, level, i;
-	const struct sent *s;
+	const struct swc_msccl_sent *s;
 
 	if (!from || from->ntaken == from->nsent)
 		return false;
 	i = from->first_sent + from->ntaken;
 	s = &m->sent[i];
 	ncontrib = s->ncontrib;
-	if (o->type & OP_STORE) {
+	if (o->type & SWC_MSCCL_STORE) {
 		dst = place_of(m, t->gpu, o, true, k);
 		if (!dst)
 			return false;
 	}
-	if (o->type & OP_REDUCE) {
+	if (o->type & SWC_MSCCL_REDUCE) {
 		src = place_of(m, t->gpu, o, false, k);
-		if (!settle(m, t->gpu, src, o) || !same_block(m, o, s->block, src->block))
+		if (!fetch(m, t->gpu, src, o) || !same_block(m, o, s->block, src->block))
 			return false;
 		ncontrib += src->ncontrib;
 		operand = src->at;
-	} else if (o->dstbuf == 's' && !(o->type & OP_SEND)) {
+	} else if (o->dstbuf == 's' && !(o->type & SWC_MSCCL_SEND)) {
 		clear(m, dst);
-		*dst = (struct place){ COMING, i, s->block, s->ncontrib };
+		*dst = (struct swc_msccl_place){ COMING, i, s->block, s->ncontrib };
 		from->ntaken++;
 		return true;
 	}
@@ -367,7 +376,7 @@ static bool run_receive(struct swc_msccl *m, struct tb *t, const struct op *o, u
 	cell = find_cell(m, t->gpu, dst, s->block, level, operand != NONE);
 	if (cell == NONE)
 		return false;
-	if (swc_msccl_block(m, cell) % m->part_blocks != s->block % m->part_blocks ||
+	if (swc_msccl_block(m, cell) % m->shard_blocks != s->block % m->shard_blocks ||
 	    (operand != NONE && swc_msccl_block(m, cell) != swc_msccl_block(m, operand))) {
 		swc_msccl_refuse(m, o->line, "moves chunk %u of the vector to the place of another",
 				 s->block);
@@ -383,33 +392,35 @@ static bool run_receive(struct swc_msccl *m, struct tb *t, const struct op *o, u
 	return true;
 }
 
-/* The sending half. What rrs sends was sent when it was received. */
-static bool run_send(struct swc_msccl *m, struct tb *t, const struct op *o, uint32_t k)
+/* The sending half. The receiving half of rrs has sent it already. */
+static bool run_send(struct swc_msccl *m, struct swc_msccl_tb *t, const struct swc_msccl_op *o,
+		     uint32_t k)
 {
-	struct place *p;
+	struct swc_msccl_place *p;
 
-	if (o->type & OP_REDUCE && !(o->type & OP_STORE))
+	if (o->type & SWC_MSCCL_REDUCE && !(o->type & SWC_MSCCL_STORE))
 		return true;
-	p = place_of(m, t->gpu, o, o->type & OP_RECV, k);
-	if (!settle(m, t->gpu, p, o))
+	p = place_of(m, t->gpu, o, o->type & SWC_MSCCL_RECV, k);
+	if (!fetch(m, t->gpu, p, o))
 		return false;
 	send(m, t, p->at, p->block, p->ncontrib);
 	return true;
 }
 
-/* cpy and re. What comes from the network straight goes where it is to be. */
-static bool run_local(struct swc_msccl *m, struct tb *t, const struct op *o, uint32_t k)
+/* cpy and re. A chunk on its way is received to its final place. */
+static bool run_local(struct swc_msccl *m, struct swc_msccl_tb *t, const struct swc_msccl_op *o,
+		      uint32_t k)
 {
-	struct place *src = place_of(m, t->gpu, o, false, k),
-		     *dst = place_of(m, t->gpu, o, true, k);
-	bool add = o->type & OP_ADD;
+	struct swc_msccl_place *src = place_of(m, t->gpu, o, false, k),
+			       *dst = place_of(m, t->gpu, o, true, k);
+	bool add = o->type & SWC_MSCCL_ADD;
 	uint32_t cell, ncontrib, level, from;
 
 	if (!src || !dst || src == dst)
 		return src && src == dst && !add;
-	if (add && !settle(m, t->gpu, dst, o))
+	if (add && !fetch(m, t->gpu, dst, o))
 		return false;
-	if (src->state != COMING && !settle(m, t->gpu, src, o))
+	if (src->state != COMING && !fetch(m, t->gpu, src, o))
 		return false;
 	if (add && !same_block(m, o, src->block, dst->block))
 		return false;
@@ -421,7 +432,7 @@ static bool run_local(struct swc_msccl *m, struct tb *t, const struct op *o, uin
 	cell = find_cell(m, t->gpu, dst, src->block, level, add && src->state == COMING);
 	if (cell == NONE)
 		return false;
-	if (swc_msccl_block(m, cell) % m->part_blocks != src->block % m->part_blocks) {
+	if (swc_msccl_block(m, cell) % m->shard_blocks != src->block % m->shard_blocks) {
 		swc_msccl_refuse(m, o->line, "moves chunk %u of the vector to the place of another",
 				 src->block);
 		return false;
@@ -438,14 +449,14 @@ static bool run_local(struct swc_msccl *m, struct tb *t, const struct op *o, uin
 	return true;
 }
 
-/* Go on with a thread block as far as it goes; true if it did. */
-static bool run_tb(struct swc_msccl *m, struct tb *t)
+/* Run a thread block as far as possible. Returns whether it did anything. */
+static bool run_tb(struct swc_msccl *m, struct swc_msccl_tb *t)
 {
-	const struct gpu *g = &m->gpu[t->gpu];
+	const struct swc_msccl_gpu_info *g = &m->gpu[t->gpu];
 	bool moved = false;
 
 	while (!m->error && t->at < t->nops) {
-		const struct op *o = &m->op[t->first_op + t->at];
+		const struct swc_msccl_op *o = &m->op[t->first_op + t->at];
 
 		if (o->dep_tb != NONE && o->dep_step != NONE && t->chunk == 0) {
 			if (o->dep_tb >= g->ntbs ||
@@ -461,18 +472,18 @@ static bool run_tb(struct swc_msccl *m, struct tb *t)
 		if (!t->chunk && !t->received)
 			t->floor = t->top;
 		for (; t->chunk < o->cnt; t->chunk++) {
-			if (o->type & (OP_COPY | OP_ADD)) {
+			if (o->type & (SWC_MSCCL_COPY | SWC_MSCCL_ADD)) {
 				if (!run_local(m, t, o, t->chunk))
 					return moved;
 				moved = true;
 				continue;
 			}
-			if (o->type & OP_RECV && !t->received) {
+			if (o->type & SWC_MSCCL_RECV && !t->received) {
 				if (!run_receive(m, t, o, t->chunk))
 					return moved;
 				moved = t->received = true;
 			}
-			if (o->type & OP_SEND && !run_send(m, t, o, t->chunk))
+			if (o->type & SWC_MSCCL_SEND && !run_send(m, t, o, t->chunk))
 				return moved;
 			moved = true;
 			t->received = false;
@@ -484,16 +495,16 @@ static bool run_tb(struct swc_msccl *m, struct tb *t)
 	return moved;
 }
 
-/* Receive one message that waits to be read, for a thread block that waits for its sender's cell. */
-static bool settle_one(struct swc_msccl *m)
+/* Receive one message on its way, for a thread block that waits for the cell of its sender. */
+static bool fetch_one(struct swc_msccl *m)
 {
 	for (uint32_t i = 0; i < m->ngpus; i++) {
-		struct gpu *g = &m->gpu[i];
+		struct swc_msccl_gpu_info *g = &m->gpu[i];
 		uint32_t first = g->first_place + (m->in_place ? 1 : 2) * m->nblocks;
 
 		for (uint32_t k = 0; k < g->chunks[2]; k++)
 			if (m->place[first + k].state == COMING &&
-			    settle(m, i, &m->place[first + k], NULL))
+			    fetch(m, i, &m->place[first + k], NULL))
 				return true;
 	}
 	return false;
@@ -508,10 +519,10 @@ static void run_program(struct swc_msccl *m)
 		for (uint32_t i = 0; !m->error && i < m->ntbs; i++)
 			moved |= run_tb(m, &m->tb[i]);
 		if (!m->error && !moved)
-			moved = settle_one(m);
+			moved = fetch_one(m);
 	} while (!m->error && moved);
 	for (uint32_t i = 0; !m->error && i < m->ntbs; i++) {
-		struct tb *t = &m->tb[i];
+		struct swc_msccl_tb *t = &m->tb[i];
 
 		if (t->at < t->nops) {
 			swc_msccl_refuse(
@@ -522,17 +533,18 @@ static void run_program(struct swc_msccl *m)
 	}
 }
 
-/* Output that was never written is the input; and it may have been put elsewhere for lack of room. */
+/* In place: copy output to RECV that had to be stored elsewhere, or that is the input. */
 static void finish_output(struct swc_msccl *m)
 {
 	for (uint32_t i = 0; m->in_place && !m->error && i < m->ngpus; i++) {
 		for (uint32_t b = 0; b < m->nblocks; b++) {
-			struct place *p = &m->place[m->gpu[i].first_place + b];
+			struct swc_msccl_place *p = &m->place[m->gpu[i].first_place + b];
 			uint32_t cell = swc_msccl_cell(m, i, SWC_BUF_RECV, b);
-			const struct state *from = &m->state[p->at];
+			const struct swc_msccl_cell_state *from = &m->state[p->at];
 
 			if (!holds(m, i, SWC_BUF_RECV, b) || p->state != HELD || p->at == cell ||
-			    !is_free(m, cell, p) || p->block % m->part_blocks != b % m->part_blocks)
+			    !is_free(m, cell, p) ||
+			    p->block % m->shard_blocks != b % m->shard_blocks)
 				continue;
 			local(m, from->touched && from->chan != NONE ? from->chan : 0, p->at, NONE,
 			      cell, false);
@@ -543,7 +555,8 @@ static void finish_output(struct swc_msccl *m)
 
 static int compare_peers(const void *a, const void *b)
 {
-	const struct tb *x = *(const struct tb *const *)a, *y = *(const struct tb *const *)b;
+	const struct swc_msccl_tb *x = *(const struct swc_msccl_tb *const *)a,
+				  *y = *(const struct swc_msccl_tb *const *)b;
 	const uint32_t u[] = { x->gpu, x->send, x->chan }, v[] = { y->gpu, y->send, y->chan };
 
 	return u[0] != v[0]   ? (u[0] > v[0]) - (u[0] < v[0])
@@ -551,10 +564,10 @@ static int compare_peers(const void *a, const void *b)
 			      : (u[2] > v[2]) - (u[2] < v[2]);
 }
 
-/* Whom each thread block receives from. */
+/* Find the thread block that sends to each one. */
 static void connect(struct swc_msccl *m)
 {
-	const struct tb **sender = calloc(m->ntbs + 1, sizeof(*sender));
+	const struct swc_msccl_tb **sender = calloc(m->ntbs + 1, sizeof(*sender));
 	bool *taken = calloc(m->ntbs + 1, sizeof(*taken));
 	uint32_t n = 0;
 
@@ -564,19 +577,20 @@ static void connect(struct swc_msccl *m)
 		if (m->tb[i].send != NONE)
 			sender[n++] = &m->tb[i];
 	if (!m->error)
-		qsort(sender, n, sizeof(const struct tb *), compare_peers);
+		qsort(sender, n, sizeof(const struct swc_msccl_tb *), compare_peers);
 	for (uint32_t i = 1; !m->error && i < n; i++)
 		if (!compare_peers(&sender[i - 1], &sender[i]))
 			swc_msccl_refuse(m, sender[i]->line,
 					 "two tbs of gpu %u send to gpu %u on channel %u",
 					 sender[i]->gpu, sender[i]->send, sender[i]->chan);
 	for (uint32_t i = 0; !m->error && i < m->ntbs; i++) {
-		struct tb *t = &m->tb[i], key = { .gpu = t->recv, .send = t->gpu, .chan = t->chan };
-		const struct tb *k = &key, **found;
+		struct swc_msccl_tb *t = &m->tb[i],
+				    key = { .gpu = t->recv, .send = t->gpu, .chan = t->chan };
+		const struct swc_msccl_tb *k = &key, **found;
 
 		if (t->recv == NONE)
 			continue;
-		found = bsearch(&k, sender, n, sizeof(const struct tb *), compare_peers);
+		found = bsearch(&k, sender, n, sizeof(const struct swc_msccl_tb *), compare_peers);
 		if (!found)
 			continue;
 		t->from = (uint32_t)(*found - m->tb);
@@ -595,7 +609,7 @@ static void setup(struct swc_msccl *m)
 	uint64_t nplaces = 0, ncells = 3ull * m->nblocks * m->ngpus, nsent = 0;
 
 	for (uint32_t i = 0; !m->error && i < m->ngpus; i++) {
-		struct gpu *g = &m->gpu[i];
+		struct swc_msccl_gpu_info *g = &m->gpu[i];
 
 		if (!g->given)
 			swc_msccl_refuse(m, 0, "gpu %u of %u is missing", i, m->ngpus);
@@ -608,11 +622,11 @@ static void setup(struct swc_msccl *m)
 		}
 	}
 	for (uint32_t i = 0; !m->error && i < m->ntbs; i++) {
-		struct tb *t = &m->tb[i];
+		struct swc_msccl_tb *t = &m->tb[i];
 
 		t->first_sent = (uint32_t)nsent;
 		for (uint32_t k = 0; k < t->nops; k++)
-			if (m->op[t->first_op + k].type & OP_SEND)
+			if (m->op[t->first_op + k].type & SWC_MSCCL_SEND)
 				nsent += m->op[t->first_op + k].cnt;
 	}
 	if (m->error)
@@ -632,19 +646,20 @@ static void setup(struct swc_msccl *m)
 	connect(m);
 }
 
-int swc_msccl_read(FILE *f, struct swc_planset *set, char *why, size_t why_bytes)
+int swc_msccl_parse(const char *xml, size_t bytes, struct swc_plan_set *set, char *why,
+		    size_t why_bytes)
 {
 	struct swc_msccl m = { .why = why, .why_bytes = why_bytes };
 
-	*set = (struct swc_planset){ 0 };
-	if (!swc_msccl_parse(&m, f))
+	*set = (struct swc_plan_set){ 0 };
+	if (!swc_msccl_parse_xml(&m, xml, bytes))
 		setup(&m);
 	if (!m.error)
 		run_program(&m);
 	if (!m.error)
 		finish_output(&m);
 	if (!m.error)
-		m.error = swc_msccl_write(&m, set);
+		m.error = swc_msccl_make_plans(&m, set);
 	free(m.gpu);
 	free(m.tb);
 	free(m.op);

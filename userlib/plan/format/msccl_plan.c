@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What a program of MSCCL does, as plans: the records of each GPU in the order of their levels are written as a plan
- * file, which is read back; and the restrictions that the plans need are found by trying them.
+ * Plans from what a program of MSCCL does: the records of each GPU, in the order of their levels,
+ * are printed as a plan file, which is parsed again; then the flags that the plans need are found
+ * by verifying them.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "msccl_program.h"
-#include "plan_check.h"
+#include "plan/format/msccl_program.h"
+#include "kmod/core/plan_check.h"
+#include "plan/names.h"
 
 #define NONE SWC_MSCCL_NONE
 
@@ -42,37 +44,37 @@ static int compare_views(const void *a, const void *b)
 
 static const char *const buf_names[] = { "send", "recv", "scratch" };
 
-static void write_range(const struct swc_msccl *m, FILE *f, const char *verb, uint32_t rank,
-			uint32_t cell, uint32_t n)
+static void print_range(const struct swc_msccl *m, struct swc_text *t, const char *verb,
+			uint32_t rank, uint32_t cell, uint32_t n)
 {
-	fprintf(f, "%s %u %s %u+%u", verb, rank, buf_names[swc_msccl_buf(m, cell)],
-		swc_msccl_block(m, cell), n);
+	swc_text_printf(t, "%s %u %s %u+%u", verb, rank, buf_names[swc_msccl_buf(m, cell)],
+			swc_msccl_block(m, cell), n);
 }
 
-static void write_view(const struct swc_msccl *m, FILE *f, const struct view *v)
+static void print_view(const struct swc_msccl *m, struct swc_text *t, const struct view *v)
 {
-	const struct record *r = &m->record[v->record];
+	const struct swc_msccl_record *r = &m->record[v->record];
 
 	if (r->local) {
-		write_range(m, f, "local\nfrom", v->gpu, r->src, r->n);
+		print_range(m, t, "local\nfrom", v->gpu, r->src, r->n);
 		if (r->reduce)
-			write_range(m, f, "\nfrom", v->gpu, r->operand, r->n);
-		write_range(m, f, "\nto", v->gpu, r->dst, r->n);
+			print_range(m, t, "\nfrom", v->gpu, r->operand, r->n);
+		print_range(m, t, "\nto", v->gpu, r->dst, r->n);
 	} else if (v->kind == SENDS) {
-		write_range(m, f, "send", swc_msccl_gpu(m, r->dst), r->src, r->n);
+		print_range(m, t, "send", swc_msccl_gpu(m, r->dst), r->src, r->n);
 		if (!r->reduce)
-			fprintf(f, " stored");
+			swc_text_printf(t, " stored");
 	} else {
-		write_range(m, f, "recv", swc_msccl_gpu(m, r->src), r->dst, r->n);
+		print_range(m, t, "recv", swc_msccl_gpu(m, r->src), r->dst, r->n);
 		if (r->reduce)
-			fprintf(f, " reduce %s", buf_names[swc_msccl_buf(m, r->operand)]);
+			swc_text_printf(t, " reduce %s", buf_names[swc_msccl_buf(m, r->operand)]);
 	}
 	if (r->final && v->kind != SENDS)
-		fprintf(f, " final");
-	/* The program does not know the network: its channels are for different ways. */
+		swc_text_printf(t, " final");
+	/* The program does not know the network: its channels stand for different paths. */
 	if (!r->local && v->chan)
-		fprintf(f, " path %u", v->chan);
-	fputc('\n', f);
+		swc_text_printf(t, " path %u", v->chan);
+	swc_text_printf(t, "\n");
 }
 
 /* The views of each GPU, in the order of its plan. */
@@ -84,7 +86,7 @@ static struct view *make_views(struct swc_msccl *m, bool split, uint32_t *nviews
 
 	*nchannels = 1;
 	for (uint32_t i = 0; v && i < m->nrecords; i++) {
-		const struct record *r = &m->record[i];
+		const struct swc_msccl_record *r = &m->record[i];
 		uint32_t chan = split ? r->chan : 0;
 
 		if (!r->local)
@@ -100,16 +102,17 @@ static struct view *make_views(struct swc_msccl *m, bool split, uint32_t *nviews
 	return v;
 }
 
-static void write_windows(const struct swc_msccl *m, FILE *f, uint32_t gpu)
+static void print_windows(const struct swc_msccl *m, struct swc_text *t, uint32_t gpu)
 {
 	uint32_t first = NONE, end = 0;
 
 	for (int buf = SWC_BUF_SEND; buf <= SWC_BUF_RECV; buf++) {
 		struct swc_plan_window w = swc_plan_window_of(m->coll, buf, gpu, m->root,
-							      m->part_blocks, m->nblocks);
+							      m->shard_blocks, m->nblocks);
 
 		if (w.nblocks)
-			fprintf(f, "window %s %u+%u\n", buf_names[buf], w.first_block, w.nblocks);
+			swc_text_printf(t, "window %s %u+%u\n", buf_names[buf], w.first_block,
+					w.nblocks);
 	}
 	for (uint32_t b = 0; b < m->nblocks; b++) {
 		if (m->state[swc_msccl_cell(m, gpu, SWC_BUF_SCRATCH, b)].touched) {
@@ -118,10 +121,10 @@ static void write_windows(const struct swc_msccl *m, FILE *f, uint32_t gpu)
 		}
 	}
 	if (end)
-		fprintf(f, "window scratch %u+%u\n", first, end - first);
+		swc_text_printf(t, "window scratch %u+%u\n", first, end - first);
 }
 
-static void write_plans(struct swc_msccl *m, FILE *f)
+static void print_plans(struct swc_msccl *m, struct swc_text *t)
 {
 	uint32_t nviews, nchannels, at = 0, highest = 0;
 	bool split = true;
@@ -136,31 +139,32 @@ static void write_plans(struct swc_msccl *m, FILE *f)
 		m->error = -ENOMEM;
 		return;
 	}
-	fprintf(f,
-		"swingcoll-plans 1\nname %s\ncollective %s\nranks %u\nroot %u\nparts %u\nblocks %u\n",
-		m->name, swc_planfile_coll_name(m->coll), m->ngpus, m->root,
-		m->nblocks / m->part_blocks, m->part_blocks);
+	swc_text_printf(
+		t,
+		"swingcoll-plans 1\nname %s\ncollective %s\nranks %u\nroot %u\nshards %u\nblocks %u\n",
+		m->name, swc_coll_name(m->coll), m->ngpus, m->root, m->nblocks / m->shard_blocks,
+		m->shard_blocks);
 	for (uint32_t g = 0; g < m->ngpus; g++) {
-		fprintf(f, "rank %u\n", g);
-		write_windows(m, f, g);
+		swc_text_printf(t, "rank %u\n", g);
+		print_windows(m, t, g);
 		for (uint32_t c = 0; c < nchannels; c++) {
 			uint32_t net = NONE;
 
-			fprintf(f, "channel\n");
+			swc_text_printf(t, "channel\n");
 			for (; at < nviews && v[at].gpu == g && v[at].chan == c; at++) {
 				if (v[at].kind && v[at].level != net)
-					fprintf(f, "net\n");
+					swc_text_printf(t, "net\n");
 				if (v[at].kind)
 					net = v[at].level;
-				write_view(m, f, &v[at]);
+				print_view(m, t, &v[at]);
 			}
 		}
 	}
-	fprintf(f, "end\n");
+	swc_text_printf(t, "end\n");
 	free(v);
 }
 
-static bool good(const struct swc_planset *set, uint32_t flags, const bool *in_place)
+static bool good(const struct swc_plan_set *set, uint32_t flags, const bool *in_place)
 {
 	struct swc_verdict verdict;
 
@@ -173,8 +177,8 @@ static bool good(const struct swc_planset *set, uint32_t flags, const bool *in_p
 				 NULL, &verdict));
 }
 
-/* The fewest restrictions that the plans are right with; none if they are wrong anyway. */
-static int find_flags(const struct swc_planset *set)
+/* Find the fewest flags with which the plans are right; none if they are wrong with all of them. */
+static int find_flags(const struct swc_plan_set *set)
 {
 	bool *in_place = malloc(set->nranks * sizeof(*in_place));
 
@@ -190,24 +194,15 @@ static int find_flags(const struct swc_planset *set)
 	return 0;
 }
 
-int swc_msccl_write(struct swc_msccl *m, struct swc_planset *set)
+int swc_msccl_make_plans(struct swc_msccl *m, struct swc_plan_set *set)
 {
-	char *text = NULL;
-	size_t bytes;
-	FILE *f = open_memstream(&text, &bytes);
+	struct swc_text text = { 0 };
 
-	if (!f)
-		return -ENOMEM;
-	write_plans(m, f);
-	if (fclose(f) && !m->error)
+	print_plans(m, &text);
+	if (text.failed && !m->error)
 		m->error = -ENOMEM;
-	f = m->error ? NULL : fmemopen(text, bytes, "r");
-	if (!m->error && !f)
-		m->error = -ENOMEM;
-	if (f) {
-		m->error = swc_planfile_read(f, set, m->why, m->why_bytes);
-		fclose(f);
-	}
-	free(text);
+	if (!m->error)
+		m->error = swc_plan_text_parse(text.at, text.used, set, m->why, m->why_bytes);
+	free(text.at);
 	return m->error ? m->error : find_flags(set);
 }

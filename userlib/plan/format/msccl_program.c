@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What all files about MSCCL's programs need: refusing one, and tables that grow.
+ * What all files about MSCCL's programs need: refusing a program, and growing its tables.
  */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "msccl_program.h"
+#include "plan/format/msccl_program.h"
+#include "plan/table.h"
 
 int swc_msccl_refuse(struct swc_msccl *m, unsigned long line, const char *fmt, ...)
 {
@@ -29,21 +30,7 @@ int swc_msccl_refuse(struct swc_msccl *m, unsigned long line, const char *fmt, .
 uint32_t swc_msccl_append(struct swc_msccl *m, void *table, uint32_t *used, uint32_t *room,
 			  size_t size)
 {
-	void **t = table, *p;
-	uint32_t want = *room * 2 + 64;
-
-	if (m->error)
-		return SWC_MSCCL_NONE;
-	if (*used == *room) {
-		p = reallocarray(*t, want, size);
-		if (!p) {
-			m->error = -ENOMEM;
-			return SWC_MSCCL_NONE;
-		}
-		*t = p;
-		*room = want;
-	}
-	return (*used)++;
+	if (!m->error && !swc_table_reserve(table, *used, room, size))
+		m->error = -ENOMEM;
+	return m->error ? SWC_MSCCL_NONE : (*used)++;
 }
-
-/* ------------------------------------------------------------------ places and cells */

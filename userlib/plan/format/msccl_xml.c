@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Reading MSCCL's XML: <algo> holds a <gpu> for each rank, that holds thread blocks <tb>, and those hold the list of
- * their <step>s. The parser proper is Expat, without which there is only an error message.
+ * Reading MSCCL's XML: <algo> has a <gpu> for each rank, which has thread blocks <tb>, each of
+ * which has a list of <step>s. The parser is Expat; without it there is only an error message.
  */
 #include <errno.h>
 #include <string.h>
 
-#include "msccl_program.h"
+#include "plan/format/msccl_program.h"
 
 #ifndef SWC_HAVE_EXPAT
 
-int swc_msccl_parse(struct swc_msccl *m, FILE *f)
+int swc_msccl_parse_xml(struct swc_msccl *m, const char *xml, size_t bytes)
 {
-	(void)f;
+	(void)xml;
+	(void)bytes;
 	swc_msccl_refuse(m, 0,
 			 "built without an XML parser: install libexpat1-dev and build again");
 	return m->error = -EOPNOTSUPP;
@@ -21,9 +22,12 @@ int swc_msccl_parse(struct swc_msccl *m, FILE *f)
 #else
 
 #include <expat.h>
+#include <limits.h>
 #include <stdlib.h>
 
-#include "plan_check.h"
+#include "kmod/core/plan_check.h"
+#include "plan/names.h"
+#include "plan/number.h"
 
 #define NONE SWC_MSCCL_NONE
 #define MAX_PLACES SWC_MSCCL_MAX_PLACES
@@ -33,14 +37,14 @@ static const struct {
 	const char *name;
 	unsigned int type;
 } types[] = {
-	{ "s", OP_SEND },
-	{ "r", OP_RECV | OP_STORE },
-	{ "rcs", OP_RECV | OP_STORE | OP_SEND },
-	{ "rrs", OP_RECV | OP_REDUCE | OP_SEND },
-	{ "rrc", OP_RECV | OP_REDUCE | OP_STORE },
-	{ "rrcs", OP_RECV | OP_REDUCE | OP_STORE | OP_SEND },
-	{ "cpy", OP_COPY },
-	{ "re", OP_ADD },
+	{ "s", SWC_MSCCL_SEND },
+	{ "r", SWC_MSCCL_RECV | SWC_MSCCL_STORE },
+	{ "rcs", SWC_MSCCL_RECV | SWC_MSCCL_STORE | SWC_MSCCL_SEND },
+	{ "rrs", SWC_MSCCL_RECV | SWC_MSCCL_REDUCE | SWC_MSCCL_SEND },
+	{ "rrc", SWC_MSCCL_RECV | SWC_MSCCL_REDUCE | SWC_MSCCL_STORE },
+	{ "rrcs", SWC_MSCCL_RECV | SWC_MSCCL_REDUCE | SWC_MSCCL_STORE | SWC_MSCCL_SEND },
+	{ "cpy", SWC_MSCCL_COPY },
+	{ "re", SWC_MSCCL_ADD },
 	{ "nop", 0 },
 };
 
@@ -66,18 +70,16 @@ static const char *word(struct swc_msccl *m, const char **attr, const char *name
 	return v ? v : "";
 }
 
-/* A number from 0 to max; where @none is set, -1 stands for none. */
+/* A number from 0 to max; if @none, -1 stands for none. */
 static uint32_t number(struct swc_msccl *m, const char **attr, const char *name, uint32_t max,
 		       bool none)
 {
-	const char *s = word(m, attr, name), *at = s;
-	uint64_t v = 0;
+	const char *s = word(m, attr, name);
+	uint64_t v;
 
 	if (none && !strcmp(s, "-1"))
 		return NONE;
-	while (*at >= '0' && *at <= '9' && v <= max)
-		v = v * 10 + (uint64_t)(*at++ - '0');
-	if (at == s || *at || v > max) {
+	if (!swc_number_parse(s, 0, max, &v)) {
 		swc_msccl_refuse(m, line(m), "expected %s, a number from %d to %u, not '%.20s'",
 				 name, none ? -1 : 0, max, s);
 		return 0;
@@ -103,7 +105,7 @@ static char buffer(struct swc_msccl *m, const char **attr, const char *name)
 static void read_coll(struct swc_msccl *m, const char **attr)
 {
 	const char *s = word(m, attr, "coll");
-	int coll = swc_planfile_coll(strcmp(s, "reducescatter") ? s : "reduce_scatter");
+	int coll = swc_coll_parse(strcmp(s, "reducescatter") ? s : "reduce_scatter");
 
 	if (m->error)
 		return;
@@ -121,10 +123,10 @@ static void read_coll(struct swc_msccl *m, const char **attr)
 static void read_algo(struct swc_msccl *m, const char **attr)
 {
 	const char *name = word(m, attr, "name");
-	uint32_t nparts;
+	uint32_t nshards;
 	size_t n = 0;
 
-	/* What a plan's name can hold of it. */
+	/* The characters that a plan's name can have. */
 	for (; *name && n < sizeof(m->name) - 1; name++)
 		if (*name > ' ' && *name <= '~' && (n || *name != '#'))
 			m->name[n++] = *name;
@@ -142,13 +144,13 @@ static void read_algo(struct swc_msccl *m, const char **attr)
 		swc_msccl_refuse(m, line(m), "expected ngpus of at least 2");
 		return;
 	}
-	nparts = swc_coll_nparts((uint8_t)m->coll, m->ngpus);
-	if (!m->nblocks || m->nblocks % nparts) {
+	nshards = swc_coll_nshards((uint8_t)m->coll, m->ngpus);
+	if (!m->nblocks || m->nblocks % nshards) {
 		swc_msccl_refuse(m, line(m), "expected nchunksperloop to be a multiple of %u",
-				 nparts);
+				 nshards);
 		return;
 	}
-	m->part_blocks = m->nblocks / nparts;
+	m->shard_blocks = m->nblocks / nshards;
 	m->gpu = calloc(m->ngpus, sizeof(*m->gpu));
 	if (!m->gpu)
 		m->error = -ENOMEM;
@@ -158,16 +160,16 @@ static void read_gpu(struct swc_msccl *m, const char **attr)
 {
 	static const char *const names[] = { "i_chunks", "o_chunks", "s_chunks" };
 	uint32_t id = number(m, attr, "id", m->ngpus - 1, false);
-	struct gpu *g;
+	struct swc_msccl_gpu_info *g;
 
 	if (m->error)
 		return;
 	g = &m->gpu[id];
 	if (g->given) {
-		swc_msccl_refuse(m, line(m), "gpu %u is there twice", id);
+		swc_msccl_refuse(m, line(m), "gpu %u occurs twice", id);
 		return;
 	}
-	*g = (struct gpu){ .given = true, .first_tb = m->ntbs };
+	*g = (struct swc_msccl_gpu_info){ .given = true, .first_tb = m->ntbs };
 	for (int i = 0; i < 3; i++)
 		g->chunks[i] = number(m, attr, names[i], MAX_PLACES, false);
 	m->open_gpu = id;
@@ -175,9 +177,9 @@ static void read_gpu(struct swc_msccl *m, const char **attr)
 
 static void read_tb(struct swc_msccl *m, const char **attr)
 {
-	struct gpu *g = &m->gpu[m->open_gpu];
+	struct swc_msccl_gpu_info *g = &m->gpu[m->open_gpu];
 	uint32_t id = number(m, attr, "id", g->ntbs, false), i;
-	struct tb t = {
+	struct swc_msccl_tb t = {
 		.gpu = m->open_gpu,
 		.send = number(m, attr, "send", m->ngpus - 1, true),
 		.recv = number(m, attr, "recv", m->ngpus - 1, true),
@@ -204,9 +206,9 @@ static void read_tb(struct swc_msccl *m, const char **attr)
 
 static void read_step(struct swc_msccl *m, const char **attr)
 {
-	struct tb *t = &m->tb[m->ntbs - 1];
+	struct swc_msccl_tb *t = &m->tb[m->ntbs - 1];
 	const char *type = word(m, attr, "type");
-	struct op o = { .line = line(m) };
+	struct swc_msccl_op o = { .line = line(m) };
 	uint32_t s = number(m, attr, "s", NONE - 1, false), i = 0;
 
 	while (i < sizeof(types) / sizeof(types[0]) && strcmp(type, types[i].name))
@@ -227,16 +229,17 @@ static void read_step(struct swc_msccl *m, const char **attr)
 		o.cnt = number(m, attr, "cnt", MAX_PLACES, false);
 		o.srcbuf = buffer(m, attr, "srcbuf");
 		o.dstbuf = buffer(m, attr, "dstbuf");
-		/* What a step does not read or write may be anything, or -1. */
+		/* The offset of what a step does not read or write may be any number, or -1. */
 		o.srcoff = number(m, attr, "srcoff", NONE - 1, true);
 		o.dstoff = number(m, attr, "dstoff", NONE - 1, true);
 		if (!o.cnt)
 			swc_msccl_refuse(m, o.line, "expected cnt of at least 1");
 	}
-	if ((o.type & OP_SEND && t->send == NONE) || (o.type & OP_RECV && t->recv == NONE))
-		swc_msccl_refuse(m, o.line,
-				 "step %u needs a gpu to %s, which this tb does not have", s,
-				 o.type & OP_SEND && t->send == NONE ? "send to" : "receive from");
+	if ((o.type & SWC_MSCCL_SEND && t->send == NONE) ||
+	    (o.type & SWC_MSCCL_RECV && t->recv == NONE))
+		swc_msccl_refuse(
+			m, o.line, "step %u needs a gpu to %s, which this tb does not have", s,
+			o.type & SWC_MSCCL_SEND && t->send == NONE ? "send to" : "receive from");
 	m->nchunks += o.cnt;
 	if (m->nchunks > MAX_CHUNKS)
 		swc_msccl_refuse(m, o.line, "expected steps of no more than %u chunks in all",
@@ -279,7 +282,7 @@ static void XMLCALL element_ends(void *data, const char *name)
 	((struct swc_msccl *)data)->depth--;
 }
 
-/* No entities: these files need none, and they can be made to grow without end. */
+/* Refuse entities: these files need none, and entities can expand without end. */
 static void XMLCALL doctype(void *data, const char *name, const char *sysid, const char *pubid,
 			    int internal)
 {
@@ -293,28 +296,18 @@ static void XMLCALL doctype(void *data, const char *name, const char *sysid, con
 	XML_StopParser(m->xml, XML_FALSE);
 }
 
-int swc_msccl_parse(struct swc_msccl *m, FILE *f)
+int swc_msccl_parse_xml(struct swc_msccl *m, const char *xml, size_t bytes)
 {
-	char buf[4096];
-	size_t n;
-
+	if (bytes > INT_MAX)
+		return swc_msccl_refuse(m, 0, "the file is larger than %d bytes", INT_MAX);
 	m->xml = XML_ParserCreate(NULL);
 	if (!m->xml)
 		return m->error = -ENOMEM;
 	XML_SetUserData(m->xml, m);
 	XML_SetElementHandler(m->xml, element_begins, element_ends);
 	XML_SetStartDoctypeDeclHandler(m->xml, doctype);
-	do {
-		n = fread(buf, 1, sizeof(buf), f);
-		if (XML_Parse(m->xml, buf, (int)n, n < sizeof(buf)) != XML_STATUS_OK)
-			swc_msccl_refuse(m, line(m), "%s",
-					 XML_ErrorString(XML_GetErrorCode(m->xml)));
-	} while (!m->error && n == sizeof(buf));
-	if (ferror(f) && (!m->error || m->error == -EINVAL)) {
-		m->error = 0;
-		swc_msccl_refuse(m, 0, "reading: %s", strerror(EIO));
-		m->error = -EIO;
-	}
+	if (XML_Parse(m->xml, xml, (int)bytes, true) != XML_STATUS_OK)
+		swc_msccl_refuse(m, line(m), "%s", XML_ErrorString(XML_GetErrorCode(m->xml)));
 	XML_ParserFree(m->xml);
 	return m->error;
 }

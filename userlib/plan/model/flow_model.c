@@ -1,29 +1,32 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The flow model: events instead of common steps. A message (all transfers that meet at one time between two
- * ranks on a channel) begins when its sender has opened the step that it belongs to: there is room for it where it
- * goes. It takes
+ * The flow model: events instead of common steps. A message (all transfers that meet at one time
+ * between two ranks on a channel) begins when its sender has opened its step. It takes
  *
- *	step_ns, which messages of one step take at the same time, not in turn,
- *	then as long as its bytes need on the links of its way, all of them at once,
+ *	step_ns, which messages of one step take at the same time,
+ *	then as long as its bytes need on the links of its route, all of them at once,
  *	then hop_ns for each hop,
- *	and, if its memory must be kept until it is acknowledged, hop_ns for each hop again, after the step.
+ *	and, if its memory must be kept until it is acknowledged, hop_ns for each hop again, after
+ *	the step.
  *
- * A link is shared equally (processor sharing): each flow gets 1/n of it, and goes at the rate of the worst
- * link on its way. What it does not use elsewhere for that reason is lost, so on crossing ways this is
- * slower than max-min fairness would be. A step ends when what it receives has arrived, and what it sends has left. If
- * the receiver opens its step later than the sender, the message is known only then, and the sender waits so long; what
- * the message would have done since it began, alone on its links, is taken as done. What stays within a node takes no time, but its order and the
- * barriers of the node (SYNC) are kept.
+ * A link is shared equally (processor sharing): each flow gets 1/n of it, and has the rate of the
+ * worst link on its route. The share of other links that it does not use for that reason is lost,
+ * so on crossing routes this is slower than max-min fairness. A step ends when what it receives has
+ * arrived, and what it sends has left. If the receiver opens its step later than the sender, the
+ * message is known only then, and the sender waits until then; the progress that the message would
+ * have made since it began, alone on its links, counts as made. What stays within a node takes no
+ * time, but its order and the barriers of the node (SYNC) are kept.
  *
- * Rates are set anew only on links where a flow came or went, once for all that happens at one time.
+ * Rates are updated only on links where a flow began or ended, once for all events of one time.
  */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "model.h"
-#include "model/walk.h"
+#include "plan/model/model.h"
+#include "plan/model/routes.h"
+#include "plan/model/walk.h"
+#include "plan/table.h"
 
 #define SAME_NS 1e-3 /* events this close are one */
 #define TELL_EVENTS 65536
@@ -36,13 +39,13 @@ enum phase {
 
 /**
  * struct flow - a message on its way
- * @due: when the phase ends
+ * @due: when the current phase ends
  * @acked: it must be acknowledged
- * @early: for so long it has been under way when it becomes known, what its step takes apart
- * @left: bytes at @since, of a moving one
+ * @early: how long it has been on the way when it becomes known, without the time of its step
+ * @left: bytes left at @since, while it moves
  * @rate: bytes per ns
- * @at: place among the events
- * @seen: last time of settling that set its rate
+ * @at: place in the heap of events
+ * @seen: the last settle() that has set its rate
  */
 struct flow {
 	struct swc_thread *from, *to;
@@ -56,7 +59,7 @@ struct flow {
 	struct flow *next_free;
 };
 
-/* A link and what shares it. */
+/* A link and the flows that share it. */
 struct link {
 	uint32_t n, room;
 	struct flow **flow;
@@ -82,7 +85,7 @@ static void put(struct sim *s, uint32_t at, struct flow *f)
 	f->at = at;
 }
 
-/* Put an event where it belongs; its place is free. */
+/* Put an event into the heap, from a free place. */
 static void sift(struct sim *s, uint32_t at, struct flow *f)
 {
 	while (at && s->event[(at - 1) / 2]->due > f->due) {
@@ -120,15 +123,8 @@ static struct flow *new_flow(struct sim *s)
 {
 	struct flow *f = s->free;
 
-	if (s->nevents == s->event_room) {
-		uint32_t room = s->event_room ? 2 * s->event_room : 1024;
-		struct flow **event = reallocarray(s->event, room, sizeof(*event));
-
-		if (!event)
-			return NULL;
-		s->event = event;
-		s->event_room = room;
-	}
+	if (!swc_table_reserve(&s->event, s->nevents, &s->event_room, sizeof(*s->event)))
+		return NULL;
 	if (f)
 		s->free = f->next_free;
 	else
@@ -177,27 +173,20 @@ static struct link *touch(struct sim *s, uint32_t index)
 	return l;
 }
 
-static void join(struct sim *s, struct flow *f)
+static void begin_moving(struct sim *s, struct flow *f)
 {
 	for (uint32_t i = 0; i < f->route.n; i++) {
 		struct link *l = touch(s, f->route.link[i]);
 
-		if (l->n == l->room) {
-			uint32_t room = l->room ? 2 * l->room : 4;
-			struct flow **flow = reallocarray(l->flow, room, sizeof(*flow));
-
-			if (!flow) {
-				s->walk.error = -ENOMEM;
-				return;
-			}
-			l->flow = flow;
-			l->room = room;
+		if (!swc_table_reserve(&l->flow, l->n, &l->room, sizeof(struct flow *))) {
+			s->walk.error = -ENOMEM;
+			return;
 		}
 		l->flow[l->n++] = f;
 	}
 }
 
-static void leave(struct sim *s, const struct flow *f)
+static void end_moving(struct sim *s, const struct flow *f)
 {
 	for (uint32_t i = 0; i < f->route.n; i++) {
 		struct link *l = touch(s, f->route.link[i]);
@@ -224,7 +213,7 @@ static void set_rate(struct sim *s, struct flow *f)
 	set_due(s, f, s->walk.now + (f->left > 0 ? f->left / f->rate : 0));
 }
 
-/* New rates where flows came or went. */
+/* Set the rates of flows on links where a flow began or ended. */
 static void settle(struct sim *s)
 {
 	s->settled++;
@@ -242,7 +231,7 @@ static void settle(struct sim *s)
 	}
 }
 
-/* A flow's phase is over. */
+/* End a flow's phase. */
 static void next_phase(struct sim *s, struct flow *f)
 {
 	double rate = s->net->gbps / 8;
@@ -258,11 +247,11 @@ static void next_phase(struct sim *s, struct flow *f)
 		f->since = s->walk.now;
 		f->rate = 0;
 		set_due(s, f, INFINITY);
-		join(s, f);
+		begin_moving(s, f);
 		return;
 	}
 	if (f->phase == MOVING)
-		leave(s, f);
+		end_moving(s, f);
 	if (f->phase != FLYING) {
 		f->phase = FLYING;
 		swc_walk_done(&s->walk, f->from, f->nxfers);

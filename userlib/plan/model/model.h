@@ -1,48 +1,50 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a collective costs on a network, by the plans of all ranks.
+ * What a collective costs on a network, computed from the plans of all ranks.
  *
- * The step model: all ranks take step k of each of their channels together. A step lasts as long as the
- * longest way that a message of it goes and the link that most bytes of it cross:
+ * The step model: all ranks take step k of each of their channels together. A step lasts as long as
+ * the longest route of a message in it and the link that most bytes of it cross:
  *
  *	time = sum over steps (step_ns + hop_ns * hops + load * bytes * 8 / gbps)
  *
- * and, if that is asked for, once more hop_ns * hops for the acknowledgements of the last step, and
+ * plus, if that is asked for, once more hop_ns * hops for the acknowledgements of the last step,
+ * and
  *
  *	reduced * bytes * 8 / reduce_gbps
  *
- * for what a rank adds up on one channel: while it does, the other channels use the links;
+ * for what a rank reduces on one channel: meanwhile the other channels use the links. hops is the
+ * number of links of the longest route, load the share of the vector on the most loaded link.
+ * Messages take a shortest route, one dimension after the other from the first on; at half the way
+ * round, those of the first half of the channels go up and those of the others, which mirror them,
+ * down; where that is so in several dimensions, up from the node with the lower number. These are
+ * the routes that the paths in the plans stand for. On a switch each node has one link in and one
+ * out, and a route is one hop.
  *
- * with hops the links on that way and load the share of the vector on that link. Messages take a shortest
- * way, one dimension after the other from the first on; at half the way round, those of the first half of the
- * channels go up and those of the others, which mirror them, down; where that is so in several dimensions, up
- * from the node with the lower number. These are the ways that the paths in the plans stand for. On a switch each
- * node has one link in and one out, and a way is one hop.
+ * Where the channels of an algorithm have phases of different length (bucket on unequal
+ * dimensions), there are two ways to count steps: all channels take their k-th step together, or
+ * they take their k-th phase together and the short ones wait. Real ranks do neither, and are about
+ * as fast as the better one. What happens within a node costs nothing. (Except for reductions, this
+ * is the model of the Swing paper's analysis: De Sensi et al., "Swing: Short-cutting rings for
+ * higher bandwidth allreduce", NSDI 2024.)
  *
- * Where the channels of an algorithm go through phases of different length (bucket on unequal dimensions),
- * there are two ways to count steps: all channels take their k-th step together, or they take their k-th
- * phases together and the short ones wait. Real ranks do neither, and are about as fast as the better one. What
- * happens within a node costs nothing. (But for reductions, this is the model of the Swing paper's analysis:
- * De Sensi et al., "Swing: Short-cutting rings for higher bandwidth allreduce", NSDI 2024.)
- *
- * The flow model (swc_flow_time()) has no common steps: a message begins when its sender has come to it, and
- * messages share links fairly. Where ranks have ways of different length (a ring laid over a torus), it comes
- * closer to what happens.
+ * The flow model (swc_flow_time()) has no common steps: a message begins when its sender has
+ * reached it, and messages share links fairly. Where ranks have routes of different length (a ring
+ * laid over a torus), it is closer to real networks.
  */
-#ifndef SWC_PLAN_MODEL_H
-#define SWC_PLAN_MODEL_H
+#ifndef SWC_PLAN_MODEL_MODEL_H
+#define SWC_PLAN_MODEL_MODEL_H
 
-#include "plan.h"
+#include "plan/plan.h"
 
 /**
  * struct swc_network - figures of a network
  * @gbps: rate of a link in each direction, Gbit/s
  * @hop_ns: delay of a hop, ns
  * @step_ns: fixed cost of a step, ns
- * @ack_bytes: transfers of so many bytes and more are over for their sender only when they have been
+ * @ack_bytes: transfers of so many bytes and more end for their sender only when they have been
  *	acknowledged, hop_ns for each hop later: their memory is needed until then. 0: none
- * @reduce_gbps: a rank adds up so many Gbit/s of one vector. 0: reductions cost nothing, as they always do by
- *	the flow model
+ * @reduce_gbps: rate at which a rank reduces one vector, Gbit/s. 0: reductions cost nothing, as
+ *	always in the flow model
  */
 struct swc_network {
 	double gbps;
@@ -52,18 +54,18 @@ struct swc_network {
 	double reduce_gbps;
 };
 
-/* 400 Gbit/s, 400 ns a hop, 600 ns a step, but for what the topology itself says. */
+/* 400 Gbit/s, 400 ns a hop, 600 ns a step, except for figures that the topology has. */
 struct swc_network swc_network_of(const struct swc_topo *topo);
 
-/* The same, but with steps and reductions as the kernel takes them. */
+/* The same with the times of steps and reductions in the kernel. */
 struct swc_network swc_network_in_kernel(const struct swc_topo *topo);
 
 /**
  * struct swc_timing - one way to count the steps of a collective
- * @steps: network steps, one after the other
- * @hops: sum over the steps of the longest way
+ * @steps: number of network steps, one after the other
+ * @hops: sum over the steps of the longest route
  * @load: sum over the steps of the largest share of the vector on one link
- * @last_hops: longest way of the last step
+ * @last_hops: longest route of the last step
  * @last_share: share of the vector of its largest transfer
  */
 struct swc_timing {
@@ -77,12 +79,14 @@ struct swc_timing {
 /**
  * struct swc_cost - what a collective costs, for any size
  * @phased: the phases of all channels begin together
- * @eager: no channel waits; mostly the same
- * @psi_xi: load of @phased in units of the least possible on a torus with all links busy, 1 / dimensions
- * @messages: that a rank sends, at most (all that goes to one peer in one step of a channel is a message)
+ * @eager: no channel waits for others; mostly equal to @phased
+ * @psi_xi: load of @phased in units of the least possible on a torus with all links busy, 1 /
+ *	dimensions
+ * @messages: that a rank sends, at most (all that goes to one peer in one step of a channel is one
+ *	message)
  * @sent: that a rank sends, at most, as a share of the vector
- * @reduced: that a rank adds up in network steps of a channel, at most, as a share of the vector
- * @max_runs: ranges of blocks that the worst message consists of
+ * @reduced: that a rank reduces in network steps of a channel, at most, as a share of the vector
+ * @max_runs: ranges of blocks in a message, at most
  * @order_varies: SWC_PLAN_ORDER_VARIES
  */
 struct swc_cost {
@@ -96,28 +100,31 @@ struct swc_cost {
 	bool order_varies;
 };
 
-/* Told now and then how much of the work is done, 0 to 1. NULL: nobody is. */
+/* Called now and then with the share of the work that is done, 0 to 1. May be NULL. */
 typedef void swc_progress_fn(void *arg, double done);
 
 /**
- * swc_cost_compute() - walk the plans of all ranks
- * @args: as for swc_plan_build(); rank is not looked at
- * @why: on failure what is wrong, may be NULL
+ * swc_cost_compute() - compute the cost of a collective from the plans of all ranks
+ * @args: as for swc_plan_build(), without rank
+ * @why: on failure, one line on what is wrong; may be NULL
  *
  * Return: 0, or what swc_plan_build() returns for the first rank that it refuses.
  */
 int swc_cost_compute(const struct swc_plan_args *args, struct swc_cost *cost,
 		     swc_progress_fn *progress, void *arg, char *why, size_t why_bytes);
 
-/* ns for a vector of so many bytes, by the step model; @timing, unless NULL: which way was quicker. */
+/*
+ * Time in ns for a vector of so many bytes, by the step model. *timing, if not NULL: the faster way
+ * to count steps.
+ */
 double swc_cost_time(const struct swc_cost *cost, double bytes, const struct swc_network *net,
 		     const struct swc_timing **timing);
 
 /**
- * swc_flow_time() - the same by the flow model
+ * swc_flow_time() - the time of a collective by the flow model
  * @ns: out: when the last rank is done
  */
 int swc_flow_time(const struct swc_plan_args *args, double bytes, const struct swc_network *net,
 		  double *ns, swc_progress_fn *progress, void *arg, char *why, size_t why_bytes);
 
-#endif /* SWC_PLAN_MODEL_H */
+#endif /* SWC_PLAN_MODEL_MODEL_H */

@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The step model. Plans are built one after the other and forgotten again; what stays is how much of the
- * vector crosses each link in each step. Where that is too much memory, it is done for one window of steps
- * after the other.
+ * The step model. Plans are built one after the other and freed again; what is kept is how much of
+ * the vector crosses each link in each step. Where that is too much memory, it is done for one
+ * window of steps after the other.
  *
- * That the n-th network step of a channel is the same step on all ranks is shown, not believed: the sum of
- * a hash over all sends must be that over all receives. Elsewhere (trees, folded rings, unequal nodes)
- * steps get logical times in a walk through all plans: a message happens at the later one of the times at
- * which its two ends begin their steps, and the next step begins after the last message of this one.
+ * That the n-th network step of a channel is the same step on all ranks is checked: the sum of a
+ * hash over all sends must equal that over all receives. If it does not (trees, folded rings,
+ * unequal nodes), steps get logical times in a walk through all plans: a message happens at the
+ * later one of the times at which its two ends begin their steps, and the next step begins after
+ * the last message of this one.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "model.h"
-#include "model/walk.h"
+#include "plan/model/model.h"
+#include "plan/model/routes.h"
+#include "plan/model/walk.h"
 
 #define LOAD_BYTES (256u << 20)
-#define TELL_RANKS 64 /* progress is told once for so many plans */
+#define TELL_RANKS 64 /* plans between two reports of progress */
 
 /*
- * An interrupt, a work item that looks at what has come, and one that posts the next message. A CPU that adds
- * up reads two vectors and writes one.
+ * A step in the kernel: an interrupt, a work item that handles the completion, and one that posts
+ * the next message. A CPU that adds reads two vectors and writes one.
  */
 #define KERNEL_STEP_NS 5000
 #define KERNEL_REDUCE_GBPS 80
@@ -35,9 +37,10 @@
  * @phase_of: by channel, then its network steps
  * @nphases: 0 if it makes no difference that they begin together
  * @length: by phase, steps of the longest channel
- * @phased: phases begin together: a "step" is a phase
+ * @phased: phases begin together: a "step" below is a phase
  * @steps: in all, as far as is known
- * @last_hops, @last_blocks: longest way and largest transfer of the last of them, in the pass over the plans
+ * @last_hops, @last_blocks: longest route and largest transfer of the last step, in the pass over
+ *	the plans
  * @met_sum: hash of all sends less that of all receives
  * @seen, @runs: by rank, for counting messages: the last step, and transfers in it
  * @stamp: number of the step that is being counted
@@ -105,7 +108,10 @@ double swc_cost_time(const struct swc_cost *cost, double bytes, const struct swc
 	return (eager < phased ? eager : phased) + reduce;
 }
 
-/* What turns out to be more work than was thought stands still for a while. */
+/*
+ * Report progress. It never goes back, so it stands still for a while if there is more work than
+ * expected.
+ */
 static void tell(struct model *m, double done)
 {
 	m->told = done > m->told ? done : m->told;
@@ -113,6 +119,7 @@ static void tell(struct model *m, double done)
 		m->progress(m->arg, m->told);
 }
 
+/* Account for a message: its route, and its blocks on each link. */
 static void account(struct model *m, uint32_t step, uint32_t chan, uint32_t from, uint32_t to,
 		    uint64_t blocks)
 {
@@ -141,7 +148,7 @@ static void account(struct model *m, uint32_t step, uint32_t chan, uint32_t from
 		m->load[(size_t)r->link[i] * m->n + step] += (float)blocks;
 }
 
-/* The window is complete: add it up, and go to the next one. */
+/* Add up a complete window, and go to the next one. */
 static void close_window(struct model *m)
 {
 	memset(m->peak, 0, m->n * sizeof(*m->peak));
@@ -166,7 +173,7 @@ static void close_window(struct model *m)
 	memset(m->load, 0, (size_t)m->links.n * m->n * sizeof(*m->load));
 }
 
-/* Room for a window, by the steps of the first rank's plan. */
+/* Allocate a window, by the steps of the first rank's plan. */
 static int open_window(struct model *m, uint32_t steps)
 {
 	size_t most = LOAD_BYTES / sizeof(*m->load) / m->links.n;
@@ -204,7 +211,7 @@ static void count(struct model *m, const struct swc_plan_xfer *x, struct sent *s
 	sent->blocks += x->nblocks;
 }
 
-/* One channel of a rank, as if the ranks were in step. */
+/* Account for one channel of a rank, as if all ranks took step k together. */
 static void walk_channel(struct model *m, const struct swc_plan_view *v, uint32_t chan, bool again,
 			 struct sent *sent)
 {
@@ -268,9 +275,9 @@ static uint32_t longest(const struct swc_plan_view *v)
 	return most;
 }
 
-/* Whether all that a step exchanges with somebody, the other one does too, in messages of the same size. */
-static bool part_of(const struct swc_plan_view *v, const struct swc_plan_step *a,
-		    const struct swc_plan_step *b)
+/* Does step b have all transfers of step a, with the same peers and sizes? */
+static bool is_subset(const struct swc_plan_view *v, const struct swc_plan_step *a,
+		      const struct swc_plan_step *b)
 {
 	const struct swc_plan_xfer *x = &v->xfers[a->first_xfer], *y = &v->xfers[b->first_xfer];
 
@@ -286,7 +293,10 @@ static bool part_of(const struct swc_plan_view *v, const struct swc_plan_step *a
 	return true;
 }
 
-/* The phase of each network step of a channel, and the lengths of its phases. Returns their number. */
+/*
+ * Find the phase of each network step of a channel, and the lengths of the phases. Returns their
+ * number.
+ */
 static uint32_t find_phases(const struct swc_plan_view *v, uint32_t chan, uint32_t *phase,
 			    uint32_t *length)
 {
@@ -300,7 +310,7 @@ static uint32_t find_phases(const struct swc_plan_view *v, uint32_t chan, uint32
 		if (s->kind != SWC_STEP_NET)
 			continue;
 		/* A new phase: other peers, or another size. */
-		if (!last || (!part_of(v, last, s) && !part_of(v, s, last)))
+		if (!last || (!is_subset(v, last, s) && !is_subset(v, s, last)))
 			n++;
 		last = s;
 		phase[k++] = n - 1;
@@ -309,7 +319,7 @@ static uint32_t find_phases(const struct swc_plan_view *v, uint32_t chan, uint32
 	return n;
 }
 
-/* Learn the phases from rank 0's plan; m->nphases stays 0 if they would change nothing. */
+/* Find the phases in rank 0's plan; m->nphases stays 0 if they change nothing. */
 static int learn_phases(struct model *m, const struct swc_plan_view *v, uint32_t steps)
 {
 	uint32_t *length = calloc(steps + 1, sizeof(*length)), nphases = 0;
@@ -342,7 +352,7 @@ static int learn_phases(struct model *m, const struct swc_plan_view *v, uint32_t
 	return 0;
 }
 
-/* All plans, for one window. */
+/* Account for all plans, for one window. */
 static int walk_plans(struct model *m, char *why, size_t why_bytes)
 {
 	struct swc_plan_args a = *m->args;
@@ -358,7 +368,7 @@ static int walk_plans(struct model *m, char *why, size_t why_bytes)
 		ret = swc_plan_build(&a, &plan, &bytes, why, why_bytes);
 		if (ret)
 			return ret;
-		v = swc_plan_parts(plan);
+		v = swc_walk_view(plan);
 		if (!m->load) {
 			ret = open_window(m, m->phased ? m->nphases : longest(&v));
 			if (!ret && !m->phased)
@@ -397,8 +407,8 @@ static void free_window(struct model *m)
 }
 
 /*
- * Once more, with phases that begin together. Within a phase each channel goes at its own pace, so the link
- * that carries most in all of it counts.
+ * Account for all plans again, with phases that begin together. Within a phase each channel has its
+ * own pace, so the link with the largest load of the whole phase counts.
  */
 static int in_phases(struct model *m, char *why, size_t why_bytes)
 {

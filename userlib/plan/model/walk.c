@@ -1,102 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Ways of messages through a network, and the walk through the plans of all ranks. In the walk each rank is
- * a thread on each channel. A thread that opens a network step looks for its counterparts in the open
- * steps of its peers; what is not there yet will find it. So no table of pairs is needed. No locks;
+ * The walk through the plans of all ranks. Each rank is one thread per channel. A thread that opens
+ * a network step looks for the matching transfers among the open steps of its peers; a peer that
+ * opens its step later finds this one in the same way. So no table of pairs is needed. No locks;
  * everything belongs to the caller.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "model/walk.h"
+#include "plan/model/walk.h"
+#include "plan/table.h"
 
-struct swc_links swc_links_of(const struct swc_topo *t)
-{
-	struct swc_links l = { .topo = t };
-	uint32_t stride = 1;
-
-	l.n = 2 * t->nnodes * (t->kind == SWC_TOPO_SWITCH ? 1 : t->ndims);
-	for (uint32_t i = t->ndims; i-- > 0; stride *= t->dim[i])
-		l.stride[i] = stride;
-	return l;
-}
-
-static int add(struct swc_route *r, uint32_t link)
-{
-	if (r->n == r->room) {
-		uint32_t room = r->room ? 2 * r->room : 16;
-		uint32_t *more = reallocarray(r->link, room, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		r->link = more;
-		r->room = room;
-	}
-	r->link[r->n++] = link;
-	return 0;
-}
-
-/* Some links along a dimension. */
-static int go(struct swc_route *r, const struct swc_links *l, uint32_t node, uint32_t dim,
-	      bool down, uint32_t hops)
-{
-	uint32_t d = l->topo->dim[dim], x = node / l->stride[dim] % d;
-	int ret = 0;
-
-	node -= x * l->stride[dim];
-	for (; hops && !ret; hops--) {
-		uint32_t at = node + x * l->stride[dim];
-
-		ret = add(r, (at * l->topo->ndims + dim) * 2 + down);
-		x = (x + (down ? d - 1 : 1)) % d;
-	}
-	return ret;
-}
-
-int swc_route_set(struct swc_route *r, const struct swc_links *l, uint32_t chan, uint32_t from,
-		  uint32_t to)
-{
-	const struct swc_topo *t = l->topo;
-	bool mirrored = swc_topo_mirrored(t, chan), tie_down;
-	uint32_t node = from;
-	int ret = 0;
-
-	if (r->from == from && r->to == to && r->mirrored == mirrored)
-		return 0;
-	tie_down = (from > to) != swc_topo_path(t, chan, from, to);
-	r->n = r->hops = 0;
-	if (from != to && t->kind == SWC_TOPO_SWITCH) {
-		r->hops = 1;
-		ret = add(r, from * 2);
-		if (!ret)
-			ret = add(r, to * 2 + 1);
-	}
-	for (uint32_t i = 0; i < t->ndims && t->kind != SWC_TOPO_SWITCH && !ret; i++) {
-		uint32_t d = t->dim[i], a = from / l->stride[i] % d, b = to / l->stride[i] % d;
-		uint32_t up = (b + d - a) % d, hops = up <= d - up ? up : d - up;
-		bool down = up > d - up || (up && up == d - up && tie_down);
-
-		if (t->kind == SWC_TOPO_MESH) {
-			down = b < a;
-			hops = down ? a - b : b - a;
-		}
-		ret = go(r, l, node, i, down, hops);
-		r->hops += hops;
-		node += (b - a) * l->stride[i];
-	}
-	/* A route that was not finished must not be taken for one. */
-	r->mirrored = mirrored;
-	r->from = from;
-	r->to = ret ? from : to;
-	return ret;
-}
-
-struct swc_plan_view swc_plan_parts(const void *plan)
+struct swc_plan_view swc_walk_view(const void *plan)
 {
 	const struct swc_plan_header *h = plan;
-	struct swc_plan_view v = { .hdr = h, .nblocks = h->nparts * h->part_blocks };
+	struct swc_plan_view v = { .hdr = h, .nblocks = h->nshards * h->shard_blocks };
 
 	v.channels = (const void *)(h + 1);
 	v.steps = (const void *)(v.channels + h->nchannels);
@@ -122,7 +41,7 @@ int swc_walk_init(struct swc_walk *w, const struct swc_plan_args *args,
 
 		if (ret)
 			return ret;
-		w->view[a.rank] = swc_plan_parts(plan);
+		w->view[a.rank] = swc_walk_view(plan);
 		w->nsteps += w->view[a.rank].hdr->nsteps;
 		if (w->view[a.rank].hdr->nchannels > w->nchannels)
 			w->nchannels = w->view[a.rank].hdr->nchannels;
@@ -176,7 +95,7 @@ void swc_walk_rewind(struct swc_walk *w)
 	}
 }
 
-/* The half of a thread's open step that exchanges with a peer, NULL if nothing is left of it. */
+/* The transfers of a thread's open step with a peer in one direction; NULL if there are none. */
 static struct swc_half *half_of(struct swc_thread *t, uint32_t peer, bool recv)
 {
 	for (uint32_t i = t->nhalves; i-- > 0;)
@@ -191,16 +110,9 @@ static bool add_xfer(struct swc_walk *w, struct swc_thread *t, uint32_t peer, bo
 	struct swc_half *h = half_of(t, peer, recv);
 
 	if (!h) {
-		if (t->nhalves == t->room) {
-			uint32_t room = t->room ? 2 * t->room : 2;
-
-			h = reallocarray(t->half, room, sizeof(*h));
-			if (!h) {
-				w->error = -ENOMEM;
-				return false;
-			}
-			t->half = h;
-			t->room = room;
+		if (!swc_table_reserve(&t->half, t->nhalves, &t->room, sizeof(*t->half))) {
+			w->error = -ENOMEM;
+			return false;
 		}
 		h = &t->half[t->nhalves++];
 		*h = (struct swc_half){ .peer = peer, .recv = recv, .next = index };
@@ -248,7 +160,7 @@ static void open_net(struct swc_walk *w, struct swc_thread *t, const struct swc_
 		meet(w, t, &t->half[i]);
 }
 
-/* Whether the barrier is over; the last thread to come wakes the others. */
+/* Enter a barrier. Is it over? The last thread resumes the others. */
 static bool pass_sync(struct swc_walk *w, struct swc_thread *t)
 {
 	uint32_t node = swc_topo_node_of(w->nodes, t->rank);
@@ -269,7 +181,7 @@ static bool pass_sync(struct swc_walk *w, struct swc_thread *t)
 	return true;
 }
 
-/* To the next step that takes time. */
+/* Advance a thread to its next step that takes time. */
 static void advance(struct swc_walk *w, struct swc_thread *t)
 {
 	const struct swc_plan_view *v = &w->view[t->rank];
@@ -317,7 +229,7 @@ int swc_walk_result(const struct swc_walk *w, char *why, size_t why_bytes)
 		if (!t->left)
 			continue;
 		snprintf(why, why_bytes,
-			 "the plans do not meet: rank %u waits for ever in step %u of channel %u",
+			 "the plans do not match: rank %u waits for ever in step %u of channel %u",
 			 t->rank, t->at - 1, t->chan);
 		break;
 	}

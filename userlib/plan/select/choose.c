@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Choosing. The candidates of a collective are all algorithms that make a plan for rank 0, hybrids with every
- * number of steps. The cheapest by the model wins. Walking all ranks' plans costs time on large networks, so
- * candidates are looked at in the order of their steps, and no further than where the steps alone take longer
- * than the best so far.
+ * The automatic choice. Candidates are all algorithms that have a plan for rank 0, hybrids with
+ * every number of steps. The cheapest by the model wins. Computing a cost takes time on large
+ * networks, so candidates come in the order of their steps, and those whose steps alone take longer
+ * than the best one are skipped.
  */
 #include <stdlib.h>
 
-#include "choose.h"
-#include "plan_check.h"
-#include "reduce.h"
+#include "plan/select/choose.h"
+#include "kmod/core/plan_check.h"
+#include "kmod/core/reduce.h"
 
 /*
- * One node: up to here it is quicker that every rank reads everything than that it waits for others'
- * results.
+ * On one node, up to this size it is faster if every rank reads all vectors than if it waits for
+ * the others' results.
  */
 #define DIRECT1_MAX_BYTES 4096
 /* Hybrids have at most log2 of the largest network as steps. */
@@ -71,7 +71,7 @@ static struct swc_plan_args args_of(const struct swc_choices *c, enum swc_coll c
 				       .nlocal = c->nlocal };
 }
 
-/* Add a candidate if rank 0 can have a plan; false if it cannot. */
+/* Add a candidate if it has a plan for rank 0; false if it has not. */
 static bool consider(struct swc_choices *c, enum swc_coll coll, enum swc_algo algo, int32_t param)
 {
 	struct swc_plan_args args = args_of(c, coll, algo, param);
@@ -112,7 +112,7 @@ static void find_candidates(struct swc_choices *c, enum swc_coll coll)
 	for (enum swc_algo algo = 0; algo < SWC_ALGO_NR; algo++) {
 		if (!(swc_algo_info(algo)->colls & 1u << coll) || swc_algo_info(algo)->one_node)
 			continue;
-		/* Only allreduce has something between the two forms. */
+		/* Only allreduce has hybrids between the two forms. */
 		if (coll != SWC_ALLREDUCE ||
 		    (algo != SWC_ALGO_SWING_H && algo != SWC_ALGO_MIRRORED)) {
 			consider(c, coll, algo, SWC_PARAM_DEFAULT);
@@ -125,7 +125,7 @@ static void find_candidates(struct swc_choices *c, enum swc_coll coll)
 	qsort(c->coll[coll].cand, c->coll[coll].n, sizeof(struct swc_candidate), by_steps);
 }
 
-/* The candidate's time, or a negative number if it cannot be had. */
+/* The candidate's time by the model, or a negative number if it has none. */
 static double time_of(struct swc_choices *c, enum swc_coll coll, struct swc_candidate *cand,
 		      uint64_t bytes)
 {
@@ -167,7 +167,7 @@ struct usable {
 	bool in_order;
 };
 
-/* A measured algorithm must make a plan here, and one that may be used for the type. */
+/* Has a measured algorithm a plan on this topology, which may be used for the type? */
 static bool usable(const struct swc_tuned *e, void *arg)
 {
 	const struct usable *u = arg;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The automatic choice of an algorithm: what was measured, or else the model.
+ * The automatic choice of an algorithm: by measured times if there are any, else by the model.
  */
-#ifndef SWC_PLAN_CHOOSE_H
-#define SWC_PLAN_CHOOSE_H
+#ifndef SWC_PLAN_SELECT_CHOOSE_H
+#define SWC_PLAN_SELECT_CHOOSE_H
 
-#include "model/model.h"
-#include "tuning.h"
+#include "plan/model/model.h"
+#include "plan/select/tuning.h"
 
-/* An algorithm that could be taken. @cost is valid if @known. */
+/* A candidate. @cost is valid if @known. */
 struct swc_candidate {
 	enum swc_algo algo;
 	int32_t param;
@@ -18,12 +18,12 @@ struct swc_candidate {
 	struct swc_cost cost;
 };
 
-/* Why an algorithm was taken. */
+/* Why an algorithm was chosen. */
 enum swc_reason {
-	SWC_REASON_MEASURED, /* the quickest in the tuning file at the nearest size */
-	SWC_REASON_MODEL,    /* the quickest by the model */
+	SWC_REASON_MEASURED, /* the fastest in the tuning file at the nearest size */
+	SWC_REASON_MODEL,    /* the fastest by the model */
 	SWC_REASON_ONE_NODE, /* all ranks on one node: by size */
-	SWC_REASON_ONLY,     /* nothing is known: what always works */
+	SWC_REASON_ONLY,     /* no candidate: the algorithm that always works */
 };
 
 struct swc_choice {
@@ -33,21 +33,23 @@ struct swc_choice {
 	double ns; /* by the model or the measurement, 0 if there is none */
 };
 
-/* Answers are remembered: programs ask for the same few sizes again and again. A power of two. */
+/*
+ * Choices that are cached, because programs use the same few sizes again and again. A power of two.
+ */
 #define SWC_CHOICES_KEPT 64
 
 /**
- * struct swc_choices - what is known so far about the candidates on one topology
+ * struct swc_choices - the candidates on one topology
  *
- * Candidates are found, and their costs computed, when a collective and size first ask for them.
+ * Candidates are found, and their costs computed, when they are first needed.
  *
  * @topo: the topology; must outlive this
  * @net: its figures
  * @nlocal: ranks that share memory, as in struct swc_plan_args; set it after swc_choices_init()
  * @reorder: ranks may reduce in different orders
- * @tuning: what was measured
- * @coll: by enum swc_coll; @n is 0 before the first question
- * @kept: answers, at the place that their question hashes to
+ * @tuning: measured times
+ * @coll: candidates by enum swc_coll; @n is 0 before the first use
+ * @kept: cached choices, by a hash of what they were for
  */
 struct swc_choices {
 	const struct swc_topo *topo;
@@ -71,13 +73,13 @@ void swc_choices_init(struct swc_choices *c, const struct swc_topo *topo, bool r
 void swc_choices_free(struct swc_choices *c);
 
 /*
- * The algorithm for a collective on so many bytes. Depends on nothing but the arguments, so all ranks choose
- * alike. Costs that cannot matter for this size are not computed, unless @all.
+ * Choose the algorithm for a collective on @bytes bytes. It depends only on the arguments and @c,
+ * so all ranks choose alike. Costs that cannot matter for this size are not computed, unless @all.
  */
 struct swc_choice swc_choices_take(struct swc_choices *c, enum swc_coll coll, enum swc_dtype dtype,
 				   enum swc_redop redop, uint64_t bytes, bool all);
 
-/* An algorithm for any topology and number of ranks, the same for all sizes. */
+/* An algorithm that works on any topology with any number of ranks. */
 enum swc_algo swc_choices_fallback(const struct swc_topo *topo, enum swc_coll coll);
 
-#endif /* SWC_PLAN_CHOOSE_H */
+#endif /* SWC_PLAN_SELECT_CHOOSE_H */

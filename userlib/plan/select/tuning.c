@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Reading tuning files, and asking them. A file may hold measurements of many topologies; those of other
- * topologies are checked like all lines and then left out.
+ * Reading tuning files, and choosing by them. A file may have measurements of many topologies;
+ * lines of other topologies are checked like all lines and then skipped.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "points.h"
-#include "tuning.h"
+#include "plan/names.h"
+#include "plan/number.h"
+#include "plan/select/tuning.h"
+#include "plan/table.h"
+#include "plan/text.h"
 
 #define FIELDS 6
 #define TOPO_TEXT 256
 
-static int parse_line(char **field, const struct swc_tuning_names *names, struct swc_tuned *e,
-		      const char **expected)
+static int parse_line(char **field, struct swc_tuned *e, const char **expected)
 {
 	struct swc_topo topo;
 	char *end, why[8];
 	int v;
 
 	*expected = "an operation such as allreduce";
-	v = names->coll(field[0]);
+	v = swc_coll_parse(field[0]);
 	if (v < 0)
 		return -EINVAL;
 	e->coll = (uint8_t)v;
 	*expected = "an element type such as f32";
-	v = names->dtype(field[1]);
+	v = swc_dtype_parse(field[1]);
 	if (v < 0)
 		return -EINVAL;
 	e->dtype = (uint8_t)v;
@@ -36,8 +37,7 @@ static int parse_line(char **field, const struct swc_tuning_names *names, struct
 		return -EINVAL;
 	swc_topo_free(&topo);
 	*expected = "a number of bytes";
-	e->bytes = strtoull(field[3], &end, 10);
-	if (*end || *field[3] < '1' || *field[3] > '9')
+	if (!swc_number_parse(field[3], 1, UINT64_MAX, &e->bytes))
 		return -EINVAL;
 	*expected = "an algorithm such as ring";
 	v = swc_algo_parse(field[4], &e->param);
@@ -49,87 +49,55 @@ static int parse_line(char **field, const struct swc_tuning_names *names, struct
 	return *end || end == field[5] || !(e->us > 0) ? -EINVAL : 0;
 }
 
-/* The words of a line; 0 for an empty one, FIELDS + 1 for more than there may be. */
-static int split(char *line, char **field)
-{
-	char *save = NULL;
-	int n = 0;
-
-	line[strcspn(line, "#\r\n")] = 0;
-	for (char *w = strtok_r(line, " \t", &save); w; w = strtok_r(NULL, " \t", &save)) {
-		if (n == FIELDS)
-			return FIELDS + 1;
-		field[n++] = w;
-	}
-	return n;
-}
-
 static int add(struct swc_tuning *t, const struct swc_tuned *e)
 {
-	/* Grow at powers of two. */
-	if (!(t->n & (t->n - 1))) {
-		void *p = reallocarray(t->entry, t->n ? 2 * (size_t)t->n : 1, sizeof(*e));
-
-		if (!p)
-			return -ENOMEM;
-		t->entry = p;
-	}
+	if (!swc_table_reserve(&t->entry, t->n, &t->room, sizeof(*e)))
+		return -ENOMEM;
 	t->entry[t->n++] = *e;
 	return 0;
 }
 
-static int read_lines(struct swc_tuning *t, FILE *f, const char *path, const char *topo,
-		      const struct swc_tuning_names *names, char *why, size_t why_bytes)
+static int parse_lines(struct swc_tuning *t, char *text, const char *topo, char *why,
+		       size_t why_bytes)
 {
 	unsigned int number = 0;
-	char *line = NULL;
-	size_t room = 0;
+	char *line;
 	int ret = 0;
 
-	while (!ret && getline(&line, &room, f) > 0) {
+	while (!ret && (line = strsep(&text, "\n"))) {
 		const char *expected = "operation, type, topology, bytes, algorithm, microseconds";
 		char *field[FIELDS];
 		struct swc_tuned e;
-		int n = split(line, field);
+		int n = swc_text_words(line, field, FIELDS);
 
 		number++;
 		if (!n)
 			continue;
-		ret = n == FIELDS ? parse_line(field, names, &e, &expected) : -EINVAL;
+		ret = n == FIELDS ? parse_line(field, &e, &expected) : -EINVAL;
 		if (ret)
-			snprintf(why, why_bytes, "%s, line %u: expected %s", path, number,
-				 expected);
+			swc_text_refuse(why, why_bytes, "line %u: expected %s", number, expected);
 		else if (!strcmp(field[2], topo))
 			ret = add(t, &e);
 	}
-	free(line);
 	return ret;
 }
 
-int swc_tuning_read(struct swc_tuning *t, const char *path, const struct swc_topo *topo,
-		    const struct swc_tuning_names *names, char *why, size_t why_bytes)
+int swc_tuning_parse(struct swc_tuning *t, char *text, const struct swc_topo *topo, char *why,
+		     size_t why_bytes)
 {
 	struct swc_topo shape = *topo;
-	struct swc_points points;
-	char text[TOPO_TEXT];
-	FILE *f = fopen(path, "re");
+	struct swc_number_locale locale;
+	char shape_text[TOPO_TEXT];
 	int ret = -ENOMEM;
 
 	*t = (struct swc_tuning){ 0 };
-	if (!f) {
-		ret = -errno;
-		snprintf(why, why_bytes, "%s: %s", path, strerror(-ret));
-		return ret;
-	}
-	/* Link figures do not change what was measured. */
+	/* Figures of links do not count: what was measured holds for the shape. */
 	shape.gbps = shape.hop_ns = 0;
-	swc_topo_format(&shape, text, sizeof(text));
-	snprintf(why, why_bytes, "%s", strerror(ENOMEM));
-	if (swc_points_use(&points)) {
-		ret = read_lines(t, f, path, text, names, why, why_bytes);
-		swc_points_restore(&points);
+	swc_topo_format(&shape, shape_text, sizeof(shape_text));
+	if (swc_number_locale_enter(&locale)) {
+		ret = parse_lines(t, text, shape_text, why, why_bytes);
+		swc_number_locale_leave(&locale);
 	}
-	fclose(f);
 	if (ret)
 		swc_tuning_free(t);
 	return ret;

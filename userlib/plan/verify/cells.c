@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The buffers of the machine that plans are verified on: values, which sum whose contributions, and cells, which
- * hold them and know who touched them.
+ * The buffers of the machine that runs plans on symbols: values, which say whose contributions they
+ * sum, and cells, which have values and know which steps accessed them.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verify/cells.h"
+#include "plan/table.h"
+#include "plan/verify/cells.h"
 
 #define NONE SWC_VERIFY_NONE
 #define MANY SWC_VERIFY_MANY
@@ -37,27 +38,12 @@ void *swc_verify_alloc(struct swc_verify_machine *m, uint64_t n, size_t size)
 	return p;
 }
 
-/* Make room for element `used` of a table. */
 bool swc_verify_grow(struct swc_verify_machine *m, void *table, uint64_t used, uint32_t *room,
 		     size_t size)
 {
-	void **t = table, *p;
-	uint64_t want = (uint64_t)*room * 2 + 64;
-
-	if (m->error)
-		return false;
-	if (used < *room)
-		return true;
-	if (want <= used)
-		want = used + 1;
-	p = want < NONE ? reallocarray(*t, (size_t)want, size) : NULL;
-	if (!p) {
+	if (!m->error && (used >= NONE || !swc_table_reserve(table, (uint32_t)used, room, size)))
 		m->error = -ENOMEM;
-		return false;
-	}
-	*t = p;
-	*room = (uint32_t)want;
-	return true;
+	return !m->error;
 }
 
 /* One reader of a cell. */
@@ -79,13 +65,16 @@ static uint64_t mix(uint64_t a, uint64_t b)
 	return h ? h : 1;
 }
 
-/* a op b: equal to b op a, as it is on numbers; but (a op b) op c differs from a op (b op c). */
+/*
+ * The order of a op b: equal to that of b op a, as it is with numbers; but (a op b) op c differs
+ * from a op (b op c).
+ */
 static uint64_t order_of(uint64_t a, uint64_t b)
 {
 	return a < b ? mix(a, b) : mix(b, a);
 }
 
-/* Number 0 is no value. It stands for itself when there is no memory left. */
+/* A new value. 0, which is no value but has memory, if there is no memory for more. */
 static uint32_t new_value(struct swc_verify_machine *m)
 {
 	struct swc_verify_pool *p = &m->values;
@@ -118,7 +107,7 @@ void swc_verify_drop(struct swc_verify_machine *m, uint32_t v)
 	m->values.free = v;
 }
 
-/* The same value, for the caller to change. */
+/* A copy of a value that the caller may change; the value itself if nothing else has it. */
 static uint32_t own(struct swc_verify_machine *m, uint32_t v)
 {
 	uint32_t n, refs = swc_verify_value(m, v)->refs;
@@ -148,7 +137,7 @@ uint32_t swc_verify_contribution(struct swc_verify_machine *m, uint32_t rank, ui
 	return v;
 }
 
-/* Contributions as bits. */
+/* Write the contributions as bits. */
 static void spread(const struct swc_verify_machine *m, struct swc_verify_value *x)
 {
 	if (x->ncontrib != 1)
@@ -166,7 +155,6 @@ static uint32_t common_rank(const struct swc_verify_machine *m, const struct swc
 	return 0;
 }
 
-/* a op b; takes over the caller's hold on a, but not that on b. */
 uint32_t swc_verify_reduce(struct swc_verify_machine *m, const struct swc_verify_thread *t,
 			   uint32_t va, uint32_t vb)
 {
@@ -204,9 +192,8 @@ uint32_t swc_verify_reduce(struct swc_verify_machine *m, const struct swc_verify
 	return va;
 }
 
-/* ---- cells: what is in them, and who touches them when ---- */
+/* ---- cells: their values, and the steps that access them ---- */
 
-/* The cell of a block that the rank's buffer holds. */
 uint64_t swc_verify_cell_at(const struct swc_verify_machine *m, uint32_t rank, uint8_t buf,
 			    uint32_t block)
 {
@@ -216,7 +203,6 @@ uint64_t swc_verify_cell_at(const struct swc_verify_machine *m, uint32_t rank, u
 	return m->first_cell[buf][rank] + block;
 }
 
-/* Do all of the blocks exist? */
 bool swc_verify_check_range(struct swc_verify_machine *m, const struct swc_verify_thread *t,
 			    const struct swc_plan_xfer *x, uint8_t buf, uint32_t rank)
 {
@@ -230,6 +216,7 @@ bool swc_verify_check_range(struct swc_verify_machine *m, const struct swc_verif
 	return false;
 }
 
+/* Is a step of another rank certain to be over? */
 static bool over(const struct swc_verify_thread *t, uint32_t rank, uint32_t step)
 {
 	return rank == t->rank || t->clock[rank] > step + 1;
@@ -238,8 +225,8 @@ static bool over(const struct swc_verify_thread *t, uint32_t rank, uint32_t step
 static void race(struct swc_verify_machine *m, const struct swc_verify_thread *t, uint32_t rank,
 		 uint32_t step, const char *did)
 {
-	STEP_FAULT(m, t, "touches what rank %u channel %u step %u may still be %s", rank, m->chan,
-		   step, did);
+	STEP_FAULT(m, t, "accesses a block that rank %u channel %u step %u may still be %s", rank,
+		   m->chan, step, did);
 }
 
 static void touch_read(struct swc_verify_machine *m, const struct swc_verify_thread *t, uint64_t at)
@@ -250,7 +237,8 @@ static void touch_read(struct swc_verify_machine *m, const struct swc_verify_thr
 	struct touch *r;
 
 	if (c->written && c->written != self)
-		STEP_FAULT(m, t, "touches what channel %u may still be writing", c->written - 1);
+		STEP_FAULT(m, t, "accesses a block that channel %u may still be writing",
+			   c->written - 1);
 	if (c->read && c->read != self)
 		c->read = MANY;
 	else
@@ -282,11 +270,13 @@ void swc_verify_touch_write(struct swc_verify_machine *m, const struct swc_verif
 	struct touch *r;
 
 	if (c->written && c->written != self)
-		STEP_FAULT(m, t, "touches what channel %u may still be writing", c->written - 1);
+		STEP_FAULT(m, t, "accesses a block that channel %u may still be writing",
+			   c->written - 1);
 	if (c->read == MANY)
-		STEP_FAULT(m, t, "touches what another channel may still be reading");
+		STEP_FAULT(m, t, "accesses a block that another channel may still be reading");
 	else if (c->read && c->read != self)
-		STEP_FAULT(m, t, "touches what channel %u may still be reading", c->read - 1);
+		STEP_FAULT(m, t, "accesses a block that channel %u may still be reading",
+			   c->read - 1);
 	if (m->error)
 		return;
 	if (m->clocks) {
@@ -304,7 +294,6 @@ void swc_verify_touch_write(struct swc_verify_machine *m, const struct swc_verif
 	c->written = self;
 }
 
-/* The value of a cell, held for the caller; 0 and a fault if there is none. */
 uint32_t swc_verify_load(struct swc_verify_machine *m, const struct swc_verify_thread *t,
 			 uint32_t rank, uint8_t buf, uint32_t block)
 {
@@ -315,18 +304,17 @@ uint32_t swc_verify_load(struct swc_verify_machine *m, const struct swc_verify_t
 		return swc_verify_hold(m, m->cell[at].value);
 	if (at < m->first_cell[SWC_BUF_SEND][m->nranks])
 		return swc_verify_contribution(m, rank, block);
-	STEP_FAULT(m, t, "reads what nobody has written");
+	STEP_FAULT(m, t, "reads a block that was never written");
 	return 0;
 }
 
-/* Put a value into a cell, which takes over the caller's hold. */
 void swc_verify_store(struct swc_verify_machine *m, uint64_t at, uint32_t v)
 {
 	swc_verify_drop(m, m->cell[at].value);
 	m->cell[at].value = v;
 }
 
-/* Only the result of a reduction is divided. */
+/* Only results of reductions need the mark: it divides in an average. */
 uint32_t swc_verify_mark_final(struct swc_verify_machine *m, const struct swc_plan_xfer *x,
 			       uint32_t v)
 {
@@ -347,7 +335,7 @@ void swc_verify_setup_cells(struct swc_verify_machine *m)
 		for (uint32_t r = 0; !m->error && r < m->nranks; r++) {
 			const struct swc_plan_window *w = &m->view[r].hdr->window[buf];
 
-			/* May wrap; block numbers bring it back. */
+			/* May wrap around; adding a block number of the window wraps it back. */
 			m->first_cell[buf][r] = n - w->first_block;
 			n += w->nblocks;
 		}

@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Is a set of plans right? Runs the plans of all ranks on symbols instead of numbers.
+ * Proof that a set of plans is right: the plans of all ranks run on symbols instead of numbers.
  *
- * Each block of each buffer is a cell. A cell's value says whose contributions it holds, how many FINAL marks
- * it has passed, and in which order it was reduced. Values do not change once they are stored; cells and
- * messages share them and count references. In place, the cells of SEND and RECV are the same.
+ * Each block of each buffer is a cell. A cell's value says whose contributions it has, how many
+ * FINAL marks it has passed, and in which order it was reduced. Values do not change once they are
+ * stored; cells and messages share them and count references. In place, the cells of SEND and RECV
+ * are the same.
  *
- * Channels never wait for one another, so they are run one after the other. On a channel each rank is a
- * thread; which send meets which receive follows from the plans alone and is found first. Then threads run
- * as far as they can; one that waits is resumed by the event that it waits for.
+ * Channels never wait for one another, so they run one after the other. On a channel each rank is a
+ * thread; pairs.c finds first which send meets which receive. Then threads run as far as they can;
+ * one that waits is resumed by the event that it waits for.
  *
- * One run cannot show what another order of events would do. Two rules make up for that. What two channels
- * touch, neither may write, for nothing orders them. And within a channel whose LOCAL steps reach into the
- * buffers of other ranks, each thread has a vector clock: it knows which steps of the other threads are
- * certain to be over when it starts a step. A step that touches a cell which another step, not certain to
- * be over, has written (or which it writes and the other has read) is a fault. Elsewhere a cell is touched by
- * one thread only and needs no clock. Without faults every order gives the result that this run gives.
- * A send reads its cells from the start of its step to its end, whoever copies.
+ * One run cannot show what another order of events would do. Two rules make up for that. First, no
+ * channel may write a cell that another channel accesses, because nothing orders them. Second,
+ * within a channel whose LOCAL steps access buffers of other ranks, each thread has a vector clock:
+ * it knows which steps of the other threads are certain to be over when it starts a step. A step
+ * that accesses a cell is a fault if a step that is not certain to be over has written the cell, or
+ * has read it and this one writes it. In other channels a cell is accessed by one thread only and
+ * needs no clock. Without faults every order gives the result that this run gives. A send reads its
+ * cells from the start of its step to its end, whichever end copies.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "verify/cells.h"
+#include "plan/verify/cells.h"
 
 #define NONE SWC_VERIFY_NONE
 
@@ -41,12 +43,15 @@ static uint32_t node_ranks(const struct swc_verify_machine *m, uint32_t node)
 	return m->nodes ? swc_topo_local(m->nodes, node) : m->nranks;
 }
 
-/* Same size whatever the vector's: the same place within a part, and as many blocks. */
+/*
+ * Do two ranges have the same size for any vector? They begin at the same place of a shard and have
+ * as many blocks.
+ */
 static bool same_size(const struct swc_verify_machine *m, const struct swc_plan_xfer *a,
 		      const struct swc_plan_xfer *b)
 {
 	return a->nblocks == b->nblocks &&
-	       a->first_block % m->part_blocks == b->first_block % m->part_blocks;
+	       a->first_block % m->shard_blocks == b->first_block % m->shard_blocks;
 }
 
 /* ---- threads ---- */
@@ -58,7 +63,7 @@ static void join(const struct swc_verify_machine *m, uint32_t *into, const uint3
 			into[i] = from[i];
 }
 
-/* Let the thread go on; its step is over, or has yet to begin. A thread is queued at most once. */
+/* Queue a thread whose step is over or has not begun. A thread is queued at most once. */
 static void resume(struct swc_verify_machine *m, const struct swc_verify_thread *t)
 {
 	m->queue[m->queued++] = t->rank;
@@ -158,7 +163,7 @@ static void run_local(struct swc_verify_machine *m, struct swc_verify_thread *t)
 
 /* ---- barriers ---- */
 
-/* Whoever comes last lets all go on. */
+/* The last thread that reaches the barrier resumes all. */
 static void run_sync(struct swc_verify_machine *m, struct swc_verify_thread *t)
 {
 	uint32_t node = node_of(m, t->rank), n = node_ranks(m, node);
@@ -187,8 +192,8 @@ static bool overlap(const struct swc_verify_machine *m, uint32_t rank,
 }
 
 /*
- * Transfers of one step are concurrent: no receive may write what a send reads, nor what another
- * receive touches, unless both reduce and so are done one after the other.
+ * Transfers of one step are concurrent: no receive may write what a send reads, or what another
+ * receive accesses, unless both reduce and so are done one after the other.
  */
 static void check_net_overlap(struct swc_verify_machine *m, struct swc_verify_thread *t,
 			      const struct swc_plan_step *s, const struct swc_plan_xfer *x)
@@ -207,7 +212,10 @@ static void check_net_overlap(struct swc_verify_machine *m, struct swc_verify_th
 	}
 }
 
-/* Store one receive. The message was taken when its sender's step began. */
+/*
+ * Store the blocks of one receive. The message has the values from the beginning of the sender's
+ * step.
+ */
 static void receive(struct swc_verify_machine *m, struct swc_verify_thread *t,
 		    const struct swc_plan_xfer *x, const uint32_t *message)
 {
@@ -227,7 +235,7 @@ static void receive(struct swc_verify_machine *m, struct swc_verify_thread *t,
 	}
 }
 
-/* What the two ends say about how the message is carried. */
+/* Do both ends of a message agree on how it is moved? */
 static bool same_handling(struct swc_verify_machine *m, const struct swc_verify_thread *t,
 			  const struct swc_plan_xfer *send, const struct swc_plan_xfer *recv)
 {
@@ -251,7 +259,7 @@ static void xfer_done(struct swc_verify_machine *m, struct swc_verify_thread *t,
 		resume(m, t);
 }
 
-/* Do receive k of the plan if its message is there, and if it is its turn. */
+/* Do receive k of the plan if its sender's step is open. Returns whether it was done. */
 static bool try_receive(struct swc_verify_machine *m, struct swc_verify_thread *t, uint32_t k)
 {
 	const struct swc_plan_xfer *x = &m->view[t->rank].xfers[k], *sx;
@@ -275,7 +283,7 @@ static bool try_receive(struct swc_verify_machine *m, struct swc_verify_thread *
 		return false;
 	receive(m, t, x, from->message + sl->at);
 	if (m->clocks) {
-		/* Both sides had begun the step when this happened, and end it after. */
+		/* Both ends have begun the step now, and end it later. */
 		join(m, t->next, from->clock);
 		join(m, from->next, t->clock);
 	}
@@ -284,7 +292,7 @@ static bool try_receive(struct swc_verify_machine *m, struct swc_verify_thread *
 	return true;
 }
 
-/* A message has come for receive k. Those that reduce are done in the order listed. */
+/* A message has arrived for receive k. Receives that reduce are done in the order of the plan. */
 static void arrive(struct swc_verify_machine *m, struct swc_verify_thread *t, uint32_t k)
 {
 	const struct swc_plan_step *s = swc_verify_step_of(m, t);
@@ -332,95 +340,7 @@ static void run_net(struct swc_verify_machine *m, struct swc_verify_thread *t)
 		arrive(m, t, k);
 }
 
-/* ---- the meeting of sends and receives ---- */
-
-struct sent {
-	uint32_t from, xfer;
-};
-
-static const struct swc_plan_step *steps_of(const struct swc_verify_machine *m, uint32_t rank,
-					    uint32_t chan, uint32_t *nsteps)
-{
-	const struct swc_plan_view *v = &m->view[rank];
-
-	*nsteps = v->channels[chan].nsteps;
-	return v->steps + v->channels[chan].first_step;
-}
-
-/* Sends of a channel by receiver, then sender, then order; first[r] is where those to r begin. */
-static void sort_sends(struct swc_verify_machine *m, uint32_t chan, uint64_t *first,
-		       struct sent **sent)
-{
-	for (int pass = 0; !m->error && pass < 2; pass++) {
-		for (uint32_t r = 0; r < m->nranks; r++) {
-			const struct swc_plan_xfer *x = m->view[r].xfers;
-			uint32_t nsteps;
-			const struct swc_plan_step *s = steps_of(m, r, chan, &nsteps);
-
-			for (uint32_t i = 0; i < nsteps; i++) {
-				for (uint32_t k = 0; s[i].kind == SWC_STEP_NET && k < s[i].nsend;
-				     k++) {
-					uint32_t at = s[i].first_xfer + k;
-
-					if (pass)
-						(*sent)[first[x[at].rank]++] = (struct sent){ r,
-											      at };
-					else
-						first[x[at].rank + 1]++;
-				}
-			}
-		}
-		if (!pass) {
-			for (uint32_t r = 0; r < m->nranks; r++)
-				first[r + 1] += first[r];
-			*sent = swc_verify_alloc(m, first[m->nranks], sizeof(**sent));
-		}
-	}
-	/* Each is now where the next one's begin. */
-	memmove(first + 1, first, m->nranks * sizeof(*first));
-	first[0] = 0;
-}
-
-static void match_receives(struct swc_verify_machine *m, uint32_t r, uint32_t chan,
-			   const struct sent *sent, uint64_t first, uint64_t end, uint64_t *next)
-{
-	uint32_t nsteps;
-	const struct swc_plan_step *s = steps_of(m, r, chan, &nsteps);
-
-	for (uint64_t i = end; i-- > first;)
-		next[sent[i].from] = i;
-	for (uint32_t i = 0; i < nsteps; i++) {
-		for (uint32_t k = s[i].nsend;
-		     s[i].kind == SWC_STEP_NET && k < (uint32_t)s[i].nsend + s[i].nrecv; k++) {
-			uint32_t at = s[i].first_xfer + k, from = m->view[r].xfers[at].rank;
-			uint64_t n = next[from];
-
-			/* What another receiver left in next[] is out of bounds or of another sender. */
-			if (n < first || n >= end || sent[n].from != from)
-				continue;
-			m->link[r][at].other = sent[n].xfer;
-			m->link[from][sent[n].xfer].other = at;
-			next[from]++;
-		}
-	}
-}
-
-static void match(struct swc_verify_machine *m, uint32_t chan)
-{
-	uint64_t *first = swc_verify_alloc(m, (uint64_t)m->nranks + 1, sizeof(*first));
-	uint64_t *next = swc_verify_alloc(m, m->nranks, sizeof(*next));
-	struct sent *sent = NULL;
-
-	if (!m->error)
-		sort_sends(m, chan, first, &sent);
-	for (uint32_t r = 0; !m->error && r < m->nranks; r++)
-		match_receives(m, r, chan, sent, first[r], first[r + 1], next);
-	free(first);
-	free(next);
-	free(sent);
-}
-
-/* ---- the whole ---- */
+/* ---- all channels ---- */
 
 static void check_plans(struct swc_verify_machine *m, const void *const *plans, const size_t *bytes)
 {
@@ -437,7 +357,7 @@ static void check_plans(struct swc_verify_machine *m, const void *const *plans, 
 		if (h->nranks != m->nranks || h->rank != r)
 			swc_verify_fault(m, r, "plan is for rank %u of %u", h->rank, h->nranks);
 		else if (h->coll != h0->coll || h->root != h0->root || h->family != h0->family ||
-			 h->part_blocks != h0->part_blocks || h->nchannels != h0->nchannels)
+			 h->shard_blocks != h0->shard_blocks || h->nchannels != h0->nchannels)
 			swc_verify_fault(m, r, "plan is of another family than rank 0's");
 		else if (m->in_place[r] && (h->flags & SWC_PLAN_NOT_IN_PLACE))
 			swc_verify_fault(m, r, "plan is not for in-place operations");
@@ -447,12 +367,12 @@ static void check_plans(struct swc_verify_machine *m, const void *const *plans, 
 				 m->nodes->nranks);
 }
 
-/* Do LOCAL steps of the channel reach into other ranks' buffers? */
-static bool reaches_out(const struct swc_verify_machine *m, uint32_t chan)
+/* Do LOCAL steps of the channel access other ranks' buffers? */
+static bool accesses_others(const struct swc_verify_machine *m, uint32_t chan)
 {
 	for (uint32_t r = 0; r < m->nranks; r++) {
 		uint32_t nsteps;
-		const struct swc_plan_step *s = steps_of(m, r, chan, &nsteps);
+		const struct swc_plan_step *s = swc_verify_steps(m, r, chan, &nsteps);
 
 		for (uint32_t i = 0; i < nsteps; i++)
 			for (uint32_t k = 0;
@@ -471,7 +391,7 @@ static void setup(struct swc_verify_machine *m)
 	bool clocks = m->view[0].hdr->coll == SWC_BARRIER;
 
 	m->nblocks = m->view[0].nblocks;
-	m->part_blocks = m->view[0].hdr->part_blocks;
+	m->shard_blocks = m->view[0].hdr->shard_blocks;
 	m->coll = m->view[0].hdr->coll;
 	m->words = (m->nranks + 63) / 64;
 	swc_verify_setup_cells(m);
@@ -488,7 +408,7 @@ static void setup(struct swc_verify_machine *m)
 	for (uint64_t i = 0; !m->error && i < nxfers; i++)
 		link[i].other = NONE;
 	for (uint32_t c = 0; c < m->view[0].hdr->nchannels; c++)
-		clocks |= reaches_out(m, c);
+		clocks |= accesses_others(m, c);
 	m->thread = swc_verify_alloc(m, n, sizeof(*m->thread));
 	m->queue = swc_verify_alloc(m, n, sizeof(*m->queue));
 	m->in_sync = swc_verify_alloc(m, m->nodes ? m->nodes->nnodes : 1, sizeof(*m->in_sync));
@@ -519,18 +439,18 @@ static void free_machine(struct swc_verify_machine *m)
 	free(m->view);
 }
 
-/* What a thread that stands still is waiting for. */
+/* Report what a thread waits for that cannot continue. */
 static void stuck(struct swc_verify_machine *m, const struct swc_verify_thread *t)
 {
 	const struct swc_plan_step *s = swc_verify_step_of(m, t);
 
 	if (s->kind == SWC_STEP_SYNC)
-		STEP_FAULT(m, t, "waits for ever for the others to come to the barrier");
+		STEP_FAULT(m, t, "waits for ever for other ranks at the barrier");
 	for (uint32_t k = 0; k < (uint32_t)s->nsend + s->nrecv; k++)
 		if (!m->link[t->rank][s->first_xfer + k].done)
 			STEP_FAULT(m, t, "waits for ever for rank %u %s",
 				   m->view[t->rank].xfers[s->first_xfer + k].rank,
-				   k < s->nsend ? "to take a message" : "to send a message");
+				   k < s->nsend ? "to receive a message" : "to send a message");
 }
 
 static void run_channel(struct swc_verify_machine *m, uint32_t chan)
@@ -538,10 +458,10 @@ static void run_channel(struct swc_verify_machine *m, uint32_t chan)
 	size_t n = m->nranks;
 
 	m->chan = chan;
-	m->clocks = m->met || reaches_out(m, chan);
+	m->clocks = m->met || accesses_others(m, chan);
 	if (m->clocks)
 		memset(m->clock, 0, n * n * 2 * sizeof(*m->clock));
-	match(m, chan);
+	swc_verify_pair(m, chan);
 	for (uint32_t r = 0; r < m->nranks; r++) {
 		struct swc_verify_thread *t = &m->thread[r];
 
@@ -579,13 +499,13 @@ static void run_channel(struct swc_verify_machine *m, uint32_t chan)
 			m->met[i / n * m->words + i % n / 64] |= 1ull << i % n % 64;
 }
 
-/* The one rank whose contribution block b of a result is, or NONE if all contribute. */
+/* The rank whose contribution is block b of a result, or NONE if all contribute. */
 static uint32_t source_of(const struct swc_verify_machine *m, uint32_t b)
 {
 	switch (m->coll) {
 	case SWC_ALLGATHER:
 	case SWC_ALLTOALL:
-		return b / m->part_blocks;
+		return b / m->shard_blocks;
 	case SWC_BROADCAST:
 		return m->view[0].hdr->root;
 	default:
@@ -600,13 +520,13 @@ static void check_result(struct swc_verify_machine *m, uint32_t r, uint32_t b)
 	bool own_send = !v && at < m->first_cell[SWC_BUF_SEND][m->nranks];
 	const struct swc_verify_value *x;
 
-	/* What stands in SEND from the start. */
+	/* In place, a block that was never written is the rank's own contribution. */
 	if (own_send)
 		v = swc_verify_contribution(m, r, b);
 	x = swc_verify_value(m, v);
-	/* What it was in its sender's buffer. */
+	/* Alltoall moves a block to another number: that of the sender's shard for this rank. */
 	if (m->coll == SWC_ALLTOALL)
-		block = r * m->part_blocks + b % m->part_blocks;
+		block = r * m->shard_blocks + b % m->shard_blocks;
 	if (!v || x->block != block) {
 		if (!m->error)
 			swc_verify_fault(m, r, "block %u of the result is missing", b);
@@ -615,16 +535,15 @@ static void check_result(struct swc_verify_machine *m, uint32_t r, uint32_t b)
 	for (uint32_t q = 0; x->ncontrib != (from == NONE ? m->nranks : 1) && q < m->nranks; q++)
 		if (swc_verify_has_rank(x, q) != (from == NONE || from == q))
 			swc_verify_fault(
-				m, r,
-				"block %u of the result holds rank %u's contribution %u times", b,
-				q, swc_verify_has_rank(x, q));
+				m, r, "block %u of the result has rank %u's contribution %u times",
+				b, q, swc_verify_has_rank(x, q));
 	if (from != NONE && x->one != from)
-		swc_verify_fault(
-			m, r, "block %u of the result holds rank %u's contribution, not rank %u's",
-			b, x->one, from);
+		swc_verify_fault(m, r,
+				 "block %u of the result has rank %u's contribution, not rank %u's",
+				 b, x->one, from);
 	/*
-	 * Nothing is left to do at the end of a copy; and in place, a block is complete from the
-	 * start.
+	 * Only results of reductions need the FINAL mark: a copy needs no last operation, and in
+	 * place a block may be complete from the start.
 	 */
 	if (swc_coll_reduces(m->coll) && x->finals != 1)
 		swc_verify_fault(m, r, "block %u of the result passed %u final marks", b,
@@ -637,7 +556,7 @@ static void check_result(struct swc_verify_machine *m, uint32_t r, uint32_t b)
 		swc_verify_drop(m, v);
 }
 
-/* Does every rank know, when it is done, that each other rank has begun? */
+/* Does every rank know, at its end, that each other rank has begun? */
 static void check_barrier(struct swc_verify_machine *m)
 {
 	for (uint32_t r = 0; r < m->nranks; r++)
@@ -668,7 +587,7 @@ int swc_plan_verify(const void *const *plans, const size_t *bytes, const bool *i
 		run_channel(&m, c);
 	for (uint32_t r = 0; !m.error && r < nranks; r++) {
 		struct swc_plan_window w = swc_plan_window_of(
-			m.coll, SWC_BUF_RECV, r, m.view[r].hdr->root, m.part_blocks, m.nblocks);
+			m.coll, SWC_BUF_RECV, r, m.view[r].hdr->root, m.shard_blocks, m.nblocks);
 
 		for (uint32_t i = 0; !m.error && i < w.nblocks; i++) {
 			if (swc_verify_in_window(&m.view[r], SWC_BUF_RECV, w.first_block + i))

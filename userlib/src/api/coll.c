@@ -4,37 +4,37 @@
  * either through the slots (blocking and small) or to the kernel.
  *
  * comm->order is held from the moment a collective gets its number until it is submitted. One that
- * goes through the slots holds it until its outcome is known, for it may yet have to go to the
- * kernel under that number. That cannot deadlock: the outcome of a collective never depends on a
- * later one.
+ * goes through the slots holds it until its outcome is known, because it may still have to go to
+ * the kernel under that number. This cannot deadlock: the outcome of a collective never depends on
+ * a later one.
  */
 #include <errno.h>
 #include <string.h>
 
-#include "blocks.h"
-#include "plan_check.h"
-#include "priv.h"
-#include "reduce.h"
+#include "kmod/core/blocks.h"
+#include "kmod/core/plan_check.h"
+#include "src/api/for_overlap.h"
+#include "src/priv.h"
+#include "kmod/core/reduce.h"
 
 /* ---- checks ---- */
 
-/* Bytes of the buffer on this rank; 0 if it is not used. */
+/* Bytes of a buffer on this rank; 0 if it is not used. */
 static uint64_t buffer_bytes(const struct swingcoll_comm *comm, const struct swingcoll_call *c,
-			     enum swc_buf buf, uint64_t part)
+			     enum swc_buf buf, uint64_t shard)
 {
 	struct swc_plan_window w = swc_plan_window_of(
 		(enum swc_coll)c->coll, buf, comm->rank, (uint32_t)c->root, 1,
-		swc_coll_nparts((uint8_t)c->coll, comm->nranks));
+		swc_coll_nshards((uint8_t)c->coll, comm->nranks));
 
-	return w.nblocks * part;
+	return w.nblocks * shard;
 }
 
 /*
- * Same memory, in the way in which the collective has it: the part that both buffers hold is at the
- * same address. Any other overlap is an error.
+ * In place: the shard that both buffers hold is at the same address. Any other overlap is an error.
  */
 static int check_overlap(const struct swingcoll_comm *comm, const struct swingcoll_call *c,
-			 uint64_t part, uint64_t send_bytes, uint64_t recv_bytes,
+			 uint64_t shard, uint64_t send_bytes, uint64_t recv_bytes,
 			 enum swc_variant *variant)
 {
 	uintptr_t s = (uintptr_t)c->send, r = (uintptr_t)c->recv;
@@ -43,9 +43,9 @@ static int check_overlap(const struct swingcoll_comm *comm, const struct swingco
 	if (!send_bytes || !recv_bytes || s >= r + recv_bytes || r >= s + send_bytes)
 		return 0;
 	if (c->coll == SWINGCOLL_REDUCE_SCATTER)
-		s += comm->rank * part;
+		s += comm->rank * shard;
 	else if (c->coll == SWINGCOLL_ALLGATHER)
-		r += comm->rank * part;
+		r += comm->rank * shard;
 	*variant = SWC_IN_PLACE;
 	return s == r ? 0 : -EINVAL;
 }
@@ -55,8 +55,8 @@ int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c
 {
 	bool reduces = swc_coll_reduces((uint8_t)c->coll);
 	bool moves = c->coll != SWINGCOLL_BARRIER;
-	uint64_t part, send_bytes, recv_bytes;
-	uint32_t nparts;
+	uint64_t shard, send_bytes, recv_bytes;
+	uint32_t nshards;
 	const void *send;
 	size_t size;
 	void *recv;
@@ -72,23 +72,23 @@ int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c
 		return -EINVAL;
 	if (reduces && !swc_reduce_supported((enum swc_dtype)c->dtype, (enum swc_redop)c->op))
 		return -EINVAL;
-	nparts = swc_coll_nparts((uint8_t)c->coll, comm->nranks);
-	if (c->count > SWC_MAX_VECTOR_BYTES / size / nparts)
+	nshards = swc_coll_nshards((uint8_t)c->coll, comm->nranks);
+	if (c->count > SWC_MAX_VECTOR_BYTES / size / nshards)
 		return -EOVERFLOW;
-	part = c->count * size;
-	send_bytes = buffer_bytes(comm, c, SWC_BUF_SEND, part);
-	recv_bytes = buffer_bytes(comm, c, SWC_BUF_RECV, part);
+	shard = c->count * size;
+	send_bytes = buffer_bytes(comm, c, SWC_BUF_SEND, shard);
+	recv_bytes = buffer_bytes(comm, c, SWC_BUF_RECV, shard);
 	if ((send_bytes && !c->send) || (recv_bytes && !c->recv))
 		return -EINVAL;
 	send = send_bytes ? c->send : NULL;
 	recv = recv_bytes ? c->recv : NULL;
 	if (((uintptr_t)send | (uintptr_t)recv) & (size - 1))
 		return -EINVAL;
-	ret = check_overlap(comm, c, part, send_bytes, recv_bytes, &op->variant);
+	ret = check_overlap(comm, c, shard, send_bytes, recv_bytes, &op->variant);
 	if (ret)
 		return ret;
 
-	op->bytes = part * nparts;
+	op->bytes = shard * nshards;
 	op->send_bytes = send_bytes;
 	op->recv_bytes = recv_bytes;
 	op->desc = (struct swc_desc){
@@ -109,19 +109,19 @@ int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c
 		.send = send,
 		.recv = recv,
 		.count = c->count,
-		.bytes = c->coll == SWINGCOLL_REDUCE_SCATTER ? op->bytes : part,
+		.bytes = c->coll == SWINGCOLL_REDUCE_SCATTER ? op->bytes : shard,
 	};
 	return 0;
 }
 
 /* ---- submission ---- */
 
-/* Requests that are free, as bits; no more are in use than the kernel allows. */
+/* Free requests, as bits. No more are in use than the kernel allows in flight. */
 static uint64_t free_reqs(const struct swingcoll_comm *comm)
 {
 	uint32_t max = comm->ctx->info.max_inflight;
 
-	/* Pairs with the release in give_req(). */
+	/* Pairs with the release in return_req(). */
 	return ~__atomic_load_n(&comm->busy, __ATOMIC_ACQUIRE) &
 	       ~0ull >> (max && max < SWC_POOL ? SWC_POOL - max : 0);
 }
@@ -140,17 +140,17 @@ static struct swingcoll_req *take_req(struct swingcoll_comm *comm)
 	return &comm->req[i];
 }
 
-static void give_req(struct swingcoll_req *req)
+static void return_req(struct swingcoll_req *req)
 {
 	struct swingcoll_comm *comm = req->comm;
 
-	/* Pairs with the acquire in free_reqs(): we are through with it. */
+	/* Pairs with the acquire in free_reqs(): this request is not touched any more. */
 	__atomic_fetch_and(&comm->busy, ~(1ull << (req - comm->req)), __ATOMIC_RELEASE);
 }
 
 /*
- * Hand a collective to the kernel, behind those before. Under comm->order. @announced: the other
- * ranks know from the slots already that this collective has come.
+ * Submit a collective to the kernel, behind the ones before. Under comm->order. @announced: the
+ * other ranks know from the slots that this collective has been called.
  */
 static int queue(struct swingcoll_comm *comm, struct swc_coll_op *op, uint32_t flags,
 		 bool announced, struct swingcoll_req **out)
@@ -166,19 +166,19 @@ static int queue(struct swingcoll_comm *comm, struct swc_coll_op *op, uint32_t f
 		return -EAGAIN;
 	ret = announced || swc_slots_may_pass(&comm->slots) ? 0 : -EAGAIN;
 	if (ret)
-		goto err_give;
+		goto err_return;
 	op->desc.flags = flags;
 	req->algo = swc_plans_algo(&comm->plans, op->desc.plan);
 	ret = comm->submit->queue(comm, &op->desc, req);
 	if (ret)
-		goto err_give;
+		goto err_return;
 	if (!announced)
 		swc_slots_pass(&comm->slots);
 	*out = req;
 	return 0;
 
-err_give:
-	give_req(req);
+err_return:
+	return_req(req);
 	return ret;
 }
 
@@ -187,7 +187,7 @@ static void note_algo(struct swingcoll_comm *comm, const char *algo)
 	__atomic_store_n(&comm->last_algo, algo, __ATOMIC_RELAXED);
 }
 
-/* The outcome of a request that is done; gives it back. */
+/* Read the outcome of a request that is done, and return it to the pool. */
 static int outcome(struct swingcoll_req *req, struct swingcoll_result *result)
 {
 	int error = req->error;
@@ -201,13 +201,13 @@ static int outcome(struct swingcoll_req *req, struct swingcoll_result *result)
 			.time_ns = req->time_ns,
 			.algo = req->algo,
 		};
-	give_req(req);
+	return_req(req);
 	return error;
 }
 
 /*
- * Blocking and small: without the kernel. Under comm->order. 1: not for the slots,
- * SWC_SLOTS_FALLBACK included.
+ * Run a small blocking collective without the kernel. Under comm->order. 1: it must go to the
+ * kernel; this includes SWC_SLOTS_FALLBACK.
  */
 static int run_slots(struct swingcoll_comm *comm, const struct swc_coll_op *op, bool *announced)
 {
@@ -216,7 +216,7 @@ static int run_slots(struct swingcoll_comm *comm, const struct swc_coll_op *op, 
 	*announced = false;
 	if (!comm->slots.base || op->slots.bytes > comm->slot_max || op->desc.coll == SWC_ALLTOALL)
 		return 1;
-	/* It may come back from the slots and then needs a request. */
+	/* It may have to go to the kernel after the slots, and then needs a request. */
 	if (!free_reqs(comm))
 		return -EAGAIN;
 	ret = swc_slots_run(&comm->slots, &op->slots);

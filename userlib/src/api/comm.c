@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Communicators: joining, leaving, aborting. Creation and destruction belong to one thread; what
- * lies between may come from many, see coll.c.
+ * Communicators: creation, destruction, abort. Creation and destruction belong to one thread; calls
+ * in between may come from many, see coll.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,22 +9,23 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "priv.h"
-#include "reduce.h"
+#include "src/api/for_overlap.h"
+#include "src/priv.h"
+#include "kmod/core/reduce.h"
 
 /*
- * Through the slots every rank reads what all contribute, so what pays for two ranks does not for
- * many: this is for all of them together.
+ * Through the slots every rank reads the contributions of all, so a size that pays for two ranks
+ * does not pay for many: this is the sum of all contributions.
  */
 #define DEFAULT_SLOT_TOTAL (128 << 10)
 
 #define STATE_BYTES 4096
 
-_Static_assert(SWINGCOLL_ANY_USER == SWC_JOIN_ANY_USER, "flags are the kernel's");
-_Static_assert(SWINGCOLL_ALLOW_REORDER == SWC_JOIN_ALLOW_REORDER, "flags are the kernel's");
-_Static_assert(SWINGCOLL_URGENT == SWC_JOIN_URGENT, "flags are the kernel's");
+_Static_assert(SWINGCOLL_ANY_USER == SWC_COMM_F_ANY_USER, "flags are the kernel's");
+_Static_assert(SWINGCOLL_ALLOW_REORDER == SWC_COMM_F_ALLOW_REORDER, "flags are the kernel's");
+_Static_assert(SWINGCOLL_URGENT == SWC_COMM_F_URGENT, "flags are the kernel's");
 _Static_assert(SWINGCOLL_ID_BYTES == SWC_ID_BYTES, "ids are the kernel's");
-_Static_assert(SWC_POOL >= SWC_MAX_INFLIGHT, "a request for each operation in flight");
+_Static_assert(SWC_POOL >= SWC_MAX_INFLIGHT, "each operation in flight needs a request");
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -77,7 +78,7 @@ int swc_comm_check_opts(const struct swingcoll_comm_opts *o)
 
 	if (!o)
 		return 0;
-	if (o->flags & ~SWC_JOIN_FLAGS_ALL || o->slot_max < -1 || o->use_io_uring < -1 ||
+	if (o->flags & ~SWC_COMM_F_ALL || o->slot_max < -1 || o->use_io_uring < -1 ||
 	    o->use_io_uring > 1 || o->reserved0 ||
 	    memcmp(o->reserved, zero.reserved, sizeof(zero.reserved)))
 		return -EINVAL;
@@ -85,8 +86,8 @@ int swc_comm_check_opts(const struct swingcoll_comm_opts *o)
 }
 
 /*
- * Largest contribution for the slots. Who asks for an algorithm by name wants to see it at work,
- * also for small messages, unless he asks for slots as well.
+ * Largest contribution that goes through the slots. Options that name an algorithm get it for small
+ * messages too, unless they ask for slots as well.
  */
 static uint64_t slot_max(const struct swingcoll_comm *comm, const struct swingcoll_comm_opts *o)
 {
@@ -101,10 +102,10 @@ static uint64_t slot_max(const struct swingcoll_comm *comm, const struct swingco
 	return want > SWC_MAX_SLOT_BYTES ? SWC_MAX_SLOT_BYTES : (uint64_t)want;
 }
 
-static int join(struct swingcoll_comm *comm, const struct swingcoll_id *id, uint32_t flags,
-		uint32_t timeout_ms, const struct swc_place *place)
+static int create_in_kernel(struct swingcoll_comm *comm, const struct swingcoll_id *id,
+			    uint32_t flags, uint32_t timeout_ms, const struct swc_place *place)
 {
-	struct swc_comm_join j = {
+	struct swc_comm_create c = {
 		.nranks = comm->nranks,
 		.rank = comm->rank,
 		.flags = flags,
@@ -113,17 +114,17 @@ static int join(struct swingcoll_comm *comm, const struct swingcoll_id *id, uint
 	};
 	int ret;
 
-	memcpy(j.id, id->bytes, sizeof(j.id));
+	memcpy(c.id, id->bytes, sizeof(c.id));
 	if (place) {
-		j.nnodes = place->nnodes;
-		j.rank_node = (uintptr_t)place->rank_node;
-		j.paths = (uintptr_t)place->paths;
-		j.npaths = place->npaths;
+		c.nnodes = place->nnodes;
+		c.rank_node = (uintptr_t)place->rank_node;
+		c.paths = (uintptr_t)place->paths;
+		c.npaths = place->npaths;
 	}
 	do {
-		ret = swc_context_ioctl(comm->ctx, SWC_IOC_COMM_JOIN, &j);
+		ret = swc_context_ioctl(comm->ctx, SWC_IOC_COMM_CREATE, &c);
 	} while (ret == -EINTR);
-	comm->handle = j.comm;
+	comm->handle = c.comm;
 	return ret;
 }
 
@@ -170,7 +171,10 @@ static int open_submitter(struct swingcoll_comm *comm, int use_io_uring)
 		comm->submit = &swc_submit_uring;
 		ret = comm->submit->open(comm);
 	}
-	/* Not there, forbidden (sysctl, seccomp), or a locked-memory limit on old kernels. */
+	/*
+	 * io_uring does not exist, is forbidden (sysctl, seccomp), or hits a locked-memory limit of
+	 * old kernels.
+	 */
 	if (ret && use_io_uring <= 0) {
 		comm->submit = &swc_submit_ioctl;
 		ret = comm->submit->open(comm);
@@ -178,7 +182,7 @@ static int open_submitter(struct swingcoll_comm *comm, int use_io_uring)
 	return ret;
 }
 
-/* Remember where everybody is. */
+/* Copy where the ranks are, for swingcoll_comm_shrink(). */
 static int keep_place(struct swingcoll_comm *comm, const struct swc_place *place)
 {
 	size_t ranks = comm->nranks * sizeof(*place->rank_node);
@@ -197,7 +201,7 @@ static int keep_place(struct swingcoll_comm *comm, const struct swc_place *place
 	return 0;
 }
 
-static void forget_place(struct swingcoll_comm *comm)
+static void free_place(struct swingcoll_comm *comm)
 {
 	free((void *)comm->place.rank_node);
 	free((void *)comm->place.paths);
@@ -208,7 +212,7 @@ static void free_comm(struct swingcoll_comm *comm)
 	pthread_mutex_destroy(&comm->order);
 	pthread_mutex_destroy(&comm->text_lock);
 	swc_plans_free(&comm->plans);
-	forget_place(comm);
+	free_place(comm);
 	free(comm);
 }
 
@@ -219,11 +223,13 @@ SWC_PUBLIC int swingcoll_opts_check(const struct swingcoll_comm_opts *opts, int 
 	int ret = swc_comm_check_opts(opts);
 
 	if (size)
-		snprintf(text, size, "a flag, a number or a reserved field is out of range");
+		snprintf(
+			text, size,
+			"options: an unknown flag, a number out of range, or a reserved field that is not 0");
 	if (ret)
 		return ret;
 	if (nranks < 1 || nranks > SWC_MAX_RANKS) {
-		snprintf(text, size, "%d ranks: 1 to %d are possible", nranks, SWC_MAX_RANKS);
+		snprintf(text, size, "%d ranks: a communicator has 1 to %d", nranks, SWC_MAX_RANKS);
 		return -EINVAL;
 	}
 	plans = calloc(1, sizeof(*plans));
@@ -280,7 +286,7 @@ int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, 
 	}
 	comm->slots.timeout_ms = timeout_ms;
 
-	ret = join(comm, id, comm->flags, timeout_ms, place);
+	ret = create_in_kernel(comm, id, comm->flags, timeout_ms, place);
 	if (ret)
 		goto err_put;
 	ret = map(comm);
@@ -311,11 +317,11 @@ SWC_PUBLIC int swingcoll_comm_create(struct swingcoll_comm **out, const struct s
 	return swc_comm_create(out, id, nranks, rank, opts, NULL, NULL, 0);
 }
 
-/* ---- the end ---- */
+/* ---- destruction ---- */
 
 /*
- * All requests, collected or not; those of operations that callers prepared themselves are not
- * known here.
+ * Wait for all requests, collected or not. Operations in the caller's own io_uring are not known
+ * here.
  */
 static int drain(struct swingcoll_comm *comm)
 {
@@ -327,7 +333,7 @@ static int drain(struct swingcoll_comm *comm)
 	return ret;
 }
 
-/* Leaving is refused while operations are in flight; they end by their deadline. */
+/* The kernel refuses to leave while operations are in flight; they end by their deadline. */
 static int leave_when_idle(struct swingcoll_comm *comm)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
@@ -350,8 +356,8 @@ SWC_PUBLIC int swingcoll_comm_destroy(struct swingcoll_comm *comm)
 	if (!comm->forked) {
 		ret = drain(comm);
 		/*
-		 * First the kernel, then the slots: whoever learns from the slots that we are gone,
-		 * and turns to the kernel, must find that the kernel knows.
+		 * Leave in the kernel first, then in the slots: a rank that learns from the slots
+		 * that this one has left, and turns to the kernel, must find that the kernel knows.
 		 */
 		left = leave_when_idle(comm);
 		swc_slots_leave(&comm->slots);
@@ -397,4 +403,17 @@ SWC_PUBLIC int swingcoll_comm_nodes(const struct swingcoll_comm *comm)
 SWC_PUBLIC int swingcoll_comm_topo(const struct swingcoll_comm *comm, char *text, size_t size)
 {
 	return swc_topo_format(&comm->plans.topo, text, size);
+}
+
+uint32_t swc_comm_local_ranks(const struct swingcoll_comm *comm)
+{
+	return comm->nlocal;
+}
+
+uint64_t swc_engine_bytes(const struct swingcoll_comm *comm)
+{
+	uint64_t v[SWC_STAT_NR] = { 0 };
+	struct swc_stats stats = { .max = SWC_STAT_NR, .values = (uintptr_t)v };
+
+	return swc_context_ioctl(comm->ctx, SWC_IOC_STATS, &stats) ? 0 : v[SWC_STAT_DMA_BYTES];
 }

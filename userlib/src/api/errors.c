@@ -1,38 +1,39 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Errors in words. The kernel's line about a failed operation comes from the kernel; what fails
- * before the kernel hears of it is remembered here, per communicator, under its text lock (a leaf).
+ * Errors as text. The kernel's line about a failed operation comes from the kernel. Failures before
+ * the kernel has an operation are kept here, per communicator, under its text lock (a leaf).
  */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "priv.h"
+#include "src/priv.h"
 
 static const struct {
 	int error;
 	const char *text;
 } texts[] = {
 	{ 0, "success" },
-	{ -EINVAL, "an argument is wrong" },
-	{ -ENODEV, "no usable /dev/swingcoll: load the module, of the library's version" },
-	{ -EACCES, "no right to use /dev/swingcoll or this communicator" },
+	{ -EINVAL, "an argument is out of range, or buffers overlap" },
+	{ -ENODEV, "no usable /dev/swingcoll: load the module of this version (swingctl doctor)" },
+	{ -EACCES, "no permission to use /dev/swingcoll or this communicator (swingctl doctor)" },
 	{ -EPERM, "not permitted" },
-	{ -ENOMEM, "out of memory, or of memory that may be locked (RLIMIT_MEMLOCK)" },
-	{ -EFAULT, "a buffer is not memory, or not writable" },
+	{ -ENOMEM,
+	  "out of memory, or the locked-memory limit is reached (raise RLIMIT_MEMLOCK: ulimit -l)" },
+	{ -EFAULT, "a buffer is not memory of this process, or not writable" },
 	{ -EAGAIN, "too many collectives in flight: wait for one first" },
 	{ -EINPROGRESS, "not finished yet" },
-	{ -EEXIST, "another process has joined as this rank" },
+	{ -EEXIST, "another process has this rank" },
 	{ -ENOSPC, "a limit of the module is reached" },
-	{ -EPROTO, "the ranks do not agree on what they are doing" },
-	{ -ETIMEDOUT, "the deadline has passed" },
-	{ -ECONNRESET, "a member has died or left" },
+	{ -EPROTO, "the ranks called different collectives, or with different arguments" },
+	{ -ETIMEDOUT, "a rank did not come before the deadline" },
+	{ -ECONNRESET, "a rank has died or left" },
 	{ -ECONNABORTED, "the communicator was aborted" },
-	{ -ECANCELED, "cancelled" },
+	{ -ECANCELED, "cancelled: another rank's buffers were refused" },
 	{ -EOPNOTSUPP, "not supported" },
-	{ -EBADF, "the communicator belongs to another process" },
-	{ -EOVERFLOW, "the vector is too large" },
+	{ -EBADF, "the communicator belongs to the parent process: create one after fork()" },
+	{ -EOVERFLOW, "the vector is larger than 64 TiB" },
 };
 
 SWC_PUBLIC const char *swingcoll_strerror(int error)

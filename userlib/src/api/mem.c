@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Memory registered by the application: a process-wide list of ranges with their region handles,
- * which descriptors then name instead of addresses. Under its own lock, a leaf; looked at without
- * it as long as nothing is registered. Everything else the kernel registers by itself on first use.
+ * which descriptors then name instead of addresses. Under its own lock, a leaf; read without the
+ * lock as long as nothing is registered. The kernel registers all other memory on first use.
  */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "priv.h"
+#include "src/priv.h"
 
 struct range {
 	struct range *next;
@@ -22,9 +22,9 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct range *ranges;
 
 /*
- * The child of a fork has no registrations. It is the only thread, so the lock, in whatever state
- * another thread of the parent left it, can be made anew; the list's memory is abandoned, for it
- * may be half changed.
+ * The child of a fork has no registrations. It is the only thread, so the lock can be made anew, in
+ * whatever state another thread of the parent left it. The list's memory is abandoned, for it may
+ * be half changed.
  */
 static void in_child(void)
 {
@@ -93,7 +93,7 @@ SWC_PUBLIC int swingcoll_mem_unregister(void *addr)
 	return ret;
 }
 
-/* The region that holds all of a buffer. Under the lock. */
+/* The registration that holds all of a buffer. Under the lock. */
 static const struct range *find(const void *p, uint64_t bytes)
 {
 	uintptr_t a = (uintptr_t)p;

@@ -1,28 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Names of types, operations, collectives and algorithms, for people and command lines. Pure.
+ * Names of types, reductions, collectives and algorithms, for people and command lines. Pure.
  */
 #include <errno.h>
 #include <string.h>
 
-#include "priv.h"
-#include "reduce.h"
+#include "kmod/core/reduce.h"
+#include "plan/names.h"
+#include "src/priv.h"
 
-/* The public numbers are the kernel's. */
+/* The public values are those of the ABI. */
 _Static_assert((int)SWINGCOLL_F64 == (int)SWC_F64 && (int)SWINGCOLL_I8 == (int)SWC_I8, "types");
 _Static_assert((int)SWINGCOLL_BXOR == (int)SWC_BXOR && (int)SWINGCOLL_AVG == (int)SWC_AVG, "ops");
 _Static_assert((int)SWINGCOLL_ALLTOALL == (int)SWC_ALLTOALL &&
 		       (int)SWINGCOLL_ALLREDUCE == (int)SWC_ALLREDUCE,
 	       "collectives");
-
-static const char *const colls[] = {
-	[SWINGCOLL_ALLREDUCE] = "allreduce", [SWINGCOLL_REDUCE_SCATTER] = "reduce_scatter",
-	[SWINGCOLL_ALLGATHER] = "allgather", [SWINGCOLL_BROADCAST] = "broadcast",
-	[SWINGCOLL_REDUCE] = "reduce",	     [SWINGCOLL_BARRIER] = "barrier",
-	[SWINGCOLL_ALLTOALL] = "alltoall",
-};
-
-#define NCOLLS (sizeof(colls) / sizeof(colls[0]))
 
 SWC_PUBLIC size_t swingcoll_dtype_size(enum swingcoll_dtype dtype)
 {
@@ -41,15 +33,14 @@ SWC_PUBLIC const char *swingcoll_redop_name(enum swingcoll_redop op)
 
 SWC_PUBLIC const char *swingcoll_coll_name(enum swingcoll_coll coll)
 {
-	return (unsigned int)coll < NCOLLS ? colls[coll] : "?";
+	const char *name = swc_coll_name(coll);
+
+	return name ? name : "?";
 }
 
 SWC_PUBLIC int swingcoll_dtype_parse(const char *name)
 {
-	for (int i = 0; i < SWC_DTYPE_NR; i++)
-		if (!strcmp(name, swc_dtype_name((enum swc_dtype)i)))
-			return i;
-	return -EINVAL;
+	return swc_dtype_parse(name);
 }
 
 SWC_PUBLIC int swingcoll_redop_parse(const char *name)
@@ -62,10 +53,7 @@ SWC_PUBLIC int swingcoll_redop_parse(const char *name)
 
 SWC_PUBLIC int swingcoll_coll_parse(const char *name)
 {
-	for (size_t i = 0; i < NCOLLS; i++)
-		if (!strcmp(name, colls[i]))
-			return (int)i;
-	return -EINVAL;
+	return swc_coll_parse(name);
 }
 
 SWC_PUBLIC int swingcoll_supported(enum swingcoll_dtype dtype, enum swingcoll_redop op)

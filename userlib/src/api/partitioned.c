@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Partitioned collectives: the producer's side of struct swc_progress (see linux/swingcoll.h). The kernel
- * does the rest.
+ * Partitioned collectives: the producer's side of struct swc_progress (see linux/swingcoll.h). The
+ * kernel runs the partitions.
  */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "blocks.h"
-#include "priv.h"
+#include "kmod/core/blocks.h"
+#include "src/priv.h"
 
 /**
- * struct swingcoll_part - a partitioned collective of this rank
+ * struct swingcoll_partitioned - a partitioned collective of this rank
  *
- * @handle: the kernel's
- * @n: partitions
+ * @handle: of the kernel's object
+ * @n: number of partitions
  * @shared, @queue, @done: the mapping, of @bytes
- * @region: registrations of its own, or 0: send, receive
+ * @region: regions of the send and the receive buffer that were registered for it; 0: none
  */
-struct swingcoll_part {
+struct swingcoll_partitioned {
 	struct swingcoll_comm *comm;
 	uint32_t handle;
 	uint32_t n;
@@ -28,17 +28,18 @@ struct swingcoll_part {
 	uint32_t region[2];
 };
 
-static int call(const struct swingcoll_part *p, unsigned long cmd, uint32_t partition)
+static int call(const struct swingcoll_partitioned *p, unsigned long cmd, uint32_t partition)
 {
-	struct swc_part_ref ref = { .handle = p->handle, .partition = partition };
+	struct swc_partitioned_ref ref = { .handle = p->handle, .partition = partition };
 
 	return swc_context_ioctl(p->comm->ctx, cmd, &ref);
 }
 
 /* ---- making ---- */
 
-/* Pin a buffer, if no registration holds it yet. */
-static int pin(struct swingcoll_part *p, int which, __u64 *addr, uint64_t bytes, uint32_t *region)
+/* Register a buffer, unless a registration holds it already. */
+static int pin(struct swingcoll_partitioned *p, int which, __u64 *addr, uint64_t bytes,
+	       uint32_t *region)
 {
 	struct swc_mem_reg reg = { .addr = *addr, .bytes = bytes };
 	int ret;
@@ -53,7 +54,7 @@ static int pin(struct swingcoll_part *p, int which, __u64 *addr, uint64_t bytes,
 	return 0;
 }
 
-static void unpin(const struct swingcoll_part *p)
+static void unpin(const struct swingcoll_partitioned *p)
 {
 	for (int i = 0; i < 2; i++) {
 		struct swc_mem_unreg unreg = { .region = p->region[i] };
@@ -63,7 +64,10 @@ static void unpin(const struct swingcoll_part *p)
 	}
 }
 
-/* All partitions together: disjoint, or the same memory if that can be. */
+/*
+ * Check the buffers of all partitions together: disjoint, or the same memory if the collective
+ * allows that.
+ */
 static int check_whole(const struct swc_coll_op *op, const struct swingcoll_call *c, uint32_t n)
 {
 	uintptr_t s = (uintptr_t)c->send, r = (uintptr_t)c->recv;
@@ -75,12 +79,12 @@ static int check_whole(const struct swc_coll_op *op, const struct swingcoll_call
 	return s == r && c->coll == SWINGCOLL_ALLREDUCE ? 0 : -EINVAL;
 }
 
-static int give_to_kernel(struct swingcoll_part *p, const struct swingcoll_call *c,
-			  struct swc_coll_op *op)
+static int create_in_kernel(struct swingcoll_partitioned *p, const struct swingcoll_call *c,
+			    struct swc_coll_op *op)
 {
-	struct swc_part_init init = { .partitions = p->n,
-				      .send_stride = op->send_bytes,
-				      .recv_stride = op->recv_bytes };
+	struct swc_partitioned_init init = { .partitions = p->n,
+					     .send_stride = op->send_bytes,
+					     .recv_stride = op->recv_bytes };
 	int ret;
 
 	swc_mem_resolve(&op->desc, op->send_bytes ? c->send : NULL, p->n * op->send_bytes,
@@ -95,14 +99,14 @@ static int give_to_kernel(struct swingcoll_part *p, const struct swingcoll_call 
 	if (ret)
 		return ret;
 	init.desc = op->desc;
-	ret = swc_context_ioctl(p->comm->ctx, SWC_IOC_PART_INIT, &init);
+	ret = swc_context_ioctl(p->comm->ctx, SWC_IOC_PARTITIONED_INIT, &init);
 	if (ret)
 		return ret;
 	p->handle = init.handle;
 	p->bytes = init.map_bytes;
 	p->shared = swc_context_mmap(p->comm->ctx, SWC_MMAP_PROGRESS(p->handle), p->bytes, true);
 	if (!p->shared) {
-		call(p, SWC_IOC_PART_FREE, 0);
+		call(p, SWC_IOC_PARTITIONED_FREE, 0);
 		return -ENOMEM;
 	}
 	p->queue = (uint32_t *)((char *)p->shared + p->shared->queue);
@@ -111,9 +115,9 @@ static int give_to_kernel(struct swingcoll_part *p, const struct swingcoll_call 
 }
 
 static int init(struct swingcoll_comm *comm, const struct swingcoll_call *c, int partitions,
-		struct swingcoll_part **out)
+		struct swingcoll_partitioned **out)
 {
-	struct swingcoll_part *p;
+	struct swingcoll_partitioned *p;
 	struct swc_coll_op op;
 	int ret;
 
@@ -135,7 +139,7 @@ static int init(struct swingcoll_comm *comm, const struct swingcoll_call *c, int
 	pthread_mutex_lock(&comm->order);
 	ret = swc_plans_get(comm, &op.desc, &op.variant, op.bytes);
 	if (!ret)
-		ret = give_to_kernel(p, c, &op);
+		ret = create_in_kernel(p, c, &op);
 	pthread_mutex_unlock(&comm->order);
 	if (ret) {
 		unpin(p);
@@ -156,34 +160,35 @@ static int init(struct swingcoll_comm *comm, const struct swingcoll_call *c, int
 
 SWC_PUBLIC int swingcoll_pallreduce_init(const void *send, void *recv, int partitions, size_t count,
 					 enum swingcoll_dtype dtype, enum swingcoll_redop op,
-					 struct swingcoll_comm *comm, struct swingcoll_part **part)
+					 struct swingcoll_comm *comm,
+					 struct swingcoll_partitioned **p)
 {
-	return init(comm, CALL(ALLREDUCE, send, recv, count, dtype, op), partitions, part);
+	return init(comm, CALL(ALLREDUCE, send, recv, count, dtype, op), partitions, p);
 }
 
 SWC_PUBLIC int swingcoll_preduce_scatter_init(const void *send, void *recv, int partitions,
 					      size_t count, enum swingcoll_dtype dtype,
 					      enum swingcoll_redop op, struct swingcoll_comm *comm,
-					      struct swingcoll_part **part)
+					      struct swingcoll_partitioned **p)
 {
-	return init(comm, CALL(REDUCE_SCATTER, send, recv, count, dtype, op), partitions, part);
+	return init(comm, CALL(REDUCE_SCATTER, send, recv, count, dtype, op), partitions, p);
 }
 
 SWC_PUBLIC int swingcoll_pallgather_init(const void *send, void *recv, int partitions, size_t count,
 					 enum swingcoll_dtype dtype, struct swingcoll_comm *comm,
-					 struct swingcoll_part **part)
+					 struct swingcoll_partitioned **p)
 {
-	return init(comm, CALL(ALLGATHER, send, recv, count, dtype, 0), partitions, part);
+	return init(comm, CALL(ALLGATHER, send, recv, count, dtype, 0), partitions, p);
 }
 
-SWC_PUBLIC int swingcoll_pfree(struct swingcoll_part *p)
+SWC_PUBLIC int swingcoll_pfree(struct swingcoll_partitioned *p)
 {
 	int ret;
 
 	if (!p)
 		return 0;
 	if (!p->comm->forked) {
-		ret = call(p, SWC_IOC_PART_FREE, 0);
+		ret = call(p, SWC_IOC_PARTITIONED_FREE, 0);
 		if (ret)
 			return ret;
 		unpin(p);
@@ -195,8 +200,10 @@ SWC_PUBLIC int swingcoll_pfree(struct swingcoll_part *p)
 
 /* ---- rounds ---- */
 
-/* 0 if the call makes sense. A child of a fork does not even have the shared memory. */
-static int check(const struct swingcoll_part *p, int partition)
+/*
+ * 0 if a round has begun and has this partition. A child of a fork does not have the shared memory.
+ */
+static int check(const struct swingcoll_partitioned *p, int partition)
 {
 	if (!p)
 		return -EINVAL;
@@ -205,7 +212,7 @@ static int check(const struct swingcoll_part *p, int partition)
 	return (uint32_t)partition >= p->n || !p->shared->round ? -EINVAL : 0;
 }
 
-SWC_PUBLIC int swingcoll_pstart(struct swingcoll_part *p)
+SWC_PUBLIC int swingcoll_pstart(struct swingcoll_partitioned *p)
 {
 	int ret;
 
@@ -214,19 +221,19 @@ SWC_PUBLIC int swingcoll_pstart(struct swingcoll_part *p)
 	if (p->comm->forked)
 		return -EBADF;
 	pthread_mutex_lock(&p->comm->order);
-	/* What has been called before must be with the kernel before. */
+	/* The kernel must have the operations that were called before. */
 	ret = swc_reaper_push(p->comm->reaper);
 	if (!ret && !swc_slots_may_pass(&p->comm->slots))
 		ret = -EAGAIN;
 	if (!ret)
-		ret = call(p, SWC_IOC_PART_START, 0);
+		ret = call(p, SWC_IOC_PARTITIONED_START, 0);
 	if (!ret)
 		swc_slots_pass(&p->comm->slots);
 	pthread_mutex_unlock(&p->comm->order);
 	return ret;
 }
 
-SWC_PUBLIC int swingcoll_pready(struct swingcoll_part *p, int partition)
+SWC_PUBLIC int swingcoll_pready(struct swingcoll_partitioned *p, int partition)
 {
 	int ret = check(p, partition);
 	uint32_t at;
@@ -236,14 +243,17 @@ SWC_PUBLIC int swingcoll_pready(struct swingcoll_part *p, int partition)
 	at = __atomic_fetch_add(&p->shared->tail, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->queue[at & (p->shared->entries - 1)], (uint32_t)partition + 1,
 			 __ATOMIC_RELEASE);
-	/* Either we see that the kernel sleeps, or it sees the entry before it does. */
+	/*
+	 * Either this thread sees that the kernel sleeps, or the kernel sees the entry before it
+	 * sleeps.
+	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&p->shared->flags, __ATOMIC_RELAXED) & SWC_PROGRESS_KICK)
-		return call(p, SWC_IOC_PART_KICK, 0);
+		return call(p, SWC_IOC_PARTITIONED_KICK, 0);
 	return 0;
 }
 
-SWC_PUBLIC int swingcoll_parrived(struct swingcoll_part *p, int partition)
+SWC_PUBLIC int swingcoll_parrived(struct swingcoll_partitioned *p, int partition)
 {
 	int ret = check(p, partition), error;
 
@@ -253,21 +263,21 @@ SWC_PUBLIC int swingcoll_parrived(struct swingcoll_part *p, int partition)
 		error = __atomic_load_n(&p->shared->error, __ATOMIC_RELAXED);
 		return error ? error : 1;
 	}
-	/* One that has not begun when the communicator ends never will be done. */
+	/* A partition that has not begun when the communicator is aborted is never done. */
 	if (__atomic_load_n(&p->comm->state->aborted, __ATOMIC_ACQUIRE))
 		return p->comm->state->error;
 	return 0;
 }
 
-/* The kernel's number for what is waited for is the same: -1 is all of them. */
-static int check_wait(const struct swingcoll_part *p, int partition)
+/* The kernel has the same number for all partitions, -1. */
+static int check_wait(const struct swingcoll_partitioned *p, int partition)
 {
 	_Static_assert((uint32_t)SWINGCOLL_ALL_PARTITIONS == SWC_ALL_PARTITIONS,
 		       "by their numbers");
 	return check(p, partition == SWINGCOLL_ALL_PARTITIONS ? 0 : partition);
 }
 
-SWC_PUBLIC int swingcoll_pwait(struct swingcoll_part *p, int partition)
+SWC_PUBLIC int swingcoll_pwait(struct swingcoll_partitioned *p, int partition)
 {
 	int ret = check_wait(p, partition);
 
@@ -276,12 +286,12 @@ SWC_PUBLIC int swingcoll_pwait(struct swingcoll_part *p, int partition)
 	if (partition != SWINGCOLL_ALL_PARTITIONS && swingcoll_parrived(p, partition) == 1)
 		return 0;
 	do
-		ret = call(p, SWC_IOC_PART_WAIT, (uint32_t)partition);
+		ret = call(p, SWC_IOC_PARTITIONED_WAIT, (uint32_t)partition);
 	while (ret == -EINTR);
 	return ret;
 }
 
-SWC_PUBLIC int swingcoll_prep_pwait(struct io_uring_sqe *sqe, struct swingcoll_part *p,
+SWC_PUBLIC int swingcoll_prep_pwait(struct io_uring_sqe *sqe, struct swingcoll_partitioned *p,
 				    int partition)
 {
 	int ret = sqe ? check_wait(p, partition) : -EINVAL;
@@ -289,7 +299,7 @@ SWC_PUBLIC int swingcoll_prep_pwait(struct io_uring_sqe *sqe, struct swingcoll_p
 	if (!ret)
 		swc_uring_fill_wait(
 			sqe, p->comm->ctx->fd,
-			&(const struct swc_part_ref){ .handle = p->handle,
-						      .partition = (uint32_t)partition });
+			&(const struct swc_partitioned_ref){ .handle = p->handle,
+							     .partition = (uint32_t)partition });
 	return ret;
 }

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Which algorithm, and the plans that the kernel already has: a small table per communicator, made
- * on first use. Every rank must choose alike, so the choice depends on nothing but what all ranks
- * know; whether the call is in place is not part of it, only of which variant of the plan is loaded.
+ * The plans of a communicator: choice of the algorithm, and a small table of the plans that the
+ * kernel has, filled on first use. Every rank must choose alike, so the choice depends only on what
+ * all ranks know. Whether a call is in place is not part of it: that selects which variant of the
+ * plan is loaded.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan_check.h"
-#include "format/plan_text.h"
-#include "priv.h"
-#include "reduce.h"
+#include "kmod/core/plan_check.h"
+#include "kmod/core/reduce.h"
+#include "src/files.h"
+#include "src/priv.h"
 
 #define FILE_PREFIX "file:"
 
-static const struct swc_tuning_names names = { swingcoll_coll_parse, swingcoll_dtype_parse };
-
-/* ---- what is wanted ---- */
+/* ---- options ---- */
 
 static int init_topo(struct swc_topo *topo, const char *text, uint32_t nranks, char *why,
 		     size_t why_bytes)
@@ -26,8 +25,7 @@ static int init_topo(struct swc_topo *topo, const char *text, uint32_t nranks, c
 	int ret;
 
 	if (text) {
-		ret = *text == '@' ? swc_topo_read(topo, text + 1, why, why_bytes)
-				   : swc_topo_parse(topo, text, why, why_bytes);
+		ret = swc_file_topo(topo, text, why, why_bytes);
 		if (ret || topo->nranks == nranks)
 			return ret;
 		snprintf(why, why_bytes, "topology %s has %u ranks, the communicator %u", text,
@@ -50,13 +48,13 @@ static void describe_algos(const char *algo, char *why, size_t why_bytes)
 		if (strncmp(algo, name, len) || algo[len] != ':')
 			continue;
 		if (swc_algo_info(i)->param)
-			snprintf(why, why_bytes, "algorithm %s: the number is %s", algo,
-				 swc_algo_info(i)->param);
+			snprintf(why, why_bytes, "algorithm %s: the number behind the colon is %s",
+				 algo, swc_algo_info(i)->param);
 		else
 			snprintf(why, why_bytes, "algorithm %s: %s takes no number", algo, name);
 		return;
 	}
-	used = snprintf(why, why_bytes, "no algorithm %.30s; there are auto, file:PATH", algo);
+	used = snprintf(why, why_bytes, "unknown algorithm %.30s: choose auto, file:PATH", algo);
 	for (int i = 0; (name = swc_algo_name(i)) && used >= 0 && (size_t)used < why_bytes; i++)
 		used += snprintf(why + used, why_bytes - (size_t)used, ", %s", name);
 }
@@ -88,7 +86,7 @@ int swc_plans_init(struct swc_plans *p, const struct swingcoll_comm_opts *o, uin
 	p->choices.nlocal = nlocal;
 	if (!o || !o->tuning)
 		return 0;
-	return swc_tuning_read(&p->choices.tuning, o->tuning, &p->topo, &names, why, why_bytes);
+	return swc_file_tuning(&p->choices.tuning, o->tuning, &p->topo, why, why_bytes);
 }
 
 /* ---- names ---- */
@@ -127,7 +125,7 @@ void swc_plans_free(struct swc_plans *p)
 	free(p->file);
 }
 
-/* The kernel hands out the lowest free handle, so they stay well below the table's size. */
+/* The kernel assigns the lowest free handle, so handles stay well below the table's size. */
 const char *swc_plans_algo(const struct swc_plans *p, uint32_t handle)
 {
 	const char *name = NULL;
@@ -157,7 +155,10 @@ static void unload(struct swingcoll_comm *comm, const struct swc_loaded_plan *e)
 	}
 }
 
-/* The entry for a plan, empty if it is new; the least recently used one makes room. */
+/*
+ * The entry for a plan, empty if it is new; it replaces the least recently used one if the table is
+ * full.
+ */
 static struct swc_loaded_plan *lookup(struct swingcoll_comm *comm,
 				      const struct swc_loaded_plan *key)
 {
@@ -183,21 +184,21 @@ static struct swc_loaded_plan *lookup(struct swingcoll_comm *comm,
 
 /* ---- loading ---- */
 
-/* From the communicator's file, if it is for this collective. */
+/* Read this rank's plan from the communicator's plan file, if that is for this collective. */
 static int read_plan(const struct swingcoll_comm *comm, const struct swc_loaded_plan *e,
 		     void **plan, size_t *bytes, char *why, size_t why_bytes)
 {
 	const struct swc_plan_header *h;
-	int ret = swc_planfile_rank(comm->plans.file, comm->nranks, comm->rank, plan, bytes, why,
-				    why_bytes);
+	int ret = swc_file_plan(comm->plans.file, comm->nranks, comm->rank, plan, bytes, why,
+				why_bytes);
 
 	if (ret)
 		return ret;
 	h = *plan;
 	if (h->coll == e->coll && h->root == e->root)
 		return 0;
-	snprintf(why, why_bytes, "the file is for %s with root %u, not for %s with root %u",
-		 swingcoll_coll_name((enum swingcoll_coll)h->coll), h->root,
+	snprintf(why, why_bytes, "%s is for %s with root %u, not for %s with root %u",
+		 comm->plans.file, swingcoll_coll_name((enum swingcoll_coll)h->coll), h->root,
 		 swingcoll_coll_name((enum swingcoll_coll)e->coll), e->root);
 	free(*plan);
 	*plan = NULL;
@@ -225,7 +226,7 @@ static int build(const struct swingcoll_comm *comm, const struct swc_loaded_plan
 	return swc_plan_build(&args, plan, bytes, why, why_bytes);
 }
 
-static int give_to_kernel(struct swingcoll_comm *comm, const void *plan, size_t bytes,
+static int load_in_kernel(struct swingcoll_comm *comm, const void *plan, size_t bytes,
 			  struct swc_plan_load *l)
 {
 	int ret;
@@ -234,7 +235,7 @@ static int give_to_kernel(struct swingcoll_comm *comm, const void *plan, size_t 
 	l->bytes = (uint32_t)bytes;
 	l->data = (uintptr_t)plan;
 	ret = swc_context_ioctl(comm->ctx, SWC_IOC_PLAN_LOAD, l);
-	/* The kernel has no room: forget all others. */
+	/* The kernel has no room: unload all other plans of this communicator. */
 	if (ret == -ENOSPC && comm->plans.n > 1) {
 		while (comm->plans.n > 1)
 			unload(comm, &comm->plans.entry[--comm->plans.n]);
@@ -251,15 +252,19 @@ static int load(struct swingcoll_comm *comm, struct swc_loaded_plan *e, enum swc
 	void *plan = NULL;
 	size_t bytes;
 	int ret = build(comm, e, variant, &plan, &bytes, l.text, sizeof(l.text));
+	bool file = e->algo == SWC_ALGO_NR, built = !ret;
 
-	if (!ret)
-		ret = give_to_kernel(comm, plan, bytes, &l);
+	if (built)
+		ret = load_in_kernel(comm, plan, bytes, &l);
 	if (ret) {
+		const char *why = *l.text ? l.text : swingcoll_strerror(ret);
+
 		free(plan);
+		/* What is wrong with a file begins with its path. */
+		if (file && !built)
+			return swc_comm_fail(comm, ret, "plan file %s", why);
 		return swc_comm_fail(comm, ret, "plan %s: %s",
-				     e->algo == SWC_ALGO_NR ? comm->plans.file
-							    : swc_algo_name(e->algo),
-				     *l.text ? l.text : swingcoll_strerror(ret));
+				     file ? comm->plans.file : swc_algo_name(e->algo), why);
 	}
 	h = plan;
 	if (l.plan < sizeof(comm->plans.name_of) / sizeof(comm->plans.name_of[0]))
@@ -310,12 +315,12 @@ int swc_plans_get(struct swingcoll_comm *comm, struct swc_desc *d, enum swc_vari
 
 	choose(&comm->plans, d, bytes, &key);
 	e = lookup(comm, &key);
-	/* Others may pass on what is in the own part's place. */
+	/* Between nodes, a rank may pass on its own data from their place in the receive buffer. */
 	if (*wanted == SWC_OTHERS &&
 	    (key.algo == SWC_ALGO_NR || !swc_algo_info(key.algo)->one_node))
 		*wanted = SWC_DISJOINT;
 	variant = *wanted;
-	/* That for disjoint buffers first: mostly it serves in place, too. */
+	/* The plan for disjoint buffers first: mostly it is right in place too. */
 	if (variant == SWC_IN_PLACE && !e->handle[SWC_DISJOINT])
 		ret = load(comm, e, SWC_DISJOINT);
 	if (!ret && !e->handle[variant])
@@ -327,7 +332,7 @@ int swc_plans_get(struct swingcoll_comm *comm, struct swc_desc *d, enum swc_vari
 		return swc_comm_fail(
 			comm, -EOPNOTSUPP,
 			"%s may give ranks results that differ in their last bits: create the "
-			"communicator with SWINGCOLL_ALLOW_REORDER, or take another algorithm",
+			"communicator with SWINGCOLL_ALLOW_REORDER, or choose another algorithm",
 			swc_plans_algo(&comm->plans, e->handle[variant]));
 	d->plan = e->handle[variant];
 	return 0;

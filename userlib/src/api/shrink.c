@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Going on without some ranks. All that a new communicator needs is known to every survivor: who is left, where,
- * and by which ways. So nothing is exchanged; the survivors must only agree on who is left.
+ * Communicators without some ranks of an old one. Every remaining rank knows all that the new
+ * communicator needs: which ranks remain, on which nodes, and the paths between them. So nothing is
+ * exchanged; the ranks must only agree on the list.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bootstrap/bootstrap.h"
-#include "priv.h"
+#include "plan/hash.h"
+#include "src/priv.h"
 
-/* The ranks that are left. */
-struct survivors {
-	bool *gone; /* by old rank */
+/* The ranks that remain. */
+struct remaining {
+	bool *excluded; /* by old rank */
 	uint32_t nranks;
-	uint32_t rank;	     /* the caller's new one */
-	uint32_t nnodes;     /* of those that are left */
+	uint32_t rank;	     /* the caller's new rank */
+	uint32_t nnodes;     /* that they are on */
 	uint32_t nlocal;     /* on the caller's node */
-	bool in_order;	     /* numbered node by node, as many on each */
+	bool in_order;	     /* numbered node by node, with as many on each */
 	uint32_t *node_of;   /* by old node: the new number, or UINT32_MAX */
 	uint32_t *rank_node; /* by new rank */
 };
@@ -28,8 +29,8 @@ static uint32_t old_node(const struct swingcoll_comm *comm, uint32_t rank)
 	return comm->place.rank_node ? comm->place.rank_node[rank] : 0;
 }
 
-/* Number what is left; ranks and nodes keep their order. */
-static void count(const struct swingcoll_comm *comm, struct survivors *s)
+/* Number the remaining ranks and their nodes, in their old order. */
+static void count(const struct swingcoll_comm *comm, struct remaining *s)
 {
 	uint32_t mine = old_node(comm, comm->rank), first = 0, run = 0;
 
@@ -39,12 +40,15 @@ static void count(const struct swingcoll_comm *comm, struct survivors *s)
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		uint32_t node = old_node(comm, r);
 
-		if (s->gone[r])
+		if (s->excluded[r])
 			continue;
 		if (r == comm->rank)
 			s->rank = s->nranks;
 		if (s->node_of[node] == UINT32_MAX) {
-			/* The run of the node before is over; all runs must be as long as the first. */
+			/*
+			 * The ranks of the node before are complete; all nodes must have as many as
+			 * the first.
+			 */
 			if (s->nnodes == 1)
 				first = run;
 			s->in_order &= s->nnodes < 2 || run == first;
@@ -59,9 +63,9 @@ static void count(const struct swingcoll_comm *comm, struct survivors *s)
 	s->in_order &= s->nnodes < 2 || run == first;
 }
 
-/* The ways to the nodes that are left, under their new numbers. */
+/* The paths to the remaining nodes, under their new numbers. */
 static struct swc_node_path *keep_paths(const struct swingcoll_comm *comm,
-					const struct survivors *s, uint32_t *npaths)
+					const struct remaining *s, uint32_t *npaths)
 {
 	struct swc_node_path *paths = calloc(comm->place.npaths, sizeof(*paths));
 
@@ -78,10 +82,10 @@ static struct swc_node_path *keep_paths(const struct swingcoll_comm *comm,
 }
 
 /*
- * The new id follows from the old one, so it is as secret; from who is left, so that those who disagree do not
- * meet; and from how often that was done before.
+ * Derive the new id from the old one, so that it is as secret; from the list of excluded ranks, so
+ * that ranks with different lists do not meet; and from the number of calls before this one.
  */
-static void derive_id(struct swingcoll_comm *comm, const struct survivors *s,
+static void derive_id(struct swingcoll_comm *comm, const struct remaining *s,
 		      struct swingcoll_id *id)
 {
 	uint64_t hash[2] = { SWC_HASH_START, ~SWC_HASH_START };
@@ -90,16 +94,16 @@ static void derive_id(struct swingcoll_comm *comm, const struct survivors *s,
 
 	snprintf(text, sizeof(text), "%u", times);
 	for (int k = 0; k < 2; k++) {
-		hash[k] = swc_boot_hash(hash[k], text);
+		hash[k] = swc_hash_text(hash[k], text);
 		for (uint32_t r = 0; r < comm->nranks; r++)
-			hash[k] = swc_boot_hash(hash[k], s->gone[r] ? "x" : "o");
+			hash[k] = swc_hash_text(hash[k], s->excluded[r] ? "x" : "o");
 	}
 	for (int i = 0; i < SWINGCOLL_ID_BYTES; i++)
 		id->bytes[i] = comm->id.bytes[i] ^ ((unsigned char *)hash)[i];
 }
 
-static int join_rest(struct swingcoll_comm *comm, const struct survivors *s,
-		     struct swingcoll_comm **out)
+static int create_smaller(struct swingcoll_comm *comm, const struct remaining *s,
+			  struct swingcoll_comm **out)
 {
 	struct swingcoll_comm_opts opts = { .timeout_ms = comm->slots.timeout_ms,
 					    .flags = comm->flags };
@@ -133,8 +137,8 @@ static int join_rest(struct swingcoll_comm *comm, const struct survivors *s,
 	return ret;
 }
 
-/* Who is to go: those named, or the rank at fault. */
-static int mark(struct swingcoll_comm *comm, const int *exclude, int n, bool *gone)
+/* Mark the ranks to exclude: the list, or the rank at fault. */
+static int mark(struct swingcoll_comm *comm, const int *exclude, int n, bool *excluded)
 {
 	int culprit = -1;
 
@@ -143,18 +147,18 @@ static int mark(struct swingcoll_comm *comm, const int *exclude, int n, bool *go
 		if (culprit < 0)
 			return swc_comm_fail(
 				comm, -EINVAL,
-				"shrinking: no single rank is at fault: say which to exclude");
+				"shrinking: no rank is known to be at fault: pass the ranks to exclude");
 		exclude = &culprit;
 		n = 1;
 	}
 	for (int i = 0; i < n; i++) {
 		if (exclude[i] < 0 || exclude[i] >= (int)comm->nranks)
 			return swc_comm_fail(comm, -EINVAL,
-					     "shrinking: there is no rank %d: 0 to %u are",
+					     "shrinking: there is no rank %d: ranks are 0 to %u",
 					     exclude[i], comm->nranks - 1);
-		gone[exclude[i]] = true;
+		excluded[exclude[i]] = true;
 	}
-	if (gone[comm->rank])
+	if (excluded[comm->rank])
 		return swc_comm_fail(comm, -EINVAL, "shrinking: rank %u cannot exclude itself",
 				     comm->rank);
 	return 0;
@@ -163,7 +167,7 @@ static int mark(struct swingcoll_comm *comm, const int *exclude, int n, bool *go
 SWC_PUBLIC int swingcoll_comm_shrink(struct swingcoll_comm *comm, const int *exclude, int nexclude,
 				     struct swingcoll_comm **out)
 {
-	struct survivors s = { 0 };
+	struct remaining s = { 0 };
 	int saved = errno, ret = -ENOMEM;
 
 	if (!comm || !out || nexclude < 0 || (nexclude && !exclude))
@@ -171,17 +175,17 @@ SWC_PUBLIC int swingcoll_comm_shrink(struct swingcoll_comm *comm, const int *exc
 	*out = NULL;
 	if (comm->forked)
 		return -EBADF;
-	s.gone = calloc(comm->nranks, sizeof(*s.gone));
+	s.excluded = calloc(comm->nranks, sizeof(*s.excluded));
 	s.node_of = calloc(comm->nnodes, sizeof(*s.node_of));
 	s.rank_node = calloc(comm->nranks, sizeof(*s.rank_node));
-	if (s.gone && s.node_of && s.rank_node) {
-		ret = mark(comm, exclude, nexclude, s.gone);
+	if (s.excluded && s.node_of && s.rank_node) {
+		ret = mark(comm, exclude, nexclude, s.excluded);
 		if (!ret) {
 			count(comm, &s);
-			ret = join_rest(comm, &s, out);
+			ret = create_smaller(comm, &s, out);
 		}
 	}
-	free(s.gone);
+	free(s.excluded);
 	free(s.node_of);
 	free(s.rank_node);
 	errno = saved;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The addresses by which other nodes reach this one, in the order of its rails or ports: as the
- * environment lists them, or of the network devices that RDMA devices are on.
+ * The addresses by which other nodes reach this one, in the order of its rails or ports: those that
+ * the environment lists, or those of the network devices that have an RDMA device.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bootstrap/bootstrap.h"
+#include "src/bootstrap/bootstrap.h"
 
 #define NDEVS "/sys/class/infiniband/*/ports/*/gid_attrs/ndevs/*"
 
@@ -50,7 +50,7 @@ int swc_addr_parse(struct swc_boot_addr *addr, const char *list, char *why, size
 
 		end = strchrnul(list, ',');
 		if (n == SWC_MAX_PATHS) {
-			snprintf(why, why_bytes, "SWINGCOLL_ADDRS: more than %d addresses",
+			snprintf(why, why_bytes, "SWINGCOLL_ADDRS: list at most %d addresses",
 				 SWC_MAX_PATHS);
 			return -EINVAL;
 		}
@@ -58,7 +58,7 @@ int swc_addr_parse(struct swc_boot_addr *addr, const char *list, char *why, size
 		if (!parse_one(&addr[n++], one)) {
 			snprintf(
 				why, why_bytes,
-				"SWINGCOLL_ADDRS: \"%.*s\" is no address such as 10.0.0.1, fd00::1 or "
+				"SWINGCOLL_ADDRS: \"%.*s\" is not an address such as 10.0.0.1, fd00::1 or "
 				"fe80::1%%eth0",
 				(int)(end - list), list);
 			return -EINVAL;
@@ -90,7 +90,7 @@ bool swc_addr_selected(const char *list, const char *name)
 	return found != not ;
 }
 
-/* By kind, then by name as people count. */
+/* By kind, then by name with numbers in their order (eth2 before eth10). */
 static int by_name(const void *a, const void *b)
 {
 	const struct swc_boot_iface *x = a, *y = b;
@@ -132,7 +132,7 @@ int swc_addr_choose(struct swc_boot_addr *addr, struct swc_boot_iface *iface, si
 
 /* ---- this node ---- */
 
-/* Addresses that other nodes may know: of no loop, and not bound to one link. */
+/* Take an address that other nodes can use: not of the loopback, and not link-local. */
 static bool take(struct swc_boot_iface *to, const struct ifaddrs *from)
 {
 	memset(to, 0, sizeof(*to));
@@ -155,7 +155,7 @@ static bool take(struct swc_boot_iface *to, const struct ifaddrs *from)
 	return false;
 }
 
-/* One file for each GID: it holds the name of the network device, or cannot be read. */
+/* There is a file for each GID: it has the name of the network device, or cannot be read. */
 static bool has_rdma_device(const char *name, void *arg)
 {
 	const glob_t *files = arg;
@@ -192,7 +192,8 @@ int swc_addr_find(struct swc_boot_addr *addr, char *why, size_t why_bytes)
 		ifaces = NULL;
 	if (getifaddrs(&all)) {
 		ret = -errno;
-		snprintf(why, why_bytes, "the interfaces' addresses: %s", strerror(-ret));
+		snprintf(why, why_bytes, "cannot list the addresses of this node: %s",
+			 strerror(-ret));
 		return ret;
 	}
 	for (const struct ifaddrs *i = all; i; i = i->ifa_next)
@@ -209,10 +210,13 @@ int swc_addr_find(struct swc_boot_addr *addr, char *why, size_t why_bytes)
 	globfree(&files);
 	free(iface);
 	if (!ret && ifaces)
-		snprintf(why, why_bytes, "SWINGCOLL_IFACES=%.64s selects no address", ifaces);
-	else if (!ret)
 		snprintf(why, why_bytes,
-			 "no network device with an RDMA device has an address: rdma link, or set "
-			 "SWINGCOLL_IFACES or SWINGCOLL_ADDRS");
+			 "SWINGCOLL_IFACES=%.64s selects no interface with an address: see ip addr",
+			 ifaces);
+	else if (!ret)
+		snprintf(
+			why, why_bytes,
+			"no network device with an RDMA device has an address: see rdma link, or set "
+			"SWINGCOLL_IFACES or SWINGCOLL_ADDRS");
 	return ret;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Which bootstrap: what the environment says, or what the launcher offers. PMIx comes with a library of
- * its own that is looked for when it is needed, so that this one depends on nothing.
+ * The choice of a bootstrap: what the environment says, or what the launcher offers. PMIx has a
+ * library of its own, which is loaded when it is needed, so that this one does not depend on PMIx.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bootstrap/bootstrap.h"
-#include "priv.h"
+#include "src/bootstrap/bootstrap.h"
+#include "src/priv.h"
 
 #define PMIX_LIBRARY "libswingcoll_pmix.so.0"
 
@@ -23,12 +23,12 @@ static int from_env(struct swingcoll_bootstrap **boot, const struct swc_boot_env
 	if (!env->nranks)
 		return swingcoll_bootstrap_fail(
 			-EINVAL,
-			"SWINGCOLL_ROOT needs SWINGCOLL_RANK and SWINGCOLL_NRANKS, or those "
-			"of a launcher");
+			"SWINGCOLL_ROOT is set, but no rank: set SWINGCOLL_RANK and SWINGCOLL_NRANKS, "
+			"or use a launcher");
 	if (!*env->host && env->nranks > 1)
 		return swingcoll_bootstrap_fail(
 			-EINVAL,
-			"rank %d of %d by %s, but SWINGCOLL_ROOT=HOST:PORT is not set: an address of rank 0 and a free port there (a launcher with PMIx needs none: srun --mpi=pmix)",
+			"rank %d of %d by %s, but SWINGCOLL_ROOT=HOST:PORT is not set: set it to an address of rank 0 and a free port there, or use a launcher with PMIx (srun --mpi=pmix)",
 			env->rank, env->nranks, env->from);
 	swingcoll_bootstrap_fail(0, "%s", "");
 	ret = swc_boot_tcp(boot, env);
@@ -37,7 +37,10 @@ static int from_env(struct swingcoll_bootstrap **boot, const struct swc_boot_env
 	return ret;
 }
 
-/* From next to this library, as it need not be where the loader looks; else from there. */
+/*
+ * Load it from the folder of this library, which the loader may not search; else from where the
+ * loader searches.
+ */
 static void *open_library(void)
 {
 	char path[4096];
@@ -56,7 +59,7 @@ static void *open_library(void)
 	return lib ? lib : dlopen(PMIX_LIBRARY, RTLD_NOW);
 }
 
-/* The library stays: PMIx does not like to go. */
+/* The library stays loaded: PMIx cannot be unloaded safely. */
 static int from_pmix(struct swingcoll_bootstrap **boot)
 {
 	void *lib = open_library();
@@ -65,10 +68,11 @@ static int from_pmix(struct swingcoll_bootstrap **boot)
 
 	if (fn)
 		return fn(boot);
-	return swingcoll_bootstrap_fail(-ENOENT,
-					"started by PMIx, but %s cannot be used (%.120s): set "
-					"SWINGCOLL_ROOT=HOST:PORT to go without",
-					PMIX_LIBRARY, why ? why : "?");
+	return swingcoll_bootstrap_fail(
+		-ENOENT,
+		"the launcher offers PMIx, but %s cannot be loaded (%.120s): install "
+		"it, or set SWINGCOLL_ROOT=HOST:PORT",
+		PMIX_LIBRARY, why ? why : "?");
 }
 
 SWC_PUBLIC int swingcoll_bootstrap_env(struct swingcoll_bootstrap **boot)
@@ -94,13 +98,31 @@ SWC_PUBLIC int swingcoll_bootstrap_auto(struct swingcoll_bootstrap **boot)
 	if (!ret && !*env.host && getenv("PMIX_NAMESPACE")) {
 		ret = from_pmix(boot);
 	} else if (!ret) {
-		/* No launcher: a job of one. */
+		/* Without a launcher: a job of one rank. */
 		if (!env.nranks && !*env.host)
 			env.nranks = 1;
 		ret = from_env(boot, &env);
 	}
 	errno = saved;
 	return ret;
+}
+
+SWC_PUBLIC int swingcoll_bootstrap_launcher(const char **from, int *rank, int *nranks)
+{
+	struct swc_boot_env env;
+	int saved = errno, ret;
+
+	ret = swc_boot_env_read(&env);
+	errno = saved;
+	if (ret)
+		return ret;
+	*from = env.nranks		   ? env.from
+		: *env.host		   ? "SWINGCOLL_ROOT"
+		: getenv("PMIX_NAMESPACE") ? "PMIX_NAMESPACE"
+					   : NULL;
+	*rank = env.nranks ? env.rank : -1;
+	*nranks = env.nranks;
+	return *from != NULL;
 }
 
 SWC_PUBLIC void swingcoll_bootstrap_free(struct swingcoll_bootstrap *boot)
@@ -120,13 +142,15 @@ static int create_by(bootstrap_fn *make, struct swingcoll_comm **comm,
 	int ret;
 
 	if (!comm)
-		return swingcoll_bootstrap_fail(-EINVAL, "an argument is wrong");
+		return swingcoll_bootstrap_fail(-EINVAL, "comm is NULL");
 	*comm = NULL;
 	ret = make(&boot);
 	if (ret)
 		return ret;
-	/* Joining may take so long on one rank, and the others wait for it in the last exchange. */
-	swc_boot_tcp_patience(boot, timeout_ms + 5000);
+	/*
+	 * Creation may take so long on one rank, and the others wait for it in the last exchange.
+	 */
+	swc_boot_tcp_min_timeout(boot, timeout_ms + 5000);
 	ret = swingcoll_comm_create_from(comm, boot, opts);
 	swingcoll_bootstrap_free(boot);
 	return ret;

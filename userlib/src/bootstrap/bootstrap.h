@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Bootstrap: what the ranks of a job tell each other before there is a communicator, and what follows
- * from it. boot.c runs the exchange, boot_world.c draws the conclusions, paths.c finds the ways between
- * nodes, boot_addr.c this node's addresses; boot_env.c reads the environment, boot_tcp.c connects the
- * ranks, boot_auto.c chooses among the bootstraps. All but boot.c work without the kernel module.
+ * Bootstrap: what the ranks of a job tell each other before there is a communicator, and what each
+ * derives from it. create.c runs the exchange, world.c numbers nodes and checks that records fit
+ * together, paths.c finds the paths between nodes, addr.c this node's addresses; env.c reads the
+ * environment, tcp.c connects the ranks, auto.c chooses a bootstrap. All but create.c work without
+ * the kernel module.
  */
-#ifndef SWC_BOOT_H
-#define SWC_BOOT_H
+#ifndef SWC_BOOTSTRAP_BOOTSTRAP_H
+#define SWC_BOOTSTRAP_BOOTSTRAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,23 +16,14 @@
 #include <linux/swingcoll.h>
 #include <swingcoll.h>
 
-#include "topo.h"
+#include "plan/hash.h"
+#include "plan/topo.h"
 
 #define SWC_BOOT_TEXT 248
 
-/* FNV-1a over a string, going on from @hash. */
-#define SWC_HASH_START 0xcbf29ce484222325ull
+/* ---- addresses: addr.c ---- */
 
-static inline uint64_t swc_boot_hash(uint64_t hash, const char *s)
-{
-	for (; *s; s++)
-		hash = (hash ^ (unsigned char)*s) * 0x100000001b3ull;
-	return hash;
-}
-
-/* ---- addresses: boot_addr.c ---- */
-
-/* An IP address. @scope: index of the interface of a link-local one, meant for this node only. */
+/* An IP address. @scope: for a link-local one, the index of its interface on this node; else 0. */
 struct swc_boot_addr {
 	uint16_t family; /* AF_INET or AF_INET6 */
 	uint16_t resv;
@@ -39,40 +31,42 @@ struct swc_boot_addr {
 	uint8_t bytes[16];
 };
 
-/* An address of an interface, as found on this node. */
+/* An address of an interface of this node. */
 struct swc_boot_iface {
 	char name[16];
 	struct swc_boot_addr addr;
 };
 
 /*
- * Addresses from a list with commas, up to SWC_MAX_PATHS. Their number, or -EINVAL and a line in @why.
+ * Read a list of addresses with commas between them, up to SWC_MAX_PATHS. Their number, or -EINVAL
+ * and a line in @why.
  */
 int swc_addr_parse(struct swc_boot_addr *addr, const char *list, char *why, size_t why_bytes);
 
 /*
- * Whether an interface is selected: by beginnings of names with commas between them; with = in front of
- * the list by whole names, with ^ all but those.
+ * Does a list select an interface? The list has beginnings of names with commas between them, or
+ * whole names after =. ^ in front of all that selects all other interfaces.
  */
 bool swc_addr_selected(const char *list, const char *name);
 
 /*
- * This node's addresses from those of its interfaces (which get sorted): those in @list, or all of
- * devices with an RDMA device if that is NULL or only excludes. IPv4 first; IPv6 of an interface only
- * if it has no IPv4. Returns their number.
+ * Choose this node's addresses from those of its interfaces, which get sorted: the interfaces that
+ * @list selects, or all that have an RDMA device if @list is NULL or only excludes. IPv4 first;
+ * IPv6 of an interface only if it has no IPv4. Returns their number.
  */
 int swc_addr_choose(struct swc_boot_addr *addr, struct swc_boot_iface *iface, size_t n,
 		    const char *list, bool (*has_rdma)(const char *name, void *arg), void *arg);
 
 /*
- * The addresses by which other nodes reach this one: SWINGCOLL_ADDRS, or of the interfaces, see
- * SWINGCOLL_IFACES. Their number, which may be 0, or a negative errno and a line in @why.
+ * The addresses by which other nodes reach this one: SWINGCOLL_ADDRS, or those of its interfaces
+ * (SWINGCOLL_IFACES). Their number, which may be 0, or a negative errno; a line in @why if there
+ * are none.
  */
 int swc_addr_find(struct swc_boot_addr *addr, char *why, size_t why_bytes);
 
 /* ---- paths.c ---- */
 
-/* A node as others reach it. @port: its module's. @name: for messages. */
+/* A node as others reach it. @port: at which its module listens. @name: for messages. */
 struct swc_paths_node {
 	const struct swc_boot_addr *addr;
 	uint32_t naddrs;
@@ -81,17 +75,17 @@ struct swc_paths_node {
 };
 
 /**
- * swc_paths_make() - the ways from one node to all others
+ * swc_paths_make() - the paths from one node to all others
  * @topo: torus whose nodes are those of @nodes; NULL, or another shape: rails
  * @nodes: by number
  * @nnodes: how many
- * @me: this one
- * @paths: out: the ways, by node and number; the caller's, to be freed
+ * @me: number of this node
+ * @paths: out: the paths, ordered by node and number; the caller's, to be freed with free()
  * @npaths: out: how many
  *
- * A torus is used as one if every node has two addresses for each dimension longer than 1, in the
- * order plus, minus of the first such dimension, plus, minus of the next. Otherwise address k of one
- * node is connected with address k of the other.
+ * A torus is used as such if every node has two addresses for each dimension longer than 1, in the
+ * order plus, minus of the first such dimension, plus, minus of the next. Otherwise address k of
+ * one node is connected with address k of the other.
  *
  * Return: 0, -ENOMEM, or -EINVAL and a line in @why.
  */
@@ -99,21 +93,21 @@ int swc_paths_make(const struct swc_topo *topo, const struct swc_paths_node *nod
 		   uint32_t me, struct swc_node_path **paths, uint32_t *npaths, char *why,
 		   size_t why_bytes);
 
-/* ---- boot_world.c ---- */
+/* ---- world.c ---- */
 
 /**
  * struct swc_boot_record - what a rank tells the others; of fixed size, in the machine's byte order
  * @magic, @version: of this layout
- * @abi: of the kernel module
- * @rank, @nranks: as the rank believes
+ * @abi: version of the kernel module's ABI
+ * @rank, @nranks: as the bootstrap has told the rank
  * @rdma_port: at which its module listens, 0 if it cannot reach other nodes
  * @node: hash of what identifies the running kernel
- * @topo: hash of the topology asked for, @options of the other options that must be equal; of no
- *	meaning if @error
- * @pid, @host: for people
- * @error, @text: what keeps this rank from joining, 0 if nothing
+ * @topo: hash of the topology asked for; not valid if @error
+ * @options: hash of the other options that must be equal; not valid if @error
+ * @pid, @host: for messages
+ * @error, @text: why this rank cannot create the communicator, 0 if it can
  * @id: rank 0's is the communicator's
- * @addr_error: why there are no addresses; matters on several nodes only
+ * @addr_error: why there are no addresses; an error only on several nodes
  */
 struct swc_boot_record {
 	uint32_t magic;
@@ -159,31 +153,32 @@ struct swc_world {
 };
 
 /*
- * Check that the records fit together, and number the nodes. Otherwise one line in @why, the same on
- * all ranks. Free with swc_world_free() in any case.
+ * Check that the records fit together, and number the nodes. 0, or a negative errno and one line in
+ * @why, the same on all ranks. Free with swc_world_free() in any case.
  */
 int swc_world_init(struct swc_world *w, const struct swc_boot_record *rec, uint32_t nranks,
 		   char *why, size_t why_bytes);
 void swc_world_free(struct swc_world *w);
 
 /*
- * The topology for plans over several nodes, from the text asked for (or "@FILE"; NULL: a switch). Where
- * it has one rank per node and the nodes have more, it gets them. Free with swc_topo_free().
+ * The topology for plans over several nodes, from the text asked for (or "@FILE"; NULL: a switch).
+ * A topology with one rank per node gets the real number of ranks of each node. Free with
+ * swc_topo_free().
  */
 int swc_world_topo(const struct swc_world *w, const char *text, struct swc_topo *topo, char *why,
 		   size_t why_bytes);
 
-/* The ways from the node of @rank to the others. */
+/* The paths from the node of @rank to the others. */
 int swc_world_paths(const struct swc_world *w, const struct swc_topo *topo, uint32_t rank,
 		    struct swc_node_path **paths, uint32_t *npaths, char *why, size_t why_bytes);
 
-/* ---- boot_env.c ---- */
+/* ---- env.c ---- */
 
 /**
- * struct swc_boot_env - what a launcher says in the environment
- * @rank, @nranks: this process and all; nranks 0: nothing is said
+ * struct swc_boot_env - what the environment says about the job
+ * @rank, @nranks: of this process; @nranks 0: it says nothing
  * @from: name of the variable that gave the rank
- * @host, @port: of rank 0; empty: not said
+ * @host, @port: where rank 0 listens; empty: it does not say
  * @root: both, as given, for messages
  * @job: hash of SWINGCOLL_JOB
  * @timeout_ms: for the ranks to find each other
@@ -199,15 +194,15 @@ struct swc_boot_env {
 	uint32_t timeout_ms;
 };
 
-/* 0, or -EINVAL and a line for swingcoll_bootstrap_error(). */
+/* Read the environment. 0, or -EINVAL; then swingcoll_bootstrap_error() has a line. */
 int swc_boot_env_read(struct swc_boot_env *env);
 
-/* ---- boot_tcp.c ---- */
+/* ---- tcp.c ---- */
 
-/* Connect the ranks. 0, or a negative errno and a line for swingcoll_bootstrap_error(). */
+/* Connect the ranks. 0, or a negative errno; then swingcoll_bootstrap_error() has a line. */
 int swc_boot_tcp(struct swingcoll_bootstrap **boot, const struct swc_boot_env *env);
 
-/* Wait at least so long for others in an exchange of a bootstrap that may be by TCP. */
-void swc_boot_tcp_patience(struct swingcoll_bootstrap *boot, uint32_t timeout_ms);
+/* Make the timeout of exchanges at least @timeout_ms, if the bootstrap is by TCP. */
+void swc_boot_tcp_min_timeout(struct swingcoll_bootstrap *boot, uint32_t timeout_ms);
 
-#endif /* SWC_BOOT_H */
+#endif /* SWC_BOOTSTRAP_BOOTSTRAP_H */

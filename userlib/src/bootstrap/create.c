@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Communicators from a bootstrap. Two exchanges: in the first each rank says who and where it is, from
- * which all draw the same conclusions and join; in the second each says how that went, so that nobody
- * starts before all are there, and all fail if one does. A rank that is in trouble says so in the
- * exchange rather than to stay away, where the others could only wait for it.
+ * Communicators from a bootstrap, by two exchanges. In the first each rank describes itself and its
+ * node; from that all ranks draw the same conclusions and create the communicator. In the second
+ * each rank says how that went, so that no rank starts before all are ready, and all fail if one
+ * does. A rank with an error says so in the exchange, because the others would wait for a rank that
+ * stays away.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -12,12 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bootstrap/bootstrap.h"
-#include "priv.h"
+#include "src/bootstrap/bootstrap.h"
+#include "src/files.h"
+#include "src/priv.h"
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
-/* How joining went. */
+/* How the creation went on one rank. */
 struct outcome {
 	int32_t error;
 	uint32_t resv;
@@ -57,9 +59,9 @@ static int gather(const struct swingcoll_bootstrap *boot, const void *mine, void
 	return ret;
 }
 
-/* ---- who and where we are ---- */
+/* ---- the description of this rank ---- */
 
-/* Containers on one kernel share the device, so what counts is the kernel's boot. */
+/* Containers on one kernel share the device, so the id of the kernel's boot identifies the node. */
 static int find_node(uint64_t *node, char *why, size_t why_bytes)
 {
 	char text[64] = "";
@@ -71,10 +73,10 @@ static int find_node(uint64_t *node, char *why, size_t why_bytes)
 		fclose(f);
 	}
 	text[strcspn(text, "\n")] = 0;
-	*node = swc_boot_hash(SWC_HASH_START, text);
+	*node = swc_hash_text(SWC_HASH_START, text);
 	if (*text)
 		return 0;
-	snprintf(why, why_bytes, "%s cannot be read", BOOT_ID);
+	snprintf(why, why_bytes, "%s cannot be read: mount /proc", BOOT_ID);
 	return -ENODEV;
 }
 
@@ -85,32 +87,35 @@ static int hash_options(struct swc_boot_record *r, const struct swingcoll_comm_o
 	int ret = swc_comm_check_opts(o);
 
 	if (ret) {
-		snprintf(r->text, sizeof(r->text),
-			 "options: a flag, a number or a reserved field is out of range");
+		snprintf(
+			r->text, sizeof(r->text),
+			"options: an unknown flag, a number out of range, or a reserved field that is not 0");
 		return ret;
 	}
 	if (o) {
 		snprintf(text, sizeof(text), "/%u/%lld", o->flags, (long long)o->slot_max);
-		r->options = swc_boot_hash(SWC_HASH_START, o->algo ? o->algo : "auto");
-		r->options = swc_boot_hash(r->options, text);
+		r->options = swc_hash_text(SWC_HASH_START, o->algo ? o->algo : "auto");
+		r->options = swc_hash_text(r->options, text);
 	} else {
-		r->options = swc_boot_hash(SWC_HASH_START, "auto/0/0");
+		r->options = swc_hash_text(SWC_HASH_START, "auto/0/0");
 	}
-	/* By what it says, as files may be at different places. */
+	/*
+	 * The hash of the topology, not of the option, as files may have different names on
+	 * different nodes.
+	 */
 	if (topo) {
 		struct swc_topo t;
 		char *shape;
 		int len;
 
-		ret = *topo == '@' ? swc_topo_read(&t, topo + 1, r->text, sizeof(r->text))
-				   : swc_topo_parse(&t, topo, r->text, sizeof(r->text));
+		ret = swc_file_topo(&t, topo, r->text, sizeof(r->text));
 		if (ret)
 			return ret;
 		len = swc_topo_format(&t, NULL, 0);
 		shape = len < 0 ? NULL : malloc((size_t)len + 1);
 		if (shape) {
 			swc_topo_format(&t, shape, (size_t)len + 1);
-			r->topo = swc_boot_hash(SWC_HASH_START, shape);
+			r->topo = swc_hash_text(SWC_HASH_START, shape);
 		}
 		free(shape);
 		swc_topo_free(&t);
@@ -151,12 +156,12 @@ static void describe(struct swc_boot_record *r, const struct swingcoll_bootstrap
 		snprintf(r->text, sizeof(r->text), "%s", swingcoll_strerror(r->error));
 }
 
-/* ---- joining ---- */
+/* ---- creation ---- */
 
-static int join_nodes(struct swingcoll_comm **comm, const struct swc_world *w,
-		      const struct swingcoll_bootstrap *boot,
-		      const struct swingcoll_comm_opts *opts, const char *topo, char *why,
-		      size_t why_bytes)
+static int create_on_nodes(struct swingcoll_comm **comm, const struct swc_world *w,
+			   const struct swingcoll_bootstrap *boot,
+			   const struct swingcoll_comm_opts *opts, const char *topo, char *why,
+			   size_t why_bytes)
 {
 	struct swingcoll_comm_opts o = opts ? *opts : (struct swingcoll_comm_opts){ 0 };
 	uint32_t me = w->rank_node[boot->rank], npaths;
@@ -194,13 +199,13 @@ static int join_nodes(struct swingcoll_comm **comm, const struct swc_world *w,
 	return ret;
 }
 
-/* What follows from somebody else's failure, and names it no more. */
+/* Errors that follow from another rank's failure, and do not name it. */
 static bool is_echo(int error)
 {
 	return error == -ETIMEDOUT || error == -ECONNRESET || error == -ECONNABORTED;
 }
 
-/* How it went for all: the first failure that is one of its own. */
+/* Exchange how it went. The result is the first failure that did not follow from another one. */
 static int agree(const struct swingcoll_bootstrap *boot, const struct swc_boot_record *rec,
 		 const struct outcome *mine)
 {
@@ -241,15 +246,15 @@ static int create(struct swingcoll_comm **comm, const struct swingcoll_bootstrap
 		all[i].text[sizeof(all[i].text) - 1] = 0;
 	}
 	out.error = swc_world_init(&w, all, (uint32_t)boot->nranks, out.text, sizeof(out.text));
-	/* One node is what the kernel takes for granted; the network's shape is of no use there. */
+	/* On one node the shape of the network has no meaning. */
 	if (!out.error && w.nnodes == 1)
 		out.error = swc_comm_create(comm, &all->id, boot->nranks, boot->rank, opts, NULL,
 					    out.text, sizeof(out.text));
 	else if (!out.error)
-		out.error = join_nodes(comm, &w, boot, opts, topo, out.text, sizeof(out.text));
+		out.error = create_on_nodes(comm, &w, boot, opts, topo, out.text, sizeof(out.text));
 	swc_world_free(&w);
 	if (out.error && !*out.text)
-		snprintf(out.text, sizeof(out.text), "joining the communicator: %s",
+		snprintf(out.text, sizeof(out.text), "creating the communicator: %s",
 			 swingcoll_strerror(out.error));
 	ret = agree(boot, all, &out);
 	if (ret && !out.error)
@@ -268,10 +273,11 @@ SWC_PUBLIC int swingcoll_comm_create_from(struct swingcoll_comm **comm,
 
 	if (!comm || !boot || !boot->allgather || boot->nranks < 1 || boot->rank < 0 ||
 	    boot->rank >= boot->nranks)
-		return swingcoll_bootstrap_fail(-EINVAL, "an argument is wrong");
+		return swingcoll_bootstrap_fail(
+			-EINVAL, "an argument is NULL, or the bootstrap has no such rank");
 	*comm = NULL;
 	if (boot->nranks > SWC_MAX_RANKS)
-		return swingcoll_bootstrap_fail(-EINVAL, "%d ranks: 1 to %d are possible",
+		return swingcoll_bootstrap_fail(-EINVAL, "%d ranks: a communicator has 1 to %d",
 						boot->nranks, SWC_MAX_RANKS);
 	swingcoll_bootstrap_fail(ret, "out of memory");
 	mine = calloc(1, sizeof(*mine));

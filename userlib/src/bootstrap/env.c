@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Who this process is and where rank 0 listens, from the environment: the library's own variables, and
- * those that launchers set.
+ * Rank, number of ranks and the address of rank 0 from the environment: the library's own
+ * variables, and those that launchers set.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bootstrap/bootstrap.h"
-#include "priv.h"
+#include "plan/number.h"
+#include "src/bootstrap/bootstrap.h"
+#include "src/priv.h"
 
 #define DEFAULT_TIMEOUT_S 120
 
 /*
- * SLURM's come last: they are set in a batch script too, whose processes other launchers number. OMPI's
- * and PMI's are set by mpirun.
+ * In this order: the first pair that is set counts. SLURM's come last: they are also set in a batch
+ * script, in which another launcher may number the processes. OMPI's and PMI's are set by mpirun.
  */
 static const char *const pairs[][2] = {
 	{ "SWINGCOLL_RANK", "SWINGCOLL_NRANKS" },
@@ -33,21 +34,18 @@ static const char *get(const char *name)
 	return s && *s ? s : NULL;
 }
 
-/* *v stays as it is if the variable is not set. */
+/* Read a variable; *v is unchanged if it is not set. */
 static int number(const char *name, long min, long max, long *v)
 {
 	const char *s = get(name);
-	char *end;
-	long n;
+	uint64_t n;
 
 	if (!s)
 		return 0;
-	errno = 0;
-	n = strtol(s, &end, 10);
-	if (errno || *end || n < min || n > max)
+	if (!swc_number_parse(s, (uint64_t)min, (uint64_t)max, &n))
 		return swingcoll_bootstrap_fail(
-			-EINVAL, "%s=%.40s: a number from %ld to %ld is due", name, s, min, max);
-	*v = n;
+			-EINVAL, "%s=%.40s: set it to a number from %ld to %ld", name, s, min, max);
+	*v = (long)n;
 	return 0;
 }
 
@@ -58,10 +56,14 @@ static int read_rank(struct swc_boot_env *env)
 		long rank = -1, n = 0;
 		int ret;
 
-		/* Half of our own pair is a mistake, of another's no sign of that launcher. */
+		/*
+		 * Half of the library's own pairs is a mistake; half of a launcher's only says that
+		 * it is not that launcher.
+		 */
 		if (i < 2 && !get(name[0]) != !get(name[1]))
-			return swingcoll_bootstrap_fail(-EINVAL, "%s is set, but %s is not",
-							name[!get(name[0])], name[!!get(name[0])]);
+			return swingcoll_bootstrap_fail(
+				-EINVAL, "%s is set, but %s is not: set both or none",
+				name[!get(name[0])], name[!!get(name[0])]);
 		if (!get(name[0]) || !get(name[1]))
 			continue;
 		ret = number(name[1], 1, SWC_MAX_RANKS, &n);
@@ -77,13 +79,12 @@ static int read_rank(struct swc_boot_env *env)
 	return 0;
 }
 
-/* HOST:PORT, where an IPv6 address stands in brackets. */
+/* Split HOST:PORT, in which an IPv6 address is in brackets. */
 static int split_root(struct swc_boot_env *env, const char *root)
 {
 	const char *colon = strrchr(root, ':'), *host = root;
 	size_t len = colon ? (size_t)(colon - root) : 0;
-	char *end;
-	long port = colon ? strtol(colon + 1, &end, 10) : 0;
+	uint64_t port;
 
 	if (len > 1 && *root == '[' && root[len - 1] == ']') {
 		host++;
@@ -91,19 +92,19 @@ static int split_root(struct swc_boot_env *env, const char *root)
 	} else if (memchr(root, ':', len)) {
 		len = 0;
 	}
-	if (!len || len >= sizeof(env->host) || port < 1 || port > 65535 || *end)
+	if (!len || len >= sizeof(env->host) || !swc_number_parse(colon + 1, 1, 65535, &port))
 		return swingcoll_bootstrap_fail(
 			-EINVAL,
-			"SWINGCOLL_ROOT=%.80s: HOST:PORT is due, such as 10.0.0.1:29400 or "
+			"SWINGCOLL_ROOT=%.80s: set it to HOST:PORT, such as 10.0.0.1:29400 or "
 			"[fd00::1]:29400",
 			root);
 	memcpy(env->host, host, len);
-	snprintf(env->port, sizeof(env->port), "%ld", port);
+	snprintf(env->port, sizeof(env->port), "%u", (unsigned int)port);
 	snprintf(env->root, sizeof(env->root), "%.*s", (int)sizeof(env->root) - 1, root);
 	return 0;
 }
 
-/* PyTorch listens at MASTER_PORT itself, so ours is the next one. */
+/* PyTorch listens at MASTER_PORT itself, so take the next port. */
 static int read_root(struct swc_boot_env *env)
 {
 	const char *root = get("SWINGCOLL_ROOT"), *host = get("MASTER_ADDR");
@@ -139,7 +140,7 @@ int swc_boot_env_read(struct swc_boot_env *env)
 	int ret;
 
 	memset(env, 0, sizeof(*env));
-	env->job = swc_boot_hash(SWC_HASH_START, job ? job : "");
+	env->job = swc_hash_text(SWC_HASH_START, job ? job : "");
 	ret = read_rank(env);
 	if (!ret)
 		ret = read_root(env);

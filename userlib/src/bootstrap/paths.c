@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The ways between nodes: which of a node's addresses talks to which of another's. Pure arithmetic on
- * what the nodes have told of themselves, so that both ends of a pair find the same table.
+ * The paths between nodes: which address of a node connects to which address of another. Pure
+ * arithmetic on what the nodes have described, so that both ends of a pair compute the same table.
  *
  * On a torus, messages are forwarded dimension by dimension, in increasing order, the shorter way
- * round. A message leaves by the port of the first dimension in which the nodes differ and arrives at
- * the port of the last one, which on the far node is the one that looks back: who travels in plus
- * direction arrives at a minus port. Path 0 is that way as the node with the lower number sees it, with
- * plus where both directions are equally long; the other end uses it backwards. Nodes that are
- * opposite each other in one dimension, and equal in all others, have a path 1: the other way round.
+ * round. A message leaves by the port of the first dimension in which the nodes differ, and arrives
+ * at a port of the last one: at the minus port if it travels in plus direction. Path 0 is that
+ * route as the node with the lower number sees it, with plus where both directions are equally
+ * long; the other end uses it backwards. Nodes that are opposite each other in one dimension, and
+ * equal in all others, have a path 1: the other way round.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bootstrap/bootstrap.h"
+#include "src/bootstrap/bootstrap.h"
 
 struct table {
 	const struct swc_paths_node *nodes;
@@ -43,7 +43,10 @@ static void to_sockaddr(uint8_t out[28], const struct swc_boot_addr *a, uint32_t
 	}
 }
 
-/* One more way, from an address of ours to one of theirs. A link-local one is reached by our link. */
+/*
+ * Add a path from address @mine of this node to address @theirs of another. Link-local ones are
+ * reached by this link.
+ */
 static void add(struct table *t, uint32_t node, uint32_t path, uint32_t mine, uint32_t theirs)
 {
 	const struct swc_paths_node *to = &t->nodes[node];
@@ -58,7 +61,9 @@ static void add(struct table *t, uint32_t node, uint32_t path, uint32_t mine, ui
 
 /* ---- torus ---- */
 
-/* Number of a dimension's plus port; minus is the next. Dimensions of one node have none. */
+/*
+ * Number of a dimension's plus port; the minus port is the next. Dimensions of length 1 have none.
+ */
 static uint32_t port_of(const struct swc_topo *t, uint32_t dim)
 {
 	uint32_t port = 0;
@@ -79,7 +84,7 @@ static bool has_ports(const struct swc_topo *t, const struct swc_paths_node *nod
 	return true;
 }
 
-/* A way by the ports that it has on the lower and the upper node. */
+/* Add a path by its ports on the node with the lower and the node with the higher number. */
 static int add_torus(struct table *t, uint32_t other, uint32_t path, uint32_t low, uint32_t high,
 		     char *why, size_t why_bytes)
 {
@@ -90,7 +95,7 @@ static int add_torus(struct table *t, uint32_t other, uint32_t path, uint32_t lo
 		snprintf(
 			why, why_bytes,
 			"address %u of %s and address %u of %s are the ends of one path of the torus, "
-			"but one is IPv4 and the other IPv6",
+			"but one is IPv4 and the other IPv6: set SWINGCOLL_ADDRS",
 			mine, a->name, theirs, b->name);
 		return -EINVAL;
 	}
@@ -139,7 +144,7 @@ static int rail_paths(struct table *t, uint32_t other, char *why, size_t why_byt
 		return 0;
 	snprintf(
 		why, why_bytes,
-		"%s and %s have no addresses of one kind, IPv4 or IPv6, at the same place in their lists: "
+		"%s and %s have no addresses of the same kind (IPv4 or IPv6) at the same place in their lists: "
 		"set SWINGCOLL_ADDRS",
 		a->name, b->name);
 	return -EINVAL;

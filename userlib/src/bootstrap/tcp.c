@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Bootstrap by TCP: rank 0 listens at a known place, the others connect to it and stay connected, and an
- * exchange goes through rank 0 as through the hub of a star. Every message has a header with an error,
- * so that rank 0 can tell all what it knows of one.
+ * Bootstrap by TCP: rank 0 listens at a known address, the others connect to it and stay connected,
+ * and an exchange goes through rank 0, the hub of a star. Every message has a header with an error,
+ * so that rank 0 can tell all ranks what it learns of one.
  *
- * Anything may connect to an open port. Who does not begin with our greeting is dropped, and who says
- * nothing cannot keep others waiting. There is no defence against those who know the protocol: the
- * network must be trusted.
+ * Any host may connect to an open port. A connection that does not begin with the greeting is
+ * closed, and one that sends nothing does not keep others waiting. There is no defence against
+ * hosts that know the protocol: the network must be trusted.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,12 +24,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bootstrap/bootstrap.h"
+#include "src/bootstrap/bootstrap.h"
 
 #define MAGIC "swcboot1"
-#define NOTICE_MS 5000	  /* until we say whom we wait for */
-#define GREETING_MS 10000 /* for a connection to say who it is */
-#define MAX_STRANGERS 64  /* connections that have not done so yet */
+#define NOTICE_MS 5000	  /* after so long, print which ranks are missing */
+#define GREETING_MS 10000 /* for a connection to send its greeting */
+#define MAX_UNKNOWN 64	  /* connections without a greeting so far */
 #define MAX_TEXT 240
 
 struct greeting {
@@ -39,14 +39,15 @@ struct greeting {
 	uint64_t job;
 };
 
-/* In front of data, or of a line of text if error. */
+/* In front of data, or of a line of text if @error. */
 struct header {
 	char magic[8];
 	int32_t error;
 	uint32_t bytes;
 };
 
-struct stranger {
+/* A connection without a greeting so far. */
+struct unknown {
 	int fd;
 	size_t have;
 	uint64_t deadline;
@@ -55,10 +56,10 @@ struct stranger {
 
 /**
  * struct tcp - this rank's connections
- * @boot: its public face
- * @fd: by rank, on rank 0; fd[0] is the one connection of others. -1: none
- * @listener: while ranks are missing, on rank 0; else -1
- * @limit: open files that were allowed before we needed more; rlim_max 0: not changed
+ * @boot: the bootstrap that the caller gets
+ * @fd: on rank 0, the connections by rank; on others, fd[0] is the connection to rank 0. -1: none
+ * @listener: on rank 0, while ranks are missing; else -1
+ * @limit: the limit of open files before it was raised; rlim_max 0: it was not
  */
 struct tcp {
 	struct swingcoll_bootstrap boot;
@@ -88,7 +89,10 @@ static int left_ms(uint64_t deadline)
 
 /* ---- bytes ---- */
 
-/* All of it, by the deadline, on a socket that does not block. -ECONNRESET: the other end has closed. */
+/*
+ * Send or receive all of it by the deadline, on a non-blocking socket. -ECONNRESET: the other end
+ * has closed.
+ */
 static int transfer(int fd, void *data, size_t bytes, bool out, uint64_t deadline)
 {
 	char *at = data;
@@ -122,7 +126,7 @@ static int send_message(int fd, int error, const void *data, size_t bytes, uint6
 	return ret ? ret : transfer(fd, (void *)data, bytes, true, deadline);
 }
 
-/* An error that the other end sends becomes ours, with its text. */
+/* Receive a message. An error in it becomes the result, with its text. */
 static int recv_message(int fd, void *data, size_t bytes, uint64_t deadline)
 {
 	char text[MAX_TEXT];
@@ -138,7 +142,7 @@ static int recv_message(int fd, void *data, size_t bytes, uint64_t deadline)
 		return transfer(fd, data, bytes, false, deadline);
 	memset(text, 0, sizeof(text));
 	if (transfer(fd, text, h.bytes, false, deadline))
-		snprintf(text, sizeof(text), "rank 0 has failed");
+		snprintf(text, sizeof(text), "rank 0 reported an error without a text");
 	return swingcoll_bootstrap_fail(h.error < 0 ? h.error : -EPROTO, "%s", text);
 }
 
@@ -188,8 +192,8 @@ static int open_listener(const struct addrinfo *ai)
 }
 
 /*
- * At the address itself if one is given and ours; everywhere if it is a name, which here may well mean
- * the loop, or the address of a gateway.
+ * Listen at the address itself if that is an address of this node; at all addresses if it is a
+ * name, which on its own node may mean the loopback, or the address of a gateway.
  */
 static int listen_at(const struct swc_boot_env *env, const char *host, int flags, int *fd)
 {
@@ -198,7 +202,7 @@ static int listen_at(const struct swc_boot_env *env, const char *host, int flags
 
 	if (getaddrinfo(host, env->port, &hints, &list))
 		return -EADDRNOTAVAIL;
-	/* IPv6 first: everywhere, that takes IPv4 too. */
+	/* IPv6 first: at all addresses, it accepts IPv4 too. */
 	*fd = -EADDRNOTAVAIL;
 	for (ai = list; ai && *fd < 0; ai = ai->ai_next)
 		if (ai->ai_family == AF_INET6)
@@ -221,14 +225,15 @@ static int start_listening(struct tcp *t, const struct swc_boot_env *env)
 	t->listener = -1;
 	return swingcoll_bootstrap_fail(ret, "rank 0 cannot listen at %s: %s%s", env->root,
 					strerror(-ret),
-					ret == -EADDRINUSE ? ": another program or job does; take "
-							     "another port"
-							   : "");
+					ret == -EADDRINUSE
+						? ": another program or job does; choose "
+						  "another port"
+						: "");
 }
 
-/* ---- rank 0: who comes? ---- */
+/* ---- rank 0: accepting the other ranks ---- */
 
-/* "3, 5, 6, ..." */
+/* The missing ranks as text: "3, 5, 6, ..." */
 static const char *missing(const struct tcp *t, char *text, size_t bytes)
 {
 	size_t used = 0;
@@ -248,7 +253,7 @@ static const char *missing(const struct tcp *t, char *text, size_t bytes)
 	return text;
 }
 
-static void __attribute__((format(printf, 3, 4))) turn_away(int fd, int error, const char *fmt, ...)
+static void __attribute__((format(printf, 3, 4))) reject(int fd, int error, const char *fmt, ...)
 {
 	char text[MAX_TEXT];
 	va_list args;
@@ -256,12 +261,15 @@ static void __attribute__((format(printf, 3, 4))) turn_away(int fd, int error, c
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	/* It fits into the socket's buffer; if not, so be it. */
+	/*
+	 * It fits into the socket's buffer; if it does not, the other end only sees the connection
+	 * closed.
+	 */
 	send_message(fd, error, text, strlen(text), 0);
 	close(fd);
 }
 
-/* It came, ended, and may have been started once more. */
+/* Has a connection ended? Its rank may have been started again. */
 static bool has_ended(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
@@ -269,30 +277,30 @@ static bool has_ended(int fd)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* True if that was a rank that was missing. The socket is no stranger's any more. */
+/* Make a connection that of its rank, or reject it. True if the rank was missing. */
 static bool admit(struct tcp *t, int fd, const struct greeting *g)
 {
 	char there[64];
 
 	if (g->job != t->job) {
-		turn_away(fd, -EPROTO, "rank 0 at %.100s belongs to another job (SWINGCOLL_JOB)",
-			  t->root);
+		reject(fd, -EPROTO,
+		       "rank 0 at %.100s belongs to another job: set the same SWINGCOLL_JOB, or choose another port",
+		       t->root);
 	} else if (g->nranks != (uint32_t)t->nfds) {
-		turn_away(fd, -EPROTO,
-			  "rank %u is told that there are %u ranks, rank 0 that there are %d",
-			  g->rank, g->nranks, t->nfds);
+		reject(fd, -EPROTO,
+		       "rank %u was started as one of %u ranks, rank 0 as one of %d: use the same number",
+		       g->rank, g->nranks, t->nfds);
 	} else if (!g->rank || g->rank >= g->nranks) {
-		turn_away(fd, -EEXIST, "rank %u cannot come to rank 0: each rank is started once",
-			  g->rank);
+		reject(fd, -EEXIST,
+		       "there is no rank %u to connect to rank 0: start each rank once", g->rank);
 	} else if (t->fd[g->rank] >= 0 && has_ended(t->fd[g->rank])) {
 		close(t->fd[g->rank]);
 		no_delay(fd);
 		t->fd[g->rank] = fd;
 		send_message(fd, 0, NULL, 0, now_ms() + GREETING_MS);
 	} else if (t->fd[g->rank] >= 0) {
-		turn_away(fd, -EEXIST,
-			  "there is a rank %u already, from %s: each rank is started once", g->rank,
-			  peer_name(t->fd[g->rank], there, sizeof(there)));
+		reject(fd, -EEXIST, "rank %u is connected already, from %s: start each rank once",
+		       g->rank, peer_name(t->fd[g->rank], there, sizeof(there)));
 	} else {
 		no_delay(fd);
 		t->fd[g->rank] = fd;
@@ -301,71 +309,72 @@ static bool admit(struct tcp *t, int fd, const struct greeting *g)
 	return false;
 }
 
-static void forget(struct stranger *s, int *n, int i)
+/* Remove entry i; the last one takes its place. */
+static void drop(struct unknown *s, int *n, int i)
 {
 	s[i] = s[--*n];
 }
 
-static void accept_one(const struct tcp *t, struct stranger *s, int *n)
+static void accept_one(const struct tcp *t, struct unknown *s, int *n)
 {
 	int fd = accept4(t->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), oldest = 0;
 
 	if (fd < 0)
 		return;
-	if (*n == MAX_STRANGERS) {
+	if (*n == MAX_UNKNOWN) {
 		for (int i = 1; i < *n; i++)
 			if (s[i].deadline < s[oldest].deadline)
 				oldest = i;
 		close(s[oldest].fd);
-		forget(s, n, oldest);
+		drop(s, n, oldest);
 	}
-	s[(*n)++] = (struct stranger){ .fd = fd, .deadline = now_ms() + GREETING_MS };
+	s[(*n)++] = (struct unknown){ .fd = fd, .deadline = now_ms() + GREETING_MS };
 }
 
-/* More of a greeting. Returns how many ranks are there more; the stranger is gone if known. */
-static int listen_to(struct tcp *t, struct stranger *s, int *n, int i)
+/* Read more of a greeting. Returns 1 if a missing rank has connected, else 0. */
+static int read_greeting(struct tcp *t, struct unknown *s, int *n, int i)
 {
-	struct stranger *it = &s[i];
+	struct unknown *it = &s[i];
 	ssize_t got = recv(it->fd, (char *)&it->g + it->have, sizeof(it->g) - it->have, 0);
-	size_t told;
-	int more = 0;
+	size_t compared;
+	int connected = 0;
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	it->have += got > 0 ? (size_t)got : 0;
-	told = it->have < sizeof(it->g.magic) ? it->have : sizeof(it->g.magic);
-	if (got <= 0 || memcmp(it->g.magic, MAGIC, told))
+	compared = it->have < sizeof(it->g.magic) ? it->have : sizeof(it->g.magic);
+	if (got <= 0 || memcmp(it->g.magic, MAGIC, compared))
 		close(it->fd);
 	else if (it->have < sizeof(it->g))
 		return 0;
 	else
-		more = admit(t, it->fd, &it->g);
-	forget(s, n, i);
-	return more;
+		connected = admit(t, it->fd, &it->g);
+	drop(s, n, i);
+	return connected;
 }
 
 static int gather_ranks(struct tcp *t)
 {
 	uint64_t start = now_ms(), deadline = start + t->timeout_ms;
-	struct stranger s[MAX_STRANGERS];
+	struct unknown s[MAX_UNKNOWN];
 	int n = 0, there = 1, ret = 0;
 	bool told = false;
 	char who[96];
 
 	while (there < t->nfds && left_ms(deadline)) {
-		struct pollfd p[MAX_STRANGERS + 1] = { { .fd = t->listener, .events = POLLIN } };
+		struct pollfd p[MAX_UNKNOWN + 1] = { { .fd = t->listener, .events = POLLIN } };
 		int polled = n;
 
 		for (int i = 0; i < n; i++)
 			p[i + 1] = (struct pollfd){ .fd = s[i].fd, .events = POLLIN };
 		poll(p, (nfds_t)polled + 1, left_ms(deadline) < 200 ? left_ms(deadline) : 200);
-		/* From the back, as the last one takes the place of who goes. */
+		/* From the back, as the last entry takes the place of one that is removed. */
 		for (int i = polled; i-- > 0;) {
 			if (p[i + 1].revents) {
-				there += listen_to(t, s, &n, i);
+				there += read_greeting(t, s, &n, i);
 			} else if (!left_ms(s[i].deadline)) {
 				close(s[i].fd);
-				forget(s, &n, i);
+				drop(s, &n, i);
 			}
 		}
 		if (p[0].revents)
@@ -380,15 +389,15 @@ static int gather_ranks(struct tcp *t)
 		close(s[--n].fd);
 	if (there < t->nfds)
 		ret = swingcoll_bootstrap_fail(
-			-ETIMEDOUT, "%d of %d ranks did not come to %.100s within %u s: rank %s",
+			-ETIMEDOUT, "%d of %d ranks did not connect to %.100s within %u s: rank %s",
 			t->nfds - there, t->nfds, t->root, t->timeout_ms / 1000,
 			missing(t, who, sizeof(who)));
 	return ret;
 }
 
-/* ---- the others ---- */
+/* ---- the other ranks: connecting to rank 0 ---- */
 
-/* 0, or a negative errno after which to try again. */
+/* Connect. 0, or a negative errno: the caller tries again. */
 static int connect_one(const struct addrinfo *ai, uint64_t deadline, int *out)
 {
 	int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -416,8 +425,9 @@ static int connect_one(const struct addrinfo *ai, uint64_t deadline, int *out)
 }
 
 /*
- * One try: connect, greet, be welcomed. -EAGAIN if rank 0 may yet come; *why then says what happened.
- * A port that closes again without a word is not rank 0's yet.
+ * One attempt: connect, send the greeting, receive the answer. -EAGAIN if rank 0 may still start;
+ * *why then says what happened. A port that closes the connection without an answer may be another
+ * program's, which rank 0 replaces.
  */
 static int try_root(struct tcp *t, const struct swc_boot_env *env, uint64_t deadline,
 		    const char **why)
@@ -453,11 +463,13 @@ static int try_root(struct tcp *t, const struct swc_boot_env *env, uint64_t dead
 	}
 	close(fd);
 	if (ret == -ECONNRESET || ret == -ETIMEDOUT) {
-		*why = ret == -ETIMEDOUT ? "no answer" : "it closes the connection";
+		*why = ret == -ETIMEDOUT ? "no answer" : "it closed the connection";
 		return -EAGAIN;
 	}
 	if (ret == -EPROTO && !*swingcoll_bootstrap_error())
-		swingcoll_bootstrap_fail(ret, "what listens at %s is not rank 0", env->root);
+		swingcoll_bootstrap_fail(
+			ret, "the program that listens at %s is not rank 0: choose another port",
+			env->root);
 	return ret;
 }
 
@@ -484,7 +496,7 @@ static int connect_root(struct tcp *t, const struct swc_boot_env *env)
 			told = true;
 		}
 		nanosleep(&ts, NULL);
-		/* Not all at the same time. */
+		/* Later attempts of different ranks at different times. */
 		pause_ms = pause_ms * 2 > 400 ? 300 + t->boot.rank % 200 : pause_ms * 2;
 	}
 	return ret;
@@ -492,7 +504,10 @@ static int connect_root(struct tcp *t, const struct swc_boot_env *env)
 
 /* ---- exchange ---- */
 
-/* The reason goes to all, who otherwise would see no more than that rank 0 is gone. */
+/*
+ * Send the reason to all ranks, which otherwise would only see that rank 0 has closed the
+ * connection.
+ */
 static int fail_all(struct tcp *t, int error)
 {
 	const char *text = swingcoll_bootstrap_error();
@@ -514,10 +529,11 @@ static int lost(const struct tcp *t, int rank, int error)
 		return error;
 	peer_name(t->fd[rank ? rank : 0], there, sizeof(there));
 	if (error == -ETIMEDOUT)
-		return swingcoll_bootstrap_fail(error, "rank %d (%s) was silent for %u s", rank,
+		return swingcoll_bootstrap_fail(error, "rank %d (%s) sent nothing for %u s", rank,
 						there, t->timeout_ms / 1000);
 	if (error == -ECONNRESET)
-		return swingcoll_bootstrap_fail(error, "rank %d (%s) has ended", rank, there);
+		return swingcoll_bootstrap_fail(error, "rank %d (%s) has closed the connection",
+						rank, there);
 	return swingcoll_bootstrap_fail(error, "rank %d (%s): %s", rank, there, strerror(-error));
 }
 
@@ -531,7 +547,7 @@ static int allgather_root(struct tcp *t, const void *mine, char *all, size_t byt
 	for (int i = 1; i < t->nfds; i++) {
 		if (t->fd[i] < 0)
 			return swingcoll_bootstrap_fail(-ECONNRESET,
-							"an exchange has failed before");
+							"an earlier exchange has failed");
 		ret = recv_message(t->fd[i], all + bytes * (size_t)i, bytes, deadline);
 		if (ret)
 			return fail_all(t, lost(t, i, ret));
@@ -544,7 +560,10 @@ static int allgather_root(struct tcp *t, const void *mine, char *all, size_t byt
 	return 0;
 }
 
-/* Rank 0 answers when all have spoken, or at its deadline: ours is a little later. */
+/*
+ * Rank 0 answers when all ranks have sent, or at its deadline; the deadline of the others is a
+ * little later.
+ */
 static int allgather(void *arg, const void *mine, void *all, size_t bytes)
 {
 	struct tcp *t = arg;
@@ -558,10 +577,10 @@ static int allgather(void *arg, const void *mine, void *all, size_t bytes)
 	} else if (!t->boot.rank) {
 		ret = allgather_root(t, mine, all, bytes);
 	} else if (t->fd[0] < 0) {
-		ret = swingcoll_bootstrap_fail(-ECONNRESET, "an exchange has failed before");
+		ret = swingcoll_bootstrap_fail(-ECONNRESET, "an earlier exchange has failed");
 	} else {
 		ret = send_message(t->fd[0], 0, mine, bytes, deadline);
-		/* It may have said why before it went. */
+		/* Rank 0 may have sent the reason before it closed the connection. */
 		if (!ret || ret == -ECONNRESET)
 			ret = recv_message(t->fd[0], all, total, deadline);
 		if (ret) {
@@ -573,7 +592,7 @@ static int allgather(void *arg, const void *mine, void *all, size_t bytes)
 	return ret;
 }
 
-/* ---- life ---- */
+/* ---- creation and release ---- */
 
 static void release(struct swingcoll_bootstrap *boot)
 {
@@ -588,7 +607,7 @@ static void release(struct swingcoll_bootstrap *boot)
 	free(t);
 }
 
-void swc_boot_tcp_patience(struct swingcoll_bootstrap *boot, uint32_t timeout_ms)
+void swc_boot_tcp_min_timeout(struct swingcoll_bootstrap *boot, uint32_t timeout_ms)
 {
 	struct tcp *t = boot->arg;
 
@@ -596,10 +615,10 @@ void swc_boot_tcp_patience(struct swingcoll_bootstrap *boot, uint32_t timeout_ms
 		t->timeout_ms = timeout_ms;
 }
 
-/* A connection to every rank may be more than a process may usually open. */
+/* A connection to every rank may need more files than a process may open by default. */
 static void allow_files(struct tcp *t)
 {
-	rlim_t need = (rlim_t)t->nfds + MAX_STRANGERS + 256;
+	rlim_t need = (rlim_t)t->nfds + MAX_UNKNOWN + 256;
 	struct rlimit l;
 
 	if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= need)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * From the records of all ranks to nodes, topology and paths. Nothing here depends on which rank asks,
- * but for the paths, so all ranks come to the same end, also when that is an error.
+ * From the records of all ranks to nodes, topology and paths. Nothing here depends on the calling
+ * rank, except the paths, so all ranks reach the same result, errors included.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bootstrap/bootstrap.h"
+#include "src/bootstrap/bootstrap.h"
+#include "src/files.h"
 
-/* ---- do they fit together? ---- */
+/* ---- checks of the records ---- */
 
 /* "rank 3 (host, pid 17): ..." */
 static int __attribute__((format(printf, 5, 6)))
@@ -37,13 +38,13 @@ static int check_records(const struct swc_boot_record *rec, uint32_t nranks, cha
 		if (r->magic != SWC_BOOT_MAGIC || r->version != SWC_BOOT_VERSION) {
 			snprintf(
 				why, why_bytes,
-				"rank %u uses another version of the library, or another byte order",
+				"rank %u uses another version of the library, or another byte order: install the same on all nodes",
 				i);
 			return -EPROTO;
 		}
 		if (r->rank != i || r->nranks != nranks) {
 			snprintf(why, why_bytes,
-				 "rank %u of %u takes itself for rank %u of %u: the bootstrap's "
+				 "rank %u of %u sent the record of rank %u of %u: the bootstrap's "
 				 "allgather must be in the order of the ranks",
 				 i, nranks, r->rank, r->nranks);
 			return -EPROTO;
@@ -57,17 +58,18 @@ static int check_records(const struct swc_boot_record *rec, uint32_t nranks, cha
 		const struct swc_boot_record *r = &rec[i];
 
 		if (r->abi != rec->abi)
-			return refuse(-EPROTO, r, why, why_bytes,
-				      "its module speaks version %u, that of rank 0 version %u",
-				      r->abi, rec->abi);
+			return refuse(
+				-EPROTO, r, why, why_bytes,
+				"its module has ABI version %u, that of rank 0 version %u: load the same module on all nodes",
+				r->abi, rec->abi);
 		if (r->topo != rec->topo)
 			return refuse(
 				-EPROTO, r, why, why_bytes,
-				"its topology (option, or SWINGCOLL_TOPO) is not that of rank 0");
+				"its topology (option, or SWINGCOLL_TOPO) differs from that of rank 0");
 		if (r->options != rec->options)
 			return refuse(
 				-EPROTO, r, why, why_bytes,
-				"its options (algorithm, flags, slot size) are not those of rank 0");
+				"its options (algorithm, flags, slot_max) differ from those of rank 0");
 	}
 	return 0;
 }
@@ -86,14 +88,14 @@ static int check_nodes(const struct swc_world *w, char *why, size_t why_bytes)
 		if (!r->rdma_port)
 			return refuse(
 				-EOPNOTSUPP, r, why, why_bytes,
-				"ranks are on %u nodes, but its module has no transport between "
-				"nodes: the kernel lacks RDMA, or it is switched off",
+				"ranks are on %u nodes, but its module cannot reach other nodes: "
+				"the kernel has no RDMA, or rdma_port is 0",
 				w->nnodes);
 		if (!r->naddrs)
 			return refuse(r->addr_error ? r->addr_error : -EADDRNOTAVAIL, r, why,
 				      why_bytes,
-				      "ranks are on %u nodes, but of this one no address is "
-				      "known: %.*s",
+				      "ranks are on %u nodes, but this node has no address: "
+				      "%.*s",
 				      w->nnodes, SWC_BOOT_TEXT - 1, r->text);
 	}
 	return 0;
@@ -107,7 +109,7 @@ static void number_nodes(struct swc_world *w)
 	for (uint32_t i = 0; i < w->nranks; i++) {
 		uint32_t n = 0;
 
-		/* Mostly that of the rank before. */
+		/* Mostly the node of the rank before. */
 		if (i && w->rec[i].node == w->rec[i - 1].node)
 			n = w->rank_node[i - 1];
 		else
@@ -149,7 +151,7 @@ void swc_world_free(struct swc_world *w)
 
 /* ---- topology ---- */
 
-/* Give the topology's nodes the ranks that they have. */
+/* Set the topology's ranks per node to the real ones. */
 static int populate(const struct swc_world *w, struct swc_topo *t)
 {
 	bool differ = false;
@@ -177,13 +179,16 @@ static int out_of_order(const struct swc_world *w, const char *text, char *why, 
 	snprintf(
 		why, why_bytes,
 		"topology %s with several ranks per node needs ranks that are numbered node by node, but "
-		"rank %u is back on the node of rank %u (mpirun --map-by slot, srun -m block)",
+		"rank %u is on the node of rank %u: start them with mpirun --map-by slot, srun -m block",
 		text, i, w->leader[w->rank_node[i]]);
 	return -EINVAL;
 }
 
-/* Nodes of the topology with several ranks share memory, so they must be the real ones. */
-static bool is_where(const struct swc_world *w, const struct swc_topo *t)
+/*
+ * Are the topology's nodes the real ones? They must be if they have several ranks, which share
+ * memory.
+ */
+static bool matches_nodes(const struct swc_world *w, const struct swc_topo *t)
 {
 	if (t->nnodes != w->nnodes)
 		return false;
@@ -198,7 +203,7 @@ static int fit(const struct swc_world *w, const char *text, struct swc_topo *t, 
 {
 	bool single = t->nnodes == t->nranks;
 
-	if (t->nranks == w->nranks && (single || is_where(w, t)))
+	if (t->nranks == w->nranks && (single || matches_nodes(w, t)))
 		return 0;
 	if (single && t->nnodes == w->nnodes) {
 		if (!w->in_order)
@@ -209,8 +214,8 @@ static int fit(const struct swc_world *w, const char *text, struct swc_topo *t, 
 		return out_of_order(w, text, why, why_bytes);
 	snprintf(
 		why, why_bytes,
-		"topology %s has %u nodes and %u ranks, but the ranks are %u on %u nodes, or not as many on "
-		"each",
+		"topology %s has %u nodes and %u ranks, but there are %u ranks on %u nodes, or other numbers "
+		"of ranks per node",
 		text, t->nnodes, t->nranks, w->nranks, w->nnodes);
 	return -EINVAL;
 }
@@ -220,13 +225,12 @@ int swc_world_topo(const struct swc_world *w, const char *text, struct swc_topo 
 {
 	int ret;
 
-	/* A node's ranks anywhere: every rank for itself. */
+	/* If ranks are not numbered node by node, each is a node of its own to the plans. */
 	if (!text) {
 		*topo = swc_topo_flat(w->in_order ? w->nnodes : w->nranks);
 		return w->in_order ? populate(w, topo) : 0;
 	}
-	ret = *text == '@' ? swc_topo_read(topo, text + 1, why, why_bytes)
-			   : swc_topo_parse(topo, text, why, why_bytes);
+	ret = swc_file_topo(topo, text, why, why_bytes);
 	if (ret)
 		return ret;
 	ret = fit(w, text, topo, why, why_bytes);
@@ -253,9 +257,12 @@ int swc_world_paths(const struct swc_world *w, const struct swc_topo *topo, uint
 			.name = r->host,
 		};
 	}
-	/* The torus's nodes must be ours: with one rank for each of its nodes they need not be. */
-	ret = swc_paths_make(is_where(w, topo) ? topo : NULL, nodes, w->nnodes, w->rank_node[rank],
-			     paths, npaths, why, why_bytes);
+	/*
+	 * A torus with one rank per node need not have the real nodes; its links can be used only
+	 * if it has.
+	 */
+	ret = swc_paths_make(matches_nodes(w, topo) ? topo : NULL, nodes, w->nnodes,
+			     w->rank_node[rank], paths, npaths, why, why_bytes);
 	free(nodes);
 	return ret;
 }

@@ -1,59 +1,59 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Small messages without system calls: members of a node exchange them through shared memory.
+ * Small messages without system calls: ranks of one node exchange them through shared memory.
  *
- * Runs in the caller's thread under the communicator's lock. What other members write is believed
- * as far as sums go, but no size or offset is taken from the shared memory.
+ * Runs in the caller's thread under comm->order. Values that other ranks write are trusted, sizes
+ * and offsets are never read from the shared memory.
  *
  * Layout:
  *
- *	struct header		layout, CPUs of all ranks, who has left
+ *	struct header		layout, CPUs of all ranks, which ranks have left
  *	record[RECORDS]		one per collective, by number modulo RECORDS:
  *		sleepers	how many ranks sleep on this record
- *		cell[nranks]	each rank's announcement, with room for a tiny contribution
+ *		cell[nranks]	each rank's announcement, with room for a small contribution
  *	data[2][nranks]		contributions that do not fit into a cell, by parity of the number
  *
- * Protocol. A rank counts all its collectives, k = 0, 1, ..., whichever way they go. For each it
- * publishes cell[rank] of record k: it writes its contribution, then what it is about to do (the
- * signature), then the number k + 1 with release. For a collective through the slots it then waits
- * until all cells of the record bear k + 1. Now all ranks see the same nranks signatures. If they
- * are equal, each computes the result, in rank order, so bits are the same everywhere. If not,
- * somebody has chosen the kernel (a non-blocking call) or does something else altogether: then each
- * that came to the slots submits its collective through the kernel, which matches them properly.
- * That choice is the same on all ranks, and the calls of one rank reach the kernel in order,
- * because the communicator's lock is held from the publishing to the submission.
+ * Protocol. A rank numbers all its collectives, k = 0, 1, ..., through the slots or the kernel. For
+ * each it publishes cell[rank] of record k: it writes its contribution, then what it is about to do
+ * (the signature), then the number k + 1 with release. For a collective through the slots it then
+ * waits until all cells of the record hold k + 1. Now all ranks see the same nranks signatures. If
+ * they are equal, each rank computes the result, in rank order, so results are the same to the bit.
+ * If not, a rank has chosen the kernel (a non-blocking call) or called another collective: then
+ * each rank that came to the slots submits its collective to the kernel, which matches them. That
+ * decision is the same on all ranks, and the calls of one rank reach the kernel in order, because
+ * comm->order is held from publishing to submission.
  *
  * Reuse of cells. Publishing k overwrites what record k - RECORDS held. A rank reads a record only
- * until it publishes the next one (the lock again), so it is enough that all ranks have published k
- * - RECORDS + 1. At every multiple g of STRIDE a rank checks that all have published g - LEAD; so
- * when it publishes k, with g = k - k % STRIDE, all have published at least k - (STRIDE - 1) -
- * LEAD, which is not less than k - RECORDS + 1 as STRIDE + LEAD <= RECORDS. For the same reason a
- * cell of record k never runs a whole round ahead of a rank that reads it, so "k + 1 or later", by
- * signed difference, is meant when waiting. The check fails only for callers with more than LEAD
- * collectives in flight, which the kernel refuses too.
+ * until it publishes the next one (comm->order again), so it is enough that all ranks have
+ * published k - RECORDS + 1. At every multiple g of STRIDE a rank checks that all have published g
+ * - LEAD; so when it publishes k, with g = k - k % STRIDE, all have published at least k - (STRIDE
+ * - 1) - LEAD, which is not less than k - RECORDS + 1 as STRIDE + LEAD <= RECORDS. For the same
+ * reason a cell of record k never runs a whole round ahead of a rank that reads it, so a waiter
+ * accepts "k + 1 or later", by signed difference. The check fails only for callers with more than
+ * LEAD collectives in flight, which the kernel refuses too.
  *
  * Reuse of data slots. The slot of parity k & 1 was last written for some k' <= k - 2. Its readers
- * are done when they have published k' + 1. So before writing, all ranks must have published
- * k' + 1; when collective k - 1 went through the slots, its wait has already shown more than that
- * (@met). Else the rank waits for record k' + 1. No rank depends on ours to get there, since we
- * have published k' + 1 <= k - 1 long ago.
+ * are done when they have published k' + 1. So before writing, all ranks must have published k' +
+ * 1. When collective k - 1 went through the slots, its wait has already shown more than that
+ * (@met). Otherwise the rank waits for record k' + 1. No rank waits for this one to get there,
+ * since this one has published k' + 1 <= k - 1 before.
  *
- * Sleeping. A waiter that is tired of looking raises `sleepers`, issues a full barrier, looks at
- * all cells again, and sleeps on the first cell that is missing. A rank that publishes issues a
- * full barrier and reads `sleepers`; if it is not 0, it looks whether all cells are there, and then
- * wakes. Of all who publish, take the one whose barrier comes last: it sees all cells. If its
+ * Sleeping. A waiter that stops polling raises `sleepers`, issues a full barrier, checks all cells
+ * again, and sleeps on the first one that is missing. A rank that publishes issues a full barrier
+ * and reads `sleepers`; if it is not 0, it checks whether all cells are published, and then wakes.
+ * Of all ranks that publish, take the one whose barrier comes last: it sees all cells. If its
  * barrier comes after the waiter's, it sees the sleeper too and wakes it. If it comes before, the
- * waiter's second look sees all cells and it does not sleep. Between that look and the sleep the
- * cell may change: the kernel compares it once more when it queues the sleeper. So one rank wakes,
- * once, instead of each that arrives.
+ * waiter's second check sees all cells and it does not sleep. Between that check and the sleep the
+ * cell may change: the kernel compares it once more when it queues the sleeper. So one rank wakes
+ * the sleepers, once, instead of each rank that arrives.
  */
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
 #include <time.h>
 
-#include "reduce.h"
-#include "slots.h"
+#include "kmod/core/reduce.h"
+#include "src/shm/slots.h"
 
 #define LAYOUT_VERSION 1
 #define LINE 128 /* two cache lines: they are fetched in pairs */
@@ -61,18 +61,18 @@
 #define STRIDE 32
 #define LEAD 64
 #define CPU_WORDS 16
-/* Looks at cells between looks at the clock and at the communicator's state. */
+/* Checks of the cells between checks of the clock and of the communicator's state. */
 #define SPINS_PER_CHECK 64
 
 /*
- * How long to look before sleeping: several times as long as it takes to wake somebody. Were it
- * less, then once one rank has slept, the rank that woke it would sleep too before the first can
- * answer, and so on for ever. What waking takes is measured (some 50 us on a machine of its own,
- * more than 1 ms in a guest on a busy host); these are the bounds.
+ * How long to poll before sleeping: several times as long as a wake-up takes. If it were less, then
+ * once one rank has slept, the rank that woke it would sleep too before the first can answer, and
+ * so on for ever. The time of a wake-up is measured (some 50 us on an idle machine, more than 1 ms
+ * in a guest on a busy host); these are the bounds.
  *
- * Only the first part of this is spent without giving way. Two ranks may find themselves on one
- * CPU, in spite of the masks; then nothing helps but sched_yield(), and the sooner the better. So
- * the first part gets shorter when it was in vain and longer when it was not.
+ * Only the first part of this time is spent without yielding. Two ranks may be on one CPU, in spite
+ * of the masks; then only sched_yield() helps, and the sooner the better. So the first part gets
+ * shorter when it was in vain and longer when it was not.
  */
 #define LOOKS_PER_WAKE 4
 #define LOOK_MIN_NS 200000
@@ -81,8 +81,8 @@
 #define SPIN_MIN_NS 1000
 
 /*
- * With more ranks than CPUs nobody spins. But the late rank may be ready to run on this very CPU, and
- * a yield costs a fraction of a sleep and a wake: so give way a few times before sleeping.
+ * With more ranks than CPUs no rank spins. But the late rank may be ready to run on this CPU, and a
+ * yield costs a fraction of a sleep and a wake-up: so yield a few times before sleeping.
  */
 #define YIELDS 16
 
@@ -90,20 +90,20 @@ _Static_assert(STRIDE + LEAD <= RECORDS, "records would be reused while they are
 _Static_assert(LEAD >= SWC_MAX_INFLIGHT, "the check would refuse what the kernel allows");
 
 struct header {
-	uint64_t layout; /* written by the first rank, compared by the others */
+	uint64_t layout; /* set by the first rank, compared by the others */
 	char pad0[LINE - 8];
 	uint64_t cpus[CPU_WORDS]; /* union of the ranks' CPU masks */
 	uint32_t left[SWC_MAX_LOCAL_RANKS];
 };
 
 struct sleepers {
-	uint32_t n; /* ranks that sleep, or are about to */
+	uint32_t n; /* ranks that sleep or are about to */
 	uint32_t resv;
 	uint64_t woken_at; /* CLOCK_MONOTONIC in ns, when they were last woken */
 };
 
 struct cell {
-	uint32_t number; /* k + 1 of the collective this is about; sleepers' word */
+	uint32_t number; /* k + 1 of the collective; the word that sleepers wait on */
 	uint32_t resv;
 	uint64_t signature;
 	char data[LINE - 16];
@@ -182,8 +182,8 @@ static void add_own_cpus(struct swc_slots *s)
 }
 
 /*
- * Spin if all ranks together may run on as many CPUs as there are ranks. (Not a matter of one
- * rank's own mask: launchers often bind each rank to one CPU.)
+ * Spin if all ranks together may run on as many CPUs as there are ranks. One rank's own mask does
+ * not tell: launchers often bind each rank to one CPU.
  */
 static bool worth_spinning(const struct swc_slots *s)
 {
@@ -232,7 +232,7 @@ static uint32_t first_missing(const struct swc_slots *s, uint64_t k, uint32_t fr
 	return from;
 }
 
-/* May collective k be published at all? See "Reuse of cells". */
+/* May collective k be published? See "Reuse of cells". */
 static bool in_reach(struct swc_slots *s, uint64_t k)
 {
 	return k % STRIDE || k < LEAD || s->met > k - LEAD ||
@@ -259,7 +259,7 @@ static void publish(struct swc_slots *s, uint64_t k, uint64_t signature)
 	c->signature = signature;
 	__atomic_store_n(&c->number, (uint32_t)(k + 1), __ATOMIC_RELEASE);
 	s->next = k + 1;
-	/* See "Sleeping": pairs with the barrier in doze(). */
+	/* See "Sleeping": pairs with the barrier in sleep_until_met(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&sleepers(s, k)->n, __ATOMIC_RELAXED) &&
 	    first_missing(s, k, 0) == s->nranks) {
@@ -288,8 +288,8 @@ static int aborted(const struct swc_slots *s)
 }
 
 /*
- * A rank that has left publishes nothing any more; look at its cell once more after seeing that it
- * left.
+ * Has a rank left without publishing k? The cell is checked after the flag: it may have published k
+ * before it left.
  */
 static bool gone(const struct swc_slots *s, uint64_t k, uint32_t rank)
 {
@@ -297,7 +297,7 @@ static bool gone(const struct swc_slots *s, uint64_t k, uint32_t rank)
 	       !has_published(s, k, rank);
 }
 
-/* A sleep that began at `since` is over: learn from it for how long to look. */
+/* A sleep that began at `since` is over: learn from it how long to poll. */
 static void learn(struct swc_slots *s, uint64_t k, uint64_t since)
 {
 	uint64_t woken = __atomic_load_n(&sleepers(s, k)->woken_at, __ATOMIC_RELAXED);
@@ -314,7 +314,7 @@ static void learn(struct swc_slots *s, uint64_t k, uint64_t since)
 }
 
 /* Sleep until all have published k. */
-static int doze(struct swc_slots *s, uint64_t k)
+static int sleep_until_met(struct swc_slots *s, uint64_t k)
 {
 	uint64_t start = now_ns(), deadline = start / 1000000 + s->timeout_ms;
 	int ret = 0;
@@ -342,8 +342,8 @@ static int doze(struct swc_slots *s, uint64_t k)
 		if (ret == -EINTR)
 			ret = 0;
 		/*
-		 * Somebody left. It matters only if it is the one we wait for; its flag will soon
-		 * tell.
+		 * A rank has left. That matters only if it is the late one, whose flag follows
+		 * soon.
 		 */
 		if (ret == -ECONNRESET && !aborted(s)) {
 			sched_yield();
@@ -356,8 +356,11 @@ static int doze(struct swc_slots *s, uint64_t k)
 	return ret;
 }
 
-/* Whether there is nothing to wait for: an error, or SWC_SLOTS_FALLBACK. */
-static int hopeless(const struct swc_slots *s, uint64_t k, uint32_t late)
+/*
+ * The reason why waiting for a rank is in vain: an error, or SWC_SLOTS_FALLBACK; 0 if there is
+ * none.
+ */
+static int in_vain(const struct swc_slots *s, uint64_t k, uint32_t late)
 {
 	int ret = aborted(s);
 
@@ -365,14 +368,14 @@ static int hopeless(const struct swc_slots *s, uint64_t k, uint32_t late)
 }
 
 /*
- * Both of the following see whether the ranks from *late on publish k, and leave the first missing
- * one in *late. They return early, with an error or SWC_SLOTS_FALLBACK, if there is nothing to wait
- * for. This one lets others run a few times.
+ * Both functions below wait for ranks from *late on to publish k, and leave the first missing one
+ * in *late. They return early, with an error or SWC_SLOTS_FALLBACK, if that is in vain. This one
+ * yields a few times.
  */
-static int give_way(struct swc_slots *s, uint64_t k, uint32_t *late)
+static int yield_some(struct swc_slots *s, uint64_t k, uint32_t *late)
 {
 	for (int i = 0; i < YIELDS && *late < s->nranks; i++) {
-		int ret = hopeless(s, k, *late);
+		int ret = in_vain(s, k, *late);
 
 		if (ret)
 			return ret;
@@ -382,8 +385,8 @@ static int give_way(struct swc_slots *s, uint64_t k, uint32_t *late)
 	return 0;
 }
 
-/* This one keeps the CPU at first, for a time that it has learned. */
-static int look(struct swc_slots *s, uint64_t k, uint32_t *late)
+/* This one polls, at first without yielding. */
+static int poll_cells(struct swc_slots *s, uint64_t k, uint32_t *late)
 {
 	uint64_t start = 0, spent = 0;
 	int ret;
@@ -393,7 +396,7 @@ static int look(struct swc_slots *s, uint64_t k, uint32_t *late)
 		*late = first_missing(s, k, *late);
 		if (i % SPINS_PER_CHECK || *late == s->nranks)
 			continue;
-		ret = hopeless(s, k, *late);
+		ret = in_vain(s, k, *late);
 		if (ret)
 			return ret;
 		if (!start)
@@ -412,17 +415,17 @@ static int look(struct swc_slots *s, uint64_t k, uint32_t *late)
 	return 0;
 }
 
-/* Wait until all have published k: look for a while if that can help, then sleep. */
+/* Wait until all have published k: poll or yield for a while, then sleep. */
 static int meet(struct swc_slots *s, uint64_t k)
 {
 	uint32_t late = first_missing(s, k, 0);
 	int ret;
 
-	ret = s->spin ? look(s, k, &late) : give_way(s, k, &late);
+	ret = s->spin ? poll_cells(s, k, &late) : yield_some(s, k, &late);
 	if (ret)
 		return ret;
 	if (late < s->nranks)
-		ret = doze(s, k);
+		ret = sleep_until_met(s, k);
 	if (ret)
 		return ret;
 	if (s->met <= k)
@@ -436,7 +439,7 @@ static int meet(struct swc_slots *s, uint64_t k)
 
 /* ---- collectives ---- */
 
-/* All that must be equal on all ranks, exactly: count is bounded by the size of a slot. */
+/* All that must be equal on all ranks. It is exact, as the size of a slot bounds count. */
 static uint64_t signature(const struct swc_slots_op *op)
 {
 	return (uint64_t)op->count << 32 | (uint64_t)op->root << 16 | (uint64_t)op->dtype << 12 |
@@ -495,7 +498,7 @@ static void compute(struct swc_slots *s, const struct swc_slots_op *op, uint64_t
 	}
 }
 
-/* Whether all ranks want this very collective, through the slots. */
+/* Have all ranks called this collective, through the slots? */
 static bool agreed(const struct swc_slots *s, uint64_t k, uint64_t mine)
 {
 	for (uint32_t r = 0; r < s->nranks; r++)
@@ -526,7 +529,8 @@ int swc_slots_run(struct swc_slots *s, const struct swc_slots_op *op)
 					return ret;
 			}
 			/*
-			 * Somebody has left for good: nobody will read our slot, but stay in step.
+			 * A rank has left, so this collective goes to the kernel. Publish it, to
+			 * keep the numbers in step.
 			 */
 			if (ret) {
 				publish(s, k, VIA_KERNEL);
@@ -562,9 +566,9 @@ int swc_slots_pass(struct swc_slots *s)
 }
 
 /*
- * Whoever waits for this rank must find that it will not come. Those who look see the flag. Those
- * who sleep are woken by the kernel when a member leaves; but they do so on a cell, so the cells of
- * the collectives to come change as well, as many as may be overwritten.
+ * Ranks that wait for this one must notice that it will not come. Those that poll see the flag.
+ * Those that sleep are woken by the kernel when a member leaves; but they sleep on a cell, so the
+ * cells of the collectives to come change as well, as many as may be overwritten.
  */
 void swc_slots_leave(struct swc_slots *s)
 {

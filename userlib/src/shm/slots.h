@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Small blocking collectives through memory that all members of a node share, without a system
- * call. The protocol and the proof that it is right are in slots.c.
+ * Small blocking collectives through memory that all ranks of a node share, without system calls.
+ * The protocol and the proof that it is right are in slots.c.
  */
-#ifndef SWC_SLOTS_H
-#define SWC_SLOTS_H
+#ifndef SWC_SHM_SLOTS_H
+#define SWC_SHM_SLOTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,11 +13,11 @@
 #include <linux/swingcoll.h>
 
 /**
- * struct swc_slots_env - how a rank sleeps and wakes others; the kernel's part of the protocol
+ * struct swc_slots_env - how a rank sleeps and wakes others: the kernel's part of the protocol
  * @wait: sleep until the 32-bit word at @offset of the shared memory is not @value, at most
- *	@timeout_ms (0: the communicator's deadline); suspect is the rank that should change it. 0,
- *	-EINTR, or an error of the communicator. May return early.
- * @wake: wake all sleepers, to look at their words again
+ *	@timeout_ms (0: the communicator's deadline); @suspect is the rank that should change it. 0,
+ *	-EINTR, or an error of the communicator. May return early
+ * @wake: wake all sleepers, which look at their words again
  */
 struct swc_slots_env {
 	int (*wait)(void *arg, uint32_t offset, uint32_t value, uint32_t timeout_ms, int suspect);
@@ -27,10 +27,10 @@ struct swc_slots_env {
 /**
  * struct swc_slots - one rank's view of the shared memory of its communicator
  *
- * Not locked: the caller's lock covers every call, so that operations take their numbers in the
- * order in which they are submitted.
+ * Not locked: comm->order covers every call, so that operations get their numbers in the order in
+ * which they are submitted.
  *
- * @base: the memory; NULL: no slots, and every call below says so
+ * @base: the memory; NULL: no slots
  * @bytes: its size
  * @nranks, @rank: of the communicator
  * @max_bytes: largest contribution of one rank
@@ -38,12 +38,12 @@ struct swc_slots_env {
  * @next: number of the next collective on this communicator
  * @met: all ranks have published every collective below this
  * @last_use: by parity, collective that last used this rank's data slot, plus one; 0: never used
- * @spin: a rank that waits has its CPU to itself
- * @spin_ns: for how long it pays to keep the CPU while waiting, learned
- * @look_ns: for how long it pays to wait without sleeping, learned from @wake_ns
- * @wake_ns: what it takes to be woken, on average
+ * @spin: a waiting rank has a CPU of its own
+ * @spin_ns: how long to spin without yielding, learned
+ * @look_ns: how long to poll before sleeping, learned from @wake_ns
+ * @wake_ns: average time that a wake-up takes
  * @spin_known: @spin has been decided with the masks of all ranks
- * @state: the kernel's word on whether the communicator is alive
+ * @state: the kernel's page that says whether the communicator is alive
  * @env, @arg: see above
  */
 struct swc_slots {
@@ -81,32 +81,33 @@ struct swc_slots_op {
 #define SWC_SLOTS_FALLBACK 1
 
 /*
- * Fill the geometry for nranks ranks and contributions up to max_bytes, less if that would be too
- * much. Returns the size of the shared memory, a function of the two arguments only.
+ * Set the geometry for @nranks ranks and contributions of up to @max_bytes, less if that would need
+ * too much memory. Returns the size of the shared memory, which depends on these two arguments
+ * only.
  */
 size_t swc_slots_plan(struct swc_slots *s, uint32_t nranks, uint32_t rank, size_t max_bytes);
 
 /*
- * Take the mapped memory (zeroed before the first rank). -EPROTO if another rank uses another
- * layout.
+ * Use the mapped memory, which is zeroed before the first rank. -EPROTO if another rank uses
+ * another layout.
  */
 int swc_slots_attach(struct swc_slots *s, void *base);
 
 /*
- * Carry out one collective. 0: done. SWC_SLOTS_FALLBACK: submit it through the kernel, as all other
- * ranks will. Else a negative errno.
+ * Run one collective. 0: done. SWC_SLOTS_FALLBACK: submit it to the kernel, as all other ranks
+ * will. Else a negative errno.
  */
 int swc_slots_run(struct swc_slots *s, const struct swc_slots_op *op);
 
 /*
- * Say that the next collective of this rank goes through the kernel. -EAGAIN: too far ahead of
- * others, which does not happen once swc_slots_may_pass() has said so. It cannot be taken back: only
- * when the kernel has the collective.
+ * Publish that this rank's next collective goes through the kernel. -EAGAIN: too far ahead of other
+ * ranks, which cannot happen once swc_slots_may_pass() has returned true. Cannot be undone: call it
+ * only when the kernel has the collective.
  */
 bool swc_slots_may_pass(struct swc_slots *s);
 int swc_slots_pass(struct swc_slots *s);
 
-/* Say that this rank takes part in no more. */
+/* Publish that this rank takes part in no further collective. */
 void swc_slots_leave(struct swc_slots *s);
 
-#endif /* SWC_SLOTS_H */
+#endif /* SWC_SHM_SLOTS_H */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * This process at /dev/swingcoll: one open file for all communicators and registered memory, opened
- * on first use and closed with the last user. The kernel ties an open file to one address space, so
- * a forked child drops what it inherited and opens its own. The lock guards the context pointer and
- * what hangs on it; it is a leaf, and held across fork.
+ * The process's open file of /dev/swingcoll: one for all communicators and registrations, opened on
+ * first use and closed with the last user. The kernel ties an open file to one address space, so a
+ * forked child drops what it inherited and opens its own. The lock guards the pointer to the
+ * context and its list; it is a leaf, and held across fork.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "priv.h"
+#include "src/priv.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -29,8 +29,8 @@ static void in_parent(void)
 }
 
 /*
- * The file descriptors must go, or the parent's death would not close its context. What hangs on
- * them stays allocated for the child to free, and marked, so that no call touches memory that was
+ * Close the file descriptors, or the parent's death would not close its context. The communicators
+ * stay allocated, for the child to free, and are marked, so that no call touches memory that was
  * not inherited.
  */
 static void in_child(void)
@@ -61,7 +61,7 @@ static int open_context(struct swc_context **out)
 		return -ENOMEM;
 	ctx->fd = open(SWC_DEVICE_PATH, O_RDWR | O_CLOEXEC);
 	if (ctx->fd < 0) {
-		/* ENXIO: the node is there, the module is not. */
+		/* ENXIO: the device node exists, but the module is not loaded. */
 		ret = errno == ENOENT || errno == ENXIO ? -ENODEV : -errno;
 		goto err_free;
 	}
@@ -141,7 +141,7 @@ int swc_context_ioctl(const struct swc_context *ctx, unsigned long cmd, void *ar
 	return ret;
 }
 
-/* NULL on failure. Not inherited by children, who have no use for it. */
+/* NULL on failure. Children do not inherit the mapping, as they cannot use it. */
 void *swc_context_mmap(const struct swc_context *ctx, uint64_t offset, size_t bytes, bool write)
 {
 	int saved = errno;

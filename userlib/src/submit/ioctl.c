@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Submission by ioctl, where io_uring is not allowed or not wanted: one call to submit, and one to
- * sleep on the completion ring that the kernel maps into the process. That ring belongs to the
- * context, so all communicators that submit this way share it and one reaper.
+ * Submission by ioctl, where io_uring is not allowed or not wanted: one system call to submit, and
+ * one to sleep on the completion ring that the kernel maps into the process. The ring belongs to
+ * the context, so all communicators that submit in this way share it and one reaper.
  */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 
-#include "priv.h"
+#include "src/priv.h"
 
 /*
- * Made by the first communicator that needs it, gone with the last; the lock guards refs and
+ * Made by the first communicator that needs it, freed with the last. The lock guards @refs and
  * ctx->ring.
  */
 struct swc_ring {
@@ -22,8 +22,8 @@ struct swc_ring {
 	size_t shared_bytes;
 	struct swc_ring_user *user;
 	uint32_t entries;
-	uint32_t head; /* reaper */
-	uint32_t seen; /* tail at the last look; reaper */
+	uint32_t head; /* reaper only */
+	uint32_t seen; /* tail when last read; reaper only */
 };
 
 #define USER_BYTES 4096
@@ -83,7 +83,7 @@ static struct swc_ring *ring_create(struct swc_context *ctx)
 		ring_free(ring);
 		return NULL;
 	}
-	/* An earlier user of the context may have left the ring somewhere. */
+	/* An earlier user of the context may have moved the head. */
 	ring->head = ring->user->head;
 	swc_reaper_init(&ring->reaper);
 	ring->reaper.collect = collect;
@@ -114,7 +114,10 @@ static void ioctl_close(struct swingcoll_comm *comm)
 {
 	struct swc_ring *ring = comm->submitter;
 
-	/* In the child of a fork the mappings are not there, and the lock may not be free. */
+	/*
+	 * In the child of a fork the mappings do not exist, and the lock may be held by a thread
+	 * that does not exist.
+	 */
 	if (comm->forked)
 		return;
 	pthread_mutex_lock(&lock);
@@ -139,8 +142,8 @@ static int ioctl_queue(struct swingcoll_comm *comm, const struct swc_desc *desc,
 		if (ret != -EBUSY)
 			return ret;
 		/*
-		 * The ring is full: take out what is there. Operations in flight end by their
-		 * deadline.
+		 * The completion ring is full: collect what has arrived. Operations in flight end
+		 * by their deadline.
 		 */
 		swc_reaper_poll(&ring->reaper);
 		sched_yield();

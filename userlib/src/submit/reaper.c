@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "priv.h"
+#include "src/priv.h"
 
 void swc_reaper_init(struct swc_reaper *r)
 {
@@ -34,8 +34,8 @@ static void wake_waiters(struct swc_reaper *r)
 }
 
 /*
- * Give up the role, with the lock held, to whoever waits; one of them may find its own request
- * done.
+ * Give up the role, under the lock. The waiters look again: one takes the role, or finds its own
+ * request done.
  */
 static void resign(struct swc_reaper *r)
 {
@@ -52,7 +52,7 @@ int swc_reaper_wait(struct swc_reaper *r, struct swingcoll_req *req)
 	pthread_mutex_lock(&r->lock);
 	while (!is_done(req) && !r->error) {
 		if (r->busy && !pushed) {
-			/* The reaper may have gone to sleep before our operation was queued. */
+			/* The reaper may have gone to sleep before this operation was queued. */
 			pushed = true;
 			pthread_mutex_unlock(&r->lock);
 			ret = swc_reaper_push(r);
@@ -74,7 +74,10 @@ int swc_reaper_wait(struct swc_reaper *r, struct swingcoll_req *req)
 
 			if (is_done(req))
 				break;
-			/* Ours may depend on what those do next whose requests are done. */
+			/*
+			 * This request may depend on what the threads of the completed ones do
+			 * next.
+			 */
 			if (some)
 				wake_waiters(r);
 			ret = r->sleep(r);
@@ -114,6 +117,6 @@ void swc_req_complete(struct swingcoll_req *req, int error, int culprit, uint64_
 	req->error = error;
 	req->culprit = culprit;
 	req->time_ns = time_ns;
-	/* Pairs with is_done(): the outcome is visible. */
+	/* Pairs with the acquire in is_done(): the outcome is visible. */
 	__atomic_store_n(&req->done, 1, __ATOMIC_RELEASE);
 }

@@ -3,10 +3,10 @@
  * Submission by io_uring: one small ring per communicator. A blocking collective is one system
  * call.
  *
- * The submission queue is filled under comm->order; whoever then enters the kernel submits what is
- * queued, in order, be it his or another thread's. The completion queue belongs to the reaper.
- * liburing sets the rings up; the queue's tail is ours, because liburing would have submission and
- * waiting in one hand.
+ * The submission queue is filled under comm->order. The next thread that enters the kernel submits
+ * all that is queued, in order, its own or not. The completion queue belongs to the reaper.
+ * liburing sets the rings up; the tail of the submission queue is written here, because liburing
+ * assumes that one thread submits and waits.
  */
 #include <errno.h>
 #include <liburing.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "priv.h"
+#include "src/priv.h"
 
 #define ENTRIES 64 /* as many as may be in flight; the completion queue has twice that */
 
@@ -40,10 +40,10 @@ void swc_uring_fill(struct io_uring_sqe *sqe, int fd, const struct swc_desc *des
 	fill(sqe, fd, SWC_CMD_COLLECTIVE, desc, sizeof(*desc));
 }
 
-void swc_uring_fill_wait(struct io_uring_sqe *sqe, int fd, const struct swc_part_ref *ref)
+void swc_uring_fill_wait(struct io_uring_sqe *sqe, int fd, const struct swc_partitioned_ref *ref)
 {
 	_Static_assert(sizeof(*ref) == 16, "payload of a 64-byte SQE");
-	fill(sqe, fd, SWC_CMD_PART_WAIT, ref, sizeof(*ref));
+	fill(sqe, fd, SWC_CMD_PARTITIONED_WAIT, ref, sizeof(*ref));
 }
 
 int swc_uring_read(const struct io_uring_cqe *cqe, uint64_t *word)
@@ -52,7 +52,7 @@ int swc_uring_read(const struct io_uring_cqe *cqe, uint64_t *word)
 	return cqe->res;
 }
 
-/* Entries of the submission queue that the kernel has not taken. */
+/* Entries of the submission queue that the kernel has not consumed. */
 static unsigned int pending(const struct uring *u)
 {
 	unsigned int tail = __atomic_load_n(u->ring.sq.ktail, __ATOMIC_ACQUIRE);
@@ -61,8 +61,7 @@ static unsigned int pending(const struct uring *u)
 }
 
 /*
- * Submit what is queued, and sleep for a completion if asked to. Transient errors are turned into
- * -EINTR.
+ * Submit what is queued, and sleep for a completion if @wait is 1. Transient errors become -EINTR.
  */
 static int enter(struct uring *u, unsigned int wait)
 {
@@ -129,7 +128,7 @@ static int uring_open(struct swingcoll_comm *comm)
 		return ret;
 	}
 	io_uring_ring_dontfork(&u->ring);
-	/* Saves a reference per operation; not needed. */
+	/* A fixed file saves a reference per operation; it works without. */
 	u->fixed_file = !io_uring_register_files(&u->ring, &comm->ctx->fd, 1);
 	for (unsigned int i = 0; i < p.sq_entries; i++)
 		u->ring.sq.array[i] = i;
@@ -160,10 +159,13 @@ static int uring_queue(struct swingcoll_comm *comm, const struct swc_desc *desc,
 {
 	struct uring *u = comm->submitter;
 	struct io_uring_sq *sq = &u->ring.sq;
-	unsigned int tail = *sq->ktail; /* only we write it */
+	unsigned int tail = *sq->ktail; /* only this function writes it, under comm->order */
 	struct io_uring_sqe *sqe = &sq->sqes[(tail & (ENTRIES - 1)) * 2];
 
-	/* As many as there are requests: it cannot be full unless the kernel does not take any. */
+	/*
+	 * There are as many entries as requests: the queue is full only if the kernel consumes
+	 * none.
+	 */
 	if (pending(u) >= ENTRIES)
 		return -EAGAIN;
 	swc_uring_fill(sqe, u->fixed_file ? 0 : comm->ctx->fd, desc);

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Matching: a request gets its number in its rank's order of calls, and meets the requests of the other ranks
+ * with that number.
+ *
+ * Both happen under comm->lock, with op->lock inside. The rank that completes the set starts the execution. A
+ * rank that arrives at an operation that has failed before gets the same error.
+ */
+#include <linux/ktime.h>
+
+#include "comm/comm.h"
+#include "exec/match.h"
+#include "exec/net_event.h"
+#include "exec/operation.h"
+#include "exec/watchdog.h"
+#include "exec/worker.h"
+#include "trace.h"
+
+/*
+ * May the rank submit now? @op is the operation whose turn it is, if another rank has arrived there.
+ * comm->lock is held. Return: 0 or a negative errno.
+ */
+static int may_submit(const struct swc_comm *comm, const struct swc_member *member, const struct swc_op *op)
+{
+	if (comm->status != SWC_COMM_LIVE)
+		return -ECONNABORTED;
+	if (member->state != SWC_MEMBER_JOINED)
+		return -ENOENT;
+	if (member->inflight >= SWC_MAX_INFLIGHT)
+		return -EAGAIN;
+	/*
+	 * A member has left: the rank can still join operations that have failed before, to get their
+	 * error, and those that members of other nodes took part in before they left.
+	 */
+	if ((comm->nleft || member->submitted >= comm->gone_at) && !(op && READ_ONCE(op->status)))
+		return -ECONNRESET;
+	return !op && comm->nwaiting >= SWC_MAX_INFLIGHT ? -EAGAIN : 0;
+}
+
+/* The clock of a request, read before the locks are taken. */
+struct clock {
+	u64 now;
+	u64 deadline;
+	u64 next_check;
+};
+
+static struct clock read_clock(const struct swc_req *req)
+{
+	const struct swc_comm *comm = req->member->comm;
+	u64 timeout_ms = req->desc.timeout_ms ?: comm->timeout_ms;
+	struct clock c = { .now = ktime_get_ns() };
+
+	c.deadline = c.now + timeout_ms * NSEC_PER_MSEC;
+	c.next_check = swc_watchdog_first_check(comm, c.now, c.deadline);
+	return c;
+}
+
+/* What an arrival has led to. */
+struct outcome {
+	enum swc_arrival how;
+	int status;			/* of the operation, likewise @culprit */
+	int culprit;
+	struct list_head unmatched;	/* segments that match no task */
+};
+
+/*
+ * Put a request into its operation. comm->lock is held. Takes references to the operation and the
+ * communicator for follow_up(), because the request may be completed and freed as soon as the lock is
+ * dropped.
+ */
+static void arrive(struct swc_op *op, struct swc_req *req, const struct clock *c, struct outcome *out)
+{
+	struct swc_member *member = req->member;
+	struct swc_comm *comm = op->comm;
+
+	lockdep_assert_held(&comm->lock);
+	INIT_LIST_HEAD(&out->unmatched);
+	kref_get(&op->ref);
+	kref_get(&comm->ref);
+	if (!op->narrived)
+		op->opened_at = c->now;
+	op->deadline = min(op->deadline, c->deadline);
+	op->next_check = min(op->next_check, c->next_check);
+	member->last_submit = c->now;
+
+	spin_lock(&op->lock);
+	out->how = swc_op_arrive(op, req);
+	if (out->how != SWC_ARRIVED_LATE)
+		member->inflight++;
+	if (out->how == SWC_ARRIVED_LAST && comm->net)
+		swc_net_event_take_unexpected(op, &out->unmatched);
+	out->status = op->status;
+	out->culprit = op->culprit;
+	if (op->narrived == comm->nlocal && !op->reserved)
+		comm->nwaiting--;
+	spin_unlock(&op->lock);
+	swc_op_retire(op);
+}
+
+/*
+ * Act on an arrival, with no locks held: start the operation, report why it fails, or complete a late
+ * request.
+ */
+static void follow_up(struct swc_op *op, struct swc_req *req, u32 rank, const struct clock *c,
+		      struct outcome *out, bool inline_ok)
+{
+	struct swc_comm *comm = op->comm;
+
+	swc_stat_inc(SWC_STAT_OPS_SUBMITTED);
+	trace_swc_match(op, rank);
+	switch (out->how) {
+	case SWC_ARRIVED:
+		swc_watchdog_arm(comm, c->next_check);
+		break;
+	case SWC_ARRIVED_LAST:
+		swc_watchdog_arm(comm, c->next_check);
+		if (comm->net) {
+			swc_net_watch(comm->net);
+			swc_net_event_refuse(comm, &out->unmatched);
+		}
+		swc_worker_start(op, req, inline_ok);
+		break;
+	case SWC_ARRIVED_LATE:
+		swc_req_complete(req, req->refused ?: out->status, out->culprit);
+		break;
+	case SWC_ARRIVED_MISMATCH:
+		swc_op_report_mismatch(op, req);
+		swc_worker_leave(op);
+		break;
+	case SWC_ARRIVED_REFUSED:
+		swc_op_report_refusal(op, req);
+		swc_worker_leave(op);
+		break;
+	}
+	swc_op_put(op);
+	swc_comm_put(comm);
+}
+
+/*
+ * The operation whose turn it is for the rank, made of *@fresh if no rank has arrived there; NULL if @fresh
+ * is NULL too. comm->lock is held.
+ */
+static struct swc_op *next_op(struct swc_comm *comm, u64 seq, struct swc_op *fresh)
+{
+	struct swc_op *op = swc_op_find(comm, seq);
+
+	if (op || !fresh)
+		return op;
+	swc_op_insert(fresh, seq);
+	comm->nwaiting++;
+	return fresh;
+}
+
+/**
+ * swc_match() - give a request its number and let it meet the others
+ * @req: from swc_req_create(), with @complete set
+ * @inline_ok: the caller is going to wait and may be used to run tasks now
+ *
+ * Return: 0: the request will be, or already is, completed through req->complete. A negative errno: it was
+ * not matched and is still the caller's.
+ */
+int swc_match(struct swc_req *req, bool inline_ok)
+{
+	struct swc_op *op, *fresh = NULL;
+	struct swc_member *member = req->member;
+	struct swc_comm *comm = member->comm;
+	struct clock c = read_clock(req);
+	u32 rank = member->rank;
+	struct outcome out;
+	int ret;
+	u64 seq;
+
+	INIT_WORK(&req->work, swc_worker_fn);
+again:
+	spin_lock(&comm->lock);
+	seq = member->submitted;
+	ret = may_submit(comm, member, swc_op_find(comm, seq));
+	op = ret ? NULL : next_op(comm, seq, fresh);
+	if (op) {
+		member->submitted++;
+		arrive(op, req, &c, &out);
+	}
+	spin_unlock(&comm->lock);
+	if (op) {
+		follow_up(op, req, rank, &c, &out, inline_ok);
+	} else if (!ret) {
+		/* First to arrive: allocate without the lock, and look again. */
+		fresh = swc_op_alloc(comm);
+		if (fresh)
+			goto again;
+		ret = -ENOMEM;
+	}
+	if (ret == -ECONNRESET)
+		swc_comm_report_left(comm, seq);
+	if (fresh)
+		swc_op_put(fresh);
+	return ret;
+}
+
+/* ------------------------------------------------------------------ partitions */
+
+/* Numbers that a rank may have reserved and not used: lookups take longer, the more there are. */
+#define RESERVED_MAX	(4 * SWC_MAX_PARTITIONS)
+
+/* Make operations for numbers that this rank reserves and others may not have reserved yet. */
+static int make_ops(struct swc_comm *comm, struct list_head *ops, u32 n)
+{
+	while (n--) {
+		struct swc_op *op = swc_op_alloc(comm);
+
+		if (!op)
+			return -ENOMEM;
+		op->reserved = true;
+		list_add_tail(&op->node, ops);
+	}
+	return 0;
+}
+
+/* Reserve number @seq, with an operation out of @ops if no rank has one there. comm->lock is held. */
+static void reserve_one(struct swc_comm *comm, struct list_head *ops, u64 seq)
+{
+	struct swc_op *op = swc_op_find(comm, seq);
+
+	if (op) {
+		/* If another rank has called an ordinary operation, that will be reported as a mismatch. */
+		if (!op->reserved)
+			comm->nwaiting--;
+		op->reserved = true;
+		return;
+	}
+	op = list_first_entry(ops, struct swc_op, node);
+	list_del_init(&op->node);
+	swc_op_insert(op, seq);
+	swc_op_put(op);
+}
+
+/**
+ * swc_match_reserve() - reserve numbers for @n requests, to be matched later in any order
+ * @member: the rank
+ * @n: how many
+ * @base: out: the first number
+ *
+ * The other ranks must reserve as many at the same place in their order. Each number must be used by
+ * swc_match_reserved(), or given up by swc_match_unreserve() when the communicator has been aborted.
+ *
+ * Return: 0 or a negative errno.
+ */
+int swc_match_reserve(struct swc_member *member, u32 n, u64 *base)
+{
+	struct swc_comm *comm = member->comm;
+	struct swc_op *op, *next;
+	LIST_HEAD(ops);
+	int ret = make_ops(comm, &ops, n);
+	u32 i;
+
+	if (!ret) {
+		spin_lock(&comm->lock);
+		*base = member->submitted;
+		ret = may_submit(comm, member, swc_op_find(comm, *base));
+		if (!ret && member->reserved + n > RESERVED_MAX)
+			ret = -EAGAIN;
+		for (i = 0; i < n && !ret; i++)
+			reserve_one(comm, &ops, *base + i);
+		if (!ret) {
+			member->submitted += n;
+			member->reserved += n;
+		}
+		spin_unlock(&comm->lock);
+		if (ret == -ECONNRESET)
+			swc_comm_report_left(comm, *base);
+	}
+	list_for_each_entry_safe(op, next, &ops, node)
+		swc_op_put(op);
+	return ret;
+}
+
+/**
+ * swc_match_reserved() - let a request with a reserved number meet the others
+ *
+ * Return: as swc_match(); fails only if the communicator has been aborted.
+ */
+int swc_match_reserved(struct swc_req *req, u64 seq)
+{
+	struct swc_member *member = req->member;
+	struct swc_comm *comm = member->comm;
+	struct clock c = read_clock(req);
+	u32 rank = member->rank;
+	struct outcome out;
+	struct swc_op *op;
+
+	INIT_WORK(&req->work, swc_worker_fn);
+	spin_lock(&comm->lock);
+	op = comm->status == SWC_COMM_LIVE ? swc_op_find(comm, seq) : NULL;
+	if (op) {
+		member->reserved--;
+		req->submitted_at = c.now;
+		arrive(op, req, &c, &out);
+	}
+	spin_unlock(&comm->lock);
+	if (!op)
+		return -ECONNABORTED;
+	follow_up(op, req, rank, &c, &out, false);
+	return 0;
+}
+
+/* Give up @n reserved numbers: the communicator has been aborted. */
+void swc_match_unreserve(struct swc_member *member, u32 n)
+{
+	spin_lock(&member->comm->lock);
+	member->reserved -= n;
+	spin_unlock(&member->comm->lock);
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Authentication between nodes: the keyed hashes of core/wire.h, by which both ends of a connection prove
+ * that they know the communicator's id. Independent of RDMA.
+ */
+#include <crypto/algapi.h>
+#include <crypto/blake2s.h>
+
+#include "compat.h"
+#include "rdma/auth.h"
+
+struct mac_part {
+	const void *data;
+	size_t bytes;
+};
+
+static void mac_of(const struct swc_net *net, const struct mac_part *part, u32 n, u8 *mac)
+{
+	struct swc_compat_blake2s state;
+	u32 i;
+
+	blake2s_init_key(&state, SWC_WIRE_MAC, net->params.id, SWC_ID_BYTES);
+	for (i = 0; i < n; i++)
+		blake2s_update(&state, part[i].data, part[i].bytes);
+	blake2s_final(&state, mac);
+}
+
+/**
+ * swc_auth_name() - set what identifies a communicator to other nodes
+ * @net: gets its name and places
+ */
+void swc_auth_name(struct swc_net *net)
+{
+	const struct mac_part part = { "swingcoll name", 14 };
+	struct swc_compat_blake2s state;
+	u8 mac[SWC_WIRE_MAC];
+	u32 i;
+
+	mac_of(net, &part, 1, mac);
+	memcpy(net->name, mac, sizeof(net->name));
+	blake2s_init_key(&state, sizeof(mac), net->params.id, SWC_ID_BYTES);
+	for (i = 0; i < net->params.nranks; i++) {
+		__le32 node = cpu_to_le32(net->params.rank_node[i]);
+
+		blake2s_update(&state, (const u8 *)&node, sizeof(node));
+	}
+	blake2s_final(&state, mac);
+	memcpy(&net->places, mac, sizeof(net->places));
+	memzero_explicit(mac, sizeof(mac));
+}
+
+/* hello.mac; @mac has room for SWC_WIRE_MAC bytes, here and below. */
+void swc_auth_hello(const struct swc_net *net, const struct swc_wire_hello *hello, u8 *mac)
+{
+	const struct mac_part part = { hello, offsetof(struct swc_wire_hello, mac) };
+
+	mac_of(net, &part, 1, mac);
+}
+
+/* accept.mac */
+void swc_auth_accept(const struct swc_net *net, const struct swc_wire_hello *hello,
+		     const struct swc_wire_accept *accept, u8 *mac)
+{
+	const struct mac_part part[] = {
+		{ hello, sizeof(*hello) },
+		{ accept, offsetof(struct swc_wire_accept, mac) },
+	};
+
+	mac_of(net, part, ARRAY_SIZE(part), mac);
+}
+
+/* auth.mac */
+void swc_auth_proof(const struct swc_net *net, const struct swc_wire_hello *hello,
+		    const struct swc_wire_accept *accept, u8 *mac)
+{
+	const struct mac_part part[] = {
+		{ hello, sizeof(*hello) },
+		{ accept, sizeof(*accept) },
+		{ "swingcoll proof", 15 },
+	};
+
+	mac_of(net, part, ARRAY_SIZE(part), mac);
+}
+
+/* In constant time. */
+bool swc_auth_equal(const u8 *a, const u8 *b)
+{
+	return !crypto_memneq(a, b, SWC_WIRE_MAC);
+}

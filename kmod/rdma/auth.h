@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef SWC_RDMA_AUTH_H
+#define SWC_RDMA_AUTH_H
+
+#include "net.h"
+
+void swc_auth_name(struct swc_net *net);
+void swc_auth_hello(const struct swc_net *net, const struct swc_wire_hello *hello, u8 *mac);
+void swc_auth_accept(const struct swc_net *net, const struct swc_wire_hello *hello,
+		     const struct swc_wire_accept *accept, u8 *mac);
+void swc_auth_proof(const struct swc_net *net, const struct swc_wire_hello *hello,
+		    const struct swc_wire_accept *accept, u8 *mac);
+bool swc_auth_equal(const u8 *a, const u8 *b);
+
+#endif /* SWC_RDMA_AUTH_H */

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The queue pair of a connection, with its completion queue, protection domain and mapped memory: made for
+ * each attempt to connect, taken apart in the reverse order. Process context; may sleep.
+ */
+#include <linux/sched/mm.h>
+
+#include "rdma/rdma.h"
+
+static void qp_event(struct ib_event *event, void *context)
+{
+	/* The connection manager and the completions report all that matters. */
+}
+
+static int create_qp(struct swc_rdma_conn *conn, struct ib_device *ib)
+{
+	struct ib_qp_init_attr init = {
+		.event_handler = qp_event,
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.qp_type = IB_QPT_RC,
+	};
+
+	/* One more of each for draining. */
+	init.cap.max_send_wr = SWC_SQ_DEPTH + 1;
+	init.cap.max_recv_wr = conn->nrx_bufs + 1;
+	init.cap.max_send_sge = min_t(u32, SWC_MAX_SGE, ib->attrs.max_send_sge);
+	init.cap.max_recv_sge = 1;
+	conn->sq.nsge = init.cap.max_send_sge;
+	if (conn->sq.nsge < 2)
+		return -EOPNOTSUPP;
+	/*
+	 * Its own, not one of ib_cq_pool_get(): completions run steps of operations, and connections that
+	 * share a queue would wait for each other's reductions.
+	 */
+	conn->cq = ib_alloc_cq_any(ib, conn, SWC_SQ_DEPTH + conn->nrx_bufs + 2, IB_POLL_UNBOUND_WORKQUEUE);
+	if (IS_ERR(conn->cq)) {
+		int ret = PTR_ERR(conn->cq);
+
+		conn->cq = NULL;
+		return ret;
+	}
+	init.send_cq = conn->cq;
+	init.recv_cq = conn->cq;
+	/* Its own: a peer can only write to memory that was offered to it. */
+	conn->pd = ib_alloc_pd(ib, 0);
+	if (IS_ERR(conn->pd)) {
+		int ret = PTR_ERR(conn->pd);
+
+		conn->pd = NULL;
+		return ret;
+	}
+	return rdma_create_qp(conn->id, conn->pd, &init);
+}
+
+static int setup(struct swc_rdma_conn *conn, struct rdma_cm_id *id)
+{
+	struct ib_device *ib = id->device;
+	int ret;
+	u32 i;
+
+	conn->id = id;
+	conn->card = id->route.addr.dev_addr.bound_dev_if;
+	conn->dev = swc_dev_get(ib, conn);
+	if (!conn->dev)
+		return -ENODEV;
+	ret = swc_buffers_alloc(conn);
+	if (!ret)
+		ret = swc_buffers_map(conn);
+	if (!ret)
+		ret = create_qp(conn, ib);
+	if (!ret)
+		ret = swc_rndv_setup(conn);
+	for (i = 0; i < SWC_SQ_DEPTH && !ret; i++)
+		conn->sq.entry[i].cqe.done = swc_tx_done;
+	for (i = 0; i < conn->nrx_bufs && !ret; i++)
+		ret = swc_rx_post(conn, &conn->rx_buf[i]);
+	return ret;
+}
+
+/**
+ * swc_qp_setup() - queue pair, memory and receives for a connection that is being made
+ * @id: of the connection manager, bound to a device; belongs to the connection from now on
+ *
+ * The memory is charged to the creator of the communicator, whatever the context. Return: 0 or a negative
+ * errno; in any case swc_qp_teardown() cleans up.
+ */
+int swc_qp_setup(struct swc_rdma_conn *conn, struct rdma_cm_id *id)
+{
+	struct mem_cgroup *before = set_active_memcg(conn->net->memcg);
+	int ret = setup(conn, id);
+
+	set_active_memcg(before);
+	return ret;
+}
+
+static void unmap(struct swc_rdma_conn *conn)
+{
+	u32 i;
+
+	for (i = 0; conn->sq.entry && i < SWC_SQ_DEPTH; i++)
+		swc_sq_unmap(conn, &conn->sq.entry[i]);
+	swc_buffers_unmap(conn);
+}
+
+/**
+ * swc_qp_teardown() - take an attempt to connect, or a connection, apart; its memory stays allocated
+ *
+ * The state of the connection is such that nothing is posted any more.
+ */
+void swc_qp_teardown(struct swc_rdma_conn *conn)
+{
+	struct rdma_cm_id *id = conn->id;
+
+	if (!id)
+		return;
+	/* From now on the handler ignores events. */
+	rdma_lock_handler(id);
+	id->context = NULL;
+	rdma_unlock_handler(id);
+	if (id->qp) {
+		rdma_disconnect(id);
+		ib_drain_qp(id->qp);
+	}
+	if (conn->dev)
+		unmap(conn);
+	if (id->qp) {
+		swc_rndv_teardown(conn);
+		rdma_destroy_qp(id);
+	}
+	if (conn->cq)
+		ib_free_cq(conn->cq);
+	conn->cq = NULL;
+	if (conn->pd)
+		ib_dealloc_pd(conn->pd);
+	conn->pd = NULL;
+	conn->id = NULL;
+	rdma_destroy_id(id);
+	if (test_and_clear_bit(SWC_CONN_F_PROVEN, &conn->flags))
+		swc_stat_inc(SWC_STAT_CONNS_CLOSED);
+	swc_dev_put(conn);
+	spin_lock(&conn->lock);
+	swc_sq_reset(conn);
+	conn->to_return = 0;
+	memset(conn->offer, 0, sizeof(conn->offer));
+	spin_unlock(&conn->lock);
+}

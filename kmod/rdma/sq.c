@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The send queue of a connection: free entries, posting, which requests are signaled, how long the queue
+ * has been idle, and mapping of memory for the device. Everything runs under conn->lock, but for the end
+ * of a connection, when nothing is posted any more.
+ *
+ * One request in SWC_SIGNAL is signaled at least; its completion is that of all before it.
+ */
+#include "rdma/rdma.h"
+
+/* The next free entry; the caller has checked that there is one. */
+struct swc_sq_entry *swc_sq_next(struct swc_rdma_conn *conn)
+{
+	struct swc_sq_entry *entry = &conn->sq.entry[conn->sq.head % SWC_SQ_DEPTH];
+
+	entry->send = NULL;
+	entry->chunk = NULL;
+	entry->is_abort = false;
+	return entry;
+}
+
+/* Begin a message in the entry's page; its header returns all credits that are due. */
+struct swc_wire_header *swc_sq_header(struct swc_rdma_conn *conn, struct swc_sq_entry *entry,
+				      enum swc_wire_kind kind)
+{
+	struct swc_wire_header *h = entry->page;
+
+	memset(h, 0, sizeof(*h));
+	h->kind = kind;
+	h->credits = cpu_to_le16(conn->to_return);
+	conn->to_return = 0;
+	conn->pending &= ~SWC_PEND_CREDIT;
+	entry->sge[0] = (struct ib_sge){ .addr = entry->page_dma, .length = SWC_HEADER,
+					 .lkey = conn->pd->local_dma_lkey };
+	return h;
+}
+
+/**
+ * swc_sq_post() - post a work request
+ * @entry: of swc_sq_next()
+ * @signal: something waits for it to complete
+ *
+ * An error makes the connection unusable; swc_tx_pump() acts on it.
+ */
+void swc_sq_post(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, struct ib_send_wr *wr, bool signal)
+{
+	struct swc_sq *sq = &conn->sq;
+	int ret;
+
+	lockdep_assert_held(&conn->lock);
+	if (signal || ++sq->unsignaled >= SWC_SIGNAL) {
+		wr->send_flags |= IB_SEND_SIGNALED;
+		sq->unsignaled = 0;
+	}
+	wr->wr_cqe = &entry->cqe;
+	if (wr->opcode == IB_WR_SEND)
+		ib_dma_sync_single_for_device(conn->dev->ib, entry->page_dma, entry->sge[0].length,
+					      DMA_TO_DEVICE);
+	sq->head++;
+	ret = ib_post_send(conn->id->qp, wr, NULL);
+	if (ret)
+		sq->error = ret;
+}
+
+/* The same for a message that is only sent because the queue is idle: it does not count as activity. */
+void swc_sq_post_probe(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, struct ib_send_wr *wr)
+{
+	swc_sq_post(conn, entry, wr, true);
+	conn->sq.seen_head++;
+	conn->sq.probe_head = conn->sq.head;
+}
+
+/**
+ * swc_sq_watch() - once a second while operations wait: is it time to probe the peer?
+ * @probe_s: idle seconds until a keepalive, and between two
+ * @active: the connection is live, and this rank has not left
+ *
+ * A probe that the peer's device does not acknowledge ends the connection. Return: SWC_PEND_* to send.
+ */
+u32 swc_sq_watch(struct swc_rdma_conn *conn, u32 probe_s, bool active)
+{
+	struct swc_sq *sq = &conn->sq;
+	u32 pending = 0;
+
+	lockdep_assert_held(&conn->lock);
+	sq->idle_s = active && sq->head == sq->seen_head ? sq->idle_s + 1 : 0;
+	sq->seen_head = sq->head;
+	if (sq->idle_s && sq->idle_s % probe_s == 0)
+		pending |= SWC_PEND_KEEPALIVE;
+	if (is_power_of_2(sq->idle_s) && !list_empty(&conn->outq))
+		pending |= SWC_PEND_RTS;
+	/* One probe at a time: another message makes some devices restart the timer of those before it. */
+	if ((s32)(sq->tail - sq->probe_head) < 0)
+		pending = 0;
+	else
+		sq->probe_head = sq->tail;
+	if (sq->map_failing_s)
+		sq->map_failing_s++;
+	return pending;
+}
+
+/* ------------------------------------------------------------------ mapping */
+
+/*
+ * Memory cannot be mapped for the device. Requests that complete make room: posting is tried again
+ * whenever one of this connection does, and by swc_sq_watch() every second.
+ */
+void swc_sq_map_failed(struct swc_rdma_conn *conn)
+{
+	struct swc_sq *sq = &conn->sq;
+
+	lockdep_assert_held(&conn->lock);
+	sq->map_failed = true;
+	if (sq->map_failing_s)
+		return;
+	sq->map_failing_s = 1;
+	/* Requests that are not signaled complete with a later one. */
+	if (sq->unsignaled) {
+		swc_conn_pend(conn, SWC_PEND_KEEPALIVE);
+		swc_conn_pump_later(conn);
+	}
+}
+
+/**
+ * swc_sq_map() - map memory for a send or a write
+ * @entry: gets scatter list entries, from @first on
+ * @span: where the memory begins
+ * @max_bytes: map no more than this
+ * @nsge: gets the number of entries used, with the first ones
+ *
+ * Return: bytes mapped; 0: none could be.
+ */
+u32 swc_sq_map(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, u32 first, const struct swc_span *span,
+	       u32 max_bytes, u32 *nsge)
+{
+	const struct swc_extent *e = swc_region_find(span->region, span->offset);
+	u64 at = span->offset, end = span->offset + max_bytes;
+	struct ib_device *ib = conn->dev->ib;
+	u32 n = first;
+
+	lockdep_assert_held(&conn->lock);
+	entry->first_mapped = first;
+	while (at < end && n < conn->sq.nsge) {
+		void *from = e->kaddr + (at - e->offset);
+		u32 len = min_t(u64, min(end, e[1].offset) - at, SWC_MAP_BYTES);
+		u64 dma = ib_dma_map_page(ib, virt_to_page(from), offset_in_page(from), len, DMA_TO_DEVICE);
+
+		if (ib_dma_mapping_error(ib, dma))
+			break;
+		if (swc_t_map_refused()) {
+			ib_dma_unmap_page(ib, dma, len, DMA_TO_DEVICE);
+			break;
+		}
+		entry->sge[n] = (struct ib_sge){ .addr = dma, .length = len,
+						 .lkey = conn->pd->local_dma_lkey };
+		n++;
+		at += len;
+		e += at == e[1].offset;
+	}
+	entry->nmapped = n - first;
+	*nsge = n;
+	if (at == span->offset)
+		swc_sq_map_failed(conn);
+	else
+		conn->sq.map_failing_s = 0;
+	return at - span->offset;
+}
+
+void swc_sq_unmap(struct swc_rdma_conn *conn, struct swc_sq_entry *entry)
+{
+	u32 i;
+
+	for (i = entry->first_mapped; i < entry->first_mapped + entry->nmapped; i++)
+		ib_dma_unmap_page(conn->dev->ib, entry->sge[i].addr, entry->sge[i].length, DMA_TO_DEVICE);
+	entry->nmapped = 0;
+}
+
+/* ------------------------------------------------------------------ connecting again */
+
+/* The queue pair is gone: nothing is posted. */
+void swc_sq_reset(struct swc_rdma_conn *conn)
+{
+	struct swc_sq *sq = &conn->sq;
+
+	lockdep_assert_held(&conn->lock);
+	sq->head = 0;
+	sq->tail = 0;
+	sq->probe_head = 0;
+	sq->unsignaled = 0;
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * RDMA as a transport: the table of operations, and the order of loading and unloading.
+ */
+#include "rdma/rdma.h"
+
+static int init(void)
+{
+	int ret;
+
+	ret = swc_buffers_check_parameters();
+	if (!ret)
+		ret = swc_cm_check_parameters();
+	if (!ret)
+		ret = swc_listen_check_parameters();
+	if (ret)
+		return ret;
+	swc_net_wq = alloc_workqueue("swingcoll-net", WQ_UNBOUND, 0);
+	if (!swc_net_wq)
+		return -ENOMEM;
+	ret = -ENOMEM;
+	swc_abort_wq = alloc_workqueue("swingcoll-abort", WQ_UNBOUND, 0);
+	if (!swc_abort_wq)
+		goto err;
+	ret = swc_dev_init();
+	if (ret)
+		goto err_abort;
+	return 0;
+
+err_abort:
+	destroy_workqueue(swc_abort_wq);
+err:
+	destroy_workqueue(swc_net_wq);
+	return ret;
+}
+
+static void transport_exit(void)
+{
+	destroy_workqueue(swc_abort_wq);
+	destroy_workqueue(swc_net_wq);
+}
+
+static struct swc_listener *listen(void)
+{
+	return swc_listen_start(&swc_rdma_transport);
+}
+
+static void net_free(struct swc_net *net)
+{
+	struct swc_rdma_listener *listener = swc_rdma_net(net)->listener;
+
+	swc_net_destroy(net);
+	swc_listen_stop(&listener->base);
+}
+
+static void conn_put(struct swc_conn *conn)
+{
+	swc_rdma_conn_put(swc_rdma_conn(conn));
+}
+
+const struct swc_transport swc_rdma_transport = {
+	.name = "rdma",
+	.init = init,
+	.stop = swc_dev_exit,
+	.exit = transport_exit,
+	.port = swc_listen_port,
+	.listen = listen,
+	.unlisten = swc_listen_stop,
+	.net_create = swc_net_alloc,
+	.net_free = net_free,
+	.net_pump = swc_watch_pump,
+	.net_watch = swc_watch_start,
+	.net_heartbeat = swc_watch_heartbeat,
+	.net_trouble = swc_watch_trouble,
+	.net_card_down = swc_watch_card_down,
+	.net_abort = swc_net_start_abort,
+	.net_leave = swc_net_start_leave,
+	.conn_get = swc_net_get_conn,
+	.conn_put = conn_put,
+	.send = swc_tx_send,
+	.post_rndv = swc_tx_post_rndv,
+	.release = swc_rx_release,
+	.copy_unexpected = swc_rx_copy_unexpected,
+};

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# TAP output and waiting for tests that are scripts; to be sourced. Results are numbered from 1, and $failed counts
+# those that are not ok.
+# shellcheck shell=sh
+number=0 failed=0
+
+result() { # result STATUS NAME
+	number=$((number + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $number $2"
+	else
+		failed=$((failed + 1))
+		echo "not ok $number $2"
+	fi
+}
+
+skip() { # skip NAME REASON
+	number=$((number + 1))
+	echo "ok $number # SKIP $1: $2"
+}
+
+skip_all() { # skip_all REASON...: nothing is tested
+	echo "1..0 # SKIP $*"
+	exit 4
+}
+
+show() { # show FILE...: as diagnostics
+	sed 's/^/# /' "$@"
+}
+
+# An event that has not come by then is not going to come.
+event_s=60
+
+wait_for() { # wait_for COMMAND...: until it succeeds; its status, and what it says, if that does not happen
+	wait_end=$(($(date +%s) + event_s))
+	until "$@" > /dev/null 2>&1; do
+		if [ "$(date +%s)" -ge $wait_end ]; then
+			"$@"
+			return
+		fi
+		sleep 0.1
+	done
+}
+
+echo "TAP version 13"

@@ -1,0 +1,115 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Ranks started by MPI launchers, and by a shell loop. Runs on every node of a cluster at once: node 0 prints TAP and
+# starts commands on the others.
+set -u
+node=${SWINGCOLL_NODE:-0} nodes=${SWINGCOLL_NNODES:-0} server=''
+remote=$(realpath ../tools/vm/remote)
+built=$(realpath "${OUTPUT:-.}")
+
+# shellcheck source=../lib/tap.sh
+. "$(dirname "$0")/tap.sh"
+((!EUID)) || skip_all needs root
+((nodes)) || skip_all "needs a cluster: tools/vm/run --nodes 2"
+[[ -c /dev/swingcoll ]] || skip_all swingcoll is not loaded
+[[ -x $remote ]] || skip_all "no $remote"
+perf=$(command -v swingperf) || skip_all "no swingperf: make tools"
+
+# The variables of this node are not for ranks that launchers start here.
+unset SWINGCOLL_NODE SWINGCOLL_NNODES SWINGCOLL_ADDRS SWINGCOLL_TOPO SWINGCOLL_ROOT
+"$remote" --serve >/dev/null 2>&1 &
+server=$!
+trap 'kill $server 2>/dev/null' EXIT
+if ((node)); then
+	wait $server
+	exit
+fi
+
+hosts=()
+for ((i = 0; i < nodes; i++)); do
+	hosts+=("node$i")
+done
+log=$(mktemp)
+finish() {
+	timeout 30 "$remote" --quit "${hosts[@]:1}"
+	kill $server 2>/dev/null
+	wait $server
+	rm -f "$log"
+}
+trap finish EXIT
+
+echo 1..5
+for host in "${hosts[@]}"; do
+	wait_for "$remote" "$host" true || { echo "Bail out! no server on $host" && exit 1; }
+done
+limited=(timeout -k 5 120)
+sizes=(--sizes "8,4096,100000" --iters 2 --repeats 1 --warmup 0)
+all=$((4 * nodes))
+root=$(hostname):29400
+
+# So many ranks on all nodes have run, and all elements are right.
+is_right() {
+	grep -q ", $all ranks of a launcher," "$log" && grep -q "^# nodes: $nodes," "$log" &&
+		grep -q '^# wrong elements: 0 OK' "$log"
+}
+
+are_all_good() { grep -q "^all good: $all ranks" "$log"; }
+
+try() { # try NAME CHECK COMMAND...
+	local began=$SECONDS status
+	"${@:3}" </dev/null >"$log" 2>&1 && $2
+	status=$?
+	((!status)) || show "$log"
+	result $status "$1: $all ranks, $((SECONDS - began)) s"
+}
+
+hosts_slots=$(printf "%s:$((all / nodes))," "${hosts[@]}")
+export HWLOC_HIDE_ERRORS=1
+openmpi() { # openmpi PROGRAM...
+	"${limited[@]}" mpirun.openmpi --allow-run-as-root --mca plm_rsh_agent "$remote" --host "${hosts_slots%,}" -n "$all" \
+		--mca oob_tcp_if_include nic0 --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include nic0 "$@"
+}
+
+mpich() { # mpich PROGRAM...
+	"${limited[@]}" mpiexec.mpich -launcher rsh -launcher-exec "$remote" -hosts "${hosts_slots%,}" -n "$all" \
+		-iface nic0 -genv UCX_NET_DEVICES nic0 -genv UCX_TLS tcp,self "$@"
+}
+
+# Likewise; the alarm that the program has set may end it in MPI_Finalize.
+mpich_or_alarm() {
+	mpich "$@" && return
+	grep -q 'EXIT STRING: Alarm clock' "$log" && echo "# MPICH: no return from MPI_Finalize" >&3
+}
+
+loop() {
+	local rank status=0 pids=()
+	for ((rank = 0; rank < all; rank++)); do
+		"${limited[@]}" "$remote" "node$((rank * nodes / all))" SWINGCOLL_ROOT="$root" \
+			SWINGCOLL_RANK=$rank SWINGCOLL_NRANKS=$all "$perf" "${sizes[@]}" &
+		pids+=($!)
+	done
+	for rank in "${!pids[@]}"; do
+		wait "${pids[rank]}" || status=1
+	done
+	return $status
+}
+exec 3>&1
+try "a shell loop" is_right loop
+for mpi in openmpi mpich; do
+	if ! command -v mpiexec.$mpi >/dev/null; then
+		skip "$mpi: swingperf" "no mpiexec.$mpi: tools/setup mpi"
+		skip "$mpi: communicators of MPI" "no mpiexec.$mpi: tools/setup mpi"
+		continue
+	fi
+	# Open MPI offers PMIx.
+	[[ $mpi = openmpi ]] || export SWINGCOLL_ROOT=$root
+	try "$mpi: swingperf" is_right $mpi "$perf" "${sizes[@]}"
+	unset SWINGCOLL_ROOT
+	if [[ ! -x $built/$mpi/mpi_ranks ]]; then
+		skip "$mpi: communicators of MPI" "no mpi_ranks for it: tools/setup mpi, make selftests"
+	else
+		[[ $mpi = openmpi ]] && run=openmpi || run=mpich_or_alarm
+		try "$mpi: communicators of MPI" are_all_good "$run" "$built/$mpi/mpi_ranks"
+	fi
+done
+((!failed))

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* swingplan's messages and its progress bar. */
+#include "swingplan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "swingcoll.h"
+
+#define BAR 30
+
+const char *plan_prog = "swingplan";
+
+static bool bar_shown;
+
+void plan_progress(void *progress, double done)
+{
+	const struct progress *p = progress;
+	static double last;
+	int filled;
+
+	/* At most ten times a second. */
+	if (!isatty(STDERR_FILENO) || clock_now() - last < 0.1)
+		return;
+	last = clock_now();
+	done = p->base + p->span * done;
+	filled = (int)(done * BAR);
+	fprintf(stderr, "\r[%.*s%*s] %3.0f%% %-24.24s", filled, "##############################",
+		BAR - filled, "", done * 100, p->label);
+	bar_shown = true;
+}
+
+void plan_progress_end(void)
+{
+	if (bar_shown)
+		fprintf(stderr, "\r%*s\r", BAR + 34, "");
+	bar_shown = false;
+}
+
+void plan_bad(const char *fmt, ...)
+{
+	va_list args;
+
+	plan_progress_end();
+	fprintf(stderr, "%s: ", plan_prog);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fprintf(stderr, "\n");
+	exit(2);
+}
+
+void plan_no_memory(void)
+{
+	plan_bad("out of memory");
+}
+
+const char *plan_coll_name(enum swc_coll coll)
+{
+	return swingcoll_coll_name((enum swingcoll_coll)coll);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Links of a network, and the route of a message over them. */
+#ifndef SWC_PLAN_MODEL_ROUTES_H
+#define SWC_PLAN_MODEL_ROUTES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "plan/topo.h"
+
+/**
+ * struct swc_links - the links of a network
+ * @topo: the network
+ * @n: links. On a torus or mesh, link (node * ndims + dimension) * 2 + way leads up (way 0) or
+ *	down; on a switch, node * 2 into it and node * 2 + 1 out of it
+ * @stride: between the numbers of neighbours along a dimension
+ */
+struct swc_links {
+	const struct swc_topo *topo;
+	uint32_t n;
+	uint32_t stride[SWC_TOPO_DIMS];
+};
+
+/**
+ * struct swc_route - the route of a message; begin with zeros
+ * @from, @to: nodes
+ * @mirrored: the channel takes the other direction where both are equally long
+ * @hops: of its delay: one on a switch, else @n; 0 within a node
+ * @n: number of links that it crosses
+ * @link: the links. Owned: free it
+ */
+struct swc_route {
+	uint32_t from, to;
+	bool mirrored;
+	uint32_t hops;
+	uint32_t n, room;
+	uint32_t *link;
+};
+
+struct swc_links swc_links_of(const struct swc_topo *topo);
+
+/*
+ * Set the route of a message on a channel; fast if it is the same as before. It is the route that
+ * swc_topo_path() stands for: at half the way round, the first half of the channels go up, the
+ * others, which mirror them, down; where that is so in several dimensions, up from the node with
+ * the lower number. 0 or -ENOMEM.
+ */
+int swc_route_set(struct swc_route *r, const struct swc_links *l, uint32_t chan, uint32_t from,
+		  uint32_t to);
+
+#endif /* SWC_PLAN_MODEL_ROUTES_H */

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Names of collectives and element types, as files and command lines have them. */
+#ifndef SWC_PLAN_NAMES_H
+#define SWC_PLAN_NAMES_H
+
+/* "reduce_scatter" for an enum swc_coll; NULL for any other number. */
+const char *swc_coll_name(unsigned int coll);
+/* The enum swc_coll of a name, or -EINVAL. */
+int swc_coll_parse(const char *name);
+/* The enum swc_dtype of a name such as "f32", or -EINVAL. */
+int swc_dtype_parse(const char *name);
+
+#endif /* SWC_PLAN_NAMES_H */

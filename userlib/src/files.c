@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Files; see files.h. Nothing here keeps state.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/format/plan_text.h"
+#include "plan/text.h"
+#include "src/files.h"
+
+/* ---- bytes ---- */
+
+static int fail(int error, const char *path, char *why, size_t why_bytes)
+{
+	swc_text_refuse(why, why_bytes, "%s: %s", path, strerror(-error));
+	return error;
+}
+
+static int read_all(FILE *f, char **text, size_t *bytes)
+{
+	size_t room = 4096, used = 0;
+	char *p = malloc(room);
+
+	while (p) {
+		char *more;
+
+		used += fread(p + used, 1, room - 1 - used, f);
+		if (ferror(f) || used > SWC_FILE_MAX_BYTES) {
+			int error = ferror(f) ? -errno : -EFBIG;
+
+			free(p);
+			return error;
+		}
+		if (used < room - 1) {
+			p[used] = 0;
+			*text = p;
+			*bytes = used;
+			return 0;
+		}
+		room *= 2;
+		more = realloc(p, room);
+		if (!more)
+			free(p);
+		p = more;
+	}
+	return -ENOMEM;
+}
+
+int swc_file_read(const char *path, char **text, size_t *bytes, char *why, size_t why_bytes)
+{
+	FILE *f = strcmp(path, "-") ? fopen(path, "re") : stdin;
+	int ret = f ? read_all(f, text, bytes) : -errno;
+
+	if (f && f != stdin)
+		fclose(f);
+	return ret ? fail(ret, path, why, why_bytes) : 0;
+}
+
+static int write_all(const char *path, const char *mode, const char *text, size_t bytes, char *why,
+		     size_t why_bytes)
+{
+	FILE *f = path ? fopen(path, mode) : stdout;
+	int ret = 0;
+
+	if (!f)
+		return fail(-errno, path, why, why_bytes);
+	if (fwrite(text, 1, bytes, f) != bytes || fflush(f))
+		ret = -errno;
+	if (path && fclose(f) && !ret)
+		ret = -errno;
+	return ret ? fail(ret, path ? path : "standard output", why, why_bytes) : 0;
+}
+
+int swc_file_write(const char *path, const char *text, size_t bytes, char *why, size_t why_bytes)
+{
+	return write_all(path, "we", text, bytes, why, why_bytes);
+}
+
+int swc_file_append(const char *path, const char *text, size_t bytes, char *why, size_t why_bytes)
+{
+	return write_all(path, "ae", text, bytes, why, why_bytes);
+}
+
+/* ---- what they say ---- */
+
+/* Put the path in front of what a parser says. */
+static int say_where(int ret, const char *path, const char *text, char *why, size_t why_bytes)
+{
+	if (ret)
+		swc_text_refuse(why, why_bytes, "%s: %s", path,
+				ret == -ENOMEM ? strerror(ENOMEM) : text);
+	return ret;
+}
+
+/* A text without NULs. */
+static int read_text(const char *path, char **text, char *why, size_t why_bytes)
+{
+	size_t bytes;
+	int ret = swc_file_read(path, text, &bytes, why, why_bytes);
+
+	if (ret || strlen(*text) == bytes)
+		return ret;
+	free(*text);
+	return swc_text_refuse(why, why_bytes, "%s: holds a zero byte and so no text", path);
+}
+
+int swc_file_topo(struct swc_topo *topo, const char *text, char *why, size_t why_bytes)
+{
+	char line[200] = "", *content;
+	int ret;
+
+	if (*text != '@')
+		return swc_topo_parse(topo, text, why, why_bytes);
+	memset(topo, 0, sizeof(*topo));
+	ret = read_text(text + 1, &content, why, why_bytes);
+	if (ret)
+		return ret;
+	ret = swc_topo_parse_file(topo, content, line, sizeof(line));
+	free(content);
+	return say_where(ret, text + 1, line, why, why_bytes);
+}
+
+int swc_file_tuning(struct swc_tuning *tuning, const char *path, const struct swc_topo *topo,
+		    char *why, size_t why_bytes)
+{
+	char line[200] = "", *content;
+	int ret = read_text(path, &content, why, why_bytes);
+
+	*tuning = (struct swc_tuning){ 0 };
+	if (ret)
+		return ret;
+	ret = swc_tuning_parse(tuning, content, topo, line, sizeof(line));
+	free(content);
+	return say_where(ret, path, line, why, why_bytes);
+}
+
+int swc_file_plan(const char *path, uint32_t nranks, uint32_t rank, void **plan, size_t *bytes,
+		  char *why, size_t why_bytes)
+{
+	char line[250] = "", *content;
+	size_t size;
+	int ret = swc_file_read(path, &content, &size, why, why_bytes);
+
+	if (ret)
+		return ret;
+	ret = swc_plan_text_parse_rank(content, size, nranks, rank, plan, bytes, line,
+				       sizeof(line));
+	free(content);
+	return say_where(ret, path, line, why, why_bytes);
+}
