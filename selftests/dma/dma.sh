@@ -52,34 +52,44 @@ look_for_engine() { # look_for_engine MODE
 	wait_for has_decided "$acquired"
 }
 
-# The module measures engines: on a busy machine one may be found slower than it is, and then it looks again.
-find_engine() { # find_engine MODE BYTES: have an engine that is used from BYTES on, or any if BYTES is 0
-	local mode=$1 end=$((SECONDS + event_s)) least
+# The module measures engines, and a busy machine makes them slow: what "share" needs is measured again until it is at
+# most so much, or for so long; a copy is a third of a message or all of it.
+share_bytes=2000000
+find_engine() { # find_engine MODE: have an engine; with "share", $least is the size of a copy from which on it is used
+	local mode=$1 end=$((SECONDS + event_s / 4))
 	if [[ $mode = never ]]; then
 		echo never >$knobs/dma
 		return
 	fi
-	while ((SECONDS < end)); do
-		look_for_engine "$mode" || break
-		[[ $mode != auto ]] || return 0
+	while look_for_engine "$mode"; do
 		least=$(cat "$knobs/dma_least")
-		[[ $least = none ]] || (($2 && least > $2)) || return 0
+		[[ $mode != auto ]] || return 0
+		if [[ $least != none ]]; then
+			[[ $mode = share ]] && ((least > share_bytes && SECONDS < end)) || return 0
+		fi
+		((SECONDS < end + event_s)) || break
 		echo never >$knobs/dma
 	done
-	echo "# no engine is found, or none that is fast enough"
+	echo "# no engine is found: $(swingctl stats | tr -s ' ' | grep dma_ | tr '\n' ' ')"
+	return 1
 }
 
 # An engine is released after three idle seconds, which a busy machine may let pass before a command uses it: then the
 # command runs again. Afterwards ${grown[COUNTER]} is what the last run has added.
-use_engine() { # use_engine MODE BYTES 'COUNTER...'|held|once COMMAND...: until all counters grow, or with an engine held
-	local mode=$1 bytes=$2 until=$3 end=$((SECONDS + 5 * event_s)) name knob
-	shift 3
+use_engine() { # use_engine MODE 'COUNTER...'|held|once COMMAND...: until all counters grow, or with an engine held
+	local mode=$1 until=$2 end=$((SECONDS + 2 * event_s)) name knob
+	shift 2
 	while :; do
-		find_engine "$mode" "$bytes" >&2
-		# Not while the engine is measured.
+		# Nothing fails or hangs while the engine is measured.
+		for knob in ${later:-}; do
+			echo 0 >"$engine/${knob%=*}"
+		done
+		find_engine "$mode" >&2 || return 1
 		for knob in ${later:-}; do
 			echo "${knob#*=}" >"$engine/${knob%=*}"
 		done
+		size=200000 algorithm=''
+		[[ $mode != share ]] || size=$((6 * (least > share_bytes ? least : share_bytes))) algorithm='-a direct1'
 		snapshot
 		"$@" >"$log" 2>&1 || {
 			show "$log"
@@ -114,7 +124,8 @@ forbid_engine() {
 collectives() {
 	local op
 	for op in allgather broadcast allreduce; do
-		swingperf -n 3 -o $op -d i32 --redop bxor --sizes "64,${size:-200000}" --slot-max -1 \
+		# shellcheck disable=SC2086 # words
+		swingperf -n 3 -o $op $algorithm -d i32 --redop bxor --sizes "64,$size" --slot-max -1 \
 			--outofplace --iters 1 --repeats 1 --warmup 0 || return
 	done
 }
@@ -131,7 +142,7 @@ has_grown() { # has_grown MORE|NONE COUNTER
 }
 
 # An engine with these options moves bytes or not, with transfers that the CPU had to repeat or not. Variables: mode,
-# work (the command), size (bytes), later (knobs of the engine to set once it is in use), idle (wait for the release).
+# work (the command), later (knobs of the engine to set once it is in use), idle (wait for the release).
 with() { # with OPTION... -- MORE|NONE MORE|NONE
 	local options=() status=0 until=''
 	while [[ $1 != -- ]]; do
@@ -141,7 +152,7 @@ with() { # with OPTION... -- MORE|NONE MORE|NONE
 	[[ $2 = NONE ]] || until+=' dma_bytes'
 	[[ $3 = NONE ]] || until+=' dma_fallbacks'
 	insmod "$ko" "${options[@]}" || return 1
-	use_engine "${mode:-always}" 500000 "${until:-once}" "${work:-collectives}" || status=1
+	use_engine "${mode:-always}" "${until:-once}" "${work:-collectives}" || status=1
 	if [[ ${idle:-} ]]; then
 		remove_engine || status=1
 	else
@@ -181,14 +192,14 @@ result $? "a transfer hangs"
 
 insmod "$ko"
 three=(swingperf -n 3 -d i32 --sizes 300000 --slot-max -1 --iters 2 --repeats 1 --warmup 0)
-use_engine always 0 held "${three[@]}" --outofplace -a direct1 -r sum && sums=${grown[dma_bytes]} &&
-	use_engine always 0 dma_bytes "${three[@]}" --outofplace -a direct1 -r bxor && ((sums == 0 && grown[dma_bytes] > 0))
+use_engine always held "${three[@]}" --outofplace -a direct1 -r sum && sums=${grown[dma_bytes]} &&
+	use_engine always dma_bytes "${three[@]}" --outofplace -a direct1 -r bxor && ((sums == 0 && grown[dma_bytes] > 0))
 result $? "xor by the engine, sums by the CPU ($sums and ${grown[dma_bytes]} bytes)"
-use_engine always 0 dma_bytes "${three[@]}" --inplace -o allgather -a direct2 && ((grown[dma_bytes] > 0))
+use_engine always dma_bytes "${three[@]}" --inplace -o allgather -a direct2 && ((grown[dma_bytes] > 0))
 result $? "an allgather in place, which has a copy less (${grown[dma_bytes]} bytes)"
-use_engine always 0 dma_jobs_prepared "${three[@]}" --inplace -a direct1 -r bxor && ((grown[dma_jobs_prepared] > 0))
+use_engine always dma_jobs_prepared "${three[@]}" --inplace -a direct1 -r bxor && ((grown[dma_jobs_prepared] > 0))
 result $? "copies after barriers are prepared ahead (${grown[dma_jobs_prepared]})"
-use_engine always 0 dma_bytes "$bin/coll_overlap" && ((grown[dma_bytes] > 0))
+use_engine always dma_bytes "$bin/coll_overlap" && ((grown[dma_bytes] > 0))
 result $? "allgathers overlapped with products, many transfers ahead"
 forbid_engine
 result $? "channels are released when engines are forbidden"
@@ -205,7 +216,7 @@ knob_counts() { (($(cat "$engine/$1"))); }
 killed() { # killed KNOB=VALUE|'' AFTER COUNTER OPTION...: until COUNTER shows it; KNOB is AFTER in the end
 	local knob=${1%=*} pid status=0
 	insmod "$ko" "${@:4}" || return 1
-	find_engine always 0
+	find_engine always
 	echo 2 >$engine/rate_mbps
 	swingperf -n 3 -o allgather --sizes 3000000 --slot-max -1 --iters 100 >/dev/null 2>&1 &
 	pid=$!
@@ -234,7 +245,7 @@ result $? "likewise out of order, with short transfers, and with alignment"
 without_data() {
 	local status=0 more=(swingperf -n 3 -o allgather --sizes 3000000 --slot-max -1 --iters 10 --repeats 1 --check 0)
 	insmod "$ko" touch=N rate_mbps=500 delay_us=10 || return 1
-	later='fail_every=5 hang_nth=20' use_engine always 0 dma_fallbacks "${more[@]}" || status=1
+	later='fail_every=5 hang_nth=20' use_engine always dma_fallbacks "${more[@]}" || status=1
 	forbid_engine && ((!status && grown[dma_fallbacks] > 1)) && return
 	echo "# ${grown[dma_fallbacks]} fallbacks"
 	return 1
@@ -242,34 +253,27 @@ without_data() {
 without_data
 result $? "an engine that moves no data, with errors and a hang"
 
-# A machine that is busy finds every engine slower than its CPUs, and then shares nothing.
-slow=$(insmod "$ko" && find_engine share 1000000)
-forbid_engine
-if [[ $slow ]]; then
-	for name in "copies shared with the CPU" "shared, every third transfer fails" "shared, and a transfer hangs" \
-		"shared, each byte once"; do
-		skip "$name" "the engine is not found fast enough: run this test on a machine that does nothing else"
-	done
-else
-	mode=share size=2000000 with -- MORE NONE
-	result $? "copies shared with the CPU"
-	mode=share size=2000000 later=fail_every=3 with out_of_order=1 -- MORE MORE
-	result $? "shared, every third transfer fails"
-	mode=share size=2000000 later=hang_nth=9 with -- MORE MORE
-	result $? "shared, and a transfer hangs"
+# At this rate, what is measured takes longer than a busy machine is late.
+mode=share with rate_mbps=200 -- MORE NONE
+result $? "copies shared with the CPU"
+mode=share later=fail_every=3 with rate_mbps=200 out_of_order=1 -- MORE MORE
+result $? "shared, every third transfer fails"
+mode=share later=hang_nth=9 with rate_mbps=200 -- MORE MORE
+result $? "shared, and a transfer hangs"
 
-	insmod "$ko"
-	use_engine share 1000000 dma_bytes swingperf -n 2 -o broadcast --sizes 30000000 --iters 1 --repeats 1 --warmup 0
-	status=$?
-	moved=${grown[dma_bytes]} copied=${grown[bytes_copied]}
-	forbid_engine && ((!status && moved > 0 && copied > 0 && (moved + copied) % 30000000 == 0))
-	result $? "shared, each byte once (engine $moved, CPU $copied)"
-fi
+# The size of a message is known when the engine has been measured.
+broadcast() { swingperf -n 2 -o broadcast -a direct1 --sizes $size --iters 1 --repeats 1 --warmup 0; }
+insmod "$ko" rate_mbps=200
+use_engine share dma_bytes broadcast
+status=$?
+moved=${grown[dma_bytes]} copied=${grown[bytes_copied]}
+forbid_engine && ((!status && moved > 0 && copied > 0 && (moved + copied) % size == 0))
+result $? "shared, each byte once (engine $moved, CPU $copied, message $size)"
 
 near_only() {
 	local far status=0
 	insmod "$ko" devices=2 channels=2 || return 1
-	use_engine always 0 dma_bytes swingperf -n 2 -o broadcast --sizes 1200000 --slot-max -1 --iters 4 --repeats 1 \
+	use_engine always dma_bytes swingperf -n 2 -o broadcast --sizes 1200000 --slot-max -1 --iters 4 --repeats 1 \
 		--warmup 0 || status=1
 	far=$(cat $engine/far)
 	forbid_engine && ((!status && grown[dma_bytes] > 0 && !far)) && return
