@@ -262,7 +262,7 @@ mode=share later=hang_nth=9 with rate_mbps=200 -- MORE MORE
 result $? "shared, and a transfer hangs"
 
 # The size of a message is known when the engine has been measured.
-broadcast() { swingperf -n 2 -o broadcast -a direct1 --sizes $size --iters 1 --repeats 1 --warmup 0; }
+broadcast() { swingperf -n 2 -o broadcast -a direct1 --sizes "$size" --iters 1 --repeats 1 --warmup 0; }
 insmod "$ko" rate_mbps=200
 use_engine share dma_bytes broadcast
 status=$?
