@@ -132,7 +132,7 @@ struct swc_wire_header {
 };
 
 struct swc_wire_rtr {
-	__le64 addr;
+	__le64 addr;		/* random, but for the part below a page */
 	__le32 rkey;
 	__le32 chunk;		/* below SWC_WIRE_CHUNKS */
 };

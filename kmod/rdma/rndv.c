@@ -7,7 +7,11 @@
  * is known before it is valid. When the peer reports that the chunk is written, its bytes are used while
  * the region is invalidated. The rendezvous is closed when all its chunks are invalidated: then the peer
  * cannot reach the memory any more, whatever it does.
+ *
+ * The address in an RTR is random: the device's own would tell the network where the memory is, which with
+ * RDMA in software is an address of the kernel.
  */
+#include <linux/random.h>
 #include <rdma/mr_pool.h>
 
 #include "rdma/policy.h"
@@ -121,6 +125,15 @@ static struct swc_chunk *find_free(struct swc_rdma_conn *conn, u32 *nfree)
 	return c;
 }
 
+/*
+ * The address by which the peer writes to a region. Only the part below a page must be that of the memory.
+ * The upper half of the addresses is left out: it has those of the kernel, and regions that would wrap.
+ */
+static u64 random_address(const struct ib_mr *mr)
+{
+	return (get_random_u64() & GENMASK_ULL(62, PAGE_SHIFT)) | offset_in_page(mr->iova);
+}
+
 /* Map the next bytes of a rendezvous for the device, behind a region; false: that failed. */
 static bool map_chunk(struct swc_rdma_conn *conn, struct swc_chunk *c, const struct swc_rndv *rndv)
 {
@@ -146,6 +159,8 @@ static bool map_chunk(struct swc_rdma_conn *conn, struct swc_chunk *c, const str
 		conn->sq.error = n < 0 ? n : -EIO;
 		return false;
 	}
+	/* Before the registration is posted: drivers take the address from the region then. */
+	c->mr->iova = random_address(c->mr);
 	ib_update_fast_reg_key(c->mr, ib_inc_rkey(c->mr->rkey));
 	return true;
 }

@@ -129,6 +129,16 @@ static void adversary_replay(struct kunit *test)
 
 /* ------------------------------------------------------------------ authenticated */
 
+static void authenticate(struct swc_t_raw_peer *peer)
+{
+	struct swc_wire_header *m = peer->out;
+
+	memset(m, 0, PAGE_SIZE);
+	m->kind = SWC_WIRE_AUTH;
+	swc_t_auth(peer, m + 1);
+	swc_t_send_raw(peer, SWC_HEADER + SWC_WIRE_MAC);
+}
+
 /* A violation of the protocol by an authenticated peer; @h is the header of the message to send, zeroed. */
 struct violation {
 	const char *name;
@@ -317,10 +327,7 @@ static void adversary_violation(struct kunit *test)
 	peer->comm = swc_t_of(c, 1);
 	swc_t_hello(peer->comm, 0, 1, &h);
 	KUNIT_EXPECT_EQ(test, swc_t_connect(peer, &h, sizeof(h)), RDMA_CM_EVENT_ESTABLISHED);
-	memset(m, 0, PAGE_SIZE);
-	m->kind = SWC_WIRE_AUTH;
-	swc_t_auth(peer, m + 1);
-	swc_t_send_raw(peer, SWC_HEADER + SWC_WIRE_MAC);
+	authenticate(peer);
 
 	/* Operation 0: rank 0 gives its vector to rank 1. */
 	swc_t_job_init(first, c, swc_t_gift_of_0, 300, false);
@@ -352,11 +359,64 @@ static void adversary_violation(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* ------------------------------------------------------------------ what a peer learns */
+
+/* Fields of 8 bytes are aligned. */
+static bool has_kernel_address(const void *data, u32 bytes)
+{
+	const __le64 *v = data;
+
+	for (; bytes >= sizeof(*v); v++, bytes -= sizeof(*v))
+		if (virt_addr_valid((void *)(uintptr_t)le64_to_cpu(*v)))
+			return true;
+	return false;
+}
+
+/*
+ * The raw peer is to send rank 1 a vector of two chunks. No address of this kernel comes with the messages
+ * of rank 1, and where it may write cannot be guessed.
+ */
+static void adversary_addresses(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+	struct swc_t_raw_peer *peer = swc_t_raw_peer(test);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_wire_hello h;
+	u32 i, bytes, n = 0;
+	u64 addr[2];
+
+	/* The test would see the addresses of rank 1's memory, if they came. */
+	KUNIT_EXPECT_TRUE(test, has_kernel_address(&(__le64){ cpu_to_le64((uintptr_t)peer->out) }, 8));
+	peer->comm = swc_t_of(c, 1);
+	swc_t_hello(peer->comm, 0, 1, &h);
+	KUNIT_EXPECT_EQ(test, swc_t_connect(peer, &h, sizeof(h)), RDMA_CM_EVENT_ESTABLISHED);
+	KUNIT_EXPECT_FALSE(test, has_kernel_address(&peer->accept, sizeof(peer->accept)));
+	authenticate(peer);
+	swc_t_job_init_for(job, c, 1, swc_t_gift_of_0, 140000);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
+	for (i = 0; n < ARRAY_SIZE(addr); i++) {
+		const void *data = swc_t_received(peer, i, &bytes);
+		struct swc_wire_msg msg;
+
+		KUNIT_ASSERT_EQ(test, swc_wire_parse(data, bytes, &msg), 0);
+		KUNIT_EXPECT_FALSE_MSG(test, has_kernel_address(data, bytes), "message %u", i);
+		if (msg.kind == SWC_WIRE_RTR)
+			addr[n++] = le64_to_cpu(((const struct swc_wire_rtr *)msg.payload)->addr);
+	}
+	/* The second chunk is not behind the first. */
+	KUNIT_EXPECT_GT(test, max(addr[0], addr[1]) - min(addr[0], addr[1]), 140000 * 8ull);
+	KUNIT_EXPECT_LT(test, max(addr[0], addr[1]), 1ull << 63);
+	swc_t_raw_peer_end(peer);
+	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[1]), -ECONNRESET);
+	swc_t_comm_end(c);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(adversary_wrong_id),
 	KUNIT_CASE_SLOW(adversary_requests),
 	KUNIT_CASE_SLOW(adversary_replay),
 	KUNIT_CASE_PARAM(adversary_violation, violation_gen_params),
+	KUNIT_CASE_SLOW(adversary_addresses),
 	{}
 };
 

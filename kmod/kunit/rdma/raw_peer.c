@@ -77,8 +77,33 @@ static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
+/* Messages arrive in the order in which receives were posted. */
+struct swc_t_recv {
+	struct ib_cqe cqe;
+	struct completion done;
+	void *page;
+	u64 dma;
+	u32 bytes;
+};
+
 static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 {
+	struct swc_t_recv *recv = container_of(wc->wr_cqe, struct swc_t_recv, cqe);
+
+	if (wc->status)
+		return;
+	recv->bytes = wc->byte_len;
+	complete_all(&recv->done);
+}
+
+const void *swc_t_received(struct swc_t_raw_peer *peer, u32 i, u32 *bytes)
+{
+	struct swc_t_recv *recv = &peer->recv[i];
+
+	KUNIT_ASSERT_GT(peer->test, wait_for_completion_timeout(&recv->done, WAIT), 0ul);
+	ib_dma_sync_single_for_cpu(peer->id->device, recv->dma, PAGE_SIZE, DMA_FROM_DEVICE);
+	*bytes = recv->bytes;
+	return recv->page;
 }
 
 struct sent {
@@ -107,8 +132,6 @@ static void set_up_queues(struct swc_t_raw_peer *peer)
 		.qp_type = IB_QPT_RC,
 	};
 	struct kunit *test = peer->test;
-	struct ib_recv_wr wr = { .wr_cqe = &peer->cqe, .num_sge = 1 };
-	struct ib_sge sge;
 	u32 i;
 
 	peer->pd = ib_alloc_pd(ib, 0);
@@ -119,26 +142,35 @@ static void set_up_queues(struct swc_t_raw_peer *peer)
 	init.recv_cq = peer->cq;
 	KUNIT_ASSERT_EQ(test, rdma_create_qp(peer->id, peer->pd, &init), 0);
 	peer->out_dma = ib_dma_map_single(ib, peer->out, PAGE_SIZE, DMA_TO_DEVICE);
-	peer->in_dma = ib_dma_map_single(ib, peer->in, PAGE_SIZE, DMA_FROM_DEVICE);
-	peer->cqe.done = recv_done;
-	sge = (struct ib_sge){ .addr = peer->in_dma, .length = PAGE_SIZE,
-			       .lkey = peer->pd->local_dma_lkey };
-	wr.sg_list = &sge;
-	for (i = 0; i < RECVS; i++)
+	for (i = 0; i < RECVS; i++) {
+		struct swc_t_recv *recv = &peer->recv[i];
+		struct ib_sge sge = { .length = PAGE_SIZE, .lkey = peer->pd->local_dma_lkey };
+		struct ib_recv_wr wr = { .wr_cqe = &recv->cqe, .sg_list = &sge, .num_sge = 1 };
+
+		recv->cqe.done = recv_done;
+		init_completion(&recv->done);
+		recv->dma = ib_dma_map_single(ib, recv->page, PAGE_SIZE, DMA_FROM_DEVICE);
+		sge.addr = recv->dma;
 		KUNIT_ASSERT_EQ(test, ib_post_recv(peer->id->qp, &wr, NULL), 0);
+	}
 }
 
 struct swc_t_raw_peer *swc_t_raw_peer(struct kunit *test)
 {
 	struct swc_t_raw_peer *peer = kunit_kzalloc(test, sizeof(*peer), GFP_KERNEL);
 	struct sockaddr_storage addr, local;
+	u32 i;
 
 	KUNIT_ASSERT_NOT_NULL(test, peer);
 	peer->test = test;
 	init_completion(&peer->event_done);
 	peer->out = (void *)get_zeroed_page(GFP_KERNEL);
-	peer->in = (void *)get_zeroed_page(GFP_KERNEL);
-	KUNIT_ASSERT_TRUE(test, peer->out && peer->in);
+	peer->recv = kunit_kcalloc(test, RECVS, sizeof(*peer->recv), GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, peer->out && peer->recv);
+	for (i = 0; i < RECVS; i++) {
+		peer->recv[i].page = (void *)get_zeroed_page(GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, peer->recv[i].page);
+	}
 	swc_t_addr(&addr, false);
 	swc_t_addr(&local, false);
 	((struct sockaddr_in *)&local)->sin_port = 0;
@@ -160,17 +192,20 @@ struct swc_t_raw_peer *swc_t_raw_peer(struct kunit *test)
 void swc_t_raw_peer_end(struct swc_t_raw_peer *peer)
 {
 	struct ib_device *ib = peer->id->device;
+	u32 i;
 
 	rdma_disconnect(peer->id);
 	ib_drain_qp(peer->id->qp);
 	rdma_destroy_qp(peer->id);
 	ib_free_cq(peer->cq);
 	ib_dma_unmap_single(ib, peer->out_dma, PAGE_SIZE, DMA_TO_DEVICE);
-	ib_dma_unmap_single(ib, peer->in_dma, PAGE_SIZE, DMA_FROM_DEVICE);
+	for (i = 0; i < RECVS; i++)
+		ib_dma_unmap_single(ib, peer->recv[i].dma, PAGE_SIZE, DMA_FROM_DEVICE);
 	ib_dealloc_pd(peer->pd);
 	rdma_destroy_id(peer->id);
 	free_page((unsigned long)peer->out);
-	free_page((unsigned long)peer->in);
+	for (i = 0; i < RECVS; i++)
+		free_page((unsigned long)peer->recv[i].page);
 }
 
 int swc_t_connect(struct swc_t_raw_peer *peer, const void *hello, u32 bytes)

@@ -14,6 +14,7 @@
 #include "core/wire.h"
 
 struct swc_comm;
+struct swc_t_recv;
 
 /**
  * struct swc_t_raw_peer - one connection
@@ -22,6 +23,7 @@ struct swc_comm;
  * @comm: communicator whose id it knows
  * @event: the last one of the connection manager; @event_done is completed with it
  * @reason: enum swc_wire_reason of a refusal
+ * @recv: its receives, see swc_t_received()
  */
 struct swc_t_raw_peer {
 	struct kunit *test;
@@ -36,10 +38,8 @@ struct swc_t_raw_peer {
 	struct rdma_cm_id *id;
 	struct ib_pd *pd;
 	struct ib_cq *cq;
-	struct ib_cqe cqe;
-	void *in;
+	struct swc_t_recv *recv;
 	u64 out_dma;
-	u64 in_dma;
 };
 
 /* A request as a member makes it, from @src to @dst; and its MAC, after a change. */
@@ -61,6 +61,8 @@ void swc_t_auth(struct swc_t_raw_peer *peer, void *mac);
 void swc_t_send_raw(struct swc_t_raw_peer *peer, u32 bytes);
 void swc_t_write_raw(struct swc_t_raw_peer *peer, u64 addr, u32 bytes, u32 imm);
 void swc_t_write_quietly(struct swc_t_raw_peer *peer, u64 addr, u32 bytes);
+/* The i-th message that was received, and its size; waits for it. */
+const void *swc_t_received(struct swc_t_raw_peer *peer, u32 i, u32 *bytes);
 /* From now on nothing is answered, not even by the device. */
 void swc_t_fall_silent(struct swc_t_raw_peer *peer);
 
