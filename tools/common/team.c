@@ -67,6 +67,10 @@ static const char *next_step(int err)
 	case -ETIMEDOUT:
 		return "\n  next: swingctl status shows which rank is late";
 	}
+	/* A tool does not go on with fewer ranks, since its figures would be those of another job. */
+	if (swingcoll_comm_failed(err))
+		return "\n  next: start all ranks again; a program can go on with the others by "
+		       "swingcoll_comm_shrink()";
 	return "";
 }
 

@@ -44,6 +44,25 @@ SWC_PUBLIC const char *swingcoll_strerror(int error)
 	return "unexpected error";
 }
 
+/*
+ * Which of these a rank gets depends on where it was: in the operation that failed, the reason; in
+ * a later call, ECONNABORTED. The last three come from connections between nodes, which take the
+ * communicator with them.
+ */
+SWC_PUBLIC bool swingcoll_comm_failed(int error)
+{
+	switch (error) {
+	case -ECONNRESET:
+	case -ECONNABORTED:
+	case -ETIMEDOUT:
+	case -EIO:
+	case -ENODEV:
+	case -EPROTONOSUPPORT:
+		return true;
+	}
+	return false;
+}
+
 int swc_comm_fail(struct swingcoll_comm *comm, int error, const char *fmt, ...)
 {
 	va_list ap;
