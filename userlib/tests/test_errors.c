@@ -62,9 +62,101 @@ static void test_failed(void)
 	ok(good, "which errors end a communicator");
 }
 
+/* ---- texts ---- */
+
+/* The text of an error is not the one for unknown errors, and not that of another error. */
+static bool has_text(size_t k)
+{
+	const char *text = swingcoll_strerror(errors[k].error);
+	bool good = strcmp(text, swingcoll_strerror(-4095)) != 0 &&
+		    strcmp(text, swingcoll_strerror(0)) != 0;
+
+	for (size_t i = 0; i < N; i++)
+		good &= i == k || strcmp(text, swingcoll_strerror(errors[i].error)) != 0;
+	if (!good)
+		printf("# %s: \"%s\"\n", errors[k].name, text);
+	return good;
+}
+
+static void test_texts(void)
+{
+	bool good = true;
+
+	for (size_t i = 0; i < N; i++)
+		good &= has_text(i);
+	ok(good, "each error has a text of its own");
+}
+
+/* ---- the manual ---- */
+
+static size_t find(const char *name, size_t length)
+{
+	size_t i = 0;
+
+	while (i < N && (strlen(errors[i].name) != length || strncmp(name, errors[i].name, length)))
+		i++;
+	return i;
+}
+
+/* Look up the errors, written \\-ENAME, of a line; mark those that are known. */
+static bool look_up(const char *page, const char *line, bool *seen)
+{
+	bool good = true;
+
+	for (const char *s = line; (s = strstr(s, "\\-E"));) {
+		size_t length = 0, k;
+
+		s += strlen("\\-");
+		while (isupper((unsigned char)s[length]))
+			length++;
+		k = find(s, length);
+		if (k < N)
+			seen[k] = true;
+		else
+			printf("# %s names %.*s\n", page, (int)length, s);
+		good &= k < N;
+	}
+	return good;
+}
+
+static bool read_page(const char *page, bool *seen)
+{
+	FILE *f = fopen(page, "r");
+	char *line = NULL;
+	size_t size = 0;
+	bool good = f;
+
+	while (f && getline(&line, &size, f) > 0)
+		good &= look_up(page, line, seen);
+	free(line);
+	if (f)
+		fclose(f);
+	return good;
+}
+
+static void test_manual(void)
+{
+	bool good = true, all = true, seen[N] = { false };
+	glob_t pages = { 0 };
+
+	glob("man/*.[3457]", 0, NULL, &pages);
+	for (size_t i = 0; i < pages.gl_pathc; i++)
+		good &= read_page(pages.gl_pathv[i], seen);
+	ok(good && pages.gl_pathc > 10, "every error that a manual page names is in the list");
+	for (size_t i = 0; i < N; i++) {
+		if (!seen[i])
+			printf("# no page names %s\n", errors[i].name);
+		all &= seen[i];
+	}
+	ok(all, "every error in the list is in the manual");
+	globfree(&pages);
+}
+
 int main(void)
 {
 	printf("TAP version 13\n");
 	test_failed();
+	test_texts();
+	test_manual();
 	return done();
 }
