@@ -336,6 +336,41 @@ int team_attach(struct team *team)
 
 /* ------------------------------------------------------------------ forked here */
 
+/* Set the bits of all CPUs that this process can be bound to, whatever it is bound to now. */
+static int possible(cpu_set_t *set)
+{
+	cpu_set_t now;
+	int ret = sched_getaffinity(0, sizeof(now), &now);
+
+	memset(set, 0xff, sizeof(*set));
+	/* The kernel drops those that do not exist or that the process may not use. */
+	ret = ret ? ret : sched_setaffinity(0, sizeof(*set), set);
+	ret = ret ? ret : sched_getaffinity(0, sizeof(*set), set);
+	return ret ? ret : sched_setaffinity(0, sizeof(now), &now);
+}
+
+bool team_has_cpu(int cpu, char *text, size_t bytes)
+{
+	cpu_set_t set;
+	size_t used = 0;
+	int end;
+
+	*text = 0;
+	/* If the kernel does not tell, binding will. */
+	if (possible(&set) || CPU_ISSET(cpu, &set))
+		return true;
+	for (int first = 0; first < CPU_SETSIZE; first = end + 1) {
+		for (end = first; end < CPU_SETSIZE && CPU_ISSET(end, &set);)
+			end++;
+		if (end == first || used >= bytes)
+			continue;
+		used += (size_t)snprintf(text + used, bytes - used, "%s%d", used ? "," : "", first);
+		if (end - first > 1 && used < bytes)
+			used += (size_t)snprintf(text + used, bytes - used, "-%d", end - 1);
+	}
+	return false;
+}
+
 int team_cpus(int *cpus, int max)
 {
 	cpu_set_t allowed;

@@ -65,6 +65,10 @@ int team_error(struct team *team, struct swingcoll_comm *comm, const char *what,
 
 /* The CPUs that this process may use, @max at most; returns how many. */
 int team_cpus(int *cpus, int max);
+/*
+ * Can this process be bound to the CPU? If not, *text is the list of those to which it can, such as "0-3,8".
+ */
+bool team_has_cpu(int cpu, char *text, size_t bytes);
 /* Bind this rank to one of @n CPUs; ranks take them in turn. Nothing happens if @n is 0. */
 void team_bind(const struct team *team, const int *cpus, int n);
 

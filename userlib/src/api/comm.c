@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "src/api/for_overlap.h"
+#include "src/files.h"
 #include "src/priv.h"
 #include "kmod/core/reduce.h"
 
@@ -236,6 +237,9 @@ SWC_PUBLIC int swingcoll_opts_check(const struct swingcoll_comm_opts *opts, int 
 	if (!plans)
 		return -ENOMEM;
 	ret = swc_plans_init(plans, opts, (uint32_t)nranks, (uint32_t)nranks, text, size);
+	/* Otherwise the file is read by the first collective. */
+	if (!ret && plans->pick == SWC_PICK_FILE)
+		ret = swc_file_plan_readable(plans->file, text, size);
 	swc_plans_free(plans);
 	free(plans);
 	return ret;
