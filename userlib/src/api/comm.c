@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "src/api/for_overlap.h"
+#include "src/env_names.h"
 #include "src/files.h"
 #include "src/priv.h"
 #include "kmod/core/reduce.h"
@@ -245,6 +246,17 @@ SWC_PUBLIC int swingcoll_opts_check(const struct swingcoll_comm_opts *opts, int 
 	return ret;
 }
 
+/* Is this the lowest rank of its node? */
+static bool is_first_here(const struct swc_place *place, int rank)
+{
+	if (!place)
+		return !rank;
+	for (int r = 0; r < rank; r++)
+		if (place->rank_node[r] == place->rank_node[rank])
+			return false;
+	return true;
+}
+
 int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, int nranks,
 		    int rank, const struct swingcoll_comm_opts *opts, const struct swc_place *place,
 		    char *why, size_t why_bytes)
@@ -261,6 +273,9 @@ int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, 
 	if (ret)
 		return ret;
 	pthread_once(&once, swc_reduce_init);
+	/* Ranks of a node mostly have the same environment: one of them tells. */
+	if (is_first_here(place, rank))
+		swc_env_warn();
 	comm = calloc(1, sizeof(*comm));
 	if (!comm)
 		return -ENOMEM;
