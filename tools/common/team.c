@@ -33,6 +33,7 @@ struct team_shared {
 	_Atomic uint32_t generation;
 	_Atomic uint32_t failed;
 	_Atomic uint32_t attached;
+	_Atomic uint32_t reported; /* a failure that all ranks of the node see */
 	union {
 		double d;
 		uint64_t u;
@@ -74,6 +75,17 @@ static const char *next_step(int err)
 	return "";
 }
 
+/*
+ * Has another rank of this node reported the failure? A communicator fails for all, and for the same reason; what
+ * keeps a rank from joining mostly holds for all of its node, too.
+ */
+static bool is_reported(struct team *team, const struct swingcoll_comm *comm, int err)
+{
+	if (!team->sh || (comm && !swingcoll_comm_failed(err)))
+		return false;
+	return atomic_exchange(&team->sh->reported, 1);
+}
+
 int team_error(struct team *team, struct swingcoll_comm *comm, const char *what, int err)
 {
 	char why[512] = "";
@@ -87,6 +99,10 @@ int team_error(struct team *team, struct swingcoll_comm *comm, const char *what,
 		if (team->rank)
 			return err;
 		snprintf(why, sizeof(why), "%s", swingcoll_bootstrap_error());
+	}
+	if (is_reported(team, comm, err)) {
+		team_fail(team);
+		return err;
 	}
 	fprintf(stderr, "%s: rank %d: %s: %s (%d)%s%s%s\n", team->prog, team->rank, what,
 		swingcoll_strerror(err), err, *why ? ": " : "", why, next_step(err));

@@ -58,7 +58,8 @@ void team_fail(struct team *team);
 
 /*
  * Report a failed call of this rank with what the library knows about it and what to do next, and give up.
- * comm: NULL if there is none yet. Prints nothing for -ECANCELED, since another rank has reported the cause.
+ * comm: NULL if there is none yet. Prints nothing for -ECANCELED, since another rank has reported the cause,
+ * and a failure of the communicator once for all ranks that share memory.
  * Returns err.
  */
 int team_error(struct team *team, struct swingcoll_comm *comm, const char *what, int err);

@@ -50,6 +50,15 @@ says "a folder in place of a plan file" ': Is a directory: expected a plan file'
 says "no such topology file" '/nope: No such file.*: expected a file with a topology, see swingcoll-topology\(7\)' -- -t @/nope
 says "no such tuning file" '/nope: No such file.*: expected a file that swingperf --tune' -- --tuning /nope
 
+# Without the module every rank fails, and one of them says so; with it there is nothing to see here.
+if [[ -e /dev/swingcoll ]]; then
+	result 0 "ranks of a node report a failure once # SKIP /dev/swingcoll exists"
+else
+	says "ranks of a node fail without the module" 'rank [0-7]: joining the communicator: no usable /dev/swingcoll' -- -n 8
+	(($(grep -c 'joining the communicator' "$dir/err") == 1))
+	result $? "ranks of a node report a failure once"
+fi
+
 # Behind a launcher: the first of its processes tells, whatever comes of it then.
 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$prog" -n 2 --root 9 >"$dir/out" 2>"$dir/err"
 grep -q 'each process that the launcher has started (OMPI_COMM_WORLD_RANK is set) forks 2 ranks' "$dir/err" &&
