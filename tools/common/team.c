@@ -33,6 +33,7 @@ struct team_shared {
 	_Atomic uint32_t generation;
 	_Atomic uint32_t failed;
 	_Atomic uint32_t attached;
+	_Atomic uint32_t reported; /* a failure that all ranks of the node see */
 	union {
 		double d;
 		uint64_t u;
@@ -67,7 +68,22 @@ static const char *next_step(int err)
 	case -ETIMEDOUT:
 		return "\n  next: swingctl status shows which rank is late";
 	}
+	/* A tool does not go on with fewer ranks, since its figures would be those of another job. */
+	if (swingcoll_comm_failed(err))
+		return "\n  next: start all ranks again; a program can go on with the others by "
+		       "swingcoll_comm_shrink()";
 	return "";
+}
+
+/*
+ * Has another rank of this node reported the failure? A communicator fails for all, and for the same reason; what
+ * keeps a rank from joining mostly holds for all of its node, too.
+ */
+static bool is_reported(struct team *team, const struct swingcoll_comm *comm, int err)
+{
+	if (!team->sh || (comm && !swingcoll_comm_failed(err)))
+		return false;
+	return atomic_exchange(&team->sh->reported, 1);
 }
 
 int team_error(struct team *team, struct swingcoll_comm *comm, const char *what, int err)
@@ -83,6 +99,10 @@ int team_error(struct team *team, struct swingcoll_comm *comm, const char *what,
 		if (team->rank)
 			return err;
 		snprintf(why, sizeof(why), "%s", swingcoll_bootstrap_error());
+	}
+	if (is_reported(team, comm, err)) {
+		team_fail(team);
+		return err;
 	}
 	fprintf(stderr, "%s: rank %d: %s: %s (%d)%s%s%s\n", team->prog, team->rank, what,
 		swingcoll_strerror(err), err, *why ? ": " : "", why, next_step(err));
@@ -331,6 +351,41 @@ int team_attach(struct team *team)
 }
 
 /* ------------------------------------------------------------------ forked here */
+
+/* Set the bits of all CPUs that this process can be bound to, whatever it is bound to now. */
+static int possible(cpu_set_t *set)
+{
+	cpu_set_t now;
+	int ret = sched_getaffinity(0, sizeof(now), &now);
+
+	memset(set, 0xff, sizeof(*set));
+	/* The kernel drops those that do not exist or that the process may not use. */
+	ret = ret ? ret : sched_setaffinity(0, sizeof(*set), set);
+	ret = ret ? ret : sched_getaffinity(0, sizeof(*set), set);
+	return ret ? ret : sched_setaffinity(0, sizeof(now), &now);
+}
+
+bool team_has_cpu(int cpu, char *text, size_t bytes)
+{
+	cpu_set_t set;
+	size_t used = 0;
+	int end;
+
+	*text = 0;
+	/* If the kernel does not tell, binding will. */
+	if (possible(&set) || CPU_ISSET(cpu, &set))
+		return true;
+	for (int first = 0; first < CPU_SETSIZE; first = end + 1) {
+		for (end = first; end < CPU_SETSIZE && CPU_ISSET(end, &set);)
+			end++;
+		if (end == first || used >= bytes)
+			continue;
+		used += (size_t)snprintf(text + used, bytes - used, "%s%d", used ? "," : "", first);
+		if (end - first > 1 && used < bytes)
+			used += (size_t)snprintf(text + used, bytes - used, "-%d", end - 1);
+	}
+	return false;
+}
 
 int team_cpus(int *cpus, int max)
 {

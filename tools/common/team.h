@@ -58,13 +58,18 @@ void team_fail(struct team *team);
 
 /*
  * Report a failed call of this rank with what the library knows about it and what to do next, and give up.
- * comm: NULL if there is none yet. Prints nothing for -ECANCELED, since another rank has reported the cause.
+ * comm: NULL if there is none yet. Prints nothing for -ECANCELED, since another rank has reported the cause,
+ * and a failure of the communicator once for all ranks that share memory.
  * Returns err.
  */
 int team_error(struct team *team, struct swingcoll_comm *comm, const char *what, int err);
 
 /* The CPUs that this process may use, @max at most; returns how many. */
 int team_cpus(int *cpus, int max);
+/*
+ * Can this process be bound to the CPU? If not, *text is the list of those to which it can, such as "0-3,8".
+ */
+bool team_has_cpu(int cpu, char *text, size_t bytes);
 /* Bind this rank to one of @n CPUs; ranks take them in turn. Nothing happens if @n is 0. */
 void team_bind(const struct team *team, const int *cpus, int n);
 

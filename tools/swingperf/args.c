@@ -122,7 +122,7 @@ static void add_size(struct perf_options *opt, size_t bytes)
 
 static void cpus_arg(struct perf_options *opt)
 {
-	char *list = cli.value, *save = NULL;
+	char *list = cli.value, *save = NULL, known[256];
 	long long cpu;
 
 	opt->ncpus = 0;
@@ -135,6 +135,8 @@ static void cpus_arg(struct perf_options *opt)
 			    opt->ncpus == PERF_MAX_CPUS)
 				cli_expected(&cli,
 					     "none, rr, or CPU numbers with commas between them");
+			if (!team_has_cpu((int)cpu, known, sizeof(known)))
+				cli_expected(&cli, "CPUs that this process may use: %s", known);
 			opt->cpus[opt->ncpus++] = (int)cpu;
 		}
 	}

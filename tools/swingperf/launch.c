@@ -25,6 +25,22 @@ static bool find_node(int *node, int *nnodes)
 	       !strcmp(from, "SWINGCOLL_NODE");
 }
 
+/*
+ * Ranks are forked although a launcher has started this process. That is right in a batch script, and a mistake
+ * behind mpirun, where each process runs a job of its own. Said once, by the launcher's first process, or by each
+ * if only the bootstrap can tell which that is.
+ */
+static void note_fork(int nranks, const char *from, int rank)
+{
+	if (rank > 0)
+		return;
+	fprintf(stderr,
+		"swingperf: -n %d: each process that the launcher has started (%s is set) forks %d ranks "
+		"of its own\n"
+		"  next: leave out -n to make the launcher's processes the ranks\n",
+		nranks, from, nranks);
+}
+
 enum perf_launch perf_find_launch(struct team *team, int *total)
 {
 	int rank, nranks, found;
@@ -38,6 +54,8 @@ enum perf_launch perf_find_launch(struct team *team, int *total)
 		return PERF_NODE;
 	}
 	if (team->nranks || !found) {
+		if (found == 1 && nranks != 1)
+			note_fork(team->nranks, from, rank);
 		if (!team->nranks)
 			team->nranks = 2;
 		*total = team->nranks;

@@ -37,6 +37,7 @@
 #ifndef SWINGCOLL_H
 #define SWINGCOLL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -150,6 +151,15 @@ const char *swingcoll_version(void);
 
 /* Text for a negative errno that a call has returned, or for 0; never NULL. */
 const char *swingcoll_strerror(int error);
+
+/*
+ * Whether a communicator can only be shrunk or destroyed, by the error of a collective or of a
+ * wait for one: -ECONNRESET, -ECONNABORTED, -ETIMEDOUT, -EIO, -ENODEV and -EPROTONOSUPPORT.
+ * Survivors of one failure may get different ones of these, so test with this and not for one of
+ * them. After another error of an operation, such as -EPROTO, a communicator of one node stays
+ * usable; on several nodes it fails, too, and the next collective returns -ECONNABORTED.
+ */
+bool swingcoll_comm_failed(int error);
 
 /* Make a new random id. */
 int swingcoll_unique_id(struct swingcoll_id *id);

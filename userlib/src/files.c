@@ -95,11 +95,22 @@ static int say_where(int ret, const char *path, const char *text, char *why, siz
 	return ret;
 }
 
+/* Read a file of a known kind, and say what that is if it cannot be read. */
+static int read_kind(const char *path, const char *kind, char **text, size_t *bytes, char *why,
+		     size_t why_bytes)
+{
+	int ret = swc_file_read(path, text, bytes, why, why_bytes);
+
+	if (ret)
+		swc_text_refuse(why, why_bytes, "%s: %s: expected %s", path, strerror(-ret), kind);
+	return ret;
+}
+
 /* A text without NULs. */
-static int read_text(const char *path, char **text, char *why, size_t why_bytes)
+static int read_text(const char *path, const char *kind, char **text, char *why, size_t why_bytes)
 {
 	size_t bytes;
-	int ret = swc_file_read(path, text, &bytes, why, why_bytes);
+	int ret = read_kind(path, kind, text, &bytes, why, why_bytes);
 
 	if (ret || strlen(*text) == bytes)
 		return ret;
@@ -115,7 +126,8 @@ int swc_file_topo(struct swc_topo *topo, const char *text, char *why, size_t why
 	if (*text != '@')
 		return swc_topo_parse(topo, text, why, why_bytes);
 	memset(topo, 0, sizeof(*topo));
-	ret = read_text(text + 1, &content, why, why_bytes);
+	ret = read_text(text + 1, "a file with a topology, see swingcoll-topology(7)", &content,
+			why, why_bytes);
 	if (ret)
 		return ret;
 	ret = swc_topo_parse_file(topo, content, line, sizeof(line));
@@ -127,7 +139,8 @@ int swc_file_tuning(struct swc_tuning *tuning, const char *path, const struct sw
 		    char *why, size_t why_bytes)
 {
 	char line[200] = "", *content;
-	int ret = read_text(path, &content, why, why_bytes);
+	int ret = read_text(path, "a file that swingperf --tune has written", &content, why,
+			    why_bytes);
 
 	*tuning = (struct swc_tuning){ 0 };
 	if (ret)
@@ -137,12 +150,25 @@ int swc_file_tuning(struct swc_tuning *tuning, const char *path, const struct sw
 	return say_where(ret, path, line, why, why_bytes);
 }
 
+#define PLAN_KIND "a plan file, as swingplan export writes it"
+
+int swc_file_plan_readable(const char *path, char *why, size_t why_bytes)
+{
+	char *content;
+	size_t size;
+	int ret = read_kind(path, PLAN_KIND, &content, &size, why, why_bytes);
+
+	if (!ret)
+		free(content);
+	return ret;
+}
+
 int swc_file_plan(const char *path, uint32_t nranks, uint32_t rank, void **plan, size_t *bytes,
 		  char *why, size_t why_bytes)
 {
 	char line[250] = "", *content;
 	size_t size;
-	int ret = swc_file_read(path, &content, &size, why, why_bytes);
+	int ret = read_kind(path, PLAN_KIND, &content, &size, why, why_bytes);
 
 	if (ret)
 		return ret;

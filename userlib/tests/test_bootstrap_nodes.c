@@ -312,6 +312,12 @@ static void test_world(void)
 	rec[3].options = 1;
 	ok(refused(-EPROTO, "options"), "different options are refused");
 	make_records("aabb");
+	for (int i = 0; i < 4; i++)
+		rec[i].timeout_ms = i == 2 ? 500 : 30000;
+	ok(refused(-EPROTO,
+		   "rank 2 (host, pid 102): its timeout_ms is 500, that of rank 0 is 30000"),
+	   "different deadlines are refused");
+	make_records("aabb");
 	rec[3].version++;
 	ok(refused(-EPROTO, "rank 3 uses another version"),
 	   "another version of the record is refused");

@@ -50,43 +50,125 @@ static int check_overlap(const struct swingcoll_comm *comm, const struct swingco
 	return s == r ? 0 : -EINVAL;
 }
 
+/* How send and recv must lie if they overlap. */
+static const char *in_place_text(enum swingcoll_coll coll)
+{
+	switch (coll) {
+	case SWINGCOLL_REDUCE_SCATTER:
+		return "recv == send + rank * count elements";
+	case SWINGCOLL_ALLGATHER:
+		return "send == recv + rank * count elements";
+	default:
+		return "send == recv";
+	}
+}
+
+/* For messages. */
+static const char *name_of(const struct swingcoll_call *c)
+{
+	return swingcoll_coll_name(c->coll);
+}
+
+/* Check everything but the buffers. *size: of an element, 1 if nothing moves. */
+static int check_kind(struct swingcoll_comm *comm, const struct swingcoll_call *c, size_t *size)
+{
+	bool moves = c->coll != SWINGCOLL_BARRIER;
+
+	if ((unsigned int)c->coll > SWINGCOLL_ALLTOALL)
+		return swc_comm_fail(comm, -EINVAL,
+				     "collective %d does not exist: they are 0 to %d", (int)c->coll,
+				     SWINGCOLL_ALLTOALL);
+	*size = moves ? swc_dtype_size((enum swc_dtype)c->dtype) : 1;
+	if (!*size)
+		return swc_comm_fail(comm, -EINVAL,
+				     "%s: element type %d does not exist: they are 0 to %d "
+				     "(enum swingcoll_dtype)",
+				     name_of(c), (int)c->dtype, SWINGCOLL_F64);
+	if (!moves && c->count)
+		return swc_comm_fail(comm, -EINVAL, "%s moves no data: count must be 0",
+				     name_of(c));
+	if (c->root && !swc_coll_has_root((uint8_t)c->coll))
+		return swc_comm_fail(comm, -EINVAL, "%s has no root: root must be 0, not %d",
+				     name_of(c), c->root);
+	if (c->root < 0 || (uint32_t)c->root >= comm->nranks)
+		return swc_comm_fail(comm, -EINVAL, "%s: root %d: the ranks are 0 to %u",
+				     name_of(c), c->root, comm->nranks - 1);
+	if (!swc_coll_reduces((uint8_t)c->coll) ||
+	    swc_reduce_supported((enum swc_dtype)c->dtype, (enum swc_redop)c->op))
+		return 0;
+	if ((unsigned int)c->op > SWINGCOLL_BXOR)
+		return swc_comm_fail(comm, -EINVAL,
+				     "%s: reduction %d does not exist: they are 0 to %d "
+				     "(enum swingcoll_redop)",
+				     name_of(c), (int)c->op, SWINGCOLL_BXOR);
+	return swc_comm_fail(comm, -EINVAL,
+			     "%s: %s is not defined for %s: it takes integer types only, from i8 "
+			     "to u64; floating-point types take sum, prod, min, max and avg",
+			     name_of(c), swingcoll_redop_name(c->op),
+			     swingcoll_dtype_name(c->dtype));
+}
+
+/* Check one buffer, of @bytes bytes. */
+static int check_buffer(struct swingcoll_comm *comm, const struct swingcoll_call *c,
+			const char *name, const void *buf, uint64_t bytes, size_t size)
+{
+	if (!bytes)
+		return 0;
+	if (!buf)
+		return swc_comm_fail(comm, -EINVAL,
+				     "%s: %s is NULL, and count is %zu: pass a buffer of %llu "
+				     "bytes, or count 0",
+				     name_of(c), name, c->count, (unsigned long long)bytes);
+	if ((uintptr_t)buf & (size - 1))
+		return swc_comm_fail(
+			comm, -EINVAL,
+			"%s: %s is %p, which is not aligned: %s needs a multiple of %zu",
+			name_of(c), name, buf, swingcoll_dtype_name(c->dtype), size);
+	return 0;
+}
+
 int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c,
 		     struct swc_coll_op *op)
 {
-	bool reduces = swc_coll_reduces((uint8_t)c->coll);
-	bool moves = c->coll != SWINGCOLL_BARRIER;
 	uint64_t shard, send_bytes, recv_bytes;
+	bool reduces, moves;
 	uint32_t nshards;
 	const void *send;
-	size_t size;
+	size_t size = 0;
 	void *recv;
 	int ret;
 
-	if (!comm || (unsigned int)c->coll > SWINGCOLL_ALLTOALL)
+	if (!comm)
 		return -EINVAL;
 	if (comm->forked)
 		return -EBADF;
-	size = moves ? swc_dtype_size((enum swc_dtype)c->dtype) : 1;
-	if (!size || c->root < 0 || (uint32_t)c->root >= comm->nranks ||
-	    (c->root && !swc_coll_has_root((uint8_t)c->coll)) || (!moves && c->count))
-		return -EINVAL;
-	if (reduces && !swc_reduce_supported((enum swc_dtype)c->dtype, (enum swc_redop)c->op))
-		return -EINVAL;
+	ret = check_kind(comm, c, &size);
+	if (ret)
+		return ret;
+	reduces = swc_coll_reduces((uint8_t)c->coll);
+	moves = c->coll != SWINGCOLL_BARRIER;
 	nshards = swc_coll_nshards((uint8_t)c->coll, comm->nranks);
 	if (c->count > SWC_MAX_VECTOR_BYTES / size / nshards)
-		return -EOVERFLOW;
+		return swc_comm_fail(
+			comm, -EOVERFLOW,
+			"%s: count %zu is too large: the vector has %u * count elements "
+			"of %zu bytes, and 64 TiB at most",
+			name_of(c), c->count, nshards, size);
 	shard = c->count * size;
 	send_bytes = buffer_bytes(comm, c, SWC_BUF_SEND, shard);
 	recv_bytes = buffer_bytes(comm, c, SWC_BUF_RECV, shard);
-	if ((send_bytes && !c->send) || (recv_bytes && !c->recv))
-		return -EINVAL;
-	send = send_bytes ? c->send : NULL;
-	recv = recv_bytes ? c->recv : NULL;
-	if (((uintptr_t)send | (uintptr_t)recv) & (size - 1))
-		return -EINVAL;
-	ret = check_overlap(comm, c, shard, send_bytes, recv_bytes, &op->variant);
+	ret = check_buffer(comm, c, "send", c->send, send_bytes, size);
+	if (!ret)
+		ret = check_buffer(comm, c, "recv", c->recv, recv_bytes, size);
 	if (ret)
 		return ret;
+	send = send_bytes ? c->send : NULL;
+	recv = recv_bytes ? c->recv : NULL;
+	ret = check_overlap(comm, c, shard, send_bytes, recv_bytes, &op->variant);
+	if (ret)
+		return swc_comm_fail(
+			comm, ret, "%s: send and recv overlap: they must be apart, or in place: %s",
+			name_of(c), in_place_text(c->coll));
 
 	op->bytes = shard * nshards;
 	op->send_bytes = send_bytes;

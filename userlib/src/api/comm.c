@@ -10,6 +10,8 @@
 #include <time.h>
 
 #include "src/api/for_overlap.h"
+#include "src/env_names.h"
+#include "src/files.h"
 #include "src/priv.h"
 #include "kmod/core/reduce.h"
 
@@ -236,9 +238,23 @@ SWC_PUBLIC int swingcoll_opts_check(const struct swingcoll_comm_opts *opts, int 
 	if (!plans)
 		return -ENOMEM;
 	ret = swc_plans_init(plans, opts, (uint32_t)nranks, (uint32_t)nranks, text, size);
+	/* Otherwise the file is read by the first collective. */
+	if (!ret && plans->pick == SWC_PICK_FILE)
+		ret = swc_file_plan_readable(plans->file, text, size);
 	swc_plans_free(plans);
 	free(plans);
 	return ret;
+}
+
+/* Is this the lowest rank of its node? */
+static bool is_first_here(const struct swc_place *place, int rank)
+{
+	if (!place)
+		return !rank;
+	for (int r = 0; r < rank; r++)
+		if (place->rank_node[r] == place->rank_node[rank])
+			return false;
+	return true;
 }
 
 int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, int nranks,
@@ -257,6 +273,9 @@ int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, 
 	if (ret)
 		return ret;
 	pthread_once(&once, swc_reduce_init);
+	/* Ranks of a node mostly have the same environment: one of them tells. */
+	if (is_first_here(place, rank))
+		swc_env_warn();
 	comm = calloc(1, sizeof(*comm));
 	if (!comm)
 		return -ENOMEM;

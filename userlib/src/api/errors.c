@@ -34,6 +34,15 @@ static const struct {
 	{ -EOPNOTSUPP, "not supported" },
 	{ -EBADF, "the communicator belongs to the parent process: create one after fork()" },
 	{ -EOVERFLOW, "the vector is larger than 64 TiB" },
+	{ -EBUSY, "the round of a partitioned collective is not complete: wait for it first" },
+	{ -ENODATA, "nothing to compute from: no product was given, or it is of another type" },
+	{ -ENOENT,
+	  "a file, or the library of a launcher (libswingcoll_pmix.so.0), does not exist" },
+	{ -EADDRINUSE, "another program listens at the port of the root (SWINGCOLL_ROOT)" },
+	{ -EADDRNOTAVAIL,
+	  "no address of a node is known: set SWINGCOLL_ADDRS or SWINGCOLL_IFACES there" },
+	{ -EIO, "a device or a file has failed" },
+	{ -EPROTONOSUPPORT, "the modules of two nodes have different versions: install the same" },
 };
 
 SWC_PUBLIC const char *swingcoll_strerror(int error)
@@ -42,6 +51,25 @@ SWC_PUBLIC const char *swingcoll_strerror(int error)
 		if (texts[i].error == error)
 			return texts[i].text;
 	return "unexpected error";
+}
+
+/*
+ * Which of these a rank gets depends on where it was: in the operation that failed, the reason; in
+ * a later call, ECONNABORTED. The last three come from connections between nodes, which take the
+ * communicator with them.
+ */
+SWC_PUBLIC bool swingcoll_comm_failed(int error)
+{
+	switch (error) {
+	case -ECONNRESET:
+	case -ECONNABORTED:
+	case -ETIMEDOUT:
+	case -EIO:
+	case -ENODEV:
+	case -EPROTONOSUPPORT:
+		return true;
+	}
+	return false;
 }
 
 int swc_comm_fail(struct swingcoll_comm *comm, int error, const char *fmt, ...)

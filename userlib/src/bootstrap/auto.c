@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "src/bootstrap/bootstrap.h"
+#include "src/env_names.h"
 #include "src/priv.h"
 
 #define PMIX_LIBRARY "libswingcoll_pmix.so.0"
@@ -84,6 +85,9 @@ SWC_PUBLIC int swingcoll_bootstrap_env(struct swingcoll_bootstrap **boot)
 	ret = swc_boot_env_read(&env);
 	if (!ret)
 		ret = from_env(boot, &env);
+	/* What is missing may be there under a wrong name. */
+	if (ret)
+		swc_env_warn();
 	errno = saved;
 	return ret;
 }
@@ -103,6 +107,8 @@ SWC_PUBLIC int swingcoll_bootstrap_auto(struct swingcoll_bootstrap **boot)
 			env.nranks = 1;
 		ret = from_env(boot, &env);
 	}
+	if (ret)
+		swc_env_warn();
 	errno = saved;
 	return ret;
 }

@@ -104,6 +104,7 @@ int swc_paths_make(const struct swc_topo *topo, const struct swc_paths_node *nod
  * @node: hash of what identifies the running kernel
  * @topo: hash of the topology asked for; not valid if @error
  * @options: hash of the other options that must be equal; not valid if @error
+ * @timeout_ms: deadline asked for, which must be equal; not valid if @error
  * @pid, @host: for messages
  * @error, @text: why this rank cannot create the communicator, 0 if it can
  * @id: rank 0's is the communicator's
@@ -123,6 +124,8 @@ struct swc_boot_record {
 	int32_t error;
 	int32_t addr_error;
 	uint32_t naddrs;
+	uint32_t timeout_ms;
+	uint32_t resv;
 	struct swc_boot_addr addr[SWC_MAX_PATHS];
 	struct swingcoll_id id;
 	char host[64];
@@ -130,7 +133,7 @@ struct swc_boot_record {
 };
 
 #define SWC_BOOT_MAGIC 0x42435753u /* "SWCB" */
-#define SWC_BOOT_VERSION 1
+#define SWC_BOOT_VERSION 2
 
 /**
  * struct swc_world - all ranks and where they are

@@ -137,6 +137,7 @@ static void describe(struct swc_boot_record *r, const struct swingcoll_bootstrap
 	};
 	if (gethostname(r->host, sizeof(r->host) - 1))
 		snprintf(r->host, sizeof(r->host), "?");
+	r->timeout_ms = opts && opts->timeout_ms ? opts->timeout_ms : SWC_DEFAULT_TIMEOUT_MS;
 	r->error = hash_options(r, opts, topo);
 	if (!r->error)
 		r->error = find_node(&r->node, r->text, sizeof(r->text));

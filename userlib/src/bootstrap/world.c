@@ -66,6 +66,11 @@ static int check_records(const struct swc_boot_record *rec, uint32_t nranks, cha
 			return refuse(
 				-EPROTO, r, why, why_bytes,
 				"its topology (option, or SWINGCOLL_TOPO) differs from that of rank 0");
+		if (r->timeout_ms != rec->timeout_ms)
+			return refuse(
+				-EPROTO, r, why, why_bytes,
+				"its timeout_ms is %u, that of rank 0 is %u: give all ranks the same",
+				r->timeout_ms, rec->timeout_ms);
 		if (r->options != rec->options)
 			return refuse(
 				-EPROTO, r, why, why_bytes,
