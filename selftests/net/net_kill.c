@@ -72,6 +72,7 @@ static int rank_fn(uint32_t i, void *arg)
 	swingcoll_comm_error(w.comm, text, sizeof(text), NULL);
 	ksft_print_msg("rank %d, after %d ms: %s\n", w.rank, (int)(bad - good), text);
 	CHECK_EQ(net_check_error(w.comm, &expected, ret), 0);
+	CHECK(swingcoll_comm_failed(ret));
 	CHECK(bad - good < NOTIFIED_MS);
 	*notified_ms = (int)(bad - good);
 	return continue_without(&w);

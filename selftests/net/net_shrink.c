@@ -43,6 +43,7 @@ static int rank_fn(uint32_t i, void *arg)
 		ret = sum_is(comm, rank, all);
 	} while (!ret);
 	CHECK_EQ(net_check_error(comm, &expected, ret), 0);
+	CHECK(swingcoll_comm_failed(ret));
 
 	CHECK_EQ(swingcoll_comm_shrink(comm, &rank, 1, &rest), -EINVAL);
 	CHECK_EQ(swingcoll_comm_shrink(comm, NULL, 0, &rest), 0);
