@@ -237,6 +237,20 @@ static struct swc_comm *find_or_create(struct swc_ctx *ctx, const struct swc_com
 	return found;
 }
 
+/*
+ * A process chooses its name freely, and others read it in error texts and listings, on terminals: keep
+ * printable ASCII only, as in names of plans and texts of other nodes.
+ */
+static void record_name(struct swc_member *member)
+{
+	char *c;
+
+	get_task_comm(member->name, current->group_leader);
+	for (c = member->name; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+}
+
 static int take_rank(struct swc_comm *comm, struct swc_ctx *ctx, u32 rank)
 {
 	struct swc_member *member = &comm->member[array_index_nospec(rank, comm->nranks)];
@@ -250,7 +264,7 @@ static int take_rank(struct swc_comm *comm, struct swc_ctx *ctx, u32 rank)
 		member->ctx = ctx;
 		member->pid = get_pid(task_tgid(current));
 		member->last_submit = ktime_get_ns();
-		get_task_comm(member->name, current->group_leader);
+		record_name(member);
 		if (++comm->njoined == comm->nlocal)
 			swc_comm_set_status(comm, SWC_COMM_FORMING, SWC_COMM_LIVE);
 	}

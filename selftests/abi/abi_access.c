@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Access to communicators: who may join one, by id, user, flags and rank, who may list it, and who may have it work at
- * a high priority.
+ * Access to communicators: who may join one, by id, user, flags and rank, who may list it, who may have it work at a
+ * high priority, and what a member can show to those who list it.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -255,6 +256,43 @@ static int try_urgent(uint32_t rank, void *arg)
 	return 0;
 }
 
+#define HOSTILE_NAME "a\033[31m\nb\177\233c~"
+#define SHOWN_NAME "a?[31m?b??c~"
+
+/* Only printable ASCII. */
+static bool printable(const char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			return false;
+	return true;
+}
+
+/* All that the kernel shows of a member whose name has control characters: lists, and the text of an error. */
+static int hostile_name(uint32_t rank, void *arg)
+{
+	struct swc_member_info m = { 0 };
+	struct swc_comm_query q = { .max_members = 1, .members = (uintptr_t)&m };
+	struct swc_comm_ref ref = { 0 };
+	struct swc_comm_error e;
+	struct testlib_ctx c;
+
+	(void)rank;
+	(void)arg;
+	CHECK_EQ(prctl(PR_SET_NAME, HOSTILE_NAME), 0);
+	CHECK_EQ(testlib_open(&c), 0);
+	CHECK_EQ(testlib_comm_create(c.fd, id, 1, 0, 1000, &ref.comm), 0);
+	CHECK_EQ(testlib_ioctl(c.fd, SWC_IOC_COMM_ABORT, &ref), 0);
+	do
+		CHECK_EQ(testlib_ioctl(c.fd, SWC_IOC_COMM_QUERY, &q), 0);
+	while (memcmp(q.id_prefix, id, sizeof(q.id_prefix)));
+	CHECK_EQ(strcmp(m.comm, SHOWN_NAME), 0);
+	CHECK(strstr(q.text, SHOWN_NAME) && printable(q.text));
+	CHECK_EQ(testlib_comm_error(c.fd, ref.comm, &e), 0);
+	CHECK(strstr(e.text, SHOWN_NAME) && printable(e.text));
+	return 0;
+}
+
 static int node_mode(void)
 {
 	struct stat st;
@@ -272,7 +310,7 @@ int main(void)
 
 	ksft_print_header();
 	testlib_require_root();
-	ksft_set_plan(10 + ARRAY_SIZE(refusals) + ARRAY_SIZE(urgents));
+	ksft_set_plan(11 + ARRAY_SIZE(refusals) + ARRAY_SIZE(urgents));
 	stage = testlib_shared_alloc(sizeof(*stage));
 	arrived = testlib_shared_alloc(sizeof(*arrived));
 
@@ -296,6 +334,7 @@ int main(void)
 		RUN(1, urgent, &urgents[i], "%s", urgents[i].name);
 	RUN(2, try_urgent, &yes, "TRY_URGENT with the right is urgent");
 	RUN(2, try_urgent, &no, "TRY_URGENT without the right is not urgent");
+	RUN(1, hostile_name, NULL, "a command name with control characters");
 	ksft_test_result(!node_mode(), "the device node has mode 0660");
 	ksft_finished();
 }

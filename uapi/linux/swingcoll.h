@@ -662,7 +662,7 @@ struct swc_member_info {
 	__u32 inflight;		/* operations submitted and not complete */
 	__u64 submitted;	/* operations submitted so far: the sequence number of the next one */
 	__u64 idle_ns;		/* nanoseconds since its last submission */
-	char  comm[16];		/* command name */
+	char  comm[16];		/* command name; '?' for bytes that are not printable ASCII */
 };
 
 enum swc_comm_status { SWC_COMM_FORMING, SWC_COMM_LIVE, SWC_COMM_ABORTED };
