@@ -31,7 +31,7 @@ struct swc_shared;
  * @reserved: numbers reserved for partitions that are not ready yet, part of @submitted; comm->lock
  * @last_submit: ktime of the last submission
  * @pid: process that joined
- * @name: its command name
+ * @name: its command name; printable
  * @plans: plan handle -> struct swc_plan
  * @nplans: entries of @plans
  */

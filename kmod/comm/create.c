@@ -6,12 +6,14 @@
  * same, too.
  */
 #include <crypto/algapi.h>
+#include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/nospec.h>
 #include <linux/pid.h>
+#include <linux/sched/prio.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -153,6 +155,15 @@ err:
 
 /* ------------------------------------------------------------------ joining */
 
+/*
+ * May the caller have work done at nice -20? The rule of setpriority(2), whose can_nice() modules cannot call.
+ * The limit comes first: capable() marks the task as one that has used the capability.
+ */
+static bool may_be_urgent(void)
+{
+	return rlimit(RLIMIT_NICE) >= nice_to_rlimit(MIN_NICE) || capable(CAP_SYS_NICE);
+}
+
 static int check_args(const struct swc_comm_create *args)
 {
 	u32 i;
@@ -168,6 +179,8 @@ static int check_args(const struct swc_comm_create *args)
 	for (i = 0; i < ARRAY_SIZE(args->resv); i++)
 		if (args->resv[i])
 			return -EINVAL;
+	if ((args->flags & SWC_COMM_F_URGENT) && !may_be_urgent())
+		return -EPERM;
 	return 0;
 }
 
@@ -224,6 +237,20 @@ static struct swc_comm *find_or_create(struct swc_ctx *ctx, const struct swc_com
 	return found;
 }
 
+/*
+ * A process chooses its name freely, and others read it in error texts and listings, on terminals: keep
+ * printable ASCII only, as in names of plans and texts of other nodes.
+ */
+static void record_name(struct swc_member *member)
+{
+	char *c;
+
+	get_task_comm(member->name, current->group_leader);
+	for (c = member->name; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+}
+
 static int take_rank(struct swc_comm *comm, struct swc_ctx *ctx, u32 rank)
 {
 	struct swc_member *member = &comm->member[array_index_nospec(rank, comm->nranks)];
@@ -237,7 +264,7 @@ static int take_rank(struct swc_comm *comm, struct swc_ctx *ctx, u32 rank)
 		member->ctx = ctx;
 		member->pid = get_pid(task_tgid(current));
 		member->last_submit = ktime_get_ns();
-		get_task_comm(member->name, current->group_leader);
+		record_name(member);
 		if (++comm->njoined == comm->nlocal)
 			swc_comm_set_status(comm, SWC_COMM_FORMING, SWC_COMM_LIVE);
 	}

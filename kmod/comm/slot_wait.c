@@ -46,7 +46,7 @@ int swc_slot_wait(struct swc_member *member, const struct swc_slot_wait *wait)
 {
 	struct swc_comm *comm = member->comm;
 	u32 timeout_ms = wait->timeout_ms ?: comm->timeout_ms;
-	const u32 *word = comm->slots + wait->offset;
+	const u32 *word;
 	int ret = 0;
 	long left;
 
@@ -54,6 +54,7 @@ int swc_slot_wait(struct swc_member *member, const struct swc_slot_wait *wait)
 	    (u64)wait->offset + sizeof(*word) > comm->slot_bytes ||
 	    wait->suspect < -1 || wait->suspect >= (s64)comm->nranks)
 		return -EINVAL;
+	word = comm->slots + array_index_nospec(wait->offset, comm->slot_bytes);
 	swc_stat_inc(SWC_STAT_SLOT_SLEEPS);
 	left = wait_event_interruptible_timeout(comm->slot_wq,
 						slot_done(comm, word, wait, &ret),

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Access to communicators: who may join one, by id, user, flags and rank, and who may list it. */
+/*
+ * Access to communicators: who may join one, by id, user, flags and rank, who may list it, who may have it work at a
+ * high priority, and what a member can show to those who list it.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "swingcoll.h"
 #include "testlib.h"
 
 #define NOBODY 65534
@@ -182,6 +189,110 @@ static int listing(uint32_t rank, void *arg)
 	return 0;
 }
 
+/* Who asks for SWC_COMM_F_URGENT: the user, the limit for nice, and whether in a user namespace of its own. */
+struct urgent {
+	const char *name;
+	uid_t uid;
+	rlim_t nice;
+	bool own_ns;
+	int error;
+};
+
+static const struct urgent urgents[] = {
+	{ "urgent: root may", 0, 0, false, 0 },
+	{ "urgent: another user may not", NOBODY, 0, false, -EPERM },
+	{ "urgent: a limit that permits nice -19 is too low", NOBODY, 39, false, -EPERM },
+	{ "urgent: a limit that permits nice -20 is enough", NOBODY, 40, false, 0 },
+	{ "urgent: root of another user namespace may not", 0, 0, true, -EPERM },
+};
+
+static int urgent(uint32_t rank, void *arg)
+{
+	const struct urgent *u = arg;
+	struct rlimit limit = { u->nice, u->nice };
+	struct testlib_ctx c;
+
+	(void)rank;
+	CHECK_EQ(setrlimit(RLIMIT_NICE, &limit), 0);
+	CHECK_EQ(u->own_ns ? unshare(CLONE_NEWUSER) : 0, 0);
+	CHECK_EQ(join_as(&c, u->uid, 1, 0, SWC_COMM_F_URGENT, 0, TESTLIB_EVENT_MS), u->error);
+	return 0;
+}
+
+/* A user whose only right is the device. */
+static int become_nobody(void)
+{
+	struct stat st;
+
+	CHECK_EQ(stat(SWC_DEVICE_PATH, &st), 0);
+	CHECK(!setgroups(1, &st.st_gid) && !setgid(NOBODY) && !setuid(NOBODY));
+	return 0;
+}
+
+/* Rank 0 uses the library. Rank 1 gives the flags that rank 0 must have given to the kernel: it joins only then. */
+static int try_urgent(uint32_t rank, void *arg)
+{
+	bool root = *(int *)arg;
+	struct swingcoll_comm_opts opts = { .slot_max = -1, .flags = SWINGCOLL_URGENT };
+	struct swingcoll_comm *comm;
+	struct swingcoll_id lib_id;
+	struct testlib_ctx c;
+
+	CHECK_EQ(root ? 0 : become_nobody(), 0);
+	if (rank) {
+		CHECK_EQ(testlib_wait_members(id, 1), true);
+		CHECK_EQ(join_as(&c, 0, 2, 1, root ? SWC_COMM_F_URGENT : 0, 0, TESTLIB_EVENT_MS),
+			 0);
+		CHECK(testlib_meet(arrived, 2));
+		return 0;
+	}
+	memcpy(lib_id.bytes, id, sizeof(id));
+	if (!root)
+		CHECK_EQ(swingcoll_comm_create(&comm, &lib_id, 2, 0, &opts), -EPERM);
+	opts.flags = SWINGCOLL_TRY_URGENT;
+	CHECK_EQ(swingcoll_comm_create(&comm, &lib_id, 2, 0, &opts), 0);
+	CHECK(testlib_meet(arrived, 2));
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+#define HOSTILE_NAME "a\033[31m\nb\177\233c~"
+#define SHOWN_NAME "a?[31m?b??c~"
+
+/* Only printable ASCII. */
+static bool printable(const char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			return false;
+	return true;
+}
+
+/* All that the kernel shows of a member whose name has control characters: lists, and the text of an error. */
+static int hostile_name(uint32_t rank, void *arg)
+{
+	struct swc_member_info m = { 0 };
+	struct swc_comm_query q = { .max_members = 1, .members = (uintptr_t)&m };
+	struct swc_comm_ref ref = { 0 };
+	struct swc_comm_error e;
+	struct testlib_ctx c;
+
+	(void)rank;
+	(void)arg;
+	CHECK_EQ(prctl(PR_SET_NAME, HOSTILE_NAME), 0);
+	CHECK_EQ(testlib_open(&c), 0);
+	CHECK_EQ(testlib_comm_create(c.fd, id, 1, 0, 1000, &ref.comm), 0);
+	CHECK_EQ(testlib_ioctl(c.fd, SWC_IOC_COMM_ABORT, &ref), 0);
+	do
+		CHECK_EQ(testlib_ioctl(c.fd, SWC_IOC_COMM_QUERY, &q), 0);
+	while (memcmp(q.id_prefix, id, sizeof(q.id_prefix)));
+	CHECK_EQ(strcmp(m.comm, SHOWN_NAME), 0);
+	CHECK(strstr(q.text, SHOWN_NAME) && printable(q.text));
+	CHECK_EQ(testlib_comm_error(c.fd, ref.comm, &e), 0);
+	CHECK(strstr(e.text, SHOWN_NAME) && printable(e.text));
+	return 0;
+}
+
 static int node_mode(void)
 {
 	struct stat st;
@@ -199,7 +310,7 @@ int main(void)
 
 	ksft_print_header();
 	testlib_require_root();
-	ksft_set_plan(8 + ARRAY_SIZE(refusals));
+	ksft_set_plan(11 + ARRAY_SIZE(refusals) + ARRAY_SIZE(urgents));
 	stage = testlib_shared_alloc(sizeof(*stage));
 	arrived = testlib_shared_alloc(sizeof(*arrived));
 
@@ -219,6 +330,11 @@ int main(void)
 		RUN(3, refused, &refusals[i], "%s", refusals[i].name);
 	RUN(2, reuse, NULL, "an id can be used again");
 	RUN(2, listing, NULL, "other users' communicators are not listed");
+	for (unsigned int i = 0; i < ARRAY_SIZE(urgents); i++)
+		RUN(1, urgent, &urgents[i], "%s", urgents[i].name);
+	RUN(2, try_urgent, &yes, "TRY_URGENT with the right is urgent");
+	RUN(2, try_urgent, &no, "TRY_URGENT without the right is not urgent");
+	RUN(1, hostile_name, NULL, "a command name with control characters");
 	ksft_test_result(!node_mode(), "the device node has mode 0660");
 	ksft_finished();
 }

@@ -282,8 +282,8 @@ static int trainer_up(struct trainer *t, struct team *team, const struct swingco
 		return -ENOMEM;
 	deep_init(t->w, SEED);
 	ret = swingcoll_comm_create(&t->comm, &ids[0], team->nranks, team->rank, &opts);
-	/* Forward passes wait for allgathers, so these go first. */
-	opts.flags = SWINGCOLL_URGENT;
+	/* Forward passes wait for allgathers, so these go first if this user may have that. */
+	opts.flags = SWINGCOLL_TRY_URGENT;
 	if (!ret)
 		ret = swingcoll_comm_create(&t->gather, &ids[1], team->nranks, team->rank, &opts);
 	if (!ret && t->way == PARTITIONED)

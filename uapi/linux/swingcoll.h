@@ -378,7 +378,8 @@ struct swc_info {
  *	created the communicator.
  * SWC_COMM_F_ALLOW_REORDER: plans marked SWC_PLAN_ORDER_VARIES may be used for floats.
  * SWC_COMM_F_URGENT: kernel workers of the communicator run at nice -20, before those of other
- *	communicators and most other processes.
+ *	communicators and most other processes. Needs CAP_SYS_NICE in the initial user namespace, or an
+ *	RLIMIT_NICE of 40, of every member.
  */
 #define SWC_COMM_F_ANY_USER	(1u << 0)
 #define SWC_COMM_F_ALLOW_REORDER	(1u << 1)
@@ -418,9 +419,10 @@ struct swc_node_path {
  *
  * The first member to join creates the communicator. Blocks (killable) until all ranks of this node have
  * joined; connections to other nodes are made when an operation first needs them. Errors: -EEXIST the
- * rank has joined already, -EACCES the communicator is another user's, -EPROTO members disagree on the
- * arguments, -ETIMEDOUT not all ranks joined, -ENOSPC a limit is reached, -EOPNOTSUPP several nodes, but
- * no RDMA in this kernel; and the error of the communicator, if it was aborted before this call returned.
+ * rank has joined already, -EACCES the communicator is another user's, -EPERM SWC_COMM_F_URGENT without the
+ * right to it, -EPROTO members disagree on the arguments, -ETIMEDOUT not all ranks joined, -ENOSPC a limit
+ * is reached, -EOPNOTSUPP several nodes, but no RDMA in this kernel; and the error of the communicator, if
+ * it was aborted before this call returned.
  *
  * On a communicator of several nodes every operation that fails aborts the communicator. Nodes remember an id
  * for some time after its communicator has ended, to reject late members: an id must not be used again.
@@ -660,7 +662,7 @@ struct swc_member_info {
 	__u32 inflight;		/* operations submitted and not complete */
 	__u64 submitted;	/* operations submitted so far: the sequence number of the next one */
 	__u64 idle_ns;		/* nanoseconds since its last submission */
-	char  comm[16];		/* command name */
+	char  comm[16];		/* command name; '?' for bytes that are not printable ASCII */
 };
 
 enum swc_comm_status { SWC_COMM_FORMING, SWC_COMM_LIVE, SWC_COMM_ABORTED };

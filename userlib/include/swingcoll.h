@@ -108,7 +108,7 @@ struct swingcoll_req;
  * ranks, except use_io_uring. Texts are copied.
  *
  * timeout_ms	deadline of the creation and of each operation, in milliseconds; 0: 30000
- * flags	SWINGCOLL_ANY_USER, SWINGCOLL_ALLOW_REORDER, SWINGCOLL_URGENT
+ * flags	SWINGCOLL_ANY_USER, SWINGCOLL_ALLOW_REORDER, SWINGCOLL_URGENT or SWINGCOLL_TRY_URGENT
  * algo		NULL or "auto"; the name of an algorithm (swingcoll_algo_name()), with a number as
  *		in "swing-h:2" if it takes one; or "file:PATH" for a plan file, see
  *		swingcoll-plan(5)
@@ -134,8 +134,10 @@ struct swingcoll_comm_opts {
 
 #define SWINGCOLL_ANY_USER (1u << 0) /* members may belong to different users */
 #define SWINGCOLL_ALLOW_REORDER                                                                    \
-	(1u << 1)		   /* float results may differ in their last bits between ranks */
-#define SWINGCOLL_URGENT (1u << 2) /* runs before the collectives of other communicators */
+	(1u << 1) /* float results may differ in their last bits between ranks */
+#define SWINGCOLL_URGENT                                                                           \
+	(1u << 2) /* runs before the collectives of other communicators; -EPERM without the right */
+#define SWINGCOLL_TRY_URGENT (1u << 16) /* likewise if this process has the right, else not */
 
 /* The outcome of a finished collective. */
 struct swingcoll_result {

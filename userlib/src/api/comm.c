@@ -26,6 +26,7 @@
 _Static_assert(SWINGCOLL_ANY_USER == SWC_COMM_F_ANY_USER, "flags are the kernel's");
 _Static_assert(SWINGCOLL_ALLOW_REORDER == SWC_COMM_F_ALLOW_REORDER, "flags are the kernel's");
 _Static_assert(SWINGCOLL_URGENT == SWC_COMM_F_URGENT, "flags are the kernel's");
+_Static_assert(!(SWINGCOLL_TRY_URGENT & SWC_COMM_F_ALL), "the kernel does not know this flag");
 _Static_assert(SWINGCOLL_ID_BYTES == SWC_ID_BYTES, "ids are the kernel's");
 _Static_assert(SWC_POOL >= SWC_MAX_INFLIGHT, "each operation in flight needs a request");
 
@@ -80,8 +81,8 @@ int swc_comm_check_opts(const struct swingcoll_comm_opts *o)
 
 	if (!o)
 		return 0;
-	if (o->flags & ~SWC_COMM_F_ALL || o->slot_max < -1 || o->use_io_uring < -1 ||
-	    o->use_io_uring > 1 || o->reserved0 ||
+	if (o->flags & ~(SWC_COMM_F_ALL | SWINGCOLL_TRY_URGENT) || o->slot_max < -1 ||
+	    o->use_io_uring < -1 || o->use_io_uring > 1 || o->reserved0 ||
 	    memcmp(o->reserved, zero.reserved, sizeof(zero.reserved)))
 		return -EINVAL;
 	return 0;
@@ -110,12 +111,15 @@ static int create_in_kernel(struct swingcoll_comm *comm, const struct swingcoll_
 	struct swc_comm_create c = {
 		.nranks = comm->nranks,
 		.rank = comm->rank,
-		.flags = flags,
+		.flags = flags & SWC_COMM_F_ALL,
 		.timeout_ms = timeout_ms,
 		.slot_bytes = (uint32_t)comm->slots.bytes,
 	};
+	bool try_urgent = flags & SWINGCOLL_TRY_URGENT && !(flags & SWINGCOLL_URGENT);
 	int ret;
 
+	if (try_urgent)
+		c.flags |= SWC_COMM_F_URGENT;
 	memcpy(c.id, id->bytes, sizeof(c.id));
 	if (place) {
 		c.nnodes = place->nnodes;
@@ -123,9 +127,16 @@ static int create_in_kernel(struct swingcoll_comm *comm, const struct swingcoll_
 		c.paths = (uintptr_t)place->paths;
 		c.npaths = place->npaths;
 	}
-	do {
+	for (;;) {
 		ret = swc_context_ioctl(comm->ctx, SWC_IOC_COMM_CREATE, &c);
-	} while (ret == -EINTR);
+		if (ret == -EPERM && try_urgent) {
+			/* The kernel has refused before it did anything. */
+			c.flags &= ~SWC_COMM_F_URGENT;
+			try_urgent = false;
+		} else if (ret != -EINTR) {
+			break;
+		}
+	}
 	comm->handle = c.comm;
 	return ret;
 }
