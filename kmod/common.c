@@ -51,7 +51,7 @@ int swc_limits_check(void)
 
 /* ------------------------------------------------------------------ work queues and counters */
 
-struct workqueue_struct *swc_wq, *swc_urgent_wq;
+struct workqueue_struct *swc_wq, *swc_free_wq;
 
 DEFINE_PER_CPU(struct swc_stats_cpu, swc_stats);
 

@@ -81,9 +81,9 @@ static int __init swc_init(void)
 	swc_wq = alloc_workqueue("swingcoll", WQ_UNBOUND, 0);
 	if (!swc_wq)
 		return -ENOMEM;
-	swc_urgent_wq = alloc_workqueue("swingcoll-urgent", WQ_UNBOUND | WQ_HIGHPRI, 0);
+	swc_free_wq = alloc_workqueue("swingcoll-free", WQ_UNBOUND, 0);
 	ret = -ENOMEM;
-	if (!swc_urgent_wq)
+	if (!swc_free_wq)
 		goto err_wq;
 	swc_comm_init(&comm_ops);
 	swc_dma_init(swc_dma_event_done);
@@ -102,7 +102,7 @@ err_net:
 	swc_debugfs_exit();
 err_dma:
 	swc_dma_exit();
-	destroy_workqueue(swc_urgent_wq);
+	destroy_workqueue(swc_free_wq);
 err_wq:
 	destroy_workqueue(swc_wq);
 	return ret;
@@ -117,7 +117,8 @@ static void __exit swc_exit(void)
 	swc_transports_stop();
 	swc_comms_drain();
 	swc_dma_exit();
-	destroy_workqueue(swc_urgent_wq);
+	/* Freeing a communicator destroys the queues of its user, and waits for them. */
+	destroy_workqueue(swc_free_wq);
 	destroy_workqueue(swc_wq);
 	swc_transports_exit();
 	/* Memory that kfree_rcu() still has to free needs no code of this module. */

@@ -48,6 +48,7 @@
  *
  *	listeners_mutex, devs_mutex	listening ports, devices (rdma/listen.c, rdma/device.c)
  *	swc_comms_mutex			list of communicators (comm/comm.c, comm/create.c)
+ *	users_mutex			users and their work queues (comm/user.c)
  *	partitioned->mutex		start, end and free of rounds (exec/partitioned.c)
  *	plan_net->lock			opening of a plan's connections (plan/plan_conn.c)
  *	net->lock, conn->lock		connections (rdma/rdma.h); with none of the following
@@ -56,6 +57,7 @@
  *	op->lock			requests and tasks of an operation (exec/)
  *	chan->submit, chan->lock	DMA channels (dma/engine.h); with none of the others
  *	ctx->lock			region cache (mem/region.c); xarrays have locks of their own
+ *	ctx->freeing_lock		regions that nothing refers to (mem/region.c)
  *	ring->lock			producer side of a completion ring (mem/completion_ring.c)
  */
 #ifndef SWC_SWINGCOLL_H
@@ -76,8 +78,12 @@ struct swc_plan;
 struct swc_region;
 struct swc_ring;
 
-/* Workers and deferred freeing; unbound, so that workers spread over CPUs. */
-extern struct workqueue_struct *swc_wq, *swc_urgent_wq;
+/*
+ * Housekeeping: swc_wq for what must come in time and is soon done (deadlines, engines, aborts), swc_free_wq
+ * for freeing, which may take long. Operations run on the queues of their users (comm/user.h), so none of this
+ * waits for them.
+ */
+extern struct workqueue_struct *swc_wq, *swc_free_wq;
 
 struct swc_stats_cpu {
 	u64 v[SWC_STAT_NR];

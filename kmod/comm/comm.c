@@ -60,6 +60,7 @@ void swc_comm_free(struct work_struct *work)
 	swc_shared_put(comm->slot_mem);
 	swc_shared_put(comm->state_mem);
 	put_user_ns(comm->user_ns);
+	swc_user_put(comm->user);
 	kvfree(comm);
 }
 

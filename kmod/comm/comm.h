@@ -13,6 +13,7 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
+#include "comm/user.h"
 #include "net.h"
 #include "swingcoll.h"
 
@@ -87,7 +88,7 @@ struct swc_comm_ops {
  * struct swc_comm - a communicator
  *
  * Made by the first rank to join. One reference each for: every context's handle, every request, every call
- * in progress. The last put may come from anywhere; freeing happens on swc_wq.
+ * in progress. The last put may come from anywhere; freeing happens on swc_free_wq.
  *
  * @ref: references
  * @node: in the list of all communicators; swc_comms_mutex
@@ -101,6 +102,7 @@ struct swc_comm_ops {
  * @rank_node, @here: node of each rank, and this one; NULL and 0 if all are here
  * @net: connections to other nodes, NULL if all members are here
  * @owner, @user_ns: who may join
+ * @user: of @owner, with the work queues for operations
  * @lock: guards all below but the wait queues
  * @status: enum swc_comm_status; changes only in swc_comm_set_status()
  * @njoined, @nleft: members of this node that have joined, and that have left
@@ -140,6 +142,7 @@ struct swc_comm {
 	struct swc_net *net;
 	kuid_t owner;
 	struct user_namespace *user_ns;
+	struct swc_user *user;
 
 	spinlock_t lock;
 	int status;
@@ -176,10 +179,10 @@ struct swc_comm {
 	struct swc_member member[];
 };
 
-/* The work queue of its operations. */
+/* The work queue of its operations; anything else would wait behind them there. */
 static inline struct workqueue_struct *swc_comm_wq(const struct swc_comm *comm)
 {
-	return comm->flags & SWC_COMM_F_URGENT ? swc_urgent_wq : swc_wq;
+	return comm->flags & SWC_COMM_F_URGENT ? comm->user->urgent_wq : comm->user->wq;
 }
 
 /* Is the rank on this node? */
@@ -191,7 +194,7 @@ static inline bool swc_comm_is_local(const struct swc_comm *comm, u32 rank)
 /* Freeing sleeps, and the last put may be the watchdog's: a work item frees. */
 static inline void swc_comm_release(struct kref *ref)
 {
-	queue_work(swc_wq, &container_of(ref, struct swc_comm, ref)->free_work);
+	queue_work(swc_free_wq, &container_of(ref, struct swc_comm, ref)->free_work);
 }
 
 static inline void swc_comm_put(struct swc_comm *comm)

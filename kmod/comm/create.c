@@ -119,7 +119,8 @@ static struct swc_comm *make_comm(struct swc_ctx *ctx, const struct swc_comm_cre
 		comm->member[i].rank = i;
 		xa_init_flags(&comm->member[i].plans, XA_FLAGS_ALLOC1);
 	}
-	ret = make_shared(comm, ctx->mm);
+	comm->user = swc_user_get(comm->owner);
+	ret = comm->user ? make_shared(comm, ctx->mm) : -ENOMEM;
 	if (ret)
 		goto err;
 	ret = place_members(comm, args->rank, nodes);
@@ -145,6 +146,8 @@ static struct swc_comm *make_comm(struct swc_ctx *ctx, const struct swc_comm_cre
 	return comm;
 
 err:
+	if (comm->user)
+		swc_user_put(comm->user);
 	swc_shared_put(comm->slot_mem);
 	swc_shared_put(comm->state_mem);
 	kvfree(comm->rank_node);

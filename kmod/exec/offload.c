@@ -127,7 +127,7 @@ static enum swc_step_status join_engine(struct swc_task *task)
 /**
  * swc_offload_copy() - carry out, or continue, the copy that the task has set up
  *
- * Return: SWC_STEP_OK when all is in place; SWC_STEP_WAIT if an engine is at work; SWC_STEP_KILLED or
+ * Return: SWC_STEP_OK when all is in place; SWC_STEP_WAIT if an engine is at work; SWC_STEP_YIELD or
  * SWC_STEP_ERROR.
  */
 enum swc_step_status swc_offload_copy(struct swc_task *task)
@@ -140,7 +140,7 @@ enum swc_step_status swc_offload_copy(struct swc_task *task)
 			return SWC_STEP_WAIT;
 		ret = swc_reduce_copy(m, &task->req->op->status);
 		if (ret)
-			return ret == -EINTR ? SWC_STEP_KILLED : SWC_STEP_ERROR;
+			return ret == -EINTR ? SWC_STEP_YIELD : SWC_STEP_ERROR;
 		if (task->whole && join_engine(task) == SWC_STEP_WAIT)
 			return SWC_STEP_WAIT;
 	} while (m->done < m->bytes);

@@ -356,7 +356,7 @@ static void partition_done(struct swc_req *req)
 	 * the reference.
 	 */
 	if (error) {
-		if (!queue_work(swc_wq, &p->drain_work))
+		if (!queue_work(swc_comm_wq(p->member->comm), &p->drain_work))
 			swc_partitioned_put(p);
 		return;
 	}

@@ -92,15 +92,30 @@ void swc_runq_add_offloaded(struct swc_op *op, struct swc_task *task)
 }
 
 /**
- * swc_runq_requeue() - leave the caller's task to another worker
- *
- * A work item is queued, which always comes.
+ * swc_runq_put_back() - the caller does not go on with its task, which becomes the next one to be taken
  */
-void swc_runq_requeue(struct swc_op *op, struct swc_task *task)
+void swc_runq_put_back(struct swc_op *op, struct swc_task *task)
 {
 	swc_task_set_state(task, SWC_TASK_READY);
 	list_add(&task->node, &op->runq);
-	swc_runq_queue_work(task->req);
+}
+
+/**
+ * swc_runq_hand_over() - the caller takes no more tasks: if one is ready, another worker comes in its place
+ *
+ * A work item is queued, which always comes; by another request if one has handed over this one's already.
+ */
+void swc_runq_hand_over(struct swc_op *op)
+{
+	struct swc_task *task;
+
+	lockdep_assert_held(&op->lock);
+	list_for_each_entry(task, &op->runq, node) {
+		if (swc_runq_queue_work(task->req)) {
+			op->nwoken++;
+			return;
+		}
+	}
 }
 
 /**

@@ -18,7 +18,7 @@
 static const u16 next_states[] = {
 	[SWC_TASK_NEW] = BIT(SWC_TASK_READY),
 	[SWC_TASK_READY] = BIT(SWC_TASK_ACTIVE),
-	/* READY: the worker is being killed and leaves the task to another one. */
+	/* READY: the worker gives way and leaves the task to another one. */
 	[SWC_TASK_ACTIVE] = WAITS | BIT(SWC_TASK_READY) | BIT(SWC_TASK_DONE),
 	[SWC_TASK_WAIT_RECV] = BIT(SWC_TASK_READY),
 	[SWC_TASK_WAIT_SENDS] = BIT(SWC_TASK_READY),

@@ -30,7 +30,7 @@ enum swc_step_status {
 	SWC_STEP_OK,		/* the step is done */
 	SWC_STEP_WAIT,		/* the task waits; a peer or an engine will make it ready */
 	SWC_STEP_END,		/* the task has no more steps */
-	SWC_STEP_KILLED,	/* the worker's process is being killed; another worker continues the step */
+	SWC_STEP_YIELD,		/* the worker must give way; another one continues the task */
 	SWC_STEP_ERROR,		/* the operation cannot continue */
 };
 

@@ -6,9 +6,13 @@
  * the submitter that completed the set of requests, processes that wait for their completion anyway, work
  * items, and the contexts in which connections and engines report what a task waited for. A worker never
  * leaves while a task is ready, so further workers make an operation faster but are never needed to make it
- * end. The last one to leave may end the operation.
+ * end; or it gives way, and has a work item come in its place. The last one to leave may end the operation.
+ *
+ * Processes work in their own time. Kernel threads, which all operations of a user share, give way after a
+ * time slice.
  */
 #include <linux/cpumask.h>
+#include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -28,7 +32,22 @@
 /* So does a submitter that would sleep next. */
 #define BUSY_POLL_NS	(50 * NSEC_PER_USEC)
 
+/* Time slice of a kernel thread, up to one tick more: so long that giving way costs next to nothing. */
+#define SLICE_MS	4
+
 /* ------------------------------------------------------------------ running tasks */
+
+/* When a worker of this kind gives way: jiffies, 0: never. */
+static unsigned long slice_end(enum swc_stat where)
+{
+	return where == SWC_STAT_WORKER_KTHREAD ? (jiffies + msecs_to_jiffies(SLICE_MS) + 1) ?: 1 : 0;
+}
+
+/* Must the worker leave the rest to others? A process that is being killed must. */
+static bool must_give_way(unsigned long slice_end)
+{
+	return swc_slice_over(slice_end) || fatal_signal_pending(current);
+}
 
 static enum swc_step_status run_step(struct swc_task *task)
 {
@@ -45,7 +64,7 @@ static enum swc_step_status run_step(struct swc_task *task)
 	}
 }
 
-/* Run a task until it waits or ends, or the operation fails. */
+/* Run a task until it waits or ends, the worker must give way, or the operation fails. */
 static enum swc_step_status run_task(struct swc_task *task)
 {
 	struct swc_op *op = task->req->op;
@@ -67,46 +86,61 @@ static enum swc_step_status run_task(struct swc_task *task)
 		spin_lock(&op->lock);
 		task->step++;
 		spin_unlock(&op->lock);
+		/* After a step: each worker makes progress. */
+		if (task->step < task->end && must_give_way(task->copy.slice_end))
+			return SWC_STEP_YIELD;
 	}
 	return SWC_STEP_END;
 }
 
-/* Record how far @prev has come, if there is one, and take the next task; NULL if there is none. */
-static struct swc_task *take_next(struct swc_op *op, struct swc_task *prev, enum swc_step_status status)
+/*
+ * Record how far @prev has come, if there is one, and take the next task. NULL if there is none, or if the
+ * worker has worked and must give way; then another one comes for the tasks that are ready.
+ */
+static struct swc_task *take_next(struct swc_op *op, struct swc_task *prev, enum swc_step_status status,
+				  unsigned long slice_end)
 {
+	bool leaves = status == SWC_STEP_YIELD || (prev && must_give_way(slice_end));
 	struct swc_task *next = NULL;
 
 	spin_lock(&op->lock);
 	if (status == SWC_STEP_END)
 		swc_task_set_state(prev, SWC_TASK_DONE);
-	else if (status == SWC_STEP_KILLED)
-		swc_runq_requeue(op, prev);
+	else if (status == SWC_STEP_YIELD)
+		swc_runq_put_back(op, prev);
 	else if (status == SWC_STEP_ERROR)
 		swc_op_set_error(op, -EPROTO, prev->req->member->rank);
-	if (!op->status && status != SWC_STEP_KILLED)
+	if (!op->status && leaves)
+		swc_runq_hand_over(op);
+	else if (!op->status)
 		next = swc_runq_take(op);
 	spin_unlock(&op->lock);
 	return next;
 }
 
-/* Run tasks until none is ready. The caller is a worker. */
-static void run_tasks(struct swc_op *op)
+/* Run tasks until none is ready, or the worker must give way. The caller is a worker. */
+static void run_tasks(struct swc_op *op, unsigned long slice_end)
 {
 	enum swc_step_status status = SWC_STEP_OK;
 	struct swc_task *task = NULL;
 
 	do {
-		task = take_next(op, task, status);
-		status = task ? run_task(task) : status == SWC_STEP_KILLED ? status : SWC_STEP_OK;
-	} while (task || (status == SWC_STEP_OK && swc_offload_flush(op)));
+		task = take_next(op, task, status, slice_end);
+		status = SWC_STEP_OK;
+		if (task) {
+			task->copy.slice_end = slice_end;
+			status = run_task(task);
+		}
+		/* Nobody else needs to look at what this worker has added to the batch, even if it gives way. */
+	} while (task || swc_offload_flush(op));
 }
 
 /* Is another look at the run queue worth a while, instead of leaving? */
-static bool may_idle(struct swc_op *op)
+static bool may_idle(struct swc_op *op, unsigned long slice_end)
 {
 	/* The last worker has nobody to wait for. */
 	return !READ_ONCE(op->status) && READ_ONCE(op->tasks_left) && READ_ONCE(op->nactive) > 1 &&
-	       !fatal_signal_pending(current);
+	       !must_give_way(slice_end);
 }
 
 /* Poll for work. Return: false if none came in time. */
@@ -214,18 +248,20 @@ void swc_worker_leave(struct swc_op *op)
  * @op: operation; the caller has a reference and is counted in op->nactive
  * @where: counter of this kind of worker
  *
- * Returns when there is nothing to do; then the caller has left the operation.
+ * Returns when there is nothing to do, or when a kernel thread's time slice is over; then the caller has left
+ * the operation.
  */
 void swc_worker_run(struct swc_op *op, enum swc_stat where)
 {
+	unsigned long end = slice_end(where);
 	bool again = true;
 
 	swc_stat_inc(where);
-	run_tasks(op);
-	while (again && may_idle(op)) {
+	run_tasks(op, end);
+	while (again && may_idle(op, end)) {
 		/* Look once more after a poll in vain: a task may have become ready just then. */
 		again = idle_poll(op);
-		run_tasks(op);
+		run_tasks(op, end);
 	}
 	swc_worker_leave(op);
 }

@@ -209,10 +209,13 @@ void swc_t_comm_end(struct swc_t_comm *c)
 		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->nregions), 0);
 		KUNIT_EXPECT_EQ(test, ctx->cache.n, 0);
 	}
-	flush_workqueue(swc_wq);
-	/* Connections linger until their peers have confirmed the end. */
-	for (i = 0; c->on && i < SWC_T_HANG / 20 && comm_exists(); i++)
+	/*
+	 * The work item of the last operation may be returning now. Connections linger until their peers have
+	 * confirmed the end.
+	 */
+	for (i = 0; i < SWC_T_HANG / 20 && comm_exists(); i++)
 		msleep(20);
+	flush_workqueue(swc_free_wq);
 	KUNIT_EXPECT_FALSE(test, comm_exists());
 	KUNIT_EXPECT_EQ(test, atomic64_read(&c->mm->pinned_vm), c->pinned);
 	mmdrop(c->mm);

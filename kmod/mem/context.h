@@ -23,6 +23,9 @@
  * @partitioned_ops: handle -> struct swc_partitioned
  * @cache: regions registered by address
  * @live_regions: regions that have not been freed, of any kind; see mem/drain.h
+ * @freeing: of them, those without references
+ * @freeing_lock: guards the next one
+ * @to_free: of @freeing, those that no context has begun to free
  * @live_reqs: requests that have not been freed
  * @ring: completion ring
  */
@@ -35,6 +38,9 @@ struct swc_ctx {
 	struct xarray partitioned_ops;
 	struct swc_region_cache cache;
 	atomic_t live_regions;
+	atomic_t freeing;
+	spinlock_t freeing_lock;
+	struct list_head to_free;
 	atomic_t live_reqs;
 	struct swc_ring *ring;
 };

@@ -23,4 +23,10 @@ static inline void swc_drain_wait(atomic_t *count)
 	wait_var_event(count, !atomic_read_acquire(count));
 }
 
+/* Return: 0, or -ERESTARTSYS if the caller is being killed. */
+static inline int swc_drain_wait_killable(atomic_t *count)
+{
+	return wait_var_event_killable(count, !atomic_read_acquire(count));
+}
+
 #endif /* SWC_DRAIN_H */

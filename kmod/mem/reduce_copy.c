@@ -54,8 +54,8 @@ static void copy_piece(const struct swc_reduce_copy *m, swc_reduce_fn fn, bool f
  * @m: the pass; @m->done counts the bytes that are done
  * @stop: becomes non-zero when the operation is aborted
  *
- * Return: 0 when all is done; -ECANCELED if @stop is set; -EINTR if the caller is being killed and another
- * worker has to continue.
+ * Return: 0 when all is done; -ECANCELED if @stop is set; -EINTR if the caller is being killed, or its time
+ * slice is over, and another worker has to continue.
  */
 int swc_reduce_copy(struct swc_reduce_copy *m, const int *stop)
 {
@@ -94,7 +94,7 @@ int swc_reduce_copy(struct swc_reduce_copy *m, const int *stop)
 			cond_resched();
 			if (READ_ONCE(*stop))
 				ret = -ECANCELED;
-			else if (fatal_signal_pending(current))
+			else if (fatal_signal_pending(current) || swc_slice_over(m->slice_end))
 				ret = -EINTR;
 		}
 		m->done += at;

@@ -2,6 +2,8 @@
 #ifndef SWC_REDUCE_COPY_H
 #define SWC_REDUCE_COPY_H
 
+#include <linux/jiffies.h>
+
 #include "core/reduce.h"
 #include "swingcoll.h"
 
@@ -29,6 +31,7 @@ struct swc_cursor {
  * @dtype: element type
  * @redop: operation
  * @div: divide by this at the end (SWC_AVG); 0: do not
+ * @slice_end: give way at this time, in jiffies; 0: no need
  */
 struct swc_reduce_copy {
 	u32 nsrc;
@@ -41,7 +44,14 @@ struct swc_reduce_copy {
 	u8 dtype;
 	u8 redop;
 	u32 div;
+	unsigned long slice_end;
 };
+
+/* Is a time slice over? */
+static inline bool swc_slice_over(unsigned long slice_end)
+{
+	return slice_end && time_after_eq(jiffies, slice_end);
+}
 
 int swc_reduce_copy(struct swc_reduce_copy *m, const int *stop);
 

@@ -54,19 +54,6 @@ void swc_uncharge_pages(struct mm_struct *mm, u64 npages)
 	atomic64_sub(npages, &mm->pinned_vm);
 }
 
-/* Charge pages to the owner of a context. At the limit, first release what is held without need. */
-static int charge(struct swc_ctx *ctx, u64 npages)
-{
-	int ret = swc_charge_pages(ctx->mm, npages);
-
-	if (!ret)
-		return 0;
-	swc_region_cache_shrink(&ctx->cache, 0);
-	/* Released regions are uncharged when their work items have run. */
-	flush_workqueue(swc_wq);
-	return swc_charge_pages(ctx->mm, npages);
-}
-
 /* ------------------------------------------------------------------ extents */
 
 /* The table grows with the pages there are: the length of a buffer is only what user space says. */
@@ -157,10 +144,9 @@ static void release_pages_of(struct swc_region *region)
 	}
 }
 
-/* Work item. */
-static void region_free(struct work_struct *work)
+/* @region has been taken out of ctx->to_free. */
+static void region_free(struct swc_region *region)
 {
-	struct swc_region *region = container_of(work, struct swc_region, free_work);
 	struct swc_ctx *ctx = region->ctx;
 
 	swc_region_cache_unwatch(region);
@@ -173,16 +159,51 @@ static void region_free(struct work_struct *work)
 	}
 	kvfree(region->extents);
 	kfree(region);
+	swc_drain_put(&ctx->freeing);
 	swc_drain_put(&ctx->live_regions);
+}
+
+static void free_fn(struct work_struct *work)
+{
+	struct swc_region *region = container_of(work, struct swc_region, free_work);
+	struct swc_ctx *ctx = region->ctx;
+
+	spin_lock(&ctx->freeing_lock);
+	list_del(&region->to_free);
+	spin_unlock(&ctx->freeing_lock);
+	region_free(region);
 }
 
 static void region_release(struct kref *ref)
 {
 	struct swc_region *region = container_of(ref, struct swc_region, ref);
+	struct swc_ctx *ctx = region->ctx;
 
+	INIT_WORK(&region->free_work, free_fn);
+	atomic_inc(&ctx->freeing);
+	spin_lock(&ctx->freeing_lock);
+	list_add_tail(&region->to_free, &ctx->to_free);
 	/* A notifier cannot be removed from its own callback, and unpinning takes time. */
-	INIT_WORK(&region->free_work, region_free);
-	queue_work(swc_wq, &region->free_work);
+	queue_work(swc_free_wq, &region->free_work);
+	spin_unlock(&ctx->freeing_lock);
+}
+
+/* Take a region that waits for its work item, which will not run then; NULL if there is none. */
+static struct swc_region *take_to_free(struct swc_ctx *ctx)
+{
+	struct swc_region *region, *found = NULL;
+
+	spin_lock(&ctx->freeing_lock);
+	list_for_each_entry(region, &ctx->to_free, to_free) {
+		/* Otherwise the work item has begun, and is going to take the lock. */
+		if (cancel_work(&region->free_work)) {
+			list_del(&region->to_free);
+			found = region;
+			break;
+		}
+	}
+	spin_unlock(&ctx->freeing_lock);
+	return found;
 }
 
 /* May be NULL. Does not sleep. */
@@ -190,6 +211,29 @@ void swc_region_put(struct swc_region *region)
 {
 	if (region)
 		kref_put(&region->ref, region_release);
+}
+
+/*
+ * Charge pages to the owner of a context. At the limit, first release what is held without need.
+ *
+ * Released regions are uncharged when they are freed. The caller frees those of its context itself: their
+ * work items may be queued behind those of other users. So it waits only for what is being freed already.
+ *
+ * Return: 0; -ENOMEM; -EINTR if the caller is being killed.
+ */
+static int charge(struct swc_ctx *ctx, u64 npages)
+{
+	int ret = swc_charge_pages(ctx->mm, npages);
+	struct swc_region *region;
+
+	if (!ret)
+		return 0;
+	swc_region_cache_shrink(&ctx->cache, 0);
+	while ((region = take_to_free(ctx)))
+		region_free(region);
+	if (swc_drain_wait_killable(&ctx->freeing))
+		return -EINTR;
+	return swc_charge_pages(ctx->mm, npages);
 }
 
 /* ------------------------------------------------------------------ user memory */
@@ -467,6 +511,8 @@ struct swc_region *swc_region_by_handle(struct swc_ctx *ctx, u32 handle)
 void swc_region_ctx_init(struct swc_ctx *ctx)
 {
 	xa_init_flags(&ctx->regions, XA_FLAGS_ALLOC1);
+	spin_lock_init(&ctx->freeing_lock);
+	INIT_LIST_HEAD(&ctx->to_free);
 	swc_region_cache_init(&ctx->cache, swc_region_put);
 }
 

@@ -19,7 +19,7 @@ struct swc_extent {
  * struct swc_region - memory that operations read and write
  *
  * References: each operation that uses it, and the handle table or the cache. The last put may come from
- * any context that must not sleep; the pages are unpinned in a work item on swc_wq.
+ * any context that must not sleep; the pages are unpinned in a work item on swc_free_wq.
  *
  * @ref: references
  * @ctx: owner; outlives the region (swc_region_drain())
@@ -32,6 +32,7 @@ struct swc_extent {
  * @extents: ordered by offset
  * @scratch: the pages are the kernel's own
  * @free_work: unpins
+ * @to_free: in ctx->to_free; ctx->freeing_lock
  * @notifier: watches the addresses of a cached region; region_cache.c
  * @node: in cache->tree; cache->lock
  * @lru: in cache->lru; cache->lock
@@ -50,6 +51,7 @@ struct swc_region {
 	struct swc_extent *extents;
 	bool scratch;
 	struct work_struct free_work;
+	struct list_head to_free;
 	struct mmu_interval_notifier notifier;
 	struct interval_tree_node node;
 	struct list_head lru;

@@ -262,7 +262,7 @@ static void teardown_create(struct kunit *test)
 	EXPECT_CREATE(-EEXIST, arg.nranks = 1);
 	EXPECT_CREATE(-EPROTO, arg.nranks = 1; arg.slot_bytes = 64);
 	EXPECT_CREATE(-EPROTO, arg.nranks = 1; arg.flags = SWC_COMM_F_ANY_USER);
-	flush_workqueue(swc_wq);
+	flush_workqueue(swc_free_wq);
 	/* Only the one of this test is left. */
 	swc_comm_put(swc_comm_after(&cursor));
 	KUNIT_EXPECT_NULL(test, swc_comm_after(&cursor));

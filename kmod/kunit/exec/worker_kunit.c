@@ -383,6 +383,43 @@ static void worker_urgent(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* Longer than a time slice. */
+#define LONG_STEP	msecs_to_jiffies(40)
+
+static void slow_step(void *data, const struct swc_req *req, u32 channel, u32 step, u32 kind)
+{
+	unsigned long until = jiffies + LONG_STEP;
+
+	(*(u32 *)data)++;
+	while (time_before(jiffies, until))
+		cpu_relax();
+}
+
+/* A work item gives way after each step that takes longer than its time slice; a submitter does not. */
+static void worker_slice(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm(test, 1, SWC_T_NO_DEADLINE);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u64 before, inlined;
+	u32 steps;
+
+	swc_t_job_init(job, c, swc_t_staged, 777, false);
+	KUNIT_ASSERT_EQ(test, register_trace_swc_step(slow_step, &steps), 0);
+	steps = 0;
+	before = swc_stat_read(SWC_STAT_WORKER_KTHREAD);
+	swc_t_job_run(job, 0, false);
+	KUNIT_EXPECT_GE(test, steps, 3u);
+	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_WORKER_KTHREAD) - before, (u64)steps);
+	before = swc_stat_read(SWC_STAT_WORKER_KTHREAD);
+	inlined = swc_stat_read(SWC_STAT_WORKER_INLINE);
+	swc_t_job_run(job, 0, true);
+	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_WORKER_KTHREAD), before);
+	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_WORKER_INLINE), inlined + 1);
+	unregister_trace_swc_step(slow_step, &steps);
+	tracepoint_synchronize_unregister();
+	swc_t_comm_end(c);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(worker_inline, planner_gen_params),
 	KUNIT_CASE_PARAM(worker_work_item, planner_gen_params),
@@ -399,6 +436,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(worker_fifo),
 	KUNIT_CASE(worker_average),
 	KUNIT_CASE(worker_urgent),
+	KUNIT_CASE(worker_slice),
 	{}
 };
 

@@ -119,14 +119,15 @@ static void copy_extents(struct kunit *test)
  * Stopped between two pieces: @done counts what is done, nothing beyond is touched, and it can be
  * continued.
  */
-static void copy_stop(struct kunit *test)
+static void stop_and_go(struct kunit *test, int stop, unsigned long slice_end, int error)
 {
 	struct table *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
 	u32 bytes = 300 * 1024, i, stops = 0;
-	int stop = 1, ret;
+	int ret;
 
 	KUNIT_ASSERT_NOT_NULL(test, t);
 	table_init(t, 1, 1, bytes);
+	t->copy.slice_end = slice_end;
 	t->span[0].region = make_region(test, bytes, 12290);
 	t->span[1].region = make_region(test, bytes, 7002);
 	fill(t->span[0].region, 1);
@@ -140,7 +141,7 @@ static void copy_stop(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, i, bytes);
 		if (!ret)
 			break;
-		KUNIT_EXPECT_EQ(test, ret, -ECANCELED);
+		KUNIT_EXPECT_EQ(test, ret, error);
 		if (++stops > 100)
 			break;
 	}
@@ -151,9 +152,21 @@ static void copy_stop(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_reduce_copy(&t->copy, &stop), 0);
 }
 
+static void copy_stop(struct kunit *test)
+{
+	stop_and_go(test, 1, 0, -ECANCELED);
+}
+
+/* The worker's time slice is over all the time. */
+static void copy_slice(struct kunit *test)
+{
+	stop_and_go(test, 0, jiffies ?: 1, -EINTR);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(copy_extents),
 	KUNIT_CASE(copy_stop),
+	KUNIT_CASE(copy_slice),
 	{}
 };
 

@@ -33,7 +33,7 @@ static void region_scratch(struct kunit *test)
 		}
 		KUNIT_EXPECT_EQ(test, at, pages * PAGE_SIZE);
 		swc_region_put(r);
-		flush_workqueue(swc_wq);
+		flush_workqueue(swc_free_wq);
 		KUNIT_EXPECT_EQ(test, atomic64_read(&c->mm->pinned_vm), before);
 		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->live_regions), 0);
 	}
