@@ -41,6 +41,7 @@ static const struct {
 	{ "ENOSPC", -ENOSPC, false },
 	{ "EOPNOTSUPP", -EOPNOTSUPP, false },
 	{ "EOVERFLOW", -EOVERFLOW, false },
+	{ "EPERM", -EPERM, false },
 	{ "EPROTO", -EPROTO, false },
 	{ "EPROTONOSUPPORT", -EPROTONOSUPPORT, true },
 	{ "ETIMEDOUT", -ETIMEDOUT, true },
