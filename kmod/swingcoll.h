@@ -80,7 +80,7 @@ struct swc_ring;
 
 /*
  * Housekeeping: swc_wq for what must come in time and is soon done (deadlines, engines, aborts), swc_free_wq
- * for freeing, which may take long. Operations run on the queues of their users (comm/user.h), so none of this
+ * for freeing, which may take long. Operations run on the queues of their users (comm/user.h): none of this
  * waits for them.
  */
 extern struct workqueue_struct *swc_wq, *swc_free_wq;

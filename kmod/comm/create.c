@@ -159,7 +159,7 @@ err:
 /* ------------------------------------------------------------------ joining */
 
 /*
- * May the caller have work done at nice -20? The rule of setpriority(2), whose can_nice() modules cannot call.
+ * May the caller have work done at nice -20? The rule of setpriority(2); modules cannot call its can_nice().
  * The limit comes first: capable() marks the task as one that has used the capability.
  */
 static bool may_be_urgent(void)

@@ -131,7 +131,7 @@ static void run_tasks(struct swc_op *op, unsigned long slice_end)
 			task->copy.slice_end = slice_end;
 			status = run_task(task);
 		}
-		/* Nobody else needs to look at what this worker has added to the batch, even if it gives way. */
+		/* A worker that gives way flushes its own batch, too: nobody else looks at it. */
 	} while (task || swc_offload_flush(op));
 }
 
