@@ -168,14 +168,14 @@ struct swc_t_comm *swc_t_comm_on(struct kunit *test, u32 nranks, u32 timeout_ms,
 	return c;
 }
 
-struct swc_comm *swc_t_of(struct swc_t_comm *c, u32 rank)
+struct swc_comm *swc_t_rank_comm(struct swc_t_comm *c, u32 rank)
 {
 	return c->rank[rank].member->comm;
 }
 
-struct swc_comm *swc_t_the(struct swc_t_comm *c)
+struct swc_comm *swc_t_first_comm(struct swc_t_comm *c)
 {
-	return swc_t_of(c, 0);
+	return swc_t_rank_comm(c, 0);
 }
 
 static bool comm_exists(void)
@@ -407,7 +407,7 @@ static void abort_hung(struct swc_t_job *job, struct swc_t_done *done)
 	u32 r;
 
 	for (r = 0; r < job->c->nranks; r++)
-		swc_comm_abort(swc_t_of(job->c, r), -ESHUTDOWN, -1, 0, "the operation hangs");
+		swc_comm_abort(swc_t_rank_comm(job->c, r), -ESHUTDOWN, -1, 0, "the operation hangs");
 	wait_for_completion(&done->done);
 }
 
@@ -420,7 +420,7 @@ void swc_t_job_expect(struct swc_t_job *job, int result)
 	for (r = 0; r < job->c->nranks; r++) {
 		int got = swc_t_result(&job->done[r]);
 
-		KUNIT_EXPECT_EQ_MSG(test, got, result, "rank %u: %s", r, swc_t_of(job->c, r)->text);
+		KUNIT_EXPECT_EQ_MSG(test, got, result, "rank %u: %s", r, swc_t_rank_comm(job->c, r)->text);
 		if (got == -ETIME)
 			abort_hung(job, &job->done[r]);
 		KUNIT_EXPECT_EQ(test, atomic_read(&job->done[r].calls), 1);

@@ -54,10 +54,10 @@ struct swc_plan_writer *swc_t_ring(struct kunit *test, u32 nranks, u32 rank);
 struct swc_plan_writer *swc_t_ring3(struct kunit *test, u32 nranks, u32 rank);	/* three channels */
 struct swc_plan_writer *swc_t_staged(struct kunit *test, u32 nranks, u32 rank);	/* scratch, barrier */
 /* One of two ranks sends its vector to the other, which need not have called yet. */
-struct swc_plan_writer *swc_t_gift_of_0(struct kunit *test, u32 nranks, u32 rank);
-struct swc_plan_writer *swc_t_gift_of_1(struct kunit *test, u32 nranks, u32 rank);
+struct swc_plan_writer *swc_t_send_from_0(struct kunit *test, u32 nranks, u32 rank);
+struct swc_plan_writer *swc_t_send_from_1(struct kunit *test, u32 nranks, u32 rank);
 /* Rank 0 does not mark its large message SWC_XFER_STORED: rank 1 waits for it until the deadline. */
-struct swc_plan_writer *swc_t_gift_unmarked(struct kunit *test, u32 nranks, u32 rank);
+struct swc_plan_writer *swc_t_send_unmarked(struct kunit *test, u32 nranks, u32 rank);
 
 struct swc_t_comm;
 
@@ -97,8 +97,8 @@ struct swc_t_comm *swc_t_comm(struct kunit *test, u32 nranks, u32 timeout_ms);
 struct swc_t_comm *swc_t_comm_on(struct kunit *test, u32 nranks, u32 timeout_ms,
 				 const struct swc_t_layout *on);
 void swc_t_comm_end(struct swc_t_comm *c);
-struct swc_comm *swc_t_the(struct swc_t_comm *c);
-struct swc_comm *swc_t_of(struct swc_t_comm *c, u32 rank);
+struct swc_comm *swc_t_first_comm(struct swc_t_comm *c);
+struct swc_comm *swc_t_rank_comm(struct swc_t_comm *c, u32 rank);
 void swc_t_addr(struct sockaddr_storage *addr, bool ipv6);
 
 /* They return a plan handle and a region handle. */

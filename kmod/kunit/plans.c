@@ -136,7 +136,7 @@ struct swc_plan_writer *swc_t_ring3(struct kunit *test, u32 nranks, u32 rank)
 }
 
 /* Rank @sender sends its vector to the other rank. */
-static struct swc_plan_writer *gift(struct kunit *test, u32 rank, u32 sender, bool stored)
+static struct swc_plan_writer *send_from(struct kunit *test, u32 rank, u32 sender, bool stored)
 {
 	struct swc_plan_writer *p = swc_t_plan(test, SWC_ALLREDUCE, 2, rank, 1);
 
@@ -151,19 +151,19 @@ static struct swc_plan_writer *gift(struct kunit *test, u32 rank, u32 sender, bo
 	return p;
 }
 
-struct swc_plan_writer *swc_t_gift_of_0(struct kunit *test, u32 nranks, u32 rank)
+struct swc_plan_writer *swc_t_send_from_0(struct kunit *test, u32 nranks, u32 rank)
 {
-	return gift(test, rank, 0, true);
+	return send_from(test, rank, 0, true);
 }
 
-struct swc_plan_writer *swc_t_gift_of_1(struct kunit *test, u32 nranks, u32 rank)
+struct swc_plan_writer *swc_t_send_from_1(struct kunit *test, u32 nranks, u32 rank)
 {
-	return gift(test, rank, 1, true);
+	return send_from(test, rank, 1, true);
 }
 
-struct swc_plan_writer *swc_t_gift_unmarked(struct kunit *test, u32 nranks, u32 rank)
+struct swc_plan_writer *swc_t_send_unmarked(struct kunit *test, u32 nranks, u32 rank)
 {
-	return gift(test, rank, 0, false);
+	return send_from(test, rank, 0, false);
 }
 
 /* Each rank copies its vector to scratch memory; after a barrier each rank reduces all of them. */

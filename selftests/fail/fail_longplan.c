@@ -8,7 +8,6 @@
 
 #include "testlib.h"
 
-#define STEPS ((SWC_MAX_PLAN_BYTES - 256) / sizeof(struct swc_plan_step))
 #define STARVED_MS 1000
 #define N 12
 #define TRIES 3
@@ -56,13 +55,7 @@ static int long_plan(void)
 {
 	struct testlib_plan p;
 
-	testlib_plan_init(&p, SWC_BARRIER, N, r.rank, 0, 1);
-	testlib_plan_channel(&p);
-	p.step = calloc(STEPS, sizeof(*p.step));
-	for (size_t i = 0; i < STEPS; i++)
-		p.step[i].kind = SWC_STEP_SYNC;
-	p.h.nsteps = p.chan[0].nsteps = STEPS;
-	testlib_plan_pack(&p);
+	testlib_plan_longest(&p, N, r.rank);
 	return testlib_plan_install(r.c.fd, r.comm, &p, &r.plan);
 }
 
@@ -89,8 +82,8 @@ static int starving(bool *starved)
 	stop = true;
 	for (int cpu = 0; cpu < 2; cpu++)
 		pthread_join(t[cpu], NULL);
-	ksft_print_msg("%zu steps took %llu ms; longest time without the CPU: %llu ms\n", STEPS,
-		       (unsigned long long)took, (unsigned long long)gap_ms);
+	ksft_print_msg("%zu steps took %llu ms; longest time without the CPU: %llu ms\n",
+		       TESTLIB_LONGEST_STEPS, (unsigned long long)took, (unsigned long long)gap_ms);
 	/* On a busy host everything takes longer, but a plan that keeps the CPU keeps it until its end. */
 	*starved = gap_ms >= STARVED_MS && gap_ms >= took / 4;
 	/* A shorter operation could not show it. */

@@ -16,7 +16,6 @@
 
 #include "testlib.h"
 
-#define STEPS ((SWC_MAX_PLAN_BYTES - 256) / sizeof(struct swc_plan_step))
 #define ATTACKER 65534
 #define OTHER 65533
 /* Each with as many operations as may be in flight: more than a work queue runs at once. */
@@ -51,13 +50,7 @@ static int long_plan(int fd, uint32_t comm, uint32_t *plan)
 {
 	struct testlib_plan p;
 
-	testlib_plan_init(&p, SWC_BARRIER, 1, 0, 0, 1);
-	testlib_plan_channel(&p);
-	p.step = calloc(STEPS, sizeof(*p.step));
-	for (size_t i = 0; i < STEPS; i++)
-		p.step[i].kind = SWC_STEP_SYNC;
-	p.h.nsteps = p.chan[0].nsteps = STEPS;
-	testlib_plan_pack(&p);
+	testlib_plan_longest(&p, 1, 0);
 	return testlib_plan_install(fd, comm, &p, plan);
 }
 

@@ -174,10 +174,21 @@ void testlib_plan_scratch(struct testlib_plan *p)
 	testlib_plan_pack(p);
 }
 
-void testlib_plan_barrier(struct testlib_plan *p, uint32_t nranks, uint32_t rank)
+static void barrier(struct testlib_plan *p, uint32_t nranks, uint32_t rank, size_t nsteps)
 {
 	testlib_plan_init(p, SWC_BARRIER, nranks, rank, 0, 1);
 	testlib_plan_channel(p);
-	testlib_plan_step(p, SWC_STEP_SYNC);
+	for (size_t i = 0; i < nsteps; i++)
+		testlib_plan_step(p, SWC_STEP_SYNC);
 	testlib_plan_pack(p);
+}
+
+void testlib_plan_barrier(struct testlib_plan *p, uint32_t nranks, uint32_t rank)
+{
+	barrier(p, nranks, rank, 1);
+}
+
+void testlib_plan_longest(struct testlib_plan *p, uint32_t nranks, uint32_t rank)
+{
+	barrier(p, nranks, rank, TESTLIB_LONGEST_STEPS);
 }

@@ -46,5 +46,8 @@ void testlib_plan_ring(struct testlib_plan *p, uint32_t nranks, uint32_t rank);
 void testlib_plan_scratch(struct testlib_plan *p);
 /* A barrier: one SYNC step. */
 void testlib_plan_barrier(struct testlib_plan *p, uint32_t nranks, uint32_t rank);
+/* The longest one that the module accepts: nothing but SYNC steps. */
+#define TESTLIB_LONGEST_STEPS ((SWC_MAX_PLAN_BYTES - 256) / sizeof(struct swc_plan_step))
+void testlib_plan_longest(struct testlib_plan *p, uint32_t nranks, uint32_t rank);
 
 #endif /* TESTLIB_PLAN_H */

@@ -155,6 +155,19 @@ static void test_manual(void)
 
 /* ---- arguments of collectives ---- */
 
+/* A communicator that only swc_coll_prepare() can use; NULL: out of memory. */
+static struct swingcoll_comm *rank_1_of_4(void)
+{
+	struct swingcoll_comm *comm = calloc(1, sizeof(*comm));
+
+	if (!comm)
+		return NULL;
+	comm->nranks = comm->nlocal = 4;
+	comm->rank = 1;
+	pthread_mutex_init(&comm->text_lock, NULL);
+	return comm;
+}
+
 /* Wrong calls on rank 1 of 4, and what the line about each must say. */
 static void test_arguments(void)
 {
@@ -214,15 +227,10 @@ static void test_arguments(void)
 		  -EOVERFLOW,
 		  { "count 17592186044416 is too large", "of 8 bytes", "64 TiB" } },
 	};
-	struct swingcoll_comm *comm = calloc(1, sizeof(*comm));
+	struct swingcoll_comm *comm = rank_1_of_4();
 	struct swc_coll_op op;
 	bool good = comm;
 
-	if (comm) {
-		comm->nranks = comm->nlocal = 4;
-		comm->rank = 1;
-		pthread_mutex_init(&comm->text_lock, NULL);
-	}
 	for (size_t i = 0; comm && i < sizeof(calls) / sizeof(calls[0]); i++) {
 		int ret;
 		bool said;
@@ -261,15 +269,10 @@ static void test_right_arguments(void)
 		  .count = 2 },
 		{ .coll = SWINGCOLL_BARRIER, .dtype = 99 },
 	};
-	struct swingcoll_comm *comm = calloc(1, sizeof(*comm));
+	struct swingcoll_comm *comm = rank_1_of_4();
 	struct swc_coll_op op;
 	bool good = comm;
 
-	if (comm) {
-		comm->nranks = comm->nlocal = 4;
-		comm->rank = 1;
-		pthread_mutex_init(&comm->text_lock, NULL);
-	}
 	for (size_t i = 0; comm && i < sizeof(calls) / sizeof(calls[0]); i++) {
 		int ret = swc_coll_prepare(comm, &calls[i], &op);
 

@@ -22,7 +22,7 @@ static void fault(struct fault *s)
 	if (s->die)
 		swc_comm_ctx_died(&s->c->rank[1].ctx, "was killed");
 	else
-		swc_comm_abort(swc_t_the(s->c), -ECONNABORTED, 0, 0, "fault");
+		swc_comm_abort(swc_t_first_comm(s->c), -ECONNABORTED, 0, 0, "fault");
 }
 
 static void on_step(void *data, const struct swc_req *req, u32 channel, u32 step, u32 kind)
@@ -156,15 +156,15 @@ static void teardown_abort_many(struct kunit *test)
 	swc_t_job_init(job, c, swc_t_ring, 100, false);
 	for (i = 0; i < SWC_MAX_INFLIGHT; i++)
 		KUNIT_EXPECT_EQ(test, swc_t_submit(c, 0, &job->desc[0], &done[i], true), 0);
-	swc_comm_abort(swc_t_the(c), -ECANCELED, 1, 5, "first");
-	swc_comm_abort(swc_t_the(c), -EIO, 0, 6, "second");
+	swc_comm_abort(swc_t_first_comm(c), -ECANCELED, 1, 5, "first");
+	swc_comm_abort(swc_t_first_comm(c), -EIO, 0, 6, "second");
 	for (i = 0; i < SWC_MAX_INFLIGHT; i++) {
 		KUNIT_EXPECT_EQ(test, swc_t_result(&done[i]), -ECANCELED);
 		KUNIT_EXPECT_EQ(test, done[i].culprit, 1);
 	}
-	KUNIT_EXPECT_STREQ(test, swc_t_the(c)->text, "first");
-	KUNIT_EXPECT_EQ(test, swc_t_the(c)->state_page->aborted, 1);
-	KUNIT_EXPECT_EQ(test, swc_t_the(c)->state_page->error, -ECANCELED);
+	KUNIT_EXPECT_STREQ(test, swc_t_first_comm(c)->text, "first");
+	KUNIT_EXPECT_EQ(test, swc_t_first_comm(c)->state_page->aborted, 1);
+	KUNIT_EXPECT_EQ(test, swc_t_first_comm(c)->state_page->error, -ECANCELED);
 	KUNIT_EXPECT_EQ(test, swc_t_submit(c, 0, &job->desc[0], &done[0], true), -ECONNABORTED);
 	KUNIT_EXPECT_EQ(test, swc_t_submit(c, 1, &job->desc[1], &done[0], true), -ECONNABORTED);
 	swc_t_comm_end(c);
@@ -174,7 +174,7 @@ static void teardown_leave(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm(test, 3, SWC_T_NO_DEADLINE);
 	struct swc_t_job *job = kunit_kzalloc(test, sizeof(*job), GFP_KERNEL);
-	struct swc_comm *comm = swc_t_the(c);
+	struct swc_comm *comm = swc_t_first_comm(c);
 	u32 r;
 
 	KUNIT_ASSERT_NOT_NULL(test, job);

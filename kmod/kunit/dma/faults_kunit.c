@@ -272,7 +272,7 @@ static void hang_abort(struct kunit *test)
 	atomic_set(&fake->fault[SWC_T_FAULT_HANG], 1);
 	swc_t_dma_submit(test, &c, &job, 4000, SWC_SUM);
 	swc_t_dma_wait_hung(test);
-	swc_comm_abort(swc_t_the(c), -ECANCELED, 0, 0, "tested");
+	swc_comm_abort(swc_t_first_comm(c), -ECANCELED, 0, 0, "tested");
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake->terminated), 0);
 	swc_t_dma_expire(test);
 	swc_t_job_expect(job, -ECANCELED);
@@ -297,7 +297,7 @@ static void hang_abort_prepared(struct kunit *test)
 	swc_t_dma_wait_hung(test);
 	KUNIT_EXPECT_TRUE(test, swc_t_dma_wait(swc_t_dma_grown(test, SWC_STAT_DMA_PREPARED)));
 	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_PREPARED), 1ull);
-	swc_comm_abort(swc_t_the(c), -ECANCELED, 0, 0, "tested");
+	swc_comm_abort(swc_t_first_comm(c), -ECANCELED, 0, 0, "tested");
 	swc_t_dma_expire(test);
 	swc_t_job_expect(job, -ECANCELED);
 	/* Of two copies and two reductions, one copy has been done and one has failed. */

@@ -38,7 +38,7 @@ static void operation_window(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, m->inflight, 0);
 	}
 	swc_t_job_check_sum(job);
-	KUNIT_EXPECT_EQ(test, swc_t_the(c)->completed, 3ull * SWC_MAX_INFLIGHT);
+	KUNIT_EXPECT_EQ(test, swc_t_first_comm(c)->completed, 3ull * SWC_MAX_INFLIGHT);
 	swc_t_comm_end(c);
 }
 
@@ -111,8 +111,8 @@ static void operation_mismatch(struct kunit *test)
 		for (i = 0; i < 3; i++)
 			KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, i, i & 1), 0);
 		swc_t_job_expect(job, -EPROTO);
-		KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_the(c)->text, "called"), "%s",
-				      swc_t_the(c)->text);
+		KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_first_comm(c)->text, "called"), "%s",
+				      swc_t_first_comm(c)->text);
 		for (r = 0; r < 3; r++) {
 			KUNIT_EXPECT_EQ(test, c->rank[r].member->inflight, 0);
 			KUNIT_EXPECT_EQ(test, job->done[r].culprit, job->done[0].culprit);
@@ -124,8 +124,8 @@ static void operation_mismatch(struct kunit *test)
 		swc_t_job_expect(job, 0);
 		swc_t_job_check_sum(job);
 	}
-	KUNIT_EXPECT_EQ(test, swc_t_the(c)->failed, 3);
-	KUNIT_EXPECT_EQ(test, swc_t_the(c)->completed, 3);
+	KUNIT_EXPECT_EQ(test, swc_t_first_comm(c)->failed, 3);
+	KUNIT_EXPECT_EQ(test, swc_t_first_comm(c)->completed, 3);
 	swc_t_comm_end(c);
 }
 
@@ -307,7 +307,7 @@ static void operation_reservation(struct kunit *test)
 
 	swc_t_job_init(job, c, swc_t_direct, 512, false);
 	job->desc[0].flags = SWC_OP_RING;
-	swc_comm_abort(swc_t_the(c), -ECONNABORTED, -1, 0, "test");
+	swc_comm_abort(swc_t_first_comm(c), -ECONNABORTED, -1, 0, "test");
 	for (i = 0; i < 300; i++)
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), -ECONNABORTED);
 	KUNIT_EXPECT_EQ(test, swc_ring_reserve(c->rank[0].ctx.ring), 0);
@@ -336,9 +336,9 @@ static void operation_deadline(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), -ETIMEDOUT);
 	KUNIT_EXPECT_GE(test, ktime_get_ns() - start, 1000 * NSEC_PER_MSEC);
-	KUNIT_EXPECT_EQ(test, swc_t_the(c)->status, SWC_COMM_ABORTED);
-	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_the(c)->text, "missing: rank 1"), "%s",
-			      swc_t_the(c)->text);
+	KUNIT_EXPECT_EQ(test, swc_t_first_comm(c)->status, SWC_COMM_ABORTED);
+	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_first_comm(c)->text, "missing: rank 1"), "%s",
+			      swc_t_first_comm(c)->text);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), -ECONNABORTED);
 	swc_t_comm_end(c);
 }

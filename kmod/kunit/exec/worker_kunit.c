@@ -134,7 +134,7 @@ static void worker_helpers(struct kunit *test)
 	swc_t_job_init(job, c, p->planner, 50000, false);
 	KUNIT_ASSERT_EQ(test, register_trace_swc_start(enter_helpers, h), 0);
 	for (round = 0; round < 4; round++) {
-		struct swc_comm *comm = swc_t_the(c);
+		struct swc_comm *comm = swc_t_first_comm(c);
 
 		swc_t_job_fill(job);
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, false), 0);
@@ -178,10 +178,10 @@ static void mismatch(struct kunit *test, struct swc_plan_writer **plans, u32 nra
 			KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, how), 0);
 		}
 		swc_t_job_expect(job, -EPROTO);
-		KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_the(c)->text, reason), "%s",
-				      swc_t_the(c)->text);
+		KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_first_comm(c)->text, reason), "%s",
+				      swc_t_first_comm(c)->text);
 	}
-	KUNIT_EXPECT_EQ(test, swc_t_the(c)->status, SWC_COMM_LIVE);
+	KUNIT_EXPECT_EQ(test, swc_t_first_comm(c)->status, SWC_COMM_LIVE);
 	swc_t_job_init(job, c, swc_t_ring, 100, false);
 	for (r = 0; r < nranks; r++)
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
@@ -373,7 +373,7 @@ static void worker_urgent(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, register_trace_swc_step(on_step, &nice), 0);
 	for (urgent = 0; urgent < 2; urgent++) {
 		if (urgent)
-			swc_t_the(c)->flags |= SWC_COMM_F_URGENT;
+			swc_t_first_comm(c)->flags |= SWC_COMM_F_URGENT;
 		nice = MAX_NICE + 1;
 		swc_t_job_run(job, 0, false);
 		KUNIT_EXPECT_EQ(test, nice, urgent ? MIN_NICE : 0);

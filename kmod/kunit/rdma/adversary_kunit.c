@@ -22,15 +22,16 @@ static void adversary_wrong_id(struct kunit *test)
 	struct swc_t_done late;
 	int ret;
 
-	swc_t_of(c, 1)->id[SWC_ID_BYTES - 1] ^= 1;
+	swc_t_rank_comm(c, 1)->id[SWC_ID_BYTES - 1] ^= 1;
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
 	/* The refusal may arrive while it submits. */
 	ret = swc_t_job_submit(job, 0, true) ?: swc_t_result(&job->done[0]);
 	if (ret != -ECONNABORTED)
 		KUNIT_EXPECT_EQ(test, ret, -EPROTO);
-	KUNIT_EXPECT_EQ(test, swc_t_of(c, 0)->error, -EPROTO);
-	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_of(c, 0)->text, "believe"), "%s", swc_t_of(c, 0)->text);
+	KUNIT_EXPECT_EQ(test, swc_t_rank_comm(c, 0)->error, -EPROTO);
+	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_rank_comm(c, 0)->text, "believe"), "%s",
+			      swc_t_rank_comm(c, 0)->text);
 	/* Not before: the deadline could pass while they connect. */
 	job->desc[1].timeout_ms = 500;
 	KUNIT_EXPECT_EQ(test, swc_t_submit(c, 1, &job->desc[1], &late, true), 0);
@@ -46,7 +47,7 @@ static void adversary_requests(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
-	const struct swc_comm *comm = swc_t_of(c, 1);
+	const struct swc_comm *comm = swc_t_rank_comm(c, 1);
 	struct swc_wire_hello h;
 
 #define EXPECT_REASON(reason, ...) do {							\
@@ -74,7 +75,7 @@ static void adversary_requests(struct kunit *test)
 	/* The connection exists. */
 	EXPECT_REASON(SWC_WIRE_BUSY, (void)h);
 	swc_t_job_run(job, 1, true);
-	swc_comm_abort(swc_t_of(c, 1), -EIO, -1, 0, "enough");
+	swc_comm_abort(swc_t_rank_comm(c, 1), -EIO, -1, 0, "enough");
 	EXPECT_REASON(SWC_WIRE_ENDED, (void)h);
 	swc_t_comm_end(c);
 }
@@ -94,7 +95,7 @@ static void adversary_replay(struct kunit *test)
 		struct swc_wire_header *m = peer->out;
 		struct swc_wire_hello h;
 
-		swc_t_hello(swc_t_of(c, 1), 0, 1, &h);
+		swc_t_hello(swc_t_rank_comm(c, 1), 0, 1, &h);
 		KUNIT_EXPECT_EQ(test, swc_t_connect(peer, &h, sizeof(h)), RDMA_CM_EVENT_ESTABLISHED);
 		memset(m, 0, PAGE_SIZE);
 		switch (how) {
@@ -121,7 +122,7 @@ static void adversary_replay(struct kunit *test)
 		}
 		swc_t_job_init(job, c, swc_t_ring, 300, false);
 		swc_t_job_run(job, how, true);
-		KUNIT_EXPECT_EQ(test, swc_t_of(c, 1)->status, SWC_COMM_LIVE);
+		KUNIT_EXPECT_EQ(test, swc_t_rank_comm(c, 1)->status, SWC_COMM_LIVE);
 		swc_t_raw_peer_end(peer);
 		swc_t_comm_end(c);
 	}
@@ -324,13 +325,13 @@ static void adversary_violation(struct kunit *test)
 	struct swc_wire_hello h;
 	const char *text;
 
-	peer->comm = swc_t_of(c, 1);
+	peer->comm = swc_t_rank_comm(c, 1);
 	swc_t_hello(peer->comm, 0, 1, &h);
 	KUNIT_EXPECT_EQ(test, swc_t_connect(peer, &h, sizeof(h)), RDMA_CM_EVENT_ESTABLISHED);
 	authenticate(peer);
 
 	/* Operation 0: rank 0 gives its vector to rank 1. */
-	swc_t_job_init(first, c, swc_t_gift_of_0, 300, false);
+	swc_t_job_init(first, c, swc_t_send_from_0, 300, false);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(first, 1, true), 0);
 	memset(m, 0, PAGE_SIZE);
 	m->kind = SWC_WIRE_DATA;
@@ -349,11 +350,12 @@ static void adversary_violation(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
 	memset(m, 0, PAGE_SIZE);
 	violation->commit(peer, m);
-	KUNIT_EXPECT_EQ_MSG(test, swc_t_result(&job->done[1]), violation->error, "%s", swc_t_of(c, 1)->text);
-	KUNIT_EXPECT_EQ(test, swc_t_of(c, 1)->status, SWC_COMM_ABORTED);
-	KUNIT_EXPECT_GE(test, swc_t_of(c, 1)->culprit, -1);
-	KUNIT_EXPECT_LT(test, swc_t_of(c, 1)->culprit, 2);
-	for (text = swc_t_of(c, 1)->text; *text; text++)
+	KUNIT_EXPECT_EQ_MSG(test, swc_t_result(&job->done[1]), violation->error, "%s",
+			    swc_t_rank_comm(c, 1)->text);
+	KUNIT_EXPECT_EQ(test, swc_t_rank_comm(c, 1)->status, SWC_COMM_ABORTED);
+	KUNIT_EXPECT_GE(test, swc_t_rank_comm(c, 1)->culprit, -1);
+	KUNIT_EXPECT_LT(test, swc_t_rank_comm(c, 1)->culprit, 2);
+	for (text = swc_t_rank_comm(c, 1)->text; *text; text++)
 		KUNIT_EXPECT_TRUE(test, *text >= ' ' && *text <= '~');
 	swc_t_raw_peer_end(peer);
 	swc_t_comm_end(c);
@@ -387,12 +389,12 @@ static void adversary_addresses(struct kunit *test)
 
 	/* The test would see the addresses of rank 1's memory, if they came. */
 	KUNIT_EXPECT_TRUE(test, has_kernel_address(&(__le64){ cpu_to_le64((uintptr_t)peer->out) }, 8));
-	peer->comm = swc_t_of(c, 1);
+	peer->comm = swc_t_rank_comm(c, 1);
 	swc_t_hello(peer->comm, 0, 1, &h);
 	KUNIT_EXPECT_EQ(test, swc_t_connect(peer, &h, sizeof(h)), RDMA_CM_EVENT_ESTABLISHED);
 	KUNIT_EXPECT_FALSE(test, has_kernel_address(&peer->accept, sizeof(peer->accept)));
 	authenticate(peer);
-	swc_t_job_init_for(job, c, 1, swc_t_gift_of_0, 140000);
+	swc_t_job_init_for(job, c, 1, swc_t_send_from_0, 140000);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
 	for (i = 0; n < ARRAY_SIZE(addr); i++) {
 		const void *data = swc_t_received(peer, i, &bytes);

@@ -42,7 +42,7 @@ void swc_t_net_exit(struct kunit *test)
 
 struct swc_rdma_net *swc_t_net(struct swc_t_comm *c, u32 rank)
 {
-	return swc_rdma_net(swc_t_of(c, rank)->net);
+	return swc_rdma_net(swc_t_rank_comm(c, rank)->net);
 }
 
 /* The other end of a connection. */
@@ -85,10 +85,10 @@ void swc_t_expect_credits(struct swc_t_comm *c)
 	KUNIT_EXPECT_TRUE(c->test, credits_complete(c));
 }
 
-void swc_t_expect_gift(struct swc_t_job *job, u32 giver)
+void swc_t_expect_sent(struct swc_t_job *job, u32 sender)
 {
-	struct swc_region *from = swc_t_region(job->c, giver, job->desc[giver].send_region);
-	struct swc_region *to = swc_t_region(job->c, !giver, job->desc[!giver].recv_region);
+	struct swc_region *from = swc_t_region(job->c, sender, job->desc[sender].send_region);
+	struct swc_region *to = swc_t_region(job->c, !sender, job->desc[!sender].recv_region);
 	u64 i;
 
 	for (i = 0; i < job->count; i++)

@@ -24,7 +24,7 @@ void swc_t_net_exit(struct kunit *test);
 struct swc_rdma_net *swc_t_net(struct swc_t_comm *c, u32 rank);
 /* All credits are returned, soon. */
 void swc_t_expect_credits(struct swc_t_comm *c);
-/* Of two ranks, the other has received what @giver sent. */
-void swc_t_expect_gift(struct swc_t_job *job, u32 giver);
+/* Of two ranks, the other has received what @sender sent. */
+void swc_t_expect_sent(struct swc_t_job *job, u32 sender);
 
 #endif /* SWC_KUNIT_NET_HARNESS_H */

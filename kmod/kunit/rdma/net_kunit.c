@@ -200,13 +200,13 @@ static void net_mismatch_rndv(struct kunit *test)
 	for (how = 0; how < 4; how++) {
 		struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
 
-		swc_t_job_init(job, c, swc_t_gift_of_1, 40000, false);
+		swc_t_job_init(job, c, swc_t_send_from_1, 40000, false);
 		job->desc[how & 1].count = how & 2 ? 20000 : 39999;
 		for (r = 0; r < 2; r++)
 			KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
 		swc_t_job_expect(job, -EPROTO);
-		KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_of(c, 1)->text, "called"), "%s",
-				      swc_t_of(c, 1)->text);
+		KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_rank_comm(c, 1)->text, "called"), "%s",
+				      swc_t_rank_comm(c, 1)->text);
 		swc_t_comm_end(c);
 	}
 }
@@ -217,19 +217,19 @@ static void net_not_stored(struct kunit *test)
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 r;
 
-	swc_t_job_init(job, c, swc_t_gift_of_0, 20000, false);
+	swc_t_job_init(job, c, swc_t_send_from_0, 20000, false);
 	for (r = 0; r < 2; r++)
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
 	swc_t_job_expect(job, 0);
-	swc_t_expect_gift(job, 0);
+	swc_t_expect_sent(job, 0);
 	/* The mark makes no difference to small messages. */
-	swc_t_job_init(job, c, swc_t_gift_unmarked, 1000, false);
+	swc_t_job_init(job, c, swc_t_send_unmarked, 1000, false);
 	for (r = 0; r < 2; r++)
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
 	swc_t_job_expect(job, 0);
-	swc_t_expect_gift(job, 0);
+	swc_t_expect_sent(job, 0);
 
-	swc_t_job_init(job, c, swc_t_gift_unmarked, 20000, false);
+	swc_t_job_init(job, c, swc_t_send_unmarked, 20000, false);
 	for (r = 0; r < 2; r++) {
 		job->desc[r].timeout_ms = 2000;
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
@@ -317,7 +317,7 @@ static void net_in_order(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
-	struct leftover o = { .comm = swc_t_of(c, 1) };
+	struct leftover o = { .comm = swc_t_rank_comm(c, 1) };
 	u32 i;
 
 	swc_t_job_init(job, c, swc_t_ring, 40000, false);
@@ -345,11 +345,11 @@ static void net_rndv_chunks(struct kunit *test)
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 r;
 
-	swc_t_job_init(job, c, swc_t_gift_of_1, 140000, false);
+	swc_t_job_init(job, c, swc_t_send_from_1, 140000, false);
 	for (r = 0; r < 2; r++)
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
 	swc_t_job_expect(job, 0);
-	swc_t_expect_gift(job, 1);
+	swc_t_expect_sent(job, 1);
 	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_BYTES_DIRECT) - direct, 140000 * 8ull);
 	swc_t_comm_end(c);
 }
@@ -390,7 +390,7 @@ static void net_map_exhausted(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[i]), -EIO);
 	/* One of them mostly by the ABORT of the other. */
 	for (i = 0; i < 2; i++)
-		n += !!strstr(swc_t_of(c, i)->text, "no memory could be mapped");
+		n += !!strstr(swc_t_rank_comm(c, i)->text, "no memory could be mapped");
 	KUNIT_EXPECT_EQ(test, n, 2);
 	swc_t_comm_end(c);
 }
@@ -438,7 +438,7 @@ static void net_send_first(struct kunit *test)
 	for (r = 0; r < 3; r++)
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
 	swc_t_job_expect(job, 0);
-	swc_t_expect_gift(job, 0);
+	swc_t_expect_sent(job, 0);
 	swc_t_comm_end(c);
 }
 

@@ -29,7 +29,7 @@ static void strike_now(const struct strike *s)
 	if (s->die)
 		swc_comm_ctx_died(&s->c->rank[s->rank].ctx, "was killed");
 	else
-		swc_comm_abort(swc_t_of(s->c, s->rank), -ECANCELED, s->rank, 0, "struck");
+		swc_comm_abort(swc_t_rank_comm(s->c, s->rank), -ECANCELED, s->rank, 0, "struck");
 }
 
 static void strike(struct strike *s)
@@ -87,9 +87,9 @@ static u32 expect_struck(struct swc_t_job *job, const bool *submitted, const str
 		if (!ret)
 			continue;
 		failed++;
-		KUNIT_EXPECT_EQ_MSG(test, ret, error, "rank %u: %s", r, swc_t_of(job->c, r)->text);
+		KUNIT_EXPECT_EQ_MSG(test, ret, error, "rank %u: %s", r, swc_t_rank_comm(job->c, r)->text);
 		KUNIT_EXPECT_EQ_MSG(test, job->done[r].culprit, (int)s->rank, "rank %u: %s", r,
-				    swc_t_of(job->c, r)->text);
+				    swc_t_rank_comm(job->c, r)->text);
 	}
 	return failed;
 }
@@ -218,12 +218,12 @@ static void net_die_idle(struct kunit *test)
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	swc_t_job_run(job, 0, true);
 	swc_comm_ctx_died(&c->rank[1].ctx, "was killed");
-	for (i = 0; i < 100 && READ_ONCE(swc_t_of(c, 0)->status) != SWC_COMM_ABORTED; i++)
+	for (i = 0; i < 100 && READ_ONCE(swc_t_rank_comm(c, 0)->status) != SWC_COMM_ABORTED; i++)
 		msleep(20);
-	KUNIT_EXPECT_EQ(test, swc_t_of(c, 0)->error, -ECONNRESET);
-	KUNIT_EXPECT_EQ(test, swc_t_of(c, 0)->culprit, 1);
-	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_of(c, 0)->text, "was killed"), "%s",
-			      swc_t_of(c, 0)->text);
+	KUNIT_EXPECT_EQ(test, swc_t_rank_comm(c, 0)->error, -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, swc_t_rank_comm(c, 0)->culprit, 1);
+	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_rank_comm(c, 0)->text, "was killed"), "%s",
+			      swc_t_rank_comm(c, 0)->text);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), -ECONNABORTED);
 	swc_t_comm_end(c);
 }
@@ -244,7 +244,7 @@ static void net_missing(struct kunit *test)
 	for (r = 0; r < 2; r++)
 		KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[r]), -ETIMEDOUT);
 	for (r = 0; r < 2; r++)
-		KUNIT_EXPECT_EQ(test, swc_t_of(c, r)->culprit, 2);
+		KUNIT_EXPECT_EQ(test, swc_t_rank_comm(c, r)->culprit, 2);
 	swc_t_comm_end(c);
 }
 
@@ -259,11 +259,11 @@ static int leave(struct swc_t_comm *c, u32 rank)
  * A rank may leave after its last operation, long before its peer has submitted it: what it sent arrives.
  * The peer need not leave soon either.
  */
-static void leave_before_slow(struct kunit *test, u32 giver)
+static void leave_before_slow(struct kunit *test, u32 sender)
 {
 	struct swc_t_job *job = kunit_kcalloc(test, 4, sizeof(*job), GFP_KERNEL);
 	struct swc_t_job *first = swc_t_job_new(test);
-	u32 i, slow = !giver;
+	u32 i, slow = !sender;
 	struct swc_t_comm *c;
 
 	KUNIT_ASSERT_NOT_NULL(test, job);
@@ -274,11 +274,11 @@ static void leave_before_slow(struct kunit *test, u32 giver)
 	swc_t_expect_credits(c);
 	/* Fewer than there are receive buffers: all can be sent. */
 	for (i = 0; i < 3; i++) {
-		swc_t_job_init(&job[i], c, giver ? swc_t_gift_of_1 : swc_t_gift_of_0, 100 + i, false);
-		KUNIT_EXPECT_EQ(test, swc_t_job_submit(&job[i], giver, true), 0);
-		KUNIT_EXPECT_EQ(test, swc_t_result(&job[i].done[giver]), 0);
+		swc_t_job_init(&job[i], c, sender ? swc_t_send_from_1 : swc_t_send_from_0, 100 + i, false);
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(&job[i], sender, true), 0);
+		KUNIT_EXPECT_EQ(test, swc_t_result(&job[i].done[sender]), 0);
 	}
-	KUNIT_EXPECT_EQ(test, leave(c, giver), 0);
+	KUNIT_EXPECT_EQ(test, leave(c, sender), 0);
 	msleep(SWC_LINGER_MS + 1000);
 	for (i = 0; i < 3; i++) {
 		int ret = swc_t_job_submit(&job[i], slow, true);
@@ -287,13 +287,14 @@ static void leave_before_slow(struct kunit *test, u32 giver)
 		if (ret)
 			continue;
 		KUNIT_EXPECT_EQ(test, swc_t_result(&job[i].done[slow]), 0);
-		swc_t_expect_gift(&job[i], giver);
+		swc_t_expect_sent(&job[i], sender);
 	}
 	/* But no more operations. */
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(first, slow, true), -ECONNRESET);
 	/* All others must be notified of that, too, with the right culprit. */
-	KUNIT_EXPECT_EQ(test, swc_t_of(c, slow)->status, SWC_COMM_ABORTED);
-	KUNIT_EXPECT_EQ_MSG(test, swc_t_of(c, slow)->culprit, (int)giver, "%s", swc_t_of(c, slow)->text);
+	KUNIT_EXPECT_EQ(test, swc_t_rank_comm(c, slow)->status, SWC_COMM_ABORTED);
+	KUNIT_EXPECT_EQ_MSG(test, swc_t_rank_comm(c, slow)->culprit, (int)sender, "%s",
+			    swc_t_rank_comm(c, slow)->text);
 	KUNIT_EXPECT_EQ(test, leave(c, slow), 0);
 	swc_t_comm_end(c);
 }
@@ -312,14 +313,14 @@ static void net_leave_before_slow_lower(struct kunit *test)
 static void net_leave_unread(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, 9000, &swc_t_two_nodes);
-	struct list_head *unexpected = &swc_t_of(c, 1)->unexpected[1];
+	struct list_head *unexpected = &swc_t_rank_comm(c, 1)->unexpected[1];
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 i;
 
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	swc_t_job_run(job, 0, true);
 	for (i = 0; i < 3; i++) {
-		swc_t_job_init(job, c, swc_t_gift_of_0, 100, false);
+		swc_t_job_init(job, c, swc_t_send_from_0, 100, false);
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
 		KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), 0);
 	}
@@ -380,7 +381,7 @@ static void net_leave_early(struct kunit *test)
 static void net_leave_aborted(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 3, 20000, &one_and_two);
-	struct swc_comm *peer = swc_t_of(c, 0);
+	struct swc_comm *peer = swc_t_rank_comm(c, 0);
 	struct swc_rdma_net *net = swc_t_net(c, 0);
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 i;
@@ -388,7 +389,7 @@ static void net_leave_aborted(struct kunit *test)
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	swc_t_job_run(job, 0, true);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
-	swc_comm_abort(swc_t_of(c, 1), -ECONNRESET, 2, 1, "rank 2 is gone");
+	swc_comm_abort(swc_t_rank_comm(c, 1), -ECONNRESET, 2, 1, "rank 2 is gone");
 	KUNIT_EXPECT_EQ(test, leave(c, 1), 0);
 	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), -ECONNRESET);
 	KUNIT_EXPECT_EQ_MSG(test, job->done[0].culprit, 2, "%s", peer->text);
@@ -414,7 +415,7 @@ static void net_connect_late(struct kunit *test)
 		u64 start = ktime_get_ns();
 
 		if (aborted)
-			swc_comm_abort(swc_t_of(c, 1), -ENODATA, 2, 0, "rank 2 has no data");
+			swc_comm_abort(swc_t_rank_comm(c, 1), -ENODATA, 2, 0, "rank 2 has no data");
 		KUNIT_EXPECT_EQ(test, leave(c, 2), 0);
 		KUNIT_EXPECT_EQ(test, leave(c, 1), 0);
 		/* Not sooner: rank 0 connects when it has a plan. */
@@ -425,14 +426,15 @@ static void net_connect_late(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, ret, -ECONNABORTED);
 		else
 			KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), error);
-		KUNIT_EXPECT_EQ(test, swc_t_of(c, 0)->error, error);
+		KUNIT_EXPECT_EQ(test, swc_t_rank_comm(c, 0)->error, error);
 		KUNIT_EXPECT_LT(test, ktime_get_ns() - start, 5 * NSEC_PER_SEC);
 		if (aborted)
-			KUNIT_EXPECT_EQ_MSG(test, swc_t_of(c, 0)->culprit, 2, "%s", swc_t_of(c, 0)->text);
+			KUNIT_EXPECT_EQ_MSG(test, swc_t_rank_comm(c, 0)->culprit, 2, "%s",
+					    swc_t_rank_comm(c, 0)->text);
 		else
-			KUNIT_EXPECT_GE(test, swc_t_of(c, 0)->culprit, 1);
-		KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_of(c, 0)->text, "ended there"), "%s",
-				      swc_t_of(c, 0)->text);
+			KUNIT_EXPECT_GE(test, swc_t_rank_comm(c, 0)->culprit, 1);
+		KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_rank_comm(c, 0)->text, "ended there"), "%s",
+				      swc_t_rank_comm(c, 0)->text);
 		swc_t_comm_end(c);
 	}
 }
@@ -446,9 +448,9 @@ static void net_abort_connecting(struct kunit *test)
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, false), 0);
-	swc_comm_abort(swc_t_of(c, 0), -ENODATA, 0, 0, "rank 0 has no data");
+	swc_comm_abort(swc_t_rank_comm(c, 0), -ENODATA, 0, 0, "rank 0 has no data");
 	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[1]), -ENODATA);
-	KUNIT_EXPECT_EQ_MSG(test, job->done[1].culprit, 0, "%s", swc_t_of(c, 1)->text);
+	KUNIT_EXPECT_EQ_MSG(test, job->done[1].culprit, 0, "%s", swc_t_rank_comm(c, 1)->text);
 	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), -ENODATA);
 	swc_t_comm_end(c);
 }
@@ -497,7 +499,7 @@ static void net_abort_closing(struct kunit *test)
 	swc_conn_set_state(held.conn, SWC_CONN_LIVE, SWC_CONN_CLOSING);
 	list_add_tail(&held.out.node, &held.conn->inflight);
 	spin_unlock(&held.conn->lock);
-	swc_comm_abort(swc_t_of(c, 0), -ENODATA, 0, 1, "rank 0 has no data");
+	swc_comm_abort(swc_t_rank_comm(c, 0), -ENODATA, 0, 1, "rank 0 has no data");
 	swc_t_comm_end(c);
 	WRITE_ONCE(swc_net_ops, held.ops);
 	KUNIT_EXPECT_EQ(test, held.returned, 1);
@@ -558,9 +560,9 @@ static void net_device_removed(struct kunit *test)
 	ib_unregister_device_and_put(ib);
 	/* The connection that is found first fails and disconnects; the other one may see that sooner. */
 	ret = swc_t_result(&job->done[0]);
-	KUNIT_EXPECT_EQ(test, swc_t_of(c, 1)->status, SWC_COMM_ABORTED);
-	KUNIT_EXPECT_TRUE_MSG(test, ret == -ENODEV || swc_t_of(c, 1)->error == -ENODEV, "%s; %s",
-			      swc_t_of(c, 0)->text, swc_t_of(c, 1)->text);
+	KUNIT_EXPECT_EQ(test, swc_t_rank_comm(c, 1)->status, SWC_COMM_ABORTED);
+	KUNIT_EXPECT_TRUE_MSG(test, ret == -ENODEV || swc_t_rank_comm(c, 1)->error == -ENODEV, "%s; %s",
+			      swc_t_rank_comm(c, 0)->text, swc_t_rank_comm(c, 1)->text);
 	if (ret != -ENODEV)
 		KUNIT_EXPECT_EQ(test, ret, -ECONNRESET);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), -ECONNABORTED);
@@ -578,10 +580,10 @@ static void net_device_removed(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, false), 0);
 	}
 	swc_t_job_expect(job, -ETIMEDOUT);
-	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_of(c, 0)->text, "no RDMA device has"), "%s",
-			      swc_t_of(c, 0)->text);
-	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_of(c, 1)->text, "rank 0: it has not connected"), "%s",
-			      swc_t_of(c, 1)->text);
+	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_rank_comm(c, 0)->text, "no RDMA device has"), "%s",
+			      swc_t_rank_comm(c, 0)->text);
+	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_rank_comm(c, 1)->text, "rank 0: it has not connected"), "%s",
+			      swc_t_rank_comm(c, 1)->text);
 	swc_t_comm_end(c);
 }
 
