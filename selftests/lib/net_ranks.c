@@ -101,14 +101,16 @@ int net_steady_rank(uint32_t i, void *arg)
 	CHECK_EQ(net_rank_open(&w, i, NET_TIMEOUT_MS, &s->load), 0);
 	CHECK_EQ(net_run_good_round(&w, 0), 0);
 	net_shared->started[i] = 1;
-	/* The same number of rounds on all ranks, until the time is over on the victim's node. */
+	/* The same number of rounds on all ranks, as long as one of them wants to go on. */
 	until = testlib_now_ms() + s->ms;
 	for (int round = 0;; round++) {
 		int32_t go = net_node == net_victim_node() && testlib_now_ms() < until;
-		int ret = net_run_round(&w, round), sum = 0;
+		int ret = net_run_round(&w, round), any = 0;
 
+		if (s->until_stop)
+			go |= !__atomic_load_n(&net_shared->stop, __ATOMIC_ACQUIRE);
 		if (!ret)
-			ret = swingcoll_allreduce(&go, &sum, 1, SWINGCOLL_I32, SWINGCOLL_MAX,
+			ret = swingcoll_allreduce(&go, &any, 1, SWINGCOLL_I32, SWINGCOLL_MAX,
 						  w.comm);
 		if (ret) {
 			char text[256];
@@ -117,7 +119,7 @@ int net_steady_rank(uint32_t i, void *arg)
 			ksft_print_msg("rank %d, round %d: %s\n", w.rank, round, text);
 			return 1;
 		}
-		if (round >= s->rounds && !sum)
+		if (round >= s->rounds && !any)
 			break;
 	}
 	CHECK_EQ(net_rank_close(&w), 0);

@@ -23,6 +23,7 @@ extern int net_victim;	      /* the rank that fails; the last one unless the tes
 struct net_shared {
 	int started[NET_LOCAL_RANKS]; /* set by each rank */
 	int go;			      /* set by the node process */
+	int stop;		      /* likewise */
 };
 
 extern struct net_shared *net_shared;
@@ -56,11 +57,15 @@ int net_run_round(struct net_rank *w, unsigned int round);
 /* Likewise, where an error is a failure of the test. */
 int net_run_good_round(struct net_rank *w, unsigned int round);
 
-/* Ranks that must not fail: so many rounds at least, and until ms are over on the victim's node. */
+/*
+ * Ranks that must not fail: so many rounds at least, and until ms are over on the victim's node. With until_stop, also
+ * until net_shared->stop is set on all nodes.
+ */
 struct net_steady {
 	struct net_load load;
 	int rounds;
 	unsigned int ms;
+	bool until_stop;
 };
 
 /* For testlib_fork_ranks(), with a struct net_steady. */

@@ -179,7 +179,7 @@ static int send_requests(void *arg)
 	return bad_requests(*(uint32_t *)arg);
 }
 
-static const struct net_steady undisturbed = { { 3001, 2 }, 10, 2500 };
+static const struct net_steady undisturbed = { { 3001, 2 }, .rounds = 10, .until_stop = true };
 
 /* All other nodes send bad requests to node 0 while a communicator works. */
 static int requests(void)
@@ -194,6 +194,9 @@ static int requests(void)
 	bad = net_any(!net_all_started(pid));
 	if (!bad && net_node)
 		bad = testlib_run_child(send_requests, &port);
+	/* A node listens only while it has a communicator: it stays until all requests are answered. */
+	bad = net_any(bad);
+	__atomic_store_n(&net_shared->stop, 1, __ATOMIC_RELEASE);
 	bad |= testlib_wait_ranks(pid, NET_LOCAL_RANKS);
 	/* All of them are refused. */
 	bad |= net_any(bad);
