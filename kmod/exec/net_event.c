@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Events from the transport: segments that arrive, and what connections return. A task that waited for an
- * event continues in its context.
+ * event continues in its context, for a short time slice (exec/worker.c): completion handlers share kernel
+ * threads with those of other users.
  */
 #include "comm/comm.h"
 #include "exec/net_event.h"
@@ -106,7 +107,7 @@ static void deliver(struct swc_op *op, struct swc_net_seg *seg)
 	if (!task)
 		swc_conn_release(seg);
 	if (run)
-		swc_worker_run(op, SWC_STAT_WORKER_KTHREAD);
+		swc_worker_run(op, SWC_STAT_WORKER_EVENT);
 }
 
 /**
@@ -235,7 +236,7 @@ void swc_net_event_rndv_done(struct swc_rndv *rndv)
 	kref_get(&op->ref);
 	spin_unlock(&op->lock);
 	if (run)
-		swc_worker_run(op, SWC_STAT_WORKER_KTHREAD);
+		swc_worker_run(op, SWC_STAT_WORKER_EVENT);
 	swc_op_put(op);
 }
 

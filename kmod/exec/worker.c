@@ -9,10 +9,10 @@
  * end; or it gives way, and has a work item come in its place. The last one to leave may end the operation.
  *
  * Processes work in their own time. Kernel threads, which all operations of a user share, give way after a
- * time slice.
+ * time slice. Contexts that report events serve all users: they do what is soon done, for a work item in between
+ * would take longer, and give way after a much shorter slice.
  */
 #include <linux/cpumask.h>
-#include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -32,19 +32,28 @@
 /* So does a submitter that would sleep next. */
 #define BUSY_POLL_NS	(50 * NSEC_PER_USEC)
 
-/* Time slice of a kernel thread, up to one tick more: so long that giving way costs next to nothing. */
-#define SLICE_MS	4
+/* Time slice of a kernel thread: so long that giving way costs next to nothing. */
+#define KTHREAD_SLICE_NS	(4 * NSEC_PER_MSEC)
+/* Of a context that reports an event: about what the wake-up of a work item takes on a busy machine. */
+#define EVENT_SLICE_NS		(50 * NSEC_PER_USEC)
 
 /* ------------------------------------------------------------------ running tasks */
 
-/* When a worker of this kind gives way: jiffies, 0: never. */
-static unsigned long slice_end(enum swc_stat where)
+/* When a worker of this kind gives way: by ktime_get_ns(), 0: never. */
+static u64 slice_end(enum swc_stat where)
 {
-	return where == SWC_STAT_WORKER_KTHREAD ? (jiffies + msecs_to_jiffies(SLICE_MS) + 1) ?: 1 : 0;
+	switch (where) {
+	case SWC_STAT_WORKER_KTHREAD:
+		return ktime_get_ns() + KTHREAD_SLICE_NS;
+	case SWC_STAT_WORKER_EVENT:
+		return ktime_get_ns() + EVENT_SLICE_NS;
+	default:
+		return 0;
+	}
 }
 
 /* Must the worker leave the rest to others? A process that is being killed must. */
-static bool must_give_way(unsigned long slice_end)
+static bool must_give_way(u64 slice_end)
 {
 	return swc_slice_over(slice_end) || fatal_signal_pending(current);
 }
@@ -98,7 +107,7 @@ static enum swc_step_status run_task(struct swc_task *task)
  * worker has worked and must give way; then another one comes for the tasks that are ready.
  */
 static struct swc_task *take_next(struct swc_op *op, struct swc_task *prev, enum swc_step_status status,
-				  unsigned long slice_end)
+				  u64 slice_end)
 {
 	bool leaves = status == SWC_STEP_YIELD || (prev && must_give_way(slice_end));
 	struct swc_task *next = NULL;
@@ -119,7 +128,7 @@ static struct swc_task *take_next(struct swc_op *op, struct swc_task *prev, enum
 }
 
 /* Run tasks until none is ready, or the worker must give way. The caller is a worker. */
-static void run_tasks(struct swc_op *op, unsigned long slice_end)
+static void run_tasks(struct swc_op *op, u64 slice_end)
 {
 	enum swc_step_status status = SWC_STEP_OK;
 	struct swc_task *task = NULL;
@@ -136,7 +145,7 @@ static void run_tasks(struct swc_op *op, unsigned long slice_end)
 }
 
 /* Is another look at the run queue worth a while, instead of leaving? */
-static bool may_idle(struct swc_op *op, unsigned long slice_end)
+static bool may_idle(struct swc_op *op, u64 slice_end)
 {
 	/* The last worker has nobody to wait for. */
 	return !READ_ONCE(op->status) && READ_ONCE(op->tasks_left) && READ_ONCE(op->nactive) > 1 &&
@@ -248,12 +257,12 @@ void swc_worker_leave(struct swc_op *op)
  * @op: operation; the caller has a reference and is counted in op->nactive
  * @where: counter of this kind of worker
  *
- * Returns when there is nothing to do, or when a kernel thread's time slice is over; then the caller has left
- * the operation.
+ * Returns when there is nothing to do, or when the time slice of this kind of worker is over; then the caller
+ * has left the operation.
  */
 void swc_worker_run(struct swc_op *op, enum swc_stat where)
 {
-	unsigned long end = slice_end(where);
+	u64 end = slice_end(where);
 	bool again = true;
 
 	swc_stat_inc(where);
@@ -420,7 +429,7 @@ void swc_worker_do(struct swc_op *op, enum swc_worker_action action)
 	if (action == SWC_ACTION_NONE)
 		return;
 	if (action == SWC_ACTION_RUN)
-		swc_worker_run(op, SWC_STAT_WORKER_KTHREAD);
+		swc_worker_run(op, SWC_STAT_WORKER_EVENT);
 	else
 		swc_op_finish(op);
 	swc_op_put(op);

@@ -2,7 +2,7 @@
 #ifndef SWC_REDUCE_COPY_H
 #define SWC_REDUCE_COPY_H
 
-#include <linux/jiffies.h>
+#include <linux/ktime.h>
 
 #include "core/reduce.h"
 #include "swingcoll.h"
@@ -31,7 +31,7 @@ struct swc_cursor {
  * @dtype: element type
  * @redop: operation
  * @div: divide by this at the end (SWC_AVG); 0: do not
- * @slice_end: give way at this time, in jiffies; 0: no need
+ * @slice_end: give way at this time, of ktime_get_ns(); 0: no need
  */
 struct swc_reduce_copy {
 	u32 nsrc;
@@ -44,13 +44,13 @@ struct swc_reduce_copy {
 	u8 dtype;
 	u8 redop;
 	u32 div;
-	unsigned long slice_end;
+	u64 slice_end;
 };
 
 /* Is a time slice over? */
-static inline bool swc_slice_over(unsigned long slice_end)
+static inline bool swc_slice_over(u64 slice_end)
 {
-	return slice_end && time_after_eq(jiffies, slice_end);
+	return slice_end && ktime_get_ns() >= slice_end;
 }
 
 int swc_reduce_copy(struct swc_reduce_copy *m, const int *stop);

@@ -25,6 +25,7 @@ static const char *const stat_names[SWC_STAT_NR] = {
 	[SWC_STAT_WORKER_INLINE] = "worker_inline",
 	[SWC_STAT_WORKER_TASK] = "worker_task",
 	[SWC_STAT_WORKER_KTHREAD] = "worker_kthread",
+	[SWC_STAT_WORKER_EVENT] = "worker_event",
 	[SWC_STAT_COMMS_CREATED] = "comms_created",
 	[SWC_STAT_COMMS_ABORTED] = "comms_aborted",
 	[SWC_STAT_TIMEOUTS] = "timeouts",

@@ -70,6 +70,64 @@ static void net_sums(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* ------------------------------------------------------------------ time slices */
+
+/* Steps that one worker has run in a row; "one worker" as long as no other has begun and the thread is the same. */
+struct runs {
+	struct task_struct *thread;
+	u64 events, kthreads;
+	bool event;
+	u32 steps, most;
+	u32 nevents;
+};
+
+/* Takes longer than the slice of an event, and less than that of a work item. */
+static void slow_step(void *data, const struct swc_req *req, u32 channel, u32 step, u32 kind)
+{
+	u64 until = ktime_get_ns() + 500 * NSEC_PER_USEC;
+	u64 events = swc_stat_read(SWC_STAT_WORKER_EVENT), kthreads = swc_stat_read(SWC_STAT_WORKER_KTHREAD);
+	struct runs *r = data;
+
+	if (r->thread != current || r->events != events || r->kthreads != kthreads) {
+		r->event = r->events != events && r->kthreads == kthreads;
+		r->nevents += r->event;
+		r->steps = 0;
+		r->thread = current;
+		r->events = events;
+		r->kthreads = kthreads;
+	}
+	r->steps++;
+	if (r->event)
+		r->most = max(r->most, r->steps);
+	while (ktime_get_ns() < until)
+		cpu_relax();
+}
+
+/*
+ * A completion handler gives way after its first long step: other users wait for the same kernel threads. The steps
+ * make the peer's next message arrive before they are over, so the handler would have more to do.
+ */
+static void net_event_slice(struct kunit *test)
+{
+	static const struct swc_t_layout on = { 2, 1, false, { 0, 0, 1, 1 } };
+	struct swc_t_comm *c = swc_t_comm_on(test, 4, SWC_T_NO_DEADLINE, &on);
+	struct runs *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, r);
+	KUNIT_ASSERT_EQ(test, register_trace_swc_step(slow_step, r), 0);
+	for (i = 0; i < 4; i++) {
+		swc_t_job_init(job, c, swc_t_ring, 1000, false);
+		swc_t_job_run(job, i, false);
+	}
+	unregister_trace_swc_step(slow_step, r);
+	tracepoint_synchronize_unregister();
+	KUNIT_EXPECT_GT(test, r->nevents, 0u);
+	KUNIT_EXPECT_EQ(test, r->most, 1u);
+	swc_t_comm_end(c);
+}
+
 /* ------------------------------------------------------------------ credits */
 
 /* Never more than the peer has receive buffers, at any step. */
@@ -499,6 +557,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(net_transport),
 	KUNIT_CASE(net_states),
 	KUNIT_CASE_PARAM(net_sums, sum_gen_params),
+	KUNIT_CASE_SLOW(net_event_slice),
 	KUNIT_CASE_SLOW(net_credits),
 	KUNIT_CASE_SLOW(net_in_flight),
 	KUNIT_CASE_SLOW(net_mismatch),
