@@ -169,8 +169,6 @@ static bool may_be_urgent(void)
 
 static int check_args(const struct swc_comm_create *args)
 {
-	u32 i;
-
 	if (!args->nranks || args->nranks > SWC_MAX_RANKS || args->rank >= args->nranks)
 		return -EINVAL;
 	if ((args->flags & ~SWC_COMM_F_ALL) || args->slot_bytes > SWC_MAX_SLOT_BYTES)
@@ -179,9 +177,8 @@ static int check_args(const struct swc_comm_create *args)
 			       !args->npaths || args->npaths > args->nnodes * SWC_MAX_PATHS :
 	    args->rank_node || args->paths || args->npaths || args->nranks > SWC_MAX_LOCAL_RANKS)
 		return -EINVAL;
-	for (i = 0; i < ARRAY_SIZE(args->resv); i++)
-		if (args->resv[i])
-			return -EINVAL;
+	if (args->njoined || args->missing)
+		return -EINVAL;
 	if ((args->flags & SWC_COMM_F_URGENT) && !may_be_urgent())
 		return -EPERM;
 	return 0;
@@ -275,7 +272,19 @@ static int take_rank(struct swc_comm *comm, struct swc_ctx *ctx, u32 rank)
 	return ret;
 }
 
-static int wait_for_all(struct swc_comm *comm, u32 timeout_ms)
+/* The lowest rank of this node that has not joined; nranks: all have. */
+static u32 first_missing(const struct swc_comm *comm)
+{
+	u32 i;
+
+	lockdep_assert_held(&comm->lock);
+	for (i = 0; i < comm->nlocal; i++)
+		if (comm->member[comm->local[i]].state == SWC_MEMBER_EMPTY)
+			return comm->local[i];
+	return comm->nranks;
+}
+
+static int wait_for_all(struct swc_comm *comm, u32 timeout_ms, struct swc_comm_create *args)
 {
 	long left;
 	int ret;
@@ -290,6 +299,11 @@ static int wait_for_all(struct swc_comm *comm, u32 timeout_ms)
 		return left;
 	spin_lock(&comm->lock);
 	ret = comm->status == SWC_COMM_ABORTED ? comm->error : 0;
+	/* An aborted communicator accepts no rank, so this is final. */
+	if (ret == -ETIMEDOUT && comm->njoined < comm->nlocal) {
+		args->njoined = comm->njoined;
+		args->missing = first_missing(comm);
+	}
 	spin_unlock(&comm->lock);
 	return ret;
 }
@@ -390,7 +404,7 @@ int swc_comm_create(struct swc_ctx *ctx, struct swc_comm_create *args)
 	}
 	trace_swc_comm_create(member);
 	wake_up_all(&comm->create_wq);
-	ret = wait_for_all(comm, args->timeout_ms ?: DEFAULT_TIMEOUT_MS);
+	ret = wait_for_all(comm, args->timeout_ms ?: DEFAULT_TIMEOUT_MS, args);
 	if (ret) {
 		swc_member_died(member, "gave up joining");
 		if (xa_cmpxchg(&ctx->members, handle, member, NULL, 0) == member)

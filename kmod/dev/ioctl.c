@@ -347,7 +347,7 @@ struct ioctl_def {
 
 static const struct ioctl_def ioctl_defs[] = {
 	IOCTL_DEF(SWC_IOC_INFO, ioc_info),
-	IOCTL_DEF(SWC_IOC_COMM_CREATE, ioc_comm_create, .undo = undo_comm_create),
+	IOCTL_DEF(SWC_IOC_COMM_CREATE, ioc_comm_create, .undo = undo_comm_create, .flags = COPY_ON_ERROR),
 	IOCTL_DEF(SWC_IOC_COMM_LEAVE, ioc_comm_leave),
 	IOCTL_DEF(SWC_IOC_COMM_ABORT, ioc_comm_abort),
 	IOCTL_DEF(SWC_IOC_COMM_ERROR, ioc_comm_error),

@@ -116,8 +116,8 @@ static int create(void)
 	CREATE(-EINVAL, j.rank_node = 1);
 	CREATE(-EINVAL, j.paths = 1);
 	CREATE(-EINVAL, j.npaths = 1);
-	CREATE(-EINVAL, j.resv[0] = 1);
-	CREATE(-EINVAL, j.resv[1] = 1);
+	CREATE(-EINVAL, j.njoined = 1);
+	CREATE(-EINVAL, j.missing = 1);
 	return 0;
 }
 

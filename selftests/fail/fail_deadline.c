@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <swingcoll.h>
+
 #include "testlib.h"
 
 #define N 3
@@ -149,20 +151,42 @@ static int stopped(uint32_t rank, void *arg)
 	return check_late(&r, ret, 2, start, 700);
 }
 
-/* A rank never joins. */
+/* Rank 1 never joins. */
 static int missing_member(uint32_t rank, void *arg)
 {
+	struct swc_comm_create j = { .nranks = N + 1,
+				     .rank = rank ? rank + 1 : 0,
+				     .timeout_ms = 400 };
 	struct testlib_ctx c;
 	uint64_t start = testlib_now_ms(), none = 0, end;
-	uint32_t comm;
 
 	(void)arg;
+	memcpy(j.id, id, sizeof(id));
 	/* The deadline of the first rank ends the communicator for all of them. */
 	__atomic_compare_exchange_n(began, &none, start, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 	CHECK_EQ(testlib_open(&c), 0);
-	CHECK_EQ(testlib_comm_create(c.fd, id, N + 1, rank, 400, &comm), -ETIMEDOUT);
+	CHECK_EQ(testlib_ioctl(c.fd, SWC_IOC_COMM_CREATE, &j), -ETIMEDOUT);
 	end = testlib_now_ms();
 	CHECK(end - *began >= 380 && end - start < 400 + SLACK_MS);
+	/* This rank may have been the last to join before the deadline of the first. */
+	CHECK(j.njoined >= 1 && j.njoined <= N);
+	CHECK(j.njoined < N || j.missing == 1);
+	return 0;
+}
+
+/* The library tells which rank did not join. */
+static int missing_name(void)
+{
+	struct swingcoll_comm_opts opts = { .timeout_ms = 100 };
+	struct swingcoll_comm *comm;
+	struct swingcoll_id lib_id;
+
+	CHECK_EQ(swingcoll_unique_id(&lib_id), 0);
+	CHECK_EQ(swingcoll_comm_create(&comm, &lib_id, 3, 1, &opts), -ETIMEDOUT);
+	if (!strstr(swingcoll_bootstrap_error(), "rank 0 and others did not")) {
+		ksft_print_msg("text: %s\n", swingcoll_bootstrap_error());
+		return 1;
+	}
 	return 0;
 }
 
@@ -222,7 +246,7 @@ int main(void)
 
 	ksft_print_header();
 	testlib_require_device();
-	ksft_set_plan(8);
+	ksft_set_plan(9);
 	done = testlib_shared_alloc(sizeof(*done));
 	submitted = testlib_shared_alloc(sizeof(*submitted));
 	began = testlib_shared_alloc(sizeof(*began));
@@ -239,6 +263,7 @@ int main(void)
 	RUN(N, absent_uring, &no, "a rank is missing: io_uring");
 	RUN(N, absent_uring, &waiting, "a rank is missing: io_uring, waiting");
 	RUN(N, missing_member, NULL, "a rank never joins");
+	ksft_test_result(!missing_name(), "the library names a rank that never joins");
 	RUN(N, in_time, NULL, "ranks that are late, but in time");
 	RUN(2, slots, NULL, "a slot that never changes");
 

@@ -415,7 +415,8 @@ struct swc_node_path {
  *	kernel uses the table of the member of this node that joins first.
  * @npaths: entries of @paths
  * @comm: out: handle, valid in this open file
- * @resv: must be 0
+ * @njoined: in: 0; out with -ETIMEDOUT: how many ranks of this node have joined, this one included
+ * @missing: in: 0; out with -ETIMEDOUT: the lowest rank of this node that has not joined
  *
  * The first member to join creates the communicator. Blocks (killable) until all ranks of this node have
  * joined; connections to other nodes are made when an operation first needs them. Errors: -EEXIST the
@@ -439,7 +440,8 @@ struct swc_comm_create {
 	__u64 paths;
 	__u32 npaths;
 	__u32 comm;
-	__u32 resv[2];
+	__u32 njoined;
+	__u32 missing;
 };
 
 /**

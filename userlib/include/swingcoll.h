@@ -237,8 +237,8 @@ int swingcoll_comm_create_auto(struct swingcoll_comm **comm,
 			       const struct swingcoll_comm_opts *opts);
 
 /*
- * One line on why the last of the calls above failed in this thread; "" if none has. Valid until
- * the next of them.
+ * One line on why the last of the calls above, or swingcoll_comm_create(), failed in this thread;
+ * "" if none has. Valid until the next of them.
  */
 const char *swingcoll_bootstrap_error(void);
 /* For bootstraps of the caller's own: set that line, as printf() does. Returns error. */

@@ -252,7 +252,7 @@ static void teardown_create(struct kunit *test)
 	EXPECT_CREATE(-EINVAL, arg.slot_bytes = SWC_MAX_SLOT_BYTES + 1);
 	EXPECT_CREATE(-EINVAL, arg.nnodes = 2);
 	EXPECT_CREATE(-EINVAL, arg.rank_node = 1);
-	EXPECT_CREATE(-EINVAL, arg.resv[1] = 1);
+	EXPECT_CREATE(-EINVAL, arg.missing = 1);
 	/* Rank 1 never joins: each try makes a new communicator and frees it. */
 	EXPECT_CREATE(-ETIMEDOUT, (void)arg);
 	EXPECT_CREATE(-ETIMEDOUT, arg.slot_bytes = 5000);

@@ -106,7 +106,8 @@ static uint64_t slot_max(const struct swingcoll_comm *comm, const struct swingco
 }
 
 static int create_in_kernel(struct swingcoll_comm *comm, const struct swingcoll_id *id,
-			    uint32_t flags, uint32_t timeout_ms, const struct swc_place *place)
+			    uint32_t flags, uint32_t timeout_ms, const struct swc_place *place,
+			    char *why, size_t why_bytes)
 {
 	struct swc_comm_create c = {
 		.nranks = comm->nranks,
@@ -138,6 +139,10 @@ static int create_in_kernel(struct swingcoll_comm *comm, const struct swingcoll_
 		}
 	}
 	comm->handle = c.comm;
+	if (ret == -ETIMEDOUT && c.njoined)
+		snprintf(why, why_bytes, "%u of %u ranks of this node joined within %u ms: rank %u %s",
+			 c.njoined, comm->nlocal, timeout_ms, c.missing,
+			 comm->nlocal - c.njoined > 1 ? "and others did not" : "did not");
 	return ret;
 }
 
@@ -316,7 +321,7 @@ int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, 
 	}
 	comm->slots.timeout_ms = timeout_ms;
 
-	ret = create_in_kernel(comm, id, comm->flags, timeout_ms, place);
+	ret = create_in_kernel(comm, id, comm->flags, timeout_ms, place, why, why_bytes);
 	if (ret)
 		goto err_put;
 	ret = map(comm);
@@ -344,7 +349,10 @@ err_free:
 SWC_PUBLIC int swingcoll_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id,
 				     int nranks, int rank, const struct swingcoll_comm_opts *opts)
 {
-	return swc_comm_create(out, id, nranks, rank, opts, NULL, NULL, 0);
+	char why[SWC_TEXT_BYTES] = "";
+	int ret = swc_comm_create(out, id, nranks, rank, opts, NULL, why, sizeof(why));
+
+	return ret ? swingcoll_bootstrap_fail(ret, "%s", *why ? why : swingcoll_strerror(ret)) : 0;
 }
 
 /* ---- destruction ---- */
