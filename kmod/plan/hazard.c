@@ -3,7 +3,8 @@
  * Hazards: a task may be ahead of its messages, so a step must not overwrite memory that an earlier message
  * is still sent from (its fence), and memory can be offered to peers as soon as no earlier step uses it.
  *
- * Pure functions of the plan, in one pass over its steps.
+ * Pure functions of the plan, in one pass over its steps. A budget bounds their time and memory whatever the
+ * plan: at most BLOCK_BUDGET entries of tables are cleared, and as many read, for all channels together.
  */
 #include <linux/minmax.h>
 #include <linux/sched.h>
@@ -46,6 +47,18 @@ static void set_step_of(u32 *const *table, u8 buf, const struct swc_plan_xfer *x
 
 	for (b = 0; b < x->nblocks; b++)
 		at[b] = step;
+}
+
+/* A channel begins: no step has used any block. May take long; yields. */
+static void clear_tables(struct past *past)
+{
+	u32 i, n;
+
+	for (i = 0; i < 4 * past->nblocks; i += n) {
+		n = min(4 * past->nblocks - i, 1u << 18);
+		memset(past->sent[0] + i, 0, n * sizeof(u32));
+		cond_resched();
+	}
 }
 
 /* The fence of step @i; records what the step sends. */
@@ -121,24 +134,31 @@ int swc_hazards_find(const struct swc_comm *comm, const struct swc_plan_view *v,
 	/* A task has records for so many messages and offers. */
 	pnet->send_window = clamp(256 / max(v->max_sends, 1u), 1u, (u32)SWC_MAX_SEND_WINDOW);
 	pnet->rndv_window = clamp(64 / max(v->max_recvs, 1u), 1u, (u32)SWC_MAX_RNDV_WINDOW);
-	past.sent[0] = kvmalloc_array(past.nblocks, 4 * sizeof(u32), GFP_KERNEL_ACCOUNT);
-	if (!past.sent[0])
-		return -ENOMEM;
-	past.sent[1] = past.sent[0] + past.nblocks;
-	past.used[0] = past.sent[1] + past.nblocks;
-	past.used[1] = past.used[0] + past.nblocks;
+	/* The budget would not last for the first channel: no tables. */
+	if (past.nblocks >= past.budget)
+		past.budget = 0;
+	if (past.budget) {
+		past.sent[0] = kvmalloc_array(past.nblocks, 4 * sizeof(u32), GFP_KERNEL_ACCOUNT);
+		if (!past.sent[0])
+			return -ENOMEM;
+		past.sent[1] = past.sent[0] + past.nblocks;
+		past.used[0] = past.sent[1] + past.nblocks;
+		past.used[1] = past.used[0] + past.nblocks;
+	}
 	for (c = 0; c < v->hdr->nchannels; c++) {
 		u32 first = v->channels[c].first_step;
 
 		if (!v->channels[c].nsteps)
 			continue;
-		memset(past.sent[0], 0, 4 * sizeof(u32) * past.nblocks);
 		past.budget -= min(past.budget, past.nblocks);
+		if (past.budget)
+			clear_tables(&past);
 		past.any_sent = 0;
 		past.others = first;
-		for (i = first; i < first + v->channels[c].nsteps; i++)
+		for (i = first; i < first + v->channels[c].nsteps; i++) {
 			read_step(comm, v, i, &past, pnet);
-		cond_resched();
+			cond_resched();
+		}
 	}
 	kvfree(past.sent[0]);
 	return 0;
