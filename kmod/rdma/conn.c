@@ -14,6 +14,7 @@ struct workqueue_struct *swc_net_wq;
 #define RETRY_MS	50
 /* The reason why a live connection ends may still be in its completion queue. */
 #define DROPPED_MS	100
+#define RETRY_MOST_MS	1600
 
 /* ------------------------------------------------------------------ state */
 
@@ -194,12 +195,14 @@ void swc_conn_fail(struct swc_rdma_conn *conn, int error, const char *fmt, ...)
  * @why: a constant string
  * @detail: error or status, for the text
  *
- * The lower rank connects again until its deadline. A live connection fails, but not at once: the peer's
+ * The lower rank connects again until its deadline, less and less often: a peer may be away for long, and
+ * thousands of connections wait for it. The higher rank only gets ready for the next attempt. A live connection fails, but not at once: the peer's
  * ABORT may have arrived.
  */
 void swc_conn_retry(struct swc_rdma_conn *conn, const char *why, int detail)
 {
-	bool late = conn->me < conn->peer && time_after(jiffies, conn->give_up);
+	unsigned long now = jiffies;
+	bool lower = conn->me < conn->peer, late = lower && time_after(now, conn->give_up);
 
 	/* Queued under the lock: closing cancels this work, and it must not be queued after that. */
 	spin_lock(&conn->lock);
@@ -211,8 +214,19 @@ void swc_conn_retry(struct swc_rdma_conn *conn, const char *why, int detail)
 	if (conn->state != SWC_CONN_CONNECTING)
 		late = false;
 	else if (!late)
-		mod_delayed_work(swc_net_wq, &conn->connect_work, msecs_to_jiffies(RETRY_MS));
+		mod_delayed_work(swc_net_wq, &conn->connect_work,
+				 lower ? swc_conn_backoff(conn->nfailed++, conn->give_up + 1 - now) :
+					 msecs_to_jiffies(RETRY_MS));
 	spin_unlock(&conn->lock);
+/* How long to wait after the @failed-th failed attempt in a row: longer and longer, but not past @left. */
+unsigned long swc_conn_backoff(u32 failed, unsigned long left)
+{
+	u32 ms = failed < 6 ? RETRY_MS << failed : RETRY_MOST_MS;
+
+	/* The last attempt comes at the deadline. */
+	return min(msecs_to_jiffies(ms), left);
+}
+
 	if (late)
 		swc_conn_fail(conn, -ETIMEDOUT, "%s (%d)", why, detail);
 }

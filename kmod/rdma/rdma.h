@@ -246,6 +246,7 @@ struct swc_offer {
  * @flags: enum swc_conn_flag; atomic
  * @why: reason of the last failed attempt to connect, or of the drop
  * @pending: SWC_PEND_*
+ * @nfailed: attempts of the lower rank that have failed
  * @fin_seq: operations that this rank took part in, if it has left
  * @give_up: jiffies until which to connect; after this rank has left, until which to wait for the peer to
  *	receive what was sent
@@ -288,6 +289,7 @@ struct swc_rdma_conn {
 	u32 pending;
 	u64 fin_seq;
 	unsigned long give_up;
+	u32 nfailed;
 	struct delayed_work connect_work;
 	struct delayed_work close_work;
 	struct work_struct pump_work;
@@ -361,6 +363,7 @@ void swc_conn_wc_failed(struct swc_rdma_conn *conn, const struct ib_wc *wc);
 
 /* sq.c */
 static inline u32 swc_sq_room(const struct swc_sq *sq)
+unsigned long swc_conn_backoff(u32 failed, unsigned long left);
 {
 	return SWC_SQ_DEPTH - (sq->head - sq->tail);
 }

@@ -553,9 +553,34 @@ static void net_states(struct kunit *test)
 	}
 }
 
+/* Each wait is longer than the one before, to a limit; none goes beyond the deadline. */
+static void net_backoff(struct kunit *test)
+{
+	unsigned long left = msecs_to_jiffies(30000), wait, before = 0, sum = 0;
+	u32 i;
+
+	for (i = 0; sum < left; i++) {
+		wait = swc_conn_backoff(i, left - sum);
+		KUNIT_ASSERT_GT(test, wait, 0);
+		if (sum + wait < left)
+			KUNIT_EXPECT_GE(test, wait, before);
+		/* A peer that comes after a while is not kept waiting for as long again. */
+		if (i)
+			KUNIT_EXPECT_LE(test, wait, sum + msecs_to_jiffies(50));
+		before = wait;
+		sum += wait;
+	}
+	KUNIT_EXPECT_EQ(test, sum, left);
+	/* 600 with a constant wait of 50 ms. */
+	KUNIT_EXPECT_LT(test, i, 30);
+	KUNIT_EXPECT_EQ(test, swc_conn_backoff(U32_MAX, left), msecs_to_jiffies(1600));
+	KUNIT_EXPECT_EQ(test, swc_conn_backoff(0, 1), 1);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(net_transport),
 	KUNIT_CASE(net_states),
+	KUNIT_CASE(net_backoff),
 	KUNIT_CASE_PARAM(net_sums, sum_gen_params),
 	KUNIT_CASE_SLOW(net_event_slice),
 	KUNIT_CASE_SLOW(net_credits),
