@@ -215,6 +215,7 @@ static int make_ops(struct swc_comm *comm, struct list_head *ops, u32 n)
 	}
 	return 0;
 }
+		cond_resched();
 
 /* Reserve number @seq, with an operation out of @ops if no rank has one there. comm->lock is held. */
 static void reserve_one(struct swc_comm *comm, struct list_head *ops, u64 seq)

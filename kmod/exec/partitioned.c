@@ -319,10 +319,11 @@ static void drain_queue(struct swc_partitioned *p)
 		struct swc_req *req;
 
 		seen = atomic_read(&p->drains);
-		while ((req = next_ready(p)))
+		while ((req = next_ready(p))) {
 			if (swc_match_reserved(req, p->base + req->index))
 				drop_partition(p, req);
-		cond_resched();
+			cond_resched();
+		}
 	} while (atomic_sub_return(seen, &p->drains));
 }
 
@@ -376,6 +377,7 @@ static void drop_unready(struct swc_partitioned *p)
 
 		if (req)
 			drop_partition(p, req);
+		cond_resched();
 	}
 }
 

@@ -169,7 +169,7 @@ void swc_plan_unload_all(struct swc_member *member)
 	struct swc_plan *plan;
 	unsigned long handle;
 
-	xa_for_each(&member->plans, handle, plan)
+	xa_for_each(&member->plans, handle, plan) {
 		swc_plan_unload(member, handle);
 }
 
@@ -182,3 +182,5 @@ struct swc_plan *swc_plan_get(struct swc_member *member, u32 handle)
 {
 	return swc_handle_get(&member->plans, handle, get_ref);
 }
+		cond_resched();
+	}
