@@ -47,7 +47,7 @@
  * Locks, outermost first. None but the mutexes is held over a call that can sleep.
  *
  *	listeners_mutex, devs_mutex	listening ports, devices (rdma/listen.c, rdma/device.c)
- *	swc_comms_mutex			list of communicators (comm/comm.c, comm/create.c)
+ *	swc_comms_mutex			tables of communicators (comm/comm.c, comm/create.c)
  *	users_mutex			users and their work queues (comm/user.c)
  *	partitioned->mutex		start, end and free of rounds (exec/partitioned.c)
  *	plan_net->lock			opening of a plan's connections (plan/plan_conn.c)

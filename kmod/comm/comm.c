@@ -7,9 +7,12 @@
  * does not sleep.
  */
 #include <linux/cred.h>
+#include <linux/hash.h>
+#include <linux/jhash.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/pid.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/user_namespace.h>
 
@@ -22,8 +25,16 @@
 #include "mem/shared.h"
 #include "trace.h"
 
+/*
+ * All communicators, by number, and by what ranks and peers look for. The mutex guards all three. Users choose
+ * ids: a secret seed keeps them from choosing those that meet in one list.
+ */
 DEFINE_MUTEX(swc_comms_mutex);
-LIST_HEAD(swc_comms);
+static DEFINE_XARRAY(comms);
+static DEFINE_HASHTABLE(comms_by_id, 10);
+static DEFINE_HASHTABLE(comms_by_name, 10);
+static u32 seed;
+static u64 comms_made;
 static DECLARE_WAIT_QUEUE_HEAD(swc_comms_gone);
 
 const struct swc_comm_ops *swc_comm_ops;
@@ -31,6 +42,57 @@ const struct swc_comm_ops *swc_comm_ops;
 void swc_comm_init(const struct swc_comm_ops *ops)
 {
 	swc_comm_ops = ops;
+	get_random_bytes(&seed, sizeof(seed));
+}
+
+/* ------------------------------------------------------------------ tables */
+
+static struct hlist_head *comms_with_name(const u8 *name)
+{
+	return &comms_by_name[hash_32(jhash(name, SWC_WIRE_NAME, seed), HASH_BITS(comms_by_name))];
+}
+
+/* The communicators with this id are in this list, by @by_id, and perhaps others. */
+struct hlist_head *swc_comms_with_id(const u8 *id)
+{
+	return &comms_by_id[hash_32(jhash(id, SWC_ID_BYTES, seed), HASH_BITS(comms_by_id))];
+}
+
+/* Give a new communicator its number, and make room for it in the tables; -ENOMEM. */
+int swc_comm_reserve(struct swc_comm *comm)
+{
+	lockdep_assert_held(&swc_comms_mutex);
+	comm->number = ++comms_made;
+	return xa_reserve(&comms, comm->number, GFP_KERNEL_ACCOUNT);
+}
+
+/* It is not going to be published. */
+void swc_comm_unreserve(struct swc_comm *comm)
+{
+	xa_release(&comms, comm->number);
+}
+
+/* Let the communicator be found. */
+void swc_comm_publish(struct swc_comm *comm)
+{
+	lockdep_assert_held(&swc_comms_mutex);
+	/* The room is reserved: no allocation. */
+	xa_store(&comms, comm->number, comm, GFP_KERNEL_ACCOUNT);
+	hlist_add_head(&comm->by_id, swc_comms_with_id(comm->id));
+	if (comm->net)
+		hlist_add_head(&comm->by_name, comms_with_name(comm->net->name));
+}
+
+static void unpublish(struct swc_comm *comm)
+{
+	mutex_lock(&swc_comms_mutex);
+	xa_erase(&comms, comm->number);
+	hlist_del(&comm->by_id);
+	if (comm->net)
+		hlist_del(&comm->by_name);
+	if (xa_empty(&comms))
+		wake_up_all(&swc_comms_gone);
+	mutex_unlock(&swc_comms_mutex);
 }
 
 /* ------------------------------------------------------------------ freeing */
@@ -41,11 +103,7 @@ void swc_comm_free(struct work_struct *work)
 	struct swc_comm *comm = container_of(work, struct swc_comm, free_work);
 	u32 i;
 
-	mutex_lock(&swc_comms_mutex);
-	list_del(&comm->node);
-	if (list_empty(&swc_comms))
-		wake_up_all(&swc_comms_gone);
-	mutex_unlock(&swc_comms_mutex);
+	unpublish(comm);
 	cancel_delayed_work_sync(&comm->watchdog);
 	swc_comm_ops->free(comm);
 	for (i = 0; i < comm->nranks; i++) {
@@ -69,7 +127,7 @@ void swc_comm_free(struct work_struct *work)
  */
 void swc_comms_drain(void)
 {
-	wait_event(swc_comms_gone, list_empty_careful(&swc_comms));
+	wait_event(swc_comms_gone, xa_empty(&comms));
 }
 
 /* ------------------------------------------------------------------ failing */
@@ -156,8 +214,8 @@ struct swc_net *swc_comm_find_net(const struct swc_transport *transport, const u
 	struct swc_comm *comm, *best = NULL;
 
 	mutex_lock(&swc_comms_mutex);
-	list_for_each_entry(comm, &swc_comms, node) {
-		if (!comm->net || comm->net->transport != transport ||
+	hlist_for_each_entry(comm, comms_with_name(name), by_name) {
+		if (comm->net->transport != transport ||
 		    memcmp(comm->net->name, name, SWC_WIRE_NAME) ||
 		    (best && match_quality(comm, rank) <= match_quality(best, rank)) ||
 		    !kref_get_unless_zero(&comm->ref))
@@ -378,11 +436,13 @@ bool swc_comm_visible(const struct swc_comm *comm)
 struct swc_comm *swc_comm_after(u64 *cursor)
 {
 	struct swc_comm *comm, *found = NULL;
+	unsigned long number;
 
+	if (*cursor == ULONG_MAX)
+		return NULL;
 	mutex_lock(&swc_comms_mutex);
-	list_for_each_entry(comm, &swc_comms, node) {
-		if (comm->number > *cursor && swc_comm_visible(comm) &&
-		    kref_get_unless_zero(&comm->ref)) {
+	xa_for_each_start(&comms, number, comm, *cursor + 1) {
+		if (swc_comm_visible(comm) && kref_get_unless_zero(&comm->ref)) {
 			found = comm;
 			*cursor = comm->number;
 			break;

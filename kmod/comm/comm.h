@@ -91,8 +91,8 @@ struct swc_comm_ops {
  * in progress. The last put may come from anywhere; freeing happens on swc_free_wq.
  *
  * @ref: references
- * @node: in the list of all communicators; swc_comms_mutex
- * @number: position in that list for queries, never reused
+ * @by_id, @by_name: in the tables of comm.c; swc_comms_mutex
+ * @number: position in the order of all communicators, never reused
  * @id: the shared secret
  * @nranks: members
  * @flags: SWC_COMM_F_*
@@ -128,7 +128,8 @@ struct swc_comm_ops {
  */
 struct swc_comm {
 	struct kref ref;
-	struct list_head node;
+	struct hlist_node by_id;
+	struct hlist_node by_name;
 	u64 number;
 	u8 id[SWC_ID_BYTES];
 	u32 nranks;
@@ -228,8 +229,11 @@ void swc_comm_ctx_died(struct swc_ctx *ctx, const char *how);
 void swc_comm_ctx_drop(struct swc_ctx *ctx);
 
 /* create.c looks for one and adds another, all under the mutex. */
-extern struct list_head swc_comms;
 extern struct mutex swc_comms_mutex;
+struct hlist_head *swc_comms_with_id(const u8 *id);
+int swc_comm_reserve(struct swc_comm *comm);
+void swc_comm_unreserve(struct swc_comm *comm);
+void swc_comm_publish(struct swc_comm *comm);
 bool swc_comm_set_status(struct swc_comm *comm, int from, int to);
 void swc_comm_free(struct work_struct *work);
 

@@ -28,8 +28,6 @@
 
 #define DEFAULT_TIMEOUT_MS	30000
 
-static u64 comms_made;
-
 /* What the caller says of other nodes, copied in. */
 struct create_nodes {
 	u32 *rank_node;
@@ -119,6 +117,9 @@ static struct swc_comm *make_comm(struct swc_ctx *ctx, const struct swc_comm_cre
 		comm->member[i].rank = i;
 		xa_init_flags(&comm->member[i].plans, XA_FLAGS_ALLOC1);
 	}
+	ret = swc_comm_reserve(comm);
+	if (ret)
+		goto err;
 	comm->user = swc_user_get(comm->owner);
 	ret = comm->user ? make_shared(comm, ctx->mm) : -ENOMEM;
 	if (ret)
@@ -140,12 +141,12 @@ static struct swc_comm *make_comm(struct swc_ctx *ctx, const struct swc_comm_cre
 		nodes->listener = NULL;
 	}
 	comm->user_ns = get_user_ns(current_user_ns());
-	comm->number = ++comms_made;
-	list_add_tail(&comm->node, &swc_comms);
+	swc_comm_publish(comm);
 	swc_stat_inc(SWC_STAT_COMMS_CREATED);
 	return comm;
 
 err:
+	swc_comm_unreserve(comm);
 	if (comm->user)
 		swc_user_put(comm->user);
 	swc_shared_put(comm->slot_mem);
@@ -216,7 +217,7 @@ static struct swc_comm *find_or_create(struct swc_ctx *ctx, const struct swc_com
 	struct swc_comm *comm, *found = NULL;
 
 	lockdep_assert_held(&swc_comms_mutex);
-	list_for_each_entry(comm, &swc_comms, node) {
+	hlist_for_each_entry(comm, swc_comms_with_id(args->id), by_id) {
 		/* An id is free again when its communicator has been aborted, or all members have left. */
 		if (READ_ONCE(comm->status) == SWC_COMM_ABORTED ||
 		    READ_ONCE(comm->nleft) == comm->nlocal ||
