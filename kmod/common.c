@@ -31,6 +31,21 @@ unsigned int swc_ring_entries = 1024;
 module_param_named(ring_entries, swc_ring_entries, uint, 0444);
 MODULE_PARM_DESC(ring_entries, "entries of each completion ring, a power of two from 8 to 65536 (default 1024)");
 
+/* Changes apply to what is charged from then on. */
+unsigned int swc_user_limit[SWC_QUOTA_NR] = {
+	[SWC_QUOTA_CONTEXTS] = 4096,
+	[SWC_QUOTA_COMMS] = 4096,
+	[SWC_QUOTA_CONNS] = 16384,
+};
+module_param_named(user_contexts, swc_user_limit[SWC_QUOTA_CONTEXTS], uint, 0644);
+MODULE_PARM_DESC(user_contexts, "open files of a user (default 4096)");
+module_param_named(user_comms, swc_user_limit[SWC_QUOTA_COMMS], uint, 0644);
+MODULE_PARM_DESC(user_comms, "communicators that the processes of a user have made (default 4096)");
+module_param_named(user_conns, swc_user_limit[SWC_QUOTA_CONNS], uint, 0644);
+MODULE_PARM_DESC(user_conns, "connections of a user's communicators to other nodes (default 16384)");
+module_param_named(user_memory_mib, swc_user_limit[SWC_QUOTA_MEMORY], uint, 0644);
+MODULE_PARM_DESC(user_memory_mib, "kernel memory of a user in MiB, 0: half of the machine's (default 0)");
+
 /* Return: 0; -EINVAL if a limit is out of range: the log says which. */
 int swc_limits_check(void)
 {

@@ -19,6 +19,7 @@
 #include "mem/reduce_copy.h"
 #include "swingcoll.h"
 
+struct swc_account;
 struct swc_net;
 struct swc_task;
 struct swc_transport;
@@ -50,6 +51,7 @@ struct swc_net_window {
  * @nranks: ranks
  * @rank_node: node of each rank
  * @here: this node
+ * @account: charged for connections
  * @timeout_ms: for connecting, and for peers to receive what a rank sent before it left
  */
 struct swc_net_params {
@@ -60,6 +62,7 @@ struct swc_net_params {
 	const u32 *rank_node;
 	u32 here;
 	u32 timeout_ms;
+	struct swc_account *account;
 };
 
 /* Why a communicator was aborted; @text stays valid as long as the communicator. */
@@ -79,6 +82,7 @@ struct swc_net_abort {
  * @transport: whose
  * @params: the communicator
  * @name, @places: what identifies the communicator to other nodes, see core/wire.h; set by the transport
+ * @conn_bytes: memory of a connection, about; set by the transport
  * @path: sorted by node and number
  * @first_path: by node: index of its first path in @path; one entry more at the end
  * @abort: valid if @aborted
@@ -89,6 +93,7 @@ struct swc_net {
 	struct swc_net_params params;
 	u8 name[SWC_WIRE_NAME];
 	__le32 places;
+	u32 conn_bytes;
 	struct swc_node_path *path;
 	u32 *first_path;
 	struct swc_net_abort abort;
@@ -244,7 +249,8 @@ struct swc_net_ops {
  * @net_abort: swc_net.aborted has been set: tell the peers, return everything, close. Does not sleep
  * @net_leave: a rank of this node has left in order, after @seq operations; @last: all have
  *
- * @conn_get: the connection to a peer, with a reference. Starts to connect, does not wait for it
+ * @conn_get: the connection to a peer, with a reference. Starts to connect, does not wait for it. -EDQUOT:
+ *	a limit of the user does not allow one more; -ENOMEM, -ECONNABORTED
  * @conn_put: drop that reference
  * @send: send a message. Does not sleep
  * @post_rndv: receive a message by rendezvous. Does not sleep

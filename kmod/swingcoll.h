@@ -24,6 +24,7 @@
  *	slot		memory that the ranks of a node share for small messages, without the kernel
  *	tombstone	what a node remembers of a communicator that has ended, for peers that connect late
  *	offload		to give a copy to a DMA engine
+ *	account		what a user has of limited resources: communicators, connections, kernel memory
  *	watchdog	aborts a communicator whose operation has passed its deadline
  *
  * Map of calls:
@@ -31,7 +32,7 @@
  *	dev -> exec, comm, plan, mem, net, core, common
  *	exec -> comm, plan, mem, dma, net, core, common
  *	comm -> plan, mem, net, core, common
- *	plan -> net, core, common
+ *	plan -> mem, net, core, common
  *	rdma -> mem, net, core, common
  *	dma -> mem, core, common
  *	mem -> core, common
@@ -59,6 +60,7 @@
  *	ctx->lock			region cache (mem/region.c); xarrays have locks of their own
  *	ctx->freeing_lock		regions that nothing refers to (mem/region.c)
  *	ring->lock			producer side of a completion ring (mem/completion_ring.c)
+ *	accounts.xa_lock		table of accounts (mem/account.c)
  */
 #ifndef SWC_SWINGCOLL_H
 #define SWC_SWINGCOLL_H
@@ -101,6 +103,8 @@ extern unsigned int swc_max_regions;
 extern unsigned int swc_max_plans;
 extern unsigned int swc_max_comms;
 extern unsigned int swc_ring_entries;
+/* By enum swc_quota: how much a user may have (mem/account.c); memory in MiB, 0: half of the machine's. */
+extern unsigned int swc_user_limit[SWC_QUOTA_NR];
 /* The most that max_plans may be: a CQE has 16 bits for the plan handle. */
 #define SWC_PLANS_MOST	0xffffu
 

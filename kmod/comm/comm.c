@@ -17,6 +17,7 @@
 #include <linux/user_namespace.h>
 
 #include "comm/comm.h"
+#include "mem/account.h"
 #include "mem/context.h"
 #include "mem/handle.h"
 #include "comm/error.h"
@@ -97,6 +98,16 @@ static void unpublish(struct swc_comm *comm)
 
 /* ------------------------------------------------------------------ freeing */
 
+/* The last of what is charged for a communicator. */
+void swc_comm_uncharge(struct swc_comm *comm)
+{
+	if (comm->charged) {
+		swc_account_uncharge(comm->account, SWC_QUOTA_MEMORY, comm->charged);
+		swc_account_uncharge(comm->account, SWC_QUOTA_COMMS, 1);
+	}
+	swc_account_put(comm->account);
+}
+
 /* Work item: the last reference is gone. */
 void swc_comm_free(struct work_struct *work)
 {
@@ -119,6 +130,7 @@ void swc_comm_free(struct work_struct *work)
 	swc_shared_put(comm->state_mem);
 	put_user_ns(comm->user_ns);
 	swc_user_put(comm->user);
+	swc_comm_uncharge(comm);
 	kvfree(comm);
 }
 

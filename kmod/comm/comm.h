@@ -17,6 +17,7 @@
 #include "net.h"
 #include "swingcoll.h"
 
+struct swc_account;
 struct swc_shared;
 
 /**
@@ -102,6 +103,8 @@ struct swc_comm_ops {
  * @rank_node, @here: node of each rank, and this one; NULL and 0 if all are here
  * @net: connections to other nodes, NULL if all members are here
  * @owner, @user_ns: who may join
+ * @account: of @owner; charged for the communicator, its slots, operations and connections
+ * @charged: bytes of memory charged for its own structs
  * @user: of @owner, with the work queues for operations
  * @lock: guards all below but the wait queues
  * @status: enum swc_comm_status; changes only in swc_comm_set_status()
@@ -143,6 +146,8 @@ struct swc_comm {
 	struct swc_net *net;
 	kuid_t owner;
 	struct user_namespace *user_ns;
+	struct swc_account *account;
+	u64 charged;
 	struct swc_user *user;
 
 	spinlock_t lock;
@@ -234,6 +239,7 @@ struct hlist_head *swc_comms_with_id(const u8 *id);
 int swc_comm_reserve(struct swc_comm *comm);
 void swc_comm_unreserve(struct swc_comm *comm);
 void swc_comm_publish(struct swc_comm *comm);
+void swc_comm_uncharge(struct swc_comm *comm);
 bool swc_comm_set_status(struct swc_comm *comm, int from, int to);
 void swc_comm_free(struct work_struct *work);
 

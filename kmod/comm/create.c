@@ -20,6 +20,7 @@
 #include <linux/user_namespace.h>
 
 #include "comm/comm.h"
+#include "mem/account.h"
 #include "mem/context.h"
 #include "comm/create.h"
 #include "mem/region.h"
@@ -37,10 +38,30 @@ struct create_nodes {
 
 /* ------------------------------------------------------------------ making */
 
+/* The communicator counts for its owner. */
+static int charge(struct swc_comm *comm)
+{
+	u64 bytes = struct_size(comm, member, comm->nranks) + 2 * sizeof(u32) * comm->nranks;
+	int ret;
+
+	comm->account = swc_account_get(comm->owner);
+	if (!comm->account)
+		return -ENOMEM;
+	ret = swc_account_charge(comm->account, SWC_QUOTA_COMMS, 1);
+	if (ret)
+		return ret;
+	ret = swc_account_charge(comm->account, SWC_QUOTA_MEMORY, bytes);
+	if (ret)
+		swc_account_uncharge(comm->account, SWC_QUOTA_COMMS, 1);
+	else
+		comm->charged = bytes;
+	return ret;
+}
+
 /* Slots are charged to the rank that makes the communicator. */
 static int make_shared(struct swc_comm *comm, struct mm_struct *mm)
 {
-	struct swc_shared *s = swc_shared_alloc(sizeof(*comm->state_page), NULL);
+	struct swc_shared *s = swc_shared_alloc(sizeof(*comm->state_page), comm->account, NULL);
 
 	if (IS_ERR(s))
 		return PTR_ERR(s);
@@ -49,7 +70,7 @@ static int make_shared(struct swc_comm *comm, struct mm_struct *mm)
 	comm->state_page->culprit = -1;
 	if (!comm->slot_bytes)
 		return 0;
-	s = swc_shared_alloc(comm->slot_bytes, mm);
+	s = swc_shared_alloc(comm->slot_bytes, comm->account, mm);
 	if (IS_ERR(s))
 		return PTR_ERR(s);
 	comm->slot_mem = s;
@@ -117,7 +138,9 @@ static struct swc_comm *make_comm(struct swc_ctx *ctx, const struct swc_comm_cre
 		comm->member[i].rank = i;
 		xa_init_flags(&comm->member[i].plans, XA_FLAGS_ALLOC1);
 	}
-	ret = swc_comm_reserve(comm);
+	ret = charge(comm);
+	if (!ret)
+		ret = swc_comm_reserve(comm);
 	if (ret)
 		goto err;
 	comm->user = swc_user_get(comm->owner);
@@ -131,6 +154,7 @@ static struct swc_comm *make_comm(struct swc_ctx *ctx, const struct swc_comm_cre
 		const struct swc_net_params params = {
 			.comm = comm, .window = &comm->window, .id = comm->id, .nranks = comm->nranks,
 			.rank_node = comm->rank_node, .here = comm->here, .timeout_ms = comm->timeout_ms,
+			.account = comm->account,
 		};
 
 		comm->net = swc_net_create(&params, nodes->paths, args->npaths, nodes->listener);
@@ -153,6 +177,7 @@ err:
 	swc_shared_put(comm->state_mem);
 	kvfree(comm->rank_node);
 	kvfree(comm->local);
+	swc_comm_uncharge(comm);
 	kvfree(comm);
 	return ERR_PTR(ret);
 }

@@ -3,6 +3,7 @@
  * The last failure of a communicator: errno, culprit, and one line for swingcoll_comm_error().
  */
 #include "comm/error.h"
+#include "mem/account.h"
 
 /* Record a failure; comm->lock is held. Without @fmt the line that was recorded last stays. */
 void swc_comm_error_record(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt,
@@ -28,4 +29,23 @@ void swc_comm_error_note(struct swc_comm *comm, int error, int culprit, u64 seq,
 		swc_comm_error_record(comm, error, culprit, seq, fmt, args);
 	spin_unlock(&comm->lock);
 	va_end(args);
+}
+
+/**
+ * swc_comm_note_quota() - record which limit of a user has kept a rank from submitting
+ * @account: of that user
+ * @rank, @seq: the rank, and the operation that it was to be
+ * @error: any error; only -EDQUOT is recorded
+ *
+ * Return: @error.
+ */
+int swc_comm_note_quota(struct swc_comm *comm, const struct swc_account *account, u32 rank, u64 seq, int error)
+{
+	char text[SWC_TEXT_BYTES - 32];
+
+	if (error == -EDQUOT) {
+		swc_account_explain(account, text, sizeof(text));
+		swc_comm_error_note(comm, error, rank, seq, "rank %u: %s", rank, text);
+	}
+	return error;
 }

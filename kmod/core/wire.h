@@ -83,7 +83,7 @@ struct swc_wire_accept {
 	u8     mac[SWC_WIRE_MAC];
 };
 
-/* Why a connection is refused. After the first two, the peer retries until its deadline. */
+/* Why a connection is refused. After the first two and the last, the peer retries until its deadline. */
 enum swc_wire_reason {
 	SWC_WIRE_UNKNOWN = 1,	/* no such communicator here (yet) */
 	SWC_WIRE_BUSY,		/* the connection exists, or memory is short */
@@ -91,6 +91,7 @@ enum swc_wire_reason {
 	SWC_WIRE_BAD,		/* malformed: ranks, path, sizes */
 	SWC_WIRE_DENIED,	/* authentication failed */
 	SWC_WIRE_ENDED,		/* the communicator was aborted, or all have left */
+	SWC_WIRE_QUOTA,		/* the user's connections or memory are used up */
 	SWC_WIRE_REASON_NR
 };
 

@@ -6,6 +6,7 @@
  * flight may keep the file open for longer. So the mmu notifier, which is called promptly on every kernel,
  * aborts the communicators, and release only cleans up.
  */
+#include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
@@ -18,6 +19,7 @@
 #include "comm/slot_wait.h"
 #include "compat.h"
 #include "exec/partitioned.h"
+#include "mem/account.h"
 #include "mem/completion_ring.h"
 #include "mem/context.h"
 #include "mem/region.h"
@@ -72,11 +74,17 @@ static int swc_open(struct inode *inode, struct file *file)
 	xa_init_flags(&ctx->members, XA_FLAGS_ALLOC1);
 	xa_init_flags(&ctx->partitioned_ops, XA_FLAGS_ALLOC1);
 	swc_region_ctx_init(ctx);
-	ctx->ring = swc_ring_create(swc_ring_entries);
-	if (!ctx->ring) {
-		ret = -ENOMEM;
+	ctx->account = swc_account_get(current_euid());
+	ret = -ENOMEM;
+	if (!ctx->account)
 		goto err_free;
-	}
+	ret = swc_account_charge(ctx->account, SWC_QUOTA_CONTEXTS, 1);
+	if (ret)
+		goto err_account;
+	ctx->ring = swc_ring_create(swc_ring_entries, ctx->account);
+	ret = PTR_ERR_OR_ZERO(ctx->ring);
+	if (ret)
+		goto err_charge;
 	ctx->mm = current->mm;
 	ctx->notifier.ops = &mm_ops;
 	ret = prepare_notifiers(ctx->mm);
@@ -95,6 +103,10 @@ static int swc_open(struct inode *inode, struct file *file)
 
 err_ring:
 	swc_ring_destroy(ctx->ring);
+err_charge:
+	swc_account_uncharge(ctx->account, SWC_QUOTA_CONTEXTS, 1);
+err_account:
+	swc_account_put(ctx->account);
 err_free:
 	kfree(ctx);
 	return ret;
@@ -119,6 +131,8 @@ static int swc_release(struct inode *inode, struct file *file)
 	xa_destroy(&ctx->members);
 	xa_destroy(&ctx->regions);
 	xa_destroy(&ctx->partitioned_ops);
+	swc_account_uncharge(ctx->account, SWC_QUOTA_CONTEXTS, 1);
+	swc_account_put(ctx->account);
 	kfree(ctx);
 	mmdrop(mm);
 	swc_stat_inc(SWC_STAT_CONTEXTS_CLOSED);

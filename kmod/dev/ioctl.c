@@ -23,6 +23,7 @@
 #include "exec/match.h"
 #include "exec/partitioned.h"
 #include "exec/request.h"
+#include "mem/account.h"
 #include "mem/completion_ring.h"
 #include "mem/context.h"
 #include "mem/region.h"
@@ -57,6 +58,11 @@ static int ioc_info(struct swc_ctx *ctx, void *arg)
 static int ioc_comm_query(struct swc_ctx *ctx, void *arg)
 {
 	return swc_query_comm(arg);
+}
+
+static int ioc_user_query(struct swc_ctx *ctx, void *arg)
+{
+	return swc_account_query(arg);
 }
 
 static int ioc_stats(struct swc_ctx *ctx, void *arg)
@@ -366,6 +372,7 @@ static const struct ioctl_def ioctl_defs[] = {
 	IOCTL_DEF(SWC_IOC_PARTITIONED_KICK, ioc_partitioned_kick),
 	IOCTL_DEF(SWC_IOC_PARTITIONED_WAIT, ioc_partitioned_wait),
 	IOCTL_DEF(SWC_IOC_PARTITIONED_FREE, ioc_partitioned_free),
+	IOCTL_DEF(SWC_IOC_USER_QUERY, ioc_user_query),
 };
 
 /* @arg has room for the command's argument. */

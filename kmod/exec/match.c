@@ -9,6 +9,7 @@
 #include <linux/ktime.h>
 
 #include "comm/comm.h"
+#include "comm/error.h"
 #include "exec/match.h"
 #include "exec/net_event.h"
 #include "exec/operation.h"
@@ -186,9 +187,11 @@ again:
 	} else if (!ret) {
 		/* First to arrive: allocate without the lock, and look again. */
 		fresh = swc_op_alloc(comm);
-		if (fresh)
+		if (!IS_ERR(fresh))
 			goto again;
-		ret = -ENOMEM;
+		ret = PTR_ERR(fresh);
+		fresh = NULL;
+		swc_comm_note_quota(comm, comm->account, rank, seq, ret);
 	}
 	if (ret == -ECONNRESET)
 		swc_comm_report_left(comm, seq);
@@ -208,14 +211,14 @@ static int make_ops(struct swc_comm *comm, struct list_head *ops, u32 n)
 	while (n--) {
 		struct swc_op *op = swc_op_alloc(comm);
 
-		if (!op)
-			return -ENOMEM;
+		if (IS_ERR(op))
+			return PTR_ERR(op);
 		op->reserved = true;
 		list_add_tail(&op->node, ops);
+		cond_resched();
 	}
 	return 0;
 }
-		cond_resched();
 
 /* Reserve number @seq, with an operation out of @ops if no rank has one there. comm->lock is held. */
 static void reserve_one(struct swc_comm *comm, struct list_head *ops, u64 seq)
@@ -254,6 +257,7 @@ int swc_match_reserve(struct swc_member *member, u32 n, u64 *base)
 	int ret = make_ops(comm, &ops, n);
 	u32 i;
 
+	swc_comm_note_quota(comm, comm->account, member->rank, member->submitted, ret);
 	if (!ret) {
 		spin_lock(&comm->lock);
 		*base = member->submitted;

@@ -23,12 +23,22 @@ static const char * const coll_names[] = {
 	[SWC_BARRIER] = "barrier", [SWC_ALLTOALL] = "alltoall",
 };
 
+/* An operation of nobody yet, charged to the communicator's owner; -ENOMEM, -EDQUOT. */
 struct swc_op *swc_op_alloc(struct swc_comm *comm)
 {
-	struct swc_op *op = kzalloc(struct_size(op, req, comm->nranks), GFP_KERNEL_ACCOUNT);
+	size_t bytes = struct_size((struct swc_op *)NULL, req, comm->nranks);
+	int ret = swc_account_charge(comm->account, SWC_QUOTA_MEMORY, bytes);
+	struct swc_op *op;
 
-	if (!op)
-		return NULL;
+	if (ret)
+		return ERR_PTR(ret);
+	op = kzalloc(bytes, GFP_KERNEL_ACCOUNT);
+	if (!op) {
+		swc_account_uncharge(comm->account, SWC_QUOTA_MEMORY, bytes);
+		return ERR_PTR(-ENOMEM);
+	}
+	op->account = swc_account_hold(comm->account);
+	op->charged = bytes;
 	kref_init(&op->ref);
 	spin_lock_init(&op->lock);
 	INIT_LIST_HEAD(&op->runq);

@@ -10,6 +10,7 @@
 #include "comm/comm.h"
 #include "core/signature.h"
 #include "exec/request.h"
+#include "mem/account.h"
 #include "swingcoll.h"
 
 /**
@@ -47,6 +48,7 @@
  * @nwoken: workers woken and not yet inside
  * @max_workers: useful number of workers
  * @single_worker: only one worker has been woken, because engines are expected to do it all
+ * @account, @charged: who is charged for its memory, and for how many bytes
  * @sync_arrived: by channel, tasks waiting in the barrier
  * @req: by rank; NULL until that rank arrives
  */
@@ -81,13 +83,19 @@ struct swc_op {
 	u32 nwoken;
 	u32 max_workers;
 	bool single_worker;
+	struct swc_account *account;
+	u64 charged;
 	u32 sync_arrived[SWC_MAX_CHANNELS];
 	struct swc_req *req[];
 };
 
 static inline void swc_op_release(struct kref *ref)
 {
-	kfree(container_of(ref, struct swc_op, ref));
+	struct swc_op *op = container_of(ref, struct swc_op, ref);
+
+	swc_account_uncharge(op->account, SWC_QUOTA_MEMORY, op->charged);
+	swc_account_put(op->account);
+	kfree(op);
 }
 
 static inline void swc_op_put(struct swc_op *op)

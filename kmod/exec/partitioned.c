@@ -20,6 +20,7 @@
 
 #include "comm/comm.h"
 #include "core/desc_check.h"
+#include "mem/account.h"
 #include "mem/context.h"
 #include "mem/handle.h"
 #include "exec/request.h"
@@ -44,6 +45,7 @@
  * @member: of the communicator; holds it
  * @desc, @n, @send_stride, @recv_stride: see struct swc_partitioned_init
  * @plan: reference
+ * @account, @charged: who is charged for @req and @waiters, and for how many bytes
  * @memory: holds @shared, charged to the address space of @ctx
  * @shared: see struct swc_progress
  * @queue, @done, @entries: in it
@@ -73,6 +75,8 @@ struct swc_partitioned {
 	u64 send_stride;
 	u64 recv_stride;
 	struct swc_plan *plan;
+	struct swc_account *account;
+	u64 charged;
 	struct swc_shared *memory;
 	struct swc_progress *shared;
 	u32 *queue;
@@ -109,6 +113,8 @@ static void parted_free(struct kref *ref)
 	kvfree(p->waiters);
 	swc_plan_put(p->plan);
 	swc_member_put(p->member);
+	swc_account_uncharge(p->account, SWC_QUOTA_MEMORY, p->charged);
+	swc_account_put(p->account);
 	kfree_rcu(p, rcu);
 }
 
@@ -131,6 +137,19 @@ static void drain_fn(struct work_struct *work);
 static void abort_fn(struct work_struct *work);
 static void comm_aborted(struct swc_comm_notifier *notifier);
 
+static int make_tables(struct swc_partitioned *p)
+{
+	u64 bytes = sizeof(*p) + p->n * sizeof(*p->req) + (p->n + 1) * sizeof(*p->waiters);
+	int ret = swc_account_charge(p->account, SWC_QUOTA_MEMORY, bytes);
+
+	if (ret)
+		return ret;
+	p->charged = bytes;
+	p->req = kvcalloc(p->n, sizeof(*p->req), GFP_KERNEL_ACCOUNT);
+	p->waiters = kvcalloc(p->n + 1, sizeof(*p->waiters), GFP_KERNEL_ACCOUNT);
+	return p->req && p->waiters ? 0 : -ENOMEM;
+}
+
 static int make_shared(struct swc_partitioned *p)
 {
 	u32 queue = sizeof(struct swc_progress), done;
@@ -138,7 +157,7 @@ static int make_shared(struct swc_partitioned *p)
 
 	p->entries = roundup_pow_of_two(p->n);
 	done = queue + p->entries * sizeof(u32);
-	s = swc_shared_alloc(done + p->n * sizeof(u32), p->ctx->mm);
+	s = swc_shared_alloc(done + p->n * sizeof(u32), p->ctx->account, p->ctx->mm);
 	if (IS_ERR(s))
 		return PTR_ERR(s);
 	p->memory = s;
@@ -171,6 +190,7 @@ int swc_partitioned_create(struct swc_ctx *ctx, struct swc_partitioned_init *ini
 	}
 	kref_init(&p->ref);
 	p->ctx = ctx;
+	p->account = swc_account_hold(ctx->account);
 	p->member = member;
 	p->desc = init->desc;
 	p->n = init->partitions;
@@ -182,13 +202,11 @@ int swc_partitioned_create(struct swc_ctx *ctx, struct swc_partitioned_init *ini
 	INIT_WORK(&p->abort_work, abort_fn);
 	INIT_LIST_HEAD(&p->notifier.node);
 	p->notifier.aborted = comm_aborted;
-	p->req = kvcalloc(p->n, sizeof(*p->req), GFP_KERNEL_ACCOUNT);
-	p->waiters = kvcalloc(p->n + 1, sizeof(*p->waiters), GFP_KERNEL_ACCOUNT);
 	p->plan = swc_plan_get(member, p->desc.plan);
 	if (!p->plan)
 		ret = -ENOENT;
 	else
-		ret = p->req && p->waiters ? make_shared(p) : -ENOMEM;
+		ret = make_tables(p) ?: make_shared(p);
 	if (!ret) {
 		init->map_bytes = p->memory->npages << PAGE_SHIFT;
 		/* From now on it hears of the communicator's end. */

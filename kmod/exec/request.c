@@ -10,6 +10,7 @@
 
 #include "core/desc_check.h"
 #include "core/reduce.h"
+#include "mem/account.h"
 #include "mem/context.h"
 #include "dma.h"
 #include "comm/error.h"
@@ -137,11 +138,13 @@ static int req_fill(struct swc_req *req, struct swc_plan *plan)
 	};
 	ret = swc_tasks_create(req);
 	if (ret)
-		return ret;
+		return swc_comm_note_quota(member->comm, req->ctx->account, member->rank, member->submitted,
+					   ret);
 	if (req->plan->net) {
 		ret = swc_plan_net_open(req->plan->net, member->comm->net, member->rank);
 		if (ret)
-			return ret;
+			return swc_comm_note_quota(member->comm, member->comm->account, member->rank,
+						   member->submitted, ret);
 	}
 	if (d->flags & SWC_OP_RING) {
 		ret = swc_ring_reserve(req->ctx->ring);
@@ -234,6 +237,8 @@ static void release_resources(struct swc_req *req)
 	req->plan = NULL;
 	kvfree(req->tasks);
 	req->tasks = NULL;
+	swc_account_uncharge(req->ctx->account, SWC_QUOTA_MEMORY, req->charged);
+	req->charged = 0;
 }
 
 static void post_to_ring(struct swc_req *req)

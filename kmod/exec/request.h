@@ -47,6 +47,7 @@ struct swc_req_buf {
  * @submitted_at, @finished_at: ktime
  * @ring_reserved: an entry of the completion ring is reserved
  * @ntasks: channels
+ * @charged: bytes of memory charged to the account of @ctx for @tasks
  * @tasks: one per channel
  */
 struct swc_req {
@@ -75,6 +76,7 @@ struct swc_req {
 	u64 finished_at;
 	bool ring_reserved;
 	u32 ntasks;
+	u64 charged;
 	struct swc_task *tasks;
 };
 

@@ -9,6 +9,8 @@
 #include "exec/operation.h"
 #include "exec/request.h"
 #include "exec/task.h"
+#include "mem/account.h"
+#include "mem/context.h"
 #include "plan/plan.h"
 
 #define WAITS	(BIT(SWC_TASK_WAIT_RECV) | BIT(SWC_TASK_WAIT_SENDS) | BIT(SWC_TASK_WAIT_FENCE) | \
@@ -74,7 +76,7 @@ static void *carve(void **mem, size_t n, size_t size)
  *
  * One allocation holds the tasks and all tables that their copies and messages need; the request frees it.
  *
- * Return: 0 or -ENOMEM.
+ * Return: 0; -ENOMEM; -EDQUOT.
  */
 int swc_tasks_create(struct swc_req *req)
 {
@@ -85,6 +87,7 @@ int swc_tasks_create(struct swc_req *req)
 	u32 nrndvs = pnet ? pnet->rndv_window * v->max_recvs : 0;
 	size_t each = sizeof(struct swc_task);
 	void *mem;
+	int ret;
 
 	/* The verifier bounds each of these; a sum that overflows makes the allocation fail. */
 	each = size_add(each, array_size(longs, sizeof(long)));
@@ -92,6 +95,10 @@ int swc_tasks_create(struct swc_req *req)
 					 sizeof(void *)));
 	each = size_add(each, array_size(nsends, sizeof(struct swc_send)));
 	each = size_add(each, array_size(nrndvs, sizeof(struct swc_rndv)));
+	ret = swc_account_charge(req->ctx->account, SWC_QUOTA_MEMORY, array_size(n, each));
+	if (ret)
+		return ret;
+	req->charged = array_size(n, each);
 	mem = kvzalloc(array_size(n, each), GFP_KERNEL_ACCOUNT);
 	if (!mem)
 		return -ENOMEM;

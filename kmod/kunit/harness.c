@@ -4,6 +4,7 @@
  * operations that complete a struct completion. At the end of each test everything must have been freed:
  * requests, regions, charged pages, and the communicator itself.
  */
+#include <linux/cred.h>
 #include <linux/delay.h>
 #include <linux/in.h>
 #include <linux/in6.h>
@@ -28,8 +29,10 @@ static void ctx_init(struct swc_t_comm *c, struct swc_ctx *ctx)
 	ctx->mm = c->mm;
 	xa_init_flags(&ctx->members, XA_FLAGS_ALLOC1);
 	swc_region_ctx_init(ctx);
-	ctx->ring = swc_ring_create(128);
-	KUNIT_ASSERT_NOT_NULL(c->test, ctx->ring);
+	ctx->account = swc_account_get(current_euid());
+	KUNIT_ASSERT_NOT_NULL(c->test, ctx->account);
+	ctx->ring = swc_ring_create(128, ctx->account);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(c->test, ctx->ring);
 }
 
 /* ------------------------------------------------------------------ nodes */
@@ -202,6 +205,7 @@ void swc_t_comm_end(struct swc_t_comm *c)
 		swc_comm_ctx_drop(ctx);
 		swc_region_drain(ctx);
 		swc_ring_destroy(ctx->ring);
+		swc_account_put(ctx->account);
 		xa_destroy(&ctx->members);
 		xa_destroy(&ctx->regions);
 		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->live_reqs), 0);

@@ -26,21 +26,25 @@ struct swc_ring {
 	struct swc_ring_user *user;
 };
 
-struct swc_ring *swc_ring_create(unsigned int entries)
+/* Its memory is charged to @account, if that is not NULL. Return: the ring, or an error pointer. */
+struct swc_ring *swc_ring_create(unsigned int entries, struct swc_account *account)
 {
 	struct swc_ring *ring = kzalloc(sizeof(*ring), GFP_KERNEL_ACCOUNT);
+	int ret;
 
 	if (!ring)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	spin_lock_init(&ring->lock);
 	init_waitqueue_head(&ring->wq);
 	ring->entries = entries;
 	ring->kernel_side = swc_shared_alloc(SWC_RING_ENTRIES_OFFSET +
-					     entries * sizeof(struct swc_completion), NULL);
-	if (IS_ERR(ring->kernel_side))
+					     entries * sizeof(struct swc_completion), account, NULL);
+	ret = PTR_ERR_OR_ZERO(ring->kernel_side);
+	if (ret)
 		goto err;
-	ring->user_side = swc_shared_alloc(sizeof(*ring->user), NULL);
-	if (IS_ERR(ring->user_side))
+	ring->user_side = swc_shared_alloc(sizeof(*ring->user), account, NULL);
+	ret = PTR_ERR_OR_ZERO(ring->user_side);
+	if (ret)
 		goto err_kernel_side;
 	ring->shared = ring->kernel_side->mem;
 	ring->shared->entries = entries;
@@ -51,7 +55,7 @@ err_kernel_side:
 	swc_shared_put(ring->kernel_side);
 err:
 	kfree(ring);
-	return NULL;
+	return ERR_PTR(ret);
 }
 
 void swc_ring_destroy(struct swc_ring *ring)

@@ -5,6 +5,7 @@
 #include <linux/mmu_notifier.h>
 #include <linux/xarray.h>
 
+#include "mem/account.h"
 #include "mem/drain.h"
 #include "mem/region_cache.h"
 #include "swingcoll.h"
@@ -16,6 +17,7 @@
  * context is left, so neither needs a reference to it.
  *
  * @mm: the address space; calls from any other one are refused (-EPERM)
+ * @account: of the user that opened it
  * @notifier: called when @mm goes away, by exec or exit of its last thread
  * @members: communicator handle -> struct swc_member
  * @regions: region handle -> struct swc_region (explicit registrations)
@@ -31,6 +33,7 @@
  */
 struct swc_ctx {
 	struct mm_struct *mm;
+	struct swc_account *account;
 	struct mmu_notifier notifier;
 	struct xarray members;
 	struct xarray regions;

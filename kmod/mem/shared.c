@@ -2,8 +2,8 @@
 /*
  * Memory shared by the kernel and processes: rings, state pages, slots, progress of partitions.
  *
- * All of it counts in the memory cgroup of the process that made it, and most of it against RLIMIT_MEMLOCK,
- * as long as it exists.
+ * All of it counts in the memory cgroup of the process that made it and in the account of its user, and most
+ * of it against RLIMIT_MEMLOCK, as long as it exists.
  */
 #include <linux/err.h>
 #include <linux/mm.h>
@@ -12,6 +12,7 @@
 #include <linux/vmalloc.h>
 
 #include "compat.h"
+#include "mem/account.h"
 #include "mem/region.h"
 #include "mem/shared.h"
 
@@ -24,24 +25,35 @@ static void shared_free(struct kref *ref)
 		swc_uncharge_pages(s->mm, s->npages);
 		mmdrop(s->mm);
 	}
+	if (s->account) {
+		swc_account_uncharge(s->account, SWC_QUOTA_MEMORY, (u64)s->npages << PAGE_SHIFT);
+		swc_account_put(s->account);
+	}
 	kfree(s);
 }
 
 /**
  * swc_shared_alloc() - allocate shared memory, zeroed
  * @bytes: rounded up to whole pages
+ * @account: to be charged; or NULL
  * @mm: address space of the caller, to be charged; or NULL
  *
- * Return: memory with one reference, or ERR_PTR(-ENOMEM).
+ * Return: memory with one reference; ERR_PTR(-ENOMEM); ERR_PTR(-EDQUOT).
  */
-struct swc_shared *swc_shared_alloc(size_t bytes, struct mm_struct *mm)
+struct swc_shared *swc_shared_alloc(size_t bytes, struct swc_account *account, struct mm_struct *mm)
 {
 	struct swc_shared *s = kzalloc(sizeof(*s), GFP_KERNEL_ACCOUNT);
+	int ret;
 
 	if (!s)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&s->ref);
 	s->npages = DIV_ROUND_UP(bytes, PAGE_SIZE);
+	ret = swc_account_charge(account, SWC_QUOTA_MEMORY, (u64)s->npages << PAGE_SHIFT);
+	if (ret)
+		goto err;
+	s->account = swc_account_hold(account);
+	ret = -ENOMEM;
 	if (mm) {
 		if (swc_charge_pages(mm, s->npages))
 			goto err;
@@ -54,7 +66,7 @@ struct swc_shared *swc_shared_alloc(size_t bytes, struct mm_struct *mm)
 		return s;
 err:
 	shared_free(&s->ref);
-	return ERR_PTR(-ENOMEM);
+	return ERR_PTR(ret);
 }
 
 /* May be NULL. */

@@ -8,6 +8,8 @@
 
 #include "comm/comm.h"
 #include "compat.h"
+#include "mem/account.h"
+#include "mem/context.h"
 #include "mem/handle.h"
 #include "plan/plan.h"
 #include "trace.h"
@@ -18,6 +20,8 @@ static void plan_release(struct kref *ref)
 
 	swc_plan_net_free(plan->net);
 	kvfree(plan->data);
+	swc_account_uncharge(plan->account, SWC_QUOTA_MEMORY, plan->charged);
+	swc_account_put(plan->account);
 	kfree(plan);
 }
 
@@ -27,14 +31,29 @@ void swc_plan_put(struct swc_plan *plan)
 		kref_put(&plan->ref, plan_release);
 }
 
-static struct swc_plan *plan_copy(const struct swc_plan_load *load)
+/* @n bytes more of the loader's memory, for as long as the plan exists. */
+static int plan_charge(struct swc_plan *plan, u64 n)
+{
+	int ret = swc_account_charge(plan->account, SWC_QUOTA_MEMORY, n);
+
+	if (!ret)
+		plan->charged += n;
+	return ret;
+}
+
+static struct swc_plan *plan_copy(const struct swc_plan_load *load, struct swc_account *account)
 {
 	struct swc_plan *plan = kzalloc(sizeof(*plan), GFP_KERNEL_ACCOUNT);
-	int ret = -ENOMEM;
+	int ret;
 
 	if (!plan)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&plan->ref);
+	plan->account = swc_account_hold(account);
+	ret = plan_charge(plan, sizeof(*plan) + load->bytes);
+	if (ret)
+		goto err_put;
+	ret = -ENOMEM;
 	plan->data = kvmalloc(load->bytes, GFP_KERNEL_ACCOUNT);
 	if (!plan->data)
 		goto err_put;
@@ -70,6 +89,15 @@ static int local_steps_fit(const struct swc_plan_view *v, const struct swc_comm 
 	return 0;
 }
 
+/* Refuse now what could not be opened later: a plan that needs more connections than its user may have. */
+static int conns_fit(const struct swc_plan *plan, const struct swc_comm *comm)
+{
+	u64 n = plan->net->nconns;
+
+	return swc_account_check(comm->account, SWC_QUOTA_CONNS, n) ?:
+	       swc_account_check(comm->account, SWC_QUOTA_MEMORY, n * comm->net->conn_bytes);
+}
+
 /* Is the plan for this rank of this communicator? */
 static int plan_fits(struct swc_plan *plan, const struct swc_member *member, char *why)
 {
@@ -88,10 +116,19 @@ static int plan_fits(struct swc_plan *plan, const struct swc_member *member, cha
 	ret = local_steps_fit(&plan->view, comm, why);
 	if (ret)
 		return ret;
+	ret = plan_charge(plan, swc_plan_net_bytes(&plan->view));
+	if (ret) {
+		swc_account_explain(plan->account, why, SWC_TEXT_BYTES);
+		return ret;
+	}
 	plan->net = swc_plan_net_create(comm, &plan->view);
 	if (IS_ERR(plan->net)) {
 		ret = PTR_ERR(plan->net);
 		plan->net = NULL;
+	} else {
+		ret = conns_fit(plan, comm);
+		if (ret)
+			swc_account_explain(comm->account, why, SWC_TEXT_BYTES);
 	}
 	if (ret == -EHOSTUNREACH)
 		snprintf(why, SWC_TEXT_BYTES,
@@ -120,9 +157,11 @@ int swc_plan_load(struct swc_member *member, struct swc_plan_load *load)
 		ret = -ENOSPC;
 		goto err_count;
 	}
-	plan = plan_copy(load);
+	plan = plan_copy(load, member->ctx->account);
 	if (IS_ERR(plan)) {
 		ret = PTR_ERR(plan);
+		if (ret == -EDQUOT)
+			swc_account_explain(member->ctx->account, load->text, sizeof(load->text));
 		goto err_count;
 	}
 	ret = swc_plan_check(plan->data, load->bytes, &plan->view, load->text, sizeof(load->text));
@@ -171,6 +210,8 @@ void swc_plan_unload_all(struct swc_member *member)
 
 	xa_for_each(&member->plans, handle, plan) {
 		swc_plan_unload(member, handle);
+		cond_resched();
+	}
 }
 
 static void get_ref(void *object)
@@ -182,5 +223,3 @@ struct swc_plan *swc_plan_get(struct swc_member *member, u32 handle)
 {
 	return swc_handle_get(&member->plans, handle, get_ref);
 }
-		cond_resched();
-	}

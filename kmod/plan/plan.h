@@ -8,6 +8,8 @@
 #include "plan/plan_conn.h"
 #include "swingcoll.h"
 
+struct swc_account;
+
 /* A verified plan. References: the member's handle table, and each request that uses it. */
 struct swc_plan {
 	struct kref ref;
@@ -15,6 +17,8 @@ struct swc_plan {
 	struct swc_plan_view view;
 	struct swc_plan_net *net;	/* NULL if all members are on this node */
 	void *data;
+	struct swc_account *account;
+	u64 charged;			/* bytes of memory charged to @account */
 };
 
 int swc_plan_load(struct swc_member *member, struct swc_plan_load *load);

@@ -109,6 +109,13 @@ static int read_channel(struct builder *b, u16 channel, u32 *ordinal, u32 *conn_
 
 /* ------------------------------------------------------------------ life */
 
+/* The most memory that swc_plan_net_create() needs for this plan, in the end. */
+u64 swc_plan_net_bytes(const struct swc_plan_view *view)
+{
+	return sizeof(struct swc_plan_net) + 2ull * sizeof(u32) * (view->hdr->nxfers + view->hdr->nsteps) +
+	       (u64)view->hdr->nxfers * sizeof(struct swc_plan_conn);
+}
+
 /**
  * swc_plan_net_create() - find the connections that a verified plan needs
  *

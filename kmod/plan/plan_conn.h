@@ -54,6 +54,7 @@ struct swc_plan_net {
 #define SWC_MAX_RNDV_WINDOW	4
 
 struct swc_plan_net *swc_plan_net_create(const struct swc_comm *comm, const struct swc_plan_view *view);
+u64 swc_plan_net_bytes(const struct swc_plan_view *view);
 int swc_plan_net_open(struct swc_plan_net *pnet, struct swc_net *net, u32 me);
 void swc_plan_net_free(struct swc_plan_net *pnet);
 

@@ -36,6 +36,16 @@ int swc_buffers_check_parameters(void)
 
 /* ------------------------------------------------------------------ allocation */
 
+/* Memory of a connection, but for what the device's driver allocates for its queue pair. */
+u32 swc_buffers_bytes(void)
+{
+	u32 nrx_bufs = rx_bufs_param + SWC_WIRE_SPARE;
+
+	return sizeof(struct swc_rdma_conn) + SWC_SQ_DEPTH * (sizeof(struct swc_sq_entry) + PAGE_SIZE) +
+	       nrx_bufs * (sizeof(struct swc_rx_buf) + sizeof(struct swc_extent) +
+			   (PAGE_SIZE << get_order(rx_buf_kib_param << 10)));
+}
+
 static int alloc_rx_bufs(struct swc_rdma_conn *conn)
 {
 	struct swc_region *r;

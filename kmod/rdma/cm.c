@@ -166,6 +166,7 @@ static const char * const reasons[SWC_WIRE_REASON_NR] = {
 	[SWC_WIRE_BAD] = "it found the request invalid: do all ranks have the same table of nodes?",
 	[SWC_WIRE_DENIED] = "it does not believe that we know the communicator's id",
 	[SWC_WIRE_ENDED] = "the communicator has ended there",
+	[SWC_WIRE_QUOTA] = "its user may not have more connections or memory there: see swingctl status there",
 };
 
 /* The communicator has ended there: the culprit there is the culprit here. */
@@ -190,7 +191,7 @@ static void rejected(struct swc_rdma_conn *conn, struct rdma_cm_id *id, struct r
 
 	if (r && len >= sizeof(*r) && le32_to_cpu(r->magic) == SWC_WIRE_MAGIC)
 		reason = le16_to_cpu(r->reason);
-	if (!reason || reason == SWC_WIRE_UNKNOWN || reason == SWC_WIRE_BUSY)
+	if (!reason || reason == SWC_WIRE_UNKNOWN || reason == SWC_WIRE_BUSY || reason == SWC_WIRE_QUOTA)
 		swc_conn_retry(conn, reason ? reasons[reason] : rdma_reject_msg(id, event->status),
 			       event->status);
 	else if (reason == SWC_WIRE_VERSION_DIFFERS)

@@ -7,14 +7,16 @@
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 
+#include "mem/account.h"
 #include "rdma/rdma.h"
 
 struct workqueue_struct *swc_net_wq;
 
+/* After a failed attempt to connect, in milliseconds: doubled after each further one, up to the second. */
 #define RETRY_MS	50
+#define RETRY_MOST_MS	1600
 /* The reason why a live connection ends may still be in its completion queue. */
 #define DROPPED_MS	100
-#define RETRY_MOST_MS	1600
 
 /* ------------------------------------------------------------------ state */
 
@@ -56,11 +58,33 @@ void swc_conn_pend(struct swc_rdma_conn *conn, u32 pending)
 
 /* ------------------------------------------------------------------ references, work */
 
+/* Charge a new connection, with its memory, to the user; until its last reference is put. */
+int swc_conn_charge(struct swc_rdma_conn *conn, const struct swc_net *net)
+{
+	struct swc_account *account = net->params.account;
+	int ret = swc_account_charge(account, SWC_QUOTA_CONNS, 1);
+
+	if (ret)
+		return ret;
+	ret = swc_account_charge(account, SWC_QUOTA_MEMORY, net->conn_bytes);
+	if (ret) {
+		swc_account_uncharge(account, SWC_QUOTA_CONNS, 1);
+		return ret;
+	}
+	/* It may outlive the net. */
+	conn->account = swc_account_hold(account);
+	conn->charged = net->conn_bytes;
+	return 0;
+}
+
 static void conn_free(struct kref *ref)
 {
 	struct swc_rdma_conn *conn = container_of(ref, struct swc_rdma_conn, ref);
 
 	swc_buffers_free(conn);
+	swc_account_uncharge(conn->account, SWC_QUOTA_MEMORY, conn->charged);
+	swc_account_uncharge(conn->account, SWC_QUOTA_CONNS, 1);
+	swc_account_put(conn->account);
 	kfree(conn);
 }
 
@@ -190,6 +214,15 @@ void swc_conn_fail(struct swc_rdma_conn *conn, int error, const char *fmt, ...)
 	swc_conn_close(conn, 0);
 }
 
+/* How long to wait after the @failed-th failed attempt in a row: longer and longer, but not past @left. */
+unsigned long swc_conn_backoff(u32 failed, unsigned long left)
+{
+	u32 ms = failed < 6 ? RETRY_MS << failed : RETRY_MOST_MS;
+
+	/* The last attempt comes at the deadline. */
+	return min(msecs_to_jiffies(ms), left);
+}
+
 /**
  * swc_conn_retry() - an attempt to connect has failed, or a live connection has been dropped
  * @why: a constant string
@@ -218,15 +251,6 @@ void swc_conn_retry(struct swc_rdma_conn *conn, const char *why, int detail)
 				 lower ? swc_conn_backoff(conn->nfailed++, conn->give_up + 1 - now) :
 					 msecs_to_jiffies(RETRY_MS));
 	spin_unlock(&conn->lock);
-/* How long to wait after the @failed-th failed attempt in a row: longer and longer, but not past @left. */
-unsigned long swc_conn_backoff(u32 failed, unsigned long left)
-{
-	u32 ms = failed < 6 ? RETRY_MS << failed : RETRY_MOST_MS;
-
-	/* The last attempt comes at the deadline. */
-	return min(msecs_to_jiffies(ms), left);
-}
-
 	if (late)
 		swc_conn_fail(conn, -ETIMEDOUT, "%s (%d)", why, detail);
 }

@@ -83,6 +83,8 @@ static struct swc_rdma_conn *find_conn(const struct swc_wire_hello *h, struct sw
 		return NULL;
 	no->reason = SWC_WIRE_BUSY;
 	conn = swc_net_find_conn(net, dst, src, h->channel, h->path);
+	if (PTR_ERR(conn) == -EDQUOT)
+		no->reason = SWC_WIRE_QUOTA;
 	return IS_ERR(conn) ? NULL : conn;
 }
 

@@ -8,6 +8,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "mem/account.h"
 #include "rdma/auth.h"
 #include "rdma/rdma.h"
 #include "rdma/tombstone.h"
@@ -112,9 +113,16 @@ static void close_work(struct work_struct *work)
 static struct swc_rdma_conn *conn_alloc(struct swc_rdma_net *net, u32 me, u32 peer, u16 channel, u16 path)
 {
 	struct swc_rdma_conn *conn = kzalloc(sizeof(*conn), GFP_KERNEL_ACCOUNT);
+	int ret;
 
 	if (!conn)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
+	/* For all that it is going to allocate, before it allocates anything. */
+	ret = swc_conn_charge(conn, &net->base);
+	if (ret) {
+		kfree(conn);
+		return ERR_PTR(ret);
+	}
 	conn->base.transport = net->base.transport;
 	kref_init(&conn->ref);
 	conn->net = net;
@@ -147,8 +155,8 @@ static struct swc_rdma_conn *add_conn(struct swc_rdma_net *net, u32 me, u32 peer
 	if (net->dead || test_bit(me, net->left))
 		return ERR_PTR(-ECONNABORTED);
 	conn = conn_alloc(net, me, peer, channel, path);
-	if (!conn)
-		return ERR_PTR(-ENOMEM);
+	if (IS_ERR(conn))
+		return conn;
 	ret = xa_err(xa_store(&net->conns, conn_key(me, peer, channel, path), conn, GFP_KERNEL_ACCOUNT));
 	if (ret) {
 		swc_net_ops->put(conn->comm);
@@ -164,7 +172,8 @@ static struct swc_rdma_conn *add_conn(struct swc_rdma_net *net, u32 me, u32 peer
 /**
  * swc_net_find_conn() - a connection of a net, made if it does not exist
  *
- * Return: the connection, with a reference; -ECONNABORTED if there are to be no more; -ENOMEM.
+ * Return: the connection, with a reference; -ECONNABORTED if there are to be no more; -EDQUOT if the user may
+ * not have more; -ENOMEM.
  */
 struct swc_rdma_conn *swc_net_find_conn(struct swc_rdma_net *net, u32 me, u32 peer, u16 channel, u16 path)
 {
@@ -311,6 +320,7 @@ struct swc_net *swc_net_alloc(const struct swc_net_params *params, const struct 
 		return ERR_PTR(ret);
 	}
 	swc_auth_name(&net->base);
+	net->base.conn_bytes = swc_buffers_bytes();
 	net->memcg = get_mem_cgroup_from_mm(current->mm);
 	mutex_init(&net->lock);
 	xa_init(&net->conns);

@@ -239,14 +239,15 @@ struct swc_offer {
  * @ref: references
  * @net: valid while @comm is
  * @comm: reference, until closed
+ * @account, @charged: who is charged for it, and for how many bytes
  * @node: in net->all
  * @me, @peer, @channel, @path: which one
  * @lock: guards what follows, but for the handshake
  * @state: see there
  * @flags: enum swc_conn_flag; atomic
  * @why: reason of the last failed attempt to connect, or of the drop
- * @pending: SWC_PEND_*
  * @nfailed: attempts of the lower rank that have failed
+ * @pending: SWC_PEND_*
  * @fin_seq: operations that this rank took part in, if it has left
  * @give_up: jiffies until which to connect; after this rank has left, until which to wait for the peer to
  *	receive what was sent
@@ -276,6 +277,8 @@ struct swc_rdma_conn {
 	struct kref ref;
 	struct swc_rdma_net *net;
 	struct swc_comm *comm;
+	struct swc_account *account;
+	u32 charged;
 	struct list_head node;
 	u32 me;
 	u32 peer;
@@ -286,10 +289,10 @@ struct swc_rdma_conn {
 	enum swc_conn_state state;
 	unsigned long flags;
 	const char *why;
+	u32 nfailed;
 	u32 pending;
 	u64 fin_seq;
 	unsigned long give_up;
-	u32 nfailed;
 	struct delayed_work connect_work;
 	struct delayed_work close_work;
 	struct work_struct pump_work;
@@ -343,6 +346,7 @@ static inline u64 swc_net_oldest(const struct swc_rdma_net *net)
 extern unsigned int rx_bufs_param;
 extern unsigned int rx_buf_kib_param;
 int swc_buffers_check_parameters(void);
+u32 swc_buffers_bytes(void);
 int swc_buffers_alloc(struct swc_rdma_conn *conn);
 void swc_buffers_free(struct swc_rdma_conn *conn);
 int swc_buffers_map(struct swc_rdma_conn *conn);
@@ -351,6 +355,7 @@ void swc_buffers_unmap(struct swc_rdma_conn *conn);
 /* conn.c */
 extern struct workqueue_struct *swc_net_wq;
 bool swc_conn_set_state(struct swc_rdma_conn *conn, enum swc_conn_state from, enum swc_conn_state to);
+int swc_conn_charge(struct swc_rdma_conn *conn, const struct swc_net *net);
 void swc_conn_pend(struct swc_rdma_conn *conn, u32 pending);
 void swc_rdma_conn_put(struct swc_rdma_conn *conn);
 void swc_conn_pump_later(struct swc_rdma_conn *conn);
@@ -358,12 +363,12 @@ void swc_conn_close(struct swc_rdma_conn *conn, unsigned int delay_ms);
 void swc_conn_go_live(struct swc_rdma_conn *conn);
 bool swc_conn_card_down(const struct swc_rdma_conn *conn, char *text, size_t bytes);
 void swc_conn_fail(struct swc_rdma_conn *conn, int error, const char *fmt, ...) __printf(3, 4);
+unsigned long swc_conn_backoff(u32 failed, unsigned long left);
 void swc_conn_retry(struct swc_rdma_conn *conn, const char *why, int detail);
 void swc_conn_wc_failed(struct swc_rdma_conn *conn, const struct ib_wc *wc);
 
 /* sq.c */
 static inline u32 swc_sq_room(const struct swc_sq *sq)
-unsigned long swc_conn_backoff(u32 failed, unsigned long left);
 {
 	return SWC_SQ_DEPTH - (sq->head - sq->tail);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * swingctl status: every communicator that this user may see, its members, and which of them keep it waiting.
- * A member is late if it has not submitted the oldest operation in flight.
+ * swingctl status: every communicator that this user may see, its members, and which of them keep it waiting;
+ * then what each user has of limited resources. A member is late if it has not submitted the oldest operation
+ * in flight.
  */
 #include "swingctl.h"
 
@@ -169,18 +170,85 @@ static int next_comm(int fd, uint64_t *cursor, struct view *v)
 	return 0;
 }
 
-int ctl_status(const struct ctl *ctl)
-{
-	cJSON *list = ctl->json ? cJSON_CreateArray() : NULL;
-	struct view *v = malloc(sizeof(*v));
-	int fd = device_open_or_explain("swingctl"), ret = -ENOMEM, n = 0;
-	uint64_t cursor = 0;
+/* ------------------------------------------------------------------ users */
 
-	if (fd < 0) {
-		free(v);
-		cJSON_Delete(list);
-		return 2;
+static const struct {
+	const char *name, *parameter;
+} quotas[SWC_QUOTA_NR] = {
+	[SWC_QUOTA_CONTEXTS] = { "contexts", "user_contexts" },
+	[SWC_QUOTA_COMMS] = { "communicators", "user_comms" },
+	[SWC_QUOTA_CONNS] = { "connections", "user_conns" },
+	[SWC_QUOTA_MEMORY] = { "memory", "user_memory_mib" },
+};
+
+static cJSON *user_json(const struct swc_user_query *u)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	cJSON_AddNumberToObject(o, "uid", u->uid);
+	for (int i = 0; i < SWC_QUOTA_NR; i++) {
+		cJSON *q = cJSON_AddObjectToObject(o, quotas[i].name);
+
+		cJSON_AddNumberToObject(q, "used", (double)u->quota[i].used);
+		cJSON_AddNumberToObject(q, "most", (double)u->quota[i].most);
+		cJSON_AddNumberToObject(q, "limit", (double)u->quota[i].limit);
+		cJSON_AddNumberToObject(q, "refused", (double)u->quota[i].refused);
 	}
+	return o;
+}
+
+static const char *amount(int which, uint64_t n, char text[NUMBER_TEXT])
+{
+	if (which == SWC_QUOTA_MEMORY)
+		return number_bytes((double)n, text);
+	snprintf(text, NUMBER_TEXT, "%llu", (unsigned long long)n);
+	return text;
+}
+
+static void print_user(const struct swc_user_query *u)
+{
+	char used[NUMBER_TEXT], most[NUMBER_TEXT], limit[NUMBER_TEXT];
+
+	printf("uid %u\n  %-13s %12s %12s %12s %8s\n", u->uid, "", "used", "most", "limit", "refused");
+	for (int i = 0; i < SWC_QUOTA_NR; i++) {
+		const struct swc_quota_use *q = &u->quota[i];
+
+		printf("  %-13s %12s %12s %12s %8llu", quotas[i].name, amount(i, q->used, used),
+		       amount(i, q->most, most), amount(i, q->limit, limit),
+		       (unsigned long long)q->refused);
+		if (q->refused)
+			printf("  raise " DEVICE_MODULE_DIR "/parameters/%s", quotas[i].parameter);
+		putchar('\n');
+	}
+}
+
+/* 0 or a negative errno, with a message. */
+static int show_users(int fd, cJSON *list)
+{
+	struct swc_user_query u = { 0 };
+	int ret;
+
+	while (!(ret = device_ioctl(fd, SWC_IOC_USER_QUERY, &u))) {
+		if (list)
+			cJSON_AddItemToArray(list, user_json(&u));
+		else
+			print_user(&u);
+	}
+	if (ret == -ENOENT)
+		return 0;
+	fprintf(stderr, "swingctl: SWC_IOC_USER_QUERY: %s\n", strerror(-ret));
+	return ret;
+}
+
+/* ------------------------------------------------------------------ communicators */
+
+/* 0 or a negative errno, with a message. */
+static int show_comms(int fd, cJSON *list)
+{
+	struct view *v = malloc(sizeof(*v));
+	uint64_t cursor = 0;
+	int ret = -ENOMEM, n = 0;
+
 	while (v && !(ret = next_comm(fd, &cursor, v))) {
 		if (list)
 			cJSON_AddItemToArray(list, comm_json(v));
@@ -188,17 +256,36 @@ int ctl_status(const struct ctl *ctl)
 			print_comm(v);
 		n++;
 	}
-	close(fd);
 	free(v);
 	if (ret != -ENOENT) {
 		fprintf(stderr, "swingctl: SWC_IOC_COMM_QUERY: %s\n", strerror(-ret));
-		cJSON_Delete(list);
-		return 2;
+		return ret;
 	}
-	if (list)
-		json_document(stdout, list);
-	else if (!n)
+	if (!list && !n)
 		puts(geteuid() ? "no communicators of this user (root sees all)"
 			       : "no communicators");
 	return 0;
+}
+
+int ctl_status(const struct ctl *ctl)
+{
+	int fd = device_open_or_explain("swingctl"), ret;
+	cJSON *o = NULL, *comms = NULL, *users = NULL;
+
+	if (fd < 0)
+		return 2;
+	if (ctl->json) {
+		o = cJSON_CreateObject();
+		comms = cJSON_AddArrayToObject(o, "communicators");
+		users = cJSON_AddArrayToObject(o, "users");
+	}
+	ret = show_comms(fd, comms);
+	if (!ret)
+		ret = show_users(fd, users);
+	close(fd);
+	if (!ret && o)
+		json_document(stdout, o);
+	else
+		cJSON_Delete(o);
+	return ret ? 2 : 0;
 }

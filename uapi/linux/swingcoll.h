@@ -9,7 +9,8 @@
  *
  * Calls fail with -EPERM in a process that shares the file but not the address space of the opener, with
  * -ENOENT for a handle that does not exist in the file, with -EFAULT for arguments that cannot be read or
- * written, and with -ENOMEM if the kernel has no memory.
+ * written, with -ENOMEM if the kernel has no memory, and with -EDQUOT if the user may have no more of
+ * something (enum swc_quota); so does open().
  */
 #ifndef _UAPI_LINUX_SWINGCOLL_H
 #define _UAPI_LINUX_SWINGCOLL_H
@@ -485,10 +486,11 @@ struct swc_comm_error {
  * @data: address of the plan (struct swc_plan_header)
  * @plan: out: handle, 1 to 65535, valid for this rank of this communicator
  * @resv: must be 0
- * @text: out: after -EINVAL and -EHOSTUNREACH: why the plan was refused, one line for people
+ * @text: out: after -EINVAL, -EHOSTUNREACH and -EDQUOT: why the plan was refused, one line for people
  *
  * -EINVAL: the plan is not valid, or not for this communicator. -EHOSTUNREACH: it names a rank of a node to
- * which there is no path. -ENOSPC: too many plans (swc_info.max_plans).
+ * which there is no path. -ENOSPC: too many plans (swc_info.max_plans). -EDQUOT: the user may not have the
+ * memory, or so many connections as the plan needs.
  */
 struct swc_plan_load {
 	__u32 comm;
@@ -715,6 +717,37 @@ struct swc_comm_query {
 	char  algo[SWC_NAME_BYTES];
 };
 
+/*
+ * What one user may have on this machine at a time; module parameters set the limits. Calls that would exceed
+ * one fail with -EDQUOT. CONTEXTS: open files, of the user that opened them. COMMS, CONNS: communicators
+ * and their connections to other nodes, of the user that created them. MEMORY: bytes of kernel memory for
+ * all of these, for completion rings, slots, plans and operations; not what is pinned.
+ */
+enum swc_quota { SWC_QUOTA_CONTEXTS, SWC_QUOTA_COMMS, SWC_QUOTA_CONNS, SWC_QUOTA_MEMORY, SWC_QUOTA_NR };
+
+struct swc_quota_use {
+	__u64 used;
+	__u64 most;		/* the most that was used at a time, since the user has had anything */
+	__u64 limit;
+	__u64 refused;		/* requests that would have exceeded the limit */
+};
+
+/**
+ * struct swc_user_query - get what one user after the other has
+ * @cursor: in: 0 for the first, else what the last call returned; out: for the next call
+ * @uid: out: the user, in the user namespace of the caller
+ * @resv: must be 0
+ * @quota: out: by enum swc_quota
+ *
+ * Returns the caller's user, or with CAP_SYS_ADMIN all users that have anything. -ENOENT after the last.
+ */
+struct swc_user_query {
+	__u64 cursor;
+	__u32 uid;
+	__u32 resv;
+	struct swc_quota_use quota[SWC_QUOTA_NR];
+};
+
 /* Counters since the module was loaded. New ones are added at the end; swc_stats.count is their number. */
 enum swc_stat {
 	SWC_STAT_OPS_SUBMITTED, SWC_STAT_OPS_COMPLETED, SWC_STAT_OPS_FAILED, SWC_STAT_BYTES,
@@ -767,6 +800,7 @@ struct swc_stats {
 #define SWC_IOC_PARTITIONED_KICK	_IOW(SWC_IOC_MAGIC, 0x11, struct swc_partitioned_ref)
 #define SWC_IOC_PARTITIONED_WAIT	_IOW(SWC_IOC_MAGIC, 0x12, struct swc_partitioned_ref)
 #define SWC_IOC_PARTITIONED_FREE	_IOW(SWC_IOC_MAGIC, 0x13, struct swc_partitioned_ref)
+#define SWC_IOC_USER_QUERY	_IOWR(SWC_IOC_MAGIC, 0x14, struct swc_user_query)
 
 /*
  * cmd_op of IORING_OP_URING_CMD; the payload of the SQE is the struct. COLLECTIVE needs a ring with

@@ -39,6 +39,7 @@ static const struct {
 	{ "ENOENT", -ENOENT, false },
 	{ "ENOMEM", -ENOMEM, false },
 	{ "ENOSPC", -ENOSPC, false },
+	{ "EDQUOT", -EDQUOT, false },
 	{ "EOPNOTSUPP", -EOPNOTSUPP, false },
 	{ "EOVERFLOW", -EOVERFLOW, false },
 	{ "EPERM", -EPERM, false },

@@ -32,11 +32,11 @@ static void post(struct swc_ring *ring, u64 number)
 
 static void ring_order(struct kunit *test)
 {
-	struct swc_ring *ring = t_ring_create(8);
+	struct swc_ring *ring = t_ring_create(8, NULL);
 	u32 head = 0, i;
 	u64 next = 0;
 
-	KUNIT_ASSERT_NOT_NULL(test, ring);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, ring);
 	KUNIT_EXPECT_EQ(test, ring->shared->entries, 8);
 	for (i = 0; i < 100; i++) {
 		u32 burst = 1 + i % 8, k;
@@ -62,10 +62,10 @@ static void ring_order(struct kunit *test)
 /* Unread and reserved entries count together. */
 static void ring_full(struct kunit *test)
 {
-	struct swc_ring *ring = t_ring_create(8);
+	struct swc_ring *ring = t_ring_create(8, NULL);
 	u32 i;
 
-	KUNIT_ASSERT_NOT_NULL(test, ring);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, ring);
 	for (i = 0; i < 8; i++)
 		KUNIT_EXPECT_EQ(test, t_ring_reserve(ring), 0);
 	for (i = 0; i < 5; i++)
@@ -83,10 +83,10 @@ static void ring_full(struct kunit *test)
 /* Indices wrap at 2^32. */
 static void ring_wrap(struct kunit *test)
 {
-	struct swc_ring *ring = t_ring_create(8);
+	struct swc_ring *ring = t_ring_create(8, NULL);
 	u32 i;
 
-	KUNIT_ASSERT_NOT_NULL(test, ring);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, ring);
 	ring->tail = 0xfffffffa;
 	ring->user->head = 0xfffffffa;
 	for (i = 0; i < 8; i++)
@@ -106,10 +106,10 @@ static void ring_wrap(struct kunit *test)
 static void ring_garbage(struct kunit *test)
 {
 	static const u32 heads[] = { 1, 7, 8, 9, 1000, 0x7fffffff, 0x80000000, 0xffffffff };
-	struct swc_ring *ring = t_ring_create(8);
+	struct swc_ring *ring = t_ring_create(8, NULL);
 	u32 i, k, reserved = 0;
 
-	KUNIT_ASSERT_NOT_NULL(test, ring);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, ring);
 	for (i = 0; i < ARRAY_SIZE(heads); i++) {
 		u32 tail = ring->tail;
 
@@ -137,9 +137,9 @@ static void ring_garbage(struct kunit *test)
 
 static void ring_wait(struct kunit *test)
 {
-	struct swc_ring *ring = t_ring_create(8);
+	struct swc_ring *ring = t_ring_create(8, NULL);
 
-	KUNIT_ASSERT_NOT_NULL(test, ring);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, ring);
 	KUNIT_EXPECT_EQ(test, t_ring_wait(ring, 0, 20), -ETIME);
 	KUNIT_EXPECT_EQ(test, t_ring_wait(ring, 5, 20), 0);
 	KUNIT_EXPECT_EQ(test, t_ring_reserve(ring), 0);

@@ -27,6 +27,9 @@ static const struct {
 	{ -EINPROGRESS, "not finished yet" },
 	{ -EEXIST, "another process has this rank" },
 	{ -ENOSPC, "a limit of the module is reached" },
+	{ -EDQUOT,
+	  "this user may have no more: swingctl status shows which limit is reached, and root can raise "
+	  "it (module parameters user_*)" },
 	{ -EPROTO, "the ranks called different collectives, or with different arguments" },
 	{ -ETIMEDOUT, "a rank did not come before the deadline" },
 	{ -ECONNRESET, "a rank has died or left" },

@@ -236,7 +236,7 @@ static int load_in_kernel(struct swingcoll_comm *comm, const void *plan, size_t 
 	l->data = (uintptr_t)plan;
 	ret = swc_context_ioctl(comm->ctx, SWC_IOC_PLAN_LOAD, l);
 	/* The kernel has no room: unload all other plans of this communicator. */
-	if (ret == -ENOSPC && comm->plans.n > 1) {
+	if ((ret == -ENOSPC || ret == -EDQUOT) && comm->plans.n > 1) {
 		while (comm->plans.n > 1)
 			unload(comm, &comm->plans.entry[--comm->plans.n]);
 		ret = swc_context_ioctl(comm->ctx, SWC_IOC_PLAN_LOAD, l);
