@@ -83,6 +83,7 @@ struct swc_net_abort {
  * @params: the communicator
  * @name, @places: what identifies the communicator to other nodes, see core/wire.h; set by the transport
  * @conn_bytes: memory of a connection, about; set by the transport
+ * @refusal_key: authenticates refusals to connect, see there; likewise
  * @path: sorted by node and number
  * @first_path: by node: index of its first path in @path; one entry more at the end
  * @abort: valid if @aborted
@@ -94,6 +95,7 @@ struct swc_net {
 	u8 name[SWC_WIRE_NAME];
 	__le32 places;
 	u32 conn_bytes;
+	u8 refusal_key[SWC_WIRE_MAC];
 	struct swc_node_path *path;
 	u32 *first_path;
 	struct swc_net_abort abort;

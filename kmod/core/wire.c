@@ -27,7 +27,9 @@ int swc_wire_hello_check(const void *data, u32 bytes)
 		return SWC_WIRE_VERSION_DIFFERS;
 	if (bytes < sizeof(*h))
 		return SWC_WIRE_BAD;
-	if (le32_to_cpu(h->src) >= le32_to_cpu(h->dst) || le32_to_cpu(h->dst) >= SWC_MAX_RANKS)
+	if (le16_to_cpu(h->src) >= le16_to_cpu(h->dst) || le16_to_cpu(h->dst) >= SWC_MAX_RANKS)
+		return SWC_WIRE_BAD;
+	if (!h->attempt)
 		return SWC_WIRE_BAD;
 	if (h->channel >= SWC_MAX_CHANNELS || h->path >= SWC_MAX_PATHS)
 		return SWC_WIRE_BAD;

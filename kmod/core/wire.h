@@ -13,9 +13,17 @@
  *	hello.mac  = MAC(id, hello up to the mac)
  *	accept.mac = MAC(id, hello, accept up to the mac)
  *	auth.mac   = MAC(id, hello, accept, "swingcoll proof")
+ *	reject.mac = MAC(MAC(id, "swingcoll refusal"), hello, reject up to the mac)
  *
  * MAC is keyed BLAKE2s with 16 bytes of output; the key is the communicator's id. Both nonces are random,
- * so an old handshake cannot be replayed to either side.
+ * so an old handshake cannot be replayed to either side. The lower rank numbers its requests: one that is
+ * not newer than all before is refused, and a newer one ends an attempt for which AUTH has not arrived. So
+ * a replayed request delays a connection by one attempt at most.
+ *
+ * A reject ends the communicator only if it has the right MAC. Without one (the refusing side does not
+ * know the id, or anybody has forged it) the lower rank tries again until its deadline: nodes of different
+ * versions notice that at the deadline only. The key of refusals is what a node keeps of a communicator
+ * that has ended; it does not reveal the id.
  *
  * Messages. Each is a SEND of a header and its payload into one receive buffer of the peer. DATA costs
  * the sender one credit; every header returns credits. SWC_WIRE_SPARE further receives are posted for
@@ -45,7 +53,7 @@
 #include "types.h"
 
 #define SWC_WIRE_MAGIC		0x57435753u	/* "SWCW" */
-#define SWC_WIRE_VERSION	6
+#define SWC_WIRE_VERSION	7
 #define SWC_WIRE_NAME		8
 #define SWC_WIRE_NONCE		8
 #define SWC_WIRE_MAC		16
@@ -65,8 +73,9 @@ struct swc_wire_hello {
 	u8     path;
 	u8     name[SWC_WIRE_NAME];
 	__le32 places;
-	__le32 src;		/* the lower rank, which connects */
-	__le32 dst;
+	__le16 src;		/* the lower rank, which connects */
+	__le16 dst;
+	__le32 attempt;		/* number of the request, from 1 */
 	__le16 rx_bufs;		/* receive buffers of the sender of this struct */
 	__le16 rx_buf_kib;	/* their size */
 	u8     nonce[SWC_WIRE_NONCE];
@@ -83,10 +92,13 @@ struct swc_wire_accept {
 	u8     mac[SWC_WIRE_MAC];
 };
 
-/* Why a connection is refused. After the first two and the last, the peer retries until its deadline. */
+/*
+ * Why a connection is refused. SWC_WIRE_BAD and SWC_WIRE_ENDED with the right MAC end the communicator; in
+ * all other cases the peer retries until its deadline.
+ */
 enum swc_wire_reason {
 	SWC_WIRE_UNKNOWN = 1,	/* no such communicator here (yet) */
-	SWC_WIRE_BUSY,		/* the connection exists, or memory is short */
+	SWC_WIRE_BUSY,		/* the connection exists, the request is not new, or memory is short */
 	SWC_WIRE_VERSION_DIFFERS,
 	SWC_WIRE_BAD,		/* malformed: ranks, path, sizes */
 	SWC_WIRE_DENIED,	/* authentication failed */
@@ -102,6 +114,7 @@ struct swc_wire_reject {
 	/* SWC_WIRE_ENDED: as in ABORT; 0: all ranks have left in order. */
 	__le32 error;
 	__le32 culprit;
+	u8     mac[SWC_WIRE_MAC];	/* zero if the refusing side does not know the communicator */
 };
 
 enum swc_wire_kind {

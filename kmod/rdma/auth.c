@@ -14,28 +14,34 @@ struct mac_part {
 	size_t bytes;
 };
 
-static void mac_of(const struct swc_net *net, const struct mac_part *part, u32 n, u8 *mac)
+static void mac_by(const u8 *key, u32 key_bytes, const struct mac_part *part, u32 n, u8 *mac)
 {
 	struct swc_compat_blake2s state;
 	u32 i;
 
-	blake2s_init_key(&state, SWC_WIRE_MAC, net->params.id, SWC_ID_BYTES);
+	blake2s_init_key(&state, SWC_WIRE_MAC, key, key_bytes);
 	for (i = 0; i < n; i++)
 		blake2s_update(&state, part[i].data, part[i].bytes);
 	blake2s_final(&state, mac);
 }
 
+static void mac_of(const struct swc_net *net, const struct mac_part *part, u32 n, u8 *mac)
+{
+	mac_by(net->params.id, SWC_ID_BYTES, part, n, mac);
+}
+
 /**
  * swc_auth_name() - set what identifies a communicator to other nodes
- * @net: gets its name and places
+ * @net: gets its name, places and key of refusals
  */
 void swc_auth_name(struct swc_net *net)
 {
-	const struct mac_part part = { "swingcoll name", 14 };
+	const struct mac_part part = { "swingcoll name", 14 }, refusal = { "swingcoll refusal", 17 };
 	struct swc_compat_blake2s state;
 	u8 mac[SWC_WIRE_MAC];
 	u32 i;
 
+	mac_of(net, &refusal, 1, net->refusal_key);
 	mac_of(net, &part, 1, mac);
 	memcpy(net->name, mac, sizeof(net->name));
 	blake2s_init_key(&state, sizeof(mac), net->params.id, SWC_ID_BYTES);
@@ -80,6 +86,18 @@ void swc_auth_proof(const struct swc_net *net, const struct swc_wire_hello *hell
 	};
 
 	mac_of(net, part, ARRAY_SIZE(part), mac);
+}
+
+/* reject.mac; @key: swc_net.refusal_key */
+void swc_auth_refusal(const u8 *key, const struct swc_wire_hello *hello, const struct swc_wire_reject *reject,
+		      u8 *mac)
+{
+	const struct mac_part part[] = {
+		{ hello, sizeof(*hello) },
+		{ reject, offsetof(struct swc_wire_reject, mac) },
+	};
+
+	mac_by(key, SWC_WIRE_MAC, part, ARRAY_SIZE(part), mac);
 }
 
 /* In constant time. */

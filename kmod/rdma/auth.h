@@ -10,6 +10,8 @@ void swc_auth_accept(const struct swc_net *net, const struct swc_wire_hello *hel
 		     const struct swc_wire_accept *accept, u8 *mac);
 void swc_auth_proof(const struct swc_net *net, const struct swc_wire_hello *hello,
 		    const struct swc_wire_accept *accept, u8 *mac);
+void swc_auth_refusal(const u8 *key, const struct swc_wire_hello *hello, const struct swc_wire_reject *reject,
+		      u8 *mac);
 bool swc_auth_equal(const u8 *a, const u8 *b);
 
 #endif /* SWC_RDMA_AUTH_H */

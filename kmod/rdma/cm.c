@@ -119,8 +119,9 @@ static int connect(struct swc_rdma_conn *conn, struct rdma_cm_id *id)
 		.channel = conn->channel,
 		.path = conn->path,
 		.places = conn->net->base.places,
-		.src = cpu_to_le32(conn->me),
-		.dst = cpu_to_le32(conn->peer),
+		.src = cpu_to_le16(conn->me),
+		.dst = cpu_to_le16(conn->peer),
+		.attempt = cpu_to_le32(++conn->attempt),
 		.rx_bufs = cpu_to_le16(rx_bufs_param),
 		.rx_buf_kib = cpu_to_le16(rx_buf_kib_param),
 	};
@@ -147,8 +148,9 @@ static void established(struct swc_rdma_conn *conn, const struct rdma_conn_param
 		swc_auth_accept(&conn->net->base, &conn->hello, a, mac);
 		reason = swc_auth_equal(mac, a->mac) ? 0 : SWC_WIRE_DENIED;
 	}
+	/* Anybody can forge an answer, the peer's may follow. */
 	if (reason) {
-		swc_conn_fail(conn, -EPROTO, "its answer cannot be authenticated (%d)", reason);
+		swc_conn_retry(conn, "its answer cannot be authenticated", reason);
 		return;
 	}
 	conn->accept = *a;
@@ -162,7 +164,8 @@ static void established(struct swc_rdma_conn *conn, const struct rdma_conn_param
 static const char * const reasons[SWC_WIRE_REASON_NR] = {
 	[SWC_WIRE_UNKNOWN] = "there is no such communicator there, or not any more",
 	[SWC_WIRE_BUSY] = "it is busy",
-	[SWC_WIRE_VERSION_DIFFERS] = "it speaks another version",
+	[SWC_WIRE_VERSION_DIFFERS] =
+		"it speaks another version of the protocol: load the same module on all nodes",
 	[SWC_WIRE_BAD] = "it found the request invalid: do all ranks have the same table of nodes?",
 	[SWC_WIRE_DENIED] = "it does not believe that we know the communicator's id",
 	[SWC_WIRE_ENDED] = "the communicator has ended there",
@@ -183,6 +186,15 @@ static void peer_ended(struct swc_rdma_conn *conn, const struct swc_wire_reject 
 	swc_conn_fail(conn, -ECONNRESET, "%s", reasons[SWC_WIRE_ENDED]);
 }
 
+/* Only a member can refuse for good: what anybody can forge must only delay. */
+static bool is_authentic(const struct swc_rdma_conn *conn, const struct swc_wire_reject *r)
+{
+	u8 mac[SWC_WIRE_MAC];
+
+	swc_auth_refusal(conn->net->base.refusal_key, &conn->hello, r, mac);
+	return swc_auth_equal(mac, r->mac);
+}
+
 static void rejected(struct swc_rdma_conn *conn, struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	u8 len = 0;
@@ -191,16 +203,16 @@ static void rejected(struct swc_rdma_conn *conn, struct rdma_cm_id *id, struct r
 
 	if (r && len >= sizeof(*r) && le32_to_cpu(r->magic) == SWC_WIRE_MAGIC)
 		reason = le16_to_cpu(r->reason);
-	if (!reason || reason == SWC_WIRE_UNKNOWN || reason == SWC_WIRE_BUSY || reason == SWC_WIRE_QUOTA)
-		swc_conn_retry(conn, reason ? reasons[reason] : rdma_reject_msg(id, event->status),
-			       event->status);
-	else if (reason == SWC_WIRE_VERSION_DIFFERS)
-		swc_conn_fail(conn, -EPROTONOSUPPORT, "it speaks version %u of the protocol, this node %u",
-			      le16_to_cpu(r->version), SWC_WIRE_VERSION);
-	else if (reason == SWC_WIRE_ENDED)
+	if (reason == SWC_WIRE_ENDED && is_authentic(conn, r))
 		peer_ended(conn, r);
+	else if (reason == SWC_WIRE_BAD && is_authentic(conn, r))
+		swc_conn_fail(conn, -EPROTO, "%s", reasons[reason]);
+	else if (reason == SWC_WIRE_VERSION_DIFFERS)
+		swc_conn_retry(conn, reasons[reason], le16_to_cpu(r->version));
+	else if (reason && reason < SWC_WIRE_REASON_NR)
+		swc_conn_retry(conn, reasons[reason], event->status);
 	else
-		swc_conn_fail(conn, -EPROTO, "%s", reason < SWC_WIRE_REASON_NR ? reasons[reason] : "refused");
+		swc_conn_retry(conn, rdma_reject_msg(id, event->status), event->status);
 }
 
 /* ------------------------------------------------------------------ events */

@@ -225,7 +225,7 @@ unsigned long swc_conn_backoff(u32 failed, unsigned long left)
 
 /**
  * swc_conn_retry() - an attempt to connect has failed, or a live connection has been dropped
- * @why: a constant string
+ * @why: a constant string; NULL: what has failed is a consequence of what another call tells
  * @detail: error or status, for the text
  *
  * The lower rank connects again until its deadline, less and less often: a peer may be away for long, and
@@ -239,7 +239,10 @@ void swc_conn_retry(struct swc_rdma_conn *conn, const char *why, int detail)
 
 	/* Queued under the lock: closing cancels this work, and it must not be queued after that. */
 	spin_lock(&conn->lock);
-	conn->why = why;
+	if (why)
+		conn->why = why;
+	else
+		why = conn->why ?: "the attempt was cut off";
 	if (conn->state == SWC_CONN_LIVE) {
 		set_bit(SWC_CONN_F_DROPPED, &conn->flags);
 		mod_delayed_work(swc_net_wq, &conn->connect_work, msecs_to_jiffies(DROPPED_MS));
@@ -273,7 +276,8 @@ void swc_conn_wc_failed(struct swc_rdma_conn *conn, const struct ib_wc *wc)
 {
 	/* A peer that is not authenticated can only spoil its own attempt. */
 	if (!test_bit(SWC_CONN_F_PROVEN, &conn->flags))
-		swc_conn_retry(conn, ib_wc_status_msg(wc->status), 0);
+		swc_conn_retry(conn, wc->status == IB_WC_WR_FLUSH_ERR ? NULL : ib_wc_status_msg(wc->status),
+			       0);
 	else if (wc->status != IB_WC_WR_FLUSH_ERR)
 		swc_conn_fail(conn, is_own_fault(wc->status) ? -EIO : -ECONNRESET, "%s",
 			      ib_wc_status_msg(wc->status));

@@ -17,8 +17,10 @@
 #include "rdma/rdma.h"
 #include "rdma/tombstone.h"
 
-#define AUTH_MIN_MS	5000
 #define BACKLOG		128
+
+/* So long an accepted peer may take to send AUTH, at least; only tests change it. */
+u32 swc_auth_ms = 5000;
 
 /* Outside of all locks that the handler takes: ending a listener waits for its handler. */
 static DEFINE_MUTEX(listeners_mutex);
@@ -44,30 +46,40 @@ u32 swc_listen_port(void)
 
 /* ------------------------------------------------------------------ requests */
 
+/**
+ * struct refusal - why a request is refused
+ * @reason: enum swc_wire_reason
+ * @known: the refusal is authenticated, with @end.refusal_key
+ * @end: how the communicator has ended, if @reason is SWC_WIRE_ENDED
+ */
 struct refusal {
 	int reason;
-	struct swc_tombstone end;	/* of SWC_WIRE_ENDED */
+	bool known;
+	struct swc_tombstone end;
 };
 
 /* The connection that is asked for; NULL: refused. */
 static struct swc_rdma_conn *find_conn(const struct swc_wire_hello *h, struct swc_rdma_net *net,
 				       struct refusal *no)
 {
-	u32 src = le32_to_cpu(h->src), dst = le32_to_cpu(h->dst);
+	u32 src = le16_to_cpu(h->src), dst = le16_to_cpu(h->dst);
 	const struct swc_net_params *params = &net->base.params;
 	struct swc_rdma_conn *conn;
 	u8 mac[SWC_WIRE_MAC];
+	bool ended;
 
 	swc_auth_hello(&net->base, h, mac);
 	no->reason = SWC_WIRE_DENIED;
 	if (!swc_auth_equal(mac, h->mac))
 		return NULL;
+	ended = swc_tombstone_of(&net->base, &no->end);
+	no->known = true;
 	/* Even if the communicator has ended: this may be why. */
 	no->reason = SWC_WIRE_BAD;
 	if (h->places != net->base.places || dst >= params->nranks)
 		return NULL;
 	no->reason = SWC_WIRE_ENDED;
-	if (swc_tombstone_of(&net->base, &no->end))
+	if (ended)
 		return NULL;
 	/* One kernel may have several nodes of a communicator: the right one may come yet, or be gone. */
 	if (!swc_net_is_local(&net->base, dst)) {
@@ -88,7 +100,7 @@ static struct swc_rdma_conn *find_conn(const struct swc_wire_hello *h, struct sw
 	return IS_ERR(conn) ? NULL : conn;
 }
 
-static int refuse(struct rdma_cm_id *id, const struct refusal *no)
+static int refuse(struct rdma_cm_id *id, const struct swc_wire_hello *h, const struct refusal *no)
 {
 	struct swc_wire_reject r = {
 		.magic = cpu_to_le32(SWC_WIRE_MAGIC),
@@ -100,6 +112,8 @@ static int refuse(struct rdma_cm_id *id, const struct refusal *no)
 		r.error = cpu_to_le32(-no->end.error);
 		r.culprit = cpu_to_le32(no->end.culprit + 1);
 	}
+	if (no->known)
+		swc_auth_refusal(no->end.refusal_key, h, &r, r.mac);
 	swc_stat_inc(SWC_STAT_CONNS_REFUSED);
 	rdma_reject(id, &r, sizeof(r), IB_CM_REJ_CONSUMER_DEFINED);
 	return -ECONNREFUSED;	/* makes the connection manager destroy the id */
@@ -131,15 +145,44 @@ static int accept(struct swc_rdma_conn *conn, struct rdma_cm_id *id, const struc
 	return ret ?: rdma_accept(id, &param);
 }
 
-/* A replayed hello is accepted, but no AUTH follows: it must not occupy the connection for long. */
+/* A peer that has died does not send AUTH: be ready for its next attempt, or find that there is none. */
 static void expect_auth(struct swc_rdma_conn *conn)
 {
-	u32 ms = max_t(u32, swc_cm_answer_ms(5), AUTH_MIN_MS);
+	u32 ms = max_t(u32, swc_cm_answer_ms(5), swc_auth_ms);
 
 	spin_lock(&conn->lock);
 	if (conn->state == SWC_CONN_CONNECTING)
 		queue_delayed_work(swc_net_wq, &conn->connect_work, msecs_to_jiffies(ms));
 	spin_unlock(&conn->lock);
+}
+
+/*
+ * Give the connection to the request if it waits for one. A request that is not newer than those before
+ * may be a replay. A newer one can only come from the peer: it has given up the attempt that still waits
+ * for its AUTH, or never began that, which then is a replay. In both cases that attempt ends, and the
+ * peer's next request finds the connection idle.
+ */
+static bool take_request(struct swc_rdma_conn *conn, struct rdma_cm_id *id, const struct swc_wire_hello *h)
+{
+	u32 attempt = le32_to_cpu(h->attempt);
+	bool newer, taken = false;
+
+	spin_lock(&conn->lock);
+	newer = attempt > conn->attempt;
+	if (newer) {
+		conn->attempt = attempt;
+		taken = swc_conn_set_state(conn, SWC_CONN_IDLE, SWC_CONN_CONNECTING);
+	}
+	if (taken) {
+		/* The connection owns the id: whoever closes the connection must find it. */
+		id->context = conn;
+		id->event_handler = swc_cm_handler;
+		conn->id = id;
+	} else if (newer && conn->state == SWC_CONN_CONNECTING) {
+		mod_delayed_work(swc_net_wq, &conn->connect_work, 0);
+	}
+	spin_unlock(&conn->lock);
+	return taken;
 }
 
 static int handle_request(struct swc_rdma_listener *l, struct rdma_cm_id *id,
@@ -149,39 +192,30 @@ static int handle_request(struct swc_rdma_listener *l, struct rdma_cm_id *id,
 	struct swc_rdma_conn *conn;
 	struct refusal no = {};
 	struct swc_net *net;
-	bool idle;
 	int ret;
 
 	no.reason = h ? swc_wire_hello_check(h, param->private_data_len) : SWC_WIRE_BAD;
 	if (no.reason)
-		return refuse(id, &no);
-	net = swc_net_ops->find(l->base.transport, h->name, le32_to_cpu(h->dst));
+		return refuse(id, h, &no);
+	net = swc_net_ops->find(l->base.transport, h->name, le16_to_cpu(h->dst));
 	/* A communicator of another network namespace is not visible here. */
 	if (net && swc_rdma_net(net)->listener->ns != id->route.addr.dev_addr.net) {
 		swc_net_ops->put(net->params.comm);
 		net = NULL;
 	}
 	if (!net) {
-		no.reason = swc_tombstone_find(h->name, NULL, 0, &no.end) ? SWC_WIRE_ENDED : SWC_WIRE_UNKNOWN;
-		return refuse(id, &no);
+		no.known = swc_tombstone_find(h->name, NULL, 0, &no.end);
+		no.reason = no.known ? SWC_WIRE_ENDED : SWC_WIRE_UNKNOWN;
+		return refuse(id, h, &no);
 	}
 	conn = find_conn(h, swc_rdma_net(net), &no);
 	swc_net_ops->put(net->params.comm);
 	if (!conn)
-		return refuse(id, &no);
-	spin_lock(&conn->lock);
-	idle = swc_conn_set_state(conn, SWC_CONN_IDLE, SWC_CONN_CONNECTING);
-	if (idle) {
-		/* The connection owns the id: whoever closes the connection must find it. */
-		id->context = conn;
-		id->event_handler = swc_cm_handler;
-		conn->id = id;
-	}
-	spin_unlock(&conn->lock);
-	if (!idle) {
+		return refuse(id, h, &no);
+	if (!take_request(conn, id, h)) {
 		swc_rdma_conn_put(conn);
 		no.reason = SWC_WIRE_BUSY;
-		return refuse(id, &no);
+		return refuse(id, h, &no);
 	}
 	ret = accept(conn, id, h);
 	if (ret) {

@@ -258,6 +258,7 @@ struct swc_offer {
  * @card: index of the network card here that it uses; 0: not known yet
  * @id, @cq, @pd: the queue pair and what it needs
  * @hello, @accept: the handshake
+ * @attempt: number of the last request: made by the lower rank, seen by the higher one
  * @outq: messages not posted to their end
  * @inflight: messages posted, not complete
  * @credits: free receive buffers of the peer
@@ -305,6 +306,7 @@ struct swc_rdma_conn {
 	struct ib_pd *pd;
 	struct swc_wire_hello hello;
 	struct swc_wire_accept accept;
+	u32 attempt;
 
 	struct list_head outq;
 	struct list_head inflight;
@@ -450,6 +452,7 @@ struct swc_net *swc_net_alloc(const struct swc_net_params *params, const struct 
 void swc_net_destroy(struct swc_net *base);
 
 /* listen.c */
+extern u32 swc_auth_ms;
 int swc_listen_check_parameters(void);
 u32 swc_listen_port(void);
 struct swc_listener *swc_listen_start(const struct swc_transport *transport);

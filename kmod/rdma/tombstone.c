@@ -28,10 +28,12 @@ static u32 nadded;
 bool swc_tombstone_of(const struct swc_net *net, struct swc_tombstone *end)
 {
 	*end = (struct swc_tombstone){ .culprit = -1 };
+	memcpy(end->refusal_key, net->refusal_key, sizeof(end->refusal_key));
 	/* Pairs with the release in swc_net_abort(). */
 	if (!smp_load_acquire(&net->aborted))
 		return false;
-	*end = (struct swc_tombstone){ .error = net->abort.error, .culprit = net->abort.culprit };
+	end->error = net->abort.error;
+	end->culprit = net->abort.culprit;
 	return true;
 }
 

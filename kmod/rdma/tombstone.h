@@ -4,10 +4,14 @@
 
 #include "net.h"
 
-/* How a communicator has ended; error 0, culprit -1: all ranks have left in order. */
+/*
+ * How a communicator has ended; error 0, culprit -1: all ranks have left in order. @refusal_key: of the
+ * communicator, with which a refusal says so.
+ */
 struct swc_tombstone {
 	int error;
 	int culprit;
+	u8 refusal_key[SWC_WIRE_MAC];
 };
 
 bool swc_tombstone_of(const struct swc_net *net, struct swc_tombstone *end);

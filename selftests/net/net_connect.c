@@ -28,7 +28,9 @@ struct hello {
 	uint16_t version;
 	uint8_t channel, path;
 	uint8_t name[8];
-	uint32_t places, src, dst;
+	uint32_t places;
+	uint16_t src, dst;
+	uint32_t attempt;
 	uint16_t rx_bufs, rx_buf_kib;
 	uint8_t nonce[8], mac[16];
 };
@@ -36,10 +38,12 @@ struct hello {
 struct reject {
 	uint32_t magic;
 	uint16_t version, reason;
+	uint32_t error, culprit;
+	uint8_t mac[16];
 };
 
 #define HELLO_MAGIC 0x57435753u
-#define HELLO_VERSION 6
+#define HELLO_VERSION 7
 enum {
 	REASON_UNKNOWN = 1,
 	REASON_VERSION = 3,
@@ -132,6 +136,7 @@ static int bad_requests(uint32_t port)
 					   .name = "nobody",
 					   .src = 0,
 					   .dst = 1,
+					   .attempt = 1,
 					   .rx_bufs = 16,
 					   .rx_buf_kib = 32 };
 	struct hello h;

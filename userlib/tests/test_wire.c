@@ -85,8 +85,9 @@ static struct swc_wire_hello good_hello(void)
 		.version = cpu_to_le16(SWC_WIRE_VERSION),
 		.channel = 3,
 		.path = 1,
-		.src = cpu_to_le32(5),
-		.dst = cpu_to_le32(7),
+		.src = cpu_to_le16(5),
+		.dst = cpu_to_le16(7),
+		.attempt = cpu_to_le32(1),
 		.rx_bufs = cpu_to_le16(16),
 		.rx_buf_kib = cpu_to_le16(32),
 	};
@@ -112,10 +113,12 @@ static void test_hello(void)
 		{ "the rank below connects", HELLO(src), 6, 0 },
 		{ "a rank connects to itself", HELLO(src), 7, SWC_WIRE_BAD },
 		{ "the higher rank connects", HELLO(src), 8, SWC_WIRE_BAD },
-		{ "rank -1 connects", HELLO(src), 0xffffffff, SWC_WIRE_BAD },
+		{ "rank -1 connects", HELLO(src), 0xffff, SWC_WIRE_BAD },
 		{ "to the last rank", HELLO(dst), SWC_MAX_RANKS - 1, 0 },
 		{ "to a rank too many", HELLO(dst), SWC_MAX_RANKS, SWC_WIRE_BAD },
-		{ "to rank -1", HELLO(dst), 0xffffffff, SWC_WIRE_BAD },
+		{ "to rank -1", HELLO(dst), 0xffff, SWC_WIRE_BAD },
+		{ "request number 0", HELLO(attempt), 0, SWC_WIRE_BAD },
+		{ "the last request number", HELLO(attempt), 0xffffffff, 0 },
 		{ "the fewest receive buffers", HELLO(rx_bufs), SWC_WIRE_MIN_RX_BUFS, 0 },
 		{ "too few receive buffers", HELLO(rx_bufs), SWC_WIRE_MIN_RX_BUFS - 1,
 		  SWC_WIRE_BAD },
@@ -679,8 +682,8 @@ static void test_damaged_hello(void)
 		if (ret)
 			mad += ret != SWC_WIRE_BAD && ret != SWC_WIRE_VERSION_DIFFERS;
 		else
-			mad += bytes < sizeof(h) || le32_to_cpu(h.dst) >= SWC_MAX_RANKS ||
-			       le32_to_cpu(h.src) >= le32_to_cpu(h.dst) ||
+			mad += bytes < sizeof(h) || le16_to_cpu(h.dst) >= SWC_MAX_RANKS ||
+			       le16_to_cpu(h.src) >= le16_to_cpu(h.dst) || !h.attempt ||
 			       h.channel >= SWC_MAX_CHANNELS || h.path >= SWC_MAX_PATHS ||
 			       le16_to_cpu(h.rx_bufs) < SWC_WIRE_MIN_RX_BUFS ||
 			       le16_to_cpu(h.rx_bufs) > SWC_WIRE_MAX_RX_BUFS ||

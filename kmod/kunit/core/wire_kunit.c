@@ -176,7 +176,8 @@ static void wire_handshake(struct kunit *test)
 {
 	struct swc_wire_hello h = {
 		.magic = cpu_to_le32(SWC_WIRE_MAGIC), .version = cpu_to_le16(SWC_WIRE_VERSION),
-		.dst = cpu_to_le32(1), .rx_bufs = cpu_to_le16(SWC_WIRE_MIN_RX_BUFS),
+		.dst = cpu_to_le16(1), .attempt = cpu_to_le32(1),
+		.rx_bufs = cpu_to_le16(SWC_WIRE_MIN_RX_BUFS),
 		.rx_buf_kib = cpu_to_le16(SWC_WIRE_MIN_RX_BUF >> 10),
 	}, bad;
 	struct swc_wire_accept a = {
@@ -196,7 +197,10 @@ static void wire_handshake(struct kunit *test)
 	bad.src = bad.dst;
 	KUNIT_EXPECT_EQ(test, swc_wire_hello_check(&bad, sizeof(h)), SWC_WIRE_BAD);
 	bad = h;
-	bad.dst = cpu_to_le32(SWC_MAX_RANKS);
+	bad.dst = cpu_to_le16(SWC_MAX_RANKS);
+	KUNIT_EXPECT_EQ(test, swc_wire_hello_check(&bad, sizeof(h)), SWC_WIRE_BAD);
+	bad = h;
+	bad.attempt = 0;
 	KUNIT_EXPECT_EQ(test, swc_wire_hello_check(&bad, sizeof(h)), SWC_WIRE_BAD);
 	a.resv = cpu_to_le16(1);
 	KUNIT_EXPECT_EQ(test, swc_wire_accept_check(&a, sizeof(a)), SWC_WIRE_BAD);

@@ -10,7 +10,7 @@
 const struct swc_t_layout swc_t_two_nodes = { 2, 1, false, { 0, 1 } };
 
 static u64 opened, closed;
-static unsigned int rx_bufs, rx_buf_kib, abort_ms;
+static unsigned int rx_bufs, rx_buf_kib, abort_ms, auth_ms;
 
 int swc_t_net_init(struct kunit *test)
 {
@@ -20,6 +20,7 @@ int swc_t_net_init(struct kunit *test)
 	rx_bufs = rx_bufs_param;
 	rx_buf_kib = rx_buf_kib_param;
 	abort_ms = swc_abort_ms;
+	auth_ms = swc_auth_ms;
 	/* All peers are notified of an abort, however busy the machine is. */
 	swc_abort_ms = 20000;
 	opened = swc_stat_read(SWC_STAT_CONNS_OPENED);
@@ -36,6 +37,7 @@ void swc_t_net_exit(struct kunit *test)
 	rx_buf_kib_param = rx_buf_kib;
 	swc_t_refuse_maps(0);
 	swc_abort_ms = abort_ms;
+	swc_auth_ms = auth_ms;
 	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_CONNS_OPENED) - opened,
 			swc_stat_read(SWC_STAT_CONNS_CLOSED) - closed);
 }

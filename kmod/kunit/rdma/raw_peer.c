@@ -32,8 +32,9 @@ void swc_t_hello(const struct swc_comm *comm, u32 src, u32 dst, struct swc_wire_
 		.magic = cpu_to_le32(SWC_WIRE_MAGIC),
 		.version = cpu_to_le16(SWC_WIRE_VERSION),
 		.places = comm->net->places,
-		.src = cpu_to_le32(src),
-		.dst = cpu_to_le32(dst),
+		.src = cpu_to_le16(src),
+		.dst = cpu_to_le16(dst),
+		.attempt = cpu_to_le32(1),
 		.rx_bufs = cpu_to_le16(16),
 		.rx_buf_kib = cpu_to_le16(32),
 	};
@@ -68,7 +69,7 @@ static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	if (event->event == RDMA_CM_EVENT_REJECTED) {
 		r = rdma_consumer_reject_data(id, event, &len);
 		if (r && len >= sizeof(*r) && le32_to_cpu(r->magic) == SWC_WIRE_MAGIC)
-			peer->reason = le16_to_cpu(r->reason);
+			peer->reject = *r;
 	} else if (event->event == RDMA_CM_EVENT_ESTABLISHED &&
 		   event->param.conn.private_data_len >= sizeof(peer->accept)) {
 		memcpy(&peer->accept, event->param.conn.private_data, sizeof(peer->accept));
@@ -225,10 +226,56 @@ int swc_t_refused(struct kunit *test, const struct swc_wire_hello *h, u32 bytes)
 {
 	struct swc_t_raw_peer *peer = swc_t_raw_peer(test);
 	int event = swc_t_connect(peer, h, bytes);
-	int reason = event == RDMA_CM_EVENT_REJECTED ? peer->reason : 0;
+	int reason = event == RDMA_CM_EVENT_REJECTED ? le16_to_cpu(peer->reject.reason) : 0;
 
 	swc_t_raw_peer_end(peer);
 	return reason;
+}
+
+/* ------------------------------------------------------------------ forged refusals */
+
+static int forge(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct swc_t_forger *forger = id->context;
+
+	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return 0;
+	if (forger->sent < forger->n) {
+		rdma_reject(id, &forger->refusal[forger->sent], sizeof(*forger->refusal),
+			    IB_CM_REJ_CONSUMER_DEFINED);
+		forger->sent++;
+	} else {
+		complete_all(&forger->done);
+	}
+	return -ECONNREFUSED;	/* makes the connection manager destroy the id */
+}
+
+/* Where the connections of @comm to @node go. */
+static void redirect(const struct swc_comm *comm, u32 node, __be16 port)
+{
+	struct swc_node_path *path = &comm->net->path[comm->net->first_path[node]];
+
+	((struct sockaddr_in *)path->remote)->sin_port = port;
+}
+
+void swc_t_forge(struct swc_t_forger *forger, struct kunit *test, const struct swc_comm *comm, u32 node)
+{
+	struct sockaddr_storage addr;
+
+	init_completion(&forger->done);
+	forger->id = rdma_create_id(&init_net, forge, forger, RDMA_PS_TCP, IB_QPT_RC);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(forger->id));
+	swc_t_addr(&addr, false);
+	((struct sockaddr_in *)&addr)->sin_port = 0;
+	KUNIT_ASSERT_EQ(test, rdma_bind_addr(forger->id, (struct sockaddr *)&addr), 0);
+	KUNIT_ASSERT_EQ(test, rdma_listen(forger->id, 8), 0);
+	redirect(comm, node, ((struct sockaddr_in *)&forger->id->route.addr.src_addr)->sin_port);
+}
+
+void swc_t_forge_end(struct swc_t_forger *forger, const struct swc_comm *comm, u32 node)
+{
+	redirect(comm, node, htons(swc_rdma_port()));
+	rdma_destroy_id(forger->id);
 }
 
 /* ------------------------------------------------------------------ sending */

@@ -22,7 +22,7 @@ struct swc_t_recv;
  * @hello, @accept: the handshake so far
  * @comm: communicator whose id it knows
  * @event: the last one of the connection manager; @event_done is completed with it
- * @reason: enum swc_wire_reason of a refusal
+ * @reject: refusal that it got
  * @recv: its receives, see swc_t_received()
  */
 struct swc_t_raw_peer {
@@ -33,7 +33,7 @@ struct swc_t_raw_peer {
 	const struct swc_comm *comm;
 	struct completion event_done;
 	int event;
-	int reason;
+	struct swc_wire_reject reject;
 
 	struct rdma_cm_id *id;
 	struct ib_pd *pd;
@@ -52,6 +52,24 @@ void swc_t_raw_peer_end(struct swc_t_raw_peer *peer);
 int swc_t_connect(struct swc_t_raw_peer *peer, const void *hello, u32 bytes);
 /* The reason why a request is refused; 0: it is accepted. */
 int swc_t_refused(struct kunit *test, const struct swc_wire_hello *h, u32 bytes);
+/**
+ * struct swc_t_forger - who answers requests in the name of a node, and does not know the id
+ * @refusal: its answers, one after the other
+ * @n: how many
+ * @sent: how many it has sent
+ * @done: a request has come after the last of them; also refused, without private data
+ */
+struct swc_t_forger {
+	const struct swc_wire_reject *refusal;
+	u32 n;
+	u32 sent;
+	struct completion done;
+	struct rdma_cm_id *id;
+};
+
+/* Requests of @comm to @node go to the forger until the end. */
+void swc_t_forge(struct swc_t_forger *forger, struct kunit *test, const struct swc_comm *comm, u32 node);
+void swc_t_forge_end(struct swc_t_forger *forger, const struct swc_comm *comm, u32 node);
 /* The MAC of AUTH. */
 void swc_t_auth(struct swc_t_raw_peer *peer, void *mac);
 /*
