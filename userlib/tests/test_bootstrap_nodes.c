@@ -309,6 +309,10 @@ static void test_world(void)
 	rec[3].topo = 1;
 	ok(refused(-EPROTO, "topology"), "different topologies are refused");
 	make_records("aabb");
+	rec[3].secret = 1;
+	ok(refused(-EACCES, "rank 3 (host, pid 103): its secret is not that of rank 0"),
+	   "different secrets are refused");
+	make_records("aabb");
 	rec[3].options = 1;
 	ok(refused(-EPROTO, "options"), "different options are refused");
 	make_records("aabb");

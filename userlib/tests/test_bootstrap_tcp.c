@@ -39,6 +39,8 @@ static const char *const variables[] = {
 	"MASTER_PORT",
 	"PMIX_NAMESPACE",
 	"SWINGCOLL_BOOT_TIMEOUT",
+	"SWINGCOLL_SECRET",
+	"SWINGCOLL_SECRET_FILE",
 };
 
 static void clear_env(void)
@@ -143,6 +145,9 @@ static void test_env(void)
 	ok(fails(-EINVAL, "HOST:PORT"), "root: port 0");
 	setenv("SWINGCOLL_ROOT", "a:1x", 1);
 	ok(fails(-EINVAL, "HOST:PORT"), "root: port is not a number");
+	clear_env();
+	setenv("SWINGCOLL_SECRET", "short", 1);
+	ok(fails(-EINVAL, "less than 16 characters"), "a secret that is too short");
 	clear_env();
 }
 
@@ -411,6 +416,119 @@ static void test_tcp_again(void)
 	close(fd);
 }
 
+#define SECRET "a secret of the tests"
+#define OTHER "a secret of somebody else"
+
+static int connect_only(struct swingcoll_bootstrap *boot)
+{
+	(void)boot;
+	return swingcoll_bootstrap_fail(-EIO, "accepted");
+}
+
+static void test_secret(void)
+{
+	int port = free_port();
+	bool good;
+
+	use_root("127.0.0.1", port, RANKS, 20);
+	setenv("SWINGCOLL_SECRET", SECRET, 1);
+	for (int i = RANKS; i-- > 0;)
+		start(i, 0, NULL, exchange);
+	ok(all_succeeded(RANKS), "8 ranks with the same secret exchange data");
+
+	use_root("127.0.0.1", port, 3, 20);
+	setenv("SWINGCOLL_SECRET", SECRET, 1);
+	start(0, 0, NULL, exchange);
+	start(1, 0, NULL, exchange);
+	setenv("SWINGCOLL_SECRET", OTHER, 1);
+	good = succeeded(start(2, -EACCES, "rank 2: rank 0 at 127.0.0.1", connect_only));
+	good &= succeeded(start(2, -EACCES, "another secret", connect_only));
+	unsetenv("SWINGCOLL_SECRET");
+	good &= succeeded(start(2, -EACCES, "has a secret, rank 2 has none", connect_only));
+	setenv("SWINGCOLL_SECRET", SECRET, 1);
+	setenv("SWINGCOLL_JOB", "other", 1);
+	good &= succeeded(start(2, -EPROTO, "another job", connect_only));
+	unsetenv("SWINGCOLL_JOB");
+	start(2, 0, NULL, exchange);
+	ok(all_succeeded(3) && good, "ranks with another secret, or none, are not accepted");
+
+	use_root("127.0.0.1", port, 2, 20);
+	start(0, 0, NULL, exchange);
+	setenv("SWINGCOLL_SECRET", SECRET, 1);
+	good = succeeded(start(1, -EACCES, "has no secret, rank 1 has one", connect_only));
+	unsetenv("SWINGCOLL_SECRET");
+	start(1, 0, NULL, exchange);
+	ok(all_succeeded(2) && good, "a rank with a secret does not trust a rank 0 without one");
+
+	use_root("127.0.0.1", port, 2, 4);
+	setenv("SWINGCOLL_SECRET", SECRET, 1);
+	start(0, -ETIMEDOUT, "rank 1; rank 1 at 127.0.0.1 does not know the secret", exchange);
+	setenv("SWINGCOLL_SECRET", OTHER, 1);
+	start(1, -EACCES, "another secret", connect_only);
+	ok(all_succeeded(2), "the error of rank 0 says who does not know the secret");
+}
+
+/* A message of rank 0: the error in its header, and up to @bytes of what follows. */
+static int receive(int fd, void *data, size_t bytes)
+{
+	struct {
+		char magic[8];
+		int32_t error;
+		uint32_t bytes;
+	} h;
+
+	if (recv(fd, &h, sizeof(h), MSG_WAITALL) != sizeof(h) || h.bytes > bytes ||
+	    recv(fd, data, h.bytes, MSG_WAITALL) != (ssize_t)h.bytes)
+		return 1;
+	return h.error;
+}
+
+/* What somebody who has recorded the connection of rank 1 can do: send the same again. */
+static void test_replay(void)
+{
+	struct {
+		char magic[8];
+		uint32_t rank, nranks;
+		uint64_t job;
+		uint32_t has_secret, resv;
+		uint8_t nonce[16];
+	} greeting = { .magic = "swcboot2",
+		       .rank = 1,
+		       .nranks = 2,
+		       .job = swc_hash_text(SWC_HASH_START, ""),
+		       .has_secret = 1 };
+	struct swc_secret secret;
+	uint8_t both[sizeof(greeting) + 16], challenge[2][32], proof[16];
+	char text[256], why[256];
+	int port = free_port(), fd, ret[2];
+
+	use_root("127.0.0.1", port, 2, 20);
+	setenv("SWINGCOLL_SECRET", SECRET, 1);
+	start(0, 0, NULL, exchange);
+	fd = connect_to(port);
+	/* The first time it is rank 1 itself, which knows the secret, but then leaves. */
+	ret[0] = write(fd, &greeting, sizeof(greeting)) == sizeof(greeting)
+			 ? receive(fd, challenge[0], sizeof(challenge[0]))
+			 : 1;
+	swc_secret_read(&secret, why, sizeof(why));
+	memcpy(both, &greeting, sizeof(greeting));
+	memcpy(both + sizeof(greeting), challenge[0], 16);
+	swc_secret_mac(&secret, "rank", both, sizeof(both), proof);
+	close(fd);
+	fd = connect_to(port);
+	if (write(fd, &greeting, sizeof(greeting)) != sizeof(greeting) ||
+	    receive(fd, challenge[1], sizeof(challenge[1])) ||
+	    write(fd, proof, sizeof(proof)) != sizeof(proof))
+		ret[0] = 1;
+	memset(text, 0, sizeof(text));
+	ret[1] = receive(fd, text, sizeof(text) - 1);
+	close(fd);
+	start(1, 0, NULL, exchange);
+	ok(all_succeeded(2) && !ret[0] && ret[1] == -EACCES &&
+		   memcmp(challenge[0], challenge[1], 32) != 0,
+	   "a proof that was recorded is not accepted again");
+}
+
 /* Without the device, creation fails on all ranks with the same text. */
 static int create(struct swingcoll_bootstrap *boot)
 {
@@ -459,6 +577,8 @@ int main(void)
 	test_tcp();
 	test_tcp_errors();
 	test_tcp_again();
+	test_secret();
+	test_replay();
 	test_create();
 	return done();
 }

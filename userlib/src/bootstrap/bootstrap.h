@@ -3,8 +3,8 @@
  * Bootstrap: what the ranks of a job tell each other before there is a communicator, and what each
  * derives from it. create.c runs the exchange, world.c numbers nodes and checks that records fit
  * together, paths.c finds the paths between nodes, addr.c this node's addresses; env.c reads the
- * environment, tcp.c connects the ranks, auto.c chooses a bootstrap. All but create.c work without
- * the kernel module.
+ * environment, tcp.c connects the ranks, secret.c has what they know in common, auto.c chooses a
+ * bootstrap. All but create.c work without the kernel module.
  */
 #ifndef SWC_BOOTSTRAP_BOOTSTRAP_H
 #define SWC_BOOTSTRAP_BOOTSTRAP_H
@@ -18,6 +18,7 @@
 
 #include "plan/hash.h"
 #include "plan/topo.h"
+#include "src/bootstrap/secret.h"
 
 #define SWC_BOOT_TEXT 248
 
@@ -105,9 +106,10 @@ int swc_paths_make(const struct swc_topo *topo, const struct swc_paths_node *nod
  * @topo: hash of the topology asked for; not valid if @error
  * @options: hash of the other options that must be equal; not valid if @error
  * @timeout_ms: deadline asked for, which must be equal; not valid if @error
+ * @secret: its fingerprint, which must be equal; not valid if @error
  * @pid, @host: for messages
  * @error, @text: why this rank cannot create the communicator, 0 if it can
- * @id: rank 0's is the communicator's
+ * @id: rank 0's is the communicator's; with a secret, what that is derived from
  * @addr_error: why there are no addresses; an error only on several nodes
  */
 struct swc_boot_record {
@@ -120,6 +122,7 @@ struct swc_boot_record {
 	uint64_t node;
 	uint64_t topo;
 	uint64_t options;
+	uint64_t secret;
 	int32_t pid;
 	int32_t error;
 	int32_t addr_error;
@@ -133,7 +136,7 @@ struct swc_boot_record {
 };
 
 #define SWC_BOOT_MAGIC 0x42435753u /* "SWCB" */
-#define SWC_BOOT_VERSION 2
+#define SWC_BOOT_VERSION 3
 
 /**
  * struct swc_world - all ranks and where they are
@@ -185,6 +188,7 @@ int swc_world_paths(const struct swc_world *w, const struct swc_topo *topo, uint
  * @root: both, as given, for messages
  * @job: hash of SWINGCOLL_JOB
  * @timeout_ms: for the ranks to find each other
+ * @secret: of the job, if there is one
  */
 struct swc_boot_env {
 	int rank;
@@ -195,6 +199,7 @@ struct swc_boot_env {
 	char root[272];
 	uint64_t job;
 	uint32_t timeout_ms;
+	struct swc_secret secret;
 };
 
 /* Read the environment. 0, or -EINVAL; then swingcoll_bootstrap_error() has a line. */

@@ -126,7 +126,7 @@ static int hash_options(struct swc_boot_record *r, const struct swingcoll_comm_o
 
 static void describe(struct swc_boot_record *r, const struct swingcoll_bootstrap *boot,
 		     const struct swingcoll_comm_opts *opts, const char *topo,
-		     struct swc_context **ctx)
+		     struct swc_context **ctx, struct swc_secret *secret)
 {
 	*r = (struct swc_boot_record){
 		.magic = SWC_BOOT_MAGIC,
@@ -140,7 +140,11 @@ static void describe(struct swc_boot_record *r, const struct swingcoll_bootstrap
 	r->timeout_ms = opts && opts->timeout_ms ? opts->timeout_ms : SWC_DEFAULT_TIMEOUT_MS;
 	r->error = hash_options(r, opts, topo);
 	if (!r->error)
+		r->error = swc_secret_read(secret, r->text, sizeof(r->text));
+	if (!r->error) {
+		r->secret = swc_secret_fingerprint(secret);
 		r->error = find_node(&r->node, r->text, sizeof(r->text));
+	}
 	if (!r->error && !boot->rank)
 		r->error = swingcoll_unique_id(&r->id);
 	if (!r->error)
@@ -234,7 +238,8 @@ static int agree(const struct swingcoll_bootstrap *boot, const struct swc_boot_r
 
 static int create(struct swingcoll_comm **comm, const struct swingcoll_bootstrap *boot,
 		  const struct swingcoll_comm_opts *opts, const char *topo,
-		  const struct swc_boot_record *mine, struct swc_boot_record *all)
+		  const struct swc_secret *secret, const struct swc_boot_record *mine,
+		  struct swc_boot_record *all)
 {
 	struct outcome out = { 0 };
 	struct swc_world w;
@@ -247,6 +252,7 @@ static int create(struct swingcoll_comm **comm, const struct swingcoll_bootstrap
 		all[i].text[sizeof(all[i].text) - 1] = 0;
 	}
 	out.error = swc_world_init(&w, all, (uint32_t)boot->nranks, out.text, sizeof(out.text));
+	swc_secret_derive_id(secret, &all->id);
 	/* On one node the shape of the network has no meaning. */
 	if (!out.error && w.nnodes == 1)
 		out.error = swc_comm_create(comm, &all->id, boot->nranks, boot->rank, opts, NULL,
@@ -269,6 +275,7 @@ SWC_PUBLIC int swingcoll_comm_create_from(struct swingcoll_comm **comm,
 {
 	const char *topo = opts && opts->topo ? opts->topo : getenv("SWINGCOLL_TOPO");
 	struct swc_boot_record *mine, *all;
+	struct swc_secret secret = { 0 };
 	struct swc_context *ctx = NULL;
 	int saved = errno, ret = -ENOMEM;
 
@@ -284,13 +291,14 @@ SWC_PUBLIC int swingcoll_comm_create_from(struct swingcoll_comm **comm,
 	mine = calloc(1, sizeof(*mine));
 	all = calloc((size_t)boot->nranks, sizeof(*all));
 	if (mine && all) {
-		describe(mine, boot, opts, topo && *topo ? topo : NULL, &ctx);
-		ret = create(comm, boot, opts, topo && *topo ? topo : NULL, mine, all);
+		describe(mine, boot, opts, topo && *topo ? topo : NULL, &ctx, &secret);
+		ret = create(comm, boot, opts, topo && *topo ? topo : NULL, &secret, mine, all);
 		if (ret)
 			*comm = NULL;
 		if (ctx)
 			swc_context_put(ctx);
 	}
+	explicit_bzero(&secret, sizeof(secret));
 	free(mine);
 	free(all);
 	errno = saved;

@@ -137,6 +137,7 @@ SWC_PUBLIC int swingcoll_bootstrap_timeout(uint32_t *timeout_ms)
 int swc_boot_env_read(struct swc_boot_env *env)
 {
 	const char *job = get("SWINGCOLL_JOB");
+	char why[SWC_BOOT_TEXT];
 	int ret;
 
 	memset(env, 0, sizeof(*env));
@@ -144,5 +145,10 @@ int swc_boot_env_read(struct swc_boot_env *env)
 	ret = read_rank(env);
 	if (!ret)
 		ret = read_root(env);
-	return ret ? ret : swingcoll_bootstrap_timeout(&env->timeout_ms);
+	if (!ret)
+		ret = swingcoll_bootstrap_timeout(&env->timeout_ms);
+	if (ret)
+		return ret;
+	ret = swc_secret_read(&env->secret, why, sizeof(why));
+	return ret ? swingcoll_bootstrap_fail(ret, "%s", why) : 0;
 }

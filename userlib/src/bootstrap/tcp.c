@@ -5,8 +5,18 @@
  * so that rank 0 can tell all ranks what it learns of one.
  *
  * Any host may connect to an open port. A connection that does not begin with the greeting is
- * closed, and one that sends nothing does not keep others waiting. There is no defence against
- * hosts that know the protocol: the network must be trusted.
+ * closed, and one that sends nothing does not keep others waiting. With a secret both sides prove
+ * that they know it before rank 0 accepts the connection; without one, nothing keeps out a host that
+ * knows the protocol.
+ *
+ *	rank -> 0	greeting
+ *	0 -> rank	challenge, with mac = MAC("rank 0", greeting, challenge.nonce)	} with
+ *	rank -> 0	MAC("rank", greeting, challenge.nonce)				} a secret
+ *	0 -> rank	empty message: accepted
+ *
+ * The MACs are by the secret. Both nonces are random: a recorded proof fits no other connection. What
+ * follows is neither authenticated nor encrypted: it has nothing that must be kept from others (see
+ * swc_secret_derive_id()), and a change of it makes the communicator fail.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,10 +25,12 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -26,17 +38,26 @@
 
 #include "src/bootstrap/bootstrap.h"
 
-#define MAGIC "swcboot1"
+#define MAGIC "swcboot2"
 #define NOTICE_MS 5000	  /* after so long, print which ranks are missing */
 #define GREETING_MS 10000 /* for a connection to send its greeting */
-#define MAX_UNKNOWN 64	  /* connections without a greeting so far */
+#define MAX_UNKNOWN 64	  /* connections that are not accepted yet */
 #define MAX_TEXT 240
+#define NONCE 16
 
 struct greeting {
 	char magic[8];
 	uint32_t rank;
 	uint32_t nranks;
 	uint64_t job;
+	uint32_t has_secret;
+	uint32_t resv;
+	uint8_t nonce[NONCE];
+};
+
+struct challenge {
+	uint8_t nonce[NONCE];
+	uint8_t mac[SWC_SECRET_MAC];
 };
 
 /* In front of data, or of a line of text if @error. */
@@ -46,12 +67,19 @@ struct header {
 	uint32_t bytes;
 };
 
-/* A connection without a greeting so far. */
+/**
+ * struct unknown - a connection that rank 0 has not accepted yet
+ * @have: bytes of @g, then of @proof
+ * @challenged: the greeting is complete, the proof is awaited
+ */
 struct unknown {
 	int fd;
 	size_t have;
 	uint64_t deadline;
+	bool challenged;
 	struct greeting g;
+	struct challenge c;
+	uint8_t proof[SWC_SECRET_MAC];
 };
 
 /**
@@ -59,11 +87,15 @@ struct unknown {
  * @boot: the bootstrap that the caller gets
  * @fd: on rank 0, the connections by rank; on others, fd[0] is the connection to rank 0. -1: none
  * @listener: on rank 0, while ranks are missing; else -1
+ * @secret: of the job
+ * @note: on rank 0: who could not prove to know the secret, for the error
  * @limit: the limit of open files before it was raised; rlim_max 0: it was not
  */
 struct tcp {
 	struct swingcoll_bootstrap boot;
 	uint64_t job;
+	struct swc_secret secret;
+	char note[160];
 	char root[272];
 	uint32_t timeout_ms;
 	int *fd;
@@ -176,6 +208,26 @@ static const char *peer_name(int fd, char *text, size_t bytes)
 	return text;
 }
 
+static bool is_loopback(const char *name)
+{
+	return !strncmp(name, "127.", 4) || !strcmp(name, "::1") ||
+	       !strncmp(name, "::ffff:127.", 11);
+}
+
+/* Is the other end on another host? */
+static bool is_remote(int fd)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+	char there[64], here[64];
+
+	peer_name(fd, there, sizeof(there));
+	return !is_loopback(there) &&
+	       (getsockname(fd, (void *)&sa, &len) ||
+		getnameinfo((void *)&sa, len, here, sizeof(here), NULL, 0, NI_NUMERICHOST) ||
+		strcmp(here, there) != 0);
+}
+
 static int open_listener(const struct addrinfo *ai)
 {
 	int one = 1, fd, ret;
@@ -231,6 +283,80 @@ static int start_listening(struct tcp *t, const struct swc_boot_env *env)
 						: "");
 }
 
+/* ---- the secret ---- */
+
+/* Of one end of a connection. @label: which. */
+static void prove(const struct tcp *t, const char *label, const struct greeting *g,
+		  const uint8_t *nonce, uint8_t *mac)
+{
+	struct {
+		struct greeting g;
+		uint8_t nonce[NONCE];
+	} both = { .g = *g };
+
+	memcpy(both.nonce, nonce, NONCE);
+	swc_secret_mac(&t->secret, label, &both, sizeof(both), mac);
+}
+
+static int random_nonce(uint8_t *nonce)
+{
+	if (getrandom(nonce, NONCE, 0) == NONCE)
+		return 0;
+	return swingcoll_bootstrap_fail(-EIO, "no random numbers from the kernel");
+}
+
+/* Rank 0: ask for a proof, and give one. False: the connection is of no use. */
+static bool challenge(const struct tcp *t, struct unknown *it)
+{
+	if (random_nonce(it->c.nonce))
+		return false;
+	prove(t, "rank 0", &it->g, it->c.nonce, it->c.mac);
+	it->challenged = true;
+	it->have = 0;
+	/* It fits into the socket's buffer. */
+	return !send_message(it->fd, 0, &it->c, sizeof(it->c), 0);
+}
+
+/* Another rank: check rank 0's proof, and answer. */
+static int answer_challenge(const struct tcp *t, int fd, const struct greeting *g,
+			    uint64_t deadline)
+{
+	uint8_t mac[SWC_SECRET_MAC];
+	struct challenge c;
+	bool same;
+	int ret = recv_message(fd, &c, sizeof(c), deadline);
+
+	if (ret)
+		return ret;
+	prove(t, "rank 0", g, c.nonce, mac);
+	same = swc_secret_equal(mac, c.mac);
+	/* A wrong answer tells rank 0 why this rank will be missing. */
+	memset(mac, 0, sizeof(mac));
+	if (same)
+		prove(t, "rank", g, c.nonce, mac);
+	ret = transfer(fd, mac, sizeof(mac), true, deadline);
+	if (same)
+		return ret;
+	return swingcoll_bootstrap_fail(
+		-EACCES,
+		"rank %d: rank 0 at %.100s has another secret: give all hosts the same SWINGCOLL_SECRET_FILE or SWINGCOLL_SECRET",
+		t->boot.rank, t->root);
+}
+
+/* For the error of rank 0, and at once. */
+static void note_secret(struct tcp *t, int fd, uint32_t rank)
+{
+	char there[64];
+
+	if (*t->note)
+		return;
+	snprintf(
+		t->note, sizeof(t->note),
+		"rank %u at %s does not know the secret: check SWINGCOLL_SECRET_FILE or SWINGCOLL_SECRET there",
+		rank, peer_name(fd, there, sizeof(there)));
+	fprintf(stderr, "swingcoll: %s\n", t->note);
+}
+
 /* ---- rank 0: accepting the other ranks ---- */
 
 /* The missing ranks as text: "3, 5, 6, ..." */
@@ -277,7 +403,10 @@ static bool has_ended(int fd)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* Make a connection that of its rank, or reject it. True if the rank was missing. */
+/*
+ * Make a connection that of its rank, or reject it. With a secret, the rank has proven to know it if
+ * the greeting says that it has one and is of this job. True if the rank was missing.
+ */
 static bool admit(struct tcp *t, int fd, const struct greeting *g)
 {
 	char there[64];
@@ -286,6 +415,13 @@ static bool admit(struct tcp *t, int fd, const struct greeting *g)
 		reject(fd, -EPROTO,
 		       "rank 0 at %.100s belongs to another job: set the same SWINGCOLL_JOB, or choose another port",
 		       t->root);
+	} else if (!g->has_secret != !t->secret.given) {
+		if (t->secret.given)
+			note_secret(t, fd, g->rank);
+		reject(fd, -EACCES,
+		       "rank 0 at %.100s has %s secret, rank %u has %s: set SWINGCOLL_SECRET_FILE or SWINGCOLL_SECRET on all hosts or on none",
+		       t->root, t->secret.given ? "a" : "no", g->rank,
+		       g->has_secret ? "one" : "none");
 	} else if (g->nranks != (uint32_t)t->nfds) {
 		reject(fd, -EPROTO,
 		       "rank %u was started as one of %u ranks, rank 0 as one of %d: use the same number",
@@ -331,24 +467,45 @@ static void accept_one(const struct tcp *t, struct unknown *s, int *n)
 	s[(*n)++] = (struct unknown){ .fd = fd, .deadline = now_ms() + GREETING_MS };
 }
 
-/* Read more of a greeting. Returns 1 if a missing rank has connected, else 0. */
+/* Has the rank proven that it knows the secret? If not, it gets to know. */
+static bool check_proof(struct tcp *t, const struct unknown *it)
+{
+	uint8_t mac[SWC_SECRET_MAC];
+
+	prove(t, "rank", &it->g, it->c.nonce, mac);
+	if (swc_secret_equal(mac, it->proof))
+		return true;
+	note_secret(t, it->fd, it->g.rank);
+	reject(it->fd, -EACCES, "rank %u has another secret than rank 0 at %.100s", it->g.rank,
+	       t->root);
+	return false;
+}
+
+/* Read more of a greeting or proof. Returns 1 if a missing rank has connected, else 0. */
 static int read_greeting(struct tcp *t, struct unknown *s, int *n, int i)
 {
 	struct unknown *it = &s[i];
-	ssize_t got = recv(it->fd, (char *)&it->g + it->have, sizeof(it->g) - it->have, 0);
-	size_t compared;
+	size_t want = it->challenged ? sizeof(it->proof) : sizeof(it->g), compared;
+	char *to = it->challenged ? (char *)it->proof : (char *)&it->g;
+	ssize_t got = recv(it->fd, to + it->have, want - it->have, 0);
 	int connected = 0;
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	it->have += got > 0 ? (size_t)got : 0;
-	compared = it->have < sizeof(it->g.magic) ? it->have : sizeof(it->g.magic);
-	if (got <= 0 || memcmp(it->g.magic, MAGIC, compared))
+	compared = it->challenged || it->have > sizeof(it->g.magic) ? sizeof(it->g.magic)
+								    : it->have;
+	if (got <= 0 || memcmp(it->g.magic, MAGIC, compared)) {
 		close(it->fd);
-	else if (it->have < sizeof(it->g))
+	} else if (it->have < want) {
 		return 0;
-	else
+	} else if (!it->challenged && t->secret.given && it->g.has_secret && it->g.job == t->job) {
+		if (challenge(t, it))
+			return 0;
+		close(it->fd);
+	} else if (!it->challenged || check_proof(t, it)) {
 		connected = admit(t, it->fd, &it->g);
+	}
 	drop(s, n, i);
 	return connected;
 }
@@ -389,10 +546,28 @@ static int gather_ranks(struct tcp *t)
 		close(s[--n].fd);
 	if (there < t->nfds)
 		ret = swingcoll_bootstrap_fail(
-			-ETIMEDOUT, "%d of %d ranks did not connect to %.100s within %u s: rank %s",
+			-ETIMEDOUT,
+			"%d of %d ranks did not connect to %.100s within %u s: rank %s%s%s",
 			t->nfds - there, t->nfds, t->root, t->timeout_ms / 1000,
-			missing(t, who, sizeof(who)));
+			missing(t, who, sizeof(who)), *t->note ? "; " : "", t->note);
 	return ret;
+}
+
+/* Once, if other hosts take part without a secret. */
+static void warn_without_secret(const struct tcp *t)
+{
+	static atomic_flag warned = ATOMIC_FLAG_INIT;
+
+	if (t->secret.given)
+		return;
+	for (int i = 1; i < t->nfds; i++) {
+		if (!is_remote(t->fd[i]))
+			continue;
+		if (!atomic_flag_test_and_set(&warned))
+			fprintf(stderr,
+				"swingcoll: the ranks of several hosts share no secret, so any host of this network can join or read the job's id: set SWINGCOLL_SECRET_FILE, see swingcoll(7)\n");
+		return;
+	}
 }
 
 /* ---- the other ranks: connecting to rank 0 ---- */
@@ -436,7 +611,8 @@ static int try_root(struct tcp *t, const struct swc_boot_env *env, uint64_t dead
 	struct greeting g = { .magic = MAGIC,
 			      .rank = (uint32_t)t->boot.rank,
 			      .nranks = (uint32_t)t->boot.nranks,
-			      .job = t->job };
+			      .job = t->job,
+			      .has_secret = t->secret.given };
 	struct addrinfo *list;
 	int ret = getaddrinfo(env->host, env->port, &hints, &list), fd = -1;
 
@@ -454,7 +630,11 @@ static int try_root(struct tcp *t, const struct swc_boot_env *env, uint64_t dead
 	if (ret)
 		return -EAGAIN;
 	no_delay(fd);
-	ret = transfer(fd, &g, sizeof(g), true, deadline);
+	ret = random_nonce(g.nonce);
+	if (!ret)
+		ret = transfer(fd, &g, sizeof(g), true, deadline);
+	if (!ret && t->secret.given)
+		ret = answer_challenge(t, fd, &g, deadline);
 	if (!ret)
 		ret = recv_message(fd, NULL, 0, deadline);
 	if (!ret) {
@@ -604,6 +784,7 @@ static void release(struct swingcoll_bootstrap *boot)
 	if (t->limit.rlim_max)
 		setrlimit(RLIMIT_NOFILE, &t->limit);
 	free(t->fd);
+	explicit_bzero(t, sizeof(*t));
 	free(t);
 }
 
@@ -641,6 +822,7 @@ int swc_boot_tcp(struct swingcoll_bootstrap **boot, const struct swc_boot_env *e
 						.arg = t,
 						.release = release };
 	t->job = env->job;
+	t->secret = env->secret;
 	t->timeout_ms = env->timeout_ms;
 	snprintf(t->root, sizeof(t->root), "%s", env->root);
 	t->listener = -1;
@@ -661,6 +843,8 @@ int swc_boot_tcp(struct swingcoll_bootstrap **boot, const struct swc_boot_env *e
 			ret = gather_ranks(t);
 		if (ret)
 			fail_all(t, ret);
+		else
+			warn_without_secret(t);
 		close_fd(&t->listener);
 	}
 	if (ret)

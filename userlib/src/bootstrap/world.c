@@ -57,6 +57,10 @@ static int check_records(const struct swc_boot_record *rec, uint32_t nranks, cha
 	for (uint32_t i = 1; i < nranks; i++) {
 		const struct swc_boot_record *r = &rec[i];
 
+		if (r->secret != rec->secret)
+			return refuse(
+				-EACCES, r, why, why_bytes,
+				"its secret is not that of rank 0: give all hosts the same SWINGCOLL_SECRET_FILE or SWINGCOLL_SECRET");
 		if (r->abi != rec->abi)
 			return refuse(
 				-EPROTO, r, why, why_bytes,
