@@ -94,6 +94,7 @@ void net_init(void)
 	testlib_require_device();
 	snprintf(root, sizeof(root), "%s", at);
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	setenv("SWINGCOLL_SECRET", NET_SECRET, 1);
 	net_rejoin();
 	if (!net_node)
 		ksft_print_header();

@@ -11,6 +11,8 @@
 #include "testlib.h"
 
 #define NET_MAX_NODES 64
+/* Of all jobs of the tests (SWINGCOLL_SECRET). */
+#define NET_SECRET "the secret of the tests"
 
 extern int net_node, net_nodes;
 

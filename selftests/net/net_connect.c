@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How nodes connect: bad connection requests, nodes that disagree on the nodes of ranks, many communicators at once, IPv6,
- * and network namespaces. After each case all resources are released and a new communicator works. Runs on every node of
+ * How nodes connect: bad connection requests, forged refusals, nodes that disagree on the nodes of ranks or on the
+ * secret, many communicators at once, IPv6, and network namespaces. After each case all resources are released and a new communicator works. Runs on every node of
  * a cluster at once.
  *
  *	net_connect [WORD]	only cases with WORD in their names
@@ -15,8 +15,11 @@
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/rdma_user_cm.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "net_ranks.h"
 
@@ -47,11 +50,13 @@ struct reject {
 enum {
 	REASON_UNKNOWN = 1,
 	REASON_VERSION = 3,
-	REASON_BAD = 4
+	REASON_BAD = 4,
+	REASON_ENDED = 6
 };
 
 #define EVENT_ADDR_RESOLVED 0
 #define EVENT_ROUTE_RESOLVED 2
+#define EVENT_CONNECT_REQUEST 4
 #define EVENT_REJECTED 8
 #define STATUS_CONSUMER 28
 
@@ -287,12 +292,11 @@ static int crossed_rank(uint32_t rank, void *arg)
 	return 0;
 }
 
-static int crossed(void)
+/* Fill in @place, on all nodes. */
+static int collect_places(void)
 {
 	struct place mine = { 0 };
 	const char *addrs = getenv("SWINGCOLL_ADDRS");
-	pid_t pid[2];
-	int bad;
 
 	CHECK(addrs);
 	/* With several rails only the library knows which address of a node belongs to which rail. */
@@ -302,6 +306,16 @@ static int crossed(void)
 	testlib_new_id(mine.id);
 	snprintf(mine.address, sizeof(mine.address), "%.*s", (int)strcspn(addrs, ","), addrs);
 	net_allgather(&mine, place, sizeof(mine));
+	return 0;
+}
+
+static int crossed(void)
+{
+	pid_t pid[2];
+	int bad = collect_places();
+
+	if (bad)
+		return bad;
 	if (net_node && net_node != net_nodes - 1)
 		return net_any(false);
 	memset(net_shared, 0, sizeof(*net_shared));
@@ -309,6 +323,156 @@ static int crossed(void)
 	bad = net_any(!net_all_started(pid));
 	__atomic_store_n(&net_shared->go, 1, __ATOMIC_RELEASE);
 	return testlib_wait_ranks(pid, 2) | bad;
+}
+
+/* ------------------------------------------------------------------ forged refusals */
+
+#define FORGER_PORT 18575
+
+/* Refuse all requests to a port of this node, without knowing the id: never returns if it works. */
+static int forge(void *arg)
+{
+	static const uint16_t reasons[] = { REASON_ENDED, REASON_BAD, REASON_VERSION };
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(FORGER_PORT) };
+	uint32_t id;
+	struct rdma_ucm_create_id create = {
+		.uid = 1, .response = (uintptr_t)&id, .ps = RDMA_PS_TCP, .qp_type = IB_UVERBS_QPT_RC
+	};
+	struct rdma_ucm_bind_ip bind = { 0 };
+	struct rdma_ucm_listen listen = { .backlog = 16 };
+	struct rdma_ucm_reject reject = { .private_data_len = sizeof(struct reject) };
+	struct reject r = {
+		.magic = HELLO_MAGIC, .version = HELLO_VERSION, .error = EIO, .culprit = 1
+	};
+	struct rdma_ucm_event_resp e;
+	int fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC), ret;
+
+	(void)arg;
+	CHECK(fd >= 0);
+	inet_pton(AF_INET, place[net_node].address, &at.sin_addr);
+	CHECK_EQ(ucm(fd, RDMA_USER_CM_CMD_CREATE_ID, &create, sizeof(create), sizeof(id)), 0);
+	bind.id = listen.id = id;
+	memcpy(&bind.addr, &at, sizeof(at));
+	CHECK_EQ(ucm(fd, RDMA_USER_CM_CMD_BIND_IP, &bind, sizeof(bind), 0), 0);
+	CHECK_EQ(ucm(fd, RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0), 0);
+	net_shared->started[0] = 1;
+	for (uint32_t i = 0; !(ret = ucm_event(fd, &e)); i++) {
+		if (e.event != EVENT_CONNECT_REQUEST)
+			continue;
+		r.reason = reasons[i % ARRAY_SIZE(reasons)];
+		getrandom(r.mac, sizeof(r.mac), 0);
+		reject.id = e.id;
+		memcpy(reject.private_data, &r, sizeof(r));
+		CHECK_EQ(ucm(fd, RDMA_USER_CM_CMD_REJECT, &reject, sizeof(reject), 0), 0);
+		net_shared->started[1] = (int)i + 1;
+	}
+	return ret;
+}
+
+/* Rank 0 connects to the forger instead of rank 1, until its deadline. */
+static int refused_rank(void *arg)
+{
+	uint32_t where[2] = { 0, 1 };
+	struct swc_node_path path = { .node = 1 };
+	struct swc_comm_create create = { .nranks = 2,
+					  .timeout_ms = 5000,
+					  .nnodes = 2,
+					  .rank_node = (uintptr_t)where,
+					  .paths = (uintptr_t)&path,
+					  .npaths = 1 };
+	struct testlib_rank r = { .nranks = 2 };
+	static uint32_t buf[1000];
+	struct swc_comm_error e;
+	struct testlib_plan p;
+	struct swc_desc d;
+	int ret;
+
+	(void)arg;
+	memcpy(create.id, place[0].id, sizeof(create.id));
+	set_address(path.local, place[0].address, 0);
+	set_address(path.remote, place[net_nodes - 1].address, FORGER_PORT);
+	CHECK_EQ(testlib_open(&r.c), 0);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_CREATE, &create), 0);
+	r.comm = create.comm;
+	testlib_plan_ring(&p, 2, 0);
+	CHECK_EQ(testlib_plan_install(r.c.fd, r.comm, &p, &r.plan), 0);
+	d = testlib_allreduce_desc(&r, buf, buf, 1000, SWC_U32);
+	ret = testlib_submit_wait(&r.c, &d, NULL);
+	CHECK_EQ(testlib_comm_error(r.c.fd, r.comm, &e), 0);
+	if (ret != -ETIMEDOUT || e.culprit != 1 ||
+	    (!strstr(e.text, "has ended there") && !strstr(e.text, "invalid") &&
+	     !strstr(e.text, "version"))) {
+		ksft_print_msg("%d: %s\n", ret, e.text);
+		return 1;
+	}
+	testlib_rank_close(&r);
+	return 0;
+}
+
+static int forged(void)
+{
+	bool last = net_node == net_nodes - 1;
+	pid_t pid = 0;
+	int bad = 0;
+
+	if (collect_places() == KSFT_SKIP)
+		return KSFT_SKIP;
+	memset(net_shared, 0, sizeof(*net_shared));
+	if (last) {
+		pid = fork();
+		if (!pid)
+			_exit(forge(NULL) != 0);
+		while (!__atomic_load_n(&net_shared->started[0], __ATOMIC_ACQUIRE) &&
+		       !waitpid(pid, NULL, WNOHANG))
+			testlib_sleep_ms(2);
+		bad = !net_shared->started[0];
+	}
+	bad = net_any(bad);
+	if (!bad && !net_node)
+		bad = testlib_run_child(refused_rank, NULL);
+	bad = net_any(bad);
+	if (last) {
+		/* One would end the communicator if it counted. */
+		if (net_shared->started[1] < 2) {
+			ksft_print_msg("%d requests refused\n", net_shared->started[1]);
+			bad = 1;
+		}
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+	return net_any(bad);
+}
+
+/* ------------------------------------------------------------------ another secret */
+
+/* The ranks of the last node have another secret: they learn that at once, the others at their deadline. */
+static int stranger_rank(uint32_t i, void *arg)
+{
+	int rank = net_layout_rank(&net_cluster, i), ret;
+	bool stranger = net_node == net_nodes - 1;
+	char byte = 0, all[NET_MAX_NODES * NET_LOCAL_RANKS];
+	struct swingcoll_bootstrap *boot;
+
+	(void)arg;
+	net_set_rank_env(&net_cluster, rank, net_step);
+	setenv("SWINGCOLL_BOOT_TIMEOUT", "10", 1);
+	if (stranger)
+		setenv("SWINGCOLL_SECRET", NET_SECRET " or not", 1);
+	ret = swingcoll_bootstrap_env(&boot);
+	/* Rank 0 has accepted this rank, but then misses others. */
+	if (!ret)
+		ret = boot->allgather(boot->arg, &byte, all, 1);
+	if (ret == (stranger ? -EACCES : -ETIMEDOUT) &&
+	    strstr(swingcoll_bootstrap_error(),
+		   stranger ? "has another secret" : "does not know the secret"))
+		return 0;
+	ksft_print_msg("rank %d: %d, %s\n", rank, ret, swingcoll_bootstrap_error());
+	return 1;
+}
+
+static int stranger(void)
+{
+	return net_any(testlib_run_ranks(NET_LOCAL_RANKS, stranger_rank, NULL));
 }
 
 /* ------------------------------------------------------------------ many at once */
@@ -516,6 +680,8 @@ static int isolated(void)
 static const struct testlib_test tests[] = {
 	{ "bad connection requests", requests },
 	{ "nodes disagree on the nodes of ranks", crossed },
+	{ "forged refusals", forged },
+	{ "a node with another secret", stranger },
 	{ "many communicators connect at once", storm },
 	{ "IPv6", ipv6 },
 	{ "a network namespace without interfaces", isolated },
