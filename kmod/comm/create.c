@@ -428,6 +428,10 @@ int swc_comm_create(struct swc_ctx *ctx, struct swc_comm_create *args)
 		ret = ret == -EBUSY ? -ENOSPC : ret;
 		goto out;
 	}
+	/* Pairs with swc_ctx_set_ended(), and so does the look at the context. */
+	smp_mb();
+	if (swc_ctx_has_ended(ctx))
+		swc_member_died(member, "has closed the device");
 	trace_swc_comm_create(member);
 	wake_up_all(&comm->create_wq);
 	ret = wait_for_all(comm, args->timeout_ms ?: DEFAULT_TIMEOUT_MS, args);

@@ -2,9 +2,15 @@
 /*
  * /dev/swingcoll: contexts from open to release, their mappings, and the end of their process.
  *
- * A context belongs to the address space that opened it. When that goes away (exec, exit, kill), commands in
- * flight may keep the file open for longer. So the mmu notifier, which is called promptly on every kernel,
- * aborts the communicators, and release only cleans up.
+ * A context belongs to the process that opened it. The file can outlive that, by commands in flight and by
+ * the descriptors of others, so its release tells nothing. The context ends when the first of these happens:
+ *
+ * - The address space goes, by exit or exec (mmu notifier): unless a child shares it.
+ * - The process exits (notification as for a pidfd): even if a child shares everything.
+ * - The process closes its last descriptor (flush).
+ *
+ * The end aborts the communicators at once. When no call and no request is left, a work item frees what the
+ * context owns, whoever still has the file open.
  */
 #include <linux/cred.h>
 #include <linux/fs.h>
@@ -15,6 +21,7 @@
 #include <linux/slab.h>
 
 #include "dev/chrdev.h"
+#include "dev/owner.h"
 #include "comm/comm.h"
 #include "comm/slot_wait.h"
 #include "compat.h"
@@ -25,12 +32,59 @@
 #include "mem/region.h"
 #include "trace.h"
 
+/* ------------------------------------------------------------------ end */
+
+/* End a context, for the reason @how; only the first call has an effect. */
+static void ctx_end(struct swc_ctx *ctx, const char *how)
+{
+	if (!swc_ctx_set_ended(ctx))
+		return;
+	swc_comm_ctx_died(ctx, how);
+	swc_ring_close(ctx->ring);
+	swc_ctx_put(ctx);
+}
+
+/* Free all that the context owns; it has no users. */
+static void ctx_clean(struct work_struct *work)
+{
+	struct swc_ctx *ctx = container_of(work, struct swc_ctx, clean_work);
+
+	/* A call that was in progress at the end may have joined a communicator. */
+	swc_comm_ctx_died(ctx, "has closed the device");
+	swc_partitioned_drop_all(ctx);
+	swc_comm_ctx_drop(ctx);
+	swc_region_drop_all(ctx);
+	swc_ring_drop_memory(ctx->ring);
+	swc_owner_unwatch(ctx);
+	mmu_notifier_unregister(&ctx->notifier, ctx->mm);
+	mmdrop(ctx->mm);
+}
+
+static void owner_fn(struct work_struct *work)
+{
+	struct swc_ctx *ctx = container_of(work, struct swc_ctx, owner_work);
+
+	if (swc_owner_has_exited(ctx))
+		ctx_end(ctx, "has exited");
+}
+
 static void mm_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 {
-	struct swc_ctx *ctx = container_of(notifier, struct swc_ctx, notifier);
-
-	swc_comm_ctx_died(ctx, "has exited");
+	ctx_end(container_of(notifier, struct swc_ctx, notifier), "has exited");
 }
+
+/* Any process closes a descriptor. */
+static int swc_flush(struct file *file, fl_owner_t files)
+{
+	struct swc_ctx *ctx = file->private_data;
+
+	/* A process that exits has no address space any more. */
+	if (!swc_ctx_has_ended(ctx) && swc_owner_has_closed(ctx, file))
+		ctx_end(ctx, current->mm ? "has closed the device" : "has exited");
+	return 0;
+}
+
+/* ------------------------------------------------------------------ open and release */
 
 static const struct mmu_notifier_ops mm_ops = {
 	.release = mm_release,
@@ -71,9 +125,8 @@ static int swc_open(struct inode *inode, struct file *file)
 	ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
 	if (!ctx)
 		return -ENOMEM;
-	xa_init_flags(&ctx->members, XA_FLAGS_ALLOC1);
-	xa_init_flags(&ctx->partitioned_ops, XA_FLAGS_ALLOC1);
-	swc_region_ctx_init(ctx);
+	swc_ctx_init(ctx, ctx_clean);
+	INIT_WORK(&ctx->owner_work, owner_fn);
 	ctx->account = swc_account_get(current_euid());
 	ret = -ENOMEM;
 	if (!ctx->account)
@@ -95,8 +148,8 @@ static int swc_open(struct inode *inode, struct file *file)
 		ret = -ERESTARTNOINTR;
 	if (ret)
 		goto err_ring;
-	/* The pointer is compared with current->mm for as long as the file lives. */
 	mmgrab(ctx->mm);
+	swc_owner_watch(ctx);
 	file->private_data = ctx;
 	swc_stat_inc(SWC_STAT_CONTEXTS_OPENED);
 	return nonseekable_open(inode, file);
@@ -115,18 +168,14 @@ err_free:
 static int swc_release(struct inode *inode, struct file *file)
 {
 	struct swc_ctx *ctx = file->private_data;
-	struct mm_struct *mm = ctx->mm;
 
-	/*
-	 * No call and no command is in flight, but operations submitted by ioctl may be. In this order: abort
-	 * them, wait until they have completed, then free what they used.
-	 */
-	swc_comm_ctx_died(ctx, "has closed the device");
-	swc_partitioned_drop_all(ctx);
-	swc_drain_wait(&ctx->live_reqs);
-	swc_comm_ctx_drop(ctx);
+	/* No call and no command is in flight, but operations submitted by ioctl may be. */
+	ctx_end(ctx, "has closed the device");
+	wait_for_completion(&ctx->idle);
+	/* The work item may be queued behind those of other users: do it here. Or wait until it is done. */
+	if (cancel_work_sync(&ctx->clean_work))
+		ctx_clean(&ctx->clean_work);
 	swc_region_drain(ctx);
-	mmu_notifier_unregister(&ctx->notifier, mm);
 	swc_ring_destroy(ctx->ring);
 	xa_destroy(&ctx->members);
 	xa_destroy(&ctx->regions);
@@ -134,10 +183,11 @@ static int swc_release(struct inode *inode, struct file *file)
 	swc_account_uncharge(ctx->account, SWC_QUOTA_CONTEXTS, 1);
 	swc_account_put(ctx->account);
 	kfree(ctx);
-	mmdrop(mm);
 	swc_stat_inc(SWC_STAT_CONTEXTS_CLOSED);
 	return 0;
 }
+
+/* ------------------------------------------------------------------ mappings */
 
 static int mmap_comm(struct swc_ctx *ctx, u64 offset, struct vm_area_struct *vma)
 {
@@ -166,13 +216,10 @@ static int mmap_progress(struct swc_ctx *ctx, u32 handle, struct vm_area_struct 
 	return ret;
 }
 
-static int swc_mmap(struct file *file, struct vm_area_struct *vma)
+static int mmap_any(struct swc_ctx *ctx, struct vm_area_struct *vma)
 {
-	struct swc_ctx *ctx = file->private_data;
 	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
 
-	if (current->mm != ctx->mm)
-		return -EPERM;
 	if (offset == SWC_MMAP_RING || offset == SWC_MMAP_RING_USER)
 		return swc_ring_mmap(ctx->ring, vma, offset == SWC_MMAP_RING_USER);
 	if (offset == SWC_MMAP_STATE((u32)(offset >> 16)) ||
@@ -181,6 +228,18 @@ static int swc_mmap(struct file *file, struct vm_area_struct *vma)
 	if (offset == SWC_MMAP_PROGRESS((u32)(offset >> 16)))
 		return mmap_progress(ctx, (u32)(offset >> 16), vma);
 	return -EINVAL;
+}
+
+static int swc_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct swc_ctx *ctx = file->private_data;
+	int ret = swc_ctx_enter(ctx);
+
+	if (ret)
+		return ret;
+	ret = mmap_any(ctx, vma);
+	swc_ctx_put(ctx);
+	return ret;
 }
 
 static __poll_t swc_poll(struct file *file, poll_table *wait)
@@ -193,6 +252,7 @@ static __poll_t swc_poll(struct file *file, poll_table *wait)
 static const struct file_operations swc_fops = {
 	.owner = THIS_MODULE,
 	.open = swc_open,
+	.flush = swc_flush,
 	.release = swc_release,
 	.unlocked_ioctl = swc_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,

@@ -2,8 +2,8 @@
 /*
  * ioctls: control calls, and submission for processes that may not use io_uring.
  *
- * A table names each command and its handler. The dispatcher refuses calls from an address space other than
- * the opener's, copies the argument in and the result out by the command's direction and size, and undoes a
+ * A table names each command and its handler. The dispatcher refuses calls from a process other than the
+ * opener, copies the argument in and the result out by the command's direction and size, and undoes a
  * call whose result cannot be copied. Handlers see kernel memory only; they refuse reserved fields that are
  * not zero and call the layer below.
  */
@@ -395,9 +395,9 @@ static long call(struct swc_ctx *ctx, const struct ioctl_def *def, void __user *
 	return -EFAULT;
 }
 
-long swc_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
+/* Look the command up and carry it out. */
+static long dispatch(struct swc_ctx *ctx, unsigned int cmd, void __user *uarg)
 {
-	struct swc_ctx *ctx = file->private_data;
 	unsigned int nr = _IOC_NR(cmd);
 	const struct ioctl_def *def;
 	/* The frequent commands have small arguments; these need no allocation. */
@@ -405,8 +405,6 @@ long swc_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
 	void *arg = small;
 	long ret;
 
-	if (current->mm != ctx->mm)
-		return -EPERM;
 	if (nr >= ARRAY_SIZE(ioctl_defs))
 		return -ENOTTY;
 	def = &ioctl_defs[array_index_nospec(nr, ARRAY_SIZE(ioctl_defs))];
@@ -417,8 +415,20 @@ long swc_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
 		if (!arg)
 			return -ENOMEM;
 	}
-	ret = call(ctx, def, (void __user *)uarg, arg);
+	ret = call(ctx, def, uarg, arg);
 	if (arg != small)
 		kfree(arg);
+	return ret;
+}
+
+long swc_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
+{
+	struct swc_ctx *ctx = file->private_data;
+	long ret = swc_ctx_enter(ctx);
+
+	if (ret)
+		return ret;
+	ret = dispatch(ctx, cmd, (void __user *)uarg);
+	swc_ctx_put(ctx);
 	return ret;
 }

@@ -273,6 +273,7 @@ int swc_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	bool is_wait = cmd->cmd_op == SWC_CMD_PARTITIONED_WAIT;
 	struct swc_partitioned_ref ref;
 	struct swc_desc desc;
+	int ret;
 
 	if (swc_compat_is_cancel(issue_flags)) {
 		if (is_wait)
@@ -287,15 +288,19 @@ int swc_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	if (!is_wait && (issue_flags & (IO_URING_F_SQE128 | IO_URING_F_CQE32)) !=
 			(IO_URING_F_SQE128 | IO_URING_F_CQE32))
 		return -EINVAL;
-	if (current->mm != ctx->mm)
-		return -EPERM;
+	ret = swc_ctx_enter(ctx);
+	if (ret)
+		return ret;
 	/* Copied once, then checked: user space can change the SQE meanwhile. */
 	if (is_wait) {
 		memcpy(&ref, swc_compat_cmd_payload(cmd), sizeof(ref));
 		barrier_data(&ref);
-		return issue_wait(cmd, ctx, &ref, issue_flags);
+		ret = issue_wait(cmd, ctx, &ref, issue_flags);
+	} else {
+		memcpy(&desc, swc_compat_cmd_payload(cmd), sizeof(desc));
+		barrier_data(&desc);
+		ret = issue_collective(cmd, ctx, &desc, issue_flags);
 	}
-	memcpy(&desc, swc_compat_cmd_payload(cmd), sizeof(desc));
-	barrier_data(&desc);
-	return issue_collective(cmd, ctx, &desc, issue_flags);
+	swc_ctx_put(ctx);
+	return ret;
 }

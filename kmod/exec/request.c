@@ -183,7 +183,7 @@ struct swc_req *swc_req_create(struct swc_ctx *ctx, struct swc_member *member,
 	req->desc = *desc;
 	req->culprit = -1;
 	req->submitted_at = ktime_get_ns();
-	atomic_inc(&ctx->live_reqs);
+	swc_ctx_get(ctx);
 	ret = req_fill(req, plan);
 	if (!ret)
 		req->refused = take_buffers(req);
@@ -320,5 +320,5 @@ void swc_req_put(struct swc_req *req)
 		swc_op_put(op);
 	/* The context may go as soon as its last request is freed; the communicator has its own count. */
 	swc_member_put(member);
-	swc_drain_put(&ctx->live_reqs);
+	swc_ctx_put(ctx);
 }

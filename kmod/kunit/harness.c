@@ -24,11 +24,15 @@
 /* Farther apart than a region is long, so that regions of one context do not seem to overlap. */
 #define FAKE_ADDR(i)	((u64)(i) << 40)
 
+/* swc_t_comm_end() does what is to be done. */
+static void ctx_clean(struct work_struct *work)
+{
+}
+
 static void ctx_init(struct swc_t_comm *c, struct swc_ctx *ctx)
 {
 	ctx->mm = c->mm;
-	xa_init_flags(&ctx->members, XA_FLAGS_ALLOC1);
-	swc_region_ctx_init(ctx);
+	swc_ctx_init(ctx, ctx_clean);
 	ctx->account = swc_account_get(current_euid());
 	KUNIT_ASSERT_NOT_NULL(c->test, ctx->account);
 	ctx->ring = swc_ring_create(128, ctx->account);
@@ -201,14 +205,16 @@ void swc_t_comm_end(struct swc_t_comm *c)
 
 		/* As swc_release() does. */
 		swc_comm_ctx_died(ctx, "test ends");
-		swc_drain_wait(&ctx->live_reqs);
+		swc_ctx_put(ctx);
+		wait_for_completion(&ctx->idle);
+		cancel_work_sync(&ctx->clean_work);
 		swc_comm_ctx_drop(ctx);
 		swc_region_drain(ctx);
 		swc_ring_destroy(ctx->ring);
 		swc_account_put(ctx->account);
 		xa_destroy(&ctx->members);
 		xa_destroy(&ctx->regions);
-		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->live_reqs), 0);
+		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->users), 0);
 		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->live_regions), 0);
 		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->nregions), 0);
 		KUNIT_EXPECT_EQ(test, ctx->cache.n, 0);

@@ -20,7 +20,9 @@ struct swc_ring {
 	u32 tail;		/* entries posted; under @lock */
 	u32 reserved;		/* entries reserved and not posted; under @lock */
 	u32 entries;
-	wait_queue_head_t wq;
+	bool closed;		/* nobody needs entries any more */
+	wait_queue_head_t wq;	/* pollers of the file stay in it until the file goes */
+	/* NULL once the memory has been dropped; under @lock from @closed on. */
 	struct swc_shared *kernel_side, *user_side;
 	struct swc_ring_header *shared;	/* followed by the entries */
 	struct swc_ring_user *user;
@@ -56,6 +58,28 @@ err_kernel_side:
 err:
 	kfree(ring);
 	return ERR_PTR(ret);
+}
+
+/* The context has ended: end all waits. Entries can still be posted. */
+void swc_ring_close(struct swc_ring *ring)
+{
+	WRITE_ONCE(ring->closed, true);
+	wake_up_all(&ring->wq);
+}
+
+/* Drop the memory of a closed ring; only polling may follow. */
+void swc_ring_drop_memory(struct swc_ring *ring)
+{
+	struct swc_shared *kernel_side = ring->kernel_side, *user_side = ring->user_side;
+
+	spin_lock(&ring->lock);
+	ring->kernel_side = NULL;
+	ring->user_side = NULL;
+	ring->shared = NULL;
+	ring->user = NULL;
+	spin_unlock(&ring->lock);
+	swc_shared_put(kernel_side);
+	swc_shared_put(user_side);
 }
 
 void swc_ring_destroy(struct swc_ring *ring)
@@ -114,16 +138,16 @@ void swc_ring_post(struct swc_ring *ring, const struct swc_completion *entry)
 	wake_up_all(&ring->wq);
 }
 
-/* Sleep until the tail differs from @tail. Return: 0, -ETIME, or -ERESTARTSYS on a signal. */
+/* Sleep until the tail differs from @tail. Return: 0, -ETIME, -EBADF: closed, -ERESTARTSYS on a signal. */
 int swc_ring_wait(struct swc_ring *ring, u32 tail, u32 timeout_ms)
 {
-	long left;
+	long left = timeout_ms ? msecs_to_jiffies(timeout_ms) : MAX_SCHEDULE_TIMEOUT;
 
-	if (!timeout_ms)
-		return wait_event_interruptible(ring->wq, READ_ONCE(ring->tail) != tail);
-	left = wait_event_interruptible_timeout(ring->wq, READ_ONCE(ring->tail) != tail,
-						msecs_to_jiffies(timeout_ms));
-	return left > 0 ? 0 : left ? left : -ETIME;
+	left = wait_event_interruptible_timeout(ring->wq, READ_ONCE(ring->tail) != tail ||
+						READ_ONCE(ring->closed), left);
+	if (left <= 0)
+		return left ?: -ETIME;
+	return READ_ONCE(ring->tail) != tail ? 0 : -EBADF;
 }
 
 __poll_t swc_ring_poll(struct swc_ring *ring, struct file *file, poll_table *wait)
@@ -132,7 +156,10 @@ __poll_t swc_ring_poll(struct swc_ring *ring, struct file *file, poll_table *wai
 
 	poll_wait(file, &ring->wq, wait);
 	spin_lock(&ring->lock);
-	mask = ring_used(ring) ? EPOLLIN | EPOLLRDNORM : 0;
+	if (READ_ONCE(ring->closed))
+		mask = EPOLLERR | EPOLLHUP;
+	else
+		mask = ring_used(ring) ? EPOLLIN | EPOLLRDNORM : 0;
 	spin_unlock(&ring->lock);
 	return mask;
 }

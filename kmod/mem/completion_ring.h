@@ -10,6 +10,8 @@
 struct swc_account;
 
 struct swc_ring *swc_ring_create(unsigned int entries, struct swc_account *account);
+void swc_ring_close(struct swc_ring *ring);
+void swc_ring_drop_memory(struct swc_ring *ring);
 void swc_ring_destroy(struct swc_ring *ring);
 int swc_ring_reserve(struct swc_ring *ring);
 void swc_ring_unreserve(struct swc_ring *ring);

@@ -517,11 +517,11 @@ void swc_region_ctx_init(struct swc_ctx *ctx)
 }
 
 /**
- * swc_region_drain() - drop all registrations of a context and wait until its regions are gone
+ * swc_region_drop_all() - drop all registrations of a context, which has no users
  *
- * No request is left, and no call that makes regions comes any more.
+ * Does not wait: work items free the regions.
  */
-void swc_region_drain(struct swc_ctx *ctx)
+void swc_region_drop_all(struct swc_ctx *ctx)
 {
 	struct swc_region *region;
 	unsigned long handle;
@@ -529,5 +529,13 @@ void swc_region_drain(struct swc_ctx *ctx)
 	xa_for_each(&ctx->regions, handle, region)
 		swc_region_drop_handle(ctx, handle);
 	swc_region_cache_shrink(&ctx->cache, 0);
+}
+
+/**
+ * swc_region_drain() - likewise, and wait until the regions are gone
+ */
+void swc_region_drain(struct swc_ctx *ctx)
+{
+	swc_region_drop_all(ctx);
 	swc_drain_wait(&ctx->live_regions);
 }

@@ -84,6 +84,7 @@ void swc_region_put(struct swc_region *region);
 int swc_region_add_handle(struct swc_ctx *ctx, u64 addr, u64 bytes, u32 *handle);
 int swc_region_drop_handle(struct swc_ctx *ctx, u32 handle);
 struct swc_region *swc_region_by_handle(struct swc_ctx *ctx, u32 handle);
+void swc_region_drop_all(struct swc_ctx *ctx);
 void swc_region_drain(struct swc_ctx *ctx);
 
 #endif /* SWC_REGION_H */

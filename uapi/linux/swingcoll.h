@@ -7,10 +7,14 @@
  * plan format, and the layout of mapped memory. 32- and 64-bit callers use the same layout. Reserved
  * fields and undefined flag bits must be zero; calls that break this fail with -EINVAL.
  *
- * Calls fail with -EPERM in a process that shares the file but not the address space of the opener, with
- * -ENOENT for a handle that does not exist in the file, with -EFAULT for arguments that cannot be read or
- * written, with -ENOMEM if the kernel has no memory, and with -EDQUOT if the user may have no more of
- * something (enum swc_quota); so does open().
+ * A file belongs to the process that opened it. When that exits, executes another program or closes its last
+ * descriptor, communicators, pinned memory and all else that the file stands for end, whoever still holds it.
+ *
+ * Calls fail with -EPERM in any other process, even if it shares the opener's address space, with -EBADF if
+ * the opener has closed its last descriptor before (a message or a ring of io_uring may still hold the file;
+ * poll() reports POLLERR and POLLHUP then), with -ENOENT for a handle that does not exist in the file, with
+ * -EFAULT for arguments that cannot be read or written, with -ENOMEM if the kernel has no memory, and with
+ * -EDQUOT if the user may have no more of something (enum swc_quota); so does open().
  */
 #ifndef _UAPI_LINUX_SWINGCOLL_H
 #define _UAPI_LINUX_SWINGCOLL_H

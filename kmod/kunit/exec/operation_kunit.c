@@ -228,7 +228,7 @@ static void operation_failed_in_window(struct kunit *test)
 	__VA_ARGS__;									\
 	KUNIT_EXPECT_EQ_MSG(test, swc_t_submit(c, 0, &d, &done, true), error, #__VA_ARGS__);	\
 	KUNIT_EXPECT_EQ(test, c->rank[0].member->submitted, 0);				\
-	KUNIT_EXPECT_EQ(test, atomic_read(&c->rank[0].ctx.live_reqs), 0);		\
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->rank[0].ctx.users), 1);			\
 } while (0)
 
 /* Refused because of its buffers: rank 0 takes its sequence number, and rank 1 gets an error. */
@@ -243,7 +243,7 @@ static void operation_failed_in_window(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[1]), -ECANCELED);			\
 	KUNIT_EXPECT_EQ(test, job->done[1].culprit, 0);					\
 	KUNIT_EXPECT_EQ(test, c->rank[0].member->submitted, before + 1);		\
-	KUNIT_EXPECT_EQ(test, atomic_read(&c->rank[0].ctx.live_reqs), 0);		\
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->rank[0].ctx.users), 1);			\
 } while (0)
 
 static void operation_refused(struct kunit *test)
