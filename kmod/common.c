@@ -46,6 +46,22 @@ MODULE_PARM_DESC(user_conns, "connections of a user's communicators to other nod
 module_param_named(user_memory_mib, swc_user_limit[SWC_QUOTA_MEMORY], uint, 0644);
 MODULE_PARM_DESC(user_memory_mib, "kernel memory of a user in MiB, 0: half of the machine's (default 0)");
 
+unsigned int swc_trace_records = 4096;
+module_param_named(trace_records, swc_trace_records, uint, 0444);
+MODULE_PARM_DESC(trace_records, "events that are kept of each communicator, a power of two from 64 to 1048576, or 0: none (default 4096)");
+
+unsigned int swc_trace_keep = 64;
+module_param_named(trace_keep, swc_trace_keep, uint, 0644);
+MODULE_PARM_DESC(trace_keep, "ended communicators whose events are kept (default 64)");
+
+unsigned int swc_trace_keep_user = 16;
+module_param_named(trace_keep_user, swc_trace_keep_user, uint, 0644);
+MODULE_PARM_DESC(trace_keep_user, "of them, those of one user (default 16)");
+
+unsigned int swc_trace_keep_s = 600;
+module_param_named(trace_keep_s, swc_trace_keep_s, uint, 0644);
+MODULE_PARM_DESC(trace_keep_s, "seconds for which they are kept (default 600)");
+
 /* Return: 0; -EINVAL if a limit is out of range: the log says which. */
 int swc_limits_check(void)
 {
@@ -59,6 +75,11 @@ int swc_limits_check(void)
 	}
 	if (!swc_max_plans || swc_max_plans > SWC_PLANS_MOST) {
 		pr_err("max_plans=%u: give 1 to %u\n", swc_max_plans, SWC_PLANS_MOST);
+		return -EINVAL;
+	}
+	if (swc_trace_records &&
+	    (!is_power_of_2(swc_trace_records) || swc_trace_records < 64 || swc_trace_records > 1 << 20)) {
+		pr_err("trace_records=%u: give 0 or a power of two from 64 to 1048576\n", swc_trace_records);
 		return -EINVAL;
 	}
 	return 0;

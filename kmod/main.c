@@ -8,6 +8,7 @@
 #include <linux/module.h>
 
 #include "comm/comm.h"
+#include "comm/recorder.h"
 #include "core/reduce.h"
 #include "dev/chrdev.h"
 #include "dev/query.h"
@@ -117,6 +118,9 @@ static void __exit swc_exit(void)
 	swc_transports_stop();
 	swc_comms_drain();
 	swc_dma_exit();
+	/* Those work items end recordings, which wait for their time on that queue. */
+	flush_workqueue(swc_free_wq);
+	swc_recorder_exit();
 	/* Freeing a communicator destroys the queues of its user, and waits for them. */
 	destroy_workqueue(swc_free_wq);
 	destroy_workqueue(swc_wq);

@@ -26,6 +26,7 @@
  *	offload		to give a copy to a DMA engine
  *	account		what a user has of limited resources: communicators, connections, kernel memory
  *	watchdog	aborts a communicator whose operation has passed its deadline
+ *	recorder	keeps the last events of a communicator, and outlives it
  *
  * Map of calls:
  *	main -> dev, exec, comm, plan, mem, rdma, dma, core, net, common
@@ -50,6 +51,7 @@
  *	listeners_mutex, devs_mutex	listening ports, devices (rdma/listen.c, rdma/device.c)
  *	swc_comms_mutex			tables of communicators (comm/comm.c, comm/create.c)
  *	users_mutex			users and their work queues (comm/user.c)
+ *	recorders_mutex			recordings, also of ended communicators (comm/recorder.c)
  *	partitioned->mutex		start, end and free of rounds (exec/partitioned.c)
  *	plan_net->lock			opening of a plan's connections (plan/plan_conn.c)
  *	net->lock, conn->lock		connections (rdma/rdma.h); with none of the following
@@ -105,6 +107,10 @@ extern unsigned int swc_max_comms;
 extern unsigned int swc_ring_entries;
 /* By enum swc_quota: how much a user may have (mem/account.c); memory in MiB, 0: half of the machine's. */
 extern unsigned int swc_user_limit[SWC_QUOTA_NR];
+extern unsigned int swc_trace_records;
+extern unsigned int swc_trace_keep;
+extern unsigned int swc_trace_keep_user;
+extern unsigned int swc_trace_keep_s;
 /* The most that max_plans may be: a CQE has 16 bits for the plan handle. */
 #define SWC_PLANS_MOST	0xffffu
 

@@ -21,6 +21,7 @@
 #include "mem/context.h"
 #include "mem/handle.h"
 #include "comm/error.h"
+#include "comm/recorder.h"
 #include "plan/plan.h"
 #include "mem/region.h"
 #include "mem/shared.h"
@@ -130,6 +131,9 @@ void swc_comm_free(struct work_struct *work)
 	swc_shared_put(comm->state_mem);
 	put_user_ns(comm->user_ns);
 	swc_user_put(comm->user);
+	if (comm->error)
+		swc_recorder_fail(comm->recorder, false, comm->error, comm->culprit, comm->text);
+	swc_recorder_end(comm->recorder);
 	swc_comm_uncharge(comm);
 	kvfree(comm);
 }
@@ -179,6 +183,8 @@ void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, cons
 		va_start(args, fmt);
 		swc_comm_error_record(comm, error, culprit, seq, fmt, args);
 		va_end(args);
+		swc_record(comm->recorder, SWC_TRACE_ABORT, culprit, seq, (s64)error);
+		swc_recorder_fail(comm->recorder, true, error, culprit, comm->text);
 		comm->state_page->error = error;
 		comm->state_page->culprit = culprit;
 		/* Pollers read the reason after they have seen this. */
@@ -297,6 +303,7 @@ void swc_comm_peer_left(struct swc_comm *comm, u32 rank, u64 seq)
 		member->state = SWC_MEMBER_LEFT;
 		comm->gone_at = min(comm->gone_at, seq);
 		waiting_for = swc_comm_ops->first_from(comm, seq);
+		swc_record(comm->recorder, SWC_TRACE_LEAVE, rank, seq, 0);
 	}
 	spin_unlock(&comm->lock);
 	if (waiting_for != U64_MAX)
@@ -367,6 +374,7 @@ int swc_comm_leave(struct swc_ctx *ctx, u32 handle)
 		member->state = SWC_MEMBER_LEFT;
 		comm->nleft++;
 		waiting_for = swc_comm_ops->first_from(comm, member->submitted);
+		swc_record(comm->recorder, SWC_TRACE_LEAVE, member->rank, member->submitted, 0);
 	}
 	spin_unlock(&comm->lock);
 	if (ret)
@@ -401,6 +409,7 @@ void swc_member_died(struct swc_member *member, const char *how)
 	member->state = SWC_MEMBER_DEAD;
 	comm->nleft++;
 	seq = member->submitted;
+	swc_record(comm->recorder, SWC_TRACE_DIED, member->rank, seq, 0);
 	others = comm->nleft < comm->njoined || comm->status == SWC_COMM_FORMING ||
 		 !list_empty(&comm->ops) || member->reserved || comm->net;
 	spin_unlock(&comm->lock);
@@ -441,7 +450,7 @@ void swc_comm_ctx_drop(struct swc_ctx *ctx)
 
 bool swc_comm_visible(const struct swc_comm *comm)
 {
-	return uid_eq(comm->owner, current_euid()) || capable(CAP_SYS_ADMIN);
+	return swc_user_visible(comm->owner);
 }
 
 /* The next visible communicator after *cursor, with a reference; advances the cursor. NULL: none left. */

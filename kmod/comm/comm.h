@@ -18,6 +18,7 @@
 #include "swingcoll.h"
 
 struct swc_account;
+struct swc_recorder;
 struct swc_shared;
 
 /**
@@ -106,6 +107,7 @@ struct swc_comm_ops {
  * @account: of @owner; charged for the communicator, its slots, operations and connections
  * @charged: bytes of memory charged for its own structs
  * @user: of @owner, with the work queues for operations
+ * @recorder: its last events, or NULL; holds a reference
  * @lock: guards all below but the wait queues
  * @status: enum swc_comm_status; changes only in swc_comm_set_status()
  * @njoined, @nleft: members of this node that have joined, and that have left
@@ -149,6 +151,7 @@ struct swc_comm {
 	struct swc_account *account;
 	u64 charged;
 	struct swc_user *user;
+	struct swc_recorder *recorder;
 
 	spinlock_t lock;
 	int status;

@@ -23,6 +23,7 @@
 #include "mem/account.h"
 #include "mem/context.h"
 #include "comm/create.h"
+#include "comm/recorder.h"
 #include "mem/region.h"
 #include "mem/shared.h"
 #include "trace.h"
@@ -150,6 +151,12 @@ static struct swc_comm *make_comm(struct swc_ctx *ctx, const struct swc_comm_cre
 	ret = place_members(comm, args->rank, nodes);
 	if (ret)
 		goto err;
+	comm->recorder = swc_recorder_create(comm->owner, comm->nranks);
+	if (IS_ERR(comm->recorder)) {
+		ret = PTR_ERR(comm->recorder);
+		comm->recorder = NULL;
+		goto err;
+	}
 	if (comm->rank_node) {
 		const struct swc_net_params params = {
 			.comm = comm, .window = &comm->window, .id = comm->id, .nranks = comm->nranks,
@@ -166,10 +173,12 @@ static struct swc_comm *make_comm(struct swc_ctx *ctx, const struct swc_comm_cre
 	}
 	comm->user_ns = get_user_ns(current_user_ns());
 	swc_comm_publish(comm);
+	swc_recorder_add(comm->recorder, comm->number);
 	swc_stat_inc(SWC_STAT_COMMS_CREATED);
 	return comm;
 
 err:
+	swc_recorder_put(comm->recorder);
 	swc_comm_unreserve(comm);
 	if (comm->user)
 		swc_user_put(comm->user);
@@ -291,6 +300,7 @@ static int take_rank(struct swc_comm *comm, struct swc_ctx *ctx, u32 rank)
 		member->pid = get_pid(task_tgid(current));
 		member->last_submit = ktime_get_ns();
 		record_name(member);
+		swc_record(comm->recorder, SWC_TRACE_JOIN, rank, 0, pid_nr(member->pid));
 		if (++comm->njoined == comm->nlocal)
 			swc_comm_set_status(comm, SWC_COMM_FORMING, SWC_COMM_LIVE);
 	}

@@ -3,6 +3,7 @@
  * The last failure of a communicator: errno, culprit, and one line for swingcoll_comm_error().
  */
 #include "comm/error.h"
+#include "comm/recorder.h"
 #include "mem/account.h"
 
 /* Record a failure; comm->lock is held. Without @fmt the line that was recorded last stays. */
@@ -25,8 +26,10 @@ void swc_comm_error_note(struct swc_comm *comm, int error, int culprit, u64 seq,
 	va_start(args, fmt);
 	spin_lock(&comm->lock);
 	/* The reason of an abort is kept. */
-	if (comm->status != SWC_COMM_ABORTED)
+	if (comm->status != SWC_COMM_ABORTED) {
 		swc_comm_error_record(comm, error, culprit, seq, fmt, args);
+		swc_record(comm->recorder, SWC_TRACE_ERROR, culprit, seq, (s64)error);
+	}
 	spin_unlock(&comm->lock);
 	va_end(args);
 }

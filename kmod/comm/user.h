@@ -2,6 +2,8 @@
 #ifndef SWC_USER_H
 #define SWC_USER_H
 
+#include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/list.h>
 #include <linux/uidgid.h>
 #include <linux/workqueue.h>
@@ -25,6 +27,12 @@ struct swc_user {
 	struct workqueue_struct *wq;
 	struct workqueue_struct *urgent_wq;
 };
+
+/* May the caller query communicators of this user? */
+static inline bool swc_user_visible(kuid_t owner)
+{
+	return uid_eq(owner, current_euid()) || capable(CAP_SYS_ADMIN);
+}
 
 struct swc_user *swc_user_get(kuid_t uid);
 void swc_user_put(struct swc_user *user);

@@ -65,6 +65,11 @@ static int ioc_user_query(struct swc_ctx *ctx, void *arg)
 	return swc_account_query(arg);
 }
 
+static int ioc_trace(struct swc_ctx *ctx, void *arg)
+{
+	return swc_query_trace(ctx, arg);
+}
+
 static int ioc_stats(struct swc_ctx *ctx, void *arg)
 {
 	return swc_query_stats(arg);
@@ -373,6 +378,7 @@ static const struct ioctl_def ioctl_defs[] = {
 	IOCTL_DEF(SWC_IOC_PARTITIONED_WAIT, ioc_partitioned_wait),
 	IOCTL_DEF(SWC_IOC_PARTITIONED_FREE, ioc_partitioned_free),
 	IOCTL_DEF(SWC_IOC_USER_QUERY, ioc_user_query),
+	IOCTL_DEF(SWC_IOC_TRACE, ioc_trace),
 };
 
 /* @arg has room for the command's argument. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Introspection: communicators and counters for swingctl, and the state of all operations in debugfs.
+ * Introspection: communicators, their last events, and counters for swingctl; the state of all operations in
+ * debugfs.
  *
  * Each communicator is copied under its lock, one at a time. Nothing here changes any state.
  */
@@ -13,6 +14,7 @@
 
 #include "exec/operation.h"
 #include "comm/comm.h"
+#include "comm/recorder.h"
 #include "dev/query.h"
 
 static struct dentry *debugfs_dir;
@@ -106,6 +108,87 @@ int swc_query_comm(struct swc_comm_query *q)
 	snapshot_comm(comm, q);
 	ret = copy_members(comm, q);
 	swc_comm_put(comm);
+	return ret;
+}
+
+/* The recorder that is asked for, with a reference, or NULL. */
+static struct swc_recorder *find_recorder(struct swc_ctx *ctx, const struct swc_trace_query *q)
+{
+	struct swc_recorder *recorder;
+	struct swc_member *member;
+
+	if (!q->comm)
+		return swc_recorder_from(q->number);
+	member = swc_member_get(ctx, q->comm);
+	if (!member)
+		return NULL;
+	recorder = member->comm->recorder;
+	if (recorder && swc_recorder_visible(recorder))
+		kref_get(&recorder->ref);
+	else
+		recorder = NULL;
+	swc_member_put(member);
+	return recorder;
+}
+
+static void snapshot_recorder(struct swc_recorder *recorder, struct swc_trace_query *q)
+{
+	q->number = recorder->number;
+	/* Before the number of records: of a communicator that has ended, it is final. */
+	q->ended_ns = swc_recorder_ended_ns(recorder);
+	if (q->ended_ns)
+		q->flags |= SWC_TRACE_ENDED;
+	q->written = atomic64_read(&recorder->written);
+	q->now_ns = ktime_get_ns();
+	q->capacity = recorder->mask + 1;
+	q->nranks = recorder->nranks;
+	q->uid = from_kuid_munged(current_user_ns(), recorder->owner);
+	q->culprit = -1;
+	/* Pairs with swc_recorder_fail(). */
+	if (!smp_load_acquire(&recorder->failed))
+		return;
+	q->flags |= SWC_TRACE_FAILED | (recorder->aborted ? SWC_TRACE_ABORTED : 0);
+	q->error = recorder->error;
+	q->culprit = recorder->culprit;
+	memcpy(q->text, recorder->text, sizeof(q->text));
+}
+
+/* Copy records from q->first on; moves that behind the last one looked at. */
+static int copy_records(const struct swc_recorder *recorder, struct swc_trace_query *q)
+{
+	struct swc_trace_record __user *to = u64_to_user_ptr(q->records);
+	struct swc_trace_record r;
+
+	if (q->written > q->capacity)
+		q->first = max(q->first, q->written - q->capacity);
+	q->first = min(q->first, q->written);
+	for (; q->first < q->written && q->count < q->max_records; q->first++) {
+		cond_resched();
+		if (!swc_recorder_read(recorder, q->first, &r))
+			continue;
+		if (copy_to_user(&to[q->count], &r, sizeof(r)))
+			return -EFAULT;
+		q->count++;
+	}
+	return 0;
+}
+
+/* The last events of a communicator; see struct swc_trace_query. */
+int swc_query_trace(struct swc_ctx *ctx, struct swc_trace_query *q)
+{
+	struct swc_recorder *recorder;
+	int ret;
+
+	if (q->resv || (q->comm && q->number) || !q->max_records != !q->records)
+		return -EINVAL;
+	recorder = find_recorder(ctx, q);
+	if (!recorder)
+		return -ENOENT;
+	*q = (struct swc_trace_query){ .comm = q->comm, .max_records = q->max_records, .first = q->first,
+				       .records = q->records };
+	snapshot_recorder(recorder, q);
+	ret = copy_records(recorder, q);
+	swc_recorder_put(recorder);
 	return ret;
 }
 

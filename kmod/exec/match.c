@@ -10,6 +10,7 @@
 
 #include "comm/comm.h"
 #include "comm/error.h"
+#include "comm/recorder.h"
 #include "exec/match.h"
 #include "exec/net_event.h"
 #include "exec/operation.h"
@@ -86,6 +87,10 @@ static void arrive(struct swc_op *op, struct swc_req *req, const struct clock *c
 
 	spin_lock(&op->lock);
 	out->how = swc_op_arrive(op, req);
+	/* The request may be gone in follow_up(). If it is mismatched, it is not like the operation. */
+	swc_record_at(comm->recorder, c->now,
+		      out->how == SWC_ARRIVED_LAST ? SWC_TRACE_START : SWC_TRACE_SUBMIT,
+		      member->rank, req->sig.coll, op->seq, swc_blocks_total_bytes(&req->blocks));
 	if (out->how != SWC_ARRIVED_LATE)
 		member->inflight++;
 	if (out->how == SWC_ARRIVED_LAST && comm->net)

@@ -5,6 +5,7 @@
  * threads with those of other users.
  */
 #include "comm/comm.h"
+#include "exec/event.h"
 #include "exec/net_event.h"
 #include "exec/runq.h"
 #include "exec/step.h"
@@ -122,6 +123,7 @@ void swc_net_event_segment(struct swc_comm *comm, struct swc_net_seg *seg)
 	u32 src = seg->src;
 	struct swc_op *op;
 
+	swc_event_segment(comm, seg);
 	seg = free_rx_buf(comm, seg);
 	spin_lock(&comm->lock);
 	op = find_or_queue(comm, seg, &stray);
@@ -211,6 +213,7 @@ void swc_net_event_sent(struct swc_send *send, int error, bool nested)
 	struct swc_op *op = task->req->op;
 	enum swc_worker_action action;
 
+	swc_event_message(task, SWC_TRACE_SENT, send->peer, send->step);
 	spin_lock(&op->lock);
 	send->done = true;
 	swc_send_window_del(&task->window, send->step);
@@ -228,6 +231,7 @@ void swc_net_event_rndv_done(struct swc_rndv *rndv)
 	struct swc_op *op = task->req->op;
 	bool run = false;
 
+	swc_event_message(task, SWC_TRACE_PLACED, rndv->src, rndv->step);
 	spin_lock(&op->lock);
 	rndv->done = true;
 	if (!op->status && task->state == SWC_TASK_WAIT_RECV && task->wait_rank == rndv->src)

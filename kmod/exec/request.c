@@ -14,6 +14,7 @@
 #include "mem/context.h"
 #include "dma.h"
 #include "comm/error.h"
+#include "exec/event.h"
 #include "exec/request.h"
 #include "plan/plan.h"
 #include "mem/region.h"
@@ -286,7 +287,7 @@ void swc_req_complete(struct swc_req *req, int result, int culprit)
 	req->result = result;
 	req->culprit = result ? culprit : -1;
 	req->finished_at = ktime_get_ns();
-	trace_swc_complete(req);
+	swc_event_complete(req);
 	swc_stat_inc(result ? SWC_STAT_OPS_FAILED : SWC_STAT_OPS_COMPLETED);
 	if (!result)
 		swc_stat_add(SWC_STAT_BYTES, swc_blocks_total_bytes(&req->blocks));

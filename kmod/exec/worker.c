@@ -19,13 +19,13 @@
 #include <linux/sched/stat.h>
 
 #include "comm/comm.h"
+#include "exec/event.h"
 #include "exec/offload.h"
 #include "exec/runq.h"
 #include "exec/step.h"
 #include "exec/worker.h"
 #include "exec/xfer.h"
 #include "plan/plan.h"
-#include "trace.h"
 
 /* A worker without work polls for this long before it leaves: a sleep and a wake-up cost more. */
 #define IDLE_POLL_NS	(10 * NSEC_PER_USEC)
@@ -62,7 +62,7 @@ static enum swc_step_status run_step(struct swc_task *task)
 {
 	const struct swc_plan_step *s = &task->req->plan->view.steps[task->step];
 
-	trace_swc_step(task->req, task->channel, task->step, s->kind);
+	swc_event_step(task, s->kind);
 	switch (s->kind) {
 	case SWC_STEP_LOCAL:
 		return swc_step_local(task, s);

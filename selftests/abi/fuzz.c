@@ -266,6 +266,7 @@ static void random_call(struct testlib_rank *r, uint64_t *s)
 		SWC_IOC_PARTITIONED_KICK,
 		SWC_IOC_PARTITIONED_WAIT,
 		SWC_IOC_PARTITIONED_FREE,
+		SWC_IOC_TRACE,
 	};
 	unsigned long cmd = cmds[rnd(s) % ARRAY_SIZE(cmds)];
 	union {
@@ -280,6 +281,7 @@ static void random_call(struct testlib_rank *r, uint64_t *s)
 		struct swc_desc desc;
 		struct swc_partitioned_init init;
 		struct swc_partitioned_ref partition;
+		struct swc_trace_query trace;
 	} u;
 
 	random_bytes(u.raw, sizeof(u.raw), s);
@@ -330,6 +332,10 @@ static void random_call(struct testlib_rank *r, uint64_t *s)
 		break;
 	case SWC_IOC_PARTITIONED_WAIT:
 		u.partition.timeout_ms = 1 + rnd(s) % 5;
+		break;
+	case SWC_IOC_TRACE:
+		u.trace.max_records %= BUF / sizeof(struct swc_trace_record);
+		u.trace.records = u.trace.records ? (uintptr_t)arena : 0;
 		break;
 	case SWC_IOC_PLAN_LOAD:
 		u.load.data = (uintptr_t)arena + rnd(s) % BUF;

@@ -752,6 +752,115 @@ struct swc_user_query {
 	struct swc_quota_use quota[SWC_QUOTA_NR];
 };
 
+/**
+ * enum swc_trace_type - what happened; @rank is the rank concerned unless another one is named
+ * @SWC_TRACE_JOIN: the rank has joined; @arg: its pid in the initial pid namespace
+ * @SWC_TRACE_LEAVE: the rank has left after @seq operations
+ * @SWC_TRACE_DIED: the rank has gone without leaving, after @seq operations
+ * @SWC_TRACE_SUBMIT: the rank has called operation @seq; @arg: size of the vector in bytes; @channel: enum
+ *	swc_coll
+ * @SWC_TRACE_START: likewise, as the last rank of this node: the operation begins
+ * @SWC_TRACE_STEP: the rank begins or continues a step; @arg: step, and enum swc_step_kind above bit 32. Not
+ *	recorded if it is the last one to come to a barrier.
+ * @SWC_TRACE_SEGMENT: data of another node has arrived for the rank; @arg: source rank, and bytes above bit
+ *	32
+ * @SWC_TRACE_PLACED: a message has been written into the rank's memory; @arg: source rank, and step above
+ *	bit 32
+ * @SWC_TRACE_SENT: a message of the rank has left its memory; @arg: peer, and step above bit 32
+ * @SWC_TRACE_COMPLETE: operation @seq completed for the rank; @arg: 0 or a negative errno as __s32, and the
+ *	rank at fault or -1 above bit 32
+ * @SWC_TRACE_ERROR: an error that left the communicator alive; @rank: at fault; @arg: negative errno
+ * @SWC_TRACE_ABORT: the communicator was aborted; likewise
+ */
+enum swc_trace_type {
+	SWC_TRACE_JOIN = 1, SWC_TRACE_LEAVE, SWC_TRACE_DIED, SWC_TRACE_SUBMIT, SWC_TRACE_START,
+	SWC_TRACE_STEP, SWC_TRACE_SEGMENT, SWC_TRACE_PLACED, SWC_TRACE_SENT, SWC_TRACE_COMPLETE,
+	SWC_TRACE_ERROR, SWC_TRACE_ABORT,
+	SWC_TRACE_NR
+};
+
+/* swc_trace_record.rank of an event of no particular rank. */
+#define SWC_TRACE_NO_RANK	0xffff
+
+/**
+ * struct swc_trace_record - an event of a communicator
+ * @ns: CLOCK_MONOTONIC
+ * @seq: number of the operation concerned
+ * @arg: see enum swc_trace_type
+ * @index: low half of the record's number, from 0
+ * @rank: rank, or SWC_TRACE_NO_RANK
+ * @type: enum swc_trace_type
+ * @channel: channel of the step, of the segment, or of the message; or see enum swc_trace_type
+ *
+ * Numbers are in the order in which events are recorded, which is nearly that of their times.
+ */
+struct swc_trace_record {
+	__u64 ns;
+	__u64 seq;
+	__u64 arg;
+	__u32 index;
+	__u16 rank;
+	__u8  type;
+	__u8  channel;
+};
+
+/*
+ * swc_trace_query.flags
+ *
+ * SWC_TRACE_ENDED: the communicator has ended; nothing is recorded any more.
+ * SWC_TRACE_FAILED: @error, @culprit and @text are valid. Set for a communicator that was aborted, and for
+ *	one that ended after an error.
+ * SWC_TRACE_ABORTED: it was aborted.
+ */
+#define SWC_TRACE_ENDED		(1u << 0)
+#define SWC_TRACE_FAILED	(1u << 1)
+#define SWC_TRACE_ABORTED	(1u << 2)
+
+/**
+ * struct swc_trace_query - read the last events of a communicator, which may have ended
+ * @comm: a handle of this file, or 0: by number
+ * @max_records: entries of @records
+ * @number: in: 0 with a handle, else the least number wanted; out: number of the communicator
+ * @first: in: number of the first record wanted; out: where to go on, @written if there are no more
+ * @records: address of struct swc_trace_record[@max_records], or 0 with @max_records 0
+ * @count: out: records that were copied. Those that were overwritten before, or are just being written, are
+ *	left out.
+ * @flags: out: SWC_TRACE_*
+ * @written: out: records so far; the last @capacity are kept
+ * @ended_ns: out: nanoseconds since the communicator ended, 0 if it has not
+ * @now_ns: out: CLOCK_MONOTONIC
+ * @capacity: out: records that are kept
+ * @nranks: out: members
+ * @uid: out: owner, in the user namespace of the caller
+ * @error: out: its failure, a negative errno
+ * @culprit: out: rank at fault, or -1
+ * @resv: must be 0
+ * @text: out: the failure in one line for people
+ *
+ * All but the first five are ignored on input, except @resv. The owner of the communicator may read, and
+ * CAP_SYS_ADMIN. -ENOENT: there is none; the caller may not read it; it ended too long ago; or recording is
+ * off (module parameter trace_records).
+ */
+struct swc_trace_query {
+	__u32 comm;
+	__u32 max_records;
+	__u64 number;
+	__u64 first;
+	__u64 records;
+	__u32 count;
+	__u32 flags;
+	__u64 written;
+	__u64 ended_ns;
+	__u64 now_ns;
+	__u32 capacity;
+	__u32 nranks;
+	__u32 uid;
+	__s32 error;
+	__s32 culprit;
+	__u32 resv;
+	char  text[SWC_TEXT_BYTES];
+};
+
 /* Counters since the module was loaded. New ones are added at the end; swc_stats.count is their number. */
 enum swc_stat {
 	SWC_STAT_OPS_SUBMITTED, SWC_STAT_OPS_COMPLETED, SWC_STAT_OPS_FAILED, SWC_STAT_BYTES,
@@ -805,6 +914,7 @@ struct swc_stats {
 #define SWC_IOC_PARTITIONED_WAIT	_IOW(SWC_IOC_MAGIC, 0x12, struct swc_partitioned_ref)
 #define SWC_IOC_PARTITIONED_FREE	_IOW(SWC_IOC_MAGIC, 0x13, struct swc_partitioned_ref)
 #define SWC_IOC_USER_QUERY	_IOWR(SWC_IOC_MAGIC, 0x14, struct swc_user_query)
+#define SWC_IOC_TRACE		_IOWR(SWC_IOC_MAGIC, 0x15, struct swc_trace_query)
 
 /*
  * cmd_op of IORING_OP_URING_CMD; the payload of the SQE is the struct. COLLECTIVE needs a ring with
