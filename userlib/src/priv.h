@@ -304,6 +304,7 @@ struct swingcoll_comm {
 	pthread_mutex_t text_lock;
 	int local_error; /* a failure before the kernel had the operation */
 	char local_text[SWC_TEXT_BYTES];
+	bool debug_printed; /* the events before the failure; atomic */
 };
 
 #define SWC_DEFAULT_TIMEOUT_MS 30000
@@ -317,6 +318,18 @@ int swc_comm_check_opts(const struct swingcoll_comm_opts *opts);
 int swc_comm_create(struct swingcoll_comm **comm, const struct swingcoll_id *id, int nranks,
 		    int rank, const struct swingcoll_comm_opts *opts, const struct swc_place *place,
 		    char *why, size_t why_bytes);
+
+/* ---- api/debug.c ---- */
+
+/* Read SWINGCOLL_DEBUG. */
+void swc_debug_init(void);
+/*
+ * Print the events before the failure, if @error says that the communicator has failed and
+ * SWINGCOLL_DEBUG wants them. The first call of a communicator does. Returns error.
+ */
+int swc_debug_failed(struct swingcoll_comm *comm, int error);
+
+/* ---- api/errors.c ---- */
 
 /* Remember a failure for swingcoll_comm_error(). Returns error. */
 int swc_comm_fail(struct swingcoll_comm *comm, int error, const char *fmt, ...)

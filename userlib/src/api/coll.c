@@ -272,10 +272,11 @@ static void note_algo(struct swingcoll_comm *comm, const char *algo)
 /* Read the outcome of a request that is done, and return it to the pool. */
 static int outcome(struct swingcoll_req *req, struct swingcoll_result *result)
 {
+	struct swingcoll_comm *comm = req->comm;
 	int error = req->error;
 
 	if (!error)
-		note_algo(req->comm, req->algo);
+		note_algo(comm, req->algo);
 	if (result)
 		*result = (struct swingcoll_result){
 			.error = error,
@@ -284,7 +285,7 @@ static int outcome(struct swingcoll_req *req, struct swingcoll_result *result)
 			.algo = req->algo,
 		};
 	return_req(req);
-	return error;
+	return swc_debug_failed(comm, error);
 }
 
 /*
@@ -323,7 +324,7 @@ static int run(struct swingcoll_comm *comm, const struct swingcoll_call *call)
 		ret = queue(comm, &op, SWC_OP_WAITING, announced, &req);
 	pthread_mutex_unlock(&comm->order);
 	if (ret || !req)
-		return ret;
+		return swc_debug_failed(comm, ret);
 	ret = swc_reaper_wait(comm->reaper, req);
 	return ret ? ret : outcome(req, NULL);
 }
@@ -335,7 +336,7 @@ static int start_op(struct swingcoll_comm *comm, struct swc_coll_op *op, struct 
 	pthread_mutex_lock(&comm->order);
 	ret = queue(comm, op, 0, false, req);
 	pthread_mutex_unlock(&comm->order);
-	return ret ? ret : swc_reaper_push(comm->reaper);
+	return ret ? swc_debug_failed(comm, ret) : swc_reaper_push(comm->reaper);
 }
 
 static int start(struct swingcoll_comm *comm, const struct swingcoll_call *call,

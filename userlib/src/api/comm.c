@@ -289,6 +289,7 @@ int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, 
 	if (ret)
 		return ret;
 	pthread_once(&once, swc_reduce_init);
+	swc_debug_init();
 	/* Ranks of a node mostly have the same environment: one of them tells. */
 	if (is_first_here(place, rank))
 		swc_env_warn();

@@ -288,7 +288,7 @@ SWC_PUBLIC int swingcoll_pwait(struct swingcoll_partitioned *p, int partition)
 	do
 		ret = call(p, SWC_IOC_PARTITIONED_WAIT, (uint32_t)partition);
 	while (ret == -EINTR);
-	return ret;
+	return swc_debug_failed(p->comm, ret);
 }
 
 SWC_PUBLIC int swingcoll_prep_pwait(struct io_uring_sqe *sqe, struct swingcoll_partitioned *p,
