@@ -12,7 +12,9 @@ static const char usage_text[] =
 	"  doctor                check whether this user can use swingcoll here; say what to do if not\n"
 	"  status                communicators, their members, operations in flight, members that are late\n"
 	"  stats                 counters since the module was loaded\n"
-	"  info                  interface version, limits, features, reduction kernels\n";
+	"  info                  interface version, limits, features, reduction kernels\n"
+	"  trace [COMM]          the last events of communicators, also of those that have ended; COMM: the\n"
+	"                        number of one, as this command prints it\n";
 
 static const char notes_text[] =
 	"Exit status: 0; 1 if doctor found a fault that keeps swingcoll from working; 2 on errors.";
@@ -20,17 +22,24 @@ static const char notes_text[] =
 enum {
 	OPT_JSON,
 	OPT_NEED,
+	OPT_LAST,
+	OPT_PERFETTO,
 };
 
 static const struct cli_option options[] = {
 	{ OPT_JSON, 'j', "json", NULL, "print JSON" },
 	{ OPT_NEED, 0, "need", "BYTES",
 	  "doctor: memory that a program will pin, suffixes K M G (default 64M)" },
+	{ OPT_LAST, 'n', "last", "N",
+	  "trace: the last N events of each communicator (default: all that are kept)" },
+	{ OPT_PERFETTO, 0, "perfetto", "FILE",
+	  "trace: write trace events for Perfetto and chrome://tracing to FILE, or - for standard output" },
 	{ 0 },
 };
 
-static const char *const commands[] = { "doctor", "status", "stats", "info", NULL };
-static int (*const run[])(const struct ctl *ctl) = { ctl_doctor, ctl_status, ctl_stats, ctl_info };
+static const char *const commands[] = { "doctor", "status", "stats", "info", "trace", NULL };
+static int (*const run[])(const struct ctl *ctl) = { ctl_doctor, ctl_status, ctl_stats, ctl_info,
+						     ctl_trace };
 
 int main(int argc, char **argv)
 {
@@ -42,7 +51,7 @@ int main(int argc, char **argv)
 		.argc = argc,
 		.argv = argv,
 	};
-	struct ctl ctl = { .need_memlock = 64 << 20 };
+	struct ctl ctl = { .need_memlock = 64 << 20, .last = UINT64_MAX };
 	int id, command;
 
 	while ((id = cli_next(&cli)) != CLI_END)
@@ -53,9 +62,23 @@ int main(int argc, char **argv)
 		case OPT_NEED:
 			ctl.need_memlock = cli_size(&cli, 0, 1ull << 50);
 			break;
+		case OPT_LAST:
+			ctl.last = (uint64_t)cli_number(&cli, 0, UINT32_MAX);
+			break;
+		case OPT_PERFETTO:
+			ctl.perfetto = cli.value;
+			break;
 		}
 	cli_operand(&cli, "COMMAND");
 	command = cli_choice(&cli, commands);
+	if (run[command] == ctl_trace && cli_has_operand(&cli)) {
+		cli_operand(&cli, "COMM");
+		ctl.comm = (uint64_t)cli_number(&cli, 1, INT64_MAX);
+	}
 	cli_end(&cli);
+	if ((ctl.perfetto || ctl.last != UINT64_MAX) && run[command] != ctl_trace)
+		cli_fail(&cli, "--last and --perfetto are options of trace");
+	if (ctl.perfetto && ctl.json)
+		cli_fail(&cli, "give one of --json and --perfetto");
 	return run[command](&ctl);
 }

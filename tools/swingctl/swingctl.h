@@ -9,6 +9,9 @@
 struct ctl {
 	bool json;
 	uint64_t need_memlock; /* doctor: bytes that a program will pin */
+	uint64_t comm;	       /* trace: the communicator's number; 0: all */
+	uint64_t last;	       /* trace: events of each */
+	const char *perfetto;  /* trace: file to write, or NULL */
 };
 
 /* 1 if something must be repaired before swingcoll works */
@@ -16,5 +19,6 @@ int ctl_doctor(const struct ctl *ctl);
 int ctl_status(const struct ctl *ctl);
 int ctl_stats(const struct ctl *ctl);
 int ctl_info(const struct ctl *ctl);
+int ctl_trace(const struct ctl *ctl);
 
 #endif /* SWINGCTL_H */
