@@ -42,7 +42,8 @@ struct create_nodes {
 /* The communicator counts for its owner. */
 static int charge(struct swc_comm *comm)
 {
-	u64 bytes = struct_size(comm, member, comm->nranks) + 2 * sizeof(u32) * comm->nranks;
+	u64 bytes = struct_size(comm, member, comm->nranks) + 2 * sizeof(u32) * comm->nranks +
+		    swc_trace_records * sizeof(struct swc_trace_record);
 	int ret;
 
 	comm->account = swc_account_get(comm->owner);
