@@ -2,8 +2,8 @@
 /*
  * The process that a context belongs to: has it exited, has it closed the device?
  *
- * Neither its address space nor the file tells. A child made with vfork() or CLONE_VM keeps the address space,
- * a child made with CLONE_FILES the table of descriptors, and any child the file.
+ * Neither its address space nor the file tells. A child made with vfork() or CLONE_VM keeps the address
+ * space, a child made with CLONE_FILES the table of descriptors, and any child the file.
  */
 #include <linux/fdtable.h>
 #include <linux/fs.h>

@@ -30,7 +30,7 @@ static struct shared {
 	pid_t survivor;	    /* once it waits, or is about to */
 	unsigned int ready; /* counts both */
 	unsigned int done;
-} *shared;
+} * shared;
 
 /* What shares something with the victim, and lives on. */
 enum holder {
@@ -365,7 +365,8 @@ int main(void)
 	shared = testlib_shared_alloc(sizeof(*shared));
 	for (unsigned int i = 0; i < ARRAY_SIZE(jobs); i++)
 		ksft_test_result(!run(&jobs[i]), "%s", jobs[i].name);
-	ksft_test_result(!run_some_closed(), "the owner closes some of its descriptors, then the last one");
+	ksft_test_result(!run_some_closed(),
+			 "the owner closes some of its descriptors, then the last one");
 	ksft_test_result(!testlib_run_child(collected, NULL),
 			 "descriptors of dead processes hold no memory");
 	ksft_test_result(!testlib_run_child(comes_back, NULL),
