@@ -5,6 +5,8 @@
  * test under other names, to play the consumer on its private pages.
  */
 #define swc_ring_create		t_ring_create
+#define swc_ring_close		t_ring_close
+#define swc_ring_drop_memory	t_ring_drop_memory
 #define swc_ring_destroy	t_ring_destroy
 #define swc_ring_reserve	t_ring_reserve
 #define swc_ring_unreserve	t_ring_unreserve
