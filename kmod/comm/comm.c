@@ -28,8 +28,8 @@
 #include "trace.h"
 
 /*
- * All communicators, by number, and by what ranks and peers look for. The mutex guards all three. Users choose
- * ids: a secret seed keeps them from choosing those that meet in one list.
+ * All communicators, by number, and by what ranks and peers look for. The mutex guards all three. Users
+ * choose ids: a secret seed keeps them from choosing those that meet in one list.
  */
 DEFINE_MUTEX(swc_comms_mutex);
 static DEFINE_XARRAY(comms);

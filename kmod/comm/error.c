@@ -42,7 +42,8 @@ void swc_comm_error_note(struct swc_comm *comm, int error, int culprit, u64 seq,
  *
  * Return: @error.
  */
-int swc_comm_note_quota(struct swc_comm *comm, const struct swc_account *account, u32 rank, u64 seq, int error)
+int swc_comm_note_quota(struct swc_comm *comm, const struct swc_account *account, u32 rank, u64 seq,
+			int error)
 {
 	char text[SWC_TEXT_BYTES - 32];
 

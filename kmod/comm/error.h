@@ -10,6 +10,7 @@ void swc_comm_error_record(struct swc_comm *comm, int error, int culprit, u64 se
 void swc_comm_error_note(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt, ...)
 	__printf(5, 6);
 
-int swc_comm_note_quota(struct swc_comm *comm, const struct swc_account *account, u32 rank, u64 seq, int error);
+int swc_comm_note_quota(struct swc_comm *comm, const struct swc_account *account, u32 rank, u64 seq,
+			int error);
 
 #endif /* SWC_COMM_ERROR_H */

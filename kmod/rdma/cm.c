@@ -169,7 +169,7 @@ static const char * const reasons[SWC_WIRE_REASON_NR] = {
 	[SWC_WIRE_BAD] = "it found the request invalid: do all ranks have the same table of nodes?",
 	[SWC_WIRE_DENIED] = "it does not believe that we know the communicator's id",
 	[SWC_WIRE_ENDED] = "the communicator has ended there",
-	[SWC_WIRE_QUOTA] = "its user may not have more connections or memory there: see swingctl status there",
+	[SWC_WIRE_QUOTA] = "its user may have no more connections or memory: see swingctl status there",
 };
 
 /* The communicator has ended there: the culprit there is the culprit here. */

@@ -229,8 +229,8 @@ unsigned long swc_conn_backoff(u32 failed, unsigned long left)
  * @detail: error or status, for the text
  *
  * The lower rank connects again until its deadline, less and less often: a peer may be away for long, and
- * thousands of connections wait for it. The higher rank only gets ready for the next attempt. A live connection fails, but not at once: the peer's
- * ABORT may have arrived.
+ * thousands of connections may wait for it. The higher rank only gets ready for the next attempt. A live
+ * connection fails, but not at once: the peer's ABORT may have arrived.
  */
 void swc_conn_retry(struct swc_rdma_conn *conn, const char *why, int detail)
 {

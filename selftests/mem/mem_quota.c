@@ -96,7 +96,9 @@ static int wait_used(int fd, uint32_t uid, int which, uint64_t n)
 
 static int create(int fd, uint32_t slot_bytes, uint32_t *comm)
 {
-	struct swc_comm_create j = { .nranks = 1, .slot_bytes = slot_bytes, .timeout_ms = TESTLIB_EVENT_MS };
+	struct swc_comm_create j = { .nranks = 1,
+				     .slot_bytes = slot_bytes,
+				     .timeout_ms = TESTLIB_EVENT_MS };
 	int ret;
 
 	testlib_new_id(j.id);
@@ -202,7 +204,8 @@ static int plans_of(struct testlib_rank *r)
 	testlib_plan_longest(&p, 1, 0);
 	CHECK_EQ(query(r->c.fd, 0, &u), 0);
 	empty = u.quota[SWC_QUOTA_MEMORY].used;
-	while (!(ret = testlib_plan_load(r->c.fd, r->comm, p.data, p.bytes, &plan, text)) && n < 100) {
+	while (!(ret = testlib_plan_load(r->c.fd, r->comm, p.data, p.bytes, &plan, text)) &&
+	       n < 100) {
 		un.plan = plan;
 		n++;
 	}

@@ -209,7 +209,8 @@ static void print_user(const struct swc_user_query *u)
 {
 	char used[NUMBER_TEXT], most[NUMBER_TEXT], limit[NUMBER_TEXT];
 
-	printf("uid %u\n  %-13s %12s %12s %12s %8s\n", u->uid, "", "used", "most", "limit", "refused");
+	printf("uid %u\n  %-13s %12s %12s %12s %8s\n", u->uid, "", "used", "most", "limit",
+	       "refused");
 	for (int i = 0; i < SWC_QUOTA_NR; i++) {
 		const struct swc_quota_use *q = &u->quota[i];
 
