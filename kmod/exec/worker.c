@@ -9,8 +9,8 @@
  * end; or it gives way, and has a work item come in its place. The last one to leave may end the operation.
  *
  * Processes work in their own time. Kernel threads, which all operations of a user share, give way after a
- * time slice. Contexts that report events serve all users: they do what is soon done, for a work item in between
- * would take longer, and give way after a much shorter slice.
+ * time slice. Contexts that report events serve all users: they do what is soon done, for a work item in
+ * between would take longer, and give way after a much shorter slice.
  */
 #include <linux/cpumask.h>
 #include <linux/ktime.h>

@@ -66,12 +66,18 @@ struct swc_account *swc_account_hold(struct swc_account *account)
 /* May be NULL. Does not sleep. */
 void swc_account_put(struct swc_account *account)
 {
+	bool last;
 	int i;
 
-	if (!account || !refcount_dec_and_lock(&account->ref, &accounts.xa_lock))
+	if (!account)
 		return;
-	__xa_erase(&accounts, __kuid_val(account->uid));
+	xa_lock(&accounts);
+	last = refcount_dec_and_test(&account->ref);
+	if (last)
+		__xa_erase(&accounts, __kuid_val(account->uid));
 	xa_unlock(&accounts);
+	if (!last)
+		return;
 	for (i = 0; i < SWC_QUOTA_NR; i++)
 		WARN_ON_ONCE(atomic64_read(&account->used[i]));
 	kfree(account);

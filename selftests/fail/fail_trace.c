@@ -197,9 +197,9 @@ static int as_nobody(void *arg)
 	/* It sees only its own, of tests that have run before or of this one. */
 	for (; !query(&q); q = (struct swc_trace_query){ .number = q.number + 1 })
 		CHECK_EQ(q.uid, NOBODY);
-	q = (struct swc_trace_query){ 0 };
 	testlib_new_id(own);
 	CHECK_EQ(testlib_comm_create(c.fd, own, 1, 0, TESTLIB_EVENT_MS, &comm), 0);
+	q = (struct swc_trace_query){ .comm = comm };
 	CHECK_EQ(query(&q), 0);
 	CHECK_EQ(q.uid, NOBODY);
 	CHECK_EQ(q.flags, 0);

@@ -72,7 +72,7 @@ static void net_sums(struct kunit *test)
 
 /* ------------------------------------------------------------------ time slices */
 
-/* Steps that one worker has run in a row; "one worker" as long as no other has begun and the thread is the same. */
+/* Steps that one worker has run in a row: no other has begun, and the thread is the same. */
 struct runs {
 	struct task_struct *thread;
 	u64 events, kthreads;
@@ -104,8 +104,8 @@ static void slow_step(void *data, const struct swc_req *req, u32 channel, u32 st
 }
 
 /*
- * A completion handler gives way after its first long step: other users wait for the same kernel threads. The steps
- * make the peer's next message arrive before they are over, so the handler would have more to do.
+ * A completion handler gives way after its first long step: other users wait for the same kernel threads. The
+ * steps make the peer's next message arrive before they are over, so the handler would have more to do.
  */
 static void net_event_slice(struct kunit *test)
 {

@@ -140,8 +140,9 @@ static int create_in_kernel(struct swingcoll_comm *comm, const struct swingcoll_
 	}
 	comm->handle = c.comm;
 	if (ret == -ETIMEDOUT && c.njoined)
-		snprintf(why, why_bytes, "%u of %u ranks of this node joined within %u ms: rank %u %s",
-			 c.njoined, comm->nlocal, timeout_ms, c.missing,
+		snprintf(why, why_bytes,
+			 "%u of %u ranks of this node joined within %u ms: rank %u %s", c.njoined,
+			 comm->nlocal, timeout_ms, c.missing,
 			 comm->nlocal - c.njoined > 1 ? "and others did not" : "did not");
 	return ret;
 }

@@ -118,3 +118,22 @@ SWC_PUBLIC int swingcoll_comm_error(struct swingcoll_comm *comm, char *text, siz
 		*culprit = e.culprit;
 	return e.error;
 }
+
+/* ---- of creation, per thread ---- */
+
+static __thread char last_error[2 * SWC_TEXT_BYTES];
+
+SWC_PUBLIC const char *swingcoll_bootstrap_error(void)
+{
+	return last_error;
+}
+
+SWC_PUBLIC int swingcoll_bootstrap_fail(int error, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(last_error, sizeof(last_error), fmt, args);
+	va_end(args);
+	return error;
+}

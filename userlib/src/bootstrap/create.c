@@ -7,7 +7,6 @@
  * stays away.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,34 +25,15 @@ struct outcome {
 	char text[SWC_BOOT_TEXT];
 };
 
-/* ---- errors ---- */
-
-static __thread char last_error[2 * SWC_TEXT_BYTES];
-
-SWC_PUBLIC const char *swingcoll_bootstrap_error(void)
-{
-	return last_error;
-}
-
-SWC_PUBLIC int swingcoll_bootstrap_fail(int error, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(last_error, sizeof(last_error), fmt, args);
-	va_end(args);
-	return error;
-}
-
 static int gather(const struct swingcoll_bootstrap *boot, const void *mine, void *all, size_t bytes)
 {
 	int ret;
 
-	*last_error = 0;
+	swingcoll_bootstrap_fail(0, "%s", "");
 	ret = boot->allgather(boot->arg, mine, all, bytes);
 	if (ret > 0)
 		ret = -EPROTO;
-	if (ret && !*last_error)
+	if (ret && !*swingcoll_bootstrap_error())
 		swingcoll_bootstrap_fail(ret, "the bootstrap's exchange failed: %s",
 					 strerror(-ret));
 	return ret;
@@ -303,6 +283,6 @@ SWC_PUBLIC int swingcoll_comm_create_from(struct swingcoll_comm **comm,
 	free(all);
 	errno = saved;
 	if (!ret)
-		*last_error = 0;
+		swingcoll_bootstrap_fail(0, "%s", "");
 	return ret;
 }
