@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Bootstrap by TCP: rank 0 listens at a known address, the others connect to it and stay connected,
- * and an exchange goes through rank 0, the hub of a star. Every message has a header with an error,
- * so that rank 0 can tell all ranks what it learns of one.
+ * and an exchange goes through rank 0, the hub of a star. Every message has a header with an error
+ * (socket.h), so that rank 0 can tell all ranks what it learns of one.
  *
  * Any host may connect to an open port. A connection that does not begin with the greeting is
  * closed, and one that sends nothing does not keep others waiting. With a secret both sides prove
@@ -22,7 +22,6 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -37,12 +36,11 @@
 #include <unistd.h>
 
 #include "src/bootstrap/bootstrap.h"
+#include "src/bootstrap/socket.h"
 
-#define MAGIC "swcboot2"
 #define NOTICE_MS 5000	  /* after so long, print which ranks are missing */
 #define GREETING_MS 10000 /* for a connection to send its greeting */
 #define MAX_UNKNOWN 64	  /* connections that are not accepted yet */
-#define MAX_TEXT 240
 #define NONCE 16
 
 struct greeting {
@@ -58,13 +56,6 @@ struct greeting {
 struct challenge {
 	uint8_t nonce[NONCE];
 	uint8_t mac[SWC_SECRET_MAC];
-};
-
-/* In front of data, or of a line of text if @error. */
-struct header {
-	char magic[8];
-	int32_t error;
-	uint32_t bytes;
 };
 
 /**
@@ -104,129 +95,7 @@ struct tcp {
 	struct rlimit limit;
 };
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
-static int left_ms(uint64_t deadline)
-{
-	uint64_t now = now_ms();
-
-	return now >= deadline ? 0 : deadline - now > 1000000 ? 1000000 : (int)(deadline - now);
-}
-
-/* ---- bytes ---- */
-
-/*
- * Send or receive all of it by the deadline, on a non-blocking socket. -ECONNRESET: the other end
- * has closed.
- */
-static int transfer(int fd, void *data, size_t bytes, bool out, uint64_t deadline)
-{
-	char *at = data;
-
-	while (bytes) {
-		ssize_t n = out ? send(fd, at, bytes, MSG_NOSIGNAL) : recv(fd, at, bytes, 0);
-		struct pollfd p = { .fd = fd, .events = out ? POLLOUT : POLLIN };
-
-		if (n > 0) {
-			at += n;
-			bytes -= (size_t)n;
-			continue;
-		}
-		if (!n || (n < 0 && (errno == EPIPE || errno == ECONNRESET)))
-			return -ECONNRESET;
-		if (errno != EAGAIN && errno != EINTR)
-			return -errno;
-		if (!left_ms(deadline))
-			return -ETIMEDOUT;
-		if (errno == EAGAIN)
-			poll(&p, 1, left_ms(deadline));
-	}
-	return 0;
-}
-
-static int send_message(int fd, int error, const void *data, size_t bytes, uint64_t deadline)
-{
-	struct header h = { .magic = MAGIC, .error = error, .bytes = (uint32_t)bytes };
-	int ret = transfer(fd, &h, sizeof(h), true, deadline);
-
-	return ret ? ret : transfer(fd, (void *)data, bytes, true, deadline);
-}
-
-/* Receive a message. An error in it becomes the result, with its text. */
-static int recv_message(int fd, void *data, size_t bytes, uint64_t deadline)
-{
-	char text[MAX_TEXT];
-	struct header h;
-	int ret = transfer(fd, &h, sizeof(h), false, deadline);
-
-	if (ret)
-		return ret;
-	if (memcmp(h.magic, MAGIC, sizeof(h.magic)) ||
-	    (h.error ? h.bytes >= sizeof(text) : h.bytes != bytes))
-		return -EPROTO;
-	if (!h.error)
-		return transfer(fd, data, bytes, false, deadline);
-	memset(text, 0, sizeof(text));
-	if (transfer(fd, text, h.bytes, false, deadline))
-		snprintf(text, sizeof(text), "rank 0 reported an error without a text");
-	return swingcoll_bootstrap_fail(h.error < 0 ? h.error : -EPROTO, "%s", text);
-}
-
-/* ---- sockets ---- */
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-static void no_delay(int fd)
-{
-	int one = 1;
-
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-}
-
-static const char *peer_name(int fd, char *text, size_t bytes)
-{
-	struct sockaddr_storage sa;
-	socklen_t len = sizeof(sa);
-	char host[64];
-
-	if (getpeername(fd, (void *)&sa, &len) ||
-	    getnameinfo((void *)&sa, len, host, sizeof(host), NULL, 0, NI_NUMERICHOST))
-		snprintf(host, sizeof(host), "?");
-	snprintf(text, bytes, "%s", host);
-	return text;
-}
-
-static bool is_loopback(const char *name)
-{
-	return !strncmp(name, "127.", 4) || !strcmp(name, "::1") ||
-	       !strncmp(name, "::ffff:127.", 11);
-}
-
-/* Is the other end on another host? */
-static bool is_remote(int fd)
-{
-	struct sockaddr_storage sa;
-	socklen_t len = sizeof(sa);
-	char there[64], here[64];
-
-	peer_name(fd, there, sizeof(there));
-	return !is_loopback(there) &&
-	       (getsockname(fd, (void *)&sa, &len) ||
-		getnameinfo((void *)&sa, len, here, sizeof(here), NULL, 0, NI_NUMERICHOST) ||
-		strcmp(here, there) != 0);
-}
+/* ---- listening ---- */
 
 static int open_listener(const struct addrinfo *ai)
 {
@@ -314,7 +183,7 @@ static bool challenge(const struct tcp *t, struct unknown *it)
 	it->challenged = true;
 	it->have = 0;
 	/* It fits into the socket's buffer. */
-	return !send_message(it->fd, 0, &it->c, sizeof(it->c), 0);
+	return !swc_socket_send(it->fd, 0, &it->c, sizeof(it->c), 0);
 }
 
 /* Another rank: check rank 0's proof, and answer. */
@@ -324,7 +193,7 @@ static int answer_challenge(const struct tcp *t, int fd, const struct greeting *
 	uint8_t mac[SWC_SECRET_MAC];
 	struct challenge c;
 	bool same;
-	int ret = recv_message(fd, &c, sizeof(c), deadline);
+	int ret = swc_socket_recv(fd, &c, sizeof(c), deadline);
 
 	if (ret)
 		return ret;
@@ -334,7 +203,7 @@ static int answer_challenge(const struct tcp *t, int fd, const struct greeting *
 	memset(mac, 0, sizeof(mac));
 	if (same)
 		prove(t, "rank", g, c.nonce, mac);
-	ret = transfer(fd, mac, sizeof(mac), true, deadline);
+	ret = swc_socket_transfer(fd, mac, sizeof(mac), true, deadline);
 	if (same)
 		return ret;
 	return swingcoll_bootstrap_fail(
@@ -353,7 +222,7 @@ static void note_secret(struct tcp *t, int fd, uint32_t rank)
 	snprintf(
 		t->note, sizeof(t->note),
 		"rank %u at %s does not know the secret: check SWINGCOLL_SECRET_FILE or SWINGCOLL_SECRET there",
-		rank, peer_name(fd, there, sizeof(there)));
+		rank, swc_socket_peer_name(fd, there, sizeof(there)));
 	fprintf(stderr, "swingcoll: %s\n", t->note);
 }
 
@@ -381,7 +250,7 @@ static const char *missing(const struct tcp *t, char *text, size_t bytes)
 
 static void __attribute__((format(printf, 3, 4))) reject(int fd, int error, const char *fmt, ...)
 {
-	char text[MAX_TEXT];
+	char text[SWC_SOCKET_TEXT];
 	va_list args;
 
 	va_start(args, fmt);
@@ -391,7 +260,7 @@ static void __attribute__((format(printf, 3, 4))) reject(int fd, int error, cons
 	 * It fits into the socket's buffer; if it does not, the other end only sees the connection
 	 * closed.
 	 */
-	send_message(fd, error, text, strlen(text), 0);
+	swc_socket_send(fd, error, text, strlen(text), 0);
 	close(fd);
 }
 
@@ -431,16 +300,16 @@ static bool admit(struct tcp *t, int fd, const struct greeting *g)
 		       "there is no rank %u to connect to rank 0: start each rank once", g->rank);
 	} else if (t->fd[g->rank] >= 0 && has_ended(t->fd[g->rank])) {
 		close(t->fd[g->rank]);
-		no_delay(fd);
+		swc_socket_no_delay(fd);
 		t->fd[g->rank] = fd;
-		send_message(fd, 0, NULL, 0, now_ms() + GREETING_MS);
+		swc_socket_send(fd, 0, NULL, 0, swc_socket_now_ms() + GREETING_MS);
 	} else if (t->fd[g->rank] >= 0) {
 		reject(fd, -EEXIST, "rank %u is connected already, from %s: start each rank once",
-		       g->rank, peer_name(t->fd[g->rank], there, sizeof(there)));
+		       g->rank, swc_socket_peer_name(t->fd[g->rank], there, sizeof(there)));
 	} else {
-		no_delay(fd);
+		swc_socket_no_delay(fd);
 		t->fd[g->rank] = fd;
-		return !send_message(fd, 0, NULL, 0, now_ms() + GREETING_MS);
+		return !swc_socket_send(fd, 0, NULL, 0, swc_socket_now_ms() + GREETING_MS);
 	}
 	return false;
 }
@@ -464,7 +333,7 @@ static void accept_one(const struct tcp *t, struct unknown *s, int *n)
 		close(s[oldest].fd);
 		drop(s, n, oldest);
 	}
-	s[(*n)++] = (struct unknown){ .fd = fd, .deadline = now_ms() + GREETING_MS };
+	s[(*n)++] = (struct unknown){ .fd = fd, .deadline = swc_socket_now_ms() + GREETING_MS };
 }
 
 /* Has the rank proven that it knows the secret? If not, it gets to know. */
@@ -495,7 +364,7 @@ static int read_greeting(struct tcp *t, struct unknown *s, int *n, int i)
 	it->have += got > 0 ? (size_t)got : 0;
 	compared = it->challenged || it->have > sizeof(it->g.magic) ? sizeof(it->g.magic)
 								    : it->have;
-	if (got <= 0 || memcmp(it->g.magic, MAGIC, compared)) {
+	if (got <= 0 || memcmp(it->g.magic, SWC_SOCKET_MAGIC, compared)) {
 		close(it->fd);
 	} else if (it->have < want) {
 		return 0;
@@ -512,31 +381,32 @@ static int read_greeting(struct tcp *t, struct unknown *s, int *n, int i)
 
 static int gather_ranks(struct tcp *t)
 {
-	uint64_t start = now_ms(), deadline = start + t->timeout_ms;
+	uint64_t start = swc_socket_now_ms(), deadline = start + t->timeout_ms;
 	struct unknown s[MAX_UNKNOWN];
 	int n = 0, there = 1, ret = 0;
 	bool told = false;
 	char who[96];
 
-	while (there < t->nfds && left_ms(deadline)) {
+	while (there < t->nfds && swc_socket_left_ms(deadline)) {
 		struct pollfd p[MAX_UNKNOWN + 1] = { { .fd = t->listener, .events = POLLIN } };
 		int polled = n;
 
 		for (int i = 0; i < n; i++)
 			p[i + 1] = (struct pollfd){ .fd = s[i].fd, .events = POLLIN };
-		poll(p, (nfds_t)polled + 1, left_ms(deadline) < 200 ? left_ms(deadline) : 200);
+		poll(p, (nfds_t)polled + 1,
+		     swc_socket_left_ms(deadline) < 200 ? swc_socket_left_ms(deadline) : 200);
 		/* From the back, as the last entry takes the place of one that is removed. */
 		for (int i = polled; i-- > 0;) {
 			if (p[i + 1].revents) {
 				there += read_greeting(t, s, &n, i);
-			} else if (!left_ms(s[i].deadline)) {
+			} else if (!swc_socket_left_ms(s[i].deadline)) {
 				close(s[i].fd);
 				drop(s, &n, i);
 			}
 		}
 		if (p[0].revents)
 			accept_one(t, s, &n);
-		if (!told && now_ms() - start > NOTICE_MS && there < t->nfds) {
+		if (!told && swc_socket_now_ms() - start > NOTICE_MS && there < t->nfds) {
 			fprintf(stderr, "swingcoll: waiting for %d of %d ranks at %s: rank %s\n",
 				t->nfds - there, t->nfds, t->root, missing(t, who, sizeof(who)));
 			told = true;
@@ -561,7 +431,7 @@ static void warn_without_secret(const struct tcp *t)
 	if (t->secret.given)
 		return;
 	for (int i = 1; i < t->nfds; i++) {
-		if (!is_remote(t->fd[i]))
+		if (!swc_socket_is_remote(t->fd[i]))
 			continue;
 		if (!atomic_flag_test_and_set(&warned))
 			fprintf(stderr,
@@ -586,7 +456,9 @@ static int connect_one(const struct addrinfo *ai, uint64_t deadline, int *out)
 		ret = -errno;
 		if (ret == -EINPROGRESS) {
 			ret = -ETIMEDOUT;
-			if (poll(&p, 1, left_ms(deadline) < 5000 ? left_ms(deadline) : 5000) > 0) {
+			if (poll(&p, 1,
+				 swc_socket_left_ms(deadline) < 5000 ? swc_socket_left_ms(deadline)
+								     : 5000) > 0) {
 				getsockopt(fd, SOL_SOCKET, SO_ERROR, &ret, &len);
 				ret = -ret;
 			}
@@ -608,7 +480,7 @@ static int try_root(struct tcp *t, const struct swc_boot_env *env, uint64_t dead
 		    const char **why)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
-	struct greeting g = { .magic = MAGIC,
+	struct greeting g = { .magic = SWC_SOCKET_MAGIC,
 			      .rank = (uint32_t)t->boot.rank,
 			      .nranks = (uint32_t)t->boot.nranks,
 			      .job = t->job,
@@ -629,14 +501,14 @@ static int try_root(struct tcp *t, const struct swc_boot_env *env, uint64_t dead
 	freeaddrinfo(list);
 	if (ret)
 		return -EAGAIN;
-	no_delay(fd);
+	swc_socket_no_delay(fd);
 	ret = random_nonce(g.nonce);
 	if (!ret)
-		ret = transfer(fd, &g, sizeof(g), true, deadline);
+		ret = swc_socket_transfer(fd, &g, sizeof(g), true, deadline);
 	if (!ret && t->secret.given)
 		ret = answer_challenge(t, fd, &g, deadline);
 	if (!ret)
-		ret = recv_message(fd, NULL, 0, deadline);
+		ret = swc_socket_recv(fd, NULL, 0, deadline);
 	if (!ret) {
 		t->fd[0] = fd;
 		return 0;
@@ -655,7 +527,7 @@ static int try_root(struct tcp *t, const struct swc_boot_env *env, uint64_t dead
 
 static int connect_root(struct tcp *t, const struct swc_boot_env *env)
 {
-	uint64_t start = now_ms(), deadline = start + t->timeout_ms;
+	uint64_t start = swc_socket_now_ms(), deadline = start + t->timeout_ms;
 	long pause_ms = 20;
 	const char *why = "no answer";
 	bool told = false;
@@ -665,12 +537,12 @@ static int connect_root(struct tcp *t, const struct swc_boot_env *env)
 	while ((ret = try_root(t, env, deadline, &why)) == -EAGAIN) {
 		struct timespec ts = { .tv_nsec = pause_ms * 1000000 };
 
-		if (!left_ms(deadline))
+		if (!swc_socket_left_ms(deadline))
 			return swingcoll_bootstrap_fail(-ETIMEDOUT,
 							"rank %d: no rank 0 at %s within %u s: %s",
 							t->boot.rank, env->root,
 							t->timeout_ms / 1000, why);
-		if (!told && now_ms() - start > NOTICE_MS) {
+		if (!told && swc_socket_now_ms() - start > NOTICE_MS) {
 			fprintf(stderr, "swingcoll: rank %d: waiting for rank 0 at %s: %s\n",
 				t->boot.rank, env->root, why);
 			told = true;
@@ -694,9 +566,9 @@ static int fail_all(struct tcp *t, int error)
 
 	for (int i = 1; i < t->nfds; i++) {
 		if (t->fd[i] >= 0)
-			send_message(t->fd[i], error, text, strnlen(text, MAX_TEXT - 1),
-				     now_ms() + 1000);
-		close_fd(&t->fd[i]);
+			swc_socket_send(t->fd[i], error, text, strnlen(text, SWC_SOCKET_TEXT - 1),
+					swc_socket_now_ms() + 1000);
+		swc_socket_close(&t->fd[i]);
 	}
 	return error;
 }
@@ -707,7 +579,7 @@ static int lost(const struct tcp *t, int rank, int error)
 
 	if (*swingcoll_bootstrap_error())
 		return error;
-	peer_name(t->fd[rank ? rank : 0], there, sizeof(there));
+	swc_socket_peer_name(t->fd[rank ? rank : 0], there, sizeof(there));
 	if (error == -ETIMEDOUT)
 		return swingcoll_bootstrap_fail(error, "rank %d (%s) sent nothing for %u s", rank,
 						there, t->timeout_ms / 1000);
@@ -719,7 +591,7 @@ static int lost(const struct tcp *t, int rank, int error)
 
 static int allgather_root(struct tcp *t, const void *mine, char *all, size_t bytes)
 {
-	uint64_t deadline = now_ms() + t->timeout_ms;
+	uint64_t deadline = swc_socket_now_ms() + t->timeout_ms;
 	size_t total = bytes * (size_t)t->nfds;
 	int ret = 0;
 
@@ -728,12 +600,12 @@ static int allgather_root(struct tcp *t, const void *mine, char *all, size_t byt
 		if (t->fd[i] < 0)
 			return swingcoll_bootstrap_fail(-ECONNRESET,
 							"an earlier exchange has failed");
-		ret = recv_message(t->fd[i], all + bytes * (size_t)i, bytes, deadline);
+		ret = swc_socket_recv(t->fd[i], all + bytes * (size_t)i, bytes, deadline);
 		if (ret)
 			return fail_all(t, lost(t, i, ret));
 	}
 	for (int i = 1; i < t->nfds; i++) {
-		ret = send_message(t->fd[i], 0, all, total, deadline);
+		ret = swc_socket_send(t->fd[i], 0, all, total, deadline);
 		if (ret)
 			return fail_all(t, lost(t, i, ret));
 	}
@@ -748,7 +620,7 @@ static int allgather(void *arg, const void *mine, void *all, size_t bytes)
 {
 	struct tcp *t = arg;
 	size_t total = bytes * (size_t)t->boot.nranks;
-	uint64_t deadline = now_ms() + t->timeout_ms + 2000;
+	uint64_t deadline = swc_socket_now_ms() + t->timeout_ms + 2000;
 	int saved = errno, ret;
 
 	swingcoll_bootstrap_fail(0, "%s", "");
@@ -759,13 +631,13 @@ static int allgather(void *arg, const void *mine, void *all, size_t bytes)
 	} else if (t->fd[0] < 0) {
 		ret = swingcoll_bootstrap_fail(-ECONNRESET, "an earlier exchange has failed");
 	} else {
-		ret = send_message(t->fd[0], 0, mine, bytes, deadline);
+		ret = swc_socket_send(t->fd[0], 0, mine, bytes, deadline);
 		/* Rank 0 may have sent the reason before it closed the connection. */
 		if (!ret || ret == -ECONNRESET)
-			ret = recv_message(t->fd[0], all, total, deadline);
+			ret = swc_socket_recv(t->fd[0], all, total, deadline);
 		if (ret) {
 			ret = lost(t, 0, ret);
-			close_fd(&t->fd[0]);
+			swc_socket_close(&t->fd[0]);
 		}
 	}
 	errno = saved;
@@ -779,8 +651,8 @@ static void release(struct swingcoll_bootstrap *boot)
 	struct tcp *t = boot->arg;
 
 	for (int i = 0; i < t->nfds; i++)
-		close_fd(&t->fd[i]);
-	close_fd(&t->listener);
+		swc_socket_close(&t->fd[i]);
+	swc_socket_close(&t->listener);
 	if (t->limit.rlim_max)
 		setrlimit(RLIMIT_NOFILE, &t->limit);
 	free(t->fd);
@@ -845,7 +717,7 @@ int swc_boot_tcp(struct swingcoll_bootstrap **boot, const struct swc_boot_env *e
 			fail_all(t, ret);
 		else
 			warn_without_secret(t);
-		close_fd(&t->listener);
+		swc_socket_close(&t->listener);
 	}
 	if (ret)
 		release(&t->boot);
