@@ -25,8 +25,8 @@ static struct swc_t_comm *call_with_wrong_id(struct kunit *test, struct swc_t_jo
 }
 
 /*
- * The rank that is refused cannot know that a member has refused it, so it tries again until the deadline, and
- * then says why. The other one sees no connection.
+ * The rank that is refused cannot know that a member has refused it, so it tries again until the deadline,
+ * and then says why. The other one sees no connection.
  */
 static void adversary_wrong_id(struct kunit *test)
 {
