@@ -53,7 +53,7 @@ static void net_sums(struct kunit *test)
 	u64 sent = swc_stat_read(SWC_STAT_BYTES_SENT), got = swc_stat_read(SWC_STAT_BYTES_RECEIVED);
 	u64 nsent = swc_stat_read(SWC_STAT_MSGS_SENT), ngot = swc_stat_read(SWC_STAT_MSGS_RECEIVED);
 	u64 direct = swc_stat_read(SWC_STAT_BYTES_DIRECT);
-	struct swc_t_comm *c = swc_t_comm_on(test, s->nranks, 20000, &s->on);
+	struct swc_t_comm *c = swc_t_comm_on(test, s->nranks, SWC_T_NO_DEADLINE, &s->on);
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 i;
 
@@ -155,7 +155,7 @@ static void net_credits(struct kunit *test)
 
 	rx_bufs_param = SWC_WIRE_MIN_RX_BUFS;
 	rx_buf_kib_param = SWC_WIRE_MIN_RX_BUF >> 10;
-	c = swc_t_comm_on(test, 3, 20000, &three_nodes);
+	c = swc_t_comm_on(test, 3, SWC_T_NO_DEADLINE, &three_nodes);
 	KUNIT_ASSERT_EQ(test, register_trace_swc_step(check_credits, c), 0);
 	for (i = 0; i < 6; i++) {
 		swc_t_job_init(job, c, i & 1 ? swc_t_ring3 : swc_t_ring, 20000 + 7000 * i, i & 2);
@@ -192,7 +192,7 @@ static void net_in_flight(struct kunit *test)
 	prandom_seed_state(&rnd, 20250703);
 	rx_bufs_param = SWC_WIRE_MIN_RX_BUFS;
 	rx_buf_kib_param = SWC_WIRE_MIN_RX_BUF >> 10;
-	c = swc_t_comm_on(test, 3, 30000, &three_nodes);
+	c = swc_t_comm_on(test, 3, SWC_T_NO_DEADLINE, &three_nodes);
 	for (i = 0; i < MANY; i++)
 		swc_t_job_init(&job[i], c, swc_t_ring, many_count(i), i & 1);
 	for (round = 0; round < 4; round++) {
@@ -231,7 +231,7 @@ static void net_mismatch(struct kunit *test)
 	u32 how, r;
 
 	for (how = 0; how < 4; how++) {
-		c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+		c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
 		swc_t_job_init(job, c, swc_t_ring, 300, false);
 		swc_t_job_run(job, how, true);
 		if (how == 0)
@@ -256,7 +256,7 @@ static void net_mismatch_rndv(struct kunit *test)
 	u32 how, r;
 
 	for (how = 0; how < 4; how++) {
-		struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+		struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
 
 		swc_t_job_init(job, c, swc_t_send_from_1, 40000, false);
 		job->desc[how & 1].count = how & 2 ? 20000 : 39999;
@@ -271,7 +271,7 @@ static void net_mismatch_rndv(struct kunit *test)
 
 static void net_not_stored(struct kunit *test)
 {
-	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 r;
 
@@ -305,7 +305,7 @@ static void net_rndv(struct kunit *test)
 	static const struct {
 		u64 count, direct;
 	} cases[] = { { 16368, 0 }, { 16384, 2 << 16 }, { 40000, 320000 } };
-	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 i;
 
@@ -326,7 +326,7 @@ static void net_rndv(struct kunit *test)
 static void net_rtr_early(struct kunit *test)
 {
 	static const struct swc_t_layout four_nodes = { 4, 1, false, { 0, 1, 2, 3 } };
-	struct swc_t_comm *c = swc_t_comm_on(test, 4, 20000, &four_nodes);
+	struct swc_t_comm *c = swc_t_comm_on(test, 4, SWC_T_NO_DEADLINE, &four_nodes);
 	u64 before = swc_stat_read(SWC_STAT_RTR_EARLY);
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 round;
@@ -373,7 +373,7 @@ static void on_start(void *data, const struct swc_op *op, u32 rank)
  */
 static void net_in_order(struct kunit *test)
 {
-	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
 	struct leftover o = { .comm = swc_t_rank_comm(c, 1) };
 	u32 i;
@@ -399,7 +399,7 @@ static void net_in_order(struct kunit *test)
 static void net_rndv_chunks(struct kunit *test)
 {
 	u64 direct = swc_stat_read(SWC_STAT_BYTES_DIRECT);
-	struct swc_t_comm *c = swc_t_comm_on(test, 2, 30000, &swc_t_two_nodes);
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 r;
 
@@ -417,7 +417,7 @@ static void net_rndv_chunks(struct kunit *test)
 /* For a while: operations take longer, by segments or by rendezvous. */
 static void net_map_refused(struct kunit *test)
 {
-	struct swc_t_comm *c = swc_t_comm_on(test, 3, 60000, &three_nodes);
+	struct swc_t_comm *c = swc_t_comm_on(test, 3, SWC_T_NO_DEADLINE, &three_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 i;
 
@@ -435,7 +435,7 @@ static void net_map_refused(struct kunit *test)
 /* For ever: all ranks get this reason. */
 static void net_map_exhausted(struct kunit *test)
 {
-	struct swc_t_comm *c = swc_t_comm_on(test, 2, 60000, &swc_t_two_nodes);
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 i, n = 0;
 
