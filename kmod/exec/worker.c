@@ -39,14 +39,14 @@
 
 /* ------------------------------------------------------------------ running tasks */
 
-/* When a worker of this kind gives way: by ktime_get_ns(), 0: never. */
+/* When a worker of this kind gives way: by swc_slice_clock_ns(), 0: never. */
 static u64 slice_end(enum swc_stat where)
 {
 	switch (where) {
 	case SWC_STAT_WORKER_KTHREAD:
-		return ktime_get_ns() + KTHREAD_SLICE_NS;
+		return swc_slice_clock_ns() + KTHREAD_SLICE_NS;
 	case SWC_STAT_WORKER_EVENT:
-		return ktime_get_ns() + EVENT_SLICE_NS;
+		return swc_slice_clock_ns() + EVENT_SLICE_NS;
 	default:
 		return 0;
 	}

@@ -39,6 +39,20 @@ static void ctx_init(struct swc_t_comm *c, struct swc_ctx *ctx)
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(c->test, ctx->ring);
 }
 
+/* ------------------------------------------------------------------ time slices */
+
+static atomic64_t slice_passed;
+
+u64 swc_t_slice_clock_ns(void)
+{
+	return ktime_get_ns() + atomic64_read(&slice_passed);
+}
+
+void swc_t_slice_pass(u64 ns)
+{
+	atomic64_add(ns, &slice_passed);
+}
+
 /* ------------------------------------------------------------------ nodes */
 
 /* The address that uml/init.c gives to the interface below the RDMA device. */

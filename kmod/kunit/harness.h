@@ -117,6 +117,9 @@ struct swc_t_done {
 
 int swc_t_submit(struct swc_t_comm *c, u32 rank, const struct swc_desc *desc, struct swc_t_done *done,
 		 bool inline_ok);
+/* Let so much time pass for the time slices of all workers. */
+void swc_t_slice_pass(u64 ns);
+
 /* Waits. -ETIME instead of the result after SWC_T_HANG. */
 int swc_t_result(struct swc_t_done *done);
 

@@ -31,7 +31,7 @@ struct swc_cursor {
  * @dtype: element type
  * @redop: operation
  * @div: divide by this at the end (SWC_AVG); 0: do not
- * @slice_end: give way at this time, of ktime_get_ns(); 0: no need
+ * @slice_end: give way at this time, of swc_slice_clock_ns(); 0: no need
  */
 struct swc_reduce_copy {
 	u32 nsrc;
@@ -47,10 +47,18 @@ struct swc_reduce_copy {
 	u64 slice_end;
 };
 
+#ifdef SWC_KUNIT
+/* The tests' clock. */
+u64 swc_t_slice_clock_ns(void);
+#define swc_slice_clock_ns()	swc_t_slice_clock_ns()
+#else
+#define swc_slice_clock_ns()	ktime_get_ns()
+#endif
+
 /* Is a time slice over? */
 static inline bool swc_slice_over(u64 slice_end)
 {
-	return slice_end && ktime_get_ns() >= slice_end;
+	return slice_end && swc_slice_clock_ns() >= slice_end;
 }
 
 int swc_reduce_copy(struct swc_reduce_copy *m, const int *stop);

@@ -384,15 +384,12 @@ static void worker_urgent(struct kunit *test)
 }
 
 /* Longer than a time slice. */
-#define LONG_STEP	msecs_to_jiffies(40)
+#define LONG_STEP	(40 * NSEC_PER_MSEC)
 
 static void slow_step(void *data, const struct swc_req *req, u32 channel, u32 step, u32 kind)
 {
-	unsigned long until = jiffies + LONG_STEP;
-
 	(*(u32 *)data)++;
-	while (time_before(jiffies, until))
-		cpu_relax();
+	swc_t_slice_pass(LONG_STEP);
 }
 
 /* A work item gives way after each step that takes longer than its time slice; a submitter does not. */

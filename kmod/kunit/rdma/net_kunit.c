@@ -84,7 +84,6 @@ struct runs {
 /* Takes longer than the slice of an event, and less than that of a work item. */
 static void slow_step(void *data, const struct swc_req *req, u32 channel, u32 step, u32 kind)
 {
-	u64 until = ktime_get_ns() + 500 * NSEC_PER_USEC;
 	u64 events = swc_stat_read(SWC_STAT_WORKER_EVENT), kthreads = swc_stat_read(SWC_STAT_WORKER_KTHREAD);
 	struct runs *r = data;
 
@@ -99,8 +98,7 @@ static void slow_step(void *data, const struct swc_req *req, u32 channel, u32 st
 	r->steps++;
 	if (r->event)
 		r->most = max(r->most, r->steps);
-	while (ktime_get_ns() < until)
-		cpu_relax();
+	swc_t_slice_pass(500 * NSEC_PER_USEC);
 }
 
 /*
