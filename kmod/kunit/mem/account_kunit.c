@@ -68,6 +68,7 @@ static void account_limits(struct kunit *test)
 struct racer {
 	struct task_struct *task;
 	struct swc_account *account;
+	struct completion done;
 	u32 granted;
 };
 
@@ -86,6 +87,7 @@ static int race(void *arg)
 			cond_resched();
 		swc_account_uncharge(r->account, SWC_QUOTA_COMMS, most);
 	}
+	complete(&r->done);
 	while (!kthread_should_stop())
 		schedule_timeout_interruptible(1);
 	return 0;
@@ -101,10 +103,13 @@ static void account_race(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, a);
 	for (i = 0; i < THREADS; i++) {
 		r[i].account = a;
+		init_completion(&r[i].done);
 		r[i].task = kthread_run(race, &r[i], "swc_account_race");
 		KUNIT_ASSERT_FALSE(test, IS_ERR(r[i].task));
 	}
 	for (i = 0; i < THREADS; i++) {
+		/* A thread that is stopped before it has begun never runs. */
+		wait_for_completion(&r[i].done);
 		kthread_stop(r[i].task);
 		granted += r[i].granted;
 	}
