@@ -65,7 +65,7 @@ struct swc_net_params {
 	struct swc_account *account;
 };
 
-/* Why a communicator was aborted; @text stays valid as long as the communicator. */
+/* Why a communicator was aborted; @text, for swc_text_read(), stays valid as long as the communicator. */
 struct swc_net_abort {
 	int error;
 	int culprit;

@@ -7,6 +7,7 @@
 #include <linux/hashtable.h>
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/pid_namespace.h>
 #include <linux/spinlock.h>
 #include <linux/uidgid.h>
 #include <linux/wait.h>
@@ -14,6 +15,7 @@
 #include <linux/xarray.h>
 
 #include "comm/user.h"
+#include "core/text.h"
 #include "net.h"
 #include "swingcoll.h"
 
@@ -54,8 +56,19 @@ struct swc_member {
 };
 
 /* For messages that name a member of this node. */
-#define SWC_MEMBER_FMT		"rank %u (pid %d, %s)"
-#define SWC_MEMBER_ARGS(m)	(m)->rank, pid_nr((m)->pid), (m)->name
+#define SWC_MEMBER_FMT		"rank %u (" SWC_TEXT_PID ", %s)"
+#define SWC_MEMBER_ARGS(m)	(m)->rank, swc_own_pid((m)->pid), swc_pid_ns((m)->pid), (m)->name
+
+/* The pid that the process itself sees, and the number of its pid namespace; 0 for no process. */
+static inline pid_t swc_own_pid(struct pid *pid)
+{
+	return pid ? pid_nr_ns(pid, ns_of_pid(pid)) : 0;
+}
+
+static inline u32 swc_pid_ns(struct pid *pid)
+{
+	return pid ? ns_of_pid(pid)->ns.inum : 0;
+}
 
 /**
  * struct swc_comm_notifier - hears that a communicator is aborted

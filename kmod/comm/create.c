@@ -301,7 +301,8 @@ static int take_rank(struct swc_comm *comm, struct swc_ctx *ctx, u32 rank)
 		member->pid = get_pid(task_tgid(current));
 		member->last_submit = ktime_get_ns();
 		record_name(member);
-		swc_record(comm->recorder, SWC_TRACE_JOIN, rank, 0, pid_nr(member->pid));
+		swc_record(comm->recorder, SWC_TRACE_JOIN, rank, 0,
+			   (u64)swc_pid_ns(member->pid) << 32 | swc_own_pid(member->pid));
 		if (++comm->njoined == comm->nlocal)
 			swc_comm_set_status(comm, SWC_COMM_FORMING, SWC_COMM_LIVE);
 	}

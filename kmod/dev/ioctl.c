@@ -10,6 +10,7 @@
 #include <linux/fs.h>
 #include <linux/nospec.h>
 #include <linux/pid.h>
+#include <linux/pid_namespace.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -18,6 +19,7 @@
 #include "comm/create.h"
 #include "comm/slot_wait.h"
 #include "compat.h"
+#include "core/text.h"
 #include "dev/chrdev.h"
 #include "dev/query.h"
 #include "exec/match.h"
@@ -113,8 +115,8 @@ static int ioc_comm_abort(struct swc_ctx *ctx, void *arg)
 	if (!member)
 		return -ENOENT;
 	swc_comm_abort(member->comm, -(int)(ref->error ?: ECONNABORTED), member->rank,
-		       member->submitted, "rank %u (pid %d, %s) aborted the communicator",
-		       member->rank, pid_nr(member->pid), member->name);
+		       member->submitted, SWC_MEMBER_FMT " aborted the communicator",
+		       SWC_MEMBER_ARGS(member));
 	swc_member_put(member);
 	return 0;
 }
@@ -133,7 +135,7 @@ static int ioc_comm_error(struct swc_ctx *ctx, void *arg)
 	e->culprit = comm->culprit;
 	e->aborted = comm->status == SWC_COMM_ABORTED;
 	e->seq = comm->error_seq;
-	memcpy(e->text, comm->text, sizeof(e->text));
+	swc_text_read(e->text, comm->text, task_active_pid_ns(current)->ns.inum);
 	spin_unlock(&comm->lock);
 	swc_member_put(member);
 	return 0;

@@ -8,6 +8,7 @@
 #include <linux/debugfs.h>
 #include <linux/ktime.h>
 #include <linux/pid.h>
+#include <linux/pid_namespace.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -15,11 +16,17 @@
 #include "exec/operation.h"
 #include "comm/comm.h"
 #include "comm/recorder.h"
+#include "core/text.h"
 #include "dev/query.h"
 
 static struct dentry *debugfs_dir;
 
 /* ------------------------------------------------------------------ snapshots */
+
+static u32 reader_pid_ns(void)
+{
+	return task_active_pid_ns(current)->ns.inum;
+}
 
 static void snapshot_comm(struct swc_comm *comm, struct swc_comm_query *q)
 {
@@ -51,7 +58,7 @@ static void snapshot_comm(struct swc_comm *comm, struct swc_comm_query *q)
 	q->bytes = comm->bytes;
 	q->error = comm->error;
 	q->culprit = comm->culprit;
-	memcpy(q->text, comm->text, sizeof(q->text));
+	swc_text_read(q->text, comm->text, reader_pid_ns());
 	memcpy(q->algo, oldest ? oldest->algo : comm->algo, sizeof(q->algo));
 	spin_unlock(&comm->lock);
 }
@@ -150,7 +157,14 @@ static void snapshot_recorder(struct swc_recorder *recorder, struct swc_trace_qu
 	q->flags |= SWC_TRACE_FAILED | (recorder->aborted ? SWC_TRACE_ABORTED : 0);
 	q->error = recorder->error;
 	q->culprit = recorder->culprit;
-	memcpy(q->text, recorder->text, sizeof(q->text));
+	swc_text_read(q->text, recorder->text, reader_pid_ns());
+}
+
+/* Instead of the number of a pid namespace: is it another one than the reader's? */
+static void translate_pid(struct swc_trace_record *r)
+{
+	if (r->type == SWC_TRACE_JOIN)
+		r->arg = (u32)r->arg | (u64)(r->arg >> 32 != reader_pid_ns()) << 32;
 }
 
 /* Copy records from q->first on; moves that behind the last one looked at. */
@@ -166,6 +180,7 @@ static int copy_records(const struct swc_recorder *recorder, struct swc_trace_qu
 		cond_resched();
 		if (!swc_recorder_read(recorder, q->first, &r))
 			continue;
+		translate_pid(&r);
 		if (copy_to_user(&to[q->count], &r, sizeof(r)))
 			return -EFAULT;
 		q->count++;
@@ -224,7 +239,7 @@ static void dump_ops(struct seq_file *m, struct swc_comm *comm)
 		for (i = 0; i < comm->nlocal && !op->finished; i++)
 			if (!op->req[comm->local[i]])
 				seq_printf(m, ", missing rank %u (pid %d)", comm->local[i],
-					   pid_nr(comm->member[comm->local[i]].pid));
+					   pid_vnr(comm->member[comm->local[i]].pid));
 		seq_putc(m, '\n');
 		spin_unlock(&op->lock);
 	}
@@ -239,12 +254,14 @@ static int state_show(struct seq_file *m, void *unused)
 
 	while ((comm = swc_comm_after(&cursor))) {
 		struct swc_member_info info;
+		char text[SWC_TEXT_BYTES];
 
 		seq_printf(m, "comm %llu: id %4phN.., %u ranks, %u on this node, %s, %llu completed, %llu failed\n",
 			   comm->number, comm->id, comm->nranks, comm->nlocal,
 			   status_names[READ_ONCE(comm->status)], comm->completed, comm->failed);
+		swc_text_read(text, comm->text, reader_pid_ns());
 		if (comm->error)
-			seq_printf(m, "  last error %d: %s\n", comm->error, comm->text);
+			seq_printf(m, "  last error %d: %s\n", comm->error, text);
 		for (i = 0; i < comm->nlocal; i++) {
 			snapshot_member(comm, comm->local[i], &info);
 			seq_printf(m, "  rank %u: pid %u (%s), %s, %llu submitted, %u in flight, idle %llu ms\n",

@@ -156,8 +156,8 @@ static void cancel_collective(struct io_uring_cmd *cmd)
 	/* Once it is DONE only its CQE is missing: no reason to abort the others. */
 	if (READ_ONCE(req->uring_state) != URING_DONE)
 		swc_comm_abort(member->comm, -ECONNRESET, member->rank, op ? op->seq : 0,
-			       "rank %u (pid %d, %s) closed its io_uring with operations in flight",
-			       member->rank, pid_nr(member->pid), member->name);
+			       SWC_MEMBER_FMT " closed its io_uring with operations in flight",
+			       SWC_MEMBER_ARGS(member));
 	swc_req_put(req);
 }
 

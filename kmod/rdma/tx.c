@@ -9,6 +9,7 @@
  *
  * All posting happens in swc_tx_pump(), under conn->lock; everything that makes posting possible calls it.
  */
+#include "core/text.h"
 #include "rdma/auth.h"
 #include "rdma/policy.h"
 #include "rdma/rdma.h"
@@ -57,7 +58,7 @@ static void fill_abort(struct swc_rdma_conn *conn, struct swc_sq_entry *entry)
 	h->seq = cpu_to_le64(abort->seq);
 	a->error = cpu_to_le32(abort->error ? -abort->error : ECONNABORTED);
 	a->culprit = cpu_to_le32(abort->culprit + 1);
-	memcpy(a->text, abort->text, sizeof(a->text));
+	swc_text_read(a->text, abort->text, 0);
 	entry->sge[0].length += sizeof(*a);
 	entry->is_abort = true;
 }

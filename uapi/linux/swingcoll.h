@@ -754,7 +754,8 @@ struct swc_user_query {
 
 /**
  * enum swc_trace_type - what happened; @rank is the rank concerned unless another one is named
- * @SWC_TRACE_JOIN: the rank has joined; @arg: its pid in the initial pid namespace
+ * @SWC_TRACE_JOIN: the rank has joined; @arg: the pid that it sees itself, and 1 in bit 32 if that is in
+ *	another pid namespace than the reader's
  * @SWC_TRACE_LEAVE: the rank has left after @seq operations
  * @SWC_TRACE_DIED: the rank has gone without leaving, after @seq operations
  * @SWC_TRACE_SUBMIT: the rank has called operation @seq; @arg: size of the vector in bytes; @channel: enum

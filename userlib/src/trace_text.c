@@ -52,7 +52,7 @@ const char *swc_trace_words(const struct swc_trace_record *r, char text[SWC_TRAC
 	*text = '\0';
 	switch (r->type) {
 	case SWC_TRACE_JOIN:
-		snprintf(text, bytes, "pid %u", low);
+		snprintf(text, bytes, "pid %u%s", low, high ? " in another pid namespace" : "");
 		break;
 	case SWC_TRACE_LEAVE:
 	case SWC_TRACE_DIED:
