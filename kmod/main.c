@@ -99,7 +99,6 @@ static int __init swc_init(void)
 
 err_net:
 	swc_transports_stop();
-	swc_transports_exit();
 	swc_debugfs_exit();
 err_dma:
 	swc_dma_exit();
@@ -124,7 +123,6 @@ static void __exit swc_exit(void)
 	/* Freeing a communicator destroys the queues of its user, and waits for them. */
 	destroy_workqueue(swc_free_wq);
 	destroy_workqueue(swc_wq);
-	swc_transports_exit();
 	/* Memory that kfree_rcu() still has to free needs no code of this module. */
 }
 

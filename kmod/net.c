@@ -31,7 +31,6 @@ int swc_transports_init(const struct swc_transport *const *list, u32 n, const st
 		ret = list[i]->init();
 		if (ret) {
 			swc_transports_stop();
-			swc_transports_exit();
 			return ret;
 		}
 		ntransports++;
@@ -45,12 +44,6 @@ void swc_transports_stop(void)
 
 	for (i = ntransports; i--;)
 		transports[i]->stop();
-}
-
-void swc_transports_exit(void)
-{
-	while (ntransports)
-		transports[--ntransports]->exit();
 }
 
 /* NULL: not in this kernel. */

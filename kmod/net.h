@@ -52,6 +52,8 @@ struct swc_net_window {
  * @rank_node: node of each rank
  * @here: this node
  * @account: charged for connections
+ * @wq: for work items of connections; its owner's alone
+ * @abort_wq: for work items that wait for those
  * @timeout_ms: for connecting, and for peers to receive what a rank sent before it left
  */
 struct swc_net_params {
@@ -63,6 +65,8 @@ struct swc_net_params {
 	u32 here;
 	u32 timeout_ms;
 	struct swc_account *account;
+	struct workqueue_struct *wq;
+	struct workqueue_struct *abort_wq;
 };
 
 /* Why a communicator was aborted; @text, for swc_text_read(), stays valid as long as the communicator. */
@@ -234,7 +238,6 @@ struct swc_net_ops {
  * @name: as swc_transport_find() takes it
  * @init: check parameters, allocate; 0 or a negative errno
  * @stop: all connections end now; called before the last communicators are freed
- * @exit: all communicators are freed
  * @port: port that other nodes connect to
  *
  * @listen: accept connections in the caller's network namespace; -EADDRINUSE, -ENOMEM
@@ -264,7 +267,6 @@ struct swc_transport {
 	const char *name;
 	int (*init)(void);
 	void (*stop)(void);
-	void (*exit)(void);
 	u32 (*port)(void);
 
 	struct swc_listener *(*listen)(void);
@@ -296,7 +298,6 @@ extern const struct swc_net_ops *swc_net_ops;
 
 int swc_transports_init(const struct swc_transport *const *list, u32 n, const struct swc_net_ops *ops);
 void swc_transports_stop(void);
-void swc_transports_exit(void);
 const struct swc_transport *swc_transport_find(const char *name);
 
 /* For transports: the common part of their nets. */

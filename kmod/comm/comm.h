@@ -204,7 +204,7 @@ struct swc_comm {
 /* The work queue of its operations; anything else would wait behind them there. */
 static inline struct workqueue_struct *swc_comm_wq(const struct swc_comm *comm)
 {
-	return comm->flags & SWC_COMM_F_URGENT ? comm->user->urgent_wq : comm->user->wq;
+	return comm->user->wq[comm->flags & SWC_COMM_F_URGENT ? SWC_QUEUE_URGENT : SWC_QUEUE_OPS];
 }
 
 /* Is the rank on this node? */

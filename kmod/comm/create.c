@@ -162,7 +162,8 @@ static struct swc_comm *make_comm(struct swc_ctx *ctx, const struct swc_comm_cre
 		const struct swc_net_params params = {
 			.comm = comm, .window = &comm->window, .id = comm->id, .nranks = comm->nranks,
 			.rank_node = comm->rank_node, .here = comm->here, .timeout_ms = comm->timeout_ms,
-			.account = comm->account,
+			.account = comm->account, .wq = comm->user->wq[SWC_QUEUE_NET],
+			.abort_wq = comm->user->wq[SWC_QUEUE_ABORT],
 		};
 
 		comm->net = swc_net_create(&params, nodes->paths, args->npaths, nodes->listener);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Users: each has work queues of its own for the execution of its operations, so that no user keeps another
+ * Users: each has work queues of its own for its operations and connections, so that no user keeps another
  * one waiting. They live as long as the user owns a communicator.
  */
 #include <linux/cpumask.h>
@@ -13,31 +13,47 @@
 static DEFINE_MUTEX(users_mutex);
 static LIST_HEAD(users);
 
-static struct workqueue_struct *make_queue(const char *format, unsigned int flags, kuid_t uid)
+static struct workqueue_struct *make_queue(enum swc_user_queue which, kuid_t uid)
 {
-	return alloc_workqueue(format, WQ_UNBOUND | flags, num_online_cpus(),
-			       from_kuid(&init_user_ns, uid));
+	u32 id = from_kuid(&init_user_ns, uid), cpus = num_online_cpus();
+
+	switch (which) {
+	case SWC_QUEUE_OPS:
+		return alloc_workqueue("swingcoll-%u", WQ_UNBOUND, cpus, id);
+	case SWC_QUEUE_URGENT:
+		return alloc_workqueue("swingcoll-u-%u", WQ_UNBOUND | WQ_HIGHPRI, cpus, id);
+	case SWC_QUEUE_NET:
+		/* Making and closing connections sleeps now and then. */
+		return alloc_workqueue("swingcoll-n-%u", WQ_UNBOUND, 4 * cpus, id);
+	case SWC_QUEUE_ABORT:
+		return alloc_workqueue("swingcoll-a-%u", WQ_UNBOUND, 0, id);
+	default:
+		return NULL;
+	}
 }
 
 static void user_free(struct swc_user *user)
 {
-	if (user->wq)
-		destroy_workqueue(user->wq);
-	if (user->urgent_wq)
-		destroy_workqueue(user->urgent_wq);
+	u32 i;
+
+	for (i = 0; i < SWC_QUEUE_NR; i++)
+		if (user->wq[i])
+			destroy_workqueue(user->wq[i]);
 	kfree(user);
 }
 
 static struct swc_user *user_make(kuid_t uid)
 {
 	struct swc_user *user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
+	u32 i;
 
 	if (!user)
 		return NULL;
 	user->uid = uid;
-	user->wq = make_queue("swingcoll-%u", 0, uid);
-	user->urgent_wq = make_queue("swingcoll-u-%u", WQ_HIGHPRI, uid);
-	if (!user->wq || !user->urgent_wq) {
+	for (i = 0; i < SWC_QUEUE_NR; i++) {
+		user->wq[i] = make_queue(i, uid);
+		if (user->wq[i])
+			continue;
 		user_free(user);
 		return NULL;
 	}
@@ -71,7 +87,7 @@ struct swc_user *swc_user_get(kuid_t uid)
 /**
  * swc_user_put() - a communicator is gone
  *
- * Waits for work items of its operations that are just returning. Not to be called by one of them.
+ * Waits for work items that are just returning. Not to be called by one of them.
  */
 void swc_user_put(struct swc_user *user)
 {

@@ -9,23 +9,34 @@
 #include <linux/workqueue.h>
 
 /**
- * struct swc_user - a user who owns communicators, and the work queues on which their operations run
+ * enum swc_user_queue - the work queues of a user
+ * @SWC_QUEUE_OPS: operations of ordinary communicators
+ * @SWC_QUEUE_URGENT: operations of urgent communicators
+ * @SWC_QUEUE_NET: connections
+ * @SWC_QUEUE_ABORT: aborts that wait until other nodes are notified, which is done by work of SWC_QUEUE_NET
+ */
+enum swc_user_queue {
+	SWC_QUEUE_OPS, SWC_QUEUE_URGENT, SWC_QUEUE_NET, SWC_QUEUE_ABORT,
+	SWC_QUEUE_NR
+};
+
+/**
+ * struct swc_user - a user who owns communicators, and the work queues on which their work is done
  *
- * A queue runs as many work items at a time as there are CPUs. So all operations of a user together have as
- * many kernel threads as one large operation has, and take turns on them. No user waits behind the operations
- * of another one: the scheduler shares the CPUs among the threads of all users.
+ * The queues of operations run as many work items at a time as there are CPUs. So all operations of a user
+ * together have as many kernel threads as one large operation has, and take turns on them. No user waits
+ * behind the work of another one: the scheduler shares the CPUs among the threads of all users.
  *
  * @node: in the list of users; users_mutex
  * @uid: the user
  * @ncomms: communicators that use it; users_mutex
- * @wq, @urgent_wq: for operations of ordinary and of urgent communicators
+ * @wq: work queues
  */
 struct swc_user {
 	struct list_head node;
 	kuid_t uid;
 	u32 ncomms;
-	struct workqueue_struct *wq;
-	struct workqueue_struct *urgent_wq;
+	struct workqueue_struct *wq[SWC_QUEUE_NR];
 };
 
 /* May the caller query communicators of this user? */

@@ -10,7 +10,6 @@
 #include "mem/account.h"
 #include "rdma/rdma.h"
 
-struct workqueue_struct *swc_net_wq;
 
 /* After a failed attempt to connect, in milliseconds: doubled after each further one, up to the second. */
 #define RETRY_MS	50
@@ -97,7 +96,7 @@ void swc_rdma_conn_put(struct swc_rdma_conn *conn)
 void swc_conn_pump_later(struct swc_rdma_conn *conn)
 {
 	kref_get(&conn->ref);
-	if (!queue_work(swc_net_wq, &conn->pump_work))
+	if (!queue_work(swc_conn_wq(conn), &conn->pump_work))
 		swc_rdma_conn_put(conn);
 }
 
@@ -108,9 +107,9 @@ void swc_conn_close(struct swc_rdma_conn *conn, unsigned int delay_ms)
 
 	kref_get(&conn->ref);
 	if (delay_ms)
-		was_queued = !queue_delayed_work(swc_net_wq, &conn->close_work, msecs_to_jiffies(delay_ms));
+		was_queued = !queue_delayed_work(swc_conn_wq(conn), &conn->close_work, msecs_to_jiffies(delay_ms));
 	else
-		was_queued = mod_delayed_work(swc_net_wq, &conn->close_work, 0);
+		was_queued = mod_delayed_work(swc_conn_wq(conn), &conn->close_work, 0);
 	if (was_queued)
 		swc_rdma_conn_put(conn);	/* the queued work has a reference */
 }
@@ -245,12 +244,12 @@ void swc_conn_retry(struct swc_rdma_conn *conn, const char *why, int detail)
 		why = conn->why ?: "the attempt was cut off";
 	if (conn->state == SWC_CONN_LIVE) {
 		set_bit(SWC_CONN_F_DROPPED, &conn->flags);
-		mod_delayed_work(swc_net_wq, &conn->connect_work, msecs_to_jiffies(DROPPED_MS));
+		mod_delayed_work(swc_conn_wq(conn), &conn->connect_work, msecs_to_jiffies(DROPPED_MS));
 	}
 	if (conn->state != SWC_CONN_CONNECTING)
 		late = false;
 	else if (!late)
-		mod_delayed_work(swc_net_wq, &conn->connect_work,
+		mod_delayed_work(swc_conn_wq(conn), &conn->connect_work,
 				 lower ? swc_conn_backoff(conn->nfailed++, conn->give_up + 1 - now) :
 					 msecs_to_jiffies(RETRY_MS));
 	spin_unlock(&conn->lock);

@@ -152,7 +152,7 @@ static void expect_auth(struct swc_rdma_conn *conn)
 
 	spin_lock(&conn->lock);
 	if (conn->state == SWC_CONN_CONNECTING)
-		queue_delayed_work(swc_net_wq, &conn->connect_work, msecs_to_jiffies(ms));
+		queue_delayed_work(swc_conn_wq(conn), &conn->connect_work, msecs_to_jiffies(ms));
 	spin_unlock(&conn->lock);
 }
 
@@ -179,7 +179,7 @@ static bool take_request(struct swc_rdma_conn *conn, struct rdma_cm_id *id, cons
 		id->event_handler = swc_cm_handler;
 		conn->id = id;
 	} else if (newer && conn->state == SWC_CONN_CONNECTING) {
-		mod_delayed_work(swc_net_wq, &conn->connect_work, 0);
+		mod_delayed_work(swc_conn_wq(conn), &conn->connect_work, 0);
 	}
 	spin_unlock(&conn->lock);
 	return taken;

@@ -13,9 +13,6 @@
 #include "rdma/rdma.h"
 #include "rdma/tombstone.h"
 
-/* For the works that wait until peers are notified, which works of swc_net_wq do. */
-struct workqueue_struct *swc_abort_wq;
-
 /* Enough to notify live peers of an abort; only tests change it. */
 u32 swc_abort_ms = 500;
 
@@ -31,7 +28,6 @@ static unsigned long conn_key(u32 me, u32 peer, u16 channel, u16 path)
 static void remove_conn(struct swc_rdma_conn *conn)
 {
 	struct swc_rdma_net *net = conn->net;
-	struct swc_comm *comm = conn->comm;
 
 	mutex_lock(&net->lock);
 	xa_lock(&net->conns);
@@ -44,7 +40,6 @@ static void remove_conn(struct swc_rdma_conn *conn)
 	swc_conn_set_state(conn, SWC_CONN_CLOSING, SWC_CONN_CLOSED);
 	spin_unlock(&conn->lock);
 	swc_rdma_conn_put(conn);
-	swc_net_ops->put(comm);
 }
 
 /* ------------------------------------------------------------------ closing */
@@ -104,6 +99,8 @@ static void close_work(struct work_struct *work)
 		/* Leaving may have queued this again; from now on nothing finds the connection. */
 		if (cancel_delayed_work(&conn->close_work))
 			swc_rdma_conn_put(conn);
+		/* The communicator's end is that of its work queues. */
+		swc_net_ops->put(conn->comm);
 	}
 	swc_rdma_conn_put(conn);
 }
@@ -203,7 +200,7 @@ struct swc_conn *swc_net_get_conn(struct swc_net *base, u32 me, u32 peer, u16 ch
 	/* A peer that has left in order has sent all it had to send, and receives nothing any more. */
 	if (me < peer && !test_bit(peer, net->left) &&
 	    swc_conn_set_state(conn, SWC_CONN_IDLE, SWC_CONN_CONNECTING))
-		queue_delayed_work(swc_net_wq, &conn->connect_work, 0);
+		queue_delayed_work(swc_conn_wq(conn), &conn->connect_work, 0);
 	spin_unlock(&conn->lock);
 	return &conn->base;
 }
@@ -267,7 +264,7 @@ static void abort_work(struct work_struct *work)
 void swc_net_start_abort(struct swc_net *net)
 {
 	swc_net_ops->get(net->params.comm);
-	if (!queue_work(swc_abort_wq, &swc_rdma_net(net)->abort_work))
+	if (!queue_work(net->params.abort_wq, &swc_rdma_net(net)->abort_work))
 		swc_net_ops->put(net->params.comm);
 }
 

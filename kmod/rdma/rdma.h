@@ -333,6 +333,11 @@ static inline struct swc_rdma_net *swc_rdma_net(struct swc_net *net)
 	return container_of(net, struct swc_rdma_net, base);
 }
 
+static inline struct workqueue_struct *swc_conn_wq(const struct swc_rdma_conn *conn)
+{
+	return conn->net->base.params.wq;
+}
+
 static inline struct swc_rdma_conn *swc_rdma_conn(struct swc_conn *conn)
 {
 	return container_of(conn, struct swc_rdma_conn, base);
@@ -355,7 +360,6 @@ int swc_buffers_map(struct swc_rdma_conn *conn);
 void swc_buffers_unmap(struct swc_rdma_conn *conn);
 
 /* conn.c */
-extern struct workqueue_struct *swc_net_wq;
 bool swc_conn_set_state(struct swc_rdma_conn *conn, enum swc_conn_state from, enum swc_conn_state to);
 int swc_conn_charge(struct swc_rdma_conn *conn, const struct swc_net *net);
 void swc_conn_pend(struct swc_rdma_conn *conn, u32 pending);
@@ -441,7 +445,6 @@ const char *swc_watch_trouble(struct swc_net *base, u32 peer);
 int swc_watch_card_down(struct swc_net *base, u32 peer, char *text, size_t bytes);
 
 /* net.c */
-extern struct workqueue_struct *swc_abort_wq;
 extern u32 swc_abort_ms;
 struct swc_rdma_conn *swc_net_find_conn(struct swc_rdma_net *net, u32 me, u32 peer, u16 channel, u16 path);
 struct swc_conn *swc_net_get_conn(struct swc_net *base, u32 me, u32 peer, u16 channel, u16 path);

@@ -13,31 +13,7 @@ static int init(void)
 		ret = swc_cm_check_parameters();
 	if (!ret)
 		ret = swc_listen_check_parameters();
-	if (ret)
-		return ret;
-	swc_net_wq = alloc_workqueue("swingcoll-net", WQ_UNBOUND, 0);
-	if (!swc_net_wq)
-		return -ENOMEM;
-	ret = -ENOMEM;
-	swc_abort_wq = alloc_workqueue("swingcoll-abort", WQ_UNBOUND, 0);
-	if (!swc_abort_wq)
-		goto err;
-	ret = swc_dev_init();
-	if (ret)
-		goto err_abort;
-	return 0;
-
-err_abort:
-	destroy_workqueue(swc_abort_wq);
-err:
-	destroy_workqueue(swc_net_wq);
-	return ret;
-}
-
-static void transport_exit(void)
-{
-	destroy_workqueue(swc_abort_wq);
-	destroy_workqueue(swc_net_wq);
+	return ret ?: swc_dev_init();
 }
 
 static struct swc_listener *listen(void)
@@ -62,7 +38,6 @@ const struct swc_transport swc_rdma_transport = {
 	.name = "rdma",
 	.init = init,
 	.stop = swc_dev_exit,
-	.exit = transport_exit,
 	.port = swc_listen_port,
 	.listen = listen,
 	.unlisten = swc_listen_stop,

@@ -44,7 +44,7 @@ void swc_watch_work(struct work_struct *work)
 /* Transport operation. */
 void swc_watch_start(struct swc_net *base)
 {
-	queue_delayed_work(swc_net_wq, &swc_rdma_net(base)->watch_work, HZ);
+	queue_delayed_work(base->params.wq, &swc_rdma_net(base)->watch_work, HZ);
 }
 
 /* Transport operation. */

@@ -370,11 +370,14 @@ static void conn_open(struct kunit *test)
 	static const u32 npaths[NODES] = { 1, 2, 0 };
 	struct fake *f = fake(test, NODES - 1, npaths);
 	struct swc_plan_writer *p = plan_of(test, RANKS - 1);
+	struct swc_user *user = swc_user_get(current_euid());
 	struct swc_plan_net *a, *b, *late;
 	struct swc_rdma_conn *conn;
 	unsigned long key;
 	u32 i, n = 0;
 
+	KUNIT_ASSERT_NOT_NULL(test, user);
+	f->net.base.params.wq = user->wq[SWC_QUEUE_NET];
 	send_by(p, 0, 0);
 	send_by(p, 2, 0);
 	send_by(p, 2, 1);
@@ -409,7 +412,7 @@ static void conn_open(struct kunit *test)
 	mutex_unlock(&f->net.lock);
 	xa_for_each(&f->net.conns, key, conn)
 		swc_conn_close(conn, 0);
-	flush_workqueue(swc_net_wq);
+	flush_workqueue(user->wq[SWC_QUEUE_NET]);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&f->net.conns));
 	KUNIT_EXPECT_EQ(test, kref_read(&f->comm->ref), 1u);
 	KUNIT_EXPECT_EQ(test, swc_plan_net_open(late, &f->net.base, RANKS - 1), -ECONNABORTED);
@@ -417,6 +420,7 @@ static void conn_open(struct kunit *test)
 	swc_plan_net_free(a);
 	swc_plan_net_free(b);
 	swc_plan_net_free(late);
+	swc_user_put(user);
 }
 
 static struct kunit_case cases[] = {

@@ -13,6 +13,9 @@
 #include "kunit/harness.h"
 #include "kunit/rdma/net_harness.h"
 
+/* More than work queues run at a time. */
+#define SLEEPERS	600
+
 static const struct swc_t_layout three_nodes = { 3, 1, false, { 0, 1, 2 } };
 
 /* ------------------------------------------------------------------ sums */
@@ -575,8 +578,47 @@ static void net_backoff(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_conn_backoff(0, 1), 1);
 }
 
+/* ------------------------------------------------------------------ users */
+
+struct sleeper {
+	struct work_struct work;
+	struct completion *end;
+};
+
+static void sleep_fn(struct work_struct *work)
+{
+	wait_for_completion(container_of(work, struct sleeper, work)->end);
+}
+
+/* Connections are made, used, aborted and closed while the queues of another user are full. */
+static void net_users(struct kunit *test)
+{
+	struct swc_user *other = swc_user_get(KUIDT_INIT(4711));
+	struct sleeper *s = kunit_kcalloc(test, 2 * SLEEPERS, sizeof(*s), GFP_KERNEL);
+	struct swc_t_job *job = swc_t_job_new(test);
+	DECLARE_COMPLETION_ONSTACK(end);
+	struct swc_t_comm *c;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	for (i = 0; i < 2 * SLEEPERS; i++) {
+		s[i].end = &end;
+		INIT_WORK(&s[i].work, sleep_fn);
+		queue_work(other->wq[i % 2 ? SWC_QUEUE_NET : SWC_QUEUE_ABORT], &s[i].work);
+	}
+	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
+	swc_t_job_init(job, c, swc_t_ring, 40000, false);
+	swc_t_job_run(job, 0, true);
+	swc_comm_abort(swc_t_rank_comm(c, 0), -ECANCELED, 0, 1, "enough");
+	swc_t_comm_end(c);
+	complete_all(&end);
+	swc_user_put(other);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(net_transport),
+	KUNIT_CASE(net_users),
 	KUNIT_CASE(net_states),
 	KUNIT_CASE(net_backoff),
 	KUNIT_CASE_PARAM(net_sums, sum_gen_params),
