@@ -323,12 +323,24 @@ static u32 first_missing(const struct swc_comm *comm)
 	return comm->nranks;
 }
 
+/* wait_event_killable_timeout(), for long waits: a machine that goes to sleep does not wait for them. */
+#define wait_freezekillable_timeout(wq, condition, timeout) ({					\
+	long __ret = timeout;									\
+												\
+	might_sleep();										\
+	if (!___wait_cond_timeout(condition))							\
+		__ret = ___wait_event(wq, ___wait_cond_timeout(condition),			\
+				      (TASK_KILLABLE | TASK_FREEZABLE), 0, timeout,		\
+				      __ret = schedule_timeout(__ret));				\
+	__ret;											\
+})
+
 static int wait_for_all(struct swc_comm *comm, u32 timeout_ms, struct swc_comm_create *args)
 {
 	long left;
 	int ret;
 
-	left = wait_event_killable_timeout(comm->create_wq,
+	left = wait_freezekillable_timeout(comm->create_wq,
 					   READ_ONCE(comm->status) != SWC_COMM_FORMING,
 					   msecs_to_jiffies(timeout_ms));
 	if (!left)

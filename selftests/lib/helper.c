@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* For shell tests: show that the module works, or hold the device open. */
+/* For shell tests: show that the module works, hold the device open, or wait for ranks that do not come. */
 #include "testlib.h"
 
 static uint8_t id[SWC_ID_BYTES];
@@ -43,6 +43,15 @@ int main(int argc, char **argv)
 		for (;;)
 			pause();
 	}
-	fprintf(stderr, "usage: helper check | hold | hold-mapping\n");
+	/* Nobody else joins. */
+	if (argc == 2 && !strcmp(argv[1], "join")) {
+		uint32_t comm;
+
+		if (testlib_open(&c))
+			return 1;
+		testlib_new_id(id);
+		return !!testlib_comm_create(c.fd, id, 2, 0, TESTLIB_EVENT_MS, &comm);
+	}
+	fprintf(stderr, "usage: helper check | hold | hold-mapping | join\n");
 	return 2;
 }
