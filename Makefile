@@ -73,6 +73,11 @@ check-full:
 lint:
 	@tools/lint
 
+# The reliability campaign, MINUTES for each part; PARTS="kill fuzz ..." for some. tools/soak --list names them.
+.PHONY: soak
+soak:
+	@tools/soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(PARTS)
+
 # HERE=1: on this machine instead of a virtual one.
 .PHONY: demo
 demo:
@@ -172,6 +177,7 @@ help:
 	@echo "make arm64 | static       tests (arm64: and tools) for a guest with kernel 6.12-arm64 or 6.1-cloud"
 	@echo "make check [STAGES=...]   checks of every part; 'tools/check --list' names the stages"
 	@echo "make check-full [STAGES=] all checks at full length, on all kernels"
+	@echo "make soak [MINUTES= PARTS=] the reliability campaign: kills, attacks, fuzzing, a changing machine"
 	@echo "make lint                 sparse, checkpatch, clang-format, shellcheck, codespell, reuse, calls between files"
 	@echo "make demo [HERE=1]        show it at work in a virtual machine (HERE: on this host)"
 	@echo "make bench                compare with MPI libraries, results in build/bench"

@@ -1,23 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Hundreds of kills at random moments. In each round some ranks run random collectives without a pause, one of them is
- * killed, and the others must get an error and end. After the last round all counters of the module are balanced.
+ * Kills at random moments. In each round some ranks run random collectives or partitioned ones without a pause, one of
+ * them is killed, and the others must get an error and end. After the last round all counters of the module are
+ * balanced.
  *
- * STORM_KILLS: so many, 300 if not set, 100 with SWC_TEST_SHORT=1; STORM_SEED: repeat another run.
+ * STORM_KILLS: so many, 300 if not set, 100 with SWC_TEST_SHORT=1; STORM_SECONDS: for so long instead; STORM_LOAD=1:
+ * beside two busy processes for each CPU; STORM_SEED: repeat another run.
  */
 #include <errno.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 
-#include "coll.h"
 #include "pairs.h"
+#include "partitioned.h"
 
 #define DEADLINE_MS 8000
 #define SURVIVED 42 /* exit status of a rank that was notified */
+#define RANKS 4
+#define PARTITIONS 100
+
+/* Shared with the ranks. */
+struct shared {
+	unsigned int created; /* counts ranks */
+	uint64_t told[RANKS]; /* when the rank had its error */
+};
 
 static struct swingcoll_id id;
 static unsigned int seed;
-static unsigned int *created; /* counts ranks */
+static struct shared *shared;
+/* From the kill until a survivor had its error, of all survivors. */
+static uint64_t *latency;
+static size_t nlatency;
 
 static unsigned int rnd(unsigned int *s)
 {
@@ -25,12 +40,59 @@ static unsigned int rnd(unsigned int *s)
 	return *s >> 8;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* ------------------------------------------------------------------ ranks */
+
 struct round {
 	unsigned int seed;
 	int nranks;
 };
 
-/* The same random series on all ranks. */
+/* Both return the first error. s: the same random series on all ranks. */
+static int collectives(struct swingcoll_comm *comm, unsigned int *s)
+{
+	static char mem[1 << 20];
+	uint64_t salt = 0;
+	int ret;
+
+	do {
+		struct coll_case c = { .coll = rnd(s) % 6,
+				       .dtype = SWINGCOLL_I32,
+				       .in_place = rnd(s) & 1 };
+		unsigned int size = rnd(s);
+
+		c.count = c.coll == SWINGCOLL_BARRIER ? 0 : 1 + rnd(s) % (size & 3 ? 300 : 24000);
+		ret = coll_run(&c, mem, comm, salt++);
+	} while (!ret || ret == -EOPNOTSUPP);
+	return ret;
+}
+
+static int partitions(struct swingcoll_comm *comm, uint32_t rank, unsigned int *s)
+{
+	const struct coll_case c = { .coll = SWINGCOLL_ALLREDUCE,
+				     .dtype = SWINGCOLL_F32,
+				     .count = 1 + rnd(s) % 3000 };
+	int n = 1 + rnd(s) % PARTITIONS, ret;
+	struct partitioned p;
+
+	ret = partitioned_open(&p, &c, n, comm);
+	while (!ret) {
+		ret = swingcoll_pstart(p.part);
+		for (int i = 0; i < n && !ret; i++)
+			ret = swingcoll_pready(p.part, (i + rank * 11) % n);
+		if (!ret)
+			ret = swingcoll_pwait(p.part, SWINGCOLL_ALL_PARTITIONS);
+	}
+	return ret;
+}
+
 static int rank_fn(uint32_t rank, void *arg)
 {
 	static const char *const algos[] = { NULL, "direct1", "direct2", "ring", "recdoub" };
@@ -38,31 +100,18 @@ static int rank_fn(uint32_t rank, void *arg)
 	unsigned int s = r->seed;
 	struct swingcoll_comm_opts opts = { .timeout_ms = DEADLINE_MS };
 	struct swingcoll_comm *comm;
-	static char mem[1 << 20];
-	uint64_t salt = 0;
 	int ret;
 
 	opts.algo = algos[rnd(&s) % ARRAY_SIZE(algos)];
 	opts.use_io_uring = rnd(&s) & 1 ? 1 : -1;
 	ret = swingcoll_comm_create(&comm, &id, r->nranks, rank, &opts);
-	testlib_count(created);
+	testlib_count(&shared->created);
 	/* -ETIMEDOUT: a rank was killed before it was a member. */
 	if (ret)
 		return ret == -ECONNRESET || ret == -ECONNABORTED || ret == -ETIMEDOUT ? SURVIVED
 										       : 1;
-	for (;;) {
-		struct coll_case c = { .coll = rnd(&s) % 6,
-				       .dtype = SWINGCOLL_I32,
-				       .in_place = rnd(&s) & 1 };
-		unsigned int size = rnd(&s);
-
-		c.count = c.coll == SWINGCOLL_BARRIER ? 0 : 1 + rnd(&s) % (size & 3 ? 300 : 24000);
-		ret = coll_run(&c, mem, comm, salt++);
-		if (ret == -EOPNOTSUPP)
-			continue;
-		if (ret)
-			break;
-	}
+	ret = rnd(&s) % 4 ? collectives(comm, &s) : partitions(comm, rank, &s);
+	shared->told[rank] = now_ns();
 	swingcoll_comm_destroy(comm);
 	if (ret != -ECONNRESET && ret != -ECONNABORTED) {
 		ksft_print_msg("rank %u: %s\n", rank, swingcoll_strerror(ret));
@@ -71,31 +120,78 @@ static int rank_fn(uint32_t rank, void *arg)
 	return SURVIVED;
 }
 
-/* Returns 0 if all survivors have been notified. */
-static int one_round(unsigned int *worst_ms)
+/* ------------------------------------------------------------------ rounds */
+
+static void add_latency(uint64_t ns)
 {
-	struct round r = { .seed = rnd(&seed), .nranks = 2 + rnd(&seed) % 3 };
+	if (!(nlatency & (nlatency - 1)))
+		latency = realloc(latency, (nlatency ? 2 * nlatency : 1) * sizeof(*latency));
+	if (!latency)
+		ksft_exit_fail_msg("no memory\n");
+	latency[nlatency++] = ns;
+}
+
+/* Returns 0 if all survivors have been notified. */
+static int one_round(void)
+{
+	struct round r = { .seed = rnd(&seed), .nranks = 2 + rnd(&seed) % (RANKS - 1) };
 	int victim = rnd(&seed) % r.nranks, bad = 0;
-	uint64_t start;
-	pid_t pid[4];
+	/* Once in a while before the rank is a member: then the others have to wait for their deadline. */
+	bool early = !(rnd(&seed) % 64);
+	uint64_t killed;
+	pid_t pid[RANKS];
 
 	swingcoll_unique_id(&id);
-	*created = 0;
+	memset(shared, 0, sizeof(*shared));
 	testlib_fork_ranks(pid, r.nranks, rank_fn, &r);
-	/* Once in a while before the rank is a member: then the others have to wait for their deadline. */
-	if (rnd(&seed) % 64 && !testlib_wait_count(created, r.nranks))
+	if (!early && !testlib_wait_count(&shared->created, r.nranks))
 		bad++;
-	usleep(rnd(&seed) % 60000);
+	/* From microseconds to a twentieth of a second. */
+	usleep(rnd(&seed) % (1u << (6 + rnd(&seed) % 11)));
+	killed = now_ns();
 	kill(pid[victim], SIGKILL);
-	start = testlib_now_ms();
 	if (!testlib_was_killed(&pid[victim]))
 		bad++;
-	for (int i = 0; i < r.nranks; i++)
-		if (i != victim && testlib_wait_child(&pid[i]) != SURVIVED)
-			bad++;
-	if (testlib_now_ms() - start > *worst_ms)
-		*worst_ms = testlib_now_ms() - start;
+	for (int i = 0; i < r.nranks; i++) {
+		if (i == victim)
+			continue;
+		bad += testlib_wait_child(&pid[i]) != SURVIVED;
+		if (!early && shared->told[i] > killed)
+			add_latency(shared->told[i] - killed);
+	}
 	return bad;
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void print_latencies(void)
+{
+	if (!nlatency)
+		return;
+	qsort(latency, nlatency, sizeof(*latency), compare);
+	ksft_print_msg(
+		"%zu survivors had their error after: median %.1f ms, p99 %.1f ms, worst %.1f ms\n",
+		nlatency, latency[nlatency / 2] * 1e-6,
+		latency[nlatency - 1 - nlatency / 100] * 1e-6, latency[nlatency - 1] * 1e-6);
+}
+
+/* Keep all CPUs busy until this process ends. */
+static void load_cpus(void)
+{
+	long n = 2 * sysconf(_SC_NPROCESSORS_ONLN);
+
+	for (long i = 0; i < n; i++) {
+		if (fork())
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			__asm__ volatile("");
+	}
 }
 
 static uint64_t meminfo(const char *key)
@@ -112,11 +208,12 @@ static uint64_t meminfo(const char *key)
 	return kb;
 }
 
-static int counters_balanced(void)
+/* contexts: open before the test. */
+static int counters_balanced(unsigned int contexts)
 {
 	uint64_t v[SWC_STAT_NR];
 
-	CHECK_EQ(testlib_wait_released(0), 0);
+	CHECK_EQ(testlib_wait_released(contexts), 0);
 	CHECK_EQ(testlib_stats(v, SWC_STAT_NR), 0);
 	CHECK_EQ(v[SWC_STAT_OPS_SUBMITTED], v[SWC_STAT_OPS_COMPLETED] + v[SWC_STAT_OPS_FAILED]);
 	return 0;
@@ -124,28 +221,45 @@ static int counters_balanced(void)
 
 int main(void)
 {
-	int n = testlib_env("STORM_KILLS", pairs_short() ? 100 : 300), bad = 0;
-	uint64_t before, after;
-	unsigned int worst = 0;
+	unsigned int limit = testlib_env("STORM_KILLS", pairs_short() ? 100 : 300), kills;
+	unsigned int seconds = testlib_env("STORM_SECONDS", 0), bad = 0;
+	uint64_t before, after, start = now_ns(), said = start;
+	uint64_t v[SWC_STAT_NR];
+	unsigned int contexts;
 
 	coll_quiet = true;
 	ksft_print_header();
 	testlib_require_root();
 	ksft_set_plan(3);
-	created = testlib_shared_alloc(sizeof(*created));
+	shared = testlib_shared_alloc(sizeof(*shared));
 	seed = testlib_env_seed("STORM_SEED");
 	ksft_print_msg("STORM_SEED=%u\n", seed);
+	if (testlib_env("STORM_LOAD", 0))
+		load_cpus();
+	if (testlib_stats(v, SWC_STAT_NR))
+		ksft_exit_fail_msg("no counters\n");
+	/* One is that of the query. */
+	contexts = v[SWC_STAT_CONTEXTS_OPENED] - v[SWC_STAT_CONTEXTS_CLOSED] - 1;
 	before = meminfo("MemAvailable");
-	for (int i = 0; i < n && bad < 5; i++) {
-		int ret = one_round(&worst);
+	for (kills = 0; bad < 5; kills++) {
+		uint64_t now = now_ns();
+		unsigned int ret;
 
+		if (seconds ? now - start >= seconds * 1000000000ull : kills >= limit)
+			break;
+		if (now - said >= 60000000000ull) {
+			ksft_print_msg("%u kills\n", kills);
+			said = now;
+		}
+		ret = one_round();
 		if (ret)
-			ksft_print_msg("round %d: %d bad\n", i, ret);
+			ksft_print_msg("round %u: %u bad\n", kills, ret);
 		bad += ret;
 	}
-	ksft_print_msg("the slowest round has ended %u ms after the kill\n", worst);
-	ksft_test_result(!bad, "%d kills at random moments", n);
-	ksft_test_result(!counters_balanced(), "pages, regions and contexts are released");
+	print_latencies();
+	ksft_test_result(!bad, "kills at random moments");
+	ksft_print_msg("%u kills\n", kills);
+	ksft_test_result(!counters_balanced(contexts), "pages, regions and contexts are released");
 	after = meminfo("MemAvailable");
 	ksft_print_msg("available memory: %llu KiB before, %llu KiB after\n",
 		       (unsigned long long)before, (unsigned long long)after);

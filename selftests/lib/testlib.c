@@ -253,14 +253,19 @@ int testlib_wait_released(unsigned int contexts)
 int testlib_rank_open(struct testlib_rank *r, const uint8_t *id, uint32_t nranks, uint32_t rank,
 		      uint32_t timeout_ms)
 {
+	int ret = testlib_open(&r->c);
+
+	return ret ?: testlib_rank_join(r, id, nranks, rank, timeout_ms);
+}
+
+int testlib_rank_join(struct testlib_rank *r, const uint8_t *id, uint32_t nranks, uint32_t rank,
+		      uint32_t timeout_ms)
+{
 	struct testlib_plan p;
 	int ret;
 
 	r->nranks = nranks;
 	r->rank = rank;
-	ret = testlib_open(&r->c);
-	if (ret)
-		return ret;
 	ret = testlib_comm_create(r->c.fd, id, nranks, rank, timeout_ms, &r->comm);
 	if (ret)
 		return ret;

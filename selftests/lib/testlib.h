@@ -82,6 +82,9 @@ struct testlib_rank {
 /* Open the device, create the communicator, load the plan. */
 int testlib_rank_open(struct testlib_rank *r, const uint8_t *id, uint32_t nranks, uint32_t rank,
 		      uint32_t timeout_ms);
+/* The last two of them, for a device that is open. */
+int testlib_rank_join(struct testlib_rank *r, const uint8_t *id, uint32_t nranks, uint32_t rank,
+		      uint32_t timeout_ms);
 /* Leave and close. */
 void testlib_rank_close(struct testlib_rank *r);
 /* A communicator of one rank with a new id. Ends the program if that fails. */

@@ -6,7 +6,8 @@
  *
  *	net_fail [WORD]		only cases with WORD in their names
  *
- * NET_FAIL_KILLS: so many random kills, 50 if not set; NET_FAIL_SEED: repeat another run.
+ * NET_FAIL_KILLS: so many random kills, 50 if not set; NET_FAIL_SECONDS: for so long instead; NET_FAIL_SEED: repeat
+ * another run.
  */
 #include <errno.h>
 #include <sched.h>
@@ -536,12 +537,22 @@ static int random_kill(unsigned int seed)
 static int random_kills(void)
 {
 	unsigned int seed = first_seed();
-	int n = testlib_env("NET_FAIL_KILLS", 50), bad = 0;
+	int n = testlib_env("NET_FAIL_KILLS", 50), kills = 0, bad = 0;
+	unsigned int seconds = testlib_env("NET_FAIL_SECONDS", 0);
+	uint64_t start = testlib_now_ms();
 
 	if (!net_node)
-		ksft_print_msg("%d random kills: NET_FAIL_SEED=%u\n", n, seed);
-	for (int i = 0; i < n && !bad; i++)
-		bad = random_kill(seed + i);
+		ksft_print_msg("random kills: NET_FAIL_SEED=%u\n", seed);
+	for (; !bad; kills++) {
+		bool over = seconds ? testlib_now_ms() - start >= seconds * 1000ull : kills >= n;
+
+		/* All nodes stop together. */
+		if (net_any(over))
+			break;
+		bad = random_kill(seed + kills);
+	}
+	if (!net_node)
+		ksft_print_msg("%d random kills\n", kills);
 	return bad;
 }
 
