@@ -10,7 +10,6 @@
 #include "mem/account.h"
 #include "rdma/rdma.h"
 
-
 /* After a failed attempt to connect, in milliseconds: doubled after each further one, up to the second. */
 #define RETRY_MS	50
 #define RETRY_MOST_MS	1600
@@ -103,11 +102,12 @@ void swc_conn_pump_later(struct swc_rdma_conn *conn)
 /* Close the connection after @delay_ms, or sooner if another call asks for that. */
 void swc_conn_close(struct swc_rdma_conn *conn, unsigned int delay_ms)
 {
+	unsigned long delay = msecs_to_jiffies(delay_ms);
 	bool was_queued;
 
 	kref_get(&conn->ref);
-	if (delay_ms)
-		was_queued = !queue_delayed_work(swc_conn_wq(conn), &conn->close_work, msecs_to_jiffies(delay_ms));
+	if (delay)
+		was_queued = !queue_delayed_work(swc_conn_wq(conn), &conn->close_work, delay);
 	else
 		was_queued = mod_delayed_work(swc_conn_wq(conn), &conn->close_work, 0);
 	if (was_queued)
