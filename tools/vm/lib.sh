@@ -19,6 +19,11 @@ die() {
 	exit 1
 }
 
+# Kernels with checkers, which tools/vm/source-kernel builds.
+has_checkers() { # has_checkers KVER
+	[[ $1 = 6.12-k[ac]san ]]
+}
+
 # Kbuild accepts only plain characters in the path of a folder that it builds in.
 plain_path() {
 	[[ $1 != *[![:alnum:]_./+@,-]* ]]
