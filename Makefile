@@ -78,6 +78,11 @@ lint:
 soak:
 	@tools/soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(PARTS)
 
+# The lines of the module that its tests run; TESTS="..." runs only some.
+.PHONY: coverage
+coverage:
+	@tools/vm/coverage $(TESTS)
+
 # HERE=1: on this machine instead of a virtual one.
 .PHONY: demo
 demo:
@@ -171,6 +176,7 @@ clean: # modules may have been built in a folder of the cache
 help:
 	@echo "make                      module for the running kernel, library, tools [V=1: show commands]"
 	@echo "make modules KVER=V       module for Debian's kernel V: 6.1 6.12 7.3 6.1-cloud 6.12-arm64"
+	@echo "                          or for one with checkers: 6.12-kasan 6.12-kcsan"
 	@echo "make modules KDIR=DIR     module for the kernel whose build tree is DIR"
 	@echo "make lib | tools | tests"
 	@echo "make test-modules [KVER=] the module, and modules for tests"
@@ -178,6 +184,7 @@ help:
 	@echo "make check [STAGES=...]   checks of every part; 'tools/check --list' names the stages"
 	@echo "make check-full [STAGES=] all checks at full length, on all kernels"
 	@echo "make soak [MINUTES= PARTS=] the reliability campaign: kills, attacks, fuzzing, a changing machine"
+	@echo "make coverage [TESTS=]    which lines of the module its tests run, by source, in build/coverage"
 	@echo "make lint                 sparse, checkpatch, clang-format, shellcheck, codespell, reuse, calls between files"
 	@echo "make demo [HERE=1]        show it at work in a virtual machine (HERE: on this host)"
 	@echo "make bench                compare with MPI libraries, results in build/bench"
