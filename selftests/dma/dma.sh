@@ -89,7 +89,9 @@ use_engine() { # use_engine MODE 'COUNTER...'|held|once COMMAND...: until all co
 			echo "${knob#*=}" >"$engine/${knob%=*}"
 		done
 		size=200000 algorithm=''
-		[[ $mode != share ]] || size=$((6 * (least > share_bytes ? least : share_bytes))) algorithm='-a direct1'
+		# Whole elements: swingperf leaves out the rest.
+		[[ $mode != share ]] ||
+			size=$((6 * (least > share_bytes ? least : share_bytes) / 64 * 64)) algorithm='-a direct1'
 		snapshot
 		"$@" >"$log" 2>&1 || {
 			show "$log"
