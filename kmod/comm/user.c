@@ -23,8 +23,8 @@ static struct workqueue_struct *make_queue(enum swc_user_queue which, kuid_t uid
 	case SWC_QUEUE_URGENT:
 		return alloc_workqueue("swingcoll-u-%u", WQ_UNBOUND | WQ_HIGHPRI, cpus, id);
 	case SWC_QUEUE_NET:
-		/* Making and closing connections sleeps now and then. */
-		return alloc_workqueue("swingcoll-n-%u", WQ_UNBOUND, 4 * cpus, id);
+		/* Making and closing connections sleeps, for seconds if a device has lost its link. */
+		return alloc_workqueue("swingcoll-n-%u", WQ_UNBOUND, 0, id);
 	case SWC_QUEUE_ABORT:
 		return alloc_workqueue("swingcoll-a-%u", WQ_UNBOUND, 0, id);
 	default:
