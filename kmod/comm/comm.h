@@ -70,6 +70,12 @@ static inline u32 swc_pid_ns(struct pid *pid)
 	return pid ? ns_of_pid(pid)->ns.inum : 0;
 }
 
+/* For swc_text_read(): that of the caller. */
+static inline u32 swc_reader_pid_ns(void)
+{
+	return task_active_pid_ns(current)->ns.inum;
+}
+
 /**
  * struct swc_comm_notifier - hears that a communicator is aborted
  * @node: in comm->notifiers; comm->lock

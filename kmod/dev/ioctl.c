@@ -10,7 +10,6 @@
 #include <linux/fs.h>
 #include <linux/nospec.h>
 #include <linux/pid.h>
-#include <linux/pid_namespace.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -135,7 +134,7 @@ static int ioc_comm_error(struct swc_ctx *ctx, void *arg)
 	e->culprit = comm->culprit;
 	e->aborted = comm->status == SWC_COMM_ABORTED;
 	e->seq = comm->error_seq;
-	swc_text_read(e->text, comm->text, task_active_pid_ns(current)->ns.inum);
+	swc_text_read(e->text, comm->text, swc_reader_pid_ns());
 	spin_unlock(&comm->lock);
 	swc_member_put(member);
 	return 0;

@@ -8,7 +8,6 @@
 #include <linux/debugfs.h>
 #include <linux/ktime.h>
 #include <linux/pid.h>
-#include <linux/pid_namespace.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -22,11 +21,6 @@
 static struct dentry *debugfs_dir;
 
 /* ------------------------------------------------------------------ snapshots */
-
-static u32 reader_pid_ns(void)
-{
-	return task_active_pid_ns(current)->ns.inum;
-}
 
 static void snapshot_comm(struct swc_comm *comm, struct swc_comm_query *q)
 {
@@ -58,7 +52,7 @@ static void snapshot_comm(struct swc_comm *comm, struct swc_comm_query *q)
 	q->bytes = comm->bytes;
 	q->error = comm->error;
 	q->culprit = comm->culprit;
-	swc_text_read(q->text, comm->text, reader_pid_ns());
+	swc_text_read(q->text, comm->text, swc_reader_pid_ns());
 	memcpy(q->algo, oldest ? oldest->algo : comm->algo, sizeof(q->algo));
 	spin_unlock(&comm->lock);
 }
@@ -157,14 +151,14 @@ static void snapshot_recorder(struct swc_recorder *recorder, struct swc_trace_qu
 	q->flags |= SWC_TRACE_FAILED | (recorder->aborted ? SWC_TRACE_ABORTED : 0);
 	q->error = recorder->error;
 	q->culprit = recorder->culprit;
-	swc_text_read(q->text, recorder->text, reader_pid_ns());
+	swc_text_read(q->text, recorder->text, swc_reader_pid_ns());
 }
 
 /* Instead of the number of a pid namespace: is it another one than the reader's? */
 static void translate_pid(struct swc_trace_record *r)
 {
 	if (r->type == SWC_TRACE_JOIN)
-		r->arg = (u32)r->arg | (u64)(r->arg >> 32 != reader_pid_ns()) << 32;
+		r->arg = (u32)r->arg | (u64)(r->arg >> 32 != swc_reader_pid_ns()) << 32;
 }
 
 /* Copy records from q->first on; moves that behind the last one looked at. */
@@ -259,9 +253,10 @@ static int state_show(struct seq_file *m, void *unused)
 		seq_printf(m, "comm %llu: id %4phN.., %u ranks, %u on this node, %s, %llu completed, %llu failed\n",
 			   comm->number, comm->id, comm->nranks, comm->nlocal,
 			   status_names[READ_ONCE(comm->status)], comm->completed, comm->failed);
-		swc_text_read(text, comm->text, reader_pid_ns());
-		if (comm->error)
+		if (comm->error) {
+			swc_text_read(text, comm->text, swc_reader_pid_ns());
 			seq_printf(m, "  last error %d: %s\n", comm->error, text);
+		}
 		for (i = 0; i < comm->nlocal; i++) {
 			snapshot_member(comm, comm->local[i], &info);
 			seq_printf(m, "  rank %u: pid %u (%s), %s, %llu submitted, %u in flight, idle %llu ms\n",

@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "pairs.h"
 #include "partitioned.h"
@@ -38,14 +37,6 @@ static unsigned int rnd(unsigned int *s)
 {
 	*s = *s * 1103515245 + 12345;
 	return *s >> 8;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
 /* ------------------------------------------------------------------ ranks */
@@ -111,7 +102,7 @@ static int rank_fn(uint32_t rank, void *arg)
 		return ret == -ECONNRESET || ret == -ECONNABORTED || ret == -ETIMEDOUT ? SURVIVED
 										       : 1;
 	ret = rnd(&s) % 4 ? collectives(comm, &s) : partitions(comm, rank, &s);
-	shared->told[rank] = now_ns();
+	shared->told[rank] = testlib_now_ns();
 	swingcoll_comm_destroy(comm);
 	if (ret != -ECONNRESET && ret != -ECONNABORTED) {
 		ksft_print_msg("rank %u: %s\n", rank, swingcoll_strerror(ret));
@@ -148,7 +139,7 @@ static int one_round(void)
 		bad++;
 	/* From microseconds to a twentieth of a second. */
 	usleep(rnd(&seed) % (1u << (6 + rnd(&seed) % 11)));
-	killed = now_ns();
+	killed = testlib_now_ns();
 	kill(pid[victim], SIGKILL);
 	if (!testlib_was_killed(&pid[victim]))
 		bad++;
@@ -223,7 +214,7 @@ int main(void)
 {
 	unsigned int limit = testlib_env("STORM_KILLS", pairs_short() ? 100 : 300), kills;
 	unsigned int seconds = testlib_env("STORM_SECONDS", 0), bad = 0;
-	uint64_t before, after, start = now_ns(), said = start;
+	uint64_t before, after, start = testlib_now_ns(), said = start;
 	uint64_t v[SWC_STAT_NR];
 	unsigned int contexts;
 
@@ -242,7 +233,7 @@ int main(void)
 	contexts = v[SWC_STAT_CONTEXTS_OPENED] - v[SWC_STAT_CONTEXTS_CLOSED] - 1;
 	before = meminfo("MemAvailable");
 	for (kills = 0; bad < 5; kills++) {
-		uint64_t now = now_ns();
+		uint64_t now = testlib_now_ns();
 		unsigned int ret;
 
 		if (seconds ? now - start >= seconds * 1000000000ull : kills >= limit)

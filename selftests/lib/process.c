@@ -8,12 +8,17 @@
 
 #include "testlib.h"
 
-uint64_t testlib_now_ms(void)
+uint64_t testlib_now_ns(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000ull + t.tv_nsec / 1000000;
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+uint64_t testlib_now_ms(void)
+{
+	return testlib_now_ns() / 1000000;
 }
 
 void testlib_sleep_ms(unsigned int ms)

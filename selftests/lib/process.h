@@ -16,6 +16,7 @@
 /* Processes that have not ended by then hang: they are killed, and the test fails. */
 #define TESTLIB_HANG_MS 180000
 
+uint64_t testlib_now_ns(void);
 uint64_t testlib_now_ms(void);
 void testlib_sleep_ms(unsigned int ms);
 /* Zeroed memory that this process and its later children share. */

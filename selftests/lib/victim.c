@@ -6,7 +6,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "victim.h"
 
@@ -37,10 +36,7 @@ static int nprocesses;
 
 static uint64_t now_us(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000ull + t.tv_nsec / 1000;
+	return testlib_now_ns() / 1000;
 }
 
 int victim_become(uid_t uid)
