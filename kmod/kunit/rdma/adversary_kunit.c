@@ -192,6 +192,26 @@ static void adversary_old_request(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* An operation whose connection is first answered by @forger; it succeeds. Ends @c. */
+static void run_beside(struct swc_t_forger *forger, struct swc_t_job *job, struct swc_t_comm *c)
+{
+	struct swc_comm *comm = swc_t_rank_comm(c, 0);
+	struct kunit *test = c->test;
+
+	swc_t_forge(forger, test, comm, 1);
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
+	KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&forger->done, msecs_to_jiffies(SWC_T_NO_DEADLINE)),
+			0ul);
+	KUNIT_EXPECT_EQ(test, forger->error, 0);
+	KUNIT_EXPECT_EQ_MSG(test, comm->status, SWC_COMM_LIVE, "after %u answers: %s", forger->sent, comm->text);
+	swc_t_forge_end(forger, comm, 1);
+	swc_t_job_expect(job, 0);
+	swc_t_job_check_sum(job);
+	swc_t_comm_end(c);
+}
+
 /*
  * Refusals that no member has made, or that answer another request: the rank that connects tries again, and
  * reaches its peer in the end.
@@ -199,7 +219,6 @@ static void adversary_old_request(struct kunit *test)
 static void adversary_forged_refusal(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
-	struct swc_comm *comm = swc_t_rank_comm(c, 0);
 	struct swc_t_job *job = swc_t_job_new(test);
 	struct swc_t_raw_peer *peer = swc_t_raw_peer(test);
 	struct swc_wire_reject refusal[6];
@@ -229,18 +248,36 @@ static void adversary_forged_refusal(struct kunit *test)
 	refusal[5] = peer->reject;
 	swc_t_raw_peer_end(peer);
 
-	swc_t_forge(&forger, test, comm, 1);
-	swc_t_job_init(job, c, swc_t_ring, 300, false);
-	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
-	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
-	KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&forger.done, msecs_to_jiffies(SWC_T_NO_DEADLINE)),
-			0ul);
-	KUNIT_EXPECT_EQ_MSG(test, comm->status, SWC_COMM_LIVE, "after %u refusals: %s", forger.sent,
-			    comm->text);
-	swc_t_forge_end(&forger, comm, 1);
-	swc_t_job_expect(job, 0);
-	swc_t_job_check_sum(job);
-	swc_t_comm_end(c);
+	run_beside(&forger, job, c);
+}
+
+/*
+ * Acceptances by a host that does not know the id, the last of them made by the member for another request:
+ * the connection is made by the attempt after them.
+ */
+static void adversary_forged_accept(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_t_raw_peer *peer = swc_t_raw_peer(test);
+	struct swc_wire_accept accept[6];
+	struct swc_t_forger forger = { .accept = accept, .accepts = ARRAY_SIZE(accept) };
+	struct swc_wire_hello h;
+	u32 i;
+
+	swc_t_hello(swc_t_rank_comm(c, 1), 0, 1, &h);
+	KUNIT_EXPECT_EQ(test, swc_t_connect(peer, &h, sizeof(h)), RDMA_CM_EVENT_ESTABLISHED);
+	KUNIT_EXPECT_NOT_NULL(test, memchr_inv(peer->accept.mac, 0, SWC_WIRE_MAC));
+	for (i = 0; i < ARRAY_SIZE(accept); i++)
+		accept[i] = peer->accept;
+	swc_t_raw_peer_end(peer);
+	memset(accept[0].mac, 0, SWC_WIRE_MAC);
+	accept[1].mac[SWC_WIRE_MAC - 1] ^= 1;
+	accept[2].magic ^= cpu_to_le32(1);
+	accept[3].version = cpu_to_le16(SWC_WIRE_VERSION + 1);
+	accept[4].rx_bufs = 0;
+
+	run_beside(&forger, job, c);
 }
 
 /* ------------------------------------------------------------------ authenticated */
@@ -534,6 +571,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(adversary_replay),
 	KUNIT_CASE_SLOW(adversary_old_request),
 	KUNIT_CASE_SLOW(adversary_forged_refusal),
+	KUNIT_CASE_SLOW(adversary_forged_accept),
 	KUNIT_CASE_PARAM(adversary_violation, violation_gen_params),
 	KUNIT_CASE_SLOW(adversary_addresses),
 	{}

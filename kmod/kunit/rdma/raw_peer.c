@@ -232,22 +232,59 @@ int swc_t_refused(struct kunit *test, const struct swc_wire_hello *h, u32 bytes)
 	return reason;
 }
 
-/* ------------------------------------------------------------------ forged refusals */
+/* ------------------------------------------------------------------ forged answers */
+
+/* A connection that nothing is sent on. */
+static int forge_accept(struct swc_t_forger *forger, struct rdma_cm_id *id, u32 i)
+{
+	struct ib_qp_init_attr init = {
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IB_QPT_RC,
+		.send_cq = forger->cq,
+		.recv_cq = forger->cq,
+	};
+	struct rdma_conn_param param = {
+		.private_data = &forger->accept[i], .private_data_len = sizeof(forger->accept[i]),
+		.responder_resources = 1, .initiator_depth = 1, .rnr_retry_count = 7,
+	};
+	int ret = rdma_create_qp(id, forger->pd, &init);
+
+	if (ret)
+		return ret;
+	ret = rdma_accept(id, &param);
+	if (ret)
+		rdma_destroy_qp(id);
+	else
+		forger->accepted[i] = id;
+	return ret;
+}
+
+static int forge_answer(struct swc_t_forger *forger, struct rdma_cm_id *id)
+{
+	u32 i = forger->sent;
+
+	if (i >= forger->n + forger->accepts) {
+		complete_all(&forger->done);
+		return -ECONNREFUSED;
+	}
+	forger->sent++;
+	if (i >= forger->n)
+		return forge_accept(forger, id, i - forger->n);
+	rdma_reject(id, &forger->refusal[i], sizeof(*forger->refusal), IB_CM_REJ_CONSUMER_DEFINED);
+	return -ECONNREFUSED;
+}
 
 static int forge(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct swc_t_forger *forger = id->context;
+	int ret;
 
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return 0;
-	if (forger->sent < forger->n) {
-		rdma_reject(id, &forger->refusal[forger->sent], sizeof(*forger->refusal),
-			    IB_CM_REJ_CONSUMER_DEFINED);
-		forger->sent++;
-	} else {
-		complete_all(&forger->done);
-	}
-	return -ECONNREFUSED;	/* makes the connection manager destroy the id */
+	ret = forge_answer(forger, id);
+	if (ret && ret != -ECONNREFUSED && !forger->error)
+		forger->error = ret;
+	return ret;	/* an error makes the connection manager destroy the id */
 }
 
 /* Where the connections of @comm to @node go. */
@@ -268,14 +305,29 @@ void swc_t_forge(struct swc_t_forger *forger, struct kunit *test, const struct s
 	swc_t_addr(&addr, false);
 	((struct sockaddr_in *)&addr)->sin_port = 0;
 	KUNIT_ASSERT_EQ(test, rdma_bind_addr(forger->id, (struct sockaddr *)&addr), 0);
+	forger->pd = ib_alloc_pd(forger->id->device, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(forger->pd));
+	forger->cq = ib_alloc_cq_any(forger->id->device, forger, 16, IB_POLL_UNBOUND_WORKQUEUE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(forger->cq));
 	KUNIT_ASSERT_EQ(test, rdma_listen(forger->id, 8), 0);
 	redirect(comm, node, ((struct sockaddr_in *)&forger->id->route.addr.src_addr)->sin_port);
 }
 
 void swc_t_forge_end(struct swc_t_forger *forger, const struct swc_comm *comm, u32 node)
 {
+	u32 i;
+
 	redirect(comm, node, htons(swc_rdma_port()));
 	rdma_destroy_id(forger->id);
+	for (i = 0; i < SWC_T_ACCEPTS; i++) {
+		if (!forger->accepted[i])
+			continue;
+		rdma_disconnect(forger->accepted[i]);
+		rdma_destroy_qp(forger->accepted[i]);
+		rdma_destroy_id(forger->accepted[i]);
+	}
+	ib_free_cq(forger->cq);
+	ib_dealloc_pd(forger->pd);
 }
 
 /* ------------------------------------------------------------------ sending */

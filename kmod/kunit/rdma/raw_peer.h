@@ -13,6 +13,8 @@
 
 #include "core/wire.h"
 
+#define SWC_T_ACCEPTS	8
+
 struct swc_comm;
 struct swc_t_recv;
 
@@ -52,19 +54,30 @@ void swc_t_raw_peer_end(struct swc_t_raw_peer *peer);
 int swc_t_connect(struct swc_t_raw_peer *peer, const void *hello, u32 bytes);
 /* The reason why a request is refused; 0: it is accepted. */
 int swc_t_refused(struct kunit *test, const struct swc_wire_hello *h, u32 bytes);
+
 /**
- * struct swc_t_forger - who answers requests in the name of a node, and does not know the id
- * @refusal: its answers, one after the other
+ * struct swc_t_forger - a host that answers requests in the name of a node, and does not know the id
+ * @refusal: its first answers, one after the other
  * @n: how many
- * @sent: how many it has sent
- * @done: a request has come after the last of them; also refused, without private data
+ * @accept: its next answers: it accepts the connection
+ * @accepts: how many, at most SWC_T_ACCEPTS
+ * @sent: how many answers it has sent
+ * @error: the first one of a call that sends an answer
+ * @done: a request has come after the last answer; it is refused, without private data
  */
 struct swc_t_forger {
 	const struct swc_wire_reject *refusal;
 	u32 n;
+	const struct swc_wire_accept *accept;
+	u32 accepts;
 	u32 sent;
+	int error;
 	struct completion done;
 	struct rdma_cm_id *id;
+
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct rdma_cm_id *accepted[SWC_T_ACCEPTS];
 };
 
 /* Requests of @comm to @node go to the forger until the end. */
