@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * BLAKE2s, as RFC 7693 defines it: the hash and MAC that the kernel module uses between nodes. It is
- * here, and not in a library, because a secret must not depend on which packages were there when
- * this library was built, and the standard is a page long. It has no tables that depend on data, so
+ * not libb2's, because Debian's libb2 brings the runtime of OpenMP into every process that loads it,
+ * and programs that run collectives choose that themselves. No access to memory depends on data, so
  * its time does not tell anything of the key.
  */
 #ifndef SWC_BOOTSTRAP_BLAKE2S_H
