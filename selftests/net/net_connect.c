@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * How nodes connect: bad connection requests, forged refusals, nodes that disagree on the nodes of ranks or on the
- * secret, many communicators at once, IPv6, and network namespaces. After each case all resources are released and a new communicator works. Runs on every node of
- * a cluster at once.
+ * secret, jobs without a secret, many communicators at once, IPv6, and network namespaces. After each case all
+ * resources are released and a new communicator works. Runs on every node of a cluster at once.
  *
  *	net_connect [WORD]	only cases with WORD in their names
  */
@@ -16,6 +16,7 @@
 #include <rdma/rdma_user_cm.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -475,6 +476,56 @@ static int stranger(void)
 	return net_any(testlib_run_ranks(NET_LOCAL_RANKS, stranger_rank, NULL));
 }
 
+/* ------------------------------------------------------------------ no secret */
+
+/* How many lines of the file name the variable that gives a secret. */
+static int warnings(int fd)
+{
+	char text[4096];
+	ssize_t bytes = pread(fd, text, sizeof(text) - 1, 0);
+	int n = 0;
+
+	text[bytes > 0 ? bytes : 0] = 0;
+	for (char *at = text; (at = strstr(at, "set SWINGCOLL_SECRET_FILE")); at++)
+		n++;
+	return n;
+}
+
+/* Only rank 0 knows that other hosts take part. It says so once, and not if there is a secret. */
+static int warned_rank(uint32_t i, void *arg)
+{
+	const int *given = arg;
+	int rank = net_layout_rank(&net_cluster, i), want = !rank && !*given;
+	int file = memfd_create("stderr", MFD_CLOEXEC), was = dup(STDERR_FILENO), ret, got;
+	struct swingcoll_bootstrap *boot;
+
+	CHECK(file >= 0 && was >= 0);
+	net_set_rank_env(&net_cluster, rank, net_step);
+	if (!*given)
+		unsetenv("SWINGCOLL_SECRET");
+	dup2(file, STDERR_FILENO);
+	ret = swingcoll_bootstrap_env(&boot);
+	dup2(was, STDERR_FILENO);
+	CHECK_EQ(ret, 0);
+	swingcoll_bootstrap_free(boot);
+	got = warnings(file);
+	if (got != want)
+		ksft_print_msg("rank %d, %s secret: %d warnings, not %d\n", rank,
+			       *given ? "with a" : "without a", got, want);
+	close(file);
+	close(was);
+	return got != want;
+}
+
+static int warned(void)
+{
+	int bad = 0;
+
+	for (int given = 0; given < 2; given++)
+		bad |= net_any(testlib_run_ranks(NET_LOCAL_RANKS, warned_rank, &given));
+	return bad;
+}
+
 /* ------------------------------------------------------------------ many at once */
 
 #define JOBS 4
@@ -682,6 +733,7 @@ static const struct testlib_test tests[] = {
 	{ "nodes disagree on the nodes of ranks", crossed },
 	{ "forged refusals", forged },
 	{ "a node with another secret", stranger },
+	{ "a job without a secret", warned },
 	{ "many communicators connect at once", storm },
 	{ "IPv6", ipv6 },
 	{ "a network namespace without interfaces", isolated },
