@@ -161,6 +161,32 @@ static void cancel_collective(struct io_uring_cmd *cmd)
 	swc_req_put(req);
 }
 
+/*
+ * A request could not be made. Those behind it may be in the ring already, and each would be matched with what
+ * the other ranks have called one place before. So what has no effect if an ioctl returns it aborts the
+ * communicator here, unless the caller could know it in advance.
+ */
+static void lose_turn(struct swc_ctx *ctx, const struct swc_desc *desc, int error)
+{
+	struct swc_member *member;
+	u64 seq;
+
+	if (error != -ENOMEM && error != -EDQUOT)
+		return;
+	member = swc_member_get(ctx, desc->comm);
+	if (!member)
+		return;
+	seq = READ_ONCE(member->submitted);
+	/* The text of a quota has been recorded. */
+	if (error == -EDQUOT)
+		swc_comm_abort(member->comm, error, member->rank, seq, NULL);
+	else
+		swc_comm_abort(member->comm, error, member->rank, seq,
+			       SWC_MEMBER_FMT " could not submit operation %llu by io_uring: no memory",
+			       SWC_MEMBER_ARGS(member), seq);
+	swc_member_put(member);
+}
+
 static int issue_collective(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const struct swc_desc *desc,
 			    unsigned int issue_flags)
 {
@@ -173,8 +199,10 @@ static int issue_collective(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const
 	if (!member)
 		return -ENOENT;
 	req = swc_req_create(ctx, member, desc, NULL);
-	if (IS_ERR(req))
+	if (IS_ERR(req)) {
+		lose_turn(ctx, desc, PTR_ERR(req));
 		return PTR_ERR(req);
+	}
 	req->cmd = cmd;
 	req->complete = uring_complete;
 	req->wake_worker = waiting ? uring_wake_worker : NULL;
@@ -186,6 +214,7 @@ static int issue_collective(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const
 
 	ret = swc_match(req, waiting);
 	if (ret) {
+		lose_turn(ctx, desc, ret);
 		/* Not matched, so never completed. Only the done call unmarks a command. */
 		WRITE_ONCE(pdu_of(cmd)->req, NULL);
 		swc_req_drop(req);

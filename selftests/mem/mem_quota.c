@@ -219,6 +219,37 @@ static int plans_of(struct testlib_rank *r)
 	return testlib_run_child(work_of_nobody, NULL);
 }
 
+/*
+ * Operations in an io_uring without room for the first: none behind it may take its place, so the communicator ends.
+ */
+static int in_a_ring(struct testlib_rank *r, const struct swc_desc *d)
+{
+	int res[2] = { 0, 0 };
+	struct swc_comm_error e;
+	struct io_uring ring;
+	uint64_t which, word;
+
+	CHECK_EQ(testlib_uring_init(&ring, 4, TESTLIB_URING_BIG), 0);
+	for (int i = 0; i < 2; i++)
+		CHECK(testlib_uring_prep(&ring, r->c.fd, d, i));
+	CHECK_EQ(io_uring_submit(&ring), 2);
+	for (int i = 0; i < 2; i++) {
+		int ret = testlib_uring_wait(&ring, &which, &word, TESTLIB_EVENT_MS);
+
+		CHECK(which < 2);
+		res[which] = ret;
+	}
+	io_uring_queue_exit(&ring);
+	CHECK_EQ(res[0], -EDQUOT);
+	CHECK(res[1] == -EDQUOT || res[1] == -ECONNABORTED);
+	CHECK_EQ(testlib_comm_error(r->c.fd, r->comm, &e), 0);
+	CHECK_EQ(e.error, -EDQUOT);
+	CHECK_EQ(e.culprit, 0);
+	CHECK(strstr(e.text, "user_memory_mib"));
+	CHECK(e.aborted);
+	return 0;
+}
+
 static int memory(void)
 {
 	uint8_t id[SWC_ID_BYTES];
@@ -252,6 +283,9 @@ static int memory(void)
 	CHECK(!e.aborted);
 	CHECK_EQ(set_limit(SWC_QUOTA_MEMORY, 64), 0);
 	CHECK_EQ(testlib_check_allreduce(&r, 1), 0);
+	CHECK_EQ(set_limit(SWC_QUOTA_MEMORY, 1), 0);
+	CHECK_EQ(in_a_ring(&r, &d), 0);
+	CHECK_EQ(set_limit(SWC_QUOTA_MEMORY, 64), 0);
 	testlib_rank_close(&r);
 	testlib_close(&c);
 	return 0;

@@ -114,7 +114,9 @@ enum swc_coll {
  *
  * Submission does not block for other ranks; it may sleep to pin memory. It fails with -EINVAL (descriptor,
  * alignment, plan of another collective), -EOVERFLOW (size), -EAGAIN (SWC_MAX_INFLIGHT operations in flight),
- * -ECONNABORTED (communicator aborted) or -ECONNRESET (a member has left), without any effect.
+ * -ECONNABORTED (communicator aborted) or -ECONNRESET (a member has left), without any effect. With -ENOMEM
+ * (no memory) or -EDQUOT (a limit of the user) it also has no effect if it was an ioctl; in an io_uring the
+ * next ones may be behind it, and would be taken for it, so it aborts the communicator.
  *
  * Order: the k-th operations that the ranks of a communicator submit are one collective. If collective, type,
  * reduction, count, root or plan family differ between ranks, it fails on all of them with -EPROTO. A rank
