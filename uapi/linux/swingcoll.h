@@ -243,8 +243,9 @@ struct swc_comm_state {
  * SWC_STEP_NET: nsend sends, then nrecv receives, all concurrent. The step ends when every send has
  *	been taken and every receive is done. A receive without SWC_XFER_REDUCE stores the blocks that
  *	arrive in buf; with it, it stores (the same blocks of operand) redop (the blocks that arrive) in
- *	buf. Receives that reduce are done in the order listed. The i-th send from a to b on a channel
- *	matches the i-th receive of b from a on that channel; both must be of the same size.
+ *	buf. A receive that reduces is done after all receives listed before it, so it may use what they
+ *	stored. The i-th send from a to b on a channel matches the i-th receive of b from a on that
+ *	channel; both must be of the same size.
  * SWC_STEP_LOCAL: on members of this node. The nsend sources are reduced in the order listed, and the
  *	result is stored in all nrecv destinations, in one pass; with one source it is a copy. All
  *	ranges must be of equal size.

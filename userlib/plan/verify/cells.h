@@ -50,8 +50,7 @@ struct swc_verify_thread {
 	uint32_t rank;
 	uint32_t at, nsteps; /* steps done, and in all */
 	uint32_t left;	     /* transfers of the open step that are not done yet */
-	uint32_t
-		next_reduce; /* the first transfer of the open step that may be a reducing receive not done yet */
+	uint32_t next_recv; /* the first receive of the open step that may not be done yet */
 	bool posted;	   /* step @at is open */
 	uint32_t *message; /* values that the open step sends */
 	uint32_t room, used;

@@ -193,14 +193,14 @@ static bool overlap(const struct swc_verify_machine *m, uint32_t rank,
 
 /*
  * Transfers of one step are concurrent: no receive may write what a send reads, or what another
- * receive accesses, unless both reduce and so are done one after the other.
+ * receive accesses, unless the later one of the two reduces: it is done after those before it.
  */
 static void check_net_overlap(struct swc_verify_machine *m, struct swc_verify_thread *t,
 			      const struct swc_plan_step *s, const struct swc_plan_xfer *x)
 {
 	for (uint32_t w = s->nsend; w < (uint32_t)s->nsend + s->nrecv; w++) {
 		for (uint32_t k = 0; k < (uint32_t)s->nsend + s->nrecv; k++) {
-			bool ordered = k >= s->nsend && x[k].flags & x[w].flags & SWC_XFER_REDUCE;
+			bool ordered = k >= s->nsend && x[k > w ? k : w].flags & SWC_XFER_REDUCE;
 			bool hit = overlap(m, t->rank, &x[w], &x[k], x[k].buf);
 
 			if (k >= s->nsend && x[k].flags & SWC_XFER_REDUCE)
@@ -292,20 +292,18 @@ static bool try_receive(struct swc_verify_machine *m, struct swc_verify_thread *
 	return true;
 }
 
-/* A message has arrived for receive k. Receives that reduce are done in the order of the plan. */
+/* A message has arrived for receive k. Receives that reduce are done after those before them. */
 static void arrive(struct swc_verify_machine *m, struct swc_verify_thread *t, uint32_t k)
 {
 	const struct swc_plan_step *s = swc_verify_step_of(m, t);
 	const struct swc_plan_xfer *x = m->view[t->rank].xfers;
 	uint32_t end = s->first_xfer + s->nsend + s->nrecv;
 
-	if (!(x[k].flags & SWC_XFER_REDUCE)) {
+	if (!(x[k].flags & SWC_XFER_REDUCE))
 		try_receive(m, t, k);
-		return;
-	}
-	while (t->next_reduce < end &&
-	       (!(x[t->next_reduce].flags & SWC_XFER_REDUCE) || try_receive(m, t, t->next_reduce)))
-		t->next_reduce++;
+	while (t->next_recv < end &&
+	       (m->link[t->rank][t->next_recv].done || try_receive(m, t, t->next_recv)))
+		t->next_recv++;
 }
 
 static void run_net(struct swc_verify_machine *m, struct swc_verify_thread *t)
@@ -318,7 +316,7 @@ static void run_net(struct swc_verify_machine *m, struct swc_verify_thread *t)
 	check_net_overlap(m, t, s, x + s->first_xfer);
 	begin_step(m, t);
 	t->left = (uint32_t)s->nsend + s->nrecv;
-	t->next_reduce = recv;
+	t->next_recv = recv;
 	for (uint32_t k = s->first_xfer; !m->error && k < recv; k++) {
 		l[k].at = t->used;
 		if (!swc_verify_grow(m, &t->message, (uint64_t)t->used + x[k].nblocks, &t->room,
