@@ -57,8 +57,7 @@ static unsigned int all_entries(const struct plan_options *opt, enum swc_coll co
 			continue;
 		before = n;
 		/* Hybrids of the other collectives have no parameter. */
-		if (coll == SWC_ALLREDUCE &&
-		    (algo == SWC_ALGO_SWING_H || algo == SWC_ALGO_MIRRORED))
+		if (coll == SWC_ALLREDUCE && swc_algo_info(algo)->hybrid)
 			for (int32_t j = 0; j <= MAX_HYBRID; j++) {
 				try_entry(opt, &e[n], coll, algo, j);
 				n += !e[n].ret;
@@ -103,7 +102,7 @@ enum swc_algo plan_algo_parse(const char *name, int32_t *param)
 struct entry *plan_entries(const struct plan_options *opt, enum swc_coll coll, unsigned int *n)
 {
 	char *list = strdup(opt->algos), *save = NULL;
-	struct entry *e = calloc(strlen(opt->algos) / 2 + SWC_ALGO_NR + 2 * (MAX_HYBRID + 1) + 1,
+	struct entry *e = calloc(strlen(opt->algos) / 2 + SWC_ALGO_NR * (MAX_HYBRID + 1) + 1,
 				 sizeof(*e));
 
 	if (!list || !e)

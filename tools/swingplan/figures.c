@@ -79,6 +79,7 @@ static int family_of(const struct swc_topo *topo, enum swc_algo algo)
 	case SWC_ALGO_SWING_H:
 		return HYBRID;
 	case SWC_ALGO_TWOSIDED:
+	case SWC_ALGO_RADIX:
 		return TWOSIDED;
 	default:
 		return -1;

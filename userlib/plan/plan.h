@@ -33,6 +33,8 @@ enum swc_algo {
 	SWC_ALGO_SWING_B,
 	SWC_ALGO_SWING_H,
 	SWC_ALGO_TWOSIDED,
+	SWC_ALGO_RADIX,
+	SWC_ALGO_ORDERED,
 	SWC_ALGO_CIRCULANT,
 	SWC_ALGO_TREE,
 	SWC_ALGO_DTREE,
@@ -48,6 +50,7 @@ enum swc_algo {
  * @colls: collectives it offers, as bits 1 << enum swc_coll
  * @one_node: consists of LOCAL and SYNC steps: all ranks must be on one node
  * @multiport: uses all links of a node of a torus unless told otherwise
+ * @hybrid: for ALLREDUCE the number is how many reduce-scatter steps or stages there are, from 0 on
  */
 struct swc_algo_info {
 	const char *name;
@@ -56,6 +59,7 @@ struct swc_algo_info {
 	uint32_t colls;
 	bool one_node;
 	bool multiport;
+	bool hybrid;
 };
 
 /* NULL past the end. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Trees, the two-sided allreduce, nodes with several ranks, and topologies as text: plans of all
- * ranks are verified on symbols, and their steps, hops and roles are counted. TAP on stdout.
+ * Trees, nodes with several ranks, and topologies as text: plans of all ranks are verified on
+ * symbols, and their steps and roles are counted. TAP on stdout.
  */
 #include <locale.h>
 #include <unistd.h>
@@ -160,166 +160,6 @@ static void test_large(void)
 	   "dtree:0 is refused");
 }
 
-/* ---- two-sided ---- */
-
-static uint32_t log3(uint32_t n)
-{
-	uint32_t k = 0;
-
-	for (uint32_t reach = 1; reach < n; reach *= 3)
-		k++;
-	return k;
-}
-
-static uint32_t distance(const struct swc_topo *t, uint32_t a, uint32_t b)
-{
-	uint32_t ca[SWC_TOPO_DIMS], cb[SWC_TOPO_DIMS], sum = 0;
-
-	swc_topo_coords(t, a, ca);
-	swc_topo_coords(t, b, cb);
-	for (uint32_t i = 0; i < t->ndims; i++) {
-		uint32_t d = (ca[i] + t->dim[i] - cb[i]) % t->dim[i];
-
-		sum += d < t->dim[i] - d ? d : t->dim[i] - d;
-	}
-	return sum;
-}
-
-/*
- * Hops of a channel: the sum of the largest distance of each step, if all ranks take part in all
- * steps.
- */
-static uint32_t hops(const struct set *s, uint32_t chan)
-{
-	struct swc_plan_view v0 = s->view[0];
-	uint32_t sum = 0;
-
-	for (uint32_t i = 0; i < net_steps(&v0, chan, 0, NULL); i++) {
-		uint32_t most = 0;
-
-		for (uint32_t r = 0; r < s->topo.nranks; r++) {
-			struct swc_plan_view v = s->view[r];
-			const struct swc_plan_step *step = NULL;
-
-			if (net_steps(&v, chan, i, &step) <= i)
-				continue;
-			for (uint32_t k = 0; k < step->nsend; k++) {
-				uint32_t d = distance(&s->topo, r,
-						      v.xfers[step->first_xfer + k].rank);
-
-				most = d > most ? d : most;
-			}
-		}
-		sum += most;
-	}
-	return sum;
-}
-
-/*
- * Verify in all placings, and compare steps with the least number and hops with @want_hops (0:
- * any).
- */
-static int check_twosided(const char *topo, uint32_t channels, uint32_t want_hops)
-{
-	int bad = 0;
-
-	for (int placing = OUT_OF_PLACE; placing <= MIXED; placing++) {
-		struct swc_plan_args a = args(SWC_ALGO_TWOSIDED, SWC_ALLREDUCE, SWC_PARAM_DEFAULT);
-		uint32_t want = 0, most = 0;
-		struct set s;
-		int ret;
-
-		a.channels = channels;
-		ret = build_set(&s, topo, a, placing);
-		if (!ret)
-			ret = verify_both(&s);
-		if (ret) {
-			print_set(&s, ret);
-			free_set(&s);
-			return 1;
-		}
-		for (uint32_t i = 0; i < s.topo.ndims; i++)
-			want += log3(s.topo.dim[i]);
-		for (uint32_t r = 0; r < s.topo.nranks; r++) {
-			struct swc_plan_view v = s.view[r];
-
-			for (uint32_t c = 0; c < v.hdr->nchannels; c++) {
-				uint32_t n = net_steps(&v, c, 0, NULL);
-
-				most = n > most ? n : most;
-			}
-		}
-		for (uint32_t c = 0; c < s.view[0].hdr->nchannels; c++)
-			bad |= most != want || (want_hops && hops(&s, c) != want_hops);
-		if (bad)
-			printf("# %s: %u steps instead of %u, %u hops\n", topo, most, want,
-			       hops(&s, 0));
-		free_set(&s);
-	}
-	return bad;
-}
-
-static void test_twosided(void)
-{
-	static const struct {
-		const char *topo;
-		uint32_t hops; /* 0: not compared */
-	} tori[] = {
-		{ "torus:4x4", 4 },    { "torus:8x8", 8 },     { "torus:6x6", 6 },
-		{ "torus:12x12", 12 }, { "torus:3x3x3", 3 },   { "torus:5x3", 0 },
-		{ "torus:16x4", 11 },  { "torus:4x4x4", 6 },   { "torus:2x2x2", 3 },
-		{ "torus:8x1x8", 8 },  { "torus:1x7x2x3", 5 }, { "mesh:4x5", 0 },
-		{ "torus:7x8", 7 },    { "torus:13x4", 0 },    { "torus:2x3x2x5", 0 },
-	};
-	char text[80];
-	int bad = 0;
-
-	for (uint32_t d = 2; d <= 81; d++) {
-		snprintf(text, sizeof(text), "ring:%u", d);
-		bad |= check_twosided(text, 0, 0);
-	}
-	ok(!bad, "twosided on rings of 2 to 81: ceil(log3 d) steps");
-	bad = 0;
-	for (uint32_t d = 82; d <= 250; d += 12) {
-		snprintf(text, sizeof(text), "switch:%u", d);
-		bad |= check_twosided(text, 0, 0);
-	}
-	ok(!bad, "twosided on switches of 82 to 250: ceil(log3 p) steps");
-	ok(!check_twosided("ring:8", 0, 4) && !check_twosided("ring:64", 0, 36) &&
-		   !check_twosided("ring:27", 0, 13) && !check_twosided("ring:7", 0, 3) &&
-		   !check_twosided("ring:5", 0, 3),
-	   "twosided: hops on rings of 5, 7, 8, 27 and 64");
-	for (size_t i = 0; i < sizeof(tori) / sizeof(tori[0]); i++) {
-		snprintf(text, sizeof(text), "twosided on %s", tori[i].topo);
-		ok(!check_twosided(tori[i].topo, 0, tori[i].hops), text);
-	}
-	ok(!check_twosided("torus:3x5", 1, 0) && !check_twosided("torus:3x5", 5, 0),
-	   "twosided with more and fewer channels than dimensions");
-}
-
-/* All ranks get the same bits only where all dimensions are 2 or 4. */
-static void test_order(void)
-{
-	static const struct {
-		const char *topo;
-		bool varies;
-	} cases[] = { { "ring:2", false }, { "torus:4x4", false }, { "torus:2x1x4x2", false },
-		      { "ring:3", true },  { "ring:8", true },	   { "torus:4x5", true } };
-	bool good = true;
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct set s;
-
-		if (build_set(&s, cases[i].topo,
-			      args(SWC_ALGO_TWOSIDED, SWC_ALLREDUCE, SWC_PARAM_DEFAULT), IN_PLACE))
-			abort();
-		for (uint32_t r = 0; r < s.topo.nranks; r++)
-			good &= cases[i].varies == !!(s.view[r].hdr->flags & SWC_PLAN_ORDER_VARIES);
-		free_set(&s);
-	}
-	ok(good, "twosided: order-varies is set except where all dimensions are 2 or 4");
-}
-
 /* ---- several ranks per node ---- */
 
 static void test_hierarchy(void)
@@ -330,7 +170,7 @@ static void test_hierarchy(void)
 		"mesh:2x2*3",	 "switch:3*20,1,2",	  "ring:5*3,3,4,3,5",
 		"switch:2*1,64", "torus:2x3*2,1,3,1,2,2", "ring:8*2"
 	};
-	static const char *const algos[] = { "ring", "recdoub", "tree", "dtree:3", "twosided" };
+	static const char *const algos[] = { "ring", "recdoub", "tree", "dtree:3", "twosided", "ordered" };
 	char name[80];
 
 	for (size_t k = 0; k < sizeof(algos) / sizeof(algos[0]); k++) {
@@ -641,8 +481,6 @@ int main(void)
 	test_trees();
 	test_roles();
 	test_large();
-	test_twosided();
-	test_order();
 	test_hierarchy();
 	test_hierarchy_end();
 	test_hierarchy_load();

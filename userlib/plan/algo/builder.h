@@ -127,10 +127,11 @@ swc_build_fn swc_bucket_build, swc_bucket2_build;		     /* bucket.c */
 swc_build_fn swc_recdoub_build, swc_rabenseifner_build;		     /* butterfly.c */
 swc_build_fn swc_mirrored_build;
 swc_build_fn swc_swing_l_build, swc_swing_b_build, swc_swing_h_build;
-swc_build_fn swc_twosided_build;	      /* twosided.c */
-swc_build_fn swc_circulant_build;	      /* circulant.c */
-swc_build_fn swc_tree_build, swc_dtree_build; /* tree.c */
-swc_build_fn swc_rotate_build;		      /* rotate.c */
+swc_build_fn swc_twosided_build, swc_radix_build; /* twosided.c */
+swc_build_fn swc_ordered_build;			  /* ordered.c */
+swc_build_fn swc_circulant_build;		  /* circulant.c */
+swc_build_fn swc_tree_build, swc_dtree_build;	  /* tree.c */
+swc_build_fn swc_rotate_build;			  /* rotate.c */
 
 /* hierarchy.c: run an algorithm among nodes with several ranks each. */
 int swc_hierarchy_build(struct swc_builder *b, swc_build_fn *build);

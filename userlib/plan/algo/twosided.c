@@ -1,365 +1,391 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Two-sided allreduce: the whole vector in each step, but received from both sides at once, so that
- * a member's sum grows up to threefold: ceil(log3 d) steps for each dimension of d members, for any
- * d. For small vectors. (Powers of three and the steps +-3^k: "Trivance", 2026. The rest of this
- * comment extends it to any number of members.)
+ * Two-sided allreduce: members receive from both sides of a dimension at once, so that a sum grows
+ * up to threefold in a step.
  *
- * One dimension. d is a product of factors n1 * n2 * ..., with one stage for each. A stage works on
- * rings of n members that are `stride` apart, the product of the factors before it. Each member
- * begins it with a sum over a set A that, shifted by multiples of the stride, covers the dimension
- * without overlap, and ends it with such a sum for n * stride. So any stages may follow one
- * another. These exist:
+ * twosided sends the whole vector in each step: ceil(log3 d) steps for each dimension of d members,
+ * for small vectors. sides.c has the schedules.
  *
- * groups, any n: the ring is cut into three arcs, these into three again, and so on. From the
- *	innermost cut to the outermost, each member receives the sums of the two neighbour arcs from
- *	their members with its own index, or from the last one if they are shorter by one. For n = 3
- *	this is the neighbours' vectors, for n = 2 the partner's.
- * four: pairs 0-1 and 2-3, then 1-2 and 3-0: neighbours only, as in Swing.
- * five: sums s(r) of r and r + 1; then r's own vector + s(r - 2) + s(r + 1).
- * seven: sums s(r) of r - 1, r and r + 1; then r's own vector + s(r - 2) + s(r + 2).
- * eight: the ring can be cut into arcs of 3, 3 and 2 members such that each arc has its members at
- *	the centre: {7,0,1} {2,3} {4,5,6} with members 0, 2 and 3, 5; and, shifted by four, {3,4,5}
- *	{6,7} {0,1,2} with members 4, 6 and 7, 1. First each member sums up its arc (distance 1),
- *	then it receives the two others of its cut (distance 2 and 3). With 8 members on a side,
- *	that is 2 steps and 4 hops.
+ * radix:J begins with J reduce-scatter stages and ends with them backwards as allgather, like
+ * swing-h; in between, members that have the same range exchange it as a whole. The sizes of the
+ * stages of a dimension are factors of its size: 2, 3, 5, 7, and 4 in two steps. A stage of n works
+ * on rings of n members that are `stride` apart, the product of the factors before it. Of a range,
+ * cut into n, each member keeps the part with the number of its place in its ring, sends each
+ * other part to the member with that place next to it, and receives its own part from as many. So
+ * after the stage it has its part of the sum over the n members around it, and the parts of
+ * members that are n * stride apart are equal: the stages that follow never count anything twice.
+ * Near members exchange the largest parts. (For powers of three this is the bandwidth variant of
+ * "Trivance", arXiv 2602.17254.) The stage of four is Swing's: pairs 0-1 and 2-3, then 1-2 and
+ * 3-0, at distance 1 each.
  *
- * Of the products with the fewest steps, a search over the divisors finds the one with the fewest
- * hops.
+ * Memory: there are two places for sums (places.h), and the only earlier sum that a step can still
+ * use is the one in the place that it writes next. One vector of scratch is enough.
  *
- * Memory: a step may not write what it sends, so there are two places for sums, and the only
- * earlier sum that a stage can still use is the one in the place that it writes next. One vector of
- * scratch is enough.
- *
- * Several dimensions: one after the other. With the ports of a torus, as many collectives as
- * dimensions, each on its share of the vector and starting in another dimension; each uses both
- * directions of a dimension.
+ * Several dimensions: in turn, see turns.h. There are as many channels as dimensions, each with its
+ * share of the vector and both directions of a dimension; twice as many, the second half mirrored,
+ * if a reduce-scatter stage uses one direction only.
  *
  * Members add the same sums in different order, so floats may differ in their last bits, unless
- * all factors are 2 and 4, where sums are added in pairs.
+ * all stages with whole ranges are of 2 and 4, where sums are added in pairs. A part that has been
+ * scattered to the end is reduced by one member.
  */
-#include "plan/algo/builder.h"
+#include "plan/algo/places.h"
+#include "plan/algo/sides.h"
+#include "plan/algo/turns.h"
 
-#define MAX_STAGES 20 /* 2^20 members */
-#define MAX_PEERS 6
+#include <stdlib.h>
 
-/*
- * Stages that are not groups: offsets of the members that sums come from, by step and index of the
- * member % classes.
- */
-static const struct special {
-	uint32_t n, hops, classes;
-	bool own; /* the second step adds to what the member had before the first */
-	int8_t from[2][4][2];
-} specials[] = {
-	{ 4, 2, 2, false, { { { 1, 0 }, { -1, 0 } }, { { -1, 0 }, { 1, 0 } } } },
-	{ 5, 3, 1, true, { { { 1, 0 } }, { { -2, 1 } } } },
-	{ 7, 3, 1, true, { { { -1, 1 } }, { { -2, 2 } } } },
-	{ 8,
-	  4,
-	  4,
-	  false,
-	  { { { -1, 1 }, { -1, 1 }, { 1, 0 }, { -1, 0 } },
-	    { { -3, 2 }, { -2, 3 }, { -2, 3 }, { -3, 2 } } } },
+#define MAX_SCATTERS 20
+
+/* A reduce-scatter step: of a stage of n, or half of a stage of 4. */
+struct scatter {
+	uint32_t n, stride, half; /* half: 1 or 2 in a stage of 4, else 0 */
 };
 
-/* One dimension, and how its size is factored. */
+/* One dimension, its reduce-scatter steps, and the schedule among members that are `rest` apart. */
 struct line {
 	uint32_t size, unit, at; /* unit: between member numbers; at: coordinate */
-	uint32_t factor[MAX_STAGES];
-	uint32_t nstages;
+	uint32_t nscatters, rest;
+	struct scatter scatter[MAX_SCATTERS];
+	struct swc_sides whole;
 };
 
-static uint32_t steps_of(uint32_t n)
-{
-	uint32_t steps = 0;
-
-	for (uint64_t reach = 1; reach < n; reach *= 3)
-		steps++;
-	return steps;
-}
-
-static const struct special *special(uint32_t n)
-{
-	for (uint32_t i = 0; i < sizeof(specials) / sizeof(specials[0]); i++)
-		if (specials[i].n == n)
-			return &specials[i];
-	return NULL;
-}
-
-/* Hops of a stage in units of its stride: the largest distance of each step. */
-static uint32_t hops_of(uint32_t n)
-{
-	uint32_t hops = (n + 2) / 3;
-
-	if (special(n))
-		return special(n)->hops;
-	/* The outermost cut has wrap-around links, cuts within an arc do not. */
-	for (uint32_t arc = hops; arc > 1; arc = (arc + 2) / 3)
-		hops += arc - (arc < 3 ? 1 : arc / 3);
-	return hops;
-}
-
-/* ---- factors ---- */
-
-struct search {
-	struct line now, best;
-	uint32_t steps, hops; /* of the best */
+/**
+ * struct port - one channel
+ * @first, @nblocks: the range that this member has
+ */
+struct port {
+	struct swc_builder *b;
+	const struct line *line;
+	uint32_t ndims;
+	bool mirror;
+	uint32_t nscatters, nwholes;
+	struct swc_turn scatter[SWC_BUTTERFLY_STEPS], whole[SWC_BUTTERFLY_STEPS];
+	uint32_t first, nblocks;
+	struct swc_places places;
 };
 
-static void factor(struct search *s, uint32_t rest, uint32_t steps, uint32_t hops)
+/* ---- members ---- */
+
+static uint32_t at_of(const struct port *p, const struct line *l)
 {
-	struct line *l = &s->now;
-	uint32_t stride = l->size / rest;
-
-	if (rest == 1) {
-		s->best = *l;
-		s->steps = steps;
-		s->hops = hops;
-		return;
-	}
-	for (uint32_t n = 2; n <= rest; n++) {
-		uint32_t more_steps, more_hops;
-
-		if (rest % n)
-			continue;
-		more_steps = steps + steps_of(n);
-		more_hops = hops + stride * hops_of(n);
-		if (more_steps + steps_of(rest / n) > s->steps || more_hops >= s->hops)
-			continue;
-		l->factor[l->nstages++] = n;
-		factor(s, rest / n, more_steps, more_hops);
-		l->nstages--;
-	}
+	return p->mirror ? (l->size - l->at) % l->size : l->at;
 }
 
-static void find_factors(struct line *l)
+/* The member at an offset along a dimension. */
+static uint32_t member(const struct port *p, const struct line *l, int64_t offset)
 {
-	struct search s = { .now = *l, .steps = steps_of(l->size), .hops = UINT32_MAX };
+	int64_t to = (int64_t)l->at + (p->mirror ? -offset : offset);
 
-	factor(&s, l->size, 0, 0);
-	*l = s.best;
+	to = (to % l->size + l->size) % l->size;
+	return (uint32_t)(p->b->me + (to - l->at) * l->unit);
 }
 
-/* ---- peers: offsets of the members that index j receives from, or sends to ---- */
+/* ---- steps with whole ranges ---- */
 
-static uint32_t special_peers(const struct special *t, uint32_t step, uint32_t j, bool send,
-			      int32_t *offset)
+static uint32_t peers(const struct port *p, const struct swc_turn *t, bool send, uint32_t *peer)
 {
-	uint32_t n = 0;
+	const struct line *l = &p->line[t->dim];
+	int64_t offset[SWC_SIDES_PEERS];
+	uint32_t n = swc_sides_peers(&l->whole, t->step, at_of(p, l) / l->rest, send, offset);
 
-	for (int32_t o = -3; o <= 3; o++) {
-		uint32_t receiver = send ? j + t->n - (uint32_t)o : j;
-		const int8_t *from = t->from[step][receiver % t->n % t->classes];
-
-		if (o && (from[0] == o || from[1] == o))
-			offset[n++] = send ? -o : o;
-	}
+	for (uint32_t i = 0; i < n; i++)
+		peer[i] = member(p, l, offset[i] * l->rest);
 	return n;
 }
 
-struct arc {
-	uint32_t first, n;
-};
-
-/* Arc i of three, or of as many as there are members. */
-static struct arc arc_of(struct arc whole, uint32_t i)
+static void whole_step(struct port *p, const struct swc_turn *t, bool last)
 {
-	uint32_t arcs = whole.n < 3 ? whole.n : 3, n = whole.n / arcs, longer = whole.n % arcs;
+	enum swc_sides_base base = swc_sides_base(&p->line[t->dim].whole, t->step);
+	struct swc_places *s = &p->places;
+	enum swc_buf operand = s->hold[base == SWC_SIDES_BEFORE ? !s->now : s->now], to;
+	uint32_t peer[SWC_SIDES_PEERS], n;
 
-	return (struct arc){ whole.first + i * n + (i < longer ? i : longer), n + (i < longer) };
-}
+	swc_build_step(p->b, SWC_STEP_NET);
+	n = peers(p, t, true, peer);
+	for (uint32_t i = 0; i < n; i++)
+		if (!i && base == SWC_SIDES_NONE)
+			swc_build_send_stored(p->b, peer[i], s->hold[s->now], p->first, p->nblocks);
+		else
+			swc_build_send(p->b, peer[i], s->hold[s->now], p->first, p->nblocks);
+	n = peers(p, t, false, peer);
+	if (!n)
+		return;
+	to = swc_places_next(s, p->b, p->first, p->nblocks);
+	for (uint32_t i = 0; i < n; i++, operand = to) {
+		uint32_t flags = last && i + 1 == n ? SWC_XFER_FINAL : 0;
 
-static uint32_t arc_with(struct arc whole, uint32_t j)
-{
-	uint32_t i = 0;
-
-	while (j - arc_of(whole, i).first >= arc_of(whole, i).n)
-		i++;
-	return i;
-}
-
-static uint32_t group_peers(uint32_t n, uint32_t step, uint32_t j, bool send, int32_t *offset)
-{
-	struct arc whole = { 0, n }, mine;
-	uint32_t own, arcs, npeers = 0;
-
-	for (uint32_t cut = steps_of(n) - 1; cut > step; cut--)
-		whole = arc_of(whole, arc_with(whole, j));
-	own = arc_with(whole, j);
-	mine = arc_of(whole, own);
-	arcs = whole.n < 3 ? whole.n : 3;
-	for (uint32_t i = 0; i < arcs; i++) {
-		struct arc a = arc_of(whole, i);
-		uint32_t at = j - mine.first, end = at + 1;
-
-		if (i == own)
-			continue;
-		if (!send && at == a.n) /* the other arc is shorter by one */
-			end = at--;
-		if (send && at >= a.n) /* it is shorter: no member has this index */
-			continue;
-		if (send &&
-		    end == mine.n) /* the own arc may be shorter: its last member sends to two */
-			end = a.n;
-		for (; at < end; at++)
-			offset[npeers++] = (int32_t)(a.first + at - j);
+		if (!i && base == SWC_SIDES_NONE)
+			swc_build_recv(p->b, peer[i], to, p->first, p->nblocks, flags);
+		else
+			swc_build_recv_reduce(p->b, peer[i], to, operand, p->first, p->nblocks,
+					      flags);
 	}
-	for (uint32_t i = 0; i < npeers; i++) {
-		if (2 * offset[i] > (int32_t)n)
-			offset[i] -= (int32_t)n;
-		else if (2 * offset[i] < -(int32_t)n)
-			offset[i] += (int32_t)n;
-	}
-	return npeers;
-}
-
-/* The peers as members. */
-static uint32_t peers(const struct swc_builder *b, const struct line *l, uint32_t n,
-		      uint32_t stride, uint32_t step, bool send, uint32_t *member)
-{
-	uint32_t j = l->at / stride % n, npeers;
-	int32_t offset[MAX_PEERS];
-
-	if (special(n))
-		npeers = special_peers(special(n), step, j, send, offset);
-	else
-		npeers = group_peers(n, step, j, send, offset);
-	for (uint32_t i = 0; i < npeers; i++) {
-		int64_t to = (l->at + (int64_t)offset[i] * stride + l->size) % l->size;
-
-		member[i] = (uint32_t)(b->me + (to - l->at) * l->unit);
-	}
-	return npeers;
-}
-
-/* ---- steps ---- */
-
-/**
- * struct sums - the two places for sums, and the share of the vector they are for
- * @block: the share
- * @hold: buffer that has what is in a place; SEND while nothing has been written to the first one
- * @write: buffer that a place is written to
- * @now: place of the latest sum
- */
-struct sums {
-	uint32_t block;
-	enum swc_buf hold[2], write[2];
-	uint32_t now;
-};
-
-static void net_step(struct swc_builder *b, struct sums *s, const struct line *l, uint32_t n,
-		     uint32_t stride, uint32_t step, bool last)
-{
-	bool own = step && special(n) && special(n)->own;
-	uint32_t member[MAX_PEERS], npeers, to = !s->now;
-	enum swc_buf operand = s->hold[own ? to : s->now];
-
-	swc_build_step(b, SWC_STEP_NET);
-	npeers = peers(b, l, n, stride, step, true, member);
-	for (uint32_t i = 0; i < npeers; i++)
-		swc_build_send(b, member[i], s->hold[s->now], s->block, 1);
-	npeers = peers(b, l, n, stride, step, false, member);
-	if (npeers && s->write[to] == SWC_BUF_SCRATCH)
-		swc_build_scratch(b, s->block, 1);
-	for (uint32_t i = 0; i < npeers; i++) {
-		swc_build_recv_reduce(b, member[i], s->write[to], operand, s->block, 1,
-				      last && i + 1 == npeers ? SWC_XFER_FINAL : 0);
-		operand = s->write[to];
-		s->hold[to] = operand;
-		s->now = to;
-	}
+	swc_places_turn(s);
 }
 
 /* The place of the last sum: the number of steps in which this member receives, modulo 2. */
-static uint32_t last_place(const struct swc_builder *b, const struct line *line, uint32_t ndims)
+static uint32_t last_place(const struct port *p)
 {
-	uint32_t place = 0, member[MAX_PEERS];
+	uint32_t place = 0, peer[SWC_SIDES_PEERS];
 
-	for (const struct line *l = line; l < line + ndims; l++)
-		for (uint32_t k = 0, stride = 1; k < l->nstages; stride *= l->factor[k++])
-			for (uint32_t step = 0; step < steps_of(l->factor[k]); step++)
-				place ^= !!peers(b, l, l->factor[k], stride, step, false, member);
+	for (uint32_t i = 0; i < p->nwholes; i++)
+		place ^= !!peers(p, &p->whole[i], false, peer);
 	return place;
 }
 
+/* ---- reduce-scatter and allgather ---- */
+
 /*
- * The last sum must be in RECV. If RECV is the place that had the own vector, the first write to it
- * is right in place, too. If it is the other one, the first step would write RECV while SEND is
- * being read: in place, the own vector is copied to SCRATCH before.
+ * The parts of a step: their number, the one that this member keeps, and for each of the others
+ * the offset of the member that it is sent to; the own part comes from the opposite offsets.
  */
-static void start(struct swc_builder *b, struct sums *s, uint32_t place)
+struct parts {
+	uint32_t n, keep, npeers;
+	uint32_t part[SWC_SIDES_PEERS];
+	int32_t to[SWC_SIDES_PEERS];
+};
+
+static struct parts parts_of(const struct port *p, const struct line *l, const struct scatter *s)
 {
-	s->now = 0;
-	s->write[place] = SWC_BUF_RECV;
-	s->write[!place] = SWC_BUF_SCRATCH;
-	s->hold[0] = SWC_BUF_SEND;
-	s->hold[1] = s->write[1];
-	if (!place)
-		return;
-	if (!b->in_place) {
-		b->w.hdr.flags |= SWC_PLAN_NOT_IN_PLACE;
-		return;
+	uint32_t j = at_of(p, l) / s->stride % s->n;
+	struct parts x = { .n = s->n, .keep = j };
+
+	if (s->half) {
+		/* 0 and 3 keep the lower half first; then 0 and 1 keep the lower one. */
+		x.n = 2;
+		x.keep = s->half == 1 ? j == 1 || j == 2 : j == 2 || j == 3;
+		x.part[x.npeers] = !x.keep;
+		x.to[x.npeers++] = (j % 2 == 0) == (s->half == 1) ? 1 : -1;
+		return x;
 	}
-	swc_build_scratch(b, s->block, 1);
-	swc_build_step(b, SWC_STEP_LOCAL);
-	swc_build_send(b, b->me, SWC_BUF_SEND, s->block, 1);
-	swc_build_recv(b, b->me, SWC_BUF_SCRATCH, s->block, 1, 0);
-	s->hold[0] = SWC_BUF_SCRATCH;
+	for (int32_t o = 1; o < (int32_t)s->n; o++) {
+		x.part[x.npeers] = (j + (uint32_t)o) % s->n;
+		x.to[x.npeers++] = 2 * o > (int32_t)s->n ? o - (int32_t)s->n : o;
+	}
+	return x;
 }
 
-static void run(struct swc_builder *b, const struct line *line, uint32_t ndims, uint32_t c,
-		uint32_t place)
+/* Where the own part of a step comes from: partners swap, others pass on. */
+static uint32_t source(const struct port *p, const struct line *l, const struct scatter *s,
+		       int32_t to)
 {
-	struct sums s = { .block = c };
+	return member(p, l, (int64_t)(s->half ? to : -to) * s->stride);
+}
 
-	swc_build_channel(b, c, 1);
-	start(b, &s, place);
-	for (uint32_t i = 0; i < ndims; i++) {
-		const struct line *l = &line[(c + i) % ndims];
+static void scatter_step(struct port *p, const struct swc_turn *t, enum swc_buf at, enum swc_buf to,
+			 bool last)
+{
+	const struct line *l = &p->line[t->dim];
+	const struct scatter *s = &l->scatter[t->step];
+	struct parts x = parts_of(p, l, s);
+	uint32_t n = p->nblocks / x.n, mine = p->first + x.keep * n;
 
-		for (uint32_t k = 0, stride = 1; k < l->nstages; stride *= l->factor[k++]) {
-			uint32_t steps = steps_of(l->factor[k]);
+	swc_build_step(p->b, SWC_STEP_NET);
+	for (uint32_t i = 0; i < x.npeers; i++)
+		swc_build_send(p->b, member(p, l, (int64_t)x.to[i] * s->stride), at,
+			       p->first + x.part[i] * n, n);
+	if (to == SWC_BUF_SCRATCH)
+		swc_build_scratch(p->b, mine, n);
+	for (uint32_t i = 0; i < x.npeers; i++)
+		swc_build_recv_reduce(p->b, source(p, l, s, x.to[i]), to, i ? to : at, mine, n,
+				      last && i + 1 == x.npeers ? SWC_XFER_FINAL : 0);
+	p->first = mine;
+	p->nblocks = n;
+}
 
-			for (uint32_t step = 0; step < steps; step++)
-				net_step(b, &s, l, l->factor[k], stride, step,
-					 i + 1 == ndims && k + 1 == l->nstages &&
-						 step + 1 == steps);
-		}
+/* The way back of what a step has scattered: *p has the range that it had then. */
+static void gather_step(struct port *p, const struct swc_turn *t)
+{
+	const struct line *l = &p->line[t->dim];
+	const struct scatter *s = &l->scatter[t->step];
+	struct parts x = parts_of(p, l, s);
+	uint32_t n = p->nblocks / x.n, mine = p->first + x.keep * n;
+
+	swc_build_step(p->b, SWC_STEP_NET);
+	for (uint32_t i = 0; i < x.npeers; i++)
+		swc_build_send_stored(p->b, source(p, l, s, x.to[i]), SWC_BUF_RECV, mine, n);
+	for (uint32_t i = 0; i < x.npeers; i++)
+		swc_build_recv(p->b, member(p, l, (int64_t)x.to[i] * s->stride), SWC_BUF_RECV,
+			       p->first + x.part[i] * n, n, 0);
+}
+
+/* The last reduce-scatter step leaves the sums where that suits what follows. */
+static void run(struct port *p)
+{
+	uint32_t first[SWC_BUTTERFLY_STEPS], nblocks[SWC_BUTTERFLY_STEPS], n = p->nscatters;
+	uint32_t last = last_place(p);
+	enum swc_buf at = SWC_BUF_SEND;
+
+	swc_build_channel(p->b, p->first, p->nblocks);
+	for (uint32_t i = 0; i < n; i++) {
+		enum swc_buf to = i + 1 < n || !last ? SWC_BUF_RECV : SWC_BUF_SCRATCH;
+
+		first[i] = p->first;
+		nblocks[i] = p->nblocks;
+		scatter_step(p, &p->scatter[i], at, to, i + 1 == n && !p->nwholes);
+		at = to;
 	}
+	swc_places_begin(&p->places, p->b, at, last, p->first, p->nblocks);
+	for (uint32_t i = 0; i < p->nwholes; i++)
+		whole_step(p, &p->whole[i], i + 1 == p->nwholes);
+	while (n-- > 0) {
+		p->first = first[n];
+		p->nblocks = nblocks[n];
+		gather_step(p, &p->scatter[n]);
+	}
+}
+
+/* ---- dimensions ---- */
+
+/* Take the next factor of a dimension as a reduce-scatter stage; false if there is none. */
+static bool add_scatter(struct line *l, uint32_t *parts)
+{
+	static const uint32_t sizes[] = { 4, 2, 3, 5, 7 };
+	uint32_t left = l->size / l->rest, i = 0;
+
+	while (i < 5 && left % sizes[i])
+		i++;
+	if (left == 1 || i == 5 || l->nscatters + 2 > MAX_SCATTERS)
+		return false;
+	for (uint32_t half = sizes[i] == 4; half <= 2u * (sizes[i] == 4); half++)
+		l->scatter[l->nscatters++] = (struct scatter){ sizes[i], l->rest, half };
+	l->rest *= sizes[i];
+	*parts *= sizes[i];
+	return true;
 }
 
 /* The dimensions with more than one member. */
-static uint32_t find_lines(struct swc_builder *b, struct line *line)
+static uint32_t find_lines(const struct swc_builder *b, struct line *line)
 {
 	uint32_t coord[SWC_TOPO_DIMS], unit = b->n, ndims = 0;
 
 	swc_topo_coords(b->topo, b->me, coord);
 	for (uint32_t i = 0; i < b->topo->ndims; i++) {
-		struct line *l = &line[ndims];
+		uint32_t d = b->topo->dim[i];
 
-		unit /= b->topo->dim[i];
-		if (b->topo->dim[i] == 1)
-			continue;
-		*l = (struct line){ .size = b->topo->dim[i], .unit = unit, .at = coord[i] };
-		find_factors(l);
-		for (uint32_t k = 0; k < l->nstages; k++)
-			if (l->factor[k] != 2 && l->factor[k] != 4)
-				b->w.hdr.flags |= SWC_PLAN_ORDER_VARIES;
-		ndims++;
+		unit /= d;
+		if (d > 1)
+			line[ndims++] = (struct line){
+				.size = d, .unit = unit, .at = coord[i], .rest = 1
+			};
 	}
 	return ndims;
 }
 
+/*
+ * Up to @stages reduce-scatter stages, one of each dimension in turn. Returns how many; *parts:
+ * their product.
+ */
+static uint32_t find_scatters(struct line *line, uint32_t ndims, uint32_t stages, uint32_t *parts)
+{
+	uint32_t n = 0;
+	bool more = true;
+
+	*parts = 1;
+	while (more) {
+		more = false;
+		for (uint32_t i = 0; i < ndims && n < stages; i++)
+			if (add_scatter(&line[i], parts)) {
+				more = true;
+				n++;
+			}
+	}
+	return n;
+}
+
+static void find_wholes(struct swc_builder *b, struct line *line, uint32_t ndims)
+{
+	for (struct line *l = line; l < line + ndims; l++) {
+		if (swc_sides_find(&l->whole, l->size / l->rest))
+			b->error = -ENOMEM;
+		for (uint32_t k = 0; k < l->whole.nstages; k++)
+			if (l->whole.stage[k].n != 2 && l->whole.stage[k].n != 4)
+				b->w.hdr.flags |= SWC_PLAN_ORDER_VARIES;
+	}
+}
+
+static void align(struct port *p, uint32_t chan)
+{
+	struct swc_turn_hops scatter[SWC_TOPO_DIMS] = { 0 }, whole[SWC_TOPO_DIMS] = { 0 };
+
+	for (uint32_t i = 0; i < p->ndims; i++) {
+		const struct line *l = &p->line[i];
+
+		scatter[i].nsteps = l->nscatters;
+		for (uint32_t k = 0; k < l->nscatters; k++)
+			scatter[i].hops[k] = l->scatter[k].half
+						     ? l->scatter[k].stride
+						     : l->scatter[k].n / 2 * l->scatter[k].stride;
+		whole[i].nsteps = l->whole.nsteps;
+		for (uint32_t k = 0; k < l->whole.nsteps; k++) {
+			whole[i].hops[k] = l->rest * swc_sides_hops(&l->whole, k);
+			/* Not this dimension's sum otherwise. */
+			whole[i].glued[k] = swc_sides_base(&l->whole, k) == SWC_SIDES_BEFORE;
+		}
+	}
+	p->nscatters = swc_turns_align(scatter, p->ndims, chan, p->scatter);
+	p->nwholes = swc_turns_align(whole, p->ndims, chan, p->whole);
+}
+
+/* Does a reduce-scatter stage use one direction only? */
+static bool one_way(const struct line *line, uint32_t ndims)
+{
+	for (uint32_t i = 0; i < ndims; i++)
+		for (uint32_t k = 0; k < line[i].nscatters; k++)
+			if (line[i].scatter[k].n % 2 == 0)
+				return true;
+	return false;
+}
+
+static int build(struct swc_builder *b, uint32_t stages, bool all)
+{
+	struct line *line = calloc(SWC_TOPO_DIMS, sizeof(*line));
+	uint32_t ndims, nch = swc_build_ports(b), parts, found;
+
+	if (!line) {
+		b->error = -ENOMEM;
+		return 0;
+	}
+	ndims = find_lines(b, line);
+	found = find_scatters(line, ndims, stages, &parts);
+	if (found < stages && !(all && found)) {
+		free(line);
+		return swc_build_refuse(
+			b,
+			"the sides have %u factors of 4, 2, 3, 5 and 7: give a number from 0 to %u",
+			found, found);
+	}
+	find_wholes(b, line, ndims);
+	if (!one_way(line, ndims))
+		nch = (nch + 1) / 2 < ndims ? (nch + 1) / 2 : ndims;
+	else if (nch > 2 * ndims)
+		nch = 2 * ndims;
+	nch = b->args->channels ? b->args->channels : nch;
+	swc_build_blocks(b, nch * parts);
+	for (uint32_t c = 0; c < nch && !b->error; c++) {
+		struct port p = { .b = b,
+				  .line = line,
+				  .ndims = ndims,
+				  .mirror = c % (2 * ndims) >= ndims,
+				  .first = c * parts,
+				  .nblocks = parts };
+
+		align(&p, c);
+		run(&p);
+	}
+	free(line);
+	return 0;
+}
+
 int swc_twosided_build(struct swc_builder *b)
 {
-	struct line line[SWC_TOPO_DIMS];
-	uint32_t ndims = find_lines(b, line), nch = (swc_build_ports(b) + 1) / 2, place;
+	return build(b, 0, false);
+}
 
-	nch = b->args->channels ? b->args->channels : nch < ndims ? nch : ndims;
-	place = last_place(b, line, ndims);
-	swc_build_blocks(b, nch);
-	for (uint32_t c = 0; c < nch; c++)
-		run(b, line, ndims, c, place);
-	return 0;
+int swc_radix_build(struct swc_builder *b)
+{
+	bool all = b->args->param == SWC_PARAM_DEFAULT;
+
+	return build(b, all ? MAX_SCATTERS * SWC_TOPO_DIMS : (uint32_t)b->args->param, all);
 }

@@ -105,7 +105,7 @@ static int by_steps(const void *a, const void *b)
 
 static void find_candidates(struct swc_choices *c, enum swc_coll coll)
 {
-	c->coll[coll].cand = calloc(SWC_ALGO_NR + 2 * (MAX_HYBRID + 1),
+	c->coll[coll].cand = calloc(SWC_ALGO_NR * (MAX_HYBRID + 1),
 				    sizeof(struct swc_candidate));
 	if (!c->coll[coll].cand)
 		return;
@@ -113,8 +113,7 @@ static void find_candidates(struct swc_choices *c, enum swc_coll coll)
 		if (!(swc_algo_info(algo)->colls & 1u << coll) || swc_algo_info(algo)->one_node)
 			continue;
 		/* Only allreduce has hybrids between the two forms. */
-		if (coll != SWC_ALLREDUCE ||
-		    (algo != SWC_ALGO_SWING_H && algo != SWC_ALGO_MIRRORED)) {
+		if (coll != SWC_ALLREDUCE || !swc_algo_info(algo)->hybrid) {
 			consider(c, coll, algo, SWC_PARAM_DEFAULT);
 			continue;
 		}

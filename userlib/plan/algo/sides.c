@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Sums over one dimension that are received from both sides at once: ceil(log3 d) steps for any
+ * number d of members.
+ *
+ * d is a product of factors n1 * n2 * ..., with one stage for each. A stage works on rings of n
+ * members that are `stride` apart, the product of the factors before it. Each member begins it with
+ * a sum over a set A that, shifted by multiples of the stride, covers the dimension without
+ * overlap, and ends it with such a sum for n * stride. So any stages may follow one another. These
+ * exist:
+ *
+ * shifts: each member has the sum of an interval around it, the same for all, and grows it by the
+ *	intervals of members next to it: to both sides or one, around its latest sum, around the sum
+ *	before that, or around nothing (then two intervals of s members at distance s / 2 make one
+ *	of 2 s: fewer hops). 3, 9, 27: the latest sum and both neighbours. 7: 1, 3, then one's own
+ *	vector and both neighbours. 10: 1, 2, 4 around nothing, then 2 + 2 * 4. A search finds the
+ *	fewest hops; a step receives two messages, or up to four where that saves hops.
+ * table of four: pairs 0-1 and 2-3, then 1-2 and 3-0: one neighbour at a time, as in Swing.
+ * table of eight: the ring can be cut into arcs of 3, 3 and 2 members such that each arc has its
+ *	members at the centre: {7,0,1} {2,3} {4,5,6} with members 0, 2 and 3, 5; and, shifted by
+ *	four, {3,4,5} {6,7} {0,1,2} with members 4, 6 and 7, 1. First each member sums up its arc
+ *	(distance 1), then it receives the two others of its cut (distance 2 and 3). With 8 members
+ *	that is 2 steps and 4 hops.
+ * arcs, any n: the ring is cut into three arcs, these into three again, and so on. From the
+ *	innermost cut to the outermost, each member receives the sums of the two neighbour arcs from
+ *	their members with its own index, or from the last one if they are shorter by one.
+ *
+ * (Powers of three and the steps +-3^k: "Trivance", arXiv 2602.17254. The rest extends it to any
+ * number of members.)
+ */
+#include "plan/algo/sides.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#define MAX_SEARCHED 243 /* 3 to the SWC_SIDES_STEPS */
+#define MAX_SHIFTS 4
+#define MAX_WIDE 81 /* members for which many messages are tried */
+
+static uint32_t steps_of(uint32_t n)
+{
+	uint32_t steps = 0;
+
+	for (uint64_t reach = 1; reach < n; reach *= 3)
+		steps++;
+	return steps;
+}
+
+/* ---- shifts ---- */
+
+/* Offsets of an interval's ends; both are counted. */
+struct interval {
+	int32_t low, high;
+};
+
+struct search {
+	uint32_t n, steps;
+	int32_t copies; /* on each side of a base, at most, in steps before the last */
+	struct swc_sides_shift shift[SWC_SIDES_STEPS];
+	struct swc_sides_stage *best; /* steps is 0 until one has been found */
+};
+
+static int32_t count(struct interval i)
+{
+	return i.high - i.low + 1;
+}
+
+static uint32_t far(int32_t offset)
+{
+	return (uint32_t)abs(offset);
+}
+
+static void keep_best(struct search *s, uint32_t hops, uint32_t load)
+{
+	struct swc_sides_stage *b = s->best;
+
+	if (b->steps &&
+	    (b->hops < hops || (b->hops == hops && (b->load <= load || s->steps < b->steps))))
+		return;
+	b->steps = s->steps;
+	b->hops = hops;
+	b->load = load;
+	for (uint32_t k = 0; k < s->steps; k++)
+		b->shift[k] = s->shift[k];
+}
+
+/* Complete a step: its hops. Returns the sum of its distances, or 0 if a member would hear itself. */
+static uint32_t measure(struct swc_sides_shift *x)
+{
+	uint32_t load = 0;
+
+	x->hops = 0;
+	for (uint32_t i = 0; i < x->n; i++) {
+		if (!x->from[i])
+			return 0;
+		load += far(x->from[i]);
+		x->hops = far(x->from[i]) > x->hops ? far(x->from[i]) : x->hops;
+	}
+	return load;
+}
+
+/* The last step: intervals of @now, from @first on, cover what @base does not. */
+static void close_ring(struct search *s, struct interval now, enum swc_sides_base base,
+		       int32_t first, int32_t left, uint32_t hops, uint32_t load)
+{
+	struct swc_sides_shift *x = &s->shift[s->steps - 1];
+	int32_t size = count(now), n = (int32_t)s->n;
+	uint32_t more;
+
+	if (left <= 0 || left % size || left / size > MAX_SHIFTS)
+		return;
+	*x = (struct swc_sides_shift){ .base = base, .n = (uint32_t)(left / size) };
+	for (uint32_t i = 0; i < x->n; i++) {
+		int32_t from = first - now.low + (int32_t)i * size;
+
+		x->from[i] = 2 * from > n ? from - n : from;
+	}
+	more = measure(x);
+	if (more)
+		keep_best(s, hops + x->hops, load + more);
+}
+
+static void try_last(struct search *s, struct interval now, const struct interval *before,
+		     uint32_t hops, uint32_t load)
+{
+	int32_t n = (int32_t)s->n, half = count(now) / 2;
+
+	close_ring(s, now, SWC_SIDES_NOW, now.high + 1, n - count(now), hops, load);
+	if (before)
+		close_ring(s, now, SWC_SIDES_BEFORE, before->high + 1, n - count(*before), hops,
+			   load);
+	/* The intervals begin half their size ahead, so that those nearest are as near as can be. */
+	close_ring(s, now, SWC_SIDES_NONE, half + now.low, n, hops, load);
+	close_ring(s, now, SWC_SIDES_NONE, half + 1 + now.low, n, hops, load);
+}
+
+static void grow(struct search *s, uint32_t k, struct interval now, const struct interval *before,
+		 uint32_t hops, uint32_t load);
+
+/* Go on with step k at these offsets, if it can still become the best. */
+static void try_step(struct search *s, uint32_t k, struct swc_sides_shift x, struct interval now,
+		     struct interval sum, uint32_t hops, uint32_t load)
+{
+	uint32_t more = measure(&x), reach, need = s->n / 2;
+	uint64_t most = (uint64_t)count(sum) * (MAX_SHIFTS + 1);
+
+	hops += x.hops;
+	load += more;
+	reach = (uint32_t)(sum.high > -sum.low ? sum.high : -sum.low);
+	for (uint32_t i = k + 2; i < s->steps; i++)
+		most *= 2 * (uint64_t)s->copies + 1;
+	if (!more || count(sum) >= (int32_t)s->n || most < s->n)
+		return;
+	/* Each further hop reaches one member further at best. */
+	if (s->best->steps && hops + (need > reach ? need - reach : 0) > s->best->hops)
+		return;
+	s->shift[k] = x;
+	grow(s, k + 1, sum, &now, hops, load);
+}
+
+/* Step k: intervals of @now on one side or both of the base. */
+static void around(struct search *s, uint32_t k, struct interval now, enum swc_sides_base base,
+		   struct interval mid, uint32_t hops, uint32_t load)
+{
+	int32_t size = count(now);
+
+	for (int32_t low = 0; low <= s->copies; low++)
+		for (int32_t high = s->copies; high >= 0; high--) {
+			struct interval sum = { mid.low - low * size, mid.high + high * size };
+			struct swc_sides_shift x = { .base = base };
+
+			for (int32_t i = 0; i < high; i++)
+				x.from[x.n++] = mid.high + 1 - now.low + i * size;
+			for (int32_t i = 0; i < low; i++)
+				x.from[x.n++] = mid.low - 1 - now.high - i * size;
+			if (x.n)
+				try_step(s, k, x, now, sum, hops, load);
+		}
+}
+
+static void grow(struct search *s, uint32_t k, struct interval now, const struct interval *before,
+		 uint32_t hops, uint32_t load)
+{
+	int32_t size = count(now);
+
+	if (k + 1 == s->steps) {
+		try_last(s, now, before, hops, load);
+		return;
+	}
+	around(s, k, now, SWC_SIDES_NOW, now, hops, load);
+	if (before)
+		around(s, k, now, SWC_SIDES_BEFORE, *before, hops, load);
+	for (int32_t up = size / 2; size > 1 && up <= size - size / 2; up++) {
+		struct interval sum = { now.low + up - size, now.high + up };
+
+		try_step(s, k, (struct swc_sides_shift){ SWC_SIDES_NONE, 2, 0, { up - size, up } },
+			 now, sum, hops, load);
+	}
+}
+
+/*
+ * Of as many steps as can be, with up to two messages in each but the last. If the hops are more
+ * than half the ring, more messages may do better, and if so, also one step less.
+ */
+static void find_shifts(struct swc_sides_stage *best)
+{
+	uint32_t steps = steps_of(best->n), most = best->n > MAX_WIDE ? 1 : 4;
+
+	best->kind = SWC_SIDES_SHIFTS;
+	for (uint32_t i = 0; i < most; i++) {
+		struct search s = { .n = best->n,
+				    .steps = steps - i / 2,
+				    .copies = 1 + (int32_t)i % 2,
+				    .best = best };
+
+		if (s.steps && (!best->steps || best->hops > best->n / 2))
+			grow(&s, 0, (struct interval){ 0, 0 }, NULL, 0, 0);
+	}
+}
+
+/* ---- tables ---- */
+
+/* Offsets of the members that sums come from, by step and index of the member % classes. */
+static const struct table {
+	uint32_t n, classes, hops[2], load;
+	int8_t from[2][4][2];
+} tables[] = {
+	{ 4, 2, { 1, 1 }, 2, { { { 1, 0 }, { -1, 0 } }, { { -1, 0 }, { 1, 0 } } } },
+	{ 8,
+	  4,
+	  { 1, 3 },
+	  7,
+	  { { { -1, 1 }, { -1, 1 }, { 1, 0 }, { -1, 0 } },
+	    { { -3, 2 }, { -2, 3 }, { -2, 3 }, { -3, 2 } } } },
+};
+
+static const struct table *table_of(uint32_t n)
+{
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		if (tables[i].n == n)
+			return &tables[i];
+	return NULL;
+}
+
+static uint32_t table_peers(const struct table *t, uint32_t step, uint32_t j, bool send,
+			    int32_t *offset)
+{
+	uint32_t n = 0;
+
+	for (int32_t o = -3; o <= 3; o++) {
+		uint32_t receiver = send ? j + t->n - (uint32_t)o : j;
+		const int8_t *from = t->from[step][receiver % t->n % t->classes];
+
+		if (o && (from[0] == o || from[1] == o))
+			offset[n++] = send ? -o : o;
+	}
+	return n;
+}
+
+/* ---- arcs ---- */
+
+struct arc {
+	uint32_t first, n;
+};
+
+/* Arc i of three, or of as many as there are members. */
+static struct arc arc_of(struct arc whole, uint32_t i)
+{
+	uint32_t arcs = whole.n < 3 ? whole.n : 3, n = whole.n / arcs, longer = whole.n % arcs;
+
+	return (struct arc){ whole.first + i * n + (i < longer ? i : longer), n + (i < longer) };
+}
+
+static uint32_t arc_with(struct arc whole, uint32_t j)
+{
+	uint32_t i = 0;
+
+	while (j - arc_of(whole, i).first >= arc_of(whole, i).n)
+		i++;
+	return i;
+}
+
+static uint32_t arc_peers(uint32_t n, uint32_t step, uint32_t j, bool send, int32_t *offset)
+{
+	struct arc whole = { 0, n }, mine;
+	uint32_t own, arcs, npeers = 0;
+
+	for (uint32_t cut = steps_of(n) - 1; cut > step; cut--)
+		whole = arc_of(whole, arc_with(whole, j));
+	own = arc_with(whole, j);
+	mine = arc_of(whole, own);
+	arcs = whole.n < 3 ? whole.n : 3;
+	for (uint32_t i = 0; i < arcs; i++) {
+		struct arc a = arc_of(whole, i);
+		uint32_t at = j - mine.first, end = at + 1;
+
+		if (i == own)
+			continue;
+		if (!send && at == a.n) /* the other arc is shorter by one */
+			end = at--;
+		if (send && at >= a.n) /* it is shorter: no member has this index */
+			continue;
+		if (send &&
+		    end == mine.n) /* the own arc may be shorter: its last member sends to two */
+			end = a.n;
+		for (; at < end; at++)
+			offset[npeers++] = (int32_t)(a.first + at - j);
+	}
+	for (uint32_t i = 0; i < npeers; i++) {
+		if (2 * offset[i] > (int32_t)n)
+			offset[i] -= (int32_t)n;
+		else if (2 * offset[i] < -(int32_t)n)
+			offset[i] += (int32_t)n;
+	}
+	return npeers;
+}
+
+/* The largest distance in a step. The outermost cut is closed to a ring, those within an arc not. */
+static uint32_t arc_hops(uint32_t n, uint32_t step)
+{
+	uint32_t arc = (n + 2) / 3;
+
+	if (step + 1 == steps_of(n))
+		return arc;
+	for (uint32_t cut = steps_of(n) - 2; cut > step; cut--)
+		arc = (arc + 2) / 3;
+	return arc - (arc < 3 ? 1 : arc / 3);
+}
+
+/* ---- stages ---- */
+
+static struct swc_sides_stage stage_of(uint32_t n)
+{
+	struct swc_sides_stage s = { .n = n };
+	const struct table *t = table_of(n);
+
+	if (!t && n <= MAX_SEARCHED)
+		find_shifts(&s);
+	if (s.steps)
+		return s;
+	s.kind = t ? SWC_SIDES_TABLE : SWC_SIDES_ARCS;
+	s.steps = t ? 2 : steps_of(n);
+	for (uint32_t k = 0; k < s.steps; k++)
+		s.hops += t ? t->hops[k] : arc_hops(n, k);
+	s.load = t ? t->load : 2 * s.hops;
+	return s;
+}
+
+#define MAX_DIVISORS 240 /* of numbers up to 2^20 */
+
+struct factors {
+	struct swc_sides now, *best;
+	uint64_t best_hops, best_load;
+	struct swc_sides_stage
+		stage[MAX_DIVISORS]; /* of each divisor but 1; steps 0: not known yet */
+	uint32_t ndivisors;
+};
+
+static void factor(struct factors *f, uint32_t rest, uint64_t hops, uint64_t load)
+{
+	struct swc_sides *l = &f->now;
+
+	if (hops > f->best_hops || (hops == f->best_hops && load >= f->best_load))
+		return;
+	if (rest == 1) {
+		*f->best = *l;
+		f->best_hops = hops;
+		f->best_load = load;
+		return;
+	}
+	for (uint32_t i = 0; i < f->ndivisors; i++) {
+		struct swc_sides_stage *s = &f->stage[i];
+		uint64_t stride = l->size / rest;
+
+		if (rest % s->n ||
+		    l->nsteps + steps_of(s->n) + steps_of(rest / s->n) > steps_of(l->size))
+			continue;
+		if (!s->steps)
+			*s = stage_of(s->n);
+		l->stage[l->nstages] = *s;
+		l->stage[l->nstages++].stride = (uint32_t)stride;
+		l->nsteps += s->steps;
+		factor(f, rest / s->n, hops + stride * s->hops, load + stride * s->load);
+		l->nsteps -= s->steps;
+		l->nstages--;
+	}
+}
+
+int swc_sides_find(struct swc_sides *l, uint32_t size)
+{
+	struct factors *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return -ENOMEM;
+	*l = (struct swc_sides){ .size = size };
+	f->now = *l;
+	f->best = l;
+	f->best_hops = f->best_load = UINT64_MAX;
+	/* Large ones first: they have the fewest hops. */
+	for (uint32_t n = 1; n < size; n++)
+		if (size % n == 0 && f->ndivisors < MAX_DIVISORS)
+			f->stage[f->ndivisors++].n = size / n;
+	factor(f, size, 0, 0);
+	free(f);
+	return 0;
+}
+
+/* ---- steps ---- */
+
+static const struct swc_sides_stage *stage_at(const struct swc_sides *l, uint32_t *step)
+{
+	const struct swc_sides_stage *s = l->stage;
+
+	for (; *step >= s->steps; s++)
+		*step -= s->steps;
+	return s;
+}
+
+uint32_t swc_sides_hops(const struct swc_sides *l, uint32_t step)
+{
+	const struct swc_sides_stage *s = stage_at(l, &step);
+
+	switch (s->kind) {
+	case SWC_SIDES_SHIFTS:
+		return s->stride * s->shift[step].hops;
+	case SWC_SIDES_TABLE:
+		return s->stride * table_of(s->n)->hops[step];
+	default:
+		return s->stride * arc_hops(s->n, step);
+	}
+}
+
+enum swc_sides_base swc_sides_base(const struct swc_sides *l, uint32_t step)
+{
+	const struct swc_sides_stage *s = stage_at(l, &step);
+
+	return s->kind == SWC_SIDES_SHIFTS ? s->shift[step].base : SWC_SIDES_NOW;
+}
+
+static uint32_t shift_peers(const struct swc_sides_shift *x, bool send, int32_t *offset)
+{
+	for (uint32_t i = 0; i < x->n; i++)
+		offset[i] = send ? -x->from[i] : x->from[i];
+	return x->n;
+}
+
+uint32_t swc_sides_peers(const struct swc_sides *l, uint32_t step, uint32_t at, bool send,
+			 int64_t offset[SWC_SIDES_PEERS])
+{
+	const struct swc_sides_stage *s = stage_at(l, &step);
+	uint32_t j = at / s->stride % s->n, n;
+	int32_t by[SWC_SIDES_PEERS];
+
+	switch (s->kind) {
+	case SWC_SIDES_SHIFTS:
+		n = shift_peers(&s->shift[step], send, by);
+		break;
+	case SWC_SIDES_TABLE:
+		n = table_peers(table_of(s->n), step, j, send, by);
+		break;
+	default:
+		n = arc_peers(s->n, step, j, send, by);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		offset[i] = (int64_t)by[i] * s->stride;
+	return n;
+}
