@@ -139,6 +139,9 @@ static const struct row {
 	{ "torus:16x4", "bucket", 60, 60, 1.172 },
 	{ "torus:16x4", "bucket2", 32, 32, 1.172 },
 	{ "torus:16x4", "hamiltonian", 126, 126, 0.984 },
+	/* Phases that begin together: 2 (7/8 + 7/16 + 7/64) / 2. */
+	{ "torus:8x4x2", "bucket", 42, 42, 1.422 },
+	{ "torus:8x4x2", "bucket2", 24, 24, 1.422 },
 	{ "torus:8x8x8", "swing-b", 18, 30, 1.025 },
 	{ "torus:8x8x8", "swing-l", 9, 15, 7.5 },
 	{ "torus:8x8x8", "mirrored", 18, 42, 1.15 },

@@ -275,6 +275,17 @@ static uint32_t longest(const struct swc_plan_view *v)
 	return most;
 }
 
+/*
+ * Is it the same transfer in another step? What is added differs from what is stored: with two
+ * members in a dimension, the last reduction and the first step back have the same peers and sizes.
+ */
+static bool is_like(const struct swc_plan_xfer *x, const struct swc_plan_xfer *y)
+{
+	const uint8_t kind = SWC_XFER_REDUCE | SWC_XFER_STORED;
+
+	return x->rank == y->rank && x->nblocks == y->nblocks && !((x->flags ^ y->flags) & kind);
+}
+
 /* Does step b have all transfers of step a, with the same peers and sizes? */
 static bool is_subset(const struct swc_plan_view *v, const struct swc_plan_step *a,
 		      const struct swc_plan_step *b)
@@ -285,7 +296,7 @@ static bool is_subset(const struct swc_plan_view *v, const struct swc_plan_step 
 		uint32_t j = i < a->nsend ? 0 : b->nsend;
 		uint32_t end = i < a->nsend ? b->nsend : (uint32_t)b->nsend + b->nrecv;
 
-		while (j < end && (x[i].rank != y[j].rank || x[i].nblocks != y[j].nblocks))
+		while (j < end && !is_like(&x[i], &y[j]))
 			j++;
 		if (j == end)
 			return false;
