@@ -32,6 +32,7 @@ static const char *const reason_names[] = {
 struct ranked {
 	char name[PLAN_ALGO_TEXT];
 	double ns;
+	uint32_t sampled; /* ranks that the time was estimated from, or 0 */
 };
 
 void plan_chooser(struct swc_choices *c, const struct plan_options *opt, enum swc_coll coll,
@@ -66,7 +67,7 @@ void plan_choices(const struct plan_options *opt, const struct entry *e, unsigne
 	plan_chooser(&c, opt, opt->coll, e, n);
 	for (unsigned int s = 0; s < opt->nsizes; s++) {
 		struct swc_choice ch = swc_choices_take(&c, opt->coll, opt->dtype, opt->redop,
-							(uint64_t)opt->sizes[s], true);
+							(uint64_t)opt->sizes[s], 1);
 
 		for (chosen[s] = 0; chosen[s] < n; chosen[s]++)
 			if (!e[chosen[s]].ret && e[chosen[s]].algo == ch.algo &&
@@ -100,6 +101,7 @@ static unsigned int rank_candidates(const struct plan_options *opt, const struct
 		if (!cand->known || (in_order && cand->order_varies))
 			continue;
 		plan_algo_text(cand->algo, cand->param, r[n].name);
+		r[n].sampled = cand->cost.sampled;
 		r[n++].ns = swc_cost_time(&cand->cost, bytes, &c->net, NULL);
 	}
 	qsort(r, n, sizeof(*r), by_time);
@@ -130,6 +132,7 @@ static cJSON *choice_json(const struct plan_options *opt, double bytes, const st
 		item = cJSON_CreateObject();
 		cJSON_AddStringToObject(item, "algo", best[i].name);
 		cJSON_AddNumberToObject(item, "time_ns", best[i].ns);
+		cJSON_AddNumberToObject(item, "sampled", best[i].sampled);
 		cJSON_AddItemToArray(list, item);
 	}
 	return o;
@@ -144,8 +147,9 @@ static void print_choice(double bytes, const struct swc_choice *ch, const struct
 	printf("%10s  %-13s %11s  %s\n", number_bytes(bytes, size), name,
 	       ch->ns > 0 ? number_ns(ch->ns, time) : "-", reasons[ch->reason]);
 	for (unsigned int i = 0; i < n; i++)
-		printf("%10s  %-13s %11s  number %u by the model\n", "", best[i].name,
-		       number_ns(best[i].ns, time), i + 1);
+		printf("%10s  %-13s %11s  number %u by the model%s\n", "", best[i].name,
+		       number_ns(best[i].ns, time), i + 1,
+		       best[i].sampled ? ", estimated from some ranks" : "");
 }
 
 static void read_tuning(const struct plan_options *opt, struct swc_choices *c)
@@ -183,7 +187,7 @@ int choose_run(const struct plan_options *opt)
 		       "algorithm", "time", "why");
 	for (unsigned int s = 0; s < opt->nsizes; s++) {
 		struct swc_choice ch = swc_choices_take(&c, opt->coll, opt->dtype, opt->redop,
-							(uint64_t)opt->sizes[s], true);
+							(uint64_t)opt->sizes[s], SWC_CHOICES_BEST);
 		unsigned int n = rank_candidates(opt, &c, opt->sizes[s], best);
 
 		if (opt->json)

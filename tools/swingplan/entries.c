@@ -9,6 +9,8 @@
 
 /* Hybrids have at most as many steps as the log2 of the largest network. */
 #define MAX_HYBRID 20
+/* Plans that are built for the cost of an algorithm whose ranks are not alike. */
+#define MOST_RANKS 8192
 
 const char *plan_algo_text(enum swc_algo algo, int32_t param, char text[PLAN_ALGO_TEXT])
 {
@@ -130,8 +132,8 @@ void plan_costs(const struct plan_options *opt, struct entry *e, unsigned int n)
 		struct progress p = { e[i].name, (double)i / n, 1.0 / n };
 
 		if (!e[i].ret)
-			e[i].ret = swc_cost_compute(&args, &e[i].cost, plan_progress, &p, e[i].why,
-						    sizeof(e[i].why));
+			e[i].ret = swc_cost_estimate(&args, MOST_RANKS, &e[i].cost, plan_progress,
+						     &p, e[i].why, sizeof(e[i].why));
 		if (e[i].ret == -ENOMEM)
 			plan_no_memory();
 		if (e[i].ret && strcmp(opt->algos, "all"))

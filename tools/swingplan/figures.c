@@ -90,7 +90,7 @@ static struct row row_of(struct swc_choices *c, double bytes)
 {
 	struct row r = { .classic = NAN, .envelope = NAN };
 	struct swc_choice ch = swc_choices_take(c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, (uint64_t)bytes,
-						true);
+						SWC_CHOICES_BEST);
 
 	for (int k = 0; k < FAMILIES; k++)
 		r.ns[k] = NAN;

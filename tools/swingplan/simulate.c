@@ -75,6 +75,8 @@ static void print_row(const struct plan_options *opt, const char *name, const st
 	       number_ns(ns, time), 8 * opt->sizes[s] / ns, 100 * of_bound(opt, opt->sizes[s], ns));
 	if (strcmp(name, t->e->name))
 		printf("  %s", t->e->name);
+	if (t->e->cost.sampled && !opt->flow)
+		printf("  estimated from %u ranks", t->e->cost.sampled);
 	printf("\n");
 }
 
@@ -101,6 +103,7 @@ static cJSON *row_json(const struct plan_options *opt, const char *name, const s
 	cJSON_AddNumberToObject(o, "steps", c->steps);
 	cJSON_AddNumberToObject(o, "hops", (double)c->hops);
 	cJSON_AddNumberToObject(o, "psi_xi", c->load * opt->topo.ndims);
+	cJSON_AddNumberToObject(o, "sampled", opt->flow ? 0 : t->e->cost.sampled);
 	return o;
 }
 

@@ -65,6 +65,21 @@ struct swc_algo_info {
 /* NULL past the end. */
 const struct swc_algo_info *swc_algo_info(unsigned int algo);
 
+/* What the plans of different ranks have in common; see model/symmetry.c. */
+enum swc_symmetry {
+	SWC_SYMMETRY_NONE,
+	SWC_SYMMETRY_SHIFT, /* each rank does as rank 0, further along each dimension */
+	SWC_SYMMETRY_SWING, /* ranks with an odd coordinate send the other way */
+	SWC_SYMMETRY_XOR,   /* ranks exchange with the one whose coordinate has one other bit */
+	SWC_SYMMETRY_LINES, /* messages along a dimension depend on the coordinate in it */
+	SWC_SYMMETRY_SAMPLE /* nothing; for models that look at some ranks only */
+};
+
+struct swc_plan_args;
+
+/* @topo: that of @args, or the flat one if it has none. */
+enum swc_symmetry swc_algo_symmetry(const struct swc_plan_args *args, const struct swc_topo *topo);
+
 /**
  * struct swc_plan_args - what a plan is made from
  * @coll: collective

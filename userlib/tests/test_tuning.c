@@ -110,15 +110,15 @@ static void test_choice(void)
 	swc_choices_init(&c, &topo, false);
 	if (read_text(&c.tuning, good, "torus:4x4", why, sizeof(why)))
 		abort();
-	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 1 << 20, false);
+	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 1 << 20, 1);
 	ok(got.algo == SWC_ALGO_BUCKET2 && got.reason == SWC_REASON_MEASURED,
 	   "measured times come first");
-	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 1 << 20, false);
+	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 1 << 20, 1);
 	ok(got.algo == SWC_ALGO_BUCKET2 && got.reason == SWC_REASON_MEASURED,
 	   "the same choice again");
-	got = swc_choices_take(&c, SWC_REDUCE_SCATTER, SWC_F32, SWC_SUM, 1 << 20, false);
+	got = swc_choices_take(&c, SWC_REDUCE_SCATTER, SWC_F32, SWC_SUM, 1 << 20, 1);
 	ok(got.reason == SWC_REASON_MODEL && got.ns > 0, "the model, if nothing was measured");
-	got = swc_choices_take(&c, SWC_BROADCAST, SWC_F32, SWC_SUM, 64, true);
+	got = swc_choices_take(&c, SWC_BROADCAST, SWC_F32, SWC_SUM, 64, SWC_CHOICES_BEST);
 	ok(got.reason == SWC_REASON_MODEL, "the model for broadcast");
 	swc_choices_free(&c);
 	swc_topo_free(&topo);
@@ -126,31 +126,31 @@ static void test_choice(void)
 	if (swc_topo_parse(&topo, "ring:16", why, sizeof(why)))
 		abort();
 	swc_choices_init(&c, &topo, false);
-	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 32, false);
+	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 32, 1);
 	ok(got.algo != SWC_ALGO_SWING_L && got.algo != SWC_ALGO_TWOSIDED,
 	   "float sums: no algorithm with varying order");
-	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_MAX, 32, false);
+	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_MAX, 32, 1);
 	ok(got.algo == SWC_ALGO_TWOSIDED, "float maximum: the order does not matter");
 	swc_choices_free(&c);
 
 	swc_choices_init(&c, &topo, true);
-	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 32, false);
+	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 32, 1);
 	ok(got.algo == SWC_ALGO_TWOSIDED, "float sums, reordering allowed");
 	swc_choices_free(&c);
 	swc_topo_free(&topo);
 
 	topo = swc_topo_flat(2);
 	swc_choices_init(&c, &topo, false);
-	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 8, false);
+	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 8, 1);
 	ok(got.algo == SWC_ALGO_RECDOUB, "two ranks, small: recursive doubling");
-	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 4 << 20, false);
+	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 4 << 20, 1);
 	ok(got.algo != SWC_ALGO_RECDOUB, "two ranks, large: not recursive doubling");
 	swc_choices_free(&c);
 
 	topo = swc_topo_flat(1);
 	topo.nlocal = topo.nranks = 4;
 	swc_choices_init(&c, &topo, false);
-	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 1 << 20, false);
+	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 1 << 20, 1);
 	ok(got.algo == SWC_ALGO_DIRECT2 && got.reason == SWC_REASON_ONE_NODE,
 	   "one node: direct2 for large vectors");
 	swc_choices_free(&c);

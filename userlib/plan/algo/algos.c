@@ -23,6 +23,7 @@ static const struct {
 	struct swc_algo_info info;
 	swc_build_fn *build;
 	int32_t max_param;
+	enum swc_symmetry symmetry; /* see swc_algo_symmetry() */
 } algos[SWC_ALGO_NR] = {
 	[SWC_ALGO_DIRECT1] = { { "direct1",
 				 "one node: every rank reads all vectors and computes its own result",
@@ -34,61 +35,75 @@ static const struct {
 			       swc_direct2_build },
 	[SWC_ALGO_RING] = { { "ring", "reduce-scatter and allgather round a ring, one way", NULL,
 			      HALVES, false, false },
-			    swc_ring_build },
+			    swc_ring_build,
+			    .symmetry = SWC_SYMMETRY_SHIFT },
 	[SWC_ALGO_RING2] = { { "ring2", "half the vector round the ring each way", NULL, HALVES,
 			       false, true },
-			     swc_ring2_build },
+			     swc_ring2_build,
+			     .symmetry = SWC_SYMMETRY_SHIFT },
 	[SWC_ALGO_HAMILTONIAN] = { { "hamiltonian",
 				     "rings both ways along two edge-disjoint cycles of a 2D torus",
 				     NULL, HALVES, false, true },
 				   swc_hamiltonian_build },
 	[SWC_ALGO_BUCKET] = { { "bucket", "rings along each dimension in turn, on every port", NULL,
 				HALVES, false, true },
-			      swc_bucket_build },
+			      swc_bucket_build,
+			      .symmetry = SWC_SYMMETRY_SHIFT },
 	[SWC_ALGO_BUCKET2] = { { "bucket2",
 				 "bucket with sums moving in from both sides: half the steps", NULL,
 				 HALVES, false, true },
-			       swc_bucket2_build },
+			       swc_bucket2_build,
+			       .symmetry = SWC_SYMMETRY_SHIFT },
 	[SWC_ALGO_RECDOUB] = { { "recdoub", "recursive doubling with the whole vector, one port",
 				 NULL, WHOLE, false, false },
-			       swc_recdoub_build },
+			       swc_recdoub_build,
+			       .symmetry = SWC_SYMMETRY_XOR },
 	[SWC_ALGO_RABENSEIFNER] = { { "rabenseifner", "recursive halving and doubling, one port",
 				      NULL, HALVES, false, false },
-				    swc_rabenseifner_build },
+				    swc_rabenseifner_build,
+				    .symmetry = SWC_SYMMETRY_XOR },
 	[SWC_ALGO_MIRRORED] = { { "mirrored", "recursive doubling on every port of a torus",
 				  "reduce-scatter steps, 0 (whole vectors) to log2 p (the default)",
 				  HALVES, false, true, true },
 				swc_mirrored_build,
-				20 },
+				20,
+				SWC_SYMMETRY_XOR },
 	[SWC_ALGO_SWING_L] = { { "swing-l", "Swing, whole vector each step: fewest steps", NULL,
 				 WHOLE, false, true },
-			       swc_swing_l_build },
+			       swc_swing_l_build,
+			       .symmetry = SWC_SYMMETRY_SWING },
 	[SWC_ALGO_SWING_B] = { { "swing-b", "Swing, reduce-scatter and allgather: fewest bytes",
 				 NULL, HALVES, false, true },
-			       swc_swing_b_build },
+			       swc_swing_b_build,
+			       .symmetry = SWC_SYMMETRY_SWING },
 	[SWC_ALGO_SWING_H] = { { "swing-h",
 				 "Swing, reduce-scatter for some steps and whole windows in between",
 				 "reduce-scatter steps, 0 (swing-l) to log2 p (swing-b)", WHOLE,
 				 false, true, true },
 			       swc_swing_h_build,
-			       20 },
+			       20,
+			       SWC_SYMMETRY_SWING },
 	[SWC_ALGO_TWOSIDED] = { { "twosided", "whole vectors from both sides at once: log3 p steps",
 				  NULL, WHOLE, false, true },
-				swc_twosided_build },
+				swc_twosided_build,
+				.symmetry = SWC_SYMMETRY_LINES },
 	[SWC_ALGO_RADIX] = { { "radix",
 			       "reduce-scatter and allgather from both sides, for sides like 27",
 			       "reduce-scatter stages, 0 (twosided) to the factors of all sides",
 			       WHOLE, false, true, true },
 			     swc_radix_build,
-			     20 },
+			     20,
+			     SWC_SYMMETRY_LINES },
 	[SWC_ALGO_ORDERED] = { { "ordered",
 				 "whole vectors in log3 p steps, added in one order: same bits",
 				 NULL, WHOLE, false, true },
-			       swc_ordered_build },
+			       swc_ordered_build,
+			       .symmetry = SWC_SYMMETRY_LINES },
 	[SWC_ALGO_CIRCULANT] = { { "circulant",
 				   "log2 p rounds and least bytes for any number of ranks", NULL,
 				   HALVES, false, false },
-				 swc_circulant_build },
+				 swc_circulant_build,
+				 .symmetry = SWC_SYMMETRY_SHIFT },
 	[SWC_ALGO_TREE] = { { "tree", "up and down a binomial tree", NULL,
 			      1u << SWC_ALLREDUCE | 1u << SWC_BROADCAST | 1u << SWC_REDUCE, false,
 			      false },
@@ -102,7 +117,8 @@ static const struct {
 	[SWC_ALGO_ROTATE] = { { "rotate",
 				"each rank exchanges with the others in turn, at growing distance",
 				NULL, 1u << SWC_BARRIER | 1u << SWC_ALLTOALL, false, false },
-			      swc_rotate_build },
+			      swc_rotate_build,
+			      .symmetry = SWC_SYMMETRY_SHIFT },
 };
 
 const struct swc_algo_info *swc_algo_info(unsigned int algo)
@@ -136,6 +152,27 @@ int swc_algo_parse(const char *name, int32_t *param)
 		return i;
 	}
 	return -EINVAL;
+}
+
+/*
+ * Ranks in row-major order are shifts of each other in one dimension only, where an algorithm knows
+ * no other dimensions. Folds, odd rings and other collectives than allreduce make ranks differ in
+ * what butterflies send.
+ */
+enum swc_symmetry swc_algo_symmetry(const struct swc_plan_args *a, const struct swc_topo *t)
+{
+	enum swc_symmetry s = a->algo < SWC_ALGO_NR ? algos[a->algo].symmetry : SWC_SYMMETRY_NONE;
+	bool butterfly = s == SWC_SYMMETRY_XOR || s == SWC_SYMMETRY_SWING;
+	bool in_rows = a->algo != SWC_ALGO_BUCKET && a->algo != SWC_ALGO_BUCKET2 &&
+		       s == SWC_SYMMETRY_SHIFT;
+
+	if (t->nlocal != 1 || t->kind == SWC_TOPO_MESH || (in_rows && t->ndims > 1) ||
+	    (butterfly && a->coll != SWC_ALLREDUCE))
+		return SWC_SYMMETRY_NONE;
+	for (uint32_t i = 0; butterfly && i < t->ndims; i++)
+		if (t->dim[i] & (t->dim[i] - 1))
+			return SWC_SYMMETRY_NONE;
+	return s;
 }
 
 /* With one rank the result is a copy of its contribution. */

@@ -53,10 +53,18 @@ static void to_shard(const struct swc_hierarchy *h, uint32_t *first, uint8_t *bu
 
 /* ---- appending ---- */
 
-/* Make room for whatever comes next; false if there was an error before or there is no memory. */
+/*
+ * Make room for whatever comes next; false if there was an error before, there is no memory, or the
+ * plan is too large already: then memory for the rest is saved.
+ */
 static bool reserve(struct swc_builder *b)
 {
-	if (!b->error && !swc_plan_tables_reserve(&b->w))
+	if (b->error)
+		return false;
+	if (swc_plan_write_bytes(&b->w) > SWC_MAX_PLAN_BYTES)
+		b->error = swc_build_refuse(b, "the plan would have more than %u bytes",
+					    SWC_MAX_PLAN_BYTES);
+	else if (!swc_plan_tables_reserve(&b->w))
 		b->error = -ENOMEM;
 	return !b->error;
 }

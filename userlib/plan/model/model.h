@@ -88,6 +88,7 @@ struct swc_timing {
  * @reduced: that a rank reduces in network steps of a channel, at most, as a share of the vector
  * @max_runs: ranges of blocks in a message, at most
  * @order_varies: SWC_PLAN_ORDER_VARIES
+ * @sampled: if not 0, only the plans of so many ranks were looked at: all is estimated
  */
 struct swc_cost {
 	struct swc_timing phased;
@@ -98,6 +99,7 @@ struct swc_cost {
 	double reduced;
 	uint32_t max_runs;
 	bool order_varies;
+	uint32_t sampled;
 };
 
 /* Called now and then with the share of the work that is done, 0 to 1. May be NULL. */
@@ -112,6 +114,17 @@ typedef void swc_progress_fn(void *arg, double done);
  */
 int swc_cost_compute(const struct swc_plan_args *args, struct swc_cost *cost,
 		     swc_progress_fn *progress, void *arg, char *why, size_t why_bytes);
+
+/**
+ * swc_cost_estimate() - the same with few plans
+ * @most_ranks: how many plans may be built, at least 1
+ *
+ * Where the plans of ranks are alike, the cost is exact, from the plans of a few of them (but for
+ * @max_runs of circulant: ranges of blocks wrap around on other ranks). Else all plans are built if there are at most @most_ranks, or those of a sample: then
+ * @cost->sampled is set.
+ */
+int swc_cost_estimate(const struct swc_plan_args *args, uint32_t most_ranks, struct swc_cost *cost,
+		      swc_progress_fn *progress, void *arg, char *why, size_t why_bytes);
 
 /*
  * Time in ns for a vector of so many bytes, by the step model. *timing, if not NULL: the faster way

@@ -15,7 +15,9 @@
 #include <string.h>
 
 #include "plan/model/model.h"
+#include "plan/model/phases.h"
 #include "plan/model/routes.h"
+#include "plan/model/symmetry.h"
 #include "plan/model/walk.h"
 
 #define LOAD_BYTES (256u << 20)
@@ -28,20 +30,28 @@
 #define KERNEL_STEP_NS 5000
 #define KERNEL_REDUCE_GBPS 80
 
+/*
+ * The largest value of a rank. On lines a value is a sum over the dimensions, of which the ranks on
+ * the axes show one each: @more is by how much they exceed the first one, @base.
+ */
+struct peak {
+	double base, more[SWC_TOPO_DIMS];
+};
+
 /**
  * struct model - a computation
  * @route: by channel, as a channel often keeps its peer
  * @load: by link, then step of the window: blocks. Exact up to 2^24
  * @hops: by step of the window
  * @first, @n: the window
- * @phase_of: by channel, then its network steps
- * @nphases: 0 if it makes no difference that they begin together
- * @length: by phase, steps of the longest channel
+ * @sym: how plans are alike; unless SWC_SYMMETRY_NONE, it keeps the loads, and there is one window
+ * @phases: of rank 0
  * @phased: phases begin together: a "step" below is a phase
  * @steps: in all, as far as is known
  * @last_hops, @last_blocks: longest route and largest transfer of the last step, in the pass over
  *	the plans
  * @met_sum: hash of all sends less that of all receives
+ * @messages, @sent, @reduced: as in struct swc_cost; @reduced by channel
  * @seen, @runs: by rank, for counting messages: the last step, and transfers in it
  * @stamp: number of the step that is being counted
  * @told: progress so far
@@ -57,11 +67,12 @@ struct model {
 	uint32_t first, n, steps;
 	uint32_t last_hops;
 	uint64_t last_blocks;
-	uint32_t *phase_of[SWC_MAX_CHANNELS];
-	uint32_t nphases, *length;
+	struct swc_symmetric sym;
+	struct swc_phases phases;
 	bool phased;
 	uint32_t nblocks;
 	uint64_t met_sum;
+	struct peak messages, sent, reduced[SWC_MAX_CHANNELS];
 	uint64_t *seen, stamp;
 	uint32_t *runs;
 	struct swc_cost *cost;
@@ -119,12 +130,13 @@ static void tell(struct model *m, double done)
 		m->progress(m->arg, m->told);
 }
 
-/* Account for a message: its route, and its blocks on each link. */
+/* Account for a message: its route, and its blocks on each link. @swap: as in symmetry.h. */
 static void account(struct model *m, uint32_t step, uint32_t chan, uint32_t from, uint32_t to,
-		    uint64_t blocks)
+		    uint64_t blocks, bool swap)
 {
 	const struct swc_topo *t = m->links.topo;
 	struct swc_route *r = &m->route[chan];
+	uint32_t hops;
 
 	if (step >= m->steps) {
 		m->steps = step + 1;
@@ -133,18 +145,24 @@ static void account(struct model *m, uint32_t step, uint32_t chan, uint32_t from
 	}
 	if (step < m->first || step - m->first >= m->n || m->error)
 		return;
-	m->error = swc_route_set(r, &m->links, chan, swc_topo_node_of(t, from),
-				 swc_topo_node_of(t, to));
+	if (m->sym.kind != SWC_SYMMETRY_NONE) {
+		m->error = swc_symmetric_add(&m->sym, step - m->first, chan, from, to, blocks, swap,
+					     &hops);
+	} else {
+		m->error = swc_route_set(r, &m->links, chan, swc_topo_node_of(t, from),
+					 swc_topo_node_of(t, to));
+		hops = r->hops;
+	}
 	if (m->error)
 		return;
 	if (step == m->steps - 1) {
-		m->last_hops = r->hops > m->last_hops ? r->hops : m->last_hops;
+		m->last_hops = hops > m->last_hops ? hops : m->last_hops;
 		m->last_blocks = blocks > m->last_blocks ? blocks : m->last_blocks;
 	}
 	step -= m->first;
-	if (r->hops > m->hops[step])
-		m->hops[step] = r->hops;
-	for (uint32_t i = 0; i < r->n; i++)
+	if (hops > m->hops[step])
+		m->hops[step] = hops;
+	for (uint32_t i = 0; m->load && i < r->n; i++)
 		m->load[(size_t)r->link[i] * m->n + step] += (float)blocks;
 }
 
@@ -152,7 +170,9 @@ static void account(struct model *m, uint32_t step, uint32_t chan, uint32_t from
 static void close_window(struct model *m)
 {
 	memset(m->peak, 0, m->n * sizeof(*m->peak));
-	for (uint32_t link = 0; link < m->links.n; link++) {
+	for (uint32_t k = 0; !m->load && k < m->n; k++)
+		m->peak[k] = (float)swc_symmetric_peak(&m->sym, k);
+	for (uint32_t link = 0; m->load && link < m->links.n; link++) {
 		const float *load = m->load + (size_t)link * m->n;
 
 		for (uint32_t k = 0; k < m->n; k++)
@@ -161,7 +181,8 @@ static void close_window(struct model *m)
 	for (uint32_t k = 0; k < m->n; k++) {
 		m->timing->load += (double)m->peak[k] / m->nblocks;
 		m->timing->hops += m->hops[k] ? (uint64_t)m->hops[k] *
-							(m->phased ? m->length[m->first + k] : 1)
+							(m->phased ? m->phases.length[m->first + k]
+								   : 1)
 					      : 0;
 	}
 	if (m->first + m->n >= m->steps) {
@@ -170,19 +191,25 @@ static void close_window(struct model *m)
 	}
 	m->first += m->n;
 	memset(m->hops, 0, m->n * sizeof(*m->hops));
-	memset(m->load, 0, (size_t)m->links.n * m->n * sizeof(*m->load));
+	if (m->load)
+		memset(m->load, 0, (size_t)m->links.n * m->n * sizeof(*m->load));
+	else if (m->first < m->steps && swc_symmetric_open(&m->sym, m->n))
+		m->error = -ENOMEM;
 }
 
 /* Allocate a window, by the steps of the first rank's plan. */
 static int open_window(struct model *m, uint32_t steps)
 {
 	size_t most = LOAD_BYTES / sizeof(*m->load) / m->links.n;
+	bool alike = m->sym.kind != SWC_SYMMETRY_NONE;
 
-	m->n = steps < most ? steps : (uint32_t)most;
+	m->n = alike || steps < most ? steps : (uint32_t)most;
 	m->n = m->n ? m->n : 1;
-	m->load = calloc((size_t)m->links.n * m->n, sizeof(*m->load));
 	m->peak = calloc(m->n, sizeof(*m->peak));
 	m->hops = calloc(m->n, sizeof(*m->hops));
+	if (alike)
+		return m->peak && m->hops ? swc_symmetric_open(&m->sym, m->n) : -ENOMEM;
+	m->load = calloc((size_t)m->links.n * m->n, sizeof(*m->load));
 	return m->load && m->peak && m->hops ? 0 : -ENOMEM;
 }
 
@@ -192,6 +219,25 @@ static uint64_t hash(uint32_t from, uint32_t to, uint32_t chan, uint32_t step)
 
 	h = (h ^ h >> 32 ^ ((uint64_t)chan << 32 | step)) * 0xd6e8feb86659fd93;
 	return h ^ h >> 32;
+}
+
+static void add_peak(const struct model *m, struct peak *p, uint32_t rank, double value)
+{
+	double *more = rank ? &p->more[swc_symmetric_axis(&m->sym, rank)] : NULL;
+
+	if (m->sym.kind != SWC_SYMMETRY_LINES || !more)
+		p->base = value > p->base ? value : p->base;
+	else if (value - p->base > *more)
+		*more = value - p->base;
+}
+
+static double peak_of(const struct peak *p)
+{
+	double sum = p->base;
+
+	for (uint32_t i = 0; i < SWC_TOPO_DIMS; i++)
+		sum += p->more[i];
+	return sum;
 }
 
 /* What one rank sends. */
@@ -227,21 +273,23 @@ static void walk_channel(struct model *m, const struct swc_plan_view *v, uint32_
 		if (s->kind != SWC_STEP_NET)
 			continue;
 		for (uint32_t j = 0; j < s->nsend; j++)
-			account(m, m->phased ? m->phase_of[chan][k] : k, chan, me, x[j].rank,
-				x[j].nblocks);
+			account(m, m->phased ? m->phases.of[chan][k] : k, chan, me, x[j].rank,
+				x[j].nblocks, s->nrecv && recv->first_block == x[j].first_block);
 		m->stamp++;
 		for (uint32_t j = 0; j < s->nsend && !again; j++) {
 			count(m, &x[j], sent);
-			m->met_sum += hash(me, x[j].rank, chan, k);
+			if (swc_symmetric_visited(&m->sym, x[j].rank))
+				m->met_sum += hash(me, x[j].rank, chan, k);
 		}
 		for (uint32_t j = 0; j < s->nrecv && !again; j++) {
-			m->met_sum -= hash(recv[j].rank, me, chan, k);
+			if (swc_symmetric_visited(&m->sym, recv[j].rank))
+				m->met_sum -= hash(recv[j].rank, me, chan, k);
 			reduced += recv[j].flags & SWC_XFER_REDUCE ? recv[j].nblocks : 0;
 		}
 		k++;
 	}
-	if ((double)reduced / v->nblocks > m->cost->reduced)
-		m->cost->reduced = (double)reduced / v->nblocks;
+	if (!again)
+		add_peak(m, &m->reduced[chan], me, (double)reduced / v->nblocks);
 }
 
 static void walk_plan(struct model *m, const struct swc_plan_view *v, bool again)
@@ -253,146 +301,49 @@ static void walk_plan(struct model *m, const struct swc_plan_view *v, bool again
 		walk_channel(m, v, chan, again, &sent);
 	if (again)
 		return;
-	if (sent.messages > m->cost->messages)
-		m->cost->messages = sent.messages;
-	if ((double)sent.blocks / v->nblocks > m->cost->sent)
-		m->cost->sent = (double)sent.blocks / v->nblocks;
+	add_peak(m, &m->messages, v->hdr->rank, (double)sent.messages);
+	add_peak(m, &m->sent, v->hdr->rank, (double)sent.blocks / v->nblocks);
 	m->cost->order_varies |= !!(v->hdr->flags & SWC_PLAN_ORDER_VARIES);
 }
 
-/* Network steps of the longest channel. */
-static uint32_t longest(const struct swc_plan_view *v)
-{
-	uint32_t most = 0;
-
-	for (uint32_t chan = 0; chan < v->hdr->nchannels; chan++) {
-		uint32_t n = 0;
-
-		for (uint32_t i = 0; i < v->channels[chan].nsteps; i++)
-			n += v->steps[v->channels[chan].first_step + i].kind == SWC_STEP_NET;
-		most = n > most ? n : most;
-	}
-	return most;
-}
-
-/*
- * Is it the same transfer in another step? What is added differs from what is stored: with two
- * members in a dimension, the last reduction and the first step back have the same peers and sizes.
- */
-static bool is_like(const struct swc_plan_xfer *x, const struct swc_plan_xfer *y)
-{
-	const uint8_t kind = SWC_XFER_REDUCE | SWC_XFER_STORED;
-
-	return x->rank == y->rank && x->nblocks == y->nblocks && !((x->flags ^ y->flags) & kind);
-}
-
-/* Does step b have all transfers of step a, with the same peers and sizes? */
-static bool is_subset(const struct swc_plan_view *v, const struct swc_plan_step *a,
-		      const struct swc_plan_step *b)
-{
-	const struct swc_plan_xfer *x = &v->xfers[a->first_xfer], *y = &v->xfers[b->first_xfer];
-
-	for (uint32_t i = 0; i < (uint32_t)a->nsend + a->nrecv; i++) {
-		uint32_t j = i < a->nsend ? 0 : b->nsend;
-		uint32_t end = i < a->nsend ? b->nsend : (uint32_t)b->nsend + b->nrecv;
-
-		while (j < end && !is_like(&x[i], &y[j]))
-			j++;
-		if (j == end)
-			return false;
-	}
-	return true;
-}
-
-/*
- * Find the phase of each network step of a channel, and the lengths of the phases. Returns their
- * number.
- */
-static uint32_t find_phases(const struct swc_plan_view *v, uint32_t chan, uint32_t *phase,
-			    uint32_t *length)
-{
-	const struct swc_plan_channel *c = &v->channels[chan];
-	const struct swc_plan_step *last = NULL;
-	uint32_t n = 0, k = 0;
-
-	for (uint32_t i = 0; i < c->nsteps; i++) {
-		const struct swc_plan_step *s = &v->steps[c->first_step + i];
-
-		if (s->kind != SWC_STEP_NET)
-			continue;
-		/* A new phase: other peers, or another size. */
-		if (!last || (!is_subset(v, last, s) && !is_subset(v, s, last)))
-			n++;
-		last = s;
-		phase[k++] = n - 1;
-		length[n - 1]++;
-	}
-	return n;
-}
-
-/* Find the phases in rank 0's plan; m->nphases stays 0 if they change nothing. */
-static int learn_phases(struct model *m, const struct swc_plan_view *v, uint32_t steps)
-{
-	uint32_t *length = calloc(steps + 1, sizeof(*length)), nphases = 0;
-	bool same = true, differ = false;
-
-	m->length = calloc(steps + 1, sizeof(*m->length));
-	if (!length || !m->length) {
-		free(length);
-		return -ENOMEM;
-	}
-	for (uint32_t c = 0; same && c < v->hdr->nchannels; c++) {
-		uint32_t n;
-
-		m->phase_of[c] = calloc(steps + 1, sizeof(**m->phase_of));
-		if (!m->phase_of[c]) {
-			free(length);
-			return -ENOMEM;
-		}
-		memset(length, 0, steps * sizeof(*length));
-		n = find_phases(v, c, m->phase_of[c], length);
-		same = !c || n == nphases;
-		nphases = n;
-		for (uint32_t i = 0; same && i < n; i++) {
-			differ |= c && length[i] != m->length[i];
-			m->length[i] = length[i] > m->length[i] ? length[i] : m->length[i];
-		}
-	}
-	m->nphases = same && differ ? nphases : 0;
-	free(length);
-	return 0;
-}
-
-/* Account for all plans, for one window. */
-static int walk_plans(struct model *m, char *why, size_t why_bytes)
+/* Account for the plan of one rank. The first one opens the window. */
+static int walk_rank(struct model *m, uint32_t rank, bool again, char *why, size_t why_bytes)
 {
 	struct swc_plan_args a = *m->args;
+	struct swc_plan_view v;
+	size_t bytes;
+	void *plan;
+	int ret;
+
+	a.rank = rank;
+	ret = swc_plan_build(&a, &plan, &bytes, why, why_bytes);
+	if (ret)
+		return ret;
+	v = swc_walk_view(plan);
+	if (!m->hops) {
+		ret = open_window(m, m->phased ? m->phases.n : swc_phases_longest(&v));
+		if (!ret && !m->phased)
+			ret = swc_phases_find(&m->phases, &v);
+	}
+	if (!ret)
+		walk_plan(m, &v, again);
+	free(plan);
+	return ret ? ret : m->error;
+}
+
+/* Account for all plans that are needed, for one window. */
+static int walk_plans(struct model *m, char *why, size_t why_bytes)
+{
 	bool again = m->first || m->phased;
-	int ret = 0;
+	uint32_t visit = 0;
+	int ret;
 
-	a.rank = 0;
 	do {
-		struct swc_plan_view v;
-		size_t bytes;
-		void *plan;
-
-		ret = swc_plan_build(&a, &plan, &bytes, why, why_bytes);
-		if (ret)
-			return ret;
-		v = swc_walk_view(plan);
-		if (!m->load) {
-			ret = open_window(m, m->phased ? m->nphases : longest(&v));
-			if (!ret && !m->phased)
-				ret = learn_phases(m, &v, longest(&v));
-		}
-		if (!ret)
-			walk_plan(m, &v, again);
-		free(plan);
-		ret = ret ? ret : m->error;
-		if (a.rank % TELL_RANKS == TELL_RANKS - 1)
-			tell(m, (m->first + (double)m->n * (a.rank + 1) / a.nranks) /
+		ret = walk_rank(m, swc_symmetric_rank(&m->sym, visit), again, why, why_bytes);
+		if (visit % TELL_RANKS == TELL_RANKS - 1)
+			tell(m, (m->first + (double)m->n * (visit + 1) / m->sym.nvisits) /
 					(m->steps > m->n ? m->steps + m->n : m->n));
-	} while (!ret && ++a.rank < a.nranks);
+	} while (!ret && ++visit < m->sym.nvisits);
 	return ret;
 }
 
@@ -415,6 +366,7 @@ static void free_window(struct model *m)
 	free(m->hops);
 	m->load = m->peak = NULL;
 	m->hops = NULL;
+	swc_symmetric_free(&m->sym);
 }
 
 /*
@@ -433,8 +385,8 @@ static int in_phases(struct model *m, char *why, size_t why_bytes)
 	ret = walk_plans(m, why, why_bytes);
 	if (!ret)
 		ret = in_step(m, why, why_bytes);
-	for (uint32_t i = 0; i < m->nphases; i++)
-		m->timing->steps += m->length[i];
+	for (uint32_t i = 0; i < m->phases.n; i++)
+		m->timing->steps += m->phases.length[i];
 	return ret;
 }
 
@@ -444,7 +396,7 @@ static void met(struct swc_walk *w, struct swc_thread *from, struct swc_thread *
 	struct model *m = (struct model *)((char *)w - offsetof(struct model, walk));
 	uint32_t time = from->begin > to->begin ? from->begin : to->begin;
 
-	account(m, time, from->chan, from->rank, to->rank, blocks);
+	account(m, time, from->chan, from->rank, to->rank, blocks, false);
 	from->ready = time >= from->ready ? time + 1 : from->ready;
 	to->ready = time >= to->ready ? time + 1 : to->ready;
 	swc_walk_done(w, from, nxfers);
@@ -472,8 +424,29 @@ static int by_times(struct model *m, char *why, size_t why_bytes)
 	return ret;
 }
 
-int swc_cost_compute(const struct swc_plan_args *args, struct swc_cost *cost,
-		     swc_progress_fn *progress, void *arg, char *why, size_t why_bytes)
+/*
+ * Whether ranks take step k together is known from those that were visited with their peers. Where
+ * others stand for them it is so; in a sample it is assumed, and the longest plan counts.
+ */
+static int run(struct model *m, char *why, size_t why_bytes)
+{
+	int ret = walk_plans(m, why, why_bytes);
+	bool together = !m->met_sum;
+
+	if (!ret && !together && m->sym.kind != SWC_SYMMETRY_NONE)
+		return -EAGAIN;
+	if (!ret)
+		ret = together ? in_step(m, why, why_bytes) : by_times(m, why, why_bytes);
+	m->cost->eager.steps = m->steps;
+	m->cost->phased = m->cost->eager;
+	if (!ret && together && m->phases.n && m->sym.kind != SWC_SYMMETRY_SAMPLE)
+		ret = in_phases(m, why, why_bytes);
+	return ret;
+}
+
+static int compute(const struct swc_plan_args *args, const struct swc_symmetric *sym,
+		   struct swc_cost *cost, swc_progress_fn *progress, void *arg, char *why,
+		   size_t why_bytes)
 {
 	struct swc_topo flat = swc_topo_flat(args->nranks);
 	const struct swc_topo *topo = args->topo ? args->topo : &flat;
@@ -485,6 +458,8 @@ int swc_cost_compute(const struct swc_plan_args *args, struct swc_cost *cost,
 		return ret;
 	m->args = args;
 	m->links = swc_links_of(topo);
+	m->sym = *sym;
+	m->sym.topo = topo;
 	m->cost = cost;
 	m->timing = &cost->eager;
 	m->progress = progress;
@@ -492,23 +467,47 @@ int swc_cost_compute(const struct swc_plan_args *args, struct swc_cost *cost,
 	m->seen = calloc(args->nranks + 1ull, sizeof(*m->seen));
 	m->runs = calloc(args->nranks + 1ull, sizeof(*m->runs));
 	if (m->seen && m->runs)
-		ret = walk_plans(m, why, why ? why_bytes : 0);
-	if (!ret)
-		ret = m->met_sum ? by_times(m, why, why ? why_bytes : 0)
-				 : in_step(m, why, why ? why_bytes : 0);
-	cost->eager.steps = m->steps;
-	cost->phased = cost->eager;
-	if (!ret && !m->met_sum && m->nphases)
-		ret = in_phases(m, why, why ? why_bytes : 0);
+		ret = run(m, why, why ? why_bytes : 0);
 	cost->psi_xi = cost->phased.load * topo->ndims;
+	cost->messages = (uint64_t)peak_of(&m->messages);
+	cost->sent = peak_of(&m->sent);
+	for (uint32_t i = 0; i < SWC_MAX_CHANNELS; i++)
+		if (peak_of(&m->reduced[i]) > cost->reduced)
+			cost->reduced = peak_of(&m->reduced[i]);
+	cost->sampled = m->sym.kind == SWC_SYMMETRY_SAMPLE ? m->sym.nvisits : 0;
 	for (uint32_t i = 0; i < SWC_MAX_CHANNELS; i++)
 		free(m->route[i].link);
-	for (uint32_t i = 0; i < SWC_MAX_CHANNELS; i++)
-		free(m->phase_of[i]);
-	free(m->length);
+	swc_phases_free(&m->phases);
 	free_window(m);
 	free(m->seen);
 	free(m->runs);
 	free(m);
 	return ret;
+}
+
+int swc_cost_compute(const struct swc_plan_args *args, struct swc_cost *cost,
+		     swc_progress_fn *progress, void *arg, char *why, size_t why_bytes)
+{
+	struct swc_symmetric all = { .nvisits = args->nranks };
+
+	return compute(args, &all, cost, progress, arg, why, why_bytes);
+}
+
+int swc_cost_estimate(const struct swc_plan_args *args, uint32_t most_ranks, struct swc_cost *cost,
+		      swc_progress_fn *progress, void *arg, char *why, size_t why_bytes)
+{
+	struct swc_topo flat = swc_topo_flat(args->nranks);
+	const struct swc_topo *topo = args->topo ? args->topo : &flat;
+	struct swc_symmetric sym;
+	int ret;
+
+	if (topo->nranks != args->nranks)
+		return swc_cost_compute(args, cost, progress, arg, why, why_bytes);
+	swc_symmetric_begin(&sym, args, topo, swc_algo_symmetry(args, topo), most_ranks);
+	ret = compute(args, &sym, cost, progress, arg, why, why_bytes);
+	if (ret != -EAGAIN)
+		return ret;
+	/* Plans are alike, but some are ahead of others: as if they were not alike. */
+	swc_symmetric_begin(&sym, args, topo, SWC_SYMMETRY_NONE, most_ranks);
+	return compute(args, &sym, cost, progress, arg, why, why_bytes);
 }

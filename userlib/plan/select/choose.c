@@ -2,11 +2,12 @@
 /*
  * The automatic choice. Candidates are all algorithms that have a plan for rank 0, hybrids with
  * every number of steps. The cheapest by the model wins. Computing a cost takes time on large
- * networks, so candidates come in the order of their steps, and those whose steps alone take longer
- * than the best one are skipped.
+ * networks, so candidates come in the order of their steps, and those are skipped whose steps and
+ * messages of one rank alone take longer than the best one.
  */
 #include <stdlib.h>
 
+#include "plan/model/walk.h"
 #include "plan/select/choose.h"
 #include "kmod/core/plan_check.h"
 #include "kmod/core/reduce.h"
@@ -16,6 +17,8 @@
  * the others' results.
  */
 #define DIRECT1_MAX_BYTES 4096
+/* Plans that are built for the cost of a candidate whose ranks are not alike. */
+#define MOST_RANKS 512
 /* Hybrids have at most log2 of the largest network as steps. */
 #define MAX_HYBRID 20
 
@@ -49,15 +52,37 @@ enum swc_algo swc_choices_fallback(const struct swc_topo *topo, enum swc_coll co
 	}
 }
 
-/* Steps of the longest channel. */
-static uint32_t longest(const struct swc_plan_header *h)
+/* The most blocks that a step sends to one peer. What goes to a peer stands together. */
+static uint64_t largest(const struct swc_plan_view *v, const struct swc_plan_step *s)
 {
-	const struct swc_plan_channel *c = (const void *)(h + 1);
-	uint32_t most = 0;
+	const struct swc_plan_xfer *x = &v->xfers[s->first_xfer];
+	uint64_t most = 0, sum = 0;
 
-	for (uint32_t i = 0; i < h->nchannels; i++)
-		most = c[i].nsteps > most ? c[i].nsteps : most;
+	for (uint32_t i = 0; s->kind == SWC_STEP_NET && i < s->nsend; i++) {
+		sum = (i && x[i].rank == x[i - 1].rank ? sum : 0) + x[i].nblocks;
+		most = sum > most ? sum : most;
+	}
 	return most;
+}
+
+/* The least cost of rank 0's plan: its steps, and its largest messages where all cross links. */
+static void measure(const struct swc_choices *c, const void *plan, struct swc_candidate *cand)
+{
+	struct swc_plan_view v = swc_walk_view(plan);
+
+	for (uint32_t i = 0; i < v.hdr->nchannels; i++) {
+		const struct swc_plan_channel *chan = &v.channels[i];
+		uint64_t blocks = 0;
+		uint32_t steps = 0;
+
+		for (uint32_t k = 0; k < chan->nsteps; k++) {
+			blocks += largest(&v, &v.steps[chan->first_step + k]);
+			steps += v.steps[chan->first_step + k].kind == SWC_STEP_NET;
+		}
+		cand->steps = steps > cand->steps ? steps : cand->steps;
+		if (c->topo->nlocal == 1 && (double)blocks / v.nblocks > cand->load)
+			cand->load = (double)blocks / v.nblocks;
+	}
 }
 
 static struct swc_plan_args args_of(const struct swc_choices *c, enum swc_coll coll,
@@ -85,8 +110,8 @@ static bool consider(struct swc_choices *c, enum swc_coll coll, enum swc_algo al
 	h = plan;
 	*to = (struct swc_candidate){ .algo = algo,
 				      .param = param,
-				      .steps = longest(h),
 				      .order_varies = h->flags & SWC_PLAN_ORDER_VARIES };
+	measure(c, plan, to);
 	free(plan);
 	c->coll[coll].n++;
 	return true;
@@ -105,8 +130,7 @@ static int by_steps(const void *a, const void *b)
 
 static void find_candidates(struct swc_choices *c, enum swc_coll coll)
 {
-	c->coll[coll].cand = calloc(SWC_ALGO_NR * (MAX_HYBRID + 1),
-				    sizeof(struct swc_candidate));
+	c->coll[coll].cand = calloc(SWC_ALGO_NR * (MAX_HYBRID + 1), sizeof(struct swc_candidate));
 	if (!c->coll[coll].cand)
 		return;
 	for (enum swc_algo algo = 0; algo < SWC_ALGO_NR; algo++) {
@@ -130,17 +154,45 @@ static double time_of(struct swc_choices *c, enum swc_coll coll, struct swc_cand
 {
 	struct swc_plan_args args = args_of(c, coll, cand->algo, cand->param);
 
-	if (!cand->known && swc_cost_compute(&args, &cand->cost, NULL, NULL, NULL, 0))
+	if (!cand->known && swc_cost_estimate(&args, MOST_RANKS, &cand->cost, NULL, NULL, NULL, 0))
 		return -1;
 	cand->known = true;
 	return swc_cost_time(&cand->cost, (double)bytes, &c->net, NULL);
 }
 
-static struct swc_choice by_model(struct swc_choices *c, enum swc_coll coll, bool in_order,
-				  uint64_t bytes, bool all)
+/* The least times so far, ascending. */
+struct best {
+	double ns[SWC_CHOICES_BEST];
+	unsigned int n, max;
+};
+
+static void keep(struct best *b, double ns)
 {
-	struct swc_choice best = { swc_choices_fallback(c->topo, coll), SWC_PARAM_DEFAULT,
-				   SWC_REASON_ONLY, 0 };
+	unsigned int i;
+
+	if (b->n == b->max && b->ns[b->max - 1] <= ns)
+		return;
+	i = b->n < b->max ? b->n++ : b->max - 1;
+	for (; i && b->ns[i - 1] > ns; i--)
+		b->ns[i] = b->ns[i - 1];
+	b->ns[i] = ns;
+}
+
+/* Can a candidate be among the best? */
+static bool can_matter(const struct swc_choices *c, const struct swc_candidate *cand,
+		       const struct best *b, uint64_t bytes)
+{
+	double least = cand->steps * c->net.step_ns + cand->load * (double)bytes * 8 / c->net.gbps;
+
+	return b->n < b->max || least <= b->ns[b->max - 1];
+}
+
+static struct swc_choice by_model(struct swc_choices *c, enum swc_coll coll, bool in_order,
+				  uint64_t bytes, unsigned int nbest)
+{
+	struct swc_choice choice = { swc_choices_fallback(c->topo, coll), SWC_PARAM_DEFAULT,
+				     SWC_REASON_ONLY, 0 };
+	struct best best = { .max = nbest < SWC_CHOICES_BEST ? nbest : SWC_CHOICES_BEST };
 
 	if (!c->coll[coll].cand)
 		find_candidates(c, coll);
@@ -148,16 +200,17 @@ static struct swc_choice by_model(struct swc_choices *c, enum swc_coll coll, boo
 		struct swc_candidate *cand = &c->coll[coll].cand[i];
 		double ns;
 
-		if (in_order && cand->order_varies)
-			continue;
-		if (!all && best.reason == SWC_REASON_MODEL &&
-		    cand->steps * c->net.step_ns > best.ns)
+		if ((in_order && cand->order_varies) || !can_matter(c, cand, &best, bytes))
 			continue;
 		ns = time_of(c, coll, cand, bytes);
-		if (ns >= 0 && (best.reason != SWC_REASON_MODEL || ns < best.ns))
-			best = (struct swc_choice){ cand->algo, cand->param, SWC_REASON_MODEL, ns };
+		if (ns < 0)
+			continue;
+		keep(&best, ns);
+		if (choice.reason != SWC_REASON_MODEL || ns < choice.ns)
+			choice = (struct swc_choice){ cand->algo, cand->param, SWC_REASON_MODEL,
+						      ns };
 	}
-	return best;
+	return choice;
 }
 
 struct usable {
@@ -185,7 +238,7 @@ static bool usable(const struct swc_tuned *e, void *arg)
 }
 
 static struct swc_choice choose(struct swc_choices *c, enum swc_coll coll, enum swc_dtype dtype,
-				enum swc_redop redop, uint64_t bytes, bool all)
+				enum swc_redop redop, uint64_t bytes, unsigned int best)
 {
 	bool in_order = !c->reorder && swc_coll_reduces(coll) &&
 			swc_reduce_order_matters(dtype, redop);
@@ -201,20 +254,20 @@ static struct swc_choice choose(struct swc_choices *c, enum swc_coll coll, enum 
 						    ? SWC_ALGO_DIRECT1
 						    : SWC_ALGO_DIRECT2,
 					    SWC_PARAM_DEFAULT, SWC_REASON_ONE_NODE, 0 };
-	return by_model(c, coll, in_order, bytes, all);
+	return by_model(c, coll, in_order, bytes, best);
 }
 
 struct swc_choice swc_choices_take(struct swc_choices *c, enum swc_coll coll, enum swc_dtype dtype,
-				   enum swc_redop redop, uint64_t bytes, bool all)
+				   enum swc_redop redop, uint64_t bytes, unsigned int best)
 {
 	uint64_t hash = (bytes ^ (uint64_t)coll << 56 ^ (uint64_t)dtype << 48 ^
 			 (uint64_t)redop << 40) *
 			0x9e3779b97f4a7c15;
 	unsigned int i = (unsigned int)(hash >> 58) % SWC_CHOICES_KEPT;
 
-	if (all || !c->kept[i].there || c->kept[i].coll != coll || c->kept[i].dtype != dtype ||
+	if (best > 1 || !c->kept[i].there || c->kept[i].coll != coll || c->kept[i].dtype != dtype ||
 	    c->kept[i].redop != redop || c->kept[i].bytes != bytes) {
-		c->kept[i].choice = choose(c, coll, dtype, redop, bytes, all);
+		c->kept[i].choice = choose(c, coll, dtype, redop, bytes, best);
 		c->kept[i].there = true;
 		c->kept[i].coll = (uint8_t)coll;
 		c->kept[i].dtype = (uint8_t)dtype;

@@ -8,15 +8,22 @@
 #include "plan/model/model.h"
 #include "plan/select/tuning.h"
 
-/* A candidate. @cost is valid if @known. */
+/*
+ * A candidate. @steps and @load are of rank 0: steps of its longest channel, and the sum over them of
+ * its largest message, as a share of the vector. No time can be less. @cost is valid if @known.
+ */
 struct swc_candidate {
 	enum swc_algo algo;
 	int32_t param;
-	uint32_t steps; /* of rank 0 */
+	uint32_t steps;
+	double load;
 	bool order_varies;
 	bool known;
 	struct swc_cost cost;
 };
+
+/* The most times that swc_choices_take() makes sure of. */
+#define SWC_CHOICES_BEST 5
 
 /* Why an algorithm was chosen. */
 enum swc_reason {
@@ -77,7 +84,7 @@ void swc_choices_free(struct swc_choices *c);
  * so all ranks choose alike. Costs that cannot matter for this size are not computed, unless @all.
  */
 struct swc_choice swc_choices_take(struct swc_choices *c, enum swc_coll coll, enum swc_dtype dtype,
-				   enum swc_redop redop, uint64_t bytes, bool all);
+				   enum swc_redop redop, uint64_t bytes, unsigned int best);
 
 /* An algorithm that works on any topology with any number of ranks. */
 enum swc_algo swc_choices_fallback(const struct swc_topo *topo, enum swc_coll coll);

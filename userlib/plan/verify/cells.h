@@ -50,9 +50,9 @@ struct swc_verify_thread {
 	uint32_t rank;
 	uint32_t at, nsteps; /* steps done, and in all */
 	uint32_t left;	     /* transfers of the open step that are not done yet */
-	uint32_t next_recv; /* the first receive of the open step that may not be done yet */
-	bool posted;	   /* step @at is open */
-	uint32_t *message; /* values that the open step sends */
+	uint32_t next_recv;  /* the first receive of the open step that may not be done yet */
+	bool posted;	     /* step @at is open */
+	uint32_t *message;   /* values that the open step sends */
 	uint32_t room, used;
 	/*
 	 * By rank: 1 if it has begun, and 1 for each of its steps that is over, as far as this

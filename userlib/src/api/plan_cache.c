@@ -289,7 +289,7 @@ static void choose(struct swc_plans *p, const struct swc_desc *d, uint64_t bytes
 	key->param = SWC_PARAM_DEFAULT;
 	switch (p->pick) {
 	case SWC_PICK_AUTO:
-		choice = swc_choices_take(&p->choices, d->coll, d->dtype, d->redop, bytes, false);
+		choice = swc_choices_take(&p->choices, d->coll, d->dtype, d->redop, bytes, 1);
 		algo = choice.algo;
 		key->param = choice.param;
 		break;

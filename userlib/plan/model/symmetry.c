@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The load of links by symmetry. What a rank of a line (the ranks along one dimension) sends along
+ * it is one of these:
+ *
+ * shift: every rank sends over the same offset. A link carries as many messages as one is long.
+ * swing: ranks with an even coordinate send over an offset, those with an odd one over its
+ *	opposite. A link carries half of them, rounded up or down by its own parity.
+ * xor: ranks whose bit k is 0 send 2^k up, the others down (or the reverse, mirrored). Along the
+ *	links the load grows from 0 to 2^k and falls again, with period 2^(k+1).
+ * lines: what a rank sends along a dimension depends on its coordinate there. The plans of the
+ *	ranks on the axes of the torus give the load of one line of each dimension.
+ *
+ * The first three need the plan of one rank only. Their loads are kept as terms, and added up at the
+ * links where one of them has its maximum. On a switch, and where a message goes half the way round
+ * (all those of a channel go the same way), all are shifts.
+ *
+ * sample: the plans of some ranks. The load of a link is at least their mean, and at least their
+ * largest message; hops are at least their largest. These are estimates: lower bounds where
+ * all ranks take their steps together.
+ */
+#include "plan/model/symmetry.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "plan/table.h"
+
+#define SAMPLE 64
+
+/**
+ * struct swc_term - what one message of one rank stands for
+ * @next: of the same step, plus one; 0: none
+ * @up: it goes up; which ranks do the same, and which the opposite, the kind says
+ * @hops: its length
+ * @base: xor: coordinates count from here
+ */
+struct swc_term {
+	uint32_t next;
+	uint8_t dim;
+	bool up;
+	enum swc_symmetry kind;
+	uint32_t hops, base;
+	double blocks;
+};
+
+void swc_symmetric_begin(struct swc_symmetric *s, const struct swc_plan_args *args,
+			 const struct swc_topo *topo, enum swc_symmetry kind, uint32_t most_ranks)
+{
+	uint32_t stride = 1, axes = 1, visits;
+
+	*s = (struct swc_symmetric){ .kind = kind, .topo = topo, .root = args->root };
+	for (uint32_t i = topo->ndims; i-- > 0; stride *= topo->dim[i]) {
+		s->stride[i] = stride;
+		axes += topo->dim[i] - 1;
+	}
+	for (uint32_t i = 0; i < topo->ndims; i++)
+		s->line_at[i + 1] = s->line_at[i] + topo->dim[i];
+	visits = s->kind == SWC_SYMMETRY_NONE	 ? topo->nranks
+		 : s->kind == SWC_SYMMETRY_LINES ? axes
+						 : 1;
+	if (visits > most_ranks) {
+		s->kind = SWC_SYMMETRY_SAMPLE;
+		visits = topo->nranks < SAMPLE ? topo->nranks : SAMPLE + 1;
+	}
+	s->nvisits = visits;
+}
+
+uint32_t swc_symmetric_rank(const struct swc_symmetric *s, uint32_t visit)
+{
+	if (s->kind == SWC_SYMMETRY_SAMPLE && s->nvisits == SAMPLE + 1)
+		return visit == SAMPLE
+			       ? s->root
+			       : (uint32_t)((uint64_t)visit * (s->topo->nranks - 1) / (SAMPLE - 1));
+	if (s->kind != SWC_SYMMETRY_LINES)
+		return visit;
+	for (uint32_t i = 0; visit && i < s->topo->ndims; i++) {
+		if (visit < s->topo->dim[i])
+			return visit * s->stride[i];
+		visit -= s->topo->dim[i] - 1;
+	}
+	return 0;
+}
+
+uint32_t swc_symmetric_axis(const struct swc_symmetric *s, uint32_t rank)
+{
+	uint32_t i = 0;
+
+	while (i + 1 < s->topo->ndims && rank < s->stride[i])
+		i++;
+	return i;
+}
+
+bool swc_symmetric_visited(const struct swc_symmetric *s, uint32_t rank)
+{
+	uint32_t others = 0;
+
+	if (s->kind != SWC_SYMMETRY_LINES)
+		return s->kind == SWC_SYMMETRY_NONE;
+	for (uint32_t i = 0; i < s->topo->ndims; i++)
+		others += rank / s->stride[i] % s->topo->dim[i] > 0;
+	return others <= 1;
+}
+
+void swc_symmetric_free(struct swc_symmetric *s)
+{
+	free(s->head);
+	free(s->term);
+	free(s->line);
+	free(s->mean);
+	free(s->single);
+	s->head = NULL;
+	s->term = NULL;
+	s->line = s->mean = s->single = NULL;
+	s->nterms = s->room = 0;
+}
+
+int swc_symmetric_open(struct swc_symmetric *s, uint32_t nsteps)
+{
+	size_t n = nsteps ? nsteps : 1, links = 2 * (size_t)s->line_at[s->topo->ndims];
+
+	swc_symmetric_free(s);
+	s->nsteps = nsteps;
+	s->head = calloc(n, sizeof(*s->head));
+	if (s->kind == SWC_SYMMETRY_LINES)
+		s->line = calloc(n * links, sizeof(*s->line));
+	s->mean = calloc(n * 2 * s->topo->ndims, sizeof(*s->mean));
+	s->single = calloc(n, sizeof(*s->single));
+	return s->head && s->mean && s->single && (s->line || s->kind != SWC_SYMMETRY_LINES)
+		       ? 0
+		       : -ENOMEM;
+}
+
+/* ---- adding ---- */
+
+static int add_term(struct swc_symmetric *s, uint32_t step, const struct swc_term *t)
+{
+	if (!swc_table_reserve(&s->term, s->nterms, &s->room, sizeof(*s->term)))
+		return -ENOMEM;
+	s->term[s->nterms] = *t;
+	s->term[s->nterms].next = s->head[step];
+	s->head[step] = ++s->nterms;
+	return 0;
+}
+
+/* The links of the axis that a message crosses; others have their like there. */
+static void add_line(struct swc_symmetric *s, uint32_t step, uint32_t from,
+		     const struct swc_term *t)
+{
+	uint32_t d = s->topo->dim[t->dim], x = from / s->stride[t->dim] % d;
+	float *line = s->line +
+		      ((size_t)step * s->line_at[s->topo->ndims] + s->line_at[t->dim]) * 2;
+
+	if (from != x * s->stride[t->dim])
+		return;
+	for (uint32_t i = 0; i < t->hops; i++) {
+		line[2 * x + !t->up] += (float)t->blocks;
+		x = (x + (t->up ? 1 : d - 1)) % d;
+	}
+}
+
+/* A message along one dimension. */
+static int add(struct swc_symmetric *s, uint32_t step, uint32_t from, const struct swc_term *t)
+{
+	size_t at = ((size_t)step * s->topo->ndims + t->dim) * 2 + !t->up;
+
+	if (s->kind == SWC_SYMMETRY_LINES)
+		add_line(s, step, from, t);
+	else if (s->kind == SWC_SYMMETRY_SAMPLE)
+		s->mean[at] += (float)(t->blocks * t->hops / s->nvisits);
+	else
+		return add_term(s, step, t);
+	return 0;
+}
+
+/* On a switch a message loads a link in and a link out. */
+static int add_switched(struct swc_symmetric *s, uint32_t step, uint32_t from, uint32_t to,
+			uint64_t blocks)
+{
+	float *line = s->line ? s->line + (size_t)step * s->topo->nnodes * 2 : NULL;
+	int ret = 0;
+
+	if (line) {
+		line[2 * from] += (float)blocks;
+		line[2 * to + 1] += (float)blocks;
+		return 0;
+	}
+	for (int up = 0; up < 2 && !ret; up++)
+		ret = add(s, step, 0,
+			  &(struct swc_term){ .up = up,
+					      .kind = SWC_SYMMETRY_SHIFT,
+					      .hops = 1,
+					      .blocks = (double)blocks });
+	return ret;
+}
+
+int swc_symmetric_add(struct swc_symmetric *s, uint32_t step, uint32_t chan, uint32_t from,
+		      uint32_t to, uint64_t blocks, bool swap, uint32_t *hops)
+{
+	const struct swc_topo *t = s->topo;
+	bool mirrored = swc_topo_mirrored(t, chan);
+	uint32_t a = swc_topo_node_of(t, from), b = swc_topo_node_of(t, to);
+	int ret = 0;
+
+	*hops = 0;
+	if ((float)blocks > s->single[step])
+		s->single[step] = (float)blocks;
+	if (a == b)
+		return 0;
+	if (t->kind == SWC_TOPO_SWITCH) {
+		*hops = 1;
+		return add_switched(s, step, a, b, blocks);
+	}
+	for (uint32_t i = 0; i < t->ndims && !ret; i++) {
+		uint32_t d = t->dim[i], x = a / s->stride[i] % d, y = b / s->stride[i] % d;
+		uint32_t ahead = (y + d - x) % d, back = d - ahead;
+		struct swc_term term = { .dim = (uint8_t)i,
+					 .kind = s->kind,
+					 .up = ahead < back || (ahead == back && !mirrored),
+					 .hops = ahead < back ? ahead : back,
+					 .base = swap && mirrored ? d / 3 : 0,
+					 .blocks = (double)blocks };
+
+		if (!ahead)
+			continue;
+		if (t->kind == SWC_TOPO_MESH) {
+			term.up = y > x;
+			term.hops = y > x ? y - x : x - y;
+		}
+		if (ahead == back)
+			term.kind = SWC_SYMMETRY_SHIFT;
+		*hops += term.hops;
+		ret = add(s, step, a, &term);
+	}
+	return ret;
+}
+
+/* ---- adding up ---- */
+
+/* Coordinates of one parity, 0 or 1, from 0 to x; x may be -1 or more. */
+static int64_t count_parity(int64_t x, uint32_t parity)
+{
+	return x < (int64_t)parity ? 0 : (x - parity) / 2 + 1;
+}
+
+/* Blocks of a term on the link that leads up, or down, from coordinate x. */
+static double load_at(const struct swc_term *t, uint32_t d, uint32_t x, bool up)
+{
+	uint64_t h = t->hops, low, at;
+	bool zero_goes_up;
+
+	switch (t->kind) {
+	case SWC_SYMMETRY_SWING:
+		/* Those that go this way have this parity, and begin within h behind the link. */
+		low = up ? (uint64_t)x + d + 1 - h : x;
+		return t->blocks * (double)(count_parity((int64_t)(low + h) - 1, up != t->up) -
+					    count_parity((int64_t)low - 1, up != t->up));
+	case SWC_SYMMETRY_XOR:
+		/* Of 2 h coordinates the first h go up, or the others; the rest goes down. */
+		at = ((uint64_t)x + d - t->base) % (2 * h);
+		zero_goes_up = t->up != (((d - t->base) % (2 * h)) / h % 2);
+		at += (zero_goes_up ? 0 : h) + (up ? 0 : 2 * h - 1);
+		at %= 2 * h;
+		return t->blocks * (double)(at < h ? at + 1 : 2 * h - 1 - at);
+	default:
+		return up == t->up ? t->blocks * (double)h : 0;
+	}
+}
+
+/* The load of one way along a dimension at a link. */
+static double sum_at(const struct swc_symmetric *s, uint32_t step, uint32_t dim, bool up,
+		     uint32_t x)
+{
+	double sum = 0;
+
+	for (uint32_t i = s->head[step]; i; i = s->term[i - 1].next)
+		if (s->term[i - 1].dim == dim)
+			sum += load_at(&s->term[i - 1], s->topo->dim[dim], x, up);
+	return sum;
+}
+
+/* The largest sum: at a link where a term has its maximum or its minimum. */
+static double peak_of_terms(const struct swc_symmetric *s, uint32_t step, uint32_t dim, bool up)
+{
+	uint32_t d = s->topo->dim[dim], period = d > 1 ? 2 : 1;
+	double most = 0, sum;
+
+	for (uint32_t i = s->head[step]; i; i = s->term[i - 1].next) {
+		const struct swc_term *t = &s->term[i - 1];
+
+		if (t->dim == dim && t->kind == SWC_SYMMETRY_XOR && 2 * t->hops > period)
+			period = 2 * t->hops;
+	}
+	for (uint32_t x = 0; x < 2 && x < d; x++) {
+		sum = sum_at(s, step, dim, up, x);
+		most = sum > most ? sum : most;
+	}
+	for (uint32_t i = s->head[step]; i; i = s->term[i - 1].next) {
+		const struct swc_term *t = &s->term[i - 1];
+
+		if (t->dim != dim || t->kind != SWC_SYMMETRY_XOR)
+			continue;
+		for (uint32_t x = 0; x < period; x += t->hops)
+			for (uint32_t k = 0; k < 2; k++) {
+				sum = sum_at(s, step, dim, up, (x + t->base + d - k) % d);
+				most = sum > most ? sum : most;
+			}
+	}
+	return most;
+}
+
+double swc_symmetric_peak(const struct swc_symmetric *s, uint32_t step)
+{
+	uint32_t links = 2 * s->line_at[s->topo->ndims], ndims = s->topo->ndims;
+	double most = s->kind == SWC_SYMMETRY_SAMPLE ? (double)s->single[step] : 0;
+
+	for (uint32_t i = 0; s->line && i < links; i++)
+		if ((double)s->line[(size_t)step * links + i] > most)
+			most = (double)s->line[(size_t)step * links + i];
+	for (uint32_t i = 0; s->kind == SWC_SYMMETRY_SAMPLE && i < 2 * ndims; i++)
+		if ((double)s->mean[(size_t)step * 2 * ndims + i] > most)
+			most = (double)s->mean[(size_t)step * 2 * ndims + i];
+	for (uint32_t i = 0; s->head[step] && i < 2 * ndims; i++) {
+		double sum = peak_of_terms(s, step, i / 2, i % 2);
+
+		most = sum > most ? sum : most;
+	}
+	return most;
+}

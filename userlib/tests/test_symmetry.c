@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Costs by symmetry: equal to those from the plans of all ranks, for every algorithm on every small
+ * shape; from a few plans on networks of any size; and estimates from a sample. TAP on stdout.
+ */
+#include <math.h>
+
+#include "plan/model/model.h"
+#include "plan/select/choose.h"
+#include "plans.h"
+#include "tap.h"
+
+static bool near(double a, double b)
+{
+	return fabs(a - b) <= 1e-5 * fabs(b) + 1e-9;
+}
+
+static bool same_timing(const struct swc_timing *a, const struct swc_timing *b)
+{
+	return a->steps == b->steps && a->hops == b->hops && near(a->load, b->load) &&
+	       a->last_hops == b->last_hops && near(a->last_share, b->last_share);
+}
+
+static bool same_cost(const struct swc_cost *a, const struct swc_cost *b)
+{
+	return same_timing(&a->phased, &b->phased) && same_timing(&a->eager, &b->eager) &&
+	       near(a->psi_xi, b->psi_xi) && a->messages == b->messages && near(a->sent, b->sent) &&
+	       near(a->reduced, b->reduced) && a->order_varies == b->order_varies;
+}
+
+static bool compare(struct swc_plan_args a)
+{
+	struct swc_cost all, some;
+	int ret = swc_cost_compute(&a, &all, NULL, NULL, NULL, 0);
+
+	if (swc_cost_estimate(&a, UINT32_MAX, &some, NULL, NULL, NULL, 0) != ret)
+		return false;
+	if (a.algo != SWC_ALGO_CIRCULANT && some.max_runs != all.max_runs)
+		return false;
+	if (!ret && (!same_cost(&some, &all) || some.sampled)) {
+		printf("# %s:%d collective %d: %u/%llu/%g, all plans %u/%llu/%g\n",
+		       swc_algo_name(a.algo), a.param, a.coll, some.phased.steps,
+		       (unsigned long long)some.phased.hops, some.phased.load, all.phased.steps,
+		       (unsigned long long)all.phased.hops, all.phased.load);
+		return false;
+	}
+	return true;
+}
+
+/* Every algorithm by every collective and parameter, on all ports and on one. */
+static bool compare_all(const char *text)
+{
+	struct swc_topo t;
+	bool good = true;
+
+	if (swc_topo_parse(&t, text, NULL, 0))
+		abort();
+	for (unsigned int algo = 0; algo < SWC_ALGO_NR; algo++)
+		for (unsigned int coll = 0; coll < SWC_COLL_NR; coll++) {
+			const struct swc_algo_info *info = swc_algo_info(algo);
+			bool hybrid = info->hybrid && coll == SWC_ALLREDUCE;
+			struct swc_plan_args a = { .coll = (enum swc_coll)coll,
+						   .algo = (enum swc_algo)algo,
+						   .topo = &t,
+						   .nranks = t.nranks };
+
+			if (!(info->colls & 1u << coll) || info->one_node)
+				continue;
+			for (a.param = SWC_PARAM_DEFAULT; a.param < (hybrid ? 7 : 0); a.param++)
+				good &= compare(a);
+			a.param = SWC_PARAM_DEFAULT;
+			a.ports = 1;
+			good &= compare(a);
+		}
+	if (!good)
+		printf("# on %s\n", text);
+	swc_topo_free(&t);
+	return good;
+}
+
+static void test_shapes(void)
+{
+	static const char *const shapes[] = { "torus:4x4",    "torus:8x8",     "torus:16x4",
+					      "torus:4x16",   "torus:2x8",     "torus:2x2x2",
+					      "torus:8x4x2",  "torus:3x5",     "torus:9x3",
+					      "torus:6x4",    "torus:5x7",     "torus:1x8",
+					      "mesh:4x4",     "mesh:7",	       "torus:4x4*2",
+					      "ring:3*1,2,3", "torus:2x2x2x2", "torus:32x2" };
+	bool good = true;
+	char text[20];
+
+	for (uint32_t n = 2; n <= 18; n++) {
+		snprintf(text, sizeof(text), "ring:%u", n);
+		good &= compare_all(text);
+		snprintf(text, sizeof(text), "switch:%u", n);
+		good &= compare_all(text);
+	}
+	ok(good && compare_all("ring:32"), "rings and switches: as from the plans of all ranks");
+	good = true;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+		good &= compare_all(shapes[i]);
+	ok(good, "tori and meshes: as from the plans of all ranks");
+}
+
+/* A million ranks: what is known of small networks holds. */
+static void test_large(void)
+{
+	static const struct {
+		const char *topo, *algo;
+		uint32_t steps;
+		double psi_xi;
+	} rows[] = {
+		{ "torus:1024x1024", "swing-b", 40, 1.199 },
+		{ "torus:1024x1024", "bucket2", 2048, 1 },
+		{ "torus:1024x1024", "recdoub", 20, 0 },
+		{ "switch:1048576", "swing-b", 40, 2 },
+		{ "switch:1048576", "recdoub", 20, 20 },
+		{ "ring:1048576", "mirrored", 40, 10 },
+	};
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct swc_plan_args a = args_of(rows[i].algo, SWC_ALLREDUCE, 0);
+		struct swc_topo t;
+		struct swc_cost c;
+
+		if (swc_topo_parse(&t, rows[i].topo, NULL, 0))
+			abort();
+		a.topo = &t;
+		a.nranks = t.nranks;
+		if (swc_cost_estimate(&a, 1, &c, NULL, NULL, NULL, 0) || c.sampled ||
+		    c.phased.steps != rows[i].steps ||
+		    (rows[i].psi_xi > 0 && fabs(c.psi_xi / rows[i].psi_xi - 1) > 0.002)) {
+			printf("# %s on %s: %u steps, %g, %u sampled\n", rows[i].algo, rows[i].topo,
+			       c.phased.steps, c.psi_xi, c.sampled);
+			good = false;
+		}
+		swc_topo_free(&t);
+	}
+	ok(good, "a million ranks, from one plan");
+}
+
+static void test_sample(void)
+{
+	/* The steps of the first ones are aligned: a sample cannot find more than there is. */
+	static const char *const algos[] = { "twosided", "circulant", "ordered", "tree", "dtree" };
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(algos) / sizeof(algos[0]); i++) {
+		struct swc_plan_args a = args_of(algos[i], SWC_ALLREDUCE, 0);
+		struct swc_cost all, some;
+		struct swc_topo t;
+
+		if (swc_topo_parse(&t, "torus:10x13", NULL, 0))
+			abort();
+		a.topo = &t;
+		a.nranks = t.nranks;
+		good &= !swc_cost_compute(&a, &all, NULL, NULL, NULL, 0) &&
+			!swc_cost_estimate(&a, 20, &some, NULL, NULL, NULL, 0) &&
+			some.sampled == 65 && some.phased.steps > 0 && some.phased.load > 0;
+		if (i < 2)
+			good &= some.phased.steps <= all.phased.steps &&
+				some.phased.hops <= all.phased.hops &&
+				some.phased.load <= all.phased.load * 1.00001;
+		if (!good)
+			printf("# %s: %u sampled, %u/%llu/%g of %u/%llu/%g\n", algos[i],
+			       some.sampled, some.phased.steps,
+			       (unsigned long long)some.phased.hops, some.phased.load,
+			       all.phased.steps, (unsigned long long)all.phased.hops,
+			       all.phased.load);
+		swc_topo_free(&t);
+	}
+	ok(good, "a sample says that it is one");
+}
+
+int main(void)
+{
+	printf("TAP version 13\n");
+	test_shapes();
+	test_large();
+	test_sample();
+	return done();
+}
