@@ -9,9 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SWC_SIDES_STAGES 20 /* 2^20 members */
-#define SWC_SIDES_STEPS 5   /* of a stage that was searched */
-#define SWC_SIDES_PEERS 6   /* that a member receives from, or sends to, in one step */
+#define SWC_SIDES_STAGES 20    /* 2^20 members */
+#define SWC_SIDES_STEPS 5      /* of a stage that was searched */
+#define SWC_SIDES_SEARCHED 243 /* members of such a stage, at most: 3 to the steps */
+#define SWC_SIDES_PEERS 6      /* that a member receives from, or sends to, in one step */
 
 /* What a step adds to: nothing, the latest sum, or the sum before that. */
 enum swc_sides_base {
@@ -45,6 +46,13 @@ struct swc_sides {
 	uint32_t size, nstages, nsteps;
 	struct swc_sides_stage stage[SWC_SIDES_STAGES];
 };
+
+/*
+ * Find the shifts with the fewest hops for a stage of @best->n members in @steps steps; @best->steps
+ * stays 0 if there are none. A step receives up to two messages, the last one up to four; if the
+ * hops are more than half the ring, more messages may do better, and if so, also one step less.
+ */
+void swc_sides_shifts(struct swc_sides_stage *best, uint32_t steps);
 
 /* Find the schedule with the fewest steps, of these one with the fewest hops. 0 or -ENOMEM. */
 int swc_sides_find(struct swc_sides *l, uint32_t size);
