@@ -139,7 +139,8 @@ static int read_local(struct reader *r, struct swc_topo *t)
 	return 0;
 }
 
-static int read_figures(struct reader *r, struct swc_topo *t)
+/* A figure: its number, in Gbit/s or ns. */
+static int read_figure(struct reader *r, double *v, bool *rate)
 {
 	static const struct {
 		const char *name;
@@ -151,39 +152,72 @@ static int read_figures(struct reader *r, struct swc_topo *t)
 		      { "us", 1e3, false },
 		      { "ms", 1e6, false } };
 	const uint32_t nunits = sizeof(units) / sizeof(units[0]);
+	const char *figure = r->at;
+	uint32_t u;
+	char *end;
+
+	if (!digit(*figure))
+		return refuse(r, "topology: '%.20s' is not a figure such as 400Gbps or 400ns",
+			      figure);
+	*v = strtod(figure, &end);
+	r->at = end;
+	for (u = 0; u < nunits && !skip(r, units[u].name); u++)
+		;
+	if (u == nunits)
+		return refuse(r, "topology: '%.20s' is not a unit: use Gbps, Mbps, ns, us or ms",
+			      r->at);
+	*rate = units[u].rate;
+	*v *= units[u].factor;
+	if (!(*v > 0 && *v <= MAX_FIGURE))
+		return refuse(r, "topology: '%.20s' is out of range: more than 0, at most %g %s",
+			      figure, MAX_FIGURE, units[u].rate ? "Gbps" : "ns");
+	return 0;
+}
+
+/* The rates of further dimensions; the first has been read. */
+static int read_rates(struct reader *r, struct swc_topo *t)
+{
+	bool rate = true, differ = false;
+	uint32_t n = 1;
+	int ret = 0;
+
+	t->dim_gbps[0] = t->gbps;
+	for (; !ret && rate && n < t->ndims && skip(r, "/"); n++) {
+		ret = read_figure(r, &t->dim_gbps[n], &rate);
+		differ |= t->dim_gbps[n] < t->dim_gbps[0] || t->dim_gbps[n] > t->dim_gbps[0];
+		t->gbps = t->dim_gbps[n] > t->gbps ? t->dim_gbps[n] : t->gbps;
+	}
+	if (!ret && (!rate || n < t->ndims || *r->at == '/'))
+		return refuse(r, "topology: give one rate, or one for each of the %u dimensions",
+			      t->ndims);
+	if (!differ)
+		memset(t->dim_gbps, 0, sizeof(t->dim_gbps));
+	return ret;
+}
+
+static int read_figures(struct reader *r, struct swc_topo *t)
+{
+	int ret = 0;
 
 	if (!skip(r, "@"))
 		return 0;
 	do {
 		const char *figure = r->at;
 		double v, *to;
-		uint32_t u;
-		char *end;
+		bool rate;
 
-		if (!digit(*figure))
-			return refuse(r,
-				      "topology: '%.20s' is not a figure such as 400Gbps or 400ns",
-				      figure);
-		v = strtod(figure, &end);
-		r->at = end;
-		for (u = 0; u < nunits && !skip(r, units[u].name); u++)
-			;
-		if (u == nunits)
-			return refuse(
-				r, "topology: '%.20s' is not a unit: use Gbps, Mbps, ns, us or ms",
-				r->at);
-		to = units[u].rate ? &t->gbps : &t->hop_ns;
-		v *= units[u].factor;
-		if (!(v > 0 && v <= MAX_FIGURE))
-			return refuse(
-				r, "topology: '%.20s' is out of range: more than 0, at most %g %s",
-				figure, MAX_FIGURE, units[u].rate ? "Gbps" : "ns");
+		ret = read_figure(r, &v, &rate);
+		if (ret)
+			return ret;
+		to = rate ? &t->gbps : &t->hop_ns;
 		if (*to > 0)
-			return refuse(r, "topology: a second %s: '%.20s'",
-				      units[u].rate ? "rate" : "delay", figure);
+			return refuse(r, "topology: a second %s: '%.20s'", rate ? "rate" : "delay",
+				      figure);
 		*to = v;
-	} while (skip(r, ","));
-	return 0;
+		if (rate && *r->at == '/')
+			ret = read_rates(r, t);
+	} while (!ret && skip(r, ","));
+	return ret;
 }
 
 int swc_topo_parse(struct swc_topo *t, const char *text, char *why, size_t why_bytes)
@@ -272,7 +306,9 @@ int swc_topo_format(const struct swc_topo *t, char *text, size_t bytes)
 			PUT("%c%u", i ? ',' : '*', swc_topo_local(t, i));
 	else if (t->nlocal > 1)
 		PUT("*%u", t->nlocal);
-	if (t->gbps > 0)
+	for (uint32_t i = 0; i < t->ndims && t->dim_gbps[0] > 0; i++)
+		PUT("%c%sGbps", i ? '/' : '@', figure_text(t->dim_gbps[i], figure));
+	if (t->gbps > 0 && !(t->dim_gbps[0] > 0))
 		PUT("@%sGbps", figure_text(t->gbps, figure));
 	if (t->hop_ns > 0)
 		PUT("%c%sns", t->gbps > 0 ? ',' : '@', figure_text(t->hop_ns, figure));

@@ -7,8 +7,8 @@
  *	SHAPE	ring:N, torus:AxBxC, mesh:AxB (a torus without wrap-around links), switch:N (each
  *		node has one link to a switch that is never the bottleneck)
  *	LOCAL	ranks per node: one number, or one number for each node with commas between them
- *	FIGURE	400Gbps rate of a link in each direction, 400ns delay of a hop (one link and one
- *		router)
+ *	FIGURE	400Gbps rate of a link in each direction, or 60Gbps/30Gbps one for each dimension;
+ *		400ns delay of a hop (one link and one router)
  *
  * Examples: "torus:4x4", "torus:4x4*8@400Gbps,400ns", "switch:3*2,1,4". A topology file has one
  * such line; empty lines and those that begin with # are skipped.
@@ -41,7 +41,8 @@ enum swc_topo_kind {
  * @nlocal: ranks per node, 0 if nodes differ
  * @first: if nodes differ, the first rank of each node, and nranks behind the last node; else NULL.
  *	Owned.
- * @gbps: rate of a link in Gbit/s, 0 if not given
+ * @gbps: rate of a link in Gbit/s, 0 if not given; of the fastest if dimensions differ
+ * @dim_gbps: rates by dimension if they differ, else 0
  * @hop_ns: delay of a hop in ns, 0 if not given
  */
 struct swc_topo {
@@ -53,6 +54,7 @@ struct swc_topo {
 	uint32_t nlocal;
 	uint32_t *first;
 	double gbps;
+	double dim_gbps[SWC_TOPO_DIMS];
 	double hop_ns;
 };
 
@@ -92,6 +94,12 @@ static inline uint32_t swc_topo_local(const struct swc_topo *t, uint32_t node)
 }
 
 uint32_t swc_topo_node_of(const struct swc_topo *t, uint32_t rank);
+
+/* How many times longer a link of a dimension takes than the fastest ones. */
+static inline double swc_topo_slowness(const struct swc_topo *t, uint32_t dim)
+{
+	return t->dim_gbps[dim] > 0 ? t->gbps / t->dim_gbps[dim] : 1;
+}
 
 /*
  * Does a channel take the other direction where both ways round a dimension are equally long? The

@@ -497,6 +497,28 @@ static void test_hierarchy(void)
 	   "messages between nodes of several ranks are counted once");
 }
 
+/* Along the second dimension links have a quarter of the rate. */
+static void test_rates(void)
+{
+	struct swc_cost even, slow;
+	double bytes = MIB, ns;
+
+	/* Reduce-scatter and allgather by each of two ports: 2 * (3/8 + 4 * 3/32), or the reverse. */
+	ok(cost("torus:4x4", SWC_ALLREDUCE, "bucket", &even) &&
+		   cost("torus:4x4@400Gbps/100Gbps", SWC_ALLREDUCE, "bucket", &slow) &&
+		   slow.phased.steps == even.phased.steps &&
+		   near(slow.phased.load, 4 * even.phased.load, 1e-6),
+	   "a slow dimension decides where channels begin in different ones");
+	ok(cost("torus:4x4@100Gbps/400Gbps", SWC_ALLREDUCE, "bucket", &even) &&
+		   near(slow.phased.load, even.phased.load, 1e-6),
+	   "slow links in the other dimension");
+	ns = flow("torus:4x4@400Gbps/100Gbps", SWC_ALLREDUCE, "swing-b", bytes);
+	ok(cost("torus:4x4@400Gbps/100Gbps", SWC_ALLREDUCE, "swing-b", &slow) &&
+		   near(ns, swc_cost_time(&slow, bytes, &paper, NULL), 0.01) &&
+		   ns > 2 * flow("torus:4x4", SWC_ALLREDUCE, "swing-b", bytes),
+	   "flow model: slow links");
+}
+
 static void count_calls(void *arg, double done)
 {
 	double *last = arg;
@@ -595,6 +617,7 @@ int main(void)
 	test_times();
 	test_flow();
 	test_hierarchy();
+	test_rates();
 	test_errors();
 	printf("# %u skipped, as plans were refused\n", skipped);
 	return done();

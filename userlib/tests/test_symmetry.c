@@ -80,12 +80,26 @@ static bool compare_all(const char *text)
 
 static void test_shapes(void)
 {
-	static const char *const shapes[] = { "torus:4x4",    "torus:8x8",     "torus:16x4",
-					      "torus:4x16",   "torus:2x8",     "torus:2x2x2",
-					      "torus:8x4x2",  "torus:3x5",     "torus:9x3",
-					      "torus:6x4",    "torus:5x7",     "torus:1x8",
-					      "mesh:4x4",     "mesh:7",	       "torus:4x4*2",
-					      "ring:3*1,2,3", "torus:2x2x2x2", "torus:32x2" };
+	static const char *const shapes[] = { "torus:4x4",
+					      "torus:8x8",
+					      "torus:16x4",
+					      "torus:4x16",
+					      "torus:2x8",
+					      "torus:2x2x2",
+					      "torus:8x4x2",
+					      "torus:3x5",
+					      "torus:9x3",
+					      "torus:6x4",
+					      "torus:5x7",
+					      "torus:1x8",
+					      "mesh:4x4",
+					      "mesh:7",
+					      "torus:4x4*2",
+					      "ring:3*1,2,3",
+					      "torus:2x2x2x2",
+					      "torus:32x2",
+					      "torus:4x4@400Gbps/100Gbps",
+					      "torus:9x3@10Gbps/30Gbps" };
 	bool good = true;
 	char text[20];
 

@@ -170,7 +170,8 @@ static void test_hierarchy(void)
 		"mesh:2x2*3",	 "switch:3*20,1,2",	  "ring:5*3,3,4,3,5",
 		"switch:2*1,64", "torus:2x3*2,1,3,1,2,2", "ring:8*2"
 	};
-	static const char *const algos[] = { "ring", "recdoub", "tree", "dtree:3", "twosided", "ordered" };
+	static const char *const algos[] = { "ring",	"recdoub",  "tree",
+					     "dtree:3", "twosided", "ordered" };
 	char name[80];
 
 	for (size_t k = 0; k < sizeof(algos) / sizeof(algos[0]); k++) {
@@ -268,6 +269,7 @@ static bool same(const struct swc_topo *a, const struct swc_topo *b)
 	       !memcmp(a->dim, b->dim, sizeof(a->dim)) && a->nranks == b->nranks &&
 	       a->nlocal == b->nlocal && !a->first == !b->first &&
 	       !memcmp(&a->gbps, &b->gbps, sizeof(double)) &&
+	       !memcmp(a->dim_gbps, b->dim_gbps, sizeof(a->dim_gbps)) &&
 	       !memcmp(&a->hop_ns, &b->hop_ns, sizeof(double));
 }
 
@@ -311,6 +313,9 @@ static void test_topo_text(void)
 		{ "switch:3*1,1,1048574", "switch:3*1,1,1048574" },
 		{ "switch:3*1048574,1,1", "switch:3*1048574,1,1" },
 		{ "ring:4@0.4us,100000Mbps", "ring:4@100Gbps,400ns" },
+		{ "torus:8x4@60Gbps/30Gbps,1us", "torus:8x4@60Gbps/30Gbps,1000ns" },
+		{ "torus:8x4@1us,60Gbps/30000Mbps", "torus:8x4@60Gbps/30Gbps,1000ns" },
+		{ "torus:8x4@30Gbps/30Gbps", "torus:8x4@30Gbps" },
 		{ "ring:4@1ms", "ring:4@1e+06ns" },
 		{ "ring:4@0.1Gbps", "ring:4@0.1Gbps" },
 		{ "ring:4@123456789.123456789Gbps", "ring:4@123456789.12345679Gbps" },
@@ -400,6 +405,13 @@ static void test_topo_errors(void)
 		{ "ring:4@1ns,2us", "a second delay" },
 		{ "ring:4@1Gbps,1ns,2Mbps", "a second rate" },
 		{ "ring:4@1Gbps,1ns.", "nothing may follow" },
+		{ "ring:4@1Gbps/2Gbps", "one for each of the 1 dimensions" },
+		{ "torus:4x4@1Gbps/2Gbps/3Gbps", "one for each of the 2 dimensions" },
+		{ "torus:4x4x4@1Gbps/2Gbps", "one for each of the 3 dimensions" },
+		{ "torus:4x4@1Gbps/", "is not a figure" },
+		{ "torus:4x4@1Gbps/-1Gbps", "is not a figure" },
+		{ "torus:4x4@1Gbps/2ns", "one for each of the 2 dimensions" },
+		{ "torus:4x4@1ns/2ns", "nothing may follow" },
 	};
 	bool good = true;
 

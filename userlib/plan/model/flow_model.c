@@ -200,13 +200,11 @@ static void end_moving(struct sim *s, const struct flow *f)
 
 static void set_rate(struct sim *s, struct flow *f)
 {
-	uint32_t most = 1;
+	double most = 1;
 
-	for (uint32_t i = 0; i < f->route.n; i++) {
-		const struct link *l = &s->link[f->route.link[i]];
-
-		most = l->n > most ? l->n : most;
-	}
+	for (uint32_t i = 0; i < f->route.n; i++)
+		most = fmax(most, s->link[f->route.link[i]].n *
+					  swc_link_slowness(&s->links, f->route.link[i]));
 	f->left -= f->rate * (s->walk.now - f->since);
 	f->since = s->walk.now;
 	f->rate = s->net->gbps / 8 / most;
@@ -234,8 +232,11 @@ static void settle(struct sim *s)
 /* End a flow's phase. */
 static void next_phase(struct sim *s, struct flow *f)
 {
-	double rate = s->net->gbps / 8;
+	double rate = s->net->gbps / 8, slowest = 1;
 
+	for (uint32_t i = 0; i < f->route.n; i++)
+		slowest = fmax(slowest, swc_link_slowness(&s->links, f->route.link[i]));
+	rate /= slowest;
 	if (f->phase == STARTING) {
 		double gone = fmin(f->early * rate, f->left);
 

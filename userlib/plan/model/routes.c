@@ -19,6 +19,11 @@ struct swc_links swc_links_of(const struct swc_topo *t)
 	return l;
 }
 
+double swc_link_slowness(const struct swc_links *l, uint32_t link)
+{
+	return swc_topo_slowness(l->topo, link / 2 % l->topo->ndims);
+}
+
 static int add(struct swc_route *r, uint32_t link)
 {
 	if (!swc_table_reserve(&r->link, r->n, &r->room, sizeof(*r->link)))

@@ -39,6 +39,9 @@ struct swc_route {
 
 struct swc_links swc_links_of(const struct swc_topo *topo);
 
+/* How many times longer a link takes than the fastest ones of the network. */
+double swc_link_slowness(const struct swc_links *l, uint32_t link);
+
 /*
  * Set the route of a message on a channel; fast if it is the same as before. It is the route that
  * swc_topo_path() stands for: at half the way round, the first half of the channels go up, the

@@ -163,7 +163,8 @@ static void account(struct model *m, uint32_t step, uint32_t chan, uint32_t from
 	if (hops > m->hops[step])
 		m->hops[step] = hops;
 	for (uint32_t i = 0; m->load && i < r->n; i++)
-		m->load[(size_t)r->link[i] * m->n + step] += (float)blocks;
+		m->load[(size_t)r->link[i] * m->n + step] +=
+			(float)((double)blocks * swc_link_slowness(&m->links, r->link[i]));
 }
 
 /* Add up a complete window, and go to the next one. */

@@ -219,7 +219,7 @@ int swc_symmetric_add(struct swc_symmetric *s, uint32_t step, uint32_t chan, uin
 					 .up = ahead < back || (ahead == back && !mirrored),
 					 .hops = ahead < back ? ahead : back,
 					 .base = swap && mirrored ? d / 3 : 0,
-					 .blocks = (double)blocks };
+					 .blocks = (double)blocks * swc_topo_slowness(t, i) };
 
 		if (!ahead)
 			continue;

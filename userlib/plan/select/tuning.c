@@ -93,6 +93,7 @@ int swc_tuning_parse(struct swc_tuning *t, char *text, const struct swc_topo *to
 	*t = (struct swc_tuning){ 0 };
 	/* Figures of links do not count: what was measured holds for the shape. */
 	shape.gbps = shape.hop_ns = 0;
+	memset(shape.dim_gbps, 0, sizeof(shape.dim_gbps));
 	swc_topo_format(&shape, shape_text, sizeof(shape_text));
 	if (swc_number_locale_enter(&locale)) {
 		ret = parse_lines(t, text, shape_text, why, why_bytes);
