@@ -72,6 +72,8 @@ static const struct cli_option options[OPTION_NR] = {
 	[OPTION_OUT_DIR] = { OPTION_OUT_DIR, 0, "out", "DIR", "write to this folder" },
 	[OPTION_OUT_FILE] = { OPTION_OUT_FILE, 0, "out", "FILE",
 			      "write the plans to this file (default: standard output)" },
+	[OPTION_SPEC] = { OPTION_SPEC, 's', "spec", "FILE",
+			  "the specification, JSON; - is standard input" },
 	[OPTION_JSON] = { OPTION_JSON, 'j', "json", NULL, "print JSON" },
 };
 
@@ -181,6 +183,9 @@ static void option_arg(struct plan_options *opt, struct cli *cli, int id)
 	case OPTION_OUT_DIR:
 	case OPTION_OUT_FILE:
 		opt->out = cli->value;
+		break;
+	case OPTION_SPEC:
+		opt->spec = cli->value;
 		break;
 	case OPTION_JSON:
 		opt->json = true;

@@ -40,6 +40,7 @@ struct plan_options {
 	const char *tuning;
 	const char *out;
 	const char *file; /* import */
+	const char *spec; /* allocate, orders */
 };
 
 /* ------------------------------------------------------------------ args.c */
@@ -71,6 +72,7 @@ enum plan_option {
 	OPTION_TUNING,
 	OPTION_OUT_DIR,
 	OPTION_OUT_FILE,
+	OPTION_SPEC,
 	OPTION_JSON,
 	OPTION_NR
 };
@@ -170,5 +172,7 @@ int choose_run(const struct plan_options *opt);
 int export_run(const struct plan_options *opt);
 int import_run(const struct plan_options *opt);
 int figures_run(const struct plan_options *opt);
+int allocate_run(const struct plan_options *opt);
+int orders_run(const struct plan_options *opt);
 
 #endif /* SWINGPLAN_H */

@@ -129,6 +129,58 @@ json "figures of one torus" "len(d) == 26 and
 	"figures figures.json figures.txt " ]]
 result $? "figures: all files"
 
+spec() { # spec JSON: the file of a specification
+	echo "$1" >"$dir/spec"
+}
+
+spec '{"sizes": [8,4,4], "bandwidth": [60,30,10], "op": "allreduce", "bytes": 1e9}'
+json "orders: keys and known numbers" "$(near "d['time_ns']" 19843750) and
+	$(near "d['best_single_ns']" 29166666.7) and d['fixed_ns'] == d['best_single_ns'] and
+	d['bound_ns'] == d['time_ns'] and len(d['orders']) <= 3 and
+	abs(sum(o['fraction'] for o in d['orders']) - 1) < 1e-6 and
+	all(sorted(o['order']) == [0, 1, 2] for o in d['orders'])" orders --spec "$dir/spec"
+good "orders in words" "65.2381%  0, 1, 2" orders --spec "$dir/spec"
+
+allocate=allocate
+spec '{"sizes": [4,2], "total": 9, "phases": [{"v": [1,1]}]}'
+run allocate --spec "$dir/spec" || ! grep -q "without NLopt" "$dir/err" || allocate=''
+if [[ $allocate ]]; then
+	phases='{"v": [1.5e9, 2.5e8, 0], "count": 2}, {"v": [0, 0, 3e8]}, {"v": [1.5e8, 1e8, 1e8]}, {"v": [6e7, 1e7, 0]}'
+	spec "{\"sizes\": [4,2,2], \"total\": 100, \"compute_ns\": 1e7, \"phases\": [$phases]}"
+	json "allocate: the least time" "$(near "d['time_ns']" 78.29e6) and $(near "d['time_equal_ns']" 115.3e6) and
+		abs(sum(d['bandwidth']) - 100) < 1e-4 and len(d['sensitivity']) == 3 and 'cost' not in d" \
+		allocate --spec "$dir/spec"
+	spec "{\"sizes\": [4,2,2], \"total\": 100, \"compute_ns\": 1e7, \"phases\": [$phases],
+		\"objective\": \"time_cost\", \"prices\": [2,4,57.4]}"
+	json "allocate: the least time times cost" "$(near "d['time_cost']" 6.40586e10) and
+		$(near "d['per_cost_over_equal']" 3.8038)" allocate --spec "$dir/spec"
+	spec '{"sizes": [4,8,4], "prices": [2,4,57.4], "total": 300, "compute_ns": 5e6, "cap": [300,300,20],
+		"linear": [[[1,-1,0], ">=", 0]], "phases": [{"op": "allreduce", "bytes": 1e9},
+		{"op": "alltoall", "bytes": 2e8, "count": 4},
+		{"op": "allgather", "bytes": 1e6, "count": 10, "groups": [4,8,1]}]}'
+	json "allocate: caps and linear constraints" "$(near "d['time_ns']" 43026790)" allocate --spec "$dir/spec"
+	# Damaged specifications are refused by one line, or still make sense.
+	python3 - "$prog" "$dir/spec" <<'END' >"$dir/out" 2>"$dir/err"
+import random, subprocess, sys
+text = open(sys.argv[2]).read()
+words = ["-1", "1e999", "[]", "{}", '"x"', "null", "0", "", ",", "[", "1e-300", '"sizes"', "1e18"]
+random.seed(1)
+for i in range(150):
+    at = random.randrange(len(text))
+    bad = text[:at] + random.choice(words) + text[at + random.randrange(6):]
+    for verb in "allocate", "orders":
+        p = subprocess.run([sys.argv[1], verb, "--spec", "-"], input=bad, capture_output=True, text=True, timeout=60)
+        if p.returncode not in (0, 2) or (p.returncode == 2 and (p.stdout or p.stderr.count("\n") != 1)):
+            sys.exit(f"{verb}: {p.returncode}: {p.stderr}: {bad}")
+END
+	result $? "150 damaged specifications"
+else
+	for name in "least time" "least time times cost" constraints damaged; do
+		number=$((number + 1))
+		echo "ok $number - allocate: $name # SKIP built without NLopt: apt-get install libnlopt-dev"
+	done
+fi
+
 # Pictures of what has been written so far.
 if /usr/bin/python3 -c "import matplotlib" 2>/dev/null; then
 	pictures() { # pictures NAME WORDS FILE...: the pictures of the files have these words, one a line
@@ -157,6 +209,19 @@ else
 	done
 fi
 
+spec '{"sizes": [4,2], "bandwidth": [10,-1], "op": "allreduce", "bytes": 1e9}'
+bad '"bandwidth": expected numbers from' orders --spec "$dir/spec"
+spec '{"sizes": [4,2], "bandwidth": [10], "op": "allreduce", "bytes": 1e9}'
+bad 'expected 2 numbers, one for each of "sizes"' orders --spec "$dir/spec"
+spec '{"sizes": [4,2], "bandwidth": [10, NaN], "op": "allreduce", "bytes": 1e9}'
+bad 'not JSON' orders --spec "$dir/spec"
+if [[ $allocate ]]; then
+	spec '{"sizes": [4,2], "total": 10, "floor": [8,8], "phases": [{"op": "allreduce", "bytes": 1e9}]}'
+	bad "total of 10 is below the floors' 16" allocate --spec "$dir/spec"
+	spec "{\"sizes\": [4,2], \"total\": 10, \"phases\": [$(printf '{"v":[1,2]},%.0s' {1..5000}){\"v\":[1,2]}]}"
+	bad "expected 1 to 4096 phases" allocate --spec "$dir/spec"
+fi
+bad "--spec .*is missing" orders
 bad "no verb 'frob'.*list, show, verify" frob
 bad "no such algorithm.*swing-b" show --algo frob --topo ring:8
 bad "parameter must be" show --algo swing-h:99 --topo ring:8
