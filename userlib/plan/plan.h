@@ -50,6 +50,8 @@ enum swc_algo {
  * @colls: collectives it offers, as bits 1 << enum swc_coll
  * @one_node: consists of LOCAL and SYNC steps: all ranks must be on one node
  * @multiport: uses all links of a node of a torus unless told otherwise
+ * @serial: visits every member one after the other: as many steps as members less one, twice for
+ *	ALLREDUCE
  * @hybrid: for ALLREDUCE the number is how many reduce-scatter steps or stages there are, from 0 on
  */
 struct swc_algo_info {
@@ -60,6 +62,7 @@ struct swc_algo_info {
 	bool one_node;
 	bool multiport;
 	bool hybrid;
+	bool serial;
 };
 
 /* NULL past the end. */

@@ -193,7 +193,8 @@ static void factor(struct factors *f, uint32_t rest, uint64_t hops, uint64_t loa
 		f->best_load = load;
 		return;
 	}
-	for (uint32_t i = 0; i < f->ndivisors; i++) {
+	/* No schedule has fewer hops than half the ring. */
+	for (uint32_t i = 0; i < f->ndivisors && f->best_hops > l->size / 2; i++) {
 		struct swc_sides_stage *s = &f->stage[i];
 		uint64_t stride = l->size / rest;
 

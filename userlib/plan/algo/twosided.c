@@ -294,10 +294,15 @@ static uint32_t find_scatters(struct line *line, uint32_t ndims, uint32_t stages
 	return n;
 }
 
+/* The schedules of what is left; the same for dimensions that are alike. */
 static void find_wholes(struct swc_builder *b, struct line *line, uint32_t ndims)
 {
 	for (struct line *l = line; l < line + ndims; l++) {
-		if (swc_sides_find(&l->whole, l->size / l->rest))
+		uint32_t size = l->size / l->rest;
+
+		if (l > line && l[-1].whole.size == size)
+			l->whole = l[-1].whole;
+		else if (swc_sides_find(&l->whole, size))
 			b->error = -ENOMEM;
 		for (uint32_t k = 0; k < l->whole.nstages; k++)
 			if (l->whole.stage[k].n != 2 && l->whole.stage[k].n != 4)

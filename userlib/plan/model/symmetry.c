@@ -26,7 +26,7 @@
 
 #include "plan/table.h"
 
-#define SAMPLE 64
+#define SAMPLE 16
 
 /**
  * struct swc_term - what one message of one rank stands for
@@ -167,7 +167,8 @@ static int add(struct swc_symmetric *s, uint32_t step, uint32_t from, const stru
 	if (s->kind == SWC_SYMMETRY_LINES)
 		add_line(s, step, from, t);
 	else if (s->kind == SWC_SYMMETRY_SAMPLE)
-		s->mean[at] += (float)(t->blocks * t->hops / s->nvisits);
+		s->mean[at] += (float)(t->blocks * t->hops / s->nvisits * s->topo->nranks /
+				       s->topo->nnodes);
 	else
 		return add_term(s, step, t);
 	return 0;

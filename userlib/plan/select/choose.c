@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The automatic choice. Candidates are all algorithms that have a plan for rank 0, hybrids with
+ * The automatic choice. Candidates are all algorithms that have a plan for rank 0, or for which that
+ * would be long, hybrids with
  * every number of steps. The cheapest by the model wins. Computing a cost takes time on large
  * networks, so candidates come in the order of their steps, and those are skipped whose steps and
  * messages of one rank alone take longer than the best one.
@@ -105,6 +106,16 @@ static bool consider(struct swc_choices *c, enum swc_coll coll, enum swc_algo al
 	size_t bytes;
 	void *plan;
 
+	if (swc_algo_info(algo)->serial) {
+		/* Long plans: they are built if so many steps can matter. */
+		*to = (struct swc_candidate){ .algo = algo,
+					      .param = param,
+
+					      .steps = (c->topo->nnodes - 1) *
+						       (coll == SWC_ALLREDUCE ? 2 : 1) };
+		c->coll[coll].n++;
+		return true;
+	}
 	if (swc_plan_build(&args, &plan, &bytes, NULL, 0))
 		return false;
 	h = plan;
@@ -187,8 +198,19 @@ static bool can_matter(const struct swc_choices *c, const struct swc_candidate *
 	return b->n < b->max || least <= b->ns[b->max - 1];
 }
 
-static struct swc_choice by_model(struct swc_choices *c, enum swc_coll coll, bool in_order,
-				  uint64_t bytes, unsigned int nbest)
+/*
+ * The steps of a tree follow from one rank to the next; of that a sample shows nothing, so the tree
+ * would seem too cheap.
+ */
+static bool is_guessed(const struct swc_choices *c, const struct swc_candidate *cand)
+{
+	return c->topo->nranks > MOST_RANKS && (!cand->known || cand->cost.sampled) &&
+	       (cand->algo == SWC_ALGO_TREE || cand->algo == SWC_ALGO_DTREE);
+}
+
+/* @guessed: take those that are guessed, or the others. */
+static struct swc_choice best_of(struct swc_choices *c, enum swc_coll coll, bool in_order,
+				 uint64_t bytes, unsigned int nbest, bool guessed)
 {
 	struct swc_choice choice = { swc_choices_fallback(c->topo, coll), SWC_PARAM_DEFAULT,
 				     SWC_REASON_ONLY, 0 };
@@ -200,7 +222,8 @@ static struct swc_choice by_model(struct swc_choices *c, enum swc_coll coll, boo
 		struct swc_candidate *cand = &c->coll[coll].cand[i];
 		double ns;
 
-		if ((in_order && cand->order_varies) || !can_matter(c, cand, &best, bytes))
+		if ((in_order && cand->order_varies) || is_guessed(c, cand) != guessed ||
+		    !can_matter(c, cand, &best, bytes))
 			continue;
 		ns = time_of(c, coll, cand, bytes);
 		if (ns < 0)
@@ -211,6 +234,15 @@ static struct swc_choice by_model(struct swc_choices *c, enum swc_coll coll, boo
 						      ns };
 	}
 	return choice;
+}
+
+static struct swc_choice by_model(struct swc_choices *c, enum swc_coll coll, bool in_order,
+				  uint64_t bytes, unsigned int nbest)
+{
+	struct swc_choice choice = best_of(c, coll, in_order, bytes, nbest, false);
+
+	return choice.reason == SWC_REASON_MODEL ? choice
+						 : best_of(c, coll, in_order, bytes, nbest, true);
 }
 
 struct usable {
