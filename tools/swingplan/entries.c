@@ -9,8 +9,9 @@
 
 /* Hybrids have at most as many steps as the log2 of the largest network. */
 #define MAX_HYBRID 20
-/* Plans that are built for the cost of an algorithm whose ranks are not alike. */
+/* Plans that are built for the cost of an algorithm whose ranks are not alike; one among all. */
 #define MOST_RANKS 8192
+#define MOST_RANKS_OF_ALL 1024
 
 const char *plan_algo_text(enum swc_algo algo, int32_t param, char text[PLAN_ALGO_TEXT])
 {
@@ -127,13 +128,15 @@ struct entry *plan_entries(const struct plan_options *opt, enum swc_coll coll, u
 
 void plan_costs(const struct plan_options *opt, struct entry *e, unsigned int n)
 {
+	uint32_t most = strcmp(opt->algos, "all") ? MOST_RANKS : MOST_RANKS_OF_ALL;
+
 	for (unsigned int i = 0; i < n; i++) {
 		struct swc_plan_args args = plan_args(opt, &e[i], opt->coll);
 		struct progress p = { e[i].name, (double)i / n, 1.0 / n };
 
 		if (!e[i].ret)
-			e[i].ret = swc_cost_estimate(&args, MOST_RANKS, &e[i].cost, plan_progress,
-						     &p, e[i].why, sizeof(e[i].why));
+			e[i].ret = swc_cost_estimate(&args, most, &e[i].cost, plan_progress, &p,
+						     e[i].why, sizeof(e[i].why));
 		if (e[i].ret == -ENOMEM)
 			plan_no_memory();
 		if (e[i].ret && strcmp(opt->algos, "all"))

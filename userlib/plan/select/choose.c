@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The automatic choice. Candidates are all algorithms that have a plan for rank 0, or for which that
- * would be long, hybrids with
- * every number of steps. The cheapest by the model wins. Computing a cost takes time on large
- * networks, so candidates come in the order of their steps, and those are skipped whose steps and
- * messages of one rank alone take longer than the best one.
+ * The automatic choice. Candidates are all algorithms that have a plan for rank 0, or whose plan
+ * would be long, hybrids with every number of steps. The cheapest by the model wins. Computing a
+ * cost takes time on large networks, so candidates come in the order of their steps, and those are
+ * skipped whose steps and messages of one rank alone take longer than the best one.
  */
 #include <stdlib.h>
 
