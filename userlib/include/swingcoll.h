@@ -105,9 +105,11 @@ struct swingcoll_req;
 
 /*
  * Options of a communicator. Zero the struct and set what is wanted. They must be equal on all
- * ranks, except use_io_uring. Texts are copied.
+ * ranks, except use_io_uring and progress. Texts are copied.
  *
  * timeout_ms	deadline of the creation and of each operation, in milliseconds; 0: 30000
+ * op_timeout_ms	deadline of each operation, if it is another; SWINGCOLL_NO_DEADLINE: none, only a
+ *		rank that dies or leaves ends the wait for it; 0: timeout_ms
  * flags	SWINGCOLL_ANY_USER, SWINGCOLL_ALLOW_REORDER, SWINGCOLL_URGENT or SWINGCOLL_TRY_URGENT
  * algo		NULL or "auto"; the name of an algorithm (swingcoll_algo_name()), with a number as
  *		in "swing-h:2" if it takes one; or "file:PATH" for a plan file, see
@@ -119,6 +121,11 @@ struct swingcoll_req;
  *		NULL: all ranks are on one node, or, with a bootstrap, what that finds
  * tuning	file of measured times that corrects the automatic choice, as swingperf --tune
  *		writes it; NULL: none
+ * progress	NULL, or a function that blocking calls and swingcoll_wait() call again and again
+ *		while they wait, at least every millisecond, for example to let another library
+ *		progress. It runs in the waiting thread and must not call this library, except
+ *		swingcoll_test(). A rank then polls for small messages instead of sleeping
+ * progress_arg	its argument
  */
 struct swingcoll_comm_opts {
 	uint32_t timeout_ms;
@@ -129,8 +136,13 @@ struct swingcoll_comm_opts {
 	uint32_t reserved0; /* 0 */
 	const char *topo;
 	const char *tuning;
-	uint32_t reserved[8]; /* 0 */
+	void (*progress)(void *arg);
+	void *progress_arg;
+	uint32_t op_timeout_ms;
+	uint32_t reserved[3]; /* 0 */
 };
+
+#define SWINGCOLL_NO_DEADLINE UINT32_MAX
 
 #define SWINGCOLL_ANY_USER (1u << 0) /* members may belong to different users */
 #define SWINGCOLL_ALLOW_REORDER                                                                    \

@@ -101,8 +101,8 @@ struct swingcoll_req {
  *
  * @collect: complete the requests whose completions have arrived; true if there were any. Called by
  *	the reaper only, without @lock
- * @sleep: sleep until there are more. 0 or -EINTR: go on; any other error is final. Called as
- *	@collect
+ * @sleep: sleep until there are more, or, unless @ms is 0, for so many milliseconds. 0 or -EINTR: go
+ *	on; any other error is final. Called as @collect
  * @push: submit to the kernel what is queued, which @sleep may have missed; NULL if nothing is ever
  *	queued
  */
@@ -113,14 +113,18 @@ struct swc_reaper {
 	unsigned int waiters;
 	int error; /* final */
 	bool (*collect)(struct swc_reaper *r);
-	int (*sleep)(struct swc_reaper *r);
+	int (*sleep)(struct swc_reaper *r, unsigned int ms);
 	int (*push)(struct swc_reaper *r);
 };
 
 void swc_reaper_init(struct swc_reaper *r);
 void swc_reaper_destroy(struct swc_reaper *r);
-/* Sleep until a request is done. 0, or the reaper's final error. */
-int swc_reaper_wait(struct swc_reaper *r, struct swingcoll_req *req);
+/*
+ * Sleep until a request is done. 0, or the reaper's final error. @hook, which may be NULL, is called
+ * without locks.
+ */
+int swc_reaper_wait(struct swc_reaper *r, struct swingcoll_req *req,
+		    const struct swc_wait_hook *hook);
 /* Submit to the kernel what is queued. */
 int swc_reaper_push(struct swc_reaper *r);
 /* Collect the completions that have arrived, unless another thread is the reaper. */
@@ -289,6 +293,9 @@ struct swingcoll_comm {
 	uint32_t nnodes;
 	uint32_t nlocal; /* ranks on this node */
 	const struct swc_comm_state *state;
+	uint32_t timeout_ms;	/* of the creation */
+	uint32_t op_timeout_ms; /* of an operation; 0: the same */
+	struct swc_wait_hook hook;
 
 	pthread_mutex_t order;
 	struct swc_slots slots;

@@ -46,11 +46,12 @@ static bool collect(struct swc_reaper *r)
 	return n;
 }
 
-static int sleep_once(struct swc_reaper *r)
+static int sleep_once(struct swc_reaper *r, unsigned int ms)
 {
 	struct kernel *k = (struct kernel *)r;
 	int ret;
 
+	(void)ms;
 	pthread_mutex_lock(&k->lock);
 	while (!k->n && !k->broken)
 		pthread_cond_wait(&k->cond, &k->lock);
@@ -93,7 +94,7 @@ static void *rank_main(void *arg)
 		pthread_mutex_unlock(&k->lock);
 		if (i % 3 == 0)
 			swc_reaper_poll(&k->reaper);
-		if (swc_reaper_wait(&k->reaper, &req))
+		if (swc_reaper_wait(&k->reaper, &req, NULL))
 			return (void *)1;
 	}
 	return NULL;
@@ -126,7 +127,7 @@ static void *waiter_main(void *arg)
 {
 	struct waiter *w = arg;
 
-	w->ret = swc_reaper_wait(&w->k->reaper, &w->req);
+	w->ret = swc_reaper_wait(&w->k->reaper, &w->req, NULL);
 	return NULL;
 }
 
@@ -174,7 +175,7 @@ static void test_broken(void)
 	pthread_join(tb, NULL);
 	ok(a.ret == -EBADF && b.ret == -EBADF, "a final error ends all waits");
 	swc_reaper_poll(&k.reaper);
-	ok(swc_reaper_wait(&k.reaper, &a.req) == -EBADF, "a final error stays");
+	ok(swc_reaper_wait(&k.reaper, &a.req, NULL) == -EBADF, "a final error stays");
 }
 
 int main(void)

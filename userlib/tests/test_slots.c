@@ -78,11 +78,22 @@ enum way {
 	WAYS
 };
 
+/* Which ranks have a hook, and so poll instead of sleeping. */
+enum hooked {
+	NONE,
+	ODD_RANKS,
+	ALL_RANKS,
+	HOOKED
+};
+
+static const char *const hooked_names[] = { "", ", odd ranks with a hook", ", with hooks" };
+
 struct team {
 	struct node node;
 	unsigned int nranks, nops;
 	uint64_t seed;
 	bool spin;
+	enum hooked hooked;
 	uint32_t timeout_ms;
 	unsigned int bad;
 	int8_t *outcome[MAX_RANKS]; /* by operation */
@@ -93,18 +104,43 @@ struct member {
 	unsigned int rank;
 };
 
+static void complain(struct team *t, unsigned int rank, uint64_t k, const char *what)
+{
+	if (__atomic_fetch_add(&t->bad, 1, __ATOMIC_RELAXED) < 5)
+		printf("# rank %u operation %llu: %s\n", rank, (unsigned long long)k, what);
+}
+
+static void count_call(void *arg)
+{
+	__atomic_fetch_add((unsigned int *)arg, 1, __ATOMIC_RELAXED);
+}
+
+static unsigned int hook_calls;
+static const struct swc_wait_hook counting = { .call = count_call, .arg = &hook_calls };
+
+static void setup(struct swc_slots *s, struct member *m)
+{
+	struct team *t = m->team;
+
+	swc_slots_plan(s, t->nranks, m->rank, MAX_BYTES);
+	s->timeout_ms = t->timeout_ms;
+	s->state = &t->node.state;
+	s->env = &node_env;
+	s->arg = &t->node;
+	if (t->hooked == ALL_RANKS || (t->hooked == ODD_RANKS && m->rank & 1))
+		s->hook = &counting;
+	if (swc_slots_attach(s, t->node.memory))
+		complain(t, m->rank, 0, "attach");
+	s->spin = t->spin;
+	s->spin_known = true;
+}
+
 static uint64_t mix(uint64_t z)
 {
 	z += 0x9e3779b97f4a7c15;
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
 	z = (z ^ z >> 27) * 0x94d049bb133111eb;
 	return z ^ z >> 31;
-}
-
-static void complain(struct team *t, unsigned int rank, uint64_t k, const char *what)
-{
-	if (__atomic_fetch_add(&t->bad, 1, __ATOMIC_RELAXED) < 5)
-		printf("# rank %u operation %llu: %s\n", rank, (unsigned long long)k, what);
 }
 
 /* Contribution of a rank to element i of operation k. */
@@ -202,15 +238,7 @@ static void *member_main(void *arg)
 	struct team *t = m->team;
 	struct swc_slots s;
 
-	swc_slots_plan(&s, t->nranks, m->rank, MAX_BYTES);
-	s.timeout_ms = t->timeout_ms;
-	s.state = &t->node.state;
-	s.env = &node_env;
-	s.arg = &t->node;
-	if (swc_slots_attach(&s, t->node.memory))
-		complain(t, m->rank, 0, "attach");
-	s.spin = t->spin;
-	s.spin_known = true;
+	setup(&s, m);
 	for (uint64_t k = 0; k < t->nops; k++) {
 		uint64_t h = mix(t->seed + k);
 		enum way way = h % 16 < 10    ? SLOTS
@@ -270,11 +298,12 @@ static void finish(struct team *t, pthread_t *thread)
 	free(t->node.memory);
 }
 
-static void test_mix(unsigned int nranks, unsigned int nops, bool spin)
+static void test_mix(unsigned int nranks, unsigned int nops, bool spin, enum hooked hooked)
 {
 	struct team t = { .nranks = nranks,
 			  .nops = nops,
 			  .spin = spin,
+			  .hooked = hooked,
 			  .timeout_ms = 60000,
 			  .seed = (uint64_t)time(NULL) };
 	struct member m[MAX_RANKS];
@@ -283,26 +312,14 @@ static void test_mix(unsigned int nranks, unsigned int nops, bool spin)
 
 	start(&t, m, thread, member_main);
 	finish(&t, thread);
-	snprintf(name, sizeof(name), "%u ranks, %u mixed operations, %s", nranks, nops,
-		 spin ? "polling first" : "sleeping at once");
+	snprintf(name, sizeof(name), "%u ranks, %u mixed operations, %s%s", nranks, nops,
+		 spin ? "polling first" : "sleeping at once", hooked_names[hooked]);
 	if (!ok(!t.bad, name))
 		printf("# seed %llu\n", (unsigned long long)t.seed);
 	printf("# %u sleeps, %u wakes\n", t.node.sleeps, t.node.wakes);
 }
 
 /* ---- ranks that do not come ---- */
-
-static void setup(struct swc_slots *s, struct member *m)
-{
-	swc_slots_plan(s, m->team->nranks, m->rank, MAX_BYTES);
-	s->timeout_ms = m->team->timeout_ms;
-	s->state = &m->team->node.state;
-	s->env = &node_env;
-	s->arg = &m->team->node;
-	swc_slots_attach(s, m->team->node.memory);
-	s->spin = m->team->spin;
-	s->spin_known = true;
-}
 
 static const struct swc_slots_op barrier = { .coll = SWC_BARRIER };
 
@@ -389,14 +406,18 @@ static void test_absence(void *(*fn)(void *), unsigned int nranks, uint32_t time
 {
 	char text[100];
 
-	for (int spin = 0; spin < 2; spin++) {
-		struct team t = { .nranks = nranks, .spin = spin, .timeout_ms = timeout_ms };
+	for (int way = 0; way < 2 * HOOKED; way++) {
+		struct team t = { .nranks = nranks,
+				  .spin = way & 1,
+				  .hooked = (enum hooked)(way / 2),
+				  .timeout_ms = timeout_ms };
 		struct member m[MAX_RANKS];
 		pthread_t thread[MAX_RANKS];
 
 		start(&t, m, thread, fn);
 		finish(&t, thread);
-		snprintf(text, sizeof(text), "%s (%s)", name, spin ? "polling" : "sleeping");
+		snprintf(text, sizeof(text), "%s (%s%s)", name, t.spin ? "polling" : "sleeping",
+			 hooked_names[t.hooked]);
 		ok(!t.bad, text);
 	}
 }
@@ -428,11 +449,15 @@ int main(int argc, char **argv)
 	swc_reduce_init();
 	test_layout();
 	for (int spin = 0; spin < 2; spin++) {
-		test_mix(1, 1000, spin);
-		test_mix(2, nops, spin);
-		test_mix(3, nops / 2, spin);
-		test_mix(8, nops / 4, spin);
+		test_mix(1, 1000, spin, NONE);
+		test_mix(2, nops, spin, NONE);
+		test_mix(2, nops, spin, ODD_RANKS);
+		test_mix(3, nops / 2, spin, NONE);
+		test_mix(3, nops / 2, spin, ALL_RANKS);
+		test_mix(8, nops / 4, spin, NONE);
+		test_mix(8, nops / 8, spin, ODD_RANKS);
 	}
+	ok(hook_calls, "hooks have been called");
 	test_absence(leaver_main, 3, 20000, "a rank leaves: the others fall back to the kernel");
 	test_absence(early_main, 3, 20000,
 		     "a rank leaves before another arrives: the barrier succeeds");

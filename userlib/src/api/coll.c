@@ -180,7 +180,7 @@ int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c
 		.dtype = moves ? (uint8_t)c->dtype : 0,
 		.redop = reduces ? (uint8_t)c->op : 0,
 		.root = (uint32_t)c->root,
-		.timeout_ms = c->timeout_ms,
+		.timeout_ms = c->timeout_ms ? c->timeout_ms : comm->op_timeout_ms,
 	};
 	swc_mem_resolve(&op->desc, send, send_bytes, recv, recv_bytes);
 	op->slots = (struct swc_slots_op){
@@ -325,7 +325,7 @@ static int run(struct swingcoll_comm *comm, const struct swingcoll_call *call)
 	pthread_mutex_unlock(&comm->order);
 	if (ret || !req)
 		return swc_debug_failed(comm, ret);
-	ret = swc_reaper_wait(comm->reaper, req);
+	ret = swc_reaper_wait(comm->reaper, req, &comm->hook);
 	return ret ? ret : outcome(req, NULL);
 }
 
@@ -383,7 +383,7 @@ SWC_PUBLIC int swingcoll_wait(struct swingcoll_req *req, struct swingcoll_result
 		return -EINVAL;
 	if (req->comm->forked)
 		return -EBADF;
-	ret = swc_reaper_wait(req->comm->reaper, req);
+	ret = swc_reaper_wait(req->comm->reaper, req, &req->comm->hook);
 	return ret ? ret : outcome(req, result);
 }
 

@@ -321,7 +321,14 @@ int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, 
 		swc_slots_plan(&comm->slots, comm->nranks, comm->rank, comm->slot_max);
 		comm->slot_max = comm->slots.max_bytes;
 	}
-	comm->slots.timeout_ms = timeout_ms;
+	comm->timeout_ms = timeout_ms;
+	if (opts) {
+		comm->op_timeout_ms = opts->op_timeout_ms;
+		comm->hook = (struct swc_wait_hook){ .call = opts->progress,
+						     .arg = opts->progress_arg };
+	}
+	comm->slots.timeout_ms = comm->op_timeout_ms ? comm->op_timeout_ms : timeout_ms;
+	comm->slots.hook = opts && opts->progress ? &comm->hook : NULL;
 
 	ret = create_in_kernel(comm, id, comm->flags, timeout_ms, place, why, why_bytes);
 	if (ret)
@@ -369,7 +376,7 @@ static int drain(struct swingcoll_comm *comm)
 
 	for (int i = 0; !ret && i < SWC_POOL; i++)
 		if (__atomic_load_n(&comm->busy, __ATOMIC_ACQUIRE) >> i & 1)
-			ret = swc_reaper_wait(comm->reaper, &comm->req[i]);
+			ret = swc_reaper_wait(comm->reaper, &comm->req[i], &comm->hook);
 	return ret;
 }
 

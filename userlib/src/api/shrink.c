@@ -105,7 +105,10 @@ static void derive_id(struct swingcoll_comm *comm, const struct remaining *s,
 static int create_smaller(struct swingcoll_comm *comm, const struct remaining *s,
 			  struct swingcoll_comm **out)
 {
-	struct swingcoll_comm_opts opts = { .timeout_ms = comm->slots.timeout_ms,
+	struct swingcoll_comm_opts opts = { .timeout_ms = comm->timeout_ms,
+					    .op_timeout_ms = comm->op_timeout_ms,
+					    .progress = comm->hook.call,
+					    .progress_arg = comm->hook.arg,
 					    .flags = comm->flags };
 	struct swc_place place = { .nnodes = s->nnodes,
 				   .nlocal = s->nlocal,

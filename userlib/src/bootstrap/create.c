@@ -74,6 +74,9 @@ static int hash_options(struct swc_boot_record *r, const struct swingcoll_comm_o
 	}
 	if (o) {
 		snprintf(text, sizeof(text), "/%u/%lld", o->flags, (long long)o->slot_max);
+		if (o->op_timeout_ms)
+			snprintf(text, sizeof(text), "/%u/%lld/%u", o->flags,
+				 (long long)o->slot_max, o->op_timeout_ms);
 		r->options = swc_hash_text(SWC_HASH_START, o->algo ? o->algo : "auto");
 		r->options = swc_hash_text(r->options, text);
 	} else {

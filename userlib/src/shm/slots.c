@@ -46,6 +46,10 @@
  * waiter's second check sees all cells and it does not sleep. Between that check and the sleep the
  * cell may change: the kernel compares it once more when it queues the sleeper. So one rank wakes
  * the sleepers, once, instead of each rank that arrives.
+ *
+ * A rank with a hook never sleeps on a record, since nothing would wake it for what the hook waits
+ * for: it polls, and after a while naps between its looks. So it needs no wake-up, and ranks with
+ * and without a hook go together.
  */
 #include <errno.h>
 #include <sched.h>
@@ -85,6 +89,10 @@
  * yield costs a fraction of a sleep and a wake-up: so yield a few times before sleeping.
  */
 #define YIELDS 16
+
+/* How long a rank with a hook naps between two looks: longer and longer, up to this. */
+#define NAP_MIN_NS 20000
+#define NAP_MAX_NS 500000
 
 _Static_assert(STRIDE + LEAD <= RECORDS, "records would be reused while they are read");
 _Static_assert(LEAD >= SWC_MAX_INFLIGHT, "the check would refuse what the kernel allows");
@@ -415,13 +423,74 @@ static int poll_cells(struct swc_slots *s, uint64_t k, uint32_t *late)
 	return 0;
 }
 
+static void nap(uint64_t ns)
+{
+	const struct timespec pause = { .tv_nsec = (long)ns };
+
+	nanosleep(&pause, NULL);
+}
+
+/* Time is up for rank `late`: the kernel ends the communicator and words the error. */
+static int give_up(struct swc_slots *s, uint64_t k, uint32_t late)
+{
+	uint32_t number = __atomic_load_n(&cell(s, k, late)->number, __ATOMIC_ACQUIRE);
+	int ret;
+
+	if (has_published(s, k, late))
+		return 0;
+	ret = s->env->wait(s->arg, (uint32_t)((char *)&cell(s, k, late)->number - s->base), number,
+			   1, (int)late);
+	/* It has left: its flag follows soon, and says whether that matters. */
+	return ret == -ECONNRESET && !aborted(s) ? 0 : ret;
+}
+
+/*
+ * Wait in the same way as the two functions above, but to the end, and call the hook between looks
+ * from early on.
+ */
+static int poll_with_hook(struct swc_slots *s, uint64_t k, uint32_t *late)
+{
+	uint64_t start = 0, spent = 0, pause = NAP_MIN_NS;
+	int ret = 0;
+
+	for (unsigned int i = 1; !ret && *late < s->nranks; i++) {
+		if (s->spin && spent < s->spin_ns)
+			relax();
+		else if (spent < LOOK_MAX_NS)
+			sched_yield();
+		*late = first_missing(s, k, *late);
+		if (*late == s->nranks || (s->spin && spent < s->spin_ns && i % SPINS_PER_CHECK))
+			continue;
+		ret = in_vain(s, k, *late);
+		if (ret)
+			break;
+		if (!start)
+			start = now_ns();
+		else
+			spent = now_ns() - start;
+		s->hook->call(s->hook->arg);
+		*late = first_missing(s, k, *late);
+		if (*late == s->nranks || spent < LOOK_MAX_NS)
+			continue;
+		if (s->timeout_ms != UINT32_MAX && spent / 1000000 >= s->timeout_ms)
+			ret = give_up(s, k, *late);
+		else
+			nap(pause);
+		pause = pause * 2 < NAP_MAX_NS ? pause * 2 : NAP_MAX_NS;
+	}
+	return ret == -EINTR ? 0 : ret;
+}
+
 /* Wait until all have published k: poll or yield for a while, then sleep. */
 static int meet(struct swc_slots *s, uint64_t k)
 {
 	uint32_t late = first_missing(s, k, 0);
 	int ret;
 
-	ret = s->spin ? poll_cells(s, k, &late) : yield_some(s, k, &late);
+	if (s->hook)
+		ret = poll_with_hook(s, k, &late);
+	else
+		ret = s->spin ? poll_cells(s, k, &late) : yield_some(s, k, &late);
 	if (ret)
 		return ret;
 	if (late < s->nranks)

@@ -24,6 +24,12 @@ struct swc_slots_env {
 	void (*wake)(void *arg);
 };
 
+/* What a blocking call does while it waits, at least every millisecond; @call NULL: nothing. */
+struct swc_wait_hook {
+	void (*call)(void *arg);
+	void *arg;
+};
+
 /**
  * struct swc_slots - one rank's view of the shared memory of its communicator
  *
@@ -34,7 +40,8 @@ struct swc_slots_env {
  * @bytes: its size
  * @nranks, @rank: of the communicator
  * @max_bytes: largest contribution of one rank
- * @timeout_ms: deadline of an operation
+ * @timeout_ms: deadline of an operation; UINT32_MAX: none
+ * @hook: what a waiting rank does again and again, or NULL: then it sleeps in the kernel
  * @next: number of the next collective on this communicator
  * @met: all ranks have published every collective below this
  * @last_use: by parity, collective that last used this rank's data slot, plus one; 0: never used
@@ -53,6 +60,7 @@ struct swc_slots {
 	uint32_t rank;
 	size_t max_bytes;
 	uint32_t timeout_ms;
+	const struct swc_wait_hook *hook;
 	uint64_t next;
 	uint64_t met;
 	uint64_t last_use[2];

@@ -51,12 +51,13 @@ static bool collect(struct swc_reaper *r)
 	return true;
 }
 
-static int sleep_once(struct swc_reaper *r)
+static int sleep_once(struct swc_reaper *r, unsigned int ms)
 {
 	struct swc_ring *ring = (struct swc_ring *)r;
-	struct swc_ring_wait wait = { .tail = ring->seen };
+	struct swc_ring_wait wait = { .tail = ring->seen, .timeout_ms = ms };
+	int ret = swc_context_ioctl(ring->ctx, SWC_IOC_RING_WAIT, &wait);
 
-	return swc_context_ioctl(ring->ctx, SWC_IOC_RING_WAIT, &wait);
+	return ret == -ETIME ? -EINTR : ret;
 }
 
 static void ring_free(struct swc_ring *ring)

@@ -44,8 +44,10 @@ static void resign(struct swc_reaper *r)
 		pthread_cond_broadcast(&r->cond);
 }
 
-int swc_reaper_wait(struct swc_reaper *r, struct swingcoll_req *req)
+int swc_reaper_wait(struct swc_reaper *r, struct swingcoll_req *req,
+		    const struct swc_wait_hook *hook)
 {
+	bool hooked = hook && hook->call;
 	bool pushed = false;
 	int ret = 0;
 
@@ -80,7 +82,9 @@ int swc_reaper_wait(struct swc_reaper *r, struct swingcoll_req *req)
 			 */
 			if (some)
 				wake_waiters(r);
-			ret = r->sleep(r);
+			if (hooked)
+				hook->call(hook->arg);
+			ret = r->sleep(r, hooked ? 1 : 0);
 			if (ret && ret != -EINTR)
 				break;
 		}

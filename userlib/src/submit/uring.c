@@ -61,15 +61,25 @@ static unsigned int pending(const struct uring *u)
 }
 
 /*
- * Submit what is queued, and sleep for a completion if @wait is 1. Transient errors become -EINTR.
+ * Submit what is queued, and sleep for a completion if @wait is 1, at most @ms milliseconds unless
+ * that is 0. Transient errors become -EINTR.
  */
-static int enter(struct uring *u, unsigned int wait)
+static int enter(struct uring *u, unsigned int wait, unsigned int ms)
 {
-	int ret = io_uring_enter((unsigned int)u->ring.ring_fd, pending(u), wait,
-				 wait ? IORING_ENTER_GETEVENTS : 0, NULL);
+	struct __kernel_timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+	struct io_uring_getevents_arg arg = { .sigmask_sz = _NSIG / 8, .ts = (uintptr_t)&ts };
+	unsigned int flags = wait ? IORING_ENTER_GETEVENTS : 0;
+	int ret;
 
+	if (ms)
+		ret = io_uring_enter2((unsigned int)u->ring.ring_fd, pending(u), wait,
+				      flags | IORING_ENTER_EXT_ARG, (sigset_t *)&arg, sizeof(arg));
+	else
+		ret = io_uring_enter((unsigned int)u->ring.ring_fd, pending(u), wait, flags, NULL);
 	if (ret >= 0)
 		return 0;
+	if (ret == -ETIME)
+		return -EINTR;
 	if (ret == -EAGAIN || ret == -EBUSY)
 		usleep(100); /* the kernel is short of memory */
 	return ret == -EAGAIN || ret == -EBUSY ? -EINTR : ret;
@@ -98,9 +108,9 @@ static bool collect(struct swc_reaper *r)
 	return n;
 }
 
-static int sleep_once(struct swc_reaper *r)
+static int sleep_once(struct swc_reaper *r, unsigned int ms)
 {
-	return enter((struct uring *)r, 1);
+	return enter((struct uring *)r, 1, ms);
 }
 
 static int push(struct swc_reaper *r)
@@ -109,7 +119,7 @@ static int push(struct swc_reaper *r)
 	int ret = 0;
 
 	while (pending(u) && (!ret || ret == -EINTR))
-		ret = enter(u, 0);
+		ret = enter(u, 0, 0);
 	return ret == -EINTR ? 0 : ret;
 }
 
