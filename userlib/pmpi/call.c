@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * A collective call: who carries it out, and the blocking ones. The order of the checks is that of
+ * their cost: a call that is left to MPI costs a few comparisons.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "pmpi/pmpi.h"
+
+/*
+ * Nonblocking calls cannot be measured, for nobody knows what the program does meanwhile. Through
+ * the kernel they cost some system calls: from this size on that is little.
+ */
+#define NONBLOCKING_LEAST (64 << 10)
+/* So often may a rank's buffer be refused before the communicator is left to MPI. */
+#define MAX_REFUSED 4
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static bool pass(const struct pmpi_call *c, enum pmpi_reason why)
+{
+	pmpi_count_fallback(c->name, why);
+	return false;
+}
+
+/* ---- decision ---- */
+
+static bool reduces(const struct pmpi_call *c)
+{
+	return c->coll == SWINGCOLL_ALLREDUCE || c->coll == SWINGCOLL_REDUCE ||
+	       c->coll == SWINGCOLL_REDUCE_SCATTER;
+}
+
+/* The call in swingcoll's terms. */
+static bool translate(struct pmpi_call *c, enum pmpi_reason *why)
+{
+	const struct pmpi_type *type;
+	struct pmpi_op op;
+
+	if (c->coll == SWINGCOLL_BARRIER)
+		return true;
+	*why = PMPI_WHY_COUNTS;
+	if (c->uneven)
+		return false;
+	*why = PMPI_WHY_TYPE;
+	/* An error, which MPI reports. */
+	if (c->recv_count < 0)
+		return false;
+	if (reduces(c)) {
+		type = pmpi_type_find(c->recv_type);
+		if (!pmpi_op_find(c->op, type, &op, why))
+			return false;
+		c->dtype = (enum swingcoll_dtype)type->dtype;
+		c->redop = op.redop;
+		c->logical = op.logical;
+		c->count = (size_t)c->recv_count * type->words;
+		c->size = (uint64_t)c->recv_count * type->size;
+		return true;
+	}
+	if (!pmpi_signature(c->recv_type, c->recv_count, &c->size))
+		return false;
+	c->dtype = SWINGCOLL_U8;
+	c->count = c->size;
+	return true;
+}
+
+/* What a rank's buffers take, if the kernel has to pin them: half the limit is left to other calls. */
+static bool is_pinnable(const struct pmpi_call *c)
+{
+	uint64_t shares = 2;
+
+	if (c->coll == SWINGCOLL_ALLGATHER || c->coll == SWINGCOLL_REDUCE_SCATTER)
+		shares = (uint64_t)c->comm->size + 1;
+	else if (c->coll == SWINGCOLL_ALLTOALL)
+		shares = 2 * (uint64_t)c->comm->size;
+	return c->size <= pmpi_world.pinnable / 2 / shares;
+}
+
+static bool choose_side(struct pmpi_call *c, bool blocking)
+{
+	struct choose_class *k;
+	bool trial;
+
+	if (!c->comm->choose)
+		return true;
+	k = choose_find(c->comm->choose, (unsigned int)c->coll, c->size);
+	if (!blocking)
+		return c->size >= NONBLOCKING_LEAST && (!k->decided || k->side == CHOOSE_SWC);
+	if (choose_next(k, &trial) == CHOOSE_SWC) {
+		if (trial)
+			c->trial = k;
+		return true;
+	}
+	if (trial) {
+		c->trial = k;
+		c->began = now_ns();
+	}
+	return false;
+}
+
+bool pmpi_decide(struct pmpi_call *c, bool blocking)
+{
+	enum pmpi_reason why;
+
+	if (__builtin_expect(!pmpi_world.active, 0))
+		return pass(c, pmpi_world.why);
+	if (!(pmpi_world.mask >> c->name & 1))
+		return pass(c, PMPI_WHY_OFF);
+	if (!translate(c, &why))
+		return pass(c, why);
+	if ((int64_t)c->size < pmpi_world.min)
+		return pass(c, PMPI_WHY_SMALL);
+	c->comm = pmpi_comm_find(c->mpi);
+	if (!c->comm)
+		return pass(c, PMPI_WHY_COMM);
+	if (c->comm->off)
+		return pass(c, c->comm->why);
+	/* An error, which MPI reports. */
+	if (c->root < 0 || c->root >= c->comm->size)
+		return pass(c, PMPI_WHY_COUNTS);
+	if (!is_pinnable(c))
+		return pass(c, PMPI_WHY_REFUSED);
+	if (!pmpi_comm_ready(c->comm, c->size))
+		return pass(c, c->comm->off ? c->comm->why : PMPI_WHY_TRIAL);
+	if (choose_side(c, blocking))
+		return true;
+	return pass(c, c->trial ? PMPI_WHY_TRIAL : PMPI_WHY_SMALL);
+}
+
+/* Requests that were started before go first. */
+static void wait_for_queue(const struct pmpi_call *c)
+{
+	while (__builtin_expect(__atomic_load_n(&c->comm->queue, __ATOMIC_ACQUIRE) != NULL, 0))
+		pmpi_progress(NULL);
+}
+
+/* ---- trials ---- */
+
+static void sampled(struct pmpi_call *c)
+{
+	double sums[CHOOSE_SIDES];
+	int error;
+
+	if (!choose_sample(c->trial, now_ns() - c->began))
+		return;
+	choose_medians(c->trial, sums);
+	wait_for_queue(c);
+	do {
+		error = swingcoll_allreduce(sums, sums, CHOOSE_SIDES, SWINGCOLL_F64, SWINGCOLL_SUM,
+					    c->comm->swc);
+		if (error == -EAGAIN)
+			pmpi_progress(NULL);
+	} while (error == -EAGAIN);
+	/* The next call that swingcoll carries out fails as well, and reports it. */
+	if (error)
+		sums[CHOOSE_SWC] = sums[CHOOSE_MPI] = 0;
+	choose_decide(c->trial, sums);
+}
+
+void pmpi_passed_trial(struct pmpi_call *c)
+{
+	sampled(c);
+}
+
+/* ---- blocking calls ---- */
+
+static int run(const struct pmpi_call *c, const struct pmpi_stage *st)
+{
+	struct swingcoll_comm *swc = c->comm->swc;
+
+	switch (c->coll) {
+	case SWINGCOLL_ALLREDUCE:
+		return swingcoll_allreduce(st->send, st->recv, c->count, c->dtype, c->redop, swc);
+	case SWINGCOLL_REDUCE_SCATTER:
+		return swingcoll_reduce_scatter(st->send, st->recv, c->count, c->dtype, c->redop,
+						swc);
+	case SWINGCOLL_REDUCE:
+		return swingcoll_reduce(st->send, st->recv, c->count, c->dtype, c->redop, c->root,
+					swc);
+	case SWINGCOLL_ALLGATHER:
+		return swingcoll_allgather(st->send, st->recv, c->count, c->dtype, swc);
+	case SWINGCOLL_BROADCAST:
+		return swingcoll_broadcast(st->send, st->recv, c->count, c->dtype, c->root, swc);
+	case SWINGCOLL_ALLTOALL:
+		return swingcoll_alltoall(st->send, st->recv, c->count, c->dtype, swc);
+	case SWINGCOLL_BARRIER:
+		return swingcoll_barrier(swc);
+	}
+	return -EINVAL;
+}
+
+int pmpi_start(const struct pmpi_call *c, const struct pmpi_stage *st, struct swingcoll_req **req)
+{
+	struct swingcoll_comm *swc = c->comm->swc;
+
+	switch (c->coll) {
+	case SWINGCOLL_ALLREDUCE:
+		return swingcoll_iallreduce(st->send, st->recv, c->count, c->dtype, c->redop, swc,
+					    req);
+	case SWINGCOLL_REDUCE_SCATTER:
+		return swingcoll_ireduce_scatter(st->send, st->recv, c->count, c->dtype, c->redop,
+						 swc, req);
+	case SWINGCOLL_REDUCE:
+		return swingcoll_ireduce(st->send, st->recv, c->count, c->dtype, c->redop, c->root,
+					 swc, req);
+	case SWINGCOLL_ALLGATHER:
+		return swingcoll_iallgather(st->send, st->recv, c->count, c->dtype, swc, req);
+	case SWINGCOLL_BROADCAST:
+		return swingcoll_ibroadcast(st->send, st->recv, c->count, c->dtype, c->root, swc,
+					    req);
+	case SWINGCOLL_ALLTOALL:
+		return swingcoll_ialltoall(st->send, st->recv, c->count, c->dtype, swc, req);
+	case SWINGCOLL_BARRIER:
+		return swingcoll_ibarrier(swc, req);
+	}
+	return -EINVAL;
+}
+
+/*
+ * The kernel looks at all buffers before anything moves: if it cannot pin one (read-only memory, a
+ * file, the limit of locked memory), every rank gets one of these errors, and all turn to MPI.
+ */
+bool pmpi_was_refused(struct pmpi_call *c, int error)
+{
+	if (error != -EFAULT && error != -ENOMEM && error != -ECANCELED)
+		return false;
+	if (++c->comm->refused >= MAX_REFUSED) {
+		c->comm->why = PMPI_WHY_REFUSED;
+		c->comm->off = true;
+	}
+	return true;
+}
+
+int pmpi_error_class(const struct pmpi_call *c, int error)
+{
+	char text[512];
+	int class = MPI_ERR_OTHER;
+
+	if (error == -ENOMEM)
+		class = MPI_ERR_NO_MEM;
+	else if (error == -EINVAL)
+		class = MPI_ERR_ARG;
+#ifdef MPIX_ERR_PROC_FAILED
+	else if (error == -ECONNRESET)
+		class = MPIX_ERR_PROC_FAILED;
+#endif
+	if (!swingcoll_comm_error(c->comm->swc, text, sizeof(text), NULL))
+		snprintf(text, sizeof(text), "%s", swingcoll_strerror(error));
+	fprintf(stderr, "swingcoll-pmpi: rank %d: %s: %s\n", pmpi_world.rank, pmpi_names[c->name],
+		text);
+	return class;
+}
+
+int pmpi_error(const struct pmpi_call *c, int error)
+{
+	int class = error < 0 ? pmpi_error_class(c, error) : error;
+
+	PMPI_Comm_call_errhandler(c->mpi, class);
+	return class;
+}
+
+bool pmpi_offload(struct pmpi_call *c, int *ret)
+{
+	struct pmpi_stage st;
+	int error;
+
+	if (!pmpi_decide(c, true))
+		return false;
+	*ret = pmpi_stage_begin(&st, c);
+	if (*ret != MPI_SUCCESS) {
+		pmpi_stage_end(&st, c, false);
+		*ret = pmpi_error(c, *ret);
+		return true;
+	}
+	wait_for_queue(c);
+	if (c->trial)
+		c->began = now_ns();
+	/* -EAGAIN: requests that have not been collected. */
+	while ((error = run(c, &st)) == -EAGAIN)
+		pmpi_progress(NULL);
+	*ret = pmpi_stage_end(&st, c, !error);
+	if (c->trial)
+		sampled(c);
+	c->trial = NULL;
+	if (error && pmpi_was_refused(c, error))
+		return pass(c, PMPI_WHY_REFUSED);
+	pmpi_count(&pmpi_counts[c->name].offloaded);
+	if (error || *ret != MPI_SUCCESS)
+		*ret = pmpi_error(c, error ? error : *ret);
+	return true;
+}

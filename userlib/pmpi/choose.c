@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The trial of each class of calls: see choose.h. */
+#include <string.h>
+
+#include "pmpi/choose.h"
+
+struct choose_class *choose_find(struct choose *c, unsigned int coll, uint64_t bytes)
+{
+	unsigned int bits = bytes ? 64 - (unsigned int)__builtin_clzll(bytes) : 0;
+
+	return &c->of[coll % CHOOSE_COLLS][bits < CHOOSE_CLASSES ? bits : CHOOSE_CLASSES - 1];
+}
+
+enum choose_side choose_next(const struct choose_class *k, bool *trial)
+{
+	*trial = !k->decided;
+	if (k->decided)
+		return (enum choose_side)k->side;
+	return k->calls / CHOOSE_BURST & 1 ? CHOOSE_MPI : CHOOSE_SWC;
+}
+
+bool choose_sample(struct choose_class *k, uint64_t ns)
+{
+	bool trial;
+	enum choose_side side = choose_next(k, &trial);
+
+	if (!trial)
+		return false;
+	if (k->calls % CHOOSE_BURST)
+		k->ns[side][k->samples[side]++] = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
+	return ++k->calls == CHOOSE_BURST * CHOOSE_BURSTS;
+}
+
+static double median(const uint32_t *ns)
+{
+	uint32_t sorted[CHOOSE_SAMPLES];
+
+	for (int i = 0; i < CHOOSE_SAMPLES; i++) {
+		int j = i;
+
+		for (; j && sorted[j - 1] > ns[i]; j--)
+			sorted[j] = sorted[j - 1];
+		sorted[j] = ns[i];
+	}
+	return (sorted[(CHOOSE_SAMPLES - 1) / 2] + (double)sorted[CHOOSE_SAMPLES / 2]) / 2;
+}
+
+void choose_medians(const struct choose_class *k, double medians[CHOOSE_SIDES])
+{
+	for (int side = 0; side < CHOOSE_SIDES; side++)
+		medians[side] = median(k->ns[side]);
+}
+
+/* On a draw nothing is gained by leaving MPI: swingcoll must be ahead by 3 percent. */
+void choose_decide(struct choose_class *k, const double sums[CHOOSE_SIDES])
+{
+	k->side = sums[CHOOSE_SWC] < 0.97 * sums[CHOOSE_MPI] ? CHOOSE_SWC : CHOOSE_MPI;
+	k->decided = true;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Which of MPI and swingcoll carries a call out, by measurement. Pure: it knows neither MPI nor
+ * swingcoll.
+ *
+ * The calls of a communicator fall into classes: by collective, and by the number of bits of the
+ * size. The first calls of a class are a trial: bursts of some calls each go to swingcoll and to
+ * MPI in turn, and each rank measures how long they keep it. When the trial is over, the ranks add
+ * up their medians, and the smaller sum decides for good. So the ranks need to agree on nothing
+ * else: all steps follow from the number of calls, which MPI makes equal on all ranks, and from the
+ * sums, which are equal by the exchange.
+ *
+ * Bursts, not single calls, since MPI's rooted collectives return before all ranks have come: what
+ * they cost shows only when several of them follow each other. The sum over the ranks, since what
+ * spares one rank time may cost another one.
+ */
+#ifndef PMPI_CHOOSE_H
+#define PMPI_CHOOSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CHOOSE_COLLS 8
+#define CHOOSE_CLASSES 48
+#define CHOOSE_BURST 4	/* calls of one burst; the first of each is not counted */
+#define CHOOSE_BURSTS 4 /* two for each side */
+#define CHOOSE_SAMPLES ((CHOOSE_BURST - 1) * CHOOSE_BURSTS / 2)
+
+enum choose_side {
+	CHOOSE_MPI,
+	CHOOSE_SWC,
+	CHOOSE_SIDES
+};
+
+struct choose_class {
+	uint8_t calls; /* of the trial, so far */
+	bool decided;
+	uint8_t side; /* if decided */
+	uint8_t samples[CHOOSE_SIDES];
+	uint32_t ns[CHOOSE_SIDES][CHOOSE_SAMPLES];
+};
+
+struct choose {
+	struct choose_class of[CHOOSE_COLLS][CHOOSE_CLASSES];
+};
+
+/* The class of a call. */
+struct choose_class *choose_find(struct choose *c, unsigned int coll, uint64_t bytes);
+
+/* Who carries the next call of the class out. *trial: its time is wanted. */
+enum choose_side choose_next(const struct choose_class *k, bool *trial);
+
+/*
+ * Enter the time of the call that choose_next() was asked for. True: the trial is over, and
+ * choose_decide() must follow.
+ */
+bool choose_sample(struct choose_class *k, uint64_t ns);
+
+/* This rank's medians in ns, to be added up over all ranks; then the decision by these sums. */
+void choose_medians(const struct choose_class *k, double medians[CHOOSE_SIDES]);
+void choose_decide(struct choose_class *k, const double sums[CHOOSE_SIDES]);
+
+#endif /* PMPI_CHOOSE_H */

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * MPI's communicators and those of swingcoll that belong to them.
+ *
+ * A hash table leads from the handle to struct pmpi_comm; it is read without a lock by every call.
+ * That is safe because the caller holds the handle, so nobody frees that communicator meanwhile;
+ * entries of other communicators on the way stay in their bucket for ever, and are used again after
+ * MPI has freed theirs, which the attribute's delete function tells us.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "pmpi/pmpi.h"
+#include "pmpi/settings.h"
+
+#define BUCKETS 64
+/*
+ * A communicator of swingcoll costs some milliseconds: it is made when so many calls, or bytes,
+ * show that the program uses the one of MPI in earnest.
+ */
+#define EARNEST_CALLS 16
+#define EARNEST_BYTES (1 << 20)
+/* How long its ranks may take to meet; all of them are in the same call. */
+#define CREATE_MS 60000
+
+struct entry {
+	MPI_Comm mpi;		/* MPI_COMM_NULL: free; atomic */
+	struct pmpi_comm *comm; /* valid if mpi is */
+	struct entry *next;
+};
+
+static struct entry *buckets[BUCKETS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for changing the table */
+static int keyval = MPI_KEYVAL_INVALID;
+
+static struct entry **bucket_of(MPI_Comm mpi)
+{
+	return &buckets[(uint64_t)(uintptr_t)mpi * 0x9e3779b97f4a7c15 >> 58];
+}
+
+static struct entry *find_entry(MPI_Comm mpi)
+{
+	struct entry *e = __atomic_load_n(bucket_of(mpi), __ATOMIC_ACQUIRE);
+
+	while (e && __atomic_load_n(&e->mpi, __ATOMIC_ACQUIRE) != mpi)
+		e = e->next;
+	return e;
+}
+
+static bool enter(struct pmpi_comm *comm)
+{
+	struct entry **bucket = bucket_of(comm->mpi), *e;
+
+	pthread_mutex_lock(&lock);
+	for (e = *bucket; e && e->mpi != MPI_COMM_NULL; e = e->next)
+		;
+	if (e) {
+		e->comm = comm;
+		__atomic_store_n(&e->mpi, comm->mpi, __ATOMIC_RELEASE);
+	} else {
+		e = malloc(sizeof(*e));
+		if (e) {
+			*e = (struct entry){ comm->mpi, comm, *bucket };
+			__atomic_store_n(bucket, e, __ATOMIC_RELEASE);
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return e;
+}
+
+/* MPI frees the communicator. Requests in flight hold references of their own. */
+static int deleted(MPI_Comm mpi, int key, void *value, void *extra)
+{
+	struct pmpi_comm *comm = value;
+	struct entry *e = find_entry(mpi);
+
+	(void)key;
+	(void)extra;
+	if (e) {
+		pthread_mutex_lock(&lock);
+		__atomic_store_n(&e->mpi, MPI_COMM_NULL, __ATOMIC_RELEASE);
+		pthread_mutex_unlock(&lock);
+	}
+	pmpi_comm_put(comm);
+	return MPI_SUCCESS;
+}
+
+void pmpi_comm_init(void)
+{
+	if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, deleted, &keyval, NULL) != MPI_SUCCESS)
+		keyval = MPI_KEYVAL_INVALID;
+}
+
+struct pmpi_comm *pmpi_comm_get(struct pmpi_comm *comm)
+{
+	__atomic_fetch_add(&comm->refs, 1, __ATOMIC_RELAXED);
+	return comm;
+}
+
+void pmpi_comm_put(struct pmpi_comm *comm)
+{
+	if (__atomic_fetch_sub(&comm->refs, 1, __ATOMIC_ACQ_REL) > 1)
+		return;
+	swingcoll_comm_destroy(comm->swc);
+	free(comm->choose);
+	free(comm);
+}
+
+static void turn_off(struct pmpi_comm *comm, enum pmpi_reason why)
+{
+	comm->off = true;
+	comm->why = why;
+}
+
+/* Are all ranks in MPI_COMM_WORLD? Others have not taken part in the agreement. */
+static bool is_in_world(MPI_Comm mpi, int size)
+{
+	int *from = malloc(2 * (size_t)size * sizeof(*from)), *to = from + size;
+	bool good = false;
+	MPI_Group group;
+
+	if (from && pmpi_world.group != MPI_GROUP_NULL &&
+	    PMPI_Comm_group(mpi, &group) == MPI_SUCCESS) {
+		for (int i = 0; i < size; i++)
+			from[i] = i;
+		good = PMPI_Group_translate_ranks(group, size, from, pmpi_world.group, to) ==
+		       MPI_SUCCESS;
+		for (int i = 0; good && i < size; i++)
+			good = to[i] != MPI_UNDEFINED;
+		PMPI_Group_free(&group);
+	}
+	free(from);
+	return good;
+}
+
+static struct pmpi_comm *make(MPI_Comm mpi)
+{
+	struct pmpi_comm *comm = calloc(1, sizeof(*comm));
+	int inter = 0;
+
+	if (!comm)
+		return NULL;
+	comm->mpi = mpi;
+	comm->refs = 1;
+	if (PMPI_Comm_test_inter(mpi, &inter) != MPI_SUCCESS ||
+	    PMPI_Comm_size(mpi, &comm->size) != MPI_SUCCESS ||
+	    PMPI_Comm_rank(mpi, &comm->rank) != MPI_SUCCESS) {
+		free(comm);
+		return NULL;
+	}
+	if (inter || comm->size == 1 || !is_in_world(mpi, comm->size))
+		turn_off(comm, PMPI_WHY_COMM);
+	if (!enter(comm)) {
+		free(comm);
+		return NULL;
+	}
+	/* Without it nobody would tell when the handle means another communicator. */
+	if (keyval == MPI_KEYVAL_INVALID || PMPI_Comm_set_attr(mpi, keyval, comm) != MPI_SUCCESS)
+		turn_off(comm, PMPI_WHY_COMM);
+	return comm;
+}
+
+struct pmpi_comm *pmpi_comm_find(MPI_Comm mpi)
+{
+	struct entry *e = find_entry(mpi);
+
+	if (__builtin_expect(e != NULL, 1))
+		return e->comm;
+	return mpi == MPI_COMM_NULL ? NULL : make(mpi);
+}
+
+int pmpi_comm_size(MPI_Comm mpi)
+{
+	struct pmpi_comm *comm = pmpi_world.active ? pmpi_comm_find(mpi) : NULL;
+
+	return comm && !comm->off ? comm->size : 0;
+}
+
+/* ---- creation ---- */
+
+/* The bootstrap: MPI's allgather on the communicator itself, since all ranks are in a call on it. */
+static int allgather(void *arg, const void *mine, void *all, size_t bytes)
+{
+	const struct pmpi_comm *comm = arg;
+
+	if (bytes > INT_MAX)
+		return -EMSGSIZE;
+	return PMPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, comm->mpi) ==
+			       MPI_SUCCESS
+		       ? 0
+		       : -EIO;
+}
+
+/* All ranks succeed, or none. */
+static void create(struct pmpi_comm *comm)
+{
+	const struct swingcoll_bootstrap boot = {
+		.rank = comm->rank,
+		.nranks = comm->size,
+		.allgather = allgather,
+		.arg = comm,
+	};
+	const struct swingcoll_comm_opts opts = {
+		.timeout_ms = CREATE_MS,
+		.op_timeout_ms = SWINGCOLL_NO_DEADLINE,
+		.progress = pmpi_progress,
+	};
+
+	if (swingcoll_comm_create_from(&comm->swc, &boot, &opts)) {
+		comm->swc = NULL;
+		turn_off(comm, PMPI_WHY_COMM);
+		return;
+	}
+	if (pmpi_world.min != PMPI_MEASURE)
+		return;
+	comm->choose = calloc(1, sizeof(*comm->choose));
+}
+
+bool pmpi_comm_ready(struct pmpi_comm *comm, uint64_t bytes)
+{
+	if (comm->swc)
+		return true;
+	if (comm->off)
+		return false;
+	comm->calls++;
+	comm->bytes += bytes;
+	if (pmpi_world.min == PMPI_MEASURE && comm->calls < EARNEST_CALLS &&
+	    comm->bytes < EARNEST_BYTES)
+		return false;
+	create(comm);
+	return comm->swc;
+}
+
+void pmpi_comm_exit(void)
+{
+	for (int i = 0; i < BUCKETS; i++)
+		for (struct entry *e = buckets[i]; e; e = e->next) {
+			if (e->mpi == MPI_COMM_NULL)
+				continue;
+			swingcoll_comm_destroy(e->comm->swc);
+			e->comm->swc = NULL;
+			turn_off(e->comm, PMPI_WHY_OFF);
+		}
+}

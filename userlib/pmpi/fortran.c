@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Open MPI's Fortran does not call the C functions under MPI's names, so its own functions are
+ * replaced as well: mpi_allreduce_ and the other spellings of compilers for mpif.h and `use mpi`,
+ * and ompi_allreduce_f, which `use mpi_f08` calls. MPICH's Fortran calls the C functions.
+ *
+ * Handles are integers here, and some constants are addresses of variables.
+ */
+#include "pmpi/entry.h"
+
+#ifdef OPEN_MPI
+
+_Static_assert(sizeof(MPI_Fint) == sizeof(int), "arrays of counts are passed on");
+
+extern int mpi_fortran_in_place_, mpi_fortran_bottom_;
+
+static void *buffer(void *p)
+{
+	if (p == &mpi_fortran_in_place_)
+		return MPI_IN_PLACE;
+	return p == &mpi_fortran_bottom_ ? MPI_BOTTOM : p;
+}
+
+static void give(MPI_Fint *ierror, int ret)
+{
+	if (ierror)
+		*ierror = ret;
+}
+
+static void give_request(MPI_Fint *request, MPI_Request r, int ret)
+{
+	if (ret == MPI_SUCCESS)
+		*request = PMPI_Request_c2f(r);
+}
+
+#define TYPE(f) PMPI_Type_f2c(*(f))
+#define OP(f) PMPI_Op_f2c(*(f))
+#define COMM(f) PMPI_Comm_f2c(*(f))
+
+/* All spellings of one function. */
+#define SPELL(function, name)                                                                      \
+	extern __typeof__(function) name                                                           \
+		__attribute__((alias(PMPI_TEXT(function)), visibility("default")))
+#define FORTRAN(lower, upper, mixed)                                                               \
+	SPELL(fortran_##lower, ompi_##lower##_f);                                                  \
+	SPELL(fortran_##lower, mpi_##lower);                                                       \
+	SPELL(fortran_##lower, mpi_##lower##_);                                                    \
+	SPELL(fortran_##lower, mpi_##lower##__);                                                   \
+	SPELL(fortran_##lower, MPI_##upper);                                                       \
+	SPELL(fortran_##lower, MPI_##mixed##_f)
+
+/* ---- begin and end ---- */
+
+static void fortran_init(MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Init(NULL, NULL));
+}
+FORTRAN(init, INIT, Init);
+
+static void fortran_init_thread(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *ierror)
+{
+	int level = 0;
+
+	give(ierror, pmpi_Init_thread(NULL, NULL, *required, &level));
+	*provided = level;
+}
+FORTRAN(init_thread, INIT_THREAD, Init_thread);
+
+static void fortran_finalize(MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Finalize());
+}
+FORTRAN(finalize, FINALIZE, Finalize);
+
+/* ---- blocking ---- */
+
+static void fortran_allreduce(void *send, void *recv, MPI_Fint *count, MPI_Fint *type, MPI_Fint *op,
+			      MPI_Fint *comm, MPI_Fint *ierror)
+{
+	give(ierror,
+	     pmpi_Allreduce(buffer(send), buffer(recv), *count, TYPE(type), OP(op), COMM(comm)));
+}
+FORTRAN(allreduce, ALLREDUCE, Allreduce);
+
+static void fortran_reduce(void *send, void *recv, MPI_Fint *count, MPI_Fint *type, MPI_Fint *op,
+			   MPI_Fint *root, MPI_Fint *comm, MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Reduce(buffer(send), buffer(recv), *count, TYPE(type), OP(op), *root,
+				 COMM(comm)));
+}
+FORTRAN(reduce, REDUCE, Reduce);
+
+static void fortran_bcast(void *buf, MPI_Fint *count, MPI_Fint *type, MPI_Fint *root,
+			  MPI_Fint *comm, MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Bcast(buffer(buf), *count, TYPE(type), *root, COMM(comm)));
+}
+FORTRAN(bcast, BCAST, Bcast);
+
+static void fortran_barrier(MPI_Fint *comm, MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Barrier(COMM(comm)));
+}
+FORTRAN(barrier, BARRIER, Barrier);
+
+static void fortran_allgather(void *send, MPI_Fint *send_count, MPI_Fint *send_type, void *recv,
+			      MPI_Fint *recv_count, MPI_Fint *recv_type, MPI_Fint *comm,
+			      MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Allgather(buffer(send), *send_count, TYPE(send_type), buffer(recv),
+				    *recv_count, TYPE(recv_type), COMM(comm)));
+}
+FORTRAN(allgather, ALLGATHER, Allgather);
+
+static void fortran_allgatherv(void *send, MPI_Fint *send_count, MPI_Fint *send_type, void *recv,
+			       MPI_Fint *counts, MPI_Fint *displs, MPI_Fint *recv_type,
+			       MPI_Fint *comm, MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Allgatherv(buffer(send), *send_count, TYPE(send_type), buffer(recv),
+				     counts, displs, TYPE(recv_type), COMM(comm)));
+}
+FORTRAN(allgatherv, ALLGATHERV, Allgatherv);
+
+static void fortran_alltoall(void *send, MPI_Fint *send_count, MPI_Fint *send_type, void *recv,
+			     MPI_Fint *recv_count, MPI_Fint *recv_type, MPI_Fint *comm,
+			     MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Alltoall(buffer(send), *send_count, TYPE(send_type), buffer(recv),
+				   *recv_count, TYPE(recv_type), COMM(comm)));
+}
+FORTRAN(alltoall, ALLTOALL, Alltoall);
+
+static void fortran_reduce_scatter(void *send, void *recv, MPI_Fint *counts, MPI_Fint *type,
+				   MPI_Fint *op, MPI_Fint *comm, MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Reduce_scatter(buffer(send), buffer(recv), counts, TYPE(type), OP(op),
+					 COMM(comm)));
+}
+FORTRAN(reduce_scatter, REDUCE_SCATTER, Reduce_scatter);
+
+static void fortran_reduce_scatter_block(void *send, void *recv, MPI_Fint *count, MPI_Fint *type,
+					 MPI_Fint *op, MPI_Fint *comm, MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Reduce_scatter_block(buffer(send), buffer(recv), *count, TYPE(type),
+					       OP(op), COMM(comm)));
+}
+FORTRAN(reduce_scatter_block, REDUCE_SCATTER_BLOCK, Reduce_scatter_block);
+
+/* ---- nonblocking ---- */
+
+static void fortran_iallreduce(void *send, void *recv, MPI_Fint *count, MPI_Fint *type,
+			       MPI_Fint *op, MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
+{
+	MPI_Request r;
+	int ret = pmpi_Iallreduce(buffer(send), buffer(recv), *count, TYPE(type), OP(op),
+				  COMM(comm), &r);
+
+	give_request(request, r, ret);
+	give(ierror, ret);
+}
+FORTRAN(iallreduce, IALLREDUCE, Iallreduce);
+
+static void fortran_ireduce(void *send, void *recv, MPI_Fint *count, MPI_Fint *type, MPI_Fint *op,
+			    MPI_Fint *root, MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
+{
+	MPI_Request r;
+	int ret = pmpi_Ireduce(buffer(send), buffer(recv), *count, TYPE(type), OP(op), *root,
+			       COMM(comm), &r);
+
+	give_request(request, r, ret);
+	give(ierror, ret);
+}
+FORTRAN(ireduce, IREDUCE, Ireduce);
+
+static void fortran_ibcast(void *buf, MPI_Fint *count, MPI_Fint *type, MPI_Fint *root,
+			   MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
+{
+	MPI_Request r;
+	int ret = pmpi_Ibcast(buffer(buf), *count, TYPE(type), *root, COMM(comm), &r);
+
+	give_request(request, r, ret);
+	give(ierror, ret);
+}
+FORTRAN(ibcast, IBCAST, Ibcast);
+
+static void fortran_ibarrier(MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
+{
+	MPI_Request r;
+	int ret = pmpi_Ibarrier(COMM(comm), &r);
+
+	give_request(request, r, ret);
+	give(ierror, ret);
+}
+FORTRAN(ibarrier, IBARRIER, Ibarrier);
+
+static void fortran_iallgather(void *send, MPI_Fint *send_count, MPI_Fint *send_type, void *recv,
+			       MPI_Fint *recv_count, MPI_Fint *recv_type, MPI_Fint *comm,
+			       MPI_Fint *request, MPI_Fint *ierror)
+{
+	MPI_Request r;
+	int ret = pmpi_Iallgather(buffer(send), *send_count, TYPE(send_type), buffer(recv),
+				  *recv_count, TYPE(recv_type), COMM(comm), &r);
+
+	give_request(request, r, ret);
+	give(ierror, ret);
+}
+FORTRAN(iallgather, IALLGATHER, Iallgather);
+
+static void fortran_ialltoall(void *send, MPI_Fint *send_count, MPI_Fint *send_type, void *recv,
+			      MPI_Fint *recv_count, MPI_Fint *recv_type, MPI_Fint *comm,
+			      MPI_Fint *request, MPI_Fint *ierror)
+{
+	MPI_Request r;
+	int ret = pmpi_Ialltoall(buffer(send), *send_count, TYPE(send_type), buffer(recv),
+				 *recv_count, TYPE(recv_type), COMM(comm), &r);
+
+	give_request(request, r, ret);
+	give(ierror, ret);
+}
+FORTRAN(ialltoall, IALLTOALL, Ialltoall);
+
+#endif /* OPEN_MPI */

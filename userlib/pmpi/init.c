@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Begin and end of MPI, in C. Open MPI's Fortran has names of its own: fortran.c. */
+#include "pmpi/entry.h"
+
+static void begin(void)
+{
+	int level = MPI_THREAD_SINGLE;
+
+	PMPI_Query_thread(&level);
+	pmpi_threads = level == MPI_THREAD_MULTIPLE;
+	pmpi_world_agree();
+	if (!pmpi_world.active)
+		return;
+	pmpi_types_init();
+	pmpi_comm_init();
+	pmpi_progress_init();
+}
+
+int pmpi_Init(int *argc, char ***argv)
+{
+	int ret = PMPI_Init(argc, argv);
+
+	if (ret == MPI_SUCCESS)
+		begin();
+	return ret;
+}
+
+int pmpi_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+	int ret = PMPI_Init_thread(argc, argv, required, provided);
+
+	if (ret == MPI_SUCCESS)
+		begin();
+	return ret;
+}
+
+/*
+ * All ranks are done with their collectives, except those that programs call from attribute
+ * functions when MPI ends: all ranks leave these to MPI.
+ */
+int pmpi_Finalize(void)
+{
+	bool active = pmpi_world.active;
+
+	pmpi_stats_print();
+	pmpi_world_end();
+	if (active) {
+		pmpi_comm_exit();
+		pmpi_progress_exit();
+	}
+	return PMPI_Finalize();
+}
+
+PMPI_PUBLIC int MPI_Init(int *argc, char ***argv)
+{
+	return pmpi_Init(argc, argv);
+}
+
+PMPI_PUBLIC int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+	return pmpi_Init_thread(argc, argv, required, provided);
+}
+
+PMPI_PUBLIC int MPI_Finalize(void)
+{
+	return pmpi_Finalize();
+}

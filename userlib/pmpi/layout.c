@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Buffers. swingcoll wants elements without gaps, and aligned where they are reduced; one rank's
+ * data may lie so and another's not, so each rank copies what it must, by itself: packed by MPI
+ * where the type has gaps. What crosses between ranks is then the same on all: the elements of the
+ * signature one after the other.
+ */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pmpi/pmpi.h"
+
+/* Contiguous types of contiguous types: more levels than that are packed. */
+#define MAX_LEVELS 4
+/* MPI_Pack() counts bytes in an int. */
+#define PACK_BYTES (1 << 30)
+
+bool pmpi_signature(MPI_Datatype type, MPI_Count count, uint64_t *bytes)
+{
+	const struct pmpi_type *simple = pmpi_type_find(type);
+	MPI_Count size;
+
+	if (simple)
+		size = simple->size;
+	else if (type == MPI_DATATYPE_NULL || PMPI_Type_size_x(type, &size) != MPI_SUCCESS ||
+		 size < 0)
+		return false;
+	*bytes = (uint64_t)count * (uint64_t)size;
+	return true;
+}
+
+/* Do the elements lie one after the other, in the order of the signature, from the buffer on? */
+static bool is_plain(MPI_Datatype type, int levels)
+{
+	int nints, naddrs, ntypes, combiner, count;
+	MPI_Datatype inner;
+	MPI_Aint addr;
+	bool plain;
+
+	if (pmpi_type_find(type))
+		return true;
+	if (!levels ||
+	    PMPI_Type_get_envelope(type, &nints, &naddrs, &ntypes, &combiner) != MPI_SUCCESS ||
+	    combiner != MPI_COMBINER_CONTIGUOUS || nints != 1 || naddrs || ntypes != 1 ||
+	    PMPI_Type_get_contents(type, 1, 0, 1, &count, &addr, &inner) != MPI_SUCCESS)
+		return false;
+	plain = is_plain(inner, levels - 1);
+	if (PMPI_Type_get_envelope(inner, &nints, &naddrs, &ntypes, &combiner) == MPI_SUCCESS &&
+	    combiner != MPI_COMBINER_NAMED)
+		PMPI_Type_free(&inner);
+	return plain;
+}
+
+/* ---- packing ---- */
+
+/*
+ * Copy count elements between a buffer of the caller and a packed one, in pieces. The call's
+ * communicator may have been freed meanwhile; the format is the same for all.
+ */
+static int repack(bool pack, void *buf, MPI_Count count, MPI_Datatype type, char *packed)
+{
+	MPI_Count size, piece;
+	MPI_Aint lb, extent;
+	int ret = PMPI_Type_size_x(type, &size);
+
+	if (ret == MPI_SUCCESS)
+		ret = PMPI_Type_get_extent(type, &lb, &extent);
+	if (ret != MPI_SUCCESS || !size || !count)
+		return ret;
+	if (size > PACK_BYTES)
+		return MPI_ERR_TYPE;
+	piece = PACK_BYTES / size;
+	for (MPI_Count done = 0; done < count && ret == MPI_SUCCESS; done += piece) {
+		int n = (int)(count - done < piece ? count - done : piece), at = 0;
+		int bytes = (int)(n * size);
+		char *from = (char *)buf + done * extent, *to = packed + done * size;
+
+		if (pack)
+			ret = PMPI_Pack(from, n, type, to, bytes, &at, MPI_COMM_SELF);
+		else
+			ret = PMPI_Unpack(to, bytes, &at, from, n, type, MPI_COMM_SELF);
+	}
+	return ret;
+}
+
+/* Likewise the shares of all ranks, or that of one, at their displacements. */
+static int repack_shares(bool pack, const struct pmpi_call *c, int first, int n, char *packed)
+{
+	MPI_Aint lb, extent;
+	int ret = PMPI_Type_get_extent(c->recv_type, &lb, &extent);
+
+	for (int r = first; r < first + n && ret == MPI_SUCCESS; r++) {
+		MPI_Count at = c->displs ? c->displs[r] : r * c->recv_count;
+
+		ret = repack(pack, (char *)c->recv + at * extent, c->recv_count, c->recv_type,
+			     packed + (size_t)r * c->count);
+	}
+	return ret;
+}
+
+/* ---- reductions ---- */
+
+#define NORMALIZE(type)                                                                            \
+	do {                                                                                       \
+		const type *f = from;                                                              \
+		type *t = to;                                                                      \
+		for (size_t i = 0; i < n; i++)                                                     \
+			t[i] = f[i] != 0;                                                          \
+	} while (0)
+
+/* MPI's logical operations yield 0 or 1, whatever the operands. From a copy, so it is aligned. */
+static void normalize(void *to, const void *from, size_t n, size_t size)
+{
+	if (size == 1)
+		NORMALIZE(uint8_t);
+	else if (size == 2)
+		NORMALIZE(uint16_t);
+	else if (size == 4)
+		NORMALIZE(uint32_t);
+	else
+		NORMALIZE(uint64_t);
+}
+
+static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+	uintptr_t p = (uintptr_t)a, q = (uintptr_t)b;
+
+	return a_bytes && b_bytes && p < q + b_bytes && q < p + a_bytes;
+}
+
+static bool misaligned(const void *p, size_t size)
+{
+	return (uintptr_t)p & (size - 1);
+}
+
+static int stage_reduction(struct pmpi_stage *st, const struct pmpi_call *c)
+{
+	size_t size = swingcoll_dtype_size(c->dtype), recv_bytes = c->count * size;
+	bool in_place = c->send == MPI_IN_PLACE, shares = c->coll == SWINGCOLL_REDUCE_SCATTER;
+	size_t send_bytes = shares ? recv_bytes * (size_t)c->comm->size : recv_bytes;
+
+	if (c->coll == SWINGCOLL_REDUCE && c->comm->rank != c->root)
+		recv_bytes = 0;
+	st->send = in_place ? c->recv : c->send;
+	st->recv = c->recv;
+	if (send_bytes &&
+	    (c->logical || misaligned(st->send, size) || (in_place && shares) ||
+	     (!in_place && (c->keep || overlap(st->send, send_bytes, st->recv, recv_bytes))))) {
+		st->send_copy = malloc(send_bytes);
+		if (!st->send_copy)
+			return MPI_ERR_NO_MEM;
+		memcpy(st->send_copy, st->send, send_bytes);
+		st->send = st->send_copy;
+		if (c->logical)
+			normalize(st->send_copy, st->send_copy, send_bytes / size, size);
+	}
+	if (recv_bytes && misaligned(st->recv, size)) {
+		st->recv_copy = malloc(recv_bytes);
+		if (!st->recv_copy)
+			return MPI_ERR_NO_MEM;
+		st->recv = st->recv_copy;
+	}
+	return MPI_SUCCESS;
+}
+
+/* ---- movements ---- */
+
+static int stage_broadcast(struct pmpi_stage *st, const struct pmpi_call *c)
+{
+	bool copy = c->keep && c->comm->rank == c->root;
+
+	st->send = st->recv = c->recv;
+	if (!c->count || (!copy && is_plain(c->recv_type, MAX_LEVELS)))
+		return MPI_SUCCESS;
+	st->recv_copy = malloc(c->count);
+	if (!st->recv_copy)
+		return MPI_ERR_NO_MEM;
+	st->send = st->recv = st->recv_copy;
+	if (c->comm->rank != c->root)
+		return MPI_SUCCESS;
+	return repack(true, c->recv, c->recv_count, c->recv_type, st->recv_copy);
+}
+
+/* Do the shares lie in the receive buffer as swingcoll puts them there? */
+static bool shares_are_plain(const struct pmpi_call *c)
+{
+	for (int r = 0; c->displs && r < c->comm->size; r++)
+		if (c->displs[r] != r * c->recv_count)
+			return false;
+	return is_plain(c->recv_type, MAX_LEVELS);
+}
+
+static int stage_shares(struct pmpi_stage *st, const struct pmpi_call *c)
+{
+	size_t n = (size_t)c->comm->size, recv_bytes = n * c->count;
+	bool alltoall = c->coll == SWINGCOLL_ALLTOALL, in_place = c->send == MPI_IN_PLACE;
+	size_t send_bytes = alltoall ? recv_bytes : c->count;
+	size_t own = alltoall ? 0 : (size_t)c->comm->rank * c->count;
+	MPI_Count send_count = alltoall ? (MPI_Count)n * c->send_count : c->send_count;
+	bool plain = shares_are_plain(c);
+
+	if (!c->count)
+		return MPI_SUCCESS;
+	st->recv = c->recv;
+	if (!plain) {
+		st->recv_copy = malloc(recv_bytes);
+		if (!st->recv_copy)
+			return MPI_ERR_NO_MEM;
+		st->recv = st->recv_copy;
+	}
+	if (in_place) {
+		st->send = (char *)st->recv + own;
+		if (plain)
+			return MPI_SUCCESS;
+		return repack_shares(true, c, alltoall ? 0 : c->comm->rank, alltoall ? (int)n : 1,
+				     st->recv_copy);
+	}
+	st->send = c->send;
+	plain = is_plain(c->send_type, MAX_LEVELS);
+	if (plain && !c->keep && !overlap(c->send, send_bytes, st->recv, recv_bytes))
+		return MPI_SUCCESS;
+	st->send_copy = malloc(send_bytes);
+	if (!st->send_copy)
+		return MPI_ERR_NO_MEM;
+	st->send = st->send_copy;
+	if (!plain)
+		return repack(true, (void *)c->send, send_count, c->send_type, st->send_copy);
+	memcpy(st->send_copy, c->send, send_bytes);
+	return MPI_SUCCESS;
+}
+
+int pmpi_stage_begin(struct pmpi_stage *st, const struct pmpi_call *c)
+{
+	*st = (struct pmpi_stage){ 0 };
+	switch (c->coll) {
+	case SWINGCOLL_ALLREDUCE:
+	case SWINGCOLL_REDUCE:
+	case SWINGCOLL_REDUCE_SCATTER:
+		return stage_reduction(st, c);
+	case SWINGCOLL_BROADCAST:
+		return stage_broadcast(st, c);
+	case SWINGCOLL_ALLGATHER:
+	case SWINGCOLL_ALLTOALL:
+		return stage_shares(st, c);
+	case SWINGCOLL_BARRIER:
+		break;
+	}
+	return MPI_SUCCESS;
+}
+
+static int copy_back(const struct pmpi_stage *st, const struct pmpi_call *c)
+{
+	switch (c->coll) {
+	case SWINGCOLL_BROADCAST:
+		if (c->comm->rank == c->root)
+			return MPI_SUCCESS;
+		return repack(false, c->recv, c->recv_count, c->recv_type, st->recv_copy);
+	case SWINGCOLL_ALLGATHER:
+	case SWINGCOLL_ALLTOALL:
+		return repack_shares(false, c, 0, c->comm->size, st->recv_copy);
+	default:
+		memcpy(c->recv, st->recv_copy, c->count * swingcoll_dtype_size(c->dtype));
+		return MPI_SUCCESS;
+	}
+}
+
+int pmpi_stage_end(struct pmpi_stage *st, const struct pmpi_call *c, bool good)
+{
+	int ret = good && st->recv_copy ? copy_back(st, c) : MPI_SUCCESS;
+
+	free(st->send_copy);
+	free(st->recv_copy);
+	return ret;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The MPI preload library: MPI's collectives carried out by swingcoll, in programs that know
+ * nothing of it. It defines MPI's own names, and calls MPI by the names of the profiling interface
+ * (PMPI_). The same sources are compiled for each MPI.
+ *
+ * The rule that everything here obeys: whether swingcoll or MPI carries a call out must come out
+ * alike on all ranks, without a word between them. So it depends only on what MPI requires to be
+ * equal: the order of the calls on a communicator, the operation, the root, and the size of the
+ * signature in bytes. It never depends on a rank's own handle of a type, count of elements,
+ * alignment, or time; a rank whose data lies in another way copies it (layout.c).
+ *
+ * Map of calls:
+ *	fortran -> init, blocking, nonblocking
+ *	init -> world, comm, types, progress, stats
+ *	blocking -> call, comm
+ *	nonblocking -> requests, comm, progress
+ *	others -> stats, world
+ *	requests -> call, layout, types, comm, progress, stats
+ *	call -> layout, types, comm, choose, stats, progress, world, settings
+ *	comm -> progress, world
+ *	layout -> types
+ *	world -> settings
+ *	progress
+ *	types
+ *	stats -> settings, world
+ *	choose
+ *	settings
+ */
+#ifndef PMPI_PMPI_H
+#define PMPI_PMPI_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <swingcoll.h>
+
+#include "pmpi/choose.h"
+#include "pmpi/names.h"
+
+#define PMPI_PUBLIC __attribute__((visibility("default")))
+
+/* ---- world.c ---- */
+
+/**
+ * struct pmpi_world - what all ranks of MPI_COMM_WORLD have agreed on in MPI_Init()
+ * @active: calls may be offloaded
+ * @why: if not, the reason
+ * @mask: functions that are offloaded, as bits by enum pmpi_name
+ * @min: least size of a call, or PMPI_MEASURE
+ * @pinnable: bytes that each rank may lock in memory
+ * @rank, @size: of MPI_COMM_WORLD
+ * @stats: this rank prints what has become of its calls
+ * @group: of MPI_COMM_WORLD
+ */
+struct pmpi_world {
+	bool active;
+	enum pmpi_reason why;
+	uint32_t mask;
+	int64_t min;
+	uint64_t pinnable;
+	int rank, size;
+	bool stats;
+	MPI_Group group;
+};
+
+extern struct pmpi_world pmpi_world;
+
+/* Agree with all ranks. After PMPI_Init(). */
+void pmpi_world_agree(void);
+/* From now on everything is left to MPI. */
+void pmpi_world_end(void);
+
+/* ---- stats.c ---- */
+
+struct pmpi_counts {
+	uint64_t offloaded;
+	uint64_t fallback[PMPI_NR_REASONS];
+};
+
+extern struct pmpi_counts pmpi_counts[PMPI_NR_NAMES];
+extern bool pmpi_threads; /* several threads may call MPI at once */
+
+static inline void pmpi_count(uint64_t *n)
+{
+	if (__builtin_expect(pmpi_threads, 0))
+		__atomic_fetch_add(n, 1, __ATOMIC_RELAXED);
+	else
+		++*n;
+}
+
+static inline void pmpi_count_fallback(enum pmpi_name name, enum pmpi_reason why)
+{
+	pmpi_count(&pmpi_counts[name].fallback[why]);
+}
+
+void pmpi_stats_print(void);
+
+/* ---- types.c ---- */
+
+enum pmpi_kind {
+	PMPI_SIGNED,
+	PMPI_UNSIGNED,
+	PMPI_INTEGER, /* signed, of Fortran or all languages: it has no logical operations */
+	PMPI_FLOAT,
+	PMPI_COMPLEX, /* two floats */
+	PMPI_BOOL,
+	PMPI_BYTE,
+	PMPI_OPAQUE, /* is moved, but not reduced */
+};
+
+/* A type of MPI's own whose elements lie without gaps. */
+struct pmpi_type {
+	MPI_Datatype handle;
+	uint32_t size;
+	uint8_t kind;  /* enum pmpi_kind */
+	uint8_t words; /* swingcoll elements in one of MPI */
+	int8_t dtype;  /* enum swingcoll_dtype, or -1 */
+};
+
+/* Read the sizes of all types. After PMPI_Init(). */
+void pmpi_types_init(void);
+/* NULL: derived, a pair with gaps, or invalid. */
+const struct pmpi_type *pmpi_type_find(MPI_Datatype handle);
+
+/* A reduction in swingcoll's terms. @logical: elements are made 0 or 1 first. */
+struct pmpi_op {
+	enum swingcoll_redop redop;
+	bool logical;
+};
+
+/* True if swingcoll can reduce the type by the operation, else *why is set. */
+bool pmpi_op_find(MPI_Op op, const struct pmpi_type *type, struct pmpi_op *out,
+		  enum pmpi_reason *why);
+
+/* ---- comm.c ---- */
+
+/**
+ * struct pmpi_comm - what the library knows of a communicator of MPI
+ *
+ * Made by the first call on the communicator. MPI holds a reference, by an attribute, until the
+ * communicator is freed, and so does each request in flight.
+ *
+ * @swc: NULL until enough calls have been made, or if @off
+ * @off: all calls are left to MPI, for the reason @why
+ * @calls, @bytes: that could be offloaded, so far
+ * @refused: how often a rank's buffer could not be pinned
+ * @choose: NULL unless calls are measured
+ * @queue: requests that swingcoll has not taken yet; requests.c
+ */
+struct pmpi_comm {
+	MPI_Comm mpi;
+	int refs; /* atomic */
+	int rank, size;
+	bool off;
+	enum pmpi_reason why;
+	struct swingcoll_comm *swc;
+	unsigned int calls;
+	uint64_t bytes;
+	unsigned int refused;
+	struct choose *choose;
+	struct pmpi_request *queue;
+};
+
+void pmpi_comm_init(void);
+/* Find or make; NULL if memory is short or the handle invalid. */
+struct pmpi_comm *pmpi_comm_find(MPI_Comm mpi);
+/* Number of ranks, 0 if nothing is offloaded on it. */
+int pmpi_comm_size(MPI_Comm mpi);
+/*
+ * A call of so many bytes could be offloaded: make the swingcoll communicator, if that is due, with
+ * all ranks, which are in the same call. True if there is one.
+ */
+bool pmpi_comm_ready(struct pmpi_comm *comm, uint64_t bytes);
+struct pmpi_comm *pmpi_comm_get(struct pmpi_comm *comm);
+void pmpi_comm_put(struct pmpi_comm *comm);
+/* Leave all communicators, before MPI ends. */
+void pmpi_comm_exit(void);
+
+/* ---- progress.c ---- */
+
+/* Something that has to be looked at until it is done. */
+struct pmpi_pollable {
+	/* True: it is done, and is not looked at again; it may have freed itself. */
+	bool (*poll)(struct pmpi_pollable *p);
+	struct pmpi_pollable *next;
+};
+
+int pmpi_progress_init(void);
+void pmpi_progress_exit(void);
+/* Let MPI progress, and look at all pollables. What the library does while it waits. */
+void pmpi_progress(void *unused);
+/* The latter alone. */
+void pmpi_progress_poll(void);
+void pmpi_progress_add(struct pmpi_pollable *p);
+
+/* ---- layout.c ---- */
+
+struct pmpi_call;
+
+/**
+ * struct pmpi_stage - the buffers that swingcoll gets for a call
+ * @send, @recv: the caller's, or copies
+ * @send_copy, @recv_copy: to be freed
+ */
+struct pmpi_stage {
+	const void *send;
+	void *recv;
+	void *send_copy, *recv_copy;
+};
+
+/* Size of the elements; false if the type is invalid. */
+bool pmpi_signature(MPI_Datatype type, MPI_Count count, uint64_t *bytes);
+/* Return MPI_SUCCESS or an error of MPI. */
+int pmpi_stage_begin(struct pmpi_stage *st, const struct pmpi_call *c);
+/* If the call has succeeded, copy results to the caller's buffer. Frees the copies in any case. */
+int pmpi_stage_end(struct pmpi_stage *st, const struct pmpi_call *c, bool good);
+
+/* ---- call.c ---- */
+
+/**
+ * struct pmpi_call - a collective call
+ *
+ * The first part is what the caller has passed; counts are those of one rank's share where there
+ * are shares, and the fields of the side that a collective does not have are those of the other
+ * side. The second part is set by the decision.
+ *
+ * @displs: of MPI_Allgatherv(), else NULL
+ * @uneven: the ranks' shares differ
+ * @keep: give the kernel a copy of what is sent. A nonblocking call cannot turn to MPI when the
+ *	kernel refuses a buffer, and read-only memory is what programs send, and it refuses
+ * @held: a duplicate of @recv_type to be freed, while a nonblocking call runs
+ * @count, @dtype, @redop: in swingcoll's terms
+ * @size: bytes that decide, equal on all ranks
+ * @trial: the class whose trial this call belongs to, or NULL
+ */
+struct pmpi_call {
+	enum pmpi_name name;
+	enum swingcoll_coll coll;
+	const void *send;
+	void *recv;
+	MPI_Count send_count, recv_count;
+	MPI_Datatype send_type, recv_type;
+	MPI_Op op;
+	int root;
+	MPI_Comm mpi;
+	const int *displs;
+	bool uneven;
+	bool keep;
+	MPI_Datatype held;
+
+	struct pmpi_comm *comm;
+	size_t count;
+	enum swingcoll_dtype dtype;
+	enum swingcoll_redop redop;
+	bool logical;
+	uint64_t size;
+	struct choose_class *trial;
+	uint64_t began;
+};
+
+/* Whether swingcoll carries the call out. If not, that has been counted. */
+bool pmpi_decide(struct pmpi_call *c, bool blocking);
+/*
+ * Carry a blocking call out if swingcoll is to: then true, and *ret is what the MPI function
+ * returns. Else the caller calls MPI, and then pmpi_passed().
+ */
+bool pmpi_offload(struct pmpi_call *c, int *ret);
+void pmpi_passed_trial(struct pmpi_call *c);
+static inline void pmpi_passed(struct pmpi_call *c)
+{
+	if (__builtin_expect(c->trial != NULL, 0))
+		pmpi_passed_trial(c);
+}
+
+/* Start it; as the functions of swingcoll.h. */
+int pmpi_start(const struct pmpi_call *c, const struct pmpi_stage *st, struct swingcoll_req **req);
+/* The kernel has refused a rank's buffer, nothing has moved, and every rank knows. */
+bool pmpi_was_refused(struct pmpi_call *c, int error);
+/* Print an error of swingcoll, and return its class in MPI. */
+int pmpi_error_class(const struct pmpi_call *c, int error);
+/* Likewise, or for an error of MPI, and call the communicator's error handler. */
+int pmpi_error(const struct pmpi_call *c, int error);
+
+#endif /* PMPI_PMPI_H */

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The agreement in MPI_Init(): do all ranks have this library, a device and the same settings? Each
+ * rank tells rank 0, which replies what holds for all. By messages, and not by a collective: a rank
+ * that was started without the library would take part in none, and be disturbed by all. It gets no
+ * message either. All ranks are in MPI_Init() together, so a rank that says nothing for some seconds
+ * is one of those.
+ */
+#include <linux/capability.h>
+#include <linux/swingcoll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pmpi/pmpi.h"
+#include "pmpi/settings.h"
+
+/* MPI guarantees tags up to 32767. */
+#define TAG 32749
+#define PATIENCE_S 20
+#define VERSION 1
+
+struct pmpi_world pmpi_world = { .why = PMPI_WHY_OFF };
+
+/* What a rank wants, and what rank 0 replies. */
+struct vote {
+	uint32_t version;
+	uint32_t mask;
+	int64_t min;
+	uint32_t device;
+	uint32_t resv;
+	uint64_t pinnable;
+};
+
+static double now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
+}
+
+/* Wait so long; what has not come then is cancelled. True if all has come. */
+static bool wait_for(MPI_Request *req, int n, double seconds)
+{
+	double end = now_s() + seconds;
+	int done = 0;
+
+	while (!done && now_s() < end)
+		PMPI_Testall(n, req, &done, MPI_STATUSES_IGNORE);
+	for (int i = 0; !done && i < n; i++) {
+		int one = 0;
+
+		if (PMPI_Test(&req[i], &one, MPI_STATUS_IGNORE) == MPI_SUCCESS && one)
+			continue;
+		PMPI_Cancel(&req[i]);
+		PMPI_Wait(&req[i], MPI_STATUS_IGNORE);
+	}
+	return done;
+}
+
+/* What all ranks can have together. */
+static void combine(struct vote *all, const struct vote *v)
+{
+	if (v->version != all->version)
+		all->mask = 0;
+	all->mask &= v->mask;
+	all->device &= v->device;
+	if (v->min > all->min)
+		all->min = v->min;
+	if (v->pinnable < all->pinnable)
+		all->pinnable = v->pinnable;
+}
+
+static bool ask_all(struct vote *all)
+{
+	int n = pmpi_world.size - 1, missing = 0;
+	struct vote *votes = calloc((size_t)n, sizeof(*votes));
+	MPI_Request *req = calloc((size_t)n, sizeof(*req));
+	bool good = votes && req;
+
+	for (int i = 0; good && i < n; i++)
+		good = PMPI_Irecv(&votes[i], sizeof(*votes), MPI_BYTE, i + 1, TAG, MPI_COMM_WORLD,
+				  &req[i]) == MPI_SUCCESS;
+	if (good)
+		wait_for(req, n, PATIENCE_S);
+	for (int i = n; good && i--;)
+		if (!votes[i].version)
+			missing = i + 1;
+		else
+			combine(all, &votes[i]);
+	if (!good || missing)
+		all->mask = 0;
+	if (missing)
+		fprintf(stderr,
+			"swingcoll-pmpi: rank %d runs without this library: nothing is offloaded; "
+			"start all ranks with swingctl mpi, or with the same LD_PRELOAD\n",
+			missing);
+	for (int i = 0; good && i < n; i++) {
+		req[i] = MPI_REQUEST_NULL;
+		if (votes[i].version)
+			PMPI_Isend(all, sizeof(*all), MPI_BYTE, i + 1, TAG, MPI_COMM_WORLD,
+				   &req[i]);
+	}
+	if (good)
+		PMPI_Waitall(n, req, MPI_STATUSES_IGNORE);
+	free(votes);
+	free(req);
+	return good;
+}
+
+static bool ask_rank_0(struct vote *v)
+{
+	struct vote all = { 0 };
+	MPI_Request req[2];
+
+	PMPI_Irecv(&all, sizeof(all), MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &req[0]);
+	PMPI_Isend(v, sizeof(*v), MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &req[1]);
+	/* Rank 0 itself may wait for others. */
+	if (!wait_for(req, 2, 2 * PATIENCE_S)) {
+		if (pmpi_world.rank == 1)
+			fprintf(stderr,
+				"swingcoll-pmpi: rank 0 runs without this library: nothing is "
+				"offloaded; start all ranks with swingctl mpi, or with the same "
+				"LD_PRELOAD\n");
+		return false;
+	}
+	*v = all;
+	return true;
+}
+
+/* Memory that this process may lock. */
+static uint64_t pinnable(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { 0 };
+	struct rlimit limit;
+
+	if (!syscall(SYS_capget, &head, data) && data[0].effective >> CAP_IPC_LOCK & 1)
+		return UINT64_MAX;
+	return getrlimit(RLIMIT_MEMLOCK, &limit) ? 0 : limit.rlim_cur;
+}
+
+void pmpi_world_agree(void)
+{
+	const char *stats = getenv("SWINGCOLL_PMPI_STATS");
+	struct pmpi_settings settings;
+	struct vote v = { .version = VERSION };
+	char text[256];
+	int bad = pmpi_settings_parse(&settings, getenv("SWINGCOLL_PMPI"),
+				      getenv("SWINGCOLL_PMPI_MIN"), text, sizeof(text));
+
+	PMPI_Comm_rank(MPI_COMM_WORLD, &pmpi_world.rank);
+	PMPI_Comm_size(MPI_COMM_WORLD, &pmpi_world.size);
+	pmpi_world.stats = stats && !strcmp(stats, "1") && !pmpi_world.rank;
+	if (bad && !pmpi_world.rank)
+		fprintf(stderr, "swingcoll-pmpi: %s\n", text);
+	if (pmpi_world.size == 1) {
+		pmpi_world.why = PMPI_WHY_COMM;
+		return;
+	}
+	v.mask = settings.mask;
+	v.min = settings.min;
+	v.device = !access(SWC_DEVICE_PATH, R_OK | W_OK);
+	v.pinnable = pinnable();
+	if (!(pmpi_world.rank ? ask_rank_0(&v) : ask_all(&v)))
+		return;
+	pmpi_world.mask = v.mask;
+	pmpi_world.min = v.min;
+	pmpi_world.pinnable = v.pinnable;
+	pmpi_world.active = v.mask && v.device;
+	if (v.mask && !v.device)
+		pmpi_world.why = PMPI_WHY_NO_DEVICE;
+	if (pmpi_world.active && PMPI_Comm_group(MPI_COMM_WORLD, &pmpi_world.group) != MPI_SUCCESS)
+		pmpi_world.group = MPI_GROUP_NULL;
+}
+
+void pmpi_world_end(void)
+{
+	if (pmpi_world.active && pmpi_world.group != MPI_GROUP_NULL)
+		PMPI_Group_free(&pmpi_world.group);
+	pmpi_world.active = false;
+	pmpi_world.why = PMPI_WHY_OFF;
+}

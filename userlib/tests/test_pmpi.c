@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The pure parts of the MPI preload library: its settings, and the choice by measurement. TAP on stdout. */
+#include <string.h>
+
+#include "pmpi/choose.h"
+#include "pmpi/settings.h"
+#include "tap.h"
+
+static bool parses(const char *names, const char *min, uint32_t mask, int64_t least)
+{
+	struct pmpi_settings s;
+	char text[256];
+
+	return !pmpi_settings_parse(&s, names, min, text, sizeof(text)) && !*text &&
+	       s.mask == mask && s.min == least;
+}
+
+static bool fails(const char *names, const char *min, const char *what)
+{
+	struct pmpi_settings s;
+	char text[256];
+
+	return pmpi_settings_parse(&s, names, min, text, sizeof(text)) && strstr(text, what) &&
+	       !s.mask;
+}
+
+static void test_settings(void)
+{
+	const uint32_t all = UINT32_MAX, allreduce = 1u << PMPI_ALLREDUCE,
+		       iallreduce = 1u << PMPI_IALLREDUCE,
+		       bcast = 1u << PMPI_BCAST | 1u << PMPI_IBCAST;
+
+	ok(parses(NULL, NULL, all, PMPI_MEASURE) && parses("", "", all, PMPI_MEASURE),
+	   "without variables everything is measured");
+	ok(parses("off", NULL, 0, PMPI_MEASURE) && parses("OFF", "0", 0, 0), "off");
+	ok(parses("allreduce", NULL, allreduce | iallreduce, PMPI_MEASURE),
+	   "a name selects both forms");
+	ok(parses("MPI_Iallreduce", NULL, iallreduce, PMPI_MEASURE), "the name of one form");
+	ok(parses("MPI_Bcast,,allreduce,", NULL, bcast | allreduce | iallreduce, PMPI_MEASURE),
+	   "several names");
+	ok(parses(NULL, "0", all, 0) && parses(NULL, "4096", all, 4096) &&
+		   parses(NULL, "64K", all, 65536) && parses(NULL, "1G", all, 1 << 30),
+	   "sizes");
+	ok(fails("allreduce,broadcast", NULL, "'broadcast'") && fails("all", NULL, "'all'") &&
+		   fails("allreduce bcast", NULL, "allreduce bcast"),
+	   "a wrong name is told");
+	ok(fails(NULL, "-1", "'-1'") && fails(NULL, "4x", "'4x'") && fails(NULL, "K", "'K'") &&
+		   fails(NULL, "1KB", "'1KB'") && fails(NULL, "99999999999999999999G", "G'"),
+	   "a wrong size is told");
+}
+
+/* A trial in which each side takes so long; outliers on the first call of each burst. */
+static enum choose_side try(double swc_ns, double mpi_ns)
+{
+	static struct choose c;
+	struct choose_class *k;
+	double medians[CHOOSE_SIDES];
+	bool trial, over = false;
+	int swc = 0, calls = 0;
+
+	memset(&c, 0, sizeof(c));
+	k = choose_find(&c, 3, 1000);
+	while (!over) {
+		enum choose_side side = choose_next(k, &trial);
+
+		if (!trial)
+			return CHOOSE_SIDES;
+		swc += side == CHOOSE_SWC;
+		over = choose_sample(k, calls++ % CHOOSE_BURST == 0 ? 1000000
+					: side == CHOOSE_SWC	    ? (uint64_t)swc_ns
+								    : (uint64_t)mpi_ns);
+	}
+	choose_medians(k, medians);
+	if (swc * 2 != calls || medians[CHOOSE_SWC] != swc_ns || medians[CHOOSE_MPI] != mpi_ns)
+		return CHOOSE_SIDES;
+	choose_decide(k, medians);
+	if (choose_next(k, &trial) != (enum choose_side)k->side || trial)
+		return CHOOSE_SIDES;
+	return (enum choose_side)k->side;
+}
+
+static void test_choose(void)
+{
+	static struct choose c;
+
+	ok(choose_find(&c, 0, 8) == choose_find(&c, 0, 15) &&
+		   choose_find(&c, 0, 8) != choose_find(&c, 0, 16) &&
+		   choose_find(&c, 0, 8) != choose_find(&c, 1, 8) &&
+		   choose_find(&c, 0, 0) != choose_find(&c, 0, 1),
+	   "classes by collective and size");
+	ok(choose_find(&c, CHOOSE_COLLS - 1, UINT64_MAX) ==
+		   &c.of[CHOOSE_COLLS - 1][CHOOSE_CLASSES - 1],
+	   "the largest size has a class");
+	ok(try(1000, 2000) == CHOOSE_SWC, "swingcoll is faster");
+	ok(try(2000, 1000) == CHOOSE_MPI, "MPI is faster");
+	ok(try(1000, 1000) == CHOOSE_MPI, "a draw is left to MPI");
+}
+
+int main(void)
+{
+	printf("TAP version 13\n");
+	test_settings();
+	test_choose();
+	return done();
+}
