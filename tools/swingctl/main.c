@@ -3,6 +3,7 @@
 #include "swingctl.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "common/cli.h"
 
@@ -14,7 +15,9 @@ static const char usage_text[] =
 	"  stats                 counters since the module was loaded\n"
 	"  info                  interface version, limits, features, reduction kernels\n"
 	"  trace [COMM]          the last events of communicators, also of those that have ended; COMM: the\n"
-	"                        number of one, as this command prints it\n";
+	"                        number of one, as this command prints it\n"
+	"  mpi PROGRAM ...       run an MPI program with its collectives carried out by swingcoll, see\n"
+	"                        swingctl mpi --help\n";
 
 static const char notes_text[] =
 	"Exit status: 0; 1 if doctor found a fault that keeps swingcoll from working; 2 on errors.";
@@ -54,6 +57,9 @@ int main(int argc, char **argv)
 	struct ctl ctl = { .need_memlock = 64 << 20, .last = UINT64_MAX };
 	int id, command;
 
+	/* Its options are its own, and most arguments are those of the program. */
+	if (argc > 1 && !strcmp(argv[1], "mpi"))
+		return ctl_mpi(argc - 1, argv + 1);
 	while ((id = cli_next(&cli)) != CLI_END)
 		switch (id) {
 		case OPT_JSON:

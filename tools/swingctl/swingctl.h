@@ -20,5 +20,7 @@ int ctl_status(const struct ctl *ctl);
 int ctl_stats(const struct ctl *ctl);
 int ctl_info(const struct ctl *ctl);
 int ctl_trace(const struct ctl *ctl);
+/* Does not return if the program starts. argv[0] is the command. */
+int ctl_mpi(int argc, char **argv);
 
 #endif /* SWINGCTL_H */
