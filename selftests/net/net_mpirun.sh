@@ -14,6 +14,7 @@ built=$(realpath "${OUTPUT:-.}")
 [[ -c /dev/swingcoll ]] || skip_all swingcoll is not loaded
 [[ -x $remote ]] || skip_all "no $remote"
 perf=$(command -v swingperf) || skip_all "no swingperf: make tools"
+ctl=$(command -v swingctl) || skip_all "no swingctl: make tools"
 
 # The variables of this node are not for ranks that launchers start here.
 unset SWINGCOLL_NODE SWINGCOLL_NNODES SWINGCOLL_ADDRS SWINGCOLL_TOPO SWINGCOLL_ROOT
@@ -38,7 +39,7 @@ finish() {
 }
 trap finish EXIT
 
-echo 1..5
+echo 1..7
 for host in "${hosts[@]}"; do
 	wait_for "$remote" "$host" true || { echo "Bail out! no server on $host" && exit 1; }
 done
@@ -53,6 +54,12 @@ is_right() {
 		grep -q '^# wrong elements: 0 OK' "$log"
 }
 
+# An unchanged program has run all its tests, and its calls went to swingcoll.
+is_offloaded() {
+	[[ $(sed -nE 's/^1\.\.//p' "$log") = $(grep -c '^ok ' "$log") ]] && ! grep -q '^not ok' "$log" &&
+		grep -qE '^swingcoll-pmpi: MPI_Allreduce: [1-9][0-9]* offloaded' "$log"
+}
+
 are_all_good() { grep -q "^all good: $all ranks" "$log"; }
 
 try() { # try NAME CHECK COMMAND...
@@ -63,7 +70,10 @@ try() { # try NAME CHECK COMMAND...
 	result $status "$1: $all ranks, $((SECONDS - began)) s"
 }
 
-hosts_slots=$(printf "%s:$((all / nodes))," "${hosts[@]}")
+spread() { # spread RANKS
+	all=$1 hosts_slots=$(printf "%s:$(($1 / nodes))," "${hosts[@]}")
+}
+spread $all
 export HWLOC_HIDE_ERRORS=1
 openmpi() { # openmpi PROGRAM...
 	"${limited[@]}" mpirun.openmpi --allow-run-as-root --mca plm_rsh_agent "$remote" --host "${hosts_slots%,}" -n "$all" \
@@ -99,8 +109,10 @@ for mpi in openmpi mpich; do
 	if ! command -v mpiexec.$mpi >/dev/null; then
 		skip "$mpi: swingperf" "no mpiexec.$mpi: tools/setup mpi"
 		skip "$mpi: communicators of MPI" "no mpiexec.$mpi: tools/setup mpi"
+		skip "$mpi: an unchanged program" "no mpiexec.$mpi: tools/setup mpi"
 		continue
 	fi
+	[[ $mpi = openmpi ]] && run=openmpi || run=mpich_or_alarm
 	# Open MPI offers PMIx.
 	[[ $mpi = openmpi ]] || export SWINGCOLL_ROOT=$root
 	try "$mpi: swingperf" is_right $mpi "$perf" "${sizes[@]}"
@@ -108,8 +120,15 @@ for mpi in openmpi mpich; do
 	if [[ ! -x $built/$mpi/mpi_ranks ]]; then
 		skip "$mpi: communicators of MPI" "no mpi_ranks for it: tools/setup mpi, make selftests"
 	else
-		[[ $mpi = openmpi ]] && run=openmpi || run=mpich_or_alarm
 		try "$mpi: communicators of MPI" are_all_good "$run" "$built/$mpi/mpi_ranks"
+	fi
+	if [[ ! -x $built/$mpi/pmpi_calls ]]; then
+		skip "$mpi: an unchanged program" "no pmpi_calls for it: tools/setup mpi, make selftests"
+	else
+		spread $((2 * nodes)) # MPI takes long with more ranks than processors
+		try "$mpi: an unchanged program" is_offloaded "$run" \
+			env SWINGCOLL_PMPI_MIN=0 SWINGCOLL_PMPI_STATS=1 "$ctl" mpi "$built/$mpi/pmpi_calls" quick
+		spread $((4 * nodes))
 	fi
 done
 ((!failed))

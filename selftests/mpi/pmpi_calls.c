@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Blocking collectives of MPI under the preload library, each beside the same call by its PMPI_ name: integers must
+ * agree bit for bit, floating-point numbers be the same on all ranks and close. Rank 0 prints TAP. pmpi.sh runs it, and
+ * looks at what the library says it has offloaded.
+ */
+#include "pmpi_test.h"
+
+#define MANY 20011 /* more than goes through shared memory */
+#define ROOM (MANY * 16)
+
+static const int counts[] = { 0, 1, 7, 1000, MANY };
+static bool quick; /* fewer types */
+static char *mine, *ours, *theirs;
+
+/* ---- reductions ---- */
+
+struct type {
+	const char *name;
+	MPI_Datatype type;
+	size_t size;
+	bool is_float;
+	bool is_unsigned; /* both MPIs have minima of large ones wrong */
+};
+
+static void fill(const struct type *t, size_t n, int seed)
+{
+	for (size_t i = 0; i < n; i++) {
+		/* Products of all ranks stay in range, and sums of floats depend on the order. */
+		int v = (int)((i * 7 + (size_t)rank * 13 + (size_t)seed) % 11) -
+			(t->is_unsigned ? 0 : 3);
+
+		if (t->is_float && t->size == 4)
+			((float *)mine)[i] = 1.0f + (float)v / 7;
+		else if (t->is_float)
+			((double *)mine)[i] = 1.0 + (double)v / 7;
+		else
+			memcpy(mine + i * t->size, &(int64_t){ v }, t->size);
+	}
+}
+
+static bool close_enough(const struct type *t, size_t n)
+{
+	if (!t->is_float)
+		return !memcmp(ours, theirs, n * t->size);
+	for (size_t i = 0; i < n; i++) {
+		double a = t->size == 4 ? ((float *)ours)[i] : ((double *)ours)[i];
+		double b = t->size == 4 ? ((float *)theirs)[i] : ((double *)theirs)[i];
+
+		if (a - b > 1e-4 || b - a > 1e-4)
+			return false;
+	}
+	return true;
+}
+
+static bool same_everywhere(size_t bytes)
+{
+	char *first = malloc(bytes + 1);
+	bool same;
+
+	memcpy(first, ours, bytes);
+	PMPI_Bcast(first, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+	same = !memcmp(first, ours, bytes);
+	free(first);
+	return same;
+}
+
+static void try_allreduce(const struct type *t, MPI_Op op, int count, bool in_place)
+{
+	size_t bytes = (size_t)count * t->size;
+
+	fill(t, (size_t)count, count);
+	memcpy(ours, mine, bytes);
+	GOOD(MPI_Allreduce(in_place ? MPI_IN_PLACE : mine, ours, count, t->type, op,
+			   MPI_COMM_WORLD) == MPI_SUCCESS);
+	PMPI_Allreduce(mine, theirs, count, t->type, op, MPI_COMM_WORLD);
+	GOOD(close_enough(t, (size_t)count));
+	GOOD(same_everywhere(bytes));
+}
+
+static void try_reduce(const struct type *t, MPI_Op op, int count, int root)
+{
+	bool is_root = rank == root;
+
+	fill(t, (size_t)count, root);
+	GOOD(MPI_Reduce(mine, is_root ? ours : NULL, count, t->type, op, root, MPI_COMM_WORLD) ==
+	     MPI_SUCCESS);
+	PMPI_Reduce(mine, theirs, count, t->type, op, root, MPI_COMM_WORLD);
+	GOOD(!is_root || close_enough(t, (size_t)count));
+	memcpy(ours, mine, (size_t)count * t->size);
+	GOOD(MPI_Reduce(is_root ? MPI_IN_PLACE : mine, ours, count, t->type, op, root,
+			MPI_COMM_WORLD) == MPI_SUCCESS);
+	GOOD(!is_root || close_enough(t, (size_t)count));
+}
+
+static void try_reduce_scatter(const struct type *t, MPI_Op op, int count)
+{
+	size_t n = (size_t)count * (size_t)nranks;
+	int *shares = calloc((size_t)nranks, sizeof(*shares));
+
+	fill(t, n, 5);
+	GOOD(MPI_Reduce_scatter_block(mine, ours, count, t->type, op, MPI_COMM_WORLD) ==
+	     MPI_SUCCESS);
+	PMPI_Reduce_scatter_block(mine, theirs, count, t->type, op, MPI_COMM_WORLD);
+	GOOD(close_enough(t, (size_t)count));
+	memcpy(ours, mine, n * t->size);
+	GOOD(MPI_Reduce_scatter_block(MPI_IN_PLACE, ours, count, t->type, op, MPI_COMM_WORLD) ==
+	     MPI_SUCCESS);
+	GOOD(close_enough(t, (size_t)count));
+	for (int r = 0; r < nranks; r++)
+		shares[r] = count;
+	GOOD(MPI_Reduce_scatter(mine, ours, shares, t->type, op, MPI_COMM_WORLD) == MPI_SUCCESS);
+	GOOD(close_enough(t, (size_t)count));
+	for (int r = 0; r < nranks; r++)
+		shares[r] = r ? count : 0;
+	GOOD(MPI_Reduce_scatter(mine, ours, shares, t->type, op, MPI_COMM_WORLD) == MPI_SUCCESS);
+	PMPI_Reduce_scatter(mine, theirs, shares, t->type, op, MPI_COMM_WORLD);
+	GOOD(close_enough(t, (size_t)shares[rank]));
+	free(shares);
+}
+
+static void test_reductions(void)
+{
+	const struct type types[] = {
+		{ "int", MPI_INT, 4, false },
+		{ "signed char", MPI_SIGNED_CHAR, 1, false },
+		{ "short", MPI_SHORT, 2, false },
+		{ "unsigned long", MPI_UNSIGNED_LONG, 8, false, true },
+		{ "float", MPI_FLOAT, 4, true },
+		{ "double", MPI_DOUBLE, 8, true },
+		{ "MPI_INTEGER", MPI_INTEGER, 4, false },
+		{ "MPI_DOUBLE_PRECISION", MPI_DOUBLE_PRECISION, 8, true },
+	};
+	const MPI_Op ops[] = { MPI_SUM,	 MPI_PROD, MPI_MIN,  MPI_MAX,
+			       MPI_BAND, MPI_BXOR, MPI_LAND, MPI_LXOR };
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+		const struct type *t = &types[i];
+
+		if (quick && i % 4) {
+			skip(t->name, "quick");
+			continue;
+		}
+
+		/* MPI defines logical operations for integers of C. */
+		for (size_t o = 0; o < (t->is_float ? 4u : t->type == MPI_INTEGER ? 6u : 8u); o++)
+			for (size_t n = 0; n < 5; n++)
+				try_allreduce(t, ops[o], counts[n], n & 1);
+		for (size_t n = 0; n < 4; n++) {
+			/* In place to another root, MPICH 4.0 crashes itself. */
+			try_reduce(t, MPI_SUM, counts[n], 0);
+			try_reduce_scatter(t, MPI_SUM, counts[n]);
+		}
+		report("%s: Allreduce, Reduce, Reduce_scatter", t->name);
+	}
+}
+
+/* Elements that are not 0 or 1, complex numbers, and pairs, which MPI does itself. */
+static void test_odd_types(void)
+{
+	double z[4] = { rank, 1, -rank, 2 }, sum[4], theirs_z[4];
+	struct {
+		double v;
+		int r;
+	} place = { -rank, rank }, least, theirs_least;
+	long double l = rank, l_sum = 0;
+
+	GOOD(MPI_Allreduce(z, sum, 2, MPI_C_DOUBLE_COMPLEX, MPI_SUM, MPI_COMM_WORLD) ==
+	     MPI_SUCCESS);
+	PMPI_Allreduce(z, theirs_z, 2, MPI_C_DOUBLE_COMPLEX, MPI_SUM, MPI_COMM_WORLD);
+	GOOD(!memcmp(sum, theirs_z, sizeof(sum)));
+	GOOD(MPI_Allreduce(&place, &least, 1, MPI_DOUBLE_INT, MPI_MINLOC, MPI_COMM_WORLD) ==
+	     MPI_SUCCESS);
+	PMPI_Allreduce(&place, &theirs_least, 1, MPI_DOUBLE_INT, MPI_MINLOC, MPI_COMM_WORLD);
+	GOOD(least.v == theirs_least.v && least.r == theirs_least.r);
+	GOOD(MPI_Allreduce(&l, &l_sum, 1, MPI_LONG_DOUBLE, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS);
+	GOOD(l_sum == nranks * (nranks - 1) / 2);
+	report("complex numbers, MINLOC, long double");
+}
+
+static void largest(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+	(void)type;
+	for (int i = 0; i < *n; i++)
+		if (((int *)in)[i] > ((int *)inout)[i])
+			((int *)inout)[i] = ((int *)in)[i];
+}
+
+static void test_user_op(void)
+{
+	int v = rank * 3, max = -1;
+	MPI_Op op;
+
+	MPI_Op_create(largest, 1, &op);
+	for (int i = 0; i < 8; i++)
+		GOOD(MPI_Allreduce(&v, &max, 1, MPI_INT, op, MPI_COMM_WORLD) == MPI_SUCCESS);
+	GOOD(max == 3 * (nranks - 1));
+	MPI_Op_free(&op);
+	report("an operation of the user's");
+}
+
+/* ---- movements ---- */
+
+/* Each rank has the same numbers in another layout: contiguous, with gaps, in blocks of one type. */
+static MPI_Datatype layout(int kind, int n)
+{
+	MPI_Datatype t;
+
+	if (kind == 0)
+		MPI_Type_contiguous(n, MPI_INT, &t);
+	else if (kind == 1)
+		MPI_Type_vector(n, 1, 2, MPI_INT, &t);
+	else
+		MPI_Type_create_indexed_block(1, n, (int[]){ 3 }, MPI_INT, &t);
+	MPI_Type_commit(&t);
+	return t;
+}
+
+static void test_bcast(void)
+{
+	for (size_t i = 0; i < 5; i++)
+		for (int root = 0; root < nranks; root++) {
+			int n = counts[i], first = root * 100 + n;
+			MPI_Datatype t = layout(rank % 3, n ? n : 1);
+			int *v = calloc(2 * (size_t)n + 4, sizeof(*v));
+			int at = rank % 3 == 2 ? 3 : 0, step = rank % 3 == 1 ? 2 : 1, bad = 0;
+
+			for (int k = 0; k < n && rank == root; k++)
+				v[at + k * step] = first + k;
+			GOOD(MPI_Bcast(v, !!n, t, root, MPI_COMM_WORLD) == MPI_SUCCESS);
+			for (int k = 0; k < n; k++)
+				bad += v[at + k * step] != first + k;
+			for (int k = 0; k < n && step == 2; k++)
+				bad += v[2 * k + 1] != 0;
+			GOOD(!bad);
+			MPI_Type_free(&t);
+			free(v);
+		}
+	report("Bcast, another layout on each rank");
+}
+
+static void test_shares(void)
+{
+	for (size_t i = 0; i < 4; i++) {
+		int n = counts[i];
+		size_t share = (size_t)n * 4, all = share * (size_t)nranks;
+		const struct type t = { "", MPI_INT, 4, false };
+
+		fill(&t, (size_t)n * (size_t)nranks, 9);
+		memset(ours, 1, all);
+		GOOD(MPI_Allgather(mine, n, MPI_INT, ours, n, MPI_INT, MPI_COMM_WORLD) ==
+		     MPI_SUCCESS);
+		PMPI_Allgather(mine, n, MPI_INT, theirs, n, MPI_INT, MPI_COMM_WORLD);
+		GOOD(!memcmp(ours, theirs, all));
+		memset(ours, 1, all);
+		memcpy(ours + (size_t)rank * share, mine, share);
+		GOOD(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, ours, n, MPI_INT,
+				   MPI_COMM_WORLD) == MPI_SUCCESS);
+		GOOD(!memcmp(ours, theirs, all));
+		memset(ours, 1, all);
+		GOOD(MPI_Alltoall(mine, n, MPI_INT, ours, n, MPI_INT, MPI_COMM_WORLD) ==
+		     MPI_SUCCESS);
+		PMPI_Alltoall(mine, n, MPI_INT, theirs, n, MPI_INT, MPI_COMM_WORLD);
+		GOOD(!memcmp(ours, theirs, all));
+		memcpy(ours, mine, all);
+		GOOD(MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, ours, n, MPI_INT,
+				  MPI_COMM_WORLD) == MPI_SUCCESS);
+		GOOD(!memcmp(ours, theirs, all));
+	}
+	report("Allgather, Alltoall, also in place");
+}
+
+/* Rank 0 wants the shares in reverse order, with gaps. */
+static void test_allgatherv(void)
+{
+	int *displs = calloc((size_t)nranks, sizeof(*displs)),
+	    *shares = calloc((size_t)nranks, sizeof(*shares));
+	const struct type t = { "", MPI_INT, 4, false };
+
+	for (int uneven = 0; uneven < 2; uneven++) {
+		for (int r = 0; r < nranks; r++) {
+			shares[r] = uneven ? r : 5;
+			displs[r] = rank ? r * 5 : (nranks - 1 - r) * 7;
+		}
+		fill(&t, 5, 2);
+		memset(ours, 7, 4096);
+		memset(theirs, 7, 4096);
+		GOOD(MPI_Allgatherv(mine, shares[rank], MPI_INT, ours, shares, displs, MPI_INT,
+				    MPI_COMM_WORLD) == MPI_SUCCESS);
+		PMPI_Allgatherv(mine, shares[rank], MPI_INT, theirs, shares, displs, MPI_INT,
+				MPI_COMM_WORLD);
+		GOOD(!memcmp(ours, theirs, 4096));
+	}
+	free(displs);
+	free(shares);
+	report("Allgatherv, another order on each rank");
+}
+
+/* ---- what one rank alone does ---- */
+
+static const double constant[40000] = { 1, 2, 3 };
+
+static void test_buffers(void)
+{
+	double *sum = malloc(sizeof(constant) + 8), *at = sum;
+	double *const mine_d = malloc(sizeof(constant) + 8);
+	const void *from = constant;
+
+	/* The last rank's buffers are not aligned, rank 0 sends what cannot be written. */
+	if (rank) {
+		from = memcpy((char *)mine_d + (rank == nranks - 1), constant, sizeof(constant));
+		at = (double *)((char *)sum + (rank == nranks - 1));
+	}
+	for (int n = 3; n <= 40000; n += 39997) {
+		double r[3];
+
+		GOOD(MPI_Allreduce(from, at, n, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD) ==
+		     MPI_SUCCESS);
+		memcpy(r, at, sizeof(r));
+		GOOD(r[0] == nranks && r[1] == 2 * nranks && r[2] == 3 * nranks);
+	}
+	free(sum);
+	free(mine_d);
+	report("buffers that are not aligned, or read-only, on one rank");
+}
+
+int main(int argc, char **argv)
+{
+	MPI_Init(&argc, &argv);
+	begin_tests(14);
+	quick = argc > 1;
+	mine = calloc(1, ROOM);
+	ours = calloc(1, ROOM);
+	theirs = calloc(1, ROOM);
+	test_reductions();
+	test_odd_types();
+	test_user_op();
+	test_bcast();
+	test_shares();
+	test_allgatherv();
+	test_buffers();
+	free(mine);
+	free(ours);
+	free(theirs);
+	return end_tests();
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* TAP by an MPI program: a test is good if it is on all ranks, and rank 0 prints it. */
+#ifndef PMPI_TEST_H
+#define PMPI_TEST_H
+
+#include <mpi.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int rank, nranks, number, bad, failed;
+
+#define GOOD(what)                                                                                 \
+	do {                                                                                       \
+		if (!(what) && bad++ < 3)                                                          \
+			fprintf(stderr, "# rank %d, line %d: failed: %s\n", rank, __LINE__,        \
+				#what);                                                            \
+	} while (0)
+
+static inline void begin_tests(int n)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	PMPI_Comm_size(MPI_COMM_WORLD, &nranks);
+	if (!rank)
+		printf("1..%d\n", n);
+}
+
+__attribute__((format(printf, 1, 2))) static inline void report(const char *format, ...)
+{
+	int all = 0;
+	va_list args;
+
+	PMPI_Allreduce(&bad, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	failed += !!all;
+	bad = 0;
+	number++;
+	if (rank)
+		return;
+	printf("%sok %d ", all ? "not " : "", number);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	printf("\n");
+}
+
+static inline void skip(const char *name, const char *why)
+{
+	number++;
+	if (!rank)
+		printf("ok %d # SKIP %s: %s\n", number, name, why);
+}
+
+static inline int end_tests(void)
+{
+	/* MPICH 4.0 with UCX over TCP may wait for ever in MPI_Finalize for a rank that has left it. */
+	alarm(20);
+	MPI_Finalize();
+	return !!failed;
+}
+
+#endif /* PMPI_TEST_H */
