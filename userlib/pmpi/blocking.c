@@ -25,6 +25,7 @@ int pmpi_Allgatherv(const void *send, int send_count, MPI_Datatype send_type, vo
 		.recv_type = recv_type,
 		.mpi = comm,
 		.displs = displs,
+		.memo = PMPI_NO_MEMO,
 	};
 	int ret;
 
@@ -42,9 +43,17 @@ PMPI_EXPORT(Allgatherv);
 
 int pmpi_Barrier(MPI_Comm comm)
 {
-	struct pmpi_call c = { .name = PMPI_BARRIER, .coll = SWINGCOLL_BARRIER, .mpi = comm };
+	struct pmpi_call c;
 	int ret;
 
+	if (pmpi_passes(PMPI_BARRIER, comm, MPI_BYTE, 0, 0))
+		return PMPI_Barrier(comm);
+	c = (struct pmpi_call){
+		.name = PMPI_BARRIER,
+		.coll = SWINGCOLL_BARRIER,
+		.recv_type = MPI_BYTE,
+		.mpi = comm,
+	};
 	if (pmpi_offload(&c, &ret))
 		return ret;
 	ret = PMPI_Barrier(comm);

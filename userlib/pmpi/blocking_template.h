@@ -5,7 +5,12 @@
 int OURS(Allreduce)(const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op,
 		    MPI_Comm comm)
 {
-	struct pmpi_call c = {
+	struct pmpi_call c;
+	int ret;
+
+	if (pmpi_passes(PMPI_ALLREDUCE, comm, type, count, PMPI_HANDLE(op)))
+		return THEIRS(Allreduce)(send, recv, count, type, op, comm);
+	c = (struct pmpi_call){
 		.name = PMPI_ALLREDUCE,
 		.coll = SWINGCOLL_ALLREDUCE,
 		.send = send,
@@ -14,9 +19,8 @@ int OURS(Allreduce)(const void *send, void *recv, COUNT count, MPI_Datatype type
 		.recv_type = type,
 		.op = op,
 		.mpi = comm,
+		.memo = PMPI_HANDLE(op),
 	};
-	int ret;
-
 	if (pmpi_offload(&c, &ret))
 		return ret;
 	ret = THEIRS(Allreduce)(send, recv, count, type, op, comm);
@@ -28,7 +32,12 @@ EXPORT(Allreduce);
 int OURS(Reduce)(const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op, int root,
 		 MPI_Comm comm)
 {
-	struct pmpi_call c = {
+	struct pmpi_call c;
+	int ret;
+
+	if (pmpi_passes(PMPI_REDUCE, comm, type, count, PMPI_HANDLE(op)))
+		return THEIRS(Reduce)(send, recv, count, type, op, root, comm);
+	c = (struct pmpi_call){
 		.name = PMPI_REDUCE,
 		.coll = SWINGCOLL_REDUCE,
 		.send = send,
@@ -38,9 +47,8 @@ int OURS(Reduce)(const void *send, void *recv, COUNT count, MPI_Datatype type, M
 		.op = op,
 		.root = root,
 		.mpi = comm,
+		.memo = PMPI_HANDLE(op),
 	};
-	int ret;
-
 	if (pmpi_offload(&c, &ret))
 		return ret;
 	ret = THEIRS(Reduce)(send, recv, count, type, op, root, comm);
@@ -51,7 +59,12 @@ EXPORT(Reduce);
 
 int OURS(Bcast)(void *buf, COUNT count, MPI_Datatype type, int root, MPI_Comm comm)
 {
-	struct pmpi_call c = {
+	struct pmpi_call c;
+	int ret;
+
+	if (pmpi_passes(PMPI_BCAST, comm, type, count, (uint64_t)root))
+		return THEIRS(Bcast)(buf, count, type, root, comm);
+	c = (struct pmpi_call){
 		.name = PMPI_BCAST,
 		.coll = SWINGCOLL_BROADCAST,
 		.recv = buf,
@@ -59,9 +72,8 @@ int OURS(Bcast)(void *buf, COUNT count, MPI_Datatype type, int root, MPI_Comm co
 		.recv_type = type,
 		.root = root,
 		.mpi = comm,
+		.memo = (uint64_t)root,
 	};
-	int ret;
-
 	if (pmpi_offload(&c, &ret))
 		return ret;
 	ret = THEIRS(Bcast)(buf, count, type, root, comm);
@@ -73,7 +85,13 @@ EXPORT(Bcast);
 int OURS(Allgather)(const void *send, COUNT send_count, MPI_Datatype send_type, void *recv,
 		    COUNT recv_count, MPI_Datatype recv_type, MPI_Comm comm)
 {
-	struct pmpi_call c = {
+	struct pmpi_call c;
+	int ret;
+
+	if (pmpi_passes(PMPI_ALLGATHER, comm, recv_type, recv_count, 0))
+		return THEIRS(Allgather)(send, send_count, send_type, recv, recv_count, recv_type,
+					 comm);
+	c = (struct pmpi_call){
 		.name = PMPI_ALLGATHER,
 		.coll = SWINGCOLL_ALLGATHER,
 		.send = send,
@@ -84,8 +102,6 @@ int OURS(Allgather)(const void *send, COUNT send_count, MPI_Datatype send_type, 
 		.recv_type = recv_type,
 		.mpi = comm,
 	};
-	int ret;
-
 	if (pmpi_offload(&c, &ret))
 		return ret;
 	ret = THEIRS(Allgather)(send, send_count, send_type, recv, recv_count, recv_type, comm);
@@ -97,7 +113,13 @@ EXPORT(Allgather);
 int OURS(Alltoall)(const void *send, COUNT send_count, MPI_Datatype send_type, void *recv,
 		   COUNT recv_count, MPI_Datatype recv_type, MPI_Comm comm)
 {
-	struct pmpi_call c = {
+	struct pmpi_call c;
+	int ret;
+
+	if (pmpi_passes(PMPI_ALLTOALL, comm, recv_type, recv_count, 0))
+		return THEIRS(Alltoall)(send, send_count, send_type, recv, recv_count, recv_type,
+					comm);
+	c = (struct pmpi_call){
 		.name = PMPI_ALLTOALL,
 		.coll = SWINGCOLL_ALLTOALL,
 		.send = send,
@@ -108,8 +130,6 @@ int OURS(Alltoall)(const void *send, COUNT send_count, MPI_Datatype send_type, v
 		.recv_type = recv_type,
 		.mpi = comm,
 	};
-	int ret;
-
 	if (pmpi_offload(&c, &ret))
 		return ret;
 	ret = THEIRS(Alltoall)(send, send_count, send_type, recv, recv_count, recv_type, comm);
@@ -121,7 +141,12 @@ EXPORT(Alltoall);
 int OURS(Reduce_scatter_block)(const void *send, void *recv, COUNT count, MPI_Datatype type,
 			       MPI_Op op, MPI_Comm comm)
 {
-	struct pmpi_call c = {
+	struct pmpi_call c;
+	int ret;
+
+	if (pmpi_passes(PMPI_REDUCE_SCATTER_BLOCK, comm, type, count, PMPI_HANDLE(op)))
+		return THEIRS(Reduce_scatter_block)(send, recv, count, type, op, comm);
+	c = (struct pmpi_call){
 		.name = PMPI_REDUCE_SCATTER_BLOCK,
 		.coll = SWINGCOLL_REDUCE_SCATTER,
 		.send = send,
@@ -130,9 +155,8 @@ int OURS(Reduce_scatter_block)(const void *send, void *recv, COUNT count, MPI_Da
 		.recv_type = type,
 		.op = op,
 		.mpi = comm,
+		.memo = PMPI_HANDLE(op),
 	};
-	int ret;
-
 	if (pmpi_offload(&c, &ret))
 		return ret;
 	ret = THEIRS(Reduce_scatter_block)(send, recv, count, type, op, comm);
@@ -153,6 +177,7 @@ int OURS(Reduce_scatter)(const void *send, void *recv, const COUNT *counts, MPI_
 		.recv_type = type,
 		.op = op,
 		.mpi = comm,
+		.memo = PMPI_NO_MEMO,
 	};
 	int ret;
 

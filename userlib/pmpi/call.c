@@ -25,10 +25,28 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
+__thread struct pmpi_memo pmpi_memos[PMPI_MEMOS];
+
 static bool pass(const struct pmpi_call *c, enum pmpi_reason why)
 {
 	pmpi_count_fallback(c->name, why);
 	return false;
+}
+
+/* Likewise, for a reason that stays as long as the handles mean the same. */
+static bool pass_always(const struct pmpi_call *c, enum pmpi_reason why)
+{
+	if (c->memo != PMPI_NO_MEMO && (why == PMPI_WHY_OFF || pmpi_type_find(c->recv_type)))
+		*pmpi_memo(c->name, c->mpi, c->recv_count) = (struct pmpi_memo){
+			.generation = __atomic_load_n(&pmpi_generation, __ATOMIC_RELAXED),
+			.comm = PMPI_HANDLE(c->mpi),
+			.type = PMPI_HANDLE(c->recv_type),
+			.op = c->memo,
+			.count = c->recv_count,
+			.fallback = &pmpi_counts[c->name].fallback[why],
+			.name = c->name,
+		};
+	return pass(c, why);
 }
 
 /* ---- decision ---- */
@@ -111,28 +129,28 @@ bool pmpi_decide(struct pmpi_call *c, bool blocking)
 	enum pmpi_reason why;
 
 	if (__builtin_expect(!pmpi_world.active, 0))
-		return pass(c, pmpi_world.why);
+		return pass_always(c, pmpi_world.why);
 	if (!(pmpi_world.mask >> c->name & 1))
-		return pass(c, PMPI_WHY_OFF);
+		return pass_always(c, PMPI_WHY_OFF);
 	if (!translate(c, &why))
-		return pass(c, why);
+		return pass_always(c, why);
 	if ((int64_t)c->size < pmpi_world.min)
-		return pass(c, PMPI_WHY_SMALL);
+		return pass_always(c, PMPI_WHY_SMALL);
 	c->comm = pmpi_comm_find(c->mpi);
 	if (!c->comm)
 		return pass(c, PMPI_WHY_COMM);
 	if (c->comm->off)
-		return pass(c, c->comm->why);
+		return pass_always(c, c->comm->why);
 	/* An error, which MPI reports. */
 	if (c->root < 0 || c->root >= c->comm->size)
 		return pass(c, PMPI_WHY_COUNTS);
 	if (!is_pinnable(c))
-		return pass(c, PMPI_WHY_REFUSED);
+		return pass_always(c, PMPI_WHY_REFUSED);
 	if (!pmpi_comm_ready(c->comm, c->size))
 		return pass(c, c->comm->off ? c->comm->why : PMPI_WHY_TRIAL);
 	if (choose_side(c, blocking))
 		return true;
-	return pass(c, c->trial ? PMPI_WHY_TRIAL : PMPI_WHY_SMALL);
+	return c->trial ? pass(c, PMPI_WHY_TRIAL) : pass_always(c, PMPI_WHY_SMALL);
 }
 
 /* Requests that were started before go first. */

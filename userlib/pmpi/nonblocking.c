@@ -11,7 +11,13 @@
 
 int pmpi_Ibarrier(MPI_Comm comm, MPI_Request *request)
 {
-	struct pmpi_call c = { .name = PMPI_IBARRIER, .coll = SWINGCOLL_BARRIER, .mpi = comm };
+	struct pmpi_call c = {
+		.name = PMPI_IBARRIER,
+		.coll = SWINGCOLL_BARRIER,
+		.recv_type = MPI_BYTE,
+		.mpi = comm,
+		.memo = PMPI_NO_MEMO,
+	};
 	int ret;
 
 	if (pmpi_begin(&c, request, &ret))

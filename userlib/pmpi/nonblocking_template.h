@@ -5,7 +5,12 @@
 int OURS(Iallreduce)(const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op,
 		     MPI_Comm comm, MPI_Request *request)
 {
-	struct pmpi_call c = {
+	struct pmpi_call c;
+	int ret;
+
+	if (pmpi_passes(PMPI_IALLREDUCE, comm, type, count, PMPI_HANDLE(op)))
+		return THEIRS(Iallreduce)(send, recv, count, type, op, comm, request);
+	c = (struct pmpi_call){
 		.name = PMPI_IALLREDUCE,
 		.coll = SWINGCOLL_ALLREDUCE,
 		.send = send,
@@ -14,9 +19,8 @@ int OURS(Iallreduce)(const void *send, void *recv, COUNT count, MPI_Datatype typ
 		.recv_type = type,
 		.op = op,
 		.mpi = comm,
+		.memo = PMPI_HANDLE(op),
 	};
-	int ret;
-
 	if (pmpi_begin(&c, request, &ret))
 		return ret;
 	return THEIRS(Iallreduce)(send, recv, count, type, op, comm, request);
@@ -26,7 +30,12 @@ EXPORT(Iallreduce);
 int OURS(Ireduce)(const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op, int root,
 		  MPI_Comm comm, MPI_Request *request)
 {
-	struct pmpi_call c = {
+	struct pmpi_call c;
+	int ret;
+
+	if (pmpi_passes(PMPI_IREDUCE, comm, type, count, PMPI_HANDLE(op)))
+		return THEIRS(Ireduce)(send, recv, count, type, op, root, comm, request);
+	c = (struct pmpi_call){
 		.name = PMPI_IREDUCE,
 		.coll = SWINGCOLL_REDUCE,
 		.send = send,
@@ -36,9 +45,8 @@ int OURS(Ireduce)(const void *send, void *recv, COUNT count, MPI_Datatype type, 
 		.op = op,
 		.root = root,
 		.mpi = comm,
+		.memo = PMPI_HANDLE(op),
 	};
-	int ret;
-
 	if (pmpi_begin(&c, request, &ret))
 		return ret;
 	return THEIRS(Ireduce)(send, recv, count, type, op, root, comm, request);
@@ -48,7 +56,12 @@ EXPORT(Ireduce);
 int OURS(Ibcast)(void *buf, COUNT count, MPI_Datatype type, int root, MPI_Comm comm,
 		 MPI_Request *request)
 {
-	struct pmpi_call c = {
+	struct pmpi_call c;
+	int ret;
+
+	if (pmpi_passes(PMPI_IBCAST, comm, type, count, (uint64_t)root))
+		return THEIRS(Ibcast)(buf, count, type, root, comm, request);
+	c = (struct pmpi_call){
 		.name = PMPI_IBCAST,
 		.coll = SWINGCOLL_BROADCAST,
 		.recv = buf,
@@ -56,9 +69,8 @@ int OURS(Ibcast)(void *buf, COUNT count, MPI_Datatype type, int root, MPI_Comm c
 		.recv_type = type,
 		.root = root,
 		.mpi = comm,
+		.memo = (uint64_t)root,
 	};
-	int ret;
-
 	if (pmpi_begin(&c, request, &ret))
 		return ret;
 	return THEIRS(Ibcast)(buf, count, type, root, comm, request);
@@ -68,7 +80,13 @@ EXPORT(Ibcast);
 int OURS(Iallgather)(const void *send, COUNT send_count, MPI_Datatype send_type, void *recv,
 		     COUNT recv_count, MPI_Datatype recv_type, MPI_Comm comm, MPI_Request *request)
 {
-	struct pmpi_call c = {
+	struct pmpi_call c;
+	int ret;
+
+	if (pmpi_passes(PMPI_IALLGATHER, comm, recv_type, recv_count, 0))
+		return THEIRS(Iallgather)(send, send_count, send_type, recv, recv_count, recv_type,
+					  comm, request);
+	c = (struct pmpi_call){
 		.name = PMPI_IALLGATHER,
 		.coll = SWINGCOLL_ALLGATHER,
 		.send = send,
@@ -79,8 +97,6 @@ int OURS(Iallgather)(const void *send, COUNT send_count, MPI_Datatype send_type,
 		.recv_type = recv_type,
 		.mpi = comm,
 	};
-	int ret;
-
 	if (pmpi_begin(&c, request, &ret))
 		return ret;
 	return THEIRS(Iallgather)(send, send_count, send_type, recv, recv_count, recv_type, comm,
@@ -91,7 +107,13 @@ EXPORT(Iallgather);
 int OURS(Ialltoall)(const void *send, COUNT send_count, MPI_Datatype send_type, void *recv,
 		    COUNT recv_count, MPI_Datatype recv_type, MPI_Comm comm, MPI_Request *request)
 {
-	struct pmpi_call c = {
+	struct pmpi_call c;
+	int ret;
+
+	if (pmpi_passes(PMPI_IALLTOALL, comm, recv_type, recv_count, 0))
+		return THEIRS(Ialltoall)(send, send_count, send_type, recv, recv_count, recv_type,
+					 comm, request);
+	c = (struct pmpi_call){
 		.name = PMPI_IALLTOALL,
 		.coll = SWINGCOLL_ALLTOALL,
 		.send = send,
@@ -102,8 +124,6 @@ int OURS(Ialltoall)(const void *send, COUNT send_count, MPI_Datatype send_type, 
 		.recv_type = recv_type,
 		.mpi = comm,
 	};
-	int ret;
-
 	if (pmpi_begin(&c, request, &ret))
 		return ret;
 	return THEIRS(Ialltoall)(send, send_count, send_type, recv, recv_count, recv_type, comm,
@@ -114,7 +134,12 @@ EXPORT(Ialltoall);
 int OURS(Ireduce_scatter_block)(const void *send, void *recv, COUNT count, MPI_Datatype type,
 				MPI_Op op, MPI_Comm comm, MPI_Request *request)
 {
-	struct pmpi_call c = {
+	struct pmpi_call c;
+	int ret;
+
+	if (pmpi_passes(PMPI_IREDUCE_SCATTER_BLOCK, comm, type, count, PMPI_HANDLE(op)))
+		return THEIRS(Ireduce_scatter_block)(send, recv, count, type, op, comm, request);
+	c = (struct pmpi_call){
 		.name = PMPI_IREDUCE_SCATTER_BLOCK,
 		.coll = SWINGCOLL_REDUCE_SCATTER,
 		.send = send,
@@ -123,9 +148,8 @@ int OURS(Ireduce_scatter_block)(const void *send, void *recv, COUNT count, MPI_D
 		.recv_type = type,
 		.op = op,
 		.mpi = comm,
+		.memo = PMPI_HANDLE(op),
 	};
-	int ret;
-
 	if (pmpi_begin(&c, request, &ret))
 		return ret;
 	return THEIRS(Ireduce_scatter_block)(send, recv, count, type, op, comm, request);
@@ -143,6 +167,7 @@ int OURS(Ireduce_scatter)(const void *send, void *recv, const COUNT *counts, MPI
 		.recv_type = type,
 		.op = op,
 		.mpi = comm,
+		.memo = PMPI_NO_MEMO,
 	};
 	int ret;
 

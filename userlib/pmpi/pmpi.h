@@ -228,6 +228,7 @@ int pmpi_stage_end(struct pmpi_stage *st, const struct pmpi_call *c, bool good);
  *
  * @displs: of MPI_Allgatherv(), else NULL
  * @uneven: the ranks' shares differ
+ * @memo: what pmpi_passes() got as op, if it was asked
  * @keep: give the kernel a copy of what is sent. A nonblocking call cannot turn to MPI when the
  *	kernel refuses a buffer, and read-only memory is what programs send, and it refuses
  * @held: a duplicate of @recv_type to be freed, while a nonblocking call runs
@@ -248,6 +249,7 @@ struct pmpi_call {
 	const int *displs;
 	bool uneven;
 	bool keep;
+	uint64_t memo;
 	MPI_Datatype held;
 
 	struct pmpi_comm *comm;
@@ -259,6 +261,46 @@ struct pmpi_call {
 	struct choose_class *trial;
 	uint64_t began;
 };
+
+/*
+ * A call that was left to MPI for a reason that stays: the same call goes there at once. Programs
+ * repeat their calls, and what MPI does itself must not become slower. One per thread and slot.
+ */
+struct pmpi_memo {
+	uint64_t generation; /* 0: empty */
+	uint64_t comm, type, op;
+	MPI_Count count;
+	uint64_t *fallback; /* its counter, which tells the function, too */
+	enum pmpi_name name;
+};
+
+#define PMPI_MEMOS 64
+#define PMPI_NO_MEMO UINT64_MAX
+
+extern __thread struct pmpi_memo pmpi_memos[PMPI_MEMOS] __attribute__((tls_model("initial-exec")));
+/* Changes when a communicator is freed or turned off, whose handle may then mean another. Atomic. */
+extern uint64_t pmpi_generation;
+
+#define PMPI_HANDLE(handle) ((uint64_t)(uintptr_t)(handle))
+
+static inline struct pmpi_memo *pmpi_memo(enum pmpi_name name, MPI_Comm comm, MPI_Count count)
+{
+	return &pmpi_memos[((uint64_t)count ^ PMPI_HANDLE(comm) >> 4 ^ name * 5) % PMPI_MEMOS];
+}
+
+/* Is this call known to be left to MPI? Then it has been counted. op: or the root, or 0. */
+static inline bool pmpi_passes(enum pmpi_name name, MPI_Comm comm, MPI_Datatype type,
+			       MPI_Count count, uint64_t op)
+{
+	struct pmpi_memo *m = pmpi_memo(name, comm, count);
+
+	if (m->generation != __atomic_load_n(&pmpi_generation, __ATOMIC_RELAXED) ||
+	    m->name != name || m->comm != PMPI_HANDLE(comm) || m->type != PMPI_HANDLE(type) ||
+	    m->count != count || m->op != op)
+		return false;
+	pmpi_count(m->fallback);
+	return true;
+}
 
 /* Whether swingcoll carries the call out. If not, that has been counted. */
 bool pmpi_decide(struct pmpi_call *c, bool blocking);

@@ -73,7 +73,7 @@ static int parse_min(struct pmpi_settings *s, const char *min, char *text, size_
 	static const char suffixes[] = "KMG";
 	char *end;
 	long long n = strtoll(min, &end, 10);
-	const char *suffix = *end ? strchr(suffixes, *end) : NULL;
+	const char *suffix = end > min && *end ? strchr(suffixes, *end) : NULL;
 
 	if (suffix && n >= 0 && n < 1ll << 32) {
 		n <<= 10 * (suffix - suffixes + 1);
