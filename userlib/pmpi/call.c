@@ -292,6 +292,7 @@ bool pmpi_offload(struct pmpi_call *c, int *ret)
 
 	if (!pmpi_decide(c, true))
 		return false;
+	c->keep = c->comm->several_nodes;
 	*ret = pmpi_stage_begin(&st, c);
 	if (*ret != MPI_SUCCESS) {
 		pmpi_stage_end(&st, c, false);

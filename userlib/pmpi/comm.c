@@ -215,6 +215,7 @@ static void create(struct pmpi_comm *comm)
 		turn_off(comm, PMPI_WHY_COMM);
 		return;
 	}
+	comm->several_nodes = swingcoll_comm_nodes(comm->swc) > 1;
 	if (pmpi_world.min != PMPI_MEASURE)
 		return;
 	comm->choose = calloc(1, sizeof(*comm->choose));

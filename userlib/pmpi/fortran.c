@@ -2,11 +2,18 @@
 /*
  * Open MPI's Fortran does not call the C functions under MPI's names, so its own functions are
  * replaced as well: mpi_allreduce_ and the other spellings of compilers for mpif.h and `use mpi`,
- * and ompi_allreduce_f, which `use mpi_f08` calls. MPICH's Fortran calls the C functions.
+ * and ompi_allreduce_f, which `use mpi_f08` calls. MPICH's Fortran calls the C functions, except for
+ * begin and end by `use mpi_f08`.
  *
  * Handles are integers here, and some constants are addresses of variables.
  */
 #include "pmpi/entry.h"
+
+static void give(MPI_Fint *ierror, int ret)
+{
+	if (ierror)
+		*ierror = ret;
+}
 
 #ifdef OPEN_MPI
 
@@ -19,12 +26,6 @@ static void *buffer(void *p)
 	if (p == &mpi_fortran_in_place_)
 		return MPI_IN_PLACE;
 	return p == &mpi_fortran_bottom_ ? MPI_BOTTOM : p;
-}
-
-static void give(MPI_Fint *ierror, int ret)
-{
-	if (ierror)
-		*ierror = ret;
 }
 
 static void give_request(MPI_Fint *request, MPI_Request r, int ret)
@@ -219,4 +220,24 @@ static void fortran_ialltoall(void *send, MPI_Fint *send_count, MPI_Fint *send_t
 }
 FORTRAN(ialltoall, IALLTOALL, Ialltoall);
 
-#endif /* OPEN_MPI */
+#else /* MPICH */
+
+PMPI_PUBLIC void mpi_init_f08_(MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Init(NULL, NULL));
+}
+
+PMPI_PUBLIC void mpi_init_thread_f08_(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *ierror)
+{
+	int level = 0;
+
+	give(ierror, pmpi_Init_thread(NULL, NULL, *required, &level));
+	*provided = level;
+}
+
+PMPI_PUBLIC void mpi_finalize_f08_(MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Finalize());
+}
+
+#endif

@@ -8,6 +8,8 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "pmpi/pmpi.h"
 
@@ -129,6 +131,22 @@ static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes
 	return a_bytes && b_bytes && p < q + b_bytes && q < p + a_bytes;
 }
 
+/*
+ * Would the kernel pin the memory as it is? Asked only where a refusal would be the end of the call.
+ * Before Linux 5.14 the answer is no.
+ */
+static bool is_writable(const void *p, size_t bytes)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)p & ~(page - 1);
+
+	return !madvise((void *)start, (uintptr_t)p + bytes - start, MADV_POPULATE_WRITE);
+}
+
+static bool must_copy(const struct pmpi_call *c, const void *p, size_t bytes)
+{
+	return c->keep && bytes && !is_writable(p, bytes);
+}
+
 static bool misaligned(const void *p, size_t size)
 {
 	return (uintptr_t)p & (size - 1);
@@ -144,9 +162,9 @@ static int stage_reduction(struct pmpi_stage *st, const struct pmpi_call *c)
 		recv_bytes = 0;
 	st->send = in_place ? c->recv : c->send;
 	st->recv = c->recv;
-	if (send_bytes &&
-	    (c->logical || misaligned(st->send, size) || (in_place && shares) ||
-	     (!in_place && (c->keep || overlap(st->send, send_bytes, st->recv, recv_bytes))))) {
+	if (send_bytes && (c->logical || misaligned(st->send, size) || (in_place && shares) ||
+			   (!in_place && (overlap(st->send, send_bytes, st->recv, recv_bytes) ||
+					  must_copy(c, st->send, send_bytes))))) {
 		st->send_copy = malloc(send_bytes);
 		if (!st->send_copy)
 			return MPI_ERR_NO_MEM;
@@ -168,7 +186,7 @@ static int stage_reduction(struct pmpi_stage *st, const struct pmpi_call *c)
 
 static int stage_broadcast(struct pmpi_stage *st, const struct pmpi_call *c)
 {
-	bool copy = c->keep && c->comm->rank == c->root;
+	bool copy = c->comm->rank == c->root && must_copy(c, c->recv, c->count);
 
 	st->send = st->recv = c->recv;
 	if (!c->count || (!copy && is_plain(c->recv_type, MAX_LEVELS)))
@@ -218,7 +236,8 @@ static int stage_shares(struct pmpi_stage *st, const struct pmpi_call *c)
 	}
 	st->send = c->send;
 	plain = is_plain(c->send_type, MAX_LEVELS);
-	if (plain && !c->keep && !overlap(c->send, send_bytes, st->recv, recv_bytes))
+	if (plain && !overlap(c->send, send_bytes, st->recv, recv_bytes) &&
+	    !must_copy(c, c->send, send_bytes))
 		return MPI_SUCCESS;
 	st->send_copy = malloc(send_bytes);
 	if (!st->send_copy)

@@ -13,8 +13,8 @@
  * Map of calls:
  *	fortran -> init, blocking, nonblocking
  *	init -> world, comm, types, progress, stats
- *	blocking -> call, comm
- *	nonblocking -> requests, comm, progress
+ *	blocking -> call, comm, stats
+ *	nonblocking -> requests, call, comm, progress, stats
  *	others -> stats, world
  *	requests -> call, layout, types, comm, progress, stats
  *	call -> layout, types, comm, choose, stats, progress, world, settings
@@ -154,6 +154,7 @@ struct pmpi_comm {
 	int refs; /* atomic */
 	int rank, size;
 	bool off;
+	bool several_nodes;
 	enum pmpi_reason why;
 	struct swingcoll_comm *swc;
 	unsigned int calls;
@@ -229,8 +230,8 @@ int pmpi_stage_end(struct pmpi_stage *st, const struct pmpi_call *c, bool good);
  * @displs: of MPI_Allgatherv(), else NULL
  * @uneven: the ranks' shares differ
  * @memo: what pmpi_passes() got as op, if it was asked
- * @keep: give the kernel a copy of what is sent. A nonblocking call cannot turn to MPI when the
- *	kernel refuses a buffer, and read-only memory is what programs send, and it refuses
+ * @keep: copy what is sent if it is read-only, which programs may send and the kernel refuses. For
+ *	calls that could not turn to MPI then: nonblocking ones, and those on several nodes
  * @held: a duplicate of @recv_type to be freed, while a nonblocking call runs
  * @count, @dtype, @redop: in swingcoll's terms
  * @size: bytes that decide, equal on all ranks
