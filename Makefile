@@ -78,6 +78,14 @@ lint:
 soak:
 	@tools/soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(PARTS)
 
+# Real MPI programs with and without the preload library.
+.PHONY: mpi-programs
+mpi-programs:
+	@tools/setup mpi programs
+	@$(MAKE) -s lib tools
+	@$(MAKE) -s modules KVER=6.12
+	@tools/vm/run --kernel 6.12 --mem 4G --timeout 3000 -- selftests/mpi/programs.sh
+
 # The lines of the module that its tests run; TESTS="..." runs only some.
 .PHONY: coverage
 coverage:
@@ -184,6 +192,7 @@ help:
 	@echo "make check [STAGES=...]   checks of every part; 'tools/check --list' names the stages"
 	@echo "make check-full [STAGES=] all checks at full length, on all kernels"
 	@echo "make soak [MINUTES= PARTS=] the reliability campaign: kills, attacks, fuzzing, a changing machine"
+	@echo "make mpi-programs         LAMMPS and HPCC with and without the preload library for MPI"
 	@echo "make coverage [TESTS=]    which lines of the module its tests run, by source, in build/coverage"
 	@echo "make lint                 sparse, checkpatch, clang-format, shellcheck, codespell, reuse, calls between files"
 	@echo "make demo [HERE=1]        show it at work in a virtual machine (HERE: on this host)"

@@ -72,7 +72,9 @@ for mpi in "${mpis[@]}"; do
 	calls=$built/$mpi/pmpi_calls requests=$built/$mpi/pmpi_requests
 	export SWINGCOLL_PMPI_STATS=1 SWINGCOLL_PMPI_MIN=0
 	for n in ${ranks[$mpi]}; do
-		run "$mpi, $n ranks" 14 $mpi "$n" "$ctl" mpi "$calls" $([[ $n = 2 ]] || echo quick)
+		quick=()
+		((n == 2)) || quick=(quick)
+		run "$mpi, $n ranks" 14 "$mpi" "$n" "$ctl" mpi "$calls" "${quick[@]}"
 		prints "$mpi, $n ranks: what goes to swingcoll does" \
 			'MPI_Allreduce: [1-9][0-9]* offloaded, 11 fallback \(user op 8, op 1, type 1, buffer 1\)' \
 			'MPI_Bcast: [1-9][0-9]* offloaded, 0 fallback' \
@@ -80,10 +82,10 @@ for mpi in "${mpis[@]}"; do
 			'MPI_Reduce_scatter: [1-9][0-9]* offloaded, [0-9]* fallback \(counts [0-9]*\)'
 		[[ $(grep -c '^swingcoll-pmpi' "$log") = $(grep -cE '^swingcoll-pmpi: MPI_[A-Z][a-z_]*: [0-9]+ offloaded' "$log") ]]
 		result $? "$mpi, $n ranks: nothing else is printed"
-		run "$mpi, $n ranks" 10 $mpi "$n" "$ctl" mpi "$requests"
+		run "$mpi, $n ranks" 10 "$mpi" "$n" "$ctl" mpi "$requests"
 	done
 	unset SWINGCOLL_PMPI_STATS SWINGCOLL_PMPI_MIN
-	run "$mpi, measured" 14 $mpi 2 "$ctl" mpi "$calls" quick
+	run "$mpi, measured" 14 "$mpi" 2 "$ctl" mpi "$calls" quick
 	is_silent
 	result $? "$mpi, measured: nothing is printed"
 	run "$mpi, off" 14 env SWINGCOLL_PMPI=off SWINGCOLL_PMPI_STATS=1 bash -c "$(declare -f "$mpi"); $mpi 2 $ctl mpi $calls quick"
