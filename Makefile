@@ -105,6 +105,15 @@ bench:
 	@tools/vm/run --kernel 6.12 --cpus 2 --mem 4G --timeout 3600 --out build/bench -- tools/bench/run
 	@tools/vm/run --kernel 6.12 --cpus 2 --mem 4G --timeout 600 --out build/bench -- tools/bench/executor
 
+# MPI beside itself under the preload library.
+.PHONY: bench-mpi
+bench-mpi:
+	@tools/setup bench
+	@$(MAKE) -s lib tools
+	@$(MAKE) -s -C tools bench
+	@$(MAKE) -s modules KVER=6.12
+	@tools/vm/run --kernel 6.12 --cpus 2 --mem 4G --timeout 1800 -- tools/bench/mpi
+
 .PHONY: bench-dma bench-overlap
 # CPU time and small differences: both are lost in the noise of a busy host.
 bench-dma: clock = --icount --cpus 1
@@ -197,6 +206,7 @@ help:
 	@echo "make lint                 sparse, checkpatch, clang-format, shellcheck, codespell, reuse, calls between files"
 	@echo "make demo [HERE=1]        show it at work in a virtual machine (HERE: on this host)"
 	@echo "make bench                compare with MPI libraries, results in build/bench"
+	@echo "make bench-mpi            compare MPI libraries with themselves under the preload library"
 	@echo "make bench-dma            copies by a DMA engine beside copies by the CPU"
 	@echo "make bench-overlap        allgathers overlapped with the products that consume them"
 	@echo "make bench-cluster [PART=] the same between nodes (pairs, cpu, instructions), and all algorithms on 16 (torus)"

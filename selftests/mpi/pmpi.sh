@@ -88,7 +88,7 @@ for mpi in "${mpis[@]}"; do
 	run "$mpi, measured" 14 "$mpi" 2 "$ctl" mpi "$calls" quick
 	is_silent
 	result $? "$mpi, measured: nothing is printed"
-	run "$mpi, off" 14 env SWINGCOLL_PMPI=off SWINGCOLL_PMPI_STATS=1 bash -c "$(declare -f "$mpi"); $mpi 2 $ctl mpi $calls quick"
+	run "$mpi, off" 14 "$mpi" 2 env SWINGCOLL_PMPI=off SWINGCOLL_PMPI_STATS=1 "$ctl" mpi "$calls" quick
 	prints "$mpi, off: everything is left to MPI" 'MPI_Bcast: 0 offloaded, [0-9]+ fallback \(off [0-9]+\)'
 	SWINGCOLL_PMPI=nothing $mpi 2 "$ctl" mpi "$calls" quick </dev/null >"$log" 2>&1
 	result $? "$mpi: a wrong name does no harm"

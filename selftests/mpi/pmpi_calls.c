@@ -178,12 +178,12 @@ static void test_odd_types(void)
 	report("complex numbers, MINLOC, long double");
 }
 
-static void largest(void *in, void *inout, int *n, MPI_Datatype *type)
+static void largest(void *in, void *acc, int *n, MPI_Datatype *type)
 {
 	(void)type;
 	for (int i = 0; i < *n; i++)
-		if (((int *)in)[i] > ((int *)inout)[i])
-			((int *)inout)[i] = ((int *)in)[i];
+		if (((int *)in)[i] > ((int *)acc)[i])
+			((int *)acc)[i] = ((int *)in)[i];
 }
 
 static void test_user_op(void)

@@ -90,7 +90,7 @@ static bool translate(struct pmpi_call *c, enum pmpi_reason *why)
 	return true;
 }
 
-/* What a rank's buffers take, if the kernel has to pin them: half the limit is left to other calls. */
+/* Half the limit is left to other calls. */
 static bool is_pinnable(const struct pmpi_call *c)
 {
 	uint64_t shares = 2;

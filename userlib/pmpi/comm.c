@@ -182,7 +182,7 @@ int pmpi_comm_size(MPI_Comm mpi)
 
 /* ---- creation ---- */
 
-/* The bootstrap: MPI's allgather on the communicator itself, since all ranks are in a call on it. */
+/* The bootstrap: on the communicator itself, since all ranks are in a call on it. */
 static int allgather(void *arg, const void *mine, void *all, size_t bytes)
 {
 	const struct pmpi_comm *comm = arg;

@@ -2,8 +2,8 @@
 /*
  * Open MPI's Fortran does not call the C functions under MPI's names, so its own functions are
  * replaced as well: mpi_allreduce_ and the other spellings of compilers for mpif.h and `use mpi`,
- * and ompi_allreduce_f, which `use mpi_f08` calls. MPICH's Fortran calls the C functions, except for
- * begin and end by `use mpi_f08`.
+ * and ompi_allreduce_f, which `use mpi_f08` calls. MPICH's Fortran calls the C functions, except
+ * for begin and end by `use mpi_f08`.
  *
  * Handles are integers here, and some constants are addresses of variables.
  */

@@ -132,8 +132,8 @@ static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes
 }
 
 /*
- * Would the kernel pin the memory as it is? Asked only where a refusal would be the end of the call.
- * Before Linux 5.14 the answer is no.
+ * Would the kernel pin the memory as it is? Asked only where a refusal would be the end of the
+ * call. Before Linux 5.14 the answer is no.
  */
 static bool is_writable(const void *p, size_t bytes)
 {

@@ -279,7 +279,7 @@ struct pmpi_memo {
 #define PMPI_NO_MEMO UINT64_MAX
 
 extern __thread struct pmpi_memo pmpi_memos[PMPI_MEMOS] __attribute__((tls_model("initial-exec")));
-/* Changes when a communicator is freed or turned off, whose handle may then mean another. Atomic. */
+/* Changes when a communicator is freed, whose handle may then mean another. Atomic. */
 extern uint64_t pmpi_generation;
 
 #define PMPI_HANDLE(handle) ((uint64_t)(uintptr_t)(handle))

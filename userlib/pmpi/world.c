@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The agreement in MPI_Init(): do all ranks have this library, a device and the same settings? Each
- * rank tells rank 0, which replies what holds for all. By messages, and not by a collective: a rank
- * that was started without the library would take part in none, and be disturbed by all. It gets no
- * message either. All ranks are in MPI_Init() together, so a rank that says nothing for some seconds
- * is one of those.
+ * rank tells rank 0, which replies what holds for all. By messages, and not by a collective: a
+ * rank that was started without the library would take part in none, and be disturbed by all. It
+ * gets no message either. All ranks are in MPI_Init() together, so a rank that says nothing for
+ * some seconds is one of those.
  */
 #include <linux/capability.h>
 #include <linux/swingcoll.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Reading the dynamic section of an ELF file. Every offset is checked against the image before it is
- * used; structs are copied out, as nothing in a file is sure to be aligned.
+ * Reading the dynamic section of an ELF file. Every offset is checked against the image before it
+ * is used; structs are copied out, as nothing in a file is sure to be aligned.
  */
 #include <elf.h>
 #include <errno.h>

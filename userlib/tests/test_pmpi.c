@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The pure parts of the MPI preload library: its settings, and the choice by measurement. TAP on stdout. */
+/*
+ * The pure parts of the MPI preload library: its settings, and the choice by measurement. TAP on
+ * stdout.
+ */
 #include <string.h>
 
 #include "pmpi/choose.h"

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the MPI preload library gains and costs: each collective of MPI beside the same one by its PMPI_ name, which is
+ * MPI's own, in one process and in turn. Rank 0 prints a table of medians and their ratio, and what a call costs that
+ * the library leaves to MPI: on a communicator of one rank, where MPI itself has little to do.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LARGEST (4 << 20)
+#define ROUNDS 15
+#define WARMUP 40 /* more than the library needs for its own measurements */
+
+static char *send, *recv;
+static int rank, nranks;
+
+struct collective {
+	const char *name;
+	void (*run)(int pmpi, int bytes);
+	int shares; /* buffers have a share for each rank */
+};
+
+#define EITHER(call) (pmpi ? P##call : call)
+
+static void allreduce(int pmpi, int bytes)
+{
+	EITHER(MPI_Allreduce(send, recv, bytes / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD));
+}
+
+static void reduce(int pmpi, int bytes)
+{
+	EITHER(MPI_Reduce(send, recv, bytes / 4, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD));
+}
+
+static void bcast(int pmpi, int bytes)
+{
+	EITHER(MPI_Bcast(recv, bytes, MPI_BYTE, 0, MPI_COMM_WORLD));
+}
+
+static void barrier(int pmpi, int bytes)
+{
+	(void)bytes;
+	EITHER(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+static void allgather(int pmpi, int bytes)
+{
+	EITHER(MPI_Allgather(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, MPI_COMM_WORLD));
+}
+
+static void alltoall(int pmpi, int bytes)
+{
+	EITHER(MPI_Alltoall(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, MPI_COMM_WORLD));
+}
+
+static void reduce_scatter(int pmpi, int bytes)
+{
+	EITHER(MPI_Reduce_scatter_block(send, recv, bytes / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD));
+}
+
+static const struct collective collectives[] = {
+	{ "allreduce", allreduce, 0 }, { "reduce", reduce, 0 },
+	{ "bcast", bcast, 0 },	       { "allgather", allgather, 1 },
+	{ "alltoall", alltoall, 1 },   { "reduce_scatter", reduce_scatter, 1 },
+	{ "barrier", barrier, 0 },
+};
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Time of a call in us, the mean of a burst of n on the slowest rank. */
+static double burst(const struct collective *c, int pmpi, int bytes, int n)
+{
+	double t, slowest;
+
+	PMPI_Barrier(MPI_COMM_WORLD);
+	t = PMPI_Wtime();
+	for (int i = 0; i < n; i++)
+		c->run(pmpi, bytes);
+	t = (PMPI_Wtime() - t) / n * 1e6;
+	PMPI_Allreduce(&t, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+	return slowest;
+}
+
+static void measure(const struct collective *c, int bytes)
+{
+	double t[2][ROUNDS], guess;
+	int n;
+
+	for (int i = 0; i < WARMUP; i++)
+		c->run(0, bytes);
+	guess = burst(c, 1, bytes, 2);
+	n = guess > 5000 ? 1 : (int)(5000 / guess) + 1;
+	n = n > 500 ? 500 : n;
+	PMPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	for (int i = 0; i < ROUNDS; i++)
+		for (int pmpi = 0; pmpi < 2; pmpi++)
+			t[pmpi][i] = burst(c, pmpi ^ (i & 1), bytes, n);
+	/* The order alternates, so that neither is always first. */
+	for (int i = 1; i < ROUNDS; i += 2) {
+		double swap = t[0][i];
+
+		t[0][i] = t[1][i];
+		t[1][i] = swap;
+	}
+	qsort(t[0], ROUNDS, sizeof(double), compare);
+	qsort(t[1], ROUNDS, sizeof(double), compare);
+	if (!rank)
+		printf("%-15s %8d %12.2f %12.2f %7.2f\n", c->name, bytes, t[1][ROUNDS / 2],
+		       t[0][ROUNDS / 2], t[1][ROUNDS / 2] / t[0][ROUNDS / 2]);
+}
+
+/* What the library adds to a call of MPI's, in us. */
+static void measure_passed(void)
+{
+	double t[2][ROUNDS], v = 0, w;
+
+	for (int i = 0; i < ROUNDS; i++)
+		for (int pmpi = 0; pmpi < 2; pmpi++) {
+			double start = PMPI_Wtime();
+
+			for (int k = 0; k < 2000; k++)
+				EITHER(MPI_Allreduce(&v, &w, 1, MPI_DOUBLE, MPI_SUM,
+						     MPI_COMM_SELF));
+			t[pmpi][i] = (PMPI_Wtime() - start) / 2000 * 1e6;
+		}
+	qsort(t[0], ROUNDS, sizeof(double), compare);
+	qsort(t[1], ROUNDS, sizeof(double), compare);
+	if (!rank)
+		printf("# a call that is left to MPI: %.3f us, by PMPI_ %.3f us\n",
+		       t[0][ROUNDS / 2], t[1][ROUNDS / 2]);
+}
+
+int main(int argc, char **argv)
+{
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &nranks);
+	send = calloc((size_t)nranks, LARGEST);
+	recv = calloc((size_t)nranks, LARGEST);
+	memset(send, 0, (size_t)nranks * LARGEST);
+	memset(recv, 0, (size_t)nranks * LARGEST);
+	if (!rank)
+		printf("%-15s %8s %12s %12s %7s\n", "# collective", "bytes", "MPI us", "preload us",
+		       "ratio");
+	measure_passed();
+	for (size_t i = 0; i < sizeof(collectives) / sizeof(*collectives); i++) {
+		const struct collective *c = &collectives[i];
+		int least = argc > 2 ? atoi(argv[2]) : 4, most = argc > 3 ? atoi(argv[3]) : LARGEST;
+
+		if (argc > 1 && strcmp(argv[1], "all") && strcmp(argv[1], c->name))
+			continue;
+		if (c->run == barrier)
+			least = most = 0;
+		for (int bytes = least; bytes <= most; bytes = bytes ? bytes * 8 : 1)
+			measure(c, bytes);
+	}
+	free(send);
+	free(recv);
+	MPI_Finalize();
+	return 0;
+}
