@@ -45,6 +45,11 @@
 extern "C" {
 #endif
 
+/* Of this header; swingcoll_version() has that of the library that runs. */
+#define SWINGCOLL_VERSION_MAJOR 0
+#define SWINGCOLL_VERSION_MINOR 1
+#define SWINGCOLL_VERSION_PATCH 0
+
 #define SWINGCOLL_ID_BYTES 16
 
 /*
