@@ -1,0 +1,351 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""The Python package: doctests, every collective on every kind of buffer, requests, and failures."""
+
+import array
+import asyncio
+import ctypes
+import doctest
+import errno
+import os
+import sys
+import tempfile
+import threading
+import time
+
+from py_testlib import die, finish, need_device, plan, result, run_ranks, skip, skip_all
+
+need_device()
+try:
+    import swingcoll
+except ImportError as why:
+    skip_all(f"no Python package: {why}: apt-get install python3-cffi python3-dev, make lib")
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+# The short form leaves some out.
+SIZES = (1, 3) if os.environ.get("SWC_TEST_SHORT") else (1, 2, 3, 4)
+
+
+def comm_of(rank, size, ident, **options):
+    return swingcoll.Comm.create(ident, size, rank, **options)
+
+
+def on_ranks(name, function, sizes=SIZES, killed=(), **options):
+    """One result: function(comm) on ranks of each size."""
+
+    def run(rank, size, ident):
+        with comm_of(rank, size, ident, **options) as comm:
+            function(comm)
+
+    good = [run_ranks(size, run, swingcoll.unique_id(), killed=killed) for size in sizes]
+    result(all(good), f"{name}, {', '.join(map(str, sizes))} ranks")
+
+
+def values(rank, count):
+    """Small whole numbers: exact in every type."""
+    return [(rank + 2 * i) % 3 + 1 for i in range(count)]
+
+
+def equal(have, want):
+    have = list(have)
+    assert have == list(want), f"{have[:8]} and not {list(want)[:8]}"
+
+
+# ---- collectives ----
+
+
+def reductions(comm):
+    """Every type of array, every operation."""
+    for code in "bBhHiIlLqQfd":
+        for count in (1, 7, 5000):
+            everyone = [values(r, count) for r in range(comm.size)]
+            mine, out = array.array(code, everyone[comm.rank]), array.array(code, [0] * count)
+            for op, function in (
+                (swingcoll.SUM, sum),
+                (swingcoll.MIN, min),
+                (swingcoll.MAX, max),
+            ):
+                comm.Allreduce(mine, out, op=op)
+                equal(out, [function(column) for column in zip(*everyone)])
+    both = array.array("d", values(comm.rank, 10))
+    comm.Allreduce(swingcoll.IN_PLACE, both, op=swingcoll.AVG)
+    equal(both, [sum(c) / comm.size for c in zip(*(values(r, 10) for r in range(comm.size)))])
+
+
+def special_types(comm):
+    """bool as truth, bfloat16 by name."""
+    truth = (ctypes.c_bool * 3)(comm.rank == 0, True, False)
+    out = (ctypes.c_bool * 3)()
+    comm.Allreduce(truth, out)
+    equal(out, [True, True, False])
+    comm.Allreduce(truth, out, op=swingcoll.PROD)
+    equal(out, [comm.size == 1, True, False])
+    ones = array.array("H", [0x3F80] * 4)  # 1.0
+    comm.Allreduce(swingcoll.IN_PLACE, [ones, swingcoll.BF16])
+    equal(ones, [{1: 0x3F80, 2: 0x4000, 3: 0x4040, 4: 0x4080}[comm.size]] * 4)
+
+
+def moving(comm):
+    """Collectives with a root, and those that only move data; also in place."""
+    rank, size = comm.rank, comm.size
+    for count in (1, 5, 3000):
+        mine = array.array("i", values(rank, count))
+        everyone = [v for r in range(size) for v in values(r, count)]
+        out = array.array("i", [0] * size * count)
+        comm.Allgather(mine, out)
+        equal(out, everyone)
+        out = array.array("i", [0] * size * count)
+        out[rank * count : (rank + 1) * count] = mine
+        comm.Allgather(swingcoll.IN_PLACE, out)
+        equal(out, everyone)
+        for root in range(size):
+            copy = array.array("i", mine)
+            comm.Bcast(copy, root)
+            equal(copy, values(root, count))
+            out = array.array("i", [0] * size * count) if rank == root else None
+            comm.Gather(mine, out, root)
+            assert rank != root or out.tolist() == everyone
+            copy = array.array("i", [0] * count)
+            comm.Scatter(array.array("i", everyone) if rank == root else None, copy, root)
+            equal(copy, mine)
+            copy = array.array("i", [0] * count)
+            comm.Reduce(mine, copy if rank == root else None, root=root)
+            want = [sum(c) for c in zip(*(values(r, count) for r in range(size)))]
+            assert rank != root or copy.tolist() == want
+        parts = array.array("i", [v + 10 * r for r in range(size) for v in values(rank, count)])
+        out = array.array("i", [0] * size * count)
+        comm.Alltoall(parts, out)
+        equal(out, [v + 10 * rank for r in range(size) for v in values(r, count)])
+        copy = array.array("i", [0] * count)
+        comm.Reduce_scatter_block(parts, copy)
+        want = [sum(c) + 10 * rank * size for c in zip(*(values(r, count) for r in range(size)))]
+        equal(copy, want)
+        comm.Reduce_scatter_block(swingcoll.IN_PLACE, parts)
+        equal(parts[:count], want)
+    comm.Barrier()
+
+
+def requests(comm):
+    """Many at once, in any order; awaited; dropped."""
+    pending, outs = [], []
+    for i in range(40):
+        mine, out = array.array("q", [i, comm.rank]), array.array("q", [0, 0])
+        pending.append(comm.Iallreduce(mine, out))
+        outs.append(out)
+    swingcoll.Request.Waitall(reversed(pending))
+    for i, out in enumerate(outs):
+        equal(out, [i * comm.size, sum(range(comm.size))])
+
+    async def many():
+        bufs = [bytearray([i] if comm.rank == i % comm.size else [0]) for i in range(20)]
+        await asyncio.gather(*[comm.Ibcast(b, root=i % comm.size) for i, b in enumerate(bufs)])
+        equal(bufs, [bytearray([i]) for i in range(20)])
+        part = bytearray(2)
+        await comm.Iscatter(bytes(range(2 * comm.size)) if comm.rank == 0 else None, part)
+        equal(part, [2 * comm.rank, 2 * comm.rank + 1])
+
+    asyncio.run(many())
+    for _ in range(100):
+        comm.Iallreduce(array.array("d", [1]), array.array("d", [0]))
+    request = comm.Ibarrier()
+    while not request.Test():
+        pass
+    late = comm.Ibarrier()
+    comm.Free()
+    assert late.Test()
+
+
+def partitioned(comm):
+    data = array.array("f", [0] * 600)
+    p = comm.Pallreduce_init(swingcoll.IN_PLACE, data, 6)
+    for turn in range(3):
+        data[:] = array.array("f", [comm.rank + turn + i for i in range(600)])
+        p.Start()
+        for i in reversed(range(6)):
+            p.Pready(i)
+        p.Wait(3)
+        assert p.Parrived(3)
+        p.Wait()
+        equal(data, [sum(r + turn + i for r in range(comm.size)) for i in range(600)])
+    p.Free()
+
+
+def arrays(comm):
+    """NumPy: shapes, complex, half, and the protocol of DLPack alone."""
+
+    class OnlyDLPack:
+        def __init__(self, of):
+            self.__dlpack__, self.__dlpack_device__ = of.__dlpack__, of.__dlpack_device__
+
+    for kind in ("float16", "float32", "complex64", "complex128", "int8", "uint64"):
+        mine = numpy.arange(24).reshape(2, 3, 4).astype(kind)
+        out = numpy.zeros_like(mine)
+        comm.Allreduce(mine, out)
+        assert (out == comm.size * mine).all(), kind
+        if kind[0] != "c":
+            out = numpy.zeros_like(mine)
+            comm.Allreduce(OnlyDLPack(mine), OnlyDLPack(out))
+            assert (out == comm.size * mine).all(), kind
+    empty = numpy.zeros((0, 3))
+    comm.Allreduce(empty, empty.copy())
+    gaps = numpy.zeros((4, 4))[:, ::2]
+    for bad in (gaps, OnlyDLPack(gaps)):
+        try:
+            comm.Bcast(bad)
+            raise AssertionError("a buffer with gaps was taken")
+        except ValueError as error:
+            assert "contiguous" in str(error), error
+
+
+def refused(comm):
+    """Arguments that are wrong on every rank alike raise in one line, and change nothing."""
+    f, g = array.array("f", [1]), array.array("f", [1, 2])
+    cases = [
+        (ValueError, "equal", lambda: comm.Allreduce(f, g)),
+        (ValueError, "read-only", lambda: comm.Allreduce(f, b"1234")),
+        (TypeError, "buffer protocol", lambda: comm.Bcast(3)),
+        (TypeError, "BAND", lambda: comm.Allreduce(f, f, op=swingcoll.BAND)),
+        (swingcoll.Error, "root 9", lambda: comm.Bcast(f, root=9)),
+        (ValueError, "elements", lambda: comm.Bcast([f, 2])),
+    ]
+    for kind, text, call in cases:
+        try:
+            call()
+            raise AssertionError(f"no {kind.__name__}: {text}")
+        except kind as error:
+            assert text in str(error), error
+    comm.Allreduce(f, array.array("f", [0]))
+
+
+# ---- failures ----
+
+
+def death(comm):
+    """Rank 1 dies: the others' exceptions name it, and the rest goes on without it."""
+    if comm.rank == 1:
+        die()
+    out = array.array("d", [0])
+    try:
+        comm.Allreduce(array.array("d", [1]), out)
+        raise AssertionError("no error")
+    except swingcoll.Error as error:
+        assert error.failed and error.rank == 1 and "rank 1" in str(error), (error, error.rank)
+    rest = comm.Shrink([1])
+    rest.Allreduce(array.array("d", [1]), out)
+    equal(out, [comm.size - 1])
+    rest.Free()
+
+
+def deadline(comm):
+    """Rank 0 does not come: the others get TimeoutError, which names it."""
+    if comm.rank == 0:
+        os.read(GATE[0], 1)
+        return
+    try:
+        comm.Iallreduce(array.array("d", [1]), array.array("d", [0])).Wait()
+        raise AssertionError("no error")
+    except TimeoutError as error:
+        assert error.errno == errno.ETIMEDOUT and error.rank == 0 and "rank 0" in str(error), (error, error.rank)
+    finally:
+        os.write(GATE[1], b"x")
+
+
+def threads_run(comm):
+    """Another thread runs while a rank waits. It gets the interpreter's lock only from the waiting call."""
+    if comm.rank == 1:
+        os.read(GATE[0], 1)
+        comm.Barrier()
+        return
+    held = threading.Lock()
+    held.acquire()
+
+    def other():
+        with held:
+            os.write(GATE[1], b"x")
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    sys.setswitchinterval(1000)
+    held.release()
+    comm.Barrier()
+    thread.join()
+
+
+def by_files(rank, size, folder):
+    """Ranks that find each other by a function of Python's."""
+    turn = 0
+
+    def allgather(mine):
+        nonlocal turn
+        turn += 1
+        name = os.path.join(folder, f"{turn}.")
+        with open(f"{name}{rank}.new", "wb") as file:
+            file.write(mine)
+        os.rename(f"{name}{rank}.new", f"{name}{rank}")
+        parts = []
+        for r in range(size):
+            while not os.path.exists(f"{name}{r}"):
+                time.sleep(0.01)
+            with open(f"{name}{r}", "rb") as file:
+                parts.append(file.read())
+        return parts
+
+    with swingcoll.Comm.from_allgather(allgather, rank, size) as comm:
+        moving(comm)
+
+
+def by_environment(rank, size):
+    os.environ.update(SWINGCOLL_ROOT="127.0.0.1:29555", SWINGCOLL_RANK=str(rank), SWINGCOLL_NRANKS=str(size))
+    with swingcoll.Comm.auto(timeout=60) as comm:
+        assert (comm.rank, comm.size, comm.nodes) == (rank, size, 1)
+        moving(comm)
+
+
+def no_exchange():
+    def bad(_):
+        raise KeyError("no exchange")
+
+    try:
+        swingcoll.Comm.from_allgather(bad, 0, 2)
+    except KeyError:
+        return True
+    return False
+
+
+def doctests():
+    names = ("", "._types", "._buffers", "._create", "._requests", "._comm")
+    modules = [sys.modules["swingcoll" + name] for name in names]
+    tests = [doctest.testmod(module) for module in modules]
+    return sum(t.attempted for t in tests) >= 10 and not sum(t.failed for t in tests)
+
+
+plan(15)
+result(doctests(), "doctests")
+on_ranks("reductions of all types", reductions)
+on_ranks("bool and bfloat16", special_types)
+on_ranks("all collectives, also in place", moving)
+on_ranks("requests, waited for and awaited", requests)
+on_ranks("partitioned", partitioned)
+if numpy:
+    on_ranks("arrays of NumPy", arrays)
+else:
+    skip("arrays of NumPy", "no numpy: apt-get install python3-numpy")
+on_ranks("wrong arguments", refused, (1, 3))
+on_ranks("a rank that dies", death, (3,), killed=(1,))
+GATE = os.pipe()
+on_ranks("a rank that does not come", deadline, (2,), timeout=5)
+GATE = os.pipe()
+on_ranks("other threads run", threads_run, (2,))
+with tempfile.TemporaryDirectory() as tmp:
+    result(run_ranks(3, by_files, tmp), "ranks that exchange bytes by a function, 3 ranks")
+result(run_ranks(2, by_environment), "ranks of a launcher, 2 ranks")
+result(no_exchange(), "an exchange that raises")
+try:
+    swingcoll.Comm.create(b"short", 1, 0)
+    result(False, "an id that is too short")
+except ValueError:
+    result(True, "an id that is too short")
+finish()

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Communicators and their collectives, named and called as in the upper-case interface of mpi4py."""
+
+import weakref
+from typing import Any, Callable, Iterable, List, NamedTuple, Optional
+
+from . import _create
+from ._buffers import IN_PLACE, Buffer, parse
+from ._lib import ffi, lib
+from ._requests import Partitioned, Request
+from ._types import Datatype, Op, failure, text_of
+
+SUM = Op.SUM
+
+
+class _Call(NamedTuple):
+    """A call of the library: its name without prefix, its arguments, what keeps them, what follows when it is done."""
+
+    name: str
+    args: tuple
+    owners: Any
+    then: Optional[Callable[[], None]] = None
+
+
+class Comm:
+    """One rank's handle of a communicator.
+
+    All ranks call the same collectives in the same order. Counts of elements and types agree between the ranks. Buffers
+    are whole elements without gaps; see ``swingcoll.parse``. Every failure raises ``swingcoll.Error``.
+
+    >>> from array import array
+    >>> import swingcoll
+    >>> with swingcoll.Comm.create(swingcoll.unique_id(), size=1, rank=0) as comm:
+    ...     x, y = array("f", [1, 2, 3]), array("f", [0, 0, 0])
+    ...     comm.Allreduce(x, y, op=swingcoll.SUM)
+    ...     y.tolist()
+    [1.0, 2.0, 3.0]
+    """
+
+    _comm: Any = None  # None after Free()
+
+    def __init__(self, comm):
+        self._comm = comm
+        self._inside: Any = weakref.WeakSet()  # what has to end before the communicator
+
+    # ---- creation ----
+
+    @classmethod
+    def create(cls, ident: bytes, size: int, rank: int, **options) -> "Comm":
+        """A communicator of ranks on one node. Blocks until all have called this with the same id.
+
+        ident: 16 bytes, from ``unique_id()`` on one rank. options: ``timeout`` in seconds, the deadline of the creation
+        and of each collective (default 30), ``algo``, ``topo``, ``tuning``, ``slot_max`` in bytes, ``io_uring``,
+        ``any_user``, ``allow_reorder``, ``urgent``: see swingcoll_comm_create(3).
+        """
+        return cls(_create.create(ident, size, rank, _create.make_options(**options)))
+
+    @classmethod
+    def auto(cls, **options) -> "Comm":
+        """A communicator of all ranks that a launcher has started: torchrun, mpirun, srun, or SWINGCOLL_ROOT."""
+        return cls(_create.create_auto(_create.make_options(**options)))
+
+    @classmethod
+    def from_allgather(cls, allgather: Callable[[bytes], List[bytes]], rank: int, size: int, **options) -> "Comm":
+        """A communicator of ranks that can exchange bytes, on one node or many.
+
+        allgather gets this rank's bytes and returns the list of all ranks', such as the method of mpi4py:
+        ``Comm.from_allgather(MPI.COMM_WORLD.allgather, MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size)``.
+        """
+        return cls(_create.create_from(allgather, rank, size, _create.make_options(**options)))
+
+    def Shrink(self, exclude: Iterable[int] = ()) -> "Comm":
+        """A communicator without some ranks: those listed, or the one at fault of the last failure."""
+        ranks, out = list(exclude), ffi.new("struct swingcoll_comm **")
+        self._check(lib.swingcoll_comm_shrink(self._handle(), ranks, len(ranks), out))
+        return Comm(out[0])
+
+    def Free(self) -> None:
+        """Leave the communicator, after this rank's collectives in flight. Not collective."""
+        if self._comm is not None:
+            for thing in list(self._inside):
+                thing._end()
+            comm, self._comm = self._comm, None
+            lib.swingcoll_comm_destroy(comm)
+
+    def Abort(self) -> None:
+        """End all collectives of all ranks, those in flight and all later ones, with ECONNABORTED."""
+        self._check(lib.swingcoll_comm_abort(self._handle()))
+
+    def __enter__(self) -> "Comm":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.Free()
+
+    def __del__(self):
+        self.Free()
+
+    # ---- about it ----
+
+    @property
+    def rank(self) -> int:
+        """This rank, from 0."""
+        return lib.swingcoll_comm_rank(self._handle())
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+        return lib.swingcoll_comm_size(self._handle())
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes that the ranks are on."""
+        return lib.swingcoll_comm_nodes(self._handle())
+
+    @property
+    def algo(self) -> str:
+        """Algorithm of the last collective that succeeded; "slots" for small messages, "?" before the first."""
+        return text_of(lib.swingcoll_comm_algo(self._handle()))
+
+    def Get_rank(self) -> int:
+        """This rank, from 0."""
+        return self.rank
+
+    def Get_size(self) -> int:
+        """Number of ranks."""
+        return self.size
+
+    def _handle(self):
+        if self._comm is None:
+            raise ValueError("the communicator has been freed")
+        return self._comm
+
+    def _failure(self, error: int, culprit: int = -1):
+        text, rank, known = ffi.new("char[]", 512), ffi.new("int *", -1), 0
+        if self._comm is not None:
+            known = lib.swingcoll_comm_error(self._comm, text, 512, rank)
+        # A rank that calls after the failure gets another error, with the same reason.
+        if known and (known == error or lib.swingcoll_comm_failed(error)):
+            return failure(error, text_of(text), rank[0] if rank[0] >= 0 else culprit)
+        return failure(error, "", culprit)
+
+    def _check(self, ret: int) -> None:
+        if ret:
+            raise self._failure(ret)
+
+    # ---- the calls of the library that the collectives become ----
+
+    def _run(self, call: _Call) -> None:
+        self._check(getattr(lib, "swingcoll_" + call.name)(*call.args, self._handle()))
+        if call.then:
+            call.then()
+
+    def _start(self, call: _Call) -> Request:
+        req = ffi.new("struct swingcoll_req **")
+        self._check(getattr(lib, "swingcoll_i" + call.name)(*call.args, self._handle(), req))
+        request = Request(self, req[0], call.owners, call.then)
+        self._inside.add(request)
+        return request
+
+    def _allreduce(self, sendbuf, recvbuf, op) -> _Call:
+        recv = parse(recvbuf, writable=True)
+        send = recv if sendbuf is IN_PLACE else parse(sendbuf)
+        _expect(send.bytes == recv.bytes, f"send has {send.bytes} bytes, recv {recv.bytes}: they must be equal")
+        dtype, op, count = send.reduction(op)
+        return _Call("allreduce", (send.pointer, recv.pointer, count, dtype, op), (send, recv))
+
+    def _reduce(self, sendbuf, recvbuf, op, root) -> _Call:
+        here = self.rank == root
+        recv = parse(recvbuf, writable=True) if here else None
+        send = recv if sendbuf is IN_PLACE and here else parse(sendbuf)
+        _expect(not recv or send.bytes == recv.bytes, "send and recv must have equal sizes on root")
+        dtype, op, count = send.reduction(op)
+        pointer = recv.pointer if recv else ffi.NULL
+        return _Call("reduce", (send.pointer, pointer, count, dtype, op, root), (send, recv))
+
+    def _reduce_scatter(self, sendbuf, recvbuf, op) -> _Call:
+        recv, then = parse(recvbuf, writable=True), None
+        send = recv if sendbuf is IN_PLACE else parse(sendbuf)
+        shard = self._shard(send, "send")
+        dtype, op, count = send.reduction(op)
+        pointer = recv.pointer
+        if sendbuf is IN_PLACE:
+            # The library leaves the result at this rank's shard, MPI wants it at the start.
+            pointer = send.at(self.rank * shard)
+            then = lambda: ffi.memmove(recv.pointer, pointer, shard)
+        else:
+            _expect(recv.bytes == shard, f"recv has {recv.bytes} bytes, and send {send.bytes} for {self.size} ranks")
+        return _Call("reduce_scatter", (send.pointer, pointer, count // self.size, dtype, op), (send, recv), then)
+
+    def _allgather(self, sendbuf, recvbuf) -> _Call:
+        recv = parse(recvbuf, writable=True)
+        shard = self._shard(recv, "recv")
+        if sendbuf is IN_PLACE:
+            return _moves("allgather", recv.at(self.rank * shard), recv.pointer, shard, recv)
+        send = parse(sendbuf)
+        _expect(send.bytes == shard, f"recv has {recv.bytes} bytes: it needs {self.size} times the {send.bytes} of send")
+        return _moves("allgather", send.pointer, recv.pointer, shard, (send, recv))
+
+    def _gather(self, sendbuf, recvbuf, root) -> _Call:
+        # The library has no gather: an allgather, whose result the others drop.
+        if self.rank == root:
+            return self._allgather(sendbuf, recvbuf)
+        send = parse(sendbuf)
+        return self._allgather(send, bytearray(send.bytes * self.size))
+
+    def _scatter(self, sendbuf, recvbuf, root) -> _Call:
+        # The library has no scatter: a broadcast, of which each rank keeps its part.
+        if self.rank == root:
+            whole = parse(sendbuf)
+            recv = None if recvbuf is IN_PLACE else parse(recvbuf, writable=True)
+            shard = self._shard(whole, "send")
+        else:
+            recv = parse(recvbuf, writable=True)
+            whole, shard = parse(bytearray(recv.bytes * self.size)), recv.bytes
+        _expect(not recv or recv.bytes == shard, f"recv has not the {shard} bytes of a rank's part")
+        then = recv and (lambda: ffi.memmove(recv.pointer, whole.at(self.rank * shard), shard))
+        return _moves("broadcast", whole.pointer, whole.pointer, whole.bytes, (whole, recv), root, then=then)
+
+    def _bcast(self, buf, root) -> _Call:
+        buffer = parse(buf, writable=self.rank != root)
+        return _moves("broadcast", buffer.pointer, buffer.pointer, buffer.bytes, buffer, root)
+
+    def _alltoall(self, sendbuf, recvbuf) -> _Call:
+        recv = parse(recvbuf, writable=True)
+        send = recv if sendbuf is IN_PLACE else parse(sendbuf)
+        _expect(send.bytes == recv.bytes, f"send has {send.bytes} bytes, recv {recv.bytes}: they must be equal")
+        return _moves("alltoall", send.pointer, recv.pointer, self._shard(send, "send"), (send, recv))
+
+    def _shard(self, buffer: Buffer, name: str) -> int:
+        """Bytes of a rank's part."""
+        _expect(not buffer.count % self.size, f"{name} has {buffer.count} elements, which {self.size} does not divide")
+        return buffer.bytes // self.size
+
+    # ---- blocking collectives ----
+
+    def Allreduce(self, sendbuf, recvbuf, op: Op = SUM) -> None:
+        """recv = reduction of all ranks' send, element by element, on every rank. Both have n elements."""
+        self._run(self._allreduce(sendbuf, recvbuf, op))
+
+    def Reduce(self, sendbuf, recvbuf, op: Op = SUM, root: int = 0) -> None:
+        """The same on root only; elsewhere recvbuf is not used, and may be None."""
+        self._run(self._reduce(sendbuf, recvbuf, op, root))
+
+    def Reduce_scatter_block(self, sendbuf, recvbuf, op: Op = SUM) -> None:
+        """recv (n elements) = this rank's part of the reduction of send (size * n elements).
+
+        In place: the data is in recvbuf (size * n elements), and the result at its start.
+        """
+        self._run(self._reduce_scatter(sendbuf, recvbuf, op))
+
+    def Allgather(self, sendbuf, recvbuf) -> None:
+        """recv (size * n elements) = all ranks' send (n elements), in the order of the ranks.
+
+        In place: this rank's data is at its part of recvbuf.
+        """
+        self._run(self._allgather(sendbuf, recvbuf))
+
+    def Gather(self, sendbuf, recvbuf, root: int = 0) -> None:
+        """The same on root only; elsewhere recvbuf may be None. Moves as much data as Allgather."""
+        self._run(self._gather(sendbuf, recvbuf, root))
+
+    def Scatter(self, sendbuf, recvbuf, root: int = 0) -> None:
+        """recv (n elements) = this rank's part of root's send (size * n elements). Moves as much data as Bcast of send.
+
+        Elsewhere sendbuf may be None. IN_PLACE as recvbuf on root leaves its part where it is.
+        """
+        self._run(self._scatter(sendbuf, recvbuf, root))
+
+    def Bcast(self, buf, root: int = 0) -> None:
+        """buf = buf of root."""
+        self._run(self._bcast(buf, root))
+
+    def Alltoall(self, sendbuf, recvbuf) -> None:
+        """Part r of recv = part rank of send of rank r. Both have size * n elements."""
+        self._run(self._alltoall(sendbuf, recvbuf))
+
+    def Barrier(self) -> None:
+        """Return when every rank has called it."""
+        self._run(_Call("barrier", (), None))
+
+    # ---- the same, without waiting ----
+
+    def Iallreduce(self, sendbuf, recvbuf, op: Op = SUM) -> Request:
+        """Start an Allreduce. At most 64 collectives are in flight."""
+        return self._start(self._allreduce(sendbuf, recvbuf, op))
+
+    def Ireduce(self, sendbuf, recvbuf, op: Op = SUM, root: int = 0) -> Request:
+        """Start a Reduce."""
+        return self._start(self._reduce(sendbuf, recvbuf, op, root))
+
+    def Ireduce_scatter_block(self, sendbuf, recvbuf, op: Op = SUM) -> Request:
+        """Start a Reduce_scatter_block."""
+        return self._start(self._reduce_scatter(sendbuf, recvbuf, op))
+
+    def Iallgather(self, sendbuf, recvbuf) -> Request:
+        """Start an Allgather."""
+        return self._start(self._allgather(sendbuf, recvbuf))
+
+    def Igather(self, sendbuf, recvbuf, root: int = 0) -> Request:
+        """Start a Gather."""
+        return self._start(self._gather(sendbuf, recvbuf, root))
+
+    def Iscatter(self, sendbuf, recvbuf, root: int = 0) -> Request:
+        """Start a Scatter."""
+        return self._start(self._scatter(sendbuf, recvbuf, root))
+
+    def Ibcast(self, buf, root: int = 0) -> Request:
+        """Start a Bcast."""
+        return self._start(self._bcast(buf, root))
+
+    def Ialltoall(self, sendbuf, recvbuf) -> Request:
+        """Start an Alltoall."""
+        return self._start(self._alltoall(sendbuf, recvbuf))
+
+    def Ibarrier(self) -> Request:
+        """Start a Barrier."""
+        return self._start(_Call("barrier", (), None))
+
+    # ---- partitioned ----
+
+    def Pallreduce_init(self, sendbuf, recvbuf, partitions: int, op: Op = SUM) -> Partitioned:
+        """An Allreduce whose data comes in equal parts, one after the other in the buffers. Does not wait."""
+        recv = parse(recvbuf, writable=True)
+        send = recv if sendbuf is IN_PLACE else parse(sendbuf)
+        _expect(send.bytes == recv.bytes, f"send has {send.bytes} bytes, recv {recv.bytes}: they must be equal")
+        dtype, op, count = send.reduction(op)
+        _expect(not count % partitions, f"{partitions} partitions do not divide {count} elements")
+        p, handle = ffi.new("struct swingcoll_partitioned **"), self._handle()
+        args = (send.pointer, recv.pointer, partitions, count // partitions, dtype, op, handle, p)
+        self._check(lib.swingcoll_pallreduce_init(*args))
+        partitioned = Partitioned(self, p[0], (send, recv))
+        self._inside.add(partitioned)
+        return partitioned
+
+
+def _expect(good, text: str) -> None:
+    if not good:
+        raise ValueError(text)
+
+
+def _moves(name, send, recv, nbytes, owners, *root, then=None) -> _Call:
+    """Data that is only moved goes as bytes, whatever its type."""
+    return _Call(name, (send, recv, nbytes, Datatype.U8, *root), owners, then)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Collectives in flight: requests, and partitioned collectives."""
+
+import asyncio
+import errno
+import threading
+from typing import Any, Callable, Optional
+
+from ._lib import ffi, lib
+from ._types import failure
+
+ALL_PARTITIONS = lib.SWINGCOLL_ALL_PARTITIONS
+
+
+class Request:
+    """A collective in flight, of one rank.
+
+    ``Wait()`` blocks and ``Test()`` does not; ``await request`` waits without blocking the event loop. The buffers belong
+    to the collective until then. A request that is dropped is waited for.
+    """
+
+    def __init__(self, comm, req, owners: Any, then: Optional[Callable[[], None]]):
+        self._comm, self._req, self._owners, self._then = comm, req, owners, then
+        self._lock = threading.Lock()  # held by the thread that waits
+        self._error: "Exception | None" = None
+
+    def _finish(self, error: int, culprit: int) -> None:
+        self._req = None
+        if error:
+            self._error = self._comm._failure(error, culprit)
+        elif self._then:
+            self._then()
+        self._owners = self._then = None
+
+    def Wait(self) -> None:
+        """Block until the collective is done; raise Error if it failed. Other threads run meanwhile."""
+        with self._lock:
+            if self._req is not None:
+                result = ffi.new("struct swingcoll_result *")
+                self._finish(lib.swingcoll_wait(self._req, result), result.culprit)
+        if self._error:
+            raise self._error
+
+    def Test(self) -> bool:
+        """Whether the collective is done; raise Error if it failed."""
+        if not self._lock.acquire(blocking=False):
+            return False  # another thread waits for it
+        try:
+            if self._req is not None:
+                result = ffi.new("struct swingcoll_result *")
+                error = lib.swingcoll_test(self._req, result)
+                if error == -errno.EINPROGRESS:
+                    return False
+                self._finish(error, result.culprit)
+        finally:
+            self._lock.release()
+        if self._error:
+            raise self._error
+        return True
+
+    wait, test = Wait, Test
+
+    async def _await(self) -> None:
+        if not self.Test():
+            await asyncio.get_running_loop().run_in_executor(None, self.Wait)
+
+    def __await__(self):
+        return self._await().__await__()
+
+    def _end(self) -> None:
+        try:
+            self.Wait()
+        except OSError:
+            pass  # kept for Wait() and Test()
+
+    __del__ = _end
+
+    @staticmethod
+    def Waitall(requests) -> None:
+        """Wait for all of them; raise the first Error after all are done."""
+        errors = []
+        for request in requests:
+            try:
+                request.Wait()
+            except OSError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+
+class Partitioned:
+    """A partitioned collective: made once, run as often as wanted. See swingcoll_pallreduce_init(3).
+
+    A round is ``Start()``, ``Pready(i)`` for each partition as soon as its data is complete, and ``Wait()``.
+    """
+
+    def __init__(self, comm, p, owners: Any):
+        self._comm, self._p, self._owners = comm, p, owners
+
+    def _check(self, ret: int) -> int:
+        if ret < 0:
+            raise self._comm._failure(ret)
+        return ret
+
+    def Start(self) -> None:
+        """Begin a round; it has one place in the order of the collectives."""
+        self._check(lib.swingcoll_pstart(self._p))
+
+    def Pready(self, partition: int) -> None:
+        """The data of a partition is complete. From any thread, in any order, once per round."""
+        self._check(lib.swingcoll_pready(self._p, partition))
+
+    def Parrived(self, partition: int) -> bool:
+        """Whether a partition is done."""
+        return bool(self._check(lib.swingcoll_parrived(self._p, partition)))
+
+    def Wait(self, partition: int = ALL_PARTITIONS) -> None:
+        """Block until a partition, or all of them, are done."""
+        self._check(lib.swingcoll_pwait(self._p, partition))
+
+    def Free(self) -> None:
+        """Free it, before the communicator. Error with EBUSY, and nothing is freed, while a round is not done."""
+        if self._p is not None:
+            ret = lib.swingcoll_pfree(self._p)
+            if ret == -errno.EBUSY:
+                raise failure(ret)
+            self._p = self._owners = None
+
+    def _end(self) -> None:
+        if self._p is not None:
+            lib.swingcoll_pwait(self._p, ALL_PARTITIONS)  # a round ends by its deadline
+            self.Free()
+
+    __del__ = _end
