@@ -1,0 +1,335 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""The backend of torch.distributed: every collective, works and futures, groups and stores, DDP, and failures.
+
+PyTorch is imported once, and the ranks are forked. The long form, without SWC_TEST_SHORT, adds 4 ranks, and torchrun.
+"""
+
+import datetime
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+
+from py_testlib import die, finish, need_device, plan, result, run_ranks, skip, skip_all
+
+if sys.argv[1:] != ["--rank"]:
+    need_device()
+try:
+    import torch
+    import torch.distributed as dist
+except ImportError as why:
+    skip_all(f"no PyTorch: {why}: tools/setup torch")
+try:
+    import swingcoll.torch
+except ImportError as why:
+    skip_all(f"no backend: {why}: tools/setup torch, make lib")
+
+warnings.simplefilter("ignore")  # PyTorch's, about what it may drop
+torch.set_num_threads(1)
+SHORT = os.environ.get("SWC_TEST_SHORT")
+TMP = tempfile.mkdtemp()
+
+
+def begin(rank, size, name, seconds=60):
+    """A group of all ranks, by a file."""
+    limit = datetime.timedelta(seconds=seconds)
+    dist.init_process_group("swingcoll", init_method=f"file://{TMP}/{name}", rank=rank, world_size=size, timeout=limit)
+
+
+def on_ranks(name, function, sizes=(2, 4), killed=(), **options):
+    """One result: function(rank, size) on ranks of each size, in a group."""
+
+    def run(rank, size):
+        begin(rank, size, f"{function.__name__}.{size}", **options)
+        function(rank, size)
+        dist.destroy_process_group()
+
+    sizes = sizes[:1] if SHORT else sizes
+    good = [run_ranks(size, run, killed=killed) for size in sizes]
+    result(all(good), f"{name}, {', '.join(map(str, sizes))} ranks")
+
+
+def same(have, want):
+    assert have.dtype == want.dtype and have.shape == want.shape and torch.equal(have, want), f"{have} and not {want}"
+
+
+def raises(kind, text, call):
+    """The call fails with one line that has the text."""
+    try:
+        call()
+    except kind as error:
+        assert text in str(error) and "\n" not in str(error).strip(), error
+        return
+    raise AssertionError(f"no {kind.__name__}: {text}")
+
+
+KINDS = (
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.half,
+    torch.bfloat16,
+    torch.float,
+    torch.double,
+)
+MOVED = KINDS + (torch.bool, torch.complex64)
+
+
+def numbers(rank, count, kind=torch.float):
+    """Small whole numbers: exact in every type."""
+    return ((torch.arange(count) * 2 + rank) % 3).to(kind)
+
+
+def reductions(rank, size):
+    everyone = torch.stack([numbers(r, 1000, torch.int64) for r in range(size)])
+    for kind in KINDS:
+        for op, want in (
+            (dist.ReduceOp.SUM, everyone.sum(0)),
+            (dist.ReduceOp.PRODUCT, everyone.prod(0)),
+            (dist.ReduceOp.MIN, everyone.min(0).values),
+            (dist.ReduceOp.MAX, everyone.max(0).values),
+        ):
+            mine = numbers(rank, 1000, kind)
+            dist.all_reduce(mine, op)
+            same(mine, want.to(kind))
+            mine = numbers(rank, 1000, kind)
+            dist.reduce(mine, size - 1, op)
+            same(mine, want.to(kind) if rank == size - 1 else numbers(rank, 1000, kind))
+    truth = torch.tensor([rank == 0, True, False])
+    dist.all_reduce(truth)
+    same(truth, torch.tensor([True, True, False]))
+    whole = torch.tensor([1 << rank, 3])
+    dist.all_reduce(whole, dist.ReduceOp.BOR)
+    same(whole, torch.tensor([(1 << size) - 1, 3]))
+    pair = torch.tensor([complex(rank, 1)])
+    dist.all_reduce(pair)
+    same(pair, torch.tensor([complex(sum(range(size)), size)]))
+    # Gaps, and no elements.
+    square = numbers(rank, 16).view(4, 4)
+    dist.all_reduce(square[:, 1])
+    want = numbers(rank, 16).view(4, 4)
+    want[:, 1] = sum(numbers(r, 16).view(4, 4)[:, 1] for r in range(size))
+    same(square, want)
+    dist.all_reduce(torch.empty(0))
+    both = [numbers(rank, 5), numbers(rank, 7).view(7, 1)]
+    dist.all_reduce_coalesced(both)
+    same(both[1], sum(numbers(r, 7).view(7, 1) for r in range(size)))
+
+
+def moving(rank, size):
+    for kind in MOVED:
+        mine = numbers(rank, 6, kind).view(2, 3)
+        everyone = [numbers(r, 6, kind).view(2, 3) for r in range(size)]
+        out = [torch.zeros_like(mine) for _ in range(size)]
+        dist.all_gather(out, mine)
+        same(torch.stack(out), torch.stack(everyone))
+        out = torch.zeros((2 * size, 3), dtype=kind)
+        dist.all_gather_into_tensor(out, mine)
+        same(out, torch.cat(everyone))
+        copy = mine.clone()
+        dist.broadcast(copy, size - 1)
+        same(copy, everyone[-1])
+        out = [torch.zeros_like(mine) for _ in range(size)] if rank == 1 else None
+        dist.gather(mine, out, dst=1)
+        assert rank != 1 or torch.equal(torch.stack(out), torch.stack(everyone))
+        copy = torch.zeros_like(mine)
+        dist.scatter(copy, everyone if rank == 1 else None, src=1)
+        same(copy, mine)
+    gaps = torch.zeros(size, 4)[:, ::2]
+    dist.all_gather(list(gaps.unbind()), torch.tensor([rank, 7.0]))
+    same(gaps, torch.tensor([[r, 7.0] for r in range(size)]))
+    objects = [None] * size
+    dist.all_gather_object(objects, {"rank": rank, "text": "x" * rank})
+    assert objects == [{"rank": r, "text": "x" * r} for r in range(size)]
+
+
+def scattering(rank, size):
+    """reduce_scatter, all_to_all: lists, tensors, unequal parts, parts without elements."""
+    for kind in (torch.float, torch.bfloat16, torch.int64):
+        parts = [numbers(rank + r, 5, kind) for r in range(size)]
+        want = sum(numbers(r + rank, 5, torch.int64) for r in range(size)).to(kind)
+        out = torch.zeros(5, dtype=kind)
+        dist.reduce_scatter(out, parts)
+        same(out, want)
+        out = torch.zeros(5, dtype=kind)
+        dist.reduce_scatter_tensor(out, torch.cat(parts))
+        same(out, want)
+        out = torch.zeros(5 * size, dtype=kind)
+        dist.all_to_all_single(out, torch.cat(parts))
+        same(out, torch.cat([numbers(r + rank, 5, kind) for r in range(size)]))
+        out = [torch.zeros(5, dtype=kind) for _ in range(size)]
+        dist.all_to_all(out, parts)
+        same(torch.cat(out), torch.cat([numbers(r + rank, 5, kind) for r in range(size)]))
+    # Rank r sends r * s rows to rank s.
+    send = torch.full((rank * sum(range(size)), 2), float(rank))
+    out = torch.zeros((rank * sum(range(size)), 2))
+    dist.all_to_all_single(out, send, [rank * r for r in range(size)], [rank * s for s in range(size)])
+    same(out, torch.cat([torch.full((rank * r, 2), float(r)) for r in range(size)]))
+    # Gradients in parts, as optimizers that shard their state do.
+    shard, whole = torch.zeros(100), torch.zeros(100 * size)
+    dist.reduce_scatter_tensor(shard, numbers(rank, 100 * size))
+    dist.all_gather_into_tensor(whole, shard)
+    same(whole, sum(numbers(r, 100 * size) for r in range(size)))
+
+
+def works(rank, size):
+    """Many in flight, dropped, by future; the profiler sees them."""
+    tensors = [torch.full((100,), float(i + rank)) for i in range(200)]
+    pending = [dist.all_reduce(t, async_op=True) for t in tensors]
+    for work in reversed(pending):
+        work.wait()
+        assert work.is_completed()
+    for i, t in enumerate(tensors):
+        same(t, torch.full((100,), float(size * i + sum(range(size)))))
+    seen = []
+    work = dist.all_reduce(torch.ones(10), async_op=True)
+    chained = work.get_future().then(lambda f: seen.append(f.value()[0].sum().item()) or f.value()[0] * 2)
+    same(chained.wait(), torch.full((10,), 2.0 * size))
+    assert seen == [10.0 * size]
+    work.wait()
+    assert work.get_future().done()
+    dist.all_reduce(torch.ones(10), async_op=True).wait(datetime.timedelta(seconds=50))
+    for _ in range(100):
+        dist.all_reduce(torch.ones(100000), async_op=True)
+    with torch.profiler.profile() as seen:
+        dist.all_reduce(torch.ones(10))
+    assert any("swingcoll:all_reduce" in e.key for e in seen.key_averages()), [e.key for e in seen.key_averages()]
+    dist.barrier()
+
+
+def refused(rank, size):
+    raises(ValueError, "to_dense", lambda: dist.all_reduce(torch.eye(3).to_sparse()))
+    raises(ValueError, "gloo", lambda: dist.send(torch.ones(1), (rank + 1) % size))
+    raises(ValueError, "gloo", lambda: dist.recv(torch.ones(1), (rank + 1) % size))
+    raises(ValueError, "gloo", lambda: dist.recv(torch.ones(1)))
+    raises(ValueError, "not defined", lambda: dist.all_reduce(torch.ones(1), dist.ReduceOp.BAND))
+    dist.barrier()
+
+
+def groups(rank, size):
+    """Groups of some ranks, one with a backend of its own, and two at once."""
+    even, odd = dist.new_group(range(0, size, 2)), dist.new_group(range(1, size, 2))
+    other, messages = dist.new_group(range(size)), dist.new_group(backend="gloo")
+    members = range(rank % 2, size, 2)
+    a, b = torch.ones(3) * rank, torch.ones(3)
+    works = [dist.all_reduce(a, group=odd if rank % 2 else even, async_op=True)]
+    works.append(dist.all_reduce(b, group=other, async_op=True))
+    for work in works:
+        work.wait()
+    same(a, torch.full((3,), float(sum(members))))
+    same(b, torch.full((3,), float(size)))
+    if rank < 2:
+        (dist.recv if rank else dist.send)(b, 1 - rank, group=messages)
+    dist.destroy_process_group(other)
+
+
+def stores(rank, size, folder):
+    """Every way to begin; and again, after the end."""
+    shared = dist.FileStore(f"{folder}/shared", size)
+    for i in range(2):
+        store = dist.PrefixStore(str(i), shared)
+        dist.init_process_group("swingcoll", store=store, rank=rank, world_size=size)
+        mine = torch.ones(2) * (rank + i)
+        dist.all_reduce(mine)
+        same(mine, torch.full((2,), float(sum(range(size)) + i * size)))
+        dist.destroy_process_group()
+    dist.init_process_group("swingcoll", init_method="tcp://127.0.0.1:29671", rank=rank, world_size=size)
+    dist.barrier()
+    dist.destroy_process_group()
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29672", RANK=str(rank), WORLD_SIZE=str(size))
+    dist.init_process_group("swingcoll")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def model_of():
+    torch.manual_seed(1)
+    return torch.nn.Sequential(torch.nn.Linear(20, 300), torch.nn.ReLU(), torch.nn.Linear(300, 1))
+
+
+def train(model, batches, loss=torch.nn.MSELoss()):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss(model(x), y).backward()
+        optimizer.step()
+    return torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+
+
+def ddp(rank, size):
+    """DDP with several buckets trains as one process with all data does, with either hook, to the same bits on all ranks."""
+    generator = torch.Generator().manual_seed(2)
+    batches = [(torch.randn(8 * size, 20, generator=generator), torch.randn(8 * size, 1, generator=generator)) for _ in range(4)]
+    alone = train(model_of(), batches)
+    mine = [(x[rank * 8 : rank * 8 + 8], y[rank * 8 : rank * 8 + 8]) for x, y in batches]
+    for hook in (False, True):
+        model = torch.nn.parallel.DistributedDataParallel(model_of(), bucket_cap_mb=0.001)
+        if hook:
+            state = swingcoll.torch.PartitionedHook(bytes=256)
+            model.register_comm_hook(state, swingcoll.torch.partitioned_hook)
+        weights = train(model, mine)
+        assert torch.allclose(weights, alone, rtol=1e-4, atol=1e-6), (weights - alone).abs().max()
+        everyone = [torch.zeros_like(weights) for _ in range(size)]
+        dist.all_gather(everyone, weights)
+        assert all(torch.equal(weights, other) for other in everyone)
+
+
+def missing(rank, size):
+    """A rank that does not come is named, by the deadline of the group and by the monitored barrier."""
+    if rank == 0:
+        raises(RuntimeError, "by rank 1", lambda: swingcoll.torch.monitored_barrier(timeout=datetime.timedelta(seconds=1)))
+        os.read(GATE[0], 1)
+        return
+    try:
+        raises(RuntimeError, "rank 0", lambda: dist.all_reduce(torch.ones(1)))
+    finally:
+        os.write(GATE[1], b"x")
+
+
+def death(rank, size):
+    """Rank 1 dies: whoever waits is told, by exception and by future."""
+    if rank == 1:
+        die()
+    work = dist.all_reduce(torch.ones(1), async_op=True)
+    raises(RuntimeError, "rank 1", lambda: work.get_future().wait())
+    raises(RuntimeError, "rank 1", work.wait)
+
+
+def torchrun():
+    """This file, by torchrun; env:// is its way to begin."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=29673"]
+    # Under Python 3.11, torchrun of PyTorch 1.13 fails with its default, which is to redirect nothing.
+    command += ["--redirects=2", "--tee=2", f"--log_dir={TMP}/log", __file__, "--rank"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        print("".join(f"# {line}\n" for line in done.stdout.splitlines()))
+    result(done.returncode == 0, "torchrun, 2 ranks")
+
+
+if sys.argv[1:] == ["--rank"]:
+    dist.init_process_group("swingcoll")
+    moving(dist.get_rank(), dist.get_world_size())
+    dist.destroy_process_group()
+    sys.exit()
+
+plan(11)
+on_ranks("reductions of all types", reductions)
+on_ranks("data that is moved", moving)
+on_ranks("reduce_scatter, all_to_all", scattering)
+on_ranks("works and futures", works)
+on_ranks("what is refused", refused, (2,))
+on_ranks("groups of some ranks", groups, (4,))
+result(run_ranks(2, stores, TMP), "file, tcp, environment, a store handed in, 2 ranks")
+on_ranks("DDP", ddp)
+GATE = os.pipe()
+on_ranks("a rank that does not come", missing, (2,), seconds=10)
+on_ranks("a rank that dies", death, (3,), killed=(1,))
+if SHORT:
+    skip("torchrun, 2 ranks", "the short form")
+else:
+    torchrun()
+finish()

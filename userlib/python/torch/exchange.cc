@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Collectives that the library does not have as such: gather, scatter, and an alltoall of parts of unequal size; and what
+ * is refused.
+ */
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "group.h"
+
+namespace swingcoll_torch
+{
+
+using c10d::OpType;
+
+/* An allgather, whose result all but root drop. */
+AnyWork Group::gather(std::vector<Tensors> &outputs, Tensors &inputs,
+		      const c10d::GatherOptions &opts)
+{
+	at::NoGradGuard no_grad;
+	at::Tensor input = only(inputs, "gather");
+	bool here = rank_ == opts.rootRank;
+
+	check_root("gather", opts.rootRank);
+	if (here && (outputs.size() != 1 || outputs[0].size() != static_cast<size_t>(size_)))
+		throw std::invalid_argument(
+			"swingcoll: gather: root needs one output tensor for each rank");
+	Tensors to = here ? outputs[0]
+			  : Tensors{ at::empty({ size_, input.numel() }, input.options()) };
+	return gather_into({ "gather", "swingcoll:gather", OpType::GATHER }, inputs, to);
+}
+
+/* A broadcast, of which each rank keeps its part. */
+AnyWork Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
+		       const c10d::ScatterOptions &opts)
+{
+	at::NoGradGuard no_grad;
+	at::Tensor output = only(outputs, "scatter");
+	bool here = rank_ == opts.rootRank;
+	size_t part = output.nbytes();
+	int root = static_cast<int>(opts.rootRank), mine = rank_;
+
+	check_root("scatter", opts.rootRank);
+	if (here && (inputs.size() != 1 || inputs[0].size() != static_cast<size_t>(size_)))
+		throw std::invalid_argument(
+			"swingcoll: scatter: root needs one input tensor for each rank");
+	Tensors from = here ? inputs[0]
+			    : Tensors{ at::empty({ size_, output.numel() }, output.scalar_type()) };
+	auto all = std::make_shared<Joined>(from, "scatter");
+	if (all->bytes != part * static_cast<size_t>(size_))
+		throw std::invalid_argument(
+			"swingcoll: scatter: all tensors must have the size of the output");
+	all->load();
+	from.push_back(output);
+	return start(
+		{ "scatter", "swingcoll:scatter", OpType::SCATTER },
+		[=](auto comm, auto req) {
+			return swingcoll_ibroadcast(all->data(), all->data(), all->bytes,
+						    SWINGCOLL_U8, root, comm, req);
+		},
+		from, { output },
+		[all, output, part, mine] {
+			at::Tensor tight = output.is_contiguous()
+						   ? output
+						   : at::empty(output.sizes(), output.options());
+
+			memcpy(tight.data_ptr(), static_cast<char *>(all->data()) + mine * part,
+			       part);
+			if (!tight.is_same(output))
+				output.copy_(tight);
+		});
+}
+
+/* ---- alltoall ---- */
+
+/* The largest of all ranks' numbers. */
+size_t Group::largest_on_all(const char *name, size_t mine)
+{
+	uint64_t value = mine;
+
+	engine->begin(name, [&] {
+		return swingcoll_allreduce(&value, &value, 1, SWINGCOLL_U64, SWINGCOLL_MAX,
+					   engine->comm);
+	});
+	return value;
+}
+
+static size_t largest_of(const Tensors &parts)
+{
+	size_t most = 0;
+
+	for (const at::Tensor &part : parts)
+		most = std::max<size_t>(most, part.nbytes());
+	return most;
+}
+
+static bool are_equal(const Tensors &parts, size_t bytes)
+{
+	return std::all_of(parts.begin(), parts.end(),
+			   [bytes](const at::Tensor &part) { return part.nbytes() == bytes; });
+}
+
+/* Parts, each at a multiple of stride bytes. */
+static void spread(const Tensors &parts, char *to, size_t stride)
+{
+	for (const at::Tensor &part : parts) {
+		at::Tensor tight = part.contiguous();
+
+		memcpy(to, tight.data_ptr(), tight.nbytes());
+		to += stride;
+	}
+}
+
+static void unspread(const Tensors &parts, const char *from, size_t stride)
+{
+	for (const at::Tensor &part : parts) {
+		at::Tensor tight = part.is_contiguous() ? part
+							: at::empty(part.sizes(), part.options());
+
+		memcpy(tight.data_ptr(), from, tight.nbytes());
+		if (!tight.is_same(part))
+			part.copy_(tight);
+		from += stride;
+	}
+}
+
+/*
+ * inputs[r] goes to rank r, outputs[r] comes from it. The library's parts all have one size, and no argument says that the
+ * ranks' do: the ranks first agree on the largest, in this thread, since another collective must not come between. Where
+ * all parts of a rank are that large, it needs no copies.
+ */
+AnyWork Group::exchange(const Call &call, const Tensors &inputs, const Tensors &outputs)
+{
+	size_t stride = largest_on_all(call.name,
+				       std::max(largest_of(inputs), largest_of(outputs)));
+	int64_t whole = static_cast<int64_t>(stride) * size_;
+	Tensors used = inputs;
+
+	used.insert(used.end(), outputs.begin(), outputs.end());
+	if (are_equal(inputs, stride) && are_equal(outputs, stride)) {
+		auto send = std::make_shared<Joined>(inputs, call.name);
+		auto recv = std::make_shared<Joined>(outputs, call.name);
+
+		send->load();
+		return start(
+			call,
+			[=](auto comm, auto req) {
+				return swingcoll_ialltoall(send->data(), recv->data(), stride,
+							   SWINGCOLL_U8, comm, req);
+			},
+			used, outputs, [send, recv] { recv->store(); });
+	}
+	at::Tensor send = at::empty({ whole }, at::kByte), recv = at::empty({ whole }, at::kByte);
+	char *to = static_cast<char *>(send.data_ptr()),
+	     *from = static_cast<char *>(recv.data_ptr());
+
+	spread(inputs, to, stride);
+	used.insert(used.end(), { send, recv });
+	return start(
+		call,
+		[=](auto comm, auto req) {
+			return swingcoll_ialltoall(to, from, stride, SWINGCOLL_U8, comm, req);
+		},
+		used, outputs, [=] { unspread(outputs, from, stride); });
+}
+
+/* A tensor cut along its first dimension: into equal parts, or as splits says. */
+static Tensors cut(const at::Tensor &tensor, const std::vector<int64_t> &splits, int size)
+{
+	check_tensor(tensor, "all_to_all_single");
+	if (splits.empty()) {
+		if (!tensor.dim() || tensor.size(0) % size)
+			throw std::invalid_argument(
+				"swingcoll: all_to_all_single: the number of ranks does not divide the first dimension: pass the sizes of the parts");
+		return tensor.split(std::max<int64_t>(tensor.size(0) / size, 1));
+	}
+	int64_t sum = 0;
+	for (int64_t part : splits)
+		sum += part;
+	if (splits.size() != static_cast<size_t>(size) || !tensor.dim() || sum != tensor.size(0))
+		throw std::invalid_argument(
+			"swingcoll: all_to_all_single: the sizes of the parts must be one for each rank, and add up to the first dimension");
+	return tensor.split_with_sizes(splits);
+}
+
+AnyWork Group::alltoall_base(at::Tensor &output, at::Tensor &input,
+			     std::vector<int64_t> &output_splits,
+			     std::vector<int64_t> &input_splits, const c10d::AllToAllOptions &)
+{
+	at::NoGradGuard no_grad;
+	std::vector<int64_t> zeros(static_cast<size_t>(size_), 0);
+	auto parts = [&](const at::Tensor &tensor, const std::vector<int64_t> &splits) {
+		return cut(tensor,
+			   splits.empty() && tensor.dim() && !tensor.size(0) ? zeros : splits,
+			   size_);
+	};
+
+	return exchange({ "all_to_all_single", "swingcoll:all_to_all", OpType::ALLTOALL_BASE },
+			parts(input, input_splits), parts(output, output_splits));
+}
+
+AnyWork Group::alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAllOptions &)
+{
+	at::NoGradGuard no_grad;
+
+	if (outputs.size() != static_cast<size_t>(size_) || inputs.size() != outputs.size())
+		throw std::invalid_argument(
+			"swingcoll: all_to_all: needs one tensor for each rank, in both lists");
+	for (const Tensors *list : { &inputs, &outputs })
+		for (const at::Tensor &tensor : *list)
+			check_tensor(tensor, "all_to_all");
+	return exchange({ "all_to_all", "swingcoll:all_to_all", OpType::ALLTOALL }, inputs,
+			outputs);
+}
+
+/* ---- refused ---- */
+
+[[noreturn]] static void no_messages(const char *name)
+{
+	throw std::invalid_argument(
+		"swingcoll: " + std::string(name) +
+		" is not supported: make a group of backend gloo for messages, dist.new_group(backend=\"gloo\")");
+}
+
+AnyWork Group::send(Tensors &, int, int)
+{
+	no_messages("send");
+}
+
+AnyWork Group::recv(Tensors &, int, int)
+{
+	no_messages("recv");
+}
+
+AnyWork Group::recvAnysource(Tensors &, int)
+{
+	no_messages("recv from any source");
+}
+
+} // namespace swingcoll_torch

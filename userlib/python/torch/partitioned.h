@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * A partitioned allreduce of one tensor, in place: made once, run as often as wanted. It holds the tensor, since the kernel
+ * keeps its memory pinned.
+ */
+#ifndef SWINGCOLL_TORCH_PARTITIONED_H
+#define SWINGCOLL_TORCH_PARTITIONED_H
+
+#include "group.h"
+
+namespace swingcoll_torch
+{
+
+class Partitioned : public std::enable_shared_from_this<Partitioned>
+{
+      public:
+	Partitioned(std::shared_ptr<Engine> engine, int rank, at::Tensor tensor, int partitions,
+		    const c10d::ReduceOp &op);
+	~Partitioned();
+
+	/* Begin a round; the last one is done. Partitions run as soon as all ranks have marked them ready. */
+	void start();
+	void ready(int partition);
+	/* The rest of the round as a work. */
+	AnyWork work();
+
+	const at::Tensor tensor;
+	const int partitions;
+
+      private:
+	const std::shared_ptr<Engine> engine;
+	const int rank;
+	struct swingcoll_partitioned *p = nullptr;
+};
+
+} // namespace swingcoll_torch
+
+#endif /* SWINGCOLL_TORCH_PARTITIONED_H */

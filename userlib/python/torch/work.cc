@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Works: who waits, who copies the results, and what becomes of the future. */
+#include <cerrno>
+#include <thread>
+
+#include "work.h"
+
+namespace swingcoll_torch
+{
+
+std::runtime_error failure(struct swingcoll_comm *comm, const char *name, int error)
+{
+	char text[512] = "";
+	int known = 0;
+	std::string what = std::string("swingcoll: ") + name + ": ";
+
+	/* A rank that calls after the failure gets another error, with the same reason. */
+	if (comm)
+		known = swingcoll_comm_error(comm, text, sizeof(text), nullptr);
+	if (*text && (known == error || swingcoll_comm_failed(error)))
+		return std::runtime_error(what + text);
+	return std::runtime_error(what + swingcoll_strerror(error));
+}
+
+/* ---- engine ---- */
+
+Engine::~Engine()
+{
+	swingcoll_comm_destroy(comm);
+}
+
+WorkPtr Engine::oldest()
+{
+	std::lock_guard<std::mutex> guard(lock);
+
+	return pending.empty() ? WorkPtr() : pending.front();
+}
+
+/* Return the requests of works that are done and that nobody waits for. */
+void Engine::collect()
+{
+	for (WorkPtr work = oldest(); work && work->isCompleted(); work = oldest())
+		drop(work.get());
+}
+
+void Engine::begin(const char *name, const std::function<int()> &call)
+{
+	collect();
+	for (;;) {
+		int error = call();
+
+		if (!error)
+			return;
+		WorkPtr work = error == -EAGAIN ? oldest() : WorkPtr();
+		if (!work)
+			throw failure(comm, name, error);
+		work->finish();
+	}
+}
+
+void Engine::add(WorkPtr work)
+{
+	std::lock_guard<std::mutex> guard(lock);
+
+	pending.push_back(std::move(work));
+}
+
+void Engine::drop(const Work *work)
+{
+	WorkPtr last; /* let go of outside the lock */
+	std::lock_guard<std::mutex> guard(lock);
+
+	for (auto it = pending.begin(); it != pending.end(); ++it)
+		if (it->get() == work) {
+			last = std::move(*it);
+			pending.erase(it);
+			return;
+		}
+}
+
+void Engine::loop()
+{
+	for (;;) {
+		std::unique_lock<std::mutex> guard(lock);
+
+		more.wait(guard, [this] { return closed || !later.empty(); });
+		if (later.empty())
+			return;
+		WorkPtr work = std::move(later.front());
+		later.pop_front();
+		guard.unlock();
+		work->finish();
+	}
+}
+
+void Engine::finish_later(WorkPtr work)
+{
+	std::lock_guard<std::mutex> guard(lock);
+
+	later.push_back(std::move(work));
+	if (!running)
+		std::thread([self = shared_from_this()] { self->loop(); }).detach();
+	running = true;
+	more.notify_one();
+}
+
+void Engine::close()
+{
+	std::unique_lock<std::mutex> guard(lock);
+	bool left = !pending.empty();
+
+	/* Works hold the engine, and the engine them: the thread ends that. */
+	later.insert(later.end(), pending.begin(), pending.end());
+	closed = true;
+	if (left && !running)
+		std::thread([self = shared_from_this()] { self->loop(); }).detach();
+	running = running || left;
+	more.notify_one();
+}
+
+/* ---- work ---- */
+
+Work::Work(std::shared_ptr<Engine> engine, int rank, c10d::OpType type, const char *title,
+	   const std::vector<at::Tensor> &inputs, Job job)
+	: c10d::Work(rank, type, title, inputs), engine(std::move(engine)), job(std::move(job)),
+	  outputs(this->job.outputs)
+{
+}
+
+bool Work::done()
+{
+	std::lock_guard<std::mutex> guard(mutex_);
+
+	return completed_;
+}
+
+/* Under turn. */
+void Work::conclude(int error)
+{
+	at::NoGradGuard no_grad;
+	std::exception_ptr exception;
+
+	if (error)
+		exception = std::make_exception_ptr(failure(engine->comm, job.name, error));
+	else if (job.then)
+		try {
+			job.then();
+		} catch (...) {
+			exception = std::current_exception();
+		}
+	job = Job();
+	c10d::Work::finish(exception);
+}
+
+void Work::finish()
+{
+	{
+		std::lock_guard<std::mutex> guard(turn);
+
+		if (!done())
+			conclude(job.wait());
+	}
+	settle();
+	engine->drop(this);
+}
+
+bool Work::isCompleted()
+{
+	{
+		std::unique_lock<std::mutex> guard(turn, std::try_to_lock);
+
+		if (done())
+			return true;
+		if (!guard || !job.test)
+			return false;
+		int error = job.test();
+		if (error == -EINPROGRESS)
+			return false;
+		conclude(error);
+	}
+	settle();
+	return true;
+}
+
+/* Complete the future, if there is one. Its callbacks may use this work: no lock is held. */
+void Work::settle()
+{
+	c10::intrusive_ptr<c10::ivalue::Future> ready;
+	std::exception_ptr exception;
+
+	{
+		std::lock_guard<std::mutex> guard(mutex_);
+
+		if (!future || !completed_ || settled)
+			return;
+		settled = true;
+		ready = future;
+		exception = exception_;
+	}
+	if (exception)
+		ready->setError(exception);
+	else
+		ready->markCompleted(c10::IValue(outputs));
+}
+
+bool Work::wait(std::chrono::milliseconds timeout)
+{
+	WorkPtr self = WorkPtr::unsafe_reclaim_from_nonowning(this);
+
+	if (timeout == kNoTimeout) {
+		finish();
+	} else if (!isCompleted()) {
+		engine->finish_later(self);
+		std::unique_lock<std::mutex> guard(mutex_);
+		if (!cv_.wait_for(guard, timeout, [this] { return completed_; }))
+			throw std::runtime_error(
+				"swingcoll: not done after " + std::to_string(timeout.count()) +
+				" ms: swingctl status shows which ranks have not come");
+	}
+	std::lock_guard<std::mutex> guard(mutex_);
+	if (exception_)
+		std::rethrow_exception(exception_);
+	return true;
+}
+
+std::vector<at::Tensor> Work::result()
+{
+	return outputs;
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture()
+{
+	bool first;
+	c10::intrusive_ptr<c10::ivalue::Future> mine;
+
+	{
+		std::lock_guard<std::mutex> guard(mutex_);
+
+		first = !future;
+		if (first)
+			future = c10::make_intrusive<c10::ivalue::Future>(
+				c10::ListType::create(c10::TensorType::get()));
+		mine = future;
+	}
+	if (first && done())
+		settle();
+	else if (first)
+		engine->finish_later(WorkPtr::unsafe_reclaim_from_nonowning(this));
+	return mine;
+}
+
+} // namespace swingcoll_torch

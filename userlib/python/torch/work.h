@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Collectives in flight. An Engine has a communicator and the works on it, and holds each work until it is done, so that
+ * the memory of its tensors outlives the collective even if the caller drops the work.
+ *
+ * A work is finished by the thread that waits for it. Only a future, or a wait with a timeout, needs a thread of the
+ * engine's, which is made for the first of them. Nothing ever joins that thread: the last holder of a process group may be
+ * DDP's reducer, which goes away with the interpreter's lock held, and a callback of a future needs that lock. So the
+ * thread shares the engine, and whoever lets go of the engine last destroys the communicator.
+ */
+#ifndef SWINGCOLL_TORCH_WORK_H
+#define SWINGCOLL_TORCH_WORK_H
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <swingcoll.h>
+
+#include "compat.h"
+
+namespace swingcoll_torch
+{
+
+class Work;
+using WorkPtr = c10::intrusive_ptr<Work>;
+
+/* "swingcoll: allreduce: rank 2 ...", for a negative errno. comm may be NULL. */
+std::runtime_error failure(struct swingcoll_comm *comm, const char *name, int error);
+
+class Engine : public std::enable_shared_from_this<Engine>
+{
+      public:
+	explicit Engine(struct swingcoll_comm *comm) : comm(comm)
+	{
+	}
+	~Engine();
+
+	/* Call it, and again when an older work is done if too many are in flight. Throws. */
+	void begin(const char *name, const std::function<int()> &call);
+	void add(WorkPtr work);
+	void drop(const Work *work);
+	/* Finish it in the engine's thread. */
+	void finish_later(WorkPtr work);
+	/* No more works come: the thread ends after those that it has. */
+	void close();
+
+	struct swingcoll_comm *const comm;
+
+      private:
+	WorkPtr oldest();
+	void collect();
+	void loop();
+
+	std::mutex lock; /* of all below; a leaf */
+	std::condition_variable more;
+	std::deque<WorkPtr> pending;
+	std::deque<WorkPtr> later;
+	bool running = false;
+	bool closed = false;
+};
+
+/*
+ * What a collective needs beside its tensors.
+ *
+ * wait		sleeps until it is done, and returns 0 or a negative errno
+ * test		does not sleep, and returns -EINPROGRESS; may be empty
+ * then		runs after success: copies results to where they belong; may be empty
+ * tensors	whose memory the collective uses
+ * outputs	value of the future
+ */
+struct Job {
+	const char *name;
+	std::function<int()> wait;
+	std::function<int()> test;
+	std::function<void()> then;
+	std::vector<at::Tensor> tensors;
+	std::vector<at::Tensor> outputs;
+};
+
+class Work : public c10d::Work
+{
+      public:
+	Work(std::shared_ptr<Engine> engine, int rank, c10d::OpType type, const char *title,
+	     const std::vector<at::Tensor> &inputs, Job job);
+
+	bool isCompleted() override;
+	bool wait(std::chrono::milliseconds timeout) override;
+	std::vector<at::Tensor> result() override;
+	c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+
+	/* Sleep until it is done. Does not throw. The caller holds the work. */
+	void finish();
+
+      private:
+	bool done();
+	void conclude(int error);
+	void settle();
+
+	const std::shared_ptr<Engine> engine;
+	std::mutex turn; /* held by the thread that waits for the collective or tests it */
+	Job job;	 /* under turn until done() */
+	const std::vector<at::Tensor> outputs;
+	/* Under mutex_ of the base, which also has completed_ and exception_. */
+	c10::intrusive_ptr<c10::ivalue::Future> future;
+	bool settled = false;
+};
+
+} // namespace swingcoll_torch
+
+#endif /* SWINGCOLL_TORCH_WORK_H */
