@@ -261,9 +261,10 @@ def train(model, batches, loss=torch.nn.MSELoss()):
 
 
 def ddp(rank, size):
-    """DDP with several buckets trains as one process with all data does, with either hook, to the same bits on all ranks."""
+    """DDP with several buckets trains as one process with all data does, to the same bits on all ranks; with a hook."""
     generator = torch.Generator().manual_seed(2)
-    batches = [(torch.randn(8 * size, 20, generator=generator), torch.randn(8 * size, 1, generator=generator)) for _ in range(4)]
+    data = torch.randn(4, 8 * size, 21, generator=generator)
+    batches = [(batch[:, :20], batch[:, 20:]) for batch in data]
     alone = train(model_of(), batches)
     mine = [(x[rank * 8 : rank * 8 + 8], y[rank * 8 : rank * 8 + 8]) for x, y in batches]
     for hook in (False, True):
@@ -281,7 +282,8 @@ def ddp(rank, size):
 def missing(rank, size):
     """A rank that does not come is named, by the deadline of the group and by the monitored barrier."""
     if rank == 0:
-        raises(RuntimeError, "by rank 1", lambda: swingcoll.torch.monitored_barrier(timeout=datetime.timedelta(seconds=1)))
+        second = datetime.timedelta(seconds=1)
+        raises(RuntimeError, "by rank 1", lambda: swingcoll.torch.monitored_barrier(timeout=second))
         os.read(GATE[0], 1)
         return
     try:
@@ -313,7 +315,10 @@ def torchrun():
 if sys.argv[1:] == ["--rank"]:
     dist.init_process_group("swingcoll")
     moving(dist.get_rank(), dist.get_world_size())
-    dist.destroy_process_group()
+    # The group ends with the interpreter, and DDP is its last holder.
+    last = torch.nn.parallel.DistributedDataParallel(model_of())
+    train(last, [(torch.ones(8, 20), torch.ones(8, 1))])
+    dist.all_reduce(torch.ones(1), async_op=True)
     sys.exit()
 
 plan(11)

@@ -4,8 +4,8 @@
 
 usage: make_binding.py SWINGCOLL_H OUTPUT_C
 
-The binding is made by cffi, in API mode, because cffi reads the declarations from swingcoll.h itself, so that there is no
-second copy of them, the C compiler checks every type, one binary serves all versions of Python 3, and every call
+The binding is made by cffi, in API mode, because cffi reads the declarations from swingcoll.h itself, so that there is
+no second copy of them, the C compiler checks every type, one binary serves all versions of Python 3, and every call
 releases the interpreter's lock. ctypes would need the copy, and the limited C API a wrapper for each call.
 """
 

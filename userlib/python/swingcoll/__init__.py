@@ -13,8 +13,8 @@
 
 Names and arguments are those of the upper-case methods of mpi4py. Buffers are anything with the buffer protocol or
 ``__dlpack__``, such as arrays of NumPy and CPU tensors of PyTorch; ``[buffer, swingcoll.BF16]`` names the type of
-elements that the buffer does not know. Other threads run while a call waits. A failure raises ``swingcoll.Error``, whose
-``rank`` is the one at fault; a missed deadline raises ``swingcoll.DeadlineError``, which is a TimeoutError.
+elements that the buffer does not know. Other threads run while a call waits. A failure raises ``swingcoll.Error``,
+whose ``rank`` is the one at fault; a missed deadline raises ``swingcoll.DeadlineError``, which is a TimeoutError.
 
 ``swingcoll.torch`` is a backend of torch.distributed.
 """

@@ -194,7 +194,7 @@ class Comm:
         if sendbuf is IN_PLACE:
             return _moves("allgather", recv.at(self.rank * shard), recv.pointer, shard, recv)
         send = parse(sendbuf)
-        _expect(send.bytes == shard, f"recv has {recv.bytes} bytes: it needs {self.size} times the {send.bytes} of send")
+        _expect(send.bytes == shard, f"recv has {recv.bytes} bytes: it needs {self.size} times send's {send.bytes}")
         return _moves("allgather", send.pointer, recv.pointer, shard, (send, recv))
 
     def _gather(self, sendbuf, recvbuf, root) -> _Call:

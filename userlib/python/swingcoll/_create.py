@@ -43,7 +43,8 @@ def make_options(
     timeout is in seconds (default 30), slot_max in bytes (0: as the library chooses, -1: none); the others are those of
     swingcoll_comm_create(3).
     """
-    texts = {name: ffi.new("char[]", text.encode()) for name, text in (("algo", algo), ("topo", topo), ("tuning", tuning)) if text}
+    named = {"algo": algo, "topo": topo, "tuning": tuning}
+    texts = {name: ffi.new("char[]", text.encode()) for name, text in named.items() if text}
     opts = ffi.new("struct swingcoll_comm_opts *", texts)
     if timeout is not None:
         opts.timeout_ms = max(1, round(timeout * 1000))

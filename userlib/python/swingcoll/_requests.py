@@ -15,8 +15,8 @@ ALL_PARTITIONS = lib.SWINGCOLL_ALL_PARTITIONS
 class Request:
     """A collective in flight, of one rank.
 
-    ``Wait()`` blocks and ``Test()`` does not; ``await request`` waits without blocking the event loop. The buffers belong
-    to the collective until then. A request that is dropped is waited for.
+    ``Wait()`` blocks and ``Test()`` does not; ``await request`` waits without blocking the event loop. The buffers
+    belong to the collective until then. A request that is dropped is waited for.
     """
 
     def __init__(self, comm, req, owners: Any, then: Optional[Callable[[], None]]):

@@ -8,9 +8,9 @@
 
     dist.init_process_group("swingcoll")         # env://, file://, tcp:// or store=..., as any backend
 
-CPU tensors. A tensor that is not contiguous goes through a copy. bool reduces as truth values. Messages (send, recv) are
-refused: make a group of backend "gloo" for them. The timeout of a group is the deadline of each of its collectives; the
-exception names the rank that did not come.
+CPU tensors. A tensor that is not contiguous goes through a copy. bool reduces as truth values. Messages (send, recv)
+are refused: make a group of backend "gloo" for them. The timeout of a group is the deadline of each of its collectives;
+the exception names the rank that did not come.
 """
 
 import inspect
@@ -79,8 +79,8 @@ class PartitionedHook:
 def partitioned_hook(state: PartitionedHook, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """A communication hook for DDP: averages gradients by partitioned allreduces.
 
-    The collective of each bucket is made once, so that a step pins no memory and makes no plan, and the parts of a bucket
-    are on their way one after the other::
+    The collective of each bucket is made once, so that a step pins no memory and makes no plan, and the parts of a
+    bucket are on their way one after the other::
 
         model.register_comm_hook(swingcoll.torch.PartitionedHook(), swingcoll.torch.partitioned_hook)
     """

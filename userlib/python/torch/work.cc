@@ -84,8 +84,10 @@ void Engine::loop()
 		std::unique_lock<std::mutex> guard(lock);
 
 		more.wait(guard, [this] { return closed || !later.empty(); });
-		if (later.empty())
+		if (later.empty()) {
+			running = false;
 			return;
+		}
 		WorkPtr work = std::move(later.front());
 		later.pop_front();
 		guard.unlock();

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch.distributed import Store, Work
+
+def create(store: Store, rank: int, size: int, timeout: timedelta) -> Any: ...
+def partitioned(group: Any, tensor: torch.Tensor, partitions: int, op: Any) -> Partitioned: ...
+
+class Partitioned:
+    tensor: torch.Tensor
+    partitions: int
+    def start(self) -> None: ...
+    def ready(self, partition: int) -> None: ...
+    def work(self) -> Work: ...
