@@ -162,8 +162,8 @@ static void cancel_collective(struct io_uring_cmd *cmd)
 }
 
 /*
- * A request could not be made. Those behind it may be in the ring already, and each would be matched with what
- * the other ranks have called one place before. So what has no effect if an ioctl returns it aborts the
+ * A request could not be made. Those behind it may be in the ring already, and each would be matched with
+ * what the other ranks have called one place before. So what has no effect if an ioctl returns it aborts the
  * communicator here, unless the caller could know it in advance.
  */
 static void lose_turn(struct swc_ctx *ctx, const struct swc_desc *desc, int error)

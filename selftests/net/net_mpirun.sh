@@ -95,7 +95,7 @@ loop() {
 	local rank status=0 pids=()
 	for ((rank = 0; rank < all; rank++)); do
 		"${limited[@]}" "$remote" "node$((rank * nodes / all))" SWINGCOLL_ROOT="$root" \
-			SWINGCOLL_RANK=$rank SWINGCOLL_NRANKS=$all "$perf" "${sizes[@]}" &
+			SWINGCOLL_RANK=$rank SWINGCOLL_NRANKS="$all" "$perf" "${sizes[@]}" &
 		pids+=($!)
 	done
 	for rank in "${!pids[@]}"; do

@@ -205,7 +205,8 @@ static void run_beside(struct swc_t_forger *forger, struct swc_t_job *job, struc
 	KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&forger->done, msecs_to_jiffies(SWC_T_NO_DEADLINE)),
 			0ul);
 	KUNIT_EXPECT_EQ(test, forger->error, 0);
-	KUNIT_EXPECT_EQ_MSG(test, comm->status, SWC_COMM_LIVE, "after %u answers: %s", forger->sent, comm->text);
+	KUNIT_EXPECT_EQ_MSG(test, comm->status, SWC_COMM_LIVE, "after %u answers: %s", forger->sent,
+			    comm->text);
 	swc_t_forge_end(forger, comm, 1);
 	swc_t_job_expect(job, 0);
 	swc_t_job_check_sum(job);
