@@ -2,10 +2,10 @@
 /* Blocking collectives: each describes itself, and goes to swingcoll or to MPI. */
 #include "pmpi/entry.h"
 
-#include "pmpi/blocking_template.h"
+#include "pmpi/collective_template.h"
 #if MPI_VERSION >= 4
 #define PMPI_LARGE
-#include "pmpi/blocking_template.h"
+#include "pmpi/collective_template.h"
 #endif
 
 /*
@@ -40,24 +40,3 @@ int pmpi_Allgatherv(const void *send, int send_count, MPI_Datatype send_type, vo
 	return ret;
 }
 PMPI_EXPORT(Allgatherv);
-
-int pmpi_Barrier(MPI_Comm comm)
-{
-	struct pmpi_call c;
-	int ret;
-
-	if (pmpi_passes(PMPI_BARRIER, comm, MPI_BYTE, 0, 0))
-		return PMPI_Barrier(comm);
-	c = (struct pmpi_call){
-		.name = PMPI_BARRIER,
-		.coll = SWINGCOLL_BARRIER,
-		.recv_type = MPI_BYTE,
-		.mpi = comm,
-	};
-	if (pmpi_offload(&c, &ret))
-		return ret;
-	ret = PMPI_Barrier(comm);
-	pmpi_passed(&c);
-	return ret;
-}
-PMPI_EXPORT(Barrier);

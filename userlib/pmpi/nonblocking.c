@@ -3,28 +3,12 @@
 #include "pmpi/entry.h"
 #include "pmpi/requests.h"
 
-#include "pmpi/nonblocking_template.h"
+#define PMPI_NONBLOCKING
+#include "pmpi/collective_template.h"
 #if MPI_VERSION >= 4
 #define PMPI_LARGE
-#include "pmpi/nonblocking_template.h"
+#include "pmpi/collective_template.h"
 #endif
-
-int pmpi_Ibarrier(MPI_Comm comm, MPI_Request *request)
-{
-	struct pmpi_call c = {
-		.name = PMPI_IBARRIER,
-		.coll = SWINGCOLL_BARRIER,
-		.recv_type = MPI_BYTE,
-		.mpi = comm,
-		.memo = PMPI_NO_MEMO,
-	};
-	int ret;
-
-	if (pmpi_begin(&c, request, &ret))
-		return ret;
-	return PMPI_Ibarrier(comm, request);
-}
-PMPI_EXPORT(Ibarrier);
 
 /* The one call for requests in which MPICH does not poll them. */
 PMPI_PUBLIC int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)

@@ -1,17 +1,41 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* For the templates: names and the type of counts, for PMPI_LARGE (names with _c) or not. */
+/*
+ * For collective_template.h, which is compiled once for each kind of functions: blocking, or, with
+ * PMPI_NONBLOCKING, those that return a request; with counts of int, or, with PMPI_LARGE, of
+ * MPI_Count and with names that end in _c. Each macro is given the name of both first kinds.
+ */
 #undef COUNT
-#undef OURS
-#undef THEIRS
-#undef EXPORT
+#undef OURS_
+#undef THEIRS_
+#undef EXPORT_
 #ifdef PMPI_LARGE
 #define COUNT MPI_Count
-#define OURS(name) pmpi_##name##_c
-#define THEIRS(name) PMPI_##name##_c
-#define EXPORT(name) PMPI_EXPORT_(MPI_##name##_c, pmpi_##name##_c)
+#define OURS_(name) pmpi_##name##_c
+#define THEIRS_(name) PMPI_##name##_c
+#define EXPORT_(name) PMPI_EXPORT_(MPI_##name##_c, pmpi_##name##_c)
 #else
 #define COUNT int
-#define OURS(name) pmpi_##name
-#define THEIRS(name) PMPI_##name
-#define EXPORT(name) PMPI_EXPORT_(MPI_##name, pmpi_##name)
+#define OURS_(name) pmpi_##name
+#define THEIRS_(name) PMPI_##name
+#define EXPORT_(name) PMPI_EXPORT_(MPI_##name, pmpi_##name)
+#endif
+
+#ifndef OURS
+#ifdef PMPI_NONBLOCKING
+#define OURS(blocking, nonblocking) OURS_(nonblocking)
+#define THEIRS(blocking, nonblocking) THEIRS_(nonblocking)
+#define EXPORT(blocking, nonblocking) EXPORT_(nonblocking)
+#define ID(name) PMPI_I##name
+#define REQUEST_PARAM , MPI_Request *request
+#define REQUEST_ARG , request
+#define OFFLOAD(call, ret) pmpi_begin(call, request, ret)
+#else
+#define OURS(blocking, nonblocking) OURS_(blocking)
+#define THEIRS(blocking, nonblocking) THEIRS_(blocking)
+#define EXPORT(blocking, nonblocking) EXPORT_(blocking)
+#define ID(name) PMPI_##name
+#define REQUEST_PARAM
+#define REQUEST_ARG
+#define OFFLOAD(call, ret) pmpi_offload(call, ret)
+#endif
 #endif
