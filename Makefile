@@ -96,22 +96,22 @@ coverage:
 demo:
 	@tools/vm/demo $(if $(HERE),--here)
 
-.PHONY: bench
-bench:
+# What most benchmarks run: programs of MPI libraries, ours, and the module.
+.PHONY: bench-programs
+bench-programs:
 	@tools/setup bench
 	@$(MAKE) -s lib tools
 	@$(MAKE) -s -C tools bench
 	@$(MAKE) -s modules KVER=6.12
+
+.PHONY: bench
+bench: bench-programs
 	@tools/vm/run --kernel 6.12 --cpus 2 --mem 4G --timeout 3600 --out build/bench -- tools/bench/run
 	@tools/vm/run --kernel 6.12 --cpus 2 --mem 4G --timeout 600 --out build/bench -- tools/bench/executor
 
 # MPI beside itself under the preload library.
 .PHONY: bench-mpi
-bench-mpi:
-	@tools/setup bench
-	@$(MAKE) -s lib tools
-	@$(MAKE) -s -C tools bench
-	@$(MAKE) -s modules KVER=6.12
+bench-mpi: bench-programs
 	@tools/vm/run --kernel 6.12 --cpus 2 --mem 4G --timeout 1800 -- tools/bench/mpi
 
 .PHONY: bench-dma bench-overlap
@@ -125,11 +125,7 @@ bench-dma bench-overlap: bench-%:
 
 # Several virtual machines at once; PART=pairs, cpu, instructions or torus for one part of it.
 .PHONY: bench-cluster
-bench-cluster:
-	@tools/setup bench
-	@$(MAKE) -s lib tools
-	@$(MAKE) -s -C tools bench
-	@$(MAKE) -s modules KVER=6.12
+bench-cluster: bench-programs
 	@tools/bench/cluster $(PART)
 
 # Need neither the module nor a virtual machine. figures: times by a model, in build/figures. readme-figures: the plots
