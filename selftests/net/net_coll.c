@@ -5,7 +5,7 @@
  *
  *	net_coll [WORD [TIMES]]		only groups with WORD in their names; so many times
  *
- * SWC_TEST_SHORT=1: all pairs of algorithm, collective, size and layout instead of all combinations.
+ * SWC_TEST_SHORT=1: all pairs of algorithm, collective, size and layout instead of all combinations, fewer partitions.
  */
 #include <errno.h>
 #include <sys/resource.h>
@@ -324,6 +324,7 @@ static int partitioned(void)
 				     SWINGCOLL_ALLGATHER };
 	static const size_t counts[] = { 50, 3000, 70001 };
 	uint64_t buffered = testlib_stat(SWC_STAT_UNEXPECTED_BUFFERED);
+	int parts = pairs_short() ? 10 : 40;
 	struct swingcoll_comm *comm;
 
 	CHECK_EQ(comm_new(&comm, NULL), 0);
@@ -336,7 +337,7 @@ static int partitioned(void)
 							      : counts[k] / layout->nranks,
 					       .in_place = whole };
 
-			if (partitioned_one(&c, 40, comm)) {
+			if (partitioned_one(&c, parts, comm)) {
 				ksft_print_msg("rank %d: partitioned %s\n", rank,
 					       coll_describe(&c));
 				return 1;

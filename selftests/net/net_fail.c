@@ -7,7 +7,7 @@
  *	net_fail [WORD]		only cases with WORD in their names
  *
  * NET_FAIL_KILLS: so many random kills, 50 if not set; NET_FAIL_SECONDS: for so long instead; NET_FAIL_SEED: repeat
- * another run.
+ * another run. SWC_TEST_SHORT=1: fewer rounds while packets are lost.
  */
 #include <errno.h>
 #include <sched.h>
@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 
 #include "net_ranks.h"
+#include "pairs.h"
 
 #define SHORT_MS 3000	 /* deadlines that end an operation */
 #define SILENCE_MS 20000 /* devices give up a silent peer in some ten seconds */
@@ -480,14 +481,17 @@ static const struct steady steadies[] = {
 static int steady(const struct steady *s)
 {
 	bool here = net_node == net_victim_node();
+	struct net_steady ranks = s->ranks;
 	uint64_t start;
 	pid_t pid[NET_LOCAL_RANKS];
 	int bad = 0;
 
 	memset(net_shared, 0, sizeof(*net_shared));
+	if (pairs_short())
+		ranks.rounds = (ranks.rounds + 2) / 3;
 	if (s->disturbance == LOSSY)
 		bad |= command("lossy", NULL);
-	testlib_fork_ranks(pid, NET_LOCAL_RANKS, net_steady_rank, (void *)&s->ranks);
+	testlib_fork_ranks(pid, NET_LOCAL_RANKS, net_steady_rank, &ranks);
 	bad |= net_any(!net_all_started(pid));
 	if (here && s->disturbance == SHORT_CUT && !bad) {
 		testlib_sleep_ms(300);
