@@ -41,7 +41,7 @@ static const struct {
 	{ -EBUSY, "the round of a partitioned collective is not complete: wait for it first" },
 	{ -ENODATA, "nothing to compute from: no product was given, or it is of another type" },
 	{ -ENOENT,
-	  "a file, or the library of a launcher (libswingcoll_pmix.so.0), does not exist" },
+	  "a file, or the library of a launcher (libswingcoll_pmix.so.1), does not exist" },
 	{ -EADDRINUSE, "another program listens at the port of the root (SWINGCOLL_ROOT)" },
 	{ -EADDRNOTAVAIL,
 	  "no address of a node is known: set SWINGCOLL_ADDRS or SWINGCOLL_IFACES there" },

@@ -13,7 +13,7 @@
 #include "src/env_names.h"
 #include "src/priv.h"
 
-#define PMIX_LIBRARY "libswingcoll_pmix.so.0"
+#define PMIX_LIBRARY "libswingcoll_pmix.so.1"
 
 typedef int bootstrap_fn(struct swingcoll_bootstrap **boot);
 
