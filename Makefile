@@ -140,6 +140,12 @@ readme-figures:
 	@tools/setup figures
 	@tools/bench/plot --readme
 
+# Debian packages of all of it, in build/deb.
+.PHONY: deb
+deb:
+	@tools/setup deb
+	@tools/dist/build-deb
+
 .PHONY: setup kernels-refresh
 setup:
 	@tools/setup
@@ -209,6 +215,7 @@ help:
 	@echo "make figures              compare the algorithms by a model, tables and plots in build/figures"
 	@echo "make readme-figures       draw the plots of the README again"
 	@echo "make install              library, tools, manual, udev rule [PREFIX= DESTDIR=]"
+	@echo "make deb                  Debian packages in build/deb"
 	@echo "make dkms [RELEASE=]      install the module through DKMS"
 	@echo "make uninstall            remove what those two have installed"
 	@echo "make setup                install the Debian packages all this needs"
