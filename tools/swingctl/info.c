@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* swingctl info and swingctl stats: what the module reports about itself, and its counters. */
+/* swingctl info, stats and metrics: what the module reports about itself, and its counters. */
 #include "swingctl.h"
 
 #include <errno.h>
@@ -143,28 +143,44 @@ int ctl_info(const struct ctl *ctl)
 
 /* ------------------------------------------------------------------ stats */
 
+/* Read the counters. Returns how many there are, or -1 when an error has been reported. */
+static int read_counters(uint64_t *values)
+{
+	int fd = device_open_or_explain("swingctl"), n;
+
+	if (fd < 0)
+		return -1;
+	n = device_stats(fd, values, MAX_COUNTERS);
+	close(fd);
+	if (n < 0) {
+		ioctl_failed("SWC_IOC_STATS", n);
+		return -1;
+	}
+	return n < MAX_COUNTERS ? n : MAX_COUNTERS;
+}
+
+/* A newer module has counters that this program does not know. @text has room for their names. */
+static const char *counter_name(int i, char *text, size_t bytes)
+{
+	if (i < SWC_STAT_NR && stat_names[i])
+		return stat_names[i];
+	snprintf(text, bytes, "counter_%d", i);
+	return text;
+}
+
 int ctl_stats(const struct ctl *ctl)
 {
 	uint64_t values[MAX_COUNTERS] = { 0 };
-	int fd = device_open_or_explain("swingctl"), n;
-	char number[32];
+	int n = read_counters(values);
+	char text[32];
 	cJSON *o;
 
-	if (fd < 0)
-		return 2;
-	n = device_stats(fd, values, MAX_COUNTERS);
-	close(fd);
 	if (n < 0)
-		return ioctl_failed("SWC_IOC_STATS", n);
+		return 2;
 	o = ctl->json ? cJSON_CreateObject() : NULL;
-	for (int i = 0; i < n && i < MAX_COUNTERS; i++) {
-		const char *name = i < SWC_STAT_NR ? stat_names[i] : NULL;
+	for (int i = 0; i < n; i++) {
+		const char *name = counter_name(i, text, sizeof(text));
 
-		if (!name) {
-			/* A newer module has counters that this program does not know. */
-			snprintf(number, sizeof(number), "counter_%d", i);
-			name = number;
-		}
 		if (o)
 			cJSON_AddNumberToObject(o, name, (double)values[i]);
 		else
@@ -172,5 +188,33 @@ int ctl_stats(const struct ctl *ctl)
 	}
 	if (o)
 		json_document(stdout, o);
+	return 0;
+}
+
+/* The text format of OpenMetrics 1.0. */
+int ctl_metrics(const struct ctl *ctl)
+{
+	uint64_t values[MAX_COUNTERS] = { 0 };
+	int n = read_counters(values);
+	char text[64];
+
+	(void)ctl;
+	if (n < 0)
+		return 2;
+	if (!device_read_line(DEVICE_MODULE_DIR "/version", text, sizeof(text)))
+		snprintf(text, sizeof(text), "not given");
+	printf("# TYPE swingcoll_module info\n"
+	       "# HELP swingcoll_module The module that is loaded.\n"
+	       "swingcoll_module_info{version=\"%s\"} 1\n",
+	       text);
+	for (int i = 0; i < n; i++) {
+		const char *name = counter_name(i, text, sizeof(text));
+
+		printf("# TYPE swingcoll_%s counter\n"
+		       "# HELP swingcoll_%s Since the module was loaded, see COUNTERS in swingctl(8).\n"
+		       "swingcoll_%s_total %llu\n",
+		       name, name, name, (unsigned long long)values[i]);
+	}
+	printf("# EOF\n");
 	return 0;
 }

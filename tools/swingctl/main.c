@@ -13,6 +13,7 @@ static const char usage_text[] =
 	"  doctor                check whether this user can use swingcoll here; say what to do if not\n"
 	"  status                communicators, their members, operations in flight, members that are late\n"
 	"  stats                 counters since the module was loaded\n"
+	"  metrics               the same as OpenMetrics text, for the textfile collector of node_exporter\n"
 	"  info                  interface version, limits, features, reduction kernels\n"
 	"  trace [COMM]          the last events of communicators, also of those that have ended; COMM: the\n"
 	"                        number of one, as this command prints it\n"
@@ -40,9 +41,10 @@ static const struct cli_option options[] = {
 	{ 0 },
 };
 
-static const char *const commands[] = { "doctor", "status", "stats", "info", "trace", NULL };
-static int (*const run[])(const struct ctl *ctl) = { ctl_doctor, ctl_status, ctl_stats, ctl_info,
-						     ctl_trace };
+static const char *const commands[] = { "doctor", "status", "stats", "metrics",
+					"info",	  "trace",  NULL };
+static int (*const run[])(const struct ctl *ctl) = { ctl_doctor,  ctl_status, ctl_stats,
+						     ctl_metrics, ctl_info,   ctl_trace };
 
 int main(int argc, char **argv)
 {

@@ -18,6 +18,7 @@ struct ctl {
 int ctl_doctor(const struct ctl *ctl);
 int ctl_status(const struct ctl *ctl);
 int ctl_stats(const struct ctl *ctl);
+int ctl_metrics(const struct ctl *ctl);
 int ctl_info(const struct ctl *ctl);
 int ctl_trace(const struct ctl *ctl);
 /* Does not return if the program starts. argv[0] is the command. */
