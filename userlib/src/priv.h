@@ -8,6 +8,7 @@
  *
  * Map of calls:
  *	overlap -> src/api, src, plan
+ *	sparse -> src/api
  *	src/bootstrap -> src/api, src/submit, src, plan
  *	src/api -> src/submit, src/shm, src, plan/select, plan/algo, plan, core
  *	src/submit
