@@ -8,7 +8,7 @@
  *
  * Map of calls:
  *	overlap -> src/api, src, plan
- *	sparse -> src/api
+ *	sparse -> src/api, src
  *	src/bootstrap -> src/api, src/submit, src, plan
  *	src/api -> src/submit, src/shm, src, plan/select, plan/algo, plan, core
  *	src/submit
@@ -313,6 +313,9 @@ struct swingcoll_comm {
 	int local_error; /* a failure before the kernel had the operation */
 	char local_text[SWC_TEXT_BYTES];
 	bool debug_printed; /* the events before the failure; atomic */
+
+	void *attached; /* of the sparse allreduce, freed by release() with this; @order */
+	void (*release)(void *attached);
 };
 
 #define SWC_DEFAULT_TIMEOUT_MS 30000

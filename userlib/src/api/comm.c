@@ -228,6 +228,8 @@ static void free_place(struct swingcoll_comm *comm)
 
 static void free_comm(struct swingcoll_comm *comm)
 {
+	if (comm->attached)
+		comm->release(comm->attached);
 	pthread_mutex_destroy(&comm->order);
 	pthread_mutex_destroy(&comm->text_lock);
 	swc_plans_free(&comm->plans);

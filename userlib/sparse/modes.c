@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The modes: which vectors are reduced by ordinary allreduces, in which order. All lengths follow from
+ * the reduced index, which is the same on all ranks, so ranks need not agree on anything else.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "sparse/sparse.h"
+
+/* Above this load, in percent, peeling ends at once. */
+#define MOST_LOAD 82
+
+static size_t pages(uint64_t bytes)
+{
+	return (bytes + 4095) / 4096 * 4096;
+}
+
+static int dense(struct swc_sparse *s, const struct swc_sparse_call *c)
+{
+	uint64_t start = swc_sparse_now();
+	int ret = swingcoll_allreduce(c->send, c->recv, c->count, c->dtype, c->op, s->comm);
+
+	s->waited_ns += swc_sparse_now() - start;
+	s->last.mode = SWINGCOLL_SPARSE_DENSE;
+	s->last.reduced_bytes += c->count * c->size;
+	s->last.rounds++;
+	return ret;
+}
+
+static int pack(struct swc_sparse *s, const struct swc_sparse_call *c, struct swc_sparse_kind *kind)
+{
+	uint64_t words = swc_sparse_words(c->count), n;
+	size_t at = pages(words * 8);
+	uint64_t *index;
+	char *packed;
+	int ret;
+
+	ret = swc_sparse_reserve(s, at + c->count * c->size + SWC_SPARSE_SLACK);
+	if (ret)
+		return ret;
+	index = (uint64_t *)s->memory;
+	packed = s->memory + at;
+	s->last.mode = SWINGCOLL_SPARSE_PACK;
+	s->codec->scan(c->send, c->count, c->size, index);
+	ret = swc_sparse_reduce(s, index, words, SWINGCOLL_U64, SWINGCOLL_BOR);
+	if (!ret)
+		ret = swc_sparse_count(index, c->count, &n);
+	if (ret)
+		return ret;
+	s->codec->pack(c->send, index, c->count, c->size, packed);
+	ret = swc_sparse_reduce(s, packed, n, c->dtype, c->op);
+	if (ret)
+		return ret;
+	kind->known = true;
+	kind->elements = s->last.elements = n;
+	return swc_sparse_unpack(s->codec, index, c->count, c->size, packed, n, c->recv);
+}
+
+static int pack_rows(struct swc_sparse *s, const struct swc_sparse_call *c, uint64_t width)
+{
+	uint64_t rows = swc_sparse_rows(c->count, width), words = swc_sparse_words(rows), n;
+	size_t at = pages(words * 8);
+	uint64_t *index;
+	char *packed;
+	int ret;
+
+	ret = swc_sparse_reserve(s, at + c->count * c->size + SWC_SPARSE_SLACK);
+	if (ret)
+		return ret;
+	index = (uint64_t *)s->memory;
+	packed = s->memory + at;
+	s->last.mode = SWINGCOLL_SPARSE_PACK_ROWS;
+	swc_sparse_rows_scan(c->send, c->count, c->size, width, index);
+	ret = swc_sparse_reduce(s, index, words, SWINGCOLL_U64, SWINGCOLL_BOR);
+	if (!ret)
+		ret = swc_sparse_count(index, rows, &n);
+	if (ret)
+		return ret;
+	n = swc_sparse_rows_values(index, c->count, width, n);
+	swc_sparse_rows_pack(c->send, index, c->count, c->size, width, packed);
+	ret = swc_sparse_reduce(s, packed, n, c->dtype, c->op);
+	if (ret)
+		return ret;
+	s->last.elements = n;
+	swc_sparse_rows_unpack(index, c->count, c->size, width, packed, c->recv);
+	return 0;
+}
+
+/* Reduce index and table at once, so that both share the start-up time. */
+static int reduce_both(struct swc_sparse *s, const struct swc_sparse_call *c, uint64_t *index,
+		       uint64_t words, void *cell, uint64_t cells)
+{
+	struct swingcoll_req *req[2] = { NULL, NULL };
+	uint64_t start = swc_sparse_now();
+	int ret, err;
+
+	ret = swingcoll_iallreduce(index, index, words, SWINGCOLL_U64, SWINGCOLL_BOR, s->comm,
+				   &req[0]);
+	if (!ret)
+		ret = swingcoll_iallreduce(cell, cell, cells, c->dtype, c->op, s->comm, &req[1]);
+	for (int i = 0; i < 2; i++) {
+		err = req[i] ? swingcoll_wait(req[i], NULL) : 0;
+		if (!ret)
+			ret = err;
+	}
+	s->waited_ns += swc_sparse_now() - start;
+	s->last.reduced_bytes += words * 8 + cells * c->size;
+	s->last.rounds++;
+	return ret;
+}
+
+/* What peeling has left, which every rank knows from the index: as pack, in a second round. */
+static int leftovers(struct swc_sparse *s, const struct swc_sparse_call *c, const uint64_t *index,
+		     void *packed)
+{
+	uint64_t n;
+	int ret = swc_sparse_count(index, c->count, &n);
+
+	if (ret || !n)
+		return ret;
+	s->codec->pack(c->send, index, c->count, c->size, packed);
+	ret = swc_sparse_reduce(s, packed, n, c->dtype, c->op);
+	if (!ret)
+		swc_sparse_scatter(index, c->count, c->size, packed, c->recv);
+	return ret;
+}
+
+static int sketch(struct swc_sparse *s, const struct swc_sparse_call *c,
+		  struct swc_sparse_kind *kind)
+{
+	uint64_t words = swc_sparse_words(c->count), cells, n;
+	size_t at = pages(words * 8), scratch;
+	uint64_t *index;
+	char *cell;
+	int ret;
+
+	cells = kind->known ? swc_sparse_cells(kind->elements) : 0;
+	/* No union is known, or the table would be no smaller than the vector. */
+	if (!cells || cells >= c->count)
+		return pack(s, c, kind);
+	scratch = at + pages(c->count * c->size + SWC_SPARSE_SLACK);
+	ret = swc_sparse_reserve(s, scratch + swc_sparse_peel_bytes(cells));
+	if (ret)
+		return ret;
+	index = (uint64_t *)s->memory;
+	cell = s->memory + at;
+	s->last.mode = SWINGCOLL_SPARSE_SKETCH;
+	s->codec->scan(c->send, c->count, c->size, index);
+	memset(cell, 0, cells * c->size);
+	swc_sparse_sketch(c->send, index, c->count, c->size, cells, cell);
+	ret = reduce_both(s, c, index, words, cell, cells);
+	if (!ret)
+		ret = swc_sparse_count(index, c->count, &n);
+	if (ret)
+		return ret;
+	kind->elements = s->last.elements = n;
+	/* In place, what is not in the union is zero already, and leftovers are still to be sent. */
+	if (c->send != c->recv)
+		memset(c->recv, 0, c->count * c->size);
+	if (n * 100 <= cells * MOST_LOAD)
+		ret = swc_sparse_peel(index, c->count, c->size, cells, cell, s->memory + scratch,
+				      c->recv);
+	return ret ? ret : leftovers(s, c, index, cell);
+}
+
+int swc_sparse_run(struct swc_sparse *s, const struct swc_sparse_call *c, uint32_t mode,
+		   struct swc_sparse_kind *kind)
+{
+	/* One rank has nothing to add, no elements nothing to find. */
+	if (swingcoll_comm_size(s->comm) == 1 || !c->count)
+		return dense(s, c);
+	switch (mode & 15) {
+	case SWINGCOLL_SPARSE_PACK:
+		return pack(s, c, kind);
+	case SWINGCOLL_SPARSE_SKETCH:
+		return sketch(s, c, kind);
+	case SWINGCOLL_SPARSE_PACK_ROWS:
+		return pack_rows(s, c, mode >> 4);
+	default:
+		return dense(s, c);
+	}
+}

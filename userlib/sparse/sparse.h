@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the files of the sparse allreduce share: the state of a communicator. */
+#ifndef SWC_SPARSE_SPARSE_H
+#define SWC_SPARSE_SPARSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <swingcoll_sparse.h>
+
+#include "sparse/auto.h"
+#include "sparse/codec.h"
+
+/* Kinds of calls (count, type, ...) that are remembered. */
+#define SWC_SPARSE_KINDS 16
+
+/**
+ * struct swc_sparse_kind - what is known of calls with the same arguments, the same on all ranks
+ * @elements: size of the last union; @known: there was one
+ */
+struct swc_sparse_kind {
+	uint64_t count;
+	enum swingcoll_dtype dtype;
+	enum swingcoll_redop op;
+	uint32_t mode;
+	bool used, known;
+	uint64_t elements;
+	struct swc_sparse_auto choice;
+};
+
+/**
+ * struct swc_sparse - sparse allreduces of one communicator
+ *
+ * Made by the first call, freed with the communicator. Belongs to the call that has set @busy.
+ *
+ * @memory, @bytes: for index, packed values and peeling: address space that grows, and stays for the
+ *	next call
+ * @waited_ns: in collectives, by the current call
+ */
+struct swc_sparse {
+	struct swingcoll_comm *comm;
+	const struct swc_sparse_codec *codec;
+	int busy;
+	char *memory;
+	size_t bytes;
+	struct swc_sparse_kind kind[SWC_SPARSE_KINDS];
+	unsigned int next_kind;
+	bool ran;
+	struct swingcoll_sparse_result last;
+	uint64_t waited_ns;
+};
+
+/* A call, its arguments checked. */
+struct swc_sparse_call {
+	const void *send;
+	void *recv;
+	size_t count;
+	enum swingcoll_dtype dtype;
+	enum swingcoll_redop op;
+	uint32_t mode;
+	unsigned int size; /* of an element */
+};
+
+/* state.c */
+uint64_t swc_sparse_now(void);
+/* The state of a communicator, for one call: 0, -EBUSY, -ENOMEM. */
+int swc_sparse_enter(struct swingcoll_comm *comm, struct swc_sparse **s);
+void swc_sparse_leave(struct swc_sparse *s);
+struct swc_sparse_kind *swc_sparse_kind_of(struct swc_sparse *s, const struct swc_sparse_call *c);
+/* Memory for a call: its contents are undefined, pages cost nothing until they are written. */
+int swc_sparse_reserve(struct swc_sparse *s, size_t bytes);
+/* An allreduce in place that counts into @s->last and @s->waited_ns; none of 0 elements. */
+int swc_sparse_reduce(struct swc_sparse *s, void *v, uint64_t n, enum swingcoll_dtype dtype,
+		      enum swingcoll_redop op);
+
+/* modes.c: run a call by a mode that is not auto. */
+int swc_sparse_run(struct swc_sparse *s, const struct swc_sparse_call *c, uint32_t mode,
+		   struct swc_sparse_kind *kind);
+
+#endif /* SWC_SPARSE_SPARSE_H */

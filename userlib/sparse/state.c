@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The state that a communicator keeps for sparse allreduces: memory, what calls have shown, figures. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "sparse/sparse.h"
+#include "src/priv.h"
+
+uint64_t swc_sparse_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void release(void *attached)
+{
+	struct swc_sparse *s = attached;
+
+	if (s->memory)
+		munmap(s->memory, s->bytes);
+	free(s);
+}
+
+int swc_sparse_enter(struct swingcoll_comm *comm, struct swc_sparse **out)
+{
+	struct swc_sparse *s;
+	int busy = 0;
+
+	if (!comm)
+		return -EINVAL;
+	if (comm->forked)
+		return -EBADF;
+	pthread_mutex_lock(&comm->order);
+	s = comm->attached;
+	if (!s) {
+		s = calloc(1, sizeof(*s));
+		if (s) {
+			s->comm = comm;
+			s->codec = swc_sparse_codec_best();
+			comm->attached = s;
+			comm->release = release;
+		}
+	}
+	pthread_mutex_unlock(&comm->order);
+	if (!s)
+		return -ENOMEM;
+	/* Pairs with the release in swc_sparse_leave(). */
+	if (!__atomic_compare_exchange_n(&s->busy, &busy, 1, false, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
+		return -EBUSY;
+	*out = s;
+	return 0;
+}
+
+void swc_sparse_leave(struct swc_sparse *s)
+{
+	__atomic_store_n(&s->busy, 0, __ATOMIC_RELEASE);
+}
+
+struct swc_sparse_kind *swc_sparse_kind_of(struct swc_sparse *s, const struct swc_sparse_call *c)
+{
+	struct swc_sparse_kind *kind;
+
+	for (int i = 0; i < SWC_SPARSE_KINDS; i++) {
+		kind = &s->kind[i];
+		if (kind->used && kind->count == c->count && kind->dtype == c->dtype &&
+		    kind->op == c->op && kind->mode == c->mode)
+			return kind;
+	}
+	kind = &s->kind[s->next_kind++ % SWC_SPARSE_KINDS];
+	*kind = (struct swc_sparse_kind){
+		.count = c->count, .dtype = c->dtype, .op = c->op, .mode = c->mode, .used = true
+	};
+	return kind;
+}
+
+int swc_sparse_reserve(struct swc_sparse *s, size_t bytes)
+{
+	void *p;
+
+	if (s->bytes >= bytes)
+		return 0;
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		 -1, 0);
+	if (p == MAP_FAILED)
+		return -ENOMEM;
+	if (s->memory)
+		munmap(s->memory, s->bytes);
+	s->memory = p;
+	s->bytes = bytes;
+	return 0;
+}
+
+int swc_sparse_reduce(struct swc_sparse *s, void *v, uint64_t n, enum swingcoll_dtype dtype,
+		      enum swingcoll_redop op)
+{
+	uint64_t start = swc_sparse_now();
+	int ret;
+
+	if (!n)
+		return 0;
+	ret = swingcoll_allreduce(v, v, n, dtype, op, s->comm);
+	s->waited_ns += swc_sparse_now() - start;
+	s->last.reduced_bytes += n * swingcoll_dtype_size(dtype);
+	s->last.rounds++;
+	return ret;
+}
