@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The modes of the sparse allreduce without a device: ranks are threads, and an allreduce is a sum in
+ * memory. Every mode gives the sum; leftovers of a sketch that is too small follow exactly; ranks take
+ * the same automatic choice from different times. TAP on stdout.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include <swingcoll_sparse.h>
+
+#include "random.h"
+#include "sparse/auto.h"
+#include "src/priv.h"
+#include "tap.h"
+
+#define MOST_RANKS 5
+
+/* ---- collectives among threads, in place of api/coll.c ---- */
+
+static unsigned int nranks;
+static pthread_barrier_t barrier;
+static void *vector[MOST_RANKS];
+static size_t length[MOST_RANKS];
+static unsigned int delay_us[MOST_RANKS]; /* of each collective */
+static bool differ;			  /* ranks have called different collectives */
+
+static void reduce_one(unsigned char *to, const unsigned char *from, size_t size,
+		       enum swingcoll_redop op)
+{
+	uint64_t a = 0, b = 0;
+
+	memcpy(&a, to, size);
+	memcpy(&b, from, size);
+	a = op == SWINGCOLL_BOR ? a | b : a + b;
+	memcpy(to, &a, size);
+}
+
+int swingcoll_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+			enum swingcoll_redop op, struct swingcoll_comm *comm)
+{
+	size_t size = swingcoll_dtype_size(dtype);
+	unsigned char *sum = calloc(count, size);
+
+	usleep(delay_us[comm->rank]);
+	vector[comm->rank] = (void *)send;
+	length[comm->rank] = count * size;
+	pthread_barrier_wait(&barrier);
+	if (length[comm->rank] != length[0])
+		__atomic_store_n(&differ, true, __ATOMIC_RELAXED);
+	pthread_barrier_wait(&barrier);
+	for (unsigned int r = 0; r < nranks && !differ; r++)
+		for (size_t i = 0; i < count; i++)
+			reduce_one(sum + i * size, (unsigned char *)vector[r] + i * size, size, op);
+	pthread_barrier_wait(&barrier);
+	memcpy(recv, sum, count * size);
+	free(sum);
+	return 0;
+}
+
+int swingcoll_iallreduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+			 enum swingcoll_redop op, struct swingcoll_comm *comm,
+			 struct swingcoll_req **req)
+{
+	*req = &comm->req[0];
+	return swingcoll_allreduce(send, recv, count, dtype, op, comm);
+}
+
+int swingcoll_wait(struct swingcoll_req *req, struct swingcoll_result *result)
+{
+	(void)req;
+	(void)result;
+	return 0;
+}
+
+int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *call,
+		     struct swc_coll_op *op)
+{
+	(void)comm;
+	(void)call;
+	(void)op;
+	return 0;
+}
+
+int swc_comm_fail(struct swingcoll_comm *comm, int error, const char *fmt, ...)
+{
+	(void)comm;
+	(void)fmt;
+	return error;
+}
+
+int swingcoll_comm_size(const struct swingcoll_comm *comm)
+{
+	return (int)comm->nranks;
+}
+
+/* ---- cases ---- */
+
+struct rank {
+	struct swingcoll_comm comm;
+	uint64_t *send, *recv;
+	struct swingcoll_sparse_result result;
+	int error;
+};
+
+static struct rank rank_of[MOST_RANKS];
+static size_t count;
+static uint32_t mode;
+static enum swingcoll_dtype dtype;
+static bool in_thread;
+
+static void *one_rank(void *arg)
+{
+	struct rank *r = arg;
+	struct swingcoll_sparse_req *req;
+
+	if (!in_thread) {
+		r->error = swingcoll_sparse_allreduce(r->send, r->recv, count, dtype, SWINGCOLL_SUM,
+						      mode, &r->comm);
+	} else {
+		r->error = swingcoll_isparse_allreduce(r->send, r->recv, count, dtype,
+						       SWINGCOLL_SUM, mode, &r->comm, &req);
+		if (!r->error)
+			r->error = swingcoll_sparse_wait(req);
+	}
+	if (!r->error)
+		r->error = swingcoll_sparse_last(&r->comm, &r->result);
+	return NULL;
+}
+
+static void run(void)
+{
+	pthread_t thread[MOST_RANKS];
+
+	for (unsigned int r = 0; r < nranks; r++)
+		pthread_create(&thread[r], NULL, one_rank, &rank_of[r]);
+	for (unsigned int r = 0; r < nranks; r++)
+		pthread_join(thread[r], NULL);
+}
+
+static void open_ranks(unsigned int n)
+{
+	nranks = n;
+	differ = false;
+	pthread_barrier_init(&barrier, NULL, n);
+	for (unsigned int r = 0; r < n; r++) {
+		rank_of[r] = (struct rank){ .comm = { .nranks = n, .rank = r } };
+		pthread_mutex_init(&rank_of[r].comm.order, NULL);
+	}
+}
+
+static void close_ranks(void)
+{
+	for (unsigned int r = 0; r < nranks; r++)
+		if (rank_of[r].comm.attached)
+			rank_of[r].comm.release(rank_of[r].comm.attached);
+	pthread_barrier_destroy(&barrier);
+}
+
+/*
+ * One call with random data; @per_mille of the elements of a rank are not zero. Returns whether all
+ * ranks have the sum, and agree on what ran.
+ */
+static bool call(uint32_t per_mille, bool in_place)
+{
+	size_t size = swingcoll_dtype_size(dtype), bytes = count * size;
+	unsigned char *want = calloc(1, bytes + 8);
+	bool good = true;
+
+	for (unsigned int r = 0; r < nranks; r++) {
+		unsigned char *v = calloc(1, bytes + 8);
+
+		for (size_t i = 0; i < count; i++)
+			for (size_t b = 0; rnd(1000) < per_mille && b < size; b++)
+				v[i * size + b] = (unsigned char)rnd(256);
+		for (size_t i = 0; i < count; i++)
+			reduce_one(want + i * size, v + i * size, size, SWINGCOLL_SUM);
+		rank_of[r].send = (uint64_t *)v;
+		rank_of[r].recv = in_place ? (uint64_t *)v : malloc(bytes + 8);
+		if (!in_place)
+			memset(rank_of[r].recv, 0x5a, bytes);
+	}
+	run();
+	for (unsigned int r = 0; r < nranks; r++) {
+		good &= !rank_of[r].error && !memcmp(rank_of[r].recv, want, bytes);
+		good &= rank_of[r].result.mode == rank_of[0].result.mode &&
+			rank_of[r].result.reduced_bytes == rank_of[0].result.reduced_bytes;
+		free(rank_of[r].send);
+		if (!in_place)
+			free(rank_of[r].recv);
+	}
+	free(want);
+	return good && !differ;
+}
+
+static void test_modes(void)
+{
+	static const uint32_t densities[] = { 0, 5, 50, 300, 1000 };
+	bool good = true, sketched = false, second = false;
+	unsigned int calls = 0;
+
+	for (unsigned int n = 1; n <= MOST_RANKS; n++) {
+		open_ranks(n);
+		for (int i = 0; i < 120; i++) {
+			uint32_t modes[] = { SWINGCOLL_SPARSE_PACK, SWINGCOLL_SPARSE_SKETCH,
+					     SWINGCOLL_SPARSE_ROWS(1 + rnd(40)),
+					     SWINGCOLL_SPARSE_DENSE };
+			static const enum swingcoll_dtype types[] = { SWINGCOLL_I8, SWINGCOLL_U16,
+								      SWINGCOLL_I32,
+								      SWINGCOLL_U64 };
+
+			mode = modes[i % 4];
+			dtype = types[rnd(4)];
+			/* Few counts, so that sketches know a union, often of another density. */
+			count = (size_t[]){ 0, 1, 63, 64, 1000, 1000, 3001 }[rnd(7)];
+			in_thread = !rnd(3);
+			good &= call(densities[rnd(5)], rnd(2));
+			calls++;
+			if (rank_of[0].result.mode == SWINGCOLL_SPARSE_SKETCH) {
+				sketched = true;
+				second |= rank_of[0].result.rounds == 2;
+			}
+		}
+		close_ranks();
+	}
+	printf("# %u calls\n", calls);
+	ok(good, "every mode gives the sum on all ranks");
+	ok(sketched && second, "some sketches were too small, and a second round followed");
+}
+
+/* Ranks of different speed: 10 times the union of a sample that becomes dense and sparse again. */
+static void test_auto(void)
+{
+	static const uint32_t densities[] = { 2, 1000, 2, 400 };
+	bool good = true, packed = false;
+
+	mode = SWINGCOLL_SPARSE_AUTO;
+	dtype = SWINGCOLL_I32;
+	in_thread = false;
+	count = 70000;
+	open_ranks(3);
+	for (unsigned int d = 0; d < 4; d++)
+		for (int i = 0; i < 9; i++) {
+			for (unsigned int r = 0; r < nranks; r++)
+				delay_us[r] = rnd(3000);
+			good &= call(densities[d], false);
+			packed |= rank_of[0].result.mode == SWINGCOLL_SPARSE_PACK;
+			if (densities[d] == 1000)
+				good &= rank_of[0].result.mode == SWINGCOLL_SPARSE_DENSE;
+		}
+	close_ranks();
+	memset(delay_us, 0, sizeof(delay_us));
+	ok(good, "auto: right, and the same choice on ranks that measure other times");
+	ok(packed, "auto: packed calls were tried");
+}
+
+/* The choice by itself: times decide, and a change of density is followed. */
+static void test_choice(void)
+{
+	struct swc_sparse_auto a = { 0 };
+	enum swc_sparse_choice choice = SWC_SPARSE_CHOICE_DENSE;
+	uint64_t n = 1 << 20;
+	struct swc_sparse_vote vote;
+	int32_t *v = calloc(n, 4);
+	int packed = 0, dense = 0;
+
+	for (uint64_t i = 0; i < n; i += 100)
+		v[i + rnd(100) % (n - i)] = 1;
+	/* Pack takes half the time of dense. */
+	for (int i = 0; i < 40; i++) {
+		choice = SWC_SPARSE_CHOICE_DENSE;
+		if (!swc_sparse_auto_skip(&a)) {
+			swc_sparse_auto_vote(&a, v, n, 4, &vote);
+			choice = swc_sparse_auto_decide(&a, &vote, n, 4);
+			swc_sparse_auto_ran(&a, choice, choice ? 5000000 : 10000000,
+					    choice ? n / 8 + n / 25 : n * 4);
+		}
+		packed += i >= 10 && choice == SWC_SPARSE_CHOICE_PACK;
+	}
+	ok(packed == 30, "auto: pack stays where it is faster");
+	/* And now as much, or 2 % less: not worth the risk. */
+	a = (struct swc_sparse_auto){ 0 };
+	for (int i = 0; i < 40; i++) {
+		choice = SWC_SPARSE_CHOICE_DENSE;
+		if (!swc_sparse_auto_skip(&a)) {
+			swc_sparse_auto_vote(&a, v, n, 4, &vote);
+			choice = swc_sparse_auto_decide(&a, &vote, n, 4);
+			swc_sparse_auto_ran(&a, choice, choice ? 9800000 : 10000000,
+					    choice ? n / 8 + n / 25 : n * 4);
+		}
+		dense += i >= 10 && choice == SWC_SPARSE_CHOICE_DENSE;
+	}
+	ok(dense == 30, "auto: dense stays where pack is hardly faster");
+	free(v);
+}
+
+static void test_lists_and_texts(void)
+{
+	uint64_t row[3] = { 1, 4, 9 };
+	int32_t values[6] = { 1, 2, 3, 4, 5, 6 };
+	struct swingcoll_sparse_list list = { 3, row, values }, result;
+	uint32_t m = 0;
+	int32_t *got;
+
+	open_ranks(1);
+	ok(!swingcoll_sparse_allreduce_list(&list, 10, 2, SWINGCOLL_I32, SWINGCOLL_SUM,
+					    &rank_of[0].comm, &result) &&
+		   result.n == 3 && !memcmp(result.row, row, sizeof(row)) &&
+		   (got = result.values, !memcmp(got, values, sizeof(values))),
+	   "list: one rank has its own rows");
+	swingcoll_sparse_list_free(&result);
+	row[2] = 4;
+	ok(swingcoll_sparse_allreduce_list(&list, 10, 2, SWINGCOLL_I32, SWINGCOLL_SUM,
+					   &rank_of[0].comm, &result) == -EINVAL,
+	   "list: rows must ascend");
+	close_ranks();
+	ok(!swingcoll_sparse_parse("rows:16", &m) && m == SWINGCOLL_SPARSE_ROWS(16) &&
+		   !swingcoll_sparse_parse("pack-rows:1", &m) && m == SWINGCOLL_SPARSE_ROWS(1) &&
+		   !swingcoll_sparse_parse("sketch", &m) && m == SWINGCOLL_SPARSE_SKETCH &&
+		   swingcoll_sparse_parse("rows", &m) && swingcoll_sparse_parse("rows:0", &m) &&
+		   swingcoll_sparse_parse("rows:268435456", &m) &&
+		   swingcoll_sparse_parse("pack:3", &m) && swingcoll_sparse_parse("", &m),
+	   "modes as text");
+}
+
+int main(void)
+{
+	seed_rnd();
+	test_modes();
+	test_auto();
+	test_choice();
+	test_lists_and_texts();
+	return done();
+}
