@@ -26,6 +26,14 @@ struct sparse_input {
 	double share;
 };
 
+/*
+ * DENSITY[,OVERLAP], or OVERLAP alone: independent, identical, disjoint, rows:W or mixed:SHARE. Return
+ * 0 or -EINVAL. sparse_input.c
+ */
+int sparse_parse(const char *text, struct sparse_input *in);
+int sparse_parse_overlap(const char *text, struct sparse_input *in);
+#define SPARSE_OVERLAPS "independent, identical, disjoint, rows:W or mixed:SHARE"
+
 /* Finaliser of splitmix64 (S. Vigna, public domain). */
 static inline uint64_t sparse_mix(uint64_t x)
 {

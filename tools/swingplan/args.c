@@ -74,6 +74,13 @@ static const struct cli_option options[OPTION_NR] = {
 			      "write the plans to this file (default: standard output)" },
 	[OPTION_SPEC] = { OPTION_SPEC, 's', "spec", "FILE",
 			  "the specification, JSON; - is standard input" },
+	[OPTION_SPARSE_RANKS] = { OPTION_SPARSE_RANKS, 'n', "ranks", "N", "number of ranks" },
+	[OPTION_COUNT] = { OPTION_COUNT, 'c', "count", "N", "elements of the vector" },
+	[OPTION_DENSITY] = { OPTION_DENSITY, 0, "density", "D",
+			     "share of a rank's elements that are not zero, 0 to 1" },
+	[OPTION_OVERLAP] = { OPTION_OVERLAP, 0, "overlap", "KIND",
+			     "how the ranks' places overlap: " SPARSE_OVERLAPS
+			     " (default independent)" },
 	[OPTION_JSON] = { OPTION_JSON, 'j', "json", NULL, "print JSON" },
 };
 
@@ -186,6 +193,19 @@ static void option_arg(struct plan_options *opt, struct cli *cli, int id)
 		break;
 	case OPTION_SPEC:
 		opt->spec = cli->value;
+		break;
+	case OPTION_SPARSE_RANKS:
+		opt->nranks = (uint32_t)cli_number(cli, 1, SWC_PLAN_MAX_RANKS);
+		break;
+	case OPTION_COUNT:
+		opt->count = (uint64_t)cli_number(cli, 1, 1ll << 46);
+		break;
+	case OPTION_DENSITY:
+		opt->input.density = cli_real(cli, 0, 1);
+		break;
+	case OPTION_OVERLAP:
+		if (sparse_parse_overlap(cli->value, &opt->input))
+			cli_expected(cli, SPARSE_OVERLAPS);
 		break;
 	case OPTION_JSON:
 		opt->json = true;

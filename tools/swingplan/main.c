@@ -71,6 +71,13 @@ static const struct verb verbs[] = {
 	  .needs = BIT(SPEC),
 	  .notes = "The specification is described in swingplan(1).",
 	  .run = orders_run },
+	{ .name = "sparse",
+	  .text = "bytes and time of a sparse allreduce by each mode, see swingcoll_sparse_allreduce(3)",
+	  .takes = BIT(SPARSE_RANKS) | BIT(COUNT) | BIT(DENSITY) | BIT(OVERLAP) | BIT(DTYPE) |
+		   BIT(LINK_GBPS) | BIT(STEP_NS),
+	  .needs = BIT(SPARSE_RANKS) | BIT(COUNT) | BIT(DENSITY),
+	  .notes = "The ranks form a ring.",
+	  .run = sparse_run },
 	{ .name = "figures",
 	  .text = "tables that compare the algorithms on a set of tori, as text and JSON",
 	  .takes = BIT(TOPO) | BIT(OUT_DIR),

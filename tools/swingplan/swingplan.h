@@ -12,6 +12,7 @@
 
 #include "common/json.h"
 #include "common/number.h"
+#include "common/sparse_input.h"
 #include "plan/model/model.h"
 #include "plan/plan.h"
 
@@ -41,6 +42,8 @@ struct plan_options {
 	const char *out;
 	const char *file; /* import */
 	const char *spec; /* allocate, orders */
+	uint64_t count;	  /* sparse */
+	struct sparse_input input;
 };
 
 /* ------------------------------------------------------------------ args.c */
@@ -73,6 +76,10 @@ enum plan_option {
 	OPTION_OUT_DIR,
 	OPTION_OUT_FILE,
 	OPTION_SPEC,
+	OPTION_SPARSE_RANKS, /* --ranks of sparse */
+	OPTION_COUNT,
+	OPTION_DENSITY,
+	OPTION_OVERLAP,
 	OPTION_JSON,
 	OPTION_NR
 };
@@ -174,5 +181,6 @@ int import_run(const struct plan_options *opt);
 int figures_run(const struct plan_options *opt);
 int allocate_run(const struct plan_options *opt);
 int orders_run(const struct plan_options *opt);
+int sparse_run(const struct plan_options *opt);
 
 #endif /* SWINGPLAN_H */

@@ -246,5 +246,22 @@ bad "FILE is missing" import
 bad "nowhere: No such file" import /nowhere
 bad "unexpected argument" import - -
 
+# 8 ranks, 5 %, 16 Mi elements of 4 bytes: bytes by hand.
+big=(sparse --ranks 8 --count 16777216 --density 0.05)
+json "sparse: bytes of a rank" "$(near "d[0]['bytes_per_rank']" 117440512) and $(near "d[1]['bytes_per_rank']" 43198093) and $(near "d[2]['bytes_per_rank']" 56374118)" "${big[@]}"
+json "sparse: break-even" "$(near "d[1]['break_even_union']" 0.96875) and $(near "d[1]['break_even_local']" 0.3516) and $(near "d[2]['break_even_union']" 0.72656) and $(near "d[2]['break_even_local']" 0.14963) and d[0]['break_even_union'] is None" "${big[@]}"
+json "sparse: pack on slow links" "[m['mode'] for m in d if m['chosen']] == ['pack'] and d[1]['rounds'] == 2 and d[2]['rounds'] == 1" "${big[@]}" --link-gbps 12
+json "sparse: dense on fast links" "[m['mode'] for m in d if m['chosen']] == ['dense']" "${big[@]}" --link-gbps 14
+json "sparse: sketch where starting costs most, of integers only" "[m['mode'] for m in d if m['chosen']] == ['sketch'] and d[2]['lossless']" sparse --ranks 8 --count 65536 --density 0.001 --dtype i32 --link-gbps 0.1 --step-ns 1e6
+json "sparse: no sketch of floats" "[m['mode'] for m in d if m['chosen']] == ['pack'] and not d[2]['lossless']" sparse --ranks 8 --count 65536 --density 0.01 --dtype f32 --link-gbps 0.1 --step-ns 1e5
+json "sparse: rows" "d[2]['mode'] == 'pack-rows' and $(near "d[2]['reduced_bytes']" "65536 / 128 + 65536 * 4 * (1 - 0.95**4)")" sparse --ranks 4 --count 65536 --density 0.05 --overlap rows:16
+json "sparse: disjoint places fill up" "d[0]['union_density'] == 1" sparse --ranks 8 --count 100 --density 0.2 --overlap disjoint
+json "sparse: identical places" "$(near "d[0]['union_density']" 0.2)" sparse --ranks 8 --count 100 --density 0.2 --overlap identical
+json "sparse: a common share" "$(near "d[0]['union_density']" "0.1 + 0.9 * (1 - (8 / 9) ** 3)")" sparse --ranks 3 --count 100 --density 0.2 --overlap mixed:0.5
+json "sparse: one rank sends nothing" "all(m['bytes_per_rank'] == 0 for m in d)" sparse --ranks 1 --count 100 --density 0.2
+bad "--overlap rows:0: expected independent" sparse --ranks 8 --count 100 --density 0.2 --overlap rows:0
+bad "--density 1.5: expected a number from 0 to 1" sparse --ranks 8 --count 100 --density 1.5
+bad "--count N is missing" sparse --ranks 8 --density 0.5
+
 echo "1..$number"
 exit "$failed"
