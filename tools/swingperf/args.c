@@ -56,6 +56,9 @@ enum {
 	OPT_TIMEOUT,
 	OPT_CPUS,
 	OPT_CHECK,
+	OPT_SPARSE,
+	OPT_SEED,
+	OPT_MODE,
 	OPT_JSON,
 };
 
@@ -100,6 +103,13 @@ static const struct cli_option options[] = {
 	{ OPT_CPUS, 0, "cpus", "MODE",
 	  "bind ranks to CPUs: none, rr (in turn), or CPU numbers such as 0,2,4 (default none)" },
 	{ OPT_CHECK, 'c', "check", "0|1", "check every element (default 1)" },
+	{ OPT_SPARSE, 0, "sparse", "D[,KIND]",
+	  "sparse allreduces of vectors with a share D of elements that are not zero; KIND: how the "
+	  "ranks' places overlap: " SPARSE_OVERLAPS " (default independent)" },
+	{ OPT_SEED, 0, "seed", "S", "with --sparse: seed of places and values (default 1)" },
+	{ OPT_MODE, 0, "mode", "MODE",
+	  "with --sparse: dense, pack, sketch, rows:W or auto (default all that are possible, but "
+	  "auto)" },
 	{ OPT_JSON, 'j', "json", NULL, "print one JSON object per measurement" },
 	{ 0 },
 };
@@ -251,6 +261,18 @@ static void option_arg(struct perf_options *opt, struct team *team, int id)
 	case OPT_CHECK:
 		opt->check = cli_number(&cli, 0, 1);
 		break;
+	case OPT_SPARSE:
+		opt->sparse = true;
+		if (sparse_parse(cli.value, &opt->input))
+			cli_expected(&cli,
+				     "a density from 0 to 1, and after a comma " SPARSE_OVERLAPS);
+		break;
+	case OPT_SEED:
+		opt->input.seed = (uint64_t)cli_number(&cli, 0, LLONG_MAX);
+		break;
+	case OPT_MODE:
+		opt->mode = cli.value;
+		break;
 	case OPT_JSON:
 		opt->json = true;
 		break;
@@ -327,6 +349,20 @@ void perf_check_options(struct perf_options *opt, int nranks)
 	if (!swingcoll_supported(opt->dtype, opt->op))
 		cli_fail(&cli, "%s is not defined for %s: take an integer type or another --redop",
 			 swingcoll_redop_name(opt->op), swingcoll_dtype_name(opt->dtype));
+	if (opt->sparse && (opt->coll != SWINGCOLL_ALLREDUCE || opt->tune || opt->nonblocking))
+		cli_fail(&cli, "--sparse is for blocking allreduces, without --tune");
+	if (opt->sparse && (opt->dtype == SWINGCOLL_F16 || opt->dtype == SWINGCOLL_BF16))
+		cli_fail(&cli,
+			 "--sparse: sums of its values are not exact in %s: take another --dtype",
+			 swingcoll_dtype_name(opt->dtype));
+	if (opt->sparse && opt->op != SWINGCOLL_SUM)
+		cli_fail(&cli, "--sparse sums up: --redop must be sum");
+	if (opt->mode && !opt->sparse)
+		cli_fail(&cli, "--mode is for --sparse");
+	if (opt->mode && !perf_sparse_mode_fits(opt))
+		cli_fail(&cli,
+			 "--mode %s: expected dense, pack, rows:W or auto, or sketch for integers",
+			 opt->mode);
 	if (opt->max_bytes < opt->min_bytes)
 		cli_fail(&cli, "--max %zu is less than --min %zu", opt->max_bytes, opt->min_bytes);
 	choose_sizes(opt, nranks);

@@ -3,7 +3,7 @@
  * swingperf: times swingcoll's collectives over a range of sizes and checks every element. This file starts
  * the ranks and goes through the sizes; args.c reads the command line, launch.c finds out how ranks are
  * started, run.c does the work of a rank, pattern.c has data and expected results, print.c prints the table,
- * tune.c measures all algorithms. overlap*.c are the verb "overlap".
+ * tune.c measures all algorithms, sparse.c sparse allreduces. overlap*.c are the verb "overlap".
  */
 #include "swingperf.h"
 #include "overlap.h"
@@ -30,6 +30,11 @@ static int body(struct team *team, void *arg)
 	if (opt->tune)
 		return perf_tune(opt, team);
 	ret = perf_rank_open(&r);
+	if (opt->sparse) {
+		ret = ret ? ret : perf_sparse(&r, &wrong);
+		perf_rank_close(&r);
+		return ret ? 2 : wrong ? 1 : 0;
+	}
 	if (!ret && !team->rank)
 		perf_print_header(&r);
 	for (i = 0; !ret && i < opt->nsizes; i++) {
@@ -61,6 +66,7 @@ int main(int argc, char **argv)
 		.factor = 2,
 		.rule = { .warmup = 3, .repeats = 5, .buffers = 1, .budget_s = 0.2 },
 		.check = true,
+		.input = { .seed = 1 },
 	};
 	struct team team = { .prog = "swingperf" };
 	enum perf_launch launch;

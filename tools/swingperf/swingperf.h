@@ -9,6 +9,7 @@
 #include "pattern.h"
 #include "common/team.h"
 #include "common/perfloop.h"
+#include "common/sparse_input.h"
 #include "swingcoll.h"
 
 #define PERF_MAX_BUFFERS 64
@@ -43,6 +44,9 @@ struct perf_options {
 	long long slot_max;
 	int cpus[PERF_MAX_CPUS]; /* to bind ranks to */
 	int ncpus;
+	bool sparse; /* by the modes of swingcoll_sparse.h */
+	struct sparse_input input;
+	const char *mode; /* NULL: all that are possible */
 };
 
 /* One rank, for the whole run; count, total and in_place are of the row being measured. */
@@ -103,6 +107,14 @@ int perf_rank_row(struct perf_rank *r, size_t bytes, bool in_place, struct perf_
 
 /* tune.c; the exit status */
 int perf_tune(const struct perf_options *opt, struct team *team);
+
+/*
+ * sparse.c: sparse allreduces by one mode or all, at all sizes, on an open rank. 0, or a negative errno
+ * after a message; *wrong: elements over all ranks.
+ */
+int perf_sparse(struct perf_rank *r, uint64_t *wrong);
+/* Can the mode be used with these options? */
+bool perf_sparse_mode_fits(const struct perf_options *opt);
 
 /* print.c; rank 0 prints */
 void perf_print_header(const struct perf_rank *r);

@@ -71,5 +71,12 @@ result $? "-n behind a launcher: only the first process says it"
 ! grep -q launcher "$dir/err" && grep -q 'root 9: the ranks are 0 to 1' "$dir/err"
 result $? "-n without a launcher says nothing of one"
 
+says "--sparse: no density" '--sparse 2: expected a density from 0 to 1, and after a comma independent' -- --sparse 2
+says "--sparse: no such overlap" '--sparse 0.1,rows: expected a density' -- --sparse 0.1,rows
+says "--sparse: sums that are not exact" 'not exact in f16: take another --dtype' -- --sparse 0.1 -d f16
+says "--sparse: another collective" '--sparse is for blocking allreduces' -- --sparse 0.1 -o reduce
+says "--sparse: a sketch of floats" '--mode sketch: expected dense, pack, rows:W or auto, or sketch for integers' -- --sparse 0.1 --mode sketch
+says "--mode by itself" '--mode is for --sparse' -- --mode pack
+
 echo "1..$number"
 exit $failed
