@@ -231,7 +231,9 @@ static int all_algos(uint32_t rank, void *arg)
 	unsigned int done = 0;
 
 	for (unsigned int a = 0; a < nalgos; a++) {
+		/* Sums are exact in every order, so algorithms that change it are tested, too. */
 		struct swingcoll_comm_opts opts = { .algo = algo_name(a),
+						    .flags = SWINGCOLL_ALLOW_REORDER,
 						    .timeout_ms = TESTLIB_EVENT_MS,
 						    .slot_max = a ? -1 : 0 };
 		struct swingcoll_id own = id;
@@ -318,12 +320,22 @@ static int choice(uint32_t rank, void *arg)
 		CHECK_EQ(swingcoll_allreduce(send, want, count, SWINGCOLL_I32, SWINGCOLL_SUM, comm),
 			 0);
 		for (int i = 0; i < 10; i++) {
-			CHECK_EQ(swingcoll_sparse_allreduce(send, got, count, SWINGCOLL_I32,
-							    SWINGCOLL_SUM, SWINGCOLL_SPARSE_AUTO,
-							    comm),
-				 0);
+			/* By itself, and by the ordinary call. */
+			CHECK_EQ(swingcoll_sparse_auto(comm, i & 1), 0);
+			memset(got, 0xa5, count * 4);
+			if (i & 1)
+				CHECK_EQ(swingcoll_allreduce(send, got, count, SWINGCOLL_I32,
+							     SWINGCOLL_SUM, comm),
+					 0);
+			else
+				CHECK_EQ(swingcoll_sparse_allreduce(send, got, count, SWINGCOLL_I32,
+								    SWINGCOLL_SUM,
+								    SWINGCOLL_SPARSE_AUTO, comm),
+					 0);
 			CHECK(!memcmp(got, want, count * 4));
 			CHECK_EQ(swingcoll_sparse_last(comm, &result), 0);
+			CHECK_EQ(result.dense_bytes, count * 4);
+			CHECK_EQ(swingcoll_sparse_auto(comm, 0), 0);
 			same[0] = result.mode;
 			same[1] = -same[0];
 			CHECK_EQ(swingcoll_allreduce(same, same, 2, SWINGCOLL_I32, SWINGCOLL_MAX,

@@ -61,6 +61,13 @@ int swingcoll_isparse_allreduce(const void *send, void *recv, size_t count,
 int swingcoll_sparse_wait(struct swingcoll_sparse_req *req);
 int swingcoll_sparse_test(struct swingcoll_sparse_req *req);
 
+/*
+ * Switch swingcoll_allreduce() of a communicator over to the mode auto, or back: for programs that
+ * call it in many places. Called alike by all ranks, between collectives. The rules of this header
+ * then hold for it, too: one at a time.
+ */
+int swingcoll_sparse_auto(struct swingcoll_comm *comm, int on);
+
 /* Rows of a matrix that are not zero: their numbers, ascending, and their elements in that order. */
 struct swingcoll_sparse_list {
 	size_t n;

@@ -146,6 +146,26 @@ SWC_PUBLIC int swingcoll_sparse_allreduce(const void *send, void *recv, size_t c
 	return ret;
 }
 
+/* For comm->allreduce. */
+static int by_choice(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+		     enum swingcoll_redop op, struct swingcoll_comm *comm)
+{
+	return swingcoll_sparse_allreduce(send, recv, count, dtype, op, SWINGCOLL_SPARSE_AUTO,
+					  comm);
+}
+
+SWC_PUBLIC int swingcoll_sparse_auto(struct swingcoll_comm *comm, int on)
+{
+	struct swc_sparse *s;
+	int ret = swc_sparse_enter(comm, &s);
+
+	if (ret)
+		return ret;
+	comm->allreduce = on ? by_choice : NULL;
+	swc_sparse_leave(s);
+	return 0;
+}
+
 /* ---- in a thread ---- */
 
 struct swingcoll_sparse_req {

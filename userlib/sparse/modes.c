@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sparse/sparse.h"
+#include "src/priv.h"
 
 /* Above this load, in percent, peeling ends at once. */
 #define MOST_LOAD 82
@@ -19,7 +20,7 @@ static size_t pages(uint64_t bytes)
 static int dense(struct swc_sparse *s, const struct swc_sparse_call *c)
 {
 	uint64_t start = swc_sparse_now();
-	int ret = swingcoll_allreduce(c->send, c->recv, c->count, c->dtype, c->op, s->comm);
+	int ret = swc_allreduce(c->send, c->recv, c->count, c->dtype, c->op, s->comm);
 
 	s->waited_ns += swc_sparse_now() - start;
 	s->last.mode = SWINGCOLL_SPARSE_DENSE;

@@ -103,7 +103,7 @@ int swc_sparse_reduce(struct swc_sparse *s, void *v, uint64_t n, enum swingcoll_
 
 	if (!n)
 		return 0;
-	ret = swingcoll_allreduce(v, v, n, dtype, op, s->comm);
+	ret = swc_allreduce(v, v, n, dtype, op, s->comm);
 	s->waited_ns += swc_sparse_now() - start;
 	s->last.reduced_bytes += n * swingcoll_dtype_size(dtype);
 	s->last.rounds++;

@@ -252,6 +252,10 @@ struct swc_coll_op {
 /* Check a call. 0, or the error that the call returns. */
 int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *call,
 		     struct swc_coll_op *op);
+/* swingcoll_allreduce() itself, whatever comm->allreduce is. */
+int swc_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+		  enum swingcoll_redop op, struct swingcoll_comm *comm);
+
 /* ---- api/comm.c ---- */
 
 #define SWC_POOL 64
@@ -316,6 +320,9 @@ struct swingcoll_comm {
 
 	void *attached; /* of the sparse allreduce, freed by release() with this; @order */
 	void (*release)(void *attached);
+	/* Runs swingcoll_allreduce(), unless NULL. Does not change while a collective runs. */
+	int (*allreduce)(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+			 enum swingcoll_redop op, struct swingcoll_comm *comm);
 };
 
 #define SWC_DEFAULT_TIMEOUT_MS 30000

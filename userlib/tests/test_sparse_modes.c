@@ -37,8 +37,8 @@ static void reduce_one(unsigned char *to, const unsigned char *from, size_t size
 	memcpy(to, &a, size);
 }
 
-int swingcoll_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
-			enum swingcoll_redop op, struct swingcoll_comm *comm)
+int swc_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+		  enum swingcoll_redop op, struct swingcoll_comm *comm)
 {
 	size_t size = swingcoll_dtype_size(dtype);
 	unsigned char *sum = calloc(count, size);
@@ -64,7 +64,7 @@ int swingcoll_iallreduce(const void *send, void *recv, size_t count, enum swingc
 			 struct swingcoll_req **req)
 {
 	*req = &comm->req[0];
-	return swingcoll_allreduce(send, recv, count, dtype, op, comm);
+	return swc_allreduce(send, recv, count, dtype, op, comm);
 }
 
 int swingcoll_wait(struct swingcoll_req *req, struct swingcoll_result *result)

@@ -455,11 +455,19 @@ SWC_PUBLIC int swingcoll_cqe_result(struct swingcoll_comm *comm, const struct io
 					 .recv = (r),                                              \
 					 .count = (n) })
 
+int swc_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+		  enum swingcoll_redop op, struct swingcoll_comm *comm)
+{
+	return run(comm, CALL(ALLREDUCE, send, recv, count, dtype, op, 0));
+}
+
 SWC_PUBLIC int swingcoll_allreduce(const void *send, void *recv, size_t count,
 				   enum swingcoll_dtype dtype, enum swingcoll_redop op,
 				   struct swingcoll_comm *comm)
 {
-	return run(comm, CALL(ALLREDUCE, send, recv, count, dtype, op, 0));
+	if (comm && comm->allreduce)
+		return comm->allreduce(send, recv, count, dtype, op, comm);
+	return swc_allreduce(send, recv, count, dtype, op, comm);
 }
 
 SWC_PUBLIC int swingcoll_reduce_scatter(const void *send, void *recv, size_t count,
