@@ -35,6 +35,8 @@ struct swc_sparse_codec {
 extern const struct swc_sparse_codec *const swc_sparse_codecs[];
 /* The fastest that is valid. */
 const struct swc_sparse_codec *swc_sparse_codec_best(void);
+/* The reference. */
+extern const struct swc_sparse_codec swc_sparse_scalar;
 #ifdef __x86_64__
 extern const struct swc_sparse_codec swc_sparse_avx2;
 #endif

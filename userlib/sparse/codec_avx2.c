@@ -93,8 +93,8 @@ static void scan(const void *v, uint64_t count, unsigned int size, uint64_t *ind
 			 : size == 4 ? scan_size(v, count, 4, index)
 				     : scan_size(v, count, 8, index);
 
-	swc_sparse_codecs[0]->scan((const char *)v + words * 64 * size, count % 64, size,
-				   index + words);
+	swc_sparse_scalar.scan((const char *)v + words * 64 * size, count % 64, size,
+			       index + words);
 }
 
 static inline __attribute__((always_inline)) char *pack_word(const char *v, uint64_t bits,
@@ -130,7 +130,7 @@ pack_size(const char *v, const uint64_t *index, uint64_t count, unsigned int siz
 			memcpy(to, v + _tzcnt_u64(bits) * size, size);
 	}
 	if (count % 64)
-		swc_sparse_codecs[0]->pack(v, index + count / 64, count % 64, size, to);
+		swc_sparse_scalar.pack(v, index + count / 64, count % 64, size, to);
 }
 
 static void pack(const void *v, const uint64_t *index, uint64_t count, unsigned int size,
@@ -141,7 +141,7 @@ static void pack(const void *v, const uint64_t *index, uint64_t count, unsigned 
 	else if (size == 8)
 		pack_size(v, index, count, 8, packed);
 	else
-		swc_sparse_codecs[0]->pack(v, index, count, size, packed);
+		swc_sparse_scalar.pack(v, index, count, size, packed);
 }
 
 static inline __attribute__((always_inline)) const char *
@@ -176,7 +176,7 @@ unpack_size(const uint64_t *index, uint64_t count, unsigned int size, const char
 			memcpy(v + _tzcnt_u64(bits) * size, from, size);
 	}
 	if (count % 64)
-		swc_sparse_codecs[0]->unpack(index + count / 64, count % 64, size, from, v);
+		swc_sparse_scalar.unpack(index + count / 64, count % 64, size, from, v);
 }
 
 static void unpack(const uint64_t *index, uint64_t count, unsigned int size, const void *packed,
@@ -187,7 +187,7 @@ static void unpack(const uint64_t *index, uint64_t count, unsigned int size, con
 	else if (size == 8)
 		unpack_size(index, count, 8, packed, v);
 	else
-		swc_sparse_codecs[0]->unpack(index, count, size, packed, v);
+		swc_sparse_scalar.unpack(index, count, size, packed, v);
 }
 
 static bool valid(void)
