@@ -94,57 +94,85 @@ void swc_sparse_sketch(const void *v, const uint64_t *index, uint64_t count, uns
 		}
 }
 
-/* Of each cell: the XOR of the places left in it, and how many they are. */
-struct left {
-	uint64_t places;
-	uint64_t n;
-};
+/*
+ * What is left in a cell, in one word: the XOR of the places in the lower bits, and how many they are
+ * above. Vectors have fewer than 2^48 elements. More than 65535 elements in a cell, which only a damaged
+ * index can name, make a wrong word; so a place is looked up in the index before it is used.
+ */
+#define PLACE_BITS 48
+#define ONE (1ull << PLACE_BITS)
+
+static inline uint64_t place_in(uint64_t left)
+{
+	return left & (ONE - 1);
+}
 
 uint64_t swc_sparse_peel_bytes(uint64_t cells)
 {
-	return cells * (sizeof(struct left) + sizeof(uint64_t));
+	return cells * 2 * sizeof(uint64_t);
+}
+
+/* One peeling: of a cell whose last element is known, and of those that it makes so. */
+struct peel {
+	uint64_t *index, *left, *stack;
+	uint64_t count, cells;
+	unsigned int size;
+	void *cell, *v;
+};
+
+static void peel_from(const struct peel *p, uint64_t c)
+{
+	uint64_t depth = 0, at[3];
+
+	p->stack[depth++] = c;
+	while (depth) {
+		uint64_t place, x;
+
+		c = p->stack[--depth];
+		place = place_in(p->left[c]);
+		if (p->left[c] >> PLACE_BITS != 1 || place >= p->count ||
+		    !(p->index[place / 64] >> place % 64 & 1))
+			continue;
+		x = load(p->cell, c, p->size);
+		store(p->v, place, p->size, x);
+		p->index[place / 64] &= ~(1ull << place % 64);
+		cells_of(place, p->cells / 3, at);
+		for (int k = 0; k < 3; k++) {
+			store(p->cell, at[k], p->size, load(p->cell, at[k], p->size) - x);
+			p->left[at[k]] = (p->left[at[k]] ^ place) - ONE;
+			if (p->left[at[k]] >> PLACE_BITS == 1 && depth < p->cells)
+				p->stack[depth++] = at[k];
+		}
+	}
 }
 
 int swc_sparse_peel(uint64_t *index, uint64_t count, unsigned int size, uint64_t cells, void *cell,
 		    void *scratch, void *v)
 {
-	struct left *left = scratch;
-	uint64_t *queue = (uint64_t *)(left + cells); /* each cell enters at most once */
-	uint64_t words = swc_sparse_words(count), queued = 0, bits, at[3];
+	struct peel p = { .index = index,
+			  .left = scratch,
+			  .stack = (uint64_t *)scratch + cells,
+			  .count = count,
+			  .cells = cells,
+			  .size = size,
+			  .cell = cell,
+			  .v = v };
+	uint64_t words = swc_sparse_words(count), bits, at[3];
 	int ret = swc_sparse_count(index, count, &bits);
 
 	if (ret)
 		return ret;
-	memset(left, 0, cells * sizeof(*left));
+	memset(p.left, 0, cells * sizeof(*p.left));
 	for (uint64_t w = 0; w < words; w++)
 		for (bits = index[w]; bits; bits &= bits - 1) {
 			uint64_t place = w * 64 + (unsigned int)__builtin_ctzll(bits);
 
 			cells_of(place, cells / 3, at);
-			for (int k = 0; k < 3; k++) {
-				left[at[k]].places ^= place;
-				left[at[k]].n++;
-			}
+			for (int k = 0; k < 3; k++)
+				p.left[at[k]] = (p.left[at[k]] ^ place) + ONE;
 		}
-	/* Counts only fall, so a cell has the count 1 once, now or later. */
 	for (uint64_t c = 0; c < cells; c++)
-		if (left[c].n == 1)
-			queue[queued++] = c;
-	while (queued) {
-		uint64_t c = queue[--queued], place = left[c].places, x;
-
-		if (left[c].n != 1)
-			continue;
-		x = load(cell, c, size);
-		store(v, place, size, x);
-		index[place / 64] &= ~(1ull << place % 64);
-		cells_of(place, cells / 3, at);
-		for (int k = 0; k < 3; k++) {
-			store(cell, at[k], size, load(cell, at[k], size) - x);
-			left[at[k]].places ^= place;
-			if (--left[at[k]].n == 1)
-				queue[queued++] = at[k];
-		}
-	}
+		if (p.left[c] >> PLACE_BITS == 1)
+			peel_from(&p, c);
 	return 0;
 }
