@@ -1,17 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# Programs on top of the library: the four ways of train_overlap to sum gradients give the same bits, and the products of
-# swingperf overlap are right by every schedule.
+# Programs on top of the library: the four ways of train_overlap to sum gradients give the same bits, as do all modes of
+# sparse allreduces in train_words; the products of swingperf overlap are right by every schedule; the sums of swingperf
+# --sparse have known hashes.
 
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 # shellcheck source=../lib/tap.sh
 . "$(dirname "$0")/tap.sh"
 
-for program in train_overlap swingperf; do
+for program in train_overlap train_words swingperf; do
 	command -v $program > /dev/null || skip_all "$program is not on PATH"
 done
-echo "1..4"
+echo "1..10"
 
 # Random data in the format of the digits.
 awk 'BEGIN {
@@ -48,4 +49,34 @@ overlap() { # ranks
 }
 overlap 2
 overlap 3
+
+# Two kinds of files with some words in common.
+for kind in a b; do
+	awk -v kind=$kind 'BEGIN {
+		srand(kind == "a" ? 3 : 5)
+		for (i = 0; i < 100; i++) {
+			for (k = 0; k < 20; k++)
+				printf "%s%c%c ", rand() < 0.5 ? kind : "c", 97 + rand() * 26, 97 + rand() * 26
+			printf "\n\n"
+		}
+	}' > "$dir/$kind-text"
+done
+train_words -n 3 "$dir/a-text" "$dir/b-text" > "$dir/out" 2>&1 && grep -q "^OK: identical weights" "$dir/out"
+good=$?
+[ $good -eq 0 ] || show "$dir/out"
+result $good "gradients summed by all modes of sparse allreduces, 3 ranks"
+
+sparse() { # ranks, count, density and overlap, type, seed, hash of the sum
+	swingperf --sparse "$3" --seed "$5" -n "$1" -d "$4" --sizes $(($2 * 4)) --warmup 1 --repeats 1 --iters 1 --json > "$dir/out" 2>&1 &&
+		[ "$(grep -c "\"fnv1a64\":\"$6\"" "$dir/out")" -eq "$(grep -c '"mode"' "$dir/out")" ] &&
+		[ "$(grep -c '"mode"' "$dir/out")" -ge 2 ]
+	good=$?
+	[ $good -eq 0 ] || show "$dir/out"
+	result $good "sparse vectors of $1 ranks, $3"
+}
+sparse 4 65536 0.05,independent i32 1 c4683b7fd28f453d
+sparse 3 10007 0.2,mixed:0.5 i32 9 cc78951688688b4d
+sparse 5 40000 0.1,rows:16 f32 2 5141254bc36b45d9
+sparse 2 1000 0.3,identical i32 1 b6c327de197027d6
+sparse 4 20000 0.2,disjoint f32 3 1f6f9e6ca371b63d
 [ "$failed" -eq 0 ]
