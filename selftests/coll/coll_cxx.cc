@@ -10,6 +10,7 @@
 
 #include <swingcoll.h>
 #include <swingcoll_overlap.h>
+#include <swingcoll_sparse.h>
 
 static int add(const swingcoll_id &id, int rank)
 {
@@ -22,6 +23,11 @@ static int add(const swingcoll_id &id, int rank)
 	if (!ret)
 		ret = swingcoll_allreduce(one, sum, 2, SWINGCOLL_F64, SWINGCOLL_SUM, comm);
 	if (!ret && (sum[0] != 3.0 || sum[1] != 10.0))
+		ret = 1;
+	if (!ret)
+		ret = swingcoll_sparse_allreduce(one, sum, 2, SWINGCOLL_F64, SWINGCOLL_MAX,
+						 SWINGCOLL_SPARSE_ROWS(2), comm);
+	if (!ret && (sum[0] != 2.0 || sum[1] != 5.0))
 		ret = 1;
 	if (!ret)
 		ret = swingcoll_ibroadcast(one, one, 2, SWINGCOLL_F64, 1, comm, &req);
