@@ -88,6 +88,21 @@ static void learn(struct swc_sparse_auto *a, uint64_t ns)
 		*best = (*best * 7 + ns) / 8;
 }
 
+/*
+ * Bytes that pack would reduce now. A sample is noisy: as long as the last packed call explains it, within
+ * three standard deviations, its size is the better estimate.
+ */
+static double forecast_bytes(const struct swc_sparse_auto *a, double set, double n, double count,
+			     double dense)
+{
+	double expected = n * ((double)a->bytes - count / 8) / dense;
+	double off = set - expected;
+
+	if (a->bytes && off * off <= 9 * (expected + 1))
+		return (double)a->bytes;
+	return count / 8 + (n > 0 ? dense * set / n : 0);
+}
+
 enum swc_sparse_choice swc_sparse_auto_decide(struct swc_sparse_auto *a,
 					      const struct swc_sparse_vote *vote, uint64_t count,
 					      unsigned int size)
@@ -95,12 +110,13 @@ enum swc_sparse_choice swc_sparse_auto_decide(struct swc_sparse_auto *a,
 	uint32_t code = bits_of(vote->time, SWC_SPARSE_TIME_WORDS);
 	uint32_t set = bits_of(vote->place, SWC_SPARSE_SAMPLES / 64);
 	uint64_t n = samples(count), dense = count * size;
-	double packed = (double)count / 8 + (n ? (double)dense * set / (double)n : 0);
+	double packed;
 	bool faster;
 
 	if (a->fresh && code)
 		learn(a, time_of(code));
 	a->fresh = false;
+	packed = forecast_bytes(a, set, (double)n, (double)count, (double)dense);
 	if (packed * 100 >= (double)dense * MOST_PERCENT)
 		faster = false;
 	else if (a->trials[SWC_SPARSE_CHOICE_DENSE] < TRIALS)
