@@ -534,8 +534,8 @@ static int warned(void)
 /* Each rank belongs to one job and creates its communicators, with their connections, at once. */
 static int storm_rank(uint32_t k, void *arg)
 {
-	/* By few connections for each rank, as all of them count against the limits of one user. */
-	struct swingcoll_comm_opts opts = { .timeout_ms = TESTLIB_EVENT_MS, .algo = "recdoub" };
+	/* The plan that is chosen has few connections: all of them count against the limits of one user. */
+	struct swingcoll_comm_opts opts = { .timeout_ms = TESTLIB_EVENT_MS };
 	int rank = net_layout_rank(&net_cluster, k % NET_LOCAL_RANKS), n = net_cluster.nranks;
 	struct coll_case c = {
 		.coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_I32, .count = 501, .in_place = true

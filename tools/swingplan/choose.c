@@ -17,7 +17,7 @@
 
 static const char *const reasons[] = {
 	[SWC_REASON_MEASURED] = "fastest in the tuning file at the nearest size",
-	[SWC_REASON_MODEL] = "fastest by the model",
+	[SWC_REASON_MODEL] = "by the model",
 	[SWC_REASON_ONE_NODE] = "all ranks on one node: by size",
 	[SWC_REASON_ONLY] = "no candidate of the model: the fallback",
 };
@@ -32,6 +32,7 @@ static const char *const reason_names[] = {
 struct ranked {
 	char name[PLAN_ALGO_TEXT];
 	double ns;
+	uint32_t connections;
 	uint32_t sampled; /* ranks that the time was estimated from, or 0 */
 };
 
@@ -102,6 +103,7 @@ static unsigned int rank_candidates(const struct plan_options *opt, const struct
 			continue;
 		plan_algo_text(cand->algo, cand->param, r[n].name);
 		r[n].sampled = cand->cost.sampled;
+		r[n].connections = cand->cost.connections;
 		r[n++].ns = swc_cost_time(&cand->cost, bytes, &c->net, NULL);
 	}
 	qsort(r, n, sizeof(*r), by_time);
@@ -132,6 +134,7 @@ static cJSON *choice_json(const struct plan_options *opt, double bytes, const st
 		item = cJSON_CreateObject();
 		cJSON_AddStringToObject(item, "algo", best[i].name);
 		cJSON_AddNumberToObject(item, "time_ns", best[i].ns);
+		cJSON_AddNumberToObject(item, "connections", best[i].connections);
 		cJSON_AddNumberToObject(item, "sampled", best[i].sampled);
 		cJSON_AddItemToArray(list, item);
 	}
@@ -147,8 +150,9 @@ static void print_choice(double bytes, const struct swc_choice *ch, const struct
 	printf("%10s  %-13s %11s  %s\n", number_bytes(bytes, size), name,
 	       ch->ns > 0 ? number_ns(ch->ns, time) : "-", reasons[ch->reason]);
 	for (unsigned int i = 0; i < n; i++)
-		printf("%10s  %-13s %11s  number %u by the model%s\n", "", best[i].name,
-		       number_ns(best[i].ns, time), i + 1,
+		printf("%10s  %-13s %11s  number %u by the model, %u connection%s a rank%s\n", "",
+		       best[i].name, number_ns(best[i].ns, time), i + 1, best[i].connections,
+		       best[i].connections == 1 ? "" : "s",
 		       best[i].sampled ? ", estimated from some ranks" : "");
 }
 

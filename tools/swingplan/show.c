@@ -201,6 +201,7 @@ static void print_cost(const struct plan_options *opt, const struct entry *e)
 	printf("%-24s%llu\n", "messages per rank", (unsigned long long)c->messages);
 	printf("%-24s%.6g of the vector\n", "bytes sent per rank", c->sent);
 	printf("%-24s%u\n", "ranges per message", c->max_runs);
+	printf("%-24s%u\n", "connections per rank", c->connections);
 	if (c->sampled)
 		printf("%-24s%u of %u ranks: steps, hops and bytes are estimates\n", "sampled",
 		       c->sampled, opt->topo.nranks);
@@ -225,6 +226,7 @@ static cJSON *cost_json(const struct plan_options *opt, const struct entry *e)
 	cJSON_AddNumberToObject(o, "messages_per_rank", (double)c->messages);
 	cJSON_AddNumberToObject(o, "bytes_per_rank_over_n", c->sent);
 	cJSON_AddNumberToObject(o, "max_runs_per_message", c->max_runs);
+	cJSON_AddNumberToObject(o, "connections_per_rank", c->connections);
 	cJSON_AddBoolToObject(o, "deterministic", !c->order_varies);
 	cJSON_AddNumberToObject(o, "sampled", c->sampled);
 	return o;

@@ -25,7 +25,8 @@ static bool same_cost(const struct swc_cost *a, const struct swc_cost *b)
 {
 	return same_timing(&a->phased, &b->phased) && same_timing(&a->eager, &b->eager) &&
 	       near(a->psi_xi, b->psi_xi) && a->messages == b->messages && near(a->sent, b->sent) &&
-	       near(a->reduced, b->reduced) && a->order_varies == b->order_varies;
+	       a->connections == b->connections && near(a->reduced, b->reduced) &&
+	       a->order_varies == b->order_varies;
 }
 
 static bool compare(struct swc_plan_args a)

@@ -139,6 +139,16 @@ static void test_choice(void)
 	swc_choices_free(&c);
 	swc_topo_free(&topo);
 
+	if (swc_topo_parse(&topo, "torus:2x2*2", why, sizeof(why)))
+		abort();
+	swc_choices_init(&c, &topo, false);
+	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_I32, SWC_SUM, 2004, 1);
+	ok(got.algo == SWC_ALGO_RECDOUB, "times within 2 %: the plan with fewest connections");
+	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_I32, SWC_SUM, 64 << 10, 1);
+	ok(got.algo != SWC_ALGO_RECDOUB, "more connections where they are faster");
+	swc_choices_free(&c);
+	swc_topo_free(&topo);
+
 	topo = swc_topo_flat(2);
 	swc_choices_init(&c, &topo, false);
 	got = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, 8, 1);

@@ -87,6 +87,8 @@ struct swc_timing {
  * @sent: that a rank sends, at most, as a share of the vector
  * @reduced: that a rank reduces in network steps of a channel, at most, as a share of the vector
  * @max_runs: ranges of blocks in a message, at most
+ * @connections: that a rank needs, at most: each of its channels has its own to each peer on
+ *	another node, and two where messages to and from the peer take different paths
  * @order_varies: SWC_PLAN_ORDER_VARIES
  * @sampled: if not 0, only the plans of so many ranks were looked at: all is estimated
  */
@@ -98,6 +100,7 @@ struct swc_cost {
 	double sent;
 	double reduced;
 	uint32_t max_runs;
+	uint32_t connections;
 	bool order_varies;
 	uint32_t sampled;
 };
@@ -120,8 +123,8 @@ int swc_cost_compute(const struct swc_plan_args *args, struct swc_cost *cost,
  * @most_ranks: how many plans may be built, at least 1
  *
  * Where the plans of ranks are alike, the cost is exact, from the plans of a few of them (but for
- * @max_runs of circulant: ranges of blocks wrap around on other ranks). Else all plans are built if there are at most @most_ranks, or those of a sample: then
- * @cost->sampled is set.
+ * @max_runs of circulant: ranges of blocks wrap around on other ranks). Else all plans are built if
+ * there are at most @most_ranks, or those of a sample: then @cost->sampled is set.
  */
 int swc_cost_estimate(const struct swc_plan_args *args, uint32_t most_ranks, struct swc_cost *cost,
 		      swc_progress_fn *progress, void *arg, char *why, size_t why_bytes);

@@ -51,8 +51,9 @@ struct peak {
  * @last_hops, @last_blocks: longest route and largest transfer of the last step, in the pass over
  *	the plans
  * @met_sum: hash of all sends less that of all receives
- * @messages, @sent, @reduced: as in struct swc_cost; @reduced by channel
+ * @messages, @sent, @reduced, @conns: as in struct swc_cost; @reduced by channel
  * @seen, @runs: by rank, for counting messages: the last step, and transfers in it
+ * @linked: by rank and path, for counting connections: the last channel
  * @stamp: number of the step that is being counted
  * @told: progress so far
  */
@@ -72,9 +73,9 @@ struct model {
 	bool phased;
 	uint32_t nblocks;
 	uint64_t met_sum;
-	struct peak messages, sent, reduced[SWC_MAX_CHANNELS];
+	struct peak messages, sent, conns, reduced[SWC_MAX_CHANNELS];
 	uint64_t *seen, stamp;
-	uint32_t *runs;
+	uint32_t *runs, *linked, channel;
 	struct swc_cost *cost;
 	struct swc_timing *timing;
 	swc_progress_fn *progress;
@@ -241,10 +242,22 @@ static double peak_of(const struct peak *p)
 	return sum;
 }
 
-/* What one rank sends. */
+/* What one rank sends, and over how many connections. */
 struct sent {
-	uint64_t messages, blocks;
+	uint64_t messages, blocks, conns;
 };
+
+/* Count the connection that a transfer of a channel needs. */
+static void connect(struct model *m, uint32_t me, const struct swc_plan_xfer *x, struct sent *sent)
+{
+	const struct swc_topo *t = m->links.topo;
+	uint32_t *last = &m->linked[2ull * x->rank + x->path % 2];
+
+	if (*last == m->channel || swc_topo_node_of(t, me) == swc_topo_node_of(t, x->rank))
+		return;
+	*last = m->channel;
+	sent->conns++;
+}
 
 static void count(struct model *m, const struct swc_plan_xfer *x, struct sent *sent)
 {
@@ -266,6 +279,7 @@ static void walk_channel(struct model *m, const struct swc_plan_view *v, uint32_
 	uint32_t me = v->hdr->rank, k = 0;
 	uint64_t reduced = 0;
 
+	m->channel++;
 	for (uint32_t i = 0; i < c->nsteps; i++) {
 		const struct swc_plan_step *s = &v->steps[c->first_step + i];
 		const struct swc_plan_xfer *x = &v->xfers[s->first_xfer];
@@ -279,10 +293,12 @@ static void walk_channel(struct model *m, const struct swc_plan_view *v, uint32_
 		m->stamp++;
 		for (uint32_t j = 0; j < s->nsend && !again; j++) {
 			count(m, &x[j], sent);
+			connect(m, me, &x[j], sent);
 			if (swc_symmetric_visited(&m->sym, x[j].rank))
 				m->met_sum += hash(me, x[j].rank, chan, k);
 		}
 		for (uint32_t j = 0; j < s->nrecv && !again; j++) {
+			connect(m, me, &recv[j], sent);
 			if (swc_symmetric_visited(&m->sym, recv[j].rank))
 				m->met_sum -= hash(recv[j].rank, me, chan, k);
 			reduced += recv[j].flags & SWC_XFER_REDUCE ? recv[j].nblocks : 0;
@@ -304,6 +320,7 @@ static void walk_plan(struct model *m, const struct swc_plan_view *v, bool again
 		return;
 	add_peak(m, &m->messages, v->hdr->rank, (double)sent.messages);
 	add_peak(m, &m->sent, v->hdr->rank, (double)sent.blocks / v->nblocks);
+	add_peak(m, &m->conns, v->hdr->rank, (double)sent.conns);
 	m->cost->order_varies |= !!(v->hdr->flags & SWC_PLAN_ORDER_VARIES);
 }
 
@@ -467,11 +484,13 @@ static int compute(const struct swc_plan_args *args, const struct swc_symmetric 
 	m->arg = arg;
 	m->seen = calloc(args->nranks + 1ull, sizeof(*m->seen));
 	m->runs = calloc(args->nranks + 1ull, sizeof(*m->runs));
-	if (m->seen && m->runs)
+	m->linked = calloc(args->nranks + 1ull, 2 * sizeof(*m->linked));
+	if (m->seen && m->runs && m->linked)
 		ret = run(m, why, why ? why_bytes : 0);
 	cost->psi_xi = cost->phased.load * topo->ndims;
 	cost->messages = (uint64_t)peak_of(&m->messages);
 	cost->sent = peak_of(&m->sent);
+	cost->connections = (uint32_t)peak_of(&m->conns);
 	for (uint32_t i = 0; i < SWC_MAX_CHANNELS; i++)
 		if (peak_of(&m->reduced[i]) > cost->reduced)
 			cost->reduced = peak_of(&m->reduced[i]);
@@ -482,6 +501,7 @@ static int compute(const struct swc_plan_args *args, const struct swc_symmetric 
 	free_window(m);
 	free(m->seen);
 	free(m->runs);
+	free(m->linked);
 	free(m);
 	return ret;
 }

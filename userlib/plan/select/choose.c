@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The automatic choice. Candidates are all algorithms that have a plan for rank 0, or whose plan
- * would be long, hybrids with every number of steps. The cheapest by the model wins. Computing a
- * cost takes time on large networks, so candidates come in the order of their steps, and those are
- * skipped whose steps and messages of one rank alone take longer than the best one.
+ * would be long, hybrids with every number of steps. Of those whose time by the model is within 2 %
+ * of the least one, the one with the fewest connections of a rank wins: the model is no more exact
+ * than that, and each connection takes more than a megabyte of kernel memory. Of equal ones the
+ * fastest wins.
+ *
+ * Computing a cost takes time on large networks, so candidates come in the order of their steps, and
+ * those are skipped whose steps and messages of one rank alone take longer than that.
  */
 #include <stdlib.h>
 
@@ -19,6 +23,8 @@
 #define DIRECT1_MAX_BYTES 4096
 /* Plans that are built for the cost of a candidate whose ranks are not alike. */
 #define MOST_RANKS 512
+/* Times that differ by less count as equal. */
+#define NEARLY 1.02
 /* Hybrids have at most log2 of the largest network as steps. */
 #define MAX_HYBRID 20
 
@@ -194,7 +200,7 @@ static bool can_matter(const struct swc_choices *c, const struct swc_candidate *
 {
 	double least = cand->steps * c->net.step_ns + cand->load * (double)bytes * 8 / c->net.gbps;
 
-	return b->n < b->max || least <= b->ns[b->max - 1];
+	return b->n < b->max || least <= b->ns[b->max - 1] || least <= b->ns[0] * NEARLY;
 }
 
 /*
@@ -214,23 +220,30 @@ static struct swc_choice best_of(struct swc_choices *c, enum swc_coll coll, bool
 	struct swc_choice choice = { swc_choices_fallback(c->topo, coll), SWC_PARAM_DEFAULT,
 				     SWC_REASON_ONLY, 0 };
 	struct best best = { .max = nbest < SWC_CHOICES_BEST ? nbest : SWC_CHOICES_BEST };
+	uint32_t connections = UINT32_MAX;
 
 	if (!c->coll[coll].cand)
 		find_candidates(c, coll);
 	for (unsigned int i = 0; i < c->coll[coll].n; i++) {
 		struct swc_candidate *cand = &c->coll[coll].cand[i];
-		double ns;
 
+		cand->ns = -1;
 		if ((in_order && cand->order_varies) || is_guessed(c, cand) != guessed ||
 		    !can_matter(c, cand, &best, bytes))
 			continue;
-		ns = time_of(c, coll, cand, bytes);
-		if (ns < 0)
+		cand->ns = time_of(c, coll, cand, bytes);
+		if (cand->ns >= 0)
+			keep(&best, cand->ns);
+	}
+	for (unsigned int i = 0; i < c->coll[coll].n; i++) {
+		const struct swc_candidate *cand = &c->coll[coll].cand[i];
+		uint32_t n = cand->cost.connections;
+
+		if (cand->ns < 0 || cand->ns > best.ns[0] * NEARLY || n > connections ||
+		    (n == connections && cand->ns >= choice.ns))
 			continue;
-		keep(&best, ns);
-		if (choice.reason != SWC_REASON_MODEL || ns < choice.ns)
-			choice = (struct swc_choice){ cand->algo, cand->param, SWC_REASON_MODEL,
-						      ns };
+		connections = n;
+		choice = (struct swc_choice){ cand->algo, cand->param, SWC_REASON_MODEL, cand->ns };
 	}
 	return choice;
 }

@@ -10,7 +10,8 @@
 
 /*
  * A candidate. @steps and @load are of rank 0: steps of its longest channel, and the sum over them of
- * its largest message, as a share of the vector. No time can be less. @cost is valid if @known.
+ * its largest message, as a share of the vector. No time can be less. @cost is valid if @known. @ns
+ * is its time for the size of the latest choice, negative if that did not need it.
  */
 struct swc_candidate {
 	enum swc_algo algo;
@@ -20,6 +21,7 @@ struct swc_candidate {
 	bool order_varies;
 	bool known;
 	struct swc_cost cost;
+	double ns;
 };
 
 /* The most times that swc_choices_take() makes sure of. */
@@ -28,7 +30,7 @@ struct swc_candidate {
 /* Why an algorithm was chosen. */
 enum swc_reason {
 	SWC_REASON_MEASURED, /* the fastest in the tuning file at the nearest size */
-	SWC_REASON_MODEL,    /* the fastest by the model */
+	SWC_REASON_MODEL,    /* the best by the model */
 	SWC_REASON_ONE_NODE, /* all ranks on one node: by size */
 	SWC_REASON_ONLY,     /* no candidate: the algorithm that always works */
 };
