@@ -23,10 +23,14 @@ struct shape {
 };
 
 static const struct shape shapes[] = {
-	{ "ring:6", 6 },     { "ring:7", 7 },	      { "ring:16", 16 },    { "torus:4x4", 16 },
-	{ "torus:8x2", 16 }, { "torus:3x5", 15 },     { "torus:2x2x2", 8 }, { "torus:6x2", 12 },
-	{ "torus:5x3", 15 }, { "switch:11", 11 },     { "mesh:3x4", 12 },   { "torus:2x2*3", 12 },
-	{ "ring:3*4", 12 },  { "switch:3*2,1,4", 7 }, { "ring:10", 10 },    { "torus:3x3", 9 },
+	{ "ring:6", 6 },      { "ring:7", 7 },
+	{ "ring:16", 16 },    { "torus:4x4", 16 },
+	{ "torus:8x2", 16 },  { "torus:3x5", 15 },
+	{ "torus:2x2x2", 8 }, { "torus:6x2@8Gbps/2Gbps", 12 },
+	{ "torus:5x3", 15 },  { "switch:11", 11 },
+	{ "mesh:3x4", 12 },   { "torus:2x2*3", 12 },
+	{ "ring:3*4", 12 },   { "switch:3*2,1,4", 7 },
+	{ "ring:10", 10 },    { "torus:3x3", 9 },
 };
 
 /* Sizes, each of them in place and out of place. */

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Hybrids have at most as many steps as the log2 of the largest network. */
-#define MAX_HYBRID 20
 /* Plans that are built for the cost of an algorithm whose ranks are not alike; one among all. */
 #define MOST_RANKS 8192
 #define MOST_RANKS_OF_ALL 1024
@@ -54,17 +52,18 @@ static void try_entry(const struct plan_options *opt, struct entry *e, enum swc_
 static unsigned int all_entries(const struct plan_options *opt, enum swc_coll coll, struct entry *e)
 {
 	unsigned int n = 0, before;
+	int32_t param;
 
 	for (enum swc_algo algo = 0; algo < SWC_ALGO_NR; algo++) {
 		if (!(swc_algo_info(algo)->colls & 1u << coll))
 			continue;
 		before = n;
-		/* Hybrids of the other collectives have no parameter. */
-		if (coll == SWC_ALLREDUCE && swc_algo_info(algo)->hybrid)
-			for (int32_t j = 0; j <= MAX_HYBRID; j++) {
-				try_entry(opt, &e[n], coll, algo, j);
-				n += !e[n].ret;
-			}
+		for (uint32_t i = 0; swc_algo_param(algo, coll, i, &param); i++) {
+			try_entry(opt, &e[n], coll, algo, param);
+			if (e[n].ret)
+				break;
+			n++;
+		}
 		if (n == before)
 			try_entry(opt, &e[n++], coll, algo, SWC_PARAM_DEFAULT);
 	}
@@ -105,7 +104,7 @@ enum swc_algo plan_algo_parse(const char *name, int32_t *param)
 struct entry *plan_entries(const struct plan_options *opt, enum swc_coll coll, unsigned int *n)
 {
 	char *list = strdup(opt->algos), *save = NULL;
-	struct entry *e = calloc(strlen(opt->algos) / 2 + SWC_ALGO_NR * (MAX_HYBRID + 1) + 1,
+	struct entry *e = calloc(strlen(opt->algos) / 2 + SWC_ALGO_NR * (SWC_ALGO_PARAMS + 1) + 1,
 				 sizeof(*e));
 
 	if (!list || !e)

@@ -13,8 +13,10 @@ static void print(const struct spec *s, const struct swc_orders *o)
 
 	printf("%-18s %s of %s\n", "collective", spec_ops[s->op], number_bytes(s->bytes, text));
 	printf("%-18s %s\n", "split", number_ns(o->time, text));
-	printf("%-18s %s\n", "fixed order", number_ns(o->fixed, text));
-	printf("%-18s %s\n", "best single order", number_ns(o->single, text));
+	printf("%-18s %s, %.2f times the split\n", "fixed order", number_ns(o->fixed, text),
+	       o->fixed / o->time);
+	printf("%-18s %s, %.2f times the split\n", "best single order", number_ns(o->single, text),
+	       o->single / o->time);
 	printf("%-18s %s\n", "all rates together", number_ns(o->bound, text));
 	for (uint32_t i = 0; i < o->n; i++) {
 		printf("%17.4f%%", 100 * o->order[i].fraction);
@@ -34,6 +36,8 @@ static void print_json(const struct spec *s, const struct swc_orders *o)
 	cJSON_AddNumberToObject(all, "fixed_ns", o->fixed);
 	cJSON_AddNumberToObject(all, "best_single_ns", o->single);
 	cJSON_AddNumberToObject(all, "bound_ns", o->bound);
+	cJSON_AddNumberToObject(all, "speedup_over_fixed", o->fixed / o->time);
+	cJSON_AddNumberToObject(all, "speedup_over_single", o->single / o->time);
 	list = cJSON_AddArrayToObject(all, "orders");
 	for (uint32_t i = 0; i < o->n; i++) {
 		item = cJSON_CreateObject();

@@ -144,6 +144,13 @@ json "orders: keys and known numbers" "$(near "d['time_ns']" 19843750) and
 	abs(sum(o['fraction'] for o in d['orders']) - 1) < 1e-6 and
 	all(sorted(o['order']) == [0, 1, 2] for o in d['orders'])" orders --spec "$dir/spec"
 good "orders in words" "65.2381%  0, 1, 2" orders --spec "$dir/spec"
+good "orders: how much the split gains" "^fixed order .* 1.47 times the split" orders --spec "$dir/spec"
+echo '{"sizes": [4,4], "bandwidth": [80,20], "op": "allreduce", "bytes": 1e9}' >"$dir/spec"
+json "orders: where no split helps" "$(near "d['speedup_over_fixed']" 1) and $(near "d['speedup_over_single']" 1) and
+	d['orders'] == [{'order': [0, 1], 'fraction': 1}]" orders --spec "$dir/spec"
+json "split: near the closed form" "1 < d[0]['time_ns'] / 18750000 < 1.1 and
+	d[0]['steps'] == 39 and d[1]['time_ns'] > 1.9 * d[0]['time_ns']" \
+	simulate --algo split,bucket2 --topo torus:4x4@320Gbps/80Gbps --size 1000000000
 
 allocate=allocate
 spec '{"sizes": [4,2], "total": 9, "phases": [{"v": [1,1]}]}'

@@ -26,6 +26,7 @@ enum swc_algo {
 	SWC_ALGO_HAMILTONIAN,
 	SWC_ALGO_BUCKET,
 	SWC_ALGO_BUCKET2,
+	SWC_ALGO_SPLIT,
 	SWC_ALGO_RECDOUB,
 	SWC_ALGO_RABENSEIFNER,
 	SWC_ALGO_MIRRORED,
@@ -53,6 +54,7 @@ enum swc_algo {
  * @serial: visits every member one after the other: as many steps as members less one, twice for
  *	ALLREDUCE
  * @hybrid: for ALLREDUCE the number is how many reduce-scatter steps or stages there are, from 0 on
+ * @pieces: the number is how many pieces a channel takes its share in
  */
 struct swc_algo_info {
 	const char *name;
@@ -63,7 +65,17 @@ struct swc_algo_info {
 	bool multiport;
 	bool hybrid;
 	bool serial;
+	bool pieces;
 };
+
+/* The most numbers that swc_algo_param() gives. */
+#define SWC_ALGO_PARAMS 21
+
+/*
+ * The numbers that should be tried for a collective, until one has no plan: *param becomes the i-th
+ * of them, SWC_PARAM_DEFAULT if the algorithm takes none there. False past the last.
+ */
+bool swc_algo_param(enum swc_algo algo, enum swc_coll coll, uint32_t i, int32_t *param);
 
 /* NULL past the end. */
 const struct swc_algo_info *swc_algo_info(unsigned int algo);

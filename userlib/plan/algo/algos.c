@@ -4,6 +4,7 @@
  * pack its tables.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,12 @@ static const struct {
 				 HALVES, false, true },
 			       swc_bucket2_build,
 			       .symmetry = SWC_SYMMETRY_SHIFT },
+	[SWC_ALGO_SPLIT] = { { "split",
+			       "bucket2 in pieces that keep the links of all dimensions busy",
+			       "pieces, 1 to 128", HALVES, false, true, false, false, true },
+			     swc_split_build,
+			     128,
+			     SWC_SYMMETRY_SHIFT },
 	[SWC_ALGO_RECDOUB] = { { "recdoub", "recursive doubling with the whole vector, one port",
 				 NULL, WHOLE, false, false },
 			       swc_recdoub_build,
@@ -126,6 +133,19 @@ const struct swc_algo_info *swc_algo_info(unsigned int algo)
 	return algo < SWC_ALGO_NR ? &algos[algo].info : NULL;
 }
 
+bool swc_algo_param(enum swc_algo algo, enum swc_coll coll, uint32_t i, int32_t *param)
+{
+	const struct swc_algo_info *info = &algos[algo].info;
+
+	if (info->hybrid && coll == SWC_ALLREDUCE)
+		*param = (int32_t)i;
+	else if (info->pieces)
+		*param = 1 << i;
+	else
+		*param = SWC_PARAM_DEFAULT;
+	return *param == SWC_PARAM_DEFAULT ? !i : *param <= algos[algo].max_param;
+}
+
 const char *swc_algo_name(unsigned int algo)
 {
 	return algo < SWC_ALGO_NR ? algos[algo].info.name : NULL;
@@ -164,7 +184,7 @@ enum swc_symmetry swc_algo_symmetry(const struct swc_plan_args *a, const struct 
 	enum swc_symmetry s = a->algo < SWC_ALGO_NR ? algos[a->algo].symmetry : SWC_SYMMETRY_NONE;
 	bool butterfly = s == SWC_SYMMETRY_XOR || s == SWC_SYMMETRY_SWING;
 	bool in_rows = a->algo != SWC_ALGO_BUCKET && a->algo != SWC_ALGO_BUCKET2 &&
-		       s == SWC_SYMMETRY_SHIFT;
+		       a->algo != SWC_ALGO_SPLIT && s == SWC_SYMMETRY_SHIFT;
 
 	if (t->nlocal != 1 || t->kind == SWC_TOPO_MESH || (in_rows && t->ndims > 1) ||
 	    (butterfly && a->coll != SWC_ALLREDUCE))
@@ -208,6 +228,10 @@ static uint64_t family(const struct swc_plan_args *a, const struct swc_topo *t,
 		hash = swc_hash_u32(hash, words[i]);
 	for (uint32_t i = 0; i < t->ndims; i++)
 		hash = swc_hash_u32(hash, t->dim[i]);
+	/* The only plans that depend on rates. */
+	for (uint32_t i = 0; a->algo == SWC_ALGO_SPLIT && i < t->ndims; i++)
+		hash = swc_hash_u32(hash,
+				    (uint32_t)(1024 * fmin(swc_topo_slowness(t, i), 1 << 21)));
 	for (uint32_t i = 0; t->first && i < t->nnodes; i++)
 		hash = swc_hash_u32(hash, t->first[i]);
 	/* A final mix, so that all bits depend on all words. */

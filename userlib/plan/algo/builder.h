@@ -124,6 +124,7 @@ typedef int swc_build_fn(struct swc_builder *b);
 swc_build_fn swc_direct1_build, swc_direct2_build;		     /* direct.c */
 swc_build_fn swc_ring_build, swc_ring2_build, swc_hamiltonian_build; /* ring.c */
 swc_build_fn swc_bucket_build, swc_bucket2_build;		     /* bucket.c */
+swc_build_fn swc_split_build;					     /* split.c */
 swc_build_fn swc_recdoub_build, swc_rabenseifner_build;		     /* butterfly.c */
 swc_build_fn swc_mirrored_build;
 swc_build_fn swc_swing_l_build, swc_swing_b_build, swc_swing_h_build;

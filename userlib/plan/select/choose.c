@@ -25,8 +25,6 @@
 #define MOST_RANKS 512
 /* Times that differ by less count as equal. */
 #define NEARLY 1.02
-/* Hybrids have at most log2 of the largest network as steps. */
-#define MAX_HYBRID 20
 
 void swc_choices_init(struct swc_choices *c, const struct swc_topo *topo, bool reorder)
 {
@@ -121,6 +119,15 @@ static bool consider(struct swc_choices *c, enum swc_coll coll, enum swc_algo al
 		c->coll[coll].n++;
 		return true;
 	}
+	if (swc_algo_info(algo)->pieces && param > 1) {
+		/* Long plans too: each piece more takes one step more. */
+		*to = to[-1];
+		to->steps += (uint32_t)(param - to->param);
+		to->param = param;
+		to->load = 0;
+		c->coll[coll].n++;
+		return true;
+	}
 	if (swc_plan_build(&args, &plan, &bytes, NULL, 0))
 		return false;
 	h = plan;
@@ -144,21 +151,28 @@ static int by_steps(const void *a, const void *b)
 	return x->param - y->param;
 }
 
+/* Are all dimensions alike in size and rate? Then split has nothing to balance. */
+static bool is_cube(const struct swc_topo *t)
+{
+	for (uint32_t i = 1; i < t->ndims; i++)
+		if (t->dim[i] != t->dim[0] || swc_topo_slowness(t, i) != swc_topo_slowness(t, 0))
+			return false;
+	return true;
+}
+
 static void find_candidates(struct swc_choices *c, enum swc_coll coll)
 {
-	c->coll[coll].cand = calloc(SWC_ALGO_NR * (MAX_HYBRID + 1), sizeof(struct swc_candidate));
+	c->coll[coll].cand = calloc(SWC_ALGO_NR * SWC_ALGO_PARAMS, sizeof(struct swc_candidate));
 	if (!c->coll[coll].cand)
 		return;
 	for (enum swc_algo algo = 0; algo < SWC_ALGO_NR; algo++) {
-		if (!(swc_algo_info(algo)->colls & 1u << coll) || swc_algo_info(algo)->one_node)
+		int32_t param;
+
+		if (!(swc_algo_info(algo)->colls & 1u << coll) || swc_algo_info(algo)->one_node ||
+		    (algo == SWC_ALGO_SPLIT && is_cube(c->topo)))
 			continue;
-		/* Only allreduce has hybrids between the two forms. */
-		if (coll != SWC_ALLREDUCE || !swc_algo_info(algo)->hybrid) {
-			consider(c, coll, algo, SWC_PARAM_DEFAULT);
-			continue;
-		}
-		for (int32_t j = 0; j <= MAX_HYBRID; j++)
-			if (!consider(c, coll, algo, j))
+		for (uint32_t i = 0; swc_algo_param(algo, coll, i, &param); i++)
+			if (!consider(c, coll, algo, param))
 				break;
 	}
 	qsort(c->coll[coll].cand, c->coll[coll].n, sizeof(struct swc_candidate), by_steps);

@@ -44,17 +44,22 @@ struct program {
 	double inverse[ROWS][ROWS];
 };
 
-/* Time per byte that an order takes in each dimension. */
-static void loads(const struct program *p, const uint8_t *dim, double *a)
+void swc_order_loads(const uint32_t *size, const double *rate, uint32_t ndims, const uint8_t *dim,
+		     double *load)
 {
 	double left = 1;
 
-	for (uint32_t i = 0; i < p->ndims; i++) {
-		double g = p->size[dim[i]];
+	for (uint32_t i = 0; i < ndims; i++) {
+		double g = size[dim[i]];
 
-		a[dim[i]] = left * (1 - 1 / g) / p->rate[dim[i]];
+		load[dim[i]] = left * (1 - 1 / g) / rate[dim[i]];
 		left /= g;
 	}
+}
+
+static void loads(const struct program *p, const uint8_t *dim, double *a)
+{
+	swc_order_loads(p->size, p->rate, p->ndims, dim, a);
 }
 
 static double longest(const double *a, uint32_t n)

@@ -38,6 +38,10 @@ struct swc_orders {
 void swc_orders_find(struct swc_orders *o, const uint32_t *size, const double *rate, uint32_t ndims,
 		     double bytes);
 
+/* The time per byte that an order takes in each dimension. */
+void swc_order_loads(const uint32_t *size, const double *rate, uint32_t ndims, const uint8_t *dim,
+		     double *load);
+
 /*
  * The time of the best split in closed form: the maximum over all sets of dimensions of the bytes
  * that they move together at least, over their rates together.
