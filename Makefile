@@ -128,14 +128,15 @@ bench-dma bench-overlap: bench-%:
 bench-cluster: bench-programs
 	@tools/bench/cluster $(PART)
 
-# Need neither the module nor a virtual machine. figures: times by a model, in build/figures. readme-figures: the plots
+# Need neither the module nor a virtual machine. figures: times by models, in build/figures. readme-figures: the plots
 # of the README, from data in the tree.
 .PHONY: figures readme-figures
 figures:
 	@tools/setup figures
 	@$(MAKE) -s lib tools
 	@build/bin/swingplan figures --out build/figures
-	@[ ! -e tools/bench/plot ] || tools/bench/plot --out build/figures build/figures/figures.json
+	@tools/bench/workloads --out build/figures
+	@tools/bench/plot --out build/figures build/figures/figures.json build/figures/workloads.json
 readme-figures:
 	@tools/setup figures
 	@tools/bench/plot --readme
@@ -212,7 +213,7 @@ help:
 	@echo "make bench-dma            copies by a DMA engine beside copies by the CPU"
 	@echo "make bench-overlap        allgathers overlapped with the products that consume them"
 	@echo "make bench-cluster [PART=] the same between nodes (pairs, cpu, instructions), and all algorithms on 16 (torus)"
-	@echo "make figures              compare the algorithms by a model, tables and plots in build/figures"
+	@echo "make figures              compare algorithms and workloads by models, tables and plots in build/figures"
 	@echo "make readme-figures       draw the plots of the README again"
 	@echo "make install              library, tools, manual, udev rule [PREFIX= DESTDIR=]"
 	@echo "make deb                  Debian packages in build/deb"

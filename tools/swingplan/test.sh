@@ -170,6 +170,19 @@ if [[ $allocate ]]; then
 		{"op": "alltoall", "bytes": 2e8, "count": 4},
 		{"op": "allgather", "bytes": 1e6, "count": 10, "groups": [4,8,1]}]}'
 	json "allocate: caps and linear constraints" "$(near "d['time_ns']" 43026790)" allocate --spec "$dir/spec"
+	# Speed-up, and gain of time times cost, at totals of 100, 500 and 1000 GB/s.
+	tools/bench/workloads --out "$dir/workloads" >"$dir/err" && python3 - "$dir/workloads/workloads.json" <<'END' >>"$dir/err"
+import json, sys
+known = {"GPT-3": (1.30, 6.9, 1.07, 6.8, 1.04, 7.0), "MSFT-1T": (1.69, 5.5, 1.24, 5.2, 1.13, 5.4),
+         "Turing-NLG": (1.10, 7.3, 1.02, 7.6, 1.01, 7.8), "ResNet-50": (1.97, 11.4, 1.31, 7.9, 1.17, 7.4)}
+rows = json.load(open(sys.argv[1]))["rows"]
+for name, want in known.items():
+    at = {r["total"]: r for r in rows if r["workload"] == name}
+    got = [at[total][key] for total in (100, 500, 1000) for key in ("speedup", "per_cost")]
+    if any(abs(g - w) > (0.06, 0.006)[w < 3] for g, w in zip(got, want)):
+        sys.exit(print(name, got, want) or 1)
+END
+	result $? "workloads: what is published for four models"
 	# Damaged specifications are refused by one line, or still make sense.
 	python3 - "$prog" "$dir/spec" <<'END' >"$dir/out" 2>"$dir/err"
 import random, subprocess, sys
@@ -186,7 +199,7 @@ for i in range(150):
 END
 	result $? "150 damaged specifications"
 else
-	for name in "least time" "least time times cost" constraints damaged; do
+	for name in "least time" "least time times cost" constraints workloads damaged; do
 		number=$((number + 1))
 		echo "ok $number - allocate: $name # SKIP built without NLopt: apt-get install libnlopt-dev"
 	done
@@ -211,6 +224,8 @@ if /usr/bin/python3 -c "import matplotlib" 2>/dev/null; then
 		"$dir/simulate.json" "$dir/ring.json"
 	pictures "of figures" $'allreduce on torus:4x4: gain over the best classic (model)\none-port-rd\nhybrid' \
 		"$dir/figures/figures.json"
+	[[ ! $allocate ]] || pictures "of workloads" $'iteration time over the total of bandwidth (model)\nMSFT-1T\nleast time' \
+		"$dir/workloads/workloads.json"
 	pictures "of the README, from data in the tree" $'allreduce on torus:4x4 (measured and model)\nmeasured\nmodel' \
 		--readme
 else
