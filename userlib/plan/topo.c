@@ -344,23 +344,87 @@ uint32_t swc_topo_node_of(const struct swc_topo *t, uint32_t rank)
 	return low;
 }
 
+/*
+ * The legs from one node to another in the order of the first one, up where both ways round are
+ * equally long. *ties: bits of the legs for which that is so, if they can be chosen.
+ */
+static uint32_t find_legs(const struct swc_topo *t, uint32_t from, uint32_t to,
+			  struct swc_topo_leg *leg, uint32_t *ties)
+{
+	uint32_t n = 0, stride = t->nnodes;
+
+	*ties = 0;
+	for (uint32_t i = 0; from != to && t->kind != SWC_TOPO_SWITCH && i < t->ndims; i++) {
+		uint32_t d = t->dim[i], x, y, up;
+
+		stride /= d;
+		x = from / stride % d;
+		y = to / stride % d;
+		up = (y + d - x) % d;
+		if (!up)
+			continue;
+		leg[n] = (struct swc_topo_leg){ .dim = (uint8_t)i };
+		leg[n].down = t->kind == SWC_TOPO_MESH ? y < x : up > d - up;
+		leg[n].hops = leg[n].down ? d - up : up;
+		*ties |= (t->kind == SWC_TOPO_TORUS && 2 * up == d) << n;
+		n++;
+	}
+	if (n)
+		*ties &= 1u << (n - 1) | 1;
+	return n;
+}
+
+uint32_t swc_topo_route(const struct swc_topo *t, uint32_t path, uint32_t from, uint32_t to,
+			struct swc_topo_leg leg[SWC_TOPO_DIMS])
+{
+	bool of_higher = path % 2, back;
+	uint32_t ties, n = find_legs(t, from, to, leg, &ties);
+
+	/* Along one dimension, down from the lower one is up from the higher one. */
+	if (n < 2)
+		of_higher = of_higher && ties;
+	back = n && t->kind == SWC_TOPO_TORUS && of_higher == (from < to);
+	if (back)
+		find_legs(t, to, from, leg, &ties);
+	for (uint32_t i = 0; i < n; i++)
+		leg[i].down ^= n > 1 && path / 2 % 2 && ties >> i & 1;
+	for (uint32_t i = 0; back && i < n; i++) {
+		struct swc_topo_leg x = leg[i];
+
+		if (i < n - 1 - i) {
+			leg[i] = leg[n - 1 - i];
+			leg[n - 1 - i] = x;
+		}
+	}
+	for (uint32_t i = 0; back && i < n; i++)
+		leg[i].down = !leg[i].down;
+	return n;
+}
+
+uint32_t swc_topo_npaths(const struct swc_topo *t, uint32_t from, uint32_t to)
+{
+	struct swc_topo_leg leg[SWC_TOPO_DIMS];
+	uint32_t ties, n = find_legs(t, from, to, leg, &ties);
+
+	return t->kind == SWC_TOPO_MESH ? 1 : (n > 1 ? 2u : 1u) << (ties ? 1 : 0);
+}
+
 uint32_t swc_topo_path(const struct swc_topo *t, uint32_t chan, uint32_t from, uint32_t to)
 {
-	uint32_t ties = 0, a = from, b = to;
+	struct swc_topo_leg leg[SWC_TOPO_DIMS];
+	uint32_t ties, n;
+	bool down = swc_topo_mirrored(t, chan);
 
 	if (from == to)
 		return 0;
 	if (t->kind == SWC_TOPO_SWITCH)
 		return chan;
-	for (uint32_t i = t->ndims; t->kind == SWC_TOPO_TORUS && i-- > 0;) {
-		uint32_t d = t->dim[i];
-
-		ties += 2 * ((b % d + d - a % d) % d) == d;
-		a /= d;
-		b /= d;
-	}
-	/* Path 0 goes down as the node with the higher number sees it. */
-	return ties == 1 && swc_topo_mirrored(t, chan) == (from < to);
+	n = find_legs(t, from, to, leg, &ties);
+	if (n < 2 || t->kind == SWC_TOPO_MESH)
+		return ties && down == (from < to);
+	if (ties & (ties - 1))
+		down ^= from > to;
+	return (from > to) + 2u * (ties && down);
 }
 
 void swc_topo_coords(const struct swc_topo *t, uint32_t node, uint32_t *coord)

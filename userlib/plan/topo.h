@@ -110,11 +110,46 @@ static inline bool swc_topo_mirrored(const struct swc_topo *t, uint32_t chan)
 	return chan % (2 * t->ndims) >= t->ndims;
 }
 
+/**
+ * struct swc_topo_leg - a part of a route: links along one dimension
+ * @down: towards lower coordinates, round the end
+ */
+struct swc_topo_leg {
+	uint8_t dim;
+	bool down;
+	uint32_t hops;
+};
+
+/*
+ * The route of a message from one node to another on a path, leg by leg. Returns the number of legs,
+ * 0 for the same node or on a switch. This is the one definition of routes: the library connects the
+ * ports at the ends of it, packets take it, and the models count it.
+ *
+ * Networks forward a packet along one dimension after the other, in increasing order as its sender
+ * sees it, the shorter way round. So where two nodes differ in several dimensions, each has a path
+ * of its own: even ones are in the order of the node with the lower number, odd ones in that of the
+ * other. The receipts, and nothing else, go back by the same links.
+ *
+ * Where both ways round the first or the last of these dimensions are equally long, there are two
+ * more: on paths 2 and 3 such a dimension is crossed down as their sender sees it, on paths 0 and 1
+ * up. Between them such a dimension is always crossed up, as nothing in a packet says otherwise.
+ *
+ * Nodes that differ in one dimension only have a path, and where both ways round are equally long
+ * two: path 0 goes up from the node with the lower number, path 1 down from it.
+ *
+ * A mesh has path 0 only, which is in the order of the sender.
+ */
+uint32_t swc_topo_route(const struct swc_topo *t, uint32_t path, uint32_t from, uint32_t to,
+			struct swc_topo_leg leg[SWC_TOPO_DIMS]);
+
+/* How many paths two different nodes have on a torus or mesh. */
+uint32_t swc_topo_npaths(const struct swc_topo *t, uint32_t from, uint32_t to);
+
 /*
  * The path, as in struct swc_plan_xfer, of a channel's messages from one node to another. On a
- * switch it is the channel. On a torus path 0 is the shortest way, one dimension after the other;
- * where both ways round a dimension are equally long it goes up from the node with the lower
- * number, and path 1 goes down there. With two such dimensions there is only path 0.
+ * switch it is the channel. Elsewhere it is one of the sender: where both ways round a dimension are
+ * equally long, up if the channel is not mirrored, else down; where that is so in the first and the
+ * last dimension of the route, the reverse from the node with the higher number.
  */
 uint32_t swc_topo_path(const struct swc_topo *t, uint32_t chan, uint32_t from, uint32_t to);
 

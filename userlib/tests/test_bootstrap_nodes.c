@@ -150,16 +150,106 @@ static void test_paths(void)
 	ok(ports_are("torus:2x2", 4, 0, 1, 0, 2, 3) && ports_are("torus:2x2", 4, 0, 1, 1, 3, 2) &&
 		   ports_are("torus:2x2", 4, 0, 2, 0, 0, 1) &&
 		   ports_are("torus:2x2", 4, 0, 3, 0, 0, 3) &&
-		   ports_are("torus:2x2", 4, 0, 3, 1, -1, -1) &&
+		   ports_are("torus:2x2", 4, 0, 3, 1, 3, 0) &&
+		   ports_are("torus:2x2", 4, 0, 3, 2, 1, 2) &&
+		   ports_are("torus:2x2", 4, 0, 3, 3, 2, 1) &&
+		   ports_are("torus:2x2", 4, 0, 3, 4, -1, -1) &&
 		   ports_are("torus:2x2", 4, 3, 0, 0, 3, 0),
 	   "torus:2x2: leave by a port of the first dimension, arrive at one of the last");
 	/* (0,0) to (2,4): x minus, y minus; to (1,2): x plus, y plus */
 	ok(ports_are("torus:3x5", 4, 0, 14, 0, 1, 2) && ports_are("torus:3x5", 4, 0, 7, 0, 0, 3) &&
-		   ports_are("torus:3x5", 4, 7, 0, 0, 3, 0),
+		   ports_are("torus:3x5", 4, 7, 0, 0, 3, 0) &&
+		   ports_are("torus:3x5", 4, 7, 0, 1, 1, 2) &&
+		   ports_are("torus:3x5", 4, 7, 0, 2, -1, -1),
 	   "torus:3x5: the shorter way round in each dimension");
 	ok(ports_are("torus:1x4", 2, 0, 1, 0, 0, 1), "a dimension of length 1 has no ports");
 	ok(ports_are("switch:3", 2, 0, 2, 1, 1, 1) && ports_are("switch:3", 2, 0, 2, 2, -1, -1),
 	   "rails: address k connects to address k");
+}
+
+/*
+ * The node that a packet goes to next, on its way to a port of another node: as networks forward
+ * that know addresses only. It crosses the other dimensions first, in their order and each the
+ * shorter way round, up where both are equally long, and comes by the link of that port in the end.
+ * Returns the link.
+ */
+static uint32_t forward(const struct swc_topo *t, uint32_t *node, uint32_t goal, uint32_t port)
+{
+	uint32_t at[SWC_TOPO_DIMS], end[SWC_TOPO_DIMS], link, dim = port / 2;
+	bool down = !(port % 2);
+
+	swc_topo_coords(t, *node, at);
+	swc_topo_coords(t, goal, end);
+	for (uint32_t i = 0; i < t->ndims; i++) {
+		uint32_t up = (end[i] + t->dim[i] - at[i]) % t->dim[i];
+
+		if (i == port / 2 || !up)
+			continue;
+		dim = i;
+		down = 2 * up > t->dim[i];
+		break;
+	}
+	link = (*node * t->ndims + dim) * 2 + down;
+	at[dim] = (at[dim] + (down ? t->dim[dim] - 1 : 1)) % t->dim[dim];
+	*node = swc_topo_node_at(t, at);
+	return link;
+}
+
+/* Does a packet take the links of the route, from the port that the library sends it by? */
+static bool takes_route(const struct swc_topo *t, uint32_t from, uint32_t to, uint32_t path,
+			uint32_t local, uint32_t remote)
+{
+	struct swc_topo_leg leg[SWC_TOPO_DIMS];
+	uint32_t n = swc_topo_route(t, path, from, to, leg), node = from, at[SWC_TOPO_DIMS];
+	bool good = true, first = true;
+
+	for (uint32_t i = 0; i < n && good; i++)
+		for (uint32_t k = 0; k < leg[i].hops && good; k++, first = false) {
+			uint32_t link = (node * t->ndims + leg[i].dim) * 2 + leg[i].down, d;
+
+			if (!first) {
+				good = forward(t, &node, to, remote) == link;
+				continue;
+			}
+			/* The network card of the sender's address. */
+			good = (from * t->ndims * 2 + local) == link;
+			swc_topo_coords(t, node, at);
+			d = t->dim[local / 2];
+			at[local / 2] = (at[local / 2] + (local % 2 ? d - 1 : 1)) % d;
+			node = swc_topo_node_at(t, at);
+		}
+	return good && node == to;
+}
+
+/* The ports that the library pairs, the way of a packet between them, and the model's route. */
+static void test_ways(const char *shape)
+{
+	struct swc_node_path *p;
+	uint32_t n, wrong = 0;
+	struct swc_topo t;
+	char why[256], name[80];
+
+	if (swc_topo_parse(&t, shape, why, sizeof(why)))
+		abort();
+	make_nodes(t.nnodes, 2 * t.ndims);
+	for (uint32_t me = 0; me < t.nnodes; me++) {
+		if (swc_paths_make(&t, nodes, t.nnodes, me, &p, &n, why, sizeof(why)))
+			abort();
+		/* What a rank sends takes a path of its own end; see test_messages.c. */
+		for (uint32_t chan = 0; chan < 2 * t.ndims; chan++)
+			for (uint32_t to = 0; to < t.nnodes; to++) {
+				uint32_t path = swc_topo_path(&t, chan, me, to);
+				const struct swc_node_path *it = find(p, n, to, path);
+
+				wrong += me != to && (!it || !takes_route(&t, me, to, path,
+									  last_byte(it->local),
+									  last_byte(it->remote)));
+			}
+		free(p);
+	}
+	swc_topo_free(&t);
+	snprintf(name, sizeof(name), "%s: packets take the model's routes", shape);
+	ok(!wrong, name);
 }
 
 static void test_families(void)
@@ -391,8 +481,14 @@ static void test_addrs(void)
 
 int main(void)
 {
+	static const char *const ways[] = { "torus:2x2",   "torus:4x4",	  "torus:3x5",
+					    "torus:2x3x4", "torus:4x2x4", "torus:3x4x2x2",
+					    "torus:6x8",   "ring:6",	  "ring:7" };
+
 	printf("TAP version 13\n");
 	test_paths();
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+		test_ways(ways[i]);
 	test_families();
 	test_world();
 	test_addrs();

@@ -152,56 +152,65 @@ struct routes {
 	const struct swc_topo *topo;
 	struct swc_links links;
 	struct swc_route route;
-	uint32_t ties, others; /* messages on path 0 and path 1 where there are two */
+	uint32_t first, others; /* messages on path 0 and on others where there are several */
 };
 
-/* The links of a path from one node to another, computed from the definition of paths. */
+/*
+ * The links of a path from its own end, computed from the definition of paths: one dimension after
+ * the other in order.
+ */
 static uint32_t links_of(const struct swc_topo *t, uint32_t path, uint32_t from, uint32_t to,
-			 uint32_t *link, uint32_t *ties)
+			 uint32_t *link, uint32_t *most)
 {
-	uint32_t at[SWC_TOPO_DIMS], end[SWC_TOPO_DIMS], n = 0;
+	uint32_t at[SWC_TOPO_DIMS], end[SWC_TOPO_DIMS], dim[SWC_TOPO_DIMS], n = 0, ndims = 0;
+	bool two = false;
 
-	*ties = 0;
 	swc_topo_coords(t, from, at);
 	swc_topo_coords(t, to, end);
-	for (uint32_t i = 0; i < t->ndims; i++) {
-		uint32_t up = (end[i] + t->dim[i] - at[i]) % t->dim[i], down = t->dim[i] - up;
-		bool tie = up == down, go_down = up > down;
+	for (uint32_t i = 0; i < t->ndims; i++)
+		if (at[i] != end[i])
+			dim[ndims++] = i;
+	for (uint32_t k = 0; k < ndims; k++) {
+		uint32_t i = dim[k], up = (end[i] + t->dim[i] - at[i]) % t->dim[i];
+		uint32_t down = t->dim[i] - up;
+		bool tie = up == down && (!k || k == ndims - 1), go_down = up > down;
 
-		/* Path 0 goes up from the node with the lower number, and so down to it. */
+		/* Alone, path 0 goes up from the node with the lower number, and so down to it. */
 		if (tie)
-			go_down = path ? from < to : from > to;
-		*ties += tie;
+			go_down = ndims == 1 ? (path ? from < to : from > to) : path >= 2;
+		two |= tie;
 		while (at[i] != end[i]) {
 			link[n++] = (swc_topo_node_at(t, at) * t->ndims + i) * 2 + go_down;
 			at[i] = (at[i] + (go_down ? t->dim[i] - 1 : 1)) % t->dim[i];
 		}
 	}
-	return n;
+	*most = (ndims > 1 ? 2 : 1) << two;
+	/* That of the other end is in another order. */
+	return ndims > 1 && path % 2 != (from > to) ? 0 : n;
 }
 
 static bool same_route(const struct end *e, void *arg)
 {
 	struct routes *r = arg;
-	uint32_t peer = e->x->rank, ties, link[64], n;
+	uint32_t peer = e->x->rank, most, link[64], n;
 	uint32_t from = swc_topo_node_of(r->topo, e->recv ? peer : e->rank);
 	uint32_t to = swc_topo_node_of(r->topo, e->recv ? e->rank : peer);
 	bool good;
 
 	if (swc_route_set(&r->route, &r->links, e->chan, from, to))
 		abort();
-	n = links_of(r->topo, e->x->path, from, to, link, &ties);
+	n = links_of(r->topo, e->x->path, from, to, link, &most);
 	good = n && n == r->route.n && !memcmp(link, r->route.link, n * sizeof(*link)) &&
-	       e->x->path <= (ties == 1);
+	       most == swc_topo_npaths(r->topo, from, to) && e->x->path < most;
 	if (!good)
 		printf("# channel %u, node %u to %u, path %u: link %u by the path, %u by the model\n",
 		       e->chan, from, to, e->x->path, link[0], r->route.link[0]);
-	++*(e->x->path ? &r->others : &r->ties);
-	r->ties -= !e->x->path && !ties;
+	if (most > 1)
+		++*(e->x->path ? &r->others : &r->first);
 	return good;
 }
 
-static void test_routes(const char *shape, bool both_ways)
+static void test_routes(const char *shape, bool several)
 {
 	struct swc_topo t = topo_of(shape);
 	struct routes r = { .topo = &t, .links = swc_links_of(&t) };
@@ -229,9 +238,9 @@ static void test_routes(const char *shape, bool both_ways)
 		ok(good, name);
 	}
 	snprintf(name, sizeof(name),
-		 "%s: where there are two paths, %u messages on path 0, %u on path 1", shape,
-		 r.ties, r.others);
-	ok(both_ways ? r.ties && r.others : !r.ties && !r.others, name);
+		 "%s: where there are several paths, %u messages on path 0, %u on others", shape,
+		 r.first, r.others);
+	ok(several ? r.first && r.others : !r.first && !r.others, name);
 	free(r.route.link);
 	swc_topo_free(&t);
 }
@@ -254,9 +263,11 @@ static void test_mirrored(void)
 		good &= swc_topo_path(&t, c, 3, 11) == mirrored &&
 			swc_topo_path(&t, c, 11, 3) == !mirrored;
 		/* One tie and a hop; two ties; none. */
-		good &= swc_topo_path(&t, c, 3, 12) == mirrored && !swc_topo_path(&t, c, 3, 15) &&
-			!swc_topo_path(&t, c, 15, 3) && !swc_topo_path(&t, c, 3, 5) &&
-			!swc_topo_path(&t, c, 3, 3);
+		good &= swc_topo_path(&t, c, 3, 12) == 2u * mirrored &&
+			swc_topo_path(&t, c, 12, 3) == 1 + 2u * mirrored &&
+			swc_topo_path(&t, c, 3, 15) == 2u * mirrored &&
+			swc_topo_path(&t, c, 15, 3) == 1 + 2u * !mirrored &&
+			!swc_topo_path(&t, c, 3, 5) && !swc_topo_path(&t, c, 3, 3);
 	}
 	ok(good, "paths at half the way round");
 	swc_topo_free(&t);
@@ -321,7 +332,9 @@ int main(void)
 	test_spoilt("torus:2x2*2,1,3,2");
 	for (size_t i = 0; i < sizeof(tori) / sizeof(tori[0]); i++)
 		test_routes(tori[i], true);
-	test_routes("torus:3x5", false);
+	test_routes("torus:3x5", true);
+	test_routes("torus:2x3x4", true);
+	test_routes("ring:7", false);
 	test_mirrored();
 	test_channels();
 	return done();

@@ -14,11 +14,8 @@
  *
  * for what a rank reduces on one channel: meanwhile the other channels use the links. hops is the
  * number of links of the longest route, load the share of the vector on the most loaded link.
- * Messages take a shortest route, one dimension after the other from the first on; at half the way
- * round, those of the first half of the channels go up and those of the others, which mirror them,
- * down; where that is so in several dimensions, up from the node with the lower number. These are
- * the routes that the paths in the plans stand for. On a switch each node has one link in and one
- * out, and a route is one hop.
+ * Messages take the routes of the paths in the plans, see swc_topo_route(). On a switch each node has
+ * one link in and one out, and a route is one hop.
  *
  * Where the channels of an algorithm have phases of different length (bucket on unequal
  * dimensions), there are two ways to count steps: all channels take their k-th step together, or

@@ -32,20 +32,21 @@ static int add(struct swc_route *r, uint32_t link)
 	return 0;
 }
 
-/* Add @hops links along a dimension. */
-static int go(struct swc_route *r, const struct swc_links *l, uint32_t node, uint32_t dim,
-	      bool down, uint32_t hops)
+/* Add the links of a leg; *node moves to its end. */
+static int go(struct swc_route *r, const struct swc_links *l, uint32_t *node,
+	      const struct swc_topo_leg *leg)
 {
-	uint32_t d = l->topo->dim[dim], x = node / l->stride[dim] % d;
+	uint32_t d = l->topo->dim[leg->dim], stride = l->stride[leg->dim];
+	uint32_t x = *node / stride % d;
 	int ret = 0;
 
-	node -= x * l->stride[dim];
-	for (; hops && !ret; hops--) {
-		uint32_t at = node + x * l->stride[dim];
-
-		ret = add(r, (at * l->topo->ndims + dim) * 2 + down);
-		x = (x + (down ? d - 1 : 1)) % d;
+	*node -= x * stride;
+	for (uint32_t k = 0; k < leg->hops && !ret; k++) {
+		ret = add(r, ((*node + x * stride) * l->topo->ndims + leg->dim) * 2 + leg->down);
+		x = (x + (leg->down ? d - 1 : 1)) % d;
 	}
+	*node += x * stride;
+	r->hops += leg->hops;
 	return ret;
 }
 
@@ -53,13 +54,13 @@ int swc_route_set(struct swc_route *r, const struct swc_links *l, uint32_t chan,
 		  uint32_t to)
 {
 	const struct swc_topo *t = l->topo;
-	bool mirrored = swc_topo_mirrored(t, chan), tie_down;
-	uint32_t node = from;
+	bool mirrored = swc_topo_mirrored(t, chan);
+	struct swc_topo_leg leg[SWC_TOPO_DIMS];
+	uint32_t node = from, n;
 	int ret = 0;
 
 	if (r->from == from && r->to == to && r->mirrored == mirrored)
 		return 0;
-	tie_down = (from > to) != swc_topo_path(t, chan, from, to);
 	r->n = r->hops = 0;
 	if (from != to && t->kind == SWC_TOPO_SWITCH) {
 		r->hops = 1;
@@ -67,19 +68,9 @@ int swc_route_set(struct swc_route *r, const struct swc_links *l, uint32_t chan,
 		if (!ret)
 			ret = add(r, to * 2 + 1);
 	}
-	for (uint32_t i = 0; i < t->ndims && t->kind != SWC_TOPO_SWITCH && !ret; i++) {
-		uint32_t d = t->dim[i], a = from / l->stride[i] % d, b = to / l->stride[i] % d;
-		uint32_t up = (b + d - a) % d, hops = up <= d - up ? up : d - up;
-		bool down = up > d - up || (up && up == d - up && tie_down);
-
-		if (t->kind == SWC_TOPO_MESH) {
-			down = b < a;
-			hops = down ? a - b : b - a;
-		}
-		ret = go(r, l, node, i, down, hops);
-		r->hops += hops;
-		node += (b - a) * l->stride[i];
-	}
+	n = swc_topo_route(t, swc_topo_path(t, chan, from, to), from, to, leg);
+	for (uint32_t i = 0; i < n && !ret; i++)
+		ret = go(r, l, &node, &leg[i]);
 	/* An incomplete route must not be used for the same nodes again. */
 	r->mirrored = mirrored;
 	r->from = from;

@@ -43,10 +43,8 @@ struct swc_links swc_links_of(const struct swc_topo *topo);
 double swc_link_slowness(const struct swc_links *l, uint32_t link);
 
 /*
- * Set the route of a message on a channel; fast if it is the same as before. It is the route that
- * swc_topo_path() stands for: at half the way round, the first half of the channels go up, the
- * others, which mirror them, down; where that is so in several dimensions, up from the node with
- * the lower number. 0 or -ENOMEM.
+ * Set the route of a message on a channel; fast if it is the same as before. It is that of its path,
+ * see swc_topo_route(). 0 or -ENOMEM.
  */
 int swc_route_set(struct swc_route *r, const struct swc_links *l, uint32_t chan, uint32_t from,
 		  uint32_t to);

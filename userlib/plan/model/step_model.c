@@ -251,7 +251,7 @@ struct sent {
 static void connect(struct model *m, uint32_t me, const struct swc_plan_xfer *x, struct sent *sent)
 {
 	const struct swc_topo *t = m->links.topo;
-	uint32_t *last = &m->linked[2ull * x->rank + x->path % 2];
+	uint32_t *last = &m->linked[4ull * x->rank + x->path % 4];
 
 	if (*last == m->channel || swc_topo_node_of(t, me) == swc_topo_node_of(t, x->rank))
 		return;
@@ -484,7 +484,7 @@ static int compute(const struct swc_plan_args *args, const struct swc_symmetric 
 	m->arg = arg;
 	m->seen = calloc(args->nranks + 1ull, sizeof(*m->seen));
 	m->runs = calloc(args->nranks + 1ull, sizeof(*m->runs));
-	m->linked = calloc(args->nranks + 1ull, 2 * sizeof(*m->linked));
+	m->linked = calloc(args->nranks + 1ull, 4 * sizeof(*m->linked));
 	if (m->seen && m->runs && m->linked)
 		ret = run(m, why, why ? why_bytes : 0);
 	cost->psi_xi = cost->phased.load * topo->ndims;

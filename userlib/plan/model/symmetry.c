@@ -200,7 +200,8 @@ int swc_symmetric_add(struct swc_symmetric *s, uint32_t step, uint32_t chan, uin
 {
 	const struct swc_topo *t = s->topo;
 	bool mirrored = swc_topo_mirrored(t, chan);
-	uint32_t a = swc_topo_node_of(t, from), b = swc_topo_node_of(t, to);
+	uint32_t a = swc_topo_node_of(t, from), b = swc_topo_node_of(t, to), n;
+	struct swc_topo_leg leg[SWC_TOPO_DIMS];
 	int ret = 0;
 
 	*hops = 0;
@@ -212,24 +213,17 @@ int swc_symmetric_add(struct swc_symmetric *s, uint32_t step, uint32_t chan, uin
 		*hops = 1;
 		return add_switched(s, step, a, b, blocks);
 	}
-	for (uint32_t i = 0; i < t->ndims && !ret; i++) {
-		uint32_t d = t->dim[i], x = a / s->stride[i] % d, y = b / s->stride[i] % d;
-		uint32_t ahead = (y + d - x) % d, back = d - ahead;
-		struct swc_term term = { .dim = (uint8_t)i,
-					 .kind = s->kind,
-					 .up = ahead < back || (ahead == back && !mirrored),
-					 .hops = ahead < back ? ahead : back,
+	n = swc_topo_route(t, swc_topo_path(t, chan, a, b), a, b, leg);
+	for (uint32_t i = 0; i < n && !ret; i++) {
+		uint32_t dim = leg[i].dim, d = t->dim[dim];
+		bool tie = t->kind == SWC_TOPO_TORUS && 2 * leg[i].hops == d;
+		struct swc_term term = { .dim = leg[i].dim,
+					 .kind = tie ? SWC_SYMMETRY_SHIFT : s->kind,
+					 .up = !leg[i].down,
+					 .hops = leg[i].hops,
 					 .base = swap && mirrored ? d / 3 : 0,
-					 .blocks = (double)blocks * swc_topo_slowness(t, i) };
+					 .blocks = (double)blocks * swc_topo_slowness(t, dim) };
 
-		if (!ahead)
-			continue;
-		if (t->kind == SWC_TOPO_MESH) {
-			term.up = y > x;
-			term.hops = y > x ? y - x : x - y;
-		}
-		if (ahead == back)
-			term.kind = SWC_SYMMETRY_SHIFT;
 		*hops += term.hops;
 		ret = add(s, step, a, &term);
 	}

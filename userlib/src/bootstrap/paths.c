@@ -3,12 +3,10 @@
  * The paths between nodes: which address of a node connects to which address of another. Pure
  * arithmetic on what the nodes have described, so that both ends of a pair compute the same table.
  *
- * On a torus, messages are forwarded dimension by dimension, in increasing order, the shorter way
- * round. A message leaves by the port of the first dimension in which the nodes differ, and arrives
- * at a port of the last one: at the minus port if it travels in plus direction. Path 0 is that
- * route as the node with the lower number sees it, with plus where both directions are equally
- * long; the other end uses it backwards. Nodes that are opposite each other in one dimension, and
- * equal in all others, have a path 1: the other way round.
+ * On a torus the ends of a path are the port by which its route leaves the first node, see
+ * swc_topo_route(), and the one by which it arrives at the other: the minus port if it travels in
+ * plus direction. The first and the last link are what addresses can select; networks forward the
+ * packets as the route says.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -84,11 +82,9 @@ static bool has_ports(const struct swc_topo *t, const struct swc_paths_node *nod
 	return true;
 }
 
-/* Add a path by its ports on the node with the lower and the node with the higher number. */
-static int add_torus(struct table *t, uint32_t other, uint32_t path, uint32_t low, uint32_t high,
+static int add_torus(struct table *t, uint32_t other, uint32_t path, uint32_t mine, uint32_t theirs,
 		     char *why, size_t why_bytes)
 {
-	uint32_t mine = t->me < other ? low : high, theirs = t->me < other ? high : low;
 	const struct swc_paths_node *a = &t->nodes[t->me], *b = &t->nodes[other];
 
 	if (a->addr[mine].family != b->addr[theirs].family) {
@@ -106,27 +102,17 @@ static int add_torus(struct table *t, uint32_t other, uint32_t path, uint32_t lo
 static int torus_paths(struct table *t, const struct swc_topo *topo, uint32_t other, char *why,
 		       size_t why_bytes)
 {
-	uint32_t from[SWC_TOPO_DIMS], to[SWC_TOPO_DIMS], differ = 0, low = 0, high = 0;
-	bool opposite = false;
-	int ret;
+	uint32_t npaths = swc_topo_npaths(topo, t->me, other);
+	struct swc_topo_leg leg[SWC_TOPO_DIMS];
+	int ret = 0;
 
-	swc_topo_coords(topo, t->me < other ? t->me : other, from);
-	swc_topo_coords(topo, t->me < other ? other : t->me, to);
-	for (uint32_t d = 0; d < topo->ndims; d++) {
-		uint32_t size = topo->dim[d], port = port_of(topo, d);
-		uint32_t ahead = (to[d] + size - from[d]) % size;
-		bool minus = 2 * ahead > size;
+	for (uint32_t path = 0; path < npaths && !ret; path++) {
+		uint32_t n = swc_topo_route(topo, path, t->me, other, leg);
+		const struct swc_topo_leg *last = &leg[n - 1];
 
-		if (!ahead)
-			continue;
-		if (!differ++)
-			low = port + minus;
-		high = port + !minus;
-		opposite = 2 * ahead == size;
+		ret = add_torus(t, other, path, port_of(topo, leg->dim) + leg->down,
+				port_of(topo, last->dim) + !last->down, why, why_bytes);
 	}
-	ret = add_torus(t, other, 0, low, high, why, why_bytes);
-	if (!ret && differ == 1 && opposite)
-		ret = add_torus(t, other, 1, low + 1, high - 1, why, why_bytes);
 	return ret;
 }
 
@@ -155,7 +141,7 @@ int swc_paths_make(const struct swc_topo *topo, const struct swc_paths_node *nod
 		   size_t why_bytes)
 {
 	bool torus = has_ports(topo, nodes, nnodes);
-	uint32_t most = torus ? 2 : nodes[me].naddrs;
+	uint32_t most = torus ? 4 : nodes[me].naddrs;
 	struct table t = { .nodes = nodes, .me = me };
 	int ret = 0;
 
