@@ -124,15 +124,22 @@ void swc_build_step(struct swc_builder *b, enum swc_step_kind kind)
 		swc_plan_write_step(&b->w, (uint8_t)kind);
 }
 
-/* The path of a message of the open channel, the same at both ends. */
-static uint8_t path_of(const struct swc_builder *b, uint32_t from, uint32_t to)
+/* The path of a message of the open channel, the same at both ends. Mostly it is asked for again. */
+static uint8_t path_of(struct swc_builder *b, uint32_t from, uint32_t to)
 {
 	const struct swc_topo *t = b->places;
+	uint32_t channels = b->w.hdr.nchannels;
 
 	if (!t)
 		return 0;
-	return (uint8_t)swc_topo_path(t, b->w.hdr.nchannels - 1u, swc_topo_node_of(t, from),
-				      swc_topo_node_of(t, to));
+	if (b->last.channels == channels && b->last.from == from && b->last.to == to)
+		return b->last.path;
+	b->last.channels = channels;
+	b->last.from = from;
+	b->last.to = to;
+	b->last.path = (uint8_t)swc_topo_path(t, channels - 1u, swc_topo_node_of(t, from),
+					      swc_topo_node_of(t, to));
+	return b->last.path;
 }
 
 /* Append to the open step. Empty ranges are skipped; only the messages of a barrier are empty. */

@@ -64,6 +64,10 @@ struct swc_builder {
 	char *why;
 	size_t why_bytes;
 	struct swc_hierarchy *hier;
+	struct {
+		uint32_t channels, from, to;
+		uint8_t path;
+	} last; /* path_of() */
 };
 
 /*

@@ -13,6 +13,7 @@
 
 #include "plan/model/walk.h"
 #include "plan/select/choose.h"
+#include "plan/select/orders.h"
 #include "kmod/core/plan_check.h"
 #include "kmod/core/reduce.h"
 
@@ -56,6 +57,16 @@ enum swc_algo swc_choices_fallback(const struct swc_topo *topo, enum swc_coll co
 	}
 }
 
+static uint64_t reduced(const struct swc_plan_view *v, const struct swc_plan_step *s)
+{
+	const struct swc_plan_xfer *x = &v->xfers[s->first_xfer + s->nsend];
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; s->kind == SWC_STEP_NET && i < s->nrecv; i++)
+		sum += x[i].flags & SWC_XFER_REDUCE ? x[i].nblocks : 0;
+	return sum;
+}
+
 /* The most blocks that a step sends to one peer. What goes to a peer stands together. */
 static uint64_t largest(const struct swc_plan_view *v, const struct swc_plan_step *s)
 {
@@ -76,14 +87,17 @@ static void measure(const struct swc_choices *c, const void *plan, struct swc_ca
 
 	for (uint32_t i = 0; i < v.hdr->nchannels; i++) {
 		const struct swc_plan_channel *chan = &v.channels[i];
-		uint64_t blocks = 0;
+		uint64_t blocks = 0, sums = 0;
 		uint32_t steps = 0;
 
 		for (uint32_t k = 0; k < chan->nsteps; k++) {
 			blocks += largest(&v, &v.steps[chan->first_step + k]);
+			sums += reduced(&v, &v.steps[chan->first_step + k]);
 			steps += v.steps[chan->first_step + k].kind == SWC_STEP_NET;
 		}
 		cand->steps = steps > cand->steps ? steps : cand->steps;
+		if ((double)sums / v.nblocks > cand->reduced)
+			cand->reduced = (double)sums / v.nblocks;
 		if (c->topo->nlocal == 1 && (double)blocks / v.nblocks > cand->load)
 			cand->load = (double)blocks / v.nblocks;
 	}
@@ -100,6 +114,45 @@ static struct swc_plan_args args_of(const struct swc_choices *c, enum swc_coll c
 				       .nlocal = c->nlocal };
 }
 
+/* Long plans are built if they can matter. Each member has its turn, in one to four rings at once. */
+static struct swc_candidate serial(const struct swc_choices *c, enum swc_coll coll,
+				   enum swc_algo algo)
+{
+	uint32_t halves = coll == SWC_ALLREDUCE ? 2 : 1, others = c->topo->nnodes - 1;
+	uint32_t rings = algo == SWC_ALGO_RING ? 1 : algo == SWC_ALGO_RING2 ? 2 : 4;
+	double share = 0.999 * others / c->topo->nnodes / rings;
+	bool alone = c->topo->nlocal == 1;
+
+	return (struct swc_candidate){ .algo = algo,
+				       .param = SWC_PARAM_DEFAULT,
+				       .steps = halves * others,
+				       .load = alone ? halves * share : 0,
+				       .reduced = alone && coll != SWC_ALLGATHER ? share : 0 };
+}
+
+/*
+ * split in more pieces: a long plan too, so only bounds are known. Each piece more takes one step
+ * more. No link carries less than the closed form, and some channel reduces its part of the vector.
+ */
+static struct swc_candidate more_pieces(const struct swc_choices *c, enum swc_coll coll,
+					const struct swc_candidate *few, int32_t param)
+{
+	const struct swc_topo *t = c->topo;
+	struct swc_candidate more = *few;
+	double rate[SWC_TOPO_DIMS];
+
+	for (uint32_t i = 0; i < t->ndims; i++)
+		rate[i] = 1 / swc_topo_slowness(t, i);
+	more.param = param;
+	more.steps += (uint32_t)(param - few->param);
+	more.load = 0.999 *
+		    swc_orders_time(t->dim, rate, t->ndims, coll == SWC_ALLREDUCE ? 1 : 0.5);
+	more.reduced = coll == SWC_ALLGATHER || t->nlocal != 1
+			       ? 0
+			       : 0.999 * (1 - 1.0 / t->nnodes) / (2 * t->ndims);
+	return more;
+}
+
 /* Add a candidate if it has a plan for rank 0; false if it has not. */
 static bool consider(struct swc_choices *c, enum swc_coll coll, enum swc_algo algo, int32_t param)
 {
@@ -110,21 +163,12 @@ static bool consider(struct swc_choices *c, enum swc_coll coll, enum swc_algo al
 	void *plan;
 
 	if (swc_algo_info(algo)->serial) {
-		/* Long plans: they are built if so many steps can matter. */
-		*to = (struct swc_candidate){ .algo = algo,
-					      .param = param,
-
-					      .steps = (c->topo->nnodes - 1) *
-						       (coll == SWC_ALLREDUCE ? 2 : 1) };
+		*to = serial(c, coll, algo);
 		c->coll[coll].n++;
 		return true;
 	}
 	if (swc_algo_info(algo)->pieces && param > 1) {
-		/* Long plans too: each piece more takes one step more. */
-		*to = to[-1];
-		to->steps += (uint32_t)(param - to->param);
-		to->param = param;
-		to->load = 0;
+		*to = more_pieces(c, coll, &to[-1], param);
 		c->coll[coll].n++;
 		return true;
 	}
@@ -213,6 +257,9 @@ static bool can_matter(const struct swc_choices *c, const struct swc_candidate *
 		       const struct best *b, uint64_t bytes)
 {
 	double least = cand->steps * c->net.step_ns + cand->load * (double)bytes * 8 / c->net.gbps;
+
+	if (c->net.reduce_gbps > 0)
+		least += cand->reduced * (double)bytes * 8 / c->net.reduce_gbps;
 
 	return b->n < b->max || least <= b->ns[b->max - 1] || least <= b->ns[0] * NEARLY;
 }

@@ -9,15 +9,16 @@
 #include "plan/select/tuning.h"
 
 /*
- * A candidate. @steps and @load are of rank 0: steps of its longest channel, and the sum over them of
- * its largest message, as a share of the vector. No time can be less. @cost is valid if @known. @ns
- * is its time for the size of the latest choice, negative if that did not need it.
+ * A candidate. @steps, @load and @reduced are of rank 0, so no time can be less: steps of its longest
+ * channel; the sum over them of its largest message, as a share of the vector; and what a channel
+ * reduces, likewise. @cost is valid if @known. @ns is its time for the size of the latest choice,
+ * negative if that did not need it.
  */
 struct swc_candidate {
 	enum swc_algo algo;
 	int32_t param;
 	uint32_t steps;
-	double load;
+	double load, reduced;
 	bool order_varies;
 	bool known;
 	struct swc_cost cost;
