@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "plan/select/orders.h"
+#include "plan/orders.h"
 #include "spec.h"
 
 static void print(const struct spec *s, const struct swc_orders *o)

@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "plan/select/orders.h"
+#include "plan/orders.h"
 #include "random.h"
 #include "tap.h"
 

@@ -7,7 +7,7 @@
 
 #include "plan/model/model.h"
 #include "plan/select/choose.h"
-#include "plan/select/orders.h"
+#include "plan/orders.h"
 #include "plans.h"
 #include "random.h"
 #include "tap.h"

@@ -15,7 +15,7 @@
  * percent of the best ones.
  */
 #include "plan/algo/bucket.h"
-#include "plan/select/orders.h"
+#include "plan/orders.h"
 
 #include <math.h>
 #include <string.h>

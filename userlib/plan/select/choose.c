@@ -13,7 +13,7 @@
 
 #include "plan/model/walk.h"
 #include "plan/select/choose.h"
-#include "plan/select/orders.h"
+#include "plan/orders.h"
 #include "kmod/core/plan_check.h"
 #include "kmod/core/reduce.h"
 

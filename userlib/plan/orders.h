@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The best split of a vector among the orders in which its parts visit the dimensions. */
-#ifndef SWC_PLAN_SELECT_ORDERS_H
-#define SWC_PLAN_SELECT_ORDERS_H
+#ifndef SWC_PLAN_ORDERS_H
+#define SWC_PLAN_ORDERS_H
 
 #include <stdint.h>
 
@@ -48,4 +48,4 @@ void swc_order_loads(const uint32_t *size, const double *rate, uint32_t ndims, c
  */
 double swc_orders_time(const uint32_t *size, const double *rate, uint32_t ndims, double bytes);
 
-#endif /* SWC_PLAN_SELECT_ORDERS_H */
+#endif /* SWC_PLAN_ORDERS_H */

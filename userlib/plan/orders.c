@@ -16,7 +16,7 @@
  * many orders as dimensions have a share. For prices of the dimensions, the cheapest order visits
  * those with the least price per rate first, where most bytes go: a sort finds it.
  */
-#include "plan/select/orders.h"
+#include "plan/orders.h"
 
 #include <math.h>
 #include <string.h>
