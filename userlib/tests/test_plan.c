@@ -4,6 +4,7 @@
  * symbols; and the verifier finds the faults of spoilt plans. TAP on stdout.
  *
  * The networks of half of the tests are random. They print their seed; SWC_TEST_SEED repeats it.
+ * SWC_TEST_SHORT=1: fewer of them.
  */
 #include "plans.h"
 #include "random.h"
@@ -515,8 +516,8 @@ int main(void)
 	printf("TAP version 13\n");
 	seed_rnd();
 	test_algos();
-	test_networks("random tori", RANDOM_TORI, false);
-	test_networks("random nodes with several ranks", RANDOM_NODES, true);
+	test_networks("random tori", rounds_of(RANDOM_TORI), false);
+	test_networks("random nodes with several ranks", rounds_of(RANDOM_NODES), true);
 	test_faults();
 	test_arguments();
 	test_others();
