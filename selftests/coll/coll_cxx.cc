@@ -26,7 +26,7 @@ static int add(const swingcoll_id &id, int rank)
 		ret = 1;
 	if (!ret)
 		ret = swingcoll_sparse_allreduce(one, sum, 2, SWINGCOLL_F64, SWINGCOLL_MAX,
-						 SWINGCOLL_SPARSE_ROWS(2), comm);
+						 SWINGCOLL_SPARSE_MODE_ROWS(2), comm);
 	if (!ret && (sum[0] != 2.0 || sum[1] != 5.0))
 		ret = 1;
 	if (!ret)

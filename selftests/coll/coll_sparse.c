@@ -40,9 +40,9 @@ enum way {
 };
 
 static const uint32_t mode_of[NWAYS] = {
-	[WAY_PACK] = SWINGCOLL_SPARSE_PACK,	   [WAY_SKETCH] = SWINGCOLL_SPARSE_SKETCH,
-	[WAY_ROWS] = SWINGCOLL_SPARSE_ROWS(WIDTH), [WAY_AUTO] = SWINGCOLL_SPARSE_AUTO,
-	[WAY_THREAD] = SWINGCOLL_SPARSE_PACK,
+	[WAY_PACK] = SWINGCOLL_SPARSE_MODE_PACK,	[WAY_SKETCH] = SWINGCOLL_SPARSE_MODE_SKETCH,
+	[WAY_ROWS] = SWINGCOLL_SPARSE_MODE_ROWS(WIDTH), [WAY_AUTO] = SWINGCOLL_SPARSE_MODE_AUTO,
+	[WAY_THREAD] = SWINGCOLL_SPARSE_MODE_PACK,
 };
 
 /* Density, and where the elements are. The last three are unions of nothing, of everything, and of one rank. */
@@ -280,7 +280,7 @@ static int zeros(uint32_t rank, void *arg)
 	for (int op = SWINGCOLL_SUM; op <= SWINGCOLL_AVG; op++) {
 		CHECK_EQ(swingcoll_allreduce(v, want, 1200, SWINGCOLL_F32, op, comm), 0);
 		CHECK_EQ(swingcoll_sparse_allreduce(v, got, 1200, SWINGCOLL_F32, op,
-						    SWINGCOLL_SPARSE_PACK, comm),
+						    SWINGCOLL_SPARSE_MODE_PACK, comm),
 			 0);
 		CHECK(!memcmp(got, want, sizeof(got)));
 		CHECK_EQ(swingcoll_sparse_last(comm, &result), 0);
@@ -328,9 +328,9 @@ static int choice(uint32_t rank, void *arg)
 							     SWINGCOLL_SUM, comm),
 					 0);
 			else
-				CHECK_EQ(swingcoll_sparse_allreduce(send, got, count, SWINGCOLL_I32,
-								    SWINGCOLL_SUM,
-								    SWINGCOLL_SPARSE_AUTO, comm),
+				CHECK_EQ(swingcoll_sparse_allreduce(
+						 send, got, count, SWINGCOLL_I32, SWINGCOLL_SUM,
+						 SWINGCOLL_SPARSE_MODE_AUTO, comm),
 					 0);
 			CHECK(!memcmp(got, want, count * 4));
 			CHECK_EQ(swingcoll_sparse_last(comm, &result), 0);
@@ -342,13 +342,65 @@ static int choice(uint32_t rank, void *arg)
 						     comm),
 				 0);
 			CHECK(same[0] == -same[1]);
-			CHECK(density[d] < 1 || result.mode == SWINGCOLL_SPARSE_DENSE);
+			CHECK(density[d] < 1 || result.mode == SWINGCOLL_SPARSE_MODE_DENSE);
 		}
 	}
 	free(send);
 	free(want);
 	free(got);
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+/*
+ * A communicator with the flag: the program calls swingcoll_allreduce() only. Small vectors, non-blocking calls and
+ * those after it is switched off are dense; ranks of which only one has the flag get an error.
+ */
+static int flag(uint32_t rank, void *arg)
+{
+	struct swingcoll_comm_opts opts = { .flags = SWINGCOLL_SPARSE_AUTO };
+	struct swingcoll_sparse_result result;
+	struct swingcoll_req *req;
+	struct swingcoll_comm *comm;
+	struct swingcoll_id other = id;
+	size_t count = 1 << 17;
+	int64_t *v = calloc(count, 8);
+	int packed = 0, want;
+
+	(void)arg;
+	CHECK_EQ(swingcoll_comm_create(&comm, &id, 2, rank, &opts), 0);
+	CHECK_EQ(swingcoll_allreduce(v, v, 100, SWINGCOLL_I64, SWINGCOLL_SUM, comm), 0);
+	CHECK_EQ(swingcoll_sparse_last(comm, &result), -ENODATA);
+	for (int i = 0; i < 9; i++) {
+		memset(v, 0, count * 8);
+		v[1000 * i + rank] = i + 1;
+		v[5] = -1;
+		CHECK_EQ(swingcoll_allreduce(v, v, count, SWINGCOLL_I64, SWINGCOLL_SUM, comm), 0);
+		for (size_t k = 0; k < count; k++) {
+			want = k / 1000 == (size_t)i && k % 1000 < 2 ? i + 1 : 0;
+			CHECK(v[k] == (k == 5 ? -2 : want));
+		}
+		CHECK_EQ(swingcoll_sparse_last(comm, &result), 0);
+		packed += result.mode == SWINGCOLL_SPARSE_MODE_PACK;
+		if (packed && result.mode == SWINGCOLL_SPARSE_MODE_PACK)
+			CHECK_EQ(result.elements, 3);
+	}
+	/* It has tried both. */
+	CHECK(packed >= 3);
+	CHECK_EQ(swingcoll_iallreduce(v, v, count, SWINGCOLL_I64, SWINGCOLL_SUM, comm, &req), 0);
+	CHECK_EQ(swingcoll_wait(req, NULL), 0);
+	CHECK_EQ(v[5], -4);
+	CHECK_EQ(swingcoll_sparse_auto(comm, 0), 0);
+	CHECK_EQ(swingcoll_allreduce(v, v, count, SWINGCOLL_I64, SWINGCOLL_SUM, comm), 0);
+	CHECK_EQ(v[5], -8);
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+
+	other.bytes[0] ^= 1;
+	opts.flags = rank ? SWINGCOLL_SPARSE_AUTO : 0;
+	CHECK_EQ(swingcoll_comm_create(&comm, &other, 2, rank, &opts), 0);
+	CHECK_EQ(swingcoll_allreduce(v, v, count, SWINGCOLL_I64, SWINGCOLL_SUM, comm), -EPROTO);
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	free(v);
 	return 0;
 }
 
@@ -369,15 +421,15 @@ static int refused(uint32_t rank, void *arg)
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, 2, rank, NULL), 0);
 	CHECK_EQ(swingcoll_sparse_last(comm, &last), -ENODATA);
 	CHECK_EQ(swingcoll_sparse_allreduce(v, v, 64, SWINGCOLL_F32, SWINGCOLL_SUM,
-					    SWINGCOLL_SPARSE_SKETCH, comm),
+					    SWINGCOLL_SPARSE_MODE_SKETCH, comm),
 		 -EINVAL);
 	CHECK_EQ(swingcoll_sparse_allreduce(v, v, 64, SWINGCOLL_F32, SWINGCOLL_BOR,
-					    SWINGCOLL_SPARSE_PACK, comm),
+					    SWINGCOLL_SPARSE_MODE_PACK, comm),
 		 -EINVAL);
 	CHECK_EQ(swingcoll_sparse_allreduce(v, v, 64, SWINGCOLL_F32, SWINGCOLL_SUM, 9, comm),
 		 -EINVAL);
 	CHECK_EQ(swingcoll_sparse_allreduce(v, v + 1, 63, SWINGCOLL_F32, SWINGCOLL_SUM,
-					    SWINGCOLL_SPARSE_PACK, comm),
+					    SWINGCOLL_SPARSE_MODE_PACK, comm),
 		 -EINVAL);
 	CHECK_EQ(swingcoll_sparse_allreduce_list(&list, 10, 1, SWINGCOLL_U64, SWINGCOLL_SUM, comm,
 						 &result),
@@ -391,10 +443,10 @@ static int refused(uint32_t rank, void *arg)
 		 -EINVAL);
 	/* One at a time: until it has been waited for, though it may be done. */
 	CHECK_EQ(swingcoll_isparse_allreduce(v, v, 64, SWINGCOLL_F32, SWINGCOLL_SUM,
-					     SWINGCOLL_SPARSE_PACK, comm, &req),
+					     SWINGCOLL_SPARSE_MODE_PACK, comm, &req),
 		 0);
 	CHECK_EQ(swingcoll_isparse_allreduce(v, v, 64, SWINGCOLL_F32, SWINGCOLL_SUM,
-					     SWINGCOLL_SPARSE_PACK, comm, &second),
+					     SWINGCOLL_SPARSE_MODE_PACK, comm, &second),
 		 -EBUSY);
 	while ((ret = swingcoll_sparse_test(req)) == -EINPROGRESS)
 		;
@@ -422,9 +474,10 @@ int main(void)
 	out = testlib_shared_alloc(sizeof(*out));
 	for (nalgos = 1; algo_name(nalgos); nalgos++)
 		;
-	ksft_set_plan(MAX_RANKS - 1 + 4);
+	ksft_set_plan(MAX_RANKS - 1 + 5);
 	run("what counts as zero", 2, zeros);
 	run("the automatic choice", 3, choice);
+	run("the automatic choice as a flag of the communicator", 2, flag);
 	run("calls that are refused", 2, refused);
 	pairs_init(&pairs, 4);
 	for (nranks = 2; nranks <= MAX_RANKS; nranks++) {

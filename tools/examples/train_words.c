@@ -284,9 +284,10 @@ static int train(struct trainer *t, int epochs, uint64_t *hash)
 
 static int body(struct team *team, void *arg)
 {
-	static const uint32_t modes[] = { SWINGCOLL_SPARSE_DENSE, SWINGCOLL_SPARSE_PACK,
-					  SWINGCOLL_SPARSE_ROWS(CLASSES), SWINGCOLL_SPARSE_SKETCH,
-					  SWINGCOLL_SPARSE_AUTO };
+	static const uint32_t modes[] = { SWINGCOLL_SPARSE_MODE_DENSE, SWINGCOLL_SPARSE_MODE_PACK,
+					  SWINGCOLL_SPARSE_MODE_ROWS(CLASSES),
+					  SWINGCOLL_SPARSE_MODE_SKETCH,
+					  SWINGCOLL_SPARSE_MODE_AUTO };
 	const struct options *opt = arg;
 	struct trainer t = { .texts = &opt->texts, .rank = team->rank, .nranks = team->nranks };
 	uint64_t hash[5];

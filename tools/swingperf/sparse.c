@@ -45,7 +45,7 @@ bool perf_sparse_mode_fits(const struct perf_options *opt)
 	uint32_t mode;
 
 	return !swingcoll_sparse_parse(opt->mode, &mode) &&
-	       (mode != SWINGCOLL_SPARSE_SKETCH || is_integer(opt->dtype));
+	       (mode != SWINGCOLL_SPARSE_MODE_SKETCH || is_integer(opt->dtype));
 }
 
 static unsigned int modes(const struct perf_options *opt, uint32_t mode[MAX_MODES])
@@ -56,12 +56,12 @@ static unsigned int modes(const struct perf_options *opt, uint32_t mode[MAX_MODE
 		swingcoll_sparse_parse(opt->mode, &mode[n]);
 		return 1;
 	}
-	mode[n++] = SWINGCOLL_SPARSE_DENSE;
-	mode[n++] = SWINGCOLL_SPARSE_PACK;
+	mode[n++] = SWINGCOLL_SPARSE_MODE_DENSE;
+	mode[n++] = SWINGCOLL_SPARSE_MODE_PACK;
 	if (opt->input.overlap == SPARSE_ROWS)
-		mode[n++] = SWINGCOLL_SPARSE_ROWS(opt->input.width);
+		mode[n++] = SWINGCOLL_SPARSE_MODE_ROWS(opt->input.width);
 	if (is_integer(opt->dtype))
-		mode[n++] = SWINGCOLL_SPARSE_SKETCH;
+		mode[n++] = SWINGCOLL_SPARSE_MODE_SKETCH;
 	return n;
 }
 

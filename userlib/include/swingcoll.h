@@ -115,7 +115,8 @@ struct swingcoll_req;
  * timeout_ms	deadline of the creation and of each operation, in milliseconds; 0: 30000
  * op_timeout_ms	deadline of each operation, if it is another; SWINGCOLL_NO_DEADLINE: none, only a
  *		rank that dies or leaves ends the wait for it; 0: timeout_ms
- * flags	SWINGCOLL_ANY_USER, SWINGCOLL_ALLOW_REORDER, SWINGCOLL_URGENT or SWINGCOLL_TRY_URGENT
+ * flags	SWINGCOLL_ANY_USER, SWINGCOLL_ALLOW_REORDER, SWINGCOLL_URGENT or SWINGCOLL_TRY_URGENT,
+ *		SWINGCOLL_SPARSE_AUTO
  * algo		NULL or "auto"; the name of an algorithm (swingcoll_algo_name()), with a number as
  *		in "swing-h:2" if it takes one; or "file:PATH" for a plan file, see
  *		swingcoll-plan(5)
@@ -155,6 +156,9 @@ struct swingcoll_comm_opts {
 #define SWINGCOLL_URGENT                                                                           \
 	(1u << 2) /* runs before the collectives of other communicators; -EPERM without the right */
 #define SWINGCOLL_TRY_URGENT (1u << 16) /* likewise if this process has the right, else not */
+#define SWINGCOLL_SPARSE_AUTO                                                                      \
+	(1u << 17) /* swingcoll_allreduce() sends only what is not zero where that is faster: see
+		      swingcoll_sparse_allreduce(3), whose rules then hold */
 
 /* The outcome of a finished collective. */
 struct swingcoll_result {

@@ -31,17 +31,17 @@ extern "C" {
  * sketch	integers and sums only: index and a table of sums at once, sized by the union of the
  *		last call with that count and type; what cannot be recovered follows in a second
  *		round. The first call is as pack
- * rows		SWINGCOLL_SPARSE_ROWS(width): as pack, with one bit for each row of width elements
- *		(1 to 2^28 - 1)
+ * rows		SWINGCOLL_SPARSE_MODE_ROWS(width): as pack, with one bit for each row of width
+ *		elements (1 to 2^28 - 1)
  */
 enum swingcoll_sparse_mode {
-	SWINGCOLL_SPARSE_AUTO,
-	SWINGCOLL_SPARSE_DENSE,
-	SWINGCOLL_SPARSE_PACK,
-	SWINGCOLL_SPARSE_SKETCH,
-	SWINGCOLL_SPARSE_PACK_ROWS, /* without a width: only in results */
+	SWINGCOLL_SPARSE_MODE_AUTO,
+	SWINGCOLL_SPARSE_MODE_DENSE,
+	SWINGCOLL_SPARSE_MODE_PACK,
+	SWINGCOLL_SPARSE_MODE_SKETCH,
+	SWINGCOLL_SPARSE_MODE_PACK_ROWS, /* without a width: only in results */
 };
-#define SWINGCOLL_SPARSE_ROWS(width) (SWINGCOLL_SPARSE_PACK_ROWS | (uint32_t)(width) << 4)
+#define SWINGCOLL_SPARSE_MODE_ROWS(width) (SWINGCOLL_SPARSE_MODE_PACK_ROWS | (uint32_t)(width) << 4)
 
 /*
  * As swingcoll_allreduce(), by a mode. swingcoll_isparse_allreduce() returns at once and does the work
@@ -63,8 +63,9 @@ int swingcoll_sparse_test(struct swingcoll_sparse_req *req);
 
 /*
  * Switch swingcoll_allreduce() of a communicator over to the mode auto, or back: for programs that
- * call it in many places. Called alike by all ranks, between collectives. The rules of this header
- * then hold for it, too: one at a time.
+ * call it in many places. Communicators that are created with SWINGCOLL_SPARSE_AUTO begin with it.
+ * Called alike by all ranks, between collectives. The rules of this header then hold for it, too:
+ * one at a time.
  */
 int swingcoll_sparse_auto(struct swingcoll_comm *comm, int on);
 

@@ -32,10 +32,10 @@ SWC_PUBLIC int swingcoll_sparse_parse(const char *text, uint32_t *mode)
 		width = strtol(colon + 1, &end, 10);
 		if (*end || width >= 1l << 28)
 			return -EINVAL;
-		*mode = SWINGCOLL_SPARSE_ROWS(width);
+		*mode = SWINGCOLL_SPARSE_MODE_ROWS(width);
 		return 0;
 	}
-	for (uint32_t i = 0; i < SWINGCOLL_SPARSE_PACK_ROWS; i++)
+	for (uint32_t i = 0; i < SWINGCOLL_SPARSE_MODE_PACK_ROWS; i++)
 		if (!strcmp(text, names[i])) {
 			*mode = i;
 			return 0;
@@ -58,12 +58,13 @@ static int check(struct swingcoll_comm *comm, const struct swc_sparse_call *c)
 
 	if (ret)
 		return ret;
-	if (mode >= MODES || (mode == SWINGCOLL_SPARSE_PACK_ROWS) != !!(c->mode >> 4))
+	if (mode >= MODES || (mode == SWINGCOLL_SPARSE_MODE_PACK_ROWS) != !!(c->mode >> 4))
 		return swc_comm_fail(comm, -EINVAL,
 				     "sparse allreduce: mode %#x does not exist: they are "
 				     "auto, dense, pack, sketch, and rows with a width",
 				     c->mode);
-	if (mode == SWINGCOLL_SPARSE_SKETCH && (c->op != SWINGCOLL_SUM || c->dtype > SWINGCOLL_U64))
+	if (mode == SWINGCOLL_SPARSE_MODE_SKETCH &&
+	    (c->op != SWINGCOLL_SUM || c->dtype > SWINGCOLL_U64))
 		return swc_comm_fail(comm, -EINVAL,
 				     "sparse allreduce: sketch is for sums of integers, "
 				     "not for %s of %s: use pack",
@@ -81,7 +82,7 @@ static int choose(struct swc_sparse *s, const struct swc_sparse_call *c,
 
 	if (c->count * c->size < SWC_SPARSE_AUTO_MIN || swingcoll_comm_size(s->comm) == 1 ||
 	    swc_sparse_auto_skip(&kind->choice))
-		return swc_sparse_run(s, c, SWINGCOLL_SPARSE_DENSE, kind);
+		return swc_sparse_run(s, c, SWINGCOLL_SPARSE_MODE_DENSE, kind);
 	swc_sparse_auto_vote(&kind->choice, c->send, c->count, c->size, &vote);
 	ret = swc_sparse_reduce(s, &vote, sizeof(vote) / 8, SWINGCOLL_U64, SWINGCOLL_BOR);
 	if (ret)
@@ -89,8 +90,8 @@ static int choose(struct swc_sparse *s, const struct swc_sparse_call *c,
 	choice = swc_sparse_auto_decide(&kind->choice, &vote, c->count, c->size);
 	start = swc_sparse_now();
 	ret = swc_sparse_run(s, c,
-			     choice == SWC_SPARSE_CHOICE_PACK ? SWINGCOLL_SPARSE_PACK
-							      : SWINGCOLL_SPARSE_DENSE,
+			     choice == SWC_SPARSE_CHOICE_PACK ? SWINGCOLL_SPARSE_MODE_PACK
+							      : SWINGCOLL_SPARSE_MODE_DENSE,
 			     kind);
 	if (!ret)
 		swc_sparse_auto_ran(&kind->choice, choice, swc_sparse_now() - start,
@@ -119,7 +120,7 @@ static int run(struct swc_sparse *s, const struct swc_sparse_call *c)
 	int ret;
 
 	begin(s, c->count * c->size);
-	if (c->mode == SWINGCOLL_SPARSE_AUTO)
+	if (c->mode == SWINGCOLL_SPARSE_MODE_AUTO)
 		ret = choose(s, c, kind);
 	else
 		ret = swc_sparse_run(s, c, c->mode, kind);
@@ -146,13 +147,19 @@ SWC_PUBLIC int swingcoll_sparse_allreduce(const void *send, void *recv, size_t c
 	return ret;
 }
 
-/* For comm->allreduce. */
 static int by_choice(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
 		     enum swingcoll_redop op, struct swingcoll_comm *comm)
 {
-	return swingcoll_sparse_allreduce(send, recv, count, dtype, op, SWINGCOLL_SPARSE_AUTO,
+	size_t size = swingcoll_dtype_size(dtype);
+
+	/* Always dense. Programs have many kinds of these, which would displace the large ones. */
+	if (!size || count < SWC_SPARSE_AUTO_MIN / size)
+		return swc_allreduce(send, recv, count, dtype, op, comm);
+	return swingcoll_sparse_allreduce(send, recv, count, dtype, op, SWINGCOLL_SPARSE_MODE_AUTO,
 					  comm);
 }
+
+const struct swc_allreduce_ops swc_allreduce_sparse = { .run = by_choice };
 
 SWC_PUBLIC int swingcoll_sparse_auto(struct swingcoll_comm *comm, int on)
 {
@@ -161,7 +168,7 @@ SWC_PUBLIC int swingcoll_sparse_auto(struct swingcoll_comm *comm, int on)
 
 	if (ret)
 		return ret;
-	comm->allreduce = on ? by_choice : NULL;
+	comm->allreduce = on ? &swc_allreduce_sparse : NULL;
 	swc_sparse_leave(s);
 	return 0;
 }
@@ -301,7 +308,7 @@ static int run_list(struct swc_sparse *s, const struct swingcoll_sparse_list *li
 
 	if (ret)
 		return ret;
-	s->last.mode = SWINGCOLL_SPARSE_PACK_ROWS;
+	s->last.mode = SWINGCOLL_SPARSE_MODE_PACK_ROWS;
 	index = (uint64_t *)s->memory;
 	memset(index, 0, words * 8);
 	for (size_t i = 0; i < list->n; i++)
@@ -328,7 +335,7 @@ SWC_PUBLIC int swingcoll_sparse_allreduce_list(const struct swingcoll_sparse_lis
 {
 	const struct swc_sparse_call none = { .dtype = dtype,
 					      .op = op,
-					      .mode = SWINGCOLL_SPARSE_PACK };
+					      .mode = SWINGCOLL_SPARSE_MODE_PACK };
 	struct swc_sparse *s;
 	uint64_t start = swc_sparse_now();
 	int ret;

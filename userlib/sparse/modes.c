@@ -23,7 +23,7 @@ static int dense(struct swc_sparse *s, const struct swc_sparse_call *c)
 	int ret = swc_allreduce(c->send, c->recv, c->count, c->dtype, c->op, s->comm);
 
 	s->waited_ns += swc_sparse_now() - start;
-	s->last.mode = SWINGCOLL_SPARSE_DENSE;
+	s->last.mode = SWINGCOLL_SPARSE_MODE_DENSE;
 	s->last.reduced_bytes += c->count * c->size;
 	s->last.rounds++;
 	return ret;
@@ -42,7 +42,7 @@ static int pack(struct swc_sparse *s, const struct swc_sparse_call *c, struct sw
 		return ret;
 	index = (uint64_t *)s->memory;
 	packed = s->memory + at;
-	s->last.mode = SWINGCOLL_SPARSE_PACK;
+	s->last.mode = SWINGCOLL_SPARSE_MODE_PACK;
 	s->codec->scan(c->send, c->count, c->size, index);
 	ret = swc_sparse_reduce(s, index, words, SWINGCOLL_U64, SWINGCOLL_BOR);
 	if (!ret)
@@ -71,7 +71,7 @@ static int pack_rows(struct swc_sparse *s, const struct swc_sparse_call *c, uint
 		return ret;
 	index = (uint64_t *)s->memory;
 	packed = s->memory + at;
-	s->last.mode = SWINGCOLL_SPARSE_PACK_ROWS;
+	s->last.mode = SWINGCOLL_SPARSE_MODE_PACK_ROWS;
 	swc_sparse_rows_scan(c->send, c->count, c->size, width, index);
 	ret = swc_sparse_reduce(s, index, words, SWINGCOLL_U64, SWINGCOLL_BOR);
 	if (!ret)
@@ -146,7 +146,7 @@ static int sketch(struct swc_sparse *s, const struct swc_sparse_call *c,
 		return ret;
 	index = (uint64_t *)s->memory;
 	cell = s->memory + at;
-	s->last.mode = SWINGCOLL_SPARSE_SKETCH;
+	s->last.mode = SWINGCOLL_SPARSE_MODE_SKETCH;
 	s->codec->scan(c->send, c->count, c->size, index);
 	memset(cell, 0, cells * c->size);
 	swc_sparse_sketch(c->send, index, c->count, c->size, cells, cell);
@@ -172,11 +172,11 @@ int swc_sparse_run(struct swc_sparse *s, const struct swc_sparse_call *c, uint32
 	if (swingcoll_comm_size(s->comm) == 1 || !c->count)
 		return dense(s, c);
 	switch (mode & 15) {
-	case SWINGCOLL_SPARSE_PACK:
+	case SWINGCOLL_SPARSE_MODE_PACK:
 		return pack(s, c, kind);
-	case SWINGCOLL_SPARSE_SKETCH:
+	case SWINGCOLL_SPARSE_MODE_SKETCH:
 		return sketch(s, c, kind);
-	case SWINGCOLL_SPARSE_PACK_ROWS:
+	case SWINGCOLL_SPARSE_MODE_PACK_ROWS:
 		return pack_rows(s, c, mode >> 4);
 	default:
 		return dense(s, c);

@@ -252,6 +252,16 @@ struct swc_coll_op {
 /* Check a call. 0, or the error that the call returns. */
 int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *call,
 		     struct swc_coll_op *op);
+/**
+ * struct swc_allreduce_ops - another way to run swingcoll_allreduce()
+ * @run: blocks, checks its arguments
+ */
+struct swc_allreduce_ops {
+	int (*run)(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+		   enum swingcoll_redop op, struct swingcoll_comm *comm);
+};
+/* sparse/calls.c */
+extern const struct swc_allreduce_ops swc_allreduce_sparse;
 /* swingcoll_allreduce() itself, whatever comm->allreduce is. */
 int swc_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
 		  enum swingcoll_redop op, struct swingcoll_comm *comm);
@@ -320,9 +330,8 @@ struct swingcoll_comm {
 
 	void *attached; /* of the sparse allreduce, freed by release() with this; @order */
 	void (*release)(void *attached);
-	/* Runs swingcoll_allreduce(), unless NULL. Does not change while a collective runs. */
-	int (*allreduce)(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
-			 enum swingcoll_redop op, struct swingcoll_comm *comm);
+	/* Of swingcoll_allreduce(), unless NULL. Does not change while a collective runs. */
+	const struct swc_allreduce_ops *allreduce;
 };
 
 #define SWC_DEFAULT_TIMEOUT_MS 30000

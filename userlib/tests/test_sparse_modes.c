@@ -203,9 +203,10 @@ static void test_modes(void)
 	for (unsigned int n = 1; n <= MOST_RANKS; n++) {
 		open_ranks(n);
 		for (int i = 0; i < 120; i++) {
-			uint32_t modes[] = { SWINGCOLL_SPARSE_PACK, SWINGCOLL_SPARSE_SKETCH,
-					     SWINGCOLL_SPARSE_ROWS(1 + rnd(40)),
-					     SWINGCOLL_SPARSE_DENSE };
+			uint32_t modes[] = { SWINGCOLL_SPARSE_MODE_PACK,
+					     SWINGCOLL_SPARSE_MODE_SKETCH,
+					     SWINGCOLL_SPARSE_MODE_ROWS(1 + rnd(40)),
+					     SWINGCOLL_SPARSE_MODE_DENSE };
 			static const enum swingcoll_dtype types[] = { SWINGCOLL_I8, SWINGCOLL_U16,
 								      SWINGCOLL_I32,
 								      SWINGCOLL_U64 };
@@ -217,7 +218,7 @@ static void test_modes(void)
 			in_thread = !rnd(3);
 			good &= call(densities[rnd(5)], rnd(2));
 			calls++;
-			if (rank_of[0].result.mode == SWINGCOLL_SPARSE_SKETCH) {
+			if (rank_of[0].result.mode == SWINGCOLL_SPARSE_MODE_SKETCH) {
 				sketched = true;
 				second |= rank_of[0].result.rounds == 2;
 			}
@@ -235,7 +236,7 @@ static void test_auto(void)
 	static const uint32_t densities[] = { 2, 1000, 2, 400 };
 	bool good = true, packed = false;
 
-	mode = SWINGCOLL_SPARSE_AUTO;
+	mode = SWINGCOLL_SPARSE_MODE_AUTO;
 	dtype = SWINGCOLL_I32;
 	in_thread = false;
 	count = 70000;
@@ -245,9 +246,9 @@ static void test_auto(void)
 			for (unsigned int r = 0; r < nranks; r++)
 				delay_us[r] = rnd(3000);
 			good &= call(densities[d], false);
-			packed |= rank_of[0].result.mode == SWINGCOLL_SPARSE_PACK;
+			packed |= rank_of[0].result.mode == SWINGCOLL_SPARSE_MODE_PACK;
 			if (densities[d] == 1000)
-				good &= rank_of[0].result.mode == SWINGCOLL_SPARSE_DENSE;
+				good &= rank_of[0].result.mode == SWINGCOLL_SPARSE_MODE_DENSE;
 		}
 	close_ranks();
 	memset(delay_us, 0, sizeof(delay_us));
@@ -315,10 +316,11 @@ static void test_lists_and_texts(void)
 					   &rank_of[0].comm, &result) == -EINVAL,
 	   "list: rows must ascend");
 	close_ranks();
-	ok(!swingcoll_sparse_parse("rows:16", &m) && m == SWINGCOLL_SPARSE_ROWS(16) &&
-		   !swingcoll_sparse_parse("pack-rows:1", &m) && m == SWINGCOLL_SPARSE_ROWS(1) &&
-		   !swingcoll_sparse_parse("sketch", &m) && m == SWINGCOLL_SPARSE_SKETCH &&
-		   swingcoll_sparse_parse("rows", &m) && swingcoll_sparse_parse("rows:0", &m) &&
+	ok(!swingcoll_sparse_parse("rows:16", &m) && m == SWINGCOLL_SPARSE_MODE_ROWS(16) &&
+		   !swingcoll_sparse_parse("pack-rows:1", &m) &&
+		   m == SWINGCOLL_SPARSE_MODE_ROWS(1) && !swingcoll_sparse_parse("sketch", &m) &&
+		   m == SWINGCOLL_SPARSE_MODE_SKETCH && swingcoll_sparse_parse("rows", &m) &&
+		   swingcoll_sparse_parse("rows:0", &m) &&
 		   swingcoll_sparse_parse("rows:268435456", &m) &&
 		   swingcoll_sparse_parse("pack:3", &m) && swingcoll_sparse_parse("", &m),
 	   "modes as text");

@@ -37,6 +37,7 @@ def make_options(
     any_user: bool = False,
     allow_reorder: bool = False,
     urgent: bool = False,
+    sparse_auto: bool = False,
 ):
     """struct swingcoll_comm_opts, and what it points to.
 
@@ -54,6 +55,7 @@ def make_options(
         any_user * lib.SWINGCOLL_ANY_USER
         | allow_reorder * lib.SWINGCOLL_ALLOW_REORDER
         | urgent * lib.SWINGCOLL_URGENT
+        | sparse_auto * lib.SWINGCOLL_SPARSE_AUTO
     )
     return opts, texts
 

@@ -466,7 +466,7 @@ SWC_PUBLIC int swingcoll_allreduce(const void *send, void *recv, size_t count,
 				   struct swingcoll_comm *comm)
 {
 	if (comm && comm->allreduce)
-		return comm->allreduce(send, recv, count, dtype, op, comm);
+		return comm->allreduce->run(send, recv, count, dtype, op, comm);
 	return swc_allreduce(send, recv, count, dtype, op, comm);
 }
 

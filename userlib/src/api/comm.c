@@ -26,7 +26,9 @@
 _Static_assert(SWINGCOLL_ANY_USER == SWC_COMM_F_ANY_USER, "flags are the kernel's");
 _Static_assert(SWINGCOLL_ALLOW_REORDER == SWC_COMM_F_ALLOW_REORDER, "flags are the kernel's");
 _Static_assert(SWINGCOLL_URGENT == SWC_COMM_F_URGENT, "flags are the kernel's");
-_Static_assert(!(SWINGCOLL_TRY_URGENT & SWC_COMM_F_ALL), "the kernel does not know this flag");
+/* Flags that the kernel does not know. */
+#define OWN_FLAGS (SWINGCOLL_TRY_URGENT | SWINGCOLL_SPARSE_AUTO)
+_Static_assert(!(OWN_FLAGS & SWC_COMM_F_ALL), "the kernel has other flags");
 _Static_assert(SWINGCOLL_ID_BYTES == SWC_ID_BYTES, "ids are the kernel's");
 _Static_assert(SWC_POOL >= SWC_MAX_INFLIGHT, "each operation in flight needs a request");
 
@@ -81,8 +83,8 @@ int swc_comm_check_opts(const struct swingcoll_comm_opts *o)
 
 	if (!o)
 		return 0;
-	if (o->flags & ~(SWC_COMM_F_ALL | SWINGCOLL_TRY_URGENT) || o->slot_max < -1 ||
-	    o->use_io_uring < -1 || o->use_io_uring > 1 || o->reserved0 ||
+	if (o->flags & ~(SWC_COMM_F_ALL | OWN_FLAGS) || o->slot_max < -1 || o->use_io_uring < -1 ||
+	    o->use_io_uring > 1 || o->reserved0 ||
 	    memcmp(o->reserved, zero.reserved, sizeof(zero.reserved)))
 		return -EINVAL;
 	return 0;
@@ -304,6 +306,7 @@ int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, 
 	comm->nnodes = place ? place->nnodes : 1;
 	comm->nlocal = place ? place->nlocal : comm->nranks;
 	comm->flags = opts ? opts->flags : 0;
+	comm->allreduce = comm->flags & SWINGCOLL_SPARSE_AUTO ? &swc_allreduce_sparse : NULL;
 	comm->id = *id;
 	pthread_mutex_init(&comm->order, NULL);
 	pthread_mutex_init(&comm->text_lock, NULL);
