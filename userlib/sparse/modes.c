@@ -12,11 +12,6 @@
 /* Above this load, in percent, peeling ends at once. */
 #define MOST_LOAD 82
 
-static size_t pages(uint64_t bytes)
-{
-	return (bytes + 4095) / 4096 * 4096;
-}
-
 static int dense(struct swc_sparse *s, const struct swc_sparse_call *c)
 {
 	uint64_t start = swc_sparse_now();
@@ -29,86 +24,18 @@ static int dense(struct swc_sparse *s, const struct swc_sparse_call *c)
 	return ret;
 }
 
-static int pack(struct swc_sparse *s, const struct swc_sparse_call *c, struct swc_sparse_kind *kind)
-{
-	uint64_t words = swc_sparse_words(c->count), n;
-	size_t at = pages(words * 8);
-	uint64_t *index;
-	char *packed;
-	int ret;
-
-	ret = swc_sparse_reserve(s, at + c->count * c->size + SWC_SPARSE_SLACK);
-	if (ret)
-		return ret;
-	index = (uint64_t *)s->memory;
-	packed = s->memory + at;
-	s->last.mode = SWINGCOLL_SPARSE_MODE_PACK;
-	s->codec->scan(c->send, c->count, c->size, index);
-	ret = swc_sparse_reduce(s, index, words, SWINGCOLL_U64, SWINGCOLL_BOR);
-	if (!ret)
-		ret = swc_sparse_count(index, c->count, &n);
-	if (ret)
-		return ret;
-	s->codec->pack(c->send, index, c->count, c->size, packed);
-	ret = swc_sparse_reduce(s, packed, n, c->dtype, c->op);
-	if (ret)
-		return ret;
-	kind->known = true;
-	kind->elements = s->last.elements = n;
-	return swc_sparse_unpack(s->codec, index, c->count, c->size, packed, n, c->recv);
-}
-
-static int pack_rows(struct swc_sparse *s, const struct swc_sparse_call *c, uint64_t width)
-{
-	uint64_t rows = swc_sparse_rows(c->count, width), words = swc_sparse_words(rows), n;
-	size_t at = pages(words * 8);
-	uint64_t *index;
-	char *packed;
-	int ret;
-
-	ret = swc_sparse_reserve(s, at + c->count * c->size + SWC_SPARSE_SLACK);
-	if (ret)
-		return ret;
-	index = (uint64_t *)s->memory;
-	packed = s->memory + at;
-	s->last.mode = SWINGCOLL_SPARSE_MODE_PACK_ROWS;
-	swc_sparse_rows_scan(c->send, c->count, c->size, width, index);
-	ret = swc_sparse_reduce(s, index, words, SWINGCOLL_U64, SWINGCOLL_BOR);
-	if (!ret)
-		ret = swc_sparse_count(index, rows, &n);
-	if (ret)
-		return ret;
-	n = swc_sparse_rows_values(index, c->count, width, n);
-	swc_sparse_rows_pack(c->send, index, c->count, c->size, width, packed);
-	ret = swc_sparse_reduce(s, packed, n, c->dtype, c->op);
-	if (ret)
-		return ret;
-	s->last.elements = n;
-	swc_sparse_rows_unpack(index, c->count, c->size, width, packed, c->recv);
-	return 0;
-}
-
 /* Reduce index and table at once, so that both share the start-up time. */
 static int reduce_both(struct swc_sparse *s, const struct swc_sparse_call *c, uint64_t *index,
 		       uint64_t words, void *cell, uint64_t cells)
 {
-	struct swingcoll_req *req[2] = { NULL, NULL };
-	uint64_t start = swc_sparse_now();
-	int ret, err;
+	struct swc_sparse_queue q = { .s = s };
+	int ret = swc_sparse_start(&q, index, words, SWINGCOLL_U64, SWINGCOLL_BOR), err;
 
-	ret = swingcoll_iallreduce(index, index, words, SWINGCOLL_U64, SWINGCOLL_BOR, s->comm,
-				   &req[0]);
 	if (!ret)
-		ret = swingcoll_iallreduce(cell, cell, cells, c->dtype, c->op, s->comm, &req[1]);
-	for (int i = 0; i < 2; i++) {
-		err = req[i] ? swingcoll_wait(req[i], NULL) : 0;
-		if (!ret)
-			ret = err;
-	}
-	s->waited_ns += swc_sparse_now() - start;
-	s->last.reduced_bytes += words * 8 + cells * c->size;
+		ret = swc_sparse_start(&q, cell, cells, c->dtype, c->op);
+	err = swc_sparse_finish(&q, q.started);
 	s->last.rounds++;
-	return ret;
+	return ret ? ret : err;
 }
 
 /* What peeling has left, which every rank knows from the index: as pack, in a second round. */
@@ -131,7 +58,7 @@ static int sketch(struct swc_sparse *s, const struct swc_sparse_call *c,
 		  struct swc_sparse_kind *kind)
 {
 	uint64_t words = swc_sparse_words(c->count), cells, n;
-	size_t at = pages(words * 8), scratch;
+	size_t at = swc_sparse_pages(words * 8), scratch;
 	uint64_t *index;
 	char *cell;
 	int ret;
@@ -139,8 +66,8 @@ static int sketch(struct swc_sparse *s, const struct swc_sparse_call *c,
 	cells = kind->known ? swc_sparse_cells(kind->elements) : 0;
 	/* No union is known, or the table would be no smaller than the vector. */
 	if (!cells || cells >= c->count)
-		return pack(s, c, kind);
-	scratch = at + pages(c->count * c->size + SWC_SPARSE_SLACK);
+		return swc_sparse_pack(s, c, 1, kind);
+	scratch = at + swc_sparse_pages(c->count * c->size + SWC_SPARSE_SLACK);
 	ret = swc_sparse_reserve(s, scratch + swc_sparse_peel_bytes(cells));
 	if (ret)
 		return ret;
@@ -173,11 +100,11 @@ int swc_sparse_run(struct swc_sparse *s, const struct swc_sparse_call *c, uint32
 		return dense(s, c);
 	switch (mode & 15) {
 	case SWINGCOLL_SPARSE_MODE_PACK:
-		return pack(s, c, kind);
+		return swc_sparse_pack(s, c, 1, kind);
 	case SWINGCOLL_SPARSE_MODE_SKETCH:
 		return sketch(s, c, kind);
 	case SWINGCOLL_SPARSE_MODE_PACK_ROWS:
-		return pack_rows(s, c, mode >> 4);
+		return swc_sparse_pack(s, c, mode >> 4, kind);
 	default:
 		return dense(s, c);
 	}

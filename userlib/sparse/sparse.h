@@ -74,6 +74,37 @@ int swc_sparse_reserve(struct swc_sparse *s, size_t bytes);
 int swc_sparse_reduce(struct swc_sparse *s, void *v, uint64_t n, enum swingcoll_dtype dtype,
 		      enum swingcoll_redop op);
 
+/* Bytes in whole pages. */
+static inline size_t swc_sparse_pages(uint64_t bytes)
+{
+	return (bytes + 4095) / 4096 * 4096;
+}
+
+/* Allreduces of a call: index and values of eight parts. */
+#define SWC_SPARSE_QUEUE 16
+
+/**
+ * struct swc_sparse_queue - allreduces of a call that run at the same time
+ * @blocking: each runs when it is started, without a request
+ * @req: in the order of their start; NULL: done
+ * @started, @finished: how many
+ */
+struct swc_sparse_queue {
+	struct swc_sparse *s;
+	bool blocking;
+	unsigned int started, finished;
+	struct swingcoll_req *req[SWC_SPARSE_QUEUE];
+};
+/* Start one, in place; of 0 elements it is done at once. Counts into @s->last. */
+int swc_sparse_start(struct swc_sparse_queue *q, void *v, uint64_t n, enum swingcoll_dtype dtype,
+		     enum swingcoll_redop op);
+/* Wait until the first @n are done. Their first error, or 0. */
+int swc_sparse_finish(struct swc_sparse_queue *q, unsigned int n);
+
+/* pack.c: by an index of rows of @width elements, and their values. */
+int swc_sparse_pack(struct swc_sparse *s, const struct swc_sparse_call *c, uint64_t width,
+		    struct swc_sparse_kind *kind);
+
 /* modes.c: run a call by a mode that is not auto. */
 int swc_sparse_run(struct swc_sparse *s, const struct swc_sparse_call *c, uint32_t mode,
 		   struct swc_sparse_kind *kind);

@@ -109,3 +109,43 @@ int swc_sparse_reduce(struct swc_sparse *s, void *v, uint64_t n, enum swingcoll_
 	s->last.rounds++;
 	return ret;
 }
+
+int swc_sparse_start(struct swc_sparse_queue *q, void *v, uint64_t n, enum swingcoll_dtype dtype,
+		     enum swingcoll_redop op)
+{
+	struct swc_sparse *s = q->s;
+	struct swingcoll_req *req = NULL;
+	uint64_t start = swc_sparse_now();
+	int ret = 0;
+
+	if (n && q->blocking)
+		ret = swc_allreduce(v, v, n, dtype, op, s->comm);
+	else if (n)
+		ret = swingcoll_iallreduce(v, v, n, dtype, op, s->comm, &req);
+	/* The program has operations in flight, too: wait for one of our own, if there is any. */
+	while (ret == -EAGAIN && q->finished < q->started) {
+		ret = swc_sparse_finish(q, q->finished + 1);
+		start = swc_sparse_now();
+		if (!ret)
+			ret = swingcoll_iallreduce(v, v, n, dtype, op, s->comm, &req);
+	}
+	if (!ret)
+		q->req[q->started++] = req;
+	s->waited_ns += swc_sparse_now() - start;
+	s->last.reduced_bytes += n * swingcoll_dtype_size(dtype);
+	return ret;
+}
+
+int swc_sparse_finish(struct swc_sparse_queue *q, unsigned int n)
+{
+	uint64_t start = swc_sparse_now();
+	int ret = 0, err;
+
+	for (; q->finished < n; q->finished++) {
+		err = q->req[q->finished] ? swingcoll_wait(q->req[q->finished], NULL) : 0;
+		if (!ret)
+			ret = err;
+	}
+	q->s->waited_ns += swc_sparse_now() - start;
+	return ret;
+}
