@@ -9,6 +9,7 @@ const struct swc_sparse_codec *const swc_sparse_codecs[] = {
 	&swc_sparse_scalar,
 #ifdef __x86_64__
 	&swc_sparse_avx2,
+	&swc_sparse_avx512,
 #endif
 	NULL,
 };

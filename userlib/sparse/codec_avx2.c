@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "sparse/codec.h"
+#include "sparse/codec_few.h"
 
 /* Lanes of the set bits in order, then anything; and for each lane the rank of its bit. */
 static uint8_t gather8[256][8], spread8[256][8];
@@ -113,35 +113,33 @@ static inline __attribute__((always_inline)) char *pack_word(const char *v, uint
 	return to;
 }
 
-/* A single bit is faster by itself. */
-#define FEW 1
-
-static inline __attribute__((always_inline)) void
-pack_size(const char *v, const uint64_t *index, uint64_t count, unsigned int size, char *to)
+static inline __attribute__((always_inline)) char *
+pack_size(const char *v, const uint64_t *index, uint64_t words, unsigned int size, char *to)
 {
-	for (uint64_t w = 0; w < count / 64; w++, v += 64 * size) {
-		uint64_t bits = index[w];
+	for (uint64_t w = 0; w < words; w += FEW_RUN) {
+		uint64_t n = words - w < FEW_RUN ? words - w : FEW_RUN;
 
-		if (_mm_popcnt_u64(bits) > FEW) {
-			to = pack_word(v, bits, size, to);
+		if (is_few(index + w, n)) {
+			to = pack_few(v + w * 64 * size, index + w, n, size, to);
 			continue;
 		}
-		for (; bits; bits = _blsr_u64(bits), to += size)
-			memcpy(to, v + _tzcnt_u64(bits) * size, size);
+		for (uint64_t k = w; k < w + n; k++)
+			to = pack_word(v + k * 64 * size, index[k], size, to);
 	}
-	if (count % 64)
-		swc_sparse_scalar.pack(v, index + count / 64, count % 64, size, to);
+	return to;
 }
 
 static void pack(const void *v, const uint64_t *index, uint64_t count, unsigned int size,
 		 void *packed)
 {
+	uint64_t words = size < 4 ? 0 : count / 64;
+
 	if (size == 4)
-		pack_size(v, index, count, 4, packed);
+		packed = pack_size(v, index, words, 4, packed);
 	else if (size == 8)
-		pack_size(v, index, count, 8, packed);
-	else
-		swc_sparse_scalar.pack(v, index, count, size, packed);
+		packed = pack_size(v, index, words, 8, packed);
+	swc_sparse_scalar.pack((const char *)v + words * 64 * size, index + words,
+			       count - words * 64, size, packed);
 }
 
 static inline __attribute__((always_inline)) const char *
@@ -167,7 +165,7 @@ unpack_size(const uint64_t *index, uint64_t count, unsigned int size, const char
 	for (uint64_t w = 0; w < count / 64; w++, v += 64 * size) {
 		uint64_t bits = index[w];
 
-		if (_mm_popcnt_u64(bits) > FEW) {
+		if (bits & (bits - 1)) {
 			from = unpack_word(bits, size, from, v);
 			continue;
 		}
