@@ -43,7 +43,7 @@ selftests: lib
 tests: selftests
 
 # For guests without the host's files (the folders are relative to those of the Makefiles): the selftests, static, in
-# build/arm64/selftests/install, with a unit test; the tools, linked with the libraries that such guests have, in
+# build/arm64/selftests/install, with unit tests; the tools, linked with the libraries that such guests have, in
 # build/arm64/bin. The linker would warn that name service needs more than static libraries.
 .PHONY: arm64
 arm64:
@@ -53,9 +53,9 @@ arm64:
 		CFLAGS="-O2 -isystem $$programs/usr/include"; \
 	static="-static -s -Wl,--no-warnings $$libraries"; \
 	$(MAKE) $J -C userlib BUILD=../build/arm64 "$$@" LDFLAGS="$$static" \
-		../build/arm64/lib/libswingcoll.a ../build/arm64/plain/test_reduce; \
+		../build/arm64/lib/libswingcoll.a ../build/arm64/plain/test_reduce ../build/arm64/plain/test_sparse; \
 	$(MAKE) $J -C selftests OUTPUT=../build/arm64/selftests LIB=../build/arm64/lib "$$@" LDFLAGS="$$static" install; \
-	cp build/arm64/plain/test_reduce build/arm64/selftests/install; \
+	cp build/arm64/plain/test_reduce build/arm64/plain/test_sparse build/arm64/selftests/install; \
 	$(MAKE) $J -C tools BUILD=../build/arm64 "$$@" LDFLAGS="-s $$libraries" expat= nlopt= \
 		LIBSWC="../build/arm64/lib/libswingcoll.a -luring"
 

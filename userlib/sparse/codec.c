@@ -11,6 +11,9 @@ const struct swc_sparse_codec *const swc_sparse_codecs[] = {
 	&swc_sparse_avx2,
 	&swc_sparse_avx512,
 #endif
+#ifdef __aarch64__
+	&swc_sparse_neon,
+#endif
 	NULL,
 };
 

@@ -40,6 +40,9 @@ extern const struct swc_sparse_codec swc_sparse_scalar;
 #ifdef __x86_64__
 extern const struct swc_sparse_codec swc_sparse_avx2, swc_sparse_avx512;
 #endif
+#ifdef __aarch64__
+extern const struct swc_sparse_codec swc_sparse_neon;
+#endif
 
 static inline uint64_t swc_sparse_words(uint64_t count)
 {

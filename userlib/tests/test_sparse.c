@@ -257,6 +257,60 @@ static void test_sizes(const struct swc_sparse_codec *c)
 	ok(good, c->name);
 }
 
+/*
+ * Long vectors, whose parts are empty, sparse, dense and full in turns, so that an implementation takes
+ * each of its ways: the bytes of the scalar one.
+ */
+static void test_against_scalar(const struct swc_sparse_codec *c)
+{
+	static const uint32_t per_mille[] = { 0, 2, 20, 100, 500, 1000 };
+	const struct swc_sparse_codec *judge = &swc_sparse_scalar;
+	bool good = true;
+	char name[80];
+
+	for (int i = 0; i < 40; i++) {
+		unsigned int size = 1u << i % 4;
+		uint64_t count = 50000 + rnd(40000), bytes = count * size;
+		uint64_t words = swc_sparse_words(count), n = 0;
+		uint64_t *index = malloc(words * 8), *want = malloc(words * 8);
+		unsigned char *v = calloc(count, size), *back = malloc(bytes), *packed[2];
+		uint32_t density = 0;
+
+		for (uint64_t k = 0; k < count; k++) {
+			if (!rnd(16000) || !k)
+				density = per_mille[rnd(6)];
+			if (rnd(1000) < density)
+				v[k * size + rnd(size)] = (unsigned char)(1 + rnd(255));
+		}
+		judge->scan(v, count, size, want);
+		c->scan(v, count, size, index);
+		good &= !memcmp(index, want, words * 8);
+		/* The index of a union names zeros, too. */
+		for (unsigned int k = rnd(1000); k; k--) {
+			uint64_t at = rnd((uint32_t)count);
+
+			index[at / 64] |= 1ull << at % 64;
+		}
+		good &= !swc_sparse_count(index, count, &n);
+		for (int k = 0; k < 2; k++)
+			packed[k] = malloc(n * size + SWC_SPARSE_SLACK);
+		judge->pack(v, index, count, size, packed[0]);
+		c->pack(v, index, count, size, packed[1]);
+		good &= !memcmp(packed[0], packed[1], n * size);
+		memset(back, 0x5a, bytes);
+		c->unpack(index, count, size, packed[1], back);
+		good &= !memcmp(back, v, bytes);
+		free(index);
+		free(want);
+		free(v);
+		free(back);
+		free(packed[0]);
+		free(packed[1]);
+	}
+	snprintf(name, sizeof(name), "%s: the bytes of the scalar code", c->name);
+	ok(good, name);
+}
+
 /* A damaged index is refused, or names other elements; memory errors show under ASan. */
 static void test_damage(void)
 {
@@ -348,8 +402,10 @@ int main(void)
 	for (unsigned int i = 0; i < sizeof(golden) / sizeof(*golden); i++)
 		check_all(&golden[i]);
 	for (int i = 0; swc_sparse_codecs[i]; i++)
-		if (swc_sparse_codecs[i]->valid())
+		if (swc_sparse_codecs[i]->valid()) {
 			test_sizes(swc_sparse_codecs[i]);
+			test_against_scalar(swc_sparse_codecs[i]);
+		}
 	test_reference();
 	test_peel();
 	test_damage();
