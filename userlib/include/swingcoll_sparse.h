@@ -103,6 +103,23 @@ struct swingcoll_sparse_result {
 int swingcoll_sparse_last(struct swingcoll_comm *comm, struct swingcoll_sparse_result *result);
 
 /*
+ * All calls on a communicator that succeeded. dense_bytes - reduced_bytes is what they saved, before
+ * the factor of the algorithm (2 (p - 1) / p for a ring). The module sees ordinary allreduces only,
+ * so its counters cannot tell.
+ */
+struct swingcoll_sparse_total {
+	uint64_t calls;
+	uint64_t dense_calls;	/* of these, by the mode dense or by the automatic choice of it */
+	uint64_t reduced_bytes; /* length of all vectors that were reduced */
+	uint64_t dense_bytes;	/* of the dense vectors */
+	uint64_t time_ns;
+	uint64_t codec_ns;
+};
+
+/* All 0 if there was none. */
+int swingcoll_sparse_total(struct swingcoll_comm *comm, struct swingcoll_sparse_total *total);
+
+/*
  * Modes as text: auto, dense, pack, sketch, rows:W (pack-rows:W, too). The parser returns 0 or
  * -EINVAL. The name of rows has no width; NULL for an unknown value.
  */

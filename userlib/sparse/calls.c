@@ -105,11 +105,21 @@ static void begin(struct swc_sparse *s, uint64_t dense_bytes)
 	s->last = (struct swingcoll_sparse_result){ .dense_bytes = dense_bytes };
 }
 
-static void end(struct swc_sparse *s, uint64_t start)
+static void end(struct swc_sparse *s, uint64_t start, int error)
 {
+	struct swingcoll_sparse_total *t = &s->total;
+
 	s->last.time_ns = swc_sparse_now() - start;
 	s->last.codec_ns = s->last.time_ns - s->waited_ns;
 	s->ran = true;
+	if (error)
+		return;
+	t->calls++;
+	t->dense_calls += s->last.mode == SWINGCOLL_SPARSE_MODE_DENSE;
+	t->reduced_bytes += s->last.reduced_bytes;
+	t->dense_bytes += s->last.dense_bytes;
+	t->time_ns += s->last.time_ns;
+	t->codec_ns += s->last.codec_ns;
 }
 
 /* A call that has the state. */
@@ -124,7 +134,7 @@ static int run(struct swc_sparse *s, const struct swc_sparse_call *c)
 		ret = choose(s, c, kind);
 	else
 		ret = swc_sparse_run(s, c, c->mode, kind);
-	end(s, start);
+	end(s, start, ret);
 	return ret;
 }
 
@@ -353,7 +363,7 @@ SWC_PUBLIC int swingcoll_sparse_allreduce_list(const struct swingcoll_sparse_lis
 		return ret;
 	begin(s, rows * width * swingcoll_dtype_size(dtype));
 	ret = run_list(s, list, rows, width, dtype, op, result);
-	end(s, start);
+	end(s, start, ret);
 	swc_sparse_leave(s);
 	if (ret)
 		swingcoll_sparse_list_free(result);
@@ -379,4 +389,17 @@ SWC_PUBLIC int swingcoll_sparse_last(struct swingcoll_comm *comm,
 	ret = s->ran ? 0 : -ENODATA;
 	swc_sparse_leave(s);
 	return ret;
+}
+
+SWC_PUBLIC int swingcoll_sparse_total(struct swingcoll_comm *comm,
+				      struct swingcoll_sparse_total *total)
+{
+	struct swc_sparse *s;
+	int ret = total ? swc_sparse_enter(comm, &s) : -EINVAL;
+
+	if (ret)
+		return ret;
+	*total = s->total;
+	swc_sparse_leave(s);
+	return 0;
 }

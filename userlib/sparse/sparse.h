@@ -48,6 +48,7 @@ struct swc_sparse {
 	unsigned int next_kind;
 	bool ran;
 	struct swingcoll_sparse_result last;
+	struct swingcoll_sparse_total total;
 	uint64_t waited_ns;
 };
 

@@ -229,6 +229,47 @@ static bool call(uint32_t per_mille, bool in_place)
 	return good && !differ;
 }
 
+/* Totals of the calls of one communicator. */
+static bool total_is(struct swingcoll_sparse_total want)
+{
+	struct swingcoll_sparse_total t;
+
+	return !swingcoll_sparse_total(&rank_of[0].comm, &t) && t.calls == want.calls &&
+	       t.dense_calls == want.dense_calls && t.reduced_bytes == want.reduced_bytes &&
+	       t.dense_bytes == want.dense_bytes && t.codec_ns <= t.time_ns;
+}
+
+static void test_total(void)
+{
+	uint64_t reduced, good = 1;
+
+	open_ranks(2);
+	in_thread = false;
+	dtype = SWINGCOLL_I32;
+	count = 10000;
+	mode = SWINGCOLL_SPARSE_MODE_PACK;
+	good &= total_is((struct swingcoll_sparse_total){ 0 });
+	good &= call(100, false);
+	reduced = rank_of[0].result.reduced_bytes;
+	good &= reduced > 1256 && reduced < 40000;
+	mode = SWINGCOLL_SPARSE_MODE_DENSE;
+	good &= call(100, true);
+	good &= total_is((struct swingcoll_sparse_total){ .calls = 2,
+							  .dense_calls = 1,
+							  .reduced_bytes = reduced + 40000,
+							  .dense_bytes = 80000 });
+	/* A call that fails does not count. */
+	mode = 9;
+	run();
+	good &= rank_of[0].error == -EINVAL;
+	good &= total_is((struct swingcoll_sparse_total){ .calls = 2,
+							  .dense_calls = 1,
+							  .reduced_bytes = reduced + 40000,
+							  .dense_bytes = 80000 });
+	close_ranks();
+	ok(good, "totals of a communicator");
+}
+
 static void test_modes(void)
 {
 	static const uint32_t densities[] = { 0, 5, 50, 300, 1000 };
@@ -395,6 +436,7 @@ int main(void)
 {
 	seed_rnd();
 	test_modes();
+	test_total();
 	test_parts();
 	test_auto();
 	test_choice();
