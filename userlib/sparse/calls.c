@@ -157,20 +157,6 @@ SWC_PUBLIC int swingcoll_sparse_allreduce(const void *send, void *recv, size_t c
 	return ret;
 }
 
-static int by_choice(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
-		     enum swingcoll_redop op, struct swingcoll_comm *comm)
-{
-	size_t size = swingcoll_dtype_size(dtype);
-
-	/* Always dense. Programs have many kinds of these, which would displace the large ones. */
-	if (!size || count < SWC_SPARSE_AUTO_MIN / size)
-		return swc_allreduce(send, recv, count, dtype, op, comm);
-	return swingcoll_sparse_allreduce(send, recv, count, dtype, op, SWINGCOLL_SPARSE_MODE_AUTO,
-					  comm);
-}
-
-const struct swc_allreduce_ops swc_allreduce_sparse = { .run = by_choice };
-
 SWC_PUBLIC int swingcoll_sparse_auto(struct swingcoll_comm *comm, int on)
 {
 	struct swc_sparse *s;
@@ -178,7 +164,7 @@ SWC_PUBLIC int swingcoll_sparse_auto(struct swingcoll_comm *comm, int on)
 
 	if (ret)
 		return ret;
-	comm->allreduce = on ? &swc_allreduce_sparse : NULL;
+	comm->sparse_auto = on;
 	swc_sparse_leave(s);
 	return 0;
 }

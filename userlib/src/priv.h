@@ -7,7 +7,7 @@
  * back up.)
  *
  * Map of calls:
- *	overlap -> src/api, src, plan
+ *	overlap -> sparse, src/api, src, plan
  *	sparse -> src/api, src
  *	src/bootstrap -> src/api, src/submit, src, plan
  *	src/api -> src/submit, src/shm, src, plan/select, plan/algo, plan, core
@@ -252,17 +252,7 @@ struct swc_coll_op {
 /* Check a call. 0, or the error that the call returns. */
 int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *call,
 		     struct swc_coll_op *op);
-/**
- * struct swc_allreduce_ops - another way to run swingcoll_allreduce()
- * @run: blocks, checks its arguments
- */
-struct swc_allreduce_ops {
-	int (*run)(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
-		   enum swingcoll_redop op, struct swingcoll_comm *comm);
-};
-/* sparse/calls.c */
-extern const struct swc_allreduce_ops swc_allreduce_sparse;
-/* swingcoll_allreduce() itself, whatever comm->allreduce is. */
+/* A blocking allreduce of the whole vectors. swingcoll_allreduce() itself is in sparse/allreduce.c. */
 int swc_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
 		  enum swingcoll_redop op, struct swingcoll_comm *comm);
 
@@ -330,8 +320,8 @@ struct swingcoll_comm {
 
 	void *attached; /* of the sparse allreduce, freed by release() with this; @order */
 	void (*release)(void *attached);
-	/* Of swingcoll_allreduce(), unless NULL. Does not change while a collective runs. */
-	const struct swc_allreduce_ops *allreduce;
+	/* swingcoll_allreduce() may be sparse. Does not change while a collective runs. */
+	bool sparse_auto;
 };
 
 #define SWC_DEFAULT_TIMEOUT_MS 30000

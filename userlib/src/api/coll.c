@@ -461,15 +461,6 @@ int swc_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dty
 	return run(comm, CALL(ALLREDUCE, send, recv, count, dtype, op, 0));
 }
 
-SWC_PUBLIC int swingcoll_allreduce(const void *send, void *recv, size_t count,
-				   enum swingcoll_dtype dtype, enum swingcoll_redop op,
-				   struct swingcoll_comm *comm)
-{
-	if (comm && comm->allreduce)
-		return comm->allreduce->run(send, recv, count, dtype, op, comm);
-	return swc_allreduce(send, recv, count, dtype, op, comm);
-}
-
 SWC_PUBLIC int swingcoll_reduce_scatter(const void *send, void *recv, size_t count,
 					enum swingcoll_dtype dtype, enum swingcoll_redop op,
 					struct swingcoll_comm *comm)

@@ -306,7 +306,7 @@ int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, 
 	comm->nnodes = place ? place->nnodes : 1;
 	comm->nlocal = place ? place->nlocal : comm->nranks;
 	comm->flags = opts ? opts->flags : 0;
-	comm->allreduce = comm->flags & SWINGCOLL_SPARSE_AUTO ? &swc_allreduce_sparse : NULL;
+	comm->sparse_auto = comm->flags & SWINGCOLL_SPARSE_AUTO;
 	comm->id = *id;
 	pthread_mutex_init(&comm->order, NULL);
 	pthread_mutex_init(&comm->text_lock, NULL);
