@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "random.h"
 #include "sparse/codec.h"
@@ -396,6 +397,69 @@ static void test_peel(void)
 	ok(incomplete < 20, "tables of the right size are mostly peeled completely");
 }
 
+static void *reserve(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/*
+ * More than 2^32 elements, of which few are not zero, so that only the index takes memory: 512 MiB. Long
+ * form only.
+ */
+static void test_large(void)
+{
+	uint64_t count = (1ull << 32) + 12345, words = swc_sparse_words(count), n = 0, cells;
+	const struct swc_sparse_codec *c = swc_sparse_codec_best();
+	unsigned char *v = reserve(count), *packed = malloc(4096 + SWC_SPARSE_SLACK);
+	unsigned char *out = reserve(count), *peeled = reserve(count), *cell;
+	uint64_t *index = reserve(words * 8), set = 0, k = 0;
+	static uint64_t place[1000];
+	bool good = true;
+	void *scratch;
+
+	if (!v || !out || !peeled || !index) {
+		printf("ok %d - # SKIP no address space for 2^32 elements\n", ++tap_tests);
+		return;
+	}
+	for (unsigned int i = 0; i < 1000; i++) {
+		uint64_t at = i < 4 ? (uint64_t[]){ 0, UINT32_MAX, 1ull << 32, count - 1 }[i]
+				    : (uint64_t)rnd(1u << 30) * 4 + rnd(16000);
+
+		set += !v[at];
+		place[i] = at;
+		v[at] = (unsigned char)(1 + rnd(255));
+	}
+	c->scan(v, count, 1, index);
+	good &= !swc_sparse_count(index, count, &n) && n == set;
+	c->pack(v, index, count, 1, packed);
+	for (uint64_t w = 0; w < words; w++)
+		for (uint64_t bits = index[w]; bits; bits &= bits - 1)
+			good &= packed[k++] == v[w * 64 + (unsigned int)__builtin_ctzll(bits)];
+	swc_sparse_scatter(index, count, 1, packed, out);
+	cells = swc_sparse_cells(n);
+	cell = calloc(cells, 1);
+	swc_sparse_sketch(v, index, count, 1, cells, cell);
+	scratch = malloc(swc_sparse_peel_bytes(cells));
+	good &= !swc_sparse_peel(index, count, 1, cells, cell, scratch, peeled);
+	for (unsigned int i = 0; i < 1000; i++) {
+		uint64_t at = place[i];
+
+		good &= out[at] == v[at];
+		good &= index[at / 64] >> at % 64 & 1 ? !peeled[at] : peeled[at] == v[at];
+	}
+	ok(good && k == set, "more than 2^32 elements");
+	free(cell);
+	free(scratch);
+	free(packed);
+	munmap(v, count);
+	munmap(out, count);
+	munmap(peeled, count);
+	munmap(index, words * 8);
+}
+
 int main(void)
 {
 	seed_rnd();
@@ -409,5 +473,7 @@ int main(void)
 	test_reference();
 	test_peel();
 	test_damage();
+	if (!getenv("SWC_TEST_SHORT") || !*getenv("SWC_TEST_SHORT"))
+		test_large();
 	return done();
 }
