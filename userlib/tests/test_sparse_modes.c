@@ -66,7 +66,8 @@ static struct started {
 	enum swingcoll_dtype dtype;
 	enum swingcoll_redop op;
 } started_of[MOST_RANKS][SWC_POOL];
-static unsigned int most_started; /* at once */
+static unsigned int most_started;    /* at once */
+static unsigned int room = SWC_POOL; /* for so many */
 
 int swingcoll_iallreduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
 			 enum swingcoll_redop op, struct swingcoll_comm *comm,
@@ -78,6 +79,8 @@ int swingcoll_iallreduce(const void *send, void *recv, size_t count, enum swingc
 	(void)send;
 	while (started_of[comm->rank][i].copy)
 		i++;
+	if (i >= room)
+		return -EAGAIN;
 	started_of[comm->rank][i] = (struct started){ recv, malloc(bytes), count, dtype, op };
 	memcpy(started_of[comm->rank][i].copy, recv, bytes);
 	if (!comm->rank && i >= most_started)
@@ -320,11 +323,14 @@ static void test_parts(void)
 		count = 1300000 + rnd(200000);
 		in_thread = !rnd(3);
 		most_started = 0;
+		/* The program's own operations may leave room for one. */
+		room = i % 3 ? SWC_POOL : 1;
 		good &= call(densities[i % 4], rnd(2));
 		good &= rank_of[0].result.rounds == (densities[i % 4] ? 2 : 1);
 		if (mode == SWINGCOLL_SPARSE_MODE_PACK)
-			good &= most_started >= 2;
+			good &= room == 1 ? most_started == 1 : most_started >= 2;
 	}
+	room = SWC_POOL;
 	/* A short one has a single part, which takes the blocking call. */
 	most_started = 0;
 	count = 5000;
