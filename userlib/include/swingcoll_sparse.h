@@ -96,7 +96,7 @@ struct swingcoll_sparse_result {
 	uint64_t reduced_bytes; /* length of all vectors that were reduced */
 	uint64_t dense_bytes;	/* of the dense vector */
 	uint64_t time_ns;
-	uint64_t codec_ns; /* of that, for all but the collectives */
+	uint64_t codec_ns; /* of that, not spent waiting for collectives */
 };
 
 /* -ENODATA: there was none. */
