@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Codecs: the choice among them, checks of an index, and rows, which need no code of their own. */
+/* Codecs: their list, checks of an index, and rows, which need no code of their own. */
 #include <errno.h>
 #include <string.h>
 
@@ -16,16 +16,6 @@ const struct swc_sparse_codec *const swc_sparse_codecs[] = {
 #endif
 	NULL,
 };
-
-const struct swc_sparse_codec *swc_sparse_codec_best(void)
-{
-	const struct swc_sparse_codec *best = &swc_sparse_scalar;
-
-	for (int i = 0; swc_sparse_codecs[i]; i++)
-		if (swc_sparse_codecs[i]->valid())
-			best = swc_sparse_codecs[i];
-	return best;
-}
 
 int swc_sparse_count(const uint64_t *index, uint64_t count, uint64_t *bits)
 {
