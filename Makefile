@@ -128,8 +128,16 @@ bench-dma bench-overlap: bench-%:
 bench-cluster: bench-programs
 	@tools/bench/cluster $(PART)
 
+# Between two nodes, and four: sparse allreduces over density, with a picture if it can be drawn.
+.PHONY: bench-sparse
+bench-sparse:
+	@tools/setup figures
+	@$(MAKE) -s lib tools
+	@$(MAKE) -s modules KVER=6.12
+	@tools/bench/sparse
+
 # Need neither the module nor a virtual machine. figures: times by models, in build/figures. readme-figures: the plots
-# of the README, from data in the tree.
+# of the README and of RESULTS.md, from data in the tree.
 .PHONY: figures readme-figures
 figures:
 	@tools/setup figures
@@ -213,6 +221,7 @@ help:
 	@echo "make bench-dma            copies by a DMA engine beside copies by the CPU"
 	@echo "make bench-overlap        allgathers overlapped with the products that consume them"
 	@echo "make bench-cluster [PART=] the same between nodes (pairs, cpu, instructions), and all algorithms on 16 (torus)"
+	@echo "make bench-sparse         sparse allreduces over density, between nodes: break-even, table and plot in build/bench"
 	@echo "make figures              compare algorithms and workloads by models, tables and plots in build/figures"
 	@echo "make readme-figures       draw the plots of the README again"
 	@echo "make install              library, tools, manual, udev rule [PREFIX= DESTDIR=]"
