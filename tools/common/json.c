@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void put(FILE *f, cJSON *o, char *text)
 {
@@ -26,6 +27,61 @@ void json_document(FILE *f, cJSON *o)
 void json_record(FILE *f, cJSON *o)
 {
 	put(f, o, o ? cJSON_PrintUnformatted(o) : NULL);
+}
+
+cJSON *json_new_record(void)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	cJSON_AddNumberToObject(o, "schema", JSON_SCHEMA);
+	return o;
+}
+
+/* Quoted if it has to be (RFC 4180). */
+static void put_field(FILE *f, const char *text)
+{
+	if (!text[strcspn(text, ",\"\r\n")]) {
+		fputs(text, f);
+		return;
+	}
+	fputc('"', f);
+	for (; *text; text++) {
+		if (*text == '"')
+			fputc('"', f);
+		fputc(*text, f);
+	}
+	fputc('"', f);
+}
+
+static void put_value(FILE *f, const cJSON *v)
+{
+	char *text;
+
+	if (cJSON_IsNull(v))
+		return;
+	if (cJSON_IsString(v)) {
+		put_field(f, v->valuestring);
+		return;
+	}
+	text = cJSON_PrintUnformatted(v);
+	put_field(f, text ? text : "");
+	free(text);
+}
+
+void json_csv(FILE *f, cJSON *o, bool first)
+{
+	const cJSON *v;
+
+	for (v = first && o ? o->child : NULL; v; v = v->next) {
+		put_field(f, v->string);
+		fputc(v->next ? ',' : '\n', f);
+	}
+	for (v = o ? o->child : NULL; v; v = v->next) {
+		put_value(f, v);
+		fputc(v->next ? ',' : '\n', f);
+	}
+	fflush(f);
+	cJSON_Delete(o);
 }
 
 void json_add_real(cJSON *o, const char *name, double v)

@@ -7,6 +7,7 @@
 #define TOOLS_JSON_H
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "common/perfloop.h"
@@ -15,9 +16,21 @@
 extern "C" {
 #endif
 
+/*
+ * The version of what swingperf prints: a record's member "schema". Readers may rely on all members of a version
+ * to stay, and must ignore others. It grows when a member goes or changes its meaning.
+ */
+#define JSON_SCHEMA 1
+
+/* A record with its schema. */
+cJSON *json_new_record(void);
+
 /* Print and free. A document has indented lines; a record is one line, flushed. */
 void json_document(FILE *f, cJSON *o);
 void json_record(FILE *f, cJSON *o);
+
+/* Print a flat record as a line of CSV, after a line with the names if it is the first, and free it. */
+void json_csv(FILE *f, cJSON *o, bool first);
 
 /* A number, or null for NAN. */
 void json_add_real(cJSON *o, const char *name, double v);

@@ -8,7 +8,7 @@ _swingcoll() {
 		help=$("$program" "${COMP_WORDS[1]}" --help 2>/dev/null)
 	fi
 	if [[ $word = -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$(grep -oE -- '--[a-z][a-z-]*' <<<"$help")" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "$(grep -oE -- '--[a-z][a-z_-]*' <<<"$help")" -- "$word")
 	elif ((COMP_CWORD == 1)); then
 		# A verb is the first word of an indented line.
 		mapfile -t COMPREPLY < <(compgen -W "$(sed -nE 's/^ {2}([a-z]+)\b.*/\1/p' <<<"$help")" -- "$word")
@@ -16,4 +16,5 @@ _swingcoll() {
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 	fi
 }
-complete -o filenames -F _swingcoll swingctl swingperf swingplan
+complete -o filenames -F _swingcoll swingctl swingperf swingplan \
+	all_reduce_perf all_gather_perf reduce_scatter_perf broadcast_perf reduce_perf alltoall_perf

@@ -16,6 +16,7 @@
 
 static const char usage_text[] =
 	"swingperf [options]\n"
+	"       swingperf --compare OLD NEW    compare two files of --json\n"
 	"       swingperf overlap [options]    an allgather and the product that consumes it (--help)\n"
 	"\n"
 	"Times a collective over a range of sizes and checks every element of the result.\n"
@@ -25,7 +26,11 @@ static const char usage_text[] =
 	"SWINGCOLL_NNODES instead of the last two, swingperf forks -n ranks on each node.\n";
 
 static const char notes_text[] =
-	"Exit status: 0; 1 if an element was wrong; 2 if anything else failed.";
+	"all_reduce_perf, all_gather_perf, reduce_scatter_perf, broadcast_perf, reduce_perf and alltoall_perf\n"
+	"are swingperf with the options of nccl-tests.\n"
+	"\n"
+	"Exit status: 0; 1 if an element was wrong, or, with --compare, a time is longer than the tolerance\n"
+	"allows; 2 if anything else failed.";
 
 enum {
 	OPT_RANKS,
@@ -60,6 +65,9 @@ enum {
 	OPT_SEED,
 	OPT_MODE,
 	OPT_JSON,
+	OPT_CSV,
+	OPT_COMPARE,
+	OPT_TOLERANCE,
 };
 
 static const struct cli_option options[] = {
@@ -111,6 +119,12 @@ static const struct cli_option options[] = {
 	  "with --sparse: dense, pack, sketch, rows:W or auto (default all that are possible, but "
 	  "auto)" },
 	{ OPT_JSON, 'j', "json", NULL, "print one JSON object per measurement" },
+	{ OPT_CSV, 0, "csv", NULL, "print one line of CSV per measurement, with the same members" },
+	{ OPT_COMPARE, 0, "compare", "OLD",
+	  "compare with the times in this file, which --json has written: those of the file NEW if it "
+	  "is given, else of this run" },
+	{ OPT_TOLERANCE, 0, "tolerance", "PERCENT",
+	  "with --compare: how much longer a time may be (default 10)" },
 	{ 0 },
 };
 
@@ -126,7 +140,8 @@ static size_t size_list[MAX_SIZES];
 static void add_size(struct perf_options *opt, size_t bytes)
 {
 	if (opt->nsizes == MAX_SIZES)
-		cli_fail(&cli, "more than %d sizes: take a larger --factor", MAX_SIZES);
+		cli_fail(opt->cli, "more than %d sizes: take a larger %s", MAX_SIZES,
+			 opt->step ? "step" : "factor");
 	size_list[opt->nsizes++] = bytes;
 }
 
@@ -274,22 +289,39 @@ static void option_arg(struct perf_options *opt, struct team *team, int id)
 		opt->mode = cli.value;
 		break;
 	case OPT_JSON:
-		opt->json = true;
+		opt->format = PERF_JSON;
+		break;
+	case OPT_CSV:
+		opt->format = PERF_CSV;
+		break;
+	case OPT_COMPARE:
+		opt->compare = cli.value;
+		break;
+	case OPT_TOLERANCE:
+		opt->tolerance = cli_real(&cli, 0, 1000) / 100;
 		break;
 	}
 }
 
 void perf_parse(struct perf_options *opt, struct team *team, int argc, char **argv)
 {
+	const char *newer = NULL;
 	int id;
 
 	cli.argc = argc;
 	cli.argv = argv;
 	cli.version = swingcoll_version();
-	opt->sizes = size_list;
+	opt->cli = &cli;
+	opt->tolerance = 0.1;
 	while ((id = cli_next(&cli)) != CLI_END)
 		option_arg(opt, team, id);
+	if (opt->compare && cli_has_operand(&cli))
+		newer = cli_operand(&cli, "NEW");
 	cli_end(&cli);
+	if (!opt->compare && cli.given & 1ull << OPT_TOLERANCE)
+		cli_fail(&cli, "--tolerance is for --compare");
+	if (newer)
+		exit(perf_compare_files(opt, newer));
 }
 
 /* The smallest vector: one element, or one per rank. */
@@ -310,8 +342,9 @@ static void choose_sizes(struct perf_options *opt, int nranks)
 	}
 	if (!opt->nsizes)
 		for (size = (double)opt->min_bytes; size <= (double)opt->max_bytes;
-		     size *= opt->factor)
+		     size = opt->step ? size + (double)opt->step : size * opt->factor)
 			add_size(opt, (size_t)size);
+	opt->sizes = size_list;
 	opt->max_bytes = unit;
 	for (i = 0; i < opt->nsizes; i++) {
 		bytes = size_list[i] < unit ? unit : size_list[i] - size_list[i] % unit;
@@ -336,34 +369,38 @@ static void check_with_library(const struct perf_options *opt, int nranks)
 	char why[256] = "";
 
 	if (opt->tune && opt->topo && *opt->topo == '@')
-		cli_fail(&cli, "--tune needs --topo as text, not as a file");
+		cli_fail(opt->cli, "--tune needs --topo as text, not as a file");
 	if (swingcoll_opts_check(&o, nranks, why, sizeof(why)))
-		cli_fail(&cli, "%s", why);
+		cli_fail(opt->cli, "%s", why);
 }
 
 void perf_check_options(struct perf_options *opt, int nranks)
 {
 	check_with_library(opt, nranks);
 	if (opt->root >= nranks)
-		cli_fail(&cli, "--root %d: the ranks are 0 to %d", opt->root, nranks - 1);
+		cli_fail(opt->cli, "--root %d: the ranks are 0 to %d", opt->root, nranks - 1);
 	if (!swingcoll_supported(opt->dtype, opt->op))
-		cli_fail(&cli, "%s is not defined for %s: take an integer type or another --redop",
+		cli_fail(opt->cli,
+			 "%s is not defined for %s: take an integer type or another operation",
 			 swingcoll_redop_name(opt->op), swingcoll_dtype_name(opt->dtype));
 	if (opt->sparse && (opt->coll != SWINGCOLL_ALLREDUCE || opt->tune || opt->nonblocking))
-		cli_fail(&cli, "--sparse is for blocking allreduces, without --tune");
+		cli_fail(opt->cli, "--sparse is for blocking allreduces, without --tune");
 	if (opt->sparse && (opt->dtype == SWINGCOLL_F16 || opt->dtype == SWINGCOLL_BF16))
-		cli_fail(&cli,
+		cli_fail(opt->cli,
 			 "--sparse: sums of its values are not exact in %s: take another --dtype",
 			 swingcoll_dtype_name(opt->dtype));
 	if (opt->sparse && opt->op != SWINGCOLL_SUM)
-		cli_fail(&cli, "--sparse sums up: --redop must be sum");
+		cli_fail(opt->cli, "--sparse sums up: --redop must be sum");
 	if (opt->mode && !opt->sparse)
-		cli_fail(&cli, "--mode is for --sparse");
+		cli_fail(opt->cli, "--mode is for --sparse");
 	if (opt->mode && !perf_sparse_mode_fits(opt))
-		cli_fail(&cli,
+		cli_fail(opt->cli,
 			 "--mode %s: expected dense, pack, rows:W or auto, or sketch for integers",
 			 opt->mode);
 	if (opt->max_bytes < opt->min_bytes)
-		cli_fail(&cli, "--max %zu is less than --min %zu", opt->max_bytes, opt->min_bytes);
+		cli_fail(opt->cli, "the last size %zu is less than the first %zu", opt->max_bytes,
+			 opt->min_bytes);
+	if (opt->compare && (opt->sparse || opt->tune))
+		cli_fail(opt->cli, "--compare is neither for --sparse nor for --tune");
 	choose_sizes(opt, nranks);
 }

@@ -3,11 +3,13 @@
  * swingperf: times swingcoll's collectives over a range of sizes and checks every element. This file starts
  * the ranks and goes through the sizes; args.c reads the command line, launch.c finds out how ranks are
  * started, run.c does the work of a rank, pattern.c has data and expected results, print.c prints the table,
- * tune.c measures all algorithms, sparse.c sparse allreduces. overlap*.c are the verb "overlap".
+ * compare.c ratios to earlier times, tune.c measures all algorithms, sparse.c sparse allreduces. nccl.c is the
+ * command line of nccl-tests. overlap*.c are the verb "overlap".
  */
 #include "swingperf.h"
 #include "overlap.h"
 
+#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,8 +24,8 @@ static int body(struct team *team, void *arg)
 	struct perf_row out = { 0 }, in = { 0 };
 	uint64_t wrong = 0;
 	double busbw = 0;
+	int status = 0, ret;
 	size_t i;
-	int ret;
 
 	if (opt->anywhere && !team->boot && perf_join_nodes(team, opt->total))
 		return 2;
@@ -35,8 +37,10 @@ static int body(struct team *team, void *arg)
 		perf_rank_close(&r);
 		return ret ? 2 : wrong ? 1 : 0;
 	}
-	if (!ret && !team->rank)
+	if (!ret && !team->rank) {
+		r.records = opt->earlier ? cJSON_CreateArray() : NULL;
 		perf_print_header(&r);
+	}
 	for (i = 0; !ret && i < opt->nsizes; i++) {
 		if (do_out)
 			ret = perf_rank_row(&r, opt->sizes[i], false, &out);
@@ -51,8 +55,10 @@ static int body(struct team *team, void *arg)
 	}
 	if (!ret && !team->rank)
 		perf_print_footer(opt, wrong, busbw / (double)opt->nsizes);
+	if (!ret && r.records)
+		status = perf_compare_run(opt, r.records);
 	perf_rank_close(&r);
-	return ret ? 2 : wrong ? 1 : 0;
+	return ret ? 2 : wrong ? 1 : status;
 }
 
 int main(int argc, char **argv)
@@ -74,12 +80,16 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "overlap"))
 		return perf_overlap(argc - 1, argv + 1);
-	perf_parse(&opt, &team, argc, argv);
+	if (!perf_nccl_parse(&opt, &team, argc, argv))
+		perf_parse(&opt, &team, argc, argv);
 	launch = perf_find_launch(&team, &opt.total);
 	if (launch == PERF_BAD)
 		return 2;
 	opt.anywhere = launch == PERF_LAUNCHED || launch == PERF_NODE;
 	perf_check_options(&opt, opt.total);
+	/* Only rank 0 needs it; with nodes, it is among those that are forked here. */
+	if (opt.compare && !team.rank)
+		perf_compare_open(&opt);
 	if (launch == PERF_ATTACH)
 		return team_attach(&team) ? 2 : body(&team, &opt);
 	if (launch == PERF_LAUNCHED) {

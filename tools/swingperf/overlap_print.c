@@ -65,7 +65,7 @@ void ov_print_figures(const struct ov_rank *r)
 	}
 	if (!r->opt->json)
 		return;
-	o = cJSON_CreateObject();
+	o = json_new_record();
 	cJSON_AddStringToObject(o, "figures", dma_text(r));
 	cJSON_AddNumberToObject(o, "ranks", r->team->nranks);
 	cJSON_AddNumberToObject(o, "start_us", f.start_s * 1e6);
@@ -99,7 +99,7 @@ static double speedup(const struct ov_row *row, enum swingcoll_overlap_schedule 
 
 static void print_json(const struct ov_rank *r, const struct ov_row *row)
 {
-	cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "schedules");
+	cJSON *o = json_new_record(), *list = cJSON_AddArrayToObject(o, "schedules");
 	const double *predicted = row->forecast.time_s;
 
 	cJSON_AddStringToObject(o, "shape", row->shape->name);
@@ -178,7 +178,7 @@ void ov_print_summary(const struct ov_rank *r, const struct ov_row *row, unsigne
 	}
 	hid /= nhide ? nhide : 1;
 	if (r->opt->json) {
-		o = cJSON_CreateObject();
+		o = json_new_record();
 		cJSON_AddStringToObject(o, "summary", dma_text(r));
 		cJSON_AddNumberToObject(o, "shapes", n);
 		cJSON_AddNumberToObject(o, "speedup", gain);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* swingperf's output: the columns of nccl-tests, or one JSON object per measurement. */
+/* swingperf's output: the columns of nccl-tests, or a record per measurement, as JSON or as a line of CSV. */
 #include "swingperf.h"
 
 #include <stdio.h>
@@ -48,13 +48,27 @@ void perf_topo_text(const struct swingcoll_comm *comm, char text[PERF_TOPO_TEXT]
 	text[strcspn(text, "@")] = 0;
 }
 
+static void print_columns(const struct perf_options *opt)
+{
+	bool one = opt->in_place_only || opt->out_of_place_only || opt->coll == SWINGCOLL_BARRIER;
+	const char *half = "     time   algbw   busbw #wrong";
+	const char *units = "     (us)  (GB/s)  (GB/s)       ";
+
+	printf("#%64s%s%s\n", "", opt->in_place_only ? "in-place" : "out-of-place",
+	       one ? "" : "                       in-place");
+	printf("#       size         count      type   redop    root%s%s%s\n", half,
+	       one ? "" : half, opt->nccl ? "" : "  algorithm");
+	printf("#        (B)    (elements)                          %s%s\n", units,
+	       one ? "" : units);
+}
+
 void perf_print_header(const struct perf_rank *r)
 {
 	const struct perf_options *opt = r->opt;
 	char topo[PERF_TOPO_TEXT];
 	struct utsname u;
 
-	if (opt->json)
+	if (opt->format != PERF_TABLE)
 		return;
 	uname(&u);
 	printf("# swingperf %s, Linux %s, %d ranks %s, %s, algorithm %s, %s calls\n",
@@ -72,20 +86,7 @@ void perf_print_header(const struct perf_rank *r)
 	printf("# time: median of %u repeats of the mean; checking: %s\n", opt->rule.repeats,
 	       opt->check ? "every element" : "off");
 	printf("#\n");
-	if (opt->in_place_only || opt->out_of_place_only || opt->coll == SWINGCOLL_BARRIER) {
-		printf("#                                                               %s\n",
-		       opt->in_place_only ? "in-place" : "out-of-place");
-		printf("#       size         count    type   redop    root     time   algbw   busbw #wrong"
-		       "  algorithm\n");
-		printf("#        (B)    (elements)                             (us)  (GB/s)  (GB/s)\n");
-	} else {
-		printf("#                                                               out-of-place"
-		       "                       in-place\n");
-		printf("#       size         count    type   redop    root     time   algbw   busbw #wrong"
-		       "     time   algbw   busbw #wrong  algorithm\n");
-		printf("#        (B)    (elements)                             (us)  (GB/s)  (GB/s)       "
-		       "     (us)  (GB/s)  (GB/s)\n");
-	}
+	print_columns(opt);
 	fflush(stdout);
 }
 
@@ -104,10 +105,21 @@ static void print_half(const struct perf_options *opt, int nranks, const struct 
 		printf(" %6s", "N/A");
 }
 
-static void print_json(const struct perf_rank *r, const struct perf_row *row)
+void perf_print_record(const struct perf_options *opt, cJSON *record)
+{
+	static bool begun;
+
+	if (opt->format == PERF_CSV)
+		json_csv(stdout, record, !begun);
+	else
+		json_record(stdout, record);
+	begun = true;
+}
+
+static cJSON *new_record(const struct perf_rank *r, const struct perf_row *row)
 {
 	const struct perf_options *opt = r->opt;
-	cJSON *o = cJSON_CreateObject();
+	cJSON *o = json_new_record();
 	char topo[PERF_TOPO_TEXT];
 
 	perf_topo_text(r->comm, topo);
@@ -131,7 +143,18 @@ static void print_json(const struct perf_rank *r, const struct perf_row *row)
 		cJSON_AddNumberToObject(o, "errors", (double)row->wrong);
 	else
 		cJSON_AddNullToObject(o, "errors");
-	json_record(stdout, o);
+	return o;
+}
+
+/* With --compare, records are what is compared, and only the comparison is printed as such. */
+static void add_record(const struct perf_rank *r, const struct perf_row *row)
+{
+	if (!row)
+		return;
+	if (r->records)
+		cJSON_AddItemToArray(r->records, new_record(r, row));
+	else if (r->opt->format != PERF_TABLE)
+		perf_print_record(r->opt, new_record(r, row));
 }
 
 void perf_print_row(const struct perf_rank *r, const struct perf_row *out,
@@ -140,26 +163,24 @@ void perf_print_row(const struct perf_rank *r, const struct perf_row *out,
 	const struct perf_row *any = out ? out : in;
 	const struct perf_options *opt = r->opt;
 
-	if (opt->json) {
-		if (out)
-			print_json(r, out);
-		if (in)
-			print_json(r, in);
+	add_record(r, out);
+	add_record(r, in);
+	if (opt->format != PERF_TABLE)
 		return;
-	}
-	printf("%12zu  %12zu  %6s  %6s  %6d", any->bytes, any->count,
-	       swingcoll_dtype_name(opt->dtype), redop_text(opt), root_or_minus(opt));
+	printf("%12zu  %12zu  %8s  %6s  %6d", any->bytes, any->count,
+	       opt->nccl ? perf_nccl_dtype(opt->dtype) : swingcoll_dtype_name(opt->dtype),
+	       redop_text(opt), root_or_minus(opt));
 	if (out)
 		print_half(opt, r->team->nranks, out);
 	if (in)
 		print_half(opt, r->team->nranks, in);
-	printf("  %s\n", any->algo);
+	printf(opt->nccl ? "\n" : "  %s\n", any->algo);
 	fflush(stdout);
 }
 
 void perf_print_footer(const struct perf_options *opt, uint64_t wrong, double busbw_mean)
 {
-	if (opt->json)
+	if (opt->format != PERF_TABLE)
 		return;
 	printf("# wrong elements: ");
 	if (opt->check)

@@ -211,7 +211,7 @@ static int measure(struct sparse_rank *s, struct sparse_row *row)
 
 static void print_header(const struct perf_rank *r)
 {
-	if (r->team->rank || r->opt->json)
+	if (r->team->rank || r->opt->format != PERF_TABLE)
 		return;
 	printf("# swingperf %s, sparse allreduce, %d ranks on %d nodes, %s, density %g, seed %llu\n",
 	       swingcoll_version(), r->team->nranks, swingcoll_comm_nodes(r->comm),
@@ -230,14 +230,14 @@ static void print_row(const struct sparse_rank *s, const struct sparse_row *row)
 	if (s->r->team->rank)
 		return;
 	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)row->hash);
-	if (!opt->json) {
+	if (opt->format == PERF_TABLE) {
 		printf("%11zu %11llu  %-9s %10.0f %12.1f %12.1f %6llu  %s\n", s->r->count,
 		       (unsigned long long)s->set, mode, row->sent, row->t.time_us,
 		       (double)row->result.codec_ns * 1e-3, (unsigned long long)row->wrong, hash);
 		fflush(stdout);
 		return;
 	}
-	o = cJSON_CreateObject();
+	o = json_new_record();
 	cJSON_AddStringToObject(o, "mode", mode);
 	cJSON_AddStringToObject(o, "asked", swingcoll_sparse_name(s->mode));
 	cJSON_AddNumberToObject(o, "ranks", s->r->team->nranks);
@@ -254,7 +254,7 @@ static void print_row(const struct sparse_rank *s, const struct sparse_row *row)
 	cJSON_AddNumberToObject(o, "wrong", (double)row->wrong);
 	cJSON_AddStringToObject(o, "fnv1a64", hash);
 	json_add_time(o, &row->t);
-	json_record(stdout, o);
+	perf_print_record(opt, o);
 }
 
 int perf_sparse(struct perf_rank *r, uint64_t *wrong)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "pattern.h"
+#include "common/cli.h"
 #include "common/team.h"
 #include "common/perfloop.h"
 #include "common/sparse_input.h"
@@ -15,13 +16,24 @@
 #define PERF_MAX_BUFFERS 64
 #define PERF_MAX_CPUS 1024
 
+struct perf_compare;
+struct cJSON;
+
+enum perf_format {
+	PERF_TABLE,
+	PERF_JSON,
+	PERF_CSV
+};
+
 struct perf_options {
+	const struct cli *cli; /* for messages */
 	enum swingcoll_coll coll;
 	enum swingcoll_dtype dtype;
 	enum swingcoll_redop op;
 	size_t min_bytes;
 	size_t max_bytes;
 	double factor;
+	size_t step;	     /* if not 0: added from one size to the next, instead of the factor */
 	const size_t *sizes; /* given, or made from the three above */
 	size_t nsizes;
 	struct perf_rule rule;
@@ -38,7 +50,11 @@ struct perf_options {
 	bool out_of_place_only;
 	bool nonblocking;
 	bool check;
-	bool json;
+	enum perf_format format;
+	bool nccl;	     /* the columns of nccl-tests and no others, with its type names */
+	const char *compare; /* file of earlier measurements */
+	double tolerance;    /* a share by which times may be longer than those */
+	struct perf_compare *earlier; /* what the file contains */
 	unsigned int timeout_ms;
 	int use_io_uring; /* as in struct swingcoll_comm_opts */
 	long long slot_max;
@@ -60,6 +76,7 @@ struct perf_rank {
 	size_t count; /* as in the library's calls */
 	size_t total; /* elements of the longest buffer */
 	bool in_place;
+	struct cJSON *records; /* rank 0, with --compare: an array of its rows */
 };
 
 struct perf_row {
@@ -81,6 +98,14 @@ static inline bool perf_has_shards(const struct perf_options *opt)
 /* args.c; both end the program with a message if an option is wrong. */
 void perf_parse(struct perf_options *opt, struct team *team, int argc, char **argv);
 void perf_check_options(struct perf_options *opt, int nranks);
+
+/*
+ * nccl.c: the command line of nccl-tests. Return false, with nothing done, if the program is not called by
+ * one of the names of nccl-tests.
+ */
+bool perf_nccl_parse(struct perf_options *opt, struct team *team, int argc, char **argv);
+/* A type's name there. */
+const char *perf_nccl_dtype(enum swingcoll_dtype dtype);
 
 /* launch.c */
 
@@ -116,7 +141,16 @@ int perf_sparse(struct perf_rank *r, uint64_t *wrong);
 /* Can the mode be used with these options? */
 bool perf_sparse_mode_fits(const struct perf_options *opt);
 
+/* compare.c; both end the program with a message if a file cannot be read. */
+void perf_compare_open(struct perf_options *opt);
+/* Print the ratios of two files; the exit status. */
+int perf_compare_files(struct perf_options *opt, const char *path);
+/* The same for the open file and the rows of this run. */
+int perf_compare_run(const struct perf_options *opt, struct cJSON *records);
+
 /* print.c; rank 0 prints */
+/* Print in the format that is asked for, JSON or CSV, and free. All records of a run have the same members. */
+void perf_print_record(const struct perf_options *opt, struct cJSON *record);
 void perf_print_header(const struct perf_rank *r);
 /* out or in may be NULL */
 void perf_print_row(const struct perf_rank *r, const struct perf_row *out,

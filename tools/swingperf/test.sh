@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # What swingperf says when it cannot do what it is asked: each line says what is wrong and what is accepted, and the exit
-# status is 2. Needs no module. Speaks TAP.
+# status is 2. And its comparison of files. Needs no module. Speaks TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 prog=$PWD/build/bin/swingperf
@@ -77,6 +77,86 @@ says "--sparse: sums that are not exact" 'not exact in f16: take another --dtype
 says "--sparse: another collective" '--sparse is for blocking allreduces' -- --sparse 0.1 -o reduce
 says "--sparse: a sketch of floats" '--mode sketch: expected dense, pack, rows:W or auto, or sketch for integers' -- --sparse 0.1 --mode sketch
 says "--mode by itself" '--mode is for --sparse' -- --mode pack
+
+# --- by the names of nccl-tests
+
+tested=$prog
+for name in all_reduce_perf all_gather_perf reduce_scatter_perf broadcast_perf reduce_perf alltoall_perf; do
+	prog=${tested%/*}/$name
+	says "$name: types" "^$name: --datatype f8e4m3: expected one of the types that swingcoll has: int8.*bfloat16" -- -d f8e4m3
+done
+prog=${tested%/*}/all_reduce_perf
+says "nccl-tests: all operations" '--op all: expected one of .*: sum, prod, min, max or avg' -- -o all
+says "nccl-tests: all roots" '--root all: expected one rank from 0' -- -r all
+says "nccl-tests: sizes" '--minbytes 1X: expected a size from 1 B to 1 TiB, such as 8, 64K' -- -b 1X
+says "nccl-tests: order of sizes" 'the last size 33554432 is less than the first 67108864' -- -b 64M
+says "nccl-tests: an option that it does not have" '^all_reduce_perf: -z is not an option here' -- -z 1
+says "nccl-tests: too many sizes" 'more than 4096 sizes: take a larger step' -- -b 4 -e 1G -i 4
+says "nccl-tests: too many ranks" '-t 16 -g 32: at most 256 ranks' -- -t 16 -g 32
+OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 \
+	says "nccl-tests: -g behind a launcher" 'the processes of the launcher are the ranks .*: take -t 1 -g 1 and start 6 times as many' -- -t 2 -g 3
+# Three ranks: root 3 is one too many. All other options are accepted.
+says "nccl-tests: the usual options" '--root 3: the ranks are 0 to 2' -- \
+	-b 8 -e 128M -f 2 -i 1M -t 1 -g 3 -n 20 -w 5 -o max -d bfloat16 -c 1 -r 3
+prog=$tested
+
+# --- comparison
+
+measured() { # measured BYTES TIME_US [ERRORS [ALGO [SCHEMA]]]
+	printf '{"schema":%d,"op":"allreduce","bytes":%d,"count":%d,"dtype":"f32","redop":"sum","root":-1,"asked":"%s",' \
+		"${5-1}" "$1" $(($1 / 4)) "${4-auto}"
+	printf '"topo":"","ranks":4,"inplace":false,"nonblocking":false,"buffers":1,"time_us":%s,"errors":%d}\n' "$2" "${3-0}"
+}
+
+compares() { # compares NAME STATUS PATTERN... -- ARGUMENT...: a comparison's status, and what it prints
+	local name=$1 want=$2 patterns=() status=0 bad=0 pattern
+	shift 2
+	while [[ $1 != -- ]]; do
+		patterns+=("$1")
+		shift
+	done
+	shift
+	"$prog" --compare "$@" >"$dir/out" 2>"$dir/err" || status=$?
+	((status == want)) || bad=1
+	for pattern in "${patterns[@]}"; do
+		grep -qE -- "$pattern" "$dir/out" || bad=1
+	done
+	((!bad)) || sed 's/^/# /' "$dir/out"
+	result $bad "$name"
+}
+
+old=$dir/old.json new=$dir/new.json
+{ measured 8 2; measured 64 10; measured 1024 20; measured 4096 7; } >"$old"
+{ measured 8 1; measured 64 10.9; measured 1024 20; measured 65536 90; } >"$new"
+compares "times within the tolerance" 0 ' 8  allreduce .* 2\.000  faster$' ' 64 .* 0\.917  same$' ' 1024 .* 1\.000  same$' \
+	'^# 3 compared: 0 slower, 1 faster, 0 wrong; geometric mean of the ratios: 1\.224$' \
+	"only in $old: 1; only in $new: 1" -- "$old" "$new"
+compares "times beyond the tolerance" 1 ' 64 .* 0\.917  slower$' 'compared: 1 slower' -- "$old" --tolerance 5 "$new"
+compares "comparison as JSON" 1 '"schema":1,.*"bytes":64,.*"old_us":10,"new_us":10\.9,"ratio":0\.9174.*"verdict":"slower"' -- \
+	"$old" --tolerance 5 --json "$new"
+compares "comparison as CSV" 0 '^schema,op,bytes,count,dtype,redop,root,ranks,inplace,old_us,new_us,ratio,verdict$' \
+	'^1,allreduce,8,2,f32,sum,-1,4,false,2,1,2,faster$' -- "$old" --csv "$new"
+{ measured 8 1; measured 8 2; measured 8 90; } >"$new"
+compares "the median of repeated runs" 0 ' 1\.000  same$' -- "$old" "$new"
+measured 8 2 3 >"$new"
+compares "a wrong result" 1 'wrong$' ', 1 wrong;' -- "$old" "$new"
+measured 8 2 0 ring >"$new"
+compares "another algorithm in the other file" 0 ' 1\.000  same$' -- "$old" "$new"
+measured 8 2 0 auto >>"$new"
+says "two algorithms in one file" ':2: allreduce of 8 B is there with another algorithm' -- --compare "$old" "$new"
+measured 16 2 >"$new"
+says "files that have nothing in common" 'no measurement in common: collective, type' -- --compare "$old" "$new"
+measured 8 2 0 auto 2 >"$new"
+says "a newer schema" ':1: has schema 2, known are those up to 1: use a newer swingperf' -- --compare "$old" "$new"
+echo '{"mode":"dense"}' >"$new"
+says "another record" ':1: expected a measurement of swingperf --json' -- --compare "$old" "$new"
+echo '# swingperf' >"$new"
+says "a table" ':1: no JSON: expected what swingperf --json prints' -- --compare "$old" "$new"
+: >"$new"
+says "an empty file" 'no measurements' -- --compare "$old" "$new"
+says "--compare without the file" '/nope: No such file .*: expected a file that swingperf --json' -- -n 2 --compare /nope
+says "--compare with --tune" '--compare is neither for --sparse nor for --tune' -- -n 2 --compare "$old" --tune "$new"
+says "--tolerance by itself" '--tolerance is for --compare' -- --tolerance 5
 
 echo "1..$number"
 exit $failed
