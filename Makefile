@@ -49,7 +49,7 @@ tests: selftests
 arm64:
 	@set -e; programs=$$(tools/vm/kernels programs 6.12-arm64); \
 	libraries="-L$$programs/usr/lib/aarch64-linux-gnu"; \
-	set -- CC=aarch64-linux-gnu-gcc CXX= AR=aarch64-linux-gnu-ar PKG_CONFIG=false \
+	set -- CC=aarch64-linux-gnu-gcc CXX= FC= AR=aarch64-linux-gnu-ar PKG_CONFIG=false \
 		CFLAGS="-O2 -isystem $$programs/usr/include"; \
 	static="-static -s -Wl,--no-warnings $$libraries"; \
 	$(MAKE) $J -C userlib BUILD=../build/arm64 "$$@" LDFLAGS="$$static" \
