@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * swingctl doctor: checks everything that can keep this user from using swingcoll on this machine, and says
- * what to do about each fault. FAIL: swingcoll does not work. WARN: it works, but not as well as it could.
+ * what to do about each fault. What concerns MPI is in doctor_mpi.c.
  */
 #include "swingctl.h"
+#include "doctor_mpi.h"
+#include "report.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <grp.h>
 #include <liburing.h>
+#include <limits.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,48 +25,7 @@
 #include "common/device.h"
 #include "common/json.h"
 #include "common/number.h"
-
-enum level {
-	OK,
-	WARN,
-	FAIL
-};
-
-static const char *const level_names[] = { "OK", "WARN", "FAIL" };
-
-struct report {
-	bool json;
-	cJSON *checks;
-	enum level worst;
-};
-
-/* next: what to do, or NULL. */
-__attribute__((format(printf, 5, 6))) static void
-result(struct report *r, enum level level, const char *what, const char *next, const char *fmt, ...)
-{
-	char text[512];
-	va_list ap;
-	cJSON *o;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	if (level > r->worst)
-		r->worst = level;
-	if (!r->json) {
-		printf("%-4s  %-10s  %s\n", level_names[level], what, text);
-		if (next)
-			printf("%18snext: %s\n", "", next);
-		return;
-	}
-	o = cJSON_CreateObject();
-	cJSON_AddStringToObject(o, "check", what);
-	cJSON_AddStringToObject(o, "level", level_names[level]);
-	cJSON_AddStringToObject(o, "text", text);
-	if (next)
-		cJSON_AddStringToObject(o, "next", next);
-	cJSON_AddItemToArray(r->checks, o);
-}
+#include "swingcoll.h"
 
 /* Value of "Name:" in /proc/self/status. */
 static bool self_status(const char *name, char *value, size_t size)
@@ -122,6 +84,49 @@ static void check_module(struct report *r)
 	result(r, OK, "module", NULL, "loaded, version %s, kernel %s, taint \"%s\"%s",
 	       *version ? version : "not given", u.release, taint,
 	       strchr(taint, 'E') ? " (not signed, accepted by this kernel)" : "");
+	if (*version && strcmp(version, swingcoll_version()))
+		result(r, WARN, "module",
+		       "install module and tools of one release; then, as root and with no program using it: "
+		       "rmmod swingcoll; modprobe swingcoll",
+		       "is of version %s, these tools are of %s", version, swingcoll_version());
+}
+
+/* ------------------------------------------------------------------ library */
+
+/* The library that programs load, which need not be of the version that is linked into this one. */
+static void check_library(struct report *r)
+{
+	static const char name[] = "libswingcoll.so.1";
+	const char *(*version)(void) = NULL;
+	char path[PATH_MAX] = "";
+	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+	ssize_t n;
+
+	/* In a build tree it is beside the folder of this program. */
+	n = library ? -1 : readlink("/proc/self/exe", path, sizeof(path) - 64);
+	for (int up = 0; n > 0 && up < 2; up++) {
+		path[n] = 0;
+		n = strrchr(path, '/') ? strrchr(path, '/') - path : 0;
+	}
+	if (n > 0) {
+		snprintf(path + n, sizeof(path) - (size_t)n, "/lib/%s", name);
+		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	}
+	if (!library) {
+		result(r, WARN, "library",
+		       "install it and run ldconfig (as root), or put its folder into LD_LIBRARY_PATH",
+		       "%s is not found: programs linked with it do not start", name);
+		return;
+	}
+	*(void **)&version = dlsym(library, "swingcoll_version");
+	if (version && !strcmp(version(), swingcoll_version()))
+		result(r, OK, "library", NULL, "%s, version %s", name, version());
+	else
+		result(r, WARN, "library",
+		       "remove the older one: ldconfig -p | grep libswingcoll; echo $LD_LIBRARY_PATH",
+		       "%s that programs load is of version %s, these tools are of %s", name,
+		       version ? version() : "none", swingcoll_version());
+	dlclose(library);
 }
 
 /* ------------------------------------------------------------------ device */
@@ -385,12 +390,14 @@ int ctl_doctor(const struct ctl *ctl)
 	if (r.json)
 		r.checks = cJSON_CreateArray();
 	check_module(&r);
+	check_library(&r);
 	check_device(&r);
 	check_io_uring(&r);
 	check_memlock(&r, ctl->need_memlock);
 	check_huge_pages(&r);
 	check_dma(&r);
 	check_rdma(&r);
+	doctor_check_mpi(&r, ctl->program);
 	if (!r.json)
 		return r.worst == FAIL;
 	o = cJSON_CreateObject();

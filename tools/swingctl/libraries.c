@@ -129,6 +129,14 @@ static bool find_library(char *path, const struct swc_elf *by, const char *origi
 	       search(path, "/lib:/usr/lib:/lib64:/usr/lib64", origin, name);
 }
 
+bool libraries_find(const char *name)
+{
+	const struct swc_elf none = { 0 };
+	char path[MAX_PATH];
+
+	return find_library(path, &none, "", name);
+}
+
 /* ------------------------------------------------------------------ walking */
 
 static bool is_known(struct walk *w, const char *name)

@@ -11,4 +11,7 @@
  */
 int libraries_walk(const char *path, bool (*seen)(void *arg, const char *name), void *arg);
 
+/* Is there a library that a program without a run path would find? */
+bool libraries_find(const char *name);
+
 #endif /* SWINGCTL_LIBRARIES_H */

@@ -10,7 +10,8 @@
 static const char usage_text[] =
 	"swingctl [options] COMMAND\n"
 	"\n"
-	"  doctor                check whether this user can use swingcoll here; say what to do if not\n"
+	"  doctor [PROGRAM]      check whether this user can use swingcoll here; say what to do if not; PROGRAM:\n"
+	"                        also whether this MPI program can\n"
 	"  status                communicators, their members, operations in flight, members that are late\n"
 	"  stats                 counters since the module was loaded\n"
 	"  metrics               the same as OpenMetrics text, for the textfile collector of node_exporter\n"
@@ -83,6 +84,8 @@ int main(int argc, char **argv)
 		cli_operand(&cli, "COMM");
 		ctl.comm = (uint64_t)cli_number(&cli, 1, INT64_MAX);
 	}
+	if (run[command] == ctl_doctor && cli_has_operand(&cli))
+		ctl.program = cli_operand(&cli, "PROGRAM");
 	cli_end(&cli);
 	if ((ctl.perfetto || ctl.last != UINT64_MAX) && run[command] != ctl_trace)
 		cli_fail(&cli, "--last and --perfetto are options of trace");

@@ -9,6 +9,7 @@
 struct ctl {
 	bool json;
 	uint64_t need_memlock; /* doctor: bytes that a program will pin */
+	const char *program;   /* doctor: an MPI program to look at, or NULL */
 	uint64_t comm;	       /* trace: the communicator's number; 0: all */
 	uint64_t last;	       /* trace: events of each */
 	const char *perfetto;  /* trace: file to write, or NULL */
