@@ -63,7 +63,7 @@ declare -A ranks=([openmpi]="2 4" [mpich]="2")
 plan=0
 for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
-		plan=$((plan + 15 + 2 + 11))
+		plan=$((plan + 15 + 2 + 12 + 1))
 	done
 	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + 16 + 15 + 3))
 done
@@ -83,7 +83,10 @@ for mpi in "${mpis[@]}"; do
 			'MPI_Reduce_scatter: [1-9][0-9]* offloaded, [0-9]* fallback \(counts [0-9]*\)'
 		[[ $(grep -c '^swingcoll-pmpi' "$log") = $(grep -cE '^swingcoll-pmpi: MPI_[A-Z][a-z_]*: [0-9]+ offloaded' "$log") ]]
 		result $? "$mpi, $n ranks: nothing else is printed"
-		run "$mpi, $n ranks" 10 "$mpi" "$n" "$ctl" mpi "$requests"
+		run "$mpi, $n ranks" 11 "$mpi" "$n" "$ctl" mpi "$requests"
+		prints "$mpi, $n ranks: persistent requests are counted" \
+			'MPI_Allreduce_init: 0 offloaded, 1 fallback \(function 1\)' \
+			'MPI_Bcast_init: 0 offloaded, 1 fallback \(function 1\)'
 	done
 	unset SWINGCOLL_PMPI_STATS SWINGCOLL_PMPI_MIN
 	[[ ! ${SWC_TEST_SHORT-} ]] || continue

@@ -7,6 +7,14 @@
 
 #include "pmpi_test.h"
 
+/* Persistent collectives: of MPI 4, or an extension. */
+#if MPI_VERSION >= 4
+#define PERSISTENT(name) MPI_##name##_init
+#elif defined(OPEN_MPI)
+#include <mpi-ext.h>
+#define PERSISTENT(name) MPIX_##name##_init
+#endif
+
 #define MANY 200
 #define LARGE 200000
 
@@ -259,6 +267,37 @@ static void test_late(void)
 	report("a rank is late");
 }
 
+/* ---- persistent requests ---- */
+
+/*
+ * MPI's own, started again and again, in one array with a request that is offloaded and a message. No allgather:
+ * MPICH 4.0 sends at each start what was there at the first.
+ */
+static void test_persistent(void)
+{
+	int v = 0, sum = 0, sent = 0, other = 0, got = -1;
+	MPI_Request req[4];
+
+	PERSISTENT(Allreduce)
+	(&v, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &req[0]);
+	PERSISTENT(Bcast)(&sent, 1, MPI_INT, nranks - 1, MPI_COMM_WORLD, MPI_INFO_NULL, &req[1]);
+	for (int round = 1; round <= 20; round++) {
+		v = round * (rank + 1);
+		sent = v;
+		GOOD(MPI_Startall(2, req) == MPI_SUCCESS);
+		MPI_Iallreduce(&round, &other, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &req[2]);
+		MPI_Irecv(&got, 1, MPI_INT, last_rank, 2, MPI_COMM_WORLD, &req[3]);
+		MPI_Send(&round, 1, MPI_INT, next_rank, 2, MPI_COMM_WORLD);
+		GOOD(MPI_Waitall(4, req, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+		GOOD(req[0] != MPI_REQUEST_NULL && req[1] != MPI_REQUEST_NULL &&
+		     req[2] == MPI_REQUEST_NULL && req[3] == MPI_REQUEST_NULL);
+		GOOD(sum == round * nranks * (nranks + 1) / 2 && sent == round * nranks);
+		GOOD(other == round && got == round);
+	}
+	GOOD(MPI_Request_free(&req[0]) == MPI_SUCCESS && MPI_Request_free(&req[1]) == MPI_SUCCESS);
+	report("persistent requests beside others");
+}
+
 /* ---- threads ---- */
 
 static void *use_comm(void *arg)
@@ -304,7 +343,7 @@ int main(int argc, char **argv)
 		MPI_Init_thread(&argc, &argv, wanted, &level);
 	else
 		MPI_Init(&argc, &argv);
-	begin_tests(10);
+	begin_tests(11);
 	next_rank = (rank + 1) % nranks;
 	last_rank = (rank + nranks - 1) % nranks;
 	test_mixed();
@@ -316,6 +355,7 @@ int main(int argc, char **argv)
 	test_freed_comm();
 	test_progress();
 	test_late();
+	test_persistent();
 	test_threads(argc > 1 ? level : MPI_THREAD_SINGLE);
 	return end_tests();
 }

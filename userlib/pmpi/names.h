@@ -6,7 +6,10 @@
 #ifndef PMPI_NAMES_H
 #define PMPI_NAMES_H
 
-/* Each function counts its calls under its own name; those with _c count with those without. */
+/*
+ * Each function counts its calls under its own name; those with _c, and Open MPI's MPIX_, count with those
+ * without. The persistent ones come last: they cannot be selected.
+ */
 #define PMPI_NAMES(X)                                                                              \
 	X(ALLREDUCE, "MPI_Allreduce")                                                              \
 	X(REDUCE, "MPI_Reduce")                                                                    \
@@ -32,7 +35,24 @@
 	X(IALLGATHER, "MPI_Iallgather")                                                            \
 	X(IALLTOALL, "MPI_Ialltoall")                                                              \
 	X(IREDUCE_SCATTER, "MPI_Ireduce_scatter")                                                  \
-	X(IREDUCE_SCATTER_BLOCK, "MPI_Ireduce_scatter_block")
+	X(IREDUCE_SCATTER_BLOCK, "MPI_Ireduce_scatter_block")                                      \
+	X(ALLREDUCE_INIT, "MPI_Allreduce_init")                                                    \
+	X(REDUCE_INIT, "MPI_Reduce_init")                                                          \
+	X(BCAST_INIT, "MPI_Bcast_init")                                                            \
+	X(BARRIER_INIT, "MPI_Barrier_init")                                                        \
+	X(ALLGATHER_INIT, "MPI_Allgather_init")                                                    \
+	X(ALLGATHERV_INIT, "MPI_Allgatherv_init")                                                  \
+	X(ALLTOALL_INIT, "MPI_Alltoall_init")                                                      \
+	X(REDUCE_SCATTER_INIT, "MPI_Reduce_scatter_init")                                          \
+	X(REDUCE_SCATTER_BLOCK_INIT, "MPI_Reduce_scatter_block_init")                              \
+	X(GATHER_INIT, "MPI_Gather_init")                                                          \
+	X(GATHERV_INIT, "MPI_Gatherv_init")                                                        \
+	X(SCATTER_INIT, "MPI_Scatter_init")                                                        \
+	X(SCATTERV_INIT, "MPI_Scatterv_init")                                                      \
+	X(ALLTOALLV_INIT, "MPI_Alltoallv_init")                                                    \
+	X(ALLTOALLW_INIT, "MPI_Alltoallw_init")                                                    \
+	X(SCAN_INIT, "MPI_Scan_init")                                                              \
+	X(EXSCAN_INIT, "MPI_Exscan_init")
 
 enum pmpi_name {
 #define X(id, text) PMPI_##id,
@@ -40,6 +60,8 @@ enum pmpi_name {
 #undef X
 	PMPI_NR_NAMES
 };
+
+#define PMPI_NR_SELECTABLE PMPI_ALLREDUCE_INIT
 
 /* Why MPI carries a call out. All but the last three are the same on all ranks by themselves. */
 #define PMPI_REASONS(X)                                                                            \

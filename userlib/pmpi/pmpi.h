@@ -16,6 +16,7 @@
  *	blocking -> call, comm, stats
  *	nonblocking -> requests, call, comm, progress, stats
  *	others -> stats, world
+ *	persistent -> stats, world
  *	requests -> call, layout, types, comm, progress, stats
  *	call -> layout, types, comm, choose, stats, progress, world, settings
  *	comm -> progress, world

@@ -37,7 +37,7 @@ static uint32_t select_name(const char *name, size_t length)
 		name += 4;
 		length -= 4;
 	}
-	for (int i = 0; i < PMPI_NR_NAMES; i++) {
+	for (int i = 0; i < PMPI_NR_SELECTABLE; i++) {
 		const char *text = pmpi_names[i] + strlen("MPI_");
 
 		if (equal(name, length, text) ||

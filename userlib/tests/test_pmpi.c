@@ -36,6 +36,7 @@ static void test_settings(void)
 	ok(parses(NULL, NULL, all, PMPI_MEASURE) && parses("", "", all, PMPI_MEASURE),
 	   "without variables everything is measured");
 	ok(parses("off", NULL, 0, PMPI_MEASURE) && parses("OFF", "0", 0, 0), "off");
+	ok(fails("allreduce_init", NULL, "no collective"), "a persistent one cannot be selected");
 	ok(parses("allreduce", NULL, allreduce | iallreduce, PMPI_MEASURE),
 	   "a name selects both forms");
 	ok(parses("MPI_Iallreduce", NULL, iallreduce, PMPI_MEASURE), "the name of one form");

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * For persistent.c: each function once for counts COUNT and displacements DISPL; OURS() and THEIRS() make its
+ * names.
+ */
+#define INIT(id, name, parameters, arguments)                                                      \
+	PMPI_PUBLIC int OURS(name) parameters                                                      \
+	{                                                                                          \
+		count_init(PMPI_##id##_INIT);                                                      \
+		return THEIRS(name) arguments;                                                     \
+	}
+#define REQUEST MPI_Comm comm, MPI_Info info, MPI_Request *request
+#define REQUEST_ARGS comm, info, request
+
+#define SEND const void *send, COUNT send_count, MPI_Datatype send_type
+#define SEND_V                                                                                     \
+	const void *send, const COUNT *send_counts, const DISPL *send_displs, MPI_Datatype send_type
+#define SEND_W                                                                                     \
+	const void *send, const COUNT *send_counts, const DISPL *send_displs,                      \
+		const MPI_Datatype *send_types
+#define RECV void *recv, COUNT recv_count, MPI_Datatype recv_type
+#define RECV_V                                                                                     \
+	void *recv, const COUNT *recv_counts, const DISPL *recv_displs, MPI_Datatype recv_type
+#define RECV_W                                                                                     \
+	void *recv, const COUNT *recv_counts, const DISPL *recv_displs,                            \
+		const MPI_Datatype *recv_types
+#define SEND_ARGS send, send_count, send_type
+#define SEND_V_ARGS send, send_counts, send_displs, send_type
+#define SEND_W_ARGS send, send_counts, send_displs, send_types
+#define RECV_ARGS recv, recv_count, recv_type
+#define RECV_V_ARGS recv, recv_counts, recv_displs, recv_type
+#define RECV_W_ARGS recv, recv_counts, recv_displs, recv_types
+#define REDUCED const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op
+#define REDUCED_ARGS send, recv, count, type, op
+
+INIT(ALLREDUCE, Allreduce, (REDUCED, REQUEST), (REDUCED_ARGS, REQUEST_ARGS))
+INIT(REDUCE, Reduce, (REDUCED, int root, REQUEST), (REDUCED_ARGS, root, REQUEST_ARGS))
+INIT(REDUCE_SCATTER_BLOCK, Reduce_scatter_block, (REDUCED, REQUEST), (REDUCED_ARGS, REQUEST_ARGS))
+INIT(REDUCE_SCATTER, Reduce_scatter,
+     (const void *send, void *recv, const COUNT *counts, MPI_Datatype type, MPI_Op op, REQUEST),
+     (send, recv, counts, type, op, REQUEST_ARGS))
+INIT(SCAN, Scan, (REDUCED, REQUEST), (REDUCED_ARGS, REQUEST_ARGS))
+INIT(EXSCAN, Exscan, (REDUCED, REQUEST), (REDUCED_ARGS, REQUEST_ARGS))
+INIT(BCAST, Bcast, (void *buf, COUNT count, MPI_Datatype type, int root, REQUEST),
+     (buf, count, type, root, REQUEST_ARGS))
+INIT(ALLGATHER, Allgather, (SEND, RECV, REQUEST), (SEND_ARGS, RECV_ARGS, REQUEST_ARGS))
+INIT(ALLGATHERV, Allgatherv, (SEND, RECV_V, REQUEST), (SEND_ARGS, RECV_V_ARGS, REQUEST_ARGS))
+INIT(ALLTOALL, Alltoall, (SEND, RECV, REQUEST), (SEND_ARGS, RECV_ARGS, REQUEST_ARGS))
+INIT(ALLTOALLV, Alltoallv, (SEND_V, RECV_V, REQUEST), (SEND_V_ARGS, RECV_V_ARGS, REQUEST_ARGS))
+INIT(ALLTOALLW, Alltoallw, (SEND_W, RECV_W, REQUEST), (SEND_W_ARGS, RECV_W_ARGS, REQUEST_ARGS))
+INIT(GATHER, Gather, (SEND, RECV, int root, REQUEST), (SEND_ARGS, RECV_ARGS, root, REQUEST_ARGS))
+INIT(GATHERV, Gatherv, (SEND, RECV_V, int root, REQUEST),
+     (SEND_ARGS, RECV_V_ARGS, root, REQUEST_ARGS))
+INIT(SCATTER, Scatter, (SEND, RECV, int root, REQUEST), (SEND_ARGS, RECV_ARGS, root, REQUEST_ARGS))
+INIT(SCATTERV, Scatterv, (SEND_V, RECV, int root, REQUEST),
+     (SEND_V_ARGS, RECV_ARGS, root, REQUEST_ARGS))
+#ifndef PMPI_LARGE
+INIT(BARRIER, Barrier, (REQUEST), (REQUEST_ARGS))
+#endif
