@@ -222,6 +222,7 @@ help:
 	@echo "make bench-overlap        allgathers overlapped with the products that consume them"
 	@echo "make bench-cluster [PART=] the same between nodes (pairs, cpu, instructions), and all algorithms on 16 (torus)"
 	@echo "make bench-sparse         sparse allreduces over density, between nodes: break-even, table and plot in build/bench"
+	@echo "make bench-cluster PART=model   measurements in the tree compared with the model as it is now"
 	@echo "make figures              compare algorithms and workloads by models, tables and plots in build/figures"
 	@echo "make readme-figures       draw the plots of the README again"
 	@echo "make install              library, tools, manual, udev rule [PREFIX= DESTDIR=]"

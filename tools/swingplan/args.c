@@ -61,7 +61,14 @@ static const struct cli_option options[OPTION_NR] = {
 			       "transfers from this size on end with an acknowledgement, which takes the "
 			       "way back; the kernel's: 4033 (default: no transfer)" },
 	[OPTION_MODEL] = { OPTION_MODEL, 0, "model", "M",
-			   "step: all ranks step together (default); flow: each rank by itself" },
+			   "step, or simple: all ranks step together (default); flow: each rank by "
+			   "itself, packets in queues" },
+	[OPTION_NO_HEADERS] = { OPTION_NO_HEADERS, 0, "no-headers", NULL,
+				"flow model: bytes of vectors only (default: with the headers of RoCE "
+				"v2 and of the kernel)" },
+	[OPTION_STORE_FORWARD] = { OPTION_STORE_FORWARD, 0, "store-and-forward", NULL,
+				   "flow model: nodes forward whole packets (default: from the first "
+				   "byte on)" },
 	[OPTION_DTYPE] = { OPTION_DTYPE, 'd', "dtype", "TYPE", DTYPE_NAMES " (default f32)" },
 	[OPTION_REDOP] = { OPTION_REDOP, 'r', "redop", "OP", REDOP_NAMES " (default sum)" },
 	[OPTION_REORDER] = { OPTION_REORDER, 0, "reorder", NULL,
@@ -119,7 +126,7 @@ static void coll_arg(struct plan_options *opt, const struct cli *cli, bool all_p
 
 static void option_arg(struct plan_options *opt, struct cli *cli, int id)
 {
-	static const char *const models[] = { "step", "flow", NULL };
+	static const char *const models[] = { "step", "flow", "simple", NULL };
 
 	switch (id) {
 	case OPTION_ALGO:
@@ -173,7 +180,13 @@ static void option_arg(struct plan_options *opt, struct cli *cli, int id)
 		opt->net.ack_bytes = cli_real(cli, 0, MAX_BYTES);
 		break;
 	case OPTION_MODEL:
-		opt->flow = cli_choice(cli, models);
+		opt->flow = cli_choice(cli, models) == 1;
+		break;
+	case OPTION_NO_HEADERS:
+		opt->no_headers = true;
+		break;
+	case OPTION_STORE_FORWARD:
+		opt->store_forward = true;
 		break;
 	case OPTION_DTYPE:
 		opt->dtype = (enum swc_dtype)cli_name(cli, swingcoll_dtype_parse, DTYPE_NAMES);
@@ -226,6 +239,10 @@ static void complete_network(struct plan_options *opt, const struct verb *verb)
 	if (opt->net.step_ns < 0)
 		opt->net.step_ns = net.step_ns;
 	opt->net.reduce_gbps = net.reduce_gbps;
+	opt->net.early_bytes = SWC_FLOW_EARLY;
+	if (!opt->no_headers)
+		opt->net.packets = (struct swc_packets)SWC_PACKETS_ROCE;
+	opt->net.packets.whole = opt->store_forward;
 }
 
 static void complete_sizes(struct plan_options *opt)

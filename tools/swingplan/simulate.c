@@ -1,33 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * swingplan simulate: times of algorithms over sizes by the library's models. With --algo all, "auto" is the
- * time of the algorithm that the library would choose by the step model.
+ * time of the algorithm that the library would choose by the step model. Where plans are too large for the flow
+ * model, the step model takes its place.
  */
 #include "swingplan.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Times in ns of one algorithm by size; NAN if it is not possible. */
+/* Times of one algorithm by size; NAN if it is not possible. A group of 0: by the step model. */
 struct times {
-	const struct entry *e;
-	double *ns;
+	struct entry *e;
+	struct swc_flow *by_size;
 };
 
-static double flow_time(const struct plan_options *opt, struct entry *e, double bytes,
-			struct progress *bar)
+static struct swc_flow step_time(const struct plan_options *opt, const struct entry *e,
+				 double bytes)
+{
+	return (struct swc_flow){ e->ret ? NAN : swc_cost_time(&e->cost, bytes, &opt->net, NULL),
+				  0 };
+}
+
+static struct swc_flow flow_time(const struct plan_options *opt, struct entry *e, double bytes,
+				 struct progress *bar)
 {
 	struct swc_plan_args args = plan_args(opt, e, opt->coll);
-	double ns = NAN;
-	int ret = swc_flow_time(&args, bytes, &opt->net, &ns, plan_progress, bar, e->why,
+	struct swc_flow flow;
+	int ret = swc_flow_time(&args, bytes, &opt->net, &flow, plan_progress, bar, e->why,
 				sizeof(e->why));
 
+	if (ret == -EFBIG)
+		return step_time(opt, e, bytes);
 	if (ret)
 		plan_bad("%s on %s by the flow model: %s", e->name, opt->topo_text,
 			 *e->why ? e->why : strerror(-ret));
-	return ns;
+	return flow;
 }
 
 static struct times *compute(const struct plan_options *opt, struct entry *e, unsigned int n)
@@ -38,20 +49,17 @@ static struct times *compute(const struct plan_options *opt, struct entry *e, un
 		plan_no_memory();
 	for (unsigned int i = 0; i < n; i++) {
 		t[i].e = &e[i];
-		t[i].ns = calloc(opt->nsizes, sizeof(double));
-		if (!t[i].ns)
+		t[i].by_size = calloc(opt->nsizes, sizeof(*t[i].by_size));
+		if (!t[i].by_size)
 			plan_no_memory();
 		for (unsigned int s = 0; s < opt->nsizes; s++) {
 			double part = 1.0 / n / opt->nsizes;
 			struct progress bar = { e[i].name, part * (i * opt->nsizes + s), part };
 
-			if (e[i].ret)
-				t[i].ns[s] = NAN;
-			else if (opt->flow)
-				t[i].ns[s] = flow_time(opt, &e[i], opt->sizes[s], &bar);
+			if (opt->flow && !e[i].ret)
+				t[i].by_size[s] = flow_time(opt, &e[i], opt->sizes[s], &bar);
 			else
-				t[i].ns[s] = swc_cost_time(&e[i].cost, opt->sizes[s], &opt->net,
-							   NULL);
+				t[i].by_size[s] = step_time(opt, &e[i], opt->sizes[s]);
 		}
 	}
 	plan_progress_end();
@@ -69,14 +77,19 @@ static void print_row(const struct plan_options *opt, const char *name, const st
 		      unsigned int s)
 {
 	char bytes[NUMBER_TEXT], time[NUMBER_TEXT];
-	double ns = t->ns[s];
+	uint32_t group = t->by_size[s].group;
+	double ns = t->by_size[s].ns;
 
 	printf("%-14s %10s %12s %12.4g %9.2f", name, number_bytes(opt->sizes[s], bytes),
 	       number_ns(ns, time), 8 * opt->sizes[s] / ns, 100 * of_bound(opt, opt->sizes[s], ns));
 	if (strcmp(name, t->e->name))
 		printf("  %s", t->e->name);
-	if (t->e->cost.sampled && !opt->flow)
+	if (opt->flow && !group)
+		printf("  by the step model: %s", t->e->why);
+	if (t->e->cost.sampled && !group)
 		printf("  estimated from %u ranks", t->e->cost.sampled);
+	if (group > 1)
+		printf("  packets in groups of %u", group);
 	printf("\n");
 }
 
@@ -84,6 +97,8 @@ static cJSON *row_json(const struct plan_options *opt, const char *name, const s
 		       unsigned int s)
 {
 	cJSON *o = cJSON_CreateObject();
+	double ns = t->by_size[s].ns;
+	uint32_t group = t->by_size[s].group;
 	const struct swc_timing *c;
 
 	swc_cost_time(&t->e->cost, opt->sizes[s], &opt->net, &c);
@@ -92,18 +107,19 @@ static cJSON *row_json(const struct plan_options *opt, const char *name, const s
 		cJSON_AddStringToObject(o, "chosen", t->e->name);
 	cJSON_AddStringToObject(o, "op", plan_coll_name(opt->coll));
 	cJSON_AddStringToObject(o, "topo", opt->topo_text);
-	cJSON_AddStringToObject(o, "model", opt->flow ? "flow" : "step");
+	cJSON_AddStringToObject(o, "model", group ? "flow" : "step");
 	cJSON_AddNumberToObject(o, "link_gbps", opt->net.gbps);
 	cJSON_AddNumberToObject(o, "hop_ns", opt->net.hop_ns);
 	cJSON_AddNumberToObject(o, "step_ns", opt->net.step_ns);
 	cJSON_AddNumberToObject(o, "bytes", opt->sizes[s]);
-	cJSON_AddNumberToObject(o, "time_ns", t->ns[s]);
-	cJSON_AddNumberToObject(o, "goodput_gbps", 8 * opt->sizes[s] / t->ns[s]);
-	cJSON_AddNumberToObject(o, "of_bound", of_bound(opt, opt->sizes[s], t->ns[s]));
+	cJSON_AddNumberToObject(o, "time_ns", ns);
+	cJSON_AddNumberToObject(o, "goodput_gbps", 8 * opt->sizes[s] / ns);
+	cJSON_AddNumberToObject(o, "of_bound", of_bound(opt, opt->sizes[s], ns));
 	cJSON_AddNumberToObject(o, "steps", c->steps);
 	cJSON_AddNumberToObject(o, "hops", (double)c->hops);
 	cJSON_AddNumberToObject(o, "psi_xi", c->load * opt->topo.ndims);
-	cJSON_AddNumberToObject(o, "sampled", opt->flow ? 0 : t->e->cost.sampled);
+	cJSON_AddNumberToObject(o, "sampled", group ? 0 : t->e->cost.sampled);
+	cJSON_AddNumberToObject(o, "packet_group", group);
 	return o;
 }
 
@@ -167,7 +183,7 @@ int simulate_run(const struct plan_options *opt)
 		print_table(opt, t, n, chosen);
 	free(chosen);
 	for (unsigned int i = 0; i < n; i++)
-		free(t[i].ns);
+		free(t[i].by_size);
 	free(t);
 	free(e);
 	return 0;

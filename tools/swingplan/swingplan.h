@@ -34,6 +34,7 @@ struct plan_options {
 	unsigned int nsizes;
 	struct swc_network net;
 	bool flow;
+	bool no_headers, store_forward;
 	enum swc_dtype dtype;
 	enum swc_redop redop;
 	bool reorder;
@@ -69,6 +70,8 @@ enum plan_option {
 	OPTION_STEP_NS,
 	OPTION_ACK_BYTES,
 	OPTION_MODEL,
+	OPTION_NO_HEADERS,
+	OPTION_STORE_FORWARD,
 	OPTION_DTYPE,
 	OPTION_REDOP,
 	OPTION_REORDER,

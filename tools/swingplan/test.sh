@@ -105,6 +105,12 @@ json "simulate: the library's choice among all" "len(c := [r for r in d if r['al
 	for r in d) for a in c)" simulate --algo all --topo torus:4x4
 json "simulate: flow model" "0 < d[0]['time_ns'] < 40000" \
 	simulate --algo swing-b --topo torus:4x4 --size 2M --model flow
+json "simulate: flow model, with headers" \
+	"$(near "d[0]['time_ns']" "6 * (600 + 400 + (1024 + 64 + 58) * 8 / 400)")" \
+	simulate --algo ring --topo switch:4 --size 4K --model flow
+json "simulate: plans too large for the flow model" "d[0]['model'] == 'step' and d[0]['packet_group'] == 0" \
+	simulate --algo swing-b --topo torus:1024x1024 --size 2M --model flow
+json "simulate: simple is step" "d[0]['model'] == 'step'" simulate --algo ring --topo ring:4 --size 4K --model simple
 json "choose: in order unless --reorder" "d[0]['reason'] == 'model' and len(d[0]['best']) == 5 and
 	d[0]['best'][0]['time_ns'] <= d[0]['time_ns'] <= 1.02 * d[0]['best'][0]['time_ns'] and
 	d[0]['algo'] not in ('swing-l', 'twosided')" \

@@ -200,7 +200,7 @@ static const double sizes[] = { 32, 2 << 10, 32 << 10, 512 << 10, 16 << 20, 512 
 
 int main(void)
 {
-	static const struct swc_network net = { 400, 400, 600, 0, 0 };
+	static const struct swc_network net = { .gbps = 400, .hop_ns = 400, .step_ns = 600 };
 
 	printf("TAP version 13\n");
 	for (size_t i = 0; i < COUNT(tori); i++) {

@@ -213,8 +213,10 @@ static void test_twosided(void)
 	}
 }
 
-static const struct swc_network paper = { 400, 400, 600, 0, 0 };
-static const struct swc_network acked = { 400, 400, 600, 10, 0 };
+static const struct swc_network paper = { .gbps = 400, .hop_ns = 400, .step_ns = 600 };
+static const struct swc_network acked = {
+	.gbps = 400, .hop_ns = 400, .step_ns = 600, .ack_bytes = 10
+};
 
 /* The time in microseconds with the reference's additional load; 0 if the algorithm is refused. */
 static double us_of(const char *topo, const char *algo, double bytes)
@@ -311,11 +313,11 @@ static double flow_on(const struct swc_network *net, const char *topo, enum swc_
 {
 	struct swc_topo t = topo_of(topo);
 	struct swc_plan_args a = args_of(&t, coll, algo);
-	double ns;
-	int ret = swc_flow_time(&a, bytes, net, &ns, NULL, NULL, NULL, 0);
+	struct swc_flow f;
+	int ret = swc_flow_time(&a, bytes, net, &f, NULL, NULL, NULL, 0);
 
 	swc_topo_free(&t);
-	return ret ? ret : ns;
+	return ret ? ret : f.ns;
 }
 
 static double flow(const char *topo, enum swc_coll coll, const char *algo, double bytes)
@@ -354,22 +356,25 @@ static void test_by_hand(void)
 	   "ring on a mesh: one message goes back 7 hops, on links of the other direction");
 	ok(cost("switch:8", SWC_BARRIER, "rotate", &c) && is(&c, 3, 3, 0),
 	   "a barrier has steps and hops and no load");
-	/* The root sends to 1 and 2 at once over the same first link, then 2 sends to 3. */
+	/*
+	 * The root sends to 2 and 1 over the same first link, then 2 sends to 3. In the flow model it
+	 * begins before 1 has received.
+	 */
 	ok(cost("mesh:4", SWC_BROADCAST, "tree", &c) && is(&c, 2, 3, 3),
 	   "broadcast in a row of 4: 2/3/3");
-	ok(near(flow("mesh:4", SWC_BROADCAST, "tree", bytes), 2400 + 3 * t, 1e-9),
+	ok(near(flow("mesh:4", SWC_BROADCAST, "tree", bytes), 2400 + 2 * t, 1e-9),
 	   "flow model: broadcast in a row of 4");
 	/* Both ranks send into the root's link at once. */
 	ok(cost("switch:3", SWC_REDUCE, "tree", &c) && is(&c, 1, 1, 2) &&
 		   near(flow("switch:3", SWC_REDUCE, "tree", bytes), 1000 + 2 * t, 1e-9),
 	   "reduce from two ranks on a switch: 1/1/2, also in the flow model");
 	/*
-	 * Rank 2 has the vector at 1400 + 3 t, before rank 4, and sends it on without waiting for
-	 * rank 4.
+	 * The root sends to 4, 2 and 1. Rank 2 has the vector at 1400 + 2 t, and sends it on without
+	 * waiting for rank 1.
 	 */
 	ok(cost("mesh:5", SWC_BROADCAST, "tree", &c) && is(&c, 2, 5, 4) &&
-		   near(flow("mesh:5", SWC_BROADCAST, "tree", bytes), 2400 + 4 * t, 1e-9),
-	   "broadcast in a row of 5: 2/5/4; the flow model saves the hops that no rank waits for");
+		   near(flow("mesh:5", SWC_BROADCAST, "tree", bytes), 2400 + 3 * t, 1e-9),
+	   "broadcast in a row of 5: 2/5/4; the flow model saves what no rank waits for");
 	/*
 	 * Up: distances 1, 2 and 4: load 3. Down: from 0 to 4, 2, 1 at once, all over the same
 	 * first link, from 4 to 6, 5 (and 2 to 3), from 6 to 7: 3 + 2 + 1.
@@ -386,13 +391,14 @@ static void test_flow(void)
 	static const struct {
 		const char *topo, *algo;
 	} same[] = {
-		{ "switch:8", "ring" },	    { "switch:16", "recdoub" },	  { "switch:5", "ring2" },
-		{ "ring:8", "ring2" },	    { "ring:8", "recdoub" },	  { "torus:4x4", "bucket" },
-		{ "torus:8x8", "bucket2" }, { "torus:4x4", "hamiltonian" }, { "torus:8x8", "swing-b" },
-		{ "torus:8x8", "swing-l" }, { "torus:8x8", "mirrored" },  { "ring:8", "circulant" },
+		{ "switch:8", "ring" },	   { "switch:16", "recdoub" },
+		{ "ring:8", "ring2" },	   { "torus:4x4", "bucket" },
+		{ "torus:8x8", "bucket" }, { "torus:4x4", "hamiltonian" },
 	},
 	  skewed[] = {
-		  { "torus:16x4", "bucket" }, { "torus:16x4", "bucket2" }, { "torus:16x4", "swing-b" },
+		  { "switch:5", "ring2" },     { "ring:8", "recdoub" },	    { "torus:8x8", "bucket2" },
+		  { "torus:8x8", "swing-b" },  { "torus:8x8", "swing-l" },  { "torus:8x8", "mirrored" },
+		  { "ring:8", "circulant" },   { "torus:16x4", "bucket" }, { "torus:16x4", "bucket2" }, { "torus:16x4", "swing-b" },
 		  { "torus:8x8", "tree" },    { "torus:8x8", "dtree" },	   { "switch:13", "dtree" },
 		  { "mesh:4x4", "bucket" },   { "torus:5x3", "bucket2" },  { "torus:9x9", "twosided" },
 		  { "switch:13", "recdoub" }, { "torus:4x4*3", "ring" },   { "switch:3*2,1,4", "dtree" },
@@ -406,8 +412,8 @@ static void test_flow(void)
 		bool good = !k->ret;
 
 		snprintf(name, sizeof(name),
-			 "%s %s: the flow model takes as long as the step model", same[i].topo,
-			 same[i].algo);
+			 "%s %s: no link is shared: the flow model takes as long as the step model",
+			 same[i].topo, same[i].algo);
 		if (refused(k, name))
 			continue;
 		for (unsigned int j = 0; j < COUNT(sizes); j++)
@@ -436,8 +442,8 @@ static void test_flow(void)
 			swc_cost_time(&c, MIB, &paper, NULL), 1e-6),
 	   "all runs of a message count, as one message");
 	/*
-	 * In general neither is a bound of the other (equal sharing may leave links idle that a
-	 * step's load would fill), but these gain from not waiting, or lose 1 % at most. Less than
+	 * Where messages share links, one goes on while the other waits. In general neither model is
+	 * a bound of the other, but these gain from not waiting, or lose 1 % at most. Less than
 	 * a rank's bytes on all its links, or than a hop and a fixed cost, it cannot be.
 	 */
 	for (unsigned int i = 0; i < COUNT(skewed); i++) {
@@ -474,7 +480,7 @@ static void test_flow(void)
 static void test_hierarchy(void)
 {
 	struct swc_cost c, one;
-	double ns;
+	double ns, several;
 
 	/* Shards of the vector on as many channels are together what one rank per node sends. */
 	ok(cost("torus:4x4", SWC_ALLREDUCE, "bucket", &one) &&
@@ -483,8 +489,9 @@ static void test_hierarchy(void)
 		   near(c.sent, one.sent / 4, 1e-9) && near(c.reduced, one.reduced / 4, 1e-9),
 	   "several ranks per node load the network like one, and each sends and reduces its share");
 	ns = flow("torus:4x4", SWC_ALLREDUCE, "bucket", MIB);
-	ok(ns > 0 && near(flow("torus:4x4*4", SWC_ALLREDUCE, "bucket", MIB), ns, 1e-6),
-	   "flow model: several ranks per node take as long as one");
+	several = flow("torus:4x4*4", SWC_ALLREDUCE, "bucket", MIB);
+	ok(several > c.phased.load * MIB * 8 / paper.gbps + 1000 && several < ns,
+	   "flow model: several ranks per node hide delays of each other");
 	ok(cost("switch:3*2,1,4", SWC_ALLREDUCE, "ring", &c) && c.phased.steps >= 4 &&
 		   c.phased.hops == c.phased.steps && c.phased.load >= 4 / 3.0 - 1e-6,
 	   "unequal nodes: at least the steps and the load of a ring of nodes");
@@ -514,7 +521,7 @@ static void test_rates(void)
 	   "slow links in the other dimension");
 	ns = flow("torus:4x4@400Gbps/100Gbps", SWC_ALLREDUCE, "swing-b", bytes);
 	ok(cost("torus:4x4@400Gbps/100Gbps", SWC_ALLREDUCE, "swing-b", &slow) &&
-		   near(ns, swc_cost_time(&slow, bytes, &paper, NULL), 0.01) &&
+		   ns < swc_cost_time(&slow, bytes, &paper, NULL) &&
 		   ns > 2 * flow("torus:4x4", SWC_ALLREDUCE, "swing-b", bytes),
 	   "flow model: slow links");
 }
@@ -533,17 +540,18 @@ static void test_errors(void)
 	struct swc_plan_args a = args_of(&t, SWC_ALLREDUCE, "hamiltonian");
 	struct swc_cost c;
 	char why[200] = "";
-	double ns = 0, last = 0;
+	struct swc_flow flow = { 0 };
+	double last = 0;
 
 	ok(swc_cost_compute(&a, &c, NULL, NULL, why, sizeof(why)) == -EOPNOTSUPP &&
 		   strstr(why, "two dimensions"),
 	   "a refused algorithm, with the reason");
 	*why = 0;
-	ok(swc_flow_time(&a, 1, &paper, &ns, NULL, NULL, why, sizeof(why)) == -EOPNOTSUPP &&
+	ok(swc_flow_time(&a, 1, &paper, &flow, NULL, NULL, why, sizeof(why)) == -EOPNOTSUPP &&
 		   strstr(why, "two dimensions"),
 	   "flow model: a refused algorithm, with the reason");
 	ok(swc_cost_compute(&a, &c, NULL, NULL, NULL, 0) == -EOPNOTSUPP &&
-		   swc_flow_time(&a, 1, &paper, &ns, NULL, NULL, NULL, 0) == -EOPNOTSUPP,
+		   swc_flow_time(&a, 1, &paper, &flow, NULL, NULL, NULL, 0) == -EOPNOTSUPP,
 	   "a refused algorithm, without room for the reason");
 	a = args_of(&t, SWC_ALLREDUCE, "ring");
 	a.nranks = 7;
@@ -554,20 +562,20 @@ static void test_errors(void)
 	a.topo = NULL;
 	*why = 0;
 	ok(swc_cost_compute(&a, &c, NULL, NULL, why, sizeof(why)) == -EINVAL && *why &&
-		   swc_flow_time(&a, 1, &paper, &ns, NULL, NULL, why, sizeof(why)) == -EINVAL,
+		   swc_flow_time(&a, 1, &paper, &flow, NULL, NULL, why, sizeof(why)) == -EINVAL,
 	   "0 ranks are refused");
 	a.nranks = 1;
 	ok(!swc_cost_compute(&a, &c, NULL, NULL, NULL, 0) && !c.phased.steps && !c.phased.hops &&
-		   !c.messages && !swc_flow_time(&a, 1, &paper, &ns, NULL, NULL, NULL, 0) &&
-		   !(ns > 0),
+		   !c.messages && !swc_flow_time(&a, 1, &paper, &flow, NULL, NULL, NULL, 0) &&
+		   !(flow.ns > 0),
 	   "one rank costs nothing");
 	a.nranks = 256;
 	ok(!swc_cost_compute(&a, &c, count_calls, &last, NULL, 0) && last > 0 &&
 		   is(&c, 510, 510, 2 * 255 / 256.0),
 	   "no topology is a switch; progress grows");
 	last = 0;
-	ok(!swc_flow_time(&a, MIB, &paper, &ns, count_calls, &last, NULL, 0) && last > 0 &&
-		   near(ns, swc_cost_time(&c, MIB, &paper, NULL), 1e-6),
+	ok(!swc_flow_time(&a, MIB, &paper, &flow, count_calls, &last, NULL, 0) && last > 0 &&
+		   near(flow.ns, swc_cost_time(&c, MIB, &paper, NULL), 1e-6),
 	   "flow model: no topology is a switch; progress grows");
 	swc_topo_free(&t);
 }

@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The flow model: events instead of common steps. A message (all transfers that meet at one time
- * between two ranks on a channel) begins when its sender has opened its step. It takes
+ * The flow model: events instead of common steps, packets, and links as queues, first in first out.
+ * A message (all transfers of a step of a channel from one rank to another) begins step_ns after its
+ * sender has opened the step; messages of one step spend that time together. Before the receiver has
+ * opened its own step, only early_bytes of it are sent.
  *
- *	step_ns, which messages of one step take at the same time,
- *	then as long as its bytes need on the links of its route, all of them at once,
- *	then hop_ns for each hop,
- *	and, if its memory must be kept until it is acknowledged, hop_ns for each hop again, after
- *	the step.
+ * Its packets enter the queue of the first link of their route, BURST of them at a time, the next
+ * ones when these have left, as network adapters take turns among queue pairs. A link takes one
+ * packet after the other at its rate; hop_ns later they enter the next queue, each when its first
+ * bytes arrive there, or all of it: struct swc_packets. The rank has received the message hop_ns
+ * after the last packet has left the last link. A message that must be kept until it is acknowledged
+ * is over for its sender at the end of the collective, hop_ns for each hop after that:
+ * acknowledgements are small, and adapters send them first.
  *
- * A link is shared equally (processor sharing): each flow gets 1/n of it, and has the rate of the
- * worst link on its route. The share of other links that it does not use for that reason is lost,
- * so on crossing routes this is slower than max-min fairness. A step ends when what it receives has
- * arrived, and what it sends has left. If the receiver opens its step later than the sender, the
- * message is known only then, and the sender waits until then; the progress that the message would
- * have made since it began, alone on its links, counts as made. What stays within a node takes no
- * time, but its order and the barriers of the node (SYNC) are kept.
+ * A step ends when what it receives has arrived, and what it sends has left the sender. What stays
+ * within a node takes no time, but its order and the barriers of the node (SYNC) are kept.
  *
- * Rates are updated only on links where a flow began or ended, once for all events of one time.
+ * All packets that enter a queue do so in the order of time, so a link needs no queue here: it is
+ * enough to know when it becomes free. Packets of a burst follow one another on the first link, so
+ * only one of them has an event on the second link. If there would be more than MOST_EVENTS, packets
+ * go in groups, which cannot be interleaved: times where links are shared become rough.
  */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "plan/model/model.h"
@@ -28,42 +31,53 @@
 #include "plan/model/walk.h"
 #include "plan/table.h"
 
-#define SAME_NS 1e-3 /* events this close are one */
+#define BURST 64
+#define MOST_EVENTS 2e6
 #define TELL_EVENTS 65536
 
-enum phase {
-	STARTING,
-	MOVING,
-	FLYING,
+enum event_kind {
+	SENT,	 /* the packets that the flow has queued at its first link have left it */
+	ENTERED, /* a packet, or group of them, is in the queue of a later link */
+	ARRIVED, /* the last packet is at the receiver */
 };
 
 /**
  * struct flow - a message on its way
- * @due: when the current phase ends
  * @acked: it must be acknowledged
- * @early: how long it has been on the way when it becomes known, without the time of its step
- * @left: bytes left at @since, while it moves
- * @rate: bytes per ns
- * @at: place in the heap of events
- * @seen: the last settle() that has set its rate
+ * @stalled: it goes on when the receiver has opened its step
+ * @bytes: of the message
+ * @npackets: in all
+ * @queued: packets that have entered the first queue
+ * @refs: one until it has left the sender, one until it is over
  */
 struct flow {
-	struct swc_thread *from, *to;
-	uint32_t nxfers;
-	enum phase phase;
-	bool acked;
-	double due, early, left, since, rate;
+	struct swc_message message;
+	bool acked, stalled;
+	double bytes;
+	uint64_t npackets, queued;
 	struct swc_route route;
-	uint32_t at;
-	uint64_t seen;
-	struct flow *next_free;
+	uint32_t refs;
+	struct flow *next_free, *next;
 };
 
-/* A link and the flows that share it. */
-struct link {
-	uint32_t n, room;
-	struct flow **flow;
-	bool changed;
+/**
+ * struct event - something that happens to a flow
+ * @order: of events at one time
+ * @link: ENTERED: index into the route
+ * @first: ENTERED: the first packet of the group
+ * @end: ENTERED on the second link: behind the last packet of the burst
+ * @began: ENTERED on the second link: when the first link would have begun with the message, had
+ *	all before this burst gone just before it
+ * @tail: ENTERED: when the last byte of the group has arrived
+ */
+struct event {
+	double due;
+	uint64_t order;
+	struct flow *flow;
+	enum event_kind kind;
+	uint32_t link;
+	uint64_t first, end;
+	double began, tail;
 };
 
 struct sim {
@@ -71,200 +85,244 @@ struct sim {
 	struct swc_links links;
 	const struct swc_network *net;
 	double end, block_bytes;
-	struct link *link;
-	uint32_t *changed, nchanged;
-	uint64_t settled;
-	struct flow **event; /* a heap, the next one first */
+	double *free_at; /* by link */
+	uint32_t group;
+	uint64_t order;
+	struct event *event; /* a heap, the next one first */
 	uint32_t nevents, event_room;
-	struct flow *free;
+	struct flow *free, *all;
 };
 
-static void put(struct sim *s, uint32_t at, struct flow *f)
+static bool before(const struct event *a, const struct event *b)
 {
-	s->event[at] = f;
-	f->at = at;
+	if (a->due < b->due || b->due < a->due)
+		return a->due < b->due;
+	return a->order < b->order;
 }
 
-/* Put an event into the heap, from a free place. */
-static void sift(struct sim *s, uint32_t at, struct flow *f)
+static void push(struct sim *s, struct event e)
 {
-	while (at && s->event[(at - 1) / 2]->due > f->due) {
-		put(s, at, s->event[(at - 1) / 2]);
-		at = (at - 1) / 2;
-	}
-	for (;;) {
-		uint32_t child = 2 * at + 1;
+	uint32_t at = s->nevents;
 
-		if (child + 1 < s->nevents && s->event[child + 1]->due < s->event[child]->due)
+	if (!swc_table_reserve(&s->event, s->nevents, &s->event_room, sizeof(*s->event))) {
+		s->walk.error = -ENOMEM;
+		return;
+	}
+	s->nevents++;
+	e.order = s->order++;
+	for (; at && before(&e, &s->event[(at - 1) / 2]); at = (at - 1) / 2)
+		s->event[at] = s->event[(at - 1) / 2];
+	s->event[at] = e;
+}
+
+static struct event pop(struct sim *s)
+{
+	struct event top = s->event[0], last = s->event[--s->nevents];
+	uint32_t at = 0, child;
+
+	while ((child = 2 * at + 1) < s->nevents) {
+		if (child + 1 < s->nevents && before(&s->event[child + 1], &s->event[child]))
 			child++;
-		if (child >= s->nevents || s->event[child]->due >= f->due)
+		if (!before(&s->event[child], &last))
 			break;
-		put(s, at, s->event[child]);
+		s->event[at] = s->event[child];
 		at = child;
 	}
-	put(s, at, f);
+	s->event[at] = last;
+	return top;
 }
 
-static void set_due(struct sim *s, struct flow *f, double due)
+static double rate_of(const struct sim *s, const struct flow *f, uint32_t link)
 {
-	f->due = due;
-	sift(s, f->at, f);
+	return s->net->gbps / 8 / swc_link_slowness(&s->links, f->route.link[link]);
 }
 
-static void drop_event(struct sim *s, struct flow *f)
+/* Bytes on a link of the first n packets. */
+static double wire_bytes(const struct sim *s, const struct flow *f, uint64_t n)
 {
-	struct flow *last = s->event[--s->nevents];
+	return swc_packets_first(&s->net->packets, f->bytes, n);
+}
 
-	if (last != f)
-		sift(s, f->at, last);
+/* Of a packet so much must have arrived before it enters the next queue. */
+static double held_bytes(const struct sim *s, const struct flow *f, uint64_t packet)
+{
+	return s->net->packets.whole ? wire_bytes(s, f, packet + 1) - wire_bytes(s, f, packet) : 0;
+}
+
+/* The delay behind a link of the route. Into a switch and out of it is one hop. */
+static double delay_of(const struct sim *s, const struct flow *f, uint32_t link)
+{
+	return f->route.hops == f->route.n || link == f->route.n - 1 ? s->net->hop_ns : 0;
+}
+
+/* Put packets first, first + 1, ... of a burst, which @e describes, into the second queue. */
+static void enter_second(struct sim *s, struct event e)
+{
+	const struct flow *f = e.flow;
+	double rate = rate_of(s, f, 0), delay = delay_of(s, f, 0);
+	uint64_t behind = e.end - e.first > s->group ? e.first + s->group : e.end;
+
+	e.kind = ENTERED;
+	e.link = 1;
+	e.due = e.began + (wire_bytes(s, f, e.first) + held_bytes(s, f, e.first)) / rate + delay;
+	e.tail = e.began + wire_bytes(s, f, behind) / rate + delay;
+	push(s, e);
+}
+
+static void arrive(struct sim *s, struct flow *f, double left_at)
+{
+	push(s, (struct event){ .due = left_at + delay_of(s, f, f->route.n - 1),
+				.flow = f,
+				.kind = ARRIVED });
+}
+
+/* The next burst enters the first queue. */
+static void queue_burst(struct sim *s, struct flow *f)
+{
+	uint64_t first = f->queued, end = first + (s->group > BURST ? s->group : BURST);
+	double *free_at = &s->free_at[f->route.link[0]], rate = rate_of(s, f, 0);
+	double began = fmax(*free_at, s->walk.now) - wire_bytes(s, f, first) / rate;
+
+	end = end < f->npackets ? end : f->npackets;
+	f->queued = end;
+	*free_at = began + wire_bytes(s, f, end) / rate;
+	push(s, (struct event){ .due = *free_at, .flow = f, .kind = SENT });
+	if (f->route.n > 1)
+		enter_second(
+			s, (struct event){ .flow = f, .first = first, .end = end, .began = began });
+	else if (end == f->npackets)
+		arrive(s, f, *free_at);
+}
+
+/* A group of packets goes over a link behind the first one. */
+static void pass_link(struct sim *s, struct event e)
+{
+	struct flow *f = e.flow;
+	double *free_at = &s->free_at[f->route.link[e.link]], rate = rate_of(s, f, e.link);
+	double delay = delay_of(s, f, e.link), began = fmax(*free_at, e.due);
+	uint64_t behind = e.end - e.first > s->group ? e.first + s->group : e.end;
+
+	/* Not before the last byte is there, or with the last packet if it is held. */
+	*free_at = fmax(began + (wire_bytes(s, f, behind) - wire_bytes(s, f, e.first)) / rate,
+			e.tail + held_bytes(s, f, behind - 1) / rate);
+	if (e.link < f->route.n - 1)
+		push(s, (struct event){
+				.due = began + held_bytes(s, f, e.first) / rate + delay,
+				.flow = f,
+				.kind = ENTERED,
+				.link = e.link + 1,
+				.first = e.first,
+				.end = behind,
+				.tail = *free_at + delay,
+			});
+	else if (behind == f->npackets)
+		arrive(s, f, *free_at);
+	e.first = behind;
+	if (e.link == 1 && behind < e.end)
+		enter_second(s, e);
 }
 
 static struct flow *new_flow(struct sim *s)
 {
 	struct flow *f = s->free;
 
-	if (!swc_table_reserve(&s->event, s->nevents, &s->event_room, sizeof(*s->event)))
-		return NULL;
-	if (f)
+	if (f) {
 		s->free = f->next_free;
-	else
-		f = calloc(1, sizeof(*f));
+		return f;
+	}
+	f = calloc(1, sizeof(*f));
+	if (f) {
+		f->next = s->all;
+		s->all = f;
+	}
 	return f;
 }
 
-static void met(struct swc_walk *w, struct swc_thread *from, struct swc_thread *to, uint32_t nxfers,
-		uint64_t blocks)
+static void put_flow(struct sim *s, struct flow *f)
+{
+	if (--f->refs)
+		return;
+	f->next_free = s->free;
+	s->free = f;
+}
+
+static struct flow *flow_of(struct swc_message *m)
+{
+	return (struct flow *)((char *)m - offsetof(struct flow, message));
+}
+
+/* A sender has opened its step. */
+static void posted(struct swc_walk *w, struct swc_thread *from, struct swc_thread *to,
+		   uint32_t nxfers, uint64_t blocks)
 {
 	struct sim *s = (struct sim *)((char *)w - offsetof(struct sim, walk));
 	uint32_t a = swc_topo_node_of(w->nodes, from->rank);
 	uint32_t b = swc_topo_node_of(w->nodes, to->rank);
-	struct flow *f;
+	struct flow *f = new_flow(s);
 
-	if (a == b) {
-		swc_walk_done(w, from, nxfers);
-		swc_walk_done(w, to, nxfers);
-		return;
-	}
-	f = new_flow(s);
 	if (!f) {
 		w->error = -ENOMEM;
 		return;
 	}
-	f->from = from;
-	f->to = to;
-	f->nxfers = nxfers;
-	f->phase = STARTING;
-	f->due = fmax(from->opened + s->net->step_ns, s->walk.now);
-	f->early = fmax(s->walk.now - from->opened - s->net->step_ns, 0);
-	f->left = (double)blocks * s->block_bytes;
-	f->acked = s->net->ack_bytes > 0 && f->left >= s->net->ack_bytes * nxfers;
-	sift(s, s->nevents++, f);
+	f->message = (struct swc_message){ .from = from, .to = to, .nxfers = nxfers };
+	f->refs = 2;
+	f->stalled = false;
+	swc_walk_offer(w, &f->message);
+	if (a == b) {
+		f->acked = false;
+		swc_walk_done(w, from, nxfers);
+		put_flow(s, f);
+		swc_walk_arrived(w, &f->message);
+		return;
+	}
+	f->bytes = (double)blocks * s->block_bytes;
+	f->npackets = swc_packets_count(&s->net->packets, f->bytes);
+	f->queued = 0;
+	f->acked = s->net->ack_bytes > 0 && f->bytes >= s->net->ack_bytes * nxfers;
 	if (swc_route_set(&f->route, &s->links, from->chan, a, b))
 		w->error = -ENOMEM;
+	push(s, (struct event){ .due = w->now + s->net->step_ns, .flow = f, .kind = SENT });
 }
 
-static struct link *touch(struct sim *s, uint32_t index)
+static void over(struct swc_walk *w, struct swc_message *m)
 {
-	struct link *l = &s->link[index];
-
-	if (!l->changed)
-		s->changed[s->nchanged++] = index;
-	l->changed = true;
-	return l;
+	put_flow((struct sim *)((char *)w - offsetof(struct sim, walk)), flow_of(m));
 }
 
-static void begin_moving(struct sim *s, struct flow *f)
+/* May a flow send its next packets? Else it goes on when the receiver has reached its step. */
+static bool may_send(const struct sim *s, struct flow *f)
 {
-	for (uint32_t i = 0; i < f->route.n; i++) {
-		struct link *l = touch(s, f->route.link[i]);
-
-		if (!swc_table_reserve(&l->flow, l->n, &l->room, sizeof(struct flow *))) {
-			s->walk.error = -ENOMEM;
-			return;
-		}
-		l->flow[l->n++] = f;
-	}
+	f->stalled = !f->message.claimed &&
+		     wire_bytes(s, f, f->queued) >= fmin(s->net->early_bytes, f->bytes);
+	return !f->stalled;
 }
 
-static void end_moving(struct sim *s, const struct flow *f)
+static void wanted(struct swc_walk *w, struct swc_message *m)
 {
-	for (uint32_t i = 0; i < f->route.n; i++) {
-		struct link *l = touch(s, f->route.link[i]);
-		uint32_t k = 0;
+	struct sim *s = (struct sim *)((char *)w - offsetof(struct sim, walk));
+	struct flow *f = flow_of(m);
 
-		while (l->flow[k] != f)
-			k++;
-		l->flow[k] = l->flow[--l->n];
-	}
+	if (f->stalled)
+		queue_burst(s, f);
+	f->stalled = false;
 }
 
-static void set_rate(struct sim *s, struct flow *f)
+static void happen(struct sim *s, struct event e)
 {
-	double most = 1;
+	struct flow *f = e.flow;
 
-	for (uint32_t i = 0; i < f->route.n; i++)
-		most = fmax(most, s->link[f->route.link[i]].n *
-					  swc_link_slowness(&s->links, f->route.link[i]));
-	f->left -= f->rate * (s->walk.now - f->since);
-	f->since = s->walk.now;
-	f->rate = s->net->gbps / 8 / most;
-	set_due(s, f, s->walk.now + (f->left > 0 ? f->left / f->rate : 0));
-}
-
-/* Set the rates of flows on links where a flow began or ended. */
-static void settle(struct sim *s)
-{
-	s->settled++;
-	while (s->nchanged) {
-		struct link *l = &s->link[s->changed[--s->nchanged]];
-
-		l->changed = false;
-		for (uint32_t i = 0; i < l->n; i++) {
-			struct flow *f = l->flow[i];
-
-			if (f->seen != s->settled)
-				set_rate(s, f);
-			f->seen = s->settled;
-		}
+	if (e.kind == ENTERED) {
+		pass_link(s, e);
+	} else if (e.kind == ARRIVED) {
+		if (f->acked)
+			s->end = fmax(s->end, s->walk.now + f->route.hops * s->net->hop_ns);
+		swc_walk_arrived(&s->walk, &f->message);
+	} else if (f->queued == f->npackets) {
+		swc_walk_done(&s->walk, f->message.from, f->message.nxfers);
+		put_flow(s, f);
+	} else if (may_send(s, f)) {
+		queue_burst(s, f);
 	}
-}
-
-/* End a flow's phase. */
-static void next_phase(struct sim *s, struct flow *f)
-{
-	double rate = s->net->gbps / 8, slowest = 1;
-
-	for (uint32_t i = 0; i < f->route.n; i++)
-		slowest = fmax(slowest, swc_link_slowness(&s->links, f->route.link[i]));
-	rate /= slowest;
-	if (f->phase == STARTING) {
-		double gone = fmin(f->early * rate, f->left);
-
-		f->left -= gone;
-		f->early -= gone / rate;
-	}
-	if (f->phase == STARTING && f->left > 0) {
-		f->phase = MOVING;
-		f->since = s->walk.now;
-		f->rate = 0;
-		set_due(s, f, INFINITY);
-		begin_moving(s, f);
-		return;
-	}
-	if (f->phase == MOVING)
-		end_moving(s, f);
-	if (f->phase != FLYING) {
-		f->phase = FLYING;
-		swc_walk_done(&s->walk, f->from, f->nxfers);
-		set_due(s, f, s->walk.now + fmax(f->route.hops * s->net->hop_ns - f->early, 0));
-		return;
-	}
-	drop_event(s, f);
-	if (f->acked)
-		s->end = fmax(s->end, s->walk.now + f->route.hops * s->net->hop_ns);
-	swc_walk_done(&s->walk, f->to, f->nxfers);
-	f->next_free = s->free;
-	s->free = f;
 }
 
 static void run(struct sim *s, swc_progress_fn *progress, void *arg)
@@ -273,63 +331,119 @@ static void run(struct sim *s, swc_progress_fn *progress, void *arg)
 
 	swc_walk_go(&s->walk);
 	while (s->nevents && !s->walk.error) {
-		s->walk.now = s->event[0]->due;
-		while (s->nevents && s->event[0]->due <= s->walk.now + SAME_NS && !s->walk.error) {
-			next_phase(s, s->event[0]);
-			if (progress && !(++events % TELL_EVENTS))
-				progress(arg, (double)s->walk.opened / (double)s->walk.nsteps);
-		}
+		struct event e = pop(s);
+
+		s->walk.now = e.due;
+		happen(s, e);
 		swc_walk_go(&s->walk);
-		if (!s->walk.error)
-			settle(s);
+		if (progress && !(++events % TELL_EVENTS))
+			progress(arg, (double)s->walk.opened / (double)s->walk.nsteps);
 	}
 }
 
-static void free_flow(struct flow *f)
+/* About how many events the sends of a rank are; negative without memory. */
+static double count_events(const struct sim *s, uint32_t rank, struct swc_route *route)
 {
-	free(f->route.link);
-	free(f);
+	const struct swc_walk *w = &s->walk;
+	const struct swc_plan_view *v = &w->view[rank];
+	uint32_t node = swc_topo_node_of(w->nodes, rank);
+	double events = 0;
+
+	for (uint32_t i = 0; i < v->hdr->nsteps; i++) {
+		const struct swc_plan_step *t = &v->steps[i];
+
+		for (uint32_t j = 0; t->kind == SWC_STEP_NET && j < t->nsend; j++) {
+			const struct swc_plan_xfer *x = &v->xfers[t->first_xfer + j];
+			double bytes = x->nblocks * s->block_bytes, packets;
+
+			if (swc_route_set(route, &s->links, 0, node,
+					  swc_topo_node_of(w->nodes, x->rank)))
+				return -1;
+			packets = (double)swc_packets_count(&s->net->packets, bytes);
+			if (route->n)
+				events += packets * (route->n - 1 + 1.0 / BURST) + 1;
+		}
+	}
+	return events;
+}
+
+/* Choose how many packets go together. */
+static int set_group(struct sim *s)
+{
+	struct swc_route route = { 0 };
+	double events = 0, some = 0;
+
+	for (uint32_t r = 0; r < s->walk.nranks && some >= 0; r++)
+		events += some = count_events(s, r, &route);
+	free(route.link);
+	s->group = (uint32_t)fmin(fmax(ceil(events / MOST_EVENTS), 1), 1e9);
+	return some < 0 ? -ENOMEM : 0;
 }
 
 static void free_sim(struct sim *s)
 {
-	for (uint32_t i = 0; i < s->nevents; i++)
-		free_flow(s->event[i]);
-	while (s->free) {
-		struct flow *f = s->free;
+	while (s->all) {
+		struct flow *f = s->all;
 
-		s->free = f->next_free;
-		free_flow(f);
+		s->all = f->next;
+		free(f->route.link);
+		free(f);
 	}
-	for (uint32_t i = 0; s->link && i < s->links.n; i++)
-		free(s->link[i].flow);
-	free(s->link);
-	free(s->changed);
+	free(s->free_at);
 	free(s->event);
 	swc_walk_free(&s->walk);
 }
 
+/* Refuse networks whose plans together are too large. By the first plan: others are like it. */
+static int check_bytes(const struct swc_plan_args *args, const struct swc_links *links, char *why,
+		       size_t why_bytes)
+{
+	struct swc_plan_args a = *args;
+	size_t bytes;
+	void *plan;
+	double all;
+	int ret;
+
+	a.rank = 0;
+	ret = swc_plan_build(&a, &plan, &bytes, why, why_bytes);
+	if (ret)
+		return ret;
+	all = (double)bytes + swc_walk_view(plan).hdr->nchannels * sizeof(struct swc_thread);
+	free(plan);
+	all = all * args->nranks + (double)links->n * sizeof(double);
+	if (all <= SWC_FLOW_BYTES)
+		return 0;
+	if (why)
+		snprintf(why, why_bytes, "plans of about %.0f MiB, more than %u", all / (1 << 20),
+			 SWC_FLOW_BYTES >> 20);
+	return -EFBIG;
+}
+
 int swc_flow_time(const struct swc_plan_args *args, double bytes, const struct swc_network *net,
-		  double *ns, swc_progress_fn *progress, void *arg, char *why, size_t why_bytes)
+		  struct swc_flow *flow, swc_progress_fn *progress, void *arg, char *why,
+		  size_t why_bytes)
 {
 	struct swc_topo flat = swc_topo_flat(args->nranks);
 	const struct swc_topo *topo = args->topo ? args->topo : &flat;
-	struct sim s = { .walk.met = met, .links = swc_links_of(topo), .net = net };
+	struct sim s = { .walk = { .posted = posted, .wanted = wanted, .over = over },
+			 .links = swc_links_of(topo),
+			 .net = net };
 	int ret;
 
 	why_bytes = why ? why_bytes : 0;
+	ret = check_bytes(args, &s.links, why, why_bytes);
+	if (ret)
+		return ret;
 	ret = swc_walk_init(&s.walk, args, topo, why, why_bytes);
 	if (!ret) {
 		s.block_bytes = bytes / s.walk.view[0].nblocks;
-		s.link = calloc(s.links.n, sizeof(*s.link));
-		s.changed = calloc(s.links.n, sizeof(*s.changed));
-		if (!s.link || !s.changed)
-			ret = -ENOMEM;
+		s.free_at = calloc(s.links.n, sizeof(*s.free_at));
+		ret = s.free_at ? set_group(&s) : -ENOMEM;
 	}
 	if (!ret) {
 		run(&s, progress, arg);
 		ret = swc_walk_result(&s.walk, why, why_bytes);
-		*ns = fmax(s.walk.now, s.end);
+		*flow = (struct swc_flow){ .ns = fmax(s.walk.now, s.end), .group = s.group };
 	}
 	free_sim(&s);
 	return ret;

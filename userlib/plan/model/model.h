@@ -25,12 +25,14 @@
  * higher bandwidth allreduce", NSDI 2024.)
  *
  * The flow model (swc_flow_time()) has no common steps: a message begins when its sender has
- * reached it, and messages share links fairly. Where ranks have routes of different length (a ring
- * laid over a torus), it is closer to real networks.
+ * reached it, goes in packets, and links are queues, first in first out. Where messages share links
+ * or ranks have routes of different length (a ring laid over a torus), it is closer to real
+ * networks.
  */
 #ifndef SWC_PLAN_MODEL_MODEL_H
 #define SWC_PLAN_MODEL_MODEL_H
 
+#include "plan/model/packets.h"
 #include "plan/plan.h"
 
 /**
@@ -42,6 +44,8 @@
  *	acknowledged, hop_ns for each hop later: their memory is needed until then. 0: none
  * @reduce_gbps: rate at which a rank reduces one vector, Gbit/s. 0: reductions cost nothing, as
  *	always in the flow model
+ * @early_bytes: of the flow model: what a message may send before the receiver has reached its step
+ * @packets: of the flow model; the step model has none
  */
 struct swc_network {
 	double gbps;
@@ -49,6 +53,8 @@ struct swc_network {
 	double step_ns;
 	double ack_bytes;
 	double reduce_gbps;
+	double early_bytes;
+	struct swc_packets packets;
 };
 
 /* 400 Gbit/s, 400 ns a hop, 600 ns a step, except for figures that the topology has. */
@@ -134,10 +140,28 @@ double swc_cost_time(const struct swc_cost *cost, double bytes, const struct swc
 		     const struct swc_timing **timing);
 
 /**
+ * struct swc_flow - a result of the flow model
+ * @ns: when the last rank is done
+ * @group: packets that took links together, 1 if each took them by itself: there were too many
+ */
+struct swc_flow {
+	double ns;
+	uint32_t group;
+};
+
+/* What the kernel sends of a message before the receiver has reached its step: slots of a connection. */
+#define SWC_FLOW_EARLY (16 * 32704.0)
+
+/* Of plans, in the flow model, which builds all of them. */
+#define SWC_FLOW_BYTES (384u << 20)
+
+/**
  * swc_flow_time() - the time of a collective by the flow model
- * @ns: out: when the last rank is done
+ *
+ * Return: 0, what swc_plan_build() returns, or -EFBIG if the plans need more than SWC_FLOW_BYTES.
  */
 int swc_flow_time(const struct swc_plan_args *args, double bytes, const struct swc_network *net,
-		  double *ns, swc_progress_fn *progress, void *arg, char *why, size_t why_bytes);
+		  struct swc_flow *flow, swc_progress_fn *progress, void *arg, char *why,
+		  size_t why_bytes);
 
 #endif /* SWC_PLAN_MODEL_MODEL_H */

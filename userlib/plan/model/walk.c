@@ -118,6 +118,7 @@ static bool add_xfer(struct swc_walk *w, struct swc_thread *t, uint32_t peer, bo
 		*h = (struct swc_half){ .peer = peer, .recv = recv, .next = index };
 	}
 	h->left++;
+	h->blocks += w->view[t->rank].xfers[index].nblocks;
 	t->left++;
 	return true;
 }
@@ -146,6 +147,77 @@ static void meet(struct swc_walk *w, struct swc_thread *t, struct swc_half *h)
 	w->met(w, from, h->recv ? t : p, n, blocks);
 }
 
+/* An open step receives as many transfers of a message as it still waits for. */
+static void claim(struct swc_walk *w, struct swc_message *m, struct swc_half *h)
+{
+	uint32_t waits = h ? h->left - h->claimed : 0, left = m->nxfers - m->claimed;
+	uint32_t n = waits < left ? waits : left;
+
+	if (!n)
+		return;
+	m->claimed += n;
+	if (m->arrived) {
+		h->left -= n;
+		swc_walk_done(w, m->to, n);
+	} else {
+		h->claimed += n;
+	}
+}
+
+void swc_walk_offer(struct swc_walk *w, struct swc_message *m)
+{
+	struct swc_message **at = &m->to->offered;
+
+	m->claimed = 0;
+	m->arrived = false;
+	m->next = NULL;
+	/* Not past an earlier one. */
+	while (*at && (*at)->from != m->from)
+		at = &(*at)->next;
+	if (!*at)
+		claim(w, m, half_of(m->to, m->from->rank, true));
+	while (*at)
+		at = &(*at)->next;
+	if (m->claimed < m->nxfers)
+		*at = m;
+}
+
+static void claim_offered(struct swc_walk *w, struct swc_thread *t, struct swc_half *h)
+{
+	struct swc_message **at = &t->offered;
+
+	while (*at && h->left > h->claimed) {
+		struct swc_message *m = *at;
+		bool first = !m->claimed;
+
+		if (m->from->rank != h->peer) {
+			at = &m->next;
+			continue;
+		}
+		claim(w, m, h);
+		if (m->claimed == m->nxfers)
+			*at = m->next;
+		if (first)
+			w->wanted(w, m);
+		if (m->claimed == m->nxfers && m->arrived)
+			w->over(w, m);
+	}
+}
+
+void swc_walk_arrived(struct swc_walk *w, struct swc_message *m)
+{
+	struct swc_half *h = half_of(m->to, m->from->rank, true);
+
+	m->arrived = true;
+	if (m->claimed && h) {
+		h->claimed -= m->claimed;
+		h->left -= m->claimed;
+		swc_walk_done(w, m->to, m->claimed);
+	}
+	if (m->claimed == m->nxfers)
+		w->over(w, m);
+}
+
 static void open_net(struct swc_walk *w, struct swc_thread *t, const struct swc_plan_step *s)
 {
 	const struct swc_plan_xfer *x = w->view[t->rank].xfers;
@@ -156,8 +228,16 @@ static void open_net(struct swc_walk *w, struct swc_thread *t, const struct swc_
 	for (uint32_t i = 0; i < (uint32_t)s->nsend + s->nrecv; i++)
 		if (!add_xfer(w, t, x[s->first_xfer + i].rank, i >= s->nsend, s->first_xfer + i))
 			return;
-	for (uint32_t i = 0; i < t->nhalves; i++)
-		meet(w, t, &t->half[i]);
+	for (uint32_t i = 0; i < t->nhalves; i++) {
+		struct swc_half *h = &t->half[i];
+
+		if (!w->posted)
+			meet(w, t, h);
+		else if (h->recv)
+			claim_offered(w, t, h);
+		else
+			w->posted(w, t, thread_of(w, h->peer, t->chan), h->left, h->blocks);
+	}
 }
 
 /* Enter a barrier. Is it over? The last thread resumes the others. */
@@ -221,17 +301,23 @@ void swc_walk_done(struct swc_walk *w, struct swc_thread *t, uint32_t nxfers)
 
 int swc_walk_result(const struct swc_walk *w, char *why, size_t why_bytes)
 {
-	if (w->error || w->ended == w->nthreads)
-		return w->error;
-	for (uint32_t i = 0; i < w->nthreads && why_bytes; i++) {
-		const struct swc_thread *t = &w->thread[i];
+	const struct swc_thread *waits = NULL, *more = NULL;
 
-		if (!t->left)
-			continue;
+	if (w->error)
+		return w->error;
+	for (uint32_t i = w->nthreads; i-- > 0;) {
+		waits = w->thread[i].left ? &w->thread[i] : waits;
+		more = w->thread[i].offered ? &w->thread[i] : more;
+	}
+	if (w->ended == w->nthreads && !more)
+		return 0;
+	if (waits && why_bytes)
 		snprintf(why, why_bytes,
 			 "the plans do not match: rank %u waits for ever in step %u of channel %u",
-			 t->rank, t->at - 1, t->chan);
-		break;
-	}
+			 waits->rank, waits->at - 1, waits->chan);
+	else if (more && why_bytes)
+		snprintf(why, why_bytes,
+			 "the plans do not match: on channel %u rank %u sends rank %u too much",
+			 more->chan, more->offered->from->rank, more->rank);
 	return -EINVAL;
 }

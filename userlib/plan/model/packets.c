@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Packets of a message. Pure functions. */
+#include <math.h>
+
+#include "plan/model/packets.h"
+
+#define PAYLOAD 4096
+
+static double payload_of(const struct swc_packets *p)
+{
+	return p->payload > 0 ? p->payload : PAYLOAD;
+}
+
+/* How many parts of a size: those of n whole ones stay n if the size is a rounded fraction. */
+static double parts(double bytes, double each)
+{
+	return fmax(ceil(bytes / each * (1 - 1e-12)), 1);
+}
+
+/* Bytes of a segment, with its header, on all its packets. */
+static double segment_of(const struct swc_packets *p, double bytes)
+{
+	return (p->segment > 0 ? p->segment : bytes) + p->segment_header;
+}
+
+/* The segments of a message but the last, which may be shorter. */
+static double full_segments(const struct swc_packets *p, double bytes)
+{
+	return p->segment > 0 ? parts(bytes, p->segment) - 1 : 0;
+}
+
+static double last_segment(const struct swc_packets *p, double bytes)
+{
+	return bytes - full_segments(p, bytes) * p->segment + p->segment_header;
+}
+
+uint64_t swc_packets_count(const struct swc_packets *p, double bytes)
+{
+	double each = parts(segment_of(p, bytes), payload_of(p));
+
+	return (uint64_t)(full_segments(p, bytes) * each +
+			  parts(last_segment(p, bytes), payload_of(p)));
+}
+
+double swc_packets_first(const struct swc_packets *p, double bytes, uint64_t n)
+{
+	double whole = segment_of(p, bytes), each = parts(whole, payload_of(p));
+	double full = fmin(floor((double)n / each), full_segments(p, bytes));
+	double rest = (double)n - full * each;
+	double begun = full < full_segments(p, bytes) ? whole : last_segment(p, bytes);
+
+	return full * whole + fmin(rest * payload_of(p), begun) + (double)n * p->header;
+}
