@@ -86,6 +86,7 @@ enum swc_symmetry {
 	SWC_SYMMETRY_SHIFT, /* each rank does as rank 0, further along each dimension */
 	SWC_SYMMETRY_SWING, /* ranks with an odd coordinate send the other way */
 	SWC_SYMMETRY_XOR,   /* ranks exchange with the one whose coordinate has one other bit */
+	SWC_SYMMETRY_RING,  /* ranks send one block to the same peer in all steps of a channel */
 	SWC_SYMMETRY_LINES, /* messages along a dimension depend on the coordinate in it */
 	SWC_SYMMETRY_SAMPLE /* nothing; for models that look at some ranks only */
 };

@@ -155,6 +155,37 @@ static void test_large(void)
 	ok(good, "a million ranks, from one plan");
 }
 
+/* Swing on sides that are even: ranks send as much in each step, if not in the same ranges. */
+static void test_even(void)
+{
+	static const char *const shapes[] = {
+		"ring:6",     "ring:10",     "ring:14",
+		"switch:18",  "torus:6x4",   "torus:6x10",
+		"torus:12x2", "torus:4x2x6", "torus:10x6@10Gbps/30Gbps"
+	};
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		struct swc_plan_args a = args_of("swing-b", SWC_ALLREDUCE, 0);
+		struct swc_cost all, some;
+		struct swc_topo t;
+
+		if (swc_topo_parse(&t, shapes[i], NULL, 0))
+			abort();
+		a.topo = &t;
+		a.nranks = t.nranks;
+		good &= !swc_cost_compute(&a, &all, NULL, NULL, NULL, 0) &&
+			!swc_cost_estimate(&a, 1, &some, NULL, NULL, NULL, 0);
+		some.phased.last_share = all.phased.last_share;
+		some.eager.last_share = all.eager.last_share;
+		good &= !some.sampled && same_cost(&some, &all);
+		if (!good)
+			printf("# %s: %u sampled\n", shapes[i], some.sampled);
+		swc_topo_free(&t);
+	}
+	ok(good, "swing-b on even sides: from one plan");
+}
+
 static void test_sample(void)
 {
 	/* The steps of the first ones are aligned: a sample cannot find more than there is. */
@@ -222,6 +253,7 @@ int main(void)
 	printf("TAP version 13\n");
 	test_shapes();
 	test_large();
+	test_even();
 	test_sample();
 	test_choice();
 	return done();

@@ -45,7 +45,8 @@ static const struct {
 	[SWC_ALGO_HAMILTONIAN] = { { "hamiltonian",
 				     "rings both ways along two edge-disjoint cycles of a 2D torus",
 				     NULL, HALVES, false, true, false, true },
-				   swc_hamiltonian_build },
+				   swc_hamiltonian_build,
+				   .symmetry = SWC_SYMMETRY_RING },
 	[SWC_ALGO_BUCKET] = { { "bucket", "rings along each dimension in turn, on every port", NULL,
 				HALVES, false, true },
 			      swc_bucket_build,
@@ -186,11 +187,14 @@ enum swc_symmetry swc_algo_symmetry(const struct swc_plan_args *a, const struct 
 	bool in_rows = a->algo != SWC_ALGO_BUCKET && a->algo != SWC_ALGO_BUCKET2 &&
 		       a->algo != SWC_ALGO_SPLIT && s == SWC_SYMMETRY_SHIFT;
 
+	if (t->nlocal == 1 && t->nnodes > 2 && algos[a->algo].info.serial &&
+	    (t->kind == SWC_TOPO_MESH || t->ndims > 1))
+		return SWC_SYMMETRY_RING;
 	if (t->nlocal != 1 || t->kind == SWC_TOPO_MESH || (in_rows && t->ndims > 1) ||
-	    (butterfly && a->coll != SWC_ALLREDUCE))
+	    s == SWC_SYMMETRY_RING || (butterfly && a->coll != SWC_ALLREDUCE))
 		return SWC_SYMMETRY_NONE;
 	for (uint32_t i = 0; butterfly && i < t->ndims; i++)
-		if (t->dim[i] & (t->dim[i] - 1))
+		if (t->dim[i] & (t->dim[i] - 1) && (a->algo != SWC_ALGO_SWING_B || t->dim[i] % 2))
 			return SWC_SYMMETRY_NONE;
 	return s;
 }

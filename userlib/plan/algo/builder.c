@@ -128,18 +128,19 @@ void swc_build_step(struct swc_builder *b, enum swc_step_kind kind)
 static uint8_t path_of(struct swc_builder *b, uint32_t from, uint32_t to)
 {
 	const struct swc_topo *t = b->places;
+	struct swc_last_path *last = &b->last[2 * (from != b->args->rank) + (from < to)];
 	uint32_t channels = b->w.hdr.nchannels;
 
 	if (!t)
 		return 0;
-	if (b->last.channels == channels && b->last.from == from && b->last.to == to)
-		return b->last.path;
-	b->last.channels = channels;
-	b->last.from = from;
-	b->last.to = to;
-	b->last.path = (uint8_t)swc_topo_path(t, channels - 1u, swc_topo_node_of(t, from),
-					      swc_topo_node_of(t, to));
-	return b->last.path;
+	if (last->channels == channels && last->from == from && last->to == to)
+		return last->path;
+	last->channels = channels;
+	last->from = from;
+	last->to = to;
+	last->path = (uint8_t)swc_topo_path(t, channels - 1u, swc_topo_node_of(t, from),
+					    swc_topo_node_of(t, to));
+	return last->path;
 }
 
 /* Append to the open step. Empty ranges are skipped; only the messages of a barrier are empty. */

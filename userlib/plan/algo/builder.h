@@ -64,10 +64,10 @@ struct swc_builder {
 	char *why;
 	size_t why_bytes;
 	struct swc_hierarchy *hier;
-	struct {
+	struct swc_last_path {
 		uint32_t channels, from, to;
 		uint8_t path;
-	} last; /* path_of() */
+	} last[4]; /* path_of(): to lower and higher members, and from them */
 };
 
 /*

@@ -61,7 +61,7 @@ struct run {
  * @at, @stride: number n of the port is block at + n * stride
  * @sums: buffer with the sums, once something was added
  * @number: of the block of each member; NULL: as the member
- * @fresh: by number: nothing was added yet, the contribution is in SEND
+ * @fresh: by number: nothing was added yet, the contribution is in SEND; before that, room for marks
  * @set: room for the blocks of a message
  */
 struct sets {
@@ -256,6 +256,22 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Sort numbers of blocks, many of them by marks. */
+static void sort_set(struct sets *p, uint32_t n)
+{
+	if (n < p->b->n / 32) {
+		qsort(p->set, n, sizeof(*p->set), ascending);
+		return;
+	}
+	memset(p->fresh, false, p->b->n * sizeof(*p->fresh));
+	for (uint32_t i = 0; i < n; i++)
+		p->fresh[p->set[i]] = true;
+	n = 0;
+	for (uint32_t i = 0; i < p->b->n; i++)
+		if (p->fresh[i])
+			p->set[n++] = i;
+}
+
 /*
  * All blocks that are in line_set along dimension dim and held along the others, ascending by
  * number.
@@ -281,7 +297,7 @@ static uint32_t multiply(struct sets *p, uint32_t dim, const uint32_t *line_set,
 	if (p->number) {
 		for (uint32_t i = 0; i < n; i++)
 			p->set[i] = p->number[p->set[i]];
-		qsort(p->set, n, sizeof(*p->set), ascending);
+		sort_set(p, n);
 	}
 	return n;
 }
@@ -347,47 +363,78 @@ static void list_runs(struct sets *p, const uint32_t *coord)
 }
 
 /*
+ * The steps on the way from coordinate 0 of a line to each coordinate, as bits, the first step of the
+ * plan highest. @turn_at: by step of the line, its step in the plan
+ */
+static void find_ways(const struct sets *p, const struct line *l, const uint32_t *turn_at,
+		      uint64_t *way)
+{
+	for (uint32_t y = 0; y < l->d; y++) {
+		way[y] = 0;
+		for (uint32_t at = 0; at != y;) {
+			uint32_t k = when(p, l, at, y);
+
+			way[y] |= 1ull << (63 - turn_at[k]);
+			at = receiver(p, l, at, y, k);
+		}
+	}
+}
+
+/* Sort n numbers, ascending up to the bits of steps, by counting if these are few. */
+static void sort_ways(const struct sets *p, const uint64_t *way, uint32_t n, uint64_t *sorted)
+{
+	uint32_t shift = 64 - p->steps, *at;
+
+	at = p->steps && p->steps <= 16 ? calloc((1u << p->steps) + 1, sizeof(*at)) : NULL;
+	if (!at) {
+		memcpy(sorted, way, n * sizeof(*way));
+		qsort(sorted, n, sizeof(*sorted), ascending64);
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		at[(way[i] >> shift) + 1]++;
+	for (uint32_t k = 0; k < 1u << p->steps; k++)
+		at[k + 1] += at[k];
+	for (uint32_t i = 0; i < n; i++)
+		sorted[at[way[i] >> shift]++] = way[i];
+	free(at);
+}
+
+/*
  * Number the blocks in the order of the tree along which member 0 sends them, those that are sent
  * first last. A member exchanges with one other in a step (except the last coordinate of odd d), so
- * the steps on the way to a block identify it. On powers of two this makes every message one run,
- * elsewhere nearly so.
+ * the steps on the way to a block identify it; those of each dimension do not depend on the others.
+ * On powers of two this makes every message one run, elsewhere nearly so.
  */
 static void number_blocks(struct sets *p)
 {
-	uint32_t n = p->b->n, turn_at[SWC_TOPO_DIMS][SWC_BUTTERFLY_STEPS];
-	uint64_t *way = calloc(n, sizeof(*way));
+	uint32_t n = p->b->n, turn_at[SWC_TOPO_DIMS][SWC_BUTTERFLY_STEPS], have = 1;
+	uint64_t *way = calloc(n + 1ull, sizeof(*way)),
+		 *of_line = calloc(n + 1ull, sizeof(*of_line));
 
-	if (!way) {
+	if (!way || !of_line) {
 		p->b->error = -ENOMEM;
-		return;
+		goto out;
 	}
 	for (uint32_t s = 0; s < p->steps; s++)
 		turn_at[p->turn[s].dim][p->turn[s].step] = s;
-	for (uint32_t y = 0; y < n; y++) {
-		uint32_t at[SWC_TOPO_DIMS] = { 0 }, home[SWC_TOPO_DIMS];
+	for (uint32_t j = 0; j < p->ndims; j++) {
+		uint32_t d = p->line[j].d;
 
-		swc_topo_coords(p->b->topo, y, home);
-		way[y] = y;
-		for (;;) {
-			uint32_t first = p->steps, s;
-
-			for (uint32_t j = 0; j < p->ndims; j++) {
-				if (at[j] == home[j])
-					continue;
-				s = turn_at[j][when(p, &p->line[j], at[j], home[j])];
-				first = s < first ? s : first;
-			}
-			if (first == p->steps)
-				break;
-			s = p->turn[first].dim;
-			at[s] = receiver(p, &p->line[s], at[s], home[s], p->turn[first].step);
-			way[y] |= 1ull << (63 - first);
-		}
+		find_ways(p, &p->line[j], turn_at[j], of_line);
+		for (uint32_t i = have; i-- > 0;)
+			for (uint32_t y = d; y-- > 0;)
+				way[i * d + y] = way[i] | of_line[y];
+		have *= d;
 	}
-	qsort(way, n, sizeof(*way), ascending64);
+	for (uint32_t y = 0; y < n; y++)
+		way[y] |= y;
+	sort_ways(p, way, n, of_line);
 	for (uint32_t i = 0; i < n; i++)
-		p->number[(uint32_t)way[i]] = i;
+		p->number[(uint32_t)of_line[i]] = i;
+out:
 	free(way);
+	free(of_line);
 }
 
 /* ---- the plan ---- */

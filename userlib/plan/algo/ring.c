@@ -20,6 +20,7 @@
  * AlBdaiwi and Bose, "Edge-disjoint Hamiltonian cycles in two-dimensional torus", IJMMS 2004.)
  */
 #include "plan/algo/builder.h"
+#include "plan/algo/ring.h"
 
 /**
  * struct cycle - an order of the members
@@ -146,6 +147,12 @@ static void gather(const struct ring *g)
  * Channels take the ways in turn: way 0 is the first cycle, 1 the same backward, 2 and 3 the
  * second.
  */
+static void turn(struct cycle *cycle, uint32_t way)
+{
+	cycle->backward = way % 2;
+	cycle->second = way / 2;
+}
+
 static int build(struct swc_builder *b, struct cycle cycle, uint32_t ways)
 {
 	uint32_t p = b->n, nch = b->args->channels ? b->args->channels : ways;
@@ -160,8 +167,7 @@ static int build(struct swc_builder *b, struct cycle cycle, uint32_t ways)
 		struct ring g = { .b = b, .p = p };
 
 		cycle.p = p;
-		cycle.backward = c % ways % 2;
-		cycle.second = c % ways / 2;
+		turn(&cycle, c % ways);
 		g.cycle = cycle;
 		g.pos = position_of(&cycle, b->me);
 		g.right = member_at(&cycle, g.pos + 1);
@@ -191,9 +197,14 @@ int swc_ring_build(struct swc_builder *b)
 }
 
 /* It pays on a switch, too: a link carries traffic both ways. */
+static uint32_t ways_of_ring2(const struct swc_plan_args *a)
+{
+	return a->ports == 1 ? 1 : 2;
+}
+
 int swc_ring2_build(struct swc_builder *b)
 {
-	return build(b, (struct cycle){ 0 }, b->args->ports == 1 ? 1 : 2);
+	return build(b, (struct cycle){ 0 }, ways_of_ring2(b->args));
 }
 
 /* x with x * a = 1 modulo n, 0 if there is none. */
@@ -213,22 +224,54 @@ static bool fits(struct cycle *y, uint32_t rows, uint32_t cols)
 	return y->inverse;
 }
 
+/* The Hamiltonian cycles of a torus of two dimensions, if it has them. */
+static bool find_cycles(struct cycle *y, const struct swc_topo *t)
+{
+	*y = (struct cycle){ .row_stride = t->dim[1], .col_stride = 1 };
+	if (fits(y, t->dim[0], t->dim[1]))
+		return true;
+	y->row_stride = 1;
+	y->col_stride = t->dim[1];
+	return fits(y, t->dim[1], t->dim[0]);
+}
+
 int swc_hamiltonian_build(struct swc_builder *b)
 {
 	const struct swc_topo *t = b->topo;
-	struct cycle y = { .row_stride = t->dim[1], .col_stride = 1 };
+	struct cycle y;
 
 	if (t->kind == SWC_TOPO_SWITCH || t->ndims != 2)
 		return swc_build_refuse(
 			b, "hamiltonian is for tori of two dimensions, such as torus:4x4");
-	if (!fits(&y, t->dim[0], t->dim[1])) {
-		y.row_stride = 1;
-		y.col_stride = t->dim[1];
-		if (!fits(&y, t->dim[1], t->dim[0]))
-			return swc_build_refuse(
-				b, "hamiltonian needs a torus of RxC or CxR where C > 1 "
-				   "divides R and C - 1 has no common factor with R, "
-				   "such as 8x8 or 16x4");
-	}
+	if (!find_cycles(&y, t))
+		return swc_build_refuse(b, "hamiltonian needs a torus of RxC or CxR where C > 1 "
+					   "divides R and C - 1 has no common factor with R, "
+					   "such as 8x8 or 16x4");
 	return build(b, y, swc_build_ports(b));
+}
+
+void swc_ring_each(const struct swc_plan_args *a, const struct swc_topo *t, swc_ring_fn *each,
+		   void *arg)
+{
+	struct swc_builder b = { .args = a, .topo = t };
+	struct cycle y = { .p = t->nnodes };
+	uint32_t ways = a->algo == SWC_ALGO_RING ? 1 : ways_of_ring2(a);
+	uint32_t nch;
+
+	if (a->algo == SWC_ALGO_HAMILTONIAN) {
+		find_cycles(&y, t);
+		y.p = t->nnodes;
+		ways = swc_build_ports(&b);
+	}
+	nch = a->channels ? a->channels : ways;
+	for (uint32_t c = 0; c < nch; c++) {
+		uint32_t first, from, to;
+
+		turn(&y, c % ways);
+		first = from = member_at(&y, 0);
+		for (uint32_t pos = 1; pos <= y.p; pos++, from = to) {
+			to = pos < y.p ? member_at(&y, pos) : first;
+			each(arg, c, from, to);
+		}
+	}
 }

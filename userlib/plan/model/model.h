@@ -126,7 +126,8 @@ int swc_cost_compute(const struct swc_plan_args *args, struct swc_cost *cost,
  * @most_ranks: how many plans may be built, at least 1
  *
  * Where the plans of ranks are alike, the cost is exact, from the plans of a few of them (but for
- * @max_runs of circulant: ranges of blocks wrap around on other ranks). Else all plans are built if
+ * @max_runs of circulant: ranges of blocks wrap around on other ranks; and, of more than @most_ranks,
+ * for @max_runs and last_share of swing-b where a side is no power of two). Else all plans are built if
  * there are at most @most_ranks, or those of a sample: then @cost->sampled is set.
  */
 int swc_cost_estimate(const struct swc_plan_args *args, uint32_t most_ranks, struct swc_cost *cost,

@@ -514,17 +514,31 @@ int swc_cost_compute(const struct swc_plan_args *args, struct swc_cost *cost,
 	return compute(args, &all, cost, progress, arg, why, why_bytes);
 }
 
+/* Is a side no power of two? */
+static bool has_odd_ranges(const struct swc_topo *t)
+{
+	for (uint32_t i = 0; i < t->ndims; i++)
+		if (t->dim[i] & (t->dim[i] - 1))
+			return true;
+	return false;
+}
+
 int swc_cost_estimate(const struct swc_plan_args *args, uint32_t most_ranks, struct swc_cost *cost,
 		      swc_progress_fn *progress, void *arg, char *why, size_t why_bytes)
 {
 	struct swc_topo flat = swc_topo_flat(args->nranks);
 	const struct swc_topo *topo = args->topo ? args->topo : &flat;
+	enum swc_symmetry kind;
 	struct swc_symmetric sym;
 	int ret;
 
 	if (topo->nranks != args->nranks)
 		return swc_cost_compute(args, cost, progress, arg, why, why_bytes);
-	swc_symmetric_begin(&sym, args, topo, swc_algo_symmetry(args, topo), most_ranks);
+	kind = swc_algo_symmetry(args, topo);
+	/* There messages consist of other ranges on other ranks: better all, if they are few. */
+	if (kind == SWC_SYMMETRY_SWING && has_odd_ranges(topo) && topo->nranks <= most_ranks)
+		kind = SWC_SYMMETRY_NONE;
+	swc_symmetric_begin(&sym, args, topo, kind, most_ranks);
 	ret = compute(args, &sym, cost, progress, arg, why, why_bytes);
 	if (ret != -EAGAIN)
 		return ret;

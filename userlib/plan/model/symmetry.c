@@ -15,6 +15,9 @@
  * links where one of them has its maximum. On a switch, and where a message goes half the way round
  * (all those of a channel go the same way), all are shifts.
  *
+ * ring: in every step of a channel each rank sends a block to the same peer. The routes of one step
+ * are counted, for all ranks, and the plan of one rank tells the steps.
+ *
  * sample: the plans of some ranks. The load of a link is at least their mean, and at least their
  * largest message; hops are at least their largest. These are estimates: lower bounds where
  * all ranks take their steps together.
@@ -24,6 +27,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "plan/algo/ring.h"
 #include "plan/table.h"
 
 #define SAMPLE 16
@@ -44,6 +48,58 @@ struct swc_term {
 	double blocks;
 };
 
+/* A route, kept for the next messages: many have one of the latest two. */
+struct swc_symmetric_route {
+	uint32_t chan, from, to, n;
+	struct swc_topo_leg leg[SWC_TOPO_DIMS];
+};
+
+/* ---- rings ---- */
+
+/* @load: by link, as in routes.h: messages */
+struct ring_loads {
+	struct swc_symmetric *s;
+	uint32_t *load;
+};
+
+static void add_ring_route(void *arg, uint32_t chan, uint32_t from, uint32_t to)
+{
+	struct ring_loads *l = arg;
+	struct swc_symmetric *s = l->s;
+	const struct swc_topo *t = s->topo;
+	struct swc_topo_leg leg[SWC_TOPO_DIMS];
+	uint32_t n = swc_topo_route(t, swc_topo_path(t, chan, from, to), from, to, leg), hops = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t dim = leg[i].dim, d = t->dim[dim], stride = s->stride[dim];
+		uint32_t x = from / stride % d, base = from - x * stride;
+
+		for (uint32_t k = 0; k < leg[i].hops; k++) {
+			uint32_t link = ((base + x * stride) * t->ndims + dim) * 2 + leg[i].down;
+			double load = ++l->load[link] * swc_topo_slowness(t, dim);
+
+			s->ring_load = load > s->ring_load ? load : s->ring_load;
+			x = x + 1 + (leg[i].down ? d - 2 : 0);
+			x -= x >= d ? d : 0;
+		}
+		from = base + x * stride;
+		hops += leg[i].hops;
+	}
+	s->ring_hops = hops > s->ring_hops ? hops : s->ring_hops;
+}
+
+static bool count_ring(struct swc_symmetric *s, const struct swc_plan_args *args)
+{
+	const struct swc_topo *t = s->topo;
+	struct ring_loads l = { s, calloc((size_t)t->nnodes * t->ndims * 2, sizeof(*l.load)) };
+
+	if (!l.load)
+		return false;
+	swc_ring_each(args, t, add_ring_route, &l);
+	free(l.load);
+	return true;
+}
+
 void swc_symmetric_begin(struct swc_symmetric *s, const struct swc_plan_args *args,
 			 const struct swc_topo *topo, enum swc_symmetry kind, uint32_t most_ranks)
 {
@@ -56,6 +112,8 @@ void swc_symmetric_begin(struct swc_symmetric *s, const struct swc_plan_args *ar
 	}
 	for (uint32_t i = 0; i < topo->ndims; i++)
 		s->line_at[i + 1] = s->line_at[i] + topo->dim[i];
+	if (s->kind == SWC_SYMMETRY_RING && !count_ring(s, args))
+		s->kind = SWC_SYMMETRY_NONE;
 	visits = s->kind == SWC_SYMMETRY_NONE	 ? topo->nranks
 		 : s->kind == SWC_SYMMETRY_LINES ? axes
 						 : 1;
@@ -109,7 +167,9 @@ void swc_symmetric_free(struct swc_symmetric *s)
 	free(s->line);
 	free(s->mean);
 	free(s->single);
+	free(s->route);
 	s->head = NULL;
+	s->route = NULL;
 	s->term = NULL;
 	s->line = s->mean = s->single = NULL;
 	s->nterms = s->room = 0;
@@ -126,7 +186,9 @@ int swc_symmetric_open(struct swc_symmetric *s, uint32_t nsteps)
 		s->line = calloc(n * links, sizeof(*s->line));
 	s->mean = calloc(n * 2 * s->topo->ndims, sizeof(*s->mean));
 	s->single = calloc(n, sizeof(*s->single));
-	return s->head && s->mean && s->single && (s->line || s->kind != SWC_SYMMETRY_LINES)
+	s->route = calloc(2, sizeof(*s->route));
+	return s->head && s->mean && s->single && s->route &&
+			       (s->line || s->kind != SWC_SYMMETRY_LINES)
 		       ? 0
 		       : -ENOMEM;
 }
@@ -195,32 +257,49 @@ static int add_switched(struct swc_symmetric *s, uint32_t step, uint32_t from, u
 	return ret;
 }
 
+static const struct swc_symmetric_route *route_of(struct swc_symmetric *s, uint32_t chan,
+						  uint32_t from, uint32_t to)
+{
+	struct swc_symmetric_route *r = &s->route[from < to];
+
+	if (r->n && r->chan == chan && r->from == from && r->to == to)
+		return r;
+	r->chan = chan;
+	r->from = from;
+	r->to = to;
+	r->n = swc_topo_route(s->topo, swc_topo_path(s->topo, chan, from, to), from, to, r->leg);
+	return r;
+}
+
 int swc_symmetric_add(struct swc_symmetric *s, uint32_t step, uint32_t chan, uint32_t from,
 		      uint32_t to, uint64_t blocks, bool swap, uint32_t *hops)
 {
 	const struct swc_topo *t = s->topo;
 	bool mirrored = swc_topo_mirrored(t, chan);
-	uint32_t a = swc_topo_node_of(t, from), b = swc_topo_node_of(t, to), n;
-	struct swc_topo_leg leg[SWC_TOPO_DIMS];
+	uint32_t a = swc_topo_node_of(t, from), b = swc_topo_node_of(t, to);
+	const struct swc_symmetric_route *route;
 	int ret = 0;
 
-	*hops = 0;
+	*hops = s->ring_hops;
 	if ((float)blocks > s->single[step])
 		s->single[step] = (float)blocks;
+	if (s->kind == SWC_SYMMETRY_RING)
+		return 0;
 	if (a == b)
 		return 0;
 	if (t->kind == SWC_TOPO_SWITCH) {
 		*hops = 1;
 		return add_switched(s, step, a, b, blocks);
 	}
-	n = swc_topo_route(t, swc_topo_path(t, chan, a, b), a, b, leg);
-	for (uint32_t i = 0; i < n && !ret; i++) {
-		uint32_t dim = leg[i].dim, d = t->dim[dim];
-		bool tie = t->kind == SWC_TOPO_TORUS && 2 * leg[i].hops == d;
-		struct swc_term term = { .dim = leg[i].dim,
+	route = route_of(s, chan, a, b);
+	for (uint32_t i = 0; i < route->n && !ret; i++) {
+		const struct swc_topo_leg *leg = &route->leg[i];
+		uint32_t dim = leg->dim, d = t->dim[dim];
+		bool tie = t->kind == SWC_TOPO_TORUS && 2 * leg->hops == d;
+		struct swc_term term = { .dim = leg->dim,
 					 .kind = tie ? SWC_SYMMETRY_SHIFT : s->kind,
-					 .up = !leg[i].down,
-					 .hops = leg[i].hops,
+					 .up = !leg->down,
+					 .hops = leg->hops,
 					 .base = swap && mirrored ? d / 3 : 0,
 					 .blocks = (double)blocks * swc_topo_slowness(t, dim) };
 
@@ -307,7 +386,9 @@ static double peak_of_terms(const struct swc_symmetric *s, uint32_t step, uint32
 double swc_symmetric_peak(const struct swc_symmetric *s, uint32_t step)
 {
 	uint32_t links = 2 * s->line_at[s->topo->ndims], ndims = s->topo->ndims;
-	double most = s->kind == SWC_SYMMETRY_SAMPLE ? (double)s->single[step] : 0;
+	double most = s->kind == SWC_SYMMETRY_SAMPLE ? (double)s->single[step]
+		      : s->kind == SWC_SYMMETRY_RING ? (double)s->single[step] * s->ring_load
+						     : 0;
 
 	for (uint32_t i = 0; s->line && i < links; i++)
 		if ((double)s->line[(size_t)step * links + i] > most)

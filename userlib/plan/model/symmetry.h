@@ -31,7 +31,10 @@ struct swc_symmetric {
 	uint32_t line_at[SWC_TOPO_DIMS + 1];
 	float *line;   /* SWC_SYMMETRY_LINES: by step, link of the axes and way */
 	float *mean;   /* sample: by step, dimension and way */
-	float *single; /* sample: by step, the largest message */
+	float *single; /* sample, ring: by step, the largest message */
+	struct swc_symmetric_route *route; /* the latest, to lower and to higher nodes */
+	double ring_load; /* ring: of a block of each member, on the busiest link */
+	uint32_t ring_hops;
 };
 
 /*

@@ -222,14 +222,28 @@ static void find_candidates(struct swc_choices *c, enum swc_coll coll)
 	qsort(c->coll[coll].cand, c->coll[coll].n, sizeof(struct swc_candidate), by_steps);
 }
 
+/* A candidate has no plan after all; nor have those of the algorithm with more pieces. */
+static void refuse(struct swc_choices *c, enum swc_coll coll, struct swc_candidate *cand)
+{
+	cand->refused = true;
+	for (unsigned int i = 0; swc_algo_info(cand->algo)->pieces && i < c->coll[coll].n; i++) {
+		struct swc_candidate *other = &c->coll[coll].cand[i];
+
+		other->refused |= other->algo == cand->algo && other->param > cand->param;
+	}
+}
+
 /* The candidate's time by the model, or a negative number if it has none. */
 static double time_of(struct swc_choices *c, enum swc_coll coll, struct swc_candidate *cand,
 		      uint64_t bytes)
 {
 	struct swc_plan_args args = args_of(c, coll, cand->algo, cand->param);
 
-	if (!cand->known && swc_cost_estimate(&args, MOST_RANKS, &cand->cost, NULL, NULL, NULL, 0))
+	if (!cand->known &&
+	    swc_cost_estimate(&args, MOST_RANKS, &cand->cost, NULL, NULL, NULL, 0)) {
+		refuse(c, coll, cand);
 		return -1;
+	}
 	cand->known = true;
 	return swc_cost_time(&cand->cost, (double)bytes, &c->net, NULL);
 }
@@ -289,8 +303,8 @@ static struct swc_choice best_of(struct swc_choices *c, enum swc_coll coll, bool
 		struct swc_candidate *cand = &c->coll[coll].cand[i];
 
 		cand->ns = -1;
-		if ((in_order && cand->order_varies) || is_guessed(c, cand) != guessed ||
-		    !can_matter(c, cand, &best, bytes))
+		if ((in_order && cand->order_varies) || cand->refused ||
+		    is_guessed(c, cand) != guessed || !can_matter(c, cand, &best, bytes))
 			continue;
 		cand->ns = time_of(c, coll, cand, bytes);
 		if (cand->ns >= 0)

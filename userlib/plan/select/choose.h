@@ -11,7 +11,7 @@
 /*
  * A candidate. @steps, @load and @reduced are of rank 0, so no time can be less: steps of its longest
  * channel; the sum over them of its largest message, as a share of the vector; and what a channel
- * reduces, likewise. @cost is valid if @known. @ns is its time for the size of the latest choice,
+ * reduces, likewise. @refused: it has no plan after all. @cost is valid if @known. @ns is its time for the size of the latest choice,
  * negative if that did not need it.
  */
 struct swc_candidate {
@@ -20,7 +20,7 @@ struct swc_candidate {
 	uint32_t steps;
 	double load, reduced;
 	bool order_varies;
-	bool known;
+	bool known, refused;
 	struct swc_cost cost;
 	double ns;
 };
