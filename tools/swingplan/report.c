@@ -42,14 +42,18 @@ void plan_progress_end(void)
 
 void plan_bad(const char *fmt, ...)
 {
+	char text[1024];
 	va_list args;
 
 	plan_progress_end();
-	fprintf(stderr, "%s: ", plan_prog);
 	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
+	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	fprintf(stderr, "\n");
+	/* What it quotes may hold anything: it stays one line. */
+	for (char *c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 127)
+			*c = '?';
+	fprintf(stderr, "%s: %s\n", plan_prog, text);
 	exit(2);
 }
 

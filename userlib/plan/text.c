@@ -57,5 +57,9 @@ int swc_text_refuse(char *why, size_t why_bytes, const char *format, ...)
 	if (why_bytes)
 		vsnprintf(why, why_bytes, format, args);
 	va_end(args);
+	/* It may quote what was read: it stays one line, and moves no cursor. */
+	for (size_t i = 0; i < why_bytes && why[i]; i++)
+		if ((unsigned char)why[i] < ' ' || why[i] == 127)
+			why[i] = '?';
 	return -EINVAL;
 }

@@ -18,6 +18,7 @@ static const char *const kinds[] = {
 	[SWC_TOPO_MESH] = "mesh",
 };
 
+#define MIN_FIGURE 1e-9
 #define MAX_FIGURE 1e12
 
 struct reader {
@@ -156,7 +157,8 @@ static int read_figure(struct reader *r, double *v, bool *rate)
 	uint32_t u;
 	char *end;
 
-	if (!digit(*figure))
+	/* No hexadecimal numbers. */
+	if (!digit(*figure) || figure[1] == 'x' || figure[1] == 'X')
 		return refuse(r, "topology: '%.20s' is not a figure such as 400Gbps or 400ns",
 			      figure);
 	*v = strtod(figure, &end);
@@ -168,9 +170,9 @@ static int read_figure(struct reader *r, double *v, bool *rate)
 			      r->at);
 	*rate = units[u].rate;
 	*v *= units[u].factor;
-	if (!(*v > 0 && *v <= MAX_FIGURE))
-		return refuse(r, "topology: '%.20s' is out of range: more than 0, at most %g %s",
-			      figure, MAX_FIGURE, units[u].rate ? "Gbps" : "ns");
+	if (!(*v >= MIN_FIGURE && *v <= MAX_FIGURE))
+		return refuse(r, "topology: '%.20s' is out of range: %g to %g %s", figure,
+			      MIN_FIGURE, MAX_FIGURE, units[u].rate ? "Gbps" : "ns");
 	return 0;
 }
 

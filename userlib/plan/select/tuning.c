@@ -15,6 +15,7 @@
 
 #define FIELDS 6
 #define TOPO_TEXT 256
+#define MAX_US 1e15
 
 static int parse_line(char **field, struct swc_tuned *e, const char **expected)
 {
@@ -46,7 +47,7 @@ static int parse_line(char **field, struct swc_tuned *e, const char **expected)
 	e->algo = (uint8_t)v;
 	*expected = "a time in microseconds";
 	e->us = strtod(field[5], &end);
-	return *end || end == field[5] || !(e->us > 0) ? -EINVAL : 0;
+	return *end || end == field[5] || !(e->us > 0 && e->us <= MAX_US) ? -EINVAL : 0;
 }
 
 static int add(struct swc_tuning *t, const struct swc_tuned *e)
