@@ -156,19 +156,34 @@ static void print_choice(double bytes, const struct swc_choice *ch, const struct
 		       best[i].sampled ? ", estimated from some ranks" : "");
 }
 
-static void read_tuning(const struct plan_options *opt, struct swc_choices *c)
+static bool same(double a, double b)
 {
+	return !(a < b || b < a);
+}
+
+/* Measured figures of links replace those of the topology, but not those of options. */
+static void read_tuning(const struct plan_options *opt, struct swc_choices *c,
+			struct swc_topo *topo)
+{
+	struct swc_network before = swc_network_in_kernel(topo), now;
 	char why[SWC_TEXT_BYTES] = "";
-	int ret = swc_file_tuning(&c->tuning, opt->tuning, &opt->topo, why, sizeof(why));
+	int ret = swc_file_tuning(&c->tuning, opt->tuning, topo, why, sizeof(why));
 
 	if (ret)
 		plan_bad("--tuning %s: %s", opt->tuning, *why ? why : strerror(-ret));
+	swc_tuning_links(&c->tuning, topo);
+	now = swc_network_in_kernel(topo);
+	if (same(c->net.gbps, before.gbps))
+		c->net.gbps = now.gbps;
+	if (same(c->net.hop_ns, before.hop_ns))
+		c->net.hop_ns = now.hop_ns;
 }
 
 int choose_run(const struct plan_options *opt)
 {
 	cJSON *all = opt->json ? cJSON_CreateArray() : NULL;
 	struct ranked best[BEST];
+	struct swc_topo topo = opt->topo;
 	struct swc_choices c;
 
 	if (!swingcoll_supported((enum swingcoll_dtype)opt->dtype,
@@ -176,10 +191,10 @@ int choose_run(const struct plan_options *opt)
 		plan_bad("%s is not defined for %s: take an integer type or another --redop",
 			 swingcoll_redop_name((enum swingcoll_redop)opt->redop),
 			 swingcoll_dtype_name((enum swingcoll_dtype)opt->dtype));
-	swc_choices_init(&c, &opt->topo, opt->reorder);
+	swc_choices_init(&c, &topo, opt->reorder);
 	c.net = opt->net;
 	if (opt->tuning)
-		read_tuning(opt, &c);
+		read_tuning(opt, &c, &topo);
 	if (!opt->json)
 		printf("# %s of %s %s on %s: %g Gbit/s a link, %g ns a hop, %g ns a step,"
 		       " reductions at %g Gbit/s\n"

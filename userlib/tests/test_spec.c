@@ -180,6 +180,7 @@ int main(void)
 					     "mesh:1x2x3x4x5x6x7x8@1e3Gbps" };
 	static const char *const tunings[] = {
 		"allreduce f32 switch:2 1024 ring 90.5 # behind\nallgather i8 torus:4x4 1 split:2 1e3\n",
+		"links switch:2@4Gbps,2us\nlinks torus:4x2@4Gbps/1Gbps\n",
 		"# a comment\n\nreduce bf16 switch:2\t4096 swing-h:2 0.5",
 	};
 

@@ -67,6 +67,38 @@ static void test_read(void)
 	swc_tuning_free(&t);
 }
 
+/* The measured rates of links decide the choice, and how split splits. */
+static void test_links(void)
+{
+	static const char links[] = "links torus:4x4@1Gbps,5us\n"
+				    "links ring:16@7Gbps\n"
+				    "links torus:4x4@8Gbps/2Gbps # of the running system\n";
+	struct swc_choices even, uneven;
+	struct swc_choice a, b;
+	struct swc_topo topo, measured;
+	struct swc_tuning t;
+	char why[200];
+
+	if (swc_topo_parse(&topo, "torus:4x4@8Gbps", why, sizeof(why)))
+		abort();
+	measured = topo;
+	ok(!read_text(&t, links, "torus:4x4@8Gbps", why, sizeof(why)) && !t.n, "lines about links");
+	swc_tuning_links(&t, &measured);
+	ok(swc_topo_slowness(&measured, 0) < 1.001 && swc_topo_slowness(&measured, 1) > 3.999 &&
+		   swc_topo_slowness(&measured, 1) < 4.001 && measured.hop_ns > 4999,
+	   "the last rates, and the delay of an earlier line");
+	swc_choices_init(&even, &topo, false);
+	swc_choices_init(&uneven, &measured, false);
+	a = swc_choices_take(&even, SWC_ALLREDUCE, SWC_I32, SWC_SUM, 256 << 20, 1);
+	b = swc_choices_take(&uneven, SWC_ALLREDUCE, SWC_I32, SWC_SUM, 256 << 20, 1);
+	ok(a.algo != SWC_ALGO_SPLIT && b.algo == SWC_ALGO_SPLIT,
+	   "split where the measured rates differ");
+	swc_choices_free(&even);
+	swc_choices_free(&uneven);
+	swc_tuning_free(&t);
+	swc_topo_free(&topo);
+}
+
 static void test_faults(void)
 {
 	static const struct {
@@ -81,6 +113,9 @@ static void test_faults(void)
 		{ "allreduce f32 torus:4x4 10k ring 1\n", "bytes" },
 		{ "allreduce f32 torus:4x4 1024 rung 1\n", "an algorithm" },
 		{ "allreduce f32 torus:4x4 1024 ring:2 1\n", "an algorithm" },
+		{ "links torus:4x4\n", "figures of its links" },
+		{ "links torus:4x4@1Gbps/2Gbps/3Gbps\n", "figures of its links" },
+		{ "links torus:4x4@-1Gbps\n", "figures of its links" },
 		{ "allreduce f32 torus:4x4 1024 ring fast\n", "microseconds" },
 		{ "allreduce f32 torus:4x4 1024 ring 0\n", "microseconds" },
 	};
@@ -170,6 +205,7 @@ int main(void)
 {
 	printf("TAP version 13\n");
 	test_read();
+	test_links();
 	test_faults();
 	test_choice();
 	return done();

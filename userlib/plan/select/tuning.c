@@ -58,6 +58,41 @@ static int add(struct swc_tuning *t, const struct swc_tuned *e)
 	return 0;
 }
 
+/* What was measured holds for the shape, whatever the figures of links. */
+static void shape_text(const struct swc_topo *topo, char text[TOPO_TEXT])
+{
+	struct swc_topo shape = *topo;
+
+	shape.gbps = shape.hop_ns = 0;
+	memset(shape.dim_gbps, 0, sizeof(shape.dim_gbps));
+	swc_topo_format(&shape, text, TOPO_TEXT);
+}
+
+/* @figures: a topology with figures of its links. */
+static int parse_links(struct swc_tuning *t, const char *figures, const char *shape,
+		       const char **expected)
+{
+	char text[TOPO_TEXT], why[8];
+	struct swc_topo topo;
+	bool wanted;
+
+	*expected = "a topology with figures of its links, such as torus:4x4@60Gbps/30Gbps";
+	if (swc_topo_parse(&topo, figures, why, sizeof(why)))
+		return -EINVAL;
+	shape_text(&topo, text);
+	wanted = !strcmp(text, shape);
+	swc_topo_free(&topo);
+	if (!(topo.gbps > 0 || topo.hop_ns > 0))
+		return -EINVAL;
+	if (wanted && topo.gbps > 0) {
+		t->gbps = topo.gbps;
+		memcpy(t->dim_gbps, topo.dim_gbps, sizeof(t->dim_gbps));
+	}
+	if (wanted && topo.hop_ns > 0)
+		t->hop_ns = topo.hop_ns;
+	return 0;
+}
+
 static int parse_lines(struct swc_tuning *t, char *text, const char *topo, char *why,
 		       size_t why_bytes)
 {
@@ -74,10 +109,13 @@ static int parse_lines(struct swc_tuning *t, char *text, const char *topo, char 
 		number++;
 		if (!n)
 			continue;
-		ret = n == FIELDS ? parse_line(field, &e, &expected) : -EINVAL;
+		if (n == 2 && !strcmp(field[0], "links"))
+			ret = parse_links(t, field[1], topo, &expected);
+		else
+			ret = n == FIELDS ? parse_line(field, &e, &expected) : -EINVAL;
 		if (ret)
 			swc_text_refuse(why, why_bytes, "line %u: expected %s", number, expected);
-		else if (!strcmp(field[2], topo))
+		else if (n == FIELDS && !strcmp(field[2], topo))
 			ret = add(t, &e);
 	}
 	return ret;
@@ -86,18 +124,14 @@ static int parse_lines(struct swc_tuning *t, char *text, const char *topo, char 
 int swc_tuning_parse(struct swc_tuning *t, char *text, const struct swc_topo *topo, char *why,
 		     size_t why_bytes)
 {
-	struct swc_topo shape = *topo;
 	struct swc_number_locale locale;
-	char shape_text[TOPO_TEXT];
+	char shape[TOPO_TEXT];
 	int ret = -ENOMEM;
 
 	*t = (struct swc_tuning){ 0 };
-	/* Figures of links do not count: what was measured holds for the shape. */
-	shape.gbps = shape.hop_ns = 0;
-	memset(shape.dim_gbps, 0, sizeof(shape.dim_gbps));
-	swc_topo_format(&shape, shape_text, sizeof(shape_text));
+	shape_text(topo, shape);
 	if (swc_number_locale_enter(&locale)) {
-		ret = parse_lines(t, text, shape_text, why, why_bytes);
+		ret = parse_lines(t, text, shape, why, why_bytes);
 		swc_number_locale_leave(&locale);
 	}
 	if (ret)
@@ -109,6 +143,16 @@ void swc_tuning_free(struct swc_tuning *t)
 {
 	free(t->entry);
 	*t = (struct swc_tuning){ 0 };
+}
+
+void swc_tuning_links(const struct swc_tuning *t, struct swc_topo *topo)
+{
+	if (t->gbps > 0) {
+		topo->gbps = t->gbps;
+		memcpy(topo->dim_gbps, t->dim_gbps, sizeof(topo->dim_gbps));
+	}
+	if (t->hop_ns > 0)
+		topo->hop_ns = t->hop_ns;
 }
 
 static bool is_float(uint8_t dtype)

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tuning files: measured times that correct the model's choice. Text, one measurement per line, #
- * begins a comment:
+ * Tuning files: measured times that correct the model's choice, and measured figures of links that
+ * correct the model. Text, one measurement per line, # begins a comment:
  *
  *	OPERATION TYPE TOPOLOGY BYTES ALGORITHM MICROSECONDS
- *	allreduce f32 torus:4x4 1048576 swing-h:2 812.5
+ *	links TOPOLOGY@FIGURE[,FIGURE]
  *
- * swingperf --tune writes them.
+ *	allreduce f32 torus:4x4 1048576 swing-h:2 812.5
+ *	links torus:4x4@57.3Gbps/14.1Gbps,1.2us
+ *
+ * swingperf --tune writes the first kind. Of several lines about the links of a topology the last one
+ * that has a figure counts for it.
  */
 #ifndef SWC_PLAN_SELECT_TUNING_H
 #define SWC_PLAN_SELECT_TUNING_H
@@ -23,9 +27,11 @@ struct swc_tuned {
 	double us;
 };
 
+/* @gbps, @dim_gbps, @hop_ns: of links, as in struct swc_topo; 0: not measured */
 struct swc_tuning {
 	struct swc_tuned *entry;
 	uint32_t n, room;
+	double gbps, dim_gbps[SWC_TOPO_DIMS], hop_ns;
 };
 
 /**
@@ -39,6 +45,9 @@ struct swc_tuning {
 int swc_tuning_parse(struct swc_tuning *t, char *text, const struct swc_topo *topo, char *why,
 		     size_t why_bytes);
 void swc_tuning_free(struct swc_tuning *t);
+
+/* Put the measured figures of links, if there are any, into their topology. */
+void swc_tuning_links(const struct swc_tuning *t, struct swc_topo *topo);
 
 /**
  * swc_tuning_best() - the fastest algorithm at the measured size nearest to @bytes

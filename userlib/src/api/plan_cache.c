@@ -59,11 +59,23 @@ static void describe_algos(const char *algo, char *why, size_t why_bytes)
 		used += snprintf(why + used, why_bytes - (size_t)used, ", %s", name);
 }
 
+/* Measured figures of links replace those of the topology. */
+static int read_tuning(struct swc_plans *p, const char *path, struct swc_tuning *tuning, char *why,
+		       size_t why_bytes)
+{
+	int ret = swc_file_tuning(tuning, path, &p->topo, why, why_bytes);
+
+	if (!ret)
+		swc_tuning_links(tuning, &p->topo);
+	return ret;
+}
+
 int swc_plans_init(struct swc_plans *p, const struct swingcoll_comm_opts *o, uint32_t nranks,
 		   uint32_t nlocal, char *why, size_t why_bytes)
 {
 	const char *algo = o && o->algo ? o->algo : "auto";
 	int ret = init_topo(&p->topo, o ? o->topo : NULL, nranks, why, why_bytes);
+	struct swc_tuning tuning = { 0 };
 
 	if (ret)
 		return ret;
@@ -80,13 +92,19 @@ int swc_plans_init(struct swc_plans *p, const struct swingcoll_comm_opts *o, uin
 		}
 		p->pick = SWC_PICK_ALGO;
 		p->algo = (enum swc_algo)ret;
-		return 0;
+		/* split depends on the rates of links. */
+		ret = o->tuning && swc_algo_info(p->algo)->pieces
+			      ? read_tuning(p, o->tuning, &tuning, why, why_bytes)
+			      : 0;
+		swc_tuning_free(&tuning);
+		return ret;
 	}
+	if (o && o->tuning)
+		ret = read_tuning(p, o->tuning, &tuning, why, why_bytes);
 	swc_choices_init(&p->choices, &p->topo, o && o->flags & SWINGCOLL_ALLOW_REORDER);
 	p->choices.nlocal = nlocal;
-	if (!o || !o->tuning)
-		return 0;
-	return swc_file_tuning(&p->choices.tuning, o->tuning, &p->topo, why, why_bytes);
+	p->choices.tuning = tuning;
+	return ret;
 }
 
 /* ---- names ---- */
