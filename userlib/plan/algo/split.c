@@ -111,6 +111,24 @@ static void find_weights(struct split *s, uint32_t max)
 		;
 }
 
+/*
+ * The plan has no fewer bytes: in each half, which comes in from both sides, each piece crosses each
+ * link of a line, and is received there.
+ */
+static double least_bytes(const struct swc_builder *b, const struct split *s, uint32_t channels,
+			  uint32_t pieces)
+{
+	double halves = b->args->coll == SWC_ALLREDUCE ? 2 : 1, links = 0, steps = 0;
+
+	for (uint32_t i = 0; i < s->ndims; i++) {
+		links += b->topo->dim[s->dim[i]] - 1;
+		steps += b->topo->dim[s->dim[i]] / 2;
+	}
+	return channels * halves *
+	       (steps * sizeof(struct swc_plan_step) +
+		2 * links * pieces * sizeof(struct swc_plan_xfer));
+}
+
 int swc_split_build(struct swc_builder *b)
 {
 	const struct swc_topo *t = b->topo;
@@ -133,6 +151,10 @@ int swc_split_build(struct swc_builder *b)
 	if (max < s.n)
 		return swc_build_refuse(b, "%u pieces on %u nodes are too many blocks: take fewer",
 					g.pieces, b->n);
+	if (least_bytes(b, &s, nch, g.pieces) > SWC_MAX_PLAN_BYTES)
+		return swc_build_refuse(b,
+					"%u pieces need a plan of more than %u bytes: take fewer",
+					g.pieces, SWC_MAX_PLAN_BYTES);
 	find_weights(&s, max < MAX_WEIGHTS ? max : MAX_WEIGHTS);
 	for (uint32_t c = 0; c < nch; c++)
 		sum += g.pieces * s.weight[c % ports % t->ndims];
