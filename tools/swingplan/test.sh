@@ -47,7 +47,7 @@ bad() { # bad PATTERN ARGUMENTS...: status 2, one line that matches, nothing els
 	run "$@" || status=$?
 	((status == 2)) && [[ ! -s $dir/out ]] && (($(wc -l <"$dir/err") == 1)) &&
 		grep -qE -- "$pattern" "$dir/err"
-	result $? "refused: $*"
+	result $? "refused: ${*//$'\n'/?}"
 }
 
 near() { # near A B: in python, within one in a thousand
@@ -261,10 +261,10 @@ bad "takes no parameter" show --algo ring:1 --topo ring:8
 bad "--algo .*is missing" show --topo ring:8
 bad "--topo .*is missing" show --algo ring
 bad "torus:4x" show --algo ring --topo torus:4x
-bad "torus:4?x4: " show --algo ring --topo $'torus:4\nx4'
+bad "torus:4[?]x4: " show --algo ring --topo $'torus:4\nx4'
 bad "4x4@-1Gbps: .*not a figure" choose --topo torus:4x4@-1Gbps
 bad "one for each of the 3 dimensions" choose --topo torus:4x4x2@1Gbps/2Gbps
-bad "out of range: 1e-09 to 1e+12 Gbps" choose --topo torus:4x4@1e-300Gbps/1Gbps
+bad "out of range: 1e-09 to 1e[+]12 Gbps" choose --topo torus:4x4@1e-300Gbps/1Gbps
 bad "not possible on torus:4x6.*such as 8x8" show --algo hamiltonian --topo torus:4x6
 bad "does not offer" verify --algo swing-b --topo ring:8 --op alltoall
 bad "--size 3x: expected a size" simulate --algo ring --topo ring:8 --size 3x
