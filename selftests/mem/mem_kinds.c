@@ -200,6 +200,10 @@ int main(void)
 			ksft_test_result_skip("%s: cannot reserve 9 huge pages", kinds[k].name);
 			continue;
 		}
+		if (kinds[k].get == thp && access("/sys/kernel/mm/transparent_hugepage", F_OK)) {
+			ksft_test_result_skip("%s: not in this kernel", kinds[k].name);
+			continue;
+		}
 		swingcoll_unique_id(&id);
 		ksft_test_result(!testlib_run_ranks(NRANKS, run, (void *)&kinds[k]), "%s",
 				 kinds[k].name);
