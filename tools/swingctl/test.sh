@@ -4,29 +4,18 @@
 # never run. Needs no module: selftests/abi/doctor.sh has what does. Speaks TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
-[[ -x build/bin/swingctl ]] || { echo "1..0 # SKIP no build/bin/swingctl: make tools"; exit; }
+# shellcheck source=../../selftests/lib/tap.sh
+. selftests/lib/tap.sh
+[[ -x build/bin/swingctl ]] || skip_all "no build/bin/swingctl: make tools"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 for name in $(compgen -e | grep -E '^(SWINGCOLL|OMPI|PMI|PMIX|SLURM)_|^LD_PRELOAD$'); do
 	unset "$name"
 done
 
-number=0 failed=0
-
-result() { # result STATUS NAME: what the last run said if it failed
-	number=$((number + 1))
-	if (($1)); then
-		sed 's/^/# /' "$dir/out"
-		echo "not ok $number - $2"
-		failed=1
-	else
-		echo "ok $number - $2"
-	fi
-}
-
-skip() { # skip NAME REASON
-	number=$((number + 1))
-	echo "ok $number - $1 # SKIP $2"
+verdict() { # verdict STATUS NAME: what the last run said if it failed
+	(($1 == 0)) || show "$dir/out" | tail -n 20
+	result "$@"
 }
 
 # As they are installed, where any user can read them: programs, libraries, and preload libraries for both MPIs.
@@ -84,7 +73,7 @@ doctor() {
 			grep -qE -- "$pattern" "$dir/out" || bad=1
 		fi
 	done
-	result $bad "$name"
+	verdict $bad "$name"
 }
 ctl=$dir/bin/swingctl
 
@@ -95,7 +84,7 @@ else
 		'^FAIL  device +/dev/swingcoll: No such file|load the module' -- "$ctl" doctor
 	"$ctl" doctor >"$dir/out"
 	(($? == 1))
-	result $? "a fault is status 1"
+	verdict $? "a fault is status 1"
 fi
 doctor "a limit of locked memory" '^WARN  memlock +RLIMIT_MEMLOCK is 64 KiB, 1 MiB needed|ulimit -l 1024' -- \
 	setpriv --reuid 65534 --clear-groups bash -c "ulimit -l 64; '$ctl' doctor --need 1M"
@@ -146,4 +135,4 @@ doctor "no program" '^FAIL  program +/nope: there is no such program|PATH' -- "$
 doctor "the same as JSON" '"check":\s+"program"' '"level":\s+"FAIL"' '"next":' -- "$ctl" --json doctor "${of}_both"
 
 echo "1..$number"
-exit $failed
+exit $((failed > 0))

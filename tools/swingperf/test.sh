@@ -4,6 +4,8 @@
 # status is 2. And its comparison of files. Needs no module. Speaks TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
+# shellcheck source=../../selftests/lib/tap.sh
+. selftests/lib/tap.sh
 prog=$PWD/build/bin/swingperf
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -12,17 +14,9 @@ for name in $(compgen -e | grep -E '^(SWINGCOLL|OMPI|PMI|PMIX|SLURM)_|^(RANK|WOR
 	unset "$name"
 done
 
-number=0 failed=0
-
-result() { # result STATUS NAME: what the last run said if it failed
-	number=$((number + 1))
-	if (($1)); then
-		sed 's/^/# /' "$dir/err" | tail -n 20
-		echo "not ok $number - $2"
-		failed=1
-	else
-		echo "ok $number - $2"
-	fi
+verdict() { # verdict STATUS NAME: what the last run said if it failed
+	(($1 == 0)) || show "$dir/err" | tail -n 20
+	result "$@"
 }
 
 says() { # says NAME PATTERN... -- ARGUMENT...: status 2, and lines that match all patterns
@@ -38,10 +32,10 @@ says() { # says NAME PATTERN... -- ARGUMENT...: status 2, and lines that match a
 	for pattern in "${patterns[@]}"; do
 		grep -qE -- "$pattern" "$dir/err" || bad=1
 	done
-	result $bad "$name"
+	verdict $bad "$name"
 }
 
-[[ -x $prog ]] || { echo "1..0 # SKIP no $prog: make tools"; exit; }
+[[ -x $prog ]] || skip_all "no $prog: make tools"
 
 says "a CPU that does not exist" '^swingperf: --cpus 1023: expected CPUs that this process may use: [0-9]' -- --cpus 0,1023
 says "something else than CPUs" '^swingperf: --cpus x: expected none, rr, or CPU numbers' -- --cpus x
@@ -52,24 +46,24 @@ says "no such tuning file" '/nope: No such file.*: expected a file that swingper
 
 # Without the module every rank fails, and one of them says so; with it there is nothing to see here.
 if [[ -e /dev/swingcoll ]]; then
-	result 0 "ranks of a node report a failure once # SKIP /dev/swingcoll exists"
+	skip "ranks of a node report a failure once" "/dev/swingcoll exists"
 else
 	says "ranks of a node fail without the module" 'rank [0-7]: joining the communicator: no usable /dev/swingcoll' -- -n 8
 	(($(grep -c 'joining the communicator' "$dir/err") == 1))
-	result $? "ranks of a node report a failure once"
+	verdict $? "ranks of a node report a failure once"
 fi
 
 # Behind a launcher: the first of its processes tells, whatever comes of it then.
 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$prog" -n 2 --root 9 >"$dir/out" 2>"$dir/err"
 grep -q 'each process that the launcher has started (OMPI_COMM_WORLD_RANK is set) forks 2 ranks' "$dir/err" &&
 	grep -q 'next: leave out -n' "$dir/err"
-result $? "-n behind a launcher says what it does"
+verdict $? "-n behind a launcher says what it does"
 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 "$prog" -n 2 --root 9 >"$dir/out" 2>"$dir/err"
 ! grep -q launcher "$dir/err"
-result $? "-n behind a launcher: only the first process says it"
+verdict $? "-n behind a launcher: only the first process says it"
 "$prog" -n 2 --root 9 >"$dir/out" 2>"$dir/err"
 ! grep -q launcher "$dir/err" && grep -q 'root 9: the ranks are 0 to 1' "$dir/err"
-result $? "-n without a launcher says nothing of one"
+verdict $? "-n without a launcher says nothing of one"
 
 says "--sparse: no density" '--sparse 2: expected a density from 0 to 1, and after a comma independent' -- --sparse 2
 says "--sparse: no such overlap" '--sparse 0.1,rows: expected a density' -- --sparse 0.1,rows
@@ -122,7 +116,7 @@ compares() { # compares NAME STATUS PATTERN... -- ARGUMENT...: a comparison's st
 		grep -qE -- "$pattern" "$dir/out" || bad=1
 	done
 	((!bad)) || sed 's/^/# /' "$dir/out"
-	result $bad "$name"
+	verdict $bad "$name"
 }
 
 old=$dir/old.json new=$dir/new.json
@@ -159,4 +153,4 @@ says "--compare with --tune" '--compare is neither for --sparse nor for --tune' 
 says "--tolerance by itself" '--tolerance is for --compare' -- --tolerance 5
 
 echo "1..$number"
-exit $failed
+exit $((failed > 0))

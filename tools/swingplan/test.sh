@@ -3,21 +3,15 @@
 # swingplan's command line: exit statuses, JSON, numbers that are known, messages. Speaks TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
+# shellcheck source=../../selftests/lib/tap.sh
+. selftests/lib/tap.sh
 prog=$PWD/build/bin/swingplan
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-number=0 failed=0
-
-result() { # result STATUS NAME: what the last run said if it failed
-	number=$((number + 1))
-	if (($1)); then
-		sed 's/^/# /' "$dir/out" "$dir/err" | tail -n 20
-		echo "not ok $number - $2"
-		failed=1
-	else
-		echo "ok $number - $2"
-	fi
+verdict() { # verdict STATUS NAME: what the last run said if it failed
+	(($1 == 0)) || show "$dir/out" "$dir/err" | tail -n 20
+	result "$@"
 }
 
 run() {
@@ -28,7 +22,7 @@ good() { # good NAME PATTERN ARGUMENTS...: status 0, and a line of the output ma
 	local name=$1 pattern=$2
 	shift 2
 	run "$@" && grep -qE -- "$pattern" "$dir/out"
-	result $? "$name"
+	verdict $? "$name"
 }
 
 json() { # json NAME CONDITION ARGUMENTS...: status 0, and the condition on d holds
@@ -38,7 +32,7 @@ json() { # json NAME CONDITION ARGUMENTS...: status 0, and the condition on d ho
 import json, sys
 d = json.load(open(sys.argv[1]))
 sys.exit(not ($condition))" "$dir/out" 2>>"$dir/err"
-	result $? "$name"
+	verdict $? "$name"
 }
 
 bad() { # bad PATTERN ARGUMENTS...: status 2, one line that matches, nothing else
@@ -47,14 +41,14 @@ bad() { # bad PATTERN ARGUMENTS...: status 2, one line that matches, nothing els
 	run "$@" || status=$?
 	((status == 2)) && [[ ! -s $dir/out ]] && (($(wc -l <"$dir/err") == 1)) &&
 		grep -qE -- "$pattern" "$dir/err"
-	result $? "refused: ${*//$'\n'/?}"
+	verdict $? "refused: ${*//$'\n'/?}"
 }
 
 near() { # near A B: in python, within one in a thousand
 	echo "abs(($1) - ($2)) <= abs($2) / 1000"
 }
 
-[[ -x $prog ]] || { echo "1..0 # SKIP no $prog: make tools"; exit; }
+[[ -x $prog ]] || skip_all "no $prog: make tools"
 
 good "help" "^  verify" --help
 good "help of a verb" "--link-gbps G" simulate --help
@@ -126,10 +120,10 @@ json "choose: measured" "(d[0]['algo'], d[0]['reason'], d[0]['time_ns']) == ('tr
 	choose --topo ring:8 --size 1K --tuning "$dir/tuning"
 
 run export --algo swing-b --topo torus:4x4 --out "$dir/plans" && run import "$dir/plans" --json
-result $? "export, then import"
+verdict $? "export, then import"
 run export -a swing-b -t torus:4x4 --out "$dir/again" && run import - <"$dir/plans" &&
 	cmp "$dir/again" "$dir/plans" && cmp "$dir/out" "$dir/plans"
-result $? "export and import by short options, by standard output and input"
+verdict $? "export and import by short options, by standard output and input"
 good "export: ranks without a topology" "^ranks 16" export -a swing-b -n 16
 json "export as JSON" "d['verified'] and d['ranks'] == 16" export --algo swing-b --topo torus:4x4
 json "figures of one torus" "len(d) == 26 and
@@ -137,7 +131,7 @@ json "figures of one torus" "len(d) == 26 and
 	figures --out "$dir/figures" --topo torus:4x4
 [[ $(find "$dir/figures" -size +0 | sort | xargs -n1 basename | tr '\n' ' ') == \
 	"figures figures.json figures.txt " ]]
-result $? "figures: all files"
+verdict $? "figures: all files"
 
 spec() { # spec JSON: the file of a specification
 	echo "$1" >"$dir/spec"
@@ -188,7 +182,7 @@ for name, want in known.items():
     if any(abs(g - w) > (0.06, 0.006)[w < 3] for g, w in zip(got, want)):
         sys.exit(print(name, got, want) or 1)
 END
-	result $? "workloads: what is published for four models"
+	verdict $? "workloads: what is published for four models"
 	# Damaged specifications are refused by one line, or still make sense.
 	python3 - "$prog" "$dir/spec" <<'END' >"$dir/out" 2>"$dir/err"
 import random, subprocess, sys
@@ -203,11 +197,10 @@ for i in range(150):
         if p.returncode not in (0, 2) or (p.returncode == 2 and (p.stdout or p.stderr.count("\n") != 1)):
             sys.exit(f"{verb}: {p.returncode}: {p.stderr}: {bad}")
 END
-	result $? "150 damaged specifications"
+	verdict $? "150 damaged specifications"
 else
 	for name in "least time" "least time times cost" constraints workloads damaged; do
-		number=$((number + 1))
-		echo "ok $number - allocate: $name # SKIP built without NLopt: apt-get install libnlopt-dev"
+		skip "allocate: $name" "built without NLopt: apt-get install libnlopt-dev"
 	done
 fi
 
@@ -220,7 +213,7 @@ if /usr/bin/python3 -c "import matplotlib" 2>/dev/null; then
 		tools/bench/plot --out "$dir/pictures" "$@" >"$dir/out" 2>"$dir/err" &&
 			comm -13 <(cat "$dir"/pictures/*.svg | grep -oE '>[^<]+</text>' | sed 's/^>//; s/<.*//' | sort -u) \
 				<(sort -u <<<"$words") >"$dir/missing" && ! sed 's/^/missing: /' "$dir/missing" | tee -a "$dir/err" | grep -q .
-		result $? "pictures: $name"
+		verdict $? "pictures: $name"
 	}
 	run simulate --algo all --topo torus:4x4 --json && cp "$dir/out" "$dir/simulate.json"
 	run simulate --algo all --topo ring:16 --json && cp "$dir/out" "$dir/ring.json"
@@ -236,8 +229,7 @@ if /usr/bin/python3 -c "import matplotlib" 2>/dev/null; then
 		--readme
 else
 	for name in simulate topologies figures README; do
-		number=$((number + 1))
-		echo "ok $number - pictures: $name # SKIP no matplotlib: apt-get install python3-matplotlib"
+		skip "pictures: $name" "no matplotlib: apt-get install python3-matplotlib"
 	done
 fi
 
@@ -300,4 +292,4 @@ bad "--density 1.5: expected a number from 0 to 1" sparse --ranks 8 --count 100 
 bad "--count N is missing" sparse --ranks 8 --density 0.5
 
 echo "1..$number"
-exit "$failed"
+exit $((failed > 0))

@@ -14,6 +14,7 @@
 
 #include "plan/model/model.h"
 #include "tap.h"
+#include "topos.h"
 
 #define KIB 1024.0
 #define MIB (1024.0 * 1024)
@@ -23,18 +24,6 @@ static const struct swc_network bare = {
 	.gbps = 8, .hop_ns = 100, .step_ns = 10, .early_bytes = INFINITY
 };
 static const double h = 100, s = 10;
-
-static struct swc_topo topo_of(const char *text)
-{
-	char why[200];
-	struct swc_topo t;
-
-	if (swc_topo_parse(&t, text, why, sizeof(why))) {
-		printf("Bail out! %s: %s\n", text, why);
-		exit(1);
-	}
-	return t;
-}
 
 static struct swc_flow flow_on(const struct swc_network *net, const char *topo, enum swc_coll coll,
 			       const char *algo, double bytes)

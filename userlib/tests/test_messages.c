@@ -8,16 +8,7 @@
 #include "plan_texts.h"
 #include "plans.h"
 #include "tap.h"
-
-static struct swc_topo topo_of(const char *text)
-{
-	struct swc_topo t;
-	char why[200];
-
-	if (swc_topo_parse(&t, text, why, sizeof(why)))
-		abort();
-	return t;
-}
+#include "topos.h"
 
 /* A transfer of a network step. */
 struct end {

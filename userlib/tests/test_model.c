@@ -15,6 +15,7 @@
 
 #include "plan/model/model.h"
 #include "tap.h"
+#include "topos.h"
 
 #define KIB 1024.0
 #define MIB (1024.0 * 1024)
@@ -25,18 +26,6 @@ static unsigned int skipped;
 static bool near(double got, double want, double part)
 {
 	return fabs(got - want) <= part * fabs(want);
-}
-
-static struct swc_topo topo_of(const char *text)
-{
-	char why[200];
-	struct swc_topo t;
-
-	if (swc_topo_parse(&t, text, why, sizeof(why))) {
-		printf("Bail out! %s: %s\n", text, why);
-		exit(1);
-	}
-	return t;
 }
 
 static struct swc_plan_args args_of(const struct swc_topo *t, enum swc_coll coll, const char *algo)
