@@ -88,7 +88,7 @@ mpich() { # mpich PROGRAM...
 # Likewise; the alarm that the program has set may end it in MPI_Finalize.
 mpich_or_alarm() {
 	mpich "$@" && return
-	grep -q 'EXIT STRING: Alarm clock' "$log" && echo "# MPICH: no return from MPI_Finalize" >&3
+	grep -qE 'EXIT (STRING: Alarm clock|CODE: 14$)' "$log" && echo "# MPICH: no return from MPI_Finalize" >&3
 }
 
 loop() {
