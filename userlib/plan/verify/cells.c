@@ -50,7 +50,7 @@ bool swc_verify_grow(struct swc_verify_machine *m, void *table, uint64_t used, u
 struct touch {
 	uint32_t rank;
 	uint32_t step;
-	uint32_t next; /* reader of the same cell, 0 at the end */
+	uint32_t next; /* reader of the same cell, or unused entry; 0 at the end */
 };
 
 /* ---- values ---- */
@@ -229,12 +229,34 @@ static void race(struct swc_verify_machine *m, const struct swc_verify_thread *t
 		   m->chan, step, did);
 }
 
+static struct touch *reader(struct swc_verify_machine *m, uint32_t i)
+{
+	return (struct touch *)m->readers.at + i;
+}
+
+/* The number of an unused entry. 0 if there is no memory for more. */
+static uint32_t new_reader(struct swc_verify_machine *m)
+{
+	struct swc_verify_pool *p = &m->readers;
+	uint32_t i = p->free;
+
+	if (i) {
+		p->free = reader(m, i)->next;
+	} else {
+		if (!swc_verify_grow(m, &p->at, p->used, &p->room, sizeof(struct touch)))
+			return 0;
+		i = p->used++;
+	}
+	return i;
+}
+
 static void touch_read(struct swc_verify_machine *m, const struct swc_verify_thread *t, uint64_t at)
 {
 	struct swc_verify_cell *c = &m->cell[at];
 	uint8_t self = (uint8_t)(m->chan + 1);
 	struct swc_verify_touches *s = &m->touches[at];
 	struct touch *r;
+	uint32_t i;
 
 	if (c->written && c->written != self)
 		STEP_FAULT(m, t, "accesses a block that channel %u may still be writing",
@@ -247,18 +269,18 @@ static void touch_read(struct swc_verify_machine *m, const struct swc_verify_thr
 		return;
 	if (c->written && !over(t, s->writer, s->write_step))
 		race(m, t, s->writer, s->write_step, "writing");
-	for (uint32_t i = s->readers; i; i = r->next) {
-		r = (struct touch *)m->readers.at + i;
+	for (i = s->readers; i; i = r->next) {
+		r = reader(m, i);
 		if (r->rank == t->rank) {
 			r->step = t->at;
 			return;
 		}
 	}
-	if (!swc_verify_grow(m, &m->readers.at, m->readers.used, &m->readers.room, sizeof(*r)))
+	i = new_reader(m);
+	if (!i)
 		return;
-	r = (struct touch *)m->readers.at + m->readers.used;
-	*r = (struct touch){ t->rank, t->at, s->readers };
-	s->readers = m->readers.used++;
+	*reader(m, i) = (struct touch){ t->rank, t->at, s->readers };
+	s->readers = i;
 }
 
 void swc_verify_touch_write(struct swc_verify_machine *m, const struct swc_verify_thread *t,
@@ -268,6 +290,7 @@ void swc_verify_touch_write(struct swc_verify_machine *m, const struct swc_verif
 	uint8_t self = (uint8_t)(m->chan + 1);
 	struct swc_verify_touches *s = &m->touches[at];
 	struct touch *r;
+	uint32_t next;
 
 	if (c->written && c->written != self)
 		STEP_FAULT(m, t, "accesses a block that channel %u may still be writing",
@@ -282,10 +305,13 @@ void swc_verify_touch_write(struct swc_verify_machine *m, const struct swc_verif
 	if (m->clocks) {
 		if (c->written && !over(t, s->writer, s->write_step))
 			race(m, t, s->writer, s->write_step, "writing");
-		for (uint32_t i = s->readers; i; i = r->next) {
-			r = (struct touch *)m->readers.at + i;
+		for (uint32_t i = s->readers; i; i = next) {
+			r = reader(m, i);
 			if (!over(t, r->rank, r->step))
 				race(m, t, r->rank, r->step, "reading");
+			next = r->next;
+			r->next = m->readers.free;
+			m->readers.free = i;
 		}
 		s->readers = 0;
 		s->writer = t->rank;
