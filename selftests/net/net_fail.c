@@ -488,7 +488,7 @@ static int steady(const struct steady *s)
 
 	memset(net_shared, 0, sizeof(*net_shared));
 	if (pairs_short())
-		ranks.rounds = (ranks.rounds + 2) / 3;
+		ranks.rounds = (ranks.rounds + 4) / 5;
 	if (s->disturbance == LOSSY)
 		bad |= command("lossy", NULL);
 	testlib_fork_ranks(pid, NET_LOCAL_RANKS, net_steady_rank, &ranks);

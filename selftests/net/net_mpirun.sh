@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Ranks started by MPI launchers, and by a shell loop. Runs on every node of a cluster at once: node 0 prints TAP and
-# starts commands on the others.
+# starts commands on the others. SWC_TEST_SHORT=1: 2 ranks per node instead of 4.
 set -u
 node=${SWINGCOLL_NODE:-0} nodes=${SWINGCOLL_NNODES:-0} server=''
 remote=$(realpath ../tools/vm/remote)
@@ -45,7 +45,8 @@ for host in "${hosts[@]}"; do
 done
 limited=(timeout -k 5 120)
 sizes=(--sizes "8,4096,100000" --iters 2 --repeats 1 --warmup 0)
-all=$((4 * nodes))
+per_node=4
+[[ ! ${SWC_TEST_SHORT-} ]] || per_node=2
 root=$(hostname):29400
 
 # So many ranks on all nodes have run, and all elements are right.
@@ -73,7 +74,7 @@ try() { # try NAME CHECK COMMAND...
 spread() { # spread RANKS
 	all=$1 hosts_slots=$(printf "%s:$(($1 / nodes))," "${hosts[@]}")
 }
-spread $all
+spread $((per_node * nodes))
 export HWLOC_HIDE_ERRORS=1
 openmpi() { # openmpi PROGRAM...
 	"${limited[@]}" mpirun.openmpi --allow-run-as-root --mca plm_rsh_agent "$remote" --host "${hosts_slots%,}" -n "$all" \
@@ -128,7 +129,7 @@ for mpi in openmpi mpich; do
 		spread $((2 * nodes)) # MPI takes long with more ranks than processors
 		try "$mpi: an unchanged program" is_offloaded "$run" \
 			env SWINGCOLL_PMPI_MIN=0 SWINGCOLL_PMPI_STATS=1 "$ctl" mpi "$built/$mpi/pmpi_calls" quick
-		spread $((4 * nodes))
+		spread $((per_node * nodes))
 	fi
 done
 ((!failed))
