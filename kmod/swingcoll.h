@@ -29,17 +29,17 @@
  *	recorder	keeps the last events of a communicator, and outlives it
  *
  * Map of calls:
- *	main -> dev, exec, comm, plan, mem, rdma, dma, core, net, common
- *	dev -> exec, comm, plan, mem, net, core, common
- *	exec -> comm, plan, mem, dma, net, core, common
- *	comm -> plan, mem, net, core, common
- *	plan -> mem, net, core, common
- *	rdma -> mem, net, core, common
- *	dma -> mem, core, common
- *	mem -> core, common
+ *	main -> dev, exec, comm, plan, mem, rdma, dma, core, net, globals
+ *	dev -> exec, comm, plan, mem, net, core, globals
+ *	exec -> comm, plan, mem, dma, net, core, globals
+ *	comm -> plan, mem, net, core, globals
+ *	plan -> mem, net, core, globals
+ *	rdma -> mem, net, core, globals
+ *	dma -> mem, core, globals
+ *	mem -> core, globals
  *	core
  *	net
- *	common
+ *	globals
  *
  * A room is a folder, or a file of this one. No circle of calls between files. Upward calls go through
  * pointers: tables of functions that main.c fills (struct swc_net_ops, struct swc_comm_ops,
@@ -100,7 +100,7 @@ DECLARE_PER_CPU(struct swc_stats_cpu, swc_stats);
 
 u64 swc_stat_read(enum swc_stat which);
 
-/* Limits: module parameters of common.c. */
+/* Limits: module parameters of globals.c. */
 extern unsigned int swc_max_regions;
 extern unsigned int swc_max_plans;
 extern unsigned int swc_max_comms;

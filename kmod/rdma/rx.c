@@ -8,7 +8,7 @@
 #include "rdma/auth.h"
 #include "rdma/policy.h"
 #include "rdma/rdma.h"
-#include "rdma/unexpected.h"
+#include "rdma/seg_copy.h"
 
 /* ------------------------------------------------------------------ receive buffers */
 
