@@ -59,7 +59,7 @@
  *	comm->lock			members, sequence numbers, window of operations, status
  *	op->lock			requests and tasks of an operation (exec/)
  *	chan->submit, chan->lock	DMA channels (dma/engine.h); with none of the others
- *	ctx->lock			region cache (mem/region.c); xarrays have locks of their own
+ *	cache->lock			region cache (mem/region_cache.c); xarrays have locks of their own
  *	ctx->freeing_lock		regions that nothing refers to (mem/region.c)
  *	ring->lock			producer side of a completion ring (mem/completion_ring.c)
  *	accounts.xa_lock		table of accounts (mem/account.c)

@@ -210,7 +210,7 @@ void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, cons
 
 /* ------------------------------------------------------------------ other nodes */
 
-/* How well a communicator of the right name match_quality a peer that asks for @rank. */
+/* How well a communicator with the right id suits a peer that asks for @rank. */
 static int match_quality(const struct swc_comm *comm, u32 rank)
 {
 	if (rank >= comm->nranks || !swc_comm_is_local(comm, rank))

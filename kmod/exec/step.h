@@ -13,9 +13,11 @@
 
 /* step_local.c */
 enum swc_step_status swc_step_local(struct swc_task *task, const struct swc_plan_step *s);
-enum swc_step_status swc_step_sync(struct swc_task *task);
 bool swc_step_is_offloadable(struct swc_task *task);
 void swc_step_prepare_local(struct swc_task *task, u32 step);
+
+/* step_sync.c */
+enum swc_step_status swc_step_sync(struct swc_task *task);
 
 /* step_net.c */
 enum swc_step_status swc_step_net(struct swc_task *task, const struct swc_plan_step *s);

@@ -15,6 +15,7 @@
 #include "compat.h"
 #include "mem/context.h"
 #include "mem/handle.h"
+#include "mem/memlock.h"
 #include "mem/region.h"
 
 #define CREATE_TRACE_POINTS
@@ -28,31 +29,6 @@
 /* Pages of one region: kvmalloc() warns about tables of 2 GiB and more. */
 #define PAGES_MAX	(INT_MAX / sizeof(struct swc_extent))
 #define EXTENTS_MIN	16
-
-/* ------------------------------------------------------------------ accounting */
-
-/**
- * swc_charge_pages() - count pages that are held for a process against its RLIMIT_MEMLOCK
- *
- * Counts like the RDMA core does, against the limit of the caller. Undone by swc_uncharge_pages() with the
- * same mm.
- */
-int swc_charge_pages(struct mm_struct *mm, u64 npages)
-{
-	u64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	u64 now = atomic64_add_return(npages, &mm->pinned_vm);
-
-	if (now > limit && !capable(CAP_IPC_LOCK)) {
-		swc_uncharge_pages(mm, npages);
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-void swc_uncharge_pages(struct mm_struct *mm, u64 npages)
-{
-	atomic64_sub(npages, &mm->pinned_vm);
-}
 
 /* ------------------------------------------------------------------ extents */
 
@@ -112,7 +88,7 @@ static struct swc_region *region_alloc(struct swc_ctx *ctx, u64 addr, u64 bytes,
 		region->extents = kvmalloc_array(EXTENTS_MIN, sizeof(*region->extents), GFP_KERNEL_ACCOUNT);
 	if (!region || !region->extents) {
 		kfree(region);
-		swc_uncharge_pages(ctx->mm, npages);
+		swc_memlock_uncharge(ctx->mm, npages);
 		return ERR_PTR(-ENOMEM);
 	}
 	kref_init(&region->ref);
@@ -151,7 +127,7 @@ static void region_free(struct swc_region *region)
 
 	swc_region_cache_unwatch(region);
 	release_pages_of(region);
-	swc_uncharge_pages(region->mm, region->npages);
+	swc_memlock_uncharge(region->mm, region->npages);
 	mmdrop(region->mm);
 	if (!region->scratch) {
 		swc_stat_inc(SWC_STAT_REGIONS_UNPINNED);
@@ -223,7 +199,7 @@ void swc_region_put(struct swc_region *region)
  */
 static int charge(struct swc_ctx *ctx, u64 npages)
 {
-	int ret = swc_charge_pages(ctx->mm, npages);
+	int ret = swc_memlock_charge(ctx->mm, npages);
 	struct swc_region *region;
 
 	if (!ret)
@@ -233,7 +209,7 @@ static int charge(struct swc_ctx *ctx, u64 npages)
 		region_free(region);
 	if (swc_drain_wait_killable(&ctx->freeing))
 		return -EINTR;
-	return swc_charge_pages(ctx->mm, npages);
+	return swc_memlock_charge(ctx->mm, npages);
 }
 
 /* ------------------------------------------------------------------ user memory */

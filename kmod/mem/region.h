@@ -75,8 +75,6 @@ static inline const struct swc_extent *swc_region_find(const struct swc_region *
 	return &region->extents[lo];
 }
 
-int swc_charge_pages(struct mm_struct *mm, u64 npages);
-void swc_uncharge_pages(struct mm_struct *mm, u64 npages);
 void swc_region_ctx_init(struct swc_ctx *ctx);
 struct swc_region *swc_region_get(struct swc_ctx *ctx, u64 addr, u64 bytes);
 struct swc_region *swc_region_scratch(struct swc_ctx *ctx, u64 bytes);

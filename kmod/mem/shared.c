@@ -13,7 +13,7 @@
 
 #include "compat.h"
 #include "mem/account.h"
-#include "mem/region.h"
+#include "mem/memlock.h"
 #include "mem/shared.h"
 
 static void shared_free(struct kref *ref)
@@ -22,7 +22,7 @@ static void shared_free(struct kref *ref)
 
 	vfree(s->mem);
 	if (s->mm) {
-		swc_uncharge_pages(s->mm, s->npages);
+		swc_memlock_uncharge(s->mm, s->npages);
 		mmdrop(s->mm);
 	}
 	if (s->account) {
@@ -55,7 +55,7 @@ struct swc_shared *swc_shared_alloc(size_t bytes, struct swc_account *account, s
 	s->account = swc_account_hold(account);
 	ret = -ENOMEM;
 	if (mm) {
-		if (swc_charge_pages(mm, s->npages))
+		if (swc_memlock_charge(mm, s->npages))
 			goto err;
 		s->mm = mm;
 		mmgrab(mm);

@@ -15,7 +15,7 @@
  *	sq.c		the send queue
  *	conn.c		state, references and failure of a connection
  *	buffers.c	memory of a connection
- *	auth.c, policy.h, tombstone.c, unexpected.c	independent of RDMA
+ *	auth.c, policy.h, tombstone.c, seg_copy.c	independent of RDMA
  *
  * Locks: net->lock (mutex) > the xarray's lock > conn->lock (leaf; posting happens under it). Under the
  * mutex messages may be returned to the executor; nothing else calls out of the transport under a lock,
@@ -106,7 +106,7 @@ struct swc_rdma_net {
 	bool dead;
 	struct xarray conns;
 	struct list_head all;
-	struct swc_unexpected_usage unexpected;
+	struct swc_seg_copy_usage unexpected;
 	wait_queue_head_t abort_wq;
 	struct work_struct abort_work;
 	struct delayed_work watch_work;

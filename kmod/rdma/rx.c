@@ -49,7 +49,7 @@ void swc_rx_release(struct swc_net_seg *seg)
 	struct swc_rdma_conn *conn = swc_rdma_conn(seg->conn);
 
 	if (seg->unexpected)
-		swc_unexpected_free(seg, &conn->net->unexpected);
+		swc_seg_copy_free(seg, &conn->net->unexpected);
 	else
 		repost(conn, container_of(seg, struct swc_rx_buf, seg), true);
 	swc_rdma_conn_put(conn);
@@ -60,7 +60,7 @@ struct swc_net_seg *swc_rx_copy_unexpected(struct swc_net_seg *seg)
 {
 	struct swc_rdma_conn *conn = swc_rdma_conn(seg->conn);
 	struct mem_cgroup *before = set_active_memcg(conn->net->memcg);
-	struct swc_net_seg *copy = swc_unexpected_copy(seg, &conn->net->unexpected);
+	struct swc_net_seg *copy = swc_seg_copy(seg, &conn->net->unexpected);
 
 	set_active_memcg(before);
 	if (copy)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Copies of unexpected segments: payload that no task waits for yet, moved out of its receive buffer so
+ * Copies of segments: payload of partitions that no task waits for yet, moved out of its receive buffer so
  * that the peer can use that again. Their memory is limited per communicator and in all. Independent of
  * RDMA.
  */
@@ -28,7 +28,7 @@ static atomic_long_t total_bytes;
  * memory, but where that is less than 256 MiB, up to 256 MiB or a quarter of the memory; for each a
  * quarter of that.
  */
-static bool charge(struct swc_unexpected_usage *usage, u32 bytes)
+static bool charge(struct swc_seg_copy_usage *usage, u32 bytes)
 {
 	long pages = totalram_pages(), few = min_t(long, 256 << (20 - PAGE_SHIFT), pages / 4);
 	long limit = max(pages / 16, few) << PAGE_SHIFT;
@@ -37,7 +37,7 @@ static bool charge(struct swc_unexpected_usage *usage, u32 bytes)
 	return (atomic_long_add_return(bytes, &total_bytes) <= limit) & fits;
 }
 
-static void copy_free(struct copy *c, struct swc_unexpected_usage *usage)
+static void copy_free(struct copy *c, struct swc_seg_copy_usage *usage)
 {
 	u32 i;
 
@@ -49,7 +49,7 @@ static void copy_free(struct copy *c, struct swc_unexpected_usage *usage)
 }
 
 /* Room for @bytes of payload, in single pages: larger ones may be missing while much memory is free. */
-static struct copy *copy_alloc(u32 bytes, struct swc_unexpected_usage *usage)
+static struct copy *copy_alloc(u32 bytes, struct swc_seg_copy_usage *usage)
 {
 	u32 npages = bytes > INLINE_MAX ? DIV_ROUND_UP(bytes, PAGE_SIZE) : 0, n = max(npages, 1u), i;
 	gfp_t gfp = GFP_NOIO | __GFP_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
@@ -83,13 +83,13 @@ err:
 }
 
 /**
- * swc_unexpected_copy() - copy a segment out of its receive buffer
+ * swc_seg_copy() - copy a segment out of its receive buffer
  * @seg: the segment; its payload is contiguous at @seg->msg.payload
  * @usage: of its communicator
  *
- * May sleep. Return: the copy, to be freed by swc_unexpected_free(); NULL: no memory.
+ * May sleep. Return: the copy, to be freed by swc_seg_copy_free(); NULL: no memory.
  */
-struct swc_net_seg *swc_unexpected_copy(const struct swc_net_seg *seg, struct swc_unexpected_usage *usage)
+struct swc_net_seg *swc_seg_copy(const struct swc_net_seg *seg, struct swc_seg_copy_usage *usage)
 {
 	struct copy *c = copy_alloc(seg->msg.bytes, usage);
 	const struct swc_extent *e;
@@ -109,7 +109,7 @@ struct swc_net_seg *swc_unexpected_copy(const struct swc_net_seg *seg, struct sw
 	return &c->seg;
 }
 
-void swc_unexpected_free(struct swc_net_seg *seg, struct swc_unexpected_usage *usage)
+void swc_seg_copy_free(struct swc_net_seg *seg, struct swc_seg_copy_usage *usage)
 {
 	copy_free(container_of(seg, struct copy, seg), usage);
 }

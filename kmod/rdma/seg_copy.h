@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef SWC_RDMA_UNEXPECTED_H
-#define SWC_RDMA_UNEXPECTED_H
+#ifndef SWC_RDMA_SEG_COPY_H
+#define SWC_RDMA_SEG_COPY_H
 
 #include "net.h"
 
 /* Memory that copies for one communicator take; zeroed at first. */
-struct swc_unexpected_usage {
+struct swc_seg_copy_usage {
 	atomic_long_t bytes;
 };
 
-struct swc_net_seg *swc_unexpected_copy(const struct swc_net_seg *seg, struct swc_unexpected_usage *usage);
-void swc_unexpected_free(struct swc_net_seg *seg, struct swc_unexpected_usage *usage);
+struct swc_net_seg *swc_seg_copy(const struct swc_net_seg *seg, struct swc_seg_copy_usage *usage);
+void swc_seg_copy_free(struct swc_net_seg *seg, struct swc_seg_copy_usage *usage);
 
-#endif /* SWC_RDMA_UNEXPECTED_H */
+#endif /* SWC_RDMA_SEG_COPY_H */
