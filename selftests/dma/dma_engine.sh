@@ -75,7 +75,7 @@ find_engine() { # find_engine MODE: have an engine; with "share", $least is the 
 }
 
 # An engine is released after three idle seconds, which a busy machine may let pass before a command uses it: then the
-# command runs again. Afterwards ${grown[COUNTER]} is what the last run has added.
+# command runs again. Afterwards ${grown[COUNTER]} is what the last run has added. Status 77: no engine is worth its use.
 use_engine() { # use_engine MODE 'COUNTER...'|held|once COMMAND...: until all counters grow, or with an engine held
 	local mode=$1 until=$2 end=$((SECONDS + 2 * event_s)) name knob
 	shift 2
@@ -84,7 +84,7 @@ use_engine() { # use_engine MODE 'COUNTER...'|held|once COMMAND...: until all co
 		for knob in ${later:-}; do
 			echo 0 >"$engine/${knob%=*}"
 		done
-		find_engine "$mode" >&2 || return 1
+		find_engine "$mode" >&2 || return 77
 		for knob in ${later:-}; do
 			echo "${knob#*=}" >"$engine/${knob%=*}"
 		done
@@ -154,13 +154,13 @@ with() { # with OPTION... -- MORE|NONE MORE|NONE
 	[[ $2 = NONE ]] || until+=' dma_bytes'
 	[[ $3 = NONE ]] || until+=' dma_fallbacks'
 	insmod "$ko" "${options[@]}" || return 1
-	use_engine "${mode:-always}" "${until:-once}" "${work:-collectives}" || status=1
+	use_engine "${mode:-always}" "${until:-once}" "${work:-collectives}" || status=$?
 	if [[ ${idle:-} ]]; then
 		remove_engine || status=1
 	else
 		forbid_engine || status=1
 	fi
-	has_grown "$2" dma_bytes && has_grown "$3" dma_fallbacks || status=1
+	((status == 77)) || { has_grown "$2" dma_bytes && has_grown "$3" dma_fallbacks; } || status=1
 	((!status)) || echo "# ${options[*]}: ${grown[dma_bytes]} bytes moved, ${grown[dma_fallbacks]} fallbacks"
 	return $status
 }
