@@ -26,7 +26,8 @@ static int check_late(struct testlib_rank *r, int ret, int culprit, uint64_t sta
 	char who[32];
 
 	CHECK_EQ(ret, -ETIMEDOUT);
-	CHECK(took + 5 >= deadline_ms);
+	/* Not at once; jiffies of a virtual machine that was stopped may run behind its clock. */
+	CHECK(took >= deadline_ms / 2);
 	if (took > deadline_ms + SLACK_MS) {
 		ksft_print_msg("took %llu ms, deadline was %u\n", (unsigned long long)took,
 			       deadline_ms);
