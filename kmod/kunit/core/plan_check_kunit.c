@@ -289,12 +289,22 @@ static void plan_truncated(struct kunit *test)
 	}
 }
 
+/* The transfers of a plan, with room for SWC_MAX_RANKS more. */
+static struct swc_plan_xfer *many_xfers(struct kunit *test, const struct swc_plan_writer *p)
+{
+	struct swc_plan_xfer *xfers = kunit_kcalloc(test, p->hdr.nxfers + SWC_MAX_RANKS, sizeof(*xfers),
+						    GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, xfers);
+	return memcpy(xfers, p->xfers, p->hdr.nxfers * sizeof(*xfers));
+}
+
 /*
  * Change a valid plan in the i-th way. Returns a part of the message that must refuse it. Steps of the
  * plan: 0 local copy, 1 sync, 2 local reduction of 3, 3 sync, 4 net (send, reducing receive). Transfers:
  * 0-1, -, 2-5, -, 6-7.
  */
-static const char *damage(struct swc_plan_writer *p, u32 i)
+static const char *damage(struct kunit *test, struct swc_plan_writer *p, u32 i)
 {
 	switch (i) {
 	case 0:
@@ -490,6 +500,24 @@ static const char *damage(struct swc_plan_writer *p, u32 i)
 	case 59:
 		p->xfers[6].flags = 0x10;
 		return "unknown flag";
+	case 60: /* the local step copies, the one between ranks reduces */
+		p->hdr.coll = SWC_BROADCAST;
+		p->hdr.root = 1;
+		p->steps[2].nsend = 1;
+		p->steps[2].nrecv = 1;
+		p->xfers[3] = p->xfers[5];
+		p->xfers[3].flags = 0;
+		p->steps[3].first_xfer = 4;
+		p->steps[4].first_xfer = 4;
+		p->steps[4].nrecv = 3;
+		p->xfers[4] = p->xfers[6];
+		p->xfers[5] = p->xfers[7];
+		return "does not reduce";
+	case 61:
+		p->xfers = many_xfers(test, p);
+		p->steps[4].nsend = SWC_MAX_RANKS + 1;
+		p->hdr.nxfers += SWC_MAX_RANKS;
+		return "too many sends";
 	default:
 		return NULL;
 	}
@@ -510,7 +538,7 @@ static void plan_wrong(struct kunit *test)
 		swc_plan_write_step(p, SWC_STEP_NET);
 		swc_t_send(p, 2, 0, 1, SWC_BUF_SEND);
 		swc_t_recv(p, 0, 0, 1, SWC_BUF_RECV, SWC_BUF_SEND, SWC_XFER_REDUCE);
-		want = damage(p, i);
+		want = damage(test, p, i);
 		if (!want)
 			break;
 		data = swc_t_pack(test, p, &bytes);
@@ -518,7 +546,7 @@ static void plan_wrong(struct kunit *test)
 				    "accepted although: %s", want);
 		KUNIT_EXPECT_TRUE_MSG(test, strstr(why, want), "\"%s\" instead of \"%s\"", why, want);
 	}
-	KUNIT_EXPECT_EQ(test, i, 60);
+	KUNIT_EXPECT_EQ(test, i, 62);
 }
 
 static struct kunit_case cases[] = {
