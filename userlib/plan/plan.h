@@ -88,6 +88,7 @@ enum swc_symmetry {
 	SWC_SYMMETRY_XOR,   /* ranks exchange with the one whose coordinate has one other bit */
 	SWC_SYMMETRY_RING,  /* ranks send one block to the same peer in all steps of a channel */
 	SWC_SYMMETRY_LINES, /* messages along a dimension depend on the coordinate in it */
+	SWC_SYMMETRY_ODD,   /* for estimates: nearly as SWING, but where a side is odd */
 	SWC_SYMMETRY_SAMPLE /* nothing; for models that look at some ranks only */
 };
 

@@ -142,6 +142,14 @@ struct swc_topo_leg {
 uint32_t swc_topo_route(const struct swc_topo *t, uint32_t path, uint32_t from, uint32_t to,
 			struct swc_topo_leg leg[SWC_TOPO_DIMS]);
 
+/* A place in a small table for what was found out about a pair of nodes. */
+#define SWC_TOPO_PAIRS 16
+
+static inline uint32_t swc_topo_pair(uint32_t from, uint32_t to)
+{
+	return (from + 3 * to) * 0x9e3779b1u >> 28;
+}
+
 /* How many paths two different nodes have on a torus or mesh. */
 uint32_t swc_topo_npaths(const struct swc_topo *t, uint32_t from, uint32_t to);
 

@@ -128,7 +128,7 @@ void swc_build_step(struct swc_builder *b, enum swc_step_kind kind)
 static uint8_t path_of(struct swc_builder *b, uint32_t from, uint32_t to)
 {
 	const struct swc_topo *t = b->places;
-	struct swc_last_path *last = &b->last[2 * (from != b->args->rank) + (from < to)];
+	struct swc_last_path *last = &b->last[swc_topo_pair(from, to)];
 	uint32_t channels = b->w.hdr.nchannels;
 
 	if (!t)

@@ -67,7 +67,7 @@ struct swc_builder {
 	struct swc_last_path {
 		uint32_t channels, from, to;
 		uint8_t path;
-	} last[4]; /* path_of(): to lower and higher members, and from them */
+	} last[SWC_TOPO_PAIRS]; /* path_of() */
 };
 
 /*

@@ -128,7 +128,8 @@ static uint32_t when(const struct sets *p, const struct line *l, uint32_t x, uin
 	if (p->swing) {
 		x = reflect(p, l, x);
 		y = reflect(p, l, y);
-		return l->when[(x % 2 ? x + l->m - y : y + l->m - x) % l->m];
+		x = x % 2 ? x + l->m - y : y + l->m - x;
+		return l->when[x < l->m ? x : x - l->m];
 	}
 	if (x >= l->m)
 		return 0;
@@ -179,15 +180,19 @@ static uint32_t blocks_sent(const struct sets *p, const struct line *l, uint32_t
 			    uint32_t k, uint32_t *out)
 {
 	uint32_t n = 0;
+	bool only;
 
 	if (odd_one(p, l, x) || odd_one(p, l, y)) {
 		*out = y;
 		return 1;
 	}
+	/* Swing: all that x sends in a step goes to one other, except to the last coordinate. */
+	only = p->swing && swc_swing_peer(l->m, x, k, p->mirror) == y;
 	for (uint32_t i = 0; i < l->nheld; i++) {
 		uint32_t z = l->held[i];
 
-		if (z != x && when(p, l, x, z) == k && receiver(p, l, x, z, k) == y)
+		if (z != x && when(p, l, x, z) == k &&
+		    ((only && z < l->m) || receiver(p, l, x, z, k) == y))
 			out[n++] = z;
 	}
 	return n;
@@ -365,19 +370,23 @@ static void list_runs(struct sets *p, const uint32_t *coord)
 /*
  * The steps on the way from coordinate 0 of a line to each coordinate, as bits, the first step of the
  * plan highest. @turn_at: by step of the line, its step in the plan
+ *
+ * The way from an odd coordinate is the mirror image of one from 0, which is a later step's: so ways
+ * with one step less are known.
  */
 static void find_ways(const struct sets *p, const struct line *l, const uint32_t *turn_at,
 		      uint64_t *way)
 {
-	for (uint32_t y = 0; y < l->d; y++) {
-		way[y] = 0;
-		for (uint32_t at = 0; at != y;) {
-			uint32_t k = when(p, l, at, y);
+	way[0] = 0;
+	for (uint32_t k = l->log; k-- > 0;) {
+		uint32_t q = swc_swing_peer(l->m, 0, k, p->mirror);
 
-			way[y] |= 1ull << (63 - turn_at[k]);
-			at = receiver(p, l, at, y, k);
-		}
+		for (uint32_t y = 1; y < l->m; y++)
+			if (when(p, l, 0, y) == k)
+				way[y] = 1ull << (63 - turn_at[k]) | way[(q + l->m - y) % l->m];
 	}
+	if (l->d > l->m && l->m)
+		way[l->m] = 1ull << (63 - turn_at[met_in(p, l, 0)]);
 }
 
 /* Sort n numbers, ascending up to the bits of steps, by counting if these are few. */

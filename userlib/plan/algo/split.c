@@ -15,6 +15,7 @@
  * percent of the best ones.
  */
 #include "plan/algo/bucket.h"
+#include "plan/algo/bucket_least.h"
 #include "plan/orders.h"
 
 #include <math.h>
@@ -100,6 +101,14 @@ static double weigh(struct split *s, uint32_t sum)
 	return most;
 }
 
+/* Blocks of a piece for each member, at most, of all channels but for their mirror images. */
+static uint32_t most_blocks(uint32_t members, uint32_t pieces)
+{
+	uint32_t max = MAX_BLOCKS / 2 / members / pieces;
+
+	return max < MAX_WEIGHTS ? max : MAX_WEIGHTS;
+}
+
 /* The fewest blocks, at most @max, whose time is nearly the best. */
 static void find_weights(struct split *s, uint32_t max)
 {
@@ -146,7 +155,7 @@ int swc_split_build(struct swc_builder *b)
 		return swc_build_refuse(b, "needs a torus with two dimensions or more, as bucket2 "
 					   "keeps the links of a ring busy");
 	nch = b->args->channels ? b->args->channels : ports;
-	max = MAX_BLOCKS / 2 / b->n / g.pieces;
+	max = most_blocks(b->n, g.pieces);
 	find_orders(&s, t, ports < t->ndims ? ports : t->ndims);
 	if (max < s.n)
 		return swc_build_refuse(b, "%u pieces on %u nodes are too many blocks: take fewer",
@@ -155,7 +164,7 @@ int swc_split_build(struct swc_builder *b)
 		return swc_build_refuse(b,
 					"%u pieces need a plan of more than %u bytes: take fewer",
 					g.pieces, SWC_MAX_PLAN_BYTES);
-	find_weights(&s, max < MAX_WEIGHTS ? max : MAX_WEIGHTS);
+	find_weights(&s, max);
 	for (uint32_t c = 0; c < nch; c++)
 		sum += g.pieces * s.weight[c % ports % t->ndims];
 	swc_build_blocks(b, shares ? sum * b->n : sum);
@@ -174,4 +183,22 @@ int swc_split_build(struct swc_builder *b)
 		at += n;
 	}
 	return 0;
+}
+
+bool swc_split_shares(struct swc_bucket_shares *shares, const struct swc_topo *t, uint32_t pieces)
+{
+	struct split s = { .ndims = 0 };
+	uint32_t max = most_blocks(t->nnodes, pieces);
+
+	s.ndims = swc_bucket_dims(t, s.dim);
+	if (t->kind != SWC_TOPO_TORUS || s.ndims < 2 || max < t->ndims)
+		return false;
+	find_orders(&s, t, t->ndims);
+	find_weights(&s, max);
+	*shares = (struct swc_bucket_shares){
+		.two_sided = true, .pieces = pieces, .ndims = s.ndims, .n = s.n
+	};
+	memcpy(shares->order, s.order, sizeof(s.order));
+	memcpy(shares->weight, s.weight, sizeof(s.weight));
+	return true;
 }

@@ -457,7 +457,7 @@ static int run(struct model *m, char *why, size_t why_bytes)
 		ret = together ? in_step(m, why, why_bytes) : by_times(m, why, why_bytes);
 	m->cost->eager.steps = m->steps;
 	m->cost->phased = m->cost->eager;
-	if (!ret && together && m->phases.n && m->sym.kind != SWC_SYMMETRY_SAMPLE)
+	if (!ret && together && m->phases.n && !swc_symmetric_estimates(&m->sym))
 		ret = in_phases(m, why, why_bytes);
 	return ret;
 }
@@ -494,7 +494,7 @@ static int compute(const struct swc_plan_args *args, const struct swc_symmetric 
 	for (uint32_t i = 0; i < SWC_MAX_CHANNELS; i++)
 		if (peak_of(&m->reduced[i]) > cost->reduced)
 			cost->reduced = peak_of(&m->reduced[i]);
-	cost->sampled = m->sym.kind == SWC_SYMMETRY_SAMPLE ? m->sym.nvisits : 0;
+	cost->sampled = swc_symmetric_estimates(&m->sym) ? m->sym.nvisits : 0;
 	for (uint32_t i = 0; i < SWC_MAX_CHANNELS; i++)
 		free(m->route[i].link);
 	swc_phases_free(&m->phases);

@@ -18,6 +18,13 @@
  * ring: in every step of a channel each rank sends a block to the same peer. The routes of one step
  * are counted, for all ranks, and the plan of one rank tells the steps.
  *
+ * odd: Swing where a side is odd. The last coordinate of such a side exchanges with all others, each
+ * of which does that in one step; apart from it they do as in swing. So rank 0 shows the mean load of
+ * a line, both ways alike. The last rank, which is last in all dimensions, shows what else there is
+ * beside the last coordinate: half of what it sends in a step is added. (Steps in which the others
+ * exchange with it are not the same for all of them: in steps with many such the rest is less.) From
+ * 0.9 to 1.05 of the load by all plans on tori of one and two dimensions, 0.7 on cubes.
+ *
  * sample: the plans of some ranks. The load of a link is at least their mean, and at least their
  * largest message; hops are at least their largest. These are estimates: lower bounds where
  * all ranks take their steps together.
@@ -48,7 +55,7 @@ struct swc_term {
 	double blocks;
 };
 
-/* A route, kept for the next messages: many have one of the latest two. */
+/* A route, kept for the next messages: many have one of the latest. */
 struct swc_symmetric_route {
 	uint32_t chan, from, to, n;
 	struct swc_topo_leg leg[SWC_TOPO_DIMS];
@@ -117,11 +124,20 @@ void swc_symmetric_begin(struct swc_symmetric *s, const struct swc_plan_args *ar
 	visits = s->kind == SWC_SYMMETRY_NONE	 ? topo->nranks
 		 : s->kind == SWC_SYMMETRY_LINES ? axes
 						 : 1;
-	if (visits > most_ranks) {
+	if (visits > most_ranks && args->algo == SWC_ALGO_SWING_B && topo->nlocal == 1 &&
+	    topo->kind == SWC_TOPO_TORUS) {
+		s->kind = SWC_SYMMETRY_ODD;
+		visits = 2;
+	} else if (visits > most_ranks) {
 		s->kind = SWC_SYMMETRY_SAMPLE;
 		visits = topo->nranks < SAMPLE ? topo->nranks : SAMPLE + 1;
 	}
 	s->nvisits = visits;
+}
+
+bool swc_symmetric_estimates(const struct swc_symmetric *s)
+{
+	return s->kind == SWC_SYMMETRY_SAMPLE || s->kind == SWC_SYMMETRY_ODD;
 }
 
 uint32_t swc_symmetric_rank(const struct swc_symmetric *s, uint32_t visit)
@@ -130,6 +146,8 @@ uint32_t swc_symmetric_rank(const struct swc_symmetric *s, uint32_t visit)
 		return visit == SAMPLE
 			       ? s->root
 			       : (uint32_t)((uint64_t)visit * (s->topo->nranks - 1) / (SAMPLE - 1));
+	if (s->kind == SWC_SYMMETRY_ODD && visit)
+		return s->topo->nranks - 1;
 	if (s->kind != SWC_SYMMETRY_LINES)
 		return visit;
 	for (uint32_t i = 0; visit && i < s->topo->ndims; i++) {
@@ -186,7 +204,7 @@ int swc_symmetric_open(struct swc_symmetric *s, uint32_t nsteps)
 		s->line = calloc(n * links, sizeof(*s->line));
 	s->mean = calloc(n * 2 * s->topo->ndims, sizeof(*s->mean));
 	s->single = calloc(n, sizeof(*s->single));
-	s->route = calloc(2, sizeof(*s->route));
+	s->route = calloc(SWC_TOPO_PAIRS, sizeof(*s->route));
 	return s->head && s->mean && s->single && s->route &&
 			       (s->line || s->kind != SWC_SYMMETRY_LINES)
 		       ? 0
@@ -221,6 +239,17 @@ static void add_line(struct swc_symmetric *s, uint32_t step, uint32_t from,
 	}
 }
 
+/* Of the last rank, only what begins at an odd coordinate. */
+static void add_odd(struct swc_symmetric *s, uint32_t step, uint32_t from, const struct swc_term *t)
+{
+	float *mean = s->mean + ((size_t)step * s->topo->ndims + t->dim) * 2;
+
+	if (from && s->topo->dim[t->dim] % 2)
+		mean[!t->up] += (float)t->blocks / 2;
+	for (int way = 0; !from && way < 2; way++)
+		mean[way] += (float)t->blocks * (float)t->hops / 2;
+}
+
 /* A message along one dimension. */
 static int add(struct swc_symmetric *s, uint32_t step, uint32_t from, const struct swc_term *t)
 {
@@ -228,6 +257,8 @@ static int add(struct swc_symmetric *s, uint32_t step, uint32_t from, const stru
 
 	if (s->kind == SWC_SYMMETRY_LINES)
 		add_line(s, step, from, t);
+	else if (s->kind == SWC_SYMMETRY_ODD)
+		add_odd(s, step, from, t);
 	else if (s->kind == SWC_SYMMETRY_SAMPLE)
 		s->mean[at] += (float)(t->blocks * t->hops / s->nvisits * s->topo->nranks /
 				       s->topo->nnodes);
@@ -260,7 +291,7 @@ static int add_switched(struct swc_symmetric *s, uint32_t step, uint32_t from, u
 static const struct swc_symmetric_route *route_of(struct swc_symmetric *s, uint32_t chan,
 						  uint32_t from, uint32_t to)
 {
-	struct swc_symmetric_route *r = &s->route[from < to];
+	struct swc_symmetric_route *r = &s->route[swc_topo_pair(from, to)];
 
 	if (r->n && r->chan == chan && r->from == from && r->to == to)
 		return r;
@@ -393,7 +424,7 @@ double swc_symmetric_peak(const struct swc_symmetric *s, uint32_t step)
 	for (uint32_t i = 0; s->line && i < links; i++)
 		if ((double)s->line[(size_t)step * links + i] > most)
 			most = (double)s->line[(size_t)step * links + i];
-	for (uint32_t i = 0; s->kind == SWC_SYMMETRY_SAMPLE && i < 2 * ndims; i++)
+	for (uint32_t i = 0; swc_symmetric_estimates(s) && i < 2 * ndims; i++)
 		if ((double)s->mean[(size_t)step * 2 * ndims + i] > most)
 			most = (double)s->mean[(size_t)step * 2 * ndims + i];
 	for (uint32_t i = 0; s->head[step] && i < 2 * ndims; i++) {

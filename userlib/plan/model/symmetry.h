@@ -12,7 +12,8 @@ struct swc_term;
 
 /**
  * struct swc_symmetric - loads of links, by step
- * @kind: how plans are alike; SWC_SYMMETRY_SAMPLE: not at all, some ranks stand for all
+ * @kind: how plans are alike; SWC_SYMMETRY_SAMPLE: not at all, some ranks stand for all;
+ *	SWC_SYMMETRY_ODD: not quite
  * @nvisits: ranks whose plans are needed
  * @visit: by number of the visit: the rank, see swc_symmetric_rank()
  *
@@ -30,19 +31,22 @@ struct swc_symmetric {
 	uint32_t nterms, room;
 	uint32_t line_at[SWC_TOPO_DIMS + 1];
 	float *line;   /* SWC_SYMMETRY_LINES: by step, link of the axes and way */
-	float *mean;   /* sample: by step, dimension and way */
+	float *mean;   /* sample, odd: by step, dimension and way */
 	float *single; /* sample, ring: by step, the largest message */
-	struct swc_symmetric_route *route; /* the latest, to lower and to higher nodes */
+	struct swc_symmetric_route *route; /* the latest, by swc_topo_pair() */
 	double ring_load; /* ring: of a block of each member, on the busiest link */
 	uint32_t ring_hops;
 };
 
 /*
  * Begin, with plans that are alike as @kind says. If more than @most_ranks would have to be visited,
- * it becomes SWC_SYMMETRY_SAMPLE. With SWC_SYMMETRY_NONE the rest is of no use.
+ * it becomes SWC_SYMMETRY_ODD or SWC_SYMMETRY_SAMPLE. With SWC_SYMMETRY_NONE the rest is of no use.
  */
 void swc_symmetric_begin(struct swc_symmetric *s, const struct swc_plan_args *args,
 			 const struct swc_topo *topo, enum swc_symmetry kind, uint32_t most_ranks);
+
+/* Are loads estimates? */
+bool swc_symmetric_estimates(const struct swc_symmetric *s);
 
 /* The rank of a visit. */
 uint32_t swc_symmetric_rank(const struct swc_symmetric *s, uint32_t visit);

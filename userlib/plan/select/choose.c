@@ -6,14 +6,16 @@
  * than that, and each connection takes more than a megabyte of kernel memory. Of equal ones the
  * fastest wins.
  *
- * Computing a cost takes time on large networks, so candidates come in the order of their steps, and
- * those are skipped whose steps and messages of one rank alone take longer than that.
+ * Computing a cost takes time on large networks, so the least time of each candidate is computed from
+ * the steps, routes and messages of one rank. The most promising candidate comes first, until the
+ * least time of the next one is longer than that of those that are known.
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "plan/model/walk.h"
+#include "plan/algo/bucket_least.h"
 #include "plan/select/choose.h"
-#include "plan/orders.h"
 #include "kmod/core/plan_check.h"
 #include "kmod/core/reduce.h"
 
@@ -26,6 +28,8 @@
 #define MOST_RANKS 512
 /* Times that differ by less count as equal. */
 #define NEARLY 1.02
+/* Of a share of the vector, because the model adds up numbers of type float. */
+#define EXACT 0.999999
 
 void swc_choices_init(struct swc_choices *c, const struct swc_topo *topo, bool reorder)
 {
@@ -67,15 +71,53 @@ static uint64_t reduced(const struct swc_plan_view *v, const struct swc_plan_ste
 	return sum;
 }
 
-/* The most blocks that a step sends to one peer. What goes to a peer stands together. */
-static uint64_t largest(const struct swc_plan_view *v, const struct swc_plan_step *s)
+/* A route of the open channel, kept for the next message. */
+struct last_route {
+	uint32_t chan, from, to, hops;
+	double slowness;
+};
+
+/* The links that a message to a node crosses, and how slow the slowest of them is. */
+static void find_route(const struct swc_topo *t, struct last_route *r, uint32_t chan, uint32_t from,
+		       uint32_t to)
+{
+	struct swc_topo_leg leg[SWC_TOPO_DIMS];
+	uint32_t n;
+
+	if (r->hops && r->chan == chan && r->from == from && r->to == to)
+		return;
+	*r = (struct last_route){ chan, from, to, from != to, 1 };
+	if (t->kind == SWC_TOPO_SWITCH || from == to)
+		return;
+	n = swc_topo_route(t, swc_topo_path(t, chan, from, to), from, to, leg);
+	r->hops = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		r->hops += leg[i].hops;
+		r->slowness = fmax(r->slowness, swc_topo_slowness(t, leg[i].dim));
+	}
+}
+
+/*
+ * Of what a step sends: the longest route, and the most blocks to one peer, in units of the fastest
+ * links. What goes to a peer stands together.
+ */
+static double largest(const struct swc_topo *t, const struct swc_plan_view *v, uint32_t chan,
+		      const struct swc_plan_step *s, struct last_route *route, uint32_t *hops)
 {
 	const struct swc_plan_xfer *x = &v->xfers[s->first_xfer];
-	uint64_t most = 0, sum = 0;
+	uint32_t from = swc_topo_node_of(t, v->hdr->rank);
+	uint64_t sum = 0;
+	double most = 0;
 
+	*hops = 0;
 	for (uint32_t i = 0; s->kind == SWC_STEP_NET && i < s->nsend; i++) {
+		uint32_t to = swc_topo_node_of(t, x[i].rank);
+		struct last_route *r = &route[swc_topo_pair(from, to)];
+
+		find_route(t, r, chan, from, to);
 		sum = (i && x[i].rank == x[i - 1].rank ? sum : 0) + x[i].nblocks;
-		most = sum > most ? sum : most;
+		most = fmax(most, (double)sum * r->slowness);
+		*hops = r->hops > *hops ? r->hops : *hops;
 	}
 	return most;
 }
@@ -84,22 +126,28 @@ static uint64_t largest(const struct swc_plan_view *v, const struct swc_plan_ste
 static void measure(const struct swc_choices *c, const void *plan, struct swc_candidate *cand)
 {
 	struct swc_plan_view v = swc_walk_view(plan);
+	struct last_route route[SWC_TOPO_PAIRS] = { 0 };
 
 	for (uint32_t i = 0; i < v.hdr->nchannels; i++) {
 		const struct swc_plan_channel *chan = &v.channels[i];
-		uint64_t blocks = 0, sums = 0;
-		uint32_t steps = 0;
+		uint32_t steps = 0, longest;
+		uint64_t sums = 0, hops = 0;
+		double blocks = 0;
 
 		for (uint32_t k = 0; k < chan->nsteps; k++) {
-			blocks += largest(&v, &v.steps[chan->first_step + k]);
-			sums += reduced(&v, &v.steps[chan->first_step + k]);
-			steps += v.steps[chan->first_step + k].kind == SWC_STEP_NET;
+			const struct swc_plan_step *s = &v.steps[chan->first_step + k];
+
+			blocks += largest(c->topo, &v, i, s, route, &longest);
+			hops += longest;
+			sums += reduced(&v, s);
+			steps += s->kind == SWC_STEP_NET;
 		}
 		cand->steps = steps > cand->steps ? steps : cand->steps;
+		cand->hops = hops > cand->hops ? hops : cand->hops;
 		if ((double)sums / v.nblocks > cand->reduced)
 			cand->reduced = (double)sums / v.nblocks;
-		if (c->topo->nlocal == 1 && (double)blocks / v.nblocks > cand->load)
-			cand->load = (double)blocks / v.nblocks;
+		if (c->topo->nlocal == 1 && 0.999 * blocks / v.nblocks > cand->load)
+			cand->load = 0.999 * blocks / v.nblocks;
 	}
 }
 
@@ -130,27 +178,22 @@ static struct swc_candidate serial(const struct swc_choices *c, enum swc_coll co
 				       .reduced = alone && coll != SWC_ALLGATHER ? share : 0 };
 }
 
-/*
- * split in more pieces: a long plan too, so only bounds are known. Each piece more takes one step
- * more. No link carries less than the closed form, and some channel reduces its part of the vector.
- */
-static struct swc_candidate more_pieces(const struct swc_choices *c, enum swc_coll coll,
-					const struct swc_candidate *few, int32_t param)
+/* Long plans too, whose cost is known without them; false if it is not. */
+static bool bucket(const struct swc_choices *c, enum swc_coll coll, enum swc_algo algo,
+		   int32_t param, struct swc_candidate *cand)
 {
-	const struct swc_topo *t = c->topo;
-	struct swc_candidate more = *few;
-	double rate[SWC_TOPO_DIMS];
+	struct swc_bucket_least least;
 
-	for (uint32_t i = 0; i < t->ndims; i++)
-		rate[i] = 1 / swc_topo_slowness(t, i);
-	more.param = param;
-	more.steps += (uint32_t)(param - few->param);
-	more.load = 0.999 *
-		    swc_orders_time(t->dim, rate, t->ndims, coll == SWC_ALLREDUCE ? 1 : 0.5);
-	more.reduced = coll == SWC_ALLGATHER || t->nlocal != 1
-			       ? 0
-			       : 0.999 * (1 - 1.0 / t->nnodes) / (2 * t->ndims);
-	return more;
+	if (swc_bucket_least(&least, c->topo, coll, algo, param))
+		return false;
+	*cand = (struct swc_candidate){ .algo = algo,
+					.param = param,
+					.steps = least.steps,
+					.hops = least.steps,
+					.load = EXACT * least.load,
+					.reduced = EXACT * least.reduced,
+					.connections = least.connections };
+	return true;
 }
 
 /* Add a candidate if it has a plan for rank 0; false if it has not. */
@@ -167,8 +210,7 @@ static bool consider(struct swc_choices *c, enum swc_coll coll, enum swc_algo al
 		c->coll[coll].n++;
 		return true;
 	}
-	if (swc_algo_info(algo)->pieces && param > 1) {
-		*to = more_pieces(c, coll, &to[-1], param);
+	if (bucket(c, coll, algo, param, to)) {
 		c->coll[coll].n++;
 		return true;
 	}
@@ -266,15 +308,19 @@ static void keep(struct best *b, double ns)
 	b->ns[i] = ns;
 }
 
-/* Can a candidate be among the best? */
-static bool can_matter(const struct swc_choices *c, const struct swc_candidate *cand,
-		       const struct best *b, uint64_t bytes)
+/* The least time that a candidate can take. */
+static double least_time(const struct swc_choices *c, const struct swc_candidate *cand,
+			 uint64_t bytes)
 {
-	double least = cand->steps * c->net.step_ns + cand->load * (double)bytes * 8 / c->net.gbps;
+	double bits = (double)bytes * 8, reduce = c->net.reduce_gbps;
 
-	if (c->net.reduce_gbps > 0)
-		least += cand->reduced * (double)bytes * 8 / c->net.reduce_gbps;
+	return cand->steps * c->net.step_ns + (double)cand->hops * c->net.hop_ns +
+	       cand->load * bits / c->net.gbps + (reduce > 0 ? cand->reduced * bits / reduce : 0);
+}
 
+/* Can a candidate that takes so long at least be among the best? */
+static bool can_matter(const struct best *b, double least)
+{
 	return b->n < b->max || least <= b->ns[b->max - 1] || least <= b->ns[0] * NEARLY;
 }
 
@@ -288,14 +334,64 @@ static bool is_guessed(const struct swc_choices *c, const struct swc_candidate *
 	       (cand->algo == SWC_ALGO_TREE || cand->algo == SWC_ALGO_DTREE);
 }
 
+/* Of the candidates that may be used and have not been looked at, the one with the least time. */
+static struct swc_candidate *next_candidate(struct swc_choices *c, enum swc_coll coll)
+{
+	struct swc_candidate *next = NULL;
+
+	for (unsigned int i = 0; i < c->coll[coll].n; i++) {
+		struct swc_candidate *cand = &c->coll[coll].cand[i];
+
+		if (cand->waits && !cand->refused && (!next || cand->least < next->least))
+			next = cand;
+	}
+	if (next)
+		next->waits = false;
+	return next;
+}
+
+/* Of the candidates whose times are nearly the best, the one with the fewest connections. */
+static const struct swc_candidate *winner(const struct swc_choices *c, enum swc_coll coll,
+					  const struct best *best)
+{
+	const struct swc_candidate *won = NULL;
+
+	for (unsigned int i = 0; i < c->coll[coll].n; i++) {
+		const struct swc_candidate *cand = &c->coll[coll].cand[i];
+
+		if (cand->ns < 0 || cand->ns > best->ns[0] * NEARLY ||
+		    (won &&
+		     (cand->cost.connections > won->cost.connections ||
+		      (cand->cost.connections == won->cost.connections && cand->ns >= won->ns))))
+			continue;
+		won = cand;
+	}
+	return won;
+}
+
+/*
+ * Is it certain that the winner so far remains? No candidate from here on is faster than the best
+ * one, as none has less than the least time of this one.
+ */
+static bool is_beaten(const struct swc_choices *c, enum swc_coll coll, const struct best *best,
+		      const struct swc_candidate *next)
+{
+	const struct swc_candidate *won;
+
+	if (best->max > 1 || !best->n || next->least < best->ns[0])
+		return false;
+	won = winner(c, coll, best);
+	return next->connections > won->cost.connections ||
+	       (next->connections == won->cost.connections && next->least > won->ns);
+}
+
 /* @guessed: take those that are guessed, or the others. */
 static struct swc_choice best_of(struct swc_choices *c, enum swc_coll coll, bool in_order,
 				 uint64_t bytes, unsigned int nbest, bool guessed)
 {
-	struct swc_choice choice = { swc_choices_fallback(c->topo, coll), SWC_PARAM_DEFAULT,
-				     SWC_REASON_ONLY, 0 };
 	struct best best = { .max = nbest < SWC_CHOICES_BEST ? nbest : SWC_CHOICES_BEST };
-	uint32_t connections = UINT32_MAX;
+	const struct swc_candidate *won;
+	struct swc_candidate *next;
 
 	if (!c->coll[coll].cand)
 		find_candidates(c, coll);
@@ -303,24 +399,21 @@ static struct swc_choice best_of(struct swc_choices *c, enum swc_coll coll, bool
 		struct swc_candidate *cand = &c->coll[coll].cand[i];
 
 		cand->ns = -1;
-		if ((in_order && cand->order_varies) || cand->refused ||
-		    is_guessed(c, cand) != guessed || !can_matter(c, cand, &best, bytes))
-			continue;
-		cand->ns = time_of(c, coll, cand, bytes);
-		if (cand->ns >= 0)
-			keep(&best, cand->ns);
+		cand->waits = !(in_order && cand->order_varies) && is_guessed(c, cand) == guessed;
+		cand->least = least_time(c, cand, bytes);
 	}
-	for (unsigned int i = 0; i < c->coll[coll].n; i++) {
-		const struct swc_candidate *cand = &c->coll[coll].cand[i];
-		uint32_t n = cand->cost.connections;
-
-		if (cand->ns < 0 || cand->ns > best.ns[0] * NEARLY || n > connections ||
-		    (n == connections && cand->ns >= choice.ns))
+	while ((next = next_candidate(c, coll)) && can_matter(&best, next->least)) {
+		if (is_beaten(c, coll, &best, next))
 			continue;
-		connections = n;
-		choice = (struct swc_choice){ cand->algo, cand->param, SWC_REASON_MODEL, cand->ns };
+		next->ns = time_of(c, coll, next, bytes);
+		if (next->ns >= 0)
+			keep(&best, next->ns);
 	}
-	return choice;
+	won = winner(c, coll, &best);
+	if (!won)
+		return (struct swc_choice){ swc_choices_fallback(c->topo, coll), SWC_PARAM_DEFAULT,
+					    SWC_REASON_ONLY, 0 };
+	return (struct swc_choice){ won->algo, won->param, SWC_REASON_MODEL, won->ns };
 }
 
 static struct swc_choice by_model(struct swc_choices *c, enum swc_coll coll, bool in_order,

@@ -8,21 +8,29 @@
 #include "plan/model/model.h"
 #include "plan/select/tuning.h"
 
-/*
- * A candidate. @steps, @load and @reduced are of rank 0, so no time can be less: steps of its longest
- * channel; the sum over them of its largest message, as a share of the vector; and what a channel
- * reduces, likewise. @refused: it has no plan after all. @cost is valid if @known. @ns is its time for the size of the latest choice,
- * negative if that did not need it.
+/**
+ * struct swc_candidate - an algorithm that may be chosen
+ * @steps, @hops, @load, @reduced: of the plan of rank 0, so no time can be less: steps of its
+ *	longest channel; the sums over them of the longest route, and of the largest message as a
+ *	share of the vector, in units of the fastest links; and what a channel reduces, likewise
+ * @connections: that a rank needs at least
+ * @known, @cost: the cost, once it was needed
+ * @refused: it has no plan after all
+ * @least: of the latest choice: the least time for its size
+ * @waits: it was not looked at
+ * @ns: the time, negative if the choice did not need it
  */
 struct swc_candidate {
 	enum swc_algo algo;
 	int32_t param;
 	uint32_t steps;
+	uint64_t hops;
 	double load, reduced;
+	uint32_t connections;
 	bool order_varies;
-	bool known, refused;
+	bool known, refused, waits;
 	struct swc_cost cost;
-	double ns;
+	double least, ns;
 };
 
 /* The most times that swc_choices_take() makes sure of. */

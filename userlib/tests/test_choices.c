@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the choice does not compute cannot win: it is the same as from the costs of all candidates. And
+ * what it computes without plans is what the model finds in them. TAP on stdout.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "plan/algo/bucket_least.h"
+#include "plan/select/choose.h"
+#include "tap.h"
+#include "topos.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+/* Plans that are built for a cost; as in choose.c. */
+#define MOST_RANKS 512
+#define SMALL (COUNT(shapes) - 3)
+
+static const char *const shapes[] = {
+	"ring:2",
+	"ring:7",
+	"ring:16",
+	"switch:5",
+	"switch:16",
+	"mesh:4x4",
+	"mesh:9",
+	"torus:4x4",
+	"torus:2x8",
+	"torus:3x5",
+	"torus:2x3x4",
+	"torus:2x16@400Gbps/100Gbps",
+	"torus:5x5@100Gbps/25Gbps,2us",
+	"torus:4x2x2@100Gbps/50Gbps/10Gbps",
+	"torus:4x4*2",
+	"ring:6*3",
+	"ring:3*1,2,3",
+	/* The rest: for costs without plans only. */
+	"torus:9x9",
+	"torus:2x60",
+	"torus:3x31",
+};
+
+/* ---- the choice ---- */
+
+/* Candidates with their costs, so that none has to be guessed. */
+static void know_all(struct swc_choices *c, enum swc_coll coll)
+{
+	struct swc_candidate *cand = calloc(SWC_ALGO_NR * SWC_ALGO_PARAMS, sizeof(*cand));
+	unsigned int n = 0;
+
+	if (!cand)
+		abort();
+	for (enum swc_algo algo = 0; algo < SWC_ALGO_NR; algo++) {
+		struct swc_plan_args a = {
+			.coll = coll, .algo = algo, .topo = c->topo, .nranks = c->topo->nranks
+		};
+
+		if (!(swc_algo_info(algo)->colls & 1u << coll) || swc_algo_info(algo)->one_node)
+			continue;
+		for (uint32_t i = 0; swc_algo_param(algo, coll, i, &a.param); i++) {
+			cand[n] = (struct swc_candidate){ .algo = algo, .param = a.param };
+			if (swc_cost_estimate(&a, MOST_RANKS, &cand[n].cost, NULL, NULL, NULL, 0))
+				break;
+			cand[n].known = true;
+			cand[n].steps = cand[n].cost.eager.steps;
+			cand[n].order_varies = cand[n].cost.order_varies;
+			n++;
+		}
+	}
+	c->coll[coll].cand = cand;
+	c->coll[coll].n = n;
+}
+
+/*
+ * The same choice? Where two candidates are equal in everything, which of them is chosen follows from
+ * their order: not compared.
+ */
+static bool same_choice(const struct swc_topo *t, enum swc_coll coll, enum swc_dtype dtype,
+			uint64_t bytes, unsigned int best, struct swc_choices *all)
+{
+	struct swc_choices some;
+	struct swc_choice a, b;
+	bool same;
+
+	swc_choices_init(&some, t, false);
+	a = swc_choices_take(&some, coll, dtype, SWC_SUM, bytes, best);
+	b = swc_choices_take(all, coll, dtype, SWC_SUM, bytes, best);
+	same = a.reason == b.reason && fabs(a.ns - b.ns) <= 1e-9 * b.ns;
+	if (!same)
+		printf("# collective %d, %llu bytes: %s:%d in %g ns, of all %s:%d in %g\n", coll,
+		       (unsigned long long)bytes, swc_algo_name(a.algo), a.param, a.ns,
+		       swc_algo_name(b.algo), b.param, b.ns);
+	swc_choices_free(&some);
+	return same;
+}
+
+static bool same_choices(const char *text)
+{
+	struct swc_topo t = topo_of(text);
+	bool good = true;
+
+	for (enum swc_coll coll = 0; coll < SWC_COLL_NR; coll++) {
+		struct swc_choices all;
+
+		swc_choices_init(&all, &t, false);
+		know_all(&all, coll);
+		for (uint64_t bytes = 8; bytes <= 1ull << 35; bytes *= 128)
+			good &= same_choice(&t, coll, SWC_I32, bytes, 1, &all) &&
+				same_choice(&t, coll, SWC_F32, 4 * bytes, 1, &all) &&
+				same_choice(&t, coll, SWC_F32, bytes, SWC_CHOICES_BEST, &all);
+		swc_choices_free(&all);
+	}
+	if (!good)
+		printf("# on %s\n", text);
+	swc_topo_free(&t);
+	return good;
+}
+
+static void test_choices(void)
+{
+	bool good = true;
+
+	for (size_t i = 0; i < SMALL; i++)
+		good &= same_choices(shapes[i]);
+	ok(good, "the choice is that of all candidates");
+}
+
+/* ---- costs without plans ---- */
+
+static bool near(double a, double b)
+{
+	return fabs(a - b) <= 1e-5 * fabs(b);
+}
+
+static bool same_cost(const struct swc_topo *t, enum swc_coll coll, enum swc_algo algo,
+		      int32_t param)
+{
+	struct swc_plan_args a = {
+		.coll = coll, .algo = algo, .param = param, .topo = t, .nranks = t->nranks
+	};
+	struct swc_bucket_least least;
+	struct swc_cost cost;
+	bool good;
+
+	if (swc_bucket_least(&least, t, coll, algo, param))
+		return t->kind != SWC_TOPO_TORUS || t->nnodes < 2 ||
+		       swc_cost_estimate(&a, UINT32_MAX, &cost, NULL, NULL, NULL, 0);
+	if (swc_cost_estimate(&a, UINT32_MAX, &cost, NULL, NULL, NULL, 0))
+		return true;
+	if (t->nlocal != 1)
+		return least.steps <= cost.eager.steps && least.connections <= cost.connections &&
+		       least.load <= 1.00001 * fmin(cost.eager.load, cost.phased.load);
+	good = least.steps == cost.eager.steps && least.steps == cost.eager.hops &&
+	       near(least.load, fmin(cost.eager.load, cost.phased.load)) &&
+	       near(least.reduced, cost.reduced) && least.connections == cost.connections;
+	if (!good)
+		printf("# %s:%d, collective %d: %u steps, load %g, reduced %g, %u connections;"
+		       " by plans %u, %g or %g, %g, %u\n",
+		       swc_algo_name(algo), param, coll, least.steps, least.load, least.reduced,
+		       least.connections, cost.eager.steps, cost.eager.load, cost.phased.load,
+		       cost.reduced, cost.connections);
+	return good;
+}
+
+static void test_buckets(void)
+{
+	bool good = true;
+
+	for (size_t i = 0; i < COUNT(shapes); i++) {
+		struct swc_topo t = topo_of(shapes[i]);
+
+		for (enum swc_coll coll = SWC_ALLREDUCE; coll <= SWC_ALLGATHER; coll++) {
+			good &= same_cost(&t, coll, SWC_ALGO_BUCKET, SWC_PARAM_DEFAULT) &&
+				same_cost(&t, coll, SWC_ALGO_BUCKET2, SWC_PARAM_DEFAULT);
+			for (int32_t pieces = 1; pieces <= 128; pieces += pieces > 3 ? pieces : 1)
+				good &= same_cost(&t, coll, SWC_ALGO_SPLIT, pieces);
+		}
+		if (!good)
+			printf("# on %s\n", shapes[i]);
+		swc_topo_free(&t);
+	}
+	ok(good, "bucket, bucket2, split: the cost of their plans, without them");
+}
+
+/* swing-b where sides are odd: how far two plans are from all. */
+static void test_odd(void)
+{
+	static const char *const odd[] = { "ring:101", "torus:2x51", "torus:9x11", "torus:3x33",
+					   "torus:15x15" };
+	bool good = true;
+
+	for (size_t i = 0; i < COUNT(odd); i++) {
+		struct swc_topo t = topo_of(odd[i]);
+		struct swc_plan_args a = { .coll = SWC_ALLREDUCE,
+					   .algo = SWC_ALGO_SWING_B,
+					   .param = SWC_PARAM_DEFAULT,
+					   .topo = &t,
+					   .nranks = t.nranks };
+		struct swc_cost all, some;
+		double ratio;
+
+		if (swc_cost_compute(&a, &all, NULL, NULL, NULL, 0) ||
+		    swc_cost_estimate(&a, 2, &some, NULL, NULL, NULL, 0))
+			abort();
+		ratio = some.eager.load / all.eager.load;
+		if (some.sampled != 2 || some.eager.steps != all.eager.steps || ratio < 0.8 ||
+		    ratio > 1.2 || some.connections != all.connections) {
+			printf("# %s: %u plans, %u and %u steps, %u and %u connections, load %g\n",
+			       odd[i], some.sampled, some.eager.steps, all.eager.steps,
+			       some.connections, all.connections, ratio);
+			good = false;
+		}
+		swc_topo_free(&t);
+	}
+	ok(good, "swing-b on odd sides: load from two plans");
+}
+
+int main(void)
+{
+	test_choices();
+	test_buckets();
+	test_odd();
+	return done();
+}
