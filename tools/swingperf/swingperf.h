@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "pattern.h"
 #include "common/cli.h"
@@ -132,6 +133,15 @@ int perf_rank_row(struct perf_rank *r, size_t bytes, bool in_place, struct perf_
 
 /* tune.c; the exit status */
 int perf_tune(const struct perf_options *opt, struct team *team);
+/* Make the id of the team that of communicator number @number of a run, the same on all ranks. */
+void perf_tune_id(struct team *team, unsigned int number);
+
+/*
+ * links.c: measure the rates of links, if there are any, and write them to @f, which rank 0 has. *number is
+ * the next communicator's. 0, or a negative errno after a message.
+ */
+int perf_tune_links(const struct perf_options *opt, struct team *team, unsigned int *number,
+		    FILE *f);
 
 /*
  * sparse.c: sparse allreduces by one mode or all, at all sizes, on an open rank. 0, or a negative errno

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * swingperf --tune: measures every algorithm at every size, each by a communicator of its own, and writes
- * the times to a tuning file for the library's automatic choice.
+ * swingperf --tune: measures the links, and every algorithm at every size, each by a communicator of its own,
+ * and writes rates and times to a tuning file for the library's automatic choice.
  */
 #include "swingperf.h"
 
@@ -23,6 +23,12 @@ static void write_line(FILE *f, const struct perf_options *opt, const struct swi
 	fflush(f);
 }
 
+void perf_tune_id(struct team *team, unsigned int number)
+{
+	for (unsigned int i = 0; i < 4; i++)
+		team->id.bytes[i] ^= (unsigned char)(number >> 8 * i);
+}
+
 /* All sizes with one algorithm. 0; -EOPNOTSUPP if it is not possible here; or an error after a message. */
 static int tune_algo(const struct perf_options *all, struct team *team, const char *algo,
 		     unsigned int number, FILE *f)
@@ -34,9 +40,7 @@ static int tune_algo(const struct perf_options *all, struct team *team, const ch
 	int ret;
 
 	opt.algo = algo;
-	/* An id of its own for each communicator, the same on all ranks. */
-	for (unsigned int i = 0; i < 4; i++)
-		team->id.bytes[i] ^= (unsigned char)(number >> 8 * i);
+	perf_tune_id(team, number);
 	ret = perf_rank_open(&r);
 	team->id = id;
 	for (size_t i = 0; !ret && i < opt.nsizes; i++) {
@@ -63,13 +67,14 @@ int perf_tune(const struct perf_options *opt, struct team *team)
 	FILE *f = team->rank ? NULL : fopen(opt->tune, "w");
 	unsigned int number = 1;
 	const char *name;
-	int ret = 0;
+	int ret;
 
 	if (!team->rank && !f) {
 		fprintf(stderr, "swingperf: --tune %s: %s\n", opt->tune, strerror(errno));
 		team_fail(team);
 		return 2;
 	}
+	ret = perf_tune_links(opt, team, &number, f);
 	for (int i = 0; (!ret || ret == -EOPNOTSUPP) && (name = swingcoll_algo_name(i)); i++) {
 		char hybrid[64];
 

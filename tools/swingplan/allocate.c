@@ -7,6 +7,9 @@
  * linear, and v_i / B_i <= t is convex in B: any local optimum of the time is the optimum. Time times cost has one
  * optimum if only the total is given, but may have several with other constraints, so it is searched for along the
  * cost: the least time at each cost is convex, and the best of a grid of costs is refined.
+ *
+ * Links may be slower than they should be. With rates that were measured on the running system, a dimension gives
+ * a part of the bandwidth that is allocated to it, its efficiency, so v_i / (e_i B_i) takes the place of v_i / B_i.
  */
 #include "swingplan.h"
 
@@ -15,7 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/select/tuning.h"
 #include "spec.h"
+#include "src/files.h"
 
 #ifndef HAVE_NLOPT
 int allocate_run(const struct plan_options *opt)
@@ -333,9 +338,15 @@ static void search_costs(struct problem *p, double *b)
 
 /* ------------------------------------------------------------------ output */
 
+/*
+ * @tuned: links were measured; then @efficiency by dimension, @nominal, what would be allocated if
+ * all were 1, and the time that this takes
+ */
 struct answer {
 	double time, equal, cost, equal_cost;
 	double bandwidth[SWC_TOPO_DIMS], sensitivity[SWC_TOPO_DIMS];
+	bool tuned;
+	double efficiency[SWC_TOPO_DIMS], nominal[SWC_TOPO_DIMS], nominal_time;
 };
 
 static void evaluate(const struct problem *p, const double *b, struct answer *a)
@@ -378,7 +389,27 @@ static void print_json(const struct spec *s, const struct answer *a)
 	}
 	cJSON_AddItemToObject(o, "sensitivity",
 			      cJSON_CreateDoubleArray(a->sensitivity, (int)s->ndims));
+	if (a->tuned) {
+		cJSON_AddItemToObject(o, "efficiency",
+				      cJSON_CreateDoubleArray(a->efficiency, (int)s->ndims));
+		cJSON_AddItemToObject(o, "nominal_bandwidth",
+				      cJSON_CreateDoubleArray(a->nominal, (int)s->ndims));
+		cJSON_AddNumberToObject(o, "time_nominal_ns", a->nominal_time);
+		cJSON_AddNumberToObject(o, "speedup_over_nominal", a->nominal_time / a->time);
+	}
 	json_document(stdout, o);
+}
+
+/* What the measured rates have changed. */
+static void print_changes(const struct spec *s, const struct answer *a)
+{
+	char text[NUMBER_TEXT];
+
+	for (uint32_t i = 0; i < s->ndims; i++)
+		printf("dimension %-12u gives %.4g of its rate: %.6g GB/s, %.6g without measurement\n",
+		       i, a->efficiency[i], a->bandwidth[i], a->nominal[i]);
+	printf("%-22s %s, %.4g times as long\n", "time without it",
+	       number_ns(a->nominal_time, text), a->nominal_time / a->time);
 }
 
 static void print(const struct spec *s, const struct answer *a)
@@ -391,6 +422,8 @@ static void print(const struct spec *s, const struct answer *a)
 	for (uint32_t i = 0; i < s->ndims; i++)
 		printf("%-10u %6u %12.6g %24.6g\n", i, s->size[i], a->bandwidth[i],
 		       a->sensitivity[i]);
+	if (a->tuned)
+		print_changes(s, a);
 	printf("%-22s %s, %.4g times as fast as", "time", number_ns(a->time, text),
 	       a->equal / a->time);
 	printf(" equal shares' %s\n", number_ns(a->equal, text));
@@ -399,28 +432,79 @@ static void print(const struct spec *s, const struct answer *a)
 		       a->cost, a->equal * a->equal_cost / (a->time * a->cost));
 }
 
-int allocate_run(const struct plan_options *opt)
-{
-	struct problem *p = calloc(1, sizeof(*p));
-	double b[SWC_TOPO_DIMS] = { 0 };
-	struct answer a = { 0 };
-	struct spec s;
+/* ------------------------------------------------------------------ the run */
 
-	if (!p)
-		plan_no_memory();
-	spec_read_allocate(&s, opt->spec);
-	p->spec = &s;
-	p->ndims = s.ndims;
-	for (unsigned int i = 0; i < s.nphases; i++)
-		add_kind(p, &s.phase[i]);
+/* What dimensions give of their rates, from the rates in the topology and in the tuning file. */
+static void read_efficiency(const struct plan_options *opt, const struct spec *s,
+			    double *efficiency)
+{
+	struct swc_topo topo = opt->topo;
+	char why[SWC_TEXT_BYTES] = "";
+	struct swc_tuning t;
+	int ret;
+
+	if (!opt->topo_text || !(topo.gbps > 0))
+		plan_bad("--tuning: needs --topo with the rates that links should have, such as "
+			 "torus:4x4@60Gbps/30Gbps");
+	if (topo.ndims != s->ndims || memcmp(topo.dim, s->size, s->ndims * sizeof(*s->size)))
+		plan_bad("--topo %s: has other sizes than the specification", opt->topo_text);
+	ret = swc_file_tuning(&t, opt->tuning, &topo, why, sizeof(why));
+	if (ret)
+		plan_bad("--tuning %s: %s", opt->tuning, *why ? why : strerror(-ret));
+	if (!(t.gbps > 0))
+		plan_bad("--tuning %s: has no rates of the links of %s", opt->tuning,
+			 opt->topo_text);
+	swc_tuning_links(&t, &topo);
+	for (uint32_t i = 0; i < s->ndims; i++)
+		efficiency[i] = topo.gbps / swc_topo_slowness(&topo, i) /
+				(opt->topo.gbps / swc_topo_slowness(&opt->topo, i));
+	swc_tuning_free(&t);
+}
+
+/* The best shares if dimensions give a part of their bandwidth. */
+static void allocate(struct problem *p, const struct spec *s, const double *efficiency, double *b)
+{
+	*p = (struct problem){ .spec = s, .ndims = s->ndims };
+	for (unsigned int i = 0; i < s->nphases; i++) {
+		struct spec_phase phase = s->phase[i];
+
+		for (uint32_t k = 0; k < s->ndims; k++)
+			phase.v[k] /= efficiency[k];
+		add_kind(p, &phase);
+	}
 	for (unsigned int i = 0; i < p->nkinds; i++)
 		p->weights += p->kind[i].count;
 	if (!p->nkinds)
 		plan_bad("--spec: no phase moves anything");
 	start(p, b);
-	if (s.time_cost)
+	if (s->time_cost)
 		search_costs(p, b);
+}
+
+int allocate_run(const struct plan_options *opt)
+{
+	struct problem *p = calloc(1, sizeof(*p));
+	double b[SWC_TOPO_DIMS] = { 0 }, nominal[SWC_TOPO_DIMS] = { 0 };
+	struct answer a = { .tuned = opt->tuning };
+	struct spec s;
+
+	if (!p)
+		plan_no_memory();
+	if (opt->topo_text && !opt->tuning)
+		plan_bad("--topo: is for --tuning only");
+	spec_read_allocate(&s, opt->spec);
+	for (uint32_t i = 0; i < s.ndims; i++)
+		a.efficiency[i] = 1;
+	if (a.tuned) {
+		allocate(p, &s, a.efficiency, nominal);
+		read_efficiency(opt, &s, a.efficiency);
+	}
+	allocate(p, &s, a.efficiency, b);
 	evaluate(p, b, &a);
+	for (uint32_t i = 0; i < s.ndims; i++)
+		a.nominal[i] = nominal[i] * s.total;
+	if (a.tuned)
+		a.nominal_time = s.compute_ns + time_at(p, nominal);
 	if (opt->json)
 		print_json(&s, &a);
 	else

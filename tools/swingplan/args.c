@@ -75,7 +75,7 @@ static const struct cli_option options[OPTION_NR] = {
 			     "allow algorithms that may give ranks float results which differ in "
 			     "their last bits" },
 	[OPTION_TUNING] = { OPTION_TUNING, 0, "tuning", "FILE",
-			    "correct the choice by the times in this file" },
+			    "correct the model by the times and rates in this file, which swingperf --tune writes" },
 	[OPTION_OUT_DIR] = { OPTION_OUT_DIR, 0, "out", "DIR", "write to this folder" },
 	[OPTION_OUT_FILE] = { OPTION_OUT_FILE, 0, "out", "FILE",
 			      "write the plans to this file (default: standard output)" },

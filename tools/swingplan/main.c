@@ -61,9 +61,11 @@ static const struct verb verbs[] = {
 	  .run = import_run },
 	{ .name = "allocate",
 	  .text = "divide bandwidth among dimensions for the least time, or time times cost",
-	  .takes = BIT(SPEC),
+	  .takes = BIT(SPEC) | BIT(TOPO) | BIT(TUNING),
 	  .needs = BIT(SPEC),
-	  .notes = "The specification is described in swingplan(1).",
+	  .notes =
+		  "The specification is described in swingplan(1). With --tuning, --topo has the rates that\n"
+		  "links should have.",
 	  .run = allocate_run },
 	{ .name = "orders",
 	  .text = "split a vector among orders of dimensions for the least time",

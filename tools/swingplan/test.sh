@@ -170,6 +170,22 @@ if [[ $allocate ]]; then
 		{"op": "alltoall", "bytes": 2e8, "count": 4},
 		{"op": "allgather", "bytes": 1e6, "count": 10, "groups": [4,8,1]}]}'
 	json "allocate: caps and linear constraints" "$(near "d['time_ns']" 43026790)" allocate --spec "$dir/spec"
+	# One dimension has half of its rate: what it would get without the measurement is not enough.
+	spec '{"sizes": [4,4], "total": 90, "phases": [{"op": "allreduce", "bytes": 1e9}]}'
+	printf 'links torus:4x4@9Gbps\nlinks torus:4x4@60Gbps/15Gbps\nlinks ring:16@1Gbps\n' >"$dir/tuning"
+	json "allocate: corrected by measured rates" "$(near "d['time_ns']" 25e6) and
+		$(near "d['bandwidth'][0]" 60) and d['efficiency'] == [1, 0.5] and $(near "d['nominal_bandwidth'][0]" 72) and
+		$(near "d['time_nominal_ns']" 41666667) and $(near "d['speedup_over_nominal']" 1.66667)" \
+		allocate --spec "$dir/spec" --topo torus:4x4@60Gbps/30Gbps --tuning "$dir/tuning"
+	good "allocate: what the rates have changed" "^dimension 1 .* 0.5 of its rate: 30 GB/s, 18 without" \
+		allocate --spec "$dir/spec" --topo torus:4x4@60Gbps/30Gbps --tuning "$dir/tuning"
+	bad "needs --topo with the rates" allocate --spec "$dir/spec" --topo torus:4x4 --tuning "$dir/tuning"
+	bad "other sizes than the spec" allocate --spec "$dir/spec" --topo torus:2x8@1Gbps --tuning "$dir/tuning"
+	bad "--topo: is for --tuning" allocate --spec "$dir/spec" --topo torus:4x4@1Gbps
+	echo 'links torus:4x4@0ns' >"$dir/tuning"
+	bad "line 1: expected .*figures of its links" allocate --spec "$dir/spec" --topo torus:4x4@1Gbps --tuning "$dir/tuning"
+	echo 'links torus:4x4@5us' >"$dir/tuning"
+	bad "no rates of the links" allocate --spec "$dir/spec" --topo torus:4x4@1Gbps --tuning "$dir/tuning"
 	# Speed-up, and gain of time times cost, at totals of 100, 500 and 1000 GB/s.
 	tools/bench/workloads --out "$dir/workloads" >"$dir/err" && python3 - "$dir/workloads/workloads.json" <<'END' >>"$dir/err"
 import json, sys
@@ -199,7 +215,7 @@ for i in range(150):
 END
 	verdict $? "150 damaged specifications"
 else
-	for name in "least time" "least time times cost" constraints workloads damaged; do
+	for name in "least time" "least time times cost" constraints "measured rates" workloads damaged; do
 		skip "allocate: $name" "built without NLopt: apt-get install libnlopt-dev"
 	done
 fi

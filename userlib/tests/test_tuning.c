@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Tuning files, and the choice of algorithms by measured times and by the model. TAP on stdout. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +9,12 @@
 
 #include <swingcoll.h>
 
+#include "kmod/core/plan_check.h"
+#include "plan/algo/exchange.h"
 #include "plan/select/choose.h"
 #include "src/files.h"
 #include "tap.h"
+#include "topos.h"
 
 static int read_text(struct swc_tuning *t, const char *text, const char *topo_text, char *why,
 		     size_t why_bytes)
@@ -97,6 +101,113 @@ static void test_links(void)
 	swc_choices_free(&uneven);
 	swc_tuning_free(&t);
 	swc_topo_free(&topo);
+}
+
+/* What is measured becomes a line, which is read as the same rates. */
+static void test_written(void)
+{
+	static const struct {
+		const char *topo, *links;
+		double gbps[SWC_TOPO_DIMS];
+	} rows[] = {
+		{ "torus:4x4", "torus:4x4@57.3Gbps/14.1Gbps", { 57.3, 14.1 } },
+		{ "torus:4x4@400Gbps/100Gbps", "torus:4x4@3Gbps", { 3, 3 } },
+		{ "torus:2x3x1",
+		  "torus:2x3x1@0.000203125Gbps/0.1Gbps/0.1Gbps",
+		  { 2.03125e-4, .1 } },
+		{ "switch:4*2@1Gbps", "switch:4*2@93.75Gbps", { 93.75 } },
+	};
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct swc_topo t = topo_of(rows[i].topo), again = topo_of(rows[i].topo);
+		struct swc_tuning read;
+		char text[200], line[220], why[200];
+
+		good &= swc_tuning_rates(&t, rows[i].gbps);
+		swc_topo_format(&t, text, sizeof(text));
+		good &= !strcmp(text, rows[i].links);
+		snprintf(line, sizeof(line), "links %s\n", text);
+		good &= !read_text(&read, line, rows[i].topo, why, sizeof(why));
+		swc_tuning_links(&read, &again);
+		for (uint32_t k = 0; k < t.ndims; k++) {
+			double gbps = again.gbps / swc_topo_slowness(&again, k);
+			double want = rows[i].gbps[k] > 0 ? rows[i].gbps[k] : t.gbps;
+
+			good &= fabs(gbps / want - 1) < 1e-9;
+		}
+		if (!good)
+			printf("# %s\n", text);
+		swc_tuning_free(&read);
+		swc_topo_free(&t);
+		swc_topo_free(&again);
+	}
+	ok(good, "measured rates are written and read");
+	ok(!swc_tuning_rates(&(struct swc_topo){ .ndims = 2 }, (double[SWC_TOPO_DIMS]){ 0 }),
+	   "no rates, no line");
+}
+
+/* The messages of an exchange by link, in shards; false if another dimension's link is used. */
+static bool count_links(const struct swc_topo *t, uint32_t dim, uint32_t rank, double *load)
+{
+	const struct swc_plan_step *s;
+	struct swc_plan_view v;
+	uint32_t from = swc_topo_node_of(t, rank);
+	bool good = true;
+	char why[200];
+	size_t bytes;
+	void *plan;
+
+	if (swc_exchange_build(t, dim, rank, &plan, &bytes) ||
+	    swc_plan_check(plan, bytes, &v, why, sizeof(why)))
+		return false;
+	s = &v.steps[v.channels[0].first_step];
+	for (uint32_t i = 0; s->kind == SWC_STEP_NET && i < s->nsend; i++) {
+		const struct swc_plan_xfer *x = &v.xfers[s->first_xfer + i];
+		struct swc_topo_leg leg[SWC_TOPO_DIMS];
+		uint32_t n = swc_topo_route(t, x->path, from, swc_topo_node_of(t, x->rank), leg);
+		bool hub = t->kind == SWC_TOPO_SWITCH;
+
+		good &= hub || (n == 1 && leg[0].dim == dim && leg[0].hops == 1);
+		load[2 * from + (!hub && leg[0].down)] += (double)x->nblocks / v.hdr->shard_blocks;
+	}
+	free(plan);
+	return good;
+}
+
+/* An exchange uses all links of its dimension alike, both ways, and no others. */
+static void test_exchange(void)
+{
+	static const char *const shapes[] = { "torus:4x4",   "torus:2x3",   "torus:2x2x4", "ring:5",
+					      "mesh:3x2",    "switch:2",    "switch:5*3",  "ring:2",
+					      "torus:3x4*2", "ring:3*1,2,3" };
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		struct swc_topo t = topo_of(shapes[i]);
+
+		for (uint32_t dim = 0; dim < t.ndims; dim++) {
+			double *load = calloc(2ull * t.nnodes, sizeof(*load));
+			uint32_t busy = 0, want = (t.kind == SWC_TOPO_SWITCH ? 1 : 2) * t.nnodes;
+
+			if (!load)
+				abort();
+			if (t.kind == SWC_TOPO_MESH)
+				want -= 2 * t.nnodes / t.dim[dim];
+			for (uint32_t r = 0; r < t.nranks; r++)
+				good &= count_links(&t, dim, r, load);
+			for (uint32_t k = 0; k < 2 * t.nnodes; k++) {
+				good &= load[k] == 0 || load[k] == swc_exchange_share(&t, dim);
+				busy += load[k] > 0;
+			}
+			good &= busy == want;
+			free(load);
+		}
+		if (!good)
+			printf("# on %s\n", shapes[i]);
+		swc_topo_free(&t);
+	}
+	ok(good, "an exchange loads the links of one dimension");
 }
 
 static void test_faults(void)
@@ -206,6 +317,8 @@ int main(void)
 	printf("TAP version 13\n");
 	test_read();
 	test_links();
+	test_written();
+	test_exchange();
 	test_faults();
 	test_choice();
 	return done();

@@ -4,6 +4,7 @@
  * lines of other topologies are checked like all lines and then skipped.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,6 +154,23 @@ void swc_tuning_links(const struct swc_tuning *t, struct swc_topo *topo)
 	}
 	if (t->hop_ns > 0)
 		topo->hop_ns = t->hop_ns;
+}
+
+bool swc_tuning_rates(struct swc_topo *topo, const double gbps[SWC_TOPO_DIMS])
+{
+	double most = 0, least = INFINITY;
+
+	for (uint32_t i = 0; i < topo->ndims; i++) {
+		most = fmax(most, gbps[i]);
+		least = gbps[i] > 0 ? fmin(least, gbps[i]) : least;
+	}
+	if (!(most > 0))
+		return false;
+	topo->gbps = most;
+	memset(topo->dim_gbps, 0, sizeof(topo->dim_gbps));
+	for (uint32_t i = 0; least < most && i < topo->ndims; i++)
+		topo->dim_gbps[i] = gbps[i] > 0 ? gbps[i] : most;
+	return true;
 }
 
 static bool is_float(uint8_t dtype)

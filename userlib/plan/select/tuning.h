@@ -9,7 +9,7 @@
  *	allreduce f32 torus:4x4 1048576 swing-h:2 812.5
  *	links torus:4x4@57.3Gbps/14.1Gbps,1.2us
  *
- * swingperf --tune writes the first kind. Of several lines about the links of a topology the last one
+ * swingperf --tune writes both. Of several lines about the links of a topology the last one
  * that has a figure counts for it.
  */
 #ifndef SWC_PLAN_SELECT_TUNING_H
@@ -48,6 +48,12 @@ void swc_tuning_free(struct swc_tuning *t);
 
 /* Put the measured figures of links, if there are any, into their topology. */
 void swc_tuning_links(const struct swc_tuning *t, struct swc_topo *topo);
+
+/*
+ * Put rates into a topology that were measured for each of its dimensions, Gbit/s; 0: not measured,
+ * because it has no links. False, and nothing changes, if none was.
+ */
+bool swc_tuning_rates(struct swc_topo *topo, const double gbps[SWC_TOPO_DIMS]);
 
 /**
  * swc_tuning_best() - the fastest algorithm at the measured size nearest to @bytes
