@@ -84,7 +84,7 @@ static int measure(struct perf_rank *r, double share, double *gbps)
 }
 
 static int measure_dim(const struct perf_options *all, struct team *team, const struct swc_topo *t,
-		       uint32_t dim, double *gbps)
+		       uint32_t dim, unsigned int number, double *gbps)
 {
 	struct perf_options opt = *all;
 	struct perf_rank r = { .opt = &opt, .team = team };
@@ -97,7 +97,7 @@ static int measure_dim(const struct perf_options *all, struct team *team, const 
 	opt.coll = SWINGCOLL_ALLGATHER;
 	opt.algo = algo;
 	opt.check = false; /* it is no allgather */
-	ret = perf_rank_open(&r);
+	ret = perf_rank_open_number(&r, number);
 	if (!ret)
 		ret = measure(&r, swc_exchange_share(t, dim), gbps);
 	perf_rank_close(&r);
@@ -138,13 +138,9 @@ static int measure_all(const struct perf_options *opt, struct team *team, struct
 	int ret = 0;
 
 	for (uint32_t i = 0; !ret && i < t->ndims; i++) {
-		struct swingcoll_id id = team->id;
-
 		if (t->dim[i] < 2)
 			continue;
-		perf_tune_id(team, (*number)++);
-		ret = measure_dim(opt, team, t, i, &gbps[i]);
-		team->id = id;
+		ret = measure_dim(opt, team, t, i, (*number)++, &gbps[i]);
 		if (!ret && f)
 			report(t, i, gbps[i]);
 	}
@@ -159,14 +155,11 @@ static int find_topo(const struct perf_options *all, struct team *team, unsigned
 {
 	struct perf_options opt = *all;
 	struct perf_rank r = { .opt = &opt, .team = team };
-	struct swingcoll_id id = team->id;
 	int ret;
 
 	opt.algo = NULL;
 	opt.tuning = NULL;
-	perf_tune_id(team, (*number)++);
-	ret = perf_rank_open(&r);
-	team->id = id;
+	ret = perf_rank_open_number(&r, (*number)++);
 	*text = 0;
 	if (!ret && swingcoll_comm_nodes(r.comm) > 1)
 		perf_topo_text(r.comm, text);

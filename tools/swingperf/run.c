@@ -356,6 +356,18 @@ int perf_rank_open(struct perf_rank *r)
 	return ret ? failed(r, "meeting the other ranks", ret) : 0;
 }
 
+int perf_rank_open_number(struct perf_rank *r, unsigned int number)
+{
+	struct swingcoll_id id = r->team->id;
+	int ret;
+
+	for (unsigned int i = 0; i < 4; i++)
+		r->team->id.bytes[i] ^= (unsigned char)(number >> 8 * i);
+	ret = perf_rank_open(r);
+	r->team->id = id;
+	return ret;
+}
+
 void perf_rank_close(struct perf_rank *r)
 {
 	swingcoll_comm_destroy(r->comm);

@@ -128,13 +128,13 @@ int perf_join_nodes(struct team *team, int total);
 
 /* run.c; 0, or a negative errno after a message. */
 int perf_rank_open(struct perf_rank *r);
+/* The same with an id of its own for communicator @number of a run, the same on all ranks. */
+int perf_rank_open_number(struct perf_rank *r, unsigned int number);
 void perf_rank_close(struct perf_rank *r);
 int perf_rank_row(struct perf_rank *r, size_t bytes, bool in_place, struct perf_row *row);
 
 /* tune.c; the exit status */
 int perf_tune(const struct perf_options *opt, struct team *team);
-/* Make the id of the team that of communicator number @number of a run, the same on all ranks. */
-void perf_tune_id(struct team *team, unsigned int number);
 
 /*
  * links.c: measure the rates of links, if there are any, and write them to @f, which rank 0 has. *number is

@@ -23,26 +23,17 @@ static void write_line(FILE *f, const struct perf_options *opt, const struct swi
 	fflush(f);
 }
 
-void perf_tune_id(struct team *team, unsigned int number)
-{
-	for (unsigned int i = 0; i < 4; i++)
-		team->id.bytes[i] ^= (unsigned char)(number >> 8 * i);
-}
-
 /* All sizes with one algorithm. 0; -EOPNOTSUPP if it is not possible here; or an error after a message. */
 static int tune_algo(const struct perf_options *all, struct team *team, const char *algo,
 		     unsigned int number, FILE *f)
 {
 	struct perf_options opt = *all;
 	struct perf_rank r = { .opt = &opt, .team = team };
-	struct swingcoll_id id = team->id;
 	struct perf_row row;
 	int ret;
 
 	opt.algo = algo;
-	perf_tune_id(team, number);
-	ret = perf_rank_open(&r);
-	team->id = id;
+	ret = perf_rank_open_number(&r, number);
 	for (size_t i = 0; !ret && i < opt.nsizes; i++) {
 		ret = perf_rank_row(&r, opt.sizes[i], opt.in_place_only, &row);
 		if (!ret && row.wrong)
