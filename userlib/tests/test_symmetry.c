@@ -155,6 +155,29 @@ static void test_large(void)
 	ok(good, "a million ranks, from one plan");
 }
 
+/* Are costs from one plan those of all plans, but for the ranges of blocks? */
+static bool one_plan(const char *shape, const char *algo, enum swc_coll coll)
+{
+	struct swc_plan_args a = args_of(algo, coll, 0);
+	struct swc_cost all, some;
+	struct swc_topo t;
+	bool good;
+
+	if (swc_topo_parse(&t, shape, NULL, 0))
+		abort();
+	a.topo = &t;
+	a.nranks = t.nranks;
+	good = !swc_cost_compute(&a, &all, NULL, NULL, NULL, 0) &&
+	       !swc_cost_estimate(&a, 1, &some, NULL, NULL, NULL, 0);
+	some.phased.last_share = all.phased.last_share;
+	some.eager.last_share = all.eager.last_share;
+	good = good && !some.sampled && same_cost(&some, &all);
+	if (!good)
+		printf("# %s, collective %d, on %s: %u sampled\n", algo, coll, shape, some.sampled);
+	swc_topo_free(&t);
+	return good;
+}
+
 /* Swing on sides that are even: ranks send as much in each step, if not in the same ranges. */
 static void test_even(void)
 {
@@ -165,25 +188,27 @@ static void test_even(void)
 	};
 	bool good = true;
 
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-		struct swc_plan_args a = args_of("swing-b", SWC_ALLREDUCE, 0);
-		struct swc_cost all, some;
-		struct swc_topo t;
-
-		if (swc_topo_parse(&t, shapes[i], NULL, 0))
-			abort();
-		a.topo = &t;
-		a.nranks = t.nranks;
-		good &= !swc_cost_compute(&a, &all, NULL, NULL, NULL, 0) &&
-			!swc_cost_estimate(&a, 1, &some, NULL, NULL, NULL, 0);
-		some.phased.last_share = all.phased.last_share;
-		some.eager.last_share = all.eager.last_share;
-		good &= !some.sampled && same_cost(&some, &all);
-		if (!good)
-			printf("# %s: %u sampled\n", shapes[i], some.sampled);
-		swc_topo_free(&t);
-	}
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+		for (enum swc_coll coll = SWC_ALLREDUCE; coll <= SWC_ALLGATHER; coll++)
+			good &= one_plan(shapes[i], "swing-b", coll);
 	ok(good, "swing-b on even sides: from one plan");
+}
+
+/* Butterflies whose blocks have owners, on powers of two: the same. */
+static void test_owners(void)
+{
+	static const char *const shapes[] = {
+		"ring:16",   "switch:8",    "torus:8x4",
+		"torus:2x8", "torus:4x2x4", "torus:4x8@10Gbps/30Gbps"
+	};
+	static const char *const algos[] = { "rabenseifner", "mirrored", "swing-b" };
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+		for (size_t k = 0; k < sizeof(algos) / sizeof(algos[0]); k++)
+			good &= one_plan(shapes[i], algos[k], SWC_ALLGATHER) &&
+				one_plan(shapes[i], algos[k], SWC_REDUCE_SCATTER);
+	ok(good, "reduce-scatter and allgather on powers of two: from one plan");
 }
 
 static void test_sample(void)
@@ -254,6 +279,7 @@ int main(void)
 	test_shapes();
 	test_large();
 	test_even();
+	test_owners();
 	test_sample();
 	test_choice();
 	return done();

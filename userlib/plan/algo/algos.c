@@ -191,7 +191,7 @@ enum swc_symmetry swc_algo_symmetry(const struct swc_plan_args *a, const struct 
 	    (t->kind == SWC_TOPO_MESH || t->ndims > 1))
 		return SWC_SYMMETRY_RING;
 	if (t->nlocal != 1 || t->kind == SWC_TOPO_MESH || (in_rows && t->ndims > 1) ||
-	    s == SWC_SYMMETRY_RING || (butterfly && a->coll != SWC_ALLREDUCE))
+	    s == SWC_SYMMETRY_RING)
 		return SWC_SYMMETRY_NONE;
 	for (uint32_t i = 0; butterfly && i < t->ndims; i++)
 		if (t->dim[i] & (t->dim[i] - 1) && (a->algo != SWC_ALGO_SWING_B || t->dim[i] % 2))

@@ -514,13 +514,19 @@ int swc_cost_compute(const struct swc_plan_args *args, struct swc_cost *cost,
 	return compute(args, &all, cost, progress, arg, why, why_bytes);
 }
 
-/* Is a side no power of two? */
-static bool has_odd_ranges(const struct swc_topo *t)
+/*
+ * Are messages of other ranges of blocks on other ranks, though of as many? So it is where butterflies
+ * send sets of blocks: where a side is no power of two, and in collectives whose blocks have owners.
+ */
+static bool has_odd_ranges(const struct swc_plan_args *a, const struct swc_topo *t,
+			   enum swc_symmetry kind)
 {
+	if (kind != SWC_SYMMETRY_SWING && kind != SWC_SYMMETRY_XOR)
+		return false;
 	for (uint32_t i = 0; i < t->ndims; i++)
 		if (t->dim[i] & (t->dim[i] - 1))
 			return true;
-	return false;
+	return a->coll != SWC_ALLREDUCE;
 }
 
 int swc_cost_estimate(const struct swc_plan_args *args, uint32_t most_ranks, struct swc_cost *cost,
@@ -535,8 +541,8 @@ int swc_cost_estimate(const struct swc_plan_args *args, uint32_t most_ranks, str
 	if (topo->nranks != args->nranks)
 		return swc_cost_compute(args, cost, progress, arg, why, why_bytes);
 	kind = swc_algo_symmetry(args, topo);
-	/* There messages consist of other ranges on other ranks: better all, if they are few. */
-	if (kind == SWC_SYMMETRY_SWING && has_odd_ranges(topo) && topo->nranks <= most_ranks)
+	/* Better all, if they are few. */
+	if (topo->nranks <= most_ranks && has_odd_ranges(args, topo, kind))
 		kind = SWC_SYMMETRY_NONE;
 	swc_symmetric_begin(&sym, args, topo, kind, most_ranks);
 	ret = compute(args, &sym, cost, progress, arg, why, why_bytes);

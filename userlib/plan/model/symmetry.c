@@ -213,8 +213,18 @@ int swc_symmetric_open(struct swc_symmetric *s, uint32_t nsteps)
 
 /* ---- adding ---- */
 
+/* Add to a term of the step that is alike, if there is one: a message may consist of many ranges. */
 static int add_term(struct swc_symmetric *s, uint32_t step, const struct swc_term *t)
 {
+	for (uint32_t i = s->head[step]; i; i = s->term[i - 1].next) {
+		struct swc_term *old = &s->term[i - 1];
+
+		if (old->dim == t->dim && old->up == t->up && old->kind == t->kind &&
+		    old->hops == t->hops && old->base == t->base) {
+			old->blocks += t->blocks;
+			return 0;
+		}
+	}
 	if (!swc_table_reserve(&s->term, s->nterms, &s->room, sizeof(*s->term)))
 		return -ENOMEM;
 	s->term[s->nterms] = *t;
