@@ -44,4 +44,23 @@ uint32_t swc_bucket_steps(const struct swc_bucket *g);
 /* Append the steps of the open channel. */
 void swc_bucket_channel(const struct swc_bucket *g);
 
+/**
+ * struct swc_bucket_shares - the channels of all ports, but for their mirror images
+ * @two_sided, @pieces: as in struct swc_bucket
+ * @ndims: dimensions with more than one member
+ * @n: channels
+ * @order: by channel: these dimensions, in the order in which they are reduced
+ * @weight: by channel: blocks of a piece for each place
+ */
+struct swc_bucket_shares {
+	bool two_sided;
+	uint32_t pieces;
+	uint32_t ndims, n;
+	uint8_t order[SWC_TOPO_DIMS][SWC_TOPO_DIMS];
+	uint32_t weight[SWC_TOPO_DIMS];
+};
+
+/* How split shares the vector (split.c); false if there is no such plan. */
+bool swc_split_shares(struct swc_bucket_shares *shares, const struct swc_topo *t, uint32_t pieces);
+
 #endif /* SWC_PLAN_ALGO_BUCKET_H */

@@ -15,7 +15,6 @@
  * percent of the best ones.
  */
 #include "plan/algo/bucket.h"
-#include "plan/algo/bucket_least.h"
 #include "plan/orders.h"
 
 #include <math.h>

@@ -13,8 +13,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "plan/model/bucket_cost.h"
 #include "plan/model/walk.h"
-#include "plan/algo/bucket_least.h"
 #include "plan/select/choose.h"
 #include "kmod/core/plan_check.h"
 #include "kmod/core/reduce.h"
@@ -28,7 +28,7 @@
 #define MOST_RANKS 512
 /* Times that differ by less count as equal. */
 #define NEARLY 1.02
-/* Of a share of the vector, because the model adds up numbers of type float. */
+/* The model adds up numbers of type float: what differs by less is equal. */
 #define EXACT 0.999999
 
 void swc_choices_init(struct swc_choices *c, const struct swc_topo *topo, bool reorder)
@@ -178,21 +178,30 @@ static struct swc_candidate serial(const struct swc_choices *c, enum swc_coll co
 				       .reduced = alone && coll != SWC_ALLGATHER ? share : 0 };
 }
 
-/* Long plans too, whose cost is known without them; false if it is not. */
+/*
+ * Long plans too, whose cost is known without them; false if it is not. *none: there is no plan.
+ */
 static bool bucket(const struct swc_choices *c, enum swc_coll coll, enum swc_algo algo,
-		   int32_t param, struct swc_candidate *cand)
+		   int32_t param, struct swc_candidate *cand, bool *none)
 {
-	struct swc_bucket_least least;
+	struct swc_bucket_cost cost;
 
-	if (swc_bucket_least(&least, c->topo, coll, algo, param))
+	if (swc_bucket_cost(&cost, c->topo, coll, algo, param))
 		return false;
+	*none = cost.plan_bytes > SWC_MAX_PLAN_BYTES;
 	*cand = (struct swc_candidate){ .algo = algo,
 					.param = param,
-					.steps = least.steps,
-					.hops = least.steps,
-					.load = EXACT * least.load,
-					.reduced = EXACT * least.reduced,
-					.connections = least.connections };
+					.steps = cost.eager.steps,
+					.hops = cost.eager.steps,
+					.load = EXACT * fmin(cost.eager.load, cost.phased.load),
+					.reduced = EXACT * cost.reduced,
+					.connections = cost.connections };
+	/* All that is not known is the last transfer, for acknowledgements. */
+	cand->known = cost.plan_bytes && !(c->net.ack_bytes > 0);
+	cand->cost = (struct swc_cost){ .eager = cost.eager,
+					.phased = cost.phased,
+					.reduced = cost.reduced,
+					.connections = cost.connections };
 	return true;
 }
 
@@ -204,15 +213,16 @@ static bool consider(struct swc_choices *c, enum swc_coll coll, enum swc_algo al
 	struct swc_plan_header *h;
 	size_t bytes;
 	void *plan;
+	bool none;
 
 	if (swc_algo_info(algo)->serial) {
 		*to = serial(c, coll, algo);
 		c->coll[coll].n++;
 		return true;
 	}
-	if (bucket(c, coll, algo, param, to)) {
-		c->coll[coll].n++;
-		return true;
+	if (bucket(c, coll, algo, param, to, &none)) {
+		c->coll[coll].n += !none;
+		return !none;
 	}
 	if (swc_plan_build(&args, &plan, &bytes, NULL, 0))
 		return false;
@@ -360,9 +370,9 @@ static const struct swc_candidate *winner(const struct swc_choices *c, enum swc_
 		const struct swc_candidate *cand = &c->coll[coll].cand[i];
 
 		if (cand->ns < 0 || cand->ns > best->ns[0] * NEARLY ||
-		    (won &&
-		     (cand->cost.connections > won->cost.connections ||
-		      (cand->cost.connections == won->cost.connections && cand->ns >= won->ns))))
+		    (won && (cand->cost.connections > won->cost.connections ||
+			     (cand->cost.connections == won->cost.connections &&
+			      cand->ns >= EXACT * won->ns))))
 			continue;
 		won = cand;
 	}

@@ -4,8 +4,7 @@
  * each step, so one list of the steps of a piece for each order of dimensions is enough. It is the
  * cost that the step model finds in the plans; see there for the two ways to count steps.
  */
-#include "plan/algo/bucket_least.h"
-#include "plan/algo/bucket.h"
+#include "plan/model/bucket_cost.h"
 
 #include <errno.h>
 #include <math.h>
@@ -146,31 +145,58 @@ static bool has_phases(const struct sums *u, uint32_t n)
 	return differ;
 }
 
-static double load_of(const struct sums *u, const struct swc_bucket_shares *s,
-		      const struct swc_topo *t)
+/* Phases begin together: the longest channel's steps of each, and its busiest link. */
+static struct swc_timing phased(const struct sums *u, const struct swc_bucket_shares *s,
+				const struct swc_topo *t)
 {
-	double total[SWC_TOPO_DIMS] = { 0 }, phased = 0, least = 0;
+	struct swc_timing timing = { 0 };
 
-	for (uint32_t k = 0; k < u->steps; k++) {
+	for (uint32_t k = 0; k <= u->pace[0].phase; k++) {
+		uint32_t length = 0;
 		double most = 0;
 
-		for (uint32_t i = 0; i < t->ndims; i++) {
+		for (uint32_t c = 0; c < s->n; c++)
+			length = u->pace[c].length[k] > length ? u->pace[c].length[k] : length;
+		for (uint32_t i = 0; i < t->ndims; i++)
 			most = fmax(most, u->by_phase[k * t->ndims + i]);
-			total[i] += u->by_phase[k * t->ndims + i];
-			least = fmax(least, total[i]);
-		}
-		phased += most;
+		timing.load += most;
+		timing.steps += length;
 	}
-	/* Where nodes are ahead of others, all that is known is what a link carries in the end. */
-	if (t->nlocal != 1)
-		return least;
-	return has_phases(u, s->n) ? fmin(u->eager, phased) : u->eager;
+	timing.hops = timing.steps;
+	return timing;
 }
 
-static void compute(struct sums *u, const struct swc_bucket_shares *s, const struct swc_topo *t,
-		    enum swc_coll coll, struct swc_bucket_least *least)
+/* Where nodes are ahead of others, all that is known is what a link carries in the end. */
+static double least_load(const struct sums *u, const struct swc_topo *t)
 {
-	uint32_t one_way = u->of_piece / (coll == SWC_ALLREDUCE ? 2 : 1), sum = 0, max = 0;
+	double least = 0;
+
+	for (uint32_t i = 0; i < t->ndims; i++) {
+		double sum = 0;
+
+		for (uint32_t k = 0; k < u->steps; k++)
+			sum += u->by_phase[k * t->ndims + i];
+		least = fmax(least, sum);
+	}
+	return least;
+}
+
+/* In an ALLREDUCE each message is one transfer, of each channel and its mirror image. */
+static uint64_t bytes_of_plan(const struct sums *u, const struct swc_bucket_shares *s)
+{
+	uint64_t xfers = 0;
+
+	for (uint32_t i = 0; i < s->n * u->of_piece; i++)
+		xfers += 2 * 2 * u->moved[i].sends * s->pieces;
+	return sizeof(struct swc_plan_header) + 2 * s->n * sizeof(struct swc_plan_channel) +
+	       2ull * s->n * u->steps * sizeof(struct swc_plan_step) +
+	       xfers * sizeof(struct swc_plan_xfer);
+}
+
+static void list_all(struct sums *u, const struct swc_bucket_shares *s, const struct swc_topo *t,
+		     enum swc_coll coll)
+{
+	uint32_t one_way = u->of_piece / (coll == SWC_ALLREDUCE ? 2 : 1);
 
 	for (uint32_t c = 0; c < s->n; c++) {
 		struct moved *at = u->moved + c * u->of_piece;
@@ -180,18 +206,45 @@ static void compute(struct sums *u, const struct swc_bucket_shares *s, const str
 		if (coll != SWC_REDUCE_SCATTER)
 			list_moved(s, t, c, true, at + u->of_piece - one_way, one_way);
 		u->pace[c].length = u->length + c * u->steps;
+	}
+}
+
+/* With the mirror images. */
+static double blocks_of(const struct swc_bucket_shares *s, const struct swc_topo *t)
+{
+	double sum = 0;
+
+	for (uint32_t c = 0; c < s->n; c++)
+		sum += s->weight[c];
+	return 2 * sum * s->pieces * t->nnodes;
+}
+
+static void compute(struct sums *u, const struct swc_bucket_shares *s, const struct swc_topo *t,
+		    enum swc_coll coll, struct swc_bucket_cost *cost)
+{
+	uint32_t sum = 0, max = 0;
+	bool alone = t->nlocal == 1;
+	double nblocks = blocks_of(s, t);
+
+	for (uint32_t c = 0; c < s->n; c++) {
 		sum += s->weight[c];
 		max = s->weight[c] > max ? s->weight[c] : max;
 	}
+	list_all(u, s, t, coll);
 	add_up(u, s, t);
-	*least = (struct swc_bucket_least){
-		.steps = u->steps,
-		.load = load_of(u, s, t) / (2.0 * sum * s->pieces * t->nnodes),
-		.reduced = coll == SWC_ALLGATHER || t->nlocal != 1
+	*cost = (struct swc_bucket_cost){
+		.eager = { .steps = u->steps,
+			   .hops = u->steps,
+			   .load = alone ? u->eager : least_load(u, t) },
+		.reduced = coll == SWC_ALLGATHER || !alone
 				   ? 0
 				   : max / (2.0 * sum) * (1 - 1.0 / t->nnodes),
-		.connections = t->nlocal == 1 ? 2 * s->n * 2 * s->ndims : 0,
+		.connections = alone ? 2 * s->n * 2 * s->ndims : 0,
+		.plan_bytes = alone && coll == SWC_ALLREDUCE ? bytes_of_plan(u, s) : 0,
 	};
+	cost->phased = alone && has_phases(u, s->n) ? phased(u, s, t) : cost->eager;
+	cost->eager.load /= nblocks;
+	cost->phased.load /= nblocks;
 }
 
 /* bucket and bucket2 have an order for each dimension that is reduced first. */
@@ -214,8 +267,8 @@ static bool find_shares(struct swc_bucket_shares *s, const struct swc_topo *t, e
 	return s->n && (algo == SWC_ALGO_BUCKET || algo == SWC_ALGO_BUCKET2);
 }
 
-int swc_bucket_least(struct swc_bucket_least *least, const struct swc_topo *t, enum swc_coll coll,
-		     enum swc_algo algo, int32_t param)
+int swc_bucket_cost(struct swc_bucket_cost *cost, const struct swc_topo *t, enum swc_coll coll,
+		    enum swc_algo algo, int32_t param)
 {
 	struct swc_bucket_shares s;
 	struct sums u = { .steps = 0 };
@@ -223,6 +276,8 @@ int swc_bucket_least(struct swc_bucket_least *least, const struct swc_topo *t, e
 
 	if (!find_shares(&s, t, algo, param) ||
 	    (coll != SWC_ALLREDUCE && coll != SWC_REDUCE_SCATTER && coll != SWC_ALLGATHER))
+		return -EOPNOTSUPP;
+	if (2 * s.n > SWC_MAX_CHANNELS || blocks_of(&s, t) > SWC_PLAN_MAX_BLOCKS)
 		return -EOPNOTSUPP;
 	for (uint32_t i = 0; i < s.ndims; i++)
 		u.of_piece += above(&s, t->dim[s.order[0][i]]) * (coll == SWC_ALLREDUCE ? 2 : 1);
@@ -232,7 +287,7 @@ int swc_bucket_least(struct swc_bucket_least *least, const struct swc_topo *t, e
 	u.by_phase = calloc((size_t)t->ndims * u.steps, sizeof(*u.by_phase));
 	memory = u.moved && u.length && u.by_phase;
 	if (memory)
-		compute(&u, &s, t, coll, least);
+		compute(&u, &s, t, coll, cost);
 	free(u.moved);
 	free(u.length);
 	free(u.by_phase);
