@@ -7,6 +7,7 @@
 #include "swingperf.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,9 @@
 #include "plan/algo/exchange.h"
 #include "plan/format/plan_text.h"
 #include "plan/select/tuning.h"
+
+/* All ranks must name the file alike; what is below may be open on some only. */
+#define PLANS_FD 200
 
 /* Of a shard of the smaller size: below, headers and fixed costs of messages decide. */
 #define LEAST_BYTES 4096
@@ -44,7 +48,7 @@ static int print_plans(const struct swc_topo *t, uint32_t dim, struct swc_text *
 static int open_plans(const struct swc_topo *t, uint32_t dim)
 {
 	struct swc_text text = { 0 };
-	int ret = print_plans(t, dim, &text), fd = -1;
+	int ret = print_plans(t, dim, &text), fd = -1, named;
 	size_t done = 0;
 
 	if (!ret)
@@ -60,9 +64,12 @@ static int open_plans(const struct swc_topo *t, uint32_t dim)
 			done += (size_t)n;
 	}
 	free(text.at);
-	if (ret && fd >= 0)
+	named = ret ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, PLANS_FD);
+	if (!ret && named < 0)
+		ret = -errno;
+	if (fd >= 0)
 		close(fd);
-	return ret ? ret : fd;
+	return ret ? ret : named;
 }
 
 /* The rate of the links of a dimension in Gbit/s, 0 if times do not tell; on an open communicator. */
@@ -96,7 +103,9 @@ static int measure_dim(const struct perf_options *all, struct team *team, const 
 	snprintf(algo, sizeof(algo), "file:/proc/self/fd/%d", fd);
 	opt.coll = SWINGCOLL_ALLGATHER;
 	opt.algo = algo;
+	opt.links = true;
 	opt.check = false; /* it is no allgather */
+	opt.nonblocking = false;
 	ret = perf_rank_open_number(&r, number);
 	if (!ret)
 		ret = measure(&r, swc_exchange_share(t, dim), gbps);
