@@ -39,7 +39,8 @@ static bool is_copy(const struct swc_net_seg *seg, const u8 *payload, u32 bytes)
 static void seg_copy_contents(struct kunit *test)
 {
 	static const u32 sizes[] = {
-		0, 1, PAGE_SIZE / 4, PAGE_SIZE / 4 + 1, PAGE_SIZE, PAGE_SIZE + 1, 3 * PAGE_SIZE + 5, PAYLOAD_MAX,
+		0, 1, PAGE_SIZE / 4, PAGE_SIZE / 4 + 1, PAGE_SIZE, PAGE_SIZE + 1,
+		3 * PAGE_SIZE + 5, PAYLOAD_MAX,
 	};
 	struct swc_net_seg *copy[ARRAY_SIZE(sizes)];
 	u8 *payload = new_payload(test), *arrived = new_payload(test);
