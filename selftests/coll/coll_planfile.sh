@@ -19,13 +19,23 @@ perf() {
 for program in swingplan swingperf; do
 	command -v $program > /dev/null || skip_all "$program is not on PATH"
 done
-echo "1..6"
+echo "1..8"
 
 swingplan export --algo swing-b --topo torus:2x2 --out "$dir/swing.plan" 2> "$dir/err"
 result $? "a plan is exported"
 got=$(perf --algo "file:$dir/swing.plan" 2> "$dir/err" | algo_of)
 [ "$got" = swing-b ]
 result $? "the kernel runs it, with right sums ($got)"
+
+# Through the kernel, not by slots, which need no plan.
+perf --algo "file:$dir/swing.plan" -o barrier --slot-max -1 > /dev/null 2> "$dir/err"
+status=$?
+[ $status -eq 0 ] || show "$dir/err"
+result $status "a barrier is possible beside it"
+perf --algo "file:$dir/swing.plan" -o allgather --slot-max -1 > /dev/null 2> "$dir/err"
+status=$?
+[ $status -ne 0 ] && grep -q "swing.plan is for allreduce" "$dir/err"
+result $? "another collective is refused with the file's name"
 
 sed '$d' "$dir/swing.plan" > "$dir/short.plan"
 perf --algo "file:$dir/short.plan" > /dev/null 2> "$dir/err"

@@ -69,6 +69,10 @@ static int open_plans(const struct swc_topo *t, uint32_t dim)
 		ret = -errno;
 	if (fd >= 0)
 		close(fd);
+	if (named > PLANS_FD) {
+		close(named);
+		ret = -EBUSY;
+	}
 	return ret ? ret : named;
 }
 
@@ -103,7 +107,6 @@ static int measure_dim(const struct perf_options *all, struct team *team, const 
 	snprintf(algo, sizeof(algo), "file:/proc/self/fd/%d", fd);
 	opt.coll = SWINGCOLL_ALLGATHER;
 	opt.algo = algo;
-	opt.links = true;
 	opt.check = false; /* it is no allgather */
 	opt.nonblocking = false;
 	ret = perf_rank_open_number(&r, number);

@@ -3,8 +3,8 @@
  * swingperf: times swingcoll's collectives over a range of sizes and checks every element. This file starts
  * the ranks and goes through the sizes; args.c reads the command line, launch.c finds out how ranks are
  * started, run.c does the work of a rank, pattern.c has data and expected results, print.c prints the table,
- * compare.c ratios to earlier times, tune.c measures all algorithms and links.c links, sparse.c sparse allreduces. nccl.c is the
- * command line of nccl-tests. overlap*.c are the verb "overlap".
+ * compare.c ratios to earlier times, tune.c measures all algorithms and links.c links, sparse.c sparse
+ * allreduces. nccl.c is the command line of nccl-tests. overlap*.c are the verb "overlap".
  */
 #include "swingperf.h"
 #include "overlap.h"

@@ -135,15 +135,8 @@ static int op_sync(void *arg)
 {
 	struct perf_rank *r = arg;
 	int ret = team_barrier(r->team);
-	char *send, *recv;
 
-	if (ret || r->team->sh)
-		return ret;
-	if (!r->opt->links)
-		return swingcoll_barrier(r->comm);
-	/* The file has plans for one collective only: with neighbours, that is enough. */
-	addresses(r, 0, &send, &recv);
-	return call_blocking(r, send, recv);
+	return ret || r->team->sh ? ret : swingcoll_barrier(r->comm);
 }
 
 static int op_max(void *arg, double *v)

@@ -42,7 +42,6 @@ struct perf_options {
 	const char *topo;
 	const char *tuning;
 	const char *tune; /* file to write */
-	bool links;	  /* an exchange that measures links, not a collective */
 	bool anywhere;	  /* the ranks may be on several nodes */
 	int total;	  /* ranks on all nodes */
 	bool reorder;

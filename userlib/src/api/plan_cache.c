@@ -226,7 +226,7 @@ static int read_plan(const struct swingcoll_comm *comm, const struct swc_loaded_
 static int build(const struct swingcoll_comm *comm, const struct swc_loaded_plan *e,
 		 enum swc_variant variant, void **plan, size_t *bytes, char *why, size_t why_bytes)
 {
-	const struct swc_plan_args args = {
+	struct swc_plan_args args = {
 		.coll = e->coll,
 		.algo = e->algo,
 		.param = e->param,
@@ -239,8 +239,14 @@ static int build(const struct swingcoll_comm *comm, const struct swc_loaded_plan
 		.others_only = variant == SWC_OTHERS,
 	};
 
-	if (e->algo == SWC_ALGO_NR)
-		return read_plan(comm, e, plan, bytes, why, why_bytes);
+	if (e->algo == SWC_ALGO_NR) {
+		int ret = read_plan(comm, e, plan, bytes, why, why_bytes);
+
+		if (ret != -EOPNOTSUPP || e->coll != SWC_BARRIER)
+			return ret;
+		/* A barrier beside the file's collective has no data that a plan could move better. */
+		args.algo = swc_choices_fallback(&comm->plans.topo, e->coll);
+	}
 	return swc_plan_build(&args, plan, bytes, why, why_bytes);
 }
 
