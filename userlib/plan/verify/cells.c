@@ -48,10 +48,35 @@ bool swc_verify_grow(struct swc_verify_machine *m, void *table, uint64_t used, u
 
 /* One reader of a cell. */
 struct touch {
+	uint32_t next; /* reader of the same cell, or free one; 0 at the end */
 	uint32_t rank;
 	uint32_t step;
-	uint32_t next; /* reader of the same cell, or unused entry; 0 at the end */
 };
+
+/* ---- pools ---- */
+
+static uint32_t *next_free(struct swc_verify_pool *p, uint32_t i)
+{
+	return (uint32_t *)(p->at + i * p->bytes);
+}
+
+/* The number of a free element. 0, which is none but has memory, if there is no memory for more. */
+static uint32_t take(struct swc_verify_machine *m, struct swc_verify_pool *p)
+{
+	uint32_t i = p->free;
+
+	if (i)
+		p->free = *next_free(p, i);
+	else if (swc_verify_grow(m, &p->at, p->used, &p->room, p->bytes))
+		i = p->used++;
+	return i;
+}
+
+static void give_back(struct swc_verify_pool *p, uint32_t i)
+{
+	*next_free(p, i) = p->free;
+	p->free = i;
+}
 
 /* ---- values ---- */
 
@@ -74,23 +99,6 @@ static uint64_t order_of(uint64_t a, uint64_t b)
 	return a < b ? mix(a, b) : mix(b, a);
 }
 
-/* A new value. 0, which is no value but has memory, if there is no memory for more. */
-static uint32_t new_value(struct swc_verify_machine *m)
-{
-	struct swc_verify_pool *p = &m->values;
-	uint32_t v = p->free;
-
-	if (v) {
-		p->free = swc_verify_value(m, v)->refs;
-	} else {
-		if (!swc_verify_grow(m, &p->at, p->used, &p->room, m->value_bytes))
-			return 0;
-		v = p->used++;
-	}
-	swc_verify_value(m, v)->refs = 1;
-	return v;
-}
-
 uint32_t swc_verify_hold(struct swc_verify_machine *m, uint32_t v)
 {
 	swc_verify_value(m, v)->refs++;
@@ -101,10 +109,8 @@ void swc_verify_drop(struct swc_verify_machine *m, uint32_t v)
 {
 	struct swc_verify_value *x = swc_verify_value(m, v);
 
-	if (!v || --x->refs)
-		return;
-	x->refs = m->values.free;
-	m->values.free = v;
+	if (v && !--x->refs)
+		give_back(&m->values, v);
 }
 
 /* A copy of a value that the caller may change; the value itself if nothing else has it. */
@@ -114,10 +120,10 @@ static uint32_t own(struct swc_verify_machine *m, uint32_t v)
 
 	if (refs == 1)
 		return v;
-	n = new_value(m);
+	n = take(m, &m->values);
 	if (!n)
 		return v;
-	memcpy(swc_verify_value(m, n), swc_verify_value(m, v), m->value_bytes);
+	memcpy(swc_verify_value(m, n), swc_verify_value(m, v), m->values.bytes);
 	swc_verify_value(m, n)->refs = 1;
 	swc_verify_drop(m, v);
 	return n;
@@ -125,7 +131,7 @@ static uint32_t own(struct swc_verify_machine *m, uint32_t v)
 
 uint32_t swc_verify_contribution(struct swc_verify_machine *m, uint32_t rank, uint32_t block)
 {
-	uint32_t v = new_value(m);
+	uint32_t v = take(m, &m->values);
 	struct swc_verify_value *x = swc_verify_value(m, v);
 
 	if (v)
@@ -234,22 +240,6 @@ static struct touch *reader(struct swc_verify_machine *m, uint32_t i)
 	return (struct touch *)m->readers.at + i;
 }
 
-/* The number of an unused entry. 0 if there is no memory for more. */
-static uint32_t new_reader(struct swc_verify_machine *m)
-{
-	struct swc_verify_pool *p = &m->readers;
-	uint32_t i = p->free;
-
-	if (i) {
-		p->free = reader(m, i)->next;
-	} else {
-		if (!swc_verify_grow(m, &p->at, p->used, &p->room, sizeof(struct touch)))
-			return 0;
-		i = p->used++;
-	}
-	return i;
-}
-
 static void touch_read(struct swc_verify_machine *m, const struct swc_verify_thread *t, uint64_t at)
 {
 	struct swc_verify_cell *c = &m->cell[at];
@@ -276,10 +266,10 @@ static void touch_read(struct swc_verify_machine *m, const struct swc_verify_thr
 			return;
 		}
 	}
-	i = new_reader(m);
+	i = take(m, &m->readers);
 	if (!i)
 		return;
-	*reader(m, i) = (struct touch){ t->rank, t->at, s->readers };
+	*reader(m, i) = (struct touch){ s->readers, t->rank, t->at };
 	s->readers = i;
 }
 
@@ -310,8 +300,7 @@ void swc_verify_touch_write(struct swc_verify_machine *m, const struct swc_verif
 			if (!over(t, r->rank, r->step))
 				race(m, t, r->rank, r->step, "reading");
 			next = r->next;
-			r->next = m->readers.free;
-			m->readers.free = i;
+			give_back(&m->readers, i);
 		}
 		s->readers = 0;
 		s->writer = t->rank;
@@ -370,7 +359,9 @@ void swc_verify_setup_cells(struct swc_verify_machine *m)
 	}
 	m->cell = swc_verify_alloc(m, n, sizeof(*m->cell));
 	m->touches = swc_verify_alloc(m, n, sizeof(*m->touches));
-	m->values.used = m->readers.used = 1;
-	m->value_bytes = sizeof(struct swc_verify_value) + m->words * sizeof(uint64_t);
-	swc_verify_grow(m, &m->values.at, 0, &m->values.room, m->value_bytes);
+	m->values = (struct swc_verify_pool){
+		.bytes = sizeof(struct swc_verify_value) + m->words * sizeof(uint64_t), .used = 1
+	};
+	m->readers = (struct swc_verify_pool){ .bytes = sizeof(struct touch), .used = 1 };
+	swc_verify_grow(m, &m->values.at, 0, &m->values.room, m->values.bytes);
 }

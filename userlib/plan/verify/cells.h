@@ -61,9 +61,13 @@ struct swc_verify_thread {
 	uint32_t *clock, *next;
 };
 
-/* A table that grows; @free: the first free element. */
+/*
+ * A table that grows, and is used again. Elements have numbers from 1 on. @free: the first free one; the
+ * first 32 bits of a free one are the number of the next.
+ */
 struct swc_verify_pool {
 	char *at;
+	size_t bytes; /* of an element */
 	uint32_t used, room, free;
 };
 
@@ -78,7 +82,6 @@ struct swc_verify_machine {
 	uint64_t *first_cell[SWC_BUF_NR];   /* by rank: cell of block 0, had the window one */
 	struct swc_verify_touches *touches; /* by cell, if any channel needs them */
 	struct swc_verify_pool values, readers;
-	size_t value_bytes;
 
 	uint32_t chan; /* running */
 	bool clocks;   /* the channel needs clocks */
@@ -137,7 +140,7 @@ static inline bool swc_verify_in_window(const struct swc_plan_view *v, uint8_t b
 static inline struct swc_verify_value *swc_verify_value(const struct swc_verify_machine *m,
 							uint32_t v)
 {
-	return (struct swc_verify_value *)(m->values.at + v * m->value_bytes);
+	return (struct swc_verify_value *)(m->values.at + v * m->values.bytes);
 }
 
 static inline bool swc_verify_has_rank(const struct swc_verify_value *x, uint32_t rank)
