@@ -8,7 +8,7 @@
 #include <linux/module.h>
 #include <linux/random.h>
 
-#include "rdma/auth.h"
+#include "net/auth.h"
 #include "rdma/rdma.h"
 
 #define RESOLVE_MS	2000

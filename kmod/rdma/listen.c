@@ -13,9 +13,9 @@
 #include <net/net_namespace.h>
 #include <rdma/ib_cm.h>
 
-#include "rdma/auth.h"
+#include "net/auth.h"
 #include "rdma/rdma.h"
-#include "rdma/tombstone.h"
+#include "net/tombstone.h"
 
 #define BACKLOG		128
 

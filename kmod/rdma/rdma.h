@@ -38,7 +38,7 @@
 
 #include "mem/region.h"
 #include "net.h"
-#include "rdma/seg_copy.h"
+#include "net/seg_copy.h"
 
 #define SWC_SQ_DEPTH	32	/* send queue entries per connection, a power of two */
 #define SWC_SIGNAL	8	/* one request in so many is signaled at least */

@@ -14,7 +14,7 @@
 #include <linux/random.h>
 #include <rdma/mr_pool.h>
 
-#include "rdma/policy.h"
+#include "net/policy.h"
 #include "rdma/rdma.h"
 
 #define CHUNK_PAGES	256

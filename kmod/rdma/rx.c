@@ -5,10 +5,10 @@
  */
 #include <linux/sched/mm.h>
 
-#include "rdma/auth.h"
-#include "rdma/policy.h"
+#include "net/auth.h"
+#include "net/policy.h"
 #include "rdma/rdma.h"
-#include "rdma/seg_copy.h"
+#include "net/seg_copy.h"
 
 /* ------------------------------------------------------------------ receive buffers */
 

@@ -10,8 +10,8 @@
  * All posting happens in swc_tx_pump(), under conn->lock; everything that makes posting possible calls it.
  */
 #include "core/text.h"
-#include "rdma/auth.h"
-#include "rdma/policy.h"
+#include "net/auth.h"
+#include "net/policy.h"
 #include "rdma/rdma.h"
 
 /* The communicator is aborted when no memory could be mapped for the device for so many seconds. */

@@ -7,7 +7,7 @@
 #include <crypto/blake2s.h>
 
 #include "compat.h"
-#include "rdma/auth.h"
+#include "net/auth.h"
 
 struct mac_part {
 	const void *data;

@@ -5,7 +5,7 @@
  */
 #include <linux/spinlock.h>
 
-#include "rdma/tombstone.h"
+#include "net/tombstone.h"
 
 #define RECORDS	256
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef SWC_RDMA_TOMBSTONE_H
-#define SWC_RDMA_TOMBSTONE_H
+#ifndef SWC_NET_TOMBSTONE_H
+#define SWC_NET_TOMBSTONE_H
 
 #include "net.h"
 
@@ -18,4 +18,4 @@ bool swc_tombstone_of(const struct swc_net *net, struct swc_tombstone *end);
 void swc_tombstone_add(const struct swc_net *net);
 bool swc_tombstone_find(const u8 *name, const struct swc_net *net, u32 rank, struct swc_tombstone *end);
 
-#endif /* SWC_RDMA_TOMBSTONE_H */
+#endif /* SWC_NET_TOMBSTONE_H */

@@ -9,8 +9,8 @@
  * So partitions may use all credits, and must find half of them free of operations behind them; of the
  * other half, the oldest of these operations has a share before all others.
  */
-#ifndef SWC_RDMA_POLICY_H
-#define SWC_RDMA_POLICY_H
+#ifndef SWC_NET_POLICY_H
+#define SWC_NET_POLICY_H
 
 #include "net.h"
 
@@ -51,4 +51,4 @@ static inline struct swc_rndv *swc_policy_rndv(const struct swc_net_window *wind
 	return nfree > SWC_WIRE_CHUNKS / 2 ? other : NULL;
 }
 
-#endif /* SWC_RDMA_POLICY_H */
+#endif /* SWC_NET_POLICY_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef SWC_RDMA_AUTH_H
-#define SWC_RDMA_AUTH_H
+#ifndef SWC_NET_AUTH_H
+#define SWC_NET_AUTH_H
 
 #include "net.h"
 
@@ -14,4 +14,4 @@ void swc_auth_refusal(const u8 *key, const struct swc_wire_hello *hello, const s
 		      u8 *mac);
 bool swc_auth_equal(const u8 *a, const u8 *b);
 
-#endif /* SWC_RDMA_AUTH_H */
+#endif /* SWC_NET_AUTH_H */

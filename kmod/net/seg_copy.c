@@ -8,7 +8,7 @@
 #include <linux/slab.h>
 
 #include "mem/region.h"
-#include "rdma/seg_copy.h"
+#include "net/seg_copy.h"
 
 /* Payload up to this size is allocated together with the segment; a larger one gets pages. */
 #define INLINE_MAX	(PAGE_SIZE / 4)

@@ -9,9 +9,9 @@
 #include <linux/slab.h>
 
 #include "mem/account.h"
-#include "rdma/auth.h"
+#include "net/auth.h"
 #include "rdma/rdma.h"
-#include "rdma/tombstone.h"
+#include "net/tombstone.h"
 
 /* Enough to notify live peers of an abort; only tests change it. */
 u32 swc_abort_ms = 500;

@@ -5,7 +5,7 @@
 #include <linux/sizes.h>
 
 #include "kunit/harness.h"
-#include "rdma/seg_copy.h"
+#include "net/seg_copy.h"
 
 #define PAYLOAD_MAX	SZ_64K
 

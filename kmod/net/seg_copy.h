@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef SWC_RDMA_SEG_COPY_H
-#define SWC_RDMA_SEG_COPY_H
+#ifndef SWC_NET_SEG_COPY_H
+#define SWC_NET_SEG_COPY_H
 
 #include "net.h"
 
@@ -12,4 +12,4 @@ struct swc_seg_copy_usage {
 struct swc_net_seg *swc_seg_copy(const struct swc_net_seg *seg, struct swc_seg_copy_usage *usage);
 void swc_seg_copy_free(struct swc_net_seg *seg, struct swc_seg_copy_usage *usage);
 
-#endif /* SWC_RDMA_SEG_COPY_H */
+#endif /* SWC_NET_SEG_COPY_H */
