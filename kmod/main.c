@@ -41,9 +41,12 @@ static int check_parameters(void)
 	return ret;
 }
 
-static const struct swc_transport *const transports[] = {
+static const struct swc_transport *const transports[SWC_TRANSPORT_NR] = {
 #ifdef SWC_RDMA
-	&swc_rdma_transport,
+	[SWC_TRANSPORT_RDMA] = &swc_rdma_transport,
+#endif
+#ifdef SWC_TCP
+	[SWC_TRANSPORT_TCP] = &swc_tcp_transport,
 #endif
 };
 
@@ -88,7 +91,7 @@ static int __init swc_init(void)
 		goto err_wq;
 	swc_comm_init(&comm_ops);
 	swc_dma_init(swc_dma_event_done);
-	ret = swc_transports_init(transports, ARRAY_SIZE(transports), &net_ops);
+	ret = swc_transports_init(transports, &net_ops);
 	if (ret)
 		goto err_dma;
 	swc_debugfs_init();

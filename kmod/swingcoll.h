@@ -29,32 +29,33 @@
  *	recorder	keeps the last events of a communicator, and outlives it
  *
  * Map of calls:
- *	main -> dev, exec, comm, plan, mem, rdma, dma, core, net, globals
+ *	main -> dev, exec, comm, plan, mem, rdma, tcp, dma, core, net, globals
  *	dev -> exec, comm, plan, mem, net, core, globals
  *	exec -> comm, plan, mem, dma, net, core, globals
  *	comm -> plan, mem, net, core, globals
  *	plan -> mem, net, core, globals
- *	rdma -> mem, net, core, globals
+ *	rdma -> net, mem, core, globals
+ *	tcp -> net, mem, core, globals
+ *	net -> mem, core, globals
  *	dma -> mem, core, globals
  *	mem -> core, globals
  *	core
- *	net
  *	globals
  *
  * A room is a folder, or a file of this one. No circle of calls between files. Upward calls go through
  * pointers: tables of functions that main.c fills (struct swc_net_ops, struct swc_comm_ops,
- * swc_dma_init()), and callbacks in objects (swc_req.complete, swc_waiter.complete). Calls to a transport
- * go through struct swc_transport.
+ * swc_dma_init()), and callbacks in objects (swc_req.complete, swc_waiter.complete). Calls from net to a
+ * transport go through struct swc_transport.
  *
  * Locks, outermost first. None but the mutexes is held over a call that can sleep.
  *
- *	listeners_mutex, devs_mutex	listening ports, devices (rdma/listen.c, rdma/device.c)
+ *	listeners_mutex, devs_mutex	listening ports, devices (net/listen.c, rdma/device.c)
  *	swc_comms_mutex			tables of communicators (comm/comm.c, comm/create.c)
  *	users_mutex			users and their work queues (comm/user.c)
  *	recorders_mutex			recordings, also of ended communicators (comm/recorder.c)
  *	partitioned->mutex		start, end and free of rounds (exec/partitioned.c)
  *	plan_net->lock			opening of a plan's connections (plan/plan_conn.c)
- *	net->lock, conn->lock		connections (rdma/rdma.h); with none of the following
+ *	net->lock, conn->lock		connections (net/conn.h); with none of the following
  *	partitioned->lock		waiters for partitions (exec/partitioned.c); likewise
  *	comm->lock			members, sequence numbers, window of operations, status
  *	op->lock			requests and tasks of an operation (exec/)

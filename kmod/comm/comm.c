@@ -82,7 +82,7 @@ void swc_comm_publish(struct swc_comm *comm)
 	xa_store(&comms, comm->number, comm, GFP_KERNEL_ACCOUNT);
 	hlist_add_head(&comm->by_id, swc_comms_with_id(comm->id));
 	if (comm->net)
-		hlist_add_head(&comm->by_name, comms_with_name(comm->net->name));
+		hlist_add_head(&comm->by_name, comms_with_name(swc_net_name(comm->net)));
 }
 
 static void unpublish(struct swc_comm *comm)
@@ -220,21 +220,19 @@ static int match_quality(const struct swc_comm *comm, u32 rank)
 
 /**
  * swc_comm_find_net() - the net of the communicator that another node asks for
- * @transport: by which it asks
  * @name: the communicator's name
  * @rank: rank that the peer connects to
  *
  * Prefers a communicator that has the rank on this node, and one that is not aborted. Return: the net, with a
  * reference on its communicator; NULL: none.
  */
-struct swc_net *swc_comm_find_net(const struct swc_transport *transport, const u8 *name, u32 rank)
+struct swc_net *swc_comm_find_net(const u8 *name, u32 rank)
 {
 	struct swc_comm *comm, *best = NULL;
 
 	mutex_lock(&swc_comms_mutex);
 	hlist_for_each_entry(comm, comms_with_name(name), by_name) {
-		if (comm->net->transport != transport ||
-		    memcmp(comm->net->name, name, SWC_WIRE_NAME) ||
+		if (memcmp(swc_net_name(comm->net), name, SWC_WIRE_NAME) ||
 		    (best && match_quality(comm, rank) <= match_quality(best, rank)) ||
 		    !kref_get_unless_zero(&comm->ref))
 			continue;

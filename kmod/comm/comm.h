@@ -242,7 +242,7 @@ int swc_comm_leave(struct swc_ctx *ctx, u32 handle);
 void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt, ...)
 	__printf(5, 6);
 void swc_comms_drain(void);
-struct swc_net *swc_comm_find_net(const struct swc_transport *transport, const u8 *name, u32 rank);
+struct swc_net *swc_comm_find_net(const u8 *name, u32 rank);
 void swc_comm_net_get(struct swc_comm *comm);
 void swc_comm_net_put(struct swc_comm *comm);
 u64 swc_comm_progress(const struct swc_comm *comm, u32 rank);

@@ -34,7 +34,7 @@
 struct create_nodes {
 	u32 *rank_node;
 	struct swc_node_path *paths;
-	struct swc_listener *listener;
+	struct swc_listeners listeners;
 };
 
 /* ------------------------------------------------------------------ making */
@@ -166,12 +166,11 @@ static struct swc_comm *make_comm(struct swc_ctx *ctx, const struct swc_comm_cre
 			.abort_wq = comm->user->wq[SWC_QUEUE_ABORT],
 		};
 
-		comm->net = swc_net_create(&params, nodes->paths, args->npaths, nodes->listener);
+		comm->net = swc_net_create(&params, nodes->paths, args->npaths, &nodes->listeners);
 		if (IS_ERR(comm->net)) {
 			ret = PTR_ERR(comm->net);
 			goto err;
 		}
-		nodes->listener = NULL;
 	}
 	comm->user_ns = get_user_ns(current_user_ns());
 	swc_comm_publish(comm);
@@ -362,7 +361,6 @@ static int wait_for_all(struct swc_comm *comm, u32 timeout_ms, struct swc_comm_c
 /* Copy placement and paths in; free_nodes() frees them in any case. */
 static int copy_nodes(const struct swc_comm_create *args, struct create_nodes *nodes)
 {
-	const struct swc_transport *transport;
 	u32 i;
 
 	if (args->nnodes <= 1)
@@ -386,26 +384,15 @@ static int copy_nodes(const struct swc_comm_create *args, struct create_nodes *n
 	for (i = 0; i < args->nranks; i++)
 		if (nodes->rank_node[i] >= args->nnodes)
 			return -EINVAL;
-	transport = swc_transport_find("rdma");
-	if (!transport)
-		return -EOPNOTSUPP;
-	/* Before the list of communicators is locked: the listener's handler locks it. */
-	nodes->listener = transport->listen();
-	if (IS_ERR(nodes->listener)) {
-		int ret = PTR_ERR(nodes->listener);
-
-		nodes->listener = NULL;
-		return ret;
-	}
-	return 0;
+	/* Before the list of communicators is locked: connection requests lock it. */
+	return swc_listeners_start(&nodes->listeners, nodes->paths, args->npaths);
 }
 
 static void free_nodes(struct create_nodes *nodes)
 {
 	kvfree(nodes->rank_node);
 	kvfree(nodes->paths);
-	if (nodes->listener)
-		swc_listener_stop(nodes->listener);
+	swc_listeners_stop(&nodes->listeners);
 }
 
 /**

@@ -73,6 +73,11 @@ static int check_rtr(const struct swc_wire_msg *m)
 	return le32_to_cpu(r->chunk) < SWC_WIRE_CHUNKS ? check_sig(&m->sig) : -EPROTO;
 }
 
+static int check_write(const struct swc_wire_msg *m)
+{
+	return m->ordinal < SWC_WIRE_CHUNKS && m->bytes && m->offset < SWC_MAX_VECTOR_BYTES ? 0 : -EPROTO;
+}
+
 static int check_rts(const struct swc_wire_msg *m)
 {
 	return m->total > SWC_MAX_VECTOR_BYTES || m->total < SWC_WIRE_DIRECT ? -EPROTO : check_sig(&m->sig);
@@ -93,28 +98,35 @@ static bool unused_are_zero(const struct swc_wire_msg *m)
 		return !m->offset && !m->bytes;
 	if (s->root || s->count || s->coll || s->dtype || s->redop || s->family || s->shard_blocks)
 		return false;
+	if (m->kind == SWC_WIRE_WRITE)
+		return !m->seq && !m->total;
 	if (m->ordinal || m->offset || m->total || m->bytes)
 		return false;
 	return !m->seq || m->kind == SWC_WIRE_CREDIT || m->kind == SWC_WIRE_ABORT || m->kind == SWC_WIRE_FIN;
 }
 
-/* Size of what must follow the header; -1: unknown kind. */
-static s64 payload_bytes(const struct swc_wire_msg *m)
+/**
+ * swc_wire_bytes() - size of the message that a header begins
+ *
+ * Return: the header included; -1 if the kind is unknown.
+ */
+s64 swc_wire_bytes(const struct swc_wire_header *h)
 {
-	switch (m->kind) {
+	switch (h->kind) {
 	case SWC_WIRE_DATA:
-		return m->bytes;
+	case SWC_WIRE_WRITE:
+		return sizeof(*h) + (s64)le32_to_cpu(h->bytes);
 	case SWC_WIRE_RTR:
-		return sizeof(struct swc_wire_rtr);
+		return sizeof(*h) + sizeof(struct swc_wire_rtr);
 	case SWC_WIRE_AUTH:
-		return SWC_WIRE_MAC;
+		return sizeof(*h) + SWC_WIRE_MAC;
 	case SWC_WIRE_ABORT:
-		return sizeof(struct swc_wire_abort);
+		return sizeof(*h) + sizeof(struct swc_wire_abort);
 	case SWC_WIRE_CREDIT:
 	case SWC_WIRE_HEARTBEAT:
 	case SWC_WIRE_RTS:
 	case SWC_WIRE_FIN:
-		return 0;
+		return sizeof(*h);
 	default:
 		return -1;
 	}
@@ -145,7 +157,8 @@ void swc_wire_sign(struct swc_wire_header *h, u64 seq, const struct swc_signatur
  * @bytes: bytes received
  * @msg: filled in
  *
- * Return: 0, or -EPROTO unless it is a complete and consistent message of this version.
+ * The payload of DATA and WRITE is not read. Return: 0, or -EPROTO unless it is a complete and consistent
+ * message of this version.
  */
 int swc_wire_parse(const void *data, u32 bytes, struct swc_wire_msg *msg)
 {
@@ -170,7 +183,7 @@ int swc_wire_parse(const void *data, u32 bytes, struct swc_wire_msg *msg)
 	msg->sig.family = le64_to_cpu(h->family);
 	msg->sig.shard_blocks = le32_to_cpu(h->shard_blocks);
 	msg->payload = h + 1;
-	if (payload_bytes(msg) != (s64)bytes - (s64)sizeof(*h) || !unused_are_zero(msg))
+	if (swc_wire_bytes(h) != (s64)bytes || !unused_are_zero(msg))
 		return -EPROTO;
 	switch (msg->kind) {
 	case SWC_WIRE_DATA:
@@ -179,6 +192,8 @@ int swc_wire_parse(const void *data, u32 bytes, struct swc_wire_msg *msg)
 		return check_rtr(msg);
 	case SWC_WIRE_RTS:
 		return check_rts(msg);
+	case SWC_WIRE_WRITE:
+		return check_write(msg);
 	default:
 		return 0;
 	}

@@ -25,9 +25,13 @@
  * versions notice that at the deadline only. The key of refusals is what a node keeps of a communicator
  * that has ended; it does not reveal the id.
  *
- * Messages. Each is a SEND of a header and its payload into one receive buffer of the peer. DATA costs
- * the sender one credit; every header returns credits. SWC_WIRE_SPARE further receives are posted for
- * messages that must not wait until DATA is consumed: RTR and writes with immediate, at most
+ * By TCP, hello is the first that the lower rank sends on the stream, and accept or reject the first that the
+ * other rank sends; accept.resv, which is 0, tells it from a reject. Messages follow without anything between
+ * them.
+ *
+ * Messages. Each is a header and its payload; by RDMA, a SEND into one receive buffer of the peer. DATA costs
+ * the sender one credit; every header returns credits. By RDMA, SWC_WIRE_SPARE further receives are posted
+ * for messages that must not wait until DATA is consumed: RTR and writes with immediate, at most
  * SWC_WIRE_CHUNKS each that the receiver has not processed, and a few short messages.
  *
  *	DATA	a segment of a message; ordinal counts the messages between the two ranks on this channel.
@@ -35,7 +39,9 @@
  *		it and there is memory
  *	RTR	ready to receive: memory for (a chunk of) a stored message of SWC_WIRE_DIRECT bytes or more
  *		that is not a partition. If operation and size match, the sender writes the chunk there, and
- *		passes the chunk's number as immediate data of the last write
+ *		passes the chunk's number as immediate data of the last write; by TCP, in WRITE messages
+ *	WRITE	by TCP only: a piece of a chunk; ordinal is the chunk's number, offset that of the piece in
+ *		it. The pieces come in order
  *	RTS	request to send: a message of SWC_WIRE_DIRECT bytes or more has waited for its RTR for a
  *		while. There is no reply; a receiver that called another operation detects the mismatch
  *	CREDIT	returns credits; seq is the number of operations that the rank has submitted
@@ -119,7 +125,7 @@ struct swc_wire_reject {
 
 enum swc_wire_kind {
 	SWC_WIRE_DATA = 1, SWC_WIRE_RTR, SWC_WIRE_CREDIT, SWC_WIRE_AUTH, SWC_WIRE_ABORT, SWC_WIRE_FIN,
-	SWC_WIRE_HEARTBEAT, SWC_WIRE_RTS, SWC_WIRE_KIND_NR
+	SWC_WIRE_HEARTBEAT, SWC_WIRE_RTS, SWC_WIRE_WRITE, SWC_WIRE_KIND_NR
 };
 
 /*
@@ -130,11 +136,11 @@ struct swc_wire_header {
 	u8     kind;
 	u8     flags;		/* DATA: SWC_WIRE_PARTITION or 0 */
 	__le16 credits;		/* returned */
-	__le32 ordinal;		/* DATA, RTR, RTS */
+	__le32 ordinal;		/* DATA, RTR, RTS, WRITE */
 	__le64 seq;		/* DATA, RTR, RTS, ABORT, FIN, CREDIT */
-	__le64 offset;		/* DATA, RTR: of the segment in the message */
+	__le64 offset;		/* DATA, RTR: of the segment in the message; WRITE: in the chunk */
 	__le64 total;		/* DATA, RTR, RTS: bytes of the message */
-	__le32 bytes;		/* DATA: payload that follows; RTR: size of the chunk */
+	__le32 bytes;		/* DATA, WRITE: payload that follows; RTR: size of the chunk */
 	__le32 root;		/* from here on: DATA, RTR, RTS */
 	__le64 count;
 	__le64 family;
@@ -146,8 +152,8 @@ struct swc_wire_header {
 };
 
 struct swc_wire_rtr {
-	__le64 addr;		/* random, but for the part below a page */
-	__le32 rkey;
+	__le64 addr;		/* random, but for the part below a page; by TCP 0 */
+	__le32 rkey;		/* by TCP 0 */
 	__le32 chunk;		/* below SWC_WIRE_CHUNKS */
 };
 
@@ -174,6 +180,7 @@ struct swc_wire_msg {
 	const void *payload;
 };
 
+s64 swc_wire_bytes(const struct swc_wire_header *h);
 int swc_wire_parse(const void *data, u32 bytes, struct swc_wire_msg *msg);
 void swc_wire_sign(struct swc_wire_header *h, u64 seq, const struct swc_signature *sig);
 int swc_wire_hello_check(const void *data, u32 bytes);

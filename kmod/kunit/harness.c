@@ -55,6 +55,8 @@ void swc_t_slice_pass(u64 ns)
 
 /* ------------------------------------------------------------------ nodes */
 
+enum swc_transport_kind swc_t_transport = SWC_TRANSPORT_RDMA;
+
 /* The address that uml/init.c gives to the interface below the RDMA device. */
 void swc_t_addr(struct sockaddr_storage *addr, bool ipv6)
 {
@@ -64,12 +66,12 @@ void swc_t_addr(struct sockaddr_storage *addr, bool ipv6)
 	memset(addr, 0, sizeof(*addr));
 	if (ipv6) {
 		in6->sin6_family = AF_INET6;
-		in6->sin6_port = htons(swc_rdma_port());
+		in6->sin6_port = htons(swc_transport_port(swc_t_transport));
 		in6->sin6_addr.s6_addr[0] = 0xfd;
 		in6->sin6_addr.s6_addr[15] = 1;
 	} else {
 		in4->sin_family = AF_INET;
-		in4->sin_port = htons(swc_rdma_port());
+		in4->sin_port = htons(swc_transport_port(swc_t_transport));
 		in4->sin_addr.s_addr = htonl(0x0a000001);
 	}
 }
@@ -96,8 +98,8 @@ static void write_tables(struct swc_t_comm *c)
 
 		for (other = 0; other < on->nnodes; other++) {
 			for (p = 0; p < on->npaths && other != node; p++) {
-				path.node = other;
-				path.path = p;
+				path = (struct swc_node_path){ .node = other, .path = p,
+							       .transport = swc_t_transport };
 				memcpy(path.local, &addr, sizeof(path.local));
 				memcpy(path.remote, &addr, sizeof(path.remote));
 				KUNIT_ASSERT_EQ(test, copy_to_user((void __user *)to, &path,

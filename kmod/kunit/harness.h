@@ -99,6 +99,8 @@ struct swc_t_comm *swc_t_comm_on(struct kunit *test, u32 nranks, u32 timeout_ms,
 void swc_t_comm_end(struct swc_t_comm *c);
 struct swc_comm *swc_t_first_comm(struct swc_t_comm *c);
 struct swc_comm *swc_t_rank_comm(struct swc_t_comm *c, u32 rank);
+/* By which nodes are connected; RDMA unless a suite changes it. */
+extern enum swc_transport_kind swc_t_transport;
 void swc_t_addr(struct sockaddr_storage *addr, bool ipv6);
 
 /* They return a plan handle and a region handle. */
@@ -161,6 +163,7 @@ extern struct kunit_suite swc_wire_suite, swc_region_suite, swc_reduce_copy_suit
 extern struct kunit_suite swc_worker_suite, swc_operation_suite, swc_comm_teardown_suite, swc_plan_conn_suite;
 extern struct kunit_suite swc_dma_suite, swc_dma_faults_suite, swc_dma_pool_suite, swc_dma_calibrate_suite;
 extern struct kunit_suite swc_dma_job_suite, swc_dma_cost_suite, swc_recorder_suite;
-extern struct kunit_suite swc_adversary_suite, swc_net_suite, swc_net_teardown_suite, swc_seg_copy_suite;
+extern struct kunit_suite swc_adversary_suite, swc_net_suite, swc_net_tcp_suite, swc_net_teardown_suite;
+extern struct kunit_suite swc_seg_copy_suite;
 
 #endif /* SWC_KUNIT_HARNESS_H */

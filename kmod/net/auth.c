@@ -8,6 +8,7 @@
 
 #include "compat.h"
 #include "net/auth.h"
+#include "net/conn.h"
 
 struct mac_part {
 	const void *data;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The life of a connection: its state, its references, and how it fails. What happens at the end is in
- * close_work (net.c), what happens after a failed attempt in connect_work (cm.c): this file only queues
+ * close_work (net.c), what happens after a failed attempt in connect_work (reply.c): this file only queues
  * them.
  */
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 
 #include "mem/account.h"
-#include "rdma/rdma.h"
+#include "net/conn.h"
 
 /* After a failed attempt to connect, in milliseconds: doubled after each further one, up to the second. */
 #define RETRY_MS	50
@@ -36,7 +36,7 @@ static const u8 reached_from[] = {
  *
  * Return: false if the state is another, or @to cannot be reached from it; then it stays.
  */
-bool swc_conn_set_state(struct swc_rdma_conn *conn, enum swc_conn_state from, enum swc_conn_state to)
+bool swc_conn_set_state(struct swc_conn *conn, enum swc_conn_state from, enum swc_conn_state to)
 {
 	lockdep_assert_held(&conn->lock);
 	if (conn->state != from || !(reached_from[to] & BIT(from)))
@@ -48,7 +48,7 @@ bool swc_conn_set_state(struct swc_rdma_conn *conn, enum swc_conn_state from, en
 }
 
 /* Short messages to send as soon as there is room: the caller has the connection pumped. */
-void swc_conn_pend(struct swc_rdma_conn *conn, u32 pending)
+void swc_conn_pend(struct swc_conn *conn, u32 pending)
 {
 	lockdep_assert_held(&conn->lock);
 	conn->pending |= pending;
@@ -57,50 +57,62 @@ void swc_conn_pend(struct swc_rdma_conn *conn, u32 pending)
 /* ------------------------------------------------------------------ references, work */
 
 /* Charge a new connection, with its memory, to the user; until its last reference is put. */
-int swc_conn_charge(struct swc_rdma_conn *conn, const struct swc_net *net)
+int swc_conn_charge(struct swc_conn *conn, const struct swc_net *net)
 {
 	struct swc_account *account = net->params.account;
+	u32 bytes = conn->transport->conn_bytes();
 	int ret = swc_account_charge(account, SWC_QUOTA_CONNS, 1);
 
 	if (ret)
 		return ret;
-	ret = swc_account_charge(account, SWC_QUOTA_MEMORY, net->conn_bytes);
+	ret = swc_account_charge(account, SWC_QUOTA_MEMORY, bytes);
 	if (ret) {
 		swc_account_uncharge(account, SWC_QUOTA_CONNS, 1);
 		return ret;
 	}
 	/* It may outlive the net. */
 	conn->account = swc_account_hold(account);
-	conn->charged = net->conn_bytes;
+	conn->charged = bytes;
 	return 0;
 }
 
 static void conn_free(struct kref *ref)
 {
-	struct swc_rdma_conn *conn = container_of(ref, struct swc_rdma_conn, ref);
+	struct swc_conn *conn = container_of(ref, struct swc_conn, ref);
 
-	swc_buffers_free(conn);
-	swc_account_uncharge(conn->account, SWC_QUOTA_MEMORY, conn->charged);
-	swc_account_uncharge(conn->account, SWC_QUOTA_CONNS, 1);
-	swc_account_put(conn->account);
-	kfree(conn);
+	struct swc_account *account = conn->account;
+	u32 charged = conn->charged;
+
+	conn->transport->conn_free(conn);
+	swc_account_uncharge(account, SWC_QUOTA_MEMORY, charged);
+	swc_account_uncharge(account, SWC_QUOTA_CONNS, 1);
+	swc_account_put(account);
 }
 
-void swc_rdma_conn_put(struct swc_rdma_conn *conn)
+void swc_conn_put(struct swc_conn *conn)
 {
 	kref_put(&conn->ref, conn_free);
 }
 
-/* swc_tx_pump() by a work item, for callers that hold locks or are in the middle of something. */
-void swc_conn_pump_later(struct swc_rdma_conn *conn)
+/* Work item. */
+void swc_conn_pump_work(struct work_struct *work)
+{
+	struct swc_conn *conn = container_of(work, struct swc_conn, pump_work);
+
+	conn->transport->pump(conn, false);
+	swc_conn_put(conn);
+}
+
+/* transport->pump() by a work item, for callers that hold locks or are in the middle of something. */
+void swc_conn_pump_later(struct swc_conn *conn)
 {
 	kref_get(&conn->ref);
 	if (!queue_work(swc_conn_wq(conn), &conn->pump_work))
-		swc_rdma_conn_put(conn);
+		swc_conn_put(conn);
 }
 
 /* Close the connection after @delay_ms, or sooner if another call asks for that. */
-void swc_conn_close(struct swc_rdma_conn *conn, unsigned int delay_ms)
+void swc_conn_close(struct swc_conn *conn, unsigned int delay_ms)
 {
 	unsigned long delay = msecs_to_jiffies(delay_ms);
 	bool was_queued;
@@ -111,11 +123,23 @@ void swc_conn_close(struct swc_rdma_conn *conn, unsigned int delay_ms)
 	else
 		was_queued = mod_delayed_work(swc_conn_wq(conn), &conn->close_work, 0);
 	if (was_queued)
-		swc_rdma_conn_put(conn);	/* the queued work has a reference */
+		swc_conn_put(conn);	/* the queued work has a reference */
+}
+
+/* Take an attempt to connect, or the connection, apart. Process context; may sleep. */
+void swc_conn_teardown(struct swc_conn *conn)
+{
+	conn->transport->teardown(conn);
+	if (test_and_clear_bit(SWC_CONN_F_PROVEN, &conn->flags))
+		swc_stat_inc(SWC_STAT_CONNS_CLOSED);
+	spin_lock(&conn->lock);
+	conn->to_return = 0;
+	memset(conn->offer, 0, sizeof(conn->offer));
+	spin_unlock(&conn->lock);
 }
 
 /* Both sides are authenticated. */
-void swc_conn_go_live(struct swc_rdma_conn *conn)
+void swc_conn_go_live(struct swc_conn *conn)
 {
 	bool live;
 
@@ -143,7 +167,7 @@ void swc_conn_go_live(struct swc_rdma_conn *conn)
  * Return: true if the card is down or gone. A card without carrier is reported in @text only: the peer at
  * the other end of the cable may have lost its power.
  */
-bool swc_conn_card_down(const struct swc_rdma_conn *conn, char *text, size_t bytes)
+bool swc_conn_card_down(const struct swc_conn *conn, char *text, size_t bytes)
 {
 	int card = READ_ONCE(conn->card);
 	struct net_device *dev;
@@ -153,7 +177,7 @@ bool swc_conn_card_down(const struct swc_rdma_conn *conn, char *text, size_t byt
 	if (!card)
 		return false;
 	rcu_read_lock();
-	dev = dev_get_by_index_rcu(conn->net->listener->ns, card);
+	dev = dev_get_by_index_rcu(conn->net->ns, card);
 	down = !dev || !netif_running(dev);
 	if (!dev)
 		scnprintf(text, bytes, "; rank %u's network card is gone", conn->me);
@@ -174,7 +198,7 @@ bool swc_conn_card_down(const struct swc_rdma_conn *conn, char *text, size_t byt
  *
  * Only the first call has an effect. Process context, no locks held.
  */
-void swc_conn_fail(struct swc_rdma_conn *conn, int error, const char *fmt, ...)
+void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
 {
 	char why[SWC_TEXT_BYTES / 2], card[SWC_TEXT_BYTES / 2] = "", text[SWC_TEXT_BYTES];
 	struct swc_comm *comm = conn->comm;
@@ -231,7 +255,7 @@ unsigned long swc_conn_backoff(u32 failed, unsigned long left)
  * thousands of connections may wait for it. The higher rank only gets ready for the next attempt. A live
  * connection fails, but not at once: the peer's ABORT may have arrived.
  */
-void swc_conn_retry(struct swc_rdma_conn *conn, const char *why, int detail)
+void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
 {
 	unsigned long now = jiffies;
 	bool lower = conn->me < conn->peer, late = lower && time_after(now, conn->give_up);
@@ -255,31 +279,4 @@ void swc_conn_retry(struct swc_rdma_conn *conn, const char *why, int detail)
 	spin_unlock(&conn->lock);
 	if (late)
 		swc_conn_fail(conn, -ETIMEDOUT, "%s (%d)", why, detail);
-}
-
-/*
- * Only requests of this node to its own device lead to these. IB_WC_LOC_QP_OP_ERR is not among them: rxe
- * reports it when a link is down, and swc_conn_fail() finds that out.
- */
-static bool is_own_fault(enum ib_wc_status status)
-{
-	return status == IB_WC_LOC_PROT_ERR || status == IB_WC_MW_BIND_ERR || status == IB_WC_FATAL_ERR;
-}
-
-/*
- * A request has failed. Requests of a connection that is taken apart are flushed; those of a live one
- * only when the peer broke a rule, such as writing to memory that it was not offered, and nothing else
- * reports that.
- */
-void swc_conn_wc_failed(struct swc_rdma_conn *conn, const struct ib_wc *wc)
-{
-	/* A peer that is not authenticated can only spoil its own attempt. */
-	if (!test_bit(SWC_CONN_F_PROVEN, &conn->flags))
-		swc_conn_retry(conn, wc->status == IB_WC_WR_FLUSH_ERR ? NULL : ib_wc_status_msg(wc->status),
-			       0);
-	else if (wc->status != IB_WC_WR_FLUSH_ERR)
-		swc_conn_fail(conn, is_own_fault(wc->status) ? -EIO : -ECONNRESET, "%s",
-			      ib_wc_status_msg(wc->status));
-	else if (READ_ONCE(conn->state) == SWC_CONN_LIVE)
-		swc_conn_retry(conn, ib_wc_status_msg(wc->status), 0);
 }

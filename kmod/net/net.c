@@ -10,7 +10,7 @@
 
 #include "mem/account.h"
 #include "net/auth.h"
-#include "rdma/rdma.h"
+#include "net/conn.h"
 #include "net/tombstone.h"
 
 /* Enough to notify live peers of an abort; only tests change it. */
@@ -25,9 +25,9 @@ static unsigned long conn_key(u32 me, u32 peer, u16 channel, u16 path)
 	       path;
 }
 
-static void remove_conn(struct swc_rdma_conn *conn)
+static void remove_conn(struct swc_conn *conn)
 {
-	struct swc_rdma_net *net = conn->net;
+	struct swc_net *net = conn->net;
 
 	mutex_lock(&net->lock);
 	xa_lock(&net->conns);
@@ -39,7 +39,7 @@ static void remove_conn(struct swc_rdma_conn *conn)
 	spin_lock(&conn->lock);
 	swc_conn_set_state(conn, SWC_CONN_CLOSING, SWC_CONN_CLOSED);
 	spin_unlock(&conn->lock);
-	swc_rdma_conn_put(conn);
+	swc_conn_put(conn);
 }
 
 /* ------------------------------------------------------------------ closing */
@@ -48,7 +48,7 @@ static void remove_conn(struct swc_rdma_conn *conn)
  * Return what the executor has given to the connection. @closed: it has been taken apart. Otherwise only
  * if it never was live: the device may be working on the memory.
  */
-static void return_all(struct swc_rdma_conn *conn, bool closed)
+static void return_all(struct swc_conn *conn, bool closed)
 {
 	struct swc_rndv *rndv, *next_rndv;
 	struct swc_send *send, *next_send;
@@ -69,18 +69,18 @@ static void return_all(struct swc_rdma_conn *conn, bool closed)
 }
 
 /* Has the peer not received yet what this rank sent before it left? */
-static bool has_unsent(const struct swc_rdma_conn *conn)
+static bool has_unsent(const struct swc_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
 	return test_bit(SWC_CONN_F_LEAVING, &conn->flags) && conn->state == SWC_CONN_LIVE &&
-	       ((conn->pending & SWC_PEND_FIN) || !swc_sq_is_idle(&conn->sq)) &&
-	       !READ_ONCE(conn->net->base.aborted) && time_before(jiffies, conn->give_up);
+	       ((conn->pending & SWC_PEND_FIN) || !conn->transport->all_received(conn)) &&
+	       !READ_ONCE(conn->net->aborted) && time_before(jiffies, conn->give_up);
 }
 
 /* Work item: take everything apart. */
 static void close_work(struct work_struct *work)
 {
-	struct swc_rdma_conn *conn = container_of(work, struct swc_rdma_conn, close_work.work);
+	struct swc_conn *conn = container_of(work, struct swc_conn, close_work.work);
 	bool wait, closed;
 
 	spin_lock(&conn->lock);
@@ -93,58 +93,60 @@ static void close_work(struct work_struct *work)
 		swc_conn_close(conn, SWC_LINGER_MS);
 	} else if (!closed) {
 		cancel_delayed_work_sync(&conn->connect_work);
-		swc_qp_teardown(conn);
+		swc_conn_teardown(conn);
 		return_all(conn, true);
 		remove_conn(conn);
 		/* Leaving may have queued this again; from now on nothing finds the connection. */
 		if (cancel_delayed_work(&conn->close_work))
-			swc_rdma_conn_put(conn);
+			swc_conn_put(conn);
 		/* The communicator's end is that of its work queues. */
 		swc_net_ops->put(conn->comm);
 	}
-	swc_rdma_conn_put(conn);
+	swc_conn_put(conn);
 }
 
 /* ------------------------------------------------------------------ finding and making */
 
-static struct swc_rdma_conn *conn_alloc(struct swc_rdma_net *net, u32 me, u32 peer, u16 channel, u16 path)
+static struct swc_conn *conn_alloc(struct swc_net *net, u32 me, u32 peer, u16 channel, u16 path)
 {
-	struct swc_rdma_conn *conn = kzalloc(sizeof(*conn), GFP_KERNEL_ACCOUNT);
+	const struct swc_node_path *p = swc_net_path(net, net->params.rank_node[peer], path);
+	const struct swc_transport *transport = swc_transport_get(p->transport);
+	struct swc_conn *conn = transport->conn_alloc();
 	int ret;
 
 	if (!conn)
 		return ERR_PTR(-ENOMEM);
-	/* For all that it is going to allocate, before it allocates anything. */
-	ret = swc_conn_charge(conn, &net->base);
+	conn->transport = transport;
+	/* For all that it is going to allocate: most of it comes when it connects. */
+	ret = swc_conn_charge(conn, net);
 	if (ret) {
-		kfree(conn);
+		transport->conn_free(conn);
 		return ERR_PTR(ret);
 	}
-	conn->base.transport = net->base.transport;
 	kref_init(&conn->ref);
 	conn->net = net;
-	conn->comm = net->base.params.comm;
+	conn->comm = net->params.comm;
 	swc_net_ops->get(conn->comm);
 	conn->me = me;
 	conn->peer = peer;
 	conn->channel = channel;
 	conn->path = path;
-	conn->give_up = jiffies + msecs_to_jiffies(net->base.params.timeout_ms);
+	conn->give_up = jiffies + msecs_to_jiffies(net->params.timeout_ms);
 	spin_lock_init(&conn->lock);
-	INIT_DELAYED_WORK(&conn->connect_work, swc_cm_connect_work);
+	conn->rx_bufs = transport->rx_bufs();
+	INIT_DELAYED_WORK(&conn->connect_work, swc_reply_connect_work);
 	INIT_DELAYED_WORK(&conn->close_work, close_work);
-	INIT_WORK(&conn->pump_work, swc_tx_pump_work);
+	INIT_WORK(&conn->pump_work, swc_conn_pump_work);
 	INIT_LIST_HEAD(&conn->node);
-	INIT_LIST_HEAD(&conn->dev_node);
 	INIT_LIST_HEAD(&conn->outq);
 	INIT_LIST_HEAD(&conn->inflight);
 	INIT_LIST_HEAD(&conn->rndvs);
 	return conn;
 }
 
-static struct swc_rdma_conn *add_conn(struct swc_rdma_net *net, u32 me, u32 peer, u16 channel, u16 path)
+static struct swc_conn *add_conn(struct swc_net *net, u32 me, u32 peer, u16 channel, u16 path)
 {
-	struct swc_rdma_conn *conn;
+	struct swc_conn *conn;
 	int ret;
 
 	lockdep_assert_held(&net->lock);
@@ -157,7 +159,7 @@ static struct swc_rdma_conn *add_conn(struct swc_rdma_net *net, u32 me, u32 peer
 	ret = xa_err(xa_store(&net->conns, conn_key(me, peer, channel, path), conn, GFP_KERNEL_ACCOUNT));
 	if (ret) {
 		swc_net_ops->put(conn->comm);
-		swc_rdma_conn_put(conn);
+		swc_conn_put(conn);
 		return ERR_PTR(ret);
 	}
 	xa_lock(&net->conns);
@@ -172,9 +174,9 @@ static struct swc_rdma_conn *add_conn(struct swc_rdma_net *net, u32 me, u32 peer
  * Return: the connection, with a reference; -ECONNABORTED if there are to be no more; -EDQUOT if the user may
  * not have more; -ENOMEM.
  */
-struct swc_rdma_conn *swc_net_find_conn(struct swc_rdma_net *net, u32 me, u32 peer, u16 channel, u16 path)
+struct swc_conn *swc_net_find_conn(struct swc_net *net, u32 me, u32 peer, u16 channel, u16 path)
 {
-	struct swc_rdma_conn *conn;
+	struct swc_conn *conn;
 	struct mem_cgroup *before;
 
 	mutex_lock(&net->lock);
@@ -188,29 +190,32 @@ struct swc_rdma_conn *swc_net_find_conn(struct swc_rdma_net *net, u32 me, u32 pe
 	return conn;
 }
 
-/* Transport operation. */
-struct swc_conn *swc_net_get_conn(struct swc_net *base, u32 me, u32 peer, u16 channel, u16 path)
+/**
+ * swc_conn_get() - the connection to a peer, with a reference
+ *
+ * Starts to connect, does not wait for it. Return: the connection; the errors of swc_net_find_conn().
+ */
+struct swc_conn *swc_conn_get(struct swc_net *net, u32 me, u32 peer, u16 channel, u16 path)
 {
-	struct swc_rdma_net *net = swc_rdma_net(base);
-	struct swc_rdma_conn *conn = swc_net_find_conn(net, me, peer, channel, path);
+	struct swc_conn *conn = swc_net_find_conn(net, me, peer, channel, path);
 
 	if (IS_ERR(conn))
-		return ERR_CAST(conn);
+		return conn;
 	spin_lock(&conn->lock);
 	/* A peer that has left in order has sent all it had to send, and receives nothing any more. */
 	if (me < peer && !test_bit(peer, net->left) &&
 	    swc_conn_set_state(conn, SWC_CONN_IDLE, SWC_CONN_CONNECTING))
 		queue_delayed_work(swc_conn_wq(conn), &conn->connect_work, 0);
 	spin_unlock(&conn->lock);
-	return &conn->base;
+	return conn;
 }
 
 /* ------------------------------------------------------------------ abort */
 
 /* Is there no connection that still has to notify its peer? */
-static bool all_notified(struct swc_rdma_net *net)
+static bool all_notified(struct swc_net *net)
 {
-	struct swc_rdma_conn *conn;
+	struct swc_conn *conn;
 	bool all = true;
 
 	xa_lock(&net->conns);
@@ -218,7 +223,7 @@ static bool all_notified(struct swc_rdma_net *net)
 		spin_lock(&conn->lock);
 		/* A connection that is being made will be live, and notify its peer then. */
 		if (conn->state == SWC_CONN_LIVE)
-			all &= !(conn->pending & SWC_PEND_ABORT) && swc_sq_is_idle(&conn->sq);
+			all &= !(conn->pending & SWC_PEND_ABORT) && conn->transport->all_received(conn);
 		else
 			all &= conn->state != SWC_CONN_CONNECTING && conn->state != SWC_CONN_RESETTING;
 		spin_unlock(&conn->lock);
@@ -227,9 +232,9 @@ static bool all_notified(struct swc_rdma_net *net)
 	return all;
 }
 
-static void close_all(struct swc_rdma_net *net)
+static void close_all(struct swc_net *net)
 {
-	struct swc_rdma_conn *conn;
+	struct swc_conn *conn;
 
 	mutex_lock(&net->lock);
 	list_for_each_entry(conn, &net->all, node)
@@ -240,9 +245,9 @@ static void close_all(struct swc_rdma_net *net)
 /* Work item: notify all peers, wait for that for a moment, close. */
 static void abort_work(struct work_struct *work)
 {
-	struct swc_rdma_net *net = container_of(work, struct swc_rdma_net, abort_work);
-	struct swc_comm *comm = net->base.params.comm;
-	struct swc_rdma_conn *conn;
+	struct swc_net *net = container_of(work, struct swc_net, abort_work);
+	struct swc_comm *comm = net->params.comm;
+	struct swc_conn *conn;
 
 	mutex_lock(&net->lock);
 	net->dead = true;
@@ -260,21 +265,27 @@ static void abort_work(struct work_struct *work)
 	swc_net_ops->put(comm);
 }
 
-/* Transport operation. */
-void swc_net_start_abort(struct swc_net *net)
+/**
+ * swc_net_abort() - the communicator was aborted: tell the peers, return everything, close
+ *
+ * Once per communicator. Does not sleep. Connections return all that they were given soon.
+ */
+void swc_net_abort(struct swc_net *net, const struct swc_net_abort *abort)
 {
+	net->abort = *abort;
+	/* Pairs with the acquire of whoever reads net->abort without having been queued by the next lines. */
+	smp_store_release(&net->aborted, true);
 	swc_net_ops->get(net->params.comm);
-	if (!queue_work(net->params.abort_wq, &swc_rdma_net(net)->abort_work))
+	if (!queue_work(net->params.abort_wq, &net->abort_work))
 		swc_net_ops->put(net->params.comm);
 }
 
 /* ------------------------------------------------------------------ leaving */
 
-/* Transport operation. */
-void swc_net_start_leave(struct swc_net *base, u32 rank, u64 seq, bool last)
+/* A rank of this node has left in order, after @seq operations; @last: all have. */
+void swc_net_leave(struct swc_net *net, u32 rank, u64 seq, bool last)
 {
-	struct swc_rdma_net *net = swc_rdma_net(base);
-	struct swc_rdma_conn *conn;
+	struct swc_conn *conn;
 
 	mutex_lock(&net->lock);
 	set_bit(rank, net->left);
@@ -287,7 +298,7 @@ void swc_net_start_leave(struct swc_net *base, u32 rank, u64 seq, bool last)
 		spin_lock(&conn->lock);
 		set_bit(SWC_CONN_F_LEAVING, &conn->flags);
 		conn->fin_seq = seq;
-		conn->give_up = jiffies + msecs_to_jiffies(base->params.timeout_ms);
+		conn->give_up = jiffies + msecs_to_jiffies(net->params.timeout_ms);
 		swc_conn_pend(conn, SWC_PEND_FIN);
 		live = conn->state == SWC_CONN_LIVE;
 		spin_unlock(&conn->lock);
@@ -299,25 +310,34 @@ void swc_net_start_leave(struct swc_net *base, u32 rank, u64 seq, bool last)
 
 /* ------------------------------------------------------------------ nets */
 
-/* Transport operation. */
-struct swc_net *swc_net_alloc(const struct swc_net_params *params, const struct swc_node_path *paths,
-			      u32 npaths, struct swc_listener *listener)
+/**
+ * swc_net_create() - the net of a communicator that is being created
+ * @params: copied
+ * @paths: to the other nodes, copied
+ * @npaths: entries
+ * @listeners: of swc_listeners_start(), for these paths; on success the net's
+ *
+ * Return: to be freed by swc_net_free(); -EINVAL if paths or addresses are invalid; -ENOMEM.
+ */
+struct swc_net *swc_net_create(const struct swc_net_params *params, const struct swc_node_path *paths,
+			       u32 npaths, struct swc_listeners *listeners)
 {
-	struct swc_rdma_net *net = kzalloc(sizeof(*net), GFP_KERNEL_ACCOUNT);
+	struct swc_net *net = kzalloc(sizeof(*net), GFP_KERNEL_ACCOUNT);
 	int ret = -ENOMEM;
+	u32 i;
 
 	if (!net)
 		return ERR_PTR(-ENOMEM);
+	net->params = *params;
 	net->left = bitmap_zalloc(params->nranks, GFP_KERNEL_ACCOUNT);
 	if (net->left)
-		ret = swc_net_init(&net->base, listener->transport, params, paths, npaths);
+		ret = swc_paths_init(net, paths, npaths);
 	if (ret) {
 		bitmap_free(net->left);
 		kfree(net);
 		return ERR_PTR(ret);
 	}
-	swc_auth_name(&net->base);
-	net->base.conn_bytes = swc_buffers_bytes();
+	swc_auth_name(net);
 	net->memcg = get_mem_cgroup_from_mm(current->mm);
 	mutex_init(&net->lock);
 	xa_init(&net->conns);
@@ -325,21 +345,31 @@ struct swc_net *swc_net_alloc(const struct swc_net_params *params, const struct 
 	init_waitqueue_head(&net->abort_wq);
 	INIT_WORK(&net->abort_work, abort_work);
 	INIT_DELAYED_WORK(&net->watch_work, swc_watch_work);
-	net->listener = container_of(listener, struct swc_rdma_listener, base);
-	return &net->base;
+	for (i = 0; i < SWC_TRANSPORT_NR; i++)
+		if (listeners->of[i])
+			net->ns = listeners->of[i]->ns;
+	net->listeners = *listeners;
+	*listeners = (struct swc_listeners){};
+	return net;
 }
 
-/* All connections are closed: they have references on the communicator. The listener is the caller's. */
-void swc_net_destroy(struct swc_net *base)
+/* The communicator's last reference is gone, so all connections are closed: they have references on it. */
+void swc_net_free(struct swc_net *net)
 {
-	struct swc_rdma_net *net = swc_rdma_net(base);
+	struct swc_listeners listeners = net->listeners;
 
 	cancel_delayed_work_sync(&net->watch_work);
-	swc_net_ops->drop_unexpected(base->params.comm);
-	swc_tombstone_add(base);
+	swc_net_ops->drop_unexpected(net->params.comm);
+	swc_tombstone_add(net);
 	xa_destroy(&net->conns);
 	mem_cgroup_put(net->memcg);
 	bitmap_free(net->left);
-	swc_net_fini(base);
+	swc_paths_fini(net);
 	kfree(net);
+	swc_listeners_stop(&listeners);
+}
+
+const u8 *swc_net_name(const struct swc_net *net)
+{
+	return net->name;
 }

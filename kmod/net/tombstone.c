@@ -5,6 +5,7 @@
  */
 #include <linux/spinlock.h>
 
+#include "net/conn.h"
 #include "net/tombstone.h"
 
 #define RECORDS	256

@@ -4,54 +4,45 @@
  * does not answer. All of it goes through the list of connections under the xarray's lock, and does not
  * sleep.
  */
-#include "rdma/rdma.h"
-
-/*
- * Idle seconds until a probe: a quarter of the time after which a device gives up a peer; less is of no
- * use.
- */
-static u32 probe_s(void)
-{
-	return DIV_ROUND_UP(swc_cm_answer_ms(7), 4 * MSEC_PER_SEC);
-}
+#include "net/conn.h"
 
 /* Work item. */
 void swc_watch_work(struct work_struct *work)
 {
-	struct swc_rdma_net *net = container_of(work, struct swc_rdma_net, watch_work.work);
-	struct swc_rdma_conn *conn;
+	struct swc_net *net = container_of(work, struct swc_net, watch_work.work);
+	struct swc_conn *conn;
 
 	if (swc_net_oldest(net) == U64_MAX)
 		return;
 	xa_lock(&net->conns);
 	list_for_each_entry(conn, &net->all, node) {
+		const struct swc_transport *transport = conn->transport;
 		bool active, pump;
 		u32 pending;
 
 		spin_lock(&conn->lock);
 		active = conn->state == SWC_CONN_LIVE && !test_bit(SWC_CONN_F_LEAVING, &conn->flags);
-		pending = swc_sq_watch(conn, probe_s(), active);
+		pending = transport->watch(conn, active);
 		swc_conn_pend(conn, pending);
-		pump = pending || conn->sq.map_failing_s;
+		pump = pending || transport->wants_pump(conn);
 		spin_unlock(&conn->lock);
 		if (pump)
 			swc_conn_pump_later(conn);
 	}
 	xa_unlock(&net->conns);
-	swc_watch_start(&net->base);
+	swc_net_watch(net);
 }
 
-/* Transport operation. */
-void swc_watch_start(struct swc_net *base)
+/* An operation is in flight: probe silent peers until there is none. Does not sleep. */
+void swc_net_watch(struct swc_net *net)
 {
-	queue_delayed_work(base->params.wq, &swc_rdma_net(base)->watch_work, HZ);
+	queue_delayed_work(net->params.wq, &net->watch_work, HZ);
 }
 
-/* Transport operation. */
-void swc_watch_pump(struct swc_net *base)
+/* An operation has ended: messages that waited for that may be sent. Does not sleep. */
+void swc_net_pump(struct swc_net *net)
 {
-	struct swc_rdma_net *net = swc_rdma_net(base);
-	struct swc_rdma_conn *conn;
+	struct swc_conn *conn;
 
 	xa_lock(&net->conns);
 	list_for_each_entry(conn, &net->all, node)
@@ -60,11 +51,10 @@ void swc_watch_pump(struct swc_net *base)
 	xa_unlock(&net->conns);
 }
 
-/* Transport operation. */
-void swc_watch_heartbeat(struct swc_net *base, u32 peer)
+/* Have a peer report its progress, if there is a live connection. Does not sleep. */
+void swc_net_heartbeat(struct swc_net *net, u32 peer)
 {
-	struct swc_rdma_net *net = swc_rdma_net(base);
-	struct swc_rdma_conn *conn;
+	struct swc_conn *conn;
 	bool live = false;
 
 	xa_lock(&net->conns);
@@ -84,11 +74,10 @@ void swc_watch_heartbeat(struct swc_net *base, u32 peer)
 	xa_unlock(&net->conns);
 }
 
-/* Transport operation. */
-const char *swc_watch_trouble(struct swc_net *base, u32 peer)
+/* Why there is no live connection with a peer; NULL: there is one. Does not sleep. */
+const char *swc_net_trouble(struct swc_net *net, u32 peer)
 {
-	struct swc_rdma_net *net = swc_rdma_net(base);
-	struct swc_rdma_conn *conn;
+	struct swc_conn *conn;
 	const char *why = NULL;
 
 	xa_lock(&net->conns);
@@ -104,11 +93,14 @@ const char *swc_watch_trouble(struct swc_net *base, u32 peer)
 	return why;
 }
 
-/* Transport operation. */
-int swc_watch_card_down(struct swc_net *base, u32 peer, char *text, size_t bytes)
+/**
+ * swc_net_card_down() - is the network card down by which a peer is reached?
+ *
+ * Does not sleep. Return: the rank of this node that is cut off, and @text says so; -1: it is not.
+ */
+int swc_net_card_down(struct swc_net *net, u32 peer, char *text, size_t bytes)
 {
-	struct swc_rdma_net *net = swc_rdma_net(base);
-	struct swc_rdma_conn *conn;
+	struct swc_conn *conn;
 	int me = -1;
 
 	xa_lock(&net->conns);

@@ -92,10 +92,16 @@ static int local_steps_fit(const struct swc_plan_view *v, const struct swc_comm 
 /* Refuse now what could not be opened later: a plan that needs more connections than its user may have. */
 static int conns_fit(const struct swc_plan *plan, const struct swc_comm *comm)
 {
-	u64 n = plan->net->nconns;
+	u64 bytes = 0;
+	u32 i;
 
-	return swc_account_check(comm->account, SWC_QUOTA_CONNS, n) ?:
-	       swc_account_check(comm->account, SWC_QUOTA_MEMORY, n * comm->net->conn_bytes);
+	for (i = 0; i < plan->net->nconns; i++) {
+		const struct swc_plan_conn *conn = &plan->net->conns[i];
+
+		bytes += swc_net_conn_bytes(comm->net, comm->rank_node[conn->peer], conn->path);
+	}
+	return swc_account_check(comm->account, SWC_QUOTA_CONNS, plan->net->nconns) ?:
+	       swc_account_check(comm->account, SWC_QUOTA_MEMORY, bytes);
 }
 
 /* Is the plan for this rank of this communicator? */

@@ -61,8 +61,8 @@ static void fail_conns(struct swc_rdma_dev *dev)
 		spin_lock(&dev->lock);
 		list_for_each_entry(conn, &dev->conns, dev_node) {
 			/* One that has failed is being closed. */
-			if (!test_bit(SWC_CONN_F_FAILED, &conn->flags) &&
-			    kref_get_unless_zero(&conn->ref)) {
+			if (!test_bit(SWC_CONN_F_FAILED, &conn->base.flags) &&
+			    kref_get_unless_zero(&conn->base.ref)) {
 				found = conn;
 				break;
 			}
@@ -70,8 +70,8 @@ static void fail_conns(struct swc_rdma_dev *dev)
 		spin_unlock(&dev->lock);
 		if (!found)
 			return;
-		swc_conn_fail(found, -ENODEV, "RDMA device %s was removed", dev_name(&dev->ib->dev));
-		swc_rdma_conn_put(found);
+		swc_conn_fail(&found->base, -ENODEV, "RDMA device %s was removed", dev_name(&dev->ib->dev));
+		swc_conn_put(&found->base);
 	}
 }
 

@@ -59,7 +59,7 @@ static int setup(struct swc_rdma_conn *conn, struct rdma_cm_id *id)
 	u32 i;
 
 	conn->id = id;
-	conn->card = id->route.addr.dev_addr.bound_dev_if;
+	conn->base.card = id->route.addr.dev_addr.bound_dev_if;
 	conn->dev = swc_dev_get(ib, conn);
 	if (!conn->dev)
 		return -ENODEV;
@@ -86,7 +86,7 @@ static int setup(struct swc_rdma_conn *conn, struct rdma_cm_id *id)
  */
 int swc_qp_setup(struct swc_rdma_conn *conn, struct rdma_cm_id *id)
 {
-	struct mem_cgroup *before = set_active_memcg(conn->net->memcg);
+	struct mem_cgroup *before = set_active_memcg(conn->base.net->memcg);
 	int ret = setup(conn, id);
 
 	set_active_memcg(before);
@@ -102,13 +102,10 @@ static void unmap(struct swc_rdma_conn *conn)
 	swc_buffers_unmap(conn);
 }
 
-/**
- * swc_qp_teardown() - take an attempt to connect, or a connection, apart; its memory stays allocated
- *
- * The state of the connection is such that nothing is posted any more.
- */
-void swc_qp_teardown(struct swc_rdma_conn *conn)
+/* Transport operation: the memory of the connection stays allocated. */
+void swc_qp_teardown(struct swc_conn *base)
 {
+	struct swc_rdma_conn *conn = swc_rdma_conn(base);
 	struct rdma_cm_id *id = conn->id;
 
 	if (!id)
@@ -135,12 +132,8 @@ void swc_qp_teardown(struct swc_rdma_conn *conn)
 	conn->pd = NULL;
 	conn->id = NULL;
 	rdma_destroy_id(id);
-	if (test_and_clear_bit(SWC_CONN_F_PROVEN, &conn->flags))
-		swc_stat_inc(SWC_STAT_CONNS_CLOSED);
 	swc_dev_put(conn);
-	spin_lock(&conn->lock);
+	spin_lock(&conn->base.lock);
 	swc_sq_reset(conn);
-	conn->to_return = 0;
-	memset(conn->offer, 0, sizeof(conn->offer));
-	spin_unlock(&conn->lock);
+	spin_unlock(&conn->base.lock);
 }

@@ -82,7 +82,7 @@ void swc_rndv_teardown(struct swc_rdma_conn *conn)
 	}
 }
 
-/* ------------------------------------------------------------------ offering; conn->lock is held */
+/* ------------------------------------------------------------------ offering; conn->base.lock is held */
 
 /* Make the scatter list of a chunk; returns the bytes in it. */
 static u32 fill_sg(struct swc_rdma_conn *conn, struct swc_chunk *c, const struct swc_span *span, u64 bytes)
@@ -177,17 +177,12 @@ static void post_offer(struct swc_rdma_conn *conn, struct swc_chunk *c, struct s
 
 	swc_sq_post(conn, entry, &reg.wr, false);
 	entry = swc_sq_next(conn);
-	h = swc_sq_header(conn, entry, SWC_WIRE_RTR);
-	h->ordinal = cpu_to_le32(rndv->ordinal);
-	swc_wire_sign(h, rndv->seq, rndv->sig);
-	h->offset = cpu_to_le64(rndv->offered);
-	h->total = cpu_to_le64(rndv->bytes);
-	h->bytes = cpu_to_le32(c->bytes);
+	h = swc_sq_message(conn, entry, SWC_HEADER + sizeof(*rtr));
+	swc_tx_rtr(&conn->base, h, rndv, c->bytes);
 	rtr = (void *)(h + 1);
 	rtr->addr = cpu_to_le64(c->mr->iova);
 	rtr->rkey = cpu_to_le32(c->mr->rkey);
 	rtr->chunk = cpu_to_le32(c - conn->chunk);
-	entry->sge[0].length = SWC_HEADER + sizeof(*rtr);
 	send.sg_list = entry->sge;
 	send.num_sge = 1;
 	swc_sq_post(conn, entry, &send, false);
@@ -202,7 +197,7 @@ static bool offer_next(struct swc_rdma_conn *conn)
 	c = find_free(conn, &nfree);
 	if (!c || swc_sq_room(&conn->sq) < 2)
 		return false;
-	rndv = swc_policy_rndv(conn->net->base.params.window, &conn->rndvs, nfree);
+	rndv = swc_policy_rndv(conn->base.net->params.window, &conn->base.rndvs, nfree);
 	if (!rndv || !map_chunk(conn, c, rndv))
 		return false;
 	c->rndv = rndv;
@@ -239,7 +234,7 @@ bool swc_rndv_post(struct swc_rdma_conn *conn)
 	return invalidate_next(conn) || offer_next(conn);
 }
 
-/* ------------------------------------------------------------------ completing; conn->lock is held */
+/* ------------------------------------------------------------------ completing; conn->base.lock is held */
 
 /**
  * swc_rndv_written() - the peer reports that a chunk is written
@@ -255,7 +250,7 @@ int swc_rndv_written(struct swc_rdma_conn *conn, u32 chunk, struct swc_rndv **do
 	struct swc_rndv *rndv;
 	struct swc_chunk *c;
 
-	lockdep_assert_held(&conn->lock);
+	lockdep_assert_held(&conn->base.lock);
 	if (chunk >= SWC_WIRE_CHUNKS || conn->chunk[chunk].state != SWC_CHUNK_OFFERED)
 		return -EPROTO;
 	c = &conn->chunk[chunk];
@@ -263,14 +258,7 @@ int swc_rndv_written(struct swc_rdma_conn *conn, u32 chunk, struct swc_rndv **do
 		dma_sync_sg_for_cpu(ib->dma_device, c->sg, c->nents, DMA_FROM_DEVICE);
 	c->state = SWC_CHUNK_WRITTEN;
 	rndv = c->rndv;
-	rndv->received += c->bytes;
-	swc_stat_add(SWC_STAT_BYTES_RECEIVED, c->bytes);
-	swc_stat_add(SWC_STAT_BYTES_DIRECT, c->bytes);
-	*done = NULL;
-	if (rndv->received == rndv->bytes) {
-		swc_stat_inc(SWC_STAT_MSGS_RECEIVED);
-		*done = rndv;
-	}
+	*done = swc_rx_written(rndv, c->bytes) ? rndv : NULL;
 	return 0;
 }
 
@@ -279,7 +267,7 @@ void swc_rndv_invalidated(struct swc_rdma_conn *conn, struct swc_chunk *c, struc
 {
 	struct swc_rndv *rndv = c->rndv;
 
-	lockdep_assert_held(&conn->lock);
+	lockdep_assert_held(&conn->base.lock);
 	put_mr(conn, c);
 	unmap(conn, c);
 	c->state = SWC_CHUNK_FREE;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The send queue of a connection: free entries, posting, which requests are signaled, how long the queue
- * has been idle, and mapping of memory for the device. Everything runs under conn->lock, but for the end
- * of a connection, when nothing is posted any more.
+ * The send queue of a connection: free entries, posting, which requests are signaled, and mapping of memory
+ * for the device. Everything runs under the connection's lock, but for the end of a connection, when nothing
+ * is posted any more.
  *
  * One request in SWC_SIGNAL is signaled at least; its completion is that of all before it.
  */
@@ -19,20 +19,12 @@ struct swc_sq_entry *swc_sq_next(struct swc_rdma_conn *conn)
 	return entry;
 }
 
-/* Begin a message in the entry's page; its header returns all credits that are due. */
-struct swc_wire_header *swc_sq_header(struct swc_rdma_conn *conn, struct swc_sq_entry *entry,
-				      enum swc_wire_kind kind)
+/* A message of @bytes, or of so many that are followed by mapped memory, in the entry's page. */
+struct swc_wire_header *swc_sq_message(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, u32 bytes)
 {
-	struct swc_wire_header *h = entry->page;
-
-	memset(h, 0, sizeof(*h));
-	h->kind = kind;
-	h->credits = cpu_to_le16(conn->to_return);
-	conn->to_return = 0;
-	conn->pending &= ~SWC_PEND_CREDIT;
-	entry->sge[0] = (struct ib_sge){ .addr = entry->page_dma, .length = SWC_HEADER,
+	entry->sge[0] = (struct ib_sge){ .addr = entry->page_dma, .length = bytes,
 					 .lkey = conn->pd->local_dma_lkey };
-	return h;
+	return entry->page;
 }
 
 /**
@@ -40,14 +32,14 @@ struct swc_wire_header *swc_sq_header(struct swc_rdma_conn *conn, struct swc_sq_
  * @entry: of swc_sq_next()
  * @signal: something waits for it to complete
  *
- * An error makes the connection unusable; swc_tx_pump() acts on it.
+ * An error makes the connection unusable; swc_rdma_pump() acts on it.
  */
 void swc_sq_post(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, struct ib_send_wr *wr, bool signal)
 {
 	struct swc_sq *sq = &conn->sq;
 	int ret;
 
-	lockdep_assert_held(&conn->lock);
+	lockdep_assert_held(&conn->base.lock);
 	if (signal || ++sq->unsignaled >= SWC_SIGNAL) {
 		wr->send_flags |= IB_SEND_SIGNALED;
 		sq->unsignaled = 0;
@@ -70,35 +62,6 @@ void swc_sq_post_probe(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, s
 	conn->sq.probe_head = conn->sq.head;
 }
 
-/**
- * swc_sq_watch() - once a second while operations wait: is it time to probe the peer?
- * @probe_s: idle seconds until a keepalive, and between two
- * @active: the connection is live, and this rank has not left
- *
- * A probe that the peer's device does not acknowledge ends the connection. Return: SWC_PEND_* to send.
- */
-u32 swc_sq_watch(struct swc_rdma_conn *conn, u32 probe_s, bool active)
-{
-	struct swc_sq *sq = &conn->sq;
-	u32 pending = 0;
-
-	lockdep_assert_held(&conn->lock);
-	sq->idle_s = active && sq->head == sq->seen_head ? sq->idle_s + 1 : 0;
-	sq->seen_head = sq->head;
-	if (sq->idle_s && sq->idle_s % probe_s == 0)
-		pending |= SWC_PEND_KEEPALIVE;
-	if (is_power_of_2(sq->idle_s) && !list_empty(&conn->outq))
-		pending |= SWC_PEND_RTS;
-	/* One probe at a time: another message makes some devices restart the timer of those before it. */
-	if ((s32)(sq->tail - sq->probe_head) < 0)
-		pending = 0;
-	else
-		sq->probe_head = sq->tail;
-	if (sq->map_failing_s)
-		sq->map_failing_s++;
-	return pending;
-}
-
 /* ------------------------------------------------------------------ mapping */
 
 /*
@@ -109,15 +72,15 @@ void swc_sq_map_failed(struct swc_rdma_conn *conn)
 {
 	struct swc_sq *sq = &conn->sq;
 
-	lockdep_assert_held(&conn->lock);
+	lockdep_assert_held(&conn->base.lock);
 	sq->map_failed = true;
 	if (sq->map_failing_s)
 		return;
 	sq->map_failing_s = 1;
 	/* Requests that are not signaled complete with a later one. */
 	if (sq->unsignaled) {
-		swc_conn_pend(conn, SWC_PEND_KEEPALIVE);
-		swc_conn_pump_later(conn);
+		swc_conn_pend(&conn->base, SWC_PEND_KEEPALIVE);
+		swc_conn_pump_later(&conn->base);
 	}
 }
 
@@ -138,7 +101,7 @@ u32 swc_sq_map(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, u32 first
 	struct ib_device *ib = conn->dev->ib;
 	u32 n = first;
 
-	lockdep_assert_held(&conn->lock);
+	lockdep_assert_held(&conn->base.lock);
 	entry->first_mapped = first;
 	while (at < end && n < conn->sq.nsge) {
 		void *from = e->kaddr + (at - e->offset);
@@ -182,7 +145,7 @@ void swc_sq_reset(struct swc_rdma_conn *conn)
 {
 	struct swc_sq *sq = &conn->sq;
 
-	lockdep_assert_held(&conn->lock);
+	lockdep_assert_held(&conn->base.lock);
 	sq->head = 0;
 	sq->tail = 0;
 	sq->probe_head = 0;

@@ -2,6 +2,8 @@
 /*
  * RDMA as a transport: the table of operations, and the order of loading and unloading.
  */
+#include <linux/slab.h>
+
 #include "rdma/rdma.h"
 
 static int init(void)
@@ -16,22 +18,38 @@ static int init(void)
 	return ret ?: swc_dev_init();
 }
 
-static struct swc_listener *listen(void)
+static struct swc_conn *conn_alloc(void)
 {
-	return swc_listen_start(&swc_rdma_transport);
+	struct swc_rdma_conn *conn = kzalloc(sizeof(*conn), GFP_KERNEL_ACCOUNT);
+
+	if (!conn)
+		return NULL;
+	INIT_LIST_HEAD(&conn->dev_node);
+	return &conn->base;
 }
 
-static void net_free(struct swc_net *net)
+static void conn_free(struct swc_conn *base)
 {
-	struct swc_rdma_listener *listener = swc_rdma_net(net)->listener;
+	struct swc_rdma_conn *conn = swc_rdma_conn(base);
 
-	swc_net_destroy(net);
-	swc_listen_stop(&listener->base);
+	swc_buffers_free(conn);
+	kfree(conn);
 }
 
-static void conn_put(struct swc_conn *conn)
+static u32 rx_bufs(void)
 {
-	swc_rdma_conn_put(swc_rdma_conn(conn));
+	return rx_bufs_param;
+}
+
+static u32 rx_buf_kib(void)
+{
+	return rx_buf_kib_param;
+}
+
+/* The connection manager sends an acceptance so often. */
+static u32 auth_ms(void)
+{
+	return swc_cm_answer_ms(5);
 }
 
 const struct swc_transport swc_rdma_transport = {
@@ -39,21 +57,20 @@ const struct swc_transport swc_rdma_transport = {
 	.init = init,
 	.stop = swc_dev_exit,
 	.port = swc_listen_port,
-	.listen = listen,
+	.listen = swc_listen_start,
 	.unlisten = swc_listen_stop,
-	.net_create = swc_net_alloc,
-	.net_free = net_free,
-	.net_pump = swc_watch_pump,
-	.net_watch = swc_watch_start,
-	.net_heartbeat = swc_watch_heartbeat,
-	.net_trouble = swc_watch_trouble,
-	.net_card_down = swc_watch_card_down,
-	.net_abort = swc_net_start_abort,
-	.net_leave = swc_net_start_leave,
-	.conn_get = swc_net_get_conn,
-	.conn_put = conn_put,
-	.send = swc_tx_send,
-	.post_rndv = swc_tx_post_rndv,
+	.conn_bytes = swc_buffers_bytes,
+	.conn_alloc = conn_alloc,
+	.conn_free = conn_free,
+	.rx_bufs = rx_bufs,
+	.rx_buf_kib = rx_buf_kib,
+	.auth_ms = auth_ms,
+	.connect = swc_cm_connect,
+	.adopt = swc_listen_adopt,
+	.teardown = swc_qp_teardown,
+	.pump = swc_rdma_pump,
+	.all_received = swc_rdma_all_received,
+	.watch = swc_rdma_watch,
+	.wants_pump = swc_rdma_wants_pump,
 	.release = swc_rx_release,
-	.copy_unexpected = swc_rx_copy_unexpected,
 };

@@ -364,6 +364,7 @@ struct swc_plan_xfer {
 #define SWC_FEATURE_CANCEL	(1ull << 1)	/* io_uring can cancel commands (6.7 and later) */
 #define SWC_FEATURE_SLOTS	(1ull << 2)	/* shared slots for small messages */
 #define SWC_FEATURE_RDMA	(1ull << 3)	/* transport between nodes by RDMA verbs */
+#define SWC_FEATURE_TCP		(1ull << 4)	/* transport between nodes by TCP */
 
 struct swc_info {
 	__u32 abi_version;
@@ -378,7 +379,9 @@ struct swc_info {
 	__u32 ring_entries;
 	__u32 rdma_port;		/* listens for other nodes; 0 without SWC_FEATURE_RDMA */
 	char  reduce[SWC_NAME_BYTES];	/* reduction kernels in use: avx512, avx2, neon, scalar */
-	__u64 resv1[4];
+	__u32 tcp_port;			/* likewise; 0 without SWC_FEATURE_TCP */
+	__u32 resv2;
+	__u64 resv1[3];
 };
 
 /*
@@ -394,16 +397,21 @@ struct swc_info {
 #define SWC_COMM_F_URGENT		(1u << 2)
 #define SWC_COMM_F_ALL	(SWC_COMM_F_ANY_USER | SWC_COMM_F_ALLOW_REORDER | SWC_COMM_F_URGENT)
 
+/* How messages travel on a path between two nodes. */
+enum swc_transport_kind { SWC_TRANSPORT_RDMA, SWC_TRANSPORT_TCP, SWC_TRANSPORT_NR };
+
 /**
  * struct swc_node_path - a network path from this node to another
  * @node: the other node
  * @path: number of the path between the two nodes, the same on both, from 0 without gaps
+ * @transport: enum swc_transport_kind, the same on both
  * @local: address of this node, a struct sockaddr_in or sockaddr_in6; its port is ignored
- * @remote: address of the other node, and the port that it listens on (its swc_info.rdma_port)
+ * @remote: address of the other node, and the port that it listens on (its swc_info.rdma_port or tcp_port)
  */
 struct swc_node_path {
 	__u32 node;
-	__u32 path;
+	__u16 path;
+	__u16 transport;
 	__u8  local[28];
 	__u8  remote[28];
 };
@@ -430,7 +438,7 @@ struct swc_node_path {
  * joined; connections to other nodes are made when an operation first needs them. Errors: -EEXIST the
  * rank has joined already, -EACCES the communicator is another user's, -EPERM SWC_COMM_F_URGENT without the
  * right to it, -EPROTO members disagree on the arguments, -ETIMEDOUT not all ranks joined, -ENOSPC a limit
- * is reached, -EOPNOTSUPP several nodes, but no RDMA in this kernel; and the error of the communicator, if
+ * is reached, -EOPNOTSUPP a path's transport is not in this kernel; and the error of the communicator, if
  * it was aborted before this call returned.
  *
  * On a communicator of several nodes every operation that fails aborts the communicator. Nodes remember an id

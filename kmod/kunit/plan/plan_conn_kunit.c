@@ -14,8 +14,9 @@
 
 struct fake {
 	struct swc_comm *comm;
-	struct swc_rdma_net net;
+	struct swc_net net;
 	u32 rank_node[RANKS];
+	struct swc_node_path path[NODES * SWC_MAX_PATHS];
 	u32 first_path[RANKS + 1];
 	DECLARE_BITMAP(left, RANKS);
 };
@@ -39,13 +40,13 @@ static struct fake *fake(struct kunit *test, u32 here, const u32 *npaths)
 	f->comm->rank_node = f->rank_node;
 	f->comm->here = here;
 	f->comm->timeout_ms = 1000;
-	f->comm->net = &f->net.base;
-	f->net.base.transport = &swc_rdma_transport;
-	f->net.base.params = (struct swc_net_params){
+	f->comm->net = &f->net;
+	f->net.params = (struct swc_net_params){
 		.comm = f->comm, .window = &f->comm->window, .nranks = RANKS, .rank_node = f->rank_node,
 		.here = here, .timeout_ms = 1000,
 	};
-	f->net.base.first_path = f->first_path;
+	f->net.path = f->path;
+	f->net.first_path = f->first_path;
 	f->net.left = f->left;
 	mutex_init(&f->net.lock);
 	xa_init(&f->net.conns);
@@ -349,7 +350,7 @@ static void conn_none(struct kunit *test)
 	struct swc_plan_view v;
 
 	KUNIT_EXPECT_EQ(test, l->nconns, 0u);
-	KUNIT_EXPECT_EQ(test, swc_plan_net_open(l, &f->net.base, 0), 0);
+	KUNIT_EXPECT_EQ(test, swc_plan_net_open(l, &f->net, 0), 0);
 	KUNIT_EXPECT_TRUE(test, l->open);
 	swc_plan_net_free(l);
 
@@ -372,12 +373,12 @@ static void conn_open(struct kunit *test)
 	struct swc_plan_writer *p = plan_of(test, RANKS - 1);
 	struct swc_user *user = swc_user_get(current_euid());
 	struct swc_plan_net *a, *b, *late;
-	struct swc_rdma_conn *conn;
+	struct swc_conn *conn;
 	unsigned long key;
 	u32 i, n = 0;
 
 	KUNIT_ASSERT_NOT_NULL(test, user);
-	f->net.base.params.wq = user->wq[SWC_QUEUE_NET];
+	f->net.params.wq = user->wq[SWC_QUEUE_NET];
 	send_by(p, 0, 0);
 	send_by(p, 2, 0);
 	send_by(p, 2, 1);
@@ -388,14 +389,14 @@ static void conn_open(struct kunit *test)
 	b = plan_net_of(test, f, p);
 	late = plan_net_of(test, f, p);
 	KUNIT_EXPECT_EQ(test, a->nconns, 4u);
-	KUNIT_EXPECT_EQ(test, swc_plan_net_open(a, &f->net.base, RANKS - 1), 0);
-	KUNIT_EXPECT_EQ(test, swc_plan_net_open(a, &f->net.base, RANKS - 1), 0);
+	KUNIT_EXPECT_EQ(test, swc_plan_net_open(a, &f->net, RANKS - 1), 0);
+	KUNIT_EXPECT_EQ(test, swc_plan_net_open(a, &f->net, RANKS - 1), 0);
 	/* Plans share connections. */
-	KUNIT_EXPECT_EQ(test, swc_plan_net_open(b, &f->net.base, RANKS - 1), 0);
+	KUNIT_EXPECT_EQ(test, swc_plan_net_open(b, &f->net, RANKS - 1), 0);
 	for (i = 0; i < 4; i++) {
 		KUNIT_ASSERT_NOT_NULL(test, a->conns[i].conn);
 		KUNIT_EXPECT_PTR_EQ(test, b->conns[i].conn, a->conns[i].conn);
-		conn = swc_rdma_conn(a->conns[i].conn);
+		conn = a->conns[i].conn;
 		KUNIT_EXPECT_EQ(test, conn->me, RANKS - 1u);
 		KUNIT_EXPECT_EQ(test, conn->peer, a->conns[i].peer);
 		KUNIT_EXPECT_EQ(test, conn->channel, a->conns[i].channel);
@@ -415,7 +416,7 @@ static void conn_open(struct kunit *test)
 	flush_workqueue(user->wq[SWC_QUEUE_NET]);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&f->net.conns));
 	KUNIT_EXPECT_EQ(test, kref_read(&f->comm->ref), 1u);
-	KUNIT_EXPECT_EQ(test, swc_plan_net_open(late, &f->net.base, RANKS - 1), -ECONNABORTED);
+	KUNIT_EXPECT_EQ(test, swc_plan_net_open(late, &f->net, RANKS - 1), -ECONNABORTED);
 	KUNIT_EXPECT_FALSE(test, late->open);
 	swc_plan_net_free(a);
 	swc_plan_net_free(b);

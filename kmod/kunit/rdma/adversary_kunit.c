@@ -149,7 +149,7 @@ static void adversary_replay(struct kunit *test)
 static enum swc_conn_state state_of_1(struct swc_t_comm *c)
 {
 	unsigned long key = 0;
-	struct swc_rdma_conn *conn = xa_find(&swc_t_net(c, 1)->conns, &key, ULONG_MAX, XA_PRESENT);
+	struct swc_conn *conn = xa_find(&swc_t_net(c, 1)->conns, &key, ULONG_MAX, XA_PRESENT);
 
 	KUNIT_ASSERT_NOT_NULL(c->test, conn);
 	return READ_ONCE(conn->state);

@@ -42,15 +42,15 @@ void swc_t_net_exit(struct kunit *test)
 			swc_stat_read(SWC_STAT_CONNS_CLOSED) - closed);
 }
 
-struct swc_rdma_net *swc_t_net(struct swc_t_comm *c, u32 rank)
+struct swc_net *swc_t_net(struct swc_t_comm *c, u32 rank)
 {
-	return swc_rdma_net(swc_t_rank_comm(c, rank)->net);
+	return swc_t_rank_comm(c, rank)->net;
 }
 
 /* The other end of a connection. */
-static struct swc_rdma_conn *twin(struct swc_t_comm *c, const struct swc_rdma_conn *conn)
+static struct swc_conn *twin(struct swc_t_comm *c, const struct swc_conn *conn)
 {
-	struct swc_rdma_conn *other;
+	struct swc_conn *other;
 	unsigned long key;
 
 	xa_for_each(&swc_t_net(c, conn->peer)->conns, key, other)
@@ -63,7 +63,7 @@ static struct swc_rdma_conn *twin(struct swc_t_comm *c, const struct swc_rdma_co
 /* Each credit is at the sender, or at the receiver until its next message. */
 static bool credits_complete(struct swc_t_comm *c)
 {
-	struct swc_rdma_conn *conn, *other;
+	struct swc_conn *conn, *other;
 	unsigned long key;
 	u32 r;
 

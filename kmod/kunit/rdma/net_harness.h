@@ -9,7 +9,7 @@
 
 #define SWC_T_DEVICE	"rxe0"
 
-struct swc_rdma_net;
+struct swc_net;
 
 extern const struct swc_t_layout swc_t_two_nodes;
 
@@ -21,7 +21,7 @@ int swc_t_net_init(struct kunit *test);
 void swc_t_net_exit(struct kunit *test);
 
 /* The net of the node that a rank is on. */
-struct swc_rdma_net *swc_t_net(struct swc_t_comm *c, u32 rank);
+struct swc_net *swc_t_net(struct swc_t_comm *c, u32 rank);
 /* All credits are returned, soon. */
 void swc_t_expect_credits(struct swc_t_comm *c);
 /* Of two ranks, the other has received what @sender sent. */

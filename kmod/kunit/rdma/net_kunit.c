@@ -134,9 +134,9 @@ static void net_event_slice(struct kunit *test)
 /* Never more than the peer has receive buffers, at any step. */
 static void check_credits(void *data, const struct swc_req *req, u32 channel, u32 step, u32 kind)
 {
-	struct swc_rdma_net *net = swc_rdma_net(req->op->comm->net);
+	struct swc_net *net = req->op->comm->net;
 	struct swc_t_comm *c = data;
-	struct swc_rdma_conn *conn;
+	struct swc_conn *conn;
 	unsigned long key;
 
 	xa_for_each(&net->conns, key, conn)
@@ -505,13 +505,12 @@ static void net_send_first(struct kunit *test)
 
 static void net_transport(struct kunit *test)
 {
-	KUNIT_EXPECT_PTR_EQ(test, swc_transport_find("rdma"), &swc_rdma_transport);
-	KUNIT_EXPECT_NULL(test, swc_transport_find("rdm"));
-	KUNIT_EXPECT_NULL(test, swc_transport_find(""));
+	KUNIT_EXPECT_PTR_EQ(test, swc_transport_get(SWC_TRANSPORT_RDMA), &swc_rdma_transport);
+	KUNIT_EXPECT_NULL(test, swc_transport_get(SWC_TRANSPORT_NR));
 }
 
 /* A connection in state @from is to change to @to, as if it were in state @expected. */
-static bool change(struct swc_rdma_conn *conn, enum swc_conn_state from, enum swc_conn_state expected,
+static bool change(struct swc_conn *conn, enum swc_conn_state from, enum swc_conn_state expected,
 		   enum swc_conn_state to)
 {
 	bool changed;
@@ -525,7 +524,7 @@ static bool change(struct swc_rdma_conn *conn, enum swc_conn_state from, enum sw
 
 static void net_states(struct kunit *test)
 {
-	struct swc_rdma_conn *conn = kunit_kzalloc(test, sizeof(*conn), GFP_KERNEL);
+	struct swc_conn *conn = kunit_kzalloc(test, sizeof(*conn), GFP_KERNEL);
 	enum swc_conn_state from, to;
 
 	KUNIT_ASSERT_NOT_NULL(test, conn);
@@ -640,4 +639,36 @@ static struct kunit_case cases[] = {
 
 struct kunit_suite swc_net_suite = {
 	.name = "swc_net", .init = swc_t_net_init, .exit = swc_t_net_exit, .test_cases = cases,
+};
+
+/* ------------------------------------------------------------------ by TCP */
+
+static int tcp_init(struct kunit *test)
+{
+	swc_t_transport = SWC_TRANSPORT_TCP;
+	return swc_t_net_init(test);
+}
+
+static void tcp_exit(struct kunit *test)
+{
+	swc_t_net_exit(test);
+	swc_t_transport = SWC_TRANSPORT_RDMA;
+}
+
+/* Those that depend on nothing of RDMA. */
+static struct kunit_case tcp_cases[] = {
+	KUNIT_CASE(net_users),
+	KUNIT_CASE_PARAM(net_sums, sum_gen_params),
+	KUNIT_CASE_SLOW(net_in_flight),
+	KUNIT_CASE_SLOW(net_mismatch),
+	KUNIT_CASE_SLOW(net_mismatch_rndv),
+	KUNIT_CASE_SLOW(net_not_stored),
+	KUNIT_CASE_SLOW(net_rndv),
+	KUNIT_CASE_SLOW(net_in_order),
+	KUNIT_CASE_SLOW(net_send_first),
+	{}
+};
+
+struct kunit_suite swc_net_tcp_suite = {
+	.name = "swc_net_tcp", .init = tcp_init, .exit = tcp_exit, .test_cases = tcp_cases,
 };

@@ -382,7 +382,7 @@ static void net_leave_aborted(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 3, SWC_T_NO_DEADLINE, &one_and_two);
 	struct swc_comm *peer = swc_t_rank_comm(c, 0);
-	struct swc_rdma_net *net = swc_t_net(c, 0);
+	struct swc_net *net = swc_t_net(c, 0);
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 i;
 
@@ -459,7 +459,7 @@ static void net_abort_connecting(struct kunit *test)
 static struct {
 	const struct swc_net_ops *ops;
 	struct swc_send out;
-	struct swc_rdma_conn *conn;
+	struct swc_conn *conn;
 	u32 returned;
 	bool in_use;
 } held;
@@ -471,7 +471,7 @@ static void note_held(struct swc_send *out, int error, bool nested)
 		return;
 	}
 	held.returned++;
-	held.in_use |= !!held.conn->id;
+	held.in_use |= !!swc_rdma_conn(held.conn)->id;
 }
 
 /*
@@ -482,7 +482,7 @@ static void net_abort_closing(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
-	struct swc_rdma_net *net = swc_t_net(c, 0);
+	struct swc_net *net = swc_t_net(c, 0);
 	struct swc_net_ops ops = *swc_net_ops;
 
 	held.ops = swc_net_ops;
@@ -504,7 +504,7 @@ static void net_abort_closing(struct kunit *test)
 	WRITE_ONCE(swc_net_ops, held.ops);
 	KUNIT_EXPECT_EQ(test, held.returned, 1);
 	KUNIT_EXPECT_FALSE(test, held.in_use);
-	swc_rdma_conn_put(held.conn);
+	swc_conn_put(held.conn);
 }
 
 /* ------------------------------------------------------------------ cards and devices */
@@ -519,7 +519,7 @@ static void net_card_down(struct kunit *test)
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
 	char text[SWC_TEXT_BYTES / 2], up[SWC_TEXT_BYTES / 2];
-	struct swc_rdma_conn *conn;
+	struct swc_conn *conn;
 	struct net_device *dev;
 	int found;
 	u32 r;
@@ -535,14 +535,14 @@ static void net_card_down(struct kunit *test)
 		KUNIT_EXPECT_STREQ(test, up, "");
 		rtnl_lock();
 		clear_bit(__LINK_STATE_START, &dev->state);
-		found = swc_net_card_down(&conn->net->base, !r, text, sizeof(text));
+		found = swc_net_card_down(conn->net, !r, text, sizeof(text));
 		set_bit(__LINK_STATE_START, &dev->state);
 		rtnl_unlock();
 		dev_put(dev);
 		KUNIT_EXPECT_EQ(test, found, (int)r);
 		KUNIT_EXPECT_TRUE_MSG(test, strstr(text, "dummy0 is down"), "%s", text);
-		KUNIT_EXPECT_EQ(test, swc_net_card_down(&conn->net->base, !r, up, sizeof(up)), -1);
-		swc_rdma_conn_put(conn);
+		KUNIT_EXPECT_EQ(test, swc_net_card_down(conn->net, !r, up, sizeof(up)), -1);
+		swc_conn_put(conn);
 	}
 	swc_t_comm_end(c);
 }

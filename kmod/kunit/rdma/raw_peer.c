@@ -11,6 +11,7 @@
 #include "compat.h"
 #include "kunit/harness.h"
 #include "kunit/rdma/raw_peer.h"
+#include "net/conn.h"
 
 #define RECVS	64
 #define WAIT	(10 * HZ)
@@ -317,7 +318,7 @@ void swc_t_forge_end(struct swc_t_forger *forger, const struct swc_comm *comm, u
 {
 	u32 i;
 
-	redirect(comm, node, htons(swc_rdma_port()));
+	redirect(comm, node, htons(swc_transport_port(SWC_TRANSPORT_RDMA)));
 	rdma_destroy_id(forger->id);
 	for (i = 0; i < SWC_T_ACCEPTS; i++) {
 		if (!forger->accepted[i])

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What all connections between nodes have in common, and the transport as what differs. Each file calls only
+ * those below it:
+ *
+ *	listen.c	listeners, by network namespace
+ *	request.c	connection requests of peers: accept or refuse
+ *	net.c		the connections of a communicator: making, closing, abort, leaving
+ *	watch.c		silent peers, network cards that are down
+ *	reply.c		connecting: requests to peers, and their replies
+ *	rx.c		messages in
+ *	tx.c		messages out
+ *	conn.c		state, references and failure of a connection
+ *	path.c		paths to other nodes
+ *	transport.c	the transports that are built in
+ *	auth.c, tombstone.c, seg_copy.c, policy.h	for all of these
+ *
+ * Transports call these; they call a transport through struct swc_transport only.
+ *
+ * Locks: net->lock (mutex) > the xarray's lock > conn->lock (leaf; RDMA posts under it). Under the mutex
+ * messages may be returned to the executor; nothing else calls out of net/ and the transports under a lock,
+ * but for swc_net_ops.get, .put and .progress.
+ */
+#ifndef SWC_NET_CONN_H
+#define SWC_NET_CONN_H
+
+#include <linux/bitops.h>
+#include <linux/kref.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include "net.h"
+#include "net/seg_copy.h"
+
+struct mem_cgroup;
+struct net;
+
+/*
+ * A connection of a rank that has left waits so long for the peer's FIN, and longer only until the peer has
+ * received what was sent.
+ */
+#define SWC_LINGER_MS	2000
+
+/**
+ * struct swc_listener - accepts connections; one per transport and network namespace; a transport embeds it
+ * @transport: whose
+ * @node: in the list of all (net/listen.c)
+ * @ns: network namespace
+ * @users: nets
+ */
+struct swc_listener {
+	const struct swc_transport *transport;
+	struct list_head node;
+	struct net *ns;
+	u32 users;
+};
+
+/**
+ * struct swc_net - the connections of a communicator
+ * @params: the communicator
+ * @name, @places: what identifies the communicator to other nodes, see core/wire.h
+ * @refusal_key: authenticates refusals to connect, see there
+ * @path: sorted by node and number
+ * @first_path: by node: index of its first path in @path; one entry more at the end
+ * @abort: valid if @aborted
+ * @aborted: written once, by swc_net_abort()
+ * @ns: network namespace; valid while there are @listeners
+ * @listeners: where peers connect to
+ * @memcg: charged for the memory of connections
+ * @left: bitmap of ranks that have left in order: of this node, and those of other nodes that sent FIN
+ * @lock: guards @dead and changes of @conns and @all
+ * @dead: no more connections are made
+ * @conns: by conn_key(); its own lock guards it for users that cannot take the mutex
+ * @all: the same, for iterating: keys are far apart, which makes the xarray slow for that
+ * @unexpected: memory that copies of segments take
+ * @abort_wq: woken when a peer has been notified of the abort, or cannot be
+ * @abort_work: notifies all peers and closes all connections
+ * @watch_work: once a second while operations are in flight
+ */
+struct swc_net {
+	struct swc_net_params params;
+	u8 name[SWC_WIRE_NAME];
+	__le32 places;
+	u8 refusal_key[SWC_WIRE_MAC];
+	struct swc_node_path *path;
+	u32 *first_path;
+	struct swc_net_abort abort;
+	bool aborted;
+	struct net *ns;
+	struct swc_listeners listeners;
+	struct mem_cgroup *memcg;
+	unsigned long *left;
+	struct mutex lock;
+	bool dead;
+	struct xarray conns;
+	struct list_head all;
+	struct swc_seg_copy_usage unexpected;
+	wait_queue_head_t abort_wq;
+	struct work_struct abort_work;
+	struct delayed_work watch_work;
+};
+
+/* Changes in swc_conn_set_state() only. */
+enum swc_conn_state {
+	SWC_CONN_IDLE,		/* not connected; the lower rank changes that */
+	SWC_CONN_CONNECTING,
+	SWC_CONN_RESETTING,	/* an attempt is being taken apart */
+	SWC_CONN_LIVE,		/* both sides are authenticated */
+	SWC_CONN_CLOSING,	/* nothing is sent or taken from the executor any more */
+	SWC_CONN_CLOSED,	/* taken apart; no longer in the net's tables */
+};
+
+/* conn->flags, bits: each is set in one place. */
+enum swc_conn_flag {
+	SWC_CONN_F_PROVEN,	/* the peer is authenticated; until the attempt is taken apart (conn.c) */
+	SWC_CONN_F_DROPPED,	/* the live connection was lost, it fails soon (conn.c) */
+	SWC_CONN_F_FAILED,	/* swc_conn_fail() was called (conn.c) */
+	SWC_CONN_F_LEAVING,	/* this rank has left (net.c) */
+	SWC_CONN_F_PEER_LEFT,	/* FIN has arrived (rx.c) */
+	SWC_CONN_F_ABORT_SENT,	/* ABORT is sent, and nothing is sent behind it (tx.c) */
+};
+
+/* conn->pending: short messages to send; set by swc_conn_pend(), cleared by tx.c. */
+#define SWC_PEND_AUTH	BIT(0)
+#define SWC_PEND_CREDIT	BIT(1)
+#define SWC_PEND_ABORT	BIT(2)
+#define SWC_PEND_FIN	BIT(3)
+#define SWC_PEND_KEEPALIVE	BIT(4)	/* CREDIT, even of none: has the peer acknowledge it */
+#define SWC_PEND_HEARTBEAT	BIT(5)
+#define SWC_PEND_RTS	BIT(6)	/* for a message that waits for its RTR when this is sent */
+
+/* A chunk of a rendezvous that the peer has offered, by its RTR. @posted: bytes of it that were sent. */
+struct swc_offer {
+	bool valid;
+	struct swc_wire_msg msg;
+	u64 addr;
+	u32 rkey;
+	u32 posted;
+};
+
+/**
+ * struct swc_conn - the messages between a rank here and one elsewhere, on one channel and path
+ *
+ * A transport embeds it at the beginning of its own struct.
+ *
+ * References: the net's tables, each plan that uses it, each segment, each queued work item; a kref,
+ * because each is taken and dropped on a path that takes conn->lock anyway, so that percpu_ref would save
+ * nothing.
+ *
+ * @transport: whose
+ * @ref: references
+ * @net: valid while @comm is
+ * @comm: reference, until closed
+ * @account, @charged: who is charged for it, and for how many bytes
+ * @node: in net->all
+ * @me, @peer, @channel, @path: which one
+ * @lock: guards what follows, but for the handshake
+ * @state: see there
+ * @flags: enum swc_conn_flag; atomic
+ * @why: reason of the last failed attempt to connect, or of the drop
+ * @nfailed: attempts of the lower rank that have failed
+ * @pending: SWC_PEND_*
+ * @fin_seq: operations that this rank took part in, if it has left
+ * @give_up: jiffies until which to connect; after this rank has left, until which to wait for the peer to
+ *	receive what was sent
+ * @connect_work: next attempt to connect, or failure of a connection that was dropped
+ * @close_work: closes the connection
+ * @pump_work: transport->pump() for callers that must not call it
+ * @card: index of the network card here that it uses; 0: not known yet
+ * @hello, @accept: the handshake
+ * @attempt: number of the last request: made by the lower rank, seen by the higher one
+ * @outq: messages not sent to their end
+ * @inflight: messages sent, not complete
+ * @idle_s: seconds in which nothing was sent
+ * @credits: free receive buffers of the peer
+ * @peer_rx_bufs, @peer_rx_buf_bytes: all of them
+ * @offer: of the peer, by chunk number
+ * @mismatch: the first that does not fit the message to be written there, or NULL
+ * @rx_bufs: receive buffers here, those that credits count
+ * @to_return: credits to return
+ * @rndvs: rendezvous that are not closed
+ */
+struct swc_conn {
+	const struct swc_transport *transport;
+	struct kref ref;
+	struct swc_net *net;
+	struct swc_comm *comm;
+	struct swc_account *account;
+	u32 charged;
+	struct list_head node;
+	u32 me;
+	u32 peer;
+	u16 channel;
+	u16 path;
+
+	spinlock_t lock;
+	enum swc_conn_state state;
+	unsigned long flags;
+	const char *why;
+	u32 nfailed;
+	u32 pending;
+	u64 fin_seq;
+	unsigned long give_up;
+	struct delayed_work connect_work;
+	struct delayed_work close_work;
+	struct work_struct pump_work;
+
+	int card;
+	struct swc_wire_hello hello;
+	struct swc_wire_accept accept;
+	u32 attempt;
+
+	struct list_head outq;
+	struct list_head inflight;
+	u32 idle_s;
+	u32 credits;
+	u32 peer_rx_bufs;
+	u32 peer_rx_buf_bytes;
+	struct swc_offer offer[SWC_WIRE_CHUNKS];
+	const struct swc_offer *mismatch;
+
+	u32 rx_bufs;
+	u32 to_return;
+	struct list_head rndvs;
+};
+
+/**
+ * struct swc_transport - a way to reach other nodes
+ *
+ * Functions may sleep unless said otherwise.
+ *
+ * @name: for messages
+ * @init: check parameters, allocate; 0 or a negative errno
+ * @stop: all connections end now; called before the last communicators are freed
+ * @port: port that other nodes connect to
+ *
+ * @listen: accept connections in a network namespace, pass their requests to swc_request(); sets the
+ *	listener's transport and namespace first. -EADDRINUSE, -ENOMEM
+ * @unlisten: undo that; no request is being handled when it returns
+ *
+ * @conn_bytes: memory of a connection, about
+ * @conn_alloc: zeroed struct that begins with struct swc_conn; NULL: no memory
+ * @conn_free: its last reference is gone
+ * @rx_bufs, @rx_buf_kib: receive buffers of a connection that credits count, and their size
+ * @auth_ms: time that a peer has for AUTH, at least
+ *
+ * @connect: of the lower rank: begin an attempt. Its end is reported by swc_reply_accepted(),
+ *	swc_reply_refused() or swc_conn_retry()
+ * @adopt: of the higher rank: @request of swc_request() belongs to the connection. Under conn->lock; does not
+ *	sleep
+ * @teardown: take an attempt to connect, or a connection, apart; nothing is sent any more, and the transport
+ *	does not touch any memory that it was given when this returns
+ * @pump: send all that can be sent. @nested: the executor is the caller; no locks held
+ * @all_received: has the peer received all that was sent? Under conn->lock; does not sleep
+ * @watch: called once a second while operations wait; @active: the connection is live, and this rank has not
+ *	left. Returns SWC_PEND_* to send. Under conn->lock; does not sleep
+ * @wants_pump: is there another reason for pumping now? Likewise
+ * @release: the receive buffer of a segment is free. Under conn->lock; does not sleep
+ */
+struct swc_transport {
+	const char *name;
+	int (*init)(void);
+	void (*stop)(void);
+	u32 (*port)(void);
+
+	struct swc_listener *(*listen)(const struct swc_transport *transport, struct net *ns);
+	void (*unlisten)(struct swc_listener *listener);
+
+	u32 (*conn_bytes)(void);
+	struct swc_conn *(*conn_alloc)(void);
+	void (*conn_free)(struct swc_conn *conn);
+	u32 (*rx_bufs)(void);
+	u32 (*rx_buf_kib)(void);
+	u32 (*auth_ms)(void);
+
+	void (*connect)(struct swc_conn *conn);
+	void (*adopt)(struct swc_conn *conn, void *request);
+	void (*teardown)(struct swc_conn *conn);
+	void (*pump)(struct swc_conn *conn, bool nested);
+	bool (*all_received)(const struct swc_conn *conn);
+	u32 (*watch)(struct swc_conn *conn, bool active);
+	bool (*wants_pump)(const struct swc_conn *conn);
+	void (*release)(struct swc_conn *conn, struct swc_net_seg *seg);
+};
+
+static inline struct workqueue_struct *swc_conn_wq(const struct swc_conn *conn)
+{
+	return conn->net->params.wq;
+}
+
+/* The oldest operation in flight, see struct swc_net_window. */
+static inline u64 swc_net_oldest(const struct swc_net *net)
+{
+	return READ_ONCE(net->params.window->oldest);
+}
+
+static inline bool swc_net_is_local(const struct swc_net *net, u32 rank)
+{
+	return net->params.rank_node[rank] == net->params.here;
+}
+
+static inline const struct swc_node_path *swc_net_path(const struct swc_net *net, u32 node, u32 path)
+{
+	return &net->path[net->first_path[node] + path];
+}
+
+static inline const struct swc_node_path *swc_conn_path(const struct swc_conn *conn)
+{
+	return swc_net_path(conn->net, conn->net->params.rank_node[conn->peer], conn->path);
+}
+
+/* path.c */
+int swc_paths_init(struct swc_net *net, const struct swc_node_path *paths, u32 npaths);
+void swc_paths_fini(struct swc_net *net);
+
+/* transport.c */
+const struct swc_transport *swc_transport_get(u32 kind);
+
+/* conn.c */
+bool swc_conn_set_state(struct swc_conn *conn, enum swc_conn_state from, enum swc_conn_state to);
+int swc_conn_charge(struct swc_conn *conn, const struct swc_net *net);
+void swc_conn_pend(struct swc_conn *conn, u32 pending);
+void swc_conn_pump_later(struct swc_conn *conn);
+void swc_conn_pump_work(struct work_struct *work);
+void swc_conn_close(struct swc_conn *conn, unsigned int delay_ms);
+void swc_conn_teardown(struct swc_conn *conn);
+void swc_conn_go_live(struct swc_conn *conn);
+bool swc_conn_card_down(const struct swc_conn *conn, char *text, size_t bytes);
+void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...) __printf(3, 4);
+unsigned long swc_conn_backoff(u32 failed, unsigned long left);
+void swc_conn_retry(struct swc_conn *conn, const char *why, int detail);
+
+/* tx.c */
+#define SWC_SHORT_BYTES	(sizeof(struct swc_wire_header) + sizeof(struct swc_wire_abort))
+
+/* What swc_tx_short() has made. A probe is sent only because the connection is idle. */
+struct swc_tx_short {
+	u32 bytes;
+	bool is_probe;
+	bool is_abort;
+	bool is_fin;
+};
+
+/**
+ * struct swc_tx_pump - one go at sending
+ * @done: messages whose memory is free
+ * @known: an offer that did not fit before
+ * @mismatched: one does not fit now: its communicator, with a reference; @msg: its RTR
+ * @idle: the peer has left, and nothing is to be sent any more
+ */
+struct swc_tx_pump {
+	struct list_head done;
+	const struct swc_offer *known;
+	struct swc_comm *mismatched;
+	struct swc_wire_msg msg;
+	bool idle;
+};
+
+void swc_tx_header(struct swc_conn *conn, struct swc_wire_header *h, enum swc_wire_kind kind);
+void swc_tx_data(struct swc_conn *conn, struct swc_wire_header *h, const struct swc_send *send, u32 bytes);
+void swc_tx_rtr(struct swc_conn *conn, struct swc_wire_header *h, const struct swc_rndv *rndv, u32 bytes);
+bool swc_tx_short(struct swc_conn *conn, struct swc_wire_header *h, struct swc_tx_short *made);
+bool swc_tx_is_direct(const struct swc_send *send);
+struct swc_offer *swc_tx_find_offer(struct swc_conn *conn, const struct swc_send *send);
+bool swc_tx_offer_fits(struct swc_conn *conn, const struct swc_send *send, const struct swc_offer *o);
+bool swc_tx_has_credit(struct swc_conn *conn, const struct swc_send *send);
+u32 swc_tx_segment_bytes(const struct swc_conn *conn, const struct swc_send *send);
+void swc_tx_sent(struct swc_conn *conn, struct swc_send *send, struct list_head *done);
+void swc_tx_copy_span(void *to, const struct swc_span *span, u32 bytes);
+void swc_tx_begin(struct swc_conn *conn, struct swc_tx_pump *p);
+void swc_tx_review(struct swc_conn *conn, struct swc_tx_pump *p);
+void swc_tx_conclude(struct swc_conn *conn, struct swc_tx_pump *p, bool nested);
+int swc_tx_add_credits(struct swc_conn *conn, u32 credits);
+int swc_tx_add_offer(struct swc_conn *conn, const struct swc_wire_msg *msg);
+
+/* rx.c */
+int swc_rx_parse(struct swc_conn *conn, const void *data, u32 bytes, struct swc_wire_msg *msg);
+void swc_rx_data(struct swc_conn *conn, struct swc_net_seg *seg, const struct swc_wire_msg *msg);
+bool swc_rx_written(struct swc_rndv *rndv, u32 bytes);
+int swc_rx_short(struct swc_conn *conn, const struct swc_wire_msg *msg);
+void swc_rx_failed(struct swc_conn *conn, bool proven, int error);
+
+/* reply.c */
+void swc_reply_connect_work(struct work_struct *work);
+void swc_reply_hello(struct swc_conn *conn);
+void swc_reply_set_peer_rx_bufs(struct swc_conn *conn, __le16 rx_bufs, __le16 rx_buf_kib);
+bool swc_reply_accepted(struct swc_conn *conn, const void *data, u32 bytes);
+bool swc_reply_refused(struct swc_conn *conn, const struct swc_wire_reject *r, u32 bytes, int status);
+
+/* watch.c */
+void swc_watch_work(struct work_struct *work);
+
+/* net.c */
+extern u32 swc_abort_ms;
+struct swc_conn *swc_net_find_conn(struct swc_net *net, u32 me, u32 peer, u16 channel, u16 path);
+
+/* request.c */
+extern u32 swc_auth_ms;
+struct swc_conn *swc_request(const struct swc_listener *listener, const struct swc_wire_hello *hello,
+			     u32 bytes, void *request, struct swc_wire_reject *reject);
+void swc_request_accept(struct swc_conn *conn, const struct swc_wire_hello *hello);
+void swc_request_expect_auth(struct swc_conn *conn);
+
+#endif /* SWC_NET_CONN_H */

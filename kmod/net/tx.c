@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Messages out, as far as it does not matter how they are sent: the queue of messages, credits, offers of the
+ * peer, and the contents of headers and short messages.
+ *
+ * Messages wait in conn->outq until there are credits and the transport has room. A stored message of
+ * SWC_WIRE_DIRECT bytes or more waits for the receiver's RTR, and goes to the memory that is offered there.
+ */
+#include "core/text.h"
+#include "mem/region.h"
+#include "net/auth.h"
+#include "net/conn.h"
+#include "net/policy.h"
+
+/* ------------------------------------------------------------------ from the executor */
+
+/**
+ * swc_conn_send() - send a message
+ *
+ * @send is returned by swc_net_ops.send_done. Process context, no locks held; does not wait for the peer.
+ */
+void swc_conn_send(struct swc_conn *conn, struct swc_send *send)
+{
+	bool closing;
+
+	spin_lock(&conn->lock);
+	closing = conn->state >= SWC_CONN_CLOSING;
+	/* RTS is due only when this message has waited. */
+	if (list_empty(&conn->outq))
+		conn->idle_s = 0;
+	if (!closing)
+		list_add_tail(&send->node, &conn->outq);
+	spin_unlock(&conn->lock);
+	if (closing)
+		swc_net_ops->send_done(send, -ECONNABORTED, true);
+	else
+		conn->transport->pump(conn, true);
+}
+
+/**
+ * swc_conn_post_rndv() - receive a message by rendezvous
+ *
+ * @rndv is returned by swc_net_ops.rndv_closed. As swc_conn_send().
+ */
+void swc_conn_post_rndv(struct swc_conn *conn, struct swc_rndv *rndv)
+{
+	bool closing;
+
+	spin_lock(&conn->lock);
+	closing = conn->state >= SWC_CONN_CLOSING;
+	if (!closing)
+		list_add_tail(&rndv->node, &conn->rndvs);
+	spin_unlock(&conn->lock);
+	if (closing)
+		swc_net_ops->rndv_closed(rndv, -ECONNABORTED);
+	else
+		conn->transport->pump(conn, true);
+}
+
+/* ------------------------------------------------------------------ headers; conn->lock is held */
+
+/* Begin a message; its header returns all credits that are due. */
+void swc_tx_header(struct swc_conn *conn, struct swc_wire_header *h, enum swc_wire_kind kind)
+{
+	lockdep_assert_held(&conn->lock);
+	memset(h, 0, sizeof(*h));
+	h->kind = kind;
+	h->credits = cpu_to_le16(conn->to_return);
+	conn->to_return = 0;
+	conn->pending &= ~SWC_PEND_CREDIT;
+}
+
+/* The header of a segment: @bytes from @send->posted on. */
+void swc_tx_data(struct swc_conn *conn, struct swc_wire_header *h, const struct swc_send *send, u32 bytes)
+{
+	swc_tx_header(conn, h, SWC_WIRE_DATA);
+	swc_wire_sign(h, send->seq, send->sig);
+	h->ordinal = cpu_to_le32(send->ordinal);
+	h->offset = cpu_to_le64(send->posted);
+	h->total = cpu_to_le64(send->bytes);
+	h->bytes = cpu_to_le32(bytes);
+}
+
+/* The header of an RTR for the chunk of @bytes from @rndv->offered on; a struct swc_wire_rtr follows it. */
+void swc_tx_rtr(struct swc_conn *conn, struct swc_wire_header *h, const struct swc_rndv *rndv, u32 bytes)
+{
+	swc_tx_header(conn, h, SWC_WIRE_RTR);
+	swc_wire_sign(h, rndv->seq, rndv->sig);
+	h->ordinal = cpu_to_le32(rndv->ordinal);
+	h->offset = cpu_to_le64(rndv->offered);
+	h->total = cpu_to_le64(rndv->bytes);
+	h->bytes = cpu_to_le32(bytes);
+}
+
+/* ------------------------------------------------------------------ short messages; conn->lock is held */
+
+/* Does the message wait for an RTR? */
+bool swc_tx_is_direct(const struct swc_send *send)
+{
+	return send->stored && send->bytes >= SWC_WIRE_DIRECT;
+}
+
+/* The offer that the next byte of the message goes to; NULL: it has not come. */
+struct swc_offer *swc_tx_find_offer(struct swc_conn *conn, const struct swc_send *send)
+{
+	u32 i;
+
+	for (i = 0; i < SWC_WIRE_CHUNKS; i++) {
+		struct swc_offer *o = &conn->offer[i];
+
+		if (o->valid && o->msg.seq == send->seq && o->msg.ordinal == send->ordinal &&
+		    o->msg.offset + o->posted == send->posted)
+			return o;
+	}
+	return NULL;
+}
+
+/* The first message that waits for its RTR; NULL: none. */
+static struct swc_send *first_without_offer(struct swc_conn *conn)
+{
+	struct swc_send *send;
+
+	list_for_each_entry(send, &conn->outq, node)
+		if (swc_tx_is_direct(send) && !swc_tx_find_offer(conn, send))
+			return send;
+	return NULL;
+}
+
+static u32 fill_abort(struct swc_conn *conn, struct swc_wire_header *h)
+{
+	const struct swc_net_abort *abort = &conn->net->abort;
+	struct swc_wire_abort *a = (void *)(h + 1);
+
+	swc_tx_header(conn, h, SWC_WIRE_ABORT);
+	h->seq = cpu_to_le64(abort->seq);
+	memset(a, 0, sizeof(*a));
+	a->error = cpu_to_le32(abort->error ? -abort->error : ECONNABORTED);
+	a->culprit = cpu_to_le32(abort->culprit + 1);
+	swc_text_read(a->text, abort->text, 0);
+	return sizeof(*a);
+}
+
+static void fill_rts(struct swc_conn *conn, struct swc_wire_header *h, const struct swc_send *send)
+{
+	swc_tx_header(conn, h, SWC_WIRE_RTS);
+	swc_wire_sign(h, send->seq, send->sig);
+	h->ordinal = cpu_to_le32(send->ordinal);
+	h->total = cpu_to_le64(send->bytes);
+}
+
+/**
+ * swc_tx_short() - make the first short message of conn->pending
+ * @h: room for SWC_SHORT_BYTES
+ * @made: what it is; 0 bytes: nothing is to be sent for it
+ *
+ * Return: false if nothing is pending, or nothing may be sent any more.
+ */
+bool swc_tx_short(struct swc_conn *conn, struct swc_wire_header *h, struct swc_tx_short *made)
+{
+	u32 payload = 0;
+	struct swc_send *send;
+
+	*made = (struct swc_tx_short){};
+	if (!conn->pending || test_bit(SWC_CONN_F_ABORT_SENT, &conn->flags))
+		return false;
+	if (conn->pending & SWC_PEND_AUTH) {
+		conn->pending &= ~SWC_PEND_AUTH;
+		swc_tx_header(conn, h, SWC_WIRE_AUTH);
+		swc_auth_proof(conn->net, &conn->hello, &conn->accept, (u8 *)(h + 1));
+		payload = SWC_WIRE_MAC;
+	} else if (conn->pending & SWC_PEND_ABORT) {
+		conn->pending &= ~SWC_PEND_ABORT;
+		payload = fill_abort(conn, h);
+		set_bit(SWC_CONN_F_ABORT_SENT, &conn->flags);
+		made->is_abort = true;
+	} else if (conn->pending & SWC_PEND_FIN) {
+		conn->pending &= ~SWC_PEND_FIN;
+		swc_tx_header(conn, h, SWC_WIRE_FIN);
+		h->seq = cpu_to_le64(conn->fin_seq);
+		made->is_fin = true;
+	} else if (conn->pending & SWC_PEND_HEARTBEAT) {
+		conn->pending &= ~SWC_PEND_HEARTBEAT;
+		swc_tx_header(conn, h, SWC_WIRE_HEARTBEAT);
+	} else if (conn->pending & SWC_PEND_RTS) {
+		conn->pending &= ~SWC_PEND_RTS;
+		send = first_without_offer(conn);
+		if (!send)
+			return true;
+		fill_rts(conn, h, send);
+		made->is_probe = true;
+	} else {
+		made->is_probe = conn->pending & SWC_PEND_KEEPALIVE;
+		conn->pending &= ~(SWC_PEND_CREDIT | SWC_PEND_KEEPALIVE);
+		if (!conn->to_return && !made->is_probe)
+			return true;
+		swc_tx_header(conn, h, SWC_WIRE_CREDIT);
+		h->seq = cpu_to_le64(swc_net_ops->progress(conn->comm, conn->me));
+	}
+	made->bytes = sizeof(*h) + payload;
+	return true;
+}
+
+/* ------------------------------------------------------------------ messages; conn->lock is held */
+
+/* May a segment of the message take one of the peer's receive buffers? */
+bool swc_tx_has_credit(struct swc_conn *conn, const struct swc_send *send)
+{
+	if (conn->credits >= swc_policy_credits(conn->net->params.window, send, conn->peer_rx_bufs))
+		return true;
+	swc_stat_inc(SWC_STAT_CREDIT_STALLS);
+	return false;
+}
+
+/* Bytes of the next segment, at most: as many as a receive buffer has room for. */
+u32 swc_tx_segment_bytes(const struct swc_conn *conn, const struct swc_send *send)
+{
+	u32 room = round_down(conn->peer_rx_buf_bytes - sizeof(struct swc_wire_header), 64);
+
+	return min_t(u64, send->bytes - send->posted, room);
+}
+
+/*
+ * Is the offer one for this message? If not, it is remembered, and swc_tx_pumped() reports it: the ranks have
+ * called different operations.
+ */
+bool swc_tx_offer_fits(struct swc_conn *conn, const struct swc_send *send, const struct swc_offer *o)
+{
+	if (o->msg.total == send->bytes && swc_signature_equal(send->sig, &o->msg.sig))
+		return true;
+	conn->mismatch = conn->mismatch ?: o;
+	return false;
+}
+
+/*
+ * A message is sent to its last byte. Its memory is free at once if it was copied: then it goes to @done;
+ * else the transport returns it when the peer has it.
+ */
+void swc_tx_sent(struct swc_conn *conn, struct swc_send *send, struct list_head *done)
+{
+	swc_stat_inc(SWC_STAT_MSGS_SENT);
+	swc_stat_add(SWC_STAT_BYTES_SENT, send->bytes);
+	list_move_tail(&send->node, done ?: &conn->inflight);
+}
+
+/* Copy the beginning of a span. */
+void swc_tx_copy_span(void *to, const struct swc_span *span, u32 bytes)
+{
+	const struct swc_extent *e = swc_region_find(span->region, span->offset);
+	u64 at = span->offset, end = span->offset + bytes;
+
+	while (at < end) {
+		u32 len = min(end, e[1].offset) - at;
+
+		memcpy(to, e->kaddr + (at - e->offset), len);
+		to += len;
+		at += len;
+		e++;
+	}
+}
+
+/* ------------------------------------------------------------------ around a pump */
+
+/**
+ * swc_tx_begin() - the transport begins to send what it can; conn->lock is held
+ * @p: for swc_tx_review() and swc_tx_conclude()
+ */
+void swc_tx_begin(struct swc_conn *conn, struct swc_tx_pump *p)
+{
+	lockdep_assert_held(&conn->lock);
+	*p = (struct swc_tx_pump){ .known = conn->mismatch };
+	INIT_LIST_HEAD(&p->done);
+}
+
+/**
+ * swc_tx_review() - it has sent what it could: what has to be done about it? conn->lock is held
+ */
+void swc_tx_review(struct swc_conn *conn, struct swc_tx_pump *p)
+{
+	lockdep_assert_held(&conn->lock);
+	p->idle = test_bit(SWC_CONN_F_PEER_LEFT, &conn->flags) && conn->state == SWC_CONN_LIVE &&
+		  list_empty(&conn->outq) && list_empty(&conn->inflight);
+	/* A reference of its own: the connection may be closed when the lock is dropped. */
+	if (!p->known && conn->mismatch) {
+		p->msg = conn->mismatch->msg;
+		p->mismatched = conn->comm;
+		swc_net_ops->get(p->mismatched);
+	}
+}
+
+/**
+ * swc_tx_conclude() - do it: return messages to the executor, report an offer that does not fit, close
+ * @nested: the executor is the caller
+ *
+ * The connection closes if the peer has left and nothing is to be sent any more. No locks held.
+ */
+void swc_tx_conclude(struct swc_conn *conn, struct swc_tx_pump *p, bool nested)
+{
+	struct swc_send *send, *next;
+
+	list_for_each_entry_safe(send, next, &p->done, node)
+		swc_net_ops->send_done(send, 0, nested);
+	/* Aborts the communicator; the connection is good, and is to carry the ABORT. */
+	if (p->mismatched) {
+		swc_net_ops->mismatch(p->mismatched, conn->peer, &p->msg);
+		swc_net_ops->put(p->mismatched);
+	}
+	if (p->idle)
+		swc_conn_close(conn, 0);
+}
+
+/* ------------------------------------------------------------------ from the peer */
+
+/* The peer has returned credits. */
+int swc_tx_add_credits(struct swc_conn *conn, u32 credits)
+{
+	int ret = 0;
+
+	spin_lock(&conn->lock);
+	if (credits > conn->peer_rx_bufs - conn->credits)
+		ret = -EPROTO;
+	else
+		conn->credits += credits;
+	spin_unlock(&conn->lock);
+	return ret;
+}
+
+/* RTR: the peer offers a chunk of memory. */
+int swc_tx_add_offer(struct swc_conn *conn, const struct swc_wire_msg *msg)
+{
+	const struct swc_wire_rtr *rtr = msg->payload;
+	struct swc_offer *o = &conn->offer[le32_to_cpu(rtr->chunk)];
+	int ret = -EPROTO;
+
+	spin_lock(&conn->lock);
+	if (!o->valid) {
+		*o = (struct swc_offer){ .valid = true, .msg = *msg, .addr = le64_to_cpu(rtr->addr),
+					 .rkey = le32_to_cpu(rtr->rkey) };
+		o->msg.payload = NULL;
+		ret = 0;
+	}
+	spin_unlock(&conn->lock);
+	return ret;
+}
