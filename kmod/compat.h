@@ -142,4 +142,47 @@ static inline void *swc_kvgrow(void *table, size_t n, size_t room, size_t size)
 #endif
 }
 
+/*
+ * SWC_UBUF_OPS(name, fn): what zero-copy sends call when a reference on their struct ubuf_info goes; a table
+ * since 6.10. swc_compat_ubuf_init(ubuf, name): one reference.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+#define SWC_UBUF_OPS(name, fn)	static const struct ubuf_info_ops name = { .complete = fn }
+#define swc_compat_ubuf_init(ubuf, name) ({						\
+	(ubuf)->ops = &(name);								\
+	(ubuf)->flags = SKBFL_ZEROCOPY_FRAG | SKBFL_DONT_ORPHAN;			\
+	refcount_set(&(ubuf)->refcnt, 1);						\
+})
+#else
+#define SWC_UBUF_OPS(name, fn)								\
+static void (*const name)(struct sk_buff *skb, struct ubuf_info *ubuf, bool success) = fn
+#define swc_compat_ubuf_init(ubuf, name) ({						\
+	(ubuf)->callback = name;							\
+	(ubuf)->flags = SKBFL_ZEROCOPY_FRAG | SKBFL_DONT_ORPHAN;			\
+	refcount_set(&(ubuf)->refcnt, 1);						\
+})
+#endif
+
+/*
+ * swc_compat_hold_net(sk): a socket of the kernel gets a reference on its network namespace, as those of
+ * processes have. A function since 6.15, and in 6.12's later versions.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0) || \
+	(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 40) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0))
+#define swc_compat_hold_net(sk)	sk_net_refcnt_upgrade(sk)
+#else
+#define swc_compat_hold_net(sk) ({							\
+	(sk)->sk_net_refcnt = 1;							\
+	get_net_track(sock_net(sk), &(sk)->ns_tracker, GFP_KERNEL);			\
+	sock_inuse_add(sock_net(sk), 1);						\
+})
+#endif
+
+/* Addresses of kernel_bind() and kernel_connect(): of another type since 6.19. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
+#define SWC_SOCKADDR(addr)	((struct sockaddr_unsized *)(addr))
+#else
+#define SWC_SOCKADDR(addr)	((struct sockaddr *)(addr))
+#endif
+
 #endif /* SWC_COMPAT_H */

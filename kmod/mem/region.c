@@ -370,7 +370,7 @@ static struct page *alloc_block(u64 most, unsigned int *order)
 	struct page *page;
 
 	for (*order = min_t(u64, ilog2(most), SCRATCH_ORDER); *order; (*order)--) {
-		page = alloc_pages(gfp | __GFP_NORETRY, *order);
+		page = alloc_pages(gfp | __GFP_COMP | __GFP_NORETRY, *order);
 		if (page)
 			return page;
 	}

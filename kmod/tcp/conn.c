@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The stream of a connection: making and closing it, and the callbacks of its socket, which queue work items.
+ */
+#include <linux/inetdevice.h>
+#include <linux/tcp.h>
+#include <net/addrconf.h>
+#include <net/sock.h>
+
+#include "compat.h"
+#include "tcp/tcp.h"
+
+/* Attempts of a SYN: seven seconds. The communicator's deadline limits how often that is repeated. */
+#define SYNS	2
+
+/* ------------------------------------------------------------------ callbacks of the socket */
+
+static void queue_rx(struct sock *sk)
+{
+	struct swc_tcp_conn *conn;
+
+	read_lock_bh(&sk->sk_callback_lock);
+	conn = sk->sk_user_data;
+	if (conn)
+		mod_delayed_work(swc_conn_wq(&conn->base), &conn->rx_work, 0);
+	read_unlock_bh(&sk->sk_callback_lock);
+}
+
+/* There is room again; for a stream whose acknowledgements are wanted, called for each of them. */
+static void write_space(struct sock *sk)
+{
+	struct swc_tcp_conn *conn;
+
+	read_lock_bh(&sk->sk_callback_lock);
+	conn = sk->sk_user_data;
+	if (conn && READ_ONCE(conn->acks_wanted)) {
+		if (swc_tcp_all_received(&conn->base))
+			wake_up_all(&conn->base.net->abort_wq);
+		swc_conn_pump_later(&conn->base);
+	} else if (conn && sk_stream_is_writeable(sk)) {
+		clear_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
+		swc_conn_pump_later(&conn->base);
+	}
+	read_unlock_bh(&sk->sk_callback_lock);
+}
+
+void swc_tcp_save_callbacks(struct socket *sock, struct swc_tcp_callbacks *callbacks)
+{
+	struct sock *sk = sock->sk;
+
+	*callbacks = (struct swc_tcp_callbacks){
+		.data_ready = sk->sk_data_ready, .state_change = sk->sk_state_change,
+		.write_space = sk->sk_write_space, .error_report = sk->sk_error_report,
+	};
+}
+
+/* None of ours runs any more when this returns. */
+void swc_tcp_restore_callbacks(struct socket *sock, const struct swc_tcp_callbacks *callbacks)
+{
+	struct sock *sk = sock->sk;
+
+	write_lock_bh(&sk->sk_callback_lock);
+	sk->sk_user_data = NULL;
+	sk->sk_data_ready = callbacks->data_ready;
+	sk->sk_state_change = callbacks->state_change;
+	sk->sk_write_space = callbacks->write_space;
+	sk->sk_error_report = callbacks->error_report;
+	write_unlock_bh(&sk->sk_callback_lock);
+}
+
+/* ------------------------------------------------------------------ making */
+
+void swc_tcp_set_options(struct socket *sock)
+{
+	tcp_sock_set_nodelay(sock->sk);
+	tcp_sock_set_syncnt(sock->sk, SYNS);
+	tcp_sock_set_user_timeout(sock->sk, swc_tcp_timeout_ms);
+	sock->sk->sk_allocation = GFP_NOIO;
+	sock->sk->sk_use_task_frag = false;
+	/* With a reference, so that a socket that is closed goes on sending what it has, and its FIN. */
+	lock_sock(sock->sk);
+	if (!sock->sk->sk_net_refcnt)
+		swc_compat_hold_net(sock->sk);
+	release_sock(sock->sk);
+}
+
+/* Index of the network card that has the path's address here, by which a socket could be made; 0: none. */
+static int card_of(struct net *ns, const struct swc_node_path *path)
+{
+	const struct sockaddr_in6 *in6 = (const void *)path->local;
+	const struct sockaddr_in *in4 = (const void *)path->local;
+	struct net_device *dev;
+	int index;
+
+	rcu_read_lock();
+	if (in4->sin_family == AF_INET)
+		dev = __ip_dev_find(ns, in4->sin_addr.s_addr, false);
+	else
+		dev = IS_ENABLED(CONFIG_IPV6) ? ipv6_dev_find(ns, &in6->sin6_addr, NULL) : NULL;
+	index = dev ? dev->ifindex : 0;
+	rcu_read_unlock();
+	return index;
+}
+
+/**
+ * swc_tcp_take() - the socket belongs to the connection; conn->lock is held
+ * @callbacks: its own
+ */
+void swc_tcp_take(struct swc_tcp_conn *conn, struct socket *sock, const struct swc_tcp_callbacks *callbacks)
+{
+	struct sock *sk = sock->sk;
+
+	lockdep_assert_held(&conn->base.lock);
+	conn->sock = sock;
+	conn->callbacks = *callbacks;
+	conn->broken = false;
+	conn->error = 0;
+	conn->asked = false;
+	write_lock_bh(&sk->sk_callback_lock);
+	sk->sk_user_data = conn;
+	sk->sk_data_ready = queue_rx;
+	sk->sk_state_change = queue_rx;
+	sk->sk_error_report = queue_rx;
+	sk->sk_write_space = write_space;
+	write_unlock_bh(&sk->sk_callback_lock);
+}
+
+static int connect(struct swc_tcp_conn *conn, const struct swc_node_path *path)
+{
+	struct sockaddr *local = (struct sockaddr *)path->local, *remote = (struct sockaddr *)path->remote;
+	int bytes = local->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+	struct swc_tcp_callbacks callbacks;
+	struct socket *sock;
+	int ret;
+
+	ret = sock_create_kern(conn->base.net->ns, local->sa_family, SOCK_STREAM, IPPROTO_TCP, &sock);
+	if (ret)
+		return ret;
+	WRITE_ONCE(conn->base.card, card_of(conn->base.net->ns, path));
+	swc_tcp_set_options(sock);
+	swc_tcp_save_callbacks(sock, &callbacks);
+	swc_tcp_rx_reset(conn, SWC_TCP_RX_REPLY);
+	spin_lock(&conn->base.lock);
+	swc_tcp_take(conn, sock, &callbacks);
+	spin_unlock(&conn->base.lock);
+	ret = kernel_bind(sock, SWC_SOCKADDR(local), bytes);
+	if (!ret)
+		ret = kernel_connect(sock, SWC_SOCKADDR(remote), bytes, O_NONBLOCK);
+	return ret == -EINPROGRESS ? 0 : ret;
+}
+
+/* Transport operation. */
+void swc_tcp_connect(struct swc_conn *base)
+{
+	struct swc_tcp_conn *conn = swc_tcp_conn(base);
+	const struct swc_node_path *path = swc_conn_path(base);
+	int ret;
+
+	ret = connect(conn, path);
+	if (ret)
+		swc_conn_retry(base, ret == -EADDRNOTAVAIL ? "this node does not have the path's address" :
+				     "cannot connect to it", ret);
+}
+
+/* Send the reply that accepts the peer's request. */
+int swc_tcp_accept(struct swc_tcp_conn *conn)
+{
+	struct swc_conn *base = &conn->base;
+	int ret = -ECONNABORTED;
+
+	mutex_lock(&conn->tx_mutex);
+	if (conn->sock && !conn->closing) {
+		WRITE_ONCE(base->card, card_of(base->net->ns, swc_conn_path(base)));
+		ret = swc_tcp_send_handshake(conn->sock, &base->accept, sizeof(base->accept));
+		/* From now on rx_work takes what comes, and what has come before. */
+		WRITE_ONCE(conn->asked, !ret);
+		mod_delayed_work(swc_conn_wq(base), &conn->rx_work, 0);
+	}
+	mutex_unlock(&conn->tx_mutex);
+	/* Who wanted to send meanwhile has left it to this. */
+	swc_conn_pump_later(base);
+	return ret;
+}
+
+/* ------------------------------------------------------------------ closing */
+
+/*
+ * Transport operation. What the peer has not acknowledged is dropped, and the peer gets a reset: the memory
+ * is going to be used for something else.
+ */
+void swc_tcp_teardown(struct swc_conn *base)
+{
+	struct swc_tcp_conn *conn = swc_tcp_conn(base);
+	struct socket *sock = conn->sock;
+
+	if (!sock)
+		return;
+	swc_tcp_restore_callbacks(sock, &conn->callbacks);
+	mutex_lock(&conn->tx_mutex);
+	conn->closing = true;
+	mutex_unlock(&conn->tx_mutex);
+	/* Nothing queues it any more. */
+	cancel_delayed_work_sync(&conn->rx_work);
+	mutex_lock(&conn->tx_mutex);
+	if (!swc_tcp_all_received(base))
+		sock_no_linger(sock->sk);
+	spin_lock(&base->lock);
+	conn->sock = NULL;
+	spin_unlock(&base->lock);
+	sock_release(sock);
+	swc_tcp_tx_reset(conn);
+	conn->closing = false;
+	mutex_unlock(&conn->tx_mutex);
+	swc_tcp_rx_reset(conn, SWC_TCP_RX_HEADER);
+	swc_tcp_rndv_reset(conn);
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Parameters of the TCP transport.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+
+#include "tcp/tcp.h"
+
+unsigned int swc_tcp_rx_bufs = 16;
+module_param_named(tcp_rx_bufs, swc_tcp_rx_bufs, uint, 0444);
+MODULE_PARM_DESC(tcp_rx_bufs, "receive buffers per TCP connection, 4 to 1024 (default 16)");
+
+unsigned int swc_tcp_rx_buf_kib = 64;
+module_param_named(tcp_rx_buf_kib, swc_tcp_rx_buf_kib, uint, 0444);
+MODULE_PARM_DESC(tcp_rx_buf_kib, "size of such a receive buffer in KiB, 4 to 1024 (default 64)");
+
+unsigned int swc_tcp_port = 18575;
+module_param_named(tcp_port, swc_tcp_port, uint, 0444);
+MODULE_PARM_DESC(tcp_port, "port that other nodes connect to by TCP (default 18575)");
+
+unsigned int swc_tcp_timeout_ms = 8000;
+module_param_named(tcp_timeout_ms, swc_tcp_timeout_ms, uint, 0444);
+MODULE_PARM_DESC(tcp_timeout_ms, "a peer without an ACK for so long is lost, 100 to 600000 (default 8000)");
+
+unsigned int swc_tcp_zerocopy_min = 32 << 10;
+module_param_named(tcp_zerocopy_min, swc_tcp_zerocopy_min, uint, 0444);
+MODULE_PARM_DESC(tcp_zerocopy_min, "messages of so many bytes are sent from where they lie (default 32768)");
+
+static int check(const char *name, u32 value, u32 least, u32 most)
+{
+	if (value >= least && value <= most)
+		return 0;
+	pr_err("%s=%u: give %u to %u\n", name, value, least, most);
+	return -EINVAL;
+}
+
+int swc_tcp_check_parameters(void)
+{
+	int ret = check("tcp_port", swc_tcp_port, 1, U16_MAX);
+
+	if (!ret)
+		ret = check("tcp_rx_bufs", swc_tcp_rx_bufs, SWC_WIRE_MIN_RX_BUFS, SWC_WIRE_MAX_RX_BUFS);
+	if (!ret)
+		ret = check("tcp_rx_buf_kib", swc_tcp_rx_buf_kib, SWC_WIRE_MIN_RX_BUF >> 10,
+			    SWC_WIRE_MAX_RX_BUF >> 10);
+	if (!ret)
+		ret = check("tcp_timeout_ms", swc_tcp_timeout_ms, 100, 600000);
+	return ret ?: check("tcp_zerocopy_min", swc_tcp_zerocopy_min, 1, U32_MAX);
+}

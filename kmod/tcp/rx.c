@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Messages in. rx_work receives what has come: headers and short messages into conn->rx.buf, segments into
+ * receive buffers, pieces of chunks straight into their place. It gives way after some messages.
+ */
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+#include <linux/tcp.h>
+#include <net/sock.h>
+#include <net/tcp_states.h>
+
+#include "tcp/tcp.h"
+
+/* So many messages, or pieces of them, until rx_work gives way to other work. */
+#define BATCH	64
+/* Until receive buffers are asked for again. The sender waits meanwhile, as its window is full. */
+#define NOMEM_MS	10
+
+/* ------------------------------------------------------------------ receive buffers */
+
+/* For all buffers; their memory comes later. */
+int swc_tcp_rx_alloc(struct swc_tcp_conn *conn)
+{
+	u32 n = swc_tcp_rx_bufs, bytes = swc_tcp_rx_buf_kib << 10, i;
+	struct swc_region *r = &conn->rx_region;
+
+	conn->rx_buf = kvcalloc(n, sizeof(*conn->rx_buf), GFP_KERNEL_ACCOUNT);
+	r->extents = kvcalloc(n + 1, sizeof(*r->extents), GFP_KERNEL_ACCOUNT);
+	if (!conn->rx_buf || !r->extents) {
+		swc_tcp_rx_free(conn);
+		return -ENOMEM;
+	}
+	r->nextents = n;
+	r->bytes = (u64)n * bytes;
+	for (i = 0; i < n; i++) {
+		conn->rx_buf[i].seg.conn = &conn->base;
+		r->extents[i].offset = (u64)i * bytes;
+		list_add_tail(&conn->rx_buf[i].free, &conn->free_bufs);
+	}
+	r->extents[n].offset = r->bytes;
+	return 0;
+}
+
+void swc_tcp_rx_free(struct swc_tcp_conn *conn)
+{
+	u32 i;
+
+	for (i = 0; conn->rx_buf && i < swc_tcp_rx_bufs; i++)
+		free_pages((unsigned long)conn->rx_buf[i].data, get_order(swc_tcp_rx_buf_kib << 10));
+	kvfree(conn->rx_buf);
+	kvfree(conn->rx_region.extents);
+}
+
+static bool give_memory(struct swc_tcp_conn *conn, struct swc_tcp_rx_buf *b)
+{
+	struct mem_cgroup *before = set_active_memcg(conn->base.net->memcg);
+
+	b->data = (void *)__get_free_pages(GFP_KERNEL_ACCOUNT | __GFP_NOWARN | __GFP_RETRY_MAYFAIL,
+					   get_order(swc_tcp_rx_buf_kib << 10));
+	set_active_memcg(before);
+	conn->rx_region.extents[b - conn->rx_buf].kaddr = b->data;
+	return b->data;
+}
+
+/*
+ * A free buffer. The one that was used last comes first: others may never need memory. -EPROTO: there is
+ * none, so the peer had no credit; -ENOMEM.
+ */
+static int take_buf(struct swc_tcp_conn *conn, struct swc_tcp_rx_buf **buf)
+{
+	struct swc_tcp_rx_buf *b;
+
+	spin_lock(&conn->base.lock);
+	b = list_first_entry_or_null(&conn->free_bufs, struct swc_tcp_rx_buf, free);
+	if (b)
+		list_del(&b->free);
+	spin_unlock(&conn->base.lock);
+	if (!b)
+		return -EPROTO;
+	if (!b->data && !give_memory(conn, b)) {
+		spin_lock(&conn->base.lock);
+		list_add_tail(&b->free, &conn->free_bufs);
+		spin_unlock(&conn->base.lock);
+		return -ENOMEM;
+	}
+	*buf = b;
+	return 0;
+}
+
+/* Transport operation. */
+void swc_tcp_rx_release(struct swc_conn *base, struct swc_net_seg *seg)
+{
+	struct swc_tcp_rx_buf *b = container_of(seg, struct swc_tcp_rx_buf, seg);
+
+	lockdep_assert_held(&base->lock);
+	list_add(&b->free, &swc_tcp_conn(base)->free_bufs);
+}
+
+/* ------------------------------------------------------------------ receiving */
+
+/* Up to @bytes of the stream; 0: the peer has closed it; -EAGAIN: nothing has come. */
+static int receive(struct swc_tcp_conn *conn, struct kvec *vec, u32 n, u64 bytes)
+{
+	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
+
+	return kernel_recvmsg(conn->sock, &msg, vec, n, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static int receive_into(struct swc_tcp_conn *conn, void *to, u64 bytes)
+{
+	struct kvec vec = { .iov_base = to, .iov_len = bytes };
+
+	return receive(conn, &vec, 1, bytes);
+}
+
+static int receive_span(struct swc_tcp_conn *conn, const struct swc_region *region, u64 at, u64 bytes)
+{
+	const struct swc_extent *e = swc_region_find(region, at);
+	u64 begin = at, end = at + bytes;
+	struct kvec vec[SWC_TCP_VECS];
+	u32 i;
+
+	for (i = 0; i < SWC_TCP_VECS && at < end; i++, e++) {
+		vec[i].iov_base = e->kaddr + (at - e->offset);
+		vec[i].iov_len = min(end, e[1].offset) - at;
+		at += vec[i].iov_len;
+	}
+	return receive(conn, vec, i, at - begin);
+}
+
+/* Receive what is missing of the present part of a message. */
+static int receive_more(struct swc_tcp_conn *conn)
+{
+	struct swc_tcp_rx *rx = &conn->rx;
+	u64 left = rx->bytes - rx->got, at;
+	const struct swc_span *span;
+
+	switch (rx->state) {
+	case SWC_TCP_RX_DATA:
+		return receive_into(conn, rx->rx_buf->data + rx->got, left);
+	case SWC_TCP_RX_WRITE:
+		span = &rx->chunk->rndv->span;
+		at = span->offset + rx->chunk->at + rx->chunk->got + (rx->got - SWC_HEADER);
+		return receive_span(conn, span->region, at, left);
+	default:
+		return receive_into(conn, rx->buf + rx->got, left);
+	}
+}
+
+/* ------------------------------------------------------------------ parts of messages */
+
+/* The next part is the beginning of a message, or the reply to hello. */
+void swc_tcp_rx_reset(struct swc_tcp_conn *conn, enum swc_tcp_rx_state state)
+{
+	struct swc_tcp_rx *rx = &conn->rx;
+
+	if (rx->rx_buf) {
+		spin_lock(&conn->base.lock);
+		list_add(&rx->rx_buf->free, &conn->free_bufs);
+		spin_unlock(&conn->base.lock);
+	}
+	rx->rx_buf = NULL;
+	rx->chunk = NULL;
+	rx->state = state;
+	rx->got = 0;
+	rx->bytes = state == SWC_TCP_RX_REPLY ? sizeof(struct swc_wire_reject) : SWC_HEADER;
+}
+
+/* A reject, or the beginning of an accept, which is longer. */
+static int reply(struct swc_tcp_conn *conn)
+{
+	const struct swc_wire_accept *a = (void *)conn->rx.buf;
+	struct swc_tcp_rx *rx = &conn->rx;
+
+	BUILD_BUG_ON(sizeof(*a) <= sizeof(struct swc_wire_reject));
+	BUILD_BUG_ON(offsetof(struct swc_wire_accept, resv) != offsetof(struct swc_wire_reject, reason));
+	if (!a->resv && rx->bytes < sizeof(*a)) {
+		rx->bytes = sizeof(*a);
+		return 0;
+	}
+	if (a->resv) {
+		conn->broken = true;
+		if (!swc_reply_refused(&conn->base, (void *)rx->buf, rx->bytes, 0))
+			swc_conn_retry(&conn->base, "its answer is invalid", 0);
+		return -EAGAIN;
+	}
+	conn->broken = !swc_reply_accepted(&conn->base, a, rx->bytes);
+	swc_tcp_rx_reset(conn, SWC_TCP_RX_HEADER);
+	return conn->broken ? -EAGAIN : 0;
+}
+
+/* The header of a message is complete: where does the rest go? */
+static int header(struct swc_tcp_conn *conn)
+{
+	const struct swc_wire_header *h = (void *)conn->rx.buf;
+	struct swc_tcp_rx *rx = &conn->rx;
+	s64 bytes = swc_wire_bytes(h);
+	enum swc_tcp_rx_state next;
+	int ret;
+
+	if (bytes < 0 || (h->kind != SWC_WIRE_AUTH && !test_bit(SWC_CONN_F_PROVEN, &conn->base.flags)))
+		return -EPROTO;
+	switch (h->kind) {
+	case SWC_WIRE_DATA:
+		ret = bytes > swc_tcp_rx_buf_kib << 10 ? -EPROTO : take_buf(conn, &rx->rx_buf);
+		if (!ret)
+			ret = swc_rx_parse(&conn->base, h, bytes, &rx->msg);
+		next = SWC_TCP_RX_DATA;
+		break;
+	case SWC_WIRE_WRITE:
+		ret = swc_rx_parse(&conn->base, h, bytes, &rx->msg);
+		if (!ret)
+			ret = swc_tcp_rndv_begin(conn, &rx->msg, &rx->chunk);
+		next = SWC_TCP_RX_WRITE;
+		break;
+	default:
+		ret = 0;
+		next = SWC_TCP_RX_SHORT;
+		break;
+	}
+	if (ret)
+		return ret;
+	rx->bytes = bytes;
+	rx->state = next;
+	return 0;
+}
+
+static int short_message(struct swc_tcp_conn *conn)
+{
+	struct swc_tcp_rx *rx = &conn->rx;
+	int ret;
+
+	ret = swc_rx_parse(&conn->base, rx->buf, rx->bytes, &rx->msg);
+	if (!ret)
+		ret = swc_rx_short(&conn->base, &rx->msg);
+	swc_tcp_rx_reset(conn, SWC_TCP_RX_HEADER);
+	swc_tcp_pump(&conn->base, false);
+	return ret;
+}
+
+static void data(struct swc_tcp_conn *conn)
+{
+	struct swc_tcp_rx_buf *b = conn->rx.rx_buf;
+
+	conn->rx.rx_buf = NULL;
+	conn->rx.msg.payload = b->data + SWC_HEADER;
+	b->seg.span.region = &conn->rx_region;
+	b->seg.span.offset = conn->rx_region.extents[b - conn->rx_buf].offset + SWC_HEADER;
+	swc_tcp_rx_reset(conn, SWC_TCP_RX_HEADER);
+	swc_rx_data(&conn->base, &b->seg, &conn->rx.msg);
+}
+
+/* A part is complete. 0, or as of step(). */
+static int part(struct swc_tcp_conn *conn)
+{
+	struct swc_tcp_chunk *chunk = conn->rx.chunk;
+	u32 bytes;
+
+	switch (conn->rx.state) {
+	case SWC_TCP_RX_REPLY:
+		return reply(conn);
+	case SWC_TCP_RX_HEADER:
+		return header(conn);
+	case SWC_TCP_RX_SHORT:
+		return short_message(conn);
+	case SWC_TCP_RX_DATA:
+		data(conn);
+		return 0;
+	case SWC_TCP_RX_WRITE:
+		bytes = conn->rx.bytes - SWC_HEADER;
+		swc_tcp_rx_reset(conn, SWC_TCP_RX_HEADER);
+		swc_tcp_rndv_written(conn, chunk, bytes);
+		return 0;
+	}
+	return -EPROTO;
+}
+
+/*
+ * Receive some. 0: go on; -EAGAIN: nothing has come; -ENOMEM: go on later; -EPROTO; any other error: the
+ * stream is broken.
+ */
+static int step(struct swc_tcp_conn *conn)
+{
+	struct swc_tcp_rx *rx = &conn->rx;
+	int n;
+
+	if (rx->got < rx->bytes) {
+		n = receive_more(conn);
+		if (n <= 0)
+			return n ?: -ECONNRESET;
+		rx->got += n;
+	}
+	return rx->got == rx->bytes ? part(conn) : 0;
+}
+
+/* ------------------------------------------------------------------ the work item */
+
+static const char *reason(int error)
+{
+	switch (error) {
+	case -ECONNREFUSED:
+		return "nothing listens there: is the module loaded, with the same tcp_port?";
+	case -ETIMEDOUT:
+		return "no answer";
+	case -EHOSTUNREACH:
+	case -ENETUNREACH:
+		return "no route to it";
+	case -ECONNRESET:
+	case -EPIPE:
+		return "it has closed the connection";
+	default:
+		return "the stream is broken";
+	}
+}
+
+/*
+ * The lower rank sends its request when the stream is established. As of step(). The higher one sends its
+ * reply (conn.c), and nothing is received before.
+ */
+static int ask(struct swc_tcp_conn *conn)
+{
+	struct sock *sk = conn->sock->sk;
+	int ret;
+
+	if (conn->base.me > conn->base.peer)
+		return -EAGAIN;
+	switch (READ_ONCE(sk->sk_state)) {
+	case TCP_SYN_SENT:
+	case TCP_SYN_RECV:
+		return -EAGAIN;
+	case TCP_ESTABLISHED:
+	case TCP_CLOSE_WAIT:
+		swc_reply_hello(&conn->base);
+		ret = swc_tcp_send_handshake(conn->sock, &conn->base.hello, sizeof(conn->base.hello));
+		conn->asked = !ret;
+		conn->reply_by = jiffies + msecs_to_jiffies(swc_tcp_timeout_ms);
+		return ret;
+	default:
+		return sock_error(sk) ?: -ECONNREFUSED;
+	}
+}
+
+/* The reply to the request has not come: look again when it is late. */
+static int await_reply(struct swc_tcp_conn *conn)
+{
+	unsigned long now = jiffies;
+
+	if (!conn->asked)
+		return -EAGAIN;
+	if (time_after(now, conn->reply_by))
+		return -ETIMEDOUT;
+	/* Unless something has come meanwhile: then it is queued already. */
+	queue_delayed_work(swc_conn_wq(&conn->base), &conn->rx_work, conn->reply_by + 1 - now);
+	return -EAGAIN;
+}
+
+void swc_tcp_rx_work(struct work_struct *work)
+{
+	struct swc_tcp_conn *conn = container_of(work, struct swc_tcp_conn, rx_work.work);
+	bool proven = false;
+	int ret, i;
+
+	if (conn->broken)
+		return;
+	ret = READ_ONCE(conn->asked) ? 0 : ask(conn);
+	for (i = 0; i < BATCH && !ret; i++) {
+		proven = test_bit(SWC_CONN_F_PROVEN, &conn->base.flags);
+		ret = step(conn);
+	}
+	/* Only now: what the peer has sent before it closed the stream may say why. */
+	if (ret == -EAGAIN && READ_ONCE(conn->error))
+		ret = READ_ONCE(conn->error);
+	else if (ret == -EAGAIN && conn->rx.state == SWC_TCP_RX_REPLY)
+		ret = await_reply(conn);
+	/* The peer's messages are returned to its executor when they are acknowledged. */
+	if (proven)
+		tcp_sock_set_quickack(conn->sock->sk, 1);
+	swc_tcp_pump(&conn->base, false);
+	switch (ret) {
+	case 0:
+		queue_delayed_work(swc_conn_wq(&conn->base), &conn->rx_work, 0);
+		break;
+	case -EAGAIN:
+		break;
+	case -ENOMEM:
+		queue_delayed_work(swc_conn_wq(&conn->base), &conn->rx_work, msecs_to_jiffies(NOMEM_MS));
+		break;
+	case -EPROTO:
+		conn->broken = true;
+		swc_rx_failed(&conn->base, proven, ret);
+		break;
+	default:
+		conn->broken = true;
+		swc_conn_retry(&conn->base, reason(ret), ret);
+		break;
+	}
+}

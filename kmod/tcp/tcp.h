@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The TCP transport: one stream per connection, by sockets of the kernel. Each file calls only those below
+ * it:
+ *
+ *	transport.c	the table of operations
+ *	listen.c	listeners, and accepted sockets until their request has come
+ *	conn.c		making and closing the stream of a connection, its socket's callbacks
+ *	rx.c		messages in
+ *	tx.c		messages out
+ *	rndv.c		memory that a peer writes into
+ *	zerocopy.c	payload that the socket reads where it lies
+ *	params.c	module parameters
+ *
+ * What all connections have in common is in net/ (net/conn.h).
+ *
+ * A socket's callbacks run in softirqs and only queue work items. conn->sock is set and cleared under
+ * conn->lock; it is not cleared while conn->tx_mutex is held or conn->rx_work runs.
+ */
+#ifndef SWC_TCP_TCP_H
+#define SWC_TCP_TCP_H
+
+#include <linux/llist.h>
+#include <linux/mutex.h>
+#include <linux/net.h>
+#include <linux/skbuff.h>
+#include <linux/workqueue.h>
+
+#include "mem/region.h"
+#include "net/conn.h"
+
+#define SWC_HEADER	sizeof(struct swc_wire_header)
+/* Headers and small payload are copied into one page, and sent by one call. */
+#define SWC_TCP_PAGE	PAGE_SIZE
+/* Payload goes to the socket in pieces of so many kernel buffers, at most. */
+#define SWC_TCP_VECS	16
+
+struct swc_tcp_conn;
+
+/* The default callbacks of a socket, to be restored. */
+struct swc_tcp_callbacks {
+	void (*data_ready)(struct sock *sk);
+	void (*state_change)(struct sock *sk);
+	void (*write_space)(struct sock *sk);
+	void (*error_report)(struct sock *sk);
+};
+
+/* A receive buffer, allocated when a segment first needs it. @free: in conn->free_bufs */
+struct swc_tcp_rx_buf {
+	struct list_head free;
+	void *data;
+	struct swc_net_seg seg;
+};
+
+/* A chunk of a rendezvous that the peer may write; free if it has no @rndv. */
+struct swc_tcp_chunk {
+	struct swc_rndv *rndv;
+	u64 at;
+	u32 bytes;
+	u32 got;
+};
+
+/* What arrives next; rx_work's alone. */
+enum swc_tcp_rx_state {
+	SWC_TCP_RX_REPLY,	/* the reply to hello, of the lower rank */
+	SWC_TCP_RX_HEADER,
+	SWC_TCP_RX_SHORT,	/* the rest of a short message */
+	SWC_TCP_RX_DATA,	/* payload, into a receive buffer */
+	SWC_TCP_RX_WRITE,	/* payload, into its place */
+};
+
+/**
+ * struct swc_tcp_rx - what of a message has arrived
+ * @state: see there
+ * @got, @bytes: of the message, or the reply
+ * @buf: its beginning: as much as is no payload of DATA and WRITE
+ * @msg: parsed, for those
+ * @rx_buf: for DATA
+ * @chunk: for WRITE
+ */
+struct swc_tcp_rx {
+	enum swc_tcp_rx_state state;
+	u64 got;
+	u64 bytes;
+	u8 buf[SWC_SHORT_BYTES] __aligned(8);
+	struct swc_wire_msg msg;
+	struct swc_tcp_rx_buf *rx_buf;
+	struct swc_tcp_chunk *chunk;
+};
+
+/**
+ * struct swc_tcp_tx - the message that is being sent; nothing if @head == @head_end and !@left
+ * @page: header, and what is copied
+ * @head, @head_end: what of it has not been given to the socket
+ * @span, @left: payload behind that
+ * @send: whose payload that is, or NULL
+ * @zerocopy: the socket reads the payload where it lies, or NULL: it copies it
+ * @is_last: ABORT or FIN: its ACK matters
+ */
+struct swc_tcp_tx {
+	void *page;
+	u32 head;
+	u32 head_end;
+	struct swc_span span;
+	u32 left;
+	struct swc_send *send;
+	struct swc_tcp_zerocopy *zerocopy;
+	bool is_last;
+};
+
+/**
+ * struct swc_tcp_conn - a connection by TCP
+ * @base: the common part
+ * @sock: the stream, NULL: there is none
+ * @closing: teardown has begun: rx_work is not queued any more; guarded by @tx_mutex
+ * @callbacks: the socket's own
+ * @rx_work: receives; queued by the socket's callbacks
+ * @broken: nothing is received any more; rx_work's alone, and so is the next
+ * @asked: the lower rank has sent its request, the higher one its reply
+ * @reply_by: jiffies until which the reply to the request is waited for
+ * @error: why sending failed
+ * @rx: receiving; rx_work's alone
+ * @tx_mutex: held while sending, which does not wait for it
+ * @tx_wanted: there is more to send, perhaps
+ * @tx: sending; guarded by @tx_mutex
+ * @nsent: messages sent; @seen: at the last look once a second
+ * @acks_wanted: look at all ACKs
+ * @zerocopies: of messages that are sent in part; guarded by @tx_mutex
+ * @zerocopy_done: those that the socket does not need any more
+ * @nzerocopy: those that it does
+ * @chunk: by number, guarded by @base.lock; and so is what follows
+ * @rx_buf, @rx_region: receive buffers, also as a region for swc_reduce_copy()
+ * @free_bufs: those that are not in use
+ * @nallocated: those that are allocated
+ */
+struct swc_tcp_conn {
+	struct swc_conn base;
+	struct socket *sock;
+	bool closing;
+	struct swc_tcp_callbacks callbacks;
+	struct delayed_work rx_work;
+	bool broken;
+	bool asked;
+	unsigned long reply_by;
+	int error;
+	struct swc_tcp_rx rx;
+
+	struct mutex tx_mutex;
+	atomic_t tx_wanted;
+	struct swc_tcp_tx tx;
+	u32 nsent;
+	u32 seen;
+	bool acks_wanted;
+	struct list_head zerocopies;
+	struct llist_head zerocopy_done;
+	atomic_t nzerocopy;
+
+	struct swc_tcp_chunk chunk[SWC_WIRE_CHUNKS];
+	struct swc_tcp_rx_buf *rx_buf;
+	struct swc_region rx_region;
+	struct list_head free_bufs;
+	u32 nallocated;
+};
+
+static inline struct swc_tcp_conn *swc_tcp_conn(struct swc_conn *conn)
+{
+	return container_of(conn, struct swc_tcp_conn, base);
+}
+
+/* params.c */
+int swc_tcp_check_parameters(void);
+extern unsigned int swc_tcp_rx_bufs;
+extern unsigned int swc_tcp_rx_buf_kib;
+extern unsigned int swc_tcp_port;
+extern unsigned int swc_tcp_timeout_ms;
+extern unsigned int swc_tcp_zerocopy_min;
+
+/* zerocopy.c */
+struct swc_tcp_zerocopy *swc_tcp_zerocopy_get(struct swc_tcp_conn *conn, struct swc_send *send);
+struct ubuf_info *swc_tcp_zerocopy_ubuf(struct swc_tcp_zerocopy *z);
+void swc_tcp_zerocopy_sent(struct swc_tcp_zerocopy *z);
+void swc_tcp_zerocopy_collect(struct swc_tcp_conn *conn, struct list_head *done);
+void swc_tcp_zerocopy_wait(struct swc_tcp_conn *conn);
+
+/* rndv.c */
+bool swc_tcp_rndv_offer(struct swc_tcp_conn *conn);
+int swc_tcp_rndv_begin(struct swc_tcp_conn *conn, const struct swc_wire_msg *msg,
+		       struct swc_tcp_chunk **chunk);
+void swc_tcp_rndv_written(struct swc_tcp_conn *conn, struct swc_tcp_chunk *chunk, u32 bytes);
+void swc_tcp_rndv_reset(struct swc_tcp_conn *conn);
+
+/* tx.c */
+void swc_tcp_pump(struct swc_conn *base, bool nested);
+bool swc_tcp_all_received(const struct swc_conn *base);
+u32 swc_tcp_watch(struct swc_conn *base, bool active);
+bool swc_tcp_wants_pump(const struct swc_conn *base);
+int swc_tcp_send_handshake(struct socket *sock, const void *data, u32 bytes);
+void swc_tcp_tx_reset(struct swc_tcp_conn *conn);
+
+/* rx.c */
+void swc_tcp_rx_work(struct work_struct *work);
+void swc_tcp_rx_release(struct swc_conn *base, struct swc_net_seg *seg);
+int swc_tcp_rx_alloc(struct swc_tcp_conn *conn);
+void swc_tcp_rx_free(struct swc_tcp_conn *conn);
+void swc_tcp_rx_reset(struct swc_tcp_conn *conn, enum swc_tcp_rx_state state);
+
+/* conn.c */
+void swc_tcp_set_options(struct socket *sock);
+void swc_tcp_save_callbacks(struct socket *sock, struct swc_tcp_callbacks *callbacks);
+void swc_tcp_restore_callbacks(struct socket *sock, const struct swc_tcp_callbacks *callbacks);
+void swc_tcp_take(struct swc_tcp_conn *conn, struct socket *sock, const struct swc_tcp_callbacks *callbacks);
+void swc_tcp_connect(struct swc_conn *base);
+int swc_tcp_accept(struct swc_tcp_conn *conn);
+void swc_tcp_teardown(struct swc_conn *base);
+
+/* listen.c */
+struct swc_listener *swc_tcp_listen(const struct swc_transport *transport, struct net *ns);
+void swc_tcp_unlisten(struct swc_listener *listener);
+void swc_tcp_adopt(struct swc_conn *base, void *request);
+
+#endif /* SWC_TCP_TCP_H */

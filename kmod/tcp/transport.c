@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * TCP as a transport: memory of connections, and the table of operations.
+ */
+#include <linux/slab.h>
+
+#include "tcp/tcp.h"
+
+static void stop(void)
+{
+}
+
+static u32 port(void)
+{
+	return swc_tcp_port;
+}
+
+/* With all receive buffers, which it may never need. */
+static u32 conn_bytes(void)
+{
+	return sizeof(struct swc_tcp_conn) + SWC_TCP_PAGE +
+	       swc_tcp_rx_bufs * (sizeof(struct swc_tcp_rx_buf) + sizeof(struct swc_extent) +
+				  (PAGE_SIZE << get_order(swc_tcp_rx_buf_kib << 10)));
+}
+
+static struct swc_conn *conn_alloc(void)
+{
+	struct swc_tcp_conn *conn = kzalloc(sizeof(*conn), GFP_KERNEL_ACCOUNT);
+
+	if (!conn)
+		return NULL;
+	INIT_DELAYED_WORK(&conn->rx_work, swc_tcp_rx_work);
+	mutex_init(&conn->tx_mutex);
+	INIT_LIST_HEAD(&conn->zerocopies);
+	init_llist_head(&conn->zerocopy_done);
+	INIT_LIST_HEAD(&conn->free_bufs);
+	conn->rx.state = SWC_TCP_RX_HEADER;
+	conn->rx.bytes = SWC_HEADER;
+	conn->tx.page = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	if (!conn->tx.page || swc_tcp_rx_alloc(conn)) {
+		free_page((unsigned long)conn->tx.page);
+		kfree(conn);
+		return NULL;
+	}
+	return &conn->base;
+}
+
+static void conn_free(struct swc_conn *base)
+{
+	struct swc_tcp_conn *conn = swc_tcp_conn(base);
+
+	swc_tcp_rx_free(conn);
+	free_page((unsigned long)conn->tx.page);
+	kfree(conn);
+}
+
+static u32 rx_bufs(void)
+{
+	return swc_tcp_rx_bufs;
+}
+
+static u32 rx_buf_kib(void)
+{
+	return swc_tcp_rx_buf_kib;
+}
+
+static u32 auth_ms(void)
+{
+	return swc_tcp_timeout_ms;
+}
+
+const struct swc_transport swc_tcp_transport = {
+	.name = "tcp",
+	.init = swc_tcp_check_parameters,
+	.stop = stop,
+	.port = port,
+	.listen = swc_tcp_listen,
+	.unlisten = swc_tcp_unlisten,
+	.conn_bytes = conn_bytes,
+	.conn_alloc = conn_alloc,
+	.conn_free = conn_free,
+	.rx_bufs = rx_bufs,
+	.rx_buf_kib = rx_buf_kib,
+	.auth_ms = auth_ms,
+	.connect = swc_tcp_connect,
+	.adopt = swc_tcp_adopt,
+	.teardown = swc_tcp_teardown,
+	.pump = swc_tcp_pump,
+	.all_received = swc_tcp_all_received,
+	.watch = swc_tcp_watch,
+	.wants_pump = swc_tcp_wants_pump,
+	.release = swc_tcp_rx_release,
+};

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Messages out. One context at a time sends, and whoever wants to meanwhile leaves that to it. A small
+ * message is copied, and its memory is free at once; so it is with a message that the socket copies. Of a
+ * large one the socket reads the memory until the peer has acknowledged it.
+ */
+#include <linux/bvec.h>
+#include <linux/mm.h>
+#include <linux/tcp.h>
+#include <linux/uio.h>
+#include <net/sock.h>
+
+#include "compat.h"
+#include "tcp/tcp.h"
+
+/* So much is copied into the page behind a header: less than a second call for it costs. */
+#define COPY_BYTES	(SWC_TCP_PAGE - SWC_HEADER)
+/* Pieces of a chunk: between two of them, short messages and those of other operations get their turn. */
+#define PIECE_BYTES	(256u << 10)
+/* Idle seconds until the peer is asked to acknowledge something. */
+#define PROBE_S		2
+
+/* ------------------------------------------------------------------ what has arrived; conn->lock is held */
+
+/* Transport operation. */
+bool swc_tcp_all_received(const struct swc_conn *base)
+{
+	const struct swc_tcp_conn *conn = container_of(base, struct swc_tcp_conn, base);
+	const struct tcp_sock *tp;
+
+	if (!conn->sock)
+		return true;
+	tp = tcp_sk(conn->sock->sk);
+	return !conn->tx.head_end && READ_ONCE(tp->snd_una) == READ_ONCE(tp->write_seq);
+}
+
+/* ------------------------------------------------------------------ choosing; conn->lock is held */
+
+/* The payload from @send->posted on, behind a header in the page. */
+static void set_payload(struct swc_tcp_conn *conn, struct swc_send *send, u32 bytes)
+{
+	struct swc_tcp_tx *tx = &conn->tx;
+
+	tx->head_end = SWC_HEADER;
+	tx->span = send->span;
+	tx->span.offset += send->posted;
+	tx->send = send;
+	tx->left = bytes;
+	tx->zerocopy = send->bytes >= swc_tcp_zerocopy_min ? swc_tcp_zerocopy_get(conn, send) : NULL;
+	if (!tx->zerocopy && bytes && bytes <= COPY_BYTES) {
+		swc_tx_copy_span(tx->page + SWC_HEADER, &tx->span, bytes);
+		tx->head_end += bytes;
+		tx->left = 0;
+	}
+	send->posted += bytes;
+}
+
+static bool choose_segment(struct swc_tcp_conn *conn, struct swc_send *send)
+{
+	u32 bytes = swc_tx_segment_bytes(&conn->base, send);
+
+	if (!swc_tx_has_credit(&conn->base, send))
+		return false;
+	swc_tx_data(&conn->base, conn->tx.page, send, bytes);
+	set_payload(conn, send, bytes);
+	conn->base.credits--;
+	return true;
+}
+
+static bool choose_piece(struct swc_tcp_conn *conn, struct swc_send *send)
+{
+	struct swc_offer *o = swc_tx_find_offer(&conn->base, send);
+	struct swc_wire_header *h = conn->tx.page;
+	u32 bytes;
+
+	if (!o || !swc_tx_offer_fits(&conn->base, send, o))
+		return false;
+	bytes = min(o->msg.bytes - o->posted, PIECE_BYTES);
+	swc_tx_header(&conn->base, h, SWC_WIRE_WRITE);
+	h->ordinal = cpu_to_le32(o - conn->base.offer);
+	h->offset = cpu_to_le64(o->posted);
+	h->bytes = cpu_to_le32(bytes);
+	set_payload(conn, send, bytes);
+	o->posted += bytes;
+	o->valid = o->posted < o->msg.bytes;
+	return true;
+}
+
+/* The next message to send; false: there is none, or none can be sent now. */
+static bool choose(struct swc_tcp_conn *conn)
+{
+	struct swc_tcp_tx *tx = &conn->tx;
+	struct swc_tx_short made;
+	struct swc_send *send;
+
+	BUILD_BUG_ON(SWC_SHORT_BYTES > SWC_TCP_PAGE);
+	if (conn->base.state != SWC_CONN_LIVE || !conn->sock)
+		return false;
+	tx->head = 0;
+	while (swc_tx_short(&conn->base, tx->page, &made)) {
+		if (!made.bytes)
+			continue;
+		tx->head_end = made.bytes;
+		tx->is_last = made.is_abort || made.is_fin;
+		conn->nsent += !made.is_probe;
+		return true;
+	}
+	if (test_bit(SWC_CONN_F_ABORT_SENT, &conn->base.flags))
+		return false;
+	conn->nsent++;
+	if (swc_tcp_rndv_offer(conn)) {
+		tx->head_end = SWC_HEADER + sizeof(struct swc_wire_rtr);
+		return true;
+	}
+	list_for_each_entry(send, &conn->base.outq, node)
+		if (swc_tx_is_direct(send) ? choose_piece(conn, send) : choose_segment(conn, send))
+			return true;
+	conn->nsent--;
+	return false;
+}
+
+/* The message has been given to the socket. If that was the last of a send whose memory is free: to @done. */
+static void finish(struct swc_tcp_conn *conn, struct list_head *done)
+{
+	struct swc_tcp_tx *tx = &conn->tx;
+	struct swc_send *send = tx->send;
+
+	if (send && send->posted == send->bytes) {
+		swc_tx_sent(&conn->base, send, tx->zerocopy ? NULL : done);
+		if (tx->zerocopy)
+			swc_tcp_zerocopy_sent(tx->zerocopy);
+	}
+	if (tx->is_last) {
+		/* The callback for room is called for each ACK then. */
+		WRITE_ONCE(conn->acks_wanted, true);
+		set_bit(SOCK_NOSPACE, &conn->sock->flags);
+	}
+	*tx = (struct swc_tcp_tx){ .page = tx->page };
+	/* Pairs with the barrier of tcp_check_space(): its callback sees both of these, or this the ACK. */
+	smp_mb();
+	if (conn->acks_wanted && swc_tcp_all_received(&conn->base))
+		wake_up_all(&conn->base.net->abort_wq);
+}
+
+/* ------------------------------------------------------------------ sending; conn->tx_mutex is held */
+
+static int send_head(struct swc_tcp_conn *conn)
+{
+	struct swc_tcp_tx *tx = &conn->tx;
+	struct kvec vec = { .iov_base = tx->page + tx->head, .iov_len = tx->head_end - tx->head };
+	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL | (tx->left ? MSG_MORE : 0) };
+	int n = kernel_sendmsg(conn->sock, &msg, &vec, 1, vec.iov_len);
+
+	if (n > 0)
+		tx->head += n;
+	return n;
+}
+
+static int send_payload(struct swc_tcp_conn *conn)
+{
+	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
+	struct swc_tcp_tx *tx = &conn->tx;
+	const struct swc_extent *e = swc_region_find(tx->span.region, tx->span.offset);
+	u64 at = tx->span.offset, end = at + tx->left;
+	struct bio_vec vec[SWC_TCP_VECS];
+	u32 i;
+	int n;
+
+	for (i = 0; i < SWC_TCP_VECS && at < end; i++, e++) {
+		void *from = e->kaddr + (at - e->offset);
+		u32 len = min(end, e[1].offset) - at;
+
+		bvec_set_page(&vec[i], virt_to_page(from), len, offset_in_page(from));
+		at += len;
+	}
+	if (at < end)
+		msg.msg_flags |= MSG_MORE;
+	if (tx->zerocopy) {
+		msg.msg_flags |= MSG_ZEROCOPY;
+		msg.msg_ubuf = swc_tcp_zerocopy_ubuf(tx->zerocopy);
+	}
+	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, vec, i, at - tx->span.offset);
+	n = sock_sendmsg(conn->sock, &msg);
+	if (n > 0) {
+		tx->span.offset += n;
+		tx->left -= n;
+	}
+	return n;
+}
+
+/*
+ * Send all that can be sent. 0; -EAGAIN: the socket has no room, and its callback has us try again; another
+ * error: the stream is broken, which its other end of work reports.
+ */
+static int send_all(struct swc_tcp_conn *conn, struct list_head *done)
+{
+	struct swc_tcp_tx *tx = &conn->tx;
+	bool more;
+	int n;
+
+	do {
+		while (tx->head < tx->head_end || tx->left) {
+			n = tx->head < tx->head_end ? send_head(conn) : send_payload(conn);
+			if (n <= 0)
+				return n ?: -EAGAIN;
+		}
+		spin_lock(&conn->base.lock);
+		if (tx->head_end)
+			finish(conn, done);
+		more = choose(conn);
+		spin_unlock(&conn->base.lock);
+	} while (more);
+	return 0;
+}
+
+/*
+ * One go at sending. An error other than -EAGAIN means that the stream is broken; rx_work finds out why.
+ */
+static void go(struct swc_tcp_conn *conn, struct swc_tx_pump *p)
+{
+	struct swc_conn *base = &conn->base;
+	int ret;
+
+	spin_lock(&base->lock);
+	swc_tx_begin(base, p);
+	swc_tcp_zerocopy_collect(conn, &p->done);
+	spin_unlock(&base->lock);
+	ret = conn->sock ? send_all(conn, &p->done) : 0;
+	if (ret && ret != -EAGAIN) {
+		WRITE_ONCE(conn->error, ret);
+		if (!conn->closing)
+			mod_delayed_work(swc_conn_wq(base), &conn->rx_work, 0);
+	}
+	spin_lock(&base->lock);
+	swc_tx_review(base, p);
+	spin_unlock(&base->lock);
+}
+
+/* Transport operation. */
+void swc_tcp_pump(struct swc_conn *base, bool nested)
+{
+	struct swc_tcp_conn *conn = swc_tcp_conn(base);
+	struct swc_tx_pump p;
+
+	/*
+	 * Full barriers: who does not get the mutex has set the flag before the holder, who has dropped it,
+	 * looks at that; and what is to be sent is visible to who clears the flag.
+	 */
+	atomic_xchg(&conn->tx_wanted, 1);
+	while (atomic_read(&conn->tx_wanted) && mutex_trylock(&conn->tx_mutex)) {
+		atomic_xchg(&conn->tx_wanted, 0);
+		go(conn, &p);
+		mutex_unlock(&conn->tx_mutex);
+		/* Not before the mutex is free: who has just tried it relies on this look. */
+		smp_mb();
+		/* What follows may take a while. */
+		if (atomic_read(&conn->tx_wanted))
+			swc_conn_pump_later(base);
+		swc_tx_conclude(base, &p, nested);
+	}
+}
+
+/* ------------------------------------------------------------------ silent peers; conn->lock is held */
+
+/* Transport operation. A probe that the peer's kernel does not acknowledge breaks the stream. */
+u32 swc_tcp_watch(struct swc_conn *base, bool active)
+{
+	struct swc_tcp_conn *conn = swc_tcp_conn(base);
+	u32 pending = 0;
+
+	lockdep_assert_held(&base->lock);
+	base->idle_s = active && conn->nsent == conn->seen ? base->idle_s + 1 : 0;
+	conn->seen = conn->nsent;
+	if (!base->idle_s)
+		return 0;
+	if (base->idle_s % PROBE_S == 0 && swc_tcp_all_received(base))
+		pending |= SWC_PEND_KEEPALIVE;
+	if (is_power_of_2(base->idle_s) && !list_empty(&base->outq))
+		pending |= SWC_PEND_RTS;
+	return pending;
+}
+
+/* Transport operation: the callbacks of the socket see to it. */
+bool swc_tcp_wants_pump(const struct swc_conn *base)
+{
+	return false;
+}
+
+/* ------------------------------------------------------------------ the handshake */
+
+/* A part of the handshake, which the socket has room for. */
+int swc_tcp_send_handshake(struct socket *sock, const void *data, u32 bytes)
+{
+	struct kvec vec = { .iov_base = (void *)data, .iov_len = bytes };
+	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
+	int n = kernel_sendmsg(sock, &msg, &vec, 1, bytes);
+
+	return n == bytes ? 0 : n < 0 ? n : -EIO;
+}
+
+/* The socket is gone; conn->tx_mutex is held. */
+void swc_tcp_tx_reset(struct swc_tcp_conn *conn)
+{
+	swc_tcp_zerocopy_wait(conn);
+	conn->tx = (struct swc_tcp_tx){ .page = conn->tx.page };
+	conn->acks_wanted = false;
+}
