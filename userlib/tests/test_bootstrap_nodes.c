@@ -22,7 +22,9 @@ static void make_nodes(uint32_t n, uint32_t naddrs)
 			addrs[i][k] = (struct swc_boot_addr){
 				.family = AF_INET, .bytes = { 10, 0, (uint8_t)i, (uint8_t)k }
 			};
-		nodes[i] = (struct swc_paths_node){ addrs[i], naddrs, 1000 + i, "node" };
+		nodes[i] = (struct swc_paths_node){
+			addrs[i], naddrs, { 1000 + i, 2000 + i }, "node"
+		};
 	}
 }
 
@@ -277,6 +279,49 @@ static void test_families(void)
 	free(p);
 }
 
+/* ---- transports ---- */
+
+/* Does node 0 reach node 1 by this transport, at this port? */
+static bool reached_by(uint32_t transport, uint32_t port)
+{
+	struct swc_node_path *p;
+	char why[256] = "";
+	uint32_t n;
+	bool good;
+
+	if (swc_paths_make(NULL, nodes, 2, 0, &p, &n, why, sizeof(why)))
+		return transport == SWC_TRANSPORT_NR && strstr(why, "transport in common");
+	good = n == 1 && p->transport == transport && ntohs(in(p->remote)->sin_port) == port;
+	free(p);
+	return good;
+}
+
+static void test_transports(void)
+{
+	char why[256] = "";
+
+	make_nodes(2, 1);
+	ok(reached_by(SWC_TRANSPORT_RDMA, 1001), "two nodes with RDMA use RDMA");
+	nodes[1].port[SWC_TRANSPORT_RDMA] = 0;
+	ok(reached_by(SWC_TRANSPORT_TCP, 2001), "a node without RDMA is reached by TCP");
+	nodes[0].port[SWC_TRANSPORT_TCP] = 0;
+	ok(reached_by(SWC_TRANSPORT_NR, 0), "nodes without a common transport are refused");
+
+	setenv("SWINGCOLL_TRANSPORT", "tcp", 1);
+	ok(swc_transports_allowed(why, sizeof(why)) == 1 << SWC_TRANSPORT_TCP,
+	   "SWINGCOLL_TRANSPORT=tcp excludes RDMA");
+	setenv("SWINGCOLL_TRANSPORT", "udp", 1);
+	ok(swc_transports_allowed(why, sizeof(why)) == -EINVAL && strstr(why, "rdma or tcp"),
+	   "another SWINGCOLL_TRANSPORT is refused, and the line says what there is");
+	unsetenv("SWINGCOLL_TRANSPORT");
+	ok(swc_transports_allowed(why, sizeof(why)) ==
+		   (1 << SWC_TRANSPORT_RDMA | 1 << SWC_TRANSPORT_TCP),
+	   "without SWINGCOLL_TRANSPORT both are allowed");
+	ok(swc_addr_is_outward("eth0") && swc_addr_is_outward("bond0") &&
+		   !swc_addr_is_outward("docker0") && !swc_addr_is_outward("veth12ab"),
+	   "interfaces of containers do not lead out of the host");
+}
+
 /* ---- the world ---- */
 
 static struct swc_boot_record rec[MAX_NODES];
@@ -290,7 +335,7 @@ static void make_records(const char *where)
 						   .abi = 1,
 						   .rank = i,
 						   .nranks = (uint32_t)strlen(where),
-						   .rdma_port = 4791,
+						   .port = { 4791, 4792 },
 						   .node = (uint64_t)where[i],
 						   .pid = (int)i + 100,
 						   .naddrs = 1,
@@ -378,11 +423,11 @@ static void test_world(void)
 	   "a topology that does not fit is refused");
 
 	make_records("aabb");
-	rec[2].rdma_port = 0;
+	memset(rec[2].port, 0, sizeof(rec[2].port));
 	ok(refused(-EOPNOTSUPP, "rank 2 (host, pid 102): ranks are on 2 nodes"),
-	   "several nodes: a node without RDMA is refused");
+	   "several nodes: a node without transports is refused");
 	make_records("aaaa");
-	rec[2].rdma_port = 0;
+	memset(rec[2].port, 0, sizeof(rec[2].port));
 	rec[2].naddrs = 0;
 	ok(numbered("aaaa", "0000", true), "one node: RDMA and addresses are not needed");
 	make_records("aabb");
@@ -490,6 +535,7 @@ int main(void)
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
 		test_ways(ways[i]);
 	test_families();
+	test_transports();
 	test_world();
 	test_addrs();
 	return done();

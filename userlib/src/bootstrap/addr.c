@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The addresses by which other nodes reach this one, in the order of its rails or ports: those that
- * the environment lists, or those of the network devices that have an RDMA device.
+ * the environment lists, or those of the network devices that have an RDMA device, or of all that
+ * lead out of this host. And the transports that the environment allows.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -110,7 +111,7 @@ static bool has_ipv4(const struct swc_boot_iface *iface, size_t n, const char *n
 }
 
 int swc_addr_choose(struct swc_boot_addr *addr, struct swc_boot_iface *iface, size_t n,
-		    const char *list, bool (*has_rdma)(const char *name, void *arg), void *arg)
+		    const char *list, bool (*usable)(const char *name, void *arg), void *arg)
 {
 	bool named = list && *list != '^';
 	int found = 0;
@@ -121,7 +122,7 @@ int swc_addr_choose(struct swc_boot_addr *addr, struct swc_boot_iface *iface, si
 
 		if (list && !swc_addr_selected(list, name))
 			continue;
-		if (!named && !has_rdma(name, arg))
+		if (!named && !usable(name, arg))
 			continue;
 		if (iface[i].addr.family == AF_INET6 && has_ipv4(iface, n, name))
 			continue;
@@ -155,7 +156,10 @@ static bool take(struct swc_boot_iface *to, const struct ifaddrs *from)
 	return false;
 }
 
-/* There is a file for each GID: it has the name of the network device, or cannot be read. */
+/*
+ * There is a file for each GID: it has the name of the network device, or cannot be read. NULL: has
+ * any?
+ */
 static bool has_rdma_device(const char *name, void *arg)
 {
 	const glob_t *files = arg;
@@ -169,7 +173,7 @@ static bool has_rdma_device(const char *name, void *arg)
 			continue;
 		same = fgets(line, sizeof(line), f);
 		line[strcspn(line, "\n")] = 0;
-		same = same && !strcmp(line, name);
+		same = same && (!name || !strcmp(line, name));
 		fclose(f);
 		if (same)
 			return true;
@@ -177,7 +181,43 @@ static bool has_rdma_device(const char *name, void *arg)
 	return false;
 }
 
-int swc_addr_find(struct swc_boot_addr *addr, char *why, size_t why_bytes)
+bool swc_addr_has_rdma(void)
+{
+	glob_t files = { 0 };
+	bool found;
+
+	glob(NDEVS, GLOB_NOSORT, NULL, &files);
+	found = has_rdma_device(NULL, &files);
+	globfree(&files);
+	return found;
+}
+
+bool swc_addr_is_outward(const char *name)
+{
+	return !swc_addr_selected("docker,br-,veth,virbr,vnet,tap,cni,cali,flannel,podman,lxc",
+				  name);
+}
+
+static bool is_outward(const char *name, void *arg)
+{
+	(void)arg;
+	return swc_addr_is_outward(name);
+}
+
+static void say_none(const char *ifaces, bool rdma, char *why, size_t why_bytes)
+{
+	if (ifaces)
+		snprintf(why, why_bytes,
+			 "SWINGCOLL_IFACES=%.64s selects no interface with an address: see ip addr",
+			 ifaces);
+	else
+		snprintf(why, why_bytes,
+			 "no network device%s has an address: see %s, or set "
+			 "SWINGCOLL_IFACES or SWINGCOLL_ADDRS",
+			 rdma ? " with an RDMA device" : "", rdma ? "rdma link" : "ip addr");
+}
+
+int swc_addr_find(struct swc_boot_addr *addr, bool rdma, char *why, size_t why_bytes)
 {
 	const char *addrs = getenv("SWINGCOLL_ADDRS"), *ifaces = getenv("SWINGCOLL_IFACES");
 	struct swc_boot_iface *iface;
@@ -206,17 +246,26 @@ int swc_addr_find(struct swc_boot_addr *addr, char *why, size_t why_bytes)
 	if (!iface)
 		return -ENOMEM;
 	glob(NDEVS, GLOB_NOSORT, NULL, &files);
-	ret = swc_addr_choose(addr, iface, n, ifaces, has_rdma_device, &files);
+	ret = swc_addr_choose(addr, iface, n, ifaces, rdma ? has_rdma_device : is_outward, &files);
 	globfree(&files);
 	free(iface);
-	if (!ret && ifaces)
-		snprintf(why, why_bytes,
-			 "SWINGCOLL_IFACES=%.64s selects no interface with an address: see ip addr",
-			 ifaces);
-	else if (!ret)
-		snprintf(
-			why, why_bytes,
-			"no network device with an RDMA device has an address: see rdma link, or set "
-			"SWINGCOLL_IFACES or SWINGCOLL_ADDRS");
+	if (!ret)
+		say_none(ifaces, rdma, why, why_bytes);
 	return ret;
+}
+
+/* ---- transports ---- */
+
+int swc_transports_allowed(char *why, size_t why_bytes)
+{
+	const char *text = getenv("SWINGCOLL_TRANSPORT");
+
+	if (!text || !*text)
+		return 1 << SWC_TRANSPORT_RDMA | 1 << SWC_TRANSPORT_TCP;
+	if (!strcmp(text, "rdma"))
+		return 1 << SWC_TRANSPORT_RDMA;
+	if (!strcmp(text, "tcp"))
+		return 1 << SWC_TRANSPORT_TCP;
+	snprintf(why, why_bytes, "SWINGCOLL_TRANSPORT=%.32s: give rdma or tcp, or unset it", text);
+	return -EINVAL;
 }

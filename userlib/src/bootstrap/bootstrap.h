@@ -52,26 +52,41 @@ bool swc_addr_selected(const char *list, const char *name);
 
 /*
  * Choose this node's addresses from those of its interfaces, which get sorted: the interfaces that
- * @list selects, or all that have an RDMA device if @list is NULL or only excludes. IPv4 first;
- * IPv6 of an interface only if it has no IPv4. Returns their number.
+ * @list selects, or all that are @usable if @list is NULL or only excludes. IPv4 first; IPv6 of an
+ * interface only if it has no IPv4. Returns their number.
  */
 int swc_addr_choose(struct swc_boot_addr *addr, struct swc_boot_iface *iface, size_t n,
-		    const char *list, bool (*has_rdma)(const char *name, void *arg), void *arg);
+		    const char *list, bool (*usable)(const char *name, void *arg), void *arg);
+
+/* Is it an interface of a host, not one that connects containers or virtual machines on it? */
+bool swc_addr_is_outward(const char *name);
+
+/*
+ * The transports that SWINGCOLL_TRANSPORT allows: bits by enum swc_transport_kind; or -EINVAL and a
+ * line in @why.
+ */
+int swc_transports_allowed(char *why, size_t why_bytes);
 
 /*
  * The addresses by which other nodes reach this one: SWINGCOLL_ADDRS, or those of its interfaces
- * (SWINGCOLL_IFACES). Their number, which may be 0, or a negative errno; a line in @why if there
- * are none.
+ * (SWINGCOLL_IFACES). Without either, those of interfaces with RDMA devices if @rdma, or else of
+ * outward ones. Their number, which may be 0, or a negative errno; a line in @why if there are none.
  */
-int swc_addr_find(struct swc_boot_addr *addr, char *why, size_t why_bytes);
+int swc_addr_find(struct swc_boot_addr *addr, bool rdma, char *why, size_t why_bytes);
+
+/* Has this node an RDMA device with a network device? */
+bool swc_addr_has_rdma(void);
 
 /* ---- paths.c ---- */
 
-/* A node as others reach it. @port: at which its module listens. @name: for messages. */
+/*
+ * A node as others reach it. @port: at which its module listens, by enum swc_transport_kind, 0: it
+ * does not. @name: for messages.
+ */
 struct swc_paths_node {
 	const struct swc_boot_addr *addr;
 	uint32_t naddrs;
-	uint32_t port;
+	uint32_t port[SWC_TRANSPORT_NR];
 	const char *name;
 };
 
@@ -86,7 +101,8 @@ struct swc_paths_node {
  *
  * A torus is used as such if every node has two addresses for each dimension longer than 1, in the
  * order plus, minus of the first such dimension, plus, minus of the next. Otherwise address k of
- * one node is connected with address k of the other.
+ * one node is connected with address k of the other. All paths of a pair have the first transport
+ * that both nodes have.
  *
  * Return: 0, -ENOMEM, or -EINVAL and a line in @why.
  */
@@ -101,7 +117,7 @@ int swc_paths_make(const struct swc_topo *topo, const struct swc_paths_node *nod
  * @magic, @version: of this layout
  * @abi: version of the kernel module's ABI
  * @rank, @nranks: as the bootstrap has told the rank
- * @rdma_port: at which its module listens, 0 if it cannot reach other nodes
+ * @port: at which its module listens, by enum swc_transport_kind; 0: not by that transport
  * @node: hash of what identifies the running kernel
  * @topo: hash of the topology asked for; not valid if @error
  * @options: hash of the other options that must be equal; not valid if @error
@@ -118,7 +134,7 @@ struct swc_boot_record {
 	uint32_t abi;
 	uint32_t rank;
 	uint32_t nranks;
-	uint32_t rdma_port;
+	uint32_t port[SWC_TRANSPORT_NR];
 	uint64_t node;
 	uint64_t topo;
 	uint64_t options;
@@ -128,7 +144,6 @@ struct swc_boot_record {
 	int32_t addr_error;
 	uint32_t naddrs;
 	uint32_t timeout_ms;
-	uint32_t resv;
 	struct swc_boot_addr addr[SWC_MAX_PATHS];
 	struct swingcoll_id id;
 	char host[64];
@@ -136,7 +151,7 @@ struct swc_boot_record {
 };
 
 #define SWC_BOOT_MAGIC 0x42435753u /* "SWCB" */
-#define SWC_BOOT_VERSION 3
+#define SWC_BOOT_VERSION 4
 
 /**
  * struct swc_world - all ranks and where they are

@@ -107,6 +107,23 @@ static int hash_options(struct swc_boot_record *r, const struct swingcoll_comm_o
 	return 0;
 }
 
+/* Transports and addresses. No addresses are an error only if there are several nodes. */
+static int describe_network(struct swc_boot_record *r, const struct swc_info *info)
+{
+	int allowed = swc_transports_allowed(r->text, sizeof(r->text)), n;
+
+	if (allowed < 0)
+		return allowed;
+	if (allowed & 1 << SWC_TRANSPORT_RDMA && swc_addr_has_rdma())
+		r->port[SWC_TRANSPORT_RDMA] = info->rdma_port;
+	if (allowed & 1 << SWC_TRANSPORT_TCP)
+		r->port[SWC_TRANSPORT_TCP] = info->tcp_port;
+	n = swc_addr_find(r->addr, r->port[SWC_TRANSPORT_RDMA], r->text, sizeof(r->text));
+	r->naddrs = n > 0 ? (uint32_t)n : 0;
+	r->addr_error = n < 0 ? n : 0;
+	return 0;
+}
+
 static void describe(struct swc_boot_record *r, const struct swingcoll_bootstrap *boot,
 		     const struct swingcoll_comm_opts *opts, const char *topo,
 		     struct swc_context **ctx, struct swc_secret *secret)
@@ -133,12 +150,8 @@ static void describe(struct swc_boot_record *r, const struct swingcoll_bootstrap
 	if (!r->error)
 		r->error = swc_context_get(ctx);
 	if (!r->error) {
-		int n = swc_addr_find(r->addr, r->text, sizeof(r->text));
-
 		r->abi = (*ctx)->info.abi_version;
-		r->rdma_port = (*ctx)->info.rdma_port;
-		r->naddrs = n > 0 ? (uint32_t)n : 0;
-		r->addr_error = n < 0 ? n : 0;
+		r->error = describe_network(r, &(*ctx)->info);
 	}
 	if (r->error && !*r->text)
 		snprintf(r->text, sizeof(r->text), "%s", swingcoll_strerror(r->error));

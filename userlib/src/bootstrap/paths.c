@@ -41,6 +41,16 @@ static void to_sockaddr(uint8_t out[28], const struct swc_boot_addr *a, uint32_t
 	}
 }
 
+/* The first transport that both nodes have; SWC_TRANSPORT_NR: none. */
+static uint32_t common_transport(const struct swc_paths_node *a, const struct swc_paths_node *b)
+{
+	uint32_t kind = 0;
+
+	while (kind < SWC_TRANSPORT_NR && (!a->port[kind] || !b->port[kind]))
+		kind++;
+	return kind;
+}
+
 /*
  * Add a path from address @mine of this node to address @theirs of another. Link-local ones are
  * reached by this link.
@@ -49,12 +59,14 @@ static void add(struct table *t, uint32_t node, uint32_t path, uint32_t mine, ui
 {
 	const struct swc_paths_node *to = &t->nodes[node];
 	const struct swc_boot_addr *local = &t->nodes[t->me].addr[mine];
+	uint32_t kind = common_transport(&t->nodes[t->me], to);
 	struct swc_node_path *p = &t->path[t->n++];
 
 	p->node = node;
-	p->path = path;
+	p->path = (uint16_t)path;
+	p->transport = (uint16_t)kind;
 	to_sockaddr(p->local, local, 0, local->scope);
-	to_sockaddr(p->remote, &to->addr[theirs], to->port, local->scope);
+	to_sockaddr(p->remote, &to->addr[theirs], to->port[kind], local->scope);
 }
 
 /* ---- torus ---- */
@@ -153,6 +165,15 @@ int swc_paths_make(const struct swc_topo *topo, const struct swc_paths_node *nod
 	for (uint32_t i = 0; !ret && i < nnodes; i++) {
 		if (i == me)
 			continue;
+		if (common_transport(&nodes[me], &nodes[i]) == SWC_TRANSPORT_NR) {
+			snprintf(
+				why, why_bytes,
+				"%s and %s have no transport in common: one has RDMA devices and the other "
+				"not, and TCP is excluded by SWINGCOLL_TRANSPORT or missing in a kernel",
+				nodes[me].name, nodes[i].name);
+			ret = -EOPNOTSUPP;
+			break;
+		}
 		ret = torus ? torus_paths(&t, topo, i, why, why_bytes)
 			    : rail_paths(&t, i, why, why_bytes);
 	}

@@ -94,11 +94,11 @@ static int check_nodes(const struct swc_world *w, char *why, size_t why_bytes)
 				      SWC_MAX_LOCAL_RANKS);
 		if (w->nnodes == 1)
 			continue;
-		if (!r->rdma_port)
+		if (!r->port[SWC_TRANSPORT_RDMA] && !r->port[SWC_TRANSPORT_TCP])
 			return refuse(
 				-EOPNOTSUPP, r, why, why_bytes,
 				"ranks are on %u nodes, but its module cannot reach other nodes: "
-				"the kernel has no RDMA, or rdma_port is 0",
+				"SWINGCOLL_TRANSPORT excludes what it has, see swingctl doctor there",
 				w->nnodes);
 		if (!r->naddrs)
 			return refuse(r->addr_error ? r->addr_error : -EADDRNOTAVAIL, r, why,
@@ -262,9 +262,9 @@ int swc_world_paths(const struct swc_world *w, const struct swc_topo *topo, uint
 		nodes[i] = (struct swc_paths_node){
 			.addr = r->addr,
 			.naddrs = r->naddrs < SWC_MAX_PATHS ? r->naddrs : SWC_MAX_PATHS,
-			.port = r->rdma_port,
 			.name = r->host,
 		};
+		memcpy(nodes[i].port, r->port, sizeof(r->port));
 	}
 	/*
 	 * A torus with one rank per node need not have the real nodes; its links can be used only
