@@ -70,10 +70,12 @@ result $status "loaded and unloaded $times times"
 status=0
 bad=(ring_entries=7 ring_entries=1000 ring_entries=0 max_comms=0 max_comms=100000 max_plans=0 max_plans=65536
 	reduce=nonsense)
-# Parameters for DMA and RDMA exist where the kernel has these.
+# Parameters for DMA, RDMA and TCP exist where the kernel has these.
 ! modinfo -p "$ko" | grep -q ^dma: || bad+=(dma=perhaps dma_least=4096)
 ! modinfo -p "$ko" | grep -q ^rdma_port: ||
 	bad+=(rdma_port=0 rdma_port=65536 rdma_ack_timeout=7 rdma_ack_timeout=256 rdma_rx_bufs=3 rdma_rx_buf_kib=1025)
+! modinfo -p "$ko" | grep -q ^tcp_port: ||
+	bad+=(tcp_port=0 tcp_port=65536 tcp_timeout_ms=99 tcp_rx_bufs=3 tcp_rx_buf_kib=1025 tcp_zerocopy_min=0)
 for bad in "${bad[@]}"; do
 	if load "$bad" 2>/dev/null; then
 		echo "# $bad was accepted"

@@ -119,6 +119,22 @@ bool net_any(bool bad)
 	return bad;
 }
 
+/* ------------------------------------------------------------------ transports */
+
+int net_transport(void)
+{
+	const char *text = getenv("SWINGCOLL_TRANSPORT");
+
+	return text && !strcmp(text, "tcp") ? SWC_TRANSPORT_TCP : SWC_TRANSPORT_RDMA;
+}
+
+uint32_t net_port(void)
+{
+	struct swc_info info = testlib_info();
+
+	return net_transport() == SWC_TRANSPORT_TCP ? info.tcp_port : info.rdma_port;
+}
+
 /* ------------------------------------------------------------------ ranks */
 
 void net_set_rank_env(const struct net_layout *l, int rank, unsigned int step)

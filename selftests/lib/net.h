@@ -49,6 +49,10 @@ bool net_any(bool bad);
  * In a rank: set the environment by which swingcoll_comm_create_auto() finds the other ranks. Each set of ranks has a
  * step of its own.
  */
+/* The transport of all nodes, enum swc_transport_kind, by SWINGCOLL_TRANSPORT; its port. */
+int net_transport(void);
+uint32_t net_port(void);
+
 void net_set_rank_env(const struct net_layout *l, int rank, unsigned int step);
 
 /* Change the port of the root by so much: for sets of ranks that exist at the same time. */

@@ -562,12 +562,13 @@ static const struct layout_kind {
 	const char *name;
 	int even, odd;
 	bool in_turn;
+	bool odd_tcp; /* odd nodes have TCP only, the others what they find */
 	int share, large_share;
 } layouts[] = {
-	{ "1 rank per node", 1, 1, false, 2, 1 },
-	{ "2 ranks per node", 2, 2, false, 2, -1 },
-	{ "1 and 2 ranks per node", 1, 2, false, 1, 0 },
-	{ "2 ranks per node in turn", 2, 2, true, 0, -1 },
+	{ "1 rank per node", 1, 1, false, false, 2, 1 },
+	{ "2 ranks per node", 2, 2, false, false, 2, -1 },
+	{ "1 and 2 ranks per node, odd nodes by TCP", 1, 2, false, true, 1, 0 },
+	{ "2 ranks per node in turn", 2, 2, true, false, 0, -1 },
 };
 
 /* What the ranks of a layout tell their node process. */
@@ -589,7 +590,7 @@ struct verdict {
 /* All algorithms but those for one node and for tori of two dimensions. */
 static bool for_all_shapes(const char *name)
 {
-	return strncmp(name, "direct", 6) && strcmp(name, "hamiltonian");
+	return strncmp(name, "direct", 6) && strcmp(name, "hamiltonian") && strcmp(name, "split");
 }
 
 /* Run a group on all ranks. True if the ranks can go on. */
@@ -662,6 +663,8 @@ static int rank_fn(int me, unsigned int step)
 
 	rank = me;
 	net_set_rank_env(layout, rank, step);
+	if (l->odd_tcp && net_node % 2)
+		setenv("SWINGCOLL_TRANSPORT", "tcp", 1);
 	ksft_cnt = found->count;
 	if (swingcoll_bootstrap_auto(&boot)) {
 		ksft_print_msg("rank %d: %s\n", rank, swingcoll_bootstrap_error());

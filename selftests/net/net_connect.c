@@ -82,6 +82,24 @@ static int ucm_event(int fd, struct rdma_ucm_event_resp *e)
 	return ucm(fd, RDMA_USER_CM_CMD_GET_EVENT, &get, sizeof(get), sizeof(*e));
 }
 
+/* The same by TCP. */
+static int request_tcp(const struct hello *hello, const struct sockaddr_in *to, struct reject *r)
+{
+	struct timeval limit = { .tv_sec = TESTLIB_EVENT_MS / 1000 };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	if (connect(fd, (const void *)to, sizeof(*to)) ||
+	    send(fd, hello, sizeof(*hello), MSG_NOSIGNAL) != sizeof(*hello))
+		ret = -errno;
+	else if (recv(fd, r, sizeof(*r), MSG_WAITALL) != sizeof(*r))
+		ret = -EPROTO;
+	close(fd);
+	return ret;
+}
+
 /* Request a connection: the reason why it is rejected, or a negative errno. */
 static int request(const struct hello *hello, uint32_t port, struct reject *r)
 {
@@ -100,11 +118,14 @@ static int request(const struct hello *hello, uint32_t port, struct reject *r)
 							 .retry_count = 3,
 							 .valid = 1 } };
 	struct rdma_ucm_event_resp e = { 0 };
-	int fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC), ret;
+	int fd, ret;
 
+	inet_pton(AF_INET, net_root_address(), &to.sin_addr);
+	if (net_transport() == SWC_TRANSPORT_TCP)
+		return request_tcp(hello, &to, r);
+	fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	inet_pton(AF_INET, net_root_address(), &to.sin_addr);
 	ret = ucm(fd, RDMA_USER_CM_CMD_CREATE_ID, &create, sizeof(create), sizeof(id));
 	addr.id = route.id = conn.id = id;
 	memcpy(&addr.dst_addr, &to, sizeof(to));
@@ -185,9 +206,36 @@ static int bad_requests(uint32_t port)
 	return 0;
 }
 
+/* More than a node keeps; some with a part of a request, and some that are closed at once. */
+#define IDLE_SOCKETS 400
+
+/* Connect and ask for nothing: others are answered all the same. The sockets stay open until this process ends. */
+static int idle_sockets(uint32_t port)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
+	uint32_t magic = HELLO_MAGIC;
+
+	inet_pton(AF_INET, net_root_address(), &to.sin_addr);
+	for (int i = 0; i < IDLE_SOCKETS; i++) {
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		CHECK(fd >= 0);
+		CHECK_EQ(connect(fd, (const void *)&to, sizeof(to)), 0);
+		if (i % 3 == 1)
+			CHECK_EQ(send(fd, &magic, sizeof(magic), MSG_NOSIGNAL), sizeof(magic));
+		if (i % 3 == 2)
+			close(fd);
+	}
+	return 0;
+}
+
 static int send_requests(void *arg)
 {
-	return bad_requests(*(uint32_t *)arg);
+	uint32_t port = *(uint32_t *)arg;
+
+	if (net_transport() == SWC_TRANSPORT_TCP && idle_sockets(port))
+		return 1;
+	return bad_requests(port);
 }
 
 static const struct net_steady undisturbed = { { 3001, 2 }, .rounds = 10, .until_stop = true };
@@ -196,7 +244,7 @@ static const struct net_steady undisturbed = { { 3001, 2 }, .rounds = 10, .until
 static int requests(void)
 {
 	uint64_t refused = testlib_stat(SWC_STAT_CONNS_REFUSED);
-	uint32_t port = testlib_info().rdma_port;
+	uint32_t port = net_port();
 	pid_t pid[NET_LOCAL_RANKS];
 	int bad;
 
@@ -244,7 +292,7 @@ static int crossed_rank(uint32_t rank, void *arg)
 {
 	int here = net_node ? 1 : 0, other = net_node ? 0 : net_nodes - 1;
 	uint32_t where[4] = { here, here, !here, !here };
-	struct swc_node_path path = { .node = !here };
+	struct swc_node_path path = { .node = !here, .transport = (uint16_t)net_transport() };
 	struct swc_comm_create create = { .nranks = 4,
 					  .rank = rank,
 					  .timeout_ms = NET_TIMEOUT_MS,
@@ -303,7 +351,7 @@ static int collect_places(void)
 	/* With several rails only the library knows which address of a node belongs to which rail. */
 	if (strchr(addrs, ','))
 		return KSFT_SKIP;
-	mine.port = testlib_info().rdma_port;
+	mine.port = net_port();
 	testlib_new_id(mine.id);
 	snprintf(mine.address, sizeof(mine.address), "%.*s", (int)strcspn(addrs, ","), addrs);
 	net_allgather(&mine, place, sizeof(mine));
@@ -328,12 +376,46 @@ static int crossed(void)
 
 /* ------------------------------------------------------------------ forged refusals */
 
-#define FORGER_PORT 18575
+#define FORGER_PORT 18576
+
+static const uint16_t reasons[] = { REASON_ENDED, REASON_BAD, REASON_VERSION };
+
+static struct reject forged_reject(uint32_t i)
+{
+	struct reject r = { .magic = HELLO_MAGIC,
+			    .version = HELLO_VERSION,
+			    .reason = reasons[i % ARRAY_SIZE(reasons)],
+			    .error = EIO,
+			    .culprit = 1 };
+
+	getrandom(r.mac, sizeof(r.mac), 0);
+	return r;
+}
+
+static int forge_tcp(const struct sockaddr_in *at)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	CHECK(fd >= 0);
+	CHECK_EQ(bind(fd, (const void *)at, sizeof(*at)), 0);
+	CHECK_EQ(listen(fd, 16), 0);
+	net_shared->started[0] = 1;
+	for (uint32_t i = 0;; i++) {
+		struct reject r = forged_reject(i);
+		struct hello h;
+		int to = accept(fd, NULL, NULL);
+
+		CHECK(to >= 0);
+		CHECK_EQ(recv(to, &h, sizeof(h), MSG_WAITALL), sizeof(h));
+		CHECK_EQ(send(to, &r, sizeof(r), MSG_NOSIGNAL), sizeof(r));
+		close(to);
+		net_shared->started[1] = (int)i + 1;
+	}
+}
 
 /* Refuse all requests to a port of this node, without knowing the id: never returns if it works. */
 static int forge(void *arg)
 {
-	static const uint16_t reasons[] = { REASON_ENDED, REASON_BAD, REASON_VERSION };
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(FORGER_PORT) };
 	uint32_t id;
 	struct rdma_ucm_create_id create = {
@@ -342,15 +424,16 @@ static int forge(void *arg)
 	struct rdma_ucm_bind_ip bind = { 0 };
 	struct rdma_ucm_listen listen = { .backlog = 16 };
 	struct rdma_ucm_reject reject = { .private_data_len = sizeof(struct reject) };
-	struct reject r = {
-		.magic = HELLO_MAGIC, .version = HELLO_VERSION, .error = EIO, .culprit = 1
-	};
 	struct rdma_ucm_event_resp e;
-	int fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC), ret;
+	struct reject r;
+	int fd, ret;
 
 	(void)arg;
-	CHECK(fd >= 0);
 	inet_pton(AF_INET, place[net_node].address, &at.sin_addr);
+	if (net_transport() == SWC_TRANSPORT_TCP)
+		return forge_tcp(&at);
+	fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
+	CHECK(fd >= 0);
 	CHECK_EQ(ucm(fd, RDMA_USER_CM_CMD_CREATE_ID, &create, sizeof(create), sizeof(id)), 0);
 	bind.id = listen.id = id;
 	memcpy(&bind.addr, &at, sizeof(at));
@@ -360,8 +443,7 @@ static int forge(void *arg)
 	for (uint32_t i = 0; !(ret = ucm_event(fd, &e)); i++) {
 		if (e.event != EVENT_CONNECT_REQUEST)
 			continue;
-		r.reason = reasons[i % ARRAY_SIZE(reasons)];
-		getrandom(r.mac, sizeof(r.mac), 0);
+		r = forged_reject(i);
 		reject.id = e.id;
 		memcpy(reject.private_data, &r, sizeof(r));
 		CHECK_EQ(ucm(fd, RDMA_USER_CM_CMD_REJECT, &reject, sizeof(reject), 0), 0);
@@ -374,7 +456,7 @@ static int forge(void *arg)
 static int refused_rank(void *arg)
 {
 	uint32_t where[2] = { 0, 1 };
-	struct swc_node_path path = { .node = 1 };
+	struct swc_node_path path = { .node = 1, .transport = (uint16_t)net_transport() };
 	struct swc_comm_create create = { .nranks = 2,
 					  .timeout_ms = 5000,
 					  .nnodes = 2,

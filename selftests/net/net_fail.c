@@ -7,7 +7,7 @@
  *	net_fail [WORD]		only cases with WORD in their names
  *
  * NET_FAIL_KILLS: so many random kills, 50 if not set; NET_FAIL_SECONDS: for so long instead; NET_FAIL_SEED: repeat
- * another run. SWC_TEST_SHORT=1: fewer rounds while packets are lost.
+ * another run. SWC_TEST_SHORT=1: fewer rounds while packets are lost, and not with several in flight.
  */
 #include <errno.h>
 #include <sched.h>
@@ -239,17 +239,23 @@ static bool is_told(enum how how)
 	return how != STOP && how != CUT && how != DOWN;
 }
 
-/* When devices give up a silent peer: after seven acknowledgement timeouts, and some time for a heartbeat. */
+/*
+ * When a silent peer is given up: by devices after seven acknowledgement timeouts, by TCP after one of its own; and some
+ * time for a heartbeat.
+ */
 static unsigned int give_up_ms(void)
 {
-	FILE *f = fopen("/sys/module/swingcoll/parameters/rdma_ack_timeout", "re");
-	unsigned int exponent = 0;
+	bool tcp = net_transport() == SWC_TRANSPORT_TCP;
+	FILE *f = fopen(tcp ? "/sys/module/swingcoll/parameters/tcp_timeout_ms"
+			    : "/sys/module/swingcoll/parameters/rdma_ack_timeout",
+			"re");
+	unsigned int value = 0;
 
-	if (f && fscanf(f, "%u", &exponent) != 1)
-		exponent = 0;
+	if (f && fscanf(f, "%u", &value) != 1)
+		value = 0;
 	if (f)
 		fclose(f);
-	return (unsigned int)(10 * 4096e-6 * (double)(1ull << (exponent & 31)));
+	return tcp ? 2 * value : (unsigned int)(10 * 4096e-6 * (double)(1ull << (value & 31)));
 }
 
 /* After so many ms every rank must have its error. */
@@ -466,6 +472,7 @@ struct steady {
 	enum disturbance disturbance;
 	struct net_steady ranks;
 	const char *needs;
+	bool long_form; /* not in the short one */
 };
 
 /* No link that is set down: a soft device has no route then, and fails at once. */
@@ -474,7 +481,8 @@ static const struct steady steadies[] = {
 	{ "1 % of packets lost, 10 % out of order, 4 in flight",
 	  LOSSY,
 	  { { 30001, 4 }, 5, 0 },
-	  "tc" },
+	  "tc",
+	  .long_form = true },
 	{ "all packets of a node lost for a second", SHORT_CUT, { { 30001, 2 }, 20, 2500 }, "tc" },
 };
 
@@ -581,6 +589,11 @@ static bool begin(const char *name, const char *needs)
 {
 	if (!net_case_begin(name))
 		return false;
+	if (needs && !strcmp(needs, "rdma") && net_transport() != SWC_TRANSPORT_RDMA) {
+		if (!net_node)
+			ksft_test_result_skip("%s: there is no RDMA device in use", name);
+		return false;
+	}
 	if (needs && net_any(command("has", needs))) {
 		if (!net_node)
 			ksft_test_result_skip("%s: %s is not installed on every node", name, needs);
@@ -600,7 +613,8 @@ static void cases(void)
 		if (begin(failures[k].name, failures[k].needs))
 			net_case_end(failures[k].name, run_failure(&failures[k]));
 	for (unsigned int k = 0; k < ARRAY_SIZE(steadies); k++)
-		if (begin(steadies[k].name, steadies[k].needs))
+		if (!(steadies[k].long_form && pairs_short()) &&
+		    begin(steadies[k].name, steadies[k].needs))
 			net_case_end(steadies[k].name, steady(&steadies[k]));
 	set_netem(false);
 	net_cases(&kills, 1);

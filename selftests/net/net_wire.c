@@ -11,6 +11,7 @@
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <netinet/ip.h>
+#include <netinet/tcp.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
 
@@ -27,6 +28,7 @@ struct range {
 	uint64_t first, last;
 };
 
+static uint32_t tcp_port;
 static struct range range[MAX_RANGES];
 static int nranges;
 
@@ -94,21 +96,34 @@ static int record_start(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The payload of an RDMA packet over UDP and IPv4; NULL: another packet. */
+/* The payload of a packet over IPv4, of RDMA over UDP or of the TCP transport; NULL: another packet. */
 static const uint8_t *payload(const uint8_t *packet, size_t *bytes)
 {
+	uint8_t want = net_transport() == SWC_TRANSPORT_TCP ? IPPROTO_TCP : IPPROTO_UDP;
 	const struct iphdr *ip = (const void *)packet;
+	const struct tcphdr *tcp;
 	const struct udphdr *udp;
 	size_t before;
 
-	if (*bytes < sizeof(*ip) || ip->version != 4 || ip->protocol != IPPROTO_UDP)
+	if (*bytes < sizeof(*ip) || ip->version != 4 || ip->protocol != want)
 		return NULL;
+	/* Both begin with their ports. */
+	udp = (const void *)(packet + ip->ihl * 4);
+	tcp = (const void *)udp;
 	before = ip->ihl * 4 + sizeof(*udp);
 	if (*bytes < before)
 		return NULL;
-	udp = (const void *)(packet + ip->ihl * 4);
-	if (ntohs(udp->dest) != ROCE_PORT)
-		return NULL;
+	if (want == IPPROTO_UDP) {
+		if (ntohs(udp->dest) != ROCE_PORT)
+			return NULL;
+	} else {
+		if (*bytes < ip->ihl * 4 + sizeof(*tcp) ||
+		    (ntohs(tcp->dest) != tcp_port && ntohs(tcp->source) != tcp_port))
+			return NULL;
+		before = ip->ihl * 4 + tcp->doff * 4;
+		if (*bytes < before)
+			return NULL;
+	}
 	*bytes -= before;
 	return packet + before;
 }
@@ -118,7 +133,7 @@ static int record_search(int fd)
 {
 	struct tpacket_stats lost = { 0 };
 	socklen_t len = sizeof(lost);
-	static uint8_t packet[65536];
+	static uint8_t packet[65536 + 64];
 	uint64_t npackets = 0, total = 0, found;
 	ssize_t n;
 
@@ -184,6 +199,7 @@ static int searched(void)
 	uint64_t direct = testlib_stat(SWC_STAT_BYTES_DIRECT);
 	int fd = record_start(), ret = find_ranges(), bad = 0;
 
+	tcp_port = testlib_info().tcp_port;
 	if (fd < 0 || ret)
 		ksft_print_msg("node %d: no packet socket (%d) or no /proc/kcore (%d)\n", net_node,
 			       fd < 0 ? fd : 0, ret);
