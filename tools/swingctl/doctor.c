@@ -359,7 +359,7 @@ static void check_rdma(struct report *r)
 
 	n = count_entries("/sys/class/infiniband", names, sizeof(names));
 	if (!n) {
-		result(r, OK, "rdma", NULL, "no RDMA device: communicators cannot leave this node");
+		result(r, OK, "rdma", NULL, "no RDMA device: other nodes are reached by TCP");
 		return;
 	}
 	snprintf(copy, sizeof(copy), "%s", names);

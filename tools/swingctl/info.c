@@ -63,7 +63,7 @@ static const char *const stat_names[SWC_STAT_NR] = {
 	[SWC_STAT_DMA_FALLBACKS] = "dma_fallbacks",
 };
 
-static const char *const feature_names[] = { "local", "cancel", "slots", "rdma" };
+static const char *const feature_names[] = { "local", "cancel", "slots", "rdma", "tcp" };
 
 static int ioctl_failed(const char *name, int err)
 {
