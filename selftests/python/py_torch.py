@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The backend of torch.distributed: every collective, works and futures, groups and stores, DDP, and failures.
+"""The backend of torch.distributed: every collective, works and futures, groups and stores, DDP,
+training in shards, and failures.
 
 PyTorch is imported once, and the ranks are forked. The long form, without SWC_TEST_SHORT, adds 4 ranks, and torchrun.
 """
 
 import datetime
+import functools
 import os
 import subprocess
 import sys
@@ -19,6 +21,7 @@ if sys.argv[1:] != ["--rank"]:
 try:
     import torch
     import torch.distributed as dist
+    from torch.distributed.optim import ZeroRedundancyOptimizer
 except ImportError as why:
     skip_all(f"no PyTorch: {why}: tools/setup torch")
 try:
@@ -251,8 +254,8 @@ def model_of():
     return torch.nn.Sequential(torch.nn.Linear(20, 300), torch.nn.ReLU(), torch.nn.Linear(300, 1))
 
 
-def train(model, batches, loss=torch.nn.MSELoss()):
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+def train(model, batches, optimizer=torch.optim.SGD, loss=torch.nn.MSELoss()):
+    optimizer = optimizer(model.parameters(), lr=0.05)
     for x, y in batches:
         optimizer.zero_grad()
         loss(model(x), y).backward()
@@ -260,13 +263,18 @@ def train(model, batches, loss=torch.nn.MSELoss()):
     return torch.cat([p.detach().reshape(-1) for p in model.parameters()])
 
 
-def ddp(rank, size):
-    """DDP with several buckets trains as one process with all data does, to the same bits on all ranks; with a hook."""
+def batches_of(rank, size):
+    """What one process trains with, the rank's part of it, and the weights that the one process gets."""
     generator = torch.Generator().manual_seed(2)
     data = torch.randn(4, 8 * size, 21, generator=generator)
     batches = [(batch[:, :20], batch[:, 20:]) for batch in data]
-    alone = train(model_of(), batches)
     mine = [(x[rank * 8 : rank * 8 + 8], y[rank * 8 : rank * 8 + 8]) for x, y in batches]
+    return mine, train(model_of(), batches)
+
+
+def ddp(rank, size):
+    """DDP with several buckets trains as one process with all data does, to the same bits on all ranks; with a hook."""
+    mine, alone = batches_of(rank, size)
     for hook in (False, True):
         model = torch.nn.parallel.DistributedDataParallel(model_of(), bucket_cap_mb=0.001)
         if hook:
@@ -277,6 +285,35 @@ def ddp(rank, size):
         everyone = [torch.zeros_like(weights) for _ in range(size)]
         dist.all_gather(everyone, weights)
         assert all(torch.equal(weights, other) for other in everyone)
+
+
+def sharded(rank, size):
+    """The state of the optimizer in parts (ZeRO); parameters and gradients in parts, in the way of FSDP.
+
+    FSDP of PyTorch 1.13 itself needs CUDA, and Python 3.11 refuses to import it.
+    """
+    mine, alone = batches_of(rank, size)
+    zero = functools.partial(ZeroRedundancyOptimizer, optimizer_class=torch.optim.SGD)
+    weights = train(torch.nn.parallel.DistributedDataParallel(model_of()), mine, zero)
+    assert torch.allclose(weights, alone, rtol=1e-4, atol=1e-6), (weights - alone).abs().max()
+
+    model = model_of()
+    params = list(model.parameters())
+    flat = torch.nn.utils.parameters_to_vector(params).detach()
+    part = -(-len(flat) // size)
+    whole = torch.nn.functional.pad(flat, (0, part * size - len(flat)))
+    shard = whole[rank * part : (rank + 1) * part].clone()
+    for x, y in mine:
+        dist.all_gather_into_tensor(whole, shard)
+        torch.nn.utils.vector_to_parameters(whole[: len(flat)].clone(), params)
+        grads = torch.autograd.grad(torch.nn.functional.mse_loss(model(x), y), params)
+        sums = torch.zeros_like(whole)
+        sums[: len(flat)] = torch.cat([g.reshape(-1) for g in grads])
+        mine_sum = torch.zeros(part)
+        dist.reduce_scatter_tensor(mine_sum, sums)
+        shard -= 0.05 * mine_sum / size
+    dist.all_gather_into_tensor(whole, shard)
+    assert torch.allclose(whole[: len(flat)], alone, rtol=1e-4, atol=1e-6), (whole[: len(flat)] - alone).abs().max()
 
 
 def missing(rank, size):
@@ -321,7 +358,7 @@ if sys.argv[1:] == ["--rank"]:
     dist.all_reduce(torch.ones(1), async_op=True)
     sys.exit()
 
-plan(11)
+plan(12)
 on_ranks("reductions of all types", reductions)
 on_ranks("data that is moved", moving)
 on_ranks("reduce_scatter, all_to_all", scattering)
@@ -330,6 +367,7 @@ on_ranks("what is refused", refused, (2,))
 on_ranks("groups of some ranks", groups, (4,))
 result(run_ranks(2, stores, TMP), "file, tcp, environment, a store handed in, 2 ranks")
 on_ranks("DDP", ddp)
+on_ranks("training in shards", sharded)
 GATE = os.pipe()
 on_ranks("a rank that does not come", missing, (2,), seconds=10)
 on_ranks("a rank that dies", death, (3,), killed=(1,))
