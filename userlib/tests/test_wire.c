@@ -213,6 +213,7 @@ static const char *const kinds[SWC_WIRE_KIND_NR] = {
 	[SWC_WIRE_CREDIT] = "CREDIT",	    [SWC_WIRE_AUTH] = "AUTH",
 	[SWC_WIRE_ABORT] = "ABORT",	    [SWC_WIRE_FIN] = "FIN",
 	[SWC_WIRE_HEARTBEAT] = "HEARTBEAT", [SWC_WIRE_RTS] = "RTS",
+	[SWC_WIRE_WRITE] = "WRITE",
 };
 
 /* A valid message with a value in every field that its kind has; returns its size. */
@@ -225,7 +226,7 @@ static size_t good_message(enum swc_wire_kind kind, uint8_t *to)
 	memset(to, 0, ROOM);
 	h->kind = (uint8_t)kind;
 	h->credits = cpu_to_le16(3);
-	if (kind != SWC_WIRE_HEARTBEAT && kind != SWC_WIRE_AUTH)
+	if (kind != SWC_WIRE_HEARTBEAT && kind != SWC_WIRE_AUTH && kind != SWC_WIRE_WRITE)
 		h->seq = cpu_to_le64(0x123456789abcull);
 	switch (kind) {
 	case SWC_WIRE_DATA:
@@ -264,6 +265,12 @@ static size_t good_message(enum swc_wire_kind kind, uint8_t *to)
 		a->culprit = cpu_to_le32(4);
 		memset(a->text, 'x', sizeof(a->text)); /* not terminated */
 		return HEADER + sizeof(*a);
+	case SWC_WIRE_WRITE:
+		h->ordinal = cpu_to_le32(SWC_WIRE_CHUNKS - 1);
+		h->offset = cpu_to_le64(1 << 20);
+		h->bytes = cpu_to_le32(100);
+		memset(h + 1, 0x5a, 100);
+		return HEADER + 100;
 	default:
 		return HEADER;
 	}
@@ -295,6 +302,9 @@ static bool sane(const struct swc_wire_msg *m, const uint8_t *data, size_t bytes
 		return !rest && m->total >= SWC_WIRE_DIRECT && m->total <= SWC_MAX_VECTOR_BYTES &&
 		       m->sig.coll < SWC_COLL_NR && m->sig.dtype < SWC_DTYPE_NR &&
 		       m->sig.redop < SWC_REDOP_NR;
+	case SWC_WIRE_WRITE:
+		return m->bytes == rest && m->bytes && m->ordinal < SWC_WIRE_CHUNKS &&
+		       m->offset < SWC_MAX_VECTOR_BYTES;
 	case SWC_WIRE_CREDIT:
 	case SWC_WIRE_HEARTBEAT:
 	case SWC_WIRE_FIN:
@@ -402,6 +412,7 @@ static void test_kinds(void)
 }
 
 #define OF_OPERATIONS (1 << SWC_WIRE_DATA | 1 << SWC_WIRE_RTR | 1 << SWC_WIRE_RTS)
+#define PIECES (1 << SWC_WIRE_DATA | 1 << SWC_WIRE_RTR | 1 << SWC_WIRE_WRITE)
 
 /* Every bit of the header that a kind does not use must be 0. */
 static void test_unused(void)
@@ -412,12 +423,12 @@ static void test_unused(void)
 		unsigned int users; /* bitmap of kinds */
 	} fields[] = {
 		{ "flags", HEAD(flags), 1 << SWC_WIRE_DATA },
-		{ "ordinal", HEAD(ordinal), OF_OPERATIONS },
+		{ "ordinal", HEAD(ordinal), OF_OPERATIONS | 1 << SWC_WIRE_WRITE },
 		{ "seq", HEAD(seq),
 		  OF_OPERATIONS | 1 << SWC_WIRE_CREDIT | 1 << SWC_WIRE_ABORT | 1 << SWC_WIRE_FIN },
-		{ "offset", HEAD(offset), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_RTR },
+		{ "offset", HEAD(offset), PIECES },
 		{ "total", HEAD(total), OF_OPERATIONS },
-		{ "bytes", HEAD(bytes), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_RTR },
+		{ "bytes", HEAD(bytes), PIECES },
 		{ "root", HEAD(root), OF_OPERATIONS },
 		{ "count", HEAD(count), OF_OPERATIONS },
 		{ "family", HEAD(family), OF_OPERATIONS },
@@ -556,6 +567,24 @@ static void test_rts(void)
 	};
 
 	test_ranges(SWC_WIRE_RTS, trials, sizeof(trials) / sizeof(trials[0]));
+}
+
+static void test_write(void)
+{
+	static const struct trial trials[] = {
+		{ "chunk 0", HEAD(ordinal), 0, 0 },
+		{ "the last chunk", HEAD(ordinal), SWC_WIRE_CHUNKS - 1, 0 },
+		{ "a chunk too many", HEAD(ordinal), SWC_WIRE_CHUNKS, -EPROTO },
+		{ "chunk 0xffffffff", HEAD(ordinal), 0xffffffff, -EPROTO },
+		{ "from the beginning", HEAD(offset), 0, 0 },
+		{ "the last offset", HEAD(offset), SWC_MAX_VECTOR_BYTES - 1, 0 },
+		{ "beyond the largest vector", HEAD(offset), SWC_MAX_VECTOR_BYTES, -EPROTO },
+		{ "an offset of -1", HEAD(offset), ~0ull, -EPROTO },
+		{ "no payload", HEAD(bytes), 0, -EPROTO },
+		{ "more payload than follows", HEAD(bytes), 101, -EPROTO },
+	};
+
+	test_ranges(SWC_WIRE_WRITE, trials, sizeof(trials) / sizeof(trials[0]));
 }
 
 static void test_rtr(void)
@@ -710,6 +739,7 @@ int main(void)
 	test_data();
 	test_rtr();
 	test_rts();
+	test_write();
 	test_damage();
 	test_damaged_hello();
 	return done();

@@ -59,6 +59,11 @@ static u32 good(enum swc_wire_kind kind, struct any_message *m)
 	case SWC_WIRE_FIN:
 		m->h.seq = cpu_to_le64(7);
 		return sizeof(m->h);
+	case SWC_WIRE_WRITE:
+		m->h.ordinal = cpu_to_le32(SWC_WIRE_CHUNKS - 1);
+		m->h.offset = cpu_to_le64(4096);
+		m->h.bytes = cpu_to_le32(100);
+		return sizeof(m->h) + 100;
 	default:
 		return sizeof(m->h);
 	}
@@ -74,8 +79,11 @@ static int parse(struct kunit *test, const struct any_message *m, u32 bytes, str
 	ret = swc_wire_parse(copy, bytes, msg);
 	if (!ret) {
 		KUNIT_EXPECT_PTR_EQ(test, msg->payload, (const void *)(copy + sizeof(m->h)));
-		KUNIT_EXPECT_LE(test, msg->offset + msg->bytes, msg->total);
-		if (msg->kind == SWC_WIRE_DATA)
+		if (msg->kind == SWC_WIRE_WRITE)
+			KUNIT_EXPECT_LT(test, msg->ordinal, SWC_WIRE_CHUNKS);
+		else
+			KUNIT_EXPECT_LE(test, msg->offset + msg->bytes, msg->total);
+		if (msg->kind == SWC_WIRE_DATA || msg->kind == SWC_WIRE_WRITE)
 			KUNIT_EXPECT_EQ(test, (size_t)bytes, sizeof(m->h) + msg->bytes);
 		KUNIT_EXPECT_LT(test, (int)msg->sig.coll, (int)SWC_COLL_NR);
 		KUNIT_EXPECT_LT(test, (int)msg->sig.dtype, (int)SWC_DTYPE_NR);
@@ -147,6 +155,11 @@ static void wire_fields(struct kunit *test)
 	EXPECT_REFUSED(SWC_WIRE_AUTH, m->h.ordinal = cpu_to_le32(1));
 	EXPECT_REFUSED(SWC_WIRE_ABORT, m->h.bytes = cpu_to_le32(1));
 	EXPECT_REFUSED(SWC_WIRE_FIN, m->h.family = cpu_to_le64(1));
+	EXPECT_REFUSED(SWC_WIRE_WRITE, m->h.ordinal = cpu_to_le32(SWC_WIRE_CHUNKS));
+	EXPECT_REFUSED(SWC_WIRE_WRITE, m->h.bytes = 0; bytes = sizeof(m->h));
+	EXPECT_REFUSED(SWC_WIRE_WRITE, m->h.offset = cpu_to_le64(SWC_MAX_VECTOR_BYTES));
+	EXPECT_REFUSED(SWC_WIRE_WRITE, m->h.seq = cpu_to_le64(1));
+	EXPECT_REFUSED(SWC_WIRE_WRITE, m->h.total = cpu_to_le64(1));
 }
 
 static void wire_damage(struct kunit *test)
