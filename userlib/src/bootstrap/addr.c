@@ -16,6 +16,7 @@
 
 #include "src/bootstrap/bootstrap.h"
 
+#define DEVICES "/sys/class/infiniband/*"
 #define NDEVS "/sys/class/infiniband/*/ports/*/gid_attrs/ndevs/*"
 
 /* ---- a list ---- */
@@ -156,10 +157,7 @@ static bool take(struct swc_boot_iface *to, const struct ifaddrs *from)
 	return false;
 }
 
-/*
- * There is a file for each GID: it has the name of the network device, or cannot be read. NULL: has
- * any?
- */
+/* There is a file for each GID: it has the name of the network device, or cannot be read. */
 static bool has_rdma_device(const char *name, void *arg)
 {
 	const glob_t *files = arg;
@@ -173,7 +171,7 @@ static bool has_rdma_device(const char *name, void *arg)
 			continue;
 		same = fgets(line, sizeof(line), f);
 		line[strcspn(line, "\n")] = 0;
-		same = same && (!name || !strcmp(line, name));
+		same = same && !strcmp(line, name);
 		fclose(f);
 		if (same)
 			return true;
@@ -183,12 +181,10 @@ static bool has_rdma_device(const char *name, void *arg)
 
 bool swc_addr_has_rdma(void)
 {
-	glob_t files = { 0 };
-	bool found;
+	glob_t devices = { 0 };
+	bool found = !glob(DEVICES, GLOB_NOSORT, NULL, &devices);
 
-	glob(NDEVS, GLOB_NOSORT, NULL, &files);
-	found = has_rdma_device(NULL, &files);
-	globfree(&files);
+	globfree(&devices);
 	return found;
 }
 

@@ -74,7 +74,7 @@ int swc_transports_allowed(char *why, size_t why_bytes);
  */
 int swc_addr_find(struct swc_boot_addr *addr, bool rdma, char *why, size_t why_bytes);
 
-/* Has this node an RDMA device with a network device? */
+/* Has this node an RDMA device? */
 bool swc_addr_has_rdma(void);
 
 /* ---- paths.c ---- */

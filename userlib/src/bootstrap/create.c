@@ -119,6 +119,11 @@ static int describe_network(struct swc_boot_record *r, const struct swc_info *in
 	if (allowed & 1 << SWC_TRANSPORT_TCP)
 		r->port[SWC_TRANSPORT_TCP] = info->tcp_port;
 	n = swc_addr_find(r->addr, r->port[SWC_TRANSPORT_RDMA], r->text, sizeof(r->text));
+	/* Devices without an address are of no use. */
+	if (!n && r->port[SWC_TRANSPORT_RDMA] && r->port[SWC_TRANSPORT_TCP]) {
+		r->port[SWC_TRANSPORT_RDMA] = 0;
+		n = swc_addr_find(r->addr, false, r->text, sizeof(r->text));
+	}
 	r->naddrs = n > 0 ? (uint32_t)n : 0;
 	r->addr_error = n < 0 ? n : 0;
 	return 0;
