@@ -70,25 +70,29 @@ void swc_tx_header(struct swc_conn *conn, struct swc_wire_header *h, enum swc_wi
 	conn->pending &= ~SWC_PEND_CREDIT;
 }
 
+/* Begin one that belongs to a message of an operation. */
+static void begin(struct swc_conn *conn, struct swc_wire_header *h, enum swc_wire_kind kind, u64 seq,
+		  const struct swc_signature *sig, u32 ordinal, u64 total)
+{
+	swc_tx_header(conn, h, kind);
+	swc_wire_sign(h, seq, sig);
+	h->ordinal = cpu_to_le32(ordinal);
+	h->total = cpu_to_le64(total);
+}
+
 /* The header of a segment: @bytes from @send->posted on. */
 void swc_tx_data(struct swc_conn *conn, struct swc_wire_header *h, const struct swc_send *send, u32 bytes)
 {
-	swc_tx_header(conn, h, SWC_WIRE_DATA);
-	swc_wire_sign(h, send->seq, send->sig);
-	h->ordinal = cpu_to_le32(send->ordinal);
+	begin(conn, h, SWC_WIRE_DATA, send->seq, send->sig, send->ordinal, send->bytes);
 	h->offset = cpu_to_le64(send->posted);
-	h->total = cpu_to_le64(send->bytes);
 	h->bytes = cpu_to_le32(bytes);
 }
 
 /* The header of an RTR for the chunk of @bytes from @rndv->offered on; a struct swc_wire_rtr follows it. */
 void swc_tx_rtr(struct swc_conn *conn, struct swc_wire_header *h, const struct swc_rndv *rndv, u32 bytes)
 {
-	swc_tx_header(conn, h, SWC_WIRE_RTR);
-	swc_wire_sign(h, rndv->seq, rndv->sig);
-	h->ordinal = cpu_to_le32(rndv->ordinal);
+	begin(conn, h, SWC_WIRE_RTR, rndv->seq, rndv->sig, rndv->ordinal, rndv->bytes);
 	h->offset = cpu_to_le64(rndv->offered);
-	h->total = cpu_to_le64(rndv->bytes);
 	h->bytes = cpu_to_le32(bytes);
 }
 
@@ -140,14 +144,6 @@ static u32 fill_abort(struct swc_conn *conn, struct swc_wire_header *h)
 	return sizeof(*a);
 }
 
-static void fill_rts(struct swc_conn *conn, struct swc_wire_header *h, const struct swc_send *send)
-{
-	swc_tx_header(conn, h, SWC_WIRE_RTS);
-	swc_wire_sign(h, send->seq, send->sig);
-	h->ordinal = cpu_to_le32(send->ordinal);
-	h->total = cpu_to_le64(send->bytes);
-}
-
 /**
  * swc_tx_short() - make the first short message of conn->pending
  * @h: room for SWC_SHORT_BYTES
@@ -186,7 +182,7 @@ bool swc_tx_short(struct swc_conn *conn, struct swc_wire_header *h, struct swc_t
 		send = first_without_offer(conn);
 		if (!send)
 			return true;
-		fill_rts(conn, h, send);
+		begin(conn, h, SWC_WIRE_RTS, send->seq, send->sig, send->ordinal, send->bytes);
 		made->is_probe = true;
 	} else {
 		made->is_probe = conn->pending & SWC_PEND_KEEPALIVE;
