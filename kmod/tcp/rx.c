@@ -245,6 +245,7 @@ static void data(struct swc_tcp_conn *conn)
 
 	conn->rx.rx_buf = NULL;
 	conn->rx.msg.payload = b->data + SWC_HEADER;
+	conn->rx.ack |= conn->rx.msg.total >= swc_tcp_zerocopy_min;
 	b->seg.span.region = &conn->rx_region;
 	b->seg.span.offset = conn->rx_region.extents[b - conn->rx_buf].offset + SWC_HEADER;
 	swc_tcp_rx_reset(conn, SWC_TCP_RX_HEADER);
@@ -269,6 +270,7 @@ static int part(struct swc_tcp_conn *conn)
 		return 0;
 	case SWC_TCP_RX_WRITE:
 		bytes = conn->rx.bytes - SWC_HEADER;
+		conn->rx.ack = true;
 		swc_tcp_rx_reset(conn, SWC_TCP_RX_HEADER);
 		swc_tcp_rndv_written(conn, chunk, bytes);
 		return 0;
@@ -373,9 +375,10 @@ void swc_tcp_rx_work(struct work_struct *work)
 		ret = READ_ONCE(conn->error);
 	else if (ret == -EAGAIN && conn->rx.state == SWC_TCP_RX_REPLY)
 		ret = await_reply(conn);
-	/* The peer's messages are returned to its executor when they are acknowledged. */
-	if (proven)
+	/* Now: the sender's memory is in use until then. For small messages the next one says it as well. */
+	if (conn->rx.ack)
 		tcp_sock_set_quickack(conn->sock->sk, 1);
+	conn->rx.ack = false;
 	swc_tcp_pump(&conn->base, false);
 	switch (ret) {
 	case 0:

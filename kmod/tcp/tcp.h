@@ -77,6 +77,7 @@ enum swc_tcp_rx_state {
  * @msg: parsed, for those
  * @rx_buf: for DATA
  * @chunk: for WRITE
+ * @ack: the sender may wait for the acknowledgement
  */
 struct swc_tcp_rx {
 	enum swc_tcp_rx_state state;
@@ -86,6 +87,7 @@ struct swc_tcp_rx {
 	struct swc_wire_msg msg;
 	struct swc_tcp_rx_buf *rx_buf;
 	struct swc_tcp_chunk *chunk;
+	bool ack;
 };
 
 /**

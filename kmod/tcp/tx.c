@@ -94,7 +94,7 @@ static bool choose(struct swc_tcp_conn *conn)
 	struct swc_send *send;
 
 	BUILD_BUG_ON(SWC_SHORT_BYTES > SWC_TCP_PAGE);
-	if (conn->base.state != SWC_CONN_LIVE || !conn->sock)
+	if (conn->base.state != SWC_CONN_LIVE)
 		return false;
 	tx->head = 0;
 	while (swc_tx_short(&conn->base, tx->page, &made)) {
@@ -189,51 +189,47 @@ static int send_payload(struct swc_tcp_conn *conn)
 }
 
 /*
- * Send all that can be sent. 0; -EAGAIN: the socket has no room, and its callback has us try again; another
- * error: the stream is broken, which its other end of work reports.
+ * Give what is left of the present message to the socket. 0; -EAGAIN: it has no room, and its callback has us
+ * try again; another error: the stream is broken.
  */
-static int send_all(struct swc_tcp_conn *conn, struct list_head *done)
+static int push(struct swc_tcp_conn *conn)
 {
 	struct swc_tcp_tx *tx = &conn->tx;
-	bool more;
 	int n;
 
-	do {
-		while (tx->head < tx->head_end || tx->left) {
-			n = tx->head < tx->head_end ? send_head(conn) : send_payload(conn);
-			if (n <= 0)
-				return n ?: -EAGAIN;
-		}
-		spin_lock(&conn->base.lock);
-		if (tx->head_end)
-			finish(conn, done);
-		more = choose(conn);
-		spin_unlock(&conn->base.lock);
-	} while (more);
+	while (tx->head < tx->head_end || tx->left) {
+		n = tx->head < tx->head_end ? send_head(conn) : send_payload(conn);
+		if (n <= 0)
+			return n ?: -EAGAIN;
+	}
 	return 0;
 }
 
-/*
- * One go at sending. An error other than -EAGAIN means that the stream is broken; rx_work finds out why.
- */
+/* One go at sending all that can be sent. */
 static void go(struct swc_tcp_conn *conn, struct swc_tx_pump *p)
 {
 	struct swc_conn *base = &conn->base;
-	int ret;
+	int ret = 0;
 
 	spin_lock(&base->lock);
 	swc_tx_begin(base, p);
 	swc_tcp_zerocopy_collect(conn, &p->done);
-	spin_unlock(&base->lock);
-	ret = conn->sock ? send_all(conn, &p->done) : 0;
-	if (ret && ret != -EAGAIN) {
-		WRITE_ONCE(conn->error, ret);
-		if (!conn->closing)
-			mod_delayed_work(swc_conn_wq(base), &conn->rx_work, 0);
+	while (conn->sock && (conn->tx.head_end || choose(conn))) {
+		spin_unlock(&base->lock);
+		ret = push(conn);
+		spin_lock(&base->lock);
+		if (ret)
+			break;
+		finish(conn, &p->done);
 	}
-	spin_lock(&base->lock);
 	swc_tx_review(base, p);
 	spin_unlock(&base->lock);
+	if (!ret || ret == -EAGAIN)
+		return;
+	/* rx_work says why. */
+	WRITE_ONCE(conn->error, ret);
+	if (!conn->closing)
+		mod_delayed_work(swc_conn_wq(base), &conn->rx_work, 0);
 }
 
 /* Transport operation. */
