@@ -62,19 +62,20 @@ unsigned int swc_trace_keep_s = 600;
 module_param_named(trace_keep_s, swc_trace_keep_s, uint, 0644);
 MODULE_PARM_DESC(trace_keep_s, "seconds for which they are kept (default 600)");
 
-/* Return: 0; -EINVAL if a limit is out of range: the log says which. */
+/* Return: 0; -EINVAL if the value of a module parameter is out of range: the log says what to give. */
+int swc_param_check(const char *name, u32 value, u32 least, u32 most)
+{
+	if (value >= least && value <= most)
+		return 0;
+	pr_err("%s=%u: give %u to %u\n", name, value, least, most);
+	return -EINVAL;
+}
+
+/* The same for the limits. */
 int swc_limits_check(void)
 {
 	if (!is_power_of_2(swc_ring_entries) || swc_ring_entries < 8 || swc_ring_entries > 1 << 16) {
 		pr_err("ring_entries=%u: give a power of two from 8 to 65536\n", swc_ring_entries);
-		return -EINVAL;
-	}
-	if (!swc_max_comms || swc_max_comms > 1 << 16) {
-		pr_err("max_comms=%u: give 1 to 65536\n", swc_max_comms);
-		return -EINVAL;
-	}
-	if (!swc_max_plans || swc_max_plans > SWC_PLANS_MOST) {
-		pr_err("max_plans=%u: give 1 to %u\n", swc_max_plans, SWC_PLANS_MOST);
 		return -EINVAL;
 	}
 	if (swc_trace_records &&
@@ -82,7 +83,8 @@ int swc_limits_check(void)
 		pr_err("trace_records=%u: give 0 or a power of two from 64 to 1048576\n", swc_trace_records);
 		return -EINVAL;
 	}
-	return 0;
+	return swc_param_check("max_comms", swc_max_comms, 1, 1 << 16) ?:
+	       swc_param_check("max_plans", swc_max_plans, 1, SWC_PLANS_MOST);
 }
 
 /* ------------------------------------------------------------------ work queues and counters */

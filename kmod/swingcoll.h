@@ -115,6 +115,7 @@ extern unsigned int swc_trace_keep_s;
 /* The most that max_plans may be: a CQE has 16 bits for the plan handle. */
 #define SWC_PLANS_MOST	0xffffu
 
+int swc_param_check(const char *name, u32 value, u32 least, u32 most);
 int swc_limits_check(void);
 
 #ifdef SWC_KUNIT

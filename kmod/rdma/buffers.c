@@ -4,8 +4,6 @@
  * first queue pair and freed with the connection, because segments may be in use after the queue pair is
  * gone.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/module.h>
 #include <linux/slab.h>
 
@@ -21,17 +19,9 @@ MODULE_PARM_DESC(rdma_rx_buf_kib, "size of a receive buffer in KiB, 4 to 1024 (d
 
 int swc_buffers_check_parameters(void)
 {
-	if (rx_bufs_param < SWC_WIRE_MIN_RX_BUFS || rx_bufs_param > SWC_WIRE_MAX_RX_BUFS) {
-		pr_err("rdma_rx_bufs=%u: give %u to %u\n", rx_bufs_param, SWC_WIRE_MIN_RX_BUFS,
-		       SWC_WIRE_MAX_RX_BUFS);
-		return -EINVAL;
-	}
-	if (rx_buf_kib_param < SWC_WIRE_MIN_RX_BUF >> 10 || rx_buf_kib_param > SWC_WIRE_MAX_RX_BUF >> 10) {
-		pr_err("rdma_rx_buf_kib=%u: give %u to %u\n", rx_buf_kib_param, SWC_WIRE_MIN_RX_BUF >> 10,
-		       SWC_WIRE_MAX_RX_BUF >> 10);
-		return -EINVAL;
-	}
-	return 0;
+	return swc_param_check("rdma_rx_bufs", rx_bufs_param, SWC_WIRE_MIN_RX_BUFS, SWC_WIRE_MAX_RX_BUFS) ?:
+	       swc_param_check("rdma_rx_buf_kib", rx_buf_kib_param, SWC_WIRE_MIN_RX_BUF >> 10,
+			       SWC_WIRE_MAX_RX_BUF >> 10);
 }
 
 /* ------------------------------------------------------------------ allocation */

@@ -2,8 +2,6 @@
 /*
  * Connecting: what the lower rank does, and events of the connection manager on both sides.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/module.h>
 
 #include "rdma/rdma.h"
@@ -19,11 +17,7 @@ MODULE_PARM_DESC(rdma_ack_timeout, "let 4.096 us << this pass without an answer,
 
 int swc_cm_check_parameters(void)
 {
-	if (ack_timeout < 8 || ack_timeout > 31) {
-		pr_err("rdma_ack_timeout=%u: give 8 to 31\n", ack_timeout);
-		return -EINVAL;
-	}
-	return 0;
+	return swc_param_check("rdma_ack_timeout", ack_timeout, 8, 31);
 }
 
 /* How long a device waits for an answer to so many attempts. */

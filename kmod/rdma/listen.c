@@ -18,11 +18,7 @@ MODULE_PARM_DESC(rdma_port, "port that other nodes connect to (default 18574)");
 
 int swc_listen_check_parameters(void)
 {
-	if (!port || port > U16_MAX) {
-		pr_err("rdma_port=%u: give 1 to %u\n", port, U16_MAX);
-		return -EINVAL;
-	}
-	return 0;
+	return swc_param_check("rdma_port", port, 1, U16_MAX);
 }
 
 u32 swc_listen_port(void)

@@ -2,8 +2,6 @@
 /*
  * Parameters of the TCP transport.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/module.h>
 
 #include "tcp/tcp.h"
@@ -28,24 +26,12 @@ unsigned int swc_tcp_zerocopy_min = 32 << 10;
 module_param_named(tcp_zerocopy_min, swc_tcp_zerocopy_min, uint, 0444);
 MODULE_PARM_DESC(tcp_zerocopy_min, "messages of so many bytes are sent from where they lie (default 32768)");
 
-static int check(const char *name, u32 value, u32 least, u32 most)
-{
-	if (value >= least && value <= most)
-		return 0;
-	pr_err("%s=%u: give %u to %u\n", name, value, least, most);
-	return -EINVAL;
-}
-
 int swc_tcp_check_parameters(void)
 {
-	int ret = check("tcp_port", swc_tcp_port, 1, U16_MAX);
-
-	if (!ret)
-		ret = check("tcp_rx_bufs", swc_tcp_rx_bufs, SWC_WIRE_MIN_RX_BUFS, SWC_WIRE_MAX_RX_BUFS);
-	if (!ret)
-		ret = check("tcp_rx_buf_kib", swc_tcp_rx_buf_kib, SWC_WIRE_MIN_RX_BUF >> 10,
-			    SWC_WIRE_MAX_RX_BUF >> 10);
-	if (!ret)
-		ret = check("tcp_timeout_ms", swc_tcp_timeout_ms, 100, 600000);
-	return ret ?: check("tcp_zerocopy_min", swc_tcp_zerocopy_min, 1, U32_MAX);
+	return swc_param_check("tcp_port", swc_tcp_port, 1, U16_MAX) ?:
+	       swc_param_check("tcp_rx_bufs", swc_tcp_rx_bufs, SWC_WIRE_MIN_RX_BUFS, SWC_WIRE_MAX_RX_BUFS) ?:
+	       swc_param_check("tcp_rx_buf_kib", swc_tcp_rx_buf_kib, SWC_WIRE_MIN_RX_BUF >> 10,
+			       SWC_WIRE_MAX_RX_BUF >> 10) ?:
+	       swc_param_check("tcp_timeout_ms", swc_tcp_timeout_ms, 100, 600000) ?:
+	       swc_param_check("tcp_zerocopy_min", swc_tcp_zerocopy_min, 1, U32_MAX);
 }
