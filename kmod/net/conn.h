@@ -174,7 +174,9 @@ struct swc_offer {
  * @attempt: number of the last request: made by the lower rank, seen by the higher one
  * @outq: messages not sent to their end
  * @inflight: messages sent, not complete
- * @idle_s: seconds in which nothing was sent
+ * @nsent: what was sent, but for probes, in a measure of the transport
+ * @seen: @nsent a second ago
+ * @idle_s: seconds in which it has been the same
  * @credits: free receive buffers of the peer
  * @peer_rx_bufs, @peer_rx_buf_bytes: all of them
  * @offer: of the peer, by chunk number
@@ -215,6 +217,8 @@ struct swc_conn {
 
 	struct list_head outq;
 	struct list_head inflight;
+	u32 nsent;
+	u32 seen;
 	u32 idle_s;
 	u32 credits;
 	u32 peer_rx_bufs;
@@ -232,10 +236,10 @@ struct swc_conn {
  *
  * Functions may sleep unless said otherwise.
  *
- * @name: for messages
+ * @port: module parameter: port that other nodes connect to
+ * @rx_bufs, @rx_buf_kib: likewise: receive buffers of a connection that credits count, and their size
  * @init: check parameters, allocate; 0 or a negative errno
- * @stop: all connections end now; called before the last communicators are freed
- * @port: port that other nodes connect to
+ * @stop: NULL, or all connections end now; called before the last communicators are freed
  *
  * @listen: accept connections in a network namespace, pass their requests to swc_request(); sets the
  *	listener's transport and namespace first. -EADDRINUSE, -ENOMEM
@@ -244,7 +248,6 @@ struct swc_conn {
  * @conn_bytes: memory of a connection, about
  * @conn_alloc: zeroed struct that begins with struct swc_conn; NULL: no memory
  * @conn_free: its last reference is gone
- * @rx_bufs, @rx_buf_kib: receive buffers of a connection that credits count, and their size
  * @auth_ms: time that a peer has for AUTH, at least
  *
  * @connect: of the lower rank: begin an attempt. Its end is reported by swc_reply_accepted(),
@@ -255,16 +258,17 @@ struct swc_conn {
  *	does not touch any memory that it was given when this returns
  * @pump: send all that can be sent. @nested: the executor is the caller; no locks held
  * @all_received: has the peer received all that was sent? Under conn->lock; does not sleep
- * @watch: called once a second while operations wait; @active: the connection is live, and this rank has not
- *	left. Returns SWC_PEND_* to send. Under conn->lock; does not sleep
- * @wants_pump: is there another reason for pumping now? Likewise
+ * @probe_s: idle seconds until a peer is probed
+ * @watch: called once a second while operations wait. Returns whether a probe may be sent: what was sent
+ *	before is acknowledged. Under conn->lock; does not sleep
  * @release: the receive buffer of a segment is free. Under conn->lock; does not sleep
  */
 struct swc_transport {
-	const char *name;
+	const unsigned int *port;
+	const unsigned int *rx_bufs;
+	const unsigned int *rx_buf_kib;
 	int (*init)(void);
 	void (*stop)(void);
-	u32 (*port)(void);
 
 	struct swc_listener *(*listen)(const struct swc_transport *transport, struct net *ns);
 	void (*unlisten)(struct swc_listener *listener);
@@ -272,8 +276,6 @@ struct swc_transport {
 	u32 (*conn_bytes)(void);
 	struct swc_conn *(*conn_alloc)(void);
 	void (*conn_free)(struct swc_conn *conn);
-	u32 (*rx_bufs)(void);
-	u32 (*rx_buf_kib)(void);
 	u32 (*auth_ms)(void);
 
 	void (*connect)(struct swc_conn *conn);
@@ -281,8 +283,8 @@ struct swc_transport {
 	void (*teardown)(struct swc_conn *conn);
 	void (*pump)(struct swc_conn *conn, bool nested);
 	bool (*all_received)(const struct swc_conn *conn);
-	u32 (*watch)(struct swc_conn *conn, bool active);
-	bool (*wants_pump)(const struct swc_conn *conn);
+	u32 (*probe_s)(void);
+	bool (*watch)(struct swc_conn *conn);
 	void (*release)(struct swc_conn *conn, struct swc_net_seg *seg);
 };
 

@@ -133,7 +133,7 @@ static struct swc_conn *conn_alloc(struct swc_net *net, u32 me, u32 peer, u16 ch
 	conn->path = path;
 	conn->give_up = jiffies + msecs_to_jiffies(net->params.timeout_ms);
 	spin_lock_init(&conn->lock);
-	conn->rx_bufs = transport->rx_bufs();
+	conn->rx_bufs = *transport->rx_bufs;
 	INIT_DELAYED_WORK(&conn->connect_work, swc_reply_connect_work);
 	INIT_DELAYED_WORK(&conn->close_work, close_work);
 	INIT_WORK(&conn->pump_work, swc_conn_pump_work);

@@ -62,8 +62,8 @@ void swc_reply_hello(struct swc_conn *conn)
 		.src = cpu_to_le16(conn->me),
 		.dst = cpu_to_le16(conn->peer),
 		.attempt = cpu_to_le32(++conn->attempt),
-		.rx_bufs = cpu_to_le16(conn->transport->rx_bufs()),
-		.rx_buf_kib = cpu_to_le16(conn->transport->rx_buf_kib()),
+		.rx_bufs = cpu_to_le16(*conn->transport->rx_bufs),
+		.rx_buf_kib = cpu_to_le16(*conn->transport->rx_buf_kib),
 	};
 	memcpy(h->name, conn->net->name, SWC_WIRE_NAME);
 	get_random_bytes(h->nonce, sizeof(h->nonce));

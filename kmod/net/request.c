@@ -171,8 +171,8 @@ void swc_request_accept(struct swc_conn *conn, const struct swc_wire_hello *hell
 	*a = (struct swc_wire_accept){
 		.magic = cpu_to_le32(SWC_WIRE_MAGIC),
 		.version = cpu_to_le16(SWC_WIRE_VERSION),
-		.rx_bufs = cpu_to_le16(conn->transport->rx_bufs()),
-		.rx_buf_kib = cpu_to_le16(conn->transport->rx_buf_kib()),
+		.rx_bufs = cpu_to_le16(*conn->transport->rx_bufs),
+		.rx_buf_kib = cpu_to_le16(*conn->transport->rx_buf_kib),
 	};
 	get_random_bytes(a->nonce, sizeof(a->nonce));
 	swc_auth_accept(conn->net, hello, a, a->mac);

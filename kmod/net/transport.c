@@ -38,7 +38,7 @@ void swc_transports_stop(void)
 	u32 i;
 
 	for (i = SWC_TRANSPORT_NR; i--;)
-		if (transports[i])
+		if (transports[i] && transports[i]->stop)
 			transports[i]->stop();
 }
 
@@ -53,5 +53,5 @@ u32 swc_transport_port(enum swc_transport_kind kind)
 {
 	const struct swc_transport *transport = swc_transport_get(kind);
 
-	return transport ? transport->port() : 0;
+	return transport ? *transport->port : 0;
 }

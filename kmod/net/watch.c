@@ -6,6 +6,27 @@
  */
 #include "net/conn.h"
 
+/*
+ * What to send to a peer that nothing has been sent to for a while: its kernel or device must acknowledge
+ * it, or the connection ends. conn->lock is held.
+ */
+static u32 probe(struct swc_conn *conn)
+{
+	bool active = conn->state == SWC_CONN_LIVE && !test_bit(SWC_CONN_F_LEAVING, &conn->flags);
+	bool may_probe = conn->transport->watch(conn);
+	u32 pending = 0;
+
+	conn->idle_s = active && conn->nsent == conn->seen ? conn->idle_s + 1 : 0;
+	conn->seen = conn->nsent;
+	if (!conn->idle_s || !may_probe)
+		return 0;
+	if (conn->idle_s % conn->transport->probe_s() == 0)
+		pending |= SWC_PEND_KEEPALIVE;
+	if (is_power_of_2(conn->idle_s) && !list_empty(&conn->outq))
+		pending |= SWC_PEND_RTS;
+	return pending;
+}
+
 /* Work item. */
 void swc_watch_work(struct work_struct *work)
 {
@@ -16,17 +37,13 @@ void swc_watch_work(struct work_struct *work)
 		return;
 	xa_lock(&net->conns);
 	list_for_each_entry(conn, &net->all, node) {
-		const struct swc_transport *transport = conn->transport;
-		bool active, pump;
 		u32 pending;
 
 		spin_lock(&conn->lock);
-		active = conn->state == SWC_CONN_LIVE && !test_bit(SWC_CONN_F_LEAVING, &conn->flags);
-		pending = transport->watch(conn, active);
+		pending = probe(conn);
 		swc_conn_pend(conn, pending);
-		pump = pending || transport->wants_pump(conn);
 		spin_unlock(&conn->lock);
-		if (pump)
+		if (pending)
 			swc_conn_pump_later(conn);
 	}
 	xa_unlock(&net->conns);

@@ -12,18 +12,13 @@
 
 #define BACKLOG		128
 
-static unsigned int port = 18574;
-module_param_named(rdma_port, port, uint, 0444);
+unsigned int swc_rdma_port = 18574;
+module_param_named(rdma_port, swc_rdma_port, uint, 0444);
 MODULE_PARM_DESC(rdma_port, "port that other nodes connect to (default 18574)");
 
 int swc_listen_check_parameters(void)
 {
-	return swc_param_check("rdma_port", port, 1, U16_MAX);
-}
-
-u32 swc_listen_port(void)
-{
-	return port;
+	return swc_param_check("rdma_port", swc_rdma_port, 1, U16_MAX);
 }
 
 /* ------------------------------------------------------------------ requests */
@@ -109,8 +104,8 @@ static struct rdma_cm_id *listen_on(struct swc_rdma_listener *l, struct net *ns,
 /* Transport operation. */
 struct swc_listener *swc_listen_start(const struct swc_transport *transport, struct net *ns)
 {
-	struct sockaddr_in in4 = { .sin_family = AF_INET, .sin_port = htons(port) };
-	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	struct sockaddr_in in4 = { .sin_family = AF_INET, .sin_port = htons(swc_rdma_port) };
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(swc_rdma_port) };
 	struct swc_rdma_listener *l = kzalloc(sizeof(*l), GFP_KERNEL);
 	int ret;
 
@@ -122,7 +117,7 @@ struct swc_listener *swc_listen_start(const struct swc_transport *transport, str
 	if (IS_ERR(l->id4)) {
 		ret = PTR_ERR(l->id4);
 		pr_err("cannot listen on port %u (%d): is it in use? Load the module with rdma_port=\n",
-		       port, ret);
+		       swc_rdma_port, ret);
 		kfree(l);
 		return ERR_PTR(ret);
 	}

@@ -94,7 +94,6 @@ struct swc_sq_entry {
  * @head, @tail: entries posted and completed, free-running
  * @unsignaled: entries posted since the last signaled one
  * @error: posting failed: the connection is unusable
- * @seen_head: @head at the last swc_sq_watch(), and after probes since
  * @probe_head: @head behind the last probe, until that completes; then not above @tail
  * @map_failing_s: 1 + seconds since memory could first not be mapped for the device; 0: it can be
  * @map_failed: it could not when posting was tried last
@@ -106,7 +105,6 @@ struct swc_sq {
 	u32 tail;
 	u32 unsignaled;
 	int error;
-	u32 seen_head;
 	u32 probe_head;
 	u32 map_failing_s;
 	bool map_failed;
@@ -240,13 +238,13 @@ void swc_cm_connect(struct swc_conn *base);
 int swc_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 
 /* watch.c */
-u32 swc_rdma_watch(struct swc_conn *base, bool active);
-bool swc_rdma_wants_pump(const struct swc_conn *base);
+u32 swc_rdma_probe_s(void);
+bool swc_rdma_watch(struct swc_conn *base);
 bool swc_rdma_all_received(const struct swc_conn *base);
 
 /* listen.c */
+extern unsigned int swc_rdma_port;
 int swc_listen_check_parameters(void);
-u32 swc_listen_port(void);
 struct swc_listener *swc_listen_start(const struct swc_transport *transport, struct net *ns);
 void swc_listen_adopt(struct swc_conn *base, void *request);
 void swc_listen_stop(struct swc_listener *listener);

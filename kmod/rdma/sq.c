@@ -49,6 +49,7 @@ void swc_sq_post(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, struct 
 		ib_dma_sync_single_for_device(conn->dev->ib, entry->page_dma, entry->sge[0].length,
 					      DMA_TO_DEVICE);
 	sq->head++;
+	conn->base.nsent++;
 	ret = ib_post_send(conn->id->qp, wr, NULL);
 	if (ret)
 		sq->error = ret;
@@ -58,7 +59,7 @@ void swc_sq_post(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, struct 
 void swc_sq_post_probe(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, struct ib_send_wr *wr)
 {
 	swc_sq_post(conn, entry, wr, true);
-	conn->sq.seen_head++;
+	conn->base.nsent--;
 	conn->sq.probe_head = conn->sq.head;
 }
 

@@ -36,16 +36,6 @@ static void conn_free(struct swc_conn *base)
 	kfree(conn);
 }
 
-static u32 rx_bufs(void)
-{
-	return rx_bufs_param;
-}
-
-static u32 rx_buf_kib(void)
-{
-	return rx_buf_kib_param;
-}
-
 /* The connection manager sends an acceptance so often. */
 static u32 auth_ms(void)
 {
@@ -53,24 +43,23 @@ static u32 auth_ms(void)
 }
 
 const struct swc_transport swc_rdma_transport = {
-	.name = "rdma",
+	.port = &swc_rdma_port,
+	.rx_bufs = &rx_bufs_param,
+	.rx_buf_kib = &rx_buf_kib_param,
 	.init = init,
 	.stop = swc_dev_exit,
-	.port = swc_listen_port,
 	.listen = swc_listen_start,
 	.unlisten = swc_listen_stop,
 	.conn_bytes = swc_buffers_bytes,
 	.conn_alloc = conn_alloc,
 	.conn_free = conn_free,
-	.rx_bufs = rx_bufs,
-	.rx_buf_kib = rx_buf_kib,
 	.auth_ms = auth_ms,
 	.connect = swc_cm_connect,
 	.adopt = swc_listen_adopt,
 	.teardown = swc_qp_teardown,
 	.pump = swc_rdma_pump,
 	.all_received = swc_rdma_all_received,
+	.probe_s = swc_rdma_probe_s,
 	.watch = swc_rdma_watch,
-	.wants_pump = swc_rdma_wants_pump,
 	.release = swc_rx_release,
 };

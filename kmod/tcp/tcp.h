@@ -125,7 +125,6 @@ struct swc_tcp_tx {
  * @tx_mutex: held while sending, which does not wait for it
  * @tx_wanted: there is more to send, perhaps
  * @tx: sending; guarded by @tx_mutex
- * @nsent: messages sent; @seen: at the last look once a second
  * @acks_wanted: look at all ACKs
  * @zerocopies: of messages that are sent in part; guarded by @tx_mutex
  * @zerocopy_done: those that the socket does not need any more
@@ -150,8 +149,6 @@ struct swc_tcp_conn {
 	struct mutex tx_mutex;
 	atomic_t tx_wanted;
 	struct swc_tcp_tx tx;
-	u32 nsent;
-	u32 seen;
 	bool acks_wanted;
 	struct list_head zerocopies;
 	struct llist_head zerocopy_done;
@@ -194,8 +191,8 @@ void swc_tcp_rndv_reset(struct swc_tcp_conn *conn);
 /* tx.c */
 void swc_tcp_pump(struct swc_conn *base, bool nested);
 bool swc_tcp_all_received(const struct swc_conn *base);
-u32 swc_tcp_watch(struct swc_conn *base, bool active);
-bool swc_tcp_wants_pump(const struct swc_conn *base);
+u32 swc_tcp_probe_s(void);
+bool swc_tcp_watch(struct swc_conn *base);
 int swc_tcp_send_handshake(struct socket *sock, const void *data, u32 bytes);
 void swc_tcp_tx_reset(struct swc_tcp_conn *conn);
 

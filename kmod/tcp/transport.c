@@ -6,15 +6,6 @@
 
 #include "tcp/tcp.h"
 
-static void stop(void)
-{
-}
-
-static u32 port(void)
-{
-	return swc_tcp_port;
-}
-
 /* With all receive buffers, which it may never need. */
 static u32 conn_bytes(void)
 {
@@ -54,40 +45,28 @@ static void conn_free(struct swc_conn *base)
 	kfree(conn);
 }
 
-static u32 rx_bufs(void)
-{
-	return swc_tcp_rx_bufs;
-}
-
-static u32 rx_buf_kib(void)
-{
-	return swc_tcp_rx_buf_kib;
-}
-
 static u32 auth_ms(void)
 {
 	return swc_tcp_timeout_ms;
 }
 
 const struct swc_transport swc_tcp_transport = {
-	.name = "tcp",
+	.port = &swc_tcp_port,
+	.rx_bufs = &swc_tcp_rx_bufs,
+	.rx_buf_kib = &swc_tcp_rx_buf_kib,
 	.init = swc_tcp_check_parameters,
-	.stop = stop,
-	.port = port,
 	.listen = swc_tcp_listen,
 	.unlisten = swc_tcp_unlisten,
 	.conn_bytes = conn_bytes,
 	.conn_alloc = conn_alloc,
 	.conn_free = conn_free,
-	.rx_bufs = rx_bufs,
-	.rx_buf_kib = rx_buf_kib,
 	.auth_ms = auth_ms,
 	.connect = swc_tcp_connect,
 	.adopt = swc_tcp_adopt,
 	.teardown = swc_tcp_teardown,
 	.pump = swc_tcp_pump,
 	.all_received = swc_tcp_all_received,
+	.probe_s = swc_tcp_probe_s,
 	.watch = swc_tcp_watch,
-	.wants_pump = swc_tcp_wants_pump,
 	.release = swc_tcp_rx_release,
 };

@@ -102,12 +102,12 @@ static bool choose(struct swc_tcp_conn *conn)
 			continue;
 		tx->head_end = made.bytes;
 		tx->is_last = made.is_abort || made.is_fin;
-		conn->nsent += !made.is_probe;
+		conn->base.nsent += !made.is_probe;
 		return true;
 	}
 	if (test_bit(SWC_CONN_F_ABORT_SENT, &conn->base.flags))
 		return false;
-	conn->nsent++;
+	conn->base.nsent++;
 	if (swc_tcp_rndv_offer(conn)) {
 		tx->head_end = SWC_HEADER + sizeof(struct swc_wire_rtr);
 		return true;
@@ -115,7 +115,7 @@ static bool choose(struct swc_tcp_conn *conn)
 	list_for_each_entry(send, &conn->base.outq, node)
 		if (swc_tx_is_direct(send) ? choose_piece(conn, send) : choose_segment(conn, send))
 			return true;
-	conn->nsent--;
+	conn->base.nsent--;
 	return false;
 }
 
@@ -256,30 +256,18 @@ void swc_tcp_pump(struct swc_conn *base, bool nested)
 	}
 }
 
-/* ------------------------------------------------------------------ silent peers; conn->lock is held */
+/* ------------------------------------------------------------------ silent peers */
 
-/* Transport operation. A probe that the peer's kernel does not acknowledge breaks the stream. */
-u32 swc_tcp_watch(struct swc_conn *base, bool active)
+/* Transport operation. */
+u32 swc_tcp_probe_s(void)
 {
-	struct swc_tcp_conn *conn = swc_tcp_conn(base);
-	u32 pending = 0;
-
-	lockdep_assert_held(&base->lock);
-	base->idle_s = active && conn->nsent == conn->seen ? base->idle_s + 1 : 0;
-	conn->seen = conn->nsent;
-	if (!base->idle_s)
-		return 0;
-	if (base->idle_s % PROBE_S == 0 && swc_tcp_all_received(base))
-		pending |= SWC_PEND_KEEPALIVE;
-	if (is_power_of_2(base->idle_s) && !list_empty(&base->outq))
-		pending |= SWC_PEND_RTS;
-	return pending;
+	return PROBE_S;
 }
 
-/* Transport operation: the callbacks of the socket see to it. */
-bool swc_tcp_wants_pump(const struct swc_conn *base)
+/* Transport operation. TCP itself repeats what is not acknowledged. */
+bool swc_tcp_watch(struct swc_conn *base)
 {
-	return false;
+	return swc_tcp_all_received(base);
 }
 
 /* ------------------------------------------------------------------ the handshake */
