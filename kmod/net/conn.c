@@ -126,16 +126,23 @@ void swc_conn_close(struct swc_conn *conn, unsigned int delay_ms)
 		swc_conn_put(conn);	/* the queued work has a reference */
 }
 
-/* Take an attempt to connect, or the connection, apart. Process context; may sleep. */
-void swc_conn_teardown(struct swc_conn *conn)
+/* End an attempt to connect, or the connection. Process context; may sleep. swc_conn_teardown() follows. */
+void swc_conn_quiesce(struct swc_conn *conn)
 {
-	conn->transport->teardown(conn);
+	conn->transport->quiesce(conn);
 	if (test_and_clear_bit(SWC_CONN_F_PROVEN, &conn->flags))
 		swc_stat_inc(SWC_STAT_CONNS_CLOSED);
 	spin_lock(&conn->lock);
 	conn->to_return = 0;
 	memset(conn->offer, 0, sizeof(conn->offer));
 	spin_unlock(&conn->lock);
+}
+
+/* Free what it used. Process context; may sleep for long. */
+void swc_conn_teardown(struct swc_conn *conn)
+{
+	if (conn->transport->teardown)
+		conn->transport->teardown(conn);
 }
 
 /* Both sides are authenticated. */

@@ -254,8 +254,9 @@ struct swc_conn {
  *	swc_reply_refused() or swc_conn_retry()
  * @adopt: of the higher rank: @request of swc_request() belongs to the connection. Under conn->lock; does not
  *	sleep
- * @teardown: take an attempt to connect, or a connection, apart; nothing is sent any more, and the transport
- *	does not touch any memory that it was given when this returns
+ * @quiesce: end an attempt to connect, or a connection; nothing is sent any more, and the transport does not
+ *	touch any memory that it was given when this returns
+ * @teardown: NULL, or free what is left, which may take long
  * @pump: send all that can be sent. @nested: the executor is the caller; no locks held
  * @all_received: has the peer received all that was sent? Under conn->lock; does not sleep
  * @probe_s: idle seconds until a peer is probed
@@ -280,6 +281,7 @@ struct swc_transport {
 
 	void (*connect)(struct swc_conn *conn);
 	void (*adopt)(struct swc_conn *conn, void *request);
+	void (*quiesce)(struct swc_conn *conn);
 	void (*teardown)(struct swc_conn *conn);
 	void (*pump)(struct swc_conn *conn, bool nested);
 	bool (*all_received)(const struct swc_conn *conn);
@@ -328,6 +330,7 @@ void swc_conn_pend(struct swc_conn *conn, u32 pending);
 void swc_conn_pump_later(struct swc_conn *conn);
 void swc_conn_pump_work(struct work_struct *work);
 void swc_conn_close(struct swc_conn *conn, unsigned int delay_ms);
+void swc_conn_quiesce(struct swc_conn *conn);
 void swc_conn_teardown(struct swc_conn *conn);
 void swc_conn_go_live(struct swc_conn *conn);
 bool swc_conn_card_down(const struct swc_conn *conn, char *text, size_t bytes);

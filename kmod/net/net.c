@@ -45,10 +45,10 @@ static void remove_conn(struct swc_conn *conn)
 /* ------------------------------------------------------------------ closing */
 
 /*
- * Return what the executor has given to the connection. @closed: it has been taken apart. Otherwise only
- * if it never was live: the device may be working on the memory.
+ * Return what the executor has given to the connection. @quiesced: nothing touches that memory any more.
+ * Otherwise only if it never was live: the device may be working on it.
  */
-static void return_all(struct swc_conn *conn, bool closed)
+static void return_all(struct swc_conn *conn, bool quiesced)
 {
 	struct swc_rndv *rndv, *next_rndv;
 	struct swc_send *send, *next_send;
@@ -56,7 +56,7 @@ static void return_all(struct swc_conn *conn, bool closed)
 	LIST_HEAD(rndvs);
 
 	spin_lock(&conn->lock);
-	if (closed || conn->state < SWC_CONN_LIVE) {
+	if (quiesced || conn->state < SWC_CONN_LIVE) {
 		list_splice_init(&conn->outq, &sends);
 		list_splice_tail_init(&conn->inflight, &sends);
 		list_splice_init(&conn->rndvs, &rndvs);
@@ -93,8 +93,9 @@ static void close_work(struct work_struct *work)
 		swc_conn_close(conn, SWC_LINGER_MS);
 	} else if (!closed) {
 		cancel_delayed_work_sync(&conn->connect_work);
-		swc_conn_teardown(conn);
+		swc_conn_quiesce(conn);
 		return_all(conn, true);
+		swc_conn_teardown(conn);
 		remove_conn(conn);
 		/* Leaving may have queued this again; from now on nothing finds the connection. */
 		if (cancel_delayed_work(&conn->close_work))

@@ -38,6 +38,7 @@ void swc_reply_connect_work(struct work_struct *work)
 		swc_conn_fail(conn, -ECONNRESET, "it has disconnected (%s)", why);
 	if (!again)
 		return;
+	swc_conn_quiesce(conn);
 	swc_conn_teardown(conn);
 	spin_lock(&conn->lock);
 	again = swc_conn_set_state(conn, SWC_CONN_RESETTING, lower ? SWC_CONN_CONNECTING : SWC_CONN_IDLE);

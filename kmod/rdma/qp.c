@@ -102,8 +102,8 @@ static void unmap(struct swc_rdma_conn *conn)
 	swc_buffers_unmap(conn);
 }
 
-/* Transport operation: the memory of the connection stays allocated. */
-void swc_qp_teardown(struct swc_conn *base)
+/* Transport operation. */
+void swc_qp_quiesce(struct swc_conn *base)
 {
 	struct swc_rdma_conn *conn = swc_rdma_conn(base);
 	struct rdma_cm_id *id = conn->id;
@@ -120,10 +120,21 @@ void swc_qp_teardown(struct swc_conn *base)
 	}
 	if (conn->dev)
 		unmap(conn);
-	if (id->qp) {
+	if (id->qp)
 		swc_rndv_teardown(conn);
+}
+
+/* Transport operation: the memory of the connection stays allocated. */
+void swc_qp_teardown(struct swc_conn *base)
+{
+	struct swc_rdma_conn *conn = swc_rdma_conn(base);
+	struct rdma_cm_id *id = conn->id;
+
+	if (!id)
+		return;
+	/* rxe waits here for packets that a network card holds, up to 50 s if it is down. */
+	if (id->qp)
 		rdma_destroy_qp(id);
-	}
 	if (conn->cq)
 		ib_free_cq(conn->cq);
 	conn->cq = NULL;

@@ -228,6 +228,7 @@ void swc_dev_put(struct swc_rdma_conn *conn);
 
 /* qp.c */
 int swc_qp_setup(struct swc_rdma_conn *conn, struct rdma_cm_id *id);
+void swc_qp_quiesce(struct swc_conn *base);
 void swc_qp_teardown(struct swc_conn *base);
 
 /* cm.c */

@@ -56,6 +56,7 @@ const struct swc_transport swc_rdma_transport = {
 	.auth_ms = auth_ms,
 	.connect = swc_cm_connect,
 	.adopt = swc_listen_adopt,
+	.quiesce = swc_qp_quiesce,
 	.teardown = swc_qp_teardown,
 	.pump = swc_rdma_pump,
 	.all_received = swc_rdma_all_received,

@@ -188,7 +188,7 @@ int swc_tcp_accept(struct swc_tcp_conn *conn)
  * Transport operation. What the peer has not acknowledged is dropped, and the peer gets a reset: the memory
  * is going to be used for something else.
  */
-void swc_tcp_teardown(struct swc_conn *base)
+void swc_tcp_quiesce(struct swc_conn *base)
 {
 	struct swc_tcp_conn *conn = swc_tcp_conn(base);
 	struct socket *sock = conn->sock;

@@ -210,7 +210,7 @@ void swc_tcp_restore_callbacks(struct socket *sock, const struct swc_tcp_callbac
 void swc_tcp_take(struct swc_tcp_conn *conn, struct socket *sock, const struct swc_tcp_callbacks *callbacks);
 void swc_tcp_connect(struct swc_conn *base);
 int swc_tcp_accept(struct swc_tcp_conn *conn);
-void swc_tcp_teardown(struct swc_conn *base);
+void swc_tcp_quiesce(struct swc_conn *base);
 
 /* listen.c */
 struct swc_listener *swc_tcp_listen(const struct swc_transport *transport, struct net *ns);
