@@ -135,6 +135,7 @@ void swc_comm_free(struct work_struct *work)
 		swc_recorder_fail(comm->recorder, false, comm->error, comm->culprit, comm->text);
 	swc_recorder_end(comm->recorder);
 	swc_comm_uncharge(comm);
+	free_cpumask_var(comm->cpus);
 	kvfree(comm);
 }
 

@@ -4,6 +4,7 @@
 
 #include <linux/mutex.h>
 
+#include <linux/cpumask.h>
 #include <linux/hashtable.h>
 #include <linux/kref.h>
 #include <linux/list.h>
@@ -130,6 +131,7 @@ struct swc_comm_ops {
  * @lock: guards all below but the wait queues
  * @status: enum swc_comm_status; changes only in swc_comm_set_status()
  * @njoined, @nleft: members of this node that have joined, and that have left
+ * @cpus: where members of this node may run, each by its mask when it joined
  * @gone_at: the first operation that a member of another node which has left did not take part in
  * @by_seq: operations that not all members have reached yet, or that have not finished
  * @nwaiting: of them, those that not all members have reached; without reserved ones
@@ -176,6 +178,7 @@ struct swc_comm {
 	int status;
 	u32 njoined;
 	u32 nleft;
+	cpumask_var_t cpus;
 	u64 gone_at;
 	DECLARE_HASHTABLE(by_seq, 8);
 	u32 nwaiting;

@@ -7,6 +7,7 @@
  */
 #include <crypto/algapi.h>
 #include <linux/capability.h>
+#include <linux/cpumask.h>
 #include <linux/cred.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
@@ -140,7 +141,7 @@ static struct swc_comm *make_comm(struct swc_ctx *ctx, const struct swc_comm_cre
 		comm->member[i].rank = i;
 		xa_init_flags(&comm->member[i].plans, XA_FLAGS_ALLOC1);
 	}
-	ret = charge(comm);
+	ret = zalloc_cpumask_var(&comm->cpus, GFP_KERNEL_ACCOUNT) ? charge(comm) : -ENOMEM;
 	if (!ret)
 		ret = swc_comm_reserve(comm);
 	if (ret)
@@ -188,6 +189,7 @@ err:
 	kvfree(comm->rank_node);
 	kvfree(comm->local);
 	swc_comm_uncharge(comm);
+	free_cpumask_var(comm->cpus);
 	kvfree(comm);
 	return ERR_PTR(ret);
 }
@@ -287,6 +289,14 @@ static void record_name(struct swc_member *member)
 			*c = '?';
 }
 
+/* All have joined. Plans and slots depend on the number of CPUs, so members must see the same. */
+static void publish_cpus(struct swc_comm *comm)
+{
+	lockdep_assert_held(&comm->lock);
+	cpumask_and(comm->cpus, comm->cpus, cpu_online_mask);
+	comm->state_page->ncpus = cpumask_weight(comm->cpus);
+}
+
 static int take_rank(struct swc_comm *comm, struct swc_ctx *ctx, u32 rank)
 {
 	struct swc_member *member = &comm->member[array_index_nospec(rank, comm->nranks)];
@@ -303,8 +313,11 @@ static int take_rank(struct swc_comm *comm, struct swc_ctx *ctx, u32 rank)
 		record_name(member);
 		swc_record(comm->recorder, SWC_TRACE_JOIN, rank, 0,
 			   (u64)swc_pid_ns(member->pid) << 32 | swc_own_pid(member->pid));
-		if (++comm->njoined == comm->nlocal)
+		cpumask_or(comm->cpus, comm->cpus, &current->cpus_mask);
+		if (++comm->njoined == comm->nlocal) {
+			publish_cpus(comm);
 			swc_comm_set_status(comm, SWC_COMM_FORMING, SWC_COMM_LIVE);
+		}
 	}
 	spin_unlock(&comm->lock);
 	return ret;

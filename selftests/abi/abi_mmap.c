@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Mappings: offsets and lengths, and read-only pages that cannot be made writable. */
 #include <errno.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -163,6 +164,52 @@ static int state_shows_abort(void)
 	return 0;
 }
 
+static cpu_set_t all_cpus;
+
+/* Rank 0 may run on the first CPU only, the last rank on all others, or on the same one. */
+static int joins_bound(uint32_t rank, void *arg)
+{
+	uint32_t nranks = *(uint32_t *)arg, comm;
+	int first = 0, count = CPU_COUNT(&all_cpus);
+	const struct swc_comm_state *s;
+	struct testlib_ctx c;
+	uint8_t *id = (uint8_t *)arg + sizeof(nranks);
+	cpu_set_t mine = all_cpus;
+
+	while (!CPU_ISSET(first, &all_cpus))
+		first++;
+	if (rank && count > 1) {
+		CPU_CLR(first, &mine);
+	} else {
+		CPU_ZERO(&mine);
+		CPU_SET(first, &mine);
+	}
+	CHECK_EQ(sched_setaffinity(0, sizeof(mine), &mine), 0);
+	CHECK_EQ(testlib_open(&c), 0);
+	CHECK_EQ(testlib_comm_create(c.fd, id, nranks, rank, TESTLIB_EVENT_MS, &comm), 0);
+	s = mmap(NULL, 4096, PROT_READ, MAP_SHARED, c.fd, SWC_MMAP_STATE(comm));
+	CHECK(s != MAP_FAILED);
+	CHECK_EQ(s->ncpus, nranks > 1 ? (uint32_t)count : 1);
+	CHECK_EQ(testlib_comm_leave(c.fd, comm), 0);
+	testlib_close(&c);
+	return 0;
+}
+
+static int state_counts_cpus(void)
+{
+	struct {
+		uint32_t nranks;
+		uint8_t id[SWC_ID_BYTES];
+	} arg;
+
+	CHECK_EQ(sched_getaffinity(0, sizeof(all_cpus), &all_cpus), 0);
+	for (arg.nranks = 1; arg.nranks < 3; arg.nranks++) {
+		testlib_new_id(arg.id);
+		CHECK_EQ(testlib_run_ranks(arg.nranks, joins_bound, &arg), 0);
+	}
+	return 0;
+}
+
 int main(void)
 {
 	static const struct testlib_test test[] = {
@@ -173,6 +220,7 @@ int main(void)
 		{ "slots: shared only, zeroed, mapped beyond the membership", slots },
 		{ "mappings are valid after close()", after_close },
 		{ "the state page shows an abort", state_shows_abort },
+		{ "the state page counts the CPUs that all members may use", state_counts_cpus },
 	};
 	uint8_t id[SWC_ID_BYTES];
 

@@ -220,7 +220,7 @@ struct swc_comm_state {
 	__u32 aborted;		/* 0 while live, else 1 */
 	__s32 error;		/* once aborted: why, a negative errno */
 	__s32 culprit;		/* once aborted: the rank at fault, or -1 */
-	__u32 resv;
+	__u32 ncpus;		/* CPUs on which the members on this node may run, together; constant */
 };
 
 /* ------------------------------------------------------------------ plans */
