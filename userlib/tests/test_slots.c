@@ -131,8 +131,6 @@ static void setup(struct swc_slots *s, struct member *m)
 		s->hook = &counting;
 	if (swc_slots_attach(s, t->node.memory))
 		complain(t, m->rank, 0, "attach");
-	s->spin = t->spin;
-	s->spin_known = true;
 }
 
 static uint64_t mix(uint64_t z)
@@ -264,6 +262,9 @@ static void *member_main(void *arg)
 			complain(t, m->rank, k, "should not have gone to the kernel");
 		if ((h >> 32) % 64 == m->rank)
 			sched_yield();
+		/* So late that the others sleep. */
+		if (odd && (h >> 40) % 32 == 0)
+			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
 	swc_slots_leave(&s);
 	return NULL;
@@ -276,6 +277,7 @@ static void start(struct team *t, struct member *m, pthread_t *thread, void *(*f
 
 	t->node.memory = aligned_alloc(4096, bytes);
 	memset(t->node.memory, 0, bytes);
+	t->node.state.ncpus = t->spin ? t->nranks : t->nranks - 1;
 	pthread_mutex_init(&t->node.lock, NULL);
 	pthread_cond_init(&t->node.cond, NULL);
 	for (unsigned int r = 0; r < t->nranks; r++) {
@@ -424,6 +426,7 @@ static void test_absence(void *(*fn)(void *), unsigned int nranks, uint32_t time
 
 static void test_layout(void)
 {
+	static const struct swc_comm_state state;
 	struct swc_slots a, b;
 	size_t bytes = swc_slots_plan(&a, 2, 0, 4096);
 	char *memory = aligned_alloc(4096, bytes);
@@ -431,6 +434,7 @@ static void test_layout(void)
 	memset(memory, 0, bytes);
 	ok(bytes % 4096 == 0 && a.max_bytes == 4096, "the size is a number of pages");
 	swc_slots_plan(&b, 2, 1, 8192);
+	a.state = b.state = &state;
 	ok(!swc_slots_attach(&a, memory) && swc_slots_attach(&b, memory) == -EPROTO,
 	   "a rank with another layout is refused");
 	free(memory);

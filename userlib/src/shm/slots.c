@@ -7,11 +7,12 @@
  *
  * Layout:
  *
- *	struct header		layout, CPUs of all ranks, which ranks have left
+ *	struct header		layout, which ranks have left
  *	record[RECORDS]		one per collective, by number modulo RECORDS:
- *		sleepers	how many ranks sleep on this record
+ *		meeting		how many ranks sleep on this record, and the outcome (see "Few CPUs")
  *		cell[nranks]	each rank's announcement, with room for a small contribution
  *	data[2][nranks]		contributions that do not fit into a cell, by parity of the number
+ *	sum[2]			sums that do not fit into the meeting, likewise
  *
  * Protocol. A rank numbers all its collectives, k = 0, 1, ..., through the slots or the kernel. For
  * each it publishes cell[rank] of record k: it writes its contribution, then what it is about to do
@@ -38,6 +39,15 @@
  * (@met). Otherwise the rank waits for record k' + 1. No rank waits for this one to get there,
  * since this one has published k' + 1 <= k - 1 before.
  *
+ * Few CPUs. If each of p ranks reads the cells and adds the contributions of all, the work is p^2.
+ * While each has a CPU of its own, p of them share it. With more ranks than CPUs (@crowded, the same
+ * on all ranks) the rank that is last to publish looks at the cells for all: it finds out whether
+ * they agree, computes the sum of an allreduce in the meeting, and publishes the outcome, k + 1. The
+ * others wait for that one word and copy the sum. A counter tells which rank is last; that one sets
+ * it back, before the outcome, so it is 0 when the record is reused. A sum slot is written by a rank
+ * that has seen all publish k, so its last readers, of k' <= k - 2, are done: they have published
+ * k' + 1.
+ *
  * Sleeping. A waiter that stops polling raises `sleepers`, issues a full barrier, checks all cells
  * again, and sleeps on the first one that is missing. A rank that publishes issues a full barrier
  * and reads `sleepers`; if it is not 0, it checks whether all cells are published, and then wakes.
@@ -45,7 +55,9 @@
  * barrier comes after the waiter's, it sees the sleeper too and wakes it. If it comes before, the
  * waiter's second check sees all cells and it does not sleep. Between that check and the sleep the
  * cell may change: the kernel compares it once more when it queues the sleeper. So one rank wakes
- * the sleepers, once, instead of each rank that arrives.
+ * the sleepers, once, instead of each rank that arrives. With few CPUs the rank that publishes the
+ * outcome wakes, and sleepers that find all cells published wait for that word. (To wait for it from
+ * the start would do, but for the deadline: then the kernel names the rank whose word is missing.)
  *
  * A rank with a hook never sleeps on a record, since nothing would wake it for what the hook waits
  * for: it polls, and after a while naps between its looks. So it needs no wake-up, and ranks with
@@ -59,12 +71,11 @@
 #include "kmod/core/reduce.h"
 #include "src/shm/slots.h"
 
-#define LAYOUT_VERSION 1
+#define LAYOUT_VERSION 2
 #define LINE 128 /* two cache lines: they are fetched in pairs */
 #define RECORDS 128
 #define STRIDE 32
 #define LEAD 64
-#define CPU_WORDS 16
 /* Checks of the cells between checks of the clock and of the communicator's state. */
 #define SPINS_PER_CHECK 64
 
@@ -74,8 +85,8 @@
  * so on for ever. The time of a wake-up is measured (some 50 us on an idle machine, more than 1 ms
  * in a guest on a busy host); these are the bounds.
  *
- * Only the first part of this time is spent without yielding. Two ranks may be on one CPU, in spite
- * of the masks; then only sched_yield() helps, and the sooner the better. So the first part gets
+ * Only the first part of this time is spent without yielding. Two ranks may be on one CPU, though
+ * there are enough; then only sched_yield() helps, and the sooner the better. So the first part gets
  * shorter when it was in vain and longer when it was not.
  */
 #define LOOKS_PER_WAKE 4
@@ -100,14 +111,16 @@ _Static_assert(LEAD >= SWC_MAX_INFLIGHT, "the check would refuse what the kernel
 struct header {
 	uint64_t layout; /* set by the first rank, compared by the others */
 	char pad0[LINE - 8];
-	uint64_t cpus[CPU_WORDS]; /* union of the ranks' CPU masks */
 	uint32_t left[SWC_MAX_LOCAL_RANKS];
 };
 
-struct sleepers {
-	uint32_t n; /* ranks that sleep or are about to */
-	uint32_t resv;
-	uint64_t woken_at; /* CLOCK_MONOTONIC in ns, when they were last woken */
+struct meeting {
+	uint32_t sleepers; /* ranks that sleep or are about to */
+	uint32_t arrived;  /* ranks that have published; this and the rest with few CPUs only */
+	uint64_t woken_at; /* CLOCK_MONOTONIC in ns, when sleepers were last woken */
+	uint32_t outcome;  /* k + 1: all have published; the word that sleepers wait on */
+	uint32_t agreed;   /* all have called the same collective, through the slots */
+	char sum[LINE - 24];
 };
 
 struct cell {
@@ -118,6 +131,7 @@ struct cell {
 };
 
 _Static_assert(sizeof(struct cell) == LINE, "cells share no line");
+_Static_assert(sizeof(struct meeting) == LINE, "cells follow the meeting");
 _Static_assert(sizeof(struct header) % LINE == 0, "records start on a line");
 
 /* Signature of a collective that goes through the kernel. Others have bit 0 clear. */
@@ -133,9 +147,9 @@ static char *record(const struct swc_slots *s, uint64_t k)
 	return s->base + sizeof(struct header) + (k % RECORDS) * LINE * (s->nranks + 1ull);
 }
 
-static struct sleepers *sleepers(const struct swc_slots *s, uint64_t k)
+static struct meeting *meeting(const struct swc_slots *s, uint64_t k)
 {
-	return (struct sleepers *)record(s, k);
+	return (struct meeting *)record(s, k);
 }
 
 static struct cell *cell(const struct swc_slots *s, uint64_t k, uint32_t rank)
@@ -155,10 +169,19 @@ static char *contribution(const struct swc_slots *s, uint64_t k, uint32_t rank, 
 	return bytes <= sizeof(cell(s, k, rank)->data) ? cell(s, k, rank)->data : data(s, k, rank);
 }
 
+/* Where the sum of collective k lies; behind the contributions of the last rank. */
+static char *sum_of(const struct swc_slots *s, uint64_t k, size_t bytes)
+{
+	return bytes <= sizeof(meeting(s, k)->sum) ? meeting(s, k)->sum
+						   : data(s, 1, s->nranks) + (k & 1) * s->max_bytes;
+}
+
 size_t swc_slots_plan(struct swc_slots *s, uint32_t nranks, uint32_t rank, size_t max_bytes)
 {
 	size_t fixed = sizeof(struct header) + RECORDS * LINE * (nranks + 1ull);
-	size_t room = fixed < SWC_MAX_SLOT_BYTES ? (SWC_MAX_SLOT_BYTES - fixed) / (2 * nranks) : 0;
+	size_t room = fixed < SWC_MAX_SLOT_BYTES
+			      ? (SWC_MAX_SLOT_BYTES - fixed) / (2 * (nranks + 1ull))
+			      : 0;
 
 	max_bytes = (max_bytes + LINE - 1) / LINE * LINE;
 	if (max_bytes > room)
@@ -167,40 +190,9 @@ size_t swc_slots_plan(struct swc_slots *s, uint32_t nranks, uint32_t rank, size_
 		.nranks = nranks,
 		.rank = rank,
 		.max_bytes = max_bytes,
-		.bytes = (fixed + 2 * nranks * max_bytes + 4095) / 4096 * 4096,
+		.bytes = (fixed + 2 * (nranks + 1ull) * max_bytes + 4095) / 4096 * 4096,
 	};
 	return s->bytes;
-}
-
-/* ---- CPUs ---- */
-
-static void add_own_cpus(struct swc_slots *s)
-{
-	uint64_t mask[CPU_WORDS] = { 0 };
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof(set), &set))
-		return;
-	for (size_t i = 0; i < CPU_WORDS * 64 && i < CPU_SETSIZE; i++)
-		if (CPU_ISSET(i, &set))
-			mask[i / 64] |= 1ull << i % 64;
-	for (int i = 0; i < CPU_WORDS; i++)
-		if (mask[i])
-			__atomic_fetch_or(&header(s)->cpus[i], mask[i], __ATOMIC_RELAXED);
-}
-
-/*
- * Spin if all ranks together may run on as many CPUs as there are ranks. One rank's own mask does
- * not tell: launchers often bind each rank to one CPU.
- */
-static bool worth_spinning(const struct swc_slots *s)
-{
-	unsigned int n = 0;
-
-	for (int i = 0; i < CPU_WORDS; i++)
-		n += (unsigned int)__builtin_popcountll(
-			__atomic_load_n(&header(s)->cpus[i], __ATOMIC_RELAXED));
-	return s->nranks <= n;
 }
 
 int swc_slots_attach(struct swc_slots *s, void *base)
@@ -215,8 +207,11 @@ int swc_slots_attach(struct swc_slots *s, void *base)
 		s->base = NULL;
 		return -EPROTO;
 	}
-	add_own_cpus(s);
-	s->spin = worth_spinning(s);
+	/*
+	 * The kernel's count: a rank's own mask does not tell, as launchers often bind each rank to
+	 * one CPU.
+	 */
+	s->crowded = s->nranks > s->state->ncpus;
 	s->spin_ns = SPIN_MAX_NS;
 	s->look_ns = LOOK_MIN_NS;
 	return 0;
@@ -232,12 +227,26 @@ static bool has_published(const struct swc_slots *s, uint64_t k, uint32_t rank)
 	return (int32_t)(number - (uint32_t)(k + 1)) >= 0;
 }
 
-/* The first rank from `from` on that has not published k; nranks if all have. */
+/* With few CPUs: have all ranks published k, and is the outcome there? */
+static bool has_outcome(const struct swc_slots *s, uint64_t k)
+{
+	/* Pairs with the release in conclude(): the sum and all contributions are visible. */
+	uint32_t number = __atomic_load_n(&meeting(s, k)->outcome, __ATOMIC_ACQUIRE);
+
+	return (int32_t)(number - (uint32_t)(k + 1)) >= 0;
+}
+
+/*
+ * The first rank from `from` on that has not published k; nranks if all have. With few CPUs nranks
+ * means that the outcome is there; until then it is the last rank that is missing.
+ */
 static uint32_t first_missing(const struct swc_slots *s, uint64_t k, uint32_t from)
 {
+	if (s->crowded && has_outcome(s, k))
+		return s->nranks;
 	while (from < s->nranks && has_published(s, k, from))
 		from++;
-	return from;
+	return s->crowded && from == s->nranks ? from - 1 : from;
 }
 
 /* May collective k be published? See "Reuse of cells". */
@@ -260,20 +269,70 @@ static uint64_t now_ms(void)
 	return now_ns() / 1000000;
 }
 
-static void publish(struct swc_slots *s, uint64_t k, uint64_t signature)
+/* Wake the ranks that sleep on a record which all have published. */
+static void wake(struct swc_slots *s, uint64_t k)
 {
+	__atomic_store_n(&meeting(s, k)->woken_at, now_ns(), __ATOMIC_RELAXED);
+	s->env->wake(s->arg);
+}
+
+/* Have all ranks called this collective, through the slots? */
+static bool agreed(const struct swc_slots *s, uint64_t k, uint64_t mine)
+{
+	for (uint32_t r = 0; r < s->nranks; r++)
+		if (cell(s, k, r)->signature != mine)
+			return false;
+	return true;
+}
+
+static void reduce(struct swc_slots *s, const struct swc_slots_op *op, uint64_t k, size_t offset,
+		   void *dst)
+{
+	swc_reduce_fn fn = swc_reduce_get(op->dtype, op->redop);
+	const void *src[SWC_MAX_LOCAL_RANKS];
+
+	for (uint32_t r = 0; r < s->nranks; r++)
+		src[r] = r == s->rank ? (const char *)op->send + offset
+				      : contribution(s, k, r, op->bytes) + offset;
+	fn(&dst, 1, src, s->nranks, op->count, s->nranks);
+}
+
+/* This rank is the last one to publish, and concludes for all. @op NULL: it goes to the kernel. */
+static void conclude(struct swc_slots *s, uint64_t k, const struct swc_slots_op *op)
+{
+	struct meeting *m = meeting(s, k);
+
+	__atomic_store_n(&m->arrived, 0, __ATOMIC_RELAXED);
+	m->agreed = op && agreed(s, k, cell(s, k, s->rank)->signature);
+	if (m->agreed && op->coll == SWC_ALLREDUCE)
+		reduce(s, op, k, 0, sum_of(s, k, op->bytes));
+	__atomic_store_n(&m->outcome, (uint32_t)(k + 1), __ATOMIC_RELEASE);
+	/* See "Sleeping": pairs with the barrier in sleep_until_met(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&m->sleepers, __ATOMIC_RELAXED))
+		wake(s, k);
+}
+
+/* @op: the collective of this signature, or NULL with VIA_KERNEL. */
+static void publish(struct swc_slots *s, uint64_t k, uint64_t signature,
+		    const struct swc_slots_op *op)
+{
+	struct meeting *m = meeting(s, k);
 	struct cell *c = cell(s, k, s->rank);
 
 	c->signature = signature;
 	__atomic_store_n(&c->number, (uint32_t)(k + 1), __ATOMIC_RELEASE);
 	s->next = k + 1;
+	if (s->crowded) {
+		/* The last one sees the cells of all: each has added to the counter after. */
+		if (__atomic_add_fetch(&m->arrived, 1, __ATOMIC_ACQ_REL) == s->nranks)
+			conclude(s, k, op);
+		return;
+	}
 	/* See "Sleeping": pairs with the barrier in sleep_until_met(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&sleepers(s, k)->n, __ATOMIC_RELAXED) &&
-	    first_missing(s, k, 0) == s->nranks) {
-		__atomic_store_n(&sleepers(s, k)->woken_at, now_ns(), __ATOMIC_RELAXED);
-		s->env->wake(s->arg);
-	}
+	if (__atomic_load_n(&m->sleepers, __ATOMIC_RELAXED) && first_missing(s, k, 0) == s->nranks)
+		wake(s, k);
 }
 
 static void relax(void)
@@ -308,7 +367,7 @@ static bool gone(const struct swc_slots *s, uint64_t k, uint32_t rank)
 /* A sleep that began at `since` is over: learn from it how long to poll. */
 static void learn(struct swc_slots *s, uint64_t k, uint64_t since)
 {
-	uint64_t woken = __atomic_load_n(&sleepers(s, k)->woken_at, __ATOMIC_RELAXED);
+	uint64_t woken = __atomic_load_n(&meeting(s, k)->woken_at, __ATOMIC_RELAXED);
 	uint64_t now = now_ns();
 
 	if (woken < since || woken > now)
@@ -321,32 +380,41 @@ static void learn(struct swc_slots *s, uint64_t k, uint64_t since)
 		s->look_ns = LOOK_MAX_NS;
 }
 
-/* Sleep until all have published k. */
-static int sleep_until_met(struct swc_slots *s, uint64_t k)
+/* The word that changes when rank `late` publishes k, or else, with few CPUs, when it is concluded. */
+static const uint32_t *awaited_word(const struct swc_slots *s, uint64_t k, uint32_t late)
+{
+	return s->crowded && has_published(s, k, late) ? &meeting(s, k)->outcome
+						       : &cell(s, k, late)->number;
+}
+
+/* Sleep until all have published k; those before `late` have. */
+static int sleep_until_met(struct swc_slots *s, uint64_t k, uint32_t late)
 {
 	uint64_t start = now_ns(), deadline = start / 1000000 + s->timeout_ms;
 	int ret = 0;
 
-	__atomic_fetch_add(&sleepers(s, k)->n, 1, __ATOMIC_RELAXED);
-	/* See "Sleeping": pairs with the barrier in publish(). */
+	__atomic_fetch_add(&meeting(s, k)->sleepers, 1, __ATOMIC_RELAXED);
+	/* See "Sleeping": pairs with the barriers in publish() and conclude(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	while (!ret) {
-		uint32_t late = first_missing(s, k, 0), number;
+		const uint32_t *word;
+		uint32_t number;
 		uint64_t now;
 
+		late = first_missing(s, k, late);
 		if (late == s->nranks)
 			break;
 		if (gone(s, k, late)) {
 			ret = SWC_SLOTS_FALLBACK;
 			break;
 		}
-		number = __atomic_load_n(&cell(s, k, late)->number, __ATOMIC_ACQUIRE);
+		word = awaited_word(s, k, late);
+		number = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 		if ((int32_t)(number - (uint32_t)(k + 1)) >= 0)
 			continue;
 		now = now_ms();
-		ret = s->env->wait(s->arg, (uint32_t)((char *)&cell(s, k, late)->number - s->base),
-				   number, now < deadline ? (uint32_t)(deadline - now) : 1,
-				   (int)late);
+		ret = s->env->wait(s->arg, (uint32_t)((const char *)word - s->base), number,
+				   now < deadline ? (uint32_t)(deadline - now) : 1, (int)late);
 		if (ret == -EINTR)
 			ret = 0;
 		/*
@@ -358,7 +426,7 @@ static int sleep_until_met(struct swc_slots *s, uint64_t k)
 			ret = now < deadline ? 0 : -ETIMEDOUT;
 		}
 	}
-	__atomic_fetch_sub(&sleepers(s, k)->n, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&meeting(s, k)->sleepers, 1, __ATOMIC_RELAXED);
 	if (!ret)
 		learn(s, k, start);
 	return ret;
@@ -433,13 +501,13 @@ static void nap(uint64_t ns)
 /* Time is up for rank `late`: the kernel ends the communicator and words the error. */
 static int give_up(struct swc_slots *s, uint64_t k, uint32_t late)
 {
-	uint32_t number = __atomic_load_n(&cell(s, k, late)->number, __ATOMIC_ACQUIRE);
+	const uint32_t *word = awaited_word(s, k, late);
+	uint32_t number = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 	int ret;
 
-	if (has_published(s, k, late))
+	if (first_missing(s, k, late) == s->nranks)
 		return 0;
-	ret = s->env->wait(s->arg, (uint32_t)((char *)&cell(s, k, late)->number - s->base), number,
-			   1, (int)late);
+	ret = s->env->wait(s->arg, (uint32_t)((const char *)word - s->base), number, 1, (int)late);
 	/* It has left: its flag follows soon, and says whether that matters. */
 	return ret == -ECONNRESET && !aborted(s) ? 0 : ret;
 }
@@ -454,12 +522,13 @@ static int poll_with_hook(struct swc_slots *s, uint64_t k, uint32_t *late)
 	int ret = 0;
 
 	for (unsigned int i = 1; !ret && *late < s->nranks; i++) {
-		if (s->spin && spent < s->spin_ns)
+		if (!s->crowded && spent < s->spin_ns)
 			relax();
 		else if (spent < LOOK_MAX_NS)
 			sched_yield();
 		*late = first_missing(s, k, *late);
-		if (*late == s->nranks || (s->spin && spent < s->spin_ns && i % SPINS_PER_CHECK))
+		if (*late == s->nranks ||
+		    (!s->crowded && spent < s->spin_ns && i % SPINS_PER_CHECK))
 			continue;
 		ret = in_vain(s, k, *late);
 		if (ret)
@@ -490,19 +559,15 @@ static int meet(struct swc_slots *s, uint64_t k)
 	if (s->hook)
 		ret = poll_with_hook(s, k, &late);
 	else
-		ret = s->spin ? poll_cells(s, k, &late) : yield_some(s, k, &late);
+		ret = s->crowded ? yield_some(s, k, &late) : poll_cells(s, k, &late);
 	if (ret)
 		return ret;
 	if (late < s->nranks)
-		ret = sleep_until_met(s, k);
+		ret = sleep_until_met(s, k, late);
 	if (ret)
 		return ret;
 	if (s->met <= k)
 		s->met = k + 1;
-	if (!s->spin_known) {
-		s->spin = worth_spinning(s);
-		s->spin_known = true;
-	}
 	return 0;
 }
 
@@ -520,18 +585,6 @@ static bool contributes(const struct swc_slots *s, const struct swc_slots_op *op
 	return op->coll != SWC_BARRIER && (op->coll != SWC_BROADCAST || s->rank == op->root);
 }
 
-static void reduce(struct swc_slots *s, const struct swc_slots_op *op, uint64_t k, size_t offset)
-{
-	swc_reduce_fn fn = swc_reduce_get(op->dtype, op->redop);
-	const void *src[SWC_MAX_LOCAL_RANKS];
-	void *dst = op->recv;
-
-	for (uint32_t r = 0; r < s->nranks; r++)
-		src[r] = r == s->rank ? (const char *)op->send + offset
-				      : contribution(s, k, r, op->bytes) + offset;
-	fn(&dst, 1, src, s->nranks, op->count, s->nranks);
-}
-
 static void copy(void *to, const void *from, size_t bytes)
 {
 	if (bytes && to != from)
@@ -544,14 +597,17 @@ static void compute(struct swc_slots *s, const struct swc_slots_op *op, uint64_t
 
 	switch (op->coll) {
 	case SWC_ALLREDUCE:
-		reduce(s, op, k, 0);
+		if (s->crowded)
+			copy(op->recv, sum_of(s, k, bytes), bytes);
+		else
+			reduce(s, op, k, 0, op->recv);
 		break;
 	case SWC_REDUCE_SCATTER:
-		reduce(s, op, k, bytes / s->nranks * s->rank);
+		reduce(s, op, k, bytes / s->nranks * s->rank, op->recv);
 		break;
 	case SWC_REDUCE:
 		if (s->rank == op->root)
-			reduce(s, op, k, 0);
+			reduce(s, op, k, 0, op->recv);
 		break;
 	case SWC_ALLGATHER:
 		for (uint32_t r = 0; r < s->nranks; r++)
@@ -565,15 +621,6 @@ static void compute(struct swc_slots *s, const struct swc_slots_op *op, uint64_t
 	default:
 		break;
 	}
-}
-
-/* Have all ranks called this collective, through the slots? */
-static bool agreed(const struct swc_slots *s, uint64_t k, uint64_t mine)
-{
-	for (uint32_t r = 0; r < s->nranks; r++)
-		if (cell(s, k, r)->signature != mine)
-			return false;
-	return true;
 }
 
 int swc_slots_run(struct swc_slots *s, const struct swc_slots_op *op)
@@ -602,18 +649,18 @@ int swc_slots_run(struct swc_slots *s, const struct swc_slots_op *op)
 			 * keep the numbers in step.
 			 */
 			if (ret) {
-				publish(s, k, VIA_KERNEL);
+				publish(s, k, VIA_KERNEL, NULL);
 				return ret;
 			}
 			s->last_use[k & 1] = k + 1;
 		}
 		copy(slot, op->send, op->bytes);
 	}
-	publish(s, k, mine);
+	publish(s, k, mine, op);
 	ret = meet(s, k);
 	if (ret)
 		return ret;
-	if (!agreed(s, k, mine))
+	if (!(s->crowded ? meeting(s, k)->agreed : agreed(s, k, mine)))
 		return SWC_SLOTS_FALLBACK;
 	compute(s, op, k);
 	return 0;
@@ -630,7 +677,7 @@ int swc_slots_pass(struct swc_slots *s)
 		return -EAGAIN;
 	if (!s->base)
 		return 0;
-	publish(s, s->next, VIA_KERNEL);
+	publish(s, s->next, VIA_KERNEL, NULL);
 	return 0;
 }
 
@@ -648,7 +695,7 @@ void swc_slots_leave(struct swc_slots *s)
 	__atomic_store_n(&header(s)->left[s->rank], 1, __ATOMIC_RELEASE);
 	if (in_reach(s, s->next))
 		for (uint64_t k = s->next; k < end; k++)
-			publish(s, k, VIA_KERNEL);
+			publish(s, k, VIA_KERNEL, NULL);
 	s->env->wake(s->arg);
 	s->base = NULL;
 }

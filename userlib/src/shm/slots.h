@@ -45,11 +45,10 @@ struct swc_wait_hook {
  * @next: number of the next collective on this communicator
  * @met: all ranks have published every collective below this
  * @last_use: by parity, collective that last used this rank's data slot, plus one; 0: never used
- * @spin: a waiting rank has a CPU of its own
+ * @crowded: there are more ranks than CPUs, by @state
  * @spin_ns: how long to spin without yielding, learned
  * @look_ns: how long to poll before sleeping, learned from @wake_ns
  * @wake_ns: average time that a wake-up takes
- * @spin_known: @spin has been decided with the masks of all ranks
  * @state: the kernel's page that says whether the communicator is alive
  * @env, @arg: see above
  */
@@ -64,8 +63,7 @@ struct swc_slots {
 	uint64_t next;
 	uint64_t met;
 	uint64_t last_use[2];
-	bool spin;
-	bool spin_known;
+	bool crowded;
 	uint64_t spin_ns;
 	uint64_t look_ns;
 	uint64_t wake_ns;
@@ -96,7 +94,7 @@ struct swc_slots_op {
 size_t swc_slots_plan(struct swc_slots *s, uint32_t nranks, uint32_t rank, size_t max_bytes);
 
 /*
- * Use the mapped memory, which is zeroed before the first rank. -EPROTO if another rank uses
+ * Use the mapped memory, which is zeroed before the first rank; @state must be set. -EPROTO if another rank uses
  * another layout.
  */
 int swc_slots_attach(struct swc_slots *s, void *base);
