@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Hybrids are tried with up to this number of reduce-scatter steps; the library refuses impossible ones. */
+/*
+ * Numbers that follow the name of an algorithm are tried up to this one; the library refuses impossible ones. Owners
+ * (direct2) are tried by powers of two.
+ */
 #define TUNE_MAX_STEPS 20
 
 static void write_line(FILE *f, const struct perf_options *opt, const struct swingcoll_comm *comm,
@@ -71,6 +74,8 @@ int perf_tune(const struct perf_options *opt, struct team *team)
 
 		ret = tune_algo(opt, team, name, number++, f);
 		for (int j = 0; j <= TUNE_MAX_STEPS; j++) {
+			if (j & (j - 1) && !strcmp(name, "direct2"))
+				continue;
 			snprintf(hybrid, sizeof(hybrid), "%s:%d", name, j);
 			if ((ret && ret != -EOPNOTSUPP) ||
 			    swingcoll_opts_check(
@@ -80,7 +85,7 @@ int perf_tune(const struct perf_options *opt, struct team *team)
 				    team->nranks, NULL, 0))
 				break;
 			ret = tune_algo(opt, team, hybrid, number++, f);
-			if (ret == -EOPNOTSUPP)
+			if (ret == -EOPNOTSUPP && j)
 				break;
 		}
 	}

@@ -133,6 +133,33 @@ static void test_algos(void)
 	}
 }
 
+/* direct2 with fewer owners than ranks. */
+static void test_owners(void)
+{
+	static const enum swc_coll colls[] = { SWC_ALLREDUCE, SWC_REDUCE, SWC_BROADCAST };
+
+	for (size_t i = 0; i < sizeof(colls) / sizeof(colls[0]); i++) {
+		struct swc_plan_args a = { .coll = colls[i], .algo = SWC_ALGO_DIRECT2 };
+		struct tally t = { 0 };
+		char name[80];
+
+		for (uint32_t n = 2; n <= 64; n++) {
+			a.nranks = a.nlocal = n;
+			a.root = swc_coll_has_root((uint8_t)a.coll) ? n / 3 : 0;
+			for (a.param = 1; a.param < (int32_t)n;
+			     a.param = a.param < 3 ? a.param + 1 : a.param * 3)
+				check_one(&t, &a, (n + (uint32_t)a.param) % PLACINGS);
+			a.param = (int32_t)n - 1;
+			a.channels = 2;
+			check_one(&t, &a, n % PLACINGS);
+			a.channels = 0;
+		}
+		snprintf(name, sizeof(name), "direct2 %s, few owners", swc_coll_name(a.coll));
+		t.wrong += t.refused;
+		report(&t, name);
+	}
+}
+
 /* ---- random networks ---- */
 
 /* Make the text of a shape with up to @max nodes in 1 to 4 dimensions. */
@@ -412,7 +439,9 @@ static void test_faults(void)
 
 static void test_arguments(void)
 {
-	struct swc_plan_args a = { .nranks = 300, .nlocal = 300, .algo = SWC_ALGO_DIRECT2 };
+	struct swc_plan_args a = {
+		.nranks = 300, .nlocal = 300, .algo = SWC_ALGO_DIRECT2, .param = SWC_PARAM_DEFAULT
+	};
 	size_t bytes;
 	void *plan;
 
@@ -423,6 +452,13 @@ static void test_arguments(void)
 	ok(swc_plan_build(&a, &plan, &bytes, NULL, 0) == -EOPNOTSUPP,
 	   "direct2 across nodes is refused");
 	a.nlocal = 4;
+	a.param = 4;
+	ok(swc_plan_build(&a, &plan, &bytes, NULL, 0) == -EOPNOTSUPP,
+	   "direct2 with a number of owners that is not less than that of ranks is refused");
+	a.param = 0;
+	ok(swc_plan_build(&a, &plan, &bytes, NULL, 0) == -EOPNOTSUPP,
+	   "direct2 without owners is refused");
+	a.param = SWC_PARAM_DEFAULT;
 	a.rank = 4;
 	ok(swc_plan_build(&a, &plan, &bytes, NULL, 0) == -EINVAL, "a rank out of range is refused");
 	a.rank = 0;
@@ -479,6 +515,7 @@ static void test_others(void)
 			struct swc_plan_args a = {
 				.coll = i & 1 ? SWC_BROADCAST : SWC_ALLGATHER,
 				.algo = i & 2 ? SWC_ALGO_DIRECT1 : SWC_ALGO_DIRECT2,
+				.param = SWC_PARAM_DEFAULT,
 				.nranks = n,
 				.nlocal = n,
 				.root = i & 1,
@@ -491,9 +528,11 @@ static void test_others(void)
 
 static void test_large(void)
 {
-	struct swc_plan_args a = {
-		.nranks = 256, .nlocal = 256, .algo = SWC_ALGO_DIRECT2, .rank = 255
-	};
+	struct swc_plan_args a = { .nranks = 256,
+				   .nlocal = 256,
+				   .algo = SWC_ALGO_DIRECT2,
+				   .param = SWC_PARAM_DEFAULT,
+				   .rank = 255 };
 	struct swc_plan_view v;
 	size_t bytes = 0;
 	void *plan = NULL;
@@ -516,6 +555,7 @@ int main(void)
 	printf("TAP version 13\n");
 	seed_rnd();
 	test_algos();
+	test_owners();
 	test_networks("random tori", rounds_of(RANDOM_TORI), false);
 	test_networks("random nodes with several ranks", rounds_of(RANDOM_NODES), true);
 	test_faults();

@@ -124,39 +124,61 @@ int swc_direct1_build(struct swc_builder *b)
 	return 0;
 }
 
+/* Is the vector no set of shards? */
+static bool whole(const struct swc_plan_args *a)
+{
+	return a->coll == SWC_ALLREDUCE || a->coll == SWC_REDUCE || a->coll == SWC_BROADCAST;
+}
+
+/*
+ * How many ranks own blocks; where vectors consist of shards, each rank owns one. All ranks together
+ * move the same bytes by any number of owners, but each owner names up to 2p ranges: with more ranks
+ * than CPUs there need not be more owners than keep the CPUs busy.
+ */
+static uint32_t direct2_owners(const struct swc_plan_args *a)
+{
+	return whole(a) && a->param >= 0 ? (uint32_t)a->param : a->nranks;
+}
+
 /*
  * A channel is the unit of work of the kernel's workers: with few ranks, several channels per rank
  * are small enough to be distributed evenly.
  */
-static uint32_t direct2_channels(const struct swc_plan_args *a)
+static uint32_t direct2_channels(const struct swc_plan_args *a, uint32_t owners)
 {
 	if (a->coll == SWC_BARRIER)
 		return 1;
 	if (a->channels)
 		return a->channels;
+	if (owners < a->nranks)
+		return 1;
 	return a->nranks <= 4 ? 8 : a->nranks <= 8 ? 4 : a->nranks <= 16 ? 2 : 1;
 }
 
 /*
- * Rank r owns shard r (or the r-th share of the vector) and computes it for all ranks: each source
- * element is read once and each destination written once, by one CPU. In place is safe because only
- * the owner accesses a block, and it reads an element from all ranks before it writes it. In
- * ALLGATHER the owner is the rank that has the shard, in REDUCE_SCATTER the one that gets it.
+ * Rank r owns shard r (or the r-th share of the vector, if there are so many) and computes it for
+ * all ranks: each source element is read once and each destination written once, by one CPU. In
+ * place is safe because only the owner accesses a block, and it reads an element from all ranks
+ * before it writes it. In ALLGATHER the owner is the rank that has the shard, in REDUCE_SCATTER the
+ * one that gets it.
  */
 int swc_direct2_build(struct swc_builder *b)
 {
 	const struct swc_plan_args *a = b->args;
-	uint32_t nch = direct2_channels(a);
-	bool shards = a->coll == SWC_REDUCE_SCATTER || a->coll == SWC_ALLGATHER;
+	uint32_t owners = direct2_owners(a), nch = direct2_channels(a, owners);
 
-	swc_build_blocks(b, shards || a->coll == SWC_BARRIER ? nch : nch * a->nranks);
+	if (a->param >= 0 && whole(a) && (!owners || owners >= a->nranks))
+		return swc_build_refuse(b, "direct2 of %u ranks has 1 to %u owners, or no number",
+					a->nranks, a->nranks - 1);
+	swc_build_blocks(b, whole(a) ? nch * owners : nch);
 	for (uint32_t c = 0; c < nch; c++) {
 		uint32_t block = a->rank * nch + c;
 
 		swc_build_channel(b, 0, b->w.hdr.shard_blocks);
 		if (a->coll != SWC_BARRIER)
 			swc_build_step(b, SWC_STEP_LOCAL);
-		switch (a->coll) {
+		/* Others only wait until the results are there. */
+		switch (a->rank < owners ? a->coll : SWC_BARRIER) {
 		case SWC_ALLREDUCE:
 			all_sends(b, block, 1);
 			all_recvs(b, block, 1);
