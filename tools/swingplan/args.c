@@ -76,6 +76,9 @@ static const struct cli_option options[OPTION_NR] = {
 			     "their last bits" },
 	[OPTION_TUNING] = { OPTION_TUNING, 0, "tuning", "FILE",
 			    "correct the model by the times and rates in this file, which swingperf --tune writes" },
+	[OPTION_CPUS] = { OPTION_CPUS, 0, "cpus", "N",
+			  "CPUs that the ranks share, if all are on one node (default: as many as "
+			  "ranks)" },
 	[OPTION_OUT_DIR] = { OPTION_OUT_DIR, 0, "out", "DIR", "write to this folder" },
 	[OPTION_OUT_FILE] = { OPTION_OUT_FILE, 0, "out", "FILE",
 			      "write the plans to this file (default: standard output)" },
@@ -200,6 +203,9 @@ static void option_arg(struct plan_options *opt, struct cli *cli, int id)
 	case OPTION_TUNING:
 		opt->tuning = cli->value;
 		break;
+	case OPTION_CPUS:
+		opt->ncpus = (uint32_t)cli_number(cli, 1, SWC_PLAN_MAX_RANKS);
+		break;
 	case OPTION_OUT_DIR:
 	case OPTION_OUT_FILE:
 		opt->out = cli->value;
@@ -262,6 +268,10 @@ static void check(const struct plan_options *opt)
 	if (opt->rank >= n)
 		plan_bad("--rank %lld: %s has ranks 0 to %u", (long long)opt->rank,
 			 opt->topo_text ? opt->topo_text : ranks, n - 1);
+	if (opt->ncpus && opt->topo.nnodes > 1)
+		plan_bad(
+			"--cpus %u: %s has several nodes, where the choice does not depend on CPUs",
+			opt->ncpus, opt->topo_text);
 	if (opt->root && opt->root >= n)
 		plan_bad("--root %u: %s has ranks 0 to %u", opt->root,
 			 opt->topo_text ? opt->topo_text : ranks, n - 1);

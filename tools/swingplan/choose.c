@@ -18,7 +18,7 @@
 static const char *const reasons[] = {
 	[SWC_REASON_MEASURED] = "fastest in the tuning file at the nearest size",
 	[SWC_REASON_MODEL] = "by the model",
-	[SWC_REASON_ONE_NODE] = "all ranks on one node: by size",
+	[SWC_REASON_ONE_NODE] = "all ranks on one node: by size and CPUs",
 	[SWC_REASON_ONLY] = "no candidate of the model: the fallback",
 };
 
@@ -193,6 +193,7 @@ int choose_run(const struct plan_options *opt)
 			 swingcoll_dtype_name((enum swingcoll_dtype)opt->dtype));
 	swc_choices_init(&c, &topo, opt->reorder);
 	c.net = opt->net;
+	c.ncpus = opt->ncpus;
 	if (opt->tuning)
 		read_tuning(opt, &c, &topo);
 	if (!opt->json)

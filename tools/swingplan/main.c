@@ -38,7 +38,7 @@ static const struct verb verbs[] = {
 	{ .name = "choose",
 	  .text = "the library's automatic choice, and the reason",
 	  .takes = BIT(TOPO) | BIT(OP) | BIT(SIZE) | NETWORK | BIT(DTYPE) | BIT(REDOP) |
-		   BIT(REORDER) | BIT(TUNING),
+		   BIT(REORDER) | BIT(TUNING) | BIT(CPUS),
 	  .needs = BIT(TOPO),
 	  .in_kernel = true,
 	  .run = choose_run },

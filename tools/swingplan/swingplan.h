@@ -25,6 +25,7 @@ struct plan_options {
 	uint32_t root;
 	int64_t rank;	   /* -1: not given */
 	int64_t check;	   /* verify: plans to check; -1: not given, 0: all */
+	uint32_t ncpus;	   /* choose: of the one node; 0: not given */
 	uint32_t nranks;   /* export: ranks, if there is no topology */
 	uint32_t channels; /* export; 0: the algorithm's choice */
 	uint32_t ports;
@@ -76,6 +77,7 @@ enum plan_option {
 	OPTION_REDOP,
 	OPTION_REORDER,
 	OPTION_TUNING,
+	OPTION_CPUS,
 	OPTION_OUT_DIR,
 	OPTION_OUT_FILE,
 	OPTION_SPEC,

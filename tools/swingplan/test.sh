@@ -115,6 +115,7 @@ json "choose: few connections where times are alike" "d[0]['algo'] == 'recdoub' 
 	d[0]['time_ns'] <= 1.02 * d[0]['best'][0]['time_ns'] and
 	min(b['connections'] for b in d[0]['best']) > 4" choose --topo 'torus:2x2*2' --size 2K
 json "choose: one node" "d[0]['reason'] == 'one_node'" choose --topo 'switch:1*8' --size 8
+json "choose: one node with few CPUs" "d[0]['algo'] == 'direct2:2'" choose --topo 'switch:1*64' --size 3K --cpus 2
 echo "allreduce f32 ring:8 1024 tree 1.5" >"$dir/tuning"
 json "choose: measured" "(d[0]['algo'], d[0]['reason'], d[0]['time_ns']) == ('tree', 'measured', 1500)" \
 	choose --topo ring:8 --size 1K --tuning "$dir/tuning"
@@ -270,6 +271,7 @@ bad "--algo .*is missing" show --topo ring:8
 bad "--topo .*is missing" show --algo ring
 bad "torus:4x" show --algo ring --topo torus:4x
 bad "torus:4[?]x4: " show --algo ring --topo $'torus:4\nx4'
+bad "--cpus 2: torus:4x4 has several nodes" choose --topo torus:4x4 --cpus 2
 bad "4x4@-1Gbps: .*not a figure" choose --topo torus:4x4@-1Gbps
 bad "one for each of the 3 dimensions" choose --topo torus:4x4x2@1Gbps/2Gbps
 bad "out of range: 1e-09 to 1e[+]12 Gbps" choose --topo torus:4x4@1e-300Gbps/1Gbps

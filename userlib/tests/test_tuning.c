@@ -244,6 +244,46 @@ static void test_faults(void)
 	   "a missing file is named in the error");
 }
 
+static bool chooses(struct swc_choices *c, enum swc_coll coll, uint64_t bytes, enum swc_algo algo,
+		    int32_t param)
+{
+	struct swc_choice got = swc_choices_take(c, coll, SWC_F32, SWC_SUM, bytes, 1);
+
+	return got.algo == algo && got.param == param && got.reason == SWC_REASON_ONE_NODE;
+}
+
+/* 64 ranks of one node on 64 CPUs, and on 2. */
+static void test_few_cpus(void)
+{
+	struct swc_topo topo = swc_topo_flat(1);
+	struct swc_choices c;
+
+	topo.nlocal = topo.nranks = 64;
+	swc_choices_init(&c, &topo, false);
+	c.ncpus = 64;
+	ok(chooses(&c, SWC_ALLREDUCE, 3072, SWC_ALGO_DIRECT1, SWC_PARAM_DEFAULT) &&
+		   chooses(&c, SWC_ALLREDUCE, 1 << 20, SWC_ALGO_DIRECT2, SWC_PARAM_DEFAULT),
+	   "a CPU for each rank: all ranks work");
+	swc_choices_free(&c);
+	swc_choices_init(&c, &topo, false);
+	c.ncpus = 2;
+	ok(chooses(&c, SWC_ALLREDUCE, 8, SWC_ALGO_DIRECT2, 2) &&
+		   chooses(&c, SWC_ALLREDUCE, 3072, SWC_ALGO_DIRECT2, 2) &&
+		   chooses(&c, SWC_ALLREDUCE, 1 << 20, SWC_ALGO_DIRECT2, 16) &&
+		   chooses(&c, SWC_BROADCAST, 1 << 20, SWC_ALGO_DIRECT2, 16) &&
+		   chooses(&c, SWC_REDUCE, 8, SWC_ALGO_DIRECT1, SWC_PARAM_DEFAULT) &&
+		   chooses(&c, SWC_ALLGATHER, 1 << 20, SWC_ALGO_DIRECT2, SWC_PARAM_DEFAULT),
+	   "more ranks than CPUs: few owners");
+	swc_choices_free(&c);
+	topo.nlocal = topo.nranks = 4;
+	swc_choices_init(&c, &topo, false);
+	c.ncpus = 2;
+	ok(chooses(&c, SWC_ALLREDUCE, 8, SWC_ALGO_DIRECT2, 2) &&
+		   chooses(&c, SWC_ALLREDUCE, 1 << 20, SWC_ALGO_DIRECT2, SWC_PARAM_DEFAULT),
+	   "4 ranks on 2 CPUs: all of them own blocks of large vectors");
+	swc_choices_free(&c);
+}
+
 static void test_choice(void)
 {
 	struct swc_choices c;
@@ -310,6 +350,7 @@ static void test_choice(void)
 	ok(got.algo == SWC_ALGO_DIRECT2 && got.reason == SWC_REASON_ONE_NODE,
 	   "one node: direct2 for large vectors");
 	swc_choices_free(&c);
+	test_few_cpus();
 }
 
 int main(void)

@@ -24,6 +24,14 @@
  * the others' results.
  */
 #define DIRECT1_MAX_BYTES 4096
+/*
+ * With more ranks than CPUs, the time is the work of all ranks. direct1 reads p vectors for each of
+ * p ranks; direct2 with m owners, of all ranks together, p vectors, and names 2p ranges for each
+ * owner. So few owners are best; more, up to this number for each CPU, where their shares are not
+ * smaller than this, so that CPUs that are slowed down get fewer shares.
+ */
+#define OWNERS_PER_CPU 8
+#define SHARE_MIN_BYTES 2048
 /* Plans that are built for the cost of a candidate whose ranks are not alike. */
 #define MOST_RANKS 512
 /* Times that differ by less count as equal. */
@@ -459,6 +467,32 @@ static bool usable(const struct swc_tuned *e, void *arg)
 	return !(varies && u->in_order);
 }
 
+/* The parameter of direct2, with more ranks than CPUs. */
+static int32_t owners(const struct swc_choices *c, uint64_t bytes)
+{
+	uint32_t per_cpu = 1;
+
+	while (per_cpu < OWNERS_PER_CPU && bytes >= 2ull * per_cpu * c->ncpus * SHARE_MIN_BYTES)
+		per_cpu *= 2;
+	return per_cpu * c->ncpus < c->topo->nranks ? (int32_t)(per_cpu * c->ncpus)
+						    : SWC_PARAM_DEFAULT;
+}
+
+static struct swc_choice on_one_node(const struct swc_choices *c, enum swc_coll coll,
+				     uint64_t bytes)
+{
+	bool crowded = c->ncpus && c->ncpus < c->topo->nranks;
+	struct swc_choice choice = { SWC_ALGO_DIRECT1, SWC_PARAM_DEFAULT, SWC_REASON_ONE_NODE, 0 };
+
+	if (coll == SWC_ALLTOALL ||
+	    (bytes <= DIRECT1_MAX_BYTES && !(crowded && coll == SWC_ALLREDUCE)))
+		return choice;
+	choice.algo = SWC_ALGO_DIRECT2;
+	if (crowded && (coll == SWC_ALLREDUCE || coll == SWC_REDUCE || coll == SWC_BROADCAST))
+		choice.param = owners(c, bytes);
+	return choice;
+}
+
 static struct swc_choice choose(struct swc_choices *c, enum swc_coll coll, enum swc_dtype dtype,
 				enum swc_redop redop, uint64_t bytes, unsigned int best)
 {
@@ -472,10 +506,7 @@ static struct swc_choice choose(struct swc_choices *c, enum swc_coll coll, enum 
 		return (struct swc_choice){ measured->algo, measured->param, SWC_REASON_MEASURED,
 					    measured->us * 1e3 };
 	if (c->topo->nnodes == 1)
-		return (struct swc_choice){ bytes <= DIRECT1_MAX_BYTES || coll == SWC_ALLTOALL
-						    ? SWC_ALGO_DIRECT1
-						    : SWC_ALGO_DIRECT2,
-					    SWC_PARAM_DEFAULT, SWC_REASON_ONE_NODE, 0 };
+		return on_one_node(c, coll, bytes);
 	return by_model(c, coll, in_order, bytes, best);
 }
 

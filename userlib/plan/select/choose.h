@@ -40,7 +40,7 @@ struct swc_candidate {
 enum swc_reason {
 	SWC_REASON_MEASURED, /* the fastest in the tuning file at the nearest size */
 	SWC_REASON_MODEL,    /* the best by the model */
-	SWC_REASON_ONE_NODE, /* all ranks on one node: by size */
+	SWC_REASON_ONE_NODE, /* all ranks on one node: by size and number of CPUs */
 	SWC_REASON_ONLY,     /* no candidate: the algorithm that always works */
 };
 
@@ -64,6 +64,7 @@ struct swc_choice {
  * @topo: the topology; must outlive this
  * @net: its figures
  * @nlocal: ranks that share memory, as in struct swc_plan_args; set it after swc_choices_init()
+ * @ncpus: CPUs that the ranks of one node share, likewise; 0: as many as ranks
  * @reorder: ranks may reduce in different orders
  * @tuning: measured times
  * @coll: candidates by enum swc_coll; @n is 0 before the first use
@@ -73,6 +74,7 @@ struct swc_choices {
 	const struct swc_topo *topo;
 	struct swc_network net;
 	uint32_t nlocal;
+	uint32_t ncpus;
 	bool reorder;
 	struct swc_tuning tuning;
 	struct {

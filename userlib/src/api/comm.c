@@ -164,6 +164,7 @@ static int map(struct swingcoll_comm *comm)
 	comm->state = swc_context_mmap(comm->ctx, SWC_MMAP_STATE(comm->handle), STATE_BYTES, false);
 	if (!comm->state)
 		return -ENOMEM;
+	comm->plans.choices.ncpus = comm->state->ncpus;
 	if (!comm->slots.bytes)
 		return 0;
 	slots = swc_context_mmap(comm->ctx, SWC_MMAP_SLOTS(comm->handle), comm->slots.bytes, true);
