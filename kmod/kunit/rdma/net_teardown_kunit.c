@@ -464,6 +464,16 @@ static struct {
 	bool in_use;
 } held;
 
+/* Not once its queue pair has failed and is drained. Process context; may sleep. */
+static bool may_read(const struct swc_rdma_conn *conn)
+{
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+
+	return conn->id &&
+	       (ib_query_qp(conn->id->qp, &attr, IB_QP_STATE, &init) || attr.qp_state != IB_QPS_ERR);
+}
+
 static void note_held(struct swc_send *out, int error, bool nested)
 {
 	if (out != &held.out) {
@@ -471,12 +481,12 @@ static void note_held(struct swc_send *out, int error, bool nested)
 		return;
 	}
 	held.returned++;
-	held.in_use |= !!swc_rdma_conn(held.conn)->id;
+	held.in_use |= may_read(swc_rdma_conn(held.conn));
 }
 
 /*
  * A connection has failed and is about to be taken apart when its communicator is aborted: messages that
- * the device may still read are returned after that, once.
+ * the device may still read are returned once it does not, and once.
  */
 static void net_abort_closing(struct kunit *test)
 {
