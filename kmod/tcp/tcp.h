@@ -77,7 +77,7 @@ enum swc_tcp_rx_state {
  * @msg: parsed, for those
  * @rx_buf: for DATA
  * @chunk: for WRITE
- * @ack: the sender may wait for the acknowledgement
+ * @ack: the sender may wait for an ACK
  */
 struct swc_tcp_rx {
 	enum swc_tcp_rx_state state;
