@@ -164,23 +164,23 @@ static void test_queue(void)
 }
 
 /*
- * Broadcast in a row of four: the root sends to 2 and then to 1, over the same first link, and 2 sends
- * on to 3.
+ * Broadcast in a row of seven: the root sends to 4 and 2 in one step, over the same first link, and 4
+ * sends on to 6 and 5 in one step.
  */
 static void test_bursts(void)
 {
 	double T = 20 * KIB, L = 4 * KIB;
 
-	ok(takes(&bare, "mesh:4", SWC_BROADCAST, "tree", T, 2 * s + 2 * T + 3 * h),
+	ok(takes(&bare, "mesh:7", SWC_BROADCAST, "tree", T, 2 * s + 3 * T + 5 * h),
 	   "short messages of one rank over one link: one after the other");
-	/* To 2, to 1, to 2, to 1: 64 packets each time. */
-	ok(takes(&bare, "mesh:4", SWC_BROADCAST, "tree", 128 * L,
-		 2 * s + (3 * 64 + 128) * L + 3 * h),
+	/* To 4, to 2, to 4, to 2: 64 packets each time. */
+	ok(takes(&bare, "mesh:7", SWC_BROADCAST, "tree", 128 * L,
+		 2 * s + (3 * 64 + 2 * 128) * L + 5 * h),
 	   "long messages of one rank over one link: in turns");
 }
 
 /*
- * In the row of three above, rank 0 is a hop behind when rank 2 sends it the second message. Two
+ * In a row of three, rank 0 is a hop behind when rank 2 sends it the second message. Two
  * messages are 20 packets.
  */
 static void test_early(void)

@@ -4,7 +4,8 @@
  * same bits.
  *
  * The binomial tree moves whole vectors. With members numbered from the root, v's parent is v
- * without its lowest bit, so the sums of 2^i members meet in round i.
+ * without its lowest bit, so the sums of 2^i members meet in round i. Results go down in the same
+ * rounds backwards: far first.
  *
  * The double tree is two binary trees, each for one half of the vector, cut into pieces that follow
  * one another like a pipeline. A node at an odd place of a binary tree in in-order numbering is a
@@ -14,7 +15,7 @@
  * (Sanders, Speck and Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and
  * scan", 2009.)
  */
-#include "plan/algo/builder.h"
+#include "plan/algo/tree_bufs.h"
 
 static uint32_t member_of(const struct swc_builder *b, uint32_t v)
 {
@@ -24,48 +25,6 @@ static uint32_t member_of(const struct swc_builder *b, uint32_t v)
 static uint32_t low_bit(uint32_t v)
 {
 	return v & -v;
-}
-
-/* Does the collective have a phase that goes up, and one that goes down? */
-static bool goes_up(const struct swc_builder *b)
-{
-	return b->args->coll != SWC_BROADCAST;
-}
-
-static bool goes_down(const struct swc_builder *b)
-{
-	return b->args->coll != SWC_REDUCE;
-}
-
-/* The buffer for sums: in REDUCE only root has a RECV buffer. */
-static enum swc_buf sum_buf(const struct swc_builder *b)
-{
-	return b->args->coll == SWC_REDUCE && b->me != b->root ? SWC_BUF_SCRATCH : SWC_BUF_RECV;
-}
-
-/*
- * The buffer that a member sends down from: RECV, but the root of a broadcast has the vector in
- * SEND.
- */
-static enum swc_buf down_buf(const struct swc_builder *b)
-{
-	return b->args->coll == SWC_BROADCAST && b->me == b->root ? SWC_BUF_SEND : SWC_BUF_RECV;
-}
-
-/* A broadcast vector is complete from the start: the copies from the root carry the FINAL mark. */
-static uint32_t down_flags(const struct swc_builder *b, uint32_t from)
-{
-	return b->args->coll == SWC_BROADCAST && from == b->root ? SWC_XFER_FINAL : 0;
-}
-
-/* The root of a broadcast needs the result, too. In place this is a copy onto itself. */
-static void copy_at_root(struct swc_builder *b, uint32_t first, uint32_t nblocks)
-{
-	if (b->args->coll != SWC_BROADCAST || b->me != b->root)
-		return;
-	swc_build_step(b, SWC_STEP_LOCAL);
-	swc_build_send(b, b->me, SWC_BUF_SEND, first, nblocks);
-	swc_build_recv(b, b->me, SWC_BUF_RECV, first, nblocks, SWC_XFER_FINAL);
 }
 
 /* ---- binomial ---- */
@@ -80,13 +39,30 @@ static uint32_t child_bits(const struct swc_builder *b, uint32_t v)
 	return end;
 }
 
+/*
+ * Send to the children whose subtrees are as high as that of a full one with @bit members. The
+ * highest are served first and one after the other, so that they have the whole link: the sums of a
+ * reduction come in this order, backwards. Only the last child, the farthest, can have a subtree that
+ * is not full.
+ */
+static void send_down(struct swc_builder *b, uint32_t v, uint32_t end, uint32_t bit, uint32_t block)
+{
+	uint32_t last = end / 2, size = b->n - v - last < last ? b->n - v - last : last;
+
+	swc_build_step(b, SWC_STEP_NET);
+	if (size >= bit && size < 2 * bit)
+		swc_build_send_stored(b, member_of(b, v + last), swc_tree_down(b), block, 1);
+	if (bit != last)
+		swc_build_send_stored(b, member_of(b, v + bit), swc_tree_down(b), block, 1);
+}
+
 static void binomial(struct swc_builder *b, uint32_t block)
 {
 	uint32_t v = (b->me + b->n - b->root) % b->n, end = child_bits(b, v);
 	uint32_t parent = member_of(b, v - low_bit(v));
-	enum swc_buf at = SWC_BUF_SEND, sum = sum_buf(b);
+	enum swc_buf at = SWC_BUF_SEND, sum = swc_tree_sums(b);
 
-	if (goes_up(b)) {
+	if (swc_tree_goes_up(b)) {
 		if (end > 1 && sum == SWC_BUF_SCRATCH)
 			swc_build_scratch(b, block, 1);
 		swc_build_step(b, SWC_STEP_NET);
@@ -99,16 +75,15 @@ static void binomial(struct swc_builder *b, uint32_t block)
 		if (v)
 			swc_build_send(b, parent, at, block, 1);
 	}
-	if (goes_down(b)) {
+	if (swc_tree_goes_down(b)) {
 		swc_build_step(b, SWC_STEP_NET);
 		if (v)
-			swc_build_recv(b, parent, SWC_BUF_RECV, block, 1, down_flags(b, parent));
-		/* The largest subtree first. */
-		swc_build_step(b, SWC_STEP_NET);
+			swc_build_recv(b, parent, SWC_BUF_RECV, block, 1,
+				       swc_tree_down_flags(b, parent));
 		for (uint32_t bit = end / 2; bit; bit /= 2)
-			swc_build_send_stored(b, member_of(b, v + bit), down_buf(b), block, 1);
+			send_down(b, v, end, bit, block);
 	}
-	copy_at_root(b, block, 1);
+	swc_tree_copy_at_root(b, block, 1);
 }
 
 int swc_tree_build(struct swc_builder *b)
@@ -214,25 +189,26 @@ static void find_relatives(const struct swc_builder *b, struct btree *t)
  */
 static void pipeline(struct swc_builder *b, const struct btree *t, uint32_t at, uint32_t pieces)
 {
-	enum swc_buf sum = sum_buf(b), up = t->nchildren ? sum : SWC_BUF_SEND;
+	enum swc_buf sum = swc_tree_sums(b), up = t->nchildren ? sum : SWC_BUF_SEND;
 
 	for (uint32_t s = 0; s <= pieces + 2 * t->depth; s++) {
 		uint32_t down = s - 2 * t->depth; /* wraps to a large number while there is none */
 
 		swc_build_step(b, SWC_STEP_NET);
-		if (goes_up(b) && t->depth && s - 1 < pieces)
+		if (swc_tree_goes_up(b) && t->depth && s - 1 < pieces)
 			swc_build_send(b, t->parent, up, at + s - 1, 1);
-		for (uint32_t i = 0; goes_down(b) && down - 1 < pieces && i < t->nchildren; i++)
-			swc_build_send_stored(b, t->child[i], down_buf(b), at + down - 1, 1);
-		for (uint32_t i = 0; goes_up(b) && s < pieces && i < t->nchildren; i++)
+		for (uint32_t i = 0; swc_tree_goes_down(b) && down - 1 < pieces && i < t->nchildren;
+		     i++)
+			swc_build_send_stored(b, t->child[i], swc_tree_down(b), at + down - 1, 1);
+		for (uint32_t i = 0; swc_tree_goes_up(b) && s < pieces && i < t->nchildren; i++)
 			swc_build_recv_reduce(
 				b, t->child[i], sum, i ? sum : SWC_BUF_SEND, at + s, 1,
 				!t->depth && i + 1 == t->nchildren ? SWC_XFER_FINAL : 0);
-		if (goes_down(b) && t->depth && down < pieces)
+		if (swc_tree_goes_down(b) && t->depth && down < pieces)
 			swc_build_recv(b, t->parent, SWC_BUF_RECV, at + down, 1,
-				       down_flags(b, t->parent));
+				       swc_tree_down_flags(b, t->parent));
 	}
-	copy_at_root(b, at, pieces);
+	swc_tree_copy_at_root(b, at, pieces);
 }
 
 int swc_dtree_build(struct swc_builder *b)
@@ -248,7 +224,7 @@ int swc_dtree_build(struct swc_builder *b)
 
 		find_relatives(b, &t);
 		swc_build_channel(b, i * pieces, pieces);
-		if (goes_up(b) && t.nchildren && sum_buf(b) == SWC_BUF_SCRATCH)
+		if (swc_tree_goes_up(b) && t.nchildren && swc_tree_sums(b) == SWC_BUF_SCRATCH)
 			swc_build_scratch(b, i * pieces, pieces);
 		pipeline(b, &t, i * pieces, pieces);
 	}
