@@ -40,6 +40,7 @@ enum swc_algo {
 	SWC_ALGO_TREE,
 	SWC_ALGO_DTREE,
 	SWC_ALGO_ROTATE,
+	SWC_ALGO_BINE,
 	SWC_ALGO_NR
 };
 

@@ -9,11 +9,15 @@
  * unequal nodes), steps get logical times in a walk through all plans: a message happens at the
  * later one of the times at which its two ends begin their steps, and the next step begins after
  * the last message of this one.
+ *
+ * In a Bine tree, steps are also counted as if members without a child waited for those that have one
+ * in that step.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/algo/bine.h"
 #include "plan/model/model.h"
 #include "plan/model/phases.h"
 #include "plan/model/routes.h"
@@ -47,6 +51,7 @@ struct peak {
  * @sym: how plans are alike; unless SWC_SYMMETRY_NONE, it keeps the loads, and there is one window
  * @phases: of rank 0
  * @phased: phases begin together: a "step" below is a phase
+ * @bine: the trees whose steps begin together, or NULL
  * @steps: in all, as far as is known
  * @last_hops, @last_blocks: longest route and largest transfer of the last step, in the pass over
  *	the plans
@@ -71,6 +76,7 @@ struct model {
 	struct swc_symmetric sym;
 	struct swc_phases phases;
 	bool phased;
+	const struct swc_bine *bine;
 	uint32_t nblocks;
 	uint64_t met_sum;
 	struct peak messages, sent, conns, reduced[SWC_MAX_CHANNELS];
@@ -271,6 +277,19 @@ static void count(struct model *m, const struct swc_plan_xfer *x, struct sent *s
 	sent->blocks += x->nblocks;
 }
 
+/* The step of a message that is the k-th one of its channel to be sent. */
+static uint32_t step_of(const struct model *m, uint32_t chan, uint32_t k, uint32_t from,
+			uint32_t to)
+{
+	bool down = m->args->coll == SWC_BROADCAST;
+	struct swc_bine_member child;
+
+	if (!m->bine)
+		return m->phased ? m->phases.of[chan][k] : k;
+	swc_bine_place(m->bine, chan, down ? to : from, &child);
+	return down ? m->bine->steps - 1 - child.up : child.up;
+}
+
 /* Account for one channel of a rank, as if all ranks took step k together. */
 static void walk_channel(struct model *m, const struct swc_plan_view *v, uint32_t chan, bool again,
 			 struct sent *sent)
@@ -288,7 +307,7 @@ static void walk_channel(struct model *m, const struct swc_plan_view *v, uint32_
 		if (s->kind != SWC_STEP_NET)
 			continue;
 		for (uint32_t j = 0; j < s->nsend; j++)
-			account(m, m->phased ? m->phases.of[chan][k] : k, chan, me, x[j].rank,
+			account(m, step_of(m, chan, k, me, x[j].rank), chan, me, x[j].rank,
 				x[j].nblocks, s->nrecv && recv->first_block == x[j].first_block);
 		m->stamp++;
 		for (uint32_t j = 0; j < s->nsend && !again; j++) {
@@ -339,8 +358,10 @@ static int walk_rank(struct model *m, uint32_t rank, bool again, char *why, size
 		return ret;
 	v = swc_walk_view(plan);
 	if (!m->hops) {
-		ret = open_window(m, m->phased ? m->phases.n : swc_phases_longest(&v));
-		if (!ret && !m->phased)
+		ret = open_window(m, m->bine	 ? m->bine->steps
+				     : m->phased ? m->phases.n
+						 : swc_phases_longest(&v));
+		if (!ret && !m->phased && !m->bine)
 			ret = swc_phases_find(&m->phases, &v);
 	}
 	if (!ret)
@@ -352,7 +373,7 @@ static int walk_rank(struct model *m, uint32_t rank, bool again, char *why, size
 /* Account for all plans that are needed, for one window. */
 static int walk_plans(struct model *m, char *why, size_t why_bytes)
 {
-	bool again = m->first || m->phased;
+	bool again = m->first || m->phased || m->bine;
 	uint32_t visit = 0;
 	int ret;
 
@@ -408,6 +429,27 @@ static int in_phases(struct model *m, char *why, size_t why_bytes)
 	return ret;
 }
 
+/* Account for all plans of Bine trees again, with steps that begin together. */
+static int in_rounds(struct model *m, char *why, size_t why_bytes)
+{
+	struct swc_bine tree;
+	uint32_t dim;
+	int ret = swc_bine_find(&tree, m->links.topo, m->args->root, &dim);
+
+	if (ret)
+		return ret;
+	free_window(m);
+	m->bine = &tree;
+	m->timing = &m->cost->phased;
+	*m->timing = (struct swc_timing){ .steps = tree.steps };
+	m->first = m->steps = 0;
+	ret = walk_plans(m, why, why_bytes);
+	if (!ret)
+		ret = in_step(m, why, why_bytes);
+	m->bine = NULL;
+	return ret;
+}
+
 static void met(struct swc_walk *w, struct swc_thread *from, struct swc_thread *to, uint32_t nxfers,
 		uint64_t blocks)
 {
@@ -459,6 +501,9 @@ static int run(struct model *m, char *why, size_t why_bytes)
 	m->cost->phased = m->cost->eager;
 	if (!ret && together && m->phases.n && !swc_symmetric_estimates(&m->sym))
 		ret = in_phases(m, why, why_bytes);
+	if (!ret && !together && m->args->algo == SWC_ALGO_BINE &&
+	    m->links.topo->nnodes == m->args->nranks)
+		ret = in_rounds(m, why, why_bytes);
 	return ret;
 }
 
