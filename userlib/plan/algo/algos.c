@@ -132,6 +132,10 @@ static const struct {
 	[SWC_ALGO_BINE] = { { "bine", "up or down a tree with Swing's distances, on every port",
 			      NULL, 1u << SWC_BROADCAST | 1u << SWC_REDUCE, false, true },
 			    swc_bine_build },
+	[SWC_ALGO_BINE_SAG] = { { "bine-sag",
+				  "large vectors: Swing's scatter and allgather, or backwards",
+				  NULL, 1u << SWC_BROADCAST | 1u << SWC_REDUCE, false, true },
+				swc_bine_sag_build },
 };
 
 const struct swc_algo_info *swc_algo_info(unsigned int algo)

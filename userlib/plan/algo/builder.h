@@ -137,7 +137,8 @@ swc_build_fn swc_ordered_build;			  /* ordered.c */
 swc_build_fn swc_circulant_build;		  /* circulant.c */
 swc_build_fn swc_tree_build, swc_dtree_build;	  /* tree.c */
 swc_build_fn swc_rotate_build;			  /* rotate.c */
-swc_build_fn swc_bine_build;			  /* bine.c */
+swc_build_fn swc_bine_sag_build;
+swc_build_fn swc_bine_build; /* bine.c */
 
 /* hierarchy.c: run an algorithm among nodes with several ranks each. */
 int swc_hierarchy_build(struct swc_builder *b, swc_build_fn *build);

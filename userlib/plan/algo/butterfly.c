@@ -287,6 +287,11 @@ int swc_swing_b_build(struct swc_builder *b)
 	return allreduce(b, true, swc_build_ports(b), ALL);
 }
 
+int swc_bine_sag_build(struct swc_builder *b)
+{
+	return swc_butterfly_sets_build(b, true, swc_build_ports(b));
+}
+
 int swc_swing_h_build(struct swc_builder *b)
 {
 	return allreduce(b, true, swc_build_ports(b),

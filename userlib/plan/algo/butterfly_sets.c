@@ -11,15 +11,10 @@
  * product: in the dimension of the step, what the line says; in each other one, the coordinates
  * whose blocks have not been sent.
  *
- * Swing, even d: a block that could be sent in several steps is sent in the last of them, so that
- * its receivers can still send it on. All coordinates look alike except for the sign, and one table
- * serves all: even x sends block b when 0 sends b - x, odd x when 0 sends x - b. Odd d: d - 1
- * coordinates do the same. The last one exchanges with each of them once, half of them in the first
- * step, half of the rest in the second and so on, and they swap their sums of their own two blocks.
- *
- * Recursive doubling: x sends block b in the step of the lowest bit in which they differ. Other
- * sizes are folded as in butterfly.c, but a folded coordinate keeps its own block, and gets the
- * rest of it in one more step.
+ * The way of the root's contribution to block b, from the root to member b, is a path of these
+ * schedules. BROADCAST sends each block along its path, a scatter, and goes on with an allgather in
+ * which nobody gets what came past on a path. REDUCE is a reduce-scatter, and then each block goes
+ * back along its path. (De Sensi et al., "Bine trees", SC 2025.)
  *
  * De Sensi, Bonato, Saam and Hoefler, "Swing: short-cutting rings for higher bandwidth allreduce",
  * NSDI 2024.
@@ -28,24 +23,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/algo/butterfly_peers.h"
+#include "plan/algo/butterfly_lines.h"
 #include "plan/algo/butterfly_sets.h"
+#include "plan/algo/tree_bufs.h"
 #include "plan/table.h"
-
-/**
- * struct line - schedule of a dimension
- * @d: its size
- * @m: coordinates that take part: an even number, or a power of two
- * @log: steps among these
- * @nsteps: steps with folds
- * @when: Swing: the step in which coordinate 0 sends block b
- * @held: coordinates whose blocks this member has not sent along this dimension, ascending
- */
-struct line {
-	uint32_t d, m, log, nsteps;
-	uint8_t *when;
-	uint32_t *held, nheld;
-};
 
 /*
  * Consecutive blocks of a message to or from @peer, by their numbers within the port.
@@ -58,194 +39,56 @@ struct run {
 
 /**
  * struct sets - one port's plan
+ * @held: by dimension, coordinates whose blocks this member has not sent along it, ascending
  * @at, @stride: number n of the port is block at + n * stride
  * @sums: buffer with the sums, once something was added
+ * @result: buffer with the own block
  * @number: of the block of each member; NULL: as the member
+ * @before: BROADCAST and REDUCE: by number, the member before this one on the block's path from the
+ *	root; of the root itself, the root; NOBODY if it is not on the path
  * @fresh: by number: nothing was added yet, the contribution is in SEND; before that, room for marks
  * @set: room for the blocks of a message
  */
 struct sets {
 	struct swc_builder *b;
-	bool swing, mirror;
-	uint32_t ndims;
-	struct line line[SWC_TOPO_DIMS];
-	struct swc_turn turn[SWC_BUTTERFLY_STEPS];
-	uint32_t steps;
+	struct swc_lines lines;
+	struct held {
+		uint32_t *coord, n;
+	} held[SWC_TOPO_DIMS];
 	uint32_t at, stride;
-	enum swc_buf sums;
-	uint32_t *number, *set;
+	enum swc_buf sums, result;
+	uint32_t *number, *set, *before;
 	bool *fresh;
 	struct run *run;
 	uint32_t nruns, room;
 };
 
-/* ---- lines ---- */
-
-/* The coordinate that x has in the schedule that is not mirrored. */
-static uint32_t reflect(const struct sets *p, const struct line *l, uint32_t x)
-{
-	return p->mirror && x && x < l->m ? l->m - x : x;
-}
-
-/*
- * Odd d: the last coordinate exchanges with *n others in step k; the first of them, reflected, is
- * returned.
- */
-static uint32_t met_from(const struct line *l, uint32_t k, uint32_t *n)
-{
-	uint32_t first = 0, left = l->m;
-
-	for (uint32_t i = 0; i < k; i++) {
-		first += (left + 1) / 2;
-		left /= 2;
-	}
-	*n = k + 1 == l->log ? left : (left + 1) / 2;
-	return first;
-}
-
-/* Odd d: the step in which the last coordinate exchanges with x. */
-static uint32_t met_in(const struct sets *p, const struct line *l, uint32_t x)
-{
-	uint32_t k = 0, n;
-
-	while (reflect(p, l, x) >= met_from(l, k, &n) + n)
-		k++;
-	return k;
-}
-
-static bool odd_one(const struct sets *p, const struct line *l, uint32_t x)
-{
-	return p->swing && x == l->m;
-}
-
-/* The step in which x sends block y, x != y. */
-static uint32_t when(const struct sets *p, const struct line *l, uint32_t x, uint32_t y)
-{
-	uint32_t k = 0;
-
-	if (odd_one(p, l, x) || odd_one(p, l, y))
-		return met_in(p, l, x == l->m ? y : x);
-	if (p->swing) {
-		x = reflect(p, l, x);
-		y = reflect(p, l, y);
-		x = x % 2 ? x + l->m - y : y + l->m - x;
-		return l->when[x < l->m ? x : x - l->m];
-	}
-	if (x >= l->m)
-		return 0;
-	y -= y >= l->m ? l->d - l->m : 0;
-	if (x == y)
-		return l->log + 1;
-	while (!((x ^ y) >> k & 1))
-		k++;
-	return k + (l->d > l->m);
-}
-
-/* The coordinate that x sends block y to in step k. */
-static uint32_t receiver(const struct sets *p, const struct line *l, uint32_t x, uint32_t y,
-			 uint32_t k)
-{
-	uint32_t fold = l->d > l->m;
-
-	if (p->swing)
-		return odd_one(p, l, x) || odd_one(p, l, y) ? y
-							    : swc_swing_peer(l->m, x, k, p->mirror);
-	if (x >= l->m)
-		return x - (l->d - l->m);
-	return k > l->log ? y : swc_doubling_peer(l->m, x, k - fold, p->mirror);
-}
-
-/* The i-th coordinate that x exchanges with in step k; l->d if there are fewer. */
-static uint32_t peer(const struct sets *p, const struct line *l, uint32_t x, uint32_t k, uint32_t i)
-{
-	uint32_t fold = l->d - l->m, first, n;
-
-	if (odd_one(p, l, x)) {
-		first = met_from(l, k, &n);
-		return i < n ? reflect(p, l, first + i) : l->d;
-	}
-	if (p->swing && i == 1 && fold && met_in(p, l, x) == k)
-		return l->m;
-	if (i)
-		return l->d;
-	if (p->swing)
-		return swc_swing_peer(l->m, x, k, p->mirror);
-	if (fold && (k == 0 || k > l->log))
-		return x >= l->m ? x - fold : x + fold >= l->m ? x + fold : l->d;
-	return x < l->m ? swc_doubling_peer(l->m, x, k - !!fold, p->mirror) : l->d;
-}
+/* ---- the blocks of a message ---- */
 
 /* The blocks that x sends to y in step k, ascending; x or y is this member. Returns how many. */
-static uint32_t blocks_sent(const struct sets *p, const struct line *l, uint32_t x, uint32_t y,
-			    uint32_t k, uint32_t *out)
+static uint32_t blocks_sent(const struct sets *p, uint32_t dim, uint32_t x, uint32_t y, uint32_t k,
+			    uint32_t *out)
 {
+	const struct swc_line *l = &p->lines.line[dim];
+	const struct held *h = &p->held[dim];
 	uint32_t n = 0;
 	bool only;
 
-	if (odd_one(p, l, x) || odd_one(p, l, y)) {
+	if (swc_line_odd_one(l, x) || swc_line_odd_one(l, y)) {
 		*out = y;
 		return 1;
 	}
 	/* Swing: all that x sends in a step goes to one other, except to the last coordinate. */
-	only = p->swing && swc_swing_peer(l->m, x, k, p->mirror) == y;
-	for (uint32_t i = 0; i < l->nheld; i++) {
-		uint32_t z = l->held[i];
+	only = l->swing && swc_swing_peer(l->m, x, k, l->mirror) == y;
+	for (uint32_t i = 0; i < h->n; i++) {
+		uint32_t z = h->coord[i];
 
-		if (z != x && when(p, l, x, z) == k &&
-		    ((only && z < l->m) || receiver(p, l, x, z, k) == y))
+		if (z != x && swc_line_when(l, x, z) == k &&
+		    ((only && z < l->m) || swc_line_receiver(l, x, z, k) == y))
 			out[n++] = z;
 	}
 	return n;
 }
-
-/*
- * Swing's table, backwards from what 0 has after the last step: its own block. Before a step, it
- * also has what its partner has after it, which is the mirror image of what 0 has.
- */
-static void fill_when(const struct line *l, uint32_t *held)
-{
-	uint32_t n = 1;
-
-	memset(l->when, UINT8_MAX, l->m);
-	l->when[0] = 0;
-	held[0] = 0;
-	for (uint32_t k = l->log; k-- > 0;) {
-		uint32_t q = swc_swing_peer(l->m, 0, k, false);
-
-		for (uint32_t i = n; i-- > 0;) {
-			uint32_t y = (q + l->m - held[i]) % l->m;
-
-			if (l->when[y] != UINT8_MAX)
-				continue;
-			l->when[y] = (uint8_t)k;
-			held[n++] = y;
-		}
-	}
-}
-
-static void open_line(struct sets *p, struct line *l, uint32_t d)
-{
-	l->d = d;
-	l->m = d - d % 2;
-	if (p->swing) {
-		while (1u << l->log < l->m)
-			l->log++;
-		l->nsteps = l->log;
-	} else {
-		while (d >> l->log > 1)
-			l->log++;
-		l->m = 1u << l->log;
-		l->nsteps = l->log + (d > l->m ? 2 : 0);
-	}
-	l->held = malloc(d * sizeof(*l->held));
-	l->when = malloc(d);
-	if (!l->held || !l->when)
-		p->b->error = -ENOMEM;
-	else if (p->swing && l->m)
-		fill_when(l, l->held);
-}
-
-/* ---- the blocks of a message ---- */
 
 static int ascending64(const void *a, const void *b)
 {
@@ -286,13 +129,12 @@ static uint32_t multiply(struct sets *p, uint32_t dim, const uint32_t *line_set,
 	uint32_t n = 1;
 
 	p->set[0] = 0;
-	for (uint32_t j = 0; j < p->ndims; j++) {
-		const struct line *l = &p->line[j];
-		const uint32_t *with = j == dim ? line_set : l->held;
-		uint32_t nwith = j == dim ? nline : l->nheld;
+	for (uint32_t j = 0; j < p->lines.ndims; j++) {
+		const uint32_t *with = j == dim ? line_set : p->held[j].coord;
+		uint32_t nwith = j == dim ? nline : p->held[j].n;
 
 		for (uint32_t i = n; i-- > 0;) {
-			uint32_t base = p->set[i] * l->d;
+			uint32_t base = p->set[i] * p->lines.line[j].d;
 
 			for (uint32_t k = nwith; k-- > 0;)
 				p->set[i * nwith + k] = base + with[k];
@@ -326,17 +168,17 @@ static void add_run(struct sets *p, const struct run *r)
 /* The messages of turn s, sent or received. */
 static void list_turn(struct sets *p, uint32_t s, bool recv, const uint32_t *coord)
 {
-	uint32_t dim = p->turn[s].dim, k = p->turn[s].step, x = coord[dim], q, n;
-	const struct line *l = &p->line[dim];
+	uint32_t dim = p->lines.turn[s].dim, k = p->lines.turn[s].step, x = coord[dim], q, n;
+	const struct swc_line *l = &p->lines.line[dim];
 	uint32_t *line_set = p->set + p->b->n;
 
-	for (uint32_t i = 0; (q = peer(p, l, x, k, i)) < l->d && !p->b->error; i++) {
+	for (uint32_t i = 0; (q = swc_line_peer(l, x, k, i)) < l->d && !p->b->error; i++) {
 		struct run r = { .step = s,
 				 .peer = swc_butterfly_member(p->b, dim, x, q),
 				 .nblocks = 1,
 				 .recv = recv };
 
-		n = blocks_sent(p, l, recv ? q : x, recv ? x : q, k, line_set);
+		n = blocks_sent(p, dim, recv ? q : x, recv ? x : q, k, line_set);
 		n = multiply(p, dim, line_set, n);
 		for (uint32_t j = 0; !p->b->error && j < n; j++) {
 			r.first = p->set[j];
@@ -348,22 +190,24 @@ static void list_turn(struct sets *p, uint32_t s, bool recv, const uint32_t *coo
 static void list_runs(struct sets *p, const uint32_t *coord)
 {
 	p->nruns = 0;
-	for (uint32_t j = 0; j < p->ndims; j++) {
-		struct line *l = &p->line[j];
+	for (uint32_t j = 0; j < p->lines.ndims; j++) {
+		struct held *h = &p->held[j];
 
-		for (l->nheld = 0; l->nheld < l->d; l->nheld++)
-			l->held[l->nheld] = l->nheld;
+		for (h->n = 0; h->n < p->lines.line[j].d; h->n++)
+			h->coord[h->n] = h->n;
 	}
-	for (uint32_t s = 0; s < p->steps; s++) {
-		uint32_t x = coord[p->turn[s].dim], kept = 0;
-		struct line *l = &p->line[p->turn[s].dim];
+	for (uint32_t s = 0; s < p->lines.steps; s++) {
+		struct swc_turn t = p->lines.turn[s];
+		struct held *h = &p->held[t.dim];
+		uint32_t x = coord[t.dim], kept = 0;
 
 		list_turn(p, s, false, coord);
 		list_turn(p, s, true, coord);
-		for (uint32_t i = 0; i < l->nheld; i++)
-			if (l->held[i] == x || when(p, l, x, l->held[i]) != p->turn[s].step)
-				l->held[kept++] = l->held[i];
-		l->nheld = kept;
+		for (uint32_t i = 0; i < h->n; i++)
+			if (h->coord[i] == x ||
+			    swc_line_when(&p->lines.line[t.dim], x, h->coord[i]) != t.step)
+				h->coord[kept++] = h->coord[i];
+		h->n = kept;
 	}
 }
 
@@ -374,27 +218,28 @@ static void list_runs(struct sets *p, const uint32_t *coord)
  * The way from an odd coordinate is the mirror image of one from 0, which is a later step's: so ways
  * with one step less are known.
  */
-static void find_ways(const struct sets *p, const struct line *l, const uint32_t *turn_at,
-		      uint64_t *way)
+static void find_ways(const struct swc_line *l, const uint32_t *turn_at, uint64_t *way)
 {
 	way[0] = 0;
 	for (uint32_t k = l->log; k-- > 0;) {
-		uint32_t q = swc_swing_peer(l->m, 0, k, p->mirror);
+		uint32_t q = swc_swing_peer(l->m, 0, k, l->mirror);
 
 		for (uint32_t y = 1; y < l->m; y++)
-			if (when(p, l, 0, y) == k)
+			if (swc_line_when(l, 0, y) == k)
 				way[y] = 1ull << (63 - turn_at[k]) | way[(q + l->m - y) % l->m];
 	}
 	if (l->d > l->m && l->m)
-		way[l->m] = 1ull << (63 - turn_at[met_in(p, l, 0)]);
+		way[l->m] = 1ull << (63 - turn_at[swc_line_met_in(l, 0)]);
 }
 
 /* Sort n numbers, ascending up to the bits of steps, by counting if these are few. */
 static void sort_ways(const struct sets *p, const uint64_t *way, uint32_t n, uint64_t *sorted)
 {
-	uint32_t shift = 64 - p->steps, *at;
+	uint32_t shift = 64 - p->lines.steps, *at;
 
-	at = p->steps && p->steps <= 16 ? calloc((1u << p->steps) + 1, sizeof(*at)) : NULL;
+	at = p->lines.steps && p->lines.steps <= 16
+		     ? calloc((1u << p->lines.steps) + 1, sizeof(*at))
+		     : NULL;
 	if (!at) {
 		memcpy(sorted, way, n * sizeof(*way));
 		qsort(sorted, n, sizeof(*sorted), ascending64);
@@ -402,7 +247,7 @@ static void sort_ways(const struct sets *p, const uint64_t *way, uint32_t n, uin
 	}
 	for (uint32_t i = 0; i < n; i++)
 		at[(way[i] >> shift) + 1]++;
-	for (uint32_t k = 0; k < 1u << p->steps; k++)
+	for (uint32_t k = 0; k < 1u << p->lines.steps; k++)
 		at[k + 1] += at[k];
 	for (uint32_t i = 0; i < n; i++)
 		sorted[at[way[i] >> shift]++] = way[i];
@@ -417,7 +262,7 @@ static void sort_ways(const struct sets *p, const uint64_t *way, uint32_t n, uin
  */
 static void number_blocks(struct sets *p)
 {
-	uint32_t n = p->b->n, turn_at[SWC_TOPO_DIMS][SWC_BUTTERFLY_STEPS], have = 1;
+	uint32_t n = p->b->n, have = 1;
 	uint64_t *way = calloc(n + 1ull, sizeof(*way)),
 		 *of_line = calloc(n + 1ull, sizeof(*of_line));
 
@@ -425,12 +270,10 @@ static void number_blocks(struct sets *p)
 		p->b->error = -ENOMEM;
 		goto out;
 	}
-	for (uint32_t s = 0; s < p->steps; s++)
-		turn_at[p->turn[s].dim][p->turn[s].step] = s;
-	for (uint32_t j = 0; j < p->ndims; j++) {
-		uint32_t d = p->line[j].d;
+	for (uint32_t j = 0; j < p->lines.ndims; j++) {
+		uint32_t d = p->lines.line[j].d;
 
-		find_ways(p, &p->line[j], turn_at[j], of_line);
+		find_ways(&p->lines.line[j], p->lines.turn_at[j], of_line);
 		for (uint32_t i = have; i-- > 0;)
 			for (uint32_t y = d; y-- > 0;)
 				way[i * d + y] = way[i] | of_line[y];
@@ -444,6 +287,43 @@ static void number_blocks(struct sets *p)
 out:
 	free(way);
 	free(of_line);
+}
+
+/* ---- paths from the root ---- */
+
+#define NOBODY UINT32_MAX
+
+/* The member before this one on the path of a block, or NOBODY. */
+static uint32_t find_before(const struct sets *p, const uint32_t *block)
+{
+	const struct swc_topo *t = p->b->topo;
+	uint32_t x[SWC_TOPO_DIMS], at = p->b->root, last = NOBODY;
+
+	swc_topo_coords(t, at, x);
+	if (at == p->b->me)
+		return at;
+	while (at != p->b->me) {
+		uint32_t s = swc_lines_when(&p->lines, x, block), dim;
+
+		if (s == p->lines.steps)
+			return NOBODY;
+		dim = p->lines.turn[s].dim;
+		x[dim] = swc_line_receiver(&p->lines.line[dim], x[dim], block[dim],
+					   p->lines.turn[s].step);
+		last = at;
+		at = swc_topo_node_at(t, x);
+	}
+	return last;
+}
+
+static void find_paths(struct sets *p)
+{
+	uint32_t y[SWC_TOPO_DIMS];
+
+	for (uint32_t block = 0; block < p->b->n; block++) {
+		swc_topo_coords(p->b->topo, block, y);
+		p->before[p->number[block]] = find_before(p, y);
+	}
 }
 
 /* ---- the plan ---- */
@@ -504,7 +384,7 @@ static void reduce_scatter(struct sets *p, uint32_t own)
 			if (!r->recv)
 				continue;
 			memset(p->fresh + r->first, false, r->nblocks);
-			if (end != last || in_sums)
+			if (end != last || in_sums || p->result == p->sums)
 				need_sums(p, r);
 		}
 		swc_build_step(p->b, SWC_STEP_NET);
@@ -514,7 +394,7 @@ static void reduce_scatter(struct sets *p, uint32_t own)
 			bool final = j == last && !in_sums;
 
 			if (r->recv)
-				swc_build_recv_reduce(p->b, r->peer, final ? SWC_BUF_RECV : p->sums,
+				swc_build_recv_reduce(p->b, r->peer, final ? p->result : p->sums,
 						      r->from, first, r->nblocks,
 						      final ? SWC_XFER_FINAL : 0);
 			else
@@ -522,28 +402,68 @@ static void reduce_scatter(struct sets *p, uint32_t own)
 		}
 	}
 	if (in_sums)
-		copy(p, own, 1, p->sums, SWC_BUF_RECV, SWC_XFER_FINAL);
+		copy(p, own, 1, p->sums, p->result, SWC_XFER_FINAL);
 }
 
-/* The allgather is the reduce-scatter backwards: what was received is sent. */
-static void allgather(struct sets *p)
-{
-	for (uint32_t i = p->nruns, end; i > 0;) {
-		for (end = i; i > 0 && p->run[i - 1].step == p->run[end - 1].step;)
-			i--;
-		swc_build_step(p->b, SWC_STEP_NET);
-		for (int send = 1; send >= 0; send--)
-			for (uint32_t j = i; j < end; j++) {
-				const struct run *r = &p->run[j];
-				uint32_t first = p->at + r->first * p->stride;
+/* Messages of a reduce-scatter that carry complete blocks: which of them, and in which direction? */
+enum part {
+	ALL_BACK,	/* an allgather: what was received is sent */
+	OFF_PATHS_BACK, /* without what came past on the paths from the root */
+	ON_PATHS,	/* on these paths only */
+	ON_PATHS_BACK
+};
 
-				if (r->recv && send)
-					swc_build_send_stored(p->b, r->peer, SWC_BUF_RECV, first,
-							      r->nblocks);
-				if (!r->recv && !send)
-					swc_build_recv(p->b, r->peer, SWC_BUF_RECV, first,
-						       r->nblocks, 0);
-			}
+static bool is_part(const struct sets *p, const struct run *r, uint32_t number, enum part part)
+{
+	bool on_path = part != ALL_BACK &&
+		       (r->recv ? p->before[number] == r->peer : p->before[number] != NOBODY);
+
+	return part == ALL_BACK || on_path == (part != OFF_PATHS_BACK);
+}
+
+static void pass(struct sets *p, const struct run *r, bool send, uint32_t number, uint32_t n)
+{
+	uint32_t first = p->at + number * p->stride;
+
+	if (send) {
+		swc_build_send_stored(p->b, r->peer,
+				      p->b->args->coll == SWC_BROADCAST ? swc_tree_down(p->b)
+									: p->result,
+				      first, n);
+		return;
+	}
+	if (p->result == SWC_BUF_SCRATCH)
+		swc_build_scratch(p->b, first, (n - 1) * p->stride + 1);
+	swc_build_recv(p->b, r->peer, p->result, first, n, swc_tree_down_flags(p->b, r->peer));
+}
+
+static void pass_part(struct sets *p, const struct run *r, enum part part)
+{
+	bool send = r->recv == (part != ON_PATHS);
+
+	for (uint32_t i = 0, n; i < r->nblocks; i += n + 1) {
+		for (n = 0; i + n < r->nblocks && is_part(p, r, r->first + i + n, part);)
+			n++;
+		if (n)
+			pass(p, r, send, r->first + i, n);
+	}
+}
+
+static void pass_on(struct sets *p, enum part part)
+{
+	bool back = part != ON_PATHS;
+
+	for (uint32_t done = 0, n; done < p->nruns; done += n) {
+		const struct run *r = &p->run[back ? p->nruns - 1 - done : done];
+
+		for (n = 1; done + n < p->nruns && (back ? r[-(int32_t)n] : r[n]).step == r->step;)
+			n++;
+		r -= back ? n - 1 : 0;
+		swc_build_step(p->b, SWC_STEP_NET);
+		for (int recv = 0; recv <= 1; recv++)
+			for (uint32_t i = 0; i < n; i++)
+				if (r[i].recv == (recv != back))
+					pass_part(p, &r[i], part);
 	}
 }
 
@@ -563,49 +483,58 @@ static void build_port(struct sets *p)
 		list_runs(p, coord);
 	if (b->error)
 		return;
+	if (p->before)
+		find_paths(p);
 	if (coll == SWC_ALLGATHER)
 		copy(p, own, 1, SWC_BUF_SEND, SWC_BUF_RECV, SWC_XFER_FINAL);
+	else if (coll == SWC_BROADCAST)
+		pass_on(p, ON_PATHS);
 	else
 		reduce_scatter(p, own);
-	if (coll != SWC_REDUCE_SCATTER)
-		allgather(p);
+	if (coll == SWC_BROADCAST)
+		pass_on(p, OFF_PATHS_BACK);
+	else if (coll == SWC_REDUCE)
+		pass_on(p, ON_PATHS_BACK);
+	else if (coll != SWC_REDUCE_SCATTER)
+		pass_on(p, ALL_BACK);
+	swc_tree_copy_at_root(b, p->at, b->n);
 }
 
 int swc_butterfly_sets_build(struct swc_builder *b, bool swing, uint32_t ports)
 {
-	bool shares = b->args->coll == SWC_ALLREDUCE;
+	enum swc_coll coll = b->args->coll;
+	bool shares = coll != SWC_REDUCE_SCATTER && coll != SWC_ALLGATHER, ready = true;
 	struct sets p = {
 		.b = b,
-		.swing = swing,
-		.ndims = b->topo->ndims,
 		.stride = shares ? 1 : ports,
-		.sums = shares ? SWC_BUF_RECV : SWC_BUF_SCRATCH,
+		.sums = shares ? swc_tree_sums(b) : SWC_BUF_SCRATCH,
+		.result = swc_tree_sums(b),
 		.number = shares ? malloc(b->n * sizeof(*p.number)) : NULL,
 		.set = calloc(b->n, 2 * sizeof(*p.set)),
+		.before = swc_coll_has_root(coll) ? malloc(b->n * sizeof(*p.before)) : NULL,
 		.fresh = malloc(b->n * sizeof(*p.fresh)),
 	};
-	uint32_t nsteps[SWC_TOPO_DIMS];
 
-	if ((shares && !p.number) || !p.set || !p.fresh)
-		b->error = -ENOMEM;
-	for (uint32_t i = 0; i < p.ndims; i++) {
-		open_line(&p, &p.line[i], b->topo->dim[i]);
-		nsteps[i] = p.line[i].nsteps;
+	for (uint32_t i = 0; i < b->topo->ndims; i++) {
+		p.held[i].coord = malloc(b->topo->dim[i] * sizeof(*p.held[i].coord));
+		ready &= p.held[i].coord != NULL;
 	}
+	if (swc_lines_open(&p.lines, b->topo, swing) || !ready || (shares && !p.number) || !p.set ||
+	    (swc_coll_has_root(coll) && !p.before) || !p.fresh)
+		b->error = -ENOMEM;
 	swc_build_blocks(b, ports * (shares ? b->n : 1));
 	for (uint32_t c = 0; c < ports && !b->error; c++) {
-		p.mirror = c >= p.ndims;
+		swc_lines_set_port(&p.lines, c);
 		p.at = shares ? c * b->n : c;
-		p.steps = swc_butterfly_turns(nsteps, p.ndims, c, p.turn);
 		swc_build_channel(b, c * b->n, b->n);
 		build_port(&p);
 	}
-	for (uint32_t i = 0; i < p.ndims; i++) {
-		free(p.line[i].when);
-		free(p.line[i].held);
-	}
+	swc_lines_free(&p.lines);
+	for (uint32_t i = 0; i < b->topo->ndims; i++)
+		free(p.held[i].coord);
 	free(p.number);
 	free(p.set);
+	free(p.before);
 	free(p.fresh);
 	free(p.run);
 	return 0;

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Schedules of butterflies whose blocks belong to members by number; see butterfly_sets.c.
+ *
+ * Swing, even d: a block that could be sent in several steps is sent in the last of them, so that
+ * its receivers can still send it on. All coordinates look alike except for the sign, and one table
+ * serves all: even x sends block b when 0 sends b - x, odd x when 0 sends x - b. Odd d: d - 1
+ * coordinates do the same. The last one exchanges with each of them once, half of them in the first
+ * step, half of the rest in the second and so on, and they swap their sums of their own two blocks.
+ *
+ * Recursive doubling: x sends block b in the step of the lowest bit in which they differ. Other
+ * sizes are folded as in butterfly.c, but a folded coordinate keeps its own block, and gets the
+ * rest of it in one more step.
+ *
+ * De Sensi, Bonato, Saam and Hoefler, "Swing: short-cutting rings for higher bandwidth allreduce",
+ * NSDI 2024.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/algo/butterfly_lines.h"
+
+/* The coordinate that x has in the schedule that is not mirrored. */
+static uint32_t reflect(const struct swc_line *l, uint32_t x)
+{
+	return l->mirror && x && x < l->m ? l->m - x : x;
+}
+
+/*
+ * Odd d: the last coordinate exchanges with *n others in step k; the first of them, reflected, is
+ * returned.
+ */
+static uint32_t met_from(const struct swc_line *l, uint32_t k, uint32_t *n)
+{
+	uint32_t first = 0, left = l->m;
+
+	for (uint32_t i = 0; i < k; i++) {
+		first += (left + 1) / 2;
+		left /= 2;
+	}
+	*n = k + 1 == l->log ? left : (left + 1) / 2;
+	return first;
+}
+
+uint32_t swc_line_met_in(const struct swc_line *l, uint32_t x)
+{
+	uint32_t k = 0, n;
+
+	while (reflect(l, x) >= met_from(l, k, &n) + n)
+		k++;
+	return k;
+}
+
+bool swc_line_odd_one(const struct swc_line *l, uint32_t x)
+{
+	return l->swing && x == l->m;
+}
+
+uint32_t swc_line_when(const struct swc_line *l, uint32_t x, uint32_t y)
+{
+	uint32_t k = 0;
+
+	if (swc_line_odd_one(l, x) || swc_line_odd_one(l, y))
+		return swc_line_met_in(l, x == l->m ? y : x);
+	if (l->swing) {
+		x = reflect(l, x);
+		y = reflect(l, y);
+		x = x % 2 ? x + l->m - y : y + l->m - x;
+		return l->when[x < l->m ? x : x - l->m];
+	}
+	if (x >= l->m)
+		return 0;
+	y -= y >= l->m ? l->d - l->m : 0;
+	if (x == y)
+		return l->log + 1;
+	while (!((x ^ y) >> k & 1))
+		k++;
+	return k + (l->d > l->m);
+}
+
+uint32_t swc_line_receiver(const struct swc_line *l, uint32_t x, uint32_t y, uint32_t k)
+{
+	uint32_t fold = l->d > l->m;
+
+	if (l->swing)
+		return swc_line_odd_one(l, x) || swc_line_odd_one(l, y)
+			       ? y
+			       : swc_swing_peer(l->m, x, k, l->mirror);
+	if (x >= l->m)
+		return x - (l->d - l->m);
+	return k > l->log ? y : swc_doubling_peer(l->m, x, k - fold, l->mirror);
+}
+
+uint32_t swc_line_peer(const struct swc_line *l, uint32_t x, uint32_t k, uint32_t i)
+{
+	uint32_t fold = l->d - l->m, first, n;
+
+	if (swc_line_odd_one(l, x)) {
+		first = met_from(l, k, &n);
+		return i < n ? reflect(l, first + i) : l->d;
+	}
+	if (l->swing && i == 1 && fold && swc_line_met_in(l, x) == k)
+		return l->m;
+	if (i)
+		return l->d;
+	if (l->swing)
+		return swc_swing_peer(l->m, x, k, l->mirror);
+	if (fold && (k == 0 || k > l->log))
+		return x >= l->m ? x - fold : x + fold >= l->m ? x + fold : l->d;
+	return x < l->m ? swc_doubling_peer(l->m, x, k - !!fold, l->mirror) : l->d;
+}
+
+/*
+ * Swing's table, backwards from what 0 has after the last step: its own block. Before a step, it
+ * also has what its partner has after it, which is the mirror image of what 0 has.
+ */
+static void fill_when(const struct swc_line *l, uint32_t *held)
+{
+	uint32_t n = 1;
+
+	memset(l->when, UINT8_MAX, l->m);
+	l->when[0] = 0;
+	held[0] = 0;
+	for (uint32_t k = l->log; k-- > 0;) {
+		uint32_t q = swc_swing_peer(l->m, 0, k, false);
+
+		for (uint32_t i = n; i-- > 0;) {
+			uint32_t y = (q + l->m - held[i]) % l->m;
+
+			if (l->when[y] != UINT8_MAX)
+				continue;
+			l->when[y] = (uint8_t)k;
+			held[n++] = y;
+		}
+	}
+}
+
+static int open_line(struct swc_line *l, uint32_t d)
+{
+	uint32_t *held;
+
+	l->d = d;
+	l->m = d - d % 2;
+	if (l->swing) {
+		while (1u << l->log < l->m)
+			l->log++;
+		l->nsteps = l->log;
+	} else {
+		while (d >> l->log > 1)
+			l->log++;
+		l->m = 1u << l->log;
+		l->nsteps = l->log + (d > l->m ? 2 : 0);
+	}
+	if (!l->swing || !l->m)
+		return 0;
+	l->when = malloc(d);
+	held = malloc(d * sizeof(*held));
+	if (l->when && held)
+		fill_when(l, held);
+	free(held);
+	return l->when && held ? 0 : -ENOMEM;
+}
+
+/* ---- all dimensions ---- */
+
+int swc_lines_open(struct swc_lines *l, const struct swc_topo *topo, bool swing)
+{
+	int ret = 0;
+
+	*l = (struct swc_lines){ .ndims = topo->ndims };
+	for (uint32_t i = 0; i < l->ndims && !ret; i++) {
+		l->line[i].swing = swing;
+		ret = open_line(&l->line[i], topo->dim[i]);
+	}
+	return ret;
+}
+
+void swc_lines_free(struct swc_lines *l)
+{
+	for (uint32_t i = 0; i < l->ndims; i++)
+		free(l->line[i].when);
+}
+
+void swc_lines_set_port(struct swc_lines *l, uint32_t port)
+{
+	uint32_t nsteps[SWC_TOPO_DIMS];
+
+	for (uint32_t i = 0; i < l->ndims; i++) {
+		nsteps[i] = l->line[i].nsteps;
+		l->line[i].mirror = port >= l->ndims;
+	}
+	l->steps = swc_butterfly_turns(nsteps, l->ndims, port, l->turn);
+	for (uint32_t s = 0; s < l->steps; s++)
+		l->turn_at[l->turn[s].dim][l->turn[s].step] = s;
+}
+
+uint32_t swc_lines_when(const struct swc_lines *l, const uint32_t *x, const uint32_t *y)
+{
+	uint32_t first = l->steps;
+
+	for (uint32_t i = 0; i < l->ndims; i++) {
+		uint32_t s = x[i] == y[i] ? first
+					  : l->turn_at[i][swc_line_when(&l->line[i], x[i], y[i])];
+
+		first = s < first ? s : first;
+	}
+	return first;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Lines: the schedules of butterflies in one dimension alone, and their product on a torus.
+ */
+#ifndef SWC_PLAN_ALGO_BUTTERFLY_LINES_H
+#define SWC_PLAN_ALGO_BUTTERFLY_LINES_H
+
+#include "plan/algo/butterfly_peers.h"
+
+/**
+ * struct swc_line - schedule of a dimension
+ * @swing: Swing; else recursive doubling
+ * @mirror: the other way round
+ * @d: its size
+ * @m: coordinates that take part: an even number, or a power of two
+ * @log: steps among these
+ * @nsteps: steps with folds
+ * @when: Swing: the step in which coordinate 0 sends block b
+ */
+struct swc_line {
+	bool swing, mirror;
+	uint32_t d, m, log, nsteps;
+	uint8_t *when;
+};
+
+/* The step in which x sends block y, x != y. */
+uint32_t swc_line_when(const struct swc_line *l, uint32_t x, uint32_t y);
+
+/* The coordinate that x sends block y to in step k. */
+uint32_t swc_line_receiver(const struct swc_line *l, uint32_t x, uint32_t y, uint32_t k);
+
+/* The i-th coordinate that x exchanges with in step k; l->d if there are fewer. */
+uint32_t swc_line_peer(const struct swc_line *l, uint32_t x, uint32_t k, uint32_t i);
+
+/* Is x the last coordinate of odd d in Swing? And the step in which that one exchanges with x. */
+bool swc_line_odd_one(const struct swc_line *l, uint32_t x);
+uint32_t swc_line_met_in(const struct swc_line *l, uint32_t x);
+
+/**
+ * struct swc_lines - schedule of a port of a torus
+ * @turn, @steps: its steps
+ * @turn_at: by dimension and step of its line: the step
+ */
+struct swc_lines {
+	uint32_t ndims, steps;
+	struct swc_line line[SWC_TOPO_DIMS];
+	struct swc_turn turn[SWC_BUTTERFLY_STEPS];
+	uint32_t turn_at[SWC_TOPO_DIMS][SWC_BUTTERFLY_STEPS];
+};
+
+/* Open the lines of a torus. 0 or -ENOMEM; free with swc_lines_free() in either case. */
+int swc_lines_open(struct swc_lines *l, const struct swc_topo *topo, bool swing);
+void swc_lines_free(struct swc_lines *l);
+
+/* The schedule of this port from now on. */
+void swc_lines_set_port(struct swc_lines *l, uint32_t port);
+
+/* The step in which the member at coordinates x sends the block of the one at y, x != y. */
+uint32_t swc_lines_when(const struct swc_lines *l, const uint32_t *x, const uint32_t *y);
+
+#endif /* SWC_PLAN_ALGO_BUTTERFLY_LINES_H */
