@@ -130,7 +130,8 @@ static const struct {
 			      swc_rotate_build,
 			      .symmetry = SWC_SYMMETRY_SHIFT },
 	[SWC_ALGO_BINE] = { { "bine", "up or down a tree with Swing's distances, on every port",
-			      NULL, 1u << SWC_BROADCAST | 1u << SWC_REDUCE, false, true },
+			      NULL, 1u << SWC_BROADCAST | 1u << SWC_REDUCE | 1u << SWC_ALLTOALL,
+			      false, true },
 			    swc_bine_build },
 	[SWC_ALGO_BINE_SAG] = { { "bine-sag",
 				  "large vectors: Swing's scatter and allgather, or backwards",
@@ -191,7 +192,10 @@ int swc_algo_parse(const char *name, int32_t *param)
  */
 enum swc_symmetry swc_algo_symmetry(const struct swc_plan_args *a, const struct swc_topo *t)
 {
-	enum swc_symmetry s = a->algo < SWC_ALGO_NR ? algos[a->algo].symmetry : SWC_SYMMETRY_NONE;
+	bool bine = a->algo == SWC_ALGO_BINE && a->coll == SWC_ALLTOALL;
+	enum swc_symmetry s = bine		      ? SWC_SYMMETRY_SWING
+			      : a->algo < SWC_ALGO_NR ? algos[a->algo].symmetry
+						      : SWC_SYMMETRY_NONE;
 	bool butterfly = s == SWC_SYMMETRY_XOR || s == SWC_SYMMETRY_SWING;
 	bool in_rows = a->algo != SWC_ALGO_BUCKET && a->algo != SWC_ALGO_BUCKET2 &&
 		       a->algo != SWC_ALGO_SPLIT && s == SWC_SYMMETRY_SHIFT;
@@ -203,7 +207,8 @@ enum swc_symmetry swc_algo_symmetry(const struct swc_plan_args *a, const struct 
 	    s == SWC_SYMMETRY_RING)
 		return SWC_SYMMETRY_NONE;
 	for (uint32_t i = 0; butterfly && i < t->ndims; i++)
-		if (t->dim[i] & (t->dim[i] - 1) && (a->algo != SWC_ALGO_SWING_B || t->dim[i] % 2))
+		if (t->dim[i] & (t->dim[i] - 1) &&
+		    ((a->algo != SWC_ALGO_SWING_B && !bine) || t->dim[i] % 2))
 			return SWC_SYMMETRY_NONE;
 	return s;
 }

@@ -261,6 +261,8 @@ int swc_bine_build(struct swc_builder *b)
 	struct port p = { .b = b };
 	int ret;
 
+	if (b->args->coll == SWC_ALLTOALL)
+		return swc_bine_alltoall(b);
 	ret = swc_bine_find(&p.tree, b->topo, b->root, &dim);
 	if (ret == -ERANGE)
 		return swc_build_refuse(b, "no Bine tree of %u members is known: use tree",

@@ -51,4 +51,7 @@ struct swc_bine_member {
 void swc_bine_place(const struct swc_bine *t, uint32_t port, uint32_t member,
 		    struct swc_bine_member *m);
 
+/* bine_alltoall.c */
+int swc_bine_alltoall(struct swc_builder *b);
+
 #endif /* SWC_PLAN_ALGO_BINE_H */
