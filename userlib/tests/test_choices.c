@@ -56,7 +56,8 @@ static void know_all(struct swc_choices *c, enum swc_coll coll)
 			.coll = coll, .algo = algo, .topo = c->topo, .nranks = c->topo->nranks
 		};
 
-		if (!(swc_algo_info(algo)->colls & 1u << coll) || swc_algo_info(algo)->one_node)
+		if (!(swc_algo_info(algo)->colls & 1u << coll) || swc_algo_info(algo)->one_node ||
+		    !swc_choices_suit(c->topo, coll, algo))
 			continue;
 		for (uint32_t i = 0; swc_algo_param(algo, coll, i, &a.param); i++) {
 			cand[n] = (struct swc_candidate){ .algo = algo, .param = a.param };

@@ -264,6 +264,20 @@ static bool is_cube(const struct swc_topo *t)
 	return true;
 }
 
+/*
+ * Between nodes that have 2^k ranks each, messages of Bine trees leave a node twice as often as those of
+ * tree. Where there is nothing but a switch, all-to-all over a butterfly saves no hops, but sends each
+ * piece log2 p / 2 times.
+ */
+bool swc_choices_suit(const struct swc_topo *t, enum swc_coll coll, enum swc_algo algo)
+{
+	bool groups = t->nlocal > 1 && !(t->nlocal & (t->nlocal - 1));
+
+	if (algo == SWC_ALGO_BINE && coll == SWC_ALLTOALL)
+		return t->kind != SWC_TOPO_SWITCH;
+	return !(groups && (algo == SWC_ALGO_BINE || algo == SWC_ALGO_BINE_SAG));
+}
+
 static void find_candidates(struct swc_choices *c, enum swc_coll coll)
 {
 	c->coll[coll].cand = calloc(SWC_ALGO_NR * SWC_ALGO_PARAMS, sizeof(struct swc_candidate));
@@ -273,7 +287,8 @@ static void find_candidates(struct swc_choices *c, enum swc_coll coll)
 		int32_t param;
 
 		if (!(swc_algo_info(algo)->colls & 1u << coll) || swc_algo_info(algo)->one_node ||
-		    (algo == SWC_ALGO_SPLIT && is_cube(c->topo)))
+		    (algo == SWC_ALGO_SPLIT && is_cube(c->topo)) ||
+		    !swc_choices_suit(c->topo, coll, algo))
 			continue;
 		for (uint32_t i = 0; swc_algo_param(algo, coll, i, &param); i++)
 			if (!consider(c, coll, algo, param))
@@ -346,10 +361,13 @@ static bool can_matter(const struct best *b, double least)
  * The steps of a tree follow from one rank to the next; of that a sample shows nothing, so the tree
  * would seem too cheap.
  */
-static bool is_guessed(const struct swc_choices *c, const struct swc_candidate *cand)
+static bool is_guessed(const struct swc_choices *c, enum swc_coll coll,
+		       const struct swc_candidate *cand)
 {
 	return c->topo->nranks > MOST_RANKS && (!cand->known || cand->cost.sampled) &&
-	       (cand->algo == SWC_ALGO_TREE || cand->algo == SWC_ALGO_DTREE);
+	       (cand->algo == SWC_ALGO_TREE || cand->algo == SWC_ALGO_DTREE ||
+		cand->algo == SWC_ALGO_BINE_SAG ||
+		(cand->algo == SWC_ALGO_BINE && swc_coll_has_root(coll)));
 }
 
 /* Of the candidates that may be used and have not been looked at, the one with the least time. */
@@ -417,7 +435,8 @@ static struct swc_choice best_of(struct swc_choices *c, enum swc_coll coll, bool
 		struct swc_candidate *cand = &c->coll[coll].cand[i];
 
 		cand->ns = -1;
-		cand->waits = !(in_order && cand->order_varies) && is_guessed(c, cand) == guessed;
+		cand->waits = !(in_order && cand->order_varies) &&
+			      is_guessed(c, coll, cand) == guessed;
 		cand->least = least_time(c, cand, bytes);
 	}
 	while ((next = next_candidate(c, coll)) && can_matter(&best, next->least)) {

@@ -99,6 +99,9 @@ void swc_choices_free(struct swc_choices *c);
 struct swc_choice swc_choices_take(struct swc_choices *c, enum swc_coll coll, enum swc_dtype dtype,
 				   enum swc_redop redop, uint64_t bytes, unsigned int best);
 
+/* May an algorithm that has plans be chosen on a topology? For reasons that the model does not know. */
+bool swc_choices_suit(const struct swc_topo *topo, enum swc_coll coll, enum swc_algo algo);
+
 /* An algorithm that works on any topology with any number of ranks. */
 enum swc_algo swc_choices_fallback(const struct swc_topo *topo, enum swc_coll coll);
 
