@@ -62,6 +62,38 @@ json "show: keys and the known numbers of swing-b on 4x4" "all(k in d for k in
 	$(near "d['psi_xi']" 0.9375)" show --algo swing-b --topo torus:4x4
 json "show: swing-l on 8x8" "(d['steps'], d['hops'], d['deterministic']) == (6, 10, False) and
 	$(near "d['psi_xi']" 5)" show --algo swing-l --topo torus:8x8
+figures() { # figures STEPS/HOPS/PSI_XI ARGUMENTS...: what show should print, and what it prints, as JSON
+	printf '["%s", ' "$*"
+	"$prog" show --json "${@:2}" || echo '{}'
+	echo '],'
+}
+while read -r topo one all sag alltoall_one alltoall; do
+	figures "$one" --topo "$topo" --algo bine --op broadcast --ports 1
+	figures "$all" --topo "$topo" --algo bine --op reduce --root 2
+	[[ $sag ]] || continue
+	figures "$sag" --topo "$topo" --algo bine-sag --op broadcast --root 3
+	figures "$alltoall_one" --topo "$topo" --algo bine --op alltoall --ports 1
+	figures "$alltoall" --topo "$topo" --algo bine --op alltoall
+done <<-'END' >"$dir/known"
+	ring:8 3/5/3 3/5/1.5 6/10/1.125 3/5/2 3/5/1.25
+	ring:16 4/10/4 4/10/2 8/20/1.4375 4/10/3.5 4/10/2.5
+	ring:64 6/42/6 6/42/3 12/84/2.10938 6/42/12 6/42/10.5
+	torus:4x4 4/4/8 4/4/2 8/8/0.9375 4/4/4 4/4/1
+	torus:8x8 6/10/12 6/10/3 12/20/1.07812 6/10/8 6/10/2.5
+	torus:16x4 6/12/12 6/12/4 12/24/1.28125 6/12/9 6/12/5
+	torus:4x4x4 6/6/18 6/6/3 12/12/0.984375 6/6/9 6/6/1.5
+	ring:13 4/10/4 4/10/3
+	torus:3x5 5/6/10 5/6/3
+	END
+figures 4/15/4 --topo ring:16 --algo tree --op broadcast >>"$dir/known"
+python3 -c '
+import json, sys
+cases = json.loads("[" + open(sys.argv[1]).read() + "null]")[:-1]
+wrong = [c for c in cases if "{steps}/{hops}/{psi_xi:g}".format(**c[1]) != c[0].split()[0]]
+print(*wrong, sep="\n")
+sys.exit(len(cases) != 40 or bool(wrong))' "$dir/known" >"$dir/out" 2>"$dir/err"
+verdict $? "show: steps, hops and psi_xi of bine, bine-sag and tree"
+bad "even sizes, not 13: use rotate" show --algo bine --op alltoall --topo ring:13
 json "show: a rank's plan" "d['plan']['rank'] == 5 and len(d['plan']['channels']) == 2 and
 	sum(x['final'] for c in d['plan']['channels'] for s in c for x in s['recvs']) == 2" \
 	show --algo ring2 --topo ring:8 --rank 5

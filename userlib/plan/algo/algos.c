@@ -129,7 +129,7 @@ static const struct {
 				NULL, 1u << SWC_BARRIER | 1u << SWC_ALLTOALL, false, false },
 			      swc_rotate_build,
 			      .symmetry = SWC_SYMMETRY_SHIFT },
-	[SWC_ALGO_BINE] = { { "bine", "up or down a tree with Swing's distances, on every port",
+	[SWC_ALGO_BINE] = { { "bine", "trees and all-to-all with Swing's distances, on every port",
 			      NULL, 1u << SWC_BROADCAST | 1u << SWC_REDUCE | 1u << SWC_ALLTOALL,
 			      false, true },
 			    swc_bine_build },
