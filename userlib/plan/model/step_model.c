@@ -561,12 +561,13 @@ int swc_cost_compute(const struct swc_plan_args *args, struct swc_cost *cost,
 
 /*
  * Are messages of other ranges of blocks on other ranks, though of as many? So it is where butterflies
- * send sets of blocks: where a side is no power of two, and in collectives whose blocks have owners.
+ * send sets of blocks: where a side is no power of two, and in collectives whose blocks have owners. In
+ * an all-to-all, each block is a range of its own.
  */
 static bool has_odd_ranges(const struct swc_plan_args *a, const struct swc_topo *t,
 			   enum swc_symmetry kind)
 {
-	if (kind != SWC_SYMMETRY_SWING && kind != SWC_SYMMETRY_XOR)
+	if ((kind != SWC_SYMMETRY_SWING && kind != SWC_SYMMETRY_XOR) || a->coll == SWC_ALLTOALL)
 		return false;
 	for (uint32_t i = 0; i < t->ndims; i++)
 		if (t->dim[i] & (t->dim[i] - 1))
