@@ -38,8 +38,21 @@ struct run {
 };
 
 /**
+ * struct stay - how long the path of a line is at this member's coordinate
+ * @from, @to: from this step of the plan on; it leaves in that one
+ * @before: the coordinate before
+ * @never: it does not come here
+ */
+struct stay {
+	uint8_t from, to;
+	uint32_t before;
+	bool never;
+};
+
+/**
  * struct sets - one port's plan
- * @held: by dimension, coordinates whose blocks this member has not sent along it, ascending
+ * @held: by dimension, coordinates whose blocks this member has not sent along it, ascending; and
+ *	paths along it
  * @at, @stride: number n of the port is block at + n * stride
  * @sums: buffer with the sums, once something was added
  * @result: buffer with the own block
@@ -54,6 +67,7 @@ struct sets {
 	struct swc_lines lines;
 	struct held {
 		uint32_t *coord, n;
+		struct stay *stay;
 	} held[SWC_TOPO_DIMS];
 	uint32_t at, stride;
 	enum swc_buf sums, result;
@@ -293,36 +307,64 @@ out:
 
 #define NOBODY UINT32_MAX
 
-/* The member before this one on the path of a block, or NOBODY. */
-static uint32_t find_before(const struct sets *p, const uint32_t *block)
+/*
+ * How long the path of a line to each coordinate stays at this member's coordinate, in steps of the
+ * plan; the lines of a path do not depend on each other.
+ */
+static void find_stays(const struct sets *p, uint32_t dim, uint32_t root, uint32_t me,
+		       struct stay *stay)
 {
-	const struct swc_topo *t = p->b->topo;
-	uint32_t x[SWC_TOPO_DIMS], at = p->b->root, last = NOBODY;
+	const struct swc_line *l = &p->lines.line[dim];
 
-	swc_topo_coords(t, at, x);
-	if (at == p->b->me)
-		return at;
-	while (at != p->b->me) {
-		uint32_t s = swc_lines_when(&p->lines, x, block), dim;
+	for (uint32_t y = 0; y < l->d; y++) {
+		struct stay v = { .before = root };
+		uint32_t x = root;
 
-		if (s == p->lines.steps)
-			return NOBODY;
-		dim = p->lines.turn[s].dim;
-		x[dim] = swc_line_receiver(&p->lines.line[dim], x[dim], block[dim],
-					   p->lines.turn[s].step);
-		last = at;
-		at = swc_topo_node_at(t, x);
+		while (x != me && x != y) {
+			uint32_t k = swc_line_when(l, x, y);
+
+			v.from = (uint8_t)(p->lines.turn_at[dim][k] + 1);
+			v.before = x;
+			x = swc_line_receiver(l, x, y, k);
+		}
+		v.never = x != me;
+		v.to = (uint8_t)(x == y ? p->lines.steps
+					: p->lines.turn_at[dim][swc_line_when(l, x, y)]);
+		stay[y] = v;
 	}
-	return last;
 }
 
-static void find_paths(struct sets *p)
+/* The member before this one on the path of a block, or NOBODY. */
+static uint32_t find_before(const struct sets *p, const uint32_t *me, const uint32_t *block)
 {
-	uint32_t y[SWC_TOPO_DIMS];
+	uint32_t from = 0, to = p->lines.steps, dim = 0;
 
+	for (uint32_t i = 0; i < p->lines.ndims; i++) {
+		const struct stay *v = &p->held[i].stay[block[i]];
+
+		if (v->never)
+			return NOBODY;
+		if (v->from > from) {
+			from = v->from;
+			dim = i;
+		}
+		to = v->to < to ? v->to : to;
+	}
+	if (from > to)
+		return NOBODY;
+	return swc_butterfly_member(p->b, dim, me[dim], p->held[dim].stay[block[dim]].before);
+}
+
+static void find_paths(struct sets *p, const uint32_t *me)
+{
+	uint32_t root[SWC_TOPO_DIMS], y[SWC_TOPO_DIMS];
+
+	swc_topo_coords(p->b->topo, p->b->root, root);
+	for (uint32_t i = 0; i < p->lines.ndims; i++)
+		find_stays(p, i, root[i], me[i], p->held[i].stay);
 	for (uint32_t block = 0; block < p->b->n; block++) {
 		swc_topo_coords(p->b->topo, block, y);
-		p->before[p->number[block]] = find_before(p, y);
+		p->before[p->number[block]] = find_before(p, me, y);
 	}
 }
 
@@ -484,7 +526,7 @@ static void build_port(struct sets *p)
 	if (b->error)
 		return;
 	if (p->before)
-		find_paths(p);
+		find_paths(p, coord);
 	if (coll == SWC_ALLGATHER)
 		copy(p, own, 1, SWC_BUF_SEND, SWC_BUF_RECV, SWC_XFER_FINAL);
 	else if (coll == SWC_BROADCAST)
@@ -517,7 +559,8 @@ int swc_butterfly_sets_build(struct swc_builder *b, bool swing, uint32_t ports)
 
 	for (uint32_t i = 0; i < b->topo->ndims; i++) {
 		p.held[i].coord = malloc(b->topo->dim[i] * sizeof(*p.held[i].coord));
-		ready &= p.held[i].coord != NULL;
+		p.held[i].stay = malloc(b->topo->dim[i] * sizeof(*p.held[i].stay));
+		ready &= p.held[i].coord && p.held[i].stay;
 	}
 	if (swc_lines_open(&p.lines, b->topo, swing) || !ready || (shares && !p.number) || !p.set ||
 	    (swc_coll_has_root(coll) && !p.before) || !p.fresh)
@@ -530,8 +573,10 @@ int swc_butterfly_sets_build(struct swc_builder *b, bool swing, uint32_t ports)
 		build_port(&p);
 	}
 	swc_lines_free(&p.lines);
-	for (uint32_t i = 0; i < b->topo->ndims; i++)
+	for (uint32_t i = 0; i < b->topo->ndims; i++) {
 		free(p.held[i].coord);
+		free(p.held[i].stay);
+	}
 	free(p.number);
 	free(p.set);
 	free(p.before);
