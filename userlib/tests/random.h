@@ -3,6 +3,7 @@
 #ifndef SWC_TESTS_RANDOM_H
 #define SWC_TESTS_RANDOM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
