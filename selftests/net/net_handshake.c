@@ -282,32 +282,55 @@ static void set_address(void *to, const char *text, uint32_t port)
 	memcpy(to, &in, sizeof(in));
 }
 
-/* Node 0 and the last node both claim ranks 0 and 1, and that the other has ranks 2 and 3. */
-static int crossed_rank(uint32_t rank, void *arg)
+/* Create a communicator of two nodes, with a path to a port of another one; the error of the call. */
+static int create_by_hand(struct testlib_rank *r, const uint32_t *where, int other, uint32_t port,
+			  uint32_t timeout_ms)
 {
-	int here = net_node ? 1 : 0, other = net_node ? 0 : net_nodes - 1;
-	uint32_t where[4] = { here, here, !here, !here };
-	struct swc_node_path path = { .node = !here, .transport = (uint16_t)net_transport() };
-	struct swc_comm_create create = { .nranks = 4,
-					  .rank = rank,
-					  .timeout_ms = NET_TIMEOUT_MS,
+	struct swc_node_path path = { .node = !where[r->rank],
+				      .transport = (uint16_t)net_transport() };
+	struct swc_comm_create create = { .nranks = r->nranks,
+					  .rank = r->rank,
+					  .timeout_ms = timeout_ms,
 					  .nnodes = 2,
 					  .rank_node = (uintptr_t)where,
 					  .paths = (uintptr_t)&path,
 					  .npaths = 1 };
-	struct testlib_rank r = { .nranks = 4, .rank = rank };
-	static uint32_t buf[1000];
-	struct swc_comm_error e;
-	struct testlib_plan p;
-	struct swc_desc d;
 	int ret;
 
-	(void)arg;
 	memcpy(create.id, place[0].id, sizeof(create.id));
 	set_address(path.local, place[net_node].address, 0);
-	set_address(path.remote, place[other].address, place[other].port);
-	CHECK_EQ(testlib_open(&r.c), 0);
-	ret = testlib_ioctl(r.c.fd, SWC_IOC_COMM_CREATE, &create);
+	set_address(path.remote, place[other].address, port);
+	CHECK_EQ(testlib_open(&r->c), 0);
+	ret = testlib_ioctl(r->c.fd, SWC_IOC_COMM_CREATE, &create);
+	r->comm = create.comm;
+	return ret;
+}
+
+/* Call an allreduce, which is to fail. */
+static int allreduce_by_hand(struct testlib_rank *r, int *ret, struct swc_comm_error *e)
+{
+	static uint32_t buf[1000];
+	struct testlib_plan p;
+	struct swc_desc d;
+
+	testlib_plan_ring(&p, r->nranks, r->rank);
+	CHECK_EQ(testlib_plan_install(r->c.fd, r->comm, &p, &r->plan), 0);
+	d = testlib_allreduce_desc(r, buf, buf, 1000, SWC_U32);
+	*ret = testlib_submit_wait(&r->c, &d, NULL);
+	CHECK_EQ(testlib_comm_error(r->c.fd, r->comm, e), 0);
+	return 0;
+}
+
+/* Node 0 and the last node both claim ranks 0 and 1, and that the other has ranks 2 and 3. */
+static int crossed_rank(uint32_t rank, void *arg)
+{
+	int here = net_node ? 1 : 0, other = net_node ? 0 : net_nodes - 1, ret;
+	uint32_t where[4] = { here, here, !here, !here };
+	struct testlib_rank r = { .nranks = 4, .rank = rank };
+	struct swc_comm_error e;
+
+	(void)arg;
+	ret = create_by_hand(&r, where, other, place[other].port, NET_TIMEOUT_MS);
 	/* The kernel may have found out before this rank is back. */
 	if (ret == -EPROTO) {
 		testlib_close(&r.c);
@@ -315,13 +338,8 @@ static int crossed_rank(uint32_t rank, void *arg)
 		return 0;
 	}
 	CHECK_EQ(ret, 0);
-	r.comm = create.comm;
-	testlib_plan_ring(&p, 4, rank);
-	CHECK_EQ(testlib_plan_install(r.c.fd, r.comm, &p, &r.plan), 0);
-	d = testlib_allreduce_desc(&r, buf, buf, 1000, SWC_U32);
-	ret = testlib_submit_wait(&r.c, &d, NULL);
+	CHECK_EQ(allreduce_by_hand(&r, &ret, &e), 0);
 	CHECK(ret == -EPROTO || ret == -ECONNABORTED);
-	CHECK_EQ(testlib_comm_error(r.c.fd, r.comm, &e), 0);
 	CHECK_EQ(e.error, -EPROTO);
 	CHECK(e.culprit >= 0);
 	if (!strstr(e.text, "table of nodes")) {
@@ -451,32 +469,13 @@ static int forge(void *arg)
 static int refused_rank(void *arg)
 {
 	uint32_t where[2] = { 0, 1 };
-	struct swc_node_path path = { .node = 1, .transport = (uint16_t)net_transport() };
-	struct swc_comm_create create = { .nranks = 2,
-					  .timeout_ms = 5000,
-					  .nnodes = 2,
-					  .rank_node = (uintptr_t)where,
-					  .paths = (uintptr_t)&path,
-					  .npaths = 1 };
 	struct testlib_rank r = { .nranks = 2 };
-	static uint32_t buf[1000];
 	struct swc_comm_error e;
-	struct testlib_plan p;
-	struct swc_desc d;
 	int ret;
 
 	(void)arg;
-	memcpy(create.id, place[0].id, sizeof(create.id));
-	set_address(path.local, place[0].address, 0);
-	set_address(path.remote, place[net_nodes - 1].address, FORGER_PORT);
-	CHECK_EQ(testlib_open(&r.c), 0);
-	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_CREATE, &create), 0);
-	r.comm = create.comm;
-	testlib_plan_ring(&p, 2, 0);
-	CHECK_EQ(testlib_plan_install(r.c.fd, r.comm, &p, &r.plan), 0);
-	d = testlib_allreduce_desc(&r, buf, buf, 1000, SWC_U32);
-	ret = testlib_submit_wait(&r.c, &d, NULL);
-	CHECK_EQ(testlib_comm_error(r.c.fd, r.comm, &e), 0);
+	CHECK_EQ(create_by_hand(&r, where, net_nodes - 1, FORGER_PORT, 5000), 0);
+	CHECK_EQ(allreduce_by_hand(&r, &ret, &e), 0);
 	if (ret != -ETIMEDOUT || e.culprit != 1 ||
 	    (!strstr(e.text, "has ended there") && !strstr(e.text, "invalid") &&
 	     !strstr(e.text, "version"))) {
