@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Matching: a request gets its number in its rank's order of calls, and meets the requests of the other ranks
- * with that number.
+ * Matching: a request gets its number in its rank's order of calls, meets the requests of the other ranks
+ * with that number, and must have the same signature.
  *
  * Both happen under comm->lock, with op->lock inside. The rank that completes the set starts the execution. A
  * rank that arrives at an operation that has failed before gets the same error.
  */
+#include <linux/cpumask.h>
 #include <linux/ktime.h>
 
 #include "comm/comm.h"
 #include "comm/error.h"
 #include "comm/recorder.h"
 #include "exec/match.h"
+#include "exec/mismatch.h"
 #include "exec/net_event.h"
 #include "exec/operation.h"
 #include "exec/watchdog.h"
 #include "exec/worker.h"
+#include "plan/plan.h"
 #include "trace.h"
 
 /*
@@ -57,9 +60,60 @@ static struct clock read_clock(const struct swc_req *req)
 	return c;
 }
 
+/* How a request finds its operation. */
+enum arrival {
+	ARRIVED,		/* others are missing */
+	ARRIVED_LAST,		/* the operation can start; the caller is its first worker */
+	ARRIVED_LATE,		/* the operation has failed and finished */
+	ARRIVED_MISMATCH,	/* another signature: the operation fails; the caller counts as a worker */
+	ARRIVED_REFUSED,	/* the request cannot take part: likewise */
+};
+
+/*
+ * The request makes the operation fail, at once: a rank that arrives before the error is reported must not
+ * start the operation. The caller counts as a worker, which keeps the requests until it has reported.
+ */
+static enum arrival arrive_unfit(struct swc_op *op, struct swc_req *req, int error, enum arrival how)
+{
+	op->req[req->member->rank] = req;
+	swc_op_set_error(op, error, req->member->rank);
+	op->nactive++;
+	return how;
+}
+
+/* Put the request in its place. op->lock is held; nothing here can fail. */
+static enum arrival take_place(struct swc_op *op, struct swc_req *req)
+{
+	lockdep_assert_held(&op->lock);
+	kref_get(&op->ref);
+	req->op = op;
+	op->narrived++;
+	if (op->finished)
+		return ARRIVED_LATE;
+	if (req->refused)
+		return arrive_unfit(op, req, -ECANCELED, ARRIVED_REFUSED);
+	op->req[req->member->rank] = req;
+	op->tasks_left += req->ntasks;
+	if (op->narrived == 1) {
+		op->sig = req->sig;
+		memcpy(op->algo, req->plan->view.hdr->name, sizeof(op->algo));
+		op->bytes = swc_blocks_total_bytes(&req->blocks);
+	} else if (!op->status && !swc_signature_equal(&op->sig, &req->sig)) {
+		return arrive_unfit(op, req, -EPROTO, ARRIVED_MISMATCH);
+	}
+	if (op->narrived < op->comm->nlocal || op->status)
+		return ARRIVED;
+	op->started_at = ktime_get_ns();
+	op->ntasks = op->tasks_left;
+	op->max_workers = min(op->ntasks, num_online_cpus());
+	/* The submitter is the first worker; that keeps the operation from ending meanwhile. */
+	op->nactive = 1;
+	return ARRIVED_LAST;
+}
+
 /* What an arrival has led to. */
 struct outcome {
-	enum swc_arrival how;
+	enum arrival how;
 	int status;			/* of the operation, likewise @culprit */
 	int culprit;
 	struct list_head unmatched;	/* segments that match no task */
@@ -86,14 +140,14 @@ static void arrive(struct swc_op *op, struct swc_req *req, const struct clock *c
 	member->last_submit = c->now;
 
 	spin_lock(&op->lock);
-	out->how = swc_op_arrive(op, req);
+	out->how = take_place(op, req);
 	/* The request may be gone in follow_up(). If it is mismatched, it is not like the operation. */
 	swc_record_at(comm->recorder, c->now,
-		      out->how == SWC_ARRIVED_LAST ? SWC_TRACE_START : SWC_TRACE_SUBMIT,
+		      out->how == ARRIVED_LAST ? SWC_TRACE_START : SWC_TRACE_SUBMIT,
 		      member->rank, req->sig.coll, op->seq, swc_blocks_total_bytes(&req->blocks));
-	if (out->how != SWC_ARRIVED_LATE)
+	if (out->how != ARRIVED_LATE)
 		member->inflight++;
-	if (out->how == SWC_ARRIVED_LAST && comm->net)
+	if (out->how == ARRIVED_LAST && comm->net)
 		swc_net_event_take_unexpected(op, &out->unmatched);
 	out->status = op->status;
 	out->culprit = op->culprit;
@@ -115,10 +169,10 @@ static void follow_up(struct swc_op *op, struct swc_req *req, u32 rank, const st
 	swc_stat_inc(SWC_STAT_OPS_SUBMITTED);
 	trace_swc_match(op, rank);
 	switch (out->how) {
-	case SWC_ARRIVED:
+	case ARRIVED:
 		swc_watchdog_arm(comm, c->next_check);
 		break;
-	case SWC_ARRIVED_LAST:
+	case ARRIVED_LAST:
 		swc_watchdog_arm(comm, c->next_check);
 		if (comm->net) {
 			swc_net_watch(comm->net);
@@ -126,15 +180,15 @@ static void follow_up(struct swc_op *op, struct swc_req *req, u32 rank, const st
 		}
 		swc_worker_start(op, req, inline_ok);
 		break;
-	case SWC_ARRIVED_LATE:
+	case ARRIVED_LATE:
 		swc_req_complete(req, req->refused ?: out->status, out->culprit);
 		break;
-	case SWC_ARRIVED_MISMATCH:
-		swc_op_report_mismatch(op, req);
+	case ARRIVED_MISMATCH:
+		swc_mismatch_report(op, req);
 		swc_worker_leave(op);
 		break;
-	case SWC_ARRIVED_REFUSED:
-		swc_op_report_refusal(op, req);
+	case ARRIVED_REFUSED:
+		swc_mismatch_report_refusal(op, req);
 		swc_worker_leave(op);
 		break;
 	}

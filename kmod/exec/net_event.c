@@ -6,6 +6,7 @@
  */
 #include "comm/comm.h"
 #include "exec/event.h"
+#include "exec/mismatch.h"
 #include "exec/net_event.h"
 #include "exec/runq.h"
 #include "exec/step.h"
@@ -87,7 +88,7 @@ static bool abort_if_mismatch(struct swc_comm *comm, struct swc_op *op, u32 src,
 {
 	if (swc_signature_equal(&op->sig, &msg->sig))
 		return false;
-	swc_op_report_remote_mismatch(op, src, msg);
+	swc_mismatch_report_remote(op, src, msg);
 	swc_comm_abort(comm, -EPROTO, src, op->seq, NULL);
 	return true;
 }

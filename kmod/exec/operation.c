@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Operations: where the requests of all ranks meet, are compared, and end together.
+ * Operations: where the requests of all ranks meet and end together; match.c brings them there.
  *
  * An operation ends exactly once: when all tasks are done, or, once it has failed, when the last worker has
  * left and connections and engines have returned everything they hold. swc_op_claim_finish() tells the one
  * caller that then calls swc_op_finish(). The first error wins, in swc_op_set_error().
  */
-#include <linux/cpumask.h>
-#include <linux/ktime.h>
-#include <linux/pid.h>
 #include <linux/slab.h>
 
-#include "comm/error.h"
 #include "exec/operation.h"
 #include "exec/request.h"
 #include "plan/plan.h"
 #include "trace.h"
-
-static const char * const coll_names[] = {
-	[SWC_ALLREDUCE] = "allreduce", [SWC_REDUCE_SCATTER] = "reduce_scatter",
-	[SWC_ALLGATHER] = "allgather", [SWC_BROADCAST] = "broadcast", [SWC_REDUCE] = "reduce",
-	[SWC_BARRIER] = "barrier", [SWC_ALLTOALL] = "alltoall",
-};
 
 /* An operation of nobody yet, charged to the communicator's owner; -ENOMEM, -EDQUOT. */
 struct swc_op *swc_op_alloc(struct swc_comm *comm)
@@ -51,109 +41,6 @@ struct swc_op *swc_op_alloc(struct swc_comm *comm)
 	op->next_check = U64_MAX;
 	op->comm = comm;
 	return op;
-}
-
-/* ------------------------------------------------------------------ reports */
-
-static void describe(char *text, size_t bytes, const struct swc_signature *d, const char *algo)
-{
-	snprintf(text, bytes, "%s%s(count %llu, %s, %s, root %u) by %s",
-		 d->partitioned ? "a partition of " : "",
-		 coll_names[d->coll], d->count, swc_dtype_name(d->dtype), swc_redop_name(d->redop), d->root,
-		 algo);
-}
-
-/* Report which ranks differ in what; @req differs from the request that arrived first. */
-void swc_op_report_mismatch(struct swc_op *op, struct swc_req *req)
-{
-	char *text = kmalloc(2 * SWC_TEXT_BYTES, GFP_KERNEL);
-	const struct swc_req *first = NULL;
-	u32 i;
-
-	for (i = 0; i < op->comm->nlocal && !first; i++)
-		if (op->req[op->comm->local[i]] != req)
-			first = op->req[op->comm->local[i]];
-	swc_stat_inc(SWC_STAT_MISMATCHES);
-	if (!text)
-		return;
-	describe(text, SWC_TEXT_BYTES, &req->sig, req->plan->view.hdr->name);
-	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->sig, op->algo);
-	swc_comm_error_note(op->comm, -EPROTO, req->member->rank, op->seq,
-		      "operation %llu: rank %u called %s, but rank %d called %s", op->seq,
-		      req->member->rank, text, first ? (int)first->member->rank : -1,
-		      text + SWC_TEXT_BYTES);
-	kfree(text);
-}
-
-/* The same for a message of another node. */
-void swc_op_report_remote_mismatch(struct swc_op *op, u32 rank, const struct swc_wire_msg *msg)
-{
-	char *text = kmalloc(2 * SWC_TEXT_BYTES, GFP_KERNEL);
-
-	swc_stat_inc(SWC_STAT_MISMATCHES);
-	if (!text)
-		return;
-	describe(text, SWC_TEXT_BYTES, &msg->sig,
-		 msg->sig.family == op->sig.family ? op->algo : "another plan");
-	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->sig, op->algo);
-	swc_comm_error_note(op->comm, -EPROTO, rank, op->seq,
-		      "operation %llu: rank %u called %s, but rank %u called %s", op->seq, rank, text,
-		      op->comm->local[0], text + SWC_TEXT_BYTES);
-	kfree(text);
-}
-
-void swc_op_report_refusal(struct swc_op *op, const struct swc_req *req)
-{
-	/* request.c has explained a lack of memory already. */
-	if (req->refused != -ENOMEM)
-		swc_comm_error_note(op->comm, req->refused, req->member->rank, op->seq,
-			      "operation %llu: rank %u cannot take part, its buffers are refused (%pe)",
-			      op->seq, req->member->rank, ERR_PTR(req->refused));
-}
-
-/* ------------------------------------------------------------------ arrival */
-
-/*
- * The request makes the operation fail, at once: a rank that arrives before the error is reported must not
- * start the operation. The caller counts as a worker, which keeps the requests until it has reported.
- */
-static enum swc_arrival arrive_unfit(struct swc_op *op, struct swc_req *req, int error,
-				     enum swc_arrival how)
-{
-	op->req[req->member->rank] = req;
-	swc_op_set_error(op, error, req->member->rank);
-	op->nactive++;
-	return how;
-}
-
-/* Put the request in its place. op->lock is held; nothing here can fail. */
-enum swc_arrival swc_op_arrive(struct swc_op *op, struct swc_req *req)
-{
-	lockdep_assert_held(&op->lock);
-	kref_get(&op->ref);
-	req->op = op;
-	op->narrived++;
-	if (op->finished)
-		return SWC_ARRIVED_LATE;
-	if (req->refused)
-		return arrive_unfit(op, req, -ECANCELED, SWC_ARRIVED_REFUSED);
-	op->req[req->member->rank] = req;
-	op->tasks_left += req->ntasks;
-	if (op->narrived == 1) {
-		op->sig = req->sig;
-		memcpy(op->algo, req->plan->view.hdr->name, sizeof(op->algo));
-		op->bytes = swc_blocks_total_bytes(&req->blocks);
-	} else if (!op->status && !swc_signature_equal(&op->sig, &req->sig)) {
-		return arrive_unfit(op, req, -EPROTO, SWC_ARRIVED_MISMATCH);
-	}
-	if (op->narrived < op->comm->nlocal || op->status)
-		return SWC_ARRIVED;
-	op->started_at = ktime_get_ns();
-	op->ntasks = op->tasks_left;
-	op->max_workers = min(op->ntasks, num_online_cpus());
-	/* The submitter is the first worker; that keeps the operation from ending meanwhile. */
-	op->nactive = 1;
-	return SWC_ARRIVED_LAST;
 }
 
 /* ------------------------------------------------------------------ the end */

@@ -111,17 +111,7 @@ static inline struct swc_task *swc_op_task(struct swc_op *op, u32 rank, u16 chan
 	return req && channel < req->ntasks ? &req->tasks[channel] : NULL;
 }
 
-/* How a request finds its operation. */
-enum swc_arrival {
-	SWC_ARRIVED,		/* others are missing */
-	SWC_ARRIVED_LAST,	/* the operation can start; the caller is its first worker */
-	SWC_ARRIVED_LATE,	/* the operation has failed and finished */
-	SWC_ARRIVED_MISMATCH,	/* another signature: the operation fails; the caller counts as a worker */
-	SWC_ARRIVED_REFUSED,	/* the request cannot take part: likewise */
-};
-
 struct swc_op *swc_op_alloc(struct swc_comm *comm);
-enum swc_arrival swc_op_arrive(struct swc_op *op, struct swc_req *req);
 struct swc_op *swc_op_find(struct swc_comm *comm, u64 seq);
 struct swc_op *swc_op_get_started(struct swc_comm *comm, u64 seq);
 void swc_op_insert(struct swc_op *op, u64 seq);
@@ -129,9 +119,6 @@ void swc_op_retire(struct swc_op *op);
 void swc_op_set_error(struct swc_op *op, int error, int culprit);
 bool swc_op_claim_finish(struct swc_op *op);
 void swc_op_finish(struct swc_op *op);
-void swc_op_report_mismatch(struct swc_op *op, struct swc_req *req);
-void swc_op_report_remote_mismatch(struct swc_op *op, u32 rank, const struct swc_wire_msg *msg);
-void swc_op_report_refusal(struct swc_op *op, const struct swc_req *req);
 int swc_op_awaited_peer(struct swc_op *op);
 int swc_op_list_missing(struct swc_op *op, char *text, size_t bytes);
 void swc_ops_fail(struct swc_comm *comm);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Errors of operations whose ranks have called different things, in words: which rank, and what each has
+ * called.
+ */
+#include <linux/slab.h>
+
+#include "comm/error.h"
+#include "exec/mismatch.h"
+#include "exec/operation.h"
+#include "plan/plan.h"
+
+static const char * const coll_names[] = {
+	[SWC_ALLREDUCE] = "allreduce", [SWC_REDUCE_SCATTER] = "reduce_scatter",
+	[SWC_ALLGATHER] = "allgather", [SWC_BROADCAST] = "broadcast", [SWC_REDUCE] = "reduce",
+	[SWC_BARRIER] = "barrier", [SWC_ALLTOALL] = "alltoall",
+};
+
+static void describe(char *text, size_t bytes, const struct swc_signature *d, const char *algo)
+{
+	snprintf(text, bytes, "%s%s(count %llu, %s, %s, root %u) by %s",
+		 d->partitioned ? "a partition of " : "",
+		 coll_names[d->coll], d->count, swc_dtype_name(d->dtype), swc_redop_name(d->redop), d->root,
+		 algo);
+}
+
+/* Report which ranks differ in what; @req differs from the request that arrived first. */
+void swc_mismatch_report(struct swc_op *op, struct swc_req *req)
+{
+	char *text = kmalloc(2 * SWC_TEXT_BYTES, GFP_KERNEL);
+	const struct swc_req *first = NULL;
+	u32 i;
+
+	for (i = 0; i < op->comm->nlocal && !first; i++)
+		if (op->req[op->comm->local[i]] != req)
+			first = op->req[op->comm->local[i]];
+	swc_stat_inc(SWC_STAT_MISMATCHES);
+	if (!text)
+		return;
+	describe(text, SWC_TEXT_BYTES, &req->sig, req->plan->view.hdr->name);
+	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->sig, op->algo);
+	swc_comm_error_note(op->comm, -EPROTO, req->member->rank, op->seq,
+			    "operation %llu: rank %u called %s, but rank %d called %s", op->seq,
+			    req->member->rank, text, first ? (int)first->member->rank : -1,
+			    text + SWC_TEXT_BYTES);
+	kfree(text);
+}
+
+/* The same for a message of another node. */
+void swc_mismatch_report_remote(struct swc_op *op, u32 rank, const struct swc_wire_msg *msg)
+{
+	char *text = kmalloc(2 * SWC_TEXT_BYTES, GFP_KERNEL);
+
+	swc_stat_inc(SWC_STAT_MISMATCHES);
+	if (!text)
+		return;
+	describe(text, SWC_TEXT_BYTES, &msg->sig,
+		 msg->sig.family == op->sig.family ? op->algo : "another plan");
+	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->sig, op->algo);
+	swc_comm_error_note(op->comm, -EPROTO, rank, op->seq,
+			    "operation %llu: rank %u called %s, but rank %u called %s", op->seq, rank, text,
+			    op->comm->local[0], text + SWC_TEXT_BYTES);
+	kfree(text);
+}
+
+void swc_mismatch_report_refusal(struct swc_op *op, const struct swc_req *req)
+{
+	/* request.c has explained a lack of memory already. */
+	if (req->refused != -ENOMEM)
+		swc_comm_error_note(op->comm, req->refused, req->member->rank, op->seq,
+				    "operation %llu: rank %u cannot take part, its buffers are refused (%pe)",
+				    op->seq, req->member->rank, ERR_PTR(req->refused));
+}
