@@ -117,13 +117,13 @@ static int read_node(struct node *n)
 }
 
 /* Account for a message on all links of its route. */
-static int count_message(struct swc_route *route, const struct swc_links *links, uint32_t chan,
+static int count_message(struct swc_route *route, const struct swc_links *links, uint32_t path,
 			 uint32_t from, uint32_t to, double bytes, struct node *all)
 {
 	static const struct swc_packets roce = SWC_PACKETS_ROCE;
 	uint64_t packets = swc_packets_count(&roce, bytes);
 
-	CHECK_EQ(swc_route_set(route, links, chan, from, to), 0);
+	CHECK_EQ(swc_route_set(route, links, path, from, to), 0);
 	for (uint32_t n = 0; n < route->n; n++) {
 		struct sent *s = &all[route->link[n] / 2 / topo.ndims]
 					  .port[route->link[n] % (2 * topo.ndims)];
@@ -177,7 +177,7 @@ static int expect(const struct swc_plan_args *args, size_t bytes, struct node *a
 
 					if (n >= SWC_WIRE_DIRECT)
 						ret = -E2BIG;
-					CHECK_EQ(count_message(&route, &links, c, a.rank,
+					CHECK_EQ(count_message(&route, &links, sent->path, a.rank,
 							       sent->rank, (double)n, all),
 						 0);
 				}

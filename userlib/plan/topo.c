@@ -140,18 +140,25 @@ static int read_local(struct reader *r, struct swc_topo *t)
 	return 0;
 }
 
-/* A figure: its number, in Gbit/s or ns. */
-static int read_figure(struct reader *r, double *v, bool *rate)
+/* What a figure is. */
+enum figure {
+	RATE,
+	DELAY,
+	RAILS,
+};
+
+static const char *const figure_names[] = { "rate", "delay", "number of rails" };
+
+/* A figure: its number, in Gbit/s or ns, or of rails. */
+static int read_figure(struct reader *r, double *v, enum figure *kind)
 {
+	static const char *const names[] = { "Gbps", "ns", "rails" };
 	static const struct {
 		const char *name;
 		double factor;
-		bool rate;
-	} units[] = { { "Gbps", 1, true },
-		      { "Mbps", 1e-3, true },
-		      { "ns", 1, false },
-		      { "us", 1e3, false },
-		      { "ms", 1e6, false } };
+		enum figure kind;
+	} units[] = { { "Gbps", 1, RATE },  { "Mbps", 1e-3, RATE }, { "ns", 1, DELAY },
+		      { "us", 1e3, DELAY }, { "ms", 1e6, DELAY },   { "rails", 1, RAILS } };
 	const uint32_t nunits = sizeof(units) / sizeof(units[0]);
 	const char *figure = r->at;
 	uint32_t u;
@@ -166,35 +173,47 @@ static int read_figure(struct reader *r, double *v, bool *rate)
 	for (u = 0; u < nunits && !skip(r, units[u].name); u++)
 		;
 	if (u == nunits)
-		return refuse(r, "topology: '%.20s' is not a unit: use Gbps, Mbps, ns, us or ms",
-			      r->at);
-	*rate = units[u].rate;
+		return refuse(
+			r, "topology: '%.20s' is not a unit: use Gbps, Mbps, ns, us, ms or rails",
+			r->at);
+	*kind = units[u].kind;
 	*v *= units[u].factor;
 	if (!(*v >= MIN_FIGURE && *v <= MAX_FIGURE))
 		return refuse(r, "topology: '%.20s' is out of range: %g to %g %s", figure,
-			      MIN_FIGURE, MAX_FIGURE, units[u].rate ? "Gbps" : "ns");
+			      MIN_FIGURE, MAX_FIGURE, names[*kind]);
 	return 0;
 }
 
 /* The rates of further dimensions; the first has been read. */
 static int read_rates(struct reader *r, struct swc_topo *t)
 {
-	bool rate = true, differ = false;
+	enum figure kind = RATE;
+	bool differ = false;
 	uint32_t n = 1;
 	int ret = 0;
 
 	t->dim_gbps[0] = t->gbps;
-	for (; !ret && rate && n < t->ndims && skip(r, "/"); n++) {
-		ret = read_figure(r, &t->dim_gbps[n], &rate);
+	for (; !ret && kind == RATE && n < t->ndims && skip(r, "/"); n++) {
+		ret = read_figure(r, &t->dim_gbps[n], &kind);
 		differ |= t->dim_gbps[n] < t->dim_gbps[0] || t->dim_gbps[n] > t->dim_gbps[0];
 		t->gbps = t->dim_gbps[n] > t->gbps ? t->dim_gbps[n] : t->gbps;
 	}
-	if (!ret && (!rate || n < t->ndims || *r->at == '/'))
+	if (!ret && (kind != RATE || n < t->ndims || *r->at == '/'))
 		return refuse(r, "topology: give one rate, or one for each of the %u dimensions",
 			      t->ndims);
 	if (!differ)
 		memset(t->dim_gbps, 0, sizeof(t->dim_gbps));
 	return ret;
+}
+
+static int set_rails(struct reader *r, struct swc_topo *t, double rails)
+{
+	if (t->kind != SWC_TOPO_SWITCH)
+		return refuse(r, "topology: only nodes on a switch have rails");
+	t->rails = rails <= SWC_TOPO_RAILS ? (uint32_t)rails : 0;
+	if (t->rails < rails || !t->rails)
+		return refuse(r, "topology: expected 1 to %u rails", SWC_TOPO_RAILS);
+	return 0;
 }
 
 static int read_figures(struct reader *r, struct swc_topo *t)
@@ -205,18 +224,20 @@ static int read_figures(struct reader *r, struct swc_topo *t)
 		return 0;
 	do {
 		const char *figure = r->at;
-		double v, *to;
-		bool rate;
+		double v, *to[] = { &t->gbps, &t->hop_ns };
+		enum figure kind;
 
-		ret = read_figure(r, &v, &rate);
+		ret = read_figure(r, &v, &kind);
 		if (ret)
 			return ret;
-		to = rate ? &t->gbps : &t->hop_ns;
-		if (*to > 0)
-			return refuse(r, "topology: a second %s: '%.20s'", rate ? "rate" : "delay",
+		if (kind == RAILS ? t->rails > 0 : *to[kind] > 0)
+			return refuse(r, "topology: a second %s: '%.20s'", figure_names[kind],
 				      figure);
-		*to = v;
-		if (rate && *r->at == '/')
+		if (kind == RAILS)
+			ret = set_rails(r, t, v);
+		else
+			*to[kind] = v;
+		if (kind == RATE && *r->at == '/')
 			ret = read_rates(r, t);
 	} while (!ret && skip(r, ","));
 	return ret;
@@ -314,6 +335,8 @@ int swc_topo_format(const struct swc_topo *t, char *text, size_t bytes)
 		PUT("@%sGbps", figure_text(t->gbps, figure));
 	if (t->hop_ns > 0)
 		PUT("%c%sns", t->gbps > 0 ? ',' : '@', figure_text(t->hop_ns, figure));
+	if (t->rails)
+		PUT("%c%urails", t->gbps > 0 || t->hop_ns > 0 ? ',' : '@', t->rails);
 #undef PUT
 	swc_number_locale_leave(&locale);
 	return (int)used;
@@ -419,14 +442,32 @@ uint32_t swc_topo_path(const struct swc_topo *t, uint32_t chan, uint32_t from, u
 
 	if (from == to)
 		return 0;
-	if (t->kind == SWC_TOPO_SWITCH)
-		return chan;
 	n = find_legs(t, from, to, leg, &ties);
 	if (n < 2 || t->kind == SWC_TOPO_MESH)
 		return ties && down == (from < to);
 	if (ties & (ties - 1))
 		down ^= from > to;
 	return (from > to) + 2u * (ties && down);
+}
+
+uint32_t swc_topo_rails_per_rank(const struct swc_topo *t)
+{
+	uint32_t least = t->first ? UINT32_MAX : t->nlocal;
+
+	for (uint32_t i = 0; t->first && i < t->nnodes; i++)
+		least = swc_topo_local(t, i) < least ? swc_topo_local(t, i) : least;
+	return (swc_topo_rails(t) + least - 1) / least;
+}
+
+uint32_t swc_topo_rail(const struct swc_topo *t, uint32_t part, uint32_t from, uint32_t to)
+{
+	uint32_t low = from < to ? from : to, node, local;
+
+	if (t->rails < 2)
+		return 0;
+	node = swc_topo_node_of(t, low);
+	local = low - swc_topo_first(t, node);
+	return (uint32_t)((part + (uint64_t)local * swc_topo_rails_per_rank(t)) % t->rails);
 }
 
 void swc_topo_coords(const struct swc_topo *t, uint32_t node, uint32_t *coord)

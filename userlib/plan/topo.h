@@ -5,10 +5,10 @@
  *	SHAPE[*LOCAL][@FIGURE[,FIGURE]...]
  *
  *	SHAPE	ring:N, torus:AxBxC, mesh:AxB (a torus without wrap-around links), switch:N (each
- *		node has one link to a switch that is never the bottleneck)
+ *		node has one link, or rail, to a switch that is never the bottleneck)
  *	LOCAL	ranks per node: one number, or one number for each node with commas between them
  *	FIGURE	400Gbps rate of a link in each direction, or 60Gbps/30Gbps one for each dimension;
- *		400ns delay of a hop (one link and one router)
+ *		400ns delay of a hop (one link and one router); 4rails links of each node to the switch
  *
  * Examples: "torus:4x4", "torus:4x4*8@400Gbps,400ns", "switch:3*2,1,4". A topology file has one
  * such line; empty lines and those that begin with # are skipped.
@@ -24,6 +24,7 @@
 
 #define SWC_TOPO_DIMS 8
 #define SWC_TOPO_MAX_NODES (1u << 20)
+#define SWC_TOPO_RAILS 16
 
 enum swc_topo_kind {
 	SWC_TOPO_SWITCH,
@@ -44,6 +45,7 @@ enum swc_topo_kind {
  * @gbps: rate of a link in Gbit/s, 0 if not given; of the fastest if dimensions differ
  * @dim_gbps: rates by dimension if they differ, else 0
  * @hop_ns: delay of a hop in ns, 0 if not given
+ * @rails: links of each node to a switch, of @gbps each; 0 if not given: the number does not matter
  */
 struct swc_topo {
 	enum swc_topo_kind kind;
@@ -56,6 +58,7 @@ struct swc_topo {
 	double gbps;
 	double dim_gbps[SWC_TOPO_DIMS];
 	double hop_ns;
+	uint32_t rails;
 };
 
 /**
@@ -100,6 +103,15 @@ static inline double swc_topo_slowness(const struct swc_topo *t, uint32_t dim)
 {
 	return t->dim_gbps[dim] > 0 ? t->gbps / t->dim_gbps[dim] : 1;
 }
+
+/* Links of a node to a switch, at least 1. */
+static inline uint32_t swc_topo_rails(const struct swc_topo *t)
+{
+	return t->rails ? t->rails : 1;
+}
+
+/* In how many parts a rank sends, so that the ranks of its node use all rails. */
+uint32_t swc_topo_rails_per_rank(const struct swc_topo *t);
 
 /*
  * Does a channel take the other direction where both ways round a dimension are equally long? The
@@ -154,12 +166,19 @@ static inline uint32_t swc_topo_pair(uint32_t from, uint32_t to)
 uint32_t swc_topo_npaths(const struct swc_topo *t, uint32_t from, uint32_t to);
 
 /*
- * The path, as in struct swc_plan_xfer, of a channel's messages from one node to another. On a
- * switch it is the channel. Elsewhere it is one of the sender: where both ways round a dimension are
+ * The path, as in struct swc_plan_xfer, of a channel's messages from one node to another on a torus or
+ * mesh. It is one of the sender: where both ways round a dimension are
  * equally long, up if the channel is not mirrored, else down; where that is so in the first and the
  * last dimension of the route, the reverse from the node with the higher number.
  */
 uint32_t swc_topo_path(const struct swc_topo *t, uint32_t chan, uint32_t from, uint32_t to);
+
+/*
+ * The rail of messages from one rank to another on a switch, which is their path; 0 if there is but one.
+ * @part: of what each rank sends, below swc_topo_rails_per_rank(). Ranks of a node take one rail after the
+ * other; of the two ranks, that with the lower number decides, so that both ways are one path.
+ */
+uint32_t swc_topo_rail(const struct swc_topo *t, uint32_t part, uint32_t from, uint32_t to);
 
 /* Coordinates of a node, and the node at coordinates. */
 void swc_topo_coords(const struct swc_topo *t, uint32_t node, uint32_t *coord);

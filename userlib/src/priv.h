@@ -187,6 +187,7 @@ struct swc_loaded_plan {
 	uint8_t coll;
 	uint8_t algo; /* enum swc_algo; SWC_ALGO_NR: the communicator's plan file */
 	int32_t param;
+	uint32_t ports; /* as in struct swc_plan_args */
 	uint32_t root;
 	bool order_varies;
 	uint32_t handle

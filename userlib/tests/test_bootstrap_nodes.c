@@ -327,6 +327,9 @@ static void test_transports(void)
 static struct swc_boot_record rec[MAX_NODES];
 
 /* One letter per rank names its node. */
+/* Of every node: the speeds of its addresses, as digits. */
+static const char *speeds = "0";
+
 static void make_records(const char *where)
 {
 	for (uint32_t i = 0; where[i]; i++) {
@@ -338,9 +341,12 @@ static void make_records(const char *where)
 						   .port = { 4791, 4792 },
 						   .node = (uint64_t)where[i],
 						   .pid = (int)i + 100,
-						   .naddrs = 1,
+						   .naddrs = (uint32_t)strlen(speeds),
 						   .host = "host" };
-		rec[i].addr[0].family = AF_INET;
+		for (uint32_t k = 0; speeds[k]; k++) {
+			rec[i].addr[k].family = AF_INET;
+			rec[i].addr[k].speed = (uint16_t)(speeds[k] - '0');
+		}
 	}
 }
 
@@ -383,6 +389,16 @@ static bool shaped(const char *where, const char *text, const char *want, const 
 	return good;
 }
 
+static bool shaped_with(const char *rails, const char *where, const char *text, const char *want)
+{
+	bool good;
+
+	speeds = rails;
+	good = shaped(where, text, want, NULL);
+	speeds = "0";
+	return good;
+}
+
 static bool refused(int error, const char *word)
 {
 	struct swc_world w;
@@ -406,6 +422,14 @@ static void test_world(void)
 		   shaped("aab", NULL, "switch:2*2,1", NULL) &&
 		   shaped("abab", NULL, "switch:4", NULL),
 	   "without a topology: a switch; each rank is a node if ranks are not numbered node by node");
+	ok(shaped_with("00", "ab", NULL, "switch:2@2rails") &&
+		   shaped_with("1111", "aabb", NULL, "switch:2*2@4rails") &&
+		   shaped_with("11", "abab", "switch:4@25Gbps", "switch:4@25Gbps,2rails") &&
+		   shaped_with("111", "ab", "switch:2@2rails", "switch:2@2rails") &&
+		   shaped_with("12", "ab", NULL, "switch:2@1rails") &&
+		   shaped_with("11", "aa", NULL, "switch:1*2") &&
+		   shaped_with("1111", "abcd", "torus:2x2", "torus:2x2"),
+	   "a switch gets as many rails as nodes have addresses, one if their speeds differ");
 	ok(shaped("aabbccdd", "torus:2x2", "torus:2x2*2", NULL) &&
 		   shaped("aabbccdd", "torus:2x2*2", "torus:2x2*2", NULL) &&
 		   shaped("aabccd", "torus:2x2@100Gbps", "torus:2x2*2,1,2,1@100Gbps", NULL) &&

@@ -188,7 +188,7 @@ static bool same_route(const struct end *e, void *arg)
 	uint32_t to = swc_topo_node_of(r->topo, e->recv ? e->rank : peer);
 	bool good;
 
-	if (swc_route_set(&r->route, &r->links, e->chan, from, to))
+	if (swc_route_set(&r->route, &r->links, e->x->path, from, to))
 		abort();
 	n = links_of(r->topo, e->x->path, from, to, link, &most);
 	good = n && n == r->route.n && !memcmp(link, r->route.link, n * sizeof(*link)) &&
@@ -262,9 +262,11 @@ static void test_mirrored(void)
 	}
 	ok(good, "paths at half the way round");
 	swc_topo_free(&t);
-	t = topo_of("switch:4*2");
-	ok(swc_topo_path(&t, 5, 1, 2) == 5 && !swc_topo_path(&t, 5, 1, 1),
-	   "a switch: the path is the channel");
+	t = topo_of("switch:4*2@4rails");
+	ok(swc_topo_rails_per_rank(&t) == 2 && swc_topo_rail(&t, 0, 0, 2) == 0 &&
+		   swc_topo_rail(&t, 1, 2, 0) == 1 && swc_topo_rail(&t, 0, 1, 2) == 2 &&
+		   swc_topo_rail(&t, 1, 3, 5) == 3 && swc_topo_rail(&t, 1, 5, 3) == 3,
+	   "a switch: the path is a rail");
 	swc_topo_free(&t);
 	t = topo_of("mesh:4x4");
 	ok(!swc_topo_path(&t, 3, 0, 2), "a mesh has one path");

@@ -270,7 +270,7 @@ static bool same(const struct swc_topo *a, const struct swc_topo *b)
 	       a->nlocal == b->nlocal && !a->first == !b->first &&
 	       !memcmp(&a->gbps, &b->gbps, sizeof(double)) &&
 	       !memcmp(a->dim_gbps, b->dim_gbps, sizeof(a->dim_gbps)) &&
-	       !memcmp(&a->hop_ns, &b->hop_ns, sizeof(double));
+	       !memcmp(&a->hop_ns, &b->hop_ns, sizeof(double)) && a->rails == b->rails;
 }
 
 /* Parse, format and parse a topology: is it the same, and is the text the expected one? */
@@ -316,6 +316,9 @@ static void test_topo_text(void)
 		{ "torus:8x4@60Gbps/30Gbps,1us", "torus:8x4@60Gbps/30Gbps,1000ns" },
 		{ "torus:8x4@1us,60Gbps/30000Mbps", "torus:8x4@60Gbps/30Gbps,1000ns" },
 		{ "torus:8x4@30Gbps/30Gbps", "torus:8x4@30Gbps" },
+		{ "switch:4@4rails", "switch:4@4rails" },
+		{ "switch:4*2@1rails,25Gbps", "switch:4*2@25Gbps,1rails" },
+		{ "switch:2@1us,16rails,25Gbps", "switch:2@25Gbps,1000ns,16rails" },
 		{ "ring:4@1ms", "ring:4@1e+06ns" },
 		{ "ring:4@0.1Gbps", "ring:4@0.1Gbps" },
 		{ "ring:4@123456789.123456789Gbps", "ring:4@123456789.12345679Gbps" },
@@ -403,6 +406,12 @@ static void test_topo_errors(void)
 		{ "ring:4@1e999Gbps", "out of range" },
 		{ "ring:4@400", "is not a unit" },
 		{ "ring:4@400GBps", "is not a unit" },
+		{ "ring:4@2rails", "only nodes on a switch have rails" },
+		{ "switch:4@17rails", "1 to 16 rails" },
+		{ "switch:4@1.5rails", "1 to 16 rails" },
+		{ "switch:4@0rails", "out of range" },
+		{ "switch:4@2rails,1ns,3rails", "a second number of rails" },
+		{ "switch:4@1Gbps/2rails", "one for each of the 1 dimensions" },
 		{ "ring:4@1ns,2us", "a second delay" },
 		{ "ring:4@1Gbps,1ns,2Mbps", "a second rate" },
 		{ "ring:4@1Gbps,1ns.", "nothing may follow" },

@@ -252,6 +252,8 @@ static uint64_t family(const struct swc_plan_args *a, const struct swc_topo *t,
 				    (uint32_t)(1024 * fmin(swc_topo_slowness(t, i), 1 << 21)));
 	for (uint32_t i = 0; t->first && i < t->nnodes; i++)
 		hash = swc_hash_u32(hash, t->first[i]);
+	if (t->rails > 1)
+		hash = swc_hash_u32(hash, t->rails);
 	/* A final mix, so that all bits depend on all words. */
 	hash ^= hash >> 32;
 	hash *= 0xd6e8feb86659fd93;
@@ -292,6 +294,17 @@ static int check_args(struct swc_builder *b)
 	return 0;
 }
 
+/* Run an algorithm once for each rail that a rank uses. */
+static int build_on_rails(struct swc_builder *b, swc_build_fn *build, uint32_t rails)
+{
+	int ret = 0;
+
+	b->rails.n = rails > 1 ? rails : 0;
+	for (; b->rails.part < rails && !ret && !b->error; b->rails.part++)
+		ret = build(b);
+	return ret;
+}
+
 /* Choose the members, and run the algorithm among them. */
 static int build(struct swc_builder *b, const struct swc_topo *topo, struct swc_topo *flat)
 {
@@ -300,6 +313,7 @@ static int build(struct swc_builder *b, const struct swc_topo *topo, struct swc_
 	bool whole_node = (a->nlocal ? a->nlocal
 				     : swc_topo_local(topo, swc_topo_node_of(topo, a->rank))) ==
 			  a->nranks;
+	uint32_t rails;
 
 	if (!whole_node)
 		b->places = topo;
@@ -317,13 +331,16 @@ static int build(struct swc_builder *b, const struct swc_topo *topo, struct swc_
 						info->name, SWC_MAX_FANIN);
 		return algos[a->algo].build(b);
 	}
+	rails = whole_node || a->coll == SWC_BARRIER || a->ports == 1
+			? 1
+			: swc_topo_rails_per_rank(topo);
 	if (topo->nnodes == topo->nranks)
-		return algos[a->algo].build(b);
+		return build_on_rails(b, algos[a->algo].build, rails);
 	if (a->coll == SWC_ALLREDUCE && topo->nnodes > 1)
-		return swc_hierarchy_build(b, algos[a->algo].build);
+		return swc_hierarchy_build(b, algos[a->algo].build, rails);
 	*flat = swc_topo_flat(a->nranks);
 	b->topo = flat;
-	return algos[a->algo].build(b);
+	return build_on_rails(b, algos[a->algo].build, rails);
 }
 
 int swc_plan_build(const struct swc_plan_args *a, void **plan, size_t *bytes, char *why,

@@ -51,6 +51,23 @@ static void to_shard(const struct swc_hierarchy *h, uint32_t *first, uint8_t *bu
 		*buf = SWC_BUF_RECV;
 }
 
+/* ---- rails ---- */
+
+static uint32_t all_parts(struct swc_rails *r, uint32_t shard_blocks)
+{
+	r->shard_blocks = shard_blocks;
+	return shard_blocks <= SWC_PLAN_MAX_BLOCKS ? shard_blocks * r->n : shard_blocks;
+}
+
+/* Where a block of the part is in the plan. *n: blocks from there on, less if they do not follow it. */
+static uint32_t to_part(const struct swc_rails *r, uint32_t first, uint32_t *n)
+{
+	uint32_t shard = first / r->shard_blocks, at = first % r->shard_blocks;
+
+	*n = *n < r->shard_blocks - at ? *n : r->shard_blocks - at;
+	return (shard * r->n + r->part) * r->shard_blocks + at;
+}
+
 /* ---- appending ---- */
 
 /*
@@ -75,6 +92,8 @@ void swc_build_blocks(struct swc_builder *b, uint32_t shard_blocks)
 
 	if (b->hier)
 		shard_blocks = all_shards(b->hier, shard_blocks);
+	if (b->rails.n)
+		shard_blocks = all_parts(&b->rails, shard_blocks);
 	nblocks = swc_plan_write_blocks(&b->w, shard_blocks);
 	if (nblocks > SWC_PLAN_MAX_BLOCKS && !b->error)
 		b->error = swc_build_refuse(b,
@@ -82,7 +101,7 @@ void swc_build_blocks(struct swc_builder *b, uint32_t shard_blocks)
 					    (unsigned long long)nblocks, SWC_PLAN_MAX_BLOCKS);
 }
 
-void swc_build_scratch(struct swc_builder *b, uint32_t first, uint32_t nblocks)
+static void add_scratch(struct swc_builder *b, uint32_t first, uint32_t nblocks)
 {
 	struct swc_plan_window *w = &b->w.hdr.window[SWC_BUF_SCRATCH];
 	uint8_t buf = SWC_BUF_SCRATCH;
@@ -100,6 +119,17 @@ void swc_build_scratch(struct swc_builder *b, uint32_t first, uint32_t nblocks)
 	if (first < w->first_block)
 		w->first_block = first;
 	w->nblocks = end - w->first_block;
+}
+
+void swc_build_scratch(struct swc_builder *b, uint32_t first, uint32_t nblocks)
+{
+	uint32_t n;
+
+	for (; b->rails.n && nblocks; first += n, nblocks -= n) {
+		n = nblocks;
+		add_scratch(b, to_part(&b->rails, first, &n), n);
+	}
+	add_scratch(b, first, nblocks);
 }
 
 void swc_build_channel(struct swc_builder *b, uint32_t first, uint32_t nblocks)
@@ -124,27 +154,38 @@ void swc_build_step(struct swc_builder *b, enum swc_step_kind kind)
 		swc_plan_write_step(&b->w, (uint8_t)kind);
 }
 
+static uint32_t find_path(const struct swc_builder *b, uint32_t chan, uint32_t from, uint32_t to)
+{
+	const struct swc_topo *t = b->places;
+	uint32_t from_node = swc_topo_node_of(t, from), to_node = swc_topo_node_of(t, to);
+
+	if (t->kind != SWC_TOPO_SWITCH)
+		return swc_topo_path(t, chan, from_node, to_node);
+	if (from_node == to_node)
+		return 0;
+	/* If it is not known how many rails there are, channels take one each. */
+	return t->rails ? swc_topo_rail(t, b->rails.part, from, to) : chan;
+}
+
 /* The path of a message of the open channel, the same at both ends. Mostly it is asked for again. */
 static uint8_t path_of(struct swc_builder *b, uint32_t from, uint32_t to)
 {
-	const struct swc_topo *t = b->places;
 	struct swc_last_path *last = &b->last[swc_topo_pair(from, to)];
 	uint32_t channels = b->w.hdr.nchannels;
 
-	if (!t)
+	if (!b->places)
 		return 0;
 	if (last->channels == channels && last->from == from && last->to == to)
 		return last->path;
 	last->channels = channels;
 	last->from = from;
 	last->to = to;
-	last->path = (uint8_t)swc_topo_path(t, channels - 1u, swc_topo_node_of(t, from),
-					    swc_topo_node_of(t, to));
+	last->path = (uint8_t)find_path(b, channels - 1, from, to);
 	return last->path;
 }
 
-/* Append to the open step. Empty ranges are skipped; only the messages of a barrier are empty. */
-static void append(struct swc_builder *b, bool recv, struct swc_plan_xfer x)
+/* Empty ranges are skipped; only the messages of a barrier are empty. */
+static void append_range(struct swc_builder *b, bool recv, struct swc_plan_xfer x)
 {
 	struct swc_plan_step *s;
 
@@ -172,6 +213,21 @@ static void append(struct swc_builder *b, bool recv, struct swc_plan_xfer x)
 		swc_plan_write_recv(&b->w, &x);
 	else
 		swc_plan_write_send(&b->w, &x);
+}
+
+/* Append to the open step. */
+static void append(struct swc_builder *b, bool recv, struct swc_plan_xfer x)
+{
+	uint32_t first = x.first_block, left = x.nblocks;
+
+	for (; b->rails.n && left; first += x.nblocks, left -= x.nblocks) {
+		x.nblocks = left;
+		x.first_block = to_part(&b->rails, first, &x.nblocks);
+		append_range(b, recv, x);
+	}
+	x.first_block = first;
+	x.nblocks = left;
+	append_range(b, recv, x);
 }
 
 void swc_build_send(struct swc_builder *b, uint32_t member, enum swc_buf buf, uint32_t first,

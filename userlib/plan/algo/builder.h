@@ -38,6 +38,19 @@ struct swc_hierarchy {
 };
 
 /**
+ * struct swc_rails - on a switch with several rails, the algorithm runs once for each part of all shards
+ * @n: parts of a shard; 0: shards are whole
+ * @part: the one that the algorithm runs for, or the group of a hierarchy: by that, messages take a
+ *	rail, see swc_topo_rail()
+ * @shard_blocks: blocks of a part
+ */
+struct swc_rails {
+	uint32_t n;
+	uint32_t part;
+	uint32_t shard_blocks;
+};
+
+/**
  * struct swc_builder - a plan that is being built
  * @args: what is built; algorithms use the fields below instead where there are such
  * @topo: shape of the network among the members; topo->nnodes == n
@@ -64,6 +77,7 @@ struct swc_builder {
 	char *why;
 	size_t why_bytes;
 	struct swc_hierarchy *hier;
+	struct swc_rails rails;
 	struct swc_last_path {
 		uint32_t channels, from, to;
 		uint8_t path;
@@ -115,7 +129,7 @@ void swc_build_end(struct swc_builder *b);
 
 /*
  * Number of ports to use: those of the topology (2 per dimension of a torus or mesh, else 1), or
- * args->ports if fewer.
+ * args->ports if fewer. The rails of a switch are not the algorithm's concern.
  */
 uint32_t swc_build_ports(const struct swc_builder *b);
 
@@ -140,7 +154,7 @@ swc_build_fn swc_rotate_build;			  /* rotate.c */
 swc_build_fn swc_bine_sag_build;
 swc_build_fn swc_bine_build; /* bine.c */
 
-/* hierarchy.c: run an algorithm among nodes with several ranks each. */
-int swc_hierarchy_build(struct swc_builder *b, swc_build_fn *build);
+/* hierarchy.c: run an algorithm among nodes with several ranks each, for @rails rails of each rank. */
+int swc_hierarchy_build(struct swc_builder *b, swc_build_fn *build, uint32_t rails);
 
 #endif /* SWC_PLAN_ALGO_BUILDER_H */

@@ -12,7 +12,8 @@
  * matched by channel and pair of ranks. Each group has channels of its own, and every rank has all
  * channels, if only to wait in the barrier at the end for results that others write to it. There
  * are at most MAX_GROUPS groups: where nodes differ more than that, the ranks beyond the last shard
- * only wait, as the smallest node is the slowest anyway.
+ * only wait, as the smallest node is the slowest anyway. On a switch with more rails than ranks there are
+ * as many groups as a rank has rails.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -67,7 +68,7 @@ static void close_channel(struct swc_builder *b)
 	b->hier = h;
 }
 
-int swc_hierarchy_build(struct swc_builder *b, swc_build_fn *build)
+int swc_hierarchy_build(struct swc_builder *b, swc_build_fn *build, uint32_t rails)
 {
 	const struct swc_topo *t = b->topo;
 	uint32_t least = UINT32_MAX, most = 0, groups, mine;
@@ -88,6 +89,7 @@ int swc_hierarchy_build(struct swc_builder *b, swc_build_fn *build)
 	if (most > SWC_MAX_FANIN)
 		return swc_build_refuse(b, "a node may have up to %u ranks", SWC_MAX_FANIN);
 	groups = (most + least - 1) / least;
+	groups = groups < rails ? rails : groups;
 	groups = groups < MAX_GROUPS ? groups : MAX_GROUPS;
 	h.shards = groups * least;
 	mine = b->args->rank - swc_topo_first(t, h.node);
@@ -99,6 +101,7 @@ int swc_hierarchy_build(struct swc_builder *b, swc_build_fn *build)
 	for (uint32_t g = 0; !ret && !b->error && g < groups; g++) {
 		uint32_t local = swc_topo_local(t, h.node), s = g * least;
 
+		b->rails.part = g;
 		h.muted = true;
 		for (h.shard = s; h.shard < s + least; h.shard++) {
 			h.muted = h.shard % local != mine;

@@ -253,7 +253,7 @@ static struct flow *flow_of(struct swc_message *m)
 
 /* A sender has opened its step. */
 static void posted(struct swc_walk *w, struct swc_thread *from, struct swc_thread *to,
-		   uint32_t nxfers, uint64_t blocks)
+		   uint32_t path, uint32_t nxfers, uint64_t blocks)
 {
 	struct sim *s = (struct sim *)((char *)w - offsetof(struct sim, walk));
 	uint32_t a = swc_topo_node_of(w->nodes, from->rank);
@@ -279,7 +279,7 @@ static void posted(struct swc_walk *w, struct swc_thread *from, struct swc_threa
 	f->npackets = swc_packets_count(&s->net->packets, f->bytes);
 	f->queued = 0;
 	f->acked = s->net->ack_bytes > 0 && f->bytes >= s->net->ack_bytes * nxfers;
-	if (swc_route_set(&f->route, &s->links, from->chan, a, b))
+	if (swc_route_set(&f->route, &s->links, path, a, b))
 		w->error = -ENOMEM;
 	push(s, (struct event){ .due = w->now + s->net->step_ns, .flow = f, .kind = SENT });
 }
@@ -356,7 +356,7 @@ static double count_events(const struct sim *s, uint32_t rank, struct swc_route 
 			const struct swc_plan_xfer *x = &v->xfers[t->first_xfer + j];
 			double bytes = x->nblocks * s->block_bytes, packets;
 
-			if (swc_route_set(route, &s->links, 0, node,
+			if (swc_route_set(route, &s->links, x->path, node,
 					  swc_topo_node_of(w->nodes, x->rank)))
 				return -1;
 			packets = (double)swc_packets_count(&s->net->packets, bytes);

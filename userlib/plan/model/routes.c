@@ -13,7 +13,7 @@ struct swc_links swc_links_of(const struct swc_topo *t)
 	struct swc_links l = { .topo = t };
 	uint32_t stride = 1;
 
-	l.n = 2 * t->nnodes * (t->kind == SWC_TOPO_SWITCH ? 1 : t->ndims);
+	l.n = 2 * t->nnodes * (t->kind == SWC_TOPO_SWITCH ? swc_topo_rails(t) : t->ndims);
 	for (uint32_t i = t->ndims; i-- > 0; stride *= t->dim[i])
 		l.stride[i] = stride;
 	return l;
@@ -50,29 +50,29 @@ static int go(struct swc_route *r, const struct swc_links *l, uint32_t *node,
 	return ret;
 }
 
-int swc_route_set(struct swc_route *r, const struct swc_links *l, uint32_t chan, uint32_t from,
+int swc_route_set(struct swc_route *r, const struct swc_links *l, uint32_t path, uint32_t from,
 		  uint32_t to)
 {
 	const struct swc_topo *t = l->topo;
-	bool mirrored = swc_topo_mirrored(t, chan);
+	uint32_t rails = swc_topo_rails(t), rail = path % rails;
 	struct swc_topo_leg leg[SWC_TOPO_DIMS];
 	uint32_t node = from, n;
 	int ret = 0;
 
-	if (r->from == from && r->to == to && r->mirrored == mirrored)
+	if (r->from == from && r->to == to && r->path == path)
 		return 0;
 	r->n = r->hops = 0;
 	if (from != to && t->kind == SWC_TOPO_SWITCH) {
 		r->hops = 1;
-		ret = add(r, from * 2);
+		ret = add(r, (from * rails + rail) * 2);
 		if (!ret)
-			ret = add(r, to * 2 + 1);
+			ret = add(r, (to * rails + rail) * 2 + 1);
 	}
-	n = swc_topo_route(t, swc_topo_path(t, chan, from, to), from, to, leg);
+	n = swc_topo_route(t, path, from, to, leg);
 	for (uint32_t i = 0; i < n && !ret; i++)
 		ret = go(r, l, &node, &leg[i]);
 	/* An incomplete route must not be used for the same nodes again. */
-	r->mirrored = mirrored;
+	r->path = path;
 	r->from = from;
 	r->to = ret ? from : to;
 	return ret;

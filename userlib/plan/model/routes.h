@@ -12,7 +12,7 @@
  * struct swc_links - the links of a network
  * @topo: the network
  * @n: links. On a torus or mesh, link (node * ndims + dimension) * 2 + way leads up (way 0) or
- *	down; on a switch, node * 2 into it and node * 2 + 1 out of it
+ *	down; on a switch, (node * rails + rail) * 2 into it and the next out of it
  * @stride: between the numbers of neighbours along a dimension
  */
 struct swc_links {
@@ -24,14 +24,13 @@ struct swc_links {
 /**
  * struct swc_route - the route of a message; begin with zeros
  * @from, @to: nodes
- * @mirrored: the channel takes the other direction where both are equally long
+ * @path: its path, as in struct swc_plan_xfer
  * @hops: of its delay: one on a switch, else @n; 0 within a node
  * @n: number of links that it crosses
  * @link: the links. Owned: free it
  */
 struct swc_route {
-	uint32_t from, to;
-	bool mirrored;
+	uint32_t from, to, path;
 	uint32_t hops;
 	uint32_t n, room;
 	uint32_t *link;
@@ -43,10 +42,10 @@ struct swc_links swc_links_of(const struct swc_topo *topo);
 double swc_link_slowness(const struct swc_links *l, uint32_t link);
 
 /*
- * Set the route of a message on a channel; fast if it is the same as before. It is that of its path,
- * see swc_topo_route(). 0 or -ENOMEM.
+ * Set the route of a message on a path; fast if it is the same as before. See swc_topo_route(); on a
+ * switch the path is a rail. 0 or -ENOMEM.
  */
-int swc_route_set(struct swc_route *r, const struct swc_links *l, uint32_t chan, uint32_t from,
+int swc_route_set(struct swc_route *r, const struct swc_links *l, uint32_t path, uint32_t from,
 		  uint32_t to);
 
 #endif /* SWC_PLAN_MODEL_ROUTES_H */

@@ -138,8 +138,8 @@ static void tell(struct model *m, double done)
 }
 
 /* Account for a message: its route, and its blocks on each link. @swap: as in symmetry.h. */
-static void account(struct model *m, uint32_t step, uint32_t chan, uint32_t from, uint32_t to,
-		    uint64_t blocks, bool swap)
+static void account(struct model *m, uint32_t step, uint32_t chan, uint32_t path, uint32_t from,
+		    uint32_t to, uint64_t blocks, bool swap)
 {
 	const struct swc_topo *t = m->links.topo;
 	struct swc_route *r = &m->route[chan];
@@ -153,10 +153,10 @@ static void account(struct model *m, uint32_t step, uint32_t chan, uint32_t from
 	if (step < m->first || step - m->first >= m->n || m->error)
 		return;
 	if (m->sym.kind != SWC_SYMMETRY_NONE) {
-		m->error = swc_symmetric_add(&m->sym, step - m->first, chan, from, to, blocks, swap,
-					     &hops);
+		m->error = swc_symmetric_add(&m->sym, step - m->first, chan, path, from, to, blocks,
+					     swap, &hops);
 	} else {
-		m->error = swc_route_set(r, &m->links, chan, swc_topo_node_of(t, from),
+		m->error = swc_route_set(r, &m->links, path, swc_topo_node_of(t, from),
 					 swc_topo_node_of(t, to));
 		hops = r->hops;
 	}
@@ -286,7 +286,9 @@ static uint32_t step_of(const struct model *m, uint32_t chan, uint32_t k, uint32
 
 	if (!m->bine)
 		return m->phased ? m->phases.of[chan][k] : k;
-	swc_bine_place(m->bine, chan, down ? to : from, &child);
+	/* On a switch, all channels are for the same port. */
+	swc_bine_place(m->bine, m->links.topo->kind == SWC_TOPO_SWITCH ? 0 : chan, down ? to : from,
+		       &child);
 	return down ? m->bine->steps - 1 - child.up : child.up;
 }
 
@@ -307,8 +309,9 @@ static void walk_channel(struct model *m, const struct swc_plan_view *v, uint32_
 		if (s->kind != SWC_STEP_NET)
 			continue;
 		for (uint32_t j = 0; j < s->nsend; j++)
-			account(m, step_of(m, chan, k, me, x[j].rank), chan, me, x[j].rank,
-				x[j].nblocks, s->nrecv && recv->first_block == x[j].first_block);
+			account(m, step_of(m, chan, k, me, x[j].rank), chan, x[j].path, me,
+				x[j].rank, x[j].nblocks,
+				s->nrecv && recv->first_block == x[j].first_block);
 		m->stamp++;
 		for (uint32_t j = 0; j < s->nsend && !again; j++) {
 			count(m, &x[j], sent);
@@ -450,13 +453,13 @@ static int in_rounds(struct model *m, char *why, size_t why_bytes)
 	return ret;
 }
 
-static void met(struct swc_walk *w, struct swc_thread *from, struct swc_thread *to, uint32_t nxfers,
-		uint64_t blocks)
+static void met(struct swc_walk *w, struct swc_thread *from, struct swc_thread *to, uint32_t path,
+		uint32_t nxfers, uint64_t blocks)
 {
 	struct model *m = (struct model *)((char *)w - offsetof(struct model, walk));
 	uint32_t time = from->begin > to->begin ? from->begin : to->begin;
 
-	account(m, time, from->chan, from->rank, to->rank, blocks, false);
+	account(m, time, from->chan, path, from->rank, to->rank, blocks, false);
 	from->ready = time >= from->ready ? time + 1 : from->ready;
 	to->ready = time >= to->ready ? time + 1 : to->ready;
 	swc_walk_done(w, from, nxfers);

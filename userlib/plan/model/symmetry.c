@@ -44,7 +44,7 @@
  * @next: of the same step, plus one; 0: none
  * @up: it goes up; which ranks do the same, and which the opposite, the kind says
  * @hops: its length
- * @base: xor: coordinates count from here
+ * @base: xor: coordinates count from here; on a switch, the rail
  */
 struct swc_term {
 	uint32_t next;
@@ -57,7 +57,7 @@ struct swc_term {
 
 /* A route, kept for the next messages: many have one of the latest. */
 struct swc_symmetric_route {
-	uint32_t chan, from, to, n;
+	uint32_t path, from, to, n;
 	struct swc_topo_leg leg[SWC_TOPO_DIMS];
 };
 
@@ -120,6 +120,9 @@ void swc_symmetric_begin(struct swc_symmetric *s, const struct swc_plan_args *ar
 	for (uint32_t i = 0; i < topo->ndims; i++)
 		s->line_at[i + 1] = s->line_at[i] + topo->dim[i];
 	if (s->kind == SWC_SYMMETRY_RING && !count_ring(s, args))
+		s->kind = SWC_SYMMETRY_NONE;
+	/* The lines of all rails would have to be told apart. */
+	if (s->kind == SWC_SYMMETRY_LINES && topo->rails > 1)
 		s->kind = SWC_SYMMETRY_NONE;
 	visits = s->kind == SWC_SYMMETRY_NONE	 ? topo->nranks
 		 : s->kind == SWC_SYMMETRY_LINES ? axes
@@ -271,15 +274,15 @@ static int add(struct swc_symmetric *s, uint32_t step, uint32_t from, const stru
 		add_odd(s, step, from, t);
 	else if (s->kind == SWC_SYMMETRY_SAMPLE)
 		s->mean[at] += (float)(t->blocks * t->hops / s->nvisits * s->topo->nranks /
-				       s->topo->nnodes);
+				       s->topo->nnodes / swc_topo_rails(s->topo));
 	else
 		return add_term(s, step, t);
 	return 0;
 }
 
 /* On a switch a message loads a link in and a link out. */
-static int add_switched(struct swc_symmetric *s, uint32_t step, uint32_t from, uint32_t to,
-			uint64_t blocks)
+static int add_switched(struct swc_symmetric *s, uint32_t step, uint32_t path, uint32_t from,
+			uint32_t to, uint64_t blocks)
 {
 	float *line = s->line ? s->line + (size_t)step * s->topo->nnodes * 2 : NULL;
 	int ret = 0;
@@ -294,26 +297,27 @@ static int add_switched(struct swc_symmetric *s, uint32_t step, uint32_t from, u
 			  &(struct swc_term){ .up = up,
 					      .kind = SWC_SYMMETRY_SHIFT,
 					      .hops = 1,
+					      .base = path % swc_topo_rails(s->topo),
 					      .blocks = (double)blocks });
 	return ret;
 }
 
-static const struct swc_symmetric_route *route_of(struct swc_symmetric *s, uint32_t chan,
+static const struct swc_symmetric_route *route_of(struct swc_symmetric *s, uint32_t path,
 						  uint32_t from, uint32_t to)
 {
 	struct swc_symmetric_route *r = &s->route[swc_topo_pair(from, to)];
 
-	if (r->n && r->chan == chan && r->from == from && r->to == to)
+	if (r->n && r->path == path && r->from == from && r->to == to)
 		return r;
-	r->chan = chan;
+	r->path = path;
 	r->from = from;
 	r->to = to;
-	r->n = swc_topo_route(s->topo, swc_topo_path(s->topo, chan, from, to), from, to, r->leg);
+	r->n = swc_topo_route(s->topo, path, from, to, r->leg);
 	return r;
 }
 
-int swc_symmetric_add(struct swc_symmetric *s, uint32_t step, uint32_t chan, uint32_t from,
-		      uint32_t to, uint64_t blocks, bool swap, uint32_t *hops)
+int swc_symmetric_add(struct swc_symmetric *s, uint32_t step, uint32_t chan, uint32_t path,
+		      uint32_t from, uint32_t to, uint64_t blocks, bool swap, uint32_t *hops)
 {
 	const struct swc_topo *t = s->topo;
 	bool mirrored = swc_topo_mirrored(t, chan);
@@ -330,9 +334,9 @@ int swc_symmetric_add(struct swc_symmetric *s, uint32_t step, uint32_t chan, uin
 		return 0;
 	if (t->kind == SWC_TOPO_SWITCH) {
 		*hops = 1;
-		return add_switched(s, step, a, b, blocks);
+		return add_switched(s, step, path, a, b, blocks);
 	}
-	route = route_of(s, chan, a, b);
+	route = route_of(s, path, a, b);
 	for (uint32_t i = 0; i < route->n && !ret; i++) {
 		const struct swc_topo_leg *leg = &route->leg[i];
 		uint32_t dim = leg->dim, d = t->dim[dim];
@@ -394,6 +398,20 @@ static double sum_at(const struct swc_symmetric *s, uint32_t step, uint32_t dim,
 	return sum;
 }
 
+/* On a switch, the largest sum of a rail. */
+static double peak_of_rails(const struct swc_symmetric *s, uint32_t step)
+{
+	double sum[SWC_TOPO_RAILS][2] = { 0 }, most = 0;
+
+	for (uint32_t i = s->head[step]; i; i = s->term[i - 1].next) {
+		const struct swc_term *t = &s->term[i - 1];
+
+		sum[t->base][t->up] += t->blocks;
+		most = sum[t->base][t->up] > most ? sum[t->base][t->up] : most;
+	}
+	return most;
+}
+
 /* The largest sum: at a link where a term has its maximum or its minimum. */
 static double peak_of_terms(const struct swc_symmetric *s, uint32_t step, uint32_t dim, bool up)
 {
@@ -438,7 +456,8 @@ double swc_symmetric_peak(const struct swc_symmetric *s, uint32_t step)
 		if ((double)s->mean[(size_t)step * 2 * ndims + i] > most)
 			most = (double)s->mean[(size_t)step * 2 * ndims + i];
 	for (uint32_t i = 0; s->head[step] && i < 2 * ndims; i++) {
-		double sum = peak_of_terms(s, step, i / 2, i % 2);
+		double sum = s->topo->rails > 1 ? peak_of_rails(s, step)
+						: peak_of_terms(s, step, i / 2, i % 2);
 
 		most = sum > most ? sum : most;
 	}

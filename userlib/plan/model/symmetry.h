@@ -65,8 +65,8 @@ void swc_symmetric_free(struct swc_symmetric *s);
  * A message of a visited rank. @swap: the peer sends the same range back. *hops is set to the links
  * that it crosses. 0 or -ENOMEM.
  */
-int swc_symmetric_add(struct swc_symmetric *s, uint32_t step, uint32_t chan, uint32_t from,
-		      uint32_t to, uint64_t blocks, bool swap, uint32_t *hops);
+int swc_symmetric_add(struct swc_symmetric *s, uint32_t step, uint32_t chan, uint32_t path,
+		      uint32_t from, uint32_t to, uint64_t blocks, bool swap, uint32_t *hops);
 
 /* The blocks on the most loaded link in a step. */
 double swc_symmetric_peak(const struct swc_symmetric *s, uint32_t step);

@@ -115,7 +115,10 @@ static bool add_xfer(struct swc_walk *w, struct swc_thread *t, uint32_t peer, bo
 			return false;
 		}
 		h = &t->half[t->nhalves++];
-		*h = (struct swc_half){ .peer = peer, .recv = recv, .next = index };
+		*h = (struct swc_half){ .peer = peer,
+					.recv = recv,
+					.next = index,
+					.path = w->view[t->rank].xfers[index].path };
 	}
 	h->left++;
 	h->blocks += w->view[t->rank].xfers[index].nblocks;
@@ -144,7 +147,7 @@ static void meet(struct swc_walk *w, struct swc_thread *t, struct swc_half *h)
 			i--;
 		}
 	}
-	w->met(w, from, h->recv ? t : p, n, blocks);
+	w->met(w, from, h->recv ? t : p, h->path, n, blocks);
 }
 
 /* An open step receives as many transfers of a message as it still waits for. */
@@ -236,7 +239,8 @@ static void open_net(struct swc_walk *w, struct swc_thread *t, const struct swc_
 		else if (h->recv)
 			claim_offered(w, t, h);
 		else
-			w->posted(w, t, thread_of(w, h->peer, t->chan), h->left, h->blocks);
+			w->posted(w, t, thread_of(w, h->peer, t->chan), h->path, h->left,
+				  h->blocks);
 	}
 }
 

@@ -20,6 +20,7 @@ struct swc_half {
 	uint32_t left;	  /* that have not met their counterparts */
 	uint32_t next;	  /* in the plan, the first transfer that may be one of them */
 	uint32_t claimed; /* that have been offered; the rest of left has not */
+	uint32_t path;	  /* of all of them */
 	uint64_t blocks;
 };
 
@@ -59,8 +60,8 @@ struct swc_thread {
 
 /**
  * struct swc_walk - a walk through the plans of all ranks
- * @met: called when the next @nxfers transfers between two threads have met, @blocks in all; it
- *	calls swc_walk_done() for both, at once or later
+ * @met: called when the next @nxfers transfers between two threads have met, @blocks in all, which
+ *	take the same path; it calls swc_walk_done() for both, at once or later
  * @posted: if set, called instead when a thread opens a step, once for each peer that it sends to;
  *	it calls swc_walk_offer(), and swc_walk_done() for the sender and swc_walk_arrived(), at
  *	once or later
@@ -73,9 +74,9 @@ struct swc_thread {
  */
 struct swc_walk {
 	void (*met)(struct swc_walk *w, struct swc_thread *from, struct swc_thread *to,
-		    uint32_t nxfers, uint64_t blocks);
+		    uint32_t path, uint32_t nxfers, uint64_t blocks);
 	void (*posted)(struct swc_walk *w, struct swc_thread *from, struct swc_thread *to,
-		       uint32_t nxfers, uint64_t blocks);
+		       uint32_t path, uint32_t nxfers, uint64_t blocks);
 	void (*wanted)(struct swc_walk *w, struct swc_message *m);
 	void (*over)(struct swc_walk *w, struct swc_message *m);
 	double now;

@@ -32,6 +32,8 @@
  */
 #define OWNERS_PER_CPU 8
 #define SHARE_MIN_BYTES 2048
+/* A rail that carries less than this of a vector is not worth messages of its own. */
+#define RAIL_MIN_BYTES 8192
 /* Plans that are built for the cost of a candidate whose ranks are not alike. */
 #define MOST_RANKS 512
 /* Times that differ by less count as equal. */
@@ -51,6 +53,11 @@ void swc_choices_free(struct swc_choices *c)
 	for (int i = 0; i < SWC_COLL_NR; i++)
 		free(c->coll[i].cand);
 	swc_tuning_free(&c->tuning);
+}
+
+uint32_t swc_choices_ports(const struct swc_topo *topo, uint64_t bytes)
+{
+	return topo->rails > 1 && bytes < (uint64_t)topo->rails * RAIL_MIN_BYTES;
 }
 
 enum swc_algo swc_choices_fallback(const struct swc_topo *topo, enum swc_coll coll)
@@ -79,25 +86,25 @@ static uint64_t reduced(const struct swc_plan_view *v, const struct swc_plan_ste
 	return sum;
 }
 
-/* A route of the open channel, kept for the next message. */
+/* A route, kept for the next message. */
 struct last_route {
-	uint32_t chan, from, to, hops;
+	uint32_t path, from, to, hops;
 	double slowness;
 };
 
 /* The links that a message to a node crosses, and how slow the slowest of them is. */
-static void find_route(const struct swc_topo *t, struct last_route *r, uint32_t chan, uint32_t from,
+static void find_route(const struct swc_topo *t, struct last_route *r, uint32_t path, uint32_t from,
 		       uint32_t to)
 {
 	struct swc_topo_leg leg[SWC_TOPO_DIMS];
 	uint32_t n;
 
-	if (r->hops && r->chan == chan && r->from == from && r->to == to)
+	if (r->hops && r->path == path && r->from == from && r->to == to)
 		return;
-	*r = (struct last_route){ chan, from, to, from != to, 1 };
+	*r = (struct last_route){ path, from, to, from != to, 1 };
 	if (t->kind == SWC_TOPO_SWITCH || from == to)
 		return;
-	n = swc_topo_route(t, swc_topo_path(t, chan, from, to), from, to, leg);
+	n = swc_topo_route(t, path, from, to, leg);
 	r->hops = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		r->hops += leg[i].hops;
@@ -109,7 +116,7 @@ static void find_route(const struct swc_topo *t, struct last_route *r, uint32_t 
  * Of what a step sends: the longest route, and the most blocks to one peer, in units of the fastest
  * links. What goes to a peer stands together.
  */
-static double largest(const struct swc_topo *t, const struct swc_plan_view *v, uint32_t chan,
+static double largest(const struct swc_topo *t, const struct swc_plan_view *v,
 		      const struct swc_plan_step *s, struct last_route *route, uint32_t *hops)
 {
 	const struct swc_plan_xfer *x = &v->xfers[s->first_xfer];
@@ -122,7 +129,7 @@ static double largest(const struct swc_topo *t, const struct swc_plan_view *v, u
 		uint32_t to = swc_topo_node_of(t, x[i].rank);
 		struct last_route *r = &route[swc_topo_pair(from, to)];
 
-		find_route(t, r, chan, from, to);
+		find_route(t, r, x[i].path, from, to);
 		sum = (i && x[i].rank == x[i - 1].rank ? sum : 0) + x[i].nblocks;
 		most = fmax(most, (double)sum * r->slowness);
 		*hops = r->hops > *hops ? r->hops : *hops;
@@ -145,7 +152,7 @@ static void measure(const struct swc_choices *c, const void *plan, struct swc_ca
 		for (uint32_t k = 0; k < chan->nsteps; k++) {
 			const struct swc_plan_step *s = &v.steps[chan->first_step + k];
 
-			blocks += largest(c->topo, &v, i, s, route, &longest);
+			blocks += largest(c->topo, &v, s, route, &longest);
 			hops += longest;
 			sums += reduced(&v, s);
 			steps += s->kind == SWC_STEP_NET;
@@ -176,7 +183,7 @@ static struct swc_candidate serial(const struct swc_choices *c, enum swc_coll co
 {
 	uint32_t halves = coll == SWC_ALLREDUCE ? 2 : 1, others = c->topo->nnodes - 1;
 	uint32_t rings = algo == SWC_ALGO_RING ? 1 : algo == SWC_ALGO_RING2 ? 2 : 4;
-	double share = 0.999 * others / c->topo->nnodes / rings;
+	double share = 0.999 * others / c->topo->nnodes / rings / swc_topo_rails(c->topo);
 	bool alone = c->topo->nlocal == 1;
 
 	return (struct swc_candidate){ .algo = algo,

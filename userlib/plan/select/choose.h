@@ -99,6 +99,12 @@ void swc_choices_free(struct swc_choices *c);
 struct swc_choice swc_choices_take(struct swc_choices *c, enum swc_coll coll, enum swc_dtype dtype,
 				   enum swc_redop redop, uint64_t bytes, unsigned int best);
 
+/*
+ * Ports for plans of so many bytes, as in struct swc_plan_args: one where a message for each rail of a
+ * switch would take longer than it saves, else all.
+ */
+uint32_t swc_choices_ports(const struct swc_topo *topo, uint64_t bytes);
+
 /* May an algorithm that has plans be chosen on a topology? For reasons that the model does not know. */
 bool swc_choices_suit(const struct swc_topo *topo, enum swc_coll coll, enum swc_algo algo);
 

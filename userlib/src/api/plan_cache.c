@@ -187,7 +187,7 @@ static struct swc_loaded_plan *lookup(struct swingcoll_comm *comm,
 		struct swc_loaded_plan *e = &p->entry[i];
 
 		if (e->coll == key->coll && e->algo == key->algo && e->param == key->param &&
-		    e->root == key->root) {
+		    e->ports == key->ports && e->root == key->root) {
 			if (i)
 				move_to_front(p, i);
 			return p->entry;
@@ -233,6 +233,7 @@ static int build(const struct swingcoll_comm *comm, const struct swc_loaded_plan
 		.topo = &comm->plans.topo,
 		.nranks = comm->nranks,
 		.rank = comm->rank,
+		.ports = e->ports,
 		.root = e->root,
 		.nlocal = comm->nlocal,
 		.in_place = variant == SWC_IN_PLACE,
@@ -328,6 +329,7 @@ static void choose(struct swc_plans *p, const struct swc_desc *d, uint64_t bytes
 		key->param = SWC_PARAM_DEFAULT;
 	}
 	key->algo = (uint8_t)algo;
+	key->ports = swc_choices_ports(&p->topo, bytes);
 }
 
 int swc_plans_get(struct swingcoll_comm *comm, struct swc_desc *d, enum swc_variant *wanted,

@@ -115,8 +115,9 @@ static int create_smaller(struct swingcoll_comm *comm, const struct remaining *s
 				   .rank_node = s->rank_node };
 	struct swc_node_path *paths = NULL;
 	struct swingcoll_id id;
-	char topo[48], why[SWC_TEXT_BYTES] = "";
-	int ret;
+	char topo[64], why[SWC_TEXT_BYTES] = "";
+	uint32_t rails = comm->plans.topo.rails;
+	int ret, len;
 
 	derive_id(comm, s, &id);
 	if (s->nnodes > 1) {
@@ -125,10 +126,12 @@ static int create_smaller(struct swingcoll_comm *comm, const struct remaining *s
 			return -ENOMEM;
 		place.paths = paths;
 		if (s->in_order)
-			snprintf(topo, sizeof(topo), "switch:%u*%u", s->nnodes,
-				 s->nranks / s->nnodes);
+			len = snprintf(topo, sizeof(topo), "switch:%u*%u", s->nnodes,
+				       s->nranks / s->nnodes);
 		else
-			snprintf(topo, sizeof(topo), "switch:%u", s->nranks);
+			len = snprintf(topo, sizeof(topo), "switch:%u", s->nranks);
+		if (rails)
+			snprintf(topo + len, sizeof(topo) - (size_t)len, "@%urails", rails);
 		opts.topo = topo;
 	}
 	ret = swc_comm_create(out, &id, (int)s->nranks, (int)s->rank, &opts,

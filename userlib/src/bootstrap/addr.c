@@ -134,6 +134,23 @@ int swc_addr_choose(struct swc_boot_addr *addr, struct swc_boot_iface *iface, si
 
 /* ---- this node ---- */
 
+/* Virtual interfaces have none. */
+static uint16_t speed_of(const char *name)
+{
+	char path[64];
+	FILE *f;
+	int mbps = 0;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/speed", name);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%d", &mbps) != 1 || mbps < 0)
+		mbps = 0;
+	fclose(f);
+	return (uint16_t)(mbps / 100 < UINT16_MAX ? mbps / 100 : UINT16_MAX);
+}
+
 /* Take an address that other nodes can use: not of the loopback, and not link-local. */
 static bool take(struct swc_boot_iface *to, const struct ifaddrs *from)
 {
@@ -142,6 +159,7 @@ static bool take(struct swc_boot_iface *to, const struct ifaddrs *from)
 		return false;
 	snprintf(to->name, sizeof(to->name), "%s", from->ifa_name);
 	to->addr.family = from->ifa_addr->sa_family;
+	to->addr.speed = speed_of(to->name);
 	if (to->addr.family == AF_INET) {
 		const struct sockaddr_in *in = (const void *)from->ifa_addr;
 

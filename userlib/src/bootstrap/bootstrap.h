@@ -27,7 +27,7 @@
 /* An IP address. @scope: for a link-local one, the index of its interface on this node; else 0. */
 struct swc_boot_addr {
 	uint16_t family; /* AF_INET or AF_INET6 */
-	uint16_t resv;
+	uint16_t speed;	 /* of its interface in units of 100 Mbit/s, 0: not known */
 	uint32_t scope;
 	uint8_t bytes[16];
 };
@@ -151,7 +151,7 @@ struct swc_boot_record {
 };
 
 #define SWC_BOOT_MAGIC 0x42435753u /* "SWCB" */
-#define SWC_BOOT_VERSION 4
+#define SWC_BOOT_VERSION 5
 
 /**
  * struct swc_world - all ranks and where they are

@@ -229,8 +229,27 @@ static int fit(const struct swc_world *w, const char *text, struct swc_topo *t, 
 	return -EINVAL;
 }
 
-int swc_world_topo(const struct swc_world *w, const char *text, struct swc_topo *topo, char *why,
-		   size_t why_bytes)
+/*
+ * Rails of all nodes, which share vectors evenly: one if some of them are known to be slower, 0 if there
+ * is no other.
+ */
+static uint32_t count_rails(const struct swc_world *w)
+{
+	uint32_t least = SWC_TOPO_RAILS;
+
+	for (uint32_t i = 0; i < w->nnodes; i++)
+		if (w->rec[w->leader[i]].naddrs < least)
+			least = w->rec[w->leader[i]].naddrs;
+	for (uint32_t i = 0; i < w->nnodes; i++)
+		for (uint32_t k = 1; k < least; k++)
+			if (w->rec[w->leader[i]].addr[k].speed !=
+			    w->rec[w->leader[i]].addr[0].speed)
+				return 1;
+	return w->nnodes > 1 && least > 1 ? least : 0;
+}
+
+static int find_topo(const struct swc_world *w, const char *text, struct swc_topo *topo, char *why,
+		     size_t why_bytes)
 {
 	int ret;
 
@@ -245,6 +264,16 @@ int swc_world_topo(const struct swc_world *w, const char *text, struct swc_topo 
 	ret = fit(w, text, topo, why, why_bytes);
 	if (ret)
 		swc_topo_free(topo);
+	return ret;
+}
+
+int swc_world_topo(const struct swc_world *w, const char *text, struct swc_topo *topo, char *why,
+		   size_t why_bytes)
+{
+	int ret = find_topo(w, text, topo, why, why_bytes);
+
+	if (!ret && topo->kind == SWC_TOPO_SWITCH && !topo->rails)
+		topo->rails = count_rails(w);
 	return ret;
 }
 
