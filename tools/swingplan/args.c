@@ -91,6 +91,17 @@ static const struct cli_option options[OPTION_NR] = {
 	[OPTION_OVERLAP] = { OPTION_OVERLAP, 0, "overlap", "KIND",
 			     "how the ranks' places overlap: " SPARSE_OVERLAPS
 			     " (default independent)" },
+	[OPTION_GRAPH] = { OPTION_GRAPH, 'g', "graph", "FILE",
+			   "network as a list of links, see swingplan(1); - is standard input" },
+	[OPTION_ROOTS] = { OPTION_ROOTS, 0, "roots", "R",
+			   "equal: as many trees from each rank (default); any: as is fastest, "
+			   "for allreduce" },
+	[OPTION_ROOT_NAME] = { OPTION_ROOT_NAME, 'R', "root", "R",
+			       "root of broadcast and reduce: its name or number (default 0)" },
+	[OPTION_OUT_PLANS] = { OPTION_OUT_PLANS, 0, "out", "FILE", "write the plans to this file" },
+	[OPTION_MEMBERS] = { OPTION_MEMBERS, 0, "members", "A,B[,C]...",
+			     "only these ranks take part; the others forward (default: all)" },
+	[OPTION_TREES] = { OPTION_TREES, 0, "trees", NULL, "print the trees" },
 	[OPTION_JSON] = { OPTION_JSON, 'j', "json", NULL, "print JSON" },
 };
 
@@ -130,6 +141,7 @@ static void coll_arg(struct plan_options *opt, const struct cli *cli, bool all_p
 static void option_arg(struct plan_options *opt, struct cli *cli, int id)
 {
 	static const char *const models[] = { "step", "flow", "simple", NULL };
+	static const char *const roots[] = { "equal", "any", NULL };
 
 	switch (id) {
 	case OPTION_ALGO:
@@ -208,6 +220,7 @@ static void option_arg(struct plan_options *opt, struct cli *cli, int id)
 		break;
 	case OPTION_OUT_DIR:
 	case OPTION_OUT_FILE:
+	case OPTION_OUT_PLANS:
 		opt->out = cli->value;
 		break;
 	case OPTION_SPEC:
@@ -225,6 +238,21 @@ static void option_arg(struct plan_options *opt, struct cli *cli, int id)
 	case OPTION_OVERLAP:
 		if (sparse_parse_overlap(cli->value, &opt->input))
 			cli_expected(cli, SPARSE_OVERLAPS);
+		break;
+	case OPTION_GRAPH:
+		opt->graph = cli->value;
+		break;
+	case OPTION_ROOTS:
+		opt->any_roots = cli_choice(cli, roots) == 1;
+		break;
+	case OPTION_ROOT_NAME:
+		opt->root_name = cli->value;
+		break;
+	case OPTION_MEMBERS:
+		opt->members = cli->value;
+		break;
+	case OPTION_TREES:
+		opt->trees = true;
 		break;
 	case OPTION_JSON:
 		opt->json = true;

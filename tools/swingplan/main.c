@@ -80,6 +80,12 @@ static const struct verb verbs[] = {
 	  .needs = BIT(SPARSE_RANKS) | BIT(COUNT) | BIT(DENSITY),
 	  .notes = "The ranks form a ring.",
 	  .run = sparse_run },
+	{ .name = "forest",
+	  .text = "the fastest trees on any network, and plans of them",
+	  .takes = BIT(GRAPH) | BIT(TOPO) | BIT(OP) | BIT(ROOTS) | BIT(ROOT_NAME) | BIT(MEMBERS) |
+		   BIT(TREES) | BIT(OUT_PLANS),
+	  .notes = "The graph file is described in swingplan(1).",
+	  .run = forest_run },
 	{ .name = "figures",
 	  .text = "tables that compare the algorithms on a set of tori, as text and JSON",
 	  .takes = BIT(TOPO) | BIT(OUT_DIR),

@@ -42,9 +42,12 @@ struct plan_options {
 	bool json;
 	const char *tuning;
 	const char *out;
-	const char *file; /* import */
-	const char *spec; /* allocate, orders */
-	uint64_t count;	  /* sparse */
+	const char *file;  /* import */
+	const char *spec;  /* allocate, orders */
+	const char *graph; /* forest */
+	const char *members, *root_name;
+	bool any_roots, trees;
+	uint64_t count; /* sparse */
 	struct sparse_input input;
 };
 
@@ -85,6 +88,12 @@ enum plan_option {
 	OPTION_COUNT,
 	OPTION_DENSITY,
 	OPTION_OVERLAP,
+	OPTION_GRAPH,
+	OPTION_ROOTS,
+	OPTION_ROOT_NAME,
+	OPTION_OUT_PLANS,
+	OPTION_MEMBERS,
+	OPTION_TREES,
 	OPTION_JSON,
 	OPTION_NR
 };
@@ -187,5 +196,6 @@ int figures_run(const struct plan_options *opt);
 int allocate_run(const struct plan_options *opt);
 int orders_run(const struct plan_options *opt);
 int sparse_run(const struct plan_options *opt);
+int forest_run(const struct plan_options *opt);
 
 #endif /* SWINGPLAN_H */

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* swingplan forest: forest.c finds trees, forest_print.c prints them, forest_lp.c shares links by GLPK. */
+#ifndef SWINGPLAN_FOREST_H
+#define SWINGPLAN_FOREST_H
+
+#include "swingplan.h"
+
+#include "plan/forest/phase.h"
+
+/**
+ * struct forest - what is asked for, and what was found
+ * @g: the network
+ * @named: nodes are called as in a file, else by their numbers
+ * @unit: Gbit/s of a unit of capacity, 0 if not known
+ * @root: of broadcast and reduce
+ * @bound: by direction, down and up, of equal roots
+ * @rate: units of capacity in which the whole vector moves: of one root, or of any roots
+ * @x: by rank: its part of the rate, of any roots
+ * @equal_time: time by equal roots
+ * @phase: down and up; made if @has
+ * @scale: trees of weight 1 for a unit of capacity
+ */
+struct forest {
+	const struct plan_options *opt;
+	struct swc_graph g;
+	bool named;
+	double unit;
+	uint32_t root;
+	struct swc_bound bound[2];
+	double rate, *x, equal_time;
+	struct swc_phase phase[2];
+	bool has[2];
+};
+
+enum {
+	DOWN,
+	UP
+};
+
+/* forest_print.c */
+void forest_print(const struct forest *f);
+void forest_print_json(struct forest *f);
+
+#endif /* SWINGPLAN_FOREST_H */
