@@ -118,6 +118,8 @@ enum swc_symmetry swc_algo_symmetry(const struct swc_plan_args *args, const stru
  *	RECV may be left out; algorithms need not leave it out. Ranks may differ in this
  * @channels: channels to spread over, 0 for the algorithm's own choice
  * @ports: links of a node to use at once, 0 for all that the topology has and the algorithm can use
+ * @given, @given_bytes: by rank: plans that there are, such as from a file, or NULL. They are taken as
+ *	they are, whatever @algo, @param, @channels and @ports say
  */
 struct swc_plan_args {
 	enum swc_coll coll;
@@ -132,6 +134,8 @@ struct swc_plan_args {
 	bool others_only;
 	uint32_t channels;
 	uint32_t ports;
+	const void *const *given;
+	const size_t *given_bytes;
 };
 
 #define SWC_PARAM_DEFAULT (-1)

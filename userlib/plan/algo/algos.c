@@ -192,7 +192,7 @@ int swc_algo_parse(const char *name, int32_t *param)
  */
 enum swc_symmetry swc_algo_symmetry(const struct swc_plan_args *a, const struct swc_topo *t)
 {
-	bool bine = a->algo == SWC_ALGO_BINE && a->coll == SWC_ALLTOALL;
+	bool bine = !a->given && a->algo == SWC_ALGO_BINE && a->coll == SWC_ALLTOALL;
 	enum swc_symmetry s = bine		      ? SWC_SYMMETRY_SWING
 			      : a->algo < SWC_ALGO_NR ? algos[a->algo].symmetry
 						      : SWC_SYMMETRY_NONE;
@@ -200,6 +200,8 @@ enum swc_symmetry swc_algo_symmetry(const struct swc_plan_args *a, const struct 
 	bool in_rows = a->algo != SWC_ALGO_BUCKET && a->algo != SWC_ALGO_BUCKET2 &&
 		       a->algo != SWC_ALGO_SPLIT && s == SWC_SYMMETRY_SHIFT;
 
+	if (a->given)
+		return SWC_SYMMETRY_NONE;
 	if (t->nlocal == 1 && t->nnodes > 2 && algos[a->algo].info.serial &&
 	    (t->kind == SWC_TOPO_MESH || t->ndims > 1))
 		return SWC_SYMMETRY_RING;
@@ -343,6 +345,29 @@ static int build(struct swc_builder *b, const struct swc_topo *topo, struct swc_
 	return build_on_rails(b, algos[a->algo].build, rails);
 }
 
+/* A copy of a plan that there is. */
+static int take_given(struct swc_builder *b, void **plan, size_t *bytes)
+{
+	const struct swc_plan_args *a = b->args;
+	const struct swc_plan_header *h = a->given[a->rank];
+
+	if (h->coll != a->coll || h->nranks != a->nranks || h->root != a->root) {
+		swc_build_refuse(b,
+				 "the plans are for another collective, root or number of ranks");
+		return -EOPNOTSUPP;
+	}
+	if (a->in_place && h->flags & SWC_PLAN_NOT_IN_PLACE) {
+		swc_build_refuse(b, "the plans are not for operations in place");
+		return -EOPNOTSUPP;
+	}
+	*plan = malloc(a->given_bytes[a->rank]);
+	if (!*plan)
+		return -ENOMEM;
+	memcpy(*plan, h, a->given_bytes[a->rank]);
+	*bytes = a->given_bytes[a->rank];
+	return 0;
+}
+
 int swc_plan_build(const struct swc_plan_args *a, void **plan, size_t *bytes, char *why,
 		   size_t why_bytes)
 {
@@ -358,8 +383,11 @@ int swc_plan_build(const struct swc_plan_args *a, void **plan, size_t *bytes, ch
 		.why = why,
 		.why_bytes = why ? why_bytes : 0,
 	};
-	int ret = check_args(&b);
+	int ret;
 
+	if (a->given && a->rank < a->nranks)
+		return take_given(&b, plan, bytes);
+	ret = check_args(&b);
 	if (ret)
 		return ret;
 	swc_plan_write_begin(&b.w, (uint8_t)a->coll, a->nranks, a->rank, a->root);

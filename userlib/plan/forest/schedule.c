@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Schedules. Each tree carries a part of the vector, in proportion to its weight; segments of it follow
+ * one another, one step apart: in step s + d segment s crosses the edges whose data has come d steps
+ * after the segment began. A tree that goes up begins with its farthest leaves, and a node sends its
+ * sum one step after it has received from all its children; then the segment goes down. So in each
+ * step, once the trees are filled, every edge of every tree carries a segment, and links are loaded as
+ * the forest says. Ranks do not wait for others than those that they exchange messages with.
+ *
+ * A step ends when all its messages are complete; several channels with segments of their own keep
+ * links busy meanwhile.
+ *
+ * Parts are whole numbers of blocks: the smallest are taken whose time is within half a percent of the
+ * best ones.
+ */
+#include "plan/forest/schedule.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/text.h"
+
+#define MOST_BLOCKS 512 /* of a segment of all trees of a shard */
+#define NEARLY 1.005
+
+/* ---- trees to flows ---- */
+
+static int add_flow(struct swc_schedule *s, const struct swc_tree *up, const struct swc_tree *down,
+		    int64_t weight)
+{
+	s->flow[s->nflows++] = (struct swc_flow_tree){ .up = up, .down = down, .weight = weight };
+	return 0;
+}
+
+static void one_way(struct swc_schedule *s, const struct swc_forest *f, bool up)
+{
+	for (uint32_t i = 0; i < f->ntrees; i++)
+		add_flow(s, up ? &f->tree[i] : NULL, up ? NULL : &f->tree[i], f->tree[i].weight);
+}
+
+static uint32_t end_of_root(const struct swc_forest *f, uint32_t from)
+{
+	uint32_t end = from;
+
+	while (end < f->ntrees && f->tree[end].root == f->tree[from].root)
+		end++;
+	return end;
+}
+
+/* Pair the trees of a root: shallow ones up with deep ones down. */
+static void pair_root(struct swc_schedule *s, const struct swc_tree *up, uint32_t nup,
+		      const struct swc_tree *down, uint32_t ndown)
+{
+	uint32_t i = 0, j = ndown;
+	int64_t left_up = 0, left_down = 0;
+
+	for (;;) {
+		int64_t d;
+
+		if (!left_up)
+			left_up = i < nup ? up[i++].weight : 0;
+		if (!left_down)
+			left_down = j ? down[--j].weight : 0;
+		d = left_up < left_down ? left_up : left_down;
+		if (!d)
+			return;
+		add_flow(s, &up[i - 1], &down[j], d);
+		left_up -= d;
+		left_down -= d;
+	}
+}
+
+static void both_ways(struct swc_schedule *s, const struct swc_forest *up,
+		      const struct swc_forest *down)
+{
+	for (uint32_t i = 0, j = 0; i < up->ntrees && j < down->ntrees;) {
+		uint32_t iend = end_of_root(up, i), jend = end_of_root(down, j);
+
+		pair_root(s, &up->tree[i], iend - i, &down->tree[j], jend - j);
+		i = iend;
+		j = jend;
+	}
+}
+
+static uint32_t depth_of(const struct swc_tree *t)
+{
+	return t ? t->depth : 0;
+}
+
+uint32_t swc_schedule_depth(const struct swc_phase *up, const struct swc_phase *down)
+{
+	uint32_t most[2] = { 0 };
+
+	for (int i = 0; i < 2; i++) {
+		const struct swc_phase *p = i ? up : down;
+
+		for (uint32_t k = 0; p && k < p->forest.ntrees; k++)
+			if (p->forest.tree[k].depth > most[i])
+				most[i] = p->forest.tree[k].depth;
+	}
+	return most[0] + most[1];
+}
+
+/* ---- flows to blocks ---- */
+
+static bool has_shards(enum swc_coll coll)
+{
+	return coll == SWC_ALLGATHER || coll == SWC_REDUCE_SCATTER;
+}
+
+static uint32_t root_of(const struct swc_flow_tree *f)
+{
+	return f->up ? f->up->root : f->down->root;
+}
+
+/* Behind the last flow of the same shard. */
+static uint32_t end_of_shard(const struct swc_schedule *s, uint32_t from)
+{
+	uint32_t end = from;
+
+	while (end < s->nflows &&
+	       (!has_shards(s->args.coll) || root_of(&s->flow[end]) == root_of(&s->flow[from])))
+		end++;
+	return end;
+}
+
+/* Give @n blocks to the flows of a shard, by largest remainders. */
+static void apportion(struct swc_flow_tree *flow, uint32_t nflows, uint32_t n)
+{
+	double all = 0;
+	uint32_t given = 0;
+
+	for (uint32_t i = 0; i < nflows; i++)
+		all += (double)flow[i].weight;
+	for (uint32_t i = 0; i < nflows; i++) {
+		flow[i].blocks = (uint32_t)(n * (double)flow[i].weight / all + 1e-9);
+		given += flow[i].blocks;
+	}
+	for (; given < n; given++) {
+		uint32_t next = 0;
+		double most = -1;
+
+		for (uint32_t i = 0; i < nflows; i++) {
+			double rest = n * (double)flow[i].weight / all - flow[i].blocks;
+
+			if (rest > most + 1e-9) {
+				most = rest;
+				next = i;
+			}
+		}
+		flow[next].blocks++;
+	}
+}
+
+static void apportion_all(struct swc_schedule *s, uint32_t n)
+{
+	for (uint32_t i = 0, end; i < s->nflows; i = end) {
+		end = end_of_shard(s, i);
+		apportion(&s->flow[i], end - i, n);
+	}
+}
+
+static void add_loads(const struct swc_phase *p, const struct swc_tree *t, uint32_t blocks,
+		      double *load)
+{
+	for (uint32_t i = 1; i < p->forest.nranks; i++) {
+		uint32_t v = t->order[i];
+
+		load[swc_graph_find(&p->splitting.direct, t->parent[v], v)] += blocks;
+	}
+}
+
+/* The time of a segment over its share of a shard, in any unit; the phases one after the other. */
+static double time_of(const struct swc_schedule *s, uint32_t n, double *load)
+{
+	double time = 0;
+
+	for (int k = 0; k < 2; k++) {
+		const struct swc_phase *p = k ? s->args.up : s->args.down;
+		double most = 0;
+
+		if (!p)
+			continue;
+		memset(load, 0, p->splitting.direct.nlinks * sizeof(*load));
+		for (uint32_t i = 0; i < s->nflows; i++)
+			if (s->flow[i].blocks)
+				add_loads(p, k ? s->flow[i].up : s->flow[i].down, s->flow[i].blocks,
+					  load);
+		for (uint32_t i = 0; i < p->splitting.direct.nlinks; i++)
+			most = fmax(most, load[i] / (double)p->splitting.direct.link[i].capacity);
+		time += most;
+	}
+	return time / n;
+}
+
+static int64_t weight_of_shard(const struct swc_schedule *s)
+{
+	int64_t all = 0;
+
+	for (uint32_t i = 0, end = end_of_shard(s, 0); i < end; i++)
+		all += s->flow[i].weight;
+	return all;
+}
+
+/* Returns the blocks of a segment of a shard, 0 without memory. */
+static uint32_t find_blocks(struct swc_schedule *s, uint32_t most)
+{
+	uint32_t links = 1, n;
+	double *load, best = INFINITY, *time;
+
+	for (int k = 0; k < 2; k++) {
+		const struct swc_phase *p = k ? s->args.up : s->args.down;
+
+		if (p && p->splitting.direct.nlinks > links)
+			links = p->splitting.direct.nlinks;
+	}
+	if (weight_of_shard(s) < most)
+		most = (uint32_t)weight_of_shard(s);
+	load = calloc(links, sizeof(*load));
+	time = calloc(most + 1u, sizeof(*time));
+	if (!load || !time) {
+		free(load);
+		free(time);
+		return 0;
+	}
+	for (n = 1; n <= most; n++) {
+		apportion_all(s, n);
+		time[n] = time_of(s, n, load);
+		best = fmin(best, time[n]);
+	}
+	for (n = 1; n < most && time[n] > best * NEARLY; n++)
+		;
+	apportion_all(s, n);
+	free(load);
+	free(time);
+	return n;
+}
+
+static void place(struct swc_schedule *s)
+{
+	for (uint32_t i = 0, end; i < s->nflows; i = end) {
+		uint32_t at = has_shards(s->args.coll) ? root_of(&s->flow[i]) * s->shard_blocks : 0;
+
+		end = end_of_shard(s, i);
+		for (uint32_t k = i; k < end; k++) {
+			s->flow[k].first = at;
+			at += s->flow[k].blocks * s->args.pieces;
+		}
+	}
+}
+
+int swc_schedule_make(struct swc_schedule *s, const struct swc_schedule_args *a, char *why,
+		      size_t why_bytes)
+{
+	const struct swc_forest *up = a->up ? &a->up->forest : NULL;
+	const struct swc_forest *down = a->down ? &a->down->forest : NULL;
+	uint32_t shards, most, n, deepest = 0;
+
+	*s = (struct swc_schedule){ .args = *a, .nranks = up ? up->nranks : down->nranks };
+	s->flow = calloc((up ? up->ntrees : 0u) + (down ? down->ntrees : 0u) + 1, sizeof(*s->flow));
+	if (!s->flow)
+		return -ENOMEM;
+	if (up && down)
+		both_ways(s, up, down);
+	else
+		one_way(s, up ? up : down, up);
+	shards = has_shards(a->coll) ? s->nranks : 1;
+	most = SWC_PLAN_MAX_BLOCKS / shards / a->pieces;
+	if (!most) {
+		swc_schedule_free(s);
+		return swc_text_refuse(why, why_bytes, "%u segments are too many: take fewer",
+				       a->pieces);
+	}
+	n = find_blocks(s, most < MOST_BLOCKS ? most : MOST_BLOCKS);
+	if (!n) {
+		swc_schedule_free(s);
+		return -ENOMEM;
+	}
+	s->shard_blocks = n * a->pieces;
+	place(s);
+	for (uint32_t i = 0; i < s->nflows; i++) {
+		uint32_t d = depth_of(s->flow[i].up) + depth_of(s->flow[i].down);
+
+		deepest = d > deepest ? d : deepest;
+	}
+	s->steps = (a->pieces + a->channels - 1) / a->channels - 1 + deepest;
+	return 0;
+}
+
+void swc_schedule_free(struct swc_schedule *s)
+{
+	free(s->flow);
+	s->flow = NULL;
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * One rank's part of a schedule, as a plan. Both ends of a message go through the flows in the same
+ * order, so the n-th send of one is the n-th receive of the other.
+ *
+ * Sums are kept in RECV where a rank has one for these blocks, else in kernel memory. Blocks that are
+ * on their way down are complete: they carry the mark where they come from the root of an allgather
+ * or a broadcast, and those of a sum where the root has received the last part of it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/forest/schedule.h"
+#include "plan/hash.h"
+#include "plan/text.h"
+
+/**
+ * struct place - where a rank is in the trees of a flow
+ * @up_at: steps after a segment begins until this rank sends it up
+ * @down_at: until it sends it down
+ * @up_child, @down_child: children, as indexes into struct writer
+ */
+struct place {
+	uint32_t up_at, down_at;
+	uint32_t up_child, nup, down_child, ndown;
+};
+
+struct writer {
+	const struct swc_schedule *s;
+	uint32_t rank;
+	struct swc_plan_writer *w;
+	struct place *place;
+	uint32_t *child;
+	bool failed;
+};
+
+static uint32_t depth_in(const struct swc_tree *t, uint32_t rank)
+{
+	uint32_t depth = 0;
+
+	for (; rank != t->root; rank = t->parent[rank])
+		depth++;
+	return depth;
+}
+
+static uint32_t add_children(const struct swc_tree *t, uint32_t nranks, uint32_t rank, uint32_t *at)
+{
+	uint32_t n = 0;
+
+	for (uint32_t v = 0; v < nranks; v++)
+		if (t->parent[v] == rank && v != t->root)
+			at[n++] = v;
+	return n;
+}
+
+/* Children of a rank in one tree are at most nranks - 1, but in all of them hardly more than trees. */
+static int find_places(struct writer *r)
+{
+	const struct swc_schedule *s = r->s;
+	uint32_t n = 0, room = 2 * s->nflows + s->nranks;
+
+	r->place = calloc(s->nflows + 1u, sizeof(*r->place));
+	r->child = calloc(room, sizeof(*r->child));
+	if (!r->place || !r->child)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->nflows; i++) {
+		const struct swc_flow_tree *f = &s->flow[i];
+		struct place *p = &r->place[i];
+
+		if (room - n < 2 * s->nranks) {
+			uint32_t *more = reallocarray(r->child, room *= 2, sizeof(*more));
+
+			if (!more)
+				return -ENOMEM;
+			r->child = more;
+			i--;
+			continue;
+		}
+		if (f->up) {
+			p->up_at = f->up->depth - depth_in(f->up, r->rank);
+			p->up_child = n;
+			p->nup = add_children(f->up, s->nranks, r->rank, r->child + n);
+			n += p->nup;
+		}
+		if (f->down) {
+			p->down_at = (f->up ? f->up->depth : 0) + depth_in(f->down, r->rank);
+			p->down_child = n;
+			p->ndown = add_children(f->down, s->nranks, r->rank, r->child + n);
+			n += p->ndown;
+		}
+	}
+	return 0;
+}
+
+/* ---- transfers ---- */
+
+/* Two links between two nodes take turns. */
+static uint8_t path_of(const struct writer *r, const struct swc_flow_tree *f, uint32_t piece,
+		       uint32_t peer)
+{
+	const struct swc_topo *t = r->s->args.topo;
+
+	if (!t || t->kind == SWC_TOPO_SWITCH)
+		return 0;
+	return (uint8_t)((piece + (uint32_t)(f - r->s->flow)) % swc_topo_npaths(t, r->rank, peer));
+}
+
+static struct swc_plan_xfer xfer_of(const struct writer *r, const struct swc_flow_tree *f,
+				    uint32_t piece, uint32_t peer, enum swc_buf buf)
+{
+	return (struct swc_plan_xfer){ .rank = peer,
+				       .first_block = f->first + piece * f->blocks,
+				       .nblocks = f->blocks,
+				       .buf = (uint8_t)buf,
+				       .path = path_of(r, f, piece, peer) };
+}
+
+static void write_xfer(struct writer *r, bool recv, struct swc_plan_xfer x)
+{
+	if (r->failed || !swc_plan_tables_reserve(r->w)) {
+		r->failed = true;
+		return;
+	}
+	if (recv)
+		swc_plan_write_recv(r->w, &x);
+	else
+		swc_plan_write_send(r->w, &x);
+}
+
+/* Where a rank's sums of this flow are. */
+static enum swc_buf sums(const struct writer *r, const struct swc_flow_tree *f)
+{
+	bool own = r->s->args.coll == SWC_ALLREDUCE || f->up->root == r->rank;
+
+	return own ? SWC_BUF_RECV : SWC_BUF_SCRATCH;
+}
+
+static bool is_source(const struct writer *r, const struct swc_flow_tree *f)
+{
+	return !f->up && f->down->root == r->rank;
+}
+
+/* Is one of the channel's segments there @at steps after it began? Then *piece is it. */
+static bool piece_of(const struct swc_schedule *s, uint32_t chan, uint32_t step, uint32_t at,
+		     uint32_t *piece)
+{
+	uint32_t first = (uint32_t)((uint64_t)s->args.pieces * chan / s->args.channels);
+	uint32_t end = (uint32_t)((uint64_t)s->args.pieces * (chan + 1) / s->args.channels);
+
+	*piece = first + step - at;
+	return step >= at && *piece < end;
+}
+
+static void write_sends(struct writer *r, uint32_t chan, uint32_t step)
+{
+	const struct swc_schedule *s = r->s;
+
+	for (uint32_t i = 0; i < s->nflows; i++) {
+		const struct swc_flow_tree *f = &s->flow[i];
+		const struct place *p = &r->place[i];
+		uint32_t piece;
+
+		if (!f->blocks)
+			continue;
+		if (f->up && f->up->root != r->rank && piece_of(s, chan, step, p->up_at, &piece))
+			write_xfer(r, false,
+				   xfer_of(r, f, piece, f->up->parent[r->rank],
+					   p->nup ? sums(r, f) : SWC_BUF_SEND));
+		for (uint32_t k = 0; k < p->ndown && piece_of(s, chan, step, p->down_at, &piece);
+		     k++) {
+			struct swc_plan_xfer x = xfer_of(r, f, piece, r->child[p->down_child + k],
+							 is_source(r, f) ? SWC_BUF_SEND
+									 : SWC_BUF_RECV);
+
+			x.flags = SWC_XFER_STORED;
+			write_xfer(r, false, x);
+		}
+	}
+}
+
+static void write_recvs(struct writer *r, uint32_t chan, uint32_t step)
+{
+	const struct swc_schedule *s = r->s;
+
+	for (uint32_t i = 0; i < s->nflows; i++) {
+		const struct swc_flow_tree *f = &s->flow[i];
+		const struct place *p = &r->place[i];
+		struct swc_plan_xfer x;
+		uint32_t piece;
+
+		if (!f->blocks)
+			continue;
+		/* One step before this rank passes on what it gets. */
+		for (uint32_t k = 0; k < p->nup && piece_of(s, chan, step + 1, p->up_at, &piece);
+		     k++) {
+			x = xfer_of(r, f, piece, r->child[p->up_child + k], sums(r, f));
+			x.operand = (uint8_t)(k ? sums(r, f) : SWC_BUF_SEND);
+			x.flags = SWC_XFER_REDUCE;
+			if (f->up->root == r->rank && k + 1 == p->nup)
+				x.flags |= SWC_XFER_FINAL;
+			write_xfer(r, true, x);
+		}
+		if (f->down && f->down->root != r->rank &&
+		    piece_of(s, chan, step + 1, p->down_at, &piece)) {
+			x = xfer_of(r, f, piece, f->down->parent[r->rank], SWC_BUF_RECV);
+			if (!f->up && x.rank == f->down->root)
+				x.flags = SWC_XFER_FINAL;
+			write_xfer(r, true, x);
+		}
+	}
+}
+
+/* What a rank contributes to its own result, of this channel's segments. */
+static void write_copy(struct writer *r, uint32_t chan)
+{
+	const struct swc_schedule *s = r->s;
+	uint32_t first, end;
+
+	piece_of(s, chan, 0, 0, &first);
+	end = (uint32_t)((uint64_t)s->args.pieces * (chan + 1) / s->args.channels);
+	for (uint32_t i = 0; i < s->nflows; i++) {
+		struct swc_plan_xfer x;
+
+		if (!is_source(r, &s->flow[i]) || !s->flow[i].blocks)
+			continue;
+		x = (struct swc_plan_xfer){ .rank = r->rank,
+					    .first_block = s->flow[i].first +
+							   first * s->flow[i].blocks,
+					    .nblocks = (end - first) * s->flow[i].blocks,
+					    .buf = SWC_BUF_SEND };
+		if (!swc_plan_tables_reserve(r->w)) {
+			r->failed = true;
+			return;
+		}
+		swc_plan_write_step(r->w, SWC_STEP_LOCAL);
+		write_xfer(r, false, x);
+		x.buf = SWC_BUF_RECV;
+		x.flags = SWC_XFER_FINAL;
+		write_xfer(r, true, x);
+	}
+}
+
+static void set_scratch(struct writer *r)
+{
+	struct swc_plan_window *w = &r->w->hdr.window[SWC_BUF_SCRATCH];
+	uint32_t first = UINT32_MAX, end = 0;
+
+	for (uint32_t i = 0; i < r->s->nflows; i++) {
+		const struct swc_flow_tree *f = &r->s->flow[i];
+		uint32_t behind = f->first + f->blocks * r->s->args.pieces;
+
+		if (!f->up || !f->blocks || !r->place[i].nup || sums(r, f) != SWC_BUF_SCRATCH)
+			continue;
+		first = f->first < first ? f->first : first;
+		end = behind > end ? behind : end;
+	}
+	if (end)
+		*w = (struct swc_plan_window){ first, end - first };
+}
+
+int swc_schedule_write(const struct swc_schedule *s, uint32_t rank, struct swc_plan_writer *w)
+{
+	struct writer r = { .s = s, .rank = rank, .w = w };
+	int ret = find_places(&r);
+
+	if (ret)
+		goto out;
+	swc_plan_write_blocks(w, s->shard_blocks);
+	set_scratch(&r);
+	for (uint32_t chan = 0; chan < s->args.channels && !r.failed && !ret; chan++) {
+		if (!swc_plan_tables_reserve(w))
+			r.failed = true;
+		else
+			swc_plan_write_channel(w);
+		for (uint32_t step = 0; step < s->steps && !r.failed; step++) {
+			swc_plan_write_drop_empty(w);
+			if (!swc_plan_tables_reserve(w)) {
+				r.failed = true;
+				break;
+			}
+			swc_plan_write_step(w, SWC_STEP_NET);
+			write_sends(&r, chan, step);
+			write_recvs(&r, chan, step);
+		}
+		swc_plan_write_drop_empty(w);
+		write_copy(&r, chan);
+		if (swc_plan_write_bytes(w) > SWC_MAX_PLAN_BYTES)
+			ret = -EFBIG;
+	}
+	if (r.failed)
+		ret = -ENOMEM;
+out:
+	free(r.place);
+	free(r.child);
+	return ret;
+}
+
+/* A hash of the schedule. */
+static uint64_t family(const struct swc_schedule *s)
+{
+	uint64_t hash = SWC_HASH_START;
+
+	hash = swc_hash_u32(hash, s->args.coll);
+	hash = swc_hash_u32(hash, s->args.root);
+	hash = swc_hash_u32(hash, s->args.pieces);
+	hash = swc_hash_u32(hash, s->args.channels);
+	for (uint32_t i = 0; i < s->nflows; i++) {
+		const struct swc_tree *tree[] = { s->flow[i].up, s->flow[i].down };
+
+		hash = swc_hash_u32(hash, s->flow[i].blocks);
+		for (int k = 0; k < 2; k++)
+			for (uint32_t v = 0; tree[k] && v < s->nranks; v++)
+				hash = swc_hash_u32(hash, tree[k]->parent[v]);
+	}
+	return hash;
+}
+
+int swc_schedule_plan(const struct swc_schedule *s, uint32_t rank, void **plan, size_t *bytes,
+		      char *why, size_t why_bytes)
+{
+	struct swc_plan_writer w = { 0 };
+	int ret;
+
+	swc_plan_write_begin(&w, (uint8_t)s->args.coll, s->nranks, rank, s->args.root);
+	strcpy(w.hdr.name, "forest");
+	w.hdr.family = family(s);
+	ret = swc_schedule_write(s, rank, &w);
+	if (!ret)
+		ret = swc_plan_tables_pack(&w, plan, bytes);
+	swc_plan_tables_free(&w);
+	if (ret == -EFBIG)
+		return swc_text_refuse(why, why_bytes,
+				       "%u segments need a plan of more than %u bytes: take fewer",
+				       s->args.pieces, SWC_MAX_PLAN_BYTES);
+	return ret;
+}
