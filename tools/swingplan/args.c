@@ -21,7 +21,7 @@
 static const struct cli_option options[OPTION_NR] = {
 	[OPTION_ALGO] = { OPTION_ALGO, 'a', "algo", "A[,A]...",
 			  "algorithms, with a parameter as in swing-h:2 if they have one; all: every "
-			  "one that is possible" },
+			  "one that is possible; file:PATH: the plans in a file" },
 	[OPTION_ONE_ALGO] = { OPTION_ONE_ALGO, 'a', "algo", "A",
 			      "algorithm, with a parameter as in swing-h:2 if it has one (default "
 			      "ring)" },
@@ -99,6 +99,12 @@ static const struct cli_option options[OPTION_NR] = {
 	[OPTION_ROOT_NAME] = { OPTION_ROOT_NAME, 'R', "root", "R",
 			       "root of broadcast and reduce: its name or number (default 0)" },
 	[OPTION_OUT_PLANS] = { OPTION_OUT_PLANS, 0, "out", "FILE", "write the plans to this file" },
+	[OPTION_FOR_SIZE] = { OPTION_FOR_SIZE, 0, "size", "S",
+			      "--out: bytes of the vector that the number of segments is chosen "
+			      "for, suffixes K M G (default 64M)" },
+	[OPTION_PIECES] = { OPTION_PIECES, 0, "pieces", "N",
+			    "--out: segments that follow one another through each tree (default: by "
+			    "the model)" },
 	[OPTION_MEMBERS] = { OPTION_MEMBERS, 0, "members", "A,B[,C]...",
 			     "only these ranks take part; the others forward (default: all)" },
 	[OPTION_TREES] = { OPTION_TREES, 0, "trees", NULL, "print the trees" },
@@ -247,6 +253,12 @@ static void option_arg(struct plan_options *opt, struct cli *cli, int id)
 		break;
 	case OPTION_ROOT_NAME:
 		opt->root_name = cli->value;
+		break;
+	case OPTION_FOR_SIZE:
+		opt->for_size = (double)cli_size(cli, 1, 1ull << 40);
+		break;
+	case OPTION_PIECES:
+		opt->pieces = (uint32_t)cli_number(cli, 1, FOREST_PIECES);
 		break;
 	case OPTION_MEMBERS:
 		opt->members = cli->value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The algorithms that --algo names: their names, which of them are possible, and their costs. */
+/* The algorithms and plan files that --algo names: their names, which of them are possible, and their costs. */
 #include "swingplan.h"
 
 #include <errno.h>
@@ -7,9 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/files.h"
+
 /* Plans that are built for the cost of an algorithm whose ranks are not alike; one among all. */
 #define MOST_RANKS 8192
 #define MOST_RANKS_OF_ALL 1024
+
+#define FILE_PREFIX "file:"
 
 const char *plan_algo_text(enum swc_algo algo, int32_t param, char text[PLAN_ALGO_TEXT])
 {
@@ -28,25 +32,56 @@ struct swc_plan_args plan_args(const struct plan_options *opt, const struct entr
 				       .topo = &opt->topo,
 				       .nranks = opt->topo.nranks,
 				       .root = rooted ? opt->root : 0,
-				       .ports = opt->ports };
+				       .ports = opt->ports,
+				       .given = e->file ? (const void *const *)e->file->plan : NULL,
+				       .given_bytes = e->file ? e->file->bytes : NULL };
 }
 
-/* Try an algorithm on rank 0. */
-static void try_entry(const struct plan_options *opt, struct entry *e, enum swc_coll coll,
-		      enum swc_algo algo, int32_t param)
+/* Try an algorithm, which has its name, on rank 0. */
+static void try_rank(const struct plan_options *opt, struct entry *e, enum swc_coll coll)
 {
 	struct swc_plan_args args;
 	size_t bytes;
 	void *plan;
 
-	*e = (struct entry){ .algo = algo, .param = param };
-	plan_algo_text(algo, param, e->name);
 	args = plan_args(opt, e, coll);
 	e->ret = swc_plan_build(&args, &plan, &bytes, e->why, sizeof(e->why));
 	if (e->ret == -ENOMEM)
 		plan_no_memory();
 	if (!e->ret)
 		free(plan);
+}
+
+static void try_entry(const struct plan_options *opt, struct entry *e, enum swc_coll coll,
+		      enum swc_algo algo, int32_t param)
+{
+	*e = (struct entry){ .algo = algo, .param = param };
+	plan_algo_text(algo, param, e->name);
+	try_rank(opt, e, coll);
+}
+
+/* The plans of a file, under the name that they have. */
+static void read_entry(const struct plan_options *opt, struct entry *e, enum swc_coll coll,
+		       const char *path)
+{
+	struct swc_plan_set *set = calloc(1, sizeof(*set));
+	char why[SWC_TEXT_BYTES] = "out of memory", *text = NULL;
+	size_t bytes;
+
+	if (!set)
+		plan_no_memory();
+	if (swc_file_read(path, &text, &bytes, why, sizeof(why)))
+		plan_bad("%s", why);
+	if (swc_plan_text_parse(text, bytes, set, why, sizeof(why)))
+		plan_bad("%s: %s", path, why);
+	free(text);
+	if (set->nranks != opt->topo.nranks)
+		plan_bad("%s has plans for %u ranks, %s has %u", path, set->nranks, opt->topo_text,
+			 opt->topo.nranks);
+	*e = (struct entry){ .param = SWC_PARAM_DEFAULT, .file = set };
+	snprintf(e->name, sizeof(e->name), "%s",
+		 ((const struct swc_plan_header *)set->plan[0])->name);
+	try_rank(opt, e, coll);
 }
 
 static unsigned int all_entries(const struct plan_options *opt, enum swc_coll coll, struct entry *e)
@@ -115,8 +150,13 @@ struct entry *plan_entries(const struct plan_options *opt, enum swc_coll coll, u
 	else
 		for (char *s = strtok_r(list, ",", &save); s; s = strtok_r(NULL, ",", &save)) {
 			int32_t param;
-			enum swc_algo algo = plan_algo_parse(s, &param);
+			enum swc_algo algo;
 
+			if (!strncmp(s, FILE_PREFIX, strlen(FILE_PREFIX))) {
+				read_entry(opt, &e[(*n)++], coll, s + strlen(FILE_PREFIX));
+				continue;
+			}
+			algo = plan_algo_parse(s, &param);
 			try_entry(opt, &e[(*n)++], coll, algo, param);
 		}
 	if (!*n)

@@ -116,6 +116,7 @@ static bool wanted(const struct forest *f)
 static void find_bounds(struct forest *f, bool symmetric)
 {
 	struct swc_graph reverse;
+	double time[2];
 
 	must(swc_bound_find(&f->bound[DOWN], &f->g), "", "");
 	must(swc_graph_reverse(&reverse, &f->g), "", "");
@@ -129,9 +130,12 @@ static void find_bounds(struct forest *f, bool symmetric)
 		must(swc_bound_find(&f->bound[UP], &reverse), "", "");
 	}
 	swc_graph_free(&reverse);
-	f->equal_time = ((double)f->bound[DOWN].inv_x.p / (double)f->bound[DOWN].inv_x.q +
-			 (double)f->bound[UP].inv_x.p / (double)f->bound[UP].inv_x.q) /
-			f->g.nranks;
+	for (int i = 0; i < 2; i++)
+		time[i] = (double)f->bound[i].inv_x.p / (double)f->bound[i].inv_x.q / f->g.nranks;
+	f->equal_time = time[DOWN] + time[UP];
+	f->time = f->opt->coll == SWC_ALLGATHER	       ? time[DOWN]
+		  : f->opt->coll == SWC_REDUCE_SCATTER ? time[UP]
+						       : f->equal_time;
 }
 
 /* As many trees from each rank. */
@@ -172,6 +176,7 @@ static void find_rooted(struct forest *f)
 	must(swc_bound_broadcast(up ? &reverse : &f->g, f->root, &rate), "", "");
 	swc_graph_free(&reverse);
 	f->rate = (double)rate;
+	f->time = 1 / f->rate;
 	d = rate;
 	for (uint32_t i = 0; i < f->g.nlinks; i++)
 		d = swc_gcd(d, f->g.link[i].capacity);
@@ -207,6 +212,8 @@ int forest_run(const struct plan_options *opt)
 		find_rooted(&f);
 	else
 		find_equal(&f);
+	if (opt->out)
+		forest_write(&f);
 	if (opt->json)
 		forest_print_json(&f);
 	else

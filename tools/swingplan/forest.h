@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* swingplan forest: forest.c finds trees, forest_print.c prints them, forest_lp.c shares links by GLPK. */
+/* swingplan forest: forest.c finds trees, forest_plan.c makes plans of them, forest_print.c prints
+ * them. */
 #ifndef SWINGPLAN_FOREST_H
 #define SWINGPLAN_FOREST_H
 
@@ -17,8 +18,9 @@
  * @rate: units of capacity in which the whole vector moves: of one root, or of any roots
  * @x: by rank: its part of the rate, of any roots
  * @equal_time: time by equal roots
+ * @time: of the vector over a unit of capacity
  * @phase: down and up; made if @has
- * @scale: trees of weight 1 for a unit of capacity
+ * @pieces, @channels, @steps, @blocks: of the plan, if there is one
  */
 struct forest {
 	const struct plan_options *opt;
@@ -27,15 +29,19 @@ struct forest {
 	double unit;
 	uint32_t root;
 	struct swc_bound bound[2];
-	double rate, *x, equal_time;
+	double rate, *x, equal_time, time;
 	struct swc_phase phase[2];
 	bool has[2];
+	uint32_t pieces, channels, steps, blocks;
 };
 
 enum {
 	DOWN,
 	UP
 };
+
+/* forest_plan.c */
+void forest_write(struct forest *f);
 
 /* forest_print.c */
 void forest_print(const struct forest *f);

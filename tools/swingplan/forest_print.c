@@ -178,6 +178,12 @@ void forest_print_json(struct forest *f)
 		if (f->has[i])
 			cJSON_AddNumberToObject(o, i == DOWN ? "depth" : "reduce_depth",
 						deepest(&f->phase[i].forest));
+	if (f->opt->out) {
+		cJSON_AddStringToObject(o, "plan", f->opt->out);
+		cJSON_AddNumberToObject(o, "pieces", f->pieces);
+		cJSON_AddNumberToObject(o, "channels", f->channels);
+		cJSON_AddNumberToObject(o, "steps", f->steps);
+	}
 	json_document(stdout, o);
 }
 
@@ -261,4 +267,7 @@ void forest_print(const struct forest *f)
 			if (f->opt->trees)
 				print_trees(f, i);
 		}
+	if (f->opt->out)
+		printf("%-18s %s: %u segments on %u channels, %u steps\n", "plan", f->opt->out,
+		       f->pieces, f->channels, f->steps);
 }

@@ -83,7 +83,8 @@ static const struct verb verbs[] = {
 	{ .name = "forest",
 	  .text = "the fastest trees on any network, and plans of them",
 	  .takes = BIT(GRAPH) | BIT(TOPO) | BIT(OP) | BIT(ROOTS) | BIT(ROOT_NAME) | BIT(MEMBERS) |
-		   BIT(TREES) | BIT(OUT_PLANS),
+		   BIT(TREES) | BIT(OUT_PLANS) | BIT(FOR_SIZE) | BIT(PIECES) | BIT(CHANNELS) |
+		   BIT(LINK_GBPS) | BIT(HOP_NS) | BIT(STEP_NS),
 	  .notes = "The graph file is described in swingplan(1).",
 	  .run = forest_run },
 	{ .name = "figures",

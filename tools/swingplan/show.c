@@ -181,7 +181,7 @@ static uint32_t ports_of(const struct plan_options *opt, const struct entry *e)
 {
 	uint32_t all = opt->topo.kind == SWC_TOPO_SWITCH ? 1 : 2 * opt->topo.ndims;
 
-	if (!swc_algo_info(e->algo)->multiport)
+	if (e->file || !swc_algo_info(e->algo)->multiport)
 		return 1;
 	return opt->ports && opt->ports < all ? opt->ports : all;
 }
@@ -190,7 +190,8 @@ static void print_cost(const struct plan_options *opt, const struct entry *e)
 {
 	const struct swc_cost *c = &e->cost;
 
-	printf("%-24s%s: %s\n", "algorithm", e->name, swc_algo_info(e->algo)->text);
+	printf("%-24s%s: %s\n", "algorithm", e->name,
+	       e->file ? "plans from a file" : swc_algo_info(e->algo)->text);
 	printf("%-24s%s\n", "collective", plan_coll_name(opt->coll));
 	printf("%-24s%s\n", "topology", opt->topo_text);
 	printf("%-24s%u\n", "ranks", opt->topo.nranks);

@@ -13,8 +13,12 @@
 #include "common/json.h"
 #include "common/number.h"
 #include "common/sparse_input.h"
+#include "plan/format/plan_text.h"
 #include "plan/model/model.h"
 #include "plan/plan.h"
+
+/* Segments of a forest's plan, at most. */
+#define FOREST_PIECES 4096
 
 struct plan_options {
 	const char *algos;    /* as given: "all", or names with commas between them */
@@ -47,6 +51,8 @@ struct plan_options {
 	const char *graph; /* forest */
 	const char *members, *root_name;
 	bool any_roots, trees;
+	double for_size;
+	uint32_t pieces;
 	uint64_t count; /* sparse */
 	struct sparse_input input;
 };
@@ -92,6 +98,8 @@ enum plan_option {
 	OPTION_ROOTS,
 	OPTION_ROOT_NAME,
 	OPTION_OUT_PLANS,
+	OPTION_FOR_SIZE,
+	OPTION_PIECES,
 	OPTION_MEMBERS,
 	OPTION_TREES,
 	OPTION_JSON,
@@ -148,10 +156,14 @@ const char *plan_algo_text(enum swc_algo algo, int32_t param, char text[PLAN_ALG
 /* The algorithm of a name; ends the program if there is none. */
 enum swc_algo plan_algo_parse(const char *name, int32_t *param);
 
-/* An algorithm in question. Where it is not possible ret is not 0, and why says why. */
+/*
+ * An algorithm in question, or the plans of a file. Where it is not possible ret is not 0, and why says why. The
+ * plans are kept until the program ends.
+ */
 struct entry {
 	enum swc_algo algo;
 	int32_t param;
+	const struct swc_plan_set *file;
 	char name[PLAN_ALGO_TEXT];
 	int ret;
 	char why[SWC_TEXT_BYTES];
