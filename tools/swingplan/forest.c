@@ -110,7 +110,7 @@ static void mirror(struct forest *f)
 
 static bool wanted(const struct forest *f)
 {
-	return f->opt->trees || f->opt->out;
+	return (f->opt->trees || f->opt->out) && !f->opt->any_roots;
 }
 
 static void find_bounds(struct forest *f, bool symmetric)
@@ -212,6 +212,8 @@ int forest_run(const struct plan_options *opt)
 		find_rooted(&f);
 	else
 		find_equal(&f);
+	if (opt->any_roots)
+		forest_find_any(&f);
 	if (opt->out)
 		forest_write(&f);
 	if (opt->json)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* swingplan forest: forest.c finds trees, forest_plan.c makes plans of them, forest_print.c prints
- * them. */
+ * them, forest_lp.c has the linear program. */
 #ifndef SWINGPLAN_FOREST_H
 #define SWINGPLAN_FOREST_H
 
@@ -39,6 +39,9 @@ enum {
 	DOWN,
 	UP
 };
+
+/* forest_lp.c */
+void forest_find_any(struct forest *f);
 
 /* forest_plan.c */
 void forest_write(struct forest *f);
