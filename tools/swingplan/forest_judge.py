@@ -5,7 +5,10 @@
 bounds against all cuts; every tree spans; loads over capacities give the stated time; roots add up; the plans are
 right as swingplan import proves them, and take the stated time if their messages are added up.
 
-usage: forest_judge.py SWINGPLAN FOLDER GRAPHS [SEED]    prints one line for each fault; status 1 if there are any
+usage: forest_judge.py SWINGPLAN FOLDER GRAPHS PLANS [SEED]
+
+GRAPHS small ones are judged by all cuts, PLANS larger ones by their plans. Prints what is wrong; status 1 if there is
+anything.
 """
 
 import itertools
@@ -15,8 +18,8 @@ import subprocess
 import sys
 from fractions import Fraction
 
-prog, folder, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-seed = int(sys.argv[4]) if len(sys.argv) > 4 else random.randrange(1 << 32)
+prog, folder, count, plans = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+seed = int(sys.argv[5]) if len(sys.argv) > 5 else random.randrange(1 << 32)
 rnd = random.Random(seed)
 faults = 0
 
@@ -61,9 +64,60 @@ class Graph:
         return min(out for ranks, out in self.cuts() if root in ranks)
 
 
-def random_graph():
+def maximum(objective, rows):
+    """The largest objective with all rows (coefficients, bound >= 0) kept, variables not negative: simplex in
+    fractions, by the rule of Bland."""
+    n, m = len(objective), len(rows)
+    table = [
+        [Fraction(c) for c in row] + [Fraction(i == j) for j in range(m)] + [Fraction(bound)]
+        for i, (row, bound) in enumerate(rows)
+    ]
+    gain = [Fraction(c) for c in objective] + [Fraction(0)] * (m + 1)
+    basis = [n + i for i in range(m)]
+    while True:
+        enter = next((j for j in range(n + m) if gain[j] > 0), None)
+        if enter is None:
+            return -gain[-1]
+        ratio, _, leave = min((row[-1] / row[enter], basis[i], i) for i, row in enumerate(table) if row[enter] > 0)
+        pivot = table[leave][enter]
+        table[leave] = [v / pivot for v in table[leave]]
+        for row in table + [gain]:
+            factor = row[enter]
+            if row is not table[leave] and factor:
+                for j, v in enumerate(table[leave]):
+                    if v:
+                        row[j] -= factor * v
+        basis[leave] = enter
+
+
+def best_rate(graph):
+    """Of any roots: the linear program over all cuts."""
+    ranks, links = graph.ranks, list(graph.links)
+    rows = []
+
+    def row(x, f, bound):
+        rows.append(([Fraction(r in x) for r in ranks] + [Fraction(f.get(e, 0)) for e in links], bound))
+
+    for e in links:
+        row((), {e: 1}, graph.links[e])
+    for s in graph.switches:
+        turn = {e: (e[0] == s) - (e[1] == s) for e in links}
+        row((), turn, 0)
+        row((), {e: -v for e, v in turn.items()}, 0)
+    for chosen in itertools.product((False, True), repeat=len(graph.nodes)):
+        side = {v for v, c in zip(graph.nodes, chosen) if c}
+        inside = [r for r in ranks if r in side]
+        if 0 < len(inside) < len(ranks):
+            row(inside, {e: -1 for e in links if e[0] in side and e[1] not in side}, 0)
+            into = [e for e in links if e[0] not in side and e[1] in side]
+            row(inside, {e: 1 for e in into}, sum(graph.links[e] for e in into))
+    return maximum([1] * len(ranks) + [0] * len(links), rows)
+
+
+def random_graph(most, most_switches):
     """Connected, with links both ways or one way, of capacities that differ; switches pass on what they get."""
-    n, switches = rnd.randint(2, 6), rnd.choice((0, 0, 1, 2))
+    switches = rnd.choice((0, rnd.randint(0, most_switches)))
+    n = rnd.randint(2, most - switches)
     names = [f"r{i}" for i in range(n)]
     extra = [f"s{i}" for i in range(switches)]
     links = {}
@@ -178,9 +232,89 @@ def judge_rooted(graph):
             fault(graph, f"{op}: the trees take {slowest(graph, loads) / roots[root]}, not 1/{want}")
 
 
+def judge_any(graph):
+    d = run(graph, "--roots", "any", "--trees")
+    if not d:
+        return
+    want = best_rate(graph)
+    if abs(d["rate"] / want - 1) > 1e-6 or abs(d["time"] * want - 1) > 1e-6:
+        fault(graph, f"any roots: the rate is {float(want)}, not {d['rate']}")
+    if abs(sum(d["roots"].values()) / want - 1) > 1e-6:
+        fault(graph, f"any roots: the roots have {sum(d['roots'].values())}, not {float(want)}")
+    equal = (graph.inv_x() + graph.reverse().inv_x()) / len(graph.ranks)
+    if abs(d["equal_roots_time"] / equal - 1) > 1e-9:
+        fault(graph, f"any roots: equal roots take {equal}, not {d['equal_roots_time']}")
+    loads = {}
+    down = judge_trees(graph, "broadcast", d["broadcast"], False, loads)
+    up = judge_trees(graph, "reduce", d["reduce"], True, loads)
+    if not down or not up:
+        return
+    if down != up:
+        fault(graph, f"any roots: {down} trees down, {up} up")
+    all_trees = sum(down.values())
+    for r in graph.ranks:
+        if abs(down.get(r, 0) / all_trees - Fraction(d["roots"].get(r, 0)) / want) > 1e-6:
+            fault(graph, f"any roots: {r} has {down.get(r, 0)} of {all_trees} trees, not {d['roots'].get(r, 0)}")
+    if abs(slowest(graph, loads) / all_trees * want - 1) > 1e-6:
+        fault(graph, f"any roots: the trees take {float(slowest(graph, loads) / all_trees)}, not {float(1 / want)}")
+
+
+def plan_time(path, graph):
+    """The share of the vector on the busiest link over its capacity; of graphs without switches."""
+    loads, blocks, shards = {}, 0, 0
+    for line in open(path):
+        word = line.split() or [""]
+        if word[0] == "shards":
+            shards = int(word[1])
+        elif word[0] == "blocks":
+            blocks = int(word[1])
+        elif word[0] == "rank":
+            rank = int(word[1])
+        elif word[0] == "send":
+            pair = graph.ranks[rank], graph.ranks[int(word[1])]
+            loads[pair] = loads.get(pair, 0) + int(word[3].split("+")[1])
+    return slowest(graph, loads) / (blocks * shards)
+
+
+def judge_plans(graph):
+    root = rnd.randrange(len(graph.ranks))
+    rooted = ["--root", graph.ranks[root]]
+    path = folder + "/plan"
+    for op, more in (
+        ("allreduce", ["--roots", "any"]),
+        ("allreduce", []),
+        ("allgather", []),
+        ("reduce_scatter", []),
+        ("broadcast", rooted),
+        ("reduce", rooted),
+    ):
+        pieces = str(rnd.randint(1, 9))
+        d = run(graph, "--op", op, *more, "--out", path, "--pieces", pieces)
+        if not d:
+            return
+        done = subprocess.run([prog, "import", path, "--json"], capture_output=True, text=True)
+        if done.returncode or not json.loads(done.stdout)["verified"]:
+            fault(graph, f"{op} {more}: {done.stderr.strip()}")
+            return
+        if graph.switches:
+            continue
+        if "time" in d:
+            want = d["time"]
+        else:
+            want = Fraction(d[op + "_time_fraction"])
+        # Parts are whole numbers of blocks.
+        least = 0 if op == "allreduce" and not more else 0.999  # both halves may be at once
+        if not least < plan_time(path, graph) / want < 1.02:
+            fault(graph, f"{op} {more}: the plan takes {float(plan_time(path, graph))}, not {float(want)}")
+
+
 for _ in range(count):
-    graph = random_graph()
+    graph = random_graph(6, 2)
+    if len(graph.nodes) < 6:
+        judge_any(graph)
     judge_equal(graph)
     judge_rooted(graph)
-print(f"{count} graphs, {faults} faults, seed {seed}")
+for _ in range(plans):
+    judge_plans(random_graph(12, 3))
+print(f"{count} graphs, {plans} plans, {faults} faults, seed {seed}")
 sys.exit(faults > 0)

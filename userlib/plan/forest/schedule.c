@@ -24,20 +24,23 @@
 
 #define MOST_BLOCKS 512 /* of a segment of all trees of a shard */
 #define NEARLY 1.005
+#define TINY 1e-12 /* share of a root */
 
 /* ---- trees to flows ---- */
 
-static int add_flow(struct swc_schedule *s, const struct swc_tree *up, const struct swc_tree *down,
-		    int64_t weight)
+static void add_flow(struct swc_schedule *s, const struct swc_tree *up, const struct swc_tree *down,
+		     double share)
 {
-	s->flow[s->nflows++] = (struct swc_flow_tree){ .up = up, .down = down, .weight = weight };
-	return 0;
+	s->flow[s->nflows++] = (struct swc_flow_tree){ .up = up, .down = down, .share = share };
 }
 
-static void one_way(struct swc_schedule *s, const struct swc_forest *f, bool up)
+static double weight_of(const struct swc_tree *t, uint32_t n)
 {
-	for (uint32_t i = 0; i < f->ntrees; i++)
-		add_flow(s, up ? &f->tree[i] : NULL, up ? NULL : &f->tree[i], f->tree[i].weight);
+	double all = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		all += (double)t[i].weight;
+	return all;
 }
 
 static uint32_t end_of_root(const struct swc_forest *f, uint32_t from)
@@ -49,24 +52,36 @@ static uint32_t end_of_root(const struct swc_forest *f, uint32_t from)
 	return end;
 }
 
-/* Pair the trees of a root: shallow ones up with deep ones down. */
-static void pair_root(struct swc_schedule *s, const struct swc_tree *up, uint32_t nup,
-		      const struct swc_tree *down, uint32_t ndown)
+static void one_way(struct swc_schedule *s, const struct swc_forest *f, bool up)
 {
+	for (uint32_t i = 0, end; i < f->ntrees; i = end) {
+		end = end_of_root(f, i);
+		for (uint32_t k = i; k < end; k++)
+			add_flow(s, up ? &f->tree[k] : NULL, up ? NULL : &f->tree[k],
+				 (double)f->tree[k].weight / weight_of(&f->tree[i], end - i));
+	}
+}
+
+/*
+ * Pair the trees of a root, which has @share: shallow ones up with deep ones down. Both phases carry the
+ * same, though it may be in different numbers of trees.
+ */
+static void pair_root(struct swc_schedule *s, const struct swc_tree *up, uint32_t nup,
+		      const struct swc_tree *down, uint32_t ndown, double share)
+{
+	double all_up = weight_of(up, nup), all_down = weight_of(down, ndown), d;
+	double left_up = 0, left_down = 0;
 	uint32_t i = 0, j = ndown;
-	int64_t left_up = 0, left_down = 0;
 
 	for (;;) {
-		int64_t d;
-
-		if (!left_up)
-			left_up = i < nup ? up[i++].weight : 0;
-		if (!left_down)
-			left_down = j ? down[--j].weight : 0;
-		d = left_up < left_down ? left_up : left_down;
-		if (!d)
+		if (left_up < TINY && i < nup)
+			left_up = (double)up[i++].weight / all_up;
+		if (left_down < TINY && j)
+			left_down = (double)down[--j].weight / all_down;
+		d = fmin(left_up, left_down);
+		if (d < TINY)
 			return;
-		add_flow(s, &up[i - 1], &down[j], d);
+		add_flow(s, &up[i - 1], &down[j], d * share);
 		left_up -= d;
 		left_down -= d;
 	}
@@ -75,10 +90,13 @@ static void pair_root(struct swc_schedule *s, const struct swc_tree *up, uint32_
 static void both_ways(struct swc_schedule *s, const struct swc_forest *up,
 		      const struct swc_forest *down)
 {
+	double all = weight_of(down->tree, down->ntrees);
+
 	for (uint32_t i = 0, j = 0; i < up->ntrees && j < down->ntrees;) {
 		uint32_t iend = end_of_root(up, i), jend = end_of_root(down, j);
 
-		pair_root(s, &up->tree[i], iend - i, &down->tree[j], jend - j);
+		pair_root(s, &up->tree[i], iend - i, &down->tree[j], jend - j,
+			  weight_of(&down->tree[j], jend - j) / all);
 		i = iend;
 		j = jend;
 	}
@@ -129,21 +147,18 @@ static uint32_t end_of_shard(const struct swc_schedule *s, uint32_t from)
 /* Give @n blocks to the flows of a shard, by largest remainders. */
 static void apportion(struct swc_flow_tree *flow, uint32_t nflows, uint32_t n)
 {
-	double all = 0;
 	uint32_t given = 0;
 
-	for (uint32_t i = 0; i < nflows; i++)
-		all += (double)flow[i].weight;
 	for (uint32_t i = 0; i < nflows; i++) {
-		flow[i].blocks = (uint32_t)(n * (double)flow[i].weight / all + 1e-9);
+		flow[i].blocks = (uint32_t)(n * flow[i].share + 1e-6);
 		given += flow[i].blocks;
 	}
 	for (; given < n; given++) {
 		uint32_t next = 0;
-		double most = -1;
+		double most = -INFINITY;
 
 		for (uint32_t i = 0; i < nflows; i++) {
-			double rest = n * (double)flow[i].weight / all - flow[i].blocks;
+			double rest = n * flow[i].share - flow[i].blocks;
 
 			if (rest > most + 1e-9) {
 				most = rest;
@@ -162,17 +177,20 @@ static void apportion_all(struct swc_schedule *s, uint32_t n)
 	}
 }
 
-static void add_loads(const struct swc_phase *p, const struct swc_tree *t, uint32_t blocks,
+static void add_loads(const struct swc_phase *p, const struct swc_tree *t, double share,
 		      double *load)
 {
 	for (uint32_t i = 1; i < p->forest.nranks; i++) {
 		uint32_t v = t->order[i];
 
-		load[swc_graph_find(&p->splitting.direct, t->parent[v], v)] += blocks;
+		load[swc_graph_find(&p->splitting.direct, t->parent[v], v)] += share;
 	}
 }
 
-/* The time of a segment over its share of a shard, in any unit; the phases one after the other. */
+/*
+ * The time of a segment over its share of a shard, in any unit; the phases one after the other. @n:
+ * blocks of a segment of a shard, or 0 for shares that are not rounded.
+ */
 static double time_of(const struct swc_schedule *s, uint32_t n, double *load)
 {
 	double time = 0;
@@ -184,31 +202,25 @@ static double time_of(const struct swc_schedule *s, uint32_t n, double *load)
 		if (!p)
 			continue;
 		memset(load, 0, p->splitting.direct.nlinks * sizeof(*load));
-		for (uint32_t i = 0; i < s->nflows; i++)
-			if (s->flow[i].blocks)
-				add_loads(p, k ? s->flow[i].up : s->flow[i].down, s->flow[i].blocks,
-					  load);
+		for (uint32_t i = 0; i < s->nflows; i++) {
+			const struct swc_flow_tree *f = &s->flow[i];
+
+			if (!n || f->blocks)
+				add_loads(p, k ? f->up : f->down,
+					  n ? (double)f->blocks / n : f->share, load);
+		}
 		for (uint32_t i = 0; i < p->splitting.direct.nlinks; i++)
 			most = fmax(most, load[i] / (double)p->splitting.direct.link[i].capacity);
 		time += most;
 	}
-	return time / n;
-}
-
-static int64_t weight_of_shard(const struct swc_schedule *s)
-{
-	int64_t all = 0;
-
-	for (uint32_t i = 0, end = end_of_shard(s, 0); i < end; i++)
-		all += s->flow[i].weight;
-	return all;
+	return time;
 }
 
 /* Returns the blocks of a segment of a shard, 0 without memory. */
 static uint32_t find_blocks(struct swc_schedule *s, uint32_t most)
 {
-	uint32_t links = 1, n;
-	double *load, best = INFINITY, *time;
+	uint32_t links = 1, best = 0;
+	double *load, least, time, best_time = INFINITY;
 
 	for (int k = 0; k < 2; k++) {
 		const struct swc_phase *p = k ? s->args.up : s->args.down;
@@ -216,26 +228,21 @@ static uint32_t find_blocks(struct swc_schedule *s, uint32_t most)
 		if (p && p->splitting.direct.nlinks > links)
 			links = p->splitting.direct.nlinks;
 	}
-	if (weight_of_shard(s) < most)
-		most = (uint32_t)weight_of_shard(s);
 	load = calloc(links, sizeof(*load));
-	time = calloc(most + 1u, sizeof(*time));
-	if (!load || !time) {
-		free(load);
-		free(time);
+	if (!load)
 		return 0;
-	}
-	for (n = 1; n <= most; n++) {
+	least = time_of(s, 0, load);
+	for (uint32_t n = 1; n <= most && best_time > least * NEARLY; n++) {
 		apportion_all(s, n);
-		time[n] = time_of(s, n, load);
-		best = fmin(best, time[n]);
+		time = time_of(s, n, load);
+		if (time < best_time - 1e-12) {
+			best_time = time;
+			best = n;
+		}
 	}
-	for (n = 1; n < most && time[n] > best * NEARLY; n++)
-		;
-	apportion_all(s, n);
+	apportion_all(s, best);
 	free(load);
-	free(time);
-	return n;
+	return best;
 }
 
 static void place(struct swc_schedule *s)

@@ -26,13 +26,13 @@ struct swc_schedule_args {
 /**
  * struct swc_flow_tree - a part of the vector on its way up a tree, and down another
  * @up, @down: trees with the same root; NULL in the phase that there is not
- * @weight: trees of them
+ * @share: of the shard, or of the vector if there are no shards
  * @blocks: of each segment
  * @first: block of the first segment of all
  */
 struct swc_flow_tree {
 	const struct swc_tree *up, *down;
-	int64_t weight;
+	double share;
 	uint32_t blocks, first;
 };
 
