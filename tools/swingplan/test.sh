@@ -341,5 +341,8 @@ bad "--overlap rows:0: expected independent" sparse --ranks 8 --count 100 --dens
 bad "--density 1.5: expected a number from 0 to 1" sparse --ranks 8 --count 100 --density 1.5
 bad "--count N is missing" sparse --ranks 8 --density 0.5
 
+# shellcheck source=test_forest.sh
+. tools/swingplan/test_forest.sh
+
 echo "1..$number"
 exit $((failed > 0))

@@ -1,0 +1,128 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+# swingplan forest: part of test.sh, by whose functions it tests. Known numbers, a judge on random networks, plans,
+# members, messages.
+
+# shellcheck disable=SC2154 # dir, prog
+graph() { # graph LINES: to the file graph
+	printf '%b' "$1" >"$dir/graph"
+}
+
+# NAME: how the network is given; then 1/x*, allgather, equal roots, any roots, k, U.
+known() {
+	while read -r inv_x gather equal any k slots network; do
+		case $network in
+		*:*) set -- --topo "$network" ;;
+		*)
+			case $network in
+			line) graph 'a b 1\nb c 1\nc d 1\n' ;;
+			full) graph 'a b 1\na c 1\na d 1\nb c 1\nb d 1\nc d 1\n' ;;
+			ports) graph 'switch s\na s 8\nb s 8\nc s 8\nd s 2\n' ;;
+			boxes) graph 'a s 3\nb s 3\nc t 3\nd t 3\nswitch s t u\na u 1\nb u 1\nc u 1\nd u 1\n' ;;
+			star) graph 'c x 2\nc y 1\nc z 1 # the centre is a rank\n' ;;
+			esac
+			set -- --graph "$dir/graph"
+			;;
+		esac
+		json "forest: equal roots, $network" "(d['inv_x'], d['allgather_time_fraction'], d['allreduce_time_fraction'],
+			d['k'], d['U'], d['trees']) == ('$inv_x', '$gather', '$equal', $k, '$slots', $k * d['ranks']) and
+			0 < len(d['bottleneck_ranks']) < d['ranks']" forest "$@"
+		if [[ $any_roots ]]; then
+			json "forest: any roots, $network" "abs(d['time'] - $any) < 1e-6 * $any and
+				abs(d['equal_roots_time'] - $equal) < 1e-9 and abs(d['rate'] * d['time'] - 1) < 1e-9 and
+				abs(sum(d['roots'].values()) - d['rate']) < 1e-6" forest "$@" --roots any
+		else
+			skip "forest: any roots, $network" "built without GLPK: apt-get install libglpk-dev"
+		fi
+	done <<-'END'
+		7/2 7/16 7/8 7/8 2 7 ring:8
+		3 3/4 3/2 1 1 3 line
+		1 1/4 1/2 1/2 1 1 full
+		15/4 15/64 15/32 15/32 4 15 torus:4x4
+		7/2 7/16 7/8 0.7 2 7 mesh:2x4
+		7/4 7/32 7/16 7/16 4 7 torus:2x4
+		15/2 15/32 15/16 5/8 2 15 mesh:4x4
+		63/2 63/128 63/64 9/16 2 63 mesh:8x8
+		7 7/8 7/4 7/4 1 7 switch:8
+		3/2 3/8 3/4 1/2 1 3/2 ports
+		1 1/4 1/2 1/2 1 1 boxes
+		3 3/4 3/2 1 1 3 star
+	END
+}
+
+any_roots=any
+run forest --topo ring:4 --roots any || ! grep -q "without GLPK" "$dir/err" || any_roots=''
+known
+
+# The judge knows nothing but the definitions.
+if [[ $any_roots ]]; then
+	rounds='100 200'
+	[[ ! ${SWC_TEST_SHORT-} ]] || rounds='8 8'
+	# shellcheck disable=SC2086
+	python3 tools/swingplan/forest_judge.py "$prog" "$dir" $rounds >"$dir/out" 2>"$dir/err"
+	verdict $? "forest: random networks: bounds, trees, plans ($rounds)"
+else
+	skip "forest: random networks" "built without GLPK: apt-get install libglpk-dev"
+fi
+
+# As many units of capacity as links of two hosts, in the plan of a topology with two rates.
+json "forest: rates by dimension" "d['unit_gbps'] == 10 and d['inv_x'] == '15/8'" forest --topo torus:4x4@30Gbps/10Gbps
+json "forest: from one rank" "d['rate'] == 2 and d['root'] == 3 and
+	sum(t['weight'] for t in d['trees']) == 2 and all(t['root'] == 3 for t in d['trees'])" \
+	forest --topo mesh:3x4 --op broadcast --root 3 --trees
+graph 'a b 1\nb c 1\nc d 1\nd a 1\n'
+json "forest: others forward" "d['ranks'] == 2 and d['switches'] == 2 and d['inv_x'] == '1/2' and
+	sorted(tuple(p['path']) for t in d['trees'] for e in t['paths'] for p in e) ==
+	[('a', 'b', 'c'), ('a', 'd', 'c'), ('c', 'b', 'a'), ('c', 'd', 'a')]" \
+	forest --graph "$dir/graph" --members a,c --op allgather --trees
+good "forest in words" "^allgather +7/16 of the vector" forest --topo ring:8
+good "forest: 256 ranks" "^forest +[0-9]+ down" forest --topo mesh:16x16 --op allgather --trees
+
+for op in allreduce allgather reduce_scatter broadcast reduce; do
+	run forest --topo torus:2x3 --op $op --pieces 5 --out "$dir/plan" &&
+		run verify --algo "file:$dir/plan" --topo torus:2x3 --op $op && grep -q "^forest .* ok: 6 ranks" "$dir/out"
+	verdict $? "forest: a plan of $op is right"
+done
+run forest --topo mesh:4x4 ${any_roots:+--roots any} --out "$dir/plan"
+json "forest: its plan is faster than all others on a mesh" \
+	"min(d, key=lambda a: a['time_ns'])['algo'] == 'forest' and len(d) == 4" \
+	simulate --algo "bucket2,swing-b,swing-h:2,file:$dir/plan" --topo mesh:4x4 --size 256M --model flow
+bad "has plans for 16 ranks, ring:8 has 8" verify --algo "file:$dir/plan" --topo ring:8
+bad "for another collective" simulate --algo "file:$dir/plan" --topo mesh:4x4 --op allgather
+bad "nowhere: No such file" verify --algo file:/nowhere --topo ring:8
+
+refused() { # refused PATTERN LINES
+	graph "$2"
+	bad "$1" forest --graph "$dir/graph"
+}
+refused "rank a cannot reach rank c: add links" 'a b 1\nc d 1\n'
+refused "rank b cannot reach rank a" 'a > b 1\n'
+refused "line 2: '-1' is no capacity: expected a whole number from 1" '# x\na b -1\n'
+refused "'0' is no capacity" 'a b 0\n'
+refused "'1.5' is no capacity" 'a b 1.5\n'
+refused "'99999999999999999999' is no capacity" 'a b 99999999999999999999\n'
+refused "there is one rank only: expected at least two" 'switch s\na s 1\n'
+refused "there are no ranks" ''
+refused "line 1: expected A B CAPACITY" 'a b\n'
+refused "a link from a to itself" 'a a 1\n'
+refused "a name has byte 0x01" 'a\01 b 1\n'
+refused "a name has byte 0xc3" 'ä b 1\n'
+refused "a zero byte" 'a b\0 1\n'
+refused "switch s gets up to 2 and passes on up to 3" 'switch s\na s 1\nb > s 1\ns > b 2\na b 3\n'
+refused "there are more than 4096 nodes" "$(seq -f 'n%.0f m 1\n' 5000 | tr -d '\n')"
+refused "all capacities add up to more than" "$(printf 'a b 1000000000\\n%.0s' {1..600})"
+graph 'switch s t\nr s 1\ns t 1\nt q 1\n'
+json "forest: ranks behind switches only" "d['inv_x'] == '1'" forest --graph "$dir/graph"
+awk 'BEGIN { for (i = 0; i < 1000000; i++) print "n" i % 30, "m" i % 29, 1 + i % 3 }' >"$dir/graph"
+run forest --graph "$dir/graph"
+status=$?
+((status == 0 ? $(wc -l <"$dir/out") == 6 : status == 2 && $(wc -l <"$dir/err") == 1))
+verdict $? "forest: a million lines"
+bad "expected a network: --graph FILE or --topo T" forest
+bad "expected a network" forest --graph "$dir/graph" --topo ring:8
+bad "forests are for allreduce" forest --topo ring:8 --op alltoall
+bad "--roots any: is for --op allreduce" forest --topo ring:8 --op allgather --roots any
+bad "--root 8: the network has no such rank" forest --topo ring:8 --op broadcast --root 8
+bad "--root 1: only --op broadcast and reduce" forest --topo ring:8 --root 1
+bad "--members 1,1: 1 is there twice" forest --topo ring:8 --members 1,1
+bad "one rank on each node" forest --topo ring:4*2
