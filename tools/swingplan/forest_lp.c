@@ -27,7 +27,7 @@ struct solver {
 	bool solved;
 };
 
-static int begin(struct swc_lp *lp, uint32_t n, const double *upper, uint32_t goal)
+static int begin(struct swc_lp *lp, uint32_t n, const double *upper, const double *gain)
 {
 	struct solver *s = (struct solver *)lp;
 
@@ -39,9 +39,10 @@ static int begin(struct swc_lp *lp, uint32_t n, const double *upper, uint32_t go
 		return -ENOMEM;
 	glp_set_obj_dir(s->prob, GLP_MAX);
 	glp_add_cols(s->prob, (int)n);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
 		glp_set_col_bnds(s->prob, (int)i + 1, GLP_DB, 0, upper[i]);
-	glp_set_obj_coef(s->prob, (int)goal + 1, 1);
+		glp_set_obj_coef(s->prob, (int)i + 1, gain[i]);
+	}
 	return 0;
 }
 

@@ -231,19 +231,19 @@ static void test_graphs(void)
 /* Rows "<= bound" with bounds of 0 and more, by the rule of Bland. */
 struct simplex {
 	struct swc_lp lp;
-	uint32_t n, rows, goal;
-	double row[MOST_ROWS][MOST_COLS], bound[MOST_ROWS];
+	uint32_t n, rows;
+	double gain[MOST_COLS], row[MOST_ROWS][MOST_COLS], bound[MOST_ROWS];
 };
 
-static int simplex_begin(struct swc_lp *lp, uint32_t n, const double *upper, uint32_t goal)
+static int simplex_begin(struct swc_lp *lp, uint32_t n, const double *upper, const double *gain)
 {
 	struct simplex *s = (struct simplex *)lp;
 
 	memset(s->row, 0, sizeof(s->row));
 	s->n = n;
-	s->goal = goal;
 	for (s->rows = 0; s->rows < n; s->rows++) {
 		s->row[s->rows][s->rows] = 1;
+		s->gain[s->rows] = gain[s->rows];
 		s->bound[s->rows] = upper[s->rows];
 	}
 	return n < MOST_COLS ? 0 : -ENOMEM;
@@ -294,9 +294,10 @@ static int simplex_solve(struct swc_lp *lp, double *value)
 		t[i][n] = s->bound[i];
 		basic[i] = n + i;
 	}
-	for (uint32_t j = 0; j < n; j++)
+	for (uint32_t j = 0; j < n; j++) {
 		free_var[j] = j;
-	t[rows][s->goal] = -1;
+		t[rows][j] = -s->gain[j];
+	}
 	for (;;) {
 		uint32_t c = n, r = rows, swap;
 

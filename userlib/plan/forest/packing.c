@@ -11,16 +11,23 @@
  * anew later. A link that gets none will not get any while the batch grows.
  *
  * A batch grows from nodes next to the root first, and by the link with most capacity left: so trees
- * are shallow, and links wear out evenly. The root with most trees left is next.
+ * are shallow, and links wear out evenly. The root with most trees left is next. The last trees get
+ * what is left, and become deep; so then a deep tree and a few others are removed and packed again,
+ * many times, and what is shallower is kept.
  */
 #include "plan/forest/packing.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plan/forest/maxflow.h"
 #include "plan/table.h"
+
+#define MOST_ROUNDS 2000 /* of making trees shallower */
+#define IN_VAIN 30	 /* rounds for each tree, without success */
+#define EFFORT 2e8	 /* rounds times ranks times links */
 
 /**
  * struct work - a packing
@@ -40,10 +47,18 @@ struct work {
 	int64_t *into;
 	int64_t left;
 	bool *tried;
-	uint32_t *depth, size;
+	uint32_t *depth, *order, size;
 	struct swc_tree *t;
+	uint64_t random;
 };
 
+static void free_trees(struct swc_tree *t, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		free(t[i].parent);
+}
+
+/* Append a tree, which is to grow. */
 static int new_tree(struct swc_forest *forest, uint32_t *room)
 {
 	struct swc_tree *t;
@@ -168,29 +183,172 @@ static uint32_t next_root(const struct work *w)
 	return best;
 }
 
-static int pack(struct work *w, struct swc_forest *forest, swc_forest_progress *progress, void *arg)
+/* Append a batch with all trees that @root has left, or as many as are possible. */
+static int pack_root(struct work *w, struct swc_forest *forest, uint32_t *room, uint32_t root)
+{
+	int ret = new_tree(forest, room);
+
+	if (ret)
+		return ret;
+	w->t = &forest->tree[forest->ntrees - 1];
+	w->t->root = root;
+	w->t->weight = w->f.supply[root];
+	w->f.supply[root] = 0;
+	ret = grow(w);
+	w->left -= w->t->weight;
+	return ret;
+}
+
+static int pack(struct work *w, struct swc_forest *forest, uint32_t *room,
+		swc_forest_progress *progress, void *arg)
 {
 	int64_t all = w->left;
-	uint32_t room = 0;
+	int ret = 0;
 
-	while (w->left) {
-		uint32_t root = next_root(w);
-		int ret = new_tree(forest, &room);
-
-		if (ret)
-			return ret;
-		w->t = &forest->tree[forest->ntrees - 1];
-		w->t->root = root;
-		w->t->weight = w->f.supply[root];
-		w->f.supply[root] = 0;
-		ret = grow(w);
-		if (ret)
-			return ret;
-		w->left -= w->t->weight;
+	while (w->left && !ret) {
+		ret = pack_root(w, forest, room, next_root(w));
 		if (progress)
-			progress(arg, 1 - (double)w->left / (double)all);
+			progress(arg, 0.5 - 0.5 * (double)w->left / (double)all);
+	}
+	return ret;
+}
+
+/* ---- shallower trees ---- */
+
+static uint32_t rnd(struct work *w, uint32_t n)
+{
+	w->random = w->random * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(w->random >> 33) % n;
+}
+
+/* Deep trees count most. */
+static double cost_of(const struct swc_tree *t, uint32_t n)
+{
+	double cost = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		cost += (double)t[i].weight * pow(t[i].depth, 4);
+	return cost;
+}
+
+/* Take a tree's links, or give them back (@sign -1). */
+static void use_tree(struct work *w, const struct swc_tree *t, int sign)
+{
+	for (uint32_t i = 1; i < w->g->nranks; i++)
+		use(w, swc_graph_find(w->g, t->parent[t->order[i]], t->order[i]), sign * t->weight);
+}
+
+/* Move @n trees to the end: a deepest one, and others at random. */
+static void choose(struct work *w, struct swc_forest *forest, uint32_t n)
+{
+	uint32_t last = forest->ntrees - 1, skip = rnd(w, 3);
+
+	for (uint32_t k = 0; k < n; k++, last--) {
+		uint32_t best = rnd(w, last + 1);
+		struct swc_tree t;
+
+		for (uint32_t i = 0; i <= last && !k; i++)
+			if (forest->tree[i].depth > forest->tree[best].depth ||
+			    (skip && forest->tree[i].depth == forest->tree[best].depth && skip--))
+				best = i;
+		t = forest->tree[best];
+		forest->tree[best] = forest->tree[last];
+		forest->tree[last] = t;
+	}
+}
+
+/* Links from a root to the farthest rank: no tree of it is shallower. */
+static uint32_t least_depth(struct work *w, uint32_t root)
+{
+	uint32_t *order = w->order, n = 1;
+
+	for (uint32_t v = 0; v < w->g->nranks; v++)
+		w->depth[v] = UINT32_MAX;
+	w->depth[root] = 0;
+	order[0] = root;
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t l = w->first[order[i]]; l < w->first[order[i] + 1]; l++) {
+			uint32_t y = w->g->link[l].to;
+
+			if (w->depth[y] != UINT32_MAX)
+				continue;
+			w->depth[y] = w->depth[order[i]] + 1;
+			order[n++] = y;
+		}
+	return w->depth[order[n - 1]];
+}
+
+/* Is there a tree that may become shallower? */
+static bool may_improve(struct work *w, const struct swc_forest *forest)
+{
+	for (uint32_t i = 0; i < forest->ntrees; i++)
+		if (forest->tree[i].depth > least_depth(w, forest->tree[i].root))
+			return true;
+	return false;
+}
+
+/* Remove some trees and pack them again, the deepest first; keep what is better, and say so. */
+static int try_again(struct work *w, struct swc_forest *forest, uint32_t *room, bool *better)
+{
+	uint32_t n = 2 + rnd(w, 3), kept;
+	struct swc_tree old[5];
+	int ret = 0;
+
+	n = n < forest->ntrees ? n : forest->ntrees;
+	choose(w, forest, n);
+	kept = forest->ntrees -= n;
+	memcpy(old, &forest->tree[kept], n * sizeof(*old));
+	for (uint32_t i = 0; i < n; i++) {
+		use_tree(w, &old[i], -1);
+		w->f.supply[old[i].root] += old[i].weight;
+		w->left += old[i].weight;
+	}
+	for (uint32_t i = n; i-- && !ret;)
+		if (w->f.supply[old[i].root])
+			ret = pack_root(w, forest, room, old[i].root);
+	if (!ret)
+		ret = pack(w, forest, room, NULL, NULL);
+	if (ret) {
+		free_trees(old, n);
+		return ret;
+	}
+	*better = forest->ntrees - kept <= n + 1 &&
+		  cost_of(&forest->tree[kept], forest->ntrees - kept) < cost_of(old, n);
+	if (*better) {
+		free_trees(old, n);
+		return 0;
+	}
+	for (uint32_t i = kept; i < forest->ntrees; i++)
+		use_tree(w, &forest->tree[i], -1);
+	free_trees(&forest->tree[kept], forest->ntrees - kept);
+	forest->ntrees = kept;
+	/* There was room for as many. */
+	for (uint32_t i = 0; i < n; i++) {
+		use_tree(w, &old[i], 1);
+		forest->tree[forest->ntrees++] = old[i];
 	}
 	return 0;
+}
+
+static int improve(struct work *w, struct swc_forest *forest, uint32_t *room,
+		   swc_forest_progress *progress, void *arg)
+{
+	double size = (double)w->g->nranks * (double)(w->g->nlinks + w->g->nranks);
+	uint32_t rounds = (uint32_t)fmin(EFFORT / size, MOST_ROUNDS);
+	uint32_t in_vain = 0;
+	int ret = 0;
+
+	if (!may_improve(w, forest))
+		return 0;
+	for (uint32_t i = 0; i < rounds && in_vain < IN_VAIN * forest->ntrees && !ret; i++) {
+		bool better = false;
+
+		ret = try_again(w, forest, room, &better);
+		in_vain = better ? 0 : in_vain + 1;
+		if (progress)
+			progress(arg, 0.5 + 0.5 * i / rounds);
+	}
+	return ret;
 }
 
 static int by_root(const void *a, const void *b)
@@ -205,7 +363,8 @@ static int by_root(const void *a, const void *b)
 int swc_forest_pack(struct swc_forest *forest, const struct swc_graph *g, const int64_t *weight,
 		    swc_forest_progress *progress, void *arg)
 {
-	struct work w = { .g = g };
+	struct work w = { .g = g, .random = 1 };
+	uint32_t room = 0;
 	int ret;
 
 	*forest = (struct swc_forest){ .nranks = g->nranks };
@@ -213,7 +372,9 @@ int swc_forest_pack(struct swc_forest *forest, const struct swc_graph *g, const 
 	w.into = calloc(g->nranks, sizeof(*w.into));
 	w.tried = calloc(g->nlinks + 1u, sizeof(*w.tried));
 	w.depth = calloc(g->nranks, sizeof(*w.depth));
-	ret = w.first && w.into && w.tried && w.depth ? swc_maxflow_init(&w.f, g) : -ENOMEM;
+	w.order = calloc(g->nranks, sizeof(*w.order));
+	ret = w.first && w.into && w.tried && w.depth && w.order ? swc_maxflow_init(&w.f, g)
+								 : -ENOMEM;
 	for (uint32_t i = 0; !ret && i < g->nlinks; i++) {
 		w.first[g->link[i].from + 1]++;
 		w.into[g->link[i].to] += g->link[i].capacity;
@@ -224,7 +385,9 @@ int swc_forest_pack(struct swc_forest *forest, const struct swc_graph *g, const 
 		w.left += weight[r];
 	}
 	if (!ret)
-		ret = pack(&w, forest, progress, arg);
+		ret = pack(&w, forest, &room, progress, arg);
+	if (!ret)
+		ret = improve(&w, forest, &room, progress, arg);
 	if (!ret && forest->ntrees)
 		qsort(forest->tree, forest->ntrees, sizeof(*forest->tree), by_root);
 	swc_maxflow_free(&w.f);
@@ -232,6 +395,7 @@ int swc_forest_pack(struct swc_forest *forest, const struct swc_graph *g, const 
 	free(w.into);
 	free(w.tried);
 	free(w.depth);
+	free(w.order);
 	if (ret)
 		swc_forest_free(forest);
 	return ret;
@@ -239,8 +403,7 @@ int swc_forest_pack(struct swc_forest *forest, const struct swc_graph *g, const 
 
 void swc_forest_free(struct swc_forest *forest)
 {
-	for (uint32_t i = 0; i < forest->ntrees; i++)
-		free(forest->tree[i].parent);
+	free_trees(forest->tree, forest->ntrees);
 	free(forest->tree);
 	*forest = (struct swc_forest){ 0 };
 }

@@ -27,6 +27,7 @@
 
 #define MOST_ROUNDS 1000
 #define VIOLATED 1e-8 /* of the rate */
+#define CENTRES 1e-6  /* of the rate, that roots in the middle are worth */
 #define WHOLE 1e15    /* flows are counted in parts of all capacity */
 
 /**
@@ -239,10 +240,52 @@ static int solve(struct program *p, struct swc_roots *r, swc_forest_progress *pr
 	return ret;
 }
 
+/* How many links there are from a rank to the farthest one. */
+static uint32_t farthest(const struct swc_graph *g, uint32_t from, uint32_t *distance)
+{
+	uint32_t most = 0;
+	bool more = true;
+
+	for (uint32_t v = 0; v < g->nnodes; v++)
+		distance[v] = UINT32_MAX;
+	distance[from] = 0;
+	for (uint32_t d = 0; more; d++) {
+		more = false;
+		for (uint32_t i = 0; i < g->nlinks; i++) {
+			uint32_t to = g->link[i].to;
+
+			if (distance[g->link[i].from] != d || distance[to] != UINT32_MAX)
+				continue;
+			distance[to] = d + 1;
+			more = true;
+			most = to < g->nranks ? d + 1 : most;
+		}
+	}
+	return most;
+}
+
+/* Of optima, one with roots in the middle of the network, as their trees are shallow. */
+static int prefer_centres(const struct program *p, double *gain)
+{
+	uint32_t *distance = calloc(p->g->nnodes, sizeof(*distance));
+	double most = 0;
+
+	if (!distance)
+		return -ENOMEM;
+	for (uint32_t r = 0; r < p->n; r++) {
+		gain[r] = -(double)farthest(p->g, r, distance);
+		most = fmin(most, gain[r]);
+	}
+	for (uint32_t r = 0; r < p->n; r++)
+		gain[r] *= -CENTRES / most;
+	free(distance);
+	return 0;
+}
+
 /* Variables of links: one for each, or for each pair of a symmetric graph. */
 static int begin(struct program *p)
 {
-	double *upper;
+	double *upper, *gain;
 	int ret;
 
 	for (uint32_t i = 0; i < p->g->nlinks; i++) {
@@ -258,14 +301,19 @@ static int begin(struct program *p)
 			s->variable = p->nvars++;
 		}
 	}
-	upper = calloc(p->nvars, sizeof(*upper));
-	if (!upper)
-		return -ENOMEM;
+	upper = calloc(2 * (size_t)p->nvars, sizeof(*upper));
+	gain = upper ? upper + p->nvars : NULL;
+	ret = upper ? prefer_centres(p, gain) : -ENOMEM;
+	if (ret) {
+		free(upper);
+		return ret;
+	}
+	gain[p->rate] = 1;
 	for (uint32_t v = 0; v <= p->rate; v++)
 		upper[v] = 1;
 	for (uint32_t i = 0; i < p->g->nlinks; i++)
 		upper[p->share[i].variable] = (double)p->g->link[i].capacity / p->unit;
-	ret = p->lp->begin(p->lp, p->nvars, upper, p->rate);
+	ret = p->lp->begin(p->lp, p->nvars, upper, gain);
 	free(upper);
 	return ret;
 }

@@ -11,14 +11,13 @@
 
 /**
  * struct swc_lp - a solver of linear programs, which grow
- * @begin: @n variables from 0 to @upper, of which the one with number @goal is to be maximised. 0 or
- *	-ENOMEM
+ * @begin: @n variables from 0 to @upper; the sum of them times @gain is to be maximised. 0 or -ENOMEM
  * @add_row: the sum of @n variables, each times its coefficient, is at most @bound, or equal to it.
  *	0 or -ENOMEM
  * @solve: find the optimum of what there is now; 0, or -EIO if that fails
  */
 struct swc_lp {
-	int (*begin)(struct swc_lp *lp, uint32_t n, const double *upper, uint32_t goal);
+	int (*begin)(struct swc_lp *lp, uint32_t n, const double *upper, const double *gain);
 	int (*add_row)(struct swc_lp *lp, uint32_t n, const uint32_t *variable,
 		       const double *coefficient, double bound, bool equal);
 	int (*solve)(struct swc_lp *lp, double *value);
