@@ -19,6 +19,7 @@
  *	plan/model -> plan/algo, plan
  *	plan/verify -> plan, core
  *	plan/algo -> plan, core
+ *	plan/forest -> plan, core
  *	plan -> core
  *	core
  *
