@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Forests on random graphs: bounds against all cuts, trees that span and keep to their links, plans
- * that are right for every collective; text of graphs that is damaged. With a small simplex in place
- * of the solver that swingplan uses. TAP on stdout.
+ * that are right for every collective; text of graphs that is damaged. TAP on stdout.
  */
 #include <errno.h>
 #include <math.h>
@@ -10,6 +9,7 @@
 
 #include "plan/forest/roots.h"
 #include "plan/forest/schedule.h"
+#include "plan/forest/simplex.h"
 #include "plans.h"
 #include "random.h"
 #include "tap.h"
@@ -225,120 +225,17 @@ static void test_graphs(void)
 
 /* ---- any roots ---- */
 
-#define MOST_ROWS 600
-#define MOST_COLS 160
-
-/* Rows "<= bound" with bounds of 0 and more, by the rule of Bland. */
-struct simplex {
-	struct swc_lp lp;
-	uint32_t n, rows;
-	double gain[MOST_COLS], row[MOST_ROWS][MOST_COLS], bound[MOST_ROWS];
-};
-
-static int simplex_begin(struct swc_lp *lp, uint32_t n, const double *upper, const double *gain)
-{
-	struct simplex *s = (struct simplex *)lp;
-
-	memset(s->row, 0, sizeof(s->row));
-	s->n = n;
-	for (s->rows = 0; s->rows < n; s->rows++) {
-		s->row[s->rows][s->rows] = 1;
-		s->gain[s->rows] = gain[s->rows];
-		s->bound[s->rows] = upper[s->rows];
-	}
-	return n < MOST_COLS ? 0 : -ENOMEM;
-}
-
-static int simplex_row(struct swc_lp *lp, uint32_t n, const uint32_t *variable,
-		       const double *coefficient, double bound, bool equal)
-{
-	struct simplex *s = (struct simplex *)lp;
-
-	if (s->rows + 2 > MOST_ROWS)
-		return -ENOMEM;
-	for (int k = 0; k < 1 + equal; k++, s->rows++) {
-		for (uint32_t i = 0; i < n; i++)
-			s->row[s->rows][variable[i]] += (k ? -1 : 1) * coefficient[i];
-		s->bound[s->rows] = k ? -bound : bound;
-	}
-	return 0;
-}
-
-static void pivot(double (*t)[MOST_COLS + 1], uint32_t rows, uint32_t n, uint32_t r, uint32_t c)
-{
-	double by = 1 / t[r][c];
-
-	for (uint32_t j = 0; j <= n; j++)
-		t[r][j] *= j == c ? 0 : by;
-	t[r][c] = by;
-	for (uint32_t i = 0; i <= rows; i++) {
-		double factor = t[i][c];
-
-		if (i == r || fabs(factor) < 1e-15)
-			continue;
-		t[i][c] = 0;
-		for (uint32_t j = 0; j <= n; j++)
-			t[i][j] -= factor * t[r][j];
-	}
-}
-
-static int simplex_solve(struct swc_lp *lp, double *value)
-{
-	static double t[MOST_ROWS + 1][MOST_COLS + 1];
-	struct simplex *s = (struct simplex *)lp;
-	uint32_t basic[MOST_ROWS], free_var[MOST_COLS], n = s->n, rows = s->rows;
-
-	memset(t, 0, sizeof(t));
-	for (uint32_t i = 0; i < rows; i++) {
-		memcpy(t[i], s->row[i], n * sizeof(double));
-		t[i][n] = s->bound[i];
-		basic[i] = n + i;
-	}
-	for (uint32_t j = 0; j < n; j++) {
-		free_var[j] = j;
-		t[rows][j] = -s->gain[j];
-	}
-	for (;;) {
-		uint32_t c = n, r = rows, swap;
-
-		for (uint32_t j = 0; j < n; j++)
-			if (t[rows][j] < -1e-11 && (c == n || free_var[j] < free_var[c]))
-				c = j;
-		if (c == n)
-			break;
-		for (uint32_t i = 0; i < rows; i++) {
-			double gain;
-
-			if (t[i][c] < 1e-11)
-				continue;
-			gain = r == rows ? -1 : t[i][n] / t[i][c] - t[r][n] / t[r][c];
-			if (gain < -1e-13 || (gain < 1e-13 && basic[i] < basic[r]))
-				r = i;
-		}
-		if (r == rows)
-			return -EIO;
-		pivot(t, rows, n, r, c);
-		swap = basic[r];
-		basic[r] = free_var[c];
-		free_var[c] = swap;
-	}
-	memset(value, 0, n * sizeof(*value));
-	for (uint32_t i = 0; i < rows; i++)
-		if (basic[i] < n)
-			value[basic[i]] = t[i][n];
-	return 0;
-}
-
 /* Returns the rate, or a negative number if trees or plans are wrong. */
 static double any_rate(const struct swc_graph *g)
 {
-	static struct simplex s = { .lp = { simplex_begin, simplex_row, simplex_solve } };
+	struct swc_lp *lp = swc_simplex_new();
 	struct swc_phase down = { 0 }, up = { 0 };
 	int64_t all = 0;
 	struct swc_roots r;
 	double rate;
-	int ret = swc_roots_find(&r, g, &s.lp, NULL, NULL);
+	int ret = swc_roots_find(&r, g, lp, NULL, NULL);
 
+	swc_simplex_free(lp);
 	if (ret) {
 		printf("# program: %d\n", ret);
 		return -1;
@@ -374,7 +271,7 @@ static void test_any_roots(void)
 		double time;
 	} known[] = { { "mesh:2x4", 0.7 },   { "mesh:4", 1 },	    { "mesh:3x3", 2 / 3.0 },
 		      { "ring:8", 7 / 8.0 }, { "mesh:4x4", 0.625 }, { "torus:2x4", 7 / 16.0 },
-		      { "ring:3", 2 / 3.0 } };
+		      { "ring:3", 2 / 3.0 }, { "mesh:5x5", 0.6 },   { "switch:5", 1.6 } };
 	struct lines *l = calloc(1, sizeof(*l));
 	bool good = true;
 
