@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/forest/algorithm.h"
 #include "src/files.h"
 
 /* Plans that are built for the cost of an algorithm whose ranks are not alike; one among all. */
@@ -84,6 +85,30 @@ static void read_entry(const struct plan_options *opt, struct entry *e, enum swc
 	try_rank(opt, e, coll);
 }
 
+/* The library's forest, whose plans are made once for all. */
+static void make_entry(const struct plan_options *opt, struct entry *e, enum swc_coll coll,
+		       const char *name, uint32_t pieces)
+{
+	struct swc_plan_set *set = calloc(1, sizeof(*set));
+	struct swc_plan_args args;
+
+	*e = (struct entry){ .param = SWC_PARAM_DEFAULT };
+	snprintf(e->name, sizeof(e->name), "%s", name);
+	args = plan_args(opt, e, coll);
+	if (set) {
+		set->plan = calloc(args.nranks, sizeof(*set->plan));
+		set->bytes = calloc(args.nranks, sizeof(*set->bytes));
+	}
+	if (!set || !set->plan || !set->bytes)
+		plan_no_memory();
+	e->ret = swc_forest_plans(&args, pieces, set->plan, set->bytes, e->why, sizeof(e->why));
+	if (e->ret == -ENOMEM)
+		plan_no_memory();
+	set->nranks = args.nranks;
+	if (!e->ret)
+		e->file = set;
+}
+
 static unsigned int all_entries(const struct plan_options *opt, enum swc_coll coll, struct entry *e)
 {
 	unsigned int n = 0, before;
@@ -150,10 +175,15 @@ struct entry *plan_entries(const struct plan_options *opt, enum swc_coll coll, u
 	else
 		for (char *s = strtok_r(list, ",", &save); s; s = strtok_r(NULL, ",", &save)) {
 			int32_t param;
+			uint32_t pieces;
 			enum swc_algo algo;
 
 			if (!strncmp(s, FILE_PREFIX, strlen(FILE_PREFIX))) {
 				read_entry(opt, &e[(*n)++], coll, s + strlen(FILE_PREFIX));
+				continue;
+			}
+			if (swc_forest_parse(s, &pieces)) {
+				make_entry(opt, &e[(*n)++], coll, s, pieces);
 				continue;
 			}
 			algo = plan_algo_parse(s, &param);

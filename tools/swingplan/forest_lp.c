@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The solver of swingplan forest --roots any: GLPK's simplex, which goes on from the last optimum as rows are added. */
+/*
+ * swingplan forest --roots any: GLPK's simplex method, which goes on from the last optimum as rows are added; without
+ * GLPK the library's, which takes long for hundreds of ranks.
+ */
 #include "forest.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "plan/forest/roots.h"
+#include "plan/forest/simplex.h"
 
 #ifndef HAVE_GLPK
-void forest_find_any(struct forest *f)
+static struct swc_lp *new_solver(void)
 {
-	(void)f;
-	plan_bad("--roots any: built without GLPK: install libglpk-dev and build again");
+	return swc_simplex_new();
+}
+
+static void free_solver(struct swc_lp *lp)
+{
+	swc_simplex_free(lp);
 }
 #else
 #include <glpk.h>
@@ -95,6 +103,30 @@ static int solve(struct swc_lp *lp, double *value)
 	return 0;
 }
 
+static struct swc_lp *new_solver(void)
+{
+	struct solver *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->lp = (struct swc_lp){ begin, add_row, solve };
+	glp_term_out(GLP_OFF);
+	s->prob = glp_create_prob();
+	return &s->lp;
+}
+
+static void free_solver(struct swc_lp *lp)
+{
+	struct solver *s = (struct solver *)lp;
+
+	glp_delete_prob(s->prob);
+	free(s->index);
+	free(s->value);
+	free(s->row);
+	free(s);
+}
+#endif
+
 static void make_trees(struct forest *f, const struct swc_roots *r)
 {
 	struct progress bar = { "trees", 0, 1 };
@@ -116,14 +148,11 @@ static void make_trees(struct forest *f, const struct swc_roots *r)
 
 void forest_find_any(struct forest *f)
 {
-	struct solver s = { .lp = { begin, add_row, solve } };
 	struct progress bar = { "linear program", 0, 1 };
+	struct swc_lp *lp = new_solver();
 	struct swc_roots r;
-	int ret;
+	int ret = lp ? swc_roots_find(&r, &f->g, lp, plan_progress, &bar) : -ENOMEM;
 
-	glp_term_out(GLP_OFF);
-	s.prob = glp_create_prob();
-	ret = swc_roots_find(&r, &f->g, &s.lp, plan_progress, &bar);
 	plan_progress_end();
 	if (ret == -ENOMEM)
 		plan_no_memory();
@@ -136,9 +165,5 @@ void forest_find_any(struct forest *f)
 	if (f->opt->trees || f->opt->out)
 		make_trees(f, &r);
 	swc_roots_free(&r);
-	glp_delete_prob(s.prob);
-	free(s.index);
-	free(s.value);
-	free(s.row);
+	free_solver(lp);
 }
-#endif

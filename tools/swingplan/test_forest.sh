@@ -46,25 +46,15 @@ known() {
 	verdict $? "forest: known numbers, $1 roots"
 }
 
-any_roots=any
-run forest --topo ring:4 --roots any || ! grep -q "without GLPK" "$dir/err" || any_roots=''
 known equal
-if [[ $any_roots ]]; then
-	known any
-else
-	skip "forest: known numbers, any roots" "built without GLPK: apt-get install libglpk-dev"
-fi
+known any
 
 # The judge knows nothing but the definitions.
-if [[ $any_roots ]]; then
-	rounds='100 200'
-	[[ ! ${SWC_TEST_SHORT-} ]] || rounds='8 8'
-	# shellcheck disable=SC2086
-	python3 tools/swingplan/forest_judge.py "$prog" "$dir" $rounds >"$dir/out" 2>"$dir/err"
-	verdict $? "forest: random networks: bounds, trees, plans ($rounds)"
-else
-	skip "forest: random networks" "built without GLPK: apt-get install libglpk-dev"
-fi
+rounds='100 200'
+[[ ! ${SWC_TEST_SHORT-} ]] || rounds='8 8'
+# shellcheck disable=SC2086
+python3 tools/swingplan/forest_judge.py "$prog" "$dir" $rounds >"$dir/out" 2>"$dir/err"
+verdict $? "forest: random networks: bounds, trees, plans ($rounds)"
 
 # As many units of capacity as links of two hosts, in the plan of a topology with two rates.
 json "forest: rates by dimension" "d['unit_gbps'] == 10 and d['inv_x'] == '15/8'" forest --topo torus:4x4@30Gbps/10Gbps
@@ -86,10 +76,14 @@ for op in allreduce allgather reduce_scatter broadcast reduce; do
 		run verify --algo "file:$dir/plan" --topo torus:2x3 --op $op && grep -q "^forest .* ok: 6 ranks" "$dir/out"
 	verdict $? "forest: a plan of $op is right"
 done
-run forest --topo mesh:4x4 ${any_roots:+--roots any} --out "$dir/plan"
+run forest --topo mesh:4x4 --roots any --out "$dir/plan"
 json "forest: its plan is faster than all others on a mesh" \
 	"min(d, key=lambda a: a['time_ns'])['algo'] == 'forest' and len(d) == 4" \
 	simulate --algo "bucket2,swing-b,swing-h:2,file:$dir/plan" --topo mesh:4x4 --size 256M --model flow
+json "forest: as an algorithm of the library" "d[0]['time_ns'] < d[1]['time_ns'] and d[0]['algo'] == 'forest:64'" \
+	simulate --algo forest:64,bucket2 --topo mesh:4x4 --size 256M
+good "forest: the library's plans are right" "^forest .*ok: 8 ranks" verify --algo forest --topo torus:2x4@2Gbps/1Gbps
+bad "forest is not possible on torus:16x16: forest is for up to 64 nodes" verify --algo forest --topo torus:16x16
 bad "has plans for 16 ranks, ring:8 has 8" verify --algo "file:$dir/plan" --topo ring:8
 bad "for another collective" simulate --algo "file:$dir/plan" --topo mesh:4x4 --op allgather
 bad "nowhere: No such file" verify --algo file:/nowhere --topo ring:8

@@ -118,8 +118,9 @@ struct swingcoll_req;
  * flags	SWINGCOLL_ANY_USER, SWINGCOLL_ALLOW_REORDER, SWINGCOLL_URGENT or SWINGCOLL_TRY_URGENT,
  *		SWINGCOLL_SPARSE_AUTO
  * algo		NULL or "auto"; the name of an algorithm (swingcoll_algo_name()), with a number as
- *		in "swing-h:2" if it takes one; or "file:PATH" for a plan file, see
- *		swingcoll-plan(5)
+ *		in "swing-h:2" if it takes one; "file:PATH" for a plan file, see
+ *		swingcoll-plan(5); or "forest", the fastest trees for large vectors on topo, with
+ *		a number of segments as in "forest:64" or without
  * slot_max	largest payload in bytes that goes through the slots (shared memory, for ranks of
  *		one node); 0: 128 KiB / nranks, or none if algo names one; -1: none
  * use_io_uring	0: io_uring if it is allowed, else ioctl; 1: io_uring or failure; -1: ioctl

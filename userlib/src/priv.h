@@ -10,7 +10,7 @@
  *	overlap -> sparse, src/api, src, plan
  *	sparse -> src/api, src
  *	src/bootstrap -> src/api, src/submit, src, plan
- *	src/api -> src/submit, src/shm, src, plan/select, plan/algo, plan, core
+ *	src/api -> src/submit, src/shm, src, plan/select, plan/algo, plan/forest, plan, core
  *	src/submit
  *	src/shm -> core
  *	src -> plan/format, plan/select, plan
@@ -170,6 +170,7 @@ enum swc_pick {
 	SWC_PICK_AUTO,
 	SWC_PICK_ALGO,
 	SWC_PICK_FILE,
+	SWC_PICK_FOREST,
 };
 
 /*
@@ -186,7 +187,7 @@ enum swc_variant {
 /* A loaded plan: the first four fields are its key. */
 struct swc_loaded_plan {
 	uint8_t coll;
-	uint8_t algo; /* enum swc_algo; SWC_ALGO_NR: the communicator's plan file */
+	uint8_t algo; /* enum swc_algo; SWC_ALGO_NR: the communicator's plan file, or a forest */
 	int32_t param;
 	uint32_t ports; /* as in struct swc_plan_args */
 	uint32_t root;
@@ -203,7 +204,7 @@ struct swc_loaded_plan {
  *
  * Under comm->order, except @name_of, which any thread may read.
  *
- * @pick, @algo, @param, @file: what was asked for
+ * @pick, @algo, @param, @file: what was asked for; of a forest, @param is its number of segments
  * @topo: shape of the network; one node unless the options or the bootstrap say otherwise
  * @choices: the candidates for the automatic choice
  * @names: every name ever used, so that results can point at them

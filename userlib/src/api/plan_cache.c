@@ -12,6 +12,7 @@
 
 #include "kmod/core/plan_check.h"
 #include "kmod/core/reduce.h"
+#include "plan/forest/algorithm.h"
 #include "src/files.h"
 #include "src/priv.h"
 
@@ -54,7 +55,8 @@ static void describe_algos(const char *algo, char *why, size_t why_bytes)
 			snprintf(why, why_bytes, "algorithm %s: %s takes no number", algo, name);
 		return;
 	}
-	used = snprintf(why, why_bytes, "unknown algorithm %.30s: choose auto, file:PATH", algo);
+	used = snprintf(why, why_bytes, "unknown algorithm %.30s: choose auto, file:PATH, forest",
+			algo);
 	for (int i = 0; (name = swc_algo_name(i)) && used >= 0 && (size_t)used < why_bytes; i++)
 		used += snprintf(why + used, why_bytes - (size_t)used, ", %s", name);
 }
@@ -76,6 +78,7 @@ int swc_plans_init(struct swc_plans *p, const struct swingcoll_comm_opts *o, uin
 	const char *algo = o && o->algo ? o->algo : "auto";
 	int ret = init_topo(&p->topo, o ? o->topo : NULL, nranks, why, why_bytes);
 	struct swc_tuning tuning = { 0 };
+	uint32_t pieces;
 
 	if (ret)
 		return ret;
@@ -83,6 +86,11 @@ int swc_plans_init(struct swc_plans *p, const struct swingcoll_comm_opts *o, uin
 		p->pick = SWC_PICK_FILE;
 		p->file = strdup(algo + strlen(FILE_PREFIX));
 		return p->file ? 0 : -ENOMEM;
+	}
+	if (swc_forest_parse(algo, &pieces)) {
+		p->pick = SWC_PICK_FOREST;
+		p->param = (int32_t)pieces;
+		return 0;
 	}
 	if (strcmp(algo, "auto")) {
 		ret = swc_algo_parse(algo, &p->param);
@@ -240,6 +248,9 @@ static int build(const struct swingcoll_comm *comm, const struct swc_loaded_plan
 		.others_only = variant == SWC_OTHERS,
 	};
 
+	if (e->algo == SWC_ALGO_NR && comm->plans.pick == SWC_PICK_FOREST)
+		return swc_forest_plan(&args, (uint32_t)comm->plans.param, plan, bytes, why,
+				       why_bytes);
 	if (e->algo == SWC_ALGO_NR) {
 		int ret = read_plan(comm, e, plan, bytes, why, why_bytes);
 
@@ -277,7 +288,7 @@ static int load(struct swingcoll_comm *comm, struct swc_loaded_plan *e, enum swc
 	void *plan = NULL;
 	size_t bytes;
 	int ret = build(comm, e, variant, &plan, &bytes, l.text, sizeof(l.text));
-	bool file = e->algo == SWC_ALGO_NR, built = !ret;
+	bool given = e->algo == SWC_ALGO_NR, file = given && comm->plans.file, built = !ret;
 
 	if (built)
 		ret = load_in_kernel(comm, plan, bytes, &l);
@@ -289,7 +300,10 @@ static int load(struct swingcoll_comm *comm, struct swc_loaded_plan *e, enum swc
 		if (file && !built)
 			return swc_comm_fail(comm, ret, "plan file %s", why);
 		return swc_comm_fail(comm, ret, "plan %s: %s",
-				     file ? comm->plans.file : swc_algo_name(e->algo), why);
+				     file    ? comm->plans.file
+				     : given ? "forest"
+					     : swc_algo_name(e->algo),
+				     why);
 	}
 	h = plan;
 	if (l.plan < sizeof(comm->plans.name_of) / sizeof(comm->plans.name_of[0]))
@@ -310,6 +324,7 @@ static void choose(struct swc_plans *p, const struct swc_desc *d, uint64_t bytes
 {
 	enum swc_algo algo = p->algo;
 	struct swc_choice choice;
+	uint32_t colls;
 
 	key->param = SWC_PARAM_DEFAULT;
 	switch (p->pick) {
@@ -322,8 +337,14 @@ static void choose(struct swc_plans *p, const struct swc_desc *d, uint64_t bytes
 		algo = SWC_ALGO_NR;
 		break;
 	default:
-		key->param = p->param;
-		if (swc_algo_info(algo)->colls & 1u << d->coll)
+		if (p->pick == SWC_PICK_FOREST) {
+			algo = SWC_ALGO_NR;
+			colls = SWC_FOREST_COLLS;
+		} else {
+			key->param = p->param;
+			colls = swc_algo_info(algo)->colls;
+		}
+		if (colls & 1u << d->coll)
 			break;
 		algo = swc_choices_fallback(&p->topo, d->coll);
 		key->param = SWC_PARAM_DEFAULT;
