@@ -89,7 +89,7 @@ static const struct cli_option options[] = {
 	{ OPT_BUFFERS, 0, "buffers", "K", "use K pairs of buffers in rotation (default 1)" },
 	{ OPT_ALGO, 'a', "algo", "NAME",
 	  "algorithm, with its parameter if it has one, as in swing-h:2; file:PATH for a plan file; "
-	  "\"list\" prints the names (default auto)" },
+	  "forest for trees on --topo; \"list\" prints the others (default auto)" },
 	{ OPT_TOPO, 't', "topo", "TOPO",
 	  "topology of the network, such as ring:8, torus:4x4 or torus:2x2*4 (default: all ranks on "
 	  "one node)" },

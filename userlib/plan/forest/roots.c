@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/forest/bound.h"
 #include "plan/forest/maxflow.h"
 #include "plan/forest/shares.h"
 #include "plan/hash.h"
@@ -28,13 +29,13 @@
 #define MOST_ROUNDS 1000
 #define VIOLATED 1e-8 /* of the rate */
 #define CENTRES 1e-6  /* of the rate, that roots in the middle are worth */
-#define WHOLE 1e15    /* flows are counted in parts of all capacity */
+#define WHOLE 1e15    /* flows are counted in parts of the unit */
 
 /**
  * struct program - the linear program
  * @share: how each link's part for broadcasts follows from a variable
  * @n: ranks; their variables come first, then the rate, then those of links
- * @value: by variable
+ * @value: by variable, in parts of @unit, which is about the rate
  * @seen: hashes of the cuts that there are
  */
 struct program {
@@ -167,8 +168,6 @@ static int add_first(struct program *p, bool *side)
 static void set_flow(const struct program *p, struct swc_maxflow *f, const struct swc_graph *g,
 		     bool up)
 {
-	double part = WHOLE;
-
 	for (uint32_t i = 0; i < g->nlinks; i++) {
 		const struct swc_link *l = &g->link[i];
 		uint32_t at = up ? swc_graph_find(p->g, l->to, l->from) : i;
@@ -177,10 +176,10 @@ static void set_flow(const struct program *p, struct swc_maxflow *f, const struc
 
 		if (up)
 			share = (double)l->capacity / p->unit - share;
-		f->capacity[i] = (int64_t)fmax(share * part, 0);
+		f->capacity[i] = (int64_t)(WHOLE * fmin(fmax(share, 0), 4));
 	}
 	for (uint32_t r = 0; r < p->n; r++)
-		f->supply[r] = (int64_t)fmax(p->value[r] * part, 0);
+		f->supply[r] = (int64_t)(WHOLE * fmin(fmax(p->value[r], 0), 1));
 }
 
 /* Add what is violated. Returns how many cuts, or an error. */
@@ -198,7 +197,6 @@ static int add_violated(struct program *p, struct swc_maxflow *f, const struct s
 		if (swc_maxflow_run(f, sink) >= least)
 			continue;
 		swc_maxflow_cut(f, side);
-		/* The sink's own x need not flow: it is inside no set that must send to it. */
 		ret = add_cut(p, side, up);
 		if (ret < 0)
 			return ret;
@@ -310,7 +308,7 @@ static int begin(struct program *p)
 	}
 	gain[p->rate] = 1;
 	for (uint32_t v = 0; v <= p->rate; v++)
-		upper[v] = 1;
+		upper[v] = 1 + 1e-9;
 	for (uint32_t i = 0; i < p->g->nlinks; i++)
 		upper[p->share[i].variable] = (double)p->g->link[i].capacity / p->unit;
 	ret = p->lp->begin(p->lp, p->nvars, upper, gain);
@@ -341,18 +339,63 @@ static int take_result(const struct program *p, struct swc_roots *r)
 	return ret;
 }
 
-int swc_roots_find(struct swc_roots *r, const struct swc_graph *g, struct swc_lp *lp,
+/* The rate is from that of equal roots to twice that. */
+static int most_rate(const struct swc_graph *g, double *rate)
+{
+	struct swc_bound bound[2] = { 0 };
+	struct swc_graph reverse;
+	int ret = swc_graph_reverse(&reverse, g);
+
+	if (ret)
+		return ret;
+	ret = swc_bound_find(&bound[0], g);
+	if (!ret)
+		ret = swc_bound_find(&bound[1], &reverse);
+	if (!ret)
+		*rate = 2.0 * g->nranks /
+			((double)bound[0].inv_x.p / (double)bound[0].inv_x.q +
+			 (double)bound[1].inv_x.p / (double)bound[1].inv_x.q);
+	swc_bound_free(&bound[0]);
+	swc_bound_free(&bound[1]);
+	swc_graph_free(&reverse);
+	return ret;
+}
+
+/*
+ * No link needs more than the rate in each phase. So that numbers do not differ by more than doubles can
+ * tell, others get so much only; but not where that would make a switch pass on less than it gets.
+ */
+static struct swc_link *limit_links(const struct swc_graph *g, double rate, bool symmetric)
+{
+	struct swc_link *link = calloc(g->nlinks + 1u, sizeof(*link));
+	int64_t most = (int64_t)ceil(2 * rate) + 1;
+
+	for (uint32_t i = 0; link && i < g->nlinks; i++) {
+		link[i] = g->link[i];
+		if (link[i].capacity > most && (symmetric || g->nnodes == g->nranks))
+			link[i].capacity = most;
+	}
+	return link;
+}
+
+int swc_roots_find(struct swc_roots *r, const struct swc_graph *graph, struct swc_lp *lp,
 		   swc_forest_progress *progress, void *arg)
 {
+	struct swc_graph limited = *graph, *g = &limited;
 	struct program p = { .g = g, .lp = lp, .n = g->nranks, .rate = g->nranks };
 	uint32_t terms = g->nranks + 2 * g->nlinks + 2;
-	int ret = -ENOMEM;
+	int ret;
 
 	*r = (struct swc_roots){ 0 };
 	p.symmetric = r->mirrored = swc_graph_symmetric(g);
 	p.nvars = p.rate + 1;
-	for (uint32_t i = 0; i < g->nlinks; i++)
-		p.unit += (double)g->link[i].capacity;
+	ret = most_rate(g, &p.unit);
+	if (ret)
+		return ret;
+	g->link = limit_links(graph, p.unit, p.symmetric);
+	if (!g->link)
+		return -ENOMEM;
+	ret = -ENOMEM;
 	p.share = calloc(g->nlinks + 1u, sizeof(*p.share));
 	p.variable = calloc(terms, sizeof(*p.variable));
 	p.coefficient = calloc(terms, sizeof(*p.coefficient));
@@ -368,6 +411,7 @@ int swc_roots_find(struct swc_roots *r, const struct swc_graph *g, struct swc_lp
 	free(p.coefficient);
 	free(p.value);
 	free(p.seen);
+	free(g->link);
 	if (ret)
 		swc_roots_free(r);
 	return ret;

@@ -18,7 +18,8 @@
 #define MOST_TREES 5040 /* for a unit of capacity: the largest denominator */
 #define ALMOST 1e-5	/* of a tree */
 #define RATE_EXACT 1e-7
-#define MANY_TREES 1e9 /* in all, where there is no denominator */
+#define MANY_TREES 1e9	/* in all, where there is no denominator */
+#define MOST_SLOTS 1e17 /* of all links */
 
 static bool is_whole(double x)
 {
@@ -52,7 +53,7 @@ static int copy_links(struct swc_graph *to, const struct swc_graph *g)
 }
 
 /* Take from a node's links in (or out) what it has more there than on the other side. */
-static bool trim(struct swc_graph *g, uint32_t node, bool in, int64_t excess)
+static void trim(struct swc_graph *g, uint32_t node, bool in, int64_t excess)
 {
 	for (uint32_t i = 0; i < g->nlinks && excess > 0; i++) {
 		struct swc_link *l = &g->link[i];
@@ -63,7 +64,6 @@ static bool trim(struct swc_graph *g, uint32_t node, bool in, int64_t excess)
 		l->capacity -= d;
 		excess -= d;
 	}
-	return true;
 }
 
 /* Make switches pass on what they get. */
@@ -79,15 +79,17 @@ static void balance(struct swc_graph *g)
 			for (uint32_t i = 0; i < g->nlinks; i++)
 				excess += (g->link[i].to == w) * g->link[i].capacity -
 					  (g->link[i].from == w) * g->link[i].capacity;
-			if (excess)
-				again = trim(g, w, excess > 0, excess > 0 ? excess : -excess);
+			if (!excess)
+				continue;
+			trim(g, w, excess > 0, excess > 0 ? excess : -excess);
+			again = true;
 		}
 	}
 }
 
 /*
- * Take trees from roots until all can get all. @links: of the direction in which trees grow. Returns
- * 0, 1 if some were taken, or -ENOMEM.
+ * Take trees from roots until all can get all. @links: of the direction in which trees grow. 0 or
+ * -ENOMEM.
  */
 static int repair(struct swc_roots *r, const struct swc_graph *links)
 {
@@ -123,8 +125,8 @@ static int repair(struct swc_roots *r, const struct swc_graph *links)
 	return ret;
 }
 
-static int set_trees(struct swc_roots *r, const struct swc_graph *g, const double *f, double trees,
-		     bool exact)
+static void set_trees(struct swc_roots *r, const struct swc_graph *g, const double *f, double trees,
+		      bool exact)
 {
 	for (uint32_t v = 0; v < g->nranks; v++)
 		r->weight[v] = (int64_t)(exact ? round(r->x[v] * trees) : floor(r->x[v] * trees));
@@ -142,7 +144,6 @@ static int set_trees(struct swc_roots *r, const struct swc_graph *g, const doubl
 	balance(&r->down);
 	balance(&r->up);
 	r->trees = trees;
-	return 0;
 }
 
 /* Make the numbers possible, by both phases. */
@@ -157,8 +158,8 @@ static int repair_both(struct swc_roots *r)
 	if (ret)
 		return ret;
 	ret = repair(r, &reverse);
+	/* Where trees were possible, fewer are. */
 	swc_graph_free(&reverse);
-	/* Fewer trees are possible where more are. */
 	return ret;
 }
 
@@ -206,6 +207,7 @@ static void drop_empty(struct swc_graph *g)
 int swc_shares_round(struct swc_roots *r, const struct swc_graph *g, const double *f)
 {
 	uint32_t d = denominator(r, g, f);
+	double all = 0;
 	int ret;
 
 	r->weight = calloc(g->nranks, sizeof(*r->weight));
@@ -217,8 +219,10 @@ int swc_shares_round(struct swc_roots *r, const struct swc_graph *g, const doubl
 		if (ret)
 			return ret;
 	}
+	for (uint32_t i = 0; i < g->nlinks; i++)
+		all += (double)g->link[i].capacity;
 	if (!d || sum_of(r) < r->rate * d * (1 - RATE_EXACT)) {
-		set_trees(r, g, f, ceil(MANY_TREES / r->rate), false);
+		set_trees(r, g, f, ceil(fmin(MANY_TREES / r->rate, MOST_SLOTS / all)), false);
 		ret = repair_both(r);
 		if (ret)
 			return ret;
