@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdarg.h>
 
+#include "plan/forest/algorithm.h"
 #include "plan/forest/roots.h"
 #include "plan/forest/schedule.h"
 #include "plan/forest/simplex.h"
@@ -35,13 +36,13 @@ static void __attribute__((format(printf, 2, 3))) add(struct lines *l, const cha
 /* Connected; ranks r0 and up, and switches, which pass on what they get. */
 static void random_lines(struct lines *l, uint32_t ranks, uint32_t switches, bool one_way)
 {
-	uint32_t n = ranks + switches, most = 1 + rnd(6);
+	uint32_t n = ranks + switches, most = 1 + (rnd(8) ? rnd(6) : rnd(1000000000));
 
 	l->used = 0;
 	for (uint32_t s = 0; s < switches; s++)
 		add(l, "switch %u # no rank\n", ranks + s);
 	for (uint32_t v = 1; v < n; v++)
-		add(l, "%u %u %u\n", v, rnd(v), 1 + rnd(most));
+		add(l, "%u %u %u\n", v, rnd(v), 1 + rnd(rnd(4) ? most : 3));
 	for (uint32_t i = rnd(2 * n); i; i--) {
 		uint32_t a = rnd(n), b = rnd(n);
 
@@ -320,6 +321,76 @@ static void test_any_roots(void)
 	free(l);
 }
 
+/* ---- as an algorithm ---- */
+
+static bool algorithm_right(const char *text, enum swc_coll coll)
+{
+	struct swc_plan_args args = { .coll = coll };
+	struct swc_verdict v = { 0 };
+	struct swc_topo topo;
+	char why[200] = "";
+	struct set set;
+	void *one = NULL;
+	size_t bytes;
+	int ret;
+
+	if (swc_topo_parse(&topo, text, why, sizeof(why)))
+		abort();
+	args.topo = &topo;
+	args.nranks = topo.nranks;
+	args.root = swc_coll_has_root(coll) ? rnd(topo.nranks) : 0;
+	memset(&set, 0, sizeof(set));
+	alloc_set(&set, topo.nranks);
+	ret = swc_forest_plans(&args, rnd(3), set.plan, set.bytes, why, sizeof(why));
+	if (!ret)
+		ret = swc_plan_verify((const void *const *)set.plan, set.bytes, NULL, topo.nranks,
+				      &topo, &v);
+	/* Each rank finds the same by itself. */
+	args.rank = topo.nranks - 1;
+	if (!ret && !swc_forest_plan(&args, 2, &one, &bytes, why, sizeof(why)))
+		free(one);
+	else
+		ret = ret ? ret : -EINVAL;
+	if (ret)
+		printf("# %s, %s: %s%s\n", text, swc_coll_name(coll), why, v.text);
+	free_set(&set);
+	swc_topo_free(&topo);
+	return !ret;
+}
+
+static void test_algorithm(void)
+{
+	static const char *const topos[] = { "ring:2",	 "mesh:3",   "torus:2x3",
+					     "mesh:3x3", "switch:5", "torus:4x3@3Gbps/1Gbps" };
+	static const char *const refused[] = { "ring:65", "ring:3*2", "switch:1*4" };
+	struct swc_plan_args args = { .coll = SWC_ALLREDUCE };
+	bool good = true;
+	uint32_t pieces;
+	size_t bytes;
+	void *plan;
+
+	for (size_t i = 0; i < sizeof(topos) / sizeof(topos[0]); i++)
+		for (enum swc_coll coll = 0; coll < SWC_COLL_NR; coll++)
+			if (SWC_FOREST_COLLS & 1u << coll)
+				good &= algorithm_right(topos[i], coll);
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		struct swc_topo topo;
+		char why[200] = "";
+
+		if (swc_topo_parse(&topo, refused[i], NULL, 0))
+			abort();
+		args.topo = &topo;
+		args.nranks = topo.nranks;
+		good &= swc_forest_plan(&args, 0, &plan, &bytes, why, sizeof(why)) == -EOPNOTSUPP &&
+			*why;
+		swc_topo_free(&topo);
+	}
+	good &= swc_forest_parse("forest", &pieces) && !pieces;
+	good &= swc_forest_parse("forest:7", &pieces) && pieces == 7;
+	good &= !swc_forest_parse("forest:0", &pieces) && !swc_forest_parse("forests", &pieces);
+	ok(good, "as an algorithm of topologies");
+}
+
 /* ---- damaged text ---- */
 
 static void damage(struct lines *l)
@@ -393,6 +464,7 @@ int main(void)
 	seed_rnd();
 	test_graphs();
 	test_any_roots();
+	test_algorithm();
 	test_damage();
 	return done();
 }
