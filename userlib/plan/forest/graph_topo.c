@@ -88,8 +88,8 @@ int swc_graph_of_topo(struct swc_graph *g, const struct swc_topo *t, double *uni
 		return -ENOMEM;
 	for (uint32_t v = 0; v < t->nnodes; v++) {
 		if (star) {
-			add(g, v, t->nnodes, 1);
-			add(g, t->nnodes, v, 1);
+			add(g, v, t->nnodes, swc_topo_rails(t));
+			add(g, t->nnodes, v, swc_topo_rails(t));
 		} else {
 			add_links(g, t, v, rate);
 		}

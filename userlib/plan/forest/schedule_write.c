@@ -95,14 +95,20 @@ static int find_places(struct writer *r)
 
 /* ---- transfers ---- */
 
-/* Two links between two nodes take turns. */
+/* Two links between two nodes, or those of a node to a switch, take turns. */
 static uint8_t path_of(const struct writer *r, const struct swc_flow_tree *f, uint32_t piece,
 		       uint32_t peer)
 {
 	const struct swc_topo *t = r->s->args.topo;
 
-	if (!t || t->kind == SWC_TOPO_SWITCH)
+	if (!t)
 		return 0;
+	/* If it is not known how many there are, channels take one each. */
+	if (t->kind == SWC_TOPO_SWITCH && !t->rails)
+		return (uint8_t)(((uint64_t)(piece + 1) * r->s->args.channels - 1) /
+				 r->s->args.pieces);
+	if (t->kind == SWC_TOPO_SWITCH)
+		return (uint8_t)((piece + (uint32_t)(f - r->s->flow)) % t->rails);
 	return (uint8_t)((piece + (uint32_t)(f - r->s->flow)) % swc_topo_npaths(t, r->rank, peer));
 }
 
