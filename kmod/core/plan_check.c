@@ -48,6 +48,14 @@ struct swc_plan_window swc_plan_window_of(enum swc_coll coll, enum swc_buf buf, 
 		return buf == SWC_BUF_SEND && rank != root ? none : all;
 	case SWC_REDUCE:
 		return buf == SWC_BUF_RECV && rank != root ? none : all;
+	case SWC_GATHER:
+		if (buf == SWC_BUF_SEND)
+			return own;
+		return rank == root ? all : none;
+	case SWC_SCATTER:
+		if (buf == SWC_BUF_RECV)
+			return own;
+		return rank == root ? all : none;
 	case SWC_BARRIER:
 		return none;
 	default:

@@ -40,7 +40,7 @@ struct swc_plan_window swc_plan_window_of(enum swc_coll coll, enum swc_buf buf, 
 
 static inline bool swc_coll_has_root(u8 coll)
 {
-	return coll == SWC_BROADCAST || coll == SWC_REDUCE;
+	return coll == SWC_BROADCAST || coll == SWC_REDUCE || coll == SWC_GATHER || coll == SWC_SCATTER;
 }
 
 static inline bool swc_coll_reduces(u8 coll)
@@ -51,7 +51,8 @@ static inline bool swc_coll_reduces(u8 coll)
 /* Shards of the vector: the descriptor's count is the size of one. */
 static inline u32 swc_coll_nshards(u8 coll, u32 nranks)
 {
-	return coll == SWC_REDUCE_SCATTER || coll == SWC_ALLGATHER || coll == SWC_ALLTOALL ? nranks : 1;
+	return coll == SWC_REDUCE_SCATTER || coll == SWC_ALLGATHER || coll == SWC_ALLTOALL ||
+	       coll == SWC_GATHER || coll == SWC_SCATTER ? nranks : 1;
 }
 
 #endif /* SWC_CORE_PLAN_CHECK_H */

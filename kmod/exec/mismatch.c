@@ -13,7 +13,8 @@
 static const char * const coll_names[] = {
 	[SWC_ALLREDUCE] = "allreduce", [SWC_REDUCE_SCATTER] = "reduce_scatter",
 	[SWC_ALLGATHER] = "allgather", [SWC_BROADCAST] = "broadcast", [SWC_REDUCE] = "reduce",
-	[SWC_BARRIER] = "barrier", [SWC_ALLTOALL] = "alltoall",
+	[SWC_BARRIER] = "barrier", [SWC_ALLTOALL] = "alltoall", [SWC_GATHER] = "gather",
+	[SWC_SCATTER] = "scatter",
 };
 
 static void describe(char *text, size_t bytes, const struct swc_signature *d, const char *algo)

@@ -57,6 +57,8 @@ static int ranges(void)
 	TRY(-EINVAL, d.coll = SWC_COLL_NR);
 	TRY(-EINVAL, d.coll = 255);
 	TRY(-EINVAL, d.coll = SWC_ALLTOALL);
+	TRY(-EINVAL, d.coll = SWC_GATHER);
+	TRY(-EINVAL, d.coll = SWC_SCATTER);
 	TRY(-EINVAL, d.coll = SWC_REDUCE); /* the plan's is another */
 	TRY(-EINVAL, d.dtype = SWC_DTYPE_NR);
 	TRY(-EINVAL, d.dtype = 255);

@@ -123,6 +123,8 @@ static int header(void)
 	BAD(p->h.coll = 255);
 	BAD(p->h.coll = SWC_BROADCAST); /* has steps that reduce */
 	BAD(p->h.coll = SWC_BARRIER);
+	BAD(p->h.coll = SWC_GATHER); /* has other windows */
+	BAD(p->h.coll = SWC_SCATTER);
 	BAD(p->h.resv0 = 1);
 	BAD(p->h.resv1[0] = 1);
 	BAD(p->h.resv1[1] = 1);

@@ -13,7 +13,8 @@ void testlib_plan_init(struct testlib_plan *p, int coll, uint32_t nranks, uint32
 		       uint32_t root, uint32_t shard_blocks)
 {
 	struct swc_plan_header *h = &p->h;
-	bool sharded = coll == SWC_REDUCE_SCATTER || coll == SWC_ALLGATHER;
+	bool sharded = coll == SWC_REDUCE_SCATTER || coll == SWC_ALLGATHER || coll == SWC_GATHER ||
+		       coll == SWC_SCATTER;
 	uint32_t all;
 
 	memset(p, 0, sizeof(*p));
@@ -33,15 +34,15 @@ void testlib_plan_init(struct testlib_plan *p, int coll, uint32_t nranks, uint32
 		return;
 	h->window[SWC_BUF_SEND].nblocks = all;
 	h->window[SWC_BUF_RECV].nblocks = all;
-	if (coll == SWC_REDUCE_SCATTER)
+	if (coll == SWC_REDUCE_SCATTER || coll == SWC_SCATTER)
 		h->window[SWC_BUF_RECV] = (struct swc_plan_window){ rank * shard_blocks,
 								    shard_blocks };
-	if (coll == SWC_ALLGATHER)
+	if (coll == SWC_ALLGATHER || coll == SWC_GATHER)
 		h->window[SWC_BUF_SEND] = (struct swc_plan_window){ rank * shard_blocks,
 								    shard_blocks };
-	if (coll == SWC_BROADCAST && rank != root)
+	if ((coll == SWC_BROADCAST || coll == SWC_SCATTER) && rank != root)
 		h->window[SWC_BUF_SEND].nblocks = 0;
-	if (coll == SWC_REDUCE && rank != root)
+	if ((coll == SWC_REDUCE || coll == SWC_GATHER) && rank != root)
 		h->window[SWC_BUF_RECV].nblocks = 0;
 }
 

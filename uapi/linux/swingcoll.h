@@ -58,18 +58,20 @@ enum swc_redop {
 /*
  * What swc_desc.count counts, and the sizes of the buffers; all in elements of swc_desc.dtype:
  *
- * collective      count               send buffer       receive buffer
- * ALLREDUCE       of the vector       count             count
- * REDUCE_SCATTER  received per rank   nranks * count    count
- * ALLGATHER       sent per rank       count             nranks * count
- * BROADCAST       of the vector       count (root)      count
- * REDUCE          of the vector       count             count (root)
- * BARRIER         0                   none              none
- * ALLTOALL        sent to each rank   nranks * count    nranks * count
+ * collective      count               send buffer           receive buffer
+ * ALLREDUCE       of the vector       count                 count
+ * REDUCE_SCATTER  received per rank   nranks * count        count
+ * ALLGATHER       sent per rank       count                 nranks * count
+ * BROADCAST       of the vector       count (root)          count
+ * REDUCE          of the vector       count                 count (root)
+ * BARRIER         0                   none                  none
+ * ALLTOALL        sent to each rank   nranks * count        nranks * count
+ * GATHER          sent per rank       count                 nranks * count (root)
+ * SCATTER         received per rank   nranks * count (root) count
  */
 enum swc_coll {
 	SWC_ALLREDUCE, SWC_REDUCE_SCATTER, SWC_ALLGATHER, SWC_BROADCAST, SWC_REDUCE, SWC_BARRIER,
-	SWC_ALLTOALL,
+	SWC_ALLTOALL, SWC_GATHER, SWC_SCATTER,
 	SWC_COLL_NR
 };
 
@@ -101,7 +103,7 @@ enum swc_coll {
  * @redop: enum swc_redop; must be 0 for collectives that do not reduce
  * @resv0: must be 0
  * @flags: SWC_OP_*
- * @root: root rank of BROADCAST and REDUCE, else 0
+ * @root: root rank of BROADCAST, REDUCE, GATHER and SCATTER, else 0
  * @timeout_ms: deadline, in milliseconds from submission; 0: that of the communicator. When it passes, the
  *	communicator is aborted with -ETIMEDOUT.
  * @user_data: copied to the completion ring entry
@@ -229,8 +231,8 @@ struct swc_comm_state {
  * A plan says what one rank does for one collective (with one root) by one algorithm, for vectors of any
  * size.
  *
- * Blocks. The vector consists of nshards shards of equal element count (nranks for REDUCE_SCATTER, ALLGATHER
- * and ALLTOALL, else 1), and each shard of shard_blocks blocks. A shard of E elements of s bytes has
+ * Blocks. The vector consists of nshards shards of equal element count (nranks for REDUCE_SCATTER, ALLGATHER,
+ * ALLTOALL, GATHER and SCATTER, else 1), and each shard of shard_blocks blocks. A shard of E elements of s bytes has
  * U = ceil(E * s / 64) units of 64 bytes. With q = U / shard_blocks and r = U % shard_blocks, block k of the
  * shard begins at unit k * q + min(k, r) and ends where block k + 1 begins, but not behind element E.
  * Blocks may be empty. Blocks are numbered through all shards.

@@ -13,7 +13,8 @@ static const char *const colls[SWC_COLL_NR] = {
 	[SWC_ALLREDUCE] = "allreduce", [SWC_REDUCE_SCATTER] = "reduce_scatter",
 	[SWC_ALLGATHER] = "allgather", [SWC_BROADCAST] = "broadcast",
 	[SWC_REDUCE] = "reduce",       [SWC_BARRIER] = "barrier",
-	[SWC_ALLTOALL] = "alltoall",
+	[SWC_ALLTOALL] = "alltoall",   [SWC_GATHER] = "gather",
+	[SWC_SCATTER] = "scatter",
 };
 
 const char *swc_coll_name(unsigned int coll)

@@ -40,6 +40,10 @@ static void desc_fields(struct kunit *test)
 	EXPECT_DESC(0, d.coll = SWC_REDUCE; d.root = 3);
 	EXPECT_DESC(-EINVAL, d.coll = SWC_REDUCE; d.root = 4);
 	EXPECT_DESC(-EINVAL, d.coll = SWC_REDUCE; d.root = 0xffffffff);
+	EXPECT_DESC(0, d.coll = SWC_GATHER; d.root = 3);
+	EXPECT_DESC(-EINVAL, d.coll = SWC_GATHER; d.root = 4);
+	EXPECT_DESC(0, d.coll = SWC_SCATTER; d.root = 3);
+	EXPECT_DESC(-EINVAL, d.coll = SWC_SCATTER; d.redop = SWC_MAX);
 	EXPECT_DESC(0, d.coll = SWC_ALLGATHER);
 	EXPECT_DESC(-EINVAL, d.coll = SWC_ALLGATHER; d.redop = SWC_MAX);
 	EXPECT_DESC(-EINVAL, d.coll = SWC_BARRIER);

@@ -542,7 +542,7 @@ static int read_header(struct reader *r)
 	if (coll < 0)
 		return refuse(
 			r,
-			"expected allreduce, reduce_scatter, allgather, broadcast, reduce, barrier or alltoall, not '%s'",
+			"expected allreduce, reduce_scatter, allgather, broadcast, reduce, barrier, alltoall, gather or scatter, not '%s'",
 			word);
 	if (header_number(r, "ranks N", 1, SWC_PLAN_MAX_RANKS, &nranks) ||
 	    header_number(r, "root N", 0, swc_coll_has_root((uint8_t)coll) ? nranks - 1 : 0, &root))
