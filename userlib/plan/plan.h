@@ -42,6 +42,7 @@ enum swc_algo {
 	SWC_ALGO_ROTATE,
 	SWC_ALGO_BINE,
 	SWC_ALGO_BINE_SAG,
+	SWC_ALGO_LINEAR,
 	SWC_ALGO_NR
 };
 
@@ -109,13 +110,15 @@ enum swc_symmetry swc_algo_symmetry(const struct swc_plan_args *args, const stru
  *	between; other collectives treat every rank as a node of its own on a switch
  * @nranks: of the communicator
  * @rank: that the plan is for
- * @root: of SWC_BROADCAST and SWC_REDUCE, else 0
+ * @root: of SWC_BROADCAST, SWC_REDUCE, SWC_GATHER and SWC_SCATTER, else 0
  * @nlocal: ranks that share this node's memory; 0: as @topo says
  * @in_place: the plan must be right for send == recv. It is right for disjoint buffers then, too; a
  *	plan for disjoint buffers is right in place unless it says SWC_PLAN_NOT_IN_PLACE. Ranks may
  *	differ in this
  * @others_only: the copy of the rank's own shard (ALLGATHER) or of root's vector (BROADCAST) to
  *	RECV may be left out; algorithms need not leave it out. Ranks may differ in this
+ * @uneven: GATHER and SCATTER: the plan must be right for shards of different sizes, too. Alike on
+ *	all ranks, though plans for shards of equal size exchange the same messages
  * @channels: channels to spread over, 0 for the algorithm's own choice
  * @ports: links of a node to use at once, 0 for all that the topology has and the algorithm can use
  * @given, @given_bytes: by rank: plans that there are, such as from a file, or NULL. They are taken as
@@ -132,6 +135,7 @@ struct swc_plan_args {
 	uint32_t nlocal;
 	bool in_place;
 	bool others_only;
+	bool uneven;
 	uint32_t channels;
 	uint32_t ports;
 	const void *const *given;

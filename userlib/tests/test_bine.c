@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Bine trees, scatter and allgather, and all-to-all over Swing's butterfly: steps, hops and load of the
- * links that are known, the shape of trees, plans of all ranks verified on symbols for every number of
+ * Bine trees, gather and scatter along them, scatter and allgather, and all-to-all over Swing's
+ * butterfly: steps, hops and load of the links that are known, the shape of trees, plans of all ranks verified on symbols for every number of
  * ranks and on tori of any sides, and the choice. SWC_TEST_SEED repeats the random ones,
  * SWC_TEST_SHORT=1: fewer of them. TAP on stdout.
  */
@@ -15,6 +15,7 @@
 #include "topos.h"
 
 static const enum swc_coll rooted[] = { SWC_BROADCAST, SWC_REDUCE };
+static const enum swc_coll gathers[] = { SWC_GATHER, SWC_SCATTER };
 
 /* ---- steps, hops and load ---- */
 
@@ -101,6 +102,26 @@ static void test_costs(void)
 		snprintf(name, sizeof(name), "steps, hops and load on %s", topo);
 		ok(good, name);
 	}
+}
+
+/* Gather and scatter, on one port and on all. */
+static void test_gather_costs(void)
+{
+	static const struct {
+		const char *topo;
+		struct want want[2];
+	} rows[] = {
+		{ "ring:16", { { 4, 10, 0.9375 }, { 4, 10, 0.46875 } } },
+		{ "torus:8x8", { { 6, 10, 1.96875 }, { 6, 10, 0.4921875 } } },
+		{ "torus:16x4", { { 6, 12, 1.96875 }, { 6, 12, 0.8671875 } } },
+	};
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (uint32_t k = 0; k < 8; k++)
+			good &= costs(rows[i].topo, "bine", gathers[k / 4], k & 1, k & 2 ? 5 : 0,
+				      rows[i].want[!(k & 1)]);
+	ok(good, "gather and scatter: steps, hops and load");
 }
 
 /* The load of tree's broadcast is that of its reduction. */
@@ -200,6 +221,149 @@ static int check_alltoall(const char *topo, uint32_t nranks)
 		bad |= check_set(topo, a, placing);
 	a.ports = 1;
 	return bad | check_set(topo, a, MIXED);
+}
+
+/* Does a copy name the same blocks at both ends? */
+static bool copies_to_same(const struct swc_plan_view *v)
+{
+	for (uint32_t i = 0; i < v->hdr->nsteps; i++) {
+		const struct swc_plan_xfer *x = &v->xfers[v->steps[i].first_xfer];
+
+		if (v->steps[i].kind == SWC_STEP_LOCAL && x[0].first_block != x[1].first_block)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Do the ends of each message, and of each copy, name the same blocks? Then shards need not have the
+ * same size.
+ */
+static bool same_blocks(const struct set *s)
+{
+	uint32_t n = s->nranks, nch = s->view[0].hdr->nchannels;
+	uint64_t *sum = calloc((size_t)n * n * nch, 2 * sizeof(*sum));
+	bool good = true;
+
+	for (uint32_t r = 0; r < n; r++)
+		good &= copies_to_same(&s->view[r]);
+	for (uint32_t r = 0; r < n; r++)
+		for (uint32_t c = 0; c < nch; c++)
+			for (uint32_t i = 0; i < s->view[r].channels[c].nsteps; i++) {
+				const struct swc_plan_step *step =
+					&s->view[r].steps[s->view[r].channels[c].first_step + i];
+				const struct swc_plan_xfer *x = &s->view[r].xfers[step->first_xfer];
+
+				for (uint32_t k = 0; step->kind == SWC_STEP_NET &&
+						     k < (uint32_t)step->nsend + step->nrecv;
+				     k++) {
+					bool recv = k >= step->nsend;
+					size_t at = recv ? (size_t)x[k].rank * n + r
+							 : (size_t)r * n + x[k].rank;
+					uint64_t *h = &sum[2 * (at * nch + c) + recv];
+
+					*h = *h * 1000003 + x[k].first_block * 4099ull +
+					     x[k].nblocks;
+				}
+			}
+	for (size_t i = 0; i < (size_t)n * n * nch; i++)
+		good &= sum[2 * i] == sum[2 * i + 1];
+	free(sum);
+	return good;
+}
+
+static int check_uneven(const char *topo, struct swc_plan_args a)
+{
+	struct set s;
+	int ret;
+
+	a.uneven = true;
+	ret = build_set(&s, topo, a, MIXED);
+	if (!ret && !same_blocks(&s))
+		ret = -EINVAL;
+	if (!ret)
+		ret = verify_both(&s);
+	if (ret)
+		print_set(&s, ret);
+	free_set(&s);
+	return ret;
+}
+
+static int check_gathers(const char *topo, const char *algo, uint32_t nranks)
+{
+	int bad = 0;
+
+	for (int k = 0; k < 2; k++)
+		for (uint32_t root = 0; root < nranks; root++) {
+			struct swc_plan_args a = args_of(algo, gathers[k], root & 1);
+
+			if (nranks > rounds_of(64) / 4 && root && root != nranks / 3 &&
+			    root != nranks - 1)
+				continue;
+			a.root = root;
+			bad |= check_set(topo, a, MIXED);
+			bad |= check_uneven(topo, a);
+		}
+	return bad;
+}
+
+static void test_gathers(void)
+{
+	static const char *const topos[] = {
+		"torus:4x4", "torus:8x8", "torus:3x5",	 "torus:2x2x2", "torus:6x10",
+		"torus:7x4", "torus:1x6", "mesh:4x6",	 "mesh:5",	"torus:3x2x5",
+		"switch:12", "switch:7",  "torus:2x2*2", "switch:3*4",
+	};
+	static const char *const algos[] = { "bine", "tree", "linear" };
+	bool good = true;
+
+	for (uint32_t p = 2; p <= 64; p++)
+		for (size_t k = 0; k < sizeof(algos) / sizeof(algos[0]); k++) {
+			char topo[20];
+
+			snprintf(topo, sizeof(topo), "ring:%u", p);
+			good &= !check_gathers(topo, algos[k], p);
+		}
+	ok(good, "gather and scatter, 2 to 64 ranks: bine, tree and linear, of unequal shards too");
+	for (size_t i = 0; i < sizeof(topos) / sizeof(topos[0]); i++) {
+		struct swc_topo t = topo_of(topos[i]);
+
+		good &= !check_gathers(topos[i], "bine", t.nranks);
+		swc_topo_free(&t);
+	}
+	ok(good, "gather and scatter by bine on tori, meshes and switches");
+}
+
+/* On one port of a ring, a message is one range of shards, or two where it wraps around. */
+static void test_gather_ranges(void)
+{
+	bool good = true;
+
+	for (uint32_t p = 2; p <= 64; p++)
+		for (int k = 0; k < 2; k++) {
+			struct swc_plan_args a = args_of("bine", gathers[k], 1);
+			struct set s;
+			char topo[20];
+
+			snprintf(topo, sizeof(topo), "ring:%u", p);
+			a.root = p / 3;
+			if (build_set(&s, topo, a, OUT_OF_PLACE))
+				abort();
+			for (uint32_t r = 0; r < p; r++) {
+				const struct swc_plan_view *v = &s.view[r];
+				uint32_t wrapped = 0, nrecv = 0;
+
+				for (uint32_t i = 0; i < v->hdr->nsteps; i++)
+					nrecv += v->steps[i].kind == SWC_STEP_NET;
+				for (uint32_t i = 0; i < v->hdr->nxfers; i++)
+					for (uint32_t j = 0; j < i; j++)
+						wrapped += v->xfers[i].rank != r &&
+							   v->xfers[i].rank == v->xfers[j].rank;
+				good &= nrecv && wrapped <= 2;
+			}
+			free_set(&s);
+		}
+	ok(good, "on one port of a ring a message is one range, or two");
 }
 
 static void test_rings(void)
@@ -345,8 +509,11 @@ int main(void)
 	printf("TAP version 13\n");
 	seed_rnd();
 	test_costs();
+	test_gather_costs();
 	test_tree();
 	test_shapes();
+	test_gathers();
+	test_gather_ranges();
 	test_rings();
 	test_tori();
 	test_limits();

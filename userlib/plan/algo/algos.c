@@ -14,6 +14,7 @@
 #include "plan/hash.h"
 #include "plan/number.h"
 
+#define GATHERS (1u << SWC_GATHER | 1u << SWC_SCATTER)
 #define ALL_BUT_ALLTOALL                                                                           \
 	(1u << SWC_ALLREDUCE | 1u << SWC_REDUCE_SCATTER | 1u << SWC_ALLGATHER |                    \
 	 1u << SWC_BROADCAST | 1u << SWC_REDUCE | 1u << SWC_BARRIER)
@@ -28,12 +29,13 @@ static const struct {
 } algos[SWC_ALGO_NR] = {
 	[SWC_ALGO_DIRECT1] = { { "direct1",
 				 "one node: every rank reads all vectors and computes its own result",
-				 NULL, ALL_BUT_ALLTOALL | 1u << SWC_ALLTOALL, true, false },
+				 NULL, ALL_BUT_ALLTOALL | 1u << SWC_ALLTOALL | GATHERS, true,
+				 false },
 			       swc_direct1_build },
 	[SWC_ALGO_DIRECT2] = { { "direct2",
 				 "one node: every block has an owner that computes it for all in one pass",
-				 "owners, 1 to ranks - 1 (default: all ranks)", ALL_BUT_ALLTOALL,
-				 true, false },
+				 "owners, 1 to ranks - 1 (default: all ranks)",
+				 ALL_BUT_ALLTOALL | GATHERS, true, false },
 			       swc_direct2_build,
 			       SWC_MAX_LOCAL_RANKS },
 	[SWC_ALGO_RING] = { { "ring", "reduce-scatter and allgather round a ring, one way", NULL,
@@ -115,8 +117,9 @@ static const struct {
 				 swc_circulant_build,
 				 .symmetry = SWC_SYMMETRY_SHIFT },
 	[SWC_ALGO_TREE] = { { "tree", "up and down a binomial tree", NULL,
-			      1u << SWC_ALLREDUCE | 1u << SWC_BROADCAST | 1u << SWC_REDUCE, false,
-			      false },
+			      1u << SWC_ALLREDUCE | 1u << SWC_BROADCAST | 1u << SWC_REDUCE |
+				      GATHERS,
+			      false, false },
 			    swc_tree_build },
 	[SWC_ALGO_DTREE] = { { "dtree", "two binary trees, each with half the vector in pieces",
 			       "pieces per half, 1 to 256",
@@ -130,13 +133,17 @@ static const struct {
 			      swc_rotate_build,
 			      .symmetry = SWC_SYMMETRY_SHIFT },
 	[SWC_ALGO_BINE] = { { "bine", "trees and all-to-all with Swing's distances, on every port",
-			      NULL, 1u << SWC_BROADCAST | 1u << SWC_REDUCE | 1u << SWC_ALLTOALL,
+			      NULL,
+			      1u << SWC_BROADCAST | 1u << SWC_REDUCE | 1u << SWC_ALLTOALL | GATHERS,
 			      false, true },
 			    swc_bine_build },
 	[SWC_ALGO_BINE_SAG] = { { "bine-sag",
 				  "large vectors: Swing's scatter and allgather, or backwards",
 				  NULL, 1u << SWC_BROADCAST | 1u << SWC_REDUCE, false, true },
 				swc_bine_sag_build },
+	[SWC_ALGO_LINEAR] = { { "linear", "the root exchanges with all others at once", NULL,
+				GATHERS, false, false },
+			      swc_linear_build },
 };
 
 const struct swc_algo_info *swc_algo_info(unsigned int algo)

@@ -23,8 +23,10 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "plan/algo/bine.h"
+#include "plan/algo/gather.h"
 #include "plan/algo/tree_bufs.h"
 
 /* Digits of numbers in base -2: the odd ones are worth less than nothing. */
@@ -255,6 +257,58 @@ static void broadcast(const struct port *p, uint32_t block)
 	swc_tree_copy_at_root(p->b, block, 1);
 }
 
+/* ---- gather and scatter ---- */
+
+/* The numbers of one dimension that are reached from v by inverting the lowest n digits or fewer. */
+static void reach(const struct port *p, struct swc_box *box, uint32_t dim, int32_t v, uint32_t n)
+{
+	const struct swc_bine_line *l = &p->tree.line[dim];
+	uint32_t zeros = digits_of(v) & ~((1u << n) - 1), ones = (1u << n) - 1;
+	int32_t low = number_of(zeros | (ones & ODD_DIGITS)), end = l->first + (int32_t)l->d - 1;
+	int32_t high = number_of(zeros | (ones & ~ODD_DIGITS));
+
+	low = low < l->first ? l->first : low;
+	high = high > end ? end : high;
+	box->d[dim] = l->d;
+	box->start[dim] = coord_of(l, p->me.mirror ? high : low, p->tree.root[dim], p->me.mirror);
+	box->len[dim] = (uint32_t)(high - low) + 1;
+}
+
+/*
+ * The member whose numbers are v, and all below it, if it has @steps steps for them. A dimension has
+ * its steps in ascending order.
+ */
+static void find_box(const struct port *p, const int32_t *v, uint32_t steps, struct swc_box *box)
+{
+	uint32_t n[SWC_TOPO_DIMS] = { 0 };
+
+	for (uint32_t s = 0; s < steps; s++)
+		n[p->me.turn[s].dim]++;
+	box->ndims = p->tree.topo->ndims;
+	for (uint32_t i = 0; i < box->ndims; i++)
+		reach(p, box, i, v[i], n[i]);
+}
+
+static void gather(const struct port *p, uint32_t port, uint32_t ports)
+{
+	struct swc_gather g = { .port = port, .ports = ports, .root = is_root(p) };
+
+	if (!g.root)
+		g.parent = parent(p);
+	find_box(p, p->me.v, p->me.up, &g.mine);
+	for (uint32_t s = p->me.up; s-- > 0;) {
+		struct swc_turn t = p->me.turn[s];
+		int32_t v[SWC_TOPO_DIMS];
+
+		if (!child(p, s, &g.child[g.nchildren]))
+			continue;
+		memcpy(v, p->me.v, sizeof(v));
+		v[t.dim] = inverted(v[t.dim], t.step + 1);
+		find_box(p, v, s, &g.below[g.nchildren++]);
+	}
+	swc_gather_channel(p->b, &g);
+}
+
 int swc_bine_build(struct swc_builder *b)
 {
 	uint32_t ports = swc_build_ports(b), dim;
@@ -273,8 +327,12 @@ int swc_bine_build(struct swc_builder *b)
 	}
 	swc_build_blocks(b, ports);
 	for (uint32_t c = 0; c < ports; c++) {
-		swc_build_channel(b, c, 1);
 		swc_bine_place(&p.tree, c, b->me, &p.me);
+		if (swc_is_gather(b->args->coll)) {
+			gather(&p, c, ports);
+			continue;
+		}
+		swc_build_channel(b, c, 1);
 		if (swc_tree_goes_up(b))
 			reduce(&p, c);
 		else

@@ -59,7 +59,7 @@ struct swc_rails {
  *	each node where the ranks of a node work together (see hierarchy.c). Algorithms know members
  *	only
  * @me: the member this plan is for
- * @root: member, of SWC_BROADCAST and SWC_REDUCE, else 0
+ * @root: member, of collectives that have one, else 0
  * @in_place: the plan must be right if SEND and RECV are the same memory
  * @w: the plan so far; algorithms may set flags in its header
  * @error: first failure; it stays, so that algorithms need not check each call
@@ -87,8 +87,8 @@ struct swc_builder {
 /*
  * Cut each shard into @shard_blocks blocks, and set the SEND and RECV windows. Called before any
  * transfer. ALLREDUCE, BROADCAST and REDUCE have one shard; in REDUCE_SCATTER and ALLGATHER, shard
- * r (blocks r * shard_blocks and up) belongs to member r; in ALLTOALL, shard r of SEND goes to
- * member r and shard r of RECV comes from it.
+ * r (blocks r * shard_blocks and up) belongs to member r, as in GATHER and SCATTER; in ALLTOALL,
+ * shard r of SEND goes to member r and shard r of RECV comes from it.
  */
 void swc_build_blocks(struct swc_builder *b, uint32_t shard_blocks);
 
@@ -151,6 +151,7 @@ swc_build_fn swc_ordered_build;			  /* ordered.c */
 swc_build_fn swc_circulant_build;		  /* circulant.c */
 swc_build_fn swc_tree_build, swc_dtree_build;	  /* tree.c */
 swc_build_fn swc_rotate_build;			  /* rotate.c */
+swc_build_fn swc_linear_build;			  /* gather.c */
 swc_build_fn swc_bine_sag_build;
 swc_build_fn swc_bine_build; /* bine.c */
 

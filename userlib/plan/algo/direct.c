@@ -110,6 +110,13 @@ int swc_direct1_build(struct swc_builder *b)
 	case SWC_BROADCAST:
 		copy(b, a->root, 0, 1);
 		break;
+	case SWC_GATHER:
+		for (uint32_t i = 0; a->rank == a->root && i < a->nranks; i++)
+			copy(b, (a->rank + i) % a->nranks, (a->rank + i) % a->nranks, 1);
+		break;
+	case SWC_SCATTER:
+		copy(b, a->root, a->rank, 1);
+		break;
 	case SWC_BARRIER:
 		break;
 	default:
@@ -198,6 +205,14 @@ int swc_direct2_build(struct swc_builder *b)
 		case SWC_BROADCAST:
 			swc_build_send(b, a->root, SWC_BUF_SEND, block, 1);
 			recvs_from(b, a->root, block, 1);
+			break;
+		case SWC_GATHER:
+			swc_build_send(b, a->rank, SWC_BUF_SEND, block, 1);
+			swc_build_recv(b, a->root, SWC_BUF_RECV, block, 1, SWC_XFER_FINAL);
+			break;
+		case SWC_SCATTER:
+			swc_build_send(b, a->root, SWC_BUF_SEND, block, 1);
+			swc_build_recv(b, a->rank, SWC_BUF_RECV, block, 1, SWC_XFER_FINAL);
 			break;
 		case SWC_BARRIER:
 			break;

@@ -15,6 +15,7 @@
  * (Sanders, Speck and Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and
  * scan", 2009.)
  */
+#include "plan/algo/gather.h"
 #include "plan/algo/tree_bufs.h"
 
 static uint32_t member_of(const struct swc_builder *b, uint32_t v)
@@ -86,10 +87,34 @@ static void binomial(struct swc_builder *b, uint32_t block)
 	swc_tree_copy_at_root(b, block, 1);
 }
 
+/* Below the child v + bit are the numbers from there on, as many as bit. */
+static void gather(struct swc_builder *b)
+{
+	uint32_t v = (b->me + b->n - b->root) % b->n, end = child_bits(b, v), rest = b->n - v;
+	struct swc_gather g = { .ports = 1, .root = !v, .parent = member_of(b, v - low_bit(v)) };
+
+	g.mine = (struct swc_box){ 1, { b->n }, { b->me }, { end < rest ? end : rest } };
+	for (uint32_t bit = end / 2; bit; bit /= 2) {
+		uint32_t n = bit < rest - bit ? bit : rest - bit;
+
+		g.child[g.nchildren] = member_of(b, v + bit);
+		g.below[g.nchildren] = (struct swc_box){
+			1, { b->n }, { g.child[g.nchildren] }, { n }
+		};
+		g.nchildren++;
+	}
+	swc_build_blocks(b, 1);
+	swc_gather_channel(b, &g);
+}
+
 int swc_tree_build(struct swc_builder *b)
 {
 	uint32_t nch = b->args->channels ? b->args->channels : 1;
 
+	if (swc_is_gather(b->args->coll)) {
+		gather(b);
+		return 0;
+	}
 	swc_build_blocks(b, nch);
 	for (uint32_t c = 0; c < nch; c++) {
 		swc_build_channel(b, c, 1);

@@ -281,7 +281,7 @@ static void count(struct model *m, const struct swc_plan_xfer *x, struct sent *s
 static uint32_t step_of(const struct model *m, uint32_t chan, uint32_t k, uint32_t from,
 			uint32_t to)
 {
-	bool down = m->args->coll == SWC_BROADCAST;
+	bool down = m->args->coll == SWC_BROADCAST || m->args->coll == SWC_SCATTER;
 	struct swc_bine_member child;
 
 	if (!m->bine)

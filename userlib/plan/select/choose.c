@@ -373,7 +373,7 @@ static bool is_guessed(const struct swc_choices *c, enum swc_coll coll,
 {
 	return c->topo->nranks > MOST_RANKS && (!cand->known || cand->cost.sampled) &&
 	       (cand->algo == SWC_ALGO_TREE || cand->algo == SWC_ALGO_DTREE ||
-		cand->algo == SWC_ALGO_BINE_SAG ||
+		cand->algo == SWC_ALGO_BINE_SAG || cand->algo == SWC_ALGO_LINEAR ||
 		(cand->algo == SWC_ALGO_BINE && swc_coll_has_root(coll)));
 }
 

@@ -503,8 +503,10 @@ static uint32_t source_of(const struct swc_verify_machine *m, uint32_t b)
 	switch (m->coll) {
 	case SWC_ALLGATHER:
 	case SWC_ALLTOALL:
+	case SWC_GATHER:
 		return b / m->shard_blocks;
 	case SWC_BROADCAST:
+	case SWC_SCATTER:
 		return m->view[0].hdr->root;
 	default:
 		return NONE;
