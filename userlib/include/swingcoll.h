@@ -101,6 +101,8 @@ enum swingcoll_coll {
 	SWINGCOLL_REDUCE,
 	SWINGCOLL_BARRIER,
 	SWINGCOLL_ALLTOALL,
+	SWINGCOLL_GATHER,
+	SWINGCOLL_SCATTER,
 };
 
 /* One rank's handle of a communicator. */
@@ -344,6 +346,12 @@ const char *swingcoll_comm_algo(const struct swingcoll_comm *comm);
  * barrier	  returns when every rank has called it
  * alltoall	  recv[r * count + i] = send[rank * count + i] of rank r, i < count; both have
  *		  nranks * count elements. In place: send == recv
+ * gather	  recv[r * count + i] on root = send of rank r [i], i < count; recv has nranks * count
+ *		  elements there, is not used elsewhere and may be NULL. In place, on root: send ==
+ *		  recv + root * count elements
+ * scatter	  recv[i] = send[rank * count + i] of root, i < count; send has nranks * count
+ *		  elements there, is not used elsewhere and may be NULL. In place, on root: recv ==
+ *		  send + root * count elements
  */
 int swingcoll_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
 			enum swingcoll_redop op, struct swingcoll_comm *comm);
@@ -358,6 +366,10 @@ int swingcoll_reduce(const void *send, void *recv, size_t count, enum swingcoll_
 int swingcoll_barrier(struct swingcoll_comm *comm);
 int swingcoll_alltoall(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
 		       struct swingcoll_comm *comm);
+int swingcoll_gather(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+		     int root, struct swingcoll_comm *comm);
+int swingcoll_scatter(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+		      int root, struct swingcoll_comm *comm);
 
 /*
  * The same, without waiting. *req must be passed to swingcoll_wait(), or to swingcoll_test() until
@@ -380,6 +392,10 @@ int swingcoll_ireduce(const void *send, void *recv, size_t count, enum swingcoll
 int swingcoll_ibarrier(struct swingcoll_comm *comm, struct swingcoll_req **req);
 int swingcoll_ialltoall(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
 			struct swingcoll_comm *comm, struct swingcoll_req **req);
+int swingcoll_igather(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+		      int root, struct swingcoll_comm *comm, struct swingcoll_req **req);
+int swingcoll_iscatter(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
+		       int root, struct swingcoll_comm *comm, struct swingcoll_req **req);
 
 /*
  * Sleep until the operation is done, free the request, return the operation's error. result may be

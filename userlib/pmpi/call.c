@@ -209,6 +209,10 @@ static int run(const struct pmpi_call *c, const struct pmpi_stage *st)
 		return swingcoll_broadcast(st->send, st->recv, c->count, c->dtype, c->root, swc);
 	case SWINGCOLL_ALLTOALL:
 		return swingcoll_alltoall(st->send, st->recv, c->count, c->dtype, swc);
+	case SWINGCOLL_GATHER:
+		return swingcoll_gather(st->send, st->recv, c->count, c->dtype, c->root, swc);
+	case SWINGCOLL_SCATTER:
+		return swingcoll_scatter(st->send, st->recv, c->count, c->dtype, c->root, swc);
 	case SWINGCOLL_BARRIER:
 		return swingcoll_barrier(swc);
 	}
@@ -236,6 +240,11 @@ int pmpi_start(const struct pmpi_call *c, const struct pmpi_stage *st, struct sw
 					    req);
 	case SWINGCOLL_ALLTOALL:
 		return swingcoll_ialltoall(st->send, st->recv, c->count, c->dtype, swc, req);
+	case SWINGCOLL_GATHER:
+		return swingcoll_igather(st->send, st->recv, c->count, c->dtype, c->root, swc, req);
+	case SWINGCOLL_SCATTER:
+		return swingcoll_iscatter(st->send, st->recv, c->count, c->dtype, c->root, swc,
+					  req);
 	case SWINGCOLL_BARRIER:
 		return swingcoll_ibarrier(swc, req);
 	}

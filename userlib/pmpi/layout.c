@@ -262,6 +262,8 @@ int pmpi_stage_begin(struct pmpi_stage *st, const struct pmpi_call *c)
 	case SWINGCOLL_ALLGATHER:
 	case SWINGCOLL_ALLTOALL:
 		return stage_shares(st, c);
+	case SWINGCOLL_GATHER: /* MPI carries these out */
+	case SWINGCOLL_SCATTER:
 	case SWINGCOLL_BARRIER:
 		break;
 	}

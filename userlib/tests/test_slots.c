@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "kmod/core/plan_check.h"
 #include "kmod/core/reduce.h"
 #include "src/shm/slots.h"
 #include "tap.h"
@@ -178,6 +179,15 @@ static bool right(const struct team *t, const struct swc_slots_op *op, unsigned 
 			if (recv[i] != element(k, op->root, i))
 				return false;
 			break;
+		case SWC_GATHER:
+			for (unsigned int r = 0; rank == op->root && r < t->nranks; r++)
+				if (recv[r * op->count + i] != element(k, r, i))
+					return false;
+			break;
+		case SWC_SCATTER:
+			if (recv[i] != element(k, op->root, rank * op->count + i))
+				return false;
+			break;
 		case SWC_REDUCE:
 			if (rank == op->root && recv[i] != sum(t, k, i))
 				return false;
@@ -194,8 +204,11 @@ static int slot_op(struct team *t, struct swc_slots *s, uint64_t k, bool disagre
 	static const size_t counts[] = { 0, 1, 7, 27, 28, 29, 100, MAX_BYTES / 4 };
 	uint64_t h = mix(t->seed ^ k << 8);
 	uint32_t send[MAX_BYTES / 4], recv[MAX_BYTES / 4 * MAX_RANKS];
+	static const enum swc_coll colls[] = { SWC_ALLREDUCE, SWC_REDUCE_SCATTER, SWC_ALLGATHER,
+					       SWC_BROADCAST, SWC_REDUCE,	  SWC_BARRIER,
+					       SWC_GATHER,    SWC_SCATTER };
 	struct swc_slots_op op = {
-		.coll = h % (SWC_BARRIER + 1),
+		.coll = colls[h % (sizeof(colls) / sizeof(colls[0]))],
 		.dtype = SWC_U32,
 		.send = send,
 		.recv = recv,
@@ -204,13 +217,14 @@ static int slot_op(struct team *t, struct swc_slots *s, uint64_t k, bool disagre
 	size_t n;
 	int ret;
 
-	if (op.coll == SWC_BROADCAST || op.coll == SWC_REDUCE)
+	if (swc_coll_has_root(op.coll))
 		op.root = (h >> 16) % t->nranks;
-	if (op.coll == SWC_REDUCE_SCATTER)
+	if (op.coll == SWC_REDUCE_SCATTER || op.coll == SWC_SCATTER)
 		op.count /= t->nranks;
 	if (op.coll == SWC_BARRIER)
 		op.count = op.dtype = 0;
-	n = op.coll == SWC_REDUCE_SCATTER ? op.count * t->nranks : op.count;
+	n = op.coll == SWC_REDUCE_SCATTER || op.coll == SWC_SCATTER ? op.count * t->nranks
+								    : op.count;
 	op.bytes = n * 4;
 	for (size_t i = 0; i < n; i++)
 		send[i] = element(k, s->rank, i);

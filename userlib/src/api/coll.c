@@ -42,9 +42,9 @@ static int check_overlap(const struct swingcoll_comm *comm, const struct swingco
 	*variant = SWC_DISJOINT;
 	if (!send_bytes || !recv_bytes || s >= r + recv_bytes || r >= s + send_bytes)
 		return 0;
-	if (c->coll == SWINGCOLL_REDUCE_SCATTER)
+	if (c->coll == SWINGCOLL_REDUCE_SCATTER || c->coll == SWINGCOLL_SCATTER)
 		s += comm->rank * shard;
-	else if (c->coll == SWINGCOLL_ALLGATHER)
+	else if (c->coll == SWINGCOLL_ALLGATHER || c->coll == SWINGCOLL_GATHER)
 		r += comm->rank * shard;
 	*variant = SWC_IN_PLACE;
 	return s == r ? 0 : -EINVAL;
@@ -58,6 +58,10 @@ static const char *in_place_text(enum swingcoll_coll coll)
 		return "recv == send + rank * count elements";
 	case SWINGCOLL_ALLGATHER:
 		return "send == recv + rank * count elements";
+	case SWINGCOLL_GATHER:
+		return "send == recv + root * count elements";
+	case SWINGCOLL_SCATTER:
+		return "recv == send + root * count elements";
 	default:
 		return "send == recv";
 	}
@@ -74,10 +78,10 @@ static int check_kind(struct swingcoll_comm *comm, const struct swingcoll_call *
 {
 	bool moves = c->coll != SWINGCOLL_BARRIER;
 
-	if ((unsigned int)c->coll > SWINGCOLL_ALLTOALL)
+	if ((unsigned int)c->coll > SWINGCOLL_SCATTER)
 		return swc_comm_fail(comm, -EINVAL,
 				     "collective %d does not exist: they are 0 to %d", (int)c->coll,
-				     SWINGCOLL_ALLTOALL);
+				     SWINGCOLL_SCATTER);
 	*size = moves ? swc_dtype_size((enum swc_dtype)c->dtype) : 1;
 	if (!*size)
 		return swc_comm_fail(comm, -EINVAL,
@@ -191,7 +195,9 @@ int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c
 		.send = send,
 		.recv = recv,
 		.count = c->count,
-		.bytes = c->coll == SWINGCOLL_REDUCE_SCATTER ? op->bytes : shard,
+		.bytes = c->coll == SWINGCOLL_REDUCE_SCATTER || c->coll == SWINGCOLL_SCATTER
+				 ? op->bytes
+				 : shard,
 	};
 	return 0;
 }
@@ -499,6 +505,18 @@ SWC_PUBLIC int swingcoll_alltoall(const void *send, void *recv, size_t count,
 	return run(comm, CALL(ALLTOALL, send, recv, count, dtype, 0, 0));
 }
 
+SWC_PUBLIC int swingcoll_gather(const void *send, void *recv, size_t count,
+				enum swingcoll_dtype dtype, int root, struct swingcoll_comm *comm)
+{
+	return run(comm, CALL(GATHER, send, recv, count, dtype, 0, root));
+}
+
+SWC_PUBLIC int swingcoll_scatter(const void *send, void *recv, size_t count,
+				 enum swingcoll_dtype dtype, int root, struct swingcoll_comm *comm)
+{
+	return run(comm, CALL(SCATTER, send, recv, count, dtype, 0, root));
+}
+
 SWC_PUBLIC int swingcoll_iallreduce(const void *send, void *recv, size_t count,
 				    enum swingcoll_dtype dtype, enum swingcoll_redop op,
 				    struct swingcoll_comm *comm, struct swingcoll_req **req)
@@ -544,6 +562,20 @@ SWC_PUBLIC int swingcoll_ialltoall(const void *send, void *recv, size_t count,
 				   struct swingcoll_req **req)
 {
 	return start(comm, CALL(ALLTOALL, send, recv, count, dtype, 0, 0), req);
+}
+
+SWC_PUBLIC int swingcoll_igather(const void *send, void *recv, size_t count,
+				 enum swingcoll_dtype dtype, int root, struct swingcoll_comm *comm,
+				 struct swingcoll_req **req)
+{
+	return start(comm, CALL(GATHER, send, recv, count, dtype, 0, root), req);
+}
+
+SWC_PUBLIC int swingcoll_iscatter(const void *send, void *recv, size_t count,
+				  enum swingcoll_dtype dtype, int root, struct swingcoll_comm *comm,
+				  struct swingcoll_req **req)
+{
+	return start(comm, CALL(SCATTER, send, recv, count, dtype, 0, root), req);
 }
 
 SWC_PUBLIC const char *swingcoll_comm_algo(const struct swingcoll_comm *comm)

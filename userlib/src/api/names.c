@@ -12,7 +12,7 @@
 /* The public values are those of the ABI. */
 _Static_assert((int)SWINGCOLL_F64 == (int)SWC_F64 && (int)SWINGCOLL_I8 == (int)SWC_I8, "types");
 _Static_assert((int)SWINGCOLL_BXOR == (int)SWC_BXOR && (int)SWINGCOLL_AVG == (int)SWC_AVG, "ops");
-_Static_assert((int)SWINGCOLL_ALLTOALL == (int)SWC_ALLTOALL &&
+_Static_assert((int)SWINGCOLL_SCATTER == (int)SWC_SCATTER &&
 		       (int)SWINGCOLL_ALLREDUCE == (int)SWC_ALLREDUCE,
 	       "collectives");
 

@@ -582,7 +582,9 @@ static uint64_t signature(const struct swc_slots_op *op)
 
 static bool contributes(const struct swc_slots *s, const struct swc_slots_op *op)
 {
-	return op->coll != SWC_BARRIER && (op->coll != SWC_BROADCAST || s->rank == op->root);
+	bool root_only = op->coll == SWC_BROADCAST || op->coll == SWC_SCATTER;
+
+	return op->coll != SWC_BARRIER && (!root_only || s->rank == op->root);
 }
 
 static void copy(void *to, const void *from, size_t bytes)
@@ -594,6 +596,7 @@ static void copy(void *to, const void *from, size_t bytes)
 static void compute(struct swc_slots *s, const struct swc_slots_op *op, uint64_t k)
 {
 	size_t bytes = op->bytes;
+	const char *from;
 
 	switch (op->coll) {
 	case SWC_ALLREDUCE:
@@ -613,6 +616,15 @@ static void compute(struct swc_slots *s, const struct swc_slots_op *op, uint64_t
 		for (uint32_t r = 0; r < s->nranks; r++)
 			copy((char *)op->recv + r * bytes,
 			     r == s->rank ? op->send : contribution(s, k, r, bytes), bytes);
+		break;
+	case SWC_GATHER:
+		for (uint32_t r = 0; s->rank == op->root && r < s->nranks; r++)
+			copy((char *)op->recv + r * bytes,
+			     r == s->rank ? op->send : contribution(s, k, r, bytes), bytes);
+		break;
+	case SWC_SCATTER:
+		from = s->rank == op->root ? op->send : contribution(s, k, op->root, bytes);
+		copy(op->recv, from + bytes / s->nranks * s->rank, bytes / s->nranks);
 		break;
 	case SWC_BROADCAST:
 		copy(op->recv, s->rank == op->root ? op->send : contribution(s, k, op->root, bytes),
