@@ -10,7 +10,7 @@
 
 #define MAX_RANKS 9
 #define MAX_ALGOS 32
-#define NCOLLS (SWINGCOLL_ALLTOALL + 1)
+#define NCOLLS (SWINGCOLL_SCATTER + 1)
 #define LARGE 8 /* the last level of sizes; those before are of coll_case_nth() */
 #define NSIZES (LARGE + 1)
 #define GROUP_MS 600000 /* all algorithms with one number of ranks */
@@ -56,9 +56,9 @@ static int one_algo(unsigned int a, struct swingcoll_comm *comm)
 	bool skip[NCOLLS] = { false };
 	int done = 0;
 
-	/* Both change with every step: 7 collectives and 9 sizes have no common divisor. */
+	/* Both change with every step. */
 	for (unsigned int i = 0; i < NCOLLS * NSIZES; i++) {
-		unsigned int coll = i % NCOLLS, size = i % NSIZES;
+		unsigned int coll = i % NCOLLS, size = (coll + i / NCOLLS) % NSIZES;
 		const unsigned int level[] = { a, nranks, coll, size };
 		struct coll_case c = case_of(coll, size);
 		void *mem;

@@ -132,13 +132,13 @@ static int in_flight(uint32_t rank, void *arg)
 		for (int i = 0; i < BATCH; i++) {
 			struct swingcoll_call call;
 
-			c[i] = (struct coll_case){ .coll = i % 6,
+			c[i] = (struct coll_case){ .coll = i % (SWINGCOLL_SCATTER + 1),
 						   .dtype = i % 4 ? SWINGCOLL_F32 : SWINGCOLL_U64,
 						   .count = i % 5 ? 50 + i * 31 : 20011,
 						   .in_place = (i + round) & 1 };
 			if (c[i].coll == SWINGCOLL_BARRIER)
 				c[i].count = 0;
-			if (c[i].coll == SWINGCOLL_BROADCAST || c[i].coll == SWINGCOLL_REDUCE)
+			if (coll_has_root(c[i].coll))
 				c[i].root = (i + round) % N;
 			mem[i] = malloc(coll_bytes(&c[i], N));
 			coll_buffers(&c[i], N, rank, mem[i], &send, &recv);
@@ -345,7 +345,7 @@ static int arguments(void)
 	for (n = 0; n < (int)ARRAY_SIZE(bad); n++)
 		bad[n] = good;
 	n = 0;
-	bad[n++].coll = SWINGCOLL_ALLTOALL + 1;
+	bad[n++].coll = SWINGCOLL_SCATTER + 1;
 	bad[n++].dtype = SWINGCOLL_F64 + 1;
 	bad[n++].op = SWINGCOLL_BXOR + 1;
 	bad[n++].root = 1;

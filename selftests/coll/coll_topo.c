@@ -13,7 +13,7 @@
 
 #define MAX_RANKS 16
 #define MAX_ALGOS 32
-#define NCOLLS (SWINGCOLL_ALLTOALL + 1)
+#define NCOLLS (SWINGCOLL_SCATTER + 1)
 #define FLOATS 5003
 #define SHAPE_MS 600000 /* all algorithms on one topology */
 
@@ -72,9 +72,9 @@ static int sums(struct swingcoll_comm *comm, unsigned int a, struct result *r)
 	static uint64_t mem[2 * MAX_RANKS * 1021 + 64];
 	bool skip[NCOLLS] = { false };
 
-	/* Both change with every step: 7 collectives and 6 sizes have no common divisor. */
+	/* Both change with every step. */
 	for (unsigned int i = 0; i < NCOLLS * NSIZES; i++) {
-		unsigned int coll = i % NCOLLS, size = i % NSIZES;
+		unsigned int coll = i % NCOLLS, size = (coll + i / NCOLLS) % NSIZES;
 		const unsigned int level[] = { a, shape - shapes, coll, size };
 		struct coll_case c = { .coll = coll,
 				       .dtype = SWINGCOLL_I64,

@@ -14,13 +14,14 @@ bool coll_reduces(int coll)
 
 bool coll_has_root(int coll)
 {
-	return coll == SWINGCOLL_BROADCAST || coll == SWINGCOLL_REDUCE;
+	return coll == SWINGCOLL_BROADCAST || coll == SWINGCOLL_REDUCE ||
+	       coll == SWINGCOLL_GATHER || coll == SWINGCOLL_SCATTER;
 }
 
 bool coll_is_sharded(int coll)
 {
 	return coll == SWINGCOLL_REDUCE_SCATTER || coll == SWINGCOLL_ALLGATHER ||
-	       coll == SWINGCOLL_ALLTOALL;
+	       coll == SWINGCOLL_ALLTOALL || coll == SWINGCOLL_GATHER || coll == SWINGCOLL_SCATTER;
 }
 
 struct coll_case coll_case_nth(int coll, const size_t *counts, unsigned int k, int nranks,
@@ -42,14 +43,16 @@ struct coll_case coll_case_nth(int coll, const size_t *counts, unsigned int k, i
 
 size_t coll_send_elems(const struct coll_case *c, int nranks)
 {
-	bool all = c->coll == SWINGCOLL_REDUCE_SCATTER || c->coll == SWINGCOLL_ALLTOALL;
+	bool all = c->coll == SWINGCOLL_REDUCE_SCATTER || c->coll == SWINGCOLL_ALLTOALL ||
+		   c->coll == SWINGCOLL_SCATTER;
 
 	return all ? c->count * nranks : c->count;
 }
 
 size_t coll_recv_elems(const struct coll_case *c, int nranks)
 {
-	bool all = c->coll == SWINGCOLL_ALLGATHER || c->coll == SWINGCOLL_ALLTOALL;
+	bool all = c->coll == SWINGCOLL_ALLGATHER || c->coll == SWINGCOLL_ALLTOALL ||
+		   c->coll == SWINGCOLL_GATHER;
 
 	return all ? c->count * nranks : c->count;
 }
@@ -159,7 +162,9 @@ static int64_t moved(const struct coll_case *c, int rank, size_t i, uint64_t sal
 {
 	if (c->coll == SWINGCOLL_BROADCAST)
 		return value(c, c->root, phase(i, salt));
-	if (c->coll == SWINGCOLL_ALLGATHER)
+	if (c->coll == SWINGCOLL_SCATTER)
+		return value(c, c->root, phase(rank * c->count + i, salt));
+	if (c->coll == SWINGCOLL_ALLGATHER || c->coll == SWINGCOLL_GATHER)
 		return value(c, i / c->count, phase(i % c->count, salt));
 	return value(c, i / c->count, phase(rank * c->count + i % c->count, salt));
 }
@@ -225,7 +230,7 @@ int coll_check(const struct coll_case *c, int nranks, int rank, const void *recv
 	int64_t sum[PERIOD];
 	char wrapped[8];
 
-	if (c->coll == SWINGCOLL_REDUCE && rank != c->root)
+	if ((c->coll == SWINGCOLL_REDUCE || c->coll == SWINGCOLL_GATHER) && rank != c->root)
 		return 0;
 	for (int p = 0; p < PERIOD; p++)
 		sum[p] = coll_reduces(c->coll) ? reduced(c, nranks, p) : 0;
@@ -288,6 +293,10 @@ int coll_call(const struct coll_case *c, const void *send, void *recv, struct sw
 		return swingcoll_reduce(send, recv, c->count, c->dtype, c->op, c->root, comm);
 	case SWINGCOLL_ALLTOALL:
 		return swingcoll_alltoall(send, recv, c->count, c->dtype, comm);
+	case SWINGCOLL_GATHER:
+		return swingcoll_gather(send, recv, c->count, c->dtype, c->root, comm);
+	case SWINGCOLL_SCATTER:
+		return swingcoll_scatter(send, recv, c->count, c->dtype, c->root, comm);
 	default:
 		return swingcoll_barrier(comm);
 	}
@@ -309,6 +318,10 @@ int coll_icall(const struct coll_case *c, const void *send, void *recv, struct s
 		return swingcoll_ireduce(send, recv, c->count, c->dtype, c->op, c->root, comm, req);
 	case SWINGCOLL_ALLTOALL:
 		return swingcoll_ialltoall(send, recv, c->count, c->dtype, comm, req);
+	case SWINGCOLL_GATHER:
+		return swingcoll_igather(send, recv, c->count, c->dtype, c->root, comm, req);
+	case SWINGCOLL_SCATTER:
+		return swingcoll_iscatter(send, recv, c->count, c->dtype, c->root, comm, req);
 	default:
 		return swingcoll_ibarrier(comm, req);
 	}
@@ -334,9 +347,9 @@ void coll_buffers(const struct coll_case *c, int nranks, int rank, void *mem, vo
 		return;
 	}
 	*recv = at;
-	if (c->coll == SWINGCOLL_REDUCE_SCATTER)
+	if (c->coll == SWINGCOLL_REDUCE_SCATTER || c->coll == SWINGCOLL_SCATTER)
 		*recv = at + own;
-	if (c->coll == SWINGCOLL_ALLGATHER)
+	if (c->coll == SWINGCOLL_ALLGATHER || c->coll == SWINGCOLL_GATHER)
 		*send = at + own;
 }
 

@@ -18,7 +18,7 @@ struct coll_case {
 
 bool coll_reduces(int coll);
 bool coll_has_root(int coll);
-/* Is the count that of one rank's shard, as for reduce-scatter, allgather and alltoall? */
+/* Is the count that of one rank's shard, as for reduce-scatter, allgather, alltoall, gather and scatter? */
 bool coll_is_sharded(int coll);
 
 /*

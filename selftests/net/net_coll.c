@@ -82,7 +82,7 @@ static int collectives(void)
 	struct swingcoll_comm *comm;
 
 	CHECK_EQ(comm_new(&comm, NULL), 0);
-	for (int coll = 0; coll <= SWINGCOLL_ALLTOALL; coll++)
+	for (int coll = 0; coll <= SWINGCOLL_SCATTER; coll++)
 		for (unsigned int k = 0; k < 2 * ARRAY_SIZE(counts); k++) {
 			struct coll_case c = coll_case_nth(coll, counts, k, layout->nranks, 5);
 
@@ -121,7 +121,8 @@ static int types(void)
 /* Every type by collectives that only move data. */
 static int types_moved(void)
 {
-	static const int colls[] = { SWINGCOLL_ALLGATHER, SWINGCOLL_BROADCAST, SWINGCOLL_ALLTOALL };
+	static const int colls[] = { SWINGCOLL_ALLGATHER, SWINGCOLL_BROADCAST, SWINGCOLL_ALLTOALL,
+				     SWINGCOLL_GATHER, SWINGCOLL_SCATTER };
 	struct swingcoll_comm *comm;
 
 	CHECK_EQ(comm_new(&comm, NULL), 0);
@@ -142,11 +143,11 @@ static int algorithm(void)
 {
 	static const size_t counts[] = { 1, 17, 1021, 40009 };
 	struct swingcoll_comm_opts opts = { .algo = algo, .flags = SWINGCOLL_ALLOW_REORDER };
-	bool skip[SWINGCOLL_ALLTOALL + 1] = { false };
+	bool skip[SWINGCOLL_SCATTER + 1] = { false };
 	struct swingcoll_comm *comm;
 
 	CHECK_EQ(comm_new(&comm, &opts), 0);
-	/* Both change with every step: 7 collectives and 4 counts have no common divisor. */
+	/* Both change with every step: 9 collectives and 4 counts have no common divisor. */
 	for (unsigned int i = 0; i < ARRAY_SIZE(skip) * ARRAY_SIZE(counts); i++) {
 		unsigned int coll = i % ARRAY_SIZE(skip), k = i % ARRAY_SIZE(counts);
 		const unsigned int level[] = { algo_number, which, coll, k };
@@ -188,7 +189,7 @@ static int large(void)
 	c.in_place = true;
 	c.dtype = SWINGCOLL_F32;
 	CHECK_EQ(one(comm, &c, true), 0);
-	for (int coll = SWINGCOLL_REDUCE_SCATTER; coll <= SWINGCOLL_ALLTOALL; coll++) {
+	for (int coll = SWINGCOLL_REDUCE_SCATTER; coll <= SWINGCOLL_SCATTER; coll++) {
 		c = (struct coll_case){ .coll = coll,
 					.count = coll_is_sharded(coll) ? 70001 : 200003,
 					.in_place = coll & 1,
@@ -214,7 +215,7 @@ static int parallel(int use_io_uring)
 
 	CHECK_EQ(comm_new(&comm, &opts), 0);
 	for (int i = 0; i < PARALLEL; i++) {
-		c[i] = (struct coll_case){ .coll = i % (SWINGCOLL_ALLTOALL + 1),
+		c[i] = (struct coll_case){ .coll = i % (SWINGCOLL_SCATTER + 1),
 					   .dtype = SWINGCOLL_I32,
 					   .count = i % 5 ? 100 + i * 131 : 30011,
 					   .in_place = i & 1 };
