@@ -3,7 +3,8 @@
 #ifndef TOOLS_NAMES_H
 #define TOOLS_NAMES_H
 
-#define COLL_NAMES "allreduce, reduce_scatter, allgather, broadcast, reduce, barrier or alltoall"
+#define COLL_NAMES                                                                                 \
+	"allreduce, reduce_scatter, allgather, broadcast, reduce, barrier, alltoall, gather or scatter"
 #define DTYPE_NAMES "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 or f64"
 #define REDOP_NAMES "sum prod min max avg band bor or bxor"
 

@@ -21,7 +21,8 @@ static const char *redop_text(const struct perf_options *opt)
 
 static int root_or_minus(const struct perf_options *opt)
 {
-	bool rooted = opt->coll == SWINGCOLL_BROADCAST || opt->coll == SWINGCOLL_REDUCE;
+	bool rooted = opt->coll == SWINGCOLL_BROADCAST || opt->coll == SWINGCOLL_REDUCE ||
+		      opt->coll == SWINGCOLL_GATHER || opt->coll == SWINGCOLL_SCATTER;
 
 	return rooted ? opt->root : -1;
 }

@@ -36,9 +36,9 @@ static void addresses(const struct perf_rank *r, unsigned int buf, char **send, 
 	if (!r->in_place)
 		return;
 	*send = r->recv[buf];
-	if (r->opt->coll == SWINGCOLL_REDUCE_SCATTER)
+	if (r->opt->coll == SWINGCOLL_REDUCE_SCATTER || r->opt->coll == SWINGCOLL_SCATTER)
 		*recv += shard;
-	else if (r->opt->coll == SWINGCOLL_ALLGATHER)
+	else if (r->opt->coll == SWINGCOLL_ALLGATHER || r->opt->coll == SWINGCOLL_GATHER)
 		*send += shard;
 }
 
@@ -61,6 +61,10 @@ static int call_blocking(struct perf_rank *r, const void *send, void *recv)
 		return swingcoll_barrier(r->comm);
 	case SWINGCOLL_ALLTOALL:
 		return swingcoll_alltoall(send, recv, r->count, o->dtype, r->comm);
+	case SWINGCOLL_GATHER:
+		return swingcoll_gather(send, recv, r->count, o->dtype, o->root, r->comm);
+	case SWINGCOLL_SCATTER:
+		return swingcoll_scatter(send, recv, r->count, o->dtype, o->root, r->comm);
 	}
 	return -EINVAL;
 }
@@ -85,6 +89,10 @@ static int call_start(struct perf_rank *r, const void *send, void *recv, struct 
 		return swingcoll_ibarrier(r->comm, q);
 	case SWINGCOLL_ALLTOALL:
 		return swingcoll_ialltoall(send, recv, r->count, o->dtype, r->comm, q);
+	case SWINGCOLL_GATHER:
+		return swingcoll_igather(send, recv, r->count, o->dtype, o->root, r->comm, q);
+	case SWINGCOLL_SCATTER:
+		return swingcoll_iscatter(send, recv, r->count, o->dtype, o->root, r->comm, q);
 	}
 	return -EINVAL;
 }
@@ -162,6 +170,8 @@ static size_t sent_elems(const struct perf_rank *r)
 		return r->total;
 	case SWINGCOLL_BROADCAST:
 		return r->team->rank == r->opt->root ? r->count : 0;
+	case SWINGCOLL_SCATTER:
+		return r->team->rank == r->opt->root ? r->total : 0;
 	case SWINGCOLL_BARRIER:
 		return 0;
 	default:
@@ -215,6 +225,10 @@ static size_t check_buf(struct perf_rank *r, struct pattern *p, unsigned int buf
 		wrong += compare(r, p, p->expect, recv, (size_t)rank * r->count, r->count,
 				 reported);
 		break;
+	case SWINGCOLL_GATHER:
+		if (rank != r->opt->root)
+			break;
+		/* fall through */
 	case SWINGCOLL_ALLGATHER:
 		for (from = 0; from < p->nranks; from++) {
 			pattern_expect_from(p, from);
@@ -230,6 +244,11 @@ static size_t check_buf(struct perf_rank *r, struct pattern *p, unsigned int buf
 					 r->recv[buf] + (size_t)from * r->count * p->elem,
 					 (size_t)rank * r->count, r->count, reported);
 		}
+		break;
+	case SWINGCOLL_SCATTER:
+		pattern_expect_from(p, r->opt->root);
+		wrong += compare(r, p, p->expect, recv, (size_t)rank * r->count, r->count,
+				 reported);
 		break;
 	case SWINGCOLL_BROADCAST:
 		pattern_expect_from(p, r->opt->root);

@@ -93,7 +93,8 @@ struct perf_row {
 static inline bool perf_has_shards(const struct perf_options *opt)
 {
 	return opt->coll == SWINGCOLL_REDUCE_SCATTER || opt->coll == SWINGCOLL_ALLGATHER ||
-	       opt->coll == SWINGCOLL_ALLTOALL;
+	       opt->coll == SWINGCOLL_ALLTOALL || opt->coll == SWINGCOLL_GATHER ||
+	       opt->coll == SWINGCOLL_SCATTER;
 }
 
 /* args.c; both end the program with a message if an option is wrong. */

@@ -8,6 +8,7 @@
 
 #include "common/cli.h"
 #include "common/names.h"
+#include "kmod/core/plan_check.h"
 #include "src/files.h"
 #include "swingcoll.h"
 
@@ -315,8 +316,9 @@ static void check(const struct plan_options *opt)
 	if (opt->root && opt->root >= n)
 		plan_bad("--root %u: %s has ranks 0 to %u", opt->root,
 			 opt->topo_text ? opt->topo_text : ranks, n - 1);
-	if (opt->root && !opt->all_colls && opt->coll != SWC_BROADCAST && opt->coll != SWC_REDUCE)
-		plan_bad("--root %u: only --op broadcast and reduce have a root", opt->root);
+	if (opt->root && !opt->all_colls && !swc_coll_has_root(opt->coll))
+		plan_bad("--root %u: only --op broadcast, reduce, gather and scatter have a root",
+			 opt->root);
 }
 
 void plan_parse(struct plan_options *opt, const struct verb *verb, int argc, char **argv)

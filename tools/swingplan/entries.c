@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kmod/core/plan_check.h"
 #include "plan/forest/algorithm.h"
 #include "src/files.h"
 
@@ -25,14 +26,12 @@ const char *plan_algo_text(enum swc_algo algo, int32_t param, char text[PLAN_ALG
 struct swc_plan_args plan_args(const struct plan_options *opt, const struct entry *e,
 			       enum swc_coll coll)
 {
-	bool rooted = coll == SWC_BROADCAST || coll == SWC_REDUCE;
-
 	return (struct swc_plan_args){ .coll = coll,
 				       .algo = e->algo,
 				       .param = e->param,
 				       .topo = &opt->topo,
 				       .nranks = opt->topo.nranks,
-				       .root = rooted ? opt->root : 0,
+				       .root = swc_coll_has_root(coll) ? opt->root : 0,
 				       .ports = opt->ports,
 				       .given = e->file ? (const void *const *)e->file->plan : NULL,
 				       .given_bytes = e->file ? e->file->bytes : NULL };
