@@ -8,7 +8,7 @@ int swc_desc_check(const struct swc_desc *d, u32 nranks)
 {
 	u64 align;
 
-	if (d->resv0 || d->resv1[0] || d->resv1[1] || (d->flags & ~SWC_OP_FLAGS_ALL))
+	if (d->resv0 || d->resv1 || (d->flags & ~SWC_OP_FLAGS_ALL))
 		return -EINVAL;
 	if (d->coll >= SWC_COLL_NR || d->dtype >= SWC_DTYPE_NR)
 		return -EINVAL;
@@ -22,6 +22,8 @@ int swc_desc_check(const struct swc_desc *d, u32 nranks)
 	} else if (d->redop) {
 		return -EINVAL;
 	}
+	if (d->counts && (d->count || !swc_coll_takes_counts(d->coll)))
+		return -EINVAL;
 	if (d->coll == SWC_BARRIER &&
 	    (d->count || d->send || d->recv || d->send_region || d->recv_region || d->dtype))
 		return -EINVAL;
@@ -36,7 +38,7 @@ int swc_partitioned_check(const struct swc_partitioned_init *init, u32 nranks)
 {
 	u64 last = (u64)init->partitions - 1, bytes;
 
-	if (init->resv[0] || init->resv[1] || init->desc.flags || init->handle || init->map_bytes)
+	if (init->resv[0] || init->resv[1] || init->desc.flags || init->desc.counts || init->handle || init->map_bytes)
 		return -EINVAL;
 	if (!init->partitions || init->partitions > SWC_MAX_PARTITIONS)
 		return -EINVAL;

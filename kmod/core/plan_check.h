@@ -48,6 +48,12 @@ static inline bool swc_coll_reduces(u8 coll)
 	return coll == SWC_ALLREDUCE || coll == SWC_REDUCE_SCATTER || coll == SWC_REDUCE;
 }
 
+/* May each rank's shard have its own size? */
+static inline bool swc_coll_takes_counts(u8 coll)
+{
+	return coll == SWC_GATHER || coll == SWC_SCATTER;
+}
+
 /* Shards of the vector: the descriptor's count is the size of one. */
 static inline u32 swc_coll_nshards(u8 coll, u32 nranks)
 {

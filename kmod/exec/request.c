@@ -108,6 +108,29 @@ static int take_buffers(struct swc_req *req)
 
 /* ------------------------------------------------------------------ creation */
 
+/* Find out where blocks lie; read the sizes of shards where they differ. */
+static int find_blocks(struct swc_req *req)
+{
+	const struct swc_plan_header *h = req->plan->view.hdr;
+	const struct swc_desc *d = &req->desc;
+	u32 elem_bytes = swc_dtype_size(d->dtype);
+	size_t bytes = array_size(h->nshards, sizeof(u64));
+	int ret;
+
+	if (!d->counts)
+		return swc_blocks_init(&req->blocks, d->count, elem_bytes, h->nshards, h->shard_blocks);
+	ret = swc_account_charge(req->ctx->account, SWC_QUOTA_MEMORY, bytes + sizeof(u64));
+	if (ret)
+		return ret;
+	req->charged = bytes + sizeof(u64);
+	req->starts = kvmalloc(bytes + sizeof(u64), GFP_KERNEL_ACCOUNT);
+	if (!req->starts)
+		return -ENOMEM;
+	if (copy_from_user(req->starts, u64_to_user_ptr(d->counts), bytes))
+		return -EFAULT;
+	return swc_blocks_init_uneven(&req->blocks, req->starts, elem_bytes, h->nshards, h->shard_blocks);
+}
+
 static int req_fill(struct swc_req *req, struct swc_plan *plan)
 {
 	struct swc_member *member = req->member;
@@ -129,12 +152,15 @@ static int req_fill(struct swc_req *req, struct swc_plan *plan)
 	if ((h->flags & SWC_PLAN_ORDER_VARIES) && swc_reduce_order_matters(d->dtype, d->redop) &&
 	    !(member->comm->flags & SWC_COMM_F_ALLOW_REORDER))
 		return -EINVAL;
-	ret = swc_blocks_init(&req->blocks, d->count, swc_dtype_size(d->dtype), h->nshards,
-			      h->shard_blocks);
+	ret = find_blocks(req);
 	if (ret)
-		return ret;
+		return swc_comm_note_quota(member->comm, req->ctx->account, member->rank, member->submitted,
+					   ret);
+	/* Sizes that differ from rank to rank make it another family. */
 	req->sig = (struct swc_signature){
-		.count = d->count, .family = h->family, .root = d->root, .shard_blocks = h->shard_blocks,
+		.count = d->counts ? swc_blocks_total_bytes(&req->blocks) / swc_dtype_size(d->dtype) :
+				     d->count,
+		.family = h->family ^ swc_blocks_hash(&req->blocks), .root = d->root, .shard_blocks = h->shard_blocks,
 		.coll = d->coll, .dtype = d->dtype, .redop = d->redop,
 	};
 	ret = swc_tasks_create(req);
@@ -238,6 +264,9 @@ static void release_resources(struct swc_req *req)
 	req->plan = NULL;
 	kvfree(req->tasks);
 	req->tasks = NULL;
+	kvfree(req->starts);
+	req->starts = NULL;
+	req->blocks.starts = NULL;
 	swc_account_uncharge(req->ctx->account, SWC_QUOTA_MEMORY, req->charged);
 	req->charged = 0;
 }

@@ -47,7 +47,8 @@ struct swc_req_buf {
  * @submitted_at, @finished_at: ktime
  * @ring_reserved: an entry of the completion ring is reserved
  * @ntasks: channels
- * @charged: bytes of memory charged to the account of @ctx for @tasks
+ * @starts: of @blocks, where shards have different sizes; until completion
+ * @charged: bytes of memory charged to the account of @ctx for @starts and @tasks
  * @tasks: one per channel
  */
 struct swc_req {
@@ -76,6 +77,7 @@ struct swc_req {
 	u64 finished_at;
 	bool ring_reserved;
 	u32 ntasks;
+	u64 *starts;
 	u64 charged;
 	struct swc_task *tasks;
 };

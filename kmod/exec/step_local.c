@@ -61,10 +61,13 @@ static const char *set_spans(struct swc_task *task, const struct swc_plan_step *
 	u32 i, n = (u32)s->nsend + s->nrecv;
 
 	for (i = 0; i < n; i++) {
+		const struct swc_req *owner = req->op->req[x[i].rank];
+
 		*rank = x[i].rank;
-		if (swc_xfer_bytes(req, &x[i]) != m->bytes)
+		/* As the owner sees it, because that bounds its buffer. */
+		if (swc_xfer_bytes(owner, &x[i]) != m->bytes)
 			return "ranges of a local step differ in size";
-		if (m->bytes && !swc_xfer_span(req->op->req[x[i].rank], &x[i], x[i].buf, &m->span[i]))
+		if (m->bytes && !swc_xfer_span(owner, &x[i], x[i].buf, &m->span[i]))
 			return "blocks outside the buffer of the owner";
 	}
 	if (m->nsrc == 1 && !m->div && m->bytes)

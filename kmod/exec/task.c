@@ -98,7 +98,7 @@ int swc_tasks_create(struct swc_req *req)
 	ret = swc_account_charge(req->ctx->account, SWC_QUOTA_MEMORY, array_size(n, each));
 	if (ret)
 		return ret;
-	req->charged = array_size(n, each);
+	req->charged += array_size(n, each);
 	mem = kvzalloc(array_size(n, each), GFP_KERNEL_ACCOUNT);
 	if (!mem)
 		return -ENOMEM;

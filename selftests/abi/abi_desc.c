@@ -8,7 +8,7 @@
 static struct testlib_rank r;
 static uint32_t buf[2][4096];
 static struct io_uring ring;
-static uint32_t region, barrier_plan, bcast_plan;
+static uint32_t region, barrier_plan, bcast_plan, gather_plan;
 
 static struct swc_desc good(void)
 {
@@ -39,11 +39,45 @@ static int reserved(void)
 {
 	TRY(0, (void)0);
 	TRY(-EINVAL, d.resv0 = 1);
-	TRY(-EINVAL, d.resv1[0] = 1);
-	TRY(-EINVAL, d.resv1[1] = 1ull << 63);
+	TRY(-EINVAL, d.resv1 = 1);
+	TRY(-EINVAL, d.resv1 = 1ull << 63);
+	TRY(-EINVAL, d.counts = (uintptr_t)buf);
 	for (int b = 2; b < 32; b++)
 		TRY(-EINVAL, d.flags = 1u << b);
 	TRY(0, d.flags = SWC_OP_WAITING);
+	return 0;
+}
+
+static void gather(struct swc_desc *d, const uint64_t *counts, uint64_t count)
+{
+	*d = (struct swc_desc){ .comm = d->comm,
+				.plan = gather_plan,
+				.send = d->send,
+				.recv = d->recv,
+				.coll = SWC_GATHER,
+				.dtype = SWC_U32,
+				.counts = (uintptr_t)counts,
+				.count = count };
+}
+
+/* The sizes of shards. */
+static int counts(void)
+{
+	static const uint64_t few[] = { 10 }, many[] = { 1ull << 60 };
+
+	memset(buf, 0, sizeof(buf));
+	for (int i = 0; i < 20; i++)
+		buf[0][i] = i + 1;
+	TRY(0, gather(&d, few, 0));
+	CHECK(buf[1][9] == 10 && !buf[1][10]);
+	TRY(0, gather(&d, NULL, 20));
+	CHECK(buf[1][19] == 20 && !buf[1][20]);
+	TRY(-EINVAL, gather(&d, few, 10));
+	TRY(-EINVAL, gather(&d, few, 0); d.coll = SWC_SCATTER);
+	TRY(-EOVERFLOW, gather(&d, many, 0));
+	TRY(-EFAULT, gather(&d, (void *)8, 0));
+	TRY(-EFAULT, gather(&d, (void *)~7ull, 0));
+	TRY(0, (void)0);
 	return 0;
 }
 
@@ -205,6 +239,7 @@ int main(void)
 	static const struct testlib_test test[] = {
 		{ "reserved fields and unknown flags", reserved },
 		{ "enumerations and handles out of range", ranges },
+		{ "counts of shards", counts },
 		{ "buffers: unmapped, misaligned, overlapping, too large", buffers },
 		{ "buffers by region and offset", regions },
 		{ "barriers take no buffers, counts or types", barriers },
@@ -233,6 +268,14 @@ int main(void)
 	testlib_plan_pack(&p);
 	if (testlib_plan_install(r.c.fd, r.comm, &p, &bcast_plan))
 		ksft_exit_fail_msg("cannot load the broadcast\n");
+	testlib_plan_init(&p, SWC_GATHER, 1, 0, 0, 1);
+	testlib_plan_channel(&p);
+	testlib_plan_step(&p, SWC_STEP_LOCAL);
+	testlib_plan_send(&p, 0, SWC_BUF_SEND, 0, 1);
+	testlib_plan_recv(&p, 0, SWC_BUF_RECV, 0, 1, 0, SWC_XFER_FINAL);
+	testlib_plan_pack(&p);
+	if (testlib_plan_install(r.c.fd, r.comm, &p, &gather_plan))
+		ksft_exit_fail_msg("cannot load the gather\n");
 	testlib_run_tests(test, ARRAY_SIZE(test));
 	ksft_finished();
 }

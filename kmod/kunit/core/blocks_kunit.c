@@ -94,11 +94,51 @@ static void blocks_known(struct kunit *test)
 	}
 }
 
+/* Shards of different sizes: each is cut as if it were alone. */
+static void blocks_uneven(struct kunit *test)
+{
+	static const u64 elems[] = { 65, 0, 1, 1000, 0 };
+	u64 starts[ARRAY_SIZE(elems) + 1], at = 0, hash;
+	u32 i, k, n = ARRAY_SIZE(elems);
+	struct swc_blocks g, one;
+
+	memcpy(starts, elems, sizeof(elems));
+	KUNIT_ASSERT_EQ(test, swc_blocks_init_uneven(&g, starts, 4, n, 4), 0);
+	for (i = 0; i < n; i++) {
+		KUNIT_ASSERT_EQ(test, swc_blocks_init(&one, elems[i], 4, 1, 4), 0);
+		for (k = 0; k < 4; k++)
+			KUNIT_EXPECT_EQ(test, swc_blocks_offset(&g, 4 * i + k),
+					at + swc_blocks_offset(&one, k));
+		KUNIT_EXPECT_EQ(test, swc_blocks_bytes(&g, 4 * i, 4), 4 * elems[i]);
+		at += 4 * elems[i];
+	}
+	KUNIT_EXPECT_EQ(test, swc_blocks_offset(&g, 4 * n), at);
+	KUNIT_EXPECT_EQ(test, swc_blocks_total_bytes(&g), at);
+	hash = swc_blocks_hash(&g);
+	memcpy(starts, elems, sizeof(elems));
+	swap(starts[0], starts[3]);
+	KUNIT_ASSERT_EQ(test, swc_blocks_init_uneven(&g, starts, 4, n, 4), 0);
+	KUNIT_EXPECT_NE(test, swc_blocks_hash(&g), hash);
+
+	starts[0] = 1ull << 45;
+	starts[1] = 1ull << 45;
+	starts[2] = 0;
+	KUNIT_EXPECT_EQ(test, swc_blocks_init_uneven(&g, starts, 1, 3, 1), 0);
+	starts[0] = 1ull << 45;
+	starts[1] = 1ull << 45;
+	starts[2] = 1;
+	KUNIT_EXPECT_EQ(test, swc_blocks_init_uneven(&g, starts, 1, 3, 1), -EOVERFLOW);
+	starts[0] = 1ull << 62;
+	starts[1] = 0;
+	KUNIT_EXPECT_EQ(test, swc_blocks_init_uneven(&g, starts, 8, 2, 1), -EOVERFLOW);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(blocks_small),
 	KUNIT_CASE(blocks_random),
 	KUNIT_CASE(blocks_limits),
 	KUNIT_CASE(blocks_known),
+	KUNIT_CASE(blocks_uneven),
 	{}
 };
 

@@ -25,8 +25,13 @@ static void desc_fields(struct kunit *test)
 {
 	EXPECT_DESC(0, (void)d);
 	EXPECT_DESC(-EINVAL, d.resv0 = 1);
-	EXPECT_DESC(-EINVAL, d.resv1[0] = 1);
-	EXPECT_DESC(-EINVAL, d.resv1[1] = 1ull << 63);
+	EXPECT_DESC(-EINVAL, d.resv1 = 1);
+	EXPECT_DESC(-EINVAL, d.resv1 = 1ull << 63);
+	EXPECT_DESC(-EINVAL, d.counts = 8);
+	EXPECT_DESC(-EINVAL, d.coll = SWC_GATHER; d.counts = 8);
+	EXPECT_DESC(0, d.coll = SWC_GATHER; d.counts = 8; d.count = 0);
+	EXPECT_DESC(0, d.coll = SWC_SCATTER; d.counts = 8; d.count = 0);
+	EXPECT_DESC(-EINVAL, d.coll = SWC_ALLGATHER; d.counts = 8; d.count = 0);
 	EXPECT_DESC(-EINVAL, d.flags = 4);
 	EXPECT_DESC(-EINVAL, d.flags = 1u << 31);
 	EXPECT_DESC(-EINVAL, d.coll = SWC_COLL_NR);
@@ -103,6 +108,7 @@ static void desc_partitioned(struct kunit *test)
 	EXPECT_INIT(-EINVAL, p.handle = 1);
 	EXPECT_INIT(-EINVAL, p.map_bytes = 1);
 	EXPECT_INIT(-EINVAL, p.desc.flags = SWC_OP_RING);
+	EXPECT_INIT(-EINVAL, p.desc = (struct swc_desc){ .coll = SWC_GATHER, .counts = 8 });
 	EXPECT_INIT(-EINVAL, p.desc.coll = SWC_COLL_NR);
 	EXPECT_INIT(-EOPNOTSUPP, p.desc.redop = SWC_BXOR);
 	EXPECT_INIT(-EINVAL, p.partitions = 0);
