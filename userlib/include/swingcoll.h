@@ -372,6 +372,17 @@ int swingcoll_scatter(const void *send, void *recv, size_t count, enum swingcoll
 		      int root, struct swingcoll_comm *comm);
 
 /*
+ * Gather and scatter with a count for each rank. counts has one for each rank, and is the same on all:
+ * a rank that does not know the others' gets them by another collective first. On root, the shards
+ * follow one another without gaps, so that of rank r begins with element counts[0] + ... +
+ * counts[r - 1]. In place as above, at the place of root's shard. The array is read during the call.
+ */
+int swingcoll_gatherv(const void *send, void *recv, const uint64_t *counts,
+		      enum swingcoll_dtype dtype, int root, struct swingcoll_comm *comm);
+int swingcoll_scatterv(const void *send, void *recv, const uint64_t *counts,
+		       enum swingcoll_dtype dtype, int root, struct swingcoll_comm *comm);
+
+/*
  * The same, without waiting. *req must be passed to swingcoll_wait(), or to swingcoll_test() until
  * that returns something else than -EINPROGRESS. The buffers belong to the operation until then. At
  * most 64 operations are in flight per communicator; one more is refused with -EAGAIN.
@@ -396,6 +407,12 @@ int swingcoll_igather(const void *send, void *recv, size_t count, enum swingcoll
 		      int root, struct swingcoll_comm *comm, struct swingcoll_req **req);
 int swingcoll_iscatter(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
 		       int root, struct swingcoll_comm *comm, struct swingcoll_req **req);
+int swingcoll_igatherv(const void *send, void *recv, const uint64_t *counts,
+		       enum swingcoll_dtype dtype, int root, struct swingcoll_comm *comm,
+		       struct swingcoll_req **req);
+int swingcoll_iscatterv(const void *send, void *recv, const uint64_t *counts,
+			enum swingcoll_dtype dtype, int root, struct swingcoll_comm *comm,
+			struct swingcoll_req **req);
 
 /*
  * Sleep until the operation is done, free the request, return the operation's error. result may be
@@ -488,7 +505,8 @@ const char *swingcoll_algo_name(int index);
  * and submits it. The order of submission is the order of the collectives. swingcoll_cqe_result()
  * reads the CQE: it returns the operation's error and fills result, which may be NULL. The
  * communicator must outlive both. Fields of struct swingcoll_call are the arguments of the blocking
- * call; root is 0 where there is none.
+ * call; root is 0 where there is none. With counts, SWINGCOLL_GATHER is gatherv and SWINGCOLL_SCATTER
+ * scatterv, count is 0, and the kernel reads the array when the SQE is submitted.
  */
 struct io_uring_sqe;
 struct io_uring_cqe;
@@ -501,8 +519,9 @@ struct swingcoll_call {
 	const void *send;
 	void *recv;
 	size_t count;
-	uint32_t timeout_ms;  /* 0: the communicator's */
-	uint32_t reserved[3]; /* 0 */
+	uint32_t timeout_ms; /* 0: the communicator's */
+	uint32_t reserved;   /* 0 */
+	const uint64_t *counts;
 };
 
 int swingcoll_prep(struct io_uring_sqe *sqe, struct swingcoll_comm *comm,

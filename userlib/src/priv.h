@@ -92,6 +92,7 @@ struct swingcoll_req {
 	int culprit;
 	uint64_t time_ns;
 	const char *algo;
+	uint64_t *counts; /* room for the sizes of shards; NULL until needed */
 };
 
 /**
@@ -184,10 +185,11 @@ enum swc_variant {
 	SWC_VARIANTS
 };
 
-/* A loaded plan: the first four fields are its key. */
+/* A loaded plan: the first five fields are its key. */
 struct swc_loaded_plan {
 	uint8_t coll;
 	uint8_t algo; /* enum swc_algo; SWC_ALGO_NR: the communicator's plan file, or a forest */
+	bool uneven;  /* right for shards of different sizes */
 	int32_t param;
 	uint32_t ports; /* as in struct swc_plan_args */
 	uint32_t root;
@@ -248,7 +250,8 @@ struct swc_coll_op {
 	struct swc_desc desc; /* without plan and flags */
 	struct swc_slots_op slots;
 	enum swc_variant variant;
-	uint64_t bytes; /* of the vector */
+	const uint64_t *counts; /* the caller's, NULL without */
+	uint64_t bytes;		/* of the vector */
 	uint64_t send_bytes, recv_bytes;
 };
 

@@ -9,6 +9,7 @@
  * a later one.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kmod/core/blocks.h"
@@ -19,23 +20,49 @@
 
 /* ---- checks ---- */
 
+/* Sizes in bytes: of the vector, and of this rank's shard, which is the vector if that has no shards. */
+struct sizes {
+	uint64_t all, own;
+	uint64_t before; /* the shards before this rank's */
+};
+
+/* Return: 0 or -EOVERFLOW. */
+static int find_sizes(const struct swingcoll_comm *comm, const struct swingcoll_call *c,
+		      size_t elem, struct sizes *s)
+{
+	uint32_t nshards = swc_coll_nshards((uint8_t)c->coll, comm->nranks);
+
+	if (!c->counts && c->count > SWC_MAX_VECTOR_BYTES / elem / nshards)
+		return -EOVERFLOW;
+	*s = (struct sizes){ .all = c->count * elem * nshards,
+			     .own = c->count * elem,
+			     .before = nshards > 1 ? comm->rank * c->count * elem : 0 };
+	for (uint32_t r = 0; c->counts && r < comm->nranks; r++) {
+		if (c->counts[r] > (SWC_MAX_VECTOR_BYTES - s->all) / elem)
+			return -EOVERFLOW;
+		s->before = r == comm->rank ? s->all : s->before;
+		s->own = r == comm->rank ? c->counts[r] * elem : s->own;
+		s->all += c->counts[r] * elem;
+	}
+	return 0;
+}
+
 /* Bytes of a buffer on this rank; 0 if it is not used. */
 static uint64_t buffer_bytes(const struct swingcoll_comm *comm, const struct swingcoll_call *c,
-			     enum swc_buf buf, uint64_t shard)
+			     enum swc_buf buf, const struct sizes *s)
 {
-	struct swc_plan_window w = swc_plan_window_of(
-		(enum swc_coll)c->coll, buf, comm->rank, (uint32_t)c->root, 1,
-		swc_coll_nshards((uint8_t)c->coll, comm->nranks));
+	uint32_t nshards = swc_coll_nshards((uint8_t)c->coll, comm->nranks);
+	struct swc_plan_window w = swc_plan_window_of((enum swc_coll)c->coll, buf, comm->rank,
+						      (uint32_t)c->root, 1, nshards);
 
-	return w.nblocks * shard;
+	return w.nblocks == nshards ? s->all : w.nblocks ? s->own : 0;
 }
 
 /*
  * In place: the shard that both buffers hold is at the same address. Any other overlap is an error.
  */
-static int check_overlap(const struct swingcoll_comm *comm, const struct swingcoll_call *c,
-			 uint64_t shard, uint64_t send_bytes, uint64_t recv_bytes,
-			 enum swc_variant *variant)
+static int check_overlap(const struct swingcoll_call *c, const struct sizes *size,
+			 uint64_t send_bytes, uint64_t recv_bytes, enum swc_variant *variant)
 {
 	uintptr_t s = (uintptr_t)c->send, r = (uintptr_t)c->recv;
 
@@ -43,9 +70,9 @@ static int check_overlap(const struct swingcoll_comm *comm, const struct swingco
 	if (!send_bytes || !recv_bytes || s >= r + recv_bytes || r >= s + send_bytes)
 		return 0;
 	if (c->coll == SWINGCOLL_REDUCE_SCATTER || c->coll == SWINGCOLL_SCATTER)
-		s += comm->rank * shard;
+		s += size->before;
 	else if (c->coll == SWINGCOLL_ALLGATHER || c->coll == SWINGCOLL_GATHER)
-		r += comm->rank * shard;
+		r += size->before;
 	*variant = SWC_IN_PLACE;
 	return s == r ? 0 : -EINVAL;
 }
@@ -88,6 +115,16 @@ static int check_kind(struct swingcoll_comm *comm, const struct swingcoll_call *
 				     "%s: element type %d does not exist: they are 0 to %d "
 				     "(enum swingcoll_dtype)",
 				     name_of(c), (int)c->dtype, SWINGCOLL_F64);
+	if (c->counts && !swc_coll_takes_counts((uint8_t)c->coll))
+		return swc_comm_fail(comm, -EINVAL,
+				     "%s has one count: counts must be NULL, except for gather "
+				     "and scatter",
+				     name_of(c));
+	if (c->counts && c->count)
+		return swc_comm_fail(comm, -EINVAL,
+				     "%s: count is %zu, but counts has one for each rank: count "
+				     "must be 0",
+				     name_of(c), c->count);
 	if (!moves && c->count)
 		return swc_comm_fail(comm, -EINVAL, "%s moves no data: count must be 0",
 				     name_of(c));
@@ -134,9 +171,9 @@ static int check_buffer(struct swingcoll_comm *comm, const struct swingcoll_call
 int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c,
 		     struct swc_coll_op *op)
 {
-	uint64_t shard, send_bytes, recv_bytes;
+	uint64_t send_bytes, recv_bytes;
+	struct sizes sizes;
 	bool reduces, moves;
-	uint32_t nshards;
 	const void *send;
 	size_t size = 0;
 	void *recv;
@@ -151,16 +188,21 @@ int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c
 		return ret;
 	reduces = swc_coll_reduces((uint8_t)c->coll);
 	moves = c->coll != SWINGCOLL_BARRIER;
-	nshards = swc_coll_nshards((uint8_t)c->coll, comm->nranks);
-	if (c->count > SWC_MAX_VECTOR_BYTES / size / nshards)
+	ret = find_sizes(comm, c, size, &sizes);
+	if (ret && c->counts)
+		return swc_comm_fail(comm, ret,
+				     "%s: counts are too large: all together are elements of %zu "
+				     "bytes, and 64 TiB at most",
+				     name_of(c), size);
+	if (ret)
 		return swc_comm_fail(
-			comm, -EOVERFLOW,
+			comm, ret,
 			"%s: count %zu is too large: the vector has %u * count elements "
 			"of %zu bytes, and 64 TiB at most",
-			name_of(c), c->count, nshards, size);
-	shard = c->count * size;
-	send_bytes = buffer_bytes(comm, c, SWC_BUF_SEND, shard);
-	recv_bytes = buffer_bytes(comm, c, SWC_BUF_RECV, shard);
+			name_of(c), c->count, swc_coll_nshards((uint8_t)c->coll, comm->nranks),
+			size);
+	send_bytes = buffer_bytes(comm, c, SWC_BUF_SEND, &sizes);
+	recv_bytes = buffer_bytes(comm, c, SWC_BUF_RECV, &sizes);
 	ret = check_buffer(comm, c, "send", c->send, send_bytes, size);
 	if (!ret)
 		ret = check_buffer(comm, c, "recv", c->recv, recv_bytes, size);
@@ -168,13 +210,14 @@ int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c
 		return ret;
 	send = send_bytes ? c->send : NULL;
 	recv = recv_bytes ? c->recv : NULL;
-	ret = check_overlap(comm, c, shard, send_bytes, recv_bytes, &op->variant);
+	ret = check_overlap(c, &sizes, send_bytes, recv_bytes, &op->variant);
 	if (ret)
 		return swc_comm_fail(
 			comm, ret, "%s: send and recv overlap: they must be apart, or in place: %s",
 			name_of(c), in_place_text(c->coll));
 
-	op->bytes = shard * nshards;
+	op->counts = c->counts;
+	op->bytes = sizes.all;
 	op->send_bytes = send_bytes;
 	op->recv_bytes = recv_bytes;
 	op->desc = (struct swc_desc){
@@ -185,6 +228,7 @@ int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c
 		.redop = reduces ? (uint8_t)c->op : 0,
 		.root = (uint32_t)c->root,
 		.timeout_ms = c->timeout_ms ? c->timeout_ms : comm->op_timeout_ms,
+		.counts = (uintptr_t)c->counts,
 	};
 	swc_mem_resolve(&op->desc, send, send_bytes, recv, recv_bytes);
 	op->slots = (struct swc_slots_op){
@@ -197,7 +241,7 @@ int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c
 		.count = c->count,
 		.bytes = c->coll == SWINGCOLL_REDUCE_SCATTER || c->coll == SWINGCOLL_SCATTER
 				 ? op->bytes
-				 : shard,
+				 : sizes.own,
 	};
 	return 0;
 }
@@ -236,6 +280,21 @@ static void return_req(struct swingcoll_req *req)
 	__atomic_fetch_and(&comm->busy, ~(1ull << (req - comm->req)), __ATOMIC_RELEASE);
 }
 
+/* The kernel reads counts when the request is submitted, which may be after the call. */
+static int take_counts(const struct swingcoll_comm *comm, struct swc_coll_op *op,
+		       struct swingcoll_req *req)
+{
+	if (!op->counts)
+		return 0;
+	if (!req->counts)
+		req->counts = malloc(comm->nranks * sizeof(*req->counts));
+	if (!req->counts)
+		return -ENOMEM;
+	memcpy(req->counts, op->counts, comm->nranks * sizeof(*req->counts));
+	op->desc.counts = (uintptr_t)req->counts;
+	return 0;
+}
+
 /*
  * Submit a collective to the kernel, behind the ones before. Under comm->order. @announced: the
  * other ranks know from the slots that this collective has been called.
@@ -253,6 +312,9 @@ static int queue(struct swingcoll_comm *comm, struct swc_coll_op *op, uint32_t f
 	if (!req)
 		return -EAGAIN;
 	ret = announced || swc_slots_may_pass(&comm->slots) ? 0 : -EAGAIN;
+	if (ret)
+		goto err_return;
+	ret = take_counts(comm, op, req);
 	if (ret)
 		goto err_return;
 	op->desc.flags = flags;
@@ -303,7 +365,8 @@ static int run_slots(struct swingcoll_comm *comm, const struct swc_coll_op *op, 
 	int ret;
 
 	*announced = false;
-	if (!comm->slots.base || op->slots.bytes > comm->slot_max || op->desc.coll == SWC_ALLTOALL)
+	if (!comm->slots.base || op->slots.bytes > comm->slot_max ||
+	    op->desc.coll == SWC_ALLTOALL || op->counts)
 		return 1;
 	/* It may have to go to the kernel after the slots, and then needs a request. */
 	if (!free_reqs(comm))
@@ -414,7 +477,7 @@ SWC_PUBLIC int swingcoll_prep(struct io_uring_sqe *sqe, struct swingcoll_comm *c
 	struct swc_coll_op op;
 	int ret;
 
-	if (!sqe || !call || call->reserved[0] || call->reserved[1] || call->reserved[2])
+	if (!sqe || !call || call->reserved)
 		return -EINVAL;
 	ret = swc_coll_prepare(comm, call, &op);
 	if (ret)
@@ -460,6 +523,14 @@ SWC_PUBLIC int swingcoll_cqe_result(struct swingcoll_comm *comm, const struct io
 					 .send = (s),                                              \
 					 .recv = (r),                                              \
 					 .count = (n) })
+
+#define CALL_V(c, s, r, n, t, root_rank)                                                           \
+	(&(const struct swingcoll_call){ .coll = SWINGCOLL_##c,                                    \
+					 .dtype = (t),                                             \
+					 .root = (root_rank),                                      \
+					 .send = (s),                                              \
+					 .recv = (r),                                              \
+					 .counts = (n) })
 
 int swc_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
 		  enum swingcoll_redop op, struct swingcoll_comm *comm)
@@ -576,6 +647,42 @@ SWC_PUBLIC int swingcoll_iscatter(const void *send, void *recv, size_t count,
 				  struct swingcoll_req **req)
 {
 	return start(comm, CALL(SCATTER, send, recv, count, dtype, 0, root), req);
+}
+
+static int no_counts(struct swingcoll_comm *comm)
+{
+	return comm ? swc_comm_fail(comm, -EINVAL, "counts is NULL: pass a count for each rank")
+		    : -EINVAL;
+}
+
+SWC_PUBLIC int swingcoll_gatherv(const void *send, void *recv, const uint64_t *counts,
+				 enum swingcoll_dtype dtype, int root, struct swingcoll_comm *comm)
+{
+	return counts ? run(comm, CALL_V(GATHER, send, recv, counts, dtype, root))
+		      : no_counts(comm);
+}
+
+SWC_PUBLIC int swingcoll_scatterv(const void *send, void *recv, const uint64_t *counts,
+				  enum swingcoll_dtype dtype, int root, struct swingcoll_comm *comm)
+{
+	return counts ? run(comm, CALL_V(SCATTER, send, recv, counts, dtype, root))
+		      : no_counts(comm);
+}
+
+SWC_PUBLIC int swingcoll_igatherv(const void *send, void *recv, const uint64_t *counts,
+				  enum swingcoll_dtype dtype, int root, struct swingcoll_comm *comm,
+				  struct swingcoll_req **req)
+{
+	return counts ? start(comm, CALL_V(GATHER, send, recv, counts, dtype, root), req)
+		      : no_counts(comm);
+}
+
+SWC_PUBLIC int swingcoll_iscatterv(const void *send, void *recv, const uint64_t *counts,
+				   enum swingcoll_dtype dtype, int root,
+				   struct swingcoll_comm *comm, struct swingcoll_req **req)
+{
+	return counts ? start(comm, CALL_V(SCATTER, send, recv, counts, dtype, root), req)
+		      : no_counts(comm);
 }
 
 SWC_PUBLIC const char *swingcoll_comm_algo(const struct swingcoll_comm *comm)

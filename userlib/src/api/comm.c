@@ -237,6 +237,8 @@ static void free_comm(struct swingcoll_comm *comm)
 	pthread_mutex_destroy(&comm->text_lock);
 	swc_plans_free(&comm->plans);
 	free_place(comm);
+	for (int i = 0; i < SWC_POOL; i++)
+		free(comm->req[i].counts);
 	free(comm);
 }
 

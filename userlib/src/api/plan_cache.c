@@ -194,8 +194,8 @@ static struct swc_loaded_plan *lookup(struct swingcoll_comm *comm,
 	for (i = 0; i < p->n; i++) {
 		struct swc_loaded_plan *e = &p->entry[i];
 
-		if (e->coll == key->coll && e->algo == key->algo && e->param == key->param &&
-		    e->ports == key->ports && e->root == key->root) {
+		if (e->coll == key->coll && e->algo == key->algo && e->uneven == key->uneven &&
+		    e->param == key->param && e->ports == key->ports && e->root == key->root) {
 			if (i)
 				move_to_front(p, i);
 			return p->entry;
@@ -246,6 +246,7 @@ static int build(const struct swingcoll_comm *comm, const struct swc_loaded_plan
 		.nlocal = comm->nlocal,
 		.in_place = variant == SWC_IN_PLACE,
 		.others_only = variant == SWC_OTHERS,
+		.uneven = e->uneven,
 	};
 
 	if (e->algo == SWC_ALGO_NR && comm->plans.pick == SWC_PICK_FOREST)
@@ -356,7 +357,7 @@ static void choose(struct swc_plans *p, const struct swc_desc *d, uint64_t bytes
 int swc_plans_get(struct swingcoll_comm *comm, struct swc_desc *d, enum swc_variant *wanted,
 		  uint64_t bytes)
 {
-	struct swc_loaded_plan key = { .coll = d->coll, .root = d->root }, *e;
+	struct swc_loaded_plan key = { .coll = d->coll, .uneven = d->counts, .root = d->root }, *e;
 	enum swc_variant variant;
 	int ret = 0;
 
