@@ -331,11 +331,11 @@ static int deadline(uint32_t rank, void *arg)
 /* A refused call does not change the submission entry. */
 static int arguments(void)
 {
-	static uint64_t mem[64];
+	static uint64_t mem[64], one_count = 8;
 	const struct swingcoll_call good = {
 		.dtype = SWINGCOLL_U64, .send = mem, .recv = mem + 32, .count = 8
 	};
-	struct swingcoll_call bad[10];
+	struct swingcoll_call bad[11];
 	struct io_uring_cqe cqe = { 0 };
 	unsigned char sqe[128], before[128];
 	int n = 0;
@@ -354,7 +354,8 @@ static int arguments(void)
 	bad[n++].recv = NULL;
 	bad[n++].recv = (char *)mem + 4;
 	bad[n++].recv = mem + 1;
-	bad[n++].reserved[2] = 1;
+	bad[n++].reserved = 1;
+	bad[n++].counts = &one_count; /* of an allreduce */
 	CHECK_EQ(n, (int)ARRAY_SIZE(bad));
 	memset(sqe, 0xa5, sizeof(sqe));
 	memcpy(before, sqe, sizeof(sqe));

@@ -12,6 +12,7 @@
 
 #include "net.h"
 #include "pairs.h"
+#include "uneven.h"
 #include "partitioned.h"
 
 #define PARALLEL 24 /* operations in flight */
@@ -135,6 +136,34 @@ static int types_moved(void)
 			CHECK_EQ(one(comm, &c, false), 0);
 		}
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+/* Gather and scatter with a count for each rank: small ones, and some that are written in place. */
+static int uneven(void)
+{
+	static const char *const algos[] = { NULL, "bine", "tree", "linear" };
+	static const size_t counts[] = { 61, 30011 };
+
+	for (unsigned int a = 0, k = 0; a < ARRAY_SIZE(algos); a++) {
+		struct swingcoll_comm_opts opts = { .algo = algos[a] };
+		struct swingcoll_comm *comm;
+
+		CHECK_EQ(comm_new(&comm, &opts), 0);
+		for (int kind = 0; kind < UNEVEN_KINDS; kind++)
+			for (unsigned int i = 0; i < 2 * ARRAY_SIZE(counts); i++, k++) {
+				struct uneven_case c = { .scatter = i & 1,
+							 .kind = kind,
+							 .root = k % layout->nranks,
+							 .count = counts[i / 2],
+							 .in_place = k & 2,
+							 .start = k & 4 };
+
+				CHECK_EQ(uneven_run(&c, comm, k), 0);
+				checked++;
+			}
+		CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	}
 	return 0;
 }
 
@@ -545,6 +574,7 @@ static const struct group groups[] = {
 	{ "every collective", collectives, 0 },
 	{ "every type and operation", types, 2 },
 	{ "every type, moved only", types_moved, 2 },
+	{ "shards of different sizes", uneven, 2 },
 	{ "large vectors, registered and not", large, 1 },
 	{ "24 in flight, by io_uring", parallel_uring, 0 },
 	{ "24 in flight, by ioctl", parallel_ioctl, 2 },
