@@ -17,4 +17,4 @@ _swingcoll() {
 	fi
 }
 complete -o filenames -F _swingcoll swingctl swingperf swingplan \
-	all_reduce_perf all_gather_perf reduce_scatter_perf broadcast_perf reduce_perf alltoall_perf
+	all_reduce_perf all_gather_perf reduce_scatter_perf broadcast_perf reduce_perf alltoall_perf gather_perf scatter_perf

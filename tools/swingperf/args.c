@@ -26,8 +26,8 @@ static const char usage_text[] =
 	"SWINGCOLL_NNODES instead of the last two, swingperf forks -n ranks on each node.\n";
 
 static const char notes_text[] =
-	"all_reduce_perf, all_gather_perf, reduce_scatter_perf, broadcast_perf, reduce_perf and alltoall_perf\n"
-	"are swingperf with the options of nccl-tests.\n"
+	"all_reduce_perf, all_gather_perf, reduce_scatter_perf, broadcast_perf, reduce_perf, alltoall_perf,\n"
+	"gather_perf and scatter_perf are swingperf with the options of nccl-tests.\n"
 	"\n"
 	"Exit status: 0; 1 if an element was wrong, or, with --compare, a time is longer than the tolerance\n"
 	"allows; 2 if anything else failed.";

@@ -19,6 +19,8 @@ static const struct {
 	{ "broadcast_perf", SWINGCOLL_BROADCAST },
 	{ "reduce_perf", SWINGCOLL_REDUCE },
 	{ "alltoall_perf", SWINGCOLL_ALLTOALL },
+	{ "gather_perf", SWINGCOLL_GATHER },
+	{ "scatter_perf", SWINGCOLL_SCATTER },
 };
 
 /* By enum swingcoll_dtype; nccl-tests have no types of 16-bit integers. */

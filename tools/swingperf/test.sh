@@ -75,7 +75,7 @@ says "--mode by itself" '--mode is for --sparse' -- --mode pack
 # --- by the names of nccl-tests
 
 tested=$prog
-for name in all_reduce_perf all_gather_perf reduce_scatter_perf broadcast_perf reduce_perf alltoall_perf; do
+for name in all_reduce_perf all_gather_perf reduce_scatter_perf broadcast_perf reduce_perf alltoall_perf gather_perf scatter_perf; do
 	prog=${tested%/*}/$name
 	says "$name: types" "^$name: --datatype f8e4m3: expected one of the types that swingcoll has: int8.*bfloat16" -- -d f8e4m3
 done

@@ -86,13 +86,23 @@ done <<-'END' >"$dir/known"
 	torus:3x5 5/6/10 5/6/3
 	END
 figures 4/15/4 --topo ring:16 --algo tree --op broadcast >>"$dir/known"
+while read -r topo one all; do
+	figures "$one" --topo "$topo" --algo bine --op gather --ports 1 --root 5
+	figures "$all" --topo "$topo" --algo bine --op scatter
+done <<-'END' >>"$dir/known"
+	ring:16 4/10/0.9375 4/10/0.46875
+	torus:8x8 6/10/1.96875 6/10/0.492188
+	torus:16x4 6/12/1.96875 6/12/0.867188
+	END
 python3 -c '
 import json, sys
 cases = json.loads("[" + open(sys.argv[1]).read() + "null]")[:-1]
 wrong = [c for c in cases if "{steps}/{hops}/{psi_xi:g}".format(**c[1]) != c[0].split()[0]]
 print(*wrong, sep="\n")
-sys.exit(len(cases) != 40 or bool(wrong))' "$dir/known" >"$dir/out" 2>"$dir/err"
+sys.exit(len(cases) != 46 or bool(wrong))' "$dir/known" >"$dir/out" 2>"$dir/err"
 verdict $? "show: steps, hops and psi_xi of bine, bine-sag and tree"
+good "verify: gather from any root" "gather .*ok: 12 ranks" verify --op gather --algo bine --topo torus:4x3 --root 7
+bad "have a root" verify --op alltoall --algo all --topo ring:4 --root 1
 bad "even sizes, not 13: use rotate" show --algo bine --op alltoall --topo ring:13
 json "show: a rank's plan" "d['plan']['rank'] == 5 and len(d['plan']['channels']) == 2 and
 	sum(x['final'] for c in d['plan']['channels'] for s in c for x in s['recvs']) == 2" \

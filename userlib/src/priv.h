@@ -185,7 +185,7 @@ enum swc_variant {
 	SWC_VARIANTS
 };
 
-/* A loaded plan: the first five fields are its key. */
+/* A loaded plan: the first six fields are its key. */
 struct swc_loaded_plan {
 	uint8_t coll;
 	uint8_t algo; /* enum swc_algo; SWC_ALGO_NR: the communicator's plan file, or a forest */
