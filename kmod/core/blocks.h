@@ -51,8 +51,8 @@ static inline int swc_blocks_init(struct swc_blocks *g, u64 shard_elems, u32 ele
 
 /**
  * swc_blocks_init_uneven() - the same for shards of different sizes
- * @starts: the elements of each of the @nshards shards, and room for one more number; becomes where they begin,
- *	in bytes, and must outlive @g
+ * @starts: the elements of each of the @nshards shards, and room for one more number; becomes where they
+ *	begin, in bytes, and must outlive @g
  *
  * Return: as swc_blocks_init().
  */

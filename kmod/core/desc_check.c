@@ -38,7 +38,9 @@ int swc_partitioned_check(const struct swc_partitioned_init *init, u32 nranks)
 {
 	u64 last = (u64)init->partitions - 1, bytes;
 
-	if (init->resv[0] || init->resv[1] || init->desc.flags || init->desc.counts || init->handle || init->map_bytes)
+	if (init->resv[0] || init->resv[1] || init->handle || init->map_bytes)
+		return -EINVAL;
+	if (init->desc.flags || init->desc.counts)
 		return -EINVAL;
 	if (!init->partitions || init->partitions > SWC_MAX_PARTITIONS)
 		return -EINVAL;

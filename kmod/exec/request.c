@@ -160,8 +160,8 @@ static int req_fill(struct swc_req *req, struct swc_plan *plan)
 	req->sig = (struct swc_signature){
 		.count = d->counts ? swc_blocks_total_bytes(&req->blocks) / swc_dtype_size(d->dtype) :
 				     d->count,
-		.family = h->family ^ swc_blocks_hash(&req->blocks), .root = d->root, .shard_blocks = h->shard_blocks,
-		.coll = d->coll, .dtype = d->dtype, .redop = d->redop,
+		.family = h->family ^ swc_blocks_hash(&req->blocks), .root = d->root,
+		.shard_blocks = h->shard_blocks, .coll = d->coll, .dtype = d->dtype, .redop = d->redop,
 	};
 	ret = swc_tasks_create(req);
 	if (ret)

@@ -107,9 +107,9 @@ enum swc_coll {
  * @timeout_ms: deadline, in milliseconds from submission; 0: that of the communicator. When it passes, the
  *	communicator is aborted with -ETIMEDOUT.
  * @user_data: copied to the completion ring entry
- * @counts: GATHER and SCATTER: address of __u64[nranks], the elements of each rank's shard, read at submission.
- *	@count must be 0 then; shards follow one another without gaps. 0: all have @count elements. Must be 0
- *	for other collectives, and for partitioned operations
+ * @counts: GATHER and SCATTER: address of __u64[nranks], the elements of each rank's shard, read at
+ *	submission. @count must be 0 then; shards follow one another without gaps. 0: all have @count
+ *	elements. Must be 0 for other collectives, and for partitioned operations
  * @resv1: must be 0
  *
  * Buffers must be aligned to the element size. Send and receive buffer may be the same memory (each block at
@@ -118,16 +118,17 @@ enum swc_coll {
  * must not write to either, nor read the receive buffer.
  *
  * Submission does not block for other ranks; it may sleep to pin memory. It fails with -EINVAL (descriptor,
- * alignment, plan of another collective), -EFAULT (@counts cannot be read), -EOVERFLOW (size), -EAGAIN (SWC_MAX_INFLIGHT operations in flight),
- * -ECONNABORTED (communicator aborted) or -ECONNRESET (a member has left), without any effect. With -ENOMEM
- * (no memory) or -EDQUOT (a limit of the user) it also has no effect if it was an ioctl; in an io_uring the
- * next ones may be behind it, and would be taken for it, so it aborts the communicator.
+ * alignment, plan of another collective), -EFAULT (@counts cannot be read), -EOVERFLOW (size), -EAGAIN
+ * (SWC_MAX_INFLIGHT operations in flight), -ECONNABORTED (communicator aborted) or -ECONNRESET (a member has
+ * left), without any effect. With -ENOMEM (no memory) or -EDQUOT (a limit of the user) it also has no effect
+ * if it was an ioctl; in an io_uring the next ones may be behind it, and would be taken for it, so it aborts
+ * the communicator.
  *
  * Order: the k-th operations that the ranks of a communicator submit are one collective. If collective, type,
- * reduction, count, counts, root or plan family differ between ranks, it fails on all of them with -EPROTO. A rank
- * whose buffers cannot be used (-ENOENT: no such region, -EFAULT: no such memory, -ENOMEM: cannot be pinned,
- * -EINVAL: they overlap) keeps its place in that order: it gets that error as its completion, and the other
- * ranks get -ECANCELED.
+ * reduction, count, counts, root or plan family differ between ranks, it fails on all of them with -EPROTO.
+ * A rank whose buffers cannot be used (-ENOENT: no such region, -EFAULT: no such memory, -ENOMEM: cannot be
+ * pinned, -EINVAL: they overlap) keeps its place in that order: it gets that error as its completion, and the
+ * other ranks get -ECANCELED.
  */
 struct swc_desc {
 	__u32 comm;
@@ -236,10 +237,10 @@ struct swc_comm_state {
  * size.
  *
  * Blocks. The vector consists of nshards shards of equal element count (nranks for REDUCE_SCATTER, ALLGATHER,
- * ALLTOALL, GATHER and SCATTER, else 1), and each shard of shard_blocks blocks. A shard of E elements of s bytes has
- * U = ceil(E * s / 64) units of 64 bytes. With q = U / shard_blocks and r = U % shard_blocks, block k of the
- * shard begins at unit k * q + min(k, r) and ends where block k + 1 begins, but not behind element E.
- * Blocks may be empty. Blocks are numbered through all shards. With swc_desc.counts shards have different E,
+ * ALLTOALL, GATHER and SCATTER, else 1), and each shard of shard_blocks blocks. A shard of E elements of s
+ * bytes has U = ceil(E * s / 64) units of 64 bytes. With q = U / shard_blocks and r = U % shard_blocks, block
+ * k of the shard begins at unit k * q + min(k, r) and ends where block k + 1 begins, not behind element E.
+ * Blocks may be empty. Blocks are numbered through all shards. With swc_desc.counts, shards have different E,
  * and two transfers are of the same size for certain only if they name the same blocks.
  *
  * Buffers. SEND and RECV are the rank's buffers, SCRATCH is kernel memory. Each holds a window of consecutive
