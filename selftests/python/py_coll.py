@@ -111,6 +111,13 @@ def moving(comm):
             copy = array.array("i", [0] * count)
             comm.Scatter(array.array("i", everyone) if rank == root else None, copy, root)
             equal(copy, mine)
+            out = array.array("i", [0] * size * count)
+            out[rank * count : (rank + 1) * count] = mine
+            comm.Gather(swingcoll.IN_PLACE if rank == root else mine, out if rank == root else None, root)
+            assert rank != root or out.tolist() == everyone
+            comm.Scatter(out if rank == root else None, swingcoll.IN_PLACE if rank == root else copy, root)
+            equal(copy, mine)
+            assert rank != root or out.tolist() == everyone
             copy = array.array("i", [0] * count)
             comm.Reduce(mine, copy if rank == root else None, root=root)
             want = [sum(c) for c in zip(*(values(r, count) for r in range(size)))]

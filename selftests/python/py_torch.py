@@ -145,6 +145,12 @@ def moving(rank, size):
     gaps = torch.zeros(size, 4)[:, ::2]
     dist.all_gather(list(gaps.unbind()), torch.tensor([rank, 7.0]))
     same(gaps, torch.tensor([[r, 7.0] for r in range(size)]))
+    gaps = torch.zeros(size, 4)[:, ::2]
+    dist.gather(torch.tensor([rank, 7.0]), list(gaps.unbind()) if rank == 0 else None)
+    assert rank or torch.equal(gaps, torch.tensor([[r, 7.0] for r in range(size)]))
+    part = torch.zeros(4)[::2]
+    dist.scatter(part, list(gaps.unbind()) if rank == 0 else None)
+    same(part, torch.tensor([rank, 7.0]))
     objects = [None] * size
     dist.all_gather_object(objects, {"rank": rank, "text": "x" * rank})
     assert objects == [{"rank": r, "text": "x" * r} for r in range(size)]

@@ -198,24 +198,28 @@ class Comm:
         return _moves("allgather", send.pointer, recv.pointer, shard, (send, recv))
 
     def _gather(self, sendbuf, recvbuf, root) -> _Call:
-        # The library has no gather: an allgather, whose result the others drop.
-        if self.rank == root:
-            return self._allgather(sendbuf, recvbuf)
+        if self.rank != root:
+            send = parse(sendbuf)
+            return _moves("gather", send.pointer, ffi.NULL, send.bytes, send, root)
+        recv = parse(recvbuf, writable=True)
+        shard = self._shard(recv, "recv")
+        if sendbuf is IN_PLACE:
+            return _moves("gather", recv.at(root * shard), recv.pointer, shard, recv, root)
         send = parse(sendbuf)
-        return self._allgather(send, bytearray(send.bytes * self.size))
+        _expect(send.bytes == shard, f"recv has {recv.bytes} bytes: it needs {self.size} times send's {send.bytes}")
+        return _moves("gather", send.pointer, recv.pointer, shard, (send, recv), root)
 
     def _scatter(self, sendbuf, recvbuf, root) -> _Call:
-        # The library has no scatter: a broadcast, of which each rank keeps its part.
-        if self.rank == root:
-            whole = parse(sendbuf)
-            recv = None if recvbuf is IN_PLACE else parse(recvbuf, writable=True)
-            shard = self._shard(whole, "send")
-        else:
+        if self.rank != root:
             recv = parse(recvbuf, writable=True)
-            whole, shard = parse(bytearray(recv.bytes * self.size)), recv.bytes
-        _expect(not recv or recv.bytes == shard, f"recv has not the {shard} bytes of a rank's part")
-        then = recv and (lambda: ffi.memmove(recv.pointer, whole.at(self.rank * shard), shard))
-        return _moves("broadcast", whole.pointer, whole.pointer, whole.bytes, (whole, recv), root, then=then)
+            return _moves("scatter", ffi.NULL, recv.pointer, recv.bytes, recv, root)
+        send = parse(sendbuf)
+        shard = self._shard(send, "send")
+        if recvbuf is IN_PLACE:
+            return _moves("scatter", send.pointer, send.at(root * shard), shard, send, root)
+        recv = parse(recvbuf, writable=True)
+        _expect(recv.bytes == shard, f"recv has not the {shard} bytes of a rank's part")
+        return _moves("scatter", send.pointer, recv.pointer, shard, (send, recv), root)
 
     def _bcast(self, buf, root) -> _Call:
         buffer = parse(buf, writable=self.rank != root)
@@ -257,11 +261,11 @@ class Comm:
         self._run(self._allgather(sendbuf, recvbuf))
 
     def Gather(self, sendbuf, recvbuf, root: int = 0) -> None:
-        """The same on root only; elsewhere recvbuf may be None. Moves as much data as Allgather."""
+        """The same on root only; elsewhere recvbuf may be None. IN_PLACE as sendbuf on root only."""
         self._run(self._gather(sendbuf, recvbuf, root))
 
     def Scatter(self, sendbuf, recvbuf, root: int = 0) -> None:
-        """recv (n elements) = this rank's part of root's send (size * n elements). Moves as much data as Bcast of send.
+        """recv (n elements) = this rank's part of root's send (size * n elements).
 
         Elsewhere sendbuf may be None. IN_PLACE as recvbuf on root leaves its part where it is.
         """
@@ -339,6 +343,6 @@ def _expect(good, text: str) -> None:
         raise ValueError(text)
 
 
-def _moves(name, send, recv, nbytes, owners, *root, then=None) -> _Call:
+def _moves(name, send, recv, nbytes, owners, *root) -> _Call:
     """Data that is only moved goes as bytes, whatever its type."""
-    return _Call(name, (send, recv, nbytes, Datatype.U8, *root), owners, then)
+    return _Call(name, (send, recv, nbytes, Datatype.U8, *root), owners)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Collectives that the library does not have as such: gather, scatter, and an alltoall of parts of unequal size; and what
- * is refused.
+ * Gather and scatter; an alltoall of parts of unequal size, which the library does not have as such; and what is refused.
  */
 #include <algorithm>
 #include <cstring>
@@ -14,62 +13,67 @@ namespace swingcoll_torch
 
 using c10d::OpType;
 
-/* An allgather, whose result all but root drop. */
 AnyWork Group::gather(std::vector<Tensors> &outputs, Tensors &inputs,
 		      const c10d::GatherOptions &opts)
 {
 	at::NoGradGuard no_grad;
-	at::Tensor input = only(inputs, "gather");
-	bool here = rank_ == opts.rootRank;
+	int root = static_cast<int>(opts.rootRank);
+	bool here = rank_ == root;
 
+	only(inputs, "gather");
 	check_root("gather", opts.rootRank);
 	if (here && (outputs.size() != 1 || outputs[0].size() != static_cast<size_t>(size_)))
 		throw std::invalid_argument(
 			"swingcoll: gather: root needs one output tensor for each rank");
-	Tensors to = here ? outputs[0]
-			  : Tensors{ at::empty({ size_, input.numel() }, input.options()) };
-	return gather_into({ "gather", "swingcoll:gather", OpType::GATHER }, inputs, to);
+	Tensors to = here ? outputs[0] : Tensors{}, used = inputs;
+	auto part = std::make_shared<Joined>(inputs, "gather");
+	auto all = here ? std::make_shared<Joined>(to, "gather") : nullptr;
+	if (here && all->bytes != part->bytes * static_cast<size_t>(size_))
+		throw std::invalid_argument(
+			"swingcoll: gather: all tensors must have the size of the input");
+	part->load();
+	used.insert(used.end(), to.begin(), to.end());
+	return start(
+		{ "gather", "swingcoll:gather", OpType::GATHER },
+		[=](auto comm, auto req) {
+			return swingcoll_igather(part->data(), all ? all->data() : nullptr,
+						 part->bytes, SWINGCOLL_U8, root, comm, req);
+		},
+		used, to,
+		[part, all] {
+			if (all)
+				all->store();
+		});
 }
 
-/* A broadcast, of which each rank keeps its part. */
 AnyWork Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
 		       const c10d::ScatterOptions &opts)
 {
 	at::NoGradGuard no_grad;
-	at::Tensor output = only(outputs, "scatter");
-	bool here = rank_ == opts.rootRank;
-	size_t part = output.nbytes();
-	int root = static_cast<int>(opts.rootRank), mine = rank_;
+	int root = static_cast<int>(opts.rootRank);
+	bool here = rank_ == root;
 
+	only(outputs, "scatter");
 	check_root("scatter", opts.rootRank);
 	if (here && (inputs.size() != 1 || inputs[0].size() != static_cast<size_t>(size_)))
 		throw std::invalid_argument(
 			"swingcoll: scatter: root needs one input tensor for each rank");
-	Tensors from = here ? inputs[0]
-			    : Tensors{ at::empty({ size_, output.numel() }, output.scalar_type()) };
-	auto all = std::make_shared<Joined>(from, "scatter");
-	if (all->bytes != part * static_cast<size_t>(size_))
+	Tensors used = here ? inputs[0] : Tensors{};
+	auto part = std::make_shared<Joined>(outputs, "scatter");
+	auto all = here ? std::make_shared<Joined>(used, "scatter") : nullptr;
+	if (here && all->bytes != part->bytes * static_cast<size_t>(size_))
 		throw std::invalid_argument(
 			"swingcoll: scatter: all tensors must have the size of the output");
-	all->load();
-	from.push_back(output);
+	if (all)
+		all->load();
+	used.insert(used.end(), outputs.begin(), outputs.end());
 	return start(
 		{ "scatter", "swingcoll:scatter", OpType::SCATTER },
 		[=](auto comm, auto req) {
-			return swingcoll_ibroadcast(all->data(), all->data(), all->bytes,
-						    SWINGCOLL_U8, root, comm, req);
+			return swingcoll_iscatter(all ? all->data() : nullptr, part->data(),
+						  part->bytes, SWINGCOLL_U8, root, comm, req);
 		},
-		from, { output },
-		[all, output, part, mine] {
-			at::Tensor tight = output.is_contiguous()
-						   ? output
-						   : at::empty(output.sizes(), output.options());
-
-			memcpy(tight.data_ptr(), static_cast<char *>(all->data()) + mine * part,
-			       part);
-			if (!tight.is_same(output))
-				output.copy_(tight);
-		});
+		used, outputs, [part, all] { part->store(); });
 }
 
 /* ---- alltoall ---- */
