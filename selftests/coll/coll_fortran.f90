@@ -174,6 +174,19 @@ contains
     all_of = [(100 * me + (i - 1) / 4, i=1, size(all_of))]
     error = swingcoll_alltoall(all_of, all_of, 4_c_size_t, SWINGCOLL_I32, comm)
     call expect(error == 0 .and. all(all_of == [(100 * ((i - 1) / 4) + me, i=1, size(all_of))]), 'alltoall in place')
+    mine = [(10 * me + i, i=1, 4)]
+    all_of = 0
+    error = swingcoll_gather(mine, all_of, 4_c_size_t, SWINGCOLL_I32, 1_c_int, comm)
+    call expect(error == 0 .and. all(all_of == merge([(10 * ((i - 1) / 4) + modulo(i - 1, 4) + 1, &
+                                                       i=1, size(all_of))], 0, me == 1)), 'gather')
+    mine = 0
+    error = swingcoll_scatter(all_of, mine, 4_c_size_t, SWINGCOLL_I32, 1_c_int, comm)
+    call expect(error == 0 .and. all(mine == [(10 * me + i, i=1, 4)]), 'scatter')
+    got = 0
+    error = swingcoll_scatterv(all_of, got, [(int(i, c_int64_t), i=1, nranks)], SWINGCOLL_I32, 1_c_int, comm)
+    call expect(error == 0 .and. got(1) == merge(1, merge(2, 4, me == 1), me == 0), 'scatterv')
+    error = swingcoll_gatherv(got, all_of, [1_c_int64_t], SWINGCOLL_I32, 1_c_int, comm)
+    call expect(error == -einval, 'gatherv with too few counts')
     call expect(swingcoll_barrier(comm) == 0, 'barrier')
   end subroutine blocking
 

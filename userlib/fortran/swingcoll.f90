@@ -123,8 +123,10 @@ module swingcoll
   public :: swingcoll_comm_error, swingcoll_comm_algo
   public :: swingcoll_allreduce, swingcoll_reduce_scatter, swingcoll_allgather, swingcoll_broadcast
   public :: swingcoll_reduce, swingcoll_barrier, swingcoll_alltoall
+  public :: swingcoll_gather, swingcoll_gatherv, swingcoll_scatter, swingcoll_scatterv
   public :: swingcoll_iallreduce, swingcoll_ireduce_scatter, swingcoll_iallgather, swingcoll_ibroadcast
   public :: swingcoll_ireduce, swingcoll_ibarrier, swingcoll_ialltoall
+  public :: swingcoll_igather, swingcoll_igatherv, swingcoll_iscatter, swingcoll_iscatterv
   public :: swingcoll_wait, swingcoll_test
 
   interface
@@ -287,6 +289,42 @@ module swingcoll
       integer(c_int) :: error
     end function
 
+    function c_gather(send, recv, count, dtype, root, comm) &
+        bind(c, name='swingcoll_gather') result(error)
+      import :: c_int, c_ptr, c_size_t
+      type(c_ptr), value :: send, recv, comm
+      integer(c_size_t), value :: count
+      integer(c_int), value :: dtype, root
+      integer(c_int) :: error
+    end function
+
+    function c_gatherv(send, recv, counts, dtype, root, comm) &
+        bind(c, name='swingcoll_gatherv') result(error)
+      import :: c_int, c_ptr, c_int64_t
+      type(c_ptr), value :: send, recv, comm
+      integer(c_int64_t), intent(in) :: counts(*)
+      integer(c_int), value :: dtype, root
+      integer(c_int) :: error
+    end function
+
+    function c_scatter(send, recv, count, dtype, root, comm) &
+        bind(c, name='swingcoll_scatter') result(error)
+      import :: c_int, c_ptr, c_size_t
+      type(c_ptr), value :: send, recv, comm
+      integer(c_size_t), value :: count
+      integer(c_int), value :: dtype, root
+      integer(c_int) :: error
+    end function
+
+    function c_scatterv(send, recv, counts, dtype, root, comm) &
+        bind(c, name='swingcoll_scatterv') result(error)
+      import :: c_int, c_ptr, c_int64_t
+      type(c_ptr), value :: send, recv, comm
+      integer(c_int64_t), intent(in) :: counts(*)
+      integer(c_int), value :: dtype, root
+      integer(c_int) :: error
+    end function
+
     function c_barrier(comm) bind(c, name='swingcoll_barrier') result(error)
       import :: c_int, c_ptr
       type(c_ptr), value :: comm
@@ -349,6 +387,46 @@ module swingcoll
       type(c_ptr), value :: send, recv, comm
       integer(c_size_t), value :: count
       integer(c_int), value :: dtype
+      type(c_ptr), intent(out) :: req
+      integer(c_int) :: error
+    end function
+
+    function c_igather(send, recv, count, dtype, root, comm, req) &
+        bind(c, name='swingcoll_igather') result(error)
+      import :: c_int, c_ptr, c_size_t
+      type(c_ptr), value :: send, recv, comm
+      integer(c_size_t), value :: count
+      integer(c_int), value :: dtype, root
+      type(c_ptr), intent(out) :: req
+      integer(c_int) :: error
+    end function
+
+    function c_igatherv(send, recv, counts, dtype, root, comm, req) &
+        bind(c, name='swingcoll_igatherv') result(error)
+      import :: c_int, c_ptr, c_int64_t
+      type(c_ptr), value :: send, recv, comm
+      integer(c_int64_t), intent(in) :: counts(*)
+      integer(c_int), value :: dtype, root
+      type(c_ptr), intent(out) :: req
+      integer(c_int) :: error
+    end function
+
+    function c_iscatter(send, recv, count, dtype, root, comm, req) &
+        bind(c, name='swingcoll_iscatter') result(error)
+      import :: c_int, c_ptr, c_size_t
+      type(c_ptr), value :: send, recv, comm
+      integer(c_size_t), value :: count
+      integer(c_int), value :: dtype, root
+      type(c_ptr), intent(out) :: req
+      integer(c_int) :: error
+    end function
+
+    function c_iscatterv(send, recv, counts, dtype, root, comm, req) &
+        bind(c, name='swingcoll_iscatterv') result(error)
+      import :: c_int, c_ptr, c_int64_t
+      type(c_ptr), value :: send, recv, comm
+      integer(c_int64_t), intent(in) :: counts(*)
+      integer(c_int), value :: dtype, root
       type(c_ptr), intent(out) :: req
       integer(c_int) :: error
     end function
@@ -626,6 +704,52 @@ contains
       error = c_alltoall(c_loc(send), c_loc(recv), count, dtype, comm%at)
   end function swingcoll_alltoall
 
+  integer(c_int) function swingcoll_gather(send, recv, count, dtype, root, comm) result(error)
+    type(*), dimension(..), target :: send, recv
+    integer(c_size_t), intent(in) :: count
+    integer(c_int), intent(in) :: dtype, root
+    type(swingcoll_comm), intent(in) :: comm
+
+    error = -EINVAL
+    if (is_contiguous(send) .and. is_contiguous(recv)) &
+      error = c_gather(c_loc(send), c_loc(recv), count, dtype, root, comm%at)
+  end function swingcoll_gather
+
+  integer(c_int) function swingcoll_gatherv(send, recv, counts, dtype, root, comm) result(error)
+    type(*), dimension(..), target :: send, recv
+    integer(c_int64_t), intent(in) :: counts(:)
+    integer(c_int), intent(in) :: dtype, root
+    type(swingcoll_comm), intent(in) :: comm
+
+    error = -EINVAL
+    if (size(counts) /= swingcoll_comm_size(comm)) return
+    if (is_contiguous(send) .and. is_contiguous(recv)) &
+      error = c_gatherv(c_loc(send), c_loc(recv), counts, dtype, root, comm%at)
+  end function swingcoll_gatherv
+
+  integer(c_int) function swingcoll_scatter(send, recv, count, dtype, root, comm) result(error)
+    type(*), dimension(..), target :: send, recv
+    integer(c_size_t), intent(in) :: count
+    integer(c_int), intent(in) :: dtype, root
+    type(swingcoll_comm), intent(in) :: comm
+
+    error = -EINVAL
+    if (is_contiguous(send) .and. is_contiguous(recv)) &
+      error = c_scatter(c_loc(send), c_loc(recv), count, dtype, root, comm%at)
+  end function swingcoll_scatter
+
+  integer(c_int) function swingcoll_scatterv(send, recv, counts, dtype, root, comm) result(error)
+    type(*), dimension(..), target :: send, recv
+    integer(c_int64_t), intent(in) :: counts(:)
+    integer(c_int), intent(in) :: dtype, root
+    type(swingcoll_comm), intent(in) :: comm
+
+    error = -EINVAL
+    if (size(counts) /= swingcoll_comm_size(comm)) return
+    if (is_contiguous(send) .and. is_contiguous(recv)) &
+      error = c_scatterv(c_loc(send), c_loc(recv), counts, dtype, root, comm%at)
+  end function swingcoll_scatterv
+
   integer(c_int) function swingcoll_barrier(comm) result(error)
     type(swingcoll_comm), intent(in) :: comm
 
@@ -703,6 +827,56 @@ contains
     if (is_contiguous(send) .and. is_contiguous(recv)) &
       error = c_ialltoall(c_loc(send), c_loc(recv), count, dtype, comm%at, req%at)
   end function swingcoll_ialltoall
+
+  integer(c_int) function swingcoll_igather(send, recv, count, dtype, root, comm, req) result(error)
+    type(*), dimension(..), target, asynchronous :: send, recv
+    integer(c_size_t), intent(in) :: count
+    integer(c_int), intent(in) :: dtype, root
+    type(swingcoll_comm), intent(in) :: comm
+    type(swingcoll_req), intent(out) :: req
+
+    error = -EINVAL
+    if (is_contiguous(send) .and. is_contiguous(recv)) &
+      error = c_igather(c_loc(send), c_loc(recv), count, dtype, root, comm%at, req%at)
+  end function swingcoll_igather
+
+  integer(c_int) function swingcoll_igatherv(send, recv, counts, dtype, root, comm, req) result(error)
+    type(*), dimension(..), target, asynchronous :: send, recv
+    integer(c_int64_t), intent(in) :: counts(:)
+    integer(c_int), intent(in) :: dtype, root
+    type(swingcoll_comm), intent(in) :: comm
+    type(swingcoll_req), intent(out) :: req
+
+    error = -EINVAL
+    if (size(counts) /= swingcoll_comm_size(comm)) return
+    if (is_contiguous(send) .and. is_contiguous(recv)) &
+      error = c_igatherv(c_loc(send), c_loc(recv), counts, dtype, root, comm%at, req%at)
+  end function swingcoll_igatherv
+
+  integer(c_int) function swingcoll_iscatter(send, recv, count, dtype, root, comm, req) result(error)
+    type(*), dimension(..), target, asynchronous :: send, recv
+    integer(c_size_t), intent(in) :: count
+    integer(c_int), intent(in) :: dtype, root
+    type(swingcoll_comm), intent(in) :: comm
+    type(swingcoll_req), intent(out) :: req
+
+    error = -EINVAL
+    if (is_contiguous(send) .and. is_contiguous(recv)) &
+      error = c_iscatter(c_loc(send), c_loc(recv), count, dtype, root, comm%at, req%at)
+  end function swingcoll_iscatter
+
+  integer(c_int) function swingcoll_iscatterv(send, recv, counts, dtype, root, comm, req) result(error)
+    type(*), dimension(..), target, asynchronous :: send, recv
+    integer(c_int64_t), intent(in) :: counts(:)
+    integer(c_int), intent(in) :: dtype, root
+    type(swingcoll_comm), intent(in) :: comm
+    type(swingcoll_req), intent(out) :: req
+
+    error = -EINVAL
+    if (size(counts) /= swingcoll_comm_size(comm)) return
+    if (is_contiguous(send) .and. is_contiguous(recv)) &
+      error = c_iscatterv(c_loc(send), c_loc(recv), counts, dtype, root, comm%at, req%at)
+  end function swingcoll_iscatterv
 
   integer(c_int) function swingcoll_ibarrier(comm, req) result(error)
     type(swingcoll_comm), intent(in) :: comm
