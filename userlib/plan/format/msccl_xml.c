@@ -109,7 +109,7 @@ static void read_coll(struct swc_msccl *m, const char **attr)
 
 	if (m->error)
 		return;
-	if (coll >= 0 && coll != SWC_BARRIER) {
+	if (coll >= 0 && coll < SWC_GATHER && coll != SWC_BARRIER) {
 		m->coll = (enum swc_coll)coll;
 		return;
 	}
