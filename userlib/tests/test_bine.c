@@ -497,6 +497,14 @@ static void test_choice(void)
 		   chooses("torus:8x8", SWC_BROADCAST, 64 << 20, "bine-sag") &&
 		   chooses("torus:8x8", SWC_ALLTOALL, 1 << 20, "bine"),
 	   "bine and bine-sag on a torus");
+	ok(chooses("torus:8x8", SWC_GATHER, 1024, "bine") &&
+		   chooses("torus:8x8", SWC_SCATTER, 64 << 20, "bine") &&
+		   chooses("switch:4", SWC_GATHER, 1024, "linear") &&
+		   chooses("ring:8", SWC_SCATTER, 1024, "linear") &&
+		   chooses("switch:4*4", SWC_SCATTER, 1 << 20, "tree") &&
+		   chooses("switch:1*9", SWC_GATHER, 1024, "direct1") &&
+		   chooses("switch:1*9", SWC_GATHER, 1 << 20, "direct2"),
+	   "gather and scatter: bine on a torus, linear for few ranks, direct on one node");
 	ok(chooses("switch:8*8", SWC_BROADCAST, 1024, "tree") &&
 		   chooses("torus:4x4*2", SWC_BROADCAST, 16 << 20, "dtree") &&
 		   chooses("switch:16", SWC_BROADCAST, 1024, "tree") &&

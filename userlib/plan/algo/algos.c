@@ -141,7 +141,7 @@ static const struct {
 				  "large vectors: Swing's scatter and allgather, or backwards",
 				  NULL, 1u << SWC_BROADCAST | 1u << SWC_REDUCE, false, true },
 				swc_bine_sag_build },
-	[SWC_ALGO_LINEAR] = { { "linear", "the root exchanges with all others at once", NULL,
+	[SWC_ALGO_LINEAR] = { { "linear", "the root exchanges with the others in turn", NULL,
 				GATHERS, false, false },
 			      swc_linear_build },
 };

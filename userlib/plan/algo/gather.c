@@ -12,9 +12,12 @@
  * than those whose place they would take. A member whose own shard is part of a range has that in
  * SCRATCH, too, and copies it: one copy of a shard is less than two more messages.
  *
- * The linear plan has no tree: the root exchanges with all others at once.
+ * The linear plan has no tree: the root exchanges with the others in turn, with a few at a time, so that
+ * several messages are in flight, but never more into one member.
  */
 #include "plan/algo/gather.h"
+
+#define PEERS 4
 
 static bool up(const struct swc_builder *b)
 {
@@ -166,12 +169,13 @@ int swc_linear_build(struct swc_builder *b)
 
 	swc_build_blocks(b, 1);
 	swc_build_channel(b, 0, b->n);
-	swc_build_step(b, SWC_STEP_NET);
 	for (uint32_t i = 1; i < b->n; i++) {
 		uint32_t at = (b->root + i) % b->n, peer = b->me == b->root ? at : b->root;
 
 		if (b->me != b->root && b->me != at)
 			continue;
+		if (b->me != b->root || i % PEERS == 1)
+			swc_build_step(b, SWC_STEP_NET);
 		if (up(b) == (b->me == b->root))
 			swc_build_recv(b, peer, buf, at, 1, SWC_XFER_FINAL);
 		else
