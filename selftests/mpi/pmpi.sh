@@ -63,9 +63,9 @@ declare -A ranks=([openmpi]="2 4" [mpich]="2")
 plan=0
 for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
-		plan=$((plan + 15 + 2 + 12 + 1))
+		plan=$((plan + 16 + 2 + 12 + 1))
 	done
-	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + 16 + 15 + 3))
+	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + 17 + 16 + 3))
 done
 echo "1..$plan"
 
@@ -75,10 +75,12 @@ for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
 		quick=()
 		[[ $n = 2 && ! ${SWC_TEST_SHORT-} ]] || quick=(quick)
-		run "$mpi, $n ranks" 14 "$mpi" "$n" "$ctl" mpi "$calls" "${quick[@]}"
+		run "$mpi, $n ranks" 15 "$mpi" "$n" "$ctl" mpi "$calls" "${quick[@]}"
 		prints "$mpi, $n ranks: what goes to swingcoll does" \
 			'MPI_Allreduce: [1-9][0-9]* offloaded, 11 fallback \(user op 8, op 1, type 1, buffer 1\)' \
 			'MPI_Bcast: [1-9][0-9]* offloaded, 0 fallback' \
+			'MPI_Gather: [1-9][0-9]* offloaded, 0 fallback' \
+			'MPI_Scatter: [1-9][0-9]* offloaded, 0 fallback' \
 			'MPI_Allgatherv: 1 offloaded, 1 fallback \(counts 1\)' \
 			'MPI_Reduce_scatter: [1-9][0-9]* offloaded, [0-9]* fallback \(counts [0-9]*\)'
 		[[ $(grep -c '^swingcoll-pmpi' "$log") = $(grep -cE '^swingcoll-pmpi: MPI_[A-Z][a-z_]*: [0-9]+ offloaded' "$log") ]]
@@ -90,10 +92,10 @@ for mpi in "${mpis[@]}"; do
 	done
 	unset SWINGCOLL_PMPI_STATS SWINGCOLL_PMPI_MIN
 	[[ ! ${SWC_TEST_SHORT-} ]] || continue
-	run "$mpi, measured" 14 "$mpi" 2 "$ctl" mpi "$calls" quick
+	run "$mpi, measured" 15 "$mpi" 2 "$ctl" mpi "$calls" quick
 	is_silent
 	result $? "$mpi, measured: nothing is printed"
-	run "$mpi, off" 14 "$mpi" 2 env SWINGCOLL_PMPI=off SWINGCOLL_PMPI_STATS=1 "$ctl" mpi "$calls" quick
+	run "$mpi, off" 15 "$mpi" 2 env SWINGCOLL_PMPI=off SWINGCOLL_PMPI_STATS=1 "$ctl" mpi "$calls" quick
 	prints "$mpi, off: everything is left to MPI" 'MPI_Bcast: 0 offloaded, [0-9]+ fallback \(off [0-9]+\)'
 	SWINGCOLL_PMPI=nothing $mpi 2 "$ctl" mpi "$calls" quick </dev/null >"$log" 2>&1
 	result $? "$mpi: a wrong name does no harm"

@@ -270,6 +270,65 @@ static void test_shares(void)
 	report("Allgather, Alltoall, also in place");
 }
 
+/* From and to every root: plain, in place there, and with gaps on one side. */
+static void test_rooted_shares(void)
+{
+	MPI_Datatype gaps;
+
+	MPI_Type_vector(2, 1, 2, MPI_INT, &gaps);
+	MPI_Type_commit(&gaps);
+	for (int i = 0; i < 4 * nranks; i++) {
+		int n = 2 * counts[i / nranks], root = i % nranks;
+		size_t share = (size_t)n * 4, all = share * (size_t)nranks;
+		const struct type t = { "", MPI_INT, 4, false };
+		bool here = rank == root;
+
+		fill(&t, (size_t)n * (size_t)nranks, 11);
+		memset(ours, 1, all);
+		memset(theirs, 1, all);
+		GOOD(MPI_Gather(mine, n, MPI_INT, here ? ours : NULL, here ? n : -1,
+				here ? MPI_INT : MPI_DATATYPE_NULL, root,
+				MPI_COMM_WORLD) == MPI_SUCCESS);
+		PMPI_Gather(mine, n, MPI_INT, theirs, n, MPI_INT, root, MPI_COMM_WORLD);
+		GOOD(!memcmp(ours, theirs, all));
+		memset(ours, 1, all);
+		if (here)
+			memcpy(ours + (size_t)rank * share, mine, share);
+		GOOD(MPI_Gather(here ? MPI_IN_PLACE : mine, n, MPI_INT, ours, n, MPI_INT, root,
+				MPI_COMM_WORLD) == MPI_SUCCESS);
+		GOOD(!memcmp(ours, theirs, all));
+		/* The elements of the others come from places with gaps. */
+		memset(ours, 1, all);
+		memset(theirs, 1, all);
+		GOOD(MPI_Gather(mine, here ? n : n / 2, here ? MPI_INT : gaps, ours, n, MPI_INT,
+				root, MPI_COMM_WORLD) == MPI_SUCCESS);
+		PMPI_Gather(mine, here ? n : n / 2, here ? MPI_INT : gaps, theirs, n, MPI_INT, root,
+			    MPI_COMM_WORLD);
+		GOOD(!memcmp(ours, theirs, all));
+
+		memset(ours, 1, share);
+		GOOD(MPI_Scatter(here ? mine : NULL, here ? n : -1,
+				 here ? MPI_INT : MPI_DATATYPE_NULL, ours, n, MPI_INT, root,
+				 MPI_COMM_WORLD) == MPI_SUCCESS);
+		PMPI_Scatter(mine, n, MPI_INT, theirs, n, MPI_INT, root, MPI_COMM_WORLD);
+		GOOD(!memcmp(ours, theirs, share));
+		memset(ours, 1, share);
+		GOOD(MPI_Scatter(mine, n, MPI_INT, here ? MPI_IN_PLACE : ours, n, MPI_INT, root,
+				 MPI_COMM_WORLD) == MPI_SUCCESS);
+		GOOD(here || !memcmp(ours, theirs, share));
+		/* On root they go to places with gaps. */
+		memset(ours, 1, 2 * share);
+		memset(theirs, 1, 2 * share);
+		GOOD(MPI_Scatter(mine, n, MPI_INT, ours, here ? n / 2 : n, here ? gaps : MPI_INT,
+				 root, MPI_COMM_WORLD) == MPI_SUCCESS);
+		PMPI_Scatter(mine, n, MPI_INT, theirs, here ? n / 2 : n, here ? gaps : MPI_INT,
+			     root, MPI_COMM_WORLD);
+		GOOD(!memcmp(ours, theirs, 2 * share));
+	}
+	MPI_Type_free(&gaps);
+	report("Gather, Scatter, also in place, and with gaps");
+}
+
 /* Rank 0 wants the shares in reverse order, with gaps. */
 static void test_allgatherv(void)
 {
@@ -337,6 +396,7 @@ int main(int argc, char **argv)
 	test_user_op();
 	test_bcast();
 	test_shares();
+	test_rooted_shares();
 	test_allgatherv();
 	test_buffers();
 	free(mine);

@@ -25,6 +25,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
+_Static_assert((int)SWINGCOLL_SCATTER < CHOOSE_COLLS, "each collective has its own classes");
+
 __thread struct pmpi_memo pmpi_memos[PMPI_MEMOS];
 
 static bool pass(const struct pmpi_call *c, enum pmpi_reason why)
@@ -95,7 +97,8 @@ static bool is_pinnable(const struct pmpi_call *c)
 {
 	uint64_t shares = 2;
 
-	if (c->coll == SWINGCOLL_ALLGATHER || c->coll == SWINGCOLL_REDUCE_SCATTER)
+	if (c->coll == SWINGCOLL_ALLGATHER || c->coll == SWINGCOLL_REDUCE_SCATTER ||
+	    c->coll == SWINGCOLL_GATHER || c->coll == SWINGCOLL_SCATTER)
 		shares = (uint64_t)c->comm->size + 1;
 	else if (c->coll == SWINGCOLL_ALLTOALL)
 		shares = 2 * (uint64_t)c->comm->size;

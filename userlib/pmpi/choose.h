@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CHOOSE_COLLS 8
+#define CHOOSE_COLLS 9
 #define CHOOSE_CLASSES 48
 #define CHOOSE_BURST 4	/* calls of one burst; the first of each is not counted */
 #define CHOOSE_BURSTS 4 /* two for each side */

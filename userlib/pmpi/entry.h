@@ -26,6 +26,8 @@ PMPI_DECLARE(Barrier);
 PMPI_DECLARE(Allgather);
 PMPI_DECLARE(Allgatherv);
 PMPI_DECLARE(Alltoall);
+PMPI_DECLARE(Gather);
+PMPI_DECLARE(Scatter);
 PMPI_DECLARE(Reduce_scatter);
 PMPI_DECLARE(Reduce_scatter_block);
 PMPI_DECLARE(Iallreduce);

@@ -131,6 +131,24 @@ static void fortran_alltoall(void *send, MPI_Fint *send_count, MPI_Fint *send_ty
 }
 FORTRAN(alltoall, ALLTOALL, Alltoall);
 
+static void fortran_gather(void *send, MPI_Fint *send_count, MPI_Fint *send_type, void *recv,
+			   MPI_Fint *recv_count, MPI_Fint *recv_type, MPI_Fint *root,
+			   MPI_Fint *comm, MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Gather(buffer(send), *send_count, TYPE(send_type), buffer(recv),
+				 *recv_count, TYPE(recv_type), *root, COMM(comm)));
+}
+FORTRAN(gather, GATHER, Gather);
+
+static void fortran_scatter(void *send, MPI_Fint *send_count, MPI_Fint *send_type, void *recv,
+			    MPI_Fint *recv_count, MPI_Fint *recv_type, MPI_Fint *root,
+			    MPI_Fint *comm, MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Scatter(buffer(send), *send_count, TYPE(send_type), buffer(recv),
+				  *recv_count, TYPE(recv_type), *root, COMM(comm)));
+}
+FORTRAN(scatter, SCATTER, Scatter);
+
 static void fortran_reduce_scatter(void *send, void *recv, MPI_Fint *counts, MPI_Fint *type,
 				   MPI_Fint *op, MPI_Fint *comm, MPI_Fint *ierror)
 {

@@ -249,6 +249,99 @@ static int stage_shares(struct pmpi_stage *st, const struct pmpi_call *c)
 	return MPI_SUCCESS;
 }
 
+/* Root's side of a gather or scatter, as repack_shares() takes it. */
+static struct pmpi_call root_side(const struct pmpi_call *c)
+{
+	struct pmpi_call side = *c;
+
+	if (c->coll == SWINGCOLL_SCATTER)
+		side.recv = (void *)c->send;
+	side.recv_count = c->root_count;
+	side.recv_type = c->root_type;
+	return side;
+}
+
+/* Root's buffer of a gather, and, in place, its own share there. */
+static int stage_gather_root(struct pmpi_stage *st, const struct pmpi_call *c)
+{
+	struct pmpi_call side = root_side(c);
+	int rank = c->comm->rank;
+
+	st->recv = c->recv;
+	if (!is_plain(c->root_type, MAX_LEVELS)) {
+		st->recv_copy = malloc((size_t)c->comm->size * c->count);
+		if (!st->recv_copy)
+			return MPI_ERR_NO_MEM;
+		st->recv = st->recv_copy;
+	}
+	if (c->send != MPI_IN_PLACE)
+		return MPI_SUCCESS;
+	st->send = (char *)st->recv + (size_t)rank * c->count;
+	return st->recv_copy ? repack_shares(true, &side, rank, 1, st->recv_copy) : MPI_SUCCESS;
+}
+
+static int stage_gather(struct pmpi_stage *st, const struct pmpi_call *c)
+{
+	bool root = c->comm->rank == c->root, plain = is_plain(c->recv_type, MAX_LEVELS);
+	int ret = root && c->count ? stage_gather_root(st, c) : MPI_SUCCESS;
+
+	if (ret != MPI_SUCCESS || !c->count || (root && c->send == MPI_IN_PLACE))
+		return ret;
+	st->send = c->send;
+	if (plain && !must_copy(c, c->send, c->count))
+		return MPI_SUCCESS;
+	st->send_copy = malloc(c->count);
+	if (!st->send_copy)
+		return MPI_ERR_NO_MEM;
+	st->send = st->send_copy;
+	if (!plain)
+		return repack(true, (void *)c->send, c->recv_count, c->recv_type, st->send_copy);
+	memcpy(st->send_copy, c->send, c->count);
+	return MPI_SUCCESS;
+}
+
+/* Root's buffer of a scatter. */
+static int stage_scatter_root(struct pmpi_stage *st, const struct pmpi_call *c)
+{
+	size_t bytes = (size_t)c->comm->size * c->count;
+	bool plain = is_plain(c->root_type, MAX_LEVELS);
+	struct pmpi_call side = root_side(c);
+
+	st->send = c->send;
+	if (plain && !must_copy(c, c->send, bytes))
+		return MPI_SUCCESS;
+	st->send_copy = malloc(bytes);
+	if (!st->send_copy)
+		return MPI_ERR_NO_MEM;
+	st->send = st->send_copy;
+	if (!plain)
+		return repack_shares(true, &side, 0, c->comm->size, st->send_copy);
+	memcpy(st->send_copy, c->send, bytes);
+	return MPI_SUCCESS;
+}
+
+static int stage_scatter(struct pmpi_stage *st, const struct pmpi_call *c)
+{
+	bool root = c->comm->rank == c->root;
+	int ret = root && c->count ? stage_scatter_root(st, c) : MPI_SUCCESS;
+
+	if (ret != MPI_SUCCESS || !c->count)
+		return ret;
+	st->recv = c->recv;
+	if (root && c->recv == MPI_IN_PLACE) {
+		/* It stays where it is. */
+		st->recv = (char *)st->send + (size_t)c->comm->rank * c->count;
+		return MPI_SUCCESS;
+	}
+	if (is_plain(c->recv_type, MAX_LEVELS))
+		return MPI_SUCCESS;
+	st->recv_copy = malloc(c->count);
+	if (!st->recv_copy)
+		return MPI_ERR_NO_MEM;
+	st->recv = st->recv_copy;
+	return MPI_SUCCESS;
+}
+
 int pmpi_stage_begin(struct pmpi_stage *st, const struct pmpi_call *c)
 {
 	*st = (struct pmpi_stage){ 0 };
@@ -262,8 +355,10 @@ int pmpi_stage_begin(struct pmpi_stage *st, const struct pmpi_call *c)
 	case SWINGCOLL_ALLGATHER:
 	case SWINGCOLL_ALLTOALL:
 		return stage_shares(st, c);
-	case SWINGCOLL_GATHER: /* MPI carries these out */
+	case SWINGCOLL_GATHER:
+		return stage_gather(st, c);
 	case SWINGCOLL_SCATTER:
+		return stage_scatter(st, c);
 	case SWINGCOLL_BARRIER:
 		break;
 	}
@@ -272,7 +367,14 @@ int pmpi_stage_begin(struct pmpi_stage *st, const struct pmpi_call *c)
 
 static int copy_back(const struct pmpi_stage *st, const struct pmpi_call *c)
 {
+	struct pmpi_call side;
+
 	switch (c->coll) {
+	case SWINGCOLL_GATHER:
+		side = root_side(c);
+		return repack_shares(false, &side, 0, c->comm->size, st->recv_copy);
+	case SWINGCOLL_SCATTER:
+		return repack(false, c->recv, c->recv_count, c->recv_type, st->recv_copy);
 	case SWINGCOLL_BROADCAST:
 		if (c->comm->rank == c->root)
 			return MPI_SUCCESS;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Collectives that swingcoll does not have: MPI carries them out, and they are counted. */
+/*
+ * Collectives that MPI carries out, and that are counted: those that swingcoll does not have, and
+ * gatherv and scatterv, whose counts only the root knows. To tell them to all ranks would be a
+ * collective more.
+ */
 #include "pmpi/entry.h"
 
 #define OTHER(id, name, parameters, arguments)                                                     \
@@ -10,18 +14,10 @@
 		return PMPI_##name arguments;                                                      \
 	}
 
-OTHER(GATHER, Gather,
-      (const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
-       MPI_Datatype recv_type, int root, MPI_Comm comm),
-      (send, send_count, send_type, recv, recv_count, recv_type, root, comm))
 OTHER(GATHERV, Gatherv,
       (const void *send, int send_count, MPI_Datatype send_type, void *recv, const int *counts,
        const int *displs, MPI_Datatype recv_type, int root, MPI_Comm comm),
       (send, send_count, send_type, recv, counts, displs, recv_type, root, comm))
-OTHER(SCATTER, Scatter,
-      (const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
-       MPI_Datatype recv_type, int root, MPI_Comm comm),
-      (send, send_count, send_type, recv, recv_count, recv_type, root, comm))
 OTHER(SCATTERV, Scatterv,
       (const void *send, const int *counts, const int *displs, MPI_Datatype send_type, void *recv,
        int recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm),

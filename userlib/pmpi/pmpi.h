@@ -229,6 +229,8 @@ int pmpi_stage_end(struct pmpi_stage *st, const struct pmpi_call *c, bool good);
  * side. The second part is set by the decision.
  *
  * @displs: of MPI_Allgatherv(), else NULL
+ * @root_count, @root_type: a share in root's buffer of MPI_Gather() and MPI_Scatter(), on root only;
+ *	@recv_count and @recv_type are the rank's own share, of either
  * @uneven: the ranks' shares differ
  * @memo: what pmpi_passes() got as op, if it was asked
  * @keep: copy what is sent if it is read-only, which programs may send and the kernel refuses. For
@@ -249,6 +251,8 @@ struct pmpi_call {
 	int root;
 	MPI_Comm mpi;
 	const int *displs;
+	MPI_Count root_count;
+	MPI_Datatype root_type;
 	bool uneven;
 	bool keep;
 	uint64_t memo;
