@@ -96,6 +96,7 @@ static void test_bad_xml(void)
 	bad_xml("<algo name=\"x\"/>", -EINVAL, "line 1: expected an attribute coll");
 	bad_xml("<graph/>", -EINVAL, "expected <algo>, not <graph>");
 	bad_xml(ALGO("2", "2", "custom") "</algo>", -EOPNOTSUPP, "collective 'custom'");
+	bad_xml(ALGO("2", "2", "gather") "</algo>", -EOPNOTSUPP, "collective 'gather'");
 	bad_xml(ALGO("2", "3", "allgather") "</algo>", -EINVAL, "multiple of 2");
 	bad_xml(ALGO("1000000000", "2", "allreduce") "</algo>", -EINVAL, "ngpus");
 	bad_xml(ALGO("4096", "10", "allreduce") "</algo>", -EINVAL, "gpu 0 of 4096 is missing");
