@@ -118,6 +118,14 @@ def moving(comm):
             comm.Scatter(out if rank == root else None, swingcoll.IN_PLACE if rank == root else copy, root)
             equal(copy, mine)
             assert rank != root or out.tolist() == everyone
+            counts = [count + r for r in range(size)]
+            longer = array.array("i", values(rank, counts[rank]))
+            out = array.array("i", [0] * sum(counts)) if rank == root else None
+            comm.Gatherv(longer, out, counts, root)
+            assert rank != root or out.tolist() == [v for r in range(size) for v in values(r, counts[r])]
+            copy = array.array("i", [0] * counts[rank])
+            comm.Iscatterv(out, swingcoll.IN_PLACE if rank == root else copy, counts, root).Wait()
+            assert rank == root or copy == longer
             copy = array.array("i", [0] * count)
             comm.Reduce(mine, copy if rank == root else None, root=root)
             want = [sum(c) for c in zip(*(values(r, count) for r in range(size)))]

@@ -2,7 +2,7 @@
 """Communicators and their collectives, named and called as in the upper-case interface of mpi4py."""
 
 import weakref
-from typing import Any, Callable, Iterable, List, NamedTuple, Optional
+from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Sequence
 
 from . import _create
 from ._buffers import IN_PLACE, Buffer, parse
@@ -221,6 +221,28 @@ class Comm:
         _expect(recv.bytes == shard, f"recv has not the {shard} bytes of a rank's part")
         return _moves("scatter", send.pointer, recv.pointer, shard, (send, recv), root)
 
+    def _gatherv(self, sendbuf, recvbuf, counts, root) -> _Call:
+        return self._uneven("gatherv", sendbuf, recvbuf, counts, root)
+
+    def _scatterv(self, sendbuf, recvbuf, counts, root) -> _Call:
+        return self._uneven("scatterv", sendbuf, recvbuf, counts, root)
+
+    def _uneven(self, name, sendbuf, recvbuf, counts, root) -> _Call:
+        here, gather = self.rank == root, name == "gatherv"
+        part, whole = (sendbuf, recvbuf) if gather else (recvbuf, sendbuf)
+        _expect(len(counts) == self.size, f"there are {len(counts)} counts: pass one for each of {self.size} ranks")
+        whole = parse(whole, writable=gather) if here else None
+        in_place = here and part is IN_PLACE
+        part = whole if in_place else parse(part, writable=not gather)
+        _expect(not here or whole.count == sum(counts), f"root's buffer has not the {sum(counts)} elements of counts")
+        own, before = counts[self.rank] * part.size, sum(counts[: self.rank]) * part.size
+        _expect(in_place or part.bytes == own, f"the buffer of rank {self.rank} has not its {own} bytes")
+        at = whole.at(before) if in_place else part.pointer
+        everything = whole.pointer if here else ffi.NULL
+        send, recv = (at, everything) if gather else (everything, at)
+        sizes = ffi.new("uint64_t[]", [n * part.size for n in counts])
+        return _Call(name, (send, recv, sizes, Datatype.U8, root), (part, whole, sizes))
+
     def _bcast(self, buf, root) -> _Call:
         buffer = parse(buf, writable=self.rank != root)
         return _moves("broadcast", buffer.pointer, buffer.pointer, buffer.bytes, buffer, root)
@@ -271,6 +293,14 @@ class Comm:
         """
         self._run(self._scatter(sendbuf, recvbuf, root))
 
+    def Gatherv(self, sendbuf, recvbuf, counts: Sequence[int], root: int = 0) -> None:
+        """Gather counts[r] elements of rank r, one rank's behind the other's. counts is the same on all ranks."""
+        self._run(self._gatherv(sendbuf, recvbuf, counts, root))
+
+    def Scatterv(self, sendbuf, recvbuf, counts: Sequence[int], root: int = 0) -> None:
+        """Scatter counts[r] elements to rank r, one rank's behind the other's. counts is the same on all ranks."""
+        self._run(self._scatterv(sendbuf, recvbuf, counts, root))
+
     def Bcast(self, buf, root: int = 0) -> None:
         """buf = buf of root."""
         self._run(self._bcast(buf, root))
@@ -308,6 +338,14 @@ class Comm:
     def Iscatter(self, sendbuf, recvbuf, root: int = 0) -> Request:
         """Start a Scatter."""
         return self._start(self._scatter(sendbuf, recvbuf, root))
+
+    def Igatherv(self, sendbuf, recvbuf, counts: Sequence[int], root: int = 0) -> Request:
+        """Start a Gatherv."""
+        return self._start(self._gatherv(sendbuf, recvbuf, counts, root))
+
+    def Iscatterv(self, sendbuf, recvbuf, counts: Sequence[int], root: int = 0) -> Request:
+        """Start a Scatterv."""
+        return self._start(self._scatterv(sendbuf, recvbuf, counts, root))
 
     def Ibcast(self, buf, root: int = 0) -> Request:
         """Start a Bcast."""
