@@ -55,10 +55,10 @@ static void describe_algos(const char *algo, char *why, size_t why_bytes)
 			snprintf(why, why_bytes, "algorithm %s: %s takes no number", algo, name);
 		return;
 	}
-	used = snprintf(why, why_bytes, "unknown algorithm %.30s: choose auto, file:PATH, forest",
-			algo);
+	used = snprintf(why, why_bytes,
+			"unknown algorithm %.15s: choose auto, file:PATH, forest or", algo);
 	for (int i = 0; (name = swc_algo_name(i)) && used >= 0 && (size_t)used < why_bytes; i++)
-		used += snprintf(why + used, why_bytes - (size_t)used, ", %s", name);
+		used += snprintf(why + used, why_bytes - (size_t)used, " %s", name);
 }
 
 /* Measured figures of links replace those of the topology. */
