@@ -16,6 +16,8 @@
 #include "partitioned.h"
 
 #define DEADLINE_MS 8000
+/* If a rank is killed before it is a member, all others wait for it. */
+#define EARLY_DEADLINE_MS 1000
 #define SURVIVED 42 /* exit status of a rank that was notified */
 #define RANKS 4
 #define PARTITIONS 100
@@ -44,6 +46,7 @@ static unsigned int rnd(unsigned int *s)
 struct round {
 	unsigned int seed;
 	int nranks;
+	bool early; /* the victim may not be a member yet */
 };
 
 /* Both return the first error. s: the same random series on all ranks. */
@@ -54,7 +57,7 @@ static int collectives(struct swingcoll_comm *comm, unsigned int *s)
 	int ret;
 
 	do {
-		struct coll_case c = { .coll = rnd(s) % 6,
+		struct coll_case c = { .coll = rnd(s) % (SWINGCOLL_SCATTER + 1),
 				       .dtype = SWINGCOLL_I32,
 				       .in_place = rnd(s) & 1 };
 		unsigned int size = rnd(s);
@@ -89,7 +92,8 @@ static int rank_fn(uint32_t rank, void *arg)
 	static const char *const algos[] = { NULL, "direct1", "direct2", "ring", "recdoub" };
 	const struct round *r = arg;
 	unsigned int s = r->seed;
-	struct swingcoll_comm_opts opts = { .timeout_ms = DEADLINE_MS };
+	struct swingcoll_comm_opts opts = { .timeout_ms = r->early ? EARLY_DEADLINE_MS
+								   : DEADLINE_MS };
 	struct swingcoll_comm *comm;
 	int ret;
 
@@ -127,15 +131,14 @@ static int one_round(void)
 {
 	struct round r = { .seed = rnd(&seed), .nranks = 2 + rnd(&seed) % (RANKS - 1) };
 	int victim = rnd(&seed) % r.nranks, bad = 0;
-	/* Once in a while before the rank is a member: then the others have to wait for their deadline. */
-	bool early = !(rnd(&seed) % 64);
 	uint64_t killed;
 	pid_t pid[RANKS];
 
+	r.early = !(rnd(&seed) % 64);
 	swingcoll_unique_id(&id);
 	memset(shared, 0, sizeof(*shared));
 	testlib_fork_ranks(pid, r.nranks, rank_fn, &r);
-	if (!early && !testlib_wait_count(&shared->created, r.nranks))
+	if (!r.early && !testlib_wait_count(&shared->created, r.nranks))
 		bad++;
 	/* From microseconds to a twentieth of a second. */
 	usleep(rnd(&seed) % (1u << (6 + rnd(&seed) % 11)));
@@ -147,7 +150,7 @@ static int one_round(void)
 		if (i == victim)
 			continue;
 		bad += testlib_wait_child(&pid[i]) != SURVIVED;
-		if (!early && shared->told[i] > killed)
+		if (!r.early && shared->told[i] > killed)
 			add_latency(shared->told[i] - killed);
 	}
 	return bad;
