@@ -12,7 +12,7 @@
 #include "tap.h"
 #include "topos.h"
 
-#define MOST_NODES 9
+#define MOST_NODES 39
 
 /* Does every node send as much by each of its rails? *total: blocks of all. */
 static bool balanced(const struct set *s, uint64_t *total)
@@ -105,8 +105,9 @@ static int check(const char *text)
 
 static void test_one_rank(void)
 {
-	static const char *const texts[] = { "switch:2@2rails", "switch:4@4rails",
-					     "switch:5@3rails", "switch:9@16rails" };
+	static const char *const texts[] = { "switch:2@2rails",	 "switch:4@4rails",
+					     "switch:5@3rails",	 "switch:9@16rails",
+					     "switch:18@2rails", "switch:39@2rails" };
 	char name[80];
 	int n;
 

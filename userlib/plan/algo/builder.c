@@ -223,6 +223,11 @@ static void append(struct swc_builder *b, bool recv, struct swc_plan_xfer x)
 	for (; b->rails.n && left; first += x.nblocks, left -= x.nblocks) {
 		x.nblocks = left;
 		x.first_block = to_part(&b->rails, first, &x.nblocks);
+		/* Several ranges of a local step would be added to one another. */
+		if (x.nblocks < left && swc_plan_write_open_step(&b->w)->kind == SWC_STEP_LOCAL) {
+			b->error = swc_build_refuse(b, "no plan for several rails: use --ports 1");
+			return;
+		}
 		append_range(b, recv, x);
 	}
 	x.first_block = first;

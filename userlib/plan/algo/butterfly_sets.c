@@ -373,9 +373,14 @@ static void find_paths(struct sets *p, const uint32_t *me)
 static void copy(struct sets *p, uint32_t number, uint32_t n, enum swc_buf from, enum swc_buf to,
 		 uint32_t flags)
 {
-	swc_build_step(p->b, SWC_STEP_LOCAL);
-	swc_build_send(p->b, p->b->me, from, p->at + number * p->stride, n);
-	swc_build_recv(p->b, p->b->me, to, p->at + number * p->stride, n, flags);
+	/* Blocks of several shards may not stand together, and a local step has one range. */
+	uint32_t each = p->b->rails.n ? 1 : n;
+
+	for (uint32_t end = number + n; number < end; number += each) {
+		swc_build_step(p->b, SWC_STEP_LOCAL);
+		swc_build_send(p->b, p->b->me, from, p->at + number * p->stride, each);
+		swc_build_recv(p->b, p->b->me, to, p->at + number * p->stride, each, flags);
+	}
 }
 
 /* Sums of these blocks are stored: they need SCRATCH if that is the buffer for sums. */
