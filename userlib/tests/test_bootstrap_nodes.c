@@ -266,6 +266,12 @@ static void test_families(void)
 		   p[0].path == 0 && last_byte(p[0].local) == 1 && last_byte(p[1].remote) == 2,
 	   "rails with addresses of different kinds are skipped");
 	free(p);
+	addrs[0][2].speed = addrs[1][2].speed = 100;
+	addrs[0][1].speed = 10;
+	ok(!swc_paths_make(NULL, nodes, 2, 0, &p, &n, why, sizeof(why)) && n == 2 &&
+		   p[0].path == 0 && last_byte(p[0].local) == 2 && last_byte(p[1].remote) == 1,
+	   "the fastest rail comes first");
+	free(p);
 	nodes[1].naddrs = 1;
 	ok(swc_paths_make(NULL, nodes, 2, 0, &p, &n, why, sizeof(why)) == -EINVAL &&
 		   strstr(why, "SWINGCOLL_ADDRS"),
@@ -427,9 +433,11 @@ static void test_world(void)
 		   shaped_with("11", "abab", "switch:4@25Gbps", "switch:4@25Gbps,2rails") &&
 		   shaped_with("111", "ab", "switch:2@2rails", "switch:2@2rails") &&
 		   shaped_with("12", "ab", NULL, "switch:2@1rails") &&
+		   shaped_with("1414", "ab", NULL, "switch:2@2rails") &&
+		   shaped_with("04", "ab", NULL, "switch:2@1rails") &&
 		   shaped_with("11", "aa", NULL, "switch:1*2") &&
 		   shaped_with("1111", "abcd", "torus:2x2", "torus:2x2"),
-	   "a switch gets as many rails as nodes have addresses, one if their speeds differ");
+	   "a switch gets as many rails as nodes have addresses of the same speed");
 	ok(shaped("aabbccdd", "torus:2x2", "torus:2x2*2", NULL) &&
 		   shaped("aabbccdd", "torus:2x2*2", "torus:2x2*2", NULL) &&
 		   shaped("aabccd", "torus:2x2@100Gbps", "torus:2x2*2,1,2,1@100Gbps", NULL) &&
@@ -503,11 +511,13 @@ static bool chosen(const char *list, const char *want)
 		{ "mlx10", { .family = AF_INET, .bytes = { 10 } } },
 		{ "mlx2", { .family = AF_INET6, .bytes = { 2 } } },
 		{ "mlx2", { .family = AF_INET, .bytes = { 2 } } },
+		{ "mlx2", { .family = AF_INET, .bytes = { 22 } } },
+		{ "mlx3", { .family = AF_INET6, .bytes = { 33 } } },
 		{ "mlx3", { .family = AF_INET6, .bytes = { 3 } } },
 		{ "eth0", { .family = AF_INET, .bytes = { 1 } } },
 	};
 	struct swc_boot_addr addr[SWC_MAX_PATHS];
-	int n = swc_addr_choose(addr, iface, 5, list, has_rdma, NULL);
+	int n = swc_addr_choose(addr, iface, 7, list, has_rdma, NULL);
 	char got[64] = "";
 
 	for (int i = 0; i < n; i++)

@@ -127,6 +127,9 @@ int swc_addr_choose(struct swc_boot_addr *addr, struct swc_boot_iface *iface, si
 			continue;
 		if (iface[i].addr.family == AF_INET6 && has_ipv4(iface, n, name))
 			continue;
+		/* Another address of it is not another link. */
+		if (i && !strcmp(iface[i - 1].name, name))
+			continue;
 		addr[found++] = iface[i].addr;
 	}
 	return found;

@@ -52,8 +52,8 @@ bool swc_addr_selected(const char *list, const char *name);
 
 /*
  * Choose this node's addresses from those of its interfaces, which get sorted: the interfaces that
- * @list selects, or all that are @usable if @list is NULL or only excludes. IPv4 first; IPv6 of an
- * interface only if it has no IPv4. Returns their number.
+ * @list selects, or all that are @usable if @list is NULL or only excludes. One of each interface, IPv4
+ * before IPv6; those with IPv4 first. Returns their number.
  */
 int swc_addr_choose(struct swc_boot_addr *addr, struct swc_boot_iface *iface, size_t n,
 		    const char *list, bool (*usable)(const char *name, void *arg), void *arg);

@@ -130,15 +130,31 @@ static int torus_paths(struct table *t, const struct swc_topo *topo, uint32_t ot
 
 /* ---- rails ---- */
 
+/* The slower end of a rail counts. */
+static uint16_t speed_of(const struct swc_paths_node *a, const struct swc_paths_node *b, uint32_t k)
+{
+	return a->addr[k].speed < b->addr[k].speed ? a->addr[k].speed : b->addr[k].speed;
+}
+
+/* The fastest first, for plans use no more than are equally fast; else in their order. */
 static int rail_paths(struct table *t, uint32_t other, char *why, size_t why_bytes)
 {
 	const struct swc_paths_node *a = &t->nodes[t->me], *b = &t->nodes[other];
-	uint32_t path = 0;
+	uint32_t rail[SWC_MAX_PATHS], n = 0;
 
-	for (uint32_t k = 0; k < a->naddrs && k < b->naddrs; k++)
-		if (a->addr[k].family == b->addr[k].family)
-			add(t, other, path++, k, k);
-	if (path)
+	for (uint32_t k = 0; k < a->naddrs && k < b->naddrs; k++) {
+		uint32_t i = n;
+
+		if (a->addr[k].family != b->addr[k].family)
+			continue;
+		for (; i && speed_of(a, b, rail[i - 1]) < speed_of(a, b, k); i--)
+			rail[i] = rail[i - 1];
+		rail[i] = k;
+		n++;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		add(t, other, i, rail[i], rail[i]);
+	if (n)
 		return 0;
 	snprintf(
 		why, why_bytes,

@@ -229,23 +229,36 @@ static int fit(const struct swc_world *w, const char *text, struct swc_topo *t, 
 	return -EINVAL;
 }
 
-/*
- * Rails of all nodes, which share vectors evenly: one if some of them are known to be slower, 0 if there
- * is no other.
- */
+/* Addresses of a node, of the first @n, that are as fast as the fastest of them. */
+static uint32_t count_fast(const struct swc_boot_addr *addr, uint32_t n)
+{
+	uint32_t fast = 0;
+	int most = -1;
+
+	for (uint32_t k = 0; k < n; k++) {
+		fast = addr[k].speed > most ? 1 : fast + (addr[k].speed == most);
+		most = addr[k].speed > most ? addr[k].speed : most;
+	}
+	return fast;
+}
+
+/* Rails of all nodes, which share vectors evenly, so they are equally fast; 0 if there is no choice. */
 static uint32_t count_rails(const struct swc_world *w)
 {
-	uint32_t least = SWC_TOPO_RAILS;
+	uint32_t least = SWC_TOPO_RAILS, fast;
 
 	for (uint32_t i = 0; i < w->nnodes; i++)
 		if (w->rec[w->leader[i]].naddrs < least)
 			least = w->rec[w->leader[i]].naddrs;
-	for (uint32_t i = 0; i < w->nnodes; i++)
-		for (uint32_t k = 1; k < least; k++)
-			if (w->rec[w->leader[i]].addr[k].speed !=
-			    w->rec[w->leader[i]].addr[0].speed)
-				return 1;
-	return w->nnodes > 1 && least > 1 ? least : 0;
+	if (w->nnodes < 2 || least < 2)
+		return 0;
+	fast = least;
+	for (uint32_t i = 0; i < w->nnodes; i++) {
+		uint32_t n = count_fast(w->rec[w->leader[i]].addr, least);
+
+		fast = n < fast ? n : fast;
+	}
+	return fast;
 }
 
 static int find_topo(const struct swc_world *w, const char *text, struct swc_topo *topo, char *why,
