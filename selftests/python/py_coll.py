@@ -218,6 +218,8 @@ def arrays(comm):
 def refused(comm):
     """Arguments that are wrong on every rank alike raise in one line, and change nothing."""
     f, g = array.array("f", [1]), array.array("f", [1, 2])
+    # As many elements as root has, of twice the size.
+    d, all_f, ones = array.array("d", [1]), array.array("f", [1] * comm.size), [1] * comm.size
     cases = [
         (ValueError, "equal", lambda: comm.Allreduce(f, g)),
         (ValueError, "read-only", lambda: comm.Allreduce(f, b"1234")),
@@ -225,6 +227,8 @@ def refused(comm):
         (TypeError, "BAND", lambda: comm.Allreduce(f, f, op=swingcoll.BAND)),
         (swingcoll.Error, "root 9", lambda: comm.Bcast(f, root=9)),
         (ValueError, "elements", lambda: comm.Bcast([f, 2])),
+        (ValueError, "bytes of counts", lambda: comm.Gatherv(d, all_f, ones, comm.rank)),
+        (ValueError, "bytes of counts", lambda: comm.Scatterv(all_f, d, ones, comm.rank)),
     ]
     for kind, text, call in cases:
         try:

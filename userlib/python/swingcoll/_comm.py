@@ -234,7 +234,8 @@ class Comm:
         whole = parse(whole, writable=gather) if here else None
         in_place = here and part is IN_PLACE
         part = whole if in_place else parse(part, writable=not gather)
-        _expect(not here or whole.count == sum(counts), f"root's buffer has not the {sum(counts)} elements of counts")
+        total = sum(counts) * part.size
+        _expect(not here or whole.bytes == total, f"root's buffer has not the {total} bytes of counts")
         own, before = counts[self.rank] * part.size, sum(counts[: self.rank]) * part.size
         _expect(in_place or part.bytes == own, f"the buffer of rank {self.rank} has not its {own} bytes")
         at = whole.at(before) if in_place else part.pointer
