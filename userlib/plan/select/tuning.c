@@ -65,6 +65,7 @@ static void shape_text(const struct swc_topo *topo, char text[TOPO_TEXT])
 	struct swc_topo shape = *topo;
 
 	shape.gbps = shape.hop_ns = 0;
+	shape.rails = 0;
 	memset(shape.dim_gbps, 0, sizeof(shape.dim_gbps));
 	swc_topo_format(&shape, text, TOPO_TEXT);
 }
