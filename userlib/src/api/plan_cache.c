@@ -340,7 +340,7 @@ static void choose(struct swc_plans *p, const struct swc_desc *d, uint64_t bytes
 	default:
 		if (p->pick == SWC_PICK_FOREST) {
 			algo = SWC_ALGO_NR;
-			colls = SWC_FOREST_COLLS;
+			colls = p->topo.nranks > 1 ? SWC_FOREST_COLLS : 0;
 		} else {
 			key->param = p->param;
 			colls = swc_algo_info(algo)->colls;
