@@ -386,7 +386,7 @@ static void test_buffers(void)
 int main(int argc, char **argv)
 {
 	MPI_Init(&argc, &argv);
-	begin_tests(14);
+	begin_tests(15);
 	quick = argc > 1;
 	mine = calloc(1, ROOM);
 	ours = calloc(1, ROOM);

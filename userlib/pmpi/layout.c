@@ -288,7 +288,8 @@ static int stage_gather(struct pmpi_stage *st, const struct pmpi_call *c)
 	if (ret != MPI_SUCCESS || !c->count || (root && c->send == MPI_IN_PLACE))
 		return ret;
 	st->send = c->send;
-	if (plain && !must_copy(c, c->send, c->count))
+	if (plain && !must_copy(c, c->send, c->count) &&
+	    !(root && overlap(c->send, c->count, st->recv, (size_t)c->comm->size * c->count)))
 		return MPI_SUCCESS;
 	st->send_copy = malloc(c->count);
 	if (!st->send_copy)
@@ -308,7 +309,8 @@ static int stage_scatter_root(struct pmpi_stage *st, const struct pmpi_call *c)
 	struct pmpi_call side = root_side(c);
 
 	st->send = c->send;
-	if (plain && !must_copy(c, c->send, bytes))
+	if (plain && !must_copy(c, c->send, bytes) &&
+	    !(c->recv != MPI_IN_PLACE && overlap(c->send, bytes, c->recv, c->count)))
 		return MPI_SUCCESS;
 	st->send_copy = malloc(bytes);
 	if (!st->send_copy)
