@@ -57,7 +57,7 @@ arm64:
 	$(MAKE) $J -C selftests OUTPUT=../build/arm64/selftests LIB=../build/arm64/lib "$$@" LDFLAGS="$$static" install; \
 	cp build/arm64/plain/test_reduce build/arm64/plain/test_sparse build/arm64/selftests/install; \
 	$(MAKE) $J -C tools BUILD=../build/arm64 "$$@" LDFLAGS="-s $$libraries" expat= nlopt= glpk= \
-		LIBSWC="../build/arm64/lib/libswingcoll.a -luring"
+		LIBSWC="../build/arm64/lib/libswingcoll.a -luring -lm"
 
 # The same for this machine's architecture: build/static.
 .PHONY: static
