@@ -220,7 +220,7 @@ static void append(struct swc_builder *b, bool recv, struct swc_plan_xfer x)
 {
 	uint32_t first = x.first_block, left = x.nblocks;
 
-	for (; b->rails.n && left; first += x.nblocks, left -= x.nblocks) {
+	for (; b->rails.n && left && !b->error; first += x.nblocks, left -= x.nblocks) {
 		x.nblocks = left;
 		x.first_block = to_part(&b->rails, first, &x.nblocks);
 		/* Several ranges of a local step would be added to one another. */
