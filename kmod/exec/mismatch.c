@@ -25,6 +25,17 @@ static void describe(char *text, size_t bytes, const struct swc_signature *d, co
 		 algo);
 }
 
+/* How two calls differ that have the same words: counts of the ranks, or another plan. @first may be NULL. */
+static const char *family_differs(const struct swc_op *op, const struct swc_req *req,
+				  const struct swc_req *first)
+{
+	if (req->sig.family == op->sig.family || strcmp(req->plan->view.hdr->name, op->algo))
+		return "";
+	if (first && first->plan->view.hdr->family == req->plan->view.hdr->family)
+		return " with other counts of the ranks";
+	return " with another plan of that name";
+}
+
 /* Report which ranks differ in what; @req differs from the request that arrived first. */
 void swc_mismatch_report(struct swc_op *op, struct swc_req *req)
 {
@@ -41,9 +52,9 @@ void swc_mismatch_report(struct swc_op *op, struct swc_req *req)
 	describe(text, SWC_TEXT_BYTES, &req->sig, req->plan->view.hdr->name);
 	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->sig, op->algo);
 	swc_comm_error_note(op->comm, -EPROTO, req->member->rank, op->seq,
-			    "operation %llu: rank %u called %s, but rank %d called %s", op->seq,
-			    req->member->rank, text, first ? (int)first->member->rank : -1,
-			    text + SWC_TEXT_BYTES);
+			    "operation %llu: rank %u called %s%s, but rank %d called %s", op->seq,
+			    req->member->rank, text, family_differs(op, req, first),
+			    first ? (int)first->member->rank : -1, text + SWC_TEXT_BYTES);
 	kfree(text);
 }
 
@@ -56,7 +67,8 @@ void swc_mismatch_report_remote(struct swc_op *op, u32 rank, const struct swc_wi
 	if (!text)
 		return;
 	describe(text, SWC_TEXT_BYTES, &msg->sig,
-		 msg->sig.family == op->sig.family ? op->algo : "another plan");
+		 msg->sig.family == op->sig.family ? op->algo :
+						     "another plan or with other counts of the ranks");
 	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->sig, op->algo);
 	swc_comm_error_note(op->comm, -EPROTO, rank, op->seq,
 			    "operation %llu: rank %u called %s, but rank %u called %s", op->seq, rank, text,

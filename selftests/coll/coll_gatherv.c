@@ -67,6 +67,7 @@ static int differ(uint32_t rank, void *arg)
 	struct swingcoll_comm *comm;
 	static uint32_t v[64];
 	uint64_t counts[] = { 4, 5, rank == 1 ? 7 : 6 };
+	char text[256];
 
 	(void)arg;
 	CHECK_EQ(create(&comm, rank), 0);
@@ -76,6 +77,11 @@ static int differ(uint32_t rank, void *arg)
 	counts[1] = rank == 1 ? 4 : 5;
 	counts[2] = 6;
 	CHECK_EQ(swingcoll_gatherv(v, v + 20, counts, SWINGCOLL_U32, 0, comm), -EPROTO);
+	CHECK_EQ(swingcoll_comm_error(comm, text, sizeof(text), NULL), -EPROTO);
+	if (!strstr(text, "with other counts of the ranks")) {
+		ksft_print_msg("text: %s\n", text);
+		return 1;
+	}
 	/* One rank passes the same numbers as one count. */
 	counts[0] = counts[1] = counts[2] = 5;
 	if (rank == 1)
