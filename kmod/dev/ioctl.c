@@ -18,6 +18,7 @@
 #include "comm/create.h"
 #include "comm/slot_wait.h"
 #include "compat.h"
+#include "core/blocks.h"
 #include "core/text.h"
 #include "dev/chrdev.h"
 #include "dev/query.h"
@@ -76,6 +77,22 @@ static int ioc_trace(struct swc_ctx *ctx, void *arg)
 static int ioc_stats(struct swc_ctx *ctx, void *arg)
 {
 	return swc_query_stats(arg);
+}
+
+static int ioc_sparse_note(struct swc_ctx *ctx, void *arg)
+{
+	const struct swc_sparse_note *note = arg;
+	struct swc_member *member;
+
+	if (note->resv || note->bytes > SWC_MAX_VECTOR_BYTES || note->reduced_bytes > SWC_MAX_VECTOR_BYTES)
+		return -EINVAL;
+	member = swc_member_get(ctx, note->comm);
+	if (!member)
+		return -ENOENT;
+	swc_stat_add(SWC_STAT_SPARSE_BYTES, note->bytes);
+	swc_stat_add(SWC_STAT_SPARSE_BYTES_REDUCED, note->reduced_bytes);
+	swc_member_put(member);
+	return 0;
 }
 
 /* ------------------------------------------------------------------ communicators */
@@ -382,6 +399,7 @@ static const struct ioctl_def ioctl_defs[] = {
 	IOCTL_DEF(SWC_IOC_PARTITIONED_FREE, ioc_partitioned_free),
 	IOCTL_DEF(SWC_IOC_USER_QUERY, ioc_user_query),
 	IOCTL_DEF(SWC_IOC_TRACE, ioc_trace),
+	IOCTL_DEF(SWC_IOC_SPARSE_NOTE, ioc_sparse_note),
 };
 
 /* @arg has room for the command's argument. */

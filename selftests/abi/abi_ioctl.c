@@ -68,6 +68,7 @@ static int faults(void)
 		SWC_IOC_PLAN_LOAD,   SWC_IOC_PLAN_UNLOAD, SWC_IOC_MEM_REG,    SWC_IOC_MEM_UNREG,
 		SWC_IOC_SUBMIT,	     SWC_IOC_RING_WAIT,	  SWC_IOC_SLOT_WAIT,  SWC_IOC_SLOT_WAKE,
 		SWC_IOC_COMM_QUERY,  SWC_IOC_STATS,	  SWC_IOC_USER_QUERY, SWC_IOC_TRACE,
+		SWC_IOC_SPARSE_NOTE,
 	};
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(cmds); i++)
@@ -182,6 +183,27 @@ static int abort_errors(void)
 	CHECK_EQ(e.culprit, 0);
 	CHECK(e.text[0]);
 	CHECK_EQ(testlib_comm_leave(r.c.fd, ref.comm), 0);
+	return 0;
+}
+
+static int sparse_note(void)
+{
+	struct swc_sparse_note note = { .comm = r.comm, .resv = 1 };
+	uint64_t before[SWC_STAT_NR], after[SWC_STAT_NR];
+
+	CHECK_EQ(testlib_stats(before, SWC_STAT_NR), 0);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SPARSE_NOTE, &note), -EINVAL);
+	note = (struct swc_sparse_note){ .comm = r.comm, .bytes = (1ull << 46) + 1 };
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SPARSE_NOTE, &note), -EINVAL);
+	note = (struct swc_sparse_note){ .comm = r.comm, .reduced_bytes = ~0ull };
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SPARSE_NOTE, &note), -EINVAL);
+	note = (struct swc_sparse_note){ .comm = r.comm + 1000 };
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SPARSE_NOTE, &note), -ENOENT);
+	note = (struct swc_sparse_note){ .comm = r.comm, .bytes = 1000, .reduced_bytes = 10 };
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SPARSE_NOTE, &note), 0);
+	CHECK_EQ(testlib_stats(after, SWC_STAT_NR), 0);
+	CHECK_EQ(after[SWC_STAT_SPARSE_BYTES] - before[SWC_STAT_SPARSE_BYTES], 1000);
+	CHECK_EQ(after[SWC_STAT_SPARSE_BYTES_REDUCED] - before[SWC_STAT_SPARSE_BYTES_REDUCED], 10);
 	return 0;
 }
 
@@ -392,6 +414,7 @@ int main(void)
 		{ "registration: limit of handles", limit_regions },
 		{ "slots: arguments, time-out, lifetime of the mapping", slots },
 		{ "queries and counters", query },
+		{ "notes about sparse collectives", sparse_note },
 		{ "calls from another address space are refused", other_mm },
 	};
 

@@ -267,6 +267,7 @@ static void random_call(struct testlib_rank *r, uint64_t *s)
 		SWC_IOC_PARTITIONED_WAIT,
 		SWC_IOC_PARTITIONED_FREE,
 		SWC_IOC_TRACE,
+		SWC_IOC_SPARSE_NOTE,
 	};
 	unsigned long cmd = cmds[rnd(s) % ARRAY_SIZE(cmds)];
 	union {

@@ -365,9 +365,11 @@ static int flag(uint32_t rank, void *arg)
 	struct swingcoll_id other = id;
 	size_t count = 1 << 17;
 	int64_t *v = calloc(count, 8);
+	uint64_t before[SWC_STAT_NR], after[SWC_STAT_NR], bytes, reduced;
 	int packed = 0, want;
 
 	(void)arg;
+	CHECK_EQ(testlib_stats(before, SWC_STAT_NR), 0);
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, 2, rank, &opts), 0);
 	CHECK_EQ(swingcoll_allreduce(v, v, 100, SWINGCOLL_I64, SWINGCOLL_SUM, comm), 0);
 	CHECK_EQ(swingcoll_sparse_last(comm, &result), -ENODATA);
@@ -387,6 +389,12 @@ static int flag(uint32_t rank, void *arg)
 	}
 	/* It has tried both. */
 	CHECK(packed >= 3);
+	/* For all programs on this node: of the two ranks, this one is done. */
+	CHECK_EQ(testlib_stats(after, SWC_STAT_NR), 0);
+	bytes = after[SWC_STAT_SPARSE_BYTES] - before[SWC_STAT_SPARSE_BYTES];
+	reduced = after[SWC_STAT_SPARSE_BYTES_REDUCED] - before[SWC_STAT_SPARSE_BYTES_REDUCED];
+	CHECK(bytes >= 9 * count * 8);
+	CHECK(reduced < bytes);
 	CHECK_EQ(swingcoll_iallreduce(v, v, count, SWINGCOLL_I64, SWINGCOLL_SUM, comm, &req), 0);
 	CHECK_EQ(swingcoll_wait(req, NULL), 0);
 	CHECK_EQ(v[5], -4);

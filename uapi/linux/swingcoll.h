@@ -901,6 +901,7 @@ enum swc_stat {
 	SWC_STAT_DMA_PREPARED,
 	SWC_STAT_UNEXPECTED_BUFFERED, SWC_STAT_UNEXPECTED_REFUSED,
 	SWC_STAT_WORKER_EVENT,
+	SWC_STAT_SPARSE_BYTES, SWC_STAT_SPARSE_BYTES_REDUCED,
 	SWC_STAT_NR
 };
 
@@ -908,6 +909,23 @@ struct swc_stats {
 	__u32 max;		/* in: entries of values */
 	__u32 count;		/* out: counters of the kernel */
 	__u64 values;		/* address of __u64[max] */
+};
+
+/**
+ * struct swc_sparse_note - a sparse collective has ended, for the counters
+ * @comm: communicator handle
+ * @resv: must be 0
+ * @bytes: size of its vector, added to SWC_STAT_SPARSE_BYTES
+ * @reduced_bytes: size of the vectors that were reduced in its place, added to SWC_STAT_SPARSE_BYTES_REDUCED
+ *
+ * To the kernel these vectors are ordinary ones, so the caller says what they were for. Both sizes are at most
+ * 2^46. Does not block. Fails with -EINVAL (reserved field, size) or -ENOENT (no such communicator).
+ */
+struct swc_sparse_note {
+	__u32 comm;
+	__u32 resv;
+	__u64 bytes;
+	__u64 reduced_bytes;
 };
 
 #define SWC_IOC_MAGIC		0xC5
@@ -935,6 +953,7 @@ struct swc_stats {
 #define SWC_IOC_PARTITIONED_FREE	_IOW(SWC_IOC_MAGIC, 0x13, struct swc_partitioned_ref)
 #define SWC_IOC_USER_QUERY	_IOWR(SWC_IOC_MAGIC, 0x14, struct swc_user_query)
 #define SWC_IOC_TRACE		_IOWR(SWC_IOC_MAGIC, 0x15, struct swc_trace_query)
+#define SWC_IOC_SPARSE_NOTE	_IOW(SWC_IOC_MAGIC, 0x16, struct swc_sparse_note)
 
 /*
  * cmd_op of IORING_OP_URING_CMD; the payload of the SQE is the struct. COLLECTIVE needs a ring with
