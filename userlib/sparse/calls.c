@@ -105,16 +105,6 @@ static void begin(struct swc_sparse *s, uint64_t dense_bytes)
 	s->last = (struct swingcoll_sparse_result){ .dense_bytes = dense_bytes };
 }
 
-/* For swingctl stats. A module that has no such counters refuses it, which is no error of the call. */
-static void note(const struct swc_sparse *s)
-{
-	struct swc_sparse_note note = { .comm = s->comm->handle,
-					.bytes = s->last.dense_bytes,
-					.reduced_bytes = s->last.reduced_bytes };
-
-	swc_context_ioctl(s->comm->ctx, SWC_IOC_SPARSE_NOTE, &note);
-}
-
 static void end(struct swc_sparse *s, uint64_t start, int error)
 {
 	struct swingcoll_sparse_total *t = &s->total;
@@ -130,7 +120,7 @@ static void end(struct swc_sparse *s, uint64_t start, int error)
 	t->dense_bytes += s->last.dense_bytes;
 	t->time_ns += s->last.time_ns;
 	t->codec_ns += s->last.codec_ns;
-	note(s);
+	swc_comm_sparse_note(s->comm, s->last.dense_bytes, s->last.reduced_bytes);
 }
 
 /* A call that has the state. */

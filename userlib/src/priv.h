@@ -258,6 +258,12 @@ struct swc_coll_op {
 /* Check a call. 0, or the error that the call returns. */
 int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *call,
 		     struct swc_coll_op *op);
+/*
+ * Tell the module the sizes of a sparse collective, for swingctl stats. A module that has no such counters
+ * refuses it, which is no error of the call.
+ */
+void swc_comm_sparse_note(const struct swingcoll_comm *comm, uint64_t bytes, uint64_t reduced);
+
 /* A blocking allreduce of the whole vectors. swingcoll_allreduce() itself is in sparse/allreduce.c. */
 int swc_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
 		  enum swingcoll_redop op, struct swingcoll_comm *comm);

@@ -472,3 +472,12 @@ uint64_t swc_engine_bytes(const struct swingcoll_comm *comm)
 
 	return swc_context_ioctl(comm->ctx, SWC_IOC_STATS, &stats) ? 0 : v[SWC_STAT_DMA_BYTES];
 }
+
+void swc_comm_sparse_note(const struct swingcoll_comm *comm, uint64_t bytes, uint64_t reduced)
+{
+	struct swc_sparse_note note = { .comm = comm->handle,
+					.bytes = bytes,
+					.reduced_bytes = reduced };
+
+	swc_context_ioctl(comm->ctx, SWC_IOC_SPARSE_NOTE, &note);
+}
