@@ -121,6 +121,13 @@ int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c
 	return 0;
 }
 
+void swc_comm_sparse_note(const struct swingcoll_comm *comm, uint64_t bytes, uint64_t reduced)
+{
+	(void)comm;
+	(void)bytes;
+	(void)reduced;
+}
+
 int swc_comm_fail(struct swingcoll_comm *comm, int error, const char *fmt, ...)
 {
 	(void)comm;
