@@ -918,8 +918,8 @@ struct swc_stats {
  * @bytes: size of its vector, added to SWC_STAT_SPARSE_BYTES
  * @reduced_bytes: size of the vectors that were reduced in its place, added to SWC_STAT_SPARSE_BYTES_REDUCED
  *
- * To the kernel these vectors are ordinary ones, so the caller says what they were for. Both sizes are at most
- * 2^46. Does not block. Fails with -EINVAL (reserved field, size) or -ENOENT (no such communicator).
+ * To the kernel these vectors are ordinary ones, so the caller says what they were for. Both sizes are at
+ * most 2^46. Does not block. Fails with -EINVAL (reserved field, size) or -ENOENT (no such communicator).
  */
 struct swc_sparse_note {
 	__u32 comm;
