@@ -97,7 +97,10 @@ static void close_work(struct work_struct *work)
 		return_all(conn, true);
 		swc_conn_teardown(conn);
 		remove_conn(conn);
-		/* Leaving may have queued this again; from now on nothing finds the connection. */
+		/* From now on nothing finds the connection. What is queued must not run without the net. */
+		if (cancel_work_sync(&conn->pump_work))
+			swc_conn_put(conn);
+		/* Leaving may have queued this again. */
 		if (cancel_delayed_work(&conn->close_work))
 			swc_conn_put(conn);
 		/* The communicator's end is that of its work queues. */
