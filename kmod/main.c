@@ -94,15 +94,20 @@ static int __init swc_init(void)
 	ret = swc_transports_init(transports, &net_ops);
 	if (ret)
 		goto err_dma;
+	ret = swc_cards_init();
+	if (ret)
+		goto err_net;
 	swc_debugfs_init();
 	ret = swc_chrdev_init();
 	if (ret)
-		goto err_net;
+		goto err_chrdev;
 	return 0;
 
+err_chrdev:
+	swc_debugfs_exit();
+	swc_cards_exit();
 err_net:
 	swc_transports_stop();
-	swc_debugfs_exit();
 err_dma:
 	swc_dma_exit();
 	destroy_workqueue(swc_free_wq);
@@ -116,6 +121,7 @@ static void __exit swc_exit(void)
 	/* No file is open, so no call comes in. Work items that free communicators may still run. */
 	swc_chrdev_exit();
 	swc_debugfs_exit();
+	swc_cards_exit();
 	/* Close lingering connections: each holds its communicator. */
 	swc_transports_stop();
 	swc_comms_drain();

@@ -81,7 +81,7 @@ struct swc_net_abort {
 /**
  * struct swc_send - a message to another node
  * @node: for the connection
- * @task, @step: the sender; not used by transports, but for swc_net_ops.send_done
+ * @task, @step: the sender; transports only compare them, and pass them to swc_net_ops.send_done
  * @peer: destination rank
  * @seq, @ordinal, @bytes: which message
  * @sig: signature of its operation
@@ -140,8 +140,9 @@ struct swc_rndv {
  * @node: for its user
  * @conn: connection it came by
  * @src, @dst, @channel: between which ranks
- * @msg: its header; @msg.payload is aligned to 64 bytes
- * @span: the payload
+ * @msg: its header; @msg.payload is aligned to 64 bytes. If the segment has several messages, that of the
+ *	first one that is not consumed, by swc_net_seg_next()
+ * @span: the payload of @msg
  * @unexpected: a copy in memory of its own, not in a receive buffer
  */
 struct swc_net_seg {
@@ -154,6 +155,17 @@ struct swc_net_seg {
 	struct swc_span span;
 	bool unexpected;
 };
+
+/* A message of a segment is consumed: go on to the next one. False: it was the last. */
+static inline bool swc_net_seg_next(struct swc_net_seg *seg)
+{
+	u32 bytes = seg->msg.bytes;
+
+	if (!swc_wire_next(&seg->msg))
+		return false;
+	seg->span.offset += bytes;
+	return true;
+}
 
 /**
  * struct swc_net_ops - events from a transport
@@ -205,6 +217,10 @@ int swc_transports_init(const struct swc_transport *const *list, const struct sw
 void swc_transports_stop(void);
 u32 swc_transport_port(enum swc_transport_kind kind);
 
+/* Look out for network cards that go down (net/cards.c). */
+int swc_cards_init(void);
+void swc_cards_exit(void);
+
 /* ------------------------------------------------------------------ nets (net/net.c, net/listen.c) */
 
 /* The listeners of a net: one for each kind of transport that its paths use. */
@@ -236,7 +252,8 @@ int swc_net_card_down(struct swc_net *net, u32 peer, char *text, size_t bytes);
 
 struct swc_conn *swc_conn_get(struct swc_net *net, u32 me, u32 peer, u16 channel, u16 path);
 void swc_conn_put(struct swc_conn *conn);
-void swc_conn_send(struct swc_conn *conn, struct swc_send *send);
+void swc_conn_send(struct swc_conn *conn, struct swc_send *send, bool more);
+void swc_conn_flush(struct swc_conn *conn);
 void swc_conn_post_rndv(struct swc_conn *conn, struct swc_rndv *rndv);
 void swc_conn_release(struct swc_net_seg *seg);
 struct swc_net_seg *swc_conn_copy_unexpected(struct swc_net_seg *seg);

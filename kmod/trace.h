@@ -7,7 +7,7 @@
  * Fields: comm is the number of the communicator, seq that of the operation on it, culprit the rank at fault
  * or -1; error and result are 0 or a negative errno.
  *
- * Events of regions and of DMA jobs: mem/trace.h, dma/trace.h.
+ * Events of regions, of DMA jobs and of connections: mem/trace.h, dma/trace.h, net/trace.h.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM swingcoll

@@ -60,6 +60,10 @@ struct swc_member {
 #define SWC_MEMBER_FMT		"rank %u (" SWC_TEXT_PID ", %s)"
 #define SWC_MEMBER_ARGS(m)	(m)->rank, swc_own_pid((m)->pid), swc_pid_ns((m)->pid), (m)->name
 
+/* The same for lines that have more to say. */
+#define SWC_RANK_FMT		"rank %u (" SWC_TEXT_PID ")"
+#define SWC_RANK_ARGS(m)	(m)->rank, swc_own_pid((m)->pid), swc_pid_ns((m)->pid)
+
 /* The pid that the process itself sees, and the number of its pid namespace; 0 for no process. */
 static inline pid_t swc_own_pid(struct pid *pid)
 {
@@ -220,6 +224,25 @@ static inline struct workqueue_struct *swc_comm_wq(const struct swc_comm *comm)
 static inline bool swc_comm_is_local(const struct swc_comm *comm, u32 rank)
 {
 	return !comm->rank_node || comm->rank_node[rank] == comm->here;
+}
+
+/* The place of a rank in @local; @nlocal: it is on another node. */
+static inline u32 swc_comm_local_index(const struct swc_comm *comm, u32 rank)
+{
+	u32 low = 0, high = comm->nlocal, i = rank - comm->local[0];
+
+	/* Mostly ranks are numbered node by node. */
+	if (i < comm->nlocal && comm->local[i] == rank)
+		return i;
+	while (low < high) {
+		u32 mid = (low + high) / 2;
+
+		if (comm->local[mid] < rank)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < comm->nlocal && comm->local[low] == rank ? low : comm->nlocal;
 }
 
 /* Freeing sleeps, and the last put may be the watchdog's: a work item frees. */

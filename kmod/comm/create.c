@@ -24,6 +24,7 @@
 #include "mem/account.h"
 #include "mem/context.h"
 #include "comm/create.h"
+#include "comm/exit_text.h"
 #include "comm/recorder.h"
 #include "mem/region.h"
 #include "mem/shared.h"
@@ -215,7 +216,7 @@ static int check_args(const struct swc_comm_create *args)
 			       !args->npaths || args->npaths > args->nnodes * SWC_MAX_PATHS :
 	    args->rank_node || args->paths || args->npaths || args->nranks > SWC_MAX_LOCAL_RANKS)
 		return -EINVAL;
-	if (args->njoined || args->missing)
+	if (args->missing)
 		return -EINVAL;
 	if ((args->flags & SWC_COMM_F_URGENT) && !may_be_urgent())
 		return -EPERM;
@@ -297,13 +298,29 @@ static void publish_cpus(struct swc_comm *comm)
 	comm->state_page->ncpus = cpumask_weight(comm->cpus);
 }
 
+/* Plans group members whose CPUs share a cache, which user space knows. */
+static void publish_member_cpus(struct swc_comm *comm, u32 rank)
+{
+	struct swc_member_cpus *cpus = comm->state_page->cpus;
+
+	lockdep_assert_held(&comm->lock);
+	if (rank >= ARRAY_SIZE(comm->state_page->cpus))
+		return;
+	rank = array_index_nospec(rank, ARRAY_SIZE(comm->state_page->cpus));
+	cpus[rank].first = cpumask_first(&current->cpus_mask);
+	cpus[rank].last = cpumask_last(&current->cpus_mask);
+}
+
 static int take_rank(struct swc_comm *comm, struct swc_ctx *ctx, u32 rank)
 {
 	struct swc_member *member = &comm->member[array_index_nospec(rank, comm->nranks)];
 	int ret = 0;
 
 	spin_lock(&comm->lock);
-	if (comm->status != SWC_COMM_FORMING || member->state != SWC_MEMBER_EMPTY) {
+	/* It can be found since it was made: another node's abort may have come already. */
+	if (comm->status == SWC_COMM_ABORTED) {
+		ret = comm->error;
+	} else if (comm->status != SWC_COMM_FORMING || member->state != SWC_MEMBER_EMPTY) {
 		ret = -EEXIST;
 	} else {
 		member->state = SWC_MEMBER_JOINED;
@@ -314,6 +331,7 @@ static int take_rank(struct swc_comm *comm, struct swc_ctx *ctx, u32 rank)
 		swc_record(comm->recorder, SWC_TRACE_JOIN, rank, 0,
 			   (u64)swc_pid_ns(member->pid) << 32 | swc_own_pid(member->pid));
 		cpumask_or(comm->cpus, comm->cpus, &current->cpus_mask);
+		publish_member_cpus(comm, rank);
 		if (++comm->njoined == comm->nlocal) {
 			publish_cpus(comm);
 			swc_comm_set_status(comm, SWC_COMM_FORMING, SWC_COMM_LIVE);
@@ -413,14 +431,15 @@ static void free_nodes(struct create_nodes *nodes)
  * @ctx: the caller's context
  * @args: arguments; the handle is filled in
  *
- * Sleeps, killably, for args->timeout_ms at most. Return: 0 or the errors of struct swc_comm_create.
+ * Sleeps, killably, for args->join_ms or args->timeout_ms at most. Return: 0 or the errors of struct
+ * swc_comm_create.
  */
 int swc_comm_create(struct swc_ctx *ctx, struct swc_comm_create *args)
 {
 	struct create_nodes nodes = {};
 	struct swc_comm *comm;
 	struct swc_member *member;
-	u32 handle;
+	u32 handle, timeout_ms;
 	int ret;
 
 	ret = check_args(args);
@@ -459,9 +478,14 @@ int swc_comm_create(struct swc_ctx *ctx, struct swc_comm_create *args)
 		swc_member_died(member, "has closed the device");
 	trace_swc_comm_create(member);
 	wake_up_all(&comm->create_wq);
-	ret = wait_for_all(comm, args->timeout_ms ?: DEFAULT_TIMEOUT_MS, args);
+	timeout_ms = args->join_ms ?: args->timeout_ms ?: DEFAULT_TIMEOUT_MS;
+	args->njoined = 0;
+	ret = wait_for_all(comm, timeout_ms, args);
 	if (ret) {
-		swc_member_died(member, "gave up joining");
+		char how[SWC_EXIT_TEXT] = "gave up joining";
+
+		swc_exit_text(current, how);
+		swc_member_died(member, how);
 		if (xa_cmpxchg(&ctx->members, handle, member, NULL, 0) == member)
 			swc_comm_put(comm);
 	} else {

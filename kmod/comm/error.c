@@ -45,11 +45,12 @@ void swc_comm_error_note(struct swc_comm *comm, int error, int culprit, u64 seq,
 int swc_comm_note_quota(struct swc_comm *comm, const struct swc_account *account, u32 rank, u64 seq,
 			int error)
 {
-	char text[SWC_TEXT_BYTES - 32];
+	char text[SWC_TEXT_BYTES - 64];
 
 	if (error == -EDQUOT) {
 		swc_account_explain(account, text, sizeof(text));
-		swc_comm_error_note(comm, error, rank, seq, "rank %u: %s", rank, text);
+		swc_comm_error_note(comm, error, rank, seq, SWC_MEMBER_FMT ": %s",
+				    SWC_MEMBER_ARGS(&comm->member[rank]), text);
 	}
 	return error;
 }

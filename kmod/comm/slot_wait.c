@@ -69,11 +69,12 @@ int swc_slot_wait(struct swc_member *member, const struct swc_slot_wait *wait)
 		const struct swc_member *late = &comm->member[suspect];
 
 		swc_comm_abort(comm, -ETIMEDOUT, wait->suspect, 0,
-			       "small message: rank %u waited %u ms for " SWC_MEMBER_FMT,
-			       member->rank, timeout_ms, SWC_MEMBER_ARGS(late));
+			       "small message: " SWC_RANK_FMT " waited %u ms for " SWC_MEMBER_FMT,
+			       SWC_RANK_ARGS(member), timeout_ms, SWC_MEMBER_ARGS(late));
 	} else {
 		swc_comm_abort(comm, -ETIMEDOUT, -1, 0,
-			       "small message: rank %u waited %u ms", member->rank, timeout_ms);
+			       "small message: " SWC_RANK_FMT " waited %u ms", SWC_RANK_ARGS(member),
+			       timeout_ms);
 	}
 	return READ_ONCE(comm->error);
 }

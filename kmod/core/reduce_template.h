@@ -237,12 +237,16 @@ static __always_inline F(vec) F(apply)(F(vec) a, F(vec) b, enum swc_redop op)
 static __always_inline F(vec) F(finish)(F(vec) acc, const struct swc_divisor *d, enum swc_redop op)
 {
 #ifdef SWC_SIGNED
+	SWC_ELEM lane[SWC_LANES];
 	unsigned int i;
 
-	if (op == SWC_AVG) {
-		for (i = 0; i < SWC_LANES; i++)
-			acc[i] = (SWC_ELEM)(SWC_SIGNED)SWC_DIVIDE((SWC_SIGNED)acc[i], d);
-	}
+	if (op != SWC_AVG)
+		return acc;
+	/* In an array: of lanes that are changed in a vector gcc 14 warns that they may be uninitialized. */
+	__builtin_memcpy(lane, &acc, sizeof(acc));
+	for (i = 0; i < SWC_LANES; i++)
+		lane[i] = (SWC_ELEM)(SWC_SIGNED)SWC_DIVIDE((SWC_SIGNED)lane[i], d);
+	__builtin_memcpy(&acc, lane, sizeof(acc));
 	return acc;
 #else
 	/* The canonical NaN has one bit more than infinity; what lies above infinity is a NaN. */

@@ -27,21 +27,24 @@ int swc_wire_hello_check(const void *data, u32 bytes)
 		return SWC_WIRE_VERSION_DIFFERS;
 	if (bytes < sizeof(*h))
 		return SWC_WIRE_BAD;
-	if (le16_to_cpu(h->src) >= le16_to_cpu(h->dst) || le16_to_cpu(h->dst) >= SWC_MAX_RANKS)
+	if (h->src == h->dst)
 		return SWC_WIRE_BAD;
-	if (!h->attempt)
+	/* The higher rank only asks the lower one for an attempt, perhaps for the first. */
+	if (!h->attempt && le16_to_cpu(h->src) < le16_to_cpu(h->dst))
 		return SWC_WIRE_BAD;
 	if (h->channel >= SWC_MAX_CHANNELS || h->path >= SWC_MAX_PATHS)
 		return SWC_WIRE_BAD;
 	return rx_bufs_ok(le16_to_cpu(h->rx_bufs), le16_to_cpu(h->rx_buf_kib)) ? 0 : SWC_WIRE_BAD;
 }
 
+_Static_assert(SWC_MAX_RANKS <= 1 << 16, "a request has 16 bits for a rank");
+
 /* The same for the reply. */
 int swc_wire_accept_check(const void *data, u32 bytes)
 {
 	const struct swc_wire_accept *a = data;
 
-	if (bytes < sizeof(*a) || le32_to_cpu(a->magic) != SWC_WIRE_MAGIC || a->resv)
+	if (bytes < sizeof(*a) || le32_to_cpu(a->magic) != SWC_WIRE_MAGIC || a->resv || a->resv2)
 		return SWC_WIRE_BAD;
 	if (le16_to_cpu(a->version) != SWC_WIRE_VERSION)
 		return SWC_WIRE_VERSION_DIFFERS;
@@ -51,6 +54,35 @@ int swc_wire_accept_check(const void *data, u32 bytes)
 static int check_sig(const struct swc_signature *s)
 {
 	return s->coll < SWC_COLL_NR && s->dtype < SWC_DTYPE_NR && s->redop < SWC_REDOP_NR ? 0 : -EPROTO;
+}
+
+static u32 read_size(const void *at)
+{
+	__le32 size;
+
+	memcpy(&size, at, sizeof(size));
+	return le32_to_cpu(size);
+}
+
+/* Several messages, and their sizes behind them: make @m the first of them. */
+static int unpack(struct swc_wire_msg *m)
+{
+	u64 n = m->offset, room = m->bytes, sum = 0;
+	u32 i;
+
+	if (n < 2 || m->sig.partitioned || n > room / sizeof(__le32) || m->total != room - n * sizeof(__le32))
+		return -EPROTO;
+	m->sizes = m->payload + m->total;
+	for (i = 0; i < n; i++)
+		sum += read_size(m->sizes + i * sizeof(__le32));
+	if (sum != m->total)
+		return -EPROTO;
+	m->nmore = n;
+	m->bytes = 0;
+	m->offset = 0;
+	m->ordinal--;
+	swc_wire_next(m);
+	return 0;
 }
 
 static int check_data(const struct swc_wire_msg *m)
@@ -78,6 +110,11 @@ static int check_write(const struct swc_wire_msg *m)
 	return m->ordinal < SWC_WIRE_CHUNKS && m->bytes && m->offset < SWC_MAX_VECTOR_BYTES ? 0 : -EPROTO;
 }
 
+static int check_grown(const struct swc_wire_msg *m)
+{
+	return rx_bufs_ok(SWC_WIRE_MIN_RX_BUFS, m->bytes >> 10) && !(m->bytes & 1023) ? 0 : -EPROTO;
+}
+
 static int check_rts(const struct swc_wire_msg *m)
 {
 	return m->total > SWC_MAX_VECTOR_BYTES || m->total < SWC_WIRE_DIRECT ? -EPROTO : check_sig(&m->sig);
@@ -100,9 +137,11 @@ static bool unused_are_zero(const struct swc_wire_msg *m)
 		return false;
 	if (m->kind == SWC_WIRE_WRITE)
 		return !m->seq && !m->total;
-	if (m->ordinal || m->offset || m->total || m->bytes)
+	if ((m->ordinal && m->kind != SWC_WIRE_WRITTEN) || m->offset || m->total ||
+	    (m->bytes && m->kind != SWC_WIRE_GROWN))
 		return false;
-	return !m->seq || m->kind == SWC_WIRE_CREDIT || m->kind == SWC_WIRE_ABORT || m->kind == SWC_WIRE_FIN;
+	return !m->seq || m->kind == SWC_WIRE_CREDIT || m->kind == SWC_WIRE_AUTH ||
+	       m->kind == SWC_WIRE_ABORT || m->kind == SWC_WIRE_FIN;
 }
 
 /**
@@ -126,10 +165,30 @@ s64 swc_wire_bytes(const struct swc_wire_header *h)
 	case SWC_WIRE_HEARTBEAT:
 	case SWC_WIRE_RTS:
 	case SWC_WIRE_FIN:
+	case SWC_WIRE_WRITTEN:
+	case SWC_WIRE_GROWN:
 		return sizeof(*h);
 	default:
 		return -1;
 	}
+}
+
+/**
+ * swc_wire_next() - go on to the next of several messages
+ *
+ * Return: false if this is the last one.
+ */
+bool swc_wire_next(struct swc_wire_msg *msg)
+{
+	if (!msg->nmore)
+		return false;
+	msg->nmore--;
+	msg->payload += msg->bytes;
+	msg->ordinal++;
+	msg->bytes = read_size(msg->sizes);
+	msg->total = msg->bytes;
+	msg->sizes += sizeof(__le32);
+	return true;
 }
 
 /**
@@ -153,18 +212,17 @@ void swc_wire_sign(struct swc_wire_header *h, u64 seq, const struct swc_signatur
 
 /**
  * swc_wire_parse() - parse one message
- * @data: its first byte, aligned to 8
- * @bytes: bytes received
+ * @h: its header, aligned to 8
+ * @payload: what follows the header, which may lie elsewhere
+ * @bytes: bytes received, with the header
  * @msg: filled in
  *
- * The payload of DATA and WRITE is not read. Return: 0, or -EPROTO unless it is a complete and consistent
- * message of this version.
+ * The payload of DATA and WRITE is not read, except the sizes of several messages. Return: 0, or -EPROTO
+ * unless it is a complete and consistent message of this version.
  */
-int swc_wire_parse(const void *data, u32 bytes, struct swc_wire_msg *msg)
+int swc_wire_parse(const struct swc_wire_header *h, const void *payload, u32 bytes, struct swc_wire_msg *msg)
 {
-	const struct swc_wire_header *h = data;
-
-	if (bytes < sizeof(*h) || (h->flags & ~SWC_WIRE_PARTITION) || h->resv1)
+	if (bytes < sizeof(*h) || (h->flags & ~(SWC_WIRE_PARTITION | SWC_WIRE_SEVERAL)) || h->resv1)
 		return -EPROTO;
 	memset(msg, 0, sizeof(*msg));
 	msg->kind = h->kind;
@@ -182,8 +240,10 @@ int swc_wire_parse(const void *data, u32 bytes, struct swc_wire_msg *msg)
 	msg->sig.count = le64_to_cpu(h->count);
 	msg->sig.family = le64_to_cpu(h->family);
 	msg->sig.shard_blocks = le32_to_cpu(h->shard_blocks);
-	msg->payload = h + 1;
+	msg->payload = payload;
 	if (swc_wire_bytes(h) != (s64)bytes || !unused_are_zero(msg))
+		return -EPROTO;
+	if (h->flags & SWC_WIRE_SEVERAL && (msg->kind != SWC_WIRE_DATA || unpack(msg)))
 		return -EPROTO;
 	switch (msg->kind) {
 	case SWC_WIRE_DATA:
@@ -194,6 +254,10 @@ int swc_wire_parse(const void *data, u32 bytes, struct swc_wire_msg *msg)
 		return check_rts(msg);
 	case SWC_WIRE_WRITE:
 		return check_write(msg);
+	case SWC_WIRE_WRITTEN:
+		return msg->ordinal < SWC_WIRE_CHUNKS ? 0 : -EPROTO;
+	case SWC_WIRE_GROWN:
+		return check_grown(msg);
 	default:
 		return 0;
 	}

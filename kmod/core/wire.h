@@ -12,7 +12,7 @@
  *	places = MAC(id, node of each rank)[4]		must be the same on all ranks
  *	hello.mac  = MAC(id, hello up to the mac)
  *	accept.mac = MAC(id, hello, accept up to the mac)
- *	auth.mac   = MAC(id, hello, accept, "swingcoll proof")
+ *	auth.mac   = MAC(id, hello, accept, "swingcoll proof", auth.seq)
  *	reject.mac = MAC(MAC(id, "swingcoll refusal"), hello, reject up to the mac)
  *
  * MAC is keyed BLAKE2s with 16 bytes of output; the key is the communicator's id. Both nonces are random,
@@ -25,28 +25,43 @@
  * versions notice that at the deadline only. The key of refusals is what a node keeps of a communicator
  * that has ended; it does not reveal the id.
  *
+ * A stream that goes on. By TCP, and with several paths between two nodes, what the two ranks send each other
+ * is a stream of bytes that outlives the sockets which carry it (tcp/stream.c): when one is lost, the lower
+ * rank connects again, by any path, with a newer hello. accept.received and auth.seq tell how many bytes of
+ * the stream each side has received, and the other sends again from there. Handshakes and AUTH are not
+ * counted. A rank gives its socket up for good before it sends another hello, so a hello that is authentic
+ * and newer than all before proves that the socket before it carries nothing any more; a replayed one is not
+ * newer. The higher rank cannot connect: if it loses the socket first, it asks the lower one to, by a hello
+ * with src above dst and the attempt's number that it has seen last. The lower rank always refuses that, and
+ * connects if this is the attempt that it takes for alive.
+ *
  * By TCP, hello is the first that the lower rank sends on the stream, and accept or reject the first that the
  * other rank sends; accept.resv, which is 0, tells it from a reject. Messages follow without anything between
  * them.
  *
  * Messages. Each is a header and its payload; by RDMA, a SEND into one receive buffer of the peer. DATA costs
  * the sender one credit; every header returns credits. By RDMA, SWC_WIRE_SPARE further receives are posted
- * for messages that must not wait until DATA is consumed: RTR and writes with immediate, at most
- * SWC_WIRE_CHUNKS each that the receiver has not processed, and a few short messages.
+ * for messages that must not wait until DATA is consumed: RTR and WRITTEN, at most SWC_WIRE_CHUNKS each that
+ * the receiver has not processed, and a few short messages.
  *
  *	DATA	a segment of a message; ordinal counts the messages between the two ranks on this channel.
  *		The receiver copies a segment of a partition out of its receive buffer if no task waits for
- *		it and there is memory
+ *		it and there is memory. By RDMA, SWC_WIRE_SEVERAL: the segment is several whole messages
+ *		of one operation, no partitions, from ordinal on: offset is their number, total the bytes
+ *		of all; their sizes, a __le32 each, follow them
  *	RTR	ready to receive: memory for (a chunk of) a stored message of SWC_WIRE_DIRECT bytes or more
  *		that is not a partition. If operation and size match, the sender writes the chunk there, and
- *		passes the chunk's number as immediate data of the last write; by TCP, in WRITE messages
+ *		sends WRITTEN behind the last write; by TCP, it sends the chunk in WRITE messages
+ *	WRITTEN	by RDMA only: a chunk is written; ordinal is its number. The SEND invalidates the chunk's key
+ *		at the receiver, and no other message does that
  *	WRITE	by TCP only: a piece of a chunk; ordinal is the chunk's number, offset that of the piece in
  *		it. The pieces come in order
  *	RTS	request to send: a message of SWC_WIRE_DIRECT bytes or more has waited for its RTR for a
  *		while. There is no reply; a receiver that called another operation detects the mismatch
  *	CREDIT	returns credits; seq is the number of operations that the rank has submitted
+ *	GROWN	by RDMA: all receive buffers are larger now, of so many bytes; segments may be as large
  *	HEARTBEAT	asks for a CREDIT: how far is the rank?
- *	AUTH	see above
+ *	AUTH	see above; seq is the number of bytes of the stream that were received
  *	ABORT	the communicator was aborted, and why
  *	FIN	the rank has left; seq is the number of operations that it took part in
  */
@@ -59,7 +74,7 @@
 #include "types.h"
 
 #define SWC_WIRE_MAGIC		0x57435753u	/* "SWCW" */
-#define SWC_WIRE_VERSION	7
+#define SWC_WIRE_VERSION	9
 #define SWC_WIRE_NAME		8
 #define SWC_WIRE_NONCE		8
 #define SWC_WIRE_MAC		16
@@ -67,6 +82,7 @@
 #define SWC_WIRE_CHUNKS		4	/* RTRs outstanding per connection and direction */
 #define SWC_WIRE_DIRECT		(64u << 10)
 #define SWC_WIRE_PARTITION	0x01	/* a partition of a partitioned operation */
+#define SWC_WIRE_SEVERAL	0x02	/* several messages */
 #define SWC_WIRE_MIN_RX_BUFS	4
 #define SWC_WIRE_MAX_RX_BUFS	1024
 #define SWC_WIRE_MIN_RX_BUF	4096
@@ -79,11 +95,11 @@ struct swc_wire_hello {
 	u8     path;
 	u8     name[SWC_WIRE_NAME];
 	__le32 places;
-	__le16 src;		/* the lower rank, which connects */
+	__le16 src;		/* the lower rank, which connects; above dst: it is asked to */
 	__le16 dst;
-	__le32 attempt;		/* number of the request, from 1 */
+	__le32 attempt;		/* number of the lower rank's request, from 1; 0: none was seen */
 	__le16 rx_bufs;		/* receive buffers of the sender of this struct */
-	__le16 rx_buf_kib;	/* their size */
+	__le16 rx_buf_kib;	/* the payload that each has room for, until GROWN */
 	u8     nonce[SWC_WIRE_NONCE];
 	u8     mac[SWC_WIRE_MAC];
 };
@@ -94,6 +110,8 @@ struct swc_wire_accept {
 	__le16 resv;
 	__le16 rx_bufs;
 	__le16 rx_buf_kib;
+	__le32 resv2;
+	__le64 received;	/* bytes of the stream */
 	u8     nonce[SWC_WIRE_NONCE];
 	u8     mac[SWC_WIRE_MAC];
 };
@@ -125,7 +143,7 @@ struct swc_wire_reject {
 
 enum swc_wire_kind {
 	SWC_WIRE_DATA = 1, SWC_WIRE_RTR, SWC_WIRE_CREDIT, SWC_WIRE_AUTH, SWC_WIRE_ABORT, SWC_WIRE_FIN,
-	SWC_WIRE_HEARTBEAT, SWC_WIRE_RTS, SWC_WIRE_WRITE, SWC_WIRE_KIND_NR
+	SWC_WIRE_HEARTBEAT, SWC_WIRE_RTS, SWC_WIRE_WRITE, SWC_WIRE_WRITTEN, SWC_WIRE_GROWN, SWC_WIRE_KIND_NR
 };
 
 /*
@@ -134,13 +152,13 @@ enum swc_wire_kind {
  */
 struct swc_wire_header {
 	u8     kind;
-	u8     flags;		/* DATA: SWC_WIRE_PARTITION or 0 */
+	u8     flags;		/* DATA: SWC_WIRE_PARTITION, SWC_WIRE_SEVERAL or 0 */
 	__le16 credits;		/* returned */
-	__le32 ordinal;		/* DATA, RTR, RTS, WRITE */
-	__le64 seq;		/* DATA, RTR, RTS, ABORT, FIN, CREDIT */
+	__le32 ordinal;		/* DATA, RTR, RTS, WRITE, WRITTEN */
+	__le64 seq;		/* DATA, RTR, RTS, ABORT, FIN, CREDIT, AUTH */
 	__le64 offset;		/* DATA, RTR: of the segment in the message; WRITE: in the chunk */
-	__le64 total;		/* DATA, RTR, RTS: bytes of the message */
-	__le32 bytes;		/* DATA, WRITE: payload that follows; RTR: size of the chunk */
+	__le64 total;		/* DATA, RTR, RTS: bytes of the message, or of several */
+	__le32 bytes;		/* DATA, WRITE: payload that follows; RTR: size of the chunk; GROWN */
 	__le32 root;		/* from here on: DATA, RTR, RTS */
 	__le64 count;
 	__le64 family;
@@ -166,7 +184,9 @@ struct swc_wire_abort {
 /**
  * struct swc_wire_msg - a parsed message
  *
- * The fields are those of the header, in host order; @payload points into the message.
+ * The fields are those of the header, in host order; @payload points to what follows it. Of several messages
+ * they are those of the first; swc_wire_next() goes on to the next one. @nmore: messages behind this one;
+ * @sizes: theirs.
  */
 struct swc_wire_msg {
 	enum swc_wire_kind kind;
@@ -178,10 +198,13 @@ struct swc_wire_msg {
 	u32 bytes;
 	struct swc_signature sig;
 	const void *payload;
+	u32 nmore;
+	const void *sizes;
 };
 
 s64 swc_wire_bytes(const struct swc_wire_header *h);
-int swc_wire_parse(const void *data, u32 bytes, struct swc_wire_msg *msg);
+int swc_wire_parse(const struct swc_wire_header *h, const void *payload, u32 bytes, struct swc_wire_msg *msg);
+bool swc_wire_next(struct swc_wire_msg *msg);
 void swc_wire_sign(struct swc_wire_header *h, u64 seq, const struct swc_signature *sig);
 int swc_wire_hello_check(const void *data, u32 bytes);
 int swc_wire_accept_check(const void *data, u32 bytes);

@@ -23,6 +23,7 @@
 #include "dev/chrdev.h"
 #include "dev/owner.h"
 #include "comm/comm.h"
+#include "comm/exit_text.h"
 #include "comm/slot_wait.h"
 #include "compat.h"
 #include "exec/partitioned.h"
@@ -34,11 +35,15 @@
 
 /* ------------------------------------------------------------------ end */
 
-/* End a context, for the reason @how; only the first call has an effect. */
-static void ctx_end(struct swc_ctx *ctx, const char *how)
+/* End a context: its process ends, or has done what @otherwise says. Only the first call has an effect. */
+static void ctx_end(struct swc_ctx *ctx, const char *otherwise)
 {
+	char how[SWC_EXIT_TEXT];
+
 	if (!swc_ctx_set_ended(ctx))
 		return;
+	/* The context's own use keeps its owner. */
+	swc_owner_explain(ctx, otherwise, how);
 	swc_comm_ctx_died(ctx, how);
 	swc_ring_close(ctx->ring);
 	swc_ctx_put(ctx);
@@ -70,7 +75,8 @@ static void owner_fn(struct work_struct *work)
 
 static void mm_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 {
-	ctx_end(container_of(notifier, struct swc_ctx, notifier), "has exited");
+	/* The address space goes by exit or exec. */
+	ctx_end(container_of(notifier, struct swc_ctx, notifier), "has executed another program");
 }
 
 /* Any process closes a descriptor. */
@@ -78,9 +84,8 @@ static int swc_flush(struct file *file, fl_owner_t files)
 {
 	struct swc_ctx *ctx = file->private_data;
 
-	/* A process that exits has no address space any more. */
 	if (!swc_ctx_has_ended(ctx) && swc_owner_has_closed(ctx, file))
-		ctx_end(ctx, current->mm ? "has closed the device" : "has exited");
+		ctx_end(ctx, "has closed the device");
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 #include <linux/sched/task.h>
 #include <linux/wait.h>
 
+#include "comm/exit_text.h"
 #include "dev/owner.h"
 #include "mem/context.h"
 #include "swingcoll.h"
@@ -57,6 +58,25 @@ bool swc_owner_has_exited(const struct swc_ctx *ctx)
 	exited = !leader || (READ_ONCE(leader->exit_state) && thread_group_empty(leader));
 	rcu_read_unlock();
 	return exited;
+}
+
+/**
+ * swc_owner_explain() - how the owner ends
+ * @otherwise: what it has done if it does not end
+ * @text: SWC_EXIT_TEXT bytes, for swc_comm_ctx_died()
+ */
+void swc_owner_explain(const struct swc_ctx *ctx, const char *otherwise, char *text)
+{
+	const struct task_struct *task = current;
+
+	rcu_read_lock();
+	if (task_tgid(current) != ctx->owner)
+		task = pid_task(ctx->owner, PIDTYPE_TGID);
+	if (!task)
+		strscpy(text, "has exited", SWC_EXIT_TEXT);
+	else if (!swc_exit_text(task, text))
+		strscpy(text, otherwise, SWC_EXIT_TEXT);
+	rcu_read_unlock();
 }
 
 static int is_file(const void *file, struct file *open, unsigned int fd)

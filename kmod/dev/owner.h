@@ -9,6 +9,7 @@ struct swc_ctx;
 
 void swc_owner_watch(struct swc_ctx *ctx);
 void swc_owner_unwatch(struct swc_ctx *ctx);
+void swc_owner_explain(const struct swc_ctx *ctx, const char *otherwise, char *text);
 bool swc_owner_has_exited(const struct swc_ctx *ctx);
 bool swc_owner_has_closed(const struct swc_ctx *ctx, const struct file *file);
 

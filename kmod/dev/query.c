@@ -231,7 +231,7 @@ static void dump_ops(struct seq_file *m, struct swc_comm *comm)
 			   op->seq, op->bytes, op->narrived, comm->nlocal, op->status,
 			   op->tasks_left, op->nactive);
 		for (i = 0; i < comm->nlocal && !op->finished; i++)
-			if (!op->req[comm->local[i]])
+			if (!op->req[i])
 				seq_printf(m, ", missing rank %u (pid %d)", comm->local[i],
 					   pid_vnr(comm->member[comm->local[i]].pid));
 		seq_putc(m, '\n');

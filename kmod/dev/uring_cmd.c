@@ -12,6 +12,7 @@
 #include <linux/pid.h>
 
 #include "comm/comm.h"
+#include "comm/exit_text.h"
 #include "compat.h"
 #include "dev/chrdev.h"
 #include "exec/match.h"
@@ -136,6 +137,7 @@ SWC_TASK_WORK(req_task_work)
 /* The ring, or the process, goes away while the command is in flight (6.7 and later). */
 static void cancel_collective(struct io_uring_cmd *cmd)
 {
+	char how[SWC_EXIT_TEXT] = "closed its io_uring with operations in flight";
 	struct swc_member *member;
 	struct swc_req *req;
 	struct swc_op *op;
@@ -154,10 +156,11 @@ static void cancel_collective(struct io_uring_cmd *cmd)
 	member = req->member;
 	op = READ_ONCE(req->op);
 	/* Once it is DONE only its CQE is missing: no reason to abort the others. */
-	if (READ_ONCE(req->uring_state) != URING_DONE)
+	if (READ_ONCE(req->uring_state) != URING_DONE) {
+		swc_exit_text(current, how);
 		swc_comm_abort(member->comm, -ECONNRESET, member->rank, op ? op->seq : 0,
-			       SWC_MEMBER_FMT " closed its io_uring with operations in flight",
-			       SWC_MEMBER_ARGS(member));
+			       SWC_MEMBER_FMT " %s", SWC_MEMBER_ARGS(member), how);
+	}
 	swc_req_put(req);
 }
 

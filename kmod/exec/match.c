@@ -75,7 +75,7 @@ enum arrival {
  */
 static enum arrival arrive_unfit(struct swc_op *op, struct swc_req *req, int error, enum arrival how)
 {
-	op->req[req->member->rank] = req;
+	op->req[swc_comm_local_index(op->comm, req->member->rank)] = req;
 	swc_op_set_error(op, error, req->member->rank);
 	op->nactive++;
 	return how;
@@ -92,7 +92,7 @@ static enum arrival take_place(struct swc_op *op, struct swc_req *req)
 		return ARRIVED_LATE;
 	if (req->refused)
 		return arrive_unfit(op, req, -ECANCELED, ARRIVED_REFUSED);
-	op->req[req->member->rank] = req;
+	op->req[swc_comm_local_index(op->comm, req->member->rank)] = req;
 	op->tasks_left += req->ntasks;
 	if (op->narrived == 1) {
 		op->sig = req->sig;

@@ -41,26 +41,29 @@ void swc_mismatch_report(struct swc_op *op, struct swc_req *req)
 {
 	char *text = kmalloc(2 * SWC_TEXT_BYTES, GFP_KERNEL);
 	const struct swc_req *first = NULL;
+	const struct swc_member *other;
 	u32 i;
 
 	for (i = 0; i < op->comm->nlocal && !first; i++)
-		if (op->req[op->comm->local[i]] != req)
-			first = op->req[op->comm->local[i]];
+		if (op->req[i] != req)
+			first = op->req[i];
+	other = first ? first->member : req->member;
 	swc_stat_inc(SWC_STAT_MISMATCHES);
 	if (!text)
 		return;
 	describe(text, SWC_TEXT_BYTES, &req->sig, req->plan->view.hdr->name);
 	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->sig, op->algo);
 	swc_comm_error_note(op->comm, -EPROTO, req->member->rank, op->seq,
-			    "operation %llu: rank %u called %s%s, but rank %d called %s", op->seq,
-			    req->member->rank, text, family_differs(op, req, first),
-			    first ? (int)first->member->rank : -1, text + SWC_TEXT_BYTES);
+			    "operation %llu: " SWC_RANK_FMT " called %s%s, but " SWC_RANK_FMT " called %s",
+			    op->seq, SWC_RANK_ARGS(req->member), text, family_differs(op, req, first),
+			    SWC_RANK_ARGS(other), text + SWC_TEXT_BYTES);
 	kfree(text);
 }
 
 /* The same for a message of another node. */
 void swc_mismatch_report_remote(struct swc_op *op, u32 rank, const struct swc_wire_msg *msg)
 {
+	const struct swc_member *here = &op->comm->member[op->comm->local[0]];
 	char *text = kmalloc(2 * SWC_TEXT_BYTES, GFP_KERNEL);
 
 	swc_stat_inc(SWC_STAT_MISMATCHES);
@@ -71,8 +74,8 @@ void swc_mismatch_report_remote(struct swc_op *op, u32 rank, const struct swc_wi
 						     "another plan or with other counts of the ranks");
 	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->sig, op->algo);
 	swc_comm_error_note(op->comm, -EPROTO, rank, op->seq,
-			    "operation %llu: rank %u called %s, but rank %u called %s", op->seq, rank, text,
-			    op->comm->local[0], text + SWC_TEXT_BYTES);
+			    "operation %llu: rank %u called %s, but " SWC_RANK_FMT " called %s", op->seq,
+			    rank, text, SWC_RANK_ARGS(here), text + SWC_TEXT_BYTES);
 	kfree(text);
 }
 
@@ -81,6 +84,7 @@ void swc_mismatch_report_refusal(struct swc_op *op, const struct swc_req *req)
 	/* request.c has explained a lack of memory already. */
 	if (req->refused != -ENOMEM)
 		swc_comm_error_note(op->comm, req->refused, req->member->rank, op->seq,
-				    "operation %llu: rank %u cannot take part, its buffers are refused (%pe)",
-				    op->seq, req->member->rank, ERR_PTR(req->refused));
+				    "operation %llu: " SWC_MEMBER_FMT
+				    " cannot take part, its buffers are refused (%pe)", op->seq,
+				    SWC_MEMBER_ARGS(req->member), ERR_PTR(req->refused));
 }

@@ -16,7 +16,7 @@
 /* An operation of nobody yet, charged to the communicator's owner; -ENOMEM, -EDQUOT. */
 struct swc_op *swc_op_alloc(struct swc_comm *comm)
 {
-	size_t bytes = struct_size((struct swc_op *)NULL, req, comm->nranks);
+	size_t bytes = struct_size((struct swc_op *)NULL, req, comm->nlocal);
 	int ret = swc_account_charge(comm->account, SWC_QUOTA_MEMORY, bytes);
 	struct swc_op *op;
 
@@ -177,19 +177,19 @@ void swc_op_finish(struct swc_op *op)
 		comm->bytes += op->bytes;
 	}
 	for (i = 0; i < comm->nlocal; i++)
-		if (op->req[comm->local[i]])
+		if (op->req[i])
 			comm->member[comm->local[i]].inflight--;
 	spin_unlock(&comm->lock);
 
 	/* Tasks of any request may have prepared engines for the memory of this one. */
 	for (i = 0; i < comm->nlocal && op->status; i++)
-		if (op->req[comm->local[i]])
-			swc_req_cancel(op->req[comm->local[i]]);
+		if (op->req[i])
+			swc_req_cancel(op->req[i]);
 	for (i = 0; i < comm->nlocal; i++) {
-		struct swc_req *req = op->req[comm->local[i]];
+		struct swc_req *req = op->req[i];
 
 		/* op->req[] is not read any more: late arrivals see op->finished first. */
-		op->req[comm->local[i]] = NULL;
+		op->req[i] = NULL;
 		if (req)
 			swc_req_complete(req, req->refused ?: op->status, op->culprit);
 	}
@@ -227,7 +227,7 @@ int swc_op_awaited_peer(struct swc_op *op)
 
 	spin_lock(&op->lock);
 	for (i = 0; i < comm->nlocal && !op->finished && rank < 0; i++) {
-		const struct swc_req *req = op->req[comm->local[i]];
+		const struct swc_req *req = op->req[i];
 
 		for (c = 0; req && c < req->ntasks && rank < 0; c++)
 			rank = task_awaited_peer(&req->tasks[c]);
@@ -255,7 +255,7 @@ int swc_op_list_missing(struct swc_op *op, char *text, size_t bytes)
 	for (i = 0; i < comm->nlocal && !op->finished; i++) {
 		u32 rank = comm->local[i];
 
-		if (op->req[rank])
+		if (op->req[i])
 			continue;
 		if (first < 0)
 			first = rank;

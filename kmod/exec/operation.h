@@ -50,7 +50,7 @@
  * @single_worker: only one worker has been woken, because engines are expected to do it all
  * @account, @charged: who is charged for its memory, and for how many bytes
  * @sync_arrived: by channel, tasks waiting in the barrier
- * @req: by rank; NULL until that rank arrives
+ * @req: of the ranks of this node, as in comm->local; NULL until that rank arrives
  */
 struct swc_op {
 	struct kref ref;
@@ -103,10 +103,18 @@ static inline void swc_op_put(struct swc_op *op)
 	kref_put(&op->ref, swc_op_release);
 }
 
+/* The request of a rank. NULL: it has not arrived, or is on another node. */
+static inline struct swc_req *swc_op_req(struct swc_op *op, u32 rank)
+{
+	u32 i = swc_comm_local_index(op->comm, rank);
+
+	return i < op->comm->nlocal ? op->req[i] : NULL;
+}
+
 /* The task of a rank's channel. NULL: the rank is on another node, or its plan has fewer channels. */
 static inline struct swc_task *swc_op_task(struct swc_op *op, u32 rank, u16 channel)
 {
-	struct swc_req *req = op->req[rank];
+	struct swc_req *req = swc_op_req(op, rank);
 
 	return req && channel < req->ntasks ? &req->tasks[channel] : NULL;
 }

@@ -318,8 +318,8 @@ static struct swc_req *next_ready(struct swc_partitioned *p)
 		req = xchg(&p->req[array_index_nospec(index, p->n)], NULL);
 	if (!req && !is_aborted(p))
 		swc_comm_abort(p->member->comm, -EINVAL, p->member->rank, p->base,
-			       "rank %u marked partition %u of %u ready, which is not waited for",
-			       p->member->rank, index, p->n);
+			       SWC_MEMBER_FMT " marked partition %u of %u ready, which is not waited for",
+			       SWC_MEMBER_ARGS(p->member), index, p->n);
 	return req;
 }
 

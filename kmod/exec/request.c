@@ -27,8 +27,9 @@ static int explain_memlock(struct swc_member *member, int ret, u64 bytes)
 {
 	if (ret == -ENOMEM)
 		swc_comm_error_note(member->comm, ret, member->rank, member->submitted,
-			      "rank %u: cannot pin %llu KiB with RLIMIT_MEMLOCK at %lu KiB: raise it (ulimit -l, LimitMEMLOCK=) or run with CAP_IPC_LOCK",
-			      member->rank, bytes >> 10, rlimit(RLIMIT_MEMLOCK) >> 10);
+			      SWC_MEMBER_FMT
+			      ": cannot pin %llu KiB with RLIMIT_MEMLOCK at %lu KiB: raise it (ulimit -l, LimitMEMLOCK=) or run with CAP_IPC_LOCK",
+			      SWC_MEMBER_ARGS(member), bytes >> 10, rlimit(RLIMIT_MEMLOCK) >> 10);
 	return ret;
 }
 

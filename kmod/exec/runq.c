@@ -30,7 +30,7 @@ void swc_runq_wake_worker(struct swc_op *op)
 	if (list_empty(&op->runq) || op->nactive + op->nwoken >= op->max_workers)
 		return;
 	for (i = 0; i < op->comm->nlocal && !woken; i++) {
-		struct swc_req *req = op->req[op->comm->local[i]];
+		struct swc_req *req = op->req[i];
 
 		woken = req->wake_worker ? req->wake_worker(req) : swc_runq_queue_work(req);
 	}
@@ -72,7 +72,7 @@ void swc_runq_add_all(struct swc_op *op)
 	u32 i, c;
 
 	for (i = 0; i < op->comm->nlocal; i++) {
-		struct swc_req *req = op->req[op->comm->local[i]];
+		struct swc_req *req = op->req[i];
 
 		for (c = 0; c < req->ntasks; c++)
 			enqueue(op, &req->tasks[c]);

@@ -61,7 +61,7 @@ static const char *set_spans(struct swc_task *task, const struct swc_plan_step *
 	u32 i, n = (u32)s->nsend + s->nrecv;
 
 	for (i = 0; i < n; i++) {
-		const struct swc_req *owner = req->op->req[x[i].rank];
+		const struct swc_req *owner = swc_op_req(req->op, x[i].rank);
 
 		*rank = x[i].rank;
 		/* As the owner sees it, because that bounds its buffer. */

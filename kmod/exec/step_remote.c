@@ -94,6 +94,8 @@ enum swc_step_status swc_remote_fence(struct swc_task *task)
 
 /**
  * swc_remote_send() - give the step's messages to their connections
+ *
+ * First all of them, then they go: small ones to the same peer together.
  */
 void swc_remote_send(struct swc_task *task, const struct swc_plan_step *s)
 {
@@ -121,8 +123,11 @@ void swc_remote_send(struct swc_task *task, const struct swc_plan_step *s)
 		op->nposted++;
 		swc_send_window_add(&task->window, task->step);
 		spin_unlock(&op->lock);
-		swc_conn_send(plan->net->conns[conn].conn, send);
+		swc_conn_send(plan->net->conns[conn].conn, send, i + 1 < s->nsend);
 	}
+	for (i = 1, x -= s->nsend; i < s->nsend; i++, x++)
+		if (swc_remote_conn(task, x) != SWC_NO_CONN)
+			swc_conn_flush(plan->net->conns[swc_remote_conn(task, x)].conn);
 }
 
 /* ------------------------------------------------------------------ offers */
@@ -293,6 +298,23 @@ static enum swc_step_status set_up_recv(struct swc_task *task, const struct swc_
 	return SWC_STEP_OK;
 }
 
+/* The rest of a segment of several messages is for the next receives from the peer. */
+static void consumed(struct swc_task *task)
+{
+	struct swc_net_seg *seg = task->seg;
+	struct swc_op *op = task->req->op;
+
+	task->got += seg->msg.bytes;
+	task->seg = NULL;
+	if (!swc_net_seg_next(seg)) {
+		swc_conn_release(seg);
+		return;
+	}
+	spin_lock(&op->lock);
+	list_add(&seg->node, &task->inbox);
+	spin_unlock(&op->lock);
+}
+
 /**
  * swc_remote_recv() - receive a message of another node; its segments are used as they arrive
  */
@@ -307,11 +329,8 @@ enum swc_step_status swc_remote_recv(struct swc_task *task, const struct swc_pla
 			status = swc_offload_copy(task);
 		if (status != SWC_STEP_OK)
 			return status;
-		if (task->seg) {
-			task->got += task->seg->msg.bytes;
-			swc_conn_release(task->seg);
-			task->seg = NULL;
-		}
+		if (task->seg)
+			consumed(task);
 	} while (task->got < bytes);
 	task->got = 0;
 	return SWC_STEP_OK;

@@ -198,7 +198,7 @@ static void report_deadlock(struct swc_op *op)
 	u32 i, c;
 
 	for (i = 0; i < op->comm->nlocal; i++) {
-		struct swc_req *req = op->req[op->comm->local[i]];
+		struct swc_req *req = op->req[i];
 
 		for (c = 0; c < req->ntasks; c++) {
 			struct swc_task *task = &req->tasks[c];
@@ -344,7 +344,7 @@ static bool all_offloadable(struct swc_op *op)
 	u32 i, c;
 
 	for (i = 0; i < op->comm->nlocal; i++) {
-		struct swc_req *req = op->req[op->comm->local[i]];
+		struct swc_req *req = op->req[i];
 
 		for (c = 0; c < req->ntasks; c++)
 			if (!swc_step_is_offloadable(&req->tasks[c]))
@@ -368,7 +368,7 @@ void swc_worker_start(struct swc_op *op, struct swc_req *self, bool inline_ok)
 	spin_lock(&op->lock);
 	swc_runq_add_all(op);
 	for (i = 0; i < op->comm->nlocal; i++) {
-		struct swc_req *req = op->req[op->comm->local[i]];
+		struct swc_req *req = op->req[i];
 
 		if (req->started)
 			req->started(req);

@@ -52,8 +52,9 @@ enum swc_step_status swc_xfer_mismatch(struct swc_task *task, u32 peer, const ch
 	struct swc_req *req = task->req;
 
 	swc_comm_error_note(req->op->comm, -EPROTO, req->member->rank, req->op->seq,
-			    "operation %llu: plan %s of rank %u, channel %u, step %u: %s (rank %u)",
-			    req->op->seq, req->plan->view.hdr->name, req->member->rank, task->channel,
+			    "operation %llu: plan %s of " SWC_RANK_FMT ", channel %u, step %u: %s (rank %u)",
+			    req->op->seq, req->plan->view.hdr->name, SWC_RANK_ARGS(req->member),
+			    task->channel,
 			    task->step - req->plan->view.channels[task->channel].first_step, what, peer);
 	return SWC_STEP_ERROR;
 }

@@ -490,12 +490,14 @@ void swc_t_job_run(struct swc_t_job *job, u32 first, bool inline_ok)
 /* ------------------------------------------------------------------ mappings */
 
 atomic_t swc_t_refuse_map;
-static atomic_t refusals, refused;
+static atomic_t refuse_ms, asked, refused;
+static unsigned long refuse_until; /* 0: nothing has been refused yet */
 
-void swc_t_refuse_maps(int n)
+void swc_t_refuse_maps(int ms)
 {
 	atomic_set(&refused, 0);
-	atomic_set(&refusals, n);
+	WRITE_ONCE(refuse_until, 0);
+	atomic_set(&refuse_ms, ms);
 }
 
 int swc_t_maps_refused(void)
@@ -505,8 +507,13 @@ int swc_t_maps_refused(void)
 
 bool swc_t_map_refused(void)
 {
-	bool yes = atomic_read(&refusals) < 0 || atomic_dec_if_positive(&refusals) % 4 > 0;
+	int ms = atomic_read(&refuse_ms);
+	bool yes = ms < 0;
 
+	if (ms > 0) {
+		cmpxchg(&refuse_until, 0, (jiffies + msecs_to_jiffies(ms)) | 1);
+		yes = time_before(jiffies, READ_ONCE(refuse_until)) && atomic_inc_return(&asked) % 4;
+	}
 	yes |= atomic_dec_if_positive(&swc_t_refuse_map) == 0;
 	if (yes)
 		atomic_inc(&refused);

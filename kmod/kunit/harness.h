@@ -56,6 +56,9 @@ struct swc_plan_writer *swc_t_staged(struct kunit *test, u32 nranks, u32 rank);	
 /* One of two ranks sends its vector to the other, which need not have called yet. */
 struct swc_plan_writer *swc_t_send_from_0(struct kunit *test, u32 nranks, u32 rank);
 struct swc_plan_writer *swc_t_send_from_1(struct kunit *test, u32 nranks, u32 rank);
+/* The same in SWC_T_PARTS messages of one step, which the other rank takes in two steps. */
+#define SWC_T_PARTS	4
+struct swc_plan_writer *swc_t_send_parts(struct kunit *test, u32 nranks, u32 rank);
 /* Rank 0 does not mark its large message SWC_XFER_STORED: rank 1 waits for it until the deadline. */
 struct swc_plan_writer *swc_t_send_unmarked(struct kunit *test, u32 nranks, u32 rank);
 
@@ -149,10 +152,12 @@ void swc_t_job_check_sum(struct swc_t_job *job);
 void swc_t_job_run(struct swc_t_job *job, u32 first, bool inline_ok);
 
 /*
- * Let mappings of memory for devices fail: three of four of the next @n; all, if it is negative.
- * swc_t_maps_refused(): how many have failed since.
+ * Let mappings of memory for devices fail: three of four, until @ms after the first of them; all, if @ms is
+ * negative. A connection that is refused tries again every second, and gives up after some: not by count,
+ * because where several take turns, one of them may get all refusals. swc_t_maps_refused(): how many have
+ * failed since.
  */
-void swc_t_refuse_maps(int n);
+void swc_t_refuse_maps(int ms);
 int swc_t_maps_refused(void);
 /* n: the n-th mapping from now on fails; 0: it has. */
 extern atomic_t swc_t_refuse_map;
@@ -164,6 +169,6 @@ extern struct kunit_suite swc_worker_suite, swc_operation_suite, swc_comm_teardo
 extern struct kunit_suite swc_dma_suite, swc_dma_faults_suite, swc_dma_pool_suite, swc_dma_calibrate_suite;
 extern struct kunit_suite swc_dma_job_suite, swc_dma_cost_suite, swc_recorder_suite;
 extern struct kunit_suite swc_adversary_suite, swc_net_suite, swc_net_tcp_suite, swc_net_teardown_suite;
-extern struct kunit_suite swc_seg_copy_suite;
+extern struct kunit_suite swc_seg_copy_suite, swc_failover_suite;
 
 #endif /* SWC_KUNIT_HARNESS_H */

@@ -161,6 +161,23 @@ struct swc_plan_writer *swc_t_send_from_1(struct kunit *test, u32 nranks, u32 ra
 	return send_from(test, rank, 1, true);
 }
 
+struct swc_plan_writer *swc_t_send_parts(struct kunit *test, u32 nranks, u32 rank)
+{
+	struct swc_plan_writer *p = swc_t_plan(test, SWC_ALLREDUCE, 2, rank, SWC_T_PARTS);
+	u32 i;
+
+	swc_plan_write_channel(p);
+	for (i = 0; i < SWC_T_PARTS; i++) {
+		if (!i || (rank && i == SWC_T_PARTS / 2))
+			swc_plan_write_step(p, SWC_STEP_NET);
+		if (rank)
+			swc_t_recv(p, 0, i, 1, SWC_BUF_RECV, 0, 0);
+		else
+			swc_t_send_stored(p, 1, i, 1, SWC_BUF_SEND);
+	}
+	return p;
+}
+
 struct swc_plan_writer *swc_t_send_unmarked(struct kunit *test, u32 nranks, u32 rank)
 {
 	return send_from(test, rank, 0, false);

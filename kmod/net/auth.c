@@ -76,14 +76,16 @@ void swc_auth_accept(const struct swc_net *net, const struct swc_wire_hello *hel
 	mac_of(net, part, ARRAY_SIZE(part), mac);
 }
 
-/* auth.mac */
+/* auth.mac; @received: auth.seq */
 void swc_auth_proof(const struct swc_net *net, const struct swc_wire_hello *hello,
-		    const struct swc_wire_accept *accept, u8 *mac)
+		    const struct swc_wire_accept *accept, u64 received, u8 *mac)
 {
+	const __le64 seq = cpu_to_le64(received);
 	const struct mac_part part[] = {
 		{ hello, sizeof(*hello) },
 		{ accept, sizeof(*accept) },
 		{ "swingcoll proof", 15 },
+		{ &seq, sizeof(seq) },
 	};
 
 	mac_of(net, part, ARRAY_SIZE(part), mac);

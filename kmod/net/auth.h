@@ -9,7 +9,7 @@ void swc_auth_hello(const struct swc_net *net, const struct swc_wire_hello *hell
 void swc_auth_accept(const struct swc_net *net, const struct swc_wire_hello *hello,
 		     const struct swc_wire_accept *accept, u8 *mac);
 void swc_auth_proof(const struct swc_net *net, const struct swc_wire_hello *hello,
-		    const struct swc_wire_accept *accept, u8 *mac);
+		    const struct swc_wire_accept *accept, u64 received, u8 *mac);
 void swc_auth_refusal(const u8 *key, const struct swc_wire_hello *hello, const struct swc_wire_reject *reject,
 		      u8 *mac);
 bool swc_auth_equal(const u8 *a, const u8 *b);

@@ -4,15 +4,23 @@
  * close_work (net.c), what happens after a failed attempt in connect_work (reply.c): this file only queues
  * them.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 
 #include "mem/account.h"
 #include "net/conn.h"
+#define CREATE_TRACE_POINTS
+#include "net/trace.h"
 
+/* A node where nothing listens any more has no communicator: it may take so long to be sure of that. */
+#define GONE_MS		1000
 /* After a failed attempt to connect, in milliseconds: doubled after each further one, up to the second. */
 #define RETRY_MS	50
 #define RETRY_MOST_MS	1600
+/* Attempts to connect at a time, of a communicator: more would only wait for each other in the devices. */
+#define ATTEMPTS_MOST	32
 /* The reason why a live connection ends may still be in its completion queue. */
 #define DROPPED_MS	100
 
@@ -22,7 +30,7 @@
 static const u8 reached_from[] = {
 	[SWC_CONN_IDLE] = BIT(SWC_CONN_RESETTING),	/* the higher rank waits for the next attempt */
 	[SWC_CONN_CONNECTING] = BIT(SWC_CONN_IDLE) | BIT(SWC_CONN_RESETTING),
-	[SWC_CONN_RESETTING] = BIT(SWC_CONN_CONNECTING),
+	[SWC_CONN_RESETTING] = BIT(SWC_CONN_CONNECTING) | BIT(SWC_CONN_LIVE),
 	[SWC_CONN_LIVE] = BIT(SWC_CONN_CONNECTING),
 	[SWC_CONN_CLOSING] = BIT(SWC_CONN_IDLE) | BIT(SWC_CONN_CONNECTING) | BIT(SWC_CONN_RESETTING) |
 			     BIT(SWC_CONN_LIVE),
@@ -42,9 +50,22 @@ bool swc_conn_set_state(struct swc_conn *conn, enum swc_conn_state from, enum sw
 	if (conn->state != from || !(reached_from[to] & BIT(from)))
 		return false;
 	conn->state = to;
-	if (to == SWC_CONN_LIVE)
+	trace_swc_conn_state(conn, from, to);
+	if (to == SWC_CONN_LIVE) {
 		set_bit(SWC_CONN_F_PROVEN, &conn->flags);
+		set_bit(SWC_CONN_F_STARTED, &conn->flags);
+	}
 	return true;
+}
+
+/* Has the peer not received yet what this rank sent before it left? */
+bool swc_conn_has_unsent(const struct swc_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	return test_bit(SWC_CONN_F_LEAVING, &conn->flags) && test_bit(SWC_CONN_F_STARTED, &conn->flags) &&
+	       conn->state <= SWC_CONN_LIVE &&
+	       ((conn->pending & SWC_PEND_FIN) || !conn->transport->all_received(conn)) &&
+	       !READ_ONCE(conn->net->aborted) && time_before(jiffies, conn->give_up);
 }
 
 /* Short messages to send as soon as there is room: the caller has the connection pumped. */
@@ -74,6 +95,25 @@ int swc_conn_charge(struct swc_conn *conn, const struct swc_net *net)
 	conn->account = swc_account_hold(account);
 	conn->charged = bytes;
 	return 0;
+}
+
+/* It takes more memory, until swc_conn_uncharge() or its last reference is put. conn->lock is held. */
+int swc_conn_charge_more(struct swc_conn *conn, u32 bytes)
+{
+	int ret = swc_account_charge(conn->account, SWC_QUOTA_MEMORY, bytes);
+
+	lockdep_assert_held(&conn->lock);
+	if (!ret)
+		conn->charged += bytes;
+	return ret;
+}
+
+/* conn->lock is held. */
+void swc_conn_uncharge(struct swc_conn *conn, u32 bytes)
+{
+	lockdep_assert_held(&conn->lock);
+	swc_account_uncharge(conn->account, SWC_QUOTA_MEMORY, bytes);
+	conn->charged -= bytes;
 }
 
 static void conn_free(struct kref *ref)
@@ -148,17 +188,28 @@ void swc_conn_teardown(struct swc_conn *conn)
 /* Both sides are authenticated. */
 void swc_conn_go_live(struct swc_conn *conn)
 {
-	bool live;
+	bool live, resumed;
 
 	spin_lock(&conn->lock);
+	resumed = test_bit(SWC_CONN_F_STARTED, &conn->flags);
 	live = swc_conn_set_state(conn, SWC_CONN_CONNECTING, SWC_CONN_LIVE);
 	/* Under the lock: when the connection is lost, it is queued again. */
-	if (live)
+	if (live) {
 		cancel_delayed_work(&conn->connect_work);
+		conn->nfailed = 0;
+	}
 	spin_unlock(&conn->lock);
 	if (!live)
 		return;
+	swc_conn_attempt_over(conn);
+	swc_path_well(conn, READ_ONCE(conn->via));
 	swc_stat_inc(SWC_STAT_CONNS_OPENED);
+	if (resumed) {
+		swc_stat_inc(SWC_STAT_CONNS_RESUMED);
+		pr_info_ratelimited("rank %u: connection with rank %u goes on by path %u after %u ms (%s)\n",
+				    conn->me, conn->peer, READ_ONCE(conn->via),
+				    jiffies_to_msecs(jiffies - conn->lost_at), conn->why ?: "lost");
+	}
 	/* Not here: the caller may be a handler that the connection manager waits for. */
 	swc_conn_pump_later(conn);
 }
@@ -244,6 +295,64 @@ void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
 	swc_conn_close(conn, 0);
 }
 
+/* ------------------------------------------------------------------ attempts to connect */
+
+/* Begin an attempt of the lower rank, or wait until there are fewer of them. Process context. */
+void swc_conn_attempt(struct swc_conn *conn)
+{
+	struct swc_net *net = conn->net;
+	bool begin;
+
+	spin_lock(&net->list_lock);
+	begin = net->nattempts < ATTEMPTS_MOST;
+	net->nattempts += begin;
+	conn->attempting = begin;
+	if (!begin && list_empty(&conn->turn))
+		list_add_tail(&conn->turn, &net->turns);
+	spin_unlock(&net->list_lock);
+	if (begin)
+		conn->transport->connect(conn);
+}
+
+/* The first connection that waits for its turn, with a reference, if there is room for an attempt. */
+static struct swc_conn *take_turn(struct swc_net *net)
+{
+	struct swc_conn *conn;
+
+	spin_lock(&net->list_lock);
+	conn = net->nattempts < ATTEMPTS_MOST ?
+	       list_first_entry_or_null(&net->turns, struct swc_conn, turn) : NULL;
+	if (conn) {
+		list_del_init(&conn->turn);
+		kref_get(&conn->ref);
+	}
+	spin_unlock(&net->list_lock);
+	return conn;
+}
+
+/* The attempt, if there is one, has ended, or the connection is being closed. No locks held. */
+void swc_conn_attempt_over(struct swc_conn *conn)
+{
+	struct swc_net *net = conn->net;
+	struct swc_conn *next;
+	bool queued = false;
+
+	spin_lock(&net->list_lock);
+	net->nattempts -= conn->attempting;
+	conn->attempting = false;
+	list_del_init(&conn->turn);
+	spin_unlock(&net->list_lock);
+	while (!queued && (next = take_turn(net))) {
+		/* Under the lock: closing cancels this work, and it must not be queued after that. */
+		spin_lock(&next->lock);
+		queued = next->state == SWC_CONN_CONNECTING;
+		if (queued)
+			mod_delayed_work(swc_conn_wq(next), &next->connect_work, 0);
+		spin_unlock(&next->lock);
+		swc_conn_put(next);
+	}
+}
+
 /* How long to wait after the @failed-th failed attempt in a row: longer and longer, but not past @left. */
 unsigned long swc_conn_backoff(u32 failed, unsigned long left)
 {
@@ -259,31 +368,46 @@ unsigned long swc_conn_backoff(u32 failed, unsigned long left)
  * @detail: error or status, for the text
  *
  * The lower rank connects again until its deadline, less and less often: a peer may be away for long, and
- * thousands of connections may wait for it. The higher rank only gets ready for the next attempt. A live
- * connection fails, but not at once: the peer's ABORT may have arrived.
+ * thousands of connections may wait for it. The higher rank only gets ready for the next attempt, at once if
+ * it has asked for that. A live connection is resumed by another path if there is one. Otherwise it fails,
+ * but not at once: the peer's ABORT may have arrived.
  */
 void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
 {
-	unsigned long now = jiffies;
+	unsigned long now = jiffies, delay = 0;
 	bool lower = conn->me < conn->peer, late = lower && time_after(now, conn->give_up);
+	bool lost = detail == -ETIMEDOUT || detail == -EHOSTUNREACH || detail == -ENETUNREACH;
 
 	/* Queued under the lock: closing cancels this work, and it must not be queued after that. */
 	spin_lock(&conn->lock);
-	if (why)
-		conn->why = why;
-	else
+	if (!why)
 		why = conn->why ?: "the attempt was cut off";
+	else if (conn->state == SWC_CONN_LIVE || !test_bit(SWC_CONN_F_STARTED, &conn->flags))
+		conn->why = why;	/* of a connection that was lost, the reason stays */
 	if (conn->state == SWC_CONN_LIVE) {
 		set_bit(SWC_CONN_F_DROPPED, &conn->flags);
-		mod_delayed_work(swc_conn_wq(conn), &conn->connect_work, msecs_to_jiffies(DROPPED_MS));
-	}
-	if (conn->state != SWC_CONN_CONNECTING)
-		late = false;
-	else if (!late)
 		mod_delayed_work(swc_conn_wq(conn), &conn->connect_work,
-				 lower ? swc_conn_backoff(conn->nfailed++, conn->give_up + 1 - now) :
-					 msecs_to_jiffies(RETRY_MS));
+				 conn->resumable ? 0 : msecs_to_jiffies(DROPPED_MS));
+		lost = true;
+	}
+	/* A connection that was live is not to be resumed any more if the peer's communicator is gone. */
+	if (detail == -ECONNREFUSED && test_bit(SWC_CONN_F_STARTED, &conn->flags) &&
+	    time_after(conn->give_up, now + msecs_to_jiffies(GONE_MS)))
+		conn->give_up = now + msecs_to_jiffies(GONE_MS);
+	if (lower)
+		delay = swc_conn_backoff(conn->nfailed, conn->give_up + 1 - now);
+	else if (!test_bit(SWC_CONN_F_STARTED, &conn->flags))
+		delay = msecs_to_jiffies(RETRY_MS);
+	if (conn->state != SWC_CONN_CONNECTING) {
+		late = false;
+	} else if (!late) {
+		conn->nfailed += lower;
+		mod_delayed_work(swc_conn_wq(conn), &conn->connect_work, delay);
+	}
 	spin_unlock(&conn->lock);
+	swc_conn_attempt_over(conn);
+	if (lost)
+		swc_path_failed(conn, READ_ONCE(conn->via));
 	if (late)
 		swc_conn_fail(conn, -ETIMEDOUT, "%s (%d)", why, detail);
 }

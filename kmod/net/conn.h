@@ -7,19 +7,21 @@
  *	request.c	connection requests of peers: accept or refuse
  *	net.c		the connections of a communicator: making, closing, abort, leaving
  *	watch.c		silent peers, network cards that are down
+ *	cards.c		network cards that go down
  *	reply.c		connecting: requests to peers, and their replies
  *	rx.c		messages in
  *	tx.c		messages out
+ *	resume.c	a connection that has lost its path goes on by another
  *	conn.c		state, references and failure of a connection
- *	path.c		paths to other nodes
+ *	path.c		paths to other nodes, and which of them are well
  *	transport.c	the transports that are built in
  *	auth.c, tombstone.c, seg_copy.c, policy.h	for all of these
  *
  * Transports call these; they call a transport through struct swc_transport only.
  *
- * Locks: net->lock (mutex) > the xarray's lock > conn->lock (leaf; RDMA posts under it). Under the mutex
- * messages may be returned to the executor; nothing else calls out of net/ and the transports under a lock,
- * but for swc_net_ops.get, .put and .progress.
+ * Locks: net->lock (mutex) > the xarray's lock > conn->lock (RDMA posts under it) >
+ * net->list_lock. Under the mutex messages may be returned to the executor; nothing else calls out of net/
+ * and the transports under a lock, but for swc_net_ops.get, .put and .progress.
  */
 #ifndef SWC_NET_CONN_H
 #define SWC_NET_CONN_H
@@ -58,12 +60,22 @@ struct swc_listener {
 	u32 users;
 };
 
+/*
+ * Is a path well? @failed: how often something was lost by it, or not answered, since it was well for long.
+ * @until: jiffies; until then other paths come before it. Written without a lock: a hint for new attempts.
+ */
+struct swc_path_health {
+	u32 failed;
+	unsigned long until;
+};
+
 /**
  * struct swc_net - the connections of a communicator
  * @params: the communicator
  * @name, @places: what identifies the communicator to other nodes, see core/wire.h
  * @refusal_key: authenticates refusals to connect, see there
  * @path: sorted by node and number
+ * @health: of each path
  * @first_path: by node: index of its first path in @path; one entry more at the end
  * @abort: valid if @aborted
  * @aborted: written once, by swc_net_abort()
@@ -75,10 +87,15 @@ struct swc_listener {
  * @dead: no more connections are made
  * @conns: by conn_key(); its own lock guards it for users that cannot take the mutex
  * @all: the same, for iterating: keys are far apart, which makes the xarray slow for that
+ * @list_lock: guards the next three
+ * @stalled: connections with messages that an operation which ends may let go
+ * @nattempts: attempts to connect that have begun and not ended
+ * @turns: connections that wait for one of them to end
  * @unexpected: memory that copies of segments take
  * @abort_wq: woken when a peer has been notified of the abort, or cannot be
  * @abort_work: notifies all peers and closes all connections
  * @watch_work: once a second while operations are in flight
+ * @cards_node: in the list of all (net/cards.c)
  */
 struct swc_net {
 	struct swc_net_params params;
@@ -86,6 +103,7 @@ struct swc_net {
 	__le32 places;
 	u8 refusal_key[SWC_WIRE_MAC];
 	struct swc_node_path *path;
+	struct swc_path_health *health;
 	u32 *first_path;
 	struct swc_net_abort abort;
 	bool aborted;
@@ -97,26 +115,38 @@ struct swc_net {
 	bool dead;
 	struct xarray conns;
 	struct list_head all;
+	spinlock_t list_lock;
+	struct list_head stalled;
+	u32 nattempts;
+	struct list_head turns;
 	struct swc_seg_copy_usage unexpected;
 	wait_queue_head_t abort_wq;
 	struct work_struct abort_work;
 	struct delayed_work watch_work;
+	struct list_head cards_node;
 };
 
 /* Changes in swc_conn_set_state() only. */
 enum swc_conn_state {
-	SWC_CONN_IDLE,		/* not connected; the lower rank changes that */
+	SWC_CONN_IDLE,		/* not connected; the lower rank changes that, the higher one may ask it */
 	SWC_CONN_CONNECTING,
-	SWC_CONN_RESETTING,	/* an attempt is being taken apart */
+	SWC_CONN_RESETTING,	/* an attempt, or a path that was lost, is being taken apart */
 	SWC_CONN_LIVE,		/* both sides are authenticated */
 	SWC_CONN_CLOSING,	/* nothing is sent or taken from the executor any more */
 	SWC_CONN_CLOSED,	/* taken apart; no longer in the net's tables */
 };
 
+/* For tracepoints. */
+#define SWC_CONN_STATE_NAMES						\
+	{ SWC_CONN_IDLE, "idle" }, { SWC_CONN_CONNECTING, "connecting" },	\
+	{ SWC_CONN_RESETTING, "resetting" }, { SWC_CONN_LIVE, "live" },	\
+	{ SWC_CONN_CLOSING, "closing" }, { SWC_CONN_CLOSED, "closed" }
+
 /* conn->flags, bits: each is set in one place. */
 enum swc_conn_flag {
 	SWC_CONN_F_PROVEN,	/* the peer is authenticated; until the attempt is taken apart (conn.c) */
-	SWC_CONN_F_DROPPED,	/* the live connection was lost, it fails soon (conn.c) */
+	SWC_CONN_F_STARTED,	/* it has been live (conn.c) */
+	SWC_CONN_F_DROPPED,	/* the live connection was lost: it fails soon, or is resumed (conn.c) */
 	SWC_CONN_F_FAILED,	/* swc_conn_fail() was called (conn.c) */
 	SWC_CONN_F_LEAVING,	/* this rank has left (net.c) */
 	SWC_CONN_F_PEER_LEFT,	/* FIN has arrived (rx.c) */
@@ -131,6 +161,7 @@ enum swc_conn_flag {
 #define SWC_PEND_KEEPALIVE	BIT(4)	/* CREDIT, even of none: has the peer acknowledge it */
 #define SWC_PEND_HEARTBEAT	BIT(5)
 #define SWC_PEND_RTS	BIT(6)	/* for a message that waits for its RTR when this is sent */
+#define SWC_PEND_GROWN	BIT(7)
 
 /* A chunk of a rendezvous that the peer has offered, by its RTR. @posted: bytes of it that were sent. */
 struct swc_offer {
@@ -156,32 +187,41 @@ struct swc_offer {
  * @comm: reference, until closed
  * @account, @charged: who is charged for it, and for how many bytes
  * @node: in net->all
+ * @stalled: in net->stalled, or empty; net->list_lock, likewise the next two
+ * @turn: in net->turns, or empty
+ * @attempting: it is one of net->nattempts
  * @me, @peer, @channel, @path: which one
+ * @via: the path that carries it, or the last attempt; @path, unless that has failed
+ * @resumable: it may go on by another path; constant
  * @lock: guards what follows, but for the handshake
  * @state: see there
  * @flags: enum swc_conn_flag; atomic
  * @why: reason of the last failed attempt to connect, or of the drop
- * @nfailed: attempts of the lower rank that have failed
+ * @nfailed: attempts that have failed since it was live
  * @pending: SWC_PEND_*
  * @fin_seq: operations that this rank took part in, if it has left
- * @give_up: jiffies until which to connect; after this rank has left, until which to wait for the peer to
- *	receive what was sent
- * @connect_work: next attempt to connect, or failure of a connection that was dropped
+ * @give_up: jiffies until which to connect, or to resume; after this rank has left, until which to wait for
+ *	the peer to receive what was sent
+ * @lost_at: jiffies at which it was last lost
+ * @connect_work: next attempt to connect, or failure of a connection that was dropped, or its resumption
  * @close_work: closes the connection
  * @pump_work: transport->pump() for callers that must not call it
  * @card: index of the network card here that it uses; 0: not known yet
  * @hello, @accept: the handshake
  * @attempt: number of the last request: made by the lower rank, seen by the higher one
  * @outq: messages not sent to their end
+ * @corked: more messages follow at once, see swc_conn_send()
  * @inflight: messages sent, not complete
  * @nsent: what was sent, but for probes, in a measure of the transport
  * @seen: @nsent a second ago
  * @idle_s: seconds in which it has been the same
+ * @silent_s: seconds in which the lower rank has not connected, since it was asked
  * @credits: free receive buffers of the peer
  * @peer_rx_bufs, @peer_rx_buf_bytes: all of them
  * @offer: of the peer, by chunk number
  * @mismatch: the first that does not fit the message to be written there, or NULL
  * @rx_bufs: receive buffers here, those that credits count
+ * @grown_bytes: their size, for GROWN
  * @to_return: credits to return
  * @rndvs: rendezvous that are not closed
  */
@@ -193,10 +233,15 @@ struct swc_conn {
 	struct swc_account *account;
 	u32 charged;
 	struct list_head node;
+	struct list_head stalled;
+	struct list_head turn;
+	bool attempting;
 	u32 me;
 	u32 peer;
 	u16 channel;
 	u16 path;
+	u16 via;
+	bool resumable;
 
 	spinlock_t lock;
 	enum swc_conn_state state;
@@ -206,6 +251,7 @@ struct swc_conn {
 	u32 pending;
 	u64 fin_seq;
 	unsigned long give_up;
+	unsigned long lost_at;
 	struct delayed_work connect_work;
 	struct delayed_work close_work;
 	struct work_struct pump_work;
@@ -216,10 +262,12 @@ struct swc_conn {
 	u32 attempt;
 
 	struct list_head outq;
+	bool corked;
 	struct list_head inflight;
 	u32 nsent;
 	u32 seen;
 	u32 idle_s;
+	u32 silent_s;
 	u32 credits;
 	u32 peer_rx_bufs;
 	u32 peer_rx_buf_bytes;
@@ -227,6 +275,7 @@ struct swc_conn {
 	const struct swc_offer *mismatch;
 
 	u32 rx_bufs;
+	u32 grown_bytes;
 	u32 to_return;
 	struct list_head rndvs;
 };
@@ -237,7 +286,8 @@ struct swc_conn {
  * Functions may sleep unless said otherwise.
  *
  * @port: module parameter: port that other nodes connect to
- * @rx_bufs, @rx_buf_kib: likewise: receive buffers of a connection that credits count, and their size
+ * @rx_bufs, @rx_buf_kib: receive buffers of a new connection that credits count, and the payload that each
+ *	has room for
  * @init: check parameters, allocate; 0 or a negative errno
  * @stop: NULL, or all connections end now; called before the last communicators are freed
  *
@@ -245,7 +295,7 @@ struct swc_conn {
  *	listener's transport and namespace first. -EADDRINUSE, -ENOMEM
  * @unlisten: undo that; no request is being handled when it returns
  *
- * @conn_bytes: memory of a connection, about
+ * @conn_bytes: memory of a new connection, about
  * @conn_alloc: zeroed struct that begins with struct swc_conn; NULL: no memory
  * @conn_free: its last reference is gone
  * @auth_ms: time that a peer has for AUTH, at least
@@ -254,6 +304,13 @@ struct swc_conn {
  *	swc_reply_refused() or swc_conn_retry()
  * @adopt: of the higher rank: @request of swc_request() belongs to the connection. Under conn->lock; does not
  *	sleep
+ * @suspend: NULL: connections of this transport fail with their path. Ends an attempt to connect, or the use
+ *	of the path: what has arrived is handled, what was sent and may not have arrived is kept, and so is
+ *	everything else. Nothing arrives any more when this returns
+ * @received: NULL, or how much of what the peer has sent has arrived, since the connection began
+ * @resume: NULL, or the peer has received so much: send again from there, in state LIVE. 0 or -EPROTO
+ * @answers: NULL, or does the peer's node answer by a path? Takes a fraction of a second at most
+ * @resume_ms: NULL, or module parameter: time to resume a connection
  * @quiesce: end an attempt to connect, or a connection; nothing is sent any more, and the transport does not
  *	touch any memory that it was given when this returns
  * @teardown: NULL, or free what is left, which may take long
@@ -281,6 +338,11 @@ struct swc_transport {
 
 	void (*connect)(struct swc_conn *conn);
 	void (*adopt)(struct swc_conn *conn, void *request);
+	void (*suspend)(struct swc_conn *conn);
+	u64 (*received)(const struct swc_conn *conn);
+	int (*resume)(struct swc_conn *conn, u64 received);
+	bool (*answers)(const struct swc_conn *conn, const struct swc_node_path *path);
+	const unsigned int *resume_ms;
 	void (*quiesce)(struct swc_conn *conn);
 	void (*teardown)(struct swc_conn *conn);
 	void (*pump)(struct swc_conn *conn, bool nested);
@@ -293,6 +355,17 @@ struct swc_transport {
 static inline struct workqueue_struct *swc_conn_wq(const struct swc_conn *conn)
 {
 	return conn->net->params.wq;
+}
+
+/* A net without connections. */
+static inline void swc_net_init_conns(struct swc_net *net)
+{
+	mutex_init(&net->lock);
+	xa_init(&net->conns);
+	INIT_LIST_HEAD(&net->all);
+	spin_lock_init(&net->list_lock);
+	INIT_LIST_HEAD(&net->stalled);
+	INIT_LIST_HEAD(&net->turns);
 }
 
 /* The oldest operation in flight, see struct swc_net_window. */
@@ -311,21 +384,31 @@ static inline const struct swc_node_path *swc_net_path(const struct swc_net *net
 	return &net->path[net->first_path[node] + path];
 }
 
+/* The path that carries the connection, or the attempt. */
 static inline const struct swc_node_path *swc_conn_path(const struct swc_conn *conn)
 {
-	return swc_net_path(conn->net, conn->net->params.rank_node[conn->peer], conn->path);
+	return swc_net_path(conn->net, conn->net->params.rank_node[conn->peer], READ_ONCE(conn->via));
 }
 
 /* path.c */
 int swc_paths_init(struct swc_net *net, const struct swc_node_path *paths, u32 npaths);
 void swc_paths_fini(struct swc_net *net);
+bool swc_path_has_other(const struct swc_net *net, u32 node, u16 path);
+u16 swc_path_choose(const struct swc_conn *conn);
+bool swc_path_is_due(const struct swc_conn *conn);
+void swc_path_failed(const struct swc_conn *conn, u16 path);
+void swc_path_tried(const struct swc_conn *conn, u16 path);
+void swc_path_well(const struct swc_conn *conn, u16 path);
 
 /* transport.c */
 const struct swc_transport *swc_transport_get(u32 kind);
 
 /* conn.c */
+bool swc_conn_has_unsent(const struct swc_conn *conn);
 bool swc_conn_set_state(struct swc_conn *conn, enum swc_conn_state from, enum swc_conn_state to);
 int swc_conn_charge(struct swc_conn *conn, const struct swc_net *net);
+int swc_conn_charge_more(struct swc_conn *conn, u32 bytes);
+void swc_conn_uncharge(struct swc_conn *conn, u32 bytes);
 void swc_conn_pend(struct swc_conn *conn, u32 pending);
 void swc_conn_pump_later(struct swc_conn *conn);
 void swc_conn_pump_work(struct work_struct *work);
@@ -337,6 +420,24 @@ bool swc_conn_card_down(const struct swc_conn *conn, char *text, size_t bytes);
 void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...) __printf(3, 4);
 unsigned long swc_conn_backoff(u32 failed, unsigned long left);
 void swc_conn_retry(struct swc_conn *conn, const char *why, int detail);
+void swc_conn_attempt(struct swc_conn *conn);
+void swc_conn_attempt_over(struct swc_conn *conn);
+
+/* cards.c */
+void swc_cards_watch(struct swc_net *net);
+void swc_cards_forget(struct swc_net *net);
+
+/* resume.c */
+bool swc_resume_begin(struct swc_conn *conn);
+bool swc_resume_suspend(struct swc_conn *conn);
+void swc_resume_connect(struct swc_conn *conn);
+void swc_resume_await(struct swc_conn *conn);
+bool swc_resume_may_ask(const struct swc_conn *conn);
+void swc_resume_ask(struct swc_conn *conn);
+void swc_resume_return(struct swc_conn *conn);
+void swc_resume_drop(struct swc_conn *conn, const char *why);
+int swc_resume_from(struct swc_conn *conn, u64 received);
+u64 swc_resume_received(const struct swc_conn *conn);
 
 /* tx.c */
 #define SWC_SHORT_BYTES	(sizeof(struct swc_wire_header) + sizeof(struct swc_wire_abort))
@@ -372,8 +473,12 @@ bool swc_tx_is_direct(const struct swc_send *send);
 struct swc_offer *swc_tx_find_offer(struct swc_conn *conn, const struct swc_send *send);
 bool swc_tx_offer_fits(struct swc_conn *conn, const struct swc_send *send, const struct swc_offer *o);
 bool swc_tx_has_credit(struct swc_conn *conn, const struct swc_send *send);
+struct swc_rndv *swc_tx_next_rndv(struct swc_conn *conn, u32 nfree);
 u32 swc_tx_segment_bytes(const struct swc_conn *conn, const struct swc_send *send);
 void swc_tx_sent(struct swc_conn *conn, struct swc_send *send, struct list_head *done);
+u32 swc_tx_count_several(const struct swc_conn *conn, const struct swc_send *send, u32 room);
+u32 swc_tx_several(struct swc_conn *conn, struct swc_wire_header *h, struct swc_send *send, u32 n,
+		   struct list_head *done);
 void swc_tx_copy_span(void *to, const struct swc_span *span, u32 bytes);
 void swc_tx_begin(struct swc_conn *conn, struct swc_tx_pump *p);
 void swc_tx_review(struct swc_conn *conn, struct swc_tx_pump *p);
@@ -382,7 +487,8 @@ int swc_tx_add_credits(struct swc_conn *conn, u32 credits);
 int swc_tx_add_offer(struct swc_conn *conn, const struct swc_wire_msg *msg);
 
 /* rx.c */
-int swc_rx_parse(struct swc_conn *conn, const void *data, u32 bytes, struct swc_wire_msg *msg);
+int swc_rx_parse(struct swc_conn *conn, const struct swc_wire_header *h, const void *payload, u32 bytes,
+		 struct swc_wire_msg *msg);
 void swc_rx_data(struct swc_conn *conn, struct swc_net_seg *seg, const struct swc_wire_msg *msg);
 bool swc_rx_written(struct swc_rndv *rndv, u32 bytes);
 int swc_rx_short(struct swc_conn *conn, const struct swc_wire_msg *msg);
@@ -401,6 +507,7 @@ void swc_watch_work(struct work_struct *work);
 /* net.c */
 extern u32 swc_abort_ms;
 struct swc_conn *swc_net_find_conn(struct swc_net *net, u32 me, u32 peer, u16 channel, u16 path);
+struct swc_conn *swc_net_known_conn(struct swc_net *net, u32 me, u32 peer, u16 channel, u16 path);
 
 /* request.c */
 extern u32 swc_auth_ms;

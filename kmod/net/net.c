@@ -35,6 +35,10 @@ static void remove_conn(struct swc_conn *conn)
 	list_del_init(&conn->node);
 	xa_unlock(&net->conns);
 	mutex_unlock(&net->lock);
+	/* It is not LIVE, so it is not added again. */
+	spin_lock(&net->list_lock);
+	list_del_init(&conn->stalled);
+	spin_unlock(&net->list_lock);
 	wake_up_all(&net->abort_wq);
 	spin_lock(&conn->lock);
 	swc_conn_set_state(conn, SWC_CONN_CLOSING, SWC_CONN_CLOSED);
@@ -56,7 +60,7 @@ static void return_all(struct swc_conn *conn, bool quiesced)
 	LIST_HEAD(rndvs);
 
 	spin_lock(&conn->lock);
-	if (quiesced || conn->state < SWC_CONN_LIVE) {
+	if (quiesced || !test_bit(SWC_CONN_F_STARTED, &conn->flags)) {
 		list_splice_init(&conn->outq, &sends);
 		list_splice_tail_init(&conn->inflight, &sends);
 		list_splice_init(&conn->rndvs, &rndvs);
@@ -68,15 +72,6 @@ static void return_all(struct swc_conn *conn, bool quiesced)
 		swc_net_ops->rndv_closed(rndv, -ECONNABORTED);
 }
 
-/* Has the peer not received yet what this rank sent before it left? */
-static bool has_unsent(const struct swc_conn *conn)
-{
-	lockdep_assert_held(&conn->lock);
-	return test_bit(SWC_CONN_F_LEAVING, &conn->flags) && conn->state == SWC_CONN_LIVE &&
-	       ((conn->pending & SWC_PEND_FIN) || !conn->transport->all_received(conn)) &&
-	       !READ_ONCE(conn->net->aborted) && time_before(jiffies, conn->give_up);
-}
-
 /* Work item: take everything apart. */
 static void close_work(struct work_struct *work)
 {
@@ -85,7 +80,7 @@ static void close_work(struct work_struct *work)
 
 	spin_lock(&conn->lock);
 	closed = conn->state == SWC_CONN_CLOSED;
-	wait = has_unsent(conn);
+	wait = swc_conn_has_unsent(conn);
 	if (!wait)
 		swc_conn_set_state(conn, conn->state, SWC_CONN_CLOSING);
 	spin_unlock(&conn->lock);
@@ -93,6 +88,7 @@ static void close_work(struct work_struct *work)
 		swc_conn_close(conn, SWC_LINGER_MS);
 	} else if (!closed) {
 		cancel_delayed_work_sync(&conn->connect_work);
+		swc_conn_attempt_over(conn);
 		swc_conn_quiesce(conn);
 		return_all(conn, true);
 		swc_conn_teardown(conn);
@@ -135,6 +131,8 @@ static struct swc_conn *conn_alloc(struct swc_net *net, u32 me, u32 peer, u16 ch
 	conn->peer = peer;
 	conn->channel = channel;
 	conn->path = path;
+	conn->via = path;
+	conn->resumable = transport->suspend && swc_path_has_other(net, net->params.rank_node[peer], path);
 	conn->give_up = jiffies + msecs_to_jiffies(net->params.timeout_ms);
 	spin_lock_init(&conn->lock);
 	conn->rx_bufs = *transport->rx_bufs;
@@ -142,6 +140,8 @@ static struct swc_conn *conn_alloc(struct swc_net *net, u32 me, u32 peer, u16 ch
 	INIT_DELAYED_WORK(&conn->close_work, close_work);
 	INIT_WORK(&conn->pump_work, swc_conn_pump_work);
 	INIT_LIST_HEAD(&conn->node);
+	INIT_LIST_HEAD(&conn->stalled);
+	INIT_LIST_HEAD(&conn->turn);
 	INIT_LIST_HEAD(&conn->outq);
 	INIT_LIST_HEAD(&conn->inflight);
 	INIT_LIST_HEAD(&conn->rndvs);
@@ -194,6 +194,19 @@ struct swc_conn *swc_net_find_conn(struct swc_net *net, u32 me, u32 peer, u16 ch
 	return conn;
 }
 
+/* The same if it exists already, NULL if not. */
+struct swc_conn *swc_net_known_conn(struct swc_net *net, u32 me, u32 peer, u16 channel, u16 path)
+{
+	struct swc_conn *conn;
+
+	mutex_lock(&net->lock);
+	conn = xa_load(&net->conns, conn_key(me, peer, channel, path));
+	if (conn)
+		kref_get(&conn->ref);
+	mutex_unlock(&net->lock);
+	return conn;
+}
+
 /**
  * swc_conn_get() - the connection to a peer, with a reference
  *
@@ -225,7 +238,10 @@ static bool all_notified(struct swc_net *net)
 	xa_lock(&net->conns);
 	list_for_each_entry(conn, &net->all, node) {
 		spin_lock(&conn->lock);
-		/* A connection that is being made will be live, and notify its peer then. */
+		/*
+		 * A connection that is being made will be live, and notify its peer then; a peer that
+		 * connects again is refused, and told by that.
+		 */
 		if (conn->state == SWC_CONN_LIVE)
 			all &= !(conn->pending & SWC_PEND_ABORT) && conn->transport->all_received(conn);
 		else
@@ -304,7 +320,7 @@ void swc_net_leave(struct swc_net *net, u32 rank, u64 seq, bool last)
 		conn->fin_seq = seq;
 		conn->give_up = jiffies + msecs_to_jiffies(net->params.timeout_ms);
 		swc_conn_pend(conn, SWC_PEND_FIN);
-		live = conn->state == SWC_CONN_LIVE;
+		live = conn->state == SWC_CONN_LIVE || swc_conn_has_unsent(conn);
 		spin_unlock(&conn->lock);
 		swc_conn_pump_later(conn);
 		swc_conn_close(conn, live ? SWC_LINGER_MS : 0);
@@ -343,9 +359,7 @@ struct swc_net *swc_net_create(const struct swc_net_params *params, const struct
 	}
 	swc_auth_name(net);
 	net->memcg = get_mem_cgroup_from_mm(current->mm);
-	mutex_init(&net->lock);
-	xa_init(&net->conns);
-	INIT_LIST_HEAD(&net->all);
+	swc_net_init_conns(net);
 	init_waitqueue_head(&net->abort_wq);
 	INIT_WORK(&net->abort_work, abort_work);
 	INIT_DELAYED_WORK(&net->watch_work, swc_watch_work);
@@ -354,6 +368,7 @@ struct swc_net *swc_net_create(const struct swc_net_params *params, const struct
 			net->ns = listeners->of[i]->ns;
 	net->listeners = *listeners;
 	*listeners = (struct swc_listeners){};
+	swc_cards_watch(net);
 	return net;
 }
 
@@ -362,6 +377,7 @@ void swc_net_free(struct swc_net *net)
 {
 	struct swc_listeners listeners = net->listeners;
 
+	swc_cards_forget(net);
 	cancel_delayed_work_sync(&net->watch_work);
 	swc_net_ops->drop_unexpected(net->params.comm);
 	swc_tombstone_add(net);

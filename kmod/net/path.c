@@ -70,12 +70,16 @@ static int index_paths(struct swc_net *net, u32 npaths)
 int swc_paths_init(struct swc_net *net, const struct swc_node_path *paths, u32 npaths)
 {
 	int ret = -ENOMEM;
+	u32 i;
 
 	net->first_path = kvmalloc_array(net->params.nranks + 1, sizeof(*net->first_path),
 					 GFP_KERNEL_ACCOUNT);
 	net->path = kvmalloc_array(npaths, sizeof(*paths), GFP_KERNEL_ACCOUNT);
-	if (net->first_path && net->path) {
+	net->health = kvcalloc(npaths, sizeof(*net->health), GFP_KERNEL_ACCOUNT);
+	if (net->first_path && net->path && net->health) {
 		memcpy(net->path, paths, array_size(npaths, sizeof(*paths)));
+		for (i = 0; i < npaths; i++)
+			net->health[i].until = jiffies;
 		ret = index_paths(net, npaths);
 	}
 	if (ret)
@@ -87,6 +91,7 @@ void swc_paths_fini(struct swc_net *net)
 {
 	kvfree(net->first_path);
 	kvfree(net->path);
+	kvfree(net->health);
 }
 
 /* Number of paths to a node. */
@@ -99,4 +104,95 @@ u32 swc_net_npaths(const struct swc_net *net, u32 node)
 u32 swc_net_conn_bytes(const struct swc_net *net, u32 node, u16 path)
 {
 	return swc_transport_get(swc_net_path(net, node, path)->transport)->conn_bytes();
+}
+
+/* ------------------------------------------------------------------ health */
+
+/*
+ * A path that has failed comes after the others for so long, doubled after each further failure, but only so
+ * many times; unless it has been well for a minute meanwhile.
+ */
+#define AVOID_MS	500
+#define AVOID_MOST	6u
+#define WELL_MS		60000
+/* So does one that is being tried. */
+#define TRIED_MS	2000
+
+static struct swc_path_health *health_of(const struct swc_conn *conn, u16 path)
+{
+	return &conn->net->health[conn->net->first_path[conn->net->params.rank_node[conn->peer]] + path];
+}
+
+static bool is_usable(const struct swc_path_health *h)
+{
+	return time_after_eq(jiffies, READ_ONCE(h->until));
+}
+
+static void avoid_for(struct swc_path_health *h, u32 ms)
+{
+	WRITE_ONCE(h->until, jiffies + msecs_to_jiffies(ms));
+}
+
+/* Is there another path to a node by the same transport? */
+bool swc_path_has_other(const struct swc_net *net, u32 node, u16 path)
+{
+	u32 i, n = swc_net_npaths(net, node);
+
+	for (i = 0; i < n; i++)
+		if (i != path && swc_net_path(net, node, i)->transport ==
+				 swc_net_path(net, node, path)->transport)
+			return true;
+	return false;
+}
+
+/* The path for the next attempt: the connection's own, or the next that is well or due to be tried. */
+u16 swc_path_choose(const struct swc_conn *conn)
+{
+	u32 node = conn->net->params.rank_node[conn->peer], n = swc_net_npaths(conn->net, node), i;
+	const struct swc_path_health *h, *best = NULL;
+	u16 path, found = conn->path;
+
+	for (i = 0; i < n && conn->resumable; i++) {
+		path = (conn->path + i) % n;
+		h = health_of(conn, path);
+		if (swc_transport_get(swc_net_path(conn->net, node, path)->transport) != conn->transport)
+			continue;
+		if (is_usable(h))
+			return path;
+		if (!best || time_before(READ_ONCE(h->until), READ_ONCE(best->until))) {
+			best = h;
+			found = path;
+		}
+	}
+	return found;
+}
+
+/* The connection is carried by another path than its own, which is to be tried again. */
+bool swc_path_is_due(const struct swc_conn *conn)
+{
+	return READ_ONCE(conn->via) != conn->path && is_usable(health_of(conn, conn->path));
+}
+
+/* What the path carried was lost, or nobody has answered by it. */
+void swc_path_failed(const struct swc_conn *conn, u16 path)
+{
+	struct swc_path_health *h = health_of(conn, path);
+	u32 failed = READ_ONCE(h->failed);
+
+	if (time_after(jiffies, READ_ONCE(h->until) + msecs_to_jiffies(WELL_MS)))
+		failed = 0;
+	avoid_for(h, AVOID_MS << min(failed, AVOID_MOST));
+	WRITE_ONCE(h->failed, failed + 1);
+}
+
+/* An attempt by this path begins: others come first until there is an answer. */
+void swc_path_tried(const struct swc_conn *conn, u16 path)
+{
+	avoid_for(health_of(conn, path), TRIED_MS);
+}
+
+/* The peer has answered by it. */
+void swc_path_well(const struct swc_conn *conn, u16 path)
+{
+	avoid_for(health_of(conn, path), 0);
 }

@@ -19,41 +19,66 @@ void swc_reply_set_peer_rx_bufs(struct swc_conn *conn, __le16 rx_bufs, __le16 rx
 
 /* ------------------------------------------------------------------ attempts */
 
+/* End what the connection has. False: it has failed, and is not used any more. */
+static bool take_apart(struct swc_conn *conn)
+{
+	if (conn->resumable)
+		return swc_resume_suspend(conn);
+	swc_conn_quiesce(conn);
+	swc_conn_teardown(conn);
+	return true;
+}
+
 /*
- * Work item: a live connection has been dropped, or an attempt has failed, or an accepted peer has not
- * sent AUTH in time. The lower rank starts a new attempt; the other gets ready for the peer's next one.
+ * Work item: a live connection has been dropped, or may return to its path, or an attempt has failed or takes
+ * too long, or an accepted peer has not sent AUTH in time, or has not connected. The lower rank starts a new
+ * attempt; the other gets ready for the peer's next one, and asks for it.
  */
 void swc_reply_connect_work(struct work_struct *work)
 {
 	struct swc_conn *conn = container_of(work, struct swc_conn, connect_work.work);
-	bool lower = conn->me < conn->peer, again, dropped;
+	bool lower = conn->me < conn->peer, again = false, dropped = false;
 	const char *why;
 
 	spin_lock(&conn->lock);
 	why = conn->why;
-	dropped = conn->state == SWC_CONN_LIVE && test_bit(SWC_CONN_F_DROPPED, &conn->flags);
-	again = swc_conn_set_state(conn, SWC_CONN_CONNECTING, SWC_CONN_RESETTING);
+	if (conn->state == SWC_CONN_LIVE && test_bit(SWC_CONN_F_DROPPED, &conn->flags)) {
+		again = swc_resume_begin(conn);
+		dropped = !again;
+	} else if (conn->state != SWC_CONN_LIVE) {
+		again = swc_conn_set_state(conn, SWC_CONN_CONNECTING, SWC_CONN_RESETTING);
+	}
 	spin_unlock(&conn->lock);
 	if (dropped)
 		swc_conn_fail(conn, -ECONNRESET, "it has disconnected (%s)", why);
-	if (!again)
+	if (!again) {
+		swc_resume_ask(conn);
+		swc_resume_return(conn);
 		return;
-	swc_conn_quiesce(conn);
-	swc_conn_teardown(conn);
+	}
+	if (!take_apart(conn))
+		return;
 	spin_lock(&conn->lock);
 	again = swc_conn_set_state(conn, SWC_CONN_RESETTING, lower ? SWC_CONN_CONNECTING : SWC_CONN_IDLE);
+	if (again && !lower)
+		swc_resume_await(conn);
 	spin_unlock(&conn->lock);
 	if (again && lower)
-		conn->transport->connect(conn);
+		swc_resume_connect(conn);
 	else
 		wake_up_all(&conn->net->abort_wq);	/* no peer to notify of an abort */
 }
 
-/* Make the request of the lower rank's next attempt, conn->hello. */
+/*
+ * Make the request of the next attempt, conn->hello; of the higher rank, one that asks for the lower rank's
+ * next attempt.
+ */
 void swc_reply_hello(struct swc_conn *conn)
 {
 	struct swc_wire_hello *h = &conn->hello;
 
+	if (conn->me < conn->peer)
+		conn->attempt++;
 	*h = (struct swc_wire_hello){
 		.magic = cpu_to_le32(SWC_WIRE_MAGIC),
 		.version = cpu_to_le16(SWC_WIRE_VERSION),
@@ -62,7 +87,7 @@ void swc_reply_hello(struct swc_conn *conn)
 		.places = conn->net->places,
 		.src = cpu_to_le16(conn->me),
 		.dst = cpu_to_le16(conn->peer),
-		.attempt = cpu_to_le32(++conn->attempt),
+		.attempt = cpu_to_le32(conn->attempt),
 		.rx_bufs = cpu_to_le16(*conn->transport->rx_bufs),
 		.rx_buf_kib = cpu_to_le16(*conn->transport->rx_buf_kib),
 	};
@@ -85,7 +110,8 @@ bool swc_reply_accepted(struct swc_conn *conn, const void *data, u32 bytes)
 	u8 mac[SWC_WIRE_MAC];
 	int reason;
 
-	reason = swc_wire_accept_check(a, bytes);
+	/* The lower rank does not accept, it only connects. */
+	reason = conn->me < conn->peer ? swc_wire_accept_check(a, bytes) : SWC_WIRE_BAD;
 	if (!reason) {
 		swc_auth_accept(conn->net, &conn->hello, a, mac);
 		reason = swc_auth_equal(mac, a->mac) ? 0 : SWC_WIRE_DENIED;
@@ -96,7 +122,10 @@ bool swc_reply_accepted(struct swc_conn *conn, const void *data, u32 bytes)
 		return false;
 	}
 	conn->accept = *a;
-	swc_reply_set_peer_rx_bufs(conn, a->rx_bufs, a->rx_buf_kib);
+	if (!test_bit(SWC_CONN_F_STARTED, &conn->flags))
+		swc_reply_set_peer_rx_bufs(conn, a->rx_bufs, a->rx_buf_kib);
+	if (swc_resume_from(conn, le64_to_cpu(a->received)))
+		return false;
 	spin_lock(&conn->lock);
 	swc_conn_pend(conn, SWC_PEND_AUTH);
 	spin_unlock(&conn->lock);
@@ -154,7 +183,11 @@ bool swc_reply_refused(struct swc_conn *conn, const struct swc_wire_reject *r, u
 	reason = le16_to_cpu(r->reason);
 	if (!reason || reason >= SWC_WIRE_REASON_NR)
 		return false;
-	if (reason == SWC_WIRE_ENDED && is_authentic(conn, r))
+	swc_path_well(conn, READ_ONCE(conn->via));
+	/* The higher rank has only asked. One that has left in order may not need this connection. */
+	if (conn->me > conn->peer && (reason == SWC_WIRE_BUSY || (reason == SWC_WIRE_ENDED && !r->error)))
+		swc_conn_retry(conn, NULL, status);
+	else if (reason == SWC_WIRE_ENDED && is_authentic(conn, r))
 		peer_ended(conn, r);
 	else if (reason == SWC_WIRE_BAD && is_authentic(conn, r))
 		swc_conn_fail(conn, -EPROTO, "%s", reasons[reason]);

@@ -28,6 +28,44 @@ struct refusal {
 	struct swc_tombstone end;
 };
 
+/* The connection, if it exists: with a reference, or NULL. */
+static struct swc_conn *known_conn(struct swc_net *net, const struct swc_wire_hello *h)
+{
+	return swc_net_known_conn(net, le16_to_cpu(h->dst), le16_to_cpu(h->src), h->channel, h->path);
+}
+
+/* The rank that is asked for has left: has the peer received all that it sent before? */
+static bool is_done_with(struct swc_net *net, const struct swc_wire_hello *h)
+{
+	struct swc_conn *conn = known_conn(net, h);
+	bool unsent;
+
+	if (!conn)
+		return true;
+	spin_lock(&conn->lock);
+	unsent = swc_conn_has_unsent(conn);
+	spin_unlock(&conn->lock);
+	swc_conn_put(conn);
+	return !unsent;
+}
+
+/*
+ * The higher rank has lost a connection, and asks for the lower rank's next attempt. An old request does not
+ * count: it names an attempt before the one that is alive.
+ */
+static void lost_by_peer(struct swc_net *net, const struct swc_wire_hello *h)
+{
+	struct swc_conn *conn = known_conn(net, h);
+
+	if (!conn)
+		return;
+	spin_lock(&conn->lock);
+	if (conn->attempt == le32_to_cpu(h->attempt))
+		swc_resume_drop(conn, "it has lost the connection");
+	spin_unlock(&conn->lock);
+	swc_conn_put(conn);
+}
+
 /* The connection that is asked for; NULL: refused. */
 static struct swc_conn *find_conn(const struct swc_listener *l, const struct swc_wire_hello *h,
 				  struct swc_net *net, struct refusal *no)
@@ -57,7 +95,7 @@ static struct swc_conn *find_conn(const struct swc_listener *l, const struct swc
 			no->reason = SWC_WIRE_UNKNOWN;
 		return NULL;
 	}
-	if (test_bit(dst, net->left))
+	if (test_bit(dst, net->left) && is_done_with(net, h))
 		return NULL;
 	no->reason = SWC_WIRE_BAD;
 	if (swc_net_is_local(net, src) || h->path >= swc_net_npaths(net, params->rank_node[src]))
@@ -65,6 +103,10 @@ static struct swc_conn *find_conn(const struct swc_listener *l, const struct swc
 	if (swc_transport_get(swc_net_path(net, params->rank_node[src], h->path)->transport) != l->transport)
 		return NULL;
 	no->reason = SWC_WIRE_BUSY;
+	if (src > dst) {
+		lost_by_peer(net, h);
+		return NULL;
+	}
 	conn = swc_net_find_conn(net, dst, src, h->channel, h->path);
 	if (PTR_ERR(conn) == -EDQUOT)
 		no->reason = SWC_WIRE_QUOTA;
@@ -75,7 +117,8 @@ static struct swc_conn *find_conn(const struct swc_listener *l, const struct swc
  * Give the connection to the request if it waits for one. A request that is not newer than those before
  * may be a replay. A newer one can only come from the peer: it has given up the attempt that still waits
  * for its AUTH, or never began that, which then is a replay. In both cases that attempt ends, and the
- * peer's next request finds the connection idle.
+ * peer's next request finds the connection idle. So it is with a live connection that can be resumed: the
+ * peer has lost it.
  */
 static bool take(struct swc_conn *conn, const struct swc_wire_hello *h, void *request)
 {
@@ -89,10 +132,16 @@ static bool take(struct swc_conn *conn, const struct swc_wire_hello *h, void *re
 		taken = swc_conn_set_state(conn, SWC_CONN_IDLE, SWC_CONN_CONNECTING);
 	}
 	/* The connection owns the request: whoever closes the connection must find it. */
-	if (taken)
+	if (taken) {
+		cancel_delayed_work(&conn->connect_work);
 		conn->transport->adopt(conn, request);
-	else if (newer && conn->state == SWC_CONN_CONNECTING)
+	} else if (newer && conn->state == SWC_CONN_LIVE) {
+		/* Not to be asked for what it is about to do. */
+		conn->nfailed = 1;
+		swc_resume_drop(conn, "it has connected again");
+	} else if (newer && conn->state == SWC_CONN_CONNECTING) {
 		mod_delayed_work(swc_conn_wq(conn), &conn->connect_work, 0);
+	}
 	spin_unlock(&conn->lock);
 	return taken;
 }
@@ -173,10 +222,12 @@ void swc_request_accept(struct swc_conn *conn, const struct swc_wire_hello *hell
 		.version = cpu_to_le16(SWC_WIRE_VERSION),
 		.rx_bufs = cpu_to_le16(*conn->transport->rx_bufs),
 		.rx_buf_kib = cpu_to_le16(*conn->transport->rx_buf_kib),
+		.received = cpu_to_le64(swc_resume_received(conn)),
 	};
 	get_random_bytes(a->nonce, sizeof(a->nonce));
 	swc_auth_accept(conn->net, hello, a, a->mac);
-	swc_reply_set_peer_rx_bufs(conn, hello->rx_bufs, hello->rx_buf_kib);
+	if (!test_bit(SWC_CONN_F_STARTED, &conn->flags))
+		swc_reply_set_peer_rx_bufs(conn, hello->rx_bufs, hello->rx_buf_kib);
 }
 
 /*

@@ -34,7 +34,7 @@ void swc_conn_release(struct swc_net_seg *seg)
 		spin_lock(&conn->lock);
 		conn->transport->release(conn, seg);
 		/* Once the connection is being closed, nothing is sent any more. */
-		if (conn->state == SWC_CONN_LIVE || conn->state == SWC_CONN_CONNECTING)
+		if (conn->state < SWC_CONN_CLOSING)
 			pump = add_credit(conn);
 		spin_unlock(&conn->lock);
 		if (pump)
@@ -60,6 +60,15 @@ struct swc_net_seg *swc_conn_copy_unexpected(struct swc_net_seg *seg)
 	return copy;
 }
 
+static void count_received(struct swc_wire_msg msg)
+{
+	do {
+		swc_stat_add(SWC_STAT_BYTES_RECEIVED, msg.bytes);
+		if (msg.offset + msg.bytes == msg.total)
+			swc_stat_inc(SWC_STAT_MSGS_RECEIVED);
+	} while (swc_wire_next(&msg));
+}
+
 /**
  * swc_rx_data() - a segment has arrived
  * @seg: with its conn and span; its user returns it with swc_conn_release()
@@ -71,9 +80,7 @@ void swc_rx_data(struct swc_conn *conn, struct swc_net_seg *seg, const struct sw
 	seg->dst = conn->me;
 	seg->channel = conn->channel;
 	seg->msg = *msg;
-	swc_stat_add(SWC_STAT_BYTES_RECEIVED, msg->bytes);
-	if (msg->offset + msg->bytes == msg->total)
-		swc_stat_inc(SWC_STAT_MSGS_RECEIVED);
+	count_received(*msg);
 	kref_get(&conn->ref);
 	swc_net_ops->segment(conn->comm, seg);
 }
@@ -121,11 +128,27 @@ static int handle_auth(struct swc_conn *conn, const struct swc_wire_msg *msg)
 
 	if (test_bit(SWC_CONN_F_PROVEN, &conn->flags))
 		return -EPROTO;
-	swc_auth_proof(conn->net, &conn->hello, &conn->accept, mac);
+	swc_auth_proof(conn->net, &conn->hello, &conn->accept, msg->seq, mac);
 	if (!swc_auth_equal(mac, msg->payload))
+		return -EPROTO;
+	if (swc_resume_from(conn, msg->seq))
 		return -EPROTO;
 	swc_conn_go_live(conn);
 	return 0;
+}
+
+/* Sent behind the last message that could take one of the smaller receive buffers. */
+static int handle_grown(struct swc_conn *conn, const struct swc_wire_msg *msg)
+{
+	int ret = -EPROTO;
+
+	spin_lock(&conn->lock);
+	if (msg->bytes >= conn->peer_rx_buf_bytes) {
+		conn->peer_rx_buf_bytes = msg->bytes;
+		ret = 0;
+	}
+	spin_unlock(&conn->lock);
+	return ret;
 }
 
 static void handle_heartbeat(struct swc_conn *conn)
@@ -147,15 +170,14 @@ static void handle_fin(struct swc_conn *conn, const struct swc_wire_msg *msg)
 
 /**
  * swc_rx_parse() - parse a message, and take the credits that it returns
- * @data, @bytes: the whole message, or its header
- * @whole: the whole
- * @msg: filled in
+ * @h, @payload, @bytes, @msg: as for swc_wire_parse()
  *
  * Return: 0; -EPROTO if it is invalid, or the peer has not sent AUTH before it.
  */
-int swc_rx_parse(struct swc_conn *conn, const void *data, u32 bytes, struct swc_wire_msg *msg)
+int swc_rx_parse(struct swc_conn *conn, const struct swc_wire_header *h, const void *payload, u32 bytes,
+		 struct swc_wire_msg *msg)
 {
-	int ret = swc_wire_parse(data, bytes, msg);
+	int ret = swc_wire_parse(h, payload, bytes, msg);
 
 	if (!ret && !test_bit(SWC_CONN_F_PROVEN, &conn->flags) && msg->kind != SWC_WIRE_AUTH)
 		ret = -EPROTO;
@@ -181,6 +203,8 @@ int swc_rx_short(struct swc_conn *conn, const struct swc_wire_msg *msg)
 	case SWC_WIRE_HEARTBEAT:
 		handle_heartbeat(conn);
 		return 0;
+	case SWC_WIRE_GROWN:
+		return handle_grown(conn, msg);
 	case SWC_WIRE_AUTH:
 		return handle_auth(conn, msg);
 	case SWC_WIRE_ABORT:

@@ -16,10 +16,11 @@
 
 /**
  * swc_conn_send() - send a message
+ * @more: more follow, and swc_conn_flush() behind the last of them: small ones are to go together
  *
  * @send is returned by swc_net_ops.send_done. Process context, no locks held; does not wait for the peer.
  */
-void swc_conn_send(struct swc_conn *conn, struct swc_send *send)
+void swc_conn_send(struct swc_conn *conn, struct swc_send *send, bool more)
 {
 	bool closing;
 
@@ -30,10 +31,26 @@ void swc_conn_send(struct swc_conn *conn, struct swc_send *send)
 		conn->idle_s = 0;
 	if (!closing)
 		list_add_tail(&send->node, &conn->outq);
+	conn->corked = more;
 	spin_unlock(&conn->lock);
 	if (closing)
 		swc_net_ops->send_done(send, -ECONNABORTED, true);
-	else
+	else if (!more)
+		conn->transport->pump(conn, true);
+}
+
+/**
+ * swc_conn_flush() - send the messages that were given with @more
+ */
+void swc_conn_flush(struct swc_conn *conn)
+{
+	bool due;
+
+	spin_lock(&conn->lock);
+	due = conn->corked && conn->state < SWC_CONN_CLOSING;
+	conn->corked = false;
+	spin_unlock(&conn->lock);
+	if (due)
 		conn->transport->pump(conn, true);
 }
 
@@ -161,8 +178,10 @@ bool swc_tx_short(struct swc_conn *conn, struct swc_wire_header *h, struct swc_t
 		return false;
 	if (conn->pending & SWC_PEND_AUTH) {
 		conn->pending &= ~SWC_PEND_AUTH;
-		swc_tx_header(conn, h, SWC_WIRE_AUTH);
-		swc_auth_proof(conn->net, &conn->hello, &conn->accept, (u8 *)(h + 1));
+		/* It returns no credits: it may be lost for good, and is sent again by the next attempt. */
+		*h = (struct swc_wire_header){ .kind = SWC_WIRE_AUTH,
+					       .seq = cpu_to_le64(swc_resume_received(conn)) };
+		swc_auth_proof(conn->net, &conn->hello, &conn->accept, le64_to_cpu(h->seq), (u8 *)(h + 1));
 		payload = SWC_WIRE_MAC;
 	} else if (conn->pending & SWC_PEND_ABORT) {
 		conn->pending &= ~SWC_PEND_ABORT;
@@ -174,6 +193,10 @@ bool swc_tx_short(struct swc_conn *conn, struct swc_wire_header *h, struct swc_t
 		swc_tx_header(conn, h, SWC_WIRE_FIN);
 		h->seq = cpu_to_le64(conn->fin_seq);
 		made->is_fin = true;
+	} else if (conn->pending & SWC_PEND_GROWN) {
+		conn->pending &= ~SWC_PEND_GROWN;
+		swc_tx_header(conn, h, SWC_WIRE_GROWN);
+		h->bytes = cpu_to_le32(conn->grown_bytes);
 	} else if (conn->pending & SWC_PEND_HEARTBEAT) {
 		conn->pending &= ~SWC_PEND_HEARTBEAT;
 		swc_tx_header(conn, h, SWC_WIRE_HEARTBEAT);
@@ -198,21 +221,63 @@ bool swc_tx_short(struct swc_conn *conn, struct swc_wire_header *h, struct swc_t
 
 /* ------------------------------------------------------------------ messages; conn->lock is held */
 
+/*
+ * The policy holds a message back: swc_net_pump() is to have the connection look again. The caller asks the
+ * policy once more: an operation that ends either does so before, and the policy knows it, or finds the
+ * connection here.
+ */
+static void stall(struct swc_conn *conn)
+{
+	struct swc_net *net = conn->net;
+
+	lockdep_assert_held(&conn->lock);
+	/* What is closed is not added behind its removal. */
+	if (conn->state != SWC_CONN_LIVE)
+		return;
+	spin_lock(&net->list_lock);
+	if (list_empty(&conn->stalled))
+		list_add_tail(&conn->stalled, &net->stalled);
+	spin_unlock(&net->list_lock);
+}
+
+static bool has_credit(const struct swc_conn *conn, const struct swc_send *send)
+{
+	return conn->credits >= swc_policy_credits(conn->net->params.window, send, conn->peer_rx_bufs);
+}
+
 /* May a segment of the message take one of the peer's receive buffers? */
 bool swc_tx_has_credit(struct swc_conn *conn, const struct swc_send *send)
 {
-	if (conn->credits >= swc_policy_credits(conn->net->params.window, send, conn->peer_rx_bufs))
+	if (has_credit(conn, send))
+		return true;
+	stall(conn);
+	if (has_credit(conn, send))
 		return true;
 	swc_stat_inc(SWC_STAT_CREDIT_STALLS);
 	return false;
 }
 
+/* The next rendezvous to offer a chunk of, with so many that are free; NULL: none. */
+struct swc_rndv *swc_tx_next_rndv(struct swc_conn *conn, u32 nfree)
+{
+	const struct swc_net_window *window = conn->net->params.window;
+	struct swc_rndv *rndv = swc_policy_rndv(window, &conn->rndvs, nfree), *other;
+
+	list_for_each_entry(other, &conn->rndvs, node) {
+		if (rndv)
+			break;
+		if (other->offered == other->bytes)
+			continue;
+		stall(conn);
+		return swc_policy_rndv(window, &conn->rndvs, nfree);
+	}
+	return rndv;
+}
+
 /* Bytes of the next segment, at most: as many as a receive buffer has room for. */
 u32 swc_tx_segment_bytes(const struct swc_conn *conn, const struct swc_send *send)
 {
-	u32 room = round_down(conn->peer_rx_buf_bytes - sizeof(struct swc_wire_header), 64);
-
-	return min_t(u64, send->bytes - send->posted, room);
+	return min_t(u64, send->bytes - send->posted, conn->peer_rx_buf_bytes);
 }
 
 /*
@@ -252,6 +317,77 @@ void swc_tx_copy_span(void *to, const struct swc_span *span, u32 bytes)
 		at += len;
 		e++;
 	}
+}
+
+/* ------------------------------------------------------------------ several messages; conn->lock is held */
+
+/* May @b follow @a in one segment? Of one step, so that it does not depend on what waits here. */
+static bool follows(const struct swc_send *a, const struct swc_send *b)
+{
+	return b->task == a->task && b->step == a->step && b->ordinal == a->ordinal + 1;
+}
+
+/**
+ * swc_tx_count_several() - how many messages can go in one segment?
+ * @send: the first; nothing of it has been sent
+ * @room: for their bytes, and for their sizes
+ *
+ * Return: at least 1.
+ */
+u32 swc_tx_count_several(const struct swc_conn *conn, const struct swc_send *send, u32 room)
+{
+	u64 bytes = send->bytes + sizeof(__le32);
+	const struct swc_send *next = send;
+	u32 n = 1;
+
+	lockdep_assert_held(&conn->lock);
+	room = min(room, conn->peer_rx_buf_bytes);
+	if (send->sig->partitioned)
+		return n;
+	while (!list_is_last(&send->node, &conn->outq)) {
+		next = list_next_entry(send, node);
+		bytes += next->bytes + sizeof(__le32);
+		if (!follows(send, next) || bytes > room)
+			break;
+		send = next;
+		n++;
+	}
+	return n;
+}
+
+/**
+ * swc_tx_several() - make a segment of the first @n messages from @send on
+ * @h: where; there is room
+ * @done: the messages: their memory is free
+ *
+ * Return: its bytes, header included.
+ */
+u32 swc_tx_several(struct swc_conn *conn, struct swc_wire_header *h, struct swc_send *send, u32 n,
+		   struct list_head *done)
+{
+	struct swc_send *first = send, *next;
+	void *at = h + 1, *sizes;
+	u32 i, total = 0;
+	__le32 size;
+
+	for (i = 0; i < n; i++, first = list_next_entry(first, node))
+		total += first->bytes;
+	begin(conn, h, SWC_WIRE_DATA, send->seq, send->sig, send->ordinal, total);
+	h->flags |= SWC_WIRE_SEVERAL;
+	h->offset = cpu_to_le64(n);
+	h->bytes = cpu_to_le32(total + n * sizeof(size));
+	sizes = at + total;
+	for (i = 0; i < n; i++, send = next) {
+		next = list_next_entry(send, node);
+		if (send->bytes)
+			swc_tx_copy_span(at, &send->span, send->bytes);
+		at += send->bytes;
+		size = cpu_to_le32(send->bytes);
+		memcpy(sizes + i * sizeof(size), &size, sizeof(size));
+		send->posted = send->bytes;
+		swc_tx_sent(conn, send, done);
+	}
+	return sizeof(*h) + total + n * sizeof(size);
 }
 
 /* ------------------------------------------------------------------ around a pump */

@@ -1,10 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Watching over the connections of a net: probing silent peers while operations wait, and telling why one
- * does not answer. All of it goes through the list of connections under the xarray's lock, and does not
- * sleep.
+ * Watching over the connections of a net: probing silent peers, and those that do not connect, while
+ * operations wait, and telling why one does not answer. All of that goes through the list of connections
+ * under the xarray's lock. Nothing here sleeps.
  */
 #include "net/conn.h"
+
+/* The higher rank asks a peer that has not connected after so long; then less and less often. */
+#define ASK_S		2
+#define ASK_MOST	5	/* doubled so often */
+/* So many of them at a time. */
+#define ASKS_MOST	32
+
+/*
+ * The lower rank connects, unless its communicator was aborted before: it knows nobody to tell that.
+ * conn->lock is held.
+ */
+static void ask(struct swc_conn *conn, u32 *nasked)
+{
+	if (!swc_resume_may_ask(conn)) {
+		conn->silent_s = 0;
+		return;
+	}
+	if (++conn->silent_s < ASK_S << conn->nfailed || *nasked == ASKS_MOST)
+		return;
+	conn->silent_s = 0;
+	conn->nfailed = min_t(u32, conn->nfailed + 1, ASK_MOST);
+	++*nasked;
+	queue_delayed_work(swc_conn_wq(conn), &conn->connect_work, 0);
+}
 
 /*
  * What to send to a peer that nothing has been sent to for a while: its kernel or device must acknowledge
@@ -16,6 +40,9 @@ static u32 probe(struct swc_conn *conn)
 	bool may_probe = conn->transport->watch(conn);
 	u32 pending = 0;
 
+	/* Tried again now and then, and taken back. */
+	if (active && conn->resumable && conn->me < conn->peer && swc_path_is_due(conn))
+		queue_delayed_work(swc_conn_wq(conn), &conn->connect_work, 0);
 	conn->idle_s = active && conn->nsent == conn->seen ? conn->idle_s + 1 : 0;
 	conn->seen = conn->nsent;
 	if (!conn->idle_s || !may_probe)
@@ -32,6 +59,7 @@ void swc_watch_work(struct work_struct *work)
 {
 	struct swc_net *net = container_of(work, struct swc_net, watch_work.work);
 	struct swc_conn *conn;
+	u32 nasked = 0;
 
 	if (swc_net_oldest(net) == U64_MAX)
 		return;
@@ -41,6 +69,7 @@ void swc_watch_work(struct work_struct *work)
 
 		spin_lock(&conn->lock);
 		pending = probe(conn);
+		ask(conn, &nasked);
 		swc_conn_pend(conn, pending);
 		spin_unlock(&conn->lock);
 		if (pending)
@@ -59,13 +88,14 @@ void swc_net_watch(struct swc_net *net)
 /* An operation has ended: messages that waited for that may be sent. Does not sleep. */
 void swc_net_pump(struct swc_net *net)
 {
-	struct swc_conn *conn;
+	struct swc_conn *conn, *next;
 
-	xa_lock(&net->conns);
-	list_for_each_entry(conn, &net->all, node)
-		if (!list_empty_careful(&conn->outq) || !list_empty_careful(&conn->rndvs))
-			swc_conn_pump_later(conn);
-	xa_unlock(&net->conns);
+	spin_lock(&net->list_lock);
+	list_for_each_entry_safe(conn, next, &net->stalled, stalled) {
+		list_del_init(&conn->stalled);
+		swc_conn_pump_later(conn);
+	}
+	spin_unlock(&net->list_lock);
 }
 
 /* Have a peer report its progress, if there is a live connection. Does not sleep. */

@@ -2,9 +2,12 @@
 /*
  * The memory of a connection: pages of its send queue entries, and receive buffers. Allocated with the
  * first queue pair and freed with the connection, because segments may be in use after the queue pair is
- * gone.
+ * gone. A new connection has few pages and small buffers. Pages are added one by one. Receive buffers are
+ * replaced all by larger ones, each when it is posted next; receives are consumed in the order in which they
+ * were posted, so when the last small one has been consumed, the peer may send larger segments (GROWN).
  */
 #include <linux/module.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "rdma/rdma.h"
@@ -15,7 +18,11 @@ MODULE_PARM_DESC(rdma_rx_bufs, "receive buffers per connection, 4 to 1024 (defau
 
 unsigned int rx_buf_kib_param = 32;
 module_param_named(rdma_rx_buf_kib, rx_buf_kib_param, uint, 0444);
-MODULE_PARM_DESC(rdma_rx_buf_kib, "size of a receive buffer in KiB, 4 to 1024 (default 32)");
+MODULE_PARM_DESC(rdma_rx_buf_kib, "the most payload of a receive buffer in KiB, 4 to 1024 (default 32)");
+
+const unsigned int swc_rx_buf_kib_small = SWC_RX_BUF_SMALL >> 10;
+
+#define HEADER_BYTES	ALIGN(SWC_HEADER, SMP_CACHE_BYTES)
 
 int swc_buffers_check_parameters(void)
 {
@@ -26,14 +33,31 @@ int swc_buffers_check_parameters(void)
 
 /* ------------------------------------------------------------------ allocation */
 
-/* Memory of a connection, but for what the device's driver allocates for its queue pair. */
+/* Memory that a receive buffer of so many bytes takes. */
+static u32 rx_buf_memory(u32 bytes)
+{
+	return PAGE_SIZE << get_order(bytes);
+}
+
+/* Memory of a new connection, but for what the device's driver allocates for its queue pair. */
 u32 swc_buffers_bytes(void)
 {
 	u32 nrx_bufs = rx_bufs_param + SWC_WIRE_SPARE;
 
-	return sizeof(struct swc_rdma_conn) + SWC_SQ_DEPTH * (sizeof(struct swc_sq_entry) + PAGE_SIZE) +
-	       nrx_bufs * (sizeof(struct swc_rx_buf) + sizeof(struct swc_extent) +
-			   (PAGE_SIZE << get_order(rx_buf_kib_param << 10)));
+	return sizeof(struct swc_rdma_conn) + SWC_SQ_DEPTH * sizeof(struct swc_sq_entry) +
+	       SWC_SQ_PAGES * PAGE_SIZE +
+	       nrx_bufs * (sizeof(struct swc_rx_buf) + sizeof(struct swc_extent) + HEADER_BYTES +
+			   rx_buf_memory(SWC_RX_BUF_SMALL));
+}
+
+static void *alloc_rx_buf(u32 bytes, gfp_t flags)
+{
+	return (void *)__get_free_pages(GFP_KERNEL_ACCOUNT | __GFP_NOWARN | flags, get_order(bytes));
+}
+
+static void free_rx_buf(void *data, u32 bytes)
+{
+	free_pages((unsigned long)data, get_order(bytes));
 }
 
 static int alloc_rx_bufs(struct swc_rdma_conn *conn)
@@ -44,21 +68,23 @@ static int alloc_rx_bufs(struct swc_rdma_conn *conn)
 	conn->rx_buf_bytes = rx_buf_kib_param << 10;
 	conn->nrx_bufs = rx_bufs_param + SWC_WIRE_SPARE;
 	conn->rx_buf = kvcalloc(conn->nrx_bufs, sizeof(*conn->rx_buf), GFP_KERNEL_ACCOUNT);
+	conn->rx_header = kcalloc(conn->nrx_bufs, HEADER_BYTES, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
 	conn->rx_region = r;
-	if (!conn->rx_buf || !r)
+	if (!conn->rx_buf || !conn->rx_header || !r)
 		return -ENOMEM;
 	r->nextents = conn->nrx_bufs;
 	r->extents = kvcalloc(conn->nrx_bufs + 1, sizeof(*r->extents), GFP_KERNEL_ACCOUNT);
 	if (!r->extents)
 		return -ENOMEM;
 	for (i = 0; i < conn->nrx_bufs; i++) {
-		void *data = (void *)__get_free_pages(GFP_KERNEL_ACCOUNT | __GFP_NOWARN,
-						      get_order(conn->rx_buf_bytes));
+		void *data = alloc_rx_buf(SWC_RX_BUF_SMALL, 0);
 
 		if (!data)
 			return -ENOMEM;
 		conn->rx_buf[i].data = data;
+		conn->rx_buf[i].header = conn->rx_header + i * HEADER_BYTES;
+		conn->rx_buf[i].bytes = SWC_RX_BUF_SMALL;
 		conn->rx_buf[i].seg.conn = &conn->base;
 		r->extents[i].kaddr = data;
 		r->extents[i].offset = (u64)i * conn->rx_buf_bytes;
@@ -76,11 +102,14 @@ static int alloc_entries(struct swc_rdma_conn *conn)
 	sq->entry = kvcalloc(SWC_SQ_DEPTH, sizeof(*sq->entry), GFP_KERNEL_ACCOUNT);
 	if (!sq->entry)
 		return -ENOMEM;
-	for (i = 0; i < SWC_SQ_DEPTH; i++) {
+	for (i = 0; i < SWC_SQ_DEPTH; i++)
 		sq->entry[i].conn = conn;
-		sq->entry[i].page = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
-		if (!sq->entry[i].page)
+	for (sq->npages = 0; sq->npages < SWC_SQ_PAGES; sq->npages++) {
+		void *data = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+
+		if (!data)
 			return -ENOMEM;
+		sq->page[sq->npages] = (struct swc_sq_page){ .data = data };
 	}
 	return 0;
 }
@@ -101,66 +130,177 @@ void swc_buffers_free(struct swc_rdma_conn *conn)
 {
 	u32 i;
 
-	for (i = 0; conn->rx_buf && i < conn->nrx_bufs; i++)
-		free_pages((unsigned long)conn->rx_buf[i].data, get_order(conn->rx_buf_bytes));
+	for (i = 0; conn->rx_buf && i < conn->nrx_bufs; i++) {
+		free_rx_buf(conn->rx_buf[i].data, conn->rx_buf[i].bytes);
+		free_rx_buf(conn->rx_buf[i].larger, conn->rx_buf_bytes);
+	}
 	kvfree(conn->rx_buf);
 	conn->rx_buf = NULL;
+	kfree(conn->rx_header);
+	conn->rx_header = NULL;
 	if (conn->rx_region)
 		kvfree(conn->rx_region->extents);
 	kfree(conn->rx_region);
 	conn->rx_region = NULL;
-	for (i = 0; conn->sq.entry && i < SWC_SQ_DEPTH; i++)
-		free_page((unsigned long)conn->sq.entry[i].page);
+	/* All are there: the queue is empty. */
+	while (conn->sq.npages)
+		free_page((unsigned long)conn->sq.page[--conn->sq.npages].data);
 	kvfree(conn->sq.entry);
 	conn->sq.entry = NULL;
 }
 
 /* ------------------------------------------------------------------ mapping */
 
-/*
- * Map all for the device; on error swc_buffers_unmap() unmaps what was mapped. DMA address 0 means not
- * mapped: it is no address of a buffer, with rxe neither.
- */
+/* DMA address 0 means not mapped: it is no address of a buffer, with rxe neither. */
+static int map(struct swc_rdma_conn *conn, void *data, u32 bytes, enum dma_data_direction dir, u64 *dma)
+{
+	*dma = ib_dma_map_single(conn->dev->ib, data, bytes, dir);
+	if (!ib_dma_mapping_error(conn->dev->ib, *dma))
+		return 0;
+	*dma = 0;
+	return -ENOMEM;
+}
+
+static void unmap(struct swc_rdma_conn *conn, u64 *dma, u32 bytes, enum dma_data_direction dir)
+{
+	if (*dma)
+		ib_dma_unmap_single(conn->dev->ib, *dma, bytes, dir);
+	*dma = 0;
+}
+
+/* Map all for the device; on error swc_buffers_unmap() unmaps what was mapped. */
 int swc_buffers_map(struct swc_rdma_conn *conn)
 {
-	struct ib_device *ib = conn->dev->ib;
+	struct swc_sq *sq = &conn->sq;
+	int ret;
 	u32 i;
 
-	for (i = 0; i < SWC_SQ_DEPTH; i++) {
-		u64 dma = ib_dma_map_single(ib, conn->sq.entry[i].page, SWC_ENTRY_BYTES, DMA_TO_DEVICE);
+	ret = map(conn, conn->rx_header, conn->nrx_bufs * HEADER_BYTES, DMA_FROM_DEVICE,
+		  &conn->rx_header_dma);
+	for (i = 0; i < sq->npages && !ret; i++)
+		ret = map(conn, sq->page[i].data, SWC_ENTRY_BYTES, DMA_TO_DEVICE, &sq->page[i].dma);
+	for (i = 0; i < conn->nrx_bufs && !ret; i++) {
+		struct swc_rx_buf *rx_buf = &conn->rx_buf[i];
 
-		if (ib_dma_mapping_error(ib, dma))
-			return -ENOMEM;
-		conn->sq.entry[i].page_dma = dma;
+		rx_buf->header_dma = conn->rx_header_dma + i * HEADER_BYTES;
+		ret = map(conn, rx_buf->data, rx_buf->bytes, DMA_FROM_DEVICE, &rx_buf->dma);
 	}
-	for (i = 0; i < conn->nrx_bufs; i++) {
-		u64 dma = ib_dma_map_single(ib, conn->rx_buf[i].data, conn->rx_buf_bytes, DMA_FROM_DEVICE);
-
-		if (ib_dma_mapping_error(ib, dma))
-			return -ENOMEM;
-		conn->rx_buf[i].dma = dma;
-	}
-	return 0;
+	return ret;
 }
 
 /* The queue pair is drained. */
 void swc_buffers_unmap(struct swc_rdma_conn *conn)
 {
-	struct ib_device *ib = conn->dev->ib;
+	struct swc_sq *sq = &conn->sq;
 	u32 i;
 
-	if (!conn->sq.entry)
+	if (!sq->entry)
 		return;
-	for (i = 0; i < SWC_SQ_DEPTH; i++) {
-		struct swc_sq_entry *entry = &conn->sq.entry[i];
-
-		if (entry->page_dma)
-			ib_dma_unmap_single(ib, entry->page_dma, SWC_ENTRY_BYTES, DMA_TO_DEVICE);
-		entry->page_dma = 0;
-	}
+	for (i = 0; i < SWC_SQ_DEPTH; i++)
+		unmap(conn, &sq->entry[i].page.dma, SWC_ENTRY_BYTES, DMA_TO_DEVICE);
+	for (i = 0; i < sq->npages; i++)
+		unmap(conn, &sq->page[i].dma, SWC_ENTRY_BYTES, DMA_TO_DEVICE);
+	unmap(conn, &conn->rx_header_dma, conn->nrx_bufs * HEADER_BYTES, DMA_FROM_DEVICE);
 	for (i = 0; i < conn->nrx_bufs; i++) {
-		if (conn->rx_buf[i].dma)
-			ib_dma_unmap_single(ib, conn->rx_buf[i].dma, conn->rx_buf_bytes, DMA_FROM_DEVICE);
-		conn->rx_buf[i].dma = 0;
+		struct swc_rx_buf *rx_buf = &conn->rx_buf[i];
+
+		unmap(conn, &rx_buf->dma, rx_buf->bytes, DMA_FROM_DEVICE);
+		unmap(conn, &rx_buf->larger_dma, conn->rx_buf_bytes, DMA_FROM_DEVICE);
 	}
+}
+
+/* ------------------------------------------------------------------ growing */
+
+/* One more page for the send queue: -ENOMEM, -EDQUOT. conn->base.lock is held. */
+int swc_buffers_add_page(struct swc_rdma_conn *conn)
+{
+	struct mem_cgroup *before = set_active_memcg(conn->base.net->memcg);
+	struct swc_sq_page page = {};
+	int ret = swc_conn_charge_more(&conn->base, PAGE_SIZE);
+
+	if (!ret) {
+		page.data = (void *)get_zeroed_page(GFP_NOWAIT | __GFP_NOWARN | __GFP_ACCOUNT);
+		ret = page.data ? map(conn, page.data, SWC_ENTRY_BYTES, DMA_TO_DEVICE, &page.dma) : -ENOMEM;
+		if (ret) {
+			free_page((unsigned long)page.data);
+			swc_conn_uncharge(&conn->base, PAGE_SIZE);
+		}
+	}
+	set_active_memcg(before);
+	if (!ret)
+		conn->sq.page[conn->sq.npages++] = page;
+	return ret;
+}
+
+/* The larger buffers, mapped; or none of them, and false. */
+static bool alloc_larger(struct swc_rdma_conn *conn)
+{
+	struct mem_cgroup *before = set_active_memcg(conn->base.net->memcg);
+	struct swc_rx_buf *rx_buf = conn->rx_buf, *end = rx_buf + conn->nrx_bufs;
+	int ret = 0;
+
+	/* Smaller ones do: nobody is killed for these. */
+	for (; rx_buf < end && !ret; rx_buf++) {
+		rx_buf->larger = alloc_rx_buf(conn->rx_buf_bytes, __GFP_NORETRY);
+		ret = rx_buf->larger ? map(conn, rx_buf->larger, conn->rx_buf_bytes, DMA_FROM_DEVICE,
+					   &rx_buf->larger_dma) : -ENOMEM;
+	}
+	for (rx_buf = conn->rx_buf; rx_buf < end && ret; rx_buf++) {
+		unmap(conn, &rx_buf->larger_dma, conn->rx_buf_bytes, DMA_FROM_DEVICE);
+		free_rx_buf(rx_buf->larger, conn->rx_buf_bytes);
+		rx_buf->larger = NULL;
+	}
+	set_active_memcg(before);
+	return !ret;
+}
+
+/**
+ * swc_buffers_enlarge() - begin to replace the receive buffers by larger ones
+ *
+ * In completion handlers, one at a time; may sleep. Without memory all stays as it is.
+ */
+void swc_buffers_enlarge(struct swc_rdma_conn *conn)
+{
+	u32 more = conn->nrx_bufs * (rx_buf_memory(conn->rx_buf_bytes) - rx_buf_memory(SWC_RX_BUF_SMALL));
+	bool charged;
+
+	if (conn->base.grown_bytes)
+		return;
+	spin_lock(&conn->base.lock);
+	charged = !swc_conn_charge_more(&conn->base, more);
+	spin_unlock(&conn->base.lock);
+	if (!charged)
+		return;
+	if (!alloc_larger(conn)) {
+		spin_lock(&conn->base.lock);
+		swc_conn_uncharge(&conn->base, more);
+		spin_unlock(&conn->base.lock);
+		return;
+	}
+	spin_lock(&conn->base.lock);
+	conn->base.grown_bytes = conn->rx_buf_bytes;
+	conn->nsmall = conn->nrx_bufs;
+	spin_unlock(&conn->base.lock);
+}
+
+/* The buffer, which is not posted, becomes a larger one if that is due. conn->base.lock is held. */
+void swc_buffers_replace(struct swc_rdma_conn *conn, struct swc_rx_buf *rx_buf)
+{
+	u32 i = rx_buf - conn->rx_buf;
+
+	lockdep_assert_held(&conn->base.lock);
+	if (!conn->nsmall || !rx_buf->larger)
+		return;
+	unmap(conn, &rx_buf->dma, rx_buf->bytes, DMA_FROM_DEVICE);
+	free_rx_buf(rx_buf->data, rx_buf->bytes);
+	rx_buf->data = rx_buf->larger;
+	rx_buf->dma = rx_buf->larger_dma;
+	rx_buf->bytes = conn->rx_buf_bytes;
+	rx_buf->larger = NULL;
+	rx_buf->larger_dma = 0;
+	conn->rx_region->extents[i].kaddr = rx_buf->data;
+	if (--conn->nsmall)
+		return;
+	swc_conn_pend(&conn->base, SWC_PEND_GROWN);
+	swc_conn_pump_later(&conn->base);
 }

@@ -24,9 +24,9 @@ static int create_qp(struct swc_rdma_conn *conn, struct ib_device *ib)
 	init.cap.max_send_wr = SWC_SQ_DEPTH + 1;
 	init.cap.max_recv_wr = conn->nrx_bufs + 1;
 	init.cap.max_send_sge = min_t(u32, SWC_MAX_SGE, ib->attrs.max_send_sge);
-	init.cap.max_recv_sge = 1;
+	init.cap.max_recv_sge = SWC_RX_SGE;
 	conn->sq.nsge = init.cap.max_send_sge;
-	if (conn->sq.nsge < 2)
+	if (conn->sq.nsge < 2 || ib->attrs.max_recv_sge < SWC_RX_SGE)
 		return -EOPNOTSUPP;
 	/*
 	 * Its own, not one of ib_cq_pool_get(): completions run steps of operations, and connections that
@@ -102,11 +102,26 @@ static void unmap(struct swc_rdma_conn *conn)
 	swc_buffers_unmap(conn);
 }
 
+/*
+ * End a queue pair whose attempt to connect has failed. Nothing that others wait for was given to it, and it
+ * may be one that completes nothing, so that draining would wait for ever: rxe stops receiving where it has
+ * no memory for the answer.
+ */
+static void drop_qp(struct swc_rdma_conn *conn)
+{
+	swc_rndv_teardown(conn);
+	rdma_destroy_qp(conn->id);
+	/* Waits for the handler of completions, which may still look at receive buffers. */
+	ib_free_cq(conn->cq);
+	conn->cq = NULL;
+}
+
 /* Transport operation. */
 void swc_qp_quiesce(struct swc_conn *base)
 {
 	struct swc_rdma_conn *conn = swc_rdma_conn(base);
 	struct rdma_cm_id *id = conn->id;
+	bool drain = id && id->qp && test_bit(SWC_CONN_F_PROVEN, &base->flags);
 
 	if (!id)
 		return;
@@ -114,13 +129,15 @@ void swc_qp_quiesce(struct swc_conn *base)
 	rdma_lock_handler(id);
 	id->context = NULL;
 	rdma_unlock_handler(id);
-	if (id->qp) {
+	if (id->qp)
 		rdma_disconnect(id);
+	if (drain)
 		ib_drain_qp(id->qp);
-	}
+	else if (id->qp)
+		drop_qp(conn);
 	if (conn->dev)
 		unmap(conn);
-	if (id->qp)
+	if (drain)
 		swc_rndv_teardown(conn);
 }
 

@@ -33,10 +33,14 @@
 #define SWC_SQ_DEPTH	32	/* send queue entries per connection, a power of two */
 #define SWC_SIGNAL	8	/* one request in so many is signaled at least */
 #define SWC_MAX_SGE	16
+#define SWC_RX_SGE	2	/* of a receive: header, payload */
 /* Mapped for a device as one piece, at most: what every device and every bounce buffer takes. */
 #define SWC_MAP_BYTES	max(64ul << 10, PAGE_SIZE)
 /* The page of a send queue entry: a header and the payload of a small message. */
 #define SWC_ENTRY_BYTES	4096
+#define SWC_SQ_PAGES	8	/* of a new connection */
+/* A receive buffer of a new connection. */
+#define SWC_RX_BUF_SMALL	SWC_WIRE_MIN_RX_BUF
 #define SWC_HEADER	sizeof(struct swc_wire_header)
 #define SWC_INLINE_BYTES	(SWC_ENTRY_BYTES - SWC_HEADER)
 
@@ -63,77 +67,93 @@ struct swc_rdma_listener {
 	struct rdma_cm_id *id6;
 };
 
+/* A page for a message, mapped at @dma. */
+struct swc_sq_page {
+	void *data;
+	u64 dma;
+};
+
 /**
  * struct swc_sq_entry - one work request in the send queue
  * @cqe: its completion
  * @conn: connection
- * @page: header and small payload, mapped at @page_dma
+ * @page: header and small payload; taken by swc_sq_next(), given back when the request completes
  * @sge: scatter list
  * @first_mapped, @nmapped: entries of @sge that were mapped for this request
  * @send: message that is free when this completes, or NULL
- * @chunk: chunk that the peer cannot reach any more when this completes, or NULL
  * @is_abort: this is the ABORT
  */
 struct swc_sq_entry {
 	struct ib_cqe cqe;
 	struct swc_rdma_conn *conn;
-	void *page;
-	u64 page_dma;
+	struct swc_sq_page page;
 	struct ib_sge sge[SWC_MAX_SGE];
 	u32 first_mapped;
 	u32 nmapped;
 	struct swc_send *send;
-	struct swc_chunk *chunk;
 	bool is_abort;
 };
 
 /**
  * struct swc_sq - the send queue of a connection; sq.c changes it, but for @tail, which tx.c advances
  * @entry: SWC_SQ_DEPTH entries
+ * @page, @npages: pages that no entry has
  * @nsge: usable scatter list entries of each
  * @head, @tail: entries posted and completed, free-running
  * @unsignaled: entries posted since the last signaled one
  * @error: posting failed: the connection is unusable
  * @probe_head: @head behind the last probe, until that completes; then not above @tail
+ * @chain: request that is posted together with the next one, or NULL
  * @map_failing_s: 1 + seconds since memory could first not be mapped for the device; 0: it can be
  * @map_failed: it could not when posting was tried last
  */
 struct swc_sq {
 	struct swc_sq_entry *entry;
+	struct swc_sq_page page[SWC_SQ_DEPTH];
+	u32 npages;
 	u32 nsge;
 	u32 head;
 	u32 tail;
 	u32 unsignaled;
 	int error;
 	u32 probe_head;
+	struct ib_send_wr *chain;
 	u32 map_failing_s;
 	bool map_failed;
 };
 
-/* A receive buffer: memory that one receive puts a message into. */
+/**
+ * struct swc_rx_buf - a receive buffer: memory that one receive puts a message into
+ * @cqe: its completion
+ * @header, @header_dma: for the header of the message
+ * @data, @dma, @bytes: for its payload
+ * @larger, @larger_dma: what takes its place when the buffer is posted next, or NULL
+ * @seg: the segment in it
+ */
 struct swc_rx_buf {
 	struct ib_cqe cqe;
+	struct swc_wire_header *header;
+	u64 header_dma;
 	void *data;
 	u64 dma;
+	u32 bytes;
+	void *larger;
+	u64 larger_dma;
 	struct swc_net_seg seg;
 };
 
-enum swc_chunk_state { SWC_CHUNK_FREE, SWC_CHUNK_OFFERED, SWC_CHUNK_WRITTEN, SWC_CHUNK_INVALIDATING };
-
 /**
  * struct swc_chunk - a piece of a rendezvous, behind one memory region; rndv.c
- * @state: enum swc_chunk_state
+ * @rndv: rendezvous; NULL: the chunk is free
  * @mr: fast registration, unless free
  * @sg, @nents: its pages, mapped for the device
- * @rndv: rendezvous
  * @bytes: length
  */
 struct swc_chunk {
-	int state;
+	struct swc_rndv *rndv;
 	struct ib_mr *mr;
 	struct scatterlist *sg;
 	int nents;
-	struct swc_rndv *rndv;
 	u32 bytes;
 };
 
@@ -143,8 +163,12 @@ struct swc_chunk {
  * @dev, @dev_node: device
  * @id, @cq, @pd: the queue pair and what it needs
  * @sq: send queue; this and what follows is guarded by @base.lock
- * @nrx_bufs, @rx_buf_bytes, @rx_buf: receive buffers, SWC_WIRE_SPARE of them beyond the peer's credits
- * @rx_region: the same as a region, for swc_reduce_copy()
+ * @nrx_bufs, @rx_buf: receive buffers, SWC_WIRE_SPARE of them beyond the peer's credits
+ * @rx_buf_bytes: the most payload that one has room for
+ * @nfull: segments that filled a small one
+ * @nsmall: receive buffers to be replaced by larger ones; 0: that has not begun, or is done
+ * @rx_header, @rx_header_dma: the headers of all, mapped as one; each in a cache line of its own
+ * @rx_region: the same as a region, for swc_reduce_copy(); each has room for @rx_buf_bytes there
  * @chunk: of rendezvous, by number
  * @chunk_pages: pages of a chunk, at most
  */
@@ -159,7 +183,11 @@ struct swc_rdma_conn {
 	struct swc_sq sq;
 	u32 nrx_bufs;
 	u32 rx_buf_bytes;
+	u32 nfull;
+	u32 nsmall;
 	struct swc_rx_buf *rx_buf;
+	void *rx_header;
+	u64 rx_header_dma;
 	struct swc_region *rx_region;
 	struct swc_chunk chunk[SWC_WIRE_CHUNKS];
 	u32 chunk_pages;
@@ -173,8 +201,12 @@ static inline struct swc_rdma_conn *swc_rdma_conn(struct swc_conn *conn)
 /* buffers.c */
 extern unsigned int rx_bufs_param;
 extern unsigned int rx_buf_kib_param;
+extern const unsigned int swc_rx_buf_kib_small;
 int swc_buffers_check_parameters(void);
 u32 swc_buffers_bytes(void);
+void swc_buffers_enlarge(struct swc_rdma_conn *conn);
+void swc_buffers_replace(struct swc_rdma_conn *conn, struct swc_rx_buf *rx_buf);
+int swc_buffers_add_page(struct swc_rdma_conn *conn);
 int swc_buffers_alloc(struct swc_rdma_conn *conn);
 void swc_buffers_free(struct swc_rdma_conn *conn);
 int swc_buffers_map(struct swc_rdma_conn *conn);
@@ -184,18 +216,16 @@ void swc_buffers_unmap(struct swc_rdma_conn *conn);
 void swc_wc_failed(struct swc_rdma_conn *conn, const struct ib_wc *wc);
 
 /* sq.c */
-static inline u32 swc_sq_room(const struct swc_sq *sq)
-{
-	return SWC_SQ_DEPTH - (sq->head - sq->tail);
-}
-
 static inline bool swc_sq_is_idle(const struct swc_sq *sq)
 {
 	return sq->head == sq->tail;
 }
 
+bool swc_sq_has_room(struct swc_rdma_conn *conn, u32 n);
 struct swc_sq_entry *swc_sq_next(struct swc_rdma_conn *conn);
+void swc_sq_complete(struct swc_rdma_conn *conn, struct swc_sq_entry *entry);
 struct swc_wire_header *swc_sq_message(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, u32 bytes);
+void swc_sq_chain(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, struct ib_send_wr *wr);
 void swc_sq_post(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, struct ib_send_wr *wr, bool signal);
 void swc_sq_post_probe(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, struct ib_send_wr *wr);
 void swc_sq_map_failed(struct swc_rdma_conn *conn);
@@ -208,8 +238,7 @@ void swc_sq_reset(struct swc_rdma_conn *conn);
 int swc_rndv_setup(struct swc_rdma_conn *conn);
 void swc_rndv_teardown(struct swc_rdma_conn *conn);
 bool swc_rndv_post(struct swc_rdma_conn *conn);
-int swc_rndv_written(struct swc_rdma_conn *conn, u32 chunk, struct swc_rndv **done);
-void swc_rndv_invalidated(struct swc_rdma_conn *conn, struct swc_chunk *c, struct list_head *closed);
+int swc_rndv_written(struct swc_rdma_conn *conn, u32 chunk, u32 rkey, struct swc_rndv **done);
 
 /* tx.c */
 void swc_rdma_pump(struct swc_conn *base, bool nested);

@@ -4,9 +4,9 @@
  *
  * The memory is offered to the sender in chunks, each behind a memory region of its own. A chunk is
  * registered, then offered by an RTR that follows the registration on the same queue pair, so that no key
- * is known before it is valid. When the peer reports that the chunk is written, its bytes are used while
- * the region is invalidated. The rendezvous is closed when all its chunks are invalidated: then the peer
- * cannot reach the memory any more, whatever it does.
+ * is known before it is valid. The message by which the peer reports that the chunk is written invalidates
+ * the region: from then on the peer cannot reach the memory any more, whatever it does. The rendezvous is
+ * closed when that is so of all its chunks.
  *
  * The address in an RTR is random: the device's own would tell the network where the memory is, which with
  * RDMA in software is an address of the kernel.
@@ -14,10 +14,11 @@
 #include <linux/random.h>
 #include <rdma/mr_pool.h>
 
-#include "net/policy.h"
 #include "rdma/rdma.h"
 
-#define CHUNK_PAGES	256
+/* Of memory that begins at any place in a page. */
+#define CHUNK_BYTES	(1u << 20)
+#define CHUNK_PAGES	(CHUNK_BYTES / PAGE_SIZE + 1)
 
 int swc_rndv_setup(struct swc_rdma_conn *conn)
 {
@@ -26,9 +27,8 @@ int swc_rndv_setup(struct swc_rdma_conn *conn)
 	u32 i;
 	int ret;
 
-	/* One page less than the region has: a range may begin and end inside a page. */
 	conn->chunk_pages = min_t(u32, CHUNK_PAGES, ib->attrs.max_fast_reg_page_list_len);
-	if (conn->chunk_pages < 2)
+	if (!conn->chunk_pages)
 		return -EOPNOTSUPP;
 	ret = ib_mr_pool_init(qp, &qp->rdma_mrs, SWC_WIRE_CHUNKS, IB_MR_TYPE_MEM_REG, conn->chunk_pages, 0);
 	if (ret)
@@ -36,7 +36,6 @@ int swc_rndv_setup(struct swc_rdma_conn *conn)
 	for (i = 0; i < SWC_WIRE_CHUNKS; i++) {
 		struct swc_chunk *c = &conn->chunk[i];
 
-		c->state = SWC_CHUNK_FREE;
 		c->sg = kvmalloc_array(conn->chunk_pages, sizeof(*c->sg), GFP_KERNEL_ACCOUNT);
 		if (!c->sg)
 			return -ENOMEM;
@@ -44,12 +43,10 @@ int swc_rndv_setup(struct swc_rdma_conn *conn)
 	return 0;
 }
 
-/* Without a sync for the CPU, which swc_rndv_written() does: the CPU may have written there since. */
 static void unmap(struct swc_rdma_conn *conn, struct swc_chunk *c)
 {
 	if (c->nents)
-		ib_dma_unmap_sg_attrs(conn->dev->ib, c->sg, c->nents, DMA_FROM_DEVICE,
-				      DMA_ATTR_SKIP_CPU_SYNC);
+		ib_dma_unmap_sg(conn->dev->ib, c->sg, c->nents, DMA_FROM_DEVICE);
 	c->nents = 0;
 }
 
@@ -78,7 +75,7 @@ void swc_rndv_teardown(struct swc_rdma_conn *conn)
 		unmap(conn, c);
 		kvfree(c->sg);
 		c->sg = NULL;
-		c->state = SWC_CHUNK_FREE;
+		c->rndv = NULL;
 	}
 }
 
@@ -88,8 +85,8 @@ void swc_rndv_teardown(struct swc_rdma_conn *conn)
 static u32 fill_sg(struct swc_rdma_conn *conn, struct swc_chunk *c, const struct swc_span *span, u64 bytes)
 {
 	const struct swc_extent *e = swc_region_find(span->region, span->offset);
-	u64 at = span->offset, end = span->offset + bytes;
-	u32 pages = conn->chunk_pages - 1, n = 0;
+	u64 at = span->offset, end = span->offset + min_t(u64, bytes, CHUNK_BYTES);
+	u32 pages = conn->chunk_pages, n = 0;
 
 	sg_init_table(c->sg, conn->chunk_pages);
 	while (at < end && pages && n < conn->chunk_pages) {
@@ -117,7 +114,7 @@ static struct swc_chunk *find_free(struct swc_rdma_conn *conn, u32 *nfree)
 
 	*nfree = 0;
 	for (i = 0; i < SWC_WIRE_CHUNKS; i++) {
-		if (conn->chunk[i].state != SWC_CHUNK_FREE)
+		if (conn->chunk[i].rndv)
 			continue;
 		c = c ?: &conn->chunk[i];
 		(*nfree)++;
@@ -175,7 +172,7 @@ static void post_offer(struct swc_rdma_conn *conn, struct swc_chunk *c, struct s
 	struct swc_wire_header *h;
 	struct swc_wire_rtr *rtr;
 
-	swc_sq_post(conn, entry, &reg.wr, false);
+	swc_sq_chain(conn, entry, &reg.wr);
 	entry = swc_sq_next(conn);
 	h = swc_sq_message(conn, entry, SWC_HEADER + sizeof(*rtr));
 	swc_tx_rtr(&conn->base, h, rndv, c->bytes);
@@ -188,91 +185,49 @@ static void post_offer(struct swc_rdma_conn *conn, struct swc_chunk *c, struct s
 	swc_sq_post(conn, entry, &send, false);
 }
 
-static bool offer_next(struct swc_rdma_conn *conn)
+/* Post the next request of a rendezvous; false: there is none. A send queue entry is free. */
+bool swc_rndv_post(struct swc_rdma_conn *conn)
 {
 	struct swc_rndv *rndv;
 	struct swc_chunk *c;
 	u32 nfree;
 
 	c = find_free(conn, &nfree);
-	if (!c || swc_sq_room(&conn->sq) < 2)
+	if (!c || !swc_sq_has_room(conn, 2))
 		return false;
-	rndv = swc_policy_rndv(conn->base.net->params.window, &conn->base.rndvs, nfree);
+	rndv = swc_tx_next_rndv(&conn->base, nfree);
 	if (!rndv || !map_chunk(conn, c, rndv))
 		return false;
 	c->rndv = rndv;
-	c->state = SWC_CHUNK_OFFERED;
 	post_offer(conn, c, rndv);
 	rndv->offered += c->bytes;
 	return true;
 }
 
-static bool invalidate_next(struct swc_rdma_conn *conn)
-{
-	struct ib_send_wr wr = { .opcode = IB_WR_LOCAL_INV };
-	struct swc_sq_entry *entry;
-	u32 i;
-
-	for (i = 0; i < SWC_WIRE_CHUNKS; i++) {
-		struct swc_chunk *c = &conn->chunk[i];
-
-		if (c->state != SWC_CHUNK_WRITTEN)
-			continue;
-		entry = swc_sq_next(conn);
-		entry->chunk = c;
-		c->state = SWC_CHUNK_INVALIDATING;
-		wr.ex.invalidate_rkey = c->mr->rkey;
-		swc_sq_post(conn, entry, &wr, true);
-		return true;
-	}
-	return false;
-}
-
-/* Post the next request of a rendezvous; false: there is none. A send queue entry is free. */
-bool swc_rndv_post(struct swc_rdma_conn *conn)
-{
-	return invalidate_next(conn) || offer_next(conn);
-}
-
 /* ------------------------------------------------------------------ completing; conn->base.lock is held */
 
 /**
- * swc_rndv_written() - the peer reports that a chunk is written
- * @chunk: its number
- * @done: gets the rendezvous that is complete by that, or NULL; it stays open until the caller, a completion
- *	handler, returns: completions of a connection are handled one after the other
+ * swc_rndv_written() - the peer reports that a chunk is written, and out of its reach
+ * @chunk: its number, below SWC_WIRE_CHUNKS
+ * @rkey: the key that the peer has invalidated
+ * @done: gets the rendezvous that is complete and closed by that, for the caller to return; or NULL
  *
- * Return: 0, or -EPROTO if the chunk was not offered.
+ * Return: 0, or -EPROTO if the chunk was not offered, or by another key.
  */
-int swc_rndv_written(struct swc_rdma_conn *conn, u32 chunk, struct swc_rndv **done)
+int swc_rndv_written(struct swc_rdma_conn *conn, u32 chunk, u32 rkey, struct swc_rndv **done)
 {
-	struct ib_device *ib = conn->dev->ib;
-	struct swc_rndv *rndv;
-	struct swc_chunk *c;
-
-	lockdep_assert_held(&conn->base.lock);
-	if (chunk >= SWC_WIRE_CHUNKS || conn->chunk[chunk].state != SWC_CHUNK_OFFERED)
-		return -EPROTO;
-	c = &conn->chunk[chunk];
-	if (!ib_uses_virt_dma(ib))
-		dma_sync_sg_for_cpu(ib->dma_device, c->sg, c->nents, DMA_FROM_DEVICE);
-	c->state = SWC_CHUNK_WRITTEN;
-	rndv = c->rndv;
-	*done = swc_rx_written(rndv, c->bytes) ? rndv : NULL;
-	return 0;
-}
-
-/* A chunk is out of the peer's reach. If its rendezvous is closed by that, it goes to @closed. */
-void swc_rndv_invalidated(struct swc_rdma_conn *conn, struct swc_chunk *c, struct list_head *closed)
-{
+	struct swc_chunk *c = &conn->chunk[chunk];
 	struct swc_rndv *rndv = c->rndv;
 
 	lockdep_assert_held(&conn->base.lock);
+	if (!rndv || c->mr->rkey != rkey)
+		return -EPROTO;
 	put_mr(conn, c);
 	unmap(conn, c);
-	c->state = SWC_CHUNK_FREE;
 	c->rndv = NULL;
 	rndv->closed += c->bytes;
-	if (rndv->closed == rndv->bytes)
-		list_move_tail(&rndv->node, closed);
+	*done = swc_rx_written(rndv, c->bytes) ? rndv : NULL;
+	if (*done)
+		list_del(&rndv->node);
+	return 0;
 }

@@ -4,17 +4,38 @@
  * for the device. Everything runs under the connection's lock, but for the end of a connection, when nothing
  * is posted any more.
  *
- * One request in SWC_SIGNAL is signaled at least; its completion is that of all before it.
+ * One request in SWC_SIGNAL is signaled at least; its completion is that of all before it. Each takes a page
+ * until then. A connection that sends little has few pages; more are added when none is left, if there is
+ * memory. The last ones are always given to signaled requests, so that pages come back.
  */
 #include "rdma/rdma.h"
+
+/* Can so many requests be posted? */
+bool swc_sq_has_room(struct swc_rdma_conn *conn, u32 n)
+{
+	struct swc_sq *sq = &conn->sq;
+
+	lockdep_assert_held(&conn->base.lock);
+	if (SWC_SQ_DEPTH - (sq->head - sq->tail) < n)
+		return false;
+	/* A request that was not posted in the end has left its page to the next one. */
+	if (sq->entry[sq->head % SWC_SQ_DEPTH].page.data)
+		n--;
+	while (sq->npages < n)
+		if (swc_buffers_add_page(conn))
+			return false;
+	return true;
+}
 
 /* The next free entry; the caller has checked that there is one. */
 struct swc_sq_entry *swc_sq_next(struct swc_rdma_conn *conn)
 {
-	struct swc_sq_entry *entry = &conn->sq.entry[conn->sq.head % SWC_SQ_DEPTH];
+	struct swc_sq *sq = &conn->sq;
+	struct swc_sq_entry *entry = &sq->entry[sq->head % SWC_SQ_DEPTH];
 
+	if (!entry->page.data)
+		entry->page = sq->page[--sq->npages];
 	entry->send = NULL;
-	entry->chunk = NULL;
 	entry->is_abort = false;
 	return entry;
 }
@@ -22,9 +43,40 @@ struct swc_sq_entry *swc_sq_next(struct swc_rdma_conn *conn)
 /* A message of @bytes, or of so many that are followed by mapped memory, in the entry's page. */
 struct swc_wire_header *swc_sq_message(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, u32 bytes)
 {
-	entry->sge[0] = (struct ib_sge){ .addr = entry->page_dma, .length = bytes,
+	entry->sge[0] = (struct ib_sge){ .addr = entry->page.dma, .length = bytes,
 					 .lkey = conn->pd->local_dma_lkey };
-	return entry->page;
+	return entry->page.data;
+}
+
+static void prepare(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, struct ib_send_wr *wr,
+		    bool signal)
+{
+	struct swc_sq *sq = &conn->sq;
+
+	lockdep_assert_held(&conn->base.lock);
+	if (signal || ++sq->unsignaled >= SWC_SIGNAL || sq->npages < 2) {
+		wr->send_flags |= IB_SEND_SIGNALED;
+		sq->unsignaled = 0;
+	}
+	wr->wr_cqe = &entry->cqe;
+	if (wr->opcode == IB_WR_SEND || wr->opcode == IB_WR_SEND_WITH_INV)
+		ib_dma_sync_single_for_device(conn->dev->ib, entry->page.dma, entry->sge[0].length,
+					      DMA_TO_DEVICE);
+	sq->head++;
+	conn->base.nsent++;
+}
+
+/**
+ * swc_sq_chain() - prepare a work request that is posted together with the next one
+ * @entry: of swc_sq_next()
+ * @wr: must stay until swc_sq_post()
+ *
+ * The device is told of both at once.
+ */
+void swc_sq_chain(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, struct ib_send_wr *wr)
+{
+	prepare(conn, entry, wr, false);
+	conn->sq.chain = wr;
 }
 
 /**
@@ -37,20 +89,16 @@ struct swc_wire_header *swc_sq_message(struct swc_rdma_conn *conn, struct swc_sq
 void swc_sq_post(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, struct ib_send_wr *wr, bool signal)
 {
 	struct swc_sq *sq = &conn->sq;
+	struct ib_send_wr *first = wr;
 	int ret;
 
-	lockdep_assert_held(&conn->base.lock);
-	if (signal || ++sq->unsignaled >= SWC_SIGNAL) {
-		wr->send_flags |= IB_SEND_SIGNALED;
-		sq->unsignaled = 0;
+	prepare(conn, entry, wr, signal);
+	if (sq->chain) {
+		first = sq->chain;
+		first->next = wr;
+		sq->chain = NULL;
 	}
-	wr->wr_cqe = &entry->cqe;
-	if (wr->opcode == IB_WR_SEND)
-		ib_dma_sync_single_for_device(conn->dev->ib, entry->page_dma, entry->sge[0].length,
-					      DMA_TO_DEVICE);
-	sq->head++;
-	conn->base.nsent++;
-	ret = ib_post_send(conn->id->qp, wr, NULL);
+	ret = ib_post_send(conn->id->qp, first, NULL);
 	if (ret)
 		sq->error = ret;
 }
@@ -139,14 +187,34 @@ void swc_sq_unmap(struct swc_rdma_conn *conn, struct swc_sq_entry *entry)
 	entry->nmapped = 0;
 }
 
+/* ------------------------------------------------------------------ completing */
+
+static void give_back_page(struct swc_sq *sq, struct swc_sq_entry *entry)
+{
+	if (entry->page.data)
+		sq->page[sq->npages++] = entry->page;
+	entry->page = (struct swc_sq_page){};
+}
+
+/* The request is done. */
+void swc_sq_complete(struct swc_rdma_conn *conn, struct swc_sq_entry *entry)
+{
+	lockdep_assert_held(&conn->base.lock);
+	swc_sq_unmap(conn, entry);
+	give_back_page(&conn->sq, entry);
+}
+
 /* ------------------------------------------------------------------ connecting again */
 
 /* The queue pair is gone: nothing is posted. */
 void swc_sq_reset(struct swc_rdma_conn *conn)
 {
 	struct swc_sq *sq = &conn->sq;
+	u32 i;
 
 	lockdep_assert_held(&conn->base.lock);
+	for (i = 0; sq->entry && i < SWC_SQ_DEPTH; i++)
+		give_back_page(sq, &sq->entry[i]);
 	sq->head = 0;
 	sq->tail = 0;
 	sq->probe_head = 0;

@@ -45,7 +45,7 @@ static u32 auth_ms(void)
 const struct swc_transport swc_rdma_transport = {
 	.port = &swc_rdma_port,
 	.rx_bufs = &rx_bufs_param,
-	.rx_buf_kib = &rx_buf_kib_param,
+	.rx_buf_kib = &swc_rx_buf_kib_small,
 	.init = init,
 	.stop = swc_dev_exit,
 	.listen = swc_listen_start,

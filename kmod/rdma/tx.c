@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Messages out. A small message is copied into a send queue entry's page, so its memory is free at once; the
- * device reads a larger one where it lies. A message for which the peer offers memory is written there.
+ * Messages out. A small message is copied into a send queue entry's page, so its memory is free at once, and
+ * those of its step that follow it go with it while there is room; the device reads a larger one where it
+ * lies. A message for which the peer offers memory is written there.
  *
  * All posting happens in swc_rdma_pump(), under conn->lock; everything that makes posting possible calls it.
  */
@@ -20,7 +21,7 @@ static bool post_short(struct swc_rdma_conn *conn)
 	struct swc_tx_short made;
 
 	BUILD_BUG_ON(SWC_SHORT_BYTES > SWC_ENTRY_BYTES);
-	if (!swc_tx_short(&conn->base, entry->page, &made))
+	if (!swc_tx_short(&conn->base, entry->page.data, &made))
 		return false;
 	if (!made.bytes)
 		return true;
@@ -34,9 +35,20 @@ static bool post_short(struct swc_rdma_conn *conn)
 	return true;
 }
 
+/* Small messages in one segment. */
+static void post_several(struct swc_rdma_conn *conn, struct swc_send *send, u32 n, struct list_head *done)
+{
+	struct swc_sq_entry *entry = swc_sq_next(conn);
+	struct ib_send_wr wr = { .opcode = IB_WR_SEND, .num_sge = 1, .sg_list = entry->sge };
+
+	swc_sq_message(conn, entry, swc_tx_several(&conn->base, entry->page.data, send, n, done));
+	conn->base.credits--;
+	swc_sq_post(conn, entry, &wr, false);
+}
+
 static bool post_segment(struct swc_rdma_conn *conn, struct swc_send *send, struct list_head *done)
 {
-	u32 bytes = swc_tx_segment_bytes(&conn->base, send), nsge = 1;
+	u32 bytes = swc_tx_segment_bytes(&conn->base, send), nsge = 1, n;
 	bool last, copied = send->bytes <= SWC_INLINE_BYTES;
 	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
 	struct swc_span span = send->span;
@@ -45,6 +57,11 @@ static bool post_segment(struct swc_rdma_conn *conn, struct swc_send *send, stru
 
 	if (!swc_tx_has_credit(&conn->base, send))
 		return false;
+	n = copied ? swc_tx_count_several(&conn->base, send, SWC_INLINE_BYTES) : 1;
+	if (n > 1) {
+		post_several(conn, send, n, done);
+		return true;
+	}
 	entry = swc_sq_next(conn);
 	span.offset += send->posted;
 	if (!copied) {
@@ -69,7 +86,21 @@ static bool post_segment(struct swc_rdma_conn *conn, struct swc_send *send, stru
 	return true;
 }
 
-/* Write the next piece of a chunk that the peer has offered; the last one notifies the peer. */
+/* A chunk is written: tell the peer, and invalidate the key. @send: the chunk is its last one, or NULL. */
+static void post_written(struct swc_rdma_conn *conn, const struct swc_offer *o, struct swc_send *send)
+{
+	struct ib_send_wr wr = { .opcode = IB_WR_SEND_WITH_INV, .num_sge = 1, .ex.invalidate_rkey = o->rkey };
+	struct swc_sq_entry *entry = swc_sq_next(conn);
+	struct swc_wire_header *h = swc_sq_message(conn, entry, SWC_HEADER);
+
+	swc_tx_header(&conn->base, h, SWC_WIRE_WRITTEN);
+	h->ordinal = cpu_to_le32(o - conn->base.offer);
+	entry->send = send;
+	wr.sg_list = entry->sge;
+	swc_sq_post(conn, entry, &wr, send);
+}
+
+/* Write the next piece of a chunk that the peer has offered. */
 static bool post_write(struct swc_rdma_conn *conn, struct swc_send *send)
 {
 	struct swc_offer *o = swc_tx_find_offer(&conn->base, send);
@@ -77,9 +108,10 @@ static bool post_write(struct swc_rdma_conn *conn, struct swc_send *send)
 	struct ib_rdma_wr wr = {};
 	struct swc_sq_entry *entry;
 	u32 bytes, nsge;
-	bool last = false;
+	bool last;
 
-	if (!o || !swc_tx_offer_fits(&conn->base, send, o))
+	/* The last piece is posted together with WRITTEN. */
+	if (!o || !swc_tx_offer_fits(&conn->base, send, o) || !swc_sq_has_room(conn, 2))
 		return false;
 	entry = swc_sq_next(conn);
 	span.offset += send->posted;
@@ -93,17 +125,16 @@ static bool post_write(struct swc_rdma_conn *conn, struct swc_send *send)
 	wr.wr.opcode = IB_WR_RDMA_WRITE;
 	o->posted += bytes;
 	send->posted += bytes;
-	if (o->posted == o->msg.bytes) {
-		wr.wr.opcode = IB_WR_RDMA_WRITE_WITH_IMM;
-		wr.wr.ex.imm_data = cpu_to_be32(o - conn->base.offer);
-		o->valid = false;
-		last = send->posted == send->bytes;
+	if (o->posted < o->msg.bytes) {
+		swc_sq_post(conn, entry, &wr.wr, false);
+		return true;
 	}
-	if (last) {
+	swc_sq_chain(conn, entry, &wr.wr);
+	last = send->posted == send->bytes;
+	if (last)
 		swc_tx_sent(&conn->base, send, NULL);
-		entry->send = send;
-	}
-	swc_sq_post(conn, entry, &wr.wr, last);
+	post_written(conn, o, last ? send : NULL);
+	o->valid = false;
 	return true;
 }
 
@@ -112,6 +143,8 @@ static bool post_message(struct swc_rdma_conn *conn, struct list_head *done)
 {
 	struct swc_send *send;
 
+	if (conn->base.corked)
+		return false;
 	list_for_each_entry(send, &conn->base.outq, node)
 		if (swc_tx_is_direct(send) ? post_write(conn, send) : post_segment(conn, send, done))
 			return true;
@@ -120,7 +153,7 @@ static bool post_message(struct swc_rdma_conn *conn, struct list_head *done)
 
 static bool post_next(struct swc_rdma_conn *conn, struct list_head *done)
 {
-	if (conn->base.state != SWC_CONN_LIVE || !swc_sq_room(&conn->sq) || conn->sq.error)
+	if (conn->base.state != SWC_CONN_LIVE || conn->sq.error || !swc_sq_has_room(conn, 1))
 		return false;
 	if (post_short(conn))
 		return true;
@@ -179,11 +212,9 @@ void swc_tx_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct swc_sq_entry *last = container_of(wc->wr_cqe, struct swc_sq_entry, cqe), *entry;
 	struct swc_rdma_conn *conn = last->conn;
-	struct swc_rndv *rndv, *next_rndv;
-	struct swc_send *send, *next_send;
+	struct swc_send *send, *next;
 	bool abort_sent = false;
 	LIST_HEAD(sends);
-	LIST_HEAD(rndvs);
 
 	if (wc->status != IB_WC_SUCCESS) {
 		/* The entries are unmapped when the connection is taken apart. */
@@ -193,19 +224,15 @@ void swc_tx_done(struct ib_cq *cq, struct ib_wc *wc)
 	spin_lock(&conn->base.lock);
 	do {
 		entry = &conn->sq.entry[conn->sq.tail++ % SWC_SQ_DEPTH];
-		swc_sq_unmap(conn, entry);
+		swc_sq_complete(conn, entry);
 		if (entry->send)
 			list_move_tail(&entry->send->node, &sends);
-		if (entry->chunk)
-			swc_rndv_invalidated(conn, entry->chunk, &rndvs);
 		abort_sent |= entry->is_abort;
 	} while (entry != last);
 	spin_unlock(&conn->base.lock);
 	if (abort_sent)
 		wake_up_all(&conn->base.net->abort_wq);
-	list_for_each_entry_safe(send, next_send, &sends, node)
+	list_for_each_entry_safe(send, next, &sends, node)
 		swc_net_ops->send_done(send, 0, false);
-	list_for_each_entry_safe(rndv, next_rndv, &rndvs, node)
-		swc_net_ops->rndv_closed(rndv, 0);
 	swc_rdma_pump(&conn->base, false);
 }

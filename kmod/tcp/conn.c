@@ -6,12 +6,15 @@
 #include <linux/tcp.h>
 #include <net/addrconf.h>
 #include <net/sock.h>
+#include <net/tcp.h>
 
 #include "compat.h"
 #include "tcp/tcp.h"
 
 /* Attempts of a SYN: seven seconds. The communicator's deadline limits how often that is repeated. */
 #define SYNS	2
+/* A path whose peer takes longer to answer is not well. */
+#define ANSWER_MS	200
 
 /* ------------------------------------------------------------------ callbacks of the socket */
 
@@ -33,7 +36,7 @@ static void write_space(struct sock *sk)
 
 	read_lock_bh(&sk->sk_callback_lock);
 	conn = sk->sk_user_data;
-	if (conn && READ_ONCE(conn->acks_wanted)) {
+	if (conn && (READ_ONCE(conn->acks_wanted) || READ_ONCE(conn->nkept))) {
 		if (swc_tcp_all_received(&conn->base))
 			wake_up_all(&conn->base.net->abort_wq);
 		swc_conn_pump_later(&conn->base);
@@ -113,7 +116,7 @@ void swc_tcp_take(struct swc_tcp_conn *conn, struct socket *sock, const struct s
 	lockdep_assert_held(&conn->base.lock);
 	conn->sock = sock;
 	conn->callbacks = *callbacks;
-	conn->broken = false;
+	conn->broken = 0;
 	conn->error = 0;
 	conn->asked = false;
 	write_lock_bh(&sk->sk_callback_lock);
@@ -125,28 +128,57 @@ void swc_tcp_take(struct swc_tcp_conn *conn, struct socket *sock, const struct s
 	write_unlock_bh(&sk->sk_callback_lock);
 }
 
-static int connect(struct swc_tcp_conn *conn, const struct swc_node_path *path)
+/* A socket that begins to connect by a path; as of kernel_connect(). */
+static int connect_socket(struct socket *sock, const struct swc_node_path *path, int flags)
 {
 	struct sockaddr *local = (struct sockaddr *)path->local, *remote = (struct sockaddr *)path->remote;
 	int bytes = local->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+
+	return kernel_bind(sock, SWC_SOCKADDR(local), bytes) ?:
+	       kernel_connect(sock, SWC_SOCKADDR(remote), bytes, flags);
+}
+
+static int open_socket(const struct swc_conn *base, const struct swc_node_path *path, struct socket **sock)
+{
+	const struct sockaddr *local = (const void *)path->local;
+	int ret = sock_create_kern(base->net->ns, local->sa_family, SOCK_STREAM, IPPROTO_TCP, sock);
+
+	if (!ret)
+		swc_tcp_set_options(*sock);
+	return ret;
+}
+
+static int connect(struct swc_tcp_conn *conn, const struct swc_node_path *path)
+{
 	struct swc_tcp_callbacks callbacks;
 	struct socket *sock;
 	int ret;
 
-	ret = sock_create_kern(conn->base.net->ns, local->sa_family, SOCK_STREAM, IPPROTO_TCP, &sock);
+	ret = open_socket(&conn->base, path, &sock);
 	if (ret)
 		return ret;
 	WRITE_ONCE(conn->base.card, card_of(conn->base.net->ns, path));
-	swc_tcp_set_options(sock);
 	swc_tcp_save_callbacks(sock, &callbacks);
-	swc_tcp_rx_reset(conn, SWC_TCP_RX_REPLY);
+	swc_tcp_rx_begin(conn, SWC_TCP_REPLY);
 	spin_lock(&conn->base.lock);
 	swc_tcp_take(conn, sock, &callbacks);
 	spin_unlock(&conn->base.lock);
-	ret = kernel_bind(sock, SWC_SOCKADDR(local), bytes);
-	if (!ret)
-		ret = kernel_connect(sock, SWC_SOCKADDR(remote), bytes, O_NONBLOCK);
+	ret = connect_socket(sock, path, O_NONBLOCK);
 	return ret == -EINPROGRESS ? 0 : ret;
+}
+
+/* Transport operation. A socket without a request is closed by the peer's listener. */
+bool swc_tcp_answers(const struct swc_conn *base, const struct swc_node_path *path)
+{
+	struct socket *sock;
+	int ret;
+
+	if (open_socket(base, path, &sock))
+		return false;
+	sock->sk->sk_sndtimeo = msecs_to_jiffies(ANSWER_MS);
+	ret = connect_socket(sock, path, 0);
+	sock_release(sock);
+	return !ret;
 }
 
 /* Transport operation. */
@@ -162,6 +194,31 @@ void swc_tcp_connect(struct swc_conn *base)
 				     "cannot connect to it", ret);
 }
 
+/* The path by which a peer has come, by the address that it has connected to. */
+static u16 path_of(struct swc_tcp_conn *conn)
+{
+	struct swc_conn *base = &conn->base;
+	u32 node = base->net->params.rank_node[base->peer], n = swc_net_npaths(base->net, node), i;
+	struct sockaddr_storage addr;
+	const struct sockaddr_in6 *in6 = (const void *)&addr, *local6;
+	const struct sockaddr_in *in4 = (const void *)&addr, *local4;
+
+	if (kernel_getsockname(conn->sock, (struct sockaddr *)&addr) < 0)
+		return base->path;
+	for (i = 0; i < n; i++) {
+		const struct swc_node_path *p = swc_net_path(base->net, node, i);
+
+		local4 = (const void *)p->local;
+		local6 = (const void *)p->local;
+		if (local4->sin_family != addr.ss_family)
+			continue;
+		if (addr.ss_family == AF_INET ? local4->sin_addr.s_addr == in4->sin_addr.s_addr :
+						ipv6_addr_equal(&local6->sin6_addr, &in6->sin6_addr))
+			return i;
+	}
+	return base->path;
+}
+
 /* Send the reply that accepts the peer's request. */
 int swc_tcp_accept(struct swc_tcp_conn *conn)
 {
@@ -170,6 +227,7 @@ int swc_tcp_accept(struct swc_tcp_conn *conn)
 
 	mutex_lock(&conn->tx_mutex);
 	if (conn->sock && !conn->closing) {
+		WRITE_ONCE(base->via, path_of(conn));
 		WRITE_ONCE(base->card, card_of(base->net->ns, swc_conn_path(base)));
 		ret = swc_tcp_send_handshake(conn->sock, &base->accept, sizeof(base->accept));
 		/* From now on rx_work takes what comes, and what has come before. */
@@ -184,6 +242,48 @@ int swc_tcp_accept(struct swc_tcp_conn *conn)
 
 /* ------------------------------------------------------------------ closing */
 
+/* The socket has no callbacks any more, and rx_work does not run. */
+static void detach(struct swc_tcp_conn *conn)
+{
+	swc_tcp_restore_callbacks(conn->sock, &conn->callbacks);
+	mutex_lock(&conn->tx_mutex);
+	conn->closing = true;
+	mutex_unlock(&conn->tx_mutex);
+	/* Nothing queues it any more. */
+	cancel_delayed_work_sync(&conn->rx_work);
+}
+
+/* Nobody uses the socket any more; conn->tx_mutex is held. */
+static void release(struct swc_tcp_conn *conn)
+{
+	struct socket *sock = conn->sock;
+
+	spin_lock(&conn->base.lock);
+	swc_tcp_stream_end(conn);
+	conn->sock = NULL;
+	spin_unlock(&conn->base.lock);
+	sock_release(sock);
+	conn->closing = false;
+}
+
+/*
+ * Transport operation. The order matters: what arrived after the last look would be acknowledged, but not
+ * counted (stream.c, 2).
+ */
+void swc_tcp_suspend(struct swc_conn *base)
+{
+	struct swc_tcp_conn *conn = swc_tcp_conn(base);
+
+	if (!conn->sock)
+		return;
+	detach(conn);
+	tcp_abort(conn->sock->sk, ECONNABORTED);
+	swc_tcp_rx_drain(conn);
+	mutex_lock(&conn->tx_mutex);
+	release(conn);
+	mutex_unlock(&conn->tx_mutex);
+}
+
 /*
  * Transport operation. What the peer has not acknowledged is dropped, and the peer gets a reset: the memory
  * is going to be used for something else.
@@ -191,26 +291,17 @@ int swc_tcp_accept(struct swc_tcp_conn *conn)
 void swc_tcp_quiesce(struct swc_conn *base)
 {
 	struct swc_tcp_conn *conn = swc_tcp_conn(base);
-	struct socket *sock = conn->sock;
 
-	if (!sock)
-		return;
-	swc_tcp_restore_callbacks(sock, &conn->callbacks);
+	if (conn->sock)
+		detach(conn);
 	mutex_lock(&conn->tx_mutex);
-	conn->closing = true;
-	mutex_unlock(&conn->tx_mutex);
-	/* Nothing queues it any more. */
-	cancel_delayed_work_sync(&conn->rx_work);
-	mutex_lock(&conn->tx_mutex);
-	if (!swc_tcp_all_received(base))
-		sock_no_linger(sock->sk);
-	spin_lock(&base->lock);
-	conn->sock = NULL;
-	spin_unlock(&base->lock);
-	sock_release(sock);
+	if (conn->sock) {
+		if (!swc_tcp_all_received(base))
+			sock_no_linger(conn->sock->sk);
+		release(conn);
+	}
 	swc_tcp_tx_reset(conn);
-	conn->closing = false;
 	mutex_unlock(&conn->tx_mutex);
-	swc_tcp_rx_reset(conn, SWC_TCP_RX_HEADER);
+	swc_tcp_rx_reset(conn);
 	swc_tcp_rndv_reset(conn);
 }

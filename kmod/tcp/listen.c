@@ -76,6 +76,7 @@ void swc_tcp_adopt(struct swc_conn *base, void *request)
 	struct swc_tcp_conn *conn = swc_tcp_conn(base);
 	struct accepted *a = request;
 
+	swc_tcp_rx_begin(conn, SWC_TCP_AUTH);
 	swc_tcp_take(conn, a->sock, &a->callbacks);
 	a->sock = NULL;
 }

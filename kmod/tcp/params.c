@@ -12,7 +12,7 @@ MODULE_PARM_DESC(tcp_rx_bufs, "receive buffers per TCP connection, 4 to 1024 (de
 
 unsigned int swc_tcp_rx_buf_kib = 64;
 module_param_named(tcp_rx_buf_kib, swc_tcp_rx_buf_kib, uint, 0444);
-MODULE_PARM_DESC(tcp_rx_buf_kib, "size of such a receive buffer in KiB, 4 to 1024 (default 64)");
+MODULE_PARM_DESC(tcp_rx_buf_kib, "payload of such a receive buffer in KiB, 4 to 1024 (default 64)");
 
 unsigned int swc_tcp_port = 18575;
 module_param_named(tcp_port, swc_tcp_port, uint, 0444);
@@ -26,6 +26,10 @@ unsigned int swc_tcp_zerocopy_min = 32 << 10;
 module_param_named(tcp_zerocopy_min, swc_tcp_zerocopy_min, uint, 0444);
 MODULE_PARM_DESC(tcp_zerocopy_min, "messages of so many bytes are sent from where they lie (default 32768)");
 
+unsigned int swc_tcp_resume_ms = 5000;
+module_param_named(tcp_resume_ms, swc_tcp_resume_ms, uint, 0444);
+MODULE_PARM_DESC(tcp_resume_ms, "time to go on by another path, 100 to 600000 (default 5000)");
+
 int swc_tcp_check_parameters(void)
 {
 	return swc_param_check("tcp_port", swc_tcp_port, 1, U16_MAX) ?:
@@ -33,5 +37,6 @@ int swc_tcp_check_parameters(void)
 	       swc_param_check("tcp_rx_buf_kib", swc_tcp_rx_buf_kib, SWC_WIRE_MIN_RX_BUF >> 10,
 			       SWC_WIRE_MAX_RX_BUF >> 10) ?:
 	       swc_param_check("tcp_timeout_ms", swc_tcp_timeout_ms, 100, 600000) ?:
+	       swc_param_check("tcp_resume_ms", swc_tcp_resume_ms, 100, 600000) ?:
 	       swc_param_check("tcp_zerocopy_min", swc_tcp_zerocopy_min, 1, U32_MAX);
 }

@@ -3,7 +3,6 @@
  * Rendezvous: memory that a peer writes a message into. It is offered in chunks; rx_work receives the pieces
  * of a chunk straight into it. A chunk that is complete is out of the peer's reach at once.
  */
-#include "net/policy.h"
 #include "tcp/tcp.h"
 
 /* Few chunks for a large message; the sender interleaves pieces with other messages. */
@@ -31,7 +30,7 @@ bool swc_tcp_rndv_offer(struct swc_tcp_conn *conn)
 		c = c ?: &conn->chunk[i];
 		nfree++;
 	}
-	rndv = c ? swc_policy_rndv(conn->base.net->params.window, &conn->base.rndvs, nfree) : NULL;
+	rndv = c ? swc_tx_next_rndv(&conn->base, nfree) : NULL;
 	if (!rndv)
 		return false;
 	*c = (struct swc_tcp_chunk){ .rndv = rndv, .at = rndv->offered,

@@ -3,6 +3,7 @@
  * Messages in. rx_work receives what has come: headers and short messages into conn->rx.buf, segments into
  * receive buffers, pieces of chunks straight into their place. It gives way after some messages.
  */
+#include <linux/delay.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
@@ -14,8 +15,6 @@
 
 /* So many messages, or pieces of them, until rx_work gives way to other work. */
 #define BATCH	64
-/* Until receive buffers are asked for again. The sender waits meanwhile, as its window is full. */
-#define NOMEM_MS	10
 
 /* ------------------------------------------------------------------ receive buffers */
 
@@ -138,7 +137,7 @@ static int receive_more(struct swc_tcp_conn *conn)
 
 	switch (rx->state) {
 	case SWC_TCP_RX_DATA:
-		return receive_into(conn, rx->rx_buf->data + rx->got, left);
+		return receive_into(conn, rx->rx_buf->data + (rx->got - SWC_HEADER), left);
 	case SWC_TCP_RX_WRITE:
 		span = &rx->chunk->rndv->span;
 		at = span->offset + rx->chunk->at + rx->chunk->got + (rx->got - SWC_HEADER);
@@ -150,8 +149,8 @@ static int receive_more(struct swc_tcp_conn *conn)
 
 /* ------------------------------------------------------------------ parts of messages */
 
-/* The next part is the beginning of a message, or the reply to hello. */
-void swc_tcp_rx_reset(struct swc_tcp_conn *conn, enum swc_tcp_rx_state state)
+/* The next part is the beginning of a message. */
+void swc_tcp_rx_reset(struct swc_tcp_conn *conn)
 {
 	struct swc_tcp_rx *rx = &conn->rx;
 
@@ -162,32 +161,77 @@ void swc_tcp_rx_reset(struct swc_tcp_conn *conn, enum swc_tcp_rx_state state)
 	}
 	rx->rx_buf = NULL;
 	rx->chunk = NULL;
-	rx->state = state;
+	rx->state = SWC_TCP_RX_HEADER;
 	rx->got = 0;
-	rx->bytes = state == SWC_TCP_RX_REPLY ? sizeof(struct swc_wire_reject) : SWC_HEADER;
+	rx->bytes = SWC_HEADER;
+}
+
+/* A socket is going to be received from. */
+void swc_tcp_rx_begin(struct swc_tcp_conn *conn, enum swc_tcp_phase phase)
+{
+	conn->handshake.phase = phase;
+	conn->handshake.got = 0;
+	conn->handshake.bytes = phase == SWC_TCP_REPLY ? sizeof(struct swc_wire_reject) : SWC_HEADER;
 }
 
 /* A reject, or the beginning of an accept, which is longer. */
 static int reply(struct swc_tcp_conn *conn)
 {
-	const struct swc_wire_accept *a = (void *)conn->rx.buf;
-	struct swc_tcp_rx *rx = &conn->rx;
+	struct swc_tcp_handshake *hs = &conn->handshake;
+	const struct swc_wire_accept *a = (void *)hs->buf;
 
-	BUILD_BUG_ON(sizeof(*a) <= sizeof(struct swc_wire_reject));
+	BUILD_BUG_ON(sizeof(*a) <= sizeof(struct swc_wire_reject) || sizeof(*a) > sizeof(hs->buf));
 	BUILD_BUG_ON(offsetof(struct swc_wire_accept, resv) != offsetof(struct swc_wire_reject, reason));
-	if (!a->resv && rx->bytes < sizeof(*a)) {
-		rx->bytes = sizeof(*a);
+	if (!a->resv && hs->bytes < sizeof(*a)) {
+		hs->bytes = sizeof(*a);
 		return 0;
 	}
 	if (a->resv) {
-		conn->broken = true;
-		if (!swc_reply_refused(&conn->base, (void *)rx->buf, rx->bytes, 0))
+		conn->broken = -EPROTO;
+		if (!swc_reply_refused(&conn->base, (void *)hs->buf, hs->bytes, 0))
 			swc_conn_retry(&conn->base, "its answer is invalid", 0);
 		return -EAGAIN;
 	}
-	conn->broken = !swc_reply_accepted(&conn->base, a, rx->bytes);
-	swc_tcp_rx_reset(conn, SWC_TCP_RX_HEADER);
+	/* Before the connection is live: then it may be suspended. */
+	hs->phase = SWC_TCP_STREAM;
+	if (!swc_reply_accepted(&conn->base, a, hs->bytes))
+		conn->broken = -EPROTO;
 	return conn->broken ? -EAGAIN : 0;
+}
+
+/* The header of AUTH, or all of it. */
+static int auth(struct swc_tcp_conn *conn)
+{
+	struct swc_tcp_handshake *hs = &conn->handshake;
+	const struct swc_wire_header *h = (void *)hs->buf;
+	struct swc_wire_msg msg;
+	int ret;
+
+	if (h->kind != SWC_WIRE_AUTH)
+		return -EPROTO;
+	if (hs->bytes == SWC_HEADER) {
+		hs->bytes = swc_wire_bytes(h);
+		return 0;
+	}
+	ret = swc_rx_parse(&conn->base, h, h + 1, hs->bytes, &msg);
+	if (ret)
+		return ret;
+	hs->phase = SWC_TCP_STREAM;
+	return swc_rx_short(&conn->base, &msg);
+}
+
+/* As of step(). */
+static int handshake(struct swc_tcp_conn *conn)
+{
+	struct swc_tcp_handshake *hs = &conn->handshake;
+	int n = receive_into(conn, hs->buf + hs->got, hs->bytes - hs->got);
+
+	if (n <= 0)
+		return n ?: -ECONNRESET;
+	hs->got += n;
+	if (hs->got < hs->bytes)
+		return 0;
+	return hs->phase == SWC_TCP_REPLY ? reply(conn) : auth(conn);
 }
 
 /* The header of a message is complete: where does the rest go? */
@@ -203,13 +247,15 @@ static int header(struct swc_tcp_conn *conn)
 		return -EPROTO;
 	switch (h->kind) {
 	case SWC_WIRE_DATA:
-		ret = bytes > swc_tcp_rx_buf_kib << 10 ? -EPROTO : take_buf(conn, &rx->rx_buf);
+		/* The stream packs small messages: no segment has several of them. */
+		ret = bytes - SWC_HEADER > swc_tcp_rx_buf_kib << 10 || h->flags & SWC_WIRE_SEVERAL ?
+		      -EPROTO : take_buf(conn, &rx->rx_buf);
 		if (!ret)
-			ret = swc_rx_parse(&conn->base, h, bytes, &rx->msg);
+			ret = swc_rx_parse(&conn->base, h, rx->rx_buf->data, bytes, &rx->msg);
 		next = SWC_TCP_RX_DATA;
 		break;
 	case SWC_WIRE_WRITE:
-		ret = swc_rx_parse(&conn->base, h, bytes, &rx->msg);
+		ret = swc_rx_parse(&conn->base, h, NULL, bytes, &rx->msg);
 		if (!ret)
 			ret = swc_tcp_rndv_begin(conn, &rx->msg, &rx->chunk);
 		next = SWC_TCP_RX_WRITE;
@@ -229,12 +275,13 @@ static int header(struct swc_tcp_conn *conn)
 static int short_message(struct swc_tcp_conn *conn)
 {
 	struct swc_tcp_rx *rx = &conn->rx;
+	const struct swc_wire_header *h = (void *)rx->buf;
 	int ret;
 
-	ret = swc_rx_parse(&conn->base, rx->buf, rx->bytes, &rx->msg);
+	ret = swc_rx_parse(&conn->base, h, h + 1, rx->bytes, &rx->msg);
 	if (!ret)
 		ret = swc_rx_short(&conn->base, &rx->msg);
-	swc_tcp_rx_reset(conn, SWC_TCP_RX_HEADER);
+	swc_tcp_rx_reset(conn);
 	swc_tcp_pump(&conn->base, false);
 	return ret;
 }
@@ -244,11 +291,10 @@ static void data(struct swc_tcp_conn *conn)
 	struct swc_tcp_rx_buf *b = conn->rx.rx_buf;
 
 	conn->rx.rx_buf = NULL;
-	conn->rx.msg.payload = b->data + SWC_HEADER;
-	conn->rx.ack |= conn->rx.msg.total >= swc_tcp_zerocopy_min;
+	conn->rx.ack |= conn->rx.msg.total >= swc_tcp_kept_min(conn);
 	b->seg.span.region = &conn->rx_region;
-	b->seg.span.offset = conn->rx_region.extents[b - conn->rx_buf].offset + SWC_HEADER;
-	swc_tcp_rx_reset(conn, SWC_TCP_RX_HEADER);
+	b->seg.span.offset = conn->rx_region.extents[b - conn->rx_buf].offset;
+	swc_tcp_rx_reset(conn);
 	swc_rx_data(&conn->base, &b->seg, &conn->rx.msg);
 }
 
@@ -259,8 +305,6 @@ static int part(struct swc_tcp_conn *conn)
 	u32 bytes;
 
 	switch (conn->rx.state) {
-	case SWC_TCP_RX_REPLY:
-		return reply(conn);
 	case SWC_TCP_RX_HEADER:
 		return header(conn);
 	case SWC_TCP_RX_SHORT:
@@ -271,7 +315,7 @@ static int part(struct swc_tcp_conn *conn)
 	case SWC_TCP_RX_WRITE:
 		bytes = conn->rx.bytes - SWC_HEADER;
 		conn->rx.ack = true;
-		swc_tcp_rx_reset(conn, SWC_TCP_RX_HEADER);
+		swc_tcp_rx_reset(conn);
 		swc_tcp_rndv_written(conn, chunk, bytes);
 		return 0;
 	}
@@ -287,11 +331,14 @@ static int step(struct swc_tcp_conn *conn)
 	struct swc_tcp_rx *rx = &conn->rx;
 	int n;
 
+	if (conn->handshake.phase != SWC_TCP_STREAM)
+		return handshake(conn);
 	if (rx->got < rx->bytes) {
 		n = receive_more(conn);
 		if (n <= 0)
 			return n ?: -ECONNRESET;
 		rx->got += n;
+		conn->received += n;
 	}
 	return rx->got == rx->bytes ? part(conn) : 0;
 }
@@ -317,7 +364,7 @@ static const char *reason(int error)
 }
 
 /*
- * The lower rank sends its request when the stream is established. As of step(). The higher one sends its
+ * Who has connected sends its request when the socket is established. As of step(). The other one sends its
  * reply (conn.c), and nothing is received before.
  */
 static int ask(struct swc_tcp_conn *conn)
@@ -325,7 +372,7 @@ static int ask(struct swc_tcp_conn *conn)
 	struct sock *sk = conn->sock->sk;
 	int ret;
 
-	if (conn->base.me > conn->base.peer)
+	if (conn->handshake.phase != SWC_TCP_REPLY)
 		return -EAGAIN;
 	switch (READ_ONCE(sk->sk_state)) {
 	case TCP_SYN_SENT:
@@ -373,7 +420,7 @@ void swc_tcp_rx_work(struct work_struct *work)
 	/* Only now: what the peer has sent before it closed the stream may say why. */
 	if (ret == -EAGAIN && READ_ONCE(conn->error))
 		ret = READ_ONCE(conn->error);
-	else if (ret == -EAGAIN && conn->rx.state == SWC_TCP_RX_REPLY)
+	else if (ret == -EAGAIN && conn->handshake.phase == SWC_TCP_REPLY)
 		ret = await_reply(conn);
 	/* Now: the sender's memory is in use until then. For small messages the next one says it as well. */
 	if (conn->rx.ack)
@@ -387,15 +434,40 @@ void swc_tcp_rx_work(struct work_struct *work)
 	case -EAGAIN:
 		break;
 	case -ENOMEM:
-		queue_delayed_work(swc_conn_wq(&conn->base), &conn->rx_work, msecs_to_jiffies(NOMEM_MS));
+		queue_delayed_work(swc_conn_wq(&conn->base), &conn->rx_work,
+				   msecs_to_jiffies(SWC_TCP_NOMEM_MS));
 		break;
 	case -EPROTO:
-		conn->broken = true;
+		conn->broken = ret;
 		swc_rx_failed(&conn->base, proven, ret);
 		break;
 	default:
-		conn->broken = true;
+		conn->broken = ret;
 		swc_conn_retry(&conn->base, reason(ret), ret);
 		break;
 	}
+}
+
+/*
+ * The socket is aborted: handle all of the stream that had arrived. It must not be lost, as the peer knows
+ * that it has arrived; unless the communicator ends.
+ */
+void swc_tcp_rx_drain(struct swc_tcp_conn *conn)
+{
+	struct swc_conn *base = &conn->base;
+	int ret = 0;
+
+	/* After another error than an invalid message, more may have come. */
+	if (conn->handshake.phase != SWC_TCP_STREAM || conn->broken == -EPROTO)
+		return;
+	while (!ret && !READ_ONCE(base->net->aborted) && READ_ONCE(base->state) == SWC_CONN_RESETTING) {
+		ret = step(conn);
+		if (ret == -ENOMEM) {
+			msleep(SWC_TCP_NOMEM_MS);
+			ret = 0;
+		}
+		cond_resched();
+	}
+	if (ret == -EPROTO)
+		swc_rx_failed(base, true, ret);
 }

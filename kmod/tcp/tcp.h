@@ -8,6 +8,7 @@
  *	conn.c		making and closing the stream of a connection, its socket's callbacks
  *	rx.c		messages in
  *	tx.c		messages out
+ *	stream.c	what was sent and may not have arrived; the stream goes on by another socket
  *	rndv.c		memory that a peer writes into
  *	zerocopy.c	payload that the socket reads where it lies
  *	params.c	module parameters
@@ -32,10 +33,13 @@
 #define SWC_HEADER	sizeof(struct swc_wire_header)
 /* Headers and small payload are copied into one page, and sent by one call. */
 #define SWC_TCP_PAGE	PAGE_SIZE
+/* Until memory is asked for again; the peer waits meanwhile if it has to. */
+#define SWC_TCP_NOMEM_MS	10
 /* Payload goes to the socket in pieces of so many kernel buffers, at most. */
 #define SWC_TCP_VECS	16
 
 struct swc_tcp_conn;
+struct swc_tcp_record;
 
 /* The default callbacks of a socket, to be restored. */
 struct swc_tcp_callbacks {
@@ -60,9 +64,28 @@ struct swc_tcp_chunk {
 	u32 got;
 };
 
-/* What arrives next; rx_work's alone. */
+/* What arrives before the stream. */
+enum swc_tcp_phase {
+	SWC_TCP_REPLY,		/* the reply to hello, of the lower rank */
+	SWC_TCP_AUTH,		/* the lower rank's proof, of the higher one */
+	SWC_TCP_STREAM,		/* nothing: all that arrives is the stream */
+};
+
+/**
+ * struct swc_tcp_handshake - what of it has arrived; rx_work's alone
+ * @phase: see there
+ * @got, @bytes: of that
+ * @buf: it
+ */
+struct swc_tcp_handshake {
+	enum swc_tcp_phase phase;
+	u32 got;
+	u32 bytes;
+	u8 buf[SWC_HEADER + SWC_WIRE_MAC] __aligned(8);
+};
+
+/* What arrives next of the stream; rx_work's alone. */
 enum swc_tcp_rx_state {
-	SWC_TCP_RX_REPLY,	/* the reply to hello, of the lower rank */
 	SWC_TCP_RX_HEADER,
 	SWC_TCP_RX_SHORT,	/* the rest of a short message */
 	SWC_TCP_RX_DATA,	/* payload, into a receive buffer */
@@ -72,7 +95,7 @@ enum swc_tcp_rx_state {
 /**
  * struct swc_tcp_rx - what of a message has arrived
  * @state: see there
- * @got, @bytes: of the message, or the reply
+ * @got, @bytes: of the message
  * @buf: its beginning: as much as is no payload of DATA and WRITE
  * @msg: parsed, for those
  * @rx_buf: for DATA
@@ -98,6 +121,7 @@ struct swc_tcp_rx {
  * @send: whose payload that is, or NULL
  * @zerocopy: the socket reads the payload where it lies, or NULL: it copies it
  * @is_last: ABORT or FIN: its ACK matters
+ * @record: kept for sending it again, or NULL
  */
 struct swc_tcp_tx {
 	void *page;
@@ -108,6 +132,7 @@ struct swc_tcp_tx {
 	struct swc_send *send;
 	struct swc_tcp_zerocopy *zerocopy;
 	bool is_last;
+	struct swc_tcp_record *record;
 };
 
 /**
@@ -117,15 +142,24 @@ struct swc_tcp_tx {
  * @closing: teardown has begun: rx_work is not queued any more; guarded by @tx_mutex
  * @callbacks: the socket's own
  * @rx_work: receives; queued by the socket's callbacks
- * @broken: nothing is received any more; rx_work's alone, and so is the next
+ * @broken: why nothing is received any more, or 0; rx_work's alone, and so is the next
  * @asked: the lower rank has sent its request, the higher one its reply
  * @reply_by: jiffies until which the reply to the request is waited for
  * @error: why sending failed
+ * @handshake: before @rx
  * @rx: receiving; rx_work's alone
+ * @received: bytes of the stream that have arrived; likewise
  * @tx_mutex: held while sending, which does not wait for it
  * @tx_wanted: there is more to send, perhaps
  * @tx: sending; guarded by @tx_mutex
+ * @page: where messages are made, unless they are recorded
  * @acks_wanted: look at all ACKs
+ * @records, @spare, @replay: messages that the peer may not have (stream.c), a free one, and the next to be
+ *	sent again; guarded by @tx_mutex, as what follows, which changes under @base.lock, too
+ * @sent: bytes of the stream that messages have been made of
+ * @acked: those that the peer has, as far as it was looked at; @una: the socket's number of the next one
+ * @began: the socket carries the stream: @una is valid
+ * @nkept: sends that go back to the executor with their records
  * @zerocopies: of messages that are sent in part; guarded by @tx_mutex
  * @zerocopy_done: those that the socket does not need any more
  * @nzerocopy: those that it does
@@ -140,16 +174,27 @@ struct swc_tcp_conn {
 	bool closing;
 	struct swc_tcp_callbacks callbacks;
 	struct delayed_work rx_work;
-	bool broken;
+	int broken;
 	bool asked;
 	unsigned long reply_by;
 	int error;
+	struct swc_tcp_handshake handshake;
 	struct swc_tcp_rx rx;
+	u64 received;
 
 	struct mutex tx_mutex;
 	atomic_t tx_wanted;
 	struct swc_tcp_tx tx;
+	void *page;
 	bool acks_wanted;
+	struct list_head records;
+	struct swc_tcp_record *spare;
+	struct swc_tcp_record *replay;
+	u64 sent;
+	u64 acked;
+	u32 una;
+	bool began;
+	u32 nkept;
 	struct list_head zerocopies;
 	struct llist_head zerocopy_done;
 	atomic_t nzerocopy;
@@ -173,6 +218,7 @@ extern unsigned int swc_tcp_rx_buf_kib;
 extern unsigned int swc_tcp_port;
 extern unsigned int swc_tcp_timeout_ms;
 extern unsigned int swc_tcp_zerocopy_min;
+extern unsigned int swc_tcp_resume_ms;
 
 /* zerocopy.c */
 struct swc_tcp_zerocopy *swc_tcp_zerocopy_get(struct swc_tcp_conn *conn, struct swc_send *send);
@@ -180,6 +226,22 @@ struct ubuf_info *swc_tcp_zerocopy_ubuf(struct swc_tcp_zerocopy *z);
 void swc_tcp_zerocopy_sent(struct swc_tcp_zerocopy *z);
 void swc_tcp_zerocopy_collect(struct swc_tcp_conn *conn, struct list_head *done);
 void swc_tcp_zerocopy_wait(struct swc_tcp_conn *conn);
+
+/* stream.c */
+u32 swc_tcp_stream_room(void);
+u64 swc_tcp_stream_acked(const struct swc_tcp_conn *conn);
+void swc_tcp_stream_trim(struct swc_tcp_conn *conn, struct list_head *done);
+bool swc_tcp_stream_prepare(struct swc_tcp_conn *conn);
+void *swc_tcp_stream_page(struct swc_tcp_conn *conn);
+void swc_tcp_stream_add(struct swc_tcp_conn *conn);
+bool swc_tcp_stream_finish(struct swc_tcp_conn *conn, bool last);
+bool swc_tcp_stream_is_again(const struct swc_tcp_conn *conn);
+bool swc_tcp_stream_again(struct swc_tcp_conn *conn);
+void swc_tcp_stream_begin(struct swc_tcp_conn *conn);
+void swc_tcp_stream_end(struct swc_tcp_conn *conn);
+u64 swc_tcp_stream_received(const struct swc_conn *base);
+int swc_tcp_stream_resume(struct swc_conn *base, u64 received);
+void swc_tcp_stream_reset(struct swc_tcp_conn *conn);
 
 /* rndv.c */
 bool swc_tcp_rndv_offer(struct swc_tcp_conn *conn);
@@ -201,7 +263,10 @@ void swc_tcp_rx_work(struct work_struct *work);
 void swc_tcp_rx_release(struct swc_conn *base, struct swc_net_seg *seg);
 int swc_tcp_rx_alloc(struct swc_tcp_conn *conn);
 void swc_tcp_rx_free(struct swc_tcp_conn *conn);
-void swc_tcp_rx_reset(struct swc_tcp_conn *conn, enum swc_tcp_rx_state state);
+void swc_tcp_rx_begin(struct swc_tcp_conn *conn, enum swc_tcp_phase phase);
+void swc_tcp_rx_drain(struct swc_tcp_conn *conn);
+void swc_tcp_rx_reset(struct swc_tcp_conn *conn);
+u32 swc_tcp_kept_min(const struct swc_tcp_conn *conn);
 
 /* conn.c */
 void swc_tcp_set_options(struct socket *sock);
@@ -209,7 +274,9 @@ void swc_tcp_save_callbacks(struct socket *sock, struct swc_tcp_callbacks *callb
 void swc_tcp_restore_callbacks(struct socket *sock, const struct swc_tcp_callbacks *callbacks);
 void swc_tcp_take(struct swc_tcp_conn *conn, struct socket *sock, const struct swc_tcp_callbacks *callbacks);
 void swc_tcp_connect(struct swc_conn *base);
+bool swc_tcp_answers(const struct swc_conn *base, const struct swc_node_path *path);
 int swc_tcp_accept(struct swc_tcp_conn *conn);
+void swc_tcp_suspend(struct swc_conn *base);
 void swc_tcp_quiesce(struct swc_conn *base);
 
 /* listen.c */

@@ -27,9 +27,10 @@ static struct swc_conn *conn_alloc(void)
 	INIT_LIST_HEAD(&conn->free_bufs);
 	conn->rx.state = SWC_TCP_RX_HEADER;
 	conn->rx.bytes = SWC_HEADER;
-	conn->tx.page = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
-	if (!conn->tx.page || swc_tcp_rx_alloc(conn)) {
-		free_page((unsigned long)conn->tx.page);
+	INIT_LIST_HEAD(&conn->records);
+	conn->page = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	if (!conn->page || swc_tcp_rx_alloc(conn)) {
+		free_page((unsigned long)conn->page);
 		kfree(conn);
 		return NULL;
 	}
@@ -41,7 +42,7 @@ static void conn_free(struct swc_conn *base)
 	struct swc_tcp_conn *conn = swc_tcp_conn(base);
 
 	swc_tcp_rx_free(conn);
-	free_page((unsigned long)conn->tx.page);
+	free_page((unsigned long)conn->page);
 	kfree(conn);
 }
 
@@ -63,6 +64,11 @@ const struct swc_transport swc_tcp_transport = {
 	.auth_ms = auth_ms,
 	.connect = swc_tcp_connect,
 	.adopt = swc_tcp_adopt,
+	.suspend = swc_tcp_suspend,
+	.received = swc_tcp_stream_received,
+	.resume = swc_tcp_stream_resume,
+	.answers = swc_tcp_answers,
+	.resume_ms = &swc_tcp_resume_ms,
 	.quiesce = swc_tcp_quiesce,
 	.pump = swc_tcp_pump,
 	.all_received = swc_tcp_all_received,

@@ -13,8 +13,6 @@
 #include "compat.h"
 #include "tcp/tcp.h"
 
-/* So much is copied into the page behind a header: less than a second call for it costs. */
-#define COPY_BYTES	(SWC_TCP_PAGE - SWC_HEADER)
 /* Pieces of a chunk: between two of them, short messages and those of other operations get their turn. */
 #define PIECE_BYTES	(256u << 10)
 /* Idle seconds until the peer is asked to acknowledge something. */
@@ -28,6 +26,8 @@ bool swc_tcp_all_received(const struct swc_conn *base)
 	const struct swc_tcp_conn *conn = container_of(base, struct swc_tcp_conn, base);
 	const struct tcp_sock *tp;
 
+	if (base->resumable)
+		return swc_tcp_stream_acked(conn) == conn->sent;
 	if (!conn->sock)
 		return true;
 	tp = tcp_sk(conn->sock->sk);
@@ -35,6 +35,18 @@ bool swc_tcp_all_received(const struct swc_conn *base)
 }
 
 /* ------------------------------------------------------------------ choosing; conn->lock is held */
+
+/* So much is copied into the page behind a header: less than a second call for it costs. */
+static u32 copy_bytes(const struct swc_tcp_conn *conn)
+{
+	return (conn->base.resumable ? swc_tcp_stream_room() : SWC_TCP_PAGE) - SWC_HEADER;
+}
+
+/* Size from which on the memory of messages is in use until the peer's ACK. */
+u32 swc_tcp_kept_min(const struct swc_tcp_conn *conn)
+{
+	return conn->base.resumable ? min(copy_bytes(conn) + 1, swc_tcp_zerocopy_min) : swc_tcp_zerocopy_min;
+}
 
 /* The payload from @send->posted on, behind a header in the page. */
 static void set_payload(struct swc_tcp_conn *conn, struct swc_send *send, u32 bytes)
@@ -47,7 +59,7 @@ static void set_payload(struct swc_tcp_conn *conn, struct swc_send *send, u32 by
 	tx->send = send;
 	tx->left = bytes;
 	tx->zerocopy = send->bytes >= swc_tcp_zerocopy_min ? swc_tcp_zerocopy_get(conn, send) : NULL;
-	if (!tx->zerocopy && bytes && bytes <= COPY_BYTES) {
+	if (!tx->zerocopy && bytes && bytes <= copy_bytes(conn)) {
 		swc_tx_copy_span(tx->page + SWC_HEADER, &tx->span, bytes);
 		tx->head_end += bytes;
 		tx->left = 0;
@@ -93,8 +105,9 @@ static bool choose(struct swc_tcp_conn *conn)
 	struct swc_tx_short made;
 	struct swc_send *send;
 
-	BUILD_BUG_ON(SWC_SHORT_BYTES > SWC_TCP_PAGE);
-	if (conn->base.state != SWC_CONN_LIVE)
+	BUILD_BUG_ON(SWC_SHORT_BYTES > SWC_TCP_PAGE / 2);
+	tx->page = swc_tcp_stream_page(conn);
+	if (!tx->page)
 		return false;
 	tx->head = 0;
 	while (swc_tx_short(&conn->base, tx->page, &made)) {
@@ -119,23 +132,50 @@ static bool choose(struct swc_tcp_conn *conn)
 	return false;
 }
 
-/* The message has been given to the socket. If that was the last of a send whose memory is free: to @done. */
-static void finish(struct swc_tcp_conn *conn, struct list_head *done)
+/* A new message for conn->tx. */
+static bool make(struct swc_tcp_conn *conn)
+{
+	if (!choose(conn))
+		return false;
+	swc_tcp_stream_add(conn);
+	return true;
+}
+
+/*
+ * The message has been given to a socket for the first time. If that was the last of a send whose memory is
+ * free: to @done.
+ */
+static void account(struct swc_tcp_conn *conn, struct list_head *done)
 {
 	struct swc_tcp_tx *tx = &conn->tx;
 	struct swc_send *send = tx->send;
+	bool last = send && send->posted == send->bytes;
 
-	if (send && send->posted == send->bytes) {
+	if (conn->base.resumable) {
+		bool copied = swc_tcp_stream_finish(conn, last);
+
+		if (last)
+			swc_tx_sent(&conn->base, send, copied ? done : NULL);
+	} else if (last) {
 		swc_tx_sent(&conn->base, send, tx->zerocopy ? NULL : done);
 		if (tx->zerocopy)
 			swc_tcp_zerocopy_sent(tx->zerocopy);
 	}
-	if (tx->is_last) {
-		/* The callback for room is called for each ACK then. */
+}
+
+/* The message has been given to the socket. */
+static void finish(struct swc_tcp_conn *conn, struct list_head *done)
+{
+	struct swc_tcp_tx *tx = &conn->tx;
+
+	if (!swc_tcp_stream_is_again(conn))
+		account(conn, done);
+	if (tx->is_last)
 		WRITE_ONCE(conn->acks_wanted, true);
+	/* The callback for room is called for each ACK then. */
+	if (conn->acks_wanted || conn->nkept)
 		set_bit(SOCK_NOSPACE, &conn->sock->flags);
-	}
-	*tx = (struct swc_tcp_tx){ .page = tx->page };
+	*tx = (struct swc_tcp_tx){};
 	/* Pairs with the barrier of tcp_check_space(): its callback sees both of these, or this the ACK. */
 	smp_mb();
 	if (conn->acks_wanted && swc_tcp_all_received(&conn->base))
@@ -205,27 +245,77 @@ static int push(struct swc_tcp_conn *conn)
 	return 0;
 }
 
+/* AUTH goes before the stream, and is no part of it; conn->lock is held, and dropped meanwhile. */
+static int send_auth(struct swc_tcp_conn *conn)
+{
+	struct swc_conn *base = &conn->base;
+	u64 buf[DIV_ROUND_UP(SWC_SHORT_BYTES, sizeof(u64))];
+	struct swc_tx_short made;
+	int ret;
+
+	if (!(base->pending & SWC_PEND_AUTH))
+		return 0;
+	swc_tx_short(base, (void *)buf, &made);
+	spin_unlock(&base->lock);
+	ret = swc_tcp_send_handshake(conn->sock, buf, made.bytes);
+	spin_lock(&base->lock);
+	return ret;
+}
+
+/*
+ * The stream: what has to be sent again, then what is new. As of push(); -ENOMEM: go on later. conn->lock is
+ * held, and dropped meanwhile.
+ */
+static int send_all(struct swc_tcp_conn *conn, struct list_head *done)
+{
+	struct swc_conn *base = &conn->base;
+	bool prepared = true;
+	int ret = 0;
+
+	while (conn->tx.head_end || swc_tcp_stream_again(conn) || make(conn)) {
+		spin_unlock(&base->lock);
+		ret = push(conn);
+		prepared = swc_tcp_stream_prepare(conn);
+		spin_lock(&base->lock);
+		if (ret)
+			return ret;
+		finish(conn, done);
+		if (base->state != SWC_CONN_LIVE)
+			return 0;
+	}
+	return prepared ? 0 : -ENOMEM;
+}
+
 /* One go at sending all that can be sent. */
 static void go(struct swc_tcp_conn *conn, struct swc_tx_pump *p)
 {
 	struct swc_conn *base = &conn->base;
+	bool prepared = !conn->sock || swc_tcp_stream_prepare(conn);
 	int ret = 0;
 
 	spin_lock(&base->lock);
 	swc_tx_begin(base, p);
+	/* In this order: the record's is often the last reference. */
+	swc_tcp_stream_trim(conn, &p->done);
 	swc_tcp_zerocopy_collect(conn, &p->done);
-	while (conn->sock && (conn->tx.head_end || choose(conn))) {
-		spin_unlock(&base->lock);
-		ret = push(conn);
-		spin_lock(&base->lock);
-		if (ret)
-			break;
-		finish(conn, &p->done);
+	if (conn->sock && base->state == SWC_CONN_LIVE) {
+		ret = send_auth(conn);
+		if (!ret) {
+			swc_tcp_stream_begin(conn);
+			ret = prepared ? send_all(conn, &p->done) : -ENOMEM;
+		}
+		swc_tcp_stream_trim(conn, &p->done);
 	}
 	swc_tx_review(base, p);
 	spin_unlock(&base->lock);
 	if (!ret || ret == -EAGAIN)
 		return;
+	if (ret == -ENOMEM) {
+		if (!conn->closing)
+			queue_delayed_work(swc_conn_wq(base), &conn->rx_work,
+					   msecs_to_jiffies(SWC_TCP_NOMEM_MS));
+		return;
+	}
 	/* rx_work says why. */
 	WRITE_ONCE(conn->error, ret);
 	if (!conn->closing)
@@ -286,6 +376,6 @@ int swc_tcp_send_handshake(struct socket *sock, const void *data, u32 bytes)
 void swc_tcp_tx_reset(struct swc_tcp_conn *conn)
 {
 	swc_tcp_zerocopy_wait(conn);
-	conn->tx = (struct swc_tcp_tx){ .page = conn->tx.page };
+	swc_tcp_stream_reset(conn);
 	conn->acks_wanted = false;
 }

@@ -42,7 +42,7 @@ struct reject {
 };
 
 #define HELLO_MAGIC 0x57435753u
-#define HELLO_VERSION 7
+#define HELLO_VERSION 9
 enum {
 	REASON_UNKNOWN = 1,
 	REASON_VERSION = 3,
@@ -179,7 +179,7 @@ static int bad_requests(uint32_t port)
 			break;
 		case 2: /* random bytes after magic and version */
 			getrandom((char *)&h + 6, sizeof(h) - 6, 0);
-			h.src = 5;
+			h.src = 4;
 			h.dst = 4;
 			break;
 		case 3: /* random bytes */

@@ -26,13 +26,14 @@
 #define SWC_ABI_VERSION		1
 
 /* Fixed limits. SWC_IOC_INFO reports those that module parameters set. */
-#define SWC_MAX_RANKS		4096	/* members of one communicator */
+#define SWC_MAX_RANKS		65536	/* members of one communicator */
 #define SWC_MAX_LOCAL_RANKS	256	/* members of one communicator on one node */
 #define SWC_MAX_INFLIGHT	64	/* operations in flight per communicator and rank */
 #define SWC_MAX_PLAN_BYTES	(8u << 20)
 #define SWC_PLAN_MAX_RANKS	(1u << 20)	/* ranks of a plan */
 #define SWC_PLAN_MAX_BLOCKS	(1u << 24)	/* blocks of the vector of a plan */
 #define SWC_MAX_CHANNELS	64	/* of a plan */
+#define SWC_MAX_MESSAGES	65535	/* sends, and receives, of one network step */
 #define SWC_MAX_FANIN		256	/* sources, and destinations, of one local step */
 #define SWC_MAX_SLOT_BYTES	(16u << 20)	/* shared slot memory of one communicator */
 #define SWC_MAX_PATHS		16	/* network paths between two nodes */
@@ -223,11 +224,19 @@ struct swc_ring_user {
 #define SWC_MMAP_SLOTS(comm)	((4ull << 48) | ((__u64)(comm) << 16))
 #define SWC_MMAP_PROGRESS(handle)	((5ull << 48) | ((__u64)(handle) << 16))
 
+/* The CPUs on which a member might run when it joined: the lowest and the highest number. */
+struct swc_member_cpus {
+	__u16 first;
+	__u16 last;
+};
+
 struct swc_comm_state {
 	__u32 aborted;		/* 0 while live, else 1 */
 	__s32 error;		/* once aborted: why, a negative errno */
 	__s32 culprit;		/* once aborted: the rank at fault, or -1 */
 	__u32 ncpus;		/* CPUs on which the members on this node may run, together; constant */
+	__u32 resv[12];
+	struct swc_member_cpus cpus[256]; /* of members on this node, by rank, below 256; constant */
 };
 
 /* ------------------------------------------------------------------ plans */
@@ -351,7 +360,7 @@ struct swc_plan_channel {
 struct swc_plan_step {
 	__u8  kind;		/* enum swc_step_kind */
 	__u8  resv[3];
-	__u16 nsend;		/* sends (NET, up to SWC_MAX_RANKS) or sources (LOCAL, up to SWC_MAX_FANIN) */
+	__u16 nsend;		/* sends (NET, at most SWC_MAX_MESSAGES) or sources (LOCAL, SWC_MAX_FANIN) */
 	__u16 nrecv;		/* receives (NET) or destinations (LOCAL), up to the same numbers */
 	__u32 first_xfer;
 };
@@ -439,7 +448,8 @@ struct swc_node_path {
  *	kernel uses the table of the member of this node that joins first.
  * @npaths: entries of @paths
  * @comm: out: handle, valid in this open file
- * @njoined: in: 0; out with -ETIMEDOUT: how many ranks of this node have joined, this one included
+ * @join_ms: in: how long to wait for the other ranks of this node, if that is not @timeout_ms; 0: it is
+ * @njoined: out with -ETIMEDOUT: how many ranks of this node have joined, this one included
  * @missing: in: 0; out with -ETIMEDOUT: the lowest rank of this node that has not joined
  *
  * The first member to join creates the communicator. Blocks (killable) until all ranks of this node have
@@ -464,7 +474,10 @@ struct swc_comm_create {
 	__u64 paths;
 	__u32 npaths;
 	__u32 comm;
-	__u32 njoined;
+	union {
+		__u32 join_ms;
+		__u32 njoined;
+	};
 	__u32 missing;
 };
 
@@ -696,7 +709,8 @@ enum swc_comm_status { SWC_COMM_FORMING, SWC_COMM_LIVE, SWC_COMM_ABORTED };
 
 /**
  * struct swc_comm_query - get the state of one communicator after the other
- * @cursor: in: 0 for the first, else what the last call returned; out: for the next call
+ * @cursor: in: 0 for the first, else what the last call returned; out: for the next call, and the number of
+ *	this communicator, see struct swc_trace_query
  * @max_members: entries of @members
  * @resv0: must be 0
  * @members: address of struct swc_member_info[@max_members], or 0; out: the members on this node, by rank
@@ -799,7 +813,7 @@ enum swc_trace_type {
 	SWC_TRACE_NR
 };
 
-/* swc_trace_record.rank of an event of no particular rank. */
+/* swc_trace_record.rank of an event of no particular rank, and of the last of SWC_MAX_RANKS ranks. */
 #define SWC_TRACE_NO_RANK	0xffff
 
 /**
@@ -902,6 +916,7 @@ enum swc_stat {
 	SWC_STAT_UNEXPECTED_BUFFERED, SWC_STAT_UNEXPECTED_REFUSED,
 	SWC_STAT_WORKER_EVENT,
 	SWC_STAT_SPARSE_BYTES, SWC_STAT_SPARSE_BYTES_REDUCED,
+	SWC_STAT_CONNS_RESUMED, SWC_STAT_BYTES_RESENT,
 	SWC_STAT_NR
 };
 

@@ -112,11 +112,9 @@ static void test_hello(void)
 		{ "rank 0 connects", HELLO(src), 0, 0 },
 		{ "the rank below connects", HELLO(src), 6, 0 },
 		{ "a rank connects to itself", HELLO(src), 7, SWC_WIRE_BAD },
-		{ "the higher rank connects", HELLO(src), 8, SWC_WIRE_BAD },
-		{ "rank -1 connects", HELLO(src), 0xffff, SWC_WIRE_BAD },
+		{ "the higher rank asks to be connected to", HELLO(src), 8, 0 },
+		{ "the last rank asks for that", HELLO(src), SWC_MAX_RANKS - 1, 0 },
 		{ "to the last rank", HELLO(dst), SWC_MAX_RANKS - 1, 0 },
-		{ "to a rank too many", HELLO(dst), SWC_MAX_RANKS, SWC_WIRE_BAD },
-		{ "to rank -1", HELLO(dst), 0xffff, SWC_WIRE_BAD },
 		{ "request number 0", HELLO(attempt), 0, SWC_WIRE_BAD },
 		{ "the last request number", HELLO(attempt), 0xffffffff, 0 },
 		{ "the fewest receive buffers", HELLO(rx_bufs), SWC_WIRE_MIN_RX_BUFS, 0 },
@@ -169,6 +167,7 @@ static void test_accept(void)
 		  SWC_WIRE_VERSION_DIFFERS },
 		{ "a reserved bit", ACCEPT(resv), 1, SWC_WIRE_BAD },
 		{ "another reserved bit", ACCEPT(resv), 0x8000, SWC_WIRE_BAD },
+		{ "a reserved bit of the second word", ACCEPT(resv2), 1, SWC_WIRE_BAD },
 		{ "the fewest receive buffers", ACCEPT(rx_bufs), SWC_WIRE_MIN_RX_BUFS, 0 },
 		{ "too few receive buffers", ACCEPT(rx_bufs), SWC_WIRE_MIN_RX_BUFS - 1,
 		  SWC_WIRE_BAD },
@@ -213,7 +212,8 @@ static const char *const kinds[SWC_WIRE_KIND_NR] = {
 	[SWC_WIRE_CREDIT] = "CREDIT",	    [SWC_WIRE_AUTH] = "AUTH",
 	[SWC_WIRE_ABORT] = "ABORT",	    [SWC_WIRE_FIN] = "FIN",
 	[SWC_WIRE_HEARTBEAT] = "HEARTBEAT", [SWC_WIRE_RTS] = "RTS",
-	[SWC_WIRE_WRITE] = "WRITE",
+	[SWC_WIRE_WRITE] = "WRITE",	    [SWC_WIRE_WRITTEN] = "WRITTEN",
+	[SWC_WIRE_GROWN] = "GROWN",
 };
 
 /* A valid message with a value in every field that its kind has; returns its size. */
@@ -226,7 +226,8 @@ static size_t good_message(enum swc_wire_kind kind, uint8_t *to)
 	memset(to, 0, ROOM);
 	h->kind = (uint8_t)kind;
 	h->credits = cpu_to_le16(3);
-	if (kind != SWC_WIRE_HEARTBEAT && kind != SWC_WIRE_AUTH && kind != SWC_WIRE_WRITE)
+	if (kind != SWC_WIRE_HEARTBEAT && kind != SWC_WIRE_WRITE && kind != SWC_WIRE_WRITTEN &&
+	    kind != SWC_WIRE_GROWN)
 		h->seq = cpu_to_le64(0x123456789abcull);
 	switch (kind) {
 	case SWC_WIRE_DATA:
@@ -271,14 +272,34 @@ static size_t good_message(enum swc_wire_kind kind, uint8_t *to)
 		h->bytes = cpu_to_le32(100);
 		memset(h + 1, 0x5a, 100);
 		return HEADER + 100;
+	case SWC_WIRE_WRITTEN:
+		h->ordinal = cpu_to_le32(SWC_WIRE_CHUNKS - 1);
+		return HEADER;
+	case SWC_WIRE_GROWN:
+		h->bytes = cpu_to_le32(32 << 10);
+		return HEADER;
 	default:
 		return HEADER;
 	}
 }
 
+/* All of them lie before their sizes. */
+static bool sane_several(struct swc_wire_msg m, const uint8_t *data, size_t rest)
+{
+	size_t n = m.nmore + 1ull, at = 0;
+
+	do {
+		if (m.payload != data + HEADER + at || m.offset || m.bytes != m.total)
+			return false;
+		at += m.bytes;
+	} while (swc_wire_next(&m));
+	return n > 1 && at + n * sizeof(__le32) == rest && !m.sig.partitioned;
+}
+
 /* What users of a parsed message rely on. */
 static bool sane(const struct swc_wire_msg *m, const uint8_t *data, size_t bytes)
 {
+	const struct swc_wire_header *h = (const void *)data;
 	const struct swc_wire_rtr *r = m->payload;
 	size_t rest = bytes - HEADER;
 
@@ -286,6 +307,8 @@ static bool sane(const struct swc_wire_msg *m, const uint8_t *data, size_t bytes
 		return false;
 	switch (m->kind) {
 	case SWC_WIRE_DATA:
+		if (h->flags & SWC_WIRE_SEVERAL)
+			return sane_several(*m, data, rest);
 		return m->bytes == rest && m->total <= SWC_MAX_VECTOR_BYTES &&
 		       m->offset <= m->total && m->bytes <= m->total - m->offset &&
 		       (m->bytes || !m->total) && m->sig.coll < SWC_COLL_NR &&
@@ -305,6 +328,11 @@ static bool sane(const struct swc_wire_msg *m, const uint8_t *data, size_t bytes
 	case SWC_WIRE_WRITE:
 		return m->bytes == rest && m->bytes && m->ordinal < SWC_WIRE_CHUNKS &&
 		       m->offset < SWC_MAX_VECTOR_BYTES;
+	case SWC_WIRE_WRITTEN:
+		return !rest && m->ordinal < SWC_WIRE_CHUNKS;
+	case SWC_WIRE_GROWN:
+		return !rest && m->bytes >= SWC_WIRE_MIN_RX_BUF &&
+		       m->bytes <= SWC_WIRE_MAX_RX_BUF && !(m->bytes % 1024);
 	case SWC_WIRE_CREDIT:
 	case SWC_WIRE_HEARTBEAT:
 	case SWC_WIRE_FIN:
@@ -318,7 +346,7 @@ static bool sane(const struct swc_wire_msg *m, const uint8_t *data, size_t bytes
 static int parse(const uint8_t *data, size_t bytes, struct swc_wire_msg *m)
 {
 	uint8_t *copy = exactly(data, bytes);
-	int ret = swc_wire_parse(copy, (u32)bytes, m);
+	int ret = swc_wire_parse((void *)copy, copy + HEADER, (u32)bytes, m);
 
 	if (ret ? ret != -EPROTO : !sane(m, copy, bytes))
 		ret = 1;
@@ -412,6 +440,7 @@ static void test_kinds(void)
 }
 
 #define OF_OPERATIONS (1 << SWC_WIRE_DATA | 1 << SWC_WIRE_RTR | 1 << SWC_WIRE_RTS)
+#define CHUNKS (1 << SWC_WIRE_WRITE | 1 << SWC_WIRE_WRITTEN)
 #define PIECES (1 << SWC_WIRE_DATA | 1 << SWC_WIRE_RTR | 1 << SWC_WIRE_WRITE)
 
 /* Every bit of the header that a kind does not use must be 0. */
@@ -423,12 +452,13 @@ static void test_unused(void)
 		unsigned int users; /* bitmap of kinds */
 	} fields[] = {
 		{ "flags", HEAD(flags), 1 << SWC_WIRE_DATA },
-		{ "ordinal", HEAD(ordinal), OF_OPERATIONS | 1 << SWC_WIRE_WRITE },
+		{ "ordinal", HEAD(ordinal), OF_OPERATIONS | CHUNKS },
 		{ "seq", HEAD(seq),
-		  OF_OPERATIONS | 1 << SWC_WIRE_CREDIT | 1 << SWC_WIRE_ABORT | 1 << SWC_WIRE_FIN },
+		  OF_OPERATIONS | 1 << SWC_WIRE_CREDIT | 1 << SWC_WIRE_ABORT | 1 << SWC_WIRE_FIN |
+			  1 << SWC_WIRE_AUTH },
 		{ "offset", HEAD(offset), PIECES },
 		{ "total", HEAD(total), OF_OPERATIONS },
-		{ "bytes", HEAD(bytes), PIECES },
+		{ "bytes", HEAD(bytes), PIECES | 1 << SWC_WIRE_GROWN },
 		{ "root", HEAD(root), OF_OPERATIONS },
 		{ "count", HEAD(count), OF_OPERATIONS },
 		{ "family", HEAD(family), OF_OPERATIONS },
@@ -462,7 +492,7 @@ static void test_unused(void)
 	}
 }
 
-/* Only DATA has a flag, and only one. */
+/* Only DATA has flags. Its payload is one message here, not several. */
 static void test_flags(void)
 {
 	struct swc_wire_msg m;
@@ -551,6 +581,88 @@ static void test_data(void)
 	   "DATA: beyond an empty message");
 }
 
+#define SEVERAL 5
+
+/* Several messages of these sizes; returns its size. */
+static size_t good_several(const uint32_t *size, uint32_t n, uint8_t *to)
+{
+	struct swc_wire_header *h = (void *)to;
+	uint32_t total = 0;
+
+	good_message(SWC_WIRE_DATA, to);
+	for (uint32_t i = 0; i < n; i++)
+		total += size[i];
+	h->flags = SWC_WIRE_SEVERAL;
+	h->offset = cpu_to_le64(n);
+	h->total = cpu_to_le64(total);
+	h->bytes = cpu_to_le32(total + 4 * n);
+	for (uint32_t i = 0; i < n; i++) {
+		__le32 s = cpu_to_le32(size[i]);
+
+		memcpy(to + HEADER + total + 4 * i, &s, sizeof(s));
+	}
+	return HEADER + total + 4 * n;
+}
+
+/* Each message in turn; sizes need not be multiples of anything, or may be 0. */
+static void test_several(void)
+{
+	static const uint32_t size[SEVERAL] = { 33, 0, 7, 100, 1 };
+	static const struct trial trials[] = {
+		{ "none", HEAD(offset), 0, -EPROTO },
+		{ "one", HEAD(offset), 1, -EPROTO },
+		{ "one less", HEAD(offset), SEVERAL - 1, -EPROTO },
+		{ "one more", HEAD(offset), SEVERAL + 1, -EPROTO },
+		{ "as many as there are bytes", HEAD(offset), 141 + 4 * SEVERAL, -EPROTO },
+		{ "2^62 + 5", HEAD(offset), (1ull << 62) + SEVERAL, -EPROTO },
+		{ "-1", HEAD(offset), -1ull, -EPROTO },
+		{ "a byte less", HEAD(total), 140, -EPROTO },
+		{ "a byte more", HEAD(total), 142, -EPROTO },
+		{ "2^32 bytes more", HEAD(total), (1ull << 32) + 141, -EPROTO },
+		{ "-1 bytes", HEAD(total), -1ull, -EPROTO },
+		{ "of any ordinal", HEAD(ordinal), 0xffffffff, 0 },
+		{ "a type too many", HEAD(dtype), SWC_DTYPE_NR, -EPROTO },
+		{ "partitions", HEAD(flags), SWC_WIRE_SEVERAL | SWC_WIRE_PARTITION, -EPROTO },
+		{ "of kind RTR", HEAD(kind), SWC_WIRE_RTR, -EPROTO },
+		{ "of kind WRITE", HEAD(kind), SWC_WIRE_WRITE, -EPROTO },
+	};
+	uint8_t data[ROOM], bad[ROOM], *copy;
+	size_t bytes = good_several(size, SEVERAL, data);
+	struct swc_wire_msg m;
+	uint32_t at = 0;
+	bool fine = true;
+	char text[100];
+
+	copy = exactly(data, bytes);
+	ok(!swc_wire_parse((void *)copy, copy + HEADER, (u32)bytes, &m), "several: valid");
+	for (uint32_t i = 0; i < SEVERAL; i++) {
+		fine &= m.ordinal == 9 + i && m.bytes == size[i] && m.total == size[i] &&
+			!m.offset && m.payload == copy + HEADER + at && m.seq == 0x123456789abcull;
+		at += size[i];
+		fine &= swc_wire_next(&m) == (i + 1 < SEVERAL);
+	}
+	ok(fine, "several: one after the other");
+	free(copy);
+	for (size_t i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
+		memcpy(bad, data, bytes);
+		put(bad, &trials[i]);
+		snprintf(text, sizeof(text), "several: %s", trials[i].what);
+		ok(parse(bad, bytes, &m) == trials[i].want, text);
+	}
+	fine = true;
+	for (size_t i = 0; i < bytes; i++)
+		fine &= parse(data, i, &m) == -EPROTO;
+	ok(fine, "several: truncated at any byte");
+	fine = true;
+	for (size_t i = bytes - sizeof(__le32) * SEVERAL; i < bytes; i++)
+		for (int bit = 0; bit < 8; bit++) {
+			data[i] ^= (uint8_t)(1 << bit);
+			fine &= parse(data, bytes, &m) == -EPROTO;
+			data[i] ^= (uint8_t)(1 << bit);
+		}
+	ok(fine, "several: any bit of their sizes");
+}
+
 static void test_rts(void)
 {
 	static const struct trial trials[] = {
@@ -585,6 +697,23 @@ static void test_write(void)
 	};
 
 	test_ranges(SWC_WIRE_WRITE, trials, sizeof(trials) / sizeof(trials[0]));
+	/* The chunks alone. */
+	test_ranges(SWC_WIRE_WRITTEN, trials, 4);
+}
+
+static void test_grown(void)
+{
+	static const struct trial trials[] = {
+		{ "the smallest buffers", HEAD(bytes), SWC_WIRE_MIN_RX_BUF, 0 },
+		{ "smaller buffers", HEAD(bytes), SWC_WIRE_MIN_RX_BUF - 1024, -EPROTO },
+		{ "no buffers", HEAD(bytes), 0, -EPROTO },
+		{ "the largest buffers", HEAD(bytes), SWC_WIRE_MAX_RX_BUF, 0 },
+		{ "larger buffers", HEAD(bytes), SWC_WIRE_MAX_RX_BUF + 1024, -EPROTO },
+		{ "half a KiB too much", HEAD(bytes), SWC_WIRE_MIN_RX_BUF + 512, -EPROTO },
+		{ "all bits", HEAD(bytes), 0xffffffff, -EPROTO },
+	};
+
+	test_ranges(SWC_WIRE_GROWN, trials, sizeof(trials) / sizeof(trials[0]));
 }
 
 static void test_rtr(void)
@@ -675,7 +804,8 @@ static void test_damage(void)
 	char text[100];
 
 	for (unsigned long i = 0; i < n; i++) {
-		size_t bytes = good_message(1 + rnd(SWC_WIRE_KIND_NR - 1), data);
+		uint32_t size[] = { rnd(30), rnd(30), rnd(30) }, kind = rnd(SWC_WIRE_KIND_NR);
+		size_t bytes = kind ? good_message(kind, data) : good_several(size, 3, data);
 		int ret;
 
 		/* Mostly in the header. */
@@ -711,8 +841,8 @@ static void test_damaged_hello(void)
 		if (ret)
 			mad += ret != SWC_WIRE_BAD && ret != SWC_WIRE_VERSION_DIFFERS;
 		else
-			mad += bytes < sizeof(h) || le16_to_cpu(h.dst) >= SWC_MAX_RANKS ||
-			       le16_to_cpu(h.src) >= le16_to_cpu(h.dst) || !h.attempt ||
+			mad += bytes < sizeof(h) || h.src == h.dst ||
+			       (!h.attempt && le16_to_cpu(h.src) < le16_to_cpu(h.dst)) ||
 			       h.channel >= SWC_MAX_CHANNELS || h.path >= SWC_MAX_PATHS ||
 			       le16_to_cpu(h.rx_bufs) < SWC_WIRE_MIN_RX_BUFS ||
 			       le16_to_cpu(h.rx_bufs) > SWC_WIRE_MAX_RX_BUFS ||
@@ -737,9 +867,11 @@ int main(void)
 	test_unused();
 	test_flags();
 	test_data();
+	test_several();
 	test_rtr();
 	test_rts();
 	test_write();
+	test_grown();
 	test_damage();
 	test_damaged_hello();
 	return done();

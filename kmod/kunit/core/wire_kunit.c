@@ -50,6 +50,7 @@ static u32 good(enum swc_wire_kind kind, struct any_message *m)
 		m->h.dtype = SWC_F32;
 		return sizeof(m->h);
 	case SWC_WIRE_AUTH:
+		m->h.seq = cpu_to_le64(7);
 		return sizeof(m->h) + SWC_WIRE_MAC;
 	case SWC_WIRE_ABORT:
 		m->h.seq = cpu_to_le64(7);
@@ -64,6 +65,12 @@ static u32 good(enum swc_wire_kind kind, struct any_message *m)
 		m->h.offset = cpu_to_le64(4096);
 		m->h.bytes = cpu_to_le32(100);
 		return sizeof(m->h) + 100;
+	case SWC_WIRE_WRITTEN:
+		m->h.ordinal = cpu_to_le32(SWC_WIRE_CHUNKS - 1);
+		return sizeof(m->h);
+	case SWC_WIRE_GROWN:
+		m->h.bytes = cpu_to_le32(SWC_WIRE_MAX_RX_BUF);
+		return sizeof(m->h);
 	default:
 		return sizeof(m->h);
 	}
@@ -72,16 +79,16 @@ static u32 good(enum swc_wire_kind kind, struct any_message *m)
 /* Parse in memory of exactly that size, so that KASAN sees a read beyond the end. */
 static int parse(struct kunit *test, const struct any_message *m, u32 bytes, struct swc_wire_msg *msg)
 {
-	void *copy = kmemdup(m, bytes, GFP_KERNEL);
+	struct swc_wire_header *copy = kmemdup(m, bytes, GFP_KERNEL);
 	int ret;
 
 	KUNIT_ASSERT_NOT_NULL(test, copy);
-	ret = swc_wire_parse(copy, bytes, msg);
+	ret = swc_wire_parse(copy, copy + 1, bytes, msg);
 	if (!ret) {
-		KUNIT_EXPECT_PTR_EQ(test, msg->payload, (const void *)(copy + sizeof(m->h)));
-		if (msg->kind == SWC_WIRE_WRITE)
+		KUNIT_EXPECT_PTR_EQ(test, msg->payload, (const void *)(copy + 1));
+		if (msg->kind == SWC_WIRE_WRITE || msg->kind == SWC_WIRE_WRITTEN)
 			KUNIT_EXPECT_LT(test, msg->ordinal, SWC_WIRE_CHUNKS);
-		else
+		else if (msg->kind != SWC_WIRE_GROWN)
 			KUNIT_EXPECT_LE(test, msg->offset + msg->bytes, msg->total);
 		if (msg->kind == SWC_WIRE_DATA || msg->kind == SWC_WIRE_WRITE)
 			KUNIT_EXPECT_EQ(test, (size_t)bytes, sizeof(m->h) + msg->bytes);
@@ -160,6 +167,12 @@ static void wire_fields(struct kunit *test)
 	EXPECT_REFUSED(SWC_WIRE_WRITE, m->h.offset = cpu_to_le64(SWC_MAX_VECTOR_BYTES));
 	EXPECT_REFUSED(SWC_WIRE_WRITE, m->h.seq = cpu_to_le64(1));
 	EXPECT_REFUSED(SWC_WIRE_WRITE, m->h.total = cpu_to_le64(1));
+	EXPECT_REFUSED(SWC_WIRE_WRITTEN, m->h.ordinal = cpu_to_le32(SWC_WIRE_CHUNKS));
+	EXPECT_REFUSED(SWC_WIRE_WRITTEN, m->h.bytes = cpu_to_le32(1));
+	EXPECT_REFUSED(SWC_WIRE_WRITTEN, m->h.seq = cpu_to_le64(1));
+	EXPECT_REFUSED(SWC_WIRE_GROWN, m->h.bytes = cpu_to_le32(SWC_WIRE_MAX_RX_BUF + 1024));
+	EXPECT_REFUSED(SWC_WIRE_GROWN, m->h.bytes = 0);
+	EXPECT_REFUSED(SWC_WIRE_GROWN, m->h.seq = cpu_to_le64(1));
 }
 
 static void wire_damage(struct kunit *test)
@@ -210,11 +223,17 @@ static void wire_handshake(struct kunit *test)
 	bad.src = bad.dst;
 	KUNIT_EXPECT_EQ(test, swc_wire_hello_check(&bad, sizeof(h)), SWC_WIRE_BAD);
 	bad = h;
-	bad.dst = cpu_to_le16(SWC_MAX_RANKS);
-	KUNIT_EXPECT_EQ(test, swc_wire_hello_check(&bad, sizeof(h)), SWC_WIRE_BAD);
+	/* The higher rank asks to be connected to. */
+	bad.src = cpu_to_le16(2);
+	KUNIT_EXPECT_EQ(test, swc_wire_hello_check(&bad, sizeof(h)), 0);
 	bad = h;
 	bad.attempt = 0;
 	KUNIT_EXPECT_EQ(test, swc_wire_hello_check(&bad, sizeof(h)), SWC_WIRE_BAD);
+	a.received = cpu_to_le64(U64_MAX);
+	KUNIT_EXPECT_EQ(test, swc_wire_accept_check(&a, sizeof(a)), 0);
+	a.resv2 = cpu_to_le32(1);
+	KUNIT_EXPECT_EQ(test, swc_wire_accept_check(&a, sizeof(a)), SWC_WIRE_BAD);
+	a.resv2 = 0;
 	a.resv = cpu_to_le16(1);
 	KUNIT_EXPECT_EQ(test, swc_wire_accept_check(&a, sizeof(a)), SWC_WIRE_BAD);
 }

@@ -48,9 +48,7 @@ static struct fake *fake(struct kunit *test, u32 here, const u32 *npaths)
 	f->net.path = f->path;
 	f->net.first_path = f->first_path;
 	f->net.left = f->left;
-	mutex_init(&f->net.lock);
-	xa_init(&f->net.conns);
-	INIT_LIST_HEAD(&f->net.all);
+	swc_net_init_conns(&f->net);
 	init_waitqueue_head(&f->net.abort_wq);
 	return f;
 }

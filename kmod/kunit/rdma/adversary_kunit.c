@@ -5,6 +5,7 @@
  */
 #include <linux/delay.h>
 
+#include "core/text.h"
 #include "rdma/rdma.h"
 #include "kunit/harness.h"
 #include "kunit/rdma/net_harness.h"
@@ -128,7 +129,7 @@ static void adversary_replay(struct kunit *test)
 			memset(m, 0xff, PAGE_SIZE);
 			swc_t_send_raw(peer, PAGE_SIZE);
 			break;
-		case 3: /* a write of a chunk */
+		case 3: /* immediate data */
 			swc_t_write_raw(peer, 0, 0, 0);
 			break;
 		case 4: /* a write without a key */
@@ -343,14 +344,22 @@ static void bad_offer(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 	swc_t_send_raw(peer, SWC_HEADER + sizeof(*r));
 }
 
-static void bad_written(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
+static void bad_immediate(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
 	swc_t_write_raw(peer, 0, 0, 1);
 }
 
-static void bad_chunk(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
+static void bad_written(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
-	swc_t_write_raw(peer, 0, 0, 0xdeadbeef);
+	h->kind = SWC_WIRE_WRITTEN;
+	swc_t_send_raw(peer, SWC_HEADER);
+}
+
+/* The device refuses the key. */
+static void bad_key(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
+{
+	h->kind = SWC_WIRE_WRITTEN;
+	swc_t_send_invalidating(peer, SWC_HEADER, 0x1234);
 }
 
 /* To memory that it has no key for. */
@@ -402,6 +411,25 @@ static void bad_gap(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 	data(peer, h, 1, 0, 1200);
 }
 
+/* Two messages in a segment: the first is the one that is waited for, the second one is of another size. */
+static void bad_several(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
+{
+	__le32 size[] = { cpu_to_le32(1200), cpu_to_le32(1192) };
+
+	h->kind = SWC_WIRE_DATA;
+	h->flags = SWC_WIRE_SEVERAL;
+	h->seq = cpu_to_le64(1);
+	h->offset = cpu_to_le64(2);
+	h->total = cpu_to_le64(2392);
+	h->bytes = cpu_to_le32(2392 + sizeof(size));
+	h->count = cpu_to_le64(300);
+	h->family = cpu_to_le64(42);
+	h->shard_blocks = cpu_to_le32(2);
+	h->dtype = SWC_U64;
+	memcpy((void *)(h + 1) + 2392, size, sizeof(size));
+	swc_t_send_raw(peer, SWC_HEADER + 2392 + sizeof(size));
+}
+
 /* As many as there are receive buffers: segments that no task takes must not delay the abort. */
 static void bad_flood(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 {
@@ -443,14 +471,16 @@ static const struct violation violations[] = {
 	{ "a second AUTH", -EPROTO, bad_second_auth },
 	{ "credits that it was not granted", -EPROTO, bad_credits },
 	{ "a chunk offered twice", -EPROTO, bad_offer },
-	{ "a write of a chunk that was not offered", -EPROTO, bad_written },
-	{ "a write of a chunk that does not exist", -EPROTO, bad_chunk },
+	{ "immediate data", -EPROTO, bad_immediate },
+	{ "a chunk written that was not offered", -EPROTO, bad_written },
+	{ "a key that was never valid", -ECONNRESET, bad_key },
 	{ "a write to memory that was not offered", -ECONNRESET, bad_write },
 	{ "the same without immediate data", -ECONNRESET, bad_quiet_write },
 	{ "data of an operation that has ended", -EPROTO, bad_past },
 	{ "a message of another size", -EPROTO, bad_size },
 	{ "a message of another call", -EPROTO, bad_call },
 	{ "a message with a gap", -EPROTO, bad_gap },
+	{ "two messages, the second of another size", -EPROTO, bad_several },
 	{ "messages that no plan receives", -EPROTO, bad_flood },
 	{ "FIN before the operation", -ECONNRESET, bad_fin },
 	{ "ABORT with invalid fields", -ECONNABORTED, bad_abort },
@@ -475,8 +505,9 @@ static void adversary_violation(struct kunit *test)
 	struct swc_t_raw_peer *peer = swc_t_raw_peer(test);
 	struct swc_t_job *first = swc_t_job_new(test), *job = swc_t_job_new(test);
 	struct swc_wire_header *m = peer->out;
+	char text[SWC_TEXT_BYTES];
 	struct swc_wire_hello h;
-	const char *text;
+	u32 i;
 
 	peer->comm = swc_t_rank_comm(c, 1);
 	swc_t_hello(peer->comm, 0, 1, &h);
@@ -508,8 +539,9 @@ static void adversary_violation(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_t_rank_comm(c, 1)->status, SWC_COMM_ABORTED);
 	KUNIT_EXPECT_GE(test, swc_t_rank_comm(c, 1)->culprit, -1);
 	KUNIT_EXPECT_LT(test, swc_t_rank_comm(c, 1)->culprit, 2);
-	for (text = swc_t_rank_comm(c, 1)->text; *text; text++)
-		KUNIT_EXPECT_TRUE(test, *text >= ' ' && *text <= '~');
+	swc_text_read(text, swc_t_rank_comm(c, 1)->text, 0);
+	for (i = 0; text[i]; i++)
+		KUNIT_EXPECT_TRUE(test, text[i] >= ' ' && text[i] <= '~');
 	swc_t_raw_peer_end(peer);
 	swc_t_comm_end(c);
 }
@@ -539,17 +571,16 @@ static bool has_kernel_address(const void *data, u32 bytes)
 }
 
 /*
- * The raw peer is to send rank 1 a vector of two chunks. No address of this kernel comes with the messages
- * of rank 1, and where it may write cannot be guessed.
+ * The raw peer is to send rank 1 a vector of two chunks, which rank 1 offers to it: @rtr. No address of this
+ * kernel comes with the messages of rank 1.
  */
-static void adversary_addresses(struct kunit *test)
+static struct swc_t_raw_peer *take_offers(struct swc_t_comm *c, struct swc_t_job *job,
+					  struct swc_wire_rtr rtr[2])
 {
-	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+	struct kunit *test = c->test;
 	struct swc_t_raw_peer *peer = swc_t_raw_peer(test);
-	struct swc_t_job *job = swc_t_job_new(test);
 	struct swc_wire_hello h;
 	u32 i, bytes, n = 0;
-	u64 addr[2];
 
 	/* The test would see the addresses of rank 1's memory, if they came. */
 	KUNIT_EXPECT_TRUE(test, is_kernel_address(cpu_to_le64((uintptr_t)peer->out)));
@@ -559,21 +590,63 @@ static void adversary_addresses(struct kunit *test)
 	authenticate(peer);
 	swc_t_job_init_for(job, c, 1, swc_t_send_from_0, 140000);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
-	for (i = 0; n < ARRAY_SIZE(addr); i++) {
+	for (i = 0; n < 2; i++) {
 		const void *data = swc_t_received(peer, i, &bytes);
 		struct swc_wire_msg msg;
 
-		KUNIT_ASSERT_EQ(test, swc_wire_parse(data, bytes, &msg), 0);
+		KUNIT_ASSERT_EQ(test, swc_wire_parse(data, data + SWC_HEADER, bytes, &msg), 0);
 		KUNIT_EXPECT_FALSE_MSG(test, has_kernel_address(data, bytes), "message %u", i);
 		if (msg.kind == SWC_WIRE_RTR)
-			addr[n++] = le64_to_cpu(((const struct swc_wire_rtr *)msg.payload)->addr);
+			rtr[n++] = *(const struct swc_wire_rtr *)msg.payload;
 	}
+	return peer;
+}
+
+/* Where a peer may write cannot be guessed. */
+static void adversary_addresses(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_t_raw_peer *peer;
+	struct swc_wire_rtr rtr[2];
+	u64 first, second;
+
+	peer = take_offers(c, job, rtr);
+	first = le64_to_cpu(rtr[0].addr);
+	second = le64_to_cpu(rtr[1].addr);
 	/* The second chunk is not behind the first. */
-	KUNIT_EXPECT_GT(test, max(addr[0], addr[1]) - min(addr[0], addr[1]), 140000 * 8ull);
-	KUNIT_EXPECT_LT(test, max(addr[0], addr[1]), 1ull << 63);
+	KUNIT_EXPECT_GT(test, max(first, second) - min(first, second), 140000 * 8ull);
+	KUNIT_EXPECT_LT(test, max(first, second), 1ull << 63);
 	swc_t_raw_peer_end(peer);
 	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[1]), -ECONNRESET);
 	swc_t_comm_end(c);
+}
+
+/* A peer that was offered chunks reports one with the key of the other, or without any, or keeps neither. */
+static void adversary_written(struct kunit *test)
+{
+	u32 how;
+
+	for (how = 0; how < 3; how++) {
+		struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+		struct swc_t_job *job = swc_t_job_new(test);
+		struct swc_t_raw_peer *peer;
+		struct swc_wire_header *m;
+		struct swc_wire_rtr rtr[2];
+
+		peer = take_offers(c, job, rtr);
+		m = peer->out;
+		memset(m, 0, PAGE_SIZE);
+		m->kind = how == 2 ? SWC_WIRE_HEARTBEAT : SWC_WIRE_WRITTEN;
+		m->ordinal = how == 2 ? 0 : rtr[0].chunk;
+		if (how == 1)
+			swc_t_send_raw(peer, SWC_HEADER);
+		else
+			swc_t_send_invalidating(peer, SWC_HEADER, le32_to_cpu(rtr[1].rkey));
+		KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[1]), -EPROTO);
+		swc_t_raw_peer_end(peer);
+		swc_t_comm_end(c);
+	}
 }
 
 static struct kunit_case cases[] = {
@@ -585,6 +658,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(adversary_forged_accept),
 	KUNIT_CASE_PARAM(adversary_violation, violation_gen_params),
 	KUNIT_CASE_SLOW(adversary_addresses),
+	KUNIT_CASE_SLOW(adversary_written),
 	{}
 };
 

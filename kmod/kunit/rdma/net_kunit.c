@@ -169,6 +169,45 @@ static void net_credits(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* ------------------------------------------------------------------ sizes of receive buffers */
+
+/* Does every rank know of all peers that their receive buffers are of this size? */
+static bool all_have(struct swc_t_comm *c, u32 bytes)
+{
+	struct swc_conn *conn;
+	unsigned long key;
+	bool all = true;
+	u32 r;
+
+	for (r = 0; r < c->nranks; r++)
+		xa_for_each(&swc_t_net(c, r)->conns, key, conn)
+			all &= READ_ONCE(conn->peer_rx_buf_bytes) == bytes;
+	return all;
+}
+
+/* Receive buffers stay small however many messages fit them, and all become large when messages fill them. */
+static void net_grow(struct kunit *test)
+{
+	struct swc_t_job *small = swc_t_job_new(test), *large = swc_t_job_new(test);
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
+	u32 i;
+
+	swc_t_job_init(small, c, swc_t_ring, 900, false);
+	for (i = 0; i < 40; i++)
+		swc_t_job_run(small, i, true);
+	KUNIT_EXPECT_TRUE(test, all_have(c, SWC_WIRE_MIN_RX_BUF));
+	swc_t_job_init(large, c, swc_t_ring, 10000, false);
+	for (i = 0; i < 40 && !all_have(c, rx_buf_kib_param << 10); i++)
+		swc_t_job_run(large, i, true);
+	KUNIT_EXPECT_TRUE(test, all_have(c, rx_buf_kib_param << 10));
+	for (i = 0; i < 4; i++) {
+		swc_t_job_run(large, i, true);
+		swc_t_job_run(small, i, true);
+	}
+	swc_t_expect_credits(c);
+	swc_t_comm_end(c);
+}
+
 /* ------------------------------------------------------------------ many operations */
 
 #define MANY	24
@@ -413,6 +452,42 @@ static void net_rndv_chunks(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* ------------------------------------------------------------------ several messages in a segment */
+
+/* Small messages of a step to one peer go together as far as they and their sizes fit, larger ones do not. */
+static void net_together(struct kunit *test)
+{
+	static const struct {
+		u64 count;
+		u32 sends;
+	} cases[] = {
+		{ 4, 1 }, { 300, 1 }, { SWC_T_PARTS * 248, 2 }, { SWC_T_PARTS * 504, SWC_T_PARTS },
+	};
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u64 nsent = swc_stat_read(SWC_STAT_MSGS_SENT), ngot = swc_stat_read(SWC_STAT_MSGS_RECEIVED);
+	struct swc_conn *conn;
+	u32 i, r, before;
+
+	conn = swc_net_find_conn(swc_t_net(c, 0), 0, 1, 0, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(conn));
+	for (i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
+		swc_t_job_init(job, c, swc_t_send_parts, cases[i / 2].count, false);
+		before = conn->nsent;
+		for (r = 0; r < 2; r++)
+			KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r ^ (i & 1), true), 0);
+		swc_t_job_expect(job, 0);
+		swc_t_expect_sent(job, 0);
+		/* The first one connects. Nothing else is sent by this rank unless it waits for long. */
+		if (i)
+			KUNIT_EXPECT_EQ(test, conn->nsent - before, cases[i / 2].sends);
+	}
+	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_MSGS_SENT) - nsent, i * SWC_T_PARTS);
+	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_MSGS_RECEIVED) - ngot, i * SWC_T_PARTS);
+	swc_conn_put(conn);
+	swc_t_comm_end(c);
+}
+
 /* ------------------------------------------------------------------ memory that cannot be mapped */
 
 /* For a while: operations take longer, by segments or by rendezvous. */
@@ -424,7 +499,7 @@ static void net_map_refused(struct kunit *test)
 
 	for (i = 0; i < 4; i++) {
 		swc_t_job_init(job, c, swc_t_ring, i & 1 ? 90000 : 20000, i & 2);
-		swc_t_refuse_maps(200);
+		swc_t_refuse_maps(1500);
 		swc_t_job_run(job, i, true);
 		KUNIT_EXPECT_GT(test, swc_t_maps_refused(), 0);
 	}
@@ -623,6 +698,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(net_sums, sum_gen_params),
 	KUNIT_CASE_SLOW(net_event_slice),
 	KUNIT_CASE_SLOW(net_credits),
+	KUNIT_CASE_SLOW(net_grow),
 	KUNIT_CASE_SLOW(net_in_flight),
 	KUNIT_CASE_SLOW(net_mismatch),
 	KUNIT_CASE_SLOW(net_mismatch_rndv),
@@ -631,6 +707,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(net_rtr_early),
 	KUNIT_CASE_SLOW(net_in_order),
 	KUNIT_CASE_SLOW(net_rndv_chunks),
+	KUNIT_CASE(net_together),
 	KUNIT_CASE_SLOW(net_send_first),
 	KUNIT_CASE_SLOW(net_map_refused),
 	KUNIT_CASE_SLOW(net_map_exhausted),

@@ -47,11 +47,13 @@ void swc_t_hello(const struct swc_comm *comm, u32 src, u32 dst, struct swc_wire_
 void swc_t_auth(struct swc_t_raw_peer *peer, void *mac)
 {
 	struct swc_compat_blake2s state;
+	const __le64 received = 0;
 
 	blake2s_init_key(&state, SWC_WIRE_MAC, peer->comm->id, SWC_ID_BYTES);
 	blake2s_update(&state, (const u8 *)&peer->hello, sizeof(peer->hello));
 	blake2s_update(&state, (const u8 *)&peer->accept, sizeof(peer->accept));
 	blake2s_update(&state, "swingcoll proof", 15);
+	blake2s_update(&state, (const u8 *)&received, sizeof(received));
 	blake2s_final(&state, mac);
 }
 
@@ -351,6 +353,13 @@ static void post(struct swc_t_raw_peer *peer, struct ib_send_wr *wr, u32 bytes)
 void swc_t_send_raw(struct swc_t_raw_peer *peer, u32 bytes)
 {
 	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
+
+	post(peer, &wr, bytes);
+}
+
+void swc_t_send_invalidating(struct swc_t_raw_peer *peer, u32 bytes, u32 rkey)
+{
+	struct ib_send_wr wr = { .opcode = IB_WR_SEND_WITH_INV, .ex.invalidate_rkey = rkey };
 
 	post(peer, &wr, bytes);
 }

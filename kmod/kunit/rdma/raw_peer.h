@@ -86,10 +86,11 @@ void swc_t_forge_end(struct swc_t_forger *forger, const struct swc_comm *comm, u
 /* The MAC of AUTH. */
 void swc_t_auth(struct swc_t_raw_peer *peer, void *mac);
 /*
- * Send the first bytes of @out; write them, with immediate data or without. All wait for the completion,
- * even of a failure.
+ * Send the first bytes of @out, and invalidate a key; write them, with immediate data or without. All wait
+ * for the completion, even of a failure.
  */
 void swc_t_send_raw(struct swc_t_raw_peer *peer, u32 bytes);
+void swc_t_send_invalidating(struct swc_t_raw_peer *peer, u32 bytes, u32 rkey);
 void swc_t_write_raw(struct swc_t_raw_peer *peer, u64 addr, u32 bytes, u32 imm);
 void swc_t_write_quietly(struct swc_t_raw_peer *peer, u64 addr, u32 bytes);
 /* The i-th message that was received, and its size; waits for it. */

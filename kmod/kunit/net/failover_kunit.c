@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Connections that lose their path and go on by another: cuts at any moment of operations of any size, and
+ * requests of hosts that would like a connection to be lost. By TCP, between nodes with several paths.
+ */
+#include <linux/delay.h>
+#include <linux/prandom.h>
+
+#include "net/conn.h"
+#include "tcp/tcp.h"
+#include "trace.h"
+#include "kunit/harness.h"
+#include "kunit/rdma/net_harness.h"
+#include "kunit/rdma/raw_peer.h"
+
+#define PATHS	3
+
+static const struct swc_t_layout two_nodes = { 2, PATHS, false, { 0, 1 } };
+static const struct swc_t_layout two_of_two = { 2, PATHS, false, { 0, 1, 0, 1 } };
+
+static int init(struct kunit *test)
+{
+	swc_t_transport = SWC_TRANSPORT_TCP;
+	return swc_t_net_init(test);
+}
+
+static void finish(struct kunit *test)
+{
+	swc_t_net_exit(test);
+	swc_t_transport = SWC_TRANSPORT_RDMA;
+}
+
+/* ------------------------------------------------------------------ cuts */
+
+/**
+ * struct cutter - cuts connections at steps of operations
+ * @every: at each so many-th step, in the mean
+ * @cuts: so many so far
+ */
+struct cutter {
+	struct swc_t_comm *c;
+	struct rnd_state rnd;
+	spinlock_t lock;
+	u32 every;
+	u32 cuts;
+};
+
+static u32 choose_below(struct cutter *cut, u32 n)
+{
+	u32 i;
+
+	spin_lock(&cut->lock);
+	i = prandom_u32_state(&cut->rnd) % n;
+	spin_unlock(&cut->lock);
+	return i;
+}
+
+/* A live connection of this net, with a reference; NULL if the one that was chosen is not. */
+static struct swc_conn *find_live(struct cutter *cut, struct swc_net *net)
+{
+	struct swc_conn *conn, *found = NULL;
+	u32 n = 0;
+
+	xa_lock(&net->conns);
+	list_for_each_entry(conn, &net->all, node)
+		n++;
+	n = n ? choose_below(cut, n) : 0;
+	list_for_each_entry(conn, &net->all, node)
+		if (!n--)
+			found = conn;
+	if (found && READ_ONCE(found->state) == SWC_CONN_LIVE)
+		kref_get(&found->ref);
+	else
+		found = NULL;
+	xa_unlock(&net->conns);
+	return found;
+}
+
+/* As if the socket had reported that the peer has closed it. */
+static void cut_at_step(void *data, const struct swc_req *req, u32 channel, u32 step, u32 kind)
+{
+	struct cutter *cut = data;
+	struct swc_conn *conn;
+
+	if (choose_below(cut, cut->every))
+		return;
+	conn = find_live(cut, req->op->comm->net);
+	if (!conn)
+		return;
+	swc_conn_retry(conn, "cut", -ECONNRESET);
+	swc_conn_put(conn);
+	spin_lock(&cut->lock);
+	cut->cuts++;
+	spin_unlock(&cut->lock);
+}
+
+static void cutter_start(struct kunit *test, struct cutter *cut, struct swc_t_comm *c, u32 every, u64 seed)
+{
+	cut->c = c;
+	cut->every = every;
+	prandom_seed_state(&cut->rnd, seed);
+	spin_lock_init(&cut->lock);
+	KUNIT_ASSERT_EQ(test, register_trace_swc_step(cut_at_step, cut), 0);
+}
+
+static void cutter_stop(struct cutter *cut)
+{
+	unregister_trace_swc_step(cut_at_step, cut);
+	tracepoint_synchronize_unregister();
+}
+
+/* Empty, copied, several segments, just below and above a rendezvous, several pieces of a chunk. */
+static const u64 counts[] = { 0, 1, 100, 1000, 9000, 16376, 16384, 90001 };
+
+struct cut_case {
+	const char *name;
+	u32 nranks;
+	const struct swc_t_layout *on;
+	swc_t_planner planner;
+	u32 every;
+	unsigned int zerocopy_min;
+};
+
+static const struct cut_case cut_cases[] = {
+	{ "2 nodes", 2, &two_nodes, swc_t_ring, 3, 32 << 10 },
+	{ "2 nodes, 3 channels", 2, &two_nodes, swc_t_ring3, 5, 32 << 10 },
+	{ "2 nodes of 2, no copies", 4, &two_of_two, swc_t_ring, 5, 1 },
+	{ "2 nodes, copies", 2, &two_nodes, swc_t_ring, 3, U32_MAX },
+};
+
+static void cut_desc(const struct cut_case *s, char *desc)
+{
+	strscpy(desc, s->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(cut, cut_cases, cut_desc);
+
+static void failover_cuts(struct kunit *test)
+{
+	const struct cut_case *s = test->param_value;
+	u64 nsent = swc_stat_read(SWC_STAT_MSGS_SENT), ngot = swc_stat_read(SWC_STAT_MSGS_RECEIVED);
+	u64 sent = swc_stat_read(SWC_STAT_BYTES_SENT), got = swc_stat_read(SWC_STAT_BYTES_RECEIVED);
+	u64 resumed = swc_stat_read(SWC_STAT_CONNS_RESUMED), resent = swc_stat_read(SWC_STAT_BYTES_RESENT);
+	struct swc_t_comm *c = swc_t_comm_on(test, s->nranks, SWC_T_NO_DEADLINE, s->on);
+	struct cutter *cut = kunit_kzalloc(test, sizeof(*cut), GFP_KERNEL);
+	struct swc_t_job *job = swc_t_job_new(test);
+	unsigned int zerocopy_min = swc_tcp_zerocopy_min;
+	u32 i, k;
+
+	KUNIT_ASSERT_NOT_NULL(test, cut);
+	swc_tcp_zerocopy_min = s->zerocopy_min;
+	cutter_start(test, cut, c, s->every, s - cut_cases + 1);
+	for (i = 0; i < ARRAY_SIZE(counts); i++) {
+		swc_t_job_init(job, c, s->planner, counts[i], i & 2);
+		for (k = 0; k < 6; k++) {
+			swc_t_job_fill(job);
+			swc_t_job_run(job, i + k, i & 1);
+		}
+	}
+	cutter_stop(cut);
+	swc_tcp_zerocopy_min = zerocopy_min;
+	KUNIT_EXPECT_EQ(test, swc_t_rank_comm(c, 0)->status, SWC_COMM_LIVE);
+	KUNIT_EXPECT_GT(test, cut->cuts, 10u);
+	KUNIT_EXPECT_GT(test, swc_stat_read(SWC_STAT_CONNS_RESUMED), resumed);
+	KUNIT_EXPECT_GT(test, swc_stat_read(SWC_STAT_BYTES_RESENT), resent);
+	/* Each message counts once. */
+	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_BYTES_SENT) - sent,
+			swc_stat_read(SWC_STAT_BYTES_RECEIVED) - got);
+	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_MSGS_SENT) - nsent,
+			swc_stat_read(SWC_STAT_MSGS_RECEIVED) - ngot);
+	kunit_info(test, "%u cuts, %llu resumed, %llu bytes sent again", cut->cuts,
+		   swc_stat_read(SWC_STAT_CONNS_RESUMED) - resumed,
+		   swc_stat_read(SWC_STAT_BYTES_RESENT) - resent);
+	swc_t_expect_credits(c);
+	swc_t_comm_end(c);
+}
+
+/* ------------------------------------------------------------------ ends */
+
+/*
+ * While connections are cut, a rank aborts, or its process dies: the others are told that, and not that a
+ * connection was lost. Or all leave as soon as they have their results, which then have arrived everywhere.
+ */
+static void failover_ends(struct kunit *test)
+{
+	struct cutter *cut = kunit_kzalloc(test, sizeof(*cut), GFP_KERNEL);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 i, r;
+
+	KUNIT_ASSERT_NOT_NULL(test, cut);
+	for (i = 0; i < 24; i++) {
+		struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
+		int error = i % 3 == 0 ? -ECANCELED : -ECONNRESET;
+		u32 culprit = i / 3 & 1;
+
+		swc_t_job_init(job, c, swc_t_ring, counts[2 + i % 6], false);
+		swc_t_job_run(job, i, true);
+		swc_t_job_fill(job);
+		cutter_start(test, cut, c, 2, i);
+		for (r = 0; r < 2; r++)
+			KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, i & 1), 0);
+		if (i % 3 == 0)
+			swc_comm_abort(swc_t_rank_comm(c, culprit), error, culprit, 0, "struck");
+		else if (i % 3 == 1)
+			swc_comm_ctx_died(&c->rank[culprit].ctx, "was killed");
+		for (r = 0; r < 2; r++) {
+			int ret = swc_t_result(&job->done[r]);
+
+			if (!ret)
+				continue;
+			KUNIT_EXPECT_NE(test, i % 3, 2u);
+			KUNIT_EXPECT_EQ_MSG(test, ret, error, "rank %u: %s", r, swc_t_rank_comm(c, r)->text);
+			KUNIT_EXPECT_EQ_MSG(test, job->done[r].culprit, (int)culprit, "rank %u: %s", r,
+					    swc_t_rank_comm(c, r)->text);
+		}
+		cutter_stop(cut);
+		swc_t_comm_end(c);
+	}
+}
+
+/* ------------------------------------------------------------------ requests */
+
+static struct swc_conn *only_conn(struct swc_t_comm *c, u32 rank)
+{
+	unsigned long key = 0;
+	struct swc_conn *conn = xa_find(&swc_t_net(c, rank)->conns, &key, ULONG_MAX, XA_PRESENT);
+
+	KUNIT_ASSERT_NOT_NULL(c->test, conn);
+	return conn;
+}
+
+/* Is the request refused with this reason, and does the connection stay what it is? */
+static void expect_no_effect(struct swc_t_comm *c, u32 rank, const struct swc_wire_hello *h, int reason)
+{
+	struct swc_conn *conn = only_conn(c, rank);
+	struct swc_wire_reject reject = {};
+	struct kunit *test = c->test;
+	u32 attempt = conn->attempt;
+
+	KUNIT_EXPECT_NULL(test, swc_request(swc_t_net(c, rank)->listeners.of[SWC_TRANSPORT_TCP], h,
+					    sizeof(*h), NULL, &reject));
+	KUNIT_EXPECT_EQ(test, le16_to_cpu(reject.reason), reason);
+	KUNIT_EXPECT_EQ(test, conn->attempt, attempt);
+	KUNIT_EXPECT_EQ(test, (int)conn->state, (int)SWC_CONN_LIVE);
+	KUNIT_EXPECT_FALSE(test, test_bit(SWC_CONN_F_DROPPED, &conn->flags));
+}
+
+static void wait_resumed(struct kunit *test, u64 before)
+{
+	u32 i;
+
+	for (i = 0; i < 500 && swc_stat_read(SWC_STAT_CONNS_RESUMED) < before + 2; i++)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_CONNS_RESUMED), before + 2);
+}
+
+/*
+ * Neither an old request nor an altered one ends a live connection, at either rank. Those that only the peer
+ * can make do, and it goes on.
+ */
+static void failover_requests(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u64 resumed = swc_stat_read(SWC_STAT_CONNS_RESUMED);
+	struct swc_wire_reject reject;
+	struct swc_wire_hello h;
+	struct swc_conn *conn;
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+
+	/* To the higher rank: the last request once more, then a newer one that is altered. */
+	conn = only_conn(c, 1);
+	swc_t_hello(swc_t_rank_comm(c, 1), 0, 1, &h);
+	h.attempt = cpu_to_le32(conn->attempt);
+	swc_t_sign(swc_t_rank_comm(c, 1), &h);
+	expect_no_effect(c, 1, &h, SWC_WIRE_BUSY);
+	h.attempt = cpu_to_le32(conn->attempt + 1);
+	expect_no_effect(c, 1, &h, SWC_WIRE_DENIED);
+
+	/* To the lower rank: that it should connect again, after an attempt that is over, or one to come. */
+	conn = only_conn(c, 0);
+	swc_t_hello(swc_t_rank_comm(c, 0), 1, 0, &h);
+	h.attempt = cpu_to_le32(conn->attempt + 1);
+	swc_t_sign(swc_t_rank_comm(c, 0), &h);
+	expect_no_effect(c, 0, &h, SWC_WIRE_BUSY);
+	h.attempt = cpu_to_le32(conn->attempt);
+	expect_no_effect(c, 0, &h, SWC_WIRE_DENIED);
+
+	/* After its last attempt. */
+	swc_t_sign(swc_t_rank_comm(c, 0), &h);
+	KUNIT_EXPECT_NULL(test, swc_request(swc_t_net(c, 0)->listeners.of[SWC_TRANSPORT_TCP], &h, sizeof(h),
+					    NULL, &reject));
+	wait_resumed(test, resumed);
+	/* Now it is over. */
+	expect_no_effect(c, 0, &h, SWC_WIRE_BUSY);
+	swc_t_job_run(job, 1, true);
+
+	/* Without a connection of that name, none is made. */
+	h.channel = 9;
+	swc_t_sign(swc_t_rank_comm(c, 0), &h);
+	expect_no_effect(c, 0, &h, SWC_WIRE_BUSY);
+	swc_t_comm_end(c);
+}
+
+/* ------------------------------------------------------------------ the stream */
+
+#define AT	1000
+
+/* A message of the stream, not sent; as pump does, and finish. */
+static void add_message(struct kunit *test, struct swc_tcp_conn *conn, u32 head, u32 payload, bool finished)
+{
+	KUNIT_ASSERT_TRUE(test, swc_tcp_stream_prepare(conn));
+	spin_lock(&conn->base.lock);
+	conn->tx = (struct swc_tcp_tx){ .page = swc_tcp_stream_page(conn), .head_end = head, .left = payload,
+					.span.offset = AT };
+	swc_tcp_stream_add(conn);
+	if (finished)
+		swc_tcp_stream_finish(conn, false);
+	swc_tcp_stream_end(conn);
+	spin_unlock(&conn->base.lock);
+}
+
+/* What is left to be sent, in all; the first message must be cut in the right place. */
+static u64 left_to_send(struct kunit *test, struct swc_tcp_conn *conn)
+{
+	u64 n = 0;
+
+	if (!conn->tx.head_end)
+		return 0;
+	if (conn->tx.head < conn->tx.head_end)
+		KUNIT_EXPECT_EQ(test, conn->tx.span.offset, AT);
+	spin_lock(&conn->base.lock);
+	do
+		n += conn->tx.head_end - conn->tx.head + conn->tx.left;
+	while (swc_tcp_stream_again(conn));
+	swc_tcp_stream_end(conn);
+	spin_unlock(&conn->base.lock);
+	return n;
+}
+
+/* From any byte that the peer names, all is sent again that it does not have; other numbers are refused. */
+static void failover_stream(struct kunit *test)
+{
+	static const struct { u32 head, payload; } messages[] = {
+		{ 64, 0 }, { 164, 0 }, { 64, 5000 }, { 80, 0 }, { 64, 300 },
+	};
+	struct swc_tcp_conn *conn = kunit_kzalloc(test, sizeof(*conn), GFP_KERNEL);
+	u64 at, sent = 0;
+	LIST_HEAD(done);
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, conn);
+	conn->base.net = kunit_kzalloc(test, sizeof(*conn->base.net), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, conn->base.net);
+	conn->base.resumable = true;
+	spin_lock_init(&conn->base.lock);
+	mutex_init(&conn->tx_mutex);
+	INIT_LIST_HEAD(&conn->records);
+	for (i = 0; i < ARRAY_SIZE(messages); i++) {
+		add_message(test, conn, messages[i].head, messages[i].payload, i < ARRAY_SIZE(messages) - 1);
+		sent += messages[i].head + messages[i].payload;
+	}
+	KUNIT_EXPECT_EQ(test, conn->sent, sent);
+	KUNIT_EXPECT_FALSE(test, swc_tcp_all_received(&conn->base));
+	for (at = 0; at < sent; at++) {
+		KUNIT_ASSERT_EQ(test, swc_tcp_stream_resume(&conn->base, at), 0);
+		KUNIT_ASSERT_EQ(test, left_to_send(test, conn), sent - at);
+		if (at)
+			KUNIT_ASSERT_EQ(test, swc_tcp_stream_resume(&conn->base, at - 1), -EPROTO);
+		KUNIT_ASSERT_EQ(test, swc_tcp_stream_resume(&conn->base, sent + 1), -EPROTO);
+		/* The last message has not been given to a socket as a whole. */
+		KUNIT_ASSERT_EQ(test, swc_tcp_stream_resume(&conn->base, sent), -EPROTO);
+		spin_lock(&conn->base.lock);
+		swc_tcp_stream_trim(conn, &done);
+		spin_unlock(&conn->base.lock);
+	}
+	KUNIT_EXPECT_TRUE(test, list_is_singular(&conn->records));
+	swc_tcp_stream_reset(conn);
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE_PARAM(failover_cuts, cut_gen_params),
+	KUNIT_CASE(failover_ends),
+	KUNIT_CASE(failover_requests),
+	KUNIT_CASE(failover_stream),
+	{}
+};
+
+struct kunit_suite swc_failover_suite = {
+	.name = "swc_failover", .init = init, .exit = finish, .test_cases = cases,
+};
