@@ -33,6 +33,8 @@ extern "C" {
  *		round. The first call is as pack
  * rows		SWINGCOLL_SPARSE_MODE_ROWS(width): as pack, with one bit for each row of width
  *		elements (1 to 2^28 - 1)
+ * coded	bf16 only, for vectors that are not sparse: between nodes, with half of the bits of
+ *		each exponent, or dense, whichever the times of calls before show to be faster
  */
 enum swingcoll_sparse_mode {
 	SWINGCOLL_SPARSE_MODE_AUTO,
@@ -40,6 +42,7 @@ enum swingcoll_sparse_mode {
 	SWINGCOLL_SPARSE_MODE_PACK,
 	SWINGCOLL_SPARSE_MODE_SKETCH,
 	SWINGCOLL_SPARSE_MODE_PACK_ROWS, /* without a width: only in results */
+	SWINGCOLL_SPARSE_MODE_CODED,
 };
 #define SWINGCOLL_SPARSE_MODE_ROWS(width) (SWINGCOLL_SPARSE_MODE_PACK_ROWS | (uint32_t)(width) << 4)
 
@@ -120,7 +123,7 @@ struct swingcoll_sparse_total {
 int swingcoll_sparse_total(struct swingcoll_comm *comm, struct swingcoll_sparse_total *total);
 
 /*
- * Modes as text: auto, dense, pack, sketch, rows:W (pack-rows:W, too). The parser returns 0 or
+ * Modes as text: auto, dense, pack, sketch, coded, rows:W (pack-rows:W, too). The parser returns 0 or
  * -EINVAL. The name of rows has no width; NULL for an unknown value.
  */
 int swingcoll_sparse_parse(const char *text, uint32_t *mode);

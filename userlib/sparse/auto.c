@@ -36,6 +36,16 @@ bool swc_sparse_auto_skip(struct swc_sparse_auto *a)
 	return true;
 }
 
+void swc_sparse_auto_vote_time(const struct swc_sparse_auto *a,
+			       uint64_t time[SWC_SPARSE_TIME_WORDS])
+{
+	uint32_t code = a->fresh ? time_code(a->last_ns) : 0;
+
+	memset(time, 0, SWC_SPARSE_TIME_WORDS * sizeof(*time));
+	for (uint32_t k = 0; k < code; k++)
+		time[k / 64] |= 1ull << k % 64;
+}
+
 /* Few enough that the sample costs little beside the vector. */
 static uint64_t samples(uint64_t count)
 {
@@ -46,9 +56,8 @@ void swc_sparse_auto_vote(const struct swc_sparse_auto *a, const void *v, uint64
 			  unsigned int size, struct swc_sparse_vote *vote)
 {
 	uint64_t n = samples(count), stride = n ? count / n : 0, jitter = 1;
-	uint32_t code = a->fresh ? time_code(a->last_ns) : 0;
 
-	memset(vote, 0, sizeof(*vote));
+	memset(vote->place, 0, sizeof(vote->place));
 	for (uint64_t k = 0; k < n; k++) {
 		uint64_t bits = 0;
 
@@ -58,8 +67,7 @@ void swc_sparse_auto_vote(const struct swc_sparse_auto *a, const void *v, uint64
 		       size);
 		vote->place[k / 64] |= (uint64_t)(bits != 0) << k % 64;
 	}
-	for (uint32_t k = 0; k < code; k++)
-		vote->time[k / 64] |= 1ull << k % 64;
+	swc_sparse_auto_vote_time(a, vote->time);
 }
 
 static uint32_t bits_of(const uint64_t *word, unsigned int n)
@@ -103,21 +111,29 @@ static double forecast_bytes(const struct swc_sparse_auto *a, double set, double
 	return count / 8 + (n > 0 ? dense * set / n : 0);
 }
 
-enum swc_sparse_choice swc_sparse_auto_decide(struct swc_sparse_auto *a,
-					      const struct swc_sparse_vote *vote, uint64_t count,
-					      unsigned int size)
+static void learn_agreed(struct swc_sparse_auto *a, const uint64_t *time)
 {
-	uint32_t code = bits_of(vote->time, SWC_SPARSE_TIME_WORDS);
-	uint32_t set = bits_of(vote->place, SWC_SPARSE_SAMPLES / 64);
-	uint64_t n = samples(count), dense = count * size;
-	double packed;
-	bool faster;
+	uint32_t code = bits_of(time, SWC_SPARSE_TIME_WORDS);
 
 	if (a->fresh && code)
 		learn(a, time_of(code));
 	a->fresh = false;
-	packed = forecast_bytes(a, set, (double)n, (double)count, (double)dense);
-	if (packed * 100 >= (double)dense * MOST_PERCENT)
+}
+
+void swc_sparse_auto_pause(struct swc_sparse_auto *a)
+{
+	a->pause = a->pause ? a->pause * 2 : 1;
+	if (a->pause > MOST_PAUSE)
+		a->pause = MOST_PAUSE;
+	a->skip = a->pause;
+}
+
+/* By times, with so many bytes packed. */
+static enum swc_sparse_choice decide(struct swc_sparse_auto *a, double packed, double dense)
+{
+	bool faster;
+
+	if (packed * 100 >= dense * MOST_PERCENT)
 		faster = false;
 	else if (a->trials[SWC_SPARSE_CHOICE_DENSE] < TRIALS)
 		return SWC_SPARSE_CHOICE_DENSE;
@@ -130,11 +146,27 @@ enum swc_sparse_choice swc_sparse_auto_decide(struct swc_sparse_auto *a,
 		a->pause = 0;
 		return SWC_SPARSE_CHOICE_PACK;
 	}
-	a->pause = a->pause ? a->pause * 2 : 1;
-	if (a->pause > MOST_PAUSE)
-		a->pause = MOST_PAUSE;
-	a->skip = a->pause;
+	swc_sparse_auto_pause(a);
 	return SWC_SPARSE_CHOICE_DENSE;
+}
+
+enum swc_sparse_choice swc_sparse_auto_decide(struct swc_sparse_auto *a,
+					      const struct swc_sparse_vote *vote, uint64_t count,
+					      unsigned int size)
+{
+	uint32_t set = bits_of(vote->place, SWC_SPARSE_SAMPLES / 64);
+	double n = (double)samples(count), dense = (double)(count * size);
+
+	learn_agreed(a, vote->time);
+	return decide(a, forecast_bytes(a, set, n, (double)count, dense), dense);
+}
+
+enum swc_sparse_choice swc_sparse_auto_decide_time(struct swc_sparse_auto *a,
+						   const uint64_t time[SWC_SPARSE_TIME_WORDS],
+						   uint64_t bytes, uint64_t dense)
+{
+	learn_agreed(a, time);
+	return decide(a, (double)bytes, (double)dense);
 }
 
 void swc_sparse_auto_ran(struct swc_sparse_auto *a, enum swc_sparse_choice choice, uint64_t ns,

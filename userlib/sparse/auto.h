@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Dense or packed? By a sample of the union's density and by measured times. All ranks must decide
+ * Dense or packed, or coded? By a sample of the union's density and by measured times. All ranks must decide
  * alike: they reduce one small message by OR, in which each rank marks which of some places, the same
  * on all ranks, are not zero, and how long its last call took, in unary, so that the OR is the
  * longest time of any rank. After that the decision is integer arithmetic. Pure.
@@ -50,10 +50,19 @@ bool swc_sparse_auto_skip(struct swc_sparse_auto *a);
 /* Fill this rank's message. */
 void swc_sparse_auto_vote(const struct swc_sparse_auto *a, const void *v, uint64_t count,
 			  unsigned int size, struct swc_sparse_vote *vote);
+/* Only the time of the last call. */
+void swc_sparse_auto_vote_time(const struct swc_sparse_auto *a,
+			       uint64_t time[SWC_SPARSE_TIME_WORDS]);
 /* Decide by the OR of all messages, and learn the times in it. */
 enum swc_sparse_choice swc_sparse_auto_decide(struct swc_sparse_auto *a,
 					      const struct swc_sparse_vote *vote, uint64_t count,
 					      unsigned int size);
+/* The same by times alone, for a code of @bytes instead of pack. */
+enum swc_sparse_choice swc_sparse_auto_decide_time(struct swc_sparse_auto *a,
+						   const uint64_t time[SWC_SPARSE_TIME_WORDS],
+						   uint64_t bytes, uint64_t dense);
+/* The vector could not be coded: run some calls dense. */
+void swc_sparse_auto_pause(struct swc_sparse_auto *a);
 /* The call is done. */
 void swc_sparse_auto_ran(struct swc_sparse_auto *a, enum swc_sparse_choice choice, uint64_t ns,
 			 uint64_t bytes);

@@ -10,7 +10,7 @@
 #include "sparse/sparse.h"
 #include "src/priv.h"
 
-static const char *const names[] = { "auto", "dense", "pack", "sketch", "pack-rows" };
+static const char *const names[] = { "auto", "dense", "pack", "sketch", "pack-rows", "coded" };
 #define MODES (sizeof(names) / sizeof(names[0]))
 
 SWC_PUBLIC const char *swingcoll_sparse_name(uint32_t mode)
@@ -35,8 +35,8 @@ SWC_PUBLIC int swingcoll_sparse_parse(const char *text, uint32_t *mode)
 		*mode = SWINGCOLL_SPARSE_MODE_ROWS(width);
 		return 0;
 	}
-	for (uint32_t i = 0; i < SWINGCOLL_SPARSE_MODE_PACK_ROWS; i++)
-		if (!strcmp(text, names[i])) {
+	for (uint32_t i = 0; i < MODES; i++)
+		if (i != SWINGCOLL_SPARSE_MODE_PACK_ROWS && !strcmp(text, names[i])) {
 			*mode = i;
 			return 0;
 		}
@@ -61,8 +61,12 @@ static int check(struct swingcoll_comm *comm, const struct swc_sparse_call *c)
 	if (mode >= MODES || (mode == SWINGCOLL_SPARSE_MODE_PACK_ROWS) != !!(c->mode >> 4))
 		return swc_comm_fail(comm, -EINVAL,
 				     "sparse allreduce: mode %#x does not exist: they are "
-				     "auto, dense, pack, sketch, and rows with a width",
+				     "auto, dense, pack, sketch, coded, and rows with a width",
 				     c->mode);
+	if (mode == SWINGCOLL_SPARSE_MODE_CODED && c->dtype != SWINGCOLL_BF16)
+		return swc_comm_fail(comm, -EINVAL,
+				     "sparse allreduce: coded is for bf16, not for %s",
+				     swingcoll_dtype_name(c->dtype));
 	if (mode == SWINGCOLL_SPARSE_MODE_SKETCH &&
 	    (c->op != SWINGCOLL_SUM || c->dtype > SWINGCOLL_U64))
 		return swc_comm_fail(comm, -EINVAL,
@@ -96,6 +100,40 @@ static int choose(struct swc_sparse *s, const struct swc_sparse_call *c,
 	if (!ret)
 		swc_sparse_auto_ran(&kind->choice, choice, swc_sparse_now() - start,
 				    s->last.reduced_bytes - sizeof(vote));
+	return ret;
+}
+
+/* Dense or coded, by measured times. On one node, memory is always faster than the code. */
+static int choose_coded(struct swc_sparse *s, const struct swc_sparse_call *c,
+			struct swc_sparse_kind *kind)
+{
+	uint64_t time[SWC_SPARSE_TIME_WORDS], bytes, dense = c->count * c->size, start;
+	enum swc_sparse_choice choice;
+	bool held = true;
+	int ret;
+
+	bytes = swc_sparse_coded_bytes(s, c->count);
+	if (dense < SWC_SPARSE_AUTO_MIN || !bytes || swingcoll_comm_nodes(s->comm) == 1 ||
+	    swc_sparse_auto_skip(&kind->choice))
+		return swc_sparse_run(s, c, SWINGCOLL_SPARSE_MODE_DENSE, kind);
+	swc_sparse_auto_vote_time(&kind->choice, time);
+	ret = swc_sparse_reduce(s, time, SWC_SPARSE_TIME_WORDS, SWINGCOLL_U64, SWINGCOLL_BOR);
+	if (ret)
+		return ret;
+	choice = swc_sparse_auto_decide_time(&kind->choice, time, bytes, dense);
+	start = swc_sparse_now();
+	if (choice == SWC_SPARSE_CHOICE_PACK) {
+		ret = swc_sparse_coded(s, c, &held);
+		if (ret)
+			return ret;
+		if (!held)
+			swc_sparse_auto_pause(&kind->choice);
+	}
+	if (choice == SWC_SPARSE_CHOICE_DENSE || !held)
+		ret = swc_sparse_run(s, c, SWINGCOLL_SPARSE_MODE_DENSE, kind);
+	if (!ret && held)
+		swc_sparse_auto_ran(&kind->choice, choice, swc_sparse_now() - start,
+				    choice == SWC_SPARSE_CHOICE_PACK ? bytes : dense);
 	return ret;
 }
 
@@ -133,6 +171,8 @@ static int run(struct swc_sparse *s, const struct swc_sparse_call *c)
 	begin(s, c->count * c->size);
 	if (c->mode == SWINGCOLL_SPARSE_MODE_AUTO)
 		ret = choose(s, c, kind);
+	else if (c->mode == SWINGCOLL_SPARSE_MODE_CODED)
+		ret = choose_coded(s, c, kind);
 	else
 		ret = swc_sparse_run(s, c, c->mode, kind);
 	end(s, start, ret);

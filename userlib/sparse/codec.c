@@ -99,12 +99,17 @@ void swc_sparse_rows_pack(const void *v, const uint64_t *index, uint64_t count, 
 		}
 }
 
-void swc_sparse_rows_unpack(const uint64_t *index, uint64_t count, unsigned int size,
-			    uint64_t width, const void *packed, void *v)
+int swc_sparse_rows_unpack(const uint64_t *index, uint64_t count, unsigned int size, uint64_t width,
+			   const void *packed, uint64_t values, void *v)
 {
-	uint64_t rows = swc_sparse_rows(count, width);
+	uint64_t rows = swc_sparse_rows(count, width), bits;
 	const char *from = packed;
+	int ret = swc_sparse_count(index, rows, &bits);
 
+	if (ret)
+		return ret;
+	if (swc_sparse_rows_values(index, count, width, bits) != values)
+		return -EPROTO;
 	for (uint64_t r = 0; r < rows; r++) {
 		uint64_t first = r * width, n = count - first < width ? count - first : width;
 		char *to = (char *)v + first * size;
@@ -116,4 +121,5 @@ void swc_sparse_rows_unpack(const uint64_t *index, uint64_t count, unsigned int 
 			memset(to, 0, n * size);
 		}
 	}
+	return 0;
 }

@@ -76,8 +76,9 @@ uint64_t swc_sparse_rows_values(const uint64_t *index, uint64_t count, uint64_t 
 				uint64_t bits);
 void swc_sparse_rows_pack(const void *v, const uint64_t *index, uint64_t count, unsigned int size,
 			  uint64_t width, void *packed);
-void swc_sparse_rows_unpack(const uint64_t *index, uint64_t count, unsigned int size,
-			    uint64_t width, const void *packed, void *v);
+/* -EPROTO, and nothing is written, unless the index names rows of exactly @values elements. */
+int swc_sparse_rows_unpack(const uint64_t *index, uint64_t count, unsigned int size, uint64_t width,
+			   const void *packed, uint64_t values, void *v);
 
 /* ---- sketch.c: values of unknown places in a table that adds up ---- */
 

@@ -12,15 +12,33 @@ static inline bool is_zero(const unsigned char *p, unsigned int size)
 	return !bits;
 }
 
-/* Inlined for each constant size. */
+/* Of eight elements. */
+static inline bool all_zero(const unsigned char *p, unsigned int size)
+{
+	uint64_t any = 0, bits;
+
+	for (unsigned int k = 0; k < size; k++) {
+		memcpy(&bits, p + k * 8, 8);
+		any |= bits;
+	}
+	return !any;
+}
+
+/* Inlined for each constant size. Most elements are zero: eight of them at a time are passed over. */
 static inline __attribute__((always_inline)) void scan_size(const unsigned char *v, uint64_t count,
 							    unsigned int size, uint64_t *index)
 {
 	for (uint64_t i = 0; i < count; i += 64, index++) {
-		unsigned int n = count - i < 64 ? (unsigned int)(count - i) : 64;
+		unsigned int n = count - i < 64 ? (unsigned int)(count - i) : 64, k = 0;
 		uint64_t word = 0;
 
-		for (unsigned int k = 0; k < n; k++, v += size)
+		for (; k + 8 <= n; k += 8, v += 8 * size) {
+			if (all_zero(v, size))
+				continue;
+			for (unsigned int j = 0; j < 8; j++)
+				word |= (uint64_t)!is_zero(v + j * size, size) << (k + j);
+		}
+		for (; k < n; k++, v += size)
 			word |= (uint64_t)!is_zero(v, size) << k;
 		*index = word;
 	}

@@ -24,15 +24,32 @@ static int dense(struct swc_sparse *s, const struct swc_sparse_call *c)
 	return ret;
 }
 
-/* Reduce index and table at once, so that both share the start-up time. */
+/*
+ * Reduce index and table at once, so that both share the start-up time. The index of a part goes out while
+ * the next is scanned, and all of it while the table is made: of this rank's index, which therefore is
+ * kept in @mine. @words: of both.
+ */
 static int reduce_both(struct swc_sparse *s, const struct swc_sparse_call *c, uint64_t *index,
-		       uint64_t words, void *cell, uint64_t cells)
+		       uint64_t *mine, uint64_t words, void *cell, uint64_t cells)
 {
+	unsigned int parts = swc_sparse_parts(s, words);
 	struct swc_sparse_queue q = { .s = s };
-	int ret = swc_sparse_start(&q, index, words, SWINGCOLL_U64, SWINGCOLL_BOR), err;
+	int ret = 0, err;
 
-	if (!ret)
+	for (unsigned int k = 0; !ret && k < parts; k++) {
+		uint64_t first = words * k / parts, n = words * (k + 1) / parts - first;
+		uint64_t left = c->count - first * 64;
+
+		s->codec->scan((const char *)c->send + first * 64 * c->size,
+			       left < n * 64 ? left : n * 64, c->size, index + first);
+		memcpy(mine + first, index + first, n * 8);
+		ret = swc_sparse_start(&q, index + first, n, SWINGCOLL_U64, SWINGCOLL_BOR);
+	}
+	if (!ret) {
+		memset(cell, 0, cells * c->size);
+		swc_sparse_sketch(c->send, mine, c->count, c->size, cells, cell);
 		ret = swc_sparse_start(&q, cell, cells, c->dtype, c->op);
+	}
 	err = swc_sparse_finish(&q, q.started);
 	s->last.rounds++;
 	return ret ? ret : err;
@@ -57,7 +74,7 @@ static int leftovers(struct swc_sparse *s, const struct swc_sparse_call *c, cons
 static int sketch(struct swc_sparse *s, const struct swc_sparse_call *c,
 		  struct swc_sparse_kind *kind)
 {
-	uint64_t words = swc_sparse_words(c->count), cells, n;
+	uint64_t words = swc_sparse_words(c->count), cells, bytes, n;
 	size_t at = swc_sparse_pages(words * 8), scratch;
 	uint64_t *index;
 	char *cell;
@@ -68,16 +85,17 @@ static int sketch(struct swc_sparse *s, const struct swc_sparse_call *c,
 	if (!cells || cells >= c->count)
 		return swc_sparse_pack(s, c, 1, kind);
 	scratch = at + swc_sparse_pages(c->count * c->size + SWC_SPARSE_SLACK);
-	ret = swc_sparse_reserve(s, scratch + swc_sparse_peel_bytes(cells));
+	bytes = swc_sparse_peel_bytes(cells);
+	if (bytes < words * 8)
+		bytes = words * 8;
+	ret = swc_sparse_reserve(s, scratch + bytes);
 	if (ret)
 		return ret;
 	index = (uint64_t *)s->memory;
 	cell = s->memory + at;
 	s->last.mode = SWINGCOLL_SPARSE_MODE_SKETCH;
-	s->codec->scan(c->send, c->count, c->size, index);
-	memset(cell, 0, cells * c->size);
-	swc_sparse_sketch(c->send, index, c->count, c->size, cells, cell);
-	ret = reduce_both(s, c, index, words, cell, cells);
+	/* Peeling needs its memory only after this rank's index. */
+	ret = reduce_both(s, c, index, (uint64_t *)(s->memory + scratch), words, cell, cells);
 	if (!ret)
 		ret = swc_sparse_count(index, c->count, &n);
 	if (ret)

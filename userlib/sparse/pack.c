@@ -10,9 +10,8 @@
 #include "sparse/sparse.h"
 #include "src/priv.h"
 
-/* Index bytes of a part at least, so that it is worth a collective; and the most parts. */
+/* Index bytes of a part at least, so that it is worth a collective. */
 #define PART_INDEX (64u << 10)
-#define MOST_PARTS 8
 /* Values wait for those of the next part below so many bytes. */
 #define LEAST_VALUES (64u << 10)
 
@@ -25,7 +24,7 @@ struct parts {
 	unsigned int n;
 	uint64_t *index;
 	char *packed;
-	uint64_t at[MOST_PARTS + 1]; /* where a part's values begin in packed */
+	uint64_t at[SWC_SPARSE_PARTS + 1]; /* where a part's values begin in packed */
 };
 
 /* Rows of one part. */
@@ -89,17 +88,17 @@ static int unpack(const struct parts *p, const struct range *r, unsigned int k)
 {
 	const char *from = p->packed + p->at[k] * p->c->size;
 	char *to = (char *)p->c->recv + r->element * p->c->size;
+	uint64_t n = p->at[k + 1] - p->at[k];
 
 	if (p->width == 1)
-		return swc_sparse_unpack(p->s->codec, r->index, r->elements, p->c->size, from,
-					 p->at[k + 1] - p->at[k], to);
-	swc_sparse_rows_unpack(r->index, r->elements, p->c->size, p->width, from, to);
-	return 0;
+		return swc_sparse_unpack(p->s->codec, r->index, r->elements, p->c->size, from, n,
+					 to);
+	return swc_sparse_rows_unpack(r->index, r->elements, p->c->size, p->width, from, n, to);
 }
 
 static int run(struct parts *p, struct swc_sparse_queue *q)
 {
-	unsigned int packed = 0, launched[MOST_PARTS], launches = 0;
+	unsigned int packed = 0, launched[SWC_SPARSE_PARTS], launches = 0;
 	const struct swc_sparse_call *c = p->c;
 	struct range r;
 	int ret = 0;
@@ -136,14 +135,14 @@ static int run(struct parts *p, struct swc_sparse_queue *q)
 	return ret;
 }
 
-static unsigned int parts_of(const struct swc_sparse *s, uint64_t words)
+unsigned int swc_sparse_parts(const struct swc_sparse *s, uint64_t words)
 {
 	uint64_t n = words * 8 / PART_INDEX;
 
 	/* On one node a collective takes no longer than the codec. */
 	if (swingcoll_comm_nodes(s->comm) == 1 || n < 1)
 		return 1;
-	return n < MOST_PARTS ? (unsigned int)n : MOST_PARTS;
+	return n < SWC_SPARSE_PARTS ? (unsigned int)n : SWC_SPARSE_PARTS;
 }
 
 int swc_sparse_pack(struct swc_sparse *s, const struct swc_sparse_call *c, uint64_t width,
@@ -159,7 +158,7 @@ int swc_sparse_pack(struct swc_sparse *s, const struct swc_sparse_call *c, uint6
 
 	if (ret)
 		return ret;
-	p.n = parts_of(s, words);
+	p.n = swc_sparse_parts(s, words);
 	p.index = (uint64_t *)s->memory;
 	p.packed = s->memory + at;
 	s->last.mode = SWINGCOLL_SPARSE_MODE_PACK;

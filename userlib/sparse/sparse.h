@@ -12,8 +12,8 @@
 #include "sparse/auto.h"
 #include "sparse/codec.h"
 
-/* Kinds of calls (count, type, ...) that are remembered. */
-#define SWC_SPARSE_KINDS 16
+/* Kinds of calls (count, type, ...) that are remembered: of a model, the sizes of its layers. */
+#define SWC_SPARSE_KINDS 64
 
 /**
  * struct swc_sparse_kind - what is known of calls with the same arguments, the same on all ranks
@@ -81,8 +81,9 @@ static inline size_t swc_sparse_pages(uint64_t bytes)
 	return (bytes + 4095) / 4096 * 4096;
 }
 
-/* Allreduces of a call: index and values of eight parts. */
-#define SWC_SPARSE_QUEUE 16
+/* Parts of a long vector at most, and allreduces of a call: index and values of each. */
+#define SWC_SPARSE_PARTS 8
+#define SWC_SPARSE_QUEUE (2 * SWC_SPARSE_PARTS)
 
 /**
  * struct swc_sparse_queue - allreduces of a call that run at the same time
@@ -105,6 +106,13 @@ int swc_sparse_finish(struct swc_sparse_queue *q, unsigned int n);
 /* pack.c: by an index of rows of @width elements, and their values. */
 int swc_sparse_pack(struct swc_sparse *s, const struct swc_sparse_call *c, uint64_t width,
 		    struct swc_sparse_kind *kind);
+/* How many parts an index of so many words goes in: one on one node, where a collective takes no time. */
+unsigned int swc_sparse_parts(const struct swc_sparse *s, uint64_t words);
+
+/* coded.c: the bytes that are exchanged for an allreduce by the code of exponents; 0: there is none. */
+uint64_t swc_sparse_coded_bytes(const struct swc_sparse *s, uint64_t count);
+/* Run it. If not @held, the code cannot hold some values, and @recv is as before, on all ranks. */
+int swc_sparse_coded(struct swc_sparse *s, const struct swc_sparse_call *c, bool *held);
 
 /* modes.c: run a call by a mode that is not auto. */
 int swc_sparse_run(struct swc_sparse *s, const struct swc_sparse_call *c, uint32_t mode,

@@ -126,8 +126,8 @@ static uint64_t reduce(const struct golden *g, const struct swc_sparse_codec *c,
 				       (unsigned long long)all[w]);
 		free(scratch);
 	} else if (mode == ROWS) {
-		swc_sparse_rows_unpack(all, n, 4, g->in.width, sum, out);
-		bits = values;
+		bits = swc_sparse_rows_unpack(all, n, 4, g->in.width, sum, values, out) ? 0
+											: values;
 	} else if (swc_sparse_unpack(c, all, n, 4, sum, values, out)) {
 		bits = 0;
 	}
@@ -356,6 +356,39 @@ static void test_damage(void)
 	ok(!wrong && refused > rounds / 4, "damaged indices are refused, or peeled within bounds");
 }
 
+/* The same of rows, the last of which may be shorter. The memory of the values ends with them. */
+static void test_damaged_rows(void)
+{
+	unsigned int refused = 0, wrong = 0, rounds = 3000;
+
+	for (unsigned int i = 0; i < rounds; i++) {
+		uint64_t count = 1 + rnd(2000), width = 1 + rnd(40), n = 0, bits = 0;
+		uint64_t rows = swc_sparse_rows(count, width), words = swc_sparse_words(rows);
+		unsigned int size = 1u << rnd(4), flips = rnd(4);
+		uint64_t *index = malloc(words * 8);
+		char *v = malloc(count * size), *packed;
+		int ret;
+
+		for (uint64_t k = 0; k < count * size; k++)
+			v[k] = (char)(rnd(40) ? 0 : rnd(256));
+		swc_sparse_rows_scan(v, count, size, width, index);
+		if (swc_sparse_count(index, rows, &bits))
+			wrong++;
+		n = swc_sparse_rows_values(index, count, width, bits);
+		packed = malloc(n * size);
+		swc_sparse_rows_pack(v, index, count, size, width, packed);
+		for (unsigned int k = flips; k; k--)
+			index[rnd((uint32_t)words)] ^= 1ull << rnd(64);
+		ret = swc_sparse_rows_unpack(index, count, size, width, packed, n, v);
+		refused += ret == -EPROTO;
+		wrong += ret && (ret != -EPROTO || !flips);
+		free(index);
+		free(v);
+		free(packed);
+	}
+	ok(!wrong && refused > rounds / 4, "damaged indices of rows are refused");
+}
+
 /* Sums of three ranks come out of the table, and leftovers are the same set wherever they are peeled. */
 static void test_peel(void)
 {
@@ -476,6 +509,7 @@ int main(void)
 	test_reference();
 	test_peel();
 	test_damage();
+	test_damaged_rows();
 	if (!getenv("SWC_TEST_SHORT") || !*getenv("SWC_TEST_SHORT"))
 		test_large();
 	return done();

@@ -26,11 +26,39 @@ static size_t length[MOST_RANKS];
 static unsigned int delay_us[MOST_RANKS]; /* of each collective */
 static bool differ; /* ranks have called different collectives, or changed their buffers */
 
+static enum swingcoll_dtype dtype;
+
+static float widened(uint16_t bf16)
+{
+	uint32_t bits = (uint32_t)bf16 << 16;
+	float f;
+
+	memcpy(&f, &bits, 4);
+	return f;
+}
+
+/* Sums of floats must be exact in the tests, so cutting them off does not change them. */
+static uint16_t narrowed(float f)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &f, 4);
+	return (uint16_t)(bits >> 16);
+}
+
 static void reduce_one(unsigned char *to, const unsigned char *from, size_t size,
 		       enum swingcoll_redop op)
 {
 	uint64_t a = 0, b = 0;
+	uint16_t half[2];
 
+	if (dtype == SWINGCOLL_BF16 && size == 2) {
+		memcpy(&half[0], to, 2);
+		memcpy(&half[1], from, 2);
+		half[0] = narrowed(widened(half[0]) + widened(half[1]));
+		memcpy(to, half, 2);
+		return;
+	}
 	memcpy(&a, to, size);
 	memcpy(&b, from, size);
 	a = op == SWINGCOLL_BOR ? a | b : a + b;
@@ -56,6 +84,33 @@ int swc_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dty
 	pthread_barrier_wait(&barrier);
 	memcpy(recv, sum, count * size);
 	free(sum);
+	return 0;
+}
+
+/* Bytes from all ranks, of each at @at of its vector. */
+static void collect(const void *send, void *recv, size_t bytes, size_t at,
+		    struct swingcoll_comm *comm)
+{
+	vector[comm->rank] = (void *)send;
+	pthread_barrier_wait(&barrier);
+	for (unsigned int r = 0; r < nranks; r++)
+		memcpy((char *)recv + r * bytes, (char *)vector[r] + at, bytes);
+	pthread_barrier_wait(&barrier);
+}
+
+int swingcoll_alltoall(const void *send, void *recv, size_t count, enum swingcoll_dtype type,
+		       struct swingcoll_comm *comm)
+{
+	size_t bytes = count * swingcoll_dtype_size(type);
+
+	collect(send, recv, bytes, comm->rank * bytes, comm);
+	return 0;
+}
+
+int swingcoll_allgather(const void *send, void *recv, size_t count, enum swingcoll_dtype type,
+			struct swingcoll_comm *comm)
+{
+	collect(send, recv, count * swingcoll_dtype_size(type), 0, comm);
 	return 0;
 }
 
@@ -152,7 +207,6 @@ struct rank {
 static struct rank rank_of[MOST_RANKS];
 static size_t count;
 static uint32_t mode;
-static enum swingcoll_dtype dtype;
 static bool in_thread;
 
 static void *one_rank(void *arg)
@@ -237,6 +291,101 @@ static bool call(uint32_t per_mille, bool in_place)
 	}
 	free(want);
 	return good && !differ;
+}
+
+/* What a vector of bf16 is like. */
+enum likeness {
+	ALIKE,	   /* of like magnitude, with zeros of both signs */
+	WILD,	   /* on rank 1, of all magnitudes; nothing on others */
+	WILD_SUMS, /* alike, but not the sums */
+};
+
+static uint16_t bf16_value(enum likeness like, unsigned int rank, size_t i)
+{
+	/* 1 and 1, 2^-13 and not quite its negative; their sums are 2^20 apart. */
+	static const uint16_t sums[2][2] = { { 0x3f80, 0x3900 }, { 0x3f80, 0xb8fe } };
+
+	switch (like) {
+	case WILD:
+		return rank == 1 ? (uint16_t)((1 + rnd(254)) << 7) : 0;
+	case WILD_SUMS:
+		return rank < 2 ? sums[rank][i % 2] : 0;
+	default:
+		return rnd(8) ? narrowed((float)((int)rnd(15) - 7) / 8) : 0x8000;
+	}
+}
+
+/* One call by the mode coded. Returns whether all ranks have the sums, and the same mode. */
+static bool call_coded(enum likeness like, bool in_place)
+{
+	uint16_t *want = calloc(count, 2);
+	bool good = true;
+
+	for (unsigned int r = 0; r < nranks; r++) {
+		uint16_t *v = malloc(count * 2);
+
+		for (size_t i = 0; i < count; i++) {
+			v[i] = bf16_value(like, r, i);
+			want[i] = r ? narrowed(widened(want[i]) + widened(v[i])) : v[i];
+		}
+		rank_of[r].send = (uint64_t *)v;
+		rank_of[r].recv = in_place ? (uint64_t *)v : malloc(count * 2);
+	}
+	run();
+	for (unsigned int r = 0; r < nranks; r++) {
+		const uint16_t *got = (uint16_t *)rank_of[r].recv;
+
+		good &= !rank_of[r].error && rank_of[r].result.mode == rank_of[0].result.mode;
+		/* -0.0 and 0.0 are the same sum: the stand-in for the dense call begins with 0.0. */
+		for (size_t i = 0; i < count; i++)
+			good &= widened(got[i]) == widened(want[i]);
+		free(rank_of[r].send);
+		if (!in_place)
+			free(rank_of[r].recv);
+	}
+	free(want);
+	return good && !differ;
+}
+
+/* Dense vectors in the code of exponents: tried after dense calls; dense where the code cannot hold them. */
+static void test_coded(void)
+{
+	bool good = true, wild = true;
+	unsigned int coded = 0;
+
+	mode = SWINGCOLL_SPARSE_MODE_CODED;
+	dtype = SWINGCOLL_BF16;
+	in_thread = false;
+	nodes = 2;
+	for (unsigned int n = 2; n <= MOST_RANKS; n++) {
+		count = 131072 + rnd(3000);
+		open_ranks(n);
+		for (int i = 0; i < 6; i++) {
+			good &= call_coded(ALIKE, i & 1);
+			coded += rank_of[0].result.mode == SWINGCOLL_SPARSE_MODE_CODED;
+		}
+		close_ranks();
+		/* What cannot be coded, in the first call that tries it. */
+		open_ranks(n);
+		for (int i = 0; i < 5; i++) {
+			wild &= call_coded(i < 3 ? ALIKE : n & 1 ? WILD : WILD_SUMS, true);
+			wild &= rank_of[0].result.mode == SWINGCOLL_SPARSE_MODE_DENSE;
+		}
+		close_ranks();
+	}
+	ok(good && coded == 3 * (MOST_RANKS - 1), "coded: right, dense and coded calls are tried");
+	ok(wild, "coded: dense where the code cannot hold values or sums");
+	nodes = 1;
+	count = 131072;
+	open_ranks(2);
+	for (int i = 0; i < 8; i++)
+		good &= call_coded(ALIKE, false) &&
+			rank_of[0].result.mode == SWINGCOLL_SPARSE_MODE_DENSE;
+	dtype = SWINGCOLL_I32;
+	run();
+	good &= rank_of[0].error == -EINVAL;
+	close_ranks();
+	ok(good, "coded: dense on one node, and only for bf16");
 }
 
 /* Totals of the calls of one communicator. */
@@ -337,6 +486,18 @@ static void test_parts(void)
 		if (mode == SWINGCOLL_SPARSE_MODE_PACK)
 			good &= room == 1 ? most_started == 1 : most_started >= 2;
 	}
+	/* A sketch, once a union is known: its index goes in parts, beside the table. */
+	mode = SWINGCOLL_SPARSE_MODE_SKETCH;
+	for (int i = 0; i < 6; i++) {
+		dtype = i & 2 ? SWINGCOLL_U32 : SWINGCOLL_I8;
+		count = 1300000 + 1001 * (i / 2);
+		room = i < 4 ? SWC_POOL : 1;
+		most_started = 0;
+		good &= call(10, i & 1);
+		good &= rank_of[0].result.mode ==
+			(i & 1 ? SWINGCOLL_SPARSE_MODE_SKETCH : SWINGCOLL_SPARSE_MODE_PACK);
+		good &= !(i & 1) || (room == 1 ? most_started == 1 : most_started == 3);
+	}
 	room = SWC_POOL;
 	/* A short one has a single part, which takes the blocking call. */
 	most_started = 0;
@@ -373,6 +534,30 @@ static void test_auto(void)
 	memset(delay_us, 0, sizeof(delay_us));
 	ok(good, "auto: right, and the same choice on ranks that measure other times");
 	ok(packed, "auto: packed calls were tried");
+}
+
+/*
+ * Programs call in turns with vectors of many lengths, as a model has layers. Of those that are not sparse, most calls
+ * are dense without a vote.
+ */
+static void test_many_kinds(void)
+{
+	unsigned int votes = 0, calls = 0;
+	bool good = true;
+
+	mode = SWINGCOLL_SPARSE_MODE_AUTO;
+	dtype = SWINGCOLL_U64;
+	in_thread = false;
+	open_ranks(2);
+	for (int round = 0; round < 8; round++)
+		for (unsigned int kind = 0; kind < 40; kind++, calls++) {
+			count = 32768 + 64 * kind;
+			good &= call(1000, true);
+			votes += rank_of[0].result.reduced_bytes > rank_of[0].result.dense_bytes;
+		}
+	close_ranks();
+	printf("# %u votes in %u calls\n", votes, calls);
+	ok(good && votes < calls / 2, "auto: few votes for many kinds of calls");
 }
 
 /* The choice by itself: times decide, and a change of density is followed. */
@@ -441,7 +626,8 @@ static void test_lists_and_texts(void)
 		   m == SWINGCOLL_SPARSE_MODE_SKETCH && swingcoll_sparse_parse("rows", &m) &&
 		   swingcoll_sparse_parse("rows:0", &m) &&
 		   swingcoll_sparse_parse("rows:268435456", &m) &&
-		   swingcoll_sparse_parse("pack:3", &m) && swingcoll_sparse_parse("", &m),
+		   swingcoll_sparse_parse("pack:3", &m) && swingcoll_sparse_parse("", &m) &&
+		   !swingcoll_sparse_parse("coded", &m) && m == SWINGCOLL_SPARSE_MODE_CODED,
 	   "modes as text");
 }
 
@@ -452,7 +638,9 @@ int main(void)
 	test_total();
 	test_parts();
 	test_auto();
+	test_many_kinds();
 	test_choice();
+	test_coded();
 	test_lists_and_texts();
 	return done();
 }
