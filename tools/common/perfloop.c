@@ -256,3 +256,28 @@ int perf_measure(const struct perf_ops *ops, void *arg, const struct perf_rule *
 		ret = ops->max(arg, &out->p99_us);
 	return ret;
 }
+
+int perf_measure_own(const struct perf_ops *ops, void *arg, const struct perf_rule *rule,
+		     double *us)
+{
+	unsigned int repeats = rule->repeats < MAX_REPEATS ? rule->repeats : MAX_REPEATS;
+	struct run r = { .ops = ops, .arg = arg, .buffers = rule->buffers };
+	double own[MAX_REPEATS], mean = 0, t0;
+	unsigned long n = rule->iters;
+	int ret = timed_batch(&r, 1, &mean);
+
+	if (!n)
+		n = mean > 0 ? (unsigned long)(rule->budget_s / repeats / mean) : MAX_SINGLES;
+	n = n < 1 ? 1 : n > MAX_SINGLES ? MAX_SINGLES : n;
+	for (unsigned int i = 0; !ret && i < repeats; i++) {
+		ret = ops->sync(arg);
+		if (!ret)
+			ret = run_ops(&r, 1);
+		t0 = clock_now();
+		if (!ret)
+			ret = run_ops(&r, n);
+		own[i] = (clock_now() - t0) / (double)n;
+	}
+	*us = ret ? 0 : perf_quantile(own, repeats, 0.5) * 1e6;
+	return ret;
+}

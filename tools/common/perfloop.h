@@ -52,6 +52,13 @@ struct perf_time {
 int perf_measure(const struct perf_ops *ops, void *arg, const struct perf_rule *rule,
 		 struct perf_time *out);
 
+/*
+ * The median over the repeats of the mean time of an operation on this rank alone, where ranks differ. All
+ * ranks run as many operations.
+ */
+int perf_measure_own(const struct perf_ops *ops, void *arg, const struct perf_rule *rule,
+		     double *us);
+
 /* Quantile q of n values; sorts them. */
 double perf_quantile(double *v, size_t n, double q);
 

@@ -53,6 +53,7 @@ enum {
 	OPT_URGENT,
 	OPT_TUNING,
 	OPT_TUNE,
+	OPT_TUNE_LINKS,
 	OPT_INPLACE,
 	OPT_OUTOFPLACE,
 	OPT_NONBLOCKING,
@@ -100,6 +101,8 @@ static const struct cli_option options[] = {
 	{ OPT_TUNING, 0, "tuning", "FILE",
 	  "correct the automatic choice by the times in this file" },
 	{ OPT_TUNE, 0, "tune", "FILE", "measure all algorithms and write the times to this file" },
+	{ OPT_TUNE_LINKS, 0, "tune-links", "FILE",
+	  "measure the links between nodes only and write their rates to this file" },
 	{ OPT_INPLACE, 0, "inplace", NULL, "measure in place only (default: both)" },
 	{ OPT_OUTOFPLACE, 0, "outofplace", NULL, "measure out of place only" },
 	{ OPT_NONBLOCKING, 0, "nonblocking", NULL,
@@ -116,7 +119,7 @@ static const struct cli_option options[] = {
 	  "ranks' places overlap: " SPARSE_OVERLAPS " (default independent)" },
 	{ OPT_SEED, 0, "seed", "S", "with --sparse: seed of places and values (default 1)" },
 	{ OPT_MODE, 0, "mode", "MODE",
-	  "with --sparse: dense, pack, sketch, rows:W or auto (default all that are possible, but "
+	  "with --sparse: dense, pack, sketch, rows:W, coded or auto (default all that are possible, but "
 	  "auto)" },
 	{ OPT_JSON, 'j', "json", NULL, "print one JSON object per measurement" },
 	{ OPT_CSV, 0, "csv", NULL, "print one line of CSV per measurement, with the same members" },
@@ -250,7 +253,9 @@ static void option_arg(struct perf_options *opt, struct team *team, int id)
 		opt->tuning = cli.value;
 		break;
 	case OPT_TUNE:
+	case OPT_TUNE_LINKS:
 		opt->tune = cli.value;
+		opt->links_only = id == OPT_TUNE_LINKS;
 		break;
 	case OPT_INPLACE:
 	case OPT_OUTOFPLACE:
@@ -369,7 +374,7 @@ static void check_with_library(const struct perf_options *opt, int nranks)
 	char why[256] = "";
 
 	if (opt->tune && opt->topo && *opt->topo == '@')
-		cli_fail(opt->cli, "--tune needs --topo as text, not as a file");
+		cli_fail(opt->cli, "--tune and --tune-links need --topo as text, not as a file");
 	if (swingcoll_opts_check(&o, nranks, why, sizeof(why)))
 		cli_fail(opt->cli, "%s", why);
 }
@@ -385,18 +390,21 @@ void perf_check_options(struct perf_options *opt, int nranks)
 			 swingcoll_redop_name(opt->op), swingcoll_dtype_name(opt->dtype));
 	if (opt->sparse && (opt->coll != SWINGCOLL_ALLREDUCE || opt->tune || opt->nonblocking))
 		cli_fail(opt->cli, "--sparse is for blocking allreduces, without --tune");
-	if (opt->sparse && (opt->dtype == SWINGCOLL_F16 || opt->dtype == SWINGCOLL_BF16))
-		cli_fail(opt->cli,
-			 "--sparse: sums of its values are not exact in %s: take another --dtype",
-			 swingcoll_dtype_name(opt->dtype));
+	if (opt->sparse &&
+	    (opt->dtype == SWINGCOLL_F16 || (opt->dtype == SWINGCOLL_BF16 && nranks > 32)))
+		cli_fail(
+			opt->cli,
+			"--sparse: sums of %d ranks' values are not exact in %s: take another --dtype",
+			nranks, swingcoll_dtype_name(opt->dtype));
 	if (opt->sparse && opt->op != SWINGCOLL_SUM)
 		cli_fail(opt->cli, "--sparse sums up: --redop must be sum");
 	if (opt->mode && !opt->sparse)
 		cli_fail(opt->cli, "--mode is for --sparse");
 	if (opt->mode && !perf_sparse_mode_fits(opt))
-		cli_fail(opt->cli,
-			 "--mode %s: expected dense, pack, rows:W or auto, or sketch for integers",
-			 opt->mode);
+		cli_fail(
+			opt->cli,
+			"--mode %s: expected dense, pack, rows:W or auto, sketch for integers, or coded for bf16",
+			opt->mode);
 	if (opt->max_bytes < opt->min_bytes)
 		cli_fail(opt->cli, "the last size %zu is less than the first %zu", opt->max_bytes,
 			 opt->min_bytes);

@@ -309,22 +309,40 @@ static void fill_zero(struct perf_rank *r)
 	}
 }
 
-int perf_rank_row(struct perf_rank *r, size_t bytes, bool in_place, struct perf_row *row)
+/* @what: is told in words. */
+static void set_size(struct perf_rank *r, size_t bytes, bool in_place, char what[160])
 {
 	size_t nshards = perf_has_shards(r->opt) ? (size_t)r->team->nranks : 1;
+
+	r->in_place = in_place;
+	r->count = r->opt->coll == SWINGCOLL_BARRIER ? 0 : bytes / elem(r) / nshards;
+	r->total = r->count * nshards;
+	snprintf(what, 160, "%s of %zu x %s, %s", swingcoll_coll_name(r->opt->coll), r->count,
+		 swingcoll_dtype_name(r->opt->dtype), in_place ? "in place" : "out of place");
+}
+
+int perf_rank_own(struct perf_rank *r, size_t bytes, double *us, size_t *measured)
+{
+	char what[160];
+	int ret;
+
+	set_size(r, bytes, false, what);
+	*measured = r->total * elem(r);
+	fill_zero(r);
+	ret = perf_measure_own(&loop_ops, r, &r->opt->rule, us);
+	return ret ? failed(r, what, ret) : 0;
+}
+
+int perf_rank_row(struct perf_rank *r, size_t bytes, bool in_place, struct perf_row *row)
+{
 	char what[160];
 	int ret;
 
 	memset(row, 0, sizeof(*row));
-	r->in_place = in_place;
-	r->count = r->opt->coll == SWINGCOLL_BARRIER ? 0 : bytes / elem(r) / nshards;
-	r->total = r->count * nshards;
+	set_size(r, bytes, in_place, what);
 	row->in_place = in_place;
 	row->count = r->count;
 	row->bytes = r->total * elem(r);
-	snprintf(what, sizeof(what), "%s of %zu x %s, %s", swingcoll_coll_name(r->opt->coll),
-		 r->count, swingcoll_dtype_name(r->opt->dtype),
-		 in_place ? "in place" : "out of place");
 
 	fill_zero(r);
 	ret = perf_measure(&loop_ops, r, &r->opt->rule, &row->t);

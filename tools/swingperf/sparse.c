@@ -45,7 +45,8 @@ bool perf_sparse_mode_fits(const struct perf_options *opt)
 	uint32_t mode;
 
 	return !swingcoll_sparse_parse(opt->mode, &mode) &&
-	       (mode != SWINGCOLL_SPARSE_MODE_SKETCH || is_integer(opt->dtype));
+	       (mode != SWINGCOLL_SPARSE_MODE_SKETCH || is_integer(opt->dtype)) &&
+	       (mode != SWINGCOLL_SPARSE_MODE_CODED || opt->dtype == SWINGCOLL_BF16);
 }
 
 static unsigned int modes(const struct perf_options *opt, uint32_t mode[MAX_MODES])
@@ -62,10 +63,25 @@ static unsigned int modes(const struct perf_options *opt, uint32_t mode[MAX_MODE
 		mode[n++] = SWINGCOLL_SPARSE_MODE_ROWS(opt->input.width);
 	if (is_integer(opt->dtype))
 		mode[n++] = SWINGCOLL_SPARSE_MODE_SKETCH;
+	else if (opt->dtype == SWINGCOLL_BF16)
+		mode[n++] = SWINGCOLL_SPARSE_MODE_CODED;
 	return n;
 }
 
 /* ------------------------------------------------------------------ data */
+
+/* Add a whole number from -8 to 7: sums of up to 32 ranks are exact. */
+static void add_bf16(const struct perf_options *opt, uint64_t rank, uint64_t i, uint16_t *v)
+{
+	int small = (int)(sparse_int(&opt->input, rank, i) & 15) - 8;
+	uint32_t bits = (uint32_t)*v << 16;
+	float f;
+
+	memcpy(&f, &bits, 4);
+	f += (float)(small ? small : 1);
+	memcpy(&bits, &f, 4);
+	*v = (uint16_t)(bits >> 16);
+}
 
 /* Add the value of a rank to element i. Integers wrap around, as in the library. */
 static void add_value(const struct perf_options *opt, uint64_t rank, uint64_t i, void *v)
@@ -77,6 +93,8 @@ static void add_value(const struct perf_options *opt, uint64_t rank, uint64_t i,
 		((float *)v)[i] += sparse_float(&opt->input, rank, i);
 	} else if (opt->dtype == SWINGCOLL_F64) {
 		((double *)v)[i] += sparse_float(&opt->input, rank, i);
+	} else if (opt->dtype == SWINGCOLL_BF16) {
+		add_bf16(opt, rank, i, (uint16_t *)v + i);
 	} else {
 		bits = sparse_int(&opt->input, rank, i);
 		if (size < 4 && !(bits & ((1ull << 8 * size) - 1)))

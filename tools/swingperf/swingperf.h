@@ -42,6 +42,7 @@ struct perf_options {
 	const char *topo;
 	const char *tuning;
 	const char *tune; /* file to write */
+	bool links_only;  /* to it */
 	bool anywhere;	  /* the ranks may be on several nodes */
 	int total;	  /* ranks on all nodes */
 	bool reorder;
@@ -133,16 +134,19 @@ int perf_rank_open(struct perf_rank *r);
 int perf_rank_open_number(struct perf_rank *r, unsigned int number);
 void perf_rank_close(struct perf_rank *r);
 int perf_rank_row(struct perf_rank *r, size_t bytes, bool in_place, struct perf_row *row);
+/* The time that an operation takes on this rank, out of place; and the size that is measured. */
+int perf_rank_own(struct perf_rank *r, size_t bytes, double *us, size_t *measured);
 
 /* tune.c; the exit status */
 int perf_tune(const struct perf_options *opt, struct team *team);
 
 /*
- * links.c: measure the rates of links, if there are any, and write them to @f, which rank 0 has. *number is
- * the next communicator's. 0, or a negative errno after a message.
+ * links.c: measure the rate of each link, if there are any, and write them to @f, which rank 0 has. *number
+ * is the next communicator's. *measured gets the topology with these rates, to be freed, or NULL. 0, or a
+ * negative errno after a message.
  */
 int perf_tune_links(const struct perf_options *opt, struct team *team, unsigned int *number,
-		    FILE *f);
+		    FILE *f, char **measured);
 
 /*
  * sparse.c: sparse allreduces by one mode or all, at all sizes, on an open rank. 0, or a negative errno

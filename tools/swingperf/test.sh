@@ -42,6 +42,7 @@ says "something else than CPUs" '^swingperf: --cpus x: expected none, rr, or CPU
 says "no such plan file" '/nope: No such file.*: expected a plan file, as swingplan export' -- -a file:/nope
 says "a folder in place of a plan file" ': Is a directory: expected a plan file' -- -a file:/
 says "no such topology file" '/nope: No such file.*: expected a file with a topology, see swingcoll-topology\(7\)' -- -t @/nope
+says "--tune-links: topology from a file" '--tune and --tune-links need --topo as text' -- --tune-links "$dir/links" -t @/nope
 says "no such tuning file" '/nope: No such file.*: expected a file that swingperf --tune' -- --tuning /nope
 
 # Without the module every rank fails, and one of them says so; with it there is nothing to see here.
@@ -69,7 +70,7 @@ says "--sparse: no density" '--sparse 2: expected a density from 0 to 1, and aft
 says "--sparse: no such overlap" '--sparse 0.1,rows: expected a density' -- --sparse 0.1,rows
 says "--sparse: sums that are not exact" 'not exact in f16: take another --dtype' -- --sparse 0.1 -d f16
 says "--sparse: another collective" '--sparse is for blocking allreduces' -- --sparse 0.1 -o reduce
-says "--sparse: a sketch of floats" '--mode sketch: expected dense, pack, rows:W or auto, or sketch for integers' -- --sparse 0.1 --mode sketch
+says "--sparse: a sketch of floats" '--mode sketch: expected dense, pack, rows:W or auto, sketch for integers, or coded for bf16' -- --sparse 0.1 --mode sketch
 says "--mode by itself" '--mode is for --sparse' -- --mode pack
 
 # --- by the names of nccl-tests

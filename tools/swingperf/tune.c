@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -56,23 +57,28 @@ static int tune_algo(const struct perf_options *all, struct team *team, const ch
 	return ret;
 }
 
-int perf_tune(const struct perf_options *opt, struct team *team)
+/* Trees follow the rates of links, so they are those of the topology with what was measured. */
+static int tune_forest(const struct perf_options *all, struct team *team, char *measured,
+		       unsigned int number, FILE *f)
 {
-	FILE *f = team->rank ? NULL : fopen(opt->tune, "w");
-	unsigned int number = 1;
-	const char *name;
-	int ret;
+	struct perf_options opt = *all;
 
-	if (!team->rank && !f) {
-		fprintf(stderr, "swingperf: --tune %s: %s\n", opt->tune, strerror(errno));
-		team_fail(team);
-		return 2;
-	}
-	ret = perf_tune_links(opt, team, &number, f);
+	if (measured)
+		opt.topo = measured;
+	return tune_algo(&opt, team, "forest", number, f);
+}
+
+/* Each algorithm, by itself and with each number that it takes. */
+static int tune_algos(const struct perf_options *opt, struct team *team, unsigned int *number,
+		      FILE *f)
+{
+	const char *name;
+	int ret = 0;
+
 	for (int i = 0; (!ret || ret == -EOPNOTSUPP) && (name = swingcoll_algo_name(i)); i++) {
 		char hybrid[64];
 
-		ret = tune_algo(opt, team, name, number++, f);
+		ret = tune_algo(opt, team, name, (*number)++, f);
 		for (int j = 0; j <= TUNE_MAX_STEPS; j++) {
 			if (j & (j - 1) && !strcmp(name, "direct2"))
 				continue;
@@ -84,11 +90,34 @@ int perf_tune(const struct perf_options *opt, struct team *team)
 					    .topo = opt->anywhere ? NULL : opt->topo },
 				    team->nranks, NULL, 0))
 				break;
-			ret = tune_algo(opt, team, hybrid, number++, f);
+			ret = tune_algo(opt, team, hybrid, (*number)++, f);
 			if (ret == -EOPNOTSUPP && j)
 				break;
 		}
 	}
+	return ret == -EOPNOTSUPP ? 0 : ret;
+}
+
+int perf_tune(const struct perf_options *opt, struct team *team)
+{
+	FILE *f = team->rank ? NULL : fopen(opt->tune, "w");
+	unsigned int number = 1;
+	char *measured;
+	int ret;
+
+	if (!team->rank && !f) {
+		fprintf(stderr, "swingperf: %s: %s\n", opt->tune, strerror(errno));
+		team_fail(team);
+		return 2;
+	}
+	ret = perf_tune_links(opt, team, &number, f, &measured);
+	if (!ret && opt->links_only && !measured)
+		ret = -EINVAL;
+	if (!ret && !opt->links_only)
+		ret = tune_algos(opt, team, &number, f);
+	if (!ret && !opt->links_only)
+		ret = tune_forest(opt, team, measured, number, f);
+	free(measured);
 	if (f)
 		fclose(f);
 	return ret && ret != -EOPNOTSUPP ? 2 : 0;

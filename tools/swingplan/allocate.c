@@ -41,16 +41,16 @@ int allocate_run(const struct plan_options *opt)
 
 /* @b: shares of the total, then the time of each kind, in units of the time with equal shares. */
 struct problem {
-	const struct spec *spec;
+	const struct swc_spec *spec;
 	uint32_t ndims;
-	struct spec_phase kind[KINDS]; /* by its largest dimension: 1 */
+	struct swc_spec_phase kind[KINDS]; /* by its largest dimension: 1 */
 	unsigned int nkinds;
 	double unit, weights; /* ns per unit of time; sum of the kinds' counts */
 	double cost;	      /* to be kept; 0: any */
 };
 
 /* Phases with the same proportions are one kind, as often as they take time. */
-static void add_kind(struct problem *p, const struct spec_phase *phase)
+static void add_kind(struct problem *p, const struct swc_spec_phase *phase)
 {
 	double most = 0;
 	unsigned int k;
@@ -160,7 +160,7 @@ static double row_value(unsigned int n, const double *x, double *grad, void *arg
 /* The rows of a problem, each scaled to a largest coefficient of 1. Returns their number. */
 static unsigned int rows_of(const struct problem *p, struct row *r)
 {
-	const struct spec *s = p->spec;
+	const struct swc_spec *s = p->spec;
 	unsigned int n = 0;
 
 	r[n++] = (struct row){ .bound = s->total, .equal = true };
@@ -236,7 +236,7 @@ static bool solve(struct problem *p, double *b)
 {
 	unsigned int n = p->ndims + p->nkinds, m = p->ndims * p->nkinds;
 	double x[SWC_TOPO_DIMS + KINDS], tol[SWC_TOPO_DIMS * KINDS], value;
-	struct row row[SPEC_LINEAR + 2];
+	struct row row[SWC_SPEC_LINEAR + 2];
 	unsigned int nrows = rows_of(p, row);
 	nlopt_opt opt = nlopt_create(NLOPT_LD_SLSQP, n);
 	bool found = false;
@@ -372,7 +372,7 @@ static void evaluate(const struct problem *p, const double *b, struct answer *a)
 	a->equal_cost = cost_at(p, equal);
 }
 
-static void print_json(const struct spec *s, const struct answer *a)
+static void print_json(const struct swc_spec *s, const struct answer *a)
 {
 	cJSON *o = cJSON_CreateObject();
 
@@ -401,7 +401,7 @@ static void print_json(const struct spec *s, const struct answer *a)
 }
 
 /* What the measured rates have changed. */
-static void print_changes(const struct spec *s, const struct answer *a)
+static void print_changes(const struct swc_spec *s, const struct answer *a)
 {
 	char text[NUMBER_TEXT];
 
@@ -412,7 +412,7 @@ static void print_changes(const struct spec *s, const struct answer *a)
 	       number_ns(a->nominal_time, text), a->nominal_time / a->time);
 }
 
-static void print(const struct spec *s, const struct answer *a)
+static void print(const struct swc_spec *s, const struct answer *a)
 {
 	char text[NUMBER_TEXT];
 
@@ -435,14 +435,16 @@ static void print(const struct spec *s, const struct answer *a)
 /* ------------------------------------------------------------------ the run */
 
 /* What dimensions give of their rates, from the rates in the topology and in the tuning file. */
-static void read_efficiency(const struct plan_options *opt, const struct spec *s,
+static void read_efficiency(const struct plan_options *opt, const struct swc_spec *s,
 			    double *efficiency)
 {
-	struct swc_topo topo = opt->topo;
 	char why[SWC_TEXT_BYTES] = "";
+	struct swc_topo topo;
 	struct swc_tuning t;
 	int ret;
 
+	if (swc_topo_copy(&topo, &opt->topo))
+		plan_no_memory();
 	if (!opt->topo_text || !(topo.gbps > 0))
 		plan_bad("--tuning: needs --topo with the rates that links should have, such as "
 			 "torus:4x4@60Gbps/30Gbps");
@@ -454,19 +456,22 @@ static void read_efficiency(const struct plan_options *opt, const struct spec *s
 	if (!(t.gbps > 0))
 		plan_bad("--tuning %s: has no rates of the links of %s", opt->tuning,
 			 opt->topo_text);
-	swc_tuning_links(&t, &topo);
+	if (swc_tuning_links(&t, &topo))
+		plan_no_memory();
 	for (uint32_t i = 0; i < s->ndims; i++)
 		efficiency[i] = topo.gbps / swc_topo_slowness(&topo, i) /
 				(opt->topo.gbps / swc_topo_slowness(&opt->topo, i));
 	swc_tuning_free(&t);
+	swc_topo_free(&topo);
 }
 
 /* The best shares if dimensions give a part of their bandwidth. */
-static void allocate(struct problem *p, const struct spec *s, const double *efficiency, double *b)
+static void allocate(struct problem *p, const struct swc_spec *s, const double *efficiency,
+		     double *b)
 {
 	*p = (struct problem){ .spec = s, .ndims = s->ndims };
 	for (unsigned int i = 0; i < s->nphases; i++) {
-		struct spec_phase phase = s->phase[i];
+		struct swc_spec_phase phase = s->phase[i];
 
 		for (uint32_t k = 0; k < s->ndims; k++)
 			phase.v[k] /= efficiency[k];
@@ -486,7 +491,7 @@ int allocate_run(const struct plan_options *opt)
 	struct problem *p = calloc(1, sizeof(*p));
 	double b[SWC_TOPO_DIMS] = { 0 }, nominal[SWC_TOPO_DIMS] = { 0 };
 	struct answer a = { .tuned = opt->tuning };
-	struct spec s;
+	struct swc_spec s;
 
 	if (!p)
 		plan_no_memory();
@@ -509,7 +514,7 @@ int allocate_run(const struct plan_options *opt)
 		print_json(&s, &a);
 	else
 		print(&s, &a);
-	spec_free(&s);
+	swc_spec_free(&s);
 	free(p);
 	return 0;
 }

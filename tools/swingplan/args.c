@@ -80,6 +80,9 @@ static const struct cli_option options[OPTION_NR] = {
 	[OPTION_CPUS] = { OPTION_CPUS, 0, "cpus", "N",
 			  "CPUs that the ranks share, if all are on one node (default: as many as "
 			  "ranks)" },
+	[OPTION_CACHES] = { OPTION_CACHES, 0, "caches", "G",
+			    "groups of ranks on one node that are bound to CPUs with a last-level "
+			    "cache of their own (default: one)" },
 	[OPTION_OUT_DIR] = { OPTION_OUT_DIR, 0, "out", "DIR", "write to this folder" },
 	[OPTION_OUT_FILE] = { OPTION_OUT_FILE, 0, "out", "FILE",
 			      "write the plans to this file (default: standard output)" },
@@ -109,6 +112,8 @@ static const struct cli_option options[OPTION_NR] = {
 	[OPTION_MEMBERS] = { OPTION_MEMBERS, 0, "members", "A,B[,C]...",
 			     "only these ranks take part; the others forward (default: all)" },
 	[OPTION_TREES] = { OPTION_TREES, 0, "trees", NULL, "print the trees" },
+	[OPTION_FORMAT] = { OPTION_FORMAT, 0, "format", "F",
+			    "of the output: plan (default), or msccl for MSCCL's XML" },
 	[OPTION_JSON] = { OPTION_JSON, 'j', "json", NULL, "print JSON" },
 };
 
@@ -219,11 +224,19 @@ static void option_arg(struct plan_options *opt, struct cli *cli, int id)
 	case OPTION_REORDER:
 		opt->reorder = true;
 		break;
+	case OPTION_FORMAT:
+		opt->msccl = !strcmp(cli->value, "msccl");
+		if (!opt->msccl && strcmp(cli->value, "plan"))
+			plan_bad("--format %s: expected plan or msccl", cli->value);
+		break;
 	case OPTION_TUNING:
 		opt->tuning = cli->value;
 		break;
 	case OPTION_CPUS:
 		opt->ncpus = (uint32_t)cli_number(cli, 1, SWC_PLAN_MAX_RANKS);
+		break;
+	case OPTION_CACHES:
+		opt->ngroups = (uint32_t)cli_number(cli, 1, SWC_PLAN_MAX_RANKS);
 		break;
 	case OPTION_OUT_DIR:
 	case OPTION_OUT_FILE:
@@ -286,6 +299,8 @@ static void complete_network(struct plan_options *opt, const struct verb *verb)
 	if (opt->net.step_ns < 0)
 		opt->net.step_ns = net.step_ns;
 	opt->net.reduce_gbps = net.reduce_gbps;
+	opt->net.message_ns = net.message_ns;
+	opt->net.copy_ns = net.copy_ns;
 	opt->net.early_bytes = SWC_FLOW_EARLY;
 	if (!opt->no_headers)
 		opt->net.packets = (struct swc_packets)SWC_PACKETS_ROCE;
@@ -313,6 +328,9 @@ static void check(const struct plan_options *opt)
 		plan_bad(
 			"--cpus %u: %s has several nodes, where the choice does not depend on CPUs",
 			opt->ncpus, opt->topo_text);
+	if (opt->ngroups > 1 && (opt->topo.nnodes > 1 || n % opt->ngroups))
+		plan_bad("--caches %u: %s is not one node with as many ranks for each",
+			 opt->ngroups, opt->topo_text);
 	if (opt->root && opt->root >= n)
 		plan_bad("--root %u: %s has ranks 0 to %u", opt->root,
 			 opt->topo_text ? opt->topo_text : ranks, n - 1);

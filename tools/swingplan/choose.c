@@ -58,6 +58,7 @@ void plan_chooser(struct swc_choices *c, const struct plan_options *opt, enum sw
 	c->coll[coll].cand = cand;
 	c->coll[coll].n = known;
 	c->net = opt->net;
+	c->forest = false;
 }
 
 void plan_choices(const struct plan_options *opt, const struct entry *e, unsigned int n,
@@ -85,6 +86,22 @@ static int by_time(const void *a, const void *b)
 	return (x->ns > y->ns) - (x->ns < y->ns);
 }
 
+/* The forest, if its trees were looked for. Returns how many there are. */
+static unsigned int add_forest(const struct plan_options *opt, const struct swc_choices *c,
+			       double bytes, struct ranked *r)
+{
+	const struct swc_kept_trees *k = &c->trees[opt->coll];
+	uint32_t pieces;
+
+	if (!k->there)
+		return 0;
+	pieces = swc_choices_pieces(c, &k->trees, (uint64_t)bytes);
+	plan_algo_text(SWC_ALGO_FOREST, (int32_t)pieces, r->name);
+	r->ns = swc_trees_time(&k->trees, bytes, pieces, &c->net);
+	r->connections = swc_trees_connections(&k->trees, pieces);
+	return 1;
+}
+
 /* The best candidates that may be used, fastest first; returns how many. */
 static unsigned int rank_candidates(const struct plan_options *opt, const struct swc_choices *c,
 				    double bytes, struct ranked best[BEST])
@@ -92,7 +109,7 @@ static unsigned int rank_candidates(const struct plan_options *opt, const struct
 	bool in_order = !opt->reorder && swc_coll_reduces((uint8_t)opt->coll) &&
 			swc_reduce_order_matters((uint8_t)opt->dtype, (uint8_t)opt->redop);
 	unsigned int all = c->coll[opt->coll].n, n = 0;
-	struct ranked *r = calloc(all + 1, sizeof(*r));
+	struct ranked *r = calloc(all + 2, sizeof(*r));
 
 	if (!r)
 		plan_no_memory();
@@ -106,6 +123,7 @@ static unsigned int rank_candidates(const struct plan_options *opt, const struct
 		r[n].connections = cand->cost.connections;
 		r[n++].ns = swc_cost_time(&cand->cost, bytes, &c->net, NULL);
 	}
+	n += add_forest(opt, c, bytes, &r[n]);
 	qsort(r, n, sizeof(*r), by_time);
 	n = n < BEST ? n : BEST;
 	memcpy(best, r, n * sizeof(*r));
@@ -169,9 +187,10 @@ static void read_tuning(const struct plan_options *opt, struct swc_choices *c,
 	char why[SWC_TEXT_BYTES] = "";
 	int ret = swc_file_tuning(&c->tuning, opt->tuning, topo, why, sizeof(why));
 
+	if (!ret)
+		ret = swc_tuning_links(&c->tuning, topo);
 	if (ret)
 		plan_bad("--tuning %s: %s", opt->tuning, *why ? why : strerror(-ret));
-	swc_tuning_links(&c->tuning, topo);
 	now = swc_network_in_kernel(topo);
 	if (same(c->net.gbps, before.gbps))
 		c->net.gbps = now.gbps;
@@ -183,7 +202,7 @@ int choose_run(const struct plan_options *opt)
 {
 	cJSON *all = opt->json ? cJSON_CreateArray() : NULL;
 	struct ranked best[BEST];
-	struct swc_topo topo = opt->topo;
+	struct swc_topo topo;
 	struct swc_choices c;
 
 	if (!swingcoll_supported((enum swingcoll_dtype)opt->dtype,
@@ -191,9 +210,12 @@ int choose_run(const struct plan_options *opt)
 		plan_bad("%s is not defined for %s: take an integer type or another --redop",
 			 swingcoll_redop_name((enum swingcoll_redop)opt->redop),
 			 swingcoll_dtype_name((enum swingcoll_dtype)opt->dtype));
+	if (swc_topo_copy(&topo, &opt->topo))
+		plan_no_memory();
 	swc_choices_init(&c, &topo, opt->reorder);
 	c.net = opt->net;
 	c.ncpus = opt->ncpus;
+	c.ngroups = opt->ngroups;
 	if (opt->tuning)
 		read_tuning(opt, &c, &topo);
 	if (!opt->json)
@@ -218,5 +240,6 @@ int choose_run(const struct plan_options *opt)
 	if (opt->json)
 		json_document(stdout, all);
 	swc_choices_free(&c);
+	swc_topo_free(&topo);
 	return 0;
 }

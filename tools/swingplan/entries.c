@@ -9,6 +9,8 @@
 
 #include "kmod/core/plan_check.h"
 #include "plan/forest/algorithm.h"
+#include "plan/model/butterfly_cost.h"
+#include "plan/model/tree_cost.h"
 #include "src/files.h"
 
 /* Plans that are built for the cost of an algorithm whose ranks are not alike; one among all. */
@@ -19,7 +21,9 @@
 
 const char *plan_algo_text(enum swc_algo algo, int32_t param, char text[PLAN_ALGO_TEXT])
 {
-	snprintf(text, PLAN_ALGO_TEXT, param >= 0 ? "%s:%d" : "%s", swc_algo_name(algo), param);
+	const char *name = algo == SWC_ALGO_FOREST ? "forest" : swc_algo_name(algo);
+
+	snprintf(text, PLAN_ALGO_TEXT, param >= 0 ? "%s:%d" : "%s", name, param);
 	return text;
 }
 
@@ -194,6 +198,26 @@ struct entry *plan_entries(const struct plan_options *opt, enum swc_coll coll, u
 	return e;
 }
 
+/* Where the messages of all ranks are known without their plans, the times are exact; the rest stays estimated. */
+static void refine(const struct swc_plan_args *args, struct swc_cost *cost)
+{
+	struct swc_timing eager = cost->eager, phased = cost->phased;
+	struct swc_cost exact;
+
+	if (swc_butterfly_cost(args, &exact) && swc_tree_cost(args, &exact))
+		return;
+	cost->eager = exact.eager;
+	cost->phased = exact.phased;
+	/* Of the last step, plans tell more. */
+	cost->eager.last_hops = eager.last_hops;
+	cost->eager.last_share = eager.last_share;
+	cost->phased.last_hops = phased.last_hops;
+	cost->phased.last_share = phased.last_share;
+	cost->psi_xi = exact.psi_xi;
+	cost->reduced = exact.reduced;
+	cost->connections = exact.connections;
+}
+
 void plan_costs(const struct plan_options *opt, struct entry *e, unsigned int n)
 {
 	uint32_t most = strcmp(opt->algos, "all") ? MOST_RANKS : MOST_RANKS_OF_ALL;
@@ -207,6 +231,8 @@ void plan_costs(const struct plan_options *opt, struct entry *e, unsigned int n)
 						     e[i].why, sizeof(e[i].why));
 		if (e[i].ret == -ENOMEM)
 			plan_no_memory();
+		if (!e[i].ret && e[i].cost.sampled)
+			refine(&args, &e[i].cost);
 		if (e[i].ret && strcmp(opt->algos, "all"))
 			plan_bad("%s is not possible on %s: %s", e[i].name, opt->topo_text,
 				 *e[i].why ? e[i].why : strerror(-e[i].ret));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * swingplan export and import: plans of all ranks to a text file and from one. Imported plans, from a plan file
- * or an algorithm in MSCCL's XML, are verified on symbols first.
+ * swingplan export and import: plans of all ranks to a text file and from one. Imported plans, from a plan file,
+ * an algorithm in MSCCL's XML or a plan of MSCCL++, are verified on symbols first.
  */
 #include "swingplan.h"
 
@@ -11,18 +11,20 @@
 #include <string.h>
 
 #include "plan/format/msccl.h"
+#include "plan/format/mscclpp.h"
 #include "plan/names.h"
 #include "src/files.h"
 
-/* Write to a file, or to standard output if @out is NULL. */
-static void write_out(const struct swc_plan_set *set, const char *out)
+void plan_write_set(const struct plan_options *opt, const struct swc_plan_set *set)
 {
+	const void *const *plans = (const void *const *)set->plan;
 	char why[SWC_TEXT_BYTES] = "out of memory";
 	struct swc_text text = { 0 };
+	int ret = opt->msccl ? swc_msccl_print(&text, plans, set->nranks, why, sizeof(why))
+			     : swc_plan_text_print(&text, plans, set->bytes, set->nranks, why,
+						   sizeof(why));
 
-	if (swc_plan_text_print(&text, (const void *const *)set->plan, set->bytes, set->nranks, why,
-				sizeof(why)) ||
-	    swc_file_write(out, text.at, text.used, why, sizeof(why)))
+	if (ret || swc_file_write(opt->out, text.at, text.used, why, sizeof(why)))
 		plan_bad("%s", why);
 	free(text.at);
 }
@@ -147,28 +149,33 @@ int export_run(const struct plan_options *opt)
 		print_json(&s, opt->out ? opt->out : "-", "plan", true, wrong ? &verdict : NULL);
 	}
 	if (opt->out || !opt->json)
-		write_out(&set, opt->out);
+		plan_write_set(opt, &set);
 	swc_plan_set_free(&set);
 	return wrong ? 1 : 0;
 }
 
 /* ------------------------------------------------------------------ import */
 
-/* Return the format: XML begins with "<", a plan file never does. */
+/* Return the format: XML begins with "<", JSON with "{", a plan file with neither. */
 static const char *read_any(const char *path, struct swc_plan_set *set)
 {
 	char why[SWC_TEXT_BYTES] = "out of memory";
 	char *text = NULL;
 	size_t bytes;
-	bool xml;
+	bool xml, json;
+	int ret;
 
 	if (swc_file_read(path, &text, &bytes, why, sizeof(why)))
 		plan_bad("%s", why);
 	xml = bytes && *text == '<';
-	if ((xml ? swc_msccl_parse : swc_plan_text_parse)(text, bytes, set, why, sizeof(why)))
+	json = bytes && text[strspn(text, " \t\r\n")] == '{';
+	ret = (xml    ? swc_msccl_parse
+	       : json ? swc_mscclpp_parse
+		      : swc_plan_text_parse)(text, bytes, set, why, sizeof(why));
+	if (ret)
 		plan_bad("%s: %s", path, why);
 	free(text);
-	return xml ? "msccl" : "plan";
+	return xml ? "msccl" : json ? "mscclpp" : "plan";
 }
 
 int import_run(const struct plan_options *opt)
@@ -192,7 +199,7 @@ int import_run(const struct plan_options *opt)
 			s.hdr->nranks, s.hdr->nchannels, s.steps,
 			opt->no_verify ? "NOT VERIFIED, results may be wrong" : "verified");
 	if (!wrong && (opt->out || !opt->json))
-		write_out(&set, opt->out);
+		plan_write_set(opt, &set);
 	swc_plan_set_free(&set);
 	return wrong ? 1 : 0;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "plan/number.h"
+#include "plan/select/tuning.h"
 #include "src/files.h"
 
 static void must(int ret, const char *what, const char *why)
@@ -24,6 +25,34 @@ static void must(int ret, const char *what, const char *why)
 
 /* ------------------------------------------------------------------ network */
 
+/* The graph of the topology, with the rates that were measured. */
+static void read_topo(struct forest *f)
+{
+	const struct plan_options *opt = f->opt;
+	char why[SWC_TEXT_BYTES] = "out of memory";
+	struct swc_graph_use use = { opt->coll, 0 };
+	uint64_t root;
+	struct swc_tuning t = { 0 };
+	struct swc_topo topo;
+
+	if (opt->topo.nnodes != opt->topo.nranks && (opt->coll != SWC_ALLREDUCE || opt->members))
+		plan_bad(
+			"%s: nodes have several ranks: there are trees for an allreduce of all of them",
+			opt->topo_text);
+	must(swc_topo_copy(&topo, &opt->topo), "", "");
+	if (opt->tuning)
+		must(swc_file_tuning(&t, opt->tuning, &topo, why, sizeof(why)), "--tuning", why);
+	must(swc_tuning_links(&t, &topo), "", "");
+	if (opt->root_name && swc_number_parse(opt->root_name, 0, topo.nnodes - 1, &root))
+		use.root = (uint32_t)root;
+	/* Ports of relays must be equal both ways, too. */
+	must(swc_graph_of_topo(&f->g, &topo, opt->members ? NULL : &use, &f->unit, why,
+			       sizeof(why)),
+	     opt->topo_text, why);
+	swc_tuning_free(&t);
+	swc_topo_free(&topo);
+}
+
 static void read_graph(struct forest *f)
 {
 	const struct plan_options *opt = f->opt;
@@ -33,10 +62,11 @@ static void read_graph(struct forest *f)
 	if (!opt->graph == !opt->topo_text)
 		plan_bad("expected a network: --graph FILE or --topo T");
 	if (opt->topo_text) {
-		must(swc_graph_of_topo(&f->g, &opt->topo, &f->unit, why, sizeof(why)),
-		     opt->topo_text, why);
+		read_topo(f);
 		return;
 	}
+	if (opt->tuning)
+		plan_bad("--tuning: needs --topo, whose links were measured");
 	if (swc_file_read(opt->graph, &text, &bytes, why, sizeof(why)))
 		plan_bad("%s", why);
 	must(swc_graph_parse(&f->g, text, bytes, why, sizeof(why)), opt->graph, why);

@@ -308,6 +308,19 @@ def judge_plans(graph):
             fault(graph, f"{op} {more}: the plan takes {float(plan_time(path, graph))}, not {float(want)}")
 
 
+# With 3 trees for each root down, and 5 up: a unit of capacity carries more of those up.
+judge_plans(
+    Graph(
+        {
+            ("c", "a"): 1,
+            ("a", "c"): 1,
+            ("b", "a"): 6,
+            ("a", "b"): 4,
+            ("c", "b"): 4,
+            ("b", "c"): 5,
+        }
+    )
+)
 for _ in range(count):
     graph = random_graph(6, 2)
     if len(graph.nodes) < 6:

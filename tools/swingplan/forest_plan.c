@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "plan/forest/schedule.h"
-#include "src/files.h"
 
 #define DEFAULT_BYTES (64.0 * (1 << 20))
 #define DEFAULT_CHANNELS 2
@@ -29,7 +28,9 @@ static double time_of(const struct forest *f, const struct swc_network *net)
 	return bytes * 8 / gbps * f->time;
 }
 
-static uint32_t choose_pieces(const struct forest *f, uint32_t depth, uint32_t channels)
+/* For at most so many channels, which share the segments of a tree in so many parts. */
+static uint32_t choose_pieces(const struct forest *f, uint32_t depth, uint32_t channels,
+			      uint32_t parts)
 {
 	struct swc_network net = f->opt->net;
 	double trees = 0, n, most;
@@ -44,7 +45,7 @@ static uint32_t choose_pieces(const struct forest *f, uint32_t depth, uint32_t c
 	}
 	for (int i = 0; i < 2; i++)
 		trees += f->has[i] ? f->phase[i].forest.ntrees : 0;
-	n = sqrt((depth - 1) * time_of(f, &net) / fmax(net.step_ns + net.hop_ns, 1)) * channels;
+	n = sqrt((depth - 1) * time_of(f, &net) / fmax(net.step_ns + net.hop_ns, 1)) * parts;
 	most = fmin(MOST_LINES / 2 / trees / (f->g.nranks - 1), FOREST_PIECES);
 	return (uint32_t)fmax(fmin(round(n), most), channels);
 }
@@ -65,41 +66,45 @@ void forest_write(struct forest *f)
 		.down = f->has[DOWN] ? &f->phase[DOWN] : NULL,
 		.up = f->has[UP] ? &f->phase[UP] : NULL,
 		.topo = opt->topo_text && !opt->members ? &opt->topo : NULL,
-		.channels = opt->channels ? opt->channels : DEFAULT_CHANNELS,
+		.channels = opt->channels,
 		.pieces = opt->pieces,
 	};
 	char why[SWC_TEXT_BYTES] = "out of memory";
 	struct swc_plan_set set = { 0 };
-	struct swc_text text = { 0 };
+	uint32_t nranks = args.topo ? args.topo->nranks : f->g.nranks;
 	struct swc_schedule s;
 	int ret;
 
 	check_options(opt);
-	if (!args.pieces)
+	if (!args.channels)
+		args.channels = DEFAULT_CHANNELS;
+	if (!opt->channels)
+		args.channels = swc_schedule_channels(&args, DEFAULT_CHANNELS);
+	if (!args.pieces) {
+		if (swc_schedule_flows(&s, &args))
+			plan_no_memory();
 		args.pieces = choose_pieces(f, swc_schedule_depth(args.up, args.down),
-					    args.channels);
+					    args.channels, s.parts);
+		swc_schedule_free(&s);
+	}
 	if (args.channels > args.pieces)
 		args.channels = args.pieces;
 	if (swc_schedule_make(&s, &args, why, sizeof(why)))
 		plan_bad("%s", why);
-	set.plan = calloc(f->g.nranks, sizeof(*set.plan));
-	set.bytes = calloc(f->g.nranks, sizeof(*set.bytes));
+	set.plan = calloc(nranks, sizeof(*set.plan));
+	set.bytes = calloc(nranks, sizeof(*set.bytes));
 	if (!set.plan || !set.bytes)
 		plan_no_memory();
-	for (ret = 0; !ret && set.nranks < f->g.nranks; set.nranks++)
+	for (ret = 0; !ret && set.nranks < nranks; set.nranks++)
 		ret = swc_schedule_plan(&s, set.nranks, &set.plan[set.nranks],
 					&set.bytes[set.nranks], why, sizeof(why));
 	if (ret)
 		plan_bad("%s", why);
-	if (swc_plan_text_print(&text, (const void *const *)set.plan, set.bytes, set.nranks, why,
-				sizeof(why)) ||
-	    swc_file_write(opt->out, text.at, text.used, why, sizeof(why)))
-		plan_bad("%s", why);
+	plan_write_set(opt, &set);
 	f->pieces = args.pieces;
-	f->channels = args.channels;
+	f->channels = s.groups * s.parts;
 	f->steps = s.steps;
 	f->blocks = s.shard_blocks;
-	free(text.at);
 	swc_plan_set_free(&set);
 	swc_schedule_free(&s);
 }

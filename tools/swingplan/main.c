@@ -38,21 +38,21 @@ static const struct verb verbs[] = {
 	{ .name = "choose",
 	  .text = "the library's automatic choice, and the reason",
 	  .takes = BIT(TOPO) | BIT(OP) | BIT(SIZE) | NETWORK | BIT(DTYPE) | BIT(REDOP) |
-		   BIT(REORDER) | BIT(TUNING) | BIT(CPUS),
+		   BIT(REORDER) | BIT(TUNING) | BIT(CPUS) | BIT(CACHES),
 	  .needs = BIT(TOPO),
 	  .in_kernel = true,
 	  .run = choose_run },
 	{ .name = "export",
 	  .text = "write the plans of all ranks as text, see swingcoll-plan(5)",
 	  .takes = BIT(ONE_ALGO) | BIT(TOPO) | BIT(OP) | BIT(ROOT) | BIT(NRANKS) | BIT(CHANNELS) |
-		   BIT(PORTS) | BIT(IN_PLACE) | BIT(OUT_FILE),
+		   BIT(PORTS) | BIT(IN_PLACE) | BIT(OUT_FILE) | BIT(FORMAT),
 	  .notes =
 		  "With --json the plans are verified, and a summary goes to standard output in place of\n"
 		  "the plans. Exit status: 0; 1 if the plans are wrong; 2 on other errors.",
 	  .run = export_run },
 	{ .name = "import",
-	  .text = "verify plans from a plan file or MSCCL's XML, and write them as text",
-	  .takes = BIT(TOPO) | BIT(NO_VERIFY) | BIT(OUT_FILE),
+	  .text = "verify plans from a plan file, MSCCL's XML or MSCCL++'s JSON, and write them",
+	  .takes = BIT(TOPO) | BIT(NO_VERIFY) | BIT(OUT_FILE) | BIT(FORMAT),
 	  .operand = "FILE",
 	  .notes =
 		  "FILE \"-\" is standard input. Without --topo all ranks are on one node. With --json a\n"
@@ -84,7 +84,7 @@ static const struct verb verbs[] = {
 	  .text = "the fastest trees on any network, and plans of them",
 	  .takes = BIT(GRAPH) | BIT(TOPO) | BIT(OP) | BIT(ROOTS) | BIT(ROOT_NAME) | BIT(MEMBERS) |
 		   BIT(TREES) | BIT(OUT_PLANS) | BIT(FOR_SIZE) | BIT(PIECES) | BIT(CHANNELS) |
-		   BIT(LINK_GBPS) | BIT(HOP_NS) | BIT(STEP_NS),
+		   BIT(LINK_GBPS) | BIT(HOP_NS) | BIT(STEP_NS) | BIT(TUNING) | BIT(FORMAT),
 	  .notes = "The graph file is described in swingplan(1).",
 	  .run = forest_run },
 	{ .name = "figures",

@@ -7,11 +7,11 @@
 #include "plan/orders.h"
 #include "spec.h"
 
-static void print(const struct spec *s, const struct swc_orders *o)
+static void print(const struct swc_spec *s, const struct swc_orders *o)
 {
 	char text[NUMBER_TEXT];
 
-	printf("%-18s %s of %s\n", "collective", spec_ops[s->op], number_bytes(s->bytes, text));
+	printf("%-18s %s of %s\n", "collective", swc_spec_ops[s->op], number_bytes(s->bytes, text));
 	printf("%-18s %s\n", "split", number_ns(o->time, text));
 	printf("%-18s %s, %.2f times the split\n", "fixed order", number_ns(o->fixed, text),
 	       o->fixed / o->time);
@@ -26,11 +26,11 @@ static void print(const struct spec *s, const struct swc_orders *o)
 	}
 }
 
-static void print_json(const struct spec *s, const struct swc_orders *o)
+static void print_json(const struct swc_spec *s, const struct swc_orders *o)
 {
 	cJSON *all = cJSON_CreateObject(), *list, *item, *order;
 
-	cJSON_AddStringToObject(all, "op", spec_ops[s->op]);
+	cJSON_AddStringToObject(all, "op", swc_spec_ops[s->op]);
 	cJSON_AddNumberToObject(all, "bytes", s->bytes);
 	cJSON_AddNumberToObject(all, "time_ns", o->time);
 	cJSON_AddNumberToObject(all, "fixed_ns", o->fixed);
@@ -54,18 +54,18 @@ int orders_run(const struct plan_options *opt)
 {
 	double bytes, all = 1;
 	struct swc_orders o;
-	struct spec s;
+	struct swc_spec s;
 
 	spec_read_orders(&s, opt->spec);
 	for (uint32_t i = 0; i < s.ndims; i++)
 		all *= s.size[i];
 	/* As a reduce-scatter: of the whole vector, once or there and back. */
-	bytes = s.bytes * (s.op == SPEC_ALLREDUCE ? 2 : s.op == SPEC_ALLGATHER ? all : 1);
+	bytes = s.bytes * (s.op == SWC_SPEC_ALLREDUCE ? 2 : s.op == SWC_SPEC_ALLGATHER ? all : 1);
 	swc_orders_find(&o, s.size, s.rate, s.ndims, bytes);
 	if (opt->json)
 		print_json(&s, &o);
 	else
 		print(&s, &o);
-	spec_free(&s);
+	swc_spec_free(&s);
 	return 0;
 }

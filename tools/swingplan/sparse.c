@@ -8,12 +8,16 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "sparse/exponents.h"
 #include "swingcoll.h"
 
 /* Measured on one core: scan of the vector, pack and unpack of a value, of a value by sketch. */
 #define SCAN_GBPS 24
 #define PACK_NS 4
 #define SKETCH_NS 60
+/* Likewise, bytes of bf16 in a ns: to and from the code of exponents. */
+#define ENCODE_GBYTES 6.4
+#define DECODE_GBYTES 15
 /* Elements of the union for each cell of a sketch. */
 #define LOAD 0.75
 #define DEFAULT_GBPS 400
@@ -24,10 +28,11 @@ enum mode {
 	PACK,
 	PACK_ROWS,
 	SKETCH,
+	CODED,
 	MODES
 };
 
-static const char *const mode_name[MODES] = { "dense", "pack", "pack-rows", "sketch" };
+static const char *const mode_name[MODES] = { "dense", "pack", "pack-rows", "sketch", "coded" };
 
 struct estimate {
 	double reduced; /* bytes */
@@ -35,7 +40,7 @@ struct estimate {
 	unsigned int rounds;
 	double time_ns;
 	bool lossless;
-	double union_even; /* density of the union from which on it sends more than dense; NAN for dense */
+	double union_even; /* density of the union from which on it sends more than dense; NAN: none */
 	double local_even; /* the same as density of a rank */
 };
 
@@ -67,7 +72,11 @@ static struct estimate estimate(const struct plan_options *opt, enum mode mode)
 	struct estimate e = { .rounds = 1, .lossless = true, .union_even = NAN, .local_even = NAN };
 
 	e.reduced = n * size;
-	if (mode != DENSE) {
+	if (mode == CODED) {
+		/* An all-to-all and an allgather. Each rank codes the vector and its sums, and decodes as much. */
+		e.reduced = (double)swc_exponents_bytes(opt->count);
+		codec = n * size * ((1 + 1 / p) / ENCODE_GBYTES + 2 / DECODE_GBYTES);
+	} else if (mode != DENSE) {
 		e.reduced = index + n * set * size / load;
 		e.rounds = mode == SKETCH ? 1 : 2;
 		e.lossless = mode != SKETCH || opt->dtype <= SWC_U64;
@@ -115,7 +124,7 @@ static void print(const struct plan_options *opt, const struct estimate *e, cons
 		printf("%-10s %12s %12s %7u %12s", mode_name[mode[i]],
 		       number_bytes(e[i].reduced, reduced), number_bytes(e[i].sent, sent),
 		       e[i].rounds, number_ns(e[i].time_ns, time));
-		if (mode[i] != DENSE)
+		if (!isnan(e[i].union_even))
 			printf("  %.2f %% of the union, %.2f %% of a rank", 100 * e[i].union_even,
 			       100 * e[i].local_even);
 		printf("%s%s\n", e[i].lossless ? "" : "  (integers only)",
@@ -131,6 +140,8 @@ int sparse_run(const struct plan_options *opt)
 
 	for (enum mode m = DENSE; m < MODES; m++) {
 		if (m == PACK_ROWS && opt->input.overlap != SPARSE_ROWS)
+			continue;
+		if (m == CODED && opt->dtype != SWC_BF16)
 			continue;
 		mode[n] = m;
 		e[n] = estimate(opt, m);

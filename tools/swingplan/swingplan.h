@@ -30,6 +30,7 @@ struct plan_options {
 	int64_t rank;	   /* -1: not given */
 	int64_t check;	   /* verify: plans to check; -1: not given, 0: all */
 	uint32_t ncpus;	   /* choose: of the one node; 0: not given */
+	uint32_t ngroups;  /* choose: of ranks that share a cache, likewise */
 	uint32_t nranks;   /* export: ranks, if there is no topology */
 	uint32_t channels; /* export; 0: the algorithm's choice */
 	uint32_t ports;
@@ -45,6 +46,7 @@ struct plan_options {
 	bool reorder;
 	bool json;
 	const char *tuning;
+	bool msccl; /* write MSCCL's XML */
 	const char *out;
 	const char *file;  /* import */
 	const char *spec;  /* allocate, orders */
@@ -87,6 +89,7 @@ enum plan_option {
 	OPTION_REORDER,
 	OPTION_TUNING,
 	OPTION_CPUS,
+	OPTION_CACHES,
 	OPTION_OUT_DIR,
 	OPTION_OUT_FILE,
 	OPTION_SPEC,
@@ -102,6 +105,7 @@ enum plan_option {
 	OPTION_PIECES,
 	OPTION_MEMBERS,
 	OPTION_TREES,
+	OPTION_FORMAT,
 	OPTION_JSON,
 	OPTION_NR
 };
@@ -203,6 +207,8 @@ int verify_run(const struct plan_options *opt);
 int simulate_run(const struct plan_options *opt);
 int choose_run(const struct plan_options *opt);
 int export_run(const struct plan_options *opt);
+/* file.c: write plans where and how the options say. */
+void plan_write_set(const struct plan_options *opt, const struct swc_plan_set *set);
 int import_run(const struct plan_options *opt);
 int figures_run(const struct plan_options *opt);
 int allocate_run(const struct plan_options *opt);

@@ -104,6 +104,7 @@ verdict $? "show: steps, hops and psi_xi of bine, bine-sag and tree"
 good "verify: gather from any root" "gather .*ok: 12 ranks" verify --op gather --algo bine --topo torus:4x3 --root 7
 bad "have a root" verify --op alltoall --algo all --topo ring:4 --root 1
 bad "even sizes, not 13: use rotate" show --algo bine --op alltoall --topo ring:13
+bad "the radix is 2 to 8" show --algo bruck:1 --op alltoall --topo ring:13
 json "show: a rank's plan" "d['plan']['rank'] == 5 and len(d['plan']['channels']) == 2 and
 	sum(x['final'] for c in d['plan']['channels'] for s in c for x in s['recvs']) == 2" \
 	show --algo ring2 --topo ring:8 --rank 5
@@ -139,6 +140,9 @@ json "simulate: all algorithms, default sizes" "len({r['bytes'] for r in d}) == 
 json "simulate: the library's choice among all" "len(c := [r for r in d if r['algo'] == 'auto']) == 13 and
 	all(any(r['algo'] == a['chosen'] and (r['bytes'], r['time_ns']) == (a['bytes'], a['time_ns'])
 	for r in d) for a in c)" simulate --algo all --topo torus:4x4
+json "simulate: estimates of folded butterflies and trees do not mislead" \
+	"{a['bytes']: a['chosen'] for a in d if a['algo'] == 'auto'} == {1 << 18: 'swing-b', 1 << 24: 'swing-b'}" \
+	simulate --algo all --topo mesh:63x65 --size 256K,16M
 json "simulate: flow model" "0 < d[0]['time_ns'] < 40000" \
 	simulate --algo swing-b --topo torus:4x4 --size 2M --model flow
 json "simulate: flow model, with headers" \
@@ -158,6 +162,21 @@ json "choose: few connections where times are alike" "d[0]['algo'] == 'recdoub' 
 	min(b['connections'] for b in d[0]['best']) > 4" choose --topo 'torus:2x2*2' --size 2K
 json "choose: one node" "d[0]['reason'] == 'one_node'" choose --topo 'switch:1*8' --size 8
 json "choose: one node with few CPUs" "d[0]['algo'] == 'direct2:2'" choose --topo 'switch:1*64' --size 3K --cpus 2
+json "choose: one node with several caches" "[x['algo'] for x in d] == ['direct2:16', 'grouped:2']" \
+	choose --topo 'switch:1*16' --size 64K,1M --caches 2
+bad "not one node with as many ranks for each" choose --topo 'switch:1*16' --caches 3
+python3 - "$prog" >"$dir/out" 2>"$dir/err" <<'EOF'
+import json, resource, subprocess, sys
+
+for topo in "torus:1024x1024", "ring:1048576", "switch:1048576":
+    for op in "allreduce reduce_scatter allgather broadcast reduce gather scatter alltoall barrier".split():
+        args = [sys.argv[1], "choose", "--topo", topo, "--op", op, "--size", "4K,512M", "--json"]
+        sizes = json.loads(subprocess.run(args, stdout=subprocess.PIPE, check=True).stdout)
+        most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        if len(sizes) != 2 or most > 64 << 10:
+            sys.exit(f"{topo} {op}: {len(sizes)} choices, {most} KiB so far")
+EOF
+verdict $? "choose: a million ranks, all collectives, in 64 MiB"
 echo "allreduce f32 ring:8 1024 tree 1.5" >"$dir/tuning"
 json "choose: measured" "(d[0]['algo'], d[0]['reason'], d[0]['time_ns']) == ('tree', 'measured', 1500)" \
 	choose --topo ring:8 --size 1K --tuning "$dir/tuning"
@@ -167,6 +186,20 @@ verdict $? "export, then import"
 run export -a swing-b -t torus:4x4 --out "$dir/again" && run import - <"$dir/plans" &&
 	cmp "$dir/again" "$dir/plans" && cmp "$dir/out" "$dir/plans"
 verdict $? "export and import by short options, by standard output and input"
+run export --algo swing-b --topo torus:2x4 --format msccl --out "$dir/xml" && run import "$dir/xml" --out "$dir/again" &&
+	run import "$dir/again" --format msccl && grep -q "<algo name=.swing-b. .*ngpus=.8. coll=.allreduce." "$dir/out" &&
+	run verify --algo "file:$dir/again" --topo torus:2x4
+verdict $? "to MSCCL's XML and back"
+run export --algo rotate --op alltoall --topo ring:4 --out "$dir/plans" && grep -q not-in-place "$dir/plans" &&
+	run verify --algo "file:$dir/plans" --op alltoall --topo ring:4 &&
+	grep -q "ok: 4 ranks, out of place; not for operations in place$" "$dir/out"
+verdict $? "verify: plans of a file that are not for operations in place"
+json "verify: which form holds, as JSON" "(d[0]['verdict'], d[0]['in_place']) == ('ok', False)" \
+	verify --algo "file:$dir/plans" --op alltoall --topo ring:4
+sed 's/ not-in-place//' "$dir/plans" >"$dir/claims"
+! run verify --algo "file:$dir/claims" --op alltoall --topo ring:4 &&
+	grep -q "FAILED: right out of place, but in place: rank" "$dir/out"
+verdict $? "verify: plans that are right out of place only, and do not say so"
 good "export: ranks without a topology" "^ranks 16" export -a swing-b -n 16
 json "export as JSON" "d['verified'] and d['ranks'] == 16" export --algo swing-b --topo torus:4x4
 json "figures of one torus" "len(d) == 26 and
@@ -333,6 +366,10 @@ bad "no such algorithm.*swing-b" export --algo frob
 bad "FILE is missing" import
 bad "nowhere: No such file" import /nowhere
 bad "unexpected argument" import - -
+echo '{' >"$dir/nothing of JSON"
+bad "nothing of JSON: line 1: this is no JSON" import "$dir/nothing of JSON"
+bad "MSCCL has no barrier" export --algo rotate --op barrier --ranks 3 --format msccl
+bad "expected plan or msccl" export --algo ring --ranks 3 --format xml
 
 # 8 ranks, 5 %, 16 Mi elements of 4 bytes: bytes by hand.
 big=(sparse --ranks 8 --count 16777216 --density 0.05)
@@ -345,6 +382,9 @@ json "sparse: no sketch of floats" "[m['mode'] for m in d if m['chosen']] == ['p
 json "sparse: rows" "d[2]['mode'] == 'pack-rows' and $(near "d[2]['reduced_bytes']" "65536 / 128 + 65536 * 4 * (1 - 0.95**4)")" sparse --ranks 4 --count 65536 --density 0.05 --overlap rows:16
 json "sparse: disjoint places fill up" "d[0]['union_density'] == 1" sparse --ranks 8 --count 100 --density 0.2 --overlap disjoint
 json "sparse: identical places" "$(near "d[0]['union_density']" 0.2)" sparse --ranks 8 --count 100 --density 0.2 --overlap identical
+json "sparse: bf16 in code on slow links" "[m['mode'] for m in d if m['chosen']] == ['coded'] and $(near "d[3]['reduced_bytes']" "1048576 * 2 * 0.7676")" sparse --ranks 4 --count 1048576 --density 1 --dtype bf16 --link-gbps 0.1
+json "sparse: bf16 dense on fast links" "[m['mode'] for m in d if m['chosen']] == ['dense']" sparse --ranks 4 --count 1048576 --density 1 --dtype bf16 --link-gbps 20
+json "sparse: no other type in code" "len(d) == 3" sparse --ranks 4 --count 1048576 --density 1 --dtype f16
 json "sparse: a common share" "$(near "d[0]['union_density']" "0.1 + 0.9 * (1 - (8 / 9) ** 3)")" sparse --ranks 3 --count 100 --density 0.2 --overlap mixed:0.5
 json "sparse: one rank sends nothing" "all(m['bytes_per_rank'] == 0 for m in d)" sparse --ranks 1 --count 100 --density 0.2
 bad "--overlap rows:0: expected independent" sparse --ranks 8 --count 100 --density 0.2 --overlap rows:0

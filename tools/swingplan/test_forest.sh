@@ -122,4 +122,22 @@ bad "--roots any: is for --op allreduce" forest --topo ring:8 --op allgather --r
 bad "--root 8: the network has no such rank" forest --topo ring:8 --op broadcast --root 8
 bad "--root 1: only --op broadcast and reduce" forest --topo ring:8 --root 1
 bad "--members 1,1: 1 is there twice" forest --topo ring:8 --members 1,1
-bad "one rank on each node" forest --topo ring:4*2
+bad "nodes have several ranks" forest --topo ring:4*2 --op allgather
+run forest --topo 'mesh:2x3*2' --roots any --pieces 4 --out "$dir/plan" &&
+	run verify --algo "file:$dir/plan" --topo 'mesh:2x3*2' && grep -q "^forest .* ok: 12 ranks" "$dir/out"
+verdict $? "forest: several ranks on each node"
+json "forest: one slow link" "d['unit_gbps'] == 1 and d['inv_x'] == '15/7'" \
+	forest --topo torus:4x4@2Gbps,5-6=1Gbps --op allgather
+json "forest: a port that is slow one way" "d['unit_gbps'] == 2 and d['inv_x'] == '1'" \
+	forest --topo 'switch:4@8Gbps,3>=2Gbps' --op allgather
+json "forest: a broadcast to a port that sends slowly" "d['unit_gbps'] * d['rate'] == 8" \
+	forest --topo 'switch:4@8Gbps,3>=2Gbps' --op broadcast --root 1
+echo 'links torus:4x4@2Gbps,5-6=1Gbps' >"$dir/tuning"
+json "forest: one slow link by measurement" "d['unit_gbps'] == 1 and d['inv_x'] == '15/7'" \
+	forest --topo torus:4x4@4Gbps --op allgather --tuning "$dir/tuning"
+json "choose: a slow link moves the choice to a forest" \
+	"d[0]['algo'].startswith('forest:') and d[0]['best'][0]['algo'] == d[0]['algo'] and d[0]['reason'] == 'model'" \
+	choose --topo torus:4x4@2Gbps --size 1G --tuning "$dir/tuning"
+json "choose: no forest where links are alike" "all('forest' not in b['algo'] for b in d[0]['best'])" \
+	choose --topo torus:4x4@2Gbps --size 1G
+bad "--tuning: needs --topo" forest --graph "$dir/graph" --tuning "$dir/tuning"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * swingplan verify: passes every rank's plan through the kernel's own check, then runs all of them together
- * on symbols: out of place, in place, and with some ranks in place and others not.
+ * on symbols: out of place, in place, and with some ranks in place and others not. Plans of a file that say
+ * that they are for disjoint buffers are only run out of place.
  */
 #include "swingplan.h"
 
@@ -24,9 +25,10 @@ enum placing {
 
 static const char *const placing_names[PLACINGS] = { "out of place", "in place", "mixed" };
 
-/* Plans of the ranks to check, each for out of place [0] and in place [1]. */
+/* Plans of the ranks to check, each for out of place [0] and in place [1], if @in_place. */
 struct plans {
 	uint32_t n;
+	bool in_place;
 	uint32_t *rank;
 	void **plan[2];
 	size_t *bytes[2];
@@ -67,11 +69,15 @@ static int build_plans(const struct plan_options *opt, struct entry *e, enum swc
 		p->plan[k] = alloc(p->n, sizeof(void *));
 		p->bytes[k] = alloc(p->n, sizeof(size_t));
 	}
+	p->in_place = true;
+	for (uint32_t r = 0; args.given && r < total; r++)
+		p->in_place &= !(((const struct swc_plan_header *)args.given[r])->flags &
+				 SWC_PLAN_NOT_IN_PLACE);
 	for (uint32_t i = 0; i < p->n; i++) {
 		/* Evenly from the first to the last. */
 		args.rank = p->n == 1 ? 0 : (uint32_t)((uint64_t)i * (total - 1) / (p->n - 1));
 		p->rank[i] = args.rank;
-		for (int k = 0; k < 2; k++) {
+		for (int k = 0; k < 1 + p->in_place; k++) {
 			int ret;
 
 			*why = 0;
@@ -112,22 +118,25 @@ static int run_plans(const struct plan_options *opt, struct entry *e, const stru
 	if (ret == -ENOMEM)
 		plan_no_memory();
 	if (ret)
-		snprintf(e->why, sizeof(e->why), "%s: rank %u: %s", placing_names[placing],
-			 verdict.rank, verdict.text);
+		snprintf(e->why, sizeof(e->why), "%s%s: rank %u: %s",
+			 placing == OUT_OF_PLACE ? "" : "right out of place, but ",
+			 placing_names[placing], verdict.rank, verdict.text);
 	free(plan);
 	free(bytes);
 	free(in_place);
 	return ret;
 }
 
-/* 0, or -EINVAL with e->why. */
+/* 0, or -EINVAL with e->why. *in_place: are the plans for operations in place, too? */
 static int verify(const struct plan_options *opt, struct entry *e, enum swc_coll coll,
-		  struct progress *bar)
+		  struct progress *bar, bool *in_place)
 {
 	struct plans p = { 0 };
 	int ret = build_plans(opt, e, coll, &p, bar);
 
-	for (int k = 0; !ret && p.n == opt->topo.nranks && k < PLACINGS; k++) {
+	*in_place = p.in_place;
+	for (int k = 0; !ret && p.n == opt->topo.nranks && k < (p.in_place ? PLACINGS : IN_PLACE);
+	     k++) {
 		plan_progress(bar, 0.25 * (k + 1));
 		ret = run_plans(opt, e, &p, (enum placing)k);
 	}
@@ -141,7 +150,7 @@ static const char *verdict_text(int build, int verdict)
 }
 
 static void report(const struct plan_options *opt, const struct entry *e, enum swc_coll coll,
-		   int verdict, bool partial, cJSON *all)
+		   int verdict, bool partial, bool in_place, cJSON *all)
 {
 	uint32_t ranks = partial ? (uint32_t)opt->check : opt->topo.nranks;
 	cJSON *o;
@@ -157,6 +166,7 @@ static void report(const struct plan_options *opt, const struct entry *e, enum s
 		cJSON_AddNumberToObject(o, "ranks", opt->topo.nranks);
 		cJSON_AddNumberToObject(o, "ranks_checked", e->ret ? 0 : ranks);
 		cJSON_AddBoolToObject(o, "together", !e->ret && !partial);
+		cJSON_AddBoolToObject(o, "in_place", !e->ret && in_place);
 		cJSON_AddItemToArray(all, o);
 		return;
 	}
@@ -169,7 +179,8 @@ static void report(const struct plan_options *opt, const struct entry *e, enum s
 		printf("ok so far: %u of %u plans checked, each by itself; not run together\n",
 		       ranks, opt->topo.nranks);
 	else
-		printf("ok: %u ranks, out of place, in place, mixed\n", ranks);
+		printf("ok: %u ranks, out of place%s\n", ranks,
+		       in_place ? ", in place, mixed" : "; not for operations in place");
 	fflush(stdout);
 }
 
@@ -197,12 +208,13 @@ int verify_run(const struct plan_options *opt)
 						(double)(coll - first) / (last - first + 1) +
 							part * i,
 						part };
-			int verdict = e[i].ret ? 0 : verify(opt, &e[i], coll, &bar);
+			bool in_place = false;
+			int verdict = e[i].ret ? 0 : verify(opt, &e[i], coll, &bar, &in_place);
 
 			if (e[i].ret && named && first == last)
 				plan_bad("%s is not possible on %s: %s", e[i].name, opt->topo_text,
 					 e[i].why);
-			report(opt, &e[i], coll, verdict, partial, all);
+			report(opt, &e[i], coll, verdict, partial, in_place, all);
 			possible += !e[i].ret;
 			if (verdict)
 				status = 1;

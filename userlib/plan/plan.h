@@ -43,7 +43,11 @@ enum swc_algo {
 	SWC_ALGO_BINE,
 	SWC_ALGO_BINE_SAG,
 	SWC_ALGO_LINEAR,
-	SWC_ALGO_NR
+	SWC_ALGO_GROUPED,
+	SWC_ALGO_BRUCK,
+	SWC_ALGO_NR,
+	/* Not of the table: plan/forest/algorithm.h makes its plans. The parameter is the segments. */
+	SWC_ALGO_FOREST = SWC_ALGO_NR,
 };
 
 /**
@@ -58,6 +62,7 @@ enum swc_algo {
  *	ALLREDUCE
  * @hybrid: for ALLREDUCE the number is how many reduce-scatter steps or stages there are, from 0 on
  * @pieces: the number is how many pieces a channel takes its share in
+ * @radix: the number is a radix, from 2 on
  */
 struct swc_algo_info {
 	const char *name;
@@ -69,6 +74,7 @@ struct swc_algo_info {
 	bool hybrid;
 	bool serial;
 	bool pieces;
+	bool radix;
 };
 
 /* The most numbers that swc_algo_param() gives. */
@@ -99,6 +105,9 @@ struct swc_plan_args;
 
 /* @topo: that of @args, or the flat one if it has none. */
 enum swc_symmetry swc_algo_symmetry(const struct swc_plan_args *args, const struct swc_topo *topo);
+
+/* The same on a torus whose sides suit the algorithm. On others, most ranks do as there. */
+enum swc_symmetry swc_algo_pattern(const struct swc_plan_args *args);
 
 /**
  * struct swc_plan_args - what a plan is made from
@@ -189,5 +198,12 @@ struct swc_verdict {
  */
 int swc_plan_verify(const void *const *plans, const size_t *bytes, const bool *in_place,
 		    uint32_t nranks, const struct swc_topo *nodes, struct swc_verdict *verdict);
+
+/*
+ * Does each block stay at its own place in all buffers? Then plans that are right for shards of one size are
+ * right for others, too. 0, -ENOMEM, or -EINVAL and a line about a block that does not.
+ */
+int swc_plan_keeps_places(const void *const *plans, const size_t *bytes, uint32_t nranks, char *why,
+			  size_t why_bytes);
 
 #endif /* SWC_PLAN_PLAN_H */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "plan/number.h"
+#include "plan/table.h"
 #include "plan/text.h"
 #include "plan/topo.h"
 
@@ -216,8 +217,170 @@ static int set_rails(struct reader *r, struct swc_topo *t, double rails)
 	return 0;
 }
 
+/* ---- slow links ---- */
+
+static bool is_switch(const struct swc_topo *t)
+{
+	return t->kind == SWC_TOPO_SWITCH;
+}
+
+uint32_t swc_topo_dim(const struct swc_topo *t, uint32_t from, uint32_t to)
+{
+	uint32_t a[SWC_TOPO_DIMS], b[SWC_TOPO_DIMS], found = t->ndims;
+
+	if (is_switch(t))
+		return from == t->nnodes || to == t->nnodes ? 0 : t->ndims;
+	swc_topo_coords(t, from, a);
+	swc_topo_coords(t, to, b);
+	for (uint32_t i = 0; i < t->ndims; i++) {
+		uint32_t far = a[i] < b[i] ? b[i] - a[i] : a[i] - b[i];
+		bool near = far == 1 || (t->kind == SWC_TOPO_TORUS && far + 1 == t->dim[i]);
+
+		if (!far)
+			continue;
+		if (!near || found < t->ndims)
+			return t->ndims;
+		found = i;
+	}
+	return found;
+}
+
+static int by_ends(const void *a, const void *b)
+{
+	const struct swc_topo_slow *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return x->to < y->to ? -1 : x->to > y->to;
+}
+
+static const struct swc_topo_slow *find_slow(const struct swc_topo *t, uint32_t from, uint32_t to)
+{
+	const struct swc_topo_slow key = { .from = from, .to = to };
+
+	return t->nslow ? bsearch(&key, t->slow, t->nslow, sizeof(key), by_ends) : NULL;
+}
+
+double swc_topo_link_slowness(const struct swc_topo *t, uint32_t from, uint32_t to, uint32_t dim)
+{
+	const struct swc_topo_slow *s = find_slow(t, from, to);
+
+	return s ? t->gbps / s->gbps : swc_topo_slowness(t, dim);
+}
+
+static int add_slow(struct reader *r, struct swc_topo *t, uint32_t from, uint32_t to, double gbps,
+		    uint32_t *room)
+{
+	if (t->nslow == SWC_TOPO_MAX_SLOW)
+		return refuse(r, "topology: more than %u links with a rate of their own",
+			      SWC_TOPO_MAX_SLOW);
+	if (!swc_table_reserve(&t->slow, t->nslow, room, sizeof(*t->slow)))
+		return -ENOMEM;
+	t->slow[t->nslow++] = (struct swc_topo_slow){ from, to, gbps };
+	return 0;
+}
+
+/* The number of a node, for the end of a link; false if there is none. */
+static bool read_node(struct reader *r, const struct swc_topo *t, uint32_t *node)
+{
+	uint64_t v;
+
+	if (!digit(*r->at) || !swc_number_scan(&r->at, t->nnodes - 1, &v))
+		return false;
+	*node = (uint32_t)v;
+	return true;
+}
+
+/* A-B or A>B; of a switch A, A> or >A. */
+static bool read_ends(struct reader *r, const struct swc_topo *t, uint32_t *from, uint32_t *to,
+		      bool *both)
+{
+	bool first = read_node(r, t, from);
+
+	*both = !skip(r, ">");
+	if (is_switch(t)) {
+		*to = t->nnodes;
+		if (first)
+			return true;
+		*from = t->nnodes;
+		return !*both && read_node(r, t, to);
+	}
+	return first && (!*both || skip(r, "-")) && read_node(r, t, to);
+}
+
+/* Does a figure name a link? Rates and delays begin with a number and a unit. */
+static bool names_link(const char *at)
+{
+	const char *end = at + strspn(at, "0123456789");
+
+	return *end == '>' || (end != at && (*end == '-' || *end == '='));
+}
+
+static int read_slow(struct reader *r, struct swc_topo *t, uint32_t *room)
+{
+	const char *figure = r->at;
+	enum figure kind;
+	uint32_t from, to;
+	bool both;
+	double v;
+	int ret;
+
+	if (!read_ends(r, t, &from, &to, &both) || !skip(r, "=") ||
+	    swc_topo_dim(t, from, to) == t->ndims)
+		return refuse(r, "topology: '%.20s' is no link: %s", figure,
+			      is_switch(t) ? "expected NODE=RATE"
+					   : "expected A-B=RATE or A>B=RATE of two neighbours");
+	ret = read_figure(r, &v, &kind);
+	if (ret)
+		return ret;
+	if (kind != RATE)
+		return refuse(r, "topology: '%.20s': expected a rate", figure);
+	ret = add_slow(r, t, from, to, v, room);
+	return ret || !both ? ret : add_slow(r, t, to, from, v, room);
+}
+
+/* Bring them into their order, and compare them with the other links. */
+static int check_slow(struct reader *r, struct swc_topo *t)
+{
+	if (t->nslow && !(t->gbps > 0))
+		return refuse(r, "topology: a link has a rate: give that of all others, too");
+	if (t->nslow)
+		qsort(t->slow, t->nslow, sizeof(*t->slow), by_ends);
+	for (uint32_t i = 0; i < t->nslow; i++) {
+		const struct swc_topo_slow *s = &t->slow[i];
+		uint32_t dim = swc_topo_dim(t, s->from, s->to);
+
+		if (i && !by_ends(s, s - 1))
+			return refuse(r, "topology: a second rate of the link from %u to %u",
+				      s->from, s->to);
+		if (s->gbps > t->gbps / swc_topo_slowness(t, dim) * (1 + 1e-9))
+			return refuse(r,
+				      "topology: the link from %u to %u is faster than the others: "
+				      "give the rate of the fastest, and the slower links",
+				      s->from, s->to);
+	}
+	return 0;
+}
+
+int swc_topo_set_slow(struct swc_topo *t, const struct swc_topo_slow *slow, uint32_t n)
+{
+	struct swc_topo_slow *copy = n ? calloc(n, sizeof(*copy)) : NULL;
+
+	if (n && !copy)
+		return -ENOMEM;
+	if (n)
+		memcpy(copy, slow, n * sizeof(*copy));
+	free(t->slow);
+	t->slow = copy;
+	t->nslow = n;
+	return 0;
+}
+
+/* ---- the whole text ---- */
+
 static int read_figures(struct reader *r, struct swc_topo *t)
 {
+	uint32_t room = 0;
 	int ret = 0;
 
 	if (!skip(r, "@"))
@@ -227,6 +390,10 @@ static int read_figures(struct reader *r, struct swc_topo *t)
 		double v, *to[] = { &t->gbps, &t->hop_ns };
 		enum figure kind;
 
+		if (names_link(figure)) {
+			ret = read_slow(r, t, &room);
+			continue;
+		}
 		ret = read_figure(r, &v, &kind);
 		if (ret)
 			return ret;
@@ -240,7 +407,7 @@ static int read_figures(struct reader *r, struct swc_topo *t)
 		if (kind == RATE && *r->at == '/')
 			ret = read_rates(r, t);
 	} while (!ret && skip(r, ","));
-	return ret;
+	return ret ? ret : check_slow(r, t);
 }
 
 int swc_topo_parse(struct swc_topo *t, const char *text, char *why, size_t why_bytes)
@@ -292,6 +459,52 @@ void swc_topo_free(struct swc_topo *t)
 {
 	free(t->first);
 	t->first = NULL;
+	free(t->slow);
+	t->slow = NULL;
+	t->nslow = 0;
+}
+
+int swc_topo_copy(struct swc_topo *copy, const struct swc_topo *t)
+{
+	size_t bytes = (t->nnodes + 1ul) * sizeof(*t->first);
+
+	*copy = *t;
+	copy->slow = NULL;
+	copy->nslow = 0;
+	copy->first = t->first ? malloc(bytes) : NULL;
+	if (t->first && !copy->first)
+		return -ENOMEM;
+	if (t->first)
+		memcpy(copy->first, t->first, bytes);
+	if (!swc_topo_set_slow(copy, t->slow, t->nslow))
+		return 0;
+	swc_topo_free(copy);
+	return -ENOMEM;
+}
+
+/* Is the link the other way as slow, so that one figure tells both? */
+static bool both_ways(const struct swc_topo *t, const struct swc_topo_slow *s)
+{
+	const struct swc_topo_slow *back = find_slow(t, s->to, s->from);
+
+	return back && !(back->gbps < s->gbps || back->gbps > s->gbps);
+}
+
+/* The ends of a link as they are in a topology's text; "" if the link the other way tells it. */
+static const char *ends_text(const struct swc_topo *t, const struct swc_topo_slow *s, char text[32])
+{
+	bool both = both_ways(t, s);
+
+	*text = 0;
+	if (both && s->from > s->to)
+		return text;
+	if (!is_switch(t))
+		snprintf(text, 32, "%u%c%u", s->from, both ? '-' : '>', s->to);
+	else if (s->from < t->nnodes)
+		snprintf(text, 32, "%u%s", s->from, both ? "" : ">");
+	else
+		snprintf(text, 32, ">%u", s->to);
+	return text;
 }
 
 /* The shortest text that strtod() reads as the same number. */
@@ -307,7 +520,7 @@ static const char *figure_text(double v, char text[32])
 
 int swc_topo_format(const struct swc_topo *t, char *text, size_t bytes)
 {
-	char figure[32];
+	char figure[32], ends[32];
 	struct swc_number_locale locale;
 	size_t used = 0;
 	int n = 0;
@@ -337,6 +550,9 @@ int swc_topo_format(const struct swc_topo *t, char *text, size_t bytes)
 		PUT("%c%sns", t->gbps > 0 ? ',' : '@', figure_text(t->hop_ns, figure));
 	if (t->rails)
 		PUT("%c%urails", t->gbps > 0 || t->hop_ns > 0 ? ',' : '@', t->rails);
+	for (uint32_t i = 0; i < t->nslow; i++)
+		if (*ends_text(t, &t->slow[i], ends))
+			PUT(",%s=%sGbps", ends, figure_text(t->slow[i].gbps, figure));
 #undef PUT
 	swc_number_locale_leave(&locale);
 	return (int)used;
@@ -369,6 +585,19 @@ uint32_t swc_topo_node_of(const struct swc_topo *t, uint32_t rank)
 	return low;
 }
 
+/* From one coordinate to another one, up where both ways round are equally long. *tie: they are. */
+static struct swc_topo_leg leg_of(const struct swc_topo *t, uint32_t dim, uint32_t x, uint32_t y,
+				  bool *tie)
+{
+	uint32_t d = t->dim[dim], up = y < x ? y + d - x : y - x;
+	struct swc_topo_leg leg = { .dim = (uint8_t)dim };
+
+	leg.down = t->kind == SWC_TOPO_MESH ? y < x : up > d - up;
+	leg.hops = leg.down ? d - up : up;
+	*tie = t->kind == SWC_TOPO_TORUS && 2 * up == d;
+	return leg;
+}
+
 /*
  * The legs from one node to another in the order of the first one, up where both ways round are
  * equally long. *ties: bits of the legs for which that is so, if they can be chosen.
@@ -380,18 +609,19 @@ static uint32_t find_legs(const struct swc_topo *t, uint32_t from, uint32_t to,
 
 	*ties = 0;
 	for (uint32_t i = 0; from != to && t->kind != SWC_TOPO_SWITCH && i < t->ndims; i++) {
-		uint32_t d = t->dim[i], x, y, up;
+		uint32_t d = t->dim[i], x, y;
+		bool tie;
 
 		stride /= d;
-		x = from / stride % d;
-		y = to / stride % d;
-		up = (y + d - x) % d;
-		if (!up)
+		x = from / stride;
+		y = to / stride;
+		/* What is left of them is equal after the last dimension in which they differ. */
+		from -= x * stride;
+		to -= y * stride;
+		if (x == y)
 			continue;
-		leg[n] = (struct swc_topo_leg){ .dim = (uint8_t)i };
-		leg[n].down = t->kind == SWC_TOPO_MESH ? y < x : up > d - up;
-		leg[n].hops = leg[n].down ? d - up : up;
-		*ties |= (t->kind == SWC_TOPO_TORUS && 2 * up == d) << n;
+		leg[n] = leg_of(t, i, x, y, &tie);
+		*ties |= (uint32_t)tie << n;
 		n++;
 	}
 	if (n)
@@ -408,7 +638,7 @@ uint32_t swc_topo_route(const struct swc_topo *t, uint32_t path, uint32_t from, 
 	/* Along one dimension, down from the lower one is up from the higher one. */
 	if (n < 2)
 		of_higher = of_higher && ties;
-	back = n && t->kind == SWC_TOPO_TORUS && of_higher == (from < to);
+	back = n && of_higher == (from < to);
 	if (back)
 		find_legs(t, to, from, leg, &ties);
 	for (uint32_t i = 0; i < n; i++)
@@ -431,7 +661,17 @@ uint32_t swc_topo_npaths(const struct swc_topo *t, uint32_t from, uint32_t to)
 	struct swc_topo_leg leg[SWC_TOPO_DIMS];
 	uint32_t ties, n = find_legs(t, from, to, leg, &ties);
 
-	return t->kind == SWC_TOPO_MESH ? 1 : (n > 1 ? 2u : 1u) << (ties ? 1 : 0);
+	return (n > 1 ? 2u : 1u) << (ties ? 1 : 0);
+}
+
+uint32_t swc_topo_path_on_line(const struct swc_topo *t, uint32_t chan, uint32_t dim, uint32_t from,
+			       uint32_t to, struct swc_topo_leg *leg)
+{
+	bool tie;
+
+	*leg = leg_of(t, dim, from, to, &tie);
+	leg->down |= tie && swc_topo_mirrored(t, chan);
+	return tie && leg->down == (from < to);
 }
 
 uint32_t swc_topo_path(const struct swc_topo *t, uint32_t chan, uint32_t from, uint32_t to)
@@ -443,7 +683,7 @@ uint32_t swc_topo_path(const struct swc_topo *t, uint32_t chan, uint32_t from, u
 	if (from == to)
 		return 0;
 	n = find_legs(t, from, to, leg, &ties);
-	if (n < 2 || t->kind == SWC_TOPO_MESH)
+	if (n < 2)
 		return ties && down == (from < to);
 	if (ties & (ties - 1))
 		down ^= from > to;

@@ -8,7 +8,10 @@
  *		node has one link, or rail, to a switch that is never the bottleneck)
  *	LOCAL	ranks per node: one number, or one number for each node with commas between them
  *	FIGURE	400Gbps rate of a link in each direction, or 60Gbps/30Gbps one for each dimension;
- *		400ns delay of a hop (one link and one router); 4rails links of each node to the switch
+ *		400ns delay of a hop (one link and one router); 4rails links of each node to the switch;
+ *		3-4=50Gbps a link that is slower than that, between two neighbours, and 3>4=50Gbps one
+ *		way only; on a switch 3=50Gbps for the links of a node, 3>=50Gbps for what it sends by
+ *		them, >3=50Gbps for what it receives
  *
  * Examples: "torus:4x4", "torus:4x4*8@400Gbps,400ns", "switch:3*2,1,4". A topology file has one
  * such line; empty lines and those that begin with # are skipped.
@@ -25,6 +28,15 @@
 #define SWC_TOPO_DIMS 8
 #define SWC_TOPO_MAX_NODES (1u << 20)
 #define SWC_TOPO_RAILS 16
+
+/* Links with rates of their own, at most. */
+#define SWC_TOPO_MAX_SLOW 65536
+
+/* @from, @to: neighbours; on a switch, nnodes is the switch itself */
+struct swc_topo_slow {
+	uint32_t from, to;
+	double gbps;
+};
 
 enum swc_topo_kind {
 	SWC_TOPO_SWITCH,
@@ -46,6 +58,8 @@ enum swc_topo_kind {
  * @dim_gbps: rates by dimension if they differ, else 0
  * @hop_ns: delay of a hop in ns, 0 if not given
  * @rails: links of each node to a switch, of @gbps each; 0 if not given: the number does not matter
+ * @nslow, @slow: links, one way each, that are slower than the others of their dimension, in order
+ *	of their ends. Where two links have the same ends, both are. Owned.
  */
 struct swc_topo {
 	enum swc_topo_kind kind;
@@ -59,6 +73,8 @@ struct swc_topo {
 	double dim_gbps[SWC_TOPO_DIMS];
 	double hop_ns;
 	uint32_t rails;
+	uint32_t nslow;
+	struct swc_topo_slow *slow;
 };
 
 /**
@@ -75,6 +91,12 @@ int swc_topo_parse(struct swc_topo *topo, const char *text, char *why, size_t wh
 int swc_topo_parse_file(struct swc_topo *topo, const char *text, char *why, size_t why_bytes);
 
 void swc_topo_free(struct swc_topo *topo);
+
+/* A copy, to be freed likewise. 0 or -ENOMEM. */
+int swc_topo_copy(struct swc_topo *copy, const struct swc_topo *topo);
+
+/* Replace the slow links by a copy of @slow, which is in order. 0 or -ENOMEM. */
+int swc_topo_set_slow(struct swc_topo *topo, const struct swc_topo_slow *slow, uint32_t n);
 
 /*
  * Print a topology, such that swc_topo_parse() reads the same again. Returns the full length, as
@@ -103,6 +125,12 @@ static inline double swc_topo_slowness(const struct swc_topo *t, uint32_t dim)
 {
 	return t->dim_gbps[dim] > 0 ? t->gbps / t->dim_gbps[dim] : 1;
 }
+
+/* The same of the links from one node to the next along a dimension, or to a switch or from it. */
+double swc_topo_link_slowness(const struct swc_topo *t, uint32_t from, uint32_t to, uint32_t dim);
+
+/* The dimension in which two nodes are neighbours, or ndims. A node and the switch have one, 0. */
+uint32_t swc_topo_dim(const struct swc_topo *t, uint32_t from, uint32_t to);
 
 /* Links of a node to a switch, at least 1. */
 static inline uint32_t swc_topo_rails(const struct swc_topo *t)
@@ -147,9 +175,8 @@ struct swc_topo_leg {
  * up. Between them such a dimension is always crossed up, as nothing in a packet says otherwise.
  *
  * Nodes that differ in one dimension only have a path, and where both ways round are equally long
- * two: path 0 goes up from the node with the lower number, path 1 down from it.
- *
- * A mesh has path 0 only, which is in the order of the sender.
+ * two: path 0 goes up from the node with the lower number, path 1 down from it. On a mesh there is but
+ * one way along a dimension.
  */
 uint32_t swc_topo_route(const struct swc_topo *t, uint32_t path, uint32_t from, uint32_t to,
 			struct swc_topo_leg leg[SWC_TOPO_DIMS]);
@@ -162,7 +189,8 @@ static inline uint32_t swc_topo_pair(uint32_t from, uint32_t to)
 	return (from + 3 * to) * 0x9e3779b1u >> 28;
 }
 
-/* How many paths two different nodes have on a torus or mesh. */
+/* How many paths two different nodes have on a torus or mesh, and at most. */
+#define SWC_TOPO_PATHS 4
 uint32_t swc_topo_npaths(const struct swc_topo *t, uint32_t from, uint32_t to);
 
 /*
@@ -172,6 +200,13 @@ uint32_t swc_topo_npaths(const struct swc_topo *t, uint32_t from, uint32_t to);
  * last dimension of the route, the reverse from the node with the higher number.
  */
 uint32_t swc_topo_path(const struct swc_topo *t, uint32_t chan, uint32_t from, uint32_t to);
+
+/*
+ * The same for nodes that differ in one dimension only, by their coordinates in it. *leg: the route on that
+ * path, as swc_topo_route() has it.
+ */
+uint32_t swc_topo_path_on_line(const struct swc_topo *t, uint32_t chan, uint32_t dim, uint32_t from,
+			       uint32_t to, struct swc_topo_leg *leg);
 
 /*
  * The rail of messages from one rank to another on a switch, which is their path; 0 if there is but one.

@@ -163,8 +163,22 @@ int swc_file_plan_readable(const char *path, char *why, size_t why_bytes)
 	return ret;
 }
 
-int swc_file_plan(const char *path, uint32_t nranks, uint32_t rank, void **plan, size_t *bytes,
-		  char *why, size_t why_bytes)
+/* 0, -EOPNOTSUPP and a line, or another error. */
+static int check_places(const char *text, size_t text_bytes, char *why, size_t why_bytes)
+{
+	struct swc_plan_set set;
+	int ret = swc_plan_text_parse(text, text_bytes, &set, why, why_bytes);
+
+	if (ret)
+		return ret;
+	ret = swc_plan_keeps_places((const void *const *)set.plan, set.bytes, set.nranks, why,
+				    why_bytes);
+	swc_plan_set_free(&set);
+	return ret == -EINVAL ? -EOPNOTSUPP : ret;
+}
+
+int swc_file_plan(const char *path, uint32_t nranks, uint32_t rank, bool uneven, void **plan,
+		  size_t *bytes, char *why, size_t why_bytes)
 {
 	char line[250] = "", *content;
 	size_t size;
@@ -174,6 +188,13 @@ int swc_file_plan(const char *path, uint32_t nranks, uint32_t rank, void **plan,
 		return ret;
 	ret = swc_plan_text_parse_rank(content, size, nranks, rank, plan, bytes, line,
 				       sizeof(line));
+	if (!ret && uneven) {
+		ret = check_places(content, size, line, sizeof(line));
+		if (ret) {
+			free(*plan);
+			*plan = NULL;
+		}
+	}
 	free(content);
 	return say_where(ret, path, line, why, why_bytes);
 }

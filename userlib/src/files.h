@@ -35,8 +35,11 @@ int swc_file_tuning(struct swc_tuning *tuning, const char *path, const struct sw
 
 /* Can a plan file be read? 0, or a negative errno and a line. Its contents are not looked at. */
 int swc_file_plan_readable(const char *path, char *why, size_t why_bytes);
-/* One rank's plan from a plan file: see swc_plan_text_parse_rank(). */
-int swc_file_plan(const char *path, uint32_t nranks, uint32_t rank, void **plan, size_t *bytes,
-		  char *why, size_t why_bytes);
+/*
+ * One rank's plan from a plan file: see swc_plan_text_parse_rank(). @uneven: the plans must be for shards of
+ * different sizes, too; else -EOPNOTSUPP.
+ */
+int swc_file_plan(const char *path, uint32_t nranks, uint32_t rank, bool uneven, void **plan,
+		  size_t *bytes, char *why, size_t why_bytes);
 
 #endif /* SWC_FILES_H */

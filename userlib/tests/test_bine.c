@@ -282,6 +282,9 @@ static int check_uneven(const char *topo, struct swc_plan_args a)
 	if (!ret && !same_blocks(&s))
 		ret = -EINVAL;
 	if (!ret)
+		ret = swc_plan_keeps_places((const void *const *)s.plan, s.bytes, s.nranks, s.why,
+					    sizeof(s.why));
+	if (!ret)
 		ret = verify_both(&s);
 	if (ret)
 		print_set(&s, ret);

@@ -6,7 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "plan/model/bruck_cost.h"
 #include "plan/model/bucket_cost.h"
+#include "plan/model/butterfly_cost.h"
 #include "plan/select/choose.h"
 #include "kmod/core/plan_check.h"
 #include "tap.h"
@@ -44,7 +46,7 @@ static const char *const shapes[] = {
 /* ---- the choice ---- */
 
 /* Candidates with their costs, so that none has to be guessed. */
-static void know_all(struct swc_choices *c, enum swc_coll coll)
+static void know_all(struct swc_choices *c, enum swc_coll coll, uint32_t most_ranks)
 {
 	struct swc_candidate *cand = calloc(SWC_ALGO_NR * SWC_ALGO_PARAMS, sizeof(*cand));
 	unsigned int n = 0;
@@ -61,7 +63,9 @@ static void know_all(struct swc_choices *c, enum swc_coll coll)
 			continue;
 		for (uint32_t i = 0; swc_algo_param(algo, coll, i, &a.param); i++) {
 			cand[n] = (struct swc_candidate){ .algo = algo, .param = a.param };
-			if (swc_cost_estimate(&a, MOST_RANKS, &cand[n].cost, NULL, NULL, NULL, 0))
+			/* Of Bruck's, rank 0 alone lacks a message that goes on at the first rank. */
+			if (swc_bruck_cost(&a, &cand[n].cost) &&
+			    swc_cost_estimate(&a, most_ranks, &cand[n].cost, NULL, NULL, NULL, 0))
 				break;
 			cand[n].known = true;
 			cand[n].steps = cand[n].cost.eager.steps;
@@ -105,7 +109,7 @@ static bool same_choices(const char *text)
 		struct swc_choices all;
 
 		swc_choices_init(&all, &t, false);
-		know_all(&all, coll);
+		know_all(&all, coll, MOST_RANKS);
 		for (uint64_t bytes = 8; bytes <= 1ull << 35; bytes *= 128)
 			good &= same_choice(&t, coll, SWC_I32, bytes, 1, &all) &&
 				same_choice(&t, coll, SWC_F32, 4 * bytes, 1, &all) &&
@@ -125,6 +129,141 @@ static void test_choices(void)
 	for (size_t i = 0; i < SMALL; i++)
 		good &= same_choices(shapes[i]);
 	ok(good, "the choice is that of all candidates");
+}
+
+/*
+ * So many ranks that some costs are estimated: by the costs of all plans, what was chosen is hardly slower
+ * than the best.
+ */
+static bool chooses_well(const struct swc_topo *t, enum swc_coll coll, double most)
+{
+	struct swc_choices all, some;
+	bool good = true;
+
+	swc_choices_init(&all, t, false);
+	swc_choices_init(&some, t, false);
+	know_all(&all, coll, t->nranks);
+	for (uint64_t bytes = 32; bytes <= 1ull << 29; bytes *= 64) {
+		struct swc_choice got = swc_choices_take(&some, coll, SWC_I32, SWC_SUM, bytes, 1);
+		double best = 0, ns = 0;
+
+		for (unsigned int i = 0; i < all.coll[coll].n; i++) {
+			const struct swc_candidate *cand = &all.coll[coll].cand[i];
+			double is = swc_cost_time(&cand->cost, (double)bytes, &all.net, NULL);
+
+			best = best > 0 && best < is ? best : is;
+			ns = cand->algo == got.algo && cand->param == got.param ? is : ns;
+		}
+		if (ns > 0 && ns <= most * best)
+			continue;
+		printf("# collective %d, %llu bytes: %s:%d in %g ns, the best in %g\n", coll,
+		       (unsigned long long)bytes, swc_algo_name(got.algo), got.param, ns, best);
+		good = false;
+	}
+	swc_choices_free(&all);
+	swc_choices_free(&some);
+	return good;
+}
+
+static void test_estimated(void)
+{
+	static const char *const large[] = { "torus:25x21", "switch:576", "mesh:24x24" };
+	static const char *const larger[] = { "ring:701", "mesh:25x27" };
+	bool good = true;
+
+	for (size_t i = 0; i < COUNT(large); i++) {
+		struct swc_topo t = topo_of(large[i]);
+
+		for (enum swc_coll coll = 0; coll < SWC_COLL_NR; coll++)
+			if (swc_coll_has_root(coll))
+				good &= chooses_well(&t, coll, 1.0201);
+		if (!good)
+			printf("# on %s\n", large[i]);
+		swc_topo_free(&t);
+	}
+	for (size_t i = 0; i < COUNT(larger); i++) {
+		struct swc_topo t = topo_of(larger[i]);
+
+		for (enum swc_coll coll = 0; coll < SWC_COLL_NR; coll++)
+			if (swc_coll_has_root(coll))
+				good &= chooses_well(&t, coll, 1.0201);
+		if (!good)
+			printf("# on %s\n", larger[i]);
+		swc_topo_free(&t);
+	}
+	ok(good, "of trees, the best is chosen");
+}
+
+/* Folded butterflies, and Swing on odd sides. */
+static void test_folded(void)
+{
+	static const char *const odd[] = { "ring:521", "torus:25x21", "mesh:23x23" };
+	bool good = true;
+
+	for (size_t i = 0; i < COUNT(odd); i++) {
+		struct swc_topo t = topo_of(odd[i]);
+
+		good &= chooses_well(&t, SWC_REDUCE_SCATTER, 1.0201) &&
+			chooses_well(&t, SWC_ALLGATHER, 1.0201);
+		if (!good)
+			printf("# on %s\n", odd[i]);
+		swc_topo_free(&t);
+	}
+	ok(good, "of folded butterflies, the best is chosen");
+}
+
+/* Plans that a choice has built, but for rings and trees: these are small. */
+static uint32_t plans_built(struct swc_choices *c, enum swc_coll coll)
+{
+	uint32_t n = 0;
+
+	for (unsigned int i = 0; i < c->coll[coll].n; i++) {
+		const struct swc_candidate *cand = &c->coll[coll].cand[i];
+		struct swc_plan_args a = { .coll = coll,
+					   .algo = cand->algo,
+					   .param = cand->param,
+					   .topo = c->topo,
+					   .nranks = c->topo->nranks };
+		uint32_t plans = swc_cost_plans(&a, MOST_RANKS);
+		struct swc_bucket_cost none;
+		struct swc_cost known;
+		bool without = swc_algo_info(cand->algo)->serial ||
+			       !swc_bucket_cost(&none, c->topo, coll, cand->algo, cand->param) ||
+			       (plans > 1 && !swc_butterfly_cost(&a, &known));
+
+		if (!without && cand->algo != SWC_ALGO_TREE && cand->algo != SWC_ALGO_DTREE)
+			n += plans == 1 ? 1 : 3 + (cand->known ? plans : 0);
+	}
+	return n;
+}
+
+static void test_work(void)
+{
+	static const char *const large[] = { "torus:64x64", "ring:4096",     "switch:4096@4rails",
+					     "mesh:64x64",  "mesh:16x16x16", "torus:63x65" };
+	bool good = true;
+
+	for (size_t i = 0; i < COUNT(large); i++) {
+		struct swc_topo t = topo_of(large[i]);
+
+		for (enum swc_coll coll = 0; coll < SWC_COLL_NR; coll++) {
+			struct swc_choices c;
+			uint32_t n;
+
+			if (coll == SWC_ALLREDUCE || swc_coll_has_root(coll))
+				continue;
+			swc_choices_init(&c, &t, false);
+			swc_choices_take(&c, coll, SWC_F32, SWC_SUM, 1 << 18, 1);
+			n = plans_built(&c, coll);
+			if (n > 40) {
+				printf("# %s, collective %d: %u plans\n", large[i], coll, n);
+				good = false;
+			}
+			swc_choices_free(&c);
+		}
+		swc_topo_free(&t);
+	}
+	ok(good, "the first choice on 4096 ranks builds few plans");
 }
 
 /* ---- costs without plans ---- */
@@ -239,6 +378,9 @@ static void test_odd(void)
 int main(void)
 {
 	test_choices();
+	test_estimated();
+	test_folded();
+	test_work();
 	test_buckets();
 	test_odd();
 	return done();

@@ -73,14 +73,15 @@ static void test_packets(void)
 		   swc_packets_count(&roce, 4032) == 1 && swc_packets_count(&roce, 4033) == 2 &&
 		   is(swc_packets_first(&roce, 4033, 2), 4033 + 64 + 2 * 58),
 	   "RoCE: 58 bytes for each packet, 64 for each message");
-	/* As seen on the wire of the clusters: 33,418 bytes. */
+	/* Receive buffers have room for 32 KiB and a header. */
 	ok(swc_packets_count(&roce, 32704) == 8 && swc_packets_count(&roce, 32768) == 9 &&
 		   is(swc_packets_first(&roce, 32768, 8), 8 * (4096 + 58)) &&
-		   is(swc_packets_first(&roce, 32768, 9), 33418),
-	   "a message of 32 KiB: a segment of 8 packets, and one of 64 bytes");
+		   is(swc_packets_first(&roce, 32768, 9), 33354) &&
+		   swc_packets_count(&roce, 49152) == 9 + 5,
+	   "a message of 32 KiB: one segment of 9 packets");
 	for (double bytes = 1; bytes < 400000; bytes = bytes * 1.7 + 3) {
 		uint64_t n = swc_packets_count(&roce, bytes);
-		double segments = ceil(bytes / 32704), last = 0;
+		double segments = ceil(bytes / 32768), last = 0;
 
 		good &= is(swc_packets_first(&roce, bytes, n),
 			   bytes + 64 * segments + 58.0 * (double)n);
@@ -96,6 +97,50 @@ static void test_packets(void)
 	ok(swc_packets_count(&none, 3 * third) == 256 &&
 		   swc_packets_count(&none, third / 4096 * 4096) == 86,
 	   "rounded fractions of vectors make no packet more");
+}
+
+/* All messages of a step to one peer, with the headers of their segments. */
+static double wire_of(double bytes, uint32_t n)
+{
+	static const struct swc_packets roce = SWC_PACKETS_ROCE;
+	struct swc_packets p = swc_packets_together(&roce, bytes, n);
+
+	return swc_packets_first(&p, bytes, swc_packets_count(&p, bytes));
+}
+
+static void test_together(void)
+{
+	static const struct swc_packets none, roce = SWC_PACKETS_ROCE;
+	struct swc_packets p = swc_packets_together(&none, 4096, 8);
+
+	ok(is(swc_packets_first(&p, 4096, swc_packets_count(&p, 4096)), 4096),
+	   "without headers, several messages are as one");
+	ok(is(wire_of(5 * 512, 5), 5 * (512 + 4) + 64 + 58),
+	   "small messages of a step to one peer: one header and one packet for all");
+	ok(is(wire_of(4 * 1004, 4), 4 * (1004 + 4) + 122) &&
+		   is(wire_of(4 * 1005, 4), 4 * 1005 + 3 * 4 + 122 + 3 * 4 + 122),
+	   "as many as fit into a segment go together");
+	ok(is(wire_of(3 * 2013, 3), 3 * (2013 + 122)) &&
+		   is(wire_of(2 * 8192, 2), 2 * (8192 + 64 + 3 * 58)),
+	   "larger ones have a header each");
+	ok(is(swc_packets_acks(&roce, 0), 62) && is(swc_packets_acks(&roce, 32768), 62) &&
+		   is(swc_packets_acks(&roce, 32769), 2 * 62),
+	   "each segment is acknowledged");
+}
+
+/* Both ranks of a pair acknowledge their first message before they send the second. */
+static void test_acks(void)
+{
+	struct swc_network net = bare;
+	double wire = 1000 + 122;
+
+	net.packets = (struct swc_packets)SWC_PACKETS_ROCE;
+	net.packets.ack = 0;
+	ok(takes(&net, "switch:2", SWC_ALLREDUCE, "ring", 2000, 2 * (s + wire + h)),
+	   "two steps of a pair");
+	net.packets.ack = 62;
+	ok(takes(&net, "switch:2", SWC_ALLREDUCE, "ring", 2000, s + 62 + 2 * (wire + h)),
+	   "two steps of a pair: the second waits for the link, which carries an acknowledgement");
 }
 
 /* Two ranks send into the link of the third at once: their packets take turns. */
@@ -233,6 +278,8 @@ static void test_limits(void)
 int main(void)
 {
 	test_packets();
+	test_together();
+	test_acks();
 	test_shared();
 	test_chain();
 	test_queue();

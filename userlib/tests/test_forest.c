@@ -11,6 +11,7 @@
 #include "plan/forest/roots.h"
 #include "plan/forest/schedule.h"
 #include "plan/forest/simplex.h"
+#include "plan/select/choose.h"
 #include "plans.h"
 #include "random.h"
 #include "tap.h"
@@ -282,7 +283,7 @@ static void test_any_roots(void)
 		double unit, rate;
 
 		if (swc_topo_parse(&topo, known[i].topo, NULL, 0) ||
-		    swc_graph_of_topo(&g, &topo, &unit, NULL, 0))
+		    swc_graph_of_topo(&g, &topo, NULL, &unit, NULL, 0))
 			abort();
 		rate = any_rate(&g);
 		if (fabs(rate * known[i].time - 1) > 1e-6) {
@@ -336,6 +337,10 @@ static bool algorithm_right(const char *text, enum swc_coll coll)
 
 	if (swc_topo_parse(&topo, text, why, sizeof(why)))
 		abort();
+	if (!(swc_forest_colls(&topo) & 1u << coll)) {
+		swc_topo_free(&topo);
+		return true;
+	}
 	args.topo = &topo;
 	args.nranks = topo.nranks;
 	args.root = swc_coll_has_root(coll) ? rnd(topo.nranks) : 0;
@@ -358,11 +363,175 @@ static bool algorithm_right(const char *text, enum swc_coll coll)
 	return !ret;
 }
 
+/* ---- ports that are slower one way ---- */
+
+#define STAR 4
+
+/*
+ * A linear program over all sets of nodes of a switch, with what a phase may use of each port as variables.
+ */
+struct star {
+	struct swc_lp *lp;
+	uint32_t n;
+	double cap[2 * STAR]; /* to the switch, from it */
+};
+
+static void add_star_row(struct star *s, const double *row, double bound, bool equal)
+{
+	uint32_t variable[5 * STAR], terms = 0;
+	double coefficient[5 * STAR];
+
+	for (uint32_t i = 0; i < 5 * STAR; i++)
+		if (row[i] != 0) {
+			variable[terms] = i;
+			coefficient[terms++] = row[i];
+		}
+	if (s->lp->add_row(s->lp, terms, variable, coefficient, bound, equal))
+		abort();
+}
+
+/* The ports of a phase begin at variable @first. Bit n of a set is the switch. @x: by rank, its variable. */
+static void add_star_phase(struct star *s, uint32_t first, bool up, const uint32_t *x,
+			   uint32_t root)
+{
+	double row[5 * STAR] = { 0 };
+
+	for (uint32_t v = 0; v < s->n; v++) {
+		row[first + v] = 1;
+		row[first + s->n + v] = -1;
+	}
+	add_star_row(s, row, 0, true);
+	for (uint32_t set = 1; set < 1u << (s->n + 1); set++) {
+		bool hub = set >> s->n, whole = (set & ((1u << s->n) - 1)) == (1u << s->n) - 1;
+
+		if (whole || (root < s->n && !(set >> root & 1)))
+			continue;
+		memset(row, 0, sizeof(row));
+		for (uint32_t v = 0; v < s->n; v++) {
+			bool in = set >> v & 1;
+
+			if (in && (root == s->n || v == root))
+				row[x[v]] += 1;
+			/* Out of the set, or against the links if @up. */
+			if (in && !hub)
+				row[first + (up ? s->n : 0) + v] = -1;
+			if (!in && hub)
+				row[first + (up ? 0 : s->n) + v] = -1;
+		}
+		add_star_row(s, row, 0, false);
+	}
+}
+
+/* The rate of a collective in Gbit/s: of each root, or of all together for an allreduce. */
+static double star_rate(struct star *s, enum swc_coll coll, uint32_t root)
+{
+	bool rooted = coll == SWC_BROADCAST || coll == SWC_REDUCE, all = coll == SWC_ALLREDUCE;
+	double upper[5 * STAR], gain[5 * STAR] = { 0 }, value[5 * STAR], rate = 0;
+	uint32_t x[STAR];
+
+	for (uint32_t i = 0; i < 5 * s->n; i++)
+		upper[i] = i < 4 * s->n ? s->cap[i % (2 * s->n)] : 1000;
+	for (uint32_t v = 0; v < s->n; v++) {
+		x[v] = 4 * s->n + (all ? v : 0);
+		gain[x[v]] = 1;
+	}
+	s->lp = swc_simplex_new();
+	if (!s->lp || s->lp->begin(s->lp, 5 * s->n, upper, gain))
+		abort();
+	if (all || coll == SWC_ALLGATHER || coll == SWC_BROADCAST)
+		add_star_phase(s, 0, false, x, rooted ? root : s->n);
+	if (all || coll == SWC_REDUCE_SCATTER || coll == SWC_REDUCE)
+		add_star_phase(s, 2 * s->n, true, x, rooted ? root : s->n);
+	for (uint32_t i = 0; i < 2 * s->n; i++) {
+		double row[5 * STAR] = { 0 };
+
+		row[i] = row[2 * s->n + i] = 1;
+		add_star_row(s, row, s->cap[i], false);
+	}
+	if (s->lp->solve(s->lp, value))
+		abort();
+	for (uint32_t v = 0; v < (all ? s->n : 1); v++)
+		rate += value[x[v]];
+	swc_simplex_free(s->lp);
+	return rate;
+}
+
+/* The rate of the trees of a topology. */
+static double tree_rate(const struct swc_topo *topo, enum swc_coll coll, uint32_t root)
+{
+	bool shards = coll == SWC_ALLGATHER || coll == SWC_REDUCE_SCATTER;
+	struct swc_graph_use use = { coll, root };
+	struct swc_trees t;
+	struct swc_graph g;
+	double rate, unit;
+
+	if (swc_trees_find(&t, topo, coll, root, NULL, 0))
+		abort();
+	rate = t.unit / t.time / (shards ? topo->nranks : 1);
+	swc_trees_free(&t);
+	if (coll == SWC_ALLREDUCE) {
+		/* The library takes equal roots where they are nearly as fast. */
+		if (swc_graph_of_topo(&g, topo, &use, &unit, NULL, 0))
+			abort();
+		rate = any_rate(&g) * unit;
+		swc_graph_free(&g);
+	}
+	return rate;
+}
+
+static void test_ways(void)
+{
+	static const enum swc_coll colls[] = { SWC_ALLREDUCE, SWC_REDUCE_SCATTER, SWC_ALLGATHER,
+					       SWC_BROADCAST, SWC_REDUCE };
+	bool good = true;
+
+	for (uint32_t i = 0; i < rounds_of(200) && good; i++) {
+		enum swc_coll coll = colls[i % 5];
+		struct star s = { .n = 2 + rnd(STAR - 1) };
+		uint32_t root = coll == SWC_BROADCAST || coll == SWC_REDUCE ? rnd(s.n) : 0;
+		char text[200], *at = text + sprintf(text, "switch:%u@10Gbps", s.n);
+		struct swc_topo topo;
+		double want, rate;
+		bool right;
+
+		for (uint32_t v = 0; v < 2 * s.n; v++) {
+			s.cap[v] = 1 + rnd(10);
+			if (s.cap[v] < 10)
+				at += sprintf(at, v < s.n ? ",%u>=%gGbps" : ",>%u=%gGbps", v % s.n,
+					      s.cap[v]);
+		}
+		if (swc_topo_parse(&topo, text, NULL, 0))
+			abort();
+		want = star_rate(&s, coll, root);
+		rate = tree_rate(&topo, coll, root);
+		right = algorithm_right(text, coll);
+		/* A little of a broadcast is lost to a link that is of no use. */
+		good = right && rate < want * (1 + 1e-6) &&
+		       rate > want * (coll >= SWC_BROADCAST ? 0.99 : 1 - 1e-6);
+		if (!good)
+			printf("# %s, %d from %u: %g, wanted %g%s\n", text, coll, root, rate, want,
+			       right ? "" : ", wrong plans");
+		swc_topo_free(&topo);
+	}
+	ok(good,
+	   "ports of a switch, each way with a rate of its own: as fast as a program over all sets");
+}
+
 static void test_algorithm(void)
 {
-	static const char *const topos[] = { "ring:2",	 "mesh:3",   "torus:2x3",
-					     "mesh:3x3", "switch:5", "torus:4x3@3Gbps/1Gbps" };
-	static const char *const refused[] = { "ring:65", "ring:3*2", "switch:1*4" };
+	static const char *const topos[] = { "ring:2",
+					     "mesh:3",
+					     "torus:2x3",
+					     "mesh:3x3",
+					     "switch:5",
+					     "torus:4x3@3Gbps/1Gbps",
+					     "torus:3x3@4Gbps,1-4=1Gbps",
+					     "mesh:2x3@4Gbps,0>1=1Gbps",
+					     "switch:4@8Gbps,3=2Gbps,0>=4Gbps",
+					     "ring:3*2",
+					     "mesh:2x2*3,1,2,4",
+					     "switch:3*2@3rails" };
+	static const char *const refused[] = { "ring:65", "switch:1*4" };
 	struct swc_plan_args args = { .coll = SWC_ALLREDUCE };
 	bool good = true;
 	uint32_t pieces;
@@ -371,8 +540,7 @@ static void test_algorithm(void)
 
 	for (size_t i = 0; i < sizeof(topos) / sizeof(topos[0]); i++)
 		for (enum swc_coll coll = 0; coll < SWC_COLL_NR; coll++)
-			if (SWC_FOREST_COLLS & 1u << coll)
-				good &= algorithm_right(topos[i], coll);
+			good &= algorithm_right(topos[i], coll);
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		struct swc_topo topo;
 		char why[200] = "";
@@ -389,6 +557,122 @@ static void test_algorithm(void)
 	good &= swc_forest_parse("forest:7", &pieces) && pieces == 7;
 	good &= !swc_forest_parse("forest:0", &pieces) && !swc_forest_parse("forests", &pieces);
 	ok(good, "as an algorithm of topologies");
+}
+
+/* ---- costs ---- */
+
+/* Is the time of trees that of their plans, and no less than the least? */
+static bool time_right(const char *text, enum swc_coll coll, uint32_t pieces)
+{
+	struct swc_topo topo;
+	struct swc_network net;
+	struct swc_plan_args args = { .coll = coll, .topo = &topo };
+	struct swc_trees trees;
+	struct swc_cost cost;
+	double bytes = 1 << 24, ns, least, of_plans;
+	char why[200] = "";
+	struct set set;
+	bool good;
+
+	if (swc_topo_parse(&topo, text, why, sizeof(why)))
+		abort();
+	net = swc_network_of(&topo);
+	net.step_ns = 5000;
+	args.nranks = topo.nranks;
+	memset(&set, 0, sizeof(set));
+	alloc_set(&set, topo.nranks);
+	if (swc_forest_find(&trees, &topo, coll, 0, why, sizeof(why)) ||
+	    swc_forest_plans(&args, pieces, set.plan, set.bytes, why, sizeof(why)))
+		abort();
+	args.given = (const void *const *)set.plan;
+	args.given_bytes = set.bytes;
+	if (swc_cost_compute(&args, &cost, NULL, NULL, why, sizeof(why)))
+		abort();
+	ns = swc_trees_time(&trees, bytes, pieces, &net);
+	/* Segments follow one another, so there are no phases that begin together. */
+	cost.phased = cost.eager;
+	of_plans = swc_cost_time(&cost, bytes, &net, NULL);
+	least = swc_trees_least(&topo, coll, bytes, &net);
+	good = ns < 1.1 * of_plans && ns > 0.9 * of_plans && least <= 1.001 * fmin(ns, of_plans) &&
+	       swc_trees_connections(&trees, pieces) >= cost.connections &&
+	       swc_trees_connections(&trees, pieces) <= 2 * cost.connections;
+	if (!good)
+		printf("# %s, %s, %u segments: %g ns, by plans %g, at least %g, %u connections, %u\n",
+		       text, swc_coll_name(coll), pieces, ns, of_plans, least,
+		       swc_trees_connections(&trees, pieces), cost.connections);
+	swc_trees_free(&trees);
+	free_set(&set);
+	swc_topo_free(&topo);
+	return good;
+}
+
+static void test_times(void)
+{
+	static const char *const topos[] = { "mesh:3x3@100Gbps", "torus:3x3@100Gbps,1-4=25Gbps",
+					     "switch:4@100Gbps,3=25Gbps", "ring:5",
+					     "torus:4x3@300Gbps/100Gbps" };
+	static const enum swc_coll colls[] = { SWC_ALLREDUCE, SWC_ALLGATHER, SWC_REDUCE_SCATTER };
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(topos) / sizeof(topos[0]); i++)
+		for (size_t k = 0; k < sizeof(colls) / sizeof(colls[0]); k++)
+			good &= time_right(topos[i], colls[k], 32) &&
+				time_right(topos[i], colls[k], 6);
+	ok(good, "the time of trees is that of their plans");
+}
+
+/* ---- the automatic choice ---- */
+
+static struct swc_choice chosen(const char *text, uint64_t bytes, double *without)
+{
+	struct swc_choices c;
+	struct swc_choice with;
+	struct swc_topo topo;
+
+	if (swc_topo_parse(&topo, text, NULL, 0))
+		abort();
+	swc_choices_init(&c, &topo, false);
+	c.net.reduce_gbps = 0;
+	with = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, bytes, 1);
+	swc_choices_free(&c);
+	swc_choices_init(&c, &topo, false);
+	c.net.reduce_gbps = 0;
+	c.forest = false;
+	*without = swc_choices_take(&c, SWC_ALLREDUCE, SWC_F32, SWC_SUM, bytes, 1).ns;
+	swc_choices_free(&c);
+	swc_topo_free(&topo);
+	return with;
+}
+
+/* A forest is chosen where a link is slow or missing, for large vectors, and it is clearly faster. */
+static void test_auto(void)
+{
+	static const struct {
+		const char *topo;
+		bool forest;
+	} rows[] = {
+		{ "torus:4x4@100Gbps", false },		  { "torus:4x4@100Gbps,5-6=50Gbps", true },
+		{ "torus:4x4@100Gbps,5>6=50Gbps", true }, { "mesh:4x4@100Gbps", true },
+		{ "mesh:3x3*2@100Gbps", true },		  { "switch:8@100Gbps", false },
+		{ "switch:8@100Gbps,5=25Gbps", true },	  { "switch:40@100Gbps,5=25Gbps", true }
+	};
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (int large = 0; large < 2; large++) {
+			double without;
+			struct swc_choice c = chosen(rows[i].topo, large ? 256 << 20 : 4096,
+						     &without);
+			bool forest = c.algo == SWC_ALGO_FOREST;
+
+			if (forest == (rows[i].forest && large) &&
+			    (forest ? c.ns < without / 1.1 && c.param > 1 : c.ns <= without))
+				continue;
+			printf("# %s, %d: algorithm %d:%d, %g ns, without forests %g\n",
+			       rows[i].topo, large, c.algo, c.param, c.ns, without);
+			good = false;
+		}
+	ok(good, "the automatic choice takes a forest where it is clearly faster");
 }
 
 /* ---- damaged text ---- */
@@ -464,7 +748,10 @@ int main(void)
 	seed_rnd();
 	test_graphs();
 	test_any_roots();
+	test_ways();
 	test_algorithm();
+	test_times();
+	test_auto();
 	test_damage();
 	return done();
 }

@@ -269,7 +269,10 @@ static void test_mirrored(void)
 	   "a switch: the path is a rail");
 	swc_topo_free(&t);
 	t = topo_of("mesh:4x4");
-	ok(!swc_topo_path(&t, 3, 0, 2), "a mesh has one path");
+	ok(!swc_topo_path(&t, 3, 0, 2) && !swc_topo_path(&t, 3, 2, 0) &&
+		   !swc_topo_path(&t, 3, 0, 5) && swc_topo_path(&t, 3, 5, 0) == 1 &&
+		   swc_topo_npaths(&t, 2, 0) == 1,
+	   "a mesh: one path along a dimension, else one of each sender");
 	swc_topo_free(&t);
 }
 

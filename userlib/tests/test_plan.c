@@ -6,6 +6,9 @@
  * The networks of half of the tests are random. They print their seed; SWC_TEST_SEED repeats it.
  * SWC_TEST_SHORT=1: fewer of them.
  */
+#include <math.h>
+
+#include "plan/model/walk.h"
 #include "plans.h"
 #include "random.h"
 #include "tap.h"
@@ -133,7 +136,7 @@ static void test_algos(void)
 	}
 }
 
-/* direct2 with fewer owners than ranks. */
+/* direct2 with fewer owners than ranks, and with several shares of each. */
 static void test_owners(void)
 {
 	static const enum swc_coll colls[] = { SWC_ALLREDUCE, SWC_REDUCE, SWC_BROADCAST };
@@ -153,11 +156,79 @@ static void test_owners(void)
 			a.channels = 2;
 			check_one(&t, &a, n % PLACINGS);
 			a.channels = 0;
+			for (a.param = (int32_t)n; a.param <= 4 * (int32_t)n; a.param += (int32_t)n)
+				check_one(&t, &a, n % PLACINGS);
 		}
-		snprintf(name, sizeof(name), "direct2 %s, few owners", swc_coll_name(a.coll));
+		snprintf(name, sizeof(name), "direct2 %s, number of shares", swc_coll_name(a.coll));
 		t.wrong += t.refused;
 		report(&t, name);
 	}
+}
+
+/* grouped with every number of groups. */
+static void test_groups(void)
+{
+	struct swc_plan_args a = { .coll = SWC_ALLREDUCE, .algo = SWC_ALGO_GROUPED };
+	struct tally t = { 0 };
+
+	for (uint32_t n = 4; n <= 64; n++) {
+		a.nranks = a.nlocal = n;
+		for (uint32_t groups = 2; groups <= n / 2; groups++) {
+			if (n % groups)
+				continue;
+			a.param = (int32_t)groups;
+			for (a.channels = 0; a.channels <= 3; a.channels += 3)
+				check_one(&t, &a, (n + groups + a.channels) % PLACINGS);
+		}
+	}
+	t.wrong += t.refused;
+	report(&t, "grouped allreduce");
+}
+
+/* Blocks that a plan moves between groups of ranks, in vectors. */
+static double between_groups(enum swc_algo algo, int32_t param, uint32_t nranks, uint32_t size)
+{
+	struct swc_plan_args a = { .coll = SWC_ALLREDUCE,
+				   .algo = algo,
+				   .param = param,
+				   .nranks = nranks,
+				   .nlocal = nranks };
+	struct swc_topo topo = swc_topo_flat(1);
+	double sum = 0;
+
+	topo.nlocal = topo.nranks = nranks;
+	a.topo = &topo;
+	for (a.rank = 0; a.rank < nranks; a.rank++) {
+		struct swc_plan_view v;
+		size_t bytes;
+		void *plan;
+
+		if (swc_plan_build(&a, &plan, &bytes, NULL, 0))
+			abort();
+		v = swc_walk_view(plan);
+		for (uint32_t i = 0; i < v.hdr->nxfers; i++)
+			if (v.xfers[i].rank / size != a.rank / size)
+				sum += (double)v.xfers[i].nblocks / v.nblocks;
+		free(plan);
+	}
+	return sum;
+}
+
+static void test_between_groups(void)
+{
+	bool good = true;
+
+	for (uint32_t groups = 2; groups <= 8; groups *= 2) {
+		double direct = between_groups(SWC_ALGO_DIRECT2, SWC_PARAM_DEFAULT, 16,
+					       16 / groups);
+		double grouped = between_groups(SWC_ALGO_GROUPED, (int32_t)groups, 16, 16 / groups);
+
+		good &= fabs(direct - 32.0 * (groups - 1) / groups) < 1e-6 &&
+			fabs(grouped - 2.0 * (groups - 1)) < 1e-6;
+		printf("# %u groups of 16 ranks: %g vectors between them, direct2 %g\n", groups,
+		       grouped, direct);
+	}
+	ok(good, "grouped moves only sums and results between groups");
 }
 
 /* ---- random networks ---- */
@@ -452,12 +523,17 @@ static void test_arguments(void)
 	ok(swc_plan_build(&a, &plan, &bytes, NULL, 0) == -EOPNOTSUPP,
 	   "direct2 across nodes is refused");
 	a.nlocal = 4;
-	a.param = 4;
+	a.param = 6;
 	ok(swc_plan_build(&a, &plan, &bytes, NULL, 0) == -EOPNOTSUPP,
-	   "direct2 with a number of owners that is not less than that of ranks is refused");
+	   "direct2 with more shares than ranks that are no multiple is refused");
+	a.nranks = a.nlocal = 2;
+	a.param = 2 * (SWC_MAX_CHANNELS + 1);
+	ok(swc_plan_build(&a, &plan, &bytes, NULL, 0) == -EOPNOTSUPP,
+	   "direct2 with more channels than a plan may have is refused");
+	a.nranks = a.nlocal = 4;
 	a.param = 0;
 	ok(swc_plan_build(&a, &plan, &bytes, NULL, 0) == -EOPNOTSUPP,
-	   "direct2 without owners is refused");
+	   "direct2 without shares is refused");
 	a.param = SWC_PARAM_DEFAULT;
 	a.rank = 4;
 	ok(swc_plan_build(&a, &plan, &bytes, NULL, 0) == -EINVAL, "a rank out of range is refused");
@@ -548,6 +624,24 @@ static void test_large(void)
 	ok(!ret && !swc_plan_check(plan, bytes, &v, why, sizeof(why)),
 	   "a plan of ring for 4096 ranks");
 	free(plan);
+	plan = NULL;
+	a = (struct swc_plan_args){ .nranks = SWC_MAX_RANKS,
+				    .nlocal = 1,
+				    .rank = SWC_MAX_RANKS - 1,
+				    .algo = SWC_ALGO_RING };
+	ret = swc_plan_build(&a, &plan, &bytes, NULL, 0);
+	ok(!ret && !swc_plan_check(plan, bytes, &v, why, sizeof(why)) &&
+		   bytes <= SWC_MAX_PLAN_BYTES,
+	   "a plan of ring for 65536 ranks");
+	free(plan);
+	plan = NULL;
+	a.algo = SWC_ALGO_ROTATE;
+	a.coll = SWC_ALLTOALL;
+	ret = swc_plan_build(&a, &plan, &bytes, NULL, 0);
+	ok(!ret && !swc_plan_check(plan, bytes, &v, why, sizeof(why)) &&
+		   bytes <= SWC_MAX_PLAN_BYTES,
+	   "a plan of rotate for 65536 ranks");
+	free(plan);
 }
 
 int main(void)
@@ -556,6 +650,8 @@ int main(void)
 	seed_rnd();
 	test_algos();
 	test_owners();
+	test_groups();
+	test_between_groups();
 	test_networks("random tori", rounds_of(RANDOM_TORI), false);
 	test_networks("random nodes with several ranks", rounds_of(RANDOM_NODES), true);
 	test_faults();

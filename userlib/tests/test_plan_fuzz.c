@@ -6,6 +6,7 @@
  */
 #include <time.h>
 
+#include "mscclpp_programs.h"
 #include "msccl_programs.h"
 #include "random.h"
 
@@ -245,6 +246,25 @@ static void fuzz_xml(struct outcome *n)
 	free(x.t.at);
 }
 
+static void fuzz_json(struct outcome *n)
+{
+	struct json j = { 0 };
+
+	switch (rnd(3)) {
+	case 0:
+		puts_allgather(&j, 3);
+		break;
+	case 1:
+		reads_allreduce(&j, 2 + rnd(2), 0);
+		break;
+	default:
+		packets_allreduce(&j, 3);
+		break;
+	}
+	fuzz_text(swc_mscclpp_parse, j.t.at, j.t.used, n);
+	free(j.t.at);
+}
+
 static void test_fuzz(void)
 {
 	static const struct {
@@ -252,9 +272,10 @@ static void test_fuzz(void)
 		void (*run)(struct outcome *n);
 	} kinds[] = { { "plans", fuzz_binary },
 		      { "plan files", fuzz_file },
-		      { "MSCCL files", fuzz_xml } };
+		      { "MSCCL files", fuzz_xml },
+		      { "MSCCL++ files", fuzz_json } };
 	const char *seconds = getenv("SWC_TEST_FUZZ_SECONDS");
-	double each = (seconds ? strtod(seconds, NULL) : 10) / 3;
+	double each = (seconds ? strtod(seconds, NULL) : 12) / 4;
 	char name[150];
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {

@@ -290,26 +290,65 @@ static void test_one_rank(void)
 	bool written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
 
 	ok(written && !read_text(text, &set, why, sizeof(why)) &&
-		   !swc_file_plan(path, 2, 1, &plan, &bytes, why, sizeof(why)) &&
+		   !swc_file_plan(path, 2, 1, false, &plan, &bytes, why, sizeof(why)) &&
 		   bytes == set.bytes[1] && !memcmp(plan, set.plan[1], bytes),
 	   "one rank's plan is read from a file");
 	free(plan);
 	swc_plan_set_free(&set);
-	ok(swc_file_plan(path, 3, 1, &plan, &bytes, why, sizeof(why)) == -EINVAL &&
+	ok(swc_file_plan(path, 3, 1, false, &plan, &bytes, why, sizeof(why)) == -EINVAL &&
 		   strstr(why, "for 2 ranks, not 3"),
 	   "a file for another number of ranks is refused");
-	ok(swc_file_plan(path, 2, 2, &plan, &bytes, why, sizeof(why)) == -EINVAL,
+	ok(swc_file_plan(path, 2, 2, false, &plan, &bytes, why, sizeof(why)) == -EINVAL,
 	   "a rank that the file does not have is refused");
 	if (ftruncate(fd, (off_t)strlen(text) - 10))
 		abort();
-	ok(swc_file_plan(path, 2, 0, &plan, &bytes, why, sizeof(why)) == -EINVAL &&
+	ok(swc_file_plan(path, 2, 0, false, &plan, &bytes, why, sizeof(why)) == -EINVAL &&
 		   strstr(why, path),
 	   "a file in which another rank's plan is cut short is refused");
 	close(fd);
 	unlink(path);
-	ok(swc_file_plan(path, 2, 0, &plan, &bytes, why, sizeof(why)) == -ENOENT,
+	ok(swc_file_plan(path, 2, 0, false, &plan, &bytes, why, sizeof(why)) == -ENOENT,
 	   "a file that does not exist is an error");
 	free(text);
+}
+
+/* Of a plan file of an algorithm: the last rank's plan for shards of different sizes. */
+static int read_uneven(enum swc_algo algo, char *why, size_t why_bytes)
+{
+	struct swc_topo topo = swc_topo_flat(6);
+	char path[] = "/tmp/planfile.XXXXXX";
+	struct swc_text t = { 0 };
+	struct swc_plan_set set;
+	int fd = mkstemp(path), ret;
+	void *plan = NULL;
+	size_t bytes;
+
+	if (fd < 0 || build(&set, algo, SWC_GATHER, &topo, 6, 0) ||
+	    write_text(&set, &t, why, why_bytes) || write(fd, t.at, t.used) != (ssize_t)t.used)
+		abort();
+	ret = swc_file_plan(path, 6, 5, false, &plan, &bytes, why, why_bytes);
+	free(plan);
+	plan = NULL;
+	if (!ret)
+		ret = swc_file_plan(path, 6, 5, true, &plan, &bytes, why, why_bytes);
+	free(plan);
+	close(fd);
+	unlink(path);
+	free(t.at);
+	swc_plan_set_free(&set);
+	return ret;
+}
+
+static void test_uneven(void)
+{
+	char why[250] = "";
+
+	ok(!read_uneven(SWC_ALGO_LINEAR, why, sizeof(why)),
+	   "a file of plans for shards of different sizes");
+	if (!ok(read_uneven(SWC_ALGO_TREE, why, sizeof(why)) == -EOPNOTSUPP &&
+			strstr(why, "in the place of block") && strstr(why, "must have one size"),
+		"a file of plans that need equal shards"))
+		printf("# %s\n", why);
 }
 
 static void test_writing(void)
@@ -389,6 +428,7 @@ int main(void)
 	test_large_files();
 	test_family();
 	test_one_rank();
+	test_uneven();
 	test_writing();
 	test_alltoall();
 	return done();

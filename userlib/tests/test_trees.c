@@ -265,9 +265,13 @@ static bool same(const struct swc_topo *a, const struct swc_topo *b)
 	for (uint32_t i = 0; a->first && b->first && i <= a->nnodes; i++)
 		if (a->first[i] != b->first[i])
 			return false;
-	return a->kind == b->kind && a->ndims == b->ndims && a->nnodes == b->nnodes &&
-	       !memcmp(a->dim, b->dim, sizeof(a->dim)) && a->nranks == b->nranks &&
-	       a->nlocal == b->nlocal && !a->first == !b->first &&
+	for (uint32_t i = 0; a->nslow == b->nslow && i < a->nslow; i++)
+		if (a->slow[i].from != b->slow[i].from || a->slow[i].to != b->slow[i].to ||
+		    memcmp(&a->slow[i].gbps, &b->slow[i].gbps, sizeof(double)))
+			return false;
+	return a->nslow == b->nslow && a->kind == b->kind && a->ndims == b->ndims &&
+	       a->nnodes == b->nnodes && !memcmp(a->dim, b->dim, sizeof(a->dim)) &&
+	       a->nranks == b->nranks && a->nlocal == b->nlocal && !a->first == !b->first &&
 	       !memcmp(&a->gbps, &b->gbps, sizeof(double)) &&
 	       !memcmp(a->dim_gbps, b->dim_gbps, sizeof(a->dim_gbps)) &&
 	       !memcmp(&a->hop_ns, &b->hop_ns, sizeof(double)) && a->rails == b->rails;
@@ -325,6 +329,14 @@ static void test_topo_text(void)
 		{ "ring:4@0.30000000000000004ns", "ring:4@0.30000000000000004ns" },
 		{ "ring:4@1e12Gbps,1e12ns", "ring:4@1e+12Gbps,1e+12ns" },
 		{ "ring:4@1e-9ns", "ring:4@1e-09ns" },
+		{ "torus:4x4@2Gbps,6-5=1Gbps,1us", "torus:4x4@2Gbps,1000ns,5-6=1Gbps" },
+		{ "torus:4x4@0-12=500Mbps,1Gbps", "torus:4x4@1Gbps,0-12=0.5Gbps" },
+		{ "mesh:3@2Gbps,1>0=1Gbps,0>1=1Gbps", "mesh:3@2Gbps,0-1=1Gbps" },
+		{ "mesh:3@2Gbps,1>0=1Gbps,0>1=2Gbps", "mesh:3@2Gbps,0>1=2Gbps,1>0=1Gbps" },
+		{ "torus:2x3@4Gbps/2Gbps,0-1=1Gbps,0>3=4Gbps",
+		  "torus:2x3@4Gbps/2Gbps,0-1=1Gbps,0>3=4Gbps" },
+		{ "switch:3@8Gbps,2=2Gbps,0>=1Gbps,>1=4Gbps,2rails",
+		  "switch:3@8Gbps,2rails,0>=1Gbps,2=2Gbps,>1=4Gbps" },
 	};
 	bool good = true;
 
@@ -415,6 +427,23 @@ static void test_topo_errors(void)
 		{ "ring:4@1ns,2us", "a second delay" },
 		{ "ring:4@1Gbps,1ns,2Mbps", "a second rate" },
 		{ "ring:4@1Gbps,1ns.", "nothing may follow" },
+		{ "ring:4@1Gbps,0-2=1Gbps", "is no link" },
+		{ "ring:4@1Gbps,0-4=1Gbps", "is no link" },
+		{ "ring:4@1Gbps,0-0=1Gbps", "is no link" },
+		{ "ring:4@1Gbps,0=1Gbps", "is no link" },
+		{ "ring:4@1Gbps,>1=1Gbps", "is no link" },
+		{ "ring:4@1Gbps,0>=1Gbps", "is no link" },
+		{ "ring:4@1Gbps,0-1=", "is not a figure" },
+		{ "ring:4@1Gbps,0-1=1ns", "expected a rate" },
+		{ "ring:4@1Gbps,0-1", "is no link" },
+		{ "ring:4@0-1=1Gbps", "give that of all others" },
+		{ "ring:4@1Gbps,0-1=2Gbps", "is faster than the others" },
+		{ "torus:4x4@2Gbps/1Gbps,0-1=2Gbps", "is faster than the others" },
+		{ "ring:4@1Gbps,0-1=0.5Gbps,1>0=0.1Gbps", "a second rate of the link from 1 to 0" },
+		{ "mesh:4@1Gbps,3-0=0.5Gbps", "is no link" },
+		{ "switch:4@1Gbps,0-1=0.5Gbps", "is no link" },
+		{ "switch:4@1Gbps,>=0.5Gbps", "is no link" },
+		{ "switch:4@1Gbps,4=0.5Gbps", "is no link" },
 		{ "ring:4@1Gbps/2Gbps", "one for each of the 1 dimensions" },
 		{ "torus:4x4@1Gbps/2Gbps/3Gbps", "one for each of the 2 dimensions" },
 		{ "torus:4x4x4@1Gbps/2Gbps", "one for each of the 3 dimensions" },

@@ -87,7 +87,8 @@ static void test_links(void)
 		abort();
 	measured = topo;
 	ok(!read_text(&t, links, "torus:4x4@8Gbps", why, sizeof(why)) && !t.n, "lines about links");
-	swc_tuning_links(&t, &measured);
+	if (swc_tuning_links(&t, &measured))
+		abort();
 	ok(swc_topo_slowness(&measured, 0) < 1.001 && swc_topo_slowness(&measured, 1) > 3.999 &&
 		   swc_topo_slowness(&measured, 1) < 4.001 && measured.hop_ns > 4999,
 	   "the last rates, and the delay of an earlier line");
@@ -100,6 +101,7 @@ static void test_links(void)
 	swc_choices_free(&even);
 	swc_choices_free(&uneven);
 	swc_tuning_free(&t);
+	swc_topo_free(&measured);
 	swc_topo_free(&topo);
 }
 
@@ -129,7 +131,8 @@ static void test_written(void)
 		good &= !strcmp(text, rows[i].links);
 		snprintf(line, sizeof(line), "links %s\n", text);
 		good &= !read_text(&read, line, rows[i].topo, why, sizeof(why));
-		swc_tuning_links(&read, &again);
+		if (swc_tuning_links(&read, &again))
+			abort();
 		for (uint32_t k = 0; k < t.ndims; k++) {
 			double gbps = again.gbps / swc_topo_slowness(&again, k);
 			double want = rows[i].gbps[k] > 0 ? rows[i].gbps[k] : t.gbps;
@@ -147,67 +150,215 @@ static void test_written(void)
 	   "no rates, no line");
 }
 
-/* The messages of an exchange by link, in shards; false if another dimension's link is used. */
-static bool count_links(const struct swc_topo *t, uint32_t dim, uint32_t rank, double *load)
+/* Does a node's plan send over the link of a round, and nothing else? *busy counts messages. */
+static bool sends_over(const struct swc_topo *t, uint32_t round, uint32_t rank, uint32_t *count)
 {
+	uint32_t node = swc_topo_node_of(t, rank), from, to, blocks = 0;
+	bool has = swc_exchange_link(t, round, node, &from, &to), good = true;
 	const struct swc_plan_step *s;
 	struct swc_plan_view v;
-	uint32_t from = swc_topo_node_of(t, rank);
-	bool good = true;
 	char why[200];
 	size_t bytes;
 	void *plan;
 
-	if (swc_exchange_build(t, dim, rank, &plan, &bytes) ||
+	if (swc_exchange_build(t, round, rank, &plan, &bytes) ||
 	    swc_plan_check(plan, bytes, &v, why, sizeof(why)))
 		return false;
 	s = &v.steps[v.channels[0].first_step];
 	for (uint32_t i = 0; s->kind == SWC_STEP_NET && i < s->nsend; i++) {
 		const struct swc_plan_xfer *x = &v.xfers[s->first_xfer + i];
 		struct swc_topo_leg leg[SWC_TOPO_DIMS];
-		uint32_t n = swc_topo_route(t, x->path, from, swc_topo_node_of(t, x->rank), leg);
-		bool hub = t->kind == SWC_TOPO_SWITCH;
+		uint32_t n = swc_topo_route(t, x->path, from, to, leg);
 
-		good &= hub || (n == 1 && leg[0].dim == dim && leg[0].hops == 1);
-		load[2 * from + (!hub && leg[0].down)] += (double)x->nblocks / v.hdr->shard_blocks;
+		good &= has && node == from && swc_topo_first(t, to) == x->rank &&
+			(t->kind == SWC_TOPO_SWITCH || (n == 1 && leg[0].hops == 1)) &&
+			x->path < (t->kind == SWC_TOPO_SWITCH ? 1 : swc_topo_npaths(t, from, to)) &&
+			x->nblocks == swc_exchange_share(t, round) * v.hdr->shard_blocks;
+		blocks += x->nblocks;
 	}
+	good &= blocks ==
+		(has && node == from && rank == swc_topo_first(t, node) ? v.hdr->shard_blocks : 0);
+	*count += blocks > 0;
 	free(plan);
 	return good;
 }
 
-/* An exchange uses all links of its dimension alike, both ways, and no others. */
+/* How often each pair of nodes is the two ends of a link, in all rounds. @pair: nnodes times nnodes. */
+static bool all_rounds(const struct swc_topo *t, uint32_t *pair, uint32_t *count)
+{
+	bool good = true;
+
+	for (uint32_t round = 0; round < swc_exchange_rounds(t); round++) {
+		for (uint32_t r = 0; r < t->nranks; r++)
+			good &= sends_over(t, round, r, count);
+		for (uint32_t v = 0; v < t->nnodes; v++) {
+			uint32_t from, to, f, g;
+
+			if (!swc_exchange_link(t, round, v, &from, &to))
+				continue;
+			good &= from != to && (from == v || to == v) &&
+				swc_exchange_link(t, round, from == v ? to : from, &f, &g) &&
+				f == from && g == to;
+			pair[from * t->nnodes + to] += v == from;
+		}
+	}
+	return good;
+}
+
+/* In rounds, all links are measured once, and no node has two at a time. */
 static void test_exchange(void)
 {
-	static const char *const shapes[] = { "torus:4x4",   "torus:2x3",   "torus:2x2x4", "ring:5",
-					      "mesh:3x2",    "switch:2",    "switch:5*3",  "ring:2",
-					      "torus:3x4*2", "ring:3*1,2,3" };
+	static const char *const shapes[] = { "torus:4x4",    "torus:2x3", "torus:2x2x4",
+					      "ring:5",	      "mesh:3x2",  "switch:2",
+					      "switch:5*3",   "ring:2",	   "torus:3x4*2",
+					      "ring:3*1,2,3", "mesh:1x2",  "switch:8" };
 	bool good = true;
 
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
 		struct swc_topo t = topo_of(shapes[i]);
+		uint32_t *pair = calloc((size_t)t.nnodes * t.nnodes, sizeof(*pair)), count = 0;
 
-		for (uint32_t dim = 0; dim < t.ndims; dim++) {
-			double *load = calloc(2ull * t.nnodes, sizeof(*load));
-			uint32_t busy = 0, want = (t.kind == SWC_TOPO_SWITCH ? 1 : 2) * t.nnodes;
+		if (!pair)
+			abort();
+		good &= all_rounds(&t, pair, &count);
+		for (uint32_t v = 0; v < t.nnodes; v++) {
+			uint32_t out = 0, in = 0;
 
-			if (!load)
-				abort();
-			if (t.kind == SWC_TOPO_MESH)
-				want -= 2 * t.nnodes / t.dim[dim];
-			for (uint32_t r = 0; r < t.nranks; r++)
-				good &= count_links(&t, dim, r, load);
-			for (uint32_t k = 0; k < 2 * t.nnodes; k++) {
-				good &= load[k] == 0 || load[k] == swc_exchange_share(&t, dim);
-				busy += load[k] > 0;
+			for (uint32_t u = 0; u < t.nnodes; u++) {
+				bool link = swc_topo_dim(&t, v, u) < t.ndims;
+
+				out += pair[v * t.nnodes + u];
+				in += pair[u * t.nnodes + v];
+				count -= pair[v * t.nnodes + u];
+				good &= t.kind == SWC_TOPO_SWITCH || pair[v * t.nnodes + u] == link;
 			}
-			good &= busy == want;
-			free(load);
+			good &= out && in;
 		}
+		good &= !count;
 		if (!good)
 			printf("# on %s\n", shapes[i]);
+		free(pair);
 		swc_topo_free(&t);
 	}
-	ok(good, "an exchange loads the links of one dimension");
+	ok(good, "an exchange measures each link once");
+	ok(!swc_exchange_rounds(&(struct swc_topo){
+		   .kind = SWC_TOPO_TORUS, .ndims = 1, .dim = { 1 }, .nnodes = 1 }),
+	   "no links, no rounds");
+}
+
+/* ---- slow links ---- */
+
+/* All links of a topology at @gbps, but for one way of one of them. */
+static void test_slow(void)
+{
+	static const struct {
+		double usual, slow;
+		const char *want;
+	} rows[] = {
+		{ 0.2, 0.1, "torus:3x4@0.2Gbps,5>6=0.1Gbps" },
+		{ 0.2, 0.19, "torus:3x4@0.2Gbps" },
+		{ 8, 1.95, "torus:3x4@8Gbps,5>6=2Gbps" },
+		{ 8, 0.001, "torus:3x4@8Gbps,5>6=0.5Gbps" },
+		{ 8, 0, "torus:3x4@8Gbps" },
+	};
+	struct swc_topo_slow link[48];
+	struct swc_topo t = topo_of("torus:3x4"), again;
+	char text[200], line[220], why[200];
+	struct swc_tuning read;
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint32_t n = 0;
+
+		for (uint32_t a = 0; a < 12; a++)
+			for (uint32_t b = 0; b < 12; b++)
+				if (swc_topo_dim(&t, a, b) < t.ndims) {
+					/* Some are measured as a little faster. */
+					double noise = n * 7 % 10 < 3 ? 1.02 : 1;
+
+					link[n++] = (struct swc_topo_slow){
+						a, b,
+						a == 5 && b == 6 ? rows[i].slow
+								 : rows[i].usual * noise
+					};
+				}
+		good &= n == 48 && !swc_tuning_slow(&t, link, n);
+		swc_topo_format(&t, text, sizeof(text));
+		good &= !strcmp(text, rows[i].want);
+		snprintf(line, sizeof(line), "links %s\n", text);
+		good &= !read_text(&read, line, "torus:3x4", why, sizeof(why));
+		again = topo_of("torus:3x4@1Gbps,0-1=0.5Gbps");
+		good &= !swc_tuning_links(&read, &again);
+		swc_topo_format(&again, line, sizeof(line));
+		good &= !strcmp(text, line);
+		if (!good)
+			printf("# %s, %s, wanted %s\n", text, line, rows[i].want);
+		swc_tuning_free(&read);
+		swc_topo_free(&again);
+	}
+	ok(good, "slow links are told from noise, written and read");
+	memset(link, 0, sizeof(link));
+	ok(swc_tuning_slow(&t, link, 0) == -EINVAL, "nothing measured");
+	swc_topo_free(&t);
+}
+
+/*
+ * However few links a dimension has, one that is slow both ways is told from the others, and a dimension is
+ * slow where all of its links are. A rate that nothing confirms does not count.
+ */
+static void test_few_links(void)
+{
+	static const struct {
+		const char *topo;
+		uint32_t a, b; /* the slow link */
+		int dim;       /* or a dimension, if they are equal */
+		double outlier;
+		const char *want;
+		double slow;
+	} rows[] = {
+		{ "mesh:3x2", 2, 3, 0, 8, "mesh:3x2@8Gbps,2-3=2Gbps", 2 },
+		{ "mesh:3x2", 0, 2, 0, 8, "mesh:3x2@8Gbps,0-2=2Gbps", 2 },
+		{ "torus:2x2", 0, 1, 0, 8, "torus:2x2@8Gbps,0-1=2Gbps", 2 },
+		{ "mesh:2x4", 0, 4, 0, 8, "mesh:2x4@8Gbps,0-4=2Gbps", 2 },
+		{ "ring:3", 0, 2, 0, 8, "ring:3@8Gbps,0-2=2Gbps", 2 },
+		{ "switch:3", 1, 3, 0, 8, "switch:3@8Gbps,1=2Gbps", 2 },
+		{ "mesh:2x4", 0, 0, 0, 8, "mesh:2x4@2Gbps/8Gbps", 2 },
+		{ "mesh:2x4", 0, 0, 1, 8, "mesh:2x4@8Gbps/2Gbps", 2 },
+		{ "mesh:3x2", 2, 3, 0, 20, "mesh:3x2@8Gbps,2-3=2Gbps", 2 },
+		{ "mesh:2x4", 0, 0, 1, 8, "mesh:2x4@8Gbps/5Gbps", 4.9 },
+		{ "mesh:2x4", 0, 0, 1, 8, "mesh:2x4@8Gbps", 7.4 },
+		{ "mesh:2x4", 0, 0, 0, 8, "mesh:2x4@1Gbps/8Gbps", 0.99 },
+	};
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct swc_topo t = topo_of(rows[i].topo);
+		uint32_t nodes = t.nnodes + (t.kind == SWC_TOPO_SWITCH), n = 0;
+		struct swc_topo_slow link[48];
+		char text[200];
+
+		for (uint32_t a = 0; a < nodes; a++)
+			for (uint32_t b = 0; b < nodes; b++) {
+				bool slow = rows[i].a == rows[i].b
+						    ? (int)swc_topo_dim(&t, a, b) == rows[i].dim
+						    : (a == rows[i].a && b == rows[i].b) ||
+							      (a == rows[i].b && b == rows[i].a);
+
+				if (a != b && swc_topo_dim(&t, a, b) < t.ndims)
+					link[n++] = (struct swc_topo_slow){ a, b,
+									    slow ? rows[i].slow
+										 : 8 };
+			}
+		if (link[0].gbps >= 8)
+			link[0].gbps = rows[i].outlier;
+		good &= !swc_tuning_slow(&t, link, n);
+		swc_topo_format(&t, text, sizeof(text));
+		if (strcmp(text, rows[i].want))
+			printf("# %s, wanted %s\n", text, rows[i].want);
+		good &= !strcmp(text, rows[i].want);
+		swc_topo_free(&t);
+	}
+	ok(good, "a slow link of few, and a slow dimension");
 }
 
 static void test_faults(void)
@@ -227,6 +378,8 @@ static void test_faults(void)
 		{ "links torus:4x4\n", "figures of its links" },
 		{ "links torus:4x4@1Gbps/2Gbps/3Gbps\n", "figures of its links" },
 		{ "links torus:4x4@-1Gbps\n", "figures of its links" },
+		{ "links torus:4x4@1Gbps,0-5=0.5Gbps\n", "figures of its links" },
+		{ "allreduce f32 torus:4x4 1024 forest:0 1\n", "an algorithm" },
 		{ "allreduce f32 torus:4x4 1024 ring fast\n", "microseconds" },
 		{ "allreduce f32 torus:4x4 1024 ring 0\n", "microseconds" },
 	};
@@ -279,9 +432,37 @@ static void test_few_cpus(void)
 	swc_choices_init(&c, &topo, false);
 	c.ncpus = 2;
 	ok(chooses(&c, SWC_ALLREDUCE, 8, SWC_ALGO_DIRECT2, 2) &&
+		   chooses(&c, SWC_ALLREDUCE, 32 << 10, SWC_ALGO_DIRECT2, 4) &&
+		   chooses(&c, SWC_ALLREDUCE, 256 << 10, SWC_ALGO_DIRECT2, 8) &&
 		   chooses(&c, SWC_ALLREDUCE, 1 << 20, SWC_ALGO_DIRECT2, SWC_PARAM_DEFAULT),
-	   "4 ranks on 2 CPUs: all of them own blocks of large vectors");
+	   "4 ranks on 2 CPUs: all of them own blocks, and several of large vectors");
 	swc_choices_free(&c);
+}
+
+/* 16 ranks of one node, in groups that share caches. */
+static void test_caches(void)
+{
+	struct swc_topo topo = swc_topo_flat(1);
+	struct swc_choices c;
+	bool good;
+
+	topo.nlocal = topo.nranks = 16;
+	swc_choices_init(&c, &topo, false);
+	c.ngroups = 2;
+	good = chooses(&c, SWC_ALLREDUCE, 1 << 20, SWC_ALGO_GROUPED, 2) &&
+	       chooses(&c, SWC_ALLREDUCE, 16384, SWC_ALGO_DIRECT2, 16) &&
+	       chooses(&c, SWC_BROADCAST, 1 << 20, SWC_ALGO_DIRECT2, SWC_PARAM_DEFAULT);
+	swc_choices_free(&c);
+	swc_choices_init(&c, &topo, false);
+	c.ngroups = 8;
+	good &= chooses(&c, SWC_ALLREDUCE, 1 << 20, SWC_ALGO_DIRECT2, SWC_PARAM_DEFAULT);
+	swc_choices_free(&c);
+	swc_choices_init(&c, &topo, false);
+	c.ngroups = 2;
+	c.ncpus = 8;
+	good &= chooses(&c, SWC_ALLREDUCE, 1 << 20, SWC_ALGO_DIRECT2, SWC_PARAM_DEFAULT);
+	swc_choices_free(&c);
+	ok(good, "large vectors: groups that share a cache, if they have several ranks with CPUs");
 }
 
 static void test_choice(void)
@@ -351,6 +532,7 @@ static void test_choice(void)
 	   "one node: direct2 for large vectors");
 	swc_choices_free(&c);
 	test_few_cpus();
+	test_caches();
 }
 
 int main(void)
@@ -360,6 +542,8 @@ int main(void)
 	test_links();
 	test_written();
 	test_exchange();
+	test_slow();
+	test_few_links();
 	test_faults();
 	test_choice();
 	return done();

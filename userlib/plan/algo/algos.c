@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "kmod/core/plan_check.h"
+#include "plan/algo/bruck.h"
 #include "plan/algo/builder.h"
 #include "plan/hash.h"
 #include "plan/number.h"
@@ -34,7 +35,7 @@ static const struct {
 			       swc_direct1_build },
 	[SWC_ALGO_DIRECT2] = { { "direct2",
 				 "one node: every block has an owner that computes it for all in one pass",
-				 "owners, 1 to ranks - 1 (default: all ranks)",
+				 "shares, fewer than ranks or a multiple (default: by ranks)",
 				 ALL_BUT_ALLTOALL | GATHERS, true, false },
 			       swc_direct2_build,
 			       SWC_MAX_LOCAL_RANKS },
@@ -68,31 +69,31 @@ static const struct {
 			     SWC_SYMMETRY_SHIFT },
 	[SWC_ALGO_RECDOUB] = { { "recdoub", "recursive doubling with the whole vector, one port",
 				 NULL, WHOLE, false, false },
-			       swc_recdoub_build,
+			       swc_butterfly_build,
 			       .symmetry = SWC_SYMMETRY_XOR },
 	[SWC_ALGO_RABENSEIFNER] = { { "rabenseifner", "recursive halving and doubling, one port",
 				      NULL, HALVES, false, false },
-				    swc_rabenseifner_build,
+				    swc_butterfly_build,
 				    .symmetry = SWC_SYMMETRY_XOR },
 	[SWC_ALGO_MIRRORED] = { { "mirrored", "recursive doubling on every port of a torus",
 				  "reduce-scatter steps, 0 (whole vectors) to log2 p (the default)",
 				  HALVES, false, true, true },
-				swc_mirrored_build,
+				swc_butterfly_build,
 				20,
 				SWC_SYMMETRY_XOR },
 	[SWC_ALGO_SWING_L] = { { "swing-l", "Swing, whole vector each step: fewest steps", NULL,
 				 WHOLE, false, true },
-			       swc_swing_l_build,
+			       swc_butterfly_build,
 			       .symmetry = SWC_SYMMETRY_SWING },
 	[SWC_ALGO_SWING_B] = { { "swing-b", "Swing, reduce-scatter and allgather: fewest bytes",
 				 NULL, HALVES, false, true },
-			       swc_swing_b_build,
+			       swc_butterfly_build,
 			       .symmetry = SWC_SYMMETRY_SWING },
 	[SWC_ALGO_SWING_H] = { { "swing-h",
 				 "Swing, reduce-scatter for some steps and whole windows in between",
 				 "reduce-scatter steps, 0 (swing-l) to log2 p (swing-b)", WHOLE,
 				 false, true, true },
-			       swc_swing_h_build,
+			       swc_butterfly_build,
 			       20,
 			       SWC_SYMMETRY_SWING },
 	[SWC_ALGO_TWOSIDED] = { { "twosided", "whole vectors from both sides at once: log3 p steps",
@@ -140,7 +141,19 @@ static const struct {
 	[SWC_ALGO_BINE_SAG] = { { "bine-sag",
 				  "large vectors: Swing's scatter and allgather, or backwards",
 				  NULL, 1u << SWC_BROADCAST | 1u << SWC_REDUCE, false, true },
-				swc_bine_sag_build },
+				swc_butterfly_build },
+	[SWC_ALGO_GROUPED] = { { "grouped",
+				 "one node: sums of ranks that share a cache, then of these groups",
+				 "groups (default: the fewest of equal size)", WHOLE, true, false },
+			       swc_grouped_build,
+			       SWC_MAX_LOCAL_RANKS },
+	[SWC_ALGO_BRUCK] = { { "bruck",
+			       "all-to-all of small shards in log p steps: they travel together",
+			       "radix, 2 to 8 (default: 4)", 1u << SWC_ALLTOALL, false, false,
+			       .radix = true },
+			     swc_bruck_build,
+			     SWC_BRUCK_MAX_RADIX,
+			     SWC_SYMMETRY_SHIFT },
 	[SWC_ALGO_LINEAR] = { { "linear", "the root exchanges with the others in turn", NULL,
 				GATHERS, false, false },
 			      swc_linear_build },
@@ -159,6 +172,9 @@ bool swc_algo_param(enum swc_algo algo, enum swc_coll coll, uint32_t i, int32_t 
 		*param = (int32_t)i;
 	else if (info->pieces)
 		*param = 1 << i;
+	else if (info->radix)
+		*param = i < 3 ? 8 >> i
+			       : algos[algo].max_param + 1; /* larger ones have shorter plans */
 	else
 		*param = SWC_PARAM_DEFAULT;
 	return *param == SWC_PARAM_DEFAULT ? !i : *param <= algos[algo].max_param;
@@ -192,6 +208,14 @@ int swc_algo_parse(const char *name, int32_t *param)
 	return -EINVAL;
 }
 
+enum swc_symmetry swc_algo_pattern(const struct swc_plan_args *a)
+{
+	if (a->given || a->algo >= SWC_ALGO_NR)
+		return SWC_SYMMETRY_NONE;
+	return a->algo == SWC_ALGO_BINE && a->coll == SWC_ALLTOALL ? SWC_SYMMETRY_SWING
+								   : algos[a->algo].symmetry;
+}
+
 /*
  * Ranks in row-major order are shifts of each other in one dimension only, where an algorithm knows
  * no other dimensions. Folds, odd rings and other collectives than allreduce make ranks differ in
@@ -200,20 +224,17 @@ int swc_algo_parse(const char *name, int32_t *param)
 enum swc_symmetry swc_algo_symmetry(const struct swc_plan_args *a, const struct swc_topo *t)
 {
 	bool bine = !a->given && a->algo == SWC_ALGO_BINE && a->coll == SWC_ALLTOALL;
-	enum swc_symmetry s = bine		      ? SWC_SYMMETRY_SWING
-			      : a->algo < SWC_ALGO_NR ? algos[a->algo].symmetry
-						      : SWC_SYMMETRY_NONE;
+	enum swc_symmetry s = swc_algo_pattern(a);
 	bool butterfly = s == SWC_SYMMETRY_XOR || s == SWC_SYMMETRY_SWING;
 	bool in_rows = a->algo != SWC_ALGO_BUCKET && a->algo != SWC_ALGO_BUCKET2 &&
 		       a->algo != SWC_ALGO_SPLIT && s == SWC_SYMMETRY_SHIFT;
 
-	if (a->given)
+	if (a->given || t->nslow)
 		return SWC_SYMMETRY_NONE;
 	if (t->nlocal == 1 && t->nnodes > 2 && algos[a->algo].info.serial &&
 	    (t->kind == SWC_TOPO_MESH || t->ndims > 1))
 		return SWC_SYMMETRY_RING;
-	if (t->nlocal != 1 || t->kind == SWC_TOPO_MESH || (in_rows && t->ndims > 1) ||
-	    s == SWC_SYMMETRY_RING)
+	if (t->nlocal != 1 || (in_rows && t->ndims > 1) || s == SWC_SYMMETRY_RING)
 		return SWC_SYMMETRY_NONE;
 	for (uint32_t i = 0; butterfly && i < t->ndims; i++)
 		if (t->dim[i] & (t->dim[i] - 1) &&
@@ -340,7 +361,8 @@ static int build(struct swc_builder *b, const struct swc_topo *topo, struct swc_
 						info->name, SWC_MAX_FANIN);
 		return algos[a->algo].build(b);
 	}
-	rails = whole_node || a->coll == SWC_BARRIER || a->ports == 1
+	/* Messages of a barrier are empty, and those of bruck few because they are whole. */
+	rails = whole_node || a->coll == SWC_BARRIER || a->algo == SWC_ALGO_BRUCK || a->ports == 1
 			? 1
 			: swc_topo_rails_per_rank(topo);
 	if (topo->nnodes == topo->nranks)

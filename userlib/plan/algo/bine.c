@@ -176,6 +176,22 @@ void swc_bine_place(const struct swc_bine *t, uint32_t port, uint32_t member,
 	}
 }
 
+uint32_t swc_bine_parent(const struct swc_bine *t, uint32_t member, const struct swc_bine_member *m)
+{
+	uint32_t stride = 1, dim, from, to;
+	int32_t v;
+
+	if (m->up == t->steps)
+		return member;
+	dim = m->turn[m->up].dim;
+	v = inverted(m->v[dim], m->turn[m->up].step + 1);
+	from = coord_of(&t->line[dim], m->v[dim], t->root[dim], m->mirror);
+	to = coord_of(&t->line[dim], v, t->root[dim], m->mirror);
+	for (uint32_t i = dim + 1; i < t->topo->ndims; i++)
+		stride *= t->topo->dim[i];
+	return member + (to - from) * stride;
+}
+
 /* ---- the plan ---- */
 
 /* One port's tree, as the member sees it that the plan is for. */
@@ -201,9 +217,7 @@ static bool is_root(const struct port *p)
 
 static uint32_t parent(const struct port *p)
 {
-	struct swc_turn t = p->me.turn[p->me.up];
-
-	return member_at(p, t.dim, inverted(p->me.v[t.dim], t.step + 1));
+	return swc_bine_parent(&p->tree, p->b->me, &p->me);
 }
 
 /* The child of a step before @up; false if there is none. */

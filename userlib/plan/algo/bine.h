@@ -51,6 +51,10 @@ struct swc_bine_member {
 void swc_bine_place(const struct swc_bine *t, uint32_t port, uint32_t member,
 		    struct swc_bine_member *m);
 
+/* The member that another one, placed by swc_bine_place(), sends its sum to; of the root, itself. */
+uint32_t swc_bine_parent(const struct swc_bine *t, uint32_t member,
+			 const struct swc_bine_member *m);
+
 /* bine_alltoall.c */
 int swc_bine_alltoall(struct swc_builder *b);
 

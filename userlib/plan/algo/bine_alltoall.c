@@ -37,10 +37,14 @@ struct coords {
  * struct exchange - one port's plan
  * @ports, @c: the port's block of a shard
  * @at: coordinates of all members
+ * @hop: by step, how far the partner is, see offset()
+ * @step: by dimension, and how far a block is from a member: the step in which that one sends it
+ * @stride: by dimension: from a member to the next one
  * @leaves: by member, the step in which a piece for it leaves this member; this member: the number of
  *	steps
  * @comes: by member, the step in which its piece for this member comes
- * @first: by step and member: of what has come, the first piece for it in that step
+ * @first, @pieces: by step and member: of what has come, the first piece for it in that step, and how
+ *	many
  * @came: places of what has come
  * @head: lists of free parts of RECV by the step up to which they are free, and last of SCRATCH
  * @next: of the lists; by place, SCRATCH behind RECV
@@ -52,8 +56,11 @@ struct exchange {
 	struct swc_lines lines;
 	uint32_t ports, c;
 	struct coords *at;
+	uint32_t hop[SWC_BUTTERFLY_STEPS];
+	uint8_t *step[SWC_TOPO_DIMS];
+	uint32_t stride[SWC_TOPO_DIMS];
 	uint8_t *leaves, *comes;
-	uint32_t *first;
+	uint32_t *first, *pieces;
 	struct place *came;
 	uint32_t ncame;
 	uint32_t head[SWC_BUTTERFLY_STEPS + 2], *next;
@@ -63,18 +70,53 @@ struct exchange {
 
 /* ---- paths ---- */
 
-static uint32_t partner(const struct exchange *e, uint32_t s, uint32_t member)
+/*
+ * How far y is from x, up from an even coordinate and down from an odd one: in these terms, all members
+ * do the same.
+ */
+static uint32_t offset(uint32_t x, uint32_t y, uint32_t d)
 {
-	struct swc_turn t = e->lines.turn[s];
-	struct coords y = e->at[member];
+	uint32_t up = x % 2 ? x - y : y - x;
 
-	y.x[t.dim] = swc_line_peer(&e->lines.line[t.dim], y.x[t.dim], t.step, 0);
-	return swc_topo_node_at(e->b->topo, y.x);
+	return (int32_t)up < 0 ? up + d : up;
 }
 
+static uint32_t partner(const struct exchange *e, uint32_t s, uint32_t member)
+{
+	uint32_t dim = e->lines.turn[s].dim, d = e->lines.line[dim].d;
+	uint32_t x = e->at[member].x[dim], hop = e->hop[s], y = x + (x % 2 ? d - hop : hop);
+
+	return member + ((y < d ? y : y - d) - x) * e->stride[dim];
+}
+
+static void find_steps(struct exchange *e)
+{
+	for (uint32_t i = 0; i < e->lines.ndims; i++) {
+		const struct swc_line *l = &e->lines.line[i];
+
+		e->step[i][0] = (uint8_t)e->lines.steps;
+		for (uint32_t y = 1; y < l->d; y++)
+			e->step[i][y] = (uint8_t)e->lines.turn_at[i][swc_line_when(l, 0, y)];
+	}
+	for (uint32_t s = 0; s < e->lines.steps; s++) {
+		struct swc_turn t = e->lines.turn[s];
+
+		e->hop[s] = swc_line_peer(&e->lines.line[t.dim], 0, t.step, 0);
+	}
+}
+
+/* The step in which a member sends the pieces for another one; for itself: the number of steps. */
 static uint32_t when(const struct exchange *e, uint32_t from, uint32_t to)
 {
-	return swc_lines_when(&e->lines, e->at[from].x, e->at[to].x);
+	uint32_t first = e->lines.steps;
+
+	for (uint32_t i = 0; i < e->lines.ndims; i++) {
+		uint32_t x = e->at[from].x[i], y = e->at[to].x[i];
+		uint32_t s = e->step[i][offset(x, y, e->lines.line[i].d)];
+
+		first = s < first ? s : first;
+	}
+	return first;
 }
 
 static void find_paths(struct exchange *e)
@@ -93,19 +135,18 @@ static void find_paths(struct exchange *e)
 
 /*
  * The members whose pieces for y have been at x before step s: x itself, and those from which x has
- * received, in the order of steps. @out may be NULL. Returns how many.
+ * received, in the order of steps. Returns how many.
  */
 static uint32_t sources(const struct exchange *e, uint32_t x, uint32_t y, uint32_t s, uint32_t *out)
 {
 	uint32_t n = 1;
 
-	if (out)
-		*out = x;
+	*out = x;
 	for (uint32_t k = 0; k < s; k++) {
 		uint32_t q = partner(e, k, x);
 
 		if (when(e, q, y) == k)
-			n += sources(e, q, y, k, out ? out + n : NULL);
+			n += sources(e, q, y, k, out + n);
 	}
 	return n;
 }
@@ -201,9 +242,9 @@ static uint32_t block_of(const struct exchange *e, uint32_t shard)
 	return shard * e->ports + e->c;
 }
 
-static uint32_t *first_of(const struct exchange *e, uint32_t s, uint32_t y)
+static size_t index_of(const struct exchange *e, uint32_t s, uint32_t y)
 {
-	return &e->first[(size_t)s * e->b->n + y];
+	return (size_t)s * e->b->n + y;
 }
 
 /* All pieces for y that this member has before step s: its own, and those that came, in their order. */
@@ -218,8 +259,8 @@ static void send(struct exchange *e, uint32_t s, uint32_t peer, uint32_t y, bool
 		if (k && when(e, q, y) != k - 1)
 			continue;
 		if (k) {
-			p = &e->came[*first_of(e, k - 1, y)];
-			n = sources(e, q, y, k - 1, NULL);
+			p = &e->came[e->first[index_of(e, k - 1, y)]];
+			n = e->pieces[index_of(e, k - 1, y)];
 		}
 		for (uint32_t i = 0; i < n; i++)
 			if (release_only)
@@ -236,7 +277,8 @@ static void receive(struct exchange *e, uint32_t s, uint32_t peer, uint32_t y, u
 	uint32_t n = sources(e, peer, y, s, from);
 	bool mine = y == e->b->me;
 
-	*first_of(e, s, y) = e->ncame;
+	e->first[index_of(e, s, y)] = e->ncame;
+	e->pieces[index_of(e, s, y)] = n;
 	for (uint32_t i = 0; i < n; i++) {
 		struct place p = mine ? find_own_place(e, from[i]) : find_place(e, s, e->leaves[y]);
 		bool final = mine && p.buf == SWC_BUF_RECV;
@@ -258,6 +300,7 @@ static void build_port(struct exchange *e, uint32_t *from)
 {
 	uint32_t n = e->b->n, me = e->b->me;
 
+	find_steps(e);
 	find_paths(e);
 	e->ncame = 0;
 	for (uint32_t list = 0; list <= scratch_list(e); list++)
@@ -291,18 +334,25 @@ static void build_port(struct exchange *e, uint32_t *from)
 
 static bool open_exchange(struct exchange *e, uint32_t steps)
 {
-	uint32_t n = e->b->n;
+	uint32_t n = e->b->n, stride = 1;
 
+	for (uint32_t i = e->b->topo->ndims; i-- > 0; stride *= e->b->topo->dim[i]) {
+		e->stride[i] = stride;
+		e->step[i] = malloc(e->b->topo->dim[i]);
+		if (!e->step[i])
+			return false;
+	}
 	e->at = calloc(n, sizeof(*e->at));
 	e->leaves = calloc(n, 1);
 	e->comes = calloc(n, 1);
 	e->first = calloc((size_t)n * steps, sizeof(*e->first));
+	e->pieces = calloc((size_t)n * steps, sizeof(*e->pieces));
 	e->came = calloc((size_t)n * steps, sizeof(*e->came));
 	e->next = calloc(n, 2 * sizeof(*e->next));
 	e->taken = calloc(n, sizeof(*e->taken));
 	e->late = calloc(n, sizeof(*e->late));
-	if (!e->at || !e->leaves || !e->comes || !e->first || !e->came || !e->next || !e->taken ||
-	    !e->late)
+	if (!e->at || !e->leaves || !e->comes || !e->first || !e->pieces || !e->came || !e->next ||
+	    !e->taken || !e->late)
 		return false;
 	for (uint32_t x = 0; x < n; x++)
 		swc_topo_coords(e->b->topo, x, e->at[x].x);
@@ -311,11 +361,14 @@ static bool open_exchange(struct exchange *e, uint32_t steps)
 
 static void close_exchange(struct exchange *e)
 {
+	for (uint32_t i = 0; i < e->b->topo->ndims; i++)
+		free(e->step[i]);
 	swc_lines_free(&e->lines);
 	free(e->at);
 	free(e->leaves);
 	free(e->comes);
 	free(e->first);
+	free(e->pieces);
 	free(e->came);
 	free(e->next);
 	free(e->taken);

@@ -203,10 +203,10 @@ static void append_range(struct swc_builder *b, bool recv, struct swc_plan_xfer 
 	if (s->kind == SWC_STEP_NET)
 		x.path = recv ? path_of(b, x.rank, b->args->rank)
 			      : path_of(b, b->args->rank, x.rank);
-	if ((recv ? s->nrecv : s->nsend) == SWC_MAX_RANKS) {
+	if ((recv ? s->nrecv : s->nsend) == SWC_MAX_MESSAGES) {
 		b->error = swc_build_refuse(
 			b, "a step would need more than %u messages: choose another algorithm",
-			SWC_MAX_RANKS);
+			SWC_MAX_MESSAGES);
 		return;
 	}
 	if (recv)

@@ -140,20 +140,19 @@ uint32_t swc_build_ports(const struct swc_builder *b);
 typedef int swc_build_fn(struct swc_builder *b);
 
 swc_build_fn swc_direct1_build, swc_direct2_build;		     /* direct.c */
+swc_build_fn swc_grouped_build;					     /* grouped.c */
 swc_build_fn swc_ring_build, swc_ring2_build, swc_hamiltonian_build; /* ring.c */
 swc_build_fn swc_bucket_build, swc_bucket2_build;		     /* bucket.c */
 swc_build_fn swc_split_build;					     /* split.c */
-swc_build_fn swc_recdoub_build, swc_rabenseifner_build;		     /* butterfly.c */
-swc_build_fn swc_mirrored_build;
-swc_build_fn swc_swing_l_build, swc_swing_b_build, swc_swing_h_build;
-swc_build_fn swc_twosided_build, swc_radix_build; /* twosided.c */
-swc_build_fn swc_ordered_build;			  /* ordered.c */
-swc_build_fn swc_circulant_build;		  /* circulant.c */
-swc_build_fn swc_tree_build, swc_dtree_build;	  /* tree.c */
-swc_build_fn swc_rotate_build;			  /* rotate.c */
-swc_build_fn swc_linear_build;			  /* gather.c */
-swc_build_fn swc_bine_sag_build;
-swc_build_fn swc_bine_build; /* bine.c */
+swc_build_fn swc_butterfly_build;				     /* butterfly.c */
+swc_build_fn swc_twosided_build, swc_radix_build;		     /* twosided.c */
+swc_build_fn swc_ordered_build;					     /* ordered.c */
+swc_build_fn swc_circulant_build;				     /* circulant.c */
+swc_build_fn swc_tree_build, swc_dtree_build;			     /* tree.c */
+swc_build_fn swc_rotate_build;					     /* rotate.c */
+swc_build_fn swc_bruck_build;					     /* bruck.c */
+swc_build_fn swc_linear_build;					     /* gather.c */
+swc_build_fn swc_bine_build;					     /* bine.c */
 
 /* hierarchy.c: run an algorithm among nodes with several ranks each, for @rails rails of each rank. */
 int swc_hierarchy_build(struct swc_builder *b, swc_build_fn *build, uint32_t rails);

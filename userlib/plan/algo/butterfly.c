@@ -47,18 +47,6 @@ struct port {
 };
 
 /*
- * In steps that swap whole ranges, mirrored partners as above would not keep one value per group,
- * and the order of additions would vary. Shifting everything by a third of the ring keeps it, and
- * is next best: at most 4/3 times the least load of a link.
- */
-static uint32_t shifted_doubling_peer(uint32_t m, uint32_t x, uint32_t step)
-{
-	uint32_t by = m / 3;
-
-	return (swc_doubling_peer(m, (x + m - by) % m, step, false) + by) % m;
-}
-
-/*
  * The number whose bit k differs between the partners of step k. Distances are sums of powers of
  * -2, so the base is -2. Odd coordinates go the other way, hence the sign; a distance is a sum of
  * powers from 1 on, hence the exclusive or.
@@ -74,15 +62,11 @@ static uint32_t swing_bits(uint32_t m, uint32_t x, bool mirror)
 
 static uint32_t partner(const struct port *p, uint32_t s)
 {
-	uint32_t dim = p->turn[s].dim, step = p->turn[s].step, x = p->coord[dim], m = p->m[dim], to;
+	uint32_t dim = p->turn[s].dim, x = p->coord[dim];
 
-	if (p->swing)
-		to = swc_swing_peer(m, x, step, p->mirror);
-	else if (p->mirror && s >= p->scatter)
-		to = shifted_doubling_peer(m, x, step);
-	else
-		to = swc_doubling_peer(m, x, step, p->mirror);
-	return swc_butterfly_member(p->b, dim, x, to);
+	return swc_butterfly_member(p->b, dim, x,
+				    swc_range_peer(p->swing, p->mirror, s >= p->scatter, p->m[dim],
+						   x, p->turn[s].step));
 }
 
 /* Does this member keep the upper half in step s? */
@@ -203,38 +187,21 @@ static void fold_and_run(struct port *p, uint32_t c)
 	}
 }
 
-static bool order_varies(const struct port *p)
+static int allreduce(struct swc_builder *b, const struct swc_butterfly *k, uint32_t ports)
 {
-	uint32_t swaps[SWC_TOPO_DIMS] = { 0 };
+	uint32_t nsteps[SWC_TOPO_DIMS] = { 0 }, ndims = b->topo->ndims;
+	struct port p = { .b = b, .swing = k->swing };
 
-	for (uint32_t s = p->scatter; p->swing && s < p->steps; s++)
-		if (++swaps[p->turn[s].dim] > 2)
-			return true;
-	return false;
-}
-
-/* Number of reduce-scatter steps: all steps, or half of them. */
-enum {
-	ALL = -1,
-	HALF = -2
-};
-
-static int allreduce(struct swc_builder *b, bool swing, uint32_t ports, int32_t scatter)
-{
-	uint32_t nsteps[SWC_TOPO_DIMS] = { 0 }, steps = 0, ndims = b->topo->ndims;
-	struct port p = { .b = b, .swing = swing };
-
+	if (k->scatter > k->steps)
+		return swc_build_refuse(
+			b, "there are %u steps on this topology: give a number from 0 to %u",
+			k->steps, k->steps);
 	for (uint32_t i = 0; i < ndims; i++) {
 		while (b->topo->dim[i] >> nsteps[i] > 1)
 			nsteps[i]++;
 		p.m[i] = 1u << nsteps[i];
-		steps += nsteps[i];
 	}
-	if (scatter > (int32_t)steps)
-		return swc_build_refuse(
-			b, "there are %u steps on this topology: give a number from 0 to %u", steps,
-			steps);
-	p.scatter = scatter == ALL ? steps : scatter == HALF ? steps / 2 : (uint32_t)scatter;
+	p.scatter = k->scatter;
 	swc_topo_coords(b->topo, b->me, p.coord);
 	swc_build_blocks(b, ports << p.scatter);
 	for (uint32_t c = 0; c < ports; c++) {
@@ -243,7 +210,7 @@ static int allreduce(struct swc_builder *b, bool swing, uint32_t ports, int32_t 
 		p.nblocks = 1u << p.scatter;
 		p.first = c * p.nblocks;
 		p.at = SWC_BUF_SEND;
-		if (order_varies(&p))
+		if (swc_range_order_varies(k, p.turn))
 			b->w.hdr.flags |= SWC_PLAN_ORDER_VARIES;
 		swc_build_channel(b, p.first, p.nblocks);
 		fold_and_run(&p, c);
@@ -251,49 +218,12 @@ static int allreduce(struct swc_builder *b, bool swing, uint32_t ports, int32_t 
 	return 0;
 }
 
-int swc_recdoub_build(struct swc_builder *b)
+int swc_butterfly_build(struct swc_builder *b)
 {
-	return allreduce(b, false, 1, 0);
-}
+	struct swc_butterfly k;
+	uint32_t ports;
 
-int swc_rabenseifner_build(struct swc_builder *b)
-{
-	if (b->args->coll != SWC_ALLREDUCE)
-		return swc_butterfly_sets_build(b, false, 1);
-	return allreduce(b, false, 1, ALL);
-}
-
-int swc_mirrored_build(struct swc_builder *b)
-{
-	if (b->args->coll != SWC_ALLREDUCE)
-		return swc_butterfly_sets_build(b, false, swc_build_ports(b));
-	return allreduce(b, false, swc_build_ports(b),
-			 b->args->param == SWC_PARAM_DEFAULT ? ALL : b->args->param);
-}
-
-int swc_swing_l_build(struct swc_builder *b)
-{
-	return allreduce(b, true, swc_build_ports(b), 0);
-}
-
-int swc_swing_b_build(struct swc_builder *b)
-{
-	bool powers = true;
-
-	for (uint32_t i = 0; i < b->topo->ndims; i++)
-		powers &= !(b->topo->dim[i] & (b->topo->dim[i] - 1));
-	if (!powers || b->args->coll != SWC_ALLREDUCE)
-		return swc_butterfly_sets_build(b, true, swc_build_ports(b));
-	return allreduce(b, true, swc_build_ports(b), ALL);
-}
-
-int swc_bine_sag_build(struct swc_builder *b)
-{
-	return swc_butterfly_sets_build(b, true, swc_build_ports(b));
-}
-
-int swc_swing_h_build(struct swc_builder *b)
-{
-	return allreduce(b, true, swc_build_ports(b),
-			 b->args->param == SWC_PARAM_DEFAULT ? HALF : b->args->param);
+	swc_butterfly_find(&k, b->args, b->topo);
+	ports = k.one_port ? 1 : swc_build_ports(b);
+	return k.in_ranges ? allreduce(b, &k, ports) : swc_butterfly_sets_build(b, k.swing, ports);
 }

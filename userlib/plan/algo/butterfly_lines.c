@@ -194,16 +194,3 @@ void swc_lines_set_port(struct swc_lines *l, uint32_t port)
 	for (uint32_t s = 0; s < l->steps; s++)
 		l->turn_at[l->turn[s].dim][l->turn[s].step] = s;
 }
-
-uint32_t swc_lines_when(const struct swc_lines *l, const uint32_t *x, const uint32_t *y)
-{
-	uint32_t first = l->steps;
-
-	for (uint32_t i = 0; i < l->ndims; i++) {
-		uint32_t s = x[i] == y[i] ? first
-					  : l->turn_at[i][swc_line_when(&l->line[i], x[i], y[i])];
-
-		first = s < first ? s : first;
-	}
-	return first;
-}

@@ -55,7 +55,4 @@ void swc_lines_free(struct swc_lines *l);
 /* The schedule of this port from now on. */
 void swc_lines_set_port(struct swc_lines *l, uint32_t port);
 
-/* The step in which the member at coordinates x sends the block of the one at y, x != y. */
-uint32_t swc_lines_when(const struct swc_lines *l, const uint32_t *x, const uint32_t *y);
-
 #endif /* SWC_PLAN_ALGO_BUTTERFLY_LINES_H */

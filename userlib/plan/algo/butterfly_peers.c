@@ -34,6 +34,82 @@ uint32_t swc_doubling_peer(uint32_t m, uint32_t x, uint32_t step, bool mirror)
 	return (x + (back ? m - (1u << step) : 1u << step)) % m;
 }
 
+/*
+ * In steps that swap whole ranges, mirrored partners as above would not keep one value per group,
+ * and the order of additions would vary. Shifting everything by a third of the ring keeps it, and
+ * is next best: at most 4/3 times the least load of a link.
+ */
+static uint32_t shifted_doubling_peer(uint32_t m, uint32_t x, uint32_t step)
+{
+	uint32_t by = m / 3;
+
+	return (swc_doubling_peer(m, (x + m - by) % m, step, false) + by) % m;
+}
+
+uint32_t swc_range_peer(bool swing, bool mirror, bool swaps, uint32_t m, uint32_t x, uint32_t step)
+{
+	if (swing)
+		return swc_swing_peer(m, x, step, mirror);
+	return mirror && swaps ? shifted_doubling_peer(m, x, step)
+			       : swc_doubling_peer(m, x, step, mirror);
+}
+
+/* Ranges, with so many steps that halve them. */
+static void take_ranges(struct swc_butterfly *k, uint32_t scatter)
+{
+	k->in_ranges = true;
+	k->scatter = scatter;
+}
+
+bool swc_butterfly_find(struct swc_butterfly *k, const struct swc_plan_args *a,
+			const struct swc_topo *topo)
+{
+	bool powers = true, given = a->param != SWC_PARAM_DEFAULT;
+
+	*k = (struct swc_butterfly){ .swing = true };
+	for (uint32_t i = 0; i < topo->ndims; i++) {
+		powers &= !(topo->dim[i] & (topo->dim[i] - 1));
+		for (uint32_t d = topo->dim[i]; d > 1; d /= 2)
+			k->steps++;
+	}
+	switch (a->algo) {
+	case SWC_ALGO_RECDOUB:
+	case SWC_ALGO_RABENSEIFNER:
+		k->swing = false;
+		k->one_port = true;
+		if (a->coll == SWC_ALLREDUCE)
+			take_ranges(k, a->algo == SWC_ALGO_RECDOUB ? 0 : k->steps);
+		return true;
+	case SWC_ALGO_MIRRORED:
+		k->swing = false;
+		if (a->coll == SWC_ALLREDUCE)
+			take_ranges(k, given ? (uint32_t)a->param : k->steps);
+		return true;
+	case SWC_ALGO_SWING_L:
+		take_ranges(k, 0);
+		return true;
+	case SWC_ALGO_SWING_H:
+		take_ranges(k, given ? (uint32_t)a->param : k->steps / 2);
+		return true;
+	case SWC_ALGO_SWING_B:
+		if (a->coll == SWC_ALLREDUCE && powers)
+			take_ranges(k, k->steps);
+		return true;
+	default:
+		return a->algo == SWC_ALGO_BINE_SAG;
+	}
+}
+
+bool swc_range_order_varies(const struct swc_butterfly *k, const struct swc_turn *turn)
+{
+	uint32_t swaps[SWC_TOPO_DIMS] = { 0 };
+
+	for (uint32_t s = k->scatter; k->swing && s < k->steps; s++)
+		if (++swaps[turn[s].dim] > 2)
+			return true;
+	return false;
+}
+
 uint32_t swc_butterfly_member(const struct swc_builder *b, uint32_t dim, uint32_t from, uint32_t to)
 {
 	uint32_t stride = 1;

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kmod/core/plan_check.h"
 #include "plan/algo/butterfly_lines.h"
 #include "plan/algo/butterfly_sets.h"
 #include "plan/algo/tree_bufs.h"
@@ -32,9 +33,10 @@
  * Consecutive blocks of a message to or from @peer, by their numbers within the port.
  */
 struct run {
-	uint32_t step, peer, first, nblocks;
+	uint32_t peer, first, nblocks;
+	uint8_t step;
 	bool recv;
-	enum swc_buf from; /* the sum so far of this member */
+	uint8_t from; /* enum swc_buf: the sum so far of this member */
 };
 
 /**
@@ -169,13 +171,17 @@ static void add_run(struct sets *p, const struct run *r)
 
 	if (last && p->stride == 1 && last->step == r->step && last->peer == r->peer &&
 	    last->recv == r->recv && last->first + last->nblocks == r->first) {
-		last->nblocks++;
+		last->nblocks += r->nblocks;
 		return;
 	}
-	if (!swc_table_reserve(&p->run, p->nruns, &p->room, sizeof(*p->run))) {
+	/* Each becomes a transfer at least: refuse here what would need too much memory before. */
+	if (p->nruns >= SWC_MAX_PLAN_BYTES / sizeof(struct swc_plan_xfer))
+		p->b->error = swc_build_refuse(p->b, "the plan would have more than %u bytes",
+					       SWC_MAX_PLAN_BYTES);
+	else if (!swc_table_reserve(&p->run, p->nruns, &p->room, sizeof(*p->run)))
 		p->b->error = -ENOMEM;
+	if (p->b->error)
 		return;
-	}
 	p->run[p->nruns++] = *r;
 }
 
@@ -187,15 +193,18 @@ static void list_turn(struct sets *p, uint32_t s, bool recv, const uint32_t *coo
 	uint32_t *line_set = p->set + p->b->n;
 
 	for (uint32_t i = 0; (q = swc_line_peer(l, x, k, i)) < l->d && !p->b->error; i++) {
-		struct run r = { .step = s,
+		struct run r = { .step = (uint8_t)s,
 				 .peer = swc_butterfly_member(p->b, dim, x, q),
-				 .nblocks = 1,
 				 .recv = recv };
 
 		n = blocks_sent(p, dim, recv ? q : x, recv ? x : q, k, line_set);
 		n = multiply(p, dim, line_set, n);
-		for (uint32_t j = 0; !p->b->error && j < n; j++) {
+		for (uint32_t j = 0; !p->b->error && j < n; j += r.nblocks) {
 			r.first = p->set[j];
+			r.nblocks = 1;
+			while (p->stride == 1 && j + r.nblocks < n &&
+			       p->set[j + r.nblocks] == r.first + r.nblocks)
+				r.nblocks++;
 			add_run(p, &r);
 		}
 	}
@@ -225,6 +234,8 @@ static void list_runs(struct sets *p, const uint32_t *coord)
 	}
 }
 
+#define UNKNOWN UINT64_MAX
+
 /*
  * The steps on the way from coordinate 0 of a line to each coordinate, as bits, the first step of the
  * plan highest. @turn_at: by step of the line, its step in the plan
@@ -234,13 +245,28 @@ static void list_runs(struct sets *p, const uint32_t *coord)
  */
 static void find_ways(const struct swc_line *l, const uint32_t *turn_at, uint64_t *way)
 {
-	way[0] = 0;
-	for (uint32_t k = l->log; k-- > 0;) {
-		uint32_t q = swc_swing_peer(l->m, 0, k, l->mirror);
+	uint32_t first[SWC_BUTTERFLY_STEPS], pending[SWC_BUTTERFLY_STEPS], n = 0;
 
-		for (uint32_t y = 1; y < l->m; y++)
-			if (swc_line_when(l, 0, y) == k)
-				way[y] = 1ull << (63 - turn_at[k]) | way[(q + l->m - y) % l->m];
+	for (uint32_t k = 0; k < l->log; k++)
+		first[k] = swc_swing_peer(l->m, 0, k, l->mirror);
+	for (uint32_t y = 1; y < l->m; y++)
+		way[y] = UNKNOWN;
+	way[0] = 0;
+	for (uint32_t y = 1; y < l->m; y++) {
+		uint64_t rest = 0;
+
+		for (uint32_t x = y; way[x] == UNKNOWN; n++) {
+			pending[n] = x;
+			x = first[swc_line_when(l, 0, x)] + l->m - x;
+			x -= x < l->m ? 0 : l->m;
+			rest = way[x];
+		}
+		while (n) {
+			uint32_t x = pending[--n];
+
+			rest |= 1ull << (63 - turn_at[swc_line_when(l, 0, x)]);
+			way[x] = rest;
+		}
 	}
 	if (l->d > l->m && l->m)
 		way[l->m] = 1ull << (63 - turn_at[swc_line_met_in(l, 0)]);
@@ -251,7 +277,8 @@ static void sort_ways(const struct sets *p, const uint64_t *way, uint32_t n, uin
 {
 	uint32_t shift = 64 - p->lines.steps, *at;
 
-	at = p->lines.steps && p->lines.steps <= 16
+	/* At most as much room as for two numbers a way. */
+	at = p->lines.steps && (p->lines.steps <= 16 || n >> (p->lines.steps - 2))
 		     ? calloc((1u << p->lines.steps) + 1, sizeof(*at))
 		     : NULL;
 	if (!at) {
@@ -357,14 +384,15 @@ static uint32_t find_before(const struct sets *p, const uint32_t *me, const uint
 
 static void find_paths(struct sets *p, const uint32_t *me)
 {
-	uint32_t root[SWC_TOPO_DIMS], y[SWC_TOPO_DIMS];
+	uint32_t root[SWC_TOPO_DIMS], y[SWC_TOPO_DIMS] = { 0 };
 
 	swc_topo_coords(p->b->topo, p->b->root, root);
 	for (uint32_t i = 0; i < p->lines.ndims; i++)
 		find_stays(p, i, root[i], me[i], p->held[i].stay);
 	for (uint32_t block = 0; block < p->b->n; block++) {
-		swc_topo_coords(p->b->topo, block, y);
 		p->before[p->number[block]] = find_before(p, me, y);
+		for (uint32_t i = p->lines.ndims; i-- > 0 && ++y[i] == p->lines.line[i].d;)
+			y[i] = 0;
 	}
 }
 
@@ -427,7 +455,7 @@ static void reduce_scatter(struct sets *p, uint32_t own)
 		for (end = i; end < p->nruns && p->run[end].step == p->run[i].step; end++) {
 			struct run *r = &p->run[end];
 
-			r->from = settle(p, r);
+			r->from = (uint8_t)settle(p, r);
 			if (!r->recv)
 				continue;
 			memset(p->fresh + r->first, false, r->nblocks);
@@ -551,7 +579,14 @@ int swc_butterfly_sets_build(struct swc_builder *b, bool swing, uint32_t ports)
 {
 	enum swc_coll coll = b->args->coll;
 	bool shares = coll != SWC_REDUCE_SCATTER && coll != SWC_ALLGATHER, ready = true;
-	struct sets p = {
+	struct sets p;
+
+	/* A member sends each block but its own, one by one if they do not stand together. */
+	if (!shares && ports > 1 &&
+	    (b->n - 1ull) * ports > SWC_MAX_PLAN_BYTES / sizeof(struct swc_plan_xfer))
+		return swc_build_refuse(b, "the plan would have more than %u bytes",
+					SWC_MAX_PLAN_BYTES);
+	p = (struct sets){
 		.b = b,
 		.stride = shares ? 1 : ports,
 		.sums = shares ? swc_tree_sums(b) : SWC_BUF_SCRATCH,

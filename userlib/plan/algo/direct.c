@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "plan/algo/builder.h"
+#include "plan/algo/direct.h"
 
 /* Every rank's SEND as sources, in rank order. */
 static void all_sends(struct swc_builder *b, uint32_t first, uint32_t nblocks)
@@ -137,29 +138,34 @@ static bool whole(const struct swc_plan_args *a)
 	return a->coll == SWC_ALLREDUCE || a->coll == SWC_REDUCE || a->coll == SWC_BROADCAST;
 }
 
-/*
- * How many ranks own blocks; where vectors consist of shards, each rank owns one. All ranks together
- * move the same bytes by any number of owners, but each owner names up to 2p ranges: with more ranks
- * than CPUs there need not be more owners than keep the CPUs busy.
- */
-static uint32_t direct2_owners(const struct swc_plan_args *a)
+uint32_t swc_direct2_channels(uint32_t nranks)
 {
-	return whole(a) && a->param >= 0 ? (uint32_t)a->param : a->nranks;
+	return nranks <= 4 ? 8 : nranks <= 8 ? 4 : nranks <= 16 ? 2 : 1;
 }
 
 /*
- * A channel is the unit of work of the kernel's workers: with few ranks, several channels per rank
- * are small enough to be distributed evenly.
+ * How many ranks own blocks, and in how many channels each; where vectors consist of shards, each rank owns one.
+ *
+ * All ranks together move the same bytes by any number of owners, but each owner names up to 2p ranges: with more ranks
+ * than CPUs there need not be more owners than keep the CPUs busy. A channel is the unit of work of the kernel's workers:
+ * with few ranks, several channels per rank are small enough to be distributed evenly.
  */
-static uint32_t direct2_channels(const struct swc_plan_args *a, uint32_t owners)
+static int direct2_shares(struct swc_builder *b, uint32_t *owners, uint32_t *nch)
 {
-	if (a->coll == SWC_BARRIER)
-		return 1;
+	const struct swc_plan_args *a = b->args;
+	uint32_t p = a->nranks, n = whole(a) && a->param >= 0 ? (uint32_t)a->param : p;
+
+	*owners = n < p ? n : p;
+	*nch = n < p ? 1 : whole(a) && a->param >= 0 ? n / p : swc_direct2_channels(p);
 	if (a->channels)
-		return a->channels;
-	if (owners < a->nranks)
-		return 1;
-	return a->nranks <= 4 ? 8 : a->nranks <= 8 ? 4 : a->nranks <= 16 ? 2 : 1;
+		*nch = a->channels;
+	if (a->coll == SWC_BARRIER)
+		*nch = 1;
+	if (!n || (n > p && n % p) || *nch > SWC_MAX_CHANNELS)
+		return swc_build_refuse(
+			b, "direct2 of %u ranks has fewer shares, or a multiple, up to %u times", p,
+			SWC_MAX_CHANNELS);
+	return 0;
 }
 
 /*
@@ -172,11 +178,11 @@ static uint32_t direct2_channels(const struct swc_plan_args *a, uint32_t owners)
 int swc_direct2_build(struct swc_builder *b)
 {
 	const struct swc_plan_args *a = b->args;
-	uint32_t owners = direct2_owners(a), nch = direct2_channels(a, owners);
+	uint32_t owners, nch;
+	int ret = direct2_shares(b, &owners, &nch);
 
-	if (a->param >= 0 && whole(a) && (!owners || owners >= a->nranks))
-		return swc_build_refuse(b, "direct2 of %u ranks has 1 to %u owners, or no number",
-					a->nranks, a->nranks - 1);
+	if (ret)
+		return ret;
 	swc_build_blocks(b, whole(a) ? nch * owners : nch);
 	for (uint32_t c = 0; c < nch; c++) {
 		uint32_t block = a->rank * nch + c;

@@ -3,17 +3,17 @@
  * Every member exchanges with the others in turn, at growing distance.
  *
  * ALLTOALL sends each shard straight to its member. A step is an exchange with the members at the
- * next two distances on either side: several messages in flight, but never more than PEERS into one
- * member. A step sends to the members that it receives from, so it is also the step in which their
+ * next two distances on either side: several messages in flight, but never more than SWC_ROTATE_PEERS into
+ * one member. A step sends to the members that it receives from, so it is also the step in which their
  * shards of SEND become free.
  *
  * BARRIER is dissemination: in round k, send to the member 2^k further on and receive from the one
  * 2^k before. After ceil(log2 p) rounds every member has heard of every other. (Hensgen, Finkel and
  * Manber, "Two algorithms for barrier synchronization", 1988.) Its messages are empty.
  */
-#include "plan/algo/builder.h"
+#include "plan/algo/rotate.h"
 
-#define PEERS 4
+#include "plan/algo/builder.h"
 
 static void barrier(struct swc_builder *b)
 {
@@ -26,16 +26,24 @@ static void barrier(struct swc_builder *b)
 	}
 }
 
-/* The members at distances `near` and near + 1. */
+uint32_t swc_rotate_distances(uint32_t n, uint32_t near, uint32_t *distance)
+{
+	uint32_t m = 0;
+
+	for (uint32_t d = near; d < near + SWC_ROTATE_PEERS / 2 && d <= n / 2; d++) {
+		distance[m++] = d;
+		if (2 * d != n)
+			distance[m++] = n - d;
+	}
+	return m;
+}
+
 static uint32_t find_peers(const struct swc_builder *b, uint32_t near, uint32_t *peer)
 {
-	uint32_t n = 0;
+	uint32_t n = swc_rotate_distances(b->n, near, peer);
 
-	for (uint32_t d = near; d < near + PEERS / 2 && d <= b->n / 2; d++) {
-		peer[n++] = (b->me + d) % b->n;
-		if (2 * d != b->n)
-			peer[n++] = (b->me + b->n - d) % b->n;
-	}
+	for (uint32_t i = 0; i < n; i++)
+		peer[i] = (b->me + peer[i]) % b->n;
 	return n;
 }
 
@@ -52,9 +60,9 @@ static void copy(struct swc_builder *b, enum swc_buf buf, uint32_t from, uint32_
  */
 static void exchange(struct swc_builder *b, uint32_t nch, uint32_t c)
 {
-	uint32_t peer[PEERS];
+	uint32_t peer[SWC_ROTATE_PEERS];
 
-	for (uint32_t near = 1; near <= b->n / 2; near += PEERS / 2) {
+	for (uint32_t near = 1; near <= b->n / 2; near += SWC_ROTATE_PEERS / 2) {
 		uint32_t n = find_peers(b, near, peer);
 
 		swc_build_step(b, SWC_STEP_NET);
@@ -82,7 +90,8 @@ int swc_rotate_build(struct swc_builder *b)
 	}
 	swc_build_blocks(b, nch);
 	if (b->in_place)
-		swc_build_scratch(b, 0, nch * (b->n > PEERS ? PEERS : b->n - 1));
+		swc_build_scratch(b, 0,
+				  nch * (b->n > SWC_ROTATE_PEERS ? SWC_ROTATE_PEERS : b->n - 1));
 	else
 		b->w.hdr.flags |= SWC_PLAN_NOT_IN_PLACE;
 	for (uint32_t c = 0; c < nch; c++) {

@@ -16,6 +16,7 @@
  * scan", 2009.)
  */
 #include "plan/algo/gather.h"
+#include "plan/algo/tree.h"
 #include "plan/algo/tree_bufs.h"
 
 static uint32_t member_of(const struct swc_builder *b, uint32_t v)
@@ -31,35 +32,50 @@ static uint32_t low_bit(uint32_t v)
 /* ---- binomial ---- */
 
 /* The children of v are v + bit for the bits below the returned one. */
-static uint32_t child_bits(const struct swc_builder *b, uint32_t v)
+static uint32_t child_bits(uint32_t n, uint32_t v)
 {
 	uint32_t end = 1;
 
-	while (end < b->n - v && !(v & end))
+	while (end < n - v && !(v & end))
 		end *= 2;
 	return end;
 }
 
 /*
- * Send to the children whose subtrees are as high as that of a full one with @bit members. The
- * highest are served first and one after the other, so that they have the whole link: the sums of a
+ * The children whose subtrees are as high as that of a full one with so many members are sent to in one step.
+ * The highest are served first and one after the other, so that they have the whole link: the sums of a
  * reduction come in this order, backwards. Only the last child, the farthest, can have a subtree that
  * is not full.
  */
-static void send_down(struct swc_builder *b, uint32_t v, uint32_t end, uint32_t bit, uint32_t block)
+uint32_t swc_tree_children(uint32_t n, uint32_t v, uint32_t k, uint32_t child[2])
 {
-	uint32_t last = end / 2, size = b->n - v - last < last ? b->n - v - last : last;
+	uint32_t last = child_bits(n, v) / 2, bit = last >> k, i = 0;
+	uint32_t size = n - v - last < last ? n - v - last : last;
 
-	swc_build_step(b, SWC_STEP_NET);
+	if (k > 31 || !bit)
+		return UINT32_MAX;
 	if (size >= bit && size < 2 * bit)
-		swc_build_send_stored(b, member_of(b, v + last), swc_tree_down(b), block, 1);
+		child[i++] = v + last;
 	if (bit != last)
-		swc_build_send_stored(b, member_of(b, v + bit), swc_tree_down(b), block, 1);
+		child[i++] = v + bit;
+	return i;
+}
+
+static void send_down(struct swc_builder *b, uint32_t v, uint32_t block)
+{
+	uint32_t child[2], n;
+
+	for (uint32_t k = 0; (n = swc_tree_children(b->n, v, k, child)) != UINT32_MAX; k++) {
+		swc_build_step(b, SWC_STEP_NET);
+		for (uint32_t i = 0; i < n; i++)
+			swc_build_send_stored(b, member_of(b, child[i]), swc_tree_down(b), block,
+					      1);
+	}
 }
 
 static void binomial(struct swc_builder *b, uint32_t block)
 {
-	uint32_t v = (b->me + b->n - b->root) % b->n, end = child_bits(b, v);
+	uint32_t v = (b->me + b->n - b->root) % b->n, end = child_bits(b->n, v);
 	uint32_t parent = member_of(b, v - low_bit(v));
 	enum swc_buf at = SWC_BUF_SEND, sum = swc_tree_sums(b);
 
@@ -81,8 +97,7 @@ static void binomial(struct swc_builder *b, uint32_t block)
 		if (v)
 			swc_build_recv(b, parent, SWC_BUF_RECV, block, 1,
 				       swc_tree_down_flags(b, parent));
-		for (uint32_t bit = end / 2; bit; bit /= 2)
-			send_down(b, v, end, bit, block);
+		send_down(b, v, block);
 	}
 	swc_tree_copy_at_root(b, block, 1);
 }
@@ -90,7 +105,7 @@ static void binomial(struct swc_builder *b, uint32_t block)
 /* Below the child v + bit are the numbers from there on, as many as bit. */
 static void gather(struct swc_builder *b)
 {
-	uint32_t v = (b->me + b->n - b->root) % b->n, end = child_bits(b, v), rest = b->n - v;
+	uint32_t v = (b->me + b->n - b->root) % b->n, end = child_bits(b->n, v), rest = b->n - v;
 	struct swc_gather g = { .ports = 1, .root = !v, .parent = member_of(b, v - low_bit(v)) };
 
 	g.mine = (struct swc_box){ 1, { b->n }, { b->me }, { end < rest ? end : rest } };
@@ -121,6 +136,36 @@ int swc_tree_build(struct swc_builder *b)
 		binomial(b, c);
 	}
 	return 0;
+}
+
+/* ---- rounds of the binomial tree ---- */
+
+static uint32_t log_of(uint32_t n)
+{
+	uint32_t log = 0;
+
+	while (n >> log > 1)
+		log++;
+	return log;
+}
+
+uint32_t swc_tree_rounds(const struct swc_plan_args *a)
+{
+	uint32_t once = a->nranks > 1 ? log_of(a->nranks - 1) + 1 : 0;
+
+	return a->coll == SWC_ALLREDUCE ? 2 * once : once;
+}
+
+/* A subtree that is not full comes with those of its height; but not shards, which are of all sizes. */
+uint32_t swc_tree_round(const struct swc_plan_args *a, uint32_t from, uint32_t to)
+{
+	uint32_t n = a->nranks, v = (from + n - a->root) % n, w = (to + n - a->root) % n;
+	bool up = v && v - low_bit(v) == w;
+	uint32_t child = up ? v : w, size = low_bit(child);
+
+	if (!swc_is_gather(a->coll) && size > n - child)
+		size = n - child;
+	return up ? log_of(size) : swc_tree_rounds(a) - 1 - log_of(size);
 }
 
 /* ---- double ---- */
@@ -181,6 +226,15 @@ static uint32_t root_place(const struct btree *t)
 	return i;
 }
 
+static uint32_t depth_of(const struct btree *t, uint32_t i)
+{
+	uint32_t depth = !!t->top;
+
+	while ((i = parent_place(t, i)))
+		depth++;
+	return depth;
+}
+
 static void find_relatives(const struct swc_builder *b, struct btree *t)
 {
 	uint32_t v = (b->me + b->n - b->root) % b->n, i, right;
@@ -190,9 +244,7 @@ static void find_relatives(const struct swc_builder *b, struct btree *t)
 		return;
 	}
 	i = place_of(t, v);
-	for (uint32_t up = i; up; up = parent_place(t, up))
-		t->depth++;
-	t->depth -= !t->top;
+	t->depth = depth_of(t, i);
 	t->parent = b->root;
 	if (parent_place(t, i))
 		t->parent = at_place(b, t, parent_place(t, i));
@@ -236,16 +288,47 @@ static void pipeline(struct swc_builder *b, const struct btree *t, uint32_t at, 
 	swc_tree_copy_at_root(b, at, pieces);
 }
 
+static uint32_t pieces_of(const struct swc_plan_args *a)
+{
+	return a->param < 0 ? DEFAULT_PIECES : (uint32_t)a->param;
+}
+
+/* The tree of n members, without relatives. */
+static struct btree tree_of(enum swc_coll coll, uint32_t n, bool second)
+{
+	bool top = coll != SWC_ALLREDUCE;
+
+	return (struct btree){ .n = n - top, .top = top, .second = second };
+}
+
+uint32_t swc_dtree_pieces(const struct swc_plan_args *a)
+{
+	return pieces_of(a);
+}
+
+uint32_t swc_dtree_parent(const struct swc_plan_args *a, bool second, uint32_t member,
+			  uint32_t *depth)
+{
+	struct btree t = tree_of(a->coll, a->nranks, second);
+	struct swc_builder b = { .n = a->nranks, .root = a->root };
+	uint32_t v = (member + a->nranks - a->root) % a->nranks,
+		 i = t.top && !v ? 0 : place_of(&t, v);
+
+	*depth = i ? depth_of(&t, i) : 0;
+	if (i && parent_place(&t, i))
+		return at_place(&b, &t, parent_place(&t, i));
+	return i && t.top ? a->root : member;
+}
+
 int swc_dtree_build(struct swc_builder *b)
 {
-	uint32_t pieces = b->args->param < 0 ? DEFAULT_PIECES : (uint32_t)b->args->param;
-	bool top = b->args->coll != SWC_ALLREDUCE;
+	uint32_t pieces = pieces_of(b->args);
 
 	if (!pieces)
 		return swc_build_refuse(b, "dtree needs at least one piece: dtree:1");
 	swc_build_blocks(b, 2 * pieces);
 	for (uint32_t i = 0; i < 2; i++) {
-		struct btree t = { .n = top ? b->n - 1 : b->n, .top = top, .second = i };
+		struct btree t = tree_of(b->args->coll, b->n, i);
 
 		find_relatives(b, &t);
 		swc_build_channel(b, i * pieces, pieces);
@@ -254,4 +337,35 @@ int swc_dtree_build(struct swc_builder *b)
 		pipeline(b, &t, i * pieces, pieces);
 	}
 	return 0;
+}
+
+/* ---- rounds of the double tree ---- */
+
+/* Of the deepest members: those farthest left, as there the tree is full. */
+static uint32_t depth_of_tree(const struct btree *t)
+{
+	return log_of(root_place(t)) + t->top;
+}
+
+uint32_t swc_dtree_rounds(const struct swc_plan_args *a)
+{
+	struct btree t = tree_of(a->coll, a->nranks, false);
+	uint32_t once = depth_of_tree(&t);
+
+	return pieces_of(a) - 1 + (a->coll == SWC_ALLREDUCE ? 2 * once : once);
+}
+
+/* A piece goes one level in a round, as soon as it is there: see pipeline(). */
+uint32_t swc_dtree_round(const struct swc_plan_args *a, bool second, uint32_t block, uint32_t from,
+			 uint32_t to)
+{
+	struct btree t = tree_of(a->coll, a->nranks, second);
+	uint32_t n = a->nranks, v = (from + n - a->root) % n, w = (to + n - a->root) % n;
+	uint32_t piece = block % pieces_of(a), most = depth_of_tree(&t);
+	uint32_t from_depth = t.top && !v ? 0 : depth_of(&t, place_of(&t, v));
+	uint32_t to_depth = t.top && !w ? 0 : depth_of(&t, place_of(&t, w));
+
+	if (from_depth > to_depth)
+		return piece + most - from_depth;
+	return piece + to_depth - 1 + (a->coll == SWC_ALLREDUCE ? most : 0);
 }

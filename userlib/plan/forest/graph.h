@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "plan/topo.h"
+#include "plan/plan.h"
 
 #define SWC_GRAPH_MAX_NODES 4096
 #define SWC_GRAPH_MAX_NAME 64
@@ -54,12 +54,19 @@ struct swc_graph {
 int swc_graph_parse(struct swc_graph *g, const char *text, size_t bytes, char *why,
 		    size_t why_bytes);
 
+/* What a graph is for; @root: of BROADCAST and REDUCE */
+struct swc_graph_use {
+	enum swc_coll coll;
+	uint32_t root;
+};
+
 /*
  * The graph of a topology with one rank on each node. Capacities are the rates of the links as small
- * whole numbers, times *unit Gbit/s; *unit is 0 if the topology has no rates.
+ * whole numbers, times *unit Gbit/s; *unit is 0 if the topology has no rates. Where ports of a switch are
+ * slower one way than the other, the graph is for one collective; NULL: they count as slow both ways.
  */
-int swc_graph_of_topo(struct swc_graph *g, const struct swc_topo *topo, double *unit, char *why,
-		      size_t why_bytes);
+int swc_graph_of_topo(struct swc_graph *g, const struct swc_topo *topo,
+		      const struct swc_graph_use *use, double *unit, char *why, size_t why_bytes);
 
 /*
  * The same network with some ranks as switches, which forward only: @member tells by rank which stay

@@ -8,7 +8,8 @@
  * it must be that of the other trees that begin in it, and those of the batch that get the link. So
  * the number is what can flow to y if each root of other trees supplies their number, and x supplies
  * m, less all those of the others. If it is less than m the batch shrinks to it, and the rest begins
- * anew later. A link that gets none will not get any while the batch grows.
+ * anew later. A link that gets none will not get any while the batch grows, and neither will the others
+ * that leave the set which has no capacity to spare.
  *
  * A batch grows from nodes next to the root first, and by the link with most capacity left: so trees
  * are shallow, and links wear out evenly. The root with most trees left is next. The last trees get
@@ -37,6 +38,7 @@
  * @into: by rank: capacity of the links to it
  * @left: trees that have not been packed, with the batch
  * @tried: by link: the batch has no use for it
+ * @side: by rank: is it in such a set?
  * @depth: by rank, UINT32_MAX if it is not in the batch
  * @size: ranks in the batch
  */
@@ -46,7 +48,7 @@ struct work {
 	uint32_t *first;
 	int64_t *into;
 	int64_t left;
-	bool *tried;
+	bool *tried, *side;
 	uint32_t *depth, *order, size;
 	struct swc_tree *t;
 	uint64_t random;
@@ -74,6 +76,15 @@ static int new_tree(struct swc_forest *forest, uint32_t *room)
 	return 0;
 }
 
+/* The flow has found a set that all its capacity is needed to leave: none of it is for the batch. */
+static void rule_out(struct work *w)
+{
+	swc_maxflow_cut(&w->f, w->side);
+	for (uint32_t l = 0; l < w->g->nlinks; l++)
+		if (w->side[w->g->link[l].from] && !w->side[w->g->link[l].to])
+			w->tried[l] = true;
+}
+
 /* How many of the batch's trees the link may have. */
 static int64_t usable(struct work *w, uint32_t link)
 {
@@ -87,6 +98,8 @@ static int64_t usable(struct work *w, uint32_t link)
 	flow = swc_maxflow_run(&w->f, y);
 	w->f.supply[x] -= w->t->weight;
 	flow -= others;
+	if (flow <= 0)
+		rule_out(w);
 	return flow < w->f.capacity[link] ? flow : w->f.capacity[link];
 }
 
@@ -146,6 +159,7 @@ static uint32_t best_link(const struct work *w, uint32_t depth)
 static int grow(struct work *w)
 {
 	uint32_t n = w->g->nranks, depth = 0;
+	bool shrunk = false;
 
 	memset(w->tried, 0, w->g->nlinks);
 	for (uint32_t v = 0; v < n; v++)
@@ -157,17 +171,25 @@ static int grow(struct work *w)
 		uint32_t link = best_link(w, depth);
 		int64_t amount;
 
+		if (link == w->g->nlinks && depth++ < w->t->depth)
+			continue;
 		if (link == w->g->nlinks) {
-			if (depth++ == w->t->depth)
+			/* A smaller batch may have links that a larger one could not. */
+			if (!shrunk)
 				return -EINVAL;
+			shrunk = false;
+			depth = 0;
+			memset(w->tried, 0, w->g->nlinks);
 			continue;
 		}
 		w->tried[link] = true;
 		amount = usable(w, link);
 		if (amount <= 0)
 			continue;
-		if (amount < w->t->weight)
+		if (amount < w->t->weight) {
 			shrink(w, amount);
+			shrunk = true;
+		}
 		add(w, link);
 	}
 	return 0;
@@ -357,7 +379,9 @@ static int by_root(const void *a, const void *b)
 
 	if (s->root != t->root)
 		return s->root < t->root ? -1 : 1;
-	return s->depth < t->depth ? -1 : s->depth > t->depth;
+	if (s->depth != t->depth)
+		return s->depth < t->depth ? -1 : 1;
+	return s->number < t->number ? -1 : s->number > t->number;
 }
 
 int swc_forest_pack(struct swc_forest *forest, const struct swc_graph *g, const int64_t *weight,
@@ -371,10 +395,12 @@ int swc_forest_pack(struct swc_forest *forest, const struct swc_graph *g, const 
 	w.first = calloc(g->nranks + 1u, sizeof(*w.first));
 	w.into = calloc(g->nranks, sizeof(*w.into));
 	w.tried = calloc(g->nlinks + 1u, sizeof(*w.tried));
+	w.side = calloc(g->nranks, sizeof(*w.side));
 	w.depth = calloc(g->nranks, sizeof(*w.depth));
 	w.order = calloc(g->nranks, sizeof(*w.order));
-	ret = w.first && w.into && w.tried && w.depth && w.order ? swc_maxflow_init(&w.f, g)
-								 : -ENOMEM;
+	ret = w.first && w.into && w.tried && w.side && w.depth && w.order
+		      ? swc_maxflow_init(&w.f, g)
+		      : -ENOMEM;
 	for (uint32_t i = 0; !ret && i < g->nlinks; i++) {
 		w.first[g->link[i].from + 1]++;
 		w.into[g->link[i].to] += g->link[i].capacity;
@@ -388,12 +414,15 @@ int swc_forest_pack(struct swc_forest *forest, const struct swc_graph *g, const 
 		ret = pack(&w, forest, &room, progress, arg);
 	if (!ret)
 		ret = improve(&w, forest, &room, progress, arg);
+	for (uint32_t i = 0; !ret && i < forest->ntrees; i++)
+		forest->tree[i].number = i;
 	if (!ret && forest->ntrees)
 		qsort(forest->tree, forest->ntrees, sizeof(*forest->tree), by_root);
 	swc_maxflow_free(&w.f);
 	free(w.first);
 	free(w.into);
 	free(w.tried);
+	free(w.side);
 	free(w.depth);
 	free(w.order);
 	if (ret)

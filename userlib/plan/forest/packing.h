@@ -10,11 +10,12 @@
  * @root: a rank
  * @depth: edges from the root to the farthest leaf
  * @weight: how many trees
+ * @number: in the order in which they were found, so that sorting is the same everywhere
  * @parent: by rank: where its edge comes from; the root is its own parent
  * @order: ranks in the order in which they were added, the root first
  */
 struct swc_tree {
-	uint32_t root, depth;
+	uint32_t root, depth, number;
 	int64_t weight;
 	uint32_t *parent, *order;
 };

@@ -7,11 +7,12 @@
  * step, once the trees are filled, every edge of every tree carries a segment, and links are loaded as
  * the forest says. Ranks do not wait for others than those that they exchange messages with.
  *
- * A step ends when all its messages are complete; several channels with segments of their own keep
- * links busy meanwhile.
+ * A step ends when all its messages are complete; several channels keep links busy meanwhile. Few trees have
+ * channels of their own: then none waits for those that are deeper or whose links are slower. Many trees
+ * are in each channel, which has a part of their segments, so that those that use a link go in one message.
  *
- * Parts are whole numbers of blocks: the smallest are taken whose time is within half a percent of the
- * best ones.
+ * Parts are whole numbers of blocks: the smallest are taken by which each phase is within half a percent of
+ * its best time.
  */
 #include "plan/forest/schedule.h"
 
@@ -25,6 +26,7 @@
 #define MOST_BLOCKS 512 /* of a segment of all trees of a shard */
 #define NEARLY 1.005
 #define TINY 1e-12 /* share of a root */
+#define FEW_FLOWS 4
 
 /* ---- trees to flows ---- */
 
@@ -188,39 +190,45 @@ static void add_loads(const struct swc_phase *p, const struct swc_tree *t, doubl
 }
 
 /*
- * The time of a segment over its share of a shard, in any unit; the phases one after the other. @n:
- * blocks of a segment of a shard, or 0 for shares that are not rounded.
+ * The time of a segment over its share of a shard, in a unit of the phase's own: its capacities count trees.
+ * @n: blocks of a segment of a shard, or 0 for shares that are not rounded.
  */
-static double time_of(const struct swc_schedule *s, uint32_t n, double *load)
+static double time_of(const struct swc_schedule *s, bool up, uint32_t n, double *load)
 {
-	double time = 0;
+	const struct swc_phase *p = up ? s->args.up : s->args.down;
+	double most = 0;
 
-	for (int k = 0; k < 2; k++) {
-		const struct swc_phase *p = k ? s->args.up : s->args.down;
-		double most = 0;
+	memset(load, 0, p->splitting.direct.nlinks * sizeof(*load));
+	for (uint32_t i = 0; i < s->nflows; i++) {
+		const struct swc_flow_tree *f = &s->flow[i];
 
-		if (!p)
-			continue;
-		memset(load, 0, p->splitting.direct.nlinks * sizeof(*load));
-		for (uint32_t i = 0; i < s->nflows; i++) {
-			const struct swc_flow_tree *f = &s->flow[i];
-
-			if (!n || f->blocks)
-				add_loads(p, k ? f->up : f->down,
-					  n ? (double)f->blocks / n : f->share, load);
-		}
-		for (uint32_t i = 0; i < p->splitting.direct.nlinks; i++)
-			most = fmax(most, load[i] / (double)p->splitting.direct.link[i].capacity);
-		time += most;
+		if (!n || f->blocks)
+			add_loads(p, up ? f->up : f->down, n ? (double)f->blocks / n : f->share,
+				  load);
 	}
-	return time;
+	for (uint32_t i = 0; i < p->splitting.direct.nlinks; i++)
+		most = fmax(most, load[i] / (double)p->splitting.direct.link[i].capacity);
+	return most;
+}
+
+/* How many times its best time, @least, the phase takes for which that is more. */
+static double slowdown_of(const struct swc_schedule *s, uint32_t n, const double *least,
+			  double *load)
+{
+	double most = 0;
+
+	if (s->args.down)
+		most = time_of(s, false, n, load) / least[0];
+	if (s->args.up)
+		most = fmax(most, time_of(s, true, n, load) / least[1]);
+	return most;
 }
 
 /* Returns the blocks of a segment of a shard, 0 without memory. */
 static uint32_t find_blocks(struct swc_schedule *s, uint32_t most)
 {
 	uint32_t links = 1, best = 0;
-	double *load, least, time, best_time = INFINITY;
+	double *load, least[2] = { 0 }, slowdown, best_slowdown = INFINITY;
 
 	for (int k = 0; k < 2; k++) {
 		const struct swc_phase *p = k ? s->args.up : s->args.down;
@@ -231,18 +239,35 @@ static uint32_t find_blocks(struct swc_schedule *s, uint32_t most)
 	load = calloc(links, sizeof(*load));
 	if (!load)
 		return 0;
-	least = time_of(s, 0, load);
-	for (uint32_t n = 1; n <= most && best_time > least * NEARLY; n++) {
+	for (int up = 0; up < 2; up++)
+		if (up ? s->args.up : s->args.down)
+			least[up] = time_of(s, up, 0, load);
+	for (uint32_t n = 1; n <= most && best_slowdown > NEARLY; n++) {
 		apportion_all(s, n);
-		time = time_of(s, n, load);
-		if (time < best_time - 1e-12) {
-			best_time = time;
+		slowdown = slowdown_of(s, n, least, load);
+		if (slowdown < best_slowdown - 1e-12) {
+			best_slowdown = slowdown;
 			best = n;
 		}
 	}
 	apportion_all(s, best);
 	free(load);
 	return best;
+}
+
+/* As many as the node with the fewest ranks has; 0 if a node has too many for one pass over them. */
+static uint32_t count_owners(const struct swc_topo *t)
+{
+	uint32_t least = UINT32_MAX;
+
+	for (uint32_t i = 0; t && i < t->nnodes; i++) {
+		uint32_t n = swc_topo_local(t, i);
+
+		if (n > SWC_MAX_FANIN)
+			return 0;
+		least = n < least ? n : least;
+	}
+	return t ? least : 1;
 }
 
 static void place(struct swc_schedule *s)
@@ -258,12 +283,19 @@ static void place(struct swc_schedule *s)
 	}
 }
 
-int swc_schedule_make(struct swc_schedule *s, const struct swc_schedule_args *a, char *why,
-		      size_t why_bytes)
+/* Each flow has channels of its own, if there are enough. */
+static void group(struct swc_schedule *s)
+{
+	s->groups = s->nflows <= s->args.channels ? s->nflows : 1;
+	s->parts = s->args.channels / s->groups;
+	for (uint32_t i = 0; i < s->nflows; i++)
+		s->flow[i].group = i % s->groups;
+}
+
+int swc_schedule_flows(struct swc_schedule *s, const struct swc_schedule_args *a)
 {
 	const struct swc_forest *up = a->up ? &a->up->forest : NULL;
 	const struct swc_forest *down = a->down ? &a->down->forest : NULL;
-	uint32_t shards, most, n, deepest = 0;
 
 	*s = (struct swc_schedule){ .args = *a, .nranks = up ? up->nranks : down->nranks };
 	s->flow = calloc((up ? up->ntrees : 0u) + (down ? down->ntrees : 0u) + 1, sizeof(*s->flow));
@@ -273,7 +305,36 @@ int swc_schedule_make(struct swc_schedule *s, const struct swc_schedule_args *a,
 		both_ways(s, up, down);
 	else
 		one_way(s, up ? up : down, up);
-	shards = has_shards(a->coll) ? s->nranks : 1;
+	group(s);
+	return 0;
+}
+
+uint32_t swc_schedule_channels(const struct swc_schedule_args *a, uint32_t usual)
+{
+	struct swc_schedule s;
+	uint32_t n;
+
+	if (swc_schedule_flows(&s, a))
+		return usual;
+	n = s.nflows;
+	swc_schedule_free(&s);
+	return n > FEW_FLOWS ? usual : n > usual ? n : usual / n * n;
+}
+
+int swc_schedule_make(struct swc_schedule *s, const struct swc_schedule_args *a, char *why,
+		      size_t why_bytes)
+{
+	uint32_t shards, most, n, deepest = 0;
+
+	if (swc_schedule_flows(s, a))
+		return -ENOMEM;
+	s->owners = count_owners(a->topo);
+	if (!s->owners) {
+		swc_schedule_free(s);
+		return swc_text_refuse(why, why_bytes, "a node may have up to %u ranks",
+				       SWC_MAX_FANIN);
+	}
+	shards = has_shards(a->coll) ? s->nranks : s->owners;
 	most = SWC_PLAN_MAX_BLOCKS / shards / a->pieces;
 	if (!most) {
 		swc_schedule_free(s);
@@ -292,7 +353,7 @@ int swc_schedule_make(struct swc_schedule *s, const struct swc_schedule_args *a,
 
 		deepest = d > deepest ? d : deepest;
 	}
-	s->steps = (a->pieces + a->channels - 1) / a->channels - 1 + deepest;
+	s->steps = (a->pieces + s->parts - 1) / s->parts - 1 + deepest;
 	return 0;
 }
 

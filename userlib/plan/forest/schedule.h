@@ -11,9 +11,10 @@
  * @coll: ALLREDUCE (both phases), ALLGATHER or BROADCAST (down), REDUCE_SCATTER or REDUCE (up)
  * @root: of BROADCAST and REDUCE, else 0
  * @down, @up: the phases; NULL if the collective does not have it
- * @topo: that the ranks are the nodes of, or NULL
+ * @topo: whose nodes the trees are between, or NULL. If those have several ranks, it is an ALLREDUCE
  * @pieces: segments that follow one another through each tree, at least 1
- * @channels: each takes a part of the segments; at most @pieces
+ * @channels: at most so many, and at most @pieces. If they are enough for a channel for each flow, it has
+ *	one or more; else each channel has all flows, and a part of their segments
  */
 struct swc_schedule_args {
 	enum swc_coll coll;
@@ -29,24 +30,36 @@ struct swc_schedule_args {
  * @share: of the shard, or of the vector if there are no shards
  * @blocks: of each segment
  * @first: block of the first segment of all
+ * @group: of channels
  */
 struct swc_flow_tree {
 	const struct swc_tree *up, *down;
 	double share;
-	uint32_t blocks, first;
+	uint32_t blocks, first, group;
 };
 
 /**
  * struct swc_schedule - the same for all ranks
+ * @nranks: of the trees
  * @shard_blocks: blocks of a shard
+ * @owners: parts of the vector, with a rank on each node that takes part for it: 1 if nodes have one
+ *	rank. Each part has the blocks of a shard
  * @flow: by root. Owned.
+ * @groups: channel C carries the flows of group C % groups, and part C / groups of their segments
+ * @parts: of the segments: groups * parts is the number of channels
  * @steps: network steps of each channel
  */
 struct swc_schedule {
 	struct swc_schedule_args args;
-	uint32_t nranks, shard_blocks, nflows, steps;
+	uint32_t nranks, shard_blocks, owners, nflows, groups, parts, steps;
 	struct swc_flow_tree *flow;
 };
+
+/* Only the trees, their shares and channels: what @pieces are does not matter. 0 or -ENOMEM. */
+int swc_schedule_flows(struct swc_schedule *s, const struct swc_schedule_args *args);
+
+/* How many channels are best, where @usual are for many trees. */
+uint32_t swc_schedule_channels(const struct swc_schedule_args *args, uint32_t usual);
 
 /* 0, -ENOMEM, or -EINVAL if the plan would be too large. */
 int swc_schedule_make(struct swc_schedule *s, const struct swc_schedule_args *args, char *why,

@@ -6,9 +6,10 @@
  * and increasing local edge-connectivity in mixed graphs", 1995).
  *
  * Trees are shallow if each node keeps links to many others. So a switch's capacity is first split
- * evenly among all pairs of neighbours. If that is too much for some cut, it is done in halves, down
- * to single pairs, of which so much is taken as is possible: if a cut lacks d trees, then d less, as
- * a pair takes the same from each cut that it concerns. What remains is split pair by pair.
+ * evenly among all pairs of neighbours, or so many that finding trees takes no minutes. If that is too much
+ * for some cut, it is done in halves, down to single pairs, of which so much is taken as is possible: if a
+ * cut lacks d trees, then d less, as a pair takes the same from each cut that it concerns. What remains is
+ * split pair by pair.
  */
 #include "plan/forest/splitting.h"
 
@@ -20,6 +21,8 @@
 #include "plan/table.h"
 
 #define NONE UINT32_MAX
+#define MOST_PAIRS 4096 /* of a switch's neighbours, at first */
+#define LEAST_PARTNERS 8
 
 /* Split @amount of u -> w -> t. */
 struct pair {
@@ -34,6 +37,7 @@ struct pair {
  * @link: links, also those without capacity
  * @parts: by link: what ways it takes
  * @pair: what is to be split next
+ * @first: all ranks, in the order in which they are asked for trees that do not arrive
  */
 struct work {
 	struct swc_splitting *s;
@@ -46,6 +50,7 @@ struct work {
 	uint32_t *parts;
 	struct pair *pair;
 	uint32_t npairs, pair_room;
+	uint32_t *first;
 	bool failed; /* no memory */
 };
 
@@ -74,8 +79,11 @@ static int64_t capacity(const struct work *k, uint32_t from, uint32_t to)
 	return at ? k->link[at - 1].capacity : 0;
 }
 
-/* How many trees cannot arrive at the rank where most cannot; negative: no memory. */
-static int64_t lacking(struct work *k)
+/*
+ * How many trees cannot arrive at the rank where most cannot; so many as are @enough to know, or more, are
+ * not counted any further. Ranks where some could not arrive lately come first. Negative: no memory.
+ */
+static int64_t lacking(struct work *k, int64_t enough)
 {
 	struct swc_graph now = { .nranks = k->g->nranks, .nnodes = k->n, .link = NULL };
 	struct swc_maxflow f;
@@ -91,9 +99,14 @@ static int64_t lacking(struct work *k)
 		goto no_memory;
 	for (uint32_t r = 0; r < now.nranks; r++)
 		f.supply[r] = k->weight[r];
-	for (uint32_t r = 0; r < now.nranks; r++) {
+	for (uint32_t i = 0; i < now.nranks && most < enough; i++) {
+		uint32_t r = k->first[i];
 		int64_t d = k->all - swc_maxflow_run(&f, r);
 
+		if (d > 0) {
+			memmove(k->first + 1, k->first, i * sizeof(*k->first));
+			k->first[0] = r;
+		}
 		most = d > most ? d : most;
 	}
 	swc_maxflow_free(&f);
@@ -208,7 +221,7 @@ static void split(struct work *k, uint32_t w, uint32_t from, uint32_t to)
 	if (from == to || k->failed)
 		return;
 	apply_all(k, w, from, to, 1);
-	d = k->failed ? -1 : lacking(k);
+	d = k->failed ? -1 : lacking(k, to - from > 1 ? 1 : k->pair[from].amount);
 	if (d < 0)
 		return;
 	if (!d) {
@@ -235,18 +248,27 @@ static void add_pair(struct work *k, uint32_t u, uint32_t t, int64_t amount)
 		k->pair[k->npairs++] = (struct pair){ u, t, amount };
 }
 
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
 /*
  * Divide a switch's capacity among all pairs of its neighbours, in proportion; in and out say by node
  * what is left. Neighbours @shift places apart come one after the other, so that remainders are spread.
  */
 static bool divide(struct work *k, const uint32_t *node, uint32_t n, int64_t *in, int64_t *out)
 {
-	uint32_t before = k->npairs;
+	uint32_t before = k->npairs, stride, left;
 	int64_t all = 0;
 
+	if (n < 2)
+		return false;
+	stride = larger((n - 1) / larger(MOST_PAIRS / n, LEAST_PARTNERS), 1);
+	left = (n - 2 + stride) / stride;
 	for (uint32_t i = 0; i < n; i++)
 		all += out[node[i]];
-	for (uint32_t shift = 1; shift < n; shift++)
+	for (uint32_t shift = 1; shift < n; shift += stride, left--)
 		for (uint32_t i = 0; i < n; i++) {
 			uint32_t u = node[i], t = node[(i + shift) % n];
 			__int128 product = (__int128)in[u] * out[t];
@@ -255,7 +277,7 @@ static bool divide(struct work *k, const uint32_t *node, uint32_t n, int64_t *in
 			if (!most || rest <= 0)
 				continue;
 			/* The shares of later shifts are still in what is left. */
-			d = (int64_t)(product * (n - 1) / ((__int128)rest * (n - shift)));
+			d = (int64_t)(product * (n - 1) / ((__int128)rest * left));
 			d = d < 1 ? 1 : d < most ? d : most;
 			add_pair(k, u, t, d);
 			in[u] -= d;
@@ -310,10 +332,13 @@ static void remove_switch(struct work *k, uint32_t w, uint32_t *node, int64_t *i
 static int begin(struct work *k)
 {
 	k->number = calloc((size_t)k->n * k->n, sizeof(*k->number));
-	if (!k->number)
+	k->first = calloc(k->g->nranks, sizeof(*k->first));
+	if (!k->number || !k->first)
 		return -ENOMEM;
-	for (uint32_t r = 0; r < k->g->nranks; r++)
+	for (uint32_t r = 0; r < k->g->nranks; r++) {
 		k->all += k->weight[r];
+		k->first[r] = r;
+	}
 	for (uint32_t i = 0; i < k->g->nlinks; i++) {
 		const struct swc_link *from = &k->g->link[i];
 		struct swc_link *l = link_of(k, from->from, from->to);
@@ -373,7 +398,7 @@ int swc_splitting_make(struct swc_splitting *s, const struct swc_graph *g, const
 	*s = (struct swc_splitting){ 0 };
 	if (!ret)
 		ret = begin(&k);
-	if (!ret && lacking(&k))
+	if (!ret && lacking(&k, 1))
 		ret = k.failed ? -ENOMEM : -EINVAL;
 	for (uint32_t w = g->nranks; !ret && w < g->nnodes; w++) {
 		remove_switch(&k, w, node, in, out);
@@ -388,6 +413,7 @@ int swc_splitting_make(struct swc_splitting *s, const struct swc_graph *g, const
 	free(in);
 	free(out);
 	free(k.number);
+	free(k.first);
 	free(k.link);
 	free(k.parts);
 	free(k.pair);

@@ -604,9 +604,9 @@ static void connect(struct swc_msccl *m)
 	free(taken);
 }
 
-static void setup(struct swc_msccl *m)
+static void setup(struct swc_msccl *m, uint64_t nsent)
 {
-	uint64_t nplaces = 0, ncells = 3ull * m->nblocks * m->ngpus, nsent = 0;
+	uint64_t nplaces = 0, ncells = 3ull * m->nblocks * m->ngpus;
 
 	for (uint32_t i = 0; !m->error && i < m->ngpus; i++) {
 		struct swc_msccl_gpu_info *g = &m->gpu[i];
@@ -646,6 +646,28 @@ static void setup(struct swc_msccl *m)
 	connect(m);
 }
 
+static void free_program(struct swc_msccl *m)
+{
+	free(m->gpu);
+	free(m->tb);
+	free(m->op);
+	free(m->place);
+	free(m->state);
+	free(m->sent);
+	free(m->record);
+}
+
+/* What is left at the end: results to where they belong, and plans. */
+int swc_msccl_end(struct swc_msccl *m, struct swc_plan_set *set)
+{
+	if (!m->error)
+		finish_output(m);
+	if (!m->error)
+		m->error = swc_msccl_make_plans(m, set);
+	free_program(m);
+	return m->error;
+}
+
 int swc_msccl_parse(const char *xml, size_t bytes, struct swc_plan_set *set, char *why,
 		    size_t why_bytes)
 {
@@ -653,19 +675,95 @@ int swc_msccl_parse(const char *xml, size_t bytes, struct swc_plan_set *set, cha
 
 	*set = (struct swc_plan_set){ 0 };
 	if (!swc_msccl_parse_xml(&m, xml, bytes))
-		setup(&m);
+		setup(&m, 0);
 	if (!m.error)
 		run_program(&m);
-	if (!m.error)
-		finish_output(&m);
-	if (!m.error)
-		m.error = swc_msccl_make_plans(&m, set);
-	free(m.gpu);
-	free(m.tb);
-	free(m.op);
-	free(m.place);
-	free(m.state);
-	free(m.sent);
-	free(m.record);
-	return m.error;
+	return swc_msccl_end(&m, set);
+}
+
+/* ------------------------------------------------------------------ chunk by chunk */
+
+/* Two thread blocks, of which each has one operation at a time. */
+int swc_msccl_begin(struct swc_msccl *m, uint64_t moves)
+{
+	if (m->error)
+		return m->error;
+	if (moves > MAX_PLACES) {
+		swc_msccl_refuse(m, 0, "moves more than %u chunks", MAX_PLACES);
+		return m->error = -EOPNOTSUPP;
+	}
+	m->tb = calloc(2, sizeof(*m->tb));
+	m->op = calloc(2, sizeof(*m->op));
+	if (!m->tb || !m->op)
+		return m->error = -ENOMEM;
+	setup(m, moves);
+	return m->error;
+}
+
+/* Run both as far as they get; -EOPNOTSUPP if that is not to the end. */
+static int run_pair(struct swc_msccl *m, uint32_t ntbs)
+{
+	bool moved;
+
+	do {
+		moved = false;
+		for (uint32_t i = 0; i < ntbs; i++)
+			moved |= run_tb(m, &m->tb[i]);
+		if (!m->error && !moved)
+			moved = fetch_one(m);
+	} while (!m->error && moved && m->tb[ntbs - 1].at < 1);
+	if (!m->error && m->tb[ntbs - 1].at < 1) {
+		swc_msccl_refuse(
+			m, 0, "needs more copies of a chunk in scratch than plans have room for");
+		m->error = -EOPNOTSUPP;
+	}
+	return m->error;
+}
+
+int swc_msccl_move(struct swc_msccl *m, const struct swc_msccl_chunks *from,
+		   const struct swc_msccl_chunks *to, uint32_t n, bool add)
+{
+	struct swc_msccl_op op = { .srcbuf = from->buf,
+				   .srcoff = from->first,
+				   .dstbuf = to->buf,
+				   .dstoff = to->first,
+				   .cnt = n,
+				   .dep_tb = NONE,
+				   .dep_step = NONE };
+	struct swc_msccl_tb tb = {
+		.gpu = from->gpu, .send = NONE, .recv = NONE, .nops = 1, .from = NONE
+	};
+
+	if (from->gpu == to->gpu) {
+		op.type = add ? SWC_MSCCL_ADD : SWC_MSCCL_COPY;
+		m->op[0] = op;
+		m->tb[0] = tb;
+		return run_pair(m, 1);
+	}
+	op.type = SWC_MSCCL_SEND;
+	m->op[0] = op;
+	tb.first_sent = m->nmoved;
+	m->nmoved += n;
+	m->tb[0] = tb;
+	op.type = SWC_MSCCL_RECV | SWC_MSCCL_STORE | (add ? SWC_MSCCL_REDUCE : 0);
+	/* What is received is added to the same chunk. */
+	op.srcbuf = op.dstbuf;
+	op.srcoff = op.dstoff;
+	m->op[1] = op;
+	tb = (struct swc_msccl_tb){ .gpu = to->gpu, .nops = 1, .first_op = 1, .from = 0 };
+	m->tb[1] = tb;
+	return run_pair(m, 2);
+}
+
+bool swc_msccl_has(struct swc_msccl *m, const struct swc_msccl_chunks *c, uint32_t n)
+{
+	struct swc_msccl_op op = { .srcbuf = c->buf, .srcoff = c->first };
+
+	for (uint32_t k = 0; k < n; k++) {
+		const struct swc_msccl_place *p = place_of(m, c->gpu, &op, false, k);
+
+		if (!p || p->state == EMPTY)
+			return false;
+	}
+	return true;
 }

@@ -124,6 +124,67 @@ static void print_windows(const struct swc_msccl *m, struct swc_text *t, uint32_
 		swc_text_printf(t, "window scratch %u+%u\n", first, end - first);
 }
 
+/* ---- channels for what has none ---- */
+
+/* Cells that one operation accesses, by chains of parents. The operation may be in place. */
+static uint32_t same_as(const struct swc_msccl *m, uint32_t *parent, uint32_t cell)
+{
+	if (swc_msccl_buf(m, cell) == SWC_BUF_RECV)
+		cell = swc_msccl_cell(m, swc_msccl_gpu(m, cell), SWC_BUF_SEND,
+				      swc_msccl_block(m, cell));
+	/* Each chain is halved, so none stays long. */
+	while (parent[cell] != cell)
+		cell = parent[cell] = parent[parent[cell]];
+	return cell;
+}
+
+static void join(const struct swc_msccl *m, uint32_t *parent, uint32_t a, uint32_t b)
+{
+	a = same_as(m, parent, a);
+	b = same_as(m, parent, b);
+	parent[larger(a, b)] = a < b ? a : b;
+}
+
+/*
+ * Channels do not wait for one another, so records that share a cell, one after another, are of one channel.
+ * What has no cell in common with others takes turns. 0 or -ENOMEM.
+ */
+static int spread(struct swc_msccl *m)
+{
+	uint32_t cells = 3 * m->nblocks * m->ngpus, next = 0;
+	uint32_t *parent = calloc(2 * (size_t)cells, sizeof(*parent));
+	uint32_t *chan = parent ? parent + cells : NULL;
+
+	if (!parent)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < cells; i++) {
+		parent[i] = i;
+		chan[i] = NONE;
+	}
+	for (uint32_t i = 0; i < m->nrecords; i++) {
+		const struct swc_msccl_record *r = &m->record[i];
+
+		for (uint32_t k = 0; k < r->n; k++) {
+			join(m, parent, r->src, r->src + k);
+			join(m, parent, r->src, r->dst + k);
+			if (r->operand != NONE)
+				join(m, parent, r->src, r->operand + k);
+		}
+	}
+	for (uint32_t i = 0; i < m->nrecords; i++) {
+		uint32_t root = same_as(m, parent, m->record[i].src);
+
+		if (chan[root] == NONE)
+			chan[root] = next++ % m->channels;
+		m->record[i].chan = chan[root];
+	}
+	for (uint32_t i = 0; i < cells; i++)
+		if (m->state[i].touched)
+			m->state[i].chan = chan[same_as(m, parent, i)];
+	free(parent);
+	return 0;
+}
+
 static void print_plans(struct swc_msccl *m, struct swc_text *t)
 {
 	uint32_t nviews, nchannels, at = 0, highest = 0;
@@ -198,6 +259,8 @@ int swc_msccl_make_plans(struct swc_msccl *m, struct swc_plan_set *set)
 {
 	struct swc_text text = { 0 };
 
+	if (m->channels > 1 && !m->error)
+		m->error = spread(m);
 	print_plans(m, &text);
 	if (text.failed && !m->error)
 		m->error = -ENOMEM;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A program of MSCCL: shared by the files that read it (msccl_xml.c), run it on symbols (msccl.c)
- * and make plans of what it does (msccl_plan.c).
+ * and make plans of what it does (msccl_plan.c). One of MSCCL++ is run by mscclpp_run.c, which moves one
+ * chunk after the other by swc_msccl_move().
  */
 #ifndef SWC_PLAN_FORMAT_MSCCL_PROGRAM_H
 #define SWC_PLAN_FORMAT_MSCCL_PROGRAM_H
@@ -80,6 +81,7 @@ struct swc_msccl_record {
  * @name: the program's, shortened to what a plan can have
  * @nblocks, @shard_blocks: the vector's blocks, one for each chunk
  * @in_place: input and output are the same memory
+ * @channels: if more than 1, what is independent takes turns among so many channels of the plans
  * @gpu: by id
  * @tb: of all GPUs, those of one together
  * @op: of all thread blocks, those of one together
@@ -93,7 +95,7 @@ struct swc_msccl {
 
 	char name[SWC_NAME_BYTES];
 	enum swc_coll coll;
-	uint32_t ngpus, nblocks, shard_blocks, root;
+	uint32_t ngpus, nblocks, shard_blocks, root, channels;
 	bool in_place;
 	struct swc_msccl_gpu_info *gpu;
 	struct swc_msccl_tb *tb;
@@ -108,6 +110,7 @@ struct swc_msccl {
 	struct swc_msccl_place *place;
 	struct swc_msccl_cell_state *state; /* of cells */
 	struct swc_msccl_sent *sent;
+	uint32_t nmoved; /* by swc_msccl_move() between GPUs */
 	struct swc_msccl_record *record;
 	uint32_t nrecords, record_room;
 };
@@ -146,6 +149,34 @@ uint32_t swc_msccl_append(struct swc_msccl *m, void *table, uint32_t *used, uint
 
 /* Read a program. Peers and numbers of thread blocks are checked; what their steps do is not. */
 int swc_msccl_parse_xml(struct swc_msccl *m, const char *xml, size_t bytes);
+
+/* Take a name: the characters of it that a plan's name can have. */
+void swc_msccl_set_name(struct swc_msccl *m, const char *name);
+/* Make the table of GPUs, after coll, ngpus and nblocks are known. @chunks: where nblocks comes from. */
+int swc_msccl_set_gpus(struct swc_msccl *m, unsigned long line, const char *chunks);
+
+/* Chunks of a buffer of a GPU. */
+struct swc_msccl_chunks {
+	uint32_t gpu;
+	char buf; /* i, o, s */
+	uint32_t first;
+};
+
+/* Begin: all GPUs are there, with their chunks. @moves: that chunks will make between GPUs, at most. */
+int swc_msccl_begin(struct swc_msccl *m, uint64_t moves);
+
+/*
+ * Move @n chunks, or add them to those that are there. Returns m->error: -EINVAL, or -EOPNOTSUPP if plans
+ * have no room for it.
+ */
+int swc_msccl_move(struct swc_msccl *m, const struct swc_msccl_chunks *from,
+		   const struct swc_msccl_chunks *to, uint32_t n, bool add);
+
+/* Was something stored there that can be read? */
+bool swc_msccl_has(struct swc_msccl *m, const struct swc_msccl_chunks *chunks, uint32_t n);
+
+/* Make the plans, and free everything. */
+int swc_msccl_end(struct swc_msccl *m, struct swc_plan_set *set);
 
 /* Make plans from the records. */
 int swc_msccl_make_plans(struct swc_msccl *m, struct swc_plan_set *set);

@@ -122,16 +122,7 @@ static void read_coll(struct swc_msccl *m, const char **attr)
 
 static void read_algo(struct swc_msccl *m, const char **attr)
 {
-	const char *name = word(m, attr, "name");
-	uint32_t nshards;
-	size_t n = 0;
-
-	/* The characters that a plan's name can have. */
-	for (; *name && n < sizeof(m->name) - 1; name++)
-		if (*name > ' ' && *name <= '~' && (n || *name != '#'))
-			m->name[n++] = *name;
-	if (!n)
-		strcpy(m->name, "msccl");
+	swc_msccl_set_name(m, word(m, attr, "name"));
 	read_coll(m, attr);
 	m->ngpus = number(m, attr, "ngpus", SWC_MAX_RANKS, false);
 	m->nblocks = number(m, attr, "nchunksperloop", SWC_PLAN_MAX_BLOCKS, false);
@@ -144,16 +135,7 @@ static void read_algo(struct swc_msccl *m, const char **attr)
 		swc_msccl_refuse(m, line(m), "expected ngpus of at least 2");
 		return;
 	}
-	nshards = swc_coll_nshards((uint8_t)m->coll, m->ngpus);
-	if (!m->nblocks || m->nblocks % nshards) {
-		swc_msccl_refuse(m, line(m), "expected nchunksperloop to be a multiple of %u",
-				 nshards);
-		return;
-	}
-	m->shard_blocks = m->nblocks / nshards;
-	m->gpu = calloc(m->ngpus, sizeof(*m->gpu));
-	if (!m->gpu)
-		m->error = -ENOMEM;
+	swc_msccl_set_gpus(m, line(m), "nchunksperloop");
 }
 
 static void read_gpu(struct swc_msccl *m, const char **attr)

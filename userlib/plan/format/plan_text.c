@@ -358,9 +358,9 @@ static int read_xfer(struct reader *r, bool net, bool recv)
 	if (!recv && s->nrecv)
 		return refuse(r, "expected %s before %s", net ? "sends" : "sources",
 			      net ? "receives" : "destinations");
-	if ((recv ? s->nrecv : s->nsend) == (net ? SWC_MAX_RANKS : SWC_MAX_FANIN))
+	if ((recv ? s->nrecv : s->nsend) == (net ? SWC_MAX_MESSAGES : SWC_MAX_FANIN))
 		return refuse(r, "expected at most %d of these in a step",
-			      net ? SWC_MAX_RANKS : SWC_MAX_FANIN);
+			      net ? SWC_MAX_MESSAGES : SWC_MAX_FANIN);
 	if ((net || x.rank == r->w.hdr.rank) && check_window(r, &x, x.buf))
 		return r->error;
 	if (!reserve(r))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The flow model: events instead of common steps, packets, and links as queues, first in first out.
- * A message (all transfers of a step of a channel from one rank to another) begins step_ns after its
- * sender has opened the step; messages of one step spend that time together. Before the receiver has
- * opened its own step, only early_bytes of it are sent.
+ * A message (all transfers of a step of a channel from one rank to another; small ones share segments)
+ * begins step_ns after its sender has opened the step; messages of one step spend that time together.
+ * Before the receiver has opened its own step, only early_bytes of it are sent.
  *
  * Its packets enter the queue of the first link of their route, BURST of them at a time, the next
  * ones when these have left, as network adapters take turns among queue pairs. A link takes one
@@ -11,7 +11,8 @@
  * bytes arrive there, or all of it: struct swc_packets. The rank has received the message hop_ns
  * after the last packet has left the last link. A message that must be kept until it is acknowledged
  * is over for its sender at the end of the collective, hop_ns for each hop after that:
- * acknowledgements are small, and adapters send them first.
+ * acknowledgements are small, and adapters send them first. Each takes its time on the links of the way
+ * back, when the message has arrived.
  *
  * A step ends when what it receives has arrived, and what it sends has left the sender. What stays
  * within a node takes no time, but its order and the barriers of the node (SYNC) are kept.
@@ -46,16 +47,19 @@ enum event_kind {
  * @acked: it must be acknowledged
  * @stalled: it goes on when the receiver has opened its step
  * @bytes: of the message
+ * @packets: how it is sent
  * @npackets: in all
  * @queued: packets that have entered the first queue
+ * @route, @back: of the message, and of what acknowledges it
  * @refs: one until it has left the sender, one until it is over
  */
 struct flow {
 	struct swc_message message;
 	bool acked, stalled;
 	double bytes;
+	struct swc_packets packets;
 	uint64_t npackets, queued;
-	struct swc_route route;
+	struct swc_route route, back;
 	uint32_t refs;
 	struct flow *next_free, *next;
 };
@@ -132,21 +136,26 @@ static struct event pop(struct sim *s)
 	return top;
 }
 
+static double link_rate(const struct sim *s, uint32_t link)
+{
+	return s->net->gbps / 8 / swc_link_slowness(&s->links, link);
+}
+
 static double rate_of(const struct sim *s, const struct flow *f, uint32_t link)
 {
-	return s->net->gbps / 8 / swc_link_slowness(&s->links, f->route.link[link]);
+	return link_rate(s, f->route.link[link]);
 }
 
 /* Bytes on a link of the first n packets. */
-static double wire_bytes(const struct sim *s, const struct flow *f, uint64_t n)
+static double wire_bytes(const struct flow *f, uint64_t n)
 {
-	return swc_packets_first(&s->net->packets, f->bytes, n);
+	return swc_packets_first(&f->packets, f->bytes, n);
 }
 
 /* Of a packet so much must have arrived before it enters the next queue. */
 static double held_bytes(const struct sim *s, const struct flow *f, uint64_t packet)
 {
-	return s->net->packets.whole ? wire_bytes(s, f, packet + 1) - wire_bytes(s, f, packet) : 0;
+	return s->net->packets.whole ? wire_bytes(f, packet + 1) - wire_bytes(f, packet) : 0;
 }
 
 /* The delay behind a link of the route. Into a switch and out of it is one hop. */
@@ -164,8 +173,8 @@ static void enter_second(struct sim *s, struct event e)
 
 	e.kind = ENTERED;
 	e.link = 1;
-	e.due = e.began + (wire_bytes(s, f, e.first) + held_bytes(s, f, e.first)) / rate + delay;
-	e.tail = e.began + wire_bytes(s, f, behind) / rate + delay;
+	e.due = e.began + (wire_bytes(f, e.first) + held_bytes(s, f, e.first)) / rate + delay;
+	e.tail = e.began + wire_bytes(f, behind) / rate + delay;
 	push(s, e);
 }
 
@@ -181,11 +190,11 @@ static void queue_burst(struct sim *s, struct flow *f)
 {
 	uint64_t first = f->queued, end = first + (s->group > BURST ? s->group : BURST);
 	double *free_at = &s->free_at[f->route.link[0]], rate = rate_of(s, f, 0);
-	double began = fmax(*free_at, s->walk.now) - wire_bytes(s, f, first) / rate;
+	double began = fmax(*free_at, s->walk.now) - wire_bytes(f, first) / rate;
 
 	end = end < f->npackets ? end : f->npackets;
 	f->queued = end;
-	*free_at = began + wire_bytes(s, f, end) / rate;
+	*free_at = began + wire_bytes(f, end) / rate;
 	push(s, (struct event){ .due = *free_at, .flow = f, .kind = SENT });
 	if (f->route.n > 1)
 		enter_second(
@@ -203,7 +212,7 @@ static void pass_link(struct sim *s, struct event e)
 	uint64_t behind = e.end - e.first > s->group ? e.first + s->group : e.end;
 
 	/* Not before the last byte is there, or with the last packet if it is held. */
-	*free_at = fmax(began + (wire_bytes(s, f, behind) - wire_bytes(s, f, e.first)) / rate,
+	*free_at = fmax(began + (wire_bytes(f, behind) - wire_bytes(f, e.first)) / rate,
 			e.tail + held_bytes(s, f, behind - 1) / rate);
 	if (e.link < f->route.n - 1)
 		push(s, (struct event){
@@ -276,10 +285,12 @@ static void posted(struct swc_walk *w, struct swc_thread *from, struct swc_threa
 		return;
 	}
 	f->bytes = (double)blocks * s->block_bytes;
-	f->npackets = swc_packets_count(&s->net->packets, f->bytes);
+	f->packets = swc_packets_together(&s->net->packets, f->bytes, nxfers);
+	f->npackets = swc_packets_count(&f->packets, f->bytes);
 	f->queued = 0;
 	f->acked = s->net->ack_bytes > 0 && f->bytes >= s->net->ack_bytes * nxfers;
-	if (swc_route_set(&f->route, &s->links, path, a, b))
+	if (swc_route_set(&f->route, &s->links, path, a, b) ||
+	    swc_route_set(&f->back, &s->links, path, b, a))
 		w->error = -ENOMEM;
 	push(s, (struct event){ .due = w->now + s->net->step_ns, .flow = f, .kind = SENT });
 }
@@ -293,7 +304,7 @@ static void over(struct swc_walk *w, struct swc_message *m)
 static bool may_send(const struct sim *s, struct flow *f)
 {
 	f->stalled = !f->message.claimed &&
-		     wire_bytes(s, f, f->queued) >= fmin(s->net->early_bytes, f->bytes);
+		     wire_bytes(f, f->queued) >= fmin(s->net->early_bytes, f->bytes);
 	return !f->stalled;
 }
 
@@ -307,6 +318,18 @@ static void wanted(struct swc_walk *w, struct swc_message *m)
 	f->stalled = false;
 }
 
+/* What is sent over these links later waits for it. */
+static void acknowledge(struct sim *s, const struct flow *f)
+{
+	double bytes = swc_packets_acks(&f->packets, f->bytes);
+
+	for (uint32_t i = 0; bytes > 0 && i < f->back.n; i++) {
+		double *free_at = &s->free_at[f->back.link[i]];
+
+		*free_at = fmax(*free_at, s->walk.now) + bytes / link_rate(s, f->back.link[i]);
+	}
+}
+
 static void happen(struct sim *s, struct event e)
 {
 	struct flow *f = e.flow;
@@ -314,6 +337,7 @@ static void happen(struct sim *s, struct event e)
 	if (e.kind == ENTERED) {
 		pass_link(s, e);
 	} else if (e.kind == ARRIVED) {
+		acknowledge(s, f);
 		if (f->acked)
 			s->end = fmax(s->end, s->walk.now + f->route.hops * s->net->hop_ns);
 		swc_walk_arrived(&s->walk, &f->message);
@@ -387,6 +411,7 @@ static void free_sim(struct sim *s)
 
 		s->all = f->next;
 		free(f->route.link);
+		free(f->back.link);
 		free(f);
 	}
 	free(s->free_at);

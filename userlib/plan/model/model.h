@@ -12,17 +12,21 @@
  *
  *	reduced * bytes * 8 / reduce_gbps
  *
- * for what a rank reduces on one channel: meanwhile the other channels use the links. hops is the
- * number of links of the longest route, load the share of the vector on the most loaded link.
+ * for what a rank reduces on one channel: meanwhile the other channels use the links. In an all-to-all, where
+ * shards are many and small, each further message of a step and each copy takes time, too:
+ *
+ *	extra * message_ns + copies * copy_ns + copied * bytes * 8 / reduce_gbps
+ *
+ * hops is the number of links of the longest route, load the share of the vector on the most loaded link.
  * Messages take the routes of the paths in the plans, see swc_topo_route(). On a switch each node has
  * one link in and one out, and a route is one hop.
  *
- * Where the channels of an algorithm have phases of different length (bucket on unequal
- * dimensions), there are two ways to count steps: all channels take their k-th step together, or
- * they take their k-th phase together and the short ones wait. Real ranks do neither, and are about
- * as fast as the better one. What happens within a node costs nothing. (Except for reductions, this
- * is the model of the Swing paper's analysis: De Sensi et al., "Swing: Short-cutting rings for
- * higher bandwidth allreduce", NSDI 2024.)
+ * Where the channels of an algorithm have phases of different length (bucket on unequal dimensions), there
+ * are two ways to count steps: all channels take their k-th step together, or they take their k-th phase
+ * together and the short ones wait. Real ranks do neither, and are about as fast as the better one. What
+ * else happens within a node costs nothing. (Except for reductions and copies, this is the model of the
+ * Swing paper's analysis: De Sensi et al., "Swing: Short-cutting rings for higher bandwidth allreduce", NSDI
+ * 2024.)
  *
  * The flow model (swc_flow_time()) has no common steps: a message begins when its sender has
  * reached it, goes in packets, and links are queues, first in first out. Where messages share links
@@ -42,8 +46,10 @@
  * @step_ns: fixed cost of a step, ns
  * @ack_bytes: transfers of so many bytes and more end for their sender only when they have been
  *	acknowledged, hop_ns for each hop later: their memory is needed until then. 0: none
- * @reduce_gbps: rate at which a rank reduces one vector, Gbit/s. 0: reductions cost nothing, as
+ * @reduce_gbps: rate at which a rank reduces or copies one vector, Gbit/s. 0: that costs nothing, as
  *	always in the flow model
+ * @message_ns: of an all-to-all: fixed cost of each message of a step but the first, ns; likewise
+ * @copy_ns: of an all-to-all: fixed cost of a local copy, ns; likewise
  * @early_bytes: of the flow model: what a message may send before the receiver has reached its step
  * @packets: of the flow model; the step model has none
  */
@@ -53,6 +59,8 @@ struct swc_network {
 	double step_ns;
 	double ack_bytes;
 	double reduce_gbps;
+	double message_ns;
+	double copy_ns;
 	double early_bytes;
 	struct swc_packets packets;
 };
@@ -89,6 +97,10 @@ struct swc_timing {
  *	message)
  * @sent: that a rank sends, at most, as a share of the vector
  * @reduced: that a rank reduces in network steps of a channel, at most, as a share of the vector
+ * @extra: of an all-to-all: what the kernel sends in a channel's steps beyond the first message of each, at
+ *	most. It sends each range of blocks by itself
+ * @copies, @copied: of an all-to-all: a channel's copies from and to the rank's own buffers, at most:
+ *	how many, and their share of the vector
  * @max_runs: ranges of blocks in a message, at most
  * @connections: that a rank needs, at most: each of its channels has its own to each peer on
  *	another node, and two where messages to and from the peer take different paths
@@ -102,6 +114,8 @@ struct swc_cost {
 	uint64_t messages;
 	double sent;
 	double reduced;
+	uint64_t extra, copies;
+	double copied;
 	uint32_t max_runs;
 	uint32_t connections;
 	bool order_varies;
@@ -125,13 +139,17 @@ int swc_cost_compute(const struct swc_plan_args *args, struct swc_cost *cost,
  * swc_cost_estimate() - the same with few plans
  * @most_ranks: how many plans may be built, at least 1
  *
- * Where the plans of ranks are alike, the cost is exact, from the plans of a few of them (but for
- * @max_runs of circulant: ranges of blocks wrap around on other ranks; and, of more than @most_ranks,
- * for @max_runs and last_share of swing-b where a side is no power of two). Else all plans are built if
- * there are at most @most_ranks, or those of a sample: then @cost->sampled is set.
+ * Where the plans of ranks are alike, the cost is exact, from the plans of a few of them. But where ranges of
+ * blocks wrap around on other ranks, they have one more: @max_runs of circulant, @extra and @copies of bruck.
+ * And of more than @most_ranks or 1024 ranks, it is not exact in @max_runs and last_share of butterflies that
+ * send sets of blocks. Else all plans are built if there are at most @most_ranks, or those of a sample: then
+ * @cost->sampled is set.
  */
 int swc_cost_estimate(const struct swc_plan_args *args, uint32_t most_ranks, struct swc_cost *cost,
 		      swc_progress_fn *progress, void *arg, char *why, size_t why_bytes);
+
+/* How many plans that builds, unless some ranks turn out to be ahead of others. */
+uint32_t swc_cost_plans(const struct swc_plan_args *args, uint32_t most_ranks);
 
 /*
  * Time in ns for a vector of so many bytes, by the step model. *timing, if not NULL: the faster way
@@ -151,7 +169,7 @@ struct swc_flow {
 };
 
 /* What the kernel sends of a message before the receiver has reached its step: slots of a connection. */
-#define SWC_FLOW_EARLY (16 * 32704.0)
+#define SWC_FLOW_EARLY (16 * 32768.0)
 
 /* Of plans, in the flow model, which builds all of them. */
 #define SWC_FLOW_BYTES (384u << 20)

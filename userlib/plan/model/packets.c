@@ -34,12 +34,33 @@ static double last_segment(const struct swc_packets *p, double bytes)
 	return bytes - full_segments(p, bytes) * p->segment + p->segment_header;
 }
 
+struct swc_packets swc_packets_together(const struct swc_packets *p, double bytes, uint32_t n)
+{
+	struct swc_packets all = *p;
+	double each = bytes / n, share;
+
+	/* Without segments nothing is counted for a message. */
+	if (n < 2 || !(p->segment > 0) || each > p->segment || !(each > 0))
+		return all;
+	share = fmax(floor(p->shared / (each + SWC_PACKETS_SIZE)), 1);
+	share = fmin(share, n);
+	all.segment = each * share;
+	if (share > 1)
+		all.segment_header += SWC_PACKETS_SIZE * share;
+	return all;
+}
+
 uint64_t swc_packets_count(const struct swc_packets *p, double bytes)
 {
 	double each = parts(segment_of(p, bytes), payload_of(p));
 
 	return (uint64_t)(full_segments(p, bytes) * each +
 			  parts(last_segment(p, bytes), payload_of(p)));
+}
+
+double swc_packets_acks(const struct swc_packets *p, double bytes)
+{
+	return (full_segments(p, bytes) + 1) * p->ack;
 }
 
 double swc_packets_first(const struct swc_packets *p, double bytes, uint64_t n)

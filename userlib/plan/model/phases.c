@@ -6,15 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+uint32_t swc_phases_net_steps(const struct swc_plan_view *v, uint32_t chan)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < v->channels[chan].nsteps; i++)
+		n += v->steps[v->channels[chan].first_step + i].kind == SWC_STEP_NET;
+	return n;
+}
+
 uint32_t swc_phases_longest(const struct swc_plan_view *v)
 {
-	uint32_t most = 0;
+	uint32_t most = 0, n;
 
 	for (uint32_t chan = 0; chan < v->hdr->nchannels; chan++) {
-		uint32_t n = 0;
-
-		for (uint32_t i = 0; i < v->channels[chan].nsteps; i++)
-			n += v->steps[v->channels[chan].first_step + i].kind == SWC_STEP_NET;
+		n = swc_phases_net_steps(v, chan);
 		most = n > most ? n : most;
 	}
 	return most;

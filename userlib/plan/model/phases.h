@@ -17,7 +17,8 @@ struct swc_phases {
 	uint32_t *length;
 };
 
-/* Network steps of the longest channel. */
+/* Network steps of a channel, and of the longest one. */
+uint32_t swc_phases_net_steps(const struct swc_plan_view *v, uint32_t chan);
 uint32_t swc_phases_longest(const struct swc_plan_view *v);
 
 /* Find the phases in a plan. 0 or -ENOMEM; free with swc_phases_free() in either case. */

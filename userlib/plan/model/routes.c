@@ -21,7 +21,22 @@ struct swc_links swc_links_of(const struct swc_topo *t)
 
 double swc_link_slowness(const struct swc_links *l, uint32_t link)
 {
-	return swc_topo_slowness(l->topo, link / 2 % l->topo->ndims);
+	const struct swc_topo *t = l->topo;
+	bool back = link % 2;
+	uint32_t rails = swc_topo_rails(t), dim = link / 2 % t->ndims, node, x, d, next;
+
+	if (!t->nslow)
+		return swc_topo_slowness(t, dim);
+	if (t->kind == SWC_TOPO_SWITCH) {
+		node = link / 2 / rails;
+		return swc_topo_link_slowness(t, back ? t->nnodes : node, back ? node : t->nnodes,
+					      0);
+	}
+	node = link / 2 / t->ndims;
+	d = t->dim[dim];
+	x = node / l->stride[dim] % d;
+	next = node - x * l->stride[dim] + (x + (back ? d - 1 : 1)) % d * l->stride[dim];
+	return swc_topo_link_slowness(t, node, next, dim);
 }
 
 static int add(struct swc_route *r, uint32_t link)

@@ -10,22 +10,23 @@
  * later one of the times at which its two ends begin their steps, and the next step begins after
  * the last message of this one.
  *
- * In a Bine tree, steps are also counted as if members without a child waited for those that have one
- * in that step.
+ * In a Bine tree, steps are also counted in rounds: as if members without a child waited for those that
+ * have one in that step. In a sample, the steps of all trees are.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/algo/bine.h"
 #include "plan/model/model.h"
 #include "plan/model/phases.h"
+#include "plan/model/rounds.h"
 #include "plan/model/routes.h"
 #include "plan/model/symmetry.h"
 #include "plan/model/walk.h"
 
 #define LOAD_BYTES (256u << 20)
 #define TELL_RANKS 64 /* plans between two reports of progress */
+#define ODD_RANGES_RANKS 1024
 
 /*
  * A step in the kernel: an interrupt, a work item that handles the completion, and one that posts
@@ -33,6 +34,9 @@
  */
 #define KERNEL_STEP_NS 5000
 #define KERNEL_REDUCE_GBPS 80
+/* One more message, posted, handled and received with the others of its step; and a step that copies. */
+#define KERNEL_MESSAGE_NS 500
+#define KERNEL_COPY_NS 200
 
 /*
  * The largest value of a rank. On lines a value is a sum over the dimensions, of which the ranks on
@@ -50,13 +54,14 @@ struct peak {
  * @first, @n: the window
  * @sym: how plans are alike; unless SWC_SYMMETRY_NONE, it keeps the loads, and there is one window
  * @phases: of rank 0
+ * @ahead: it is known that some ranks are ahead of others
  * @phased: phases begin together: a "step" below is a phase
- * @bine: the trees whose steps begin together, or NULL
+ * @rounds: steps are rounds: those of a tree, or NULL
  * @steps: in all, as far as is known
  * @last_hops, @last_blocks: longest route and largest transfer of the last step, in the pass over
  *	the plans
  * @met_sum: hash of all sends less that of all receives
- * @messages, @sent, @reduced, @conns: as in struct swc_cost; @reduced by channel
+ * @messages, @sent, @conns: as in struct swc_cost; @reduced, @extra, @copies, @copied: likewise, by channel
  * @seen, @runs: by rank, for counting messages: the last step, and transfers in it
  * @linked: by rank and path, for counting connections: the last channel
  * @stamp: number of the step that is being counted
@@ -75,11 +80,12 @@ struct model {
 	uint64_t last_blocks;
 	struct swc_symmetric sym;
 	struct swc_phases phases;
-	bool phased;
-	const struct swc_bine *bine;
+	bool ahead, phased;
+	const struct swc_rounds *rounds;
 	uint32_t nblocks;
 	uint64_t met_sum;
 	struct peak messages, sent, conns, reduced[SWC_MAX_CHANNELS];
+	struct peak extra[SWC_MAX_CHANNELS], copies[SWC_MAX_CHANNELS], copied[SWC_MAX_CHANNELS];
 	uint64_t *seen, stamp;
 	uint32_t *runs, *linked, channel;
 	struct swc_cost *cost;
@@ -103,6 +109,8 @@ struct swc_network swc_network_in_kernel(const struct swc_topo *topo)
 
 	net.step_ns = KERNEL_STEP_NS;
 	net.reduce_gbps = KERNEL_REDUCE_GBPS;
+	net.message_ns = KERNEL_MESSAGE_NS;
+	net.copy_ns = KERNEL_COPY_NS;
 	return net;
 }
 
@@ -119,11 +127,13 @@ double swc_cost_time(const struct swc_cost *cost, double bytes, const struct swc
 {
 	double phased = time_of(&cost->phased, bytes, net);
 	double eager = time_of(&cost->eager, bytes, net);
-	double reduce = net->reduce_gbps > 0 ? cost->reduced * bytes * 8 / net->reduce_gbps : 0;
+	double moved = (cost->reduced + cost->copied) * bytes * 8;
+	double reduce = net->reduce_gbps > 0 ? moved / net->reduce_gbps : 0;
+	double small = (double)cost->extra * net->message_ns + (double)cost->copies * net->copy_ns;
 
 	if (timing)
 		*timing = eager < phased ? &cost->eager : &cost->phased;
-	return (eager < phased ? eager : phased) + reduce;
+	return (eager < phased ? eager : phased) + reduce + small;
 }
 
 /*
@@ -172,6 +182,24 @@ static void account(struct model *m, uint32_t step, uint32_t chan, uint32_t path
 	for (uint32_t i = 0; m->load && i < r->n; i++)
 		m->load[(size_t)r->link[i] * m->n + step] +=
 			(float)((double)blocks * swc_link_slowness(&m->links, r->link[i]));
+}
+
+/*
+ * A message that a visited rank receives: in a sample, few of its senders are visited. It has the path of
+ * its sender.
+ */
+static void account_received(struct model *m, uint32_t step, const struct swc_plan_xfer *x,
+			     uint32_t me)
+{
+	uint32_t hops;
+
+	if (step >= m->steps)
+		m->steps = step + 1;
+	if (step < m->first || step - m->first >= m->n || m->error)
+		return;
+	hops = swc_symmetric_receive(&m->sym, step - m->first, x->path, x->rank, me, x->nblocks);
+	if (hops > m->hops[step - m->first])
+		m->hops[step - m->first] = hops;
 }
 
 /* Add up a complete window, and go to the next one. */
@@ -248,6 +276,16 @@ static double peak_of(const struct peak *p)
 	return sum;
 }
 
+/* Of all channels. */
+static double most_of(const struct peak *p)
+{
+	double most = 0;
+
+	for (uint32_t i = 0; i < SWC_MAX_CHANNELS; i++)
+		most = peak_of(&p[i]) > most ? peak_of(&p[i]) : most;
+	return most;
+}
+
 /* What one rank sends, and over how many connections. */
 struct sent {
 	uint64_t messages, blocks, conns;
@@ -257,7 +295,7 @@ struct sent {
 static void connect(struct model *m, uint32_t me, const struct swc_plan_xfer *x, struct sent *sent)
 {
 	const struct swc_topo *t = m->links.topo;
-	uint32_t *last = &m->linked[4ull * x->rank + x->path % 4];
+	uint32_t *last = &m->linked[(size_t)SWC_TOPO_PATHS * x->rank + x->path % SWC_TOPO_PATHS];
 
 	if (*last == m->channel || swc_topo_node_of(t, me) == swc_topo_node_of(t, x->rank))
 		return;
@@ -277,19 +315,48 @@ static void count(struct model *m, const struct swc_plan_xfer *x, struct sent *s
 	sent->blocks += x->nblocks;
 }
 
-/* The step of a message that is the k-th one of its channel to be sent. */
+/* The step of a transfer in the k-th network step of its channel. */
 static uint32_t step_of(const struct model *m, uint32_t chan, uint32_t k, uint32_t from,
-			uint32_t to)
+			uint32_t to, const struct swc_plan_xfer *x)
 {
-	bool down = m->args->coll == SWC_BROADCAST || m->args->coll == SWC_SCATTER;
-	struct swc_bine_member child;
+	if (m->rounds)
+		return swc_rounds_of(m->rounds, chan, x, from, to);
+	return m->phased ? m->phases.of[chan][k] : k;
+}
 
-	if (!m->bine)
-		return m->phased ? m->phases.of[chan][k] : k;
-	/* On a switch, all channels are for the same port. */
-	swc_bine_place(m->bine, m->links.topo->kind == SWC_TOPO_SWITCH ? 0 : chan, down ? to : from,
-		       &child);
-	return down ? m->bine->steps - 1 - child.up : child.up;
+/*
+ * In a sample: the steps that a rank is not in. The scatter of a large broadcast reaches it later than the
+ * root, which is visited first, and then it goes on to the end.
+ */
+static uint32_t missed(const struct model *m, const struct swc_plan_view *v, uint32_t chan)
+{
+	uint32_t n = swc_phases_net_steps(v, chan);
+
+	return m->sym.kind == SWC_SYMMETRY_SAMPLE && m->args->algo == SWC_ALGO_BINE_SAG &&
+			       m->args->coll == SWC_BROADCAST && n < m->n
+		       ? m->n - n
+		       : 0;
+}
+
+/* Of an all-to-all: what the messages and copies of a rank's channel cost, however small they are. */
+static void walk_pieces(struct model *m, const struct swc_plan_view *v, uint32_t chan)
+{
+	const struct swc_plan_channel *c = &v->channels[chan];
+	uint64_t extra = 0, copies = 0, copied = 0;
+
+	for (uint32_t i = 0; i < c->nsteps; i++) {
+		const struct swc_plan_step *s = &v->steps[c->first_step + i];
+
+		if (s->kind == SWC_STEP_NET && s->nsend)
+			extra += s->nsend - 1u;
+		if (s->kind == SWC_STEP_LOCAL) {
+			copies++;
+			copied += v->xfers[s->first_xfer].nblocks;
+		}
+	}
+	add_peak(m, &m->extra[chan], v->hdr->rank, (double)extra);
+	add_peak(m, &m->copies[chan], v->hdr->rank, (double)copies);
+	add_peak(m, &m->copied[chan], v->hdr->rank, (double)copied / v->nblocks);
 }
 
 /* Account for one channel of a rank, as if all ranks took step k together. */
@@ -297,7 +364,7 @@ static void walk_channel(struct model *m, const struct swc_plan_view *v, uint32_
 			 struct sent *sent)
 {
 	const struct swc_plan_channel *c = &v->channels[chan];
-	uint32_t me = v->hdr->rank, k = 0;
+	uint32_t me = v->hdr->rank, k = missed(m, v, chan);
 	uint64_t reduced = 0;
 
 	m->channel++;
@@ -309,9 +376,12 @@ static void walk_channel(struct model *m, const struct swc_plan_view *v, uint32_
 		if (s->kind != SWC_STEP_NET)
 			continue;
 		for (uint32_t j = 0; j < s->nsend; j++)
-			account(m, step_of(m, chan, k, me, x[j].rank), chan, x[j].path, me,
+			account(m, step_of(m, chan, k, me, x[j].rank, &x[j]), chan, x[j].path, me,
 				x[j].rank, x[j].nblocks,
 				s->nrecv && recv->first_block == x[j].first_block);
+		for (uint32_t j = 0; m->sym.kind == SWC_SYMMETRY_SAMPLE && j < s->nrecv; j++)
+			account_received(m, step_of(m, chan, k, recv[j].rank, me, &recv[j]),
+					 &recv[j], me);
 		m->stamp++;
 		for (uint32_t j = 0; j < s->nsend && !again; j++) {
 			count(m, &x[j], sent);
@@ -329,6 +399,8 @@ static void walk_channel(struct model *m, const struct swc_plan_view *v, uint32_
 	}
 	if (!again)
 		add_peak(m, &m->reduced[chan], me, (double)reduced / v->nblocks);
+	if (!again && v->hdr->coll == SWC_ALLTOALL)
+		walk_pieces(m, v, chan);
 }
 
 static void walk_plan(struct model *m, const struct swc_plan_view *v, bool again)
@@ -346,7 +418,24 @@ static void walk_plan(struct model *m, const struct swc_plan_view *v, bool again
 	m->cost->order_varies |= !!(v->hdr->flags & SWC_PLAN_ORDER_VARIES);
 }
 
-/* Account for the plan of one rank. The first one opens the window. */
+/* Account for a plan. The first one opens the window. */
+static int visit(struct model *m, const struct swc_plan_view *v, bool again)
+{
+	int ret = 0;
+
+	if (!m->hops) {
+		ret = open_window(m, m->rounds	 ? m->rounds->n
+				     : m->phased ? m->phases.n
+						 : swc_phases_longest(v));
+		if (!ret && !m->phased && !m->rounds)
+			ret = swc_phases_find(&m->phases, v);
+	}
+	if (!ret)
+		walk_plan(m, v, again);
+	return ret ? ret : m->error;
+}
+
+/* Account for the plan of one rank. */
 static int walk_rank(struct model *m, uint32_t rank, bool again, char *why, size_t why_bytes)
 {
 	struct swc_plan_args a = *m->args;
@@ -360,23 +449,15 @@ static int walk_rank(struct model *m, uint32_t rank, bool again, char *why, size
 	if (ret)
 		return ret;
 	v = swc_walk_view(plan);
-	if (!m->hops) {
-		ret = open_window(m, m->bine	 ? m->bine->steps
-				     : m->phased ? m->phases.n
-						 : swc_phases_longest(&v));
-		if (!ret && !m->phased && !m->bine)
-			ret = swc_phases_find(&m->phases, &v);
-	}
-	if (!ret)
-		walk_plan(m, &v, again);
+	ret = visit(m, &v, again);
 	free(plan);
-	return ret ? ret : m->error;
+	return ret;
 }
 
 /* Account for all plans that are needed, for one window. */
 static int walk_plans(struct model *m, char *why, size_t why_bytes)
 {
-	bool again = m->first || m->phased || m->bine;
+	bool again = m->first || m->phased || (m->rounds && m->sym.kind != SWC_SYMMETRY_SAMPLE);
 	uint32_t visit = 0;
 	int ret;
 
@@ -432,24 +513,24 @@ static int in_phases(struct model *m, char *why, size_t why_bytes)
 	return ret;
 }
 
-/* Account for all plans of Bine trees again, with steps that begin together. */
+/* Account for all plans of Bine trees again, in rounds. */
 static int in_rounds(struct model *m, char *why, size_t why_bytes)
 {
-	struct swc_bine tree;
-	uint32_t dim;
-	int ret = swc_bine_find(&tree, m->links.topo, m->args->root, &dim);
+	struct swc_rounds rounds;
+	int ret;
 
-	if (ret)
-		return ret;
+	swc_rounds_find(&rounds, m->args, m->links.topo);
+	if (!rounds.n)
+		return 0;
 	free_window(m);
-	m->bine = &tree;
+	m->rounds = &rounds;
 	m->timing = &m->cost->phased;
-	*m->timing = (struct swc_timing){ .steps = tree.steps };
+	*m->timing = (struct swc_timing){ .steps = rounds.n };
 	m->first = m->steps = 0;
 	ret = walk_plans(m, why, why_bytes);
 	if (!ret)
 		ret = in_step(m, why, why_bytes);
-	m->bine = NULL;
+	m->rounds = NULL;
 	return ret;
 }
 
@@ -470,19 +551,23 @@ static int by_times(struct model *m, char *why, size_t why_bytes)
 {
 	int ret = swc_walk_init(&m->walk, m->args, m->links.topo, why, why_bytes);
 
+	for (uint32_t r = 0; m->ahead && !ret && r < m->args->nranks; r++)
+		ret = visit(m, &m->walk.view[r], false);
 	m->walk.met = met;
+	if (ret) {
+		swc_walk_free(&m->walk);
+		return ret;
+	}
 	m->steps = 0;
 	memset(m->hops, 0, m->n * sizeof(*m->hops));
 	memset(m->load, 0, (size_t)m->links.n * m->n * sizeof(*m->load));
 	do {
-		if (ret)
-			break;
 		swc_walk_rewind(&m->walk);
 		swc_walk_go(&m->walk);
 		ret = m->error ? m->error : swc_walk_result(&m->walk, why, why_bytes);
 		close_window(m);
 		tell(m, m->first < m->steps ? (double)m->first / m->steps : 1);
-	} while (m->first < m->steps);
+	} while (!ret && m->first < m->steps);
 	swc_walk_free(&m->walk);
 	return ret;
 }
@@ -493,13 +578,20 @@ static int by_times(struct model *m, char *why, size_t why_bytes)
  */
 static int run(struct model *m, char *why, size_t why_bytes)
 {
-	int ret = walk_plans(m, why, why_bytes);
-	bool together = !m->met_sum;
+	struct swc_rounds rounds = { 0 };
+	bool together;
+	int ret;
 
+	if (m->sym.kind == SWC_SYMMETRY_SAMPLE)
+		swc_rounds_find(&rounds, m->args, m->links.topo);
+	m->rounds = rounds.n ? &rounds : NULL;
+	ret = m->ahead ? 0 : walk_plans(m, why, why_bytes);
+	together = !m->met_sum && !m->ahead;
 	if (!ret && !together && m->sym.kind != SWC_SYMMETRY_NONE)
 		return -EAGAIN;
 	if (!ret)
 		ret = together ? in_step(m, why, why_bytes) : by_times(m, why, why_bytes);
+	m->rounds = NULL;
 	m->cost->eager.steps = m->steps;
 	m->cost->phased = m->cost->eager;
 	if (!ret && together && m->phases.n && !swc_symmetric_estimates(&m->sym))
@@ -510,7 +602,8 @@ static int run(struct model *m, char *why, size_t why_bytes)
 	return ret;
 }
 
-static int compute(const struct swc_plan_args *args, const struct swc_symmetric *sym,
+/* @ahead: as in struct model; of all plans */
+static int compute(const struct swc_plan_args *args, const struct swc_symmetric *sym, bool ahead,
 		   struct swc_cost *cost, swc_progress_fn *progress, void *arg, char *why,
 		   size_t why_bytes)
 {
@@ -525,6 +618,7 @@ static int compute(const struct swc_plan_args *args, const struct swc_symmetric 
 	m->args = args;
 	m->links = swc_links_of(topo);
 	m->sym = *sym;
+	m->ahead = ahead;
 	m->sym.topo = topo;
 	m->cost = cost;
 	m->timing = &cost->eager;
@@ -532,16 +626,17 @@ static int compute(const struct swc_plan_args *args, const struct swc_symmetric 
 	m->arg = arg;
 	m->seen = calloc(args->nranks + 1ull, sizeof(*m->seen));
 	m->runs = calloc(args->nranks + 1ull, sizeof(*m->runs));
-	m->linked = calloc(args->nranks + 1ull, 4 * sizeof(*m->linked));
+	m->linked = calloc(args->nranks + 1ull, SWC_TOPO_PATHS * sizeof(*m->linked));
 	if (m->seen && m->runs && m->linked)
 		ret = run(m, why, why ? why_bytes : 0);
 	cost->psi_xi = cost->phased.load * topo->ndims;
 	cost->messages = (uint64_t)peak_of(&m->messages);
 	cost->sent = peak_of(&m->sent);
 	cost->connections = (uint32_t)peak_of(&m->conns);
-	for (uint32_t i = 0; i < SWC_MAX_CHANNELS; i++)
-		if (peak_of(&m->reduced[i]) > cost->reduced)
-			cost->reduced = peak_of(&m->reduced[i]);
+	cost->reduced = most_of(m->reduced);
+	cost->extra = (uint64_t)most_of(m->extra);
+	cost->copies = (uint64_t)most_of(m->copies);
+	cost->copied = most_of(m->copied);
 	cost->sampled = swc_symmetric_estimates(&m->sym) ? m->sym.nvisits : 0;
 	for (uint32_t i = 0; i < SWC_MAX_CHANNELS; i++)
 		free(m->route[i].link);
@@ -559,7 +654,7 @@ int swc_cost_compute(const struct swc_plan_args *args, struct swc_cost *cost,
 {
 	struct swc_symmetric all = { .nvisits = args->nranks };
 
-	return compute(args, &all, cost, progress, arg, why, why_bytes);
+	return compute(args, &all, false, cost, progress, arg, why, why_bytes);
 }
 
 /*
@@ -578,26 +673,42 @@ static bool has_odd_ranges(const struct swc_plan_args *a, const struct swc_topo 
 	return a->coll != SWC_ALLREDUCE;
 }
 
+/* How to estimate a cost. */
+static struct swc_symmetric begin(const struct swc_plan_args *args, const struct swc_topo *topo,
+				  uint32_t most_ranks)
+{
+	enum swc_symmetry kind = swc_algo_symmetry(args, topo);
+	struct swc_symmetric sym;
+
+	/* Better all, if they are few: but for the ranges, one plan is enough. */
+	if (topo->nranks <= most_ranks && topo->nranks <= ODD_RANGES_RANKS &&
+	    has_odd_ranges(args, topo, kind))
+		kind = SWC_SYMMETRY_NONE;
+	swc_symmetric_begin(&sym, args, topo, kind, most_ranks);
+	return sym;
+}
+
+uint32_t swc_cost_plans(const struct swc_plan_args *args, uint32_t most_ranks)
+{
+	return begin(args, args->topo, most_ranks).nvisits;
+}
+
 int swc_cost_estimate(const struct swc_plan_args *args, uint32_t most_ranks, struct swc_cost *cost,
 		      swc_progress_fn *progress, void *arg, char *why, size_t why_bytes)
 {
 	struct swc_topo flat = swc_topo_flat(args->nranks);
 	const struct swc_topo *topo = args->topo ? args->topo : &flat;
-	enum swc_symmetry kind;
 	struct swc_symmetric sym;
 	int ret;
 
 	if (topo->nranks != args->nranks)
 		return swc_cost_compute(args, cost, progress, arg, why, why_bytes);
-	kind = swc_algo_symmetry(args, topo);
-	/* Better all, if they are few. */
-	if (topo->nranks <= most_ranks && has_odd_ranges(args, topo, kind))
-		kind = SWC_SYMMETRY_NONE;
-	swc_symmetric_begin(&sym, args, topo, kind, most_ranks);
-	ret = compute(args, &sym, cost, progress, arg, why, why_bytes);
+	sym = begin(args, topo, most_ranks);
+	ret = compute(args, &sym, false, cost, progress, arg, why, why_bytes);
 	if (ret != -EAGAIN)
 		return ret;
 	/* Plans are alike, but some are ahead of others: as if they were not alike. */
 	swc_symmetric_begin(&sym, args, topo, SWC_SYMMETRY_NONE, most_ranks);
-	return compute(args, &sym, cost, progress, arg, why, why_bytes);
+	return compute(args, &sym, sym.kind == SWC_SYMMETRY_NONE, cost, progress, arg, why,
+		       why_bytes);
 }

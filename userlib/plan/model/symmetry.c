@@ -15,6 +15,10 @@
  * links where one of them has its maximum. On a switch, and where a message goes half the way round
  * (all those of a channel go the same way), all are shifts.
  *
+ * A mesh has the peers of a torus, but messages that went round the end go back along the line. A shift
+ * by h of d then loads a link with up to min(h, d - h) messages either way, all shifts most in the
+ * middle. What else there is, is counted link by link.
+ *
  * ring: in every step of a channel each rank sends a block to the same peer. The routes of one step
  * are counted, for all ranks, and the plan of one rank tells the steps.
  *
@@ -25,25 +29,33 @@
  * exchange with it are not the same for all of them: in steps with many such the rest is less.) From
  * 0.9 to 1.05 of the load by all plans on tori of one and two dimensions, 0.7 on cubes.
  *
- * sample: the plans of some ranks. The load of a link is at least their mean, and at least their
- * largest message; hops are at least their largest. These are estimates: lower bounds where
- * all ranks take their steps together.
+ * sample: the plans of some ranks. The load of a link is at least their mean, and at least what one of
+ * them sends or receives there; hops are at least their largest. These are estimates: lower bounds where
+ * all ranks take their steps together. The root, if there is one, stands for itself only. In butterflies
+ * that are folded, the ranks around one do the same as in xor or swing.
  */
 #include "plan/model/symmetry.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "plan/algo/ring.h"
 #include "plan/table.h"
+#include "kmod/core/plan_check.h"
 
-#define SAMPLE 16
+#define SAMPLE 8
+/* Plans of trees are small, and those of their inner members differ much. */
+#define SAMPLE_OF_TREE 128
+/* Ranks, or those of a line for a Bine tree, of which a plan takes long: then a quarter of the sample. */
+#define MANY_RANKS (1u << 18)
 
 /**
  * struct swc_term - what one message of one rank stands for
  * @next: of the same step, plus one; 0: none
  * @up: it goes up; which ranks do the same, and which the opposite, the kind says
- * @hops: its length
+ * @hops: its length; on a mesh, that on a torus
+ * @longest: the longest route of all ranks' messages
  * @base: xor: coordinates count from here; on a switch, the rail
  */
 struct swc_term {
@@ -51,8 +63,14 @@ struct swc_term {
 	uint8_t dim;
 	bool up;
 	enum swc_symmetry kind;
-	uint32_t hops, base;
+	uint32_t hops, longest, base;
 	double blocks;
+};
+
+/* What the latest rank of a sample puts on one of its own links, by node and one more. */
+struct swc_symmetric_end {
+	uint32_t node;
+	float blocks;
 };
 
 /* A route, kept for the next messages: many have one of the latest. */
@@ -107,6 +125,23 @@ static bool count_ring(struct swc_symmetric *s, const struct swc_plan_args *args
 	return true;
 }
 
+static bool is_tree(const struct swc_plan_args *a)
+{
+	return a->algo == SWC_ALGO_TREE || a->algo == SWC_ALGO_DTREE ||
+	       (a->algo == SWC_ALGO_BINE && swc_coll_has_root(a->coll));
+}
+
+/* Does a plan of a sample take milliseconds, or up to half a second, to build? */
+static bool takes_long(const struct swc_plan_args *a, const struct swc_topo *topo)
+{
+	if (is_tree(a) && a->algo != SWC_ALGO_BINE)
+		return false;
+	for (uint32_t i = 0; i < topo->ndims; i++)
+		if (is_tree(a) && topo->dim[i] > MANY_RANKS)
+			return true;
+	return !is_tree(a) && topo->nranks > MANY_RANKS;
+}
+
 void swc_symmetric_begin(struct swc_symmetric *s, const struct swc_plan_args *args,
 			 const struct swc_topo *topo, enum swc_symmetry kind, uint32_t most_ranks)
 {
@@ -133,7 +168,12 @@ void swc_symmetric_begin(struct swc_symmetric *s, const struct swc_plan_args *ar
 		visits = 2;
 	} else if (visits > most_ranks) {
 		s->kind = SWC_SYMMETRY_SAMPLE;
-		visits = topo->nranks < SAMPLE ? topo->nranks : SAMPLE + 1;
+		visits = is_tree(args) ? SAMPLE_OF_TREE : SAMPLE;
+		visits /= takes_long(args, topo) ? 4 : 1;
+		visits = visits < topo->nranks ? visits : topo->nranks;
+		s->rooted = swc_coll_has_root(args->coll);
+		s->pattern = topo->kind == SWC_TOPO_SWITCH ? SWC_SYMMETRY_NONE
+							   : swc_algo_pattern(args);
 	}
 	s->nvisits = visits;
 }
@@ -145,12 +185,12 @@ bool swc_symmetric_estimates(const struct swc_symmetric *s)
 
 uint32_t swc_symmetric_rank(const struct swc_symmetric *s, uint32_t visit)
 {
-	if (s->kind == SWC_SYMMETRY_SAMPLE && s->nvisits == SAMPLE + 1)
-		return visit == SAMPLE
-			       ? s->root
-			       : (uint32_t)((uint64_t)visit * (s->topo->nranks - 1) / (SAMPLE - 1));
+	uint32_t n = s->topo->nranks;
+
+	if (s->kind == SWC_SYMMETRY_SAMPLE && s->nvisits > 1)
+		return (uint32_t)((s->root + (uint64_t)visit * (n - 1) / (s->nvisits - 1)) % n);
 	if (s->kind == SWC_SYMMETRY_ODD && visit)
-		return s->topo->nranks - 1;
+		return n - 1;
 	if (s->kind != SWC_SYMMETRY_LINES)
 		return visit;
 	for (uint32_t i = 0; visit && i < s->topo->ndims; i++) {
@@ -192,7 +232,11 @@ void swc_symmetric_free(struct swc_symmetric *s)
 	s->head = NULL;
 	s->route = NULL;
 	s->term = NULL;
+	free(s->way);
+	free(s->end);
 	s->line = s->mean = s->single = NULL;
+	s->way = NULL;
+	s->end = NULL;
 	s->nterms = s->room = 0;
 }
 
@@ -208,16 +252,52 @@ int swc_symmetric_open(struct swc_symmetric *s, uint32_t nsteps)
 	s->mean = calloc(n * 2 * s->topo->ndims, sizeof(*s->mean));
 	s->single = calloc(n, sizeof(*s->single));
 	s->route = calloc(SWC_TOPO_PAIRS, sizeof(*s->route));
+	if (s->topo->kind == SWC_TOPO_MESH)
+		s->way = calloc(links, sizeof(*s->way));
+	s->nends = 2 * (s->topo->kind == SWC_TOPO_SWITCH ? swc_topo_rails(s->topo)
+							 : 2 * s->topo->ndims);
+	if (s->kind == SWC_SYMMETRY_SAMPLE)
+		s->end = calloc(n * s->nends, sizeof(*s->end));
 	return s->head && s->mean && s->single && s->route &&
-			       (s->line || s->kind != SWC_SYMMETRY_LINES)
+			       (s->way || s->topo->kind != SWC_TOPO_MESH) &&
+			       (s->line || s->kind != SWC_SYMMETRY_LINES) &&
+			       (s->end || s->kind != SWC_SYMMETRY_SAMPLE)
 		       ? 0
 		       : -ENOMEM;
 }
 
 /* ---- adding ---- */
 
+/* Where the message of coordinate x goes that a term stands for. */
+static uint32_t term_peer(const struct swc_term *t, uint32_t d, uint32_t x)
+{
+	bool up = t->up;
+
+	if (t->kind == SWC_SYMMETRY_SWING)
+		up ^= x % 2;
+	else if (t->kind == SWC_SYMMETRY_XOR)
+		up ^= (x + d - t->base) / t->hops % 2 != (d - t->base) / t->hops % 2;
+	x += up ? t->hops : d - t->hops;
+	return x < d ? x : x - d;
+}
+
+/* The longest route that a term stands for on a mesh. */
+static uint32_t longest_on_mesh(const struct swc_term *t, uint32_t d)
+{
+	uint32_t most = 0, y;
+
+	if (t->kind == SWC_SYMMETRY_SHIFT)
+		return d - t->hops;
+	for (uint32_t x = 0; x < d; x++) {
+		y = term_peer(t, d, x);
+		y = y > x ? y - x : x - y;
+		most = y > most ? y : most;
+	}
+	return most;
+}
+
 /* Add to a term of the step that is alike, if there is one: a message may consist of many ranges. */
-static int add_term(struct swc_symmetric *s, uint32_t step, const struct swc_term *t)
+static int add_term(struct swc_symmetric *s, uint32_t step, struct swc_term *t)
 {
 	for (uint32_t i = s->head[step]; i; i = s->term[i - 1].next) {
 		struct swc_term *old = &s->term[i - 1];
@@ -225,9 +305,12 @@ static int add_term(struct swc_symmetric *s, uint32_t step, const struct swc_ter
 		if (old->dim == t->dim && old->up == t->up && old->kind == t->kind &&
 		    old->hops == t->hops && old->base == t->base) {
 			old->blocks += t->blocks;
+			t->longest = old->longest;
 			return 0;
 		}
 	}
+	if (s->topo->kind == SWC_TOPO_MESH)
+		t->longest = longest_on_mesh(t, s->topo->dim[t->dim]);
 	if (!swc_table_reserve(&s->term, s->nterms, &s->room, sizeof(*s->term)))
 		return -ENOMEM;
 	s->term[s->nterms] = *t;
@@ -263,8 +346,45 @@ static void add_odd(struct swc_symmetric *s, uint32_t step, uint32_t from, const
 		mean[way] += (float)t->blocks * (float)t->hops / 2;
 }
 
+/* How many ranks one of a sample stands for. */
+static double weight_of(const struct swc_symmetric *s, uint32_t node)
+{
+	if (!s->rooted || s->nvisits == 1)
+		return (double)s->topo->nranks / s->nvisits;
+	return node == swc_topo_node_of(s->topo, s->root)
+		       ? 1
+		       : (s->topo->nranks - 1.0) / (s->nvisits - 1.0);
+}
+
+/*
+ * Add to what a node sends, or receives, on its first or last link. Ranks are visited one after the
+ * other.
+ */
+static void add_end(struct swc_symmetric *s, uint32_t step, uint32_t link, uint32_t node,
+		    double blocks)
+{
+	struct swc_symmetric_end *end = &s->end[(size_t)step * s->nends + link];
+
+	if (end->node != node + 1)
+		*end = (struct swc_symmetric_end){ .node = node + 1 };
+	end->blocks += (float)blocks;
+	if (end->blocks > s->single[step])
+		s->single[step] = end->blocks;
+}
+
+/*
+ * How many messages of its like one of a sample meets on a link: where a side does not suit a butterfly,
+ * most ranks still do as their neighbours, as in XOR or SWING.
+ */
+static double crowd_of(const struct swc_symmetric *s, uint32_t hops)
+{
+	return s->pattern == SWC_SYMMETRY_XOR	  ? hops
+	       : s->pattern == SWC_SYMMETRY_SWING ? (hops + 1) / 2
+						  : 1;
+}
+
 /* A message along one dimension. */
-static int add(struct swc_symmetric *s, uint32_t step, uint32_t from, const struct swc_term *t)
+static int add(struct swc_symmetric *s, uint32_t step, uint32_t from, struct swc_term *t)
 {
 	size_t at = ((size_t)step * s->topo->ndims + t->dim) * 2 + !t->up;
 
@@ -273,8 +393,8 @@ static int add(struct swc_symmetric *s, uint32_t step, uint32_t from, const stru
 	else if (s->kind == SWC_SYMMETRY_ODD)
 		add_odd(s, step, from, t);
 	else if (s->kind == SWC_SYMMETRY_SAMPLE)
-		s->mean[at] += (float)(t->blocks * t->hops / s->nvisits * s->topo->nranks /
-				       s->topo->nnodes / swc_topo_rails(s->topo));
+		s->mean[at] += (float)(t->blocks * t->hops * weight_of(s, from) / s->topo->nnodes /
+				       swc_topo_rails(s->topo));
 	else
 		return add_term(s, step, t);
 	return 0;
@@ -316,6 +436,13 @@ static const struct swc_symmetric_route *route_of(struct swc_symmetric *s, uint3
 	return r;
 }
 
+/* Do terms stand for the messages of all ranks of a mesh? */
+static bool is_mesh_term(const struct swc_symmetric *s)
+{
+	return s->topo->kind == SWC_TOPO_MESH && !swc_symmetric_estimates(s) &&
+	       s->kind != SWC_SYMMETRY_LINES;
+}
+
 int swc_symmetric_add(struct swc_symmetric *s, uint32_t step, uint32_t chan, uint32_t path,
 		      uint32_t from, uint32_t to, uint64_t blocks, bool swap, uint32_t *hops)
 {
@@ -326,7 +453,7 @@ int swc_symmetric_add(struct swc_symmetric *s, uint32_t step, uint32_t chan, uin
 	int ret = 0;
 
 	*hops = s->ring_hops;
-	if ((float)blocks > s->single[step])
+	if (s->kind == SWC_SYMMETRY_RING && (float)blocks > s->single[step])
 		s->single[step] = (float)blocks;
 	if (s->kind == SWC_SYMMETRY_RING)
 		return 0;
@@ -334,24 +461,55 @@ int swc_symmetric_add(struct swc_symmetric *s, uint32_t step, uint32_t chan, uin
 		return 0;
 	if (t->kind == SWC_TOPO_SWITCH) {
 		*hops = 1;
+		if (s->end)
+			add_end(s, step, path % swc_topo_rails(t), a, (double)blocks);
 		return add_switched(s, step, path, a, b, blocks);
 	}
 	route = route_of(s, path, a, b);
+	if (s->end)
+		add_end(s, step, 2u * route->leg[0].dim + route->leg[0].down, a,
+			(double)blocks * crowd_of(s, route->leg[0].hops) *
+				swc_topo_slowness(t, route->leg[0].dim));
 	for (uint32_t i = 0; i < route->n && !ret; i++) {
 		const struct swc_topo_leg *leg = &route->leg[i];
 		uint32_t dim = leg->dim, d = t->dim[dim];
-		bool tie = t->kind == SWC_TOPO_TORUS && 2 * leg->hops == d;
+		/* On a mesh, what rank 0 sends round the end. */
+		bool round = is_mesh_term(s) && 2 * leg->hops > d;
 		struct swc_term term = { .dim = leg->dim,
-					 .kind = tie ? SWC_SYMMETRY_SHIFT : s->kind,
-					 .up = !leg->down,
-					 .hops = leg->hops,
+					 .kind = 2 * leg->hops == d ? SWC_SYMMETRY_SHIFT : s->kind,
+					 .up = leg->down == round,
+					 .hops = round ? d - leg->hops : leg->hops,
+					 .longest = leg->hops,
 					 .base = swap && mirrored ? d / 3 : 0,
 					 .blocks = (double)blocks * swc_topo_slowness(t, dim) };
 
-		*hops += term.hops;
 		ret = add(s, step, a, &term);
+		*hops += term.longest;
 	}
 	return ret;
+}
+
+uint32_t swc_symmetric_receive(struct swc_symmetric *s, uint32_t step, uint32_t path, uint32_t from,
+			       uint32_t to, uint64_t blocks)
+{
+	const struct swc_topo *t = s->topo;
+	uint32_t a = swc_topo_node_of(t, from), b = swc_topo_node_of(t, to), hops = 0;
+	const struct swc_symmetric_route *route;
+	const struct swc_topo_leg *last;
+
+	if (a == b)
+		return 0;
+	if (t->kind == SWC_TOPO_SWITCH) {
+		add_end(s, step, s->nends / 2 + path % swc_topo_rails(t), b, (double)blocks);
+		return 1;
+	}
+	route = route_of(s, path, a, b);
+	last = &route->leg[route->n - 1];
+	add_end(s, step, s->nends / 2 + 2u * last->dim + last->down, b,
+		(double)blocks * swc_topo_slowness(t, last->dim));
+	for (uint32_t i = 0; i < route->n; i++)
+		hops += route->leg[i].hops;
+	return hops;
 }
 
 /* ---- adding up ---- */
@@ -442,6 +600,43 @@ static double peak_of_terms(const struct swc_symmetric *s, uint32_t step, uint32
 	return most;
 }
 
+/* The largest sum on a mesh, where shifts have theirs in the middle of the line. */
+static double peak_on_mesh(const struct swc_symmetric *s, uint32_t step, uint32_t dim)
+{
+	double sum = 0, back = 0, most = 0, *up = s->way, *down = s->way + s->topo->dim[dim];
+	uint32_t d = s->topo->dim[dim];
+	bool shifts = true;
+
+	for (uint32_t i = s->head[step]; i; i = s->term[i - 1].next) {
+		const struct swc_term *t = &s->term[i - 1];
+
+		sum += t->dim == dim ? t->blocks * t->hops : 0;
+		shifts = shifts && (t->dim != dim || t->kind == SWC_SYMMETRY_SHIFT);
+	}
+	if (shifts)
+		return sum;
+	/* By how much each link has more than the one below it. */
+	memset(s->way, 0, 2 * d * sizeof(*s->way));
+	for (uint32_t i = s->head[step]; i; i = s->term[i - 1].next) {
+		const struct swc_term *t = &s->term[i - 1];
+
+		for (uint32_t x = 0; t->dim == dim && x < d; x++) {
+			uint32_t y = term_peer(t, d, x), low = x < y ? x : y, high = x + y - low;
+
+			(x < y ? up : down)[low] += t->blocks;
+			(x < y ? up : down)[high] -= t->blocks;
+		}
+	}
+	sum = 0;
+	for (uint32_t x = 0; x < d; x++) {
+		sum += up[x];
+		back += down[x];
+		most = sum > most ? sum : most;
+		most = back > most ? back : most;
+	}
+	return most;
+}
+
 double swc_symmetric_peak(const struct swc_symmetric *s, uint32_t step)
 {
 	uint32_t links = 2 * s->line_at[s->topo->ndims], ndims = s->topo->ndims;
@@ -457,7 +652,9 @@ double swc_symmetric_peak(const struct swc_symmetric *s, uint32_t step)
 			most = (double)s->mean[(size_t)step * 2 * ndims + i];
 	for (uint32_t i = 0; s->head[step] && i < 2 * ndims; i++) {
 		double sum = s->topo->rails > 1 ? peak_of_rails(s, step)
-						: peak_of_terms(s, step, i / 2, i % 2);
+			     : s->topo->kind == SWC_TOPO_MESH
+				     ? peak_on_mesh(s, step, i / 2)
+				     : peak_of_terms(s, step, i / 2, i % 2);
 
 		most = sum > most ? sum : most;
 	}

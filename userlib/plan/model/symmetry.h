@@ -23,6 +23,8 @@ struct swc_symmetric {
 	enum swc_symmetry kind;
 	const struct swc_topo *topo;
 	uint32_t nvisits, root;
+	bool rooted; /* sample: ranks other than the root are alike */
+	enum swc_symmetry pattern;
 
 	uint32_t nsteps;
 	uint32_t stride[SWC_TOPO_DIMS];
@@ -32,7 +34,10 @@ struct swc_symmetric {
 	uint32_t line_at[SWC_TOPO_DIMS + 1];
 	float *line;   /* SWC_SYMMETRY_LINES: by step, link of the axes and way */
 	float *mean;   /* sample, odd: by step, dimension and way */
-	float *single; /* sample, ring: by step, the largest message */
+	float *single; /* by step: ring: the largest message; sample: most on a link of one rank */
+	double *way;   /* room for the loads of a line, both ways */
+	struct swc_symmetric_end *end; /* sample: by step, the links of one rank, out and in */
+	uint32_t nends;
 	struct swc_symmetric_route *route; /* the latest, by swc_topo_pair() */
 	double ring_load; /* ring: of a block of each member, on the busiest link */
 	uint32_t ring_hops;
@@ -67,6 +72,10 @@ void swc_symmetric_free(struct swc_symmetric *s);
  */
 int swc_symmetric_add(struct swc_symmetric *s, uint32_t step, uint32_t chan, uint32_t path,
 		      uint32_t from, uint32_t to, uint64_t blocks, bool swap, uint32_t *hops);
+
+/* A message that a visited rank of a sample receives. Returns the links that it crosses. */
+uint32_t swc_symmetric_receive(struct swc_symmetric *s, uint32_t step, uint32_t path, uint32_t from,
+			       uint32_t to, uint64_t blocks);
 
 /* The blocks on the most loaded link in a step. */
 double swc_symmetric_peak(const struct swc_symmetric *s, uint32_t step);

@@ -3,39 +3,44 @@
  * The automatic choice. Candidates are all algorithms that have a plan for rank 0, or whose plan
  * would be long, hybrids with every number of steps. Of those whose time by the model is within 2 %
  * of the least one, the one with the fewest connections of a rank wins: the model is no more exact
- * than that, and each connection takes more than a megabyte of kernel memory. Of equal ones the
- * fastest wins.
+ * than that, and each connection takes some 200 KiB of kernel memory, and more than a megabyte once long
+ * messages have come. Of equal ones the fastest wins.
  *
- * Computing a cost takes time on large networks, so the least time of each candidate is computed from
- * the steps, routes and messages of one rank. The most promising candidate comes first, until the
- * least time of the next one is longer than that of those that are known.
+ * Computing a cost takes time on large networks, unless one plan shows it or it is known without plans. Else
+ * the least time of each candidate is computed from the steps, routes and messages of a few ranks. The most
+ * promising candidate comes first, until the least time of the next one is longer than that of those that
+ * are known.
+ *
+ * A forest comes last, as finding its trees takes up to seconds of CPU time: first the least time that any
+ * trees can take is compared with the best algorithm's, and only where a forest can be clearly faster are
+ * its trees found, once for each collective of a communicator. On tori and switches with links of one rate
+ * that never happens: other algorithms keep all links busy there.
  */
 #include <math.h>
 #include <stdlib.h>
 
+#include "plan/algo/butterfly_peers.h"
+#include "plan/model/bruck_cost.h"
 #include "plan/model/bucket_cost.h"
-#include "plan/model/walk.h"
+#include "plan/model/butterfly_cost.h"
+#include "plan/model/rotate_cost.h"
+#include "plan/model/tree_cost.h"
 #include "plan/select/choose.h"
+#include "plan/select/least.h"
+#include "plan/select/one_node.h"
 #include "kmod/core/plan_check.h"
 #include "kmod/core/reduce.h"
 
-/*
- * On one node, up to this size it is faster if every rank reads all vectors than if it waits for
- * the others' results.
- */
-#define DIRECT1_MAX_BYTES 4096
-/*
- * With more ranks than CPUs, the time is the work of all ranks. direct1 reads p vectors for each of
- * p ranks; direct2 with m owners, of all ranks together, p vectors, and names 2p ranges for each
- * owner. So few owners are best; more, up to this number for each CPU, where their shares are not
- * smaller than this, so that CPUs that are slowed down get fewer shares.
- */
-#define OWNERS_PER_CPU 8
-#define SHARE_MIN_BYTES 2048
 /* A rail that carries less than this of a vector is not worth messages of its own. */
 #define RAIL_MIN_BYTES 8192
-/* Plans that are built for the cost of a candidate whose ranks are not alike. */
+/* Plans that are built for the cost of a candidate whose ranks are not alike, and if they are short. */
 #define MOST_RANKS 512
+#define MOST_SHORT_RANKS 640
+#define SHORT_PLAN_BYTES 8192
+/* A forest must be so much faster: its trees have to be found, and its plans are long. */
+#define FOREST_GAIN 1.1
+/* Of a node, at most. The trees of a switch connect all nodes with all. */
+#define FOREST_CONNECTIONS 64
 /* Times that differ by less count as equal. */
 #define NEARLY 1.02
 /* The model adds up numbers of type float: what differs by less is equal. */
@@ -43,15 +48,17 @@
 
 void swc_choices_init(struct swc_choices *c, const struct swc_topo *topo, bool reorder)
 {
-	*c = (struct swc_choices){ .topo = topo,
-				   .net = swc_network_in_kernel(topo),
-				   .reorder = reorder };
+	*c = (struct swc_choices){
+		.topo = topo, .net = swc_network_in_kernel(topo), .reorder = reorder, .forest = true
+	};
 }
 
 void swc_choices_free(struct swc_choices *c)
 {
-	for (int i = 0; i < SWC_COLL_NR; i++)
+	for (int i = 0; i < SWC_COLL_NR; i++) {
 		free(c->coll[i].cand);
+		swc_trees_free(&c->trees[i].trees);
+	}
 	swc_tuning_free(&c->tuning);
 }
 
@@ -73,96 +80,6 @@ enum swc_algo swc_choices_fallback(const struct swc_topo *topo, enum swc_coll co
 		return SWC_ALGO_ROTATE;
 	default:
 		return SWC_ALGO_TREE;
-	}
-}
-
-static uint64_t reduced(const struct swc_plan_view *v, const struct swc_plan_step *s)
-{
-	const struct swc_plan_xfer *x = &v->xfers[s->first_xfer + s->nsend];
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; s->kind == SWC_STEP_NET && i < s->nrecv; i++)
-		sum += x[i].flags & SWC_XFER_REDUCE ? x[i].nblocks : 0;
-	return sum;
-}
-
-/* A route, kept for the next message. */
-struct last_route {
-	uint32_t path, from, to, hops;
-	double slowness;
-};
-
-/* The links that a message to a node crosses, and how slow the slowest of them is. */
-static void find_route(const struct swc_topo *t, struct last_route *r, uint32_t path, uint32_t from,
-		       uint32_t to)
-{
-	struct swc_topo_leg leg[SWC_TOPO_DIMS];
-	uint32_t n;
-
-	if (r->hops && r->path == path && r->from == from && r->to == to)
-		return;
-	*r = (struct last_route){ path, from, to, from != to, 1 };
-	if (t->kind == SWC_TOPO_SWITCH || from == to)
-		return;
-	n = swc_topo_route(t, path, from, to, leg);
-	r->hops = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		r->hops += leg[i].hops;
-		r->slowness = fmax(r->slowness, swc_topo_slowness(t, leg[i].dim));
-	}
-}
-
-/*
- * Of what a step sends: the longest route, and the most blocks to one peer, in units of the fastest
- * links. What goes to a peer stands together.
- */
-static double largest(const struct swc_topo *t, const struct swc_plan_view *v,
-		      const struct swc_plan_step *s, struct last_route *route, uint32_t *hops)
-{
-	const struct swc_plan_xfer *x = &v->xfers[s->first_xfer];
-	uint32_t from = swc_topo_node_of(t, v->hdr->rank);
-	uint64_t sum = 0;
-	double most = 0;
-
-	*hops = 0;
-	for (uint32_t i = 0; s->kind == SWC_STEP_NET && i < s->nsend; i++) {
-		uint32_t to = swc_topo_node_of(t, x[i].rank);
-		struct last_route *r = &route[swc_topo_pair(from, to)];
-
-		find_route(t, r, x[i].path, from, to);
-		sum = (i && x[i].rank == x[i - 1].rank ? sum : 0) + x[i].nblocks;
-		most = fmax(most, (double)sum * r->slowness);
-		*hops = r->hops > *hops ? r->hops : *hops;
-	}
-	return most;
-}
-
-/* The least cost of rank 0's plan: its steps, and its largest messages where all cross links. */
-static void measure(const struct swc_choices *c, const void *plan, struct swc_candidate *cand)
-{
-	struct swc_plan_view v = swc_walk_view(plan);
-	struct last_route route[SWC_TOPO_PAIRS] = { 0 };
-
-	for (uint32_t i = 0; i < v.hdr->nchannels; i++) {
-		const struct swc_plan_channel *chan = &v.channels[i];
-		uint32_t steps = 0, longest;
-		uint64_t sums = 0, hops = 0;
-		double blocks = 0;
-
-		for (uint32_t k = 0; k < chan->nsteps; k++) {
-			const struct swc_plan_step *s = &v.steps[chan->first_step + k];
-
-			blocks += largest(c->topo, &v, s, route, &longest);
-			hops += longest;
-			sums += reduced(&v, s);
-			steps += s->kind == SWC_STEP_NET;
-		}
-		cand->steps = steps > cand->steps ? steps : cand->steps;
-		cand->hops = hops > cand->hops ? hops : cand->hops;
-		if ((double)sums / v.nblocks > cand->reduced)
-			cand->reduced = (double)sums / v.nblocks;
-		if (c->topo->nlocal == 1 && 0.999 * blocks / v.nblocks > cand->load)
-			cand->load = 0.999 * blocks / v.nblocks;
 	}
 }
 
@@ -211,8 +128,8 @@ static bool bucket(const struct swc_choices *c, enum swc_coll coll, enum swc_alg
 					.load = EXACT * fmin(cost.eager.load, cost.phased.load),
 					.reduced = EXACT * cost.reduced,
 					.connections = cost.connections };
-	/* All that is not known is the last transfer, for acknowledgements. */
-	cand->known = cost.plan_bytes && !(c->net.ack_bytes > 0);
+	/* All that is not known is the last transfer, for acknowledgements, and what slow links do. */
+	cand->known = cost.plan_bytes && !(c->net.ack_bytes > 0) && !c->topo->nslow;
 	cand->cost = (struct swc_cost){ .eager = cost.eager,
 					.phased = cost.phased,
 					.reduced = cost.reduced,
@@ -220,15 +137,48 @@ static bool bucket(const struct swc_choices *c, enum swc_coll coll, enum swc_alg
 	return true;
 }
 
-/* Add a candidate if it has a plan for rank 0; false if it has not. */
+/* Butterflies, trees and all-to-alls, whose cost is known without plans; false if it is not. */
+static bool without_plans(const struct swc_choices *c, const struct swc_plan_args *args,
+			  struct swc_cost *cost)
+{
+	return !(c->net.ack_bytes > 0) &&
+	       (!swc_butterfly_cost(args, cost) || !swc_tree_cost(args, cost) ||
+		!swc_bruck_cost(args, cost) || !swc_rotate_cost(args, cost));
+}
+
+/*
+ * Bruck's all-to-all: its copies, which take most of its time, are known soon, and where its messages go if
+ * that matters. False if it is something else.
+ */
+static bool bruck(const struct swc_choices *c, const struct swc_plan_args *args,
+		  struct swc_candidate *cand)
+{
+	uint32_t links = c->topo->kind == SWC_TOPO_SWITCH ? 1 : 2 * c->topo->ndims;
+
+	if (swc_bruck_pieces(args, &cand->cost))
+		return false;
+	cand->steps = cand->cost.eager.steps;
+	cand->hops = cand->steps;
+	if (c->topo->nlocal == 1)
+		cand->load = EXACT * cand->cost.sent / links;
+	return true;
+}
+
+/* Are its plans long? */
+static bool has_sets(const struct swc_choices *c, const struct swc_plan_args *args)
+{
+	struct swc_butterfly k;
+
+	return args->coll == SWC_ALLTOALL ||
+	       (swc_butterfly_find(&k, args, c->topo) && !k.in_ranges);
+}
+
+/* Add a candidate if it has plans; false if it has none. */
 static bool consider(struct swc_choices *c, enum swc_coll coll, enum swc_algo algo, int32_t param)
 {
 	struct swc_plan_args args = args_of(c, coll, algo, param);
 	struct swc_candidate *to = &c->coll[coll].cand[c->coll[coll].n];
-	struct swc_plan_header *h;
-	size_t bytes;
-	void *plan;
-	bool none;
+	bool none, alike;
 
 	if (swc_algo_info(algo)->serial) {
 		*to = serial(c, coll, algo);
@@ -239,14 +189,29 @@ static bool consider(struct swc_choices *c, enum swc_coll coll, enum swc_algo al
 		c->coll[coll].n += !none;
 		return !none;
 	}
-	if (swc_plan_build(&args, &plan, &bytes, NULL, 0))
+	*to = (struct swc_candidate){ .algo = algo, .param = param };
+	if (bruck(c, &args, to)) {
+		c->coll[coll].n++;
+		return true;
+	}
+	/* Else it needs all plans, which are long. */
+	if (algo == SWC_ALGO_BRUCK && args.nranks > MOST_RANKS)
 		return false;
-	h = plan;
-	*to = (struct swc_candidate){ .algo = algo,
-				      .param = param,
-				      .order_varies = h->flags & SWC_PLAN_ORDER_VARIES };
-	measure(c, plan, to);
-	free(plan);
+	alike = swc_cost_plans(&args, MOST_RANKS) == 1;
+	if ((!alike || coll == SWC_ALLTOALL) && has_sets(c, &args))
+		to->known = without_plans(c, &args, &to->cost);
+	if (!to->known && !alike) {
+		if (!swc_least_measure(c, &args, to))
+			return false;
+		to->load = fmax(to->load, EXACT * swc_butterfly_folds(&args));
+	} else {
+		if (!to->known &&
+		    swc_cost_estimate(&args, MOST_RANKS, &to->cost, NULL, NULL, NULL, 0))
+			return false;
+		to->known = true;
+		to->steps = to->cost.eager.steps;
+		to->order_varies = to->cost.order_varies;
+	}
 	c->coll[coll].n++;
 	return true;
 }
@@ -315,14 +280,45 @@ static void refuse(struct swc_choices *c, enum swc_coll coll, struct swc_candida
 	}
 }
 
+/* How many plans may be built for its cost. */
+static uint32_t most_ranks(const struct swc_candidate *cand)
+{
+	return cand->bytes && cand->bytes <= SHORT_PLAN_BYTES ? MOST_SHORT_RANKS : MOST_RANKS;
+}
+
+/*
+ * The cost from plans. Where nodes have one rank, each rail of a switch has its share of every message: plans
+ * for one rail show the cost of all.
+ */
+static int estimate(const struct swc_choices *c, const struct swc_plan_args *args,
+		    uint32_t most_plans, struct swc_cost *cost)
+{
+	const struct swc_topo *t = c->topo;
+	struct swc_topo one = *t;
+	struct swc_plan_args a = *args;
+	int ret;
+
+	if (t->rails < 2 || t->nlocal != 1 || t->nslow || args->coll == SWC_BARRIER ||
+	    c->net.ack_bytes > 0)
+		return swc_cost_estimate(args, most_plans, cost, NULL, NULL, NULL, 0);
+	one.rails = 1;
+	a.topo = &one;
+	ret = swc_cost_estimate(&a, most_plans, cost, NULL, NULL, NULL, 0);
+	cost->eager.load /= t->rails;
+	cost->phased.load /= t->rails;
+	cost->reduced /= t->rails;
+	cost->connections *= t->rails;
+	return ret;
+}
+
 /* The candidate's time by the model, or a negative number if it has none. */
 static double time_of(struct swc_choices *c, enum swc_coll coll, struct swc_candidate *cand,
 		      uint64_t bytes)
 {
 	struct swc_plan_args args = args_of(c, coll, cand->algo, cand->param);
 
-	if (!cand->known &&
-	    swc_cost_estimate(&args, MOST_RANKS, &cand->cost, NULL, NULL, NULL, 0)) {
+	if (!cand->known && !without_plans(c, &args, &cand->cost) &&
+	    estimate(c, &args, most_ranks(cand), &cand->cost)) {
 		refuse(c, coll, cand);
 		return -1;
 	}
@@ -348,14 +344,19 @@ static void keep(struct best *b, double ns)
 	b->ns[i] = ns;
 }
 
-/* The least time that a candidate can take. */
+/* The least time that a candidate can take. What is known of its cost is so before it is all known. */
 static double least_time(const struct swc_choices *c, const struct swc_candidate *cand,
 			 uint64_t bytes)
 {
-	double bits = (double)bytes * 8, reduce = c->net.reduce_gbps;
+	double bits = (double)bytes * 8, reduce = c->net.reduce_gbps, small;
 
-	return cand->steps * c->net.step_ns + (double)cand->hops * c->net.hop_ns +
-	       cand->load * bits / c->net.gbps + (reduce > 0 ? cand->reduced * bits / reduce : 0);
+	if (cand->known)
+		return swc_cost_time(&cand->cost, (double)bytes, &c->net, NULL);
+	small = (double)cand->cost.extra * c->net.message_ns +
+		(double)cand->cost.copies * c->net.copy_ns;
+	return small + cand->steps * c->net.step_ns + (double)cand->hops * c->net.hop_ns +
+	       cand->load * bits / c->net.gbps +
+	       (reduce > 0 ? (cand->reduced + cand->cost.copied) * bits / reduce : 0);
 }
 
 /* Can a candidate that takes so long at least be among the best? */
@@ -365,16 +366,15 @@ static bool can_matter(const struct best *b, double least)
 }
 
 /*
- * The steps of a tree follow from one rank to the next; of that a sample shows nothing, so the tree
- * would seem too cheap.
+ * The steps of a tree follow from one rank to the next, which a sample does not show. Among nodes of several
+ * ranks the model does not know them, so the tree would seem too cheap.
  */
 static bool is_guessed(const struct swc_choices *c, enum swc_coll coll,
 		       const struct swc_candidate *cand)
 {
 	return c->topo->nranks > MOST_RANKS && (!cand->known || cand->cost.sampled) &&
-	       (cand->algo == SWC_ALGO_TREE || cand->algo == SWC_ALGO_DTREE ||
-		cand->algo == SWC_ALGO_BINE_SAG || cand->algo == SWC_ALGO_LINEAR ||
-		(cand->algo == SWC_ALGO_BINE && swc_coll_has_root(coll)));
+	       c->topo->nnodes != c->topo->nranks && coll == SWC_ALLREDUCE &&
+	       (cand->algo == SWC_ALGO_TREE || cand->algo == SWC_ALGO_DTREE);
 }
 
 /* Of the candidates that may be used and have not been looked at, the one with the least time. */
@@ -428,6 +428,29 @@ static bool is_beaten(const struct swc_choices *c, enum swc_coll coll, const str
 	       (next->connections == won->cost.connections && next->least > won->ns);
 }
 
+/*
+ * What a hybrid takes tells about those that scatter for more steps: each of them goes back again, so they
+ * have no fewer steps and hops. Of butterflies only: others have other stages then.
+ */
+static void raise_others(struct swc_choices *c, enum swc_coll coll,
+			 const struct swc_candidate *known, uint64_t bytes)
+{
+	if (coll != SWC_ALLREDUCE || known->cost.sampled ||
+	    (known->algo != SWC_ALGO_MIRRORED && known->algo != SWC_ALGO_SWING_H))
+		return;
+	for (unsigned int i = 0; i < c->coll[coll].n; i++) {
+		struct swc_candidate *cand = &c->coll[coll].cand[i];
+
+		if (cand->algo != known->algo || cand->param <= known->param || cand->known)
+			continue;
+		if (known->cost.eager.steps > cand->steps)
+			cand->steps = known->cost.eager.steps;
+		if (known->cost.eager.hops > cand->hops)
+			cand->hops = known->cost.eager.hops;
+		cand->least = least_time(c, cand, bytes);
+	}
+}
+
 /* @guessed: take those that are guessed, or the others. */
 static struct swc_choice best_of(struct swc_choices *c, enum swc_coll coll, bool in_order,
 				 uint64_t bytes, unsigned int nbest, bool guessed)
@@ -450,8 +473,10 @@ static struct swc_choice best_of(struct swc_choices *c, enum swc_coll coll, bool
 		if (is_beaten(c, coll, &best, next))
 			continue;
 		next->ns = time_of(c, coll, next, bytes);
-		if (next->ns >= 0)
-			keep(&best, next->ns);
+		if (next->ns < 0)
+			continue;
+		keep(&best, next->ns);
+		raise_others(c, coll, next, bytes);
 	}
 	won = winner(c, coll, &best);
 	if (!won)
@@ -469,6 +494,74 @@ static struct swc_choice by_model(struct swc_choices *c, enum swc_coll coll, boo
 						 : best_of(c, coll, in_order, bytes, nbest, true);
 }
 
+/* ---- forests ---- */
+
+const struct swc_trees *swc_choices_trees(struct swc_choices *c, enum swc_coll coll, uint32_t root)
+{
+	struct swc_kept_trees *k = &c->trees[coll];
+
+	if (k->tried && k->trees.root != root) {
+		swc_trees_free(&k->trees);
+		k->tried = false;
+	}
+	if (!k->tried) {
+		k->there = !swc_forest_find(&k->trees, c->topo, coll, root, NULL, 0);
+		k->trees.root = root;
+		k->tried = true;
+	}
+	return k->there ? &k->trees : NULL;
+}
+
+uint32_t swc_choices_pieces(const struct swc_choices *c, const struct swc_trees *t, uint64_t bytes)
+{
+	double size = 1;
+
+	while (size * 2 < (double)bytes)
+		size *= 4;
+	return swc_trees_pieces(t, c->topo, size, &c->net);
+}
+
+/* Where all links have one rate, and no end of a mesh has fewer, other algorithms keep them busy. */
+static bool forest_can_win(const struct swc_topo *t, enum swc_coll coll)
+{
+	/* Trees of a root are of use to no other one. */
+	return (t->kind == SWC_TOPO_MESH || t->nslow || t->dim_gbps[0] > 0) &&
+	       t->nnodes <= SWC_FOREST_MAX_NODES && !swc_coll_has_root(coll) &&
+	       swc_forest_colls(t) & 1u << coll;
+}
+
+/* The time of a forest, and its segments; negative if there is none that is so fast. */
+static double forest_time(struct swc_choices *c, enum swc_coll coll, uint64_t bytes, double limit,
+			  uint32_t *pieces)
+{
+	const struct swc_trees *t;
+	double ns;
+
+	if (!c->forest || !forest_can_win(c->topo, coll) ||
+	    swc_trees_least(c->topo, coll, (double)bytes, &c->net) >= limit)
+		return -1;
+	t = swc_choices_trees(c, coll, 0);
+	if (!t)
+		return -1;
+	*pieces = swc_choices_pieces(c, t, bytes);
+	ns = swc_trees_time(t, (double)bytes, *pieces, &c->net);
+	return ns < limit && swc_trees_connections(t, *pieces) <= FOREST_CONNECTIONS ? ns : -1;
+}
+
+/* A choice, or a forest if that is faster. */
+static struct swc_choice or_forest(struct swc_choices *c, enum swc_coll coll, uint64_t bytes,
+				   struct swc_choice choice)
+{
+	uint32_t pieces;
+	double ns = forest_time(c, coll, bytes, choice.ns / FOREST_GAIN, &pieces);
+
+	if (ns < 0)
+		return choice;
+	return (struct swc_choice){ SWC_ALGO_FOREST, (int32_t)pieces, SWC_REASON_MODEL, ns };
+}
+
+/* ---- choosing ---- */
+
 struct usable {
 	const struct swc_choices *c;
 	enum swc_coll coll;
@@ -485,38 +578,15 @@ static bool usable(const struct swc_tuned *e, void *arg)
 	size_t bytes;
 	void *plan;
 
+	if (e->algo == SWC_ALGO_FOREST)
+		return u->c->topo->nnodes <= SWC_FOREST_MAX_NODES &&
+		       swc_forest_colls(u->c->topo) & 1u << u->coll;
 	if (swc_plan_build(&args, &plan, &bytes, NULL, 0))
 		return false;
 	h = plan;
 	varies = h->flags & SWC_PLAN_ORDER_VARIES;
 	free(plan);
 	return !(varies && u->in_order);
-}
-
-/* The parameter of direct2, with more ranks than CPUs. */
-static int32_t owners(const struct swc_choices *c, uint64_t bytes)
-{
-	uint32_t per_cpu = 1;
-
-	while (per_cpu < OWNERS_PER_CPU && bytes >= 2ull * per_cpu * c->ncpus * SHARE_MIN_BYTES)
-		per_cpu *= 2;
-	return per_cpu * c->ncpus < c->topo->nranks ? (int32_t)(per_cpu * c->ncpus)
-						    : SWC_PARAM_DEFAULT;
-}
-
-static struct swc_choice on_one_node(const struct swc_choices *c, enum swc_coll coll,
-				     uint64_t bytes)
-{
-	bool crowded = c->ncpus && c->ncpus < c->topo->nranks;
-	struct swc_choice choice = { SWC_ALGO_DIRECT1, SWC_PARAM_DEFAULT, SWC_REASON_ONE_NODE, 0 };
-
-	if (coll == SWC_ALLTOALL ||
-	    (bytes <= DIRECT1_MAX_BYTES && !(crowded && coll == SWC_ALLREDUCE)))
-		return choice;
-	choice.algo = SWC_ALGO_DIRECT2;
-	if (crowded && (coll == SWC_ALLREDUCE || coll == SWC_REDUCE || coll == SWC_BROADCAST))
-		choice.param = owners(c, bytes);
-	return choice;
 }
 
 static struct swc_choice choose(struct swc_choices *c, enum swc_coll coll, enum swc_dtype dtype,
@@ -532,8 +602,8 @@ static struct swc_choice choose(struct swc_choices *c, enum swc_coll coll, enum 
 		return (struct swc_choice){ measured->algo, measured->param, SWC_REASON_MEASURED,
 					    measured->us * 1e3 };
 	if (c->topo->nnodes == 1)
-		return on_one_node(c, coll, bytes);
-	return by_model(c, coll, in_order, bytes, best);
+		return swc_choose_on_node(c, coll, bytes);
+	return or_forest(c, coll, bytes, by_model(c, coll, in_order, bytes, best));
 }
 
 struct swc_choice swc_choices_take(struct swc_choices *c, enum swc_coll coll, enum swc_dtype dtype,

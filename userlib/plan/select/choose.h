@@ -5,6 +5,7 @@
 #ifndef SWC_PLAN_SELECT_CHOOSE_H
 #define SWC_PLAN_SELECT_CHOOSE_H
 
+#include "plan/forest/algorithm.h"
 #include "plan/model/model.h"
 #include "plan/select/tuning.h"
 
@@ -14,6 +15,7 @@
  *	longest channel; the sums over them of the longest route, and of the largest message as a
  *	share of the vector, in units of the fastest links; and what a channel reduces, likewise
  * @connections: that a rank needs at least
+ * @bytes: of the shortest of the plans that were looked at, 0 if none was
  * @known, @cost: the cost, once it was needed
  * @refused: it has no plan after all
  * @least: of the latest choice: the least time for its size
@@ -27,6 +29,7 @@ struct swc_candidate {
 	uint64_t hops;
 	double load, reduced;
 	uint32_t connections;
+	size_t bytes;
 	bool order_varies;
 	bool known, refused, waits;
 	struct swc_cost cost;
@@ -57,6 +60,16 @@ struct swc_choice {
 #define SWC_CHOICES_KEPT 64
 
 /**
+ * struct swc_kept_trees - the trees of a collective, found when they are first needed
+ * @tried: they were looked for
+ * @there: they were found
+ */
+struct swc_kept_trees {
+	bool tried, there;
+	struct swc_trees trees;
+};
+
+/**
  * struct swc_choices - the candidates on one topology
  *
  * Candidates are found, and their costs computed, when they are first needed.
@@ -65,8 +78,11 @@ struct swc_choice {
  * @net: its figures
  * @nlocal: ranks that share memory, as in struct swc_plan_args; set it after swc_choices_init()
  * @ncpus: CPUs that the ranks of one node share, likewise; 0: as many as ranks
+ * @ngroups: groups of consecutive ranks of one node, of equal size, that share a cache; 0 or 1: none
  * @reorder: ranks may reduce in different orders
+ * @forest: a forest may be chosen
  * @tuning: measured times
+ * @trees: by enum swc_coll
  * @coll: candidates by enum swc_coll; @n is 0 before the first use
  * @kept: cached choices, by a hash of what they were for
  */
@@ -75,8 +91,11 @@ struct swc_choices {
 	struct swc_network net;
 	uint32_t nlocal;
 	uint32_t ncpus;
+	uint32_t ngroups;
 	bool reorder;
+	bool forest;
 	struct swc_tuning tuning;
+	struct swc_kept_trees trees[SWC_COLL_NR];
 	struct {
 		struct swc_candidate *cand;
 		unsigned int n;
@@ -98,6 +117,18 @@ void swc_choices_free(struct swc_choices *c);
  */
 struct swc_choice swc_choices_take(struct swc_choices *c, enum swc_coll coll, enum swc_dtype dtype,
 				   enum swc_redop redop, uint64_t bytes, unsigned int best);
+
+/*
+ * The trees of a collective, NULL if there are none. They are kept until those of another root are asked
+ * for.
+ */
+const struct swc_trees *swc_choices_trees(struct swc_choices *c, enum swc_coll coll, uint32_t root);
+
+/*
+ * Segments of a forest for about so many bytes: alike for sizes that are within a factor of two, so that
+ * few plans serve all sizes.
+ */
+uint32_t swc_choices_pieces(const struct swc_choices *c, const struct swc_trees *t, uint64_t bytes);
 
 /*
  * Ports for plans of so many bytes, as in struct swc_plan_args: one where a message for each rail of a

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/forest/algorithm.h"
 #include "plan/names.h"
 #include "plan/number.h"
 #include "plan/select/tuning.h"
@@ -17,6 +18,16 @@
 #define FIELDS 6
 #define TOPO_TEXT 256
 #define MAX_US 1e15
+
+static int parse_algo(const char *name, int32_t *param)
+{
+	uint32_t pieces;
+
+	if (!swc_forest_parse(name, &pieces))
+		return swc_algo_parse(name, param);
+	*param = pieces ? (int32_t)pieces : SWC_PARAM_DEFAULT;
+	return SWC_ALGO_FOREST;
+}
 
 static int parse_line(char **field, struct swc_tuned *e, const char **expected)
 {
@@ -42,7 +53,7 @@ static int parse_line(char **field, struct swc_tuned *e, const char **expected)
 	if (!swc_number_parse(field[3], 1, UINT64_MAX, &e->bytes))
 		return -EINVAL;
 	*expected = "an algorithm such as ring";
-	v = swc_algo_parse(field[4], &e->param);
+	v = parse_algo(field[4], &e->param);
 	if (v < 0)
 		return -EINVAL;
 	e->algo = (uint8_t)v;
@@ -65,34 +76,45 @@ static void shape_text(const struct swc_topo *topo, char text[TOPO_TEXT])
 	struct swc_topo shape = *topo;
 
 	shape.gbps = shape.hop_ns = 0;
-	shape.rails = 0;
+	shape.rails = shape.nslow = 0;
 	memset(shape.dim_gbps, 0, sizeof(shape.dim_gbps));
 	swc_topo_format(&shape, text, TOPO_TEXT);
+}
+
+static int take_links(struct swc_tuning *t, struct swc_topo *topo)
+{
+	if (topo->gbps > 0) {
+		t->gbps = topo->gbps;
+		memcpy(t->dim_gbps, topo->dim_gbps, sizeof(t->dim_gbps));
+		free(t->slow);
+		t->slow = topo->slow;
+		t->nslow = topo->nslow;
+		topo->slow = NULL;
+		topo->nslow = 0;
+	}
+	if (topo->hop_ns > 0)
+		t->hop_ns = topo->hop_ns;
+	return topo->gbps > 0 || topo->hop_ns > 0 ? 0 : -EINVAL;
 }
 
 /* @figures: a topology with figures of its links. */
 static int parse_links(struct swc_tuning *t, const char *figures, const char *shape,
 		       const char **expected)
 {
+	struct swc_tuning other = { 0 };
 	char text[TOPO_TEXT], why[8];
 	struct swc_topo topo;
-	bool wanted;
+	int ret;
 
 	*expected = "a topology with figures of its links, such as torus:4x4@60Gbps/30Gbps";
-	if (swc_topo_parse(&topo, figures, why, sizeof(why)))
-		return -EINVAL;
+	ret = swc_topo_parse(&topo, figures, why, sizeof(why));
+	if (ret)
+		return ret;
 	shape_text(&topo, text);
-	wanted = !strcmp(text, shape);
+	ret = take_links(strcmp(text, shape) ? &other : t, &topo);
 	swc_topo_free(&topo);
-	if (!(topo.gbps > 0 || topo.hop_ns > 0))
-		return -EINVAL;
-	if (wanted && topo.gbps > 0) {
-		t->gbps = topo.gbps;
-		memcpy(t->dim_gbps, topo.dim_gbps, sizeof(t->dim_gbps));
-	}
-	if (wanted && topo.hop_ns > 0)
-		t->hop_ns = topo.hop_ns;
-	return 0;
+	swc_tuning_free(&other);
+	return ret;
 }
 
 static int parse_lines(struct swc_tuning *t, char *text, const char *topo, char *why,
@@ -115,7 +137,7 @@ static int parse_lines(struct swc_tuning *t, char *text, const char *topo, char 
 			ret = parse_links(t, field[1], topo, &expected);
 		else
 			ret = n == FIELDS ? parse_line(field, &e, &expected) : -EINVAL;
-		if (ret)
+		if (ret == -EINVAL)
 			swc_text_refuse(why, why_bytes, "line %u: expected %s", number, expected);
 		else if (n == FIELDS && !strcmp(field[2], topo))
 			ret = add(t, &e);
@@ -144,17 +166,19 @@ int swc_tuning_parse(struct swc_tuning *t, char *text, const struct swc_topo *to
 void swc_tuning_free(struct swc_tuning *t)
 {
 	free(t->entry);
+	free(t->slow);
 	*t = (struct swc_tuning){ 0 };
 }
 
-void swc_tuning_links(const struct swc_tuning *t, struct swc_topo *topo)
+int swc_tuning_links(const struct swc_tuning *t, struct swc_topo *topo)
 {
-	if (t->gbps > 0) {
-		topo->gbps = t->gbps;
-		memcpy(topo->dim_gbps, t->dim_gbps, sizeof(topo->dim_gbps));
-	}
 	if (t->hop_ns > 0)
 		topo->hop_ns = t->hop_ns;
+	if (!(t->gbps > 0))
+		return 0;
+	topo->gbps = t->gbps;
+	memcpy(topo->dim_gbps, t->dim_gbps, sizeof(topo->dim_gbps));
+	return swc_topo_set_slow(topo, t->slow, t->nslow);
 }
 
 bool swc_tuning_rates(struct swc_topo *topo, const double gbps[SWC_TOPO_DIMS])
@@ -172,6 +196,109 @@ bool swc_tuning_rates(struct swc_topo *topo, const double gbps[SWC_TOPO_DIMS])
 	for (uint32_t i = 0; least < most && i < topo->ndims; i++)
 		topo->dim_gbps[i] = gbps[i] > 0 ? gbps[i] : most;
 	return true;
+}
+
+/* ---- rates of single links ---- */
+
+#define ALIKE 0.9  /* of a rate: the same but for noise */
+#define WHOLE 0.75 /* of the fastest links' rate: links that may make up the rate of a dimension */
+#define PARTS 16
+
+static int by_rate(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The fastest of ascending rates that another one confirms: one by itself may be an error. */
+static double fastest(const double *rate, uint32_t n)
+{
+	for (uint32_t i = n; i-- > 1;)
+		if (rate[i - 1] >= ALIKE * rate[i])
+			return rate[i];
+	return rate[n - 1];
+}
+
+/*
+ * The rate of those links of a dimension that are not slow, 0 if none was measured: the median of all that
+ * are not far behind the fastest, however few they are. @rate: room for all.
+ */
+static double rate_of_dim(const struct swc_topo *topo, uint32_t dim,
+			  const struct swc_topo_slow *link, uint32_t n, double *rate)
+{
+	uint32_t have = 0, first = 0;
+	double most;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (link[i].gbps > 0 && swc_topo_dim(topo, link[i].from, link[i].to) == dim)
+			rate[have++] = link[i].gbps;
+	if (!have)
+		return 0;
+	qsort(rate, have, sizeof(*rate), by_rate);
+	most = fastest(rate, have);
+	while (have > 1 && rate[have - 1] > most)
+		have--;
+	while (rate[first] < WHOLE * most)
+		first++;
+	return rate[first + (have - first) / 2];
+}
+
+/*
+ * Rates of dimensions in simple proportions to the fastest one, as measurements are not exact, and odd
+ * proportions need many trees: in sixteenths of it, or if it is more than four times as fast, in quarters
+ * of that.
+ */
+static void simplify(double gbps[SWC_TOPO_DIMS])
+{
+	double most = 0;
+
+	for (uint32_t i = 0; i < SWC_TOPO_DIMS; i++)
+		most = fmax(most, gbps[i]);
+	for (uint32_t i = 0; i < SWC_TOPO_DIMS; i++) {
+		if (gbps[i] >= ALIKE * most)
+			gbps[i] = most;
+		else if (gbps[i] >= most / 4)
+			gbps[i] = most * round(gbps[i] / most * PARTS) / PARTS;
+		else if (gbps[i] > 0)
+			gbps[i] = most * 4 / round(most / gbps[i] * 4);
+	}
+}
+
+/* Links that are slower than @gbps of their dimension. Returns how many. */
+static uint32_t list_slow(const struct swc_topo *topo, const double *gbps,
+			  const struct swc_topo_slow *link, uint32_t n, struct swc_topo_slow *slow)
+{
+	uint32_t have = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		double whole = gbps[swc_topo_dim(topo, link[i].from, link[i].to)];
+		double parts = fmax(round(link[i].gbps / whole * PARTS), 1);
+
+		if (!(link[i].gbps > 0) || link[i].gbps >= ALIKE * whole)
+			continue;
+		slow[have] = link[i];
+		slow[have++].gbps = whole * parts / PARTS;
+	}
+	return have;
+}
+
+int swc_tuning_slow(struct swc_topo *topo, const struct swc_topo_slow *link, uint32_t n)
+{
+	struct swc_topo_slow *slow = calloc(n + 1ul, sizeof(*slow));
+	double *rate = calloc(n + 1ul, sizeof(*rate)), gbps[SWC_TOPO_DIMS] = { 0 };
+	int ret = slow && rate ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; !ret && i < topo->ndims; i++)
+		gbps[i] = rate_of_dim(topo, i, link, n, rate);
+	simplify(gbps);
+	if (!ret)
+		ret = swc_tuning_rates(topo, gbps) ? 0 : -EINVAL;
+	if (!ret)
+		ret = swc_topo_set_slow(topo, slow, list_slow(topo, gbps, link, n, slow));
+	free(slow);
+	free(rate);
+	return ret;
 }
 
 static bool is_float(uint8_t dtype)

@@ -67,9 +67,7 @@ static int read_tuning(struct swc_plans *p, const char *path, struct swc_tuning 
 {
 	int ret = swc_file_tuning(tuning, path, &p->topo, why, why_bytes);
 
-	if (!ret)
-		swc_tuning_links(tuning, &p->topo);
-	return ret;
+	return ret ? ret : swc_tuning_links(tuning, &p->topo);
 }
 
 int swc_plans_init(struct swc_plans *p, const struct swingcoll_comm_opts *o, uint32_t nranks,
@@ -90,9 +88,7 @@ int swc_plans_init(struct swc_plans *p, const struct swingcoll_comm_opts *o, uin
 	if (swc_forest_parse(algo, &pieces)) {
 		p->pick = SWC_PICK_FOREST;
 		p->param = (int32_t)pieces;
-		return 0;
-	}
-	if (strcmp(algo, "auto")) {
+	} else if (strcmp(algo, "auto")) {
 		ret = swc_algo_parse(algo, &p->param);
 		if (ret < 0) {
 			describe_algos(algo, why, why_bytes);
@@ -215,8 +211,8 @@ static int read_plan(const struct swingcoll_comm *comm, const struct swc_loaded_
 		     void **plan, size_t *bytes, char *why, size_t why_bytes)
 {
 	const struct swc_plan_header *h;
-	int ret = swc_file_plan(comm->plans.file, comm->nranks, comm->rank, plan, bytes, why,
-				why_bytes);
+	int ret = swc_file_plan(comm->plans.file, comm->nranks, comm->rank, e->uneven, plan, bytes,
+				why, why_bytes);
 
 	if (ret)
 		return ret;
@@ -231,7 +227,19 @@ static int read_plan(const struct swingcoll_comm *comm, const struct swc_loaded_
 	return -EOPNOTSUPP;
 }
 
-static int build(const struct swingcoll_comm *comm, const struct swc_loaded_plan *e,
+/* The plan of a forest, or why there is none. */
+static int build_forest(struct swingcoll_comm *comm, const struct swc_plan_args *args, void **plan,
+			size_t *bytes, char *why, size_t why_bytes)
+{
+	const struct swc_trees *t = swc_choices_trees(&comm->plans.choices, args->coll, args->root);
+
+	if (!t)
+		return swc_forest_plan(args, 0, plan, bytes, why, why_bytes);
+	return swc_forest_plan_of(t, args->topo, (uint32_t)args->param, args->rank, plan, bytes,
+				  why, why_bytes);
+}
+
+static int build(struct swingcoll_comm *comm, const struct swc_loaded_plan *e,
 		 enum swc_variant variant, void **plan, size_t *bytes, char *why, size_t why_bytes)
 {
 	struct swc_plan_args args = {
@@ -249,9 +257,8 @@ static int build(const struct swingcoll_comm *comm, const struct swc_loaded_plan
 		.uneven = e->uneven,
 	};
 
-	if (e->algo == SWC_ALGO_NR && comm->plans.pick == SWC_PICK_FOREST)
-		return swc_forest_plan(&args, (uint32_t)comm->plans.param, plan, bytes, why,
-				       why_bytes);
+	if (e->algo == SWC_ALGO_FOREST && comm->plans.pick != SWC_PICK_FILE)
+		return build_forest(comm, &args, plan, bytes, why, why_bytes);
 	if (e->algo == SWC_ALGO_NR) {
 		int ret = read_plan(comm, e, plan, bytes, why, why_bytes);
 
@@ -320,6 +327,16 @@ static int load(struct swingcoll_comm *comm, struct swc_loaded_plan *e, enum swc
 
 /* ---- choosing ---- */
 
+/* Segments of a forest; 1 if there is none, which is told when its plan is built. */
+static int32_t forest_pieces(struct swc_plans *p, const struct swc_desc *d, uint64_t bytes)
+{
+	const struct swc_trees *t = NULL;
+
+	if (swc_forest_colls(&p->topo) & 1u << d->coll)
+		t = swc_choices_trees(&p->choices, d->coll, d->root);
+	return t ? (int32_t)swc_choices_pieces(&p->choices, t, bytes) : 1;
+}
+
 static void choose(struct swc_plans *p, const struct swc_desc *d, uint64_t bytes,
 		   struct swc_loaded_plan *key)
 {
@@ -333,14 +350,18 @@ static void choose(struct swc_plans *p, const struct swc_desc *d, uint64_t bytes
 		choice = swc_choices_take(&p->choices, d->coll, d->dtype, d->redop, bytes, 1);
 		algo = choice.algo;
 		key->param = choice.param;
+		/* A measured forest may be without a number of segments. */
+		if (algo == SWC_ALGO_FOREST && choice.param == SWC_PARAM_DEFAULT)
+			key->param = forest_pieces(p, d, bytes);
 		break;
 	case SWC_PICK_FILE:
 		algo = SWC_ALGO_NR;
 		break;
 	default:
 		if (p->pick == SWC_PICK_FOREST) {
-			algo = SWC_ALGO_NR;
-			colls = p->topo.nranks > 1 ? SWC_FOREST_COLLS : 0;
+			algo = SWC_ALGO_FOREST;
+			colls = swc_forest_colls(&p->topo);
+			key->param = p->param ? p->param : forest_pieces(p, d, bytes);
 		} else {
 			key->param = p->param;
 			colls = swc_algo_info(algo)->colls;
