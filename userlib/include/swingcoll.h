@@ -292,23 +292,61 @@ int swingcoll_comm_destroy(struct swingcoll_comm *comm);
 int swingcoll_comm_abort(struct swingcoll_comm *comm);
 
 /*
- * Create a smaller communicator without some ranks. Every remaining rank calls this with the same
- * list of nexclude ranks to exclude, and as often as all others; the ranks keep their order in
- * *out. An empty list excludes the rank at fault of the last failure, which after an abort is the
- * same on all ranks unless several failed at once. comm may have been aborted, and remains to be
- * destroyed. Options: those of comm, except algorithm and topology, which are chosen as if none had
- * been named. Blocks until the remaining ranks of this node have called it; ranks on other nodes
- * are waited for by the first collective. Ranks with different lists do not find each other:
+ * Agree on a flag, although ranks die before or meanwhile, and also when the communicator has failed: *flag
+ * becomes the bitwise AND of the flags of the ranks that take part, the same on all of them. Collective
+ * among the ranks that live: all call this and swingcoll_comm_shrink() in the same
+ * order, one thread of a rank at a time; other collectives may run. Blocks until all have called it, died or
+ * left, at most until timeout_ms of the communicator.
+ *
+ * 0: all ranks took part that did in the agreements before. -ECONNRESET: some did not, and *flag is valid as
+ * well; this acknowledges their failure, so the next agreement returns 0 if no others fail. Like *flag, it is
+ * the same on all ranks. -ETIMEDOUT: a live rank did not call it in time; others may get another result.
+ * -ECONNABORTED: other ranks go on without this one.
+ */
+int swingcoll_comm_agree(struct swingcoll_comm *comm, int *flag);
+/*
+ * The ranks whose failure the agreements so far have acknowledged, those in shrinks included: writes at most
+ * max of them, in ascending order, and returns their number. After the same calls the same on all ranks.
+ */
+int swingcoll_comm_get_failed(struct swingcoll_comm *comm, int *ranks, int max);
+
+/*
+ * Create a smaller communicator, of the ranks that live and that no rank excludes. All of them call this,
+ * and agree on who they are: also if they have noticed different failures, or ranks die meanwhile, all get
+ * the same communicator, or all an error. They keep their order in *out. A live rank that is to be left out
+ * must be in the list of nexclude ranks of at least one rank; it need not call this, and gets -ECONNABORTED
+ * if it does. An empty list excludes the rank at fault of the last failure. comm may have been aborted, and
+ * remains to be destroyed. Options: those of comm, except algorithm and topology, which are chosen as if none
+ * had been named. Blocks until the remaining ranks have called it, at most until timeout_ms of comm:
  * -ETIMEDOUT. *out belongs to the caller until swingcoll_comm_destroy().
  */
 int swingcoll_comm_shrink(struct swingcoll_comm *comm, const int *exclude, int nexclude,
 			  struct swingcoll_comm **out);
+
+/*
+ * Create a larger communicator, of the ranks of comm and of nnew newcomers, for example in the place of ranks
+ * that a shrink has dropped. All ranks of comm call _grow alike, in the order of its collectives; they keep
+ * their numbers in *out. Newcomers call _join, from any node, at the same time: newcomer which, of 0 to nnew -
+ * 1, gets the rank after those of comm and of the newcomers before it; with nnew 0, which and nnew are what the
+ * environment tells as rank and number of ranks. root: HOST:PORT, an address of rank 0 of comm and a free port
+ * there; NULL: SWINGCOLL_ROOT. All give the same options, which may be others than those of comm. Blocks
+ * until all have called it, at most for SWINGCOLL_BOOT_TIMEOUT. Either all succeed, or none as far as they
+ * can still tell each other; swingcoll_bootstrap_error() then says what was wrong. comm stays usable if only
+ * newcomers have failed, and remains to be destroyed. *out belongs to the caller until
+ * swingcoll_comm_destroy().
+ */
+int swingcoll_comm_grow(struct swingcoll_comm *comm, const char *root, int nnew,
+			const struct swingcoll_comm_opts *opts, struct swingcoll_comm **out);
+int swingcoll_comm_join(const char *root, int nnew, int which,
+			const struct swingcoll_comm_opts *opts, struct swingcoll_comm **out);
 
 /* This rank, and the number of ranks. */
 int swingcoll_comm_rank(const struct swingcoll_comm *comm);
 int swingcoll_comm_size(const struct swingcoll_comm *comm);
 /* Number of nodes that the ranks are on. */
 int swingcoll_comm_nodes(const struct swingcoll_comm *comm);
+/* The node of a rank, from 0; -EINVAL if there is no such rank. */
+int swingcoll_comm_rank_node(const struct swingcoll_comm *comm, int rank);
 /*
  * The topology that plans are made for, as text of at most size bytes. Returns the full length, as
  * snprintf() does.

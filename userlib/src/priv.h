@@ -8,24 +8,25 @@
  *
  * Map of calls:
  *	overlap -> sparse, src/api, src, plan
- *	sparse -> src/api, src
- *	src/bootstrap -> src/api, src/submit, src, plan
- *	src/api -> src/submit, src/shm, src, plan/select, plan/algo, plan/forest, plan, core
- *	src/submit
+ *	sparse -> src/api, src, core
+ *	src/bootstrap -> src/api, src/submit, src/agree, src, plan
+ *	src/api -> src/submit, src/shm, src/agree, src, plan/select, plan/algo, plan/forest, plan, core
+ *	src/submit -> src/agree
  *	src/shm -> core
- *	src -> plan/format, plan/select, plan
- *	plan/select -> plan/model, plan/algo, plan, core
+ *	src/agree -> src
+ *	src -> plan/format, plan/select, plan/verify, plan
+ *	plan/select -> plan/forest, plan/model, plan/algo, plan, core
  *	plan/format -> plan/verify, plan, core
  *	plan/model -> plan/algo, plan
  *	plan/verify -> plan, core
  *	plan/algo -> plan, core
- *	plan/forest -> plan, core
+ *	plan/forest -> plan/model, plan, core
  *	plan -> core
  *	core
  *
  * Locks, outermost first: comm->order, reaper->lock, the context's lock (submit/context.c). No lock
  * is held while a thread sleeps for an operation, except comm->order during one that goes through
- * the slots (api/coll.c).
+ * the slots (api/coll.c). comm->agreeing is held during an agreement, and outside of all others.
  */
 #ifndef SWC_PRIV_H
 #define SWC_PRIV_H
@@ -40,6 +41,7 @@
 
 #include "plan/select/choose.h"
 #include "plan/plan.h"
+#include "src/agree/endpoint.h"
 #include "src/public.h"
 #include "src/shm/slots.h"
 
@@ -208,7 +210,7 @@ struct swc_loaded_plan {
  *
  * @pick, @algo, @param, @file: what was asked for; of a forest, @param is its number of segments
  * @topo: shape of the network; one node unless the options or the bootstrap say otherwise
- * @choices: the candidates for the automatic choice
+ * @choices: the candidates for the automatic choice, and the trees of forests
  * @names: every name ever used, so that results can point at them
  * @name_of: name by handle
  */
@@ -272,12 +274,17 @@ int swc_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dty
 
 #define SWC_POOL 64
 
+/* Of the name of a host, with the terminating null byte. */
+#define SWC_HOST_BYTES 64
+
 /**
  * struct swc_place - where the ranks are, if they are on several nodes
  * @nnodes: number of nodes, at least 2
  * @nlocal: ranks on this node
  * @rank_node: node of each rank
  * @paths, @npaths: paths from this node to the others
+ * @host: name of each node
+ * @pid: of each rank, as it sees itself
  */
 struct swc_place {
 	uint32_t nnodes;
@@ -285,11 +292,17 @@ struct swc_place {
 	const uint32_t *rank_node;
 	const struct swc_node_path *paths;
 	uint32_t npaths;
+	const char (*host)[SWC_HOST_BYTES];
+	const int32_t *pid;
 };
 
 /**
  * struct swingcoll_comm - one rank of a communicator
  *
+ * @peers: how agreements reach the other ranks
+ * @agreeing: held during an agreement; guards the next two
+ * @agreements: number of the next one
+ * @gone: the ranks that took no part in the last one, swc_set_words() words; written under @text_lock, too
  * @order: held from the choice of an operation's number to its submission: the order in which
  *	threads get it is the order of the collectives
  * @req, @busy: the pool of requests, and a bit for each that is in use; bits are set under @order
@@ -300,7 +313,10 @@ struct swingcoll_comm {
 	struct swingcoll_comm *next, **prev; /* context lock */
 	struct swingcoll_id id;
 	struct swc_place place; /* empty if all ranks are on this node */
-	unsigned int shrinks;	/* smaller communicators made from this one; atomic */
+	struct swc_peers peers;
+	pthread_mutex_t agreeing;
+	uint64_t agreements;
+	uint64_t *gone;
 	uint32_t handle;
 	uint32_t nranks;
 	uint32_t rank;
@@ -328,7 +344,8 @@ struct swingcoll_comm {
 	pthread_mutex_t text_lock;
 	int local_error; /* a failure before the kernel had the operation */
 	char local_text[SWC_TEXT_BYTES];
-	bool debug_printed; /* the events before the failure; atomic */
+	bool agreement_failed; /* the last one: local_text comes after the kernel's */
+	bool debug_printed;    /* the events before the failure; atomic */
 
 	void *attached; /* of the sparse allreduce, freed by release() with this; @order */
 	void (*release)(void *attached);
@@ -341,12 +358,25 @@ struct swingcoll_comm {
 /* Check flags, numbers and reserved fields of options: 0 or -EINVAL. */
 int swc_comm_check_opts(const struct swingcoll_comm_opts *opts);
 /*
- * swingcoll_comm_create(), with ranks on several nodes unless @place is NULL. @why, if not NULL,
- * gets a line on some failures and stays unchanged on others.
+ * swingcoll_comm_create(), with ranks on several nodes unless @place is NULL. @peers NULL: all are here,
+ * and none has an endpoint yet; else its content is taken over, on failure, too. @join_ms: how long to wait
+ * for the other ranks of this node, if that is not the deadline; 0: it is. @why, if not NULL, gets a line on
+ * some failures and stays unchanged on others.
  */
 int swc_comm_create(struct swingcoll_comm **comm, const struct swingcoll_id *id, int nranks,
-		    int rank, const struct swingcoll_comm_opts *opts, const struct swc_place *place,
-		    char *why, size_t why_bytes);
+		    int rank, const struct swingcoll_comm_opts *opts, uint32_t join_ms,
+		    const struct swc_place *place, struct swc_peers *peers, char *why,
+		    size_t why_bytes);
+
+/* ---- api/agree.c ---- */
+
+/*
+ * Agree with the other ranks, within so many milliseconds: on the AND of the flags of all that take part,
+ * and on who does not. Those in comm->gone and those that anyone has in @gone do not. 0, and *gone is what
+ * comm->gone becomes; or a negative errno, with a line for swingcoll_comm_error(). Holds comm->agreeing.
+ */
+int swc_comm_agree(struct swingcoll_comm *comm, uint32_t timeout_ms, uint32_t *flag,
+		   uint64_t *gone);
 
 /* ---- api/debug.c ---- */
 
@@ -363,5 +393,13 @@ int swc_debug_failed(struct swingcoll_comm *comm, int error);
 /* Remember a failure for swingcoll_comm_error(). Returns error. */
 int swc_comm_fail(struct swingcoll_comm *comm, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* ---- api/homes.c ---- */
+
+/*
+ * Append to an error text of at most @size bytes where the ranks are that it names: their hosts and pids. Nothing, unless
+ * @place is of several nodes.
+ */
+void swc_homes_append(const struct swc_place *place, uint32_t nranks, char *text, size_t size);
 
 #endif /* SWC_PRIV_H */

@@ -188,7 +188,7 @@ static uint32_t forward(const struct swc_topo *t, uint32_t *node, uint32_t goal,
 		if (i == port / 2 || !up)
 			continue;
 		dim = i;
-		down = 2 * up > t->dim[i];
+		down = t->kind == SWC_TOPO_MESH ? end[i] < at[i] : 2 * up > t->dim[i];
 		break;
 	}
 	link = (*node * t->ndims + dim) * 2 + down;
@@ -223,6 +223,20 @@ static bool takes_route(const struct swc_topo *t, uint32_t from, uint32_t to, ui
 	return good && node == to;
 }
 
+/* Leave out the addresses of ports without a link, at the ends of a mesh. */
+static void drop_ends(const struct swc_topo *t)
+{
+	for (uint32_t i = 0; i < t->nnodes; i++) {
+		uint32_t coord[SWC_TOPO_DIMS], n = 0;
+
+		swc_topo_coords(t, i, coord);
+		for (uint32_t port = 0; port < 2 * t->ndims; port++)
+			if (coord[port / 2] != (port % 2 ? 0 : t->dim[port / 2] - 1))
+				addrs[i][n++] = addrs[i][port];
+		nodes[i].naddrs = n;
+	}
+}
+
 /* The ports that the library pairs, the way of a packet between them, and the model's route. */
 static void test_ways(const char *shape)
 {
@@ -234,6 +248,8 @@ static void test_ways(const char *shape)
 	if (swc_topo_parse(&t, shape, why, sizeof(why)))
 		abort();
 	make_nodes(t.nnodes, 2 * t.ndims);
+	if (t.kind == SWC_TOPO_MESH)
+		drop_ends(&t);
 	for (uint32_t me = 0; me < t.nnodes; me++) {
 		if (swc_paths_make(&t, nodes, t.nnodes, me, &p, &n, why, sizeof(why)))
 			abort();
@@ -418,8 +434,35 @@ static bool refused(int error, const char *word)
 	return false;
 }
 
+/* Ranks on nodes with any hashes, in turn: rank i on node i modulo @nnodes. */
+static bool numbers_many(uint32_t nranks, uint32_t nnodes)
+{
+	struct swc_boot_record *many = calloc(nranks, sizeof(*many));
+	struct swc_world w;
+	char why[256];
+	bool good;
+
+	for (uint32_t i = 0; i < nranks; i++)
+		many[i] = (struct swc_boot_record){ .magic = SWC_BOOT_MAGIC,
+						    .version = SWC_BOOT_VERSION,
+						    .rank = i,
+						    .nranks = nranks,
+						    .port = { 4791, 4792 },
+						    .node = (i % nnodes + 1) *
+							    0x9e3779b97f4a7c15ull,
+						    .naddrs = 1 };
+	good = !swc_world_init(&w, many, nranks, why, sizeof(why)) && w.nnodes == nnodes;
+	for (uint32_t i = 0; good && i < nranks; i++)
+		good = w.rank_node[i] == i % nnodes;
+	swc_world_free(&w);
+	free(many);
+	return good;
+}
+
 static void test_world(void)
 {
+	ok(numbers_many(SWC_MAX_RANKS, SWC_MAX_RANKS), "65536 ranks on as many nodes");
+	ok(numbers_many(SWC_MAX_RANKS, 8192), "65536 ranks on 8192 nodes, in turn");
 	ok(numbered("aabb", "0011", true) && numbered("baba", "0101", false) &&
 		   numbered("a", "0", true) && numbered("zyxz", "0120", false) &&
 		   numbered("abbbc", "01112", true),
@@ -562,7 +605,8 @@ int main(void)
 {
 	static const char *const ways[] = { "torus:2x2",   "torus:4x4",	  "torus:3x5",
 					    "torus:2x3x4", "torus:4x2x4", "torus:3x4x2x2",
-					    "torus:6x8",   "ring:6",	  "ring:7" };
+					    "torus:6x8",   "ring:6",	  "ring:7",
+					    "mesh:4x4",	   "mesh:3x5",	  "mesh:2x3x4" };
 
 	printf("TAP version 13\n");
 	test_paths();

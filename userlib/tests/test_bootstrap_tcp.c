@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -331,6 +332,39 @@ static int leave(struct swingcoll_bootstrap *boot)
 	return 0;
 }
 
+static bool stop;
+
+static void *stop_when_connected(void *arg)
+{
+	(void)arg;
+	if (await_connected())
+		__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* Rank 0, which another thread tells to give up when rank 1 has come. */
+static pid_t start_stopped(void)
+{
+	struct swingcoll_bootstrap *boot;
+	struct swc_boot_env env;
+	pthread_t thread;
+	pid_t pid = fork();
+	int ret;
+
+	if (pid)
+		return pid;
+	alarm(60);
+	set_number("SWINGCOLL_RANK", 0);
+	ret = swc_boot_env_read(&env);
+	env.stop = &stop;
+	if (!ret)
+		ret = pthread_create(&thread, NULL, stop_when_connected, NULL);
+	if (!ret)
+		ret = swc_boot_tcp(&boot, &env);
+	pthread_join(thread, NULL);
+	_exit(ret != -ECANCELED);
+}
+
 static void test_tcp_errors(void)
 {
 	int port = free_port();
@@ -361,6 +395,11 @@ static void test_tcp_errors(void)
 	start(0, -ETIMEDOUT, "2 of 4 ranks did not connect to 127.0.0.1", exchange);
 	start(2, -ETIMEDOUT, "rank 1, 3", exchange);
 	ok(all_succeeded(2), "missing ranks: the error on all ranks names them");
+
+	use_root("127.0.0.1", port, 3, 40);
+	start_stopped();
+	start(1, -ECANCELED, "its communicator has failed", report_and_exchange);
+	ok(all_succeeded(2), "rank 0 gives up: the error on ranks that have come says so");
 
 	use_root("127.0.0.1", port, 4, 1);
 	start(2, -ETIMEDOUT, "no rank 0 at 127.0.0.1", exchange);
@@ -492,7 +531,7 @@ static void test_replay(void)
 		uint64_t job;
 		uint32_t has_secret, resv;
 		uint8_t nonce[16];
-	} greeting = { .magic = "swcboot2",
+	} greeting = { .magic = "swcboot3",
 		       .rank = 1,
 		       .nranks = 2,
 		       .job = swc_hash_text(SWC_HASH_START, ""),

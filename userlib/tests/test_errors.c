@@ -31,9 +31,11 @@ static const struct {
 	{ "ECONNRESET", -ECONNRESET, true },
 	{ "EEXIST", -EEXIST, false },
 	{ "EFAULT", -EFAULT, false },
+	{ "EHOSTUNREACH", -EHOSTUNREACH, false },
 	{ "EINPROGRESS", -EINPROGRESS, false },
 	{ "EINVAL", -EINVAL, false },
 	{ "EIO", -EIO, true },
+	{ "EMFILE", -EMFILE, false },
 	{ "ENODATA", -ENODATA, false },
 	{ "ENODEV", -ENODEV, true },
 	{ "ENOENT", -ENOENT, false },
@@ -152,6 +154,58 @@ static void test_manual(void)
 	}
 	ok(all, "every error in the list is in the manual");
 	globfree(&pages);
+}
+
+/* ---- where ranks are ---- */
+
+static void test_homes(void)
+{
+	static const uint32_t rank_node[] = { 0, 0, 1, 1 };
+	static const int32_t pid[] = { 17, 18, 19, 20 };
+	static const char host[][SWC_HOST_BYTES] = { "alpha", "beta" };
+	static const struct swc_place place = {
+		.nnodes = 2, .rank_node = rank_node, .host = host, .pid = pid
+	};
+	static const struct {
+		const char *text, *all;
+	} lines[] = {
+		{ "rank 2 (pid 19, train) has exited",
+		  "rank 2 (pid 19, train) has exited [rank 2: beta (pid 19)]" },
+		{ "rank 0: connection with rank 3: lost; rank 0's card is gone",
+		  "rank 0: connection with rank 3: lost; rank 0's card is gone "
+		  "[rank 0: alpha (pid 17), rank 3: beta (pid 20)]" },
+		{ "missing: rank 0 (pid 1, a), rank 1 (pid 1, a), rank 2 (pid 1, a), rank 3 (pid 1, a), rank 0",
+		  "missing: rank 0 (pid 1, a), rank 1 (pid 1, a), rank 2 (pid 1, a), rank 3 (pid 1, a), rank 0 "
+		  "[rank 0: alpha (pid 17), rank 1: alpha (pid 18), rank 2: beta (pid 19), rank 3: beta (pid 20)]" },
+		{ "3 of 4 ranks, frank 1, rank -1, rank 4, rank ", NULL },
+		{ "", NULL },
+	};
+	char text[512];
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		const char *want = lines[i].all ? lines[i].all : lines[i].text;
+
+		snprintf(text, sizeof(text), "%s", lines[i].text);
+		swc_homes_append(&place, 4, text, sizeof(text));
+		if (strcmp(text, want))
+			printf("# \"%s\"\n", text);
+		good &= !strcmp(text, want);
+	}
+	ok(good, "an error text is followed by host and pid of each rank that it names");
+
+	/* The text is cut off where the caller's memory ends, and stays as it is on one node. */
+	good = true;
+	for (size_t size = 1; size < 64; size++) {
+		memset(text, 'x', sizeof(text));
+		snprintf(text, size, "%s", lines[0].text);
+		swc_homes_append(&place, 4, text, size);
+		good &= strlen(text) < size && !strncmp(text, lines[0].all, size - 1) &&
+			text[size] == 'x';
+	}
+	snprintf(text, sizeof(text), "%s", lines[0].text);
+	swc_homes_append(&(struct swc_place){ 0 }, 4, text, sizeof(text));
+	ok(good && !strcmp(text, lines[0].text), "it is cut off, and nothing is added on one node");
 }
 
 /* ---- arguments of collectives ---- */
@@ -291,6 +345,7 @@ int main(void)
 	test_failed();
 	test_texts();
 	test_manual();
+	test_homes();
 	test_arguments();
 	test_right_arguments();
 	return done();

@@ -9,7 +9,7 @@
 #include "pmpi/settings.h"
 #include "tap.h"
 
-static bool parses(const char *names, const char *min, uint32_t mask, int64_t least)
+static bool parses(const char *names, const char *min, uint64_t mask, int64_t least)
 {
 	struct pmpi_settings s;
 	char text[256];
@@ -29,9 +29,10 @@ static bool fails(const char *names, const char *min, const char *what)
 
 static void test_settings(void)
 {
-	const uint32_t all = UINT32_MAX, allreduce = 1u << PMPI_ALLREDUCE,
-		       iallreduce = 1u << PMPI_IALLREDUCE,
-		       bcast = 1u << PMPI_BCAST | 1u << PMPI_IBCAST;
+	const uint64_t all = UINT64_MAX, allreduce = 1ull << PMPI_ALLREDUCE,
+		       iallreduce = 1ull << PMPI_IALLREDUCE,
+		       bcast = 1ull << PMPI_BCAST | 1ull << PMPI_IBCAST,
+		       exscan = 1ull << PMPI_EXSCAN | 1ull << PMPI_IEXSCAN;
 
 	ok(parses(NULL, NULL, all, PMPI_MEASURE) && parses("", "", all, PMPI_MEASURE),
 	   "without variables everything is measured");
@@ -40,6 +41,7 @@ static void test_settings(void)
 	ok(parses("allreduce", NULL, allreduce | iallreduce, PMPI_MEASURE),
 	   "a name selects both forms");
 	ok(parses("MPI_Iallreduce", NULL, iallreduce, PMPI_MEASURE), "the name of one form");
+	ok(parses("exscan", NULL, exscan, PMPI_MEASURE), "the last name");
 	ok(parses("MPI_Bcast,,allreduce,", NULL, bcast | allreduce | iallreduce, PMPI_MEASURE),
 	   "several names");
 	ok(parses(NULL, "0", all, 0) && parses(NULL, "4096", all, 4096) &&

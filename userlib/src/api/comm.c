@@ -9,10 +9,12 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "src/agree/consensus.h"
 #include "src/api/for_overlap.h"
 #include "src/env_names.h"
 #include "src/files.h"
 #include "src/priv.h"
+#include "src/shm/caches.h"
 #include "kmod/core/reduce.h"
 
 /*
@@ -108,17 +110,17 @@ static uint64_t slot_max(const struct swingcoll_comm *comm, const struct swingco
 }
 
 static int create_in_kernel(struct swingcoll_comm *comm, const struct swingcoll_id *id,
-			    uint32_t flags, uint32_t timeout_ms, const struct swc_place *place,
+			    uint32_t timeout_ms, uint32_t join_ms, const struct swc_place *place,
 			    char *why, size_t why_bytes)
 {
 	struct swc_comm_create c = {
 		.nranks = comm->nranks,
 		.rank = comm->rank,
-		.flags = flags & SWC_COMM_F_ALL,
+		.flags = comm->flags & SWC_COMM_F_ALL,
 		.timeout_ms = timeout_ms,
 		.slot_bytes = (uint32_t)comm->slots.bytes,
 	};
-	bool try_urgent = flags & SWINGCOLL_TRY_URGENT && !(flags & SWINGCOLL_URGENT);
+	bool try_urgent = comm->flags & SWINGCOLL_TRY_URGENT && !(comm->flags & SWINGCOLL_URGENT);
 	int ret;
 
 	if (try_urgent)
@@ -131,6 +133,7 @@ static int create_in_kernel(struct swingcoll_comm *comm, const struct swingcoll_
 		c.npaths = place->npaths;
 	}
 	for (;;) {
+		c.join_ms = join_ms;
 		ret = swc_context_ioctl(comm->ctx, SWC_IOC_COMM_CREATE, &c);
 		if (ret == -EPERM && try_urgent) {
 			/* The kernel has refused before it did anything. */
@@ -144,7 +147,7 @@ static int create_in_kernel(struct swingcoll_comm *comm, const struct swingcoll_
 	if (ret == -ETIMEDOUT && c.njoined)
 		snprintf(why, why_bytes,
 			 "%u of %u ranks of this node joined within %u ms: rank %u %s", c.njoined,
-			 comm->nlocal, timeout_ms, c.missing,
+			 comm->nlocal, join_ms ? join_ms : timeout_ms, c.missing,
 			 comm->nlocal - c.njoined > 1 ? "and others did not" : "did not");
 	return ret;
 }
@@ -165,6 +168,11 @@ static int map(struct swingcoll_comm *comm)
 	if (!comm->state)
 		return -ENOMEM;
 	comm->plans.choices.ncpus = comm->state->ncpus;
+	/* Looking takes time: only where it can matter. */
+	if (comm->nranks == comm->nlocal && comm->nranks >= SWC_CACHES_MIN_RANKS &&
+	    comm->nranks <= SWC_MAX_LOCAL_RANKS && comm->nranks <= comm->state->ncpus)
+		comm->plans.choices.ngroups = swc_caches_groups("/sys", comm->state->cpus,
+								comm->nranks);
 	if (!comm->slots.bytes)
 		return 0;
 	slots = swc_context_mmap(comm->ctx, SWC_MMAP_SLOTS(comm->handle), comm->slots.bytes, true);
@@ -204,29 +212,35 @@ static int open_submitter(struct swingcoll_comm *comm, int use_io_uring)
 	return ret;
 }
 
-/* Copy where the ranks are, for swingcoll_comm_shrink(). */
+static void *copy_of(const void *from, size_t bytes, bool *good)
+{
+	void *copy = malloc(bytes);
+
+	*good &= !!copy;
+	return copy ? memcpy(copy, from, bytes) : NULL;
+}
+
+/* Copy where the ranks are, for error texts and swingcoll_comm_shrink(); freed with @comm in any case. */
 static int keep_place(struct swingcoll_comm *comm, const struct swc_place *place)
 {
-	size_t ranks = comm->nranks * sizeof(*place->rank_node);
-	size_t paths = place->npaths * sizeof(*place->paths);
-	uint32_t *rank_node = malloc(ranks);
-	struct swc_node_path *path = malloc(paths);
+	struct swc_place *kept = &comm->place;
+	bool good = true;
 
-	if (!rank_node || !path) {
-		free(rank_node);
-		free(path);
-		return -ENOMEM;
-	}
-	comm->place = *place;
-	comm->place.rank_node = memcpy(rank_node, place->rank_node, ranks);
-	comm->place.paths = memcpy(path, place->paths, paths);
-	return 0;
+	*kept = *place;
+	kept->rank_node = copy_of(place->rank_node, comm->nranks * sizeof(*place->rank_node),
+				  &good);
+	kept->paths = copy_of(place->paths, place->npaths * sizeof(*place->paths), &good);
+	kept->host = copy_of(place->host, place->nnodes * sizeof(*place->host), &good);
+	kept->pid = copy_of(place->pid, comm->nranks * sizeof(*place->pid), &good);
+	return good ? 0 : -ENOMEM;
 }
 
 static void free_place(struct swingcoll_comm *comm)
 {
 	free((void *)comm->place.rank_node);
 	free((void *)comm->place.paths);
+	free((void *)comm->place.host);
+	free((void *)comm->place.pid);
 }
 
 static void free_comm(struct swingcoll_comm *comm)
@@ -235,8 +249,11 @@ static void free_comm(struct swingcoll_comm *comm)
 		comm->release(comm->attached);
 	pthread_mutex_destroy(&comm->order);
 	pthread_mutex_destroy(&comm->text_lock);
+	pthread_mutex_destroy(&comm->agreeing);
 	swc_plans_free(&comm->plans);
 	free_place(comm);
+	swc_peers_free(&comm->peers);
+	free(comm->gone);
 	for (int i = 0; i < SWC_POOL; i++)
 		free(comm->req[i].counts);
 	free(comm);
@@ -281,29 +298,52 @@ static bool is_first_here(const struct swc_place *place, int rank)
 	return true;
 }
 
+static int check_args(struct swingcoll_comm **out, const struct swingcoll_id *id, int nranks,
+		      int rank, const struct swingcoll_comm_opts *opts)
+{
+	if (!out || !id || nranks < 1 || nranks > SWC_MAX_RANKS || rank < 0 || rank >= nranks)
+		return -EINVAL;
+	*out = NULL;
+	return swc_comm_check_opts(opts);
+}
+
+/* What agreements need. */
+static int prepare_agreements(struct swingcoll_comm *comm)
+{
+	comm->gone = calloc(swc_set_words(comm->nranks), sizeof(*comm->gone));
+	if (!comm->gone)
+		return -ENOMEM;
+	if (comm->peers.ep)
+		return 0;
+	return swc_peers_init(&comm->peers, comm->id.bytes, comm->nranks, comm->rank, NULL, NULL);
+}
+
 int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, int nranks,
-		    int rank, const struct swingcoll_comm_opts *opts, const struct swc_place *place,
-		    char *why, size_t why_bytes)
+		    int rank, const struct swingcoll_comm_opts *opts, uint32_t join_ms,
+		    const struct swc_place *place, struct swc_peers *peers, char *why,
+		    size_t why_bytes)
 {
 	uint32_t timeout_ms = opts && opts->timeout_ms ? opts->timeout_ms : SWC_DEFAULT_TIMEOUT_MS;
 	struct swingcoll_comm *comm;
 	void *slots;
-	int ret;
+	int ret = check_args(out, id, nranks, rank, opts);
 
-	if (!out || !id || nranks < 1 || nranks > SWC_MAX_RANKS || rank < 0 || rank >= nranks)
-		return -EINVAL;
-	*out = NULL;
-	ret = swc_comm_check_opts(opts);
 	if (ret)
-		return ret;
+		goto err_peers;
 	pthread_once(&once, swc_reduce_init);
 	swc_debug_init();
 	/* Ranks of a node mostly have the same environment: one of them tells. */
 	if (is_first_here(place, rank))
 		swc_env_warn();
 	comm = calloc(1, sizeof(*comm));
-	if (!comm)
-		return -ENOMEM;
+	if (!comm) {
+		ret = -ENOMEM;
+		goto err_peers;
+	}
+	if (peers) {
+		comm->peers = *peers;
+		*peers = (struct swc_peers){ 0 };
+	}
 	comm->nranks = (uint32_t)nranks;
 	comm->rank = (uint32_t)rank;
 	comm->nnodes = place ? place->nnodes : 1;
@@ -313,9 +353,12 @@ int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, 
 	comm->id = *id;
 	pthread_mutex_init(&comm->order, NULL);
 	pthread_mutex_init(&comm->text_lock, NULL);
+	pthread_mutex_init(&comm->agreeing, NULL);
 	for (int i = 0; i < SWC_POOL; i++)
 		comm->req[i].comm = comm;
 	ret = place ? keep_place(comm, place) : 0;
+	if (!ret)
+		ret = prepare_agreements(comm);
 	if (!ret)
 		ret = swc_plans_init(&comm->plans, opts, comm->nranks, comm->nlocal, why,
 				     why_bytes);
@@ -338,7 +381,7 @@ int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, 
 	comm->slots.timeout_ms = comm->op_timeout_ms ? comm->op_timeout_ms : timeout_ms;
 	comm->slots.hook = opts && opts->progress ? &comm->hook : NULL;
 
-	ret = create_in_kernel(comm, id, comm->flags, timeout_ms, place, why, why_bytes);
+	ret = create_in_kernel(comm, id, timeout_ms, join_ms, place, why, why_bytes);
 	if (ret)
 		goto err_put;
 	ret = map(comm);
@@ -361,13 +404,17 @@ err_put:
 err_free:
 	free_comm(comm);
 	return ret;
+err_peers:
+	if (peers)
+		swc_peers_free(peers);
+	return ret;
 }
 
 SWC_PUBLIC int swingcoll_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id,
 				     int nranks, int rank, const struct swingcoll_comm_opts *opts)
 {
 	char why[SWC_TEXT_BYTES] = "";
-	int ret = swc_comm_create(out, id, nranks, rank, opts, NULL, why, sizeof(why));
+	int ret = swc_comm_create(out, id, nranks, rank, opts, 0, NULL, NULL, why, sizeof(why));
 
 	return ret ? swingcoll_bootstrap_fail(ret, "%s", *why ? why : swingcoll_strerror(ret)) : 0;
 }
@@ -453,6 +500,13 @@ SWC_PUBLIC int swingcoll_comm_size(const struct swingcoll_comm *comm)
 SWC_PUBLIC int swingcoll_comm_nodes(const struct swingcoll_comm *comm)
 {
 	return (int)comm->nnodes;
+}
+
+SWC_PUBLIC int swingcoll_comm_rank_node(const struct swingcoll_comm *comm, int rank)
+{
+	if (rank < 0 || (uint32_t)rank >= comm->nranks)
+		return -EINVAL;
+	return comm->place.rank_node ? (int)comm->place.rank_node[rank] : 0;
 }
 
 SWC_PUBLIC int swingcoll_comm_topo(const struct swingcoll_comm *comm, char *text, size_t size)

@@ -46,6 +46,8 @@ static const struct {
 	{ -EADDRNOTAVAIL,
 	  "no address of a node is known: set SWINGCOLL_ADDRS or SWINGCOLL_IFACES there" },
 	{ -EIO, "a device or a file has failed" },
+	{ -EMFILE, "too many open files: raise ulimit -n" },
+	{ -EHOSTUNREACH, "a rank cannot be reached" },
 	{ -EPROTONOSUPPORT, "the modules of two nodes have different versions: install the same" },
 };
 
@@ -93,6 +95,7 @@ SWC_PUBLIC int swingcoll_comm_error(struct swingcoll_comm *comm, char *text, siz
 				    int *culprit)
 {
 	struct swc_comm_error e = { .culprit = -1 };
+	char later[SWC_TEXT_BYTES + 2] = "";
 	int ret;
 
 	if (text && size)
@@ -105,15 +108,19 @@ SWC_PUBLIC int swingcoll_comm_error(struct swingcoll_comm *comm, char *text, siz
 	ret = swc_context_ioctl(comm->ctx, SWC_IOC_COMM_ERROR, &e);
 	if (ret)
 		return ret;
+	pthread_mutex_lock(&comm->text_lock);
 	if (!e.error) {
-		pthread_mutex_lock(&comm->text_lock);
 		e.error = comm->local_error;
 		e.culprit = -1;
 		memcpy(e.text, comm->local_text, sizeof(e.text));
-		pthread_mutex_unlock(&comm->text_lock);
+	} else if (comm->agreement_failed) {
+		snprintf(later, sizeof(later), "; %s", comm->local_text);
 	}
-	if (text && size)
-		snprintf(text, size, "%.*s", (int)sizeof(e.text), e.text);
+	pthread_mutex_unlock(&comm->text_lock);
+	if (text && size) {
+		snprintf(text, size, "%.*s%s", (int)sizeof(e.text), e.text, later);
+		swc_homes_append(&comm->place, comm->nranks, text, size);
+	}
 	if (culprit)
 		*culprit = e.culprit;
 	return e.error;

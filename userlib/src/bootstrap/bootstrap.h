@@ -2,7 +2,8 @@
 /*
  * Bootstrap: what the ranks of a job tell each other before there is a communicator, and what each
  * derives from it. create.c runs the exchange, world.c numbers nodes and checks that records fit
- * together, paths.c finds the paths between nodes, addr.c this node's addresses; env.c reads the
+ * together, paths.c finds the paths between nodes, addr.c this node's addresses; grow.c adds ranks to a
+ * communicator; env.c reads the
  * environment, tcp.c connects the ranks, secret.c has what they know in common, auto.c chooses a
  * bootstrap. All but create.c work without the kernel module.
  */
@@ -118,6 +119,7 @@ int swc_paths_make(const struct swc_topo *topo, const struct swc_paths_node *nod
  * @abi: version of the kernel module's ABI
  * @rank, @nranks: as the bootstrap has told the rank
  * @port: at which its module listens, by enum swc_transport_kind; 0: not by that transport
+ * @agree_port: at which this rank listens for agreements
  * @node: hash of what identifies the running kernel
  * @topo: hash of the topology asked for; not valid if @error
  * @options: hash of the other options that must be equal; not valid if @error
@@ -135,6 +137,7 @@ struct swc_boot_record {
 	uint32_t rank;
 	uint32_t nranks;
 	uint32_t port[SWC_TRANSPORT_NR];
+	uint32_t agree_port;
 	uint64_t node;
 	uint64_t topo;
 	uint64_t options;
@@ -151,7 +154,7 @@ struct swc_boot_record {
 };
 
 #define SWC_BOOT_MAGIC 0x42435753u /* "SWCB" */
-#define SWC_BOOT_VERSION 5
+#define SWC_BOOT_VERSION 6
 
 /**
  * struct swc_world - all ranks and where they are
@@ -204,6 +207,8 @@ int swc_world_paths(const struct swc_world *w, const struct swc_topo *topo, uint
  * @job: hash of SWINGCOLL_JOB
  * @timeout_ms: for the ranks to find each other
  * @secret: of the job, if there is one
+ * @star: all ranks stay connected to rank 0 only, however many they are
+ * @stop: rank 0 gives up when another thread makes this true; NULL: it does not
  */
 struct swc_boot_env {
 	int rank;
@@ -215,10 +220,15 @@ struct swc_boot_env {
 	uint64_t job;
 	uint32_t timeout_ms;
 	struct swc_secret secret;
+	bool star;
+	const bool *stop;
 };
 
 /* Read the environment. 0, or -EINVAL; then swingcoll_bootstrap_error() has a line. */
 int swc_boot_env_read(struct swc_boot_env *env);
+
+/* Take HOST:PORT of rank 0. Likewise. */
+int swc_boot_env_root(struct swc_boot_env *env, const char *root);
 
 /* ---- tcp.c ---- */
 

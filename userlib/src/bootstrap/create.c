@@ -131,7 +131,7 @@ static int describe_network(struct swc_boot_record *r, const struct swc_info *in
 
 static void describe(struct swc_boot_record *r, const struct swingcoll_bootstrap *boot,
 		     const struct swingcoll_comm_opts *opts, const char *topo,
-		     struct swc_context **ctx, struct swc_secret *secret)
+		     struct swc_context **ctx, struct swc_secret *secret, struct swc_endpoint **ep)
 {
 	*r = (struct swc_boot_record){
 		.magic = SWC_BOOT_MAGIC,
@@ -158,27 +158,58 @@ static void describe(struct swc_boot_record *r, const struct swingcoll_bootstrap
 		r->abi = (*ctx)->info.abi_version;
 		r->error = describe_network(r, &(*ctx)->info);
 	}
+	if (!r->error)
+		r->error = swc_endpoint_open(ep);
+	if (!r->error)
+		r->agree_port = swc_endpoint_port(*ep);
 	if (r->error && !*r->text)
 		snprintf(r->text, sizeof(r->text), "%s", swingcoll_strerror(r->error));
 }
 
 /* ---- creation ---- */
 
+/* How this rank and the others reach each other for agreements. Takes over the endpoint. */
+static int find_peers(struct swc_peers *peers, const struct swc_world *w, uint32_t rank,
+		      struct swc_endpoint **ep)
+{
+	uint16_t *port = malloc(w->nranks * sizeof(*port));
+	int ret;
+
+	if (!port)
+		return -ENOMEM;
+	for (uint32_t r = 0; r < w->nranks; r++)
+		port[r] = (uint16_t)w->rec[r].agree_port;
+	ret = swc_peers_init(peers, w->rec->id.bytes, w->nranks, rank, ep,
+			     w->nnodes > 1 ? port : NULL);
+	free(port);
+	return ret;
+}
+
 static int create_on_nodes(struct swingcoll_comm **comm, const struct swc_world *w,
 			   const struct swingcoll_bootstrap *boot,
-			   const struct swingcoll_comm_opts *opts, const char *topo, char *why,
-			   size_t why_bytes)
+			   const struct swingcoll_comm_opts *opts, const char *topo,
+			   struct swc_peers *peers, char *why, size_t why_bytes)
 {
 	struct swingcoll_comm_opts o = opts ? *opts : (struct swingcoll_comm_opts){ 0 };
 	uint32_t me = w->rank_node[boot->rank], npaths;
+	char(*host)[SWC_HOST_BYTES] = calloc(w->nnodes, sizeof(*host));
+	int32_t *pid = calloc(w->nranks, sizeof(*pid));
 	struct swc_node_path *paths = NULL;
 	char *shape = NULL;
 	struct swc_topo t;
 	int ret, len;
 
-	ret = swc_world_topo(w, topo, &t, why, why_bytes);
-	if (ret)
+	ret = host && pid ? swc_world_topo(w, topo, &t, why, why_bytes) : -ENOMEM;
+	if (ret) {
+		free(host);
+		free(pid);
 		return ret;
+	}
+	_Static_assert(sizeof(w->rec->host) == SWC_HOST_BYTES, "names of hosts");
+	for (uint32_t n = 0; n < w->nnodes; n++)
+		memcpy(host[n], w->rec[w->leader[n]].host, sizeof(*host));
+	for (uint32_t r = 0; r < w->nranks; r++)
+		pid[r] = w->rec[r].pid;
 	ret = swc_world_paths(w, &t, (uint32_t)boot->rank, &paths, &npaths, why, why_bytes);
 	len = swc_topo_format(&t, NULL, 0);
 	if (!ret) {
@@ -192,15 +223,19 @@ static int create_on_nodes(struct swingcoll_comm **comm, const struct swc_world 
 			.rank_node = w->rank_node,
 			.paths = paths,
 			.npaths = npaths,
+			.host = host,
+			.pid = pid,
 		};
 
 		swc_topo_format(&t, shape, (size_t)len + 1);
 		o.topo = shape;
-		ret = swc_comm_create(comm, &w->rec->id, boot->nranks, boot->rank, &o, &place, why,
-				      why_bytes);
+		ret = swc_comm_create(comm, &w->rec->id, boot->nranks, boot->rank, &o, 0, &place,
+				      peers, why, why_bytes);
 	}
 	free(shape);
 	free(paths);
+	free(host);
+	free(pid);
 	swc_topo_free(&t);
 	return ret;
 }
@@ -239,9 +274,10 @@ static int agree(const struct swingcoll_bootstrap *boot, const struct swc_boot_r
 
 static int create(struct swingcoll_comm **comm, const struct swingcoll_bootstrap *boot,
 		  const struct swingcoll_comm_opts *opts, const char *topo,
-		  const struct swc_secret *secret, const struct swc_boot_record *mine,
-		  struct swc_boot_record *all)
+		  const struct swc_secret *secret, struct swc_endpoint **ep,
+		  const struct swc_boot_record *mine, struct swc_boot_record *all)
 {
+	struct swc_peers peers = { 0 };
 	struct outcome out = { 0 };
 	struct swc_world w;
 	int ret = gather(boot, mine, all, sizeof(*mine));
@@ -254,12 +290,16 @@ static int create(struct swingcoll_comm **comm, const struct swingcoll_bootstrap
 	}
 	out.error = swc_world_init(&w, all, (uint32_t)boot->nranks, out.text, sizeof(out.text));
 	swc_secret_derive_id(secret, &all->id);
+	if (!out.error)
+		out.error = find_peers(&peers, &w, (uint32_t)boot->rank, ep);
 	/* On one node the shape of the network has no meaning. */
 	if (!out.error && w.nnodes == 1)
-		out.error = swc_comm_create(comm, &all->id, boot->nranks, boot->rank, opts, NULL,
-					    out.text, sizeof(out.text));
+		out.error = swc_comm_create(comm, &all->id, boot->nranks, boot->rank, opts, 0, NULL,
+					    &peers, out.text, sizeof(out.text));
 	else if (!out.error)
-		out.error = create_on_nodes(comm, &w, boot, opts, topo, out.text, sizeof(out.text));
+		out.error = create_on_nodes(comm, &w, boot, opts, topo, &peers, out.text,
+					    sizeof(out.text));
+	swc_peers_free(&peers);
 	swc_world_free(&w);
 	if (out.error && !*out.text)
 		snprintf(out.text, sizeof(out.text), "creating the communicator: %s",
@@ -277,6 +317,7 @@ SWC_PUBLIC int swingcoll_comm_create_from(struct swingcoll_comm **comm,
 	const char *topo = opts && opts->topo ? opts->topo : getenv("SWINGCOLL_TOPO");
 	struct swc_boot_record *mine, *all;
 	struct swc_secret secret = { 0 };
+	struct swc_endpoint *ep = NULL;
 	struct swc_context *ctx = NULL;
 	int saved = errno, ret = -ENOMEM;
 
@@ -292,12 +333,14 @@ SWC_PUBLIC int swingcoll_comm_create_from(struct swingcoll_comm **comm,
 	mine = calloc(1, sizeof(*mine));
 	all = calloc((size_t)boot->nranks, sizeof(*all));
 	if (mine && all) {
-		describe(mine, boot, opts, topo && *topo ? topo : NULL, &ctx, &secret);
-		ret = create(comm, boot, opts, topo && *topo ? topo : NULL, &secret, mine, all);
+		describe(mine, boot, opts, topo && *topo ? topo : NULL, &ctx, &secret, &ep);
+		ret = create(comm, boot, opts, topo && *topo ? topo : NULL, &secret, &ep, mine,
+			     all);
 		if (ret)
 			*comm = NULL;
 		if (ctx)
 			swc_context_put(ctx);
+		swc_endpoint_put(ep);
 	}
 	explicit_bzero(&secret, sizeof(secret));
 	free(mine);

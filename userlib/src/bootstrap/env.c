@@ -80,7 +80,7 @@ static int read_rank(struct swc_boot_env *env)
 }
 
 /* Split HOST:PORT, in which an IPv6 address is in brackets. */
-static int split_root(struct swc_boot_env *env, const char *root)
+int swc_boot_env_root(struct swc_boot_env *env, const char *root)
 {
 	const char *colon = strrchr(root, ':'), *host = root;
 	size_t len = colon ? (size_t)(colon - root) : 0;
@@ -112,7 +112,7 @@ static int read_root(struct swc_boot_env *env)
 	int ret;
 
 	if (root)
-		return split_root(env, root);
+		return swc_boot_env_root(env, root);
 	if (!env->from || strcmp(env->from, "RANK") || !host || !get("MASTER_PORT"))
 		return 0;
 	ret = number("MASTER_PORT", 1, 65535, &port);

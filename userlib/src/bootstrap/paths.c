@@ -3,7 +3,7 @@
  * The paths between nodes: which address of a node connects to which address of another. Pure
  * arithmetic on what the nodes have described, so that both ends of a pair compute the same table.
  *
- * On a torus the ends of a path are the port by which its route leaves the first node, see
+ * On a torus or mesh the ends of a path are the port by which its route leaves the first node, see
  * swc_topo_route(), and the one by which it arrives at the other: the minus port if it travels in
  * plus direction. The first and the last link are what addresses can select; networks forward the
  * packets as the route says.
@@ -69,50 +69,55 @@ static void add(struct table *t, uint32_t node, uint32_t path, uint32_t mine, ui
 	to_sockaddr(p->remote, &to->addr[theirs], to->port[kind], local->scope);
 }
 
-/* ---- torus ---- */
+/* ---- torus and mesh ---- */
 
-/*
- * Number of a dimension's plus port; the minus port is the next. Dimensions of length 1 have none.
- */
-static uint32_t port_of(const struct swc_topo *t, uint32_t dim)
+/* Has a node a link along a dimension? Those of length 1 have none, and the ends of a mesh have one. */
+static bool has_link(const struct swc_topo *t, const uint32_t *coord, uint32_t dim, bool down)
 {
-	uint32_t port = 0;
+	if (t->kind == SWC_TOPO_MESH)
+		return down ? coord[dim] : coord[dim] + 1 < t->dim[dim];
+	return t->dim[dim] > 1;
+}
 
-	for (uint32_t d = 0; d < dim; d++)
-		if (t->dim[d] > 1)
-			port += 2;
+/* How many links a node has before that one: those of each dimension, the plus port first. */
+static uint32_t port_of(const struct swc_topo *t, uint32_t node, uint32_t dim, bool down)
+{
+	uint32_t coord[SWC_TOPO_DIMS], port = 0;
+
+	swc_topo_coords(t, node, coord);
+	for (uint32_t k = 0; k < 2 * dim + down; k++)
+		port += has_link(t, coord, k / 2, k % 2);
 	return port;
 }
 
 static bool has_ports(const struct swc_topo *t, const struct swc_paths_node *nodes, uint32_t nnodes)
 {
-	if (!t || t->kind != SWC_TOPO_TORUS || t->nnodes != nnodes)
+	if (!t || t->kind == SWC_TOPO_SWITCH || t->nnodes != nnodes)
 		return false;
 	for (uint32_t i = 0; i < nnodes; i++)
-		if (nodes[i].naddrs != port_of(t, t->ndims))
+		if (nodes[i].naddrs != port_of(t, i, t->ndims, false))
 			return false;
 	return true;
 }
 
-static int add_torus(struct table *t, uint32_t other, uint32_t path, uint32_t mine, uint32_t theirs,
-		     char *why, size_t why_bytes)
+static int add_ends(struct table *t, uint32_t other, uint32_t path, uint32_t mine, uint32_t theirs,
+		    char *why, size_t why_bytes)
 {
 	const struct swc_paths_node *a = &t->nodes[t->me], *b = &t->nodes[other];
 
 	if (a->addr[mine].family != b->addr[theirs].family) {
-		snprintf(
-			why, why_bytes,
-			"address %u of %s and address %u of %s are the ends of one path of the torus, "
-			"but one is IPv4 and the other IPv6: set SWINGCOLL_ADDRS",
-			mine, a->name, theirs, b->name);
+		snprintf(why, why_bytes,
+			 "address %u of %s and address %u of %s are the ends of one path, "
+			 "but one is IPv4 and the other IPv6: set SWINGCOLL_ADDRS",
+			 mine, a->name, theirs, b->name);
 		return -EINVAL;
 	}
 	add(t, other, path, mine, theirs);
 	return 0;
 }
 
-static int torus_paths(struct table *t, const struct swc_topo *topo, uint32_t other, char *why,
-		       size_t why_bytes)
+static int routed_paths(struct table *t, const struct swc_topo *topo, uint32_t other, char *why,
+			size_t why_bytes)
 {
 	uint32_t npaths = swc_topo_npaths(topo, t->me, other);
 	struct swc_topo_leg leg[SWC_TOPO_DIMS];
@@ -122,8 +127,8 @@ static int torus_paths(struct table *t, const struct swc_topo *topo, uint32_t ot
 		uint32_t n = swc_topo_route(topo, path, t->me, other, leg);
 		const struct swc_topo_leg *last = &leg[n - 1];
 
-		ret = add_torus(t, other, path, port_of(topo, leg->dim) + leg->down,
-				port_of(topo, last->dim) + !last->down, why, why_bytes);
+		ret = add_ends(t, other, path, port_of(topo, t->me, leg->dim, leg->down),
+			       port_of(topo, other, last->dim, !last->down), why, why_bytes);
 	}
 	return ret;
 }
@@ -168,8 +173,8 @@ int swc_paths_make(const struct swc_topo *topo, const struct swc_paths_node *nod
 		   uint32_t me, struct swc_node_path **paths, uint32_t *npaths, char *why,
 		   size_t why_bytes)
 {
-	bool torus = has_ports(topo, nodes, nnodes);
-	uint32_t most = torus ? 4 : nodes[me].naddrs;
+	bool routed = has_ports(topo, nodes, nnodes);
+	uint32_t most = routed ? 4 : nodes[me].naddrs;
 	struct table t = { .nodes = nodes, .me = me };
 	int ret = 0;
 
@@ -190,8 +195,8 @@ int swc_paths_make(const struct swc_topo *topo, const struct swc_paths_node *nod
 			ret = -EOPNOTSUPP;
 			break;
 		}
-		ret = torus ? torus_paths(&t, topo, i, why, why_bytes)
-			    : rail_paths(&t, i, why, why_bytes);
+		ret = routed ? routed_paths(&t, topo, i, why, why_bytes)
+			     : rail_paths(&t, i, why, why_bytes);
 	}
 	if (ret) {
 		free(t.path);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/bootstrap/blake2s.h"
+#include "src/blake2s.h"
 #include "src/bootstrap/secret.h"
 
 #define HOW_TO "(umask 077; head -c 32 /dev/urandom | base64 > FILE)"

@@ -9,6 +9,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -16,6 +17,7 @@
 
 #include <swingcoll.h>
 
+#include "src/bootstrap/pack.h"
 #include "src/bootstrap/socket.h"
 
 /* In front of data, or of a line of text if @error. */
@@ -79,24 +81,62 @@ int swc_socket_send(int fd, int error, const void *data, size_t bytes, uint64_t 
 	return ret ? ret : swc_socket_transfer(fd, (void *)data, bytes, true, deadline);
 }
 
-/* Receive a message. An error in it becomes the result, with its text. */
-int swc_socket_recv(int fd, void *data, size_t bytes, uint64_t deadline)
+/* The header of a message, or -EPROTO. With an error in it, that is the result, with its text. */
+static int recv_header(int fd, struct header *h, uint64_t deadline)
 {
 	char text[SWC_SOCKET_TEXT];
-	struct header h;
-	int ret = swc_socket_transfer(fd, &h, sizeof(h), false, deadline);
+	int ret = swc_socket_transfer(fd, h, sizeof(*h), false, deadline);
 
 	if (ret)
 		return ret;
-	if (memcmp(h.magic, SWC_SOCKET_MAGIC, sizeof(h.magic)) ||
-	    (h.error ? h.bytes >= sizeof(text) : h.bytes != bytes))
+	if (memcmp(h->magic, SWC_SOCKET_MAGIC, sizeof(h->magic)) ||
+	    (h->error && h->bytes >= sizeof(text)))
 		return -EPROTO;
-	if (!h.error)
-		return swc_socket_transfer(fd, data, bytes, false, deadline);
+	if (!h->error)
+		return 0;
 	memset(text, 0, sizeof(text));
-	if (swc_socket_transfer(fd, text, h.bytes, false, deadline))
+	if (swc_socket_transfer(fd, text, h->bytes, false, deadline))
 		snprintf(text, sizeof(text), "rank 0 reported an error without a text");
-	return swingcoll_bootstrap_fail(h.error < 0 ? h.error : -EPROTO, "%s", text);
+	return swingcoll_bootstrap_fail(h->error < 0 ? h->error : -EPROTO, "%s", text);
+}
+
+int swc_socket_recv(int fd, void *data, size_t bytes, uint64_t deadline)
+{
+	struct header h;
+	int ret = recv_header(fd, &h, deadline);
+
+	if (!ret && h.bytes != bytes)
+		ret = -EPROTO;
+	return ret ? ret : swc_socket_transfer(fd, data, bytes, false, deadline);
+}
+
+int swc_socket_send_packed(int fd, const void *data, size_t bytes, uint64_t deadline)
+{
+	void *packed = malloc(swc_pack_bound(bytes));
+	int ret = -ENOMEM;
+
+	if (packed)
+		ret = swc_socket_send(fd, 0, packed, swc_pack(packed, data, bytes), deadline);
+	free(packed);
+	return ret;
+}
+
+int swc_socket_recv_packed(int fd, void *data, size_t bytes, uint64_t deadline)
+{
+	void *packed = NULL;
+	struct header h;
+	int ret = recv_header(fd, &h, deadline);
+
+	if (!ret && h.bytes > swc_pack_bound(bytes))
+		ret = -EPROTO;
+	if (!ret) {
+		packed = malloc(h.bytes + 1ul);
+		ret = packed ? swc_socket_transfer(fd, packed, h.bytes, false, deadline) : -ENOMEM;
+	}
+	if (!ret)
+		ret = swc_unpack(data, bytes, packed, h.bytes);
+	free(packed);
+	return ret;
 }
 
 /* ---- sockets ---- */
@@ -133,6 +173,13 @@ static bool is_loopback(const char *name)
 {
 	return !strncmp(name, "127.", 4) || !strcmp(name, "::1") ||
 	       !strncmp(name, "::ffff:127.", 11);
+}
+
+bool swc_socket_is_loopback(int fd)
+{
+	char there[64];
+
+	return is_loopback(swc_socket_peer_name(fd, there, sizeof(there)));
 }
 
 /* Is the other end on another host? */

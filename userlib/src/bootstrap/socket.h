@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SWC_SOCKET_MAGIC "swcboot2"
+#define SWC_SOCKET_MAGIC "swcboot3"
 #define SWC_SOCKET_TEXT 240 /* bytes of the text of an error */
 
 uint64_t swc_socket_now_ms(void);
@@ -25,11 +25,20 @@ int swc_socket_send(int fd, int error, const void *data, size_t bytes, uint64_t 
 /* Receive a message. An error in it becomes the result, its text swingcoll_bootstrap_error(). */
 int swc_socket_recv(int fd, void *data, size_t bytes, uint64_t deadline);
 
+/*
+ * The same with data without its zeros (pack.h); of a message for several, swc_socket_send() sends the
+ * packed data.
+ */
+int swc_socket_send_packed(int fd, const void *data, size_t bytes, uint64_t deadline);
+int swc_socket_recv_packed(int fd, void *data, size_t bytes, uint64_t deadline);
+
 /* Close *fd unless it is -1, which it becomes. */
 void swc_socket_close(int *fd);
 void swc_socket_no_delay(int fd);
 /* Write the address of the other end; returns text. */
 const char *swc_socket_peer_name(int fd, char *text, size_t bytes);
+/* Has the other end an address that only its own host knows? */
+bool swc_socket_is_loopback(int fd);
 /* Is the other end on another host? */
 bool swc_socket_is_remote(int fd);
 

@@ -112,24 +112,43 @@ static int check_nodes(const struct swc_world *w, char *why, size_t why_bytes)
 
 /* ---- nodes ---- */
 
-static void number_nodes(struct swc_world *w)
+/*
+ * The node of a rank, or the next one if it is the first of its node. @table: 1 + the number of each node
+ * found so far, at a place that its hash gives or the next free one; @mask: places less 1.
+ */
+static uint32_t node_of(const struct swc_world *w, uint32_t rank, uint32_t *table, uint32_t mask)
 {
+	uint64_t node = w->rec[rank].node;
+	uint32_t at = (uint32_t)(node ^ node >> 32) & mask;
+
+	while (table[at] && w->rec[w->leader[table[at] - 1]].node != node)
+		at = (at + 1) & mask;
+	if (!table[at])
+		table[at] = w->nnodes + 1;
+	return table[at] - 1;
+}
+
+static int number_nodes(struct swc_world *w)
+{
+	uint32_t places = 2, *table;
+
+	while (places < 2 * w->nranks)
+		places *= 2;
+	table = calloc(places, sizeof(*table));
+	if (!table)
+		return -ENOMEM;
 	w->in_order = true;
 	for (uint32_t i = 0; i < w->nranks; i++) {
-		uint32_t n = 0;
+		uint32_t n = node_of(w, i, table, places - 1);
 
-		/* Mostly the node of the rank before. */
-		if (i && w->rec[i].node == w->rec[i - 1].node)
-			n = w->rank_node[i - 1];
-		else
-			while (n < w->nnodes && w->rec[w->leader[n]].node != w->rec[i].node)
-				n++;
 		if (n == w->nnodes)
 			w->leader[w->nnodes++] = i;
 		w->rank_node[i] = n;
 		w->nlocal[n]++;
 		w->in_order &= !i || n >= w->rank_node[i - 1];
 	}
+	free(table);
+	return 0;
 }
 
 int swc_world_init(struct swc_world *w, const struct swc_boot_record *rec, uint32_t nranks,
@@ -146,8 +165,8 @@ int swc_world_init(struct swc_world *w, const struct swc_boot_record *rec, uint3
 	w->nlocal = calloc(nranks, sizeof(*w->nlocal));
 	if (!w->rank_node || !w->leader || !w->nlocal)
 		return -ENOMEM;
-	number_nodes(w);
-	return check_nodes(w, why, why_bytes);
+	ret = number_nodes(w);
+	return ret ? ret : check_nodes(w, why, why_bytes);
 }
 
 void swc_world_free(struct swc_world *w)

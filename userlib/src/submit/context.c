@@ -39,6 +39,7 @@ static void in_child(void)
 		for (struct swingcoll_comm *c = current->comms; c; c = c->next) {
 			c->forked = true;
 			c->submit->forked(c);
+			swc_endpoint_forked(c->peers.ep);
 		}
 		close(current->fd);
 		current->fd = -1;

@@ -140,7 +140,8 @@ static int uring_open(struct swingcoll_comm *comm)
 	io_uring_ring_dontfork(&u->ring);
 	/* A fixed file saves a reference per operation; it works without. */
 	u->fixed_file = !io_uring_register_files(&u->ring, &comm->ctx->fd, 1);
-	for (unsigned int i = 0; i < p.sq_entries; i++)
+	/* Newer liburing asks for a ring without the array, in which entry i is at index i. */
+	for (unsigned int i = 0; u->ring.sq.array && i < p.sq_entries; i++)
 		u->ring.sq.array[i] = i;
 	swc_reaper_init(&u->reaper);
 	u->reaper.collect = collect;

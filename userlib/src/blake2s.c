@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "src/bootstrap/blake2s.h"
+#include "src/blake2s.h"
 
 #define ROUNDS 10
 

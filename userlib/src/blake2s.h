@@ -5,8 +5,8 @@
  * and programs that run collectives choose that themselves. No access to memory depends on data, so
  * its time does not tell anything of the key.
  */
-#ifndef SWC_BOOTSTRAP_BLAKE2S_H
-#define SWC_BOOTSTRAP_BLAKE2S_H
+#ifndef SWC_BLAKE2S_H
+#define SWC_BLAKE2S_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,4 +34,4 @@ void swc_blake2s_update(struct swc_blake2s *s, const void *data, size_t bytes);
 /* Clears @s, which may have the key. */
 void swc_blake2s_final(struct swc_blake2s *s, uint8_t *out);
 
-#endif /* SWC_BOOTSTRAP_BLAKE2S_H */
+#endif /* SWC_BLAKE2S_H */
