@@ -119,7 +119,7 @@ module swingcoll
   public :: swingcoll_unique_id
   public :: swingcoll_comm_create, swingcoll_comm_create_env, swingcoll_comm_create_auto
   public :: swingcoll_comm_destroy, swingcoll_comm_abort, swingcoll_comm_shrink
-  public :: swingcoll_comm_rank, swingcoll_comm_size, swingcoll_comm_nodes
+  public :: swingcoll_comm_rank, swingcoll_comm_size, swingcoll_comm_nodes, swingcoll_comm_rank_node
   public :: swingcoll_comm_error, swingcoll_comm_algo
   public :: swingcoll_allreduce, swingcoll_reduce_scatter, swingcoll_allgather, swingcoll_broadcast
   public :: swingcoll_reduce, swingcoll_barrier, swingcoll_alltoall
@@ -218,6 +218,13 @@ module swingcoll
       import :: c_int, c_ptr
       type(c_ptr), value :: comm
       integer(c_int) :: nnodes
+    end function
+
+    pure function c_rank_node(comm, rank) bind(c, name='swingcoll_comm_rank_node') result(node)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: comm
+      integer(c_int), value :: rank
+      integer(c_int) :: node
     end function
 
     function c_error(comm, text, bytes, culprit) bind(c, name='swingcoll_comm_error') result(error)
@@ -614,6 +621,14 @@ contains
 
     nnodes = c_nodes(comm%at)
   end function swingcoll_comm_nodes
+
+  ! The node of a rank, from 0; -EINVAL if there is no such rank.
+  pure integer(c_int) function swingcoll_comm_rank_node(comm, rank) result(node)
+    type(swingcoll_comm), intent(in) :: comm
+    integer(c_int), intent(in) :: rank
+
+    node = c_rank_node(comm%at, rank)
+  end function swingcoll_comm_rank_node
 
   ! The last failure's error, 0 if there was none.
   integer(c_int) function swingcoll_comm_error(comm, text, culprit) result(error)

@@ -14,6 +14,8 @@
  * the kernel they cost some system calls: from this size on that is little.
  */
 #define NONBLOCKING_LEAST (64 << 10)
+/* MPI's scans move fewer bytes, in more steps: with more than so many in all they are MPI's. */
+#define MOST_PREFIXES (512 << 10)
 /* So often may a rank's buffer be refused before the communicator is left to MPI. */
 #define MAX_REFUSED 4
 
@@ -25,7 +27,9 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-_Static_assert((int)SWINGCOLL_SCATTER < CHOOSE_COLLS, "each collective has its own classes");
+#define COLLS (SWINGCOLL_SCATTER + 1)
+_Static_assert(3 * COLLS <= CHOOSE_PREFIXES,
+	       "each collective has classes for each way to give shares");
 
 __thread struct pmpi_memo pmpi_memos[PMPI_MEMOS];
 
@@ -38,7 +42,7 @@ static bool pass(const struct pmpi_call *c, enum pmpi_reason why)
 /* Likewise, for a reason that stays as long as the handles mean the same. */
 static bool pass_always(const struct pmpi_call *c, enum pmpi_reason why)
 {
-	if (c->memo != PMPI_NO_MEMO && (why == PMPI_WHY_OFF || pmpi_type_find(c->recv_type)))
+	if (why == PMPI_WHY_OFF || pmpi_type_find(c->recv_type))
 		*pmpi_memo(c->name, c->mpi, c->recv_count) = (struct pmpi_memo){
 			.generation = __atomic_load_n(&pmpi_generation, __ATOMIC_RELAXED),
 			.comm = PMPI_HANDLE(c->mpi),
@@ -53,6 +57,27 @@ static bool pass_always(const struct pmpi_call *c, enum pmpi_reason why)
 
 /* ---- decision ---- */
 
+struct pmpi_shares pmpi_shares(MPI_Comm mpi, const int *counts, const MPI_Count *large_counts)
+{
+	struct pmpi_shares s = { PMPI_SHARES_EQUAL, 0 };
+	uint64_t n = (uint64_t)pmpi_comm_size(mpi), sum = 0;
+	bool negative = false;
+
+	for (uint64_t r = 0; r < n; r++) {
+		MPI_Count count = counts ? counts[r] : large_counts[r];
+
+		negative |= count < 0;
+		sum += (uint64_t)count;
+		if (!r || count > s.largest)
+			s.largest = count;
+	}
+	if (negative)
+		s.kind = PMPI_SHARES_APART;
+	else if ((uint64_t)s.largest * n != sum)
+		s.kind = (uint64_t)s.largest * n < 2 * sum ? PMPI_SHARES_UNEVEN : PMPI_SHARES_APART;
+	return s;
+}
+
 static bool reduces(const struct pmpi_call *c)
 {
 	return c->coll == SWINGCOLL_ALLREDUCE || c->coll == SWINGCOLL_REDUCE ||
@@ -64,17 +89,18 @@ static bool translate(struct pmpi_call *c, enum pmpi_reason *why)
 {
 	const struct pmpi_type *type;
 	struct pmpi_op op;
+	int n;
 
 	if (c->coll == SWINGCOLL_BARRIER)
 		return true;
 	*why = PMPI_WHY_COUNTS;
-	if (c->uneven)
+	if (c->shares == PMPI_SHARES_APART)
 		return false;
 	*why = PMPI_WHY_TYPE;
 	/* An error, which MPI reports. */
 	if (c->recv_count < 0)
 		return false;
-	if (reduces(c)) {
+	if (reduces(c) || pmpi_is_prefix(c)) {
 		type = pmpi_type_find(c->recv_type);
 		if (!pmpi_op_find(c->op, type, &op, why))
 			return false;
@@ -83,7 +109,12 @@ static bool translate(struct pmpi_call *c, enum pmpi_reason *why)
 		c->logical = op.logical;
 		c->count = (size_t)c->recv_count * type->words;
 		c->size = (uint64_t)c->recv_count * type->size;
-		return true;
+		if (reduces(c))
+			return true;
+		*why = PMPI_WHY_FUNCTION;
+		n = pmpi_comm_size(c->mpi);
+		if (n && c->size > MOST_PREFIXES / (uint64_t)n)
+			return false;
 	}
 	if (!pmpi_signature(c->recv_type, c->recv_count, &c->size))
 		return false;
@@ -105,15 +136,26 @@ static bool is_pinnable(const struct pmpi_call *c)
 	return c->size <= pmpi_world.pinnable / 2 / shares;
 }
 
-static bool choose_side(struct pmpi_call *c, bool blocking)
+/*
+ * Arrays of counts have classes of their own: MPI carries these calls out in other ways, and shares
+ * that differ are copied here.
+ */
+static unsigned int coll_class(const struct pmpi_call *c)
+{
+	unsigned int way = c->counts || c->large_counts ? 1 + (c->shares != PMPI_SHARES_EQUAL) : 0;
+
+	return pmpi_is_prefix(c) ? CHOOSE_PREFIXES : way * COLLS + (unsigned int)c->coll;
+}
+
+static bool choose_side(struct pmpi_call *c, enum pmpi_form form)
 {
 	struct choose_class *k;
 	bool trial;
 
 	if (!c->comm->choose)
 		return true;
-	k = choose_find(c->comm->choose, (unsigned int)c->coll, c->size);
-	if (!blocking)
+	k = choose_find(c->comm->choose, coll_class(c), c->size);
+	if (form != PMPI_FORM_BLOCKING)
 		return c->size >= NONBLOCKING_LEAST && (!k->decided || k->side == CHOOSE_SWC);
 	if (choose_next(k, &trial) == CHOOSE_SWC) {
 		if (trial)
@@ -127,7 +169,7 @@ static bool choose_side(struct pmpi_call *c, bool blocking)
 	return false;
 }
 
-bool pmpi_decide(struct pmpi_call *c, bool blocking)
+bool pmpi_decide(struct pmpi_call *c, enum pmpi_form form)
 {
 	enum pmpi_reason why;
 
@@ -149,9 +191,9 @@ bool pmpi_decide(struct pmpi_call *c, bool blocking)
 		return pass(c, PMPI_WHY_COUNTS);
 	if (!is_pinnable(c))
 		return pass_always(c, PMPI_WHY_REFUSED);
-	if (!pmpi_comm_ready(c->comm, c->size))
+	if (!pmpi_comm_ready(c->comm, c->size, form != PMPI_FORM_NONBLOCKING))
 		return pass(c, c->comm->off ? c->comm->why : PMPI_WHY_TRIAL);
-	if (choose_side(c, blocking))
+	if (choose_side(c, form))
 		return true;
 	return c->trial ? pass(c, PMPI_WHY_TRIAL) : pass_always(c, PMPI_WHY_SMALL);
 }
@@ -302,18 +344,18 @@ bool pmpi_offload(struct pmpi_call *c, int *ret)
 	struct pmpi_stage st;
 	int error;
 
-	if (!pmpi_decide(c, true))
+	if (!pmpi_decide(c, PMPI_FORM_BLOCKING))
 		return false;
 	c->keep = c->comm->several_nodes;
+	wait_for_queue(c);
+	if (c->trial)
+		c->began = now_ns();
 	*ret = pmpi_stage_begin(&st, c);
 	if (*ret != MPI_SUCCESS) {
 		pmpi_stage_end(&st, c, false);
 		*ret = pmpi_error(c, *ret);
 		return true;
 	}
-	wait_for_queue(c);
-	if (c->trial)
-		c->began = now_ns();
 	/* -EAGAIN: requests that have not been collected. */
 	while ((error = run(c, &st)) == -EAGAIN)
 		pmpi_progress(NULL);

@@ -3,12 +3,12 @@
  * Which of MPI and swingcoll carries a call out, by measurement. Pure: it knows neither MPI nor
  * swingcoll.
  *
- * The calls of a communicator fall into classes: by collective, and by the number of bits of the
- * size. The first calls of a class are a trial: bursts of some calls each go to swingcoll and to
- * MPI in turn, and each rank measures how long they keep it. When the trial is over, the ranks add
- * up their medians, and the smaller sum decides for good. So the ranks need to agree on nothing
- * else: all steps follow from the number of calls, which MPI makes equal on all ranks, and from the
- * sums, which are equal by the exchange.
+ * The calls of a communicator fall into classes: by collective and the way in which shares are
+ * given, and by the number of bits of the size. The first calls of a class are a trial: bursts of
+ * some calls each go to swingcoll and to MPI in turn, and each rank measures how long they keep it.
+ * When the trial is over, the ranks add up their medians, and the smaller sum decides for good. So
+ * the ranks need to agree on nothing else: all steps follow from the number of calls, which MPI makes
+ * equal on all ranks, and from the sums, which are equal by the exchange.
  *
  * Bursts, not single calls, since MPI's rooted collectives return before all ranks have come: what
  * they cost shows only when several of them follow each other. The sum over the ranks, since what
@@ -20,7 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CHOOSE_COLLS 9
+#define CHOOSE_COLLS 28
+#define CHOOSE_PREFIXES 27 /* a collective of MPI only */
 #define CHOOSE_CLASSES 48
 #define CHOOSE_BURST 4	/* calls of one burst; the first of each is not counted */
 #define CHOOSE_BURSTS 4 /* two for each side */
@@ -44,7 +45,7 @@ struct choose {
 	struct choose_class of[CHOOSE_COLLS][CHOOSE_CLASSES];
 };
 
-/* The class of a call. */
+/* The class of a call; @coll: below CHOOSE_COLLS. */
 struct choose_class *choose_find(struct choose *c, unsigned int coll, uint64_t bytes);
 
 /* Who carries the next call of the class out. *trial: its time is wanted. */

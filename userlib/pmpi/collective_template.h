@@ -64,31 +64,48 @@ ENTRY(Reduce_scatter_block, Ireduce_scatter_block, REDUCE_SCATTER_BLOCK, REDUCE_
       (send, recv, count, type, op, comm REQUEST_ARG), count, type, PMPI_HANDLE(op), .send = send,
       .recv = recv, .op = op);
 
+/* Only these: of nonblocking calls nobody can measure whether they pay. */
+#if !defined(PMPI_NONBLOCKING) && !defined(PMPI_PERSISTENT)
+ENTRY(Scan, , SCAN, ALLGATHER,
+      (const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),
+      (send, recv, count, type, op, comm), count, type, PMPI_HANDLE(op), .send = send, .recv = recv,
+      .op = op);
+ENTRY(Exscan, , EXSCAN, ALLGATHER,
+      (const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),
+      (send, recv, count, type, op, comm), count, type, PMPI_HANDLE(op), .send = send, .recv = recv,
+      .op = op);
+#endif
+
 #ifndef PMPI_LARGE
 ENTRY(Barrier, Ibarrier, BARRIER, BARRIER, (MPI_Comm comm REQUEST_PARAM), (comm REQUEST_ARG), 0,
       MPI_BYTE, 0);
 #endif
 
-/* Equal counts, which all ranks pass alike, make it a reduce-scatter of swingcoll. */
+/* Equal shares make it a reduce-scatter of swingcoll; others are made equal. */
 int OURS(Reduce_scatter, Ireduce_scatter)(const void *send, void *recv, const COUNT *counts,
 					  MPI_Datatype type, MPI_Op op, MPI_Comm comm REQUEST_PARAM)
 {
-	struct pmpi_call c = {
+	struct pmpi_shares shares = pmpi_shares(comm, COUNTS(counts));
+	uint64_t memo = PMPI_HANDLE(op) * PMPI_SHARES_KINDS + shares.kind;
+	struct pmpi_call c;
+	int ret;
+
+	if (pmpi_passes(ID(REDUCE_SCATTER), comm, type, shares.largest, memo))
+		return THEIRS(Reduce_scatter, Ireduce_scatter)(send, recv, counts, type, op,
+							       comm REQUEST_ARG);
+	c = (struct pmpi_call){
 		.name = ID(REDUCE_SCATTER),
 		.coll = SWINGCOLL_REDUCE_SCATTER,
 		.send = send,
 		.recv = recv,
+		ARRAYS(counts, NULL),
+		.shares = shares.kind,
+		.recv_count = shares.largest,
 		.recv_type = type,
 		.op = op,
 		.mpi = comm,
-		.memo = PMPI_NO_MEMO,
+		.memo = memo,
 	};
-	int ret;
-
-	for (int r = pmpi_comm_size(comm); r-- > 0;) {
-		c.recv_count = counts[0];
-		c.uneven |= counts[r] != counts[0];
-	}
 	if (OFFLOAD(&c, &ret))
 		return ret;
 	ret = THEIRS(Reduce_scatter, Ireduce_scatter)(send, recv, counts, type, op,
@@ -97,4 +114,116 @@ int OURS(Reduce_scatter, Ireduce_scatter)(const void *send, void *recv, const CO
 	return ret;
 }
 EXPORT(Reduce_scatter, Ireduce_scatter);
+
+/*
+ * Likewise an allgather, wherever a rank wants the shares. If they are equal on one rank, they are
+ * on all, since the signatures are.
+ */
+int OURS(Allgatherv, Iallgatherv)(const void *send, COUNT send_count, MPI_Datatype send_type,
+				  void *recv, const COUNT *counts, const DISPL *displs,
+				  MPI_Datatype recv_type, MPI_Comm comm REQUEST_PARAM)
+{
+	struct pmpi_shares shares = pmpi_shares(comm, COUNTS(counts));
+	struct pmpi_call c;
+	int ret;
+
+	if (pmpi_passes(ID(ALLGATHERV), comm, recv_type, shares.largest, shares.kind))
+		return THEIRS(Allgatherv, Iallgatherv)(send, send_count, send_type, recv, counts,
+						       displs, recv_type, comm REQUEST_ARG);
+	c = (struct pmpi_call){
+		.name = ID(ALLGATHERV),
+		.coll = SWINGCOLL_ALLGATHER,
+		.send = send,
+		.recv = recv,
+		.send_count = send_count,
+		.send_type = send_type,
+		ARRAYS(counts, displs),
+		.shares = shares.kind,
+		.recv_count = shares.largest,
+		.recv_type = recv_type,
+		.mpi = comm,
+		.memo = shares.kind,
+	};
+	if (OFFLOAD(&c, &ret))
+		return ret;
+	ret = THEIRS(Allgatherv, Iallgatherv)(send, send_count, send_type, recv, counts, displs,
+					      recv_type, comm REQUEST_ARG);
+	pmpi_passed(&c);
+	return ret;
+}
+EXPORT(Allgatherv, Iallgatherv);
+
+/*
+ * The side that is read here is the one that every rank has, and root unless it is in place: what is
+ * root's alone may be anything elsewhere.
+ */
+int OURS(Gather, Igather)(const void *send, COUNT send_count, MPI_Datatype send_type, void *recv,
+			  COUNT recv_count, MPI_Datatype recv_type, int root,
+			  MPI_Comm comm REQUEST_PARAM)
+{
+	bool in_place = send == MPI_IN_PLACE;
+	COUNT count = in_place ? recv_count : send_count;
+	MPI_Datatype type = in_place ? recv_type : send_type;
+	struct pmpi_call c;
+	int ret;
+
+	if (pmpi_passes(ID(GATHER), comm, type, count, (uint64_t)root))
+		return THEIRS(Gather, Igather)(send, send_count, send_type, recv, recv_count,
+					       recv_type, root, comm REQUEST_ARG);
+	c = (struct pmpi_call){
+		.name = ID(GATHER),
+		.coll = SWINGCOLL_GATHER,
+		.send = send,
+		.recv = recv,
+		.recv_count = count,
+		.recv_type = type,
+		.root_count = recv_count,
+		.root_type = recv_type,
+		.root = root,
+		.mpi = comm,
+		.memo = (uint64_t)root,
+	};
+	if (OFFLOAD(&c, &ret))
+		return ret;
+	ret = THEIRS(Gather, Igather)(send, send_count, send_type, recv, recv_count, recv_type,
+				      root, comm REQUEST_ARG);
+	pmpi_passed(&c);
+	return ret;
+}
+EXPORT(Gather, Igather);
+
+int OURS(Scatter, Iscatter)(const void *send, COUNT send_count, MPI_Datatype send_type, void *recv,
+			    COUNT recv_count, MPI_Datatype recv_type, int root,
+			    MPI_Comm comm REQUEST_PARAM)
+{
+	bool in_place = recv == MPI_IN_PLACE;
+	COUNT count = in_place ? send_count : recv_count;
+	MPI_Datatype type = in_place ? send_type : recv_type;
+	struct pmpi_call c;
+	int ret;
+
+	if (pmpi_passes(ID(SCATTER), comm, type, count, (uint64_t)root))
+		return THEIRS(Scatter, Iscatter)(send, send_count, send_type, recv, recv_count,
+						 recv_type, root, comm REQUEST_ARG);
+	c = (struct pmpi_call){
+		.name = ID(SCATTER),
+		.coll = SWINGCOLL_SCATTER,
+		.send = send,
+		.recv = recv,
+		.recv_count = count,
+		.recv_type = type,
+		.root_count = send_count,
+		.root_type = send_type,
+		.root = root,
+		.mpi = comm,
+		.memo = (uint64_t)root,
+	};
+	if (OFFLOAD(&c, &ret))
+		return ret;
+	ret = THEIRS(Scatter, Iscatter)(send, send_count, send_type, recv, recv_count, recv_type,
+					root, comm REQUEST_ARG);
+	pmpi_passed(&c);
+	return ret;
+}
+EXPORT(Scatter, Iscatter);
 #undef ENTRY

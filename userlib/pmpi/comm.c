@@ -221,7 +221,7 @@ static void create(struct pmpi_comm *comm)
 	comm->choose = calloc(1, sizeof(*comm->choose));
 }
 
-bool pmpi_comm_ready(struct pmpi_comm *comm, uint64_t bytes)
+bool pmpi_comm_ready(struct pmpi_comm *comm, uint64_t bytes, bool create_it)
 {
 	if (comm->swc)
 		return true;
@@ -229,8 +229,8 @@ bool pmpi_comm_ready(struct pmpi_comm *comm, uint64_t bytes)
 		return false;
 	comm->calls++;
 	comm->bytes += bytes;
-	if (pmpi_world.min == PMPI_MEASURE && comm->calls < EARNEST_CALLS &&
-	    comm->bytes < EARNEST_BYTES)
+	if (!create_it || (pmpi_world.min == PMPI_MEASURE && comm->calls < EARNEST_CALLS &&
+			   comm->bytes < EARNEST_BYTES))
 		return false;
 	create(comm);
 	return comm->swc;

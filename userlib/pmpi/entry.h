@@ -30,6 +30,8 @@ PMPI_DECLARE(Gather);
 PMPI_DECLARE(Scatter);
 PMPI_DECLARE(Reduce_scatter);
 PMPI_DECLARE(Reduce_scatter_block);
+PMPI_DECLARE(Scan);
+PMPI_DECLARE(Exscan);
 PMPI_DECLARE(Iallreduce);
 PMPI_DECLARE(Ireduce);
 PMPI_DECLARE(Ibcast);
@@ -38,6 +40,9 @@ PMPI_DECLARE(Iallgather);
 PMPI_DECLARE(Ialltoall);
 PMPI_DECLARE(Ireduce_scatter);
 PMPI_DECLARE(Ireduce_scatter_block);
+PMPI_DECLARE(Iallgatherv);
+PMPI_DECLARE(Igather);
+PMPI_DECLARE(Iscatter);
 
 #define PMPI_EXPORT(name) PMPI_EXPORT_(MPI_##name, pmpi_##name)
 #define PMPI_EXPORT_(public, private)                                                              \

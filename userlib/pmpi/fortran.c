@@ -2,12 +2,13 @@
 /*
  * Open MPI's Fortran does not call the C functions under MPI's names, so its own functions are
  * replaced as well: mpi_allreduce_ and the other spellings of compilers for mpif.h and `use mpi`,
- * and ompi_allreduce_f, which `use mpi_f08` calls. MPICH's Fortran calls the C functions, except
- * for begin and end by `use mpi_f08`.
+ * and ompi_allreduce_f, which `use mpi_f08` calls. MPICH's Fortran calls the C functions, except,
+ * by `use mpi_f08`, for those without buffers.
  *
  * Handles are integers here, and some constants are addresses of variables.
  */
 #include "pmpi/entry.h"
+#include "pmpi/requests.h"
 
 static void give(MPI_Fint *ierror, int ret)
 {
@@ -165,6 +166,21 @@ static void fortran_reduce_scatter_block(void *send, void *recv, MPI_Fint *count
 }
 FORTRAN(reduce_scatter_block, REDUCE_SCATTER_BLOCK, Reduce_scatter_block);
 
+static void fortran_scan(void *send, void *recv, MPI_Fint *count, MPI_Fint *type, MPI_Fint *op,
+			 MPI_Fint *comm, MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Scan(buffer(send), buffer(recv), *count, TYPE(type), OP(op), COMM(comm)));
+}
+FORTRAN(scan, SCAN, Scan);
+
+static void fortran_exscan(void *send, void *recv, MPI_Fint *count, MPI_Fint *type, MPI_Fint *op,
+			   MPI_Fint *comm, MPI_Fint *ierror)
+{
+	give(ierror,
+	     pmpi_Exscan(buffer(send), buffer(recv), *count, TYPE(type), OP(op), COMM(comm)));
+}
+FORTRAN(exscan, EXSCAN, Exscan);
+
 /* ---- nonblocking ---- */
 
 static void fortran_iallreduce(void *send, void *recv, MPI_Fint *count, MPI_Fint *type,
@@ -238,6 +254,78 @@ static void fortran_ialltoall(void *send, MPI_Fint *send_count, MPI_Fint *send_t
 }
 FORTRAN(ialltoall, IALLTOALL, Ialltoall);
 
+static void fortran_iallgatherv(void *send, MPI_Fint *send_count, MPI_Fint *send_type, void *recv,
+				MPI_Fint *counts, MPI_Fint *displs, MPI_Fint *recv_type,
+				MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
+{
+	MPI_Request r;
+	int ret = pmpi_Iallgatherv(buffer(send), *send_count, TYPE(send_type), buffer(recv), counts,
+				   displs, TYPE(recv_type), COMM(comm), &r);
+
+	give_request(request, r, ret);
+	give(ierror, ret);
+}
+FORTRAN(iallgatherv, IALLGATHERV, Iallgatherv);
+
+static void fortran_igather(void *send, MPI_Fint *send_count, MPI_Fint *send_type, void *recv,
+			    MPI_Fint *recv_count, MPI_Fint *recv_type, MPI_Fint *root,
+			    MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
+{
+	MPI_Request r;
+	int ret = pmpi_Igather(buffer(send), *send_count, TYPE(send_type), buffer(recv),
+			       *recv_count, TYPE(recv_type), *root, COMM(comm), &r);
+
+	give_request(request, r, ret);
+	give(ierror, ret);
+}
+FORTRAN(igather, IGATHER, Igather);
+
+static void fortran_iscatter(void *send, MPI_Fint *send_count, MPI_Fint *send_type, void *recv,
+			     MPI_Fint *recv_count, MPI_Fint *recv_type, MPI_Fint *root,
+			     MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
+{
+	MPI_Request r;
+	int ret = pmpi_Iscatter(buffer(send), *send_count, TYPE(send_type), buffer(recv),
+				*recv_count, TYPE(recv_type), *root, COMM(comm), &r);
+
+	give_request(request, r, ret);
+	give(ierror, ret);
+}
+FORTRAN(iscatter, ISCATTER, Iscatter);
+
+/* ---- requests, which C may have made ---- */
+
+static void fortran_start(MPI_Fint *request, MPI_Fint *ierror)
+{
+	MPI_Request r = PMPI_Request_f2c(*request);
+
+	give(ierror, pmpi_Start(&r));
+}
+FORTRAN(start, START, Start);
+
+static void fortran_startall(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *ierror)
+{
+	int ret = MPI_SUCCESS;
+
+	for (int i = 0; i < *count && ret == MPI_SUCCESS; i++) {
+		MPI_Request r = PMPI_Request_f2c(requests[i]);
+
+		ret = pmpi_Start(&r);
+	}
+	give(ierror, ret);
+}
+FORTRAN(startall, STARTALL, Startall);
+
+static void fortran_request_free(MPI_Fint *request, MPI_Fint *ierror)
+{
+	MPI_Request r = PMPI_Request_f2c(*request);
+	int ret = pmpi_Request_free(&r);
+
+	give_request(request, r, ret);
+	give(ierror, ret);
+}
+FORTRAN(request_free, REQUEST_FREE, Request_free);
+
 #else /* MPICH */
 
 PMPI_PUBLIC void mpi_init_f08_(MPI_Fint *ierror)
@@ -256,6 +344,16 @@ PMPI_PUBLIC void mpi_init_thread_f08_(MPI_Fint *required, MPI_Fint *provided, MP
 PMPI_PUBLIC void mpi_finalize_f08_(MPI_Fint *ierror)
 {
 	give(ierror, pmpi_Finalize());
+}
+
+PMPI_PUBLIC void mpi_barrier_f08_(MPI_Comm *comm, MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Barrier(*comm));
+}
+
+PMPI_PUBLIC void mpi_ibarrier_f08_(MPI_Comm *comm, MPI_Request *request, MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Ibarrier(*comm, request));
 }
 
 #endif

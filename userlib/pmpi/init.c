@@ -1,6 +1,36 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Begin and end of MPI, in C. Open MPI's Fortran has names of its own: fortran.c. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "pmpi/entry.h"
+
+#ifdef OPEN_MPI
+#define MPI_NAME "Open MPI"
+#define OTHER_NAME "MPICH"
+#define OTHER_SYMBOL "MPIX_Grequest_start"
+#else
+#define MPI_NAME "MPICH"
+#define OTHER_NAME "Open MPI"
+#define OTHER_SYMBOL "ompi_mpi_comm_world"
+#endif
+
+/*
+ * Both MPIs in one process: calls go to one and handles are the other's. The program would crash, or
+ * wait for ever.
+ */
+static void refuse_mixture(void)
+{
+	if (!dlsym(RTLD_DEFAULT, OTHER_SYMBOL))
+		return;
+	fprintf(stderr,
+		"swingcoll-pmpi: %s: this is the library for " MPI_NAME ", and " OTHER_NAME
+		" is loaded, too: start the program with swingctl mpi, which sets the right one\n",
+		program_invocation_short_name);
+	exit(2);
+}
 
 static void begin(void)
 {
@@ -18,8 +48,10 @@ static void begin(void)
 
 int pmpi_Init(int *argc, char ***argv)
 {
-	int ret = PMPI_Init(argc, argv);
+	int ret;
 
+	refuse_mixture();
+	ret = PMPI_Init(argc, argv);
 	if (ret == MPI_SUCCESS)
 		begin();
 	return ret;
@@ -27,8 +59,10 @@ int pmpi_Init(int *argc, char ***argv)
 
 int pmpi_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
-	int ret = PMPI_Init_thread(argc, argv, required, provided);
+	int ret;
 
+	refuse_mixture();
+	ret = PMPI_Init_thread(argc, argv, required, provided);
 	if (ret == MPI_SUCCESS)
 		begin();
 	return ret;

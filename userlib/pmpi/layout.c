@@ -86,18 +86,24 @@ static int repack(bool pack, void *buf, MPI_Count count, MPI_Datatype type, char
 	return ret;
 }
 
+/* Where a rank's share lies in the receive buffer, in elements. */
+static MPI_Count share_at(const struct pmpi_call *c, int r)
+{
+	if (c->displs)
+		return c->displs[r];
+	return c->large_displs ? c->large_displs[r] : r * c->recv_count;
+}
+
 /* Likewise the shares of all ranks, or that of one, at their displacements. */
 static int repack_shares(bool pack, const struct pmpi_call *c, int first, int n, char *packed)
 {
 	MPI_Aint lb, extent;
 	int ret = PMPI_Type_get_extent(c->recv_type, &lb, &extent);
 
-	for (int r = first; r < first + n && ret == MPI_SUCCESS; r++) {
-		MPI_Count at = c->displs ? c->displs[r] : r * c->recv_count;
-
-		ret = repack(pack, (char *)c->recv + at * extent, c->recv_count, c->recv_type,
+	for (int r = first; r < first + n && ret == MPI_SUCCESS; r++)
+		ret = repack(pack, (char *)c->recv + share_at(c, r) * extent,
+			     c->shares ? pmpi_share(c, r) : c->recv_count, c->recv_type,
 			     packed + (size_t)r * c->count);
-	}
 	return ret;
 }
 
@@ -152,12 +158,43 @@ static bool misaligned(const void *p, size_t size)
 	return (uintptr_t)p & (size - 1);
 }
 
+/* Bytes of a rank's share of an uneven reduce-scatter. */
+static size_t share_bytes(const struct pmpi_call *c, int r)
+{
+	return (size_t)(c->size / (uint64_t)c->recv_count * (uint64_t)pmpi_share(c, r));
+}
+
+/* The shares of an uneven reduce-scatter, each in the room of the largest. */
+static int stage_uneven_reduction(struct pmpi_stage *st, const struct pmpi_call *c)
+{
+	const char *from = c->send == MPI_IN_PLACE ? c->recv : c->send;
+	size_t n = (size_t)c->comm->size, size = swingcoll_dtype_size(c->dtype);
+	char *to;
+
+	if (!c->count)
+		return MPI_SUCCESS;
+	st->send = st->send_copy = to = calloc(n, c->size);
+	st->recv = st->recv_copy = malloc(c->size);
+	if (!to || !st->recv)
+		return MPI_ERR_NO_MEM;
+	for (int r = 0; r < c->comm->size; r++) {
+		memcpy(to, from, share_bytes(c, r));
+		to += c->size;
+		from += share_bytes(c, r);
+	}
+	if (c->logical)
+		normalize(st->send_copy, st->send_copy, n * c->count, size);
+	return MPI_SUCCESS;
+}
+
 static int stage_reduction(struct pmpi_stage *st, const struct pmpi_call *c)
 {
 	size_t size = swingcoll_dtype_size(c->dtype), recv_bytes = c->count * size;
 	bool in_place = c->send == MPI_IN_PLACE, shares = c->coll == SWINGCOLL_REDUCE_SCATTER;
 	size_t send_bytes = shares ? recv_bytes * (size_t)c->comm->size : recv_bytes;
 
+	if (c->shares)
+		return stage_uneven_reduction(st, c);
 	if (c->coll == SWINGCOLL_REDUCE && c->comm->rank != c->root)
 		recv_bytes = 0;
 	st->send = in_place ? c->recv : c->send;
@@ -203,10 +240,32 @@ static int stage_broadcast(struct pmpi_stage *st, const struct pmpi_call *c)
 /* Do the shares lie in the receive buffer as swingcoll puts them there? */
 static bool shares_are_plain(const struct pmpi_call *c)
 {
-	for (int r = 0; c->displs && r < c->comm->size; r++)
-		if (c->displs[r] != r * c->recv_count)
+	for (int r = 0; r < c->comm->size; r++)
+		if (share_at(c, r) != r * c->recv_count)
 			return false;
 	return is_plain(c->recv_type, MAX_LEVELS);
+}
+
+/* The shares of an uneven allgather, each in the room of the largest; swingcoll gathers them in place. */
+static int stage_uneven_shares(struct pmpi_stage *st, const struct pmpi_call *c)
+{
+	size_t own = (size_t)c->comm->rank * c->count;
+	uint64_t bytes;
+
+	if (!c->count)
+		return MPI_SUCCESS;
+	st->recv = st->recv_copy = malloc((size_t)c->comm->size * c->count);
+	if (!st->recv_copy)
+		return MPI_ERR_NO_MEM;
+	st->send = (char *)st->recv_copy + own;
+	if (c->send == MPI_IN_PLACE)
+		return repack_shares(true, c, c->comm->rank, 1, st->recv_copy);
+	if (c->send_count < 0 || !pmpi_signature(c->send_type, c->send_count, &bytes))
+		return MPI_ERR_TYPE;
+	if (bytes > c->count)
+		return MPI_ERR_TRUNCATE;
+	return repack(true, (void *)c->send, c->send_count, c->send_type,
+		      (char *)st->recv_copy + own);
 }
 
 static int stage_shares(struct pmpi_stage *st, const struct pmpi_call *c)
@@ -216,10 +275,13 @@ static int stage_shares(struct pmpi_stage *st, const struct pmpi_call *c)
 	size_t send_bytes = alltoall ? recv_bytes : c->count;
 	size_t own = alltoall ? 0 : (size_t)c->comm->rank * c->count;
 	MPI_Count send_count = alltoall ? (MPI_Count)n * c->send_count : c->send_count;
-	bool plain = shares_are_plain(c);
+	bool plain;
 
+	if (c->shares)
+		return stage_uneven_shares(st, c);
 	if (!c->count)
 		return MPI_SUCCESS;
+	plain = shares_are_plain(c);
 	st->recv = c->recv;
 	if (!plain) {
 		st->recv_copy = malloc(recv_bytes);
@@ -248,6 +310,42 @@ static int stage_shares(struct pmpi_stage *st, const struct pmpi_call *c)
 	memcpy(st->send_copy, c->send, send_bytes);
 	return MPI_SUCCESS;
 }
+
+/* ---- prefixes ---- */
+
+static int stage_prefix(struct pmpi_stage *st, const struct pmpi_call *c)
+{
+	st->send = c->send == MPI_IN_PLACE ? c->recv : c->send;
+	if (!c->count)
+		return MPI_SUCCESS;
+	st->recv = st->recv_copy = malloc((size_t)c->comm->size * c->count);
+	if (!st->recv)
+		return MPI_ERR_NO_MEM;
+	if (!must_copy(c, st->send, c->count))
+		return MPI_SUCCESS;
+	st->send_copy = malloc(c->count);
+	if (!st->send_copy)
+		return MPI_ERR_NO_MEM;
+	st->send = memcpy(st->send_copy, st->send, c->count);
+	return MPI_SUCCESS;
+}
+
+/* From rank 0 on, as MPI defines it; each step's result takes the place of the next contribution. */
+static int reduce_prefix(const struct pmpi_stage *st, const struct pmpi_call *c)
+{
+	int n = c->comm->rank + (c->name == PMPI_SCAN), ret = MPI_SUCCESS;
+	char *acc = st->recv_copy;
+
+	if (!n)
+		return MPI_SUCCESS;
+	for (int r = 1; r < n && ret == MPI_SUCCESS; r++, acc += c->count)
+		ret = PMPI_Reduce_local(acc, acc + c->count, (int)c->recv_count, c->recv_type,
+					c->op);
+	memcpy(c->recv, acc, c->count);
+	return ret;
+}
+
+/* ---- roots ---- */
 
 /* Root's side of a gather or scatter, as repack_shares() takes it. */
 static struct pmpi_call root_side(const struct pmpi_call *c)
@@ -355,6 +453,7 @@ int pmpi_stage_begin(struct pmpi_stage *st, const struct pmpi_call *c)
 	case SWINGCOLL_BROADCAST:
 		return stage_broadcast(st, c);
 	case SWINGCOLL_ALLGATHER:
+		return pmpi_is_prefix(c) ? stage_prefix(st, c) : stage_shares(st, c);
 	case SWINGCOLL_ALLTOALL:
 		return stage_shares(st, c);
 	case SWINGCOLL_GATHER:
@@ -382,10 +481,15 @@ static int copy_back(const struct pmpi_stage *st, const struct pmpi_call *c)
 			return MPI_SUCCESS;
 		return repack(false, c->recv, c->recv_count, c->recv_type, st->recv_copy);
 	case SWINGCOLL_ALLGATHER:
+		if (pmpi_is_prefix(c))
+			return reduce_prefix(st, c);
+		/* fall through */
 	case SWINGCOLL_ALLTOALL:
 		return repack_shares(false, c, 0, c->comm->size, st->recv_copy);
 	default:
-		memcpy(c->recv, st->recv_copy, c->count * swingcoll_dtype_size(c->dtype));
+		memcpy(c->recv, st->recv_copy,
+		       c->shares ? share_bytes(c, c->comm->rank)
+				 : c->count * swingcoll_dtype_size(c->dtype));
 		return MPI_SUCCESS;
 	}
 }

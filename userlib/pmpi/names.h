@@ -33,9 +33,18 @@
 	X(IBCAST, "MPI_Ibcast")                                                                    \
 	X(IBARRIER, "MPI_Ibarrier")                                                                \
 	X(IALLGATHER, "MPI_Iallgather")                                                            \
+	X(IALLGATHERV, "MPI_Iallgatherv")                                                          \
 	X(IALLTOALL, "MPI_Ialltoall")                                                              \
 	X(IREDUCE_SCATTER, "MPI_Ireduce_scatter")                                                  \
 	X(IREDUCE_SCATTER_BLOCK, "MPI_Ireduce_scatter_block")                                      \
+	X(IGATHER, "MPI_Igather")                                                                  \
+	X(IGATHERV, "MPI_Igatherv")                                                                \
+	X(ISCATTER, "MPI_Iscatter")                                                                \
+	X(ISCATTERV, "MPI_Iscatterv")                                                              \
+	X(IALLTOALLV, "MPI_Ialltoallv")                                                            \
+	X(IALLTOALLW, "MPI_Ialltoallw")                                                            \
+	X(ISCAN, "MPI_Iscan")                                                                      \
+	X(IEXSCAN, "MPI_Iexscan")                                                                  \
 	X(ALLREDUCE_INIT, "MPI_Allreduce_init")                                                    \
 	X(REDUCE_INIT, "MPI_Reduce_init")                                                          \
 	X(BCAST_INIT, "MPI_Bcast_init")                                                            \
@@ -70,7 +79,7 @@ enum pmpi_name {
 	X(USER_OP, "user op")                                                                      \
 	X(OP, "op") /* one of MPI's own that swingcoll does not have */                            \
 	X(TYPE, "type")                                                                            \
-	X(COUNTS, "counts")	/* differ from rank to rank */                                     \
+	X(COUNTS, "counts")	/* differ too much from rank to rank */                            \
 	X(FUNCTION, "function") /* swingcoll has no such collective */                             \
 	X(COMM, "communicator")                                                                    \
 	X(OFF, "off") /* by SWINGCOLL_PMPI */                                                      \

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Persistent collectives: MPI carries them out, and their initialisation is counted. A request of
- * theirs lives through many completions, between which it is inactive, while a generalized request,
- * by which the nonblocking calls are offloaded, ends with the first. So offloading these would mean
- * to stand in for all of MPI's calls for requests, in every program, whether it has such requests
- * or not.
+ * Persistent collectives. Open MPI 4 has them as an extension, MPIX_Allreduce_init() and so on, and
+ * those of which swingcoll has the collective are offloaded by persistent requests (requests.c).
  *
- * Since MPI 4 they are part of MPI; Open MPI 4 has them as an extension, MPIX_Allreduce_init().
+ * Others, and all of MPICH's, are MPI's own, and their initialization is counted. MPICH has no engine
+ * that would notice that a call of swingcoll has ended, and its module mpi_f08 starts requests by
+ * their PMPI_ names, which nobody can stand in for.
  */
 #include "pmpi/entry.h"
+#include "pmpi/requests.h"
 
 #if MPI_VERSION >= 4
-#define OURS(name) MPI_##name##_init
-#define THEIRS(name) PMPI_##name##_init
+#define COUNTED(name) MPI_##name##_init
+#define MPIS(name) PMPI_##name##_init
 #elif defined(OPEN_MPI)
 #include <mpi-ext.h>
 #ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
-#define OURS(name) MPIX_##name##_init
-#define THEIRS(name) PMPIX_##name##_init
+#define COUNTED(name) MPIX_##name##_init
+#define MPIS(name) PMPIX_##name##_init
+#define PMPI_PERSISTENT
 #endif
 #endif
 
-#ifdef OURS
+#ifdef COUNTED
 static void count_init(enum pmpi_name name)
 {
 	pmpi_count_fallback(name, pmpi_world.active ? PMPI_WHY_FUNCTION : pmpi_world.why);
@@ -33,16 +34,37 @@ static void count_init(enum pmpi_name name)
 #endif
 
 #if MPI_VERSION >= 4
-#undef OURS
-#undef THEIRS
+#undef COUNTED
+#undef MPIS
 #undef COUNT
 #undef DISPL
 #undef INIT
 #undef REQUEST
-#define OURS(name) MPI_##name##_init_c
-#define THEIRS(name) PMPI_##name##_init_c
+#define COUNTED(name) MPI_##name##_init_c
+#define MPIS(name) PMPI_##name##_init_c
 #define COUNT MPI_Count
 #define DISPL MPI_Aint
 #define PMPI_LARGE
 #include "pmpi/persistent_template.h"
+#endif
+
+#ifdef PMPI_PERSISTENT
+#include "pmpi/collective_template.h"
+#endif
+
+#ifdef OPEN_MPI
+PMPI_PUBLIC int MPI_Start(MPI_Request *request)
+{
+	return pmpi_Start(request);
+}
+
+PMPI_PUBLIC int MPI_Startall(int n, MPI_Request *requests)
+{
+	return pmpi_Startall(n, requests);
+}
+
+PMPI_PUBLIC int MPI_Request_free(MPI_Request *request)
+{
+	return pmpi_Request_free(request);
+}
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * For persistent.c: each function once for counts COUNT and displacements DISPL; OURS() and THEIRS() make its
- * names.
+ * For persistent.c: each function that is MPI's, once for counts COUNT and displacements DISPL;
+ * COUNTED() and MPIS() make its names. With PMPI_PERSISTENT swingcoll has the others.
  */
 #define INIT(id, name, parameters, arguments)                                                      \
-	PMPI_PUBLIC int OURS(name) parameters                                                      \
+	PMPI_PUBLIC int COUNTED(name) parameters                                                   \
 	{                                                                                          \
 		count_init(PMPI_##id##_INIT);                                                      \
-		return THEIRS(name) arguments;                                                     \
+		return MPIS(name) arguments;                                                       \
 	}
 #define REQUEST MPI_Comm comm, MPI_Info info, MPI_Request *request
 #define REQUEST_ARGS comm, info, request
@@ -33,27 +33,29 @@
 #define REDUCED const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op
 #define REDUCED_ARGS send, recv, count, type, op
 
+INIT(SCAN, Scan, (REDUCED, REQUEST), (REDUCED_ARGS, REQUEST_ARGS))
+INIT(EXSCAN, Exscan, (REDUCED, REQUEST), (REDUCED_ARGS, REQUEST_ARGS))
+INIT(ALLTOALLV, Alltoallv, (SEND_V, RECV_V, REQUEST), (SEND_V_ARGS, RECV_V_ARGS, REQUEST_ARGS))
+INIT(ALLTOALLW, Alltoallw, (SEND_W, RECV_W, REQUEST), (SEND_W_ARGS, RECV_W_ARGS, REQUEST_ARGS))
+INIT(GATHERV, Gatherv, (SEND, RECV_V, int root, REQUEST),
+     (SEND_ARGS, RECV_V_ARGS, root, REQUEST_ARGS))
+INIT(SCATTERV, Scatterv, (SEND_V, RECV, int root, REQUEST),
+     (SEND_V_ARGS, RECV_ARGS, root, REQUEST_ARGS))
+#ifndef PMPI_PERSISTENT
 INIT(ALLREDUCE, Allreduce, (REDUCED, REQUEST), (REDUCED_ARGS, REQUEST_ARGS))
 INIT(REDUCE, Reduce, (REDUCED, int root, REQUEST), (REDUCED_ARGS, root, REQUEST_ARGS))
 INIT(REDUCE_SCATTER_BLOCK, Reduce_scatter_block, (REDUCED, REQUEST), (REDUCED_ARGS, REQUEST_ARGS))
 INIT(REDUCE_SCATTER, Reduce_scatter,
      (const void *send, void *recv, const COUNT *counts, MPI_Datatype type, MPI_Op op, REQUEST),
      (send, recv, counts, type, op, REQUEST_ARGS))
-INIT(SCAN, Scan, (REDUCED, REQUEST), (REDUCED_ARGS, REQUEST_ARGS))
-INIT(EXSCAN, Exscan, (REDUCED, REQUEST), (REDUCED_ARGS, REQUEST_ARGS))
 INIT(BCAST, Bcast, (void *buf, COUNT count, MPI_Datatype type, int root, REQUEST),
      (buf, count, type, root, REQUEST_ARGS))
 INIT(ALLGATHER, Allgather, (SEND, RECV, REQUEST), (SEND_ARGS, RECV_ARGS, REQUEST_ARGS))
 INIT(ALLGATHERV, Allgatherv, (SEND, RECV_V, REQUEST), (SEND_ARGS, RECV_V_ARGS, REQUEST_ARGS))
 INIT(ALLTOALL, Alltoall, (SEND, RECV, REQUEST), (SEND_ARGS, RECV_ARGS, REQUEST_ARGS))
-INIT(ALLTOALLV, Alltoallv, (SEND_V, RECV_V, REQUEST), (SEND_V_ARGS, RECV_V_ARGS, REQUEST_ARGS))
-INIT(ALLTOALLW, Alltoallw, (SEND_W, RECV_W, REQUEST), (SEND_W_ARGS, RECV_W_ARGS, REQUEST_ARGS))
 INIT(GATHER, Gather, (SEND, RECV, int root, REQUEST), (SEND_ARGS, RECV_ARGS, root, REQUEST_ARGS))
-INIT(GATHERV, Gatherv, (SEND, RECV_V, int root, REQUEST),
-     (SEND_ARGS, RECV_V_ARGS, root, REQUEST_ARGS))
 INIT(SCATTER, Scatter, (SEND, RECV, int root, REQUEST), (SEND_ARGS, RECV_ARGS, root, REQUEST_ARGS))
-INIT(SCATTERV, Scatterv, (SEND_V, RECV, int root, REQUEST),
-     (SEND_V_ARGS, RECV_ARGS, root, REQUEST_ARGS))
 #ifndef PMPI_LARGE
 INIT(BARRIER, Barrier, (REQUEST), (REQUEST_ARGS))
+#endif
 #endif

@@ -11,12 +11,12 @@
  * alignment, or time; a rank whose data lies in another way copies it (layout.c).
  *
  * Map of calls:
- *	fortran -> init, blocking, nonblocking
+ *	fortran -> init, blocking, nonblocking, requests
  *	init -> world, comm, types, progress, stats
  *	blocking -> call, comm, stats
  *	nonblocking -> requests, call, comm, progress, stats
+ *	persistent -> requests, call, comm, stats, world
  *	others -> stats, world
- *	persistent -> stats, world
  *	requests -> call, layout, types, comm, progress, stats
  *	call -> layout, types, comm, choose, stats, progress, world, settings
  *	comm -> progress, world
@@ -58,7 +58,7 @@
 struct pmpi_world {
 	bool active;
 	enum pmpi_reason why;
-	uint32_t mask;
+	uint64_t mask;
 	int64_t min;
 	uint64_t pinnable;
 	int rank, size;
@@ -171,10 +171,10 @@ struct pmpi_comm *pmpi_comm_find(MPI_Comm mpi);
 /* Number of ranks, 0 if nothing is offloaded on it. */
 int pmpi_comm_size(MPI_Comm mpi);
 /*
- * A call of so many bytes could be offloaded: make the swingcoll communicator, if that is due, with
- * all ranks, which are in the same call. True if there is one.
+ * A call of so many bytes could be offloaded. True if there is a swingcoll communicator; @create: make
+ * it, if that is due, with all ranks, which are in the same call, and which it waits for.
  */
-bool pmpi_comm_ready(struct pmpi_comm *comm, uint64_t bytes);
+bool pmpi_comm_ready(struct pmpi_comm *comm, uint64_t bytes, bool create);
 struct pmpi_comm *pmpi_comm_get(struct pmpi_comm *comm);
 void pmpi_comm_put(struct pmpi_comm *comm);
 /* Leave all communicators, before MPI ends. */
@@ -191,6 +191,10 @@ struct pmpi_pollable {
 
 int pmpi_progress_init(void);
 void pmpi_progress_exit(void);
+/* A persistent receive of an empty message, which pmpi_progress_send() makes complete. Tags are positive. */
+int pmpi_progress_receive(int tag, MPI_Request *request);
+/* With an error of MPI, so does the receive, and the error handler of MPI_COMM_WORLD gets that error. */
+void pmpi_progress_send(int tag, int error);
 /* Let MPI progress, and look at all pollables. What the library does while it waits. */
 void pmpi_progress(void *unused);
 /* The latter alone. */
@@ -221,6 +225,28 @@ int pmpi_stage_end(struct pmpi_stage *st, const struct pmpi_call *c, bool good);
 
 /* ---- call.c ---- */
 
+/*
+ * How the shares of an array of counts compare. Those that differ are made as long as the largest,
+ * if that does not double what is moved; a negative one is apart.
+ */
+enum pmpi_shares_kind {
+	PMPI_SHARES_EQUAL,
+	PMPI_SHARES_UNEVEN,
+	PMPI_SHARES_APART,
+	PMPI_SHARES_KINDS
+};
+
+struct pmpi_shares {
+	enum pmpi_shares_kind kind;
+	MPI_Count largest;
+};
+
+/*
+ * All ranks know all counts, in elements of their own types, so @kind is the same on all of them.
+ * One of the arrays is NULL.
+ */
+struct pmpi_shares pmpi_shares(MPI_Comm mpi, const int *counts, const MPI_Count *large_counts);
+
 /**
  * struct pmpi_call - a collective call
  *
@@ -228,14 +254,14 @@ int pmpi_stage_end(struct pmpi_stage *st, const struct pmpi_call *c, bool good);
  * are shares, and the fields of the side that a collective does not have are those of the other
  * side. The second part is set by the decision.
  *
- * @displs: of MPI_Allgatherv(), else NULL
+ * @counts, @displs: of MPI_Allgatherv() and MPI_Reduce_scatter(), which has no @displs, else NULL
+ * @large_counts, @large_displs: likewise, of the functions whose names end in _c
  * @root_count, @root_type: a share in root's buffer of MPI_Gather() and MPI_Scatter(), on root only;
  *	@recv_count and @recv_type are the rank's own share, of either
- * @uneven: the ranks' shares differ
- * @memo: what pmpi_passes() got as op, if it was asked
+ * @shares: how they differ; @recv_count is the largest one
+ * @memo: what pmpi_passes() got as op
  * @keep: copy what is sent if it is read-only, which programs may send and the kernel refuses. For
  *	calls that could not turn to MPI then: nonblocking ones, and those on several nodes
- * @held: a duplicate of @recv_type to be freed, while a nonblocking call runs
  * @count, @dtype, @redop: in swingcoll's terms
  * @size: bytes that decide, equal on all ranks
  * @trial: the class whose trial this call belongs to, or NULL
@@ -250,13 +276,14 @@ struct pmpi_call {
 	MPI_Op op;
 	int root;
 	MPI_Comm mpi;
-	const int *displs;
+	const int *counts, *displs;
+	const MPI_Count *large_counts;
+	const MPI_Aint *large_displs;
 	MPI_Count root_count;
 	MPI_Datatype root_type;
-	bool uneven;
+	enum pmpi_shares_kind shares;
 	bool keep;
 	uint64_t memo;
-	MPI_Datatype held;
 
 	struct pmpi_comm *comm;
 	size_t count;
@@ -281,8 +308,6 @@ struct pmpi_memo {
 };
 
 #define PMPI_MEMOS 64
-#define PMPI_NO_MEMO UINT64_MAX
-
 extern __thread struct pmpi_memo pmpi_memos[PMPI_MEMOS] __attribute__((tls_model("initial-exec")));
 /* Changes when a communicator is freed, whose handle may then mean another. Atomic. */
 extern uint64_t pmpi_generation;
@@ -308,8 +333,33 @@ static inline bool pmpi_passes(enum pmpi_name name, MPI_Comm comm, MPI_Datatype 
 	return true;
 }
 
+/*
+ * Each rank gets the contributions of all, by an allgather, and reduces those of the ranks before it,
+ * by MPI's own operation: the reduction of MPI_Scan() and MPI_Exscan(), in the order of the ranks.
+ */
+static inline bool pmpi_is_prefix(const struct pmpi_call *c)
+{
+	return c->name == PMPI_SCAN || c->name == PMPI_EXSCAN;
+}
+
+/* The count of a rank's share, of the calls that have @counts. */
+static inline MPI_Count pmpi_share(const struct pmpi_call *c, int r)
+{
+	return c->counts ? c->counts[r] : c->large_counts[r];
+}
+
+/*
+ * How a call may wait. A nonblocking one returns whatever other ranks do; the initialization of a
+ * persistent one may wait for them, but what it costs is not what its starts cost.
+ */
+enum pmpi_form {
+	PMPI_FORM_BLOCKING,
+	PMPI_FORM_NONBLOCKING,
+	PMPI_FORM_PERSISTENT,
+};
+
 /* Whether swingcoll carries the call out. If not, that has been counted. */
-bool pmpi_decide(struct pmpi_call *c, bool blocking);
+bool pmpi_decide(struct pmpi_call *c, enum pmpi_form form);
 /*
  * Carry a blocking call out if swingcoll is to: then true, and *ret is what the MPI function
  * returns. Else the caller calls MPI, and then pmpi_passed().

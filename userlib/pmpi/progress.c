@@ -91,10 +91,43 @@ static void call_engine(const char *name)
 }
 #endif
 
+/* ---- messages to this rank itself ---- */
+
+static MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+static int last_error = MPI_ERR_OTHER; /* atomic */
+
+/* MPI calls this in the program's wait for a message that was too long. */
+static void failed(MPI_Comm *comm, int *error, ...)
+{
+	(void)comm;
+	(void)error;
+	PMPI_Comm_call_errhandler(MPI_COMM_WORLD, __atomic_load_n(&last_error, __ATOMIC_RELAXED));
+}
+
+int pmpi_progress_receive(int tag, MPI_Request *request)
+{
+	return PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, tag, self, request);
+}
+
+void pmpi_progress_send(int tag, int error)
+{
+	char too_long = 0;
+
+	if (error != MPI_SUCCESS)
+		__atomic_store_n(&last_error, error, __ATOMIC_RELAXED);
+	PMPI_Send(&too_long, error != MPI_SUCCESS, MPI_BYTE, 0, tag, self);
+}
+
+/* ---- begin and end ---- */
+
 int pmpi_progress_init(void)
 {
 	int ret = PMPI_Comm_dup(MPI_COMM_SELF, &self);
 
+	if (ret == MPI_SUCCESS)
+		ret = PMPI_Comm_create_errhandler(failed, &handler);
+	if (ret == MPI_SUCCESS)
+		ret = PMPI_Comm_set_errhandler(self, handler);
 	if (ret == MPI_SUCCESS)
 		ret = PMPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, self, &never);
 	if (ret == MPI_SUCCESS)
@@ -109,6 +142,8 @@ void pmpi_progress_exit(void)
 		PMPI_Cancel(&never);
 		PMPI_Wait(&never, MPI_STATUS_IGNORE);
 	}
+	if (handler != MPI_ERRHANDLER_NULL)
+		PMPI_Errhandler_free(&handler);
 	if (self != MPI_COMM_NULL)
 		PMPI_Comm_free(&self);
 }

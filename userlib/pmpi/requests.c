@@ -4,11 +4,16 @@
  * understand, mixed with MPI's own. It is completed by progress.c, which Open MPI calls from its
  * progress engine; MPICH has an extension by which it polls.
  *
+ * Persistent calls of Open MPI: a generalized request ends with its first completion, so each is a
+ * persistent receive of an empty message, which this rank sends to itself when the call has ended.
+ * Only the functions that start and free requests have to know that there is more to it.
+ *
  * swingcoll takes a limited number of operations at once, while MPI has no such limit and may not
  * wait in a nonblocking call. So requests that do not fit are queued at the communicator, in order,
  * and whatever comes later on it waits behind them.
  */
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -21,13 +26,17 @@ enum state {
 };
 
 /**
- * struct pmpi_request - a nonblocking call
+ * struct pmpi_request - a nonblocking or persistent call
  *
- * Freed by whichever comes last, the end of the call or MPI's release of the request.
+ * Freed by whichever comes last, the end of the call or MPI's release of the request. A persistent
+ * one that is inactive is DONE.
  *
  * @req: NULL while queued, and when done
  * @next: in the queue
  * @error: of MPI
+ * @held: duplicates of types that are used later, when the program may have freed them
+ * @tag: of the message that completes a persistent one, else 0
+ * @next_persistent: in the same bucket
  */
 struct pmpi_request {
 	struct pmpi_pollable pollable; /* first */
@@ -38,6 +47,10 @@ struct pmpi_request {
 	MPI_Request mpi;
 	int error;
 	enum state state; /* atomic */
+	MPI_Datatype held[3];
+	int nheld;
+	int tag;
+	struct pmpi_request *next_persistent;
 };
 
 static pthread_mutex_t lock =
@@ -133,6 +146,26 @@ static void remove_first(struct pmpi_comm *comm)
 
 /* ---- completion ---- */
 
+static void destroy(struct pmpi_request *r)
+{
+	while (r->nheld)
+		PMPI_Type_free(&r->held[--r->nheld]);
+	if (r->call.comm)
+		pmpi_comm_put(r->call.comm);
+	free(r);
+}
+
+/* As soon as it has its message, the request may be started again. */
+static void finish_persistent(struct pmpi_request *r)
+{
+	int tag = r->tag, error = r->error;
+
+	r->req = NULL;
+	if (__atomic_exchange_n(&r->state, DONE, __ATOMIC_ACQ_REL) == RELEASED)
+		destroy(r);
+	pmpi_progress_send(tag, error);
+}
+
 static void finish(struct pmpi_request *r, int error)
 {
 	const struct pmpi_call *c = &r->call;
@@ -141,8 +174,12 @@ static void finish(struct pmpi_request *r, int error)
 	r->error = pmpi_stage_end(&r->stage, c, !error);
 	if (error)
 		r->error = pmpi_error_class(c, error);
-	if (r->call.held != MPI_DATATYPE_NULL)
-		PMPI_Type_free(&r->call.held);
+	if (r->tag) {
+		finish_persistent(r);
+		return;
+	}
+	while (r->nheld)
+		PMPI_Type_free(&r->held[--r->nheld]);
 	pmpi_comm_put(c->comm);
 	if (__atomic_exchange_n(&r->state, DONE, __ATOMIC_ACQ_REL) == RELEASED)
 		free(r);
@@ -177,22 +214,46 @@ static bool poll(struct pmpi_pollable *p)
 
 /* ---- start ---- */
 
-/* The program may free the type while the call runs. */
-static int hold_type(struct pmpi_call *c)
+/* The program may free the type while the call runs, or before it is started again. */
+static int hold(struct pmpi_request *r, MPI_Datatype *type)
 {
-	int ret = PMPI_Type_dup(c->recv_type, &c->held);
+	int ret;
 
+	if (pmpi_type_find(*type))
+		return MPI_SUCCESS;
+	ret = PMPI_Type_dup(*type, &r->held[r->nheld]);
 	if (ret == MPI_SUCCESS)
-		c->recv_type = c->held;
+		*type = r->held[r->nheld++];
 	return ret;
+}
+
+/* The type of the buffer to which results are copied when the call ends. */
+static MPI_Datatype *result_type(struct pmpi_call *c)
+{
+	return c->coll == SWINGCOLL_GATHER ? &c->root_type : &c->recv_type;
+}
+
+/* Hand the call to swingcoll, now or when the calls before it have been taken. */
+static void start(struct pmpi_request *r)
+{
+	int error = -EAGAIN;
+
+	r->pollable.poll = poll;
+	if (!is_queued(r->call.comm))
+		error = pmpi_start(&r->call, &r->stage, &r->req);
+	if (error == -EAGAIN)
+		append(r);
+	if (error && error != -EAGAIN)
+		finish(r, error);
+	else
+		pmpi_progress_add(&r->pollable);
 }
 
 bool pmpi_begin(struct pmpi_call *c, MPI_Request *request, int *ret)
 {
 	struct pmpi_request *r;
-	int error = -EAGAIN;
 
-	if (!pmpi_decide(c, false))
+	if (!pmpi_decide(c, PMPI_FORM_NONBLOCKING))
 		return false;
 	pmpi_count(&pmpi_counts[c->name].offloaded);
 	*ret = MPI_ERR_NO_MEM;
@@ -201,31 +262,180 @@ bool pmpi_begin(struct pmpi_call *c, MPI_Request *request, int *ret)
 		goto err;
 	r->call = *c;
 	r->call.keep = true;
-	r->call.held = MPI_DATATYPE_NULL;
 	*ret = pmpi_stage_begin(&r->stage, &r->call);
-	if (*ret == MPI_SUCCESS && r->stage.recv_copy && !pmpi_type_find(c->recv_type))
-		*ret = hold_type(&r->call);
+	if (*ret == MPI_SUCCESS && r->stage.recv_copy)
+		*ret = hold(r, result_type(&r->call));
 	if (*ret == MPI_SUCCESS)
 		*ret = start_mpi_request(r);
 	if (*ret != MPI_SUCCESS)
 		goto err_end;
 	pmpi_comm_get(c->comm);
 	*request = r->mpi;
-	r->pollable.poll = poll;
-	if (!is_queued(c->comm))
-		error = pmpi_start(&r->call, &r->stage, &r->req);
-	if (error == -EAGAIN)
-		append(r);
-	if (error && error != -EAGAIN)
-		finish(r, error);
-	else
-		pmpi_progress_add(&r->pollable);
+	start(r);
 	return true;
 
 err_end:
 	pmpi_stage_end(&r->stage, &r->call, false);
-	free(r);
+	r->call.comm = NULL;
+	destroy(r);
 err:
 	*ret = pmpi_error(c, *ret);
 	return true;
 }
+
+/* ---- persistent requests ---- */
+
+#ifdef OPEN_MPI
+
+#define BUCKETS 64
+
+static struct pmpi_request *persistent[BUCKETS];
+static unsigned int npersistent; /* in them; read without the lock */
+static pthread_mutex_t persistent_lock = PTHREAD_MUTEX_INITIALIZER; /* of the two */
+
+static struct pmpi_request **bucket_of(MPI_Request mpi)
+{
+	return &persistent[(uint64_t)(uintptr_t)mpi * 0x9e3779b97f4a7c15 >> 58];
+}
+
+static void remember(struct pmpi_request *r)
+{
+	struct pmpi_request **bucket = bucket_of(r->mpi);
+
+	pthread_mutex_lock(&persistent_lock);
+	r->next_persistent = *bucket;
+	*bucket = r;
+	__atomic_store_n(&npersistent, npersistent + 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&persistent_lock);
+}
+
+/* NULL: the request is MPI's own. */
+static struct pmpi_request *find(MPI_Request mpi, bool forget)
+{
+	struct pmpi_request **link, *r;
+
+	if (__builtin_expect(!__atomic_load_n(&npersistent, __ATOMIC_RELAXED), 1))
+		return NULL;
+	pthread_mutex_lock(&persistent_lock);
+	for (link = bucket_of(mpi); *link && (*link)->mpi != mpi;)
+		link = &(*link)->next_persistent;
+	r = *link;
+	if (r && forget) {
+		*link = r->next_persistent;
+		__atomic_store_n(&npersistent, npersistent - 1, __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&persistent_lock);
+	return r;
+}
+
+/* All types that the call's starts will use; those of a side that it does not have may be anything. */
+static int hold_all(struct pmpi_request *r)
+{
+	struct pmpi_call *c = &r->call;
+	bool moves = c->coll == SWINGCOLL_ALLGATHER || c->coll == SWINGCOLL_ALLTOALL;
+	bool rooted = c->coll == SWINGCOLL_GATHER || c->coll == SWINGCOLL_SCATTER;
+	int ret = hold(r, &c->recv_type);
+
+	if (ret == MPI_SUCCESS && moves && c->send != MPI_IN_PLACE)
+		ret = hold(r, &c->send_type);
+	if (ret == MPI_SUCCESS && rooted && c->comm->rank == c->root)
+		ret = hold(r, &c->root_type);
+	return ret;
+}
+
+bool pmpi_begin_persistent(struct pmpi_call *c, MPI_Request *request, int *ret)
+{
+	static int last_tag; /* atomic */
+	struct pmpi_request *r;
+
+	if (!pmpi_decide(c, PMPI_FORM_PERSISTENT))
+		return false;
+	pmpi_count(&pmpi_counts[c->name].offloaded);
+	*ret = MPI_ERR_NO_MEM;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		goto err;
+	r->call = *c;
+	r->call.keep = true;
+	r->state = DONE;
+	pmpi_comm_get(c->comm);
+	/* From 1 on; MPI guarantees tags up to 32767, Open MPI has all positive ones. */
+	r->tag = (int)(__atomic_fetch_add(&last_tag, 1, __ATOMIC_RELAXED) & INT_MAX >> 1) + 1;
+	*ret = hold_all(r);
+	if (*ret == MPI_SUCCESS)
+		*ret = pmpi_progress_receive(r->tag, &r->mpi);
+	if (*ret != MPI_SUCCESS)
+		goto err_destroy;
+	remember(r);
+	*request = r->mpi;
+	return true;
+
+err_destroy:
+	destroy(r);
+err:
+	*ret = pmpi_error(c, *ret);
+	return true;
+}
+
+/* The communicator's error handler may have gone with it: as in progress.c, that of MPI_COMM_WORLD. */
+static int start_again(struct pmpi_request *r)
+{
+	int ret = MPI_ERR_REQUEST;
+
+	if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == RUNNING)
+		goto err;
+	ret = pmpi_stage_begin(&r->stage, &r->call);
+	if (ret == MPI_SUCCESS)
+		ret = PMPI_Start(&r->mpi);
+	if (ret != MPI_SUCCESS)
+		goto err_end;
+	__atomic_store_n(&r->state, RUNNING, __ATOMIC_RELEASE);
+	start(r);
+	return MPI_SUCCESS;
+
+err_end:
+	pmpi_stage_end(&r->stage, &r->call, false);
+err:
+	PMPI_Comm_call_errhandler(MPI_COMM_WORLD, ret);
+	return ret;
+}
+
+int pmpi_Start(MPI_Request *request)
+{
+	struct pmpi_request *r = find(*request, false);
+
+	return r ? start_again(r) : PMPI_Start(request);
+}
+
+int pmpi_Startall(int n, MPI_Request *requests)
+{
+	int ret = MPI_SUCCESS, first = 0;
+
+	/* Those between two of swingcoll are started together. */
+	for (int i = 0; i < n && ret == MPI_SUCCESS; i++) {
+		struct pmpi_request *r = find(requests[i], false);
+
+		if (!r)
+			continue;
+		if (i > first)
+			ret = PMPI_Startall(i - first, requests + first);
+		if (ret == MPI_SUCCESS)
+			ret = start_again(r);
+		first = i + 1;
+	}
+	if (ret == MPI_SUCCESS && (n > first || !n))
+		ret = PMPI_Startall(n - first, requests + first);
+	return ret;
+}
+
+int pmpi_Request_free(MPI_Request *request)
+{
+	struct pmpi_request *r = find(*request, true);
+	int ret = PMPI_Request_free(request);
+
+	if (r && __atomic_exchange_n(&r->state, RELEASED, __ATOMIC_ACQ_REL) == DONE)
+		destroy(r);
+	return ret;
+}
+
+#endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Nonblocking calls of swingcoll as requests of MPI. */
+/* Nonblocking and persistent calls of swingcoll as requests of MPI. */
 #ifndef PMPI_REQUESTS_H
 #define PMPI_REQUESTS_H
 
@@ -10,5 +10,15 @@
  * function returns. Else the caller calls MPI.
  */
 bool pmpi_begin(struct pmpi_call *c, MPI_Request *request, int *ret);
+
+#ifdef OPEN_MPI
+/* Likewise make a persistent request, which is inactive; its type arguments are copied, arrays are not. */
+bool pmpi_begin_persistent(struct pmpi_call *c, MPI_Request *request, int *ret);
+
+/* MPI's functions for requests, as far as these differ for persistent ones of swingcoll. */
+int pmpi_Start(MPI_Request *request);
+int pmpi_Startall(int n, MPI_Request *requests);
+int pmpi_Request_free(MPI_Request *request);
+#endif
 
 #endif /* PMPI_REQUESTS_H */

@@ -29,9 +29,9 @@ static bool equal(const char *name, size_t length, const char *text)
 }
 
 /* The functions that a name selects; 0: there are none. */
-static uint32_t select_name(const char *name, size_t length)
+static uint64_t select_name(const char *name, size_t length)
 {
-	uint32_t mask = 0;
+	uint64_t mask = 0;
 
 	if (length > 4 && !strncasecmp(name, "mpi_", 4)) {
 		name += 4;
@@ -42,7 +42,7 @@ static uint32_t select_name(const char *name, size_t length)
 
 		if (equal(name, length, text) ||
 		    (i >= PMPI_IALLREDUCE && equal(name, length, text + 1)))
-			mask |= 1u << i;
+			mask |= 1ull << i;
 	}
 	return mask;
 }
@@ -52,7 +52,7 @@ static int parse_names(struct pmpi_settings *s, const char *names, char *text, s
 	s->mask = 0;
 	while (*names) {
 		size_t length = strcspn(names, ",");
-		uint32_t mask = select_name(names, length);
+		uint64_t mask = select_name(names, length);
 
 		if (!mask && length) {
 			snprintf(text, bytes,
@@ -95,7 +95,7 @@ int pmpi_settings_parse(struct pmpi_settings *s, const char *names, const char *
 {
 	int ret = 0;
 
-	*s = (struct pmpi_settings){ .mask = UINT32_MAX, .min = PMPI_MEASURE };
+	*s = (struct pmpi_settings){ .mask = UINT64_MAX, .min = PMPI_MEASURE };
 	*text = 0;
 	if (names && !strcasecmp(names, "off"))
 		s->mask = 0;

@@ -10,11 +10,11 @@
 
 #define PMPI_MEASURE (-1) /* what is too small is found out by measurement */
 
-_Static_assert(PMPI_NR_SELECTABLE <= 32, "a bit for each function");
+_Static_assert(PMPI_NR_SELECTABLE <= 64, "a bit for each function");
 
 /* Functions to offload, as bits by enum pmpi_name, and the least size of a call in bytes. */
 struct pmpi_settings {
-	uint32_t mask;
+	uint64_t mask;
 	int64_t min;
 };
 

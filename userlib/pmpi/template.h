@@ -1,20 +1,30 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * For collective_template.h, which is compiled once for each kind of functions: blocking, or, with
- * PMPI_NONBLOCKING, those that return a request; with counts of int, or, with PMPI_LARGE, of
- * MPI_Count and with names that end in _c. Each macro is given the name of both first kinds.
+ * PMPI_NONBLOCKING, those that return a request, or, with PMPI_PERSISTENT, those that make a
+ * persistent request of Open MPI; with counts of int, or, with PMPI_LARGE, of MPI_Count and with
+ * names that end in _c. Each macro is given the name of both first kinds.
  */
 #undef COUNT
+#undef DISPL
+#undef ARRAYS
+#undef COUNTS
 #undef OURS_
 #undef THEIRS_
 #undef EXPORT_
 #ifdef PMPI_LARGE
 #define COUNT MPI_Count
+#define DISPL MPI_Aint
+#define ARRAYS(counts_, displs_) .large_counts = counts_, .large_displs = displs_
+#define COUNTS(counts_) NULL, counts_
 #define OURS_(name) pmpi_##name##_c
 #define THEIRS_(name) PMPI_##name##_c
 #define EXPORT_(name) PMPI_EXPORT_(MPI_##name##_c, pmpi_##name##_c)
 #else
 #define COUNT int
+#define DISPL int
+#define ARRAYS(counts_, displs_) .counts = counts_, .displs = displs_
+#define COUNTS(counts_) counts_, NULL
 #define OURS_(name) pmpi_##name
 #define THEIRS_(name) PMPI_##name
 #define EXPORT_(name) PMPI_EXPORT_(MPI_##name, pmpi_##name)
@@ -29,6 +39,14 @@
 #define REQUEST_PARAM , MPI_Request *request
 #define REQUEST_ARG , request
 #define OFFLOAD(call, ret) pmpi_begin(call, request, ret)
+#elif defined(PMPI_PERSISTENT)
+#define OURS(blocking, nonblocking) pmpi_##blocking##_init
+#define THEIRS(blocking, nonblocking) PMPIX_##blocking##_init
+#define EXPORT(blocking, nonblocking) PMPI_EXPORT_(MPIX_##blocking##_init, pmpi_##blocking##_init)
+#define ID(name) PMPI_##name##_INIT
+#define REQUEST_PARAM , MPI_Info info, MPI_Request *request
+#define REQUEST_ARG , info, request
+#define OFFLOAD(call, ret) pmpi_begin_persistent(call, request, ret)
 #else
 #define OURS(blocking, nonblocking) OURS_(blocking)
 #define THEIRS(blocking, nonblocking) THEIRS_(blocking)

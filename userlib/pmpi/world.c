@@ -22,17 +22,16 @@
 /* MPI guarantees tags up to 32767. */
 #define TAG 32749
 #define PATIENCE_S 20
-#define VERSION 1
+#define VERSION 2
 
 struct pmpi_world pmpi_world = { .why = PMPI_WHY_OFF };
 
 /* What a rank wants, and what rank 0 replies. */
 struct vote {
 	uint32_t version;
-	uint32_t mask;
-	int64_t min;
 	uint32_t device;
-	uint32_t resv;
+	uint64_t mask;
+	int64_t min;
 	uint64_t pinnable;
 };
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Communicators and their collectives, named and called as in the upper-case interface of mpi4py."""
 
+import errno
 import weakref
 from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Sequence
 
@@ -69,11 +70,48 @@ class Comm:
         """
         return cls(_create.create_from(allgather, rank, size, _create.make_options(**options)))
 
+    def Agree(self, flag: int) -> int:
+        """The bitwise AND of the flags of all ranks that live, also when the communicator has failed.
+
+        Raises ``swingcoll.Error`` with ECONNRESET if ranks took no part that did before, which acknowledges that: the
+        exception's ``flag`` is the AND then, and ``Get_failed()`` names them.
+        """
+        value = ffi.new("int *", flag)
+        ret = lib.swingcoll_comm_agree(self._handle(), value)
+        if ret:
+            error = self._failure(ret)
+            error.flag = value[0] if ret == -errno.ECONNRESET else None
+            raise error
+        return value[0]
+
+    def Get_failed(self) -> List[int]:
+        """The ranks that took no part in the agreements so far, shrinks included."""
+        ranks = ffi.new("int[]", self.size)
+        count = lib.swingcoll_comm_get_failed(self._handle(), ranks, self.size)
+        self._check(min(count, 0))
+        return list(ranks[0:count])
+
     def Shrink(self, exclude: Iterable[int] = ()) -> "Comm":
-        """A communicator without some ranks: those listed, or the one at fault of the last failure."""
+        """A communicator of the ranks that live, without those that any rank lists or, without a list, blames."""
         ranks, out = list(exclude), ffi.new("struct swingcoll_comm **")
         self._check(lib.swingcoll_comm_shrink(self._handle(), ranks, len(ranks), out))
         return Comm(out[0])
+
+    def Grow(self, count: int, root: Optional[str] = None, **options) -> "Comm":
+        """A communicator of these ranks, with the same numbers, and of as many newcomers, which call ``Comm.join``.
+
+        root: HOST:PORT, an address of rank 0 and a free port there; without it, SWINGCOLL_ROOT. All give the same
+        options. This communicator stays usable.
+        """
+        return Comm(_create.grow(self._handle(), root, count, _create.make_options(**options)))
+
+    @classmethod
+    def join(cls, root: Optional[str] = None, count: int = 0, which: int = 0, **options) -> "Comm":
+        """Join a communicator whose ranks call ``Grow``, as newcomer ``which`` of ``count``.
+
+        Without count, the environment tells both: SWINGCOLL_RANK and SWINGCOLL_NRANKS, or a launcher.
+        """
+        return cls(_create.join(root, count, which, _create.make_options(**options)))
 
     def Free(self) -> None:
         """Leave the communicator, after this rank's collectives in flight. Not collective."""
@@ -112,6 +150,13 @@ class Comm:
     def nodes(self) -> int:
         """Number of nodes that the ranks are on."""
         return lib.swingcoll_comm_nodes(self._handle())
+
+    def rank_node(self, rank: int) -> int:
+        """The node of a rank, from 0."""
+        node = lib.swingcoll_comm_rank_node(self._handle(), rank)
+        if node < 0:
+            raise ValueError(f"no rank {rank}")
+        return node
 
     @property
     def algo(self) -> str:

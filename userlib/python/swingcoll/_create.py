@@ -113,3 +113,19 @@ def create_from(allgather: Callable[[bytes], List[bytes]], rank: int, size: int,
         raise exchange.error
     check(error)
     return comm[0]
+
+
+def grow(handle, root: Optional[str], count: int, opts):
+    """struct swingcoll_comm of the ranks of another one and newcomers."""
+    comm = ffi.new("struct swingcoll_comm **")
+    at = ffi.new("char[]", root.encode()) if root else ffi.NULL
+    check(lib.swingcoll_comm_grow(handle, at, count, opts[0], comm))
+    return comm[0]
+
+
+def join(root: Optional[str], count: int, which: int, opts):
+    """struct swingcoll_comm that grows by this process."""
+    comm = ffi.new("struct swingcoll_comm **")
+    at = ffi.new("char[]", root.encode()) if root else ffi.NULL
+    check(lib.swingcoll_comm_join(at, count, which, opts[0], comm))
+    return comm[0]

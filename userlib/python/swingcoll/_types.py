@@ -55,6 +55,8 @@ class Error(OSError):
         the rank at fault, or None if none is known
     failed
         True if the communicator can only be shrunk or freed
+    flag
+        of ``Comm.Agree``, if only other ranks' failures were the reason, else None
 
     >>> Error(-_errno.ECONNRESET, "rank 3 (pid 9) died", 3)
     Error(104, 'rank 3 (pid 9) died')
@@ -65,6 +67,7 @@ class Error(OSError):
     def __init__(self, error: int, text: str, rank: "int | None" = None):
         super().__init__(-error, text)
         self.rank = rank
+        self.flag: "int | None" = None
         self.failed = bool(lib.swingcoll_comm_failed(error))
 
 
