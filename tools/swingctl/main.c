@@ -29,6 +29,8 @@ enum {
 	OPT_NEED,
 	OPT_LAST,
 	OPT_PERFETTO,
+	OPT_JOB,
+	OPT_WATCH,
 };
 
 static const struct cli_option options[] = {
@@ -39,6 +41,9 @@ static const struct cli_option options[] = {
 	  "trace: the last N events of each communicator (default: all that are kept)" },
 	{ OPT_PERFETTO, 0, "perfetto", "FILE",
 	  "trace: write trace events for Perfetto and chrome://tracing to FILE, or - for standard output" },
+	{ OPT_JOB, 0, "job", NULL,
+	  "status: of all nodes on which a launcher has started this command: who is late, where, since when" },
+	{ OPT_WATCH, 0, "watch", "SECONDS", "status --job: again and again" },
 	{ 0 },
 };
 
@@ -77,6 +82,12 @@ int main(int argc, char **argv)
 		case OPT_PERFETTO:
 			ctl.perfetto = cli.value;
 			break;
+		case OPT_JOB:
+			ctl.job = true;
+			break;
+		case OPT_WATCH:
+			ctl.watch_s = (uint64_t)cli_number(&cli, 1, 86400);
+			break;
 		}
 	cli_operand(&cli, "COMMAND");
 	command = cli_choice(&cli, commands);
@@ -89,7 +100,11 @@ int main(int argc, char **argv)
 	cli_end(&cli);
 	if ((ctl.perfetto || ctl.last != UINT64_MAX) && run[command] != ctl_trace)
 		cli_fail(&cli, "--last and --perfetto are options of trace");
+	if (ctl.job && run[command] != ctl_status)
+		cli_fail(&cli, "--job is an option of status");
+	if (ctl.watch_s && !ctl.job)
+		cli_fail(&cli, "--watch is an option of status --job");
 	if (ctl.perfetto && ctl.json)
 		cli_fail(&cli, "give one of --json and --perfetto");
-	return run[command](&ctl);
+	return ctl.job ? ctl_job(&ctl) : run[command](&ctl);
 }

@@ -2,7 +2,7 @@
 /*
  * swingctl status: every communicator that this user may see, its members, and which of them keep it waiting;
  * then what each user has of limited resources. A member is late if it has not submitted the oldest operation
- * in flight.
+ * in flight. What one node knows; job.c puts together what all know.
  */
 #include "swingctl.h"
 
@@ -15,6 +15,9 @@
 #include "common/device.h"
 #include "common/json.h"
 #include "common/number.h"
+#include "recording.h"
+#include "src/trace_text.h"
+#include "status.h"
 
 static const char *const status_names[] = { "forming", "live", "aborted" };
 static const char *const state_names[] = { "empty", "joined", "left", "dead" };
@@ -26,9 +29,16 @@ static const char *name_of(const char *const *names, size_t n, uint32_t i)
 
 #define NAME(names, i) name_of(names, sizeof(names) / sizeof((names)[0]), i)
 
+/* Where a member is in the oldest operation: the last event of the channel that is least far; ns 0: not known. */
+struct place {
+	struct swc_trace_record r;
+	uint64_t ns; /* since then */
+};
+
 struct view {
 	struct swc_comm_query q;
 	struct swc_member_info m[SWC_MAX_LOCAL_RANKS];
+	struct place place[SWC_MAX_LOCAL_RANKS];
 	uint32_t nm;
 	char id[16];
 };
@@ -57,8 +67,22 @@ static bool late(const struct view *v, const struct swc_member_info *m)
 	return m->submitted < v->q.oldest_seq + 1;
 }
 
+static cJSON *place_json(const struct place *p)
+{
+	cJSON *o = cJSON_CreateObject();
+	char words[SWC_TRACE_LINE];
+
+	cJSON_AddNumberToObject(o, "step", (double)swc_trace_step(&p->r));
+	cJSON_AddNumberToObject(o, "channel", p->r.channel);
+	cJSON_AddStringToObject(o, "event", swc_trace_type_name(p->r.type));
+	cJSON_AddStringToObject(o, "what", swc_trace_words(&p->r, words));
+	cJSON_AddNumberToObject(o, "since_s", (double)p->ns * 1e-9);
+	return o;
+}
+
 static cJSON *member_json(const struct view *v, const struct swc_member_info *m)
 {
+	const struct place *p = &v->place[m - v->m];
 	cJSON *o = cJSON_CreateObject();
 
 	cJSON_AddNumberToObject(o, "rank", m->rank);
@@ -69,6 +93,8 @@ static cJSON *member_json(const struct view *v, const struct swc_member_info *m)
 	cJSON_AddNumberToObject(o, "inflight", m->inflight);
 	cJSON_AddNumberToObject(o, "idle_s", (double)m->idle_ns * 1e-9);
 	cJSON_AddBoolToObject(o, "late", late(v, m));
+	if (p->ns)
+		cJSON_AddItemToObject(o, "place", place_json(p));
 	return o;
 }
 
@@ -148,6 +174,35 @@ static void print_comm(const struct view *v)
 		       strerror(-v->q.error));
 }
 
+/*
+ * Find where the members are in the oldest operation in flight, by the recording. A channel that has passed its
+ * last step records no more; the others are what the operation waits for.
+ */
+static void find_places(int fd, struct view *v)
+{
+	struct recording rec;
+	uint32_t i;
+
+	if (!v->q.inflight || recording_read(fd, v->q.cursor, UINT64_MAX, &rec))
+		return;
+	for (i = 0; i < v->nm && rec.q.number == v->q.cursor; i++) {
+		const struct swc_trace_record *last[SWC_MAX_CHANNELS] = { NULL }, *r;
+		struct place *p = &v->place[i];
+
+		for (r = rec.r; r < rec.r + rec.n; r++)
+			if (r->type == SWC_TRACE_STEP && r->rank == v->m[i].rank &&
+			    r->seq == v->q.oldest_seq && r->channel < SWC_MAX_CHANNELS)
+				last[r->channel] = r;
+		for (uint32_t c = 0; c < SWC_MAX_CHANNELS; c++) {
+			if (!last[c] || (p->ns && swc_trace_step(last[c]) >= swc_trace_step(&p->r)))
+				continue;
+			p->r = *last[c];
+			p->ns = rec.q.now_ns > p->r.ns ? rec.q.now_ns - p->r.ns : 1;
+		}
+	}
+	free(rec.r);
+}
+
 static int next_comm(int fd, uint64_t *cursor, struct view *v)
 {
 	int ret;
@@ -167,6 +222,7 @@ static int next_comm(int fd, uint64_t *cursor, struct view *v)
 		v->m[i].comm[sizeof(v->m[i].comm) - 1] = 0;
 	snprintf(v->id, sizeof(v->id), "%02x%02x%02x%02x", v->q.id_prefix[0], v->q.id_prefix[1],
 		 v->q.id_prefix[2], v->q.id_prefix[3]);
+	find_places(fd, v);
 	return 0;
 }
 
@@ -243,8 +299,7 @@ static int show_users(int fd, cJSON *list)
 
 /* ------------------------------------------------------------------ communicators */
 
-/* 0 or a negative errno, with a message. */
-static int show_comms(int fd, cJSON *list)
+int status_comms(int fd, cJSON *list)
 {
 	struct view *v = malloc(sizeof(*v));
 	uint64_t cursor = 0;
@@ -280,7 +335,7 @@ int ctl_status(const struct ctl *ctl)
 		comms = cJSON_AddArrayToObject(o, "communicators");
 		users = cJSON_AddArrayToObject(o, "users");
 	}
-	ret = show_comms(fd, comms);
+	ret = status_comms(fd, comms);
 	if (!ret)
 		ret = show_users(fd, users);
 	close(fd);

@@ -13,11 +13,14 @@ struct ctl {
 	uint64_t comm;	       /* trace: the communicator's number; 0: all */
 	uint64_t last;	       /* trace: events of each */
 	const char *perfetto;  /* trace: file to write, or NULL */
+	bool job;	       /* status: of all nodes of a job */
+	uint64_t watch_s; /* status of a job: again and again, so many seconds apart; 0: once */
 };
 
 /* 1 if something must be repaired before swingcoll works */
 int ctl_doctor(const struct ctl *ctl);
 int ctl_status(const struct ctl *ctl);
+int ctl_job(const struct ctl *ctl);
 int ctl_stats(const struct ctl *ctl);
 int ctl_metrics(const struct ctl *ctl);
 int ctl_info(const struct ctl *ctl);

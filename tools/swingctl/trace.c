@@ -15,48 +15,8 @@
 #include "common/json.h"
 #include "common/number.h"
 #include "perfetto.h"
+#include "recording.h"
 #include "src/trace_text.h"
-
-/* A recording, as one call after the other returned it. */
-struct recording {
-	struct swc_trace_query q;
-	struct swc_trace_record *r;
-	size_t n;
-};
-
-/* Read the last records, at most @last, of the first communicator from @number on. 0 or a negative errno. */
-static int read_recording(int fd, uint64_t number, uint64_t last, struct recording *rec)
-{
-	struct swc_trace_query *q = &rec->q;
-	int ret;
-
-	*rec = (struct recording){ .q.number = number };
-	ret = device_ioctl(fd, SWC_IOC_TRACE, q);
-	if (ret)
-		return ret;
-	/* The number of records may have grown by the time they are read; the ring has no more than its places. */
-	if (last > q->capacity)
-		last = q->capacity;
-	rec->r = calloc(last ? last : 1, sizeof(*rec->r));
-	if (!rec->r)
-		return -ENOMEM;
-	*q = (struct swc_trace_query){
-		.number = q->number,
-		.first = q->written > last ? q->written - last : 0,
-		.max_records = (uint32_t)last,
-		.records = last ? (uintptr_t)rec->r : 0,
-	};
-	number = q->number;
-	ret = device_ioctl(fd, SWC_IOC_TRACE, q);
-	/* It may have been dropped in between: the next one has come then. */
-	if (!ret && q->number != number)
-		ret = -EAGAIN;
-	if (ret)
-		free(rec->r);
-	rec->n = q->count;
-	q->text[SWC_TEXT_BYTES - 1] = 0;
-	return ret;
-}
 
 /* ------------------------------------------------------------------ text */
 
@@ -150,7 +110,7 @@ static int show_all(const struct ctl *ctl, int fd, cJSON *list)
 	struct recording rec;
 	int ret, n = 0;
 
-	while (!(ret = read_recording(fd, number, ctl->last, &rec)) || ret == -EAGAIN) {
+	while (!(ret = recording_read(fd, number, ctl->last, &rec)) || ret == -EAGAIN) {
 		if (ret)
 			continue;
 		number = rec.q.number + 1;
