@@ -84,7 +84,15 @@ mpi-programs:
 	@tools/setup mpi programs
 	@$(MAKE) -s lib tools
 	@$(MAKE) -s modules KVER=6.12
-	@tools/vm/run --kernel 6.12 --mem 4G --timeout 3000 -- selftests/mpi/programs.sh
+	@tools/vm/run --kernel 6.12 --cx16 --mem 4G --timeout 3000 -- selftests/mpi/programs.sh
+
+# The tests of collectives that MPICH ships, likewise, with both MPIs.
+.PHONY: mpi-suite
+mpi-suite:
+	@tools/vm/mpi-suite
+	@$(MAKE) -s lib tools
+	@$(MAKE) -s modules KVER=6.12
+	@tools/vm/run --kernel 6.12 --cx16 --mem 4G --timeout 6000 -- selftests/mpi/suite.sh
 
 # The lines of the module that its tests run; TESTS="..." runs only some.
 .PHONY: coverage
@@ -212,7 +220,8 @@ help:
 	@echo "make check [STAGES=...]   checks of every part; 'tools/check --list' names the stages"
 	@echo "make check-full [STAGES=] all checks at full length, on all kernels"
 	@echo "make soak [MINUTES= PARTS=] the reliability campaign: kills, attacks, fuzzing, a changing machine"
-	@echo "make mpi-programs         LAMMPS and HPCC with and without the preload library for MPI"
+	@echo "make mpi-programs         LAMMPS, PETSc and HPCC with and without the preload library for MPI"
+	@echo "make mpi-suite            MPICH's tests of collectives, likewise, with MPICH and Open MPI"
 	@echo "make coverage [TESTS=]    which lines of the module its tests run, by source, in build/coverage"
 	@echo "make lint                 sparse, checkpatch, clang-format, shellcheck, codespell, reuse, calls between files"
 	@echo "make demo [HERE=1]        show it at work in a virtual machine (HERE: on this host)"

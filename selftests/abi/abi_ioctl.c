@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* ioctls: reserved fields and unknown bits are refused, limits hold. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -119,8 +121,49 @@ static int create(void)
 	CREATE(-EINVAL, j.rank_node = 1);
 	CREATE(-EINVAL, j.paths = 1);
 	CREATE(-EINVAL, j.npaths = 1);
-	CREATE(-EINVAL, j.njoined = 1);
 	CREATE(-EINVAL, j.missing = 1);
+	return 0;
+}
+
+/* The last of the most ranks, each on a node of its own. */
+static int most_ranks(void)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct swc_node_path path = { .node = 0, .transport = SWC_TRANSPORT_TCP };
+	uint32_t *node = malloc(SWC_MAX_RANKS * sizeof(*node));
+	struct swc_comm_query q = { 0 };
+	struct swc_comm_create j;
+	struct swc_info info = testlib_info();
+
+	CHECK(node);
+	for (uint32_t i = 0; i < SWC_MAX_RANKS; i++)
+		node[i] = SWC_MAX_RANKS - 1 - i;
+	any.sin_port = htons(info.tcp_port);
+	memcpy(path.local, &any, sizeof(any));
+	memcpy(path.remote, &any, sizeof(any));
+	path.node = node[0];
+	j = (struct swc_comm_create){ .nranks = SWC_MAX_RANKS,
+				      .rank = SWC_MAX_RANKS - 1,
+				      .nnodes = SWC_MAX_RANKS,
+				      .rank_node = (uintptr_t)node,
+				      .paths = (uintptr_t)&path,
+				      .npaths = 1,
+				      .timeout_ms = 1000 };
+	testlib_new_id(j.id);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_CREATE, &j),
+		 info.features & SWC_FEATURE_TCP ? 0 : -EOPNOTSUPP);
+	while (info.features & SWC_FEATURE_TCP && q.nranks != SWC_MAX_RANKS)
+		CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_QUERY, &q), 0);
+	if (info.features & SWC_FEATURE_TCP) {
+		CHECK_EQ(q.nlocal, 1);
+		CHECK_EQ(testlib_comm_leave(r.c.fd, j.comm), 0);
+	}
+	testlib_new_id(j.id);
+	j.comm = 0;
+	node[0] = SWC_MAX_RANKS;
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_CREATE, &j), -EINVAL);
+	free(node);
 	return 0;
 }
 
@@ -407,6 +450,7 @@ int main(void)
 		{ "unknown calls: ENOTTY", unknown },
 		{ "bad argument pointers: EFAULT", faults },
 		{ "create: every field out of range", create },
+		{ "create: the most ranks", most_ranks },
 		{ "create: limit of memberships", limit_comms },
 		{ "leave, abort and error: arguments", refs },
 		{ "abort: the error given by the caller", abort_errors },

@@ -190,6 +190,14 @@ static int joins_bound(uint32_t rank, void *arg)
 	s = mmap(NULL, 4096, PROT_READ, MAP_SHARED, c.fd, SWC_MMAP_STATE(comm));
 	CHECK(s != MAP_FAILED);
 	CHECK_EQ(s->ncpus, nranks > 1 ? (uint32_t)count : 1);
+	for (int i = 0, last = -1; i < CPU_SETSIZE; i++) {
+		if (!CPU_ISSET(i, &mine))
+			continue;
+		CHECK(last >= 0 || s->cpus[rank].first == i);
+		last = i;
+		CHECK(s->cpus[rank].last >= i);
+		CHECK(CPU_COUNT(&mine) > 1 || s->cpus[rank].last == i);
+	}
 	CHECK_EQ(testlib_comm_leave(c.fd, comm), 0);
 	testlib_close(&c);
 	return 0;

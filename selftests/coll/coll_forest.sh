@@ -14,7 +14,7 @@ done
 rounds=200
 [ -z "$SWC_TEST_SHORT" ] || rounds=6
 seed=${SWC_TEST_SEED:-$(date +%s)}
-echo "1..3"
+echo "1..5"
 echo "# SWC_TEST_SEED=$seed"
 
 # A tree of ranks and a switch or two, and more links at random. Prints the number of ranks.
@@ -82,3 +82,18 @@ for op in allreduce allgather; do
 done
 [ $status -eq 0 ] || show "$dir/err"
 result $status "the library's forest"
+
+swingperf -n 11 --topo 'mesh:2x2*3,2,4,2' --algo forest:4 --sizes 4100 --slot-max -1 --time-ms 1 --repeats 1 --json \
+	> "$dir/out" 2> "$dir/err" && grep -q '"algo":"forest"' "$dir/out"
+status=$?
+[ $status -eq 0 ] || show "$dir/err"
+result $status "nodes with several ranks"
+
+echo 'links ring:6@1Gbps,0-1=0.1Gbps' > "$dir/tuning"
+swingperf -n 6 --topo ring:6@1Gbps --tuning "$dir/tuning" --sizes 1M --slot-max -1 --time-ms 1 --repeats 1 --json \
+	> "$dir/out" 2> "$dir/err" && grep -q '"algo":"forest"' "$dir/out" &&
+	swingperf -n 6 --topo ring:6@1Gbps --sizes 1M --slot-max -1 --time-ms 1 --repeats 1 --json \
+		> "$dir/out" 2> "$dir/err" && ! grep -q '"algo":"forest"' "$dir/out"
+status=$?
+[ $status -eq 0 ] || show "$dir/out" "$dir/err"
+result $status "the automatic choice takes a forest where a link is slow"

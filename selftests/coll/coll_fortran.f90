@@ -120,7 +120,8 @@ contains
     opts = swingcoll_comm_opts(timeout_ms=120000)
     call expect(swingcoll_comm_create(comm, id, nranks, me, opts) == 0, 'create: ' // swingcoll_bootstrap_error())
     call expect(swingcoll_comm_rank(comm) == me .and. swingcoll_comm_size(comm) == nranks .and. &
-                swingcoll_comm_nodes(comm) == 1, 'rank, size, nodes')
+                swingcoll_comm_nodes(comm) == 1 .and. swingcoll_comm_rank_node(comm, nranks - 1) == 0 .and. &
+                swingcoll_comm_rank_node(comm, nranks) < 0, 'rank, size, nodes')
     call blocking(me)
     call nonblocking(me)
     call refused(me)

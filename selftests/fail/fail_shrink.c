@@ -18,7 +18,7 @@
 #define COUNT (1 << 16)
 
 static struct swingcoll_id id;
-static unsigned int *waiting; /* ranks that are in the operation */
+static unsigned int *waiting; /* ranks that have ended the first operation */
 
 /* Every rank gives its number in the first communicator plus one. */
 static int sum_is(struct swingcoll_comm *comm, uint32_t *buf, uint32_t mine, uint32_t want)
@@ -64,9 +64,11 @@ static int rank_fn(uint32_t rank, void *arg)
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, N, rank, &opts), 0);
 	CHECK_EQ(sum_is(comm, buf, rank, N * (N + 1) / 2), 0);
 	if (rank == VICTIM) {
-		CHECK(testlib_wait_count(waiting, 1));
+		CHECK(testlib_wait_count(waiting, N - 1));
 		raise(SIGKILL);
 	}
+	if (rank == LATE)
+		testlib_count(waiting);
 	ret = rank == LATE ? too_late(comm, buf) : in_time(comm, buf);
 	CHECK_EQ(ret, rank == LATE ? -ECONNABORTED : -ECONNRESET);
 	CHECK(swingcoll_comm_failed(ret));

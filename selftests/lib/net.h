@@ -10,7 +10,7 @@
 
 #include "testlib.h"
 
-#define NET_MAX_NODES 64
+#define NET_MAX_NODES 256
 /* Of all jobs of the tests (SWINGCOLL_SECRET). */
 #define NET_SECRET "the secret of the tests"
 

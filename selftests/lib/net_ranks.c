@@ -164,9 +164,19 @@ pid_t net_detach_victim(pid_t *pid)
 
 /* ------------------------------------------------------------------ expected errors */
 
+/* Does the text say on which host the rank is? */
+static bool tells_host(const char *text, int rank)
+{
+	char home[64];
+
+	snprintf(home, sizeof(home), "rank %d: node%d (pid ", rank,
+		 net_layout_node(&net_cluster, rank));
+	return strstr(text, home);
+}
+
 int net_check_error(struct swingcoll_comm *comm, const struct net_expected *x, int ret)
 {
-	char text[256];
+	char text[1024];
 	int error, culprit;
 	bool good;
 
@@ -187,7 +197,7 @@ int net_check_error(struct swingcoll_comm *comm, const struct net_expected *x, i
 	case NET_CULPRIT_CALLER:
 		good &= culprit >= 0 && strstr(text, " called ") && strstr(text, ", but rank");
 	}
-	good &= !!*text;
+	good &= culprit < 0 ? !!*text : tells_host(text, culprit);
 	if (!good)
 		ksft_print_msg("rank %d: the call returned %d; error %d, rank at fault %d: %s\n",
 			       swingcoll_comm_rank(comm), ret, error, culprit, text);

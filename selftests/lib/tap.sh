@@ -28,6 +28,16 @@ show() { # show FILE...: as diagnostics
 	sed 's/^/# /' "$@"
 }
 
+contains() { # contains NAME STATUS FILE PATTERN...: a result, good if STATUS is 0 and some line matches each pattern
+	contains_name=$1 contains_status=$2 contains_file=$3
+	shift 3
+	for contains_pattern; do
+		grep -qE -- "$contains_pattern" "$contains_file" || contains_status=1
+	done
+	[ "$contains_status" -eq 0 ] || show "$contains_file"
+	result "$contains_status" "$contains_name"
+}
+
 # An event that has not come by then is not going to come.
 event_s=60
 

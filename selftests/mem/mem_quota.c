@@ -94,6 +94,23 @@ static int wait_used(int fd, uint32_t uid, int which, uint64_t n)
 	return 1;
 }
 
+/*
+ * Wait until user 0 has one open file with its ring, and nothing else: a communicator is no longer counted before its
+ * plans and slots are freed.
+ */
+static int wait_alone(int fd)
+{
+	uint64_t ring, page = (uint64_t)getpagesize();
+	struct swc_info info = testlib_info();
+
+	CHECK_EQ(wait_used(fd, 0, SWC_QUOTA_COMMS, 0), 0);
+	CHECK_EQ(wait_used(fd, 0, SWC_QUOTA_CONNS, 0), 0);
+	CHECK_EQ(wait_used(fd, 0, SWC_QUOTA_CONTEXTS, 1), 0);
+	ring = SWC_RING_ENTRIES_OFFSET + info.ring_entries * sizeof(struct swc_completion);
+	CHECK_EQ(wait_used(fd, 0, SWC_QUOTA_MEMORY, (ring + page - 1) / page * page + page), 0);
+	return 0;
+}
+
 static int create(int fd, uint32_t slot_bytes, uint32_t *comm)
 {
 	struct swc_comm_create j = { .nranks = 1,
@@ -264,7 +281,7 @@ static int memory(void)
 	testlib_single_rank(&r, id);
 	CHECK_EQ(plans_of(&r), 0);
 	testlib_rank_close(&r);
-	CHECK_EQ(wait_used(c.fd, 0, SWC_QUOTA_COMMS, 0), 0);
+	CHECK_EQ(wait_alone(c.fd), 0);
 	/* Slots likewise: three times 16 MiB fit beside the open files. */
 	for (; n < 100 && !create(c.fd, 16 * MIB, &more); n++)
 		comm = more;
@@ -358,6 +375,7 @@ static int conns(void)
 	uint64_t used;
 
 	CHECK_EQ(testlib_open(&c), 0);
+	CHECK_EQ(wait_alone(c.fd), 0);
 	CHECK_EQ(create_alone(c.fd, &comm), 0);
 	/* 512 connections in one plan: refused when it is loaded. */
 	CHECK_EQ(set_limit(SWC_QUOTA_CONNS, 511), 0);
@@ -367,9 +385,9 @@ static int conns(void)
 	CHECK_EQ(query(c.fd, 0, &u), 0);
 	CHECK_EQ(u.quota[SWC_QUOTA_CONNS].used, 0);
 	CHECK(u.quota[SWC_QUOTA_CONNS].refused > 0);
-	/* So it is for the memory that they need, about 600 MiB. */
+	/* So it is for the memory that they need, about 90 MiB. */
 	CHECK_EQ(set_limit(SWC_QUOTA_CONNS, 1024), 0);
-	CHECK_EQ(set_limit(SWC_QUOTA_MEMORY, 256), 0);
+	CHECK_EQ(set_limit(SWC_QUOTA_MEMORY, 32), 0);
 	CHECK_EQ(load_conns(c.fd, comm, 64, 0, &d.plan, text), -EDQUOT);
 	CHECK(strstr(text, "user_memory_mib"));
 	/* 64 are opened by the first operation; the next one needs other 64, for which there is no room. */
@@ -400,21 +418,12 @@ static int conns(void)
 	return 0;
 }
 
-/* With one open file, a user has that and its ring, and nothing else. */
 static int nothing_left(void)
 {
-	struct swc_info info = testlib_info();
-	struct swc_user_query u;
 	struct testlib_ctx c;
-	uint64_t ring, page = (uint64_t)getpagesize();
 
 	CHECK_EQ(testlib_open(&c), 0);
-	CHECK_EQ(wait_used(c.fd, 0, SWC_QUOTA_COMMS, 0), 0);
-	CHECK_EQ(wait_used(c.fd, 0, SWC_QUOTA_CONNS, 0), 0);
-	CHECK_EQ(wait_used(c.fd, 0, SWC_QUOTA_CONTEXTS, 1), 0);
-	ring = SWC_RING_ENTRIES_OFFSET + info.ring_entries * sizeof(struct swc_completion);
-	CHECK_EQ(query(c.fd, 0, &u), 0);
-	CHECK_EQ(wait_used(c.fd, 0, SWC_QUOTA_MEMORY, (ring + page - 1) / page * page + page), 0);
+	CHECK_EQ(wait_alone(c.fd), 0);
 	CHECK_EQ(wait_used(c.fd, NOBODY, SWC_QUOTA_MEMORY, 0), 0);
 	testlib_close(&c);
 	return 0;

@@ -116,6 +116,17 @@ static void try_reduce_scatter(const struct type *t, MPI_Op op, int count)
 	GOOD(MPI_Reduce_scatter(mine, ours, shares, t->type, op, MPI_COMM_WORLD) == MPI_SUCCESS);
 	PMPI_Reduce_scatter(mine, theirs, shares, t->type, op, MPI_COMM_WORLD);
 	GOOD(close_enough(t, (size_t)shares[rank]));
+	/* Shares that differ by a little: swingcoll, with the room of the largest for each. */
+	for (int r = 0; r < nranks; r++)
+		shares[r] = count + !r;
+	fill(t, n + 1, 3);
+	GOOD(MPI_Reduce_scatter(mine, ours, shares, t->type, op, MPI_COMM_WORLD) == MPI_SUCCESS);
+	PMPI_Reduce_scatter(mine, theirs, shares, t->type, op, MPI_COMM_WORLD);
+	GOOD(close_enough(t, (size_t)shares[rank]));
+	memcpy(ours, mine, (n + 1) * t->size);
+	GOOD(MPI_Reduce_scatter(MPI_IN_PLACE, ours, shares, t->type, op, MPI_COMM_WORLD) ==
+	     MPI_SUCCESS);
+	GOOD(close_enough(t, (size_t)shares[rank]));
 	free(shares);
 }
 
@@ -153,6 +164,52 @@ static void test_reductions(void)
 		}
 		report("%s: Allreduce, Reduce, Reduce_scatter", t->name);
 	}
+}
+
+/*
+ * Sums of floats whose every bit depends on the order: that of the ranks, which this rank computes as well. Integers
+ * agree with MPI's. Exscan leaves rank 0's buffer alone.
+ */
+static void test_scan(void)
+{
+	float *parts = calloc(1000 * (size_t)nranks, sizeof(*parts)), want[1000] = { 0 };
+
+	for (int i = 0; i < 4; i++) {
+		const struct type floats = { "", MPI_FLOAT, 4, true },
+				  ints = { "", MPI_INT, 4, false };
+		int n = counts[i];
+		size_t bytes = (size_t)n * 4;
+
+		fill(&floats, (size_t)n, 2);
+		PMPI_Allgather(mine, n, MPI_FLOAT, parts, n, MPI_FLOAT, MPI_COMM_WORLD);
+		for (int r = 0; r <= rank; r++)
+			for (int k = 0; k < n; k++)
+				want[k] = r ? want[k] + parts[r * n + k] : parts[k];
+		memset(ours, 1, bytes);
+		GOOD(MPI_Scan(mine, ours, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS);
+		GOOD(!memcmp(ours, want, bytes));
+		memcpy(ours, mine, bytes);
+		GOOD(MPI_Scan(MPI_IN_PLACE, ours, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) ==
+		     MPI_SUCCESS);
+		GOOD(!memcmp(ours, want, bytes));
+
+		fill(&ints, (size_t)n, 4);
+		memset(ours, 1, bytes);
+		memset(theirs, 1, bytes);
+		GOOD(MPI_Exscan(mine, ours, n, MPI_INT, MPI_PROD, MPI_COMM_WORLD) == MPI_SUCCESS);
+		PMPI_Exscan(mine, theirs, n, MPI_INT, MPI_PROD, MPI_COMM_WORLD);
+		GOOD(!memcmp(ours, theirs, bytes));
+		memcpy(ours, mine, bytes);
+		GOOD(MPI_Exscan(MPI_IN_PLACE, ours, n, MPI_INT, MPI_LAND, MPI_COMM_WORLD) ==
+		     MPI_SUCCESS);
+		PMPI_Exscan(mine, theirs, n, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+		GOOD(!memcmp(ours, rank ? theirs : mine, bytes));
+	}
+	/* More than it pays for. */
+	memset(mine, 0, ROOM);
+	GOOD(MPI_Scan(mine, ours, ROOM / 4, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS);
+	free(parts);
+	report("Scan, Exscan, also in place");
 }
 
 /* Elements that are not 0 or 1, complex numbers, and pairs, which MPI does itself. */
@@ -329,27 +386,44 @@ static void test_rooted_shares(void)
 	report("Gather, Scatter, also in place, and with gaps");
 }
 
-/* Rank 0 wants the shares in reverse order, with gaps. */
+/*
+ * Rank 0 wants the shares in reverse order, with gaps. They are equal, nearly equal, of which swingcoll makes equal
+ * ones, and one rank has all; the last rank's type has two elements where those of others have one.
+ */
 static void test_allgatherv(void)
 {
 	int *displs = calloc((size_t)nranks, sizeof(*displs)),
 	    *shares = calloc((size_t)nranks, sizeof(*shares));
 	const struct type t = { "", MPI_INT, 4, false };
+	int unit = rank == nranks - 1 ? 2 : 1;
+	MPI_Datatype type;
 
-	for (int uneven = 0; uneven < 2; uneven++) {
+	MPI_Type_contiguous(unit, MPI_INT, &type);
+	MPI_Type_commit(&type);
+	for (int kind = 0; kind < 4; kind++) {
+		bool in_place = kind == 2;
+
 		for (int r = 0; r < nranks; r++) {
-			shares[r] = uneven ? r : 5;
-			displs[r] = rank ? r * 5 : (nranks - 1 - r) * 7;
+			shares[r] = (kind == 0	? 6
+				     : kind < 3 ? 6 - 2 * (r == 1)
+				     : r	? 0
+						: 6) /
+				    unit;
+			displs[r] = (rank ? r * 6 : (nranks - 1 - r) * 8) / unit;
 		}
-		fill(&t, 5, 2);
+		fill(&t, 6, 2);
 		memset(ours, 7, 4096);
 		memset(theirs, 7, 4096);
-		GOOD(MPI_Allgatherv(mine, shares[rank], MPI_INT, ours, shares, displs, MPI_INT,
-				    MPI_COMM_WORLD) == MPI_SUCCESS);
-		PMPI_Allgatherv(mine, shares[rank], MPI_INT, theirs, shares, displs, MPI_INT,
+		if (in_place)
+			memcpy(ours + (size_t)displs[rank] * (size_t)unit * 4, mine,
+			       (size_t)shares[rank] * (size_t)unit * 4);
+		GOOD(MPI_Allgatherv(in_place ? MPI_IN_PLACE : mine, shares[rank], type, ours,
+				    shares, displs, type, MPI_COMM_WORLD) == MPI_SUCCESS);
+		PMPI_Allgatherv(mine, shares[rank], type, theirs, shares, displs, type,
 				MPI_COMM_WORLD);
 		GOOD(!memcmp(ours, theirs, 4096));
 	}
+	MPI_Type_free(&type);
 	free(displs);
 	free(shares);
 	report("Allgatherv, another order on each rank");
@@ -383,22 +457,61 @@ static void test_buffers(void)
 	report("buffers that are not aligned, or read-only, on one rank");
 }
 
+/* ---- measurements ---- */
+
+/* Whether swingcoll carries these calls out is measured for each kind of them; the counters tell. */
+static void test_trials(void)
+{
+	int *displs = calloc((size_t)nranks, sizeof(*displs)),
+	    *shares = calloc((size_t)nranks, sizeof(*shares));
+
+	for (int kind = 0; kind < 3; kind++) {
+		for (int r = 0; r < nranks; r++) {
+			shares[r] = 1000 - 100 * (kind == 2 && !r);
+			displs[r] = r * 1000;
+		}
+		memset(mine, rank + 1, 1000);
+		for (int i = 0; i < 60; i++) {
+			if (kind)
+				MPI_Allgatherv(mine, shares[rank], MPI_BYTE, ours, shares, displs,
+					       MPI_BYTE, MPI_COMM_WORLD);
+			else
+				MPI_Allgather(mine, 1000, MPI_BYTE, ours, 1000, MPI_BYTE,
+					      MPI_COMM_WORLD);
+			for (int r = 0; r < nranks; r++)
+				GOOD(ours[displs[r]] == r + 1 &&
+				     ours[displs[r] + shares[r] - 1] == r + 1);
+			memset(ours, 0, (size_t)nranks * 1000);
+		}
+	}
+	free(displs);
+	free(shares);
+	report("Allgather, Allgatherv with equal and with uneven shares, many times");
+}
+
 int main(int argc, char **argv)
 {
+	bool trials = argc > 1 && !strcmp(argv[1], "trials");
+
 	MPI_Init(&argc, &argv);
-	begin_tests(15);
+	begin_tests(trials ? 1 : 16);
 	quick = argc > 1;
 	mine = calloc(1, ROOM);
 	ours = calloc(1, ROOM);
 	theirs = calloc(1, ROOM);
-	test_reductions();
-	test_odd_types();
-	test_user_op();
-	test_bcast();
-	test_shares();
-	test_rooted_shares();
-	test_allgatherv();
-	test_buffers();
+	if (trials) {
+		test_trials();
+	} else {
+		test_reductions();
+		test_scan();
+		test_odd_types();
+		test_user_op();
+		test_bcast();
+		test_shares();
+		test_rooted_shares();
+		test_allgatherv();
+		test_buffers();
+	}
 	free(mine);
 	free(ours);
 	free(theirs);

@@ -43,6 +43,28 @@ static void test_mixed(void)
 	report("%d collectives and messages in one MPI_Waitall", MANY);
 }
 
+/*
+ * A nonblocking call returns although another rank has not come: that one waits for a message, which is sent after the
+ * call. On a new communicator, with which nothing has been done yet.
+ */
+static void test_local(void)
+{
+	int sum = -1, token = 0;
+	MPI_Request req;
+	MPI_Comm comm;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	if (rank)
+		MPI_Recv(&token, 1, MPI_INT, rank - 1, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	GOOD(MPI_Iallreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm, &req) == MPI_SUCCESS);
+	if (rank < nranks - 1)
+		MPI_Send(&token, 1, MPI_INT, rank + 1, 4, MPI_COMM_WORLD);
+	GOOD(MPI_Wait(&req, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+	GOOD(sum == nranks * (nranks - 1) / 2);
+	MPI_Comm_free(&comm);
+	report("the first call on a communicator is nonblocking, and returns at once");
+}
+
 /* A blocking call waits behind those before it, and in the same order on all ranks. */
 static void test_order(void)
 {
@@ -137,6 +159,54 @@ static void test_free(void)
 			   MPI_STATUS_IGNORE);
 	GOOD(sum[7] == 7 * nranks);
 	report("MPI_Request_free on running calls");
+}
+
+/* Shares to and from one rank, with gaps there; and of different sizes for all. The types are freed meanwhile. */
+static void test_shares(void)
+{
+	int *all = calloc(8 * (size_t)nranks, sizeof(*all)), *back = all + 4 * nranks, mine[2],
+	    got[3];
+	int *shares = calloc(3 * (size_t)nranks + 1, sizeof(*shares)), *displs = shares + nranks;
+	int *gathered = displs + nranks, root = nranks - 1;
+	MPI_Request req[4];
+	MPI_Datatype t;
+
+	for (int i = 0; i < 20; i++) {
+		bool here = rank == root;
+
+		MPI_Type_vector(2, 1, 2, MPI_INT, &t);
+		MPI_Type_create_resized(t, 0, 4 * sizeof(int), &t);
+		MPI_Type_commit(&t);
+		memset(all, 0, 8 * (size_t)nranks * sizeof(*all));
+		mine[0] = 10 * rank + i;
+		mine[1] = -mine[0];
+		for (int r = 0; r < nranks; r++) {
+			back[4 * r] = r - i;
+			back[4 * r + 2] = i - r;
+			shares[r] = 1 + !r;
+			displs[r] = r ? r + 1 : 0;
+		}
+		MPI_Igather(mine, 2, MPI_INT, all, 1, here ? t : MPI_DATATYPE_NULL, root,
+			    MPI_COMM_WORLD, &req[0]);
+		MPI_Iscatter(back, 1, here ? t : MPI_DATATYPE_NULL, got, 2, MPI_INT, root,
+			     MPI_COMM_WORLD, &req[1]);
+		MPI_Iallgatherv(mine, shares[rank], MPI_INT, gathered, shares, displs, MPI_INT,
+				MPI_COMM_WORLD, &req[2]);
+		MPI_Iexscan(&rank, &got[2], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &req[3]);
+		MPI_Type_free(&t);
+		GOOD(MPI_Waitall(4, req, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+		for (int r = 0; here && r < nranks; r++)
+			GOOD(all[4 * r] == 10 * r + i && all[4 * r + 2] == -10 * r - i &&
+			     !all[4 * r + 1] && !all[4 * r + 3]);
+		for (int r = 0; r < nranks; r++)
+			GOOD(gathered[displs[r]] == 10 * r + i);
+		GOOD(gathered[1] == -i);
+		GOOD(got[0] == rank - i && got[1] == i - rank &&
+		     (!rank || got[2] == rank * (rank - 1) / 2));
+	}
+	free(all);
+	free(shares);
+	report("Igather, Iscatter, Iallgatherv");
 }
 
 /* The type is freed while the call runs. */
@@ -270,8 +340,8 @@ static void test_late(void)
 /* ---- persistent requests ---- */
 
 /*
- * MPI's own, started again and again, in one array with a request that is offloaded and a message. No allgather:
- * MPICH 4.0 sends at each start what was there at the first.
+ * Started again and again, in one array with a nonblocking call and a message. No allgather with MPICH: 4.0 sends at
+ * each start what was there at the first.
  */
 static void test_persistent(void)
 {
@@ -297,6 +367,140 @@ static void test_persistent(void)
 	GOOD(MPI_Request_free(&req[0]) == MPI_SUCCESS && MPI_Request_free(&req[1]) == MPI_SUCCESS);
 	report("persistent requests beside others");
 }
+
+#ifdef OPEN_MPI
+/*
+ * By every call for requests, with persistent messages among them. Types and the communicator are freed before the
+ * first start, and each request is freed while it is active.
+ */
+static void test_restart(void)
+{
+	int *v = calloc(LARGE + 1000, sizeof(*v)), *at = v + LARGE, *gathered = at + 200,
+	    token[2] = { 0 };
+	int indices[6], n, done;
+	MPI_Request req[6];
+	MPI_Datatype t;
+	MPI_Comm comm;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	try_comm(comm);
+	MPI_Type_vector(10, 1, 2, MPI_INT, &t);
+	MPI_Type_commit(&t);
+	PERSISTENT(Allreduce)
+	(MPI_IN_PLACE, v, LARGE, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &req[0]);
+	PERSISTENT(Bcast)(at, 1, t, 0, comm, MPI_INFO_NULL, &req[1]);
+	PERSISTENT(Gather)
+	(&rank, 1, MPI_INT, gathered, 1, MPI_INT, 0, comm, MPI_INFO_NULL, &req[2]);
+	PERSISTENT(Barrier)(comm, MPI_INFO_NULL, &req[3]);
+	MPI_Send_init(&token[0], 1, MPI_INT, next_rank, 5, MPI_COMM_WORLD, &req[4]);
+	MPI_Recv_init(&token[1], 1, MPI_INT, last_rank, 5, MPI_COMM_WORLD, &req[5]);
+	MPI_Type_free(&t);
+	MPI_Comm_free(&comm);
+	for (int way = 0; way < 6; way++) {
+		for (int i = 0; i < LARGE; i++)
+			v[i] = rank + way;
+		for (int i = 0; i < 20; i++)
+			at[i] = rank ? -1 : way + i;
+		token[0] = rank + way;
+		if (way & 1)
+			for (int i = 0; i < 6; i++)
+				GOOD(MPI_Start(&req[i]) == MPI_SUCCESS);
+		else
+			GOOD(MPI_Startall(6, req) == MPI_SUCCESS);
+		for (int left = 6; left && way == 0; left--)
+			GOOD(MPI_Waitany(6, req, &n, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+			     n != MPI_UNDEFINED);
+		for (int left = 6; left && way == 1; left -= n)
+			GOOD(MPI_Waitsome(6, req, &n, indices, MPI_STATUSES_IGNORE) ==
+				     MPI_SUCCESS &&
+			     n > 0);
+		for (int left = 6; left && way == 2; left -= n)
+			GOOD(MPI_Testsome(6, req, &n, indices, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+		for (done = 0; !done && way == 3;)
+			GOOD(MPI_Testall(6, req, &done, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+		for (int i = 0; i < 6 && way >= 4; i++) {
+			for (done = way != 4; !done;)
+				MPI_Request_get_status(req[i], &done, MPI_STATUS_IGNORE);
+			GOOD(MPI_Wait(&req[i], MPI_STATUS_IGNORE) == MPI_SUCCESS);
+		}
+		/* They are inactive. */
+		GOOD(MPI_Waitany(6, req, &n, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+		     n == MPI_UNDEFINED);
+		for (int i = 0; i < LARGE; i++)
+			if (v[i] != nranks * (nranks - 1) / 2 + nranks * way) {
+				GOOD(!"sum");
+				break;
+			}
+		for (int i = 0; i < 20; i++)
+			GOOD(at[i] == (rank && i & 1 ? -1 : way + i));
+		for (int r = 0; !rank && r < nranks; r++)
+			GOOD(gathered[r] == r);
+		GOOD(token[1] == last_rank + way);
+	}
+	at[0] = rank ? -1 : 77;
+	MPI_Startall(4, req);
+	for (int i = 0; i < 6; i++)
+		GOOD(MPI_Request_free(&req[i]) == MPI_SUCCESS && req[i] == MPI_REQUEST_NULL);
+	while (*(volatile int *)at != 77)
+		MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &(int){ 0 },
+			   MPI_STATUS_IGNORE);
+	MPI_Barrier(MPI_COMM_WORLD);
+	free(v);
+	report("persistent requests, started again in all ways");
+}
+
+static bool is_error(int ret, int want)
+{
+	int class;
+
+	return ret != MPI_SUCCESS && MPI_Error_class(ret, &class) == MPI_SUCCESS && class == want;
+}
+
+/* Rank 0's call cannot end before the others have had its message, which it sends after it has tried to start it again. */
+static void test_persistent_errors(void)
+{
+	int sum = 0, token = 0;
+	MPI_Request req = MPI_REQUEST_NULL;
+
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	GOOD(is_error(PERSISTENT(Allreduce)(&rank, &sum, -1, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+					    MPI_INFO_NULL, &req),
+		      MPI_ERR_COUNT));
+	GOOD(is_error(PERSISTENT(Bcast)(&token, 1, MPI_INT, nranks, MPI_COMM_WORLD, MPI_INFO_NULL,
+					&req),
+		      MPI_ERR_ROOT));
+	GOOD(req == MPI_REQUEST_NULL);
+	GOOD(PERSISTENT(Allreduce)(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+				   &req) == MPI_SUCCESS);
+	for (int i = 0; i < 2; i++) {
+		sum = 0;
+		if (rank)
+			MPI_Recv(&token, 1, MPI_INT, 0, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		GOOD(MPI_Start(&req) == MPI_SUCCESS);
+		if (!rank) {
+			GOOD(is_error(MPI_Start(&req), MPI_ERR_REQUEST));
+			GOOD(is_error(MPI_Startall(1, &req), MPI_ERR_REQUEST));
+		}
+		for (int r = 1; r < nranks && !rank; r++)
+			MPI_Send(&token, 1, MPI_INT, r, 6, MPI_COMM_WORLD);
+		GOOD(MPI_Wait(&req, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+		GOOD(sum == nranks * (nranks - 1) / 2);
+	}
+	GOOD(MPI_Request_free(&req) == MPI_SUCCESS);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+	report("persistent requests: wrong arguments, and a start of an active one");
+}
+#else
+static void test_restart(void)
+{
+	skip("persistent requests, started again in all ways", "they are MPICH's own");
+}
+
+static void test_persistent_errors(void)
+{
+	skip("persistent requests: errors", "they are MPICH's own");
+}
+#endif
 
 /* ---- threads ---- */
 
@@ -343,19 +547,25 @@ int main(int argc, char **argv)
 		MPI_Init_thread(&argc, &argv, wanted, &level);
 	else
 		MPI_Init(&argc, &argv);
-	begin_tests(11);
+	begin_tests(15);
 	next_rank = (rank + 1) % nranks;
 	last_rank = (rank + nranks - 1) % nranks;
+	/* Calls that wait for all ranks make the library's communicator; nonblocking ones do not. */
+	MPI_Barrier(MPI_COMM_WORLD);
 	test_mixed();
+	test_local();
 	test_order();
 	test_completion();
 	test_free();
+	test_shares();
 	test_freed_type();
 	test_comms();
 	test_freed_comm();
 	test_progress();
 	test_late();
 	test_persistent();
+	test_restart();
+	test_persistent_errors();
 	test_threads(argc > 1 ? level : MPI_THREAD_SINGLE);
 	return end_tests();
 }

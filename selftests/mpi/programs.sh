@@ -9,6 +9,7 @@ set -u
 [[ -c /dev/swingcoll ]] || skip_all swingcoll is not loaded
 ctl=$(command -v swingctl) || skip_all "no swingctl: make tools"
 
+solver=$(realpath "$(dirname "$0")/solver.py")
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
@@ -19,10 +20,12 @@ launch() { # launch COMMAND...
 	timeout -k 5 900 mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca btl vader,self -n 2 "$@"
 }
 
-# Without the library, with all calls offloaded that can be, and by measurement.
+# Without the library, with all calls offloaded that can be, and by measurement. loaded: the program is linked with no
+# MPI, but loads one, as Python does.
+loaded=''
 plain() { launch "$@"; }
-forced() { launch env SWINGCOLL_PMPI_MIN=0 SWINGCOLL_PMPI_STATS=1 "$ctl" mpi "$@"; }
-measured() { launch env SWINGCOLL_PMPI_STATS=1 "$ctl" mpi "$@"; }
+forced() { launch env SWINGCOLL_PMPI_MIN=0 SWINGCOLL_PMPI_STATS=1 "$ctl" mpi ${loaded:+--mpi openmpi} "$@"; }
+measured() { launch env SWINGCOLL_PMPI_STATS=1 "$ctl" mpi ${loaded:+--mpi openmpi} "$@"; }
 
 try() { # try NAME COMMAND...: in all ways, each in its folder, with the output in the file out
 	local name=$1 way status
@@ -43,7 +46,7 @@ skip_program() { # skip_program NAME
 	done
 }
 
-echo 1..8
+echo 1..12
 
 # ---- molecular dynamics: energies and pressures of a Lennard-Jones liquid
 
@@ -82,6 +85,27 @@ if lammps=$(command -v lmp); then
 	result $status "LAMMPS: the same energies and pressures"
 else
 	skip_program LAMMPS
+fi
+
+# ---- a solver: conjugate gradients, whose steps depend on every bit of the dot products
+
+# The program checks the solution itself; rounding may cost or spare a step.
+same_steps() {
+	paste <(grep -o 'iterations [0-9]*' plain/out) <(grep -o 'iterations [0-9]*' "$1/out") |
+		awk '{ n++; d = $2 - $4 } END { exit !(n == 1 && d >= -2 && d <= 2) }'
+}
+PYTHONPATH=$(compgen -G '/usr/lib/petscdir/petsc*/*-real/lib/python3/dist-packages' | head -n 1)
+export PYTHONPATH
+if [[ $PYTHONPATH ]] && /usr/bin/python3 -c 'import petsc4py'; then
+	loaded=yes
+	try PETSc /usr/bin/python3 "$solver"
+	loaded=''
+	same_steps forced && same_steps measured
+	status=$?
+	((!status)) || show plain/out forced/out measured/out
+	result $status "PETSc: the same steps to the same solution"
+else
+	skip_program PETSc
 fi
 
 # ---- the HPC Challenge, which checks its results itself

@@ -621,7 +621,8 @@ struct verdict {
 /* All algorithms but those for one node and for tori of two dimensions. */
 static bool for_all_shapes(const char *name)
 {
-	return strncmp(name, "direct", 6) && strcmp(name, "hamiltonian") && strcmp(name, "split");
+	return strncmp(name, "direct", 6) && strcmp(name, "grouped") &&
+	       strcmp(name, "hamiltonian") && strcmp(name, "split");
 }
 
 /* Run a group on all ranks. True if the ranks can go on. */

@@ -26,6 +26,20 @@ static int sum_is(struct swingcoll_comm *comm, int mine, long want)
 	return ret;
 }
 
+/* Of the ranks of all nodes, but for one of them or none, in their order. */
+static int nodes_are_known(const struct swingcoll_comm *comm, int without)
+{
+	int n = net_cluster.nranks, at = 0;
+
+	for (int r = 0; r < n; r++)
+		if (r != without)
+			CHECK_EQ(swingcoll_comm_rank_node(comm, at++),
+				 net_layout_node(&net_cluster, r));
+	CHECK_EQ(swingcoll_comm_rank_node(comm, at), -EINVAL);
+	CHECK_EQ(swingcoll_comm_rank_node(comm, -1), -EINVAL);
+	return 0;
+}
+
 static int rank_fn(uint32_t i, void *arg)
 {
 	static const struct net_expected expected = { -ECONNRESET, 0, NET_CULPRIT_VICTIM };
@@ -35,10 +49,17 @@ static int rank_fn(uint32_t i, void *arg)
 
 	(void)arg;
 	CHECK_EQ(net_comm_create(&comm, rank, TIMEOUT_MS), 0);
+	CHECK_EQ(nodes_are_known(comm, -1), 0);
+	/*
+	 * The victim's last round ends with it alone: what it has still to send to the others in that round dies with
+	 * it. Every round before that has ended on all ranks when they begin the next one.
+	 */
 	for (int k = 0; k < ROUNDS; k++)
 		CHECK_EQ(sum_is(comm, rank, all), 0);
-	if (rank == net_victim)
+	if (rank == net_victim) {
+		CHECK_EQ(sum_is(comm, rank, all), 0);
 		raise(SIGKILL);
+	}
 	do {
 		ret = sum_is(comm, rank, all);
 	} while (!ret);
@@ -49,6 +70,7 @@ static int rank_fn(uint32_t i, void *arg)
 	CHECK_EQ(swingcoll_comm_shrink(comm, NULL, 0, &rest), 0);
 	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
 	CHECK_EQ(swingcoll_comm_size(rest), n - 1);
+	CHECK_EQ(nodes_are_known(rest, net_victim), 0);
 	CHECK_EQ(swingcoll_comm_rank(rest), rank < net_victim ? rank : rank - 1);
 	for (int k = 0; k < ROUNDS; k++)
 		CHECK_EQ(sum_is(rest, rank, all - (net_victim + 1)), 0);

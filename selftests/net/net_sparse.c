@@ -2,11 +2,14 @@
 /*
  * Sparse allreduces between nodes: every mode gives the bytes of the dense one, by the automatic choice of algorithms
  * and, with one rank on each node, by a ring, where the bytes that each node sends are counted, too: they are at most
- * 1.05 of the model (index and values of the union, as a ring moves them) and 4 KiB more. Runs on every node of a
+ * 1.05 of the model (index and values of the union, as a ring moves them) and 4 KiB more. Then every mode and lists, by
+ * every algorithm, for every kind of overlap, against sums that each rank computes itself. Runs on every node of a
  * cluster at once.
  *
- * SWC_TEST_SHORT=1: shorter vectors, but for one case.
+ * SWC_TEST_SHORT=1: shorter vectors, but for one case; all pairs of algorithm, mode and overlap instead of all
+ * combinations.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -195,13 +198,240 @@ static int rank_fn(uint32_t i, void *arg)
 	return 0;
 }
 
+/* ------------------------------------------------------------------ by every algorithm */
+
+#define ROW 16
+
+static const char *const kinds[] = { "pack", "sketch", "pack-rows", "list" };
+enum kind {
+	PACK,
+	SKETCH,
+	ROWS,
+	LIST,
+	NKINDS
+};
+
+static const uint32_t mode_of[NKINDS] = {
+	[PACK] = SWINGCOLL_SPARSE_MODE_PACK,
+	[SKETCH] = SWINGCOLL_SPARSE_MODE_SKETCH,
+	[ROWS] = SWINGCOLL_SPARSE_MODE_ROWS(ROW),
+};
+
+/* The last two are unions of nothing and of everything. */
+static const struct sparse_input overlaps[] = {
+	{ 11, 0.05, SPARSE_INDEPENDENT },
+	{ 12, 0.1, SPARSE_IDENTICAL },
+	{ 13, 0.1, SPARSE_DISJOINT },
+	{ 14, 0.1, SPARSE_ROWS, .width = ROW },
+	{ 15, 0.1, SPARSE_MIXED, .share = 0.5 },
+	{ 16, 0, SPARSE_INDEPENDENT },
+	{ 17, 1, SPARSE_INDEPENDENT },
+};
+#define NOVERLAPS ARRAY_SIZE(overlaps)
+
+/* By rank 0, for its node process. */
+static struct families {
+	unsigned int algos, calls;
+} * families;
+
+static void sum_of(const struct sparse_input *in, int32_t *sum)
+{
+	memset(sum, 0, count * 4);
+	for (int r = 0; r < layout.nranks; r++)
+		for (size_t i = 0; i < count; i++)
+			if (sparse_is_set(in, r, i))
+				sum[i] = (int32_t)((uint32_t)sum[i] + sparse_int(in, r, i));
+}
+
+/* Of this rank's elements that are not zero, to all of recv. */
+static int call_list(const int32_t *send, int32_t *recv, struct swingcoll_comm *comm)
+{
+	struct swingcoll_sparse_list list = { 0 }, result;
+	int32_t *values = malloc(count * 4);
+	int ret;
+
+	list.row = malloc(count * 8);
+	list.values = values;
+	for (size_t i = 0; i < count; i++)
+		if (send[i]) {
+			list.row[list.n] = i;
+			values[list.n++] = send[i];
+		}
+	ret = swingcoll_sparse_allreduce_list(&list, count, 1, SWINGCOLL_I32, SWINGCOLL_SUM, comm,
+					      &result);
+	memset(recv, 0, count * 4);
+	for (size_t k = 0; !ret && k < result.n; k++)
+		recv[result.row[k]] = ((int32_t *)result.values)[k];
+	swingcoll_sparse_list_free(&list);
+	swingcoll_sparse_list_free(&result);
+	return ret;
+}
+
+/* One kind of call with one kind of overlap. A sketch has a table from the second call on. */
+static int one_family(enum kind kind, const struct sparse_input *in, struct swingcoll_comm *comm)
+{
+	int32_t *send, *recv, *want;
+	int ret = 0;
+
+	count = 3000 + 1000 * in->seed;
+	send = malloc(count * 4);
+	recv = malloc(count * 4);
+	want = malloc(count * 4);
+	fill(in, send);
+	sum_of(in, want);
+	for (int i = 0; !ret && i < (kind == SKETCH ? 2 : 1); i++) {
+		memset(recv, 0xa5, count * 4);
+		ret = kind == LIST ? call_list(send, recv, comm)
+				   : swingcoll_sparse_allreduce(send, recv, count, SWINGCOLL_I32,
+								SWINGCOLL_SUM, mode_of[kind], comm);
+		if (!ret && memcmp(recv, want, count * 4))
+			ret = -EBADMSG;
+	}
+	free(send);
+	free(recv);
+	free(want);
+	return ret;
+}
+
+static int one_algo(unsigned int a, struct pairs *pairs, struct swingcoll_comm *comm)
+{
+	for (unsigned int i = 0; i < NKINDS * NOVERLAPS; i++) {
+		const unsigned int level[] = { a, i % NKINDS, i % NOVERLAPS };
+		int ret;
+
+		if (!pairs_due(pairs, level))
+			continue;
+		ret = one_family(i % NKINDS, &overlaps[i % NOVERLAPS], comm);
+		if (ret) {
+			ksft_print_msg("rank %d: %s, %s, overlap %zu: %s\n", boot->rank,
+				       swingcoll_algo_name(a), kinds[i % NKINDS], i % NOVERLAPS,
+				       swingcoll_strerror(ret));
+			return 1;
+		}
+		pairs_cover(pairs, level);
+	}
+	return 0;
+}
+
+static int every_algo(uint32_t i, void *arg)
+{
+	int rank = net_layout_rank(&layout, i);
+	struct swingcoll_comm_opts opts = { .flags = SWINGCOLL_ALLOW_REORDER,
+					    .timeout_ms = TESTLIB_EVENT_MS };
+	struct pairs pairs;
+
+	pairs_init(&pairs, 3);
+	net_set_rank_env(&layout, rank, *(unsigned int *)arg);
+	CHECK_EQ(swingcoll_bootstrap_auto(&boot), 0);
+	for (unsigned int a = 0; (opts.algo = swingcoll_algo_name(a)); a++) {
+		struct swingcoll_comm *comm;
+		uint64_t probe = 0;
+		int ret;
+
+		CHECK_EQ(swingcoll_comm_create_from(&comm, boot, &opts), 0);
+		/* Some have no allreduce, or not for these ranks. */
+		ret = swingcoll_allreduce(&probe, &probe, 1, SWINGCOLL_U64, SWINGCOLL_BOR, comm);
+		CHECK(!ret || ret == -EOPNOTSUPP);
+		CHECK_EQ(ret ? 0 : one_algo(a, &pairs, comm), 0);
+		CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+		if (!rank)
+			families->algos += !ret;
+	}
+	swingcoll_bootstrap_free(boot);
+	if (!rank)
+		families->calls = pairs.run;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ in the code of exponents */
+
+/* Small whole numbers as bf16, whose sums are exact. */
+static uint16_t bf16(int small)
+{
+	float f = small;
+	uint32_t bits;
+
+	memcpy(&bits, &f, 4);
+	return bits >> 16;
+}
+
+static int small_number(int rank, size_t i)
+{
+	return (int)(sparse_hash(&overlaps[0], 3, rank, i) % 15) - 7;
+}
+
+/* The first three calls that are not skipped are dense, the next three coded. All give the same sums. */
+static int coded(uint32_t i, void *arg)
+{
+	int rank = net_layout_rank(&layout, i), seen[2] = { 0, 0 };
+	struct swingcoll_comm_opts opts = { .timeout_ms = TESTLIB_EVENT_MS };
+	struct swingcoll_sparse_result result;
+	struct swingcoll_comm *comm;
+	uint16_t *send, *recv, *want;
+	uint64_t sent;
+
+	count = (1 << 17) + 77;
+	send = malloc(count * 2);
+	recv = malloc(count * 2);
+	want = malloc(count * 2);
+	for (size_t k = 0; k < count; k++) {
+		int sum = 0;
+
+		for (int r = 0; r < layout.nranks; r++)
+			sum += small_number(r, k);
+		want[k] = bf16(sum);
+		send[k] = bf16(small_number(rank, k));
+	}
+	net_set_rank_env(&layout, rank, *(unsigned int *)arg);
+	CHECK_EQ(swingcoll_bootstrap_auto(&boot), 0);
+	CHECK_EQ(swingcoll_comm_create_from(&comm, boot, &opts), 0);
+	for (int call = 0; call < 6; call++) {
+		memset(recv, 0xa5, count * 2);
+		CHECK_EQ(meet(), 0);
+		sent = testlib_stat(SWC_STAT_BYTES_SENT);
+		CHECK_EQ(meet(), 0);
+		CHECK_EQ(swingcoll_sparse_allreduce(send, recv, count, SWINGCOLL_BF16,
+						    SWINGCOLL_SUM, SWINGCOLL_SPARSE_MODE_CODED,
+						    comm),
+			 0);
+		CHECK_EQ(meet(), 0);
+		sent = testlib_stat(SWC_STAT_BYTES_SENT) - sent;
+		CHECK_EQ(swingcoll_sparse_last(comm, &result), 0);
+		CHECK(!memcmp(recv, want, count * 2));
+		seen[result.mode == SWINGCOLL_SPARSE_MODE_CODED]++;
+		if (!rank)
+			ksft_print_msg("%s: %llu bytes of %zu\n",
+				       swingcoll_sparse_name(result.mode), (unsigned long long)sent,
+				       count * 2);
+	}
+	CHECK_EQ(seen[0], 3);
+	CHECK_EQ(seen[1], 3);
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	swingcoll_bootstrap_free(boot);
+	free(send);
+	free(recv);
+	free(want);
+	return 0;
+}
+
+/* One rank on each node. Returns whether any of them failed. */
+static bool run_one(testlib_rank_fn fn, unsigned int step)
+{
+	pid_t pid;
+
+	net_layout(&layout, 1, 1);
+	testlib_fork_ranks(&pid, 1, fn, &step);
+	return net_any(testlib_wait_ranks_ms(&pid, 1, ALL_MS));
+}
+
 int main(void)
 {
 	bool bad = false;
 
 	net_init();
 	if (!net_node)
-		ksft_set_plan(NWAYS * NCASES + 1);
+		ksft_set_plan(NWAYS * NCASES + 3);
+	families = testlib_shared_alloc(sizeof(*families));
 	good = testlib_shared_alloc(NWAYS * sizeof(*good));
 	for (unsigned int w = 0; w < NWAYS; w++) {
 		pid_t pid[2];
@@ -218,6 +448,14 @@ int main(void)
 					 way->algo ? way->algo : "auto", layout.nranks,
 					 cases[c].name, is_counted(c) ? ", bytes counted" : "");
 	}
+	bad = bad || run_one(every_algo, NWAYS);
+	if (!net_node)
+		ksft_test_result(!bad && families->algos > 2,
+				 "%d ranks: %u sparse allreduces by %u algorithms", layout.nranks,
+				 families->calls, families->algos);
+	bad = bad || run_one(coded, NWAYS + 1);
+	if (!net_node)
+		ksft_test_result(!bad, "%d ranks: dense vectors of bf16 in code", layout.nranks);
 	bad = net_any(testlib_wait_released(0)) || bad;
 	if (net_node)
 		return bad;

@@ -244,6 +244,8 @@ def refused(comm):
 
 def death(comm):
     """Rank 1 dies: the others' exceptions name it, and the rest goes on without it."""
+    # All have the communicator; after a barrier some might still be in it.
+    assert comm.Agree(3) == 3
     if comm.rank == 1:
         die()
     out = array.array("d", [0])
@@ -252,7 +254,13 @@ def death(comm):
         raise AssertionError("no error")
     except swingcoll.Error as error:
         assert error.failed and error.rank == 1 and "rank 1" in str(error), (error, error.rank)
-    rest = comm.Shrink([1])
+    try:
+        comm.Agree(6 | comm.rank)
+        raise AssertionError("no error")
+    except swingcoll.Error as error:
+        assert error.errno == errno.ECONNRESET and error.flag == 6, (error, error.flag)
+    assert comm.Get_failed() == [1] and comm.Agree(5) == 5
+    rest = comm.Shrink()
     rest.Allreduce(array.array("d", [1]), out)
     equal(out, [comm.size - 1])
     rest.Free()
@@ -320,6 +328,7 @@ def by_environment(rank, size):
     os.environ.update(SWINGCOLL_ROOT="127.0.0.1:29555", SWINGCOLL_RANK=str(rank), SWINGCOLL_NRANKS=str(size))
     with swingcoll.Comm.auto(timeout=60) as comm:
         assert (comm.rank, comm.size, comm.nodes) == (rank, size, 1)
+        assert comm.rank_node(size - 1) == 0
         moving(comm)
 
 

@@ -237,7 +237,10 @@ def groups(rank, size):
 
 
 def stores(rank, size, folder):
-    """Every way to begin; and again, after the end."""
+    """Every way to begin; and again, after the end. Without any, one line says what is missing."""
+    second = datetime.timedelta(seconds=1)
+    raises(ValueError, "no store", lambda: swingcoll.torch._torch.create(None, rank, size, second))
+    raises(ValueError, "environment variable RANK", lambda: dist.init_process_group("swingcoll"))
     shared = dist.FileStore(f"{folder}/shared", size)
     for i in range(2):
         store = dist.PrefixStore(str(i), shared)
@@ -345,8 +348,9 @@ def death(rank, size):
 
 
 def torchrun():
-    """This file, by torchrun; env:// is its way to begin."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=29673"]
+    """This file, by torchrun; env:// is its way to begin. Its own store is a file: that of PyTorch 2 wants libuv."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--rdzv_backend=c10d"]
+    command += ["--rdzv_conf=store_type=file", f"--rdzv_endpoint={TMP}/rendezvous"]
     # Under Python 3.11, torchrun of PyTorch 1.13 fails with its default, which is to redirect nothing.
     command += ["--redirects=2", "--tee=2", f"--log_dir={TMP}/log", __file__, "--rank"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)

@@ -4,11 +4,12 @@
 # and without changes to the host's apt. The suites are fixed; the archive is the one
 # that this machine's apt uses. Source lib.sh first.
 
-# apt_for ARCHITECTURE: use the package lists of this architecture, '' for this
-# machine's. dpkg need not know the architecture.
+# apt_for ARCHITECTURE [SUITE]: use the package lists of this architecture, '' for this
+# machine's. dpkg need not know the architecture. With SUITE, those of this suite alone,
+# with its sources.
 apt_for() {
-	apt_arch=$1
-	apt_dir=${cache:?}/apt${apt_arch:+-$apt_arch}
+	apt_arch=$1 apt_suite=${2-}
+	apt_dir=${cache:?}/apt${apt_arch:+-$apt_arch}${apt_suite:+-$apt_suite}
 	export APT_CONFIG=$apt_dir/apt.conf
 }
 apt_for ''
@@ -29,11 +30,15 @@ apt_setup() {
 	[[ $main ]] || die "no Debian archive in apt's lists: run apt-get update on a Debian host"
 	: "${security:=${main%/}-security}" # its usual place, if apt here does not know it
 	mkdir -p "$apt_dir"/{lists,archives}/partial "$apt_dir/parts"
-	cat >"$apt_dir/sources.list" <<-END
-		deb [signed-by=$key] $main bookworm main
-		deb [signed-by=$key] $security bookworm-security main
-		deb [signed-by=$key] $main trixie-backports main
-	END
+	if [[ $apt_suite ]]; then
+		printf "%s [signed-by=$key] $main $apt_suite main\n" deb deb-src >"$apt_dir/sources.list"
+	else
+		cat >"$apt_dir/sources.list" <<-END
+			deb [signed-by=$key] $main bookworm main
+			deb [signed-by=$key] $security bookworm-security main
+			deb [signed-by=$key] $main trixie-backports main
+		END
+	fi
 	cat >"$APT_CONFIG" <<-END
 		Dir::Etc::SourceList "$apt_dir/sources.list";
 		Dir::Etc::SourceParts "$apt_dir/parts";
@@ -68,6 +73,22 @@ apt_ready() {
 pkg_depends() {
 	apt-cache depends --important "$1" 2>/dev/null |
 		awk -v pattern="$2" '/Depends:/ && $NF ~ pattern { print $NF; exit }'
+}
+
+# pkg_tree DIR PACKAGE...: download and unpack with all that they depend on, for a folder to change the root to.
+pkg_tree() {
+	local dir=$1 deb
+	shift
+	say "downloading $* and what they need"
+	apt-get clean
+	apt-get -qq -y --no-install-recommends --download-only -o Debug::NoLocking=1 install "$@" >&2 ||
+		die "could not download $*: is the network up?"
+	mkdir -p "$dir"
+	for deb in "$apt_dir"/archives/*.deb; do
+		dpkg-deb -x "$deb" "$dir"
+	done
+	say "$(du -sm "$dir" | cut -f 1) MB"
+	apt-get clean
 }
 
 # pkg_unpack DIR PACKAGE...: download and unpack.

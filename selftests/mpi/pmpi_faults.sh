@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# MPI programs under the preload libraries where something is missing: all ranks turn to MPI, or one line says what is
+# wrong, and nothing hangs.
+set -u
+
+# shellcheck source=../lib/tap.sh
+. "$(dirname "$0")/tap.sh"
+# shellcheck source=launch.sh
+. "$(dirname "$0")/launch.sh"
+((!EUID)) || skip_all needs root
+
+disabled=/proc/sys/kernel/io_uring_disabled
+trap 'rm -f "$log"; [[ ! -e /dev/swingcoll.away ]] || mv /dev/swingcoll.away /dev/swingcoll
+	[[ ! -e $disabled ]] || echo 0 >$disabled' EXIT
+export SWINGCOLL_PMPI_STATS=1 SWINGCOLL_PMPI_MIN=0
+
+# As without CAP_IPC_LOCK, and with so little locked memory.
+limited() { # limited COMMAND...
+	printf '%s\n' bash -c "ulimit -l 256; exec setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock \"\$@\"" - "$@"
+}
+
+echo "1..$((${#mpis[@]} * 41))"
+for mpi in "${mpis[@]}"; do
+	calls=$built/$mpi/pmpi_calls
+	other=$([[ $mpi = openmpi ]] && echo mpich || echo openmpi)
+
+	mv /dev/swingcoll /dev/swingcoll.away
+	run "$mpi, no device" 16 "$mpi" 2 "$ctl" mpi "$calls" quick
+	mv /dev/swingcoll.away /dev/swingcoll
+	prints "$mpi, no device: everything is left to MPI" 'MPI_Bcast: 0 offloaded, [0-9]+ fallback \(no device [0-9]+\)'
+
+	# Both ranks decide by what the one may lock.
+	mapfile -t few < <(limited "$ctl" mpi "$calls" quick)
+	run "$mpi, little locked memory on one rank" 16 "$mpi" 1 "$ctl" mpi "$calls" quick : -n 1 "${few[@]}"
+	prints "$mpi, little locked memory on one rank: large buffers, or everything, is left to MPI" \
+		'MPI_Bcast: [0-9]+ offloaded, [1-9][0-9]* fallback \((buffer|communicator) [0-9]+\)'
+
+	if [[ -e $disabled ]]; then
+		echo 2 >$disabled
+		"$mpi" 2 "$ctl" mpi "$built/$mpi/pmpi_requests" </dev/null >"$log" 2>&1
+		contains "$mpi, io_uring disabled" $? "$log" '^ok 15 ' '^swingcoll-pmpi: MPI_Iallreduce: [1-9]'
+		echo 0 >$disabled
+	else
+		skip "$mpi, io_uring disabled" "this kernel has no io_uring_disabled"
+	fi
+
+	"$mpi" 1 "$ctl" mpi "$calls" quick : -n 1 "$calls" quick </dev/null >"$log" 2>&1
+	contains "$mpi, a rank without the library" $? "$log" '^ok 16 ' \
+		'^swingcoll-pmpi: rank 1 runs without this library: nothing'
+
+	preload=$(dirname "$("$ctl" doctor "$calls" | grep -oE '/[^ ]*/libswingcoll_pmpi_[a-z]*.so' | head -n 1)")
+	if [[ -e $preload/libswingcoll_pmpi_$other.so ]]; then
+		"$mpi" 2 env LD_PRELOAD="$preload/libswingcoll_pmpi_$other.so" "$calls" quick </dev/null >"$log" 2>&1
+		(($? != 0 && $? != 124))
+		contains "$mpi, the library of $other" $? "$log" \
+			'^swingcoll-pmpi: pmpi_calls: this is the library for .*, too: start '
+	else
+		skip "$mpi, the library of $other" "there is none"
+	fi
+
+	survive=()
+	[[ $mpi = openmpi ]] || survive=(-disable-auto-cleanup)
+	[[ $mpi = mpich ]] || survive=(--enable-recovery)
+	"$mpi" 3 "${survive[@]}" "$ctl" mpi "$built/$mpi/pmpi_death" </dev/null >"$log" 2>&1
+	(($? != 124))
+	contains "$mpi, a rank dies in a collective" $? "$log" '^survivor 0: error' '^survivor 1: error' \
+		'^swingcoll-pmpi: rank [01]: MPI_Allreduce: .*rank 2'
+	if [[ $mpi = openmpi ]]; then
+		"$mpi" 3 "${survive[@]}" "$ctl" mpi "$built/$mpi/pmpi_death" persistent </dev/null >"$log" 2>&1
+		(($? != 124))
+		contains "$mpi, a rank dies in a persistent collective" $? "$log" '^survivor 0: error' \
+			'^survivor 1: error' '^swingcoll-pmpi: rank [01]: MPI_Allreduce_init: .*rank 2'
+	else
+		skip "$mpi, a rank dies in a persistent collective" "they are MPICH's own"
+	fi
+done
+((!failed))

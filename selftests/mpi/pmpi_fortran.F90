@@ -1,0 +1,160 @@
+! SPDX-License-Identifier: GPL-2.0-only
+!
+! Collectives of MPI called from Fortran, under the preload library; compiled three times, with the names by mpif.h, by
+! use mpi (USE_MPI), and by use mpi_f08 (USE_F08). All ranks know what the results must be. Rank 0 prints TAP.
+! pmpi.sh runs it, and looks at what the library says it has offloaded.
+#ifdef USE_F08
+#define REQUEST type(MPI_Request)
+#else
+#define REQUEST integer
+#endif
+program pmpi_fortran
+#if defined(USE_F08)
+  use mpi_f08
+#elif defined(USE_MPI)
+  use mpi
+#endif
+  implicit none
+#if !defined(USE_F08) && !defined(USE_MPI)
+  include 'mpif.h'
+#endif
+  integer, parameter :: n = 1000
+  integer :: rank, nranks, error, i, r, number = 0
+  ! MPI writes to them while other calls are made.
+  integer, asynchronous :: token
+  logical :: failed = .false.
+  integer, allocatable, asynchronous :: one(:), all(:)
+  integer, allocatable :: counts(:), displs(:)
+  double precision, allocatable, asynchronous :: v(:), s(:)
+  REQUEST :: requests(4)
+
+  call MPI_Init(error)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
+  call MPI_Comm_size(MPI_COMM_WORLD, nranks, error)
+  allocate (one(n), all(n*nranks), counts(nranks), displs(nranks), v(n), s(n))
+  if (rank == 0) print '(a)', '1..5'
+
+  ! Sums of whole numbers are exact in any order.
+  v = [(dble(i + rank), i=1, n)]
+  s = -1
+  call MPI_Allreduce(v, s, n, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, error)
+  call check(error == MPI_SUCCESS .and. all_equal(s, [(dble(i*nranks + nranks*(nranks - 1)/2), i=1, n)]))
+  call MPI_Allreduce(MPI_IN_PLACE, v, n, MPI_DOUBLE_PRECISION, MPI_MAX, MPI_COMM_WORLD, error)
+  call check(error == MPI_SUCCESS .and. all_equal(v, [(dble(i + nranks - 1), i=1, n)]))
+  v = rank
+  ! In place to another root, MPICH 4.0 crashes itself.
+  if (rank == 0) then
+    call MPI_Reduce(MPI_IN_PLACE, v, n, MPI_DOUBLE_PRECISION, MPI_SUM, 0, MPI_COMM_WORLD, error)
+  else
+    call MPI_Reduce(v, s, n, MPI_DOUBLE_PRECISION, MPI_SUM, 0, MPI_COMM_WORLD, error)
+  end if
+  call check(error == MPI_SUCCESS .and. (rank > 0 .or. all_equal(v, spread(dble(nranks*(nranks - 1)/2), 1, n))))
+  all = rank
+  call MPI_Reduce_scatter_block(all, one, n, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, error)
+  call check(error == MPI_SUCCESS .and. maxval(one) == nranks*(nranks - 1)/2 .and. minval(one) == maxval(one))
+  call MPI_Scan(rank, token, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, error)
+  call check(error == MPI_SUCCESS .and. token == rank*(rank + 1)/2)
+  token = 0
+  call MPI_Exscan(rank, token, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, error)
+  call check(error == MPI_SUCCESS .and. token == rank*(rank - 1)/2)
+  call report('reductions')
+
+  one = 0
+  if (rank == 0) one = [(7*i, i=1, n)]
+  call MPI_Bcast(one, n, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
+  call check(error == MPI_SUCCESS .and. sum(one) == 7*n*(n + 1)/2)
+  one = rank
+  all = -1
+  call MPI_Allgather(one, n, MPI_INTEGER, all, n, MPI_INTEGER, MPI_COMM_WORLD, error)
+  call check(error == MPI_SUCCESS .and. gathered())
+  all = -1
+  all(rank*n + 1:(rank + 1)*n) = rank
+  call MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, n, MPI_INTEGER, MPI_COMM_WORLD, error)
+  call check(error == MPI_SUCCESS .and. gathered())
+  counts = n
+  counts(nranks) = n - 1
+  displs = [(i*n, i=0, nranks - 1)]
+  all = nranks - 1
+  call MPI_Allgatherv(one, counts(rank + 1), MPI_INTEGER, all, counts, displs, MPI_INTEGER, MPI_COMM_WORLD, error)
+  call check(error == MPI_SUCCESS .and. gathered())
+  all = [((10*rank + r, i=1, n), r=0, nranks - 1)]
+  call MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, n, MPI_INTEGER, MPI_COMM_WORLD, error)
+  call check(error == MPI_SUCCESS .and. all(nranks*n) == 10*(nranks - 1) + rank .and. all(1) == rank)
+  call report('movements')
+
+  all = -1
+  call MPI_Gather(one, n, MPI_INTEGER, all, n, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
+  call check(error == MPI_SUCCESS .and. (rank > 0 .or. gathered()))
+  all = [((r, i=1, n), r=0, nranks - 1)]
+  one = -1
+  if (rank == 0) then
+    call MPI_Scatter(all, n, MPI_INTEGER, MPI_IN_PLACE, n, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
+    one = 0
+  else
+    call MPI_Scatter(all, n, MPI_INTEGER, one, n, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
+  end if
+  call check(error == MPI_SUCCESS .and. maxval(one) == rank .and. minval(one) == rank)
+  call report('gather and scatter')
+
+  ! Beside a message, in one array.
+  v = [(dble(i + rank), i=1, n)]
+  all = -1
+  call MPI_Iallreduce(v, s, n, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, requests(1), error)
+  call MPI_Igather(one, n, MPI_INTEGER, all, n, MPI_INTEGER, 0, MPI_COMM_WORLD, requests(2), error)
+  call MPI_Irecv(token, 1, MPI_INTEGER, mod(rank + nranks - 1, nranks), 1, MPI_COMM_WORLD, requests(3), error)
+  call MPI_Isend(rank, 1, MPI_INTEGER, mod(rank + 1, nranks), 1, MPI_COMM_WORLD, requests(4), error)
+  call MPI_Waitall(4, requests, MPI_STATUSES_IGNORE, error)
+  call check(error == MPI_SUCCESS .and. token == mod(rank + nranks - 1, nranks))
+  call check(all_equal(s, [(dble(i*nranks + nranks*(nranks - 1)/2), i=1, n)]) .and. (rank > 0 .or. gathered()))
+  call report('nonblocking, and MPI_Waitall')
+
+  ! Persistent messages: the functions that start and free them are the library's, too.
+  call MPI_Recv_init(token, 1, MPI_INTEGER, mod(rank + nranks - 1, nranks), 2, MPI_COMM_WORLD, requests(1), error)
+  call MPI_Send_init(rank, 1, MPI_INTEGER, mod(rank + 1, nranks), 2, MPI_COMM_WORLD, requests(2), error)
+  do i = 1, 3
+    token = -1
+    if (i == 2) then
+      call MPI_Start(requests(1), error)
+      call MPI_Start(requests(2), error)
+    else
+      call MPI_Startall(2, requests, error)
+    end if
+    call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE, error)
+    call check(error == MPI_SUCCESS .and. token == mod(rank + nranks - 1, nranks))
+  end do
+  call MPI_Request_free(requests(1), error)
+  call MPI_Request_free(requests(2), error)
+  call check(error == MPI_SUCCESS .and. requests(1) == MPI_REQUEST_NULL .and. requests(2) == MPI_REQUEST_NULL)
+  call MPI_Barrier(MPI_COMM_WORLD, error)
+  call report('persistent messages')
+  call MPI_Finalize(error)
+contains
+  pure logical function all_equal(a, b)
+    double precision, intent(in) :: a(:), b(:)
+    all_equal = maxval(abs(a - b)) < 0.5d0
+  end function
+
+  ! Each rank's share of all has its number.
+  pure logical function gathered()
+    integer :: k
+    gathered = .true.
+    do k = 0, nranks - 1
+      gathered = gathered .and. minval(all(k*n + 1:(k + 1)*n)) == k .and. maxval(all(k*n + 1:(k + 1)*n)) == k
+    end do
+  end function
+
+  subroutine check(good)
+    logical, intent(in) :: good
+    if (.not. good) failed = .true.
+  end subroutine
+
+  ! Some Fortran interfaces call MPI by other names for these than programs do, and some by the same.
+  subroutine report(name)
+    character(*), intent(in) :: name
+    integer :: faults
+    call PMPI_Allreduce(merge(1, 0, failed), faults, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, error)
+    failed = .false.
+    number = number + 1
+    if (rank == 0) print '(a, i0, a)', trim(merge('not ok ', 'ok     ', faults > 0))//' ', number, ' '//name
+  end subroutine
+end program

@@ -1,0 +1,79 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The tests of collectives that MPICH ships, with MPICH and Open MPI, without the preload library and with everything
+# offloaded that can be: what passes without must pass with it. SUITE_RANKS is the most ranks of a test (4), SUITE_MPIS
+# names the MPIs, SUITE_TESTS tests of the suite. make mpi-suite compiles them, and runs this.
+set -u
+
+# shellcheck source=../lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+[[ -c /dev/swingcoll ]] || skip_all swingcoll is not loaded
+ctl=$(command -v swingctl) || skip_all "no swingctl: make tools"
+suite=$(realpath "$(dirname "$0")/../../build/mpi-suite")
+export HWLOC_HIDE_ERRORS=1 MPITEST_RETURN_WITH_CODE=1
+
+openmpi() { # openmpi RANKS COMMAND...
+	mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca btl vader,self -n "$@"
+}
+
+mpich() { # mpich RANKS COMMAND...
+	mpiexec.mpich -n "$@"
+}
+export -f openmpi mpich
+
+# Each program once for each set of arguments, with as many ranks as it is given, up to the limit. Not those with special
+# results or settings, and not the one that needs gigabytes.
+tests_of() { # tests_of FOLDER: lines "RANKS PROGRAM ARGUMENT..."
+	awk -v most="${SUITE_RANKS:-4}" -v only=" ${SUITE_TESTS-} " '
+		/^#/ || NF < 2 || $1 == "coll_large" || (only != "  " && !index(only, " " $1 " ")) { next }
+		{
+			line = ($2 < most ? $2 : most) " " $1
+			for (i = 3; i <= NF; i++) {
+				if ($i ~ /^arg=/)
+					line = line " " substr($i, 5)
+				else if ($i !~ /^(timeLimit|strict|mem|mpiversion)=/)
+					next
+			}
+			if (!seen[line]++)
+				print line
+		}' "$1/testlist"
+}
+
+# The suite says it itself; exit statuses are not all what they should be.
+passes() { # passes MPI RANKS COMMAND...: output in $log
+	timeout -k 5 60 bash -c '"$@"' - "$@" </dev/null >"$log" 2>&1 && grep -q '^ *No Errors' "$log"
+}
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+lines=() # "MPI RANKS PROGRAM ARGUMENT..."
+for mpi in ${SUITE_MPIS-openmpi mpich}; do
+	[[ -e $suite/$mpi/done ]] || continue
+	while read -r line; do
+		read -r _ program _ <<<"$line"
+		[[ ! -x $suite/$mpi/coll/$program ]] || lines+=("$mpi $line")
+	done < <(tests_of "$suite/$mpi/coll")
+done
+((${#lines[@]})) || skip_all "no tests of MPICH: make mpi-suite"
+
+echo "1..${#lines[@]}"
+offloaded=0 fallback=0
+for line in "${lines[@]}"; do
+	read -r mpi ranks program arguments <<<"$line"
+	cd "$suite/$mpi/coll" || exit 1
+	read -ra arguments <<<"$arguments"
+	name="$mpi, $ranks ranks: $program ${arguments[*]}"
+	if ! passes "$mpi" "$ranks" "./$program" "${arguments[@]}"; then
+		skip "${name% }" "fails without the library"
+		continue
+	fi
+	passes "$mpi" "$ranks" env SWINGCOLL_PMPI_MIN=0 SWINGCOLL_PMPI_STATS=1 "$ctl" mpi "./$program" "${arguments[@]}"
+	status=$?
+	((!status)) || show <(tail -n 20 "$log")
+	while read -r _ _ n _ m _; do
+		offloaded=$((offloaded + n)) fallback=$((fallback + m))
+	done < <(grep '^swingcoll-pmpi: MPI_' "$log")
+	result $status "${name% }"
+done
+echo "# calls of rank 0: $offloaded offloaded, $fallback fallback"
+((!failed))
