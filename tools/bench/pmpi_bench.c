@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define LARGEST (4 << 20)
+#define MOST 64 /* ranks */
 #define ROUNDS 15
 #define WARMUP 40 /* more than the library needs for its own measurements */
 
@@ -60,11 +61,35 @@ static void reduce_scatter(int pmpi, int bytes)
 	EITHER(MPI_Reduce_scatter_block(send, recv, bytes / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD));
 }
 
+static void gather(int pmpi, int bytes)
+{
+	EITHER(MPI_Gather(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, 0, MPI_COMM_WORLD));
+}
+
+static void scatter(int pmpi, int bytes)
+{
+	EITHER(MPI_Scatter(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, 0, MPI_COMM_WORLD));
+}
+
+/* The last share is smaller, as when elements are dealt out to ranks whose number does not divide theirs. */
+static void allgatherv(int pmpi, int bytes)
+{
+	int counts[MOST], displs[MOST], n = nranks;
+
+	for (int r = 0; r < n; r++) {
+		counts[r] = bytes - (r == n - 1 ? bytes / 4 : 0);
+		displs[r] = r * bytes;
+	}
+	EITHER(MPI_Allgatherv(send, counts[rank], MPI_BYTE, recv, counts, displs, MPI_BYTE,
+			      MPI_COMM_WORLD));
+}
+
 static const struct collective collectives[] = {
 	{ "allreduce", allreduce, 0 }, { "reduce", reduce, 0 },
 	{ "bcast", bcast, 0 },	       { "allgather", allgather, 1 },
 	{ "alltoall", alltoall, 1 },   { "reduce_scatter", reduce_scatter, 1 },
-	{ "barrier", barrier, 0 },
+	{ "gather", gather, 1 },       { "scatter", scatter, 1 },
+	{ "barrier", barrier, 0 },     { "allgatherv", allgatherv, 1 },
 };
 
 static int compare(const void *a, const void *b)
@@ -142,6 +167,8 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &nranks);
+	if (nranks > MOST)
+		MPI_Abort(MPI_COMM_WORLD, 2);
 	send = calloc((size_t)nranks, LARGEST);
 	recv = calloc((size_t)nranks, LARGEST);
 	memset(send, 0, (size_t)nranks * LARGEST);
