@@ -47,6 +47,9 @@ static const struct swc_transport *const transports[SWC_TRANSPORT_NR] = {
 #endif
 #ifdef SWC_TCP
 	[SWC_TRANSPORT_TCP] = &swc_tcp_transport,
+#if IS_ENABLED(CONFIG_TLS)
+	[SWC_TRANSPORT_TLS] = &swc_tls_transport,
+#endif
 #endif
 };
 

@@ -212,6 +212,7 @@ extern const struct swc_net_ops *swc_net_ops;
 /* The transports of this module; which of them are built in depends on the kernel's configuration. */
 extern const struct swc_transport swc_rdma_transport;
 extern const struct swc_transport swc_tcp_transport;
+extern const struct swc_transport swc_tls_transport;
 
 int swc_transports_init(const struct swc_transport *const *list, const struct swc_net_ops *ops);
 void swc_transports_stop(void);

@@ -44,7 +44,8 @@ static int ioc_info(struct swc_ctx *ctx, void *arg)
 		.features = SWC_FEATURE_LOCAL | SWC_FEATURE_SLOTS |
 			    (SWC_HAVE_CMD_CANCEL ? SWC_FEATURE_CANCEL : 0) |
 			    (swc_transport_port(SWC_TRANSPORT_RDMA) ? SWC_FEATURE_RDMA : 0) |
-			    (swc_transport_port(SWC_TRANSPORT_TCP) ? SWC_FEATURE_TCP : 0),
+			    (swc_transport_port(SWC_TRANSPORT_TCP) ? SWC_FEATURE_TCP : 0) |
+			    (swc_transport_port(SWC_TRANSPORT_TLS) ? SWC_FEATURE_TLS : 0),
 		.max_ranks = SWC_MAX_RANKS,
 		.max_local_ranks = SWC_MAX_LOCAL_RANKS,
 		.max_inflight = SWC_MAX_INFLIGHT,
@@ -54,6 +55,7 @@ static int ioc_info(struct swc_ctx *ctx, void *arg)
 		.ring_entries = swc_ring_entries,
 		.rdma_port = swc_transport_port(SWC_TRANSPORT_RDMA),
 		.tcp_port = swc_transport_port(SWC_TRANSPORT_TCP),
+		.tls_port = swc_transport_port(SWC_TRANSPORT_TLS),
 	};
 	strscpy(info->reduce, swc_reduce_chosen()->name, sizeof(info->reduce));
 	return 0;

@@ -103,6 +103,24 @@ void swc_auth_refusal(const u8 *key, const struct swc_wire_hello *hello, const s
 	mac_by(key, SWC_WIRE_MAC, part, ARRAY_SIZE(part), mac);
 }
 
+/**
+ * swc_auth_key() - derive a key of a connection
+ * @label: what for
+ * @key: gets it
+ * @bytes: of @key, at most SWC_AUTH_KEY
+ */
+void swc_auth_key(const struct swc_net *net, const struct swc_wire_hello *hello,
+		  const struct swc_wire_accept *accept, const char *label, u8 *key, u32 bytes)
+{
+	struct swc_compat_blake2s state;
+
+	blake2s_init_key(&state, bytes, net->params.id, SWC_ID_BYTES);
+	blake2s_update(&state, (const u8 *)hello, sizeof(*hello));
+	blake2s_update(&state, (const u8 *)accept, sizeof(*accept));
+	blake2s_update(&state, label, strlen(label));
+	blake2s_final(&state, key);
+}
+
 /* In constant time. */
 bool swc_auth_equal(const u8 *a, const u8 *b)
 {

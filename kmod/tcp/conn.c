@@ -29,6 +29,19 @@ static void queue_rx(struct sock *sk)
 	read_unlock_bh(&sk->sk_callback_lock);
 }
 
+/* TLS has to look at what has come, before it can be received. */
+static void data_ready(struct sock *sk)
+{
+	struct swc_tcp_conn *conn;
+
+	read_lock_bh(&sk->sk_callback_lock);
+	conn = sk->sk_user_data;
+	if (conn && conn->encrypted)
+		conn->callbacks.data_ready(sk);
+	read_unlock_bh(&sk->sk_callback_lock);
+	queue_rx(sk);
+}
+
 /* There is room again; for a stream whose acknowledgements are wanted, called for each of them. */
 static void write_space(struct sock *sk)
 {
@@ -36,7 +49,11 @@ static void write_space(struct sock *sk)
 
 	read_lock_bh(&sk->sk_callback_lock);
 	conn = sk->sk_user_data;
+	if (conn && conn->encrypted)
+		conn->callbacks.write_space(sk);
 	if (conn && (READ_ONCE(conn->acks_wanted) || READ_ONCE(conn->nkept))) {
+		/* That of TLS clears it. */
+		set_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
 		if (swc_tcp_all_received(&conn->base))
 			wake_up_all(&conn->base.net->abort_wq);
 		swc_conn_pump_later(&conn->base);
@@ -105,27 +122,34 @@ static int card_of(struct net *ns, const struct swc_node_path *path)
 	return index;
 }
 
+/* The socket calls the connection. */
+void swc_tcp_set_callbacks(struct swc_tcp_conn *conn)
+{
+	struct sock *sk = conn->sock->sk;
+
+	write_lock_bh(&sk->sk_callback_lock);
+	sk->sk_user_data = conn;
+	sk->sk_data_ready = data_ready;
+	sk->sk_state_change = queue_rx;
+	sk->sk_error_report = queue_rx;
+	sk->sk_write_space = write_space;
+	write_unlock_bh(&sk->sk_callback_lock);
+}
+
 /**
  * swc_tcp_take() - the socket belongs to the connection; conn->lock is held
  * @callbacks: its own
  */
 void swc_tcp_take(struct swc_tcp_conn *conn, struct socket *sock, const struct swc_tcp_callbacks *callbacks)
 {
-	struct sock *sk = sock->sk;
-
 	lockdep_assert_held(&conn->base.lock);
 	conn->sock = sock;
 	conn->callbacks = *callbacks;
+	conn->encrypted = false;
 	conn->broken = 0;
 	conn->error = 0;
 	conn->asked = false;
-	write_lock_bh(&sk->sk_callback_lock);
-	sk->sk_user_data = conn;
-	sk->sk_data_ready = queue_rx;
-	sk->sk_state_change = queue_rx;
-	sk->sk_error_report = queue_rx;
-	sk->sk_write_space = write_space;
-	write_unlock_bh(&sk->sk_callback_lock);
+	swc_tcp_set_callbacks(conn);
 }
 
 /* A socket that begins to connect by a path; as of kernel_connect(). */
@@ -230,6 +254,8 @@ int swc_tcp_accept(struct swc_tcp_conn *conn)
 		WRITE_ONCE(base->via, path_of(conn));
 		WRITE_ONCE(base->card, card_of(base->net->ns, swc_conn_path(base)));
 		ret = swc_tcp_send_handshake(conn->sock, &base->accept, sizeof(base->accept));
+		if (!ret && swc_tcp_is_tls(conn))
+			ret = swc_tls_start(conn, &base->accept);
 		/* From now on rx_work takes what comes, and what has come before. */
 		WRITE_ONCE(conn->asked, !ret);
 		mod_delayed_work(swc_conn_wq(base), &conn->rx_work, 0);
@@ -242,12 +268,12 @@ int swc_tcp_accept(struct swc_tcp_conn *conn)
 
 /* ------------------------------------------------------------------ closing */
 
-/* The socket has no callbacks any more, and rx_work does not run. */
+/* From here on the socket has no callbacks of ours, and rx_work does not run. */
 static void detach(struct swc_tcp_conn *conn)
 {
-	swc_tcp_restore_callbacks(conn->sock, &conn->callbacks);
 	mutex_lock(&conn->tx_mutex);
 	conn->closing = true;
+	swc_tcp_restore_callbacks(conn->sock, &conn->callbacks);
 	mutex_unlock(&conn->tx_mutex);
 	/* Nothing queues it any more. */
 	cancel_delayed_work_sync(&conn->rx_work);

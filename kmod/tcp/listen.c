@@ -252,8 +252,8 @@ static int open_socket(struct swc_tcp_listener *l, u32 i, struct sockaddr *addr,
 /* Transport operation. */
 struct swc_listener *swc_tcp_listen(const struct swc_transport *transport, struct net *ns)
 {
-	struct sockaddr_in in4 = { .sin_family = AF_INET, .sin_port = htons(swc_tcp_port) };
-	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(swc_tcp_port) };
+	struct sockaddr_in in4 = { .sin_family = AF_INET, .sin_port = htons(*transport->port) };
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(*transport->port) };
 	struct swc_tcp_listener *l = kzalloc(sizeof(*l), GFP_KERNEL);
 	int ret;
 
@@ -268,8 +268,8 @@ struct swc_listener *swc_tcp_listen(const struct swc_transport *transport, struc
 	ret = l->wq ? open_socket(l, 0, (struct sockaddr *)&in4, sizeof(in4)) : -ENOMEM;
 	if (ret) {
 		if (l->wq)
-			pr_err("cannot listen on TCP port %u (%d): is it in use? Load with tcp_port=\n",
-			       swc_tcp_port, ret);
+			pr_err("cannot listen on TCP port %u (%d): is it in use? Load with %s_port=\n",
+			       *transport->port, ret, transport->port == &swc_tcp_port ? "tcp" : "tls");
 		swc_tcp_unlisten(&l->base);
 		return ERR_PTR(ret);
 	}

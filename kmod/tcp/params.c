@@ -18,6 +18,10 @@ unsigned int swc_tcp_port = 18575;
 module_param_named(tcp_port, swc_tcp_port, uint, 0444);
 MODULE_PARM_DESC(tcp_port, "port that other nodes connect to by TCP (default 18575)");
 
+unsigned int swc_tls_port = 18576;
+module_param_named(tls_port, swc_tls_port, uint, 0444);
+MODULE_PARM_DESC(tls_port, "port that other nodes connect to by encrypted TCP (default 18576)");
+
 unsigned int swc_tcp_timeout_ms = 8000;
 module_param_named(tcp_timeout_ms, swc_tcp_timeout_ms, uint, 0444);
 MODULE_PARM_DESC(tcp_timeout_ms, "a peer without an ACK for so long is lost, 100 to 600000 (default 8000)");
@@ -33,6 +37,7 @@ MODULE_PARM_DESC(tcp_resume_ms, "time to go on by another path, 100 to 600000 (d
 int swc_tcp_check_parameters(void)
 {
 	return swc_param_check("tcp_port", swc_tcp_port, 1, U16_MAX) ?:
+	       swc_param_check("tls_port", swc_tls_port, 1, U16_MAX) ?:
 	       swc_param_check("tcp_rx_bufs", swc_tcp_rx_bufs, SWC_WIRE_MIN_RX_BUFS, SWC_WIRE_MAX_RX_BUFS) ?:
 	       swc_param_check("tcp_rx_buf_kib", swc_tcp_rx_buf_kib, SWC_WIRE_MIN_RX_BUF >> 10,
 			       SWC_WIRE_MAX_RX_BUF >> 10) ?:

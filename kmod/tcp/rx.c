@@ -174,11 +174,24 @@ void swc_tcp_rx_begin(struct swc_tcp_conn *conn, enum swc_tcp_phase phase)
 	conn->handshake.bytes = phase == SWC_TCP_REPLY ? sizeof(struct swc_wire_reject) : SWC_HEADER;
 }
 
+/* Encrypt what follows the accept, which is not authenticated yet: with a forged one nothing can be decrypted. */
+static int encrypt(struct swc_tcp_conn *conn, const struct swc_wire_accept *accept)
+{
+	int ret = -ECONNABORTED;
+
+	mutex_lock(&conn->tx_mutex);
+	if (!conn->closing)
+		ret = swc_tls_start(conn, accept);
+	mutex_unlock(&conn->tx_mutex);
+	return ret;
+}
+
 /* A reject, or the beginning of an accept, which is longer. */
 static int reply(struct swc_tcp_conn *conn)
 {
 	struct swc_tcp_handshake *hs = &conn->handshake;
 	const struct swc_wire_accept *a = (void *)hs->buf;
+	int ret;
 
 	BUILD_BUG_ON(sizeof(*a) <= sizeof(struct swc_wire_reject) || sizeof(*a) > sizeof(hs->buf));
 	BUILD_BUG_ON(offsetof(struct swc_wire_accept, resv) != offsetof(struct swc_wire_reject, reason));
@@ -192,6 +205,9 @@ static int reply(struct swc_tcp_conn *conn)
 			swc_conn_retry(&conn->base, "its answer is invalid", 0);
 		return -EAGAIN;
 	}
+	ret = swc_tcp_is_tls(conn) ? encrypt(conn, a) : 0;
+	if (ret)
+		return ret;
 	/* Before the connection is live: then it may be suspended. */
 	hs->phase = SWC_TCP_STREAM;
 	if (!swc_reply_accepted(&conn->base, a, hs->bytes))
@@ -349,7 +365,7 @@ static const char *reason(int error)
 {
 	switch (error) {
 	case -ECONNREFUSED:
-		return "nothing listens there: is the module loaded, with the same tcp_port?";
+		return "nothing listens there: is the module loaded, with the same tcp_port and tls_port?";
 	case -ETIMEDOUT:
 		return "no answer";
 	case -EHOSTUNREACH:
@@ -358,6 +374,8 @@ static const char *reason(int error)
 	case -ECONNRESET:
 	case -EPIPE:
 		return "it has closed the connection";
+	case -EBADMSG:
+		return "what it has sent cannot be decrypted";
 	default:
 		return "the stream is broken";
 	}

@@ -6,6 +6,7 @@
  *	transport.c	the table of operations
  *	listen.c	listeners, and accepted sockets until their request has come
  *	conn.c		making and closing the stream of a connection, its socket's callbacks
+ *	tls.c		encryption of a stream
  *	rx.c		messages in
  *	tx.c		messages out
  *	stream.c	what was sent and may not have arrived; the stream goes on by another socket
@@ -140,7 +141,7 @@ struct swc_tcp_tx {
  * @base: the common part
  * @sock: the stream, NULL: there is none
  * @closing: teardown has begun: rx_work is not queued any more; guarded by @tx_mutex
- * @callbacks: the socket's own
+ * @callbacks: the socket's own, or those of TLS if @encrypted
  * @rx_work: receives; queued by the socket's callbacks
  * @broken: why nothing is received any more, or 0; rx_work's alone, and so is the next
  * @asked: the lower rank has sent its request, the higher one its reply
@@ -173,6 +174,7 @@ struct swc_tcp_conn {
 	struct socket *sock;
 	bool closing;
 	struct swc_tcp_callbacks callbacks;
+	bool encrypted;
 	struct delayed_work rx_work;
 	int broken;
 	bool asked;
@@ -211,11 +213,18 @@ static inline struct swc_tcp_conn *swc_tcp_conn(struct swc_conn *conn)
 	return container_of(conn, struct swc_tcp_conn, base);
 }
 
+/* Is the stream to be encrypted? */
+static inline bool swc_tcp_is_tls(const struct swc_tcp_conn *conn)
+{
+	return IS_ENABLED(CONFIG_TLS) && conn->base.transport == &swc_tls_transport;
+}
+
 /* params.c */
 int swc_tcp_check_parameters(void);
 extern unsigned int swc_tcp_rx_bufs;
 extern unsigned int swc_tcp_rx_buf_kib;
 extern unsigned int swc_tcp_port;
+extern unsigned int swc_tls_port;
 extern unsigned int swc_tcp_timeout_ms;
 extern unsigned int swc_tcp_zerocopy_min;
 extern unsigned int swc_tcp_resume_ms;
@@ -272,12 +281,18 @@ u32 swc_tcp_kept_min(const struct swc_tcp_conn *conn);
 void swc_tcp_set_options(struct socket *sock);
 void swc_tcp_save_callbacks(struct socket *sock, struct swc_tcp_callbacks *callbacks);
 void swc_tcp_restore_callbacks(struct socket *sock, const struct swc_tcp_callbacks *callbacks);
+void swc_tcp_set_callbacks(struct swc_tcp_conn *conn);
 void swc_tcp_take(struct swc_tcp_conn *conn, struct socket *sock, const struct swc_tcp_callbacks *callbacks);
 void swc_tcp_connect(struct swc_conn *base);
 bool swc_tcp_answers(const struct swc_conn *base, const struct swc_node_path *path);
 int swc_tcp_accept(struct swc_tcp_conn *conn);
 void swc_tcp_suspend(struct swc_conn *base);
 void swc_tcp_quiesce(struct swc_conn *base);
+
+/* tls.c */
+struct swc_listener *swc_tls_listen(const struct swc_transport *transport, struct net *ns);
+int swc_tls_start(struct swc_tcp_conn *conn, const struct swc_wire_accept *accept);
+bool swc_tls_has_pending(const struct sock *sk);
 
 /* listen.c */
 struct swc_listener *swc_tcp_listen(const struct swc_transport *transport, struct net *ns);

@@ -31,7 +31,10 @@ bool swc_tcp_all_received(const struct swc_conn *base)
 	if (!conn->sock)
 		return true;
 	tp = tcp_sk(conn->sock->sk);
-	return !conn->tx.head_end && READ_ONCE(tp->snd_una) == READ_ONCE(tp->write_seq);
+	if (conn->tx.head_end ||
+	    (swc_tcp_is_tls(conn) && conn->encrypted && swc_tls_has_pending(conn->sock->sk)))
+		return false;
+	return READ_ONCE(tp->snd_una) == READ_ONCE(tp->write_seq);
 }
 
 /* ------------------------------------------------------------------ choosing; conn->lock is held */
@@ -45,6 +48,8 @@ static u32 copy_bytes(const struct swc_tcp_conn *conn)
 /* Size from which on the memory of messages is in use until the peer's ACK. */
 u32 swc_tcp_kept_min(const struct swc_tcp_conn *conn)
 {
+	if (swc_tcp_is_tls(conn))
+		return U32_MAX;
 	return conn->base.resumable ? min(copy_bytes(conn) + 1, swc_tcp_zerocopy_min) : swc_tcp_zerocopy_min;
 }
 
@@ -58,7 +63,9 @@ static void set_payload(struct swc_tcp_conn *conn, struct swc_send *send, u32 by
 	tx->span.offset += send->posted;
 	tx->send = send;
 	tx->left = bytes;
-	tx->zerocopy = send->bytes >= swc_tcp_zerocopy_min ? swc_tcp_zerocopy_get(conn, send) : NULL;
+	/* Encryption copies. */
+	tx->zerocopy = send->bytes >= swc_tcp_zerocopy_min && !swc_tcp_is_tls(conn) ?
+		       swc_tcp_zerocopy_get(conn, send) : NULL;
 	if (!tx->zerocopy && bytes && bytes <= copy_bytes(conn)) {
 		swc_tx_copy_span(tx->page + SWC_HEADER, &tx->span, bytes);
 		tx->head_end += bytes;

@@ -41,7 +41,7 @@ static int info(void)
 	CHECK(i.features & SWC_FEATURE_LOCAL);
 	CHECK_EQ(!i.rdma_port, !(i.features & SWC_FEATURE_RDMA));
 	CHECK_EQ(!i.tcp_port, !(i.features & SWC_FEATURE_TCP));
-	CHECK(!i.resv2);
+	CHECK_EQ(!i.tls_port, !(i.features & SWC_FEATURE_TLS));
 	for (size_t k = 0; k < sizeof(i.resv1); k++)
 		CHECK(!zero[k]);
 	CHECK(i.reduce[0] && !i.reduce[SWC_NAME_BYTES - 1]);

@@ -75,7 +75,7 @@ bad=(ring_entries=7 ring_entries=1000 ring_entries=0 max_comms=0 max_comms=10000
 ! modinfo -p "$ko" | grep -q ^rdma_port: ||
 	bad+=(rdma_port=0 rdma_port=65536 rdma_ack_timeout=7 rdma_ack_timeout=256 rdma_rx_bufs=3 rdma_rx_buf_kib=1025)
 ! modinfo -p "$ko" | grep -q ^tcp_port: ||
-	bad+=(tcp_port=0 tcp_port=65536 tcp_timeout_ms=99 tcp_rx_bufs=3 tcp_rx_buf_kib=1025 tcp_zerocopy_min=0)
+	bad+=(tcp_port=0 tcp_port=65536 tcp_timeout_ms=99 tcp_rx_bufs=3 tcp_rx_buf_kib=1025 tcp_zerocopy_min=0 tls_port=0)
 for bad in "${bad[@]}"; do
 	if load "$bad" 2>/dev/null; then
 		echo "# $bad was accepted"

@@ -382,6 +382,7 @@ struct swc_plan_xfer {
 #define SWC_FEATURE_SLOTS	(1ull << 2)	/* shared slots for small messages */
 #define SWC_FEATURE_RDMA	(1ull << 3)	/* transport between nodes by RDMA verbs */
 #define SWC_FEATURE_TCP		(1ull << 4)	/* transport between nodes by TCP */
+#define SWC_FEATURE_TLS		(1ull << 5)	/* transport between nodes by encrypted TCP */
 
 struct swc_info {
 	__u32 abi_version;
@@ -397,7 +398,7 @@ struct swc_info {
 	__u32 rdma_port;		/* listens for other nodes; 0 without SWC_FEATURE_RDMA */
 	char  reduce[SWC_NAME_BYTES];	/* reduction kernels in use: avx512, avx2, neon, scalar */
 	__u32 tcp_port;			/* likewise; 0 without SWC_FEATURE_TCP */
-	__u32 resv2;
+	__u32 tls_port;			/* likewise; 0 without SWC_FEATURE_TLS */
 	__u64 resv1[3];
 };
 
@@ -414,8 +415,13 @@ struct swc_info {
 #define SWC_COMM_F_URGENT		(1u << 2)
 #define SWC_COMM_F_ALL	(SWC_COMM_F_ANY_USER | SWC_COMM_F_ALLOW_REORDER | SWC_COMM_F_URGENT)
 
-/* How messages travel on a path between two nodes. */
-enum swc_transport_kind { SWC_TRANSPORT_RDMA, SWC_TRANSPORT_TCP, SWC_TRANSPORT_NR };
+/* How messages travel on a path between two nodes: by RDMA verbs, by TCP, by TCP encrypted with TLS 1.3. */
+enum swc_transport_kind {
+	SWC_TRANSPORT_RDMA,
+	SWC_TRANSPORT_TCP,
+	SWC_TRANSPORT_TLS,
+	SWC_TRANSPORT_NR
+};
 
 /**
  * struct swc_node_path - a network path from this node to another
@@ -423,7 +429,8 @@ enum swc_transport_kind { SWC_TRANSPORT_RDMA, SWC_TRANSPORT_TCP, SWC_TRANSPORT_N
  * @path: number of the path between the two nodes, the same on both, from 0 without gaps
  * @transport: enum swc_transport_kind, the same on both
  * @local: address of this node, a struct sockaddr_in or sockaddr_in6; its port is ignored
- * @remote: address of the other node, and the port that it listens on (its swc_info.rdma_port or tcp_port)
+ * @remote: address of the other node, and the port that it listens on (its swc_info.rdma_port,
+ *	tcp_port or tls_port)
  */
 struct swc_node_path {
 	__u32 node;

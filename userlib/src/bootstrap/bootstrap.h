@@ -154,7 +154,7 @@ struct swc_boot_record {
 };
 
 #define SWC_BOOT_MAGIC 0x42435753u /* "SWCB" */
-#define SWC_BOOT_VERSION 6
+#define SWC_BOOT_VERSION 7
 
 /**
  * struct swc_world - all ranks and where they are
