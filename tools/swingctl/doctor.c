@@ -382,6 +382,25 @@ static void check_rdma(struct report *r)
 		       "%d RDMA devices, none with an active port: %s", n, names);
 }
 
+/* Encryption between nodes, if it is asked for. */
+static void check_tls(struct report *r)
+{
+	const char *transport = getenv("SWINGCOLL_TRANSPORT");
+	char line[128];
+
+	if (!transport || strcmp(transport, "tls"))
+		return;
+	if (!device_read_line("/proc/sys/net/ipv4/tcp_available_ulp", line, sizeof(line)) ||
+	    !strstr(line, "tls"))
+		result(r, FAIL, "tls", "load it: modprobe tls",
+		       "SWINGCOLL_TRANSPORT=tls, but the kernel's module tls is not loaded");
+	else if (!getenv("SWINGCOLL_SECRET_FILE") && !getenv("SWINGCOLL_SECRET"))
+		result(r, FAIL, "tls", "give all hosts a secret: SWINGCOLL_SECRET_FILE, see swingcoll(7)",
+		       "SWINGCOLL_TRANSPORT=tls needs a secret, and there is none");
+	else
+		result(r, OK, "tls", NULL, "data between nodes is encrypted");
+}
+
 int ctl_doctor(const struct ctl *ctl)
 {
 	struct report r = { .json = ctl->json };
@@ -397,6 +416,7 @@ int ctl_doctor(const struct ctl *ctl)
 	check_huge_pages(&r);
 	check_dma(&r);
 	check_rdma(&r);
+	check_tls(&r);
 	doctor_check_mpi(&r, ctl->program);
 	if (!r.json)
 		return r.worst == FAIL;

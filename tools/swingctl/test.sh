@@ -103,6 +103,15 @@ else
 	doctor "no library" '^WARN  library +libswingcoll.so.1 is not found|ldconfig' -- "$ctl" doctor
 fi
 
+if grep -qw tls /proc/sys/net/ipv4/tcp_available_ulp; then
+	doctor "encryption without a secret" '^FAIL  tls +SWINGCOLL_TRANSPORT=tls needs a secret|SWINGCOLL_SECRET_FILE' -- \
+		env -u SWINGCOLL_SECRET -u SWINGCOLL_SECRET_FILE SWINGCOLL_TRANSPORT=tls "$ctl" doctor
+else
+	doctor "encryption that the kernel does not have" '^FAIL  tls +.* tls is not loaded|modprobe tls' -- \
+		env SWINGCOLL_TRANSPORT=tls "$ctl" doctor
+fi
+doctor "no encryption" '!  tls ' -- env -u SWINGCOLL_TRANSPORT "$ctl" doctor
+
 doctor "MPIs and their preload libraries" '^OK +mpi +Open MPI: preload library /.*/libswingcoll_pmpi_openmpi.so$' \
 	'^WARN  mpi +MPICH: there is no libswingcoll_pmpi_mpich.so|swingcoll-mpi.*libmpich-dev' -- \
 	env LD_LIBRARY_PATH="$dir/mpi" "$ctl" doctor

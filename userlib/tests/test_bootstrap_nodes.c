@@ -327,13 +327,19 @@ static void test_transports(void)
 	nodes[1].port[SWC_TRANSPORT_RDMA] = 0;
 	ok(reached_by(SWC_TRANSPORT_TCP, 2001), "a node without RDMA is reached by TCP");
 	nodes[0].port[SWC_TRANSPORT_TCP] = 0;
+	nodes[0].port[SWC_TRANSPORT_TLS] = nodes[1].port[SWC_TRANSPORT_TLS] = 3001;
+	ok(reached_by(SWC_TRANSPORT_TLS, 3001), "two nodes that only encrypt use TLS");
+	nodes[0].port[SWC_TRANSPORT_TLS] = 0;
 	ok(reached_by(SWC_TRANSPORT_NR, 0), "nodes without a common transport are refused");
 
 	setenv("SWINGCOLL_TRANSPORT", "tcp", 1);
 	ok(swc_transports_allowed(why, sizeof(why)) == 1 << SWC_TRANSPORT_TCP,
 	   "SWINGCOLL_TRANSPORT=tcp excludes RDMA");
+	setenv("SWINGCOLL_TRANSPORT", "tls", 1);
+	ok(swc_transports_allowed(why, sizeof(why)) == 1 << SWC_TRANSPORT_TLS,
+	   "SWINGCOLL_TRANSPORT=tls excludes all that is not encrypted");
 	setenv("SWINGCOLL_TRANSPORT", "udp", 1);
-	ok(swc_transports_allowed(why, sizeof(why)) == -EINVAL && strstr(why, "rdma or tcp"),
+	ok(swc_transports_allowed(why, sizeof(why)) == -EINVAL && strstr(why, "rdma, tcp or tls"),
 	   "another SWINGCOLL_TRANSPORT is refused, and the line says what there is");
 	unsetenv("SWINGCOLL_TRANSPORT");
 	ok(swc_transports_allowed(why, sizeof(why)) ==
@@ -501,6 +507,15 @@ static void test_world(void)
 	memset(rec[2].port, 0, sizeof(rec[2].port));
 	ok(refused(-EOPNOTSUPP, "rank 2 (host, pid 102): ranks are on 2 nodes"),
 	   "several nodes: a node without transports is refused");
+	make_records("aabb");
+	for (int i = 0; i < 4; i++) {
+		memset(rec[i].port, 0, sizeof(rec[i].port));
+		rec[i].port[SWC_TRANSPORT_TLS] = 4793;
+	}
+	ok(refused(-EPERM, "tls needs a secret"), "encryption without a secret is refused");
+	for (int i = 0; i < 4; i++)
+		rec[i].secret = 7;
+	ok(refused(0, ""), "encryption with a secret is not");
 	make_records("aaaa");
 	memset(rec[2].port, 0, sizeof(rec[2].port));
 	rec[2].naddrs = 0;

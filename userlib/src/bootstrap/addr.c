@@ -283,6 +283,9 @@ int swc_transports_allowed(char *why, size_t why_bytes)
 		return 1 << SWC_TRANSPORT_RDMA;
 	if (!strcmp(text, "tcp"))
 		return 1 << SWC_TRANSPORT_TCP;
-	snprintf(why, why_bytes, "SWINGCOLL_TRANSPORT=%.32s: give rdma or tcp, or unset it", text);
+	if (!strcmp(text, "tls"))
+		return 1 << SWC_TRANSPORT_TLS;
+	snprintf(why, why_bytes, "SWINGCOLL_TRANSPORT=%.32s: give rdma, tcp or tls, or unset it",
+		 text);
 	return -EINVAL;
 }

@@ -118,6 +118,8 @@ static int describe_network(struct swc_boot_record *r, const struct swc_info *in
 		r->port[SWC_TRANSPORT_RDMA] = info->rdma_port;
 	if (allowed & 1 << SWC_TRANSPORT_TCP)
 		r->port[SWC_TRANSPORT_TCP] = info->tcp_port;
+	if (allowed & 1 << SWC_TRANSPORT_TLS)
+		r->port[SWC_TRANSPORT_TLS] = info->tls_port;
 	n = swc_addr_find(r->addr, r->port[SWC_TRANSPORT_RDMA], r->text, sizeof(r->text));
 	/* Devices without an address are of no use. */
 	if (!n && r->port[SWC_TRANSPORT_RDMA] && r->port[SWC_TRANSPORT_TCP]) {

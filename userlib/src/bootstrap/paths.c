@@ -189,8 +189,8 @@ int swc_paths_make(const struct swc_topo *topo, const struct swc_paths_node *nod
 		if (common_transport(&nodes[me], &nodes[i]) == SWC_TRANSPORT_NR) {
 			snprintf(
 				why, why_bytes,
-				"%s and %s have no transport in common: one has RDMA devices and the other "
-				"not, and TCP is excluded by SWINGCOLL_TRANSPORT or missing in a kernel",
+				"%s and %s have no transport in common: give both the same "
+				"SWINGCOLL_TRANSPORT, and see swingctl doctor for what their kernels have",
 				nodes[me].name, nodes[i].name);
 			ret = -EOPNOTSUPP;
 			break;

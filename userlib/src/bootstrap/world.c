@@ -83,6 +83,14 @@ static int check_records(const struct swc_boot_record *rec, uint32_t nranks, cha
 	return 0;
 }
 
+static bool has_transport(const struct swc_boot_record *r)
+{
+	for (uint32_t i = 0; i < SWC_TRANSPORT_NR; i++)
+		if (r->port[i])
+			return true;
+	return false;
+}
+
 static int check_nodes(const struct swc_world *w, char *why, size_t why_bytes)
 {
 	for (uint32_t i = 0; i < w->nnodes; i++) {
@@ -94,7 +102,12 @@ static int check_nodes(const struct swc_world *w, char *why, size_t why_bytes)
 				      SWC_MAX_LOCAL_RANKS);
 		if (w->nnodes == 1)
 			continue;
-		if (!r->port[SWC_TRANSPORT_RDMA] && !r->port[SWC_TRANSPORT_TCP])
+		/* The key of a connection is as secret as the communicator's id. */
+		if (r->port[SWC_TRANSPORT_TLS] && !r->secret)
+			return refuse(
+				-EPERM, r, why, why_bytes,
+				"SWINGCOLL_TRANSPORT=tls needs a secret: set SWINGCOLL_SECRET_FILE on all hosts");
+		if (!has_transport(r))
 			return refuse(
 				-EOPNOTSUPP, r, why, why_bytes,
 				"ranks are on %u nodes, but its module cannot reach other nodes: "
