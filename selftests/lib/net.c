@@ -125,6 +125,8 @@ int net_transport(void)
 {
 	const char *text = getenv("SWINGCOLL_TRANSPORT");
 
+	if (text && !strcmp(text, "tls"))
+		return SWC_TRANSPORT_TLS;
 	return text && !strcmp(text, "tcp") ? SWC_TRANSPORT_TCP : SWC_TRANSPORT_RDMA;
 }
 
@@ -132,7 +134,14 @@ uint32_t net_port(void)
 {
 	struct swc_info info = testlib_info();
 
-	return net_transport() == SWC_TRANSPORT_TCP ? info.tcp_port : info.rdma_port;
+	switch (net_transport()) {
+	case SWC_TRANSPORT_TCP:
+		return info.tcp_port;
+	case SWC_TRANSPORT_TLS:
+		return info.tls_port;
+	default:
+		return info.rdma_port;
+	}
 }
 
 /* ------------------------------------------------------------------ ranks */

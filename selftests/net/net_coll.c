@@ -695,7 +695,8 @@ static int rank_fn(int me, unsigned int step)
 
 	rank = me;
 	net_set_rank_env(layout, rank, step);
-	if (l->odd_tcp && net_node % 2)
+	/* With encryption, there is no other transport beside it. */
+	if (l->odd_tcp && net_node % 2 && net_transport() != SWC_TRANSPORT_TLS)
 		setenv("SWINGCOLL_TRANSPORT", "tcp", 1);
 	ksft_cnt = found->count;
 	if (swingcoll_bootstrap_auto(&boot)) {

@@ -245,7 +245,7 @@ static bool is_told(enum how how)
  */
 static unsigned int give_up_ms(void)
 {
-	bool tcp = net_transport() == SWC_TRANSPORT_TCP;
+	bool tcp = net_transport() != SWC_TRANSPORT_RDMA;
 	FILE *f = fopen(tcp ? "/sys/module/swingcoll/parameters/tcp_timeout_ms"
 			    : "/sys/module/swingcoll/parameters/rdma_ack_timeout",
 			"re");

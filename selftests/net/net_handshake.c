@@ -116,7 +116,7 @@ static int request(const struct hello *hello, uint32_t port, struct reject *r)
 	int fd, ret;
 
 	inet_pton(AF_INET, net_root_address(), &to.sin_addr);
-	if (net_transport() == SWC_TRANSPORT_TCP)
+	if (net_transport() != SWC_TRANSPORT_RDMA)
 		return request_tcp(hello, &to, r);
 	fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
@@ -228,7 +228,7 @@ static int send_requests(void *arg)
 {
 	uint32_t port = *(uint32_t *)arg;
 
-	if (net_transport() == SWC_TRANSPORT_TCP && idle_sockets(port))
+	if (net_transport() != SWC_TRANSPORT_RDMA && idle_sockets(port))
 		return 1;
 	return bad_requests(port);
 }
@@ -389,7 +389,7 @@ static int crossed(void)
 
 /* ------------------------------------------------------------------ forged refusals */
 
-#define FORGER_PORT 18576
+#define FORGER_PORT 18577
 
 static const uint16_t reasons[] = { REASON_ENDED, REASON_BAD, REASON_VERSION };
 
@@ -443,7 +443,7 @@ static int forge(void *arg)
 
 	(void)arg;
 	inet_pton(AF_INET, place[net_node].address, &at.sin_addr);
-	if (net_transport() == SWC_TRANSPORT_TCP)
+	if (net_transport() != SWC_TRANSPORT_RDMA)
 		return forge_tcp(&at);
 	fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
 	CHECK(fd >= 0);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What crosses the network: no address of the kernel's memory. Each node records all packets while collectives run that
- * connect nodes, send small messages, and write into each other's memory. Then it searches their bytes for addresses of
- * its linear map and of its kernel image, whose places /proc/kcore tells. Runs on every node of a cluster at once.
+ * What crosses the network: no address of the kernel's memory, and no data of the ranks if it is to be encrypted. Each
+ * node records all packets while collectives run that connect nodes, send small messages, and write into each other's
+ * memory. Then it searches their bytes for addresses of its linear map and of its kernel image, whose places /proc/kcore
+ * tells, and for the data, which must be there without encryption. Runs on every node of a cluster at once.
  */
 #include <arpa/inet.h>
 #include <elf.h>
@@ -28,7 +29,7 @@ struct range {
 	uint64_t first, last;
 };
 
-static uint32_t tcp_port;
+static uint32_t port;
 static struct range range[MAX_RANGES];
 static int nranges;
 
@@ -82,6 +83,21 @@ static uint64_t find_address(const uint8_t *data, size_t bytes)
 	return 0;
 }
 
+/* ------------------------------------------------------------------ the data of the ranks */
+
+/* Some equal elements that are those of a rank or a sum of them, at any offset? */
+static bool find_data(const uint8_t *data, size_t bytes)
+{
+	uint32_t v[8];
+
+	for (size_t i = 0; i + sizeof(v) <= bytes; i++) {
+		memcpy(v, data + i, sizeof(v));
+		if (v[0] && v[0] < 256 && !memcmp(v, v + 1, sizeof(v) - sizeof(*v)))
+			return true;
+	}
+	return false;
+}
+
 /* ------------------------------------------------------------------ packets */
 
 static int record_start(void)
@@ -96,10 +112,10 @@ static int record_start(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The payload of a packet over IPv4, of RDMA over UDP or of the TCP transport; NULL: another packet. */
+/* The payload of a packet over IPv4, of RDMA over UDP or of a transport by TCP; NULL: another packet. */
 static const uint8_t *payload(const uint8_t *packet, size_t *bytes)
 {
-	uint8_t want = net_transport() == SWC_TRANSPORT_TCP ? IPPROTO_TCP : IPPROTO_UDP;
+	uint8_t want = net_transport() == SWC_TRANSPORT_RDMA ? IPPROTO_UDP : IPPROTO_TCP;
 	const struct iphdr *ip = (const void *)packet;
 	const struct tcphdr *tcp;
 	const struct udphdr *udp;
@@ -118,7 +134,7 @@ static const uint8_t *payload(const uint8_t *packet, size_t *bytes)
 			return NULL;
 	} else {
 		if (*bytes < ip->ihl * 4 + sizeof(*tcp) ||
-		    (ntohs(tcp->dest) != tcp_port && ntohs(tcp->source) != tcp_port))
+		    (ntohs(tcp->dest) != port && ntohs(tcp->source) != port))
 			return NULL;
 		before = ip->ihl * 4 + tcp->doff * 4;
 		if (*bytes < before)
@@ -135,6 +151,7 @@ static int record_search(int fd)
 	socklen_t len = sizeof(lost);
 	static uint8_t packet[65536 + 64];
 	uint64_t npackets = 0, total = 0, found;
+	bool readable = false;
 	ssize_t n;
 
 	while ((n = recv(fd, packet, sizeof(packet), MSG_DONTWAIT)) >= 0) {
@@ -145,6 +162,7 @@ static int record_search(int fd)
 			continue;
 		npackets++;
 		total += bytes;
+		readable |= find_data(data, bytes);
 		found = find_address(data, bytes);
 		if (found) {
 			ksft_print_msg(
@@ -159,6 +177,10 @@ static int record_search(int fd)
 	/* All that the ranks wrote to other nodes is among them. */
 	CHECK(npackets);
 	CHECK(total >= LARGE * sizeof(uint32_t));
+	if (readable != (net_transport() != SWC_TRANSPORT_TLS)) {
+		ksft_print_msg("node %d: data in clear was %sfound\n", net_node, readable ? "" : "not ");
+		return 1;
+	}
 	return 0;
 }
 
@@ -199,7 +221,7 @@ static int searched(void)
 	uint64_t direct = testlib_stat(SWC_STAT_BYTES_DIRECT);
 	int fd = record_start(), ret = find_ranges(), bad = 0;
 
-	tcp_port = testlib_info().tcp_port;
+	port = net_port();
 	if (fd < 0 || ret)
 		ksft_print_msg("node %d: no packet socket (%d) or no /proc/kcore (%d)\n", net_node,
 			       fd < 0 ? fd : 0, ret);
@@ -220,7 +242,7 @@ static int searched(void)
 }
 
 static const struct testlib_test tests[] = {
-	{ "no address of the kernel crosses the network", searched },
+	{ "no address of the kernel crosses the network, and no data that is to be encrypted", searched },
 };
 
 static void cases(void)
