@@ -153,7 +153,7 @@ void swc_tcp_take(struct swc_tcp_conn *conn, struct socket *sock, const struct s
 }
 
 /* A socket that begins to connect by a path; as of kernel_connect(). */
-static int connect_socket(struct socket *sock, const struct swc_node_path *path, int flags)
+static int connect_by_path(struct socket *sock, const struct swc_node_path *path, int flags)
 {
 	struct sockaddr *local = (struct sockaddr *)path->local, *remote = (struct sockaddr *)path->remote;
 	int bytes = local->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
@@ -187,7 +187,7 @@ static int connect(struct swc_tcp_conn *conn, const struct swc_node_path *path)
 	spin_lock(&conn->base.lock);
 	swc_tcp_take(conn, sock, &callbacks);
 	spin_unlock(&conn->base.lock);
-	ret = connect_socket(sock, path, O_NONBLOCK);
+	ret = connect_by_path(sock, path, O_NONBLOCK);
 	return ret == -EINPROGRESS ? 0 : ret;
 }
 
@@ -200,7 +200,7 @@ bool swc_tcp_answers(const struct swc_conn *base, const struct swc_node_path *pa
 	if (open_socket(base, path, &sock))
 		return false;
 	sock->sk->sk_sndtimeo = msecs_to_jiffies(ANSWER_MS);
-	ret = connect_socket(sock, path, 0);
+	ret = connect_by_path(sock, path, 0);
 	sock_release(sock);
 	return !ret;
 }
