@@ -56,7 +56,7 @@ arm64:
 		../build/arm64/lib/libswingcoll.a ../build/arm64/plain/test_reduce ../build/arm64/plain/test_sparse; \
 	$(MAKE) $J -C selftests OUTPUT=../build/arm64/selftests LIB=../build/arm64/lib "$$@" LDFLAGS="$$static" install; \
 	cp build/arm64/plain/test_reduce build/arm64/plain/test_sparse build/arm64/selftests/install; \
-	$(MAKE) $J -C tools BUILD=../build/arm64 "$$@" LDFLAGS="-s $$libraries" expat= nlopt= glpk= \
+	$(MAKE) $J -C tools BUILD=../build/arm64 "$$@" LDFLAGS="-s $$libraries" expat= glpk= \
 		LIBSWC="../build/arm64/lib/libswingcoll.a -luring -lm"
 
 # The same for this machine's architecture: build/static.

@@ -3,50 +3,40 @@
  * swingplan allocate: divides a total of bandwidth among the dimensions of a network, such that the phases of a
  * workload take the least time, or the least time times cost (LIBRA, arXiv 2109.11762).
  *
- * A phase takes as long as its slowest dimension, t = max v_i / B_i. With t as a variable of its own the time is
- * linear, and v_i / B_i <= t is convex in B: any local optimum of the time is the optimum. Time times cost has one
- * optimum if only the total is given, but may have several with other constraints, so it is searched for along the
- * cost: the least time at each cost is convex, and the best of a grid of costs is refined.
+ * A phase takes as long as its slowest dimension, t = max v_i / B_i, so the least time is that of a convex program
+ * (plan/allocation.h). Time times cost has one optimum if only the total is given, but may have several with other
+ * constraints, so it is searched for along the cost, and the best of a grid of costs is refined.
  *
  * Links may be slower than they should be. With rates that were measured on the running system, a dimension gives
  * a part of the bandwidth that is allocated to it, its efficiency, so v_i / (e_i B_i) takes the place of v_i / B_i.
  */
 #include "swingplan.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/allocation.h"
 #include "plan/select/tuning.h"
 #include "spec.h"
 #include "src/files.h"
 
-#ifndef HAVE_NLOPT
-int allocate_run(const struct plan_options *opt)
-{
-	(void)opt;
-	plan_bad("built without NLopt: install libnlopt-dev and build again");
-}
-#else
-#include <nlopt.h>
+#define KINDS 128  /* of phases with different proportions */
+#define GRID 24	   /* costs that are tried */
+#define GOLDEN 40  /* and refined */
+#define LEAST 1e-7 /* share of a dimension */
+#define NOTHING "--spec: no bandwidths respect all constraints"
+#define BUMP 1e-4 /* for sensitivities */
 
-#define KINDS 128   /* of phases with different proportions */
-#define GRID 24	    /* costs that are tried */
-#define GOLDEN 40   /* and refined */
-#define ROUNDS 4    /* the solver starts again from its answer */
-#define LOOSE 1e-9  /* of constraints, in units of the total */
-#define ALMOST 1e-6 /* what a solution may miss a constraint by */
-#define BUMP 1e-4   /* for sensitivities */
-
-/* @b: shares of the total, then the time of each kind, in units of the time with equal shares. */
+/* In shares of the total. */
 struct problem {
 	const struct swc_spec *spec;
 	uint32_t ndims;
 	struct swc_spec_phase kind[KINDS]; /* by its largest dimension: 1 */
 	unsigned int nkinds;
-	double unit, weights; /* ns per unit of time; sum of the kinds' counts */
-	double cost;	      /* to be kept; 0: any */
+	double weights; /* sum of the kinds' counts */
 };
 
 /* Phases with the same proportions are one kind, as often as they take time. */
@@ -99,207 +89,110 @@ static double cost_at(const struct problem *p, const double *b)
 	return sum;
 }
 
-static double objective(unsigned int n, const double *x, double *grad, void *arg)
+/* coefficients . b <= bound */
+static struct swc_allocation_row *add_row(struct swc_allocation *a, double bound)
 {
-	const struct problem *p = arg;
-	double sum = 0;
+	struct swc_allocation_row *r = &a->row[a->nrows++];
 
-	for (unsigned int i = 0; i < n; i++) {
-		double weight = i < p->ndims ? 0 : p->kind[i - p->ndims].count / p->weights;
-
-		sum += weight * x[i];
-		if (grad)
-			grad[i] = weight;
-	}
-	return sum;
+	r->bound = bound;
+	return r;
 }
 
-/* v_i / b_i - t <= 0 for each kind and dimension. */
-static void slowest(unsigned int m, double *result, unsigned int n, const double *x, double *grad,
-		    void *arg)
+static struct swc_allocation_row *add_equation(struct swc_allocation *a, double bound)
 {
-	const struct problem *p = arg;
+	struct swc_allocation_row *r = add_row(a, bound);
 
-	if (grad)
-		memset(grad, 0, (size_t)m * n * sizeof(*grad));
-	for (unsigned int k = 0; k < p->nkinds; k++)
-		for (uint32_t i = 0; i < p->ndims; i++) {
-			unsigned int row = k * p->ndims + i;
-			double v = p->kind[k].v[i] / p->ndims;
-
-			result[row] = v / x[i] - x[p->ndims + k];
-			if (!grad)
-				continue;
-			grad[row * n + i] = -v / (x[i] * x[i]);
-			grad[row * n + p->ndims + k] = -1;
-		}
+	r->equal = true;
+	return r;
 }
 
-/* A row: coefficients . b - bound <= 0, or == 0. */
-struct row {
-	uint32_t ndims;
-	double coefficient[SWC_TOPO_DIMS], bound;
-	bool equal;
-};
-
-static double row_value(unsigned int n, const double *x, double *grad, void *arg)
-{
-	const struct row *r = arg;
-	double sum = -r->bound;
-
-	for (unsigned int i = 0; i < n; i++) {
-		double c = i < r->ndims ? r->coefficient[i] : 0;
-
-		sum += c * x[i];
-		if (grad)
-			grad[i] = c;
-	}
-	return sum;
-}
-
-/* The rows of a problem, each scaled to a largest coefficient of 1. Returns their number. */
-static unsigned int rows_of(const struct problem *p, struct row *r)
+/* The constraints, and nothing to make least yet. */
+static void constrain(const struct problem *p, struct swc_allocation *a)
 {
 	const struct swc_spec *s = p->spec;
-	unsigned int n = 0;
+	struct swc_allocation_row *r = add_equation(a, 1);
 
-	r[n++] = (struct row){ .bound = s->total, .equal = true };
+	a->ndims = p->ndims;
 	for (uint32_t i = 0; i < p->ndims; i++)
-		r[0].coefficient[i] = 1;
-	for (unsigned int k = 0; k < s->nlinear; k++, n++) {
+		r->coefficient[i] = 1;
+	for (unsigned int k = 0; k < s->nlinear; k++) {
 		double sign = s->linear[k].sense > 0 ? -1 : 1;
 
-		r[n] = (struct row){ .bound = sign * s->linear[k].bound,
-				     .equal = !s->linear[k].sense };
+		r = add_row(a, sign * s->linear[k].bound / s->total);
+		r->equal = !s->linear[k].sense;
 		for (uint32_t i = 0; i < p->ndims; i++)
-			r[n].coefficient[i] = sign * s->linear[k].coefficient[i];
-	}
-	if (p->cost > 0) {
-		r[n] = (struct row){ .bound = p->cost, .equal = true };
-		memcpy(r[n++].coefficient, s->price, sizeof(s->price));
-	}
-	for (unsigned int k = 0; k < n; k++) {
-		double most = 0;
-
-		for (uint32_t i = 0; i < p->ndims; i++)
-			most = fmax(most, fabs(r[k].coefficient[i]));
-		for (uint32_t i = 0; most > 0 && i < p->ndims; i++)
-			r[k].coefficient[i] /= most;
-		r[k].bound /= s->total * (most > 0 ? most : 1);
-		r[k].ndims = p->ndims;
-	}
-	return n;
-}
-
-/* By how much shares miss the rows, and bounds. */
-static double missed(const struct problem *p, const struct row *r, unsigned int n, const double *b)
-{
-	double most = 0;
-
-	for (unsigned int k = 0; k < n; k++) {
-		double v = row_value(p->ndims, b, NULL, (void *)&r[k]);
-
-		most = fmax(most, r[k].equal ? fabs(v) : v);
-	}
-	for (uint32_t i = 0; i < p->ndims; i++)
-		most = fmax(most, fmax(p->spec->floor[i] / p->spec->total - b[i],
-				       b[i] - p->spec->cap[i] / p->spec->total));
-	return most;
-}
-
-/* Bounds of the variables, and the least times at @x. */
-static void prepare(const struct problem *p, nlopt_opt opt, double *x)
-{
-	unsigned int n = p->ndims + p->nkinds;
-	double low[SWC_TOPO_DIMS + KINDS], high[SWC_TOPO_DIMS + KINDS];
-
-	for (unsigned int i = 0; i < n; i++) {
-		low[i] = 0;
-		high[i] = HUGE_VAL;
+			r->coefficient[i] = sign * s->linear[k].coefficient[i];
 	}
 	for (uint32_t i = 0; i < p->ndims; i++) {
-		low[i] = fmax(p->spec->floor[i] / p->spec->total, 1e-7);
-		high[i] = fmax(p->spec->cap[i] / p->spec->total, low[i]);
-		x[i] = fmin(fmax(x[i], low[i]), high[i]);
+		add_row(a, s->cap[i] / s->total)->coefficient[i] = 1;
+		add_row(a, -fmax(s->floor[i] / s->total, LEAST))->coefficient[i] = -1;
 	}
-	for (unsigned int k = 0; k < p->nkinds; k++) {
-		x[p->ndims + k] = 0;
-		for (uint32_t i = 0; i < p->ndims; i++)
-			x[p->ndims + k] = fmax(x[p->ndims + k], p->kind[k].v[i] / p->ndims / x[i]);
-	}
-	nlopt_set_lower_bounds(opt, low);
-	nlopt_set_upper_bounds(opt, high);
 }
 
-/* The least time from shares @b on, which become the solution; false if none was found. */
-static bool solve(struct problem *p, double *b)
+/* Returns what swc_allocation_find() does, but for errors of memory. */
+static bool find(const struct swc_allocation *a, double *b)
 {
-	unsigned int n = p->ndims + p->nkinds, m = p->ndims * p->nkinds;
-	double x[SWC_TOPO_DIMS + KINDS], tol[SWC_TOPO_DIMS * KINDS], value;
-	struct row row[SWC_SPEC_LINEAR + 2];
-	unsigned int nrows = rows_of(p, row);
-	nlopt_opt opt = nlopt_create(NLOPT_LD_SLSQP, n);
-	bool found = false;
+	int ret = swc_allocation_find(a, b);
 
-	if (!opt)
+	if (ret == -ENOMEM)
 		plan_no_memory();
-	memcpy(x, b, p->ndims * sizeof(*x));
-	for (unsigned int i = 0; i < m; i++)
-		tol[i] = LOOSE;
-	nlopt_set_min_objective(opt, objective, p);
-	nlopt_add_inequality_mconstraint(opt, m, slowest, p, tol);
-	for (unsigned int k = 0; k < nrows; k++)
-		if (row[k].equal)
-			nlopt_add_equality_constraint(opt, row_value, &row[k], LOOSE);
-		else
-			nlopt_add_inequality_constraint(opt, row_value, &row[k], LOOSE);
-	nlopt_set_ftol_rel(opt, 1e-12);
-	nlopt_set_xtol_rel(opt, 1e-12);
-	nlopt_set_maxeval(opt, 2000);
-	for (int i = 0; i < ROUNDS; i++) {
-		prepare(p, opt, x);
-		nlopt_optimize(opt, x, &value);
-		if (missed(p, row, nrows, x) > ALMOST)
-			continue;
-		if (!found || time_at(p, x) < time_at(p, b))
-			memcpy(b, x, p->ndims * sizeof(*b));
-		found = true;
-	}
-	nlopt_destroy(opt);
-	return found;
+	return !ret;
 }
 
-/* Some shares that respect all constraints. */
-static void start(struct problem *p, double *b)
+/* The least time, at this cost if it is positive. False if constraints are in the way. */
+static bool find_least_time(const struct problem *p, double cost, double *b)
 {
+	struct swc_allocation_kind kind[KINDS] = { 0 };
+	struct swc_allocation a = { .kind = kind, .nkinds = p->nkinds };
+
+	constrain(p, &a);
+	if (cost > 0)
+		memcpy(add_equation(&a, cost / p->spec->total)->coefficient, p->spec->price,
+		       sizeof(p->spec->price));
+	for (unsigned int k = 0; k < p->nkinds; k++) {
+		kind[k].weight = p->kind[k].count / p->weights;
+		for (uint32_t i = 0; i < p->ndims; i++)
+			kind[k].v[i] = p->kind[k].v[i];
+	}
+	return find(&a, b);
+}
+
+static double find_least_cost(const struct problem *p)
+{
+	struct swc_allocation a = { 0 };
+	double b[SWC_TOPO_DIMS], most = 0;
+
+	constrain(p, &a);
 	for (uint32_t i = 0; i < p->ndims; i++)
-		b[i] = 1.0 / p->ndims;
-	if (!solve(p, b))
-		plan_bad("--spec: no bandwidths were found that respect all constraints");
+		most = fmax(most, p->spec->price[i]);
+	for (uint32_t i = 0; i < p->ndims; i++)
+		a.linear[i] = p->spec->price[i] / most;
+	if (!find(&a, b))
+		plan_bad(NOTHING);
+	return cost_at(p, b);
 }
 
 /* Time times cost at a cost; infinite if that cannot be. */
-static double product(struct problem *p, double cost, double *b)
+static double product(const struct problem *p, double cost, double *b)
 {
-	p->cost = cost;
-	return solve(p, b) ? (p->spec->compute_ns + time_at(p, b)) * cost : INFINITY;
+	return find_least_time(p, cost, b) ? (p->spec->compute_ns + time_at(p, b)) * cost
+					   : INFINITY;
 }
 
-static void refine(struct problem *p, double low, double high, double *best, double *b)
+static void refine(const struct problem *p, double low, double high, double *best, double *b)
 {
 	const double part = (sqrt(5) - 1) / 2;
 
-	for (int i = 0; i < GOLDEN; i++) {
+	for (int i = 0; i < GOLDEN && high > low; i++) {
 		double at[2] = { high - part * (high - low), low + part * (high - low) }, v[2];
 
 		for (int k = 0; k < 2; k++) {
 			double x[SWC_TOPO_DIMS];
 
-			memcpy(x, b, sizeof(x));
 			v[k] = product(p, at[k], x);
 			if (v[k] < *best) {
 				*best = v[k];
-				memcpy(b, x, sizeof(x));
+				memcpy(b, x, p->ndims * sizeof(*b));
 			}
 		}
 		if (v[0] < v[1])
@@ -309,31 +202,25 @@ static void refine(struct problem *p, double low, double high, double *best, dou
 	}
 }
 
-static void search_costs(struct problem *p, double *b)
+/* @b: of the least time */
+static void search_costs(const struct problem *p, double *b)
 {
-	double cost[2] = { INFINITY, 0 }, fastest[SWC_TOPO_DIMS], best, at;
+	double low = find_least_cost(p), high = cost_at(p, b), ratio, at = high, best;
 
-	for (uint32_t i = 0; i < p->ndims; i++) {
-		cost[0] = fmin(cost[0], p->spec->price[i] * p->spec->total);
-		cost[1] = fmax(cost[1], p->spec->price[i] * p->spec->total);
-	}
-	memcpy(fastest, b, sizeof(fastest));
-	at = cost_at(p, b);
-	best = (p->spec->compute_ns + time_at(p, b)) * at;
-	for (int i = 1; i < GRID; i++) {
-		double c = cost[0] * pow(cost[1] / cost[0], (double)i / GRID), x[SWC_TOPO_DIMS], v;
+	/* What costs more than the least time does not help. */
+	low = fmin(low, high);
+	ratio = pow(high / low, 1.0 / GRID);
+	best = (p->spec->compute_ns + time_at(p, b)) * high;
+	for (int i = 0; i < GRID; i++) {
+		double c = low * pow(ratio, i), x[SWC_TOPO_DIMS], v = product(p, c, x);
 
-		memcpy(x, fastest, sizeof(x));
-		v = product(p, c, x);
 		if (v < best) {
 			best = v;
 			at = c;
-			memcpy(b, x, sizeof(x));
+			memcpy(b, x, p->ndims * sizeof(*b));
 		}
 	}
-	at = fmin(fmax(at, cost[0]), cost[1]);
-	refine(p, fmax(cost[0], at / pow(cost[1] / cost[0], 1.0 / GRID)),
-	       fmin(cost[1], at * pow(cost[1] / cost[0], 1.0 / GRID)), &best, b);
+	refine(p, fmax(low, at / ratio), fmin(high, at * ratio), &best, b);
 }
 
 /* ------------------------------------------------------------------ output */
@@ -481,7 +368,8 @@ static void allocate(struct problem *p, const struct swc_spec *s, const double *
 		p->weights += p->kind[i].count;
 	if (!p->nkinds)
 		plan_bad("--spec: no phase moves anything");
-	start(p, b);
+	if (!find_least_time(p, 0, b))
+		plan_bad(NOTHING);
 	if (s->time_cost)
 		search_costs(p, b);
 }
@@ -518,4 +406,3 @@ int allocate_run(const struct plan_options *opt)
 	free(p);
 	return 0;
 }
-#endif
