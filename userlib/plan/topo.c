@@ -690,6 +690,15 @@ uint32_t swc_topo_path(const struct swc_topo *t, uint32_t chan, uint32_t from, u
 	return (from > to) + 2u * (ties && down);
 }
 
+uint32_t swc_topo_path_back(const struct swc_topo *t, uint32_t chan, uint32_t from, uint32_t to)
+{
+	uint32_t ndims = 0;
+
+	for (uint32_t i = 0; i < t->ndims; i++)
+		ndims += t->dim[i] > 1;
+	return ndims > 2 ? swc_topo_path(t, chan, from, to) : swc_topo_path(t, chan, to, from);
+}
+
 uint32_t swc_topo_rails_per_rank(const struct swc_topo *t)
 {
 	uint32_t least = t->first ? UINT32_MAX : t->nlocal;

@@ -168,7 +168,8 @@ struct swc_topo_leg {
  * Networks forward a packet along one dimension after the other, in increasing order as its sender
  * sees it, the shorter way round. So where two nodes differ in several dimensions, each has a path
  * of its own: even ones are in the order of the node with the lower number, odd ones in that of the
- * other. The receipts, and nothing else, go back by the same links.
+ * other. Receipts go back by the same links, and so do messages of
+ * swc_topo_path_back().
  *
  * Where both ways round the first or the last of these dimensions are equally long, there are two
  * more: on paths 2 and 3 such a dimension is crossed down as their sender sees it, on paths 0 and 1
@@ -202,7 +203,14 @@ uint32_t swc_topo_npaths(const struct swc_topo *t, uint32_t from, uint32_t to);
 uint32_t swc_topo_path(const struct swc_topo *t, uint32_t chan, uint32_t from, uint32_t to);
 
 /*
- * The same for nodes that differ in one dimension only, by their coordinates in it. *leg: the route on that
+ * The path of a channel's messages from one node to another that are to go back the way of those from the other
+ * node, which is that node's path. Networks of one or two dimensions forward so. In those of more, messages would
+ * take the dimensions in another order: there it is the sender's path, as above.
+ */
+uint32_t swc_topo_path_back(const struct swc_topo *t, uint32_t chan, uint32_t from, uint32_t to);
+
+/*
+ * The same as swc_topo_path() for nodes that differ in one dimension only, by their coordinates in it. *leg: the route on that
  * path, as swc_topo_route() has it.
  */
 uint32_t swc_topo_path_on_line(const struct swc_topo *t, uint32_t chan, uint32_t dim, uint32_t from,

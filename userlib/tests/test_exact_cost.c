@@ -164,6 +164,47 @@ static void test_random(void)
 	ok(good, "the same on random shapes");
 }
 
+/* The load of a tree's plans; 0 if there is none. */
+static double tree_load(const struct swc_topo *t, enum swc_coll coll, uint32_t root)
+{
+	struct swc_plan_args a = { .coll = coll,
+				   .algo = SWC_ALGO_TREE,
+				   .param = SWC_PARAM_DEFAULT,
+				   .root = root,
+				   .topo = t,
+				   .nranks = t->nranks };
+	struct swc_cost cost;
+
+	return swc_cost_compute(&a, &cost, NULL, NULL, NULL, 0) ? 0 : cost.eager.load;
+}
+
+/* On networks of one and two dimensions. */
+static void test_mirror(void)
+{
+	bool good = true;
+
+	for (uint32_t i = 1; i < 9 * 9 * 2; i++) {
+		uint32_t d = 1 + i % 9, e = 1 + i / 9 % 9, root;
+		char text[32];
+		struct swc_topo t;
+		double down, up;
+
+		if (d * e < 2)
+			continue;
+		snprintf(text, sizeof(text), "%s:%ux%u", i < 81 ? "torus" : "mesh", d, e);
+		t = topo_of(text);
+		root = rnd(t.nranks);
+		down = tree_load(&t, SWC_BROADCAST, root);
+		up = tree_load(&t, SWC_REDUCE, root);
+		if (!(down > 0) || down > up * (1 + 1e-9)) {
+			printf("# %s, root %u: %g down, %g up\n", text, root, down, up);
+			good = false;
+		}
+		swc_topo_free(&t);
+	}
+	ok(good, "a tree's broadcast loads no link more than its reduction");
+}
+
 /* What it cannot tell, it refuses. */
 static void test_others(void)
 {
@@ -227,6 +268,7 @@ int main(void)
 	seed_rnd();
 	test_shapes();
 	test_random();
+	test_mirror();
 	test_others();
 	test_largest();
 	return done();

@@ -147,20 +147,27 @@ struct routes {
 };
 
 /*
- * The links of a path from its own end, computed from the definition of paths: one dimension after
- * the other in order.
+ * The links of a path, computed from the definition of paths: one dimension after the other in order, as the node
+ * sees it whose path it is; and the same back, where a network has two dimensions.
  */
 static uint32_t links_of(const struct swc_topo *t, uint32_t path, uint32_t from, uint32_t to,
 			 uint32_t *link, uint32_t *most)
 {
 	uint32_t at[SWC_TOPO_DIMS], end[SWC_TOPO_DIMS], dim[SWC_TOPO_DIMS], n = 0, ndims = 0;
-	bool two = false;
+	bool two = false, back = false;
 
 	swc_topo_coords(t, from, at);
 	swc_topo_coords(t, to, end);
 	for (uint32_t i = 0; i < t->ndims; i++)
 		if (at[i] != end[i])
 			dim[ndims++] = i;
+	if (ndims > 1 && path % 2 != (from > to)) {
+		if (t->ndims > 2)
+			return 0;
+		back = true;
+		swc_topo_coords(t, to, at);
+		swc_topo_coords(t, from, end);
+	}
 	for (uint32_t k = 0; k < ndims; k++) {
 		uint32_t i = dim[k], up = (end[i] + t->dim[i] - at[i]) % t->dim[i];
 		uint32_t down = t->dim[i] - up;
@@ -171,13 +178,22 @@ static uint32_t links_of(const struct swc_topo *t, uint32_t path, uint32_t from,
 			go_down = ndims == 1 ? (path ? from < to : from > to) : path >= 2;
 		two |= tie;
 		while (at[i] != end[i]) {
-			link[n++] = (swc_topo_node_at(t, at) * t->ndims + i) * 2 + go_down;
+			uint32_t leaves = swc_topo_node_at(t, at);
+
 			at[i] = (at[i] + (go_down ? t->dim[i] - 1 : 1)) % t->dim[i];
+			if (back)
+				leaves = swc_topo_node_at(t, at);
+			link[n++] = (leaves * t->ndims + i) * 2 + (go_down != back);
 		}
 	}
 	*most = (ndims > 1 ? 2 : 1) << two;
-	/* That of the other end is in another order. */
-	return ndims > 1 && path % 2 != (from > to) ? 0 : n;
+	for (uint32_t k = 0; back && k < n / 2; k++) {
+		uint32_t x = link[k];
+
+		link[k] = link[n - 1 - k];
+		link[n - 1 - k] = x;
+	}
+	return n;
 }
 
 static bool same_route(const struct end *e, void *arg)

@@ -160,7 +160,7 @@ static uint32_t find_path(const struct swc_builder *b, uint32_t chan, uint32_t f
 	uint32_t from_node = swc_topo_node_of(t, from), to_node = swc_topo_node_of(t, to);
 
 	if (t->kind != SWC_TOPO_SWITCH)
-		return swc_topo_path(t, chan, from_node, to_node);
+		return (b->back ? swc_topo_path_back : swc_topo_path)(t, chan, from_node, to_node);
 	if (from_node == to_node)
 		return 0;
 	/* If it is not known how many rails there are, channels take one each. */
@@ -175,11 +175,13 @@ static uint8_t path_of(struct swc_builder *b, uint32_t from, uint32_t to)
 
 	if (!b->places)
 		return 0;
-	if (last->channels == channels && last->from == from && last->to == to)
+	if (last->channels == channels && last->from == from && last->to == to &&
+	    last->back == b->back)
 		return last->path;
 	last->channels = channels;
 	last->from = from;
 	last->to = to;
+	last->back = b->back;
 	last->path = (uint8_t)find_path(b, channels - 1, from, to);
 	return last->path;
 }

@@ -60,6 +60,7 @@ struct swc_rails {
  *	only
  * @me: the member this plan is for
  * @root: member, of collectives that have one, else 0
+ * @back: messages of the open channel go back the way of those from their receiver, see swc_topo_path_back()
  * @in_place: the plan must be right if SEND and RECV are the same memory
  * @w: the plan so far; algorithms may set flags in its header
  * @error: first failure; it stays, so that algorithms need not check each call
@@ -70,7 +71,7 @@ struct swc_builder {
 	const struct swc_plan_args *args;
 	const struct swc_topo *topo, *places;
 	uint32_t n, me, root;
-	bool in_place;
+	bool back, in_place;
 	struct swc_plan_writer w;
 	int error;
 
@@ -80,6 +81,7 @@ struct swc_builder {
 	struct swc_rails rails;
 	struct swc_last_path {
 		uint32_t channels, from, to;
+		bool back;
 		uint8_t path;
 	} last[SWC_TOPO_PAIRS]; /* path_of() */
 };

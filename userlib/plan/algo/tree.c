@@ -92,12 +92,15 @@ static void binomial(struct swc_builder *b, uint32_t block)
 		if (v)
 			swc_build_send(b, parent, at, block, 1);
 	}
+	/* The mirror image of the way up, where networks forward so: no link has more to carry. */
 	if (swc_tree_goes_down(b)) {
+		b->back = true;
 		swc_build_step(b, SWC_STEP_NET);
 		if (v)
 			swc_build_recv(b, parent, SWC_BUF_RECV, block, 1,
 				       swc_tree_down_flags(b, parent));
 		send_down(b, v, block);
+		b->back = false;
 	}
 	swc_tree_copy_at_root(b, block, 1);
 }

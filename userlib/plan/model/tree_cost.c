@@ -50,15 +50,16 @@ struct sums {
 	struct route *route;
 };
 
-static void find_route(struct sums *u, struct route *r, uint32_t from, uint32_t to)
+static void find_route(struct sums *u, struct route *r, uint32_t from, uint32_t to, bool up)
 {
+	bool back = !up && !u->shards && u->args->algo == SWC_ALGO_TREE;
 	const struct swc_topo *t = u->topo;
 	struct swc_topo_leg leg[SWC_TOPO_DIMS];
 
 	r->n = r->hops = 1;
 	if (t->kind == SWC_TOPO_SWITCH)
 		return;
-	r->path = swc_topo_path(t, u->chan, from, to);
+	r->path = (back ? swc_topo_path_back : swc_topo_path)(t, u->chan, from, to);
 	r->n = swc_topo_route(t, r->path, from, to, leg);
 	r->hops = 0;
 	for (uint32_t i = 0; i < r->n; i++) {
@@ -98,7 +99,7 @@ static void send(struct sums *u, uint32_t member, bool up, uint32_t time)
 		return;
 	}
 	if (!r->n)
-		find_route(u, r, from, to);
+		find_route(u, r, from, to, up);
 	u->times = time >= u->times ? time + 1 : u->times;
 	add_message(&u->loads, time, r, from, to, blocks);
 	if (u->by_round.load)
