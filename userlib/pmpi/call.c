@@ -4,6 +4,7 @@
  * their cost: a call that is left to MPI costs a few comparisons.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -31,7 +32,95 @@ static uint64_t now_ns(void)
 _Static_assert(3 * COLLS <= CHOOSE_PREFIXES,
 	       "each collective has classes for each way to give shares");
 
+/* ---- memos ---- */
+
 __thread struct pmpi_memo pmpi_memos[PMPI_MEMOS];
+
+/* The memos of a thread, as long as it lives. */
+struct memos {
+	struct pmpi_memo *of;
+	struct memos *next;
+};
+
+static __thread struct memos mine;
+static struct memos *all_memos;
+static pthread_mutex_t memos_lock = PTHREAD_MUTEX_INITIALIZER; /* of the list */
+static pthread_key_t memos_key;
+static pthread_once_t memos_once = PTHREAD_ONCE_INIT;
+
+static void count_hits(struct pmpi_memo *m)
+{
+	if (m->hits)
+		__atomic_fetch_add(m->fallback, m->hits, __ATOMIC_RELAXED);
+	m->hits = 0;
+}
+
+static void count_memos(const struct memos *t)
+{
+	for (int i = 0; i < PMPI_MEMOS; i++)
+		count_hits(&t->of[i]);
+}
+
+void pmpi_memos_count(void)
+{
+	pthread_mutex_lock(&memos_lock);
+	for (struct memos *t = all_memos; t; t = t->next)
+		count_memos(t);
+	pthread_mutex_unlock(&memos_lock);
+}
+
+/* A thread ends. */
+static void forget_memos(void *thread)
+{
+	struct memos *t = thread, **link = &all_memos;
+
+	pthread_mutex_lock(&memos_lock);
+	count_memos(t);
+	while (*link != t)
+		link = &(*link)->next;
+	*link = t->next;
+	pthread_mutex_unlock(&memos_lock);
+}
+
+static void make_memos_key(void)
+{
+	pthread_key_create(&memos_key, forget_memos);
+}
+
+/* Without the key nobody would count this thread's memos when it ends. */
+static bool know_memos(void)
+{
+	if (mine.of)
+		return true;
+	pthread_once(&memos_once, make_memos_key);
+	if (pthread_setspecific(memos_key, &mine))
+		return false;
+	mine.of = pmpi_memos;
+	pthread_mutex_lock(&memos_lock);
+	mine.next = all_memos;
+	all_memos = &mine;
+	pthread_mutex_unlock(&memos_lock);
+	return true;
+}
+
+static void remember(const struct pmpi_call *c, enum pmpi_reason why)
+{
+	struct pmpi_memo *m = pmpi_memo(c->name, c->mpi, c->recv_count);
+
+	if (!know_memos())
+		return;
+	count_hits(m);
+	*m = (struct pmpi_memo){
+		.key = pmpi_memo_key(c->name),
+		.comm = PMPI_HANDLE(c->mpi),
+		.type = PMPI_HANDLE(c->recv_type),
+		.op = c->memo,
+		.count = c->recv_count,
+		.fallback = &pmpi_counts[c->name].fallback[why],
+	};
+}
+
+/* ---- decision ---- */
 
 static bool pass(const struct pmpi_call *c, enum pmpi_reason why)
 {
@@ -39,23 +128,16 @@ static bool pass(const struct pmpi_call *c, enum pmpi_reason why)
 	return false;
 }
 
-/* Likewise, for a reason that stays as long as the handles mean the same. */
+/*
+ * Likewise, for a reason that stays as long as the handles mean the same. Derived types may be freed,
+ * and others get their handles, which only matters if something is offloaded at all.
+ */
 static bool pass_always(const struct pmpi_call *c, enum pmpi_reason why)
 {
-	if (why == PMPI_WHY_OFF || pmpi_type_find(c->recv_type))
-		*pmpi_memo(c->name, c->mpi, c->recv_count) = (struct pmpi_memo){
-			.generation = __atomic_load_n(&pmpi_generation, __ATOMIC_RELAXED),
-			.comm = PMPI_HANDLE(c->mpi),
-			.type = PMPI_HANDLE(c->recv_type),
-			.op = c->memo,
-			.count = c->recv_count,
-			.fallback = &pmpi_counts[c->name].fallback[why],
-			.name = c->name,
-		};
+	if (!pmpi_world.active || why == PMPI_WHY_OFF || pmpi_type_find(c->recv_type))
+		remember(c, why);
 	return pass(c, why);
 }
-
-/* ---- decision ---- */
 
 struct pmpi_shares pmpi_shares(MPI_Comm mpi, const int *counts, const MPI_Count *large_counts)
 {

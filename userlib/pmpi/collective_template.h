@@ -7,25 +7,28 @@
  * receiving side, and what pmpi_passes() calls op), and the other fields of struct pmpi_call.
  */
 #define ENTRY(name_, iname_, id, collective, params, args, count_, type_, op_, ...)                \
-	int OURS(name_, iname_) params                                                             \
+	static PMPI_APART int DECIDE(name_, iname_) params                                         \
 	{                                                                                          \
-		struct pmpi_call c;                                                                \
+		struct pmpi_call c = { .name = ID(id),                                             \
+				       .coll = SWINGCOLL_##collective,                             \
+				       .recv_count = count_,                                       \
+				       .recv_type = type_,                                         \
+				       .mpi = comm,                                                \
+				       .memo = op_,                                                \
+				       __VA_ARGS__ };                                              \
 		int ret;                                                                           \
                                                                                                    \
-		if (pmpi_passes(ID(id), comm, type_, count_, op_))                                 \
-			return THEIRS(name_, iname_) args;                                         \
-		c = (struct pmpi_call){ .name = ID(id),                                            \
-					.coll = SWINGCOLL_##collective,                            \
-					.recv_count = count_,                                      \
-					.recv_type = type_,                                        \
-					.mpi = comm,                                               \
-					.memo = op_,                                               \
-					__VA_ARGS__ };                                             \
 		if (OFFLOAD(&c, &ret))                                                             \
 			return ret;                                                                \
 		ret = THEIRS(name_, iname_) args;                                                  \
 		pmpi_passed(&c);                                                                   \
 		return ret;                                                                        \
+	}                                                                                          \
+	int OURS(name_, iname_) params                                                             \
+	{                                                                                          \
+		if (pmpi_passes(ID(id), comm, type_, count_, op_))                                 \
+			return THEIRS(name_, iname_) args;                                         \
+		return DECIDE(name_, iname_) args;                                                 \
 	}                                                                                          \
 	EXPORT(name_, iname_)
 
@@ -43,8 +46,7 @@ ENTRY(Reduce, Ireduce, REDUCE, REDUCE,
 
 ENTRY(Bcast, Ibcast, BCAST, BROADCAST,
       (void *buf, COUNT count, MPI_Datatype type, int root, MPI_Comm comm REQUEST_PARAM),
-      (buf, count, type, root, comm REQUEST_ARG), count, type, (uint64_t)root, .recv = buf,
-      .root = root);
+      (buf, count, type, root, comm REQUEST_ARG), count, type, 0, .recv = buf, .root = root);
 
 ENTRY(Allgather, Iallgather, ALLGATHER, ALLGATHER,
       (const void *send, COUNT send_count, MPI_Datatype send_type, void *recv, COUNT recv_count,
@@ -82,18 +84,13 @@ ENTRY(Barrier, Ibarrier, BARRIER, BARRIER, (MPI_Comm comm REQUEST_PARAM), (comm 
 #endif
 
 /* Equal shares make it a reduce-scatter of swingcoll; others are made equal. */
-int OURS(Reduce_scatter, Ireduce_scatter)(const void *send, void *recv, const COUNT *counts,
-					  MPI_Datatype type, MPI_Op op, MPI_Comm comm REQUEST_PARAM)
+static PMPI_APART int DECIDE(Reduce_scatter,
+			     Ireduce_scatter)(const void *send, void *recv, const COUNT *counts,
+					      MPI_Datatype type, MPI_Op op, uint64_t memo,
+					      struct pmpi_shares shares,
+					      MPI_Comm comm REQUEST_PARAM)
 {
-	struct pmpi_shares shares = pmpi_shares(comm, COUNTS(counts));
-	uint64_t memo = PMPI_HANDLE(op) * PMPI_SHARES_KINDS + shares.kind;
-	struct pmpi_call c;
-	int ret;
-
-	if (pmpi_passes(ID(REDUCE_SCATTER), comm, type, shares.largest, memo))
-		return THEIRS(Reduce_scatter, Ireduce_scatter)(send, recv, counts, type, op,
-							       comm REQUEST_ARG);
-	c = (struct pmpi_call){
+	struct pmpi_call c = {
 		.name = ID(REDUCE_SCATTER),
 		.coll = SWINGCOLL_REDUCE_SCATTER,
 		.send = send,
@@ -106,6 +103,8 @@ int OURS(Reduce_scatter, Ireduce_scatter)(const void *send, void *recv, const CO
 		.mpi = comm,
 		.memo = memo,
 	};
+	int ret;
+
 	if (OFFLOAD(&c, &ret))
 		return ret;
 	ret = THEIRS(Reduce_scatter, Ireduce_scatter)(send, recv, counts, type, op,
@@ -113,24 +112,32 @@ int OURS(Reduce_scatter, Ireduce_scatter)(const void *send, void *recv, const CO
 	pmpi_passed(&c);
 	return ret;
 }
+
+int OURS(Reduce_scatter, Ireduce_scatter)(const void *send, void *recv, const COUNT *counts,
+					  MPI_Datatype type, MPI_Op op, MPI_Comm comm REQUEST_PARAM)
+{
+	struct pmpi_shares shares = pmpi_shares(comm, COUNTS(counts));
+	uint64_t memo = PMPI_HANDLE(op) * PMPI_SHARES_KINDS + shares.kind;
+
+	if (pmpi_passes(ID(REDUCE_SCATTER), comm, type, shares.largest, memo))
+		return THEIRS(Reduce_scatter, Ireduce_scatter)(send, recv, counts, type, op,
+							       comm REQUEST_ARG);
+	return DECIDE(Reduce_scatter, Ireduce_scatter)(send, recv, counts, type, op, memo, shares,
+						       comm REQUEST_ARG);
+}
 EXPORT(Reduce_scatter, Ireduce_scatter);
 
 /*
  * Likewise an allgather, wherever a rank wants the shares. If they are equal on one rank, they are
  * on all, since the signatures are.
  */
-int OURS(Allgatherv, Iallgatherv)(const void *send, COUNT send_count, MPI_Datatype send_type,
-				  void *recv, const COUNT *counts, const DISPL *displs,
-				  MPI_Datatype recv_type, MPI_Comm comm REQUEST_PARAM)
+static PMPI_APART int DECIDE(Allgatherv,
+			     Iallgatherv)(const void *send, COUNT send_count,
+					  MPI_Datatype send_type, void *recv, const COUNT *counts,
+					  const DISPL *displs, MPI_Datatype recv_type,
+					  struct pmpi_shares shares, MPI_Comm comm REQUEST_PARAM)
 {
-	struct pmpi_shares shares = pmpi_shares(comm, COUNTS(counts));
-	struct pmpi_call c;
-	int ret;
-
-	if (pmpi_passes(ID(ALLGATHERV), comm, recv_type, shares.largest, shares.kind))
-		return THEIRS(Allgatherv, Iallgatherv)(send, send_count, send_type, recv, counts,
-						       displs, recv_type, comm REQUEST_ARG);
-	c = (struct pmpi_call){
+	struct pmpi_call c = {
 		.name = ID(ALLGATHERV),
 		.coll = SWINGCOLL_ALLGATHER,
 		.send = send,
@@ -144,6 +151,8 @@ int OURS(Allgatherv, Iallgatherv)(const void *send, COUNT send_count, MPI_Dataty
 		.mpi = comm,
 		.memo = shares.kind,
 	};
+	int ret;
+
 	if (OFFLOAD(&c, &ret))
 		return ret;
 	ret = THEIRS(Allgatherv, Iallgatherv)(send, send_count, send_type, recv, counts, displs,
@@ -151,26 +160,34 @@ int OURS(Allgatherv, Iallgatherv)(const void *send, COUNT send_count, MPI_Dataty
 	pmpi_passed(&c);
 	return ret;
 }
+
+int OURS(Allgatherv, Iallgatherv)(const void *send, COUNT send_count, MPI_Datatype send_type,
+				  void *recv, const COUNT *counts, const DISPL *displs,
+				  MPI_Datatype recv_type, MPI_Comm comm REQUEST_PARAM)
+{
+	struct pmpi_shares shares = pmpi_shares(comm, COUNTS(counts));
+
+	if (pmpi_passes(ID(ALLGATHERV), comm, recv_type, shares.largest, shares.kind))
+		return THEIRS(Allgatherv, Iallgatherv)(send, send_count, send_type, recv, counts,
+						       displs, recv_type, comm REQUEST_ARG);
+	return DECIDE(Allgatherv, Iallgatherv)(send, send_count, send_type, recv, counts, displs,
+					       recv_type, shares, comm REQUEST_ARG);
+}
 EXPORT(Allgatherv, Iallgatherv);
 
 /*
  * The side that is read here is the one that every rank has, and root unless it is in place: what is
  * root's alone may be anything elsewhere.
  */
-int OURS(Gather, Igather)(const void *send, COUNT send_count, MPI_Datatype send_type, void *recv,
-			  COUNT recv_count, MPI_Datatype recv_type, int root,
-			  MPI_Comm comm REQUEST_PARAM)
+static PMPI_APART int DECIDE(Gather, Igather)(const void *send, COUNT send_count,
+					      MPI_Datatype send_type, void *recv, COUNT recv_count,
+					      MPI_Datatype recv_type, int root,
+					      MPI_Comm comm REQUEST_PARAM)
 {
 	bool in_place = send == MPI_IN_PLACE;
 	COUNT count = in_place ? recv_count : send_count;
 	MPI_Datatype type = in_place ? recv_type : send_type;
-	struct pmpi_call c;
-	int ret;
-
-	if (pmpi_passes(ID(GATHER), comm, type, count, (uint64_t)root))
-		return THEIRS(Gather, Igather)(send, send_count, send_type, recv, recv_count,
-					       recv_type, root, comm REQUEST_ARG);
-	c = (struct pmpi_call){
+	struct pmpi_call c = {
 		.name = ID(GATHER),
 		.coll = SWINGCOLL_GATHER,
 		.send = send,
@@ -181,8 +198,9 @@ int OURS(Gather, Igather)(const void *send, COUNT send_count, MPI_Datatype send_
 		.root_type = recv_type,
 		.root = root,
 		.mpi = comm,
-		.memo = (uint64_t)root,
 	};
+	int ret;
+
 	if (OFFLOAD(&c, &ret))
 		return ret;
 	ret = THEIRS(Gather, Igather)(send, send_count, send_type, recv, recv_count, recv_type,
@@ -190,22 +208,31 @@ int OURS(Gather, Igather)(const void *send, COUNT send_count, MPI_Datatype send_
 	pmpi_passed(&c);
 	return ret;
 }
+
+int OURS(Gather, Igather)(const void *send, COUNT send_count, MPI_Datatype send_type, void *recv,
+			  COUNT recv_count, MPI_Datatype recv_type, int root,
+			  MPI_Comm comm REQUEST_PARAM)
+{
+	bool in_place = send == MPI_IN_PLACE;
+
+	if (pmpi_passes(ID(GATHER), comm, in_place ? recv_type : send_type,
+			in_place ? recv_count : send_count, 0))
+		return THEIRS(Gather, Igather)(send, send_count, send_type, recv, recv_count,
+					       recv_type, root, comm REQUEST_ARG);
+	return DECIDE(Gather, Igather)(send, send_count, send_type, recv, recv_count, recv_type,
+				       root, comm REQUEST_ARG);
+}
 EXPORT(Gather, Igather);
 
-int OURS(Scatter, Iscatter)(const void *send, COUNT send_count, MPI_Datatype send_type, void *recv,
-			    COUNT recv_count, MPI_Datatype recv_type, int root,
-			    MPI_Comm comm REQUEST_PARAM)
+static PMPI_APART int DECIDE(Scatter, Iscatter)(const void *send, COUNT send_count,
+						MPI_Datatype send_type, void *recv,
+						COUNT recv_count, MPI_Datatype recv_type, int root,
+						MPI_Comm comm REQUEST_PARAM)
 {
 	bool in_place = recv == MPI_IN_PLACE;
 	COUNT count = in_place ? send_count : recv_count;
 	MPI_Datatype type = in_place ? send_type : recv_type;
-	struct pmpi_call c;
-	int ret;
-
-	if (pmpi_passes(ID(SCATTER), comm, type, count, (uint64_t)root))
-		return THEIRS(Scatter, Iscatter)(send, send_count, send_type, recv, recv_count,
-						 recv_type, root, comm REQUEST_ARG);
-	c = (struct pmpi_call){
+	struct pmpi_call c = {
 		.name = ID(SCATTER),
 		.coll = SWINGCOLL_SCATTER,
 		.send = send,
@@ -216,14 +243,29 @@ int OURS(Scatter, Iscatter)(const void *send, COUNT send_count, MPI_Datatype sen
 		.root_type = send_type,
 		.root = root,
 		.mpi = comm,
-		.memo = (uint64_t)root,
 	};
+	int ret;
+
 	if (OFFLOAD(&c, &ret))
 		return ret;
 	ret = THEIRS(Scatter, Iscatter)(send, send_count, send_type, recv, recv_count, recv_type,
 					root, comm REQUEST_ARG);
 	pmpi_passed(&c);
 	return ret;
+}
+
+int OURS(Scatter, Iscatter)(const void *send, COUNT send_count, MPI_Datatype send_type, void *recv,
+			    COUNT recv_count, MPI_Datatype recv_type, int root,
+			    MPI_Comm comm REQUEST_PARAM)
+{
+	bool in_place = recv == MPI_IN_PLACE;
+
+	if (pmpi_passes(ID(SCATTER), comm, in_place ? send_type : recv_type,
+			in_place ? send_count : recv_count, 0))
+		return THEIRS(Scatter, Iscatter)(send, send_count, send_type, recv, recv_count,
+						 recv_type, root, comm REQUEST_ARG);
+	return DECIDE(Scatter, Iscatter)(send, send_count, send_type, recv, recv_count, recv_type,
+					 root, comm REQUEST_ARG);
 }
 EXPORT(Scatter, Iscatter);
 #undef ENTRY

@@ -33,7 +33,7 @@ struct entry {
 
 static struct entry *buckets[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for changing the table */
-uint64_t pmpi_generation = 1;
+uint64_t pmpi_generation = PMPI_GENERATION_STEP;
 static int keyval = MPI_KEYVAL_INVALID;
 
 static struct entry **bucket_of(MPI_Comm mpi)
@@ -79,7 +79,7 @@ static int deleted(MPI_Comm mpi, int key, void *value, void *extra)
 
 	(void)key;
 	(void)extra;
-	__atomic_fetch_add(&pmpi_generation, 1, __ATOMIC_RELAXED);
+	pmpi_next_generation();
 	if (e) {
 		pthread_mutex_lock(&lock);
 		__atomic_store_n(&e->mpi, MPI_COMM_NULL, __ATOMIC_RELEASE);

@@ -48,6 +48,9 @@ PMPI_DECLARE(Iscatter);
 #define PMPI_EXPORT_(public, private)                                                              \
 	extern __typeof__(public) public                                                           \
 		__attribute__((alias(PMPI_TEXT(private)), visibility("default")))
+#define PMPI_APART __attribute__((noinline))
+#define PMPI_PASTE(a, b) PMPI_PASTE_(a, b)
+#define PMPI_PASTE_(a, b) a##b
 #define PMPI_TEXT(name) PMPI_TEXT_(name)
 #define PMPI_TEXT_(name) #name
 

@@ -24,7 +24,7 @@
  *	world -> settings
  *	progress
  *	types
- *	stats -> settings, world
+ *	stats -> call, settings, world
  *	choose
  *	settings
  */
@@ -41,6 +41,9 @@
 #include "pmpi/names.h"
 
 #define PMPI_PUBLIC __attribute__((visibility("default")))
+
+/* What follows is the library's own, and needs no table to be found. */
+#pragma GCC visibility push(hidden)
 
 /* ---- world.c ---- */
 
@@ -298,40 +301,85 @@ struct pmpi_call {
 /*
  * A call that was left to MPI for a reason that stays: the same call goes there at once. Programs
  * repeat their calls, and what MPI does itself must not become slower. One per thread and slot.
+ *
+ * @key: of the function, and the generation; 0: empty
+ * @hits: calls since it was entered, not yet in @fallback
+ * @fallback: the counter of such calls
  */
 struct pmpi_memo {
-	uint64_t generation; /* 0: empty */
+	uint64_t key;
 	uint64_t comm, type, op;
 	MPI_Count count;
-	uint64_t *fallback; /* its counter, which tells the function, too */
-	enum pmpi_name name;
-};
+	uint64_t hits;
+	uint64_t *fallback;
+} __attribute__((aligned(64)));
 
 #define PMPI_MEMOS 64
 extern __thread struct pmpi_memo pmpi_memos[PMPI_MEMOS] __attribute__((tls_model("initial-exec")));
-/* Changes when a communicator is freed, whose handle may then mean another. Atomic. */
+/*
+ * Changes when a communicator is freed, whose handle may then mean another. Atomic. In steps that
+ * leave room for the name of a function below.
+ */
 extern uint64_t pmpi_generation;
+#define PMPI_GENERATION_STEP 256
+_Static_assert(PMPI_NR_NAMES <= PMPI_GENERATION_STEP, "a name must fit below the generation");
 
+static inline void pmpi_next_generation(void)
+{
+	__atomic_fetch_add(&pmpi_generation, PMPI_GENERATION_STEP, __ATOMIC_RELAXED);
+}
+
+/* The compiler must not know the value. */
+#define PMPI_HIDE(var) __asm__("" : "+r"(var))
 #define PMPI_HANDLE(handle) ((uint64_t)(uintptr_t)(handle))
+#ifdef OPEN_MPI
+#define PMPI_HANDLE_SHIFT 4 /* handles are addresses */
+#else
+#define PMPI_HANDLE_SHIFT 0
+#endif
 
 static inline struct pmpi_memo *pmpi_memo(enum pmpi_name name, MPI_Comm comm, MPI_Count count)
 {
-	return &pmpi_memos[((uint64_t)count ^ PMPI_HANDLE(comm) >> 4 ^ name * 5) % PMPI_MEMOS];
+	uint64_t slot = (uint64_t)count ^ PMPI_HANDLE(comm) >> PMPI_HANDLE_SHIFT ^ name * 5;
+
+	return &pmpi_memos[slot % PMPI_MEMOS];
 }
 
-/* Is this call known to be left to MPI? Then it has been counted. op: or the root, or 0. */
-static inline bool pmpi_passes(enum pmpi_name name, MPI_Comm comm, MPI_Datatype type,
-			       MPI_Count count, uint64_t op)
+static inline uint64_t pmpi_memo_key(enum pmpi_name name)
+{
+	return __atomic_load_n(&pmpi_generation, __ATOMIC_RELAXED) + name;
+}
+
+/*
+ * Is this call known to be left to MPI? Then it has been counted. op: or 0. This is all that the
+ * library adds to such a call, so there is one branch, which is taken alike each time. The name
+ * decides whether op is used, so it need not be compared where it is always 0.
+ */
+static inline __attribute__((always_inline)) bool
+pmpi_passes(enum pmpi_name name, MPI_Comm comm, MPI_Datatype type, MPI_Count count, uint64_t op)
 {
 	struct pmpi_memo *m = pmpi_memo(name, comm, count);
+	uint64_t differ = (uint64_t)(m->count ^ count);
 
-	if (m->generation != __atomic_load_n(&pmpi_generation, __ATOMIC_RELAXED) ||
-	    m->name != name || m->comm != PMPI_HANDLE(comm) || m->type != PMPI_HANDLE(type) ||
-	    m->count != count || m->op != op)
+	/* One after the other: compilers that keep them all in registers have to save some. */
+	PMPI_HIDE(differ);
+	differ |= m->key ^ pmpi_memo_key(name);
+	PMPI_HIDE(differ);
+	differ |= m->comm ^ PMPI_HANDLE(comm);
+	PMPI_HIDE(differ);
+	differ |= m->type ^ PMPI_HANDLE(type);
+	if (!(__builtin_constant_p(op) && !op)) {
+		PMPI_HIDE(differ);
+		differ |= m->op ^ op;
+	}
+	if (__builtin_expect(differ != 0, 0))
 		return false;
-	pmpi_count(m->fallback);
+	m->hits++;
 	return true;
 }
+
+/* Bring the counters up to date. Meanwhile no other thread may be in a call. */
+void pmpi_memos_count(void);
 
 /*
  * Each rank gets the contributions of all, by an allgather, and reduces those of the ranks before it,
@@ -380,5 +428,7 @@ bool pmpi_was_refused(struct pmpi_call *c, int error);
 int pmpi_error_class(const struct pmpi_call *c, int error);
 /* Likewise, or for an error of MPI, and call the communicator's error handler. */
 int pmpi_error(const struct pmpi_call *c, int error);
+
+#pragma GCC visibility pop
 
 #endif /* PMPI_PMPI_H */

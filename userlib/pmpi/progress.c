@@ -22,6 +22,7 @@ static MPI_Request never = MPI_REQUEST_NULL;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pmpi_pollable *list;
 static bool some; /* whether the list has any; read without the lock */
+static bool in_engines_list; /* MPI's engine knows of us, or is about to */
 
 /*
  * A callback of poll() may lead back here: MPI completes a request, and runs its engine. The lock
@@ -42,20 +43,6 @@ void pmpi_progress_poll(void)
 			link = &p->next;
 	}
 	__atomic_store_n(&some, list != NULL, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&lock);
-}
-
-/* At the end, as requests of one communicator complete in order. */
-void pmpi_progress_add(struct pmpi_pollable *p)
-{
-	struct pmpi_pollable **link = &list;
-
-	p->next = NULL;
-	pthread_mutex_lock(&lock);
-	while (*link)
-		link = &(*link)->next;
-	*link = p;
-	__atomic_store_n(&some, true, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -90,6 +77,28 @@ static void call_engine(const char *name)
 	(void)name;
 }
 #endif
+
+/*
+ * At the end, as requests of one communicator complete in order. MPI's engine looks at the list from
+ * the first entry on: programs that wait for nothing but MPI's own requests do not pay for it.
+ */
+void pmpi_progress_add(struct pmpi_pollable *p)
+{
+	struct pmpi_pollable **link = &list;
+	bool first;
+
+	p->next = NULL;
+	pthread_mutex_lock(&lock);
+	while (*link)
+		link = &(*link)->next;
+	*link = p;
+	__atomic_store_n(&some, true, __ATOMIC_RELAXED);
+	first = !in_engines_list;
+	in_engines_list = true;
+	pthread_mutex_unlock(&lock);
+	if (first)
+		call_engine("opal_progress_register");
+}
 
 /* ---- messages to this rank itself ---- */
 
@@ -130,14 +139,13 @@ int pmpi_progress_init(void)
 		ret = PMPI_Comm_set_errhandler(self, handler);
 	if (ret == MPI_SUCCESS)
 		ret = PMPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, self, &never);
-	if (ret == MPI_SUCCESS)
-		call_engine("opal_progress_register");
 	return ret;
 }
 
 void pmpi_progress_exit(void)
 {
-	call_engine("opal_progress_unregister");
+	if (in_engines_list)
+		call_engine("opal_progress_unregister");
 	if (never != MPI_REQUEST_NULL) {
 		PMPI_Cancel(&never);
 		PMPI_Wait(&never, MPI_STATUS_IGNORE);

@@ -29,6 +29,7 @@ static void print(const char *name, const struct pmpi_counts *n)
 
 void pmpi_stats_print(void)
 {
+	pmpi_memos_count();
 	for (int i = 0; pmpi_world.stats && i < PMPI_NR_NAMES; i++)
 		print(pmpi_names[i], &pmpi_counts[i]);
 }

@@ -31,6 +31,8 @@
 #endif
 
 #ifndef OURS
+/* The rest of a function, for calls that pmpi_passes() does not know: apart, to keep that short. */
+#define DECIDE(blocking, nonblocking) PMPI_PASTE(decide_, OURS(blocking, nonblocking))
 #ifdef PMPI_NONBLOCKING
 #define OURS(blocking, nonblocking) OURS_(nonblocking)
 #define THEIRS(blocking, nonblocking) THEIRS_(nonblocking)
