@@ -14,20 +14,26 @@ threads_run() { [[ $1 != openmpi ]] || grep -qw cx16 /proc/cpuinfo; } # threads_
 is_silent() { ! grep -q swingcoll "$log"; }
 
 declare -A ranks=([openmpi]="2 4" [mpich]="2")
+# Functions without _c, and with it: those of MPI 4.
+declare -A forms=([openmpi]=1 [mpich]=2)
+declare -A large=([openmpi]="" [mpich]="Allreduce Bcast Allgather Allgatherv Reduce_scatter_block")
+declare -A refused=([openmpi]='[0-9]+ fallback \((counts [12](, communicator 1)?)\)'
+	[mpich]='[01] fallback( \(communicator 1\))?')
 declare -A persistent=([openmpi]="3 offloaded, 1 fallback \(type 1\)" [mpich]="0 offloaded, 1 fallback \(function 1\)")
 [[ ! ${SWC_TEST_SHORT-} ]] || ranks[openmpi]=2
 plan=0
 for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
-		plan=$((plan + 17 + 2 + 16 + 1))
+		plan=$((plan + 17 + 2 + 12 + 1 + 16 + 1))
 	done
-	plan=$((plan + 6 + 3))
+	plan=$((plan + 6 + 3 + 6))
 	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 16 || echo 1) + 18 + 18 + 2))
 done
 echo "1..$plan"
 
 for mpi in "${mpis[@]}"; do
 	calls=$built/$mpi/pmpi_calls requests=$built/$mpi/pmpi_requests
+	vectors=$built/$mpi/pmpi_vectors
 	export SWINGCOLL_PMPI_STATS=1 SWINGCOLL_PMPI_MIN=0
 	for n in ${ranks[$mpi]}; do
 		quick=()
@@ -43,6 +49,13 @@ for mpi in "${mpis[@]}"; do
 			'MPI_Reduce_scatter: [1-9][0-9]* offloaded, [0-9]* fallback \(counts [0-9]*\)'
 		[[ $(grep -c '^swingcoll-pmpi' "$log") = $(grep -cE '^swingcoll-pmpi: MPI_[A-Z][a-z_]*: [0-9]+ offloaded' "$log") ]]
 		result $? "$mpi, $n ranks: nothing else is printed"
+		run "$mpi, $n ranks" 11 "$mpi" "$n" "$ctl" mpi "$vectors"
+		prints "$mpi, $n ranks: calls whose counts not all ranks know go to swingcoll" \
+			"MPI_Gatherv: $((24 * n * forms[$mpi] + 4)) offloaded, ${refused[$mpi]}" \
+			"MPI_Scatterv: $((24 * n * forms[$mpi] + 4)) offloaded, ${refused[$mpi]}" \
+			"MPI_Alltoallv: $((16 * forms[$mpi])) offloaded, [0-9]+ fallback \\(counts [0-9]+\\)" \
+			"MPI_Alltoallw: $((16 * forms[$mpi])) offloaded, [0-9]+ fallback \\(counts $((8 * forms[$mpi]))\\)" \
+			'MPI_Igatherv: 0 offloaded, 3 fallback \(counts 3\)'
 		run "$mpi, $n ranks" 15 "$mpi" "$n" "$ctl" mpi "$requests"
 		prints "$mpi, $n ranks: requests of swingcoll and of MPI are counted" \
 			'MPI_Iallreduce: [1-9][0-9]* offloaded, 1 fallback \(trial 1\)' \
@@ -58,7 +71,7 @@ for mpi in "${mpis[@]}"; do
 			continue
 		fi
 		"$mpi" 2 "$ctl" mpi "$built/$mpi/pmpi_fortran_$form" </dev/null >"$log" 2>&1
-		(($? == 0 && $(grep -c '^ok ' "$log") == 5)) && ! grep -q '^not ok' "$log"
+		(($? == 0 && $(grep -c '^ok ' "$log") == 6)) && ! grep -q '^not ok' "$log"
 		status=$?
 		((!status)) || show "$log"
 		result $status "$mpi, Fortran, $form: runs"
@@ -69,12 +82,21 @@ for mpi in "${mpis[@]}"; do
 			'MPI_Scatter: 1 offloaded, 0 fallback' 'MPI_Reduce_scatter_block: 1 offloaded, 0 fallback' \
 			'MPI_Barrier: 1 offloaded, 0 fallback' 'MPI_Iallreduce: 1 offloaded, 0 fallback' \
 			'MPI_Igather: 1 offloaded, 0 fallback' 'MPI_Scan: 1 offloaded, 0 fallback' \
-			'MPI_Exscan: 1 offloaded, 0 fallback'
+			'MPI_Exscan: 1 offloaded, 0 fallback' 'MPI_Gatherv: 1 offloaded, 0 fallback' \
+			'MPI_Scatterv: 1 offloaded, 0 fallback' 'MPI_Alltoallv: 1 offloaded, 0 fallback' \
+			'MPI_Alltoallw: 1 offloaded, 0 fallback'
 	done
 	unset SWINGCOLL_PMPI_MIN
 	run "$mpi, measured" 1 "$mpi" 2 "$ctl" mpi "$calls" trials
 	prints "$mpi, measured: equal and uneven shares are measured apart from MPI_Allgather" \
 		'MPI_Allgatherv: [1-9][0-9]* offloaded, [0-9]+ fallback \((small [0-9]+, )?trial 16\)'
+	# One trial for all sizes, and another one for smaller ones if swingcoll was the faster one until then.
+	run "$mpi, measured" 4 "$mpi" 2 "$ctl" mpi "$vectors" trials
+	measured=('MPI_Gatherv: [1-9][0-9]* offloaded, [0-9]+ fallback \((small [0-9]+, )?trial (23|31|39)\)')
+	for name in ${large[$mpi]}; do
+		measured+=("MPI_$name: (8|52) offloaded, (8|52) fallback \\((small 44, )?trial 8\\)")
+	done
+	prints "$mpi, measured: MPI_Gatherv, and functions with counts of MPI_Count" "${measured[@]}"
 	unset SWINGCOLL_PMPI_STATS
 	[[ ! ${SWC_TEST_SHORT-} ]] || continue
 	if threads_run "$mpi"; then

@@ -5,8 +5,10 @@
 ! pmpi.sh runs it, and looks at what the library says it has offloaded.
 #ifdef USE_F08
 #define REQUEST type(MPI_Request)
+#define DATATYPE type(MPI_Datatype)
 #else
 #define REQUEST integer
+#define DATATYPE integer
 #endif
 program pmpi_fortran
 #if defined(USE_F08)
@@ -27,12 +29,13 @@ program pmpi_fortran
   integer, allocatable :: counts(:), displs(:)
   double precision, allocatable, asynchronous :: v(:), s(:)
   REQUEST :: requests(4)
+  DATATYPE, allocatable :: types(:)
 
   call MPI_Init(error)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
   call MPI_Comm_size(MPI_COMM_WORLD, nranks, error)
-  allocate (one(n), all(n*nranks), counts(nranks), displs(nranks), v(n), s(n))
-  if (rank == 0) print '(a)', '1..5'
+  allocate (one(n), all(n*nranks), counts(nranks), displs(nranks), v(n), s(n), types(nranks))
+  if (rank == 0) print '(a)', '1..6'
 
   ! Sums of whole numbers are exact in any order.
   v = [(dble(i + rank), i=1, n)]
@@ -96,6 +99,32 @@ program pmpi_fortran
   call check(error == MPI_SUCCESS .and. maxval(one) == rank .and. minval(one) == rank)
   call report('gather and scatter')
 
+  ! Each rank's share of all has its number; the last one is shorter.
+  one = rank
+  all = nranks - 1
+  call MPI_Gatherv(one, counts(rank + 1), MPI_INTEGER, all, counts, displs, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
+  call check(error == MPI_SUCCESS .and. (rank > 0 .or. gathered()))
+  all = [((r, i=1, n), r=0, nranks - 1)]
+  one = rank
+  if (rank == 0) then
+    call MPI_Scatterv(all, counts, displs, MPI_INTEGER, MPI_IN_PLACE, n, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
+  else
+    one(1:counts(rank + 1)) = -1
+    call MPI_Scatterv(all, counts, displs, MPI_INTEGER, one, counts(rank + 1), MPI_INTEGER, 0, MPI_COMM_WORLD, error)
+  end if
+  call check(error == MPI_SUCCESS .and. maxval(one) == rank .and. minval(one) == rank)
+  counts = n
+  counts(rank + 1) = n - 1
+  all = [((10*rank + r, i=1, n), r=0, nranks - 1)]
+  call MPI_Alltoallv(MPI_IN_PLACE, counts, displs, MPI_INTEGER, all, counts, displs, MPI_INTEGER, MPI_COMM_WORLD, error)
+  call check(error == MPI_SUCCESS .and. exchanged())
+  types = MPI_INTEGER
+  displs = 4*displs
+  all = [((10*rank + r, i=1, n), r=0, nranks - 1)]
+  call MPI_Alltoallw(MPI_IN_PLACE, counts, displs, types, all, counts, displs, types, MPI_COMM_WORLD, error)
+  call check(error == MPI_SUCCESS .and. exchanged())
+  call report('gatherv, scatterv, alltoallv, alltoallw')
+
   ! Beside a message, in one array.
   v = [(dble(i + rank), i=1, n)]
   all = -1
@@ -140,6 +169,15 @@ contains
     gathered = .true.
     do k = 0, nranks - 1
       gathered = gathered .and. minval(all(k*n + 1:(k + 1)*n)) == k .and. maxval(all(k*n + 1:(k + 1)*n)) == k
+    end do
+  end function
+
+  ! Each rank has told the others its number, and theirs.
+  pure logical function exchanged()
+    integer :: k
+    exchanged = .true.
+    do k = 0, nranks - 1
+      exchanged = exchanged .and. all(k*n + 1) == 10*k + rank .and. all((k + 1)*n - 1) == 10*k + rank
     end do
   end function
 

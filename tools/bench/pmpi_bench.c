@@ -72,16 +72,52 @@ static void scatter(int pmpi, int bytes)
 }
 
 /* The last share is smaller, as when elements are dealt out to ranks whose number does not divide theirs. */
-static void allgatherv(int pmpi, int bytes)
+static void uneven(int bytes, int *counts, int *displs)
 {
-	int counts[MOST], displs[MOST], n = nranks;
-
-	for (int r = 0; r < n; r++) {
-		counts[r] = bytes - (r == n - 1 ? bytes / 4 : 0);
+	for (int r = 0; r < nranks; r++) {
+		counts[r] = bytes - (r == nranks - 1 ? bytes / 4 : 0);
 		displs[r] = r * bytes;
 	}
+}
+
+static void allgatherv(int pmpi, int bytes)
+{
+	int counts[MOST], displs[MOST];
+
+	uneven(bytes, counts, displs);
 	EITHER(MPI_Allgatherv(send, counts[rank], MPI_BYTE, recv, counts, displs, MPI_BYTE,
 			      MPI_COMM_WORLD));
+}
+
+/* Only the root knows that the last share is smaller. */
+static void gatherv(int pmpi, int bytes)
+{
+	int counts[MOST], displs[MOST];
+
+	uneven(bytes, counts, displs);
+	EITHER(MPI_Gatherv(send, counts[rank], MPI_BYTE, recv, counts, displs, MPI_BYTE, 0,
+			   MPI_COMM_WORLD));
+}
+
+static void scatterv(int pmpi, int bytes)
+{
+	int counts[MOST], displs[MOST];
+
+	uneven(bytes, counts, displs);
+	EITHER(MPI_Scatterv(send, counts, displs, MPI_BYTE, recv, counts[rank], MPI_BYTE, 0,
+			    MPI_COMM_WORLD));
+}
+
+/* All get less from the last rank. */
+static void alltoallv(int pmpi, int bytes)
+{
+	int counts[MOST], displs[MOST], sent[MOST];
+
+	uneven(bytes, counts, displs);
+	for (int r = 0; r < nranks; r++)
+		sent[r] = counts[rank];
+	EITHER(MPI_Alltoallv(send, sent, displs, MPI_BYTE, recv, counts, displs, MPI_BYTE,
+			     MPI_COMM_WORLD));
 }
 
 static const struct collective collectives[] = {
@@ -90,6 +126,8 @@ static const struct collective collectives[] = {
 	{ "alltoall", alltoall, 1 },   { "reduce_scatter", reduce_scatter, 1 },
 	{ "gather", gather, 1 },       { "scatter", scatter, 1 },
 	{ "barrier", barrier, 0 },     { "allgatherv", allgatherv, 1 },
+	{ "gatherv", gatherv, 1 },     { "scatterv", scatterv, 1 },
+	{ "alltoallv", alltoallv, 1 },
 };
 
 static int compare(const void *a, const void *b)

@@ -4,11 +4,11 @@
  * their cost: a call that is left to MPI costs a few comparisons.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "pmpi/pmpi.h"
+#include "pmpi/settings.h"
 
 /*
  * Nonblocking calls cannot be measured, for nobody knows what the program does meanwhile. Through
@@ -20,7 +20,7 @@
 /* So often may a rank's buffer be refused before the communicator is left to MPI. */
 #define MAX_REFUSED 4
 
-static uint64_t now_ns(void)
+uint64_t pmpi_now_ns(void)
 {
 	struct timespec ts;
 
@@ -31,94 +31,6 @@ static uint64_t now_ns(void)
 #define COLLS (SWINGCOLL_SCATTER + 1)
 _Static_assert(3 * COLLS <= CHOOSE_PREFIXES,
 	       "each collective has classes for each way to give shares");
-
-/* ---- memos ---- */
-
-__thread struct pmpi_memo pmpi_memos[PMPI_MEMOS];
-
-/* The memos of a thread, as long as it lives. */
-struct memos {
-	struct pmpi_memo *of;
-	struct memos *next;
-};
-
-static __thread struct memos mine;
-static struct memos *all_memos;
-static pthread_mutex_t memos_lock = PTHREAD_MUTEX_INITIALIZER; /* of the list */
-static pthread_key_t memos_key;
-static pthread_once_t memos_once = PTHREAD_ONCE_INIT;
-
-static void count_hits(struct pmpi_memo *m)
-{
-	if (m->hits)
-		__atomic_fetch_add(m->fallback, m->hits, __ATOMIC_RELAXED);
-	m->hits = 0;
-}
-
-static void count_memos(const struct memos *t)
-{
-	for (int i = 0; i < PMPI_MEMOS; i++)
-		count_hits(&t->of[i]);
-}
-
-void pmpi_memos_count(void)
-{
-	pthread_mutex_lock(&memos_lock);
-	for (struct memos *t = all_memos; t; t = t->next)
-		count_memos(t);
-	pthread_mutex_unlock(&memos_lock);
-}
-
-/* A thread ends. */
-static void forget_memos(void *thread)
-{
-	struct memos *t = thread, **link = &all_memos;
-
-	pthread_mutex_lock(&memos_lock);
-	count_memos(t);
-	while (*link != t)
-		link = &(*link)->next;
-	*link = t->next;
-	pthread_mutex_unlock(&memos_lock);
-}
-
-static void make_memos_key(void)
-{
-	pthread_key_create(&memos_key, forget_memos);
-}
-
-/* Without the key nobody would count this thread's memos when it ends. */
-static bool know_memos(void)
-{
-	if (mine.of)
-		return true;
-	pthread_once(&memos_once, make_memos_key);
-	if (pthread_setspecific(memos_key, &mine))
-		return false;
-	mine.of = pmpi_memos;
-	pthread_mutex_lock(&memos_lock);
-	mine.next = all_memos;
-	all_memos = &mine;
-	pthread_mutex_unlock(&memos_lock);
-	return true;
-}
-
-static void remember(const struct pmpi_call *c, enum pmpi_reason why)
-{
-	struct pmpi_memo *m = pmpi_memo(c->name, c->mpi, c->recv_count);
-
-	if (!know_memos())
-		return;
-	count_hits(m);
-	*m = (struct pmpi_memo){
-		.key = pmpi_memo_key(c->name),
-		.comm = PMPI_HANDLE(c->mpi),
-		.type = PMPI_HANDLE(c->recv_type),
-		.op = c->memo,
-		.count = c->recv_count,
-		.fallback = &pmpi_counts[c->name].fallback[why],
-	};
-}
 
 /* ---- decision ---- */
 
@@ -135,7 +47,8 @@ static bool pass(const struct pmpi_call *c, enum pmpi_reason why)
 static bool pass_always(const struct pmpi_call *c, enum pmpi_reason why)
 {
 	if (!pmpi_world.active || why == PMPI_WHY_OFF || pmpi_type_find(c->recv_type))
-		remember(c, why);
+		pmpi_remember(c->name, c->mpi, c->recv_type, c->recv_count, c->memo,
+			      &pmpi_counts[c->name].fallback[why]);
 	return pass(c, why);
 }
 
@@ -173,7 +86,7 @@ static bool translate(struct pmpi_call *c, enum pmpi_reason *why)
 	struct pmpi_op op;
 	int n;
 
-	if (c->coll == SWINGCOLL_BARRIER)
+	if (c->coll == SWINGCOLL_BARRIER || c->tells)
 		return true;
 	*why = PMPI_WHY_COUNTS;
 	if (c->shares == PMPI_SHARES_APART)
@@ -226,17 +139,29 @@ static unsigned int coll_class(const struct pmpi_call *c)
 {
 	unsigned int way = c->counts || c->large_counts ? 1 + (c->shares != PMPI_SHARES_EQUAL) : 0;
 
+	if (c->tells)
+		return c->name == PMPI_GATHERV	   ? CHOOSE_GATHERV
+		       : c->name == PMPI_SCATTERV  ? CHOOSE_SCATTERV
+		       : c->name == PMPI_ALLTOALLV ? CHOOSE_ALLTOALLV
+						   : CHOOSE_ALLTOALLW;
 	return pmpi_is_prefix(c) ? CHOOSE_PREFIXES : way * COLLS + (unsigned int)c->coll;
+}
+
+/* Calls of which nobody knows the size are measured even if a least size is set, unless that is 0. */
+static struct choose_class *find_class(const struct pmpi_call *c)
+{
+	if (!c->comm->choose || (pmpi_world.min != PMPI_MEASURE && !c->tells))
+		return NULL;
+	return choose_find(c->comm->choose, coll_class(c), c->tells ? 0 : c->size);
 }
 
 static bool choose_side(struct pmpi_call *c, enum pmpi_form form)
 {
-	struct choose_class *k;
+	struct choose_class *k = find_class(c);
 	bool trial;
 
-	if (!c->comm->choose)
+	if (!k)
 		return true;
-	k = choose_find(c->comm->choose, coll_class(c), c->size);
 	if (form != PMPI_FORM_BLOCKING)
 		return c->size >= NONBLOCKING_LEAST && (!k->decided || k->side == CHOOSE_SWC);
 	if (choose_next(k, &trial) == CHOOSE_SWC) {
@@ -246,7 +171,7 @@ static bool choose_side(struct pmpi_call *c, enum pmpi_form form)
 	}
 	if (trial) {
 		c->trial = k;
-		c->began = now_ns();
+		c->began = pmpi_now_ns();
 	}
 	return false;
 }
@@ -261,7 +186,7 @@ bool pmpi_decide(struct pmpi_call *c, enum pmpi_form form)
 		return pass_always(c, PMPI_WHY_OFF);
 	if (!translate(c, &why))
 		return pass_always(c, why);
-	if ((int64_t)c->size < pmpi_world.min)
+	if ((int64_t)c->size < pmpi_world.min && !c->tells)
 		return pass_always(c, PMPI_WHY_SMALL);
 	c->comm = pmpi_comm_find(c->mpi);
 	if (!c->comm)
@@ -280,8 +205,16 @@ bool pmpi_decide(struct pmpi_call *c, enum pmpi_form form)
 	return c->trial ? pass(c, PMPI_WHY_TRIAL) : pass_always(c, PMPI_WHY_SMALL);
 }
 
-/* Requests that were started before go first. */
-static void wait_for_queue(const struct pmpi_call *c)
+void pmpi_told(struct pmpi_call *c, uint64_t largest)
+{
+	struct choose_class *k = find_class(c);
+
+	c->size = largest;
+	if (k)
+		choose_told(k, largest);
+}
+
+void pmpi_wait_for_queue(const struct pmpi_call *c)
 {
 	while (__builtin_expect(__atomic_load_n(&c->comm->queue, __ATOMIC_ACQUIRE) != NULL, 0))
 		pmpi_progress(NULL);
@@ -294,10 +227,10 @@ static void sampled(struct pmpi_call *c)
 	double sums[CHOOSE_SIDES];
 	int error;
 
-	if (!choose_sample(c->trial, now_ns() - c->began))
+	if (!choose_sample(c->trial, pmpi_now_ns() - c->began))
 		return;
 	choose_medians(c->trial, sums);
-	wait_for_queue(c);
+	pmpi_wait_for_queue(c);
 	do {
 		error = swingcoll_allreduce(sums, sums, CHOOSE_SIDES, SWINGCOLL_F64, SWINGCOLL_SUM,
 					    c->comm->swc);
@@ -429,9 +362,9 @@ bool pmpi_offload(struct pmpi_call *c, int *ret)
 	if (!pmpi_decide(c, PMPI_FORM_BLOCKING))
 		return false;
 	c->keep = c->comm->several_nodes;
-	wait_for_queue(c);
+	pmpi_wait_for_queue(c);
 	if (c->trial)
-		c->began = now_ns();
+		c->began = pmpi_now_ns();
 	*ret = pmpi_stage_begin(&st, c);
 	if (*ret != MPI_SUCCESS) {
 		pmpi_stage_end(&st, c, false);

@@ -4,9 +4,25 @@
 
 #include "pmpi/choose.h"
 
+static unsigned int bits_of(uint64_t bytes)
+{
+	return bytes ? 64 - (unsigned int)__builtin_clzll(bytes) : 0;
+}
+
+void choose_told(struct choose_class *k, uint64_t bytes)
+{
+	uint8_t small = (uint8_t)(64 - bits_of(bytes));
+
+	if (small <= k->small)
+		return;
+	if (k->decided)
+		*k = (struct choose_class){ 0 };
+	k->small = small;
+}
+
 struct choose_class *choose_find(struct choose *c, unsigned int coll, uint64_t bytes)
 {
-	unsigned int bits = bytes ? 64 - (unsigned int)__builtin_clzll(bytes) : 0;
+	unsigned int bits = bits_of(bytes);
 
 	return &c->of[coll % CHOOSE_COLLS][bits < CHOOSE_CLASSES ? bits : CHOOSE_CLASSES - 1];
 }

@@ -20,8 +20,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CHOOSE_COLLS 28
-#define CHOOSE_PREFIXES 27 /* a collective of MPI only */
+#define CHOOSE_COLLS 32
+/* Collectives of MPI only. The latter have one class each, as their sizes are not known before. */
+#define CHOOSE_PREFIXES 27
+#define CHOOSE_GATHERV 28
+#define CHOOSE_SCATTERV 29
+#define CHOOSE_ALLTOALLV 30
+#define CHOOSE_ALLTOALLW 31
 #define CHOOSE_CLASSES 48
 #define CHOOSE_BURST 4	/* calls of one burst; the first of each is not counted */
 #define CHOOSE_BURSTS 4 /* two for each side */
@@ -36,7 +41,8 @@ enum choose_side {
 struct choose_class {
 	uint8_t calls; /* of the trial, so far */
 	bool decided;
-	uint8_t side; /* if decided */
+	uint8_t side;  /* if decided */
+	uint8_t small; /* of choose_told(): how small the smallest call has been */
 	uint8_t samples[CHOOSE_SIDES];
 	uint32_t ns[CHOOSE_SIDES][CHOOSE_SAMPLES];
 };
@@ -56,6 +62,13 @@ enum choose_side choose_next(const struct choose_class *k, bool *trial);
  * choose_decide() must follow.
  */
 bool choose_sample(struct choose_class *k, uint64_t ns);
+
+/*
+ * For a class whose calls have unknown sizes: that of the one that runs has become known, on all
+ * ranks. If it is smaller than all of the trial, another trial begins with the next call, as swingcoll
+ * is faster with large ones. That happens once for each number of bits at most.
+ */
+void choose_told(struct choose_class *k, uint64_t bytes);
 
 /* This rank's medians in ns, to be added up over all ranks; then the decision by these sums. */
 void choose_medians(const struct choose_class *k, double medians[CHOOSE_SIDES]);

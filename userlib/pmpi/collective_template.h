@@ -84,11 +84,10 @@ ENTRY(Barrier, Ibarrier, BARRIER, BARRIER, (MPI_Comm comm REQUEST_PARAM), (comm 
 #endif
 
 /* Equal shares make it a reduce-scatter of swingcoll; others are made equal. */
-static PMPI_APART int DECIDE(Reduce_scatter,
-			     Ireduce_scatter)(const void *send, void *recv, const COUNT *counts,
-					      MPI_Datatype type, MPI_Op op, uint64_t memo,
-					      struct pmpi_shares shares,
-					      MPI_Comm comm REQUEST_PARAM)
+static PMPI_APART int
+DECIDE(Reduce_scatter, Ireduce_scatter)(const void *send, void *recv, const COUNT *counts,
+					MPI_Datatype type, MPI_Op op, uint64_t memo,
+					struct pmpi_shares shares, MPI_Comm comm REQUEST_PARAM)
 {
 	struct pmpi_call c = {
 		.name = ID(REDUCE_SCATTER),

@@ -33,7 +33,6 @@ struct entry {
 
 static struct entry *buckets[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for changing the table */
-uint64_t pmpi_generation = PMPI_GENERATION_STEP;
 static int keyval = MPI_KEYVAL_INVALID;
 
 static struct entry **bucket_of(MPI_Comm mpi)
@@ -216,9 +215,8 @@ static void create(struct pmpi_comm *comm)
 		return;
 	}
 	comm->several_nodes = swingcoll_comm_nodes(comm->swc) > 1;
-	if (pmpi_world.min != PMPI_MEASURE)
-		return;
-	comm->choose = calloc(1, sizeof(*comm->choose));
+	if (pmpi_world.min)
+		comm->choose = calloc(1, sizeof(*comm->choose));
 }
 
 bool pmpi_comm_ready(struct pmpi_comm *comm, uint64_t bytes, bool create_it)
@@ -229,8 +227,9 @@ bool pmpi_comm_ready(struct pmpi_comm *comm, uint64_t bytes, bool create_it)
 		return false;
 	comm->calls++;
 	comm->bytes += bytes;
-	if (!create_it || (pmpi_world.min == PMPI_MEASURE && comm->calls < EARNEST_CALLS &&
-			   comm->bytes < EARNEST_BYTES))
+	/* Without bytes: their number is not known, and may be less than the least. */
+	if (!create_it || ((pmpi_world.min == PMPI_MEASURE || (pmpi_world.min && !bytes)) &&
+			   comm->calls < EARNEST_CALLS && comm->bytes < EARNEST_BYTES))
 		return false;
 	create(comm);
 	return comm->swc;

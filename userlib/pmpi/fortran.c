@@ -7,6 +7,8 @@
  *
  * Handles are integers here, and some constants are addresses of variables.
  */
+#include <stdlib.h>
+
 #include "pmpi/entry.h"
 #include "pmpi/requests.h"
 
@@ -180,6 +182,70 @@ static void fortran_exscan(void *send, void *recv, MPI_Fint *count, MPI_Fint *ty
 	     pmpi_Exscan(buffer(send), buffer(recv), *count, TYPE(type), OP(op), COMM(comm)));
 }
 FORTRAN(exscan, EXSCAN, Exscan);
+
+static void fortran_gatherv(void *send, MPI_Fint *send_count, MPI_Fint *send_type, void *recv,
+			    MPI_Fint *counts, MPI_Fint *displs, MPI_Fint *recv_type, MPI_Fint *root,
+			    MPI_Fint *comm, MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Gatherv(buffer(send), *send_count, TYPE(send_type), buffer(recv), counts,
+				  displs, TYPE(recv_type), *root, COMM(comm)));
+}
+FORTRAN(gatherv, GATHERV, Gatherv);
+
+static void fortran_scatterv(void *send, MPI_Fint *counts, MPI_Fint *displs, MPI_Fint *send_type,
+			     void *recv, MPI_Fint *recv_count, MPI_Fint *recv_type, MPI_Fint *root,
+			     MPI_Fint *comm, MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Scatterv(buffer(send), counts, displs, TYPE(send_type), buffer(recv),
+				   *recv_count, TYPE(recv_type), *root, COMM(comm)));
+}
+FORTRAN(scatterv, SCATTERV, Scatterv);
+
+static void fortran_alltoallv(void *send, MPI_Fint *send_counts, MPI_Fint *send_displs,
+			      MPI_Fint *send_type, void *recv, MPI_Fint *recv_counts,
+			      MPI_Fint *recv_displs, MPI_Fint *recv_type, MPI_Fint *comm,
+			      MPI_Fint *ierror)
+{
+	give(ierror,
+	     pmpi_Alltoallv(buffer(send), send_counts, send_displs, TYPE(send_type), buffer(recv),
+			    recv_counts, recv_displs, TYPE(recv_type), COMM(comm)));
+}
+FORTRAN(alltoallv, ALLTOALLV, Alltoallv);
+
+/* With an intercommunicator there are as many types as ranks on the other side. */
+static int count_types(MPI_Comm comm)
+{
+	int inter = 0, n = 0;
+
+	if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS)
+		return 0;
+	if (inter)
+		PMPI_Comm_remote_size(comm, &n);
+	else
+		PMPI_Comm_size(comm, &n);
+	return n;
+}
+
+static void fortran_alltoallw(void *send, MPI_Fint *send_counts, MPI_Fint *send_displs,
+			      MPI_Fint *send_types, void *recv, MPI_Fint *recv_counts,
+			      MPI_Fint *recv_displs, MPI_Fint *recv_types, MPI_Fint *comm,
+			      MPI_Fint *ierror)
+{
+	int n = count_types(COMM(comm)), ret = MPI_ERR_NO_MEM;
+	MPI_Datatype *types = malloc(2 * (size_t)n * sizeof(*types) + 1);
+	bool in_place = buffer(send) == MPI_IN_PLACE;
+
+	for (int r = 0; types && r < n; r++) {
+		types[r] = in_place ? MPI_DATATYPE_NULL : TYPE(&send_types[r]);
+		types[n + r] = TYPE(&recv_types[r]);
+	}
+	if (types)
+		ret = pmpi_Alltoallw(buffer(send), send_counts, send_displs, types, buffer(recv),
+				     recv_counts, recv_displs, types + n, COMM(comm));
+	free(types);
+	give(ierror, ret);
+}
+FORTRAN(alltoallw, ALLTOALLW, Alltoallw);
 
 /* ---- nonblocking ---- */
 

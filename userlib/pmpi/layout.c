@@ -32,7 +32,6 @@ bool pmpi_signature(MPI_Datatype type, MPI_Count count, uint64_t *bytes)
 	return true;
 }
 
-/* Do the elements lie one after the other, in the order of the signature, from the buffer on? */
 static bool is_plain(MPI_Datatype type, int levels)
 {
 	int nints, naddrs, ntypes, combiner, count;
@@ -54,13 +53,15 @@ static bool is_plain(MPI_Datatype type, int levels)
 	return plain;
 }
 
+bool pmpi_is_plain(MPI_Datatype type)
+{
+	return is_plain(type, MAX_LEVELS);
+}
+
 /* ---- packing ---- */
 
-/*
- * Copy count elements between a buffer of the caller and a packed one, in pieces. The call's
- * communicator may have been freed meanwhile; the format is the same for all.
- */
-static int repack(bool pack, void *buf, MPI_Count count, MPI_Datatype type, char *packed)
+/* In pieces. The format is the same for all communicators. */
+int pmpi_repack(bool pack, void *buf, MPI_Count count, MPI_Datatype type, char *packed)
 {
 	MPI_Count size, piece;
 	MPI_Aint lb, extent;
@@ -101,9 +102,9 @@ static int repack_shares(bool pack, const struct pmpi_call *c, int first, int n,
 	int ret = PMPI_Type_get_extent(c->recv_type, &lb, &extent);
 
 	for (int r = first; r < first + n && ret == MPI_SUCCESS; r++)
-		ret = repack(pack, (char *)c->recv + share_at(c, r) * extent,
-			     c->shares ? pmpi_share(c, r) : c->recv_count, c->recv_type,
-			     packed + (size_t)r * c->count);
+		ret = pmpi_repack(pack, (char *)c->recv + share_at(c, r) * extent,
+				  c->shares ? pmpi_share(c, r) : c->recv_count, c->recv_type,
+				  packed + (size_t)r * c->count);
 	return ret;
 }
 
@@ -148,7 +149,7 @@ static bool is_writable(const void *p, size_t bytes)
 	return !madvise((void *)start, (uintptr_t)p + bytes - start, MADV_POPULATE_WRITE);
 }
 
-static bool must_copy(const struct pmpi_call *c, const void *p, size_t bytes)
+bool pmpi_must_copy(const struct pmpi_call *c, const void *p, size_t bytes)
 {
 	return c->keep && bytes && !is_writable(p, bytes);
 }
@@ -201,7 +202,7 @@ static int stage_reduction(struct pmpi_stage *st, const struct pmpi_call *c)
 	st->recv = c->recv;
 	if (send_bytes && (c->logical || misaligned(st->send, size) || (in_place && shares) ||
 			   (!in_place && (overlap(st->send, send_bytes, st->recv, recv_bytes) ||
-					  must_copy(c, st->send, send_bytes))))) {
+					  pmpi_must_copy(c, st->send, send_bytes))))) {
 		st->send_copy = malloc(send_bytes);
 		if (!st->send_copy)
 			return MPI_ERR_NO_MEM;
@@ -223,10 +224,10 @@ static int stage_reduction(struct pmpi_stage *st, const struct pmpi_call *c)
 
 static int stage_broadcast(struct pmpi_stage *st, const struct pmpi_call *c)
 {
-	bool copy = c->comm->rank == c->root && must_copy(c, c->recv, c->count);
+	bool copy = c->comm->rank == c->root && pmpi_must_copy(c, c->recv, c->count);
 
 	st->send = st->recv = c->recv;
-	if (!c->count || (!copy && is_plain(c->recv_type, MAX_LEVELS)))
+	if (!c->count || (!copy && pmpi_is_plain(c->recv_type)))
 		return MPI_SUCCESS;
 	st->recv_copy = malloc(c->count);
 	if (!st->recv_copy)
@@ -234,7 +235,7 @@ static int stage_broadcast(struct pmpi_stage *st, const struct pmpi_call *c)
 	st->send = st->recv = st->recv_copy;
 	if (c->comm->rank != c->root)
 		return MPI_SUCCESS;
-	return repack(true, c->recv, c->recv_count, c->recv_type, st->recv_copy);
+	return pmpi_repack(true, c->recv, c->recv_count, c->recv_type, st->recv_copy);
 }
 
 /* Do the shares lie in the receive buffer as swingcoll puts them there? */
@@ -243,7 +244,7 @@ static bool shares_are_plain(const struct pmpi_call *c)
 	for (int r = 0; r < c->comm->size; r++)
 		if (share_at(c, r) != r * c->recv_count)
 			return false;
-	return is_plain(c->recv_type, MAX_LEVELS);
+	return pmpi_is_plain(c->recv_type);
 }
 
 /* The shares of an uneven allgather, each in the room of the largest; swingcoll gathers them in place. */
@@ -264,8 +265,8 @@ static int stage_uneven_shares(struct pmpi_stage *st, const struct pmpi_call *c)
 		return MPI_ERR_TYPE;
 	if (bytes > c->count)
 		return MPI_ERR_TRUNCATE;
-	return repack(true, (void *)c->send, c->send_count, c->send_type,
-		      (char *)st->recv_copy + own);
+	return pmpi_repack(true, (void *)c->send, c->send_count, c->send_type,
+			   (char *)st->recv_copy + own);
 }
 
 static int stage_shares(struct pmpi_stage *st, const struct pmpi_call *c)
@@ -297,16 +298,16 @@ static int stage_shares(struct pmpi_stage *st, const struct pmpi_call *c)
 				     st->recv_copy);
 	}
 	st->send = c->send;
-	plain = is_plain(c->send_type, MAX_LEVELS);
+	plain = pmpi_is_plain(c->send_type);
 	if (plain && !overlap(c->send, send_bytes, st->recv, recv_bytes) &&
-	    !must_copy(c, c->send, send_bytes))
+	    !pmpi_must_copy(c, c->send, send_bytes))
 		return MPI_SUCCESS;
 	st->send_copy = malloc(send_bytes);
 	if (!st->send_copy)
 		return MPI_ERR_NO_MEM;
 	st->send = st->send_copy;
 	if (!plain)
-		return repack(true, (void *)c->send, send_count, c->send_type, st->send_copy);
+		return pmpi_repack(true, (void *)c->send, send_count, c->send_type, st->send_copy);
 	memcpy(st->send_copy, c->send, send_bytes);
 	return MPI_SUCCESS;
 }
@@ -321,7 +322,7 @@ static int stage_prefix(struct pmpi_stage *st, const struct pmpi_call *c)
 	st->recv = st->recv_copy = malloc((size_t)c->comm->size * c->count);
 	if (!st->recv)
 		return MPI_ERR_NO_MEM;
-	if (!must_copy(c, st->send, c->count))
+	if (!pmpi_must_copy(c, st->send, c->count))
 		return MPI_SUCCESS;
 	st->send_copy = malloc(c->count);
 	if (!st->send_copy)
@@ -366,7 +367,7 @@ static int stage_gather_root(struct pmpi_stage *st, const struct pmpi_call *c)
 	int rank = c->comm->rank;
 
 	st->recv = c->recv;
-	if (!is_plain(c->root_type, MAX_LEVELS)) {
+	if (!pmpi_is_plain(c->root_type)) {
 		st->recv_copy = malloc((size_t)c->comm->size * c->count);
 		if (!st->recv_copy)
 			return MPI_ERR_NO_MEM;
@@ -380,13 +381,13 @@ static int stage_gather_root(struct pmpi_stage *st, const struct pmpi_call *c)
 
 static int stage_gather(struct pmpi_stage *st, const struct pmpi_call *c)
 {
-	bool root = c->comm->rank == c->root, plain = is_plain(c->recv_type, MAX_LEVELS);
+	bool root = c->comm->rank == c->root, plain = pmpi_is_plain(c->recv_type);
 	int ret = root && c->count ? stage_gather_root(st, c) : MPI_SUCCESS;
 
 	if (ret != MPI_SUCCESS || !c->count || (root && c->send == MPI_IN_PLACE))
 		return ret;
 	st->send = c->send;
-	if (plain && !must_copy(c, c->send, c->count) &&
+	if (plain && !pmpi_must_copy(c, c->send, c->count) &&
 	    !(root && overlap(c->send, c->count, st->recv, (size_t)c->comm->size * c->count)))
 		return MPI_SUCCESS;
 	st->send_copy = malloc(c->count);
@@ -394,7 +395,8 @@ static int stage_gather(struct pmpi_stage *st, const struct pmpi_call *c)
 		return MPI_ERR_NO_MEM;
 	st->send = st->send_copy;
 	if (!plain)
-		return repack(true, (void *)c->send, c->recv_count, c->recv_type, st->send_copy);
+		return pmpi_repack(true, (void *)c->send, c->recv_count, c->recv_type,
+				   st->send_copy);
 	memcpy(st->send_copy, c->send, c->count);
 	return MPI_SUCCESS;
 }
@@ -403,11 +405,11 @@ static int stage_gather(struct pmpi_stage *st, const struct pmpi_call *c)
 static int stage_scatter_root(struct pmpi_stage *st, const struct pmpi_call *c)
 {
 	size_t bytes = (size_t)c->comm->size * c->count;
-	bool plain = is_plain(c->root_type, MAX_LEVELS);
+	bool plain = pmpi_is_plain(c->root_type);
 	struct pmpi_call side = root_side(c);
 
 	st->send = c->send;
-	if (plain && !must_copy(c, c->send, bytes) &&
+	if (plain && !pmpi_must_copy(c, c->send, bytes) &&
 	    !(c->recv != MPI_IN_PLACE && overlap(c->send, bytes, c->recv, c->count)))
 		return MPI_SUCCESS;
 	st->send_copy = malloc(bytes);
@@ -433,7 +435,7 @@ static int stage_scatter(struct pmpi_stage *st, const struct pmpi_call *c)
 		st->recv = (char *)st->send + (size_t)c->comm->rank * c->count;
 		return MPI_SUCCESS;
 	}
-	if (is_plain(c->recv_type, MAX_LEVELS))
+	if (pmpi_is_plain(c->recv_type))
 		return MPI_SUCCESS;
 	st->recv_copy = malloc(c->count);
 	if (!st->recv_copy)
@@ -475,11 +477,11 @@ static int copy_back(const struct pmpi_stage *st, const struct pmpi_call *c)
 		side = root_side(c);
 		return repack_shares(false, &side, 0, c->comm->size, st->recv_copy);
 	case SWINGCOLL_SCATTER:
-		return repack(false, c->recv, c->recv_count, c->recv_type, st->recv_copy);
+		return pmpi_repack(false, c->recv, c->recv_count, c->recv_type, st->recv_copy);
 	case SWINGCOLL_BROADCAST:
 		if (c->comm->rank == c->root)
 			return MPI_SUCCESS;
-		return repack(false, c->recv, c->recv_count, c->recv_type, st->recv_copy);
+		return pmpi_repack(false, c->recv, c->recv_count, c->recv_type, st->recv_copy);
 	case SWINGCOLL_ALLGATHER:
 		if (pmpi_is_prefix(c))
 			return reduce_prefix(st, c);

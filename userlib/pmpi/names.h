@@ -79,7 +79,7 @@ enum pmpi_name {
 	X(USER_OP, "user op")                                                                      \
 	X(OP, "op") /* one of MPI's own that swingcoll does not have */                            \
 	X(TYPE, "type")                                                                            \
-	X(COUNTS, "counts")	/* differ too much from rank to rank */                            \
+	X(COUNTS, "counts")	/* differ too much from rank to rank, or are not known to all */   \
 	X(FUNCTION, "function") /* swingcoll has no such collective */                             \
 	X(COMM, "communicator")                                                                    \
 	X(OFF, "off") /* by SWINGCOLL_PMPI */                                                      \

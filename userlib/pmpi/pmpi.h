@@ -11,20 +11,23 @@
  * alignment, or time; a rank whose data lies in another way copies it (layout.c).
  *
  * Map of calls:
- *	fortran -> init, blocking, nonblocking, requests
+ *	fortran -> init, blocking, nonblocking, vectors, requests
  *	init -> world, comm, types, progress, stats
- *	blocking -> call, comm, stats
- *	nonblocking -> requests, call, comm, progress, stats
- *	persistent -> requests, call, comm, stats, world
+ *	blocking -> call, memos
+ *	nonblocking -> requests, call, memos, progress
+ *	persistent -> requests, call, memos, stats, world
+ *	vectors -> vector, call, memos
+ *	vector -> call, layout, progress, stats, world
  *	others -> stats, world
  *	requests -> call, layout, types, comm, progress, stats
- *	call -> layout, types, comm, choose, stats, progress, world, settings
- *	comm -> progress, world
+ *	call -> layout, types, comm, choose, memos, stats, progress, world, settings
+ *	comm -> progress, memos, world
  *	layout -> types
- *	world -> settings
+ *	world -> memos, settings
  *	progress
  *	types
- *	stats -> call, settings, world
+ *	memos
+ *	stats -> memos, settings, world
  *	choose
  *	settings
  */
@@ -75,6 +78,97 @@ extern struct pmpi_world pmpi_world;
 void pmpi_world_agree(void);
 /* From now on everything is left to MPI. */
 void pmpi_world_end(void);
+
+/* ---- memos.c ---- */
+
+/*
+ * A call that was left to MPI for a reason that stays: the same call goes there at once. Programs
+ * repeat their calls, and what MPI does itself must not become slower. One per thread and slot.
+ *
+ * @key: of the function, and the generation; 0: empty
+ * @hits: calls since it was entered, not yet in @fallback
+ * @fallback: the counter of such calls
+ */
+struct pmpi_memo {
+	uint64_t key;
+	uint64_t comm, type, op;
+	MPI_Count count;
+	uint64_t hits;
+	uint64_t *fallback;
+} __attribute__((aligned(64)));
+
+#define PMPI_MEMOS 64
+extern __thread struct pmpi_memo pmpi_memos[PMPI_MEMOS] __attribute__((tls_model("initial-exec")));
+/*
+ * Changes when a communicator is freed, whose handle may then mean another. Atomic. In steps that
+ * leave room for the name of a function below.
+ */
+extern uint64_t pmpi_generation;
+#define PMPI_GENERATION_STEP 256
+_Static_assert(PMPI_NR_NAMES <= PMPI_GENERATION_STEP, "a name must fit below the generation");
+
+static inline void pmpi_next_generation(void)
+{
+	__atomic_fetch_add(&pmpi_generation, PMPI_GENERATION_STEP, __ATOMIC_RELAXED);
+}
+
+/* The compiler must not know the value. */
+#define PMPI_HIDE(var) __asm__("" : "+r"(var))
+#define PMPI_HANDLE(handle) ((uint64_t)(uintptr_t)(handle))
+#ifdef OPEN_MPI
+#define PMPI_HANDLE_SHIFT 4 /* handles are addresses */
+#else
+#define PMPI_HANDLE_SHIFT 0
+#endif
+
+static inline struct pmpi_memo *pmpi_memo(enum pmpi_name name, MPI_Comm comm, MPI_Count count)
+{
+	uint64_t slot = (uint64_t)count ^ PMPI_HANDLE(comm) >> PMPI_HANDLE_SHIFT ^ name * 5;
+
+	return &pmpi_memos[slot % PMPI_MEMOS];
+}
+
+static inline uint64_t pmpi_memo_key(enum pmpi_name name)
+{
+	return __atomic_load_n(&pmpi_generation, __ATOMIC_RELAXED) + name;
+}
+
+/*
+ * Is this call known to be left to MPI? Then it has been counted. op: or 0. This is all that the
+ * library adds to such a call, so there is one branch, which is taken alike each time. The name
+ * decides whether op is used, so it need not be compared where it is always 0.
+ */
+static inline __attribute__((always_inline)) bool
+pmpi_passes(enum pmpi_name name, MPI_Comm comm, MPI_Datatype type, MPI_Count count, uint64_t op)
+{
+	struct pmpi_memo *m = pmpi_memo(name, comm, count);
+	uint64_t differ = (uint64_t)(m->count ^ count);
+
+	/* One after the other: compilers that keep them all in registers have to save some. */
+	PMPI_HIDE(differ);
+	differ |= m->key ^ pmpi_memo_key(name);
+	PMPI_HIDE(differ);
+	differ |= m->comm ^ PMPI_HANDLE(comm);
+	PMPI_HIDE(differ);
+	differ |= m->type ^ PMPI_HANDLE(type);
+	if (!(__builtin_constant_p(op) && !op)) {
+		PMPI_HIDE(differ);
+		differ |= m->op ^ op;
+	}
+	if (__builtin_expect(differ != 0, 0))
+		return false;
+	m->hits++;
+	return true;
+}
+
+/*
+ * Leave such calls to MPI from now on, as long as the generation lasts, and count them in *fallback. What
+ * led to that must stay true for as long.
+ */
+void pmpi_remember(enum pmpi_name name, MPI_Comm comm, MPI_Datatype type, MPI_Count count,
+		   uint64_t op, uint64_t *fallback);
+/* Bring the counters up to date. Meanwhile no other thread may be in a call. */
+void pmpi_memos_count(void);
 
 /* ---- stats.c ---- */
 
@@ -221,6 +315,15 @@ struct pmpi_stage {
 
 /* Size of the elements; false if the type is invalid. */
 bool pmpi_signature(MPI_Datatype type, MPI_Count count, uint64_t *bytes);
+/* Do the elements lie one after the other, in the order of the signature, from the buffer on? */
+bool pmpi_is_plain(MPI_Datatype type);
+/*
+ * Copy count elements between a buffer of the caller and a packed one. The call's communicator may
+ * have been freed meanwhile. Returns MPI_SUCCESS or an error of MPI.
+ */
+int pmpi_repack(bool pack, void *buf, MPI_Count count, MPI_Datatype type, char *packed);
+/* Would the kernel refuse what is sent, when that would be the end of the call? */
+bool pmpi_must_copy(const struct pmpi_call *c, const void *p, size_t bytes);
 /* Return MPI_SUCCESS or an error of MPI. */
 int pmpi_stage_begin(struct pmpi_stage *st, const struct pmpi_call *c);
 /* If the call has succeeded, copy results to the caller's buffer. Frees the copies in any case. */
@@ -263,6 +366,7 @@ struct pmpi_shares pmpi_shares(MPI_Comm mpi, const int *counts, const MPI_Count 
  *	@recv_count and @recv_type are the rank's own share, of either
  * @shares: how they differ; @recv_count is the largest one
  * @memo: what pmpi_passes() got as op
+ * @tells: whether MPI does it must not depend on counts: the ranks tell each other first (vector.c)
  * @keep: copy what is sent if it is read-only, which programs may send and the kernel refuses. For
  *	calls that could not turn to MPI then: nonblocking ones, and those on several nodes
  * @count, @dtype, @redop: in swingcoll's terms
@@ -285,6 +389,7 @@ struct pmpi_call {
 	MPI_Count root_count;
 	MPI_Datatype root_type;
 	enum pmpi_shares_kind shares;
+	bool tells;
 	bool keep;
 	uint64_t memo;
 
@@ -297,89 +402,6 @@ struct pmpi_call {
 	struct choose_class *trial;
 	uint64_t began;
 };
-
-/*
- * A call that was left to MPI for a reason that stays: the same call goes there at once. Programs
- * repeat their calls, and what MPI does itself must not become slower. One per thread and slot.
- *
- * @key: of the function, and the generation; 0: empty
- * @hits: calls since it was entered, not yet in @fallback
- * @fallback: the counter of such calls
- */
-struct pmpi_memo {
-	uint64_t key;
-	uint64_t comm, type, op;
-	MPI_Count count;
-	uint64_t hits;
-	uint64_t *fallback;
-} __attribute__((aligned(64)));
-
-#define PMPI_MEMOS 64
-extern __thread struct pmpi_memo pmpi_memos[PMPI_MEMOS] __attribute__((tls_model("initial-exec")));
-/*
- * Changes when a communicator is freed, whose handle may then mean another. Atomic. In steps that
- * leave room for the name of a function below.
- */
-extern uint64_t pmpi_generation;
-#define PMPI_GENERATION_STEP 256
-_Static_assert(PMPI_NR_NAMES <= PMPI_GENERATION_STEP, "a name must fit below the generation");
-
-static inline void pmpi_next_generation(void)
-{
-	__atomic_fetch_add(&pmpi_generation, PMPI_GENERATION_STEP, __ATOMIC_RELAXED);
-}
-
-/* The compiler must not know the value. */
-#define PMPI_HIDE(var) __asm__("" : "+r"(var))
-#define PMPI_HANDLE(handle) ((uint64_t)(uintptr_t)(handle))
-#ifdef OPEN_MPI
-#define PMPI_HANDLE_SHIFT 4 /* handles are addresses */
-#else
-#define PMPI_HANDLE_SHIFT 0
-#endif
-
-static inline struct pmpi_memo *pmpi_memo(enum pmpi_name name, MPI_Comm comm, MPI_Count count)
-{
-	uint64_t slot = (uint64_t)count ^ PMPI_HANDLE(comm) >> PMPI_HANDLE_SHIFT ^ name * 5;
-
-	return &pmpi_memos[slot % PMPI_MEMOS];
-}
-
-static inline uint64_t pmpi_memo_key(enum pmpi_name name)
-{
-	return __atomic_load_n(&pmpi_generation, __ATOMIC_RELAXED) + name;
-}
-
-/*
- * Is this call known to be left to MPI? Then it has been counted. op: or 0. This is all that the
- * library adds to such a call, so there is one branch, which is taken alike each time. The name
- * decides whether op is used, so it need not be compared where it is always 0.
- */
-static inline __attribute__((always_inline)) bool
-pmpi_passes(enum pmpi_name name, MPI_Comm comm, MPI_Datatype type, MPI_Count count, uint64_t op)
-{
-	struct pmpi_memo *m = pmpi_memo(name, comm, count);
-	uint64_t differ = (uint64_t)(m->count ^ count);
-
-	/* One after the other: compilers that keep them all in registers have to save some. */
-	PMPI_HIDE(differ);
-	differ |= m->key ^ pmpi_memo_key(name);
-	PMPI_HIDE(differ);
-	differ |= m->comm ^ PMPI_HANDLE(comm);
-	PMPI_HIDE(differ);
-	differ |= m->type ^ PMPI_HANDLE(type);
-	if (!(__builtin_constant_p(op) && !op)) {
-		PMPI_HIDE(differ);
-		differ |= m->op ^ op;
-	}
-	if (__builtin_expect(differ != 0, 0))
-		return false;
-	m->hits++;
-	return true;
-}
-
-/* Bring the counters up to date. Meanwhile no other thread may be in a call. */
-void pmpi_memos_count(void);
 
 /*
  * Each rank gets the contributions of all, by an allgather, and reduces those of the ranks before it,
@@ -419,6 +441,12 @@ static inline void pmpi_passed(struct pmpi_call *c)
 	if (__builtin_expect(c->trial != NULL, 0))
 		pmpi_passed_trial(c);
 }
+
+/* All ranks have told how large a call is that @tells: maybe the next ones are to be measured anew. */
+void pmpi_told(struct pmpi_call *c, uint64_t largest);
+/* Requests that were started before go first. */
+void pmpi_wait_for_queue(const struct pmpi_call *c);
+uint64_t pmpi_now_ns(void);
 
 /* Start it; as the functions of swingcoll.h. */
 int pmpi_start(const struct pmpi_call *c, const struct pmpi_stage *st, struct swingcoll_req **req);

@@ -21,7 +21,7 @@ static MPI_Comm self = MPI_COMM_NULL;
 static MPI_Request never = MPI_REQUEST_NULL;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pmpi_pollable *list;
-static bool some; /* whether the list has any; read without the lock */
+static bool some;	     /* whether the list has any; read without the lock */
 static bool in_engines_list; /* MPI's engine knows of us, or is about to */
 
 /*

@@ -102,10 +102,39 @@ static void test_choose(void)
 	ok(try(1000, 1000) == CHOOSE_MPI, "a draw is left to MPI");
 }
 
+/* Sizes that become known in the calls themselves: smaller ones are tried anew, once for each number of bits. */
+static void test_told(void)
+{
+	const double faster[CHOOSE_SIDES] = { [CHOOSE_MPI] = 2, [CHOOSE_SWC] = 1 };
+	struct choose_class k = { 0 };
+	bool trial;
+
+	choose_told(&k, 1000);
+	choose_sample(&k, 1);
+	choose_told(&k, 600);
+	ok(k.calls == 1, "sizes of a trial do not disturb it");
+	choose_decide(&k, faster);
+	choose_told(&k, 100000);
+	choose_told(&k, 512);
+	ok(k.decided && k.side == CHOOSE_SWC,
+	   "larger sizes, and those of the same bits, change nothing");
+	choose_told(&k, 511);
+	ok(!k.decided && !k.calls && choose_next(&k, &trial) == CHOOSE_SWC && trial,
+	   "a smaller size begins another trial");
+	choose_decide(&k, faster);
+	choose_told(&k, 300);
+	ok(k.decided, "which its own size does not");
+	choose_told(&k, 0);
+	choose_decide(&k, faster);
+	choose_told(&k, 0);
+	ok(k.decided, "nothing is smaller than nothing");
+}
+
 int main(void)
 {
 	printf("TAP version 13\n");
 	test_settings();
 	test_choose();
+	test_told();
 	return done();
 }

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Collectives whose counts not all ranks know, and those whose counts are MPI_Count, under the preload
+ * library; each beside the same call by its PMPI_ name, in buffers that must be alike to the last gap.
+ * Rank 0 prints TAP. pmpi.sh runs it, and looks at what the library says it has offloaded.
+ */
+#include "pmpi_test.h"
+
+#define LARGE 20000 /* elements: more than goes through shared memory */
+#define ROOM (2 * LARGE + 64)
+#define MOST 8 /* ranks */
+#define TYPES 3
+
+static MPI_Datatype types[TYPES]; /* MPI_INT; two of them; two, with a gap between */
+static int *mine, *ours, *theirs;
+
+/* ---- shares ---- */
+
+enum shape {
+	EQUAL,
+	UNEVEN,
+	ONE,   /* has all */
+	HOLES, /* some have none */
+	NONE,
+	BIG,
+	SHAPES
+};
+
+/* In pairs of integers, so that each type can have them. Symmetric, as all-to-all in place wants it. */
+static int share(enum shape shape, int a, int b)
+{
+	switch (shape) {
+	case EQUAL:
+		return 50;
+	case UNEVEN:
+		return 50 + (a * b + 3 * (a + b)) % 13;
+	case ONE:
+		return a + b ? 0 : 70;
+	case HOLES:
+		return (a + b) % 2 ? 0 : 9;
+	case BIG:
+		return LARGE / 2 - (a * b + a + b) % 5;
+	default:
+		return 0;
+	}
+}
+
+static int size_of(enum shape shape, int a, int b, int type)
+{
+	return share(shape, a, b) * (type ? 1 : 2);
+}
+
+static int extent_of(int type)
+{
+	return type + 1;
+}
+
+/* One after the other, or backwards with gaps; in elements, or in bytes for MPI_Alltoallw. */
+static void lay_out(const int *counts, const int *kinds, bool bytes, bool back, int *displs)
+{
+	int at = 0;
+
+	for (int i = 0; i < nranks; i++) {
+		int r = back ? nranks - 1 - i : i;
+		int unit = bytes ? extent_of(kinds[r]) * 4 : 1;
+
+		displs[r] = at;
+		at += (counts[r] + back) * unit;
+	}
+}
+
+static void fill(void)
+{
+	for (int i = 0; i < nranks * ROOM; i++) {
+		mine[i] = i * 31 + rank * 1000003;
+		ours[i] = theirs[i] = -i - rank * 7919;
+	}
+}
+
+static void compare(int ret, int want)
+{
+	GOOD(ret == MPI_SUCCESS && want == MPI_SUCCESS);
+	GOOD(!memcmp(ours, theirs, (size_t)nranks * ROOM * sizeof(int)));
+}
+
+/* With counts of int, or of MPI_Count, from the same arrays. */
+#if MPI_VERSION >= 4
+#define WIDEN(array)                                                                               \
+	MPI_Count array##_c[MOST];                                                                 \
+	for (int i_ = 0; i_ < nranks; i_++)                                                        \
+	array##_c[i_] = array[i_]
+#define PLACES(array)                                                                              \
+	MPI_Aint array##_c[MOST];                                                                  \
+	for (int i_ = 0; i_ < nranks; i_++)                                                        \
+	array##_c[i_] = array[i_]
+#endif
+
+/* ---- gatherv and scatterv ---- */
+
+static void try_gatherv(enum shape shape, int root, bool back, bool in_place, bool large)
+{
+	int counts[MOST], displs[MOST], kinds[MOST], ret = -1, kind = (rank + back) % TYPES;
+	bool here = rank == root;
+
+	for (int r = 0; r < nranks; r++) {
+		kinds[r] = (root + (int)shape) % TYPES;
+		counts[r] = size_of(shape, r, r, kinds[r]);
+	}
+	lay_out(counts, kinds, false, back, displs);
+	fill();
+	if (!large)
+		ret = MPI_Gatherv(here && in_place ? MPI_IN_PLACE : mine,
+				  size_of(shape, rank, rank, kind), types[kind], here ? ours : NULL,
+				  here ? counts : NULL, here ? displs : NULL,
+				  here ? types[kinds[0]] : MPI_DATATYPE_NULL, root, MPI_COMM_WORLD);
+#if MPI_VERSION >= 4
+	WIDEN(counts);
+	PLACES(displs);
+	if (large)
+		ret = MPI_Gatherv_c(here && in_place ? MPI_IN_PLACE : mine,
+				    size_of(shape, rank, rank, kind), types[kind], ours, counts_c,
+				    displs_c, types[kinds[0]], root, MPI_COMM_WORLD);
+#endif
+	compare(ret, PMPI_Gatherv(here && in_place ? MPI_IN_PLACE : mine,
+				  size_of(shape, rank, rank, kind), types[kind], theirs, counts,
+				  displs, types[kinds[0]], root, MPI_COMM_WORLD));
+}
+
+static void try_scatterv(enum shape shape, int root, bool back, bool in_place, bool large)
+{
+	int counts[MOST], displs[MOST], kinds[MOST], ret = -1, kind = (rank + back) % TYPES;
+	bool here = rank == root;
+
+	for (int r = 0; r < nranks; r++) {
+		kinds[r] = (root + (int)shape) % TYPES;
+		counts[r] = size_of(shape, r, r, kinds[r]);
+	}
+	lay_out(counts, kinds, false, back, displs);
+	fill();
+	if (!large)
+		ret = MPI_Scatterv(here ? mine : NULL, here ? counts : NULL, here ? displs : NULL,
+				   here ? types[kinds[0]] : MPI_DATATYPE_NULL,
+				   here && in_place ? MPI_IN_PLACE : ours,
+				   size_of(shape, rank, rank, kind), types[kind], root,
+				   MPI_COMM_WORLD);
+#if MPI_VERSION >= 4
+	WIDEN(counts);
+	PLACES(displs);
+	if (large)
+		ret = MPI_Scatterv_c(mine, counts_c, displs_c, types[kinds[0]],
+				     here && in_place ? MPI_IN_PLACE : ours,
+				     size_of(shape, rank, rank, kind), types[kind], root,
+				     MPI_COMM_WORLD);
+#endif
+	compare(ret,
+		PMPI_Scatterv(mine, counts, displs, types[kinds[0]],
+			      here && in_place ? MPI_IN_PLACE : theirs,
+			      size_of(shape, rank, rank, kind), types[kind], root, MPI_COMM_WORLD));
+}
+
+static void test_rooted(bool large)
+{
+	for (int shape = 0; shape < SHAPES; shape++)
+		for (int root = 0; root < nranks; root++)
+			for (int how = 0; how < 4; how++)
+				try_gatherv((enum shape)shape, root, how & 1, how & 2, large);
+	report("MPI_Gatherv%s: mixed types, uneven and zero counts, gaps, in place",
+	       large ? "_c" : "");
+	for (int shape = 0; shape < SHAPES; shape++)
+		for (int root = 0; root < nranks; root++)
+			for (int how = 0; how < 4; how++)
+				try_scatterv((enum shape)shape, root, how & 1, how & 2, large);
+	report("MPI_Scatterv%s: mixed types, uneven and zero counts, gaps, in place",
+	       large ? "_c" : "");
+}
+
+/* ---- all-to-all ---- */
+
+static void try_alltoallv(enum shape shape, bool back, bool in_place, bool large)
+{
+	int sends[MOST], from[MOST], recvs[MOST], to[MOST], send_kinds[MOST], recv_kinds[MOST];
+	int ret = -1, kind = (rank + back) % TYPES, kind2 = (rank + (int)shape) % TYPES;
+
+	for (int r = 0; r < nranks; r++) {
+		send_kinds[r] = kind;
+		recv_kinds[r] = kind2;
+		sends[r] = size_of(shape, rank, r, kind);
+		recvs[r] = size_of(shape, r, rank, kind2);
+	}
+	lay_out(sends, send_kinds, false, !back, from);
+	lay_out(recvs, recv_kinds, false, back, to);
+	fill();
+	if (!large)
+		ret = MPI_Alltoallv(in_place ? MPI_IN_PLACE : mine, in_place ? NULL : sends,
+				    in_place ? NULL : from,
+				    in_place ? MPI_DATATYPE_NULL : types[kind], ours, recvs, to,
+				    types[kind2], MPI_COMM_WORLD);
+#if MPI_VERSION >= 4
+	WIDEN(sends);
+	WIDEN(recvs);
+	PLACES(from);
+	PLACES(to);
+	if (large)
+		ret = MPI_Alltoallv_c(in_place ? MPI_IN_PLACE : mine, sends_c, from_c, types[kind],
+				      ours, recvs_c, to_c, types[kind2], MPI_COMM_WORLD);
+#endif
+	compare(ret, PMPI_Alltoallv(in_place ? MPI_IN_PLACE : mine, sends, from, types[kind],
+				    theirs, recvs, to, types[kind2], MPI_COMM_WORLD));
+}
+
+static void try_alltoallw(enum shape shape, bool back, bool in_place, bool large)
+{
+	int sends[MOST], from[MOST], recvs[MOST], to[MOST], send_kinds[MOST], recv_kinds[MOST];
+	MPI_Datatype send_types[MOST], recv_types[MOST];
+	int ret = -1;
+
+	for (int r = 0; r < nranks; r++) {
+		send_kinds[r] = (rank + r) % TYPES;
+		recv_kinds[r] = in_place ? 1 : (rank + 2 * r + (int)shape) % TYPES;
+		send_types[r] = types[send_kinds[r]];
+		recv_types[r] = types[recv_kinds[r]];
+		sends[r] = size_of(shape, rank, r, send_kinds[r]);
+		recvs[r] = size_of(shape, r, rank, recv_kinds[r]);
+	}
+	lay_out(sends, send_kinds, true, !back, from);
+	lay_out(recvs, recv_kinds, true, back, to);
+	fill();
+	if (!large)
+		ret = MPI_Alltoallw(in_place ? MPI_IN_PLACE : mine, sends, from, send_types, ours,
+				    recvs, to, recv_types, MPI_COMM_WORLD);
+#if MPI_VERSION >= 4
+	WIDEN(sends);
+	WIDEN(recvs);
+	PLACES(from);
+	PLACES(to);
+	if (large)
+		ret = MPI_Alltoallw_c(in_place ? MPI_IN_PLACE : mine, sends_c, from_c, send_types,
+				      ours, recvs_c, to_c, recv_types, MPI_COMM_WORLD);
+#endif
+	compare(ret, PMPI_Alltoallw(in_place ? MPI_IN_PLACE : mine, sends, from, send_types, theirs,
+				    recvs, to, recv_types, MPI_COMM_WORLD));
+}
+
+static void test_alltoall(bool large)
+{
+	for (int shape = 0; shape < SHAPES; shape++)
+		for (int how = 0; how < 4; how++)
+			try_alltoallv((enum shape)shape, how & 1, how & 2, large);
+	report("MPI_Alltoallv%s: mixed types, uneven and zero counts, gaps, in place",
+	       large ? "_c" : "");
+	for (int shape = 0; shape < SHAPES; shape++)
+		for (int how = 0; how < 4; how++)
+			try_alltoallw((enum shape)shape, how & 1, how & 2, large);
+	report("MPI_Alltoallw%s: another type for each share, in place", large ? "_c" : "");
+}
+
+/* ---- what is wrong, and what only looks so ---- */
+
+static int last_class(int ret)
+{
+	int class = MPI_SUCCESS;
+
+	MPI_Error_class(ret, &class);
+	return class;
+}
+
+/* Rank 0 has room for less than the last rank sends, in the part of it that it gives; all others are well. */
+static void test_truncation(void)
+{
+	int counts[MOST], displs[MOST], last = nranks - 1, ret;
+	MPI_Comm comm;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+	for (int r = 0; r < nranks; r++) {
+		counts[r] = r == last ? 9 : 10;
+		displs[r] = r * 10;
+	}
+	fill();
+	ret = MPI_Gatherv(mine, 10, MPI_INT, ours, counts, displs, MPI_INT, 0, comm);
+	GOOD(last_class(ret) == (rank ? MPI_SUCCESS : MPI_ERR_TRUNCATE));
+	GOOD(rank || ours[displs[last] + 9] == theirs[displs[last] + 9]);
+	counts[last] = 10;
+	ret = MPI_Scatterv(mine, counts, displs, MPI_INT, ours, rank == last ? 9 : 10, MPI_INT, 0,
+			   comm);
+	GOOD(last_class(ret) == (rank == last ? MPI_ERR_TRUNCATE : MPI_SUCCESS));
+	GOOD(rank != last || ours[9] == theirs[9]);
+	/* Room for more than what comes: the rest stays as it is. */
+	fill();
+	for (int r = 0; r < nranks; r++)
+		counts[r] = 10;
+	GOOD(MPI_Gatherv(mine, 8, MPI_INT, ours, counts, displs, MPI_INT, 0, comm) == MPI_SUCCESS);
+	GOOD(rank || (ours[displs[last] + 7] == 7 * 31 + last * 1000003 &&
+		      ours[displs[last] + 8] == theirs[displs[last] + 8]));
+	fill();
+	GOOD(MPI_Scatterv(mine, counts, displs, MPI_INT, ours, 12, MPI_INT, 0, comm) ==
+	     MPI_SUCCESS);
+	GOOD(ours[9] == (displs[rank] + 9) * 31 && ours[10] == theirs[10]);
+	MPI_Comm_free(&comm);
+	report("too little room is MPI_ERR_TRUNCATE where it is, more than needed is none");
+}
+
+/* Both MPIs go on after an argument that they refuse; MPICH of Debian does not look at them. */
+static void test_refused(void)
+{
+#ifdef OPEN_MPI
+	int counts[MOST], displs[MOST] = { 0 };
+	MPI_Comm comm;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+	for (int r = 0; r < nranks; r++)
+		counts[r] = -1;
+	GOOD(last_class(MPI_Gatherv(mine, -1, MPI_INT, ours, counts, displs, MPI_INT, 0, comm)) ==
+	     MPI_ERR_COUNT);
+	GOOD(last_class(MPI_Scatterv(mine, counts, displs, MPI_INT, ours, -1, MPI_INT, 0, comm)) ==
+	     MPI_ERR_COUNT);
+	GOOD(MPI_Alltoallv(mine, counts, displs, MPI_INT, ours, counts, displs, MPI_INT, comm) !=
+	     MPI_SUCCESS);
+	GOOD(MPI_Gatherv(mine, 1, MPI_INT, ours, counts, displs, MPI_INT, nranks, comm) !=
+	     MPI_SUCCESS);
+	MPI_Comm_free(&comm);
+	report("negative counts and a wrong root are MPI's to refuse");
+#else
+	skip("negative counts and a wrong root", "this MPI does not look at arguments");
+#endif
+}
+
+/* A communicator of some ranks, in another order, that is freed and made again; requests beside. */
+static void test_comms(void)
+{
+	int counts[MOST], displs[MOST], n, me;
+
+	for (int i = 0; i < 3; i++) {
+		MPI_Comm comm;
+		MPI_Request requests[2];
+
+		MPI_Comm_split(MPI_COMM_WORLD, i == 2 && rank == 0, -rank, &comm);
+		MPI_Comm_size(comm, &n);
+		MPI_Comm_rank(comm, &me);
+		for (int r = 0; r < n; r++) {
+			counts[r] = 1 + r;
+			displs[r] = r * (r + 1) / 2;
+		}
+		fill();
+		GOOD(MPI_Gatherv(mine, 1 + me, MPI_INT, ours, counts, displs, MPI_INT, n - 1,
+				 comm) == MPI_SUCCESS);
+		PMPI_Gatherv(mine, 1 + me, MPI_INT, theirs, counts, displs, MPI_INT, n - 1, comm);
+		GOOD(!memcmp(ours, theirs, sizeof(int) * 64));
+		GOOD(MPI_Igatherv(mine, 1 + me, MPI_INT, ours, counts, displs, MPI_INT, 0, comm,
+				  &requests[0]) == MPI_SUCCESS);
+		GOOD(MPI_Iallreduce(mine, ours + 64, 5, MPI_INT, MPI_MAX, comm, &requests[1]) ==
+		     MPI_SUCCESS);
+		GOOD(MPI_Scatterv(mine, counts, displs, MPI_INT, ours + 128, 1 + me, MPI_INT, 0,
+				  comm) == MPI_SUCCESS);
+		PMPI_Scatterv(mine, counts, displs, MPI_INT, theirs + 128, 1 + me, MPI_INT, 0,
+			      comm);
+		GOOD(!memcmp(ours + 128, theirs + 128, sizeof(int) * 64));
+		MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+		MPI_Comm_free(&comm);
+	}
+	report("communicators of some ranks, beside requests");
+}
+
+/* ---- measurements ---- */
+
+/* Whether swingcoll carries them out is measured, and anew when shares become smaller. */
+static void test_trials(void)
+{
+	for (int n = 4000; n; n /= 20) {
+		int counts[MOST], displs[MOST];
+
+		for (int r = 0; r < nranks; r++) {
+			counts[r] = n - (r == nranks - 1 ? n / 4 : 0);
+			displs[r] = r * n;
+		}
+		for (int i = 0; i < 60; i++) {
+			fill();
+			compare(MPI_Gatherv(mine, counts[rank], MPI_INT, ours, counts, displs,
+					    MPI_INT, i % nranks, MPI_COMM_WORLD),
+				PMPI_Gatherv(mine, counts[rank], MPI_INT, theirs, counts, displs,
+					     MPI_INT, i % nranks, MPI_COMM_WORLD));
+		}
+		report("MPI_Gatherv of %d elements, many times", n);
+	}
+}
+
+/* Each _c function has the classes of the one without. */
+static void test_large_trials(void)
+{
+#if MPI_VERSION >= 4
+	MPI_Count counts[MOST];
+	MPI_Aint displs[MOST];
+
+	for (int i = 0; i < 60; i++) {
+		for (int r = 0; r < nranks; r++) {
+			counts[r] = 300 - 10 * !r;
+			displs[r] = r * 300;
+		}
+		fill();
+		compare(MPI_Allreduce_c(mine, ours, 1000, MPI_INT, MPI_SUM, MPI_COMM_WORLD),
+			PMPI_Allreduce(mine, theirs, 1000, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+		compare(MPI_Bcast_c(ours, 500, MPI_INT, i % nranks, MPI_COMM_WORLD),
+			PMPI_Bcast(theirs, 500, MPI_INT, i % nranks, MPI_COMM_WORLD));
+		compare(MPI_Allgather_c(mine, 200, MPI_INT, ours, 200, MPI_INT, MPI_COMM_WORLD),
+			PMPI_Allgather(mine, 200, MPI_INT, theirs, 200, MPI_INT, MPI_COMM_WORLD));
+		compare(MPI_Allgatherv_c(mine, counts[rank], MPI_INT, ours, counts, displs, MPI_INT,
+					 MPI_COMM_WORLD),
+			PMPI_Allgatherv_c(mine, counts[rank], MPI_INT, theirs, counts, displs,
+					  MPI_INT, MPI_COMM_WORLD));
+		compare(MPI_Reduce_scatter_block_c(mine, ours, 100, MPI_INT, MPI_MAX,
+						   MPI_COMM_WORLD),
+			PMPI_Reduce_scatter_block(mine, theirs, 100, MPI_INT, MPI_MAX,
+						  MPI_COMM_WORLD));
+		compare(MPI_Gatherv_c(mine, counts[rank], MPI_INT, ours, counts, displs, MPI_INT, 0,
+				      MPI_COMM_WORLD),
+			PMPI_Gatherv_c(mine, counts[rank], MPI_INT, theirs, counts, displs, MPI_INT,
+				       0, MPI_COMM_WORLD));
+	}
+	report("MPI_Allreduce_c and others with counts of MPI_Count, many times");
+#else
+	skip("MPI_Allreduce_c and others with counts of MPI_Count", "MPI 3 has none");
+#endif
+}
+
+int main(int argc, char **argv)
+{
+	bool trials = argc > 1 && !strcmp(argv[1], "trials");
+	bool large = MPI_VERSION >= 4;
+
+	MPI_Init(&argc, &argv);
+	begin_tests(trials ? 4 : 11);
+	if (nranks > MOST)
+		MPI_Abort(MPI_COMM_WORLD, 2);
+	types[0] = MPI_INT;
+	MPI_Type_contiguous(2, MPI_INT, &types[1]);
+	MPI_Type_vector(2, 1, 2, MPI_INT, &types[2]);
+	MPI_Type_commit(&types[1]);
+	MPI_Type_commit(&types[2]);
+	mine = calloc((size_t)nranks * ROOM, sizeof(int));
+	ours = calloc((size_t)nranks * ROOM, sizeof(int));
+	theirs = calloc((size_t)nranks * ROOM, sizeof(int));
+	if (trials) {
+		test_trials();
+		test_large_trials();
+	} else {
+		test_rooted(false);
+		test_alltoall(false);
+		if (large) {
+			test_rooted(true);
+			test_alltoall(true);
+		} else {
+			skip("MPI_Gatherv_c", "MPI 3 has none");
+			skip("MPI_Scatterv_c", "MPI 3 has none");
+			skip("MPI_Alltoallv_c", "MPI 3 has none");
+			skip("MPI_Alltoallw_c", "MPI 3 has none");
+		}
+		test_truncation();
+		test_refused();
+		test_comms();
+	}
+	MPI_Type_free(&types[1]);
+	MPI_Type_free(&types[2]);
+	free(mine);
+	free(ours);
+	free(theirs);
+	return end_tests();
+}

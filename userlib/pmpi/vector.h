@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Collectives whose counts not all ranks know: see vector.c. */
+#ifndef PMPI_VECTOR_H
+#define PMPI_VECTOR_H
+
+#include "pmpi/pmpi.h"
+
+/**
+ * struct pmpi_side - what a call sends or receives
+ * @count: of a side that has one share
+ * @counts, @displs, @large_counts, @large_displs: of a side that has one for each rank; the latter are
+ *	of the functions whose names end in _c. On other ranks than root they may be anything
+ * @types: of each share, whose displacements are bytes then; else NULL, and all have @type
+ */
+struct pmpi_side {
+	void *buf;
+	MPI_Count count;
+	const int *counts, *displs;
+	const MPI_Count *large_counts;
+	const MPI_Aint *large_displs;
+	MPI_Datatype type;
+	const MPI_Datatype *types;
+};
+
+/* @call: without buffers, counts and types, which stand in the sides. */
+struct pmpi_vector {
+	struct pmpi_call call;
+	struct pmpi_side send, recv;
+};
+
+/* As pmpi_offload(). */
+bool pmpi_offload_vector(struct pmpi_vector *v, int *ret);
+
+#endif /* PMPI_VECTOR_H */
