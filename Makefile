@@ -122,6 +122,15 @@ bench: bench-programs
 bench-mpi: bench-programs
 	@tools/vm/run --kernel 6.12 --cpus 2 --mem 4G --timeout 1800 -- tools/bench/mpi
 
+# The backend of torch.distributed beside gloo: all_reduce, and steps of a training.
+.PHONY: bench-torch
+bench-torch:
+	@tools/setup torch
+	@$(MAKE) -s lib
+	@$(MAKE) -s modules KVER=6.12
+	@tools/vm/run --kernel 6.12 --cpus 2 --mem 3G --timeout 1800 --env PYTHONPATH=build/python -- sh -c \
+		'tools/bench/torch -n 2 && tools/bench/torch -n 4 && tools/examples/train_digits.py'
+
 .PHONY: bench-dma bench-overlap
 # CPU time and small differences: both are lost in the noise of a busy host.
 bench-dma: clock = --icount --cpus 1
@@ -227,6 +236,7 @@ help:
 	@echo "make demo [HERE=1]        show it at work in a virtual machine (HERE: on this host)"
 	@echo "make bench                compare with MPI libraries, results in build/bench"
 	@echo "make bench-mpi            compare MPI libraries with themselves under the preload library"
+	@echo "make bench-torch          all_reduce and training of PyTorch by swingcoll and by gloo"
 	@echo "make bench-dma            copies by a DMA engine beside copies by the CPU"
 	@echo "make bench-overlap        allgathers overlapped with the products that consume them"
 	@echo "make bench-cluster [PART=] the same between nodes (pairs, cpu, instructions), and all algorithms on 16 (torus)"
