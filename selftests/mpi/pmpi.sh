@@ -75,7 +75,7 @@ for mpi in "${mpis[@]}"; do
 		status=$?
 		((!status)) || show "$log"
 		result $status "$mpi, Fortran, $form: runs"
-		prints "$mpi, Fortran, $form: is offloaded" 'MPI_Allreduce: (2|7) offloaded, 0 fallback' \
+		prints "$mpi, Fortran, $form: is offloaded" 'MPI_Allreduce: (2|8) offloaded, 0 fallback' \
 			'MPI_Reduce: 1 offloaded, 0 fallback' 'MPI_Bcast: 1 offloaded, 0 fallback' \
 			'MPI_Allgather: 2 offloaded, 0 fallback' 'MPI_Allgatherv: 1 offloaded, 0 fallback' \
 			'MPI_Alltoall: 1 offloaded, 0 fallback' 'MPI_Gather: 1 offloaded, 0 fallback' \
