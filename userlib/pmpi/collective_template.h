@@ -200,6 +200,9 @@ static PMPI_APART int DECIDE(Gather, Igather)(const void *send, COUNT send_count
 	};
 	int ret;
 
+	if (in_place && pmpi_passes(ID(GATHER), comm, type, count, 0))
+		return THEIRS(Gather, Igather)(send, send_count, send_type, recv, recv_count,
+					       recv_type, root, comm REQUEST_ARG);
 	if (OFFLOAD(&c, &ret))
 		return ret;
 	ret = THEIRS(Gather, Igather)(send, send_count, send_type, recv, recv_count, recv_type,
@@ -212,10 +215,7 @@ int OURS(Gather, Igather)(const void *send, COUNT send_count, MPI_Datatype send_
 			  COUNT recv_count, MPI_Datatype recv_type, int root,
 			  MPI_Comm comm REQUEST_PARAM)
 {
-	bool in_place = send == MPI_IN_PLACE;
-
-	if (pmpi_passes(ID(GATHER), comm, in_place ? recv_type : send_type,
-			in_place ? recv_count : send_count, 0))
+	if (send != MPI_IN_PLACE && pmpi_passes(ID(GATHER), comm, send_type, send_count, 0))
 		return THEIRS(Gather, Igather)(send, send_count, send_type, recv, recv_count,
 					       recv_type, root, comm REQUEST_ARG);
 	return DECIDE(Gather, Igather)(send, send_count, send_type, recv, recv_count, recv_type,
@@ -245,6 +245,9 @@ static PMPI_APART int DECIDE(Scatter, Iscatter)(const void *send, COUNT send_cou
 	};
 	int ret;
 
+	if (in_place && pmpi_passes(ID(SCATTER), comm, type, count, 0))
+		return THEIRS(Scatter, Iscatter)(send, send_count, send_type, recv, recv_count,
+						 recv_type, root, comm REQUEST_ARG);
 	if (OFFLOAD(&c, &ret))
 		return ret;
 	ret = THEIRS(Scatter, Iscatter)(send, send_count, send_type, recv, recv_count, recv_type,
@@ -257,10 +260,7 @@ int OURS(Scatter, Iscatter)(const void *send, COUNT send_count, MPI_Datatype sen
 			    COUNT recv_count, MPI_Datatype recv_type, int root,
 			    MPI_Comm comm REQUEST_PARAM)
 {
-	bool in_place = recv == MPI_IN_PLACE;
-
-	if (pmpi_passes(ID(SCATTER), comm, in_place ? send_type : recv_type,
-			in_place ? send_count : recv_count, 0))
+	if (recv != MPI_IN_PLACE && pmpi_passes(ID(SCATTER), comm, recv_type, recv_count, 0))
 		return THEIRS(Scatter, Iscatter)(send, send_count, send_type, recv, recv_count,
 						 recv_type, root, comm REQUEST_ARG);
 	return DECIDE(Scatter, Iscatter)(send, send_count, send_type, recv, recv_count, recv_type,
