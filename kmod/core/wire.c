@@ -222,11 +222,14 @@ void swc_wire_sign(struct swc_wire_header *h, u64 seq, const struct swc_signatur
  */
 int swc_wire_parse(const struct swc_wire_header *h, const void *payload, u32 bytes, struct swc_wire_msg *msg)
 {
-	if (bytes < sizeof(*h) || (h->flags & ~(SWC_WIRE_PARTITION | SWC_WIRE_SEVERAL)) || h->resv1)
+	if (bytes < sizeof(*h) || h->resv1)
+		return -EPROTO;
+	if (h->flags & ~(SWC_WIRE_PARTITION | SWC_WIRE_SEVERAL | SWC_WIRE_REPLY))
 		return -EPROTO;
 	memset(msg, 0, sizeof(*msg));
 	msg->kind = h->kind;
 	msg->sig.partitioned = h->flags & SWC_WIRE_PARTITION;
+	msg->is_reply = h->flags & SWC_WIRE_REPLY;
 	msg->credits = le16_to_cpu(h->credits);
 	msg->ordinal = le32_to_cpu(h->ordinal);
 	msg->seq = le64_to_cpu(h->seq);
@@ -244,6 +247,8 @@ int swc_wire_parse(const struct swc_wire_header *h, const void *payload, u32 byt
 	if (swc_wire_bytes(h) != (s64)bytes || !unused_are_zero(msg))
 		return -EPROTO;
 	if (h->flags & SWC_WIRE_SEVERAL && (msg->kind != SWC_WIRE_DATA || unpack(msg)))
+		return -EPROTO;
+	if (msg->is_reply && msg->kind != SWC_WIRE_CREDIT)
 		return -EPROTO;
 	switch (msg->kind) {
 	case SWC_WIRE_DATA:

@@ -50,8 +50,22 @@
  *
  * Messages. Each is a header and its payload; by RDMA, a SEND into one receive buffer of the peer. DATA costs
  * the sender one credit; every header returns credits. By RDMA, SWC_WIRE_SPARE further receives are posted
- * for messages that must not wait until DATA is consumed: RTR and WRITTEN, at most SWC_WIRE_CHUNKS each that
- * the receiver has not processed, and a few short messages.
+ * for messages that must not wait until DATA is consumed. On iWARP, a message without a receive ends the
+ * connection. So there are as many as there can be messages that the receiver has not handled, however long
+ * that takes:
+ *
+ *	RTR, WRITTEN		SWC_WIRE_CHUNKS each: a chunk is offered again when its WRITTEN was handled,
+ *				and WRITTEN is sent when its RTR was
+ *	CREDIT			4: it is sent for a quarter of all credits, and those that it returns come
+ *				back with DATA only (swc_policy_return())
+ *	HEARTBEAT, RTS		1 in all: none is sent before the reply to the one before
+ *	CREDIT as reply		1, for the same reason
+ *	GROWN, ABORT, FIN	1 each in the life of a connection
+ *	AUTH			0: the peer sends no RTR, hence gets no WRITTEN, before it has handled AUTH
+ *	being handled		1: its receive is posted again after what it says may have been answered
+ *
+ * Probes that a transport sends to silent peers are not among them. By InfiniBand and RoCE they are CREDITs,
+ * for which a sender may wait; on iWARP they are no messages (rdma/iwarp.c).
  *
  *	DATA	a segment of a message; ordinal counts the messages between the two ranks on this channel.
  *		The receiver copies a segment of a partition out of its receive buffer if no task waits for
@@ -66,8 +80,9 @@
  *	WRITE	by TCP only: a piece of a chunk; ordinal is the chunk's number, offset that of the piece in
  *		it. The pieces come in order
  *	RTS	request to send: a message of SWC_WIRE_DIRECT bytes or more has waited for its RTR for a
- *		while. There is no reply; a receiver that called another operation detects the mismatch
- *	CREDIT	returns credits; seq is the number of operations that the rank has submitted
+ *		while. A receiver that called another operation detects the mismatch. Asks for a CREDIT
+ *	CREDIT	returns credits; seq is the number of operations that the rank has submitted.
+ *		SWC_WIRE_REPLY: it is the reply to a HEARTBEAT or RTS
  *	GROWN	by RDMA: all receive buffers are larger now, of so many bytes; segments may be as large
  *	HEARTBEAT	asks for a CREDIT: how far is the rank?
  *	AUTH	see above; seq is the number of bytes of the stream that were received
@@ -83,15 +98,16 @@
 #include "types.h"
 
 #define SWC_WIRE_MAGIC		0x57435753u	/* "SWCW" */
-#define SWC_WIRE_VERSION	9
+#define SWC_WIRE_VERSION	10
 #define SWC_WIRE_NAME		8
 #define SWC_WIRE_NONCE		8
 #define SWC_WIRE_MAC		16
-#define SWC_WIRE_SPARE		16	/* receives beyond those that credits count */
+#define SWC_WIRE_SPARE		18	/* receives beyond those that credits count: the sum above */
 #define SWC_WIRE_CHUNKS		4	/* RTRs outstanding per connection and direction */
 #define SWC_WIRE_DIRECT		(64u << 10)
 #define SWC_WIRE_PARTITION	0x01	/* a partition of a partitioned operation */
 #define SWC_WIRE_SEVERAL	0x02	/* several messages */
+#define SWC_WIRE_REPLY		0x04
 #define SWC_WIRE_MIN_RX_BUFS	4
 #define SWC_WIRE_MAX_RX_BUFS	1024
 #define SWC_WIRE_MIN_RX_BUF	4096
@@ -161,7 +177,7 @@ enum swc_wire_kind {
  */
 struct swc_wire_header {
 	u8     kind;
-	u8     flags;		/* DATA: SWC_WIRE_PARTITION, SWC_WIRE_SEVERAL or 0 */
+	u8     flags;		/* DATA: SWC_WIRE_PARTITION, SWC_WIRE_SEVERAL; CREDIT: SWC_WIRE_REPLY; or 0 */
 	__le16 credits;		/* returned */
 	__le32 ordinal;		/* DATA, RTR, RTS, WRITE, WRITTEN */
 	__le64 seq;		/* DATA, RTR, RTS, ABORT, FIN, CREDIT, AUTH */
@@ -207,6 +223,7 @@ struct swc_wire_msg {
 	u32 bytes;
 	struct swc_signature sig;
 	const void *payload;
+	bool is_reply;
 	u32 nmore;
 	const void *sizes;
 };

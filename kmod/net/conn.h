@@ -162,6 +162,7 @@ enum swc_conn_flag {
 #define SWC_PEND_HEARTBEAT	BIT(5)
 #define SWC_PEND_RTS	BIT(6)	/* for a message that waits for its RTR when this is sent */
 #define SWC_PEND_GROWN	BIT(7)
+#define SWC_PEND_REPLY	BIT(8)	/* CREDIT, even of none: the reply to HEARTBEAT or RTS */
 
 /* A chunk of a rendezvous that the peer has offered, by its RTR. @posted: bytes of it that were sent. */
 struct swc_offer {
@@ -199,6 +200,7 @@ struct swc_offer {
  * @why: reason of the last failed attempt to connect, or of the drop
  * @nfailed: attempts that have failed since it was live
  * @pending: SWC_PEND_*
+ * @asked: HEARTBEAT or RTS was sent, and the reply has not come
  * @fin_seq: operations that this rank took part in, if it has left
  * @give_up: jiffies until which to connect, or to resume; after this rank has left, until which to wait for
  *	the peer to receive what was sent
@@ -249,6 +251,7 @@ struct swc_conn {
 	const char *why;
 	u32 nfailed;
 	u32 pending;
+	bool asked;
 	u64 fin_seq;
 	unsigned long give_up;
 	unsigned long lost_at;

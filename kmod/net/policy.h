@@ -25,10 +25,13 @@ static inline u32 swc_policy_credits(const struct swc_net_window *window, const 
 	return 3 * rx_bufs / 4 + 1;
 }
 
-/* So many credits to return are worth a message: no share of the sender's needs them sooner. */
+/*
+ * So many credits to return are worth a message: no share of the sender's needs them sooner, and at most four
+ * such messages return all of them.
+ */
 static inline u32 swc_policy_return(u32 rx_bufs)
 {
-	return max(rx_bufs / 4, 1u);
+	return DIV_ROUND_UP(rx_bufs, 4);
 }
 
 /*

@@ -151,11 +151,22 @@ static int handle_grown(struct swc_conn *conn, const struct swc_wire_msg *msg)
 	return ret;
 }
 
-static void handle_heartbeat(struct swc_conn *conn)
+/* HEARTBEAT or RTS. */
+static void reply(struct swc_conn *conn)
 {
 	spin_lock(&conn->lock);
-	swc_conn_pend(conn, SWC_PEND_KEEPALIVE);
+	swc_conn_pend(conn, SWC_PEND_REPLY);
 	spin_unlock(&conn->lock);
+}
+
+static void handle_credit(struct swc_conn *conn, const struct swc_wire_msg *msg)
+{
+	if (msg->is_reply) {
+		spin_lock(&conn->lock);
+		conn->asked = false;
+		spin_unlock(&conn->lock);
+	}
+	swc_net_ops->peer_progress(conn->comm, conn->peer, msg->seq);
 }
 
 static void handle_fin(struct swc_conn *conn, const struct swc_wire_msg *msg)
@@ -196,12 +207,13 @@ int swc_rx_short(struct swc_conn *conn, const struct swc_wire_msg *msg)
 		return swc_tx_add_offer(conn, msg);
 	case SWC_WIRE_RTS:
 		swc_net_ops->rts(conn->comm, conn->peer, msg);
+		reply(conn);
 		return 0;
 	case SWC_WIRE_CREDIT:
-		swc_net_ops->peer_progress(conn->comm, conn->peer, msg->seq);
+		handle_credit(conn, msg);
 		return 0;
 	case SWC_WIRE_HEARTBEAT:
-		handle_heartbeat(conn);
+		reply(conn);
 		return 0;
 	case SWC_WIRE_GROWN:
 		return handle_grown(conn, msg);

@@ -161,6 +161,14 @@ static u32 fill_abort(struct swc_conn *conn, struct swc_wire_header *h)
 	return sizeof(*a);
 }
 
+/* What is pending and may be sent: one question at a time, as core/wire.h counts receives. */
+static u32 find_due(const struct swc_conn *conn)
+{
+	u32 questions = conn->asked ? SWC_PEND_HEARTBEAT | SWC_PEND_RTS : 0;
+
+	return test_bit(SWC_CONN_F_ABORT_SENT, &conn->flags) ? 0 : conn->pending & ~questions;
+}
+
 /**
  * swc_tx_short() - make the first short message of conn->pending
  * @h: room for SWC_SHORT_BYTES
@@ -170,49 +178,52 @@ static u32 fill_abort(struct swc_conn *conn, struct swc_wire_header *h)
  */
 bool swc_tx_short(struct swc_conn *conn, struct swc_wire_header *h, struct swc_tx_short *made)
 {
-	u32 payload = 0;
+	u32 payload = 0, due = find_due(conn);
 	struct swc_send *send;
 
 	*made = (struct swc_tx_short){};
-	if (!conn->pending || test_bit(SWC_CONN_F_ABORT_SENT, &conn->flags))
+	if (!due)
 		return false;
-	if (conn->pending & SWC_PEND_AUTH) {
+	if (due & SWC_PEND_AUTH) {
 		conn->pending &= ~SWC_PEND_AUTH;
 		/* It returns no credits: it may be lost for good, and is sent again by the next attempt. */
 		*h = (struct swc_wire_header){ .kind = SWC_WIRE_AUTH,
 					       .seq = cpu_to_le64(swc_resume_received(conn)) };
 		swc_auth_proof(conn->net, &conn->hello, &conn->accept, le64_to_cpu(h->seq), (u8 *)(h + 1));
 		payload = SWC_WIRE_MAC;
-	} else if (conn->pending & SWC_PEND_ABORT) {
+	} else if (due & SWC_PEND_ABORT) {
 		conn->pending &= ~SWC_PEND_ABORT;
 		payload = fill_abort(conn, h);
 		set_bit(SWC_CONN_F_ABORT_SENT, &conn->flags);
 		made->is_abort = true;
-	} else if (conn->pending & SWC_PEND_FIN) {
+	} else if (due & SWC_PEND_FIN) {
 		conn->pending &= ~SWC_PEND_FIN;
 		swc_tx_header(conn, h, SWC_WIRE_FIN);
 		h->seq = cpu_to_le64(conn->fin_seq);
 		made->is_fin = true;
-	} else if (conn->pending & SWC_PEND_GROWN) {
+	} else if (due & SWC_PEND_GROWN) {
 		conn->pending &= ~SWC_PEND_GROWN;
 		swc_tx_header(conn, h, SWC_WIRE_GROWN);
 		h->bytes = cpu_to_le32(conn->grown_bytes);
-	} else if (conn->pending & SWC_PEND_HEARTBEAT) {
+	} else if (due & SWC_PEND_HEARTBEAT) {
 		conn->pending &= ~SWC_PEND_HEARTBEAT;
 		swc_tx_header(conn, h, SWC_WIRE_HEARTBEAT);
-	} else if (conn->pending & SWC_PEND_RTS) {
+		conn->asked = true;
+	} else if (due & SWC_PEND_RTS) {
 		conn->pending &= ~SWC_PEND_RTS;
 		send = first_without_offer(conn);
 		if (!send)
 			return true;
 		begin(conn, h, SWC_WIRE_RTS, send->seq, send->sig, send->ordinal, send->bytes);
+		conn->asked = true;
 		made->is_probe = true;
 	} else {
-		made->is_probe = conn->pending & SWC_PEND_KEEPALIVE;
-		conn->pending &= ~(SWC_PEND_CREDIT | SWC_PEND_KEEPALIVE);
+		made->is_probe = due & (SWC_PEND_KEEPALIVE | SWC_PEND_REPLY);
+		conn->pending &= ~(SWC_PEND_CREDIT | SWC_PEND_KEEPALIVE | SWC_PEND_REPLY);
 		if (!conn->to_return && !made->is_probe)
 			return true;
 		swc_tx_header(conn, h, SWC_WIRE_CREDIT);
+		h->flags = due & SWC_PEND_REPLY ? SWC_WIRE_REPLY : 0;
 		h->seq = cpu_to_le64(swc_net_ops->progress(conn->comm, conn->me));
 	}
 	made->bytes = sizeof(*h) + payload;

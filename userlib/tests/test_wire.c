@@ -492,7 +492,7 @@ static void test_unused(void)
 	}
 }
 
-/* Only DATA has flags. Its payload is one message here, not several. */
+/* Each kind has flags of its own, or none. The payload of DATA is one message here, not several. */
 static void test_flags(void)
 {
 	struct swc_wire_msg m;
@@ -509,6 +509,22 @@ static void test_flags(void)
 		fine &= !known || m.sig.partitioned == !!flags;
 	}
 	ok(fine, "DATA: any flags");
+	fine = true;
+	for (int kind = 1; kind < SWC_WIRE_KIND_NR; kind++) {
+		if (kind == SWC_WIRE_DATA)
+			continue;
+		bytes = good_message((enum swc_wire_kind)kind, data);
+		for (int flags = 1; flags < 256; flags++) {
+			bool reply = kind == SWC_WIRE_CREDIT && flags == SWC_WIRE_REPLY;
+
+			h->flags = (uint8_t)flags;
+			fine &= parse(data, bytes, &m) == (reply ? 0 : -EPROTO);
+			fine &= !reply || m.is_reply;
+		}
+	}
+	ok(fine, "other kinds: any flags");
+	bytes = good_message(SWC_WIRE_CREDIT, data);
+	ok(!parse(data, bytes, &m) && !m.is_reply, "CREDIT: not a reply");
 }
 
 static void test_ranges(enum swc_wire_kind kind, const struct trial *t, size_t n)

@@ -649,6 +649,67 @@ static void adversary_written(struct kunit *test)
 	}
 }
 
+/* ------------------------------------------------------------------ questions */
+
+static void say(struct swc_t_raw_peer *peer, enum swc_wire_kind kind, u8 flags)
+{
+	struct swc_wire_header *m = peer->out;
+
+	memset(m, 0, SWC_HEADER);
+	m->kind = kind;
+	m->flags = flags;
+	swc_t_send_raw(peer, SWC_HEADER);
+}
+
+static void expect_message(struct swc_t_raw_peer *peer, u32 i, enum swc_wire_kind kind, bool is_reply)
+{
+	struct kunit *test = peer->test;
+	struct swc_wire_msg msg;
+	const void *data;
+	u32 bytes;
+
+	data = swc_t_received(peer, i, &bytes);
+	KUNIT_ASSERT_EQ(test, swc_wire_parse(data, data + SWC_HEADER, bytes, &msg), 0);
+	KUNIT_EXPECT_EQ_MSG(test, (int)msg.kind, (int)kind, "message %u", i);
+	KUNIT_EXPECT_EQ_MSG(test, msg.is_reply, is_reply, "message %u", i);
+}
+
+/* Ask the peer for its progress, at once. */
+static void ask(struct swc_conn *conn)
+{
+	swc_net_heartbeat(conn->net, conn->peer);
+	conn->transport->pump(conn, false);
+}
+
+/* A rank answers each question; its own next one waits for the answer to the one before. */
+static void adversary_questions(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, 20000, &swc_t_two_nodes);
+	struct swc_t_raw_peer *peer = swc_t_raw_peer(test);
+	struct swc_wire_hello h;
+	struct swc_conn *conn;
+
+	peer->comm = swc_t_rank_comm(c, 1);
+	swc_t_hello(peer->comm, 0, 1, &h);
+	KUNIT_EXPECT_EQ(test, swc_t_connect(peer, &h, sizeof(h)), RDMA_CM_EVENT_ESTABLISHED);
+	authenticate(peer);
+	say(peer, SWC_WIRE_HEARTBEAT, 0);
+	expect_message(peer, 0, SWC_WIRE_CREDIT, true);
+	conn = swc_net_known_conn(peer->comm->net, 1, 0, 0, 0);
+	KUNIT_ASSERT_NOT_NULL(test, conn);
+	ask(conn);
+	expect_message(peer, 1, SWC_WIRE_HEARTBEAT, false);
+	ask(conn);
+	say(peer, SWC_WIRE_CREDIT, 0);
+	say(peer, SWC_WIRE_HEARTBEAT, 0);
+	expect_message(peer, 2, SWC_WIRE_CREDIT, true);
+	say(peer, SWC_WIRE_CREDIT, SWC_WIRE_REPLY);
+	expect_message(peer, 3, SWC_WIRE_HEARTBEAT, false);
+	swc_conn_put(conn);
+	swc_t_raw_peer_end(peer);
+	swc_t_comm_end(c);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(adversary_wrong_id),
 	KUNIT_CASE_SLOW(adversary_requests),
@@ -659,6 +720,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(adversary_violation, violation_gen_params),
 	KUNIT_CASE_SLOW(adversary_addresses),
 	KUNIT_CASE_SLOW(adversary_written),
+	KUNIT_CASE_SLOW(adversary_questions),
 	{}
 };
 

@@ -8,6 +8,7 @@
  */
 #include <linux/prandom.h>
 
+#include "net/policy.h"
 #include "rdma/rdma.h"
 #include "trace.h"
 #include "kunit/harness.h"
@@ -690,8 +691,26 @@ static void net_users(struct kunit *test)
 	swc_user_put(other);
 }
 
+/*
+ * At most four messages return all credits, as core/wire.h counts receives; and credits that wait for such a
+ * message are not those that the smallest share of the sender needs.
+ */
+static void net_credit_messages(struct kunit *test)
+{
+	u32 n;
+
+	for (n = SWC_WIRE_MIN_RX_BUFS; n <= SWC_WIRE_MAX_RX_BUFS; n++) {
+		u32 each = swc_policy_return(n);
+
+		KUNIT_EXPECT_GE_MSG(test, each, 1u, "%u buffers", n);
+		KUNIT_EXPECT_LE_MSG(test, n / each, 4u, "%u buffers", n);
+		KUNIT_EXPECT_GE_MSG(test, n - (each - 1), 3 * n / 4 + 1, "%u buffers", n);
+	}
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(net_transport),
+	KUNIT_CASE(net_credit_messages),
 	KUNIT_CASE(net_users),
 	KUNIT_CASE(net_states),
 	KUNIT_CASE(net_backoff),
