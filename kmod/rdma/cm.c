@@ -73,10 +73,19 @@ static int connect(struct swc_rdma_conn *conn, struct rdma_cm_id *id)
 
 /* ------------------------------------------------------------------ replies */
 
+/* On iWARP, drivers report a refusal by a peer as a reset, with its data. */
+static const struct swc_wire_reject *reject_data(struct rdma_cm_id *id, struct rdma_cm_event *event, u8 *len)
+{
+	if (!rdma_protocol_iwarp(id->device, id->port_num))
+		return rdma_consumer_reject_data(id, event, len);
+	*len = event->param.conn.private_data_len;
+	return event->param.conn.private_data;
+}
+
 static void rejected(struct swc_conn *conn, struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	u8 len = 0;
-	const struct swc_wire_reject *r = rdma_consumer_reject_data(id, event, &len);
+	const struct swc_wire_reject *r = reject_data(id, event, &len);
 
 	if (!swc_reply_refused(conn, r, len, event->status))
 		swc_conn_retry(conn, rdma_reject_msg(id, event->status), event->status);

@@ -27,9 +27,6 @@ static const char *missing_feature(struct ib_device *ib)
 {
 	if (!(ib->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS))
 		return "registration by work requests";
-	/* Silent peers are detected, and messages of a rank that leaves are waited for, by completions. */
-	if (rdma_protocol_iwarp(ib, rdma_start_port(ib)))
-		return "completions that wait for the peer, which iWARP does not have";
 	return NULL;
 }
 

@@ -20,8 +20,8 @@ static int create_qp(struct swc_rdma_conn *conn, struct ib_device *ib)
 		.qp_type = IB_QPT_RC,
 	};
 
-	/* One more of each for draining. */
-	init.cap.max_send_wr = SWC_SQ_DEPTH + 1;
+	/* One more of each for draining, and one for the read of iwarp.c. */
+	init.cap.max_send_wr = SWC_SQ_DEPTH + 2;
 	init.cap.max_recv_wr = conn->nrx_bufs + 1;
 	init.cap.max_send_sge = min_t(u32, SWC_MAX_SGE, ib->attrs.max_send_sge);
 	init.cap.max_recv_sge = SWC_RX_SGE;
@@ -32,7 +32,7 @@ static int create_qp(struct swc_rdma_conn *conn, struct ib_device *ib)
 	 * Its own, not one of ib_cq_pool_get(): completions run steps of operations, and connections that
 	 * share a queue would wait for each other's reductions.
 	 */
-	conn->cq = ib_alloc_cq_any(ib, conn, SWC_SQ_DEPTH + conn->nrx_bufs + 2, IB_POLL_UNBOUND_WORKQUEUE);
+	conn->cq = ib_alloc_cq_any(ib, conn, SWC_SQ_DEPTH + conn->nrx_bufs + 3, IB_POLL_UNBOUND_WORKQUEUE);
 	if (IS_ERR(conn->cq)) {
 		int ret = PTR_ERR(conn->cq);
 
@@ -59,6 +59,7 @@ static int setup(struct swc_rdma_conn *conn, struct rdma_cm_id *id)
 	u32 i;
 
 	conn->id = id;
+	conn->iwarp = rdma_protocol_iwarp(ib, id->port_num);
 	conn->base.card = id->route.addr.dev_addr.bound_dev_if;
 	conn->dev = swc_dev_get(ib, conn);
 	if (!conn->dev)
@@ -70,6 +71,7 @@ static int setup(struct swc_rdma_conn *conn, struct rdma_cm_id *id)
 		ret = create_qp(conn, ib);
 	if (!ret)
 		ret = swc_rndv_setup(conn);
+	conn->ack.cqe.done = swc_tx_read_done;
 	for (i = 0; i < SWC_SQ_DEPTH && !ret; i++)
 		conn->sq.entry[i].cqe.done = swc_tx_done;
 	for (i = 0; i < conn->nrx_bufs && !ret; i++)

@@ -11,6 +11,7 @@
  *	rx.c		messages in
  *	tx.c		messages out
  *	rndv.c		memory that a peer writes into
+ *	iwarp.c		what differs on iWARP
  *	sq.c		the send queue
  *	wc.c		requests that have failed
  *	buffers.c	memory of a connection
@@ -158,11 +159,36 @@ struct swc_chunk {
 };
 
 /**
+ * struct swc_ack - on iWARP: what the peer has received; iwarp.c
+ * @cqe: completion of a read of no bytes, which tells that
+ * @wanted: one is to be posted
+ * @is_posted: it is
+ * @is_lost: the peer does not answer
+ * @head: head of the send queue when it was posted
+ * @received: the peer has received all that was posted before this head
+ * @nreceived: messages received a second ago
+ * @silent_s: seconds in which the peer has not been heard of since the read was posted
+ */
+struct swc_ack {
+	struct ib_cqe cqe;
+	bool wanted;
+	bool is_posted;
+	bool is_lost;
+	u32 head;
+	u32 received;
+	u32 nreceived;
+	u32 silent_s;
+};
+
+/**
  * struct swc_rdma_conn - a connection by RDMA
  * @base: the common part
  * @dev, @dev_node: device
+ * @iwarp: it is of this kind; constant while there is a queue pair
+ * @nreceived: receives completed; completion handlers change it
  * @id, @cq, @pd: the queue pair and what it needs
  * @sq: send queue; this and what follows is guarded by @base.lock
+ * @ack: on iWARP
  * @nrx_bufs, @rx_buf: receive buffers, SWC_WIRE_SPARE of them beyond the peer's credits
  * @rx_buf_bytes: the most payload that one has room for
  * @nfull: segments that filled a small one
@@ -176,11 +202,14 @@ struct swc_rdma_conn {
 	struct swc_conn base;
 	struct swc_rdma_dev *dev;
 	struct list_head dev_node;
+	bool iwarp;
+	u32 nreceived;
 	struct rdma_cm_id *id;
 	struct ib_cq *cq;
 	struct ib_pd *pd;
 
 	struct swc_sq sq;
+	struct swc_ack ack;
 	u32 nrx_bufs;
 	u32 rx_buf_bytes;
 	u32 nfull;
@@ -234,6 +263,15 @@ u32 swc_sq_map(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, u32 first
 void swc_sq_unmap(struct swc_rdma_conn *conn, struct swc_sq_entry *entry);
 void swc_sq_reset(struct swc_rdma_conn *conn);
 
+/* iwarp.c */
+bool swc_iwarp_must_signal(const struct ib_send_wr *wr);
+void swc_iwarp_take_probe(struct swc_rdma_conn *conn);
+bool swc_iwarp_all_received(const struct swc_rdma_conn *conn);
+void swc_iwarp_ask(struct swc_rdma_conn *conn);
+u32 swc_iwarp_answered(struct swc_rdma_conn *conn);
+bool swc_iwarp_watch(struct swc_rdma_conn *conn, u32 limit_s);
+void swc_iwarp_reset(struct swc_rdma_conn *conn);
+
 /* rndv.c */
 int swc_rndv_setup(struct swc_rdma_conn *conn);
 void swc_rndv_teardown(struct swc_rdma_conn *conn);
@@ -243,6 +281,7 @@ int swc_rndv_written(struct swc_rdma_conn *conn, u32 chunk, u32 rkey, struct swc
 /* tx.c */
 void swc_rdma_pump(struct swc_conn *base, bool nested);
 void swc_tx_done(struct ib_cq *cq, struct ib_wc *wc);
+void swc_tx_read_done(struct ib_cq *cq, struct ib_wc *wc);
 
 /* rx.c */
 int swc_rx_post(struct swc_rdma_conn *conn, struct swc_rx_buf *rx_buf);

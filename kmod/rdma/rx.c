@@ -124,6 +124,7 @@ void swc_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 		swc_wc_failed(conn, wc);
 		return;
 	}
+	WRITE_ONCE(conn->nreceived, conn->nreceived + 1);
 	proven = test_bit(SWC_CONN_F_PROVEN, &conn->base.flags);
 	/* No member sends immediate data. */
 	ret = wc->wc_flags & IB_WC_WITH_IMM ? -EPROTO : handle_message(conn, rx_buf, wc);

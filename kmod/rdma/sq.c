@@ -54,7 +54,8 @@ static void prepare(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, stru
 	struct swc_sq *sq = &conn->sq;
 
 	lockdep_assert_held(&conn->base.lock);
-	if (signal || ++sq->unsignaled >= SWC_SIGNAL || sq->npages < 2) {
+	if (signal || ++sq->unsignaled >= SWC_SIGNAL || sq->npages < 2 ||
+	    (conn->iwarp && swc_iwarp_must_signal(wr))) {
 		wr->send_flags |= IB_SEND_SIGNALED;
 		sq->unsignaled = 0;
 	}
@@ -219,4 +220,5 @@ void swc_sq_reset(struct swc_rdma_conn *conn)
 	sq->tail = 0;
 	sq->probe_head = 0;
 	sq->unsignaled = 0;
+	swc_iwarp_reset(conn);
 }

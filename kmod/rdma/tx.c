@@ -21,6 +21,7 @@ static bool post_short(struct swc_rdma_conn *conn)
 	struct swc_tx_short made;
 
 	BUILD_BUG_ON(SWC_SHORT_BYTES > SWC_ENTRY_BYTES);
+	swc_iwarp_take_probe(conn);
 	if (!swc_tx_short(&conn->base, entry->page.data, &made))
 		return false;
 	if (!made.bytes)
@@ -173,19 +174,32 @@ static noinline_for_stack void report_map_failing(const struct swc_rdma_conn *co
 	swc_net_ops->peer_lost(comm, -EIO, conn->base.me, swc_net_oldest(conn->base.net), text);
 }
 
+/* Posting has failed. @first: for the first time. */
+static void report_error(struct swc_conn *base, int error, bool first)
+{
+	if (error == -ETIMEDOUT)
+		swc_conn_fail(base, -ECONNRESET, "it does not answer");
+	else if (error != -ENOTCONN)
+		swc_conn_fail(base, -EIO, "the device takes no more work (%pe)", ERR_PTR(error));
+	else if (first)
+		swc_conn_retry(base, "the queue pair is disconnected", 0);	/* by the peer, on iWARP */
+}
+
 /* Transport operation: post all that can be posted. */
 void swc_rdma_pump(struct swc_conn *base, bool nested)
 {
 	struct swc_rdma_conn *conn = swc_rdma_conn(base);
 	struct swc_comm *map_failing = NULL;
 	struct swc_tx_pump p;
-	int error;
+	int error, before;
 
 	spin_lock(&base->lock);
+	before = conn->sq.error;
 	swc_tx_begin(base, &p);
 	conn->sq.map_failed = false;
 	while (post_next(conn, &p.done))
 		;
+	swc_iwarp_ask(conn);
 	error = conn->sq.error;
 	if (conn->sq.map_failed && conn->sq.map_failing_s > MAP_FAILING_MAX_S &&
 	    !test_bit(SWC_CONN_F_ABORT_SENT, &base->flags)) {
@@ -202,37 +216,64 @@ void swc_rdma_pump(struct swc_conn *base, bool nested)
 		swc_net_ops->put(map_failing);
 	}
 	if (error)
-		swc_conn_fail(base, -EIO, "the device takes no more work (%pe)", ERR_PTR(error));
+		report_error(base, error, !before);
 }
 
 /* ------------------------------------------------------------------ completions */
 
-/* Completion of a signaled request, and of all before it. */
-void swc_tx_done(struct ib_cq *cq, struct ib_wc *wc)
+/* All requests before this head of the send queue are complete. */
+static void complete_to(struct swc_rdma_conn *conn, u32 head)
 {
-	struct swc_sq_entry *last = container_of(wc->wr_cqe, struct swc_sq_entry, cqe), *entry;
-	struct swc_rdma_conn *conn = last->conn;
 	struct swc_send *send, *next;
+	struct swc_sq *sq = &conn->sq;
 	bool abort_sent = false;
 	LIST_HEAD(sends);
 
-	if (wc->status != IB_WC_SUCCESS) {
-		/* The entries are unmapped when the connection is taken apart. */
-		swc_wc_failed(conn, wc);
-		return;
-	}
 	spin_lock(&conn->base.lock);
-	do {
-		entry = &conn->sq.entry[conn->sq.tail++ % SWC_SQ_DEPTH];
+	while ((s32)(head - sq->tail) > 0) {
+		struct swc_sq_entry *entry = &sq->entry[sq->tail++ % SWC_SQ_DEPTH];
+
 		swc_sq_complete(conn, entry);
 		if (entry->send)
 			list_move_tail(&entry->send->node, &sends);
 		abort_sent |= entry->is_abort;
-	} while (entry != last);
+	}
 	spin_unlock(&conn->base.lock);
 	if (abort_sent)
 		wake_up_all(&conn->base.net->abort_wq);
 	list_for_each_entry_safe(send, next, &sends, node)
 		swc_net_ops->send_done(send, 0, false);
 	swc_rdma_pump(&conn->base, false);
+}
+
+/* Completion of a signaled request, and of all before it. */
+void swc_tx_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct swc_sq_entry *last = container_of(wc->wr_cqe, struct swc_sq_entry, cqe);
+	struct swc_rdma_conn *conn = last->conn;
+	struct swc_sq *sq = &conn->sq;
+
+	/* The entries are unmapped when the connection is taken apart. */
+	if (wc->status != IB_WC_SUCCESS)
+		swc_wc_failed(conn, wc);
+	else
+		complete_to(conn, sq->tail + ((u32)(last - sq->entry) - sq->tail) % SWC_SQ_DEPTH + 1);
+}
+
+/* Completion of the read by which the peer on iWARP tells that it has received all before it. */
+void swc_tx_read_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct swc_rdma_conn *conn = container_of(wc->wr_cqe, struct swc_rdma_conn, ack.cqe);
+	u32 head;
+
+	if (wc->status != IB_WC_SUCCESS) {
+		swc_wc_failed(conn, wc);
+		return;
+	}
+	spin_lock(&conn->base.lock);
+	head = swc_iwarp_answered(conn);
+	spin_unlock(&conn->base.lock);
+	/* Whoever waits for an ABORT to be received. */
+	wake_up_all(&conn->base.net->abort_wq);
+	complete_to(conn, head);
 }

@@ -4,10 +4,16 @@
  */
 #include "rdma/rdma.h"
 
-/* Transport operation: a quarter of the time after which a device gives up a peer; less is of no use. */
+/* Milliseconds after which a device gives up a peer. */
+static u32 limit_ms(void)
+{
+	return swc_cm_answer_ms(7);
+}
+
+/* Transport operation: a quarter of that; less is of no use. */
 u32 swc_rdma_probe_s(void)
 {
-	return DIV_ROUND_UP(swc_cm_answer_ms(7), 4 * MSEC_PER_SEC);
+	return DIV_ROUND_UP(limit_ms(), 4 * MSEC_PER_SEC);
 }
 
 /*
@@ -16,7 +22,8 @@ u32 swc_rdma_probe_s(void)
  */
 bool swc_rdma_watch(struct swc_conn *base)
 {
-	struct swc_sq *sq = &swc_rdma_conn(base)->sq;
+	struct swc_rdma_conn *conn = swc_rdma_conn(base);
+	struct swc_sq *sq = &conn->sq;
 
 	lockdep_assert_held(&base->lock);
 	/* Perhaps memory can be mapped now. */
@@ -24,6 +31,8 @@ bool swc_rdma_watch(struct swc_conn *base)
 		sq->map_failing_s++;
 		swc_conn_pump_later(base);
 	}
+	if (conn->iwarp && !swc_iwarp_watch(conn, DIV_ROUND_UP(limit_ms(), MSEC_PER_SEC)))
+		return false;
 	if ((s32)(sq->tail - sq->probe_head) < 0)
 		return false;
 	sq->probe_head = sq->tail;
@@ -33,5 +42,7 @@ bool swc_rdma_watch(struct swc_conn *base)
 /* Transport operation. */
 bool swc_rdma_all_received(const struct swc_conn *base)
 {
-	return swc_sq_is_idle(&container_of(base, struct swc_rdma_conn, base)->sq);
+	const struct swc_rdma_conn *conn = container_of(base, struct swc_rdma_conn, base);
+
+	return conn->iwarp ? swc_iwarp_all_received(conn) : swc_sq_is_idle(&conn->sq);
 }

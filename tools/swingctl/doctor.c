@@ -353,7 +353,7 @@ static bool rdma_has(const char *device, const char *file, const char *text)
 
 static void check_rdma(struct report *r)
 {
-	int n, up = 0, iwarp = 0;
+	int n, up = 0, iwarp = 0, other = 0;
 	char names[128];
 	char *name, *save = NULL, copy[128];
 
@@ -364,15 +364,19 @@ static void check_rdma(struct report *r)
 	}
 	snprintf(copy, sizeof(copy), "%s", names);
 	for (name = strtok_r(copy, " ", &save); name; name = strtok_r(NULL, " ", &save)) {
+		if (!rdma_has(name, "ports/1/state", "ACTIVE"))
+			continue;
+		up++;
 		if (rdma_has(name, "node_type", "RNIC"))
 			iwarp++;
-		else if (rdma_has(name, "ports/1/state", "ACTIVE"))
-			up++;
+		else
+			other++;
 	}
-	if (iwarp && !up)
-		result(r, WARN, "rdma", "select InfiniBand or RoCE devices by SWINGCOLL_IFACES",
-		       "%d RDMA devices, %d of them iWARP, which swingcoll does not use: %s", n,
-		       iwarp, names);
+	if (iwarp && other)
+		result(r, WARN, "rdma",
+		       "select those of one kind, the same on all nodes, by SWINGCOLL_IFACES",
+		       "%d RDMA devices, %d of them iWARP, which connect only with their kind: %s",
+		       n, iwarp, names);
 	else if (up)
 		result(r, OK, "rdma", NULL, "%d RDMA devices, %d with port 1 active: %s", n, up,
 		       names);
