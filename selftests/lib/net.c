@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <errno.h>
+#include <glob.h>
 
 #include "net.h"
 
@@ -142,6 +143,24 @@ uint32_t net_port(void)
 	default:
 		return info.rdma_port;
 	}
+}
+
+/* Its packets are those of TCP, to the port of RDMA. A cluster has devices of one kind only. */
+bool net_is_iwarp(void)
+{
+	glob_t files = { 0 };
+	char line[64] = "";
+	FILE *f = NULL;
+
+	if (net_transport() == SWC_TRANSPORT_RDMA &&
+	    !glob("/sys/class/infiniband/*/node_type", 0, NULL, &files))
+		f = fopen(files.gl_pathv[0], "re");
+	if (f && !fgets(line, sizeof(line), f))
+		line[0] = 0;
+	if (f)
+		fclose(f);
+	globfree(&files);
+	return strstr(line, "RNIC");
 }
 
 /* ------------------------------------------------------------------ ranks */

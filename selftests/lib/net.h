@@ -52,6 +52,7 @@ bool net_any(bool bad);
 /* The transport of all nodes, enum swc_transport_kind, by SWINGCOLL_TRANSPORT; its port. */
 int net_transport(void);
 uint32_t net_port(void);
+bool net_is_iwarp(void);
 
 void net_set_rank_env(const struct net_layout *l, int rank, unsigned int step);
 

@@ -26,11 +26,15 @@
 static const char script[] =
 	"set -e\n"
 	"export PATH=/usr/sbin:/usr/bin:/sbin:/bin\n"
+	/* As `rdma link` prints them: link rxe0/1 state ACTIVE physical_state LINK_UP netdev nic0 */
 	"each() {\n"
-	"	for dir in /sys/class/infiniband/*; do\n"
-	"		$1 ${dir##*/} $(cat $dir/ports/1/gid_attrs/ndevs/0)\n"
+	"	rdma link show | while read -r _ dev words; do\n"
+	"		card=${words##*netdev }\n"
+	"		$1 ${dev%/*} ${card%% *}\n"
 	"	done\n"
 	"}\n"
+	/* Devices are named after their kind, rxe or siw, and the card. */
+	"link() { rdma link add $1 type ${1%%[0-9]*} netdev $2; }\n"
 	"save=/run/net_fail\n"
 	/* Save what the kernel forgets of an interface that is down: routes and neighbours. */
 	"down() {\n"
@@ -46,7 +50,7 @@ static const char script[] =
 	"	ip link set $2 up\n"
 	"	ip -batch $save.$2\n"
 	"	rdma link delete $1\n"
-	"	rdma link add $1 type rxe netdev $2\n"
+	"	link $1 $2\n"
 	"}\n"
 	/*
 	 * An interface refuses packets while it gets another queueing discipline, which a soft device takes for an
@@ -60,7 +64,7 @@ static const char script[] =
 	"case $1 in\n"
 	"has) command -v $2 ;;\n"
 	"remove) : >$save.devices; each remove ;;\n"
-	"add) while read -r dev card; do rdma link add $dev type rxe netdev $card; done <$save.devices ;;\n"
+	"add) while read -r dev card; do link $dev $card; done <$save.devices ;;\n"
 	"cut | lossy | mend | plain) each $1 | tc -batch - ;;\n"
 	/* Prepare all commands first: packets must flow again after one second on a busy machine, too. */
 	"blink)\n"

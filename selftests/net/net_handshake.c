@@ -95,6 +95,47 @@ static int request_tcp(const struct hello *hello, const struct sockaddr_in *to, 
 	return ret;
 }
 
+/*
+ * The same by iWARP, which carries it in a frame of MPA (RFC 5044). User space cannot connect there without a queue
+ * pair, so it speaks TCP.
+ */
+struct mpa_frame {
+	char key[16];
+	uint16_t flags, bytes; /* big-endian */
+};
+
+#define MPA_REJECT 0x2000
+#define MPA_VERSION 1
+
+static int request_iwarp(const struct hello *hello, const struct sockaddr_in *to, struct reject *r)
+{
+	struct {
+		struct mpa_frame frame;
+		struct hello hello;
+	} out = { { "MPA ID Req Frame", htons(MPA_VERSION), htons(sizeof(*hello)) }, *hello };
+	struct {
+		struct mpa_frame frame;
+		struct reject reject;
+	} in;
+	struct timeval limit = { .tv_sec = TESTLIB_EVENT_MS / 1000 };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	if (connect(fd, (const void *)to, sizeof(*to)) ||
+	    send(fd, &out, sizeof(out), MSG_NOSIGNAL) != sizeof(out))
+		ret = -errno;
+	else if (recv(fd, &in, sizeof(in), MSG_WAITALL) != sizeof(in) ||
+		 memcmp(in.frame.key, "MPA ID Rep Frame", sizeof(in.frame.key)) ||
+		 !(ntohs(in.frame.flags) & MPA_REJECT) ||
+		 ntohs(in.frame.bytes) != sizeof(in.reject))
+		ret = -EPROTO;
+	*r = in.reject;
+	close(fd);
+	return ret;
+}
+
 /* Request a connection: the reason why it is rejected, or a negative errno. */
 static int request(const struct hello *hello, uint32_t port, struct reject *r)
 {
@@ -118,6 +159,8 @@ static int request(const struct hello *hello, uint32_t port, struct reject *r)
 	inet_pton(AF_INET, net_root_address(), &to.sin_addr);
 	if (net_transport() != SWC_TRANSPORT_RDMA)
 		return request_tcp(hello, &to, r);
+	if (net_is_iwarp())
+		return request_iwarp(hello, &to, r);
 	fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;

@@ -29,7 +29,7 @@ struct range {
 	uint64_t first, last;
 };
 
-static uint32_t port;
+static uint32_t tcp_port; /* 0: RDMA over UDP */
 static struct range range[MAX_RANGES];
 static int nranges;
 
@@ -112,10 +112,10 @@ static int record_start(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The payload of a packet over IPv4, of RDMA over UDP or of a transport by TCP; NULL: another packet. */
+/* The payload of a packet over IPv4, of RDMA over UDP or TCP or of another transport by TCP; NULL: another packet. */
 static const uint8_t *payload(const uint8_t *packet, size_t *bytes)
 {
-	uint8_t want = net_transport() == SWC_TRANSPORT_RDMA ? IPPROTO_UDP : IPPROTO_TCP;
+	uint8_t want = tcp_port ? IPPROTO_TCP : IPPROTO_UDP;
 	const struct iphdr *ip = (const void *)packet;
 	const struct tcphdr *tcp;
 	const struct udphdr *udp;
@@ -134,7 +134,7 @@ static const uint8_t *payload(const uint8_t *packet, size_t *bytes)
 			return NULL;
 	} else {
 		if (*bytes < ip->ihl * 4 + sizeof(*tcp) ||
-		    (ntohs(tcp->dest) != port && ntohs(tcp->source) != port))
+		    (ntohs(tcp->dest) != tcp_port && ntohs(tcp->source) != tcp_port))
 			return NULL;
 		before = ip->ihl * 4 + tcp->doff * 4;
 		if (*bytes < before)
@@ -221,7 +221,7 @@ static int searched(void)
 	uint64_t direct = testlib_stat(SWC_STAT_BYTES_DIRECT);
 	int fd = record_start(), ret = find_ranges(), bad = 0;
 
-	port = net_port();
+	tcp_port = net_transport() != SWC_TRANSPORT_RDMA || net_is_iwarp() ? net_port() : 0;
 	if (fd < 0 || ret)
 		ksft_print_msg("node %d: no packet socket (%d) or no /proc/kcore (%d)\n", net_node,
 			       fd < 0 ? fd : 0, ret);
