@@ -88,6 +88,7 @@ struct swc_net_abort {
  * @stored: the receiver stores it
  * @span: where it lies
  * @posted: bytes handed to the device so far
+ * @counted: it is in the statistics
  * @done: its memory is free
  */
 struct swc_send {
@@ -99,6 +100,7 @@ struct swc_send {
 	u64 seq;
 	const struct swc_signature *sig;
 	bool stored;
+	bool counted;
 	bool done;
 	struct swc_span span;
 	u64 bytes;

@@ -25,15 +25,17 @@
  * versions notice that at the deadline only. The key of refusals is what a node keeps of a communicator
  * that has ended; it does not reveal the id.
  *
- * A stream that goes on. By TCP, and with several paths between two nodes, what the two ranks send each other
- * is a stream of bytes that outlives the sockets which carry it (tcp/stream.c): when one is lost, the lower
- * rank connects again, by any path, with a newer hello. accept.received and auth.seq tell how many bytes of
- * the stream each side has received, and the other sends again from there. Handshakes and AUTH are not
- * counted. A rank gives its socket up for good before it sends another hello, so a hello that is authentic
- * and newer than all before proves that the socket before it carries nothing any more; a replayed one is not
- * newer. The higher rank cannot connect: if it loses the socket first, it asks the lower one to, by a hello
- * with src above dst and the attempt's number that it has seen last. The lower rank always refuses that, and
- * connects if this is the attempt that it takes for alive.
+ * A stream that goes on. With several paths between two nodes, what the two ranks send each other is a
+ * stream that outlives the sockets or queue pairs which carry it (tcp/stream.c, rdma/replay.c): when one
+ * is lost, the lower rank connects again, by any path, with a newer hello. accept.received and auth.seq
+ * tell how much of the stream each side has received, by TCP in bytes and by RDMA in messages, and the
+ * other sends again from there. Handshakes and AUTH are not counted. By RDMA, an RTR whose WRITTEN was not
+ * received is void: the memory is offered again. A rank gives its socket or queue pair up for good before
+ * it sends another hello, so a hello that is authentic and newer than all before proves that the one
+ * before it carries nothing any more; a replayed one is not newer. The higher rank cannot connect: if it
+ * loses the socket first, it asks the lower one to, by a hello with src above dst and the attempt's number
+ * that it has seen last. The lower rank always refuses that, and connects if this is the attempt that it
+ * takes for alive.
  *
  * By TCP, hello is the first that the lower rank sends on the stream, and accept or reject the first that the
  * other rank sends; accept.resv, which is 0, tells it from a reject. Messages follow without anything between
@@ -85,7 +87,7 @@
  *		SWC_WIRE_REPLY: it is the reply to a HEARTBEAT or RTS
  *	GROWN	by RDMA: all receive buffers are larger now, of so many bytes; segments may be as large
  *	HEARTBEAT	asks for a CREDIT: how far is the rank?
- *	AUTH	see above; seq is the number of bytes of the stream that were received
+ *	AUTH	see above; seq is the number of bytes or messages of the stream that were received
  *	ABORT	the communicator was aborted, and why
  *	FIN	the rank has left; seq is the number of operations that it took part in
  */
@@ -136,7 +138,7 @@ struct swc_wire_accept {
 	__le16 rx_bufs;
 	__le16 rx_buf_kib;
 	__le32 resv2;
-	__le64 received;	/* bytes of the stream */
+	__le64 received;	/* bytes or messages of the stream */
 	u8     nonce[SWC_WIRE_NONCE];
 	u8     mac[SWC_WIRE_MAC];
 };

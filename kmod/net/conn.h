@@ -29,6 +29,7 @@
 #include <linux/bitops.h>
 #include <linux/kref.h>
 #include <linux/mutex.h>
+#include <linux/socket.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -193,7 +194,7 @@ struct swc_offer {
  * @attempting: it is one of net->nattempts
  * @me, @peer, @channel, @path: which one
  * @via: the path that carries it, or the last attempt; @path, unless that has failed
- * @resumable: it may go on by another path; constant
+ * @resumable: it may go on by another path; constant once it is live
  * @lock: guards what follows, but for the handshake
  * @state: see there
  * @flags: enum swc_conn_flag; atomic
@@ -310,7 +311,8 @@ struct swc_conn {
  * @suspend: NULL: connections of this transport fail with their path. Ends an attempt to connect, or the use
  *	of the path: what has arrived is handled, what was sent and may not have arrived is kept, and so is
  *	everything else. Nothing arrives any more when this returns
- * @received: NULL, or how much of what the peer has sent has arrived, since the connection began
+ * @received: NULL, or how much of what the peer has sent has arrived, since the connection began: in bytes or
+ *	messages
  * @resume: NULL, or the peer has received so much: send again from there, in state LIVE. 0 or -EPROTO
  * @answers: NULL, or does the peer's node answer by a path? Takes a fraction of a second at most
  * @resume_ms: NULL, or module parameter: time to resume a connection
@@ -398,6 +400,8 @@ int swc_paths_init(struct swc_net *net, const struct swc_node_path *paths, u32 n
 void swc_paths_fini(struct swc_net *net);
 bool swc_path_has_other(const struct swc_net *net, u32 node, u16 path);
 u16 swc_path_choose(const struct swc_conn *conn);
+u16 swc_path_by_address(const struct swc_conn *conn, const struct sockaddr *local);
+int swc_path_card(const struct swc_net *net, const struct swc_node_path *path);
 bool swc_path_is_due(const struct swc_conn *conn);
 void swc_path_failed(const struct swc_conn *conn, u16 path);
 void swc_path_tried(const struct swc_conn *conn, u16 path);
@@ -482,6 +486,8 @@ void swc_tx_sent(struct swc_conn *conn, struct swc_send *send, struct list_head 
 u32 swc_tx_count_several(const struct swc_conn *conn, const struct swc_send *send, u32 room);
 u32 swc_tx_several(struct swc_conn *conn, struct swc_wire_header *h, struct swc_send *send, u32 n,
 		   struct list_head *done);
+void swc_tx_take_back(struct swc_conn *conn, struct swc_send *send, u64 bytes);
+void swc_tx_forget_offers(struct swc_conn *conn);
 void swc_tx_copy_span(void *to, const struct swc_span *span, u32 bytes);
 void swc_tx_begin(struct swc_conn *conn, struct swc_tx_pump *p);
 void swc_tx_review(struct swc_conn *conn, struct swc_tx_pump *p);

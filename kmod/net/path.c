@@ -2,8 +2,10 @@
 /*
  * The paths from this node to others, as the creator of a communicator gives them.
  */
+#include <linux/inetdevice.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
+#include <net/addrconf.h>
 #include <net/ipv6.h>
 
 #include "net/conn.h"
@@ -165,6 +167,45 @@ u16 swc_path_choose(const struct swc_conn *conn)
 		}
 	}
 	return found;
+}
+
+/* The path by which a peer has come, by the address here that it has connected to. */
+u16 swc_path_by_address(const struct swc_conn *conn, const struct sockaddr *local)
+{
+	const struct sockaddr_in6 *in6 = (const void *)local, *own6;
+	const struct sockaddr_in *in4 = (const void *)local, *own4;
+	u32 node = conn->net->params.rank_node[conn->peer], n = swc_net_npaths(conn->net, node), i;
+
+	for (i = 0; i < n; i++) {
+		const struct swc_node_path *p = swc_net_path(conn->net, node, i);
+
+		own4 = (const void *)p->local;
+		own6 = (const void *)p->local;
+		if (own4->sin_family != local->sa_family)
+			continue;
+		if (local->sa_family == AF_INET ? own4->sin_addr.s_addr == in4->sin_addr.s_addr :
+						  ipv6_addr_equal(&own6->sin6_addr, &in6->sin6_addr))
+			return i;
+	}
+	return conn->path;
+}
+
+/* Index of the network card that has the path's address here, by which the peer could be reached; 0: none. */
+int swc_path_card(const struct swc_net *net, const struct swc_node_path *path)
+{
+	const struct sockaddr_in6 *in6 = (const void *)path->local;
+	const struct sockaddr_in *in4 = (const void *)path->local;
+	struct net_device *dev;
+	int index;
+
+	rcu_read_lock();
+	if (in4->sin_family == AF_INET)
+		dev = __ip_dev_find(net->ns, in4->sin_addr.s_addr, false);
+	else
+		dev = IS_ENABLED(CONFIG_IPV6) ? ipv6_dev_find(net->ns, &in6->sin6_addr, NULL) : NULL;
+	index = dev ? dev->ifindex : 0;
+	rcu_read_unlock();
+	return index;
 }
 
 /* The connection is carried by another path than its own, which is to be tried again. */

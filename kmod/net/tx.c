@@ -309,9 +309,47 @@ bool swc_tx_offer_fits(struct swc_conn *conn, const struct swc_send *send, const
  */
 void swc_tx_sent(struct swc_conn *conn, struct swc_send *send, struct list_head *done)
 {
-	swc_stat_inc(SWC_STAT_MSGS_SENT);
-	swc_stat_add(SWC_STAT_BYTES_SENT, send->bytes);
+	/* One that was taken back counts once. */
+	if (!send->counted) {
+		swc_stat_inc(SWC_STAT_MSGS_SENT);
+		swc_stat_add(SWC_STAT_BYTES_SENT, send->bytes);
+	}
+	send->counted = true;
 	list_move_tail(&send->node, done ?: &conn->inflight);
+}
+
+/* The last @bytes that were sent of a message have not arrived, and are to be sent again. */
+void swc_tx_take_back(struct swc_conn *conn, struct swc_send *send, u64 bytes)
+{
+	lockdep_assert_held(&conn->lock);
+	/* Before those that were not begun. */
+	if (send->posted == send->bytes)
+		list_move(&send->node, &conn->outq);
+	send->posted -= bytes;
+	swc_stat_add(SWC_STAT_BYTES_RESENT, bytes);
+}
+
+/*
+ * The peer cannot be written to any more where it has offered that: of chunks that it does not know to be
+ * written, all is to be written again, by its next offers.
+ */
+void swc_tx_forget_offers(struct swc_conn *conn)
+{
+	const struct swc_offer *o;
+	struct swc_send *send;
+
+	lockdep_assert_held(&conn->lock);
+	for (o = conn->offer; o < conn->offer + SWC_WIRE_CHUNKS; o++) {
+		if (!o->valid || !o->posted)
+			continue;
+		list_for_each_entry(send, &conn->outq, node) {
+			if (send->seq == o->msg.seq && send->ordinal == o->msg.ordinal) {
+				swc_tx_take_back(conn, send, o->posted);
+				break;
+			}
+		}
+	}
+	memset(conn->offer, 0, sizeof(conn->offer));
 }
 
 /* Copy the beginning of a span. */

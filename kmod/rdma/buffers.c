@@ -168,6 +168,11 @@ static void unmap(struct swc_rdma_conn *conn, u64 *dma, u32 bytes, enum dma_data
 	*dma = 0;
 }
 
+static int map_page(struct swc_rdma_conn *conn, struct swc_sq_page *page)
+{
+	return page->data ? map(conn, page->data, SWC_ENTRY_BYTES, DMA_TO_DEVICE, &page->dma) : 0;
+}
+
 /* Map all for the device; on error swc_buffers_unmap() unmaps what was mapped. */
 int swc_buffers_map(struct swc_rdma_conn *conn)
 {
@@ -178,12 +183,18 @@ int swc_buffers_map(struct swc_rdma_conn *conn)
 	ret = map(conn, conn->rx_header, conn->nrx_bufs * HEADER_BYTES, DMA_FROM_DEVICE,
 		  &conn->rx_header_dma);
 	for (i = 0; i < sq->npages && !ret; i++)
-		ret = map(conn, sq->page[i].data, SWC_ENTRY_BYTES, DMA_TO_DEVICE, &sq->page[i].dma);
+		ret = map_page(conn, &sq->page[i]);
+	/* Of messages that may be sent again. */
+	for (i = 0; i < SWC_SQ_DEPTH && !ret; i++)
+		ret = map_page(conn, &sq->entry[i].page) ?: map_page(conn, &sq->replay[i].page);
 	for (i = 0; i < conn->nrx_bufs && !ret; i++) {
 		struct swc_rx_buf *rx_buf = &conn->rx_buf[i];
 
 		rx_buf->header_dma = conn->rx_header_dma + i * HEADER_BYTES;
 		ret = map(conn, rx_buf->data, rx_buf->bytes, DMA_FROM_DEVICE, &rx_buf->dma);
+		if (rx_buf->larger && !ret)
+			ret = map(conn, rx_buf->larger, conn->rx_buf_bytes, DMA_FROM_DEVICE,
+				  &rx_buf->larger_dma);
 	}
 	return ret;
 }
@@ -196,8 +207,10 @@ void swc_buffers_unmap(struct swc_rdma_conn *conn)
 
 	if (!sq->entry)
 		return;
-	for (i = 0; i < SWC_SQ_DEPTH; i++)
+	for (i = 0; i < SWC_SQ_DEPTH; i++) {
 		unmap(conn, &sq->entry[i].page.dma, SWC_ENTRY_BYTES, DMA_TO_DEVICE);
+		unmap(conn, &sq->replay[i].page.dma, SWC_ENTRY_BYTES, DMA_TO_DEVICE);
+	}
 	for (i = 0; i < sq->npages; i++)
 		unmap(conn, &sq->page[i].dma, SWC_ENTRY_BYTES, DMA_TO_DEVICE);
 	unmap(conn, &conn->rx_header_dma, conn->nrx_bufs * HEADER_BYTES, DMA_FROM_DEVICE);

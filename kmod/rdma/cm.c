@@ -7,6 +7,8 @@
 #include "rdma/rdma.h"
 
 #define RESOLVE_MS	2000
+/* A path whose peer takes longer to answer is not well. */
+#define ANSWER_MS	500
 /* 0 to 7; but rxe takes 7 as for ever. */
 #define RETRIES		6
 
@@ -15,9 +17,14 @@ static unsigned int ack_timeout = 18;
 module_param_named(rdma_ack_timeout, ack_timeout, uint, 0444);
 MODULE_PARM_DESC(rdma_ack_timeout, "let 4.096 us << this pass without an answer, seven times; 8 to 31 (default 18)");
 
+unsigned int swc_rdma_resume_ms = 5000;
+module_param_named(rdma_resume_ms, swc_rdma_resume_ms, uint, 0444);
+MODULE_PARM_DESC(rdma_resume_ms, "time to go on by another path, 100 to 600000 (default 5000)");
+
 int swc_cm_check_parameters(void)
 {
-	return swc_param_check("rdma_ack_timeout", ack_timeout, 8, 31);
+	return swc_param_check("rdma_ack_timeout", ack_timeout, 8, 31) ?:
+	       swc_param_check("rdma_resume_ms", swc_rdma_resume_ms, 100, 600000);
 }
 
 /* How long a device waits for an answer to so many attempts. */
@@ -49,7 +56,7 @@ void swc_cm_connect(struct swc_conn *base)
 	conn->id = id;
 	ret = rdma_resolve_addr(id, (struct sockaddr *)path->local, (const struct sockaddr *)path->remote,
 				RESOLVE_MS);
-	WRITE_ONCE(conn->base.card, id->route.addr.dev_addr.bound_dev_if);
+	WRITE_ONCE(base->card, id->route.addr.dev_addr.bound_dev_if ?: swc_path_card(base->net, path));
 	if (ret)
 		swc_conn_retry(base, ret == -ENODEV ? "no RDMA device has the address to it: rdma link" :
 				     "its address cannot be resolved from here", ret);
@@ -69,6 +76,51 @@ static int connect(struct swc_rdma_conn *conn, struct rdma_cm_id *id)
 		return ret;
 	swc_reply_hello(&conn->base);
 	return rdma_connect_locked(id, &param);
+}
+
+/* ------------------------------------------------------------------ does a path work? */
+
+struct answer {
+	struct completion arrived;
+	bool good;
+};
+
+/* Events of a request that the peer's listener refuses, because there is nothing in it. */
+static int answer_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	/* There is no queue pair; its number is not used. */
+	struct rdma_conn_param param = { .qp_num = 1 };
+	struct answer *answer = id->context;
+	int ret = -EIO;
+
+	if (event->event == RDMA_CM_EVENT_ADDR_RESOLVED)
+		ret = rdma_resolve_route(id, ANSWER_MS);
+	else if (event->event == RDMA_CM_EVENT_ROUTE_RESOLVED)
+		ret = rdma_connect_locked(id, &param);
+	if (!ret)
+		return 0;
+	if (event->event == RDMA_CM_EVENT_REJECTED)
+		answer->good = true;
+	complete(&answer->arrived);
+	return 0;
+}
+
+/* Transport operation. */
+bool swc_cm_answers(const struct swc_conn *base, const struct swc_node_path *path)
+{
+	struct answer answer = {};
+	struct rdma_cm_id *id;
+
+	init_completion(&answer.arrived);
+	id = rdma_create_id(base->net->ns, answer_handler, &answer, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		return false;
+	if (!rdma_resolve_addr(id, (struct sockaddr *)path->local, (const struct sockaddr *)path->remote,
+			       ANSWER_MS))
+		wait_for_completion_timeout(&answer.arrived, msecs_to_jiffies(ANSWER_MS));
+	/* No handler runs any more when this returns. */
+	rdma_destroy_id(id);
+	return answer.good;
 }
 
 /* ------------------------------------------------------------------ replies */
@@ -142,7 +194,10 @@ int swc_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		swc_conn_retry(&conn->base, rdma_event_msg(event->event), event->status);
 		return 0;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		swc_conn_fail(&conn->base, -ENODEV, "%s", rdma_event_msg(event->event));
+		if (conn->base.resumable)
+			swc_conn_retry(&conn->base, rdma_event_msg(event->event), -ENODEV);
+		else
+			swc_conn_fail(&conn->base, -ENODEV, "%s", rdma_event_msg(event->event));
 		return 0;
 	default:
 		return 0;

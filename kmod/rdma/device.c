@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * RDMA devices, which may be removed at any moment: the removal aborts the communicators that have
- * connections on the device, and waits until these are closed.
+ * RDMA devices, which may be removed at any moment: connections on the device go on by another path, or the
+ * removal aborts their communicators; it waits until none uses the device. Ports may go down.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -30,6 +30,24 @@ static const char *missing_feature(struct ib_device *ib)
 	return NULL;
 }
 
+/* In process context. */
+static void handle_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct swc_rdma_dev *dev = container_of(handler, struct swc_rdma_dev, events);
+	struct swc_rdma_conn *conn;
+
+	if (event->event != IB_EVENT_PORT_ERR)
+		return;
+	spin_lock(&dev->lock);
+	list_for_each_entry(conn, &dev->conns, dev_node) {
+		spin_lock(&conn->base.lock);
+		if (conn->port == event->element.port_num)
+			swc_resume_drop(&conn->base, "a port of this node's RDMA device is down");
+		spin_unlock(&conn->base.lock);
+	}
+	spin_unlock(&dev->lock);
+}
+
 static int dev_add(struct ib_device *ib)
 {
 	const char *missing = missing_feature(ib);
@@ -47,6 +65,8 @@ static int dev_add(struct ib_device *ib)
 	INIT_LIST_HEAD(&dev->conns);
 	init_waitqueue_head(&dev->idle);
 	ib_set_client_data(ib, &client, dev);
+	INIT_IB_EVENT_HANDLER(&dev->events, ib, handle_event);
+	ib_register_event_handler(&dev->events);
 	return 0;
 }
 
@@ -64,10 +84,17 @@ static void fail_conns(struct swc_rdma_dev *dev)
 				break;
 			}
 		}
+		/* One that goes on by another path does so in a while: once is enough. */
+		if (found)
+			list_del_init(&found->dev_node);
 		spin_unlock(&dev->lock);
 		if (!found)
 			return;
-		swc_conn_fail(&found->base, -ENODEV, "RDMA device %s was removed", dev_name(&dev->ib->dev));
+		if (found->base.resumable)
+			swc_conn_retry(&found->base, "its RDMA device was removed", -ENODEV);
+		else
+			swc_conn_fail(&found->base, -ENODEV, "RDMA device %s was removed",
+				      dev_name(&dev->ib->dev));
 		swc_conn_put(&found->base);
 	}
 }
@@ -92,6 +119,7 @@ static void dev_remove(struct ib_device *ib, void *data)
 	mutex_lock(&devs_mutex);
 	ib_set_client_data(ib, &client, NULL);
 	mutex_unlock(&devs_mutex);
+	ib_unregister_event_handler(&dev->events);
 	fail_conns(dev);
 	wait_event(dev->idle, is_idle(dev));
 	kfree(dev);
@@ -114,15 +142,23 @@ struct swc_rdma_dev *swc_dev_get(struct ib_device *ib, struct swc_rdma_conn *con
 	return dev;
 }
 
-void swc_dev_put(struct swc_rdma_conn *conn)
+/* The connection does not have it any more, which the caller passes to swc_dev_unuse(); NULL: it has none. */
+struct swc_rdma_dev *swc_dev_detach(struct swc_rdma_conn *conn)
 {
 	struct swc_rdma_dev *dev = conn->dev;
 
 	if (!dev)
-		return;
+		return NULL;
 	conn->dev = NULL;
 	spin_lock(&dev->lock);
 	list_del_init(&conn->dev_node);
+	spin_unlock(&dev->lock);
+	return dev;
+}
+
+void swc_dev_unuse(struct swc_rdma_dev *dev)
+{
+	spin_lock(&dev->lock);
 	/* Under the lock: the waiter frees the device as soon as it sees zero. */
 	if (!--dev->nconns)
 		wake_up_all(&dev->idle);

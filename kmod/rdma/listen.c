@@ -32,6 +32,8 @@ static int accept(struct swc_rdma_conn *conn, struct rdma_cm_id *id, const struc
 	};
 	int ret;
 
+	WRITE_ONCE(conn->base.via,
+		   swc_path_by_address(&conn->base, (struct sockaddr *)&id->route.addr.src_addr));
 	swc_request_accept(&conn->base, h);
 	ret = swc_cm_set_ack_timeout(id);
 	if (!ret)

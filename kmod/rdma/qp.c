@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The queue pair of a connection, with its completion queue, protection domain and mapped memory: made for
- * each attempt to connect, taken apart in the reverse order. Process context; may sleep.
+ * each attempt to connect, taken apart in the reverse order. A connection that goes on by another path leaves
+ * its old one behind, drained, for a work item to free. Process context; may sleep.
  */
 #include <linux/sched/mm.h>
+#include <linux/slab.h>
 
 #include "rdma/rdma.h"
 
@@ -60,7 +62,11 @@ static int setup(struct swc_rdma_conn *conn, struct rdma_cm_id *id)
 
 	conn->id = id;
 	conn->iwarp = rdma_protocol_iwarp(ib, id->port_num);
+	/* A request that is complete there may not have arrived: replay.c relies on that. */
+	if (conn->iwarp)
+		conn->base.resumable = false;
 	conn->base.card = id->route.addr.dev_addr.bound_dev_if;
+	conn->port = id->port_num;
 	conn->dev = swc_dev_get(ib, conn);
 	if (!conn->dev)
 		return -ENODEV;
@@ -74,9 +80,7 @@ static int setup(struct swc_rdma_conn *conn, struct rdma_cm_id *id)
 	conn->ack.cqe.done = swc_tx_read_done;
 	for (i = 0; i < SWC_SQ_DEPTH && !ret; i++)
 		conn->sq.entry[i].cqe.done = swc_tx_done;
-	for (i = 0; i < conn->nrx_bufs && !ret; i++)
-		ret = swc_rx_post(conn, &conn->rx_buf[i]);
-	return ret;
+	return ret ?: swc_rx_post_all(conn);
 }
 
 /**
@@ -118,19 +122,22 @@ static void drop_qp(struct swc_rdma_conn *conn)
 	conn->cq = NULL;
 }
 
-/* Transport operation. */
-void swc_qp_quiesce(struct swc_conn *base)
+/*
+ * Nothing is sent or received any more, and the device touches no memory of the connection. Was it live? Then
+ * all that had arrived has been handled.
+ */
+static bool stop(struct swc_rdma_conn *conn)
 {
-	struct swc_rdma_conn *conn = swc_rdma_conn(base);
 	struct rdma_cm_id *id = conn->id;
-	bool drain = id && id->qp && test_bit(SWC_CONN_F_PROVEN, &base->flags);
+	bool drain = id->qp && test_bit(SWC_CONN_F_PROVEN, &conn->base.flags);
 
-	if (!id)
-		return;
 	/* From now on the handler ignores events. */
 	rdma_lock_handler(id);
 	id->context = NULL;
 	rdma_unlock_handler(id);
+	spin_lock(&conn->base.lock);
+	conn->can_post = false;
+	spin_unlock(&conn->base.lock);
 	if (id->qp)
 		rdma_disconnect(id);
 	if (drain)
@@ -141,28 +148,115 @@ void swc_qp_quiesce(struct swc_conn *base)
 		unmap(conn);
 	if (drain)
 		swc_rndv_teardown(conn);
+	return drain;
+}
+
+/* Transport operation. */
+void swc_qp_quiesce(struct swc_conn *base)
+{
+	struct swc_rdma_conn *conn = swc_rdma_conn(base);
+
+	if (conn->id)
+		stop(conn);
+}
+
+/* ------------------------------------------------------------------ freeing */
+
+/* A queue pair that is not used any more, with all that goes with it. */
+struct old_qp {
+	struct rdma_cm_id *id;
+	struct ib_cq *cq;
+	struct ib_pd *pd;
+	struct swc_rdma_dev *dev;
+};
+
+/* The same to be freed by a work item, which has references on the connection and its communicator. */
+struct retired_qp {
+	struct work_struct work;
+	struct old_qp old;
+	struct swc_conn *conn;
+};
+
+static struct old_qp detach(struct swc_rdma_conn *conn)
+{
+	struct old_qp old = { conn->id, conn->cq, conn->pd, swc_dev_detach(conn) };
+
+	conn->id = NULL;
+	conn->cq = NULL;
+	conn->pd = NULL;
+	return old;
+}
+
+static void free_old(const struct old_qp *old)
+{
+	/* rxe waits here for packets that a network card holds, up to 50 s if it is down. */
+	if (old->id->qp)
+		rdma_destroy_qp(old->id);
+	if (old->cq)
+		ib_free_cq(old->cq);
+	if (old->pd)
+		ib_dealloc_pd(old->pd);
+	rdma_destroy_id(old->id);
+	if (old->dev)
+		swc_dev_unuse(old->dev);
+}
+
+static void free_retired(struct work_struct *work)
+{
+	struct retired_qp *retired = container_of(work, struct retired_qp, work);
+	struct swc_conn *conn = retired->conn;
+
+	free_old(&retired->old);
+	kfree(retired);
+	swc_net_ops->put(conn->comm);
+	swc_conn_put(conn);
+}
+
+/* Free it, without waiting if there is memory for that: the connection is to go on. */
+static void retire(struct swc_rdma_conn *conn)
+{
+	struct retired_qp *retired = kmalloc(sizeof(*retired), GFP_NOIO);
+	struct old_qp old = detach(conn);
+
+	if (!retired) {
+		free_old(&old);
+		return;
+	}
+	INIT_WORK(&retired->work, free_retired);
+	retired->old = old;
+	retired->conn = &conn->base;
+	kref_get(&conn->base.ref);
+	swc_net_ops->get(conn->base.comm);
+	queue_work(swc_free_wq, &retired->work);
+}
+
+/* Transport operation: what was sent and may not have arrived is kept. */
+void swc_qp_suspend(struct swc_conn *base)
+{
+	struct swc_rdma_conn *conn = swc_rdma_conn(base);
+	struct old_qp old;
+
+	if (!conn->id)
+		return;
+	if (stop(conn)) {
+		retire(conn);
+	} else {
+		old = detach(conn);
+		free_old(&old);
+	}
+	swc_replay_suspend(conn);
 }
 
 /* Transport operation: the memory of the connection stays allocated. */
 void swc_qp_teardown(struct swc_conn *base)
 {
 	struct swc_rdma_conn *conn = swc_rdma_conn(base);
-	struct rdma_cm_id *id = conn->id;
+	struct old_qp old;
 
-	if (!id)
-		return;
-	/* rxe waits here for packets that a network card holds, up to 50 s if it is down. */
-	if (id->qp)
-		rdma_destroy_qp(id);
-	if (conn->cq)
-		ib_free_cq(conn->cq);
-	conn->cq = NULL;
-	if (conn->pd)
-		ib_dealloc_pd(conn->pd);
-	conn->pd = NULL;
-	conn->id = NULL;
-	rdma_destroy_id(id);
-	swc_dev_put(conn);
+	if (conn->id) {
+		old = detach(conn);
+		free_old(&old);
+	}
 	spin_lock(&conn->base.lock);
 	swc_sq_reset(conn);
 	spin_unlock(&conn->base.lock);

@@ -10,6 +10,7 @@
  *	device.c	RDMA devices
  *	rx.c		messages in
  *	tx.c		messages out
+ *	replay.c	what was sent and may not have arrived, for another queue pair
  *	rndv.c		memory that a peer writes into
  *	iwarp.c		what differs on iWARP
  *	sq.c		the send queue
@@ -52,9 +53,11 @@
  * @conns: connections that use it
  * @nconns: their number
  * @idle: woken when @nconns is 0
+ * @events: handler of its events
  */
 struct swc_rdma_dev {
 	struct ib_device *ib;
+	struct ib_event_handler events;
 	spinlock_t lock;
 	struct list_head conns;
 	u32 nconns;
@@ -74,6 +77,16 @@ struct swc_sq_page {
 	u64 dma;
 };
 
+/* What a work request is for, which decides what happens if it has not arrived (replay.c). */
+enum swc_sq_kind {
+	SWC_SQ_NONE,	/* a registration, or a write that WRITTEN follows */
+	SWC_SQ_AUTH,
+	SWC_SQ_COPIED,	/* a message that lies in the page as a whole; it and those below have numbers */
+	SWC_SQ_DATA,	/* a segment, whose payload the device reads where it lies */
+	SWC_SQ_RTR,
+	SWC_SQ_WRITTEN,
+};
+
 /**
  * struct swc_sq_entry - one work request in the send queue
  * @cqe: its completion
@@ -82,6 +95,10 @@ struct swc_sq_page {
  * @sge: scatter list
  * @first_mapped, @nmapped: entries of @sge that were mapped for this request
  * @send: message that is free when this completes, or NULL
+ * @kind: see there
+ * @number: of the message, if it is one
+ * @owner, @bytes: of DATA and WRITTEN: whose payload it is about, and how many bytes; of COPIED, bytes of the
+ *	message
  * @is_abort: this is the ABORT
  */
 struct swc_sq_entry {
@@ -92,13 +109,23 @@ struct swc_sq_entry {
 	u32 first_mapped;
 	u32 nmapped;
 	struct swc_send *send;
+	enum swc_sq_kind kind;
+	u64 number;
+	struct swc_send *owner;
+	u32 bytes;
 	bool is_abort;
+};
+
+/* A message to be sent again. */
+struct swc_sq_replay {
+	struct swc_sq_page page;
+	u32 bytes;
 };
 
 /**
  * struct swc_sq - the send queue of a connection; sq.c changes it, but for @tail, which tx.c advances
  * @entry: SWC_SQ_DEPTH entries
- * @page, @npages: pages that no entry has
+ * @page, @npages: pages that no entry has; see swc_sq_has_room()
  * @nsge: usable scatter list entries of each
  * @head, @tail: entries posted and completed, free-running
  * @unsignaled: entries posted since the last signaled one
@@ -107,10 +134,11 @@ struct swc_sq_entry {
  * @chain: request that is posted together with the next one, or NULL
  * @map_failing_s: 1 + seconds since memory could first not be mapped for the device; 0: it can be
  * @map_failed: it could not when posting was tried last
+ * @replay, @first_replay, @nreplay: messages to be sent again, before all others: a ring
  */
 struct swc_sq {
 	struct swc_sq_entry *entry;
-	struct swc_sq_page page[SWC_SQ_DEPTH];
+	struct swc_sq_page page[SWC_SQ_DEPTH + 2];
 	u32 npages;
 	u32 nsge;
 	u32 head;
@@ -121,6 +149,9 @@ struct swc_sq {
 	struct ib_send_wr *chain;
 	u32 map_failing_s;
 	bool map_failed;
+	struct swc_sq_replay replay[SWC_SQ_DEPTH];
+	u32 first_replay;
+	u32 nreplay;
 };
 
 /**
@@ -129,6 +160,7 @@ struct swc_sq {
  * @header, @header_dma: for the header of the message
  * @data, @dma, @bytes: for its payload
  * @larger, @larger_dma: what takes its place when the buffer is posted next, or NULL
+ * @held: it is not posted: a message in it is being handled, or is a segment that is not released
  * @seg: the segment in it
  */
 struct swc_rx_buf {
@@ -140,6 +172,7 @@ struct swc_rx_buf {
 	u32 bytes;
 	void *larger;
 	u64 larger_dma;
+	bool held;
 	struct swc_net_seg seg;
 };
 
@@ -187,8 +220,13 @@ struct swc_ack {
  * @iwarp: it is of this kind; constant while there is a queue pair
  * @nreceived: receives completed; completion handlers change it
  * @id, @cq, @pd: the queue pair and what it needs
+ * @port: of the device
  * @sq: send queue; this and what follows is guarded by @base.lock
  * @ack: on iWARP
+ * @sent: messages that were posted, without AUTH
+ * @acked: those of them that the device has reported to be received
+ * @received: messages of the peer that have arrived, likewise; completion handlers' alone
+ * @can_post: receives can be posted
  * @nrx_bufs, @rx_buf: receive buffers, SWC_WIRE_SPARE of them beyond the peer's credits
  * @rx_buf_bytes: the most payload that one has room for
  * @nfull: segments that filled a small one
@@ -207,9 +245,14 @@ struct swc_rdma_conn {
 	struct rdma_cm_id *id;
 	struct ib_cq *cq;
 	struct ib_pd *pd;
+	u32 port;
 
 	struct swc_sq sq;
 	struct swc_ack ack;
+	u64 sent;
+	u64 acked;
+	u64 received;
+	bool can_post;
 	u32 nrx_bufs;
 	u32 rx_buf_bytes;
 	u32 nfull;
@@ -241,17 +284,25 @@ void swc_buffers_free(struct swc_rdma_conn *conn);
 int swc_buffers_map(struct swc_rdma_conn *conn);
 void swc_buffers_unmap(struct swc_rdma_conn *conn);
 
+/* replay.c */
+u64 swc_rdma_received(const struct swc_conn *base);
+int swc_rdma_resume(struct swc_conn *base, u64 received);
+void swc_replay_suspend(struct swc_rdma_conn *conn);
+void swc_replay_post(struct swc_rdma_conn *conn);
+
 /* wc.c */
 void swc_wc_failed(struct swc_rdma_conn *conn, const struct ib_wc *wc);
 
 /* sq.c */
 static inline bool swc_sq_is_idle(const struct swc_sq *sq)
 {
-	return sq->head == sq->tail;
+	return sq->head == sq->tail && !sq->nreplay;
 }
 
 bool swc_sq_has_room(struct swc_rdma_conn *conn, u32 n);
+bool swc_sq_is_full(const struct swc_rdma_conn *conn);
 struct swc_sq_entry *swc_sq_next(struct swc_rdma_conn *conn);
+struct swc_sq_entry *swc_sq_next_with(struct swc_rdma_conn *conn, struct swc_sq_page page);
 void swc_sq_complete(struct swc_rdma_conn *conn, struct swc_sq_entry *entry);
 struct swc_wire_header *swc_sq_message(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, u32 bytes);
 void swc_sq_chain(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, struct ib_send_wr *wr);
@@ -261,6 +312,7 @@ void swc_sq_map_failed(struct swc_rdma_conn *conn);
 u32 swc_sq_map(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, u32 first, const struct swc_span *span,
 	       u32 max_bytes, u32 *nsge);
 void swc_sq_unmap(struct swc_rdma_conn *conn, struct swc_sq_entry *entry);
+void swc_sq_restart(struct swc_rdma_conn *conn);
 void swc_sq_reset(struct swc_rdma_conn *conn);
 
 /* iwarp.c */
@@ -284,7 +336,7 @@ void swc_tx_done(struct ib_cq *cq, struct ib_wc *wc);
 void swc_tx_read_done(struct ib_cq *cq, struct ib_wc *wc);
 
 /* rx.c */
-int swc_rx_post(struct swc_rdma_conn *conn, struct swc_rx_buf *rx_buf);
+int swc_rx_post_all(struct swc_rdma_conn *conn);
 void swc_rx_release(struct swc_conn *base, struct swc_net_seg *seg);
 void swc_rx_done(struct ib_cq *cq, struct ib_wc *wc);
 
@@ -292,18 +344,22 @@ void swc_rx_done(struct ib_cq *cq, struct ib_wc *wc);
 int swc_dev_init(void);
 void swc_dev_exit(void);
 struct swc_rdma_dev *swc_dev_get(struct ib_device *ib, struct swc_rdma_conn *conn);
-void swc_dev_put(struct swc_rdma_conn *conn);
+struct swc_rdma_dev *swc_dev_detach(struct swc_rdma_conn *conn);
+void swc_dev_unuse(struct swc_rdma_dev *dev);
 
 /* qp.c */
 int swc_qp_setup(struct swc_rdma_conn *conn, struct rdma_cm_id *id);
+void swc_qp_suspend(struct swc_conn *base);
 void swc_qp_quiesce(struct swc_conn *base);
 void swc_qp_teardown(struct swc_conn *base);
 
 /* cm.c */
+extern unsigned int swc_rdma_resume_ms;
 int swc_cm_check_parameters(void);
 u32 swc_cm_answer_ms(u32 attempts);
 int swc_cm_set_ack_timeout(struct rdma_cm_id *id);
 void swc_cm_connect(struct swc_conn *base);
+bool swc_cm_answers(const struct swc_conn *base, const struct swc_node_path *path);
 int swc_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 
 /* watch.c */

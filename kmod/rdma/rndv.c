@@ -174,6 +174,7 @@ static void post_offer(struct swc_rdma_conn *conn, struct swc_chunk *c, struct s
 
 	swc_sq_chain(conn, entry, &reg.wr);
 	entry = swc_sq_next(conn);
+	entry->kind = SWC_SQ_RTR;
 	h = swc_sq_message(conn, entry, SWC_HEADER + sizeof(*rtr));
 	swc_tx_rtr(&conn->base, h, rndv, c->bytes);
 	rtr = (void *)(h + 1);

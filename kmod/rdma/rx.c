@@ -11,7 +11,7 @@
 /* ------------------------------------------------------------------ receive buffers */
 
 /* Post a receive into the buffer. */
-int swc_rx_post(struct swc_rdma_conn *conn, struct swc_rx_buf *rx_buf)
+static int post(struct swc_rdma_conn *conn, struct swc_rx_buf *rx_buf)
 {
 	struct ib_sge sge[] = {
 		{ .addr = rx_buf->header_dma, .length = SWC_HEADER, .lkey = conn->pd->local_dma_lkey },
@@ -31,11 +31,28 @@ int swc_rx_post(struct swc_rdma_conn *conn, struct swc_rx_buf *rx_buf)
 static void repost(struct swc_rdma_conn *conn, struct swc_rx_buf *rx_buf)
 {
 	lockdep_assert_held(&conn->base.lock);
-	/* Once the connection is being closed, the queue pair may be gone. */
-	if (conn->base.state != SWC_CONN_LIVE && conn->base.state != SWC_CONN_CONNECTING)
+	rx_buf->held = false;
+	/* Without a queue pair it is posted to the next one, if there is one. */
+	if (!conn->can_post)
 		return;
 	swc_buffers_replace(conn, rx_buf);
-	swc_rx_post(conn, rx_buf);
+	post(conn, rx_buf);
+}
+
+/* There is a new queue pair. */
+int swc_rx_post_all(struct swc_rdma_conn *conn)
+{
+	struct swc_rx_buf *rx_buf, *end = conn->rx_buf + conn->nrx_bufs;
+	int ret = 0;
+
+	/* Under the lock: segments from before are released meanwhile. */
+	spin_lock(&conn->base.lock);
+	for (rx_buf = conn->rx_buf; rx_buf < end && !ret; rx_buf++)
+		if (!rx_buf->held)
+			ret = post(conn, rx_buf);
+	conn->can_post = !ret;
+	spin_unlock(&conn->base.lock);
+	return ret;
 }
 
 /* Transport operation. */
@@ -93,6 +110,8 @@ static int handle_message(struct swc_rdma_conn *conn, struct swc_rx_buf *rx_buf,
 	ret = swc_rx_parse(&conn->base, rx_buf->header, rx_buf->data, wc->byte_len, &msg);
 	if (ret)
 		return ret;
+	/* AUTH tells of a number itself. */
+	conn->received += msg.kind != SWC_WIRE_AUTH;
 	is_written = msg.kind == SWC_WIRE_WRITTEN;
 	if (invalidates != is_written)
 		return -EPROTO;
@@ -125,11 +144,15 @@ void swc_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	}
 	WRITE_ONCE(conn->nreceived, conn->nreceived + 1);
+	rx_buf->held = true;
 	proven = test_bit(SWC_CONN_F_PROVEN, &conn->base.flags);
 	/* No member sends immediate data. */
 	ret = wc->wc_flags & IB_WC_WITH_IMM ? -EPROTO : handle_message(conn, rx_buf, wc);
-	if (ret)
+	if (ret) {
+		/* Another attempt may follow. */
+		rx_buf->held = false;
 		swc_rx_failed(&conn->base, proven, ret);
-	else
+	} else {
 		swc_rdma_pump(&conn->base, false);
+	}
 }

@@ -10,7 +10,15 @@
  */
 #include "rdma/rdma.h"
 
-/* Can so many requests be posted? */
+bool swc_sq_is_full(const struct swc_rdma_conn *conn)
+{
+	return conn->sq.head - conn->sq.tail == SWC_SQ_DEPTH;
+}
+
+/*
+ * Can so many requests be posted? A connection that can be resumed keeps one page for AUTH: all others may be
+ * those of messages that have to be sent again after it.
+ */
 bool swc_sq_has_room(struct swc_rdma_conn *conn, u32 n)
 {
 	struct swc_sq *sq = &conn->sq;
@@ -18,6 +26,7 @@ bool swc_sq_has_room(struct swc_rdma_conn *conn, u32 n)
 	lockdep_assert_held(&conn->base.lock);
 	if (SWC_SQ_DEPTH - (sq->head - sq->tail) < n)
 		return false;
+	n += conn->base.resumable;
 	/* A request that was not posted in the end has left its page to the next one. */
 	if (sq->entry[sq->head % SWC_SQ_DEPTH].page.data)
 		n--;
@@ -36,8 +45,27 @@ struct swc_sq_entry *swc_sq_next(struct swc_rdma_conn *conn)
 	if (!entry->page.data)
 		entry->page = sq->page[--sq->npages];
 	entry->send = NULL;
+	entry->kind = SWC_SQ_NONE;
 	entry->is_abort = false;
 	return entry;
+}
+
+static void give_back_page(struct swc_sq *sq, struct swc_sq_entry *entry)
+{
+	if (entry->page.data)
+		sq->page[sq->npages++] = entry->page;
+	entry->page = (struct swc_sq_page){};
+}
+
+/* The next free entry, with a message that lies in this page. */
+struct swc_sq_entry *swc_sq_next_with(struct swc_rdma_conn *conn, struct swc_sq_page page)
+{
+	struct swc_sq *sq = &conn->sq;
+	struct swc_sq_entry *entry = &sq->entry[sq->head % SWC_SQ_DEPTH];
+
+	give_back_page(sq, entry);
+	entry->page = page;
+	return swc_sq_next(conn);
 }
 
 /* A message of @bytes, or of so many that are followed by mapped memory, in the entry's page. */
@@ -63,6 +91,8 @@ static void prepare(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, stru
 	if (wr->opcode == IB_WR_SEND || wr->opcode == IB_WR_SEND_WITH_INV)
 		ib_dma_sync_single_for_device(conn->dev->ib, entry->page.dma, entry->sge[0].length,
 					      DMA_TO_DEVICE);
+	if (entry->kind >= SWC_SQ_COPIED)
+		entry->number = conn->sent++;
 	sq->head++;
 	conn->base.nsent++;
 }
@@ -190,13 +220,6 @@ void swc_sq_unmap(struct swc_rdma_conn *conn, struct swc_sq_entry *entry)
 
 /* ------------------------------------------------------------------ completing */
 
-static void give_back_page(struct swc_sq *sq, struct swc_sq_entry *entry)
-{
-	if (entry->page.data)
-		sq->page[sq->npages++] = entry->page;
-	entry->page = (struct swc_sq_page){};
-}
-
 /* The request is done. */
 void swc_sq_complete(struct swc_rdma_conn *conn, struct swc_sq_entry *entry)
 {
@@ -205,9 +228,22 @@ void swc_sq_complete(struct swc_rdma_conn *conn, struct swc_sq_entry *entry)
 	give_back_page(&conn->sq, entry);
 }
 
-/* ------------------------------------------------------------------ connecting again */
+/* ------------------------------------------------------------------ the end */
 
-/* The queue pair is gone: nothing is posted. */
+/* The queue is empty, and its next request is the first of a new queue pair. */
+void swc_sq_restart(struct swc_rdma_conn *conn)
+{
+	struct swc_sq *sq = &conn->sq;
+
+	lockdep_assert_held(&conn->base.lock);
+	sq->head = 0;
+	sq->tail = 0;
+	sq->probe_head = 0;
+	sq->unsignaled = 0;
+	swc_iwarp_reset(conn);
+}
+
+/* The queue pair is gone: nothing is posted, and nothing is kept. */
 void swc_sq_reset(struct swc_rdma_conn *conn)
 {
 	struct swc_sq *sq = &conn->sq;
@@ -216,9 +252,7 @@ void swc_sq_reset(struct swc_rdma_conn *conn)
 	lockdep_assert_held(&conn->base.lock);
 	for (i = 0; sq->entry && i < SWC_SQ_DEPTH; i++)
 		give_back_page(sq, &sq->entry[i]);
-	sq->head = 0;
-	sq->tail = 0;
-	sq->probe_head = 0;
-	sq->unsignaled = 0;
-	swc_iwarp_reset(conn);
+	for (; sq->nreplay; sq->nreplay--)
+		sq->page[sq->npages++] = sq->replay[sq->first_replay++ % SWC_SQ_DEPTH].page;
+	swc_sq_restart(conn);
 }

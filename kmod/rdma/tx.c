@@ -18,6 +18,7 @@ static bool post_short(struct swc_rdma_conn *conn)
 {
 	struct ib_send_wr wr = { .opcode = IB_WR_SEND, .num_sge = 1 };
 	struct swc_sq_entry *entry = swc_sq_next(conn);
+	struct swc_wire_header *h;
 	struct swc_tx_short made;
 
 	BUILD_BUG_ON(SWC_SHORT_BYTES > SWC_ENTRY_BYTES);
@@ -26,7 +27,9 @@ static bool post_short(struct swc_rdma_conn *conn)
 		return false;
 	if (!made.bytes)
 		return true;
-	swc_sq_message(conn, entry, made.bytes);
+	h = swc_sq_message(conn, entry, made.bytes);
+	entry->kind = h->kind == SWC_WIRE_AUTH ? SWC_SQ_AUTH : SWC_SQ_COPIED;
+	entry->bytes = made.bytes;
 	entry->is_abort = made.is_abort;
 	wr.sg_list = entry->sge;
 	if (made.is_probe)
@@ -42,7 +45,9 @@ static void post_several(struct swc_rdma_conn *conn, struct swc_send *send, u32 
 	struct swc_sq_entry *entry = swc_sq_next(conn);
 	struct ib_send_wr wr = { .opcode = IB_WR_SEND, .num_sge = 1, .sg_list = entry->sge };
 
-	swc_sq_message(conn, entry, swc_tx_several(&conn->base, entry->page.data, send, n, done));
+	entry->kind = SWC_SQ_COPIED;
+	entry->bytes = swc_tx_several(&conn->base, entry->page.data, send, n, done);
+	swc_sq_message(conn, entry, entry->bytes);
 	conn->base.credits--;
 	swc_sq_post(conn, entry, &wr, false);
 }
@@ -70,6 +75,9 @@ static bool post_segment(struct swc_rdma_conn *conn, struct swc_send *send, stru
 		if (!bytes)
 			return false;
 	}
+	entry->kind = copied ? SWC_SQ_COPIED : SWC_SQ_DATA;
+	entry->owner = send;
+	entry->bytes = copied ? SWC_HEADER + bytes : bytes;
 	h = swc_sq_message(conn, entry, SWC_HEADER + (copied ? bytes : 0));
 	swc_tx_data(&conn->base, h, send, bytes);
 	if (copied && bytes)
@@ -87,8 +95,9 @@ static bool post_segment(struct swc_rdma_conn *conn, struct swc_send *send, stru
 	return true;
 }
 
-/* A chunk is written: tell the peer, and invalidate the key. @send: the chunk is its last one, or NULL. */
-static void post_written(struct swc_rdma_conn *conn, const struct swc_offer *o, struct swc_send *send)
+/* A chunk of a message is written: tell the peer, and invalidate the key. @last: it is the last chunk. */
+static void post_written(struct swc_rdma_conn *conn, const struct swc_offer *o, struct swc_send *send,
+			 bool last)
 {
 	struct ib_send_wr wr = { .opcode = IB_WR_SEND_WITH_INV, .num_sge = 1, .ex.invalidate_rkey = o->rkey };
 	struct swc_sq_entry *entry = swc_sq_next(conn);
@@ -96,9 +105,12 @@ static void post_written(struct swc_rdma_conn *conn, const struct swc_offer *o, 
 
 	swc_tx_header(&conn->base, h, SWC_WIRE_WRITTEN);
 	h->ordinal = cpu_to_le32(o - conn->base.offer);
-	entry->send = send;
+	entry->kind = SWC_SQ_WRITTEN;
+	entry->owner = send;
+	entry->bytes = o->msg.bytes;
+	entry->send = last ? send : NULL;
 	wr.sg_list = entry->sge;
-	swc_sq_post(conn, entry, &wr, send);
+	swc_sq_post(conn, entry, &wr, last);
 }
 
 /* Write the next piece of a chunk that the peer has offered. */
@@ -134,7 +146,7 @@ static bool post_write(struct swc_rdma_conn *conn, struct swc_send *send)
 	last = send->posted == send->bytes;
 	if (last)
 		swc_tx_sent(&conn->base, send, NULL);
-	post_written(conn, o, last ? send : NULL);
+	post_written(conn, o, send, last);
 	o->valid = false;
 	return true;
 }
@@ -154,7 +166,14 @@ static bool post_message(struct swc_rdma_conn *conn, struct list_head *done)
 
 static bool post_next(struct swc_rdma_conn *conn, struct list_head *done)
 {
-	if (conn->base.state != SWC_CONN_LIVE || conn->sq.error || !swc_sq_has_room(conn, 1))
+	if (conn->base.state != SWC_CONN_LIVE || conn->sq.error || swc_sq_is_full(conn))
+		return false;
+	/* AUTH has a page; all else comes after what is sent again, as it did before. */
+	if (conn->sq.nreplay && !(conn->base.pending & SWC_PEND_AUTH)) {
+		swc_replay_post(conn);
+		return true;
+	}
+	if (!(conn->base.pending & SWC_PEND_AUTH) && !swc_sq_has_room(conn, 1))
 		return false;
 	if (post_short(conn))
 		return true;
@@ -234,6 +253,8 @@ static void complete_to(struct swc_rdma_conn *conn, u32 head)
 		struct swc_sq_entry *entry = &sq->entry[sq->tail++ % SWC_SQ_DEPTH];
 
 		swc_sq_complete(conn, entry);
+		if (entry->kind >= SWC_SQ_COPIED)
+			conn->acked = entry->number + 1;
 		if (entry->send)
 			list_move_tail(&entry->send->node, &sends);
 		abort_sent |= entry->is_abort;

@@ -2,9 +2,7 @@
 /*
  * The stream of a connection: making and closing it, and the callbacks of its socket, which queue work items.
  */
-#include <linux/inetdevice.h>
 #include <linux/tcp.h>
-#include <net/addrconf.h>
 #include <net/sock.h>
 #include <net/tcp.h>
 
@@ -104,24 +102,6 @@ void swc_tcp_set_options(struct socket *sock)
 	release_sock(sock->sk);
 }
 
-/* Index of the network card that has the path's address here, by which a socket could be made; 0: none. */
-static int card_of(struct net *ns, const struct swc_node_path *path)
-{
-	const struct sockaddr_in6 *in6 = (const void *)path->local;
-	const struct sockaddr_in *in4 = (const void *)path->local;
-	struct net_device *dev;
-	int index;
-
-	rcu_read_lock();
-	if (in4->sin_family == AF_INET)
-		dev = __ip_dev_find(ns, in4->sin_addr.s_addr, false);
-	else
-		dev = IS_ENABLED(CONFIG_IPV6) ? ipv6_dev_find(ns, &in6->sin6_addr, NULL) : NULL;
-	index = dev ? dev->ifindex : 0;
-	rcu_read_unlock();
-	return index;
-}
-
 /* The socket calls the connection. */
 void swc_tcp_set_callbacks(struct swc_tcp_conn *conn)
 {
@@ -181,7 +161,7 @@ static int connect(struct swc_tcp_conn *conn, const struct swc_node_path *path)
 	ret = open_socket(&conn->base, path, &sock);
 	if (ret)
 		return ret;
-	WRITE_ONCE(conn->base.card, card_of(conn->base.net->ns, path));
+	WRITE_ONCE(conn->base.card, swc_path_card(conn->base.net, path));
 	swc_tcp_save_callbacks(sock, &callbacks);
 	swc_tcp_rx_begin(conn, SWC_TCP_REPLY);
 	spin_lock(&conn->base.lock);
@@ -218,29 +198,14 @@ void swc_tcp_connect(struct swc_conn *base)
 				     "cannot connect to it", ret);
 }
 
-/* The path by which a peer has come, by the address that it has connected to. */
+/* The path by which a peer has come. */
 static u16 path_of(struct swc_tcp_conn *conn)
 {
-	struct swc_conn *base = &conn->base;
-	u32 node = base->net->params.rank_node[base->peer], n = swc_net_npaths(base->net, node), i;
 	struct sockaddr_storage addr;
-	const struct sockaddr_in6 *in6 = (const void *)&addr, *local6;
-	const struct sockaddr_in *in4 = (const void *)&addr, *local4;
 
 	if (kernel_getsockname(conn->sock, (struct sockaddr *)&addr) < 0)
-		return base->path;
-	for (i = 0; i < n; i++) {
-		const struct swc_node_path *p = swc_net_path(base->net, node, i);
-
-		local4 = (const void *)p->local;
-		local6 = (const void *)p->local;
-		if (local4->sin_family != addr.ss_family)
-			continue;
-		if (addr.ss_family == AF_INET ? local4->sin_addr.s_addr == in4->sin_addr.s_addr :
-						ipv6_addr_equal(&local6->sin6_addr, &in6->sin6_addr))
-			return i;
-	}
-	return base->path;
+		return conn->base.path;
+	return swc_path_by_address(&conn->base, (struct sockaddr *)&addr);
 }
 
 /* Send the reply that accepts the peer's request. */
@@ -252,7 +217,7 @@ int swc_tcp_accept(struct swc_tcp_conn *conn)
 	mutex_lock(&conn->tx_mutex);
 	if (conn->sock && !conn->closing) {
 		WRITE_ONCE(base->via, path_of(conn));
-		WRITE_ONCE(base->card, card_of(base->net->ns, swc_conn_path(base)));
+		WRITE_ONCE(base->card, swc_path_card(base->net, swc_conn_path(base)));
 		ret = swc_tcp_send_handshake(conn->sock, &base->accept, sizeof(base->accept));
 		if (!ret && swc_tcp_is_tls(conn))
 			ret = swc_tls_start(conn, &base->accept);
