@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Connections that lose their path and go on by another: cuts at any moment of operations of any size, and
- * requests of hosts that would like a connection to be lost. By TCP, between nodes with several paths.
+ * requests of hosts that would like a connection to be lost. By both transports, between nodes with several
+ * paths.
  */
 #include <linux/delay.h>
 #include <linux/prandom.h>
@@ -18,10 +19,18 @@
 static const struct swc_t_layout two_nodes = { 2, PATHS, false, { 0, 1 } };
 static const struct swc_t_layout two_of_two = { 2, PATHS, false, { 0, 1, 0, 1 } };
 
-static int init(struct kunit *test)
+static const enum swc_transport_kind transports[] = { SWC_TRANSPORT_TCP, SWC_TRANSPORT_RDMA };
+
+static void transport_desc(const enum swc_transport_kind *kind, char *desc)
 {
-	swc_t_transport = SWC_TRANSPORT_TCP;
-	return swc_t_net_init(test);
+	strscpy(desc, *kind == SWC_TRANSPORT_TCP ? "TCP" : "RDMA", KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(transport, transports, transport_desc);
+
+static void use_param(struct kunit *test)
+{
+	swc_t_transport = *(const enum swc_transport_kind *)test->param_value;
 }
 
 static void finish(struct kunit *test)
@@ -76,7 +85,7 @@ static struct swc_conn *find_live(struct cutter *cut, struct swc_net *net)
 	return found;
 }
 
-/* As if the socket had reported that the peer has closed it. */
+/* As if the socket or the queue pair had reported that the peer has closed it. */
 static void cut_at_step(void *data, const struct swc_req *req, u32 channel, u32 step, u32 kind)
 {
 	struct cutter *cut = data;
@@ -119,13 +128,17 @@ struct cut_case {
 	swc_t_planner planner;
 	u32 every;
 	unsigned int zerocopy_min;
+	enum swc_transport_kind transport;
 };
 
 static const struct cut_case cut_cases[] = {
-	{ "2 nodes", 2, &two_nodes, swc_t_ring, 3, 32 << 10 },
-	{ "2 nodes, 3 channels", 2, &two_nodes, swc_t_ring3, 5, 32 << 10 },
-	{ "2 nodes of 2, no copies", 4, &two_of_two, swc_t_ring, 5, 1 },
-	{ "2 nodes, copies", 2, &two_nodes, swc_t_ring, 3, U32_MAX },
+	{ "2 nodes", 2, &two_nodes, swc_t_ring, 3, 32 << 10, SWC_TRANSPORT_TCP },
+	{ "2 nodes, 3 channels", 2, &two_nodes, swc_t_ring3, 5, 32 << 10, SWC_TRANSPORT_TCP },
+	{ "2 nodes of 2, no copies", 4, &two_of_two, swc_t_ring, 5, 1, SWC_TRANSPORT_TCP },
+	{ "2 nodes, copies", 2, &two_nodes, swc_t_ring, 3, U32_MAX, SWC_TRANSPORT_TCP },
+	{ "RDMA, 2 nodes", 2, &two_nodes, swc_t_ring, 3, 0, SWC_TRANSPORT_RDMA },
+	{ "RDMA, 2 nodes, 3 channels", 2, &two_nodes, swc_t_ring3, 5, 0, SWC_TRANSPORT_RDMA },
+	{ "RDMA, 2 nodes of 2", 4, &two_of_two, swc_t_ring, 5, 0, SWC_TRANSPORT_RDMA },
 };
 
 static void cut_desc(const struct cut_case *s, char *desc)
@@ -141,13 +154,15 @@ static void failover_cuts(struct kunit *test)
 	u64 nsent = swc_stat_read(SWC_STAT_MSGS_SENT), ngot = swc_stat_read(SWC_STAT_MSGS_RECEIVED);
 	u64 sent = swc_stat_read(SWC_STAT_BYTES_SENT), got = swc_stat_read(SWC_STAT_BYTES_RECEIVED);
 	u64 resumed = swc_stat_read(SWC_STAT_CONNS_RESUMED), resent = swc_stat_read(SWC_STAT_BYTES_RESENT);
-	struct swc_t_comm *c = swc_t_comm_on(test, s->nranks, SWC_T_NO_DEADLINE, s->on);
 	struct cutter *cut = kunit_kzalloc(test, sizeof(*cut), GFP_KERNEL);
 	struct swc_t_job *job = swc_t_job_new(test);
 	unsigned int zerocopy_min = swc_tcp_zerocopy_min;
+	struct swc_t_comm *c;
 	u32 i, k;
 
 	KUNIT_ASSERT_NOT_NULL(test, cut);
+	swc_t_transport = s->transport;
+	c = swc_t_comm_on(test, s->nranks, SWC_T_NO_DEADLINE, s->on);
 	swc_tcp_zerocopy_min = s->zerocopy_min;
 	cutter_start(test, cut, c, s->every, s - cut_cases + 1);
 	for (i = 0; i < ARRAY_SIZE(counts); i++) {
@@ -187,6 +202,7 @@ static void failover_ends(struct kunit *test)
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 i, r;
 
+	use_param(test);
 	KUNIT_ASSERT_NOT_NULL(test, cut);
 	for (i = 0; i < 24; i++) {
 		struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
@@ -237,7 +253,7 @@ static void expect_no_effect(struct swc_t_comm *c, u32 rank, const struct swc_wi
 	struct kunit *test = c->test;
 	u32 attempt = conn->attempt;
 
-	KUNIT_EXPECT_NULL(test, swc_request(swc_t_net(c, rank)->listeners.of[SWC_TRANSPORT_TCP], h,
+	KUNIT_EXPECT_NULL(test, swc_request(swc_t_net(c, rank)->listeners.of[swc_t_transport], h,
 					    sizeof(*h), NULL, &reject));
 	KUNIT_EXPECT_EQ(test, le16_to_cpu(reject.reason), reason);
 	KUNIT_EXPECT_EQ(test, conn->attempt, attempt);
@@ -260,13 +276,15 @@ static void wait_resumed(struct kunit *test, u64 before)
  */
 static void failover_requests(struct kunit *test)
 {
-	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
 	struct swc_t_job *job = swc_t_job_new(test);
 	u64 resumed = swc_stat_read(SWC_STAT_CONNS_RESUMED);
 	struct swc_wire_reject reject;
 	struct swc_wire_hello h;
 	struct swc_conn *conn;
+	struct swc_t_comm *c;
 
+	use_param(test);
+	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	swc_t_job_run(job, 0, true);
 
@@ -290,7 +308,7 @@ static void failover_requests(struct kunit *test)
 
 	/* After its last attempt. */
 	swc_t_sign(swc_t_rank_comm(c, 0), &h);
-	KUNIT_EXPECT_NULL(test, swc_request(swc_t_net(c, 0)->listeners.of[SWC_TRANSPORT_TCP], &h, sizeof(h),
+	KUNIT_EXPECT_NULL(test, swc_request(swc_t_net(c, 0)->listeners.of[swc_t_transport], &h, sizeof(h),
 					    NULL, &reject));
 	wait_resumed(test, resumed);
 	/* Now it is over. */
@@ -382,12 +400,12 @@ static void failover_stream(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(failover_cuts, cut_gen_params),
-	KUNIT_CASE(failover_ends),
-	KUNIT_CASE(failover_requests),
+	KUNIT_CASE_PARAM(failover_ends, transport_gen_params),
+	KUNIT_CASE_PARAM(failover_requests, transport_gen_params),
 	KUNIT_CASE(failover_stream),
 	{}
 };
 
 struct kunit_suite swc_failover_suite = {
-	.name = "swc_failover", .init = init, .exit = finish, .test_cases = cases,
+	.name = "swc_failover", .init = swc_t_net_init, .exit = finish, .test_cases = cases,
 };
