@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rails that fail: two nodes with several of them, TCP between them, collectives all the time. Rails are cut and
- * returned, one after the other, by a card that goes down or by the loss of all packets: no call fails, every element
- * is right, and connections go on by other rails. When all rails are cut, ranks get an error that blames the right node.
- * Runs on every node of a cluster at once: tools/vm/run --topology switch:2@2rails --env SWINGCOLL_TRANSPORT=tcp.
+ * Rails that fail: two nodes with several of them, RDMA or TCP between them, collectives all the time. Rails are cut
+ * and returned, one after the other, by a card that goes down, the loss of all packets or the removal of an RDMA
+ * device: no call fails, every element is right, and connections go on by other rails. When all rails are cut, ranks
+ * get an error that blames the right node.
+ * Runs on every node of a cluster at once: tools/vm/run --topology switch:2@2rails [--env SWINGCOLL_TRANSPORT=tcp].
  *
  *	net_failover [WORD]	only cases with WORD in their names
  *
@@ -31,12 +32,15 @@ static unsigned int nrails, seed;
 
 /*
  * Rail 0 also carries what the node processes say to each other. What the kernel forgets of a card that is down is
- * saved: routes and neighbours.
+ * saved: routes and neighbours. An rxe device whose card was down sends no requests to connect any more: it is made
+ * again.
  */
 static const char script[] =
 	"set -e\n"
 	"export PATH=/usr/sbin:/usr/bin:/sbin:/bin\n"
-	"nic=$2 save=/run/net_failover.$2\n"
+	"nic=nic$2 rxe=rxe$2 save=/run/net_failover.$2\n"
+	"has_rxe() { command -v rdma >/dev/null && [ -e /sys/class/infiniband/$rxe ]; }\n"
+	"add_rxe() { rdma link add $rxe type rxe netdev $nic; }\n"
 	"case $1 in\n"
 	"has) command -v ip && command -v tc ;;\n"
 	"down)\n"
@@ -49,7 +53,13 @@ static const char script[] =
 	"	} >$save\n"
 	"	ip link set $nic down\n"
 	"	;;\n"
-	"up) ip link set $nic up; ip -batch $save ;;\n"
+	"up)\n"
+	"	ip link set $nic up\n"
+	"	ip -batch $save\n"
+	"	if has_rxe; then rdma link delete $rxe; add_rxe; fi\n"
+	"	;;\n"
+	"remove) rdma link delete $rxe ;;\n"
+	"return) add_rxe ;;\n"
 	"cut) tc qdisc replace dev $nic root netem limit 10000 loss 100% ;;\n"
 	"mend) tc qdisc replace dev $nic root netem limit 10000 ;;\n"
 	"plain) tc qdisc del dev $nic root ;;\n"
@@ -57,23 +67,23 @@ static const char script[] =
 
 static int command(const char *what, unsigned int rail)
 {
-	char nic[16];
+	char number[16];
 	int status;
 	pid_t pid;
 
-	snprintf(nic, sizeof(nic), "nic%u", rail);
+	snprintf(number, sizeof(number), "%u", rail);
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {
 		if (!strcmp(what, "has") && !freopen("/dev/null", "w", stdout))
 			_exit(127);
-		execl("/bin/sh", "sh", "-c", script, "net_failover", what, nic, NULL);
+		execl("/bin/sh", "sh", "-c", script, "net_failover", what, number, NULL);
 		_exit(127);
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		return -1;
 	if (status && strcmp(what, "has"))
-		ksft_print_msg("node %d: '%s %s' failed (%d)\n", net_node, what, nic, status);
+		ksft_print_msg("node %d: '%s %u' failed (%d)\n", net_node, what, rail, status);
 	return status;
 }
 
@@ -139,6 +149,7 @@ struct failover {
 	struct net_load load;
 	const char *cut, *mend;
 	bool netem;	   /* cards have a queueing discipline that can lose packets */
+	bool rdma;	   /* only by RDMA */
 	unsigned int cuts; /* 0: NET_FAILOVER_CUTS */
 };
 
@@ -151,6 +162,7 @@ static const struct failover failovers[] = {
 	  "mend",
 	  .netem = true,
 	  .cuts = 2 },
+	{ "an RDMA device is removed", { 200001, 2 }, "remove", "return", .rdma = true, .cuts = 3 },
 };
 
 /* Cut one rail after the other, while ranks work, and return it. */
@@ -263,16 +275,18 @@ static void netem(const char *what)
 
 static void cases(void)
 {
-	bool lacks = net_transport() != SWC_TRANSPORT_TCP || nrails < 2 || command("has", 0);
+	bool lacks = nrails < 2 || command("has", 0);
 
 	for (unsigned int k = 0; k < ARRAY_SIZE(failovers); k++) {
 		const struct failover *f = &failovers[k];
 
+		if (f->rdma && net_transport() != SWC_TRANSPORT_RDMA)
+			continue;
 		if (!net_case_begin(f->name))
 			continue;
 		if (net_any(lacks)) {
 			if (!net_node)
-				ksft_test_result_skip("%s: needs TCP, several rails, ip and tc",
+				ksft_test_result_skip("%s: needs several rails, ip and tc",
 						      f->name);
 			continue;
 		}
@@ -286,8 +300,7 @@ static void cases(void)
 		return;
 	if (net_any(lacks)) {
 		if (!net_node)
-			ksft_test_result_skip(
-				"all cards go down: needs TCP, several rails, ip and tc");
+			ksft_test_result_skip("all cards go down: needs several rails, ip and tc");
 		return;
 	}
 	net_case_end("all cards go down", all_rails());
