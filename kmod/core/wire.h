@@ -44,11 +44,11 @@
  * By TLS, it is the same as by TCP, but all that follows accept is in records of TLS 1.3 with
  * ChaCha20-Poly1305. Each direction has its key (32 bytes) and IV (12 bytes):
  *
- *	to the higher rank: HASH(id, hello, accept, "swingcoll tls key up"), the same with "swingcoll tls iv up"
- *	to the lower rank:  HASH(id, hello, accept, "swingcoll tls key down"), and "swingcoll tls iv down"
+ *	to the higher rank: HASH(id, hello, accept, "swingcoll tls key up"), and with "swingcoll tls iv up"
+ *	to the lower rank: HASH(id, hello, accept, "swingcoll tls key down"), and with "swingcoll tls iv down"
  *
- * HASH is BLAKE2s keyed with the id, with as many bytes of output. AUTH, in the first record of the lower rank,
- * is the last part of the handshake that proves it.
+ * HASH is BLAKE2s keyed with the id, with as many bytes of output. AUTH, in the first record of the lower
+ * rank, is the last part of the handshake that proves it.
  *
  * Messages. Each is a header and its payload; by RDMA, a SEND into one receive buffer of the peer. DATA costs
  * the sender one credit; every header returns credits. By RDMA, SWC_WIRE_SPARE further receives are posted

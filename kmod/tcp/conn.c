@@ -62,29 +62,10 @@ static void write_space(struct sock *sk)
 	read_unlock_bh(&sk->sk_callback_lock);
 }
 
-void swc_tcp_save_callbacks(struct socket *sock, struct swc_tcp_callbacks *callbacks)
-{
-	struct sock *sk = sock->sk;
-
-	*callbacks = (struct swc_tcp_callbacks){
-		.data_ready = sk->sk_data_ready, .state_change = sk->sk_state_change,
-		.write_space = sk->sk_write_space, .error_report = sk->sk_error_report,
-	};
-}
-
-/* None of ours runs any more when this returns. */
-void swc_tcp_restore_callbacks(struct socket *sock, const struct swc_tcp_callbacks *callbacks)
-{
-	struct sock *sk = sock->sk;
-
-	write_lock_bh(&sk->sk_callback_lock);
-	sk->sk_user_data = NULL;
-	sk->sk_data_ready = callbacks->data_ready;
-	sk->sk_state_change = callbacks->state_change;
-	sk->sk_write_space = callbacks->write_space;
-	sk->sk_error_report = callbacks->error_report;
-	write_unlock_bh(&sk->sk_callback_lock);
-}
+static const struct swc_tcp_callbacks ours = {
+	.data_ready = data_ready, .state_change = queue_rx,
+	.write_space = write_space, .error_report = queue_rx,
+};
 
 /* ------------------------------------------------------------------ making */
 
@@ -102,20 +83,6 @@ void swc_tcp_set_options(struct socket *sock)
 	release_sock(sock->sk);
 }
 
-/* The socket calls the connection. */
-void swc_tcp_set_callbacks(struct swc_tcp_conn *conn)
-{
-	struct sock *sk = conn->sock->sk;
-
-	write_lock_bh(&sk->sk_callback_lock);
-	sk->sk_user_data = conn;
-	sk->sk_data_ready = data_ready;
-	sk->sk_state_change = queue_rx;
-	sk->sk_error_report = queue_rx;
-	sk->sk_write_space = write_space;
-	write_unlock_bh(&sk->sk_callback_lock);
-}
-
 /**
  * swc_tcp_take() - the socket belongs to the connection; conn->lock is held
  * @callbacks: its own
@@ -129,7 +96,7 @@ void swc_tcp_take(struct swc_tcp_conn *conn, struct socket *sock, const struct s
 	conn->broken = 0;
 	conn->error = 0;
 	conn->asked = false;
-	swc_tcp_set_callbacks(conn);
+	swc_tcp_set_callbacks(sock, &ours, conn);
 }
 
 /* A socket that begins to connect by a path; as of kernel_connect(). */

@@ -254,9 +254,14 @@ struct swc_listener *swc_tcp_listen(const struct swc_transport *transport, struc
 {
 	struct sockaddr_in in4 = { .sin_family = AF_INET, .sin_port = htons(*transport->port) };
 	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(*transport->port) };
-	struct swc_tcp_listener *l = kzalloc(sizeof(*l), GFP_KERNEL);
+	struct swc_tcp_listener *l;
 	int ret;
 
+	if (IS_ENABLED(CONFIG_TLS) && transport->port == &swc_tls_port && !swc_tls_is_there(ns)) {
+		pr_err("cannot encrypt: this kernel cannot load its module tls\n");
+		return ERR_PTR(-EOPNOTSUPP);
+	}
+	l = kzalloc(sizeof(*l), GFP_KERNEL);
 	if (!l)
 		return ERR_PTR(-ENOMEM);
 	l->base.transport = transport;

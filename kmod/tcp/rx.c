@@ -174,7 +174,7 @@ void swc_tcp_rx_begin(struct swc_tcp_conn *conn, enum swc_tcp_phase phase)
 	conn->handshake.bytes = phase == SWC_TCP_REPLY ? sizeof(struct swc_wire_reject) : SWC_HEADER;
 }
 
-/* Encrypt what follows the accept, which is not authenticated yet: with a forged one nothing can be decrypted. */
+/* Encrypt what follows the accept, which may be forged: then nothing can be decrypted. */
 static int encrypt(struct swc_tcp_conn *conn, const struct swc_wire_accept *accept)
 {
 	int ret = -ECONNABORTED;

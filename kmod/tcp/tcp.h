@@ -6,12 +6,13 @@
  *	transport.c	the table of operations
  *	listen.c	listeners, and accepted sockets until their request has come
  *	conn.c		making and closing the stream of a connection, its socket's callbacks
- *	tls.c		encryption of a stream
  *	rx.c		messages in
  *	tx.c		messages out
  *	stream.c	what was sent and may not have arrived; the stream goes on by another socket
  *	rndv.c		memory that a peer writes into
  *	zerocopy.c	payload that the socket reads where it lies
+ *	tls.c		encryption of a stream
+ *	callbacks.c	callbacks of a socket
  *	params.c	module parameters
  *
  * What all connections have in common is in net/ (net/conn.h).
@@ -213,12 +214,6 @@ static inline struct swc_tcp_conn *swc_tcp_conn(struct swc_conn *conn)
 	return container_of(conn, struct swc_tcp_conn, base);
 }
 
-/* Is the stream to be encrypted? */
-static inline bool swc_tcp_is_tls(const struct swc_tcp_conn *conn)
-{
-	return IS_ENABLED(CONFIG_TLS) && conn->base.transport == &swc_tls_transport;
-}
-
 /* params.c */
 int swc_tcp_check_parameters(void);
 extern unsigned int swc_tcp_rx_bufs;
@@ -228,6 +223,17 @@ extern unsigned int swc_tls_port;
 extern unsigned int swc_tcp_timeout_ms;
 extern unsigned int swc_tcp_zerocopy_min;
 extern unsigned int swc_tcp_resume_ms;
+
+/* Is the stream to be encrypted? */
+static inline bool swc_tcp_is_tls(const struct swc_tcp_conn *conn)
+{
+	return IS_ENABLED(CONFIG_TLS) && conn->base.transport->port == &swc_tls_port;
+}
+
+/* callbacks.c */
+void swc_tcp_save_callbacks(struct socket *sock, struct swc_tcp_callbacks *callbacks);
+void swc_tcp_set_callbacks(struct socket *sock, const struct swc_tcp_callbacks *callbacks, void *user);
+void swc_tcp_restore_callbacks(struct socket *sock, const struct swc_tcp_callbacks *callbacks);
 
 /* zerocopy.c */
 struct swc_tcp_zerocopy *swc_tcp_zerocopy_get(struct swc_tcp_conn *conn, struct swc_send *send);
@@ -279,9 +285,6 @@ u32 swc_tcp_kept_min(const struct swc_tcp_conn *conn);
 
 /* conn.c */
 void swc_tcp_set_options(struct socket *sock);
-void swc_tcp_save_callbacks(struct socket *sock, struct swc_tcp_callbacks *callbacks);
-void swc_tcp_restore_callbacks(struct socket *sock, const struct swc_tcp_callbacks *callbacks);
-void swc_tcp_set_callbacks(struct swc_tcp_conn *conn);
 void swc_tcp_take(struct swc_tcp_conn *conn, struct socket *sock, const struct swc_tcp_callbacks *callbacks);
 void swc_tcp_connect(struct swc_conn *base);
 bool swc_tcp_answers(const struct swc_conn *base, const struct swc_node_path *path);
@@ -290,7 +293,7 @@ void swc_tcp_suspend(struct swc_conn *base);
 void swc_tcp_quiesce(struct swc_conn *base);
 
 /* tls.c */
-struct swc_listener *swc_tls_listen(const struct swc_transport *transport, struct net *ns);
+bool swc_tls_is_there(struct net *ns);
 int swc_tls_start(struct swc_tcp_conn *conn, const struct swc_wire_accept *accept);
 bool swc_tls_has_pending(const struct sock *sk);
 

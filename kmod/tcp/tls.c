@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Encrypted streams. After hello and accept, which go in clear, the kernel's TLS takes over both directions of
- * the socket: records of TLS 1.3 with keys that core/wire.h derives from the handshake and the communicator's
- * id. TLS has no handshake of its own: hello, accept and AUTH prove that both sides know the id. Who learns the
- * id later can read what was recorded: there is no forward secrecy.
+ * Encrypted streams. After hello and accept, which go in clear, the kernel's TLS takes over both directions
+ * of the socket: records of TLS 1.3 with keys that core/wire.h derives from the handshake and the
+ * communicator's id. TLS has no handshake of its own: hello, accept and AUTH prove that both sides know the
+ * id. Who learns the id later can read what was recorded: there is no forward secrecy.
  *
- * The cipher is ChaCha20-Poly1305: one key of it is good for all records that a connection can number. A key of
- * AES-GCM has to be replaced after some 2^24 records, which is minutes on a fast network.
+ * The cipher is ChaCha20-Poly1305: one key of it is good for all records that a connection can number. A key
+ * of AES-GCM has to be replaced after some 2^24 records, which is minutes on a fast network.
  *
  * An encrypted stream does not go on by another path when it is lost: TCP acknowledges records, and does not
  * say whether the peer could decrypt them.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/kmod.h>
 #include <linux/net.h>
 #include <linux/tls.h>
@@ -44,7 +42,7 @@ static int set_protocol(struct socket *sock)
 }
 
 /* Is the protocol there? A socket that is not connected refuses it only then with -ENOTCONN. */
-static bool is_there(struct net *ns)
+bool swc_tls_is_there(struct net *ns)
 {
 	struct socket *sock;
 	int ret;
@@ -56,16 +54,6 @@ static bool is_there(struct net *ns)
 	ret = set_protocol(sock);
 	sock_release(sock);
 	return ret == -ENOTCONN;
-}
-
-/* Transport operation. */
-struct swc_listener *swc_tls_listen(const struct swc_transport *transport, struct net *ns)
-{
-	if (!is_there(ns)) {
-		pr_err("cannot encrypt: this kernel cannot load its module tls\n");
-		return ERR_PTR(-EOPNOTSUPP);
-	}
-	return swc_tcp_listen(transport, ns);
 }
 
 /* The key of a direction, by index in labels[]. @option: TLS_TX or TLS_RX */
@@ -97,17 +85,19 @@ static int set_key(struct swc_tcp_conn *conn, const struct swc_wire_accept *acce
 int swc_tls_start(struct swc_tcp_conn *conn, const struct swc_wire_accept *accept)
 {
 	bool lower = conn->base.me < conn->base.peer;
+	struct swc_tcp_callbacks ours;
 	int ret;
 
 	lockdep_assert_held(&conn->tx_mutex);
 	/* TLS calls those that it finds, and ours call those of TLS. */
+	swc_tcp_save_callbacks(conn->sock, &ours);
 	swc_tcp_restore_callbacks(conn->sock, &conn->callbacks);
 	ret = set_protocol(conn->sock) ?:
 	      set_key(conn, accept, TLS_TX, lower ? 0 : 1) ?:
 	      set_key(conn, accept, TLS_RX, lower ? 1 : 0);
 	swc_tcp_save_callbacks(conn->sock, &conn->callbacks);
 	conn->encrypted = !ret;
-	swc_tcp_set_callbacks(conn);
+	swc_tcp_set_callbacks(conn->sock, &ours, conn);
 	return ret;
 }
 
