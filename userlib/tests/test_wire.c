@@ -451,7 +451,7 @@ static void test_unused(void)
 		size_t at, size;
 		unsigned int users; /* bitmap of kinds */
 	} fields[] = {
-		{ "flags", HEAD(flags), 1 << SWC_WIRE_DATA },
+		{ "flags", HEAD(flags), 1 << SWC_WIRE_DATA | 1 << SWC_WIRE_CREDIT },
 		{ "ordinal", HEAD(ordinal), OF_OPERATIONS | CHUNKS },
 		{ "seq", HEAD(seq),
 		  OF_OPERATIONS | 1 << SWC_WIRE_CREDIT | 1 << SWC_WIRE_ABORT | 1 << SWC_WIRE_FIN |
