@@ -178,7 +178,8 @@ static int record_search(int fd)
 	CHECK(npackets);
 	CHECK(total >= LARGE * sizeof(uint32_t));
 	if (readable != (net_transport() != SWC_TRANSPORT_TLS)) {
-		ksft_print_msg("node %d: data in clear was %sfound\n", net_node, readable ? "" : "not ");
+		ksft_print_msg("node %d: data in clear was %sfound\n", net_node,
+			       readable ? "" : "not ");
 		return 1;
 	}
 	return 0;
@@ -242,7 +243,8 @@ static int searched(void)
 }
 
 static const struct testlib_test tests[] = {
-	{ "no address of the kernel crosses the network, and no data that is to be encrypted", searched },
+	{ "no address of the kernel crosses the network, and no data that is to be encrypted",
+	  searched },
 };
 
 static void cases(void)

@@ -399,7 +399,8 @@ static void check_tls(struct report *r)
 		result(r, FAIL, "tls", "load it: modprobe tls",
 		       "SWINGCOLL_TRANSPORT=tls, but the kernel's module tls is not loaded");
 	else if (!getenv("SWINGCOLL_SECRET_FILE") && !getenv("SWINGCOLL_SECRET"))
-		result(r, FAIL, "tls", "give all hosts a secret: SWINGCOLL_SECRET_FILE, see swingcoll(7)",
+		result(r, FAIL, "tls",
+		       "give all hosts a secret: SWINGCOLL_SECRET_FILE, see swingcoll(7)",
 		       "SWINGCOLL_TRANSPORT=tls needs a secret, and there is none");
 	else
 		result(r, OK, "tls", NULL, "data between nodes is encrypted");
