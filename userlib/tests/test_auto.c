@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "kmod/core/plan_check.h"
+#include "plan/model/bruck_cost.h"
 #include "plan/model/bucket_cost.h"
 #include "plan/model/butterfly_cost.h"
 #include "plan/model/tree_cost.h"
@@ -57,7 +58,8 @@ static bool find_cost(const struct swc_plan_args *a, struct swc_cost *cost)
 					   .reduced = bucket.reduced };
 		return bucket.plan_bytes <= SWC_MAX_PLAN_BYTES;
 	}
-	if (!swc_butterfly_cost(a, cost) || !swc_tree_cost(a, cost))
+	/* An estimate of bruck lacks what ranks have whose blocks wrap around. */
+	if (!swc_butterfly_cost(a, cost) || !swc_tree_cost(a, cost) || !swc_bruck_cost(a, cost))
 		return true;
 	return !swc_cost_estimate(a, a->nranks, cost, NULL, NULL, NULL, 0) && !cost->sampled;
 }
