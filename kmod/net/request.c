@@ -91,7 +91,7 @@ static struct swc_conn *find_conn(const struct swc_listener *l, const struct swc
 		return NULL;
 	/* One kernel may have several nodes of a communicator: the right one may come yet, or be gone. */
 	if (!swc_net_is_local(net, dst)) {
-		if (!swc_tombstone_find(h->name, net, dst, &no->end))
+		if (!swc_tombstone_find(l->ns, h->name, net, dst, &no->end))
 			no->reason = SWC_WIRE_UNKNOWN;
 		return NULL;
 	}
@@ -162,7 +162,7 @@ static struct swc_conn *find_and_take(const struct swc_listener *l, const struct
 		net = NULL;
 	}
 	if (!net) {
-		no->known = swc_tombstone_find(h->name, NULL, 0, &no->end);
+		no->known = swc_tombstone_find(l->ns, h->name, NULL, 0, &no->end);
 		no->reason = no->known ? SWC_WIRE_ENDED : SWC_WIRE_UNKNOWN;
 		return NULL;
 	}

@@ -4,6 +4,7 @@
  * communicator does not exist yet, and retry until its deadline. Independent of RDMA.
  */
 #include <linux/spinlock.h>
+#include <net/net_namespace.h>
 
 #include "net/conn.h"
 #include "net/tombstone.h"
@@ -13,6 +14,7 @@
 struct record {
 	u8 name[SWC_WIRE_NAME];
 	u32 node;
+	u64 ns;	/* cookie of its network namespace */
 	struct swc_tombstone end;
 };
 
@@ -49,18 +51,21 @@ void swc_tombstone_add(const struct swc_net *net)
 	r = &records[nadded++ % RECORDS];
 	memcpy(r->name, net->name, sizeof(r->name));
 	r->node = net->params.here;
+	r->ns = net->ns->net_cookie;
 	swc_tombstone_of(net, &r->end);
 	spin_unlock(&lock);
 }
 
 /**
  * swc_tombstone_find() - was there a communicator of this name?
+ * @ns: network namespace that it must have been in
  * @name: name
  * @net: the communicator's net on another node in this kernel, or NULL
  * @rank: with @net, only a record of the node of this rank counts
  * @end: gets how it ended
  */
-bool swc_tombstone_find(const u8 *name, const struct swc_net *net, u32 rank, struct swc_tombstone *end)
+bool swc_tombstone_find(const struct net *ns, const u8 *name, const struct swc_net *net, u32 rank,
+			struct swc_tombstone *end)
 {
 	bool found = false;
 	u32 i;
@@ -69,7 +74,7 @@ bool swc_tombstone_find(const u8 *name, const struct swc_net *net, u32 rank, str
 	for (i = 0; i < min_t(u32, nadded, RECORDS) && !found; i++) {
 		const struct record *r = &records[i];
 
-		found = !memcmp(r->name, name, sizeof(r->name)) &&
+		found = r->ns == ns->net_cookie && !memcmp(r->name, name, sizeof(r->name)) &&
 			(!net || net->params.rank_node[rank] == r->node);
 		if (found)
 			*end = r->end;

@@ -16,6 +16,7 @@ struct swc_tombstone {
 
 bool swc_tombstone_of(const struct swc_net *net, struct swc_tombstone *end);
 void swc_tombstone_add(const struct swc_net *net);
-bool swc_tombstone_find(const u8 *name, const struct swc_net *net, u32 rank, struct swc_tombstone *end);
+bool swc_tombstone_find(const struct net *ns, const u8 *name, const struct swc_net *net, u32 rank,
+			struct swc_tombstone *end);
 
 #endif /* SWC_NET_TOMBSTONE_H */
