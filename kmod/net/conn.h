@@ -63,11 +63,14 @@ struct swc_listener {
 
 /*
  * Is a path well? @failed: how often something was lost by it, or not answered, since it was well for long.
- * @until: jiffies; until then other paths come before it. Written without a lock: a hint for new attempts.
+ * @until: jiffies; until then other paths come before it. @tried: when the last attempt by it began;
+ * @unanswered: nobody has answered since. Written without a lock: hints for new attempts.
  */
 struct swc_path_health {
 	u32 failed;
 	unsigned long until;
+	unsigned long tried;
+	bool unanswered;
 };
 
 /**

@@ -81,7 +81,7 @@ int swc_paths_init(struct swc_net *net, const struct swc_node_path *paths, u32 n
 	if (net->first_path && net->path && net->health) {
 		memcpy(net->path, paths, array_size(npaths, sizeof(*paths)));
 		for (i = 0; i < npaths; i++)
-			net->health[i].until = jiffies;
+			net->health[i] = (struct swc_path_health){ .until = jiffies, .tried = jiffies - 1 };
 		ret = index_paths(net, npaths);
 	}
 	if (ret)
@@ -117,15 +117,13 @@ u32 swc_net_conn_bytes(const struct swc_net *net, u32 node, u16 path)
 #define AVOID_MS	500
 #define AVOID_MOST	6u
 #define WELL_MS		60000
-/* So does one that is being tried. */
-#define TRIED_MS	2000
 
 static struct swc_path_health *health_of(const struct swc_conn *conn, u16 path)
 {
 	return &conn->net->health[conn->net->first_path[conn->net->params.rank_node[conn->peer]] + path];
 }
 
-static bool is_usable(const struct swc_path_health *h)
+static bool is_due(const struct swc_path_health *h)
 {
 	return time_after_eq(jiffies, READ_ONCE(h->until));
 }
@@ -147,11 +145,14 @@ bool swc_path_has_other(const struct swc_net *net, u32 node, u16 path)
 	return false;
 }
 
-/* The path for the next attempt: the connection's own, or the next that is well or due to be tried. */
+/*
+ * The path for the next attempt: the connection's own, or the next that is well. If none is, that which was
+ * tried longest ago: so all have their turn, however long they are to be avoided.
+ */
 u16 swc_path_choose(const struct swc_conn *conn)
 {
 	u32 node = conn->net->params.rank_node[conn->peer], n = swc_net_npaths(conn->net, node), i;
-	const struct swc_path_health *h, *best = NULL;
+	const struct swc_path_health *h, *oldest = NULL;
 	u16 path, found = conn->path;
 
 	for (i = 0; i < n && conn->resumable; i++) {
@@ -159,10 +160,10 @@ u16 swc_path_choose(const struct swc_conn *conn)
 		h = health_of(conn, path);
 		if (swc_transport_get(swc_net_path(conn->net, node, path)->transport) != conn->transport)
 			continue;
-		if (is_usable(h))
+		if (is_due(h) && !READ_ONCE(h->unanswered))
 			return path;
-		if (!best || time_before(READ_ONCE(h->until), READ_ONCE(best->until))) {
-			best = h;
+		if (!oldest || time_before(READ_ONCE(h->tried), READ_ONCE(oldest->tried))) {
+			oldest = h;
 			found = path;
 		}
 	}
@@ -211,7 +212,7 @@ int swc_path_card(const struct swc_net *net, const struct swc_node_path *path)
 /* The connection is carried by another path than its own, which is to be tried again. */
 bool swc_path_is_due(const struct swc_conn *conn)
 {
-	return READ_ONCE(conn->via) != conn->path && is_usable(health_of(conn, conn->path));
+	return READ_ONCE(conn->via) != conn->path && is_due(health_of(conn, conn->path));
 }
 
 /* What the path carried was lost, or nobody has answered by it. */
@@ -229,11 +230,17 @@ void swc_path_failed(const struct swc_conn *conn, u16 path)
 /* An attempt by this path begins: others come first until there is an answer. */
 void swc_path_tried(const struct swc_conn *conn, u16 path)
 {
-	avoid_for(health_of(conn, path), TRIED_MS);
+	struct swc_path_health *h = health_of(conn, path);
+
+	WRITE_ONCE(h->tried, jiffies);
+	WRITE_ONCE(h->unanswered, true);
 }
 
 /* The peer has answered by it. */
 void swc_path_well(const struct swc_conn *conn, u16 path)
 {
-	avoid_for(health_of(conn, path), 0);
+	struct swc_path_health *h = health_of(conn, path);
+
+	WRITE_ONCE(h->unanswered, false);
+	avoid_for(h, 0);
 }

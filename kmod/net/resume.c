@@ -102,12 +102,24 @@ bool swc_resume_suspend(struct swc_conn *conn)
 	return needed;
 }
 
+/* Has the lower rank lost the connection so long ago that it gives up? Others wait for it, and then give up. */
+static bool is_late(const struct swc_conn *conn)
+{
+	return conn->me < conn->peer && test_bit(SWC_CONN_F_STARTED, &conn->flags) &&
+	       time_after(jiffies, conn->give_up);
+}
+
 /*
  * Begin an attempt by the best path, or the higher rank's, which asks for one. If it takes long, the next one
  * follows.
  */
 void swc_resume_connect(struct swc_conn *conn)
 {
+	if (is_late(conn)) {
+		swc_conn_fail(conn, -ETIMEDOUT, "it was lost (%s), and the peer does not answer by any path",
+			      conn->why);
+		return;
+	}
 	WRITE_ONCE(conn->via, swc_path_choose(conn));
 	if (test_bit(SWC_CONN_F_STARTED, &conn->flags) || conn->me > conn->peer) {
 		swc_path_tried(conn, conn->via);

@@ -322,6 +322,45 @@ static void failover_requests(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* ------------------------------------------------------------------ paths */
+
+/*
+ * Nobody answers, and all paths but the first have failed so often that they are to be avoided for long: each has its
+ * turn nevertheless. One that the peer has answered by is taken at once.
+ */
+static void failover_paths(struct kunit *test)
+{
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
+	struct swc_conn *conn;
+	unsigned long tried;
+	u32 i, k;
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	conn = only_conn(c, 0);
+	swc_path_well(conn, conn->path);
+	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), conn->path);
+	for (i = 0; i < 8 * PATHS; i++)
+		if (i % PATHS != conn->path)
+			swc_path_failed(conn, i % PATHS);
+	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), conn->path);
+	for (k = 0; k < 3; k++) {
+		for (tried = 0, i = 0; i < PATHS; i++) {
+			u16 path = swc_path_choose(conn);
+
+			__set_bit(path, &tried);
+			swc_path_tried(conn, path);
+			/* The order is that of jiffies. */
+			schedule_timeout_uninterruptible(1);
+		}
+		KUNIT_EXPECT_EQ(test, tried, BIT(PATHS) - 1);
+	}
+	swc_path_well(conn, PATHS - 1);
+	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), PATHS - 1);
+	swc_t_comm_end(c);
+}
+
 /* ------------------------------------------------------------------ the stream */
 
 #define AT	1000
@@ -402,6 +441,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(failover_cuts, cut_gen_params),
 	KUNIT_CASE_PARAM(failover_ends, transport_gen_params),
 	KUNIT_CASE_PARAM(failover_requests, transport_gen_params),
+	KUNIT_CASE(failover_paths),
 	KUNIT_CASE(failover_stream),
 	{}
 };
