@@ -44,7 +44,8 @@ int swc_wire_accept_check(const void *data, u32 bytes)
 {
 	const struct swc_wire_accept *a = data;
 
-	if (bytes < sizeof(*a) || le32_to_cpu(a->magic) != SWC_WIRE_MAGIC || a->resv || a->resv2)
+	if (bytes < sizeof(*a) || le32_to_cpu(a->magic) != SWC_WIRE_MAGIC || a->resv ||
+	    le32_to_cpu(a->flags) & ~SWC_WIRE_RESUMABLE)
 		return SWC_WIRE_BAD;
 	if (le16_to_cpu(a->version) != SWC_WIRE_VERSION)
 		return SWC_WIRE_VERSION_DIFFERS;

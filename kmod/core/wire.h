@@ -29,13 +29,15 @@
  * stream that outlives the sockets or queue pairs which carry it (tcp/stream.c, rdma/replay.c): when one
  * is lost, the lower rank connects again, by any path, with a newer hello. accept.received and auth.seq
  * tell how much of the stream each side has received, by TCP in bytes and by RDMA in messages, and the
- * other sends again from there. Handshakes and AUTH are not counted. By RDMA, an RTR whose WRITTEN was not
- * received is void: the memory is offered again. A rank gives its socket or queue pair up for good before
- * it sends another hello, so a hello that is authentic and newer than all before proves that the one
- * before it carries nothing any more; a replayed one is not newer. The higher rank cannot connect: if it
- * loses the socket first, it asks the lower one to, by a hello with src above dst and the attempt's number
- * that it has seen last. The lower rank always refuses that, and connects if this is the attempt that it
- * takes for alive.
+ * other sends again from there. Handshakes and AUTH are not counted. After AUTH, the lower rank sends nothing
+ * before it has received something, and the higher one sends a CREDIT when it has handled AUTH: an attempt
+ * that the higher rank gives up before that takes no message of the stream along. By RDMA, an RTR whose
+ * WRITTEN was not received is void: the memory is offered again. A rank gives its socket or queue pair up
+ * for good before it sends another hello, so a hello that is authentic and newer than all before proves
+ * that the one before it carries nothing any more; a replayed one is not newer. The higher rank cannot
+ * connect: if it loses the socket first, it asks the lower one to, by a hello with src above dst and the
+ * attempt's number that it has seen last. The lower rank always refuses that, and connects if this is the
+ * attempt that it takes for alive.
  *
  * By TCP, hello is the first that the lower rank sends on the stream, and accept or reject the first that the
  * other rank sends; accept.resv, which is 0, tells it from a reject. Messages follow without anything between
@@ -100,7 +102,7 @@
 #include "types.h"
 
 #define SWC_WIRE_MAGIC		0x57435753u	/* "SWCW" */
-#define SWC_WIRE_VERSION	10
+#define SWC_WIRE_VERSION	11
 #define SWC_WIRE_NAME		8
 #define SWC_WIRE_NONCE		8
 #define SWC_WIRE_MAC		16
@@ -110,6 +112,7 @@
 #define SWC_WIRE_PARTITION	0x01	/* a partition of a partitioned operation */
 #define SWC_WIRE_SEVERAL	0x02	/* several messages */
 #define SWC_WIRE_REPLY		0x04
+#define SWC_WIRE_RESUMABLE	0x01	/* in an accept: the stream can go on by another path */
 #define SWC_WIRE_MIN_RX_BUFS	4
 #define SWC_WIRE_MAX_RX_BUFS	1024
 #define SWC_WIRE_MIN_RX_BUF	4096
@@ -137,7 +140,7 @@ struct swc_wire_accept {
 	__le16 resv;
 	__le16 rx_bufs;
 	__le16 rx_buf_kib;
-	__le32 resv2;
+	__le32 flags;		/* SWC_WIRE_RESUMABLE, or 0 */
 	__le64 received;	/* bytes or messages of the stream */
 	u8     nonce[SWC_WIRE_NONCE];
 	u8     mac[SWC_WIRE_MAC];

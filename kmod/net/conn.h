@@ -154,6 +154,7 @@ enum swc_conn_flag {
 	SWC_CONN_F_FAILED,	/* swc_conn_fail() was called (conn.c) */
 	SWC_CONN_F_LEAVING,	/* this rank has left (net.c) */
 	SWC_CONN_F_PEER_LEFT,	/* FIN has arrived (rx.c) */
+	SWC_CONN_F_UNHEARD,	/* only AUTH may be sent before the peer's first message (reply.c) */
 	SWC_CONN_F_ABORT_SENT,	/* ABORT is sent, and nothing is sent behind it (tx.c) */
 };
 

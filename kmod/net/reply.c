@@ -126,6 +126,9 @@ bool swc_reply_accepted(struct swc_conn *conn, const void *data, u32 bytes)
 		swc_reply_set_peer_rx_bufs(conn, a->rx_bufs, a->rx_buf_kib);
 	if (swc_resume_from(conn, le64_to_cpu(a->received)))
 		return false;
+	/* What the peer's device or TCP acknowledges must not be lost with an attempt that it gives up. */
+	assign_bit(SWC_CONN_F_UNHEARD, &conn->flags,
+		   conn->resumable && le32_to_cpu(a->flags) & SWC_WIRE_RESUMABLE);
 	spin_lock(&conn->lock);
 	swc_conn_pend(conn, SWC_PEND_AUTH);
 	spin_unlock(&conn->lock);

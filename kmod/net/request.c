@@ -222,6 +222,7 @@ void swc_request_accept(struct swc_conn *conn, const struct swc_wire_hello *hell
 		.version = cpu_to_le16(SWC_WIRE_VERSION),
 		.rx_bufs = cpu_to_le16(*conn->transport->rx_bufs),
 		.rx_buf_kib = cpu_to_le16(*conn->transport->rx_buf_kib),
+		.flags = cpu_to_le32(conn->resumable ? SWC_WIRE_RESUMABLE : 0),
 		.received = cpu_to_le64(swc_resume_received(conn)),
 	};
 	get_random_bytes(a->nonce, sizeof(a->nonce));

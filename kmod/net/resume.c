@@ -102,7 +102,7 @@ bool swc_resume_suspend(struct swc_conn *conn)
 	return needed;
 }
 
-/* Has the lower rank lost the connection so long ago that it gives up? Others wait for it, and then give up. */
+/* Has the lower rank lost the connection so long ago that it gives up? Others wait, and then do so. */
 static bool is_late(const struct swc_conn *conn)
 {
 	return conn->me < conn->peer && test_bit(SWC_CONN_F_STARTED, &conn->flags) &&

@@ -133,6 +133,12 @@ static int handle_auth(struct swc_conn *conn, const struct swc_wire_msg *msg)
 		return -EPROTO;
 	if (swc_resume_from(conn, msg->seq))
 		return -EPROTO;
+	/* The peer waits for a message. */
+	if (conn->resumable) {
+		spin_lock(&conn->lock);
+		swc_conn_pend(conn, SWC_PEND_KEEPALIVE);
+		spin_unlock(&conn->lock);
+	}
 	swc_conn_go_live(conn);
 	return 0;
 }
@@ -192,6 +198,8 @@ int swc_rx_parse(struct swc_conn *conn, const struct swc_wire_header *h, const v
 
 	if (!ret && !test_bit(SWC_CONN_F_PROVEN, &conn->flags) && msg->kind != SWC_WIRE_AUTH)
 		ret = -EPROTO;
+	if (!ret)
+		clear_bit(SWC_CONN_F_UNHEARD, &conn->flags);
 	return ret ?: swc_tx_add_credits(conn, msg->credits);
 }
 

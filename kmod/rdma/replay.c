@@ -28,8 +28,9 @@
  *     with the number of the attempt, ties it to one queue pair.
  *  3. The sender has all messages from R on: a request leaves the send queue when the device reports it
  *     to be done. The peer's device acknowledges a message when it has completed the receive, which the peer
- *     handles before it tells R. So R is never less than what was acknowledged. Where it is (a device has
- *     lost what it had acknowledged), the connection fails.
+ *     handles before it tells R; but not in an attempt that it gives up before it has handled AUTH. So
+ *     nothing but AUTH is sent before the peer's first message (SWC_CONN_F_UNHEARD). So R is never less than
+ *     what was acknowledged. Where it is (a device has lost what it had acknowledged), the connection fails.
  *  4. A write that is late does no harm. Before the receiver answers, its old queue pair is in the error
  *     state and drained, and the old keys are gone with their regions. So a write can only land before the
  *     memory is offered again, and is overwritten then with the same bytes: the memory of a message belongs

@@ -169,11 +169,15 @@ static bool post_next(struct swc_rdma_conn *conn, struct list_head *done)
 	if (conn->base.state != SWC_CONN_LIVE || conn->sq.error || swc_sq_is_full(conn))
 		return false;
 	/* AUTH has a page; all else comes after what is sent again, as it did before. */
-	if (conn->sq.nreplay && !(conn->base.pending & SWC_PEND_AUTH)) {
+	if (conn->base.pending & SWC_PEND_AUTH)
+		return post_short(conn);
+	if (test_bit(SWC_CONN_F_UNHEARD, &conn->base.flags))
+		return false;
+	if (conn->sq.nreplay) {
 		swc_replay_post(conn);
 		return true;
 	}
-	if (!(conn->base.pending & SWC_PEND_AUTH) && !swc_sq_has_room(conn, 1))
+	if (!swc_sq_has_room(conn, 1))
 		return false;
 	if (post_short(conn))
 		return true;

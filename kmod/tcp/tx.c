@@ -307,7 +307,7 @@ static void go(struct swc_tcp_conn *conn, struct swc_tx_pump *p)
 	swc_tcp_zerocopy_collect(conn, &p->done);
 	if (conn->sock && base->state == SWC_CONN_LIVE) {
 		ret = send_auth(conn);
-		if (!ret) {
+		if (!ret && !test_bit(SWC_CONN_F_UNHEARD, &base->flags)) {
 			swc_tcp_stream_begin(conn);
 			ret = prepared ? send_all(conn, &p->done) : -ENOMEM;
 		}

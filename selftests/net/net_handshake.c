@@ -42,7 +42,7 @@ struct reject {
 };
 
 #define HELLO_MAGIC 0x57435753u
-#define HELLO_VERSION 10
+#define HELLO_VERSION 11
 enum {
 	REASON_UNKNOWN = 1,
 	REASON_VERSION = 3,

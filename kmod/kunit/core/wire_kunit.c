@@ -233,9 +233,11 @@ static void wire_handshake(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_wire_hello_check(&bad, sizeof(h)), SWC_WIRE_BAD);
 	a.received = cpu_to_le64(U64_MAX);
 	KUNIT_EXPECT_EQ(test, swc_wire_accept_check(&a, sizeof(a)), 0);
-	a.resv2 = cpu_to_le32(1);
+	a.flags = cpu_to_le32(SWC_WIRE_RESUMABLE);
+	KUNIT_EXPECT_EQ(test, swc_wire_accept_check(&a, sizeof(a)), 0);
+	a.flags = cpu_to_le32(SWC_WIRE_RESUMABLE << 1);
 	KUNIT_EXPECT_EQ(test, swc_wire_accept_check(&a, sizeof(a)), SWC_WIRE_BAD);
-	a.resv2 = 0;
+	a.flags = 0;
 	a.resv = cpu_to_le16(1);
 	KUNIT_EXPECT_EQ(test, swc_wire_accept_check(&a, sizeof(a)), SWC_WIRE_BAD);
 }

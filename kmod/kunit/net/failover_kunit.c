@@ -8,6 +8,7 @@
 #include <linux/prandom.h>
 
 #include "net/conn.h"
+#include "net/trace.h"
 #include "tcp/tcp.h"
 #include "trace.h"
 #include "kunit/harness.h"
@@ -103,6 +104,25 @@ static void cut_at_step(void *data, const struct swc_req *req, u32 channel, u32 
 	spin_unlock(&cut->lock);
 }
 
+/*
+ * The lower rank's attempt is live and sends AUTH: now and then the peer gives it up just then, as if AUTH
+ * had taken too long. conn->lock is held: no other lock of a connection may be taken.
+ */
+static void cut_attempt(void *data, const struct swc_conn *conn, u32 from, u32 to)
+{
+	struct cutter *cut = data;
+	struct swc_conn *other;
+	unsigned long key;
+
+	if (to != SWC_CONN_LIVE || conn->me > conn->peer || conn->net != swc_t_net(cut->c, conn->me) ||
+	    choose_below(cut, 3))
+		return;
+	xa_for_each(&swc_t_net(cut->c, conn->peer)->conns, key, other)
+		if (other->peer == conn->me && other->me == conn->peer && other->channel == conn->channel &&
+		    other->path == conn->path)
+			mod_delayed_work(swc_conn_wq(other), &other->connect_work, 0);
+}
+
 static void cutter_start(struct kunit *test, struct cutter *cut, struct swc_t_comm *c, u32 every, u64 seed)
 {
 	cut->c = c;
@@ -110,11 +130,13 @@ static void cutter_start(struct kunit *test, struct cutter *cut, struct swc_t_co
 	prandom_seed_state(&cut->rnd, seed);
 	spin_lock_init(&cut->lock);
 	KUNIT_ASSERT_EQ(test, register_trace_swc_step(cut_at_step, cut), 0);
+	KUNIT_ASSERT_EQ(test, register_trace_swc_conn_state(cut_attempt, cut), 0);
 }
 
 static void cutter_stop(struct cutter *cut)
 {
 	unregister_trace_swc_step(cut_at_step, cut);
+	unregister_trace_swc_conn_state(cut_attempt, cut);
 	tracepoint_synchronize_unregister();
 }
 
@@ -325,8 +347,8 @@ static void failover_requests(struct kunit *test)
 /* ------------------------------------------------------------------ paths */
 
 /*
- * Nobody answers, and all paths but the first have failed so often that they are to be avoided for long: each has its
- * turn nevertheless. One that the peer has answered by is taken at once.
+ * Nobody answers, and all paths but the first have failed so often that they are to be avoided for long: each
+ * has its turn nevertheless. One that the peer has answered by is taken at once.
  */
 static void failover_paths(struct kunit *test)
 {
