@@ -12,7 +12,7 @@
  */
 #include "net/conn.h"
 
-/* An attempt without an answer by one path gives way to one by another. */
+/* An attempt without an answer by one path gives way to one by another, at first after so long. */
 #define ATTEMPT_MS	1000
 /* The higher rank asks for an attempt after so long, as the lower one mostly knows; then less often. */
 #define ASK_MS		50
@@ -110,6 +110,17 @@ static bool is_late(const struct swc_conn *conn)
 }
 
 /*
+ * How long may an attempt take? Longer and longer: a peer that is slow must not be taken for one that does not
+ * answer, again and again.
+ */
+static unsigned long attempt_time(const struct swc_conn *conn)
+{
+	unsigned long least = msecs_to_jiffies(ATTEMPT_MS);
+
+	return test_bit(SWC_CONN_F_STARTED, &conn->flags) ? max(least, (jiffies - conn->lost_at) / 2) : least;
+}
+
+/*
  * Begin an attempt by the best path, or the higher rank's, which asks for one. If it takes long, the next one
  * follows.
  */
@@ -125,8 +136,7 @@ void swc_resume_connect(struct swc_conn *conn)
 		swc_path_tried(conn, conn->via);
 		spin_lock(&conn->lock);
 		if (conn->state == SWC_CONN_CONNECTING)
-			mod_delayed_work(swc_conn_wq(conn), &conn->connect_work,
-					 msecs_to_jiffies(ATTEMPT_MS));
+			mod_delayed_work(swc_conn_wq(conn), &conn->connect_work, attempt_time(conn));
 		spin_unlock(&conn->lock);
 		conn->transport->connect(conn);
 	} else {
