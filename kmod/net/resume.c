@@ -110,8 +110,8 @@ static bool is_late(const struct swc_conn *conn)
 }
 
 /*
- * How long may an attempt take? Longer and longer: a peer that is slow must not be taken for one that does not
- * answer, again and again.
+ * How long may an attempt take? Longer and longer: a peer that is slow must not be taken for one that does
+ * not answer, again and again.
  */
 static unsigned long attempt_time(const struct swc_conn *conn)
 {

@@ -134,6 +134,8 @@ struct swc_sq_replay {
  * @chain: request that is posted together with the next one, or NULL
  * @map_failing_s: 1 + seconds since memory could first not be mapped for the device; 0: it can be
  * @map_failed: it could not when posting was tried last
+ * @seen: @tail a second ago
+ * @stalled_s: seconds in which it has been the same, though the device must report a request
  * @replay, @first_replay, @nreplay: messages to be sent again, before all others: a ring
  */
 struct swc_sq {
@@ -149,6 +151,8 @@ struct swc_sq {
 	struct ib_send_wr *chain;
 	u32 map_failing_s;
 	bool map_failed;
+	u32 seen;
+	u32 stalled_s;
 	struct swc_sq_replay replay[SWC_SQ_DEPTH];
 	u32 first_replay;
 	u32 nreplay;

@@ -239,6 +239,7 @@ void swc_sq_restart(struct swc_rdma_conn *conn)
 	sq->head = 0;
 	sq->tail = 0;
 	sq->probe_head = 0;
+	sq->stalled_s = 0;
 	sq->unsignaled = 0;
 	swc_iwarp_reset(conn);
 }

@@ -17,6 +17,24 @@ u32 swc_rdma_probe_s(void)
 }
 
 /*
+ * A device reports what the peer does not acknowledge. That of Linux 6.1's rxe may not: it tries to repeat a
+ * registration, fails, and says nothing. So a request that must be reported and is not for longer than any
+ * device takes is the loss of the path, too.
+ */
+static void watch_device(struct swc_rdma_conn *conn)
+{
+	struct swc_sq *sq = &conn->sq;
+	bool awaited = (s32)(sq->tail - sq->probe_head) < 0 || swc_sq_is_full(conn);
+
+	sq->stalled_s = awaited && sq->tail == sq->seen ? sq->stalled_s + 1 : 0;
+	sq->seen = sq->tail;
+	if (sq->stalled_s <= swc_cm_answer_ms(8) / MSEC_PER_SEC + 1)
+		return;
+	sq->stalled_s = 0;
+	swc_resume_drop(&conn->base, "the RDMA device does not tell what has become of requests");
+}
+
+/*
  * Transport operation. One probe at a time: another message makes some devices restart the timer of those
  * before it.
  */
@@ -31,6 +49,7 @@ bool swc_rdma_watch(struct swc_conn *base)
 		sq->map_failing_s++;
 		swc_conn_pump_later(base);
 	}
+	watch_device(conn);
 	if (conn->iwarp && !swc_iwarp_watch(conn, DIV_ROUND_UP(limit_ms(), MSEC_PER_SEC)))
 		return false;
 	if ((s32)(sq->tail - sq->probe_head) < 0)

@@ -9,6 +9,7 @@
 
 #include "net/conn.h"
 #include "net/trace.h"
+#include "rdma/rdma.h"
 #include "tcp/tcp.h"
 #include "trace.h"
 #include "kunit/harness.h"
@@ -383,6 +384,39 @@ static void failover_paths(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* ------------------------------------------------------------------ silent devices */
+
+/*
+ * A device says nothing of a request that it must report: for as long as it may take it is waited for, then
+ * the connection goes on by another queue pair.
+ */
+static void failover_silent_device(struct kunit *test)
+{
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
+	u64 resumed = swc_stat_read(SWC_STAT_CONNS_RESUMED);
+	u32 seconds = swc_cm_answer_ms(8) / MSEC_PER_SEC;
+	struct swc_conn *conn;
+	u32 i;
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	conn = only_conn(c, 0);
+	spin_lock(&conn->lock);
+	swc_rdma_conn(conn)->sq.probe_head = swc_rdma_conn(conn)->sq.tail + 1;
+	for (i = 0; i <= seconds; i++)
+		swc_rdma_watch(conn);
+	KUNIT_EXPECT_FALSE(test, test_bit(SWC_CONN_F_DROPPED, &conn->flags));
+	for (; i < seconds + 3; i++)
+		swc_rdma_watch(conn);
+	KUNIT_EXPECT_TRUE(test, test_bit(SWC_CONN_F_DROPPED, &conn->flags));
+	spin_unlock(&conn->lock);
+	wait_resumed(test, resumed);
+	swc_t_job_fill(job);
+	swc_t_job_run(job, 1, true);
+	swc_t_comm_end(c);
+}
+
 /* ------------------------------------------------------------------ the stream */
 
 #define AT	1000
@@ -464,6 +498,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(failover_ends, transport_gen_params),
 	KUNIT_CASE_PARAM(failover_requests, transport_gen_params),
 	KUNIT_CASE(failover_paths),
+	KUNIT_CASE(failover_silent_device),
 	KUNIT_CASE(failover_stream),
 	{}
 };
