@@ -130,6 +130,7 @@ static void append(struct pmpi_request *r)
 {
 	struct pmpi_request **link = &r->call.comm->queue;
 
+	r->next = NULL; /* a persistent one may have been there before */
 	pthread_mutex_lock(&lock);
 	while (*link)
 		link = &(*link)->next;
