@@ -8,8 +8,12 @@
 
 #include "pmpi_test.h"
 
-#ifdef OPEN_MPI
+#if MPI_VERSION >= 4
+#define PERSISTENT(name) MPI_##name##_init
+#elif defined(OPEN_MPI)
 #include <mpi-ext.h>
+#define PERSISTENT(name) MPIX_##name##_init
+#endif
 
 static int sum_persistent(MPI_Request *req)
 {
@@ -20,23 +24,9 @@ static int sum_persistent(MPI_Request *req)
 
 static int init_persistent(int *sum, MPI_Request *req)
 {
-	return MPIX_Allreduce_init(&rank, sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
-				   req);
+	return PERSISTENT(Allreduce)(&rank, sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+				     req);
 }
-#else
-static int sum_persistent(MPI_Request *req)
-{
-	(void)req;
-	return MPI_ERR_OTHER;
-}
-
-static int init_persistent(int *sum, MPI_Request *req)
-{
-	(void)sum;
-	(void)req;
-	return MPI_ERR_OTHER;
-}
-#endif
 
 int main(int argc, char **argv)
 {

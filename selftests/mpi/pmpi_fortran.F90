@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: GPL-2.0-only
 !
 ! Collectives of MPI called from Fortran, under the preload library; compiled three times, with the names by mpif.h, by
-! use mpi (USE_MPI), and by use mpi_f08 (USE_F08). All ranks know what the results must be. Rank 0 prints TAP.
+! use mpi (USE_MPI), and by use mpi_f08 (USE_F08); with MPI 4 (MPI4) also persistent ones. All ranks know what the results must be. Rank 0 prints TAP.
 ! pmpi.sh runs it, and looks at what the library says it has offloaded.
 #ifdef USE_F08
 #define REQUEST type(MPI_Request)
@@ -35,7 +35,7 @@ program pmpi_fortran
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
   call MPI_Comm_size(MPI_COMM_WORLD, nranks, error)
   allocate (one(n), all(n*nranks), counts(nranks), displs(nranks), v(n), s(n), types(nranks))
-  if (rank == 0) print '(a)', '1..6'
+  if (rank == 0) print '(a)', '1..7'
 
   ! Sums of whole numbers are exact in any order.
   v = [(dble(i + rank), i=1, n)]
@@ -154,8 +154,30 @@ program pmpi_fortran
   call MPI_Request_free(requests(1), error)
   call MPI_Request_free(requests(2), error)
   call check(error == MPI_SUCCESS .and. requests(1) == MPI_REQUEST_NULL .and. requests(2) == MPI_REQUEST_NULL)
-  call MPI_Barrier(MPI_COMM_WORLD, error)
   call report('persistent messages')
+
+#ifdef MPI4
+  call MPI_Allreduce_init(v, s, n, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, requests(1), error)
+  call MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, requests(2), error)
+  do i = 1, 5
+    v = i*(rank + 1)
+    if (i == 2) then
+      call MPI_Start(requests(1), error)
+      call MPI_Start(requests(2), error)
+      call MPI_Wait(requests(2), MPI_STATUS_IGNORE, error)
+      call MPI_Wait(requests(1), MPI_STATUS_IGNORE, error)
+    else
+      call MPI_Startall(2, requests, error)
+      call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE, error)
+    end if
+    call check(error == MPI_SUCCESS .and. all_equal(s, spread(dble(i*nranks*(nranks + 1)/2), 1, n)))
+  end do
+  call MPI_Request_free(requests(1), error)
+  call MPI_Request_free(requests(2), error)
+  call check(error == MPI_SUCCESS .and. requests(1) == MPI_REQUEST_NULL .and. requests(2) == MPI_REQUEST_NULL)
+#endif
+  call MPI_Barrier(MPI_COMM_WORLD, error)
+  call report('persistent collectives')
   call MPI_Finalize(error)
 contains
   pure logical function all_equal(a, b)

@@ -184,6 +184,9 @@ bool pmpi_decide(struct pmpi_call *c, enum pmpi_form form)
 		return pass_always(c, pmpi_world.why);
 	if (!(pmpi_world.mask >> c->name & 1))
 		return pass_always(c, PMPI_WHY_OFF);
+	/* Such a request ends in any call of MPI's that waits. */
+	if (form == PMPI_FORM_PERSISTENT && !pmpi_world.engine)
+		return pass_always(c, PMPI_WHY_FUNCTION);
 	if (!translate(c, &why))
 		return pass_always(c, why);
 	if ((int64_t)c->size < pmpi_world.min && !c->tells)

@@ -47,6 +47,9 @@ PMPI_DECLARE(Ireduce_scatter_block);
 PMPI_DECLARE(Iallgatherv);
 PMPI_DECLARE(Igather);
 PMPI_DECLARE(Iscatter);
+#ifndef OPEN_MPI
+PMPI_DECLARE(Barrier_init);
+#endif
 
 #define PMPI_EXPORT(name) PMPI_EXPORT_(MPI_##name, pmpi_##name)
 #define PMPI_EXPORT_(public, private)                                                              \

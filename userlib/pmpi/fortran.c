@@ -3,7 +3,7 @@
  * Open MPI's Fortran does not call the C functions under MPI's names, so its own functions are
  * replaced as well: mpi_allreduce_ and the other spellings of compilers for mpif.h and `use mpi`,
  * and ompi_allreduce_f, which `use mpi_f08` calls. MPICH's Fortran calls the C functions, except,
- * by `use mpi_f08`, for those without buffers.
+ * by `use mpi_f08`, for those without buffers, which start and free requests, too.
  *
  * Handles are integers here, and some constants are addresses of variables.
  */
@@ -420,6 +420,27 @@ PMPI_PUBLIC void mpi_barrier_f08_(MPI_Comm *comm, MPI_Fint *ierror)
 PMPI_PUBLIC void mpi_ibarrier_f08_(MPI_Comm *comm, MPI_Request *request, MPI_Fint *ierror)
 {
 	give(ierror, pmpi_Ibarrier(*comm, request));
+}
+
+PMPI_PUBLIC void mpi_barrier_init_f08_(MPI_Comm *comm, MPI_Info *info, MPI_Request *request,
+				       MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Barrier_init(*comm, *info, request));
+}
+
+PMPI_PUBLIC void mpi_start_f08_(MPI_Request *request, MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Start(request));
+}
+
+PMPI_PUBLIC void mpi_startall_f08_(MPI_Fint *count, MPI_Request *requests, MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Startall(*count, requests));
+}
+
+PMPI_PUBLIC void mpi_request_free_f08_(MPI_Request *request, MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Request_free(request));
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * For persistent.c: each function that is MPI's, once for counts COUNT and displacements DISPL;
- * COUNTED() and MPIS() make its names. With PMPI_PERSISTENT swingcoll has the others.
+ * COUNTED() and MPIS() make its names. Swingcoll has the others.
  */
 #define INIT(id, name, parameters, arguments)                                                      \
 	PMPI_PUBLIC int COUNTED(name) parameters                                                   \
@@ -41,21 +41,3 @@ INIT(GATHERV, Gatherv, (SEND, RECV_V, int root, REQUEST),
      (SEND_ARGS, RECV_V_ARGS, root, REQUEST_ARGS))
 INIT(SCATTERV, Scatterv, (SEND_V, RECV, int root, REQUEST),
      (SEND_V_ARGS, RECV_ARGS, root, REQUEST_ARGS))
-#ifndef PMPI_PERSISTENT
-INIT(ALLREDUCE, Allreduce, (REDUCED, REQUEST), (REDUCED_ARGS, REQUEST_ARGS))
-INIT(REDUCE, Reduce, (REDUCED, int root, REQUEST), (REDUCED_ARGS, root, REQUEST_ARGS))
-INIT(REDUCE_SCATTER_BLOCK, Reduce_scatter_block, (REDUCED, REQUEST), (REDUCED_ARGS, REQUEST_ARGS))
-INIT(REDUCE_SCATTER, Reduce_scatter,
-     (const void *send, void *recv, const COUNT *counts, MPI_Datatype type, MPI_Op op, REQUEST),
-     (send, recv, counts, type, op, REQUEST_ARGS))
-INIT(BCAST, Bcast, (void *buf, COUNT count, MPI_Datatype type, int root, REQUEST),
-     (buf, count, type, root, REQUEST_ARGS))
-INIT(ALLGATHER, Allgather, (SEND, RECV, REQUEST), (SEND_ARGS, RECV_ARGS, REQUEST_ARGS))
-INIT(ALLGATHERV, Allgatherv, (SEND, RECV_V, REQUEST), (SEND_ARGS, RECV_V_ARGS, REQUEST_ARGS))
-INIT(ALLTOALL, Alltoall, (SEND, RECV, REQUEST), (SEND_ARGS, RECV_ARGS, REQUEST_ARGS))
-INIT(GATHER, Gather, (SEND, RECV, int root, REQUEST), (SEND_ARGS, RECV_ARGS, root, REQUEST_ARGS))
-INIT(SCATTER, Scatter, (SEND, RECV, int root, REQUEST), (SEND_ARGS, RECV_ARGS, root, REQUEST_ARGS))
-#ifndef PMPI_LARGE
-INIT(BARRIER, Barrier, (REQUEST), (REQUEST_ARGS))
-#endif
-#endif

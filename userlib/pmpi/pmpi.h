@@ -11,7 +11,7 @@
  * alignment, or time; a rank whose data lies in another way copies it (layout.c).
  *
  * Map of calls:
- *	fortran -> init, blocking, nonblocking, vectors, requests
+ *	fortran -> init, blocking, nonblocking, persistent, vectors, requests
  *	init -> world, comm, types, progress, stats
  *	blocking -> call, memos
  *	nonblocking -> requests, call, memos, progress
@@ -23,7 +23,7 @@
  *	call -> layout, types, comm, choose, memos, stats, progress, world, settings
  *	comm -> progress, memos, world
  *	layout -> types
- *	world -> memos, settings
+ *	world -> memos, settings, progress
  *	progress
  *	types
  *	memos
@@ -57,6 +57,7 @@
  * @mask: functions that are offloaded, as bits by enum pmpi_name
  * @min: least size of a call, or PMPI_MEASURE
  * @pinnable: bytes that each rank may lock in memory
+ * @engine: MPI's progress engine looks at our requests, whatever the program waits for
  * @rank, @size: of MPI_COMM_WORLD
  * @stats: this rank prints what has become of its calls
  * @group: of MPI_COMM_WORLD
@@ -67,6 +68,7 @@ struct pmpi_world {
 	uint64_t mask;
 	int64_t min;
 	uint64_t pinnable;
+	bool engine;
 	int rank, size;
 	bool stats;
 	MPI_Group group;
@@ -286,9 +288,12 @@ struct pmpi_pollable {
 	struct pmpi_pollable *next;
 };
 
+/* Does MPI's progress engine look at pollables? Before pmpi_progress_init(). */
+bool pmpi_progress_has_engine(void);
 int pmpi_progress_init(void);
 void pmpi_progress_exit(void);
-/* A persistent receive of an empty message, which pmpi_progress_send() makes complete. Tags are positive. */
+/* A persistent receive of an empty message, which pmpi_progress_send() makes complete. */
+int pmpi_progress_tag(void);
 int pmpi_progress_receive(int tag, MPI_Request *request);
 /* With an error of MPI, so does the receive, and the error handler of MPI_COMM_WORLD gets that error. */
 void pmpi_progress_send(int tag, int error);

@@ -2,14 +2,16 @@
 /*
  * While a rank waits in swingcoll, MPI must go on: a peer may need it to move a message before it
  * can come to the same collective. And while a rank waits in MPI, requests of swingcoll that have
- * completed must be noticed. Open MPI calls us for that from its own progress engine; MPICH polls
- * each request by itself (requests.c).
+ * completed must be noticed. Open MPI calls us for that from its own progress engine. MPICH polls
+ * each generalized request by itself (requests.c); its engine has no such list, but if it moves messages
+ * by UCX, it calls a function of that library in each turn, which is defined here as well.
  *
  * The lock guards the list. Whoever finds it held leaves the work to the holder, so nothing waits
  * for it that runs inside MPI; adding waits, but holders do not block.
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "pmpi/pmpi.h"
 
@@ -71,10 +73,59 @@ static void call_engine(const char *name)
 	if (call)
 		call(in_engine);
 }
+
+bool pmpi_progress_has_engine(void)
+{
+	return dlsym(RTLD_DEFAULT, "opal_progress_register");
+}
 #else
+static bool turned; /* MPI's engine */
+static bool usable; /* for polls */
+
 static void call_engine(const char *name)
 {
 	(void)name;
+}
+
+/*
+ * MPICH holds a lock here, if it has threads, that it needs for what polling calls. Without them it has
+ * none.
+ */
+PMPI_PUBLIC unsigned int ucp_worker_progress(void *worker)
+{
+	static unsigned int (*ucx)(void *worker); /* atomic */
+	unsigned int (*progress)(void *) = __atomic_load_n(&ucx, __ATOMIC_RELAXED);
+	unsigned int events;
+
+	if (!progress) {
+		progress = (unsigned int (*)(void *))dlsym(RTLD_NEXT, "ucp_worker_progress");
+		if (!progress)
+			abort();
+		__atomic_store_n(&ucx, progress, __ATOMIC_RELAXED);
+	}
+	events = progress(worker);
+	turned = true;
+	if (in_engines_list && usable)
+		pmpi_progress_poll();
+	return events;
+}
+
+/* Does it turn there when MPI is asked for a message that nobody sends? */
+bool pmpi_progress_has_engine(void)
+{
+	int level = MPI_THREAD_MULTIPLE, done;
+	MPI_Request req;
+
+	PMPI_Query_thread(&level);
+	if (level == MPI_THREAD_MULTIPLE ||
+	    PMPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF, &req) != MPI_SUCCESS)
+		return false;
+	turned = false;
+	PMPI_Request_get_status(req, &done, MPI_STATUS_IGNORE);
+	PMPI_Cancel(&req);
+	PMPI_Wait(&req, MPI_STATUS_IGNORE);
+	usable = turned;
+	return usable;
 }
 #endif
 
@@ -104,6 +155,7 @@ void pmpi_progress_add(struct pmpi_pollable *p)
 
 static MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
 static int last_error = MPI_ERR_OTHER; /* atomic */
+static unsigned int last_tag = 32767;  /* MPI guarantees so many */
 
 /* MPI calls this in the program's wait for a message that was too long. */
 static void failed(MPI_Comm *comm, int *error, ...)
@@ -111,6 +163,55 @@ static void failed(MPI_Comm *comm, int *error, ...)
 	(void)comm;
 	(void)error;
 	PMPI_Comm_call_errhandler(MPI_COMM_WORLD, __atomic_load_n(&last_error, __ATOMIC_RELAXED));
+}
+
+#ifdef OPEN_MPI
+static void wake_waiter(void)
+{
+}
+#else
+static int query(void *extra, MPI_Status *status)
+{
+	(void)extra;
+	PMPI_Status_set_elements(status, MPI_BYTE, 0);
+	PMPI_Status_set_cancelled(status, 0);
+	return MPI_SUCCESS;
+}
+
+static int release(void *extra)
+{
+	(void)extra;
+	return MPI_SUCCESS;
+}
+
+static int cancel(void *extra, int complete)
+{
+	(void)extra;
+	(void)complete;
+	return MPI_SUCCESS;
+}
+
+/*
+ * MPICH's waits look at their requests again when the engine has counted something, and it does not
+ * count messages to oneself. But it does what ends a generalized request.
+ */
+static void wake_waiter(void)
+{
+	MPI_Request req;
+
+	if (PMPI_Grequest_start(query, release, cancel, NULL, &req) != MPI_SUCCESS)
+		return;
+	PMPI_Grequest_complete(req);
+	PMPI_Wait(&req, MPI_STATUS_IGNORE);
+}
+#endif
+
+/* From 1 on. */
+int pmpi_progress_tag(void)
+{
+	static unsigned int last; /* atomic */
+
+	return (int)(__atomic_fetch_add(&last, 1, __ATOMIC_RELAXED) % last_tag) + 1;
 }
 
 int pmpi_progress_receive(int tag, MPI_Request *request)
@@ -125,14 +226,17 @@ void pmpi_progress_send(int tag, int error)
 	if (error != MPI_SUCCESS)
 		__atomic_store_n(&last_error, error, __ATOMIC_RELAXED);
 	PMPI_Send(&too_long, error != MPI_SUCCESS, MPI_BYTE, 0, tag, self);
+	wake_waiter();
 }
 
 /* ---- begin and end ---- */
 
 int pmpi_progress_init(void)
 {
-	int ret = PMPI_Comm_dup(MPI_COMM_SELF, &self);
+	int ret = PMPI_Comm_dup(MPI_COMM_SELF, &self), *most, found = 0;
 
+	if (PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &found) == MPI_SUCCESS && found)
+		last_tag = (unsigned int)*most;
 	if (ret == MPI_SUCCESS)
 		ret = PMPI_Comm_create_errhandler(failed, &handler);
 	if (ret == MPI_SUCCESS)
@@ -146,6 +250,7 @@ void pmpi_progress_exit(void)
 {
 	if (in_engines_list)
 		call_engine("opal_progress_unregister");
+	in_engines_list = false;
 	if (never != MPI_REQUEST_NULL) {
 		PMPI_Cancel(&never);
 		PMPI_Wait(&never, MPI_STATUS_IGNORE);

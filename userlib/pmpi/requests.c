@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Nonblocking calls: each is a generalized request of MPI, which all of MPI's calls for requests
- * understand, mixed with MPI's own. It is completed by progress.c, which Open MPI calls from its
- * progress engine; MPICH has an extension by which it polls.
+ * understand, mixed with MPI's own. It is completed by progress.c, which is called from MPI's progress
+ * engine; MPICH has an extension by which it polls as well, whatever its engine.
  *
- * Persistent calls of Open MPI: a generalized request ends with its first completion, so each is a
- * persistent receive of an empty message, which this rank sends to itself when the call has ended.
- * Only the functions that start and free requests have to know that there is more to it.
+ * Persistent calls: a generalized request ends with its first completion, so each is a persistent
+ * receive of an empty message, which this rank sends to itself when the call has ended. Only the
+ * functions that start and free requests have to know that there is more to it.
  *
  * swingcoll takes a limited number of operations at once, while MPI has no such limit and may not
  * wait in a nonblocking call. So requests that do not fit are queued at the communicator, in order,
  * and whatever comes later on it waits behind them.
  */
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -286,8 +285,6 @@ err:
 
 /* ---- persistent requests ---- */
 
-#ifdef OPEN_MPI
-
 #define BUCKETS 64
 
 static struct pmpi_request *persistent[BUCKETS];
@@ -346,7 +343,6 @@ static int hold_all(struct pmpi_request *r)
 
 bool pmpi_begin_persistent(struct pmpi_call *c, MPI_Request *request, int *ret)
 {
-	static int last_tag; /* atomic */
 	struct pmpi_request *r;
 
 	if (!pmpi_decide(c, PMPI_FORM_PERSISTENT))
@@ -360,8 +356,7 @@ bool pmpi_begin_persistent(struct pmpi_call *c, MPI_Request *request, int *ret)
 	r->call.keep = true;
 	r->state = DONE;
 	pmpi_comm_get(c->comm);
-	/* From 1 on; MPI guarantees tags up to 32767, Open MPI has all positive ones. */
-	r->tag = (int)(__atomic_fetch_add(&last_tag, 1, __ATOMIC_RELAXED) & INT_MAX >> 1) + 1;
+	r->tag = pmpi_progress_tag();
 	*ret = hold_all(r);
 	if (*ret == MPI_SUCCESS)
 		*ret = pmpi_progress_receive(r->tag, &r->mpi);
@@ -438,5 +433,3 @@ int pmpi_Request_free(MPI_Request *request)
 		destroy(r);
 	return ret;
 }
-
-#endif

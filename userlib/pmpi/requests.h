@@ -11,7 +11,6 @@
  */
 bool pmpi_begin(struct pmpi_call *c, MPI_Request *request, int *ret);
 
-#ifdef OPEN_MPI
 /* Likewise make a persistent request, which is inactive; its type arguments are copied, arrays are not. */
 bool pmpi_begin_persistent(struct pmpi_call *c, MPI_Request *request, int *ret);
 
@@ -19,6 +18,5 @@ bool pmpi_begin_persistent(struct pmpi_call *c, MPI_Request *request, int *ret);
 int pmpi_Start(MPI_Request *request);
 int pmpi_Startall(int n, MPI_Request *requests);
 int pmpi_Request_free(MPI_Request *request);
-#endif
 
 #endif /* PMPI_REQUESTS_H */

@@ -2,8 +2,9 @@
 /*
  * For collective_template.h, which is compiled once for each kind of functions: blocking, or, with
  * PMPI_NONBLOCKING, those that return a request, or, with PMPI_PERSISTENT, those that make a
- * persistent request of Open MPI; with counts of int, or, with PMPI_LARGE, of MPI_Count and with
- * names that end in _c. Each macro is given the name of both first kinds.
+ * persistent request, which Open MPI 4 has as MPIX_Allreduce_init() and so on; with counts of int, or,
+ * with PMPI_LARGE, of MPI_Count and with names that end in _c. Each macro is given the name of both
+ * first kinds.
  */
 #undef COUNT
 #undef DISPL
@@ -12,6 +13,7 @@
 #undef OURS_
 #undef THEIRS_
 #undef EXPORT_
+#undef INIT_
 #ifdef PMPI_LARGE
 #define COUNT MPI_Count
 #define DISPL MPI_Aint
@@ -20,6 +22,7 @@
 #define OURS_(name) pmpi_##name##_c
 #define THEIRS_(name) PMPI_##name##_c
 #define EXPORT_(name) PMPI_EXPORT_(MPI_##name##_c, pmpi_##name##_c)
+#define INIT_(prefix, name) prefix##name##_init_c
 #else
 #define COUNT int
 #define DISPL int
@@ -28,6 +31,7 @@
 #define OURS_(name) pmpi_##name
 #define THEIRS_(name) PMPI_##name
 #define EXPORT_(name) PMPI_EXPORT_(MPI_##name, pmpi_##name)
+#define INIT_(prefix, name) prefix##name##_init
 #endif
 
 #ifndef OURS
@@ -42,9 +46,15 @@
 #define REQUEST_ARG , request
 #define OFFLOAD(call, ret) pmpi_begin(call, request, ret)
 #elif defined(PMPI_PERSISTENT)
-#define OURS(blocking, nonblocking) pmpi_##blocking##_init
-#define THEIRS(blocking, nonblocking) PMPIX_##blocking##_init
-#define EXPORT(blocking, nonblocking) PMPI_EXPORT_(MPIX_##blocking##_init, pmpi_##blocking##_init)
+#if MPI_VERSION >= 4
+#define PUBLIC(blocking) INIT_(MPI_, blocking)
+#define THEIRS(blocking, nonblocking) INIT_(PMPI_, blocking)
+#else
+#define PUBLIC(blocking) INIT_(MPIX_, blocking)
+#define THEIRS(blocking, nonblocking) INIT_(PMPIX_, blocking)
+#endif
+#define OURS(blocking, nonblocking) INIT_(pmpi_, blocking)
+#define EXPORT(blocking, nonblocking) PMPI_EXPORT_(PUBLIC(blocking), OURS(blocking, nonblocking))
 #define ID(name) PMPI_##name##_INIT
 #define REQUEST_PARAM , MPI_Info info, MPI_Request *request
 #define REQUEST_ARG , info, request

@@ -22,7 +22,7 @@
 /* MPI guarantees tags up to 32767. */
 #define TAG 32749
 #define PATIENCE_S 20
-#define VERSION 2
+#define VERSION 3
 
 struct pmpi_world pmpi_world = { .why = PMPI_WHY_OFF };
 
@@ -30,6 +30,7 @@ struct pmpi_world pmpi_world = { .why = PMPI_WHY_OFF };
 struct vote {
 	uint32_t version;
 	uint32_t device;
+	uint32_t engine;
 	uint64_t mask;
 	int64_t min;
 	uint64_t pinnable;
@@ -69,6 +70,7 @@ static void combine(struct vote *all, const struct vote *v)
 		all->mask = 0;
 	all->mask &= v->mask;
 	all->device &= v->device;
+	all->engine &= v->engine;
 	if (v->min > all->min)
 		all->min = v->min;
 	if (v->pinnable < all->pinnable)
@@ -168,11 +170,13 @@ void pmpi_world_agree(void)
 	v.min = settings.min;
 	v.device = !access(SWC_DEVICE_PATH, R_OK | W_OK);
 	v.pinnable = pinnable();
+	v.engine = pmpi_progress_has_engine();
 	if (!(pmpi_world.rank ? ask_rank_0(&v) : ask_all(&v)))
 		return;
 	pmpi_world.mask = v.mask;
 	pmpi_world.min = v.min;
 	pmpi_world.pinnable = v.pinnable;
+	pmpi_world.engine = v.engine;
 	pmpi_world.active = v.mask && v.device;
 	if (v.mask && !v.device)
 		pmpi_world.why = PMPI_WHY_NO_DEVICE;
