@@ -26,10 +26,10 @@ declare -A initialized=([mpich]='MPI_Allreduce_init: 1 offloaded, 0 fallback')
 plan=0
 for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
-		plan=$((plan + 17 + 2 + 12 + 1 + 18 + 1))
+		plan=$((plan + 17 + 2 + 12 + 1 + 19 + 1))
 	done
 	plan=$((plan + 6 + 3 + 6))
-	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 18 || echo 1) + 18 + 18 + 2))
+	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 19 || echo 1) + 18 + 18 + 2))
 done
 echo "1..$plan"
 
@@ -58,11 +58,12 @@ for mpi in "${mpis[@]}"; do
 			"MPI_Alltoallv: $((16 * forms[$mpi])) offloaded, [0-9]+ fallback \\(counts [0-9]+\\)" \
 			"MPI_Alltoallw: $((16 * forms[$mpi])) offloaded, [0-9]+ fallback \\(counts $((8 * forms[$mpi]))\\)" \
 			'MPI_Igatherv: 0 offloaded, 3 fallback \(counts 3\)'
-		run "$mpi, $n ranks" 17 "$mpi" "$n" "$ctl" mpi "$requests"
+		run "$mpi, $n ranks" 18 "$mpi" "$n" "$ctl" mpi "$requests"
 		prints "$mpi, $n ranks: requests of swingcoll and of MPI are counted" \
 			'MPI_Iallreduce: [1-9][0-9]* offloaded, 1 fallback \(trial 1\)' \
 			'MPI_Iallgatherv: 20 offloaded, 0 fallback' 'MPI_Igather: 20 offloaded, 0 fallback' \
-			'MPI_Iscatter: 20 offloaded, 0 fallback' 'MPI_Iexscan: 0 offloaded, 20 fallback \(function 20\)' \
+			'MPI_Iscatter: 20 offloaded, 0 fallback' 'MPI_Iexscan: 60 offloaded, 0 fallback' \
+			'MPI_Iscan: 40 offloaded, 0 fallback' \
 			"MPI_Allreduce_init: ${persistent[$mpi]}"
 	done
 	for form in h mpi f08; do
@@ -83,7 +84,8 @@ for mpi in "${mpis[@]}"; do
 			'MPI_Alltoall: 1 offloaded, 0 fallback' 'MPI_Gather: 1 offloaded, 0 fallback' \
 			'MPI_Scatter: 1 offloaded, 0 fallback' 'MPI_Reduce_scatter_block: 1 offloaded, 0 fallback' \
 			'MPI_Barrier: 1 offloaded, 0 fallback' 'MPI_Iallreduce: 1 offloaded, 0 fallback' \
-			'MPI_Igather: 1 offloaded, 0 fallback' 'MPI_Scan: 1 offloaded, 0 fallback' \
+			'MPI_Igather: 1 offloaded, 0 fallback' 'MPI_Iexscan: 1 offloaded, 0 fallback' \
+			'MPI_Iscan: 1 offloaded, 0 fallback' 'MPI_Scan: 1 offloaded, 0 fallback' \
 			'MPI_Exscan: 1 offloaded, 0 fallback' 'MPI_Gatherv: 1 offloaded, 0 fallback' \
 			'MPI_Scatterv: 1 offloaded, 0 fallback' 'MPI_Alltoallv: 1 offloaded, 0 fallback' \
 			'MPI_Alltoallw: 1 offloaded, 0 fallback' ${initialized[$mpi]:+"${initialized[$mpi]}"}
@@ -102,7 +104,7 @@ for mpi in "${mpis[@]}"; do
 	unset SWINGCOLL_PMPI_STATS
 	[[ ! ${SWC_TEST_SHORT-} ]] || continue
 	if threads_run "$mpi"; then
-		run "$mpi, threads" 17 "$mpi" 2 env SWINGCOLL_PMPI_MIN=0 "$ctl" mpi "$requests" threads
+		run "$mpi, threads" 18 "$mpi" 2 env SWINGCOLL_PMPI_MIN=0 "$ctl" mpi "$requests" threads
 	else
 		skip "$mpi, threads" "no cmpxchg16b: tools/vm/run --cx16"
 	fi

@@ -39,7 +39,7 @@ for mpi in "${mpis[@]}"; do
 	if [[ -e $disabled ]]; then
 		echo 2 >$disabled
 		"$mpi" 2 "$ctl" mpi "$built/$mpi/pmpi_requests" </dev/null >"$log" 2>&1
-		contains "$mpi, io_uring disabled" $? "$log" '^ok 17 ' '^swingcoll-pmpi: MPI_Iallreduce: [1-9]'
+		contains "$mpi, io_uring disabled" $? "$log" '^ok 18 ' '^swingcoll-pmpi: MPI_Iallreduce: [1-9]'
 		echo 0 >$disabled
 	else
 		skip "$mpi, io_uring disabled" "this kernel has no io_uring_disabled"

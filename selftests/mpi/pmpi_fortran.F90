@@ -28,7 +28,8 @@ program pmpi_fortran
   integer, allocatable, asynchronous :: one(:), all(:)
   integer, allocatable :: counts(:), displs(:)
   double precision, allocatable, asynchronous :: v(:), s(:)
-  REQUEST :: requests(4)
+  REQUEST :: requests(6)
+  integer, asynchronous :: prefix, before
   DATATYPE, allocatable :: types(:)
 
   call MPI_Init(error)
@@ -132,7 +133,11 @@ program pmpi_fortran
   call MPI_Igather(one, n, MPI_INTEGER, all, n, MPI_INTEGER, 0, MPI_COMM_WORLD, requests(2), error)
   call MPI_Irecv(token, 1, MPI_INTEGER, mod(rank + nranks - 1, nranks), 1, MPI_COMM_WORLD, requests(3), error)
   call MPI_Isend(rank, 1, MPI_INTEGER, mod(rank + 1, nranks), 1, MPI_COMM_WORLD, requests(4), error)
-  call MPI_Waitall(4, requests, MPI_STATUSES_IGNORE, error)
+  before = 0
+  call MPI_Iscan(rank, prefix, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, requests(5), error)
+  call MPI_Iexscan(rank, before, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, requests(6), error)
+  call MPI_Waitall(6, requests, MPI_STATUSES_IGNORE, error)
+  call check(prefix == rank*(rank + 1)/2 .and. before == rank*(rank - 1)/2)
   call check(error == MPI_SUCCESS .and. token == mod(rank + nranks - 1, nranks))
   call check(all_equal(s, [(dble(i*nranks + nranks*(nranks - 1)/2), i=1, n)]) .and. (rank > 0 .or. gathered()))
   call report('nonblocking, and MPI_Waitall')

@@ -220,6 +220,53 @@ static void test_shares(void)
 	report("Igather, Iscatter, Iallgatherv");
 }
 
+/*
+ * Sums of floats whose every bit depends on the order: that of the ranks, as blocking calls have it. In place, and with
+ * the buffer of rank 0 left alone by MPI_Iexscan.
+ */
+static void test_scans(void)
+{
+	enum {
+		N = 300
+	};
+	float *parts = calloc(N * (size_t)nranks, sizeof(*parts)), want[2][N], got[4][N];
+	MPI_Request req[4];
+
+	for (int i = 0; i < 20; i++) {
+		float *mine = parts + rank * N;
+
+		for (int r = 0; r < nranks; r++)
+			for (int k = 0; k < N; k++)
+				parts[r * N + k] = (float)(k + i) / (float)(3 + r) +
+						   (float)r * 1e6f;
+		for (int k = 0; k < N; k++) {
+			float sum = parts[k];
+
+			for (int r = 1; r <= rank; r++) {
+				want[0][k] = sum;
+				sum += parts[r * N + k];
+			}
+			if (!rank)
+				want[0][k] = -1;
+			want[1][k] = sum;
+			got[0][k] = -1;
+			got[1][k] = got[2][k] = mine[k];
+			got[3][k] = 0;
+		}
+		MPI_Iexscan(mine, got[0], N, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &req[0]);
+		MPI_Iscan(MPI_IN_PLACE, got[1], N, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &req[1]);
+		MPI_Iexscan(MPI_IN_PLACE, got[2], N, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &req[2]);
+		MPI_Iscan(mine, got[3], N, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &req[3]);
+		GOOD(MPI_Waitall(4, req, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+		GOOD(!memcmp(got[0], want[0], sizeof(want[0])));
+		GOOD(!memcmp(got[2], rank ? want[0] : mine, sizeof(want[0])));
+		GOOD(!memcmp(got[1], want[1], sizeof(want[1])));
+		GOOD(!memcmp(got[3], want[1], sizeof(want[1])));
+	}
+	free(parts);
+	report("Iscan, Iexscan");
+}
+
 /* The type is freed while the call runs. */
 static void test_freed_type(void)
 {
@@ -459,7 +506,7 @@ static void test_restart(void)
 	report("persistent requests, started again in all ways");
 }
 
-/* The functions with counts of MPI_Count, and those that swingcoll does not have beside them. */
+/* The functions with counts of MPI_Count. */
 static void test_persistent_large(void)
 {
 #if MPI_VERSION >= 4
@@ -624,7 +671,7 @@ int main(int argc, char **argv)
 		MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
 	else
 		MPI_Init(&argc, &argv);
-	begin_tests(17);
+	begin_tests(18);
 	next_rank = (rank + 1) % nranks;
 	last_rank = (rank + nranks - 1) % nranks;
 	/* Calls that wait for all ranks make the library's communicator; nonblocking ones do not. */
@@ -635,6 +682,7 @@ int main(int argc, char **argv)
 	test_completion();
 	test_free();
 	test_shares();
+	test_scans();
 	test_freed_type();
 	test_comms();
 	test_freed_comm();

@@ -66,17 +66,17 @@ ENTRY(Reduce_scatter_block, Ireduce_scatter_block, REDUCE_SCATTER_BLOCK, REDUCE_
       (send, recv, count, type, op, comm REQUEST_ARG), count, type, PMPI_HANDLE(op), .send = send,
       .recv = recv, .op = op);
 
-/* Only these: of nonblocking calls nobody can measure whether they pay. */
-#if !defined(PMPI_NONBLOCKING) && !defined(PMPI_PERSISTENT)
-ENTRY(Scan, , SCAN, ALLGATHER,
-      (const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),
-      (send, recv, count, type, op, comm), count, type, PMPI_HANDLE(op), .send = send, .recv = recv,
-      .op = op);
-ENTRY(Exscan, , EXSCAN, ALLGATHER,
-      (const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),
-      (send, recv, count, type, op, comm), count, type, PMPI_HANDLE(op), .send = send, .recv = recv,
-      .op = op);
-#endif
+ENTRY(Scan, Iscan, SCAN, ALLGATHER,
+      (const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op,
+       MPI_Comm comm REQUEST_PARAM),
+      (send, recv, count, type, op, comm REQUEST_ARG), count, type, PMPI_HANDLE(op), .send = send,
+      .recv = recv, .op = op);
+
+ENTRY(Exscan, Iexscan, EXSCAN, ALLGATHER,
+      (const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op,
+       MPI_Comm comm REQUEST_PARAM),
+      (send, recv, count, type, op, comm REQUEST_ARG), count, type, PMPI_HANDLE(op), .send = send,
+      .recv = recv, .op = op);
 
 #ifndef PMPI_LARGE
 ENTRY(Barrier, Ibarrier, BARRIER, BARRIER, (MPI_Comm comm REQUEST_PARAM), (comm REQUEST_ARG), 0,

@@ -47,6 +47,8 @@ PMPI_DECLARE(Ireduce_scatter_block);
 PMPI_DECLARE(Iallgatherv);
 PMPI_DECLARE(Igather);
 PMPI_DECLARE(Iscatter);
+PMPI_DECLARE(Iscan);
+PMPI_DECLARE(Iexscan);
 #ifndef OPEN_MPI
 PMPI_DECLARE(Barrier_init);
 #endif

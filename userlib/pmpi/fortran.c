@@ -359,6 +359,30 @@ static void fortran_iscatter(void *send, MPI_Fint *send_count, MPI_Fint *send_ty
 }
 FORTRAN(iscatter, ISCATTER, Iscatter);
 
+static void fortran_iscan(void *send, void *recv, MPI_Fint *count, MPI_Fint *type, MPI_Fint *op,
+			  MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
+{
+	MPI_Request r;
+	int ret = pmpi_Iscan(buffer(send), buffer(recv), *count, TYPE(type), OP(op), COMM(comm),
+			     &r);
+
+	give_request(request, r, ret);
+	give(ierror, ret);
+}
+FORTRAN(iscan, ISCAN, Iscan);
+
+static void fortran_iexscan(void *send, void *recv, MPI_Fint *count, MPI_Fint *type, MPI_Fint *op,
+			    MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
+{
+	MPI_Request r;
+	int ret = pmpi_Iexscan(buffer(send), buffer(recv), *count, TYPE(type), OP(op), COMM(comm),
+			       &r);
+
+	give_request(request, r, ret);
+	give(ierror, ret);
+}
+FORTRAN(iexscan, IEXSCAN, Iexscan);
+
 /* ---- requests, which C may have made ---- */
 
 static void fortran_start(MPI_Fint *request, MPI_Fint *ierror)

@@ -334,7 +334,7 @@ static int stage_prefix(struct pmpi_stage *st, const struct pmpi_call *c)
 /* From rank 0 on, as MPI defines it; each step's result takes the place of the next contribution. */
 static int reduce_prefix(const struct pmpi_stage *st, const struct pmpi_call *c)
 {
-	int n = c->comm->rank + (c->name == PMPI_SCAN), ret = MPI_SUCCESS;
+	int n = c->comm->rank + pmpi_is_scan(c), ret = MPI_SUCCESS;
 	char *acc = st->recv_copy;
 
 	if (!n)

@@ -30,11 +30,3 @@ OTHER(IALLTOALLW, Ialltoallw, PMPI_WHY_COUNTS,
        MPI_Request *request),
       (send, send_counts, send_displs, send_types, recv, recv_counts, recv_displs, recv_types, comm,
        request))
-OTHER(ISCAN, Iscan, PMPI_WHY_FUNCTION,
-      (const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
-       MPI_Request *request),
-      (send, recv, count, type, op, comm, request))
-OTHER(IEXSCAN, Iexscan, PMPI_WHY_FUNCTION,
-      (const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
-       MPI_Request *request),
-      (send, recv, count, type, op, comm, request))

@@ -30,11 +30,7 @@
 #define RECV_ARGS recv, recv_count, recv_type
 #define RECV_V_ARGS recv, recv_counts, recv_displs, recv_type
 #define RECV_W_ARGS recv, recv_counts, recv_displs, recv_types
-#define REDUCED const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op
-#define REDUCED_ARGS send, recv, count, type, op
 
-INIT(SCAN, Scan, (REDUCED, REQUEST), (REDUCED_ARGS, REQUEST_ARGS))
-INIT(EXSCAN, Exscan, (REDUCED, REQUEST), (REDUCED_ARGS, REQUEST_ARGS))
 INIT(ALLTOALLV, Alltoallv, (SEND_V, RECV_V, REQUEST), (SEND_V_ARGS, RECV_V_ARGS, REQUEST_ARGS))
 INIT(ALLTOALLW, Alltoallw, (SEND_W, RECV_W, REQUEST), (SEND_W_ARGS, RECV_W_ARGS, REQUEST_ARGS))
 INIT(GATHERV, Gatherv, (SEND, RECV_V, int root, REQUEST),

@@ -412,9 +412,15 @@ struct pmpi_call {
  * Each rank gets the contributions of all, by an allgather, and reduces those of the ranks before it,
  * by MPI's own operation: the reduction of MPI_Scan() and MPI_Exscan(), in the order of the ranks.
  */
+static inline bool pmpi_is_scan(const struct pmpi_call *c)
+{
+	return c->name == PMPI_SCAN || c->name == PMPI_ISCAN || c->name == PMPI_SCAN_INIT;
+}
+
 static inline bool pmpi_is_prefix(const struct pmpi_call *c)
 {
-	return c->name == PMPI_SCAN || c->name == PMPI_EXSCAN;
+	return pmpi_is_scan(c) || c->name == PMPI_EXSCAN || c->name == PMPI_IEXSCAN ||
+	       c->name == PMPI_EXSCAN_INIT;
 }
 
 /* The count of a rank's share, of the calls that have @counts. */

@@ -330,7 +330,8 @@ static struct pmpi_request *find(MPI_Request mpi, bool forget)
 static int hold_all(struct pmpi_request *r)
 {
 	struct pmpi_call *c = &r->call;
-	bool moves = c->coll == SWINGCOLL_ALLGATHER || c->coll == SWINGCOLL_ALLTOALL;
+	bool moves = (c->coll == SWINGCOLL_ALLGATHER && !pmpi_is_prefix(c)) ||
+		     c->coll == SWINGCOLL_ALLTOALL;
 	bool rooted = c->coll == SWINGCOLL_GATHER || c->coll == SWINGCOLL_SCATTER;
 	int ret = hold(r, &c->recv_type);
 
