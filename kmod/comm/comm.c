@@ -167,7 +167,7 @@ bool swc_comm_set_status(struct swc_comm *comm, int from, int to)
  * @error: negative errno that operations in flight get
  * @culprit: rank at fault, or -1
  * @seq: number of the operation concerned
- * @fmt: one line that names rank and reason; NULL: what was recorded last stays
+ * @fmt: one line that names rank and reason; NULL: what was noted last of this operation stays, with its culprit
  *
  * Only the first call has an effect. Operations end as soon as no worker is inside; new ones get
  * -ECONNABORTED. Takes comm->lock and op->lock; does not sleep.
@@ -184,6 +184,7 @@ void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, cons
 		va_start(args, fmt);
 		swc_comm_error_record(comm, error, culprit, seq, fmt, args);
 		va_end(args);
+		culprit = comm->culprit;
 		swc_record(comm->recorder, SWC_TRACE_ABORT, culprit, seq, (s64)error);
 		swc_recorder_fail(comm->recorder, true, error, culprit, comm->text);
 		comm->state_page->error = error;

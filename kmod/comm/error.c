@@ -6,13 +6,19 @@
 #include "comm/recorder.h"
 #include "mem/account.h"
 
-/* Record a failure; comm->lock is held. Without @fmt the line that was recorded last stays. */
+/*
+ * Record a failure; comm->lock is held. Without @fmt the line that was recorded last stays, and the culprit that it
+ * names: of several ranks that fail in one operation, the one noted last need not be the one whose error is reported.
+ */
 void swc_comm_error_record(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt,
 			   va_list args)
 {
+	bool noted = comm->error && comm->error_seq == seq;
+
 	lockdep_assert_held(&comm->lock);
 	comm->error = error;
-	comm->culprit = culprit;
+	if (fmt || !noted)
+		comm->culprit = culprit;
 	comm->error_seq = seq;
 	if (fmt)
 		vscnprintf(comm->text, sizeof(comm->text), fmt, args);

@@ -5,6 +5,7 @@
  * freed (swc_t_comm_end() checks that).
  */
 #include "comm/create.h"
+#include "comm/error.h"
 #include "trace.h"
 #include "kunit/harness.h"
 
@@ -170,6 +171,21 @@ static void teardown_abort_many(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* Two ranks fail in the same operation: the culprit is the one that the text names. */
+static void teardown_abort_noted(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm(test, 3, SWC_T_NO_DEADLINE);
+	struct swc_comm *comm = swc_t_first_comm(c);
+
+	swc_comm_error_note(comm, -EPROTO, 1, 4, "rank 1");
+	swc_comm_error_note(comm, -EPROTO, 2, 4, "rank 2");
+	swc_comm_abort(comm, -EPROTO, 1, 4, NULL);
+	KUNIT_EXPECT_STREQ(test, comm->text, "rank 2");
+	KUNIT_EXPECT_EQ(test, comm->culprit, 2);
+	KUNIT_EXPECT_EQ(test, comm->state_page->culprit, 2);
+	swc_t_comm_end(c);
+}
+
 static void teardown_leave(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm(test, 3, SWC_T_NO_DEADLINE);
@@ -277,6 +293,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(teardown_die_ring),
 	KUNIT_CASE_SLOW(teardown_die_staged_worker),
 	KUNIT_CASE(teardown_abort_many),
+	KUNIT_CASE(teardown_abort_noted),
 	KUNIT_CASE(teardown_leave),
 	KUNIT_CASE(teardown_leave_early),
 	KUNIT_CASE(teardown_unload),
