@@ -4,8 +4,10 @@
  * violate the protocol. The communicator is not affected, or is aborted with the right error.
  */
 #include <linux/delay.h>
+#include <net/net_namespace.h>
 
 #include "core/text.h"
+#include "net/tombstone.h"
 #include "rdma/rdma.h"
 #include "kunit/harness.h"
 #include "kunit/rdma/net_harness.h"
@@ -94,6 +96,26 @@ static void adversary_requests(struct kunit *test)
 	swc_comm_abort(swc_t_rank_comm(c, 1), -EIO, -1, 0, "enough");
 	EXPECT_REASON(SWC_WIRE_ENDED, (void)h);
 	swc_t_comm_end(c);
+}
+
+/* How a communicator has ended is told in its own network namespace only. */
+static void adversary_namespace(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
+	struct net *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
+	struct swc_tombstone end = {};
+	u8 name[SWC_WIRE_NAME];
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	other->net_cookie = ~init_net.net_cookie;
+	memcpy(name, swc_t_net(c, 0)->name, sizeof(name));
+	swc_t_comm_end(c);
+	/* A work item frees it. */
+	for (i = 0; i < 500 && !swc_tombstone_find(&init_net, name, NULL, 0, &end); i++)
+		msleep(20);
+	KUNIT_EXPECT_TRUE(test, swc_tombstone_find(&init_net, name, NULL, 0, &end));
+	KUNIT_EXPECT_FALSE(test, swc_tombstone_find(other, name, NULL, 0, &end));
 }
 
 /*
@@ -713,6 +735,7 @@ static void adversary_questions(struct kunit *test)
 static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(adversary_wrong_id),
 	KUNIT_CASE_SLOW(adversary_requests),
+	KUNIT_CASE(adversary_namespace),
 	KUNIT_CASE_SLOW(adversary_replay),
 	KUNIT_CASE_SLOW(adversary_old_request),
 	KUNIT_CASE_SLOW(adversary_forged_refusal),
