@@ -194,9 +194,26 @@ static int check_xfer(struct checker *c, const struct swc_plan_step *s, u32 i)
 			return refuse(c, "a local step has neither a path nor a stored mark");
 		if (reduce)
 			return refuse(c, "a local step reduces its sources, not its destinations");
-		if (x->flags && i != s->nsend)
+		if (x->flags && i != s->nsend && s->kind == SWC_STEP_LOCAL)
 			return refuse(c, "only the first destination carries the final mark");
+		if (s->kind == SWC_STEP_COPY && x->rank != v->hdr->rank)
+			return refuse(c, "a copy step names another rank");
 	}
+	return 0;
+}
+
+/* Do the source and the destination of a copy fit together? Both have been checked by themselves. */
+static int check_copy(struct checker *c, const struct swc_plan_step *s, u32 i)
+{
+	const struct swc_plan_xfer *src = &c->v->xfers[s->first_xfer + i], *dst = src + s->nsend;
+	u32 apart = src->first_block > dst->first_block ? src->first_block - dst->first_block :
+							  dst->first_block - src->first_block;
+
+	c->xfer = s->nsend + i;
+	if (src->nblocks != dst->nblocks)
+		return refuse(c, "source and destination differ in blocks");
+	if (src->buf == dst->buf && apart < src->nblocks)
+		return refuse(c, "source and destination overlap");
 	return 0;
 }
 
@@ -231,6 +248,10 @@ static int check_step(struct checker *c, const struct swc_plan_step *s, u32 next
 		if (n)
 			return refuse(c, "a barrier has no transfers");
 		break;
+	case SWC_STEP_COPY:
+		if (!s->nsend || s->nsend != s->nrecv)
+			return refuse(c, "a copy step needs a destination for each source");
+		break;
 	default:
 		return refuse(c, "unknown kind of step");
 	}
@@ -241,6 +262,11 @@ static int check_step(struct checker *c, const struct swc_plan_step *s, u32 next
 		v->max_recvs = s->nrecv;
 	for (i = 0; i < n; i++) {
 		ret = check_xfer(c, s, i);
+		if (ret)
+			return ret;
+	}
+	for (i = 0; s->kind == SWC_STEP_COPY && i < s->nsend; i++) {
+		ret = check_copy(c, s, i);
 		if (ret)
 			return ret;
 	}

@@ -41,7 +41,7 @@ static int ioc_info(struct swc_ctx *ctx, void *arg)
 	*info = (struct swc_info){
 		.abi_version = SWC_ABI_VERSION,
 		.desc_bytes = sizeof(struct swc_desc),
-		.features = SWC_FEATURE_LOCAL | SWC_FEATURE_SLOTS |
+		.features = SWC_FEATURE_LOCAL | SWC_FEATURE_SLOTS | SWC_FEATURE_COPY |
 			    (SWC_HAVE_CMD_CANCEL ? SWC_FEATURE_CANCEL : 0) |
 			    (swc_transport_port(SWC_TRANSPORT_RDMA) ? SWC_FEATURE_RDMA : 0) |
 			    (swc_transport_port(SWC_TRANSPORT_TCP) ? SWC_FEATURE_TCP : 0) |

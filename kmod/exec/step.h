@@ -16,6 +16,12 @@ enum swc_step_status swc_step_local(struct swc_task *task, const struct swc_plan
 bool swc_step_is_offloadable(struct swc_task *task);
 void swc_step_prepare_local(struct swc_task *task, u32 step);
 
+enum swc_step_status swc_step_set_up_copy(struct swc_task *task, const struct swc_plan_xfer *x, u32 nsrc,
+					  u32 ndst);
+
+/* step_copy.c */
+enum swc_step_status swc_step_copy(struct swc_task *task, const struct swc_plan_step *s);
+
 /* step_sync.c */
 enum swc_step_status swc_step_sync(struct swc_task *task);
 

@@ -39,26 +39,30 @@ static void drop_in_place(struct swc_reduce_copy *m, const struct swc_plan_xfer 
 		m->bytes = 0;
 }
 
-/* The extent of a local step's copy; set_spans() adds the memory. */
-static void set_shape(struct swc_task *task, const struct swc_plan_step *s)
+/* The transfers of a step: its sources, then its destinations. */
+static const struct swc_plan_xfer *xfers_of(const struct swc_task *task, const struct swc_plan_step *s)
 {
-	const struct swc_plan_xfer *x = &task->req->plan->view.xfers[s->first_xfer];
-	struct swc_reduce_copy *m = &task->copy;
-
-	m->nsrc = s->nsend;
-	m->ndst = s->nrecv;
-	m->bytes = swc_xfer_bytes(task->req, x);
-	m->done = 0;
-	m->div = swc_xfer_divisor(task, &x[s->nsend]);
+	return &task->req->plan->view.xfers[s->first_xfer];
 }
 
-/* The memory of a local step's copy. Return: NULL, or what is wrong, with @rank. */
-static const char *set_spans(struct swc_task *task, const struct swc_plan_step *s, u32 *rank)
+/* The extent of a copy from @nsrc sources to @ndst destinations; set_spans() adds the memory. */
+static void set_shape(struct swc_task *task, const struct swc_plan_xfer *x, u32 nsrc, u32 ndst)
+{
+	struct swc_reduce_copy *m = &task->copy;
+
+	m->nsrc = nsrc;
+	m->ndst = ndst;
+	m->bytes = swc_xfer_bytes(task->req, x);
+	m->done = 0;
+	m->div = swc_xfer_divisor(task, &x[nsrc]);
+}
+
+/* The memory of the copy. Return: NULL, or what is wrong, with @rank. */
+static const char *set_spans(struct swc_task *task, const struct swc_plan_xfer *x, u32 *rank)
 {
 	struct swc_req *req = task->req;
-	const struct swc_plan_xfer *x = &req->plan->view.xfers[s->first_xfer];
 	struct swc_reduce_copy *m = &task->copy;
-	u32 i, n = (u32)s->nsend + s->nrecv;
+	u32 i, n = m->nsrc + m->ndst;
 
 	for (i = 0; i < n; i++) {
 		const struct swc_req *owner = swc_op_req(req->op, x[i].rank);
@@ -75,13 +79,20 @@ static const char *set_spans(struct swc_task *task, const struct swc_plan_step *
 	return NULL;
 }
 
-static enum swc_step_status set_up_copy(struct swc_task *task, const struct swc_plan_step *s)
+/**
+ * swc_step_set_up_copy() - set up task->copy, for swc_offload_copy()
+ * @x: @nsrc sources, then @ndst destinations
+ *
+ * Return: SWC_STEP_OK, or SWC_STEP_ERROR if the plans do not fit together.
+ */
+enum swc_step_status swc_step_set_up_copy(struct swc_task *task, const struct swc_plan_xfer *x, u32 nsrc,
+					  u32 ndst)
 {
 	const char *wrong;
 	u32 rank;
 
-	set_shape(task, s);
-	wrong = set_spans(task, s, &rank);
+	set_shape(task, x, nsrc, ndst);
+	wrong = set_spans(task, x, &rank);
 	if (wrong)
 		return swc_xfer_mismatch(task, rank, wrong);
 	task->copying = true;
@@ -90,8 +101,10 @@ static enum swc_step_status set_up_copy(struct swc_task *task, const struct swc_
 
 enum swc_step_status swc_step_local(struct swc_task *task, const struct swc_plan_step *s)
 {
-	enum swc_step_status status = task->copying ? SWC_STEP_OK : set_up_copy(task, s);
+	enum swc_step_status status = SWC_STEP_OK;
 
+	if (!task->copying)
+		status = swc_step_set_up_copy(task, xfers_of(task, s), s->nsend, s->nrecv);
 	if (status == SWC_STEP_OK)
 		status = swc_offload_copy(task);
 	if (status == SWC_STEP_OK)
@@ -112,6 +125,7 @@ void swc_step_prepare_local(struct swc_task *task, u32 step)
 	const struct swc_plan_step *steps = task->req->plan->view.steps;
 	struct swc_reduce_copy *m = &task->copy;
 	struct swc_dma_item item = { .owner = task, .copy = m };
+	const struct swc_plan_xfer *x;
 	u32 rank;
 
 	if (step < task->end && steps[step].kind == SWC_STEP_SYNC)
@@ -119,8 +133,9 @@ void swc_step_prepare_local(struct swc_task *task, u32 step)
 	if (task->prepared || step >= task->end || steps[step].kind != SWC_STEP_LOCAL)
 		return;
 	/* Check the shape first: most machines have no engines. */
-	set_shape(task, &steps[step]);
-	if (!swc_offload_wanted(m, 1, 1) || set_spans(task, &steps[step], &rank) || !m->bytes)
+	x = xfers_of(task, &steps[step]);
+	set_shape(task, x, steps[step].nsend, steps[step].nrecv);
+	if (!swc_offload_wanted(m, 1, 1) || set_spans(task, x, &rank) || !m->bytes)
 		return;
 	task->prepared = swc_dma_prepare(swc_comm_wq(task->req->op->comm), &item, 1, 1);
 	if (task->prepared)
@@ -139,8 +154,9 @@ bool swc_step_is_offloadable(struct swc_task *task)
 
 	if (task->step == task->end || s->kind != SWC_STEP_LOCAL || !swc_task_is_last_step(task))
 		return false;
-	set_shape(task, s);
+	set_shape(task, xfers_of(task, s), s->nsend, s->nrecv);
 	/* A copy onto itself, which nobody carries out, is known by its spans only. */
-	return swc_offload_wanted(&task->copy, ntasks, workers) && !set_spans(task, s, &rank) &&
+	return swc_offload_wanted(&task->copy, ntasks, workers) &&
+	       !set_spans(task, xfers_of(task, s), &rank) &&
 	       swc_offload_wanted(&task->copy, ntasks, workers);
 }

@@ -92,6 +92,7 @@ static inline bool swc_send_window_empty(const struct swc_send_window *w, u32 fi
  * @taken: bitmap of sends that a peer has claimed (L)
  * @wait_rank, @wait_ordinal: see SWC_TASK_WAIT_RECV (L)
  * @recv: receives done in the current network step
+ * @copies: copies done in the current copy step
  * @sender: task whose send the current receive has claimed, or NULL
  * @seg: segment of another node that the current receive consumes, or NULL
  * @got: bytes received so far of the current message from another node
@@ -122,6 +123,7 @@ struct swc_task {
 	u32 wait_rank;
 	u32 wait_ordinal;
 	u32 recv;
+	u32 copies;
 	struct swc_task *sender;
 	struct swc_net_seg *seg;
 	u64 got;

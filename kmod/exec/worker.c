@@ -68,6 +68,8 @@ static enum swc_step_status run_step(struct swc_task *task)
 		return swc_step_local(task, s);
 	case SWC_STEP_SYNC:
 		return swc_step_sync(task);
+	case SWC_STEP_COPY:
+		return swc_step_copy(task, s);
 	default:
 		return swc_step_net(task, s);
 	}

@@ -7,26 +7,12 @@
 #include "exec/xfer.h"
 #include "plan/plan.h"
 
-/**
- * swc_xfer_span() - where the blocks of a transfer lie in one of a rank's buffers
- * @req: request of the rank that owns the buffer
- * @x: transfer
- * @buf: enum swc_buf
- * @span: filled in
- *
- * Return: false if the buffer's window does not hold the blocks.
- */
+/* As swc_xfer_find(), where the size is known. */
 bool swc_xfer_span(const struct swc_req *req, const struct swc_plan_xfer *x, u8 buf, struct swc_span *span)
 {
-	const struct swc_req_buf *b = &req->buf[buf];
-	u64 at = swc_blocks_offset(&req->blocks, x->first_block);
-	u64 bytes = swc_xfer_bytes(req, x);
+	u64 bytes;
 
-	if (at < b->start || at - b->start > b->bytes || bytes > b->bytes - (at - b->start))
-		return false;
-	span->region = b->region;
-	span->offset = b->offset + at - b->start;
-	return true;
+	return swc_xfer_find(req, x, buf, span, &bytes);
 }
 
 u64 swc_xfer_bytes(const struct swc_req *req, const struct swc_plan_xfer *x)

@@ -33,7 +33,7 @@
 #define SWC_T_RANKS	8
 #define SWC_T_CHANNELS	8
 #define SWC_T_STEPS	128
-#define SWC_T_XFERS	512
+#define SWC_T_XFERS	2048
 
 /*
  * Plans: swc_t_plan() makes a writer with room for this much, and the blocks of the collective;
@@ -43,6 +43,8 @@ struct swc_plan_writer *swc_t_plan(struct kunit *test, u8 coll, u32 nranks, u32 
 void swc_t_send(struct swc_plan_writer *p, u32 rank, u32 block, u32 n, u8 buf);
 void swc_t_send_stored(struct swc_plan_writer *p, u32 rank, u32 block, u32 n, u8 buf);
 void swc_t_recv(struct swc_plan_writer *p, u32 rank, u32 block, u32 n, u8 buf, u8 operand, u8 flags);
+/* One copy of a copy step; all of them are written with this, one after the other. */
+void swc_t_copy(struct swc_plan_writer *p, u8 from, u32 from_block, u8 to, u32 to_block, u32 n, u8 flags);
 void swc_t_path(struct swc_plan_writer *p, u8 path);
 void *swc_t_pack(struct kunit *test, struct swc_plan_writer *p, u32 *bytes);
 
@@ -53,6 +55,9 @@ struct swc_plan_writer *swc_t_direct(struct kunit *test, u32 nranks, u32 rank);
 struct swc_plan_writer *swc_t_ring(struct kunit *test, u32 nranks, u32 rank);
 struct swc_plan_writer *swc_t_ring3(struct kunit *test, u32 nranks, u32 rank);	/* three channels */
 struct swc_plan_writer *swc_t_staged(struct kunit *test, u32 nranks, u32 rank);	/* scratch, barrier */
+struct swc_plan_writer *swc_t_copied(struct kunit *test, u32 nranks, u32 rank);	/* in copy steps */
+/* How often swc_t_copied() copies the vector. */
+#define SWC_T_COPIED	3
 /* One of two ranks sends its vector to the other, which need not have called yet. */
 struct swc_plan_writer *swc_t_send_from_0(struct kunit *test, u32 nranks, u32 rank);
 struct swc_plan_writer *swc_t_send_from_1(struct kunit *test, u32 nranks, u32 rank);

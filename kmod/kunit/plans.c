@@ -62,6 +62,25 @@ void swc_t_recv(struct swc_plan_writer *p, u32 rank, u32 block, u32 n, u8 buf, u
 	swc_plan_write_recv(p, &x);
 }
 
+void swc_t_copy(struct swc_plan_writer *p, u8 from, u32 from_block, u8 to, u32 to_block, u32 n, u8 flags)
+{
+	struct swc_plan_step *s = swc_plan_write_open_step(p);
+	struct swc_plan_xfer x = xfer(p->hdr.rank, to_block, n, to);
+	u32 i;
+
+	x.flags = flags;
+	swc_plan_write_recv(p, &x);
+	p->full |= p->hdr.nxfers == p->max_xfers;
+	if (p->full)
+		return;
+	/* The source goes before the destinations. */
+	x = xfer(p->hdr.rank, from_block, n, from);
+	for (i = p->hdr.nxfers++; i > s->first_xfer + s->nsend; i--)
+		p->xfers[i] = p->xfers[i - 1];
+	p->xfers[i] = x;
+	s->nsend++;
+}
+
 /* Sets the path of the transfer added last. */
 void swc_t_path(struct swc_plan_writer *p, u8 path)
 {
@@ -200,5 +219,36 @@ struct swc_plan_writer *swc_t_staged(struct kunit *test, u32 nranks, u32 rank)
 		swc_t_send(p, i, 0, 2, SWC_BUF_SCRATCH);
 	swc_t_recv(p, rank, 0, 2, SWC_BUF_RECV, 0, SWC_XFER_FINAL);
 	swc_plan_write_step(p, SWC_STEP_SYNC);
+	return p;
+}
+
+/* One copy step for all blocks, in any order. */
+static void copy_blocks(struct swc_plan_writer *p, u8 from, u8 to, u8 flags)
+{
+	static const u32 order[] = { 3, 0, 2, 1 };
+	u32 i;
+
+	swc_plan_write_step(p, SWC_STEP_COPY);
+	for (i = 0; i < ARRAY_SIZE(order); i++)
+		swc_t_copy(p, from, order[i], to, order[i], 1, flags);
+}
+
+/* As staged, but block by block, and the sum goes to scratch memory and back. */
+struct swc_plan_writer *swc_t_copied(struct kunit *test, u32 nranks, u32 rank)
+{
+	struct swc_plan_writer *p = swc_t_plan(test, SWC_ALLREDUCE, nranks, rank, 4);
+	u32 i;
+
+	p->hdr.window[SWC_BUF_SCRATCH].nblocks = 4;
+	swc_plan_write_channel(p);
+	copy_blocks(p, SWC_BUF_SEND, SWC_BUF_SCRATCH, 0);
+	swc_plan_write_step(p, SWC_STEP_SYNC);
+	swc_plan_write_step(p, SWC_STEP_LOCAL);
+	for (i = 0; i < nranks; i++)
+		swc_t_send(p, i, 0, 4, SWC_BUF_SCRATCH);
+	swc_t_recv(p, rank, 0, 4, SWC_BUF_RECV, 0, 0);
+	swc_plan_write_step(p, SWC_STEP_SYNC);
+	copy_blocks(p, SWC_BUF_RECV, SWC_BUF_SCRATCH, 0);
+	copy_blocks(p, SWC_BUF_SCRATCH, SWC_BUF_RECV, SWC_XFER_FINAL);
 	return p;
 }

@@ -39,6 +39,7 @@ static int info(void)
 	CHECK_EQ(i.abi_version, SWC_ABI_VERSION);
 	CHECK_EQ(i.desc_bytes, sizeof(struct swc_desc));
 	CHECK(i.features & SWC_FEATURE_LOCAL);
+	CHECK(i.features & SWC_FEATURE_COPY);
 	CHECK_EQ(!i.rdma_port, !(i.features & SWC_FEATURE_RDMA));
 	CHECK_EQ(!i.tcp_port, !(i.features & SWC_FEATURE_TCP));
 	CHECK_EQ(!i.tls_port, !(i.features & SWC_FEATURE_TLS));

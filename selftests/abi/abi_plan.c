@@ -159,7 +159,7 @@ static int steps(void)
 {
 	for (uint32_t i = 0; i < 4; i++) {
 		BAD(p->step[i].kind = 0);
-		BAD(p->step[i].kind = 4);
+		BAD(p->step[i].kind = 5);
 		BAD(p->step[i].kind = 255);
 		BAD(p->step[i].resv[0] = 1);
 		BAD(p->step[i].resv[1] = 1);
@@ -183,6 +183,59 @@ static int steps(void)
 	BAD(testlib_plan_step(p, SWC_STEP_LOCAL); testlib_plan_send(p, 1, SWC_BUF_SEND, 0, 1);
 	    for (int i = 0; i <= SWC_MAX_FANIN; i++)
 		    testlib_plan_recv(p, i % 3, SWC_BUF_RECV, 0, 1, 0, 0));
+	return 0;
+}
+
+/* A copy step behind the others, on the second channel: blocks 0 and 3 of SEND to each other's place. */
+static void add_copies(struct testlib_plan *p)
+{
+	testlib_plan_step(p, SWC_STEP_COPY);
+	testlib_plan_send(p, 1, SWC_BUF_SEND, 0, 1);
+	testlib_plan_send(p, 1, SWC_BUF_SEND, 3, 1);
+	testlib_plan_recv(p, 1, SWC_BUF_RECV, 3, 1, 0, 0);
+	testlib_plan_recv(p, 1, SWC_BUF_RECV, 0, 1, 0, SWC_XFER_FINAL);
+}
+
+#define BAD_COPIES(change) BAD(add_copies(p); change)
+
+static int copies(void)
+{
+	struct testlib_plan p;
+	int ret;
+
+	base(&p);
+	add_copies(&p);
+	testlib_plan_pack(&p);
+	ret = load(&p, p.bytes, 0);
+	testlib_plan_free(&p);
+	if (ret)
+		return ret;
+	BAD(testlib_plan_step(p, SWC_STEP_COPY));
+	BAD(testlib_plan_step(p, SWC_STEP_COPY); testlib_plan_send(p, 1, SWC_BUF_SEND, 0, 1));
+	BAD(testlib_plan_step(p, SWC_STEP_COPY); testlib_plan_recv(p, 1, SWC_BUF_RECV, 0, 1, 0, 0));
+	/* Not one destination for each source. */
+	BAD_COPIES(testlib_plan_recv(p, 1, SWC_BUF_RECV, 1, 1, 0, 0));
+	BAD_COPIES(p->step[4].nsend = 1; p->step[4].nrecv = 3);
+	for (uint32_t i = 7; i < 11; i++) {
+		BAD_COPIES(p->xfer[i].rank = 0); /* a rank of this node, but not this one */
+		BAD_COPIES(p->xfer[i].rank = 3);
+		BAD_COPIES(p->xfer[i].nblocks = 0);
+		BAD_COPIES(p->xfer[i].nblocks = 2);
+		BAD_COPIES(p->xfer[i].first_block = 4);
+		BAD_COPIES(p->xfer[i].first_block = ~0u);
+		BAD_COPIES(p->xfer[i].buf = SWC_BUF_SCRATCH); /* blocks 1 and 2 */
+		BAD_COPIES(p->xfer[i].buf = SWC_BUF_NR);
+		BAD_COPIES(p->xfer[i].operand = SWC_BUF_RECV);
+		BAD_COPIES(p->xfer[i].path = 1);
+		BAD_COPIES(p->xfer[i].flags = SWC_XFER_REDUCE);
+		BAD_COPIES(p->xfer[i].flags = SWC_XFER_STORED);
+	}
+	BAD_COPIES(p->xfer[7].flags = SWC_XFER_FINAL);
+	BAD_COPIES(p->xfer[9].buf = SWC_BUF_SEND);
+	/* Onto itself, and onto a part of itself. */
+	BAD_COPIES(p->xfer[7].buf = SWC_BUF_RECV; p->xfer[7].first_block = 3);
+	BAD(testlib_plan_step(p, SWC_STEP_COPY); testlib_plan_send(p, 1, SWC_BUF_RECV, 1, 2);
+	    testlib_plan_recv(p, 1, SWC_BUF_RECV, 2, 2, 0, 0));
 	return 0;
 }
 
@@ -343,6 +396,7 @@ int main(void)
 		{ "channel fields", channels },
 		{ "step fields", steps },
 		{ "transfer fields", xfers },
+		{ "copy steps", copies },
 		{ "truncated and oversized plans", sizes },
 		{ "arguments of load and unload", arguments },
 		{ "the limit of plans", limit },

@@ -68,7 +68,7 @@ static void meet(uint32_t gen)
 
 static void make_plan(struct testlib_plan *p, uint32_t rank, uint64_t *common)
 {
-	switch (rnd(common) % 4) {
+	switch (rnd(common) % 5) {
 	case 0:
 		testlib_plan_direct(p, N, rank);
 		break;
@@ -86,6 +86,21 @@ static void make_plan(struct testlib_plan *p, uint32_t rank, uint64_t *common)
 			for (uint32_t r = 0; r < N; r++)
 				testlib_plan_recv(p, r, SWC_BUF_RECV, rank * 2 + c, 1, 0,
 						  r ? 0 : SWC_XFER_FINAL);
+			testlib_plan_step(p, SWC_STEP_SYNC);
+		}
+		break;
+	case 3: /* blocks on their own, there and back */
+		testlib_plan_init(p, SWC_ALLREDUCE, N, rank, 0, 4);
+		p->h.window[SWC_BUF_SCRATCH].nblocks = 4;
+		testlib_plan_channel(p);
+		for (int back = 0; back < 2; back++) {
+			testlib_plan_step(p, SWC_STEP_COPY);
+			for (uint32_t b = 0; b < 4; b++)
+				testlib_plan_send(p, rank, back ? SWC_BUF_SCRATCH : SWC_BUF_SEND, b,
+						  1);
+			for (uint32_t b = 0; b < 4; b++)
+				testlib_plan_recv(p, rank, back ? SWC_BUF_RECV : SWC_BUF_SCRATCH, b,
+						  1, 0, back ? SWC_XFER_FINAL : 0);
 			testlib_plan_step(p, SWC_STEP_SYNC);
 		}
 		break;
@@ -133,7 +148,7 @@ static void damage(struct testlib_plan *p, uint64_t *own)
 		x->operand = rnd(own) % 3;
 		break;
 	case 6:
-		st->kind = 1 + rnd(own) % 3;
+		st->kind = 1 + rnd(own) % 4;
 		break;
 	case 7:
 		if (st->nsend) {

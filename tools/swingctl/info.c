@@ -67,7 +67,8 @@ static const char *const stat_names[SWC_STAT_NR] = {
 	[SWC_STAT_DMA_FALLBACKS] = "dma_fallbacks",
 };
 
-static const char *const feature_names[] = { "local", "cancel", "slots", "rdma", "tcp" };
+static const char *const feature_names[] = { "local", "cancel", "slots", "rdma",
+					     "tcp",   "tls",	"copy" };
 
 static int ioctl_failed(const char *name, int err)
 {

@@ -35,6 +35,7 @@
 #define SWC_MAX_CHANNELS	64	/* of a plan */
 #define SWC_MAX_MESSAGES	65535	/* sends, and receives, of one network step */
 #define SWC_MAX_FANIN		256	/* sources, and destinations, of one local step */
+#define SWC_MAX_COPIES		65535	/* of one copy step */
 #define SWC_MAX_SLOT_BYTES	(16u << 20)	/* shared slot memory of one communicator */
 #define SWC_MAX_PATHS		16	/* network paths between two nodes */
 #define SWC_MAX_PARTITIONS	4096	/* partitions of a partitioned operation */
@@ -267,11 +268,14 @@ struct swc_comm_state {
  *	result is stored in all nrecv destinations, in one pass; with one source it is a copy. All
  *	ranges must be of equal size.
  * SWC_STEP_SYNC: a barrier over all members of this node on this channel.
+ * SWC_STEP_COPY: nsend copies between this rank's own buffers: the i-th source is stored in the i-th
+ *	destination, one after the other. Both must be of equal size, and must not overlap in one
+ *	buffer. Needs SWC_FEATURE_COPY; a local step for each copy does the same in more time.
  *
  * SWC_XFER_REDUCE marks a receive of a NET step that reduces.
  *
- * SWC_XFER_FINAL marks a receive, or the first destination of a local step, that completes a block; SWC_AVG
- * divides there. Each block of the result must pass exactly one FINAL.
+ * SWC_XFER_FINAL marks a receive, the first destination of a local step, or any destination of a copy step,
+ * that completes a block; SWC_AVG divides there. Each block of the result must pass exactly one FINAL.
  *
  * SWC_XFER_STORED marks a send whose matching receive has no SWC_XFER_REDUCE. Between nodes a large
  * message is then written straight into the buffer of the receiver. The mark must be correct: the kernel
@@ -282,7 +286,7 @@ struct swc_comm_state {
 
 enum swc_buf { SWC_BUF_SEND, SWC_BUF_RECV, SWC_BUF_SCRATCH, SWC_BUF_NR };
 
-enum swc_step_kind { SWC_STEP_NET = 1, SWC_STEP_LOCAL = 2, SWC_STEP_SYNC = 3 };
+enum swc_step_kind { SWC_STEP_NET = 1, SWC_STEP_LOCAL = 2, SWC_STEP_SYNC = 3, SWC_STEP_COPY = 4 };
 
 #define SWC_XFER_REDUCE		(1u << 0)
 #define SWC_XFER_FINAL		(1u << 1)
@@ -360,13 +364,15 @@ struct swc_plan_channel {
 struct swc_plan_step {
 	__u8  kind;		/* enum swc_step_kind */
 	__u8  resv[3];
-	__u16 nsend;		/* sends (NET, at most SWC_MAX_MESSAGES) or sources (LOCAL, SWC_MAX_FANIN) */
-	__u16 nrecv;		/* receives (NET) or destinations (LOCAL), up to the same numbers */
+	__u16 nsend;		/* sends (NET, at most SWC_MAX_MESSAGES) or sources (LOCAL, SWC_MAX_FANIN;
+				 * COPY, SWC_MAX_COPIES)
+				 */
+	__u16 nrecv;		/* receives or destinations, up to the same numbers; COPY: nsend */
 	__u32 first_xfer;
 };
 
 struct swc_plan_xfer {
-	__u32 rank;		/* peer (NET) or owner of the buffer (LOCAL) */
+	__u32 rank;		/* peer (NET) or owner of the buffer (LOCAL; COPY: this rank) */
 	__u32 first_block;
 	__u32 nblocks;		/* 0 only in NET steps of a BARRIER */
 	__u8  buf;		/* enum swc_buf */
@@ -383,6 +389,7 @@ struct swc_plan_xfer {
 #define SWC_FEATURE_RDMA	(1ull << 3)	/* transport between nodes by RDMA verbs */
 #define SWC_FEATURE_TCP		(1ull << 4)	/* transport between nodes by TCP */
 #define SWC_FEATURE_TLS		(1ull << 5)	/* transport between nodes by encrypted TCP */
+#define SWC_FEATURE_COPY	(1ull << 6)	/* plans may have SWC_STEP_COPY */
 
 struct swc_info {
 	__u32 abi_version;

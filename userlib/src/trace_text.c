@@ -21,6 +21,7 @@ static const char *const kind_names[] = {
 	[SWC_STEP_NET] = "messages",
 	[SWC_STEP_LOCAL] = "local copy or reduction",
 	[SWC_STEP_SYNC] = "barrier",
+	[SWC_STEP_COPY] = "local copies",
 };
 
 const char *swc_trace_type_name(unsigned int type)
@@ -30,7 +31,7 @@ const char *swc_trace_type_name(unsigned int type)
 
 static const char *kind_name(uint32_t kind)
 {
-	return kind >= SWC_STEP_NET && kind <= SWC_STEP_SYNC ? kind_names[kind] : "?";
+	return kind >= SWC_STEP_NET && kind <= SWC_STEP_COPY ? kind_names[kind] : "?";
 }
 
 static void outcome_words(int32_t error, int32_t culprit, char *text, size_t bytes)

@@ -12,7 +12,7 @@
 
 #define FUZZED	30000	/* plans */
 
-static const swc_t_planner planners[] = { swc_t_direct, swc_t_ring, swc_t_ring3, swc_t_staged };
+static const swc_t_planner planners[] = { swc_t_direct, swc_t_ring, swc_t_ring3, swc_t_staged, swc_t_copied };
 
 /* What the executor relies on, checked without the verifier's own code. Return: what is unsafe, or NULL. */
 static const char *unsafe(const struct swc_plan_view *v, const u8 *data, u32 bytes)
@@ -50,6 +50,7 @@ static const char *unsafe(const struct swc_plan_view *v, const u8 *data, u32 byt
 		if (s->kind == SWC_STEP_NET ? s->nsend > v->max_sends || v->max_fan < 3 :
 		    s->kind == SWC_STEP_LOCAL ? n > v->max_fan || !s->nsend || !s->nrecv ||
 						s->nsend > SWC_MAX_FANIN || s->nrecv > SWC_MAX_FANIN :
+		    s->kind == SWC_STEP_COPY ? !s->nsend || s->nsend != s->nrecv || v->max_fan < 2 :
 		    s->kind != SWC_STEP_SYNC || n)
 			return "step";
 		for (k = 0; k < n; k++) {
@@ -65,7 +66,9 @@ static const char *unsafe(const struct swc_plan_view *v, const u8 *data, u32 byt
 				return "empty transfer";
 			if (k >= s->nsend && x->buf == SWC_BUF_SEND)
 				return "writes to the send buffer";
-			if (s->kind != SWC_STEP_NET)
+			if (s->kind == SWC_STEP_COPY && (x->rank != h->rank || x->nblocks != x[0].nblocks))
+				return "copy";
+			if (s->kind != SWC_STEP_NET && s->kind != SWC_STEP_COPY)
 				continue;
 			for (b = 0; b < SWC_BUF_NR; b++) {
 				const struct swc_plan_window *w = &h->window[b];
@@ -217,7 +220,7 @@ static void bend(struct rnd_state *rnd, u8 *work)
 		x->flags = one_of(rnd, 5);
 		break;
 	case 6:
-		s->kind = one_of(rnd, 5);
+		s->kind = one_of(rnd, 6);
 		break;
 	case 7:
 		/* Sends become receives, or the other way round. */
@@ -289,6 +292,15 @@ static void plan_truncated(struct kunit *test)
 	}
 }
 
+/* Another step: both blocks from SEND to each other's place in RECV. Transfers: 8-9, 10-11. */
+static struct swc_plan_step *add_copies(struct swc_plan_writer *p)
+{
+	swc_plan_write_step(p, SWC_STEP_COPY);
+	swc_t_copy(p, SWC_BUF_SEND, 0, SWC_BUF_RECV, 1, 1, 0);
+	swc_t_copy(p, SWC_BUF_SEND, 1, SWC_BUF_RECV, 0, 1, SWC_XFER_FINAL);
+	return &p->steps[p->hdr.nsteps - 1];
+}
+
 /*
  * Change a valid plan in the i-th way. Returns a part of the message that must refuse it. Steps of the
  * plan: 0 local copy, 1 sync, 2 local reduction of 3, 3 sync, 4 net (send, reducing receive). Transfers:
@@ -296,6 +308,8 @@ static void plan_truncated(struct kunit *test)
  */
 static const char *damage(struct kunit *test, struct swc_plan_writer *p, u32 i)
 {
+	struct swc_plan_step *s;
+
 	switch (i) {
 	case 0:
 		p->hdr.magic++;
@@ -373,7 +387,7 @@ static const char *damage(struct kunit *test, struct swc_plan_writer *p, u32 i)
 		p->steps[0].kind = 0;
 		return "unknown kind";
 	case 25:
-		p->steps[0].kind = 4;
+		p->steps[0].kind = 5;
 		return "unknown kind";
 	case 26:
 		p->steps[2].first_xfer++;
@@ -503,6 +517,66 @@ static const char *damage(struct kunit *test, struct swc_plan_writer *p, u32 i)
 		p->xfers[4] = p->xfers[6];
 		p->xfers[5] = p->xfers[7];
 		return "does not reduce";
+	case 61:
+		add_copies(p)->nrecv = 1;
+		return "a destination for each source";
+	case 62:
+		swc_plan_write_step(p, SWC_STEP_COPY);
+		return "a destination for each source";
+	case 63:
+		p->xfers[add_copies(p)->first_xfer].rank = 2;
+		return "names another rank";
+	case 64:
+		p->xfers[add_copies(p)->first_xfer + 3].rank = 0;
+		return "names another rank";
+	case 65:
+		p->xfers[add_copies(p)->first_xfer + 1].flags = SWC_XFER_FINAL;
+		return "only what is received";
+	case 66:
+		p->xfers[add_copies(p)->first_xfer + 2].flags = SWC_XFER_REDUCE;
+		return "reduces its sources";
+	case 67:
+		p->xfers[add_copies(p)->first_xfer].flags = SWC_XFER_STORED;
+		return "neither a path nor a stored mark";
+	case 68:
+		p->xfers[add_copies(p)->first_xfer + 3].path = 1;
+		return "neither a path";
+	case 69:
+		p->xfers[add_copies(p)->first_xfer + 2].operand = SWC_BUF_RECV;
+		return "operand needs";
+	case 70:
+		p->xfers[add_copies(p)->first_xfer + 3].buf = SWC_BUF_SEND;
+		return "cannot be written to";
+	case 71:
+		p->xfers[add_copies(p)->first_xfer + 1].nblocks = 2;
+		return "blocks out of range";
+	case 72:
+		p->xfers[add_copies(p)->first_xfer + 1].first_block = 2;
+		return "blocks out of range";
+	case 73:
+		p->xfers[add_copies(p)->first_xfer + 1].nblocks = 0;
+		return "blocks out of range";
+	case 74:
+		p->xfers[add_copies(p)->first_xfer].nblocks = 2;
+		return "differ in blocks";
+	case 75:
+		p->xfers[add_copies(p)->first_xfer].buf = SWC_BUF_RECV;
+		p->xfers[p->hdr.nxfers - 2].first_block = 0;
+		return "source and destination overlap";
+	case 76: /* of two blocks each, one is the same */
+		p->hdr.shard_blocks = 3;
+		p->hdr.window[SWC_BUF_SEND].nblocks = 3;
+		p->hdr.window[SWC_BUF_RECV].nblocks = 3;
+		s = add_copies(p);
+		p->xfers[s->first_xfer + 1] = (struct swc_plan_xfer){ 1, 0, 2, SWC_BUF_RECV };
+		p->xfers[s->first_xfer + 3] = (struct swc_plan_xfer){ 1, 1, 2, SWC_BUF_RECV };
+		return "source and destination overlap";
+	case 77: /* the rank has no scratch memory for block 1 */
+		p->hdr.window[SWC_BUF_SCRATCH].nblocks = 1;
+		p->xfers[1].nblocks = 1;
+		p->xfers[3].nblocks = 1;
+		p->xfers[add_copies(p)->first_xfer + 1].buf = SWC_BUF_SCRATCH;
+		return "outside the buffer's window";
 	default:
 		return NULL;
 	}
@@ -531,7 +605,7 @@ static void plan_wrong(struct kunit *test)
 				    "accepted although: %s", want);
 		KUNIT_EXPECT_TRUE_MSG(test, strstr(why, want), "\"%s\" instead of \"%s\"", why, want);
 	}
-	KUNIT_EXPECT_EQ(test, i, 61);
+	KUNIT_EXPECT_EQ(test, i, 78);
 }
 
 static struct kunit_case cases[] = {

@@ -180,6 +180,26 @@ static void dma_prepared_net(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* Engines do the long copies of copy steps, one after the other; the CPU does the short ones. */
+static void dma_copies(struct kunit *test)
+{
+	struct swc_t_dma *t = test->priv;
+
+	t->fake.max_seg = 4096;
+	swc_t_dma_start_always(test);
+	swc_t_dma_run(test, swc_t_copied, 3, 40000, false, SWC_SUM);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_BYTES), SWC_T_COPIED * 3 * 40000 * 8ull);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 0ull);
+	swc_t_dma_run(test, swc_t_copied, 3, 4000, true, SWC_SUM);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_BYTES), 0ull);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_BYTES_COPIED), SWC_T_COPIED * 3 * 4000 * 8ull);
+	/* The first copies fail: the CPU does them. */
+	atomic_set(&t->fake.fault[SWC_T_FAIL_PREP], 1);
+	swc_t_dma_run(test, swc_t_copied, 3, 40000, false, SWC_SUM);
+	KUNIT_EXPECT_GE(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 1ull);
+	atomic_set(&t->fake.fault[SWC_T_FAIL_PREP], 0);
+}
+
 /* A channel with two descriptors: the job waits for them. */
 static void dma_shortage(struct kunit *test)
 {
@@ -288,6 +308,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(dma_in_place),
 	KUNIT_CASE(dma_few_sources),
 	KUNIT_CASE(dma_no_xor),
+	KUNIT_CASE(dma_copies),
 	KUNIT_CASE(dma_shortage),
 	KUNIT_CASE(dma_lazy_free),
 	KUNIT_CASE(dma_interrupts),

@@ -25,6 +25,8 @@ static const struct planner_case planners[] = {
 	{ "ring on three channels, 4 ranks", swc_t_ring3, 4 },
 	{ "staged in scratch, 1 rank", swc_t_staged, 1 },
 	{ "staged in scratch, 4 ranks", swc_t_staged, 4 },
+	{ "copy steps, 1 rank", swc_t_copied, 1 },
+	{ "copy steps, 4 ranks", swc_t_copied, 4 },
 };
 
 static void planner_desc(const struct planner_case *p, char *desc)
@@ -274,6 +276,17 @@ static void worker_local_size_mismatch(struct kunit *test)
 	mismatch(test, p, 2, "differ in size");
 }
 
+/* Two blocks, of which the first has one unit more. */
+static void worker_copy_size_mismatch(struct kunit *test)
+{
+	struct swc_plan_writer *p[2] = { net_plan(test, 2, 0, 4), net_plan(test, 2, 1, 4) };
+
+	swc_plan_write_step(p[0], SWC_STEP_COPY);
+	swc_t_copy(p[0], SWC_BUF_SEND, 1, SWC_BUF_RECV, 2, 1, 0);
+	swc_t_copy(p[0], SWC_BUF_SEND, 0, SWC_BUF_RECV, 1, 1, 0);
+	mismatch(test, p, 2, "differ in size");
+}
+
 /* A local step names a window that the other rank does not have: rank 1 has no scratch memory. */
 static void worker_not_in_window(struct kunit *test)
 {
@@ -328,7 +341,7 @@ static void worker_fifo(struct kunit *test)
 /* An average is divided once, wherever SWC_XFER_FINAL is. */
 static void worker_average(struct kunit *test)
 {
-	static const swc_t_planner all[] = { swc_t_direct, swc_t_ring, swc_t_staged };
+	static const swc_t_planner all[] = { swc_t_direct, swc_t_ring, swc_t_staged, swc_t_copied };
 	struct swc_t_comm *c = swc_t_comm(test, 4, SWC_T_NO_DEADLINE);
 	struct swc_t_job *job = kunit_kzalloc(test, sizeof(*job), GFP_KERNEL);
 	u32 i, r, k;
@@ -417,6 +430,69 @@ static void worker_slice(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* More than a worker does between two looks at the clock, twice. */
+#define MANY_COPIES	600
+
+/* One rank: its blocks in reverse. */
+static struct swc_plan_writer *reversed(struct kunit *test, u32 nranks, u32 rank)
+{
+	struct swc_plan_writer *p = swc_t_plan(test, SWC_ALLREDUCE, nranks, rank, MANY_COPIES);
+	u32 i;
+
+	swc_plan_write_channel(p);
+	swc_plan_write_step(p, SWC_STEP_COPY);
+	for (i = 0; i < MANY_COPIES; i++)
+		swc_t_copy(p, SWC_BUF_SEND, i, SWC_BUF_RECV, MANY_COPIES - 1 - i, 1, SWC_XFER_FINAL);
+	return p;
+}
+
+static void run_reversed(struct swc_t_job *job, bool inline_ok)
+{
+	struct swc_region *recv = swc_t_region(job->c, 0, job->desc[0].recv_region);
+	u64 each = div_u64(job->count, MANY_COPIES), i;
+
+	swc_t_job_fill(job);
+	KUNIT_EXPECT_EQ(job->c->test, swc_t_job_submit(job, 0, inline_ok), 0);
+	swc_t_job_expect(job, 0);
+	for (i = 0; i < job->count; i++) {
+		u64 block = MANY_COPIES - 1 - div64_u64(i, each), at = block * each + i % each;
+
+		if (*(u64 *)swc_t_at(recv, i * 8) == swc_t_job_value(0, at))
+			continue;
+		KUNIT_FAIL(job->c->test, "element %llu of %llu", i, job->count);
+		return;
+	}
+}
+
+/* A work item gives way within a copy step, which another one continues; a submitter does it at once. */
+static void worker_copy_slice(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm(test, 1, SWC_T_NO_DEADLINE);
+	struct swc_t_job *job = swc_t_job_new(test);
+	/* Elements of a block: one unit; a short copy that crosses extents; a long one. */
+	static const u32 each[] = { 8, 200, 2056 };
+	u64 before, inlined;
+	u32 i, steps;
+
+	KUNIT_ASSERT_EQ(test, register_trace_swc_step(slow_step, &steps), 0);
+	for (i = 0; i < ARRAY_SIZE(each); i++) {
+		swc_t_job_init(job, c, reversed, (u64)each[i] * MANY_COPIES, false);
+		steps = 0;
+		before = swc_stat_read(SWC_STAT_WORKER_KTHREAD);
+		run_reversed(job, false);
+		KUNIT_EXPECT_GE(test, steps, 3u);
+		KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_WORKER_KTHREAD) - before, (u64)steps);
+		before = swc_stat_read(SWC_STAT_STEPS_LOCAL);
+		inlined = swc_stat_read(SWC_STAT_WORKER_INLINE);
+		run_reversed(job, true);
+		KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_WORKER_INLINE), inlined + 1);
+		KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_STEPS_LOCAL), before + 1);
+	}
+	unregister_trace_swc_step(slow_step, &steps);
+	tracepoint_synchronize_unregister();
+	swc_t_comm_end(c);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(worker_inline, planner_gen_params),
 	KUNIT_CASE_PARAM(worker_work_item, planner_gen_params),
@@ -429,11 +505,13 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(worker_extra_channel),
 	KUNIT_CASE(worker_size_mismatch),
 	KUNIT_CASE(worker_local_size_mismatch),
+	KUNIT_CASE(worker_copy_size_mismatch),
 	KUNIT_CASE(worker_not_in_window),
 	KUNIT_CASE(worker_fifo),
 	KUNIT_CASE(worker_average),
 	KUNIT_CASE(worker_urgent),
 	KUNIT_CASE(worker_slice),
+	KUNIT_CASE(worker_copy_slice),
 	{}
 };
 
