@@ -12,6 +12,7 @@ static const char *const buf_names[SWC_BUF_NR] = { "send", "recv", "scratch" };
 static const char *const kind_names[] = {
 	[SWC_STEP_NET] = "net",
 	[SWC_STEP_LOCAL] = "local",
+	[SWC_STEP_COPY] = "copy",
 	[SWC_STEP_SYNC] = "sync",
 };
 

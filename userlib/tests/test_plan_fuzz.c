@@ -44,7 +44,7 @@ static void fuzz_subject(struct swc_plan_set *set)
 		{ SWC_ALGO_RING, SWC_ALLGATHER },    { SWC_ALGO_RECDOUB, SWC_ALLREDUCE },
 		{ SWC_ALGO_DIRECT1, SWC_ALLREDUCE }, { SWC_ALGO_DIRECT2, SWC_ALLREDUCE },
 		{ SWC_ALGO_DIRECT2, SWC_BROADCAST }, { SWC_ALGO_DIRECT1, SWC_REDUCE },
-		{ SWC_ALGO_DIRECT2, SWC_BARRIER },
+		{ SWC_ALGO_DIRECT2, SWC_BARRIER },   { SWC_ALGO_BRUCK, SWC_ALLTOALL },
 	};
 	uint32_t i = rnd(sizeof(subjects) / sizeof(subjects[0]));
 
@@ -137,7 +137,7 @@ static char *damage_text(const char *from, size_t *bytes)
 	static const char *const words[] = { "0",      "1",    "2+1",	 "4294967295", "1000000000",
 					     "final",  "send", "end",	 "channel",    "sync",
 					     "reduce", "-1",   "#",	 "\n",	       "\"",
-					     "/>",     "<tb>", "stored", "path" };
+					     "/>",     "<tb>", "stored", "path",       "copy" };
 	size_t n = *bytes, at = rnd((uint32_t)n), end = at;
 	const char *with = words[rnd(sizeof(words) / sizeof(words[0]))];
 	char *damaged = NULL;

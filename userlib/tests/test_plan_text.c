@@ -57,6 +57,8 @@ static void test_round_trips(void)
 	   "printed and parsed: nodes with several ranks");
 	ok(round_trip(SWC_ALGO_SWING_B, SWC_ALLREDUCE, "torus:2x4*2", 0),
 	   "printed and parsed: paths");
+	ok(round_trip(SWC_ALGO_BRUCK, SWC_ALLTOALL, "switch:7", 0),
+	   "printed and parsed: copy steps");
 	ok(round_trip(SWC_ALGO_ROTATE, SWC_BARRIER, "torus:4x4", 0),
 	   "printed and parsed: empty messages");
 }
@@ -138,8 +140,9 @@ static const struct {
 	{ 11, "chanel", "line 11: expected window or channel, not 'chanel'" },
 	{ 11, "channel 1", "line 11: expected the end of the line, not '1'" },
 	{ 12, "net 2", "line 12: expected the end of the line" },
-	{ 12, "sync", "line 13: expected net, local, sync, channel, rank or end, not 'recv 1'" },
-	{ 12, "nett", "line 12: expected net, local, sync" },
+	{ 12, "sync",
+	  "line 13: expected net, local, copy, sync, channel, rank or end, not 'recv 1'" },
+	{ 12, "nett", "line 12: expected net, local, copy, sync" },
 	{ 13, "recv 2 recv 0+3", "line 13: expected a rank, a number from 0 to 1, not '2'" },
 	{ 13, "recv 1 recv", "line 13: expected send or recv RANK BUFFER" },
 	{ 13, "recv 1 recv 0+3 finally", "line 13: expected the end of the line, not 'finally'" },
@@ -154,6 +157,10 @@ static const struct {
 	{ 14, "channel\nchannel\nrank 1", "of rank 1, as many as rank 0 has" },
 	{ 15, "window send 0+3\nwindow send 0+3", "line 16: expected one window of send" },
 	{ 18, "local", "" },
+	{ 18, "copy", "" },
+	{ 18, "copy\nfrom 1 send 0+3", "step 0: a copy step needs a destination for each source" },
+	{ 18, "copy\nfrom 0 send 0+3\nto 1 recv 0+3\nlocal",
+	  "transfer 0: a copy step names another rank" },
 	{ 19, "to 1 recv 0+3\nfrom 1 send 0+3", "line 20: expected sources before destinations" },
 	{ 22, "send 0 send 0+3 final", "line 22: expected the end of the line, not 'final'" },
 	{ 22, "send 0 send 0+3 stored final",

@@ -183,6 +183,16 @@ static void add_local(struct printer *p, uint32_t chan, const struct swc_plan_st
 		add(p, counts, "cpy", dst, dst + i);
 }
 
+/* Each copy of a copy step, in their order. */
+static void add_copies(struct printer *p, uint32_t chan, const struct swc_plan_step *s)
+{
+	const struct swc_plan_xfer *src = &p->v.xfers[s->first_xfer], *dst = src + s->nsend;
+	uint32_t counts = find_tb(p, chan, COUNTS, NONE);
+
+	for (uint32_t i = 0; i < s->nsend && !p->error; i++)
+		add(p, counts, "cpy", &src[i], &dst[i]);
+}
+
 static void add_steps(struct printer *p)
 {
 	for (uint32_t c = 0; c < p->v.hdr->nchannels; c++) {
@@ -198,6 +208,8 @@ static void add_steps(struct printer *p)
 				add_net(p, c, s);
 			else if (s->kind == SWC_STEP_LOCAL)
 				add_local(p, c, s);
+			else if (s->kind == SWC_STEP_COPY)
+				add_copies(p, c, s);
 			counts = find_tb(p, c, COUNTS, NONE);
 			if (p->error || !p->tb[counts].nsteps)
 				continue;

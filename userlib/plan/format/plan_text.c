@@ -25,6 +25,13 @@
 
 static const char *const buf_names[SWC_BUF_NR] = { "send", "recv", "scratch" };
 
+static const char *const step_names[] = {
+	[SWC_STEP_NET] = "net",
+	[SWC_STEP_LOCAL] = "local",
+	[SWC_STEP_SYNC] = "sync",
+	[SWC_STEP_COPY] = "copy",
+};
+
 struct flag {
 	const char *name;
 	uint32_t bit;
@@ -83,7 +90,7 @@ static void print_step(struct swc_text *t, const struct swc_plan_step *s,
 {
 	bool net = s->kind == SWC_STEP_NET;
 
-	swc_text_printf(t, "\t\t%s\n", net ? "net" : s->kind == SWC_STEP_LOCAL ? "local" : "sync");
+	swc_text_printf(t, "\t\t%s\n", step_names[s->kind]);
 	for (uint32_t i = 0; i < (uint32_t)s->nsend + s->nrecv; i++)
 		print_xfer(t, i < s->nsend ? (net ? "send" : "from") : net ? "recv" : "to", &x[i]);
 }
@@ -321,6 +328,9 @@ static int check_window(struct reader *r, const struct swc_plan_xfer *x, uint8_t
 static int read_xfer(struct reader *r, bool net, bool recv)
 {
 	const struct swc_plan_step *s = swc_plan_write_open_step(&r->w);
+	int most = s->kind == SWC_STEP_NET    ? SWC_MAX_MESSAGES
+		   : s->kind == SWC_STEP_COPY ? SWC_MAX_COPIES
+					      : SWC_MAX_FANIN;
 	struct swc_plan_xfer x = { 0 };
 	uint32_t path = 0;
 	int at = 4;
@@ -358,9 +368,8 @@ static int read_xfer(struct reader *r, bool net, bool recv)
 	if (!recv && s->nrecv)
 		return refuse(r, "expected %s before %s", net ? "sends" : "sources",
 			      net ? "receives" : "destinations");
-	if ((recv ? s->nrecv : s->nsend) == (net ? SWC_MAX_MESSAGES : SWC_MAX_FANIN))
-		return refuse(r, "expected at most %d of these in a step",
-			      net ? SWC_MAX_MESSAGES : SWC_MAX_FANIN);
+	if ((recv ? s->nrecv : s->nsend) == most)
+		return refuse(r, "expected at most %d of these in a step", most);
 	if ((net || x.rank == r->w.hdr.rank) && check_window(r, &x, x.buf))
 		return r->error;
 	if (!reserve(r))
@@ -402,14 +411,13 @@ static int read_channel(struct reader *r)
 	swc_plan_write_channel(&r->w);
 	next_line(r);
 	while (!r->error) {
-		if (is(r, "net"))
-			read_step(r, SWC_STEP_NET);
-		else if (is(r, "local"))
-			read_step(r, SWC_STEP_LOCAL);
-		else if (is(r, "sync"))
-			read_step(r, SWC_STEP_SYNC);
-		else
+		enum swc_step_kind kind = SWC_STEP_NET;
+
+		while (kind <= SWC_STEP_COPY && !is(r, step_names[kind]))
+			kind++;
+		if (kind > SWC_STEP_COPY)
 			break;
+		read_step(r, kind);
 	}
 	return r->error;
 }
@@ -444,10 +452,10 @@ static int pack(struct reader *r, void **plan, size_t *bytes)
 static const char *what_may_follow(const struct swc_plan_step *step)
 {
 	if (step && step->kind == SWC_STEP_NET)
-		return "send, recv, net, local, sync, channel, rank or end";
-	if (step && step->kind == SWC_STEP_LOCAL)
-		return "from, to, net, local, sync, channel, rank or end";
-	return "net, local, sync, channel, rank or end";
+		return "send, recv, net, local, copy, sync, channel, rank or end";
+	if (step && (step->kind == SWC_STEP_LOCAL || step->kind == SWC_STEP_COPY))
+		return "from, to, net, local, copy, sync, channel, rank or end";
+	return "net, local, copy, sync, channel, rank or end";
 }
 
 static int read_rank(struct reader *r, uint32_t rank, void **plan, size_t *bytes)

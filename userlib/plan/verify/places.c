@@ -28,7 +28,7 @@ static int by_message(const void *a, const void *b)
 	return 0;
 }
 
-/* A local step that moves a block elsewhere: *other gets the place. */
+/* A local or copy step that moves a block elsewhere: *other gets the place. */
 static bool moves(const struct swc_plan_view *v, const struct swc_plan_step *s, uint32_t *block,
 		  uint32_t *other)
 {
@@ -37,6 +37,12 @@ static bool moves(const struct swc_plan_view *v, const struct swc_plan_step *s, 
 	*block = x->first_block;
 	for (uint32_t i = 1; s->kind == SWC_STEP_LOCAL && i < (uint32_t)s->nsend + s->nrecv; i++) {
 		*other = x[i].first_block;
+		if (*other != *block)
+			return true;
+	}
+	for (uint32_t i = 0; s->kind == SWC_STEP_COPY && i < s->nsend; i++) {
+		*block = x[i].first_block;
+		*other = x[s->nsend + i].first_block;
 		if (*other != *block)
 			return true;
 	}

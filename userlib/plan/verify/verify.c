@@ -161,6 +161,26 @@ static void run_local(struct swc_verify_machine *m, struct swc_verify_thread *t)
 	end_step(m, t);
 }
 
+/* One copy after the other: each is a local step of its own, only that it begins with the step. */
+static void run_copies(struct swc_verify_machine *m, struct swc_verify_thread *t)
+{
+	const struct swc_plan_step *s = swc_verify_step_of(m, t);
+	const struct swc_plan_step one = { .kind = SWC_STEP_LOCAL, .nsend = 1, .nrecv = 1 };
+	const struct swc_plan_xfer *x = &m->view[t->rank].xfers[s->first_xfer];
+
+	begin_step(m, t);
+	for (uint32_t k = 0; !m->error && k < s->nsend; k++) {
+		const struct swc_plan_xfer pair[2] = { x[k], x[s->nsend + k] };
+
+		if (!same_size(m, &pair[0], &pair[1]))
+			STEP_FAULT(m, t, "ranges of different size");
+		check_local_overlap(m, t, &one, pair);
+		for (uint32_t i = 0; !m->error && i < pair->nblocks; i++)
+			local_block(m, t, &one, pair, i);
+	}
+	end_step(m, t);
+}
+
 /* ---- barriers ---- */
 
 /* The last thread that reaches the barrier resumes all. */
@@ -483,6 +503,8 @@ static void run_channel(struct swc_verify_machine *m, uint32_t chan)
 
 			if (kind == SWC_STEP_LOCAL)
 				run_local(m, t);
+			else if (kind == SWC_STEP_COPY)
+				run_copies(m, t);
 			else if (kind == SWC_STEP_SYNC)
 				run_sync(m, t);
 			else

@@ -13,6 +13,7 @@
 #include "kmod/core/plan_check.h"
 #include "kmod/core/reduce.h"
 #include "plan/forest/algorithm.h"
+#include "plan/without_copies.h"
 #include "src/files.h"
 #include "src/priv.h"
 
@@ -298,7 +299,9 @@ static int load(struct swingcoll_comm *comm, struct swc_loaded_plan *e, enum swc
 	int ret = build(comm, e, variant, &plan, &bytes, l.text, sizeof(l.text));
 	bool given = e->algo == SWC_ALGO_NR, file = given && comm->plans.file, built = !ret;
 
-	if (built)
+	if (built && !(comm->ctx->info.features & SWC_FEATURE_COPY))
+		ret = swc_plan_without_copies(&plan, &bytes, l.text, sizeof(l.text));
+	if (!ret)
 		ret = load_in_kernel(comm, plan, bytes, &l);
 	if (ret) {
 		const char *why = *l.text ? l.text : swingcoll_strerror(ret);
