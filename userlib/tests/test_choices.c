@@ -229,7 +229,8 @@ static uint32_t plans_built(struct swc_choices *c, enum swc_coll coll)
 		struct swc_cost known;
 		bool without = swc_algo_info(cand->algo)->serial ||
 			       !swc_bucket_cost(&none, c->topo, coll, cand->algo, cand->param) ||
-			       (plans > 1 && !swc_butterfly_cost(&a, &known));
+			       (plans > 1 && !swc_butterfly_cost(&a, &known)) ||
+			       !swc_bruck_cost(&a, &known);
 
 		if (!without && cand->algo != SWC_ALGO_TREE && cand->algo != SWC_ALGO_DTREE)
 			n += plans == 1 ? 1 : 3 + (cand->known ? plans : 0);

@@ -54,7 +54,8 @@ static bool same_cost(const struct swc_plan_args *args, bool *none)
 	       near(fast.reduced, all.reduced) && near(fast.psi_xi, all.psi_xi) &&
 	       fast.order_varies == all.order_varies && fast.extra == all.extra &&
 	       (args->coll != SWC_ALLTOALL ||
-		(fast.copies == all.copies && near(fast.copied, all.copied))) &&
+		(fast.copy_steps == all.copy_steps && fast.copies == all.copies &&
+		 near(fast.copied, all.copied))) &&
 	       (fast.connections == all.connections ||
 		(args->coll == SWC_BROADCAST && fast.connections > all.connections));
 	if (!good)

@@ -10,7 +10,8 @@
  * 0 are packed into RECV, a message for each digit, and the others close up; what arrives fills the rest of
  * SCRATCH. So the order changes as in a stable sort by the digit, alike on all members. Shards stand
  * together in runs as long as the weight of the digit of the step before, which keeps copies few: less than
- * 2p for packing in all, and p from SCRATCH to their places at the end.
+ * 2p for packing in all, and p from SCRATCH to their places at the end. One copy step has all those between
+ * two exchanges.
  *
  * SEND is not read after RECV is first written, so that the plan is right in place, too.
  */
@@ -22,6 +23,7 @@
 
 #include "kmod/core/plan_check.h"
 #include "plan/algo/builder.h"
+#include "plan/table.h"
 
 /* ---- the order of shards ---- */
 
@@ -113,17 +115,40 @@ bool swc_bruck_next(struct swc_bruck *k)
 
 /* ---- the plan ---- */
 
-static void copy(struct swc_builder *b, enum swc_buf from_buf, uint32_t from, enum swc_buf to_buf,
+/* Copies until the next exchange. @failed: there was no memory for one. */
+struct copies {
+	struct swc_copy *at;
+	uint32_t n, room;
+	bool failed;
+};
+
+static void copy(struct copies *c, enum swc_buf from_buf, uint32_t from, enum swc_buf to_buf,
 		 uint32_t to, uint32_t n, uint32_t flags)
 {
-	swc_build_step(b, SWC_STEP_LOCAL);
-	swc_build_send(b, b->me, from_buf, from, n);
-	swc_build_recv(b, b->me, to_buf, to, n, flags);
+	if (!n || c->failed)
+		return;
+	c->failed = !swc_table_reserve(&c->at, c->n, &c->room, sizeof(*c->at));
+	if (c->failed)
+		return;
+	c->at[c->n++] = (struct swc_copy){ .from = from,
+					   .to = to,
+					   .n = n,
+					   .from_buf = (uint8_t)from_buf,
+					   .to_buf = (uint8_t)to_buf,
+					   .flags = (uint8_t)flags };
 }
 
 static void pack(void *arg, uint32_t digit, uint32_t from, uint32_t to, uint32_t n)
 {
 	copy(arg, SWC_BUF_SCRATCH, from, digit ? SWC_BUF_RECV : SWC_BUF_SCRATCH, to, n, 0);
+}
+
+static void write_copies(struct swc_builder *b, struct copies *c)
+{
+	if (c->failed && !b->error)
+		b->error = -ENOMEM;
+	swc_build_copies(b, c->at, c->n);
+	c->n = 0;
 }
 
 /* How many of n shards from one on are before the last member's, where they go on at member 0. */
@@ -132,13 +157,12 @@ static uint32_t before_wrap(const struct swc_builder *b, uint32_t first, uint32_
 	return n < b->n - first ? n : b->n - first;
 }
 
-static void keep_own(struct swc_builder *b, const struct swc_bruck *k)
+static void keep_own(const struct swc_builder *b, const struct swc_bruck *k, struct copies *c)
 {
 	uint32_t n = before_wrap(b, b->me, k->count[0]);
 
-	copy(b, SWC_BUF_SEND, b->me, SWC_BUF_SCRATCH, 0, n, 0);
-	if (n < k->count[0])
-		copy(b, SWC_BUF_SEND, 0, SWC_BUF_SCRATCH, n, k->count[0] - n, 0);
+	copy(c, SWC_BUF_SEND, b->me, SWC_BUF_SCRATCH, 0, n, 0);
+	copy(c, SWC_BUF_SEND, 0, SWC_BUF_SCRATCH, n, k->count[0] - n, 0);
 }
 
 /* Straight from SEND, where the shards of the peer and of those after it are. */
@@ -172,11 +196,14 @@ static void exchange(struct swc_builder *b, const struct swc_bruck *k)
 
 static void build_steps(struct swc_builder *b, struct swc_bruck *k)
 {
+	struct copies c = { 0 };
+
 	do {
 		if (k->first)
-			keep_own(b, k);
+			keep_own(b, k, &c);
 		else
-			swc_bruck_pack(k, pack, b);
+			swc_bruck_pack(k, pack, &c);
+		write_copies(b, &c);
 		swc_build_step(b, SWC_STEP_NET);
 		if (k->first)
 			exchange_first(b, k);
@@ -184,15 +211,17 @@ static void build_steps(struct swc_builder *b, struct swc_bruck *k)
 			exchange(b, k);
 	} while (swc_bruck_next(k) && !b->error);
 	for (uint32_t i = 0; i < b->n && !b->error; i++)
-		copy(b, SWC_BUF_SCRATCH, i, SWC_BUF_RECV, (b->me + b->n - k->distance[i]) % b->n, 1,
-		     SWC_XFER_FINAL);
+		copy(&c, SWC_BUF_SCRATCH, i, SWC_BUF_RECV, (b->me + b->n - k->distance[i]) % b->n,
+		     1, SWC_XFER_FINAL);
+	write_copies(b, &c);
+	free(c.at);
 }
 
 int swc_bruck_build(struct swc_builder *b)
 {
 	uint32_t radix = b->args->param == SWC_PARAM_DEFAULT ? SWC_BRUCK_RADIX
 							     : (uint32_t)b->args->param;
-	uint64_t least = sizeof(struct swc_plan_step) + 2 * sizeof(struct swc_plan_xfer);
+	uint64_t least = 2 * sizeof(struct swc_plan_xfer);
 	struct swc_bruck k;
 
 	if (radix < 2)

@@ -225,8 +225,8 @@ static void append(struct swc_builder *b, bool recv, struct swc_plan_xfer x)
 	for (; b->rails.n && left && !b->error; first += x.nblocks, left -= x.nblocks) {
 		x.nblocks = left;
 		x.first_block = to_part(&b->rails, first, &x.nblocks);
-		/* Several ranges of a local step would be added to one another. */
-		if (x.nblocks < left && swc_plan_write_open_step(&b->w)->kind == SWC_STEP_LOCAL) {
+		/* Several ranges of a local step would be added to one another, or copied to others. */
+		if (x.nblocks < left && swc_plan_write_open_step(&b->w)->kind != SWC_STEP_NET) {
 			b->error = swc_build_refuse(b, "no plan for several rails: use --ports 1");
 			return;
 		}
@@ -279,6 +279,20 @@ void swc_build_recv_reduce(struct swc_builder *b, uint32_t member, enum swc_buf 
 				       .buf = (uint8_t)buf,
 				       .operand = (uint8_t)operand,
 				       .flags = (uint8_t)(flags | SWC_XFER_REDUCE) });
+}
+
+void swc_build_copies(struct swc_builder *b, const struct swc_copy *copy, uint32_t n)
+{
+	uint32_t now;
+
+	for (uint32_t done = 0; done < n && !b->error; done += now) {
+		now = n - done < SWC_MAX_COPIES ? n - done : SWC_MAX_COPIES;
+		swc_build_step(b, SWC_STEP_COPY);
+		for (const struct swc_copy *c = copy + done; c < copy + done + now; c++)
+			swc_build_send(b, b->me, (enum swc_buf)c->from_buf, c->from, c->n);
+		for (const struct swc_copy *c = copy + done; c < copy + done + now; c++)
+			swc_build_recv(b, b->me, (enum swc_buf)c->to_buf, c->to, c->n, c->flags);
+	}
 }
 
 void swc_build_end(struct swc_builder *b)

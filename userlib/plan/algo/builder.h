@@ -120,6 +120,21 @@ void swc_build_recv(struct swc_builder *b, uint32_t member, enum swc_buf buf, ui
 void swc_build_recv_reduce(struct swc_builder *b, uint32_t member, enum swc_buf buf,
 			   enum swc_buf operand, uint32_t first, uint32_t nblocks, uint32_t flags);
 
+/**
+ * struct swc_copy - a copy between the member's own buffers
+ * @from, @to: blocks
+ * @n: how many
+ * @from_buf, @to_buf: enum swc_buf
+ * @flags: SWC_XFER_FINAL or 0
+ */
+struct swc_copy {
+	uint32_t from, to, n;
+	uint8_t from_buf, to_buf, flags;
+};
+
+/* Copy steps for all of these, one copy after the other. There is no open step afterwards. */
+void swc_build_copies(struct swc_builder *b, const struct swc_copy *copy, uint32_t n);
+
 /*
  * The algorithm cannot do this: write one line that says what it can do. For `return`: -EOPNOTSUPP.
  */

@@ -19,7 +19,7 @@
  * struct sums - a computation
  * @order: of the shards, in the step that it is at
  * @used: by distance: is there a message to the member there?
- * @copies, @copied: of a rank, and the shards in them
+ * @copy_steps, @copies, @copied: of a rank, and the shards in them
  * @messages, @sent: of a rank, and the shards in them
  * @conns: by rank
  */
@@ -28,7 +28,7 @@ struct sums {
 	struct swc_bruck order;
 	struct swc_loads loads;
 	bool *used;
-	uint64_t copies, copied, sent;
+	uint64_t copy_steps, copies, copied, sent;
 	uint32_t steps, messages, *conns;
 };
 
@@ -43,10 +43,17 @@ static void count_copy(void *arg, uint32_t digit, uint32_t from, uint32_t to, ui
 	u->copied += n;
 }
 
+/* Copy steps for so many copies. */
+static uint64_t steps_for(uint64_t copies)
+{
+	return (copies + SWC_MAX_COPIES - 1) / SWC_MAX_COPIES;
+}
+
 /* The copies of the members whose own shards go on at member 0, and the messages of those where others do. */
 static void count_step(struct sums *u)
 {
 	const struct swc_bruck *k = &u->order;
+	uint64_t before = u->copies;
 	bool split = false;
 
 	if (k->first) {
@@ -55,6 +62,7 @@ static void count_step(struct sums *u)
 	} else {
 		swc_bruck_pack(k, count_copy, u);
 	}
+	u->copy_steps += steps_for(u->copies - before);
 	for (uint32_t v = 1; v < k->radix; v++) {
 		u->messages += k->count[v] > 0;
 		u->sent += k->count[v];
@@ -130,7 +138,8 @@ static bool has_plans(const struct sums *u)
 {
 	uint64_t copies = u->copies + u->order.n;
 	uint64_t bytes = sizeof(struct swc_plan_header) + sizeof(struct swc_plan_channel) +
-			 (copies + u->steps) * sizeof(struct swc_plan_step) +
+			 (u->copy_steps + steps_for(u->order.n) + u->steps) *
+				 sizeof(struct swc_plan_step) +
 			 2 * (copies + u->messages) * sizeof(struct swc_plan_xfer);
 
 	return bytes <= SWC_MAX_PLAN_BYTES;
@@ -176,6 +185,7 @@ static void add_up(const struct sums *u, struct swc_cost *cost)
 
 	*cost = (struct swc_cost){ .eager = { .steps = u->steps },
 				   .extra = u->messages - u->steps,
+				   .copy_steps = u->copy_steps + steps_for(n),
 				   .copies = u->copies + n,
 				   .copied = (double)(u->copied + n) / n,
 				   .sent = (double)u->sent / n };

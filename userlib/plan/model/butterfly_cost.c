@@ -244,6 +244,7 @@ static void add_up(struct sums *u, struct swc_cost *cost)
 		cost->connections += most * rails;
 	}
 	if (u->rounds.coll == SWC_ALLTOALL) {
+		cost->copy_steps = 1;
 		cost->copies = 1;
 		cost->copied = 1 / all;
 	}

@@ -15,7 +15,7 @@
  * for what a rank reduces on one channel: meanwhile the other channels use the links. In an all-to-all, where
  * shards are many and small, each further message of a step and each copy takes time, too:
  *
- *	extra * message_ns + copies * copy_ns + copied * bytes * 8 / reduce_gbps
+ *	extra * message_ns + copy_steps * copy_step_ns + copies * copy_ns + copied * bytes * 8 / reduce_gbps
  *
  * hops is the number of links of the longest route, load the share of the vector on the most loaded link.
  * Messages take the routes of the paths in the plans, see swc_topo_route(). On a switch each node has
@@ -49,7 +49,8 @@
  * @reduce_gbps: rate at which a rank reduces or copies one vector, Gbit/s. 0: that costs nothing, as
  *	always in the flow model
  * @message_ns: of an all-to-all: fixed cost of each message of a step but the first, ns; likewise
- * @copy_ns: of an all-to-all: fixed cost of a local copy, ns; likewise
+ * @copy_step_ns: of an all-to-all: fixed cost of a step that copies, ns; likewise
+ * @copy_ns: of an all-to-all: fixed cost of each copy of such a step, ns; likewise
  * @early_bytes: of the flow model: what a message may send before the receiver has reached its step
  * @packets: of the flow model; the step model has none
  */
@@ -60,6 +61,7 @@ struct swc_network {
 	double ack_bytes;
 	double reduce_gbps;
 	double message_ns;
+	double copy_step_ns;
 	double copy_ns;
 	double early_bytes;
 	struct swc_packets packets;
@@ -99,8 +101,8 @@ struct swc_timing {
  * @reduced: that a rank reduces in network steps of a channel, at most, as a share of the vector
  * @extra: of an all-to-all: what the kernel sends in a channel's steps beyond the first message of each, at
  *	most. It sends each range of blocks by itself
- * @copies, @copied: of an all-to-all: a channel's copies from and to the rank's own buffers, at most:
- *	how many, and their share of the vector
+ * @copy_steps, @copies, @copied: of an all-to-all: a channel's copies from and to the rank's own buffers, at
+ *	most: steps, how many, and their share of the vector
  * @max_runs: ranges of blocks in a message, at most
  * @connections: that a rank needs, at most: each of its channels has its own to each peer on
  *	another node, and two where messages to and from the peer take different paths
@@ -114,7 +116,7 @@ struct swc_cost {
 	uint64_t messages;
 	double sent;
 	double reduced;
-	uint64_t extra, copies;
+	uint64_t extra, copy_steps, copies;
 	double copied;
 	uint32_t max_runs;
 	uint32_t connections;

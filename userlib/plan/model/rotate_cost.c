@@ -260,9 +260,9 @@ int swc_rotate_cost(const struct swc_plan_args *args, struct swc_cost *cost)
 		s.behind[i] = stride;
 	if (too_many(&s))
 		return -EOPNOTSUPP;
-	*cost = (struct swc_cost){ .copies = 1,
-				   .copied = 1.0 / n,
-				   .connections = count_connections(t) };
+	*cost = (struct swc_cost){
+		.copy_steps = 1, .copies = 1, .copied = 1.0 / n, .connections = count_connections(t)
+	};
 	for (uint32_t near = 1; !ret && near <= n / 2; near += SWC_ROTATE_PEERS / 2) {
 		uint32_t peers = swc_rotate_distances(n, near, distance);
 

@@ -34,9 +34,13 @@
  */
 #define KERNEL_STEP_NS 5000
 #define KERNEL_REDUCE_GBPS 80
-/* One more message, posted, handled and received with the others of its step; and a step that copies. */
+/*
+ * One more message, posted, handled and received with the others of its step; a step that copies; and each of
+ * its copies.
+ */
 #define KERNEL_MESSAGE_NS 500
-#define KERNEL_COPY_NS 200
+#define KERNEL_COPY_STEP_NS 200
+#define KERNEL_COPY_NS 20
 
 /*
  * The largest value of a rank. On lines a value is a sum over the dimensions, of which the ranks on
@@ -61,7 +65,8 @@ struct peak {
  * @last_hops, @last_blocks: longest route and largest transfer of the last step, in the pass over
  *	the plans
  * @met_sum: hash of all sends less that of all receives
- * @messages, @sent, @conns: as in struct swc_cost; @reduced, @extra, @copies, @copied: likewise, by channel
+ * @messages, @sent, @conns: as in struct swc_cost; @reduced, @extra, @copy_steps, @copies, @copied: likewise,
+ *	by channel
  * @seen, @runs: by rank, for counting messages: the last step, and transfers in it
  * @linked: by rank and path, for counting connections: the last channel
  * @stamp: number of the step that is being counted
@@ -85,7 +90,8 @@ struct model {
 	uint32_t nblocks;
 	uint64_t met_sum;
 	struct peak messages, sent, conns, reduced[SWC_MAX_CHANNELS];
-	struct peak extra[SWC_MAX_CHANNELS], copies[SWC_MAX_CHANNELS], copied[SWC_MAX_CHANNELS];
+	struct peak extra[SWC_MAX_CHANNELS], copy_steps[SWC_MAX_CHANNELS];
+	struct peak copies[SWC_MAX_CHANNELS], copied[SWC_MAX_CHANNELS];
 	uint64_t *seen, stamp;
 	uint32_t *runs, *linked, channel;
 	struct swc_cost *cost;
@@ -110,6 +116,7 @@ struct swc_network swc_network_in_kernel(const struct swc_topo *topo)
 	net.step_ns = KERNEL_STEP_NS;
 	net.reduce_gbps = KERNEL_REDUCE_GBPS;
 	net.message_ns = KERNEL_MESSAGE_NS;
+	net.copy_step_ns = KERNEL_COPY_STEP_NS;
 	net.copy_ns = KERNEL_COPY_NS;
 	return net;
 }
@@ -129,7 +136,9 @@ double swc_cost_time(const struct swc_cost *cost, double bytes, const struct swc
 	double eager = time_of(&cost->eager, bytes, net);
 	double moved = (cost->reduced + cost->copied) * bytes * 8;
 	double reduce = net->reduce_gbps > 0 ? moved / net->reduce_gbps : 0;
-	double small = (double)cost->extra * net->message_ns + (double)cost->copies * net->copy_ns;
+	double small = (double)cost->extra * net->message_ns +
+		       (double)cost->copy_steps * net->copy_step_ns +
+		       (double)cost->copies * net->copy_ns;
 
 	if (timing)
 		*timing = eager < phased ? &cost->eager : &cost->phased;
@@ -342,19 +351,22 @@ static uint32_t missed(const struct model *m, const struct swc_plan_view *v, uin
 static void walk_pieces(struct model *m, const struct swc_plan_view *v, uint32_t chan)
 {
 	const struct swc_plan_channel *c = &v->channels[chan];
-	uint64_t extra = 0, copies = 0, copied = 0;
+	uint64_t extra = 0, steps = 0, copies = 0, copied = 0;
 
 	for (uint32_t i = 0; i < c->nsteps; i++) {
 		const struct swc_plan_step *s = &v->steps[c->first_step + i];
 
 		if (s->kind == SWC_STEP_NET && s->nsend)
 			extra += s->nsend - 1u;
-		if (s->kind == SWC_STEP_LOCAL) {
-			copies++;
-			copied += v->xfers[s->first_xfer].nblocks;
-		}
+		if (s->kind != SWC_STEP_LOCAL && s->kind != SWC_STEP_COPY)
+			continue;
+		steps++;
+		copies += s->kind == SWC_STEP_COPY ? s->nsend : 1u;
+		for (uint32_t j = 0; j < (s->kind == SWC_STEP_COPY ? s->nsend : 1u); j++)
+			copied += v->xfers[s->first_xfer + j].nblocks;
 	}
 	add_peak(m, &m->extra[chan], v->hdr->rank, (double)extra);
+	add_peak(m, &m->copy_steps[chan], v->hdr->rank, (double)steps);
 	add_peak(m, &m->copies[chan], v->hdr->rank, (double)copies);
 	add_peak(m, &m->copied[chan], v->hdr->rank, (double)copied / v->nblocks);
 }
@@ -635,6 +647,7 @@ static int compute(const struct swc_plan_args *args, const struct swc_symmetric 
 	cost->connections = (uint32_t)peak_of(&m->conns);
 	cost->reduced = most_of(m->reduced);
 	cost->extra = (uint64_t)most_of(m->extra);
+	cost->copy_steps = (uint64_t)most_of(m->copy_steps);
 	cost->copies = (uint64_t)most_of(m->copies);
 	cost->copied = most_of(m->copied);
 	cost->sampled = swc_symmetric_estimates(&m->sym) ? m->sym.nvisits : 0;

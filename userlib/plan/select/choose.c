@@ -353,6 +353,7 @@ static double least_time(const struct swc_choices *c, const struct swc_candidate
 	if (cand->known)
 		return swc_cost_time(&cand->cost, (double)bytes, &c->net, NULL);
 	small = (double)cand->cost.extra * c->net.message_ns +
+		(double)cand->cost.copy_steps * c->net.copy_step_ns +
 		(double)cand->cost.copies * c->net.copy_ns;
 	return small + cand->steps * c->net.step_ns + (double)cand->hops * c->net.hop_ns +
 	       cand->load * bits / c->net.gbps +
