@@ -20,22 +20,27 @@ declare -A large=([openmpi]="" [mpich]="Allreduce Bcast Allgather Allgatherv Red
 declare -A refused=([openmpi]='[0-9]+ fallback \((counts [12](, communicator 1)?)\)'
 	[mpich]='[01] fallback( \(communicator 1\))?')
 declare -A persistent=([openmpi]="203 offloaded, 1 fallback \(type 1\)" [mpich]="203 offloaded, 0 fallback")
+# All-to-alls that MPI carries out in the end.
+declare -A left=([openmpi]=38 [mpich]=46)
 # In Fortran; of Open MPI's extension they are not.
 declare -A initialized=([mpich]='MPI_Allreduce_init: 1 offloaded, 0 fallback')
+# A call with arguments that MPI refuses, and one after it; MPICH of Debian does not look at them.
+declare -A retried=([openmpi]=1 [mpich]=0)
+declare -A igatherv=([openmpi]='2 fallback \(counts 1, communicator 1\)' [mpich]='1 fallback \(communicator 1\)')
 [[ ! ${SWC_TEST_SHORT-} ]] || ranks[openmpi]=2
 plan=0
 for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
-		plan=$((plan + 17 + 2 + 12 + 1 + 19 + 1))
+		plan=$((plan + 17 + 2 + 21 + 1 + 19 + 1))
 	done
-	plan=$((plan + 6 + 3 + 6))
+	plan=$((plan + 6 + 3 + 6 + $([[ $mpi = mpich ]] && echo 5 || echo 0)))
 	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 19 || echo 1) + 18 + 18 + 2))
 done
 echo "1..$plan"
 
 for mpi in "${mpis[@]}"; do
 	calls=$built/$mpi/pmpi_calls requests=$built/$mpi/pmpi_requests
-	vectors=$built/$mpi/pmpi_vectors
+	vectors=$built/$mpi/pmpi_vectors contexts=$built/$mpi/pmpi_contexts
 	export SWINGCOLL_PMPI_STATS=1 SWINGCOLL_PMPI_MIN=0
 	for n in ${ranks[$mpi]}; do
 		quick=()
@@ -51,13 +56,16 @@ for mpi in "${mpis[@]}"; do
 			'MPI_Reduce_scatter: [1-9][0-9]* offloaded, [0-9]* fallback \(counts [0-9]*\)'
 		[[ $(grep -c '^swingcoll-pmpi' "$log") = $(grep -cE '^swingcoll-pmpi: MPI_[A-Z][a-z_]*: [0-9]+ offloaded' "$log") ]]
 		result $? "$mpi, $n ranks: nothing else is printed"
-		run "$mpi, $n ranks" 11 "$mpi" "$n" "$ctl" mpi "$vectors"
+		run "$mpi, $n ranks" 20 "$mpi" "$n" "$ctl" mpi "$vectors"
 		prints "$mpi, $n ranks: calls whose counts not all ranks know go to swingcoll" \
 			"MPI_Gatherv: $((24 * n * forms[$mpi] + 4)) offloaded, ${refused[$mpi]}" \
 			"MPI_Scatterv: $((24 * n * forms[$mpi] + 4)) offloaded, ${refused[$mpi]}" \
 			"MPI_Alltoallv: $((16 * forms[$mpi])) offloaded, [0-9]+ fallback \\(counts [0-9]+\\)" \
 			"MPI_Alltoallw: $((16 * forms[$mpi])) offloaded, [0-9]+ fallback \\(counts $((8 * forms[$mpi]))\\)" \
-			'MPI_Igatherv: 0 offloaded, 3 fallback \(counts 3\)'
+			\
+			"MPI_Igatherv: $((24 * n * forms[$mpi] + 10 + 8 + 2 + retried[$mpi])) offloaded, ${igatherv[$mpi]}" \
+			"MPI_Iscatterv: $((24 * n * forms[$mpi])) offloaded, 0 fallback" \
+			"MPI_Ialltoallv: $((16 * forms[$mpi] + 50)) offloaded, ${left[$mpi]} fallback \(counts ${left[$mpi]}\)"
 		run "$mpi, $n ranks" 18 "$mpi" "$n" "$ctl" mpi "$requests"
 		prints "$mpi, $n ranks: requests of swingcoll and of MPI are counted" \
 			'MPI_Iallreduce: [1-9][0-9]* offloaded, 1 fallback \(trial 1\)' \
@@ -74,29 +82,40 @@ for mpi in "${mpis[@]}"; do
 			continue
 		fi
 		"$mpi" 2 "$ctl" mpi "$built/$mpi/pmpi_fortran_$form" </dev/null >"$log" 2>&1
-		(($? == 0 && $(grep -c '^ok ' "$log") == 7)) && ! grep -q '^not ok' "$log"
+		(($? == 0 && $(grep -c '^ok ' "$log") == 8)) && ! grep -q '^not ok' "$log"
 		status=$?
 		((!status)) || show "$log"
 		result $status "$mpi, Fortran, $form: runs"
-		prints "$mpi, Fortran, $form: is offloaded" 'MPI_Allreduce: (2|9) offloaded, 0 fallback' \
+		prints "$mpi, Fortran, $form: is offloaded" 'MPI_Allreduce: (2|10) offloaded, 0 fallback' \
 			'MPI_Reduce: 1 offloaded, 0 fallback' 'MPI_Bcast: 1 offloaded, 0 fallback' \
 			'MPI_Allgather: 2 offloaded, 0 fallback' 'MPI_Allgatherv: 1 offloaded, 0 fallback' \
 			'MPI_Alltoall: 1 offloaded, 0 fallback' 'MPI_Gather: 1 offloaded, 0 fallback' \
 			'MPI_Scatter: 1 offloaded, 0 fallback' 'MPI_Reduce_scatter_block: 1 offloaded, 0 fallback' \
 			'MPI_Barrier: 1 offloaded, 0 fallback' 'MPI_Iallreduce: 1 offloaded, 0 fallback' \
 			'MPI_Igather: 1 offloaded, 0 fallback' 'MPI_Iexscan: 1 offloaded, 0 fallback' \
-			'MPI_Iscan: 1 offloaded, 0 fallback' 'MPI_Scan: 1 offloaded, 0 fallback' \
+			'MPI_Iscan: 1 offloaded, 0 fallback' 'MPI_Igatherv: 1 offloaded, 0 fallback' \
+			'MPI_Iscatterv: 1 offloaded, 0 fallback' 'MPI_Ialltoallv: 1 offloaded, 0 fallback' \
+			'MPI_Scan: 1 offloaded, 0 fallback' \
 			'MPI_Exscan: 1 offloaded, 0 fallback' 'MPI_Gatherv: 1 offloaded, 0 fallback' \
 			'MPI_Scatterv: 1 offloaded, 0 fallback' 'MPI_Alltoallv: 1 offloaded, 0 fallback' \
 			'MPI_Alltoallw: 1 offloaded, 0 fallback' ${initialized[$mpi]:+"${initialized[$mpi]}"}
 	done
+	if [[ $mpi = mpich ]]; then
+		run "$mpi, all communicators, without the library" 1 "$mpi" 2 "$contexts"
+		made=$(sed -n 's/^# made \([0-9]*\) comm.*/\1/p' "$log") end=$(grep -o 'then class .*' "$log")
+		run "$mpi, all communicators" 1 "$mpi" 2 "$ctl" mpi "$contexts"
+		less=$((made - $(sed -n 's/^# made \([0-9]*\) comm.*/\1/p' "$log")))
+		[[ $(grep -o 'then class .*' "$log") = "$end" ]] && ((less >= 0 && less <= 2))
+		result $? "$mpi: the library takes $less communicators of $made, and errors are the same"
+	fi
 	unset SWINGCOLL_PMPI_MIN
 	run "$mpi, measured" 1 "$mpi" 2 "$ctl" mpi "$calls" trials
 	prints "$mpi, measured: equal and uneven shares are measured apart from MPI_Allgather" \
 		'MPI_Allgatherv: [1-9][0-9]* offloaded, [0-9]+ fallback \((small [0-9]+, )?trial 16\)'
 	# One trial for all sizes, and another one for smaller ones if swingcoll was the faster one until then.
 	run "$mpi, measured" 4 "$mpi" 2 "$ctl" mpi "$vectors" trials
-	measured=('MPI_Gatherv: [1-9][0-9]* offloaded, [0-9]+ fallback \((small [0-9]+, )?trial (23|31|39)\)')
+	measured=('MPI_Gatherv: [1-9][0-9]* offloaded, [0-9]+ fallback \((small [0-9]+, )?trial (16|24|32)\)'
+		'MPI_Igatherv: [0-9]+ offloaded, [1-9][0-9]* fallback \((small [0-9]+, )?trial [0-9]+\)')
 	for name in ${large[$mpi]}; do
 		measured+=("MPI_$name: (8|52) offloaded, (8|52) fallback \\((small 44, )?trial 8\\)")
 	done

@@ -36,7 +36,7 @@ program pmpi_fortran
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
   call MPI_Comm_size(MPI_COMM_WORLD, nranks, error)
   allocate (one(n), all(n*nranks), counts(nranks), displs(nranks), v(n), s(n), types(nranks))
-  if (rank == 0) print '(a)', '1..7'
+  if (rank == 0) print '(a)', '1..8'
 
   ! Sums of whole numbers are exact in any order.
   v = [(dble(i + rank), i=1, n)]
@@ -141,6 +141,34 @@ program pmpi_fortran
   call check(error == MPI_SUCCESS .and. token == mod(rank + nranks - 1, nranks))
   call check(all_equal(s, [(dble(i*nranks + nranks*(nranks - 1)/2), i=1, n)]) .and. (rank > 0 .or. gathered()))
   call report('nonblocking, and MPI_Waitall')
+
+  ! As the blocking ones above; the last rank's share is shorter.
+  counts = n
+  counts(nranks) = n - 1
+  displs = [(i*n, i=0, nranks - 1)]
+  one = rank
+  all = nranks - 1
+  call MPI_Igatherv(one, counts(rank + 1), MPI_INTEGER, all, counts, displs, MPI_INTEGER, 0, MPI_COMM_WORLD, requests(1), error)
+  call MPI_Wait(requests(1), MPI_STATUS_IGNORE, error)
+  call check(error == MPI_SUCCESS .and. (rank > 0 .or. gathered()))
+  all = [((r, i=1, n), r=0, nranks - 1)]
+  if (rank == 0) then
+    call MPI_Iscatterv(all, counts, displs, MPI_INTEGER, MPI_IN_PLACE, n, MPI_INTEGER, 0, MPI_COMM_WORLD, requests(1), error)
+  else
+    one(1:counts(rank + 1)) = -1
+    call MPI_Iscatterv(all, counts, displs, MPI_INTEGER, one, counts(rank + 1), MPI_INTEGER, 0, MPI_COMM_WORLD, &
+                       requests(1), error)
+  end if
+  call MPI_Wait(requests(1), MPI_STATUS_IGNORE, error)
+  call check(error == MPI_SUCCESS .and. maxval(one) == rank .and. minval(one) == rank)
+  counts = n
+  counts(rank + 1) = n - 1
+  all = [((10*rank + r, i=1, n), r=0, nranks - 1)]
+  call MPI_Ialltoallv(MPI_IN_PLACE, counts, displs, MPI_INTEGER, all, counts, displs, MPI_INTEGER, MPI_COMM_WORLD, &
+                      requests(1), error)
+  call MPI_Wait(requests(1), MPI_STATUS_IGNORE, error)
+  call check(error == MPI_SUCCESS .and. exchanged())
+  call report('nonblocking gatherv, scatterv, alltoallv')
 
   ! Persistent messages: the functions that start and free them are the library's, too.
   call MPI_Recv_init(token, 1, MPI_INTEGER, mod(rank + nranks - 1, nranks), 2, MPI_COMM_WORLD, requests(1), error)

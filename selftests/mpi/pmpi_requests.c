@@ -631,16 +631,29 @@ static void test_persistent_errors(void)
 
 static void *use_comm(void *arg)
 {
+	int *from = calloc(4 * (size_t)nranks, sizeof(*from)), *to = from + nranks;
+	int *counts = to + nranks, *displs = counts + nranks;
 	MPI_Request req;
 
 	for (int i = 0; i < 200; i++) {
 		int v = i, sum = 0;
 
+		for (int r = 0; r < nranks; r++) {
+			from[r] = i + rank * 3;
+			counts[r] = 1;
+			displs[r] = r;
+		}
 		try_comm(*(MPI_Comm *)arg);
 		MPI_Iallreduce(&v, &sum, 1, MPI_INT, MPI_SUM, *(MPI_Comm *)arg, &req);
 		MPI_Wait(&req, MPI_STATUS_IGNORE);
 		GOOD(sum == nranks * i);
+		MPI_Ialltoallv(from, counts, displs, MPI_INT, to, counts, displs, MPI_INT,
+			       *(MPI_Comm *)arg, &req);
+		MPI_Wait(&req, MPI_STATUS_IGNORE);
+		for (int r = 0; r < nranks; r++)
+			GOOD(to[r] == i + r * 3);
 	}
+	free(from);
 	return NULL;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Collectives whose counts not all ranks know, and those whose counts are MPI_Count, under the preload
- * library; each beside the same call by its PMPI_ name, in buffers that must be alike to the last gap.
+ * Collectives whose counts not all ranks know, blocking or not, and those whose counts are MPI_Count, under
+ * the preload library; each beside the same call by its PMPI_ name, in buffers that must be alike to the last gap.
  * Rank 0 prints TAP. pmpi.sh runs it, and looks at what the library says it has offloaded.
  */
 #include "pmpi_test.h"
@@ -77,6 +77,51 @@ static void fill(void)
 	}
 }
 
+/* Nonblocking calls are waited for in all ways in turn. */
+static bool nonblocking;
+
+static int wait_for(int ret, MPI_Request *req)
+{
+	static int way;
+	int done, index, n;
+
+	if (ret != MPI_SUCCESS)
+		return ret;
+	switch (way++ % 6) {
+	case 0:
+		ret = MPI_Wait(req, MPI_STATUS_IGNORE);
+		break;
+	case 1:
+		for (done = 0; !done && ret == MPI_SUCCESS;)
+			ret = MPI_Test(req, &done, MPI_STATUS_IGNORE);
+		break;
+	case 2:
+		ret = MPI_Waitany(1, req, &index, MPI_STATUS_IGNORE);
+		break;
+	case 3:
+		for (n = 0; !n && ret == MPI_SUCCESS;)
+			ret = MPI_Testsome(1, req, &n, &index, MPI_STATUSES_IGNORE);
+		break;
+	case 4:
+		for (done = 0; !done && ret == MPI_SUCCESS;)
+			ret = MPI_Testall(1, req, &done, MPI_STATUSES_IGNORE);
+		break;
+	default:
+		for (done = 0; !done && ret == MPI_SUCCESS;)
+			ret = MPI_Request_get_status(*req, &done, MPI_STATUS_IGNORE);
+		if (ret == MPI_SUCCESS)
+			ret = MPI_Waitall(1, req, MPI_STATUSES_IGNORE);
+		break;
+	}
+	GOOD(*req == MPI_REQUEST_NULL);
+	return ret;
+}
+
+#define CALL(blocking, other, ...)                                                                 \
+	(nonblocking ? wait_for(MPI_##other(__VA_ARGS__, &request), &request)                      \
+		     : MPI_##blocking(__VA_ARGS__))
+static MPI_Request request;
+
 static void compare(int ret, int want)
 {
 	GOOD(ret == MPI_SUCCESS && want == MPI_SUCCESS);
@@ -109,17 +154,17 @@ static void try_gatherv(enum shape shape, int root, bool back, bool in_place, bo
 	lay_out(counts, kinds, false, back, displs);
 	fill();
 	if (!large)
-		ret = MPI_Gatherv(here && in_place ? MPI_IN_PLACE : mine,
-				  size_of(shape, rank, rank, kind), types[kind], here ? ours : NULL,
-				  here ? counts : NULL, here ? displs : NULL,
-				  here ? types[kinds[0]] : MPI_DATATYPE_NULL, root, MPI_COMM_WORLD);
+		ret = CALL(Gatherv, Igatherv, here && in_place ? MPI_IN_PLACE : mine,
+			   size_of(shape, rank, rank, kind), types[kind], here ? ours : NULL,
+			   here ? counts : NULL, here ? displs : NULL,
+			   here ? types[kinds[0]] : MPI_DATATYPE_NULL, root, MPI_COMM_WORLD);
 #if MPI_VERSION >= 4
 	WIDEN(counts);
 	PLACES(displs);
 	if (large)
-		ret = MPI_Gatherv_c(here && in_place ? MPI_IN_PLACE : mine,
-				    size_of(shape, rank, rank, kind), types[kind], ours, counts_c,
-				    displs_c, types[kinds[0]], root, MPI_COMM_WORLD);
+		ret = CALL(Gatherv_c, Igatherv_c, here && in_place ? MPI_IN_PLACE : mine,
+			   size_of(shape, rank, rank, kind), types[kind], ours, counts_c, displs_c,
+			   types[kinds[0]], root, MPI_COMM_WORLD);
 #endif
 	compare(ret, PMPI_Gatherv(here && in_place ? MPI_IN_PLACE : mine,
 				  size_of(shape, rank, rank, kind), types[kind], theirs, counts,
@@ -138,19 +183,17 @@ static void try_scatterv(enum shape shape, int root, bool back, bool in_place, b
 	lay_out(counts, kinds, false, back, displs);
 	fill();
 	if (!large)
-		ret = MPI_Scatterv(here ? mine : NULL, here ? counts : NULL, here ? displs : NULL,
-				   here ? types[kinds[0]] : MPI_DATATYPE_NULL,
-				   here && in_place ? MPI_IN_PLACE : ours,
-				   size_of(shape, rank, rank, kind), types[kind], root,
-				   MPI_COMM_WORLD);
+		ret = CALL(Scatterv, Iscatterv, here ? mine : NULL, here ? counts : NULL,
+			   here ? displs : NULL, here ? types[kinds[0]] : MPI_DATATYPE_NULL,
+			   here && in_place ? MPI_IN_PLACE : ours, size_of(shape, rank, rank, kind),
+			   types[kind], root, MPI_COMM_WORLD);
 #if MPI_VERSION >= 4
 	WIDEN(counts);
 	PLACES(displs);
 	if (large)
-		ret = MPI_Scatterv_c(mine, counts_c, displs_c, types[kinds[0]],
-				     here && in_place ? MPI_IN_PLACE : ours,
-				     size_of(shape, rank, rank, kind), types[kind], root,
-				     MPI_COMM_WORLD);
+		ret = CALL(Scatterv_c, Iscatterv_c, mine, counts_c, displs_c, types[kinds[0]],
+			   here && in_place ? MPI_IN_PLACE : ours, size_of(shape, rank, rank, kind),
+			   types[kind], root, MPI_COMM_WORLD);
 #endif
 	compare(ret,
 		PMPI_Scatterv(mine, counts, displs, types[kinds[0]],
@@ -164,14 +207,14 @@ static void test_rooted(bool large)
 		for (int root = 0; root < nranks; root++)
 			for (int how = 0; how < 4; how++)
 				try_gatherv((enum shape)shape, root, how & 1, how & 2, large);
-	report("MPI_Gatherv%s: mixed types, uneven and zero counts, gaps, in place",
-	       large ? "_c" : "");
+	report("MPI_%s%s: mixed types, uneven and zero counts, gaps, in place",
+	       nonblocking ? "Igatherv" : "Gatherv", large ? "_c" : "");
 	for (int shape = 0; shape < SHAPES; shape++)
 		for (int root = 0; root < nranks; root++)
 			for (int how = 0; how < 4; how++)
 				try_scatterv((enum shape)shape, root, how & 1, how & 2, large);
-	report("MPI_Scatterv%s: mixed types, uneven and zero counts, gaps, in place",
-	       large ? "_c" : "");
+	report("MPI_%s%s: mixed types, uneven and zero counts, gaps, in place",
+	       nonblocking ? "Iscatterv" : "Scatterv", large ? "_c" : "");
 }
 
 /* ---- all-to-all ---- */
@@ -191,18 +234,18 @@ static void try_alltoallv(enum shape shape, bool back, bool in_place, bool large
 	lay_out(recvs, recv_kinds, false, back, to);
 	fill();
 	if (!large)
-		ret = MPI_Alltoallv(in_place ? MPI_IN_PLACE : mine, in_place ? NULL : sends,
-				    in_place ? NULL : from,
-				    in_place ? MPI_DATATYPE_NULL : types[kind], ours, recvs, to,
-				    types[kind2], MPI_COMM_WORLD);
+		ret = CALL(Alltoallv, Ialltoallv, in_place ? MPI_IN_PLACE : mine,
+			   in_place ? NULL : sends, in_place ? NULL : from,
+			   in_place ? MPI_DATATYPE_NULL : types[kind], ours, recvs, to,
+			   types[kind2], MPI_COMM_WORLD);
 #if MPI_VERSION >= 4
 	WIDEN(sends);
 	WIDEN(recvs);
 	PLACES(from);
 	PLACES(to);
 	if (large)
-		ret = MPI_Alltoallv_c(in_place ? MPI_IN_PLACE : mine, sends_c, from_c, types[kind],
-				      ours, recvs_c, to_c, types[kind2], MPI_COMM_WORLD);
+		ret = CALL(Alltoallv_c, Ialltoallv_c, in_place ? MPI_IN_PLACE : mine, sends_c,
+			   from_c, types[kind], ours, recvs_c, to_c, types[kind2], MPI_COMM_WORLD);
 #endif
 	compare(ret, PMPI_Alltoallv(in_place ? MPI_IN_PLACE : mine, sends, from, types[kind],
 				    theirs, recvs, to, types[kind2], MPI_COMM_WORLD));
@@ -246,8 +289,10 @@ static void test_alltoall(bool large)
 	for (int shape = 0; shape < SHAPES; shape++)
 		for (int how = 0; how < 4; how++)
 			try_alltoallv((enum shape)shape, how & 1, how & 2, large);
-	report("MPI_Alltoallv%s: mixed types, uneven and zero counts, gaps, in place",
-	       large ? "_c" : "");
+	report("MPI_%s%s: mixed types, uneven and zero counts, gaps, in place",
+	       nonblocking ? "Ialltoallv" : "Alltoallv", large ? "_c" : "");
+	if (nonblocking)
+		return;
 	for (int shape = 0; shape < SHAPES; shape++)
 		for (int how = 0; how < 4; how++)
 			try_alltoallw((enum shape)shape, how & 1, how & 2, large);
@@ -319,6 +364,19 @@ static void test_refused(void)
 	     MPI_SUCCESS);
 	GOOD(MPI_Gatherv(mine, 1, MPI_INT, ours, counts, displs, MPI_INT, nranks, comm) !=
 	     MPI_SUCCESS);
+	/* Only one rank's, which then calls again. */
+	if (!rank)
+		GOOD(last_class(MPI_Igatherv(mine, -1, MPI_INT, ours, counts, displs, MPI_INT, 0,
+					     comm, &request)) == MPI_ERR_COUNT);
+	for (int r = 0; r < nranks; r++) {
+		counts[r] = 1;
+		displs[r] = r;
+	}
+	GOOD(MPI_Igatherv(&rank, 1, MPI_INT, ours, counts, displs, MPI_INT, 0, comm, &request) ==
+	     MPI_SUCCESS);
+	GOOD(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+	for (int r = 0; r < nranks && !rank; r++)
+		GOOD(ours[r] == r);
 	MPI_Comm_free(&comm);
 	report("negative counts and a wrong root are MPI's to refuse");
 #else
@@ -362,6 +420,112 @@ static void test_comms(void)
 	report("communicators of some ranks, beside requests");
 }
 
+/* ---- several at once ---- */
+
+/* What is wanted of a rank's own calls in a row: shares that swingcoll takes, and some that it leaves to MPI. */
+static const enum shape row[] = { UNEVEN, ONE, EQUAL, ONE, ONE, UNEVEN };
+#define ROW 6
+#define SPAN 1200 /* elements of the buffers for one of them */
+
+/*
+ * Many at once, among other collectives, persistent messages and messages, with types that are freed meanwhile, and
+ * behind them a blocking collective.
+ */
+static void test_many(void)
+{
+	static int sends[ROW][MOST], from[ROW][MOST], recvs[ROW][MOST], to[ROW][MOST];
+	int kinds[MOST] = { 0 }, counts[MOST], displs[MOST], sum = 0, late = 0, token = -1;
+	MPI_Request req[ROW + 4];
+	MPI_Datatype t;
+
+	for (int round = 0; round < 10; round++) {
+		fill();
+		for (int i = 0; i < ROW; i++) {
+			for (int r = 0; r < nranks; r++) {
+				sends[i][r] = size_of(row[i], rank, r, 0);
+				recvs[i][r] = size_of(row[i], r, rank, 0);
+			}
+			lay_out(sends[i], kinds, false, false, from[i]);
+			lay_out(recvs[i], kinds, false, true, to[i]);
+			MPI_Type_contiguous(1, MPI_INT, &t);
+			MPI_Type_commit(&t);
+			GOOD(MPI_Ialltoallv(mine + i * SPAN, sends[i], from[i], t, ours + i * SPAN,
+					    recvs[i], to[i], t, MPI_COMM_WORLD,
+					    &req[i]) == MPI_SUCCESS);
+			MPI_Type_free(&t);
+		}
+		for (int r = 0; r < nranks; r++) {
+			counts[r] = 10 + r;
+			displs[r] = 20 * r;
+		}
+		MPI_Iallreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &req[ROW]);
+		MPI_Igatherv(mine, 10 + rank, MPI_INT, ours + ROW * SPAN, counts, displs, MPI_INT,
+			     round % nranks, MPI_COMM_WORLD, &req[ROW + 1]);
+		MPI_Irecv(&token, 1, MPI_INT, (rank + 1) % nranks, 9, MPI_COMM_WORLD,
+			  &req[ROW + 2]);
+		MPI_Isend(&rank, 1, MPI_INT, (rank + nranks - 1) % nranks, 9, MPI_COMM_WORLD,
+			  &req[ROW + 3]);
+		GOOD(MPI_Allreduce(&rank, &late, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD) ==
+		     MPI_SUCCESS);
+		GOOD(MPI_Waitall(ROW + 4, req, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+		for (int i = 0; i < ROW; i++)
+			PMPI_Alltoallv(mine + i * SPAN, sends[i], from[i], MPI_INT,
+				       theirs + i * SPAN, recvs[i], to[i], MPI_INT, MPI_COMM_WORLD);
+		PMPI_Gatherv(mine, 10 + rank, MPI_INT, theirs + ROW * SPAN, counts, displs, MPI_INT,
+			     round % nranks, MPI_COMM_WORLD);
+		compare(MPI_SUCCESS, MPI_SUCCESS);
+		GOOD(sum == nranks * (nranks - 1) / 2 && late == nranks - 1 &&
+		     token == (rank + 1) % nranks);
+	}
+	report("many nonblocking ones, among others");
+}
+
+/* The others' calls need rank 0, which waits for a message that they send afterwards; then all are freed while active. */
+static void test_idle(void)
+{
+	int counts[MOST], displs[MOST], token = 0, parts[MOST] = { 0 };
+	MPI_Request req[4];
+
+	for (int r = 0; r < nranks; r++) {
+		counts[r] = 100;
+		displs[r] = 100 * r;
+	}
+	for (int round = 0; round < 5; round++) {
+		fill();
+		for (int i = 0; i < 4; i++)
+			MPI_Ialltoallv(mine, counts, displs, MPI_INT, ours + i * 100 * nranks,
+				       counts, displs, MPI_INT, MPI_COMM_WORLD, &req[i]);
+		for (int r = 1; r < nranks && !rank; r++)
+			MPI_Recv(&token, 1, MPI_INT, r, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		GOOD(MPI_Waitall(4, req, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+		if (rank)
+			MPI_Send(&token, 1, MPI_INT, 0, 8, MPI_COMM_WORLD);
+		for (int i = 0; i < 4; i++)
+			PMPI_Alltoallv(mine, counts, displs, MPI_INT, theirs + i * 100 * nranks,
+				       counts, displs, MPI_INT, MPI_COMM_WORLD);
+		compare(MPI_SUCCESS, MPI_SUCCESS);
+	}
+	report("nonblocking ones go on while a rank waits for a message");
+	for (int r = 0; r < nranks; r++) {
+		counts[r] = 1;
+		displs[r] = r;
+	}
+	for (int i = 0; i < 8; i++) {
+		token = 100 * (i + 1) + rank;
+		for (int r = 0; r < nranks; r++)
+			parts[r] = 0;
+		MPI_Igatherv(&token, 1, MPI_INT, parts, counts, displs, MPI_INT, 0, MPI_COMM_WORLD,
+			     &req[0]);
+		GOOD(MPI_Request_free(&req[0]) == MPI_SUCCESS && req[0] == MPI_REQUEST_NULL);
+		for (int r = 0; r < nranks && !rank; r++)
+			while (*(volatile int *)&parts[r] != 100 * (i + 1) + r)
+				MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &(int){ 0 },
+					   MPI_STATUS_IGNORE);
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
+	report("MPI_Request_free on running ones");
+}
+
 /* ---- measurements ---- */
 
 /* Whether swingcoll carries them out is measured, and anew when shares become smaller. */
@@ -380,6 +544,11 @@ static void test_trials(void)
 					    MPI_INT, i % nranks, MPI_COMM_WORLD),
 				PMPI_Gatherv(mine, counts[rank], MPI_INT, theirs, counts, displs,
 					     MPI_INT, i % nranks, MPI_COMM_WORLD));
+			nonblocking = true;
+			compare(CALL(Gatherv, Igatherv, mine, counts[rank], MPI_INT, ours, counts,
+				     displs, MPI_INT, i % nranks, MPI_COMM_WORLD),
+				MPI_SUCCESS);
+			nonblocking = false;
 		}
 		report("MPI_Gatherv of %d elements, many times", n);
 	}
@@ -429,7 +598,7 @@ int main(int argc, char **argv)
 	bool large = MPI_VERSION >= 4;
 
 	MPI_Init(&argc, &argv);
-	begin_tests(trials ? 4 : 11);
+	begin_tests(trials ? 4 : 20);
 	if (nranks > MOST)
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	types[0] = MPI_INT;
@@ -455,6 +624,20 @@ int main(int argc, char **argv)
 			skip("MPI_Alltoallv_c", "MPI 3 has none");
 			skip("MPI_Alltoallw_c", "MPI 3 has none");
 		}
+		nonblocking = true;
+		test_rooted(false);
+		test_alltoall(false);
+		if (large) {
+			test_rooted(true);
+			test_alltoall(true);
+		} else {
+			skip("MPI_Igatherv_c", "MPI 3 has none");
+			skip("MPI_Iscatterv_c", "MPI 3 has none");
+			skip("MPI_Ialltoallv_c", "MPI 3 has none");
+		}
+		nonblocking = false;
+		test_many();
+		test_idle();
 		test_truncation();
 		test_refused();
 		test_comms();

@@ -140,10 +140,10 @@ static unsigned int coll_class(const struct pmpi_call *c)
 	unsigned int way = c->counts || c->large_counts ? 1 + (c->shares != PMPI_SHARES_EQUAL) : 0;
 
 	if (c->tells)
-		return c->name == PMPI_GATHERV	   ? CHOOSE_GATHERV
-		       : c->name == PMPI_SCATTERV  ? CHOOSE_SCATTERV
-		       : c->name == PMPI_ALLTOALLV ? CHOOSE_ALLTOALLV
-						   : CHOOSE_ALLTOALLW;
+		return c->coll == SWINGCOLL_GATHER    ? CHOOSE_GATHERV
+		       : c->coll == SWINGCOLL_SCATTER ? CHOOSE_SCATTERV
+		       : c->name == PMPI_ALLTOALLW    ? CHOOSE_ALLTOALLW
+						      : CHOOSE_ALLTOALLV;
 	return pmpi_is_prefix(c) ? CHOOSE_PREFIXES : way * COLLS + (unsigned int)c->coll;
 }
 
@@ -162,6 +162,8 @@ static bool choose_side(struct pmpi_call *c, enum pmpi_form form)
 
 	if (!k)
 		return true;
+	if (form != PMPI_FORM_BLOCKING && c->tells)
+		return k->decided && k->side == CHOOSE_SWC;
 	if (form != PMPI_FORM_BLOCKING)
 		return c->size >= NONBLOCKING_LEAST && (!k->decided || k->side == CHOOSE_SWC);
 	if (choose_next(k, &trial) == CHOOSE_SWC) {
@@ -184,8 +186,9 @@ bool pmpi_decide(struct pmpi_call *c, enum pmpi_form form)
 		return pass_always(c, pmpi_world.why);
 	if (!(pmpi_world.mask >> c->name & 1))
 		return pass_always(c, PMPI_WHY_OFF);
-	/* Such a request ends in any call of MPI's that waits. */
-	if (form == PMPI_FORM_PERSISTENT && !pmpi_world.engine)
+	/* Such a request ends, or goes on, in any call of MPI's that waits. */
+	if ((form == PMPI_FORM_PERSISTENT || (form == PMPI_FORM_NONBLOCKING && c->tells)) &&
+	    !pmpi_world.engine)
 		return pass_always(c, PMPI_WHY_FUNCTION);
 	if (!translate(c, &why))
 		return pass_always(c, why);
@@ -203,9 +206,15 @@ bool pmpi_decide(struct pmpi_call *c, enum pmpi_form form)
 		return pass_always(c, PMPI_WHY_REFUSED);
 	if (!pmpi_comm_ready(c->comm, c->size, form != PMPI_FORM_NONBLOCKING))
 		return pass(c, c->comm->off ? c->comm->why : PMPI_WHY_TRIAL);
+	if (form == PMPI_FORM_NONBLOCKING && c->tells && !c->comm->peers)
+		return pass_always(c, PMPI_WHY_COMM);
 	if (choose_side(c, form))
 		return true;
-	return c->trial ? pass(c, PMPI_WHY_TRIAL) : pass_always(c, PMPI_WHY_SMALL);
+	if (c->trial)
+		return pass(c, PMPI_WHY_TRIAL);
+	/* What blocking calls will say of the others is not known yet. */
+	return c->tells && form != PMPI_FORM_BLOCKING ? pass(c, PMPI_WHY_SMALL)
+						      : pass_always(c, PMPI_WHY_SMALL);
 }
 
 void pmpi_told(struct pmpi_call *c, uint64_t largest)

@@ -105,6 +105,7 @@ void pmpi_comm_put(struct pmpi_comm *comm)
 	if (__atomic_fetch_sub(&comm->refs, 1, __ATOMIC_ACQ_REL) > 1)
 		return;
 	swingcoll_comm_destroy(comm->swc);
+	free(comm->peers);
 	free(comm->choose);
 	free(comm);
 }
@@ -214,6 +215,7 @@ static void create(struct pmpi_comm *comm)
 		turn_off(comm, PMPI_WHY_COMM);
 		return;
 	}
+	comm->peers = pmpi_messages_meet(comm->swc, comm->size);
 	comm->several_nodes = swingcoll_comm_nodes(comm->swc) > 1;
 	if (pmpi_world.min)
 		comm->choose = calloc(1, sizeof(*comm->choose));

@@ -47,6 +47,9 @@ PMPI_DECLARE(Ireduce_scatter_block);
 PMPI_DECLARE(Iallgatherv);
 PMPI_DECLARE(Igather);
 PMPI_DECLARE(Iscatter);
+PMPI_DECLARE(Igatherv);
+PMPI_DECLARE(Iscatterv);
+PMPI_DECLARE(Ialltoallv);
 PMPI_DECLARE(Iscan);
 PMPI_DECLARE(Iexscan);
 #ifndef OPEN_MPI

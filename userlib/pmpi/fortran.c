@@ -359,6 +359,47 @@ static void fortran_iscatter(void *send, MPI_Fint *send_count, MPI_Fint *send_ty
 }
 FORTRAN(iscatter, ISCATTER, Iscatter);
 
+static void fortran_igatherv(void *send, MPI_Fint *send_count, MPI_Fint *send_type, void *recv,
+			     MPI_Fint *counts, MPI_Fint *displs, MPI_Fint *recv_type,
+			     MPI_Fint *root, MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
+{
+	MPI_Request r;
+	int ret = pmpi_Igatherv(buffer(send), *send_count, TYPE(send_type), buffer(recv), counts,
+				displs, TYPE(recv_type), *root, COMM(comm), &r);
+
+	give_request(request, r, ret);
+	give(ierror, ret);
+}
+FORTRAN(igatherv, IGATHERV, Igatherv);
+
+static void fortran_iscatterv(void *send, MPI_Fint *counts, MPI_Fint *displs, MPI_Fint *send_type,
+			      void *recv, MPI_Fint *recv_count, MPI_Fint *recv_type, MPI_Fint *root,
+			      MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
+{
+	MPI_Request r;
+	int ret = pmpi_Iscatterv(buffer(send), counts, displs, TYPE(send_type), buffer(recv),
+				 *recv_count, TYPE(recv_type), *root, COMM(comm), &r);
+
+	give_request(request, r, ret);
+	give(ierror, ret);
+}
+FORTRAN(iscatterv, ISCATTERV, Iscatterv);
+
+static void fortran_ialltoallv(void *send, MPI_Fint *send_counts, MPI_Fint *send_displs,
+			       MPI_Fint *send_type, void *recv, MPI_Fint *recv_counts,
+			       MPI_Fint *recv_displs, MPI_Fint *recv_type, MPI_Fint *comm,
+			       MPI_Fint *request, MPI_Fint *ierror)
+{
+	MPI_Request r;
+	int ret = pmpi_Ialltoallv(buffer(send), send_counts, send_displs, TYPE(send_type),
+				  buffer(recv), recv_counts, recv_displs, TYPE(recv_type),
+				  COMM(comm), &r);
+
+	give_request(request, r, ret);
+	give(ierror, ret);
+}
+FORTRAN(ialltoallv, IALLTOALLV, Ialltoallv);
+
 static void fortran_iscan(void *send, void *recv, MPI_Fint *count, MPI_Fint *type, MPI_Fint *op,
 			  MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {

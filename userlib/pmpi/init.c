@@ -44,6 +44,7 @@ static void begin(void)
 	pmpi_types_init();
 	pmpi_comm_init();
 	pmpi_progress_init();
+	pmpi_messages_init();
 }
 
 int pmpi_Init(int *argc, char ***argv)
@@ -80,6 +81,7 @@ int pmpi_Finalize(void)
 	pmpi_world_end();
 	if (active) {
 		pmpi_comm_exit();
+		pmpi_messages_exit();
 		pmpi_progress_exit();
 	}
 	return PMPI_Finalize();

@@ -5,9 +5,11 @@
 
 #define PMPI_NONBLOCKING
 #include "pmpi/collective_template.h"
+#include "pmpi/vector_template.h"
 #if MPI_VERSION >= 4
 #define PMPI_LARGE
 #include "pmpi/collective_template.h"
+#include "pmpi/vector_template.h"
 #endif
 
 /* The one call for requests in which MPICH does not poll them. */

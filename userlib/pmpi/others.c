@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Collectives that MPI carries out, and that are counted. A nonblocking gatherv, scatterv or
- * alltoallv would have to ask the other ranks for their counts, and may not wait for them. When
- * they have answered, it would be too late to leave the call to MPI, which wants all ranks' calls on
- * a communicator in the same order.
- */
+/* Collectives that MPI carries out, and that are counted. */
 #include "pmpi/entry.h"
 
 #define COUNT int

@@ -8,21 +8,6 @@
 		return MPIS(name) arguments;                                                       \
 	}
 
-OTHER(IGATHERV, Igatherv, PMPI_WHY_COUNTS,
-      (const void *send, COUNT send_count, MPI_Datatype send_type, void *recv, const COUNT *counts,
-       const DISPL *displs, MPI_Datatype recv_type, int root, MPI_Comm comm, MPI_Request *request),
-      (send, send_count, send_type, recv, counts, displs, recv_type, root, comm, request))
-OTHER(ISCATTERV, Iscatterv, PMPI_WHY_COUNTS,
-      (const void *send, const COUNT *counts, const DISPL *displs, MPI_Datatype send_type,
-       void *recv, COUNT recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm,
-       MPI_Request *request),
-      (send, counts, displs, send_type, recv, recv_count, recv_type, root, comm, request))
-OTHER(IALLTOALLV, Ialltoallv, PMPI_WHY_COUNTS,
-      (const void *send, const COUNT *send_counts, const DISPL *send_displs, MPI_Datatype send_type,
-       void *recv, const COUNT *recv_counts, const DISPL *recv_displs, MPI_Datatype recv_type,
-       MPI_Comm comm, MPI_Request *request),
-      (send, send_counts, send_displs, send_type, recv, recv_counts, recv_displs, recv_type, comm,
-       request))
 OTHER(IALLTOALLW, Ialltoallw, PMPI_WHY_COUNTS,
       (const void *send, const COUNT *send_counts, const DISPL *send_displs,
        const MPI_Datatype *send_types, void *recv, const COUNT *recv_counts,

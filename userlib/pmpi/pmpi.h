@@ -12,18 +12,19 @@
  *
  * Map of calls:
  *	fortran -> init, blocking, nonblocking, persistent, vectors, requests
- *	init -> world, comm, types, progress, stats
+ *	init -> world, comm, types, progress, messages, stats
  *	blocking -> call, memos
- *	nonblocking -> requests, call, memos, progress
+ *	nonblocking -> requests, vector, call, memos, progress
  *	persistent -> requests, call, memos, stats, world
  *	vectors -> vector, call, memos
- *	vector -> call, layout, progress, stats, world
+ *	vector -> call, layout, messages, progress, stats, world
  *	others -> stats, world
- *	requests -> call, layout, types, comm, progress, stats
+ *	requests -> vector, call, layout, types, comm, progress, stats
  *	call -> layout, types, comm, choose, memos, stats, progress, world, settings
- *	comm -> progress, memos, world
+ *	comm -> progress, messages, memos, world
  *	layout -> types
  *	world -> memos, settings, progress
+ *	messages -> progress, world
  *	progress
  *	types
  *	memos
@@ -248,6 +249,7 @@ bool pmpi_op_find(MPI_Op op, const struct pmpi_type *type, struct pmpi_op *out,
  * @refused: how often a rank's buffer could not be pinned
  * @choose: NULL unless calls are measured
  * @queue: requests that swingcoll has not taken yet; requests.c
+ * @peers: how to send its ranks messages, or NULL on all of them; only if @swc
  */
 struct pmpi_comm {
 	MPI_Comm mpi;
@@ -262,6 +264,7 @@ struct pmpi_comm {
 	unsigned int refused;
 	struct choose *choose;
 	struct pmpi_request *queue;
+	struct pmpi_peer *peers;
 };
 
 void pmpi_comm_init(void);
@@ -292,6 +295,8 @@ struct pmpi_pollable {
 bool pmpi_progress_has_engine(void);
 int pmpi_progress_init(void);
 void pmpi_progress_exit(void);
+/* The largest tag of a message. */
+int pmpi_progress_last_tag(void);
 /* A persistent receive of an empty message, which pmpi_progress_send() makes complete. */
 int pmpi_progress_tag(void);
 int pmpi_progress_receive(int tag, MPI_Request *request);
@@ -302,6 +307,37 @@ void pmpi_progress(void *unused);
 /* The latter alone. */
 void pmpi_progress_poll(void);
 void pmpi_progress_add(struct pmpi_pollable *p);
+
+/* ---- messages.c ---- */
+
+/* A rank of a communicator: its rank in MPI_COMM_WORLD, and the tag by which it receives messages there. */
+struct pmpi_peer {
+	int rank, tag;
+};
+
+/* Messages that have been started together. All zero: none. */
+struct pmpi_messages {
+	MPI_Request *requests;
+	int n, next;
+};
+
+void pmpi_messages_init(void);
+void pmpi_messages_exit(void);
+/*
+ * The ranks of a communicator of swingcoll tell each other how to send messages. All of them call it; NULL on
+ * all of them if one cannot.
+ */
+struct pmpi_peer *pmpi_messages_meet(struct swingcoll_comm *swc, int n);
+/* MPI_SUCCESS or an error of MPI, which no error handler gets. At most so many. */
+int pmpi_messages_begin(struct pmpi_messages *m, int most);
+int pmpi_messages_send(struct pmpi_messages *m, const void *buf, MPI_Count count, MPI_Datatype type,
+		       const struct pmpi_peer *to);
+/* @self: this rank, which chose the tag. */
+int pmpi_messages_receive(struct pmpi_messages *m, void *buf, MPI_Count count, MPI_Datatype type,
+			  const struct pmpi_peer *from, const struct pmpi_peer *self);
+/* True: all have ended, and the first error goes to *error, which is kept if there is none. */
+bool pmpi_messages_test(struct pmpi_messages *m, int *error);
+void pmpi_messages_end(struct pmpi_messages *m);
 
 /* ---- layout.c ---- */
 

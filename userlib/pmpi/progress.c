@@ -155,7 +155,7 @@ void pmpi_progress_add(struct pmpi_pollable *p)
 
 static MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
 static int last_error = MPI_ERR_OTHER; /* atomic */
-static unsigned int last_tag = 32767;  /* MPI guarantees so many */
+static int last_tag = 32767;	       /* MPI guarantees so many */
 
 /* MPI calls this in the program's wait for a message that was too long. */
 static void failed(MPI_Comm *comm, int *error, ...)
@@ -211,7 +211,12 @@ int pmpi_progress_tag(void)
 {
 	static unsigned int last; /* atomic */
 
-	return (int)(__atomic_fetch_add(&last, 1, __ATOMIC_RELAXED) % last_tag) + 1;
+	return (int)(__atomic_fetch_add(&last, 1, __ATOMIC_RELAXED) % (unsigned int)last_tag) + 1;
+}
+
+int pmpi_progress_last_tag(void)
+{
+	return last_tag;
 }
 
 int pmpi_progress_receive(int tag, MPI_Request *request)
@@ -236,7 +241,7 @@ int pmpi_progress_init(void)
 	int ret = PMPI_Comm_dup(MPI_COMM_SELF, &self), *most, found = 0;
 
 	if (PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &found) == MPI_SUCCESS && found)
-		last_tag = (unsigned int)*most;
+		last_tag = *most;
 	if (ret == MPI_SUCCESS)
 		ret = PMPI_Comm_create_errhandler(failed, &handler);
 	if (ret == MPI_SUCCESS)

@@ -10,7 +10,8 @@
  *
  * swingcoll takes a limited number of operations at once, while MPI has no such limit and may not
  * wait in a nonblocking call. So requests that do not fit are queued at the communicator, in order,
- * and whatever comes later on it waits behind them.
+ * and whatever comes later on it waits behind them. So do the calls of vector.c, which swingcoll gets
+ * in two parts: they stay first in the queue until it has both.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -32,6 +33,7 @@ enum state {
  *
  * @req: NULL while queued, and when done
  * @next: in the queue
+ * @steps: of a call of vector.c; swingcoll's request is there
  * @error: of MPI
  * @held: duplicates of types that are used later, when the program may have freed them
  * @tag: of the message that completes a persistent one, else 0
@@ -43,6 +45,8 @@ struct pmpi_request {
 	struct pmpi_stage stage;
 	struct swingcoll_req *req;
 	struct pmpi_request *next;
+	struct pmpi_steps *steps;
+	bool queued; /* with @steps */
 	MPI_Request mpi;
 	int error;
 	enum state state; /* atomic */
@@ -166,25 +170,54 @@ static void finish_persistent(struct pmpi_request *r)
 	pmpi_progress_send(tag, error);
 }
 
-static void finish(struct pmpi_request *r, int error)
+/* With r->error. */
+static void finish_nonblocking(struct pmpi_request *r)
 {
-	const struct pmpi_call *c = &r->call;
 	MPI_Request mpi = r->mpi;
 
-	r->error = pmpi_stage_end(&r->stage, c, !error);
-	if (error)
-		r->error = pmpi_error_class(c, error);
-	if (r->tag) {
-		finish_persistent(r);
-		return;
-	}
 	while (r->nheld)
 		PMPI_Type_free(&r->held[--r->nheld]);
-	pmpi_comm_put(c->comm);
+	pmpi_comm_put(r->call.comm);
 	if (__atomic_exchange_n(&r->state, DONE, __ATOMIC_ACQ_REL) == RELEASED)
 		free(r);
 	else
 		PMPI_Grequest_complete(mpi); /* r may be gone after this */
+}
+
+static void finish(struct pmpi_request *r, int error)
+{
+	const struct pmpi_call *c = &r->call;
+
+	r->error = pmpi_stage_end(&r->stage, c, !error);
+	if (error)
+		r->error = pmpi_error_class(c, error);
+	if (r->tag)
+		finish_persistent(r);
+	else
+		finish_nonblocking(r);
+}
+
+/* Whatever comes later on the communicator may go to swingcoll when both parts of this have. */
+static bool poll_steps(struct pmpi_pollable *p)
+{
+	struct pmpi_request *r = (struct pmpi_request *)p;
+	struct pmpi_comm *comm = r->call.comm;
+	int ret;
+
+	if (r->queued && comm->queue != r)
+		return false;
+	ret = pmpi_steps_poll(r->steps, &r->error);
+	if (r->queued && (ret != -EINPROGRESS || pmpi_steps_moving(r->steps))) {
+		r->queued = false;
+		remove_first(comm);
+	}
+	if (ret == -EINPROGRESS)
+		return false;
+	if (ret)
+		r->error = pmpi_error_class(&r->call, ret);
+	pmpi_steps_end(r->steps);
+	finish_nonblocking(r);
+	return true;
 }
 
 static bool poll(struct pmpi_pollable *p)
@@ -278,6 +311,65 @@ err_end:
 	pmpi_stage_end(&r->stage, &r->call, false);
 	r->call.comm = NULL;
 	destroy(r);
+err:
+	*ret = pmpi_error(c, *ret);
+	return true;
+}
+
+/* The types that this rank gives; those of a side that it does not have may be anything. */
+static int hold_sides(struct pmpi_request *r, struct pmpi_vector *v)
+{
+	const struct pmpi_call *c = &v->call;
+	bool root = c->comm->rank == c->root;
+	int ret = MPI_SUCCESS;
+
+	if (v->send.buf != MPI_IN_PLACE && (root || c->coll != SWINGCOLL_SCATTER))
+		ret = hold(r, &v->send.type);
+	if (ret == MPI_SUCCESS && v->recv.buf != MPI_IN_PLACE &&
+	    (root || c->coll != SWINGCOLL_GATHER))
+		ret = hold(r, &v->recv.type);
+	return ret;
+}
+
+bool pmpi_begin_vector(struct pmpi_vector *v, MPI_Request *request, int *ret)
+{
+	struct pmpi_call *c = &v->call;
+	struct pmpi_request *r;
+	bool refused = false;
+
+	if (!pmpi_decide(c, PMPI_FORM_NONBLOCKING))
+		return false;
+	c->keep = true;
+	*ret = MPI_ERR_NO_MEM;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		goto err;
+	r->steps = pmpi_steps_begin(v, &refused);
+	if (!r->steps || refused)
+		goto err_destroy;
+	*ret = hold_sides(r, pmpi_steps_vector(r->steps));
+	if (*ret == MPI_SUCCESS)
+		*ret = start_mpi_request(r);
+	if (*ret != MPI_SUCCESS)
+		goto err_destroy;
+	r->call = *c;
+	pmpi_comm_get(c->comm);
+	*request = r->mpi;
+	r->pollable.poll = poll_steps;
+	r->queued = true;
+	append(r);
+	pmpi_progress_add(&r->pollable);
+	pmpi_progress_poll();
+	return true;
+
+err_destroy:
+	if (r->steps)
+		pmpi_steps_end(r->steps);
+	destroy(r);
+	if (refused) {
+		pmpi_count_fallback(c->name, PMPI_WHY_COUNTS);
+		return false;
+	}
 err:
 	*ret = pmpi_error(c, *ret);
 	return true;

@@ -3,13 +3,14 @@
 #ifndef PMPI_REQUESTS_H
 #define PMPI_REQUESTS_H
 
-#include "pmpi/pmpi.h"
+#include "pmpi/vector.h"
 
 /*
  * Start a nonblocking call if swingcoll is to carry it out: then true, and *ret is what the MPI
  * function returns. Else the caller calls MPI.
  */
 bool pmpi_begin(struct pmpi_call *c, MPI_Request *request, int *ret);
+bool pmpi_begin_vector(struct pmpi_vector *v, MPI_Request *request, int *ret);
 
 /* Likewise make a persistent request, which is inactive; its type arguments are copied, arrays are not. */
 bool pmpi_begin_persistent(struct pmpi_call *c, MPI_Request *request, int *ret);

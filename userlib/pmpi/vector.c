@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Blocking collectives whose counts not all ranks know: MPI_Gatherv() and MPI_Scatterv(), where only
- * the root has them, and MPI_Alltoallv() and MPI_Alltoallw(), where each rank has its own.
+ * Collectives whose counts not all ranks know: MPI_Gatherv() and MPI_Scatterv(), where only the root
+ * has them, and MPI_Alltoallv() and MPI_Alltoallw(), where each rank has its own.
  *
  * The ranks tell each other first, by an allreduce of some words, for which all of them have to be
  * in the call anyway. What follows depends on those words alone, and so is the same on all ranks:
@@ -11,6 +11,12 @@
  *
  * Gather and scatter of swingcoll take a count for each rank. Its all-to-all does not: shares get
  * the room of the largest one, headed by their length unless all are equal.
+ *
+ * A nonblocking call takes the same steps one after the other, in progress.c's polls. When the ranks
+ * have told each other, it is too late to call MPI on the communicator, where all ranks' calls must be
+ * in the same order: MPI then moves the shares by messages (messages.c). They are sent in the order in
+ * which the ranks tell, and that is the order of the calls, as one begins to tell when the one before it
+ * has begun to move (requests.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +33,7 @@
 /*
  * What the ranks tell, added up: a word for each rank, of its bytes in a gatherv or scatterv, or of
  * the largest share that it sends in an all-to-all; then the sum of all bytes; then how many ranks
- * have passed something that MPI has to refuse.
+ * have passed something that MPI has to refuse. If a word is too large, the sum means nothing.
  */
 struct told {
 	uint64_t *words;
@@ -176,8 +182,7 @@ static bool tell_alltoall(const struct pmpi_vector *v, struct told *t)
 	uint64_t bytes, unused, *largest = &t->words[c->comm->rank];
 
 	for (int r = 0; r < c->comm->size; r++) {
-		if (!bytes_of(sending_side(v), r, &bytes) || !bytes_of(&v->recv, r, &unused) ||
-		    bytes > MOST_BYTES)
+		if (!bytes_of(sending_side(v), r, &bytes) || !bytes_of(&v->recv, r, &unused))
 			return false;
 		*t->sum += bytes;
 		*largest = bytes > *largest ? bytes : *largest;
@@ -194,37 +199,58 @@ static bool tell_rooted(const struct pmpi_vector *v, struct told *t)
 	uint64_t bytes;
 
 	for (int r = 0; root && r < c->comm->size; r++) {
-		if (!bytes_of(side, r, &bytes) || bytes > MOST_BYTES)
+		if (!bytes_of(side, r, &bytes))
 			return false;
 		if (!gather || (r == c->root && own->buf == MPI_IN_PLACE))
 			t->words[r] = bytes;
 	}
 	if (root && own->buf == MPI_IN_PLACE)
 		return true;
-	if (!bytes_of(own, 0, &bytes) || bytes > MOST_BYTES)
+	if (!bytes_of(own, 0, &bytes))
 		return false;
 	if (gather)
 		t->words[c->comm->rank] = bytes;
 	return true;
 }
 
+static size_t count_words(const struct pmpi_vector *v)
+{
+	return (size_t)v->call.comm->size + 2;
+}
+
+static bool allocate_words(const struct pmpi_vector *v, struct told *t)
+{
+	t->words = calloc(count_words(v), sizeof(*t->words));
+	if (!t->words)
+		return false;
+	t->sum = t->words + v->call.comm->size;
+	t->refusals = t->sum + 1;
+	return true;
+}
+
+/* This rank's contribution; false: MPI has to refuse its arguments. */
+static bool fill_words(const struct pmpi_vector *v, struct told *t)
+{
+	if (is_alltoall(v) ? tell_alltoall(v, t) : tell_rooted(v, t))
+		return true;
+	memset(t->words, 0, count_words(v) * sizeof(*t->words));
+	*t->refusals = 1;
+	return false;
+}
+
 static int tell(struct pmpi_vector *v, struct told *t)
 {
-	size_t n = (size_t)v->call.comm->size;
 	int error;
 
-	if (!(is_alltoall(v) ? tell_alltoall(v, t) : tell_rooted(v, t))) {
-		memset(t->words, 0, (n + 1) * sizeof(*t->words));
-		*t->refusals = 1;
-	}
-	while ((error = swingcoll_allreduce(t->words, t->words, n + 2, SWINGCOLL_U64, SWINGCOLL_SUM,
-					    v->call.comm->swc)) == -EAGAIN)
+	fill_words(v, t);
+	while ((error = swingcoll_allreduce(t->words, t->words, count_words(v), SWINGCOLL_U64,
+					    SWINGCOLL_SUM, v->call.comm->swc)) == -EAGAIN)
 		pmpi_progress(NULL);
 	return error;
 }
 
 /* Now the ranks know alike: is swingcoll to carry it out? Else why not. */
-static bool suits(struct pmpi_vector *v, struct told *t, enum pmpi_reason *why)
+static bool suits(struct pmpi_vector *v, struct told *t, enum pmpi_form form, enum pmpi_reason *why)
 {
 	uint64_t n = (uint64_t)v->call.comm->size, buffers, all;
 	bool equal;
@@ -247,7 +273,9 @@ static bool suits(struct pmpi_vector *v, struct told *t, enum pmpi_reason *why)
 	buffers = is_alltoall(v) ? 2 * n * t->room : *t->sum + t->largest;
 	if (buffers > pmpi_world.pinnable / 2)
 		return false;
-	pmpi_told(&v->call, t->largest);
+	/* What is measured changes between calls of the program only: that is the same on all ranks. */
+	if (form == PMPI_FORM_BLOCKING)
+		pmpi_told(&v->call, t->largest);
 	*why = PMPI_WHY_SMALL;
 	if ((int64_t)t->largest < pmpi_world.min)
 		return false;
@@ -255,11 +283,9 @@ static bool suits(struct pmpi_vector *v, struct told *t, enum pmpi_reason *why)
 	return !is_alltoall(v) || equal || all < 2 * *t->sum;
 }
 
-/* ---- gatherv and scatterv ---- */
-
 /*
- * Buffers for swingcoll: the caller's, or copies. @all: root's; @own: this rank's share. @place: of
- * root's share within all.
+ * Buffers for swingcoll: the caller's, or copies. @all: root's, or of an all-to-all what arrives; @own:
+ * this rank's share, or what it sends. @place: of root's share within all.
  */
 struct buffers {
 	char *all, *own;
@@ -272,6 +298,8 @@ static void free_buffers(struct buffers *b)
 	free(b->all_copy);
 	free(b->own_copy);
 }
+
+/* ---- gatherv and scatterv ---- */
 
 /* Root's side. If it is what is sent, it must be as it is at swingcoll's disposal. */
 static int prepare_all(struct buffers *b, const struct pmpi_vector *v, const struct told *t)
@@ -315,8 +343,21 @@ static int prepare_own(struct buffers *b, const struct pmpi_vector *v, const str
 	return sends ? copy_share(true, side, 0, bytes, b->own) : MPI_SUCCESS;
 }
 
+static int prepare_rooted(struct buffers *b, const struct pmpi_vector *v, const struct told *t)
+{
+	const struct pmpi_call *c = &v->call;
+	int ret = MPI_SUCCESS;
+
+	for (int r = 0; r < c->root; r++)
+		b->place += t->words[r];
+	if (c->comm->rank == c->root)
+		ret = prepare_all(b, v, t);
+	return ret == MPI_SUCCESS ? prepare_own(b, v, t) : ret;
+}
+
 /* Results to the caller's buffers. */
-static int deliver(const struct buffers *b, const struct pmpi_vector *v, const struct told *t)
+static int deliver_rooted(const struct buffers *b, const struct pmpi_vector *v,
+			  const struct told *t)
 {
 	const struct pmpi_call *c = &v->call;
 
@@ -326,35 +367,6 @@ static int deliver(const struct buffers *b, const struct pmpi_vector *v, const s
 				   : MPI_SUCCESS;
 	return b->all_copy ? copy_shares(false, roots_side(v), c->comm->size, t->words, b->all_copy)
 			   : MPI_SUCCESS;
-}
-
-/* An error of swingcoll, or *ret is one of MPI. */
-static int run_rooted(const struct pmpi_vector *v, const struct told *t, int *ret)
-{
-	const struct pmpi_call *c = &v->call;
-	struct buffers b = { 0 };
-	int error = 0;
-
-	for (int r = 0; r < c->root; r++)
-		b.place += t->words[r];
-	*ret = c->comm->rank == c->root ? prepare_all(&b, v, t) : MPI_SUCCESS;
-	if (*ret == MPI_SUCCESS)
-		*ret = prepare_own(&b, v, t);
-	while (*ret == MPI_SUCCESS) {
-		if (c->coll == SWINGCOLL_GATHER)
-			error = swingcoll_gatherv(b.own, b.all, t->words, SWINGCOLL_U8, c->root,
-						  c->comm->swc);
-		else
-			error = swingcoll_scatterv(b.all, b.own, t->words, SWINGCOLL_U8, c->root,
-						   c->comm->swc);
-		if (error != -EAGAIN)
-			break;
-		pmpi_progress(NULL);
-	}
-	if (*ret == MPI_SUCCESS && !error)
-		*ret = deliver(&b, v, t);
-	free_buffers(&b);
-	return error;
 }
 
 /* ---- all-to-all ---- */
@@ -394,42 +406,86 @@ static int empty_rooms(const struct pmpi_vector *v, const struct told *t, char *
 }
 
 /* Equal shares need no copies where they lie one after the other. */
-static int run_alltoall(const struct pmpi_vector *v, struct told *t, int *ret)
+static int prepare_alltoall(struct buffers *b, const struct pmpi_vector *v, struct told *t)
 {
 	const struct pmpi_call *c = &v->call;
-	int n = c->comm->size, error = 0;
-	char *send = NULL, *recv = NULL, *send_copy = NULL, *recv_copy = NULL;
+	int n = c->comm->size;
 
 	if (t->room == t->largest) {
 		for (int r = 0; r < n; r++)
 			t->words[r] = t->largest;
-		send = find_in_order(sending_side(v), n, t->words);
-		recv = find_in_order(&v->recv, n, t->words);
-		if (send && (pmpi_must_copy(c, send, *t->sum) ||
-			     (v->send.buf != MPI_IN_PLACE &&
-			      overlap(send, n * t->room, recv, recv ? n * t->room : 0))))
-			send = NULL;
+		b->own = find_in_order(sending_side(v), n, t->words);
+		b->all = find_in_order(&v->recv, n, t->words);
+		if (b->own && (pmpi_must_copy(c, b->own, *t->sum) ||
+			       (v->send.buf != MPI_IN_PLACE &&
+				overlap(b->own, n * t->room, b->all, b->all ? n * t->room : 0))))
+			b->own = NULL;
 	}
-	*ret = MPI_SUCCESS;
-	if (!recv)
-		recv = recv_copy = malloc((size_t)n * t->room);
-	if (!send) {
-		send = send_copy = calloc((size_t)n, t->room);
-		*ret = send ? fill_rooms(v, t, send) : MPI_ERR_NO_MEM;
-	}
-	if (!recv)
-		*ret = MPI_ERR_NO_MEM;
-	while (*ret == MPI_SUCCESS && (error = swingcoll_alltoall(send, recv, t->room, SWINGCOLL_U8,
-								  c->comm->swc)) == -EAGAIN)
+	if (!b->all)
+		b->all = b->all_copy = malloc((size_t)n * t->room);
+	if (!b->all)
+		return MPI_ERR_NO_MEM;
+	if (b->own)
+		return MPI_SUCCESS;
+	b->own = b->own_copy = calloc((size_t)n, t->room);
+	return b->own ? fill_rooms(v, t, b->own) : MPI_ERR_NO_MEM;
+}
+
+/* ---- movement ---- */
+
+static int prepare(struct buffers *b, const struct pmpi_vector *v, struct told *t)
+{
+	return is_alltoall(v) ? prepare_alltoall(b, v, t) : prepare_rooted(b, v, t);
+}
+
+static int deliver(const struct buffers *b, const struct pmpi_vector *v, const struct told *t)
+{
+	if (!is_alltoall(v))
+		return deliver_rooted(b, v, t);
+	return b->all_copy ? empty_rooms(v, t, b->all_copy) : MPI_SUCCESS;
+}
+
+static int move(const struct buffers *b, const struct pmpi_call *c, const struct told *t)
+{
+	struct swingcoll_comm *swc = c->comm->swc;
+
+	if (c->coll == SWINGCOLL_GATHER)
+		return swingcoll_gatherv(b->own, b->all, t->words, SWINGCOLL_U8, c->root, swc);
+	if (c->coll == SWINGCOLL_SCATTER)
+		return swingcoll_scatterv(b->all, b->own, t->words, SWINGCOLL_U8, c->root, swc);
+	return swingcoll_alltoall(b->own, b->all, t->room, SWINGCOLL_U8, swc);
+}
+
+static int start_moving(const struct buffers *b, const struct pmpi_call *c, const struct told *t,
+			struct swingcoll_req **req)
+{
+	struct swingcoll_comm *swc = c->comm->swc;
+
+	if (c->coll == SWINGCOLL_GATHER)
+		return swingcoll_igatherv(b->own, b->all, t->words, SWINGCOLL_U8, c->root, swc,
+					  req);
+	if (c->coll == SWINGCOLL_SCATTER)
+		return swingcoll_iscatterv(b->all, b->own, t->words, SWINGCOLL_U8, c->root, swc,
+					   req);
+	return swingcoll_ialltoall(b->own, b->all, t->room, SWINGCOLL_U8, swc, req);
+}
+
+/* An error of swingcoll, or *ret is one of MPI. */
+static int prepare_and_move(const struct pmpi_vector *v, struct told *t, int *ret)
+{
+	struct buffers b = { 0 };
+	int error = 0;
+
+	*ret = prepare(&b, v, t);
+	while (*ret == MPI_SUCCESS && (error = move(&b, &v->call, t)) == -EAGAIN)
 		pmpi_progress(NULL);
-	if (*ret == MPI_SUCCESS && !error && recv_copy)
-		*ret = empty_rooms(v, t, recv_copy);
-	free(send_copy);
-	free(recv_copy);
+	if (*ret == MPI_SUCCESS && !error)
+		*ret = deliver(&b, v, t);
+	free_buffers(&b);
 	return error;
 }
 
-/* ---- calls ---- */
+/* ---- blocking calls ---- */
 
 /* True: swingcoll has carried it out, or there has been an error, *ret. */
 static bool run(struct pmpi_vector *v, struct told *t, int *ret)
@@ -439,13 +495,13 @@ static bool run(struct pmpi_vector *v, struct told *t, int *ret)
 	int error = tell(v, t);
 
 	*ret = MPI_SUCCESS;
-	if (!error && !suits(v, t, &why)) {
+	if (!error && !suits(v, t, PMPI_FORM_BLOCKING, &why)) {
 		pmpi_count_fallback(c->name, why);
 		return false;
 	}
 	/* Without a byte there is nothing to do. */
 	if (!error && *t->sum)
-		error = is_alltoall(v) ? run_alltoall(v, t, ret) : run_rooted(v, t, ret);
+		error = prepare_and_move(v, t, ret);
 	if (c->trial)
 		pmpi_passed_trial(c);
 	c->trial = NULL;
@@ -468,17 +524,234 @@ bool pmpi_offload_vector(struct pmpi_vector *v, int *ret)
 	if (!pmpi_decide(c, PMPI_FORM_BLOCKING))
 		return false;
 	c->keep = c->comm->several_nodes;
-	t.words = calloc((size_t)c->comm->size + 2, sizeof(*t.words));
-	if (!t.words) {
+	if (!allocate_words(v, &t)) {
 		*ret = pmpi_error(c, MPI_ERR_NO_MEM);
 		return true;
 	}
-	t.sum = t.words + c->comm->size;
-	t.refusals = t.sum + 1;
 	pmpi_wait_for_queue(c);
 	if (c->trial)
 		c->began = pmpi_now_ns();
 	done = run(v, &t, ret);
 	free(t.words);
 	return done;
+}
+
+/* ---- nonblocking calls ---- */
+
+enum step {
+	TELL,
+	TELLING,
+	MOVE,
+	MOVING,
+	LEFT, /* to MPI */
+};
+
+/*
+ * @req: of swingcoll, while TELLING and MOVING; @messages: once LEFT, and their first error. In an
+ * all-to-all in place the other buffer is a copy then, too.
+ */
+struct pmpi_steps {
+	struct pmpi_vector v;
+	struct told t;
+	struct buffers b;
+	enum step step;
+	struct swingcoll_req *req;
+	struct pmpi_messages messages;
+	int error;
+};
+
+struct pmpi_steps *pmpi_steps_begin(const struct pmpi_vector *v, bool *refused)
+{
+	struct pmpi_steps *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->v = *v;
+	if (!allocate_words(&s->v, &s->t)) {
+		free(s);
+		return NULL;
+	}
+	*refused = !fill_words(&s->v, &s->t);
+	return s;
+}
+
+struct pmpi_vector *pmpi_steps_vector(struct pmpi_steps *s)
+{
+	return &s->v;
+}
+
+void pmpi_steps_end(struct pmpi_steps *s)
+{
+	pmpi_messages_end(&s->messages);
+	free_buffers(&s->b);
+	free(s->t.words);
+	free(s);
+}
+
+bool pmpi_steps_moving(const struct pmpi_steps *s)
+{
+	return s->step >= MOVING;
+}
+
+/* ---- calls left to MPI ---- */
+
+/* Does a share go from one rank to the other? */
+static bool is_share(const struct pmpi_vector *v, int from, int to)
+{
+	const struct pmpi_call *c = &v->call;
+
+	if (is_alltoall(v))
+		return true;
+	if (c->root != (c->coll == SWINGCOLL_GATHER ? to : from))
+		return false;
+	return from != to || own_side(v)->buf != MPI_IN_PLACE;
+}
+
+/* What arrives in place must not replace what has not been sent. */
+static int copy_in_place(struct pmpi_steps *s)
+{
+	const struct pmpi_side *side = &s->v.recv;
+	uint64_t *bytes = s->t.words, sum = 0;
+	int n = s->v.call.comm->size;
+
+	for (int r = 0; r < n; r++) {
+		if (!bytes_of(side, r, &bytes[r]))
+			return MPI_ERR_TYPE;
+		sum += bytes[r];
+	}
+	s->b.own_copy = malloc(sum);
+	return s->b.own_copy ? copy_shares(true, side, n, bytes, s->b.own_copy) : MPI_ERR_NO_MEM;
+}
+
+/* One that is packed. */
+static int make_element(MPI_Datatype type, MPI_Datatype *element)
+{
+	int size, ret = PMPI_Type_size(type, &size);
+
+	if (ret == MPI_SUCCESS)
+		ret = PMPI_Type_contiguous(size, MPI_BYTE, element);
+	return ret == MPI_SUCCESS ? PMPI_Type_commit(element) : ret;
+}
+
+static int receive_shares(struct pmpi_steps *s)
+{
+	const struct pmpi_side *side = &s->v.recv;
+	const struct pmpi_comm *comm = s->v.call.comm;
+	int ret = MPI_SUCCESS, one;
+	uint64_t bytes;
+	char *place;
+
+	for (int r = 0; r < comm->size; r++) {
+		if (!is_share(&s->v, r, comm->rank) || !bytes_of(side, r, &bytes) || !bytes)
+			continue;
+		one = place_of(side, r, &place);
+		if (one == MPI_SUCCESS)
+			one = pmpi_messages_receive(&s->messages, place, count_of(side, r),
+						    side->type, &comm->peers[r],
+						    &comm->peers[comm->rank]);
+		ret = ret == MPI_SUCCESS ? one : ret;
+	}
+	return ret;
+}
+
+/* From the copy, if there is one. */
+static int send_shares(struct pmpi_steps *s)
+{
+	const struct pmpi_side *side = sending_side(&s->v);
+	const struct pmpi_comm *comm = s->v.call.comm;
+	MPI_Datatype type = side->type;
+	char *copy = s->b.own_copy, *place;
+	int ret = copy ? make_element(side->type, &type) : MPI_SUCCESS, one;
+	uint64_t bytes;
+
+	if (ret != MPI_SUCCESS)
+		return ret;
+	for (int r = 0; r < comm->size; r++) {
+		if (!is_share(&s->v, comm->rank, r) || !bytes_of(side, r, &bytes) || !bytes)
+			continue;
+		place = copy;
+		one = copy ? MPI_SUCCESS : place_of(side, r, &place);
+		if (one == MPI_SUCCESS)
+			one = pmpi_messages_send(&s->messages, place, count_of(side, r), type,
+						 &comm->peers[r]);
+		ret = ret == MPI_SUCCESS ? one : ret;
+		if (copy)
+			copy += bytes;
+	}
+	if (copy)
+		PMPI_Type_free(&type);
+	return ret;
+}
+
+static int leave(struct pmpi_steps *s)
+{
+	int ret = pmpi_messages_begin(&s->messages, 2 * s->v.call.comm->size), one;
+
+	if (ret == MPI_SUCCESS && is_alltoall(&s->v) && s->v.send.buf == MPI_IN_PLACE)
+		ret = copy_in_place(s);
+	if (ret != MPI_SUCCESS)
+		return ret;
+	ret = receive_shares(s);
+	one = send_shares(s);
+	return ret == MPI_SUCCESS ? one : ret;
+}
+
+/* All ranks have told. */
+static int decide_step(struct pmpi_steps *s, int *ret)
+{
+	enum pmpi_reason why;
+
+	if (suits(&s->v, &s->t, PMPI_FORM_NONBLOCKING, &why)) {
+		pmpi_count(&pmpi_counts[s->v.call.name].offloaded);
+		s->step = MOVE;
+		*ret = *s->t.sum ? prepare(&s->b, &s->v, &s->t) : MPI_SUCCESS;
+		return *s->t.sum && *ret == MPI_SUCCESS ? -EINPROGRESS : 0;
+	}
+	pmpi_count_fallback(s->v.call.name, why);
+	s->step = LEFT;
+	s->error = leave(s);
+	return -EINPROGRESS;
+}
+
+static int test_left(struct pmpi_steps *s, int *ret)
+{
+	bool done = pmpi_messages_test(&s->messages, &s->error);
+
+	*ret = s->error;
+	return done ? 0 : -EINPROGRESS;
+}
+
+/* -EAGAIN of swingcoll: it takes no more at the moment. */
+int pmpi_steps_poll(struct pmpi_steps *s, int *ret)
+{
+	const struct pmpi_call *c = &s->v.call;
+	int error = 0;
+
+	*ret = MPI_SUCCESS;
+	if (s->step == LEFT)
+		return test_left(s, ret);
+	if (s->step == TELL) {
+		error = swingcoll_iallreduce(s->t.words, s->t.words, count_words(&s->v),
+					     SWINGCOLL_U64, SWINGCOLL_SUM, c->comm->swc, &s->req);
+		if (error)
+			return error == -EAGAIN ? -EINPROGRESS : error;
+		s->step = TELLING;
+	}
+	if (s->step == TELLING) {
+		error = swingcoll_test(s->req, NULL);
+		if (!error)
+			error = decide_step(s, ret);
+		if (error != -EINPROGRESS || s->step != MOVE)
+			return error;
+	}
+	if (s->step == MOVE) {
+		error = start_moving(&s->b, c, &s->t, &s->req);
+		if (error)
+			return error == -EAGAIN ? -EINPROGRESS : error;
+		s->step = MOVING;
+	}
+	error = swingcoll_test(s->req, NULL);
+	if (!error)
+		*ret = deliver(&s->b, &s->v, &s->t);
+	return error;
 }

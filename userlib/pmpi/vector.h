@@ -31,4 +31,20 @@ struct pmpi_vector {
 /* As pmpi_offload(). */
 bool pmpi_offload_vector(struct pmpi_vector *v, int *ret);
 
+/* A nonblocking call. The arrays remain the caller's, who may not change them before its end. */
+struct pmpi_steps;
+
+/* NULL: no memory. @refused: MPI has to refuse the arguments; nothing has begun. */
+struct pmpi_steps *pmpi_steps_begin(const struct pmpi_vector *v, bool *refused);
+/* Its types must be there until the end. */
+struct pmpi_vector *pmpi_steps_vector(struct pmpi_steps *s);
+/*
+ * Take the steps that can be taken. Returns -EINPROGRESS, 0, then *ret is what the call returns, or an
+ * error of swingcoll. No other call of swingcoll on the communicator may come between, until the first
+ * two of these, or pmpi_steps_moving(), tell that none of this one will follow.
+ */
+int pmpi_steps_poll(struct pmpi_steps *s, int *ret);
+bool pmpi_steps_moving(const struct pmpi_steps *s);
+void pmpi_steps_end(struct pmpi_steps *s);
+
 #endif /* PMPI_VECTOR_H */
