@@ -20,7 +20,7 @@ limited() { # limited COMMAND...
 	printf '%s\n' bash -c "ulimit -l 256; exec setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock \"\$@\"" - "$@"
 }
 
-echo "1..$((${#mpis[@]} * 41))"
+echo "1..$((${#mpis[@]} * 42))"
 for mpi in "${mpis[@]}"; do
 	calls=$built/$mpi/pmpi_calls
 	other=$([[ $mpi = openmpi ]] && echo mpich || echo openmpi)
@@ -64,11 +64,13 @@ for mpi in "${mpis[@]}"; do
 	[[ $mpi = mpich ]] || survive=(--enable-recovery)
 	"$mpi" 3 "${survive[@]}" "$ctl" mpi "$built/$mpi/pmpi_death" </dev/null >"$log" 2>&1
 	(($? != 124))
-	contains "$mpi, a rank dies in a collective" $? "$log" '^survivor 0: error' '^survivor 1: error' \
+	contains "$mpi, a rank dies in a collective" $? "$log" '^survivor 0: error$' '^survivor 1: error$' \
 		'^swingcoll-pmpi: rank [01]: MPI_Allreduce: .*rank 2'
-	"$mpi" 3 "${survive[@]}" "$ctl" mpi "$built/$mpi/pmpi_death" persistent </dev/null >"$log" 2>&1
-	(($? != 124))
-	contains "$mpi, a rank dies in a persistent collective" $? "$log" '^survivor 0: error' '^survivor 1: error' \
-		'^swingcoll-pmpi: rank [01]: MPI_Allreduce_init: .*rank 2'
+	for how in one all; do
+		"$mpi" 3 "${survive[@]}" "$ctl" mpi "$built/$mpi/pmpi_death" "$how" </dev/null >"$log" 2>&1
+		(($? != 124))
+		contains "$mpi, a rank dies in a persistent collective, $how" $? "$log" '^survivor 0: error$' \
+			'^survivor 1: error$' '^swingcoll-pmpi: rank [01]: MPI_Allreduce_init: .*rank 2'
+	done
 done
 ((!failed))

@@ -15,6 +15,7 @@
  *	init -> world, comm, types, progress, messages, stats
  *	blocking -> call, memos
  *	nonblocking -> requests, vector, call, memos, progress
+ *	completions -> requests
  *	persistent -> requests, call, memos, stats, world
  *	vectors -> vector, call, memos
  *	vector -> call, layout, messages, progress, stats, world

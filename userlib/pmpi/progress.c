@@ -157,12 +157,15 @@ static MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
 static int last_error = MPI_ERR_OTHER; /* atomic */
 static int last_tag = 32767;	       /* MPI guarantees so many */
 
-/* MPI calls this in the program's wait for a message that was too long. */
+/*
+ * MPI calls this in the program's wait for a message that was too long; in those for several requests it may
+ * not (completions.c). What is left in *error is what both MPIs return.
+ */
 static void failed(MPI_Comm *comm, int *error, ...)
 {
 	(void)comm;
-	(void)error;
-	PMPI_Comm_call_errhandler(MPI_COMM_WORLD, __atomic_load_n(&last_error, __ATOMIC_RELAXED));
+	*error = __atomic_load_n(&last_error, __ATOMIC_RELAXED);
+	PMPI_Comm_call_errhandler(MPI_COMM_WORLD, *error);
 }
 
 #ifdef OPEN_MPI

@@ -34,7 +34,7 @@ enum state {
  * @req: NULL while queued, and when done
  * @next: in the queue
  * @steps: of a call of vector.c; swingcoll's request is there
- * @error: of MPI
+ * @error: of MPI; of a persistent one, until somebody asks for it: atomic
  * @held: duplicates of types that are used later, when the program may have freed them
  * @tag: of the message that completes a persistent one, else 0
  * @next_persistent: in the same bucket
@@ -150,8 +150,22 @@ static void remove_first(struct pmpi_comm *comm)
 
 /* ---- completion ---- */
 
+int pmpi_nerrors;
+
+/* Returns the error before. */
+static int set_error(struct pmpi_request *r, int error)
+{
+	int before = __atomic_exchange_n(&r->error, error, __ATOMIC_ACQ_REL);
+
+	__atomic_fetch_add(&pmpi_nerrors, (error != MPI_SUCCESS) - (before != MPI_SUCCESS),
+			   __ATOMIC_ACQ_REL);
+	return before;
+}
+
 static void destroy(struct pmpi_request *r)
 {
+	if (r->tag)
+		set_error(r, MPI_SUCCESS);
 	while (r->nheld)
 		PMPI_Type_free(&r->held[--r->nheld]);
 	if (r->call.comm)
@@ -160,10 +174,11 @@ static void destroy(struct pmpi_request *r)
 }
 
 /* As soon as it has its message, the request may be started again. */
-static void finish_persistent(struct pmpi_request *r)
+static void finish_persistent(struct pmpi_request *r, int error)
 {
-	int tag = r->tag, error = r->error;
+	int tag = r->tag;
 
+	set_error(r, error);
 	r->req = NULL;
 	if (__atomic_exchange_n(&r->state, DONE, __ATOMIC_ACQ_REL) == RELEASED)
 		destroy(r);
@@ -186,15 +201,16 @@ static void finish_nonblocking(struct pmpi_request *r)
 
 static void finish(struct pmpi_request *r, int error)
 {
-	const struct pmpi_call *c = &r->call;
+	int ret = pmpi_stage_end(&r->stage, &r->call, !error);
 
-	r->error = pmpi_stage_end(&r->stage, c, !error);
 	if (error)
-		r->error = pmpi_error_class(c, error);
-	if (r->tag)
-		finish_persistent(r);
-	else
+		ret = pmpi_error_class(&r->call, error);
+	if (r->tag) {
+		finish_persistent(r, ret);
+	} else {
+		r->error = ret;
 		finish_nonblocking(r);
+	}
 }
 
 /* Whatever comes later on the communicator may go to swingcoll when both parts of this have. */
@@ -418,6 +434,13 @@ static struct pmpi_request *find(MPI_Request mpi, bool forget)
 	return r;
 }
 
+int pmpi_take_error(MPI_Request mpi)
+{
+	struct pmpi_request *r = find(mpi, false);
+
+	return r ? set_error(r, MPI_SUCCESS) : MPI_SUCCESS;
+}
+
 /* All types that the call's starts will use; those of a side that it does not have may be anything. */
 static int hold_all(struct pmpi_request *r)
 {
@@ -478,6 +501,7 @@ static int start_again(struct pmpi_request *r)
 		ret = PMPI_Start(&r->mpi);
 	if (ret != MPI_SUCCESS)
 		goto err_end;
+	set_error(r, MPI_SUCCESS);
 	__atomic_store_n(&r->state, RUNNING, __ATOMIC_RELEASE);
 	start(r);
 	return MPI_SUCCESS;

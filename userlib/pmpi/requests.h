@@ -15,6 +15,15 @@ bool pmpi_begin_vector(struct pmpi_vector *v, MPI_Request *request, int *ret);
 /* Likewise make a persistent request, which is inactive; its type arguments are copied, arrays are not. */
 bool pmpi_begin_persistent(struct pmpi_call *c, MPI_Request *request, int *ret);
 
+/* Errors of persistent requests that have ended, and that nobody has asked for. */
+extern int pmpi_nerrors; /* atomic */
+static inline bool pmpi_errors_left(void)
+{
+	return __atomic_load_n(&pmpi_nerrors, __ATOMIC_ACQUIRE);
+}
+/* The error of a completed request, once; MPI_SUCCESS, too, if it is not a persistent one of swingcoll. */
+int pmpi_take_error(MPI_Request mpi);
+
 /* MPI's functions for requests, as far as these differ for persistent ones of swingcoll. */
 int pmpi_Start(MPI_Request *request);
 int pmpi_Startall(int n, MPI_Request *requests);
