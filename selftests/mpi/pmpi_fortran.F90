@@ -1,7 +1,8 @@
 ! SPDX-License-Identifier: GPL-2.0-only
 !
 ! Collectives of MPI called from Fortran, under the preload library; compiled three times, with the names by mpif.h, by
-! use mpi (USE_MPI), and by use mpi_f08 (USE_F08); with MPI 4 (MPI4) also persistent ones. All ranks know what the results must be. Rank 0 prints TAP.
+! use mpi (USE_MPI), and by use mpi_f08 (USE_F08). Persistent ones are in MPI 4, or (MPIX) in an extension of Open MPI's.
+! All ranks know what the results must be. Rank 0 prints TAP.
 ! pmpi.sh runs it, and looks at what the library says it has offloaded.
 #ifdef USE_F08
 #define REQUEST type(MPI_Request)
@@ -10,9 +11,21 @@
 #define REQUEST integer
 #define DATATYPE integer
 #endif
+#ifdef MPIX
+#define ALLREDUCE_INIT MPIX_Allreduce_init
+#define GATHER_INIT MPIX_Gather_init
+#define BARRIER_INIT MPIX_Barrier_init
+#else
+#define ALLREDUCE_INIT MPI_Allreduce_init
+#define GATHER_INIT MPI_Gather_init
+#define BARRIER_INIT MPI_Barrier_init
+#endif
 program pmpi_fortran
 #if defined(USE_F08)
   use mpi_f08
+#ifdef MPIX
+  use mpi_f08_ext
+#endif
 #elif defined(USE_MPI)
   use mpi
 #endif
@@ -189,26 +202,35 @@ program pmpi_fortran
   call check(error == MPI_SUCCESS .and. requests(1) == MPI_REQUEST_NULL .and. requests(2) == MPI_REQUEST_NULL)
   call report('persistent messages')
 
-#ifdef MPI4
-  call MPI_Allreduce_init(v, s, n, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, requests(1), error)
-  call MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, requests(2), error)
+  all = rank
+  call ALLREDUCE_INIT(v, s, n, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, requests(1), error)
+  call BARRIER_INIT(MPI_COMM_WORLD, MPI_INFO_NULL, requests(2), error)
+  if (rank == 0) then
+    call GATHER_INIT(MPI_IN_PLACE, n, MPI_INTEGER, all, n, MPI_INTEGER, 0, MPI_COMM_WORLD, MPI_INFO_NULL, requests(3), error)
+  else
+    call GATHER_INIT(all, n, MPI_INTEGER, all, n, MPI_INTEGER, 0, MPI_COMM_WORLD, MPI_INFO_NULL, requests(3), error)
+  end if
   do i = 1, 5
     v = i*(rank + 1)
+    if (rank == 0) all(n + 1:) = -1
     if (i == 2) then
       call MPI_Start(requests(1), error)
       call MPI_Start(requests(2), error)
+      call MPI_Start(requests(3), error)
       call MPI_Wait(requests(2), MPI_STATUS_IGNORE, error)
       call MPI_Wait(requests(1), MPI_STATUS_IGNORE, error)
+      call MPI_Wait(requests(3), MPI_STATUS_IGNORE, error)
     else
-      call MPI_Startall(2, requests, error)
-      call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE, error)
+      call MPI_Startall(3, requests, error)
+      call MPI_Waitall(3, requests, MPI_STATUSES_IGNORE, error)
     end if
     call check(error == MPI_SUCCESS .and. all_equal(s, spread(dble(i*nranks*(nranks + 1)/2), 1, n)))
+    if (rank == 0) call check(gathered())
   end do
   call MPI_Request_free(requests(1), error)
   call MPI_Request_free(requests(2), error)
+  call MPI_Request_free(requests(3), error)
   call check(error == MPI_SUCCESS .and. requests(1) == MPI_REQUEST_NULL .and. requests(2) == MPI_REQUEST_NULL)
-#endif
   call MPI_Barrier(MPI_COMM_WORLD, error)
   call report('persistent collectives')
   call MPI_Finalize(error)

@@ -9,49 +9,10 @@
  */
 #include <stdlib.h>
 
-#include "pmpi/entry.h"
+#include "pmpi/fortran.h"
 #include "pmpi/requests.h"
 
-static void give(MPI_Fint *ierror, int ret)
-{
-	if (ierror)
-		*ierror = ret;
-}
-
 #ifdef OPEN_MPI
-
-_Static_assert(sizeof(MPI_Fint) == sizeof(int), "arrays of counts are passed on");
-
-extern int mpi_fortran_in_place_, mpi_fortran_bottom_;
-
-static void *buffer(void *p)
-{
-	if (p == &mpi_fortran_in_place_)
-		return MPI_IN_PLACE;
-	return p == &mpi_fortran_bottom_ ? MPI_BOTTOM : p;
-}
-
-static void give_request(MPI_Fint *request, MPI_Request r, int ret)
-{
-	if (ret == MPI_SUCCESS)
-		*request = PMPI_Request_c2f(r);
-}
-
-#define TYPE(f) PMPI_Type_f2c(*(f))
-#define OP(f) PMPI_Op_f2c(*(f))
-#define COMM(f) PMPI_Comm_f2c(*(f))
-
-/* All spellings of one function. */
-#define SPELL(function, name)                                                                      \
-	extern __typeof__(function) name                                                           \
-		__attribute__((alias(PMPI_TEXT(function)), visibility("default")))
-#define FORTRAN(lower, upper, mixed)                                                               \
-	SPELL(fortran_##lower, ompi_##lower##_f);                                                  \
-	SPELL(fortran_##lower, mpi_##lower);                                                       \
-	SPELL(fortran_##lower, mpi_##lower##_);                                                    \
-	SPELL(fortran_##lower, mpi_##lower##__);                                                   \
-	SPELL(fortran_##lower, MPI_##upper);                                                       \
-	SPELL(fortran_##lower, MPI_##mixed##_f)
 
 /* ---- begin and end ---- */
 

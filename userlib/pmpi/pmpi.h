@@ -12,6 +12,7 @@
  *
  * Map of calls:
  *	fortran -> init, blocking, nonblocking, persistent, vectors, requests
+ *	fortran_persistent -> persistent
  *	init -> world, comm, types, progress, messages, stats
  *	blocking -> call, memos
  *	nonblocking -> requests, vector, call, memos, progress
