@@ -318,6 +318,84 @@ static bool reached_by(uint32_t transport, uint32_t port)
 	return good;
 }
 
+static void set_kinds(uint32_t node, enum swc_rdma_kind a, enum swc_rdma_kind b)
+{
+	addrs[node][0].rdma = (uint8_t)a;
+	addrs[node][1].rdma = (uint8_t)b;
+}
+
+/* Has node @me only this path to the other, by RDMA, from and to addresses @k? */
+static bool has_one_rail(uint32_t me, uint32_t k)
+{
+	struct swc_node_path *p;
+	char why[256] = "";
+	uint32_t n;
+	bool good;
+
+	if (swc_paths_make(NULL, nodes, 2, me, &p, &n, why, sizeof(why)))
+		return false;
+	good = n == 1 && p->transport == SWC_TRANSPORT_RDMA && last_byte(p->local) == k &&
+	       last_byte(p->remote) == k;
+	free(p);
+	return good;
+}
+
+/* A ring of two nodes: what transport do all of its paths have? SWC_TRANSPORT_NR: several. */
+static uint32_t ring_transport(void)
+{
+	uint32_t n = 0, transport = SWC_TRANSPORT_NR;
+	struct swc_node_path *p;
+	char why[256] = "";
+	struct swc_topo t;
+
+	if (swc_topo_parse(&t, "ring:2", why, sizeof(why)))
+		return transport;
+	if (!swc_paths_make(&t, nodes, 2, 0, &p, &n, why, sizeof(why))) {
+		transport = n ? p->transport : transport;
+		for (uint32_t i = 0; i < n; i++)
+			if (p[i].transport != transport)
+				transport = SWC_TRANSPORT_NR;
+		free(p);
+	}
+	swc_topo_free(&t);
+	return transport;
+}
+
+static void test_rdma_kinds(void)
+{
+	struct swc_node_path *p;
+	char why[256] = "";
+	uint32_t n;
+
+	make_nodes(2, 1);
+	addrs[0][0].rdma = SWC_RDMA_ROCE;
+	ok(reached_by(SWC_TRANSPORT_RDMA, 1001), "a device of an unknown kind is tried");
+	addrs[1][0].rdma = SWC_RDMA_ROCE;
+	ok(reached_by(SWC_TRANSPORT_RDMA, 1001), "devices of one kind connect");
+	addrs[1][0].rdma = SWC_RDMA_IWARP;
+	ok(reached_by(SWC_TRANSPORT_TCP, 2001), "RoCE and iWARP: TCP");
+	nodes[0].port[SWC_TRANSPORT_TCP] = 0;
+	ok(swc_paths_make(NULL, nodes, 2, 0, &p, &n, why, sizeof(why)) == -EOPNOTSUPP &&
+		   strstr(why, "RoCE") && strstr(why, "iWARP") &&
+		   strstr(why, "SWINGCOLL_TRANSPORT"),
+	   "RoCE and iWARP without TCP: refused, and the line names the kinds");
+
+	make_nodes(2, 2);
+	set_kinds(0, SWC_RDMA_ROCE, SWC_RDMA_ROCE);
+	set_kinds(1, SWC_RDMA_IWARP, SWC_RDMA_ROCE);
+	ok(has_one_rail(0, 1) && has_one_rail(1, 1), "of two rails, that of one kind is used");
+	set_kinds(1, SWC_RDMA_ROCE, SWC_RDMA_ROCE);
+	ok(ring_transport() == SWC_TRANSPORT_RDMA, "a ring of devices of one kind");
+	set_kinds(1, SWC_RDMA_INFINIBAND, SWC_RDMA_ROCE);
+	ok(ring_transport() == SWC_TRANSPORT_TCP, "a ring of several kinds: all paths by TCP");
+
+	ok(swc_rdma_kind_of("4: RNIC", "Ethernet") == SWC_RDMA_IWARP &&
+		   swc_rdma_kind_of("1: CA", "Ethernet") == SWC_RDMA_ROCE &&
+		   swc_rdma_kind_of("1: CA", "InfiniBand") == SWC_RDMA_INFINIBAND &&
+		   swc_rdma_kind_of("", "") == SWC_RDMA_ANY,
+	   "the kind of a device by its sysfs files");
+}
+
 static void test_transports(void)
 {
 	char why[256] = "";
@@ -331,6 +409,7 @@ static void test_transports(void)
 	ok(reached_by(SWC_TRANSPORT_TLS, 3001), "two nodes that only encrypt use TLS");
 	nodes[0].port[SWC_TRANSPORT_TLS] = 0;
 	ok(reached_by(SWC_TRANSPORT_NR, 0), "nodes without a common transport are refused");
+	test_rdma_kinds();
 
 	setenv("SWINGCOLL_TRANSPORT", "tcp", 1);
 	ok(swc_transports_allowed(why, sizeof(why)) == 1 << SWC_TRANSPORT_TCP,

@@ -17,7 +17,8 @@
 #include "src/bootstrap/bootstrap.h"
 
 #define DEVICES "/sys/class/infiniband/*"
-#define NDEVS "/sys/class/infiniband/*/ports/*/gid_attrs/ndevs/*"
+#define PORTS DEVICES "/ports/*"
+#define NDEVS PORTS "/gid_attrs/ndevs/*"
 
 /* ---- a list ---- */
 
@@ -161,7 +162,7 @@ static bool take(struct swc_boot_iface *to, const struct ifaddrs *from)
 	if (!from->ifa_addr || from->ifa_flags & IFF_LOOPBACK || !(from->ifa_flags & IFF_UP))
 		return false;
 	snprintf(to->name, sizeof(to->name), "%s", from->ifa_name);
-	to->addr.family = from->ifa_addr->sa_family;
+	to->addr.family = (uint8_t)from->ifa_addr->sa_family;
 	to->addr.speed = speed_of(to->name);
 	if (to->addr.family == AF_INET) {
 		const struct sockaddr_in *in = (const void *)from->ifa_addr;
@@ -178,26 +179,39 @@ static bool take(struct swc_boot_iface *to, const struct ifaddrs *from)
 	return false;
 }
 
-/* There is a file for each GID: it has the name of the network device, or cannot be read. */
+/* The first line of a sysfs file; empty if it cannot be read. */
+static void read_line(char *line, int bytes, const char *path)
+{
+	FILE *f = fopen(path, "re");
+
+	line[0] = 0;
+	if (!f)
+		return;
+	if (!fgets(line, bytes, f))
+		line[0] = 0;
+	line[strcspn(line, "\n")] = 0;
+	fclose(f);
+}
+
+/*
+ * There is a file for each GID: it has the name of the network device, or cannot be read. That of
+ * the interface; NULL: there is none.
+ */
+static const char *find_ndev(const glob_t *files, const char *name)
+{
+	for (size_t i = 0; i < files->gl_pathc; i++) {
+		char line[64];
+
+		read_line(line, sizeof(line), files->gl_pathv[i]);
+		if (line[0] && !strcmp(line, name))
+			return files->gl_pathv[i];
+	}
+	return NULL;
+}
+
 static bool has_rdma_device(const char *name, void *arg)
 {
-	const glob_t *files = arg;
-
-	for (size_t i = 0; i < files->gl_pathc; i++) {
-		FILE *f = fopen(files->gl_pathv[i], "re");
-		char line[64] = "";
-		bool same;
-
-		if (!f)
-			continue;
-		same = fgets(line, sizeof(line), f);
-		line[strcspn(line, "\n")] = 0;
-		same = same && !strcmp(line, name);
-		fclose(f);
-		if (same)
-			return true;
-	}
-	return false;
+	return find_ndev(arg, name);
 }
 
 bool swc_addr_has_rdma(void)
@@ -207,6 +221,69 @@ bool swc_addr_has_rdma(void)
 
 	globfree(&devices);
 	return found;
+}
+
+enum swc_rdma_kind swc_rdma_kind_of(const char *node_type, const char *link_layer)
+{
+	if (strstr(node_type, "RNIC"))
+		return SWC_RDMA_IWARP;
+	if (!strstr(node_type, "CA"))
+		return SWC_RDMA_ANY;
+	return strcmp(link_layer, "Ethernet") ? SWC_RDMA_INFINIBAND : SWC_RDMA_ROCE;
+}
+
+/* The kind of the device that has the port to which this path belongs: DEVICES/ports/PORT... */
+static enum swc_rdma_kind kind_by_path(const char *path)
+{
+	const char *ports = strstr(path, "/ports/"), *end;
+	char name[256], node_type[64], link_layer[64];
+
+	if (!ports)
+		return SWC_RDMA_ANY;
+	snprintf(name, sizeof(name), "%.*s/node_type", (int)(ports - path), path);
+	read_line(node_type, sizeof(node_type), name);
+	end = strchrnul(ports + strlen("/ports/"), '/');
+	snprintf(name, sizeof(name), "%.*s/link_layer", (int)(end - path), path);
+	read_line(link_layer, sizeof(link_layer), name);
+	return swc_rdma_kind_of(node_type, link_layer);
+}
+
+/* The kind that all devices of this node have; ANY: there are several, or none. */
+static enum swc_rdma_kind kind_of_all(void)
+{
+	enum swc_rdma_kind kind = SWC_RDMA_ANY;
+	glob_t ports = { 0 };
+
+	if (!glob(PORTS, GLOB_NOSORT, NULL, &ports))
+		kind = kind_by_path(ports.gl_pathv[0]);
+	for (size_t i = 1; i < ports.gl_pathc; i++)
+		if (kind_by_path(ports.gl_pathv[i]) != kind)
+			kind = SWC_RDMA_ANY;
+	globfree(&ports);
+	return kind;
+}
+
+static const char *interface_of(const struct swc_boot_addr *a, const struct swc_boot_iface *iface,
+				size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (iface[i].addr.family == a->family &&
+		    !memcmp(iface[i].addr.bytes, a->bytes, sizeof(a->bytes)))
+			return iface[i].name;
+	return "";
+}
+
+/* Kernels do not tell the network devices of all RDMA devices: then all devices together count. */
+static void find_kinds(struct swc_boot_addr *addr, int naddrs, const struct swc_boot_iface *iface,
+		       size_t n, const glob_t *ndevs)
+{
+	enum swc_rdma_kind common = kind_of_all();
+
+	for (int k = 0; k < naddrs; k++) {
+		const char *at = find_ndev(ndevs, interface_of(&addr[k], iface, n));
+
+		addr[k].rdma = (uint8_t)(at ? kind_by_path(at) : common);
+	}
 }
 
 bool swc_addr_is_outward(const char *name)
@@ -243,8 +320,6 @@ int swc_addr_find(struct swc_boot_addr *addr, bool rdma, char *why, size_t why_b
 	size_t n = 0;
 	int ret;
 
-	if (addrs && *addrs)
-		return swc_addr_parse(addr, addrs, why, why_bytes);
 	if (ifaces && !*ifaces)
 		ifaces = NULL;
 	if (getifaddrs(&all)) {
@@ -263,7 +338,13 @@ int swc_addr_find(struct swc_boot_addr *addr, bool rdma, char *why, size_t why_b
 	if (!iface)
 		return -ENOMEM;
 	glob(NDEVS, GLOB_NOSORT, NULL, &files);
-	ret = swc_addr_choose(addr, iface, n, ifaces, rdma ? has_rdma_device : is_outward, &files);
+	if (addrs && *addrs)
+		ret = swc_addr_parse(addr, addrs, why, why_bytes);
+	else
+		ret = swc_addr_choose(addr, iface, n, ifaces, rdma ? has_rdma_device : is_outward,
+				      &files);
+	if (rdma)
+		find_kinds(addr, ret, iface, n, &files);
 	globfree(&files);
 	free(iface);
 	if (!ret)

@@ -25,9 +25,16 @@
 
 /* ---- addresses: addr.c ---- */
 
-/* An IP address. @scope: for a link-local one, the index of its interface on this node; else 0. */
+/* Kinds of RDMA devices: each connects only with its own. ANY: not known. */
+enum swc_rdma_kind { SWC_RDMA_ANY, SWC_RDMA_INFINIBAND, SWC_RDMA_ROCE, SWC_RDMA_IWARP, SWC_RDMA_NR };
+
+/*
+ * An IP address. @rdma: enum swc_rdma_kind of its interface's device, if this node uses RDMA. @scope:
+ * for a link-local address, the index of its interface on this node; else 0.
+ */
 struct swc_boot_addr {
-	uint16_t family; /* AF_INET or AF_INET6 */
+	uint8_t family; /* AF_INET or AF_INET6 */
+	uint8_t rdma;
 	uint16_t speed;	 /* of its interface in units of 100 Mbit/s, 0: not known */
 	uint32_t scope;
 	uint8_t bytes[16];
@@ -71,12 +78,16 @@ int swc_transports_allowed(char *why, size_t why_bytes);
 /*
  * The addresses by which other nodes reach this one: SWINGCOLL_ADDRS, or those of its interfaces
  * (SWINGCOLL_IFACES). Without either, those of interfaces with RDMA devices if @rdma, or else of
- * outward ones. Their number, which may be 0, or a negative errno; a line in @why if there are none.
+ * outward ones. With the kinds of their devices if @rdma. Their number, which may be 0, or a negative
+ * errno; a line in @why if there are none.
  */
 int swc_addr_find(struct swc_boot_addr *addr, bool rdma, char *why, size_t why_bytes);
 
 /* Has this node an RDMA device? */
 bool swc_addr_has_rdma(void);
+
+/* The kind of a device, by the sysfs files node_type of it and link_layer of its port. */
+enum swc_rdma_kind swc_rdma_kind_of(const char *node_type, const char *link_layer);
 
 /* ---- paths.c ---- */
 
@@ -103,7 +114,9 @@ struct swc_paths_node {
  * A torus is used as such if every node has two addresses for each dimension longer than 1, in the
  * order plus, minus of the first such dimension, plus, minus of the next. Otherwise address k of
  * one node is connected with address k of the other. All paths of a pair have the first transport
- * that both nodes have.
+ * that both nodes have; RDMA only between devices of one kind: rails whose ends have other kinds are
+ * left out, and if none is left, or the nodes of a torus have several kinds, the pair has the next
+ * transport.
  *
  * Return: 0, -ENOMEM, or -EINVAL and a line in @why.
  */
@@ -154,7 +167,7 @@ struct swc_boot_record {
 };
 
 #define SWC_BOOT_MAGIC 0x42435753u /* "SWCB" */
-#define SWC_BOOT_VERSION 7
+#define SWC_BOOT_VERSION 8
 
 /**
  * struct swc_world - all ranks and where they are

@@ -19,6 +19,7 @@
 struct table {
 	const struct swc_paths_node *nodes;
 	uint32_t me;
+	uint32_t transport; /* to the present node */
 	struct swc_node_path *path;
 	uint32_t n;
 };
@@ -41,15 +42,90 @@ static void to_sockaddr(uint8_t out[28], const struct swc_boot_addr *a, uint32_t
 	}
 }
 
+/* ---- transports ---- */
+
+static bool have(const struct swc_paths_node *a, const struct swc_paths_node *b, uint32_t transport)
+{
+	return a->port[transport] && b->port[transport];
+}
+
+/* Do the RDMA devices of these addresses connect? */
+static bool is_one_kind(const struct swc_boot_addr *a, const struct swc_boot_addr *b)
+{
+	return a->rdma == b->rdma || a->rdma == SWC_RDMA_ANY || b->rdma == SWC_RDMA_ANY;
+}
+
+/* Does a rail connect addresses @k of two nodes by this transport? */
+static bool is_rail(const struct swc_paths_node *a, const struct swc_paths_node *b, uint32_t k,
+		    uint32_t transport)
+{
+	return a->addr[k].family == b->addr[k].family &&
+	       (transport != SWC_TRANSPORT_RDMA || is_one_kind(&a->addr[k], &b->addr[k]));
+}
+
+static bool all_of_one_kind(const struct swc_paths_node *a, const struct swc_paths_node *b)
+{
+	for (uint32_t i = 0; i < a->naddrs; i++)
+		for (uint32_t k = 0; k < b->naddrs; k++)
+			if (!is_one_kind(&a->addr[i], &b->addr[k]))
+				return false;
+	return true;
+}
+
+/* Do their RDMA devices connect them? If no rail can be used, that is not the reason. */
+static bool rdma_connects(const struct swc_paths_node *a, const struct swc_paths_node *b,
+			  bool routed)
+{
+	bool any = false;
+
+	if (routed)
+		return all_of_one_kind(a, b);
+	for (uint32_t k = 0; k < a->naddrs && k < b->naddrs; k++) {
+		if (is_rail(a, b, k, SWC_TRANSPORT_RDMA))
+			return true;
+		any |= is_rail(a, b, k, SWC_TRANSPORT_TCP);
+	}
+	return !any;
+}
+
 /* The first transport that both nodes have; SWC_TRANSPORT_NR: none. */
-static uint32_t common_transport(const struct swc_paths_node *a, const struct swc_paths_node *b)
+static uint32_t common_transport(const struct swc_paths_node *a, const struct swc_paths_node *b,
+				 bool routed)
 {
 	uint32_t kind = 0;
 
-	while (kind < SWC_TRANSPORT_NR && (!a->port[kind] || !b->port[kind]))
+	while (kind < SWC_TRANSPORT_NR &&
+	       (!have(a, b, kind) ||
+		(kind == SWC_TRANSPORT_RDMA && !rdma_connects(a, b, routed))))
 		kind++;
 	return kind;
 }
+
+static const char *rdma_name(const struct swc_paths_node *node)
+{
+	static const char *const names[SWC_RDMA_NR] = { "other", "InfiniBand", "RoCE", "iWARP" };
+
+	return node->addr->rdma < SWC_RDMA_NR ? names[node->addr->rdma] : names[SWC_RDMA_ANY];
+}
+
+static int no_transport(const struct swc_paths_node *a, const struct swc_paths_node *b, char *why,
+			size_t why_bytes)
+{
+	if (have(a, b, SWC_TRANSPORT_RDMA))
+		snprintf(
+			why, why_bytes,
+			"%s has %s devices and %s %s devices, which do not connect: unset SWINGCOLL_TRANSPORT, "
+			"and TCP does, or select others by SWINGCOLL_IFACES",
+			a->name, rdma_name(a), b->name, rdma_name(b));
+	else
+		snprintf(why, why_bytes,
+			 "%s and %s have no transport in common: give both the same "
+			 "SWINGCOLL_TRANSPORT, and see swingctl doctor for what their kernels have",
+			 a->name, b->name);
+	return -EOPNOTSUPP;
+}
+
+/* ---- paths ---- */
 
 /*
  * Add a path from address @mine of this node to address @theirs of another. Link-local ones are
@@ -59,14 +135,13 @@ static void add(struct table *t, uint32_t node, uint32_t path, uint32_t mine, ui
 {
 	const struct swc_paths_node *to = &t->nodes[node];
 	const struct swc_boot_addr *local = &t->nodes[t->me].addr[mine];
-	uint32_t kind = common_transport(&t->nodes[t->me], to);
 	struct swc_node_path *p = &t->path[t->n++];
 
 	p->node = node;
 	p->path = (uint16_t)path;
-	p->transport = (uint16_t)kind;
+	p->transport = (uint16_t)t->transport;
 	to_sockaddr(p->local, local, 0, local->scope);
-	to_sockaddr(p->remote, &to->addr[theirs], to->port[kind], local->scope);
+	to_sockaddr(p->remote, &to->addr[theirs], to->port[t->transport], local->scope);
 }
 
 /* ---- torus and mesh ---- */
@@ -150,7 +225,7 @@ static int rail_paths(struct table *t, uint32_t other, char *why, size_t why_byt
 	for (uint32_t k = 0; k < a->naddrs && k < b->naddrs; k++) {
 		uint32_t i = n;
 
-		if (a->addr[k].family != b->addr[k].family)
+		if (!is_rail(a, b, k, t->transport))
 			continue;
 		for (; i && speed_of(a, b, rail[i - 1]) < speed_of(a, b, k); i--)
 			rail[i] = rail[i - 1];
@@ -186,17 +261,13 @@ int swc_paths_make(const struct swc_topo *topo, const struct swc_paths_node *nod
 	for (uint32_t i = 0; !ret && i < nnodes; i++) {
 		if (i == me)
 			continue;
-		if (common_transport(&nodes[me], &nodes[i]) == SWC_TRANSPORT_NR) {
-			snprintf(
-				why, why_bytes,
-				"%s and %s have no transport in common: give both the same "
-				"SWINGCOLL_TRANSPORT, and see swingctl doctor for what their kernels have",
-				nodes[me].name, nodes[i].name);
-			ret = -EOPNOTSUPP;
-			break;
-		}
-		ret = routed ? routed_paths(&t, topo, i, why, why_bytes)
-			     : rail_paths(&t, i, why, why_bytes);
+		t.transport = common_transport(&nodes[me], &nodes[i], routed);
+		if (t.transport == SWC_TRANSPORT_NR)
+			ret = no_transport(&nodes[me], &nodes[i], why, why_bytes);
+		else if (routed)
+			ret = routed_paths(&t, topo, i, why, why_bytes);
+		else
+			ret = rail_paths(&t, i, why, why_bytes);
 	}
 	if (ret) {
 		free(t.path);
