@@ -468,11 +468,13 @@ void swc_tcp_rx_work(struct work_struct *work)
 
 /*
  * The socket is aborted: handle all of the stream that had arrived. It must not be lost, as the peer knows
- * that it has arrived; unless the communicator ends.
+ * that it has arrived; unless the communicator ends. TLS tells an error of the socket, once, before what has
+ * arrived: only the second in a row says that nothing is left.
  */
 void swc_tcp_rx_drain(struct swc_tcp_conn *conn)
 {
 	struct swc_conn *base = &conn->base;
+	bool told = !conn->encrypted;
 	int ret = 0;
 
 	/* After another error than an invalid message, more may have come. */
@@ -480,8 +482,13 @@ void swc_tcp_rx_drain(struct swc_tcp_conn *conn)
 		return;
 	while (!ret && !READ_ONCE(base->net->aborted) && READ_ONCE(base->state) == SWC_CONN_RESETTING) {
 		ret = step(conn);
-		if (ret == -ENOMEM) {
+		if (ret == -ENOMEM)
 			msleep(SWC_TCP_NOMEM_MS);
+		if (!ret || ret == -ENOMEM) {
+			told = !conn->encrypted;
+			ret = 0;
+		} else if (!told && ret != -EPROTO) {
+			told = true;
 			ret = 0;
 		}
 		cond_resched();

@@ -31,6 +31,13 @@
  *  5. Both sides agree which socket carries the stream: an attempt is numbered, its handshake authenticated
  *     (see core/wire.h), and a side uses no socket before it has given up the one before it.
  *
+ * An encrypted stream is this stream inside the records of TLS, with new keys for each socket (tls.c). TCP
+ * acknowledges bytes of those records, so the sender remembers pairs of places, one at a time: when TLS has
+ * given TCP all that it was given, so many bytes of the stream end at this byte of the socket (a mark). When
+ * TCP has acknowledged the socket's bytes up to there, the records are in the peer's receive queue as a
+ * whole, and as in 3 the peer decrypts and handles all of them before it tells R. Of a record that had not
+ * arrived as a whole nothing is counted, by either side.
+ *
  * An R that is less than what was acknowledged, or more than what was ever sent, is a violation of the
  * protocol.
  *
@@ -74,6 +81,11 @@ static u64 end_of(const struct swc_tcp_record *r)
 
 /* ------------------------------------------------------------------ what has arrived; conn->lock is held */
 
+static bool is_mark_reached(const struct swc_tcp_conn *conn)
+{
+	return conn->marked && (s32)(READ_ONCE(tcp_sk(conn->sock->sk)->snd_una) - conn->una) >= 0;
+}
+
 /**
  * swc_tcp_stream_acked() - how much of the stream has the peer's TCP, or the peer in a handshake,
  * acknowledged?
@@ -86,29 +98,72 @@ u64 swc_tcp_stream_acked(const struct swc_tcp_conn *conn)
 
 	if (!conn->sock || !conn->began)
 		return conn->acked;
+	if (swc_tcp_is_tls(conn))
+		return is_mark_reached(conn) ? conn->mark : conn->acked;
 	/* Handshakes come before. */
 	more = READ_ONCE(tcp_sk(conn->sock->sk)->snd_una) - conn->una;
 	return conn->acked + max(more, 0);
 }
 
-static void note_acked(struct swc_tcp_conn *conn)
+/* Was a mark reached? Then another one may be reached already. */
+static bool note_acked(struct swc_tcp_conn *conn)
 {
 	u64 acked = swc_tcp_stream_acked(conn);
+	bool reached = conn->sock && is_mark_reached(conn);
 
 	lockdep_assert_held(&conn->base.lock);
-	conn->una += (u32)(acked - conn->acked);
+	if (!swc_tcp_is_tls(conn))
+		conn->una += (u32)(acked - conn->acked);
+	conn->marked &= !reached;
 	conn->acked = acked;
+	return reached;
+}
+
+/* So much of the stream has been given to the socket. */
+static u64 given(const struct swc_tcp_conn *conn)
+{
+	const struct swc_tcp_tx *tx = &conn->tx;
+
+	if (tx->record)
+		return end_of(tx->record) - (tx->head_end - tx->head) - tx->left;
+	return conn->replay ? conn->replay->at : conn->sent;
+}
+
+/**
+ * swc_tcp_stream_mark() - if there is no mark in an encrypted stream that is not reached: set one
+ *
+ * May sleep; conn->lock is not held.
+ */
+void swc_tcp_stream_mark(struct swc_tcp_conn *conn)
+{
+	u64 at = given(conn);
+	u32 seq;
+
+	if (!swc_tcp_is_tls(conn) || !conn->base.resumable || !conn->sock || !conn->began)
+		return;
+	spin_lock(&conn->base.lock);
+	note_acked(conn);
+	spin_unlock(&conn->base.lock);
+	if (conn->marked || conn->acked == at || !swc_tls_is_sent(conn->sock->sk, &seq))
+		return;
+	spin_lock(&conn->base.lock);
+	conn->mark = at;
+	conn->una = seq;
+	conn->marked = true;
+	spin_unlock(&conn->base.lock);
 }
 
 /**
  * swc_tcp_stream_trim() - drop the records of what has arrived; conn->lock is held
  * @done: sends whose memory is free are moved there
+ *
+ * Return: more may have arrived: this is to be called again, after swc_tcp_stream_mark().
  */
-void swc_tcp_stream_trim(struct swc_tcp_conn *conn, struct list_head *done)
+bool swc_tcp_stream_trim(struct swc_tcp_conn *conn, struct list_head *done)
 {
 	struct swc_tcp_record *r, *next;
+	bool again = note_acked(conn);
 
-	note_acked(conn);
 	list_for_each_entry_safe(r, next, &conn->records, node) {
 		/* The message that is being sent again has not arrived as a whole. */
 		if (end_of(r) > conn->acked || !r->finished)
@@ -128,6 +183,7 @@ void swc_tcp_stream_trim(struct swc_tcp_conn *conn, struct list_head *done)
 		else
 			conn->spare = r;
 	}
+	return again;
 }
 
 /* ------------------------------------------------------------------ sending */
@@ -224,6 +280,7 @@ void swc_tcp_stream_end(struct swc_tcp_conn *conn)
 {
 	note_acked(conn);
 	conn->began = false;
+	conn->marked = false;
 	conn->tx = (struct swc_tcp_tx){};
 	conn->replay = NULL;
 }
@@ -302,6 +359,7 @@ void swc_tcp_stream_reset(struct swc_tcp_conn *conn)
 	conn->replay = NULL;
 	conn->tx = (struct swc_tcp_tx){};
 	conn->began = false;
+	conn->marked = false;
 	conn->nkept = 0;
 	conn->acked = 0;
 	conn->sent = 0;

@@ -160,7 +160,8 @@ struct swc_tcp_tx {
  *	sent again; guarded by @tx_mutex, as what follows, which changes under @base.lock, too
  * @sent: bytes of the stream that messages have been made of
  * @acked: those that the peer has, as far as it was looked at; @una: the socket's number of the next one
- * @began: the socket carries the stream: @una is valid
+ * @mark: encrypted: the peer has so many when its TCP has acknowledged all before @una; if @marked
+ * @began: the socket carries the stream: @una is valid, unless it is encrypted
  * @nkept: sends that go back to the executor with their records
  * @zerocopies: of messages that are sent in part; guarded by @tx_mutex
  * @zerocopy_done: those that the socket does not need any more
@@ -196,6 +197,8 @@ struct swc_tcp_conn {
 	u64 sent;
 	u64 acked;
 	u32 una;
+	u64 mark;
+	bool marked;
 	bool began;
 	u32 nkept;
 	struct list_head zerocopies;
@@ -245,7 +248,8 @@ void swc_tcp_zerocopy_wait(struct swc_tcp_conn *conn);
 /* stream.c */
 u32 swc_tcp_stream_room(void);
 u64 swc_tcp_stream_acked(const struct swc_tcp_conn *conn);
-void swc_tcp_stream_trim(struct swc_tcp_conn *conn, struct list_head *done);
+void swc_tcp_stream_mark(struct swc_tcp_conn *conn);
+bool swc_tcp_stream_trim(struct swc_tcp_conn *conn, struct list_head *done);
 bool swc_tcp_stream_prepare(struct swc_tcp_conn *conn);
 void *swc_tcp_stream_page(struct swc_tcp_conn *conn);
 void swc_tcp_stream_add(struct swc_tcp_conn *conn);
@@ -296,6 +300,7 @@ void swc_tcp_quiesce(struct swc_conn *base);
 bool swc_tls_is_there(struct net *ns);
 int swc_tls_start(struct swc_tcp_conn *conn, const struct swc_wire_accept *accept);
 bool swc_tls_has_pending(const struct sock *sk);
+bool swc_tls_is_sent(struct sock *sk, u32 *seq);
 
 /* listen.c */
 struct swc_listener *swc_tcp_listen(const struct swc_transport *transport, struct net *ns);

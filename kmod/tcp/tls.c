@@ -8,11 +8,12 @@
  * The cipher is ChaCha20-Poly1305: one key of it is good for all records that a connection can number. A key
  * of AES-GCM has to be replaced after some 2^24 records, which is minutes on a fast network.
  *
- * An encrypted stream does not go on by another path when it is lost: TCP acknowledges records, and does not
- * say whether the peer could decrypt them.
+ * A stream that goes on by another socket has new keys there, from the nonces of a new handshake: what is
+ * sent again is encrypted by another key, and no key sees a number of a record twice.
  */
 #include <linux/kmod.h>
 #include <linux/net.h>
+#include <linux/tcp.h>
 #include <linux/tls.h>
 #include <net/sock.h>
 #include <net/tls.h>
@@ -109,4 +110,17 @@ bool swc_tls_has_pending(const struct sock *sk)
 
 	return READ_ONCE(tls->partially_sent_record) || READ_ONCE(tls->pending_open_record_frags) ||
 	       READ_ONCE(tx->open_rec) || !list_empty(&tx->tx_list);
+}
+
+/* Does TCP have all that TLS was given? Then it ends before byte @seq of the socket. May sleep. */
+bool swc_tls_is_sent(struct sock *sk, u32 *seq)
+{
+	bool sent;
+
+	/* So that TLS is not in the middle of giving it more. */
+	lock_sock(sk);
+	sent = !swc_tls_has_pending(sk);
+	*seq = tcp_sk(sk)->write_seq;
+	release_sock(sk);
+	return sent;
 }

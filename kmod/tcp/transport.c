@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * TCP as a transport, and encrypted TCP as another: memory of connections, and the tables of operations.
+ * TCP as a transport, and encrypted TCP as another: memory of connections, and the table of operations.
  */
 #include <linux/slab.h>
 
@@ -51,51 +51,34 @@ static u32 auth_ms(void)
 	return swc_tcp_timeout_ms;
 }
 
-const struct swc_transport swc_tcp_transport = {
-	.port = &swc_tcp_port,
-	.rx_bufs = &swc_tcp_rx_bufs,
-	.rx_buf_kib = &swc_tcp_rx_buf_kib,
-	.init = swc_tcp_check_parameters,
-	.listen = swc_tcp_listen,
-	.unlisten = swc_tcp_unlisten,
-	.conn_bytes = conn_bytes,
-	.conn_alloc = conn_alloc,
-	.conn_free = conn_free,
-	.auth_ms = auth_ms,
-	.connect = swc_tcp_connect,
-	.adopt = swc_tcp_adopt,
-	.suspend = swc_tcp_suspend,
-	.received = swc_tcp_stream_received,
-	.resume = swc_tcp_stream_resume,
-	.answers = swc_tcp_answers,
-	.resume_ms = &swc_tcp_resume_ms,
-	.quiesce = swc_tcp_quiesce,
-	.pump = swc_tcp_pump,
-	.all_received = swc_tcp_all_received,
-	.probe_s = swc_tcp_probe_s,
-	.watch = swc_tcp_watch,
-	.release = swc_tcp_rx_release,
-};
+/* They differ in the port, by which swc_tcp_is_tls() tells them apart. */
+#define TRANSPORT(port_param) {					\
+	.port = &(port_param),					\
+	.rx_bufs = &swc_tcp_rx_bufs,				\
+	.rx_buf_kib = &swc_tcp_rx_buf_kib,			\
+	.init = swc_tcp_check_parameters,			\
+	.listen = swc_tcp_listen,				\
+	.unlisten = swc_tcp_unlisten,				\
+	.conn_bytes = conn_bytes,				\
+	.conn_alloc = conn_alloc,				\
+	.conn_free = conn_free,					\
+	.auth_ms = auth_ms,					\
+	.connect = swc_tcp_connect,				\
+	.adopt = swc_tcp_adopt,					\
+	.suspend = swc_tcp_suspend,				\
+	.received = swc_tcp_stream_received,			\
+	.resume = swc_tcp_stream_resume,			\
+	.answers = swc_tcp_answers,				\
+	.resume_ms = &swc_tcp_resume_ms,			\
+	.quiesce = swc_tcp_quiesce,				\
+	.pump = swc_tcp_pump,					\
+	.all_received = swc_tcp_all_received,			\
+	.probe_s = swc_tcp_probe_s,				\
+	.watch = swc_tcp_watch,					\
+	.release = swc_tcp_rx_release,				\
+}
 
+const struct swc_transport swc_tcp_transport = TRANSPORT(swc_tcp_port);
 #if IS_ENABLED(CONFIG_TLS)
-const struct swc_transport swc_tls_transport = {
-	.port = &swc_tls_port,
-	.rx_bufs = &swc_tcp_rx_bufs,
-	.rx_buf_kib = &swc_tcp_rx_buf_kib,
-	.init = swc_tcp_check_parameters,
-	.listen = swc_tcp_listen,
-	.unlisten = swc_tcp_unlisten,
-	.conn_bytes = conn_bytes,
-	.conn_alloc = conn_alloc,
-	.conn_free = conn_free,
-	.auth_ms = auth_ms,
-	.connect = swc_tcp_connect,
-	.adopt = swc_tcp_adopt,
-	.quiesce = swc_tcp_quiesce,
-	.pump = swc_tcp_pump,
-	.all_received = swc_tcp_all_received,
-	.probe_s = swc_tcp_probe_s,
-	.watch = swc_tcp_watch,
-	.release = swc_tcp_rx_release,
-};
+const struct swc_transport swc_tls_transport = TRANSPORT(swc_tls_port);
 #endif

@@ -48,9 +48,10 @@ static u32 copy_bytes(const struct swc_tcp_conn *conn)
 /* Size from which on the memory of messages is in use until the peer's ACK. */
 u32 swc_tcp_kept_min(const struct swc_tcp_conn *conn)
 {
-	if (swc_tcp_is_tls(conn))
-		return U32_MAX;
-	return conn->base.resumable ? min(copy_bytes(conn) + 1, swc_tcp_zerocopy_min) : swc_tcp_zerocopy_min;
+	u32 kept = conn->base.resumable ? copy_bytes(conn) + 1 : U32_MAX;
+
+	/* Encryption copies. */
+	return swc_tcp_is_tls(conn) ? kept : min(kept, swc_tcp_zerocopy_min);
 }
 
 /* The payload from @send->posted on, behind a header in the page. */
@@ -282,6 +283,7 @@ static int send_all(struct swc_tcp_conn *conn, struct list_head *done)
 	while (conn->tx.head_end || swc_tcp_stream_again(conn) || make(conn)) {
 		spin_unlock(&base->lock);
 		ret = push(conn);
+		swc_tcp_stream_mark(conn);
 		prepared = swc_tcp_stream_prepare(conn);
 		spin_lock(&base->lock);
 		if (ret)
@@ -297,13 +299,14 @@ static int send_all(struct swc_tcp_conn *conn, struct list_head *done)
 static void go(struct swc_tcp_conn *conn, struct swc_tx_pump *p)
 {
 	struct swc_conn *base = &conn->base;
-	bool prepared = !conn->sock || swc_tcp_stream_prepare(conn);
+	bool prepared = !conn->sock || swc_tcp_stream_prepare(conn), again;
 	int ret = 0;
 
+	swc_tcp_stream_mark(conn);
 	spin_lock(&base->lock);
 	swc_tx_begin(base, p);
 	/* In this order: the record's is often the last reference. */
-	swc_tcp_stream_trim(conn, &p->done);
+	again = swc_tcp_stream_trim(conn, &p->done);
 	swc_tcp_zerocopy_collect(conn, &p->done);
 	if (conn->sock && base->state == SWC_CONN_LIVE) {
 		ret = send_auth(conn);
@@ -311,10 +314,12 @@ static void go(struct swc_tcp_conn *conn, struct swc_tx_pump *p)
 			swc_tcp_stream_begin(conn);
 			ret = prepared ? send_all(conn, &p->done) : -ENOMEM;
 		}
-		swc_tcp_stream_trim(conn, &p->done);
+		again |= swc_tcp_stream_trim(conn, &p->done);
 	}
 	swc_tx_review(base, p);
 	spin_unlock(&base->lock);
+	if (again)
+		atomic_set(&conn->tx_wanted, 1);
 	if (!ret || ret == -EAGAIN)
 		return;
 	if (ret == -ENOMEM) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Connections that lose their path and go on by another: cuts at any moment of operations of any size, and
- * requests of hosts that would like a connection to be lost. By both transports, between nodes with several
+ * requests of hosts that would like a connection to be lost. By all transports, between nodes with several
  * paths.
  */
 #include <linux/delay.h>
@@ -21,18 +21,30 @@
 static const struct swc_t_layout two_nodes = { 2, PATHS, false, { 0, 1 } };
 static const struct swc_t_layout two_of_two = { 2, PATHS, false, { 0, 1, 0, 1 } };
 
-static const enum swc_transport_kind transports[] = { SWC_TRANSPORT_TCP, SWC_TRANSPORT_RDMA };
+static const enum swc_transport_kind transports[] = {
+	SWC_TRANSPORT_TCP, SWC_TRANSPORT_TLS, SWC_TRANSPORT_RDMA
+};
+
+/* Skips the case if the kernel does not have the transport. */
+static void use_transport(struct kunit *test, enum swc_transport_kind kind)
+{
+	if (!swc_transport_port(kind))
+		kunit_skip(test, "not in this kernel");
+	swc_t_transport = kind;
+}
 
 static void transport_desc(const enum swc_transport_kind *kind, char *desc)
 {
-	strscpy(desc, *kind == SWC_TRANSPORT_TCP ? "TCP" : "RDMA", KUNIT_PARAM_DESC_SIZE);
+	static const char *const names[] = { "RDMA", "TCP", "TLS" };
+
+	strscpy(desc, names[*kind], KUNIT_PARAM_DESC_SIZE);
 }
 
 KUNIT_ARRAY_PARAM(transport, transports, transport_desc);
 
 static void use_param(struct kunit *test)
 {
-	swc_t_transport = *(const enum swc_transport_kind *)test->param_value;
+	use_transport(test, *(const enum swc_transport_kind *)test->param_value);
 }
 
 static void finish(struct kunit *test)
@@ -159,6 +171,9 @@ static const struct cut_case cut_cases[] = {
 	{ "2 nodes, 3 channels", 2, &two_nodes, swc_t_ring3, 5, 32 << 10, SWC_TRANSPORT_TCP },
 	{ "2 nodes of 2, no copies", 4, &two_of_two, swc_t_ring, 5, 1, SWC_TRANSPORT_TCP },
 	{ "2 nodes, copies", 2, &two_nodes, swc_t_ring, 3, U32_MAX, SWC_TRANSPORT_TCP },
+	{ "TLS, 2 nodes", 2, &two_nodes, swc_t_ring, 3, 0, SWC_TRANSPORT_TLS },
+	{ "TLS, 2 nodes, 3 channels", 2, &two_nodes, swc_t_ring3, 5, 0, SWC_TRANSPORT_TLS },
+	{ "TLS, 2 nodes of 2", 4, &two_of_two, swc_t_ring, 5, 0, SWC_TRANSPORT_TLS },
 	{ "RDMA, 2 nodes", 2, &two_nodes, swc_t_ring, 3, 0, SWC_TRANSPORT_RDMA },
 	{ "RDMA, 2 nodes, 3 channels", 2, &two_nodes, swc_t_ring3, 5, 0, SWC_TRANSPORT_RDMA },
 	{ "RDMA, 2 nodes of 2", 4, &two_of_two, swc_t_ring, 5, 0, SWC_TRANSPORT_RDMA },
@@ -184,7 +199,7 @@ static void failover_cuts(struct kunit *test)
 	u32 i, k;
 
 	KUNIT_ASSERT_NOT_NULL(test, cut);
-	swc_t_transport = s->transport;
+	use_transport(test, s->transport);
 	c = swc_t_comm_on(test, s->nranks, SWC_T_NO_DEADLINE, s->on);
 	swc_tcp_zerocopy_min = s->zerocopy_min;
 	cutter_start(test, cut, c, s->every, s - cut_cases + 1);
@@ -467,6 +482,7 @@ static void failover_stream(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, conn);
 	conn->base.net = kunit_kzalloc(test, sizeof(*conn->base.net), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, conn->base.net);
+	conn->base.transport = &swc_tcp_transport;
 	conn->base.resumable = true;
 	spin_lock_init(&conn->base.lock);
 	mutex_init(&conn->tx_mutex);
