@@ -76,7 +76,8 @@ lint:
 # The reliability campaign, MINUTES for each part; PARTS="kill fuzz ..." for some. tools/soak --list names them.
 .PHONY: soak
 soak:
-	@tools/soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(PARTS)
+	@tools/soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(CUTS),--cuts $(CUTS)) $(PARTS)
 
 # Real MPI programs with and without the preload library.
 .PHONY: mpi-programs
@@ -228,7 +229,7 @@ help:
 	@echo "make arm64 | static       tests (arm64: and tools) for a guest with kernel 6.12-arm64 or 6.1-cloud"
 	@echo "make check [STAGES=...]   checks of every part; 'tools/check --list' names the stages"
 	@echo "make check-full [STAGES=] all checks at full length, on all kernels"
-	@echo "make soak [MINUTES= PARTS=] the reliability campaign: kills, attacks, fuzzing, a changing machine"
+	@echo "make soak [MINUTES= PARTS= CUTS=] the reliability campaign: kills, attacks, fuzzing, a changing machine"
 	@echo "make mpi-programs         LAMMPS, PETSc and HPCC with and without the preload library for MPI"
 	@echo "make mpi-suite            MPICH's tests of collectives, likewise, with MPICH and Open MPI"
 	@echo "make coverage [TESTS=]    which lines of the module its tests run, by source, in build/coverage"

@@ -26,7 +26,7 @@ MODULE_PARM_DESC(reduce, "reduction kernels: avx512, avx2, neon or scalar (defau
 
 static int check_parameters(void)
 {
-	int ret = swc_limits_check();
+	int ret = swc_limits_check() ?: swc_paths_check_parameters();
 
 	if (ret)
 		return ret;

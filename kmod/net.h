@@ -220,6 +220,9 @@ int swc_transports_init(const struct swc_transport *const *list, const struct sw
 void swc_transports_stop(void);
 u32 swc_transport_port(enum swc_transport_kind kind);
 
+/* Parameters of paths (net/path.c). */
+int swc_paths_check_parameters(void);
+
 /* Look out for network cards that go down (net/cards.c). */
 int swc_cards_init(void);
 void swc_cards_exit(void);

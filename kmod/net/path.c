@@ -3,12 +3,22 @@
  * The paths from this node to others, as the creator of a communicator gives them.
  */
 #include <linux/inetdevice.h>
+#include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <net/addrconf.h>
 #include <net/ipv6.h>
 
 #include "net/conn.h"
+
+static unsigned int avoid_ms = 500;
+module_param_named(path_avoid_ms, avoid_ms, uint, 0444);
+MODULE_PARM_DESC(path_avoid_ms, "avoid a path that has failed for so long, 10 to 60000 (default 500)");
+
+int swc_paths_check_parameters(void)
+{
+	return swc_param_check("path_avoid_ms", avoid_ms, 10, 60000);
+}
 
 static int compare_paths(const void *a, const void *b)
 {
@@ -111,10 +121,9 @@ u32 swc_net_conn_bytes(const struct swc_net *net, u32 node, u16 path)
 /* ------------------------------------------------------------------ health */
 
 /*
- * A path that has failed comes after the others for so long, doubled after each further failure, but only so
+ * A path that has failed comes after the others for avoid_ms, doubled after each further failure, but only so
  * many times; unless it has been well for a minute meanwhile.
  */
-#define AVOID_MS	500
 #define AVOID_MOST	6u
 #define WELL_MS		60000
 
@@ -223,7 +232,7 @@ void swc_path_failed(const struct swc_conn *conn, u16 path)
 
 	if (time_after(jiffies, READ_ONCE(h->until) + msecs_to_jiffies(WELL_MS)))
 		failed = 0;
-	avoid_for(h, AVOID_MS << min(failed, AVOID_MOST));
+	avoid_for(h, avoid_ms << min(failed, AVOID_MOST));
 	WRITE_ONCE(h->failed, failed + 1);
 }
 

@@ -9,6 +9,10 @@
  *	net_failover [WORD]	only cases with WORD in their names
  *
  * NET_FAILOVER_CUTS: so many cuts of a card, 20 if not set; NET_FAILOVER_SEED: repeat another run.
+ *
+ * A campaign, if NET_FAILOVER_RANDOM says of how many cuts: of a random rail by a random means, and for how long is
+ * random, too; NET_FAILOVER_SECONDS: begin none after so long. Each is over when the rail carries messages again, so it
+ * is short with tools/vm/run --param path_avoid_ms=20. Ends with a table.
  */
 #include <errno.h>
 #include <sys/wait.h>
@@ -23,6 +27,8 @@
 struct progress {
 	uint64_t rounds[NET_LOCAL_RANKS];
 	uint64_t longest_ms[NET_LOCAL_RANKS];
+	uint64_t pause_ms[NET_LOCAL_RANKS]; /* the longest round since the node process has set it to 0 */
+	int error[NET_LOCAL_RANKS];	    /* of the round that has failed */
 };
 
 static struct progress *progress;
@@ -87,6 +93,22 @@ static int command(const char *what, unsigned int rail)
 	return status;
 }
 
+/* Bytes that the card of a rail has sent. */
+static uint64_t sent_by(unsigned int rail)
+{
+	unsigned long long bytes = 0;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/net/nic%u/statistics/tx_bytes", rail);
+	f = fopen(path, "re");
+	if (!f || fscanf(f, "%llu", &bytes) != 1)
+		ksft_print_msg("node %d: %s cannot be read\n", net_node, path);
+	if (f)
+		fclose(f);
+	return bytes;
+}
+
 /* ------------------------------------------------------------------ ranks */
 
 static int load_rank(uint32_t i, void *arg)
@@ -104,12 +126,16 @@ static int load_rank(uint32_t i, void *arg)
 		int32_t go = !__atomic_load_n(&net_shared->stop, __ATOMIC_ACQUIRE), any = 0;
 		uint64_t now;
 
-		CHECK_EQ(net_run_good_round(&w, round), 0);
+		progress->error[i] = net_run_good_round(&w, round);
+		CHECK_EQ(progress->error[i], 0);
 		CHECK_EQ(swingcoll_allreduce(&go, &any, 1, SWINGCOLL_I32, SWINGCOLL_MAX, w.comm),
 			 0);
 		now = testlib_now_ms();
 		if (now - last > progress->longest_ms[i])
 			progress->longest_ms[i] = now - last;
+		/* The node process may set it to 0 meanwhile: then this counts for the next cut, too. */
+		if (now - last > __atomic_load_n(&progress->pause_ms[i], __ATOMIC_RELAXED))
+			__atomic_store_n(&progress->pause_ms[i], now - last, __ATOMIC_RELAXED);
 		last = now;
 		__atomic_add_fetch(&progress->rounds[i], 1, __ATOMIC_RELEASE);
 		if (!any)
@@ -117,6 +143,15 @@ static int load_rank(uint32_t i, void *arg)
 	}
 	CHECK_EQ(net_rank_close(&w), 0);
 	return 0;
+}
+
+/* Has a rank of this node ended, or is the time over? */
+static bool is_lost(pid_t pid, uint64_t limit)
+{
+	siginfo_t info = { 0 };
+
+	return testlib_now_ms() > limit ||
+	       waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid;
 }
 
 /* Wait until each rank of this node has finished so many rounds more. False if one ends before, or none comes on. */
@@ -128,17 +163,33 @@ static bool wait_rounds(const pid_t *pid, unsigned int n)
 		from[i] = __atomic_load_n(&progress->rounds[i], __ATOMIC_ACQUIRE);
 	for (int i = 0; i < NET_LOCAL_RANKS; i++)
 		while (__atomic_load_n(&progress->rounds[i], __ATOMIC_ACQUIRE) < from[i] + n) {
-			siginfo_t info = { 0 };
-
-			if (testlib_now_ms() > limit ||
-			    waitid(P_PID, pid[i], &info, WEXITED | WNOHANG | WNOWAIT) ||
-			    info.si_pid) {
+			if (is_lost(pid[i], limit)) {
 				ksft_print_msg("node %d: rank process %d does not come on\n",
 					       net_node, i);
 				return false;
 			}
 			testlib_sleep_ms(2);
 		}
+	return true;
+}
+
+/* Messages on a rail, and not only what finds out whether it answers. */
+#define MESSAGES (64u << 10)
+
+/* Wait until the rail carries messages. False as above. */
+static bool wait_used(const pid_t *pid, unsigned int rail)
+{
+	uint64_t limit = testlib_now_ms() + PATIENCE_MS, from = sent_by(rail);
+
+	while (sent_by(rail) < from + MESSAGES) {
+		for (int i = 0; i < NET_LOCAL_RANKS; i++)
+			if (is_lost(pid[i], limit)) {
+				ksft_print_msg("node %d: rail %u is not used again\n", net_node,
+					       rail);
+				return false;
+			}
+		testlib_sleep_ms(2);
+	}
 	return true;
 }
 
@@ -217,6 +268,135 @@ static int failover(const struct failover *f)
 	return net_any(bad);
 }
 
+/* ------------------------------------------------------------------ a campaign */
+
+#define PROGRESS_CUTS 25
+
+/* Means to cut a rail; @rdma: only by RDMA. */
+static const struct means {
+	const char *cut, *mend;
+	bool rdma;
+} means[] = {
+	{ "down", "up", false },
+	{ "cut", "mend", false },
+	{ "remove", "return", true },
+};
+
+/* Milliseconds, of each cut: the pause; from the cut on, and from the return on, until all goes on. */
+struct campaign {
+	unsigned int n;
+	uint64_t *pause, *cut, *back;
+};
+
+static const struct net_load campaign_load = { 100001, 2 };
+
+static int by_size(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Sorts them. */
+static void print_times(const char *what, uint64_t *ms, unsigned int n)
+{
+	qsort(ms, n, sizeof(*ms), by_size);
+	if (n)
+		ksft_print_msg("%-24s median %6llu ms, 99 of 100 within %6llu ms, longest %6llu ms\n", what,
+			       (unsigned long long)ms[n / 2],
+			       (unsigned long long)ms[(n - 1) * 99 / 100],
+			       (unsigned long long)ms[n - 1]);
+}
+
+/* One cut, with the return. */
+static bool cut_once(const pid_t *pid, const struct means *m, unsigned int rail, struct campaign *c)
+{
+	unsigned int rounds = 1 + rand_r(&seed) % ROUNDS;
+	uint64_t start, pause = 0;
+	bool good;
+
+	for (int i = 0; i < NET_LOCAL_RANKS; i++)
+		__atomic_store_n(&progress->pause_ms[i], 0, __ATOMIC_RELAXED);
+	start = testlib_now_ms();
+	if (command(m->cut, rail))
+		return false;
+	good = wait_rounds(pid, rounds);
+	c->cut[c->n] = testlib_now_ms() - start;
+	start = testlib_now_ms();
+	if (command(m->mend, rail) || !good || !wait_used(pid, rail))
+		return false;
+	c->back[c->n] = testlib_now_ms() - start;
+	for (int i = 0; i < NET_LOCAL_RANKS; i++)
+		if (progress->pause_ms[i] > pause)
+			pause = progress->pause_ms[i];
+	c->pause[c->n++] = pause;
+	return true;
+}
+
+/* On the node whose rails are cut. */
+static int cut_at_random(const pid_t *pid, unsigned int cuts, struct campaign *c)
+{
+	unsigned int nmeans = ARRAY_SIZE(means) - (net_transport() != SWC_TRANSPORT_RDMA);
+	uint64_t start = testlib_now_ms();
+	uint64_t ms = testlib_env("NET_FAILOVER_SECONDS", 0) * 1000ull;
+
+	while (c->n < cuts && (!ms || testlib_now_ms() - start < ms)) {
+		const struct means *m = &means[rand_r(&seed) % nmeans];
+		unsigned int rail = rand_r(&seed) % nrails;
+
+		if (!cut_once(pid, m, rail, c)) {
+			ksft_print_msg("cut %u: rail %u by '%s'\n", c->n, rail, m->cut);
+			return 1;
+		}
+		if (c->n % PROGRESS_CUTS == 0)
+			ksft_print_msg("%u of %u cuts, %llu s, longest pause %llu ms\n", c->n, cuts,
+				       (unsigned long long)(testlib_now_ms() - start) / 1000,
+				       (unsigned long long)progress->longest_ms[0]);
+	}
+	return 0;
+}
+
+static void print_campaign(struct campaign *c)
+{
+	int errors = 0, wrong = 0;
+
+	for (int i = 0; i < NET_LOCAL_RANKS; i++) {
+		wrong += progress->error[i] == -EBADMSG;
+		errors += progress->error[i] && progress->error[i] != -EBADMSG;
+	}
+	ksft_print_msg("%u cuts, %llu rounds, %d errors, %d wrong vectors\n", c->n,
+		       (unsigned long long)progress->rounds[0], errors, wrong);
+	print_times("pause", c->pause, c->n);
+	print_times("cut, until rounds end", c->cut, c->n);
+	print_times("return, until it is used", c->back, c->n);
+}
+
+static int campaign(unsigned int cuts)
+{
+	bool here = net_node == net_victim_node();
+	struct net_load load = campaign_load;
+	struct campaign c = { .pause = calloc(cuts, sizeof(uint64_t)),
+			      .cut = calloc(cuts, sizeof(uint64_t)),
+			      .back = calloc(cuts, sizeof(uint64_t)) };
+	pid_t pid[NET_LOCAL_RANKS];
+	int bad;
+
+	memset(net_shared, 0, sizeof(*net_shared));
+	memset(progress, 0, sizeof(*progress));
+	testlib_fork_ranks(pid, NET_LOCAL_RANKS, load_rank, &load);
+	bad = net_any(!net_all_started(pid) || !c.pause || !c.cut || !c.back);
+	if (here && !bad)
+		bad = cut_at_random(pid, cuts, &c);
+	__atomic_store_n(&net_shared->stop, 1, __ATOMIC_RELEASE);
+	bad |= testlib_wait_ranks_ms(pid, NET_LOCAL_RANKS, (2 * cuts + 1) * (uint64_t)PATIENCE_MS);
+	if (here)
+		print_campaign(&c);
+	free(c.pause);
+	free(c.cut);
+	free(c.back);
+	return net_any(bad);
+}
+
 /* ------------------------------------------------------------------ all rails */
 
 static int doomed_rank(uint32_t i, void *arg)
@@ -273,9 +453,39 @@ static void netem(const char *what)
 		command(what, r);
 }
 
+/* All cases that have to go on by another rail, or all. */
+static void skip(const char *name)
+{
+	if (!net_node)
+		ksft_test_result_skip("%s: %s", name,
+				      net_is_iwarp() ? "a lost connection of iWARP is an error" :
+						       "needs several rails, ip and tc");
+}
+
+static void random_cuts(unsigned int cuts, bool lacks)
+{
+	static const char name[] = "random cuts and returns";
+
+	if (!net_case_begin(name))
+		return;
+	if (net_any(lacks || net_is_iwarp())) {
+		skip(name);
+		return;
+	}
+	netem("mend");
+	net_case_end(name, campaign(cuts));
+	netem("plain");
+}
+
 static void cases(void)
 {
 	bool lacks = nrails < 2 || command("has", 0);
+	unsigned int cuts = testlib_env("NET_FAILOVER_RANDOM", 0);
+
+	if (cuts) {
+		random_cuts(cuts, lacks);
+		return;
+	}
 
 	for (unsigned int k = 0; k < ARRAY_SIZE(failovers); k++) {
 		const struct failover *f = &failovers[k];
@@ -284,10 +494,8 @@ static void cases(void)
 			continue;
 		if (!net_case_begin(f->name))
 			continue;
-		if (net_any(lacks)) {
-			if (!net_node)
-				ksft_test_result_skip("%s: needs several rails, ip and tc",
-						      f->name);
+		if (net_any(lacks || net_is_iwarp())) {
+			skip(f->name);
 			continue;
 		}
 		if (f->netem)
