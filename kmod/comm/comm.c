@@ -167,7 +167,8 @@ bool swc_comm_set_status(struct swc_comm *comm, int from, int to)
  * @error: negative errno that operations in flight get
  * @culprit: rank at fault, or -1
  * @seq: number of the operation concerned
- * @fmt: one line that names rank and reason; NULL: what was noted last of this operation stays, with its culprit
+ * @fmt: one line that names rank and reason; NULL: what was noted last of this operation stays, with its
+ *	culprit
  *
  * Only the first call has an effect. Operations end as soon as no worker is inside; new ones get
  * -ECONNABORTED. Takes comm->lock and op->lock; does not sleep.

@@ -7,8 +7,9 @@
 #include "mem/account.h"
 
 /*
- * Record a failure; comm->lock is held. Without @fmt the line that was recorded last stays, and the culprit that it
- * names: of several ranks that fail in one operation, the one noted last need not be the one whose error is reported.
+ * Record a failure; comm->lock is held. Without @fmt the line that was recorded last stays, and the culprit
+ * that it names: of several ranks that fail in one operation, the one noted last need not be the one whose
+ * error is reported.
  */
 void swc_comm_error_record(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt,
 			   va_list args)
