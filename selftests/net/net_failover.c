@@ -27,8 +27,9 @@
 struct progress {
 	uint64_t rounds[NET_LOCAL_RANKS];
 	uint64_t longest_ms[NET_LOCAL_RANKS];
-	uint64_t pause_ms[NET_LOCAL_RANKS]; /* the longest round since the node process has set it to 0 */
-	int error[NET_LOCAL_RANKS];	    /* of the round that has failed */
+	uint64_t pause_ms
+		[NET_LOCAL_RANKS];  /* the longest round since the node process has set it to 0 */
+	int error[NET_LOCAL_RANKS]; /* of the round that has failed */
 };
 
 static struct progress *progress;
@@ -150,8 +151,8 @@ static bool is_lost(pid_t pid, uint64_t limit)
 {
 	siginfo_t info = { 0 };
 
-	return testlib_now_ms() > limit ||
-	       waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid;
+	return testlib_now_ms() > limit || waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
+	       info.si_pid;
 }
 
 /* Wait until each rank of this node has finished so many rounds more. False if one ends before, or none comes on. */
@@ -302,10 +303,10 @@ static void print_times(const char *what, uint64_t *ms, unsigned int n)
 {
 	qsort(ms, n, sizeof(*ms), by_size);
 	if (n)
-		ksft_print_msg("%-24s median %6llu ms, 99 of 100 within %6llu ms, longest %6llu ms\n", what,
-			       (unsigned long long)ms[n / 2],
-			       (unsigned long long)ms[(n - 1) * 99 / 100],
-			       (unsigned long long)ms[n - 1]);
+		ksft_print_msg(
+			"%-24s median %6llu ms, 99 of 100 within %6llu ms, longest %6llu ms\n",
+			what, (unsigned long long)ms[n / 2],
+			(unsigned long long)ms[(n - 1) * 99 / 100], (unsigned long long)ms[n - 1]);
 }
 
 /* One cut, with the return. */
@@ -458,8 +459,8 @@ static void skip(const char *name)
 {
 	if (!net_node)
 		ksft_test_result_skip("%s: %s", name,
-				      net_is_iwarp() ? "a lost connection of iWARP is an error" :
-						       "needs several rails, ip and tc");
+				      net_is_iwarp() ? "a lost connection of iWARP is an error"
+						     : "needs several rails, ip and tc");
 }
 
 static void random_cuts(unsigned int cuts, bool lacks)

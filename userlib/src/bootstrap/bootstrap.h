@@ -26,7 +26,13 @@
 /* ---- addresses: addr.c ---- */
 
 /* Kinds of RDMA devices: each connects only with its own. ANY: not known. */
-enum swc_rdma_kind { SWC_RDMA_ANY, SWC_RDMA_INFINIBAND, SWC_RDMA_ROCE, SWC_RDMA_IWARP, SWC_RDMA_NR };
+enum swc_rdma_kind {
+	SWC_RDMA_ANY,
+	SWC_RDMA_INFINIBAND,
+	SWC_RDMA_ROCE,
+	SWC_RDMA_IWARP,
+	SWC_RDMA_NR
+};
 
 /*
  * An IP address. @rdma: enum swc_rdma_kind of its interface's device, if this node uses RDMA. @scope:
@@ -35,7 +41,7 @@ enum swc_rdma_kind { SWC_RDMA_ANY, SWC_RDMA_INFINIBAND, SWC_RDMA_ROCE, SWC_RDMA_
 struct swc_boot_addr {
 	uint8_t family; /* AF_INET or AF_INET6 */
 	uint8_t rdma;
-	uint16_t speed;	 /* of its interface in units of 100 Mbit/s, 0: not known */
+	uint16_t speed; /* of its interface in units of 100 Mbit/s, 0: not known */
 	uint32_t scope;
 	uint8_t bytes[16];
 };

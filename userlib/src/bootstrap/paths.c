@@ -95,8 +95,7 @@ static uint32_t common_transport(const struct swc_paths_node *a, const struct sw
 	uint32_t kind = 0;
 
 	while (kind < SWC_TRANSPORT_NR &&
-	       (!have(a, b, kind) ||
-		(kind == SWC_TRANSPORT_RDMA && !rdma_connects(a, b, routed))))
+	       (!have(a, b, kind) || (kind == SWC_TRANSPORT_RDMA && !rdma_connects(a, b, routed))))
 		kind++;
 	return kind;
 }
