@@ -3,8 +3,9 @@
  * MPI's functions that complete requests, for the errors of swingcoll's persistent ones. Such a request is a
  * receive of MPI, which can fail in one way only: by a message that is too long (progress.c). MPI then says
  * MPI_ERR_TRUNCATE in a status, or in MPICH's MPI_Waitany(), and Open MPI's MPI_Waitall() forgets the errors
- * of persistent requests altogether. So what MPI says is replaced by what has happened. There is nothing to do
- * but one comparison while no error is left.
+ * of persistent requests altogether. So what MPI says is replaced by what has happened, if the request still
+ * has its handle: Open MPI may take it away when the error comes while it waits, and the status is left as it
+ * is. There is nothing to do but one comparison while no error is left.
  */
 #include "pmpi/entry.h"
 #include "pmpi/requests.h"
