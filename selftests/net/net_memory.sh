@@ -17,7 +17,10 @@ command -v swingperf >/dev/null || skip_all swingperf is not on PATH
 echo +memory >$top/cgroup.subtree_control 2>/dev/null || skip_all no memory controller
 mkdir $group || skip_all "$group exists already"
 
-held() { awk '$1 == "kernel" { print $2 }' $group/memory.stat; }
+# Without what the kernel gives back by itself: names and inodes of the files that the program has looked up.
+held() {
+	awk '$1 == "kernel" { n += $2 } $1 == "slab_reclaimable" { n -= $2 } END { print n }' $group/memory.stat
+}
 
 # The receive buffers of one connection.
 rx_bytes=$(($(cat $knobs/rdma_rx_bufs) * $(cat $knobs/rdma_rx_buf_kib) * 1024))
