@@ -329,7 +329,7 @@ if /usr/bin/python3 -c "import matplotlib" 2>/dev/null; then
 		"$dir/simulate.json" "$dir/ring.json"
 	pictures "of figures" $'allreduce on torus:4x4: gain over the best classic (model)\none-port-rd\nhybrid' \
 		"$dir/figures/figures.json"
-	[[ ! $allocate ]] || pictures "of workloads" $'iteration time over the total of bandwidth (model)\nMSFT-1T\nleast time' \
+	[[ ! -e $dir/workloads/workloads.json ]] || pictures "of workloads" $'iteration time over the total of bandwidth (model)\nMSFT-1T\nleast time' \
 		"$dir/workloads/workloads.json"
 	pictures "of the README, from data in the tree" $'allreduce on torus:4x4 (measured and model)\nmeasured\nmodel' \
 		--readme
