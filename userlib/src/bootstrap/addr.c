@@ -275,11 +275,18 @@ static const char *interface_of(const struct swc_boot_addr *a, const struct swc_
 
 /* Kernels do not tell the network devices of all RDMA devices: then all devices together count. */
 static void find_kinds(struct swc_boot_addr *addr, int naddrs, const struct swc_boot_iface *iface,
-		       size_t n, const glob_t *ndevs)
+		       size_t n, glob_t *ndevs)
 {
 	enum swc_rdma_kind common = kind_of_all();
 
+	/* There may be thousands of these files: look only if devices differ. */
+	if (common == SWC_RDMA_ANY && !ndevs->gl_pathc)
+		glob(NDEVS, GLOB_NOSORT, NULL, ndevs);
 	for (int k = 0; k < naddrs; k++) {
+		if (common != SWC_RDMA_ANY) {
+			addr[k].rdma = (uint8_t)common;
+			continue;
+		}
 		const char *at = find_ndev(ndevs, interface_of(&addr[k], iface, n));
 
 		addr[k].rdma = (uint8_t)(at ? kind_by_path(at) : common);
@@ -337,7 +344,8 @@ int swc_addr_find(struct swc_boot_addr *addr, bool rdma, char *why, size_t why_b
 	freeifaddrs(all);
 	if (!iface)
 		return -ENOMEM;
-	glob(NDEVS, GLOB_NOSORT, NULL, &files);
+	if (rdma && !(addrs && *addrs))
+		glob(NDEVS, GLOB_NOSORT, NULL, &files);
 	if (addrs && *addrs)
 		ret = swc_addr_parse(addr, addrs, why, why_bytes);
 	else
