@@ -263,6 +263,7 @@ static enum swc_rdma_kind kind_of_all(void)
 	return kind;
 }
 
+/* The interface that has this address; NULL: none of this node has it. */
 static const char *interface_of(const struct swc_boot_addr *a, const struct swc_boot_iface *iface,
 				size_t n)
 {
@@ -270,26 +271,31 @@ static const char *interface_of(const struct swc_boot_addr *a, const struct swc_
 		if (iface[i].addr.family == a->family &&
 		    !memcmp(iface[i].addr.bytes, a->bytes, sizeof(a->bytes)))
 			return iface[i].name;
-	return "";
+	return NULL;
 }
 
-/* Kernels do not tell the network devices of all RDMA devices: then all devices together count. */
+/*
+ * The kind that all devices have; if they differ, that of the device of each address. Kernels do not
+ * tell the network devices of all RDMA devices: such an address stays without a kind.
+ */
 static void find_kinds(struct swc_boot_addr *addr, int naddrs, const struct swc_boot_iface *iface,
 		       size_t n, glob_t *ndevs)
 {
 	enum swc_rdma_kind common = kind_of_all();
 
-	/* There may be thousands of these files: look only if devices differ. */
-	if (common == SWC_RDMA_ANY && !ndevs->gl_pathc)
+	for (int k = 0; k < naddrs; k++)
+		addr[k].rdma = (uint8_t)common;
+	if (common != SWC_RDMA_ANY)
+		return;
+	/* There may be thousands of these files. */
+	if (!ndevs->gl_pathc)
 		glob(NDEVS, GLOB_NOSORT, NULL, ndevs);
 	for (int k = 0; k < naddrs; k++) {
-		if (common != SWC_RDMA_ANY) {
-			addr[k].rdma = (uint8_t)common;
-			continue;
-		}
-		const char *at = find_ndev(ndevs, interface_of(&addr[k], iface, n));
+		const char *name = interface_of(&addr[k], iface, n);
+		const char *at = name ? find_ndev(ndevs, name) : NULL;
 
-		addr[k].rdma = (uint8_t)(at ? kind_by_path(at) : common);
+		if (at)
+			addr[k].rdma = (uint8_t)kind_by_path(at);
 	}
 }
 
@@ -344,13 +350,14 @@ int swc_addr_find(struct swc_boot_addr *addr, bool rdma, char *why, size_t why_b
 	freeifaddrs(all);
 	if (!iface)
 		return -ENOMEM;
-	if (rdma && !(addrs && *addrs))
-		glob(NDEVS, GLOB_NOSORT, NULL, &files);
-	if (addrs && *addrs)
+	if (addrs && *addrs) {
 		ret = swc_addr_parse(addr, addrs, why, why_bytes);
-	else
+	} else {
+		if (rdma)
+			glob(NDEVS, GLOB_NOSORT, NULL, &files);
 		ret = swc_addr_choose(addr, iface, n, ifaces, rdma ? has_rdma_device : is_outward,
 				      &files);
+	}
 	if (rdma)
 		find_kinds(addr, ret, iface, n, &files);
 	globfree(&files);
