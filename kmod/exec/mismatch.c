@@ -60,22 +60,25 @@ void swc_mismatch_report(struct swc_op *op, struct swc_req *req)
 	kfree(text);
 }
 
-/* The same for a message of another node. */
-void swc_mismatch_report_remote(struct swc_op *op, u32 rank, const struct swc_wire_msg *msg)
+/* End the communicator: a message of @rank, on another node, tells that it has called something else. */
+void swc_mismatch_abort(struct swc_op *op, u32 rank, const struct swc_wire_msg *msg)
 {
 	const struct swc_member *here = &op->comm->member[op->comm->local[0]];
 	char *text = kmalloc(2 * SWC_TEXT_BYTES, GFP_KERNEL);
 
 	swc_stat_inc(SWC_STAT_MISMATCHES);
-	if (!text)
+	if (!text) {
+		swc_comm_abort(op->comm, -EPROTO, rank, op->seq,
+			       "operation %llu: rank %u called something else", op->seq, rank);
 		return;
+	}
 	describe(text, SWC_TEXT_BYTES, &msg->sig,
 		 msg->sig.family == op->sig.family ? op->algo :
 						     "another plan or with other counts of the ranks");
 	describe(text + SWC_TEXT_BYTES, SWC_TEXT_BYTES, &op->sig, op->algo);
-	swc_comm_error_note(op->comm, -EPROTO, rank, op->seq,
-			    "operation %llu: rank %u called %s, but " SWC_RANK_FMT " called %s", op->seq,
-			    rank, text, SWC_RANK_ARGS(here), text + SWC_TEXT_BYTES);
+	swc_comm_abort(op->comm, -EPROTO, rank, op->seq,
+		       "operation %llu: rank %u called %s, but " SWC_RANK_FMT " called %s", op->seq, rank,
+		       text, SWC_RANK_ARGS(here), text + SWC_TEXT_BYTES);
 	kfree(text);
 }
 

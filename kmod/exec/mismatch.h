@@ -9,7 +9,7 @@ struct swc_req;
 struct swc_wire_msg;
 
 void swc_mismatch_report(struct swc_op *op, struct swc_req *req);
-void swc_mismatch_report_remote(struct swc_op *op, u32 rank, const struct swc_wire_msg *msg);
+void swc_mismatch_abort(struct swc_op *op, u32 rank, const struct swc_wire_msg *msg);
 void swc_mismatch_report_refusal(struct swc_op *op, const struct swc_req *req);
 
 #endif /* SWC_MISMATCH_H */

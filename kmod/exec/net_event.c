@@ -88,8 +88,7 @@ static bool abort_if_mismatch(struct swc_comm *comm, struct swc_op *op, u32 src,
 {
 	if (swc_signature_equal(&op->sig, &msg->sig))
 		return false;
-	swc_mismatch_report_remote(op, src, msg);
-	swc_comm_abort(comm, -EPROTO, src, op->seq, NULL);
+	swc_mismatch_abort(op, src, msg);
 	return true;
 }
 
