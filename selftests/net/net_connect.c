@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * How the ranks of a job find and connect to each other: nodes that disagree on the secret, jobs without a secret, many
- * communicators at once, IPv6, and network namespaces. After each case all resources are released and a new communicator
- * works. Runs on every node of a cluster at once.
+ * communicators at once, IPv6, network namespaces, and RDMA devices that do not connect. After each case all resources
+ * are released and a new communicator works. Runs on every node of a cluster at once.
  *
  *	net_connect [WORD]	only cases with WORD in their names
  */
@@ -299,6 +299,39 @@ static int isolated(void)
 	return net_any(testlib_run_ranks(NET_LOCAL_RANKS, isolated_rank, NULL));
 }
 
+/* ------------------------------------------------------------------ devices of two kinds */
+
+/* Where only RDMA is allowed, ranks of nodes whose devices do not connect learn that at once. */
+static int unlike_rank(uint32_t i, void *arg)
+{
+	struct swingcoll_comm_opts opts = { .timeout_ms = NET_TIMEOUT_MS };
+	int rank = net_layout_rank(&net_cluster, i), ret;
+	struct swingcoll_comm *comm;
+	const char *text;
+
+	(void)arg;
+	net_set_rank_env(&net_cluster, rank, net_step);
+	setenv("SWINGCOLL_TRANSPORT", "rdma", 1);
+	ret = swingcoll_comm_create_auto(&comm, &opts);
+	text = swingcoll_bootstrap_error();
+	if (ret == -EOPNOTSUPP && strstr(text, "RoCE devices") && strstr(text, "iWARP devices"))
+		return 0;
+	ksft_print_msg("rank %d: %d, %s\n", rank, ret, text);
+	return 1;
+}
+
+static int unlike(void)
+{
+	bool iwarp = net_is_iwarp();
+
+	/* Both are asked on all nodes: each question is a meeting of the nodes. */
+	if (!(net_any(iwarp) & net_any(!iwarp))) {
+		ksft_print_msg("all nodes have RDMA devices of one kind, or none: tools/vm/run --rdma siw,rxe\n");
+		return KSFT_SKIP;
+	}
+	return net_any(testlib_run_ranks(NET_LOCAL_RANKS, unlike_rank, NULL));
+}
+
 /* ------------------------------------------------------------------ all cases */
 
 static const struct testlib_test tests[] = {
@@ -307,6 +340,7 @@ static const struct testlib_test tests[] = {
 	{ "many communicators connect at once", storm },
 	{ "IPv6", ipv6 },
 	{ "a network namespace without interfaces", isolated },
+	{ "RDMA devices of two kinds", unlike },
 };
 
 static void cases(void)
