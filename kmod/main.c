@@ -68,6 +68,7 @@ static const struct swc_net_ops net_ops = {
 	.peer_lost = swc_comm_peer_lost,
 	.peer_left = swc_comm_peer_left,
 	.peer_progress = swc_comm_peer_progress,
+	.path_changed = swc_comm_path_changed,
 };
 
 static const struct swc_comm_ops comm_ops = {

@@ -188,6 +188,7 @@ static inline bool swc_net_seg_next(struct swc_net_seg *seg)
  * @peer_lost: the peer or the way to it has failed; aborts the communicator
  * @peer_left: the peer has left in order, after @seq operations
  * @peer_progress: operations that the peer has submitted
+ * @path_changed: a connection of @rank with @peer leaves the path, or takes it
  */
 struct swc_net_ops {
 	void (*segment)(struct swc_comm *comm, struct swc_net_seg *seg);
@@ -204,6 +205,7 @@ struct swc_net_ops {
 	void (*peer_lost)(struct swc_comm *comm, int error, int culprit, u64 seq, const char *text);
 	void (*peer_left)(struct swc_comm *comm, u32 rank, u64 seq);
 	void (*peer_progress)(struct swc_comm *comm, u32 rank, u64 n);
+	void (*path_changed)(struct swc_comm *comm, u32 rank, u32 channel, u32 peer, u32 path, bool taken);
 };
 
 /* Events of all nets; set by swc_transports_init(). */

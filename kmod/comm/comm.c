@@ -320,6 +320,13 @@ void swc_comm_peer_progress(struct swc_comm *comm, u32 rank, u64 n)
 	spin_unlock(&comm->lock);
 }
 
+/* A connection of a rank of this node with @peer leaves the path, or takes it. */
+void swc_comm_path_changed(struct swc_comm *comm, u32 rank, u32 channel, u32 peer, u32 path, bool taken)
+{
+	swc_record_at(comm->recorder, ktime_get_ns(), taken ? SWC_TRACE_PATH_TAKEN : SWC_TRACE_PATH_LEFT,
+		      rank, channel, 0, peer | (u64)path << 32);
+}
+
 /* ------------------------------------------------------------------ leaving */
 
 static void get_ref(void *object)

@@ -275,6 +275,7 @@ u64 swc_comm_progress(const struct swc_comm *comm, u32 rank);
 void swc_comm_peer_lost(struct swc_comm *comm, int error, int culprit, u64 seq, const char *text);
 void swc_comm_peer_left(struct swc_comm *comm, u32 rank, u64 seq);
 void swc_comm_peer_progress(struct swc_comm *comm, u32 rank, u64 n);
+void swc_comm_path_changed(struct swc_comm *comm, u32 rank, u32 channel, u32 peer, u32 path, bool taken);
 struct swc_member *swc_member_get(struct swc_ctx *ctx, u32 handle);
 void swc_member_died(struct swc_member *member, const char *how);
 void swc_comm_report_left(struct swc_comm *comm, u64 seq);

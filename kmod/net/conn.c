@@ -207,6 +207,8 @@ void swc_conn_go_live(struct swc_conn *conn)
 	swc_stat_inc(SWC_STAT_CONNS_OPENED);
 	if (resumed) {
 		swc_stat_inc(SWC_STAT_CONNS_RESUMED);
+		swc_net_ops->path_changed(conn->comm, conn->me, conn->channel, conn->peer,
+					  READ_ONCE(conn->via), true);
 		pr_info_ratelimited("rank %u: connection with rank %u goes on by path %u after %u ms (%s)\n",
 				    conn->me, conn->peer, READ_ONCE(conn->via),
 				    jiffies_to_msecs(jiffies - conn->lost_at), conn->why ?: "lost");

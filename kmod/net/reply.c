@@ -37,13 +37,14 @@ static bool take_apart(struct swc_conn *conn)
 void swc_reply_connect_work(struct work_struct *work)
 {
 	struct swc_conn *conn = container_of(work, struct swc_conn, connect_work.work);
-	bool lower = conn->me < conn->peer, again = false, dropped = false;
+	bool lower = conn->me < conn->peer, again = false, dropped = false, resumes = false;
 	const char *why;
 
 	spin_lock(&conn->lock);
 	why = conn->why;
 	if (conn->state == SWC_CONN_LIVE && test_bit(SWC_CONN_F_DROPPED, &conn->flags)) {
-		again = swc_resume_begin(conn);
+		resumes = swc_resume_begin(conn);
+		again = resumes;
 		dropped = !again;
 	} else if (conn->state != SWC_CONN_LIVE) {
 		again = swc_conn_set_state(conn, SWC_CONN_CONNECTING, SWC_CONN_RESETTING);
@@ -51,6 +52,9 @@ void swc_reply_connect_work(struct work_struct *work)
 	spin_unlock(&conn->lock);
 	if (dropped)
 		swc_conn_fail(conn, -ECONNRESET, "it has disconnected (%s)", why);
+	if (resumes)
+		swc_net_ops->path_changed(conn->comm, conn->me, conn->channel, conn->peer,
+					  READ_ONCE(conn->via), false);
 	if (!again) {
 		swc_resume_ask(conn);
 		swc_resume_return(conn);

@@ -12,7 +12,9 @@
  *
  * A campaign, if NET_FAILOVER_RANDOM says of how many cuts: of a random rail by a random means, and for how long is
  * random, too; NET_FAILOVER_SECONDS: begin none after so long. Each is over when the rail carries messages again, so it
- * is short with tools/vm/run --param path_avoid_ms=20. Ends with a table.
+ * is short with tools/vm/run --param path_avoid_ms=20. Ends with a table: how long a cut holds up the ranks, and how much
+ * of that passes until the module notices that the last connection has lost the rail, by the recording of the
+ * communicator. Each node notices by itself: the first to do so counts.
  */
 #include <errno.h>
 #include <sys/wait.h>
@@ -27,8 +29,11 @@
 struct progress {
 	uint64_t rounds[NET_LOCAL_RANKS];
 	uint64_t longest_ms[NET_LOCAL_RANKS];
-	uint64_t pause_ms
-		[NET_LOCAL_RANKS];  /* the longest round since the node process has set it to 0 */
+	struct stall {
+		uint64_t ms; /* the longest round since the node process has set it to 0 */
+		int rest_ms; /* from the loss of the rail to its end; negative: not lost in it */
+	} stall[NET_LOCAL_RANKS];
+	int rail;		    /* that is cut, or -1 */
 	int error[NET_LOCAL_RANKS]; /* of the round that has failed */
 };
 
@@ -110,40 +115,120 @@ static uint64_t sent_by(unsigned int rail)
 	return bytes;
 }
 
+/* ------------------------------------------------------------------ recordings */
+
+#define RECORDS 4096
+
+/* The recording of the communicator of this node's ranks, as far as it is read. */
+struct recording {
+	struct testlib_ctx c;
+	uint64_t number; /* of the communicator */
+	uint64_t next;	 /* record to be read */
+	struct swc_trace_record *record;
+};
+
+/* Of the last communicator. */
+static int open_recording(struct recording *r)
+{
+	struct swc_trace_query q = { 0 };
+
+	CHECK_EQ(testlib_open(&r->c), 0);
+	r->record = calloc(RECORDS, sizeof(*r->record));
+	CHECK(r->record);
+	while (!testlib_ioctl(r->c.fd, SWC_IOC_TRACE, &q)) {
+		r->number = q.number;
+		r->next = q.written;
+		q = (struct swc_trace_query){ .number = r->number + 1 };
+	}
+	CHECK(r->number);
+	return 0;
+}
+
+static void close_recording(struct recording *r)
+{
+	free(r->record);
+	testlib_close(&r->c);
+}
+
+/* Read on: milliseconds since a connection has last left this path; -1: none has since the last call, -2: error. */
+static int left_ms_ago(struct recording *r, int path)
+{
+	struct swc_trace_query q = { .number = r->number,
+				     .first = r->next,
+				     .max_records = RECORDS,
+				     .records = (uintptr_t)r->record };
+	uint64_t left = 0;
+
+	if (testlib_ioctl(r->c.fd, SWC_IOC_TRACE, &q) || q.number != r->number)
+		return -2;
+	r->next = q.first;
+	for (unsigned int i = 0; i < q.count; i++)
+		if (r->record[i].type == SWC_TRACE_PATH_LEFT &&
+		    (int)(r->record[i].arg >> 32) == path && r->record[i].ns > left)
+			left = r->record[i].ns;
+	return left ? (int)((q.now_ns - left) / 1000000) : -1;
+}
+
 /* ------------------------------------------------------------------ ranks */
+
+static void note_round(int i, uint64_t ms, int rest_ms)
+{
+	if (ms > progress->longest_ms[i])
+		progress->longest_ms[i] = ms;
+	/* The node process may set it to 0 meanwhile: then this counts for the next cut, too. */
+	if (ms > __atomic_load_n(&progress->stall[i].ms, __ATOMIC_RELAXED)) {
+		progress->stall[i].rest_ms = rest_ms;
+		__atomic_store_n(&progress->stall[i].ms, ms, __ATOMIC_RELEASE);
+	}
+}
 
 static int load_rank(uint32_t i, void *arg)
 {
 	const struct net_load *load = arg;
-	uint64_t last;
+	/* What ranks tell each other at the end of a round: the largest of all counts. */
+	struct {
+		int32_t go, rail, rest_ms;
+	} mine = { 0, -1, -1 }, any = { 0 };
+	uint64_t last, now, ms = 0;
+	struct recording r = { 0 };
 	struct net_rank w;
 
 	CHECK_EQ(net_rank_open(&w, i, NET_TIMEOUT_MS, load), 0);
+	CHECK_EQ(open_recording(&r), 0);
 	CHECK_EQ(net_run_good_round(&w, 0), 0);
 	net_shared->started[i] = 1;
 	last = testlib_now_ms();
 	/* The same number of rounds on all ranks, as long as one of them wants to go on. */
 	for (unsigned int round = 0;; round++) {
-		int32_t go = !__atomic_load_n(&net_shared->stop, __ATOMIC_ACQUIRE), any = 0;
-		uint64_t now;
-
+		mine.go = !__atomic_load_n(&net_shared->stop, __ATOMIC_ACQUIRE);
+		mine.rail = __atomic_load_n(&progress->rail, __ATOMIC_ACQUIRE);
 		progress->error[i] = net_run_good_round(&w, round);
 		CHECK_EQ(progress->error[i], 0);
-		CHECK_EQ(swingcoll_allreduce(&go, &any, 1, SWINGCOLL_I32, SWINGCOLL_MAX, w.comm),
+		CHECK_EQ(swingcoll_allreduce(&mine, &any, sizeof(mine) / sizeof(int32_t),
+					     SWINGCOLL_I32, SWINGCOLL_MAX, w.comm),
 			 0);
 		now = testlib_now_ms();
-		if (now - last > progress->longest_ms[i])
-			progress->longest_ms[i] = now - last;
-		/* The node process may set it to 0 meanwhile: then this counts for the next cut, too. */
-		if (now - last > __atomic_load_n(&progress->pause_ms[i], __ATOMIC_RELAXED))
-			__atomic_store_n(&progress->pause_ms[i], now - last, __ATOMIC_RELAXED);
+		/* All nodes have told by now when they noticed something in the round before. */
+		note_round(i, ms, any.rest_ms);
+		ms = now - last;
 		last = now;
+		mine.rest_ms = left_ms_ago(&r, any.rail);
+		CHECK(mine.rest_ms >= -1);
 		__atomic_add_fetch(&progress->rounds[i], 1, __ATOMIC_RELEASE);
-		if (!any)
+		if (!any.go)
 			break;
 	}
+	close_recording(&r);
 	CHECK_EQ(net_rank_close(&w), 0);
 	return 0;
+}
+
+static void begin_load(pid_t *pid, struct net_load *load)
+{
+	memset(net_shared, 0, sizeof(*net_shared));
+	memset(progress, 0, sizeof(*progress));
+	progress->rail = -1;
+	testlib_fork_ranks(pid, NET_LOCAL_RANKS, load_rank, load);
 }
 
 /* Has a rank of this node ended, or is the time over? */
@@ -247,9 +332,7 @@ static int failover(const struct failover *f)
 	pid_t pid[NET_LOCAL_RANKS];
 	int bad;
 
-	memset(net_shared, 0, sizeof(*net_shared));
-	memset(progress, 0, sizeof(*progress));
-	testlib_fork_ranks(pid, NET_LOCAL_RANKS, load_rank, &load);
+	begin_load(pid, &load);
 	bad = net_any(!net_all_started(pid));
 	if (here && !bad)
 		bad = cut_rails(f, pid, cuts);
@@ -283,10 +366,32 @@ static const struct means {
 	{ "remove", "return", true },
 };
 
-/* Milliseconds, of each cut: the pause; from the cut on, and from the return on, until all goes on. */
+/* Milliseconds of cuts. */
+struct times {
+	unsigned int n;
+	uint64_t *ms;
+};
+
+/*
+ * The pause, and its parts before and after the loss is noticed: of cuts in whose pause it is; from the cut on, and from
+ * the return on, until all goes on.
+ */
+enum times_kind {
+	PAUSE,
+	UNNOTICED,
+	REST,
+	CUT,
+	BACK,
+	NTIMES
+};
+
+static const char *const times_names[NTIMES] = { "pause", "until it is noticed", "from then on",
+						 "cut, until rounds end",
+						 "return, until it is used" };
+
 struct campaign {
 	unsigned int n;
-	uint64_t *pause, *cut, *back;
+	struct times times[NTIMES];
 };
 
 static const struct net_load campaign_load = { 100001, 2 };
@@ -298,39 +403,72 @@ static int by_size(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Sorts them. */
-static void print_times(const char *what, uint64_t *ms, unsigned int n)
+static void add_time(struct times *t, uint64_t ms)
 {
-	qsort(ms, n, sizeof(*ms), by_size);
+	t->ms[t->n++] = ms;
+}
+
+/* Sorts them. */
+static void print_times(const char *what, struct times *t)
+{
+	unsigned int n = t->n;
+
+	qsort(t->ms, n, sizeof(*t->ms), by_size);
 	if (n)
 		ksft_print_msg(
-			"%-24s median %6llu ms, 99 of 100 within %6llu ms, longest %6llu ms\n",
-			what, (unsigned long long)ms[n / 2],
-			(unsigned long long)ms[(n - 1) * 99 / 100], (unsigned long long)ms[n - 1]);
+			"%-24s median %6llu ms, 95 of 100 within %6llu ms, longest %6llu ms; %u cuts\n",
+			what, (unsigned long long)t->ms[n / 2],
+			(unsigned long long)t->ms[(n - 1) * 95 / 100],
+			(unsigned long long)t->ms[n - 1], n);
+}
+
+/* What has held up the ranks of this node most. */
+static struct stall longest_stall(void)
+{
+	struct stall longest = { 0 };
+
+	for (int i = 0; i < NET_LOCAL_RANKS; i++)
+		if (__atomic_load_n(&progress->stall[i].ms, __ATOMIC_ACQUIRE) >= longest.ms)
+			longest = progress->stall[i];
+	return longest;
+}
+
+static void note_stall(struct campaign *c, const struct stall *s)
+{
+	add_time(&c->times[PAUSE], s->ms);
+	if (s->rest_ms < 0 || s->ms < (uint64_t)s->rest_ms)
+		return;
+	add_time(&c->times[UNNOTICED], s->ms - s->rest_ms);
+	add_time(&c->times[REST], s->rest_ms);
 }
 
 /* One cut, with the return. */
 static bool cut_once(const pid_t *pid, const struct means *m, unsigned int rail, struct campaign *c)
 {
 	unsigned int rounds = 1 + rand_r(&seed) % ROUNDS;
-	uint64_t start, pause = 0;
+	struct stall stall;
+	uint64_t start;
 	bool good;
 
+	/* The round in which it is cut must be one in which all ranks know the rail. */
+	__atomic_store_n(&progress->rail, (int)rail, __ATOMIC_RELEASE);
+	if (!wait_rounds(pid, 2))
+		return false;
 	for (int i = 0; i < NET_LOCAL_RANKS; i++)
-		__atomic_store_n(&progress->pause_ms[i], 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&progress->stall[i].ms, 0, __ATOMIC_RELAXED);
 	start = testlib_now_ms();
 	if (command(m->cut, rail))
 		return false;
-	good = wait_rounds(pid, rounds);
-	c->cut[c->n] = testlib_now_ms() - start;
+	/* Of the last one the times are known a round later. */
+	good = wait_rounds(pid, rounds + 1);
+	stall = longest_stall();
+	add_time(&c->times[CUT], testlib_now_ms() - start);
 	start = testlib_now_ms();
 	if (command(m->mend, rail) || !good || !wait_used(pid, rail))
 		return false;
-	c->back[c->n] = testlib_now_ms() - start;
-	for (int i = 0; i < NET_LOCAL_RANKS; i++)
-		if (progress->pause_ms[i] > pause)
-			pause = progress->pause_ms[i];
-	c->pause[c->n++] = pause;
+	add_time(&c->times[BACK], testlib_now_ms() - start);
+	note_stall(c, &stall);
+	c->n++;
 	return true;
 }
 
@@ -367,34 +505,43 @@ static void print_campaign(struct campaign *c)
 	}
 	ksft_print_msg("%u cuts, %llu rounds, %d errors, %d wrong vectors\n", c->n,
 		       (unsigned long long)progress->rounds[0], errors, wrong);
-	print_times("pause", c->pause, c->n);
-	print_times("cut, until rounds end", c->cut, c->n);
-	print_times("return, until it is used", c->back, c->n);
+	for (unsigned int t = 0; t < NTIMES; t++)
+		print_times(times_names[t], &c->times[t]);
+}
+
+static bool alloc_times(struct campaign *c, unsigned int cuts)
+{
+	bool good = true;
+
+	for (unsigned int t = 0; t < NTIMES; t++) {
+		c->times[t].ms = calloc(cuts, sizeof(uint64_t));
+		good &= c->times[t].ms != NULL;
+	}
+	return good;
 }
 
 static int campaign(unsigned int cuts)
 {
 	bool here = net_node == net_victim_node();
 	struct net_load load = campaign_load;
-	struct campaign c = { .pause = calloc(cuts, sizeof(uint64_t)),
-			      .cut = calloc(cuts, sizeof(uint64_t)),
-			      .back = calloc(cuts, sizeof(uint64_t)) };
+	struct campaign c = { 0 };
 	pid_t pid[NET_LOCAL_RANKS];
 	int bad;
 
-	memset(net_shared, 0, sizeof(*net_shared));
-	memset(progress, 0, sizeof(*progress));
-	testlib_fork_ranks(pid, NET_LOCAL_RANKS, load_rank, &load);
-	bad = net_any(!net_all_started(pid) || !c.pause || !c.cut || !c.back);
+	begin_load(pid, &load);
+	bad = net_any(!net_all_started(pid) || !alloc_times(&c, cuts));
 	if (here && !bad)
 		bad = cut_at_random(pid, cuts, &c);
 	__atomic_store_n(&net_shared->stop, 1, __ATOMIC_RELEASE);
 	bad |= testlib_wait_ranks_ms(pid, NET_LOCAL_RANKS, (2 * cuts + 1) * (uint64_t)PATIENCE_MS);
 	if (here)
 		print_campaign(&c);
-	free(c.pause);
-	free(c.cut);
-	free(c.back);
+	if (c.n && !c.times[REST].n) {
+		ksft_print_msg("no recording tells of a lost path\n");
+		bad = 1;
+	}
+	for (unsigned int t = 0; t < NTIMES; t++)
+		free(c.times[t].ms);
 	return net_any(bad);
 }
 

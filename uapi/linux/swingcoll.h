@@ -819,11 +819,14 @@ struct swc_user_query {
  *	rank at fault or -1 above bit 32
  * @SWC_TRACE_ERROR: an error that left the communicator alive; @rank: at fault; @arg: negative errno
  * @SWC_TRACE_ABORT: the communicator was aborted; likewise
+ * @SWC_TRACE_PATH_LEFT: a connection of the rank leaves its path, which is lost, or not its own, and that is
+ *	well again; @arg: peer, and path above bit 32; @seq: 0
+ * @SWC_TRACE_PATH_TAKEN: such a connection goes on by a path; likewise
  */
 enum swc_trace_type {
 	SWC_TRACE_JOIN = 1, SWC_TRACE_LEAVE, SWC_TRACE_DIED, SWC_TRACE_SUBMIT, SWC_TRACE_START,
 	SWC_TRACE_STEP, SWC_TRACE_SEGMENT, SWC_TRACE_PLACED, SWC_TRACE_SENT, SWC_TRACE_COMPLETE,
-	SWC_TRACE_ERROR, SWC_TRACE_ABORT,
+	SWC_TRACE_ERROR, SWC_TRACE_ABORT, SWC_TRACE_PATH_LEFT, SWC_TRACE_PATH_TAKEN,
 	SWC_TRACE_NR
 };
 

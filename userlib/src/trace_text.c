@@ -2,6 +2,7 @@
 /*
  * Events of a communicator's recording as text. Pure: the records come from the caller.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,12 +10,13 @@
 #include "src/trace_text.h"
 
 static const char *const type_names[SWC_TRACE_NR] = {
-	[SWC_TRACE_JOIN] = "join",	 [SWC_TRACE_LEAVE] = "leave",
-	[SWC_TRACE_DIED] = "died",	 [SWC_TRACE_SUBMIT] = "submit",
-	[SWC_TRACE_START] = "start",	 [SWC_TRACE_STEP] = "step",
-	[SWC_TRACE_SEGMENT] = "segment", [SWC_TRACE_PLACED] = "placed",
-	[SWC_TRACE_SENT] = "sent",	 [SWC_TRACE_COMPLETE] = "complete",
-	[SWC_TRACE_ERROR] = "error",	 [SWC_TRACE_ABORT] = "abort",
+	[SWC_TRACE_JOIN] = "join",	  [SWC_TRACE_LEAVE] = "leave",
+	[SWC_TRACE_DIED] = "died",	  [SWC_TRACE_SUBMIT] = "submit",
+	[SWC_TRACE_START] = "start",	  [SWC_TRACE_STEP] = "step",
+	[SWC_TRACE_SEGMENT] = "segment",  [SWC_TRACE_PLACED] = "placed",
+	[SWC_TRACE_SENT] = "sent",	  [SWC_TRACE_COMPLETE] = "complete",
+	[SWC_TRACE_ERROR] = "error",	  [SWC_TRACE_ABORT] = "abort",
+	[SWC_TRACE_PATH_LEFT] = "leaves", [SWC_TRACE_PATH_TAKEN] = "takes",
 };
 
 static const char *const kind_names[] = {
@@ -83,6 +85,10 @@ const char *swc_trace_words(const struct swc_trace_record *r, char text[SWC_TRAC
 	case SWC_TRACE_ABORT:
 		outcome_words((int32_t)low, -1, text, bytes);
 		break;
+	case SWC_TRACE_PATH_LEFT:
+	case SWC_TRACE_PATH_TAKEN:
+		snprintf(text, bytes, "path %u to rank %u", high, low);
+		break;
 	}
 	return text;
 }
@@ -99,6 +105,20 @@ long swc_trace_step(const struct swc_trace_record *r)
 	return -1;
 }
 
+/* Is it about an operation? */
+static bool has_operation(const struct swc_trace_record *r)
+{
+	switch (r->type) {
+	case SWC_TRACE_JOIN:
+	case SWC_TRACE_LEAVE:
+	case SWC_TRACE_DIED:
+	case SWC_TRACE_PATH_LEFT:
+	case SWC_TRACE_PATH_TAKEN:
+		return false;
+	}
+	return true;
+}
+
 const char *swc_trace_heading(void)
 {
 	return "     seconds   rank  event      operation   ch/step  what";
@@ -112,7 +132,7 @@ const char *swc_trace_line(const struct swc_trace_record *r, uint64_t start,
 
 	if (r->rank != SWC_TRACE_NO_RANK)
 		snprintf(rank, sizeof(rank), "%u", r->rank);
-	if (r->type != SWC_TRACE_JOIN && r->type != SWC_TRACE_LEAVE && r->type != SWC_TRACE_DIED)
+	if (has_operation(r))
 		snprintf(seq, sizeof(seq), "%llu", (unsigned long long)r->seq);
 	if (swc_trace_step(r) >= 0)
 		snprintf(step, sizeof(step), "%u/%ld", r->channel, swc_trace_step(r));
