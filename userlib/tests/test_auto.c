@@ -86,8 +86,8 @@ static unsigned int find_costs(const struct swc_topo *t, enum swc_coll coll, str
 }
 
 /* How far a choice is behind the best that may be used, 1 or more; infinite if it has no plan. */
-static double behind(const struct swc_choices *c, enum swc_coll coll, struct swc_choice got, bool in_order,
-		     const struct known *known, unsigned int n, uint64_t bytes)
+static double behind(const struct swc_choices *c, enum swc_coll coll, struct swc_choice got,
+		     bool in_order, const struct known *known, unsigned int n, uint64_t bytes)
 {
 	double best = INFINITY, ns = INFINITY;
 

@@ -91,7 +91,8 @@ static bool count(const char *text, struct swc_plan_args args, struct between *m
 				continue;
 			good &= messages[at] > 0;
 			node += pairs[at];
-			most->messages = messages[at] > most->messages ? messages[at] : most->messages;
+			most->messages = messages[at] > most->messages ? messages[at]
+								       : most->messages;
 			most->pairs = pairs[at] > most->pairs ? pairs[at] : most->pairs;
 		}
 		most->node = node > most->node ? node : most->node;
@@ -140,7 +141,8 @@ static void test_between(void)
 /* Is what each rank carries, gathers and sends even? */
 static void test_even(void)
 {
-	static const char *const texts[] = { "switch:13*5", "switch:2*8", "switch:3*4", "switch:16*4" };
+	static const char *const texts[] = { "switch:13*5", "switch:2*8", "switch:3*4",
+					     "switch:16*4" };
 	bool good = true;
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -212,10 +214,13 @@ static bool same_costs(const char *text)
 static void test_costs(void)
 {
 	static const char *const texts[] = {
-		"switch:2*2",  "switch:2*8",   "switch:3*4",	"switch:4*4",  "switch:9*2",
-		"switch:16*8", "switch:17*4",  "switch:40*3",	"torus:4x4*2", "torus:5x3*4",
-		"ring:7*3",    "mesh:3x4*2",   "torus:2x2x4*2", "ring:8*4",    "torus:1x6*5",
-		"switch:9*4@2rails", "switch:12*8@8rails", "switch:5*6@4rails", "switch:5*1",  "switch:3*2,1,4", "torus:4x4@10Gbps/40Gbps",
+		"switch:2*2",	     "switch:2*8",	   "switch:3*4",
+		"switch:4*4",	     "switch:9*2",	   "switch:16*8",
+		"switch:17*4",	     "switch:40*3",	   "torus:4x4*2",
+		"torus:5x3*4",	     "ring:7*3",	   "mesh:3x4*2",
+		"torus:2x2x4*2",     "ring:8*4",	   "torus:1x6*5",
+		"switch:9*4@2rails", "switch:12*8@8rails", "switch:5*6@4rails",
+		"switch:5*1",	     "switch:3*2,1,4",	   "torus:4x4@10Gbps/40Gbps",
 	};
 	bool good = true;
 	char text[60];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * ALLTOALL among nodes of L ranks each. What one node has for another goes as a whole, in one message instead
- * of L * L: by a local rank that has gathered it from its node, to the same local rank of the other node,
- * from which the ranks there take what is theirs. So a pair of nodes needs one connection.
+ * ALLTOALL among nodes of L ranks each. What one node has for another goes as a whole, in one message
+ * instead of L * L: by a local rank that has gathered it from its node, to the same local rank of the other
+ * node, from which the ranks there take what is theirs. So a pair of nodes needs one connection.
  *
  * Which local rank carries depends on the sum of the two nodes, modulo the number of nodes: that is the same
  * at both ends, and nodes that each take the same sum form pairs. (With the sum 2 a, node a is its own peer.)
@@ -156,8 +156,7 @@ static void transpose(const struct by_nodes *u)
 }
 
 /* Take what is for this rank from what a rank of the node carries. */
-static void take_part(const struct by_nodes *u, uint32_t carrier,
-		      const struct swc_by_nodes_part *p)
+static void take_part(const struct by_nodes *u, uint32_t carrier, const struct swc_by_nodes_part *p)
 {
 	uint32_t local = u->k.local, me = u->b->me - u->first, first = p->at * local;
 	uint32_t peer = swc_by_nodes_peer(&u->k, p->sum, u->node), to = peer * local + p->rank;
@@ -207,8 +206,9 @@ int swc_by_nodes_build(struct swc_builder *b)
 	uint64_t least;
 
 	if (!b->places || !swc_by_nodes_find(&u.k, t, b->args->param))
-		return swc_build_refuse(b, "by-nodes is for nodes with two ranks each or more, all with"
-					   " as many, and at most half as many segments as nodes");
+		return swc_build_refuse(
+			b, "by-nodes is for nodes with two ranks each or more, all with"
+			   " as many, and at most half as many segments as nodes");
 	least = (u.k.segments == 1 ? 2 : 3) * sizeof(struct swc_plan_xfer) * b->n;
 	if (least > SWC_MAX_PLAN_BYTES)
 		return swc_build_refuse(b, "the plan would have more than %u bytes",

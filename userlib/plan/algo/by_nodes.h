@@ -41,7 +41,7 @@ static inline uint32_t swc_by_nodes_sums(const struct swc_by_nodes *k, uint32_t 
 	return left < k->sums ? left : k->sums;
 }
 
-/* The next part of a local rank; before the first one, part->n is 0 and part->at, too. False past the last. */
+/* The next part of a local rank; the first one after a part of zeros. False past the last. */
 bool swc_by_nodes_next(const struct swc_by_nodes *k, uint32_t segment, uint32_t local,
 		       struct swc_by_nodes_part *part);
 

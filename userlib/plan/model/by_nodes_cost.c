@@ -60,7 +60,8 @@ static void count_carried(struct sums *u, uint32_t local)
 static uint32_t rows_of(const struct sums *u, uint32_t sum, uint32_t local, uint32_t *sums)
 {
 	uint32_t segment = sum / u->k.sums;
-	uint64_t first = (uint64_t)(sum - segment * u->k.sums) * u->k.local, end = first + u->k.local;
+	uint64_t first = (uint64_t)(sum - segment * u->k.sums) * u->k.local,
+		 end = first + u->k.local;
 	uint64_t mine, mine_end;
 
 	*sums = swc_by_nodes_sums(&u->k, segment);
@@ -95,7 +96,10 @@ static uint32_t owners(const struct sums *u, uint32_t sum)
 	return n;
 }
 
-/* What a rank takes from the carriers of its node: whole parts, but of the own sum each shard, if they are transposed. */
+/*
+ * Copies in which a rank takes what is for it from the carriers of its node: one for each part, if they are
+ * transposed, but for each shard of the own sum.
+ */
 static uint64_t takes(const struct sums *u, uint32_t sum)
 {
 	return u->k.segments > 1 ? (uint64_t)u->k.nodes * u->k.local
@@ -137,8 +141,9 @@ static bool has_plans(const struct sums *u)
 		most(&bytes, sizeof(struct swc_plan_header) + sizeof(struct swc_plan_channel) +
 				     (steps + 1 + u->carried[j].copies / SWC_MAX_COPIES) *
 					     sizeof(struct swc_plan_step) +
-				     2 * (u->k.nodes + takes(u, 0) + u->carried[j].copies +
-					  u->carried[j].parts) *
+				     2 *
+					     (u->k.nodes + takes(u, 0) + u->carried[j].copies +
+					      u->carried[j].parts) *
 					     sizeof(struct swc_plan_xfer));
 	return bytes <= SWC_MAX_PLAN_BYTES;
 }

@@ -41,8 +41,8 @@ struct swc_span swc_span_of(const struct swc_topo *t, const struct swc_topo_leg 
 	return s;
 }
 
-void swc_loads_add_route(struct swc_loads *l, uint32_t time, uint32_t path, uint32_t from, uint32_t to,
-			 int32_t blocks)
+void swc_loads_add_route(struct swc_loads *l, uint32_t time, uint32_t path, uint32_t from,
+			 uint32_t to, int32_t blocks)
 {
 	const struct swc_topo *t = l->topo;
 	struct swc_topo_leg leg[SWC_TOPO_DIMS];
