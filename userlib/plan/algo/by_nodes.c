@@ -5,12 +5,12 @@
  * node, from which the ranks there take what is theirs. So a pair of nodes needs one connection.
  *
  * Which local rank carries depends on the sum of the two nodes, modulo the number of nodes: that is the same
- * at both ends, and nodes that each take the same sum form pairs. (With the sum 2 a, node a is its own peer.)
- * What nodes a and b exchange is a row for each rank of the sender: its L shards for the other node, which are
- * consecutive in SEND. All rows, by sum and rank, are dealt out evenly to the local ranks, as many to each as
- * there are sums. That spreads the work exactly, and what a rank carries is as large as its own vector. Pairs
- * of nodes are shared by several ranks only at the ends of these shares, or where there are fewer nodes than
- * local ranks.
+ * at both ends, and nodes that each take the same sum form pairs. (With the sum 2 a, node a is its own
+ * peer.) What nodes a and b exchange is a row for each rank of the sender: its L shards for the other node,
+ * which are consecutive in SEND. All rows, by sum and rank, are dealt out evenly to the local ranks, as many
+ * to each as there are sums. That spreads the work exactly, and what a rank carries is as large as its own
+ * vector. Pairs of nodes are shared by several ranks only at the ends of these shares, or where there are
+ * fewer nodes than local ranks.
  *
  *	gather		the carrier copies the rows of a pair from the SEND of its node's ranks
  *	exchange	it sends them, and receives as many
