@@ -58,6 +58,7 @@ struct job {
 	bool busy;    /* the victim has operations in flight, too */
 	size_t count; /* not 0: the victim is killed among operations of this size */
 	int error;
+	bool copies; /* whose plans have many copies in a step */
 };
 
 static const struct job jobs[] = {
@@ -67,6 +68,9 @@ static const struct job jobs[] = {
 	{ "killed with operations in flight, io_uring", KILL, true, true, 0, -ECONNRESET },
 	{ "killed among large operations", KILL, false, false, 2 << 20, -ECONNRESET },
 	{ "killed among large operations, io_uring", KILL, true, false, 2 << 20, -ECONNRESET },
+	{ "killed among large copy steps", KILL, false, false, 2 << 20, -ECONNRESET, true },
+	{ "killed among large copy steps, io_uring", KILL, true, false, 2 << 20, -ECONNRESET,
+	  true },
 	{ "exits", EXIT, false, false, 0, -ECONNRESET },
 	{ "exec", EXEC, false, false, 0, -ECONNRESET },
 	{ "exec with operations in flight", EXEC, false, true, 0, -ECONNRESET },
@@ -175,6 +179,34 @@ static int victim(struct testlib_rank *r, const struct job *j, struct io_uring *
 		pause();
 }
 
+/* The sum goes to scratch memory, and from there back and forth in many copies. */
+#define COPIES 2000
+
+static int load_copies(struct testlib_rank *r)
+{
+	struct testlib_plan p;
+
+	testlib_plan_init(&p, SWC_ALLREDUCE, N, r->rank, 0, COPIES);
+	p.h.window[SWC_BUF_SCRATCH].nblocks = COPIES;
+	testlib_plan_channel(&p);
+	testlib_plan_step(&p, SWC_STEP_LOCAL);
+	for (uint32_t k = 0; k < N; k++)
+		testlib_plan_send(&p, k, SWC_BUF_SEND, 0, COPIES);
+	testlib_plan_recv(&p, r->rank, SWC_BUF_SCRATCH, 0, COPIES, 0, SWC_XFER_FINAL);
+	testlib_plan_step(&p, SWC_STEP_SYNC);
+	for (int k = 0; k < 8; k++) {
+		testlib_plan_step(&p, SWC_STEP_COPY);
+		for (uint32_t i = 0; i < COPIES; i++)
+			testlib_plan_send(&p, r->rank, k & 1 ? SWC_BUF_RECV : SWC_BUF_SCRATCH, i,
+					  1);
+		for (uint32_t i = 0; i < COPIES; i++)
+			testlib_plan_recv(&p, r->rank, k & 1 ? SWC_BUF_SCRATCH : SWC_BUF_RECV, i, 1,
+					  0, 0);
+	}
+	testlib_plan_pack(&p);
+	return testlib_plan_install(r->c.fd, r->comm, &p, &r->plan);
+}
+
 static int rank_fn(uint32_t rank, void *arg)
 {
 	const struct job *j = arg;
@@ -190,6 +222,10 @@ static int rank_fn(uint32_t rank, void *arg)
 	CHECK_EQ(testlib_rank_open(&r, id, N, rank, DEADLINE_MS), 0);
 	CHECK_EQ(testlib_uring_init(&ring, 16, TESTLIB_URING_BIG), 0);
 	CHECK_EQ(testlib_check_allreduce(&r, 100), 0);
+	if (j->copies) {
+		CHECK_EQ(load_copies(&r), 0);
+		CHECK_EQ(testlib_check_allreduce(&r, 300000), 0);
+	}
 	if (rank == 1 && !j->count)
 		return victim(&r, j, &ring);
 	d = testlib_allreduce_desc(&r, buf, buf, count, SWC_U32);

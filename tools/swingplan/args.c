@@ -300,6 +300,7 @@ static void complete_network(struct plan_options *opt, const struct verb *verb)
 		opt->net.step_ns = net.step_ns;
 	opt->net.reduce_gbps = net.reduce_gbps;
 	opt->net.message_ns = net.message_ns;
+	opt->net.copy_step_ns = net.copy_step_ns;
 	opt->net.copy_ns = net.copy_ns;
 	opt->net.early_bytes = SWC_FLOW_EARLY;
 	if (!opt->no_headers)

@@ -160,6 +160,8 @@ json "choose: with --reorder" "d[0]['algo'] in ('swing-l', 'swing-h:0', 'twoside
 json "choose: few connections where times are alike" "d[0]['algo'] == 'recdoub' and
 	d[0]['time_ns'] <= 1.02 * d[0]['best'][0]['time_ns'] and
 	min(b['connections'] for b in d[0]['best']) > 4" choose --topo 'torus:2x2*2' --size 2K
+json "choose: all steps that copy count" "d[0]['algo'] == 'by-nodes:1' and 55e3 < d[0]['time_ns'] < 58e3" \
+	choose --op alltoall --topo 'switch:64*8@100Gbps' --size 8K
 json "choose: one node" "d[0]['reason'] == 'one_node'" choose --topo 'switch:1*8' --size 8
 json "choose: one node with few CPUs" "d[0]['algo'] == 'direct2:2'" choose --topo 'switch:1*64' --size 3K --cpus 2
 json "choose: one node with several caches" "[x['algo'] for x in d] == ['direct2:16', 'grouped:2']" \

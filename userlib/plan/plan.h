@@ -45,6 +45,7 @@ enum swc_algo {
 	SWC_ALGO_LINEAR,
 	SWC_ALGO_GROUPED,
 	SWC_ALGO_BRUCK,
+	SWC_ALGO_BY_NODES,
 	SWC_ALGO_NR,
 	/* Not of the table: plan/forest/algorithm.h makes its plans. The parameter is the segments. */
 	SWC_ALGO_FOREST = SWC_ALGO_NR,
@@ -63,6 +64,7 @@ enum swc_algo {
  * @hybrid: for ALLREDUCE the number is how many reduce-scatter steps or stages there are, from 0 on
  * @pieces: the number is how many pieces a channel takes its share in
  * @radix: the number is a radix, from 2 on
+ * @segments: the number is how many segments there are, one after the other, to save memory
  */
 struct swc_algo_info {
 	const char *name;
@@ -75,6 +77,7 @@ struct swc_algo_info {
 	bool serial;
 	bool pieces;
 	bool radix;
+	bool segments;
 };
 
 /* The most numbers that swc_algo_param() gives. */

@@ -86,15 +86,16 @@ static unsigned int find_costs(const struct swc_topo *t, enum swc_coll coll, str
 }
 
 /* How far a choice is behind the best that may be used, 1 or more; infinite if it has no plan. */
-static double behind(const struct swc_choices *c, struct swc_choice got, bool in_order,
-		     const struct known *known, unsigned int n, uint64_t bytes)
+static double behind(const struct swc_choices *c, enum swc_coll coll, struct swc_choice got,
+		     bool in_order, const struct known *known, unsigned int n, uint64_t bytes)
 {
 	double best = INFINITY, ns = INFINITY;
 
 	for (unsigned int i = 0; i < n; i++) {
 		double is = swc_cost_time(&known[i].cost, (double)bytes, &c->net, NULL);
 
-		if (in_order && known[i].cost.order_varies)
+		if ((in_order && known[i].cost.order_varies) ||
+		    !swc_choices_has_room(c->topo, coll, known[i].algo, known[i].param, bytes))
 			continue;
 		best = fmin(best, is);
 		if (known[i].algo == got.algo && known[i].param == got.param)
@@ -120,7 +121,7 @@ static void try_collective(const struct swc_topo *t, const char *text, enum swc_
 		for (uint64_t bytes = 32; bytes <= 512u << 20; bytes *= 8, worst.choices++) {
 			struct swc_choice got = swc_choices_take(&c, coll, dtype, SWC_SUM, bytes,
 								 1);
-			double ratio = behind(&c, got, in_order, known, n, bytes);
+			double ratio = behind(&c, coll, got, in_order, known, n, bytes);
 
 			if (ratio <= worst.ratio)
 				continue;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "plan/model/bruck_cost.h"
+#include "plan/model/by_nodes_cost.h"
 #include "plan/model/bucket_cost.h"
 #include "plan/model/butterfly_cost.h"
 #include "plan/select/choose.h"
@@ -230,7 +231,7 @@ static uint32_t plans_built(struct swc_choices *c, enum swc_coll coll)
 		bool without = swc_algo_info(cand->algo)->serial ||
 			       !swc_bucket_cost(&none, c->topo, coll, cand->algo, cand->param) ||
 			       (plans > 1 && !swc_butterfly_cost(&a, &known)) ||
-			       !swc_bruck_cost(&a, &known);
+			       !swc_bruck_cost(&a, &known) || !swc_by_nodes_cost(&a, &known);
 
 		if (!without && cand->algo != SWC_ALGO_TREE && cand->algo != SWC_ALGO_DTREE)
 			n += plans == 1 ? 1 : 3 + (cand->known ? plans : 0);

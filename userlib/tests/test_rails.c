@@ -95,7 +95,8 @@ static int check(const char *text)
 			}
 			/* Those of bruck are small: each goes whole, by the first rail. */
 			if (!ret && coll != SWC_BARRIER && algo != SWC_ALGO_BRUCK &&
-			    s.topo.nlocal == 1 && !as_one_link(&s, text))
+			    algo != SWC_ALGO_BY_NODES && s.topo.nlocal == 1 &&
+			    !as_one_link(&s, text))
 				n = -1000;
 			n += !ret;
 			free_set(&s);

@@ -493,6 +493,49 @@ static void worker_copy_slice(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+static void fail_in_step(void *data, const struct swc_req *req, u32 channel, u32 step, u32 kind)
+{
+	struct swc_op *op = req->op;
+
+	slow_step(data, req, channel, step, kind);
+	if (*(u32 *)data != 2)
+		return;
+	spin_lock(&op->lock);
+	swc_op_set_error(op, -ECANCELED, -1);
+	spin_unlock(&op->lock);
+}
+
+/* An operation fails when some copies of a step are done: the others are not. The next one is right. */
+static void worker_copy_fails(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm(test, 1, SWC_T_NO_DEADLINE);
+	struct swc_t_job *job = swc_t_job_new(test);
+	static const u32 each[] = { 8, 200, 2056 };
+	struct swc_region *recv;
+	u64 n;
+	u32 i, steps;
+
+	for (i = 0; i < ARRAY_SIZE(each); i++) {
+		n = (u64)each[i] * MANY_COPIES;
+		swc_t_job_init(job, c, reversed, n, false);
+		recv = swc_t_region(c, 0, job->desc[0].recv_region);
+		steps = 0;
+		KUNIT_ASSERT_EQ(test, register_trace_swc_step(fail_in_step, &steps), 0);
+		swc_t_job_fill(job);
+		*(u64 *)swc_t_at(recv, 0) = 0;
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, false), 0);
+		swc_t_job_expect(job, -ECANCELED);
+		unregister_trace_swc_step(fail_in_step, &steps);
+		tracepoint_synchronize_unregister();
+		KUNIT_EXPECT_EQ(test, steps, 2u);
+		/* The first copy fills the last block, the last one the first. */
+		KUNIT_EXPECT_EQ(test, *(u64 *)swc_t_at(recv, (n - each[i]) * 8), swc_t_job_value(0, 0));
+		KUNIT_EXPECT_EQ(test, *(u64 *)swc_t_at(recv, 0), 0ull);
+		run_reversed(job, true);
+	}
+	swc_t_comm_end(c);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(worker_inline, planner_gen_params),
 	KUNIT_CASE_PARAM(worker_work_item, planner_gen_params),
@@ -512,6 +555,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(worker_urgent),
 	KUNIT_CASE(worker_slice),
 	KUNIT_CASE(worker_copy_slice),
+	KUNIT_CASE(worker_copy_fails),
 	{}
 };
 

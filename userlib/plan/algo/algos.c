@@ -12,6 +12,7 @@
 #include "kmod/core/plan_check.h"
 #include "plan/algo/bruck.h"
 #include "plan/algo/builder.h"
+#include "plan/algo/by_nodes.h"
 #include "plan/hash.h"
 #include "plan/number.h"
 
@@ -154,6 +155,12 @@ static const struct {
 			     swc_bruck_build,
 			     SWC_BRUCK_MAX_RADIX,
 			     SWC_SYMMETRY_SHIFT },
+	[SWC_ALGO_BY_NODES] = { { "by-nodes",
+				  "all-to-all in one message for each pair of nodes with several ranks",
+				  "segments, 1 (the default) to 256: more take less memory",
+				  1u << SWC_ALLTOALL, false, false, .segments = true },
+				swc_by_nodes_build,
+				SWC_BY_NODES_MAX_SEGMENTS },
 	[SWC_ALGO_LINEAR] = { { "linear", "the root exchanges with the others in turn", NULL,
 				GATHERS, false, false },
 			      swc_linear_build },
@@ -172,6 +179,8 @@ bool swc_algo_param(enum swc_algo algo, enum swc_coll coll, uint32_t i, int32_t 
 		*param = (int32_t)i;
 	else if (info->pieces)
 		*param = 1 << i;
+	else if (info->segments)
+		*param = i ? 2 << 2 * (i - 1) : 1;
 	else if (info->radix)
 		*param = i < 3 ? 8 >> i
 			       : algos[algo].max_param + 1; /* larger ones have shorter plans */
@@ -361,8 +370,9 @@ static int build(struct swc_builder *b, const struct swc_topo *topo, struct swc_
 						info->name, SWC_MAX_FANIN);
 		return algos[a->algo].build(b);
 	}
-	/* Messages of a barrier are empty, and those of bruck few because they are whole. */
-	rails = whole_node || a->coll == SWC_BARRIER || a->algo == SWC_ALGO_BRUCK || a->ports == 1
+	/* Messages of a barrier are empty, and those of bruck and by-nodes few because they are whole. */
+	rails = whole_node || a->coll == SWC_BARRIER || a->algo == SWC_ALGO_BRUCK ||
+				a->algo == SWC_ALGO_BY_NODES || a->ports == 1
 			? 1
 			: swc_topo_rails_per_rank(topo);
 	if (topo->nnodes == topo->nranks)

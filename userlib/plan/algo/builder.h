@@ -168,6 +168,7 @@ swc_build_fn swc_circulant_build;				     /* circulant.c */
 swc_build_fn swc_tree_build, swc_dtree_build;			     /* tree.c */
 swc_build_fn swc_rotate_build;					     /* rotate.c */
 swc_build_fn swc_bruck_build;					     /* bruck.c */
+swc_build_fn swc_by_nodes_build;				     /* by_nodes.c */
 swc_build_fn swc_linear_build;					     /* gather.c */
 swc_build_fn swc_bine_build;					     /* bine.c */
 

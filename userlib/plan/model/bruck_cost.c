@@ -76,33 +76,6 @@ static uint32_t path_of(const struct sums *u, uint32_t from, uint32_t to)
 	return u->topo->kind == SWC_TOPO_SWITCH ? 0 : swc_topo_path(u->topo, 0, from, to);
 }
 
-static void add_route(struct sums *u, uint32_t step, uint32_t path, uint32_t from, uint32_t to,
-		      uint32_t shards)
-{
-	const struct swc_topo *t = u->topo;
-	struct swc_topo_leg leg[SWC_TOPO_DIMS];
-	uint32_t n, hops = 0;
-
-	if (t->kind == SWC_TOPO_SWITCH) {
-		swc_loads_add_switched(&u->loads, step, from, to, (int32_t)shards);
-		u->loads.hops[step] = 1;
-		return;
-	}
-	n = swc_topo_route(t, path, from, to, leg);
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t stride = u->loads.stride[leg[i].dim], d = t->dim[leg[i].dim];
-		uint32_t x = from / stride % d, base = from - x * stride;
-		uint32_t y = x + (leg[i].down ? d - leg[i].hops : leg[i].hops);
-		struct swc_span span = swc_span_of(t, &leg[i], x);
-
-		swc_loads_add(&u->loads, step, &span, base, (int32_t)shards);
-		hops += leg[i].hops;
-		from = base + (y < d ? y : y - d) * stride;
-	}
-	if (hops > u->loads.hops[step])
-		u->loads.hops[step] = hops;
-}
-
 /* What all ranks send at a distance, and the connections that it needs. */
 static void send(struct sums *u, uint32_t step, uint32_t distance, uint32_t shards)
 {
@@ -117,7 +90,7 @@ static void send(struct sums *u, uint32_t step, uint32_t distance, uint32_t shar
 		if (node == peer)
 			continue;
 		path = path_of(u, node, peer);
-		add_route(u, step, path, node, peer, shards);
+		swc_loads_add_route(&u->loads, step, path, node, peer, (int32_t)shards);
 		/* What comes back the same way has the same connection, and counts the other end of it. */
 		u->conns[from]++;
 		if (!back || path_of(u, peer, node) != path)

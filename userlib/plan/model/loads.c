@@ -41,6 +41,33 @@ struct swc_span swc_span_of(const struct swc_topo *t, const struct swc_topo_leg 
 	return s;
 }
 
+void swc_loads_add_route(struct swc_loads *l, uint32_t time, uint32_t path, uint32_t from,
+			 uint32_t to, int32_t blocks)
+{
+	const struct swc_topo *t = l->topo;
+	struct swc_topo_leg leg[SWC_TOPO_DIMS];
+	uint32_t n, hops = 0;
+
+	if (t->kind == SWC_TOPO_SWITCH) {
+		swc_loads_add_switched(l, time, from, to, blocks);
+		l->hops[time] = 1;
+		return;
+	}
+	n = swc_topo_route(t, path, from, to, leg);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t stride = l->stride[leg[i].dim], d = t->dim[leg[i].dim];
+		uint32_t x = from / stride % d, base = from - x * stride;
+		uint32_t y = x + (leg[i].down ? d - leg[i].hops : leg[i].hops);
+		struct swc_span span = swc_span_of(t, &leg[i], x);
+
+		swc_loads_add(l, time, &span, base, blocks);
+		hops += leg[i].hops;
+		from = base + (y < d ? y : y - d) * stride;
+	}
+	if (hops > l->hops[time])
+		l->hops[time] = hops;
+}
+
 double swc_loads_peak(struct swc_loads *l, uint32_t time)
 {
 	const struct swc_topo *t = l->topo;

@@ -63,6 +63,10 @@ static inline void swc_loads_add_switched(struct swc_loads *l, uint32_t time, ui
 	load[l->topo->nnodes + to] += blocks;
 }
 
+/* A message from one node to another on a path, which may be its longest route at that time. */
+void swc_loads_add_route(struct swc_loads *l, uint32_t time, uint32_t path, uint32_t from,
+			 uint32_t to, int32_t blocks);
+
 /* The blocks on the most loaded link at a time, in units of the fastest links. Once for each time. */
 double swc_loads_peak(struct swc_loads *l, uint32_t time);
 

@@ -630,7 +630,8 @@ static int compute(const struct swc_plan_args *args, const struct swc_symmetric 
 	m->args = args;
 	m->links = swc_links_of(topo);
 	m->sym = *sym;
-	m->ahead = ahead;
+	/* What waits in barriers only is seen in a walk. */
+	m->ahead = ahead || (sym->kind == SWC_SYMMETRY_NONE && args->algo == SWC_ALGO_BY_NODES);
 	m->sym.topo = topo;
 	m->cost = cost;
 	m->timing = &cost->eager;

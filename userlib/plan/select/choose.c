@@ -11,6 +11,9 @@
  * promising candidate comes first, until the least time of the next one is longer than that of those that
  * are known.
  *
+ * An all-to-all in which all ranks of large nodes connect with all others is not taken at all if one by nodes
+ * has memory enough for its segments.
+ *
  * A forest comes last, as finding its trees takes up to seconds of CPU time: first the least time that any
  * trees can take is compared with the best algorithm's, and only where a forest can be clearly faster are
  * its trees found, once for each collective of a communicator. On tori and switches with links of one rate
@@ -20,9 +23,11 @@
 #include <stdlib.h>
 
 #include "plan/algo/butterfly_peers.h"
+#include "plan/algo/by_nodes.h"
 #include "plan/model/bruck_cost.h"
 #include "plan/model/bucket_cost.h"
 #include "plan/model/butterfly_cost.h"
+#include "plan/model/by_nodes_cost.h"
 #include "plan/model/rotate_cost.h"
 #include "plan/model/tree_cost.h"
 #include "plan/select/choose.h"
@@ -43,6 +48,13 @@
 #define FOREST_CONNECTIONS 64
 /* Times that differ by less count as equal. */
 #define NEARLY 1.02
+/*
+ * Of all ranks of a node, each with all ranks of other nodes, if there is another way: a gigabyte of memory,
+ * and more when long messages have come.
+ */
+#define MOST_CONNECTIONS 5000
+/* Scratch memory of a rank for an all-to-all by nodes, which has it all the time. */
+#define BY_NODES_SCRATCH (16u << 20)
 /* The model adds up numbers of type float: what differs by less is equal. */
 #define EXACT 0.999999
 
@@ -143,7 +155,8 @@ static bool without_plans(const struct swc_choices *c, const struct swc_plan_arg
 {
 	return !(c->net.ack_bytes > 0) &&
 	       (!swc_butterfly_cost(args, cost) || !swc_tree_cost(args, cost) ||
-		!swc_bruck_cost(args, cost) || !swc_rotate_cost(args, cost));
+		!swc_bruck_cost(args, cost) || !swc_rotate_cost(args, cost) ||
+		!swc_by_nodes_cost(args, cost));
 }
 
 /*
@@ -452,6 +465,28 @@ static void raise_others(struct swc_choices *c, enum swc_coll coll,
 	}
 }
 
+static bool has_scratch(const struct swc_topo *t, int32_t param, uint64_t bytes)
+{
+	struct swc_by_nodes k;
+
+	return swc_by_nodes_find(&k, t, param) &&
+	       swc_by_nodes_scratch(&k) * (double)bytes <= BY_NODES_SCRATCH;
+}
+
+bool swc_choices_has_room(const struct swc_topo *t, enum swc_coll coll, enum swc_algo algo,
+			  int32_t param, uint64_t bytes)
+{
+	if (algo == SWC_ALGO_BY_NODES)
+		return has_scratch(t, param, bytes);
+	if (coll != SWC_ALLTOALL || algo != SWC_ALGO_ROTATE ||
+	    (uint64_t)t->nlocal * (t->nranks - t->nlocal) <= MOST_CONNECTIONS)
+		return true;
+	for (uint32_t i = 0; swc_algo_param(SWC_ALGO_BY_NODES, coll, i, &param); i++)
+		if (has_scratch(t, param, bytes))
+			return false;
+	return true;
+}
+
 /* @guessed: take those that are guessed, or the others. */
 static struct swc_choice best_of(struct swc_choices *c, enum swc_coll coll, bool in_order,
 				 uint64_t bytes, unsigned int nbest, bool guessed)
@@ -467,7 +502,8 @@ static struct swc_choice best_of(struct swc_choices *c, enum swc_coll coll, bool
 
 		cand->ns = -1;
 		cand->waits = !(in_order && cand->order_varies) &&
-			      is_guessed(c, coll, cand) == guessed;
+			      is_guessed(c, coll, cand) == guessed &&
+			      swc_choices_has_room(c->topo, coll, cand->algo, cand->param, bytes);
 		cand->least = least_time(c, cand, bytes);
 	}
 	while ((next = next_candidate(c, coll)) && can_matter(&best, next->least)) {

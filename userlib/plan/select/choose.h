@@ -139,6 +139,13 @@ uint32_t swc_choices_ports(const struct swc_topo *topo, uint64_t bytes);
 /* May an algorithm that has plans be chosen on a topology? For reasons that the model does not know. */
 bool swc_choices_suit(const struct swc_topo *topo, enum swc_coll coll, enum swc_algo algo);
 
+/*
+ * May an algorithm be chosen for a vector of so many bytes? Not if it needs too much scratch memory, or too
+ * many connections.
+ */
+bool swc_choices_has_room(const struct swc_topo *topo, enum swc_coll coll, enum swc_algo algo,
+			  int32_t param, uint64_t bytes);
+
 /* An algorithm that works on any topology with any number of ranks. */
 enum swc_algo swc_choices_fallback(const struct swc_topo *topo, enum swc_coll coll);
 
