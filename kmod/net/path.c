@@ -13,7 +13,7 @@
 
 static unsigned int avoid_ms = 500;
 module_param_named(path_avoid_ms, avoid_ms, uint, 0444);
-MODULE_PARM_DESC(path_avoid_ms, "avoid a path that has failed for so long, 10 to 60000 (default 500)");
+MODULE_PARM_DESC(path_avoid_ms, "leave a path that has failed alone for so long, 10 to 60000 (default 500)");
 
 int swc_paths_check_parameters(void)
 {
@@ -121,8 +121,9 @@ u32 swc_net_conn_bytes(const struct swc_net *net, u32 node, u16 path)
 /* ------------------------------------------------------------------ health */
 
 /*
- * A path that has failed comes after the others for avoid_ms, doubled after each further failure, but only so
- * many times; unless it has been well for a minute meanwhile.
+ * A path that has failed comes after the others until the peer has answered by it. A connection asks for that
+ * after avoid_ms, doubled after each further failure, but only so many times; unless it has been well for a
+ * minute meanwhile.
  */
 #define AVOID_MOST	6u
 #define WELL_MS		60000
@@ -169,7 +170,7 @@ u16 swc_path_choose(const struct swc_conn *conn)
 		h = health_of(conn, path);
 		if (swc_transport_get(swc_net_path(conn->net, node, path)->transport) != conn->transport)
 			continue;
-		if (is_due(h) && !READ_ONCE(h->unanswered))
+		if (!READ_ONCE(h->unanswered))
 			return path;
 		if (!oldest || time_before(READ_ONCE(h->tried), READ_ONCE(oldest->tried))) {
 			oldest = h;
@@ -224,6 +225,15 @@ bool swc_path_is_due(const struct swc_conn *conn)
 	return READ_ONCE(conn->via) != conn->path && is_due(health_of(conn, conn->path));
 }
 
+/* An attempt by this path begins, or what it carried was lost: others come first until there is an answer. */
+void swc_path_tried(const struct swc_conn *conn, u16 path)
+{
+	struct swc_path_health *h = health_of(conn, path);
+
+	WRITE_ONCE(h->tried, jiffies);
+	WRITE_ONCE(h->unanswered, true);
+}
+
 /* What the path carried was lost, or nobody has answered by it. */
 void swc_path_failed(const struct swc_conn *conn, u16 path)
 {
@@ -234,15 +244,7 @@ void swc_path_failed(const struct swc_conn *conn, u16 path)
 		failed = 0;
 	avoid_for(h, avoid_ms << min(failed, AVOID_MOST));
 	WRITE_ONCE(h->failed, failed + 1);
-}
-
-/* An attempt by this path begins: others come first until there is an answer. */
-void swc_path_tried(const struct swc_conn *conn, u16 path)
-{
-	struct swc_path_health *h = health_of(conn, path);
-
-	WRITE_ONCE(h->tried, jiffies);
-	WRITE_ONCE(h->unanswered, true);
+	swc_path_tried(conn, path);
 }
 
 /* The peer has answered by it. */

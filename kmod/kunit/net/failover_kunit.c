@@ -382,6 +382,8 @@ static void failover_paths(struct kunit *test)
 	for (i = 0; i < 8 * PATHS; i++)
 		if (i % PATHS != conn->path)
 			swc_path_failed(conn, i % PATHS);
+	/* The order is that of jiffies. */
+	schedule_timeout_uninterruptible(1);
 	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), conn->path);
 	for (k = 0; k < 3; k++) {
 		for (tried = 0, i = 0; i < PATHS; i++) {
@@ -389,7 +391,6 @@ static void failover_paths(struct kunit *test)
 
 			__set_bit(path, &tried);
 			swc_path_tried(conn, path);
-			/* The order is that of jiffies. */
 			schedule_timeout_uninterruptible(1);
 		}
 		KUNIT_EXPECT_EQ(test, tried, BIT(PATHS) - 1);
