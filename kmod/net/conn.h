@@ -63,8 +63,9 @@ struct swc_listener {
 
 /*
  * Is a path well? @failed: how often something was lost by it, or not answered, since it was well for long.
- * @until: jiffies; until then no connection asks whether it is well again. @tried: when the last attempt by it
- * began, or it failed; @unanswered: nobody has answered since. Written without a lock: hints for new attempts.
+ * @until: jiffies; until then no connection asks whether it is well again. @tried: when the last attempt by
+ * it began, or it failed; @unanswered: nobody has answered since. Written without a lock: hints for new
+ * attempts.
  */
 struct swc_path_health {
 	u32 failed;

@@ -326,7 +326,8 @@ static int unlike(void)
 
 	/* Both are asked on all nodes: each question is a meeting of the nodes. */
 	if (!(net_any(iwarp) & net_any(!iwarp))) {
-		ksft_print_msg("all nodes have RDMA devices of one kind, or none: tools/vm/run --rdma siw,rxe\n");
+		ksft_print_msg(
+			"all nodes have RDMA devices of one kind, or none: tools/vm/run --rdma siw,rxe\n");
 		return KSFT_SKIP;
 	}
 	return net_any(testlib_run_ranks(NET_LOCAL_RANKS, unlike_rank, NULL));
