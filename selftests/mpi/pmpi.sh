@@ -29,7 +29,7 @@ declare -A igatherv=([openmpi]='2 fallback \(counts 1, communicator 1\)' [mpich]
 plan=0
 for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
-		plan=$((plan + 17 + 2 + 21 + 1 + 19 + 1))
+		plan=$((plan + 17 + 2 + 31 + 1 + 19 + 1))
 	done
 	plan=$((plan + 6 + 3 + 6 + $([[ $mpi = mpich ]] && echo 5 || echo 0)))
 	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 19 || echo 1) + 18 + 18 + 2))
@@ -54,16 +54,20 @@ for mpi in "${mpis[@]}"; do
 			'MPI_Reduce_scatter: [1-9][0-9]* offloaded, [0-9]* fallback \(counts [0-9]*\)'
 		[[ $(grep -c '^swingcoll-pmpi' "$log") = $(grep -cE '^swingcoll-pmpi: MPI_[A-Z][a-z_]*: [0-9]+ offloaded' "$log") ]]
 		result $? "$mpi, $n ranks: nothing else is printed"
-		run "$mpi, $n ranks" 20 "$mpi" "$n" "$ctl" mpi "$vectors"
+		run "$mpi, $n ranks" 30 "$mpi" "$n" "$ctl" mpi "$vectors"
 		prints "$mpi, $n ranks: calls whose counts not all ranks know go to swingcoll" \
 			"MPI_Gatherv: $((24 * n * forms[$mpi] + 4)) offloaded, ${refused[$mpi]}" \
 			"MPI_Scatterv: $((24 * n * forms[$mpi] + 4)) offloaded, ${refused[$mpi]}" \
 			"MPI_Alltoallv: $((16 * forms[$mpi])) offloaded, [0-9]+ fallback \\(counts [0-9]+\\)" \
 			"MPI_Alltoallw: $((16 * forms[$mpi])) offloaded, [0-9]+ fallback \\(counts $((8 * forms[$mpi]))\\)" \
-			\
 			"MPI_Igatherv: $((24 * n * forms[$mpi] + 10 + 8 + 2 + retried[$mpi])) offloaded, ${igatherv[$mpi]}" \
 			"MPI_Iscatterv: $((24 * n * forms[$mpi])) offloaded, 0 fallback" \
-			"MPI_Ialltoallv: $((16 * forms[$mpi] + 50)) offloaded, ${left[$mpi]} fallback \(counts ${left[$mpi]}\)"
+			"MPI_Ialltoallv: $((16 * forms[$mpi] + 50)) offloaded, ${left[$mpi]} fallback \(counts ${left[$mpi]}\)" \
+			"MPI_Ialltoallw: $((16 * forms[$mpi])) offloaded, $((8 * forms[$mpi])) fallback \(counts [0-9]+\)" \
+			"MPI_Gatherv_init: $((24 * n * forms[$mpi])) offloaded, 0 fallback" \
+			"MPI_Scatterv_init: $((24 * n * forms[$mpi])) offloaded, 0 fallback" \
+			"MPI_Alltoallv_init: $((24 * forms[$mpi])) offloaded, 0 fallback" \
+			"MPI_Alltoallw_init: $((24 * forms[$mpi])) offloaded, 0 fallback"
 		run "$mpi, $n ranks" 18 "$mpi" "$n" "$ctl" mpi "$requests"
 		prints "$mpi, $n ranks: requests of swingcoll and of MPI are counted" \
 			'MPI_Iallreduce: [1-9][0-9]* offloaded, 1 fallback \(trial 1\)' \
@@ -97,7 +101,10 @@ for mpi in "${mpis[@]}"; do
 			'MPI_Exscan: 1 offloaded, 0 fallback' 'MPI_Gatherv: 1 offloaded, 0 fallback' \
 			'MPI_Scatterv: 1 offloaded, 0 fallback' 'MPI_Alltoallv: 1 offloaded, 0 fallback' \
 			'MPI_Alltoallw: 1 offloaded, 0 fallback' 'MPI_Allreduce_init: 1 offloaded, 0 fallback' \
-			'MPI_Gather_init: 1 offloaded, 0 fallback' 'MPI_Barrier_init: 1 offloaded, 0 fallback'
+			'MPI_Gather_init: 1 offloaded, 0 fallback' 'MPI_Barrier_init: 1 offloaded, 0 fallback' \
+			'MPI_Ialltoallw: 1 offloaded, 0 fallback' 'MPI_Gatherv_init: 1 offloaded, 0 fallback' \
+			'MPI_Scatterv_init: 1 offloaded, 0 fallback' 'MPI_Alltoallv_init: 1 offloaded, 0 fallback' \
+			'MPI_Alltoallw_init: 1 offloaded, 0 fallback'
 	done
 	if [[ $mpi = mpich ]]; then
 		run "$mpi, all communicators, without the library" 1 "$mpi" 2 "$contexts"

@@ -78,7 +78,7 @@ static int deleted(MPI_Comm mpi, int key, void *value, void *extra)
 
 	(void)key;
 	(void)extra;
-	pmpi_next_generation();
+	pmpi_memos_forget(mpi);
 	if (e) {
 		pthread_mutex_lock(&lock);
 		__atomic_store_n(&e->mpi, MPI_COMM_NULL, __ATOMIC_RELEASE);

@@ -155,8 +155,6 @@ void pmpi_world_agree(void)
 	int bad = pmpi_settings_parse(&settings, getenv("SWINGCOLL_PMPI"),
 				      getenv("SWINGCOLL_PMPI_MIN"), text, sizeof(text));
 
-	/* What was known of calls before, which are errors, is no longer true. */
-	pmpi_next_generation();
 	PMPI_Comm_rank(MPI_COMM_WORLD, &pmpi_world.rank);
 	PMPI_Comm_size(MPI_COMM_WORLD, &pmpi_world.size);
 	pmpi_world.stats = stats && !strcmp(stats, "1") && !pmpi_world.rank;
