@@ -350,7 +350,8 @@ int pmpi_error_class(const struct pmpi_call *c, int error)
 	else if (error == -EINVAL)
 		class = MPI_ERR_ARG;
 #ifdef MPIX_ERR_PROC_FAILED
-	else if (error == -ECONNRESET)
+	/* The latter in calls that come after the death: nothing else aborts a communicator of the library's. */
+	else if (error == -ECONNRESET || error == -ECONNABORTED)
 		class = MPIX_ERR_PROC_FAILED;
 #endif
 	if (!swingcoll_comm_error(c->comm->swc, text, sizeof(text), NULL))
