@@ -187,16 +187,26 @@ static void destroy(struct pmpi_request *r)
 	free(r);
 }
 
-/* As soon as it has its message, the request may be started again. */
+/*
+ * As soon as it has its message, the request may be started again. If the program has freed it, MPI's request is freed
+ * now: MPICH 4.0 writes to a persistent one that is freed while it is active.
+ */
 static void finish_persistent(struct pmpi_request *r, int error)
 {
+	MPI_Request mpi = r->mpi;
 	int tag = r->tag;
+	bool released;
 
 	set_error(r, error);
 	r->req = NULL;
-	if (__atomic_exchange_n(&r->state, DONE, __ATOMIC_ACQ_REL) == RELEASED)
+	released = __atomic_exchange_n(&r->state, DONE, __ATOMIC_ACQ_REL) == RELEASED;
+	if (released)
 		destroy(r);
 	pmpi_progress_send(tag);
+	if (released) {
+		PMPI_Wait(&mpi, MPI_STATUS_IGNORE);
+		PMPI_Request_free(&mpi);
+	}
 }
 
 static void finish_nonblocking(struct pmpi_request *r, int error)
@@ -677,9 +687,13 @@ int pmpi_Startall(int n, MPI_Request *requests)
 int pmpi_Request_free(MPI_Request *request)
 {
 	struct pmpi_request *r = find(*request, true);
-	int ret = PMPI_Request_free(request);
 
-	if (r && __atomic_exchange_n(&r->state, RELEASED, __ATOMIC_ACQ_REL) == DONE)
-		destroy(r);
-	return ret;
+	if (!r)
+		return PMPI_Request_free(request);
+	if (__atomic_exchange_n(&r->state, RELEASED, __ATOMIC_ACQ_REL) == RUNNING) {
+		*request = MPI_REQUEST_NULL;
+		return MPI_SUCCESS;
+	}
+	destroy(r);
+	return PMPI_Request_free(request);
 }
