@@ -218,6 +218,9 @@ bool pmpi_op_find(MPI_Op op, const struct pmpi_type *type, struct pmpi_op *out,
 
 /* ---- comm.c ---- */
 
+/* Persistent requests that swingcoll carries out at once on a communicator of MPI. */
+#define PMPI_SLOTS 8
+
 /**
  * struct pmpi_comm - what the library knows of a communicator of MPI
  *
@@ -231,6 +234,8 @@ bool pmpi_op_find(MPI_Op op, const struct pmpi_type *type, struct pmpi_op *out,
  * @choose: NULL unless calls are measured
  * @queue: requests that swingcoll has not taken yet; requests.c
  * @peers: how to send its ranks messages, or NULL on all of them; only if @swc
+ * @slots: the same ranks again, each with another communicator of swingcoll, for one persistent request
+ *	at a time; in use while somebody else holds a reference
  */
 struct pmpi_comm {
 	MPI_Comm mpi;
@@ -246,6 +251,7 @@ struct pmpi_comm {
 	struct choose *choose;
 	struct pmpi_request *queue;
 	struct pmpi_peer *peers;
+	struct pmpi_comm *slots[PMPI_SLOTS];
 };
 
 void pmpi_comm_init(void);
@@ -258,6 +264,12 @@ int pmpi_comm_size(MPI_Comm mpi);
  * it, if that is due, with all ranks, which are in the same call, and which it waits for.
  */
 bool pmpi_comm_ready(struct pmpi_comm *comm, uint64_t bytes, bool create);
+/*
+ * All ranks agree on a slot that none of them uses, and make its communicator if there is none yet: *slot
+ * is NULL on all of them if that is not possible. Whoever takes it gets a reference. Returns 0 or an error
+ * of swingcoll. The communicator is ready, and nothing is queued.
+ */
+int pmpi_comm_find_slot(struct pmpi_comm *comm, struct pmpi_comm **slot);
 struct pmpi_comm *pmpi_comm_get(struct pmpi_comm *comm);
 void pmpi_comm_put(struct pmpi_comm *comm);
 /* Leave all communicators, before MPI ends. */

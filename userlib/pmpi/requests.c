@@ -13,6 +13,10 @@
  * wait in a nonblocking call. So requests that do not fit are queued at the communicator, in order,
  * and whatever comes later on it waits behind them. So do the calls of vector.c, which swingcoll gets
  * in two parts: they stay first in the queue until it has both.
+ *
+ * swingcoll matches the calls of a communicator in the order in which they come. MPI demands this of
+ * persistent requests only where they are made: ranks may start them in different orders, among each other
+ * and among other calls. So each has a communicator of swingcoll, with a queue, of its own (slots in comm.c).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -535,12 +539,41 @@ static int hold_all(struct pmpi_request *r)
 	return ret;
 }
 
+/*
+ * Whether swingcoll is to carry it out, by a slot, which is c->comm then; the request must get a reference.
+ * That is so, too, if the ranks could not agree on one: *error of swingcoll.
+ */
+static bool decide_persistent(struct pmpi_call *c, int *error)
+{
+	enum pmpi_reason why = PMPI_WHY_PERSISTENT;
+	struct pmpi_comm *slot;
+
+	if (!pmpi_decide(c, PMPI_FORM_PERSISTENT))
+		return false;
+	pmpi_wait_for_queue(c);
+	*error = pmpi_comm_find_slot(c->comm, &slot);
+	if (*error && pmpi_was_refused(c, *error))
+		why = PMPI_WHY_REFUSED;
+	else if (*error)
+		return true;
+	else if (slot && c->tells && !slot->peers)
+		why = PMPI_WHY_COMM;
+	else if (slot) {
+		c->comm = slot;
+		return true;
+	}
+	pmpi_count_fallback(c->name, why);
+	return false;
+}
+
 bool pmpi_begin_persistent(struct pmpi_call *c, MPI_Request *request, int *ret)
 {
 	struct pmpi_request *r;
 
-	if (!pmpi_decide(c, PMPI_FORM_PERSISTENT))
+	if (!decide_persistent(c, ret))
 		return false;
+	if (*ret)
+		goto err;
 	pmpi_count(&pmpi_counts[c->name].offloaded);
 	*ret = MPI_ERR_NO_MEM;
 	r = calloc(1, sizeof(*r));
@@ -572,8 +605,10 @@ bool pmpi_begin_persistent_vector(struct pmpi_vector *v, MPI_Request *request, i
 {
 	struct pmpi_request *r;
 
-	if (!pmpi_decide(&v->call, PMPI_FORM_PERSISTENT))
+	if (!decide_persistent(&v->call, ret))
 		return false;
+	if (*ret)
+		goto err;
 	r = make_vector_request(v, ret);
 	if (!r && *ret == MPI_SUCCESS)
 		return false;

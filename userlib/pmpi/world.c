@@ -22,7 +22,7 @@
 /* MPI guarantees tags up to 32767. */
 #define TAG 32749
 #define PATIENCE_S 20
-#define VERSION 3
+#define VERSION 4
 
 struct pmpi_world pmpi_world = { .why = PMPI_WHY_OFF };
 
