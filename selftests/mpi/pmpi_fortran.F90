@@ -15,10 +15,18 @@
 #define ALLREDUCE_INIT MPIX_Allreduce_init
 #define GATHER_INIT MPIX_Gather_init
 #define BARRIER_INIT MPIX_Barrier_init
+#define GATHERV_INIT MPIX_Gatherv_init
+#define SCATTERV_INIT MPIX_Scatterv_init
+#define ALLTOALLV_INIT MPIX_Alltoallv_init
+#define ALLTOALLW_INIT MPIX_Alltoallw_init
 #else
 #define ALLREDUCE_INIT MPI_Allreduce_init
 #define GATHER_INIT MPI_Gather_init
 #define BARRIER_INIT MPI_Barrier_init
+#define GATHERV_INIT MPI_Gatherv_init
+#define SCATTERV_INIT MPI_Scatterv_init
+#define ALLTOALLV_INIT MPI_Alltoallv_init
+#define ALLTOALLW_INIT MPI_Alltoallw_init
 #endif
 program pmpi_fortran
 #if defined(USE_F08)
@@ -181,7 +189,12 @@ program pmpi_fortran
                       requests(1), error)
   call MPI_Wait(requests(1), MPI_STATUS_IGNORE, error)
   call check(error == MPI_SUCCESS .and. exchanged())
-  call report('nonblocking gatherv, scatterv, alltoallv')
+  displs = 4*displs
+  all = [((10*rank + r, i=1, n), r=0, nranks - 1)]
+  call MPI_Ialltoallw(MPI_IN_PLACE, counts, displs, types, all, counts, displs, types, MPI_COMM_WORLD, requests(1), error)
+  call MPI_Wait(requests(1), MPI_STATUS_IGNORE, error)
+  call check(error == MPI_SUCCESS .and. exchanged())
+  call report('nonblocking gatherv, scatterv, alltoallv, alltoallw')
 
   ! Persistent messages: the functions that start and free them are the library's, too.
   call MPI_Recv_init(token, 1, MPI_INTEGER, mod(rank + nranks - 1, nranks), 2, MPI_COMM_WORLD, requests(1), error)
@@ -231,6 +244,32 @@ program pmpi_fortran
   call MPI_Request_free(requests(2), error)
   call MPI_Request_free(requests(3), error)
   call check(error == MPI_SUCCESS .and. requests(1) == MPI_REQUEST_NULL .and. requests(2) == MPI_REQUEST_NULL)
+
+  all = [((10*rank + r, i=1, n), r=0, nranks - 1)]
+  call ALLTOALLW_INIT(MPI_IN_PLACE, counts, displs, types, all, counts, displs, types, MPI_COMM_WORLD, MPI_INFO_NULL, &
+                      requests(1), error)
+  call start_and_wait()
+  call check(exchanged())
+  displs = displs/4
+  all = [((10*rank + r, i=1, n), r=0, nranks - 1)]
+  call ALLTOALLV_INIT(MPI_IN_PLACE, counts, displs, MPI_INTEGER, all, counts, displs, MPI_INTEGER, MPI_COMM_WORLD, &
+                      MPI_INFO_NULL, requests(1), error)
+  call start_and_wait()
+  call check(exchanged())
+  counts = n
+  counts(nranks) = n - 1
+  one = rank
+  all = nranks - 1
+  call GATHERV_INIT(one, counts(rank + 1), MPI_INTEGER, all, counts, displs, MPI_INTEGER, 0, MPI_COMM_WORLD, &
+                    MPI_INFO_NULL, requests(1), error)
+  call start_and_wait()
+  call check(rank > 0 .or. gathered())
+  all = [((r, i=1, n), r=0, nranks - 1)]
+  one(1:counts(rank + 1)) = -1
+  call SCATTERV_INIT(all, counts, displs, MPI_INTEGER, one, counts(rank + 1), MPI_INTEGER, 0, MPI_COMM_WORLD, &
+                     MPI_INFO_NULL, requests(1), error)
+  call start_and_wait()
+  call check(maxval(one) == rank .and. minval(one) == rank)
   call MPI_Barrier(MPI_COMM_WORLD, error)
   call report('persistent collectives')
   call MPI_Finalize(error)
@@ -257,6 +296,17 @@ contains
       exchanged = exchanged .and. all(k*n + 1) == 10*k + rank .and. all((k + 1)*n - 1) == 10*k + rank
     end do
   end function
+
+  ! The first request, which is freed then.
+  subroutine start_and_wait()
+    call check(error == MPI_SUCCESS)
+    call MPI_Start(requests(1), error)
+    call check(error == MPI_SUCCESS)
+    call MPI_Wait(requests(1), MPI_STATUS_IGNORE, error)
+    call check(error == MPI_SUCCESS)
+    call MPI_Request_free(requests(1), error)
+    call check(error == MPI_SUCCESS)
+  end subroutine
 
   subroutine check(good)
     logical, intent(in) :: good

@@ -17,6 +17,8 @@
 
 #define MANY 200
 #define LARGE 200000
+#define POOL 12
+#define FEW 3
 
 static int next_rank, last_rank;
 static int level;
@@ -428,12 +430,12 @@ static void test_persistent(void)
 
 /*
  * By every call for requests, with persistent messages among them. Types and the communicator are freed before the
- * first start, and each request is freed while it is active.
+ * first start, and each request is freed while it is active, so the buffers stay.
  */
 static void test_restart(void)
 {
-	int *v = calloc(LARGE + 1000, sizeof(*v)), *at = v + LARGE, *gathered = at + 200,
-	    token[2] = { 0 };
+	static int v[LARGE + 1000];
+	int *at = v + LARGE, *gathered = at + 200, token[2] = { 0 };
 	int indices[6], n, done;
 	MPI_Request req[6];
 	MPI_Datatype t;
@@ -501,8 +503,6 @@ static void test_restart(void)
 	while (*(volatile int *)at != 77)
 		MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &(int){ 0 },
 			   MPI_STATUS_IGNORE);
-	MPI_Barrier(MPI_COMM_WORLD);
-	free(v);
 	report("persistent requests, started again in all ways");
 }
 
@@ -581,6 +581,120 @@ static void test_persistent_progress(void)
 	for (int i = 0; i < MANY; i++)
 		GOOD(MPI_Request_free(&req[i]) == MPI_SUCCESS);
 	report("%d persistent requests at once, while a rank waits for a message", MANY);
+}
+
+/* Odd ranks go through them backwards. */
+static int turn(int i, int n)
+{
+	return rank & 1 ? n - 1 - i : i;
+}
+
+/*
+ * MPI demands one order of the calls that make requests, and none of those that start them. Among them an all-to-all
+ * whose only share is of the last rank to rank 0, so that MPI carries it out.
+ */
+static void test_persistent_order(void)
+{
+	int *all = calloc(7 * (size_t)nranks, sizeof(*all)), *shares = all + 2 * nranks;
+	int *from = shares + nranks, *to = from + nranks, *displs = to + nranks,
+	    *none = displs + nranks;
+	int v[2] = { 0 }, sum[2] = { 0 }, sent = 0, late = 0, last = nranks - 1;
+	MPI_Request req[5], other;
+
+	for (int r = 0; r < nranks; r++) {
+		shares[r] = 1;
+		displs[r] = r;
+	}
+	from[0] = rank == last;
+	to[last] = !rank;
+	for (int i = 0; i < 2; i++)
+		PERSISTENT(Allreduce)
+	(&v[i], &sum[i], 1, MPI_INT, i ? MPI_MAX : MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &req[i]);
+	PERSISTENT(Bcast)(&sent, 1, MPI_INT, last, MPI_COMM_WORLD, MPI_INFO_NULL, &req[2]);
+	PERSISTENT(Alltoallv)
+	(all, shares, displs, MPI_INT, all + nranks, shares, displs, MPI_INT, MPI_COMM_WORLD,
+	 MPI_INFO_NULL, &req[3]);
+	PERSISTENT(Alltoallv)
+	(v, from, none, MPI_INT, &late, to, none, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &req[4]);
+	for (int round = 1; round <= 20; round++) {
+		int first = round, max = 0;
+
+		v[0] = v[1] = round * (rank + 1);
+		sent = rank == last ? round : -1;
+		for (int r = 0; r < nranks; r++)
+			all[r] = 100 * rank + r + round;
+		for (int i = 0; i < 5; i++)
+			GOOD(MPI_Start(&req[turn(i, 5)]) == MPI_SUCCESS);
+		for (int i = 0; i < 5; i++)
+			GOOD(MPI_Wait(&req[turn(i, 5)], MPI_STATUS_IGNORE) == MPI_SUCCESS);
+		GOOD(sum[0] == round * nranks * (nranks + 1) / 2 && sum[1] == round * nranks);
+		GOOD(sent == round && (rank || late == round * nranks));
+		for (int r = 0; r < nranks; r++)
+			GOOD(all[nranks + r] == 100 * r + rank + round);
+		/* Before other calls, and behind them. */
+		sum[0] = sum[1] = 0;
+		if (rank & 1)
+			GOOD(MPI_Startall(2, req) == MPI_SUCCESS);
+		MPI_Iallreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &other);
+		GOOD(MPI_Allreduce(&v[0], &max, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD) ==
+		     MPI_SUCCESS);
+		if (!(rank & 1))
+			GOOD(MPI_Startall(2, req) == MPI_SUCCESS);
+		GOOD(MPI_Waitall(2, req, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+		GOOD(MPI_Wait(&other, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+		GOOD(sum[0] == round * nranks * (nranks + 1) / 2 && sum[1] == round * nranks);
+		GOOD(first == round * nranks && max == round * nranks);
+	}
+	for (int i = 0; i < 5; i++)
+		GOOD(MPI_Request_free(&req[i]) == MPI_SUCCESS);
+	free(all);
+	report("persistent requests, started in another order on odd ranks");
+}
+
+/*
+ * More than swingcoll carries out at once, made and freed one after the other. The first few are freed while they are
+ * active, and last on some ranks longer than on others; no more of them than are swingcoll's, as Open MPI fails with its
+ * own ones then.
+ */
+static void test_persistent_pool(void)
+{
+	static int v[4 * POOL], sum[4 * POOL];
+	static int few[FEW], last[FEW];
+	MPI_Request req[4 * POOL];
+
+	for (int i = 0; i < FEW; i++) {
+		few[i] = i + 1;
+		PERSISTENT(Allreduce)
+		(&few[i], &last[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &req[i]);
+		GOOD(MPI_Start(&req[i]) == MPI_SUCCESS);
+		GOOD(MPI_Request_free(&req[i]) == MPI_SUCCESS && req[i] == MPI_REQUEST_NULL);
+	}
+	for (int i = 0; i < POOL; i++)
+		PERSISTENT(Allreduce)
+	(&v[i], &sum[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &req[i]);
+	for (int round = 0; round < 3 * POOL; round++) {
+		int next = round + POOL;
+
+		for (int i = round; i < next; i++)
+			v[i] = rank + i * round;
+		for (int i = 0; i < POOL; i++)
+			GOOD(MPI_Start(&req[round + turn(i, POOL)]) == MPI_SUCCESS);
+		for (int i = round; i < next; i++) {
+			GOOD(MPI_Wait(&req[i], MPI_STATUS_IGNORE) == MPI_SUCCESS);
+			GOOD(sum[i] == nranks * (nranks - 1) / 2 + i * round * nranks);
+		}
+		GOOD(MPI_Request_free(&req[round]) == MPI_SUCCESS);
+		PERSISTENT(Allreduce)
+		(&v[next], &sum[next], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+		 &req[next]);
+	}
+	for (int i = 3 * POOL; i < 4 * POOL; i++)
+		GOOD(MPI_Request_free(&req[i]) == MPI_SUCCESS);
+	for (int i = 0; i < FEW; i++)
+		while (*(volatile int *)&last[i] != (i + 1) * nranks)
+			MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &(int){ 0 },
+				   MPI_STATUS_IGNORE);
+	report("%d persistent requests at once, made and freed in turn", POOL);
 }
 
 static bool is_error(int ret, int want)
@@ -684,7 +798,7 @@ int main(int argc, char **argv)
 		MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
 	else
 		MPI_Init(&argc, &argv);
-	begin_tests(18);
+	begin_tests(20);
 	next_rank = (rank + 1) % nranks;
 	last_rank = (rank + nranks - 1) % nranks;
 	/* Calls that wait for all ranks make the library's communicator; nonblocking ones do not. */
@@ -703,12 +817,14 @@ int main(int argc, char **argv)
 	test_late();
 	test_persistent();
 	if (are_own()) {
-		for (int i = 0; i < 4; i++)
+		for (int i = 0; i < 6; i++)
 			skip("persistent requests", "with threads they are MPICH's own");
 	} else {
 		test_restart();
 		test_persistent_large();
 		test_persistent_progress();
+		test_persistent_order();
+		test_persistent_pool();
 		test_persistent_errors();
 	}
 	test_threads();

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Collectives whose counts not all ranks know, blocking or not, and those whose counts are MPI_Count, under
- * the preload library; each beside the same call by its PMPI_ name, in buffers that must be alike to the last gap.
+ * Collectives whose counts not all ranks know, blocking, nonblocking and persistent, and those whose counts are
+ * MPI_Count, under the preload library; each beside the same call by its PMPI_ name, in buffers that must be alike to the last gap.
  * Rank 0 prints TAP. pmpi.sh runs it, and looks at what the library says it has offloaded.
  */
 #include "pmpi_test.h"
+
+#if MPI_VERSION >= 4
+#define PERSISTENT(name) MPI_##name
+#elif defined(OPEN_MPI)
+#include <mpi-ext.h>
+#define PERSISTENT(name) MPIX_##name
+#endif
 
 #define LARGE 20000 /* elements: more than goes through shared memory */
 #define ROOM (2 * LARGE + 64)
@@ -77,8 +84,12 @@ static void fill(void)
 	}
 }
 
-/* Nonblocking calls are waited for in all ways in turn. */
-static bool nonblocking;
+/* Nonblocking calls, and starts of persistent ones, are waited for in all ways in turn. */
+static enum form {
+	BLOCKING,
+	NONBLOCKING,
+	PERSISTENT
+} form;
 
 static int wait_for(int ret, MPI_Request *req)
 {
@@ -113,14 +124,42 @@ static int wait_for(int ret, MPI_Request *req)
 			ret = MPI_Waitall(1, req, MPI_STATUSES_IGNORE);
 		break;
 	}
+	GOOD((*req == MPI_REQUEST_NULL) == (form == NONBLOCKING));
+	return ret;
+}
+
+/* Three times, after which an all-to-all in place has exchanged the same as after one. */
+static int start_and_wait(int ret, MPI_Request *req)
+{
+	for (int i = 0; i < 3 && ret == MPI_SUCCESS; i++)
+		ret = wait_for(MPI_Start(req), req);
+	if (ret == MPI_SUCCESS)
+		ret = MPI_Request_free(req);
 	GOOD(*req == MPI_REQUEST_NULL);
 	return ret;
 }
 
-#define CALL(blocking, other, ...)                                                                 \
-	(nonblocking ? wait_for(MPI_##other(__VA_ARGS__, &request), &request)                      \
-		     : MPI_##blocking(__VA_ARGS__))
+#define CALL(blocking, nonblocking, persistent, ...)                                               \
+	(form == PERSISTENT                                                                        \
+		 ? start_and_wait(PERSISTENT(persistent)(__VA_ARGS__, MPI_INFO_NULL, &request),    \
+				  &request)                                                        \
+	 : form == NONBLOCKING ? wait_for(MPI_##nonblocking(__VA_ARGS__, &request), &request)      \
+			       : MPI_##blocking(__VA_ARGS__))
 static MPI_Request request;
+
+/* Of a function, for reports. */
+static const char *name_of(const char *blocking, bool large)
+{
+	static char name[64];
+
+	if (form == NONBLOCKING)
+		snprintf(name, sizeof(name), "I%c%s%s", blocking[0] + 'a' - 'A', blocking + 1,
+			 large ? "_c" : "");
+	else
+		snprintf(name, sizeof(name), "%s%s%s", blocking, form == PERSISTENT ? "_init" : "",
+			 large ? "_c" : "");
+	return name;
+}
 
 static void compare(int ret, int want)
 {
@@ -154,7 +193,7 @@ static void try_gatherv(enum shape shape, int root, bool back, bool in_place, bo
 	lay_out(counts, kinds, false, back, displs);
 	fill();
 	if (!large)
-		ret = CALL(Gatherv, Igatherv, here && in_place ? MPI_IN_PLACE : mine,
+		ret = CALL(Gatherv, Igatherv, Gatherv_init, here && in_place ? MPI_IN_PLACE : mine,
 			   size_of(shape, rank, rank, kind), types[kind], here ? ours : NULL,
 			   here ? counts : NULL, here ? displs : NULL,
 			   here ? types[kinds[0]] : MPI_DATATYPE_NULL, root, MPI_COMM_WORLD);
@@ -162,9 +201,10 @@ static void try_gatherv(enum shape shape, int root, bool back, bool in_place, bo
 	WIDEN(counts);
 	PLACES(displs);
 	if (large)
-		ret = CALL(Gatherv_c, Igatherv_c, here && in_place ? MPI_IN_PLACE : mine,
-			   size_of(shape, rank, rank, kind), types[kind], ours, counts_c, displs_c,
-			   types[kinds[0]], root, MPI_COMM_WORLD);
+		ret = CALL(Gatherv_c, Igatherv_c, Gatherv_init_c,
+			   here && in_place ? MPI_IN_PLACE : mine, size_of(shape, rank, rank, kind),
+			   types[kind], ours, counts_c, displs_c, types[kinds[0]], root,
+			   MPI_COMM_WORLD);
 #endif
 	compare(ret, PMPI_Gatherv(here && in_place ? MPI_IN_PLACE : mine,
 				  size_of(shape, rank, rank, kind), types[kind], theirs, counts,
@@ -183,17 +223,18 @@ static void try_scatterv(enum shape shape, int root, bool back, bool in_place, b
 	lay_out(counts, kinds, false, back, displs);
 	fill();
 	if (!large)
-		ret = CALL(Scatterv, Iscatterv, here ? mine : NULL, here ? counts : NULL,
-			   here ? displs : NULL, here ? types[kinds[0]] : MPI_DATATYPE_NULL,
+		ret = CALL(Scatterv, Iscatterv, Scatterv_init, here ? mine : NULL,
+			   here ? counts : NULL, here ? displs : NULL,
+			   here ? types[kinds[0]] : MPI_DATATYPE_NULL,
 			   here && in_place ? MPI_IN_PLACE : ours, size_of(shape, rank, rank, kind),
 			   types[kind], root, MPI_COMM_WORLD);
 #if MPI_VERSION >= 4
 	WIDEN(counts);
 	PLACES(displs);
 	if (large)
-		ret = CALL(Scatterv_c, Iscatterv_c, mine, counts_c, displs_c, types[kinds[0]],
-			   here && in_place ? MPI_IN_PLACE : ours, size_of(shape, rank, rank, kind),
-			   types[kind], root, MPI_COMM_WORLD);
+		ret = CALL(Scatterv_c, Iscatterv_c, Scatterv_init_c, mine, counts_c, displs_c,
+			   types[kinds[0]], here && in_place ? MPI_IN_PLACE : ours,
+			   size_of(shape, rank, rank, kind), types[kind], root, MPI_COMM_WORLD);
 #endif
 	compare(ret,
 		PMPI_Scatterv(mine, counts, displs, types[kinds[0]],
@@ -207,14 +248,14 @@ static void test_rooted(bool large)
 		for (int root = 0; root < nranks; root++)
 			for (int how = 0; how < 4; how++)
 				try_gatherv((enum shape)shape, root, how & 1, how & 2, large);
-	report("MPI_%s%s: mixed types, uneven and zero counts, gaps, in place",
-	       nonblocking ? "Igatherv" : "Gatherv", large ? "_c" : "");
+	report("MPI_%s: mixed types, uneven and zero counts, gaps, in place",
+	       name_of("Gatherv", large));
 	for (int shape = 0; shape < SHAPES; shape++)
 		for (int root = 0; root < nranks; root++)
 			for (int how = 0; how < 4; how++)
 				try_scatterv((enum shape)shape, root, how & 1, how & 2, large);
-	report("MPI_%s%s: mixed types, uneven and zero counts, gaps, in place",
-	       nonblocking ? "Iscatterv" : "Scatterv", large ? "_c" : "");
+	report("MPI_%s: mixed types, uneven and zero counts, gaps, in place",
+	       name_of("Scatterv", large));
 }
 
 /* ---- all-to-all ---- */
@@ -234,7 +275,7 @@ static void try_alltoallv(enum shape shape, bool back, bool in_place, bool large
 	lay_out(recvs, recv_kinds, false, back, to);
 	fill();
 	if (!large)
-		ret = CALL(Alltoallv, Ialltoallv, in_place ? MPI_IN_PLACE : mine,
+		ret = CALL(Alltoallv, Ialltoallv, Alltoallv_init, in_place ? MPI_IN_PLACE : mine,
 			   in_place ? NULL : sends, in_place ? NULL : from,
 			   in_place ? MPI_DATATYPE_NULL : types[kind], ours, recvs, to,
 			   types[kind2], MPI_COMM_WORLD);
@@ -244,8 +285,9 @@ static void try_alltoallv(enum shape shape, bool back, bool in_place, bool large
 	PLACES(from);
 	PLACES(to);
 	if (large)
-		ret = CALL(Alltoallv_c, Ialltoallv_c, in_place ? MPI_IN_PLACE : mine, sends_c,
-			   from_c, types[kind], ours, recvs_c, to_c, types[kind2], MPI_COMM_WORLD);
+		ret = CALL(Alltoallv_c, Ialltoallv_c, Alltoallv_init_c,
+			   in_place ? MPI_IN_PLACE : mine, sends_c, from_c, types[kind], ours,
+			   recvs_c, to_c, types[kind2], MPI_COMM_WORLD);
 #endif
 	compare(ret, PMPI_Alltoallv(in_place ? MPI_IN_PLACE : mine, sends, from, types[kind],
 				    theirs, recvs, to, types[kind2], MPI_COMM_WORLD));
@@ -269,16 +311,17 @@ static void try_alltoallw(enum shape shape, bool back, bool in_place, bool large
 	lay_out(recvs, recv_kinds, true, back, to);
 	fill();
 	if (!large)
-		ret = MPI_Alltoallw(in_place ? MPI_IN_PLACE : mine, sends, from, send_types, ours,
-				    recvs, to, recv_types, MPI_COMM_WORLD);
+		ret = CALL(Alltoallw, Ialltoallw, Alltoallw_init, in_place ? MPI_IN_PLACE : mine,
+			   sends, from, send_types, ours, recvs, to, recv_types, MPI_COMM_WORLD);
 #if MPI_VERSION >= 4
 	WIDEN(sends);
 	WIDEN(recvs);
 	PLACES(from);
 	PLACES(to);
 	if (large)
-		ret = MPI_Alltoallw_c(in_place ? MPI_IN_PLACE : mine, sends_c, from_c, send_types,
-				      ours, recvs_c, to_c, recv_types, MPI_COMM_WORLD);
+		ret = CALL(Alltoallw_c, Ialltoallw_c, Alltoallw_init_c,
+			   in_place ? MPI_IN_PLACE : mine, sends_c, from_c, send_types, ours,
+			   recvs_c, to_c, recv_types, MPI_COMM_WORLD);
 #endif
 	compare(ret, PMPI_Alltoallw(in_place ? MPI_IN_PLACE : mine, sends, from, send_types, theirs,
 				    recvs, to, recv_types, MPI_COMM_WORLD));
@@ -289,14 +332,12 @@ static void test_alltoall(bool large)
 	for (int shape = 0; shape < SHAPES; shape++)
 		for (int how = 0; how < 4; how++)
 			try_alltoallv((enum shape)shape, how & 1, how & 2, large);
-	report("MPI_%s%s: mixed types, uneven and zero counts, gaps, in place",
-	       nonblocking ? "Ialltoallv" : "Alltoallv", large ? "_c" : "");
-	if (nonblocking)
-		return;
+	report("MPI_%s: mixed types, uneven and zero counts, gaps, in place",
+	       name_of("Alltoallv", large));
 	for (int shape = 0; shape < SHAPES; shape++)
 		for (int how = 0; how < 4; how++)
 			try_alltoallw((enum shape)shape, how & 1, how & 2, large);
-	report("MPI_Alltoallw%s: another type for each share, in place", large ? "_c" : "");
+	report("MPI_%s: another type for each share, in place", name_of("Alltoallw", large));
 }
 
 /* ---- what is wrong, and what only looks so ---- */
@@ -544,11 +585,11 @@ static void test_trials(void)
 					    MPI_INT, i % nranks, MPI_COMM_WORLD),
 				PMPI_Gatherv(mine, counts[rank], MPI_INT, theirs, counts, displs,
 					     MPI_INT, i % nranks, MPI_COMM_WORLD));
-			nonblocking = true;
-			compare(CALL(Gatherv, Igatherv, mine, counts[rank], MPI_INT, ours, counts,
-				     displs, MPI_INT, i % nranks, MPI_COMM_WORLD),
+			form = NONBLOCKING;
+			compare(CALL(Gatherv, Igatherv, Gatherv_init, mine, counts[rank], MPI_INT,
+				     ours, counts, displs, MPI_INT, i % nranks, MPI_COMM_WORLD),
 				MPI_SUCCESS);
-			nonblocking = false;
+			form = BLOCKING;
 		}
 		report("MPI_Gatherv of %d elements, many times", n);
 	}
@@ -598,7 +639,7 @@ int main(int argc, char **argv)
 	bool large = MPI_VERSION >= 4;
 
 	MPI_Init(&argc, &argv);
-	begin_tests(trials ? 4 : 20);
+	begin_tests(trials ? 4 : 30);
 	if (nranks > MOST)
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	types[0] = MPI_INT;
@@ -613,29 +654,20 @@ int main(int argc, char **argv)
 		test_trials();
 		test_large_trials();
 	} else {
-		test_rooted(false);
-		test_alltoall(false);
-		if (large) {
-			test_rooted(true);
-			test_alltoall(true);
-		} else {
-			skip("MPI_Gatherv_c", "MPI 3 has none");
-			skip("MPI_Scatterv_c", "MPI 3 has none");
-			skip("MPI_Alltoallv_c", "MPI 3 has none");
-			skip("MPI_Alltoallw_c", "MPI 3 has none");
-		}
-		nonblocking = true;
-		test_rooted(false);
-		test_alltoall(false);
-		if (large) {
-			test_rooted(true);
-			test_alltoall(true);
-		} else {
-			skip("MPI_Igatherv_c", "MPI 3 has none");
-			skip("MPI_Iscatterv_c", "MPI 3 has none");
-			skip("MPI_Ialltoallv_c", "MPI 3 has none");
-		}
-		nonblocking = false;
+		for (int f = BLOCKING; f <= PERSISTENT; f++)
+			for (int l = 0; l < 2; l++) {
+				form = (enum form)f;
+				if (l <= large) {
+					test_rooted(l);
+					test_alltoall(l);
+				} else {
+					skip(name_of("Gatherv", true), "MPI 3 has none");
+					skip(name_of("Scatterv", true), "MPI 3 has none");
+					skip(name_of("Alltoallv", true), "MPI 3 has none");
+					skip(name_of("Alltoallw", true), "MPI 3 has none");
+				}
+			}
+		form = BLOCKING;
 		test_many();
 		test_idle();
 		test_truncation();

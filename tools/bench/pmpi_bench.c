@@ -179,25 +179,53 @@ static void measure(const struct collective *c, int bytes)
 		       t[0][ROUNDS / 2], t[1][ROUNDS / 2] / t[0][ROUNDS / 2]);
 }
 
-/* What the library adds to a call of MPI's, in us. */
-static void measure_passed(void)
+static void allreduce_alone(int pmpi)
 {
-	double t[2][ROUNDS], v = 0, w;
+	double v = 0, w;
+
+	EITHER(MPI_Allreduce(&v, &w, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_SELF));
+}
+
+static void wait_for_nothing(int pmpi)
+{
+	MPI_Request none = MPI_REQUEST_NULL;
+
+	EITHER(MPI_Wait(&none, MPI_STATUS_IGNORE));
+}
+
+static void wait_for_all_of_nothing(int pmpi)
+{
+	MPI_Request none[2] = { MPI_REQUEST_NULL, MPI_REQUEST_NULL };
+
+	EITHER(MPI_Waitall(2, none, MPI_STATUSES_IGNORE));
+}
+
+/* MPICH looks at its engine, and so calls ucp_worker_progress(), which the library defines as well. */
+static void look_for_message(int pmpi)
+{
+	int flag;
+
+	EITHER(MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
+}
+
+/* What the library adds to a call of MPI's, in us. */
+static void measure_passed(const char *what, void (*call)(int pmpi))
+{
+	double t[2][ROUNDS];
 
 	for (int i = 0; i < ROUNDS; i++)
 		for (int pmpi = 0; pmpi < 2; pmpi++) {
 			double start = PMPI_Wtime();
 
 			for (int k = 0; k < 2000; k++)
-				EITHER(MPI_Allreduce(&v, &w, 1, MPI_DOUBLE, MPI_SUM,
-						     MPI_COMM_SELF));
+				call(pmpi);
 			t[pmpi][i] = (PMPI_Wtime() - start) / 2000 * 1e6;
 		}
 	qsort(t[0], ROUNDS, sizeof(double), compare);
 	qsort(t[1], ROUNDS, sizeof(double), compare);
 	if (!rank)
-		printf("# a call that is left to MPI: %.3f us, by PMPI_ %.3f us\n",
-		       t[0][ROUNDS / 2], t[1][ROUNDS / 2]);
+		printf("# %s: %.3f us, by PMPI_ %.3f us\n", what, t[0][ROUNDS / 2],
+		       t[1][ROUNDS / 2]);
 }
 
 int main(int argc, char **argv)
@@ -214,7 +242,11 @@ int main(int argc, char **argv)
 	if (!rank)
 		printf("%-15s %8s %12s %12s %7s\n", "# collective", "bytes", "MPI us", "preload us",
 		       "ratio");
-	measure_passed();
+	measure_passed("a call that is left to MPI", allreduce_alone);
+	measure_passed("MPI_Wait for nothing", wait_for_nothing);
+	measure_passed("MPI_Waitall for nothing", wait_for_all_of_nothing);
+	/* Run once with the library, and once without: PMPI_ goes through ucp_worker_progress(), too. */
+	measure_passed("MPI_Iprobe", look_for_message);
 	for (size_t i = 0; i < sizeof(collectives) / sizeof(*collectives); i++) {
 		const struct collective *c = &collectives[i];
 		int least = argc > 2 ? atoi(argv[2]) : 4, most = argc > 3 ? atoi(argv[3]) : LARGEST;

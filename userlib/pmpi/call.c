@@ -46,7 +46,9 @@ static bool pass(const struct pmpi_call *c, enum pmpi_reason why)
  */
 static bool pass_always(const struct pmpi_call *c, enum pmpi_reason why)
 {
-	if (!pmpi_world.active || why == PMPI_WHY_OFF || pmpi_type_find(c->recv_type))
+	/* Calls before MPI_Init(), which are errors, say nothing of later ones. */
+	if (pmpi_world.size &&
+	    (!pmpi_world.active || why == PMPI_WHY_OFF || pmpi_type_find(c->recv_type)))
 		pmpi_remember(c->name, c->mpi, c->recv_type, c->recv_count, c->memo,
 			      &pmpi_counts[c->name].fallback[why]);
 	return pass(c, why);
@@ -142,7 +144,7 @@ static unsigned int coll_class(const struct pmpi_call *c)
 	if (c->tells)
 		return c->coll == SWINGCOLL_GATHER    ? CHOOSE_GATHERV
 		       : c->coll == SWINGCOLL_SCATTER ? CHOOSE_SCATTERV
-		       : c->name == PMPI_ALLTOALLW    ? CHOOSE_ALLTOALLW
+		       : pmpi_is_alltoallw(c)	      ? CHOOSE_ALLTOALLW
 						      : CHOOSE_ALLTOALLV;
 	return pmpi_is_prefix(c) ? CHOOSE_PREFIXES : way * COLLS + (unsigned int)c->coll;
 }
@@ -206,7 +208,7 @@ bool pmpi_decide(struct pmpi_call *c, enum pmpi_form form)
 		return pass_always(c, PMPI_WHY_REFUSED);
 	if (!pmpi_comm_ready(c->comm, c->size, form != PMPI_FORM_NONBLOCKING))
 		return pass(c, c->comm->off ? c->comm->why : PMPI_WHY_TRIAL);
-	if (form == PMPI_FORM_NONBLOCKING && c->tells && !c->comm->peers)
+	if (form != PMPI_FORM_BLOCKING && c->tells && !c->comm->peers)
 		return pass_always(c, PMPI_WHY_COMM);
 	if (choose_side(c, form))
 		return true;
@@ -348,7 +350,8 @@ int pmpi_error_class(const struct pmpi_call *c, int error)
 	else if (error == -EINVAL)
 		class = MPI_ERR_ARG;
 #ifdef MPIX_ERR_PROC_FAILED
-	else if (error == -ECONNRESET)
+	/* The latter in calls that come after the death: nothing else aborts a communicator of the library's. */
+	else if (error == -ECONNRESET || error == -ECONNABORTED)
 		class = MPIX_ERR_PROC_FAILED;
 #endif
 	if (!swingcoll_comm_error(c->comm->swc, text, sizeof(text), NULL))

@@ -78,7 +78,7 @@ static int deleted(MPI_Comm mpi, int key, void *value, void *extra)
 
 	(void)key;
 	(void)extra;
-	pmpi_next_generation();
+	pmpi_memos_forget(mpi);
 	if (e) {
 		pthread_mutex_lock(&lock);
 		__atomic_store_n(&e->mpi, MPI_COMM_NULL, __ATOMIC_RELEASE);
@@ -104,6 +104,9 @@ void pmpi_comm_put(struct pmpi_comm *comm)
 {
 	if (__atomic_fetch_sub(&comm->refs, 1, __ATOMIC_ACQ_REL) > 1)
 		return;
+	for (int i = 0; i < PMPI_SLOTS; i++)
+		if (comm->slots[i])
+			pmpi_comm_put(comm->slots[i]);
 	swingcoll_comm_destroy(comm->swc);
 	free(comm->peers);
 	free(comm->choose);
@@ -217,8 +220,6 @@ static void create(struct pmpi_comm *comm)
 	}
 	comm->peers = pmpi_messages_meet(comm->swc, comm->size);
 	comm->several_nodes = swingcoll_comm_nodes(comm->swc) > 1;
-	if (pmpi_world.min)
-		comm->choose = calloc(1, sizeof(*comm->choose));
 }
 
 bool pmpi_comm_ready(struct pmpi_comm *comm, uint64_t bytes, bool create_it)
@@ -234,7 +235,71 @@ bool pmpi_comm_ready(struct pmpi_comm *comm, uint64_t bytes, bool create_it)
 			   comm->calls < EARNEST_CALLS && comm->bytes < EARNEST_BYTES))
 		return false;
 	create(comm);
+	if (comm->swc && pmpi_world.min)
+		comm->choose = calloc(1, sizeof(*comm->choose));
 	return comm->swc;
+}
+
+/* ---- slots ---- */
+
+static struct pmpi_comm *make_slot(const struct pmpi_comm *comm)
+{
+	struct pmpi_comm *slot = calloc(1, sizeof(*slot));
+
+	if (slot) {
+		slot->mpi = comm->mpi;
+		slot->refs = 1;
+		slot->rank = comm->rank;
+		slot->size = comm->size;
+	}
+	return slot;
+}
+
+/* As bits. Where one could not be created, none is tried again: the reason, such as a quota, stays. */
+static uint64_t find_free_slots(struct pmpi_comm *comm)
+{
+	uint64_t found = 0;
+
+	for (int i = 0; i < PMPI_SLOTS; i++) {
+		struct pmpi_comm *slot = comm->slots[i];
+
+		if (!slot)
+			slot = comm->slots[i] = make_slot(comm);
+		if (slot && slot->off)
+			break;
+		if (slot && __atomic_load_n(&slot->refs, __ATOMIC_ACQUIRE) == 1)
+			found |= UINT64_C(1) << i;
+	}
+	return found;
+}
+
+int pmpi_comm_find_slot(struct pmpi_comm *comm, struct pmpi_comm **slot)
+{
+	uint64_t found = find_free_slots(comm);
+	struct pmpi_comm *first;
+	int error;
+
+	*slot = NULL;
+	while ((error = swingcoll_allreduce(&found, &found, 1, SWINGCOLL_U64, SWINGCOLL_BAND,
+					    comm->swc)) == -EAGAIN)
+		pmpi_progress(NULL);
+	if (error || !found)
+		return error;
+	first = comm->slots[__builtin_ctzll(found)];
+	if (!first->swc)
+		create(first);
+	if (first->swc)
+		*slot = first;
+	return 0;
+}
+
+/* ---- end ---- */
+
+static void leave(struct pmpi_comm *comm)
+{
+	swingcoll_comm_destroy(comm->swc);
+	comm->swc = NULL;
+	turn_off(comm, PMPI_WHY_OFF);
 }
 
 void pmpi_comm_exit(void)
@@ -243,8 +308,9 @@ void pmpi_comm_exit(void)
 		for (struct entry *e = buckets[i]; e; e = e->next) {
 			if (e->mpi == MPI_COMM_NULL)
 				continue;
-			swingcoll_comm_destroy(e->comm->swc);
-			e->comm->swc = NULL;
-			turn_off(e->comm, PMPI_WHY_OFF);
+			for (int k = 0; k < PMPI_SLOTS; k++)
+				if (e->comm->slots[k])
+					leave(e->comm->slots[k]);
+			leave(e->comm);
 		}
 }

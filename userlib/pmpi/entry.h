@@ -50,6 +50,7 @@ PMPI_DECLARE(Iscatter);
 PMPI_DECLARE(Igatherv);
 PMPI_DECLARE(Iscatterv);
 PMPI_DECLARE(Ialltoallv);
+PMPI_DECLARE(Ialltoallw);
 PMPI_DECLARE(Iscan);
 PMPI_DECLARE(Iexscan);
 #ifndef OPEN_MPI

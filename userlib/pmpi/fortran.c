@@ -7,8 +7,6 @@
  *
  * Handles are integers here, and some constants are addresses of variables.
  */
-#include <stdlib.h>
-
 #include "pmpi/fortran.h"
 #include "pmpi/requests.h"
 
@@ -173,37 +171,19 @@ static void fortran_alltoallv(void *send, MPI_Fint *send_counts, MPI_Fint *send_
 }
 FORTRAN(alltoallv, ALLTOALLV, Alltoallv);
 
-/* With an intercommunicator there are as many types as ranks on the other side. */
-static int count_types(MPI_Comm comm)
-{
-	int inter = 0, n = 0;
-
-	if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS)
-		return 0;
-	if (inter)
-		PMPI_Comm_remote_size(comm, &n);
-	else
-		PMPI_Comm_size(comm, &n);
-	return n;
-}
-
 static void fortran_alltoallw(void *send, MPI_Fint *send_counts, MPI_Fint *send_displs,
 			      MPI_Fint *send_types, void *recv, MPI_Fint *recv_counts,
 			      MPI_Fint *recv_displs, MPI_Fint *recv_types, MPI_Fint *comm,
 			      MPI_Fint *ierror)
 {
-	int n = count_types(COMM(comm)), ret = MPI_ERR_NO_MEM;
-	MPI_Datatype *types = malloc(2 * (size_t)n * sizeof(*types) + 1);
-	bool in_place = buffer(send) == MPI_IN_PLACE;
+	int ret = MPI_ERR_NO_MEM;
+	MPI_Datatype *to, *from = make_types(buffer(send) == MPI_IN_PLACE, COMM(comm), send_types,
+					     recv_types, &to);
 
-	for (int r = 0; types && r < n; r++) {
-		types[r] = in_place ? MPI_DATATYPE_NULL : TYPE(&send_types[r]);
-		types[n + r] = TYPE(&recv_types[r]);
-	}
-	if (types)
-		ret = pmpi_Alltoallw(buffer(send), send_counts, send_displs, types, buffer(recv),
-				     recv_counts, recv_displs, types + n, COMM(comm));
-	free(types);
+	if (from)
+		ret = pmpi_Alltoallw(buffer(send), send_counts, send_displs, from, buffer(recv),
+				     recv_counts, recv_displs, to, COMM(comm));
+	free(from);
 	give(ierror, ret);
 }
 FORTRAN(alltoallw, ALLTOALLW, Alltoallw);
@@ -360,6 +340,25 @@ static void fortran_ialltoallv(void *send, MPI_Fint *send_counts, MPI_Fint *send
 	give(ierror, ret);
 }
 FORTRAN(ialltoallv, IALLTOALLV, Ialltoallv);
+
+static void fortran_ialltoallw(void *send, MPI_Fint *send_counts, MPI_Fint *send_displs,
+			       MPI_Fint *send_types, void *recv, MPI_Fint *recv_counts,
+			       MPI_Fint *recv_displs, MPI_Fint *recv_types, MPI_Fint *comm,
+			       MPI_Fint *request, MPI_Fint *ierror)
+{
+	MPI_Request r = MPI_REQUEST_NULL;
+	int ret = MPI_ERR_NO_MEM;
+	MPI_Datatype *to, *from = make_types(buffer(send) == MPI_IN_PLACE, COMM(comm), send_types,
+					     recv_types, &to);
+
+	if (from)
+		ret = pmpi_Ialltoallw(buffer(send), send_counts, send_displs, from, buffer(recv),
+				      recv_counts, recv_displs, to, COMM(comm), &r);
+	free(from);
+	give_request(request, r, ret);
+	give(ierror, ret);
+}
+FORTRAN(ialltoallw, IALLTOALLW, Ialltoallw);
 
 static void fortran_iscan(void *send, void *recv, MPI_Fint *count, MPI_Fint *type, MPI_Fint *op,
 			  MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)

@@ -3,6 +3,8 @@
 #ifndef PMPI_FORTRAN_H
 #define PMPI_FORTRAN_H
 
+#include <stdlib.h>
+
 #include "pmpi/entry.h"
 
 static inline void give(MPI_Fint *ierror, int ret)
@@ -33,6 +35,35 @@ static inline void give_request(MPI_Fint *request, MPI_Request r, int ret)
 #define TYPE(f) PMPI_Type_f2c(*(f))
 #define OP(f) PMPI_Op_f2c(*(f))
 #define COMM(f) PMPI_Comm_f2c(*(f))
+
+/* With an intercommunicator there are as many types as ranks on the other side. */
+static inline int count_types(MPI_Comm comm)
+{
+	int inter = 0, n = 0;
+
+	if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS)
+		return 0;
+	if (inter)
+		PMPI_Comm_remote_size(comm, &n);
+	else
+		PMPI_Comm_size(comm, &n);
+	return n;
+}
+
+/* Those that a call sends, and *recv, those that it receives; all are one array, or NULL. */
+static inline MPI_Datatype *make_types(bool in_place, MPI_Comm comm, const MPI_Fint *send_types,
+				       const MPI_Fint *recv_types, MPI_Datatype **recv)
+{
+	int n = count_types(comm);
+	MPI_Datatype *types = malloc(2 * (size_t)n * sizeof(*types) + 1);
+
+	for (int r = 0; types && r < n; r++) {
+		types[r] = in_place ? MPI_DATATYPE_NULL : TYPE(&send_types[r]);
+		types[n + r] = TYPE(&recv_types[r]);
+	}
+	*recv = types + n;
+	return types;
+}
 
 /* All spellings of one function. */
 #define SPELL(function, name)                                                                      \

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Persistent collectives of Open MPI's Fortran, as fortran.c has the others. Those that are MPI's in any case are
- * not here, and not counted.
- */
+/* Persistent collectives of Open MPI's Fortran, as fortran.c has the others. */
 #include "pmpi/fortran.h"
 
 #ifdef OPEN_MPI
@@ -54,7 +51,41 @@ PERSISTENT(reduce_scatter, REDUCE_SCATTER, Reduce_scatter,
 	   PARAMS(buffer(send), buffer(recv), counts, TYPE(type), OP(op), ));
 PERSISTENT(reduce_scatter_block, REDUCE_SCATTER_BLOCK, Reduce_scatter_block, PARAMS(REDUCTION, ),
 	   PARAMS(REDUCTION_ARGS, ));
+PERSISTENT(gatherv, GATHERV, Gatherv,
+	   PARAMS(SEND, void *recv, MPI_Fint *counts, MPI_Fint *displs, MPI_Fint *recv_type,
+		  MPI_Fint *root, ),
+	   PARAMS(SEND_ARGS, buffer(recv), counts, displs, TYPE(recv_type), *root, ));
+PERSISTENT(scatterv, SCATTERV, Scatterv,
+	   PARAMS(void *send, MPI_Fint *counts, MPI_Fint *displs, MPI_Fint *send_type, RECV,
+		  MPI_Fint *root, ),
+	   PARAMS(buffer(send), counts, displs, TYPE(send_type), RECV_ARGS, *root, ));
+PERSISTENT(alltoallv, ALLTOALLV, Alltoallv,
+	   PARAMS(void *send, MPI_Fint *send_counts, MPI_Fint *send_displs, MPI_Fint *send_type,
+		  void *recv, MPI_Fint *recv_counts, MPI_Fint *recv_displs, MPI_Fint *recv_type, ),
+	   PARAMS(buffer(send), send_counts, send_displs, TYPE(send_type), buffer(recv),
+		  recv_counts, recv_displs, TYPE(recv_type), ));
 PERSISTENT(scan, SCAN, Scan, PARAMS(REDUCTION, ), PARAMS(REDUCTION_ARGS, ));
 PERSISTENT(exscan, EXSCAN, Exscan, PARAMS(REDUCTION, ), PARAMS(REDUCTION_ARGS, ));
+
+extern __typeof__(MPIX_Alltoallw_init) pmpi_Alltoallw_init;
+static void fortran_alltoallw_init(void *send, MPI_Fint *send_counts, MPI_Fint *send_displs,
+				   MPI_Fint *send_types, void *recv, MPI_Fint *recv_counts,
+				   MPI_Fint *recv_displs, MPI_Fint *recv_types, MPI_Fint *comm,
+				   MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
+{
+	MPI_Request r = MPI_REQUEST_NULL;
+	int ret = MPI_ERR_NO_MEM;
+	MPI_Datatype *to, *from = make_types(buffer(send) == MPI_IN_PLACE, COMM(comm), send_types,
+					     recv_types, &to);
+
+	if (from)
+		ret = pmpi_Alltoallw_init(buffer(send), send_counts, send_displs, from,
+					  buffer(recv), recv_counts, recv_displs, to, COMM(comm),
+					  PMPI_Info_f2c(*info), &r);
+	free(from);
+	give_request(request, r, ret);
+	give(ierror, ret);
+}
+FORTRAN_X(alltoallw_init, ALLTOALLW_INIT, Alltoallw_init);
 
 #endif

@@ -5,21 +5,31 @@
  * when a memo is replaced, when its thread ends, and when they are printed.
  */
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "pmpi/pmpi.h"
 
-uint64_t pmpi_generation = PMPI_GENERATION_STEP;
-__thread struct pmpi_memo pmpi_memos[PMPI_MEMOS];
+#define MEMOS (PMPI_NR_NAMES * PMPI_ROW)
+#define NONE ((MPI_Comm)0) /* no communicator */
 
-/* The memos of a thread, as long as it lives. */
+static struct pmpi_memo empty[MEMOS];
+__thread struct pmpi_memo *pmpi_memos = empty;
+
+/*
+ * The memos of a thread, as long as it lives. @used: the places of those that have been entered. The
+ * lock guards these, and what a memo says; its thread reads that without it, and counts hits.
+ */
 struct memos {
 	struct pmpi_memo *of;
 	struct memos *next;
+	uint16_t used[MEMOS];
+	unsigned int nused;
 };
 
-static __thread struct memos mine;
+static __thread struct memos *mine;
 static struct memos *tables;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -32,8 +42,8 @@ static void count_hits(struct pmpi_memo *m)
 
 static void count_all(const struct memos *t)
 {
-	for (int i = 0; i < PMPI_MEMOS; i++)
-		count_hits(&t->of[i]);
+	for (unsigned int i = 0; i < t->nused; i++)
+		count_hits(&t->of[t->used[i]]);
 }
 
 void pmpi_memos_count(void)
@@ -44,55 +54,91 @@ void pmpi_memos_count(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* A thread ends. */
-static void forget(void *thread)
+void pmpi_memos_forget(MPI_Comm comm)
+{
+	pthread_mutex_lock(&lock);
+	for (struct memos *t = tables; t; t = t->next)
+		for (unsigned int i = 0; i < t->nused; i++) {
+			struct pmpi_memo *m = &t->of[t->used[i]];
+
+			if (m->comm == comm)
+				__atomic_store_n(&m->comm, NONE, __ATOMIC_RELAXED);
+		}
+	pthread_mutex_unlock(&lock);
+}
+
+static void destroy(struct memos *t)
+{
+	if (t)
+		free(t->of);
+	free(t);
+}
+
+/* A thread ends; it may still call MPI. */
+static void leave(void *thread)
 {
 	struct memos *t = thread, **link = &tables;
 
+	pmpi_memos = empty;
+	mine = NULL;
 	pthread_mutex_lock(&lock);
 	count_all(t);
 	while (*link != t)
 		link = &(*link)->next;
 	*link = t->next;
-	t->of = NULL; /* it may still call MPI */
 	pthread_mutex_unlock(&lock);
+	destroy(t);
 }
 
 static void make_key(void)
 {
-	pthread_key_create(&key, forget);
+	pthread_key_create(&key, leave);
 }
 
 /* Without the key nobody would count this thread's memos when it ends. */
 static bool know(void)
 {
-	if (mine.of)
+	struct memos *t;
+
+	if (mine)
 		return true;
 	pthread_once(&once, make_key);
-	if (pthread_setspecific(key, &mine))
+	t = calloc(1, sizeof(*t));
+	if (!t)
 		return false;
-	mine.of = pmpi_memos;
+	t->of = aligned_alloc(_Alignof(struct pmpi_memo), sizeof(empty));
+	if (!t->of || pthread_setspecific(key, t)) {
+		destroy(t);
+		return false;
+	}
+	memset(t->of, 0, sizeof(empty));
 	pthread_mutex_lock(&lock);
-	mine.next = tables;
-	tables = &mine;
+	t->next = tables;
+	tables = t;
 	pthread_mutex_unlock(&lock);
+	mine = t;
+	pmpi_memos = t->of;
 	return true;
 }
 
 void pmpi_remember(enum pmpi_name name, MPI_Comm comm, MPI_Datatype type, MPI_Count count,
 		   uint64_t op, uint64_t *fallback)
 {
-	struct pmpi_memo *m = pmpi_memo(name, comm, count);
+	uint32_t slot = (uint32_t)name * PMPI_ROW + pmpi_memo_slot(comm, count);
+	struct pmpi_memo *m;
 
 	if (!know())
 		return;
-	count_hits(m);
-	*m = (struct pmpi_memo){
-		.key = pmpi_memo_key(name),
-		.comm = PMPI_HANDLE(comm),
-		.type = PMPI_HANDLE(type),
-		.op = op,
-		.count = count,
-		.fallback = fallback,
-	};
+	m = &mine->of[slot];
+	pthread_mutex_lock(&lock);
+	if (m->fallback)
+		count_hits(m);
+	else
+		mine->used[mine->nused++] = (uint16_t)slot;
+	m->type = type;
+	m->op = op;
+	m->count = count;
+	m->fallback = fallback;
+	__atomic_store_n(&m->comm, comm, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
 }

@@ -72,7 +72,7 @@ enum pmpi_name {
 
 #define PMPI_NR_SELECTABLE PMPI_ALLREDUCE_INIT
 
-/* Why MPI carries a call out. All but the last three are the same on all ranks by themselves. */
+/* Why MPI carries a call out. All but the last four are the same on all ranks by themselves. */
 #define PMPI_REASONS(X)                                                                            \
 	X(SMALL, "small") /* below SWINGCOLL_PMPI_MIN, or MPI has been measured to be faster */    \
 	X(TRIAL, "trial") /* MPI is being measured, or the communicator has had few calls */       \
@@ -84,7 +84,8 @@ enum pmpi_name {
 	X(COMM, "communicator")                                                                    \
 	X(OFF, "off") /* by SWINGCOLL_PMPI */                                                      \
 	X(NO_DEVICE, "no device")                                                                  \
-	X(REFUSED, "buffer") /* the kernel could not pin the buffer of a rank */
+	X(REFUSED, "buffer")	    /* the kernel could not pin the buffer of a rank */            \
+	X(PERSISTENT, "persistent") /* swingcoll carries out as many at once as it can */
 
 enum pmpi_reason {
 #define X(id, text) PMPI_WHY_##id,

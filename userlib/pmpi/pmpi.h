@@ -13,14 +13,14 @@
  * Map of calls:
  *	fortran -> init, blocking, nonblocking, persistent, vectors, requests
  *	fortran_persistent -> persistent
+ *	fortran_completions -> completions, requests
  *	init -> world, comm, types, progress, messages, stats
  *	blocking -> call, memos
  *	nonblocking -> requests, vector, call, memos, progress
  *	completions -> requests
- *	persistent -> requests, call, memos, stats, world
+ *	persistent -> requests, vector, call, memos
  *	vectors -> vector, call, memos
  *	vector -> call, layout, messages, progress, stats, world
- *	others -> stats, world
  *	requests -> vector, call, layout, types, comm, progress, stats
  *	call -> layout, types, comm, choose, memos, stats, progress, world, settings
  *	comm -> progress, messages, memos, world
@@ -88,90 +88,69 @@ void pmpi_world_end(void);
 
 /*
  * A call that was left to MPI for a reason that stays: the same call goes there at once. Programs
- * repeat their calls, and what MPI does itself must not become slower. One per thread and slot.
+ * repeat their calls, and what MPI does itself must not become slower. Each thread has a row of them
+ * for each function.
  *
- * @key: of the function, and the generation; 0: empty
+ * @comm: no valid handle: empty. The thread that frees the communicator empties all that have it
  * @hits: calls since it was entered, not yet in @fallback
  * @fallback: the counter of such calls
  */
 struct pmpi_memo {
-	uint64_t key;
-	uint64_t comm, type, op;
+	MPI_Comm comm;
+	MPI_Datatype type;
+	uint64_t op;
 	MPI_Count count;
 	uint64_t hits;
 	uint64_t *fallback;
 } __attribute__((aligned(64)));
 
-#define PMPI_MEMOS 64
-extern __thread struct pmpi_memo pmpi_memos[PMPI_MEMOS] __attribute__((tls_model("initial-exec")));
-/*
- * Changes when a communicator is freed, whose handle may then mean another. Atomic. In steps that
- * leave room for the name of a function below.
- */
-extern uint64_t pmpi_generation;
-#define PMPI_GENERATION_STEP 256
-_Static_assert(PMPI_NR_NAMES <= PMPI_GENERATION_STEP, "a name must fit below the generation");
+#define PMPI_ROW_BITS 4
+#define PMPI_ROW (1 << PMPI_ROW_BITS)
+/* The first row. The thread has none until it remembers a call: then all of these are empty. */
+extern __thread struct pmpi_memo *pmpi_memos __attribute__((tls_model("initial-exec")));
 
-static inline void pmpi_next_generation(void)
-{
-	__atomic_fetch_add(&pmpi_generation, PMPI_GENERATION_STEP, __ATOMIC_RELAXED);
-}
-
-/* The compiler must not know the value. */
-#define PMPI_HIDE(var) __asm__("" : "+r"(var))
 #define PMPI_HANDLE(handle) ((uint64_t)(uintptr_t)(handle))
-#ifdef OPEN_MPI
-#define PMPI_HANDLE_SHIFT 4 /* handles are addresses */
-#else
-#define PMPI_HANDLE_SHIFT 0
-#endif
 
-static inline struct pmpi_memo *pmpi_memo(enum pmpi_name name, MPI_Comm comm, MPI_Count count)
+/* The place in the row. */
+static inline uint32_t pmpi_memo_slot(MPI_Comm comm, MPI_Count count)
 {
-	uint64_t slot = (uint64_t)count ^ PMPI_HANDLE(comm) >> PMPI_HANDLE_SHIFT ^ name * 5;
-
-	return &pmpi_memos[slot % PMPI_MEMOS];
-}
-
-static inline uint64_t pmpi_memo_key(enum pmpi_name name)
-{
-	return __atomic_load_n(&pmpi_generation, __ATOMIC_RELAXED) + name;
+	return ((uint32_t)PMPI_HANDLE(comm) + (uint32_t)count) * 0x9e3779b1 >> (32 - PMPI_ROW_BITS);
 }
 
 /*
  * Is this call known to be left to MPI? Then it has been counted. op: or 0. This is all that the
- * library adds to such a call, so there is one branch, which is taken alike each time. The name
- * decides whether op is used, so it need not be compared where it is always 0.
+ * library adds to such a call, so it has as few instructions as can be. Functions whose count is a
+ * constant have one type, and it is the name that decides whether op is used: what is always the same
+ * need not be compared.
  */
 static inline __attribute__((always_inline)) bool
 pmpi_passes(enum pmpi_name name, MPI_Comm comm, MPI_Datatype type, MPI_Count count, uint64_t op)
 {
-	struct pmpi_memo *m = pmpi_memo(name, comm, count);
-	uint64_t differ = (uint64_t)(m->count ^ count);
+	struct pmpi_memo *m = pmpi_memos + pmpi_memo_slot(comm, count);
 
-	/* One after the other: compilers that keep them all in registers have to save some. */
-	PMPI_HIDE(differ);
-	differ |= m->key ^ pmpi_memo_key(name);
-	PMPI_HIDE(differ);
-	differ |= m->comm ^ PMPI_HANDLE(comm);
-	PMPI_HIDE(differ);
-	differ |= m->type ^ PMPI_HANDLE(type);
-	if (!(__builtin_constant_p(op) && !op)) {
-		PMPI_HIDE(differ);
-		differ |= m->op ^ op;
-	}
-	if (__builtin_expect(differ != 0, 0))
+	/* Or the compiler adds the row's place to the slot, instead of to the offsets below. */
+	__asm__("" : "+r"(m));
+	m += name * PMPI_ROW;
+#define DIFFERS(a, b) __builtin_expect((a) != (b), 0)
+	if (DIFFERS(m->comm, comm))
 		return false;
+	if (!__builtin_constant_p(count) && (DIFFERS(m->count, count) || DIFFERS(m->type, type)))
+		return false;
+	if (!(__builtin_constant_p(op) && !op) && DIFFERS(m->op, op))
+		return false;
+#undef DIFFERS
 	m->hits++;
 	return true;
 }
 
 /*
- * Leave such calls to MPI from now on, as long as the generation lasts, and count them in *fallback. What
- * led to that must stay true for as long.
+ * Leave such calls to MPI from now on, until the communicator is forgotten, and count them in *fallback.
+ * What led to that must stay true for as long.
  */
 void pmpi_remember(enum pmpi_name name, MPI_Comm comm, MPI_Datatype type, MPI_Count count,
 		   uint64_t op, uint64_t *fallback);
+/* The communicator is freed: its handle may mean another one from now on. */
+void pmpi_memos_forget(MPI_Comm comm);
 /* Bring the counters up to date. Meanwhile no other thread may be in a call. */
 void pmpi_memos_count(void);
 
@@ -239,6 +218,9 @@ bool pmpi_op_find(MPI_Op op, const struct pmpi_type *type, struct pmpi_op *out,
 
 /* ---- comm.c ---- */
 
+/* Persistent requests that swingcoll carries out at once on a communicator of MPI. */
+#define PMPI_SLOTS 8
+
 /**
  * struct pmpi_comm - what the library knows of a communicator of MPI
  *
@@ -252,6 +234,8 @@ bool pmpi_op_find(MPI_Op op, const struct pmpi_type *type, struct pmpi_op *out,
  * @choose: NULL unless calls are measured
  * @queue: requests that swingcoll has not taken yet; requests.c
  * @peers: how to send its ranks messages, or NULL on all of them; only if @swc
+ * @slots: the same ranks again, each with another communicator of swingcoll, for one persistent request
+ *	at a time; in use while somebody else holds a reference
  */
 struct pmpi_comm {
 	MPI_Comm mpi;
@@ -267,6 +251,7 @@ struct pmpi_comm {
 	struct choose *choose;
 	struct pmpi_request *queue;
 	struct pmpi_peer *peers;
+	struct pmpi_comm *slots[PMPI_SLOTS];
 };
 
 void pmpi_comm_init(void);
@@ -279,6 +264,12 @@ int pmpi_comm_size(MPI_Comm mpi);
  * it, if that is due, with all ranks, which are in the same call, and which it waits for.
  */
 bool pmpi_comm_ready(struct pmpi_comm *comm, uint64_t bytes, bool create);
+/*
+ * All ranks agree on a slot that none of them uses, and make its communicator if there is none yet: *slot
+ * is NULL on all of them if that is not possible. Whoever takes it gets a reference. Returns 0 or an error
+ * of swingcoll. The communicator is ready, and nothing is queued.
+ */
+int pmpi_comm_find_slot(struct pmpi_comm *comm, struct pmpi_comm **slot);
 struct pmpi_comm *pmpi_comm_get(struct pmpi_comm *comm);
 void pmpi_comm_put(struct pmpi_comm *comm);
 /* Leave all communicators, before MPI ends. */
@@ -302,8 +293,7 @@ int pmpi_progress_last_tag(void);
 /* A persistent receive of an empty message, which pmpi_progress_send() makes complete. */
 int pmpi_progress_tag(void);
 int pmpi_progress_receive(int tag, MPI_Request *request);
-/* With an error of MPI, so does the receive, and the error handler of MPI_COMM_WORLD gets that error. */
-void pmpi_progress_send(int tag, int error);
+void pmpi_progress_send(int tag);
 /* Let MPI progress, and look at all pollables. What the library does while it waits. */
 void pmpi_progress(void *unused);
 /* The latter alone. */
@@ -453,6 +443,18 @@ struct pmpi_call {
 static inline bool pmpi_is_scan(const struct pmpi_call *c)
 {
 	return c->name == PMPI_SCAN || c->name == PMPI_ISCAN || c->name == PMPI_SCAN_INIT;
+}
+
+/* A call by which a persistent request is made: these are counted, and not its starts. */
+static inline bool pmpi_is_persistent(const struct pmpi_call *c)
+{
+	return c->name >= PMPI_NR_SELECTABLE;
+}
+
+static inline bool pmpi_is_alltoallw(const struct pmpi_call *c)
+{
+	return c->name == PMPI_ALLTOALLW || c->name == PMPI_IALLTOALLW ||
+	       c->name == PMPI_ALLTOALLW_INIT;
 }
 
 static inline bool pmpi_is_prefix(const struct pmpi_call *c)

@@ -79,33 +79,44 @@ bool pmpi_progress_has_engine(void)
 	return dlsym(RTLD_DEFAULT, "opal_progress_register");
 }
 #else
-static bool turned; /* MPI's engine */
-static bool usable; /* for polls */
+static bool turned;  /* MPI's engine, while @watched */
+static bool usable;  /* for polls */
+static bool watched; /* by us: whether that is so, or with pollables */
 
 static void call_engine(const char *name)
 {
 	(void)name;
+	watched = usable;
+}
+
+typedef unsigned int (*turn)(void *worker);
+static unsigned int find_and_turn(void *worker);
+static turn ucx = find_and_turn; /* atomic */
+
+static unsigned int find_and_turn(void *worker)
+{
+	turn found = (turn)dlsym(RTLD_NEXT, "ucp_worker_progress");
+
+	if (!found)
+		abort();
+	__atomic_store_n(&ucx, found, __ATOMIC_RELAXED);
+	return found(worker);
 }
 
 /*
  * MPICH holds a lock here, if it has threads, that it needs for what polling calls. Without them it has
- * none.
+ * none. It calls this in each turn of a wait, so programs without pollables take the short way.
  */
 PMPI_PUBLIC unsigned int ucp_worker_progress(void *worker)
 {
-	static unsigned int (*ucx)(void *worker); /* atomic */
-	unsigned int (*progress)(void *) = __atomic_load_n(&ucx, __ATOMIC_RELAXED);
+	turn progress = __atomic_load_n(&ucx, __ATOMIC_RELAXED);
 	unsigned int events;
 
-	if (!progress) {
-		progress = (unsigned int (*)(void *))dlsym(RTLD_NEXT, "ucp_worker_progress");
-		if (!progress)
-			abort();
-		__atomic_store_n(&ucx, progress, __ATOMIC_RELAXED);
-	}
+	if (__builtin_expect(!watched, 1))
+		return progress(worker);
 	events = progress(worker);
 	turned = true;
-	if (in_engines_list && usable)
+	if (in_engines_list)
 		pmpi_progress_poll();
 	return events;
 }
@@ -121,7 +132,9 @@ bool pmpi_progress_has_engine(void)
 	    PMPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF, &req) != MPI_SUCCESS)
 		return false;
 	turned = false;
+	watched = true;
 	PMPI_Request_get_status(req, &done, MPI_STATUS_IGNORE);
+	watched = false;
 	PMPI_Cancel(&req);
 	PMPI_Wait(&req, MPI_STATUS_IGNORE);
 	usable = turned;
@@ -153,20 +166,7 @@ void pmpi_progress_add(struct pmpi_pollable *p)
 
 /* ---- messages to this rank itself ---- */
 
-static MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-static int last_error = MPI_ERR_OTHER; /* atomic */
-static int last_tag = 32767;	       /* MPI guarantees so many */
-
-/*
- * MPI calls this in the program's wait for a message that was too long; in those for several requests it may
- * not (completions.c). What is left in *error is what both MPIs return.
- */
-static void failed(MPI_Comm *comm, int *error, ...)
-{
-	(void)comm;
-	*error = __atomic_load_n(&last_error, __ATOMIC_RELAXED);
-	PMPI_Comm_call_errhandler(MPI_COMM_WORLD, *error);
-}
+static int last_tag = 32767; /* MPI guarantees so many */
 
 #ifdef OPEN_MPI
 static void wake_waiter(void)
@@ -227,13 +227,9 @@ int pmpi_progress_receive(int tag, MPI_Request *request)
 	return PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, tag, self, request);
 }
 
-void pmpi_progress_send(int tag, int error)
+void pmpi_progress_send(int tag)
 {
-	char too_long = 0;
-
-	if (error != MPI_SUCCESS)
-		__atomic_store_n(&last_error, error, __ATOMIC_RELAXED);
-	PMPI_Send(&too_long, error != MPI_SUCCESS, MPI_BYTE, 0, tag, self);
+	PMPI_Send(NULL, 0, MPI_BYTE, 0, tag, self);
 	wake_waiter();
 }
 
@@ -245,10 +241,6 @@ int pmpi_progress_init(void)
 
 	if (PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &found) == MPI_SUCCESS && found)
 		last_tag = *most;
-	if (ret == MPI_SUCCESS)
-		ret = PMPI_Comm_create_errhandler(failed, &handler);
-	if (ret == MPI_SUCCESS)
-		ret = PMPI_Comm_set_errhandler(self, handler);
 	if (ret == MPI_SUCCESS)
 		ret = PMPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, self, &never);
 	return ret;
@@ -263,8 +255,6 @@ void pmpi_progress_exit(void)
 		PMPI_Cancel(&never);
 		PMPI_Wait(&never, MPI_STATUS_IGNORE);
 	}
-	if (handler != MPI_ERRHANDLER_NULL)
-		PMPI_Errhandler_free(&handler);
 	if (self != MPI_COMM_NULL)
 		PMPI_Comm_free(&self);
 }

@@ -6,12 +6,17 @@
  *
  * Persistent calls: a generalized request ends with its first completion, so each is a persistent
  * receive of an empty message, which this rank sends to itself when the call has ended. Only the
- * functions that start and free requests have to know that there is more to it.
+ * functions that start and free requests have to know that there is more to it, and those that complete
+ * them, if there has been an error (completions.c).
  *
  * swingcoll takes a limited number of operations at once, while MPI has no such limit and may not
  * wait in a nonblocking call. So requests that do not fit are queued at the communicator, in order,
  * and whatever comes later on it waits behind them. So do the calls of vector.c, which swingcoll gets
  * in two parts: they stay first in the queue until it has both.
+ *
+ * swingcoll matches the calls of a communicator in the order in which they come. MPI demands this of
+ * persistent requests only where they are made: ranks may start them in different orders, among each other
+ * and among other calls. So each has a communicator of swingcoll, with a queue, of its own (slots in comm.c).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -34,7 +39,9 @@ enum state {
  * @req: NULL while queued, and when done
  * @next: in the queue
  * @steps: of a call of vector.c; swingcoll's request is there
- * @error: of MPI; of a persistent one, until somebody asks for it: atomic
+ * @error: of MPI; of a persistent one, until somebody asks for it: atomic, and counted in pmpi_nerrors
+ * @again: of a persistent one of vector.c, what its starts begin
+ * @types: copies of its arrays of types, or NULL
  * @held: duplicates of types that are used later, when the program may have freed them
  * @tag: of the message that completes a persistent one, else 0
  * @next_persistent: in the same bucket
@@ -46,11 +53,13 @@ struct pmpi_request {
 	struct swingcoll_req *req;
 	struct pmpi_request *next;
 	struct pmpi_steps *steps;
+	struct pmpi_vector *again;
 	bool queued; /* with @steps */
 	MPI_Request mpi;
 	int error;
 	enum state state; /* atomic */
-	MPI_Datatype held[3];
+	MPI_Datatype *types;
+	MPI_Datatype *held;
 	int nheld;
 	int tag;
 	struct pmpi_request *next_persistent;
@@ -162,41 +171,68 @@ static int set_error(struct pmpi_request *r, int error)
 	return before;
 }
 
+static void let_types_go(struct pmpi_request *r)
+{
+	while (r->nheld)
+		PMPI_Type_free(&r->held[--r->nheld]);
+	free(r->held);
+	free(r->types);
+	r->held = r->types = NULL;
+}
+
 static void destroy(struct pmpi_request *r)
 {
 	if (r->tag)
 		set_error(r, MPI_SUCCESS);
-	while (r->nheld)
-		PMPI_Type_free(&r->held[--r->nheld]);
+	let_types_go(r);
 	if (r->call.comm)
 		pmpi_comm_put(r->call.comm);
+	free(r->again);
 	free(r);
 }
 
-/* As soon as it has its message, the request may be started again. */
+/*
+ * As soon as it has its message, the request may be started again. If the program has freed it, MPI's request is freed
+ * now: MPICH 4.0 writes to a persistent one that is freed while it is active.
+ */
 static void finish_persistent(struct pmpi_request *r, int error)
 {
+	MPI_Request mpi = r->mpi;
 	int tag = r->tag;
+	bool released;
 
 	set_error(r, error);
 	r->req = NULL;
-	if (__atomic_exchange_n(&r->state, DONE, __ATOMIC_ACQ_REL) == RELEASED)
+	released = __atomic_exchange_n(&r->state, DONE, __ATOMIC_ACQ_REL) == RELEASED;
+	if (released)
 		destroy(r);
-	pmpi_progress_send(tag, error);
+	pmpi_progress_send(tag);
+	if (released) {
+		PMPI_Wait(&mpi, MPI_STATUS_IGNORE);
+		PMPI_Request_free(&mpi);
+	}
 }
 
-/* With r->error. */
-static void finish_nonblocking(struct pmpi_request *r)
+static void finish_nonblocking(struct pmpi_request *r, int error)
 {
 	MPI_Request mpi = r->mpi;
 
-	while (r->nheld)
-		PMPI_Type_free(&r->held[--r->nheld]);
+	r->error = error;
+	let_types_go(r);
 	pmpi_comm_put(r->call.comm);
 	if (__atomic_exchange_n(&r->state, DONE, __ATOMIC_ACQ_REL) == RELEASED)
 		free(r);
 	else
 		PMPI_Grequest_complete(mpi); /* r may be gone after this */
+}
+
+/* With an error of MPI. */
+static void finish_with(struct pmpi_request *r, int error)
+{
+	if (r->tag)
+		finish_persistent(r, error);
+	else
+		finish_nonblocking(r, error);
 }
 
 static void finish(struct pmpi_request *r, int error)
@@ -205,12 +241,7 @@ static void finish(struct pmpi_request *r, int error)
 
 	if (error)
 		ret = pmpi_error_class(&r->call, error);
-	if (r->tag) {
-		finish_persistent(r, ret);
-	} else {
-		r->error = ret;
-		finish_nonblocking(r);
-	}
+	finish_with(r, ret);
 }
 
 /* Whatever comes later on the communicator may go to swingcoll when both parts of this have. */
@@ -218,11 +249,11 @@ static bool poll_steps(struct pmpi_pollable *p)
 {
 	struct pmpi_request *r = (struct pmpi_request *)p;
 	struct pmpi_comm *comm = r->call.comm;
-	int ret;
+	int ret, error;
 
 	if (r->queued && comm->queue != r)
 		return false;
-	ret = pmpi_steps_poll(r->steps, &r->error);
+	ret = pmpi_steps_poll(r->steps, &error);
 	if (r->queued && (ret != -EINPROGRESS || pmpi_steps_moving(r->steps))) {
 		r->queued = false;
 		remove_first(comm);
@@ -230,9 +261,10 @@ static bool poll_steps(struct pmpi_pollable *p)
 	if (ret == -EINPROGRESS)
 		return false;
 	if (ret)
-		r->error = pmpi_error_class(&r->call, ret);
+		error = pmpi_error_class(&r->call, ret);
 	pmpi_steps_end(r->steps);
-	finish_nonblocking(r);
+	r->steps = NULL;
+	finish_with(r, error);
 	return true;
 }
 
@@ -266,10 +298,15 @@ static bool poll(struct pmpi_pollable *p)
 /* The program may free the type while the call runs, or before it is started again. */
 static int hold(struct pmpi_request *r, MPI_Datatype *type)
 {
+	MPI_Datatype *more;
 	int ret;
 
 	if (pmpi_type_find(*type))
 		return MPI_SUCCESS;
+	more = realloc(r->held, ((size_t)r->nheld + 1) * sizeof(*more));
+	if (!more)
+		return MPI_ERR_NO_MEM;
+	r->held = more;
 	ret = PMPI_Type_dup(*type, &r->held[r->nheld]);
 	if (ret == MPI_SUCCESS)
 		*type = r->held[r->nheld++];
@@ -332,62 +369,107 @@ err:
 	return true;
 }
 
+static int hold_side(struct pmpi_request *r, struct pmpi_side *s, MPI_Datatype *copies, int n)
+{
+	int ret = MPI_SUCCESS;
+
+	if (!s->types)
+		return hold(r, &s->type);
+	for (int i = 0; i < n && ret == MPI_SUCCESS; i++) {
+		copies[i] = s->types[i];
+		ret = hold(r, &copies[i]);
+	}
+	s->types = copies;
+	return ret;
+}
+
 /* The types that this rank gives; those of a side that it does not have may be anything. */
 static int hold_sides(struct pmpi_request *r, struct pmpi_vector *v)
 {
 	const struct pmpi_call *c = &v->call;
 	bool root = c->comm->rank == c->root;
-	int ret = MPI_SUCCESS;
+	int ret = MPI_SUCCESS, n = c->comm->size;
 
+	if (v->recv.types) {
+		r->types = malloc(2 * (size_t)n * sizeof(*r->types));
+		if (!r->types)
+			return MPI_ERR_NO_MEM;
+	}
 	if (v->send.buf != MPI_IN_PLACE && (root || c->coll != SWINGCOLL_SCATTER))
-		ret = hold(r, &v->send.type);
+		ret = hold_side(r, &v->send, r->types, n);
 	if (ret == MPI_SUCCESS && v->recv.buf != MPI_IN_PLACE &&
 	    (root || c->coll != SWINGCOLL_GATHER))
-		ret = hold(r, &v->recv.type);
+		ret = hold_side(r, &v->recv, r->types ? r->types + n : NULL, n);
 	return ret;
 }
 
-bool pmpi_begin_vector(struct pmpi_vector *v, MPI_Request *request, int *ret)
+/* Its steps stand first in the queue, or behind the calls before. */
+static void start_steps(struct pmpi_request *r)
 {
-	struct pmpi_call *c = &v->call;
-	struct pmpi_request *r;
-	bool refused = false;
-
-	if (!pmpi_decide(c, PMPI_FORM_NONBLOCKING))
-		return false;
-	c->keep = true;
-	*ret = MPI_ERR_NO_MEM;
-	r = calloc(1, sizeof(*r));
-	if (!r)
-		goto err;
-	r->steps = pmpi_steps_begin(v, &refused);
-	if (!r->steps || refused)
-		goto err_destroy;
-	*ret = hold_sides(r, pmpi_steps_vector(r->steps));
-	if (*ret == MPI_SUCCESS)
-		*ret = start_mpi_request(r);
-	if (*ret != MPI_SUCCESS)
-		goto err_destroy;
-	r->call = *c;
-	pmpi_comm_get(c->comm);
-	*request = r->mpi;
 	r->pollable.poll = poll_steps;
 	r->queued = true;
 	append(r);
 	pmpi_progress_add(&r->pollable);
 	pmpi_progress_poll();
-	return true;
+}
 
-err_destroy:
+/* Begin the first steps of such a call; NULL: *why, or MPI_SUCCESS if MPI has to refuse it. */
+static struct pmpi_request *make_vector_request(struct pmpi_vector *v, int *why)
+{
+	struct pmpi_request *r = calloc(1, sizeof(*r));
+	bool refused = false;
+
+	*why = MPI_ERR_NO_MEM;
+	if (!r)
+		return NULL;
+	v->call.keep = true;
+	r->steps = pmpi_steps_begin(v, &refused);
+	if (r->steps && !refused) {
+		r->call = v->call;
+		pmpi_comm_get(r->call.comm);
+		return r;
+	}
+	if (refused) {
+		*why = MPI_SUCCESS;
+		pmpi_count_fallback(v->call.name, PMPI_WHY_COUNTS);
+	}
+	if (r->steps)
+		pmpi_steps_end(r->steps);
+	free(r);
+	return NULL;
+}
+
+static void destroy_vector_request(struct pmpi_request *r)
+{
 	if (r->steps)
 		pmpi_steps_end(r->steps);
 	destroy(r);
-	if (refused) {
-		pmpi_count_fallback(c->name, PMPI_WHY_COUNTS);
+}
+
+bool pmpi_begin_vector(struct pmpi_vector *v, MPI_Request *request, int *ret)
+{
+	struct pmpi_request *r;
+
+	if (!pmpi_decide(&v->call, PMPI_FORM_NONBLOCKING))
 		return false;
-	}
+	r = make_vector_request(v, ret);
+	if (!r && *ret == MPI_SUCCESS)
+		return false;
+	if (!r)
+		goto err;
+	*ret = hold_sides(r, pmpi_steps_vector(r->steps));
+	if (*ret == MPI_SUCCESS)
+		*ret = start_mpi_request(r);
+	if (*ret != MPI_SUCCESS)
+		goto err_destroy;
+	*request = r->mpi;
+	start_steps(r);
+	return true;
+
+err_destroy:
+	destroy_vector_request(r);
 err:
-	*ret = pmpi_error(c, *ret);
+	*ret = pmpi_error(&v->call, *ret);
 	return true;
 }
 
@@ -396,7 +478,7 @@ err:
 #define BUCKETS 64
 
 static struct pmpi_request *persistent[BUCKETS];
-static unsigned int npersistent; /* in them; read without the lock */
+unsigned int pmpi_npersistent; /* in them; read without the lock */
 static pthread_mutex_t persistent_lock = PTHREAD_MUTEX_INITIALIZER; /* of the two */
 
 static struct pmpi_request **bucket_of(MPI_Request mpi)
@@ -411,7 +493,7 @@ static void remember(struct pmpi_request *r)
 	pthread_mutex_lock(&persistent_lock);
 	r->next_persistent = *bucket;
 	*bucket = r;
-	__atomic_store_n(&npersistent, npersistent + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&pmpi_npersistent, pmpi_npersistent + 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&persistent_lock);
 }
 
@@ -420,7 +502,7 @@ static struct pmpi_request *find(MPI_Request mpi, bool forget)
 {
 	struct pmpi_request **link, *r;
 
-	if (__builtin_expect(!__atomic_load_n(&npersistent, __ATOMIC_RELAXED), 1))
+	if (__builtin_expect(!pmpi_has_persistent(), 1))
 		return NULL;
 	pthread_mutex_lock(&persistent_lock);
 	for (link = bucket_of(mpi); *link && (*link)->mpi != mpi;)
@@ -428,7 +510,7 @@ static struct pmpi_request *find(MPI_Request mpi, bool forget)
 	r = *link;
 	if (r && forget) {
 		*link = r->next_persistent;
-		__atomic_store_n(&npersistent, npersistent - 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&pmpi_npersistent, pmpi_npersistent - 1, __ATOMIC_RELAXED);
 	}
 	pthread_mutex_unlock(&persistent_lock);
 	return r;
@@ -457,12 +539,41 @@ static int hold_all(struct pmpi_request *r)
 	return ret;
 }
 
+/*
+ * Whether swingcoll is to carry it out, by a slot, which is c->comm then; the request must get a reference.
+ * That is so, too, if the ranks could not agree on one: *error of swingcoll.
+ */
+static bool decide_persistent(struct pmpi_call *c, int *error)
+{
+	enum pmpi_reason why = PMPI_WHY_PERSISTENT;
+	struct pmpi_comm *slot;
+
+	if (!pmpi_decide(c, PMPI_FORM_PERSISTENT))
+		return false;
+	pmpi_wait_for_queue(c);
+	*error = pmpi_comm_find_slot(c->comm, &slot);
+	if (*error && pmpi_was_refused(c, *error))
+		why = PMPI_WHY_REFUSED;
+	else if (*error)
+		return true;
+	else if (slot && c->tells && !slot->peers)
+		why = PMPI_WHY_COMM;
+	else if (slot) {
+		c->comm = slot;
+		return true;
+	}
+	pmpi_count_fallback(c->name, why);
+	return false;
+}
+
 bool pmpi_begin_persistent(struct pmpi_call *c, MPI_Request *request, int *ret)
 {
 	struct pmpi_request *r;
 
-	if (!pmpi_decide(c, PMPI_FORM_PERSISTENT))
+	if (!decide_persistent(c, ret))
 		return false;
+	if (*ret)
+		goto err;
 	pmpi_count(&pmpi_counts[c->name].offloaded);
 	*ret = MPI_ERR_NO_MEM;
 	r = calloc(1, sizeof(*r));
@@ -489,25 +600,92 @@ err:
 	return true;
 }
 
-/* The communicator's error handler may have gone with it: as in progress.c, that of MPI_COMM_WORLD. */
+/* What follows is begun anew by each start. */
+bool pmpi_begin_persistent_vector(struct pmpi_vector *v, MPI_Request *request, int *ret)
+{
+	struct pmpi_request *r;
+
+	if (!decide_persistent(&v->call, ret))
+		return false;
+	if (*ret)
+		goto err;
+	r = make_vector_request(v, ret);
+	if (!r && *ret == MPI_SUCCESS)
+		return false;
+	pmpi_count(&pmpi_counts[v->call.name].offloaded);
+	if (!r)
+		goto err;
+	r->state = DONE;
+	r->tag = pmpi_progress_tag();
+	*ret = MPI_ERR_NO_MEM;
+	r->again = malloc(sizeof(*r->again));
+	if (r->again) {
+		*r->again = *v;
+		*ret = hold_sides(r, r->again);
+	}
+	if (*ret == MPI_SUCCESS)
+		*ret = pmpi_progress_receive(r->tag, &r->mpi);
+	if (*ret != MPI_SUCCESS)
+		goto err_destroy;
+	pmpi_steps_end(r->steps);
+	r->steps = NULL;
+	remember(r);
+	*request = r->mpi;
+	return true;
+
+err_destroy:
+	destroy_vector_request(r);
+err:
+	*ret = pmpi_error(&v->call, *ret);
+	return true;
+}
+
+/* The buffers, or the first steps. */
+static int prepare_again(struct pmpi_request *r)
+{
+	bool refused = false;
+
+	if (!r->again)
+		return pmpi_stage_begin(&r->stage, &r->call);
+	r->steps = pmpi_steps_begin(r->again, &refused);
+	if (!r->steps)
+		return MPI_ERR_NO_MEM;
+	/* The program has changed the arrays, which it must not. */
+	return refused ? MPI_ERR_ARG : MPI_SUCCESS;
+}
+
+/* As if it had never been started. */
+static void unprepare(struct pmpi_request *r)
+{
+	if (!r->again)
+		pmpi_stage_end(&r->stage, &r->call, false);
+	else if (r->steps)
+		pmpi_steps_end(r->steps);
+	r->steps = NULL;
+}
+
+/* The communicator's error handler may have gone with it: as in completions.c, that of MPI_COMM_WORLD. */
 static int start_again(struct pmpi_request *r)
 {
 	int ret = MPI_ERR_REQUEST;
 
 	if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == RUNNING)
 		goto err;
-	ret = pmpi_stage_begin(&r->stage, &r->call);
+	ret = prepare_again(r);
 	if (ret == MPI_SUCCESS)
 		ret = PMPI_Start(&r->mpi);
 	if (ret != MPI_SUCCESS)
-		goto err_end;
+		goto err_unprepare;
 	set_error(r, MPI_SUCCESS);
 	__atomic_store_n(&r->state, RUNNING, __ATOMIC_RELEASE);
-	start(r);
+	if (r->again)
+		start_steps(r);
+	else
+		start(r);
 	return MPI_SUCCESS;
 
-err_end:
-	pmpi_stage_end(&r->stage, &r->call, false);
+err_unprepare:
+	unprepare(r);
 err:
 	PMPI_Comm_call_errhandler(MPI_COMM_WORLD, ret);
 	return ret;
@@ -544,9 +722,13 @@ int pmpi_Startall(int n, MPI_Request *requests)
 int pmpi_Request_free(MPI_Request *request)
 {
 	struct pmpi_request *r = find(*request, true);
-	int ret = PMPI_Request_free(request);
 
-	if (r && __atomic_exchange_n(&r->state, RELEASED, __ATOMIC_ACQ_REL) == DONE)
-		destroy(r);
-	return ret;
+	if (!r)
+		return PMPI_Request_free(request);
+	if (__atomic_exchange_n(&r->state, RELEASED, __ATOMIC_ACQ_REL) == RUNNING) {
+		*request = MPI_REQUEST_NULL;
+		return MPI_SUCCESS;
+	}
+	destroy(r);
+	return PMPI_Request_free(request);
 }

@@ -647,39 +647,45 @@ static int receive_shares(struct pmpi_steps *s)
 		one = place_of(side, r, &place);
 		if (one == MPI_SUCCESS)
 			one = pmpi_messages_receive(&s->messages, place, count_of(side, r),
-						    side->type, &comm->peers[r],
+						    type_of(side, r), &comm->peers[r],
 						    &comm->peers[comm->rank]);
 		ret = ret == MPI_SUCCESS ? one : ret;
 	}
 	return ret;
 }
 
-/* From the copy, if there is one. */
+/* One share, from the copy if there is one. */
+static int send_share(struct pmpi_steps *s, const struct pmpi_side *side, int r, char *copy)
+{
+	const struct pmpi_peer *peer = &s->v.call.comm->peers[r];
+	MPI_Datatype type = type_of(side, r);
+	char *place = copy;
+	int ret = copy ? make_element(type, &type) : place_of(side, r, &place);
+
+	if (ret != MPI_SUCCESS)
+		return ret;
+	ret = pmpi_messages_send(&s->messages, place, count_of(side, r), type, peer);
+	if (copy)
+		PMPI_Type_free(&type);
+	return ret;
+}
+
 static int send_shares(struct pmpi_steps *s)
 {
 	const struct pmpi_side *side = sending_side(&s->v);
 	const struct pmpi_comm *comm = s->v.call.comm;
-	MPI_Datatype type = side->type;
-	char *copy = s->b.own_copy, *place;
-	int ret = copy ? make_element(side->type, &type) : MPI_SUCCESS, one;
+	char *copy = s->b.own_copy;
+	int ret = MPI_SUCCESS, one;
 	uint64_t bytes;
 
-	if (ret != MPI_SUCCESS)
-		return ret;
 	for (int r = 0; r < comm->size; r++) {
 		if (!is_share(&s->v, comm->rank, r) || !bytes_of(side, r, &bytes) || !bytes)
 			continue;
-		place = copy;
-		one = copy ? MPI_SUCCESS : place_of(side, r, &place);
-		if (one == MPI_SUCCESS)
-			one = pmpi_messages_send(&s->messages, place, count_of(side, r), type,
-						 &comm->peers[r]);
+		one = send_share(s, side, r, copy);
 		ret = ret == MPI_SUCCESS ? one : ret;
 		if (copy)
 			copy += bytes;
 	}
-	if (copy)
-		PMPI_Type_free(&type);
 	return ret;
 }
 
@@ -702,12 +708,14 @@ static int decide_step(struct pmpi_steps *s, int *ret)
 	enum pmpi_reason why;
 
 	if (suits(&s->v, &s->t, PMPI_FORM_NONBLOCKING, &why)) {
-		pmpi_count(&pmpi_counts[s->v.call.name].offloaded);
+		if (!pmpi_is_persistent(&s->v.call))
+			pmpi_count(&pmpi_counts[s->v.call.name].offloaded);
 		s->step = MOVE;
 		*ret = *s->t.sum ? prepare(&s->b, &s->v, &s->t) : MPI_SUCCESS;
 		return *s->t.sum && *ret == MPI_SUCCESS ? -EINPROGRESS : 0;
 	}
-	pmpi_count_fallback(s->v.call.name, why);
+	if (!pmpi_is_persistent(&s->v.call))
+		pmpi_count_fallback(s->v.call.name, why);
 	s->step = LEFT;
 	s->error = leave(s);
 	return -EINPROGRESS;

@@ -35,6 +35,8 @@
 #undef OFFLOAD_VECTOR
 #ifdef PMPI_NONBLOCKING
 #define OFFLOAD_VECTOR(v, ret) pmpi_begin_vector(v, request, ret)
+#elif defined(PMPI_PERSISTENT)
+#define OFFLOAD_VECTOR(v, ret) pmpi_begin_persistent_vector(v, request, ret)
 #else
 #define OFFLOAD_VECTOR(v, ret) pmpi_offload_vector(v, ret)
 #endif
@@ -68,14 +70,11 @@ VECTOR(Alltoallv, Ialltoallv, ALLTOALLV, ALLTOALL,
        0, (.buf = (void *)send, ARRAYS(send_counts, send_displs), .type = send_type),
        (.buf = recv, ARRAYS(recv_counts, recv_displs), .type = recv_type));
 
-/* Only this: a nonblocking one would have to hold all types. */
-#ifndef PMPI_NONBLOCKING
-VECTOR(Alltoallw, , ALLTOALLW, ALLTOALL,
+VECTOR(Alltoallw, Ialltoallw, ALLTOALLW, ALLTOALL,
        (const void *send, const COUNT *send_counts, const DISPL *send_displs,
 	const MPI_Datatype *send_types, void *recv, const COUNT *recv_counts,
-	const DISPL *recv_displs, const MPI_Datatype *recv_types, MPI_Comm comm),
+	const DISPL *recv_displs, const MPI_Datatype *recv_types, MPI_Comm comm REQUEST_PARAM),
        (send, send_counts, send_displs, send_types, recv, recv_counts, recv_displs, recv_types,
-	comm),
+	comm REQUEST_ARG),
        0, (.buf = (void *)send, ARRAYS(send_counts, send_displs), .types = send_types),
        (.buf = recv, ARRAYS(recv_counts, recv_displs), .types = recv_types));
-#endif

@@ -22,7 +22,7 @@
 /* MPI guarantees tags up to 32767. */
 #define TAG 32749
 #define PATIENCE_S 20
-#define VERSION 3
+#define VERSION 4
 
 struct pmpi_world pmpi_world = { .why = PMPI_WHY_OFF };
 
@@ -155,8 +155,6 @@ void pmpi_world_agree(void)
 	int bad = pmpi_settings_parse(&settings, getenv("SWINGCOLL_PMPI"),
 				      getenv("SWINGCOLL_PMPI_MIN"), text, sizeof(text));
 
-	/* What was known of calls before, which are errors, is no longer true. */
-	pmpi_next_generation();
 	PMPI_Comm_rank(MPI_COMM_WORLD, &pmpi_world.rank);
 	PMPI_Comm_size(MPI_COMM_WORLD, &pmpi_world.size);
 	pmpi_world.stats = stats && !strcmp(stats, "1") && !pmpi_world.rank;
