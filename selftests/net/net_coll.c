@@ -618,10 +618,10 @@ struct verdict {
 	unsigned int checked, refused;
 };
 
-/* All algorithms but those for one node and for tori of two dimensions. */
+/* All algorithms but those for one node, for as many ranks on each, and for tori of two dimensions. */
 static bool for_all_shapes(const char *name)
 {
-	return strncmp(name, "direct", 6) && strcmp(name, "grouped") &&
+	return strncmp(name, "direct", 6) && strcmp(name, "grouped") && strcmp(name, "by-nodes") &&
 	       strcmp(name, "hamiltonian") && strcmp(name, "split");
 }
 
