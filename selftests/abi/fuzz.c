@@ -306,6 +306,7 @@ static void random_call(struct testlib_rank *r, uint64_t *s)
 	switch (cmd) {
 	case SWC_IOC_COMM_CREATE:
 		u.create.timeout_ms = 1 + rnd(s) % 5;
+		u.create.join_ms = rnd(s) % 5;
 		if (rnd(s) & 1)
 			u.create = (struct swc_comm_create){ .nranks = 1,
 							     .timeout_ms = 1,
