@@ -137,6 +137,23 @@ struct swc_rndv {
 	bool done;
 };
 
+/* Completions of a transport to be handled. @poll: handles them; called once, without locks. Process context. */
+struct swc_net_poll {
+	void (*poll)(struct swc_net_poll *poll);
+};
+
+/**
+ * struct swc_net_waiter - a process that can handle what arrives for it, see net/waiter.c
+ * @wake: wake it if it sleeps, so that it calls swc_net_wait_end() soon; false if it does not. Interrupts.
+ * @conn: connection that it waits for, with a reference, or NULL
+ * @given: what it is to poll, or NULL
+ */
+struct swc_net_waiter {
+	bool (*wake)(struct swc_net_waiter *waiter);
+	struct swc_conn *conn;
+	struct swc_net_poll *given;
+};
+
 /**
  * struct swc_net_seg - a segment that has arrived; its user returns it with swc_conn_release()
  * @node: for its user
@@ -265,5 +282,10 @@ void swc_conn_flush(struct swc_conn *conn);
 void swc_conn_post_rndv(struct swc_conn *conn, struct swc_rndv *rndv);
 void swc_conn_release(struct swc_net_seg *seg);
 struct swc_net_seg *swc_conn_copy_unexpected(struct swc_net_seg *seg);
+
+/* ------------------------------------------------------------------ waiting for messages (net/waiter.c) */
+
+void swc_net_wait(struct swc_net_waiter *waiter, struct swc_conn *conn);
+struct swc_net_poll *swc_net_wait_end(struct swc_net_waiter *waiter);
 
 #endif /* SWC_NET_H */

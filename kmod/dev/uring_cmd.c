@@ -4,7 +4,8 @@
  *
  * The CQE of a collective is posted by the task that submitted it (in task work), whichever context finishes
  * the operation. With SWC_OP_WAITING the same task work also makes the waiting task a worker of the
- * operation, so that one wake-up serves both. A CQE of a wait is posted by task work too.
+ * operation, so that one wake-up serves both; or, when it waits for a message of another node, handles what
+ * arrives. A CQE of a wait is posted by task work too.
  */
 #include <linux/atomic.h>
 #include <linux/bits.h>
@@ -18,6 +19,7 @@
 #include "exec/match.h"
 #include "exec/partitioned.h"
 #include "exec/request.h"
+#include "exec/step.h"
 #include "exec/worker.h"
 #include "mem/context.h"
 #include "trace.h"
@@ -84,13 +86,22 @@ static void uring_complete(struct swc_req *req)
 		io_uring_cmd_complete_in_task(req->cmd, req_task_work);
 }
 
-/* Make the waiting task a worker. False: it has been called already, or is at work. Under op->lock. */
+/*
+ * Make the waiting task a worker, or have it handle what req->waiter is given. False: it has been called
+ * already, or is at work. Under op->lock, or in an interrupt.
+ */
 static bool uring_wake_worker(struct swc_req *req)
 {
 	if (cmpxchg(&req->uring_state, URING_IDLE, URING_BUSY) != URING_IDLE)	/* B */
 		return false;
 	io_uring_cmd_complete_in_task(req->cmd, req_task_work);
 	return true;
+}
+
+/* Event: a message has arrived. */
+static bool uring_wake_waiter(struct swc_net_waiter *waiter)
+{
+	return uring_wake_worker(container_of(waiter, struct swc_req, waiter));
 }
 
 /*
@@ -107,12 +118,33 @@ static bool uring_release(struct swc_req *req)
 
 /* ------------------------------------------------------------------ collectives */
 
+/*
+ * The owner is going to release the request: until that is complete, messages that it waits for wake the task.
+ * For tasks that wait in the kernel.
+ */
+static void begin_wait(struct swc_req *req)
+{
+	if (req->op->comm->net && req->waiter.wake && READ_ONCE(req->uring_state) != URING_DONE)
+		swc_remote_wait(req);
+}
+
+/* The caller is the owner again. Return: true if a message has woken the task, which has handled it. */
+static bool end_wait(struct swc_req *req)
+{
+	struct swc_net_poll *given = swc_net_wait_end(&req->waiter);
+
+	if (given)
+		given->poll(given);
+	return given;
+}
+
 /* Post the CQE. The caller is the owner and has found DONE. Command and request are gone after this. */
 static void post_cqe(struct io_uring_cmd *cmd, struct swc_req *req, unsigned int issue_flags)
 {
 	int result = req->result;
 	u64 word = swc_req_cqe_word(req);
 
+	end_wait(req);
 	/* Hide it from the cancel path, which may come until the command is done. */
 	WRITE_ONCE(pdu_of(cmd)->req, NULL);
 	/* Before the CQE: the done call must be the last thing this module does for the command. */
@@ -124,10 +156,11 @@ static void req_task_work_body(struct io_uring_cmd *cmd, unsigned int issue_flag
 {
 	struct swc_req *req = pdu_of(cmd)->req;
 
-	if (READ_ONCE(req->uring_state) != URING_DONE && swc_worker_enter(req->op)) {
+	if (!end_wait(req) && READ_ONCE(req->uring_state) != URING_DONE && swc_worker_enter(req->op)) {
 		swc_worker_run(req->op, SWC_STAT_WORKER_TASK);
 		swc_worker_busy_poll(req->op, URING_DONE_BIT, &req->uring_state);
 	}
+	begin_wait(req);
 	if (!uring_release(req))
 		post_cqe(cmd, req, issue_flags);
 }
@@ -209,6 +242,7 @@ static int issue_collective(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const
 	req->cmd = cmd;
 	req->complete = uring_complete;
 	req->wake_worker = waiting ? uring_wake_worker : NULL;
+	req->waiter.wake = waiting ? uring_wake_waiter : NULL;
 	/* Nothing else knows the request until swc_match(), whose locks publish this. */
 	req->uring_state = URING_BUSY;
 	pdu_of(cmd)->req = req;
@@ -224,8 +258,10 @@ static int issue_collective(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const
 		io_uring_cmd_done32(cmd, ret, 0, issue_flags);
 		return -EIOCBQUEUED;
 	}
-	if (waiting)
+	if (waiting) {
 		swc_worker_busy_poll(req->op, URING_DONE_BIT, &req->uring_state);
+		begin_wait(req);
+	}
 	if (!uring_release(req))
 		post_cqe(cmd, req, issue_flags);
 	return -EIOCBQUEUED;

@@ -43,6 +43,7 @@ struct swc_req_buf {
  * @partitioned, @index: the partitioned operation that it is a partition of, for partitioned.c
  * @cmd: io_uring command, for uring_cmd.c
  * @uring_state: for uring_cmd.c
+ * @waiter: its process, if it sleeps until a message of another node arrives
  * @result, @culprit: outcome
  * @submitted_at, @finished_at: ktime
  * @ring_reserved: an entry of the completion ring is reserved
@@ -71,6 +72,7 @@ struct swc_req {
 	u32 index;
 	struct io_uring_cmd *cmd;
 	unsigned long uring_state;
+	struct swc_net_waiter waiter;
 	int result;
 	int culprit;
 	u64 submitted_at;

@@ -35,5 +35,6 @@ enum swc_step_status swc_remote_fence(struct swc_task *task);
 void swc_remote_send(struct swc_task *task, const struct swc_plan_step *s);
 void swc_remote_offer(struct swc_task *task);
 enum swc_step_status swc_remote_recv(struct swc_task *task, const struct swc_plan_xfer *x);
+void swc_remote_wait(struct swc_req *req);
 
 #endif /* SWC_STEP_H */

@@ -335,3 +335,40 @@ enum swc_step_status swc_remote_recv(struct swc_task *task, const struct swc_pla
 	task->got = 0;
 	return SWC_STEP_OK;
 }
+
+/* ------------------------------------------------------------------ sleeping */
+
+/* The connection whose next message a task waits for; NULL: none. op->lock is held. */
+static struct swc_conn *awaited(const struct swc_task *task)
+{
+	const struct swc_plan *plan = task->req->plan;
+	const struct swc_plan_step *s;
+	u32 conn;
+
+	if (task->state != SWC_TASK_WAIT_RECV)
+		return NULL;
+	s = &plan->view.steps[task->step];
+	conn = swc_remote_conn(task, &plan->view.xfers[s->first_xfer + s->nsend + task->recv]);
+	return conn == SWC_NO_CONN ? NULL : plan->net->conns[conn].conn;
+}
+
+/**
+ * swc_remote_wait() - a process is going to sleep: let the message that it waits for wake it
+ * @req: its request, which waits for nothing yet; @req->waiter.wake is set
+ *
+ * With several channels it waits for one of those messages; kernel threads handle the others.
+ */
+void swc_remote_wait(struct swc_req *req)
+{
+	struct swc_conn *conn = NULL;
+	struct swc_op *op = req->op;
+	u32 c;
+
+	spin_lock(&op->lock);
+	/* Later the request has no plan any more. */
+	for (c = 0; c < req->ntasks && !conn && !op->finished; c++)
+		conn = awaited(&req->tasks[c]);
+	if (conn)
+		swc_net_wait(&req->waiter, conn);
+	spin_unlock(&op->lock);
+}

@@ -13,6 +13,7 @@
  *	tx.c		messages out
  *	resume.c	a connection that has lost its path goes on by another
  *	conn.c		state, references and failure of a connection
+ *	waiter.c	processes that handle what arrives for them
  *	path.c		paths to other nodes, and which of them are well
  *	transport.c	the transports that are built in
  *	auth.c, tombstone.c, seg_copy.c, policy.h	for all of these
@@ -21,7 +22,7 @@
  *
  * Locks: net->lock (mutex) > the xarray's lock > conn->lock (RDMA posts under it) >
  * net->list_lock. Under the mutex messages may be returned to the executor; nothing else calls out of net/
- * and the transports under a lock, but for swc_net_ops.get, .put and .progress.
+ * and the transports under a lock, but for swc_net_ops.get, .put and .progress, and the waiter's wake().
  */
 #ifndef SWC_NET_CONN_H
 #define SWC_NET_CONN_H
@@ -232,6 +233,8 @@ struct swc_offer {
  * @grown_bytes: their size, for GROWN
  * @to_return: credits to return
  * @rndvs: rendezvous that are not closed
+ * @waiter_lock: guards @waiter; see waiter.c
+ * @waiter: process that sleeps until a message arrives, or NULL
  */
 struct swc_conn {
 	const struct swc_transport *transport;
@@ -287,6 +290,9 @@ struct swc_conn {
 	u32 grown_bytes;
 	u32 to_return;
 	struct list_head rndvs;
+
+	spinlock_t waiter_lock;
+	struct swc_net_waiter *waiter;
 };
 
 /**
@@ -529,5 +535,8 @@ struct swc_conn *swc_request(const struct swc_listener *listener, const struct s
 			     u32 bytes, void *request, struct swc_wire_reject *reject);
 void swc_request_accept(struct swc_conn *conn, const struct swc_wire_hello *hello);
 void swc_request_expect_auth(struct swc_conn *conn);
+
+/* waiter.c */
+bool swc_conn_give(struct swc_conn *conn, struct swc_net_poll *poll);
 
 #endif /* SWC_NET_CONN_H */

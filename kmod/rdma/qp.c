@@ -14,6 +14,15 @@ static void qp_event(struct ib_event *event, void *context)
 	/* The connection manager and the completions report all that matters. */
 }
 
+/* Set the completion queue, for swc_rdma_watch(). Return: the one before. */
+static struct swc_cq *set_cq(struct swc_rdma_conn *conn, struct swc_cq *cq)
+{
+	spin_lock(&conn->base.lock);
+	swap(conn->cq, cq);
+	spin_unlock(&conn->base.lock);
+	return cq;
+}
+
 static int create_qp(struct swc_rdma_conn *conn, struct ib_device *ib)
 {
 	struct ib_qp_init_attr init = {
@@ -21,6 +30,7 @@ static int create_qp(struct swc_rdma_conn *conn, struct ib_device *ib)
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.qp_type = IB_QPT_RC,
 	};
+	struct swc_cq *cq;
 
 	/* One more of each for draining, and one for the read of iwarp.c. */
 	init.cap.max_send_wr = SWC_SQ_DEPTH + 2;
@@ -34,15 +44,12 @@ static int create_qp(struct swc_rdma_conn *conn, struct ib_device *ib)
 	 * Its own, not one of ib_cq_pool_get(): completions run steps of operations, and connections that
 	 * share a queue would wait for each other's reductions.
 	 */
-	conn->cq = ib_alloc_cq_any(ib, conn, SWC_SQ_DEPTH + conn->nrx_bufs + 3, IB_POLL_UNBOUND_WORKQUEUE);
-	if (IS_ERR(conn->cq)) {
-		int ret = PTR_ERR(conn->cq);
-
-		conn->cq = NULL;
-		return ret;
-	}
-	init.send_cq = conn->cq;
-	init.recv_cq = conn->cq;
+	cq = swc_cq_create(&conn->base, ib, SWC_SQ_DEPTH + conn->nrx_bufs + 3);
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
+	set_cq(conn, cq);
+	init.send_cq = swc_cq_ib(cq);
+	init.recv_cq = swc_cq_ib(cq);
 	/* Its own: a peer can only write to memory that was offered to it. */
 	conn->pd = ib_alloc_pd(ib, 0);
 	if (IS_ERR(conn->pd)) {
@@ -118,8 +125,7 @@ static void drop_qp(struct swc_rdma_conn *conn)
 	swc_rndv_teardown(conn);
 	rdma_destroy_qp(conn->id);
 	/* Waits for the handler of completions, which may still look at receive buffers. */
-	ib_free_cq(conn->cq);
-	conn->cq = NULL;
+	swc_cq_free(set_cq(conn, NULL));
 }
 
 /*
@@ -138,6 +144,8 @@ static bool stop(struct swc_rdma_conn *conn)
 	spin_lock(&conn->base.lock);
 	conn->can_post = false;
 	spin_unlock(&conn->base.lock);
+	if (conn->cq)
+		swc_cq_stop(conn->cq);
 	if (id->qp)
 		rdma_disconnect(id);
 	if (drain)
@@ -165,7 +173,7 @@ void swc_qp_quiesce(struct swc_conn *base)
 /* A queue pair that is not used any more, with all that goes with it. */
 struct old_qp {
 	struct rdma_cm_id *id;
-	struct ib_cq *cq;
+	struct swc_cq *cq;
 	struct ib_pd *pd;
 	struct swc_rdma_dev *dev;
 };
@@ -179,10 +187,9 @@ struct retired_qp {
 
 static struct old_qp detach(struct swc_rdma_conn *conn)
 {
-	struct old_qp old = { conn->id, conn->cq, conn->pd, swc_dev_detach(conn) };
+	struct old_qp old = { conn->id, set_cq(conn, NULL), conn->pd, swc_dev_detach(conn) };
 
 	conn->id = NULL;
-	conn->cq = NULL;
 	conn->pd = NULL;
 	return old;
 }
@@ -193,7 +200,7 @@ static void free_old(const struct old_qp *old)
 	if (old->id->qp)
 		rdma_destroy_qp(old->id);
 	if (old->cq)
-		ib_free_cq(old->cq);
+		swc_cq_free(old->cq);
 	if (old->pd)
 		ib_dealloc_pd(old->pd);
 	rdma_destroy_id(old->id);

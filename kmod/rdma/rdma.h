@@ -14,6 +14,7 @@
  *	rndv.c		memory that a peer writes into
  *	iwarp.c		what differs on iWARP
  *	sq.c		the send queue
+ *	cq.c		the completion queue, and who polls it
  *	wc.c		requests that have failed
  *	buffers.c	memory of a connection
  *
@@ -31,6 +32,8 @@
 
 #include "mem/region.h"
 #include "net/conn.h"
+
+struct swc_cq;
 
 #define SWC_SQ_DEPTH	32	/* send queue entries per connection, a power of two */
 #define SWC_SIGNAL	8	/* one request in so many is signaled at least */
@@ -223,7 +226,8 @@ struct swc_ack {
  * @dev, @dev_node: device
  * @iwarp: it is of this kind; constant while there is a queue pair
  * @nreceived: receives completed; completion handlers change it
- * @id, @cq, @pd: the queue pair and what it needs
+ * @id, @pd: the queue pair and what it needs
+ * @cq: its completion queue; @base.lock
  * @port: of the device
  * @sq: send queue; this and what follows is guarded by @base.lock
  * @ack: on iWARP
@@ -247,7 +251,7 @@ struct swc_rdma_conn {
 	bool iwarp;
 	u32 nreceived;
 	struct rdma_cm_id *id;
-	struct ib_cq *cq;
+	struct swc_cq *cq;
 	struct ib_pd *pd;
 	u32 port;
 
@@ -293,6 +297,15 @@ u64 swc_rdma_received(const struct swc_conn *base);
 int swc_rdma_resume(struct swc_conn *base, u64 received);
 void swc_replay_suspend(struct swc_rdma_conn *conn);
 void swc_replay_post(struct swc_rdma_conn *conn);
+
+/* cq.c */
+int swc_cq_init(void);
+void swc_cq_exit(void);
+struct swc_cq *swc_cq_create(struct swc_conn *conn, struct ib_device *ib, u32 n);
+struct ib_cq *swc_cq_ib(const struct swc_cq *cq);
+void swc_cq_take_back(struct swc_cq *cq);
+void swc_cq_stop(struct swc_cq *cq);
+void swc_cq_free(struct swc_cq *cq);
 
 /* wc.c */
 void swc_wc_failed(struct swc_rdma_conn *conn, const struct ib_wc *wc);

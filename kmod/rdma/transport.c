@@ -15,7 +15,20 @@ static int init(void)
 		ret = swc_cm_check_parameters();
 	if (!ret)
 		ret = swc_listen_check_parameters();
-	return ret ?: swc_dev_init();
+	if (!ret)
+		ret = swc_cq_init();
+	if (ret)
+		return ret;
+	ret = swc_dev_init();
+	if (ret)
+		swc_cq_exit();
+	return ret;
+}
+
+static void stop(void)
+{
+	swc_dev_exit();
+	swc_cq_exit();
 }
 
 static struct swc_conn *conn_alloc(void)
@@ -47,7 +60,7 @@ const struct swc_transport swc_rdma_transport = {
 	.rx_bufs = &rx_bufs_param,
 	.rx_buf_kib = &swc_rx_buf_kib_small,
 	.init = init,
-	.stop = swc_dev_exit,
+	.stop = stop,
 	.listen = swc_listen_start,
 	.unlisten = swc_listen_stop,
 	.conn_bytes = swc_buffers_bytes,

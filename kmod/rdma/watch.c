@@ -49,6 +49,9 @@ bool swc_rdma_watch(struct swc_conn *base)
 		sq->map_failing_s++;
 		swc_conn_pump_later(base);
 	}
+	/* A process that has been stopped may have been given the completions. */
+	if (conn->cq)
+		swc_cq_take_back(conn->cq);
 	watch_device(conn);
 	if (conn->iwarp && !swc_iwarp_watch(conn, DIV_ROUND_UP(limit_ms(), MSEC_PER_SEC)))
 		return false;
