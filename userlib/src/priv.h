@@ -67,9 +67,9 @@ struct swc_context {
 
 int swc_context_get(struct swc_context **ctx);
 void swc_context_put(struct swc_context *ctx);
-/* Enter a communicator into the context's list, so that a fork marks it. */
-/* Connections to other nodes that the user of this process may have on this node, by his quotas. */
+/* Connections to other nodes that the user of this process may have on this node, by the quotas. */
 uint32_t swc_context_conns(const struct swc_context *ctx);
+/* Enter a communicator into the context's list, so that a fork marks it. */
 void swc_context_link(struct swingcoll_comm *comm);
 void swc_context_unlink(struct swingcoll_comm *comm);
 /* ioctl that returns a negative errno and leaves errno alone. */
