@@ -3,8 +3,8 @@
  * Block geometry: where the blocks of a plan lie in a vector of a given size.
  *
  * A plan has no size; this turns block numbers into byte offsets once the element count is known. The
- * formula is part of the ABI (see "Blocks" in uapi/linux/swingcoll.h): boundaries fall on multiples of 64
- * bytes inside a shard, so that two workers never share a cache line of an aligned vector.
+ * formula is part of the ABI (see "Blocks" in uapi/linux/swingcoll_plan.h): boundaries fall on multiples of
+ * 64 bytes inside a shard, so that two workers never share a cache line of an aligned vector.
  */
 #ifndef SWC_CORE_BLOCKS_H
 #define SWC_CORE_BLOCKS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Plans: which rank moves which blocks, when and to which rank, as data for the kernel. The format
- * is that of uapi/linux/swingcoll.h.
+ * is that of uapi/linux/swingcoll_plan.h.
  *
  * Everything in this folder is a pure function of its arguments: no I/O, no globals. The same
  * objects serve the library, swingplan and the tests.

@@ -67,6 +67,8 @@ struct swc_context {
 
 int swc_context_get(struct swc_context **ctx);
 void swc_context_put(struct swc_context *ctx);
+/* Connections to other nodes that the user of this process may have on this node, by the quotas. */
+uint32_t swc_context_conns(const struct swc_context *ctx);
 /* Enter a communicator into the context's list, so that a fork marks it. */
 void swc_context_link(struct swingcoll_comm *comm);
 void swc_context_unlink(struct swingcoll_comm *comm);
@@ -283,6 +285,7 @@ int swc_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dty
  * @nlocal: ranks on this node
  * @rank_node: node of each rank
  * @paths, @npaths: paths from this node to the others
+ * @conns: connections that a member's user may have on its node, at least
  * @host: name of each node
  * @pid: of each rank, as it sees itself
  */
@@ -292,6 +295,7 @@ struct swc_place {
 	const uint32_t *rank_node;
 	const struct swc_node_path *paths;
 	uint32_t npaths;
+	uint32_t conns;
 	const char (*host)[SWC_HOST_BYTES];
 	const int32_t *pid;
 };

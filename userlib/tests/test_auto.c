@@ -95,7 +95,7 @@ static double behind(const struct swc_choices *c, enum swc_coll coll, struct swc
 		double is = swc_cost_time(&known[i].cost, (double)bytes, &c->net, NULL);
 
 		if ((in_order && known[i].cost.order_varies) ||
-		    !swc_choices_has_room(c->topo, coll, known[i].algo, known[i].param, bytes))
+		    !swc_choices_has_room(c, coll, known[i].algo, known[i].param, bytes))
 			continue;
 		best = fmin(best, is);
 		if (known[i].algo == got.algo && known[i].param == got.param)

@@ -446,6 +446,7 @@ static void make_records(const char *where)
 						   .rank = i,
 						   .nranks = (uint32_t)strlen(where),
 						   .port = { 4791, 4792 },
+						   .conns = 100 + (i + 2) % 4,
 						   .node = (uint64_t)where[i],
 						   .pid = (int)i + 100,
 						   .naddrs = (uint32_t)strlen(speeds),
@@ -468,6 +469,20 @@ static bool numbered(const char *where, const char *want, bool in_order)
 	for (uint32_t i = 0; good && where[i]; i++)
 		good = w.rank_node[i] == (uint32_t)(want[i] - '0');
 	good = good && w.in_order == in_order;
+	swc_world_free(&w);
+	return good;
+}
+
+/* Ranks 0 to 3 may have 102, 103, 100 and 101 connections. */
+static bool least_conns(const char *where, uint32_t want)
+{
+	struct swc_world w;
+	char why[256];
+	bool good;
+
+	make_records(where);
+	good = !swc_world_init(&w, rec, (uint32_t)strlen(where), why, sizeof(why)) &&
+	       w.conns == want;
 	swc_world_free(&w);
 	return good;
 }
@@ -552,6 +567,8 @@ static void test_world(void)
 		   numbered("a", "0", true) && numbered("zyxz", "0120", false) &&
 		   numbered("abbbc", "01112", true),
 	   "nodes are numbered by their lowest ranks");
+	ok(least_conns("a", 102) && least_conns("ab", 102) && least_conns("aabb", 100),
+	   "all ranks count with the connections that the one with the least may have");
 	ok(shaped("aabb", NULL, "switch:2*2", NULL) && shaped("abc", NULL, "switch:3", NULL) &&
 		   shaped("aab", NULL, "switch:2*2,1", NULL) &&
 		   shaped("abab", NULL, "switch:4", NULL),

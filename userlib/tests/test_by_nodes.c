@@ -287,19 +287,27 @@ static void test_refusals(void)
 	   "one rank a node, one node, uneven nodes, and too many segments are refused");
 }
 
-static struct swc_choice choice(const char *text, uint64_t bytes)
+/* @connections: that a user may have; 0: as many as the module allows by itself. */
+static struct swc_choice choice_within(const char *text, uint64_t bytes, uint32_t connections)
 {
 	struct swc_topo t = topo_of(text);
 	struct swc_choices c;
 	struct swc_choice got;
 
 	swc_choices_init(&c, &t, false);
+	if (connections)
+		c.connections = connections;
 	got = swc_choices_take(&c, SWC_ALLTOALL, SWC_F32, SWC_SUM, bytes, 1);
-	printf("# %llu bytes on %s: %s:%d\n", (unsigned long long)bytes, text,
-	       swc_algo_name(got.algo), got.param);
+	printf("# %llu bytes on %s, %u connections: %s:%d\n", (unsigned long long)bytes, text,
+	       c.connections, swc_algo_name(got.algo), got.param);
 	swc_choices_free(&c);
 	swc_topo_free(&t);
 	return got;
+}
+
+static struct swc_choice choice(const char *text, uint64_t bytes)
+{
+	return choice_within(text, bytes, 0);
 }
 
 static bool chooses(const char *text, uint64_t bytes, enum swc_algo algo)
@@ -325,6 +333,13 @@ static void test_choice(void)
 	ok(chooses("switch:16*8@100Gbps", 256 << 20, SWC_ALGO_ROTATE) &&
 		   chooses("switch:1024*8@100Gbps", 1ull << 40, SWC_ALGO_ROTATE),
 	   "but not of few ranks, nor if segments would be too large");
+	/* All 8 ranks of a node with the 504 of others, within a quarter. */
+	ok(choice_within("switch:64*8@100Gbps", 256 << 20, 4 * 8 * 504).algo == SWC_ALGO_ROTATE &&
+		   choice_within("switch:64*8@100Gbps", 256 << 20, 4 * 8 * 504 - 1).algo ==
+			   SWC_ALGO_BY_NODES &&
+		   choice_within("switch:1024*8@100Gbps", 1 << 30, UINT32_MAX).algo ==
+			   SWC_ALGO_ROTATE,
+	   "how many connections are too many follows from the user's quota");
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The parser of wire messages under the kernel's compiler and checkers. The full list of cases is in
- * userlib/tests/test_wire.c.
+ * userlib/tests/test_wire.c and test_wire_hello.c.
  */
 #include <linux/prandom.h>
 #include <linux/slab.h>

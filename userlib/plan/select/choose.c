@@ -49,10 +49,10 @@
 /* Times that differ by less count as equal. */
 #define NEARLY 1.02
 /*
- * Of all ranks of a node, each with all ranks of other nodes, if there is another way: a gigabyte of memory,
- * and more when long messages have come.
+ * Of the connections that a user may have on a node, those of its ranks, each with all ranks of other nodes,
+ * take this part at most if there is another way: the rest is for other plans and communicators.
  */
-#define MOST_CONNECTIONS 5000
+#define CONNECTIONS_PART 4
 /* Scratch memory of a rank for an all-to-all by nodes, which has it all the time. */
 #define BY_NODES_SCRATCH (16u << 20)
 /* The model adds up numbers of type float: what differs by less is equal. */
@@ -61,7 +61,11 @@
 void swc_choices_init(struct swc_choices *c, const struct swc_topo *topo, bool reorder)
 {
 	*c = (struct swc_choices){
-		.topo = topo, .net = swc_network_in_kernel(topo), .reorder = reorder, .forest = true
+		.topo = topo,
+		.net = swc_network_in_kernel(topo),
+		.connections = SWC_CHOICES_CONNECTIONS,
+		.reorder = reorder,
+		.forest = true,
 	};
 }
 
@@ -473,13 +477,15 @@ static bool has_scratch(const struct swc_topo *t, int32_t param, uint64_t bytes)
 	       swc_by_nodes_scratch(&k) * (double)bytes <= BY_NODES_SCRATCH;
 }
 
-bool swc_choices_has_room(const struct swc_topo *t, enum swc_coll coll, enum swc_algo algo,
+bool swc_choices_has_room(const struct swc_choices *c, enum swc_coll coll, enum swc_algo algo,
 			  int32_t param, uint64_t bytes)
 {
+	const struct swc_topo *t = c->topo;
+
 	if (algo == SWC_ALGO_BY_NODES)
 		return has_scratch(t, param, bytes);
 	if (coll != SWC_ALLTOALL || algo != SWC_ALGO_ROTATE ||
-	    (uint64_t)t->nlocal * (t->nranks - t->nlocal) <= MOST_CONNECTIONS)
+	    (uint64_t)t->nlocal * (t->nranks - t->nlocal) <= c->connections / CONNECTIONS_PART)
 		return true;
 	for (uint32_t i = 0; swc_algo_param(SWC_ALGO_BY_NODES, coll, i, &param); i++)
 		if (has_scratch(t, param, bytes))
@@ -503,7 +509,7 @@ static struct swc_choice best_of(struct swc_choices *c, enum swc_coll coll, bool
 		cand->ns = -1;
 		cand->waits = !(in_order && cand->order_varies) &&
 			      is_guessed(c, coll, cand) == guessed &&
-			      swc_choices_has_room(c->topo, coll, cand->algo, cand->param, bytes);
+			      swc_choices_has_room(c, coll, cand->algo, cand->param, bytes);
 		cand->least = least_time(c, cand, bytes);
 	}
 	while ((next = next_candidate(c, coll)) && can_matter(&best, next->least)) {

@@ -59,6 +59,9 @@ struct swc_choice {
  */
 #define SWC_CHOICES_KEPT 64
 
+/* What the module allows if it is not told otherwise: its parameter user_conns. */
+#define SWC_CHOICES_CONNECTIONS 16384
+
 /**
  * struct swc_kept_trees - the trees of a collective, found when they are first needed
  * @tried: they were looked for
@@ -79,6 +82,8 @@ struct swc_kept_trees {
  * @nlocal: ranks that share memory, as in struct swc_plan_args; set it after swc_choices_init()
  * @ncpus: CPUs that the ranks of one node share, likewise; 0: as many as ranks
  * @ngroups: groups of consecutive ranks of one node, of equal size, that share a cache; 0 or 1: none
+ * @connections: that a user may have with other nodes, on each node and in all; likewise, alike on all
+ *	ranks. SWC_CHOICES_CONNECTIONS after swc_choices_init()
  * @reorder: ranks may reduce in different orders
  * @forest: a forest may be chosen
  * @tuning: measured times
@@ -92,6 +97,7 @@ struct swc_choices {
 	uint32_t nlocal;
 	uint32_t ncpus;
 	uint32_t ngroups;
+	uint32_t connections;
 	bool reorder;
 	bool forest;
 	struct swc_tuning tuning;
@@ -143,7 +149,7 @@ bool swc_choices_suit(const struct swc_topo *topo, enum swc_coll coll, enum swc_
  * May an algorithm be chosen for a vector of so many bytes? Not if it needs too much scratch memory, or too
  * many connections.
  */
-bool swc_choices_has_room(const struct swc_topo *topo, enum swc_coll coll, enum swc_algo algo,
+bool swc_choices_has_room(const struct swc_choices *c, enum swc_coll coll, enum swc_algo algo,
 			  int32_t param, uint64_t bytes);
 
 /* An algorithm that works on any topology with any number of ranks. */

@@ -364,6 +364,8 @@ int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, 
 				     why_bytes);
 	if (ret)
 		goto err_free;
+	if (place)
+		comm->plans.choices.connections = place->conns;
 	ret = swc_context_get(&comm->ctx);
 	if (ret)
 		goto err_free;

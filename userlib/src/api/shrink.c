@@ -123,6 +123,7 @@ static int create_smaller(struct swingcoll_comm *comm, const struct remaining *s
 	struct swc_place place = { .nnodes = s->nnodes,
 				   .nlocal = s->nlocal,
 				   .rank_node = s->rank_node,
+				   .conns = comm->place.conns,
 				   .host = s->host,
 				   .pid = s->pid };
 	struct swc_node_path *paths = NULL;

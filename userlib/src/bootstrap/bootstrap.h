@@ -139,6 +139,7 @@ int swc_paths_make(const struct swc_topo *topo, const struct swc_paths_node *nod
  * @rank, @nranks: as the bootstrap has told the rank
  * @port: at which its module listens, by enum swc_transport_kind; 0: not by that transport
  * @agree_port: at which this rank listens for agreements
+ * @conns: connections that its user may have on its node
  * @node: hash of what identifies the running kernel
  * @topo: hash of the topology asked for; not valid if @error
  * @options: hash of the other options that must be equal; not valid if @error
@@ -157,6 +158,7 @@ struct swc_boot_record {
 	uint32_t nranks;
 	uint32_t port[SWC_TRANSPORT_NR];
 	uint32_t agree_port;
+	uint32_t conns;
 	uint64_t node;
 	uint64_t topo;
 	uint64_t options;
@@ -173,7 +175,7 @@ struct swc_boot_record {
 };
 
 #define SWC_BOOT_MAGIC 0x42435753u /* "SWCB" */
-#define SWC_BOOT_VERSION 8
+#define SWC_BOOT_VERSION 9
 
 /**
  * struct swc_world - all ranks and where they are
@@ -183,6 +185,7 @@ struct swc_boot_record {
  * @rank_node: by rank: the node
  * @leader: by node: the lowest rank; its record speaks for the node
  * @nlocal: by node: ranks
+ * @conns: connections that the users of all ranks may have on their nodes: the least number
  * @in_order: ranks are numbered node by node
  */
 struct swc_world {
@@ -192,6 +195,7 @@ struct swc_world {
 	uint32_t *rank_node;
 	uint32_t *leader;
 	uint32_t *nlocal;
+	uint32_t conns;
 	bool in_order;
 };
 

@@ -158,6 +158,7 @@ static void describe(struct swc_boot_record *r, const struct swingcoll_bootstrap
 		r->error = swc_context_get(ctx);
 	if (!r->error) {
 		r->abi = (*ctx)->info.abi_version;
+		r->conns = swc_context_conns(*ctx);
 		r->error = describe_network(r, &(*ctx)->info);
 	}
 	if (!r->error)
@@ -225,6 +226,7 @@ static int create_on_nodes(struct swingcoll_comm **comm, const struct swc_world 
 			.rank_node = w->rank_node,
 			.paths = paths,
 			.npaths = npaths,
+			.conns = w->conns,
 			.host = host,
 			.pid = pid,
 		};

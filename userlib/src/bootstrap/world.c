@@ -169,7 +169,7 @@ int swc_world_init(struct swc_world *w, const struct swc_boot_record *rec, uint3
 {
 	int ret;
 
-	*w = (struct swc_world){ .rec = rec, .nranks = nranks };
+	*w = (struct swc_world){ .rec = rec, .nranks = nranks, .conns = rec->conns };
 	ret = check_records(rec, nranks, why, why_bytes);
 	if (ret)
 		return ret;
@@ -178,6 +178,8 @@ int swc_world_init(struct swc_world *w, const struct swc_boot_record *rec, uint3
 	w->nlocal = calloc(nranks, sizeof(*w->nlocal));
 	if (!w->rank_node || !w->leader || !w->nlocal)
 		return -ENOMEM;
+	for (uint32_t i = 1; i < nranks; i++)
+		w->conns = rec[i].conns < w->conns ? rec[i].conns : w->conns;
 	ret = number_nodes(w);
 	return ret ? ret : check_nodes(w, why, why_bytes);
 }

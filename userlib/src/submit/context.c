@@ -14,6 +14,9 @@
 
 #include "src/priv.h"
 
+/* Kernel memory of a connection, when long messages have come; see swingcoll(4). */
+#define CONN_BYTES (1200u << 10)
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct swc_context *current;
@@ -110,6 +113,20 @@ void swc_context_put(struct swc_context *ctx)
 		free(ctx);
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+uint32_t swc_context_conns(const struct swc_context *ctx)
+{
+	struct swc_user_query q = { 0 };
+	uint64_t conns, by_memory;
+
+	/* The limits are the same for all users. */
+	if (swc_context_ioctl(ctx, SWC_IOC_USER_QUERY, &q))
+		return SWC_CHOICES_CONNECTIONS;
+	conns = q.quota[SWC_QUOTA_CONNS].limit;
+	by_memory = q.quota[SWC_QUOTA_MEMORY].limit / CONN_BYTES;
+	conns = by_memory < conns ? by_memory : conns;
+	return conns < UINT32_MAX ? (uint32_t)conns : UINT32_MAX;
 }
 
 void swc_context_link(struct swingcoll_comm *comm)
