@@ -51,6 +51,8 @@ bool swc_conn_set_state(struct swc_conn *conn, enum swc_conn_state from, enum sw
 		return false;
 	conn->state = to;
 	trace_swc_conn_state(conn, from, to);
+	if (to == SWC_CONN_CONNECTING)
+		clear_bit(SWC_CONN_F_MISSED, &conn->flags);
 	if (to == SWC_CONN_LIVE) {
 		set_bit(SWC_CONN_F_PROVEN, &conn->flags);
 		set_bit(SWC_CONN_F_STARTED, &conn->flags);
@@ -374,6 +376,9 @@ unsigned long swc_conn_backoff(u32 failed, unsigned long left)
  * thousands of connections may wait for it. The higher rank only gets ready for the next attempt, at once if
  * it has asked for that. A live connection is resumed by another path if there is one. Otherwise it fails,
  * but not at once: the peer's ABORT may have arrived.
+ *
+ * An attempt that fails may be reported several times: a queue pair whose request is refused reports each of
+ * its receives. It is one failure.
  */
 void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
 {
@@ -403,7 +408,7 @@ void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
 		delay = msecs_to_jiffies(RETRY_MS);
 	if (conn->state != SWC_CONN_CONNECTING) {
 		late = false;
-	} else if (!late) {
+	} else if (!late && !test_and_set_bit(SWC_CONN_F_MISSED, &conn->flags)) {
 		conn->nfailed += lower;
 		mod_delayed_work(swc_conn_wq(conn), &conn->connect_work, delay);
 	}

@@ -152,6 +152,7 @@ enum swc_conn_flag {
 	SWC_CONN_F_PROVEN,	/* the peer is authenticated; until the attempt is taken apart (conn.c) */
 	SWC_CONN_F_STARTED,	/* it has been live (conn.c) */
 	SWC_CONN_F_DROPPED,	/* the live connection was lost: it fails soon, or is resumed (conn.c) */
+	SWC_CONN_F_MISSED,	/* the attempt has failed, and what follows is queued (conn.c) */
 	SWC_CONN_F_FAILED,	/* swc_conn_fail() was called (conn.c) */
 	SWC_CONN_F_LEAVING,	/* this rank has left (net.c) */
 	SWC_CONN_F_PEER_LEFT,	/* FIN has arrived (rx.c) */

@@ -360,6 +360,46 @@ static void failover_requests(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/*
+ * The higher rank has not noticed that the connection is lost, and refuses it. The lower one tries again:
+ * it counts each attempt once, however often its device reports that.
+ */
+static void failover_refused(struct kunit *test)
+{
+	struct swc_t_job *job = swc_t_job_new(test);
+	u64 resumed = swc_stat_read(SWC_STAT_CONNS_RESUMED);
+	struct swc_conn *lower, *higher;
+	struct swc_t_comm *c;
+	u32 attempt, i;
+
+	use_param(test);
+	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	lower = only_conn(c, 0);
+	higher = only_conn(c, 1);
+	spin_lock(&higher->lock);
+	KUNIT_EXPECT_TRUE(test, swc_conn_set_state(higher, SWC_CONN_LIVE, SWC_CONN_RESETTING));
+	spin_unlock(&higher->lock);
+	attempt = lower->attempt;
+	swc_conn_retry(lower, "cut", -ETIMEDOUT);
+	for (i = 0; i < 500 && READ_ONCE(lower->attempt) < attempt + 4; i++)
+		msleep(20);
+	spin_lock(&lower->lock);
+	/* The last may not be over. */
+	KUNIT_EXPECT_GE(test, lower->nfailed, 3u);
+	KUNIT_EXPECT_LE(test, lower->nfailed, lower->attempt - attempt);
+	spin_unlock(&lower->lock);
+	spin_lock(&higher->lock);
+	higher->state = SWC_CONN_LIVE;
+	swc_resume_drop(higher, "cut");
+	spin_unlock(&higher->lock);
+	wait_resumed(test, resumed);
+	swc_t_job_fill(job);
+	swc_t_job_run(job, 1, true);
+	swc_t_comm_end(c);
+}
+
 /* ------------------------------------------------------------------ paths */
 
 /*
@@ -514,6 +554,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(failover_cuts, cut_gen_params),
 	KUNIT_CASE_PARAM(failover_ends, transport_gen_params),
 	KUNIT_CASE_PARAM(failover_requests, transport_gen_params),
+	KUNIT_CASE_PARAM(failover_refused, transport_gen_params),
 	KUNIT_CASE(failover_paths),
 	KUNIT_CASE(failover_silent_device),
 	KUNIT_CASE(failover_stream),
