@@ -392,11 +392,13 @@ void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
 		why = conn->why ?: "the attempt was cut off";
 	else if (conn->state == SWC_CONN_LIVE || !test_bit(SWC_CONN_F_STARTED, &conn->flags))
 		conn->why = why;	/* of a connection that was lost, the reason stays */
+	/* Before the work item that is queued here chooses another. */
+	if (lost || conn->state == SWC_CONN_LIVE)
+		swc_path_failed(conn, conn->via);
 	if (conn->state == SWC_CONN_LIVE) {
 		set_bit(SWC_CONN_F_DROPPED, &conn->flags);
 		mod_delayed_work(swc_conn_wq(conn), &conn->connect_work,
 				 conn->resumable ? 0 : msecs_to_jiffies(DROPPED_MS));
-		lost = true;
 	}
 	/* A connection that was live is not to be resumed any more if the peer's communicator is gone. */
 	if (detail == -ECONNREFUSED && test_bit(SWC_CONN_F_STARTED, &conn->flags) &&
@@ -414,8 +416,6 @@ void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
 	}
 	spin_unlock(&conn->lock);
 	swc_conn_attempt_over(conn);
-	if (lost)
-		swc_path_failed(conn, READ_ONCE(conn->via));
 	if (late)
 		swc_conn_fail(conn, -ETIMEDOUT, "%s (%d)", why, detail);
 }
