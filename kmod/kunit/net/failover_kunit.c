@@ -370,7 +370,8 @@ static void failover_refused(struct kunit *test)
 	u64 resumed = swc_stat_read(SWC_STAT_CONNS_RESUMED);
 	struct swc_conn *lower, *higher;
 	struct swc_t_comm *c;
-	u32 attempt, i;
+	u32 attempt, nattempts, nfailed, i;
+	bool set;
 
 	use_param(test);
 	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
@@ -379,17 +380,20 @@ static void failover_refused(struct kunit *test)
 	lower = only_conn(c, 0);
 	higher = only_conn(c, 1);
 	spin_lock(&higher->lock);
-	KUNIT_EXPECT_TRUE(test, swc_conn_set_state(higher, SWC_CONN_LIVE, SWC_CONN_RESETTING));
+	set = swc_conn_set_state(higher, SWC_CONN_LIVE, SWC_CONN_RESETTING);
 	spin_unlock(&higher->lock);
+	KUNIT_ASSERT_TRUE(test, set);
 	attempt = lower->attempt;
 	swc_conn_retry(lower, "cut", -ETIMEDOUT);
 	for (i = 0; i < 500 && READ_ONCE(lower->attempt) < attempt + 4; i++)
 		msleep(20);
 	spin_lock(&lower->lock);
-	/* The last may not be over. */
-	KUNIT_EXPECT_GE(test, lower->nfailed, 3u);
-	KUNIT_EXPECT_LE(test, lower->nfailed, lower->attempt - attempt);
+	nattempts = lower->attempt - attempt;
+	nfailed = lower->nfailed;
 	spin_unlock(&lower->lock);
+	/* The last may not be over. */
+	KUNIT_EXPECT_GE(test, nfailed, 3u);
+	KUNIT_EXPECT_LE(test, nfailed, nattempts);
 	spin_lock(&higher->lock);
 	higher->state = SWC_CONN_LIVE;
 	swc_resume_drop(higher, "cut");
