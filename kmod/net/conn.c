@@ -51,6 +51,8 @@ bool swc_conn_set_state(struct swc_conn *conn, enum swc_conn_state from, enum sw
 		return false;
 	conn->state = to;
 	trace_swc_conn_state(conn, from, to);
+	if (to == SWC_CONN_CONNECTING)
+		clear_bit(SWC_CONN_F_MISSED, &conn->flags);
 	if (to == SWC_CONN_LIVE) {
 		set_bit(SWC_CONN_F_PROVEN, &conn->flags);
 		set_bit(SWC_CONN_F_STARTED, &conn->flags);
@@ -374,6 +376,9 @@ unsigned long swc_conn_backoff(u32 failed, unsigned long left)
  * thousands of connections may wait for it. The higher rank only gets ready for the next attempt, at once if
  * it has asked for that. A live connection is resumed by another path if there is one. Otherwise it fails,
  * but not at once: the peer's ABORT may have arrived.
+ *
+ * An attempt that fails may be reported several times: a queue pair whose request is refused reports each of
+ * its receives. It is one failure.
  */
 void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
 {
@@ -387,11 +392,13 @@ void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
 		why = conn->why ?: "the attempt was cut off";
 	else if (conn->state == SWC_CONN_LIVE || !test_bit(SWC_CONN_F_STARTED, &conn->flags))
 		conn->why = why;	/* of a connection that was lost, the reason stays */
+	/* Before the work item that is queued here chooses another. */
+	if (lost || conn->state == SWC_CONN_LIVE)
+		swc_path_failed(conn, conn->via);
 	if (conn->state == SWC_CONN_LIVE) {
 		set_bit(SWC_CONN_F_DROPPED, &conn->flags);
 		mod_delayed_work(swc_conn_wq(conn), &conn->connect_work,
 				 conn->resumable ? 0 : msecs_to_jiffies(DROPPED_MS));
-		lost = true;
 	}
 	/* A connection that was live is not to be resumed any more if the peer's communicator is gone. */
 	if (detail == -ECONNREFUSED && test_bit(SWC_CONN_F_STARTED, &conn->flags) &&
@@ -403,14 +410,12 @@ void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
 		delay = msecs_to_jiffies(RETRY_MS);
 	if (conn->state != SWC_CONN_CONNECTING) {
 		late = false;
-	} else if (!late) {
+	} else if (!late && !test_and_set_bit(SWC_CONN_F_MISSED, &conn->flags)) {
 		conn->nfailed += lower;
 		mod_delayed_work(swc_conn_wq(conn), &conn->connect_work, delay);
 	}
 	spin_unlock(&conn->lock);
 	swc_conn_attempt_over(conn);
-	if (lost)
-		swc_path_failed(conn, READ_ONCE(conn->via));
 	if (late)
 		swc_conn_fail(conn, -ETIMEDOUT, "%s (%d)", why, detail);
 }

@@ -62,17 +62,27 @@ struct swc_listener {
 	u32 users;
 };
 
+/* In the order in which paths are tried. */
+enum swc_path_state {
+	SWC_PATH_WELL,		/* the peer has answered by it, or nobody has tried it yet */
+	SWC_PATH_TRIED,		/* an attempt has begun, and nobody has answered since */
+	SWC_PATH_LOST,		/* it has failed, and nobody has answered since */
+};
+
+/* A connection asks whether it is well again (path.c). */
+#define SWC_PATH_F_ASKED	0
+
 /*
  * Is a path well? @failed: how often something was lost by it, or not answered, since it was well for long.
  * @until: jiffies; until then no connection asks whether it is well again. @tried: when the last attempt by
- * it began, or it failed; @unanswered: nobody has answered since. Written without a lock: hints for new
- * attempts.
+ * it began, or it failed. @flags: SWC_PATH_F_*. Written without a lock: hints for new attempts.
  */
 struct swc_path_health {
 	u32 failed;
 	unsigned long until;
 	unsigned long tried;
-	bool unanswered;
+	unsigned long flags;
+	enum swc_path_state state;
 };
 
 /**
@@ -153,6 +163,7 @@ enum swc_conn_flag {
 	SWC_CONN_F_PROVEN,	/* the peer is authenticated; until the attempt is taken apart (conn.c) */
 	SWC_CONN_F_STARTED,	/* it has been live (conn.c) */
 	SWC_CONN_F_DROPPED,	/* the live connection was lost: it fails soon, or is resumed (conn.c) */
+	SWC_CONN_F_MISSED,	/* the attempt has failed, and what follows is queued (conn.c) */
 	SWC_CONN_F_FAILED,	/* swc_conn_fail() was called (conn.c) */
 	SWC_CONN_F_LEAVING,	/* this rank has left (net.c) */
 	SWC_CONN_F_PEER_LEFT,	/* FIN has arrived (rx.c) */
@@ -213,6 +224,7 @@ struct swc_offer {
  *	the peer to receive what was sent
  * @lost_at: jiffies at which it was last lost
  * @connect_work: next attempt to connect, or failure of a connection that was dropped, or its resumption
+ * @path_work: asks whether a path is well again
  * @close_work: closes the connection
  * @pump_work: transport->pump() for callers that must not call it
  * @card: index of the network card here that it uses; 0: not known yet
@@ -265,6 +277,7 @@ struct swc_conn {
 	unsigned long give_up;
 	unsigned long lost_at;
 	struct delayed_work connect_work;
+	struct work_struct path_work;
 	struct delayed_work close_work;
 	struct work_struct pump_work;
 
@@ -413,8 +426,10 @@ bool swc_path_has_other(const struct swc_net *net, u32 node, u16 path);
 u16 swc_path_choose(const struct swc_conn *conn);
 u16 swc_path_by_address(const struct swc_conn *conn, const struct sockaddr *local);
 int swc_path_card(const struct swc_net *net, const struct swc_node_path *path);
-bool swc_path_is_due(const struct swc_conn *conn);
+int swc_path_to_ask(const struct swc_conn *conn, bool *claimed);
+void swc_path_asked(const struct swc_conn *conn, u16 path, bool claimed, bool answers);
 void swc_path_failed(const struct swc_conn *conn, u16 path);
+void swc_path_given_up(const struct swc_conn *conn, u16 path);
 void swc_path_tried(const struct swc_conn *conn, u16 path);
 void swc_path_well(const struct swc_conn *conn, u16 path);
 
@@ -452,7 +467,7 @@ void swc_resume_connect(struct swc_conn *conn);
 void swc_resume_await(struct swc_conn *conn);
 bool swc_resume_may_ask(const struct swc_conn *conn);
 void swc_resume_ask(struct swc_conn *conn);
-void swc_resume_return(struct swc_conn *conn);
+void swc_resume_path_work(struct work_struct *work);
 void swc_resume_drop(struct swc_conn *conn, const char *why);
 int swc_resume_from(struct swc_conn *conn, u64 received);
 u64 swc_resume_received(const struct swc_conn *conn);

@@ -88,6 +88,7 @@ static void close_work(struct work_struct *work)
 		swc_conn_close(conn, SWC_LINGER_MS);
 	} else if (!closed) {
 		cancel_delayed_work_sync(&conn->connect_work);
+		cancel_work_sync(&conn->path_work);
 		swc_conn_attempt_over(conn);
 		swc_conn_quiesce(conn);
 		return_all(conn, true);
@@ -138,6 +139,7 @@ static struct swc_conn *conn_alloc(struct swc_net *net, u32 me, u32 peer, u16 ch
 	spin_lock_init(&conn->waiter_lock);
 	conn->rx_bufs = *transport->rx_bufs;
 	INIT_DELAYED_WORK(&conn->connect_work, swc_reply_connect_work);
+	INIT_WORK(&conn->path_work, swc_resume_path_work);
 	INIT_DELAYED_WORK(&conn->close_work, close_work);
 	INIT_WORK(&conn->pump_work, swc_conn_pump_work);
 	INIT_LIST_HEAD(&conn->node);

@@ -121,9 +121,11 @@ u32 swc_net_conn_bytes(const struct swc_net *net, u32 node, u16 path)
 /* ------------------------------------------------------------------ health */
 
 /*
- * A path that has failed comes after the others until the peer has answered by it. A connection asks for that
- * after avoid_ms, doubled after each further failure, but only so many times; unless it has been well for a
- * minute meanwhile.
+ * A path that has failed comes after the others until the peer has answered by it. That is asked after
+ * avoid_ms, doubled after each further failure, but only so many times; unless it has been well for a minute
+ * meanwhile. Any connection with the peer's node asks: one that took the path in place of its own has left
+ * it, and perhaps it is no other's own. It would come last for ever, and connections that lose another path
+ * would try all that have been lost meanwhile before it.
  */
 #define AVOID_MOST	6u
 #define WELL_MS		60000
@@ -143,6 +145,14 @@ static void avoid_for(struct swc_path_health *h, u32 ms)
 	WRITE_ONCE(h->until, jiffies + msecs_to_jiffies(ms));
 }
 
+/* Could the path carry the connection? */
+static bool is_usable(const struct swc_conn *conn, u16 path)
+{
+	u32 node = conn->net->params.rank_node[conn->peer];
+
+	return swc_transport_get(swc_net_path(conn->net, node, path)->transport) == conn->transport;
+}
+
 /* Is there another path to a node by the same transport? */
 bool swc_path_has_other(const struct swc_net *net, u32 node, u16 path)
 {
@@ -155,27 +165,30 @@ bool swc_path_has_other(const struct swc_net *net, u32 node, u16 path)
 	return false;
 }
 
+/* Should @a be tried before @b, which comes before it in the order from the connection's own path on? */
+static bool is_better(const struct swc_path_health *a, const struct swc_path_health *b)
+{
+	enum swc_path_state as = READ_ONCE(a->state), bs = READ_ONCE(b->state);
+
+	if (as != bs || as == SWC_PATH_WELL)
+		return as < bs;
+	return time_before(READ_ONCE(a->tried), READ_ONCE(b->tried));
+}
+
 /*
  * The path for the next attempt: the connection's own, or the next that is well. If none is, that which was
- * tried longest ago: so all have their turn, however long they are to be avoided.
+ * tried longest ago, of those by which others have begun to try, and only then of those that have failed: so
+ * all have their turn, however long they are to be avoided.
  */
 u16 swc_path_choose(const struct swc_conn *conn)
 {
-	u32 node = conn->net->params.rank_node[conn->peer], n = swc_net_npaths(conn->net, node), i;
-	const struct swc_path_health *h, *oldest = NULL;
+	u32 n = swc_net_npaths(conn->net, conn->net->params.rank_node[conn->peer]), i;
 	u16 path, found = conn->path;
 
-	for (i = 0; i < n && conn->resumable; i++) {
+	for (i = 1; i < n && conn->resumable; i++) {
 		path = (conn->path + i) % n;
-		h = health_of(conn, path);
-		if (swc_transport_get(swc_net_path(conn->net, node, path)->transport) != conn->transport)
-			continue;
-		if (!READ_ONCE(h->unanswered))
-			return path;
-		if (!oldest || time_before(READ_ONCE(h->tried), READ_ONCE(oldest->tried))) {
-			oldest = h;
+		if (is_usable(conn, path) && is_better(health_of(conn, path), health_of(conn, found)))
 			found = path;
-		}
 	}
 	return found;
 }
@@ -219,22 +232,68 @@ int swc_path_card(const struct swc_net *net, const struct swc_node_path *path)
 	return index;
 }
 
-/* The connection is carried by another path than its own, which is to be tried again. */
-bool swc_path_is_due(const struct swc_conn *conn)
+/* Is the connection carried by another path than its own, which it may return to if that answers? */
+static bool may_return(const struct swc_conn *conn)
 {
-	return READ_ONCE(conn->via) != conn->path && is_due(health_of(conn, conn->path));
+	return conn->me < conn->peer && READ_ONCE(conn->via) != conn->path;
 }
 
-/* An attempt by this path begins, or what it carried was lost: others come first until there is an answer. */
+/**
+ * swc_path_to_ask() - is there a path that the connection should ask for?
+ * @claimed: NULL, or set to whether no other connection asks for it before swc_path_asked(); all connections
+ *	whose own path it is ask by themselves, before they return to it
+ *
+ * Return: its number; -1: there is none.
+ */
+int swc_path_to_ask(const struct swc_conn *conn, bool *claimed)
+{
+	u32 n = swc_net_npaths(conn->net, conn->net->params.rank_node[conn->peer]), i;
+
+	if (claimed)
+		*claimed = false;
+	if (may_return(conn) && is_due(health_of(conn, conn->path)))
+		return conn->path;
+	for (i = 0; i < n; i++) {
+		struct swc_path_health *h = health_of(conn, i);
+
+		if (READ_ONCE(h->state) == SWC_PATH_WELL || !is_due(h) || !is_usable(conn, i) ||
+		    (i == conn->path && may_return(conn)))
+			continue;
+		if (!claimed && !test_bit(SWC_PATH_F_ASKED, &h->flags))
+			return i;
+		if (claimed && !test_and_set_bit(SWC_PATH_F_ASKED, &h->flags)) {
+			*claimed = true;
+			return i;
+		}
+	}
+	return -1;
+}
+
+/* What swc_path_to_ask() has found was asked for. */
+void swc_path_asked(const struct swc_conn *conn, u16 path, bool claimed, bool answers)
+{
+	if (answers)
+		swc_path_well(conn, path);
+	else
+		swc_path_failed(conn, path);
+	if (claimed)
+		clear_bit(SWC_PATH_F_ASKED, &health_of(conn, path)->flags);
+}
+
+/* An attempt by this path begins. Until there is an answer, those that are known to be well come first. */
 void swc_path_tried(const struct swc_conn *conn, u16 path)
 {
 	struct swc_path_health *h = health_of(conn, path);
 
 	WRITE_ONCE(h->tried, jiffies);
-	WRITE_ONCE(h->unanswered, true);
+	if (READ_ONCE(h->state) == SWC_PATH_WELL)
+		WRITE_ONCE(h->state, SWC_PATH_TRIED);
 }
 
-/* What the path carried was lost, or nobody has answered by it. */
+/*
+ * What the path carried was lost, or nobody has answered by it. Many connections may lose it together: while
+ * it is avoided already, that is no further failure.
+ */
 void swc_path_failed(const struct swc_conn *conn, u16 path)
 {
 	struct swc_path_health *h = health_of(conn, path);
@@ -242,9 +301,19 @@ void swc_path_failed(const struct swc_conn *conn, u16 path)
 
 	if (time_after(jiffies, READ_ONCE(h->until) + msecs_to_jiffies(WELL_MS)))
 		failed = 0;
-	avoid_for(h, avoid_ms << min(failed, AVOID_MOST));
-	WRITE_ONCE(h->failed, failed + 1);
-	swc_path_tried(conn, path);
+	if (is_due(h)) {
+		avoid_for(h, avoid_ms << min(failed, AVOID_MOST));
+		WRITE_ONCE(h->failed, failed + 1);
+	}
+	WRITE_ONCE(h->tried, jiffies);
+	WRITE_ONCE(h->state, SWC_PATH_LOST);
+}
+
+/* An attempt by this path was given up. Without any answer meanwhile, it has failed. */
+void swc_path_given_up(const struct swc_conn *conn, u16 path)
+{
+	if (READ_ONCE(health_of(conn, path)->state) == SWC_PATH_TRIED)
+		swc_path_failed(conn, path);
 }
 
 /* The peer has answered by it. */
@@ -252,6 +321,6 @@ void swc_path_well(const struct swc_conn *conn, u16 path)
 {
 	struct swc_path_health *h = health_of(conn, path);
 
-	WRITE_ONCE(h->unanswered, false);
+	WRITE_ONCE(h->state, SWC_PATH_WELL);
 	avoid_for(h, 0);
 }

@@ -30,9 +30,9 @@ static bool take_apart(struct swc_conn *conn)
 }
 
 /*
- * Work item: a live connection has been dropped, or may return to its path, or an attempt has failed or takes
- * too long, or an accepted peer has not sent AUTH in time, or has not connected. The lower rank starts a new
- * attempt; the other gets ready for the peer's next one, and asks for it.
+ * Work item: a live connection has been dropped, or an attempt has failed or takes too long, or an accepted
+ * peer has not sent AUTH in time, or has not connected. The lower rank starts a new attempt; the other gets
+ * ready for the peer's next one, and asks for it.
  */
 void swc_reply_connect_work(struct work_struct *work)
 {
@@ -57,7 +57,6 @@ void swc_reply_connect_work(struct work_struct *work)
 					  READ_ONCE(conn->via), false);
 	if (!again) {
 		swc_resume_ask(conn);
-		swc_resume_return(conn);
 		return;
 	}
 	if (!take_apart(conn))

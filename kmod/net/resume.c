@@ -131,6 +131,8 @@ void swc_resume_connect(struct swc_conn *conn)
 			      conn->why);
 		return;
 	}
+	if (test_bit(SWC_CONN_F_STARTED, &conn->flags))
+		swc_path_given_up(conn, conn->via);
 	WRITE_ONCE(conn->via, swc_path_choose(conn));
 	if (test_bit(SWC_CONN_F_STARTED, &conn->flags) || conn->me > conn->peer) {
 		swc_path_tried(conn, conn->via);
@@ -181,22 +183,25 @@ void swc_resume_ask(struct swc_conn *conn)
 }
 
 /*
- * A live connection may return to its own path. The lower rank first looks if the path answers, as the one
- * that carries the connection does.
+ * Work item: does a path answer that has failed? If it is the connection's own, carried by another, it
+ * returns to it. The connection may be lost meanwhile, and goes on: so this is no part of connect_work.
  */
-void swc_resume_return(struct swc_conn *conn)
+void swc_resume_path_work(struct work_struct *work)
 {
+	struct swc_conn *conn = container_of(work, struct swc_conn, path_work);
 	u32 node = conn->net->params.rank_node[conn->peer];
+	bool claimed, answers;
+	int path;
 
-	if (READ_ONCE(conn->state) != SWC_CONN_LIVE || conn->me > conn->peer || !swc_path_is_due(conn))
+	path = swc_path_to_ask(conn, &claimed);
+	if (path < 0)
 		return;
-	if (!conn->transport->answers(conn, swc_net_path(conn->net, node, conn->path))) {
-		swc_path_failed(conn, conn->path);
+	answers = conn->transport->answers(conn, swc_net_path(conn->net, node, path));
+	swc_path_asked(conn, path, claimed, answers);
+	if (!answers || path != conn->path || conn->me > conn->peer)
 		return;
-	}
-	swc_path_well(conn, conn->path);
 	spin_lock(&conn->lock);
-	if (!test_bit(SWC_CONN_F_DROPPED, &conn->flags))
+	if (!test_bit(SWC_CONN_F_DROPPED, &conn->flags) && conn->via != path)
 		drop(conn, "its own path is well again");
 	spin_unlock(&conn->lock);
 }

@@ -40,9 +40,9 @@ static u32 probe(struct swc_conn *conn)
 	bool may_probe = conn->transport->watch(conn);
 	u32 pending = 0;
 
-	/* Tried again now and then, and taken back. */
-	if (active && conn->resumable && conn->me < conn->peer && swc_path_is_due(conn))
-		queue_delayed_work(swc_conn_wq(conn), &conn->connect_work, 0);
+	/* Paths that have failed are asked for now and then. */
+	if (active && conn->resumable && swc_path_to_ask(conn, NULL) >= 0)
+		queue_work(swc_conn_wq(conn), &conn->path_work);
 	conn->idle_s = active && conn->nsent == conn->seen ? conn->idle_s + 1 : 0;
 	conn->seen = conn->nsent;
 	if (!conn->idle_s || !may_probe)

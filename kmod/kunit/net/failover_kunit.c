@@ -360,6 +360,50 @@ static void failover_requests(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/*
+ * The higher rank has not noticed that the connection is lost, and refuses it. The lower one tries again:
+ * it counts each attempt once, however often its device reports that.
+ */
+static void failover_refused(struct kunit *test)
+{
+	struct swc_t_job *job = swc_t_job_new(test);
+	u64 resumed = swc_stat_read(SWC_STAT_CONNS_RESUMED);
+	struct swc_conn *lower, *higher;
+	struct swc_t_comm *c;
+	u32 attempt, nattempts, nfailed, i;
+	bool set;
+
+	use_param(test);
+	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	lower = only_conn(c, 0);
+	higher = only_conn(c, 1);
+	spin_lock(&higher->lock);
+	set = swc_conn_set_state(higher, SWC_CONN_LIVE, SWC_CONN_RESETTING);
+	spin_unlock(&higher->lock);
+	KUNIT_ASSERT_TRUE(test, set);
+	attempt = lower->attempt;
+	swc_conn_retry(lower, "cut", -ETIMEDOUT);
+	for (i = 0; i < 500 && READ_ONCE(lower->attempt) < attempt + 4; i++)
+		msleep(20);
+	spin_lock(&lower->lock);
+	nattempts = lower->attempt - attempt;
+	nfailed = lower->nfailed;
+	spin_unlock(&lower->lock);
+	/* The last may not be over. */
+	KUNIT_EXPECT_GE(test, nfailed, 3u);
+	KUNIT_EXPECT_LE(test, nfailed, nattempts);
+	spin_lock(&higher->lock);
+	higher->state = SWC_CONN_LIVE;
+	swc_resume_drop(higher, "cut");
+	spin_unlock(&higher->lock);
+	wait_resumed(test, resumed);
+	swc_t_job_fill(job);
+	swc_t_job_run(job, 1, true);
+	swc_t_comm_end(c);
+}
+
 /* ------------------------------------------------------------------ paths */
 
 /*
@@ -391,12 +435,157 @@ static void failover_paths(struct kunit *test)
 
 			__set_bit(path, &tried);
 			swc_path_tried(conn, path);
+			swc_path_given_up(conn, path);
 			schedule_timeout_uninterruptible(1);
 		}
 		KUNIT_EXPECT_EQ(test, tried, BIT(PATHS) - 1);
 	}
 	swc_path_well(conn, PATHS - 1);
 	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), PATHS - 1);
+	swc_t_comm_end(c);
+}
+
+static struct swc_path_health *health_of(const struct swc_conn *conn, u16 path)
+{
+	return &conn->net->health[conn->net->first_path[conn->net->params.rank_node[conn->peer]] + path];
+}
+
+/*
+ * Many connections lose a path together, and one after the other tries others: none of them takes the lost
+ * one, as long as it is not known that another does not work either. It is one failure.
+ */
+static void failover_together(struct kunit *test)
+{
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
+	struct swc_conn *conn;
+	u16 own, next, last;
+	u32 i;
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	conn = only_conn(c, 0);
+	own = conn->path;
+	next = (own + 1) % PATHS;
+	last = (own + 2) % PATHS;
+	for (i = 0; i < 8; i++)
+		swc_path_failed(conn, own);
+	KUNIT_EXPECT_EQ(test, health_of(conn, own)->failed, 1u);
+	for (i = 1; i < PATHS; i++) {
+		schedule_timeout_uninterruptible(1);
+		KUNIT_EXPECT_EQ(test, swc_path_choose(conn), (own + i) % PATHS);
+		swc_path_tried(conn, (own + i) % PATHS);
+	}
+	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), next);
+	swc_path_given_up(conn, next);
+	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), last);
+	swc_path_given_up(conn, last);
+	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), own);
+	swc_path_well(conn, next);
+	/* It has been answered meanwhile: the end of an older attempt says nothing. */
+	swc_path_given_up(conn, next);
+	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), next);
+	swc_t_comm_end(c);
+}
+
+/* Once the time to leave the path alone is over, the connection asks for a path if it is to. */
+static void ask(struct swc_conn *conn, u16 path)
+{
+	health_of(conn, path)->until = jiffies;
+	queue_work(swc_conn_wq(conn), &conn->path_work);
+	flush_work(&conn->path_work);
+}
+
+/*
+ * A path has failed that is the own one of no connection: it would come last for ever, if no connection asked
+ * for it. Each may, at either rank, but one at a time; only one whose own path it is goes by it then.
+ */
+static void failover_asks(struct kunit *test)
+{
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct sockaddr_in *local;
+	struct swc_t_comm *c;
+	bool claimed;
+	u32 r;
+
+	use_param(test);
+	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	for (r = 0; r < 2; r++) {
+		struct swc_conn *conn = only_conn(c, r);
+		u16 other = (conn->path + 1) % PATHS;
+		struct swc_path_health *h = health_of(conn, other);
+		u32 node = conn->net->params.rank_node[conn->peer];
+
+		KUNIT_EXPECT_EQ(test, swc_path_to_ask(conn, NULL), -1);
+		swc_path_failed(conn, other);
+		KUNIT_EXPECT_EQ(test, swc_path_to_ask(conn, NULL), -1);
+		h->until = jiffies;
+		KUNIT_EXPECT_EQ(test, swc_path_to_ask(conn, NULL), (int)other);
+		KUNIT_EXPECT_EQ(test, swc_path_to_ask(conn, &claimed), (int)other);
+		KUNIT_EXPECT_TRUE(test, claimed);
+		/* As another connection finds it. */
+		KUNIT_EXPECT_EQ(test, swc_path_to_ask(conn, &claimed), -1);
+		KUNIT_EXPECT_FALSE(test, claimed);
+		swc_path_asked(conn, other, true, false);
+		KUNIT_EXPECT_EQ(test, h->failed, 2u);
+		KUNIT_EXPECT_TRUE(test, time_before(jiffies, h->until));
+
+		/* This node does not have the address: no answer. */
+		local = (void *)swc_net_path(conn->net, node, other)->local;
+		local->sin_addr.s_addr ^= htonl(0xff000000);
+		ask(conn, other);
+		local->sin_addr.s_addr ^= htonl(0xff000000);
+		KUNIT_EXPECT_EQ(test, h->failed, 3u);
+		KUNIT_EXPECT_EQ(test, (int)h->state, (int)SWC_PATH_LOST);
+
+		ask(conn, other);
+		KUNIT_EXPECT_EQ(test, (int)h->state, (int)SWC_PATH_WELL);
+		KUNIT_EXPECT_EQ(test, swc_path_to_ask(conn, NULL), -1);
+		KUNIT_EXPECT_EQ(test, (int)conn->state, (int)SWC_CONN_LIVE);
+		KUNIT_EXPECT_FALSE(test, test_bit(SWC_CONN_F_DROPPED, &conn->flags));
+		KUNIT_EXPECT_EQ(test, conn->via, conn->path);
+	}
+	swc_t_comm_end(c);
+}
+
+/* A connection that goes by another path than its own returns to that when it answers, by its lower rank. */
+static void failover_returns(struct kunit *test)
+{
+	struct swc_t_job *job = swc_t_job_new(test);
+	u64 resumed = swc_stat_read(SWC_STAT_CONNS_RESUMED);
+	struct swc_conn *lower, *higher;
+	struct swc_t_comm *c;
+	bool claimed;
+	u16 own;
+
+	use_param(test);
+	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	lower = only_conn(c, 0);
+	higher = only_conn(c, 1);
+	own = lower->path;
+	swc_conn_retry(lower, "cut", -ETIMEDOUT);
+	wait_resumed(test, resumed);
+	KUNIT_EXPECT_NE(test, lower->via, own);
+	KUNIT_EXPECT_EQ(test, (int)health_of(lower, own)->state, (int)SWC_PATH_LOST);
+	/* Whatever it found: all paths of this test have the same address. */
+	swc_path_failed(higher, own);
+	ask(higher, own);
+	KUNIT_EXPECT_EQ(test, (int)health_of(higher, own)->state, (int)SWC_PATH_WELL);
+	KUNIT_EXPECT_FALSE(test, test_bit(SWC_CONN_F_DROPPED, &higher->flags));
+	health_of(lower, own)->until = jiffies;
+	KUNIT_EXPECT_EQ(test, swc_path_to_ask(lower, &claimed), (int)own);
+	/* Others whose own path it is ask, too. */
+	KUNIT_EXPECT_FALSE(test, claimed);
+	ask(lower, own);
+	wait_resumed(test, resumed + 2);
+	KUNIT_EXPECT_EQ(test, lower->via, own);
+	KUNIT_EXPECT_EQ(test, higher->via, own);
+	swc_t_job_fill(job);
+	swc_t_job_run(job, 1, true);
 	swc_t_comm_end(c);
 }
 
@@ -514,7 +703,11 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(failover_cuts, cut_gen_params),
 	KUNIT_CASE_PARAM(failover_ends, transport_gen_params),
 	KUNIT_CASE_PARAM(failover_requests, transport_gen_params),
+	KUNIT_CASE_PARAM(failover_refused, transport_gen_params),
 	KUNIT_CASE(failover_paths),
+	KUNIT_CASE(failover_together),
+	KUNIT_CASE_PARAM(failover_asks, transport_gen_params),
+	KUNIT_CASE_PARAM(failover_returns, transport_gen_params),
 	KUNIT_CASE(failover_silent_device),
 	KUNIT_CASE(failover_stream),
 	{}
