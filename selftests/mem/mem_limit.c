@@ -3,15 +3,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <swingcoll.h>
 
 #include "testlib.h"
 
 #define LIMIT (1ul << 20)
+#define POOR_ROUNDS 20
 #define RW (PROT_READ | PROT_WRITE)
 
 static struct testlib_rank r;
@@ -292,18 +297,56 @@ out:
 	return ret;
 }
 
+/*
+ * Slots are charged to the rank that comes first. If that may not have them, the other one may, and makes the
+ * communicator of both. Neither waits for the other: so often that each has come first.
+ */
+static int poor_rank(uint32_t rank, void *arg)
+{
+	const struct swingcoll_comm_opts opts = { .timeout_ms = 10000 };
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2];
+	struct rlimit none = { 0, 0 };
+	struct swingcoll_comm *comm;
+	struct swingcoll_id *ids = arg;
+
+	if (!rank) {
+		CHECK_EQ(setrlimit(RLIMIT_MEMLOCK, &none), 0);
+		CHECK_EQ(syscall(SYS_capget, &head, caps), 0);
+		caps[0].effective &= ~(1u << CAP_IPC_LOCK);
+		CHECK_EQ(syscall(SYS_capset, &head, caps), 0);
+	}
+	for (int i = 0; i < POOR_ROUNDS; i++) {
+		CHECK_EQ(swingcoll_comm_create(&comm, &ids[i], 2, (int)rank, &opts), 0);
+		CHECK_EQ(swingcoll_barrier(comm), 0);
+		CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	}
+	return 0;
+}
+
+static int poor(void)
+{
+	struct swingcoll_id ids[POOR_ROUNDS];
+
+	for (int i = 0; i < POOR_ROUNDS; i++)
+		CHECK_EQ(swingcoll_unique_id(&ids[i]), 0);
+	return testlib_run_ranks(2, poor_rank, ids);
+}
+
 int main(void)
 {
 	int ret;
 
 	ksft_print_header();
 	testlib_require_root();
-	ksft_set_plan(5);
+	ksft_set_plan(6);
 	ksft_test_result(!testlib_run_child(explicit_regions, NULL), "registered regions");
 	ksft_test_result(!testlib_run_child(implicit, NULL),
 			 "buffers by address, and the error text");
 	ksft_test_result(!testlib_run_child(scratch, NULL), "scratch memory of plans");
 	ksft_test_result(!testlib_run_child(mapped, NULL), "slots that are mapped after the end");
+	ksft_test_result(!poor(),
+			 "a rank that may not have the slots joins another one's communicator");
 	ret = testlib_run_child(cgroup, NULL);
 	if (ret == NO_CGROUP)
 		ksft_test_result_skip("memory cgroup: no memory controller");

@@ -29,16 +29,16 @@ declare -A igatherv=([openmpi]='2 fallback \(counts 1, communicator 1\)' [mpich]
 plan=0
 for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
-		plan=$((plan + 17 + 2 + 31 + 1 + 21 + 1))
+		plan=$((plan + 17 + 2 + 31 + 1 + 14 + 1 + 9 + 1))
 	done
-	plan=$((plan + 6 + 3 + 6 + $([[ $mpi = mpich ]] && echo 5 || echo 0)))
-	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 21 || echo 1) + 18 + 18 + 2))
+	plan=$((plan + 8 + 6 + 3 + 6 + $([[ $mpi = mpich ]] && echo 5 || echo 0)))
+	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 23 || echo 1) + 18 + 18 + 2))
 done
 echo "1..$plan"
 
 for mpi in "${mpis[@]}"; do
-	calls=$built/$mpi/pmpi_calls requests=$built/$mpi/pmpi_requests
-	vectors=$built/$mpi/pmpi_vectors contexts=$built/$mpi/pmpi_contexts
+	calls=$built/$mpi/pmpi_calls requests=$built/$mpi/pmpi_requests vectors=$built/$mpi/pmpi_vectors
+	inits=$built/$mpi/pmpi_persistent contexts=$built/$mpi/pmpi_contexts
 	export SWINGCOLL_PMPI_STATS=1 SWINGCOLL_PMPI_MIN=0
 	for n in ${ranks[$mpi]}; do
 		quick=()
@@ -68,14 +68,23 @@ for mpi in "${mpis[@]}"; do
 			"MPI_Scatterv_init: $((24 * n * forms[$mpi])) offloaded, 0 fallback" \
 			"MPI_Alltoallv_init: $((24 * forms[$mpi])) offloaded, 0 fallback" \
 			"MPI_Alltoallw_init: $((24 * forms[$mpi])) offloaded, 0 fallback"
-		run "$mpi, $n ranks" 20 "$mpi" "$n" "$ctl" mpi "$requests"
+		run "$mpi, $n ranks" 13 "$mpi" "$n" "$ctl" mpi "$requests"
 		prints "$mpi, $n ranks: requests of swingcoll and of MPI are counted" \
 			'MPI_Iallreduce: [1-9][0-9]* offloaded, 1 fallback \(trial 1\)' \
 			'MPI_Iallgatherv: 20 offloaded, 0 fallback' 'MPI_Igather: 20 offloaded, 0 fallback' \
 			'MPI_Iscatter: 20 offloaded, 0 fallback' 'MPI_Iexscan: 60 offloaded, 0 fallback' \
-			'MPI_Iscan: 40 offloaded, 0 fallback' \
+			'MPI_Iscan: 40 offloaded, 0 fallback'
+		run "$mpi, $n ranks" 8 "$mpi" "$n" "$ctl" mpi "$inits"
+		prints "$mpi, $n ranks: persistent requests of swingcoll and of MPI are counted" \
 			"MPI_Allreduce_init: [1-9][0-9]* offloaded, [0-9]+ fallback \(${persistent[$mpi]}persistent [0-9]+\)"
 	done
+	for min in 0 1; do
+		export SWINGCOLL_PMPI_MIN=$min
+		run "$mpi, memory is short, least size $min" 2 "$mpi" 2 "$ctl" mpi "$built/$mpi/pmpi_memory"
+		prints "$mpi, memory is short, least size $min: all ranks turn to MPI" \
+			'MPI_Allreduce_init: [1-9][0-9]* offloaded, [1-9][0-9]* fallback \(communicator [0-9]+, persistent [0-9]+\)'
+	done
+	export SWINGCOLL_PMPI_MIN=0
 	for form in h mpi f08; do
 		if [[ ! -x $built/$mpi/pmpi_fortran_$form ]]; then
 			for name in runs "is offloaded"; do
@@ -129,7 +138,8 @@ for mpi in "${mpis[@]}"; do
 	unset SWINGCOLL_PMPI_STATS
 	[[ ! ${SWC_TEST_SHORT-} ]] || continue
 	if threads_run "$mpi"; then
-		run "$mpi, threads" 20 "$mpi" 2 env SWINGCOLL_PMPI_MIN=0 "$ctl" mpi "$requests" threads
+		run "$mpi, threads" 13 "$mpi" 2 env SWINGCOLL_PMPI_MIN=0 "$ctl" mpi "$requests" threads
+		run "$mpi, threads" 8 "$mpi" 2 env SWINGCOLL_PMPI_MIN=0 "$ctl" mpi "$inits" threads
 	else
 		skip "$mpi, threads" "no cmpxchg16b: tools/vm/run --cx16"
 	fi

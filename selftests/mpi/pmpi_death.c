@@ -9,13 +9,6 @@
 
 #include "pmpi_test.h"
 
-#if MPI_VERSION >= 4
-#define PERSISTENT(name) MPI_##name##_init
-#elif defined(OPEN_MPI)
-#include <mpi-ext.h>
-#define PERSISTENT(name) MPIX_##name##_init
-#endif
-
 #ifdef MPIX_ERR_PROC_FAILED
 #define DIED MPIX_ERR_PROC_FAILED
 #else
@@ -162,8 +155,8 @@ static int sum_persistent(MPI_Request *req, enum way way)
 
 static int init_persistent(int *sum, MPI_Request *req)
 {
-	return PERSISTENT(Allreduce)(&rank, sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
-				     req);
+	return PERSISTENT(Allreduce_init)(&rank, sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+					  MPI_INFO_NULL, req);
 }
 
 static enum way way_of(const char *name)

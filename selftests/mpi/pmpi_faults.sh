@@ -11,9 +11,11 @@ set -u
 ((!EUID)) || skip_all needs root
 
 disabled=/proc/sys/kernel/io_uring_disabled
+comms=/sys/module/swingcoll/parameters/user_comms
+user_comms=$(cat $comms)
 said=$(mktemp)
 trap 'rm -f "$log" "$said"; [[ ! -e /dev/swingcoll.away ]] || mv /dev/swingcoll.away /dev/swingcoll
-	[[ ! -e $disabled ]] || echo 0 >$disabled' EXIT
+	[[ ! -e $disabled ]] || echo 0 >$disabled; echo "$user_comms" >$comms' EXIT
 export SWINGCOLL_PMPI_STATS=1 SWINGCOLL_PMPI_MIN=0
 
 # As without CAP_IPC_LOCK, and with so little locked memory.
@@ -38,7 +40,12 @@ dies() { # dies NAME FUNCTION PROGRAM ARGUMENT...
 		"^swingcoll-pmpi: rank [01]: $function: .*rank 2"
 }
 
-echo "1..$((${#mpis[@]} * 47))"
+# What Allreduce_init does with so many communicators: MPI_COMM_WORLD has one of them, and each request, too.
+declare -A few_comms=([1]='0 offloaded, [0-9]+ fallback \(communicator [0-9]+, persistent 1\)'
+	[3]='1 offloaded, [0-9]+ fallback \(communicator [0-9]+\)'
+	[12]='[1-9][0-9]* offloaded, [0-9]+ fallback \(communicator [0-9]+, persistent [1-9][0-9]*\)')
+
+echo "1..$((${#mpis[@]} * 51))"
 for mpi in "${mpis[@]}"; do
 	calls=$built/$mpi/pmpi_calls
 	other=$([[ $mpi = openmpi ]] && echo mpich || echo openmpi)
@@ -57,7 +64,7 @@ for mpi in "${mpis[@]}"; do
 	if [[ -e $disabled ]]; then
 		echo 2 >$disabled
 		"$mpi" 2 "$ctl" mpi "$built/$mpi/pmpi_requests" </dev/null >"$log" 2>&1
-		contains "$mpi, io_uring disabled" $? "$log" '^ok 18 ' '^swingcoll-pmpi: MPI_Iallreduce: [1-9]'
+		contains "$mpi, io_uring disabled" $? "$log" '^ok 13 ' '^swingcoll-pmpi: MPI_Iallreduce: [1-9]'
 		echo 0 >$disabled
 	else
 		skip "$mpi, io_uring disabled" "this kernel has no io_uring_disabled"
@@ -76,6 +83,17 @@ for mpi in "${mpis[@]}"; do
 	else
 		skip "$mpi, the library of $other" "there is none"
 	fi
+
+	for n in 1 3 12; do
+		echo $n >$comms
+		"$mpi" 2 "$ctl" mpi "$built/$mpi/pmpi_persistent" own </dev/null >"$log" 2>&1
+		contains "$mpi, $n communicators: persistent requests" $? "$log" '^ok 8 ' \
+			"^swingcoll-pmpi: MPI_Allreduce_init: ${few_comms[$n]}"
+	done
+	echo 1 >$comms
+	"$mpi" 2 "$ctl" mpi "$built/$mpi/pmpi_requests" own </dev/null >"$log" 2>&1
+	contains "$mpi, 1 communicator" $? "$log" '^ok 13 ' '^swingcoll-pmpi: MPI_Allreduce: .* fallback \(.*communicator [1-9]'
+	echo "$user_comms" >$comms
 
 	survive=()
 	[[ $mpi = openmpi ]] || survive=(-disable-auto-cleanup)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* TAP by an MPI program: a test is good if it is on all ranks, and rank 0 prints it. */
+/* TAP by an MPI program: a test is good if it is on all ranks, and rank 0 prints it. And what several programs need. */
 #ifndef PMPI_TEST_H
 #define PMPI_TEST_H
 
@@ -12,7 +12,15 @@
 #include <string.h>
 #include <unistd.h>
 
-static int rank, nranks, number, bad, failed;
+/* Persistent collectives: of MPI 4, or an extension. */
+#if MPI_VERSION >= 4
+#define PERSISTENT(name) MPI_##name
+#elif defined(OPEN_MPI)
+#include <mpi-ext.h>
+#define PERSISTENT(name) MPIX_##name
+#endif
+
+static int rank, nranks, next_rank, last_rank, number, bad, failed;
 
 #define GOOD(what)                                                                                 \
 	do {                                                                                       \
@@ -21,11 +29,34 @@ static int rank, nranks, number, bad, failed;
 				#what);                                                            \
 	} while (0)
 
+/* Is the word among the program's arguments? */
+static inline bool is_asked(int argc, char **argv, const char *word)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], word))
+			return true;
+	return false;
+}
+
+/* MPI_Init(), or with threads if they are asked for. The level that MPI has given. */
+static inline int begin_mpi(int argc, char **argv)
+{
+	int level = MPI_THREAD_SINGLE;
+
+	if (is_asked(argc, argv, "threads"))
+		MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+	else
+		MPI_Init(&argc, &argv);
+	return level;
+}
+
 static inline void begin_tests(int n)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	PMPI_Comm_size(MPI_COMM_WORLD, &nranks);
+	next_rank = (rank + 1) % nranks;
+	last_rank = (rank + nranks - 1) % nranks;
 	if (!rank)
 		printf("1..%d\n", n);
 }
@@ -53,6 +84,16 @@ static inline void skip(const char *name, const char *why)
 	number++;
 	if (!rank)
 		printf("ok %d # SKIP %s: %s\n", number, name, why);
+}
+
+static inline void try_comm(MPI_Comm comm)
+{
+	int n, me, sum = 0;
+
+	MPI_Comm_size(comm, &n);
+	MPI_Comm_rank(comm, &me);
+	GOOD(MPI_Allreduce(&me, &sum, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+	GOOD(sum == n * (n - 1) / 2);
 }
 
 static inline int end_tests(void)

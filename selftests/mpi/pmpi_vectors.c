@@ -6,13 +6,6 @@
  */
 #include "pmpi_test.h"
 
-#if MPI_VERSION >= 4
-#define PERSISTENT(name) MPI_##name
-#elif defined(OPEN_MPI)
-#include <mpi-ext.h>
-#define PERSISTENT(name) MPIX_##name
-#endif
-
 #define LARGE 20000 /* elements: more than goes through shared memory */
 #define ROOM (2 * LARGE + 64)
 #define MOST 8 /* ranks */

@@ -39,11 +39,11 @@ finish() {
 }
 trap finish EXIT
 
-echo 1..7
+echo 1..9
 for host in "${hosts[@]}"; do
 	wait_for "$remote" "$host" true || { echo "Bail out! no server on $host" && exit 1; }
 done
-limited=(timeout -k 5 120)
+limited=(timeout -k 5 300)
 sizes=(--sizes "8,4096,100000" --iters 2 --repeats 1 --warmup 0)
 per_node=4
 [[ ! ${SWC_TEST_SHORT-} ]] || per_node=2
@@ -55,10 +55,13 @@ is_right() {
 		grep -q '^# wrong elements: 0 OK' "$log"
 }
 
-# An unchanged program has run all its tests, and its calls went to swingcoll.
-is_offloaded() {
-	[[ $(sed -nE 's/^1\.\.//p' "$log") = $(grep -c '^ok ' "$log") ]] && ! grep -q '^not ok' "$log" &&
-		grep -qE '^swingcoll-pmpi: MPI_Allreduce: [1-9][0-9]* offloaded' "$log"
+# An unchanged program has run all its tests, and calls of these functions went to swingcoll.
+is_offloaded() { # is_offloaded FUNCTION...
+	local function
+	for function; do
+		grep -qE "^swingcoll-pmpi: $function: [1-9][0-9]* offloaded" "$log" || return
+	done
+	[[ $(sed -nE 's/^1\.\.//p' "$log") = $(grep -c '^ok ' "$log") ]] && ! grep -q '^not ok' "$log"
 }
 
 are_all_good() { grep -q "^all good: $all ranks" "$log"; }
@@ -111,6 +114,7 @@ for mpi in openmpi mpich; do
 		skip "$mpi: swingperf" "no mpiexec.$mpi: tools/setup mpi"
 		skip "$mpi: communicators of MPI" "no mpiexec.$mpi: tools/setup mpi"
 		skip "$mpi: an unchanged program" "no mpiexec.$mpi: tools/setup mpi"
+		skip "$mpi: an unchanged program, counts" "no mpiexec.$mpi: tools/setup mpi"
 		continue
 	fi
 	[[ $mpi = openmpi ]] && run=openmpi || run=mpich_or_alarm
@@ -125,10 +129,20 @@ for mpi in openmpi mpich; do
 	fi
 	if [[ ! -x $built/$mpi/pmpi_calls ]]; then
 		skip "$mpi: an unchanged program" "no pmpi_calls for it: tools/setup mpi, make selftests"
+		skip "$mpi: an unchanged program, counts" "no pmpi_vectors for it: tools/setup mpi, make selftests"
 	else
 		spread $((2 * nodes)) # MPI takes long with more ranks than processors
-		try "$mpi: an unchanged program" is_offloaded "$run" \
-			env SWINGCOLL_PMPI_MIN=0 SWINGCOLL_PMPI_STATS=1 "$ctl" mpi "$built/$mpi/pmpi_calls" quick
+		preloaded=(env SWINGCOLL_PMPI_MIN=0 SWINGCOLL_PMPI_STATS=1 "$ctl" mpi)
+		try "$mpi: an unchanged program" "is_offloaded MPI_Allreduce MPI_Allgatherv" "$run" \
+			"${preloaded[@]}" "$built/$mpi/pmpi_calls" quick
+		spread "$nodes"
+		if [[ ${SWC_TEST_SHORT-} ]]; then
+			skip "$mpi: an unchanged program, counts" "takes a minute or two"
+		else
+			try "$mpi: an unchanged program, counts" \
+				"is_offloaded MPI_Gatherv MPI_Scatterv MPI_Alltoallv MPI_Igatherv" \
+				"$run" "${preloaded[@]}" "$built/$mpi/pmpi_vectors"
+		fi
 		spread $((per_node * nodes))
 	fi
 done

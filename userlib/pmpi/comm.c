@@ -24,6 +24,7 @@
 #define EARNEST_BYTES (1 << 20)
 /* How long its ranks may take to meet; all of them are in the same call. */
 #define CREATE_MS 60000
+#define RANKS_AT_ONCE 64
 
 struct entry {
 	MPI_Comm mpi;		/* MPI_COMM_NULL: free; atomic */
@@ -100,6 +101,16 @@ struct pmpi_comm *pmpi_comm_get(struct pmpi_comm *comm)
 	return comm;
 }
 
+static void release(struct pmpi_comm *comm)
+{
+	swingcoll_comm_destroy(comm->swc);
+	comm->swc = NULL;
+	free(comm->peers);
+	comm->peers = NULL;
+	free(comm->choose);
+	comm->choose = NULL;
+}
+
 void pmpi_comm_put(struct pmpi_comm *comm)
 {
 	if (__atomic_fetch_sub(&comm->refs, 1, __ATOMIC_ACQ_REL) > 1)
@@ -107,9 +118,7 @@ void pmpi_comm_put(struct pmpi_comm *comm)
 	for (int i = 0; i < PMPI_SLOTS; i++)
 		if (comm->slots[i])
 			pmpi_comm_put(comm->slots[i]);
-	swingcoll_comm_destroy(comm->swc);
-	free(comm->peers);
-	free(comm->choose);
+	release(comm);
 	free(comm);
 }
 
@@ -119,24 +128,29 @@ static void turn_off(struct pmpi_comm *comm, enum pmpi_reason why)
 	comm->why = why;
 }
 
-/* Are all ranks in MPI_COMM_WORLD? Others have not taken part in the agreement. */
+/*
+ * Are all ranks in MPI_COMM_WORLD? Others have not taken part in the agreement. By pieces, as nothing may
+ * fail here: the ranks would differ.
+ */
 static bool is_in_world(MPI_Comm mpi, int size)
 {
-	int *from = malloc(2 * (size_t)size * sizeof(*from)), *to = from + size;
-	bool good = false;
+	int from[RANKS_AT_ONCE], to[RANKS_AT_ONCE];
+	bool good = true;
 	MPI_Group group;
 
-	if (from && pmpi_world.group != MPI_GROUP_NULL &&
-	    PMPI_Comm_group(mpi, &group) == MPI_SUCCESS) {
-		for (int i = 0; i < size; i++)
-			from[i] = i;
-		good = PMPI_Group_translate_ranks(group, size, from, pmpi_world.group, to) ==
+	if (pmpi_world.group == MPI_GROUP_NULL || PMPI_Comm_group(mpi, &group) != MPI_SUCCESS)
+		return false;
+	for (int first = 0; first < size && good; first += RANKS_AT_ONCE) {
+		int n = size - first < RANKS_AT_ONCE ? size - first : RANKS_AT_ONCE;
+
+		for (int i = 0; i < n; i++)
+			from[i] = first + i;
+		good = PMPI_Group_translate_ranks(group, n, from, pmpi_world.group, to) ==
 		       MPI_SUCCESS;
-		for (int i = 0; good && i < size; i++)
+		for (int i = 0; good && i < n; i++)
 			good = to[i] != MPI_UNDEFINED;
-		PMPI_Group_free(&group);
 	}
-	free(from);
+	PMPI_Group_free(&group);
 	return good;
 }
 
@@ -198,8 +212,23 @@ static int allgather(void *arg, const void *mine, void *all, size_t bytes)
 		       : -EIO;
 }
 
+/*
+ * What the ranks need beside the communicator of swingcoll: on all ranks, or none goes on. Without
+ * memory on one of them alone they would choose differently from then on.
+ */
+static bool allocate(struct pmpi_comm *comm, bool measured)
+{
+	int good, all = 0;
+
+	comm->peers = calloc((size_t)comm->size, sizeof(*comm->peers));
+	if (measured)
+		comm->choose = calloc(1, sizeof(*comm->choose));
+	good = comm->peers && (comm->choose || !measured);
+	return PMPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, comm->mpi) == MPI_SUCCESS && all;
+}
+
 /* All ranks succeed, or none. */
-static void create(struct pmpi_comm *comm)
+static void create(struct pmpi_comm *comm, bool measured)
 {
 	const struct swingcoll_bootstrap boot = {
 		.rank = comm->rank,
@@ -212,14 +241,27 @@ static void create(struct pmpi_comm *comm)
 		.op_timeout_ms = SWINGCOLL_NO_DEADLINE,
 		.progress = pmpi_progress,
 	};
+	bool met;
 
+	if (!allocate(comm, measured))
+		goto err;
 	if (swingcoll_comm_create_from(&comm->swc, &boot, &opts)) {
 		comm->swc = NULL;
-		turn_off(comm, PMPI_WHY_COMM);
-		return;
+		goto err;
 	}
-	comm->peers = pmpi_messages_meet(comm->swc, comm->size);
+	/* If one rank cannot, it leaves: the others notice, and cannot either. */
+	if (pmpi_messages_meet(comm->swc, comm->peers, comm->size, &met))
+		goto err;
+	if (!met) {
+		free(comm->peers);
+		comm->peers = NULL;
+	}
 	comm->several_nodes = swingcoll_comm_nodes(comm->swc) > 1;
+	return;
+
+err:
+	release(comm);
+	turn_off(comm, PMPI_WHY_COMM);
 }
 
 bool pmpi_comm_ready(struct pmpi_comm *comm, uint64_t bytes, bool create_it)
@@ -234,9 +276,7 @@ bool pmpi_comm_ready(struct pmpi_comm *comm, uint64_t bytes, bool create_it)
 	if (!create_it || ((pmpi_world.min == PMPI_MEASURE || (pmpi_world.min && !bytes)) &&
 			   comm->calls < EARNEST_CALLS && comm->bytes < EARNEST_BYTES))
 		return false;
-	create(comm);
-	if (comm->swc && pmpi_world.min)
-		comm->choose = calloc(1, sizeof(*comm->choose));
+	create(comm, pmpi_world.min);
 	return comm->swc;
 }
 
@@ -255,9 +295,13 @@ static struct pmpi_comm *make_slot(const struct pmpi_comm *comm)
 	return slot;
 }
 
-/* As bits. Where one could not be created, none is tried again: the reason, such as a quota, stays. */
+/*
+ * As bits. If one could not be created, no other is made: the reason, such as a quota, stays. Those that are
+ * there are used on.
+ */
 static uint64_t find_free_slots(struct pmpi_comm *comm)
 {
+	bool refused = false;
 	uint64_t found = 0;
 
 	for (int i = 0; i < PMPI_SLOTS; i++) {
@@ -265,9 +309,12 @@ static uint64_t find_free_slots(struct pmpi_comm *comm)
 
 		if (!slot)
 			slot = comm->slots[i] = make_slot(comm);
-		if (slot && slot->off)
-			break;
-		if (slot && __atomic_load_n(&slot->refs, __ATOMIC_ACQUIRE) == 1)
+		if (!slot)
+			continue;
+		refused |= slot->off;
+		if (slot->off || (refused && !slot->swc))
+			continue;
+		if (__atomic_load_n(&slot->refs, __ATOMIC_ACQUIRE) == 1)
 			found |= UINT64_C(1) << i;
 	}
 	return found;
@@ -287,7 +334,7 @@ int pmpi_comm_find_slot(struct pmpi_comm *comm, struct pmpi_comm **slot)
 		return error;
 	first = comm->slots[__builtin_ctzll(found)];
 	if (!first->swc)
-		create(first);
+		create(first, false);
 	if (first->swc)
 		*slot = first;
 	return 0;

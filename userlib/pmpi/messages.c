@@ -25,7 +25,7 @@ void pmpi_messages_exit(void)
 		PMPI_Comm_free(&comm);
 }
 
-/* From 1 on. */
+/* From 1 on; 0 if all have been given out. */
 static int new_tag(void)
 {
 	static int last; /* atomic */
@@ -39,22 +39,15 @@ static int new_tag(void)
 	return tag + 1;
 }
 
-struct pmpi_peer *pmpi_messages_meet(struct swingcoll_comm *swc, int n)
+int pmpi_messages_meet(struct swingcoll_comm *swc, struct pmpi_peer *peers, int n, bool *met)
 {
-	struct pmpi_peer *peers = calloc((size_t)n, sizeof(*peers));
-	struct pmpi_peer self = { pmpi_world.rank, new_tag() };
-	uint8_t good = peers && self.tag && comm != MPI_COMM_NULL;
+	struct pmpi_peer self = { pmpi_world.rank, comm == MPI_COMM_NULL ? 0 : new_tag() };
+	int error = swingcoll_allgather(&self, peers, 2, SWINGCOLL_I32, swc);
 
-	/* If swingcoll fails, it does so from now on, on all ranks. */
-	if (swingcoll_allreduce(&good, &good, 1, SWINGCOLL_U8, SWINGCOLL_MIN, swc) || !good)
-		goto err;
-	if (swingcoll_allgather(&self, peers, 2, SWINGCOLL_I32, swc))
-		goto err;
-	return peers;
-
-err:
-	free(peers);
-	return NULL;
+	*met = !error;
+	for (int r = 0; r < n && *met; r++)
+		*met = peers[r].tag;
+	return error;
 }
 
 int pmpi_messages_begin(struct pmpi_messages *m, int most)

@@ -316,10 +316,10 @@ struct pmpi_messages {
 void pmpi_messages_init(void);
 void pmpi_messages_exit(void);
 /*
- * The ranks of a communicator of swingcoll tell each other how to send messages. All of them call it; NULL on
- * all of them if one cannot.
+ * The ranks of a communicator of swingcoll, which all call it, tell each other how to send messages: to *peers,
+ * of which there are n. Returns 0 or an error of swingcoll. *met is false on all of them if one cannot.
  */
-struct pmpi_peer *pmpi_messages_meet(struct swingcoll_comm *swc, int n);
+int pmpi_messages_meet(struct swingcoll_comm *swc, struct pmpi_peer *peers, int n, bool *met);
 /* MPI_SUCCESS or an error of MPI, which no error handler gets. At most so many. */
 int pmpi_messages_begin(struct pmpi_messages *m, int most);
 int pmpi_messages_send(struct pmpi_messages *m, const void *buf, MPI_Count count, MPI_Datatype type,

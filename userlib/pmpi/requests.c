@@ -556,7 +556,7 @@ static bool decide_persistent(struct pmpi_call *c, int *error)
 		why = PMPI_WHY_REFUSED;
 	else if (*error)
 		return true;
-	else if (slot && c->tells && !slot->peers)
+	else if (slot && c->tells && !slot->peers) /* on all ranks, or none */
 		why = PMPI_WHY_COMM;
 	else if (slot) {
 		c->comm = slot;

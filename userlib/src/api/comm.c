@@ -24,6 +24,8 @@
 #define DEFAULT_SLOT_TOTAL (128 << 10)
 
 #define STATE_BYTES 4096
+/* A rank that may not have what a communicator is charged tries so often, 10 ms apart. */
+#define CHARGE_TRIES 10
 
 _Static_assert(SWINGCOLL_ANY_USER == SWC_COMM_F_ANY_USER, "flags are the kernel's");
 _Static_assert(SWINGCOLL_ALLOW_REORDER == SWC_COMM_F_ALLOW_REORDER, "flags are the kernel's");
@@ -109,6 +111,22 @@ static uint64_t slot_max(const struct swingcoll_comm *comm, const struct swingco
 	return want > SWC_MAX_SLOT_BYTES ? SWC_MAX_SLOT_BYTES : (uint64_t)want;
 }
 
+/*
+ * Its memory, and the communicator itself, are charged to the rank that comes first. If that may not have
+ * them, another one may, and would wait for it until the deadline: so it tries again for a while, and joins.
+ * Besides, what has been freed just now is charged a little longer.
+ */
+static bool may_try_again(int ret, unsigned int *tries)
+{
+	const struct timespec pause = { .tv_nsec = 10000000 };
+
+	if ((ret != -EDQUOT && ret != -ENOMEM) || !*tries)
+		return false;
+	--*tries;
+	nanosleep(&pause, NULL);
+	return true;
+}
+
 static int create_in_kernel(struct swingcoll_comm *comm, const struct swingcoll_id *id,
 			    uint32_t timeout_ms, uint32_t join_ms, const struct swc_place *place,
 			    char *why, size_t why_bytes)
@@ -121,6 +139,7 @@ static int create_in_kernel(struct swingcoll_comm *comm, const struct swingcoll_
 		.slot_bytes = (uint32_t)comm->slots.bytes,
 	};
 	bool try_urgent = comm->flags & SWINGCOLL_TRY_URGENT && !(comm->flags & SWINGCOLL_URGENT);
+	unsigned int tries = comm->nlocal > 1 ? CHARGE_TRIES : 0;
 	int ret;
 
 	if (try_urgent)
@@ -139,7 +158,7 @@ static int create_in_kernel(struct swingcoll_comm *comm, const struct swingcoll_
 			/* The kernel has refused before it did anything. */
 			c.flags &= ~SWC_COMM_F_URGENT;
 			try_urgent = false;
-		} else if (ret != -EINTR) {
+		} else if (ret != -EINTR && !may_try_again(ret, &tries)) {
 			break;
 		}
 	}
