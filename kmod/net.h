@@ -137,7 +137,7 @@ struct swc_rndv {
 	bool done;
 };
 
-/* Completions of a transport to be handled. @poll: handles them; called once, without locks. Process context. */
+/* Completions of a transport. @poll: handles them; called once, without locks. Process context. */
 struct swc_net_poll {
 	void (*poll)(struct swc_net_poll *poll);
 };

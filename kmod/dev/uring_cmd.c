@@ -119,7 +119,7 @@ static bool uring_release(struct swc_req *req)
 /* ------------------------------------------------------------------ collectives */
 
 /*
- * The owner is going to release the request: until that is complete, messages that it waits for wake the task.
+ * The owner is going to release the request: until it is complete, messages that it waits for wake the task.
  * For tasks that wait in the kernel.
  */
 static void begin_wait(struct swc_req *req)

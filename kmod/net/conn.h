@@ -12,17 +12,18 @@
  *	rx.c		messages in
  *	tx.c		messages out
  *	resume.c	a connection that has lost its path goes on by another
- *	conn.c		state, references and failure of a connection
  *	waiter.c	processes that handle what arrives for them
+ *	conn.c		state, references and failure of a connection
  *	path.c		paths to other nodes, and which of them are well
  *	transport.c	the transports that are built in
  *	auth.c, tombstone.c, seg_copy.c, policy.h	for all of these
  *
  * Transports call these; they call a transport through struct swc_transport only.
  *
- * Locks: net->lock (mutex) > the xarray's lock > conn->lock (RDMA posts under it) >
- * net->list_lock. Under the mutex messages may be returned to the executor; nothing else calls out of net/
- * and the transports under a lock, but for swc_net_ops.get, .put and .progress, and the waiter's wake().
+ * Locks: net->lock (mutex) > the xarray's lock > conn->lock (RDMA posts under it) > net->list_lock;
+ * conn->waiter_lock is the innermost. Under the mutex messages may be returned to the executor; nothing else
+ * calls out of net/ and the transports under a lock, but for swc_net_ops.get, .put and .progress, and the
+ * waiter's wake().
  */
 #ifndef SWC_NET_CONN_H
 #define SWC_NET_CONN_H

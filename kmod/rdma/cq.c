@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The completion queue of a connection, and who handles its completions: a process that sleeps until a message
- * of the connection arrives (net/waiter.c), or else a work item.
+ * The completion queue of a connection, and who handles its completions: a process that sleeps until a
+ * message of the connection arrives (net/waiter.c), or else a work item.
  *
  * The queue raises one event each time it is armed. Who has that event polls the queue and arms it again, so
  * completions are handled one at a time, in their order:
@@ -11,8 +11,8 @@
  *	GIVEN	POLLED	it runs; or it has not run for too long, and the work item takes its place
  *	POLLED	ARMED	nothing was left
  *
- * An event in another state than ARMED is one that the device need not have raised: who polls looks again after
- * the queue has been armed.
+ * An event in another state than ARMED is one that the device need not have raised: who polls looks again
+ * after the queue has been armed.
  */
 #include <linux/slab.h>
 
@@ -64,7 +64,7 @@ static void cq_release(struct kref *ref)
 
 /* ------------------------------------------------------------------ polling */
 
-/* One who has been given the queue, if it still has it, and the work item in its place. */
+/* False: the state is another one. Successful, it is a full barrier. */
 static bool change_state(struct swc_cq *cq, enum cq_state from, enum cq_state to)
 {
 	return cmpxchg(&cq->state, from, to) == from;
