@@ -2,10 +2,12 @@
 /*
  * Copies and reductions by the CPU: one pass from n sources to m destinations.
  *
- * Works on the linear-map addresses of pinned pages, in stretches that are contiguous in all ranges, cut
- * into pieces small enough for one FPU section (nothing inside may fault or sleep). Between pieces it
- * yields the CPU and checks whether the operation has been aborted. Process context only.
+ * Works on the linear-map addresses of pinned pages, in pieces that are contiguous in all ranges; several of
+ * them make an FPU section (nothing inside may fault or sleep). Between sections it yields the CPU and checks
+ * whether the operation has been aborted. Process context only.
  */
+#include <linux/log2.h>
+#include <linux/minmax.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 
@@ -14,39 +16,88 @@
 #include "mem/region.h"
 
 /*
- * Bytes of each range in one FPU section: some microseconds of work, well above the cost of begin and end.
- * Fewer if there are many ranges, because nothing else can run on the CPU meanwhile.
+ * Bytes of each range that one call adds, at most: some microseconds of work. Fewer if there are many ranges,
+ * because nothing else can run on the CPU meanwhile.
  */
 #define PIECE_BYTES	(16u << 10)
 #define PIECE_MIN	(1u << 10)
-/* Bytes of all ranges together between two yields, and the maximum of a piece. */
+/* Bytes of all ranges together between two yields, which is the length of an FPU section, too. */
 #define YIELD_BYTES	(128u << 10)
 
-/* Point a cursor at a byte of its region. Returns the bytes from there to the end of the extent. */
-static u64 cursor_seek(struct swc_cursor *cur, u64 offset)
+/* Go to the first byte that is not done. Return: bytes from there that are contiguous in all ranges. */
+static u64 seek(struct swc_reduce_copy *m)
 {
-	while (cur->extent[1].offset <= offset)
-		cur->extent++;
-	cur->at = cur->extent->kaddr + (offset - cur->extent->offset);
-	return cur->extent[1].offset - offset;
+	u64 len = U64_MAX;
+	u32 i;
+
+	for (i = 0; i < m->nsrc + m->ndst; i++) {
+		struct swc_cursor *cur = &m->cursor[i];
+		u64 offset = m->span[i].offset + m->done;
+
+		cur->extent = swc_region_find(m->span[i].region, offset);
+		cur->left = cur->extent[1].offset - offset;
+		m->ptr[i] = cur->extent->kaddr + (offset - cur->extent->offset);
+		len = min(len, cur->left);
+	}
+	return len;
 }
 
-static void copy_piece(const struct swc_reduce_copy *m, swc_reduce_fn fn, bool fpu, u64 at, u64 bytes)
+/*
+ * Go on by @len bytes, of those that are contiguous; there are more behind them. Buffers lie differently in
+ * their pages, so this happens up to once a page and range.
+ */
+static u64 advance(struct swc_reduce_copy *m, u32 n, u64 len)
 {
-	u32 i, n = m->nsrc + m->ndst;
+	u64 next = U64_MAX;
+	u32 i;
 
-	for (i = 0; i < n; i++)
-		m->ptr[i] = m->cursor[i].at + at;
-	if (!fn) {
-		swc_copy(m->ptr + 1, m->ndst, m->ptr[0], bytes);
-		return;
+	for (i = 0; i < n; i++) {
+		struct swc_cursor *cur = &m->cursor[i];
+
+		m->ptr[i] += len;
+		cur->left -= len;
+		while (!cur->left) {
+			cur->extent++;
+			cur->left = cur->extent[1].offset - cur->extent->offset;
+			m->ptr[i] = cur->extent->kaddr;
+		}
+		next = min(next, cur->left);
 	}
-	if (fpu)
-		kernel_fpu_begin();
-	fn(m->ptr + m->nsrc, m->ndst, (const void *const *)m->ptr, m->nsrc,
-	   bytes / swc_dtype_size(m->dtype), m->div);
-	if (fpu)
-		kernel_fpu_end();
+	return next;
+}
+
+/*
+ * Piece by piece, until all is done or others are to get their turn. @contiguous: bytes that are so where the
+ * pass has come. Return: the same for the next section.
+ */
+static u64 run_section(struct swc_reduce_copy *m, swc_reduce_fn fn, u64 contiguous)
+{
+	u32 n = m->nsrc + m->ndst, shift = ilog2(swc_dtype_size(m->dtype));
+	u64 most = clamp(round_down(YIELD_BYTES / n, 64), PIECE_MIN, PIECE_BYTES);
+	u64 bytes, sum;
+
+	for (sum = 0; sum < YIELD_BYTES; sum += bytes * n) {
+		bytes = min3(contiguous, m->bytes - m->done, most);
+		if (fn)
+			fn(m->ptr + m->nsrc, m->ndst, (const void *const *)m->ptr, m->nsrc, bytes >> shift,
+			   m->div);
+		else
+			swc_copy(m->ptr + 1, m->ndst, m->ptr[0], bytes);
+		m->done += bytes;
+		if (m->done == m->bytes)
+			return 0;
+		contiguous = advance(m, n, bytes);
+	}
+	return contiguous;
+}
+
+/* Between sections. */
+static int pause(const struct swc_reduce_copy *m, const int *stop)
+{
+	cond_resched();
+	if (READ_ONCE(*stop))
+		return -ECANCELED;
+	return fatal_signal_pending(current) || swc_slice_over(m->slice_end) ? -EINTR : 0;
 }
 
 /**
@@ -59,10 +110,9 @@ static void copy_piece(const struct swc_reduce_copy *m, swc_reduce_fn fn, bool f
  */
 int swc_reduce_copy(struct swc_reduce_copy *m, const int *stop)
 {
-	swc_reduce_fn fn = NULL;
-	u32 i, n = m->nsrc + m->ndst;
 	enum swc_stat stat = SWC_STAT_BYTES_COPIED;
-	u64 since = 0, from = m->done, most = clamp(round_down(YIELD_BYTES / n, 64), PIECE_MIN, PIECE_BYTES);
+	u64 from = m->done, contiguous;
+	swc_reduce_fn fn = NULL;
 	bool fpu = false;
 	int ret = 0;
 
@@ -74,31 +124,16 @@ int swc_reduce_copy(struct swc_reduce_copy *m, const int *stop)
 		fpu = swc_reduce_needs_fpu(m->dtype);
 		stat = SWC_STAT_BYTES_REDUCED;
 	}
-	for (i = 0; i < n; i++)
-		m->cursor[i].extent = swc_region_find(m->span[i].region, m->span[i].offset + m->done);
-
-	while (m->done < m->bytes && !ret) {
-		u64 len = m->bytes - m->done, at;
-
-		for (i = 0; i < n; i++)
-			len = min(len, cursor_seek(&m->cursor[i], m->span[i].offset + m->done));
-		for (at = 0; at < len && !ret; ) {
-			u64 piece = min(len - at, most);
-
-			copy_piece(m, fn, fpu, at, piece);
-			at += piece;
-			since += piece * n;
-			if (since < YIELD_BYTES)
-				continue;
-			since = 0;
-			cond_resched();
-			if (READ_ONCE(*stop))
-				ret = -ECANCELED;
-			else if (fatal_signal_pending(current) || swc_slice_over(m->slice_end))
-				ret = -EINTR;
-		}
-		m->done += at;
-	}
+	contiguous = seek(m);
+	do {
+		if (fpu)
+			kernel_fpu_begin();
+		contiguous = run_section(m, fn, contiguous);
+		if (fpu)
+			kernel_fpu_end();
+		if (m->done < m->bytes)
+			ret = pause(m, stop);
+	} while (m->done < m->bytes && !ret);
 	swc_stat_add(stat, m->done - from);
-	return ret == -EINTR && m->done == m->bytes ? 0 : ret;
+	return ret;
 }

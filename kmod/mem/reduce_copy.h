@@ -16,7 +16,7 @@ struct swc_span {
 /* Position in a range; scratch space of swc_reduce_copy(). */
 struct swc_cursor {
 	const struct swc_extent *extent;
-	void *at;
+	u64 left;	/* bytes of @extent */
 };
 
 /**
@@ -25,7 +25,7 @@ struct swc_cursor {
  * @ndst: destinations
  * @span: nsrc sources, then ndst destinations
  * @cursor: room for nsrc + ndst
- * @ptr: room for nsrc + ndst
+ * @ptr: room for nsrc + ndst: addresses of the next bytes
  * @bytes: length of each range
  * @done: bytes of each range that are done; swc_reduce_copy() continues from there
  * @dtype: element type
