@@ -92,6 +92,20 @@ static bool wake_process(struct swc_net_waiter *waiter)
 	return true;
 }
 
+/* Wait on the only connection of a rank. */
+static void begin_wait(struct process *p, struct swc_t_comm *c, u32 rank, bool stopped)
+{
+	struct swc_net *net = swc_t_net(c, rank);
+
+	p->waiter.wake = wake_process;
+	p->stopped = stopped;
+	INIT_WORK(&p->work, process_work);
+	mutex_lock(&net->lock);
+	KUNIT_EXPECT_TRUE(c->test, list_is_singular(&net->all));
+	swc_net_wait(&p->waiter, list_first_entry(&net->all, struct swc_conn, node));
+	mutex_unlock(&net->lock);
+}
+
 /* A ring of two nodes, one sum for each time that a process waits on every connection. */
 static void run_with_processes(struct kunit *test, u32 rounds, bool stopped)
 {
@@ -104,17 +118,8 @@ static void run_with_processes(struct kunit *test, u32 rounds, bool stopped)
 	swc_t_job_init(job, c, swc_t_ring, 1000, false);
 	swc_t_job_run(job, 0, false);
 	for (i = 0; i < rounds; i++) {
-		for (r = 0; r < 2; r++) {
-			struct swc_net *net = swc_t_net(c, r);
-
-			p[r].waiter.wake = wake_process;
-			p[r].stopped = stopped;
-			INIT_WORK(&p[r].work, process_work);
-			mutex_lock(&net->lock);
-			KUNIT_EXPECT_TRUE(test, list_is_singular(&net->all));
-			swc_net_wait(&p[r].waiter, list_first_entry(&net->all, struct swc_conn, node));
-			mutex_unlock(&net->lock);
-		}
+		for (r = 0; r < 2; r++)
+			begin_wait(&p[r], c, r, stopped);
 		swc_t_job_run(job, i & 1, false);
 		for (r = 0; r < 2; r++) {
 			flush_work(&p[r].work);
@@ -150,16 +155,8 @@ static void cq_given_too_late(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, p);
 	swc_t_job_init(job, c, swc_t_ring, 1000, false);
 	swc_t_job_run(job, 0, false);
-	for (r = 0; r < 2; r++) {
-		struct swc_net *net = swc_t_net(c, r);
-
-		p[r].waiter.wake = wake_process;
-		p[r].stopped = true;
-		INIT_WORK(&p[r].work, process_work);
-		mutex_lock(&net->lock);
-		swc_net_wait(&p[r].waiter, list_first_entry(&net->all, struct swc_conn, node));
-		mutex_unlock(&net->lock);
-	}
+	for (r = 0; r < 2; r++)
+		begin_wait(&p[r], c, r, true);
 	/* The FIN of the other rank wakes them, if nothing else does. */
 	swc_t_comm_end(c);
 	for (r = 0; r < 2; r++)
