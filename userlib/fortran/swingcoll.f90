@@ -49,6 +49,7 @@ module swingcoll
   integer(c_int32_t), parameter, public :: SWINGCOLL_ALLOW_REORDER = 2
   integer(c_int32_t), parameter, public :: SWINGCOLL_URGENT = 4
   integer(c_int32_t), parameter, public :: SWINGCOLL_TRY_URGENT = 65536
+  integer(c_int32_t), parameter, public :: SWINGCOLL_EAGER = 262144
   integer(c_int32_t), parameter, public :: SWINGCOLL_NO_DEADLINE = -1
 
   integer(c_int), parameter :: EINPROGRESS = 115

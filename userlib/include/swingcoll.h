@@ -118,7 +118,7 @@ struct swingcoll_req;
  * op_timeout_ms	deadline of each operation, if it is another; SWINGCOLL_NO_DEADLINE: none, only a
  *		rank that dies or leaves ends the wait for it; 0: timeout_ms
  * flags	SWINGCOLL_ANY_USER, SWINGCOLL_ALLOW_REORDER, SWINGCOLL_URGENT or SWINGCOLL_TRY_URGENT,
- *		SWINGCOLL_SPARSE_AUTO
+ *		SWINGCOLL_SPARSE_AUTO, SWINGCOLL_EAGER
  * algo		NULL or "auto"; the name of an algorithm (swingcoll_algo_name()), with a number as
  *		in "swing-h:2" if it takes one; "file:PATH" for a plan file, see
  *		swingcoll-plan(5); or "forest", the fastest trees for large vectors on topo, with
@@ -162,6 +162,9 @@ struct swingcoll_comm_opts {
 #define SWINGCOLL_SPARSE_AUTO                                                                      \
 	(1u << 17) /* swingcoll_allreduce() sends only what is not zero where that is faster: see
 		      swingcoll_sparse_allreduce(3), whose rules then hold */
+#define SWINGCOLL_EAGER                                                                            \
+	(1u << 18) /* blocking broadcast, scatter, reduce and gather need not wait for other ranks
+		      if the buffers can be used again: they then match blocking calls only */
 
 /* The outcome of a finished collective. */
 struct swingcoll_result {

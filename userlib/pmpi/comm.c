@@ -239,6 +239,7 @@ static void create(struct pmpi_comm *comm, bool measured)
 	const struct swingcoll_comm_opts opts = {
 		.timeout_ms = CREATE_MS,
 		.op_timeout_ms = SWINGCOLL_NO_DEADLINE,
+		.flags = SWINGCOLL_EAGER,
 		.progress = pmpi_progress,
 	};
 	bool met;

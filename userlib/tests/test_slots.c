@@ -67,7 +67,20 @@ static void node_wake(void *arg)
 	pthread_mutex_unlock(&n->lock);
 }
 
-static const struct swc_slots_env node_env = { .wait = node_wait, .wake = node_wake };
+static int node_mismatch(void *arg, uint32_t other)
+{
+	struct node *n = arg;
+
+	(void)other;
+	n->state.error = -EPROTO;
+	__atomic_store_n(&n->state.aborted, 1, __ATOMIC_RELEASE);
+	node_wake(n);
+	return -EPROTO;
+}
+
+static const struct swc_slots_env node_env = { .wait = node_wait,
+					       .wake = node_wake,
+					       .mismatch = node_mismatch };
 
 /* ---- ranks ---- */
 
@@ -94,9 +107,11 @@ struct team {
 	unsigned int nranks, nops;
 	uint64_t seed;
 	bool spin;
+	bool eager;
 	enum hooked hooked;
 	uint32_t timeout_ms;
 	unsigned int bad;
+	unsigned int ahead; /* how many sequences of broadcasts the root has done */
 	int8_t *outcome[MAX_RANKS]; /* by operation */
 };
 
@@ -126,6 +141,7 @@ static void setup(struct swc_slots *s, struct member *m)
 	swc_slots_plan(s, t->nranks, m->rank, MAX_BYTES);
 	s->timeout_ms = t->timeout_ms;
 	s->state = &t->node.state;
+	s->eager = t->eager;
 	s->env = &node_env;
 	s->arg = &t->node;
 	if (t->hooked == ALL_RANKS || (t->hooked == ODD_RANKS && m->rank & 1))
@@ -188,6 +204,11 @@ static bool right(const struct team *t, const struct swc_slots_op *op, unsigned 
 			if (recv[i] != element(k, op->root, rank * op->count + i))
 				return false;
 			break;
+		case SWC_ALLTOALL:
+			for (unsigned int r = 0; r < t->nranks; r++)
+				if (recv[r * op->count + i] != element(k, r, rank * op->count + i))
+					return false;
+			break;
 		case SWC_REDUCE:
 			if (rank == op->root && recv[i] != sum(t, k, i))
 				return false;
@@ -199,36 +220,50 @@ static bool right(const struct team *t, const struct swc_slots_op *op, unsigned 
 	return true;
 }
 
-static int slot_op(struct team *t, struct swc_slots *s, uint64_t k, bool disagree)
+static enum swc_coll coll_at(const struct team *t, uint64_t k)
 {
-	static const size_t counts[] = { 0, 1, 7, 27, 28, 29, 100, MAX_BYTES / 4 };
-	uint64_t h = mix(t->seed ^ k << 8);
-	uint32_t send[MAX_BYTES / 4], recv[MAX_BYTES / 4 * MAX_RANKS];
 	static const enum swc_coll colls[] = { SWC_ALLREDUCE, SWC_REDUCE_SCATTER, SWC_ALLGATHER,
 					       SWC_BROADCAST, SWC_REDUCE,	  SWC_BARRIER,
-					       SWC_GATHER,    SWC_SCATTER };
+					       SWC_GATHER,    SWC_SCATTER,	  SWC_ALLTOALL };
+	static const enum swc_coll rooted[] = { SWC_BROADCAST, SWC_REDUCE, SWC_GATHER,
+						SWC_SCATTER };
+	uint64_t h = mix(t->seed ^ k << 8);
+
+	/* Long sequences without a meeting of all. */
+	if (t->eager && mix(t->seed ^ k / 400) % 2)
+		return rooted[h % (sizeof(rooted) / sizeof(rooted[0]))];
+	return colls[h % (sizeof(colls) / sizeof(colls[0]))];
+}
+
+static int slot_op(struct team *t, struct swc_slots *s, uint64_t k, bool disagree)
+{
+	static const size_t counts[] = { 0, 1, 7, 27, 28, 29, 100, 128, 129, MAX_BYTES / 4 };
+	uint64_t h = mix(t->seed ^ k << 8);
+	uint32_t send[MAX_BYTES / 4], recv[MAX_BYTES / 4 * MAX_RANKS];
 	struct swc_slots_op op = {
-		.coll = colls[h % (sizeof(colls) / sizeof(colls[0]))],
+		.coll = coll_at(t, k),
 		.dtype = SWC_U32,
 		.send = send,
 		.recv = recv,
 		.count = counts[(h >> 8) % (sizeof(counts) / sizeof(counts[0]))],
 	};
+	bool sharded;
 	size_t n;
 	int ret;
 
 	if (swc_coll_has_root(op.coll))
 		op.root = (h >> 16) % t->nranks;
-	if (op.coll == SWC_REDUCE_SCATTER || op.coll == SWC_SCATTER)
+	sharded = op.coll == SWC_REDUCE_SCATTER || op.coll == SWC_SCATTER ||
+		  op.coll == SWC_ALLTOALL;
+	if (sharded)
 		op.count /= t->nranks;
 	if (op.coll == SWC_BARRIER)
 		op.count = op.dtype = 0;
-	n = op.coll == SWC_REDUCE_SCATTER || op.coll == SWC_SCATTER ? op.count * t->nranks
-								    : op.count;
+	n = sharded ? op.count * t->nranks : op.count;
 	op.bytes = n * 4;
 	for (size_t i = 0; i < n; i++)
 		send[i] = element(k, s->rank, i);
-	if (op.coll == SWC_ALLREDUCE && h >> 20 & 1) {
+	if ((op.coll == SWC_ALLREDUCE || op.coll == SWC_ALLTOALL) && h >> 20 & 1) {
 		memcpy(recv, send, op.bytes);
 		op.send = recv;
 	}
@@ -242,6 +277,11 @@ static int slot_op(struct team *t, struct swc_slots *s, uint64_t k, bool disagre
 	else if (!ret && !right(t, &op, s->rank, k, recv))
 		complain(t, s->rank, k, "wrong result");
 	return ret;
+}
+
+static bool is_rooted(const struct team *t, uint64_t k)
+{
+	return swc_coll_has_root(coll_at(t, k));
 }
 
 static void *member_main(void *arg)
@@ -260,6 +300,9 @@ static void *member_main(void *arg)
 		bool odd = m->rank == (h >> 8) % t->nranks;
 		int ret = 1;
 
+		/* Of these some ranks would be done when others go to the kernel. */
+		if (t->eager && way > KERNEL && is_rooted(t, k))
+			way = SLOTS;
 		/* Long sequences through the kernel, so that some ranks get far ahead of others. */
 		if (mix(t->seed + k / 300) % 4 == 0)
 			way = KERNEL;
@@ -314,11 +357,13 @@ static void finish(struct team *t, pthread_t *thread)
 	free(t->node.memory);
 }
 
-static void test_mix(unsigned int nranks, unsigned int nops, bool spin, enum hooked hooked)
+static void test_mix(unsigned int nranks, unsigned int nops, bool spin, bool eager,
+		     enum hooked hooked)
 {
 	struct team t = { .nranks = nranks,
 			  .nops = nops,
 			  .spin = spin,
+			  .eager = eager,
 			  .hooked = hooked,
 			  .timeout_ms = 60000,
 			  .seed = (uint64_t)time(NULL) };
@@ -328,8 +373,9 @@ static void test_mix(unsigned int nranks, unsigned int nops, bool spin, enum hoo
 
 	start(&t, m, thread, member_main);
 	finish(&t, thread);
-	snprintf(name, sizeof(name), "%u ranks, %u mixed operations, %s%s", nranks, nops,
-		 spin ? "polling first" : "sleeping at once", hooked_names[hooked]);
+	snprintf(name, sizeof(name), "%u ranks, %u mixed operations, %s%s%s", nranks, nops,
+		 spin ? "polling first" : "sleeping at once", eager ? ", eager" : "",
+		 hooked_names[hooked]);
 	if (!ok(!t.bad, name))
 		printf("# seed %llu\n", (unsigned long long)t.seed);
 	printf("# %u sleeps, %u wakes\n", t.node.sleeps, t.node.wakes);
@@ -417,6 +463,71 @@ static void *abort_main(void *arg)
 	return NULL;
 }
 
+/* How far ahead a rank may be without waiting, by the size of what it gives. */
+static void *ahead_main(void *arg)
+{
+	static const struct {
+		size_t bytes;
+		uint64_t ahead;
+	} cases[] = { { 4, 64 }, { 400, 16 }, { 4096, 2 } };
+	struct member *m = arg;
+	char buf[MAX_BYTES] = "";
+	struct swc_slots s;
+
+	setup(&s, m);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct swc_slots_op op = { .coll = SWC_BROADCAST,
+					   .send = buf,
+					   .recv = buf,
+					   .count = cases[i].bytes,
+					   .bytes = cases[i].bytes };
+
+		if (swc_slots_run(&s, &barrier))
+			complain(m->team, m->rank, s.next, "barrier");
+		if (!m->rank) {
+			for (uint64_t k = 0; k < cases[i].ahead; k++)
+				if (swc_slots_run(&s, &op))
+					complain(m->team, 0, s.next, "broadcast of the root");
+			__atomic_store_n(&m->team->ahead, (unsigned int)i + 1, __ATOMIC_RELEASE);
+			continue;
+		}
+		/* The root is done before this rank begins. */
+		while (__atomic_load_n(&m->team->ahead, __ATOMIC_ACQUIRE) <= i)
+			sched_yield();
+		for (uint64_t k = 0; k < cases[i].ahead; k++)
+			if (swc_slots_run(&s, &op))
+				complain(m->team, m->rank, s.next, "broadcast");
+	}
+	swc_slots_leave(&s);
+	return NULL;
+}
+
+/* Rank 1 calls a scatter where the root calls a broadcast. */
+static void *mismatch_main(void *arg)
+{
+	struct member *m = arg;
+	uint32_t buf[2 * MAX_RANKS] = { 0 };
+	struct swc_slots_op op = { .coll = m->rank == 1 ? SWC_SCATTER : SWC_BROADCAST,
+				   .send = buf,
+				   .recv = buf + MAX_RANKS,
+				   .bytes = 4,
+				   .count = 4 };
+	struct swc_slots s;
+	int ret;
+
+	setup(&s, m);
+	ret = swc_slots_run(&s, &op);
+	/* The root need not notice, rank 2 may come first. */
+	if (m->rank == 1 && ret != -EPROTO)
+		complain(m->team, 1, 0, "did not notice the mismatch");
+	do {
+		ret = swc_slots_run(&s, &barrier);
+	} while (!ret);
+	if (ret != -EPROTO)
+		complain(m->team, m->rank, 1, "was not told of the mismatch");
+	return NULL;
+}
+
 static void test_absence(void *(*fn)(void *), unsigned int nranks, uint32_t timeout_ms,
 			 const char *name)
 {
@@ -425,6 +536,7 @@ static void test_absence(void *(*fn)(void *), unsigned int nranks, uint32_t time
 	for (int way = 0; way < 2 * HOOKED; way++) {
 		struct team t = { .nranks = nranks,
 				  .spin = way & 1,
+				  .eager = fn == ahead_main || fn == mismatch_main,
 				  .hooked = (enum hooked)(way / 2),
 				  .timeout_ms = timeout_ms };
 		struct member m[MAX_RANKS];
@@ -466,14 +578,16 @@ int main(int argc, char **argv)
 		nops = MAX_OPS;
 	swc_reduce_init();
 	test_layout();
-	for (int spin = 0; spin < 2; spin++) {
-		test_mix(1, 1000, spin, NONE);
-		test_mix(2, nops, spin, NONE);
-		test_mix(2, nops, spin, ODD_RANKS);
-		test_mix(3, nops / 2, spin, NONE);
-		test_mix(3, nops / 2, spin, ALL_RANKS);
-		test_mix(8, nops / 4, spin, NONE);
-		test_mix(8, nops / 8, spin, ODD_RANKS);
+	for (int way = 0; way < 4; way++) {
+		bool spin = way & 1, eager = way & 2;
+
+		test_mix(1, 1000, spin, eager, NONE);
+		test_mix(2, nops, spin, eager, NONE);
+		test_mix(2, nops, spin, eager, ODD_RANKS);
+		test_mix(3, nops / 2, spin, eager, NONE);
+		test_mix(3, nops / 2, spin, eager, ALL_RANKS);
+		test_mix(8, nops / 4, spin, eager, NONE);
+		test_mix(8, nops / 8, spin, eager, ODD_RANKS);
 	}
 	ok(hook_calls, "hooks have been called");
 	test_absence(leaver_main, 3, 20000, "a rank leaves: the others fall back to the kernel");
@@ -481,5 +595,7 @@ int main(int argc, char **argv)
 		     "a rank leaves before another arrives: the barrier succeeds");
 	test_absence(alone_main, 2, 100, "a rank does not come: the deadline passes");
 	test_absence(abort_main, 2, 20000, "abort: a waiting rank gets the error");
+	test_absence(ahead_main, 3, 20000, "the root of eager broadcasts need not wait");
+	test_absence(mismatch_main, 3, 20000, "a mismatch with an eager collective ends all");
 	return done();
 }

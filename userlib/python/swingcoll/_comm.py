@@ -52,7 +52,7 @@ class Comm:
 
         ident: 16 bytes, from ``unique_id()`` on one rank. options: ``timeout`` in seconds, the deadline of the creation
         and of each collective (default 30), ``algo``, ``topo``, ``tuning``, ``slot_max`` in bytes, ``io_uring``,
-        ``any_user``, ``allow_reorder``, ``urgent``, ``sparse_auto``: see swingcoll_comm_create(3).
+        ``any_user``, ``allow_reorder``, ``urgent``, ``sparse_auto``, ``eager``: see swingcoll_comm_create(3).
         """
         return cls(_create.create(ident, size, rank, _create.make_options(**options)))
 

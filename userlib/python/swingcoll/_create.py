@@ -38,6 +38,7 @@ def make_options(
     allow_reorder: bool = False,
     urgent: bool = False,
     sparse_auto: bool = False,
+    eager: bool = False,
 ):
     """struct swingcoll_comm_opts, and what it points to.
 
@@ -56,6 +57,7 @@ def make_options(
         | allow_reorder * lib.SWINGCOLL_ALLOW_REORDER
         | urgent * lib.SWINGCOLL_URGENT
         | sparse_auto * lib.SWINGCOLL_SPARSE_AUTO
+        | eager * lib.SWINGCOLL_EAGER
     )
     return opts, texts
 

@@ -168,6 +168,13 @@ static int check_buffer(struct swingcoll_comm *comm, const struct swingcoll_call
 	return 0;
 }
 
+/* Does a rank send a shard for each of the ranks? */
+static bool contributes_shards(enum swingcoll_coll coll)
+{
+	return coll == SWINGCOLL_REDUCE_SCATTER || coll == SWINGCOLL_SCATTER ||
+	       coll == SWINGCOLL_ALLTOALL;
+}
+
 int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c,
 		     struct swc_coll_op *op)
 {
@@ -239,9 +246,7 @@ int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c
 		.send = send,
 		.recv = recv,
 		.count = c->count,
-		.bytes = c->coll == SWINGCOLL_REDUCE_SCATTER || c->coll == SWINGCOLL_SCATTER
-				 ? op->bytes
-				 : sizes.own,
+		.bytes = contributes_shards(c->coll) ? sizes.all : sizes.own,
 	};
 	return 0;
 }
@@ -311,7 +316,7 @@ static int queue(struct swingcoll_comm *comm, struct swc_coll_op *op, uint32_t f
 	req = take_req(comm);
 	if (!req)
 		return -EAGAIN;
-	ret = announced || swc_slots_may_pass(&comm->slots) ? 0 : -EAGAIN;
+	ret = announced ? 0 : swc_slots_may_pass(&comm->slots);
 	if (ret)
 		goto err_return;
 	ret = take_counts(comm, op, req);
@@ -365,8 +370,7 @@ static int run_slots(struct swingcoll_comm *comm, const struct swc_coll_op *op, 
 	int ret;
 
 	*announced = false;
-	if (!comm->slots.base || op->slots.bytes > comm->slot_max ||
-	    op->desc.coll == SWC_ALLTOALL || op->counts)
+	if (!comm->slots.base || op->slots.bytes > comm->slot_max || op->counts)
 		return 1;
 	/* It may have to go to the kernel after the slots, and then needs a request. */
 	if (!free_reqs(comm))

@@ -31,7 +31,7 @@ _Static_assert(SWINGCOLL_ANY_USER == SWC_COMM_F_ANY_USER, "flags are the kernel'
 _Static_assert(SWINGCOLL_ALLOW_REORDER == SWC_COMM_F_ALLOW_REORDER, "flags are the kernel's");
 _Static_assert(SWINGCOLL_URGENT == SWC_COMM_F_URGENT, "flags are the kernel's");
 /* Flags that the kernel does not know. */
-#define OWN_FLAGS (SWINGCOLL_TRY_URGENT | SWINGCOLL_SPARSE_AUTO)
+#define OWN_FLAGS (SWINGCOLL_TRY_URGENT | SWINGCOLL_SPARSE_AUTO | SWINGCOLL_EAGER)
 _Static_assert(!(OWN_FLAGS & SWC_COMM_F_ALL), "the kernel has other flags");
 _Static_assert(SWINGCOLL_ID_BYTES == SWC_ID_BYTES, "ids are the kernel's");
 _Static_assert(SWC_POOL >= SWC_MAX_INFLIGHT, "each operation in flight needs a request");
@@ -77,7 +77,21 @@ static void slot_wake(void *arg)
 	swc_context_ioctl(comm->ctx, SWC_IOC_SLOT_WAKE, &w);
 }
 
-static const struct swc_slots_env kernel_slots = { .wait = slot_wait, .wake = slot_wake };
+static int slot_mismatch(void *arg, uint32_t other)
+{
+	struct swingcoll_comm *comm = arg;
+	struct swc_comm_ref ref = { .comm = comm->handle, .error = EPROTO };
+
+	swc_context_ioctl(comm->ctx, SWC_IOC_COMM_ABORT, &ref);
+	return swc_comm_fail(comm, -EPROTO,
+			     "rank %u has called another collective than rank %u, or with other "
+			     "arguments: all ranks must call the same, in the same order",
+			     other, comm->rank);
+}
+
+static const struct swc_slots_env kernel_slots = { .wait = slot_wait,
+						   .wake = slot_wake,
+						   .mismatch = slot_mismatch };
 
 /* ---- creation ---- */
 
@@ -401,6 +415,7 @@ int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, 
 	}
 	comm->slots.timeout_ms = comm->op_timeout_ms ? comm->op_timeout_ms : timeout_ms;
 	comm->slots.hook = opts && opts->progress ? &comm->hook : NULL;
+	comm->slots.eager = comm->flags & SWINGCOLL_EAGER;
 
 	ret = create_in_kernel(comm, id, timeout_ms, join_ms, place, why, why_bytes);
 	if (ret)

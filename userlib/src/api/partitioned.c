@@ -223,8 +223,8 @@ SWC_PUBLIC int swingcoll_pstart(struct swingcoll_partitioned *p)
 	pthread_mutex_lock(&p->comm->order);
 	/* The kernel must have the operations that were called before. */
 	ret = swc_reaper_push(p->comm->reaper);
-	if (!ret && !swc_slots_may_pass(&p->comm->slots))
-		ret = -EAGAIN;
+	if (!ret)
+		ret = swc_slots_may_pass(&p->comm->slots);
 	if (!ret)
 		ret = call(p, SWC_IOC_PARTITIONED_START, 0);
 	if (!ret)

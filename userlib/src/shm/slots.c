@@ -11,7 +11,8 @@
  *	record[RECORDS]		one per collective, by number modulo RECORDS:
  *		meeting		how many ranks sleep on this record, and the outcome (see "Few CPUs")
  *		cell[nranks]	each rank's announcement, with room for a small contribution
- *	data[2][nranks]		contributions that do not fit into a cell, by parity of the number
+ *	data[2][nranks]		contributions that do not fit into a cell, by parity of the number; small
+ *				ones in one of eight pieces, by turns
  *	sum[2]			sums that do not fit into the meeting, likewise
  *
  * Protocol. A rank numbers all its collectives, k = 0, 1, ..., through the slots or the kernel. For
@@ -33,11 +34,20 @@
  * accepts "k + 1 or later", by signed difference. The check fails only for callers with more than
  * LEAD collectives in flight, which the kernel refuses too.
  *
- * Reuse of data slots. The slot of parity k & 1 was last written for some k' <= k - 2. Its readers
- * are done when they have published k' + 1. So before writing, all ranks must have published k' +
- * 1. When collective k - 1 went through the slots, its wait has already shown more than that
- * (@met). Otherwise the rank waits for record k' + 1. No rank waits for this one to get there,
- * since this one has published k' + 1 <= k - 1 before.
+ * Reuse of data slots. The slot of parity k & 1, or the piece of it, was last written for some
+ * k' <= k - 2. Its readers are done when they have published k' + 1. So before writing, all ranks
+ * must have published k' + 1. When collective k - 1 went through the slots and is not eager, its
+ * wait has already shown more than that (@met). Otherwise the rank waits for record k' + 1. No rank
+ * waits for this one to get there, since this one has published k' + 1 <= k - 1 before.
+ *
+ * Eager collectives (@eager). A rank of a broadcast or scatter waits only for the root's cell, the
+ * root of a reduce or gather for all cells, and the others for none: they are done when they have
+ * published. So those do not learn what the others have called. What they have published cannot go
+ * to the kernel any more; a rank that disagrees with it ends the communicator. A rank may be many
+ * collectives ahead of others: where the check at a multiple of STRIDE fails, it waits for all to
+ * publish the last eager collective (@owed). That cannot be a deadlock, as it might have waited for
+ * them in that collective, which blocks. Readers of a data slot wait for nobody but its writer, so
+ * the wait above ends as well.
  *
  * Few CPUs. If each of p ranks reads the cells and adds the contributions of all, the work is p^2.
  * While each has a CPU of its own, p of them share it. With more ranks than CPUs (@crowded, the same
@@ -58,6 +68,8 @@
  * the sleepers, once, instead of each rank that arrives. With few CPUs the rank that publishes the
  * outcome wakes, and sleepers that find all cells published wait for that word. (To wait for it from
  * the start would do, but for the deadline: then the kernel names the rank whose word is missing.)
+ * For the root of an eager broadcast or scatter others wait alone, so it wakes sleepers whether or
+ * not all cells are published; the argument is that of one barrier and one cell.
  *
  * A rank with a hook never sleeps on a record, since nothing would wake it for what the hook waits
  * for: it polls, and after a while naps between its looks. So it needs no wake-up, and ranks with
@@ -71,11 +83,13 @@
 #include "kmod/core/reduce.h"
 #include "src/shm/slots.h"
 
-#define LAYOUT_VERSION 2
+#define LAYOUT_VERSION 3
 #define LINE 128 /* two cache lines: they are fetched in pairs */
 #define RECORDS 128
 #define STRIDE 32
 #define LEAD 64
+/* Pieces of a data slot. */
+#define PIECES SWC_SLOT_PIECES
 /* Checks of the cells between checks of the clock and of the communicator's state. */
 #define SPINS_PER_CHECK 64
 
@@ -163,10 +177,28 @@ static char *data(const struct swc_slots *s, uint64_t k, uint32_t rank)
 	       ((k & 1) * s->nranks + rank) * s->max_bytes;
 }
 
+static bool fits_cell(size_t bytes)
+{
+	return bytes <= sizeof(((struct cell *)NULL)->data);
+}
+
+static size_t piece_bytes(const struct swc_slots *s)
+{
+	return s->max_bytes / PIECES / LINE * LINE;
+}
+
+/* The piece of the data slot of collective k, or PIECES: the whole. */
+static unsigned int piece_of(const struct swc_slots *s, uint64_t k, size_t bytes)
+{
+	return bytes <= piece_bytes(s) ? (unsigned int)(k / 2 % PIECES) : PIECES;
+}
+
 /* Where a rank's contribution to collective k lies. */
 static char *contribution(const struct swc_slots *s, uint64_t k, uint32_t rank, size_t bytes)
 {
-	return bytes <= sizeof(cell(s, k, rank)->data) ? cell(s, k, rank)->data : data(s, k, rank);
+	if (fits_cell(bytes))
+		return cell(s, k, rank)->data;
+	return data(s, k, rank) + piece_of(s, k, bytes) % PIECES * piece_bytes(s);
 }
 
 /* Where the sum of collective k lies; behind the contributions of the last rank. */
@@ -197,7 +229,8 @@ size_t swc_slots_plan(struct swc_slots *s, uint32_t nranks, uint32_t rank, size_
 
 int swc_slots_attach(struct swc_slots *s, void *base)
 {
-	uint64_t mine = (uint64_t)LAYOUT_VERSION << 48 | (uint64_t)s->nranks << 32 | s->max_bytes;
+	uint64_t mine = (uint64_t)s->eager << 63 | (uint64_t)LAYOUT_VERSION << 48 |
+			(uint64_t)s->nranks << 32 | s->max_bytes;
 	uint64_t seen = 0;
 
 	s->base = base;
@@ -237,23 +270,50 @@ static bool has_outcome(const struct swc_slots *s, uint64_t k)
 }
 
 /*
- * The first rank from `from` on that has not published k; nranks if all have. With few CPUs nranks
- * means that the outcome is there; until then it is the last rank that is missing.
+ * What a rank waits for: that the ranks from `late` to before `end` publish k, and with @concluded that
+ * the outcome is there, after them.
  */
-static uint32_t first_missing(const struct swc_slots *s, uint64_t k, uint32_t from)
+struct awaited {
+	uint64_t k;
+	uint32_t late;
+	uint32_t end;
+	bool concluded;
+};
+
+/* All ranks. */
+static struct awaited await_all(const struct swc_slots *s, uint64_t k)
 {
-	if (s->crowded && has_outcome(s, k))
-		return s->nranks;
-	while (from < s->nranks && has_published(s, k, from))
-		from++;
-	return s->crowded && from == s->nranks ? from - 1 : from;
+	return (struct awaited){ .k = k, .end = s->nranks, .concluded = s->crowded };
+}
+
+/*
+ * Move w->late to the first rank that is missing; false: none is. Until the outcome is there it is the
+ * last rank that is missing.
+ */
+static bool is_missing(const struct swc_slots *s, struct awaited *w)
+{
+	if (w->concluded && has_outcome(s, w->k)) {
+		w->late = w->end;
+		return false;
+	}
+	while (w->late < w->end && has_published(s, w->k, w->late))
+		w->late++;
+	if (w->concluded && w->late == w->end)
+		w->late--;
+	return w->late < w->end;
+}
+
+static bool have_all_published(const struct swc_slots *s, uint64_t k)
+{
+	struct awaited w = await_all(s, k);
+
+	return !is_missing(s, &w);
 }
 
 /* May collective k be published? See "Reuse of cells". */
-static bool in_reach(struct swc_slots *s, uint64_t k)
+static bool in_reach(const struct swc_slots *s, uint64_t k)
 {
-	return k % STRIDE || k < LEAD || s->met > k - LEAD ||
-	       first_missing(s, k - LEAD, 0) == s->nranks;
+	return k % STRIDE || k < LEAD || s->met > k - LEAD || have_all_published(s, k - LEAD);
 }
 
 static uint64_t now_ns(void)
@@ -285,6 +345,16 @@ static bool agreed(const struct swc_slots *s, uint64_t k, uint64_t mine)
 	return true;
 }
 
+static bool has_one_source(enum swc_coll coll)
+{
+	return coll == SWC_BROADCAST || coll == SWC_SCATTER;
+}
+
+static bool is_eager(const struct swc_slots *s, enum swc_coll coll)
+{
+	return s->eager && (has_one_source(coll) || coll == SWC_REDUCE || coll == SWC_GATHER);
+}
+
 static void reduce(struct swc_slots *s, const struct swc_slots_op *op, uint64_t k, size_t offset,
 		   void *dst)
 {
@@ -303,7 +373,7 @@ static void conclude(struct swc_slots *s, uint64_t k, const struct swc_slots_op 
 	struct meeting *m = meeting(s, k);
 
 	__atomic_store_n(&m->arrived, 0, __ATOMIC_RELAXED);
-	m->agreed = op && agreed(s, k, cell(s, k, s->rank)->signature);
+	m->agreed = op && !is_eager(s, op->coll) && agreed(s, k, cell(s, k, s->rank)->signature);
 	if (m->agreed && op->coll == SWC_ALLREDUCE)
 		reduce(s, op, k, 0, sum_of(s, k, op->bytes));
 	__atomic_store_n(&m->outcome, (uint32_t)(k + 1), __ATOMIC_RELEASE);
@@ -311,6 +381,12 @@ static void conclude(struct swc_slots *s, uint64_t k, const struct swc_slots_op 
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&m->sleepers, __ATOMIC_RELAXED))
 		wake(s, k);
+}
+
+/* Does a rank wait for this one alone? */
+static bool is_only_source(const struct swc_slots *s, const struct swc_slots_op *op)
+{
+	return op && is_eager(s, op->coll) && has_one_source(op->coll) && s->rank == op->root;
 }
 
 /* @op: the collective of this signature, or NULL with VIA_KERNEL. */
@@ -323,15 +399,18 @@ static void publish(struct swc_slots *s, uint64_t k, uint64_t signature,
 	c->signature = signature;
 	__atomic_store_n(&c->number, (uint32_t)(k + 1), __ATOMIC_RELEASE);
 	s->next = k + 1;
-	if (s->crowded) {
-		/* The last one sees the cells of all: each has added to the counter after. */
-		if (__atomic_add_fetch(&m->arrived, 1, __ATOMIC_ACQ_REL) == s->nranks)
-			conclude(s, k, op);
+	/* The last one sees the cells of all: each has added to the counter after. */
+	if (s->crowded && __atomic_add_fetch(&m->arrived, 1, __ATOMIC_ACQ_REL) == s->nranks) {
+		conclude(s, k, op);
 		return;
 	}
+	/* With few CPUs the last one wakes those who wait for all. */
+	if (s->crowded && !is_only_source(s, op))
+		return;
 	/* See "Sleeping": pairs with the barrier in sleep_until_met(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&m->sleepers, __ATOMIC_RELAXED) && first_missing(s, k, 0) == s->nranks)
+	if (__atomic_load_n(&m->sleepers, __ATOMIC_RELAXED) &&
+	    (is_only_source(s, op) || have_all_published(s, k)))
 		wake(s, k);
 }
 
@@ -380,20 +459,20 @@ static void learn(struct swc_slots *s, uint64_t k, uint64_t since)
 		s->look_ns = LOOK_MAX_NS;
 }
 
-/* The word that changes when rank `late` publishes k, or else, with few CPUs, when it is concluded. */
-static const uint32_t *awaited_word(const struct swc_slots *s, uint64_t k, uint32_t late)
+/* The word that changes when rank w->late publishes, or else when the outcome is there. */
+static const uint32_t *awaited_word(const struct swc_slots *s, const struct awaited *w)
 {
-	return s->crowded && has_published(s, k, late) ? &meeting(s, k)->outcome
-						       : &cell(s, k, late)->number;
+	return w->concluded && has_published(s, w->k, w->late) ? &meeting(s, w->k)->outcome
+							       : &cell(s, w->k, w->late)->number;
 }
 
-/* Sleep until all have published k; those before `late` have. */
-static int sleep_until_met(struct swc_slots *s, uint64_t k, uint32_t late)
+/* Sleep until none is missing. */
+static int sleep_until_met(struct swc_slots *s, struct awaited *w)
 {
 	uint64_t start = now_ns(), deadline = start / 1000000 + s->timeout_ms;
 	int ret = 0;
 
-	__atomic_fetch_add(&meeting(s, k)->sleepers, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&meeting(s, w->k)->sleepers, 1, __ATOMIC_RELAXED);
 	/* See "Sleeping": pairs with the barriers in publish() and conclude(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	while (!ret) {
@@ -401,20 +480,19 @@ static int sleep_until_met(struct swc_slots *s, uint64_t k, uint32_t late)
 		uint32_t number;
 		uint64_t now;
 
-		late = first_missing(s, k, late);
-		if (late == s->nranks)
+		if (!is_missing(s, w))
 			break;
-		if (gone(s, k, late)) {
+		if (gone(s, w->k, w->late)) {
 			ret = SWC_SLOTS_FALLBACK;
 			break;
 		}
-		word = awaited_word(s, k, late);
+		word = awaited_word(s, w);
 		number = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-		if ((int32_t)(number - (uint32_t)(k + 1)) >= 0)
+		if ((int32_t)(number - (uint32_t)(w->k + 1)) >= 0)
 			continue;
 		now = now_ms();
 		ret = s->env->wait(s->arg, (uint32_t)((const char *)word - s->base), number,
-				   now < deadline ? (uint32_t)(deadline - now) : 1, (int)late);
+				   now < deadline ? (uint32_t)(deadline - now) : 1, (int)w->late);
 		if (ret == -EINTR)
 			ret = 0;
 		/*
@@ -426,9 +504,9 @@ static int sleep_until_met(struct swc_slots *s, uint64_t k, uint32_t late)
 			ret = now < deadline ? 0 : -ETIMEDOUT;
 		}
 	}
-	__atomic_fetch_sub(&meeting(s, k)->sleepers, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&meeting(s, w->k)->sleepers, 1, __ATOMIC_RELAXED);
 	if (!ret)
-		learn(s, k, start);
+		learn(s, w->k, start);
 	return ret;
 }
 
@@ -436,43 +514,40 @@ static int sleep_until_met(struct swc_slots *s, uint64_t k, uint32_t late)
  * The reason why waiting for a rank is in vain: an error, or SWC_SLOTS_FALLBACK; 0 if there is
  * none.
  */
-static int in_vain(const struct swc_slots *s, uint64_t k, uint32_t late)
+static int in_vain(const struct swc_slots *s, const struct awaited *w)
 {
 	int ret = aborted(s);
 
-	return ret ? ret : gone(s, k, late) ? SWC_SLOTS_FALLBACK : 0;
+	return ret ? ret : gone(s, w->k, w->late) ? SWC_SLOTS_FALLBACK : 0;
 }
 
 /*
- * Both functions below wait for ranks from *late on to publish k, and leave the first missing one
- * in *late. They return early, with an error or SWC_SLOTS_FALLBACK, if that is in vain. This one
- * yields a few times.
+ * Both functions below wait until none is missing, for a while. They return early, with an error or
+ * SWC_SLOTS_FALLBACK, if that is in vain. This one yields a few times.
  */
-static int yield_some(struct swc_slots *s, uint64_t k, uint32_t *late)
+static int yield_some(struct swc_slots *s, struct awaited *w)
 {
-	for (int i = 0; i < YIELDS && *late < s->nranks; i++) {
-		int ret = in_vain(s, k, *late);
+	for (int i = 0; i < YIELDS && is_missing(s, w); i++) {
+		int ret = in_vain(s, w);
 
 		if (ret)
 			return ret;
 		sched_yield();
-		*late = first_missing(s, k, *late);
 	}
 	return 0;
 }
 
 /* This one polls, at first without yielding. */
-static int poll_cells(struct swc_slots *s, uint64_t k, uint32_t *late)
+static int poll_cells(struct swc_slots *s, struct awaited *w)
 {
 	uint64_t start = 0, spent = 0;
 	int ret;
 
-	for (unsigned int i = 1; *late < s->nranks; i++) {
+	for (unsigned int i = 1; is_missing(s, w); i++) {
 		relax();
-		*late = first_missing(s, k, *late);
-		if (i % SPINS_PER_CHECK || *late == s->nranks)
+		if (i % SPINS_PER_CHECK || !is_missing(s, w))
 			continue;
-		ret = in_vain(s, k, *late);
+		ret = in_vain(s, w);
 		if (ret)
 			return ret;
 		if (!start)
@@ -498,16 +573,17 @@ static void nap(uint64_t ns)
 	nanosleep(&pause, NULL);
 }
 
-/* Time is up for rank `late`: the kernel ends the communicator and words the error. */
-static int give_up(struct swc_slots *s, uint64_t k, uint32_t late)
+/* Time is up for rank w->late: the kernel ends the communicator and words the error. */
+static int give_up(struct swc_slots *s, struct awaited *w)
 {
-	const uint32_t *word = awaited_word(s, k, late);
+	const uint32_t *word = awaited_word(s, w);
 	uint32_t number = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 	int ret;
 
-	if (first_missing(s, k, late) == s->nranks)
+	if (!is_missing(s, w))
 		return 0;
-	ret = s->env->wait(s->arg, (uint32_t)((const char *)word - s->base), number, 1, (int)late);
+	ret = s->env->wait(s->arg, (uint32_t)((const char *)word - s->base), number, 1,
+			   (int)w->late);
 	/* It has left: its flag follows soon, and says whether that matters. */
 	return ret == -ECONNRESET && !aborted(s) ? 0 : ret;
 }
@@ -516,21 +592,20 @@ static int give_up(struct swc_slots *s, uint64_t k, uint32_t late)
  * Wait in the same way as the two functions above, but to the end, and call the hook between looks
  * from early on.
  */
-static int poll_with_hook(struct swc_slots *s, uint64_t k, uint32_t *late)
+static int poll_with_hook(struct swc_slots *s, struct awaited *w)
 {
 	uint64_t start = 0, spent = 0, pause = NAP_MIN_NS;
 	int ret = 0;
 
-	for (unsigned int i = 1; !ret && *late < s->nranks; i++) {
+	for (unsigned int i = 1; !ret && is_missing(s, w); i++) {
 		if (!s->crowded && spent < s->spin_ns)
 			relax();
 		else if (spent < LOOK_MAX_NS)
 			sched_yield();
-		*late = first_missing(s, k, *late);
-		if (*late == s->nranks ||
+		if (!is_missing(s, w) ||
 		    (!s->crowded && spent < s->spin_ns && i % SPINS_PER_CHECK))
 			continue;
-		ret = in_vain(s, k, *late);
+		ret = in_vain(s, w);
 		if (ret)
 			break;
 		if (!start)
@@ -538,11 +613,10 @@ static int poll_with_hook(struct swc_slots *s, uint64_t k, uint32_t *late)
 		else
 			spent = now_ns() - start;
 		s->hook->call(s->hook->arg);
-		*late = first_missing(s, k, *late);
-		if (*late == s->nranks || spent < LOOK_MAX_NS)
+		if (!is_missing(s, w) || spent < LOOK_MAX_NS)
 			continue;
 		if (s->timeout_ms != UINT32_MAX && spent / 1000000 >= s->timeout_ms)
-			ret = give_up(s, k, *late);
+			ret = give_up(s, w);
 		else
 			nap(pause);
 		pause = pause * 2 < NAP_MAX_NS ? pause * 2 : NAP_MAX_NS;
@@ -550,25 +624,43 @@ static int poll_with_hook(struct swc_slots *s, uint64_t k, uint32_t *late)
 	return ret == -EINTR ? 0 : ret;
 }
 
-/* Wait until all have published k: poll or yield for a while, then sleep. */
+/* Wait until none is missing: poll or yield for a while, then sleep. */
+static int wait_for(struct swc_slots *s, struct awaited w)
+{
+	int ret = 0;
+
+	if (!is_missing(s, &w))
+		return 0;
+	if (s->hook)
+		return poll_with_hook(s, &w);
+	ret = s->crowded ? yield_some(s, &w) : poll_cells(s, &w);
+	if (!ret && is_missing(s, &w))
+		ret = sleep_until_met(s, &w);
+	return ret;
+}
+
+/* Wait until all have published k. */
 static int meet(struct swc_slots *s, uint64_t k)
 {
-	uint32_t late = first_missing(s, k, 0);
-	int ret;
+	int ret = wait_for(s, await_all(s, k));
 
-	if (s->hook)
-		ret = poll_with_hook(s, k, &late);
-	else
-		ret = s->crowded ? yield_some(s, k, &late) : poll_cells(s, k, &late);
-	if (ret)
-		return ret;
-	if (late < s->nranks)
-		ret = sleep_until_met(s, k, late);
-	if (ret)
-		return ret;
-	if (s->met <= k)
+	if (!ret && s->met <= k)
 		s->met = k + 1;
-	return 0;
+	return ret;
+}
+
+/* Wait until the next collective may be published. -EAGAIN: too many are in flight. */
+static int get_in_reach(struct swc_slots *s)
+{
+	int ret = 0;
+
+	if (in_reach(s, s->next))
+		return 0;
+	if (s->met < s->owed)
+		ret = meet(s, s->owed - 1);
+	if (ret == SWC_SLOTS_FALLBACK)
+		return -ECONNRESET;
+	return ret ? ret : in_reach(s, s->next) ? 0 : -EAGAIN;
 }
 
 /* ---- collectives ---- */
@@ -580,11 +672,56 @@ static uint64_t signature(const struct swc_slots_op *op)
 	       (uint64_t)op->redop << 8 | (uint64_t)op->coll << 4;
 }
 
+static enum swc_coll coll_of(uint64_t signature)
+{
+	return (enum swc_coll)(signature >> 4 & 15);
+}
+
 static bool contributes(const struct swc_slots *s, const struct swc_slots_op *op)
 {
 	bool root_only = op->coll == SWC_BROADCAST || op->coll == SWC_SCATTER;
 
 	return op->coll != SWC_BARRIER && (!root_only || s->rank == op->root);
+}
+
+/* Whom this rank waits for in a collective that it has published. */
+static struct awaited sources(const struct swc_slots *s, const struct swc_slots_op *op, uint64_t k)
+{
+	struct awaited w = await_all(s, k);
+
+	if (!is_eager(s, op->coll))
+		return w;
+	w.concluded = false;
+	if (has_one_source(op->coll)) {
+		w.late = op->root;
+		w.end = op->root + 1;
+	} else if (s->rank != op->root) {
+		w.end = 0;
+	}
+	return w;
+}
+
+/*
+ * All that this rank waits for have published. Is the collective theirs, too? SWC_SLOTS_FALLBACK: no,
+ * it goes to the kernel.
+ */
+static int compare(struct swc_slots *s, const struct awaited *w, uint64_t mine, bool eager)
+{
+	bool differ = false;
+
+	if (w->concluded && meeting(s, w->k)->agreed)
+		return 0;
+	for (uint32_t r = w->late; r < w->end; r++) {
+		uint64_t other = cell(s, w->k, r)->signature;
+
+		if (other == mine)
+			continue;
+		/* It has not waited for this rank, or this one not for others: too late for the kernel. */
+		if (is_eager(s, coll_of(other)) || (eager && other != VIA_KERNEL))
+			return s->env->mismatch(s->arg, r);
+		differ = true;
+	}
+	return differ ? SWC_SLOTS_FALLBACK : 0;
 }
 
 static void copy(void *to, const void *from, size_t bytes)
@@ -622,6 +759,13 @@ static void compute(struct swc_slots *s, const struct swc_slots_op *op, uint64_t
 			copy((char *)op->recv + r * bytes,
 			     r == s->rank ? op->send : contribution(s, k, r, bytes), bytes);
 		break;
+	case SWC_ALLTOALL:
+		bytes /= s->nranks;
+		for (uint32_t r = 0; r < s->nranks; r++) {
+			from = r == s->rank ? op->send : contribution(s, k, r, op->bytes);
+			copy((char *)op->recv + r * bytes, from + bytes * s->rank, bytes);
+		}
+		break;
 	case SWC_SCATTER:
 		from = s->rank == op->root ? op->send : contribution(s, k, op->root, bytes);
 		copy(op->recv, from + bytes / s->nranks * s->rank, bytes / s->nranks);
@@ -635,62 +779,80 @@ static void compute(struct swc_slots *s, const struct swc_slots_op *op, uint64_t
 	}
 }
 
-int swc_slots_run(struct swc_slots *s, const struct swc_slots_op *op)
+/* Number, plus one, of the last collective that used the part of the data slot which k is to use. */
+static uint64_t last_use(const struct swc_slots *s, uint64_t k, unsigned int piece)
 {
-	uint64_t k = s->next, mine = signature(op);
-	int ret = aborted(s);
+	const uint64_t *use = s->last_use[k & 1];
+	uint64_t last = use[piece % PIECES];
 
-	if (ret)
-		return ret;
-	if (!in_reach(s, k))
-		return -EAGAIN;
-	if (contributes(s, op)) {
-		char *slot = contribution(s, k, s->rank, op->bytes);
+	for (unsigned int i = 0; piece == PIECES && i < PIECES; i++)
+		last = use[i] > last ? use[i] : last;
+	return last;
+}
 
-		if (op->bytes > sizeof(cell(s, k, 0)->data)) {
-			uint64_t after = s->last_use[k & 1];
+/* Write the contribution to collective k, see "Reuse of data slots". */
+static int contribute(struct swc_slots *s, const struct swc_slots_op *op, uint64_t k)
+{
+	unsigned int piece = piece_of(s, k, op->bytes);
+	uint64_t after;
+	int ret;
 
-			/* See "Reuse of data slots"; after is k' + 1. */
-			if (after && s->met <= after) {
-				ret = meet(s, after);
-				if (ret < 0)
-					return ret;
-			}
-			/*
-			 * A rank has left, so this collective goes to the kernel. Publish it, to
-			 * keep the numbers in step.
-			 */
-			if (ret) {
-				publish(s, k, VIA_KERNEL, NULL);
-				return ret;
-			}
-			s->last_use[k & 1] = k + 1;
-		}
-		copy(slot, op->send, op->bytes);
+	if (!fits_cell(op->bytes)) {
+		after = last_use(s, k, piece); /* k' + 1 */
+		ret = after && s->met <= after ? meet(s, after) : 0;
+		if (ret)
+			return ret;
+		for (unsigned int i = 0; i < PIECES; i++)
+			if (piece == PIECES || piece == i)
+				s->last_use[k & 1][i] = k + 1;
 	}
-	publish(s, k, mine, op);
-	ret = meet(s, k);
-	if (ret)
-		return ret;
-	if (!(s->crowded ? meeting(s, k)->agreed : agreed(s, k, mine)))
-		return SWC_SLOTS_FALLBACK;
-	compute(s, op, k);
+	copy(contribution(s, k, s->rank, op->bytes), op->send, op->bytes);
 	return 0;
 }
 
-bool swc_slots_may_pass(struct swc_slots *s)
+int swc_slots_run(struct swc_slots *s, const struct swc_slots_op *op)
 {
-	return !s->base || in_reach(s, s->next);
+	uint64_t k = s->next, mine = signature(op);
+	bool eager = is_eager(s, op->coll);
+	struct awaited w;
+	int ret = aborted(s);
+
+	if (!ret)
+		ret = get_in_reach(s);
+	if (!ret && contributes(s, op))
+		ret = contribute(s, op, k);
+	/* A rank has left, so this goes to the kernel. Publish it, to keep the numbers in step. */
+	if (ret == SWC_SLOTS_FALLBACK)
+		publish(s, k, VIA_KERNEL, NULL);
+	if (ret)
+		return ret;
+	publish(s, k, mine, op);
+	if (eager)
+		s->owed = k + 1;
+	w = sources(s, op, k);
+	ret = wait_for(s, w);
+	if (ret)
+		return ret;
+	if (!eager && s->met <= k)
+		s->met = k + 1;
+	ret = compare(s, &w, mine, eager);
+	if (!ret)
+		compute(s, op, k);
+	return ret;
+}
+
+int swc_slots_may_pass(struct swc_slots *s)
+{
+	return s->base ? get_in_reach(s) : 0;
 }
 
 int swc_slots_pass(struct swc_slots *s)
 {
-	if (!swc_slots_may_pass(s))
-		return -EAGAIN;
-	if (!s->base)
-		return 0;
-	publish(s, s->next, VIA_KERNEL, NULL);
-	return 0;
+	int ret = swc_slots_may_pass(s);
+
+	if (!ret && s->base)
+		publish(s, s->next, VIA_KERNEL, NULL);
+	return ret;
 }
 
 /*

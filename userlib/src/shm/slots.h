@@ -18,11 +18,16 @@
  *	@timeout_ms (0: the communicator's deadline); @suspect is the rank that should change it. 0,
  *	-EINTR, or an error of the communicator. May return early
  * @wake: wake all sleepers, which look at their words again
+ * @mismatch: rank @other has called another collective, which cannot be mended: end the communicator.
+ *	Returns the error
  */
 struct swc_slots_env {
 	int (*wait)(void *arg, uint32_t offset, uint32_t value, uint32_t timeout_ms, int suspect);
 	void (*wake)(void *arg);
+	int (*mismatch)(void *arg, uint32_t other);
 };
+
+#define SWC_SLOT_PIECES 8
 
 /* What a blocking call does while it waits, at least every millisecond; @call NULL: nothing. */
 struct swc_wait_hook {
@@ -41,10 +46,12 @@ struct swc_wait_hook {
  * @nranks, @rank: of the communicator
  * @max_bytes: largest contribution of one rank
  * @timeout_ms: deadline of an operation; UINT32_MAX: none
+ * @eager: ranks do not wait for others in whose place they could do nothing; see slots.c
  * @hook: what a waiting rank does again and again, or NULL: then it sleeps in the kernel
  * @next: number of the next collective on this communicator
  * @met: all ranks have published every collective below this
- * @last_use: by parity, collective that last used this rank's data slot, plus one; 0: never used
+ * @owed: all eager collectives of this rank are below this
+ * @last_use: by parity and piece, collective that last used this rank's data slot, plus one; 0: never
  * @crowded: there are more ranks than CPUs, by @state
  * @spin_ns: how long to spin without yielding, learned
  * @look_ns: how long to poll before sleeping, learned from @wake_ns
@@ -59,10 +66,12 @@ struct swc_slots {
 	uint32_t rank;
 	size_t max_bytes;
 	uint32_t timeout_ms;
+	bool eager;
 	const struct swc_wait_hook *hook;
 	uint64_t next;
 	uint64_t met;
-	uint64_t last_use[2];
+	uint64_t owed;
+	uint64_t last_use[2][SWC_SLOT_PIECES];
 	bool crowded;
 	uint64_t spin_ns;
 	uint64_t look_ns;
@@ -94,8 +103,8 @@ struct swc_slots_op {
 size_t swc_slots_plan(struct swc_slots *s, uint32_t nranks, uint32_t rank, size_t max_bytes);
 
 /*
- * Use the mapped memory, which is zeroed before the first rank; @state must be set. -EPROTO if another rank uses
- * another layout.
+ * Use the mapped memory, which is zeroed before the first rank; @state and @eager must be set. -EPROTO if another
+ * rank uses another layout, or is eager and this one is not.
  */
 int swc_slots_attach(struct swc_slots *s, void *base);
 
@@ -106,11 +115,11 @@ int swc_slots_attach(struct swc_slots *s, void *base);
 int swc_slots_run(struct swc_slots *s, const struct swc_slots_op *op);
 
 /*
- * Publish that this rank's next collective goes through the kernel. -EAGAIN: too far ahead of other
- * ranks, which cannot happen once swc_slots_may_pass() has returned true. Cannot be undone: call it
- * only when the kernel has the collective.
+ * Publish that this rank's next collective goes through the kernel. Waits for ranks that are far behind in
+ * eager collectives. -EAGAIN: too many are in flight, which cannot happen once swc_slots_may_pass() has
+ * returned 0. Cannot be undone: call it only when the kernel has the collective.
  */
-bool swc_slots_may_pass(struct swc_slots *s);
+int swc_slots_may_pass(struct swc_slots *s);
 int swc_slots_pass(struct swc_slots *s);
 
 /* Publish that this rank takes part in no further collective. */
