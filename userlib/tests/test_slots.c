@@ -111,7 +111,7 @@ struct team {
 	enum hooked hooked;
 	uint32_t timeout_ms;
 	unsigned int bad;
-	unsigned int ahead; /* how many sequences of broadcasts the root has done */
+	unsigned int ahead;	    /* how many sequences of broadcasts the root has done */
 	int8_t *outcome[MAX_RANKS]; /* by operation */
 };
 
@@ -119,6 +119,8 @@ struct member {
 	struct team *team;
 	unsigned int rank;
 };
+
+static const struct swc_slots_op barrier = { .coll = SWC_BARRIER };
 
 static void complain(struct team *t, unsigned int rank, uint64_t k, const char *what)
 {
@@ -383,8 +385,6 @@ static void test_mix(unsigned int nranks, unsigned int nops, bool spin, bool eag
 
 /* ---- ranks that do not come ---- */
 
-static const struct swc_slots_op barrier = { .coll = SWC_BARRIER };
-
 /* Rank 1 leaves after one barrier, while the others are in, or about to enter, the next. */
 static void *leaver_main(void *arg)
 {
@@ -552,7 +552,7 @@ static void test_absence(void *(*fn)(void *), unsigned int nranks, uint32_t time
 
 static void test_layout(void)
 {
-	static const struct swc_comm_state state;
+	static const struct swc_comm_state state = { .ncpus = 2 };
 	struct swc_slots a, b;
 	size_t bytes = swc_slots_plan(&a, 2, 0, 4096);
 	char *memory = aligned_alloc(4096, bytes);
@@ -563,6 +563,12 @@ static void test_layout(void)
 	a.state = b.state = &state;
 	ok(!swc_slots_attach(&a, memory) && swc_slots_attach(&b, memory) == -EPROTO,
 	   "a rank with another layout is refused");
+	ok(swc_slots_run(&a, &barrier) == SWC_SLOTS_FALLBACK,
+	   "and the other one does not wait for it");
+	swc_slots_plan(&b, 2, 1, 4096);
+	b.state = &state;
+	b.eager = true;
+	ok(swc_slots_attach(&b, memory) == -EPROTO, "so is one that is eager alone");
 	free(memory);
 	ok(swc_slots_plan(&a, 256, 0, 1 << 20) <= SWC_MAX_SLOT_BYTES,
 	   "the memory of 256 ranks is within the limit");

@@ -237,6 +237,8 @@ int swc_slots_attach(struct swc_slots *s, void *base)
 	if (!__atomic_compare_exchange_n(&header(s)->layout, &seen, mine, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_ACQUIRE) &&
 	    seen != mine) {
+		/* The others find this where it is in every layout, and do not wait for this rank. */
+		__atomic_store_n(&header(s)->left[s->rank], 1, __ATOMIC_RELEASE);
 		s->base = NULL;
 		return -EPROTO;
 	}
@@ -466,6 +468,17 @@ static const uint32_t *awaited_word(const struct swc_slots *s, const struct awai
 							       : &cell(s, w->k, w->late)->number;
 }
 
+/*
+ * The reason why waiting for a rank is in vain: an error, or SWC_SLOTS_FALLBACK; 0 if there is
+ * none.
+ */
+static int in_vain(const struct swc_slots *s, const struct awaited *w)
+{
+	int ret = aborted(s);
+
+	return ret ? ret : gone(s, w->k, w->late) ? SWC_SLOTS_FALLBACK : 0;
+}
+
 /* Sleep until none is missing. */
 static int sleep_until_met(struct swc_slots *s, struct awaited *w)
 {
@@ -482,10 +495,9 @@ static int sleep_until_met(struct swc_slots *s, struct awaited *w)
 
 		if (!is_missing(s, w))
 			break;
-		if (gone(s, w->k, w->late)) {
-			ret = SWC_SLOTS_FALLBACK;
+		ret = in_vain(s, w);
+		if (ret)
 			break;
-		}
 		word = awaited_word(s, w);
 		number = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 		if ((int32_t)(number - (uint32_t)(w->k + 1)) >= 0)
@@ -508,17 +520,6 @@ static int sleep_until_met(struct swc_slots *s, struct awaited *w)
 	if (!ret)
 		learn(s, w->k, start);
 	return ret;
-}
-
-/*
- * The reason why waiting for a rank is in vain: an error, or SWC_SLOTS_FALLBACK; 0 if there is
- * none.
- */
-static int in_vain(const struct swc_slots *s, const struct awaited *w)
-{
-	int ret = aborted(s);
-
-	return ret ? ret : gone(s, w->k, w->late) ? SWC_SLOTS_FALLBACK : 0;
 }
 
 /*
@@ -602,8 +603,7 @@ static int poll_with_hook(struct swc_slots *s, struct awaited *w)
 			relax();
 		else if (spent < LOOK_MAX_NS)
 			sched_yield();
-		if (!is_missing(s, w) ||
-		    (!s->crowded && spent < s->spin_ns && i % SPINS_PER_CHECK))
+		if (!is_missing(s, w) || (!s->crowded && spent < s->spin_ns && i % SPINS_PER_CHECK))
 			continue;
 		ret = in_vain(s, w);
 		if (ret)
@@ -721,7 +721,8 @@ static int compare(struct swc_slots *s, const struct awaited *w, uint64_t mine, 
 			return s->env->mismatch(s->arg, r);
 		differ = true;
 	}
-	return differ ? SWC_SLOTS_FALLBACK : 0;
+	/* A rank that leaves after an abort has published what is to go to the kernel. */
+	return differ ? aborted(s) ?: SWC_SLOTS_FALLBACK : 0;
 }
 
 static void copy(void *to, const void *from, size_t bytes)
