@@ -36,8 +36,9 @@ static void data_ready(struct sock *sk)
 	conn = sk->sk_user_data;
 	if (conn && conn->encrypted)
 		conn->callbacks.data_ready(sk);
+	if (conn)
+		swc_tcp_rx_ready(conn);
 	read_unlock_bh(&sk->sk_callback_lock);
-	queue_rx(sk);
 }
 
 /* There is room again; for a stream whose acknowledgements are wanted, called for each of them. */
@@ -188,7 +189,7 @@ int swc_tcp_accept(struct swc_tcp_conn *conn)
 		ret = swc_tcp_send_handshake(conn->sock, &base->accept, sizeof(base->accept));
 		if (!ret && swc_tcp_is_tls(conn))
 			ret = swc_tls_start(conn, &base->accept);
-		/* From now on rx_work takes what comes, and what has come before. */
+		/* From now on what comes is received, and what has come before. */
 		WRITE_ONCE(conn->asked, !ret);
 		mod_delayed_work(swc_conn_wq(base), &conn->rx_work, 0);
 	}
@@ -200,15 +201,16 @@ int swc_tcp_accept(struct swc_tcp_conn *conn)
 
 /* ------------------------------------------------------------------ closing */
 
-/* From here on the socket has no callbacks of ours, and rx_work does not run. */
+/* From here on the socket has no callbacks of ours, and nobody receives. */
 static void detach(struct swc_tcp_conn *conn)
 {
 	mutex_lock(&conn->tx_mutex);
+	spin_lock(&conn->base.lock);
 	conn->closing = true;
+	spin_unlock(&conn->base.lock);
 	swc_tcp_restore_callbacks(conn->sock, &conn->callbacks);
 	mutex_unlock(&conn->tx_mutex);
-	/* Nothing queues it any more. */
-	cancel_delayed_work_sync(&conn->rx_work);
+	swc_tcp_rx_stop(conn);
 }
 
 /* Nobody uses the socket any more; conn->tx_mutex is held. */
@@ -219,9 +221,10 @@ static void release(struct swc_tcp_conn *conn)
 	spin_lock(&conn->base.lock);
 	swc_tcp_stream_end(conn);
 	conn->sock = NULL;
+	/* Together: who receives reads both. */
+	conn->closing = false;
 	spin_unlock(&conn->base.lock);
 	sock_release(sock);
-	conn->closing = false;
 }
 
 /*

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Messages in. rx_work receives what has come: headers and short messages into conn->rx.buf, segments into
- * receive buffers, pieces of chunks straight into their place. It gives way after some messages.
+ * Messages in. What has come is received: headers and short messages into conn->rx.buf, segments into
+ * receive buffers, pieces of chunks straight into their place. Who receives is a process that sleeps until
+ * something arrives (net/waiter.c), or else rx_work, which gives way after some messages.
  */
 #include <linux/delay.h>
 #include <linux/sched/mm.h>
@@ -13,7 +14,7 @@
 
 #include "tcp/tcp.h"
 
-/* So many messages, or pieces of them, until rx_work gives way to other work. */
+/* So many messages, or pieces of them, until rx_work goes on, after other work. */
 #define BATCH	64
 
 /* ------------------------------------------------------------------ receive buffers */
@@ -359,7 +360,7 @@ static int step(struct swc_tcp_conn *conn)
 	return rx->got == rx->bytes ? part(conn) : 0;
 }
 
-/* ------------------------------------------------------------------ the work item */
+/* ------------------------------------------------------------------ who receives */
 
 static const char *reason(int error)
 {
@@ -422,12 +423,12 @@ static int await_reply(struct swc_tcp_conn *conn)
 	return -EAGAIN;
 }
 
-void swc_tcp_rx_work(struct work_struct *work)
+static void receive_all(struct swc_tcp_conn *conn)
 {
-	struct swc_tcp_conn *conn = container_of(work, struct swc_tcp_conn, rx_work.work);
 	bool proven = false;
 	int ret, i;
 
+	lockdep_assert_held(&conn->rx_mutex);
 	if (conn->broken)
 		return;
 	ret = READ_ONCE(conn->asked) ? 0 : ask(conn);
@@ -464,6 +465,86 @@ void swc_tcp_rx_work(struct work_struct *work)
 		swc_conn_retry(&conn->base, reason(ret), ret);
 		break;
 	}
+}
+
+static void rx_work(struct work_struct *work)
+{
+	struct swc_tcp_conn *conn = container_of(work, struct swc_tcp_conn, rx_work.work);
+
+	mutex_lock(&conn->rx_mutex);
+	receive_all(conn);
+	mutex_unlock(&conn->rx_mutex);
+}
+
+/* Before anything is received: what arrives from now on is given to somebody again. */
+static bool take_given(struct swc_tcp_conn *conn)
+{
+	return xchg(&conn->rx_given, 0);
+}
+
+/* Is there a stream, which is not being closed? */
+static bool may_receive(struct swc_tcp_conn *conn)
+{
+	bool may;
+
+	spin_lock(&conn->base.lock);
+	may = conn->sock && !conn->closing;
+	spin_unlock(&conn->base.lock);
+	return may;
+}
+
+/* A process has been woken, and runs. */
+static void poll_given(struct swc_net_poll *poll)
+{
+	struct swc_tcp_conn *conn = container_of(poll, struct swc_tcp_conn, rx_poll);
+
+	mutex_lock(&conn->rx_mutex);
+	if (take_given(conn) && may_receive(conn))
+		receive_all(conn);
+	mutex_unlock(&conn->rx_mutex);
+	swc_conn_put(&conn->base);
+}
+
+void swc_tcp_rx_init(struct swc_tcp_conn *conn)
+{
+	mutex_init(&conn->rx_mutex);
+	INIT_DELAYED_WORK(&conn->rx_work, rx_work);
+	conn->rx_poll.poll = poll_given;
+}
+
+/*
+ * Something has arrived. Under sk_callback_lock, so that the socket is still the connection's. Who has it
+ * finds @rx_given when it begins, and what arrives later comes here again.
+ */
+void swc_tcp_rx_ready(struct swc_tcp_conn *conn)
+{
+	if (cmpxchg(&conn->rx_given, 0, 1))
+		return;
+	kref_get(&conn->base.ref);
+	if (swc_conn_give(&conn->base, &conn->rx_poll))
+		return;
+	take_given(conn);
+	mod_delayed_work(swc_conn_wq(&conn->base), &conn->rx_work, 0);
+	/* Not the last one: the socket has its own. */
+	swc_conn_put(&conn->base);
+}
+
+/* The process that it was given to may be stopped: have rx_work receive. conn->lock is held. */
+void swc_tcp_rx_take_back(struct swc_tcp_conn *conn)
+{
+	lockdep_assert_held(&conn->base.lock);
+	if (conn->sock && !conn->closing && take_given(conn))
+		mod_delayed_work(swc_conn_wq(&conn->base), &conn->rx_work, 0);
+}
+
+/* conn->closing is set, and the socket has no callbacks of ours: nobody receives when this returns. */
+void swc_tcp_rx_stop(struct swc_tcp_conn *conn)
+{
+	/* A process that receives may queue rx_work; afterwards none begins. */
+	mutex_lock(&conn->rx_mutex);
+	take_given(conn);
+	mutex_unlock(&conn->rx_mutex);
+	cancel_delayed_work_sync(&conn->rx_work);
 }
 
 /*

@@ -17,8 +17,9 @@
  *
  * What all connections have in common is in net/ (net/conn.h).
  *
- * A socket's callbacks run in softirqs and only queue work items. conn->sock is set and cleared under
- * conn->lock; it is not cleared while conn->tx_mutex is held or conn->rx_work runs.
+ * A socket's callbacks run in softirqs; they queue work items, or wake a process that sleeps until something
+ * arrives (net/waiter.c). Both receive, one at a time: conn->rx_mutex. conn->sock is set and cleared under
+ * conn->lock; it is not cleared while conn->tx_mutex is held or somebody receives.
  */
 #ifndef SWC_TCP_TCP_H
 #define SWC_TCP_TCP_H
@@ -74,7 +75,7 @@ enum swc_tcp_phase {
 };
 
 /**
- * struct swc_tcp_handshake - what of it has arrived; rx_work's alone
+ * struct swc_tcp_handshake - what of it has arrived; guarded by rx_mutex
  * @phase: see there
  * @got, @bytes: of that
  * @buf: it
@@ -86,7 +87,7 @@ struct swc_tcp_handshake {
 	u8 buf[SWC_HEADER + SWC_WIRE_MAC] __aligned(8);
 };
 
-/* What arrives next of the stream; rx_work's alone. */
+/* What arrives next of the stream; guarded by rx_mutex. */
 enum swc_tcp_rx_state {
 	SWC_TCP_RX_HEADER,
 	SWC_TCP_RX_SHORT,	/* the rest of a short message */
@@ -141,15 +142,19 @@ struct swc_tcp_tx {
  * struct swc_tcp_conn - a connection by TCP
  * @base: the common part
  * @sock: the stream, NULL: there is none
- * @closing: teardown has begun: rx_work is not queued any more; guarded by @tx_mutex
+ * @closing: teardown has begun: rx_work is not queued any more, and nobody begins to receive; changes under
+ *	@tx_mutex and @base.lock
  * @callbacks: the socket's own, or those of TLS if @encrypted
+ * @rx_mutex: held while receiving
  * @rx_work: receives; queued by the socket's callbacks
- * @broken: why nothing is received any more, or 0; rx_work's alone, and so is the next
+ * @rx_poll: what a process is given, that receives
+ * @rx_given: it has been given to one that has not begun, which something has arrived for
+ * @broken: why nothing is received any more, or 0; guarded by @rx_mutex, and so are the next
  * @asked: the lower rank has sent its request, the higher one its reply
  * @reply_by: jiffies until which the reply to the request is waited for
  * @error: why sending failed
  * @handshake: before @rx
- * @rx: receiving; rx_work's alone
+ * @rx: receiving
  * @received: bytes of the stream that have arrived; likewise
  * @tx_mutex: held while sending, which does not wait for it
  * @tx_wanted: there is more to send, perhaps
@@ -177,7 +182,10 @@ struct swc_tcp_conn {
 	bool closing;
 	struct swc_tcp_callbacks callbacks;
 	bool encrypted;
+	struct mutex rx_mutex;
 	struct delayed_work rx_work;
+	struct swc_net_poll rx_poll;
+	int rx_given;
 	int broken;
 	bool asked;
 	unsigned long reply_by;
@@ -278,7 +286,10 @@ int swc_tcp_send_handshake(struct socket *sock, const void *data, u32 bytes);
 void swc_tcp_tx_reset(struct swc_tcp_conn *conn);
 
 /* rx.c */
-void swc_tcp_rx_work(struct work_struct *work);
+void swc_tcp_rx_init(struct swc_tcp_conn *conn);
+void swc_tcp_rx_ready(struct swc_tcp_conn *conn);
+void swc_tcp_rx_take_back(struct swc_tcp_conn *conn);
+void swc_tcp_rx_stop(struct swc_tcp_conn *conn);
 void swc_tcp_rx_release(struct swc_conn *base, struct swc_net_seg *seg);
 int swc_tcp_rx_alloc(struct swc_tcp_conn *conn);
 void swc_tcp_rx_free(struct swc_tcp_conn *conn);

@@ -20,7 +20,7 @@ static struct swc_conn *conn_alloc(void)
 
 	if (!conn)
 		return NULL;
-	INIT_DELAYED_WORK(&conn->rx_work, swc_tcp_rx_work);
+	swc_tcp_rx_init(conn);
 	mutex_init(&conn->tx_mutex);
 	INIT_LIST_HEAD(&conn->zerocopies);
 	init_llist_head(&conn->zerocopy_done);

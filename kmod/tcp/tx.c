@@ -369,6 +369,7 @@ u32 swc_tcp_probe_s(void)
 /* Transport operation. TCP itself repeats what is not acknowledged. */
 bool swc_tcp_watch(struct swc_conn *base)
 {
+	swc_tcp_rx_take_back(swc_tcp_conn(base));
 	return swc_tcp_all_received(base);
 }
 

@@ -174,3 +174,15 @@ static struct kunit_case cases[] = {
 struct kunit_suite swc_cq_suite = {
 	.name = "swc_cq", .init = swc_t_net_init, .exit = swc_t_net_exit, .test_cases = cases,
 };
+
+/* The same processes receive from a socket. */
+static struct kunit_case tcp_cases[] = {
+	KUNIT_CASE(cq_given),
+	KUNIT_CASE_SLOW(cq_process_stopped),
+	KUNIT_CASE_SLOW(cq_given_too_late),
+	{}
+};
+
+struct kunit_suite swc_waiter_tcp_suite = {
+	.name = "swc_waiter_tcp", .init = swc_t_tcp_init, .exit = swc_t_tcp_exit, .test_cases = tcp_cases,
+};

@@ -42,6 +42,19 @@ void swc_t_net_exit(struct kunit *test)
 			swc_stat_read(SWC_STAT_CONNS_CLOSED) - closed);
 }
 
+/* Likewise, with connections by TCP. */
+int swc_t_tcp_init(struct kunit *test)
+{
+	swc_t_transport = SWC_TRANSPORT_TCP;
+	return swc_t_net_init(test);
+}
+
+void swc_t_tcp_exit(struct kunit *test)
+{
+	swc_t_net_exit(test);
+	swc_t_transport = SWC_TRANSPORT_RDMA;
+}
+
 struct swc_net *swc_t_net(struct swc_t_comm *c, u32 rank)
 {
 	return swc_t_rank_comm(c, rank)->net;

@@ -739,18 +739,6 @@ struct kunit_suite swc_net_suite = {
 
 /* ------------------------------------------------------------------ by TCP */
 
-static int tcp_init(struct kunit *test)
-{
-	swc_t_transport = SWC_TRANSPORT_TCP;
-	return swc_t_net_init(test);
-}
-
-static void tcp_exit(struct kunit *test)
-{
-	swc_t_net_exit(test);
-	swc_t_transport = SWC_TRANSPORT_RDMA;
-}
-
 /* Those that depend on nothing of RDMA. */
 static struct kunit_case tcp_cases[] = {
 	KUNIT_CASE(net_users),
@@ -766,5 +754,5 @@ static struct kunit_case tcp_cases[] = {
 };
 
 struct kunit_suite swc_net_tcp_suite = {
-	.name = "swc_net_tcp", .init = tcp_init, .exit = tcp_exit, .test_cases = tcp_cases,
+	.name = "swc_net_tcp", .init = swc_t_tcp_init, .exit = swc_t_tcp_exit, .test_cases = tcp_cases,
 };
