@@ -281,7 +281,6 @@ void swc_tcp_rndv_reset(struct swc_tcp_conn *conn);
 void swc_tcp_pump(struct swc_conn *base, bool nested);
 bool swc_tcp_all_received(const struct swc_conn *base);
 u32 swc_tcp_probe_s(void);
-bool swc_tcp_watch(struct swc_conn *base);
 int swc_tcp_send_handshake(struct socket *sock, const void *data, u32 bytes);
 void swc_tcp_tx_reset(struct swc_tcp_conn *conn);
 

@@ -51,6 +51,13 @@ static u32 auth_ms(void)
 	return swc_tcp_timeout_ms;
 }
 
+/* TCP itself repeats what is not acknowledged. */
+static bool watch(struct swc_conn *base)
+{
+	swc_tcp_rx_take_back(swc_tcp_conn(base));
+	return swc_tcp_all_received(base);
+}
+
 /* They differ in the port, by which swc_tcp_is_tls() tells them apart. */
 #define TRANSPORT(port_param) {					\
 	.port = &(port_param),					\
@@ -74,7 +81,7 @@ static u32 auth_ms(void)
 	.pump = swc_tcp_pump,					\
 	.all_received = swc_tcp_all_received,			\
 	.probe_s = swc_tcp_probe_s,				\
-	.watch = swc_tcp_watch,					\
+	.watch = watch,						\
 	.release = swc_tcp_rx_release,				\
 }
 

@@ -366,13 +366,6 @@ u32 swc_tcp_probe_s(void)
 	return PROBE_S;
 }
 
-/* Transport operation. TCP itself repeats what is not acknowledged. */
-bool swc_tcp_watch(struct swc_conn *base)
-{
-	swc_tcp_rx_take_back(swc_tcp_conn(base));
-	return swc_tcp_all_received(base);
-}
-
 /* ------------------------------------------------------------------ the handshake */
 
 /* A part of the handshake, which the socket has room for. */
