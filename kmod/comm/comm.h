@@ -40,6 +40,7 @@ struct swc_shared;
  * @name: its command name; printable
  * @plans: plan handle -> struct swc_plan
  * @nplans: entries of @plans
+ * @spare: memory for the next request of this rank, or NULL; taken and put by exec/request.c, with xchg()
  */
 struct swc_member {
 	struct swc_comm *comm;
@@ -54,6 +55,7 @@ struct swc_member {
 	char name[TASK_COMM_LEN];
 	struct xarray plans;
 	atomic_t nplans;
+	struct swc_req *spare;
 };
 
 /* For messages that name a member of this node. */
@@ -96,7 +98,7 @@ struct swc_comm_notifier {
  * @fail: fail all operations of a communicator that is being aborted; comm->lock is held
  * @finish_failed: end those of them that nothing keeps; no locks held
  * @first_from: the lowest number from @seq on of operations in flight, U64_MAX: none; comm->lock is held
- * @free: drop what is left of operations; the communicator is being freed
+ * @free: drop what is left of operations and requests; the communicator is being freed
  * @watchdog: work function of comm->watchdog
  */
 struct swc_comm_ops {

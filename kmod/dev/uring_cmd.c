@@ -56,7 +56,9 @@
  * Memory ordering. A: the xchg() of uring_complete() is a full barrier after the stores of the outcome, and
  * pairs with the acquire in uring_release() after a failed cmpxchg(), which by itself orders nothing. B: the
  * successful cmpxchg() of uring_release() is a full barrier after all that the owner has done, and pairs with
- * the xchg() or cmpxchg() that finds IDLE and so begins the next ownership.
+ * the xchg() or cmpxchg() that finds IDLE and so begins the next ownership. C: the barrier between taking a
+ * reference and reading the pointer again, in cancel_collective(), pairs with those through which the memory
+ * of a request becomes that of another one, see req_keep_or_free() in exec/request.c.
  */
 #define URING_DONE_BIT	1
 
@@ -177,7 +179,8 @@ static void cancel_collective(struct io_uring_cmd *cmd)
 
 	/*
 	 * The owner may be posting the CQE now. It clears the pointer before it puts its reference, and
-	 * the memory stays for an RCU grace period after the last put.
+	 * after the last put the memory stays that of a request for an RCU grace period: of this one, or of
+	 * the member's next one.
 	 */
 	rcu_read_lock();
 	req = READ_ONCE(pdu_of(cmd)->req);
@@ -186,6 +189,12 @@ static void cancel_collective(struct io_uring_cmd *cmd)
 	rcu_read_unlock();
 	if (!req)
 		return;
+	/* C: if the reference is to another request, the command is seen to have none any more. */
+	smp_mb__after_atomic();
+	if (READ_ONCE(pdu_of(cmd)->req) != req) {
+		swc_req_put(req);
+		return;
+	}
 	member = req->member;
 	op = READ_ONCE(req->op);
 	/* Once it is DONE only its CQE is missing: no reason to abort the others. */

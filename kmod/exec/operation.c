@@ -333,7 +333,8 @@ u64 swc_ops_first_from(const struct swc_comm *comm, u64 seq)
 }
 
 /**
- * swc_ops_free() - drop the operations that not all ranks have reached; the communicator is being freed
+ * swc_ops_free() - drop the operations that not all ranks have reached, and spare requests; the communicator
+ * is being freed
  */
 void swc_ops_free(struct swc_comm *comm)
 {
@@ -343,4 +344,6 @@ void swc_ops_free(struct swc_comm *comm)
 
 	hash_for_each_safe(comm->by_seq, i, next, op, hash_node)
 		swc_op_put(op);
+	for (i = 0; i < comm->nlocal; i++)
+		swc_req_free_spare(&comm->member[comm->local[i]]);
 }

@@ -21,6 +21,62 @@
 #include "mem/completion_ring.h"
 #include "trace.h"
 
+/* Memory of tasks that a spare may have. */
+#define SPARE_ROOM	(16u << 10)
+
+/* ------------------------------------------------------------------ memory */
+
+static void free_tasks(struct swc_req *req)
+{
+	kvfree(req->tasks);
+	req->tasks = NULL;
+	swc_account_uncharge(req->account, SWC_QUOTA_MEMORY, req->room);
+	req->room = 0;
+}
+
+/* No references are left, and no task or buffer. */
+static void req_free(struct swc_req *req)
+{
+	free_tasks(req);
+	swc_account_put(req->account);
+	kfree_rcu(req, rcu);
+}
+
+/* A request with one reference: the member's spare, or a new one. NULL: out of memory. */
+static struct swc_req *req_alloc(struct swc_ctx *ctx, struct swc_member *member)
+{
+	struct swc_req *req = xchg(&member->spare, NULL);
+
+	if (req) {
+		memset_after(req, 0, room);
+	} else {
+		req = kzalloc(sizeof(*req), GFP_KERNEL_ACCOUNT);
+		if (!req)
+			return NULL;
+		req->account = swc_account_hold(ctx->account);
+	}
+	refcount_set(&req->ref, 1);
+	return req;
+}
+
+/*
+ * The last reference is gone; the caller holds the member. The cmpxchg() and the xchg() of req_alloc() are full
+ * barriers: who sees the first reference of the next request sees all that was done for this one.
+ */
+static void req_keep_or_free(struct swc_req *req, struct swc_member *member)
+{
+	if (cmpxchg(&member->spare, NULL, req))
+		req_free(req);
+}
+
+/* The communicator is being freed: no request of the member is left. */
+void swc_req_free_spare(struct swc_member *member)
+{
+	if (member->spare)
+		req_free(member->spare);
+	member->spare = NULL;
+}
+
 /* ------------------------------------------------------------------ buffers */
 
 static int explain_memlock(struct swc_member *member, int ret, u64 bytes)
@@ -120,7 +176,7 @@ static int find_blocks(struct swc_req *req)
 
 	if (!d->counts)
 		return swc_blocks_init(&req->blocks, d->count, elem_bytes, h->nshards, h->shard_blocks);
-	ret = swc_account_charge(req->ctx->account, SWC_QUOTA_MEMORY, bytes + sizeof(u64));
+	ret = swc_account_charge(req->account, SWC_QUOTA_MEMORY, bytes + sizeof(u64));
 	if (ret)
 		return ret;
 	req->charged = bytes + sizeof(u64);
@@ -198,14 +254,13 @@ static int req_fill(struct swc_req *req, struct swc_plan *plan)
 struct swc_req *swc_req_create(struct swc_ctx *ctx, struct swc_member *member,
 			       const struct swc_desc *desc, struct swc_plan *plan)
 {
-	struct swc_req *req = kzalloc(sizeof(*req), GFP_KERNEL_ACCOUNT);
+	struct swc_req *req = req_alloc(ctx, member);
 	int ret;
 
 	if (!req) {
 		swc_member_put(member);
 		return ERR_PTR(-ENOMEM);
 	}
-	refcount_set(&req->ref, 1);
 	req->member = member;
 	req->ctx = ctx;
 	req->desc = *desc;
@@ -239,7 +294,7 @@ static void drain_inboxes(struct swc_req *req)
 	struct swc_net_seg *seg, *next;
 	u32 i;
 
-	for (i = 0; req->tasks && i < req->ntasks; i++) {
+	for (i = 0; i < req->ntasks; i++) {
 		struct swc_task *task = &req->tasks[i];
 
 		if (task->seg)
@@ -257,18 +312,21 @@ static void release_resources(struct swc_req *req)
 	int i;
 
 	drain_inboxes(req);
+	req->ntasks = 0;
+	if (req->room > SPARE_ROOM)
+		free_tasks(req);
 	for (i = 0; i < SWC_BUF_NR; i++) {
 		swc_region_put(req->buf[i].region);
 		req->buf[i].region = NULL;
 	}
 	swc_plan_put(req->plan);
 	req->plan = NULL;
-	kvfree(req->tasks);
-	req->tasks = NULL;
+	if (!req->charged)
+		return;
 	kvfree(req->starts);
 	req->starts = NULL;
 	req->blocks.starts = NULL;
-	swc_account_uncharge(req->ctx->account, SWC_QUOTA_MEMORY, req->charged);
+	swc_account_uncharge(req->account, SWC_QUOTA_MEMORY, req->charged);
 	req->charged = 0;
 }
 
@@ -339,14 +397,18 @@ u64 swc_req_cqe_word(const struct swc_req *req)
 
 void swc_req_put(struct swc_req *req)
 {
-	struct swc_ctx *ctx = req->ctx;
-	struct swc_member *member = req->member;
-	struct swc_op *op = req->op;
+	struct swc_member *member;
+	struct swc_ctx *ctx;
+	struct swc_op *op;
 
 	if (!refcount_dec_and_test(&req->ref))
 		return;
+	/* Not read before: io_uring's cancel path may have a reference to a request that is being made. */
+	member = req->member;
+	ctx = req->ctx;
+	op = req->op;
 	release_resources(req);
-	kfree_rcu(req, rcu);
+	req_keep_or_free(req, member);
 	if (op)
 		swc_op_put(op);
 	/* The context may go as soon as its last request is freed; the communicator has its own count. */

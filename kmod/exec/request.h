@@ -22,10 +22,17 @@ struct swc_req_buf {
  * struct swc_req - one rank's call of an operation: what it submitted, and how it is completed
  *
  * Made by swc_req_create(). The submitter's reference ends after @complete; a queued work item holds one.
- * Freed after an RCU grace period, because io_uring's cancel path may look at a request that is just being
- * completed.
+ *
+ * The last put keeps the memory as member->spare, for the next request of the member, or frees it after an
+ * RCU grace period. io_uring's cancel path may look at a request that is just being completed: under RCU it
+ * finds the memory of a request, but not always of the same one. So once it has its reference it checks that
+ * its command still has this request.
  *
  * @ref: references
+ * @rcu: for kfree_rcu()
+ * @account: of @ctx; holds a reference. Charged for @room and @charged
+ * @tasks: one per channel, and their tables
+ * @room: bytes of memory at @tasks
  * @op: the operation; set when the request is matched, holds a reference from then on
  * @member: the rank; holds the communicator
  * @ctx: context that submitted it; waits for its requests before it goes
@@ -47,14 +54,18 @@ struct swc_req_buf {
  * @result, @culprit: outcome
  * @submitted_at, @finished_at: ktime
  * @ring_reserved: an entry of the completion ring is reserved
- * @ntasks: channels
+ * @ntasks: channels; 0 before swc_tasks_create() and after completion
  * @starts: of @blocks, where shards have different sizes; until completion
- * @charged: bytes of memory charged to the account of @ctx for @starts and @tasks
- * @tasks: one per channel
+ * @charged: bytes of memory charged for @starts
  */
 struct swc_req {
+	/* These outlive the request, with a spare. The others begin as zeros. */
 	refcount_t ref;
 	struct rcu_head rcu;
+	struct swc_account *account;
+	struct swc_task *tasks;
+	size_t room;
+
 	struct swc_op *op;
 	struct swc_member *member;
 	struct swc_ctx *ctx;
@@ -81,7 +92,6 @@ struct swc_req {
 	u32 ntasks;
 	u64 *starts;
 	u64 charged;
-	struct swc_task *tasks;
 };
 
 struct swc_req *swc_req_create(struct swc_ctx *ctx, struct swc_member *member,
@@ -90,6 +100,7 @@ void swc_req_drop(struct swc_req *req);
 void swc_req_cancel(struct swc_req *req);
 void swc_req_complete(struct swc_req *req, int result, int culprit);
 void swc_req_put(struct swc_req *req);
+void swc_req_free_spare(struct swc_member *member);
 u64 swc_req_cqe_word(const struct swc_req *req);
 
 #endif /* SWC_REQUEST_H */

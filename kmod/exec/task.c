@@ -71,10 +71,33 @@ static void *carve(void **mem, size_t n, size_t size)
 	return p;
 }
 
+/* Zeroed memory for the tasks, charged: what the request has kept, if that is enough. -ENOMEM, -EDQUOT. */
+static int make_room(struct swc_req *req, size_t bytes)
+{
+	void *mem;
+	int ret;
+
+	if (bytes > req->room) {
+		ret = swc_account_charge(req->account, SWC_QUOTA_MEMORY, bytes - req->room);
+		if (ret)
+			return ret;
+		mem = kvmalloc(bytes, GFP_KERNEL_ACCOUNT);
+		if (!mem) {
+			swc_account_uncharge(req->account, SWC_QUOTA_MEMORY, bytes - req->room);
+			return -ENOMEM;
+		}
+		kvfree(req->tasks);
+		req->tasks = mem;
+		req->room = bytes;
+	}
+	memset(req->tasks, 0, bytes);
+	return 0;
+}
+
 /**
  * swc_tasks_create() - make the tasks of a request, one for each channel of its plan
  *
- * One allocation holds the tasks and all tables that their copies and messages need; the request frees it.
+ * One allocation holds the tasks and all tables that their copies and messages need; the request keeps it.
  *
  * Return: 0; -ENOMEM; -EDQUOT.
  */
@@ -95,14 +118,9 @@ int swc_tasks_create(struct swc_req *req)
 					 sizeof(void *)));
 	each = size_add(each, array_size(nsends, sizeof(struct swc_send)));
 	each = size_add(each, array_size(nrndvs, sizeof(struct swc_rndv)));
-	ret = swc_account_charge(req->ctx->account, SWC_QUOTA_MEMORY, array_size(n, each));
+	ret = make_room(req, array_size(n, each));
 	if (ret)
 		return ret;
-	req->charged += array_size(n, each);
-	mem = kvzalloc(array_size(n, each), GFP_KERNEL_ACCOUNT);
-	if (!mem)
-		return -ENOMEM;
-	req->tasks = mem;
 	req->ntasks = n;
 	mem = req->tasks + n;
 	for (i = 0; i < n; i++) {

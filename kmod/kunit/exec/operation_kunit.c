@@ -222,6 +222,56 @@ static void operation_failed_in_window(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+static struct swc_req *make_request(struct kunit *test, struct swc_t_comm *c, const struct swc_desc *desc)
+{
+	struct swc_ctx *ctx = &c->rank[0].ctx;
+	struct swc_req *req = swc_req_create(ctx, swc_member_get(ctx, c->rank[0].handle), desc, NULL);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(req));
+	return req;
+}
+
+/* The memory of a request serves the next one of its rank, and nothing of the first is left in it. */
+static void operation_spare(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm(test, 2, SWC_T_NO_DEADLINE);
+	struct swc_member *member = c->rank[0].member;
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_req *first, *second;
+	u32 r;
+
+	swc_t_job_init(job, c, swc_t_direct, 64, false);
+	first = make_request(test, c, &job->desc[0]);
+	second = make_request(test, c, &job->desc[0]);
+	KUNIT_EXPECT_PTR_NE(test, first, second);
+	first->complete = last_complete;
+	first->uring_state = 1;
+	first->tasks->step = first->tasks->end;
+	first->tasks->copying = true;
+	swc_req_drop(first);
+	KUNIT_EXPECT_PTR_EQ(test, member->spare, first);
+	/* One is enough. */
+	swc_req_drop(second);
+	KUNIT_EXPECT_PTR_EQ(test, member->spare, first);
+	KUNIT_EXPECT_EQ(test, refcount_read(&first->ref), 0);
+
+	second = make_request(test, c, &job->desc[0]);
+	KUNIT_EXPECT_PTR_EQ(test, second, first);
+	KUNIT_EXPECT_NULL(test, member->spare);
+	KUNIT_EXPECT_EQ(test, refcount_read(&second->ref), 1);
+	KUNIT_EXPECT_NULL(test, second->complete);
+	KUNIT_EXPECT_EQ(test, second->uring_state, 0);
+	KUNIT_EXPECT_NE(test, second->tasks->step, second->tasks->end);
+	KUNIT_EXPECT_FALSE(test, second->tasks->copying);
+	swc_req_drop(second);
+
+	for (r = 0; r < 2; r++)
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
+	swc_t_job_expect(job, 0);
+	swc_t_job_check_sum(job);
+	swc_t_comm_end(c);
+}
+
 #define EXPECT_REFUSED(error, ...) do {							\
 	struct swc_desc d = job->desc[0];						\
 											\
@@ -348,6 +398,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(operation_mismatch, change_gen_params),
 	KUNIT_CASE(operation_mismatch_and_last),
 	KUNIT_CASE(operation_failed_in_window),
+	KUNIT_CASE(operation_spare),
 	KUNIT_CASE(operation_refused),
 	KUNIT_CASE(operation_reservation),
 	KUNIT_CASE(operation_deadline),
