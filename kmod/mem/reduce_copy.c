@@ -27,7 +27,7 @@
 /* Go to the first byte that is not done. Return: bytes from there that are contiguous in all ranges. */
 static u64 seek(struct swc_reduce_copy *m)
 {
-	u64 len = U64_MAX;
+	u64 end = U64_MAX;
 	u32 i;
 
 	for (i = 0; i < m->nsrc + m->ndst; i++) {
@@ -35,35 +35,39 @@ static u64 seek(struct swc_reduce_copy *m)
 		u64 offset = m->span[i].offset + m->done;
 
 		cur->extent = swc_region_find(m->span[i].region, offset);
-		cur->left = cur->extent[1].offset - offset;
+		cur->end = cur->extent[1].offset - m->span[i].offset;
 		m->ptr[i] = cur->extent->kaddr + (offset - cur->extent->offset);
-		len = min(len, cur->left);
+		end = min(end, cur->end);
 	}
-	return len;
+	return end - m->done;
+}
+
+/* Go to the extent behind the one that ends here. Return: its address. */
+static noinline void *next_extent(struct swc_cursor *cur)
+{
+	cur->extent++;
+	cur->end += cur->extent[1].offset - cur->extent->offset;
+	return cur->extent->kaddr;
 }
 
 /*
- * Go on by @len bytes, of those that are contiguous; there are more behind them. Buffers lie differently in
- * their pages, so this happens up to once a page and range.
+ * Go on by @len bytes, of those that are contiguous, to @m->done; there are more behind them. Buffers lie
+ * differently in their pages, so this happens up to once a page and range, and is as much as a quarter of a
+ * pass: so little is done for each range whose extent goes on.
  */
 static u64 advance(struct swc_reduce_copy *m, u32 n, u64 len)
 {
-	u64 next = U64_MAX;
-	u32 i;
+	struct swc_cursor *cur = m->cursor, *last = cur + n;
+	u64 done = m->done, end = U64_MAX;
+	void **ptr = m->ptr;
 
-	for (i = 0; i < n; i++) {
-		struct swc_cursor *cur = &m->cursor[i];
-
-		m->ptr[i] += len;
-		cur->left -= len;
-		while (!cur->left) {
-			cur->extent++;
-			cur->left = cur->extent[1].offset - cur->extent->offset;
-			m->ptr[i] = cur->extent->kaddr;
-		}
-		next = min(next, cur->left);
+	for (; cur < last; cur++, ptr++) {
+		*ptr += len;
+		if (cur->end == done)
+			*ptr = next_extent(cur);
+		end = min(end, cur->end);
 	}
-	return next;
+	return end - done;
 }
 
 /*

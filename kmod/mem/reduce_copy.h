@@ -16,7 +16,7 @@ struct swc_span {
 /* Position in a range; scratch space of swc_reduce_copy(). */
 struct swc_cursor {
 	const struct swc_extent *extent;
-	u64 left;	/* bytes of @extent */
+	u64 end;	/* of @extent, in the range */
 };
 
 /**
