@@ -109,14 +109,17 @@ static inline u64 swc_blocks_uneven_offset(const struct swc_blocks *g, u32 shard
 /* Byte offset of block @b in the vector; b == nshards * shard_blocks gives the end. */
 static inline u64 swc_blocks_offset(const struct swc_blocks *g, u32 b)
 {
-	u32 shard, k;
+	u32 shard = 0, k = b;
 	u64 at;
 
 	/* Plans that copy many blocks have whole shards: no division for each. */
 	if (g->shard_blocks == 1 && !g->starts)
 		return b * g->shard_bytes;
-	shard = b / g->shard_blocks;
-	k = b % g->shard_blocks;
+	/* Nor for those of the first shard, which is all of an allreduce. */
+	if (b >= g->shard_blocks) {
+		shard = b / g->shard_blocks;
+		k = b % g->shard_blocks;
+	}
 	if (g->starts)
 		return swc_blocks_uneven_offset(g, shard, k);
 	at = (k * g->unit_q + (k < g->unit_r ? k : g->unit_r)) * SWC_UNIT_BYTES;

@@ -66,12 +66,15 @@ static const char *set_spans(struct swc_task *task, const struct swc_plan_xfer *
 
 	for (i = 0; i < n; i++) {
 		const struct swc_req *owner = swc_op_req(req->op, x[i].rank);
+		bool inside;
+		u64 bytes;
 
 		*rank = x[i].rank;
 		/* As the owner sees it, because that bounds its buffer. */
-		if (swc_xfer_bytes(owner, &x[i]) != m->bytes)
+		inside = swc_xfer_find(owner, &x[i], x[i].buf, &m->span[i], &bytes);
+		if (bytes != m->bytes)
 			return "ranges of a local step differ in size";
-		if (m->bytes && !swc_xfer_span(owner, &x[i], x[i].buf, &m->span[i]))
+		if (bytes && !inside)
 			return "blocks outside the buffer of the owner";
 	}
 	if (m->nsrc == 1 && !m->div && m->bytes)
