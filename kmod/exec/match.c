@@ -154,6 +154,8 @@ static void arrive(struct swc_op *op, struct swc_req *req, const struct clock *c
 	if (op->narrived == comm->nlocal && !op->reserved)
 		comm->nwaiting--;
 	spin_unlock(&op->lock);
+	if (out->how == ARRIVED || out->how == ARRIVED_LAST)
+		swc_watchdog_arm(comm, c->next_check, c->now);
 	swc_op_retire(op);
 }
 
@@ -161,8 +163,7 @@ static void arrive(struct swc_op *op, struct swc_req *req, const struct clock *c
  * Act on an arrival, with no locks held: start the operation, report why it fails, or complete a late
  * request.
  */
-static void follow_up(struct swc_op *op, struct swc_req *req, u32 rank, const struct clock *c,
-		      struct outcome *out, bool inline_ok)
+static void follow_up(struct swc_op *op, struct swc_req *req, u32 rank, struct outcome *out, bool inline_ok)
 {
 	struct swc_comm *comm = op->comm;
 
@@ -170,10 +171,8 @@ static void follow_up(struct swc_op *op, struct swc_req *req, u32 rank, const st
 	trace_swc_match(op, rank);
 	switch (out->how) {
 	case ARRIVED:
-		swc_watchdog_arm(comm, c->next_check);
 		break;
 	case ARRIVED_LAST:
-		swc_watchdog_arm(comm, c->next_check);
 		if (comm->net) {
 			swc_net_watch(comm->net);
 			swc_net_event_refuse(comm, &out->unmatched);
@@ -181,7 +180,7 @@ static void follow_up(struct swc_op *op, struct swc_req *req, u32 rank, const st
 		swc_worker_start(op, req, inline_ok);
 		break;
 	case ARRIVED_LATE:
-		swc_req_complete(req, req->refused ?: out->status, out->culprit);
+		swc_req_complete(req, req->refused ?: out->status, out->culprit, ktime_get_ns());
 		break;
 	case ARRIVED_MISMATCH:
 		swc_mismatch_report(op, req);
@@ -242,7 +241,7 @@ again:
 	}
 	spin_unlock(&comm->lock);
 	if (op) {
-		follow_up(op, req, rank, &c, &out, inline_ok);
+		follow_up(op, req, rank, &out, inline_ok);
 	} else if (!ret) {
 		/* First to arrive: allocate without the lock, and look again. */
 		fresh = swc_op_alloc(comm);
@@ -363,7 +362,7 @@ int swc_match_reserved(struct swc_req *req, u64 seq)
 	spin_unlock(&comm->lock);
 	if (!op)
 		return -ECONNABORTED;
-	follow_up(op, req, rank, &c, &out, false);
+	follow_up(op, req, rank, &out, false);
 	return 0;
 }
 

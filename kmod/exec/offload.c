@@ -174,22 +174,17 @@ static u32 take_batch(struct swc_op *op, struct swc_dma_item *item)
 }
 
 /**
- * swc_offload_flush() - give engines a batch of copies; what they refuse becomes ready, for the CPU
+ * swc_offload_flush_batch() - give engines a batch of copies; what they refuse becomes ready, for the CPU
  *
- * The caller is a worker of the operation. Not inlined: the items would lie on the stack below every step.
- *
- * Return: false if there was no batch.
+ * For swc_offload_flush() only. Return: false if another worker has taken the batch.
  */
-noinline bool swc_offload_flush(struct swc_op *op)
+bool swc_offload_flush_batch(struct swc_op *op)
 {
 	struct swc_dma_item item[SWC_DMA_MAX_ITEMS];
 	struct swc_task *task;
 	struct swc_dma_job *job;
 	u32 i, n;
 
-	/* A worker flushes what it has added itself, so it need not see another one's addition. */
-	if (list_empty_careful(&op->offload_batch))
-		return false;
 	spin_lock(&op->lock);
 	n = op->status ? 0 : take_batch(op, item);
 	spin_unlock(&op->lock);

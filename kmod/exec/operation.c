@@ -6,6 +6,7 @@
  * left and connections and engines have returned everything they hold. swc_op_claim_finish() tells the one
  * caller that then calls swc_op_finish(). The first error wins, in swc_op_set_error().
  */
+#include <linux/ktime.h>
 #include <linux/slab.h>
 
 #include "exec/operation.h"
@@ -156,6 +157,7 @@ void swc_op_retire(struct swc_op *op)
 void swc_op_finish(struct swc_op *op)
 {
 	struct swc_comm *comm = op->comm;
+	u64 now = ktime_get_ns();
 	u32 i;
 
 	/* The last request may hold the last reference. */
@@ -191,7 +193,7 @@ void swc_op_finish(struct swc_op *op)
 		/* op->req[] is not read any more: late arrivals see op->finished first. */
 		op->req[i] = NULL;
 		if (req)
-			swc_req_complete(req, req->refused ?: op->status, op->culprit);
+			swc_req_complete(req, req->refused ?: op->status, op->culprit, now);
 	}
 	if (comm->net)
 		swc_net_pump(comm->net);

@@ -60,8 +60,8 @@ static struct swc_req *req_alloc(struct swc_ctx *ctx, struct swc_member *member)
 }
 
 /*
- * The last reference is gone; the caller holds the member. The cmpxchg() and the xchg() of req_alloc() are full
- * barriers: who sees the first reference of the next request sees all that was done for this one.
+ * The last reference is gone; the caller holds the member. The cmpxchg() and the xchg() of req_alloc() are
+ * full barriers: a context that sees the first reference of the next request sees what was done for this one.
  */
 static void req_keep_or_free(struct swc_req *req, struct swc_member *member)
 {
@@ -367,14 +367,15 @@ void swc_req_cancel(struct swc_req *req)
 
 /**
  * swc_req_complete() - complete the call of this rank
+ * @now: ktime
  *
  * Called once per matched request, with no locks held. The request may be freed when this returns.
  */
-void swc_req_complete(struct swc_req *req, int result, int culprit)
+void swc_req_complete(struct swc_req *req, int result, int culprit, u64 now)
 {
 	req->result = result;
 	req->culprit = result ? culprit : -1;
-	req->finished_at = ktime_get_ns();
+	req->finished_at = now;
 	swc_event_complete(req);
 	swc_stat_inc(result ? SWC_STAT_OPS_FAILED : SWC_STAT_OPS_COMPLETED);
 	if (!result)

@@ -21,16 +21,20 @@ u64 swc_watchdog_first_check(const struct swc_comm *comm, u64 now, u64 deadline)
 	return comm->net ? deadline - min_t(u64, HEARTBEAT_NS, (deadline - now) / 4) : deadline;
 }
 
-/* Make the watchdog run at the time @at, or earlier. */
-void swc_watchdog_arm(struct swc_comm *comm, u64 at)
+/* Make the watchdog run at the time @at, or earlier; @now: the time. comm->lock is held. */
+void swc_watchdog_arm(struct swc_comm *comm, u64 at, u64 now)
 {
-	u64 now = ktime_get_ns();
+	lockdep_assert_held(&comm->lock);
+	if (comm->next_check && comm->next_check <= at)
+		return;
+	comm->next_check = at;
+	mod_delayed_work(swc_wq, &comm->watchdog, at > now ? nsecs_to_jiffies(at - now) + 1 : 0);
+}
 
+static void arm_again(struct swc_comm *comm, u64 at)
+{
 	spin_lock(&comm->lock);
-	if (!comm->next_check || at < comm->next_check) {
-		comm->next_check = at;
-		mod_delayed_work(swc_wq, &comm->watchdog, at > now ? nsecs_to_jiffies(at - now) + 1 : 0);
-	}
+	swc_watchdog_arm(comm, at, ktime_get_ns());
 	spin_unlock(&comm->lock);
 }
 
@@ -110,7 +114,7 @@ static void check(struct swc_comm *comm, struct swc_op *op)
 	if (verdict == VERDICT_EXPIRED)
 		expire(comm, op, peer);
 	else
-		swc_watchdog_arm(comm, next_check);
+		arm_again(comm, next_check);
 }
 
 /*
@@ -155,6 +159,6 @@ void swc_watchdog_fn(struct work_struct *work)
 		swc_op_put(due);
 	}
 	if (next)
-		swc_watchdog_arm(comm, next);
+		arm_again(comm, next);
 	swc_comm_put(comm);
 }
