@@ -137,9 +137,22 @@ struct swc_rndv {
 	bool done;
 };
 
-/* Completions of a transport. @poll: handles them; called once, without locks. Process context. */
+/**
+ * struct swc_net_poll - the completions of a connection, for processes that handle them, see net/waiter.c
+ *
+ * Process context, without locks, but for @begin.
+ *
+ * @poll: a process was given this: handle what has come. Called once
+ * @begin: a process is going to call @look again and again, until it calls @end; false: another one does.
+ *	Any context
+ * @look: handle what has come, unless somebody else is about to. True: something had
+ * @end: the process stops; it may handle what has come since it looked last
+ */
 struct swc_net_poll {
 	void (*poll)(struct swc_net_poll *poll);
+	bool (*begin)(struct swc_net_poll *poll);
+	bool (*look)(struct swc_net_poll *poll);
+	void (*end)(struct swc_net_poll *poll);
 };
 
 /**
@@ -287,5 +300,6 @@ struct swc_net_seg *swc_conn_copy_unexpected(struct swc_net_seg *seg);
 
 void swc_net_wait(struct swc_net_waiter *waiter, struct swc_conn *conn);
 struct swc_net_poll *swc_net_wait_end(struct swc_net_waiter *waiter);
+struct swc_net_poll *swc_net_poll_begin(struct swc_conn *conn);
 
 #endif /* SWC_NET_H */

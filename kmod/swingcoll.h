@@ -55,6 +55,7 @@
  *	recorders_mutex			recordings, also of ended communicators (comm/recorder.c)
  *	partitioned->mutex		start, end and free of rounds (exec/partitioned.c)
  *	plan_net->lock			opening of a plan's connections (plan/plan_conn.c)
+ *	cq->lock			completions of an RDMA connection; their handlers take what follows
  *	net->lock, conn->lock		connections (net/conn.h); with none of the following
  *	partitioned->lock		waiters for partitions (exec/partitioned.c); likewise
  *	comm->lock			members, sequence numbers, window of operations, status

@@ -160,7 +160,7 @@ static void req_task_work_body(struct io_uring_cmd *cmd, unsigned int issue_flag
 
 	if (!end_wait(req) && READ_ONCE(req->uring_state) != URING_DONE && swc_worker_enter(req->op)) {
 		swc_worker_run(req->op, SWC_STAT_WORKER_TASK);
-		swc_worker_busy_poll(req->op, URING_DONE_BIT, &req->uring_state);
+		swc_worker_busy_poll(req, URING_DONE_BIT, &req->uring_state);
 	}
 	begin_wait(req);
 	if (!uring_release(req))
@@ -268,7 +268,7 @@ static int issue_collective(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const
 		return -EIOCBQUEUED;
 	}
 	if (waiting) {
-		swc_worker_busy_poll(req->op, URING_DONE_BIT, &req->uring_state);
+		swc_worker_busy_poll(req, URING_DONE_BIT, &req->uring_state);
 		begin_wait(req);
 	}
 	if (!uring_release(req))

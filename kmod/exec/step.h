@@ -36,5 +36,6 @@ void swc_remote_send(struct swc_task *task, const struct swc_plan_step *s);
 void swc_remote_offer(struct swc_task *task);
 enum swc_step_status swc_remote_recv(struct swc_task *task, const struct swc_plan_xfer *x);
 void swc_remote_wait(struct swc_req *req);
+struct swc_net_poll *swc_remote_poll(struct swc_req *req);
 
 #endif /* SWC_STEP_H */

@@ -336,7 +336,7 @@ enum swc_step_status swc_remote_recv(struct swc_task *task, const struct swc_pla
 	return SWC_STEP_OK;
 }
 
-/* ------------------------------------------------------------------ sleeping */
+/* ------------------------------------------------------------------ waiting processes */
 
 /* The connection whose next message a task waits for; NULL: none. op->lock is held. */
 static struct swc_conn *awaited(const struct swc_task *task)
@@ -371,4 +371,26 @@ void swc_remote_wait(struct swc_req *req)
 	if (conn)
 		swc_net_wait(&req->waiter, conn);
 	spin_unlock(&op->lock);
+}
+
+/**
+ * swc_remote_poll() - let a process look for one of the messages that its request waits for
+ *
+ * Return: what to look at, begun; NULL if the request waits for none, or none can be looked for.
+ */
+struct swc_net_poll *swc_remote_poll(struct swc_req *req)
+{
+	struct swc_net_poll *poll = NULL;
+	struct swc_op *op = req->op;
+	u32 c;
+
+	spin_lock(&op->lock);
+	for (c = 0; c < req->ntasks && !poll && !op->finished; c++) {
+		struct swc_conn *conn = awaited(&req->tasks[c]);
+
+		if (conn)
+			poll = swc_net_poll_begin(conn);
+	}
+	spin_unlock(&op->lock);
+	return poll;
 }

@@ -303,29 +303,58 @@ static bool only_engines_busy(const struct swc_op *op)
 	       list_empty_careful(&op->runq);
 }
 
+/* May all that is left of the operation be messages of other nodes? Then nobody is busy with its tasks. */
+static bool only_messages_awaited(const struct swc_op *op)
+{
+	return op->comm->net && READ_ONCE(op->started_at) && !READ_ONCE(op->nactive);
+}
+
+static void end_look(struct swc_net_poll **poll)
+{
+	if (*poll)
+		(*poll)->end(*poll);
+	*poll = NULL;
+}
+
 /**
  * swc_worker_busy_poll() - poll an operation instead of going to sleep
- * @op: operation; the caller has a reference
+ * @req: request of the operation; the caller has a reference
  * @done: bit that is set when the caller need not wait any more
  * @flags: word with that bit
  *
  * For a submitter that is going to wait: ranks mostly arrive within microseconds of one another, and a sleep
- * and a wake-up take longer. The caller works as soon as the operation starts. Polls only while nothing else
- * wants this CPU, and for a bounded time without work.
+ * and a wake-up take longer. The caller works as soon as the operation starts, and handles the message of
+ * another node that its request waits for. Polls only while nothing else wants this CPU, and for a bounded
+ * time without work.
  */
-void swc_worker_busy_poll(struct swc_op *op, int done, const unsigned long *flags)
+void swc_worker_busy_poll(struct swc_req *req, int done, const unsigned long *flags)
 {
 	u64 until = ktime_get_ns() + BUSY_POLL_NS;
+	struct swc_net_poll *poll = NULL;
+	struct swc_op *op = req->op;
 
 	while (!test_bit(done, flags) && !READ_ONCE(op->status) && single_task_running() &&
 	       !need_resched() && !fatal_signal_pending(current) && ktime_get_ns() < until &&
 	       !only_engines_busy(op)) {
-		if (READ_ONCE(op->started_at) && !list_empty_careful(&op->runq) && swc_worker_enter(op)) {
-			swc_worker_run(op, SWC_STAT_WORKER_INLINE);
-			until = ktime_get_ns() + BUSY_POLL_NS;
+		if (READ_ONCE(op->started_at) && !list_empty_careful(&op->runq)) {
+			/* That may take long, and nobody else would handle what arrives. */
+			end_look(&poll);
+			if (swc_worker_enter(op)) {
+				swc_worker_run(op, SWC_STAT_WORKER_INLINE);
+				until = ktime_get_ns() + BUSY_POLL_NS;
+			}
+		} else if (!poll && only_messages_awaited(op)) {
+			poll = swc_remote_poll(req);
+		} else if (poll && poll->look(poll)) {
+			/* The next message may come by another connection. */
+			end_look(&poll);
+			/* Other operations of this rank can make it go on for long. */
+			if (!signal_pending(current))
+				until = ktime_get_ns() + BUSY_POLL_NS;
 		}
 		cpu_relax();
 	}
+	end_look(&poll);
 }
 
 /* Work item of a request. */

@@ -22,8 +22,8 @@
  *
  * Locks: net->lock (mutex) > the xarray's lock > conn->lock (RDMA posts under it) > net->list_lock;
  * conn->waiter_lock is the innermost. Under the mutex messages may be returned to the executor; nothing else
- * calls out of net/ and the transports under a lock, but for swc_net_ops.get, .put and .progress, and the
- * waiter's wake().
+ * calls out of net/ and the transports under a lock, but for swc_net_ops.get, .put and .progress, the
+ * waiter's wake(), and handlers of RDMA completions, which run under the mutex of their queue (rdma/cq.c).
  */
 #ifndef SWC_NET_CONN_H
 #define SWC_NET_CONN_H
@@ -246,8 +246,9 @@ struct swc_offer {
  * @grown_bytes: their size, for GROWN
  * @to_return: credits to return
  * @rndvs: rendezvous that are not closed
- * @waiter_lock: guards @waiter; see waiter.c
+ * @waiter_lock: guards the next two; see waiter.c
  * @waiter: process that sleeps until a message arrives, or NULL
+ * @poll: where processes look for messages that they poll for; NULL: they cannot
  */
 struct swc_conn {
 	const struct swc_transport *transport;
@@ -307,6 +308,7 @@ struct swc_conn {
 
 	spinlock_t waiter_lock;
 	struct swc_net_waiter *waiter;
+	struct swc_net_poll *poll;
 };
 
 /**
@@ -554,5 +556,7 @@ void swc_request_expect_auth(struct swc_conn *conn);
 
 /* waiter.c */
 bool swc_conn_give(struct swc_conn *conn, struct swc_net_poll *poll);
+void swc_conn_offer_poll(struct swc_conn *conn, struct swc_net_poll *poll);
+void swc_conn_withdraw_poll(struct swc_conn *conn, const struct swc_net_poll *poll);
 
 #endif /* SWC_NET_CONN_H */

@@ -2,7 +2,8 @@
 /*
  * Processes that handle what arrives for them. A process that sleeps until a message arrives on a connection
  * says so here. The transport's event then wakes it, and it polls for completions itself: that saves waking a
- * kernel thread which would wake the process next.
+ * kernel thread which would wake the process next. A process that does not sleep yet looks for the message
+ * itself, if the transport can: it begins, looks again and again for a short time, and ends.
  *
  * A connection has one waiter at most. conn->waiter_lock guards it, and the fields of the waiter; it is the
  * innermost lock, and events take it in interrupts.
@@ -79,4 +80,55 @@ bool swc_conn_give(struct swc_conn *conn, struct swc_net_poll *poll)
 	}
 	spin_unlock_irqrestore(&conn->waiter_lock, flags);
 	return woken;
+}
+
+/* ------------------------------------------------------------------ polling */
+
+/**
+ * swc_conn_offer_poll() - from now on processes may look for messages of a connection
+ * @poll: valid until swc_conn_withdraw_poll(); its begin() takes a reference, which its end() puts
+ */
+void swc_conn_offer_poll(struct swc_conn *conn, struct swc_net_poll *poll)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&conn->waiter_lock, flags);
+	WRITE_ONCE(conn->poll, poll);
+	spin_unlock_irqrestore(&conn->waiter_lock, flags);
+}
+
+/**
+ * swc_conn_withdraw_poll() - nobody begins to look there any more, unless it has been replaced already
+ */
+void swc_conn_withdraw_poll(struct swc_conn *conn, const struct swc_net_poll *poll)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&conn->waiter_lock, flags);
+	if (conn->poll == poll)
+		WRITE_ONCE(conn->poll, NULL);
+	spin_unlock_irqrestore(&conn->waiter_lock, flags);
+}
+
+/**
+ * swc_net_poll_begin() - begin to look for messages of a connection
+ *
+ * The process that looks must do so often, or end: until then nobody else handles what comes. What it looks
+ * at outlives the connection. Any context.
+ *
+ * Return: what to look at; NULL if the transport cannot, or another process does.
+ */
+struct swc_net_poll *swc_net_poll_begin(struct swc_conn *conn)
+{
+	struct swc_net_poll *poll;
+	unsigned long flags;
+
+	if (!READ_ONCE(conn->poll))
+		return NULL;
+	spin_lock_irqsave(&conn->waiter_lock, flags);
+	poll = conn->poll;
+	if (poll && !poll->begin(poll))
+		poll = NULL;
+	spin_unlock_irqrestore(&conn->waiter_lock, flags);
+	return poll;
 }

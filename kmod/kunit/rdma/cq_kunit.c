@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who handles completions: a process that sleeps until a message arrives, or a work item; and a process that
- * has been woken for that and does not run holds nobody up.
+ * Who handles completions: a process that sleeps until a message arrives, one that looks for it, or a work
+ * item; and a process that has been woken for that, or looks, and does not run holds nobody up.
  */
-#include "net/conn.h"
+#include "rdma/rdma.h"
 #include "kunit/harness.h"
 #include "kunit/rdma/net_harness.h"
 
@@ -92,18 +92,26 @@ static bool wake_process(struct swc_net_waiter *waiter)
 	return true;
 }
 
-/* Wait on the only connection of a rank. */
-static void begin_wait(struct process *p, struct swc_t_comm *c, u32 rank, bool stopped)
+/* The only connection of a rank. It stays until the rank leaves. */
+static struct swc_conn *only_conn(struct swc_t_comm *c, u32 rank)
 {
 	struct swc_net *net = swc_t_net(c, rank);
+	struct swc_conn *conn;
 
+	mutex_lock(&net->lock);
+	KUNIT_EXPECT_TRUE(c->test, list_is_singular(&net->all));
+	conn = list_first_entry(&net->all, struct swc_conn, node);
+	mutex_unlock(&net->lock);
+	return conn;
+}
+
+/* Wait on it. */
+static void begin_wait(struct process *p, struct swc_t_comm *c, u32 rank, bool stopped)
+{
 	p->waiter.wake = wake_process;
 	p->stopped = stopped;
 	INIT_WORK(&p->work, process_work);
-	mutex_lock(&net->lock);
-	KUNIT_EXPECT_TRUE(c->test, list_is_singular(&net->all));
-	swc_net_wait(&p->waiter, list_first_entry(&net->all, struct swc_conn, node));
-	mutex_unlock(&net->lock);
+	swc_net_wait(&p->waiter, only_conn(c, rank));
 }
 
 /* A ring of two nodes, one sum for each time that a process waits on every connection. */
@@ -163,11 +171,228 @@ static void cq_given_too_late(struct kunit *test)
 		process_work(&p[r].work);
 }
 
+/* ------------------------------------------------------------------ pollers */
+
+/* Two nodes of one rank each, and a process of each that polls. */
+struct pollers {
+	struct swc_t_comm *c;
+	struct swc_t_job *job;
+	struct process *process;
+	struct swc_net_poll *poll[2];
+	u32 found, woken;
+};
+
+static void begin_polls(struct pollers *p)
+{
+	u32 r;
+
+	for (r = 0; r < 2; r++) {
+		p->poll[r] = swc_net_poll_begin(only_conn(p->c, r));
+		KUNIT_ASSERT_NOT_NULL(p->c->test, p->poll[r]);
+	}
+}
+
+static void look(struct pollers *p)
+{
+	u32 r;
+
+	for (r = 0; r < 2; r++)
+		p->found += p->poll[r]->look(p->poll[r]);
+	/* There may be one CPU, and the test's clock jumps to the next timer when it is idle. */
+	schedule_timeout_uninterruptible(1);
+}
+
+static void end_polls(struct pollers *p)
+{
+	u32 r;
+
+	for (r = 0; r < 2; r++)
+		p->poll[r]->end(p->poll[r]);
+}
+
+/* Let processes sleep, too, to see whether an event comes to anybody but the pollers. */
+static void begin_waits(struct pollers *p)
+{
+	u32 r;
+
+	for (r = 0; r < 2; r++)
+		begin_wait(&p->process[r], p->c, r, false);
+}
+
+static void end_waits(struct pollers *p)
+{
+	u32 r;
+
+	for (r = 0; r < 2; r++) {
+		flush_work(&p->process[r].work);
+		process_work(&p->process[r].work);
+		p->woken += atomic_xchg(&p->process[r].woken, 0);
+	}
+}
+
+static bool is_done(const struct pollers *p)
+{
+	return completion_done(&p->job->done[0].done) && completion_done(&p->job->done[1].done);
+}
+
+/* A sum during which nobody else looks. @turns: the pollers come and go all the time. */
+static void run_polled(struct pollers *p, bool turns)
+{
+	u32 r;
+
+	for (r = 0; r < 2; r++)
+		KUNIT_EXPECT_EQ(p->c->test, swc_t_job_submit(p->job, r, false), 0);
+	/* The operation's deadline ends this if need be. */
+	while (!is_done(p)) {
+		look(p);
+		if (turns) {
+			end_polls(p);
+			schedule_timeout_uninterruptible(1);
+			begin_polls(p);
+		}
+	}
+	swc_t_job_expect(p->job, 0);
+	swc_t_job_check_sum(p->job);
+}
+
+static struct pollers *start_polls(struct kunit *test)
+{
+	struct pollers *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	p->process = kunit_kcalloc(test, 2, sizeof(*p->process), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, p->process);
+	p->c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
+	p->job = swc_t_job_new(test);
+	swc_t_job_init(p->job, p->c, swc_t_ring, 1000, false);
+	swc_t_job_run(p->job, 0, false);
+	begin_polls(p);
+	run_polled(p, false);
+	/* Work items have done what they had begun before: now the queues are the pollers'. */
+	look(p);
+	look(p);
+	p->found = 0;
+	return p;
+}
+
+static void cq_poller_finds(struct kunit *test)
+{
+	struct pollers *p = start_polls(test);
+	u32 i, rounds = 50;
+
+	for (i = 0; i < rounds; i++) {
+		begin_waits(p);
+		run_polled(p, false);
+		end_waits(p);
+	}
+	/* Each rank has received at least one message. */
+	KUNIT_EXPECT_GE(test, p->found, 2 * rounds);
+	/* No event has come to another one, unless the watch has taken it back, which looks once a second. */
+	KUNIT_EXPECT_LT(test, p->woken, rounds / 10);
+	end_polls(p);
+	swc_t_expect_credits(p->c);
+	swc_t_comm_end(p->c);
+}
+
+/* Pollers come and go, and events find one, or none and wake a process. */
+static void cq_poller_and_events(struct kunit *test)
+{
+	struct pollers *p = start_polls(test);
+	u32 i;
+
+	for (i = 0; i < 50; i++) {
+		begin_waits(p);
+		run_polled(p, true);
+		end_waits(p);
+	}
+	end_polls(p);
+	/* Now there are none. */
+	for (i = 0; i < 10; i++)
+		swc_t_job_run(p->job, i & 1, false);
+	swc_t_expect_credits(p->c);
+	swc_t_comm_end(p->c);
+}
+
+static u32 nreceived(struct swc_t_comm *c, u32 rank)
+{
+	return swc_rdma_conn(only_conn(c, rank))->nreceived;
+}
+
+/* A poller that goes handles what has come since it looked. */
+static void cq_poller_goes(struct kunit *test)
+{
+	struct pollers *p = start_polls(test);
+	u32 i, r, before[2], rounds = 20, handled = 0;
+
+	for (i = 0; i < rounds; i++) {
+		look(p);
+		look(p);
+		for (r = 0; r < 2; r++)
+			KUNIT_EXPECT_EQ(test, swc_t_job_submit(p->job, r, false), 0);
+		schedule_timeout_uninterruptible(1);
+		for (r = 0; r < 2; r++)
+			before[r] = nreceived(p->c, r);
+		end_polls(p);
+		for (r = 0; r < 2; r++)
+			handled += nreceived(p->c, r) != before[r];
+		swc_t_job_expect(p->job, 0);
+		swc_t_job_check_sum(p->job);
+		begin_polls(p);
+	}
+	/* But for the watch, see above. */
+	KUNIT_EXPECT_GT(test, handled, rounds);
+	end_polls(p);
+	swc_t_expect_credits(p->c);
+	swc_t_comm_end(p->c);
+}
+
+static void cq_second_poller(struct kunit *test)
+{
+	struct pollers *p = start_polls(test);
+	struct swc_conn *conn = only_conn(p->c, 0);
+
+	KUNIT_EXPECT_NULL(test, swc_net_poll_begin(conn));
+	end_polls(p);
+	begin_polls(p);
+	KUNIT_EXPECT_NULL(test, swc_net_poll_begin(conn));
+	end_polls(p);
+	swc_t_comm_end(p->c);
+}
+
+/* A work item takes what a poller does not handle, within about a second. */
+static void cq_poller_stopped(struct kunit *test)
+{
+	struct pollers *p = start_polls(test);
+
+	swc_t_job_run(p->job, 0, false);
+	end_polls(p);
+	swc_t_expect_credits(p->c);
+	swc_t_comm_end(p->c);
+}
+
+/* Closing a connection does not wait for a poller, which finds nothing afterwards. */
+static void cq_poller_closing(struct kunit *test)
+{
+	struct pollers *p = start_polls(test);
+
+	swc_t_comm_end(p->c);
+	p->found = 0;
+	look(p);
+	KUNIT_EXPECT_EQ(test, p->found, 0u);
+	end_polls(p);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(cq_waiter),
 	KUNIT_CASE(cq_given),
 	KUNIT_CASE_SLOW(cq_process_stopped),
 	KUNIT_CASE_SLOW(cq_given_too_late),
+	KUNIT_CASE_SLOW(cq_poller_finds),
+	KUNIT_CASE(cq_poller_and_events),
+	KUNIT_CASE(cq_poller_goes),
+	KUNIT_CASE(cq_second_poller),
+	KUNIT_CASE_SLOW(cq_poller_stopped),
+	KUNIT_CASE_SLOW(cq_poller_closing),
 	{}
 };
 
