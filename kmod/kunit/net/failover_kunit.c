@@ -299,23 +299,37 @@ static void expect_no_effect(struct swc_t_comm *c, u32 rank, const struct swc_wi
 	KUNIT_EXPECT_FALSE(test, test_bit(SWC_CONN_F_DROPPED, &conn->flags));
 }
 
-/*
- * Both ends go on by another stream or queue pair since @before of those were counted. Where the machine is
- * slow, one end may have given up an attempt that the other one has counted.
- */
-static void wait_resumed(struct kunit *test, struct swc_t_comm *c, u64 before)
+/* Before the only connection is lost: how often ends have gone on, and the number of the last attempt. */
+struct before_loss {
+	u64 resumed;
+	u32 attempt;
+};
+
+static struct before_loss before_loss(struct swc_t_comm *c)
 {
+	return (struct before_loss){ swc_stat_read(SWC_STAT_CONNS_RESUMED), only_conn(c, 0)->attempt };
+}
+
+/*
+ * Both ends go on by another stream or queue pair. Each counts an attempt once at most; of several, where the
+ * machine is slow, one end may have given up one that the other end has counted.
+ */
+static void wait_resumed(struct kunit *test, struct swc_t_comm *c, const struct before_loss *before)
+{
+	struct before_loss now;
 	bool good = false;
 	u32 i;
 
 	for (i = 0; i < 500 && !good; i++) {
-		good = swc_stat_read(SWC_STAT_CONNS_RESUMED) >= before + 2 &&
+		good = swc_stat_read(SWC_STAT_CONNS_RESUMED) >= before->resumed + 2 &&
 		       READ_ONCE(only_conn(c, 0)->state) == SWC_CONN_LIVE &&
 		       READ_ONCE(only_conn(c, 1)->state) == SWC_CONN_LIVE;
 		if (!good)
 			msleep(20);
 	}
 	KUNIT_EXPECT_TRUE(test, good);
+	now = before_loss(c);
+	KUNIT_EXPECT_LE(test, now.resumed - before->resumed, 2ull * (now.attempt - before->attempt));
 }
 
 /*
@@ -325,7 +339,7 @@ static void wait_resumed(struct kunit *test, struct swc_t_comm *c, u64 before)
 static void failover_requests(struct kunit *test)
 {
 	struct swc_t_job *job = swc_t_job_new(test);
-	u64 resumed = swc_stat_read(SWC_STAT_CONNS_RESUMED);
+	struct before_loss before;
 	struct swc_wire_reject reject;
 	struct swc_wire_hello h;
 	struct swc_conn *conn;
@@ -335,6 +349,7 @@ static void failover_requests(struct kunit *test)
 	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	swc_t_job_run(job, 0, true);
+	before = before_loss(c);
 
 	/* To the higher rank: the last request once more, then a newer one that is altered. */
 	conn = only_conn(c, 1);
@@ -358,7 +373,7 @@ static void failover_requests(struct kunit *test)
 	swc_t_sign(swc_t_rank_comm(c, 0), &h);
 	KUNIT_EXPECT_NULL(test, swc_request(swc_t_net(c, 0)->listeners.of[swc_t_transport], &h, sizeof(h),
 					    NULL, &reject));
-	wait_resumed(test, c, resumed);
+	wait_resumed(test, c, &before);
 	/* Now it is over. */
 	expect_no_effect(c, 0, &h, SWC_WIRE_BUSY);
 	swc_t_job_run(job, 1, true);
@@ -377,7 +392,7 @@ static void failover_requests(struct kunit *test)
 static void failover_refused(struct kunit *test)
 {
 	struct swc_t_job *job = swc_t_job_new(test);
-	u64 resumed = swc_stat_read(SWC_STAT_CONNS_RESUMED);
+	struct before_loss before;
 	struct swc_conn *lower, *higher;
 	struct swc_t_comm *c;
 	u32 attempt, nattempts, nfailed, i;
@@ -387,6 +402,7 @@ static void failover_refused(struct kunit *test)
 	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	swc_t_job_run(job, 0, true);
+	before = before_loss(c);
 	lower = only_conn(c, 0);
 	higher = only_conn(c, 1);
 	spin_lock(&higher->lock);
@@ -408,7 +424,7 @@ static void failover_refused(struct kunit *test)
 	higher->state = SWC_CONN_LIVE;
 	swc_resume_drop(higher, "cut");
 	spin_unlock(&higher->lock);
-	wait_resumed(test, c, resumed);
+	wait_resumed(test, c, &before);
 	swc_t_job_fill(job);
 	swc_t_job_run(job, 1, true);
 	swc_t_comm_end(c);
@@ -564,7 +580,7 @@ static void failover_asks(struct kunit *test)
 static void failover_returns(struct kunit *test)
 {
 	struct swc_t_job *job = swc_t_job_new(test);
-	u64 resumed = swc_stat_read(SWC_STAT_CONNS_RESUMED);
+	struct before_loss before;
 	struct swc_conn *lower, *higher;
 	struct swc_t_comm *c;
 	bool claimed;
@@ -574,11 +590,12 @@ static void failover_returns(struct kunit *test)
 	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	swc_t_job_run(job, 0, true);
+	before = before_loss(c);
 	lower = only_conn(c, 0);
 	higher = only_conn(c, 1);
 	own = lower->path;
 	swc_conn_retry(lower, "cut", -ETIMEDOUT);
-	wait_resumed(test, c, resumed);
+	wait_resumed(test, c, &before);
 	KUNIT_EXPECT_NE(test, lower->via, own);
 	KUNIT_EXPECT_EQ(test, (int)health_of(lower, own)->state, (int)SWC_PATH_LOST);
 	/* Whatever it found: all paths of this test have the same address. */
@@ -590,9 +607,9 @@ static void failover_returns(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_path_to_ask(lower, &claimed), (int)own);
 	/* Others whose own path it is ask, too. */
 	KUNIT_EXPECT_FALSE(test, claimed);
-	resumed = swc_stat_read(SWC_STAT_CONNS_RESUMED);
+	before = before_loss(c);
 	ask(lower, own);
-	wait_resumed(test, c, resumed);
+	wait_resumed(test, c, &before);
 	KUNIT_EXPECT_EQ(test, lower->via, own);
 	KUNIT_EXPECT_EQ(test, higher->via, own);
 	swc_t_job_fill(job);
@@ -610,13 +627,14 @@ static void failover_silent_device(struct kunit *test)
 {
 	struct swc_t_job *job = swc_t_job_new(test);
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
-	u64 resumed = swc_stat_read(SWC_STAT_CONNS_RESUMED);
+	struct before_loss before;
 	u32 seconds = swc_cm_answer_ms(8) / MSEC_PER_SEC;
 	struct swc_conn *conn;
 	u32 i;
 
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	swc_t_job_run(job, 0, true);
+	before = before_loss(c);
 	conn = only_conn(c, 0);
 	spin_lock(&conn->lock);
 	swc_rdma_conn(conn)->sq.probe_head = swc_rdma_conn(conn)->sq.tail + 1;
@@ -627,7 +645,7 @@ static void failover_silent_device(struct kunit *test)
 		swc_rdma_watch(conn);
 	KUNIT_EXPECT_TRUE(test, test_bit(SWC_CONN_F_DROPPED, &conn->flags));
 	spin_unlock(&conn->lock);
-	wait_resumed(test, c, resumed);
+	wait_resumed(test, c, &before);
 	swc_t_job_fill(job);
 	swc_t_job_run(job, 1, true);
 	swc_t_comm_end(c);
