@@ -7,6 +7,9 @@
 #include "kunit/harness.h"
 #include "kunit/rdma/net_harness.h"
 
+/* Of a race that mostly ends one way: after so many rounds it is not the machine's load. */
+#define MOST_ROUNDS	1000
+
 /* ------------------------------------------------------------------ waiters */
 
 struct sleeper {
@@ -114,8 +117,11 @@ static void begin_wait(struct process *p, struct swc_t_comm *c, u32 rank, bool s
 	swc_net_wait(&p->waiter, only_conn(c, rank));
 }
 
-/* A ring of two nodes, one sum for each time that a process waits on every connection. */
-static void run_with_processes(struct kunit *test, u32 rounds, bool stopped)
+/*
+ * A ring of two nodes, sums during which a process waits on every connection, until @wanted have been woken.
+ * A work item that still handles what came before handles what comes next as well: then none is.
+ */
+static void run_with_processes(struct kunit *test, u32 wanted, bool stopped)
 {
 	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
 	struct process *p = kunit_kcalloc(test, 2, sizeof(*p), GFP_KERNEL);
@@ -125,7 +131,7 @@ static void run_with_processes(struct kunit *test, u32 rounds, bool stopped)
 	KUNIT_ASSERT_NOT_NULL(test, p);
 	swc_t_job_init(job, c, swc_t_ring, 1000, false);
 	swc_t_job_run(job, 0, false);
-	for (i = 0; i < rounds; i++) {
+	for (i = 0; i < MOST_ROUNDS && woken < wanted; i++) {
 		for (r = 0; r < 2; r++)
 			begin_wait(&p[r], c, r, stopped);
 		swc_t_job_run(job, i & 1, false);
@@ -135,21 +141,20 @@ static void run_with_processes(struct kunit *test, u32 rounds, bool stopped)
 			woken += atomic_xchg(&p[r].woken, 0);
 		}
 	}
-	/* Each rank has received at least one message while its process slept. */
-	KUNIT_EXPECT_EQ(test, woken, 2 * rounds);
+	KUNIT_EXPECT_GE(test, woken, wanted);
 	swc_t_expect_credits(c);
 	swc_t_comm_end(c);
 }
 
 static void cq_given(struct kunit *test)
 {
-	run_with_processes(test, 50, false);
+	run_with_processes(test, 100, false);
 }
 
 /* A work item takes what it was given, within about a second. */
 static void cq_process_stopped(struct kunit *test)
 {
-	run_with_processes(test, 2, true);
+	run_with_processes(test, 4, true);
 }
 
 /* Closing a connection does not wait for a process, which polls later. */
@@ -278,17 +283,19 @@ static struct pollers *start_polls(struct kunit *test)
 static void cq_poller_finds(struct kunit *test)
 {
 	struct pollers *p = start_polls(test);
-	u32 i, rounds = 50;
+	unsigned long start = jiffies;
+	u32 i, rounds = 50, looks;
 
 	for (i = 0; i < rounds; i++) {
 		begin_waits(p);
 		run_polled(p, false);
 		end_waits(p);
 	}
+	looks = 1 + (jiffies - start) / HZ;
 	/* Each rank has received at least one message. */
 	KUNIT_EXPECT_GE(test, p->found, 2 * rounds);
 	/* No event has come to another one, unless the watch has taken it back, which looks once a second. */
-	KUNIT_EXPECT_LT(test, p->woken, rounds / 10);
+	KUNIT_EXPECT_LT(test, p->woken, rounds / 10 + 2 * looks);
 	end_polls(p);
 	swc_t_expect_credits(p->c);
 	swc_t_comm_end(p->c);
@@ -322,9 +329,10 @@ static u32 nreceived(struct swc_t_comm *c, u32 rank)
 static void cq_poller_goes(struct kunit *test)
 {
 	struct pollers *p = start_polls(test);
-	u32 i, r, before[2], rounds = 20, handled = 0;
+	u32 i, r, before[2], wanted = 20, handled = 0;
 
-	for (i = 0; i < rounds; i++) {
+	/* It may not have come yet. */
+	for (i = 0; i < MOST_ROUNDS && handled < wanted; i++) {
 		look(p);
 		look(p);
 		for (r = 0; r < 2; r++)
@@ -339,8 +347,7 @@ static void cq_poller_goes(struct kunit *test)
 		swc_t_job_check_sum(p->job);
 		begin_polls(p);
 	}
-	/* But for the watch, see above. */
-	KUNIT_EXPECT_GT(test, handled, rounds);
+	KUNIT_EXPECT_GE(test, handled, wanted);
 	end_polls(p);
 	swc_t_expect_credits(p->c);
 	swc_t_comm_end(p->c);
