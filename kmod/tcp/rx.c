@@ -99,26 +99,72 @@ void swc_tcp_rx_release(struct swc_conn *base, struct swc_net_seg *seg)
 
 /* ------------------------------------------------------------------ receiving */
 
-/* Up to @bytes of the stream; 0: the peer has closed it; -EAGAIN: nothing has come. */
+/* From conn->rx.ahead. Return: the number of bytes. */
+static u64 take_ahead(struct swc_tcp_conn *conn, const struct kvec *vec, u32 n)
+{
+	struct swc_tcp_rx *rx = &conn->rx;
+	u32 i, begin = rx->ahead_at;
+
+	for (i = 0; i < n && rx->ahead_at < rx->ahead_end; i++) {
+		size_t bytes = min_t(size_t, vec[i].iov_len, rx->ahead_end - rx->ahead_at);
+
+		memcpy(vec[i].iov_base, rx->ahead + rx->ahead_at, bytes);
+		rx->ahead_at += bytes;
+	}
+	return rx->ahead_at - begin;
+}
+
+/*
+ * Is a call of the socket in vain, which costs as much as one that receives a small message? What comes
+ * after this look is given to somebody again.
+ */
+static bool is_empty(const struct swc_tcp_conn *conn)
+{
+	const struct sock *sk = conn->sock->sk;
+
+	return !conn->encrypted && skb_queue_empty_lockless(&sk->sk_receive_queue) && !READ_ONCE(sk->sk_err) &&
+	       !(READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
+}
+
+/*
+ * Up to @bytes of the stream, or of the handshake, which nothing is received ahead of. 0: the peer has closed
+ * it; -EAGAIN: nothing has come. @vec has room for one more element.
+ */
 static int receive(struct swc_tcp_conn *conn, struct kvec *vec, u32 n, u64 bytes)
 {
 	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
+	struct swc_tcp_rx *rx = &conn->rx;
+	u64 more = 0;
+	int ret;
 
-	return kernel_recvmsg(conn->sock, &msg, vec, n, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (rx->ahead_at < rx->ahead_end)
+		return take_ahead(conn, vec, n);
+	if (conn->handshake.phase == SWC_TCP_STREAM) {
+		if (is_empty(conn))
+			return -EAGAIN;
+		more = SWC_TCP_AHEAD;
+		vec[n++] = (struct kvec){ .iov_base = rx->ahead, .iov_len = more };
+	}
+	ret = kernel_recvmsg(conn->sock, &msg, vec, n, bytes + more, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (ret <= 0 || ret <= bytes)
+		return ret;
+	rx->ahead_at = 0;
+	rx->ahead_end = ret - bytes;
+	return bytes;
 }
 
 static int receive_into(struct swc_tcp_conn *conn, void *to, u64 bytes)
 {
-	struct kvec vec = { .iov_base = to, .iov_len = bytes };
+	struct kvec vec[2] = { { .iov_base = to, .iov_len = bytes } };
 
-	return receive(conn, &vec, 1, bytes);
+	return receive(conn, vec, 1, bytes);
 }
 
 static int receive_span(struct swc_tcp_conn *conn, const struct swc_region *region, u64 at, u64 bytes)
 {
 	const struct swc_extent *e = swc_region_find(region, at);
 	u64 begin = at, end = at + bytes;
-	struct kvec vec[SWC_TCP_VECS];
+	struct kvec vec[SWC_TCP_VECS + 1];
 	u32 i;
 
 	for (i = 0; i < SWC_TCP_VECS && at < end; i++, e++) {
@@ -170,6 +216,8 @@ void swc_tcp_rx_reset(struct swc_tcp_conn *conn)
 /* A socket is going to be received from. */
 void swc_tcp_rx_begin(struct swc_tcp_conn *conn, enum swc_tcp_phase phase)
 {
+	/* Of the socket before, all has been handled, see swc_tcp_rx_drain(). */
+	conn->rx.ahead_end = conn->rx.ahead_at;
 	conn->handshake.phase = phase;
 	conn->handshake.got = 0;
 	conn->handshake.bytes = phase == SWC_TCP_REPLY ? sizeof(struct swc_wire_reject) : SWC_HEADER;

@@ -40,6 +40,8 @@
 #define SWC_TCP_NOMEM_MS	10
 /* Payload goes to the socket in pieces of so many kernel buffers, at most. */
 #define SWC_TCP_VECS	16
+/* So much more than is asked for is received at once: a small message, or the beginning of the next one. */
+#define SWC_TCP_AHEAD	512
 
 struct swc_tcp_conn;
 struct swc_tcp_record;
@@ -104,6 +106,7 @@ enum swc_tcp_rx_state {
  * @rx_buf: for DATA
  * @chunk: for WRITE
  * @ack: the sender may wait for an ACK
+ * @ahead: what was received beyond what was asked for: bytes from @ahead_at to @ahead_end come next
  */
 struct swc_tcp_rx {
 	enum swc_tcp_rx_state state;
@@ -114,6 +117,9 @@ struct swc_tcp_rx {
 	struct swc_tcp_rx_buf *rx_buf;
 	struct swc_tcp_chunk *chunk;
 	bool ack;
+	u32 ahead_at;
+	u32 ahead_end;
+	u8 ahead[SWC_TCP_AHEAD];
 };
 
 /**
@@ -148,7 +154,7 @@ struct swc_tcp_tx {
  * @rx_mutex: held while receiving
  * @rx_work: receives; queued by the socket's callbacks
  * @rx_poll: what a process is given, that receives
- * @rx_given: it has been given to one that has not begun, which something has arrived for
+ * @rx_given: something has arrived, and who it was given to has not begun
  * @broken: why nothing is received any more, or 0; guarded by @rx_mutex, and so are the next
  * @asked: the lower rank has sent its request, the higher one its reply
  * @reply_by: jiffies until which the reply to the request is waited for

@@ -334,12 +334,28 @@ static void go(struct swc_tcp_conn *conn, struct swc_tx_pump *p)
 		mod_delayed_work(swc_conn_wq(base), &conn->rx_work, 0);
 }
 
+/*
+ * May a pump have something to do? Without locks: who has made work sees that it is there, and has the
+ * connection pumped.
+ */
+static bool has_work(const struct swc_tcp_conn *conn)
+{
+	const struct swc_conn *base = &conn->base;
+
+	return !list_empty_careful(&base->outq) || READ_ONCE(base->pending) ||
+	       !list_empty_careful(&base->rndvs) || READ_ONCE(conn->tx.head_end) ||
+	       !llist_empty(&conn->zerocopy_done) || base->resumable ||
+	       test_bit(SWC_CONN_F_PEER_LEFT, &base->flags);
+}
+
 /* Transport operation. */
 void swc_tcp_pump(struct swc_conn *base, bool nested)
 {
 	struct swc_tcp_conn *conn = swc_tcp_conn(base);
 	struct swc_tx_pump p;
 
+	if (!has_work(conn))
+		return;
 	/*
 	 * Full barriers: who does not get the mutex has set the flag before the holder, who has dropped it,
 	 * looks at that; and what is to be sent is visible to who clears the flag.
