@@ -142,6 +142,7 @@ struct swc_rndv {
  *
  * Process context, without locks, but for @begin.
  *
+ * @node: in net->deferred
  * @poll: a process was given this: handle what has come. Called once
  * @begin: a process is going to call @look again and again, until it calls @end; false: another one does.
  *	Any context
@@ -149,11 +150,19 @@ struct swc_rndv {
  * @end: the process stops; it may handle what has come since it looked last
  */
 struct swc_net_poll {
+	struct list_head node;
 	void (*poll)(struct swc_net_poll *poll);
 	bool (*begin)(struct swc_net_poll *poll);
 	bool (*look)(struct swc_net_poll *poll);
 	void (*end)(struct swc_net_poll *poll);
 };
+
+/* One that only @poll can be called of. */
+static inline void swc_net_poll_init(struct swc_net_poll *poll, void (*handle)(struct swc_net_poll *poll))
+{
+	*poll = (struct swc_net_poll){ .poll = handle };
+	INIT_LIST_HEAD(&poll->node);
+}
 
 /**
  * struct swc_net_waiter - a process that can handle what arrives for it, see net/waiter.c
@@ -301,5 +310,9 @@ struct swc_net_seg *swc_conn_copy_unexpected(struct swc_net_seg *seg);
 void swc_net_wait(struct swc_net_waiter *waiter, struct swc_conn *conn);
 struct swc_net_poll *swc_net_wait_end(struct swc_net_waiter *waiter);
 struct swc_net_poll *swc_net_poll_begin(struct swc_conn *conn);
+void swc_net_attend(struct swc_net *net);
+void swc_net_attend_end(struct swc_net *net);
+bool swc_net_handle_deferred(struct swc_net *net);
+void swc_net_expedite(struct swc_net *net);
 
 #endif /* SWC_NET_H */

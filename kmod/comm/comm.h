@@ -40,6 +40,7 @@ struct swc_shared;
  * @name: its command name; printable
  * @plans: plan handle -> struct swc_plan
  * @nplans: entries of @plans
+ * @poll_ns: how long its process polls before it sleeps, as exec/worker.c has learned; 0: nothing yet
  * @spare: memory for the next request of this rank, or NULL; taken and put by exec/request.c, with xchg()
  */
 struct swc_member {
@@ -55,6 +56,7 @@ struct swc_member {
 	char name[TASK_COMM_LEN];
 	struct xarray plans;
 	atomic_t nplans;
+	u64 poll_ns;
 	struct swc_req *spare;
 };
 

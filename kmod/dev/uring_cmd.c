@@ -120,13 +120,34 @@ static bool uring_release(struct swc_req *req)
 
 /* ------------------------------------------------------------------ collectives */
 
+/* An operation of so few bytes is over so soon that what arrives meanwhile can be left for its process. */
+#define BRIEF_BYTES	(16u << 10)
+
+/* Until it sleeps, the process looks after messages of other nodes itself. */
+static void attend(struct swc_req *req)
+{
+	if (req->attends)
+		swc_net_attend(req->member->comm->net);
+}
+
+static void attend_end(struct swc_req *req)
+{
+	if (req->attends)
+		swc_net_attend_end(req->member->comm->net);
+}
+
+static bool is_done(const struct swc_req *req)
+{
+	return READ_ONCE(req->uring_state) == URING_DONE;
+}
+
 /*
  * The owner is going to release the request: until it is complete, messages that it waits for wake the task.
  * For tasks that wait in the kernel.
  */
 static void begin_wait(struct swc_req *req)
 {
-	if (req->op->comm->net && req->waiter.wake && READ_ONCE(req->uring_state) != URING_DONE)
+	if (req->op->comm->net && req->waiter.wake && !is_done(req))
 		swc_remote_wait(req);
 }
 
@@ -154,14 +175,32 @@ static void post_cqe(struct io_uring_cmd *cmd, struct swc_req *req, unsigned int
 	io_uring_cmd_done32(cmd, result, word, issue_flags);
 }
 
+/* The process has been woken: it handles what it was given, or is a worker. False: the operation is over. */
+static bool work(struct swc_req *req)
+{
+	if (end_wait(req) || is_done(req))
+		return !is_done(req);
+	if (!swc_worker_enter(req->op))
+		return false;
+	swc_worker_run(req->op, SWC_STAT_WORKER_TASK);
+	return !is_done(req);
+}
+
+static void woken(struct swc_req *req)
+{
+	swc_worker_woken(req);
+	attend(req);
+	if (work(req))
+		swc_worker_busy_poll(req, URING_DONE_BIT, &req->uring_state);
+	attend_end(req);
+}
+
 static void req_task_work_body(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
 	struct swc_req *req = pdu_of(cmd)->req;
 
-	if (!end_wait(req) && READ_ONCE(req->uring_state) != URING_DONE && swc_worker_enter(req->op)) {
-		swc_worker_run(req->op, SWC_STAT_WORKER_TASK);
-		swc_worker_busy_poll(req, URING_DONE_BIT, &req->uring_state);
-	}
+	if (req->waiter.wake)
+		woken(req);
 	begin_wait(req);
 	if (!uring_release(req))
 		post_cqe(cmd, req, issue_flags);
@@ -258,7 +297,12 @@ static int issue_collective(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const
 	/* Not before the pointer is set: from here on the cancel path may come. */
 	io_uring_cmd_mark_cancelable(cmd, issue_flags);
 
+	req->attends = waiting && member->comm->net && swc_blocks_total_bytes(&req->blocks) <= BRIEF_BYTES;
+	attend(req);
 	ret = swc_match(req, waiting);
+	if (waiting && !ret)
+		swc_worker_busy_poll(req, URING_DONE_BIT, &req->uring_state);
+	attend_end(req);
 	if (ret) {
 		lose_turn(ctx, desc, ret);
 		/* Not matched, so never completed. Only the done call unmarks a command. */
@@ -267,10 +311,8 @@ static int issue_collective(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const
 		io_uring_cmd_done32(cmd, ret, 0, issue_flags);
 		return -EIOCBQUEUED;
 	}
-	if (waiting) {
-		swc_worker_busy_poll(req, URING_DONE_BIT, &req->uring_state);
+	if (waiting)
 		begin_wait(req);
-	}
 	if (!uring_release(req))
 		post_cqe(cmd, req, issue_flags);
 	return -EIOCBQUEUED;

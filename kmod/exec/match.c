@@ -165,6 +165,8 @@ static void arrive(struct swc_op *op, struct swc_req *req, const struct clock *c
  */
 static void follow_up(struct swc_op *op, struct swc_req *req, u32 rank, struct outcome *out, bool inline_ok)
 {
+	/* The request may be gone when it has started. */
+	bool looks = req->waiter.wake;
 	struct swc_comm *comm = op->comm;
 
 	swc_stat_inc(SWC_STAT_OPS_SUBMITTED);
@@ -178,6 +180,8 @@ static void follow_up(struct swc_op *op, struct swc_req *req, u32 rank, struct o
 			swc_net_event_refuse(comm, &out->unmatched);
 		}
 		swc_worker_start(op, req, inline_ok);
+		if (comm->net && !looks)
+			swc_net_expedite(comm->net);
 		break;
 	case ARRIVED_LATE:
 		swc_req_complete(req, req->refused ?: out->status, out->culprit, ktime_get_ns());

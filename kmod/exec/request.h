@@ -51,6 +51,8 @@ struct swc_req_buf {
  * @cmd: io_uring command, for uring_cmd.c
  * @uring_state: for uring_cmd.c
  * @waiter: its process, if it sleeps until a message of another node arrives
+ * @attends: its process attends to the communicator's net while it runs; for uring_cmd.c
+ * @polled_at: ktime at which its process began to poll, before it slept; for worker.c
  * @result, @culprit: outcome
  * @submitted_at, @finished_at: ktime
  * @ring_reserved: an entry of the completion ring is reserved
@@ -84,6 +86,8 @@ struct swc_req {
 	struct io_uring_cmd *cmd;
 	unsigned long uring_state;
 	struct swc_net_waiter waiter;
+	bool attends;
+	u64 polled_at;
 	int result;
 	int culprit;
 	u64 submitted_at;

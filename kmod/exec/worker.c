@@ -31,6 +31,8 @@
 #define IDLE_POLL_NS	(10 * NSEC_PER_USEC)
 /* So does a submitter that would sleep next. */
 #define BUSY_POLL_NS	(50 * NSEC_PER_USEC)
+/* Or, for messages of other nodes, as long as they mostly take, up to this. */
+#define MESSAGE_POLL_NS	NSEC_PER_MSEC
 
 /* Time slice of a kernel thread: so long that giving way costs next to nothing. */
 #define KTHREAD_SLICE_NS	(4 * NSEC_PER_MSEC)
@@ -309,6 +311,12 @@ static bool only_messages_awaited(const struct swc_op *op)
 	return op->comm->net && READ_ONCE(op->started_at) && !READ_ONCE(op->nactive);
 }
 
+/* How long to poll before the next sleep. */
+static u64 poll_time(const struct swc_member *member)
+{
+	return max_t(u64, READ_ONCE(member->poll_ns), BUSY_POLL_NS);
+}
+
 static void end_look(struct swc_net_poll **poll)
 {
 	if (*poll)
@@ -325,13 +333,19 @@ static void end_look(struct swc_net_poll **poll)
  * For a submitter that is going to wait: ranks mostly arrive within microseconds of one another, and a sleep
  * and a wake-up take longer. The caller works as soon as the operation starts, and handles the message of
  * another node that its request waits for. Polls only while nothing else wants this CPU, and for a bounded
- * time without work.
+ * time without work, see swc_worker_woken().
  */
 void swc_worker_busy_poll(struct swc_req *req, int done, const unsigned long *flags)
 {
-	u64 until = ktime_get_ns() + BUSY_POLL_NS;
+	u64 poll_ns = poll_time(req->member), until;
 	struct swc_net_poll *poll = NULL;
 	struct swc_op *op = req->op;
+	struct swc_net *net = op->comm->net;
+
+	if (net)
+		swc_net_handle_deferred(net);
+	req->polled_at = ktime_get_ns();
+	until = req->polled_at + poll_ns;
 
 	while (!test_bit(done, flags) && !READ_ONCE(op->status) && single_task_running() &&
 	       !need_resched() && !fatal_signal_pending(current) && ktime_get_ns() < until &&
@@ -341,8 +355,10 @@ void swc_worker_busy_poll(struct swc_req *req, int done, const unsigned long *fl
 			end_look(&poll);
 			if (swc_worker_enter(op)) {
 				swc_worker_run(op, SWC_STAT_WORKER_INLINE);
-				until = ktime_get_ns() + BUSY_POLL_NS;
+				until = ktime_get_ns() + poll_ns;
 			}
+		} else if (net && swc_net_handle_deferred(net)) {
+			until = ktime_get_ns() + poll_ns;
 		} else if (!poll && only_messages_awaited(op)) {
 			poll = swc_remote_poll(req);
 		} else if (poll && poll->look(poll)) {
@@ -350,11 +366,32 @@ void swc_worker_busy_poll(struct swc_req *req, int done, const unsigned long *fl
 			end_look(&poll);
 			/* Other operations of this rank can make it go on for long. */
 			if (!signal_pending(current))
-				until = ktime_get_ns() + BUSY_POLL_NS;
+				until = ktime_get_ns() + poll_ns;
 		}
 		cpu_relax();
 	}
 	end_look(&poll);
+}
+
+/**
+ * swc_worker_woken() - the process that waits for a request polled in vain, slept, and has been woken
+ *
+ * Learns from that how long to poll: if what comes from other nodes comes soon enough to be worth it, longer
+ * next time, up to as long as it takes; otherwise shorter. This is how the kernel's haltpoll governor does it.
+ */
+void swc_worker_woken(struct swc_req *req)
+{
+	struct swc_member *member = req->member;
+	u64 poll_ns = poll_time(member), waited;
+
+	if (!member->comm->net)
+		return;
+	waited = ktime_get_ns() - req->polled_at;
+	if (waited > MESSAGE_POLL_NS)
+		poll_ns /= 2;
+	else if (waited > poll_ns)
+		poll_ns = min_t(u64, 2 * poll_ns, MESSAGE_POLL_NS);
+	WRITE_ONCE(member->poll_ns, poll_ns);
 }
 
 /* Work item of a request. */

@@ -108,6 +108,9 @@ struct swc_path_health {
  * @stalled: connections with messages that an operation which ends may let go
  * @nattempts: attempts to connect that have begun and not ended
  * @turns: connections that wait for one of them to end
+ * @deferred: what has arrived and is left for a process (waiter.c); guarded by @deferred_lock, taken in interrupts
+ * @deferred_work: handles it if none comes
+ * @nattending: processes that are about to look for it
  * @unexpected: memory that copies of segments take
  * @abort_wq: woken when a peer has been notified of the abort, or cannot be
  * @abort_work: notifies all peers and closes all connections
@@ -136,6 +139,10 @@ struct swc_net {
 	struct list_head stalled;
 	u32 nattempts;
 	struct list_head turns;
+	spinlock_t deferred_lock;
+	struct list_head deferred;
+	struct delayed_work deferred_work;
+	atomic_t nattending;
 	struct swc_seg_copy_usage unexpected;
 	wait_queue_head_t abort_wq;
 	struct work_struct abort_work;
@@ -556,6 +563,8 @@ void swc_request_expect_auth(struct swc_conn *conn);
 
 /* waiter.c */
 bool swc_conn_give(struct swc_conn *conn, struct swc_net_poll *poll);
+void swc_net_init_deferred(struct swc_net *net);
+void swc_net_stop_deferred(struct swc_net *net);
 void swc_conn_offer_poll(struct swc_conn *conn, struct swc_net_poll *poll);
 void swc_conn_withdraw_poll(struct swc_conn *conn, const struct swc_net_poll *poll);
 

@@ -363,6 +363,7 @@ struct swc_net *swc_net_create(const struct swc_net_params *params, const struct
 	swc_auth_name(net);
 	net->memcg = get_mem_cgroup_from_mm(current->mm);
 	swc_net_init_conns(net);
+	swc_net_init_deferred(net);
 	init_waitqueue_head(&net->abort_wq);
 	INIT_WORK(&net->abort_work, abort_work);
 	INIT_DELAYED_WORK(&net->watch_work, swc_watch_work);
@@ -382,6 +383,7 @@ void swc_net_free(struct swc_net *net)
 
 	swc_cards_forget(net);
 	cancel_delayed_work_sync(&net->watch_work);
+	swc_net_stop_deferred(net);
 	swc_net_ops->drop_unexpected(net->params.comm);
 	swc_tombstone_add(net);
 	xa_destroy(&net->conns);

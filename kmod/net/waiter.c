@@ -5,6 +5,11 @@
  * kernel thread which would wake the process next. A process that does not sleep yet looks for the message
  * itself, if the transport can: it begins, looks again and again for a short time, and ends.
  *
+ * What nobody needs yet is deferred: left where it is, for the next process that comes, at most for a jiffy.
+ * A kernel thread would take the CPU from that process, and copy messages of operations that this node has
+ * not begun. Nobody needs it while no operation is in flight, or while a process attends to the net that is
+ * about to wait.
+ *
  * A connection has one waiter at most. conn->waiter_lock guards it, and the fields of the waiter; it is the
  * innermost lock, and events take it in interrupts.
  */
@@ -56,11 +61,141 @@ struct swc_net_poll *swc_net_wait_end(struct swc_net_waiter *waiter)
 	return given;
 }
 
+/* ------------------------------------------------------------------ deferring */
+
+/* What is deferred and this has not found, who makes it false finds. */
+static bool may_defer(struct swc_net *net)
+{
+	return atomic_read(&net->nattending) || swc_net_oldest(net) == U64_MAX;
+}
+
+static bool add_deferred(struct swc_net *net, struct swc_net_poll *poll)
+{
+	unsigned long flags;
+	bool is_new;
+
+	spin_lock_irqsave(&net->deferred_lock, flags);
+	/* It is there still if it has been taken back from whoever it was given to. */
+	is_new = list_empty(&poll->node);
+	if (is_new)
+		list_add_tail(&poll->node, &net->deferred);
+	spin_unlock_irqrestore(&net->deferred_lock, flags);
+	return is_new;
+}
+
+/* False: it has been taken. */
+static bool del_deferred(struct swc_net *net, struct swc_net_poll *poll)
+{
+	unsigned long flags;
+	bool was_there;
+
+	spin_lock_irqsave(&net->deferred_lock, flags);
+	was_there = !list_empty(&poll->node);
+	list_del_init(&poll->node);
+	spin_unlock_irqrestore(&net->deferred_lock, flags);
+	return was_there;
+}
+
+static struct swc_net_poll *first_deferred(struct swc_net *net)
+{
+	struct swc_net_poll *poll;
+	unsigned long flags;
+
+	spin_lock_irqsave(&net->deferred_lock, flags);
+	poll = list_first_entry_or_null(&net->deferred, struct swc_net_poll, node);
+	if (poll)
+		list_del_init(&poll->node);
+	spin_unlock_irqrestore(&net->deferred_lock, flags);
+	return poll;
+}
+
+static bool defer(struct swc_net *net, struct swc_net_poll *poll)
+{
+	if (!may_defer(net) || !add_deferred(net, poll))
+		return false;
+	/* Pairs with those of swc_net_attend_end() and swc_net_expedite(). */
+	smp_mb();
+	if (!may_defer(net))
+		return !del_deferred(net, poll);
+	queue_delayed_work(net->params.wq, &net->deferred_work, 1);
+	return true;
+}
+
+/**
+ * swc_net_handle_deferred() - handle what has arrived and is left for a process
+ *
+ * Process context, no locks held. Return: true if there was something.
+ */
+bool swc_net_handle_deferred(struct swc_net *net)
+{
+	struct swc_net_poll *poll;
+	bool any = false;
+
+	while (!list_empty_careful(&net->deferred) && (poll = first_deferred(net))) {
+		poll->poll(poll);
+		any = true;
+	}
+	return any;
+}
+
+/**
+ * swc_net_attend() - from now on leave what arrives for this process
+ *
+ * Until swc_net_attend_end(), very soon. It calls swc_net_handle_deferred() before it sleeps.
+ */
+void swc_net_attend(struct swc_net *net)
+{
+	atomic_inc(&net->nattending);
+}
+
+/* The process handles what is left for it. */
+void swc_net_attend_end(struct swc_net *net)
+{
+	atomic_dec(&net->nattending);
+	/* Pairs with that of defer(). */
+	smp_mb__after_atomic();
+	swc_net_handle_deferred(net);
+}
+
+/**
+ * swc_net_expedite() - have a kernel thread handle soon what is deferred
+ *
+ * For an operation that has begun, and whose process does not look for messages. Any context.
+ */
+void swc_net_expedite(struct swc_net *net)
+{
+	/* After the operation has begun; pairs with that of defer(). */
+	smp_mb();
+	if (!list_empty_careful(&net->deferred))
+		mod_delayed_work(net->params.wq, &net->deferred_work, 0);
+}
+
+static void deferred_work(struct work_struct *work)
+{
+	swc_net_handle_deferred(container_of(work, struct swc_net, deferred_work.work));
+}
+
+void swc_net_init_deferred(struct swc_net *net)
+{
+	spin_lock_init(&net->deferred_lock);
+	INIT_LIST_HEAD(&net->deferred);
+	INIT_DELAYED_WORK(&net->deferred_work, deferred_work);
+}
+
+/* All connections are closed: what is left only has references. */
+void swc_net_stop_deferred(struct swc_net *net)
+{
+	cancel_delayed_work_sync(&net->deferred_work);
+	swc_net_handle_deferred(net);
+}
+
+/* ------------------------------------------------------------------ events */
+
 /**
  * swc_conn_give() - something has arrived: let the connection's waiter poll for it
  * @poll: passes to the waiter
  *
- * Any context. Return: false if no process sleeps; then it stays the caller's.
+ * If no process sleeps, it may be deferred. Any context. Return: false if neither; then it stays the caller's.
  */
 bool swc_conn_give(struct swc_conn *conn, struct swc_net_poll *poll)
 {
@@ -79,7 +214,7 @@ bool swc_conn_give(struct swc_conn *conn, struct swc_net_poll *poll)
 			waiter->given = NULL;
 	}
 	spin_unlock_irqrestore(&conn->waiter_lock, flags);
-	return woken;
+	return woken || defer(conn->net, poll);
 }
 
 /* ------------------------------------------------------------------ polling */

@@ -264,7 +264,10 @@ struct swc_cq *swc_cq_create(struct swc_conn *conn, struct ib_device *ib, u32 n)
 
 	if (!cq)
 		return ERR_PTR(-ENOMEM);
-	cq->poll = (struct swc_net_poll){ poll_given, begin_look, look, end_look };
+	swc_net_poll_init(&cq->poll, poll_given);
+	cq->poll.begin = begin_look;
+	cq->poll.look = look;
+	cq->poll.end = end_look;
 	kref_init(&cq->ref);
 	cq->conn = conn;
 	INIT_WORK(&cq->work, poll_work);

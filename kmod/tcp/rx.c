@@ -557,7 +557,7 @@ void swc_tcp_rx_init(struct swc_tcp_conn *conn)
 {
 	mutex_init(&conn->rx_mutex);
 	INIT_DELAYED_WORK(&conn->rx_work, rx_work);
-	conn->rx_poll.poll = poll_given;
+	swc_net_poll_init(&conn->rx_poll, poll_given);
 }
 
 /*

@@ -30,15 +30,31 @@ static void no_poll(struct swc_net_poll *poll)
 {
 }
 
+/* A connection whose net has nothing else. */
+static struct swc_conn *lone_conn(struct kunit *test, const struct swc_net_window *window)
+{
+	struct swc_net *net = kunit_kzalloc(test, sizeof(*net), GFP_KERNEL);
+	struct swc_conn *conn = kunit_kzalloc(test, sizeof(*conn), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, net);
+	KUNIT_ASSERT_NOT_NULL(test, conn);
+	net->params.window = window;
+	net->params.wq = system_wq;
+	swc_net_init_deferred(net);
+	kref_init(&conn->ref);
+	spin_lock_init(&conn->waiter_lock);
+	conn->net = net;
+	return conn;
+}
+
 static void cq_waiter(struct kunit *test)
 {
 	struct sleeper first = { .waiter.wake = wake }, second = { .waiter.wake = wake, .sleeps = true };
-	struct swc_conn *conn = kunit_kzalloc(test, sizeof(*conn), GFP_KERNEL);
-	struct swc_net_poll poll = { no_poll };
+	struct swc_net_window window = { .oldest = 0 };
+	struct swc_conn *conn = lone_conn(test, &window);
+	struct swc_net_poll poll;
 
-	KUNIT_ASSERT_NOT_NULL(test, conn);
-	kref_init(&conn->ref);
-	spin_lock_init(&conn->waiter_lock);
+	swc_net_poll_init(&poll, no_poll);
 	KUNIT_EXPECT_FALSE(test, swc_conn_give(conn, &poll));
 
 	swc_net_wait(&first.waiter, conn);
@@ -64,6 +80,85 @@ static void cq_waiter(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, swc_conn_give(conn, &poll));
 	KUNIT_EXPECT_EQ(test, second.woken, 0u);
 	KUNIT_EXPECT_EQ(test, kref_read(&conn->ref), 1u);
+}
+
+struct counter {
+	struct swc_net_poll poll;
+	struct completion done;
+	u32 n;
+};
+
+static void count(struct swc_net_poll *poll)
+{
+	struct counter *c = container_of(poll, struct counter, poll);
+
+	c->n++;
+	complete(&c->done);
+}
+
+static void init_counter(struct counter *c)
+{
+	swc_net_poll_init(&c->poll, count);
+	init_completion(&c->done);
+	c->n = 0;
+}
+
+/* What arrives is left for a process that attends, as long as one does. */
+static void cq_attended(struct kunit *test)
+{
+	struct swc_net_window window = { .oldest = 0 };
+	struct swc_conn *conn = lone_conn(test, &window);
+	struct swc_net *net = conn->net;
+	struct counter c;
+
+	init_counter(&c);
+	KUNIT_EXPECT_FALSE(test, swc_conn_give(conn, &c.poll));
+	swc_net_attend(net);
+	KUNIT_EXPECT_FALSE(test, swc_net_handle_deferred(net));
+	swc_net_attend(net);
+	KUNIT_EXPECT_TRUE(test, swc_conn_give(conn, &c.poll));
+	/* It was taken back meanwhile, and something else has arrived. */
+	KUNIT_EXPECT_FALSE(test, swc_conn_give(conn, &c.poll));
+	KUNIT_EXPECT_TRUE(test, swc_net_handle_deferred(net));
+	KUNIT_EXPECT_EQ(test, c.n, 1u);
+	KUNIT_EXPECT_TRUE(test, swc_conn_give(conn, &c.poll));
+	swc_net_attend_end(net);
+	KUNIT_EXPECT_EQ(test, c.n, 2u);
+	/* Another process still does. */
+	KUNIT_EXPECT_TRUE(test, swc_conn_give(conn, &c.poll));
+	swc_net_attend_end(net);
+	KUNIT_EXPECT_EQ(test, c.n, 3u);
+	KUNIT_EXPECT_FALSE(test, swc_conn_give(conn, &c.poll));
+	swc_net_stop_deferred(net);
+	KUNIT_EXPECT_EQ(test, c.n, 3u);
+}
+
+/* Without an operation it waits for one; a kernel thread comes after a while, or when an operation wants it. */
+static void cq_deferred(struct kunit *test)
+{
+	struct swc_net_window window = { .oldest = U64_MAX };
+	struct swc_conn *conn = lone_conn(test, &window);
+	struct swc_net *net = conn->net;
+	struct counter c;
+
+	init_counter(&c);
+	swc_net_expedite(net);
+	KUNIT_EXPECT_TRUE(test, swc_conn_give(conn, &c.poll));
+	wait_for_completion(&c.done);
+	flush_delayed_work(&net->deferred_work);
+	KUNIT_EXPECT_EQ(test, c.n, 1u);
+
+	KUNIT_EXPECT_TRUE(test, swc_conn_give(conn, &c.poll));
+	window.oldest = 0;
+	swc_net_expedite(net);
+	wait_for_completion(&c.done);
+	KUNIT_EXPECT_FALSE(test, swc_conn_give(conn, &c.poll));
+
+	window.oldest = U64_MAX;
+	KUNIT_EXPECT_TRUE(test, swc_conn_give(conn, &c.poll));
+	swc_net_stop_deferred(net);
+	KUNIT_EXPECT_EQ(test, c.n, 3u);
+	KUNIT_EXPECT_TRUE(test, list_empty(&c.poll.node));
 }
 
 /* ------------------------------------------------------------------ completions */
@@ -391,6 +486,8 @@ static void cq_poller_closing(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KUNIT_CASE(cq_waiter),
+	KUNIT_CASE(cq_attended),
+	KUNIT_CASE(cq_deferred),
 	KUNIT_CASE(cq_given),
 	KUNIT_CASE_SLOW(cq_process_stopped),
 	KUNIT_CASE_SLOW(cq_given_too_late),
