@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Small blocking collectives through memory that all ranks of a node share, without system calls.
- * The protocol and the proof that it is right are in slots.c.
+ * The protocol and the proof that it is right are in slots.c, and for sleeping in slots_wait.c.
  */
 #ifndef SWC_SHM_SLOTS_H
 #define SWC_SHM_SLOTS_H
@@ -103,8 +103,8 @@ struct swc_slots_op {
 size_t swc_slots_plan(struct swc_slots *s, uint32_t nranks, uint32_t rank, size_t max_bytes);
 
 /*
- * Use the mapped memory, which is zeroed before the first rank; @state and @eager must be set. -EPROTO if another
- * rank uses another layout, or is eager and this one is not.
+ * Use the mapped memory, which is zeroed before the first rank; @state and @eager must be set. -EPROTO if
+ * another rank uses another layout, or is eager and this one is not.
  */
 int swc_slots_attach(struct swc_slots *s, void *base);
 
