@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The stream of a connection: making and closing it, and the callbacks of its socket, which queue work items.
+ * The stream of a connection: making and closing it, and the callbacks of its socket. These queue work items,
+ * or wake a process that sleeps until something arrives, which then receives itself (rx.c). They also wake
+ * the work item that waits until peers have been notified of an abort.
  */
 #include <linux/tcp.h>
 #include <net/sock.h>
