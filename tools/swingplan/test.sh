@@ -296,6 +296,45 @@ for name, want in known.items():
         sys.exit(print(name, got, want) or 1)
 END
 verdict $? "workloads: what is published for four models"
+# The tables of bench/pairs, of samples as its programs print them; the number of steps is by swingplan.
+SWINGCOLL_NNODES=2 python3 - >"$dir/out" 2>"$dir/err" <<'END'
+import importlib.machinery, importlib.util, sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, "tools/bench")
+loader = importlib.machinery.SourceFileLoader("pairs", "tools/bench/pairs")
+pairs = importlib.util.module_from_spec(importlib.util.spec_from_loader("pairs", loader))
+loader.exec_module(pairs)
+times = {"swingcoll": 100, "swc-tcp": 50, "ompi-ucx": 300, "mpich-rc": 200, "ompi-tcp": 250, "mpich-tcp": 150}
+samples = {(name, size): [{"bytes": size, "time_us": time * size / 8, "busy_us": time / 2, "algo": "recdoub"}]
+           for name, time in times.items() for size in (64, 8)}
+samples["ib_write", 8] = [{"bytes": 8, "latency_us": 20}]
+samples["ib_write", 65536] = [{"bytes": 65536, "gbps": 0.001}]
+failed = 0
+
+def expect(only, want):
+    """Both tables have both sizes, and the first row of the first has these values."""
+    global failed
+    some = {key: rows for key, rows in samples.items() if key[0] in only}
+    lat, gbps, table = pairs.summarise(some)
+    pairs.print_table(lat, gbps, table, 1)
+    busy = pairs.print_busy(some, 1)
+    got = {key: table[0].get(key) for key in want} if table else None
+    cpu = {name: time / 2 for name, time in times.items() if name in only}
+    if [r["bytes"] for r in table] != [8, 64] or got != want or [r["bytes"] for r in busy] != [8, 64] or cpu.items() - busy[0].items():
+        print(only, got, busy, file=sys.stderr)
+        failed = 1
+
+expect([*times, "ib_write"], {"swingcoll": 100, "swc-tcp": 50, "algo": "recdoub", "steps": 1, "latencies": 5,
+                              "speedup-rdma": 2, "speedup-tcp": 1.5, "tcp-by-tcp": 3, "of_link": 0.64})
+expect(["swingcoll", "ompi-tcp"], {"swc-tcp": None, "speedup-rdma": None, "speedup-tcp": 2.5, "tcp-by-tcp": None})
+expect(["swc-tcp", "ompi-tcp", "ib_write"], {"swingcoll": None, "swc-tcp": 50, "algo": "recdoub", "noise": 0, "latencies": None,
+                                             "speedup-tcp": None, "tcp-by-tcp": 5, "of_link": None})
+expect(["ompi-tcp", "mpich-tcp"], {"swc-tcp": None, "mpich-tcp": 150, "algo": None, "noise": None, "tcp-by-tcp": None})
+if pairs.summarise({key: rows for key, rows in samples.items() if key[0] == "ib_write"}) != (20, 0.001, []):
+    failed = 1
+sys.exit(failed)
+END
+verdict $? "pairs: tables of all programs, and of some"
 # Damaged specifications are refused by one line, or still make sense.
 python3 - "$prog" "$dir/spec" <<'END' >"$dir/out" 2>"$dir/err"
 import random, subprocess, sys
