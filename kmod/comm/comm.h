@@ -21,6 +21,7 @@
 #include "swingcoll.h"
 
 struct swc_account;
+struct swc_op;
 struct swc_recorder;
 struct swc_shared;
 
@@ -144,6 +145,7 @@ struct swc_comm_ops {
  * @by_seq: operations that not all members have reached yet, or that have not finished
  * @nwaiting: of them, those that not all members have reached; without reserved ones
  * @ops: operations that have not finished
+ * @spare_op: memory for the next operation, or NULL; taken and put by exec/operation.c, with xchg()
  * @calls: of them, those whose numbers were not reserved when they were made
  * @window: the oldest of @ops and of @calls, for transports
  * @unexpected: segments for operations that have not started here; by number, modulo SWC_UNEXPECTED_LISTS
@@ -191,6 +193,7 @@ struct swc_comm {
 	DECLARE_HASHTABLE(by_seq, 8);
 	u32 nwaiting;
 	struct list_head ops;
+	struct swc_op *spare_op;
 	struct list_head calls;
 	struct swc_net_window window;
 	struct list_head unexpected[SWC_UNEXPECTED_LISTS];

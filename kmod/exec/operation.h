@@ -19,6 +19,9 @@
  * Made by the first rank to arrive, or to reserve its number. References: each request, the communicator's
  * table until all ranks have arrived and the operation has finished, its list until it has finished.
  *
+ * The last put keeps the memory as comm->spare_op, for the next operation, or frees it.
+ *
+ * @account, @charged: who is charged for its memory, and for how many bytes
  * @ref: references
  * @comm: valid for holders of a request, or of another reference to it
  * @seq: number on the communicator
@@ -48,11 +51,14 @@
  * @nwoken: workers woken and not yet inside
  * @max_workers: useful number of workers
  * @single_worker: only one worker has been woken, because engines are expected to do it all
- * @account, @charged: who is charged for its memory, and for how many bytes
  * @sync_arrived: by channel, tasks waiting in the barrier
  * @req: of the ranks of this node, as in comm->local; NULL until that rank arrives
  */
 struct swc_op {
+	/* These outlive the operation, with a spare. The others begin as zeros. */
+	struct swc_account *account;
+	u64 charged;
+
 	struct kref ref;
 	struct swc_comm *comm;
 	u64 seq;
@@ -83,21 +89,13 @@ struct swc_op {
 	u32 nwoken;
 	u32 max_workers;
 	bool single_worker;
-	struct swc_account *account;
-	u64 charged;
 	u32 sync_arrived[SWC_MAX_CHANNELS];
 	struct swc_req *req[];
 };
 
-static inline void swc_op_release(struct kref *ref)
-{
-	struct swc_op *op = container_of(ref, struct swc_op, ref);
+void swc_op_release(struct kref *ref);
 
-	swc_account_uncharge(op->account, SWC_QUOTA_MEMORY, op->charged);
-	swc_account_put(op->account);
-	kfree(op);
-}
-
+/* The caller holds the communicator as well. */
 static inline void swc_op_put(struct swc_op *op)
 {
 	kref_put(&op->ref, swc_op_release);

@@ -494,11 +494,17 @@ enum swc_worker_action swc_worker_returned(struct swc_op *op, struct swc_task *t
  */
 void swc_worker_do(struct swc_op *op, enum swc_worker_action action)
 {
+	struct swc_comm *comm;
+
 	if (action == SWC_ACTION_NONE)
 		return;
+	/* The operation gives its own reference up when it finishes. */
+	comm = op->comm;
+	kref_get(&comm->ref);
 	if (action == SWC_ACTION_RUN)
 		swc_worker_run(op, SWC_STAT_WORKER_EVENT);
 	else
 		swc_op_finish(op);
 	swc_op_put(op);
+	swc_comm_put(comm);
 }
