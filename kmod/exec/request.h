@@ -51,7 +51,7 @@ struct swc_req_buf {
  * @cmd: io_uring command, for uring_cmd.c
  * @uring_state: for uring_cmd.c
  * @waiter: its process, if it sleeps until a message of another node arrives
- * @attends: its process attends to the communicator's net while it runs; for uring_cmd.c
+ * @attends: its process attends to the net of the communicator while it runs; set by uring_cmd.c
  * @polled_at: ktime at which its process began to poll, before it slept; for worker.c
  * @result, @culprit: outcome
  * @submitted_at, @finished_at: ktime

@@ -31,7 +31,7 @@
 #define IDLE_POLL_NS	(10 * NSEC_PER_USEC)
 /* So does a submitter that would sleep next. */
 #define BUSY_POLL_NS	(50 * NSEC_PER_USEC)
-/* Or, for messages of other nodes, as long as they mostly take, up to this. */
+/* Or, if it attends to the net, as long as its operations mostly take, up to this. */
 #define MESSAGE_POLL_NS	NSEC_PER_MSEC
 
 /* Time slice of a kernel thread: so long that giving way costs next to nothing. */
@@ -312,9 +312,9 @@ static bool only_messages_awaited(const struct swc_op *op)
 }
 
 /* How long to poll before the next sleep. */
-static u64 poll_time(const struct swc_member *member)
+static u64 poll_time(const struct swc_req *req)
 {
-	return max_t(u64, READ_ONCE(member->poll_ns), BUSY_POLL_NS);
+	return req->attends ? max_t(u64, READ_ONCE(req->member->poll_ns), BUSY_POLL_NS) : BUSY_POLL_NS;
 }
 
 static void end_look(struct swc_net_poll **poll)
@@ -337,7 +337,7 @@ static void end_look(struct swc_net_poll **poll)
  */
 void swc_worker_busy_poll(struct swc_req *req, int done, const unsigned long *flags)
 {
-	u64 poll_ns = poll_time(req->member), until;
+	u64 poll_ns = poll_time(req), until;
 	struct swc_net_poll *poll = NULL;
 	struct swc_op *op = req->op;
 	struct swc_net *net = op->comm->net;
@@ -376,22 +376,22 @@ void swc_worker_busy_poll(struct swc_req *req, int done, const unsigned long *fl
 /**
  * swc_worker_woken() - the process that waits for a request polled in vain, slept, and has been woken
  *
- * Learns from that how long to poll: if what comes from other nodes comes soon enough to be worth it, longer
- * next time, up to as long as it takes; otherwise shorter. This is how the kernel's haltpoll governor does it.
+ * Learns from that how long to poll for a small operation between nodes: if it is over soon enough to be worth
+ * it, longer next time, up to as long as it takes; otherwise shorter. This is how the kernel's haltpoll
+ * governor does it.
  */
 void swc_worker_woken(struct swc_req *req)
 {
-	struct swc_member *member = req->member;
-	u64 poll_ns = poll_time(member), waited;
+	u64 poll_ns = poll_time(req), waited;
 
-	if (!member->comm->net)
+	if (!req->attends)
 		return;
 	waited = ktime_get_ns() - req->polled_at;
 	if (waited > MESSAGE_POLL_NS)
 		poll_ns /= 2;
 	else if (waited > poll_ns)
 		poll_ns = min_t(u64, 2 * poll_ns, MESSAGE_POLL_NS);
-	WRITE_ONCE(member->poll_ns, poll_ns);
+	WRITE_ONCE(req->member->poll_ns, poll_ns);
 }
 
 /* Work item of a request. */
