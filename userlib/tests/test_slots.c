@@ -5,6 +5,7 @@
  * waking, ranks that leave. TAP on stdout.
  */
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -28,6 +29,8 @@ struct node {
 	char *memory;
 	struct swc_comm_state state;
 	unsigned int sleeps, wakes;
+	unsigned int awaited[MAX_RANKS]; /* how many sleep until this rank comes */
+	bool left[MAX_RANKS];
 };
 
 static int node_wait(void *arg, uint32_t offset, uint32_t value, uint32_t timeout_ms, int suspect)
@@ -36,7 +39,6 @@ static int node_wait(void *arg, uint32_t offset, uint32_t value, uint32_t timeou
 	struct timespec until;
 	int ret = 0;
 
-	(void)suspect;
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += timeout_ms / 1000;
 	until.tv_nsec += timeout_ms % 1000 * 1000000;
@@ -46,13 +48,17 @@ static int node_wait(void *arg, uint32_t offset, uint32_t value, uint32_t timeou
 	}
 	pthread_mutex_lock(&n->lock);
 	n->sleeps++;
+	__atomic_fetch_add(&n->awaited[suspect], 1, __ATOMIC_RELAXED);
 	while (!ret &&
 	       __atomic_load_n((uint32_t *)(n->memory + offset), __ATOMIC_ACQUIRE) == value) {
 		if (__atomic_load_n(&n->state.aborted, __ATOMIC_ACQUIRE))
 			ret = n->state.error;
+		else if (n->left[suspect])
+			ret = -ECONNRESET;
 		else if (pthread_cond_timedwait(&n->cond, &n->lock, &until))
 			ret = -ETIMEDOUT;
 	}
+	__atomic_fetch_sub(&n->awaited[suspect], 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&n->lock);
 	return ret;
 }
@@ -63,6 +69,15 @@ static void node_wake(void *arg)
 
 	pthread_mutex_lock(&n->lock);
 	n->wakes++;
+	pthread_cond_broadcast(&n->cond);
+	pthread_mutex_unlock(&n->lock);
+}
+
+/* A rank leaves the communicator. */
+static void node_leave(struct node *n, unsigned int rank)
+{
+	pthread_mutex_lock(&n->lock);
+	n->left[rank] = true;
 	pthread_cond_broadcast(&n->cond);
 	pthread_mutex_unlock(&n->lock);
 }
@@ -111,7 +126,7 @@ struct team {
 	enum hooked hooked;
 	uint32_t timeout_ms;
 	unsigned int bad;
-	unsigned int ahead;	    /* how many sequences of broadcasts the root has done */
+	unsigned int ahead;	    /* how many broadcasts or sequences the root has done */
 	int8_t *outcome[MAX_RANKS]; /* by operation */
 };
 
@@ -502,6 +517,49 @@ static void *ahead_main(void *arg)
 	return NULL;
 }
 
+/*
+ * Rank 1 leaves while the others are so far ahead by broadcasts that they wait for it. They have published
+ * that those go through the slots: too late for the kernel.
+ */
+static void *left_behind_main(void *arg)
+{
+	struct member *m = arg;
+	struct team *t = m->team;
+	uint32_t v = 0;
+	const struct swc_slots_op op = {
+		.coll = SWC_BROADCAST, .send = &v, .recv = &v, .count = 4, .bytes = 4
+	};
+	struct swc_slots s;
+	unsigned int n = 0;
+	int ret;
+
+	setup(&s, m);
+	if (swc_slots_run(&s, &barrier))
+		complain(t, m->rank, 0, "barrier");
+	if (m->rank == 1) {
+		while (__atomic_load_n(&t->ahead, __ATOMIC_ACQUIRE) < 64)
+			sched_yield();
+		/* One that only polls cannot be seen to wait, and one that fails does not. */
+		while (t->hooked != ALL_RANKS &&
+		       !__atomic_load_n(&t->node.awaited[1], __ATOMIC_RELAXED) &&
+		       __atomic_load_n(&t->ahead, __ATOMIC_RELAXED) != UINT_MAX)
+			sched_yield();
+		swc_slots_leave(&s);
+		node_leave(&t->node, 1);
+		return NULL;
+	}
+	/* It never comes to twice as many as there are records. */
+	while (!(ret = swc_slots_run(&s, &op)) && ++n < 256)
+		if (!m->rank)
+			__atomic_store_n(&t->ahead, n, __ATOMIC_RELEASE);
+	if (n < 64 || ret != -ECONNRESET)
+		complain(t, m->rank, s.next, "did not notice that it waits in vain");
+	__atomic_store_n(&t->ahead, UINT_MAX, __ATOMIC_RELEASE);
+	if (swc_slots_run(&s, &op) != -ECONNRESET || swc_slots_pass(&s) != -ECONNRESET)
+		complain(t, m->rank, s.next, "no error the second time");
+	return NULL;
+}
+
 /* Rank 1 calls a scatter where the root calls a broadcast. */
 static void *mismatch_main(void *arg)
 {
@@ -536,7 +594,8 @@ static void test_absence(void *(*fn)(void *), unsigned int nranks, uint32_t time
 	for (int way = 0; way < 2 * HOOKED; way++) {
 		struct team t = { .nranks = nranks,
 				  .spin = way & 1,
-				  .eager = fn == ahead_main || fn == mismatch_main,
+				  .eager = fn == ahead_main || fn == left_behind_main ||
+					   fn == mismatch_main,
 				  .hooked = (enum hooked)(way / 2),
 				  .timeout_ms = timeout_ms };
 		struct member m[MAX_RANKS];
@@ -602,6 +661,8 @@ int main(int argc, char **argv)
 	test_absence(alone_main, 2, 100, "a rank does not come: the deadline passes");
 	test_absence(abort_main, 2, 20000, "abort: a waiting rank gets the error");
 	test_absence(ahead_main, 3, 20000, "the root of eager broadcasts need not wait");
+	test_absence(left_behind_main, 3, 20000,
+		     "a rank leaves that others are far ahead of: they get an error");
 	test_absence(mismatch_main, 3, 20000, "a mismatch with an eager collective ends all");
 	return done();
 }
