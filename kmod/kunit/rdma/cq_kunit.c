@@ -3,7 +3,12 @@
  * Who handles completions: a process that sleeps until a message arrives, one that looks for it, or a work
  * item; and a process that has been woken for that, or looks, and does not run holds nobody up.
  */
+#include <linux/sched.h>
+#include <linux/tcp.h>
+#include <net/sock.h>
+
 #include "rdma/rdma.h"
+#include "tcp/tcp.h"
 #include "kunit/harness.h"
 #include "kunit/rdma/net_harness.h"
 
@@ -504,11 +509,126 @@ struct kunit_suite swc_cq_suite = {
 	.name = "swc_cq", .init = swc_t_net_init, .exit = swc_t_net_exit, .test_cases = cases,
 };
 
+/* ------------------------------------------------------------------ TCP: a connection is being closed */
+
+/* Operations whose messages are more than anybody receives at once. */
+#define MANY		32
+#define MANY_BYTES	(MANY * SWC_T_PARTS * (SWC_HEADER + 8))
+
+/* What waits in the socket for the one who receives. */
+static u32 arrived(const struct swc_tcp_conn *conn)
+{
+	struct tcp_sock *tp = tcp_sk(conn->sock->sk);
+
+	return READ_ONCE(tp->rcv_nxt) - READ_ONCE(tp->copied_seq);
+}
+
+/* As tcp/conn.c does it. */
+static void set_closing(struct swc_tcp_conn *conn, bool closing)
+{
+	spin_lock(&conn->base.lock);
+	conn->closing = closing;
+	spin_unlock(&conn->base.lock);
+}
+
+/*
+ * Close the connection under a process that receives from it, which waits for the socket, and then leaves
+ * the rest of what has arrived to the work item. conn->rx_mutex is held, and released.
+ */
+static void stop_receiver(struct swc_tcp_conn *conn)
+{
+	struct sock *sk = conn->sock->sk;
+
+	mutex_lock(&conn->tx_mutex);
+	lock_sock(sk);
+	mutex_unlock(&conn->rx_mutex);
+	/* The process waits until that is released, so this is seen sooner or later. */
+	while (!waitqueue_active(&sk->sk_lock.wq))
+		schedule_timeout_uninterruptible(1);
+	set_closing(conn, true);
+	swc_tcp_restore_callbacks(conn->sock, &conn->callbacks);
+	/* On one CPU this thread comes before the work item then. */
+	sched_set_fifo_low(current);
+	release_sock(sk);
+	mutex_unlock(&conn->tx_mutex);
+	swc_tcp_rx_stop(conn);
+	sched_set_normal(current, 0);
+}
+
+/* Return: true if more had arrived than was received. */
+static bool close_once(struct swc_t_job *job, struct process *p, struct swc_tcp_conn *conn)
+{
+	struct swc_tcp_callbacks callbacks;
+	struct kunit *test = job->c->test;
+	u64 before, received;
+	u32 i;
+
+	swc_tcp_save_callbacks(conn->sock, &callbacks);
+	mutex_lock(&conn->rx_mutex);
+	before = conn->received;
+	begin_wait(p, job->c, 1, false);
+	for (i = 0; i < MANY; i++)
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(&job[i], 0, false), 0);
+	while (arrived(conn) < MANY_BYTES)
+		schedule_timeout_uninterruptible(1);
+	stop_receiver(conn);
+	received = conn->received;
+	flush_work(&p->work);
+	flush_delayed_work(&conn->rx_work);
+	KUNIT_EXPECT_EQ(test, conn->received, received);
+
+	/* It goes on as if it had not been closed. */
+	mutex_lock(&conn->tx_mutex);
+	set_closing(conn, false);
+	swc_tcp_set_callbacks(conn->sock, &callbacks, conn);
+	mutex_unlock(&conn->tx_mutex);
+	mod_delayed_work(swc_conn_wq(&conn->base), &conn->rx_work, 0);
+	swc_conn_pump_later(&conn->base);
+	for (i = 0; i < MANY; i++)
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(&job[i], 1, false), 0);
+	for (i = 0; i < MANY; i++)
+		swc_t_job_expect(&job[i], 0);
+	swc_t_expect_sent(job, 0);
+	process_work(&p->work);
+	return received - before < MANY_BYTES;
+}
+
+/* When a connection has been closed nobody receives, neither a process nor whom it leaves the rest to. */
+static void waiter_closing(struct kunit *test)
+{
+	struct swc_t_job *job = kunit_kcalloc(test, MANY, sizeof(*job), GFP_KERNEL);
+	struct process *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
+	unsigned int bufs = swc_tcp_rx_bufs;
+	struct swc_t_comm *c;
+	bool left = false;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	KUNIT_ASSERT_NOT_NULL(test, job);
+	/* No message waits for a credit. */
+	swc_tcp_rx_bufs = 2 * MANY * SWC_T_PARTS;
+	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
+	swc_t_job_init(job, c, swc_t_send_parts, SWC_T_PARTS, false);
+	/* It connects. */
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, i, false), 0);
+	swc_t_job_expect(job, 0);
+	for (i = 1; i < MANY; i++)
+		job[i] = job[0];
+	/* The watch, once a second, has the work item receive as well: then nothing may be left. */
+	for (i = 0; i < 20 && !left; i++)
+		left = close_once(job, p, swc_tcp_conn(only_conn(c, 1)));
+	KUNIT_EXPECT_TRUE(test, left);
+	swc_t_comm_end(c);
+	swc_tcp_rx_bufs = bufs;
+}
+
 /* The same processes receive from a socket. */
 static struct kunit_case tcp_cases[] = {
 	KUNIT_CASE(cq_given),
 	KUNIT_CASE_SLOW(cq_process_stopped),
 	KUNIT_CASE_SLOW(cq_given_too_late),
+	KUNIT_CASE(waiter_closing),
 	{}
 };
 
