@@ -376,8 +376,8 @@ void swc_worker_busy_poll(struct swc_req *req, int done, const unsigned long *fl
 /**
  * swc_worker_woken() - the process that waits for a request polled in vain, slept, and has been woken
  *
- * Learns from that how long to poll for a small operation between nodes: if it is over soon enough to be worth
- * it, longer next time, up to as long as it takes; otherwise shorter. This is how the kernel's haltpoll
+ * Learns from that how long to poll for a small operation between nodes: if it is over soon enough to be
+ * worth it, longer next time, up to as long as it takes; otherwise shorter. This is how the kernel's haltpoll
  * governor does it.
  */
 void swc_worker_woken(struct swc_req *req)

@@ -108,7 +108,8 @@ struct swc_path_health {
  * @stalled: connections with messages that an operation which ends may let go
  * @nattempts: attempts to connect that have begun and not ended
  * @turns: connections that wait for one of them to end
- * @deferred: what has arrived and is left for a process (waiter.c); guarded by @deferred_lock, taken in interrupts
+ * @deferred_lock: guards @deferred; interrupts take it
+ * @deferred: what has arrived and is left for a process (waiter.c)
  * @deferred_work: handles it if none comes
  * @nattending: processes that are about to look for it
  * @unexpected: memory that copies of segments take

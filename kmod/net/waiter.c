@@ -195,7 +195,7 @@ void swc_net_stop_deferred(struct swc_net *net)
  * swc_conn_give() - something has arrived: let the connection's waiter poll for it
  * @poll: passes to the waiter
  *
- * If no process sleeps, it may be deferred. Any context. Return: false if neither; then it stays the caller's.
+ * If no process sleeps, it may be deferred. Any context. Return: false if neither: it stays the caller's.
  */
 bool swc_conn_give(struct swc_conn *conn, struct swc_net_poll *poll)
 {

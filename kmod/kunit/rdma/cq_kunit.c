@@ -138,7 +138,7 @@ static void cq_attended(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, c.n, 3u);
 }
 
-/* Without an operation it waits for one; a kernel thread comes after a while, or when an operation wants it. */
+/* Without an operation it is left; a kernel thread comes after a while, or when an operation wants it. */
 static void cq_deferred(struct kunit *test)
 {
 	struct swc_net_window window = { .oldest = U64_MAX };
