@@ -30,6 +30,7 @@ struct node {
 	struct swc_comm_state state;
 	unsigned int sleeps, wakes;
 	unsigned int awaited[MAX_RANKS]; /* how many sleep until this rank comes */
+	uint32_t blamed;		 /* by the last rank that ended the communicator */
 	bool left[MAX_RANKS];
 };
 
@@ -82,20 +83,20 @@ static void node_leave(struct node *n, unsigned int rank)
 	pthread_mutex_unlock(&n->lock);
 }
 
-static int node_mismatch(void *arg, uint32_t other)
+static int node_fail(void *arg, int error, uint32_t other)
 {
 	struct node *n = arg;
 
-	(void)other;
-	n->state.error = -EPROTO;
+	__atomic_store_n(&n->blamed, other, __ATOMIC_RELAXED);
+	n->state.error = error;
 	__atomic_store_n(&n->state.aborted, 1, __ATOMIC_RELEASE);
 	node_wake(n);
-	return -EPROTO;
+	return error;
 }
 
 static const struct swc_slots_env node_env = { .wait = node_wait,
 					       .wake = node_wake,
-					       .mismatch = node_mismatch };
+					       .fail = node_fail };
 
 /* ---- ranks ---- */
 
@@ -557,6 +558,8 @@ static void *left_behind_main(void *arg)
 	__atomic_store_n(&t->ahead, UINT_MAX, __ATOMIC_RELEASE);
 	if (swc_slots_run(&s, &op) != -ECONNRESET || swc_slots_pass(&s) != -ECONNRESET)
 		complain(t, m->rank, s.next, "no error the second time");
+	if (__atomic_load_n(&t->node.blamed, __ATOMIC_RELAXED) != 1)
+		complain(t, m->rank, s.next, "another rank is blamed than the one that has left");
 	return NULL;
 }
 

@@ -77,13 +77,18 @@ static void slot_wake(void *arg)
 	swc_context_ioctl(comm->ctx, SWC_IOC_SLOT_WAKE, &w);
 }
 
-static int slot_mismatch(void *arg, uint32_t other)
+static int slot_fail(void *arg, int error, uint32_t other)
 {
 	struct swingcoll_comm *comm = arg;
-	struct swc_comm_ref ref = { .comm = comm->handle, .error = EPROTO };
+	struct swc_comm_ref ref = { .comm = comm->handle, .error = (uint32_t)-error };
 
 	swc_context_ioctl(comm->ctx, SWC_IOC_COMM_ABORT, &ref);
-	return swc_comm_fail(comm, -EPROTO,
+	if (error == -ECONNRESET)
+		return swc_comm_fail(comm, error,
+				     "rank %u has left the communicator before collectives that "
+				     "rank %u has called",
+				     other, comm->rank);
+	return swc_comm_fail(comm, error,
 			     "rank %u has called another collective than rank %u, or with other "
 			     "arguments: all ranks must call the same, in the same order",
 			     other, comm->rank);
@@ -91,7 +96,7 @@ static int slot_mismatch(void *arg, uint32_t other)
 
 static const struct swc_slots_env kernel_slots = { .wait = slot_wait,
 						   .wake = slot_wake,
-						   .mismatch = slot_mismatch };
+						   .fail = slot_fail };
 
 /* ---- creation ---- */
 

@@ -248,7 +248,7 @@ static int get_in_reach(struct swc_slots *s)
 	if (s->met < s->owed)
 		ret = swc_slots_meet(s, s->owed - 1);
 	if (ret == SWC_SLOTS_FALLBACK)
-		return -ECONNRESET;
+		return s->env->fail(s->arg, -ECONNRESET, swc_slots_who_left(s, s->owed - 1));
 	return ret ? ret : in_reach(s, s->next) ? 0 : -EAGAIN;
 }
 
@@ -309,7 +309,7 @@ static int compare(struct swc_slots *s, const struct swc_slots_awaited *w, uint6
 			continue;
 		/* It has not waited for this rank, or this one not for others: too late for the kernel. */
 		if (is_eager(s, coll_of(other)) || (eager && other != VIA_KERNEL))
-			return s->env->mismatch(s->arg, r);
+			return s->env->fail(s->arg, -EPROTO, r);
 		differ = true;
 	}
 	/* A rank that leaves after an abort has published what is to go to the kernel. */

@@ -18,13 +18,13 @@
  *	@timeout_ms (0: the communicator's deadline); @suspect is the rank that should change it. 0,
  *	-EINTR, or an error of the communicator. May return early
  * @wake: wake all sleepers, which look at their words again
- * @mismatch: rank @other has called another collective, which cannot be mended: end the communicator.
- *	Returns the error
+ * @fail: end the communicator because of rank @other, with the error that this returns: -EPROTO, it has
+ *	called another collective, which cannot be mended; -ECONNRESET, it has left, and this rank is far ahead
  */
 struct swc_slots_env {
 	int (*wait)(void *arg, uint32_t offset, uint32_t value, uint32_t timeout_ms, int suspect);
 	void (*wake)(void *arg);
-	int (*mismatch)(void *arg, uint32_t other);
+	int (*fail)(void *arg, int error, uint32_t other);
 };
 
 #define SWC_SLOT_PIECES 8

@@ -162,6 +162,7 @@ static inline int swc_slots_wait_for(struct swc_slots *s, struct swc_slots_await
 
 /* Wait until all have published k; likewise. */
 int swc_slots_meet(struct swc_slots *s, uint64_t k);
+uint32_t swc_slots_who_left(const struct swc_slots *s, uint64_t k);
 
 /* Wake the ranks that sleep on a record which all have published. */
 void swc_slots_wake(struct swc_slots *s, uint64_t k);

@@ -101,6 +101,16 @@ static bool gone(const struct swc_slots *s, uint64_t k, uint32_t rank)
 	       !swc_slots_has_published(s, k, rank);
 }
 
+/* The first rank that has left without publishing k; there is one. */
+uint32_t swc_slots_who_left(const struct swc_slots *s, uint64_t k)
+{
+	uint32_t r = 0;
+
+	while (r + 1 < s->nranks && !gone(s, k, r))
+		r++;
+	return r;
+}
+
 /* A sleep that began at `since` is over: learn from it how long to poll. */
 static void learn(struct swc_slots *s, uint64_t k, uint64_t since)
 {
