@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Communicators with SWINGCOLL_EAGER: how far a rank may be ahead of others, mixed sequences of collectives whose
- * ranks are far apart, calls that do not match, a rank that dies, and ranks of which only one has the flag.
+ * ranks are far apart, calls that do not match, a rank that dies or leaves, and ranks of which only one has the flag.
  * SWC_TEST_SHORT=1: fewer collectives.
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -220,6 +221,31 @@ static int killed(uint32_t rank, void *arg)
 	return 0;
 }
 
+/* The last rank leaves in order: another one, which is far ahead, ends the communicator. */
+static int left(uint32_t rank, void *arg)
+{
+	struct swingcoll_comm *comm;
+	char text[256], reason[64];
+	uint32_t v = rank;
+	int ret = 0;
+
+	(void)arg;
+	CHECK_EQ(create(&comm, rank, SWINGCOLL_EAGER), 0);
+	CHECK_EQ(swingcoll_barrier(comm), 0);
+	while (!ret && rank != nranks - 1)
+		ret = swingcoll_broadcast(&v, &v, 1, SWINGCOLL_U32, 0, comm);
+	if (rank != nranks - 1) {
+		CHECK_EQ(ret, -ECONNRESET);
+		CHECK_EQ(swingcoll_comm_error(comm, text, sizeof(text), NULL), -ECONNRESET);
+	}
+	/* The rank that ended it says why; others, who did. */
+	snprintf(reason, sizeof(reason), "rank %u has left", nranks - 1);
+	if (rank != nranks - 1)
+		CHECK(strstr(text, reason) || (nranks > 2 && strstr(text, "aborted")));
+	swingcoll_comm_destroy(comm);
+	return 0;
+}
+
 static int one_has_it(uint32_t rank, void *arg)
 {
 	struct swingcoll_comm *comm;
@@ -259,11 +285,12 @@ int main(void)
 	if (getenv("SWC_TEST_SHORT"))
 		nops = 400;
 	done = testlib_shared_alloc(sizeof(*done));
-	ksft_set_plan(10);
+	ksft_set_plan(12);
 	test(ahead, 0, "ranks that others wait for are far ahead");
 	test(mixed, 0, "mixed collectives");
 	test(mismatch, 0, "another collective ends the communicator");
 	test(killed, 1, "a rank that dies is noticed");
+	test(left, 0, "a rank that leaves is noticed");
 	test(one_has_it, 0, "the flag on some ranks only is refused");
 	ksft_finished();
 }

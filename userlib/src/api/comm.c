@@ -82,16 +82,21 @@ static int slot_fail(void *arg, int error, uint32_t other)
 	struct swingcoll_comm *comm = arg;
 	struct swc_comm_ref ref = { .comm = comm->handle, .error = (uint32_t)-error };
 
-	swc_context_ioctl(comm->ctx, SWC_IOC_COMM_ABORT, &ref);
 	if (error == -ECONNRESET)
-		return swc_comm_fail(comm, error,
-				     "rank %u has left the communicator before collectives that "
-				     "rank %u has called",
-				     other, comm->rank);
-	return swc_comm_fail(comm, error,
-			     "rank %u has called another collective than rank %u, or with other "
-			     "arguments: all ranks must call the same, in the same order",
-			     other, comm->rank);
+		swc_comm_fail(comm, error,
+			      "rank %u has left the communicator before collectives that rank %u "
+			      "has called",
+			      other, comm->rank);
+	else
+		swc_comm_fail(comm, error,
+			      "rank %u has called another collective than rank %u, or with other "
+			      "arguments: all ranks must call the same, in the same order",
+			      other, comm->rank);
+	pthread_mutex_lock(&comm->text_lock);
+	comm->ended_here = true;
+	pthread_mutex_unlock(&comm->text_lock);
+	swc_context_ioctl(comm->ctx, SWC_IOC_COMM_ABORT, &ref);
+	return error;
 }
 
 static const struct swc_slots_env kernel_slots = { .wait = slot_wait,
