@@ -123,6 +123,15 @@ static bool uring_release(struct swc_req *req)
 /* An operation of so few bytes is over so soon that what arrives meanwhile can be left for its process. */
 #define BRIEF_BYTES	(16u << 10)
 
+/* Not beside an older operation, whose messages this process would be given as well: they may be large. */
+static bool may_attend(const struct swc_req *req)
+{
+	const struct swc_member *member = req->member;
+
+	return member->comm->net && swc_blocks_total_bytes(&req->blocks) <= BRIEF_BYTES &&
+	       READ_ONCE(member->comm->window.oldest) >= READ_ONCE(member->submitted);
+}
+
 /* Until it sleeps, the process looks after messages of other nodes itself. */
 static void attend(struct swc_req *req)
 {
@@ -175,12 +184,13 @@ static void post_cqe(struct io_uring_cmd *cmd, struct swc_req *req, unsigned int
 	io_uring_cmd_done32(cmd, result, word, issue_flags);
 }
 
-/* The process has been woken: it handles what it was given, or is a worker. False: the operation is over. */
+/* The process has been woken: it handles what it was given, or is a worker. Is it worth polling for more? */
 static bool work(struct swc_req *req)
 {
-	if (end_wait(req) || is_done(req))
-		return !is_done(req);
-	if (!swc_worker_enter(req->op))
+	/* If it does not attend, what follows comes to it when it sleeps. */
+	if (end_wait(req))
+		return req->attends && !is_done(req);
+	if (is_done(req) || !swc_worker_enter(req->op))
 		return false;
 	swc_worker_run(req->op, SWC_STAT_WORKER_TASK);
 	return !is_done(req);
@@ -297,7 +307,7 @@ static int issue_collective(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const
 	/* Not before the pointer is set: from here on the cancel path may come. */
 	io_uring_cmd_mark_cancelable(cmd, issue_flags);
 
-	req->attends = waiting && member->comm->net && swc_blocks_total_bytes(&req->blocks) <= BRIEF_BYTES;
+	req->attends = waiting && may_attend(req);
 	attend(req);
 	ret = swc_match(req, waiting);
 	if (waiting && !ret)

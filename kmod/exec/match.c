@@ -165,9 +165,8 @@ static void arrive(struct swc_op *op, struct swc_req *req, const struct clock *c
  */
 static void follow_up(struct swc_op *op, struct swc_req *req, u32 rank, struct outcome *out, bool inline_ok)
 {
-	/* The request may be gone when it has started. */
-	bool looks = req->waiter.wake;
 	struct swc_comm *comm = op->comm;
+	bool looks;
 
 	swc_stat_inc(SWC_STAT_OPS_SUBMITTED);
 	trace_swc_match(op, rank);
@@ -179,6 +178,8 @@ static void follow_up(struct swc_op *op, struct swc_req *req, u32 rank, struct o
 			swc_net_watch(comm->net);
 			swc_net_event_refuse(comm, &out->unmatched);
 		}
+		/* The request may be gone when it has started. */
+		looks = req->waiter.wake;
 		swc_worker_start(op, req, inline_ok);
 		if (comm->net && !looks)
 			swc_net_expedite(comm->net);

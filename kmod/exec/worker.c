@@ -311,10 +311,10 @@ static bool only_messages_awaited(const struct swc_op *op)
 	return op->comm->net && READ_ONCE(op->started_at) && !READ_ONCE(op->nactive);
 }
 
-/* How long to poll before the next sleep. */
+/* How long to poll before the next sleep. Task work, of other operations too, does not wait for long. */
 static u64 poll_time(const struct swc_req *req)
 {
-	return req->attends ? max_t(u64, READ_ONCE(req->member->poll_ns), BUSY_POLL_NS) : BUSY_POLL_NS;
+	return req->attends && !signal_pending(current) ? max_t(u64, READ_ONCE(req->member->poll_ns), BUSY_POLL_NS) : BUSY_POLL_NS;
 }
 
 static void end_look(struct swc_net_poll **poll)
@@ -342,8 +342,11 @@ void swc_worker_busy_poll(struct swc_req *req, int done, const unsigned long *fl
 	struct swc_op *op = req->op;
 	struct swc_net *net = op->comm->net;
 
-	if (net)
+	if (net) {
+		/* After the operation has begun; pairs with that of defer() in net/waiter.c. */
+		smp_mb();
 		swc_net_handle_deferred(net);
+	}
 	req->polled_at = ktime_get_ns();
 	until = req->polled_at + poll_ns;
 
@@ -358,7 +361,8 @@ void swc_worker_busy_poll(struct swc_req *req, int done, const unsigned long *fl
 				until = ktime_get_ns() + poll_ns;
 			}
 		} else if (net && swc_net_handle_deferred(net)) {
-			until = ktime_get_ns() + poll_ns;
+			if (!signal_pending(current))
+				until = ktime_get_ns() + poll_ns;
 		} else if (!poll && only_messages_awaited(op)) {
 			poll = swc_remote_poll(req);
 		} else if (poll && poll->look(poll)) {

@@ -110,7 +110,8 @@ struct swc_path_health {
  * @turns: connections that wait for one of them to end
  * @deferred_lock: guards @deferred; interrupts take it
  * @deferred: what has arrived and is left for a process (waiter.c)
- * @deferred_work: handles it if none comes
+ * @ndeferred: entries of it
+ * @deferred_timer, @deferred_work: have it handled if none comes
  * @nattending: processes that are about to look for it
  * @unexpected: memory that copies of segments take
  * @abort_wq: woken when a peer has been notified of the abort, or cannot be
@@ -142,7 +143,9 @@ struct swc_net {
 	struct list_head turns;
 	spinlock_t deferred_lock;
 	struct list_head deferred;
-	struct delayed_work deferred_work;
+	u32 ndeferred;
+	struct timer_list deferred_timer;
+	struct work_struct deferred_work;
 	atomic_t nattending;
 	struct swc_seg_copy_usage unexpected;
 	wait_queue_head_t abort_wq;

@@ -77,10 +77,19 @@ static bool add_deferred(struct swc_net *net, struct swc_net_poll *poll)
 	spin_lock_irqsave(&net->deferred_lock, flags);
 	/* It is there still if it has been taken back from whoever it was given to. */
 	is_new = list_empty(&poll->node);
-	if (is_new)
+	if (is_new) {
 		list_add_tail(&poll->node, &net->deferred);
+		WRITE_ONCE(net->ndeferred, net->ndeferred + 1);
+	}
 	spin_unlock_irqrestore(&net->deferred_lock, flags);
 	return is_new;
+}
+
+static void remove(struct swc_net *net, struct swc_net_poll *poll)
+{
+	lockdep_assert_held(&net->deferred_lock);
+	list_del_init(&poll->node);
+	WRITE_ONCE(net->ndeferred, net->ndeferred - 1);
 }
 
 /* False: it has been taken. */
@@ -91,7 +100,8 @@ static bool del_deferred(struct swc_net *net, struct swc_net_poll *poll)
 
 	spin_lock_irqsave(&net->deferred_lock, flags);
 	was_there = !list_empty(&poll->node);
-	list_del_init(&poll->node);
+	if (was_there)
+		remove(net, poll);
 	spin_unlock_irqrestore(&net->deferred_lock, flags);
 	return was_there;
 }
@@ -104,7 +114,7 @@ static struct swc_net_poll *first_deferred(struct swc_net *net)
 	spin_lock_irqsave(&net->deferred_lock, flags);
 	poll = list_first_entry_or_null(&net->deferred, struct swc_net_poll, node);
 	if (poll)
-		list_del_init(&poll->node);
+		remove(net, poll);
 	spin_unlock_irqrestore(&net->deferred_lock, flags);
 	return poll;
 }
@@ -117,25 +127,29 @@ static bool defer(struct swc_net *net, struct swc_net_poll *poll)
 	smp_mb();
 	if (!may_defer(net))
 		return !del_deferred(net, poll);
-	queue_delayed_work(net->params.wq, &net->deferred_work, 1);
+	if (!timer_pending(&net->deferred_timer))
+		mod_timer(&net->deferred_timer, jiffies + 1);
 	return true;
 }
 
 /**
  * swc_net_handle_deferred() - handle what has arrived and is left for a process
  *
- * Process context, no locks held. Return: true if there was something.
+ * Not what arrives meanwhile: that may never cease. Process context, no locks held. Return: true if there was
+ * something.
  */
 bool swc_net_handle_deferred(struct swc_net *net)
 {
+	u32 i, n = READ_ONCE(net->ndeferred);
 	struct swc_net_poll *poll;
-	bool any = false;
 
-	while (!list_empty_careful(&net->deferred) && (poll = first_deferred(net))) {
+	for (i = 0; i < n; i++) {
+		poll = first_deferred(net);
+		if (!poll)
+			break;
 		poll->poll(poll);
-		any = true;
 	}
-	return any;
+	return i;
 }
 
 /**
@@ -155,6 +169,9 @@ void swc_net_attend_end(struct swc_net *net)
 	/* Pairs with that of defer(). */
 	smp_mb__after_atomic();
 	swc_net_handle_deferred(net);
+	/* What has arrived meanwhile is another process's, or nobody's. */
+	if (READ_ONCE(net->ndeferred))
+		swc_net_expedite(net);
 }
 
 /**
@@ -166,27 +183,44 @@ void swc_net_expedite(struct swc_net *net)
 {
 	/* After the operation has begun; pairs with that of defer(). */
 	smp_mb();
-	if (!list_empty_careful(&net->deferred))
-		mod_delayed_work(net->params.wq, &net->deferred_work, 0);
+	if (READ_ONCE(net->ndeferred))
+		queue_work(net->params.wq, &net->deferred_work);
 }
 
 static void deferred_work(struct work_struct *work)
 {
-	swc_net_handle_deferred(container_of(work, struct swc_net, deferred_work.work));
+	struct swc_net *net = container_of(work, struct swc_net, deferred_work);
+
+	swc_net_handle_deferred(net);
+	/* What has arrived meanwhile, after other work. */
+	if (READ_ONCE(net->ndeferred))
+		queue_work(net->params.wq, work);
+}
+
+/* Nobody has come. In a timer, so that no kernel thread runs in vain if a process has come. */
+static void deferred_timer(struct timer_list *timer)
+{
+	struct swc_net *net = container_of(timer, struct swc_net, deferred_timer);
+
+	if (READ_ONCE(net->ndeferred))
+		queue_work(net->params.wq, &net->deferred_work);
 }
 
 void swc_net_init_deferred(struct swc_net *net)
 {
 	spin_lock_init(&net->deferred_lock);
 	INIT_LIST_HEAD(&net->deferred);
-	INIT_DELAYED_WORK(&net->deferred_work, deferred_work);
+	timer_setup(&net->deferred_timer, deferred_timer, 0);
+	INIT_WORK(&net->deferred_work, deferred_work);
 }
 
 /* All connections are closed: what is left only has references. */
 void swc_net_stop_deferred(struct swc_net *net)
 {
-	cancel_delayed_work_sync(&net->deferred_work);
-	swc_net_handle_deferred(net);
+	timer_delete_sync(&net->deferred_timer);
+	cancel_work_sync(&net->deferred_work);
+	while (swc_net_handle_deferred(net))
+		;
 }
 
 /* ------------------------------------------------------------------ events */

@@ -566,7 +566,8 @@ void swc_tcp_rx_init(struct swc_tcp_conn *conn)
  */
 void swc_tcp_rx_ready(struct swc_tcp_conn *conn)
 {
-	if (cmpxchg(&conn->rx_given, 0, 1))
+	/* A full barrier even if it is set already: who clears it now sees what has arrived. */
+	if (xchg(&conn->rx_given, 1))
 		return;
 	kref_get(&conn->base.ref);
 	if (swc_conn_give(&conn->base, &conn->rx_poll))

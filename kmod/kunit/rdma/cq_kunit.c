@@ -150,7 +150,7 @@ static void cq_deferred(struct kunit *test)
 	swc_net_expedite(net);
 	KUNIT_EXPECT_TRUE(test, swc_conn_give(conn, &c.poll));
 	wait_for_completion(&c.done);
-	flush_delayed_work(&net->deferred_work);
+	flush_work(&net->deferred_work);
 	KUNIT_EXPECT_EQ(test, c.n, 1u);
 
 	KUNIT_EXPECT_TRUE(test, swc_conn_give(conn, &c.poll));
