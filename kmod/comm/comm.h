@@ -145,7 +145,7 @@ struct swc_comm_ops {
  * @by_seq: operations that not all members have reached yet, or that have not finished
  * @nwaiting: of them, those that not all members have reached; without reserved ones
  * @ops: operations that have not finished
- * @spare_op: memory for the next operation, or NULL; taken and put by exec/operation.c, with xchg()
+ * @spare_op: memory for the next operation, or NULL; taken and put by exec/op_memory.c, with xchg()
  * @calls: of them, those whose numbers were not reserved when they were made
  * @window: the oldest of @ops and of @calls, for transports
  * @unexpected: segments for operations that have not started here; by number, modulo SWC_UNEXPECTED_LISTS

@@ -118,6 +118,7 @@ static inline struct swc_task *swc_op_task(struct swc_op *op, u32 rank, u16 chan
 }
 
 struct swc_op *swc_op_alloc(struct swc_comm *comm);
+void swc_op_free_spare(struct swc_comm *comm);
 struct swc_op *swc_op_find(struct swc_comm *comm, u64 seq);
 struct swc_op *swc_op_get_started(struct swc_comm *comm, u64 seq);
 void swc_op_insert(struct swc_op *op, u64 seq);

@@ -314,7 +314,9 @@ static bool only_messages_awaited(const struct swc_op *op)
 /* How long to poll before the next sleep. Task work, of other operations too, does not wait for long. */
 static u64 poll_time(const struct swc_req *req)
 {
-	return req->attends && !signal_pending(current) ? max_t(u64, READ_ONCE(req->member->poll_ns), BUSY_POLL_NS) : BUSY_POLL_NS;
+	if (!req->attends || signal_pending(current))
+		return BUSY_POLL_NS;
+	return max_t(u64, READ_ONCE(req->member->poll_ns), BUSY_POLL_NS);
 }
 
 static void end_look(struct swc_net_poll **poll)

@@ -122,8 +122,8 @@ static bool is_empty(const struct swc_tcp_conn *conn)
 {
 	const struct sock *sk = conn->sock->sk;
 
-	return !conn->encrypted && skb_queue_empty_lockless(&sk->sk_receive_queue) && !READ_ONCE(sk->sk_err) &&
-	       !(READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
+	return !conn->encrypted && skb_queue_empty_lockless(&sk->sk_receive_queue) &&
+	       !READ_ONCE(sk->sk_err) && !(READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
 }
 
 /*

@@ -21,10 +21,10 @@
  *     then releases it. Only then can a handshake begin, and only the socket of that handshake adds to R.
  *  3. The sender has all bytes from R on. A record goes when the peer's TCP has acknowledged its last byte,
  *     or when a handshake has told an R behind that. What TCP has acknowledged is in the peer's receive
- *     queue, from which only reading takes it, or read ahead in conn->rx; an aborted socket acknowledges nothing, and still lets its
- *     queue be read; by 2 the peer reads all of it before it tells R; but not of an attempt that it gives up
- *     before it has handled AUTH. So nothing but AUTH is sent before the peer's first message
- *     (SWC_CONN_F_UNHEARD). So R is never less than what was acknowledged.
+ *     queue, from which only reading takes it, or has been read ahead of what was asked for; an aborted
+ *     socket acknowledges nothing, and still lets its queue be read; by 2 the peer reads all of it before it
+ *     tells R; but not of an attempt that it gives up before it has handled AUTH. So nothing but AUTH is sent
+ *     before the peer's first message (SWC_CONN_F_UNHEARD). So R is never less than what was acknowledged.
  *  4. A payload that is sent again is the same: its memory belongs to the connection while its record exists.
  *     The network stack may still read it for the socket before, into packets for a connection that is no
  *     more. A message goes back to the executor when both are over (zerocopy.c).
