@@ -272,8 +272,7 @@ void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
 	first = !test_and_set_bit(SWC_CONN_F_FAILED, &conn->flags);
 	/* A rank that has left in order, and its peers, need nothing of each other. */
 	quiet = !first || conn->state >= SWC_CONN_CLOSING || test_bit(SWC_CONN_F_LEAVING, &conn->flags) ||
-		(test_bit(SWC_CONN_F_PEER_LEFT, &conn->flags) && list_empty(&conn->outq) &&
-		 list_empty(&conn->inflight));
+		(test_bit(SWC_CONN_F_PEER_LEFT, &conn->flags) && !swc_conn_is_used(conn));
 	/* The connection may be closed when the lock is dropped. */
 	if (!quiet)
 		swc_net_ops->get(comm);

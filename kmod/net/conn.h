@@ -450,6 +450,12 @@ void swc_path_well(const struct swc_conn *conn, u16 path);
 /* transport.c */
 const struct swc_transport *swc_transport_get(u32 kind);
 
+/* Does an operation still send by it, or wait for what it has offered memory for? conn->lock is held. */
+static inline bool swc_conn_is_used(const struct swc_conn *conn)
+{
+	return !list_empty(&conn->outq) || !list_empty(&conn->inflight) || !list_empty(&conn->rndvs);
+}
+
 /* conn.c */
 bool swc_conn_has_unsent(const struct swc_conn *conn);
 bool swc_conn_set_state(struct swc_conn *conn, enum swc_conn_state from, enum swc_conn_state to);
@@ -562,6 +568,7 @@ struct swc_conn *swc_net_known_conn(struct swc_net *net, u32 me, u32 peer, u16 c
 extern u32 swc_auth_ms;
 struct swc_conn *swc_request(const struct swc_listener *listener, const struct swc_wire_hello *hello,
 			     u32 bytes, void *request, struct swc_wire_reject *reject);
+void swc_request_put(struct swc_conn *conn);
 void swc_request_accept(struct swc_conn *conn, const struct swc_wire_hello *hello);
 void swc_request_expect_auth(struct swc_conn *conn);
 

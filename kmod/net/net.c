@@ -16,6 +16,9 @@
 /* Enough to notify live peers of an abort; only tests change it. */
 u32 swc_abort_ms = 500;
 
+/* A rank that has left does not look longer for a lost peer: nothing of the communicator must stay for ever. */
+#define LEAVE_MS	30000u
+
 /* ------------------------------------------------------------------ the table */
 
 static unsigned long conn_key(u32 me, u32 peer, u16 channel, u16 path)
@@ -134,7 +137,7 @@ static struct swc_conn *conn_alloc(struct swc_net *net, u32 me, u32 peer, u16 ch
 	conn->path = path;
 	conn->via = path;
 	conn->resumable = transport->suspend && swc_path_has_other(net, net->params.rank_node[peer], path);
-	conn->give_up = jiffies + msecs_to_jiffies(net->params.timeout_ms);
+	conn->give_up = jiffies + msecs_to_jiffies(min(net->params.timeout_ms, LEAVE_MS));
 	spin_lock_init(&conn->lock);
 	spin_lock_init(&conn->waiter_lock);
 	conn->rx_bufs = *transport->rx_bufs;
@@ -321,7 +324,7 @@ void swc_net_leave(struct swc_net *net, u32 rank, u64 seq, bool last)
 		spin_lock(&conn->lock);
 		set_bit(SWC_CONN_F_LEAVING, &conn->flags);
 		conn->fin_seq = seq;
-		conn->give_up = jiffies + msecs_to_jiffies(net->params.timeout_ms);
+		conn->give_up = jiffies + msecs_to_jiffies(min(net->params.timeout_ms, LEAVE_MS));
 		swc_conn_pend(conn, SWC_PEND_FIN);
 		live = conn->state == SWC_CONN_LIVE || swc_conn_has_unsent(conn);
 		spin_unlock(&conn->lock);

@@ -84,7 +84,7 @@ static struct swc_conn *find_conn(const struct swc_listener *l, const struct swc
 	no->known = true;
 	/* Even if the communicator has ended: this may be why. */
 	no->reason = SWC_WIRE_BAD;
-	if (h->places != net->places || dst >= params->nranks)
+	if (h->places != net->places || src >= params->nranks || dst >= params->nranks)
 		return NULL;
 	no->reason = SWC_WIRE_ENDED;
 	if (ended)
@@ -167,12 +167,13 @@ static struct swc_conn *find_and_take(const struct swc_listener *l, const struct
 		return NULL;
 	}
 	conn = find_conn(l, h, net, no);
-	swc_net_ops->put(net->params.comm);
 	if (conn && !take(conn, h, request)) {
 		swc_conn_put(conn);
+		conn = NULL;
 		no->reason = SWC_WIRE_BUSY;
-		return NULL;
 	}
+	if (!conn)
+		swc_net_ops->put(net->params.comm);
 	return conn;
 }
 
@@ -185,8 +186,8 @@ static struct swc_conn *find_and_take(const struct swc_listener *l, const struct
  * @request: for transport->adopt()
  * @reject: filled in if it is refused: to be sent to the peer
  *
- * Return: the connection, with a reference, in state CONNECTING; the caller goes on with
- * swc_request_accept(). NULL: refused.
+ * Return: the connection, in state CONNECTING; the caller goes on with swc_request_accept(), and ends with
+ * swc_request_put(). NULL: refused.
  */
 struct swc_conn *swc_request(const struct swc_listener *listener, const struct swc_wire_hello *hello,
 			     u32 bytes, void *request, struct swc_wire_reject *reject)
@@ -209,6 +210,18 @@ struct swc_conn *swc_request(const struct swc_listener *listener, const struct s
 		swc_auth_refusal(no.end.refusal_key, hello, reject, reject->mac);
 	swc_stat_inc(SWC_STAT_CONNS_REFUSED);
 	return NULL;
+}
+
+/*
+ * Put the references to the connection and to its communicator, which a connection that is being closed does
+ * not hold any more.
+ */
+void swc_request_put(struct swc_conn *conn)
+{
+	struct swc_comm *comm = conn->comm;
+
+	swc_conn_put(conn);
+	swc_net_ops->put(comm);
 }
 
 /* Make the reply that accepts the request, conn->accept. */

@@ -459,7 +459,7 @@ void swc_tx_review(struct swc_conn *conn, struct swc_tx_pump *p)
 {
 	lockdep_assert_held(&conn->lock);
 	p->idle = test_bit(SWC_CONN_F_PEER_LEFT, &conn->flags) && conn->state == SWC_CONN_LIVE &&
-		  list_empty(&conn->outq) && list_empty(&conn->inflight);
+		  !swc_conn_is_used(conn);
 	/* A reference of its own: the connection may be closed when the lock is dropped. */
 	if (!p->known && conn->mismatch) {
 		p->msg = conn->mismatch->msg;

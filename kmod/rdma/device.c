@@ -74,6 +74,7 @@ static void fail_conns(struct swc_rdma_dev *dev)
 {
 	for (;;) {
 		struct swc_rdma_conn *conn, *found = NULL;
+		struct swc_comm *comm;
 
 		spin_lock(&dev->lock);
 		list_for_each_entry(conn, &dev->conns, dev_node) {
@@ -85,8 +86,12 @@ static void fail_conns(struct swc_rdma_dev *dev)
 			}
 		}
 		/* One that goes on by another path does so in a while: once is enough. */
-		if (found)
+		if (found) {
 			list_del_init(&found->dev_node);
+			/* It is not closed before it has left the list, and holds the communicator until then. */
+			comm = found->base.comm;
+			swc_net_ops->get(comm);
+		}
 		spin_unlock(&dev->lock);
 		if (!found)
 			return;
@@ -96,6 +101,7 @@ static void fail_conns(struct swc_rdma_dev *dev)
 			swc_conn_fail(&found->base, -ENODEV, "RDMA device %s was removed",
 				      dev_name(&dev->ib->dev));
 		swc_conn_put(&found->base);
+		swc_net_ops->put(comm);
 	}
 }
 

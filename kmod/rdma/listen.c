@@ -72,7 +72,7 @@ static int handle_request(struct swc_rdma_listener *l, struct rdma_cm_id *id,
 	} else {
 		swc_request_expect_auth(conn);
 	}
-	swc_conn_put(conn);
+	swc_request_put(conn);
 	return 0;
 }
 

@@ -39,6 +39,7 @@ struct swc_tcp_listener {
 	struct workqueue_struct *wq;
 	struct delayed_work accept_work;
 	struct delayed_work expire_work;
+	struct work_struct forget_work;
 	struct list_head accepted;
 	u32 naccepted;
 };
@@ -98,7 +99,7 @@ static void handle_request(struct accepted *a)
 		swc_conn_retry(conn, "cannot accept", ret);
 	else
 		swc_request_expect_auth(conn);
-	swc_conn_put(conn);
+	swc_request_put(conn);
 }
 
 /* Work item: something has come by an accepted socket. */
@@ -201,6 +202,16 @@ static void expire_work(struct work_struct *work)
 		queue_delayed_work(l->wq, &l->expire_work, HZ);
 }
 
+/* Here, beside no other work item: something may come by any of the sockets until it is forgotten. */
+static void forget_work(struct work_struct *work)
+{
+	struct swc_tcp_listener *l = container_of(work, struct swc_tcp_listener, forget_work);
+	struct accepted *a, *next;
+
+	list_for_each_entry_safe(a, next, &l->accepted, node)
+		forget(a);
+}
+
 static void queue_accept(struct sock *sk)
 {
 	struct swc_tcp_listener *l;
@@ -268,6 +279,7 @@ struct swc_listener *swc_tcp_listen(const struct swc_transport *transport, struc
 	l->base.ns = ns;
 	INIT_DELAYED_WORK(&l->accept_work, accept_work);
 	INIT_DELAYED_WORK(&l->expire_work, expire_work);
+	INIT_WORK(&l->forget_work, forget_work);
 	INIT_LIST_HEAD(&l->accepted);
 	l->wq = alloc_ordered_workqueue("swingcoll_listen", 0);
 	ret = l->wq ? open_socket(l, 0, (struct sockaddr *)&in4, sizeof(in4)) : -ENOMEM;
@@ -287,22 +299,17 @@ struct swc_listener *swc_tcp_listen(const struct swc_transport *transport, struc
 void swc_tcp_unlisten(struct swc_listener *listener)
 {
 	struct swc_tcp_listener *l = container_of(listener, struct swc_tcp_listener, base);
-	struct accepted *a, *next;
 	u32 i;
 
 	if (l->wq) {
-		/* Nothing is accepted any more, then nothing is queued by sockets, then nothing runs. */
+		/* Nothing is accepted any more, then no socket is left that queues anything. */
 		for (i = 0; i < ARRAY_SIZE(l->sock); i++)
 			if (l->sock[i])
 				swc_tcp_restore_callbacks(l->sock[i], &l->callbacks[i]);
 		cancel_delayed_work_sync(&l->accept_work);
 		cancel_delayed_work_sync(&l->expire_work);
-		flush_workqueue(l->wq);
-		list_for_each_entry_safe(a, next, &l->accepted, node) {
-			swc_tcp_restore_callbacks(a->sock, &a->callbacks);
-			cancel_work_sync(&a->work);
-			forget(a);
-		}
+		queue_work(l->wq, &l->forget_work);
+		flush_work(&l->forget_work);
 		destroy_workqueue(l->wq);
 	}
 	for (i = 0; i < ARRAY_SIZE(l->sock); i++)

@@ -430,6 +430,53 @@ static int crossed(void)
 	return testlib_wait_ranks(pid, 2) | bad;
 }
 
+/* ------------------------------------------------------------------ the end of a listener */
+
+#define LISTENERS 100
+
+/* Connect to this node, and close at once or after a part of a request. False: nobody listens. */
+static bool connect_here(uint32_t port, uint32_t nwords)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
+	uint32_t part[4] = { HELLO_MAGIC };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool connected;
+
+	inet_pton(AF_INET, place[net_node].address, &to.sin_addr);
+	connected = !connect(fd, (const void *)&to, sizeof(to));
+	if (connected)
+		send(fd, part, nwords * sizeof(*part), MSG_NOSIGNAL);
+	close(fd);
+	return connected;
+}
+
+/* Communicators come and go on this node, each with the only listener, while sockets do. */
+static int listener(void)
+{
+	uint32_t where[2] = { 0, 1 };
+	int bad = net_transport() == SWC_TRANSPORT_RDMA ? KSFT_SKIP : collect_places(), other = !net_node;
+	pid_t pid;
+
+	if (bad)
+		return bad;
+	pid = fork();
+	CHECK(pid >= 0);
+	for (uint32_t i = 0; !pid; i++)
+		connect_here(place[net_node].port, i % 4);
+	for (int i = 0; i < LISTENERS && !bad; i++) {
+		struct testlib_rank r = { .nranks = 2, .rank = 0 };
+
+		testlib_new_id(place[0].id);
+		bad = create_by_hand(&r, where, other, place[other].port, NET_TIMEOUT_MS);
+		testlib_close(&r.c);
+		for (int k = 0; k < 5000 && connect_here(place[net_node].port, 0); k++)
+			testlib_sleep_ms(2);
+	}
+	kill(pid, SIGKILL);
+	CHECK_EQ(waitpid(pid, NULL, 0), pid);
+	return net_any(bad);
+}
+
 /* ------------------------------------------------------------------ forged refusals */
 
 #define FORGER_PORT 18577
@@ -568,6 +615,7 @@ static int forged(void)
 static const struct testlib_test tests[] = {
 	{ "bad connection requests", requests },
 	{ "nodes disagree on the nodes of ranks", crossed },
+	{ "listeners end while sockets come and go", listener },
 	{ "forged refusals", forged },
 };
 

@@ -87,6 +87,8 @@ static void adversary_requests(struct kunit *test)
 	/* From here on with the right MAC. */
 	EXPECT_REASON(SWC_WIRE_BAD, h.places ^= cpu_to_le32(1); swc_t_sign(comm, &h));
 	EXPECT_REASON(SWC_WIRE_BAD, h.dst = cpu_to_le16(2); swc_t_sign(comm, &h));
+	EXPECT_REASON(SWC_WIRE_BAD, h.src = cpu_to_le16(2); swc_t_sign(comm, &h));
+	EXPECT_REASON(SWC_WIRE_BAD, h.src = cpu_to_le16(U16_MAX); swc_t_sign(comm, &h));
 	EXPECT_REASON(SWC_WIRE_BAD, h.path = 1; swc_t_sign(comm, &h));
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	swc_t_job_run(job, 0, true);
