@@ -44,9 +44,12 @@ void swc_mismatch_report(struct swc_op *op, struct swc_req *req)
 	const struct swc_member *other;
 	u32 i;
 
+	/* The lock: another one may be arriving. The caller is a worker, which keeps those that have. */
+	spin_lock(&op->lock);
 	for (i = 0; i < op->comm->nlocal && !first; i++)
 		if (op->req[i] != req)
 			first = op->req[i];
+	spin_unlock(&op->lock);
 	other = first ? first->member : req->member;
 	swc_stat_inc(SWC_STAT_MISMATCHES);
 	if (!text)

@@ -31,6 +31,8 @@
 
 /* Per context; their shared memory also counts against RLIMIT_MEMLOCK. */
 #define PARTITIONED_MAX	1024
+/* Waits by io_uring of one of them: all may be completed at once, under its lock. */
+#define MAX_WAITERS	(4 * SWC_MAX_PARTITIONS)
 
 /**
  * struct swc_partitioned - a partitioned operation of one rank
@@ -556,7 +558,7 @@ int swc_partitioned_wait(struct swc_partitioned *p, u32 partition, u32 timeout_m
  * When the communicator is aborted, abort_fn() drops what has not begun, so that all waiters complete.
  *
  * Return: -EIOCBQUEUED: waiter->complete() will be called, unless swc_partitioned_del_waiter() comes before;
- * otherwise as swc_partitioned_wait().
+ * otherwise as swc_partitioned_wait(), or -EAGAIN: too many wait already.
  */
 int swc_partitioned_add_waiter(struct swc_waiter *waiter, u32 partition)
 {
@@ -569,6 +571,8 @@ int swc_partitioned_add_waiter(struct swc_waiter *waiter, u32 partition)
 	spin_lock(&p->lock);
 	if (is_done(p, partition, p->round)) {
 		ret = READ_ONCE(p->error);
+	} else if (p->nwaiters == MAX_WAITERS) {
+		ret = -EAGAIN;
 	} else {
 		partition = all ? p->n : array_index_nospec(partition, p->n);
 		hlist_add_head(&waiter->node, &p->waiters[partition]);
