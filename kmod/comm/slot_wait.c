@@ -40,17 +40,19 @@ static bool slot_done(struct swc_comm *comm, const u32 *word, const struct swc_s
 /**
  * swc_slot_wait() - sleep until a word of the slots is no longer @wait->value
  *
- * Return: 0; -ERESTARTSYS on a signal; an error of the communicator, which is aborted when time is up.
+ * Return: 0; -EINTR on a signal: the caller knows what is left of its time; an error of the communicator, which
+ * is aborted when time is up.
  */
 int swc_slot_wait(struct swc_member *member, const struct swc_slot_wait *wait)
 {
 	struct swc_comm *comm = member->comm;
 	u32 timeout_ms = wait->timeout_ms ?: comm->timeout_ms;
+	u64 waited_ms = (u64)wait->waited_ms + timeout_ms;
 	const u32 *word;
 	int ret = 0;
 	long left;
 
-	if (wait->resv || !comm->slots || (wait->offset & 3) ||
+	if (!comm->slots || (wait->offset & 3) ||
 	    (u64)wait->offset + sizeof(*word) > comm->slot_bytes ||
 	    wait->suspect < -1 || wait->suspect >= (s64)comm->nranks)
 		return -EINVAL;
@@ -60,7 +62,7 @@ int swc_slot_wait(struct swc_member *member, const struct swc_slot_wait *wait)
 						slot_done(comm, word, wait, &ret),
 						msecs_to_jiffies(timeout_ms));
 	if (left < 0)
-		return left;
+		return -EINTR;
 	if (left)
 		return ret;
 	swc_stat_inc(SWC_STAT_TIMEOUTS);
@@ -69,12 +71,12 @@ int swc_slot_wait(struct swc_member *member, const struct swc_slot_wait *wait)
 		const struct swc_member *late = &comm->member[suspect];
 
 		swc_comm_abort(comm, -ETIMEDOUT, wait->suspect, 0,
-			       "small message: " SWC_RANK_FMT " waited %u ms for " SWC_MEMBER_FMT,
-			       SWC_RANK_ARGS(member), timeout_ms, SWC_MEMBER_ARGS(late));
+			       "small message: " SWC_RANK_FMT " waited %llu ms for " SWC_MEMBER_FMT,
+			       SWC_RANK_ARGS(member), waited_ms, SWC_MEMBER_ARGS(late));
 	} else {
 		swc_comm_abort(comm, -ETIMEDOUT, -1, 0,
-			       "small message: " SWC_RANK_FMT " waited %u ms", SWC_RANK_ARGS(member),
-			       timeout_ms);
+			       "small message: " SWC_RANK_FMT " waited %llu ms", SWC_RANK_ARGS(member),
+			       waited_ms);
 	}
 	return READ_ONCE(comm->error);
 }

@@ -118,15 +118,35 @@ static int ioc_comm_leave(struct swc_ctx *ctx, void *arg)
 {
 	const struct swc_comm_ref *ref = arg;
 
-	if (ref->error || ref->resv)
+	if (ref->error || ref->other || ref->resv)
 		return -EINVAL;
 	return swc_comm_leave(ctx, ref->comm);
+}
+
+/* The caller aborts its communicator, because of rank @other, or -1. */
+static void abort_for(struct swc_member *member, int error, int other)
+{
+	bool has_left = other >= 0 && error == -ECONNRESET;
+	int culprit = has_left ? other : (int)member->rank;
+
+	if (has_left)
+		swc_comm_abort(member->comm, error, culprit, member->submitted,
+			       "rank %d has left the communicator before collectives that " SWC_MEMBER_FMT
+			       " has called", other, SWC_MEMBER_ARGS(member));
+	else if (other >= 0 && error == -EPROTO)
+		swc_comm_abort(member->comm, error, culprit, member->submitted,
+			       SWC_MEMBER_FMT " has called another collective than rank %d, or with other arguments: all ranks must call the same, in the same order",
+			       SWC_MEMBER_ARGS(member), other);
+	else
+		swc_comm_abort(member->comm, error, culprit, member->submitted,
+			       SWC_MEMBER_FMT " aborted the communicator", SWC_MEMBER_ARGS(member));
 }
 
 static int ioc_comm_abort(struct swc_ctx *ctx, void *arg)
 {
 	const struct swc_comm_ref *ref = arg;
 	struct swc_member *member;
+	int ret = 0;
 
 	/* Errors from 512 on are internal to the kernel: ERESTARTSYS would restart system calls. */
 	if (ref->error >= 512 || ref->resv)
@@ -134,11 +154,12 @@ static int ioc_comm_abort(struct swc_ctx *ctx, void *arg)
 	member = swc_member_get(ctx, ref->comm);
 	if (!member)
 		return -ENOENT;
-	swc_comm_abort(member->comm, -(int)(ref->error ?: ECONNABORTED), member->rank,
-		       member->submitted, SWC_MEMBER_FMT " aborted the communicator",
-		       SWC_MEMBER_ARGS(member));
+	if (ref->other > member->comm->nranks)
+		ret = -EINVAL;
+	else
+		abort_for(member, -(int)(ref->error ?: ECONNABORTED), (int)ref->other - 1);
 	swc_member_put(member);
-	return 0;
+	return ret;
 }
 
 static int ioc_comm_error(struct swc_ctx *ctx, void *arg)

@@ -5,8 +5,10 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "testlib.h"
@@ -193,7 +195,12 @@ static int refs(void)
 	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), -EINVAL);
 	ref = (struct swc_comm_ref){ .comm = r.comm, .error = 1 };
 	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_LEAVE, &ref), -EINVAL);
+	ref = (struct swc_comm_ref){ .comm = r.comm, .other = 1 };
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_LEAVE, &ref), -EINVAL);
 	ref.error = 4096;
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), -EINVAL);
+	/* No such rank. */
+	ref = (struct swc_comm_ref){ .comm = r.comm, .error = ECONNRESET, .other = UINT32_MAX };
 	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_ABORT, &ref), -EINVAL);
 	ref = (struct swc_comm_ref){ .comm = r.comm + 1000 };
 	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_COMM_LEAVE, &ref), -ENOENT);
@@ -326,11 +333,40 @@ static int limit_regions(void)
 	return 0;
 }
 
+static uint32_t *waited_for;
+static int nalarms;
+
+/* A call that is restarted each time ends all the same, and the test fails. */
+static void on_alarm(int signal)
+{
+	(void)signal;
+	if (++nalarms == 100)
+		*waited_for += 1;
+}
+
+/* A timer whose handler has SA_RESTART does not begin the wait anew. */
+static int interrupted(struct swc_slot_wait *w, uint32_t *word)
+{
+	struct sigaction action = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+	struct itimerval often = { .it_value.tv_usec = 20000, .it_interval.tv_usec = 20000 };
+	struct itimerval never = { 0 };
+	int ret;
+
+	waited_for = word;
+	CHECK_EQ(sigaction(SIGALRM, &action, NULL), 0);
+	CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
+	ret = testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, w);
+	CHECK_EQ(setitimer(ITIMER_REAL, &never, NULL), 0);
+	CHECK_EQ(ret, -EINTR);
+	return 0;
+}
+
 static int slots(void)
 {
 	uint8_t fresh[SWC_ID_BYTES];
 	struct swc_comm_create j = { .nranks = 1, .slot_bytes = 4096, .timeout_ms = 2000 };
 	struct swc_slot_wake wake = { .resv = 1 };
+	struct swc_comm_error e;
 	struct swc_slot_wait w;
 	uint32_t *word;
 
@@ -344,9 +380,6 @@ static int slots(void)
 	word[3] = 5;
 	w = (struct swc_slot_wait){ .comm = j.comm, .offset = 12, .value = 4, .suspect = -1 };
 	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), 0);
-	w.resv = 1;
-	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -EINVAL);
-	w.resv = 0;
 	w.offset = 13;
 	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -EINVAL);
 	w.offset = 4096;
@@ -367,11 +400,16 @@ static int slots(void)
 	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAKE, &wake), -EINVAL);
 	wake.resv = 0;
 	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAKE, &wake), 0);
-	/* The time-out ends the communicator. */
 	w = (struct swc_slot_wait){
-		.comm = j.comm, .offset = 12, .value = 5, .timeout_ms = 20, .suspect = 0
+		.comm = j.comm, .offset = 12, .value = 5, .timeout_ms = 20000, .suspect = 0
 	};
+	CHECK_EQ(interrupted(&w, &word[3]), 0);
+	/* The time-out ends the communicator. */
+	w.timeout_ms = 20;
+	w.waited_ms = 4000;
 	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -ETIMEDOUT);
+	CHECK_EQ(testlib_comm_error(r.c.fd, j.comm, &e), 0);
+	CHECK(strstr(e.text, "waited 4020 ms"));
 	w.timeout_ms = 20000;
 	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_SLOT_WAIT, &w), -ETIMEDOUT);
 	CHECK_EQ(testlib_comm_leave(r.c.fd, j.comm), 0);

@@ -352,6 +352,8 @@ struct swc_comm_create {
  * struct swc_comm_ref - names the communicator to leave or to abort
  * @comm: handle
  * @error: ABORT: the error that the members get, a positive errno below 512; 0: ECONNABORTED. LEAVE: 0
+ * @other: ABORT: 0, or 1 + the rank because of which the caller aborts. ECONNRESET: it has left, and is at fault.
+ *	EPROTO: it has called another collective than the caller. LEAVE: 0
  * @resv: must be 0
  *
  * LEAVE fails with -EBUSY while operations of this rank are in flight. Operations that other ranks submit
@@ -361,7 +363,8 @@ struct swc_comm_create {
 struct swc_comm_ref {
 	__u32 comm;
 	__u32 error;
-	__u64 resv;
+	__u32 other;
+	__u32 resv;
 };
 
 /**
@@ -452,9 +455,10 @@ struct swc_ring_wait {
  *	is aborted with -ETIMEDOUT.
  * @suspect: rank that is expected to change the word, or -1. It is named in the error if the time
  *	expires, and the call fails with -ECONNRESET when it leaves.
- * @resv: must be 0
+ * @waited_ms: how long the caller has waited before, for the text of the error, in milliseconds
  *
- * If the communicator is aborted, the call fails with the error of the communicator.
+ * If the communicator is aborted, the call fails with the error of the communicator. -EINTR: a signal has been
+ * handled; the call is never restarted, so that a timer that fires again and again does not keep it from ending.
  */
 struct swc_slot_wait {
 	__u32 comm;
@@ -462,7 +466,7 @@ struct swc_slot_wait {
 	__u32 value;
 	__u32 timeout_ms;
 	__s32 suspect;
-	__u32 resv;
+	__u32 waited_ms;
 };
 
 /* Wakes all callers of SWC_IOC_SLOT_WAIT on the communicator, which read their words again. */
@@ -514,8 +518,8 @@ struct swc_partitioned_init {
  *
  * SWC_CMD_PARTITIONED_WAIT is WAIT as an io_uring command; @timeout_ms must be 0. No thread sleeps: the
  * CQE comes when the partition, or all partitions, of the round that is current at submission are done,
- * with the result of WAIT. Any number of these commands can be in flight. IORING_OP_ASYNC_CANCEL does not
- * find io_uring commands on any kernel. On kernels with SWC_FEATURE_CANCEL they end with -ECANCELED when
+ * with the result of WAIT. More than 4 * SWC_MAX_PARTITIONS in flight for an operation get -EAGAIN.
+ * IORING_OP_ASYNC_CANCEL does not find io_uring commands on any kernel. On kernels with SWC_FEATURE_CANCEL they end with -ECANCELED when
  * the ring is closed or the task exits. On others they end with the round or the communicator, and
  * closing the ring, or an execve() of the task that submitted them, waits for that.
  */

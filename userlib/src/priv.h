@@ -349,7 +349,6 @@ struct swingcoll_comm {
 	int local_error; /* a failure before the kernel had the operation */
 	char local_text[SWC_TEXT_BYTES];
 	bool agreement_failed; /* the last one: local_text comes after the kernel's */
-	bool ended_here;       /* by this rank, because of another one: likewise */
 	bool debug_printed;    /* the events before the failure; atomic */
 
 	void *attached; /* of the sparse allreduce, freed by release() with this; @order */

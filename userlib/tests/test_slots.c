@@ -29,12 +29,14 @@ struct node {
 	char *memory;
 	struct swc_comm_state state;
 	unsigned int sleeps, wakes;
+	uint32_t waited_ms; /* before the last sleep */
 	unsigned int awaited[MAX_RANKS]; /* how many sleep until this rank comes */
 	uint32_t blamed;		 /* by the last rank that ended the communicator */
 	bool left[MAX_RANKS];
 };
 
-static int node_wait(void *arg, uint32_t offset, uint32_t value, uint32_t timeout_ms, int suspect)
+static int node_wait(void *arg, uint32_t offset, uint32_t value, uint32_t timeout_ms, int suspect,
+		     uint32_t waited_ms)
 {
 	struct node *n = arg;
 	struct timespec until;
@@ -49,6 +51,7 @@ static int node_wait(void *arg, uint32_t offset, uint32_t value, uint32_t timeou
 	}
 	pthread_mutex_lock(&n->lock);
 	n->sleeps++;
+	n->waited_ms = waited_ms;
 	__atomic_fetch_add(&n->awaited[suspect], 1, __ATOMIC_RELAXED);
 	while (!ret &&
 	       __atomic_load_n((uint32_t *)(n->memory + offset), __ATOMIC_ACQUIRE) == value) {
@@ -455,6 +458,9 @@ static void *alone_main(void *arg)
 	setup(&s, m);
 	if (!m->rank && swc_slots_run(&s, &barrier) != -ETIMEDOUT)
 		complain(m->team, 0, 0, "no deadline");
+	/* Who polls sleeps only for the error, which tells the time that it has polled. */
+	if (s.hook && !m->rank && m->team->node.waited_ms != s.timeout_ms)
+		complain(m->team, 0, 0, "another time than it has waited");
 	return NULL;
 }
 

@@ -57,14 +57,16 @@ SWC_PUBLIC int swingcoll_unique_id(struct swingcoll_id *id)
 
 /* ---- the kernel's part of the slots ---- */
 
-static int slot_wait(void *arg, uint32_t offset, uint32_t value, uint32_t timeout_ms, int suspect)
+static int slot_wait(void *arg, uint32_t offset, uint32_t value, uint32_t timeout_ms, int suspect,
+		     uint32_t waited_ms)
 {
 	struct swingcoll_comm *comm = arg;
 	struct swc_slot_wait w = { .comm = comm->handle,
 				   .offset = offset,
 				   .value = value,
 				   .timeout_ms = timeout_ms,
-				   .suspect = suspect };
+				   .suspect = suspect,
+				   .waited_ms = waited_ms };
 
 	return swc_context_ioctl(comm->ctx, SWC_IOC_SLOT_WAIT, &w);
 }
@@ -77,24 +79,14 @@ static void slot_wake(void *arg)
 	swc_context_ioctl(comm->ctx, SWC_IOC_SLOT_WAKE, &w);
 }
 
+/* The module tells the other ranks why; if another error was first, only this rank is told. */
 static int slot_fail(void *arg, int error, uint32_t other)
 {
 	struct swingcoll_comm *comm = arg;
-	struct swc_comm_ref ref = { .comm = comm->handle, .error = (uint32_t)-error };
+	struct swc_comm_ref ref = { .comm = comm->handle,
+				    .error = (uint32_t)-error,
+				    .other = other + 1 };
 
-	if (error == -ECONNRESET)
-		swc_comm_fail(comm, error,
-			      "rank %u has left the communicator before collectives that rank %u "
-			      "has called",
-			      other, comm->rank);
-	else
-		swc_comm_fail(comm, error,
-			      "rank %u has called another collective than rank %u, or with other "
-			      "arguments: all ranks must call the same, in the same order",
-			      other, comm->rank);
-	pthread_mutex_lock(&comm->text_lock);
-	comm->ended_here = true;
-	pthread_mutex_unlock(&comm->text_lock);
 	swc_context_ioctl(comm->ctx, SWC_IOC_COMM_ABORT, &ref);
 	return error;
 }

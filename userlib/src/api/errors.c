@@ -113,7 +113,7 @@ SWC_PUBLIC int swingcoll_comm_error(struct swingcoll_comm *comm, char *text, siz
 		e.error = comm->local_error;
 		e.culprit = -1;
 		memcpy(e.text, comm->local_text, sizeof(e.text));
-	} else if (comm->agreement_failed || comm->ended_here) {
+	} else if (comm->agreement_failed) {
 		snprintf(later, sizeof(later), "; %s", comm->local_text);
 	}
 	pthread_mutex_unlock(&comm->text_lock);

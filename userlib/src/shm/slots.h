@@ -15,14 +15,16 @@
 /**
  * struct swc_slots_env - how a rank sleeps and wakes others: the kernel's part of the protocol
  * @wait: sleep until the 32-bit word at @offset of the shared memory is not @value, at most
- *	@timeout_ms (0: the communicator's deadline); @suspect is the rank that should change it. 0,
- *	-EINTR, or an error of the communicator. May return early
+ *	@timeout_ms (0: the communicator's deadline); @suspect is the rank that should change it, and
+ *	@waited_ms how long it has been awaited already. 0, -EINTR, or an error of the communicator.
+ *	May return early
  * @wake: wake all sleepers, which look at their words again
  * @fail: end the communicator because of rank @other, with the error that this returns: -EPROTO, it has
  *	called another collective, which cannot be mended; -ECONNRESET, it has left, and this rank is far ahead
  */
 struct swc_slots_env {
-	int (*wait)(void *arg, uint32_t offset, uint32_t value, uint32_t timeout_ms, int suspect);
+	int (*wait)(void *arg, uint32_t offset, uint32_t value, uint32_t timeout_ms, int suspect,
+		    uint32_t waited_ms);
 	void (*wake)(void *arg);
 	int (*fail)(void *arg, int error, uint32_t other);
 };

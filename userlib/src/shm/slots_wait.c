@@ -171,7 +171,8 @@ static int sleep_until_met(struct swc_slots *s, struct swc_slots_awaited *w)
 			continue;
 		now = now_ms();
 		ret = s->env->wait(s->arg, (uint32_t)((const char *)word - s->base), number,
-				   now < deadline ? (uint32_t)(deadline - now) : 1, (int)w->late);
+				   now < deadline ? (uint32_t)(deadline - now) : 1, (int)w->late,
+				   (uint32_t)(now - start / 1000000));
 		if (ret == -EINTR)
 			ret = 0;
 		/*
@@ -251,7 +252,7 @@ static int give_up(struct swc_slots *s, struct swc_slots_awaited *w)
 	if (!swc_slots_is_missing(s, w))
 		return 0;
 	ret = s->env->wait(s->arg, (uint32_t)((const char *)word - s->base), number, 1,
-			   (int)w->late);
+			   (int)w->late, s->timeout_ms);
 	/* It has left: its flag follows soon, and says whether that matters. */
 	return ret == -ECONNRESET && !swc_slots_aborted(s) ? 0 : ret;
 }
