@@ -6,7 +6,10 @@
  * A request completes when TCP has taken its data; that does not say that the peer is alive, or has received
  * anything. A read completes by the peer's answer, which is sent when all before the read has arrived. So a
  * read of no bytes, which needs no memory at either end, does what acknowledgements do elsewhere: it is the
- * probe of a silent peer, and it tells a rank that leaves, or aborts, when it may close the connection.
+ * probe of a silent peer, and it tells a rank that leaves, or aborts, when it may close the connection. If the
+ * connection may go on by another path, it also tells which requests need not be kept for that (replay.c).
+ * Then a read follows where otherwise a request would be signaled (sq.c): behind each that something waits
+ * for, and behind a few of the others.
  *
  * There is one at a time. It has no entry of the send queue, because requests that were posted later may
  * complete before it.
@@ -30,11 +33,25 @@ bool swc_iwarp_must_signal(const struct ib_send_wr *wr)
 	return bytes >= PAGE_SIZE;
 }
 
-/* A probe need not be a message, which would take a receive. conn->base.lock is held. */
+/*
+ * Do requests stay in the send queue until a read tells that they have arrived? A peer that has left has
+ * received all that it needs; it does not answer any more, and the connection does not go on.
+ */
+bool swc_iwarp_keeps(const struct swc_rdma_conn *conn)
+{
+	return conn->iwarp && conn->base.resumable && !test_bit(SWC_CONN_F_PEER_LEFT, &conn->base.flags);
+}
+
+/*
+ * A probe need not be a message, which would take a receive, unless it is the first of this queue pair: the
+ * peer waits for that if the connection can be resumed (SWC_CONN_F_UNHEARD). conn->base.lock is held.
+ */
 void swc_iwarp_take_probe(struct swc_rdma_conn *conn)
 {
+	bool is_first = conn->base.resumable && !conn->sq.head;
+
 	lockdep_assert_held(&conn->base.lock);
-	if (!conn->iwarp || !(conn->base.pending & SWC_PEND_KEEPALIVE))
+	if (!conn->iwarp || is_first || !(conn->base.pending & SWC_PEND_KEEPALIVE))
 		return;
 	conn->base.pending &= ~SWC_PEND_KEEPALIVE;
 	conn->ack.wanted = true;
@@ -42,7 +59,7 @@ void swc_iwarp_take_probe(struct swc_rdma_conn *conn)
 
 bool swc_iwarp_all_received(const struct swc_rdma_conn *conn)
 {
-	return conn->ack.received == conn->sq.head;
+	return conn->ack.received == conn->sq.head && !conn->sq.nreplay;
 }
 
 /* Has this rank sent the last that the peer has to know? */
@@ -52,7 +69,7 @@ static bool is_ending(const struct swc_conn *conn)
 	       (test_bit(SWC_CONN_F_LEAVING, &conn->flags) && !(conn->pending & SWC_PEND_FIN));
 }
 
-/* Post a read if one is wanted. All that can be sent has been posted. conn->base.lock is held. */
+/* Post a read if one is wanted. conn->base.lock is held. */
 void swc_iwarp_ask(struct swc_rdma_conn *conn)
 {
 	struct ib_sge sge = {};	/* no address: it would cross the network */
@@ -83,6 +100,16 @@ void swc_iwarp_ask(struct swc_rdma_conn *conn)
 	ack->is_posted = true;
 	ack->head = conn->sq.head;
 	ack->silent_s = 0;
+}
+
+/*
+ * Half of the send queue has been posted, and not all that is to be: its room comes back while the other half
+ * is sent. conn->base.lock is held.
+ */
+void swc_iwarp_ask_early(struct swc_rdma_conn *conn)
+{
+	if (conn->ack.wanted && conn->sq.head - conn->ack.received >= SWC_SQ_DEPTH / 2)
+		swc_iwarp_ask(conn);
 }
 
 /* The read is complete. Returns the head of the send queue when it was posted. conn->base.lock is held. */

@@ -69,9 +69,6 @@ static int setup(struct swc_rdma_conn *conn, struct rdma_cm_id *id)
 
 	conn->id = id;
 	conn->iwarp = rdma_protocol_iwarp(ib, id->port_num);
-	/* A request that is complete there may not have arrived: replay.c relies on that. */
-	if (conn->iwarp)
-		conn->base.resumable = false;
 	conn->base.card = id->route.addr.dev_addr.bound_dev_if;
 	conn->port = id->port_num;
 	conn->dev = swc_dev_get(ib, conn);

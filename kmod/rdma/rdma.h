@@ -131,6 +131,7 @@ struct swc_sq_replay {
  * @page, @npages: pages that no entry has; see swc_sq_has_room()
  * @nsge: usable scatter list entries of each
  * @head, @tail: entries posted and completed, free-running
+ * @reported: on iWARP: the device has reported all before to be done; may be below @tail
  * @unsignaled: entries posted since the last signaled one
  * @error: posting failed: the connection is unusable
  * @probe_head: @head behind the last probe, until that completes; then not above @tail
@@ -148,6 +149,7 @@ struct swc_sq {
 	u32 nsge;
 	u32 head;
 	u32 tail;
+	u32 reported;
 	u32 unsignaled;
 	int error;
 	u32 probe_head;
@@ -232,7 +234,7 @@ struct swc_ack {
  * @sq: send queue; this and what follows is guarded by @base.lock
  * @ack: on iWARP
  * @sent: messages that were posted, without AUTH
- * @acked: those of them that the device has reported to be received
+ * @acked: those of them that are known to be received
  * @received: messages of the peer that have arrived, likewise; completion handlers' alone
  * @can_post: receives can be posted
  * @nrx_bufs, @rx_buf: receive buffers, SWC_WIRE_SPARE of them beyond the peer's credits
@@ -333,10 +335,12 @@ void swc_sq_restart(struct swc_rdma_conn *conn);
 void swc_sq_reset(struct swc_rdma_conn *conn);
 
 /* iwarp.c */
+bool swc_iwarp_keeps(const struct swc_rdma_conn *conn);
 bool swc_iwarp_must_signal(const struct ib_send_wr *wr);
 void swc_iwarp_take_probe(struct swc_rdma_conn *conn);
 bool swc_iwarp_all_received(const struct swc_rdma_conn *conn);
 void swc_iwarp_ask(struct swc_rdma_conn *conn);
+void swc_iwarp_ask_early(struct swc_rdma_conn *conn);
 u32 swc_iwarp_answered(struct swc_rdma_conn *conn);
 bool swc_iwarp_watch(struct swc_rdma_conn *conn, u32 limit_s);
 void swc_iwarp_reset(struct swc_rdma_conn *conn);

@@ -6,7 +6,7 @@
  * The messages of a connection are numbered per direction, from its beginning to its end, whatever queue pair
  * carries them; AUTH, a part of the handshake, has no number. When a queue pair is lost, each side gives it
  * up (swc_qp_suspend()), and tells the other in the next handshake how many messages it has received, R. The
- * requests that the device has not reported to be done are still in the send queue. swc_rdma_resume() goes
+ * requests of which it is not known that they have arrived are still in the send queue. swc_rdma_resume() goes
  * through them:
  *
  *	messages below R	have arrived, and are done
@@ -28,13 +28,18 @@
  *     with the number of the attempt, ties it to one queue pair.
  *  3. The sender has all messages from R on: a request leaves the send queue when the device reports it
  *     to be done. The peer's device acknowledges a message when it has completed the receive, which the peer
- *     handles before it tells R; but not in an attempt that it gives up before it has handled AUTH. So
- *     nothing but AUTH is sent before the peer's first message (SWC_CONN_F_UNHEARD). So R is never less than
- *     what was acknowledged. Where it is (a device has lost what it had acknowledged), the connection fails.
+ *     handles before it tells R. On iWARP
+ *     a request is reported when the local TCP has taken it. There it leaves the send queue when a read is
+ *     answered that was posted after it: the peer's device handles what arrives in its order, so it has
+ *     completed the receives of all messages before the read when it answers. (When the peer has left in
+ *     order, the device's report is enough: the connection does not go on.) Of an attempt that the peer gives
+ *     up before it has handled AUTH, it handles nothing; so nothing but AUTH is sent before the peer's first
+ *     message (SWC_CONN_F_UNHEARD). So R is never less than what was acknowledged, or answered for. Where it
+ *     is (a device has lost what it had acknowledged), the connection fails.
  *  4. A write that is late does no harm. Before the receiver answers, its old queue pair is in the error
  *     state and drained, and the old keys are gone with their regions. So a write can only land before the
  *     memory is offered again, and is overwritten then with the same bytes: the memory of a message belongs
- *     to the connection until the sender's device has reported WRITTEN to be done, or R has told it.
+ *     to the connection until WRITTEN has left the send queue, or R has told it.
  *  5. Bytes of a chunk count at the receiver when its WRITTEN is handled, so by 1 once; and both sides agree
  *     from where on the message is to be written again: the receiver offers it from what it has counted
  *     (rndv->closed), the sender takes back what no WRITTEN below R has told of. The chunks of a message

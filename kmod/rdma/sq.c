@@ -4,9 +4,10 @@
  * for the device. Everything runs under the connection's lock, but for the end of a connection, when nothing
  * is posted any more.
  *
- * One request in SWC_SIGNAL is signaled at least; its completion is that of all before it. Each takes a page
- * until then. A connection that sends little has few pages; more are added when none is left, if there is
- * memory. The last ones are always given to signaled requests, so that pages come back.
+ * One request in SWC_SIGNAL is signaled at least; its completion is that of all before it. Or a read follows,
+ * whose answer is that (iwarp.c). Each takes a page until then. A connection that sends little has few pages;
+ * more are added when none is left, if there is memory. The last ones are always given to such requests, so
+ * that pages come back.
  */
 #include "rdma/rdma.h"
 
@@ -79,14 +80,19 @@ struct swc_wire_header *swc_sq_message(struct swc_rdma_conn *conn, struct swc_sq
 static void prepare(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, struct ib_send_wr *wr,
 		    bool signal)
 {
+	bool large = conn->iwarp && swc_iwarp_must_signal(wr), keeps = swc_iwarp_keeps(conn), due;
 	struct swc_sq *sq = &conn->sq;
 
 	lockdep_assert_held(&conn->base.lock);
-	if (signal || ++sq->unsignaled >= SWC_SIGNAL || sq->npages < 2 ||
-	    (conn->iwarp && swc_iwarp_must_signal(wr))) {
-		wr->send_flags |= IB_SEND_SIGNALED;
+	/* Where requests are kept, so is a page. */
+	due = signal || ++sq->unsignaled >= SWC_SIGNAL || sq->npages < 2u + keeps || (large && !keeps);
+	if (due)
 		sq->unsignaled = 0;
-	}
+	if (keeps)
+		conn->ack.wanted |= due;
+	/* What something waits for is reported as well, for the case that the peer leaves. */
+	if (keeps ? signal || large : due)
+		wr->send_flags |= IB_SEND_SIGNALED;
 	wr->wr_cqe = &entry->cqe;
 	if (wr->opcode == IB_WR_SEND || wr->opcode == IB_WR_SEND_WITH_INV)
 		ib_dma_sync_single_for_device(conn->dev->ib, entry->page.dma, entry->sge[0].length,
@@ -238,6 +244,7 @@ void swc_sq_restart(struct swc_rdma_conn *conn)
 	lockdep_assert_held(&conn->base.lock);
 	sq->head = 0;
 	sq->tail = 0;
+	sq->reported = 0;
 	sq->probe_head = 0;
 	sq->stalled_s = 0;
 	sq->unsignaled = 0;

@@ -185,6 +185,37 @@ static bool post_next(struct swc_rdma_conn *conn, struct list_head *done)
 	       (swc_rndv_post(conn) || post_message(conn, done));
 }
 
+/* ------------------------------------------------------------------ retiring; conn->lock is held */
+
+/*
+ * All requests before this head of the send queue are complete; messages that are free by that go to @sends.
+ * Return: whether the ABORT is among them.
+ */
+static bool retire(struct swc_rdma_conn *conn, u32 head, struct list_head *sends)
+{
+	struct swc_sq *sq = &conn->sq;
+	bool abort_sent = false;
+
+	while ((s32)(head - sq->tail) > 0) {
+		struct swc_sq_entry *entry = &sq->entry[sq->tail++ % SWC_SQ_DEPTH];
+
+		swc_sq_complete(conn, entry);
+		if (entry->kind >= SWC_SQ_COPIED)
+			conn->acked = entry->number + 1;
+		if (entry->send)
+			list_move_tail(&entry->send->node, sends);
+		abort_sent |= entry->is_abort;
+	}
+	return abort_sent;
+}
+
+/* What was kept for a peer that has left meanwhile. */
+static void retire_reported(struct swc_rdma_conn *conn, struct list_head *sends)
+{
+	if (conn->iwarp && !swc_iwarp_keeps(conn))
+		retire(conn, conn->sq.reported, sends);
+}
+
 /* ------------------------------------------------------------------ pumping */
 
 static noinline_for_stack void report_map_failing(const struct swc_rdma_conn *conn, struct swc_comm *comm)
@@ -200,10 +231,12 @@ static noinline_for_stack void report_map_failing(const struct swc_rdma_conn *co
 /* Posting has failed. @first: for the first time. */
 static void report_error(struct swc_conn *base, int error, bool first)
 {
-	if (error == -ETIMEDOUT)
+	if (error == -ETIMEDOUT && !base->resumable)
 		swc_conn_fail(base, -ECONNRESET, "it does not answer");
-	else if (error != -ENOTCONN)
+	else if (error != -ENOTCONN && error != -ETIMEDOUT)
 		swc_conn_fail(base, -EIO, "the device takes no more work (%pe)", ERR_PTR(error));
+	else if (first && error == -ETIMEDOUT)
+		swc_conn_retry(base, "it does not answer", error);
 	else if (first)
 		swc_conn_retry(base, "the queue pair is disconnected", 0);	/* by the peer, on iWARP */
 }
@@ -220,8 +253,9 @@ void swc_rdma_pump(struct swc_conn *base, bool nested)
 	before = conn->sq.error;
 	swc_tx_begin(base, &p);
 	conn->sq.map_failed = false;
+	retire_reported(conn, &p.done);
 	while (post_next(conn, &p.done))
-		;
+		swc_iwarp_ask_early(conn);
 	swc_iwarp_ask(conn);
 	error = conn->sq.error;
 	if (conn->sq.map_failed && conn->sq.map_failing_s > MAP_FAILING_MAX_S &&
@@ -248,21 +282,11 @@ void swc_rdma_pump(struct swc_conn *base, bool nested)
 static void complete_to(struct swc_rdma_conn *conn, u32 head)
 {
 	struct swc_send *send, *next;
-	struct swc_sq *sq = &conn->sq;
-	bool abort_sent = false;
+	bool abort_sent;
 	LIST_HEAD(sends);
 
 	spin_lock(&conn->base.lock);
-	while ((s32)(head - sq->tail) > 0) {
-		struct swc_sq_entry *entry = &sq->entry[sq->tail++ % SWC_SQ_DEPTH];
-
-		swc_sq_complete(conn, entry);
-		if (entry->kind >= SWC_SQ_COPIED)
-			conn->acked = entry->number + 1;
-		if (entry->send)
-			list_move_tail(&entry->send->node, &sends);
-		abort_sent |= entry->is_abort;
-	}
+	abort_sent = retire(conn, head, &sends);
 	spin_unlock(&conn->base.lock);
 	if (abort_sent)
 		wake_up_all(&conn->base.net->abort_wq);
@@ -271,18 +295,40 @@ static void complete_to(struct swc_rdma_conn *conn, u32 head)
 	swc_rdma_pump(&conn->base, false);
 }
 
+/* The head of the send queue when the request was posted, which is complete. */
+static u32 head_behind(const struct swc_sq *sq, const struct swc_sq_entry *entry)
+{
+	return sq->tail + ((u32)(entry - sq->entry) - sq->tail) % SWC_SQ_DEPTH + 1;
+}
+
+/* On iWARP, the request may have to be kept until the peer has answered a read. */
+static void reported(struct swc_rdma_conn *conn, const struct swc_sq_entry *entry)
+{
+	bool keeps;
+	u32 head;
+
+	spin_lock(&conn->base.lock);
+	head = head_behind(&conn->sq, entry);
+	conn->sq.reported = head;
+	keeps = swc_iwarp_keeps(conn);
+	spin_unlock(&conn->base.lock);
+	if (!keeps)
+		complete_to(conn, head);
+}
+
 /* Completion of a signaled request, and of all before it. */
 void swc_tx_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct swc_sq_entry *last = container_of(wc->wr_cqe, struct swc_sq_entry, cqe);
 	struct swc_rdma_conn *conn = last->conn;
-	struct swc_sq *sq = &conn->sq;
 
 	/* The entries are unmapped when the connection is taken apart. */
 	if (wc->status != IB_WC_SUCCESS)
 		swc_wc_failed(conn, wc);
+	else if (conn->iwarp)
+		reported(conn, last);
 	else
-		complete_to(conn, sq->tail + ((u32)(last - sq->entry) - sq->tail) % SWC_SQ_DEPTH + 1);
+		complete_to(conn, head_behind(&conn->sq, last));
 }
 
 /* Completion of the read by which the peer on iWARP tells that it has received all before it. */

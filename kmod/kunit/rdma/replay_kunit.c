@@ -34,6 +34,7 @@ static const enum swc_sq_kind kinds[] = {
 static struct {
 	u32 nposted;
 	u32 posted[SWC_SQ_DEPTH];
+	u32 nreads;
 	u32 ndone;
 	const struct swc_send *done[2];
 } seen;
@@ -41,8 +42,13 @@ static struct {
 static int note_post(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
 {
 	const struct swc_sq_entry *entry = container_of(wr->wr_cqe, struct swc_sq_entry, cqe);
-	const struct swc_wire_header *h = entry->page.data;
+	const struct swc_wire_header *h;
 
+	if (wr->opcode == IB_WR_RDMA_READ) {
+		seen.nreads++;
+		return 0;
+	}
+	h = entry->page.data;
 	seen.posted[seen.nposted++ % SWC_SQ_DEPTH] = le32_to_cpu(h->ordinal);
 	return 0;
 }
@@ -85,6 +91,7 @@ static struct fake *fake_new(struct kunit *test)
 	conn->base.resumable = true;
 	conn->base.peer_rx_bufs = RX_BUFS;
 	conn->base.credits = RX_BUFS - 8;
+	init_waitqueue_head(&f->net.abort_wq);
 	spin_lock_init(&conn->base.lock);
 	INIT_LIST_HEAD(&conn->base.outq);
 	INIT_LIST_HEAD(&conn->base.inflight);
@@ -200,8 +207,20 @@ static void expect_taken_back(struct kunit *test, const struct fake *f, const st
 		KUNIT_EXPECT_PTR_EQ(test, list_first_entry(&base->outq, struct swc_send, node), &f->b);
 }
 
-/* From any number that the peer may name; others are refused, and change nothing. */
-static void replay_from_any(struct kunit *test)
+/* The device reports the last request of the queue to be done, and so all. */
+static void report_done(struct fake *f)
+{
+	struct swc_sq *sq = &f->conn.sq;
+	struct ib_wc wc = { .wr_cqe = &sq->entry[(sq->head - 1) % SWC_SQ_DEPTH].cqe, .status = IB_WC_SUCCESS };
+
+	swc_tx_done(NULL, &wc);
+}
+
+/*
+ * From any number that the peer may name; others are refused, and change nothing. @kept: by iWARP, whose
+ * device has reported all to be done, which says nothing.
+ */
+static void check_from_any(struct kunit *test, bool kept)
 {
 	struct swc_net_ops ops = *swc_net_ops;
 	const struct swc_net_ops *before = swc_net_ops;
@@ -216,6 +235,9 @@ static void replay_from_any(struct kunit *test)
 		post_queue(test, f);
 		sent = f->conn.sent;
 		memset(&seen, 0, sizeof(seen));
+		f->conn.iwarp = kept;
+		if (kept)
+			report_done(f);
 		KUNIT_EXPECT_EQ(test, swc_rdma_resume(&f->conn.base, ACKED - 1), -EPROTO);
 		KUNIT_EXPECT_EQ(test, swc_rdma_resume(&f->conn.base, sent + 1), -EPROTO);
 		KUNIT_EXPECT_EQ(test, f->conn.sq.head, ARRAY_SIZE(queue));
@@ -230,6 +252,16 @@ static void replay_from_any(struct kunit *test)
 	}
 	KUNIT_EXPECT_GT(test, sent, (u64)ACKED + 8);
 	WRITE_ONCE(swc_net_ops, before);
+}
+
+static void replay_from_any(struct kunit *test)
+{
+	check_from_any(test, false);
+}
+
+static void replay_kept_from_any(struct kunit *test)
+{
+	check_from_any(test, true);
 }
 
 /*
@@ -296,8 +328,188 @@ static void replay_offers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rndv.offered, PART);
 }
 
+/* ------------------------------------------------------------------ iWARP */
+
+/* A connection that is live, and only sends what the case posts. */
+static struct fake *fake_iwarp(struct kunit *test)
+{
+	struct fake *f = fake_new(test);
+
+	f->conn.iwarp = true;
+	f->conn.base.state = SWC_CONN_LIVE;
+	set_bit(SWC_CONN_F_UNHEARD, &f->conn.base.flags);
+	memset(&seen, 0, sizeof(seen));
+	return f;
+}
+
+static void answer_read(struct fake *f)
+{
+	struct ib_wc wc = { .wr_cqe = &f->conn.ack.cqe, .status = IB_WC_SUCCESS };
+
+	swc_tx_read_done(NULL, &wc);
+}
+
+static void want_read(struct fake *f)
+{
+	f->conn.ack.wanted = true;
+	swc_rdma_pump(&f->conn.base, false);
+}
+
+/*
+ * What is kept is free when a read behind it is answered, and not before; what was posted after the read
+ * stays. There is one read at a time.
+ */
+static void iwarp_answered(struct kunit *test)
+{
+	struct swc_net_ops ops = *swc_net_ops;
+	const struct swc_net_ops *before = swc_net_ops;
+	struct fake *f = fake_iwarp(test);
+	struct swc_sq *sq = &f->conn.sq;
+	u64 sent;
+
+	ops.send_done = note_done;
+	WRITE_ONCE(swc_net_ops, &ops);
+	post_queue(test, f);
+	sent = f->conn.sent;
+	want_read(f);
+	want_read(f);
+	KUNIT_EXPECT_EQ(test, seen.nreads, 1);
+	/* One more, behind the read. */
+	sq->entry[sq->head++ % SWC_SQ_DEPTH] = (struct swc_sq_entry){ .conn = &f->conn, .kind = SWC_SQ_COPIED,
+								      .number = f->conn.sent++ };
+	report_done(f);
+	KUNIT_EXPECT_EQ(test, sq->tail, 0);
+	KUNIT_EXPECT_EQ(test, f->conn.acked, ACKED);
+	KUNIT_EXPECT_EQ(test, seen.ndone, 0);
+	KUNIT_EXPECT_FALSE(test, swc_rdma_all_received(&f->conn.base));
+	answer_read(f);
+	KUNIT_EXPECT_EQ(test, sq->tail, ARRAY_SIZE(queue));
+	KUNIT_EXPECT_EQ(test, f->conn.acked, sent);
+	KUNIT_EXPECT_EQ(test, seen.ndone, 2);
+	/* The second was wanted all the time. */
+	KUNIT_EXPECT_EQ(test, seen.nreads, 2);
+	KUNIT_EXPECT_FALSE(test, swc_rdma_all_received(&f->conn.base));
+	answer_read(f);
+	KUNIT_EXPECT_EQ(test, sq->tail, sq->head);
+	KUNIT_EXPECT_TRUE(test, swc_rdma_all_received(&f->conn.base));
+	/* What is to be sent again has not been received. */
+	sq->nreplay = 1;
+	KUNIT_EXPECT_FALSE(test, swc_rdma_all_received(&f->conn.base));
+	WRITE_ONCE(swc_net_ops, before);
+}
+
+/* A peer that has left answers no read: what the device has reported is done, and nothing else. */
+static void iwarp_peer_left(struct kunit *test)
+{
+	struct swc_net_ops ops = *swc_net_ops;
+	const struct swc_net_ops *before = swc_net_ops;
+	struct fake *f = fake_iwarp(test);
+	struct swc_sq *sq = &f->conn.sq;
+
+	ops.send_done = note_done;
+	WRITE_ONCE(swc_net_ops, &ops);
+	/* So that it does not close. */
+	f->conn.base.state = SWC_CONN_RESETTING;
+	post_queue(test, f);
+	report_done(f);
+	sq->entry[sq->head++ % SWC_SQ_DEPTH] = (struct swc_sq_entry){ .conn = &f->conn };
+	swc_rdma_pump(&f->conn.base, false);
+	KUNIT_EXPECT_EQ(test, seen.ndone, 0);
+	set_bit(SWC_CONN_F_PEER_LEFT, &f->conn.base.flags);
+	swc_rdma_pump(&f->conn.base, false);
+	KUNIT_EXPECT_EQ(test, seen.ndone, 2);
+	KUNIT_EXPECT_EQ(test, sq->tail, ARRAY_SIZE(queue));
+	KUNIT_EXPECT_EQ(test, sq->head, ARRAY_SIZE(queue) + 1);
+	/* And then at once. */
+	report_done(f);
+	KUNIT_EXPECT_EQ(test, sq->tail, sq->head);
+	WRITE_ONCE(swc_net_ops, before);
+}
+
+/* Post a small message; @signal: something waits for it. */
+static void post_small(struct fake *f, bool signal)
+{
+	struct swc_sq_entry *entry;
+	struct ib_send_wr wr = { .opcode = IB_WR_SEND, .num_sge = 1 };
+
+	spin_lock(&f->conn.base.lock);
+	entry = swc_sq_next(&f->conn);
+	entry->conn = &f->conn;
+	entry->kind = SWC_SQ_COPIED;
+	entry->bytes = SWC_HEADER;
+	swc_sq_message(&f->conn, entry, entry->bytes);
+	wr.sg_list = entry->sge;
+	swc_sq_post(&f->conn, entry, &wr, signal);
+	spin_unlock(&f->conn.base.lock);
+	swc_rdma_pump(&f->conn.base, false);
+}
+
+#define MESSAGES	400u
+
+/*
+ * With few pages: none waits for a read that nobody posts, nor a message that something waits for; but most
+ * need none of their own.
+ */
+static void iwarp_reads(struct kunit *test)
+{
+	struct fake *f = fake_iwarp(test);
+	struct swc_sq *sq = &f->conn.sq;
+	u32 i;
+
+	for (sq->npages = 0; sq->npages < SWC_SQ_PAGES; sq->npages++) {
+		sq->page[sq->npages].data = kunit_kzalloc(test, SWC_ENTRY_BYTES, GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, sq->page[sq->npages].data);
+	}
+	for (i = 0; i < MESSAGES; i++) {
+		post_small(f, false);
+		/* As swc_sq_has_room() asks, for the two requests of a chunk, too. */
+		if (sq->npages > 2)
+			continue;
+		KUNIT_ASSERT_TRUE(test, f->conn.ack.is_posted);
+		answer_read(f);
+		KUNIT_ASSERT_GT(test, sq->npages, 2);
+	}
+	KUNIT_EXPECT_EQ(test, seen.nposted, MESSAGES);
+	KUNIT_EXPECT_LE(test, seen.nreads, MESSAGES / 3);
+	while (f->conn.ack.is_posted)
+		answer_read(f);
+	for (i = 0; i < SWC_SQ_DEPTH; i++) {
+		u32 nreads = seen.nreads;
+
+		post_small(f, true);
+		KUNIT_ASSERT_EQ(test, seen.nreads, nreads + 1);
+		answer_read(f);
+		KUNIT_ASSERT_EQ(test, sq->tail, sq->head);
+	}
+}
+
+/* Half of a long queue is asked for while the other half is sent. */
+static void iwarp_early(struct kunit *test)
+{
+	struct fake *f = fake_iwarp(test);
+
+	f->conn.sq.head = SWC_SQ_DEPTH / 2 - 1;
+	f->conn.ack.wanted = true;
+	spin_lock(&f->conn.base.lock);
+	swc_iwarp_ask_early(&f->conn);
+	KUNIT_EXPECT_EQ(test, seen.nreads, 0);
+	f->conn.sq.head++;
+	swc_iwarp_ask_early(&f->conn);
+	KUNIT_EXPECT_EQ(test, seen.nreads, 1);
+	f->conn.ack.wanted = true;
+	f->conn.sq.head++;
+	swc_iwarp_ask_early(&f->conn);
+	spin_unlock(&f->conn.base.lock);
+	KUNIT_EXPECT_EQ(test, seen.nreads, 1);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(replay_from_any),
+	KUNIT_CASE(replay_kept_from_any),
+	KUNIT_CASE(iwarp_answered),
+	KUNIT_CASE(iwarp_peer_left),
+	KUNIT_CASE(iwarp_reads),
+	KUNIT_CASE(iwarp_early),
 	KUNIT_CASE(replay_again),
 	KUNIT_CASE(replay_offers),
 	{}
