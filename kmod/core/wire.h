@@ -66,7 +66,7 @@
  *	CREDIT as reply		1, for the same reason
  *	GROWN, ABORT, FIN	1 each in the life of a connection
  *	AUTH			0: the peer sends no RTR, hence gets no WRITTEN, before it has handled AUTH
- *	CREDIT behind AUTH	0: by which the higher rank answers it if the connection can be resumed; likewise
+ *	CREDIT behind AUTH	0: the higher rank's answer, if the connection can be resumed; likewise
  *	being handled		1: its receive is posted again after what it says may have been answered
  *
  * Probes that a transport sends to silent peers are not among them. By InfiniBand and RoCE they are CREDITs,

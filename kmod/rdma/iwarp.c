@@ -6,10 +6,10 @@
  * A request completes when TCP has taken its data; that does not say that the peer is alive, or has received
  * anything. A read completes by the peer's answer, which is sent when all before the read has arrived. So a
  * read of no bytes, which needs no memory at either end, does what acknowledgements do elsewhere: it is the
- * probe of a silent peer, and it tells a rank that leaves, or aborts, when it may close the connection. If the
- * connection may go on by another path, it also tells which requests need not be kept for that (replay.c).
- * Then a read follows where otherwise a request would be signaled (sq.c): behind each that something waits
- * for, and behind a few of the others.
+ * probe of a silent peer, and it tells a rank that leaves, or aborts, when it may close the connection. If
+ * the connection may go on by another path, it also tells which requests need not be kept for that
+ * (replay.c). Then a read follows where otherwise a request would be signaled (sq.c): behind each that
+ * something waits for, and behind a few of the others.
  *
  * There is one at a time. It has no entry of the send queue, because requests that were posted later may
  * complete before it.

@@ -5,9 +5,9 @@
  *
  * The messages of a connection are numbered per direction, from its beginning to its end, whatever queue pair
  * carries them; AUTH, a part of the handshake, has no number. When a queue pair is lost, each side gives it
- * up (swc_qp_suspend()), and tells the other in the next handshake how many messages it has received, R. The
- * requests of which it is not known that they have arrived are still in the send queue. swc_rdma_resume() goes
- * through them:
+ * up (swc_qp_suspend()), and tells the other in the next handshake how many messages it has received, R.
+ * Requests of which it is not known that they have arrived are still in the send queue. swc_rdma_resume()
+ * goes through them:
  *
  *	messages below R	have arrived, and are done
  *	COPIED			lie in a page, and are sent again, in their order and before all others

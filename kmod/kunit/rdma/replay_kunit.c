@@ -211,7 +211,8 @@ static void expect_taken_back(struct kunit *test, const struct fake *f, const st
 static void report_done(struct fake *f)
 {
 	struct swc_sq *sq = &f->conn.sq;
-	struct ib_wc wc = { .wr_cqe = &sq->entry[(sq->head - 1) % SWC_SQ_DEPTH].cqe, .status = IB_WC_SUCCESS };
+	struct swc_sq_entry *last = &sq->entry[(sq->head - 1) % SWC_SQ_DEPTH];
+	struct ib_wc wc = { .wr_cqe = &last->cqe, .status = IB_WC_SUCCESS };
 
 	swc_tx_done(NULL, &wc);
 }
