@@ -33,36 +33,6 @@ static int refuse(struct checker *c, const char *what)
 	return -EINVAL;
 }
 
-struct swc_plan_window swc_plan_window_of(enum swc_coll coll, enum swc_buf buf, u32 rank, u32 root,
-					  u32 shard_blocks, u32 nblocks)
-{
-	const struct swc_plan_window none = { 0, 0 }, all = { 0, nblocks };
-	const struct swc_plan_window own = { rank * shard_blocks, shard_blocks };
-
-	switch (coll) {
-	case SWC_REDUCE_SCATTER:
-		return buf == SWC_BUF_RECV ? own : all;
-	case SWC_ALLGATHER:
-		return buf == SWC_BUF_SEND ? own : all;
-	case SWC_BROADCAST:
-		return buf == SWC_BUF_SEND && rank != root ? none : all;
-	case SWC_REDUCE:
-		return buf == SWC_BUF_RECV && rank != root ? none : all;
-	case SWC_GATHER:
-		if (buf == SWC_BUF_SEND)
-			return own;
-		return rank == root ? all : none;
-	case SWC_SCATTER:
-		if (buf == SWC_BUF_RECV)
-			return own;
-		return rank == root ? all : none;
-	case SWC_BARRIER:
-		return none;
-	default:
-		return all;
-	}
-}
-
 static int check_windows(struct checker *c)
 {
 	const struct swc_plan_header *h = c->v->hdr;

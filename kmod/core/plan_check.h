@@ -35,8 +35,35 @@ int swc_plan_check(const void *data, size_t bytes, struct swc_plan_view *view, c
 		   size_t why_bytes);
 
 /* The blocks of the vector that a rank's SEND or RECV buffer holds, by collective. */
-struct swc_plan_window swc_plan_window_of(enum swc_coll coll, enum swc_buf buf, u32 rank, u32 root,
-					  u32 shard_blocks, u32 nblocks);
+static inline struct swc_plan_window swc_plan_window_of(enum swc_coll coll, enum swc_buf buf, u32 rank,
+							u32 root, u32 shard_blocks, u32 nblocks)
+{
+	const struct swc_plan_window none = { 0, 0 }, all = { 0, nblocks };
+	const struct swc_plan_window own = { rank * shard_blocks, shard_blocks };
+
+	switch (coll) {
+	case SWC_REDUCE_SCATTER:
+		return buf == SWC_BUF_RECV ? own : all;
+	case SWC_ALLGATHER:
+		return buf == SWC_BUF_SEND ? own : all;
+	case SWC_BROADCAST:
+		return buf == SWC_BUF_SEND && rank != root ? none : all;
+	case SWC_REDUCE:
+		return buf == SWC_BUF_RECV && rank != root ? none : all;
+	case SWC_GATHER:
+		if (buf == SWC_BUF_SEND)
+			return own;
+		return rank == root ? all : none;
+	case SWC_SCATTER:
+		if (buf == SWC_BUF_RECV)
+			return own;
+		return rank == root ? all : none;
+	case SWC_BARRIER:
+		return none;
+	default:
+		return all;
+	}
+}
 
 static inline bool swc_coll_has_root(u8 coll)
 {

@@ -251,8 +251,8 @@ const char *swc_plans_algo(const struct swc_plans *plans, uint32_t handle);
 
 /* A collective whose arguments have been checked. */
 struct swc_coll_op {
-	struct swc_desc desc; /* without plan and flags */
 	struct swc_slots_op slots;
+	struct swc_desc desc; /* without plan and flags; for the kernel */
 	enum swc_variant variant;
 	const uint64_t *counts; /* the caller's, NULL without */
 	uint64_t bytes;		/* of the vector */
