@@ -133,6 +133,28 @@ static __always_inline void F(plain)(void *const *dst, unsigned int ndst, const 
 	}
 }
 
+/* So few that the loops above would cost more than the work: each element by itself. */
+#define SWC_FEW 4
+
+static __always_inline void F(few)(void *const *dst, unsigned int ndst, const void *const *src,
+				   unsigned int nsrc, size_t nelem, const struct swc_divisor *d,
+				   enum swc_redop op)
+{
+	unsigned int s;
+	size_t i;
+
+	for (i = 0; i < nelem; i++) {
+		SWC_ACC acc = F(widen1)(((const F(elem) *)src[0])[i]);
+		SWC_ELEM out;
+
+		for (s = 1; s < nsrc; s++)
+			acc = F(apply1)(acc, F(widen1)(((const F(elem) *)src[s])[i]), op);
+		out = F(finish1)(acc, d, op);
+		for (s = 0; s < ndst; s++)
+			((F(elem) *)dst[s])[i] = out;
+	}
+}
+
 /* ---- vectors ---- */
 
 #ifdef SWC_VBYTES
@@ -331,6 +353,10 @@ static __always_inline void F(run)(void *const *dst, unsigned int ndst, const vo
 	}
 	if (op == SWC_AVG)
 		d = swc_divisor_of(div);
+	if (nelem <= SWC_FEW) {
+		F(few)(dst, ndst, src, nsrc, nelem, &d, op);
+		return;
+	}
 
 #ifdef SWC_VBYTES
 	for (; nelem - from >= SWC_UNROLL * SWC_LANES; from += SWC_UNROLL * SWC_LANES)
@@ -364,6 +390,7 @@ SWC_KERNEL(bxor, SWC_BXOR)
 
 #undef F
 #undef SWC_ROUND
+#undef SWC_FEW
 #undef SWC_VECTOR
 #undef SWC_LANES
 #undef SWC_PER_PACKED
