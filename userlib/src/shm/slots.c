@@ -69,6 +69,14 @@ _Static_assert(LEAD >= SWC_MAX_INFLIGHT, "the check would refuse what the kernel
 /* Signature of a collective that goes through the kernel. Others have bit 0 clear. */
 #define VIA_KERNEL 1ull
 
+/*
+ * A call of some bytes takes as long as its instructions, so what it executes is compiled for each
+ * collective, with all that follows from which one it is: see run_as().
+ */
+#define INLINE static inline __attribute__((always_inline))
+#define APART __attribute__((noinline))
+#define UNLIKELY(condition) __builtin_expect(condition, 0)
+
 static char *data(const struct swc_slots *s, uint64_t k, uint32_t rank)
 {
 	return swc_slots_record(s, 0) + RECORDS * LINE * (s->nranks + 1ull) +
@@ -91,12 +99,21 @@ static unsigned int piece_of(const struct swc_slots *s, uint64_t k, size_t bytes
 	return bytes <= piece_bytes(s) ? (unsigned int)(k / 2 % PIECES) : PIECES;
 }
 
-/* Where a rank's contribution to collective k lies. */
-static char *contribution(const struct swc_slots *s, uint64_t k, uint32_t rank, size_t bytes)
+/* Where the contributions to a collective lie. */
+struct contributions {
+	char *first; /* of rank 0 */
+	size_t stride;
+};
+
+/* @record: of k. */
+INLINE struct contributions contributions(const struct swc_slots *s, char *record, uint64_t k,
+					  size_t bytes)
 {
 	if (fits_cell(bytes))
-		return swc_slots_cell(s, k, rank)->data;
-	return data(s, k, rank) + piece_of(s, k, bytes) % PIECES * piece_bytes(s);
+		return (struct contributions){ swc_slots_cell_in(record, 0)->data, LINE };
+	return (struct contributions){
+		data(s, k, 0) + piece_of(s, k, bytes) % PIECES * piece_bytes(s), s->max_bytes
+	};
 }
 
 /* Where the sum of collective k lies; behind the contributions of the last rank. */
@@ -153,9 +170,14 @@ int swc_slots_attach(struct swc_slots *s, void *base)
 /* ---- publishing ---- */
 
 /* May collective k be published? See "Reuse of cells". */
+INLINE bool is_checked(uint64_t k)
+{
+	return !(k % STRIDE);
+}
+
 static bool in_reach(const struct swc_slots *s, uint64_t k)
 {
-	return k % STRIDE || k < LEAD || s->met > k - LEAD ||
+	return !is_checked(k) || k < LEAD || s->met > k - LEAD ||
 	       swc_slots_have_all_published(s, k - LEAD);
 }
 
@@ -168,25 +190,25 @@ static bool agreed(const struct swc_slots *s, uint64_t k, uint64_t mine)
 	return true;
 }
 
-static bool has_one_source(enum swc_coll coll)
+INLINE bool has_one_source(enum swc_coll coll)
 {
 	return coll == SWC_BROADCAST || coll == SWC_SCATTER;
 }
 
-static bool is_eager(const struct swc_slots *s, enum swc_coll coll)
+INLINE bool is_eager(const struct swc_slots *s, enum swc_coll coll)
 {
-	return s->eager && (has_one_source(coll) || coll == SWC_REDUCE || coll == SWC_GATHER);
+	return (has_one_source(coll) || coll == SWC_REDUCE || coll == SWC_GATHER) && s->eager;
 }
 
-static void reduce(struct swc_slots *s, const struct swc_slots_op *op, uint64_t k, size_t offset,
-		   void *dst)
+static void reduce(const struct swc_slots *s, const struct swc_slots_op *op,
+		   struct contributions from, size_t offset, void *dst)
 {
 	swc_reduce_fn fn = swc_reduce_get(op->dtype, op->redop);
 	const void *src[SWC_MAX_LOCAL_RANKS];
 
-	for (uint32_t r = 0; r < s->nranks; r++)
-		src[r] = r == s->rank ? (const char *)op->send + offset
-				      : contribution(s, k, r, op->bytes) + offset;
+	for (uint32_t r = 0; r < s->nranks; r++, from.first += from.stride)
+		src[r] = from.first + offset;
+	src[s->rank] = (const char *)op->send + offset;
 	fn(&dst, 1, src, s->nranks, op->count, s->nranks);
 }
 
@@ -199,7 +221,8 @@ static void conclude(struct swc_slots *s, uint64_t k, const struct swc_slots_op 
 	m->agreed = op && !is_eager(s, op->coll) &&
 		    agreed(s, k, swc_slots_cell(s, k, s->rank)->signature);
 	if (m->agreed && op->coll == SWC_ALLREDUCE)
-		reduce(s, op, k, 0, sum_of(s, k, op->bytes));
+		reduce(s, op, contributions(s, (char *)m, k, op->bytes), 0,
+		       sum_of(s, k, op->bytes));
 	__atomic_store_n(&m->outcome, (uint32_t)(k + 1), __ATOMIC_RELEASE);
 	/* Pairs with the barrier in sleep_until_met(), see slots_wait.c. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -208,38 +231,53 @@ static void conclude(struct swc_slots *s, uint64_t k, const struct swc_slots_op 
 }
 
 /* Does a rank wait for this one alone? */
-static bool is_only_source(const struct swc_slots *s, const struct swc_slots_op *op)
+INLINE bool is_only_source(const struct swc_slots *s, enum swc_coll coll, uint32_t root)
 {
-	return op && is_eager(s, op->coll) && has_one_source(op->coll) && s->rank == op->root;
+	return has_one_source(coll) && is_eager(s, coll) && s->rank == root;
 }
 
-/* @op: the collective of this signature, or NULL with VIA_KERNEL. */
-static void publish(struct swc_slots *s, uint64_t k, uint64_t signature,
-		    const struct swc_slots_op *op)
+/* Ranks sleep on collective k. With few CPUs, conclude() wakes those that wait for all. */
+static APART void wake(struct swc_slots *s, uint64_t k, bool only_source)
 {
-	struct swc_slots_meeting *m = swc_slots_meeting(s, k);
-	struct swc_slots_cell *c = swc_slots_cell(s, k, s->rank);
+	if (only_source || swc_slots_have_all_published(s, k))
+		swc_slots_wake(s, k);
+}
+
+/* With few CPUs: this rank has published k. Was it the last? Then this is the outcome. */
+static APART bool arrive(struct swc_slots *s, uint64_t k, const struct swc_slots_op *op)
+{
+	/* The last one sees the cells of all: each has added to the counter after. */
+	if (__atomic_add_fetch(&swc_slots_meeting(s, k)->arrived, 1, __ATOMIC_ACQ_REL) != s->nranks)
+		return false;
+	conclude(s, k, op);
+	return true;
+}
+
+/* @op: the collective of this signature, or NULL with VIA_KERNEL. @only_source: see there. @record: of k */
+INLINE void publish(struct swc_slots *s, char *record, uint64_t k, uint64_t signature,
+		    const struct swc_slots_op *op, bool only_source)
+{
+	struct swc_slots_cell *c = swc_slots_cell_in(record, s->rank);
 
 	c->signature = signature;
 	__atomic_store_n(&c->number, (uint32_t)(k + 1), __ATOMIC_RELEASE);
 	s->next = k + 1;
-	/* The last one sees the cells of all: each has added to the counter after. */
-	if (s->crowded && __atomic_add_fetch(&m->arrived, 1, __ATOMIC_ACQ_REL) == s->nranks) {
-		conclude(s, k, op);
-		return;
-	}
-	/* With few CPUs the last one wakes those who wait for all. */
-	if (s->crowded && !is_only_source(s, op))
+	if (s->crowded && (arrive(s, k, op) || !only_source))
 		return;
 	/* Pairs with the barrier in sleep_until_met(), see slots_wait.c. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&m->sleepers, __ATOMIC_RELAXED) &&
-	    (is_only_source(s, op) || swc_slots_have_all_published(s, k)))
-		swc_slots_wake(s, k);
+	if (UNLIKELY(__atomic_load_n(&((struct swc_slots_meeting *)record)->sleepers,
+				     __ATOMIC_RELAXED)))
+		wake(s, k, only_source);
+}
+
+static APART void publish_via_kernel(struct swc_slots *s, uint64_t k)
+{
+	publish(s, swc_slots_record(s, k), k, VIA_KERNEL, NULL, false);
 }
 
 /* Wait until the next collective may be published. -EAGAIN: too many are in flight. */
-static int get_in_reach(struct swc_slots *s)
+static APART int get_in_reach(struct swc_slots *s)
 {
 	int ret = 0;
 
@@ -266,105 +304,130 @@ static enum swc_coll coll_of(uint64_t signature)
 	return (enum swc_coll)(signature >> 4 & 15);
 }
 
-static bool contributes(const struct swc_slots *s, const struct swc_slots_op *op)
+INLINE bool contributes(const struct swc_slots *s, enum swc_coll coll, uint32_t root)
 {
-	bool root_only = op->coll == SWC_BROADCAST || op->coll == SWC_SCATTER;
-
-	return op->coll != SWC_BARRIER && (!root_only || s->rank == op->root);
+	return coll != SWC_BARRIER && (!has_one_source(coll) || s->rank == root);
 }
 
 /* Whom this rank waits for in a collective that it has published. */
-static struct swc_slots_awaited sources(const struct swc_slots *s, const struct swc_slots_op *op,
-					uint64_t k)
+INLINE struct swc_slots_awaited sources(const struct swc_slots *s, char *record, uint64_t k,
+					enum swc_coll coll, uint32_t root)
 {
-	struct swc_slots_awaited w = swc_slots_await_all(s, k);
+	struct swc_slots_awaited w = {
+		.k = k, .record = record, .end = s->nranks, .concluded = s->crowded
+	};
 
-	if (!is_eager(s, op->coll))
+	if (!is_eager(s, coll))
 		return w;
 	w.concluded = false;
-	if (has_one_source(op->coll)) {
-		w.late = op->root;
-		w.end = op->root + 1;
-	} else if (s->rank != op->root) {
+	if (has_one_source(coll)) {
+		w.late = root;
+		w.end = root + (s->rank != root);
+	} else if (s->rank != root) {
 		w.end = 0;
 	}
 	return w;
 }
 
 /*
- * All that this rank waits for have published. Is the collective theirs, too? SWC_SLOTS_FALLBACK: no,
- * it goes to the kernel.
+ * All that this rank waits for have published, but not all the same. SWC_SLOTS_FALLBACK: it goes to the
+ * kernel.
  */
-static int compare(struct swc_slots *s, const struct swc_slots_awaited *w, uint64_t mine,
-		   bool eager)
+static APART int disagree(struct swc_slots *s, const struct swc_slots_awaited *w, uint64_t mine,
+			  bool eager)
 {
-	bool differ = false;
-
-	if (w->concluded && swc_slots_meeting(s, w->k)->agreed)
-		return 0;
 	for (uint32_t r = w->late; r < w->end; r++) {
-		uint64_t other = swc_slots_cell(s, w->k, r)->signature;
+		uint64_t other = swc_slots_cell_in(w->record, r)->signature;
 
 		if (other == mine)
 			continue;
 		/* It has not waited for this rank, or this one not for others: too late for the kernel. */
 		if (is_eager(s, coll_of(other)) || (eager && other != VIA_KERNEL))
 			return s->env->fail(s->arg, -EPROTO, r);
-		differ = true;
 	}
 	/* A rank that leaves after an abort has published what is to go to the kernel. */
-	return differ ? swc_slots_aborted(s) ?: SWC_SLOTS_FALLBACK : 0;
+	return swc_slots_aborted(s) ?: SWC_SLOTS_FALLBACK;
 }
 
-static void copy(void *to, const void *from, size_t bytes)
+/* Have all that this rank waits for called this collective, through the slots? Not yet, or no: settle() */
+INLINE bool have_called(struct swc_slots_awaited w, uint64_t mine)
+{
+	struct swc_slots_meeting *m = (struct swc_slots_meeting *)w.record;
+
+	if (w.concluded)
+		return swc_slots_says(&m->outcome, w.k) && m->agreed;
+	for (uint32_t r = w.late; r < w.end; r++) {
+		struct swc_slots_cell *c = swc_slots_cell_in(w.record, r);
+
+		if (!swc_slots_says(&c->number, w.k) || c->signature != mine)
+			return false;
+	}
+	return true;
+}
+
+/* Wait until they have. */
+static APART int settle(struct swc_slots *s, struct swc_slots_awaited w, uint64_t mine, bool eager)
+{
+	int ret = swc_slots_wait_for(s, w);
+
+	if (ret)
+		return ret;
+	if (!eager)
+		s->met = w.k + 1;
+	return have_called(w, mine) ? 0 : disagree(s, &w, mine, eager);
+}
+
+INLINE void copy(void *to, const void *from, size_t bytes)
 {
 	if (bytes && to != from)
 		memcpy(to, from, bytes);
 }
 
-static void compute(struct swc_slots *s, const struct swc_slots_op *op, uint64_t k)
+/* The part at @offset of each rank's contribution. */
+INLINE void gather(const struct swc_slots *s, const struct swc_slots_op *op,
+		   struct contributions from, size_t offset, size_t bytes)
 {
-	size_t bytes = op->bytes;
-	const char *from;
+	for (uint32_t r = 0; r < s->nranks; r++, from.first += from.stride)
+		copy((char *)op->recv + r * bytes,
+		     (r == s->rank ? (const char *)op->send : from.first) + offset, bytes);
+}
 
-	switch (op->coll) {
+INLINE void compute(const struct swc_slots *s, char *record, uint64_t k,
+		    const struct swc_slots_op *op, enum swc_coll coll)
+{
+	struct contributions from = contributions(s, record, k, op->bytes);
+	size_t bytes = op->bytes, share = bytes / s->nranks;
+	const char *roots = s->rank == op->root ? op->send : from.first + op->root * from.stride;
+
+	switch (coll) {
 	case SWC_ALLREDUCE:
 		if (s->crowded)
 			copy(op->recv, sum_of(s, k, bytes), bytes);
 		else
-			reduce(s, op, k, 0, op->recv);
+			reduce(s, op, from, 0, op->recv);
 		break;
 	case SWC_REDUCE_SCATTER:
-		reduce(s, op, k, bytes / s->nranks * s->rank, op->recv);
+		reduce(s, op, from, share * s->rank, op->recv);
 		break;
 	case SWC_REDUCE:
 		if (s->rank == op->root)
-			reduce(s, op, k, 0, op->recv);
-		break;
-	case SWC_ALLGATHER:
-		for (uint32_t r = 0; r < s->nranks; r++)
-			copy((char *)op->recv + r * bytes,
-			     r == s->rank ? op->send : contribution(s, k, r, bytes), bytes);
+			reduce(s, op, from, 0, op->recv);
 		break;
 	case SWC_GATHER:
-		for (uint32_t r = 0; s->rank == op->root && r < s->nranks; r++)
-			copy((char *)op->recv + r * bytes,
-			     r == s->rank ? op->send : contribution(s, k, r, bytes), bytes);
+		if (s->rank == op->root)
+			gather(s, op, from, 0, bytes);
+		break;
+	case SWC_ALLGATHER:
+		gather(s, op, from, 0, bytes);
 		break;
 	case SWC_ALLTOALL:
-		bytes /= s->nranks;
-		for (uint32_t r = 0; r < s->nranks; r++) {
-			from = r == s->rank ? op->send : contribution(s, k, r, op->bytes);
-			copy((char *)op->recv + r * bytes, from + bytes * s->rank, bytes);
-		}
+		gather(s, op, from, share * s->rank, share);
 		break;
 	case SWC_SCATTER:
-		from = s->rank == op->root ? op->send : contribution(s, k, op->root, bytes);
-		copy(op->recv, from + bytes / s->nranks * s->rank, bytes / s->nranks);
+		copy(op->recv, roots + share * s->rank, share);
 		break;
 	case SWC_BROADCAST:
-		copy(op->recv, s->rank == op->root ? op->send : contribution(s, k, op->root, bytes),
-		     bytes);
+		copy(op->recv, roots, bytes);
 		break;
 	default:
 		break;
@@ -382,53 +445,89 @@ static uint64_t last_use(const struct swc_slots *s, uint64_t k, unsigned int pie
 	return last;
 }
 
-/* Write the contribution to collective k, see "Reuse of data slots". */
-static int contribute(struct swc_slots *s, const struct swc_slots_op *op, uint64_t k)
+/* Wait until the data slot may be written, see "Reuse of data slots". */
+static APART int get_data_slot(struct swc_slots *s, size_t bytes, uint64_t k)
 {
-	unsigned int piece = piece_of(s, k, op->bytes);
-	uint64_t after;
-	int ret;
+	unsigned int piece = piece_of(s, k, bytes);
+	uint64_t after = last_use(s, k, piece); /* k' + 1 */
+	int ret = after && s->met <= after ? swc_slots_meet(s, after) : 0;
 
-	if (!fits_cell(op->bytes)) {
-		after = last_use(s, k, piece); /* k' + 1 */
-		ret = after && s->met <= after ? swc_slots_meet(s, after) : 0;
+	if (ret)
+		return ret;
+	for (unsigned int i = 0; i < PIECES; i++)
+		if (piece == PIECES || piece == i)
+			s->last_use[k & 1][i] = k + 1;
+	return 0;
+}
+
+/* Write the contribution to collective k. */
+INLINE int contribute(struct swc_slots *s, char *record, uint64_t k, const struct swc_slots_op *op)
+{
+	struct contributions to = contributions(s, record, k, op->bytes);
+	int ret = fits_cell(op->bytes) ? 0 : get_data_slot(s, op->bytes, k);
+
+	if (!ret)
+		copy(to.first + s->rank * to.stride, op->send, op->bytes);
+	return ret;
+}
+
+/* @coll: op->coll, as a constant. */
+INLINE int run_as(struct swc_slots *s, const struct swc_slots_op *op, enum swc_coll coll)
+{
+	uint64_t k = s->next, mine = signature(op);
+	char *record = swc_slots_record(s, k);
+	bool eager = is_eager(s, coll);
+	struct swc_slots_awaited w;
+	int ret = swc_slots_aborted(s);
+
+	if (!ret && is_checked(k))
+		ret = get_in_reach(s);
+	if (!ret && contributes(s, coll, op->root))
+		ret = contribute(s, record, k, op);
+	/* A rank has left, so this goes to the kernel. Publish it, to keep the numbers in step. */
+	if (UNLIKELY(ret == SWC_SLOTS_FALLBACK))
+		publish_via_kernel(s, k);
+	if (UNLIKELY(ret))
+		return ret;
+	publish(s, record, k, mine, op, is_only_source(s, coll, op->root));
+	if (eager)
+		s->owed = k + 1;
+	w = sources(s, record, k, coll, op->root);
+	if (UNLIKELY(!have_called(w, mine))) {
+		ret = settle(s, w, mine, eager);
 		if (ret)
 			return ret;
-		for (unsigned int i = 0; i < PIECES; i++)
-			if (piece == PIECES || piece == i)
-				s->last_use[k & 1][i] = k + 1;
 	}
-	copy(contribution(s, k, s->rank, op->bytes), op->send, op->bytes);
+	if (!eager)
+		s->met = k + 1;
+	compute(s, record, k, op, coll);
 	return 0;
 }
 
 int swc_slots_run(struct swc_slots *s, const struct swc_slots_op *op)
 {
-	uint64_t k = s->next, mine = signature(op);
-	bool eager = is_eager(s, op->coll);
-	struct swc_slots_awaited w;
-	int ret = swc_slots_aborted(s);
-
-	if (!ret)
-		ret = get_in_reach(s);
-	if (!ret && contributes(s, op))
-		ret = contribute(s, op, k);
-	/* A rank has left, so this goes to the kernel. Publish it, to keep the numbers in step. */
-	if (ret == SWC_SLOTS_FALLBACK)
-		publish(s, k, VIA_KERNEL, NULL);
-	if (ret)
-		return ret;
-	publish(s, k, mine, op);
-	if (eager)
-		s->owed = k + 1;
-	w = sources(s, op, k);
-	ret = eager ? swc_slots_wait_for(s, w) : swc_slots_meet(s, k);
-	if (ret)
-		return ret;
-	ret = compare(s, &w, mine, eager);
-	if (!ret)
-		compute(s, op, k);
-	return ret;
+	switch (op->coll) {
+	case SWC_ALLREDUCE:
+		return run_as(s, op, SWC_ALLREDUCE);
+	case SWC_REDUCE_SCATTER:
+		return run_as(s, op, SWC_REDUCE_SCATTER);
+	case SWC_ALLGATHER:
+		return run_as(s, op, SWC_ALLGATHER);
+	case SWC_BROADCAST:
+		return run_as(s, op, SWC_BROADCAST);
+	case SWC_REDUCE:
+		return run_as(s, op, SWC_REDUCE);
+	case SWC_BARRIER:
+		return run_as(s, op, SWC_BARRIER);
+	case SWC_ALLTOALL:
+		return run_as(s, op, SWC_ALLTOALL);
+	case SWC_GATHER:
+		return run_as(s, op, SWC_GATHER);
+	case SWC_SCATTER:
+		return run_as(s, op, SWC_SCATTER);
+	default:
+		return -EINVAL;
+	}
 }
 
 int swc_slots_may_pass(struct swc_slots *s)
@@ -441,7 +540,7 @@ int swc_slots_pass(struct swc_slots *s)
 	int ret = swc_slots_may_pass(s);
 
 	if (!ret && s->base)
-		publish(s, s->next, VIA_KERNEL, NULL);
+		publish_via_kernel(s, s->next);
 	return ret;
 }
 
@@ -459,7 +558,7 @@ void swc_slots_leave(struct swc_slots *s)
 	__atomic_store_n(&swc_slots_header(s)->left[s->rank], 1, __ATOMIC_RELEASE);
 	if (in_reach(s, s->next))
 		for (uint64_t k = s->next; k < end; k++)
-			publish(s, k, VIA_KERNEL, NULL);
+			publish_via_kernel(s, k);
 	s->env->wake(s->arg);
 	s->base = NULL;
 }

@@ -13,9 +13,9 @@
  *				ones in one of eight pieces, by turns
  *	sum[2]			sums that do not fit into the meeting, likewise
  *
- * Who writes: slots_wait.c writes `sleepers` and `woken_at` of a meeting, and of struct swc_slots @met,
- * @spin_ns, @look_ns and @wake_ns, which swc_slots_plan() has cleared. slots.c writes all the rest, and no
- * other file looks into data and sum.
+ * Who writes: slots_wait.c writes `sleepers` and `woken_at` of a meeting, and of struct swc_slots @spin_ns,
+ * @look_ns and @wake_ns, which swc_slots_plan() has cleared. slots.c writes all the rest, and no other file
+ * looks into data and sum.
  */
 #ifndef SWC_SHM_SLOTS_PRIV_H
 #define SWC_SHM_SLOTS_PRIV_H
@@ -69,27 +69,27 @@ static inline struct swc_slots_meeting *swc_slots_meeting(const struct swc_slots
 	return (struct swc_slots_meeting *)swc_slots_record(s, k);
 }
 
+static inline struct swc_slots_cell *swc_slots_cell_in(char *record, uint32_t rank)
+{
+	return (struct swc_slots_cell *)(record + SWC_SLOTS_LINE * (rank + 1ull));
+}
+
 static inline struct swc_slots_cell *swc_slots_cell(const struct swc_slots *s, uint64_t k,
 						    uint32_t rank)
 {
-	return (struct swc_slots_cell *)(swc_slots_record(s, k) + SWC_SLOTS_LINE * (rank + 1ull));
+	return swc_slots_cell_in(swc_slots_record(s, k), rank);
+}
+
+/* Does a word that ranks publish say so of collective k? */
+static inline bool swc_slots_says(const uint32_t *word, uint64_t k)
+{
+	/* Pairs with the releases in publish() and conclude(): what was written before is visible. */
+	return (int32_t)(__atomic_load_n(word, __ATOMIC_ACQUIRE) - (uint32_t)(k + 1)) >= 0;
 }
 
 static inline bool swc_slots_has_published(const struct swc_slots *s, uint64_t k, uint32_t rank)
 {
-	/* Pairs with the release in publish(): its signature and contribution are visible. */
-	uint32_t number = __atomic_load_n(&swc_slots_cell(s, k, rank)->number, __ATOMIC_ACQUIRE);
-
-	return (int32_t)(number - (uint32_t)(k + 1)) >= 0;
-}
-
-/* With few CPUs: have all ranks published k, and is the outcome there? */
-static inline bool swc_slots_has_outcome(const struct swc_slots *s, uint64_t k)
-{
-	/* Pairs with the release in conclude(): the sum and all contributions are visible. */
-	uint32_t number = __atomic_load_n(&swc_slots_meeting(s, k)->outcome, __ATOMIC_ACQUIRE);
-
-	return (int32_t)(number - (uint32_t)(k + 1)) >= 0;
+	return swc_slots_says(&swc_slots_cell(s, k, rank)->number, k);
 }
 
 /*
@@ -98,6 +98,7 @@ static inline bool swc_slots_has_outcome(const struct swc_slots *s, uint64_t k)
  */
 struct swc_slots_awaited {
 	uint64_t k;
+	char *record; /* of k */
 	uint32_t late;
 	uint32_t end;
 	bool concluded;
@@ -106,20 +107,24 @@ struct swc_slots_awaited {
 /* All ranks. */
 static inline struct swc_slots_awaited swc_slots_await_all(const struct swc_slots *s, uint64_t k)
 {
-	return (struct swc_slots_awaited){ .k = k, .end = s->nranks, .concluded = s->crowded };
+	return (struct swc_slots_awaited){
+		.k = k, .record = swc_slots_record(s, k), .end = s->nranks, .concluded = s->crowded
+	};
 }
 
 /*
  * Move w->late to the first rank that is missing; false: none is. Until the outcome is there it is the
  * last rank that is missing.
  */
-static inline bool swc_slots_is_missing(const struct swc_slots *s, struct swc_slots_awaited *w)
+static inline bool swc_slots_is_missing(struct swc_slots_awaited *w)
 {
-	if (w->concluded && swc_slots_has_outcome(s, w->k)) {
+	if (w->concluded &&
+	    swc_slots_says(&((struct swc_slots_meeting *)w->record)->outcome, w->k)) {
 		w->late = w->end;
 		return false;
 	}
-	while (w->late < w->end && swc_slots_has_published(s, w->k, w->late))
+	while (w->late < w->end &&
+	       swc_slots_says(&swc_slots_cell_in(w->record, w->late)->number, w->k))
 		w->late++;
 	if (w->concluded && w->late == w->end)
 		w->late--;
@@ -130,7 +135,7 @@ static inline bool swc_slots_have_all_published(const struct swc_slots *s, uint6
 {
 	struct swc_slots_awaited w = swc_slots_await_all(s, k);
 
-	return !swc_slots_is_missing(s, &w);
+	return !swc_slots_is_missing(&w);
 }
 
 static inline int swc_slots_aborted(const struct swc_slots *s)
@@ -157,11 +162,19 @@ int swc_slots_wait_missing(struct swc_slots *s, struct swc_slots_awaited *w);
 /* Wait until none is missing; likewise. */
 static inline int swc_slots_wait_for(struct swc_slots *s, struct swc_slots_awaited w)
 {
-	return swc_slots_is_missing(s, &w) ? swc_slots_wait_missing(s, &w) : 0;
+	return swc_slots_is_missing(&w) ? swc_slots_wait_missing(s, &w) : 0;
 }
 
 /* Wait until all have published k; likewise. */
-int swc_slots_meet(struct swc_slots *s, uint64_t k);
+static inline int swc_slots_meet(struct swc_slots *s, uint64_t k)
+{
+	int ret = swc_slots_wait_for(s, swc_slots_await_all(s, k));
+
+	if (!ret && s->met <= k)
+		s->met = k + 1;
+	return ret;
+}
+
 uint32_t swc_slots_who_left(const struct swc_slots *s, uint64_t k);
 
 /* Wake the ranks that sleep on a record which all have published. */

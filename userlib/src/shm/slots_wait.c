@@ -160,7 +160,7 @@ static int sleep_until_met(struct swc_slots *s, struct swc_slots_awaited *w)
 		uint32_t number;
 		uint64_t now;
 
-		if (!swc_slots_is_missing(s, w))
+		if (!swc_slots_is_missing(w))
 			break;
 		ret = in_vain(s, w);
 		if (ret)
@@ -196,7 +196,7 @@ static int sleep_until_met(struct swc_slots *s, struct swc_slots_awaited *w)
  */
 static int yield_some(struct swc_slots *s, struct swc_slots_awaited *w)
 {
-	for (int i = 0; i < YIELDS && swc_slots_is_missing(s, w); i++) {
+	for (int i = 0; i < YIELDS && swc_slots_is_missing(w); i++) {
 		int ret = in_vain(s, w);
 
 		if (ret)
@@ -212,9 +212,9 @@ static int poll_cells(struct swc_slots *s, struct swc_slots_awaited *w)
 	uint64_t start = 0, spent = 0;
 	int ret;
 
-	for (unsigned int i = 1; swc_slots_is_missing(s, w); i++) {
+	for (unsigned int i = 1; swc_slots_is_missing(w); i++) {
 		relax();
-		if (i % SPINS_PER_CHECK || !swc_slots_is_missing(s, w))
+		if (i % SPINS_PER_CHECK || !swc_slots_is_missing(w))
 			continue;
 		ret = in_vain(s, w);
 		if (ret)
@@ -249,7 +249,7 @@ static int give_up(struct swc_slots *s, struct swc_slots_awaited *w)
 	uint32_t number = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 	int ret;
 
-	if (!swc_slots_is_missing(s, w))
+	if (!swc_slots_is_missing(w))
 		return 0;
 	ret = s->env->wait(s->arg, (uint32_t)((const char *)word - s->base), number, 1,
 			   (int)w->late, s->timeout_ms);
@@ -266,12 +266,12 @@ static int poll_with_hook(struct swc_slots *s, struct swc_slots_awaited *w)
 	uint64_t start = 0, spent = 0, pause = NAP_MIN_NS;
 	int ret = 0;
 
-	for (unsigned int i = 1; !ret && swc_slots_is_missing(s, w); i++) {
+	for (unsigned int i = 1; !ret && swc_slots_is_missing(w); i++) {
 		if (!s->crowded && spent < s->spin_ns)
 			relax();
 		else if (spent < LOOK_MAX_NS)
 			sched_yield();
-		if (!swc_slots_is_missing(s, w) ||
+		if (!swc_slots_is_missing(w) ||
 		    (!s->crowded && spent < s->spin_ns && i % SPINS_PER_CHECK))
 			continue;
 		ret = in_vain(s, w);
@@ -282,7 +282,7 @@ static int poll_with_hook(struct swc_slots *s, struct swc_slots_awaited *w)
 		else
 			spent = now_ns() - start;
 		s->hook->call(s->hook->arg);
-		if (!swc_slots_is_missing(s, w) || spent < LOOK_MAX_NS)
+		if (!swc_slots_is_missing(w) || spent < LOOK_MAX_NS)
 			continue;
 		if (s->timeout_ms != UINT32_MAX && spent / 1000000 >= s->timeout_ms)
 			ret = give_up(s, w);
@@ -300,16 +300,7 @@ int swc_slots_wait_missing(struct swc_slots *s, struct swc_slots_awaited *w)
 	if (s->hook)
 		return poll_with_hook(s, w);
 	ret = s->crowded ? yield_some(s, w) : poll_cells(s, w);
-	if (!ret && swc_slots_is_missing(s, w))
+	if (!ret && swc_slots_is_missing(w))
 		ret = sleep_until_met(s, w);
-	return ret;
-}
-
-int swc_slots_meet(struct swc_slots *s, uint64_t k)
-{
-	int ret = swc_slots_wait_for(s, swc_slots_await_all(s, k));
-
-	if (!ret && s->met <= k)
-		s->met = k + 1;
 	return ret;
 }
