@@ -243,7 +243,7 @@ static void sampled(struct pmpi_call *c)
 
 	if (!choose_sample(c->trial, pmpi_now_ns() - c->began))
 		return;
-	choose_medians(c->trial, sums);
+	choose_times(c->trial, sums);
 	pmpi_wait_for_queue(c);
 	do {
 		error = swingcoll_allreduce(sums, sums, CHOOSE_SIDES, SWINGCOLL_F64, SWINGCOLL_SUM,

@@ -37,34 +37,24 @@ enum choose_side choose_next(const struct choose_class *k, bool *trial)
 
 bool choose_sample(struct choose_class *k, uint64_t ns)
 {
-	bool trial;
+	unsigned int place = k->calls % CHOOSE_BURST;
+	bool trial, first = k->calls < CHOOSE_BURST * CHOOSE_SIDES;
 	enum choose_side side = choose_next(k, &trial);
 
 	if (!trial)
 		return false;
-	if (k->calls % CHOOSE_BURST)
-		k->ns[side][k->samples[side]++] = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
+	if (place && (first || ns < k->ns[side][place - 1]))
+		k->ns[side][place - 1] = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
 	return ++k->calls == CHOOSE_BURST * CHOOSE_BURSTS;
 }
 
-static double median(const uint32_t *ns)
+void choose_times(const struct choose_class *k, double ns[CHOOSE_SIDES])
 {
-	uint32_t sorted[CHOOSE_SAMPLES];
-
-	for (int i = 0; i < CHOOSE_SAMPLES; i++) {
-		int j = i;
-
-		for (; j && sorted[j - 1] > ns[i]; j--)
-			sorted[j] = sorted[j - 1];
-		sorted[j] = ns[i];
+	for (int side = 0; side < CHOOSE_SIDES; side++) {
+		ns[side] = 0;
+		for (int place = 0; place < CHOOSE_BURST - 1; place++)
+			ns[side] += k->ns[side][place];
 	}
-	return (sorted[(CHOOSE_SAMPLES - 1) / 2] + (double)sorted[CHOOSE_SAMPLES / 2]) / 2;
-}
-
-void choose_medians(const struct choose_class *k, double medians[CHOOSE_SIDES])
-{
-	for (int side = 0; side < CHOOSE_SIDES; side++)
-		medians[side] = median(k->ns[side]);
 }
 
 /* On a draw nothing is gained by leaving MPI: swingcoll must be ahead by 3 percent. */

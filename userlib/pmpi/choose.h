@@ -6,13 +6,18 @@
  * The calls of a communicator fall into classes: by collective and the way in which shares are
  * given, and by the number of bits of the size. The first calls of a class are a trial: bursts of
  * some calls each go to swingcoll and to MPI in turn, and each rank measures how long they keep it.
- * When the trial is over, the ranks add up their medians, and the smaller sum decides for good. So
- * the ranks need to agree on nothing else: all steps follow from the number of calls, which MPI makes
- * equal on all ranks, and from the sums, which are equal by the exchange.
+ * When the trial is over, the ranks add up what a burst of each side takes them, and the smaller sum
+ * decides for good. So the ranks need to agree on nothing else: all steps follow from the number of
+ * calls, which MPI makes equal on all ranks, and from the sums, which are equal by the exchange.
  *
  * Bursts, not single calls, since MPI's rooted collectives return before all ranks have come: what
  * they cost shows only when several of them follow each other. The sum over the ranks, since what
  * spares one rank time may cost another one.
+ *
+ * A burst takes the time of its calls together, each the quicker one of those at its place in the
+ * side's bursts: so what disturbs a call from outside does not count, unless it comes twice. Not the
+ * median of calls: where ranks wait for a processor, a call often takes ten times as long as the next,
+ * by turns, and the median is of either kind.
  */
 #ifndef PMPI_CHOOSE_H
 #define PMPI_CHOOSE_H
@@ -30,7 +35,6 @@
 #define CHOOSE_CLASSES 48
 #define CHOOSE_BURST 4	/* calls of one burst; the first of each is not counted */
 #define CHOOSE_BURSTS 4 /* two for each side */
-#define CHOOSE_SAMPLES ((CHOOSE_BURST - 1) * CHOOSE_BURSTS / 2)
 
 enum choose_side {
 	CHOOSE_MPI,
@@ -43,8 +47,8 @@ struct choose_class {
 	bool decided;
 	uint8_t side;  /* if decided */
 	uint8_t small; /* of choose_told(): how small the smallest call has been */
-	uint8_t samples[CHOOSE_SIDES];
-	uint32_t ns[CHOOSE_SIDES][CHOOSE_SAMPLES];
+	uint32_t ns[CHOOSE_SIDES]
+		   [CHOOSE_BURST - 1]; /* by the place in a burst: the quickest call so far */
 };
 
 struct choose {
@@ -70,8 +74,9 @@ bool choose_sample(struct choose_class *k, uint64_t ns);
  */
 void choose_told(struct choose_class *k, uint64_t bytes);
 
-/* This rank's medians in ns, to be added up over all ranks; then the decision by these sums. */
-void choose_medians(const struct choose_class *k, double medians[CHOOSE_SIDES]);
+/* What a burst of each side takes this rank, in ns, to be added up over all ranks. */
+void choose_times(const struct choose_class *k, double ns[CHOOSE_SIDES]);
+/* The decision by these sums. */
 void choose_decide(struct choose_class *k, const double sums[CHOOSE_SIDES]);
 
 #endif /* PMPI_CHOOSE_H */

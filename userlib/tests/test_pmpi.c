@@ -55,31 +55,43 @@ static void test_settings(void)
 	   "a wrong size is told");
 }
 
-/* A trial in which each side takes so long; outliers on the first call of each burst. */
-static enum choose_side try(double swc_ns, double mpi_ns)
+#define COUNTED (CHOOSE_BURST - 1)
+
+/*
+ * A trial in which the calls of a burst take so long, behind a first one that does not count. Of one side,
+ * a call of each burst is disturbed, at another place.
+ */
+static enum choose_side try(const uint64_t swc[COUNTED], const uint64_t mpi[COUNTED],
+			    enum choose_side disturbed)
 {
 	static struct choose c;
 	struct choose_class *k;
-	double medians[CHOOSE_SIDES];
+	double times[CHOOSE_SIDES], sums[CHOOSE_SIDES] = { 0 };
 	bool trial, over = false;
-	int swc = 0, calls = 0;
+	int of_swc = 0, calls = 0;
 
 	memset(&c, 0, sizeof(c));
 	k = choose_find(&c, 3, 1000);
 	while (!over) {
 		enum choose_side side = choose_next(k, &trial);
+		int i = calls % CHOOSE_BURST;
+		uint64_t ns = !i ? 1000000 : side == CHOOSE_SWC ? swc[i - 1] : mpi[i - 1];
 
 		if (!trial)
 			return CHOOSE_SIDES;
-		swc += side == CHOOSE_SWC;
-		over = choose_sample(k, calls++ % CHOOSE_BURST == 0 ? 1000000
-					: side == CHOOSE_SWC	    ? (uint64_t)swc_ns
-								    : (uint64_t)mpi_ns);
+		of_swc += side == CHOOSE_SWC;
+		if (i && calls < CHOOSE_BURST * CHOOSE_SIDES)
+			sums[side] += (double)ns;
+		if (side == disturbed && i == 1 + (calls < CHOOSE_BURST * CHOOSE_SIDES))
+			ns = UINT64_MAX;
+		over = choose_sample(k, ns);
+		calls++;
 	}
-	choose_medians(k, medians);
-	if (swc * 2 != calls || medians[CHOOSE_SWC] != swc_ns || medians[CHOOSE_MPI] != mpi_ns)
+	choose_times(k, times);
+	if (of_swc * 2 != calls || times[CHOOSE_SWC] != sums[CHOOSE_SWC] ||
+	    times[CHOOSE_MPI] != sums[CHOOSE_MPI])
 		return CHOOSE_SIDES;
-	choose_decide(k, medians);
+	choose_decide(k, times);
 	if (choose_next(k, &trial) != (enum choose_side)k->side || trial)
 		return CHOOSE_SIDES;
 	return (enum choose_side)k->side;
@@ -87,6 +99,9 @@ static enum choose_side try(double swc_ns, double mpi_ns)
 
 static void test_choose(void)
 {
+	static const uint64_t quick[COUNTED] = { 1000, 1000, 1000 },
+			      slow[COUNTED] = { 2000, 2000, 2000 },
+			      uneven[COUNTED] = { 10, 10, 9000 };
 	static struct choose c;
 
 	ok(choose_find(&c, 0, 8) == choose_find(&c, 0, 15) &&
@@ -97,9 +112,14 @@ static void test_choose(void)
 	ok(choose_find(&c, CHOOSE_COLLS - 1, UINT64_MAX) ==
 		   &c.of[CHOOSE_COLLS - 1][CHOOSE_CLASSES - 1],
 	   "the largest size has a class");
-	ok(try(1000, 2000) == CHOOSE_SWC, "swingcoll is faster");
-	ok(try(2000, 1000) == CHOOSE_MPI, "MPI is faster");
-	ok(try(1000, 1000) == CHOOSE_MPI, "a draw is left to MPI");
+	ok(try(quick, slow, CHOOSE_SIDES) == CHOOSE_SWC, "swingcoll is faster");
+	ok(try(slow, quick, CHOOSE_SIDES) == CHOOSE_MPI, "MPI is faster");
+	ok(try(quick, quick, CHOOSE_SIDES) == CHOOSE_MPI, "a draw is left to MPI");
+	ok(try(quick, slow, CHOOSE_SWC) == CHOOSE_SWC && try(slow, quick, CHOOSE_MPI) == CHOOSE_MPI,
+	   "disturbed calls do not count");
+	ok(try(quick, uneven, CHOOSE_SIDES) == CHOOSE_SWC &&
+		   try(uneven, quick, CHOOSE_SIDES) == CHOOSE_MPI,
+	   "calls that are mostly quick, but take longer together, lose");
 }
 
 /* Sizes that become known in the calls themselves: smaller ones are tried anew, once for each number of bits. */
