@@ -49,8 +49,7 @@ static bool pass_always(const struct pmpi_call *c, enum pmpi_reason why)
 	/* Calls before MPI_Init(), which are errors, say nothing of later ones. */
 	if (pmpi_world.size &&
 	    (!pmpi_world.active || why == PMPI_WHY_OFF || pmpi_type_find(c->recv_type)))
-		pmpi_remember(c->name, c->mpi, c->recv_type, c->recv_count, c->memo,
-			      &pmpi_counts[c->name].fallback[why]);
+		pmpi_remember(c, false, &pmpi_counts[c->name].fallback[why]);
 	return pass(c, why);
 }
 
@@ -336,6 +335,7 @@ bool pmpi_was_refused(struct pmpi_call *c, int error)
 	if (++c->comm->refused >= MAX_REFUSED) {
 		c->comm->why = PMPI_WHY_REFUSED;
 		c->comm->off = true;
+		pmpi_memos_forget(c->mpi);
 	}
 	return true;
 }
@@ -369,27 +369,46 @@ int pmpi_error(const struct pmpi_call *c, int error)
 	return class;
 }
 
+/*
+ * Does the next such call go to swingcoll, too, without a look at anything but its buffers? Then nothing is
+ * copied, and swingcoll counts the elements in 32 bits.
+ */
+static bool is_repeatable(const struct pmpi_call *c)
+{
+	return !c->keep && !c->logical && !c->shares && !c->counts && !c->large_counts &&
+	       !pmpi_is_prefix(c) && pmpi_type_find(c->recv_type) &&
+	       (c->coll == SWINGCOLL_BARRIER || c->count) && c->count <= UINT32_MAX;
+}
+
 bool pmpi_offload(struct pmpi_call *c, int *ret)
 {
-	struct pmpi_stage st;
-	int error;
+	struct pmpi_stage st = { 0 };
+	int error = c->tried < 0 ? c->tried : 0;
 
 	if (!pmpi_decide(c, PMPI_FORM_BLOCKING))
 		return false;
 	c->keep = c->comm->several_nodes;
-	pmpi_wait_for_queue(c);
-	if (c->trial)
-		c->began = pmpi_now_ns();
-	*ret = pmpi_stage_begin(&st, c);
-	if (*ret != MPI_SUCCESS) {
-		pmpi_stage_end(&st, c, false);
-		*ret = pmpi_error(c, *ret);
-		return true;
+	*ret = MPI_SUCCESS;
+	if (!error) {
+		pmpi_wait_for_queue(c);
+		if (c->trial)
+			c->began = pmpi_now_ns();
+		*ret = pmpi_stage_begin(&st, c);
+		if (*ret != MPI_SUCCESS) {
+			pmpi_stage_end(&st, c, false);
+			*ret = pmpi_error(c, *ret);
+			return true;
+		}
+		/* Later calls will do without what has been done so far. */
+		if (c->trial && !st.send_copy && !st.recv_copy && is_repeatable(c))
+			c->began = pmpi_now_ns();
+		/* -EAGAIN: requests that have not been collected. */
+		while ((error = run(c, &st)) == -EAGAIN)
+			pmpi_progress(NULL);
+		*ret = pmpi_stage_end(&st, c, !error);
 	}
-	/* -EAGAIN: requests that have not been collected. */
-	while ((error = run(c, &st)) == -EAGAIN)
-		pmpi_progress(NULL);
-	*ret = pmpi_stage_end(&st, c, !error);
+	if (!error && !c->trial && c->tried == PMPI_NEW && is_repeatable(c))
+		pmpi_remember(c, true, &pmpi_counts[c->name].offloaded);
 	if (c->trial)
 		sampled(c);
 	c->trial = NULL;

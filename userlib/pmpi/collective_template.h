@@ -2,12 +2,26 @@
 /* The collectives that swingcoll has, blocking or not: see template.h. */
 #include "pmpi/template.h"
 
+/* What a memo says, as arguments of swingcoll. */
+#undef KIND
+#undef REDOP
+#undef SWC
+#undef OWN
+#undef LIST
+#define KIND(m) (m)->n, (enum swingcoll_dtype)(m)->dtype
+#define REDOP(m) (enum swingcoll_redop)(m)->redop
+#define SWC(m) (m)->offloaded->swc
+#define OWN(m, recv) ((char *)(recv) + pmpi_quick_bytes(m, (m)->offloaded->rank))
+#define LIST(...) __VA_ARGS__
+
 /*
- * One function: its parameters and arguments, what tells a repeated call (the count and type of the
- * receiving side, and what pmpi_passes() calls op), and the other fields of struct pmpi_call.
+ * One function: its parameters and arguments but for the communicator, with a comma behind each; what tells a
+ * repeated call (the count and type of the receiving side, and what pmpi_recall() calls op), how it goes to
+ * swingcoll if its memo m says so, and the other fields of struct pmpi_call.
  */
-#define ENTRY(name_, iname_, id, collective, params, args, count_, type_, op_, ...)                \
-	static PMPI_APART int DECIDE(name_, iname_) params                                         \
+#define ENTRY(name_, iname_, id, collective, params, args, count_, type_, op_, quick, ...)         \
+	static PMPI_APART int DECIDE(name_, iname_)(int tried,                                     \
+						    LIST params MPI_Comm comm REQUEST_PARAM)       \
 	{                                                                                          \
 		struct pmpi_call c = { .name = ID(id),                                             \
 				       .coll = SWINGCOLL_##collective,                             \
@@ -15,72 +29,96 @@
 				       .recv_type = type_,                                         \
 				       .mpi = comm,                                                \
 				       .memo = op_,                                                \
+				       .tried = tried,                                             \
 				       __VA_ARGS__ };                                              \
 		int ret;                                                                           \
                                                                                                    \
 		if (OFFLOAD(&c, &ret))                                                             \
 			return ret;                                                                \
-		ret = THEIRS(name_, iname_) args;                                                  \
+		ret = THEIRS(name_, iname_)(LIST args comm REQUEST_ARG);                           \
 		pmpi_passed(&c);                                                                   \
 		return ret;                                                                        \
 	}                                                                                          \
-	int OURS(name_, iname_) params                                                             \
+	static PMPI_APART int TRY(name_, iname_)(LIST params struct pmpi_memo * m REQUEST_PARAM)   \
 	{                                                                                          \
-		if (pmpi_passes(ID(id), comm, type_, count_, op_))                                 \
-			return THEIRS(name_, iname_) args;                                         \
-		return DECIDE(name_, iname_) args;                                                 \
+		int tried = quick;                                                                 \
+                                                                                                   \
+		if (tried == PMPI_DONE)                                                            \
+			return MPI_SUCCESS;                                                        \
+		return DECIDE(name_, iname_)(tried, LIST args m->comm REQUEST_ARG);                \
+	}                                                                                          \
+	int OURS(name_, iname_)(LIST params MPI_Comm comm REQUEST_PARAM)                           \
+	{                                                                                          \
+		struct pmpi_memo *m = pmpi_recall(ID(id), comm, type_, count_, op_);               \
+                                                                                                   \
+		if (!m)                                                                            \
+			return DECIDE(name_, iname_)(PMPI_NEW, LIST args comm REQUEST_ARG);        \
+		if (pmpi_is_passed(m))                                                             \
+			return THEIRS(name_, iname_)(LIST args comm REQUEST_ARG);                  \
+		return TRY(name_, iname_)(LIST args m REQUEST_ARG);                                \
 	}                                                                                          \
 	EXPORT(name_, iname_)
 
 ENTRY(Allreduce, Iallreduce, ALLREDUCE, ALLREDUCE,
-      (const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op,
-       MPI_Comm comm REQUEST_PARAM),
-      (send, recv, count, type, op, comm REQUEST_ARG), count, type, PMPI_HANDLE(op), .send = send,
-      .recv = recv, .op = op);
+      (const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op, ),
+      (send, recv, count, type, op, ), count, type, PMPI_HANDLE(op),
+      QUICK(pmpi_reducible(m, send == MPI_IN_PLACE ? recv : send, recv, 1),
+	    swingcoll_allreduce(send == MPI_IN_PLACE ? recv : send, recv, KIND(m), REDOP(m),
+				SWC(m))),
+      .send = send, .recv = recv, .op = op);
 
 ENTRY(Reduce, Ireduce, REDUCE, REDUCE,
-      (const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op, int root,
-       MPI_Comm comm REQUEST_PARAM),
-      (send, recv, count, type, op, root, comm REQUEST_ARG), count, type, PMPI_HANDLE(op),
+      (const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op, int root, ),
+      (send, recv, count, type, op, root, ), count, type, PMPI_HANDLE(op),
+      QUICK(pmpi_reducible(m, send == MPI_IN_PLACE ? recv : send, recv, 1),
+	    swingcoll_reduce(send == MPI_IN_PLACE ? recv : send, recv, KIND(m), REDOP(m), root,
+			     SWC(m))),
       .send = send, .recv = recv, .op = op, .root = root);
 
-ENTRY(Bcast, Ibcast, BCAST, BROADCAST,
-      (void *buf, COUNT count, MPI_Datatype type, int root, MPI_Comm comm REQUEST_PARAM),
-      (buf, count, type, root, comm REQUEST_ARG), count, type, 0, .recv = buf, .root = root);
+ENTRY(Bcast, Ibcast, BCAST, BROADCAST, (void *buf, COUNT count, MPI_Datatype type, int root, ),
+      (buf, count, type, root, ), count, type, 0,
+      QUICK(true, swingcoll_broadcast(buf, buf, KIND(m), root, SWC(m))), .recv = buf, .root = root);
 
 ENTRY(Allgather, Iallgather, ALLGATHER, ALLGATHER,
       (const void *send, COUNT send_count, MPI_Datatype send_type, void *recv, COUNT recv_count,
-       MPI_Datatype recv_type, MPI_Comm comm REQUEST_PARAM),
-      (send, send_count, send_type, recv, recv_count, recv_type, comm REQUEST_ARG), recv_count,
-      recv_type, 0, .send = send, .recv = recv, .send_count = send_count, .send_type = send_type);
+       MPI_Datatype recv_type, ),
+      (send, send_count, send_type, recv, recv_count, recv_type, ), recv_count, recv_type, 0,
+      QUICK(send == MPI_IN_PLACE || (send_count == recv_count && send_type == recv_type &&
+				     pmpi_apart(send, pmpi_quick_bytes(m, 1), recv,
+						pmpi_quick_bytes(m, m->offloaded->size))),
+	    swingcoll_allgather(send == MPI_IN_PLACE ? OWN(m, recv) : send, recv, KIND(m), SWC(m))),
+      .send = send, .recv = recv, .send_count = send_count, .send_type = send_type);
 
 ENTRY(Alltoall, Ialltoall, ALLTOALL, ALLTOALL,
       (const void *send, COUNT send_count, MPI_Datatype send_type, void *recv, COUNT recv_count,
-       MPI_Datatype recv_type, MPI_Comm comm REQUEST_PARAM),
-      (send, send_count, send_type, recv, recv_count, recv_type, comm REQUEST_ARG), recv_count,
-      recv_type, 0, .send = send, .recv = recv, .send_count = send_count, .send_type = send_type);
+       MPI_Datatype recv_type, ),
+      (send, send_count, send_type, recv, recv_count, recv_type, ), recv_count, recv_type, 0,
+      QUICK(send != MPI_IN_PLACE && send_count == recv_count && send_type == recv_type &&
+		    pmpi_apart(send, pmpi_quick_bytes(m, m->offloaded->size), recv,
+			       pmpi_quick_bytes(m, m->offloaded->size)),
+	    swingcoll_alltoall(send, recv, KIND(m), SWC(m))),
+      .send = send, .recv = recv, .send_count = send_count, .send_type = send_type);
 
 ENTRY(Reduce_scatter_block, Ireduce_scatter_block, REDUCE_SCATTER_BLOCK, REDUCE_SCATTER,
-      (const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op,
-       MPI_Comm comm REQUEST_PARAM),
-      (send, recv, count, type, op, comm REQUEST_ARG), count, type, PMPI_HANDLE(op), .send = send,
-      .recv = recv, .op = op);
+      (const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op, ),
+      (send, recv, count, type, op, ), count, type, PMPI_HANDLE(op),
+      QUICK(send != MPI_IN_PLACE && pmpi_reducible(m, send, recv, m->offloaded->size),
+	    swingcoll_reduce_scatter(send, recv, KIND(m), REDOP(m), SWC(m))),
+      .send = send, .recv = recv, .op = op);
 
 ENTRY(Scan, Iscan, SCAN, ALLGATHER,
-      (const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op,
-       MPI_Comm comm REQUEST_PARAM),
-      (send, recv, count, type, op, comm REQUEST_ARG), count, type, PMPI_HANDLE(op), .send = send,
+      (const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op, ),
+      (send, recv, count, type, op, ), count, type, PMPI_HANDLE(op), PMPI_UNTRIED, .send = send,
       .recv = recv, .op = op);
 
 ENTRY(Exscan, Iexscan, EXSCAN, ALLGATHER,
-      (const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op,
-       MPI_Comm comm REQUEST_PARAM),
-      (send, recv, count, type, op, comm REQUEST_ARG), count, type, PMPI_HANDLE(op), .send = send,
+      (const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op, ),
+      (send, recv, count, type, op, ), count, type, PMPI_HANDLE(op), PMPI_UNTRIED, .send = send,
       .recv = recv, .op = op);
 
 #ifndef PMPI_LARGE
-ENTRY(Barrier, Ibarrier, BARRIER, BARRIER, (MPI_Comm comm REQUEST_PARAM), (comm REQUEST_ARG), 0,
-      MPI_BYTE, 0);
+ENTRY(Barrier, Ibarrier, BARRIER, BARRIER, (), (), 0, MPI_BYTE, 0,
+      QUICK(true, swingcoll_barrier(SWC(m))), .tells = false);
 #endif
 
 /* Equal shares make it a reduce-scatter of swingcoll; others are made equal. */
@@ -178,7 +216,7 @@ EXPORT(Allgatherv, Iallgatherv);
  * The side that is read here is the one that every rank has, and root unless it is in place: what is
  * root's alone may be anything elsewhere.
  */
-static PMPI_APART int DECIDE(Gather, Igather)(const void *send, COUNT send_count,
+static PMPI_APART int DECIDE(Gather, Igather)(int tried, const void *send, COUNT send_count,
 					      MPI_Datatype send_type, void *recv, COUNT recv_count,
 					      MPI_Datatype recv_type, int root,
 					      MPI_Comm comm REQUEST_PARAM)
@@ -197,12 +235,19 @@ static PMPI_APART int DECIDE(Gather, Igather)(const void *send, COUNT send_count
 		.root_type = recv_type,
 		.root = root,
 		.mpi = comm,
+		.tried = tried,
 	};
 	int ret;
 
-	if (in_place && pmpi_passes(ID(GATHER), comm, type, count, 0))
-		return THEIRS(Gather, Igather)(send, send_count, send_type, recv, recv_count,
-					       recv_type, root, comm REQUEST_ARG);
+	if (in_place) {
+		struct pmpi_memo *m = pmpi_recall(ID(GATHER), comm, type, count, 0);
+
+		if (m && pmpi_is_passed(m))
+			return THEIRS(Gather, Igather)(send, send_count, send_type, recv,
+						       recv_count, recv_type, root,
+						       comm REQUEST_ARG);
+		c.tried = m ? PMPI_UNTRIED : PMPI_NEW;
+	}
 	if (OFFLOAD(&c, &ret))
 		return ret;
 	ret = THEIRS(Gather, Igather)(send, send_count, send_type, recv, recv_count, recv_type,
@@ -211,19 +256,43 @@ static PMPI_APART int DECIDE(Gather, Igather)(const void *send, COUNT send_count
 	return ret;
 }
 
+static PMPI_APART int TRY(Gather, Igather)(const void *send, COUNT send_count,
+					   MPI_Datatype send_type, void *recv, COUNT recv_count,
+					   MPI_Datatype recv_type, int root,
+					   struct pmpi_memo *m REQUEST_PARAM)
+{
+	int tried = QUICK(m->offloaded->rank != root ||
+				  (recv_count == send_count && recv_type == send_type &&
+				   pmpi_apart(send, pmpi_quick_bytes(m, 1), recv,
+					      pmpi_quick_bytes(m, m->offloaded->size))),
+			  swingcoll_gather(send, recv, KIND(m), root, SWC(m)));
+
+	if (tried == PMPI_DONE)
+		return MPI_SUCCESS;
+	return DECIDE(Gather, Igather)(tried, send, send_count, send_type, recv, recv_count,
+				       recv_type, root, m->comm REQUEST_ARG);
+}
+
 int OURS(Gather, Igather)(const void *send, COUNT send_count, MPI_Datatype send_type, void *recv,
 			  COUNT recv_count, MPI_Datatype recv_type, int root,
 			  MPI_Comm comm REQUEST_PARAM)
 {
-	if (send != MPI_IN_PLACE && pmpi_passes(ID(GATHER), comm, send_type, send_count, 0))
+	struct pmpi_memo *m = send == MPI_IN_PLACE
+				      ? NULL
+				      : pmpi_recall(ID(GATHER), comm, send_type, send_count, 0);
+
+	if (!m)
+		return DECIDE(Gather, Igather)(PMPI_NEW, send, send_count, send_type, recv,
+					       recv_count, recv_type, root, comm REQUEST_ARG);
+	if (pmpi_is_passed(m))
 		return THEIRS(Gather, Igather)(send, send_count, send_type, recv, recv_count,
 					       recv_type, root, comm REQUEST_ARG);
-	return DECIDE(Gather, Igather)(send, send_count, send_type, recv, recv_count, recv_type,
-				       root, comm REQUEST_ARG);
+	return TRY(Gather, Igather)(send, send_count, send_type, recv, recv_count, recv_type, root,
+				    m REQUEST_ARG);
 }
 EXPORT(Gather, Igather);
 
-static PMPI_APART int DECIDE(Scatter, Iscatter)(const void *send, COUNT send_count,
+static PMPI_APART int DECIDE(Scatter, Iscatter)(int tried, const void *send, COUNT send_count,
 						MPI_Datatype send_type, void *recv,
 						COUNT recv_count, MPI_Datatype recv_type, int root,
 						MPI_Comm comm REQUEST_PARAM)
@@ -242,12 +311,19 @@ static PMPI_APART int DECIDE(Scatter, Iscatter)(const void *send, COUNT send_cou
 		.root_type = send_type,
 		.root = root,
 		.mpi = comm,
+		.tried = tried,
 	};
 	int ret;
 
-	if (in_place && pmpi_passes(ID(SCATTER), comm, type, count, 0))
-		return THEIRS(Scatter, Iscatter)(send, send_count, send_type, recv, recv_count,
-						 recv_type, root, comm REQUEST_ARG);
+	if (in_place) {
+		struct pmpi_memo *m = pmpi_recall(ID(SCATTER), comm, type, count, 0);
+
+		if (m && pmpi_is_passed(m))
+			return THEIRS(Scatter, Iscatter)(send, send_count, send_type, recv,
+							 recv_count, recv_type, root,
+							 comm REQUEST_ARG);
+		c.tried = m ? PMPI_UNTRIED : PMPI_NEW;
+	}
 	if (OFFLOAD(&c, &ret))
 		return ret;
 	ret = THEIRS(Scatter, Iscatter)(send, send_count, send_type, recv, recv_count, recv_type,
@@ -256,15 +332,39 @@ static PMPI_APART int DECIDE(Scatter, Iscatter)(const void *send, COUNT send_cou
 	return ret;
 }
 
+static PMPI_APART int TRY(Scatter, Iscatter)(const void *send, COUNT send_count,
+					     MPI_Datatype send_type, void *recv, COUNT recv_count,
+					     MPI_Datatype recv_type, int root,
+					     struct pmpi_memo *m REQUEST_PARAM)
+{
+	int tried = QUICK(m->offloaded->rank != root ||
+				  (send_count == recv_count && send_type == recv_type &&
+				   pmpi_apart(send, pmpi_quick_bytes(m, m->offloaded->size), recv,
+					      pmpi_quick_bytes(m, 1))),
+			  swingcoll_scatter(send, recv, KIND(m), root, SWC(m)));
+
+	if (tried == PMPI_DONE)
+		return MPI_SUCCESS;
+	return DECIDE(Scatter, Iscatter)(tried, send, send_count, send_type, recv, recv_count,
+					 recv_type, root, m->comm REQUEST_ARG);
+}
+
 int OURS(Scatter, Iscatter)(const void *send, COUNT send_count, MPI_Datatype send_type, void *recv,
 			    COUNT recv_count, MPI_Datatype recv_type, int root,
 			    MPI_Comm comm REQUEST_PARAM)
 {
-	if (recv != MPI_IN_PLACE && pmpi_passes(ID(SCATTER), comm, recv_type, recv_count, 0))
+	struct pmpi_memo *m = recv == MPI_IN_PLACE
+				      ? NULL
+				      : pmpi_recall(ID(SCATTER), comm, recv_type, recv_count, 0);
+
+	if (!m)
+		return DECIDE(Scatter, Iscatter)(PMPI_NEW, send, send_count, send_type, recv,
+						 recv_count, recv_type, root, comm REQUEST_ARG);
+	if (pmpi_is_passed(m))
 		return THEIRS(Scatter, Iscatter)(send, send_count, send_type, recv, recv_count,
 						 recv_type, root, comm REQUEST_ARG);
-	return DECIDE(Scatter, Iscatter)(send, send_count, send_type, recv, recv_count, recv_type,
-					 root, comm REQUEST_ARG);
+	return TRY(Scatter, Iscatter)(send, send_count, send_type, recv, recv_count, recv_type,
+				      root, m REQUEST_ARG);
 }
 EXPORT(Scatter, Iscatter);
 #undef ENTRY

@@ -345,6 +345,7 @@ int pmpi_comm_find_slot(struct pmpi_comm *comm, struct pmpi_comm **slot)
 
 static void leave(struct pmpi_comm *comm)
 {
+	pmpi_memos_forget(comm->mpi);
 	swingcoll_comm_destroy(comm->swc);
 	comm->swc = NULL;
 	turn_off(comm, PMPI_WHY_OFF);

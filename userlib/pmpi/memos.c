@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Memos of calls that are left to MPI, which pmpi_passes() in pmpi.h looks at. Each thread has its own,
- * and counts in them, so that nothing is shared on that way; the counters get what has been counted
- * when a memo is replaced, when its thread ends, and when they are printed.
+ * Memos of calls about which everything is decided, which pmpi_recall() in pmpi.h finds. Each thread has its
+ * own, and counts in them, so that nothing is shared on that way; the counters get what has been counted when
+ * a memo is replaced, when its thread ends, and when they are printed.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void count_hits(struct pmpi_memo *m)
 {
 	if (m->hits)
-		__atomic_fetch_add(m->fallback, m->hits, __ATOMIC_RELAXED);
+		__atomic_fetch_add(m->counter, m->hits, __ATOMIC_RELAXED);
 	m->hits = 0;
 }
 
@@ -121,24 +121,28 @@ static bool know(void)
 	return true;
 }
 
-void pmpi_remember(enum pmpi_name name, MPI_Comm comm, MPI_Datatype type, MPI_Count count,
-		   uint64_t op, uint64_t *fallback)
+void pmpi_remember(const struct pmpi_call *c, bool offloaded, uint64_t *counter)
 {
-	uint32_t slot = (uint32_t)name * PMPI_ROW + pmpi_memo_slot(comm, count);
+	uint32_t slot = (uint32_t)c->name * PMPI_ROW + pmpi_memo_slot(c->mpi, c->recv_count);
 	struct pmpi_memo *m;
 
 	if (!know())
 		return;
 	m = &mine->of[slot];
 	pthread_mutex_lock(&lock);
-	if (m->fallback)
+	if (m->counter)
 		count_hits(m);
 	else
 		mine->used[mine->nused++] = (uint16_t)slot;
-	m->type = type;
-	m->op = op;
-	m->count = count;
-	m->fallback = fallback;
-	__atomic_store_n(&m->comm, comm, __ATOMIC_RELAXED);
+	m->type = c->recv_type;
+	m->op = c->memo;
+	m->count = c->recv_count;
+	m->counter = counter;
+	m->offloaded = offloaded ? c->comm : NULL;
+	m->n = (uint32_t)c->count;
+	m->dtype = (uint8_t)c->dtype;
+	m->redop = (uint8_t)c->redop;
+	m->size = (uint8_t)swingcoll_dtype_size(c->dtype);
+	__atomic_store_n(&m->comm, c->mpi, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
 }

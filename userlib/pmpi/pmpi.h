@@ -87,13 +87,17 @@ void pmpi_world_end(void);
 /* ---- memos.c ---- */
 
 /*
- * A call that was left to MPI for a reason that stays: the same call goes there at once. Programs
- * repeat their calls, and what MPI does itself must not become slower. Each thread has a row of them
- * for each function.
+ * A call about which everything is decided, by what stays as it is until the communicator is freed: the same
+ * call goes the same way at once. Programs repeat their calls: what MPI does itself must not become slower,
+ * and small calls of swingcoll cost little more than what is done here. Each thread has a row of memos for
+ * each function.
  *
  * @comm: no valid handle: empty. The thread that frees the communicator empties all that have it
- * @hits: calls since it was entered, not yet in @fallback
- * @fallback: the counter of such calls
+ * @hits: calls since it was entered, not yet in @counter
+ * @counter: of such calls
+ * @offloaded: swingcoll carries them out, on this communicator, with what follows; NULL: MPI does
+ * @n: elements, in swingcoll's terms
+ * @dtype, @redop, @size: likewise, and bytes of an element
  */
 struct pmpi_memo {
 	MPI_Comm comm;
@@ -101,7 +105,10 @@ struct pmpi_memo {
 	uint64_t op;
 	MPI_Count count;
 	uint64_t hits;
-	uint64_t *fallback;
+	uint64_t *counter;
+	const struct pmpi_comm *offloaded;
+	uint32_t n;
+	uint8_t dtype, redop, size;
 } __attribute__((aligned(64)));
 
 #define PMPI_ROW_BITS 4
@@ -118,13 +125,13 @@ static inline uint32_t pmpi_memo_slot(MPI_Comm comm, MPI_Count count)
 }
 
 /*
- * Is this call known to be left to MPI? Then it has been counted. op: or 0. This is all that the
- * library adds to such a call, so it has as few instructions as can be. Functions whose count is a
- * constant have one type, and it is the name that decides whether op is used: what is always the same
- * need not be compared.
+ * The memo of this call, or NULL. op: or 0. For a call that is left to MPI this is nearly all that the
+ * library adds, so it has as few instructions as can be. Functions whose count is a constant have one
+ * type, and it is the name that decides whether op is used: what is always the same need not be
+ * compared.
  */
-static inline __attribute__((always_inline)) bool
-pmpi_passes(enum pmpi_name name, MPI_Comm comm, MPI_Datatype type, MPI_Count count, uint64_t op)
+static inline __attribute__((always_inline)) struct pmpi_memo *
+pmpi_recall(enum pmpi_name name, MPI_Comm comm, MPI_Datatype type, MPI_Count count, uint64_t op)
 {
 	struct pmpi_memo *m = pmpi_memos + pmpi_memo_slot(comm, count);
 
@@ -133,23 +140,44 @@ pmpi_passes(enum pmpi_name name, MPI_Comm comm, MPI_Datatype type, MPI_Count cou
 	m += name * PMPI_ROW;
 #define DIFFERS(a, b) __builtin_expect((a) != (b), 0)
 	if (DIFFERS(m->comm, comm))
-		return false;
+		return NULL;
 	if (!__builtin_constant_p(count) && (DIFFERS(m->count, count) || DIFFERS(m->type, type)))
-		return false;
+		return NULL;
 	if (!(__builtin_constant_p(op) && !op) && DIFFERS(m->op, op))
-		return false;
+		return NULL;
 #undef DIFFERS
+	return m;
+}
+
+/* Is the call left to MPI? Then it has been counted. */
+static inline __attribute__((always_inline)) bool pmpi_is_passed(struct pmpi_memo *m)
+{
+	if (__builtin_expect(m->offloaded != NULL, 0))
+		return false;
 	m->hits++;
 	return true;
 }
 
+/* Likewise, of functions that need no memo for anything else. */
+static inline __attribute__((always_inline)) bool
+pmpi_passes(enum pmpi_name name, MPI_Comm comm, MPI_Datatype type, MPI_Count count, uint64_t op)
+{
+	struct pmpi_memo *m = pmpi_recall(name, comm, type, count, op);
+
+	return m && pmpi_is_passed(m);
+}
+
+struct pmpi_call;
+
 /*
- * Leave such calls to MPI from now on, until the communicator is forgotten, and count them in *fallback.
- * What led to that must stay true for as long.
+ * Let such calls go the same way from now on, until the communicator is forgotten, and count them in
+ * *counter. What led to that must stay true for as long. @offloaded: to swingcoll, else to MPI.
  */
-void pmpi_remember(enum pmpi_name name, MPI_Comm comm, MPI_Datatype type, MPI_Count count,
-		   uint64_t op, uint64_t *fallback);
-/* The communicator is freed: its handle may mean another one from now on. */
+void pmpi_remember(const struct pmpi_call *c, bool offloaded, uint64_t *counter);
+/*
+ * The communicator is freed: its handle may mean another one from now on. Or swingcoll carries out no more
+ * calls on it.
+ */
 void pmpi_memos_forget(MPI_Comm comm);
 /* Bring the counters up to date. Meanwhile no other thread may be in a call. */
 void pmpi_memos_count(void);
@@ -398,7 +426,8 @@ struct pmpi_shares pmpi_shares(MPI_Comm mpi, const int *counts, const MPI_Count 
  * @root_count, @root_type: a share in root's buffer of MPI_Gather() and MPI_Scatter(), on root only;
  *	@recv_count and @recv_type are the rank's own share, of either
  * @shares: how they differ; @recv_count is the largest one
- * @memo: what pmpi_passes() got as op
+ * @memo: what pmpi_recall() got as op
+ * @tried: enum pmpi_tried, or a negative error
  * @tells: whether MPI does it must not depend on counts: the ranks tell each other first (vector.c)
  * @keep: copy what is sent if it is read-only, which programs may send and the kernel refuses. For
  *	calls that could not turn to MPI then: nonblocking ones, and those on several nodes
@@ -424,6 +453,7 @@ struct pmpi_call {
 	enum pmpi_shares_kind shares;
 	bool tells;
 	bool keep;
+	int tried;
 	uint64_t memo;
 
 	struct pmpi_comm *comm;
@@ -468,6 +498,13 @@ static inline MPI_Count pmpi_share(const struct pmpi_call *c, int r)
 {
 	return c->counts ? c->counts[r] : c->large_counts[r];
 }
+
+/* What has become of a call before pmpi_offload(), unless swingcoll has failed: then it is the error. */
+enum pmpi_tried {
+	PMPI_DONE,
+	PMPI_NEW,     /* it has no memo */
+	PMPI_UNTRIED, /* it has one, of no use for these buffers, or at this moment */
+};
 
 /*
  * How a call may wait. A nonblocking one returns whatever other ranks do; the initialization of a

@@ -35,8 +35,10 @@
 #endif
 
 #ifndef OURS
-/* The rest of a function, for calls that pmpi_passes() does not know: apart, to keep that short. */
+/* The rest of a function, for calls that have no memo: apart, to keep that short. */
 #define DECIDE(blocking, nonblocking) PMPI_PASTE(decide_, OURS(blocking, nonblocking))
+/* For calls that have one, by which they are swingcoll's: blocking ones. Apart likewise. */
+#define TRY(blocking, nonblocking) PMPI_PASTE(try_, OURS(blocking, nonblocking))
 #ifdef PMPI_NONBLOCKING
 #define OURS(blocking, nonblocking) OURS_(nonblocking)
 #define THEIRS(blocking, nonblocking) THEIRS_(nonblocking)
@@ -45,6 +47,7 @@
 #define REQUEST_PARAM , MPI_Request *request
 #define REQUEST_ARG , request
 #define OFFLOAD(call, ret) pmpi_begin(call, request, ret)
+#define QUICK(good, call) PMPI_UNTRIED
 #elif defined(PMPI_PERSISTENT)
 #if MPI_VERSION >= 4
 #define PUBLIC(blocking) INIT_(MPI_, blocking)
@@ -59,6 +62,7 @@
 #define REQUEST_PARAM , MPI_Info info, MPI_Request *request
 #define REQUEST_ARG , info, request
 #define OFFLOAD(call, ret) pmpi_begin_persistent(call, request, ret)
+#define QUICK(good, call) PMPI_UNTRIED
 #else
 #define OURS(blocking, nonblocking) OURS_(blocking)
 #define THEIRS(blocking, nonblocking) THEIRS_(blocking)
@@ -67,5 +71,7 @@
 #define REQUEST_PARAM
 #define REQUEST_ARG
 #define OFFLOAD(call, ret) pmpi_offload(call, ret)
+/* How a call goes to swingcoll at once, if its memo m says so: see quick.h. */
+#define QUICK(good, call) PMPI_QUICK(m, good, call)
 #endif
 #endif
