@@ -29,10 +29,10 @@ declare -A igatherv=([openmpi]='2 fallback \(counts 1, communicator 1\)' [mpich]
 plan=0
 for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
-		plan=$((plan + 17 + 2 + 31 + 1 + 14 + 1 + 9 + 1))
+		plan=$((plan + 19 + 2 + 31 + 1 + 14 + 1 + 9 + 1))
 	done
 	plan=$((plan + 8 + 6 + 3 + 6 + $([[ $mpi = mpich ]] && echo 5 || echo 0)))
-	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 23 || echo 1) + 18 + 18 + 2))
+	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 23 || echo 1) + 20 + 20 + 2))
 done
 echo "1..$plan"
 
@@ -43,7 +43,7 @@ for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
 		quick=()
 		[[ $n = 2 && ! ${SWC_TEST_SHORT-} ]] || quick=(quick)
-		run "$mpi, $n ranks" 16 "$mpi" "$n" "$ctl" mpi "$calls" "${quick[@]}"
+		run "$mpi, $n ranks" 18 "$mpi" "$n" "$ctl" mpi "$calls" "${quick[@]}"
 		prints "$mpi, $n ranks: what goes to swingcoll does" \
 			'MPI_Allreduce: [1-9][0-9]* offloaded, 11 fallback \(user op 8, op 1, type 1, buffer 1\)' \
 			'MPI_Bcast: [1-9][0-9]* offloaded, 0 fallback' \
@@ -143,10 +143,10 @@ for mpi in "${mpis[@]}"; do
 	else
 		skip "$mpi, threads" "no cmpxchg16b: tools/vm/run --cx16"
 	fi
-	run "$mpi, measured" 16 "$mpi" 2 "$ctl" mpi "$calls" quick
+	run "$mpi, measured" 18 "$mpi" 2 "$ctl" mpi "$calls" quick
 	is_silent
 	result $? "$mpi, measured: nothing is printed"
-	run "$mpi, off" 16 "$mpi" 2 env SWINGCOLL_PMPI=off SWINGCOLL_PMPI_STATS=1 "$ctl" mpi "$calls" quick
+	run "$mpi, off" 18 "$mpi" 2 env SWINGCOLL_PMPI=off SWINGCOLL_PMPI_STATS=1 "$ctl" mpi "$calls" quick
 	prints "$mpi, off: everything is left to MPI" 'MPI_Bcast: 0 offloaded, [0-9]+ fallback \(off [0-9]+\)'
 	SWINGCOLL_PMPI=nothing $mpi 2 "$ctl" mpi "$calls" quick </dev/null >"$log" 2>&1
 	result $? "$mpi: a wrong name does no harm"

@@ -457,6 +457,132 @@ static void test_buffers(void)
 	report("buffers that are not aligned, or read-only, on one rank");
 }
 
+/* ---- the same calls again and again ---- */
+
+#define INTS 3
+
+/* How a rank's buffers lie in a call: each rank for itself. */
+enum lie {
+	APART,
+	UNALIGNED,
+	IN_PLACE,
+	DERIVED, /* one element of a type of three */
+	LIES
+};
+
+/* Three numbers that tell who has sent them, and when. */
+static void put(void *to, int who, int when)
+{
+	const int v[INTS] = { who, when, who * 1000 + when };
+
+	memcpy(to, v, sizeof(v));
+}
+
+static bool is(const void *from, int who, int when)
+{
+	int v[INTS];
+
+	put(v, who, when);
+	return !memcmp(from, v, sizeof(v));
+}
+
+static bool is_sum(const void *from, int when)
+{
+	const int who = nranks * (nranks - 1) / 2, all = nranks * when;
+	const int sum[INTS] = { who, all, who * 1000 + all };
+
+	return !memcmp(from, sum, sizeof(sum));
+}
+
+static void try_reductions(int i, enum lie lie)
+{
+	size_t shift = lie == UNALIGNED;
+	/* MPICH 4.0 fails in a reduction to another root than 0 that is in place. */
+	bool in_place = lie == IN_PLACE, root = !rank;
+	char *to = ours + shift, *from = mine + shift;
+
+	put(in_place ? to : from, rank, i);
+	MPI_Allreduce(in_place ? MPI_IN_PLACE : from, to, INTS, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	GOOD(is_sum(to, i));
+	in_place = in_place && root;
+	put(in_place ? to : from, rank, i + 1);
+	MPI_Reduce(in_place ? MPI_IN_PLACE : from, to, INTS, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+	GOOD(!root || is_sum(to, i + 1));
+}
+
+static void try_shares(int i, enum lie lie, MPI_Datatype three)
+{
+	const size_t size = INTS * sizeof(int);
+	int n = lie == DERIVED ? 1 : INTS, root = i % nranks;
+	MPI_Datatype type = lie == DERIVED ? three : MPI_INT;
+	char *own = ours + (size_t)rank * size;
+	bool in_place = lie == IN_PLACE;
+
+	put(in_place ? own : mine, rank, i);
+	MPI_Allgather(in_place ? MPI_IN_PLACE : mine, n, type, ours, INTS, MPI_INT, MPI_COMM_WORLD);
+	for (int r = 0; r < nranks; r++)
+		GOOD(is(ours + (size_t)r * size, r, i));
+
+	memset(ours, 0, (size_t)nranks * size);
+	in_place = in_place && rank == root;
+	put(in_place ? own : mine, rank, i + 1);
+	MPI_Gather(in_place ? MPI_IN_PLACE : mine, INTS, MPI_INT, ours, n, type, root,
+		   MPI_COMM_WORLD);
+	for (int r = 0; rank == root && r < nranks; r++)
+		GOOD(is(ours + (size_t)r * size, r, i + 1));
+
+	for (int r = 0; r < nranks; r++)
+		put(mine + (size_t)r * size, r, i);
+	memset(ours, 0, (size_t)nranks * size);
+	MPI_Scatter(mine, n, type, in_place ? MPI_IN_PLACE : ours, INTS, MPI_INT, root,
+		    MPI_COMM_WORLD);
+	GOOD(in_place || is(ours, rank, i));
+
+	for (int r = 0; r < nranks; r++)
+		put(mine + (size_t)r * size, rank + 10 * r, i);
+	MPI_Alltoall(mine, n, type, ours, INTS, MPI_INT, MPI_COMM_WORLD);
+	for (int r = 0; r < nranks; r++)
+		GOOD(is(ours + (size_t)r * size, r + 10 * rank, i));
+
+	put(mine, rank, i);
+	MPI_Bcast(mine, INTS, MPI_INT, root, MPI_COMM_WORLD);
+	GOOD(is(mine, root, i));
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void test_repeated(void)
+{
+	MPI_Datatype three;
+
+	MPI_Type_contiguous(INTS, MPI_INT, &three);
+	MPI_Type_commit(&three);
+	for (int i = 0; i < 60; i++) {
+		try_reductions(i, (enum lie)((i * 7 + rank) % LIES));
+		try_shares(i, (enum lie)((i * 5 + rank) % LIES), three);
+	}
+	MPI_Type_free(&three);
+	report("the same calls again and again, with buffers that lie in other ways");
+
+	/* MPI may give the second communicator the handle of the first. */
+	for (int i = 0; i < 4; i++) {
+		MPI_Comm comm;
+		int me, n = nranks, r = -1;
+
+		MPI_Comm_split(MPI_COMM_WORLD, 0, i & 1 ? -rank : rank, &comm);
+		MPI_Comm_rank(comm, &me);
+		for (int k = 0; k < 3; k++) {
+			r = rank;
+			MPI_Bcast(&r, 1, MPI_INT, 0, comm);
+			GOOD(r == (i & 1 ? n - 1 : 0));
+			MPI_Gather(&rank, 1, MPI_INT, ours, 1, MPI_INT, 0, comm);
+			for (int at = 0; !me && at < n; at++)
+				GOOD(((int *)ours)[at] == (i & 1 ? n - 1 - at : at));
+		}
+		MPI_Comm_free(&comm);
+	}
+	report("the same calls on communicators that come after each other");
+}
+
 /* ---- measurements ---- */
 
 /* Whether swingcoll carries these calls out is measured for each kind of them; the counters tell. */
@@ -494,7 +620,7 @@ int main(int argc, char **argv)
 	bool trials = argc > 1 && !strcmp(argv[1], "trials");
 
 	MPI_Init(&argc, &argv);
-	begin_tests(trials ? 1 : 16);
+	begin_tests(trials ? 1 : 18);
 	quick = argc > 1;
 	mine = calloc(1, ROOM);
 	ours = calloc(1, ROOM);
@@ -511,6 +637,7 @@ int main(int argc, char **argv)
 		test_rooted_shares();
 		test_allgatherv();
 		test_buffers();
+		test_repeated();
 	}
 	free(mine);
 	free(ours);
