@@ -11,7 +11,7 @@
  *	sparse -> src/api, src, core
  *	src/bootstrap -> src/api, src/submit, src/agree, src, plan
  *	src/api -> src/submit, src/shm, src/agree, src, plan/select, plan/algo, plan/forest, plan, core
- *	src/submit -> src/agree
+ *	src/submit -> src/agree, src
  *	src/shm -> core
  *	src/agree -> src
  *	src -> plan/format, plan/select, plan/verify, plan

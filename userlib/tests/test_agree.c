@@ -436,9 +436,10 @@ static struct shared {
 	uint64_t gone[PROCS];
 	int ret[PROCS];
 	int opened;
+	bool standard; /* a message went to the number of a standard file */
 } * shared;
 
-static bool by_tcp, few_files;
+static bool by_tcp, few_files, no_standard;
 static uint16_t port[PROCS];
 static struct swc_endpoint *open_ep[PROCS];
 static uint8_t key[SWC_HELLO_KEY]; /* another one in each run, as names follow from it */
@@ -449,6 +450,8 @@ ssize_t send(int fd, const void *data, size_t bytes, int flags)
 {
 	if (!sends_left--)
 		raise(SIGKILL);
+	if (fd <= STDERR_FILENO)
+		shared->standard = true;
 	return sendto(fd, data, bytes, flags, NULL, 0);
 }
 
@@ -491,6 +494,8 @@ static void process(uint32_t me, uint32_t n, int dies_at)
 		limit.rlim_cur = 10;
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
+	for (int fd = 0; no_standard && fd <= STDERR_FILENO; fd++)
+		close(fd);
 	sends_left = dies_at;
 	shared->ret[me] = swc_session_run(&env, &flag, &gone, &at);
 	shared->flag[me] = flag;
@@ -759,5 +764,8 @@ int main(void)
 	few_files = false;
 	by_tcp = true;
 	ok(sessions(), "processes agree by TCP, one dies before any of its sends");
+	no_standard = true;
+	ok(session(PROCS, -1, 0) && !shared->standard,
+	   "no connection takes the number of a standard file that is closed");
 	return done();
 }

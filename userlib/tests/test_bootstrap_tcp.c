@@ -220,6 +220,23 @@ static bool await_connected(void)
 	return poll(&p, 1, 60000) == 1 && read(connected[0], &c, 1) == 1;
 }
 
+static int first_closed = STDERR_FILENO + 1; /* ranks close the standard files from this on */
+
+static void close_standard(void)
+{
+	for (int fd = first_closed; fd <= STDERR_FILENO; fd++)
+		close(fd);
+}
+
+/* What the program prints must not get into a connection. */
+static int print_and_exchange(struct swingcoll_bootstrap *boot)
+{
+	for (int fd = first_closed; fd <= STDERR_FILENO; fd++)
+		if (write(fd, "text", 4) >= 0)
+			return -EBADFD;
+	return exchange(boot);
+}
+
 /* Start a rank that runs @then and expects an error (0: none) with @word in its text. */
 static pid_t start(int rank, int error, const char *word, int (*then)(struct swingcoll_bootstrap *))
 {
@@ -230,6 +247,7 @@ static pid_t start(int rank, int error, const char *word, int (*then)(struct swi
 	if (pid)
 		return pid;
 	alarm(60);
+	close_standard();
 	set_number("SWINGCOLL_RANK", rank);
 	ret = swingcoll_bootstrap_env(&boot);
 	if (!ret && then) {
@@ -505,6 +523,21 @@ static void test_secret(void)
 	setenv("SWINGCOLL_SECRET", OTHER, 1);
 	start(1, -EACCES, "another secret", connect_only);
 	ok(all_succeeded(2), "the error of rank 0 says who does not know the secret");
+
+	/* Rank 0 prints that rank 1 does not know the secret, at once. */
+	for (first_closed = STDERR_FILENO; first_closed >= 0; first_closed -= STDERR_FILENO) {
+		use_root("127.0.0.1", port, 2, 20);
+		setenv("SWINGCOLL_SECRET", SECRET, 1);
+		start(0, 0, NULL, print_and_exchange);
+		setenv("SWINGCOLL_SECRET", OTHER, 1);
+		good = succeeded(start(1, -EACCES, "another secret", connect_only));
+		setenv("SWINGCOLL_SECRET", SECRET, 1);
+		start(1, 0, NULL, print_and_exchange);
+		ok(all_succeeded(2) && good,
+		   first_closed ? "standard error is closed: no connection takes its place"
+				: "all standard files are closed");
+	}
+	first_closed = STDERR_FILENO + 1;
 }
 
 /* A message of rank 0: the error in its header, and up to @bytes of what follows. */

@@ -18,6 +18,7 @@
 
 #include "src/agree/endpoint.h"
 #include "src/blake2s.h"
+#include "src/descriptors.h"
 
 #define MAGIC "swcagre2"
 #define MAX_SILENT 128 /* connections whose hello is not complete */
@@ -110,8 +111,9 @@ static bool passes(const struct swc_hello *h, const uint8_t *door)
 
 static int listen_at(int family, const void *sa, socklen_t len)
 {
-	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), ret;
+	int fd = swc_descriptor_move(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	const int no = 0;
+	int ret;
 
 	if (fd < 0)
 		return -errno;
@@ -377,7 +379,8 @@ static int accept_some(struct swc_endpoint *ep, int listener)
 	int ret = 0;
 
 	for (unsigned int i = 0; !ret && listener >= 0 && i < MAX_ACCEPT; i++) {
-		int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd = swc_descriptor_move(
+			accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 
 		if (fd >= 0) {
 			ret = add(ep, fd);

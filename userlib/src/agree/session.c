@@ -20,6 +20,7 @@
 
 #include "src/agree/consensus.h"
 #include "src/agree/session.h"
+#include "src/descriptors.h"
 
 #define SILENCE_MS 9000 /* as the module's between nodes */
 #define ATTEMPT_MS 2000 /* at least, to connect to one of several addresses */
@@ -295,8 +296,11 @@ static void attempt(struct session *s, uint32_t rank, uint64_t now)
 	struct link *l = &s->link[rank];
 	struct sockaddr_storage sa, local = { 0 };
 	socklen_t len = s->env->address(s->env->arg, rank, l->address % n, &sa, &local);
-	int fd = len ? socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+	int fd = -1;
 
+	if (len)
+		fd = swc_descriptor_move(
+			socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (!l->silent_since)
 		l->silent_since = now;
 	if (fd < 0) {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "src/bootstrap/tcp.h"
+#include "src/descriptors.h"
 
 #define GREETING_MS 10000 /* for a connection to send its greeting */
 
@@ -41,7 +42,8 @@ static int open_listener(const struct addrinfo *ai)
 	const int one = 1, no = 0;
 	int fd, ret;
 
-	fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = swc_descriptor_move(
+		socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
@@ -263,7 +265,9 @@ static void drop(struct unknown *s, int *n, int i)
 
 static void accept_one(const struct tcp *t, struct unknown *s, int *n)
 {
-	int fd = accept4(t->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), oldest = 0;
+	int fd = swc_descriptor_move(
+		accept4(t->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+	int oldest = 0;
 
 	if (fd < 0)
 		return;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "src/bootstrap/tcp.h"
+#include "src/descriptors.h"
 
 /* Another rank: check rank 0's proof, and answer. */
 static int answer_challenge(const struct tcp *t, int fd, const struct greeting *g,
@@ -42,7 +43,8 @@ static int answer_challenge(const struct tcp *t, int fd, const struct greeting *
 /* Connect. 0, or a negative errno: the caller tries again. */
 static int connect_one(const struct addrinfo *ai, uint64_t deadline, int *out)
 {
-	int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = swc_descriptor_move(
+		socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	struct pollfd p = { .fd = fd, .events = POLLOUT };
 	socklen_t len = sizeof(int);
 	int ret = 0;

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "src/descriptors.h"
 #include "src/priv.h"
 
 /* Kernel memory of a connection, when long messages have come; see swingcoll(4). */
@@ -63,7 +64,7 @@ static int open_context(struct swc_context **out)
 
 	if (!ctx)
 		return -ENOMEM;
-	ctx->fd = open(SWC_DEVICE_PATH, O_RDWR | O_CLOEXEC);
+	ctx->fd = swc_descriptor_move(open(SWC_DEVICE_PATH, O_RDWR | O_CLOEXEC));
 	if (ctx->fd < 0) {
 		/* ENXIO: the device node exists, but the module is not loaded. */
 		ret = errno == ENOENT || errno == ENXIO ? -ENODEV : -errno;
