@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/bootstrap/bootstrap.h"
+#include "src/bootstrap/tcp.h"
 #include "tap.h"
 
 #define RANKS 8
@@ -442,6 +442,46 @@ static int end_early(struct swingcoll_bootstrap *boot)
 	_exit(0);
 }
 
+/* Rank 1 connects while rank 0 is stopped, and resets the connection once it has greeted. */
+static bool greet_and_reset(pid_t root, int port, uint32_t nranks)
+{
+	const struct greeting g = { .magic = SWC_SOCKET_MAGIC,
+				    .rank = 1,
+				    .nranks = nranks,
+				    .job = swc_hash_text(SWC_HASH_START, "") };
+	const struct linger reset = { .l_onoff = 1 };
+	int fd = connect_to(port), status;
+	bool good = !kill(root, SIGSTOP) && waitpid(root, &status, WUNTRACED) == root &&
+		    WIFSTOPPED(status);
+
+	good &= write(fd, &g, sizeof(g)) == sizeof(g);
+	good &= !setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	close(fd);
+	return !kill(root, SIGCONT) && good;
+}
+
+static void test_tcp_reset(void)
+{
+	int port = free_port();
+	pid_t root;
+	bool good;
+
+	use_root("127.0.0.1", port, 2, 10);
+	root = start(0, 0, NULL, exchange);
+	good = greet_and_reset(root, port, 2);
+	start(1, 0, NULL, exchange);
+	ok(all_succeeded(2) && good, "a connection that is reset when its rank is accepted");
+
+	use_root("127.0.0.1", port, 3, 10);
+	root = start(0, 0, NULL, exchange);
+	good = succeeded(start(1, 0, NULL, end_early));
+	good &= greet_and_reset(root, port, 3);
+	start(2, 0, NULL, report_and_exchange);
+	good &= await_connected();
+	start(1, 0, NULL, exchange);
+	ok(all_succeeded(3) && good, "the same of a rank that was connected before");
+}
+
 static void test_tcp_again(void)
 {
 	struct sockaddr_in sa = { .sin_family = AF_INET,
@@ -649,6 +689,7 @@ int main(void)
 	test_tcp();
 	test_tcp_errors();
 	test_tcp_again();
+	test_tcp_reset();
 	test_secret();
 	test_replay();
 	test_create();

@@ -215,9 +215,10 @@ static bool has_ended(int fd)
 
 /*
  * Make a connection that of its rank, or reject it. With a secret, the rank has proven to know it if
- * the greeting says that it has one and is of this job. True if the rank was missing.
+ * the greeting says that it has one and is of this job. Returns the change of the number of ranks that are
+ * connected: 1 if the rank was missing, -1 if it was not and is now.
  */
-static bool admit(struct tcp *t, int fd, const struct greeting *g)
+static int admit(struct tcp *t, int fd, const struct greeting *g)
 {
 	int *place = place_of(t, g->rank);
 	char there[64];
@@ -241,20 +242,21 @@ static bool admit(struct tcp *t, int fd, const struct greeting *g)
 		reject(fd, -EEXIST,
 		       "there is no rank %u to connect to rank %d: start each rank once", g->rank,
 		       t->boot.rank);
-	} else if (*place >= 0 && has_ended(*place)) {
-		close(*place);
-		swc_socket_no_delay(fd);
-		*place = fd;
-		swc_socket_send(fd, 0, NULL, 0, swc_socket_now_ms() + GREETING_MS);
-	} else if (*place >= 0) {
+	} else if (*place >= 0 && !has_ended(*place)) {
 		reject(fd, -EEXIST, "rank %u is connected already, from %s: start each rank once",
 		       g->rank, swc_socket_peer_name(*place, there, sizeof(there)));
 	} else {
+		bool before = *place >= 0;
+
+		swc_socket_close(place);
 		swc_socket_no_delay(fd);
-		*place = fd;
-		return !swc_socket_send(fd, 0, NULL, 0, swc_socket_now_ms() + GREETING_MS);
+		if (swc_socket_send(fd, 0, NULL, 0, swc_socket_now_ms() + GREETING_MS))
+			close(fd);
+		else
+			*place = fd;
+		return (*place >= 0) - before;
 	}
-	return false;
+	return 0;
 }
 
 /* Remove entry i; the last one takes its place. */
@@ -295,7 +297,7 @@ static bool check_proof(struct tcp *t, const struct unknown *it)
 	return false;
 }
 
-/* Read more of a greeting or proof. Returns 1 if a missing rank has connected, else 0. */
+/* Read more of a greeting or proof. Returns the change of the number of ranks that are connected. */
 static int read_greeting(struct tcp *t, struct unknown *s, int *n, int i)
 {
 	struct unknown *it = &s[i];
