@@ -222,6 +222,18 @@ static bool await_connected(void)
 
 static int first_closed = STDERR_FILENO + 1; /* ranks close the standard files from this on */
 
+static rlim_t more_files = RLIM_INFINITY; /* ranks may open so many more */
+
+static void limit_files(void)
+{
+	int next = dup(0);
+	struct rlimit l = { (rlim_t)next + more_files, (rlim_t)next + more_files };
+
+	close(next);
+	if (more_files != RLIM_INFINITY && setrlimit(RLIMIT_NOFILE, &l))
+		_exit(1);
+}
+
 static void close_standard(void)
 {
 	for (int fd = first_closed; fd <= STDERR_FILENO; fd++)
@@ -247,6 +259,7 @@ static pid_t start(int rank, int error, const char *word, int (*then)(struct swi
 	if (pid)
 		return pid;
 	alarm(60);
+	limit_files();
 	close_standard();
 	set_number("SWINGCOLL_RANK", rank);
 	ret = swingcoll_bootstrap_env(&boot);
@@ -482,6 +495,36 @@ static void test_tcp_reset(void)
 	ok(all_succeeded(3) && good, "the same of a rank that was connected before");
 }
 
+/* Rank 0 may open files for listening and three connections. */
+static void test_tcp_files(void)
+{
+	int port = free_port(), fd;
+	bool good = true;
+
+	use_root("127.0.0.1", port, 4, 8);
+	more_files = 4;
+	start(0, 0, NULL, exchange);
+	more_files = RLIM_INFINITY;
+	fd = connect_to(port);
+	for (int i = 1; i < 4; i++)
+		start(i, 0, NULL, exchange);
+	good = all_succeeded(4);
+	ok(closed(fd) && good, "a silent connection gives way to a rank if there are no files");
+
+	use_root("127.0.0.1", port, 5, 8);
+	more_files = 4;
+	start(0, -EMFILE, "the last 1 of 5 ranks", exchange);
+	more_files = RLIM_INFINITY;
+	for (int i = 1; i < 4; i++)
+		start(i, -EMFILE, "raise ulimit -n", report_and_exchange);
+	for (int i = 1; i < 4; i++)
+		good &= await_connected();
+	fd = connect_to(port);
+	good &= all_succeeded(4);
+	close(fd);
+	ok(good, "no files for all ranks: the error says so on all that have connected");
+}
+
 static void test_tcp_again(void)
 {
 	struct sockaddr_in sa = { .sin_family = AF_INET,
@@ -689,6 +732,7 @@ int main(void)
 	test_tcp();
 	test_tcp_errors();
 	test_tcp_again();
+	test_tcp_files();
 	test_tcp_reset();
 	test_secret();
 	test_replay();

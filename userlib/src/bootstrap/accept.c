@@ -265,22 +265,37 @@ static void drop(struct unknown *s, int *n, int i)
 	s[i] = s[--*n];
 }
 
-static void accept_one(const struct tcp *t, struct unknown *s, int *n)
+static void close_oldest(struct unknown *s, int *n)
+{
+	int oldest = 0;
+
+	for (int i = 1; i < *n; i++)
+		if (s[i].deadline < s[oldest].deadline)
+			oldest = i;
+	close(s[oldest].fd);
+	drop(s, n, oldest);
+}
+
+/* @left: ranks that are not connected yet. 0, or -EMFILE and a message. */
+static int accept_one(const struct tcp *t, struct unknown *s, int *n, int left)
 {
 	int fd = swc_descriptor_move(
 		accept4(t->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
-	int oldest = 0;
 
-	if (fd < 0)
-		return;
-	if (*n == MAX_UNKNOWN) {
-		for (int i = 1; i < *n; i++)
-			if (s[i].deadline < s[oldest].deadline)
-				oldest = i;
-		close(s[oldest].fd);
-		drop(s, n, oldest);
-	}
-	s[(*n)++] = (struct unknown){ .fd = fd, .deadline = swc_socket_now_ms() + GREETING_MS };
+	if (fd < 0 && errno != EMFILE && errno != ENFILE)
+		return 0;
+	/* A rank whose connection is closed before it is accepted connects again. */
+	if (*n == MAX_UNKNOWN || (fd < 0 && *n))
+		close_oldest(s, n);
+	else if (fd < 0)
+		return swingcoll_bootstrap_fail(
+			-EMFILE,
+			"rank %d cannot accept the last %d of %d ranks: %s: raise ulimit -n there, one for each rank",
+			t->boot.rank, left, t->boot.nranks, strerror(errno));
+	if (fd >= 0)
+		s[(*n)++] = (struct unknown){ .fd = fd,
+					      .deadline = swc_socket_now_ms() + GREETING_MS };
+	return 0;
 }
 
 /* Has the rank proven that it knows the secret? If not, it gets to know. */
@@ -331,17 +346,19 @@ static bool is_stopped(const struct tcp *t)
 	return t->stop && __atomic_load_n(t->stop, __ATOMIC_RELAXED);
 }
 
-/* Accept all ranks that are to connect to this one. 0; -ETIMEDOUT or -ECANCELED, with a message. */
+/*
+ * Accept all ranks that are to connect to this one. 0; -ETIMEDOUT, -ECANCELED or -EMFILE, with a message.
+ */
 int swc_tcp_gather_ranks(struct tcp *t, uint32_t timeout_ms)
 {
 	uint64_t start = swc_socket_now_ms(), deadline = start + timeout_ms;
 	int awaited = t->boot.rank ? t->tree.nchildren : t->nfds - 1;
 	bool told = t->boot.rank; /* of a tree, which is no condition */
 	struct unknown s[MAX_UNKNOWN];
-	int n = 0, left = awaited;
+	int n = 0, left = awaited, ret = 0;
 	char who[96];
 
-	while (left && swc_socket_left_ms(deadline) && !is_stopped(t)) {
+	while (!ret && left && swc_socket_left_ms(deadline) && !is_stopped(t)) {
 		struct pollfd p[MAX_UNKNOWN + 1] = { { .fd = t->listener, .events = POLLIN } };
 		int polled = n;
 
@@ -358,8 +375,8 @@ int swc_tcp_gather_ranks(struct tcp *t, uint32_t timeout_ms)
 				drop(s, &n, i);
 			}
 		}
-		if (p[0].revents)
-			accept_one(t, s, &n);
+		if (left && p[0].revents)
+			ret = accept_one(t, s, &n, left);
 		if (!told && swc_socket_now_ms() - start > NOTICE_MS && left) {
 			missing(t, who, sizeof(who));
 			fprintf(stderr, "swingcoll: waiting for %d of %d ranks at %s: rank %s\n",
@@ -369,8 +386,8 @@ int swc_tcp_gather_ranks(struct tcp *t, uint32_t timeout_ms)
 	}
 	while (n)
 		close(s[--n].fd);
-	if (!left)
-		return 0;
+	if (ret || !left)
+		return ret;
 	if (is_stopped(t))
 		return swingcoll_bootstrap_fail(-ECANCELED,
 						"rank 0 has given up: its communicator has failed");
