@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "plan/format/plan_text.h"
+#include "plan/hash.h"
 #include "plan/text.h"
 #include "src/files.h"
 
@@ -135,12 +136,25 @@ int swc_file_topo(struct swc_topo *topo, const char *text, char *why, size_t why
 	return say_where(ret, text + 1, line, why, why_bytes);
 }
 
+#define TUNING_KIND "a file that swingperf --tune has written"
+
+int swc_file_tuning_hash(uint64_t *hash, const char *path, char *why, size_t why_bytes)
+{
+	char *content;
+	int ret = read_text(path, TUNING_KIND, &content, why, why_bytes);
+
+	if (ret)
+		return ret;
+	*hash = swc_hash_text(*hash, content);
+	free(content);
+	return 0;
+}
+
 int swc_file_tuning(struct swc_tuning *tuning, const char *path, const struct swc_topo *topo,
 		    char *why, size_t why_bytes)
 {
 	char line[200] = "", *content;
-	int ret = read_text(path, "a file that swingperf --tune has written", &content, why,
-			    why_bytes);
+	int ret = read_text(path, TUNING_KIND, &content, why, why_bytes);
 
 	*tuning = (struct swc_tuning){ 0 };
 	if (ret)

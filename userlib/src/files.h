@@ -32,6 +32,8 @@ int swc_file_topo(struct swc_topo *topo, const char *text, char *why, size_t why
 /* The lines about a topology from a tuning file. Free with swc_tuning_free(). */
 int swc_file_tuning(struct swc_tuning *tuning, const char *path, const struct swc_topo *topo,
 		    char *why, size_t why_bytes);
+/* Add the text of a tuning file to a hash. */
+int swc_file_tuning_hash(uint64_t *hash, const char *path, char *why, size_t why_bytes);
 
 /* Can a plan file be read? 0, or a negative errno and a line. Its contents are not looked at. */
 int swc_file_plan_readable(const char *path, char *why, size_t why_bytes);

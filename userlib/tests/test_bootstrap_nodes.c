@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/bootstrap/bootstrap.h"
 #include "tap.h"
@@ -712,6 +713,71 @@ static void test_addrs(void)
 	   "interfaces that SWINGCOLL_IFACES names");
 }
 
+/* ---- options ---- */
+
+/* A bootstrap's exchange that only keeps what the rank has sent. */
+static int keep(void *arg, const void *mine, void *all, size_t bytes)
+{
+	(void)all;
+	if (bytes == sizeof(struct swc_boot_record))
+		memcpy(arg, mine, bytes);
+	return -EIO;
+}
+
+/* The record of one of two ranks that has such a tuning file; NULL: none. */
+static void describe_tuning(struct swc_boot_record *r, int rank, const char *content)
+{
+	char path[] = "/tmp/swcXXXXXX";
+	struct swingcoll_bootstrap boot = {
+		.rank = rank, .nranks = 2, .allgather = keep, .arg = r
+	};
+	struct swingcoll_comm_opts opts = { .tuning = content ? path : NULL };
+	struct swingcoll_comm *comm;
+	int fd = mkstemp(path);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!f || (content && fputs(content, f) < 0) || fclose(f))
+		abort();
+	swingcoll_comm_create_from(&comm, &boot, &opts);
+	unlink(path);
+	/* Without the module, that is its error. */
+	r->error = 0;
+	r->abi = SWC_ABI_VERSION;
+}
+
+static bool same_tuning(const char *a, const char *b)
+{
+	struct swc_boot_record r[2] = { 0 };
+	struct swc_world w;
+	char why[256] = "";
+	int ret;
+
+	describe_tuning(&r[0], 0, a);
+	describe_tuning(&r[1], 1, b);
+	ret = swc_world_init(&w, r, 2, why, sizeof(why));
+	swc_world_free(&w);
+	if (ret)
+		printf("# %d %s\n", ret, why);
+	return ret != -EPROTO || !strstr(why, "tuning");
+}
+
+static void test_tuning(void)
+{
+	static const char old[] = "links switch:2@10Gbps\n", new[] = "links switch:2@11Gbps\n";
+	struct swc_boot_record r = { 0 };
+	struct swingcoll_bootstrap boot = { .nranks = 2, .allgather = keep, .arg = &r };
+	struct swingcoll_comm_opts opts = { .tuning = "/nope/tuning" };
+	struct swingcoll_comm *comm;
+
+	ok(same_tuning(old, old) && same_tuning(NULL, NULL),
+	   "tuning files of different names and equal contents");
+	ok(!same_tuning(old, new) && !same_tuning(old, NULL) && !same_tuning(NULL, old),
+	   "tuning files that differ are refused, and the line says so");
+	ok(swingcoll_comm_create_from(&comm, &boot, &opts) && r.error == -ENOENT &&
+		   strstr(r.text, "/nope/tuning"),
+	   "a tuning file that is not there: the record says so");
+}
+
 int main(void)
 {
 	static const char *const ways[] = { "torus:2x2",   "torus:4x4",	  "torus:3x5",
@@ -727,5 +793,6 @@ int main(void)
 	test_transports();
 	test_world();
 	test_addrs();
+	test_tuning();
 	return done();
 }

@@ -83,9 +83,14 @@ static int hash_options(struct swc_boot_record *r, const struct swingcoll_comm_o
 		r->options = swc_hash_text(SWC_HASH_START, "auto/0/0");
 	}
 	/*
-	 * The hash of the topology, not of the option, as files may have different names on
+	 * The hashes of what the files hold, not of the options, as files may have different names on
 	 * different nodes.
 	 */
+	if (o && o->tuning) {
+		ret = swc_file_tuning_hash(&r->options, o->tuning, r->text, sizeof(r->text));
+		if (ret)
+			return ret;
+	}
 	if (topo) {
 		struct swc_topo t;
 		char *shape;

@@ -78,7 +78,7 @@ static int check_records(const struct swc_boot_record *rec, uint32_t nranks, cha
 		if (r->options != rec->options)
 			return refuse(
 				-EPROTO, r, why, why_bytes,
-				"its options (algorithm, flags, slot_max) differ from those of rank 0");
+				"its options (algorithm, flags, slot_max, contents of the tuning file) differ from those of rank 0");
 	}
 	return 0;
 }
