@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -495,6 +496,30 @@ static void test_tcp_reset(void)
 	ok(all_succeeded(3) && good, "the same of a rank that was connected before");
 }
 
+/* Rank 0 of a program that raises its limit of open files further than the bootstrap has. */
+static pid_t start_raising(void)
+{
+	struct rlimit l, now = { 0 };
+	struct swingcoll_bootstrap *boot;
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	alarm(60);
+	set_number("SWINGCOLL_RANK", 0);
+	if (getrlimit(RLIMIT_NOFILE, &l))
+		_exit(1);
+	l.rlim_cur = 100;
+	if (setrlimit(RLIMIT_NOFILE, &l) || swingcoll_bootstrap_env(&boot) || exchange(boot) ||
+	    getrlimit(RLIMIT_NOFILE, &now) || now.rlim_cur <= 100)
+		_exit(1);
+	l.rlim_cur = now.rlim_cur + 1;
+	if (setrlimit(RLIMIT_NOFILE, &l))
+		_exit(1);
+	swingcoll_bootstrap_free(boot);
+	_exit(getrlimit(RLIMIT_NOFILE, &now) || now.rlim_cur != l.rlim_cur);
+}
+
 /* Rank 0 may open files for listening and three connections. */
 static void test_tcp_files(void)
 {
@@ -523,6 +548,11 @@ static void test_tcp_files(void)
 	good &= all_succeeded(4);
 	close(fd);
 	ok(good, "no files for all ranks: the error says so on all that have connected");
+
+	use_root("127.0.0.1", port, 2, 20);
+	start_raising();
+	start(1, 0, NULL, exchange);
+	ok(all_succeeded(2), "the limit of open files that the program sets meanwhile stays");
 }
 
 static void test_tcp_again(void)

@@ -14,7 +14,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -560,30 +559,13 @@ static int result(const struct session *s, uint32_t *flag, uint64_t *gone, uint3
 	}
 }
 
-/*
- * A leader may need more files than a process may open by default. @old: the limit to set back; rlim_max 0:
- * none.
- */
-static void allow_files(uint32_t nranks, struct rlimit *old)
-{
-	rlim_t need = (rlim_t)CONNS * nranks + OTHER_FILES;
-	struct rlimit l;
-
-	*old = (struct rlimit){ 0 };
-	if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= need)
-		return;
-	*old = l;
-	l.rlim_cur = need < l.rlim_max ? need : l.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &l);
-}
-
 int swc_session_run(const struct swc_session_env *env, uint32_t *flag, uint64_t *gone,
 		    uint32_t *rank)
 {
 	struct session s = { .env = env,
 			     .msg_bytes = swc_agree_msg_bytes(env->nranks),
 			     .at = SWC_SESSION_NO_RANK };
-	struct rlimit limit;
+	bool more_files;
 	int ret = -ENOMEM;
 
 	*rank = SWC_SESSION_NO_RANK;
@@ -595,13 +577,14 @@ int swc_session_run(const struct swc_session_env *env, uint32_t *flag, uint64_t 
 			s.link[r].conn[OUTGOING].fd = s.link[r].conn[INCOMING].fd = -1;
 			s.link[r].used = CONNS;
 		}
-		allow_files(env->nranks, &limit);
+		/* A leader may need more files than a process may open by default. */
+		more_files = swc_descriptors_allow((rlim_t)CONNS * env->nranks + OTHER_FILES);
 		run(&s, now_ms() + env->timeout_ms);
 		ret = result(&s, flag, gone, rank);
 		for (uint32_t r = 0; r < env->nranks; r++)
 			close_link(&s.link[r]);
-		if (limit.rlim_max)
-			setrlimit(RLIMIT_NOFILE, &limit);
+		if (more_files)
+			swc_descriptors_restore();
 	}
 	swc_agree_free(s.agree);
 	free(s.poll);

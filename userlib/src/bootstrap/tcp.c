@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "src/bootstrap/tcp.h"
+#include "src/descriptors.h"
 
 #define STAR_RANKS 64 /* more exchange by a tree */
 
@@ -120,8 +121,8 @@ static void release(struct swingcoll_bootstrap *boot)
 		swc_socket_close(&t->fd[i]);
 	swc_tcp_tree_close(t);
 	swc_socket_close(&t->listener);
-	if (t->limit.rlim_max)
-		setrlimit(RLIMIT_NOFILE, &t->limit);
+	if (t->more_files)
+		swc_descriptors_restore();
 	free(t->fd);
 	explicit_bzero(t, sizeof(*t));
 	free(t);
@@ -133,19 +134,6 @@ void swc_boot_tcp_min_timeout(struct swingcoll_bootstrap *boot, uint32_t timeout
 
 	if (boot->release == release && t->timeout_ms < timeout_ms)
 		t->timeout_ms = timeout_ms;
-}
-
-/* A connection to every rank may need more files than a process may open by default. */
-static void allow_files(struct tcp *t)
-{
-	rlim_t need = (rlim_t)t->nfds + MAX_UNKNOWN + 256;
-	struct rlimit l;
-
-	if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= need)
-		return;
-	t->limit = l;
-	l.rlim_cur = need < l.rlim_max ? need : l.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &l);
 }
 
 int swc_boot_tcp(struct swingcoll_bootstrap **boot, const struct swc_boot_env *env)
@@ -178,7 +166,8 @@ int swc_boot_tcp(struct swingcoll_bootstrap **boot, const struct swc_boot_env *e
 	if (env->rank) {
 		ret = swc_tcp_connect_root(t, env);
 	} else if (env->nranks > 1) {
-		allow_files(t);
+		/* A connection to every rank may need more files than a process may open by default. */
+		t->more_files = swc_descriptors_allow((rlim_t)t->nfds + MAX_UNKNOWN + 256);
 		ret = swc_tcp_listen(t, env);
 		if (!ret)
 			ret = swc_tcp_gather_ranks(t, t->timeout_ms);

@@ -10,7 +10,6 @@
 #include <netdb.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/resource.h>
 
 #include "src/bootstrap/bootstrap.h"
 #include "src/bootstrap/socket.h"
@@ -72,7 +71,7 @@ struct tree {
  * @secret: of the job
  * @note: on rank 0: who could not prove to know the secret, for the error
  * @stop: of struct swc_boot_env
- * @limit: the limit of open files before it was raised; rlim_max 0: it was not
+ * @more_files: the limit of open files was raised
  */
 struct tcp {
 	struct swingcoll_bootstrap boot;
@@ -86,7 +85,7 @@ struct tcp {
 	int listener;
 	struct tree tree;
 	const bool *stop;
-	struct rlimit limit;
+	bool more_files;
 };
 
 /* ---- accept.c ---- */
