@@ -423,7 +423,10 @@ static int child_status(struct team *team, int rank, pid_t pid, int status)
 	return WEXITSTATUS(status);
 }
 
-/* Collect one child; 0 if there is none to collect. */
+/*
+ * Collect a rank that has ended: 1; 0 if none has yet; -1 if this process has no children any more. Other children
+ * are of the program that this one has replaced by exec().
+ */
 static int reap(struct team *team, pid_t *pids, int options, int *worst)
 {
 	int status, rank, ret;
@@ -431,14 +434,12 @@ static int reap(struct team *team, pid_t *pids, int options, int *worst)
 
 	do {
 		pid = waitpid(-1, &status, options);
-	} while (pid < 0 && errno == EINTR);
-	if (pid <= 0)
-		return 0;
-	for (rank = 0; rank < team->nranks; rank++)
-		if (pids[rank] == pid)
-			break;
-	if (rank == team->nranks)
-		return 1;
+		if (!pid || (pid < 0 && errno != EINTR))
+			return pid ? -1 : 0;
+		for (rank = 0; rank < team->nranks; rank++)
+			if (pids[rank] == pid)
+				break;
+	} while (pid < 0 || rank == team->nranks);
 	pids[rank] = 0;
 	ret = child_status(team, rank, pid, status);
 	if (ret > *worst)
@@ -448,13 +449,16 @@ static int reap(struct team *team, pid_t *pids, int options, int *worst)
 
 static void end_children(struct team *team, pid_t *pids, int left, int worst)
 {
-	int ms, i, ignored = worst;
+	int ms, i, got = 0, ignored = worst;
 
 	/* The others notice by the barrier or by swingcoll itself, and report what they see. */
 	team_fail(team);
 	for (ms = 0; left && ms < GRACE_MS; ms += 10) {
-		while (left && reap(team, pids, WNOHANG, &ignored))
+		while (left && (got = reap(team, pids, WNOHANG, &ignored)) > 0)
 			left--;
+		/* The pids of those that are left may be other processes by now. */
+		if (got < 0)
+			return;
 		usleep(10000);
 	}
 	for (i = 0; i < team->nranks; i++)
@@ -468,7 +472,7 @@ static void end_children(struct team *team, pid_t *pids, int left, int worst)
 int team_run(struct team *team, int (*body)(struct team *team, void *arg), void *arg)
 {
 	pid_t pids[TEAM_MAX_RANKS] = { 0 }, parent = getpid();
-	int i, left, worst = 0;
+	int i, left, got = 1, worst = 0;
 
 	team->forked = true;
 	team->sh = mmap(NULL, sizeof(*team->sh), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
@@ -477,6 +481,8 @@ int team_run(struct team *team, int (*body)(struct team *team, void *arg), void 
 		fprintf(stderr, "%s: no shared memory: %s\n", team->prog, strerror(errno));
 		return 2;
 	}
+	/* It may have been ignored by the parent: then the ranks would leave no exit status. */
+	signal(SIGCHLD, SIG_DFL);
 	fflush(NULL);
 	for (i = 0; i < team->nranks; i++) {
 		pids[i] = fork();
@@ -499,10 +505,15 @@ int team_run(struct team *team, int (*body)(struct team *team, void *arg), void 
 		}
 	}
 	/* Status 1 (wrong results) is no reason to end the others: they finish by themselves. */
-	for (left = team->nranks; left && worst < 2; left--)
-		if (!reap(team, pids, 0, &worst))
+	for (left = team->nranks; left && worst < 2; left--) {
+		got = reap(team, pids, 0, &worst);
+		if (got < 0)
 			break;
-	if (left)
+	}
+	/* Nobody knows how the others have ended. */
+	if (got < 0)
+		worst = 2;
+	else if (left)
 		end_children(team, pids, left, worst);
 	munmap(team->sh, sizeof(*team->sh));
 	return worst;

@@ -52,6 +52,13 @@ else
 	says "ranks of a node fail without the module" 'rank [0-7]: joining the communicator: no usable /dev/swingcoll' -- -n 8
 	(($(grep -c 'joining the communicator' "$dir/err") == 1))
 	verdict $? "ranks of a node report a failure once"
+
+	tested=$prog prog=env
+	says "SIGCHLD is ignored" 'no usable /dev/swingcoll' -- --ignore-signal=CHLD "$tested" -n 2
+	# The other child has ended before the rank has.
+	prog=bash
+	says "a child of the program before" 'no usable /dev/swingcoll' -- -c ": & exec '$tested' -n 1"
+	prog=$tested
 fi
 
 # Behind a launcher: the first of its processes tells, whatever comes of it then.
