@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "swingctl/libraries.h"
@@ -31,18 +32,26 @@ static bool note_mpi(void *arg, const char *name)
 	return p->both;
 }
 
+/* A folder may be entered, which is not to be run. */
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
+}
+
 /* The file that execvp(3) would run. */
 bool program_find(const char *name, char *path, size_t bytes)
 {
 	const char *list = getenv("PATH");
 
 	if (strchr(name, '/'))
-		return (size_t)snprintf(path, bytes, "%s", name) < bytes && !access(path, X_OK);
+		return (size_t)snprintf(path, bytes, "%s", name) < bytes && is_program(path);
 	while (list && *list) {
 		size_t length = strcspn(list, ":");
 
 		if ((size_t)snprintf(path, bytes, "%.*s/%s", (int)length, list, name) < bytes &&
-		    !access(path, X_OK))
+		    is_program(path))
 			return true;
 		list += length + (list[length] == ':');
 	}

@@ -141,6 +141,10 @@ doctor "a program of MPICH under Open MPI's launcher" \
 doctor "a program of both" '^FAIL  program .* linked with two MPIs|ldd' -- "$ctl" doctor "${of}_both"
 doctor "a program of none" '^WARN  program .* linked with neither|--mpi NAME' -- "$ctl" doctor "${of}_none"
 doctor "no program" '^FAIL  program +/nope: there is no such program|PATH' -- "$ctl" doctor /nope
+doctor "a folder in place of a program" '^FAIL  program +.*/mpi: there is no such program|PATH' -- "$ctl" doctor "$dir/mpi"
+mkdir "$dir/tools/of_none"
+doctor "a folder with the program's name" '^WARN  program .*/mpi/of_none is linked with neither|--mpi NAME' -- \
+	env PATH="$dir/tools:$dir/mpi:/usr/bin:/bin" "$ctl" doctor of_none
 doctor "the same as JSON" '"check":\s+"program"' '"level":\s+"FAIL"' '"next":' -- "$ctl" --json doctor "${of}_both"
 
 echo "1..$number"
