@@ -14,9 +14,15 @@
 
 /* ---- bytes ---- */
 
+/* Of a path, for messages. */
+static const char *name(const char *path)
+{
+	return *path ? path : "''";
+}
+
 static int fail(int error, const char *path, char *why, size_t why_bytes)
 {
-	swc_text_refuse(why, why_bytes, "%s: %s", path, strerror(-error));
+	swc_text_refuse(why, why_bytes, "%s: %s", name(path), strerror(-error));
 	return error;
 }
 
@@ -103,7 +109,8 @@ static int read_kind(const char *path, const char *kind, char **text, size_t *by
 	int ret = swc_file_read(path, text, bytes, why, why_bytes);
 
 	if (ret)
-		swc_text_refuse(why, why_bytes, "%s: %s: expected %s", path, strerror(-ret), kind);
+		swc_text_refuse(why, why_bytes, "%s: %s: expected %s", name(path), strerror(-ret),
+				kind);
 	return ret;
 }
 

@@ -89,6 +89,24 @@ static void test_texts(void)
 	for (size_t i = 0; i < N; i++)
 		good &= has_text(i);
 	ok(good, "each error has a text of its own");
+	ok(strstr(swingcoll_strerror(-EBUSY), "partitioned") &&
+		   strstr(swingcoll_strerror(-EBUSY), "sparse"),
+	   "the text of EBUSY names both that give it");
+}
+
+/* A request that is not started is NULL, whatever it was before. */
+static void test_no_counts(void)
+{
+	char nothing;
+	struct swingcoll_req *gather = (void *)&nothing, *scatter = (void *)&nothing;
+
+	ok(swingcoll_igatherv(&nothing, &nothing, NULL, SWINGCOLL_F32, 0, NULL, &gather) ==
+			   -EINVAL &&
+		   !gather &&
+		   swingcoll_iscatterv(&nothing, &nothing, NULL, SWINGCOLL_F32, 0, NULL,
+				       &scatter) == -EINVAL &&
+		   !scatter,
+	   "no counts: there is no request");
 }
 
 /* ---- the manual ---- */
@@ -344,6 +362,7 @@ int main(void)
 	printf("TAP version 13\n");
 	test_failed();
 	test_texts();
+	test_no_counts();
 	test_manual();
 	test_homes();
 	test_arguments();

@@ -772,6 +772,13 @@ static int no_counts(struct swingcoll_comm *comm)
 		    : -EINVAL;
 }
 
+static int start_no_counts(struct swingcoll_comm *comm, struct swingcoll_req **req)
+{
+	if (req)
+		*req = NULL;
+	return no_counts(comm);
+}
+
 SWC_PUBLIC int swingcoll_gatherv(const void *send, void *recv, const uint64_t *counts,
 				 enum swingcoll_dtype dtype, int root, struct swingcoll_comm *comm)
 {
@@ -791,7 +798,7 @@ SWC_PUBLIC int swingcoll_igatherv(const void *send, void *recv, const uint64_t *
 				  struct swingcoll_req **req)
 {
 	return counts ? start(comm, CALL_V(GATHER, send, recv, counts, dtype, root), req)
-		      : no_counts(comm);
+		      : start_no_counts(comm, req);
 }
 
 SWC_PUBLIC int swingcoll_iscatterv(const void *send, void *recv, const uint64_t *counts,
@@ -799,7 +806,7 @@ SWC_PUBLIC int swingcoll_iscatterv(const void *send, void *recv, const uint64_t 
 				   struct swingcoll_comm *comm, struct swingcoll_req **req)
 {
 	return counts ? start(comm, CALL_V(SCATTER, send, recv, counts, dtype, root), req)
-		      : no_counts(comm);
+		      : start_no_counts(comm, req);
 }
 
 SWC_PUBLIC const char *swingcoll_comm_algo(const struct swingcoll_comm *comm)
