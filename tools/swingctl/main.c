@@ -48,7 +48,7 @@ static const struct cli_option options[] = {
 };
 
 static const char *const commands[] = { "doctor", "status", "stats", "metrics",
-					"info",	  "trace",  NULL };
+					"info",	  "trace",  "mpi",   NULL };
 static int (*const run[])(const struct ctl *ctl) = { ctl_doctor,  ctl_status, ctl_stats,
 						     ctl_metrics, ctl_info,   ctl_trace };
 
@@ -91,6 +91,8 @@ int main(int argc, char **argv)
 		}
 	cli_operand(&cli, "COMMAND");
 	command = cli_choice(&cli, commands);
+	if (command == (int)(sizeof(run) / sizeof(*run)))
+		cli_fail(&cli, "mpi takes no options in front of it (see swingctl mpi --help)");
 	if (run[command] == ctl_trace && cli_has_operand(&cli)) {
 		cli_operand(&cli, "COMM");
 		ctl.comm = (uint64_t)cli_number(&cli, 1, INT64_MAX);

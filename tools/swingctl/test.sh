@@ -147,5 +147,8 @@ doctor "a folder with the program's name" '^WARN  program .*/mpi/of_none is link
 	env PATH="$dir/tools:$dir/mpi:/usr/bin:/bin" "$ctl" doctor of_none
 doctor "the same as JSON" '"check":\s+"program"' '"level":\s+"FAIL"' '"next":' -- "$ctl" --json doctor "${of}_both"
 
+doctor "no such command" '^swingctl: COMMAND nosuch: expected doctor, .*, trace or mpi ' -- "$ctl" nosuch
+doctor "options in front of mpi" '^swingctl: mpi takes no options in front of it' -- "$ctl" --json mpi
+
 echo "1..$number"
 exit $((failed > 0))
