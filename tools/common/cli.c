@@ -248,17 +248,15 @@ uint64_t cli_size(const struct cli *cli, uint64_t min, uint64_t max)
 
 size_t cli_sizes(struct cli *cli, size_t *sizes, size_t max)
 {
-	char *list = cli->value, *save = NULL;
+	char *list = cli->value;
 	size_t n = 0;
 
-	for (cli->value = strtok_r(list, ",", &save); cli->value;
-	     cli->value = strtok_r(NULL, ",", &save)) {
+	/* An empty one is wrong, too. */
+	while ((cli->value = strsep(&list, ","))) {
 		if (n == max)
 			cli_fail(cli, "%s: more than %zu sizes", cli->what, max);
 		sizes[n++] = cli_size(cli, 1, 1ull << 40);
 	}
-	if (!n)
-		cli_expected(cli, "sizes in bytes with commas between them");
 	return n;
 }
 

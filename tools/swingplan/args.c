@@ -332,6 +332,9 @@ static void check(const struct plan_options *opt)
 	if (opt->ngroups > 1 && (opt->topo.nnodes > 1 || n % opt->ngroups))
 		plan_bad("--caches %u: %s is not one node with as many ranks for each",
 			 opt->ngroups, opt->topo_text);
+	if (opt->check > n)
+		plan_bad("--ranks %lld: %s has %u ranks", (long long)opt->check,
+			 opt->topo_text ? opt->topo_text : ranks, n);
 	if (opt->root && opt->root >= n)
 		plan_bad("--root %u: %s has ranks 0 to %u", opt->root,
 			 opt->topo_text ? opt->topo_text : ranks, n - 1);

@@ -210,6 +210,11 @@ int choose_run(const struct plan_options *opt)
 		plan_bad("%s is not defined for %s: take an integer type or another --redop",
 			 swingcoll_redop_name((enum swingcoll_redop)opt->redop),
 			 swingcoll_dtype_name((enum swingcoll_dtype)opt->dtype));
+	for (unsigned int s = 0; s < opt->nsizes; s++)
+		if ((uint64_t)opt->sizes[s] %
+		    swingcoll_dtype_size((enum swingcoll_dtype)opt->dtype))
+			plan_bad("--size %.0f: no whole number of elements of %s", opt->sizes[s],
+				 swingcoll_dtype_name((enum swingcoll_dtype)opt->dtype));
 	if (swc_topo_copy(&topo, &opt->topo))
 		plan_no_memory();
 	swc_choices_init(&c, &topo, opt->reorder);

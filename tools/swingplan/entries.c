@@ -152,7 +152,7 @@ static _Noreturn void unknown_algo(const char *name)
 			used += (size_t)snprintf(text + used, sizeof(text) - used, " %s",
 						 info->name);
 	}
-	plan_bad("--algo %s: no such algorithm; there are%s", name, text);
+	plan_bad("--algo %s: no such algorithm; there are%s", *name ? name : "''", text);
 }
 
 enum swc_algo plan_algo_parse(const char *name, int32_t *param)
@@ -166,7 +166,7 @@ enum swc_algo plan_algo_parse(const char *name, int32_t *param)
 
 struct entry *plan_entries(const struct plan_options *opt, enum swc_coll coll, unsigned int *n)
 {
-	char *list = strdup(opt->algos), *save = NULL;
+	char *list = strdup(opt->algos), *rest = list, *s;
 	struct entry *e = calloc(strlen(opt->algos) / 2 + SWC_ALGO_NR * (SWC_ALGO_PARAMS + 1) + 1,
 				 sizeof(*e));
 
@@ -176,7 +176,7 @@ struct entry *plan_entries(const struct plan_options *opt, enum swc_coll coll, u
 	if (!strcmp(list, "all"))
 		*n = all_entries(opt, coll, e);
 	else
-		for (char *s = strtok_r(list, ",", &save); s; s = strtok_r(NULL, ",", &save)) {
+		while ((s = strsep(&rest, ","))) {
 			int32_t param;
 			uint32_t pieces;
 			enum swc_algo algo;

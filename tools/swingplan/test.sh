@@ -447,5 +447,13 @@ bad "--count N is missing" sparse --ranks 8 --density 0.5
 # shellcheck source=test_forest.sh
 . tools/swingplan/test_forest.sh
 
+# An empty name, an empty item of a list, and what does not fit.
+bad "^swingplan show: '': No such file or directory" show -t ring:4 -a file:
+bad "^swingplan simulate: --size '': expected a size" simulate -t ring:4 -a ring --size 1,,2
+bad "^swingplan simulate: --size '': expected a size" simulate -t ring:4 -a ring --size 1,
+bad "^swingplan simulate: --algo '': no such algorithm" simulate -t ring:4 -a ring,
+bad '^swingplan verify: --ranks 9: ring:8 has 8 ranks' verify -t ring:8 -a ring -n 9
+bad '^swingplan choose: --size 3: no whole number of elements of f64' choose -t ring:4 --size 3 -d f64
+
 echo "1..$number"
 exit $((failed > 0))
