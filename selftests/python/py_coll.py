@@ -188,6 +188,49 @@ def partitioned(comm):
     p.Free()
 
 
+def left_rounds(rank, size, ident, marked):
+    """An exception between Start and the last Pready is seen: leaving ends the round, and the communicator with it."""
+    try:
+        with comm_of(rank, size, ident) as comm:
+            data = array.array("f", [0] * 600)
+            done = comm.Pallreduce_init(swingcoll.IN_PLACE, array.array("i", [1, 1]), 2)
+            never = comm.Pallreduce_init(swingcoll.IN_PLACE, array.array("i", [1, 1]), 2)
+            left = comm.Pallreduce_init(swingcoll.IN_PLACE, data, 6)
+            done.Start()
+            for i in range(2):
+                done.Pready(i)
+            done.Wait()
+            left.Start()
+            for i in range(marked):
+                left.Pready(i)
+            # All have begun it: what a rank leaves aborts the calls of the others.
+            assert comm.Agree(1) == 1
+            raise KeyError("between")
+    except KeyError:
+        pass
+    for p in (done, never, left):
+        p.Free()
+
+
+def dropped_rounds(comm):
+    """A round that is dropped without an end aborts; one that is complete does not."""
+    p = comm.Pallreduce_init(swingcoll.IN_PLACE, array.array("i", [1, 1]), 2)
+    p.Start()
+    for i in range(2):
+        p.Pready(i)
+    del p
+    comm.Barrier()
+    p = comm.Pallreduce_init(swingcoll.IN_PLACE, array.array("i", [1, 1]), 2)
+    p.Start()
+    assert comm.Agree(1) == 1
+    del p
+    try:
+        comm.Barrier()
+        raise AssertionError("no error")
+    except swingcoll.Error as error:
+        assert error.errno == errno.ECONNABORTED, error
+
+
 def arrays(comm):
     """NumPy: shapes, complex, half, and the protocol of DLPack alone."""
 
@@ -350,13 +393,17 @@ def doctests():
     return sum(t.attempted for t in tests) >= 10 and not sum(t.failed for t in tests)
 
 
-plan(15)
+plan(18)
 result(doctests(), "doctests")
 on_ranks("reductions of all types", reductions)
 on_ranks("bool and bfloat16", special_types)
 on_ranks("all collectives, also in place", moving)
 on_ranks("requests, waited for and awaited", requests)
 on_ranks("partitioned", partitioned)
+for count in (0, 3):
+    good = [run_ranks(n, left_rounds, swingcoll.unique_id(), count) for n in (1, 2)]
+    result(all(good), f"an exception in a round with {count} of 6 partitions marked, 1, 2 ranks")
+on_ranks("rounds that are dropped", dropped_rounds, (1, 2))
 if numpy:
     on_ranks("arrays of NumPy", arrays)
 else:

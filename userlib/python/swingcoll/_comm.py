@@ -114,9 +114,16 @@ class Comm:
         return cls(_create.join(root, count, which, _create.make_options(**options)))
 
     def Free(self) -> None:
-        """Leave the communicator, after this rank's collectives in flight. Not collective."""
+        """Leave the communicator, after this rank's collectives in flight. Not collective.
+
+        A partitioned round of which this rank has not marked all partitions aborts the communicator.
+        """
         if self._comm is not None:
-            for thing in list(self._inside):
+            inside = list(self._inside)
+            for thing in inside:
+                if isinstance(thing, Partitioned):
+                    thing._abort_incomplete()
+            for thing in inside:
                 thing._end()
             comm, self._comm = self._comm, None
             lib.swingcoll_comm_destroy(comm)
@@ -417,7 +424,7 @@ class Comm:
         p, handle = ffi.new("struct swingcoll_partitioned **"), self._handle()
         args = (send.pointer, recv.pointer, partitions, count // partitions, dtype, op, handle, p)
         self._check(lib.swingcoll_pallreduce_init(*args))
-        partitioned = Partitioned(self, p[0], (send, recv))
+        partitioned = Partitioned(self, p[0], partitions, (send, recv))
         self._inside.add(partitioned)
         return partitioned
 

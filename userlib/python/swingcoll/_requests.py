@@ -4,7 +4,7 @@
 import asyncio
 import errno
 import threading
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Set
 
 from ._lib import ffi, lib
 from ._types import failure
@@ -92,10 +92,13 @@ class Partitioned:
     """A partitioned collective: made once, run as often as wanted. See swingcoll_pallreduce_init(3).
 
     A round is ``Start()``, ``Pready(i)`` for each partition as soon as its data is complete, and ``Wait()``.
+    If it is dropped, or its communicator freed, while this rank has not marked all partitions of a round, the
+    communicator is aborted, as by ``Comm.Abort()``: the round can never be complete.
     """
 
-    def __init__(self, comm, p, owners: Any):
-        self._comm, self._p, self._owners = comm, p, owners
+    def __init__(self, comm, p, partitions: int, owners: Any):
+        self._comm, self._p, self._partitions, self._owners = comm, p, partitions, owners
+        self._unmarked: Set[int] = set()  # partitions of the round that this rank has not marked
 
     def _check(self, ret: int) -> int:
         if ret < 0:
@@ -105,10 +108,12 @@ class Partitioned:
     def Start(self) -> None:
         """Begin a round; it has one place in the order of the collectives."""
         self._check(lib.swingcoll_pstart(self._p))
+        self._unmarked = set(range(self._partitions))
 
     def Pready(self, partition: int) -> None:
         """The data of a partition is complete. From any thread, in any order, once per round."""
         self._check(lib.swingcoll_pready(self._p, partition))
+        self._unmarked.discard(partition)
 
     def Parrived(self, partition: int) -> bool:
         """Whether a partition is done."""
@@ -126,9 +131,16 @@ class Partitioned:
                 raise failure(ret)
             self._p = self._owners = None
 
+    def _abort_incomplete(self) -> None:
+        # A partition has a deadline only from the first rank that marks it: without this, the wait for a round that
+        # all ranks have left alike would never end.
+        if self._p is not None and self._unmarked:
+            self._comm.Abort()
+
     def _end(self) -> None:
         if self._p is not None:
-            lib.swingcoll_pwait(self._p, ALL_PARTITIONS)  # a round ends by its deadline
+            self._abort_incomplete()
+            lib.swingcoll_pwait(self._p, ALL_PARTITIONS)
             self.Free()
 
     __del__ = _end
