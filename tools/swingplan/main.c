@@ -5,10 +5,14 @@
  */
 #include "swingplan.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "swingcoll.h"
+
+/* Memory of this size or more belongs to one algorithm on a large network. */
+#define SCRATCH_BYTES (1 << 20)
 
 #define BIT(name) (1ull << OPTION_##name)
 #define NETWORK (BIT(LINK_GBPS) | BIT(HOP_NS) | BIT(STEP_NS) | BIT(ACK_BYTES))
@@ -125,6 +129,11 @@ int main(int argc, char **argv)
 	const struct verb *verb;
 	int status;
 
+	/*
+	 * By default glibc takes less and less from mmap as large blocks are freed: scratch memory of one algorithm then
+	 * stays in the heap, in gaps that the next one does not fit in. With a fixed threshold it goes back.
+	 */
+	mallopt(M_MMAP_THRESHOLD, SCRATCH_BYTES);
 	if (argc < 2) {
 		usage(stderr);
 		return 2;
