@@ -454,7 +454,8 @@ static bool connect_here(uint32_t port, uint32_t nwords)
 static int listener(void)
 {
 	uint32_t where[2] = { 0, 1 };
-	int bad = net_transport() == SWC_TRANSPORT_RDMA ? KSFT_SKIP : collect_places(), other = !net_node;
+	int bad = net_transport() == SWC_TRANSPORT_RDMA ? KSFT_SKIP : collect_places(),
+	    other = !net_node;
 	pid_t pid;
 
 	if (bad)

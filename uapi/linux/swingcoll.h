@@ -457,8 +457,8 @@ struct swc_ring_wait {
  *	expires, and the call fails with -ECONNRESET when it leaves.
  * @waited_ms: how long the caller has waited before, for the text of the error, in milliseconds
  *
- * If the communicator is aborted, the call fails with the error of the communicator. -EINTR: a signal has been
- * handled; the call is never restarted, so that a timer that fires again and again does not keep it from ending.
+ * If the communicator is aborted, the call fails with the error of the communicator. -EINTR: a signal has
+ * been handled. The call is never restarted, so a timer that fires again and again does not put off its end.
  */
 struct swc_slot_wait {
 	__u32 comm;
@@ -519,9 +519,9 @@ struct swc_partitioned_init {
  * SWC_CMD_PARTITIONED_WAIT is WAIT as an io_uring command; @timeout_ms must be 0. No thread sleeps: the
  * CQE comes when the partition, or all partitions, of the round that is current at submission are done,
  * with the result of WAIT. More than 4 * SWC_MAX_PARTITIONS in flight for an operation get -EAGAIN.
- * IORING_OP_ASYNC_CANCEL does not find io_uring commands on any kernel. On kernels with SWC_FEATURE_CANCEL they end with -ECANCELED when
- * the ring is closed or the task exits. On others they end with the round or the communicator, and
- * closing the ring, or an execve() of the task that submitted them, waits for that.
+ * IORING_OP_ASYNC_CANCEL does not find io_uring commands on any kernel. On kernels with SWC_FEATURE_CANCEL
+ * they end with -ECANCELED when the ring is closed or the task exits. On others they end with the round or
+ * the communicator, and closing the ring, or an execve() of the task that submitted them, waits for that.
  */
 struct swc_partitioned_ref {
 	__u32 handle;

@@ -29,7 +29,7 @@ struct node {
 	char *memory;
 	struct swc_comm_state state;
 	unsigned int sleeps, wakes;
-	uint32_t waited_ms; /* before the last sleep */
+	uint32_t waited_ms;		 /* before the last sleep */
 	unsigned int awaited[MAX_RANKS]; /* how many sleep until this rank comes */
 	uint32_t blamed;		 /* by the last rank that ended the communicator */
 	bool left[MAX_RANKS];
