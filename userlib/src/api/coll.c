@@ -435,6 +435,20 @@ err_return:
 	return ret;
 }
 
+/*
+ * A collective could not be submitted. The other ranks may have submitted it: without a deadline they would
+ * wait for this one for ever, so for lack of memory it ends the communicator, for all.
+ */
+static int lose_turn(struct swingcoll_comm *comm, int error)
+{
+	struct swc_comm_ref ref = { .comm = comm->handle };
+
+	if ((error != -ENOMEM && error != -EDQUOT) || comm->op_timeout_ms != SWINGCOLL_NO_DEADLINE)
+		return error;
+	swc_context_ioctl(comm->ctx, SWC_IOC_COMM_ABORT, &ref);
+	return -ECONNABORTED;
+}
+
 static void note_algo(struct swingcoll_comm *comm, const char *algo)
 {
 	__atomic_store_n(&comm->last_algo, algo, __ATOMIC_RELAXED);
@@ -489,6 +503,8 @@ static __attribute__((noinline)) int run_kernel(struct swingcoll_comm *comm, str
 	if (ret > 0) {
 		describe(comm, 0, op);
 		ret = queue(comm, op, SWC_OP_WAITING, announced, &req);
+		if (ret)
+			ret = lose_turn(comm, ret);
 	}
 	pthread_mutex_unlock(&comm->order);
 	if (ret || !req)
@@ -521,6 +537,8 @@ static int start_op(struct swingcoll_comm *comm, struct swc_coll_op *op, struct 
 
 	pthread_mutex_lock(&comm->order);
 	ret = queue(comm, op, 0, false, req);
+	if (ret)
+		ret = lose_turn(comm, ret);
 	pthread_mutex_unlock(&comm->order);
 	return ret ? swc_debug_failed(comm, ret) : swc_reaper_push(comm->reaper);
 }
