@@ -74,7 +74,7 @@ static void read_entry(const struct plan_options *opt, struct entry *e, enum swc
 
 	if (!set)
 		plan_no_memory();
-	if (swc_file_read(path, &text, &bytes, why, sizeof(why)))
+	if (swc_file_read(path, SWC_FILE_MAX_BYTES, &text, &bytes, why, sizeof(why)))
 		plan_bad("%s", why);
 	if (swc_plan_text_parse(text, bytes, set, why, sizeof(why)))
 		plan_bad("%s: %s", path, why);

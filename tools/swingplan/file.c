@@ -165,7 +165,7 @@ static const char *read_any(const char *path, struct swc_plan_set *set)
 	bool xml, json;
 	int ret;
 
-	if (swc_file_read(path, &text, &bytes, why, sizeof(why)))
+	if (swc_file_read(path, SWC_FILE_MAX_BYTES, &text, &bytes, why, sizeof(why)))
 		plan_bad("%s", why);
 	xml = bytes && *text == '<';
 	json = bytes && text[strspn(text, " \t\r\n")] == '{';

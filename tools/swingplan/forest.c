@@ -67,7 +67,7 @@ static void read_graph(struct forest *f)
 	}
 	if (opt->tuning)
 		plan_bad("--tuning: needs --topo, whose links were measured");
-	if (swc_file_read(opt->graph, &text, &bytes, why, sizeof(why)))
+	if (swc_file_read(opt->graph, SWC_TEXT_FILE_MAX_BYTES, &text, &bytes, why, sizeof(why)))
 		plan_bad("%s", why);
 	must(swc_graph_parse(&f->g, text, bytes, why, sizeof(why)), opt->graph, why);
 	free(text);

@@ -18,7 +18,7 @@ static void read_spec(struct swc_spec *s, const char *path, spec_parse_fn *parse
 	size_t bytes;
 	int ret;
 
-	if (swc_file_read(path, &text, &bytes, why, sizeof(why)))
+	if (swc_file_read(path, SWC_TEXT_FILE_MAX_BYTES, &text, &bytes, why, sizeof(why)))
 		plan_bad("%s", why);
 	ret = parse(s, text, bytes, why, sizeof(why));
 	free(text);

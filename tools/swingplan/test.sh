@@ -178,8 +178,13 @@ for topo in topos.split():
         most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         if len(sizes) != 2 or most > 64 << 10:
             sys.exit(f"{topo} {op}: {len(sizes)} choices, {most} KiB so far")
+for args in ["--topo", "@/dev/zero"], ["--topo", "ring:4", "--tuning", "/dev/zero"]:
+    r = subprocess.run([sys.argv[1], "choose", *args], capture_output=True, text=True)
+    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    if r.returncode != 2 or "too large" not in r.stderr or most > 64 << 10:
+        sys.exit(f"{args}: status {r.returncode}, {most} KiB, {r.stderr}")
 EOF
-verdict $? "choose: a million ranks, all collectives, in 64 MiB"
+verdict $? "choose: a million ranks, all collectives, and files without an end in 64 MiB"
 echo "allreduce f32 ring:8 1024 tree 1.5" >"$dir/tuning"
 json "choose: measured" "(d[0]['algo'], d[0]['reason'], d[0]['time_ns']) == ('tree', 'measured', 1500)" \
 	choose --topo ring:8 --size 1K --tuning "$dir/tuning"

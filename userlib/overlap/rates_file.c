@@ -63,7 +63,7 @@ int swc_ov_table_read(struct swc_ov_rates *rates, const char *path, enum swingco
 	int at[3] = { 0 }, n = 0;
 	size_t bytes;
 	double us;
-	int ret = swc_file_read(path, &text, &bytes, NULL, 0);
+	int ret = swc_file_read(path, SWC_TEXT_FILE_MAX_BYTES, &text, &bytes, NULL, 0);
 
 	if (ret)
 		return ret == -ENOENT ? -ENODATA : ret;

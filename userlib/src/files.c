@@ -26,7 +26,7 @@ static int fail(int error, const char *path, char *why, size_t why_bytes)
 	return error;
 }
 
-static int read_all(FILE *f, char **text, size_t *bytes)
+static int read_all(FILE *f, size_t most, char **text, size_t *bytes)
 {
 	size_t room = 4096, used = 0;
 	char *p = malloc(room);
@@ -35,7 +35,7 @@ static int read_all(FILE *f, char **text, size_t *bytes)
 		char *more;
 
 		used += fread(p + used, 1, room - 1 - used, f);
-		if (ferror(f) || used > SWC_FILE_MAX_BYTES) {
+		if (ferror(f) || used > most) {
 			int error = ferror(f) ? -errno : -EFBIG;
 
 			free(p);
@@ -47,7 +47,8 @@ static int read_all(FILE *f, char **text, size_t *bytes)
 			*bytes = used;
 			return 0;
 		}
-		room *= 2;
+		/* One more than may be is enough to see that it is too much. */
+		room = 2 * room < most + 2 ? 2 * room : most + 2;
 		more = realloc(p, room);
 		if (!more)
 			free(p);
@@ -56,10 +57,11 @@ static int read_all(FILE *f, char **text, size_t *bytes)
 	return -ENOMEM;
 }
 
-int swc_file_read(const char *path, char **text, size_t *bytes, char *why, size_t why_bytes)
+int swc_file_read(const char *path, size_t most, char **text, size_t *bytes, char *why,
+		  size_t why_bytes)
 {
 	FILE *f = strcmp(path, "-") ? fopen(path, "re") : stdin;
-	int ret = f ? read_all(f, text, bytes) : -errno;
+	int ret = f ? read_all(f, most, text, bytes) : -errno;
 
 	if (f && f != stdin)
 		fclose(f);
@@ -103,10 +105,10 @@ static int say_where(int ret, const char *path, const char *text, char *why, siz
 }
 
 /* Read a file of a known kind, and say what that is if it cannot be read. */
-static int read_kind(const char *path, const char *kind, char **text, size_t *bytes, char *why,
-		     size_t why_bytes)
+static int read_kind(const char *path, const char *kind, size_t most, char **text, size_t *bytes,
+		     char *why, size_t why_bytes)
 {
-	int ret = swc_file_read(path, text, bytes, why, why_bytes);
+	int ret = swc_file_read(path, most, text, bytes, why, why_bytes);
 
 	if (ret)
 		swc_text_refuse(why, why_bytes, "%s: %s: expected %s", name(path), strerror(-ret),
@@ -118,7 +120,7 @@ static int read_kind(const char *path, const char *kind, char **text, size_t *by
 static int read_text(const char *path, const char *kind, char **text, char *why, size_t why_bytes)
 {
 	size_t bytes;
-	int ret = read_kind(path, kind, text, &bytes, why, why_bytes);
+	int ret = read_kind(path, kind, SWC_TEXT_FILE_MAX_BYTES, text, &bytes, why, why_bytes);
 
 	if (ret || strlen(*text) == bytes)
 		return ret;
@@ -177,7 +179,7 @@ int swc_file_plan_readable(const char *path, char *why, size_t why_bytes)
 {
 	char *content;
 	size_t size;
-	int ret = read_kind(path, PLAN_KIND, &content, &size, why, why_bytes);
+	int ret = read_kind(path, PLAN_KIND, SWC_FILE_MAX_BYTES, &content, &size, why, why_bytes);
 
 	if (!ret)
 		free(content);
@@ -203,7 +205,7 @@ int swc_file_plan(const char *path, uint32_t nranks, uint32_t rank, bool uneven,
 {
 	char line[250] = "", *content;
 	size_t size;
-	int ret = read_kind(path, PLAN_KIND, &content, &size, why, why_bytes);
+	int ret = read_kind(path, PLAN_KIND, SWC_FILE_MAX_BYTES, &content, &size, why, why_bytes);
 
 	if (ret)
 		return ret;

@@ -14,12 +14,15 @@
 
 /* Larger files are refused with -EFBIG, such as devices without an end. */
 #define SWC_FILE_MAX_BYTES (1ull << 30)
+/* Of those that people write: topologies, times and rates. */
+#define SWC_TEXT_FILE_MAX_BYTES (16ull << 20)
 
 /*
- * Read a whole file; "-" is standard input. *text has a NUL behind its *bytes bytes, and is the
+ * Read a whole file of at most @most bytes; "-" is standard input. *text has a NUL behind its *bytes bytes, and is the
  * caller's, to be freed with free().
  */
-int swc_file_read(const char *path, char **text, size_t *bytes, char *why, size_t why_bytes);
+int swc_file_read(const char *path, size_t most, char **text, size_t *bytes, char *why,
+		  size_t why_bytes);
 
 /* Write a whole file; NULL is standard output. What was in the file before is lost. */
 int swc_file_write(const char *path, const char *text, size_t bytes, char *why, size_t why_bytes);
