@@ -395,9 +395,11 @@ void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
 	if (lost || conn->state == SWC_CONN_LIVE)
 		swc_path_failed(conn, conn->via);
 	if (conn->state == SWC_CONN_LIVE) {
+		bool resumes = conn->resumable && !test_bit(SWC_CONN_F_PEER_LEFT, &conn->flags);
+
 		set_bit(SWC_CONN_F_DROPPED, &conn->flags);
 		mod_delayed_work(swc_conn_wq(conn), &conn->connect_work,
-				 conn->resumable ? 0 : msecs_to_jiffies(DROPPED_MS));
+				 resumes ? 0 : msecs_to_jiffies(DROPPED_MS));
 	}
 	/* A connection that was live is not to be resumed any more if the peer's communicator is gone. */
 	if (detail == -ECONNREFUSED && test_bit(SWC_CONN_F_STARTED, &conn->flags) &&

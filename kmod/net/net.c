@@ -137,7 +137,7 @@ static struct swc_conn *conn_alloc(struct swc_net *net, u32 me, u32 peer, u16 ch
 	conn->path = path;
 	conn->via = path;
 	conn->resumable = transport->suspend && swc_path_has_other(net, net->params.rank_node[peer], path);
-	conn->give_up = jiffies + msecs_to_jiffies(min(net->params.timeout_ms, LEAVE_MS));
+	conn->give_up = jiffies + msecs_to_jiffies(net->params.timeout_ms);
 	spin_lock_init(&conn->lock);
 	spin_lock_init(&conn->waiter_lock);
 	conn->rx_bufs = *transport->rx_bufs;

@@ -171,8 +171,11 @@ static bool post_next(struct swc_rdma_conn *conn, struct list_head *done)
 	/* AUTH has a page; all else comes after what is sent again, as it did before. */
 	if (conn->base.pending & SWC_PEND_AUTH)
 		return post_short(conn);
-	if (test_bit(SWC_CONN_F_UNHEARD, &conn->base.flags))
+	if (test_bit(SWC_CONN_F_UNHEARD, &conn->base.flags)) {
+		/* A read is no message, and tells whether the peer is alive. */
+		swc_iwarp_take_probe(conn);
 		return false;
+	}
 	if (conn->sq.nreplay) {
 		swc_replay_post(conn);
 		return true;

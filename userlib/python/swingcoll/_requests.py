@@ -135,7 +135,8 @@ class Partitioned:
         # A partition has a deadline only from the first rank that marks it: without this, the wait for a round that
         # all ranks have left alike would never end.
         if self._p is not None and self._unmarked:
-            self._comm.Abort()
+            # After a fork it cannot be aborted, and need not be.
+            lib.swingcoll_comm_abort(self._comm._handle())
 
     def _end(self) -> None:
         if self._p is not None:

@@ -288,9 +288,12 @@ static int poll_with_hook(struct swc_slots *s, struct swc_slots_awaited *w)
 			ret = give_up(s, w);
 		else
 			nap(pause);
+		/* A signal: look again. */
+		if (ret == -EINTR)
+			ret = 0;
 		pause = pause * 2 < NAP_MAX_NS ? pause * 2 : NAP_MAX_NS;
 	}
-	return ret == -EINTR ? 0 : ret;
+	return ret;
 }
 
 int swc_slots_wait_missing(struct swc_slots *s, struct swc_slots_awaited *w)
