@@ -40,8 +40,8 @@ static bool slot_done(struct swc_comm *comm, const u32 *word, const struct swc_s
 /**
  * swc_slot_wait() - sleep until a word of the slots is no longer @wait->value
  *
- * Return: 0; -EINTR on a signal: the caller knows what is left of its time; an error of the communicator, which
- * is aborted when time is up.
+ * Return: 0; -EINTR on a signal: the caller knows what is left of its time; an error of the communicator,
+ * which is aborted when time is up.
  */
 int swc_slot_wait(struct swc_member *member, const struct swc_slot_wait *wait)
 {
@@ -61,7 +61,7 @@ int swc_slot_wait(struct swc_member *member, const struct swc_slot_wait *wait)
 	left = wait_event_interruptible_timeout(comm->slot_wq,
 						slot_done(comm, word, wait, &ret),
 						msecs_to_jiffies(timeout_ms));
-	/* A signal; but there is always one if a timer is fast, and the last millisecond passes all the same. */
+	/* A signal; but a fast timer would always send one: the last millisecond is not interrupted. */
 	if (left < 0 && !slot_done(comm, word, wait, &ret)) {
 		if (timeout_ms > 1)
 			return -EINTR;

@@ -135,7 +135,8 @@ static void abort_for(struct swc_member *member, int error, int other)
 			       " has called", other, SWC_MEMBER_ARGS(member));
 	else if (other >= 0 && error == -EPROTO)
 		swc_comm_abort(member->comm, error, culprit, member->submitted,
-			       SWC_MEMBER_FMT " has called another collective than rank %d, or with other arguments: all ranks must call the same, in the same order",
+			       SWC_MEMBER_FMT
+			       " has called another collective than rank %d, or with other arguments: all ranks must call the same, in the same order",
 			       SWC_MEMBER_ARGS(member), other);
 	else
 		swc_comm_abort(member->comm, error, culprit, member->submitted,

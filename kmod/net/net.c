@@ -16,7 +16,7 @@
 /* Enough to notify live peers of an abort; only tests change it. */
 u32 swc_abort_ms = 500;
 
-/* A rank that has left does not look longer for a lost peer: nothing of the communicator must stay for ever. */
+/* A rank that has left looks no longer for a lost peer: nothing of the communicator must stay for ever. */
 #define LEAVE_MS	30000u
 
 /* ------------------------------------------------------------------ the table */

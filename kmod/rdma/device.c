@@ -88,7 +88,7 @@ static void fail_conns(struct swc_rdma_dev *dev)
 		/* One that goes on by another path does so in a while: once is enough. */
 		if (found) {
 			list_del_init(&found->dev_node);
-			/* It is not closed before it has left the list, and holds the communicator until then. */
+			/* Until it is closed, which takes it off the list, it holds the communicator. */
 			comm = found->base.comm;
 			swc_net_ops->get(comm);
 		}

@@ -352,8 +352,8 @@ struct swc_comm_create {
  * struct swc_comm_ref - names the communicator to leave or to abort
  * @comm: handle
  * @error: ABORT: the error that the members get, a positive errno below 512; 0: ECONNABORTED. LEAVE: 0
- * @other: ABORT: 0, or 1 + the rank because of which the caller aborts. ECONNRESET: it has left, and is at fault.
- *	EPROTO: it has called another collective than the caller. LEAVE: 0
+ * @other: ABORT: 0, or 1 + the rank because of which the caller aborts. ECONNRESET: it has left, and is at
+ *	fault. EPROTO: it has called another collective than the caller. LEAVE: 0
  * @resv: must be 0
  *
  * LEAVE fails with -EBUSY while operations of this rank are in flight. Operations that other ranks submit
