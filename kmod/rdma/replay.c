@@ -26,16 +26,16 @@
  *     queue pair into the error state, in which it takes nothing from the network, and drains it, so that
  *     all that had arrived has been handled. Only then can a handshake begin; and the MAC of a handshake,
  *     with the number of the attempt, ties it to one queue pair.
- *  3. The sender has all messages from R on: a request leaves the send queue when the device reports it
- *     to be done. The peer's device acknowledges a message when it has completed the receive, which the peer
- *     handles before it tells R. On iWARP
- *     a request is reported when the local TCP has taken it. There it leaves the send queue when a read is
- *     answered that was posted after it: the peer's device handles what arrives in its order, so it has
- *     completed the receives of all messages before the read when it answers. (When the peer has left in
- *     order, the device's report is enough: the connection does not go on.) Of an attempt that the peer gives
- *     up before it has handled AUTH, it handles nothing; so nothing but AUTH is sent before the peer's first
- *     message (SWC_CONN_F_UNHEARD). So R is never less than what was acknowledged, or answered for. Where it
- *     is (a device has lost what it had acknowledged), the connection fails.
+ *  3. The sender has all messages from R on: a request leaves the send queue when the device reports it to
+ *     be done. The peer's device acknowledges a message when it has completed the receive, which the peer
+ *     handles before it tells R. On iWARP a request is reported when the local TCP has taken it. There it
+ *     leaves the send queue when a read is answered that was posted after it: the peer's device handles
+ *     what arrives in its order, so it has completed the receives of all messages before the read when it
+ *     answers. (When the peer has left in order, the device's report is enough: the connection does not go
+ *     on.) Of an attempt that the peer gives up before it has handled AUTH, it handles nothing; so nothing
+ *     but AUTH is sent before the peer's first message (SWC_CONN_F_UNHEARD). So R is never less than what
+ *     was acknowledged, or answered for. Where it is (a device has lost what it had acknowledged), the
+ *     connection fails.
  *  4. A write that is late does no harm. Before the receiver answers, its old queue pair is in the error
  *     state and drained, and the old keys are gone with their regions. So a write can only land before the
  *     memory is offered again, and is overwritten then with the same bytes: the memory of a message belongs
