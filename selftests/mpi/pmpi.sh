@@ -132,7 +132,7 @@ for mpi in "${mpis[@]}"; do
 	measured=('MPI_Gatherv: [1-9][0-9]* offloaded, [0-9]+ fallback \((small [0-9]+, )?trial (16|24|32)\)'
 		'MPI_Igatherv: [0-9]+ offloaded, [1-9][0-9]* fallback \((small [0-9]+, )?trial [0-9]+\)')
 	for name in ${large[$mpi]}; do
-		measured+=("MPI_$name: (8|52) offloaded, (8|52) fallback \\((small 44, )?trial 8\\)")
+		measured+=("MPI_$name: (8|12) offloaded, (8|12) fallback \\((small 4, )?trial 8\\)")
 	done
 	prints "$mpi, measured: MPI_Gatherv, and functions with counts of MPI_Count" "${measured[@]}"
 	unset SWINGCOLL_PMPI_STATS

@@ -12,7 +12,7 @@
 #define LARGEST (4 << 20)
 #define MOST 64 /* ranks */
 #define ROUNDS 15
-#define WARMUP 40 /* more than the library needs for its own measurements */
+#define WARMUP 80 /* more than the library needs for its own measurements */
 
 static char *send, *recv;
 static int rank, nranks;

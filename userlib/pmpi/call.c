@@ -253,7 +253,7 @@ static void sampled(struct pmpi_call *c)
 	/* The next call that swingcoll carries out fails as well, and reports it. */
 	if (error)
 		sums[CHOOSE_SWC] = sums[CHOOSE_MPI] = 0;
-	choose_decide(c->trial, sums);
+	choose_decide(c->trial, sums, c->comm->size);
 }
 
 void pmpi_passed_trial(struct pmpi_call *c)

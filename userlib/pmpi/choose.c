@@ -45,7 +45,7 @@ bool choose_sample(struct choose_class *k, uint64_t ns)
 		return false;
 	if (place && (first || ns < k->ns[side][place - 1]))
 		k->ns[side][place - 1] = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
-	return ++k->calls == CHOOSE_BURST * CHOOSE_BURSTS;
+	return !(++k->calls % CHOOSE_ROUND);
 }
 
 void choose_times(const struct choose_class *k, double ns[CHOOSE_SIDES])
@@ -57,9 +57,22 @@ void choose_times(const struct choose_class *k, double ns[CHOOSE_SIDES])
 	}
 }
 
-/* On a draw nothing is gained by leaving MPI: swingcoll must be ahead by 3 percent. */
-void choose_decide(struct choose_class *k, const double sums[CHOOSE_SIDES])
+/* Is another round worth its time? */
+static bool is_plain(const struct choose_class *k, const double sums[CHOOSE_SIDES], int nranks)
 {
+	const double limit = 1.0 * CHOOSE_LONG_NS * CHOOSE_SIDES * (CHOOSE_BURST - 1);
+	int rounds = k->calls / CHOOSE_ROUND;
+
+	return rounds >= CHOOSE_ROUNDS || sums[CHOOSE_SWC] < 0.5 * sums[CHOOSE_MPI] ||
+	       (rounds > 1 && sums[CHOOSE_SWC] > 4 * sums[CHOOSE_MPI]) ||
+	       sums[CHOOSE_SWC] + sums[CHOOSE_MPI] > limit * nranks;
+}
+
+/* On a draw nothing is gained by leaving MPI: swingcoll must be ahead by 3 percent. */
+void choose_decide(struct choose_class *k, const double sums[CHOOSE_SIDES], int nranks)
+{
+	if (!is_plain(k, sums, nranks))
+		return;
 	k->side = sums[CHOOSE_SWC] < 0.97 * sums[CHOOSE_MPI] ? CHOOSE_SWC : CHOOSE_MPI;
 	k->decided = true;
 }

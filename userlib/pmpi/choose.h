@@ -6,9 +6,10 @@
  * The calls of a communicator fall into classes: by collective and the way in which shares are
  * given, and by the number of bits of the size. The first calls of a class are a trial: bursts of
  * some calls each go to swingcoll and to MPI in turn, and each rank measures how long they keep it.
- * When the trial is over, the ranks add up what a burst of each side takes them, and the smaller sum
- * decides for good. So the ranks need to agree on nothing else: all steps follow from the number of
- * calls, which MPI makes equal on all ranks, and from the sums, which are equal by the exchange.
+ * After a round of bursts the ranks add up what a burst of each side takes them. If it is plain by then
+ * which sum is smaller, it decides for good, else another round follows. So the ranks need to agree on
+ * nothing else: all steps follow from the number of calls, which MPI makes equal on all ranks, and from
+ * the sums, which are equal by the exchange.
  *
  * Bursts, not single calls, since MPI's rooted collectives return before all ranks have come: what
  * they cost shows only when several of them follow each other. The sum over the ranks, since what
@@ -34,7 +35,11 @@
 #define CHOOSE_ALLTOALLW 31
 #define CHOOSE_CLASSES 48
 #define CHOOSE_BURST 4	/* calls of one burst; the first of each is not counted */
-#define CHOOSE_BURSTS 4 /* two for each side */
+#define CHOOSE_BURSTS 4 /* of a round: two for each side */
+#define CHOOSE_ROUND (CHOOSE_BURST * CHOOSE_BURSTS)
+#define CHOOSE_ROUNDS 4 /* at most */
+/* Of calls that take longer on average, one round must do. */
+#define CHOOSE_LONG_NS 1000000
 
 enum choose_side {
 	CHOOSE_MPI,
@@ -62,7 +67,7 @@ struct choose_class *choose_find(struct choose *c, unsigned int coll, uint64_t b
 enum choose_side choose_next(const struct choose_class *k, bool *trial);
 
 /*
- * Enter the time of the call that choose_next() was asked for. True: the trial is over, and
+ * Enter the time of the call that choose_next() was asked for. True: a round is over, and
  * choose_decide() must follow.
  */
 bool choose_sample(struct choose_class *k, uint64_t ns);
@@ -76,7 +81,11 @@ void choose_told(struct choose_class *k, uint64_t bytes);
 
 /* What a burst of each side takes this rank, in ns, to be added up over all ranks. */
 void choose_times(const struct choose_class *k, double ns[CHOOSE_SIDES]);
-/* The decision by these sums. */
-void choose_decide(struct choose_class *k, const double sums[CHOOSE_SIDES]);
+/*
+ * The decision by these sums over so many ranks, or another round. The first calls that a communicator
+ * leaves to swingcoll are slow, as they touch new memory, and what disturbs a rank may last for a round:
+ * MPI needs more than one to be taken for the faster side.
+ */
+void choose_decide(struct choose_class *k, const double sums[CHOOSE_SIDES], int nranks);
 
 #endif /* PMPI_CHOOSE_H */

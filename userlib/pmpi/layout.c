@@ -61,7 +61,7 @@ bool pmpi_is_plain(MPI_Datatype type)
 /* ---- packing ---- */
 
 /* In pieces. The format is the same for all communicators. */
-int pmpi_repack(bool pack, void *buf, MPI_Count count, MPI_Datatype type, char *packed)
+static int repack_by_mpi(bool pack, void *buf, MPI_Count count, MPI_Datatype type, char *packed)
 {
 	MPI_Count size, piece;
 	MPI_Aint lb, extent;
@@ -87,6 +87,31 @@ int pmpi_repack(bool pack, void *buf, MPI_Count count, MPI_Datatype type, char *
 	return ret;
 }
 
+int pmpi_repack(bool pack, void *buf, MPI_Count count, MPI_Datatype type, char *packed)
+{
+	const struct pmpi_type *simple = pmpi_type_find(type);
+
+	if (!simple)
+		return repack_by_mpi(pack, buf, count, type, packed);
+	if (count < 0)
+		return MPI_ERR_COUNT;
+	/* Buffers without elements may be NULL. */
+	if (count)
+		memcpy(pack ? packed : buf, pack ? buf : packed, (size_t)count * simple->size);
+	return MPI_SUCCESS;
+}
+
+static int extent_of(MPI_Datatype type, MPI_Aint *extent)
+{
+	const struct pmpi_type *simple = pmpi_type_find(type);
+	MPI_Aint lb;
+
+	if (!simple)
+		return PMPI_Type_get_extent(type, &lb, extent);
+	*extent = (MPI_Aint)simple->size;
+	return MPI_SUCCESS;
+}
+
 /* Where a rank's share lies in the receive buffer, in elements. */
 static MPI_Count share_at(const struct pmpi_call *c, int r)
 {
@@ -98,8 +123,8 @@ static MPI_Count share_at(const struct pmpi_call *c, int r)
 /* Likewise the shares of all ranks, or that of one, at their displacements. */
 static int repack_shares(bool pack, const struct pmpi_call *c, int first, int n, char *packed)
 {
-	MPI_Aint lb, extent;
-	int ret = PMPI_Type_get_extent(c->recv_type, &lb, &extent);
+	MPI_Aint extent;
+	int ret = extent_of(c->recv_type, &extent);
 
 	for (int r = first; r < first + n && ret == MPI_SUCCESS; r++)
 		ret = pmpi_repack(pack, (char *)c->recv + share_at(c, r) * extent,

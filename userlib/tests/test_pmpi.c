@@ -56,52 +56,87 @@ static void test_settings(void)
 }
 
 #define COUNTED (CHOOSE_BURST - 1)
+#define RANKS 3
 
-/*
- * A trial in which the calls of a burst take so long, behind a first one that does not count. Of one side,
- * a call of each burst is disturbed, at another place.
- */
-static enum choose_side try(const uint64_t swc[COUNTED], const uint64_t mpi[COUNTED],
-			    enum choose_side disturbed)
+/* What happens in a trial; times in ns, of the calls of a burst behind a first one that does not count. */
+struct course {
+	uint64_t ns[CHOOSE_SIDES][COUNTED];
+	unsigned int
+		disturbed; /* sides of which a call of each burst is, at another place in the next */
+	int slow_rounds; /* so many, from the first, in which swingcoll takes three times as long */
+};
+
+static uint64_t time_of(const struct course *x, enum choose_side side, int calls)
+{
+	int i = calls % CHOOSE_BURST;
+	bool second = calls / CHOOSE_BURST / CHOOSE_SIDES % 2;
+
+	if (!i)
+		return 1000000000;
+	if (x->disturbed >> side & 1 && i == 1 + !second)
+		return UINT64_MAX;
+	if (side == CHOOSE_SWC && calls / CHOOSE_ROUND < x->slow_rounds)
+		return 3 * x->ns[side][i - 1];
+	return x->ns[side][i - 1];
+}
+
+/* The decision, and after how many rounds. All ranks take the same time. */
+static enum choose_side try(const struct course *x, int *rounds)
 {
 	static struct choose c;
 	struct choose_class *k;
-	double times[CHOOSE_SIDES], sums[CHOOSE_SIDES] = { 0 };
-	bool trial, over = false;
+	double times[CHOOSE_SIDES];
 	int of_swc = 0, calls = 0;
+	bool trial, over;
 
 	memset(&c, 0, sizeof(c));
 	k = choose_find(&c, 3, 1000);
-	while (!over) {
+	while (!k->decided) {
 		enum choose_side side = choose_next(k, &trial);
-		int i = calls % CHOOSE_BURST;
-		uint64_t ns = !i ? 1000000 : side == CHOOSE_SWC ? swc[i - 1] : mpi[i - 1];
 
 		if (!trial)
 			return CHOOSE_SIDES;
 		of_swc += side == CHOOSE_SWC;
-		if (i && calls < CHOOSE_BURST * CHOOSE_SIDES)
-			sums[side] += (double)ns;
-		if (side == disturbed && i == 1 + (calls < CHOOSE_BURST * CHOOSE_SIDES))
-			ns = UINT64_MAX;
-		over = choose_sample(k, ns);
-		calls++;
+		over = choose_sample(k, time_of(x, side, calls));
+		if (over != !(++calls % CHOOSE_ROUND))
+			return CHOOSE_SIDES;
+		if (!over)
+			continue;
+		choose_times(k, times);
+		times[CHOOSE_SWC] *= RANKS;
+		times[CHOOSE_MPI] *= RANKS;
+		choose_decide(k, times, RANKS);
 	}
-	choose_times(k, times);
-	if (of_swc * 2 != calls || times[CHOOSE_SWC] != sums[CHOOSE_SWC] ||
-	    times[CHOOSE_MPI] != sums[CHOOSE_MPI])
-		return CHOOSE_SIDES;
-	choose_decide(k, times);
-	if (choose_next(k, &trial) != (enum choose_side)k->side || trial)
+	*rounds = calls / CHOOSE_ROUND;
+	if (of_swc * 2 != calls || choose_next(k, &trial) != (enum choose_side)k->side || trial)
 		return CHOOSE_SIDES;
 	return (enum choose_side)k->side;
 }
 
+/*
+ * Whether a trial ends so after so many rounds, if all calls of a burst take so long; those of the side
+ * @late all together in the last one.
+ */
+static bool ends(uint64_t swc, uint64_t mpi, struct course x, enum choose_side late,
+		 enum choose_side side, int rounds)
+{
+	int done = 0;
+
+	for (int i = 0; i < COUNTED; i++) {
+		x.ns[CHOOSE_SWC][i] = swc;
+		x.ns[CHOOSE_MPI][i] = mpi;
+		if (late != CHOOSE_SIDES)
+			x.ns[late][i] = i < COUNTED - 1 ? 10 : COUNTED * x.ns[late][i];
+	}
+	side = side == try(&x, &done) ? side : CHOOSE_SIDES;
+	if (side == CHOOSE_SIDES || done != rounds)
+		printf("# %d rounds\n", done);
+	return side != CHOOSE_SIDES && done == rounds;
+}
+
 static void test_choose(void)
 {
-	static const uint64_t quick[COUNTED] = { 1000, 1000, 1000 },
-			      slow[COUNTED] = { 2000, 2000, 2000 },
-			      uneven[COUNTED] = { 10, 10, 9000 };
+	static const struct course even;
 	static struct choose c;
 
 	ok(choose_find(&c, 0, 8) == choose_find(&c, 0, 15) &&
@@ -112,20 +147,34 @@ static void test_choose(void)
 	ok(choose_find(&c, CHOOSE_COLLS - 1, UINT64_MAX) ==
 		   &c.of[CHOOSE_COLLS - 1][CHOOSE_CLASSES - 1],
 	   "the largest size has a class");
-	ok(try(quick, slow, CHOOSE_SIDES) == CHOOSE_SWC, "swingcoll is faster");
-	ok(try(slow, quick, CHOOSE_SIDES) == CHOOSE_MPI, "MPI is faster");
-	ok(try(quick, quick, CHOOSE_SIDES) == CHOOSE_MPI, "a draw is left to MPI");
-	ok(try(quick, slow, CHOOSE_SWC) == CHOOSE_SWC && try(slow, quick, CHOOSE_MPI) == CHOOSE_MPI,
+	ok(ends(1000, 2100, even, CHOOSE_SIDES, CHOOSE_SWC, 1),
+	   "swingcoll takes less than half: one round");
+	ok(ends(1000, 1100, even, CHOOSE_SIDES, CHOOSE_SWC, CHOOSE_ROUNDS) &&
+		   ends(2000, 1000, even, CHOOSE_SIDES, CHOOSE_MPI, CHOOSE_ROUNDS),
+	   "the sides are close to each other: all rounds");
+	ok(ends(5000, 1000, even, CHOOSE_SIDES, CHOOSE_MPI, 2), "MPI is much faster: two rounds");
+	ok(ends(1000, 1000, even, CHOOSE_SIDES, CHOOSE_MPI, CHOOSE_ROUNDS),
+	   "a draw is left to MPI");
+	ok(ends(2 * CHOOSE_LONG_NS, CHOOSE_LONG_NS, even, CHOOSE_SIDES, CHOOSE_MPI, 1),
+	   "calls are long: one round");
+	ok(ends(1000, 2100, (struct course){ .disturbed = 1 << CHOOSE_SWC }, CHOOSE_SIDES,
+		CHOOSE_SWC, 1) &&
+		   ends(5000, 1000, (struct course){ .disturbed = 1 << CHOOSE_MPI }, CHOOSE_SIDES,
+			CHOOSE_MPI, 2),
 	   "disturbed calls do not count");
-	ok(try(quick, uneven, CHOOSE_SIDES) == CHOOSE_SWC &&
-		   try(uneven, quick, CHOOSE_SIDES) == CHOOSE_MPI,
+	ok(ends(1000, 2100, (struct course){ .slow_rounds = 1 }, CHOOSE_SIDES, CHOOSE_SWC, 2) &&
+		   ends(1000, 1500, (struct course){ .slow_rounds = 3 }, CHOOSE_SIDES, CHOOSE_SWC,
+			CHOOSE_ROUNDS),
+	   "nor do slow beginnings");
+	ok(ends(1000, 3000, even, CHOOSE_MPI, CHOOSE_SWC, 1) &&
+		   ends(3000, 1000, even, CHOOSE_SWC, CHOOSE_MPI, CHOOSE_ROUNDS),
 	   "calls that are mostly quick, but take longer together, lose");
 }
 
 /* Sizes that become known in the calls themselves: smaller ones are tried anew, once for each number of bits. */
 static void test_told(void)
 {
-	const double faster[CHOOSE_SIDES] = { [CHOOSE_MPI] = 2, [CHOOSE_SWC] = 1 };
+	const double faster[CHOOSE_SIDES] = { [CHOOSE_MPI] = 3, [CHOOSE_SWC] = 1 };
 	struct choose_class k = { 0 };
 	bool trial;
 
@@ -133,7 +182,7 @@ static void test_told(void)
 	choose_sample(&k, 1);
 	choose_told(&k, 600);
 	ok(k.calls == 1, "sizes of a trial do not disturb it");
-	choose_decide(&k, faster);
+	choose_decide(&k, faster, RANKS);
 	choose_told(&k, 100000);
 	choose_told(&k, 512);
 	ok(k.decided && k.side == CHOOSE_SWC,
@@ -141,11 +190,11 @@ static void test_told(void)
 	choose_told(&k, 511);
 	ok(!k.decided && !k.calls && choose_next(&k, &trial) == CHOOSE_SWC && trial,
 	   "a smaller size begins another trial");
-	choose_decide(&k, faster);
+	choose_decide(&k, faster, RANKS);
 	choose_told(&k, 300);
 	ok(k.decided, "which its own size does not");
 	choose_told(&k, 0);
-	choose_decide(&k, faster);
+	choose_decide(&k, faster, RANKS);
 	choose_told(&k, 0);
 	ok(k.decided, "nothing is smaller than nothing");
 }
