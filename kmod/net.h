@@ -264,6 +264,20 @@ u32 swc_transport_port(enum swc_transport_kind kind);
 /* Parameters of paths (net/path.c). */
 int swc_paths_check_parameters(void);
 
+/*
+ * The paths from this node to others, by node and number, and what is known of each; where those of a node
+ * begin, with one entry more at the end (net/path.c).
+ */
+struct swc_path_table {
+	struct swc_node_path *path;
+	struct swc_path_health *health;
+	u32 *first;
+};
+
+u64 swc_path_table_bytes(u32 npaths, u32 nranks);
+int swc_path_table_read(struct swc_path_table *t, const void __user *paths, u32 npaths, u32 nranks, u32 here);
+void swc_path_table_free(struct swc_path_table *t);
+
 /* Look out for network cards that go down (net/cards.c). */
 int swc_cards_init(void);
 void swc_cards_exit(void);
@@ -278,8 +292,8 @@ struct swc_listeners {
 int swc_listeners_start(struct swc_listeners *l, const struct swc_node_path *paths, u32 npaths);
 void swc_listeners_stop(struct swc_listeners *l);
 
-struct swc_net *swc_net_create(const struct swc_net_params *params, const struct swc_node_path *paths,
-			       u32 npaths, struct swc_listeners *listeners);
+struct swc_net *swc_net_create(const struct swc_net_params *params, struct swc_path_table *paths,
+			       struct swc_listeners *listeners);
 void swc_net_free(struct swc_net *net);
 const u8 *swc_net_name(const struct swc_net *net);
 u32 swc_net_npaths(const struct swc_net *net, u32 node);

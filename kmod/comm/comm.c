@@ -161,30 +161,17 @@ bool swc_comm_set_status(struct swc_comm *comm, int from, int to)
 	return true;
 }
 
-/**
- * swc_comm_abort() - abort a communicator
- * @comm: the communicator; the caller holds a reference
- * @error: negative errno that operations in flight get
- * @culprit: rank at fault, or -1
- * @seq: number of the operation concerned
- * @fmt: one line that names rank and reason; NULL: what was noted last of this operation stays, with its
- *	culprit
- *
- * Only the first call has an effect. Operations end as soon as no worker is inside; new ones get
- * -ECONNABORTED. Takes comm->lock and op->lock; does not sleep.
- */
-void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt, ...)
+/* Abort; @forming: only if members are missing. Return: false if it had been aborted, or none is missing. */
+static bool abort_comm(struct swc_comm *comm, bool forming, int error, int culprit, u64 seq, const char *fmt,
+		       va_list args)
 {
 	struct swc_comm_notifier *notifier;
-	va_list args;
 	bool first;
 
 	spin_lock(&comm->lock);
-	first = swc_comm_set_status(comm, comm->status, SWC_COMM_ABORTED);
+	first = swc_comm_set_status(comm, forming ? SWC_COMM_FORMING : comm->status, SWC_COMM_ABORTED);
 	if (first) {
-		va_start(args, fmt);
 		swc_comm_error_record(comm, error, culprit, seq, fmt, args);
-		va_end(args);
 		culprit = comm->culprit;
 		swc_record(comm->recorder, SWC_TRACE_ABORT, culprit, seq, (s64)error);
 		swc_recorder_fail(comm->recorder, true, error, culprit, comm->text);
@@ -199,7 +186,7 @@ void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, cons
 	}
 	spin_unlock(&comm->lock);
 	if (!first)
-		return;
+		return false;
 	trace_swc_comm_abort(comm);
 	/* Constant from now on. */
 	if (comm->net)
@@ -209,6 +196,47 @@ void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, cons
 	wake_up_all(&comm->create_wq);
 	wake_up_all(&comm->slot_wq);
 	wake_up_all(&comm->part_wq);
+	return true;
+}
+
+/**
+ * swc_comm_abort() - abort a communicator
+ * @comm: the communicator; the caller holds a reference
+ * @error: negative errno that operations in flight get
+ * @culprit: rank at fault, or -1
+ * @seq: number of the operation concerned
+ * @fmt: one line that names rank and reason; NULL: what was noted last of this operation stays, with its
+ *	culprit
+ *
+ * Only the first call has an effect. Operations end as soon as no worker is inside; new ones get
+ * -ECONNABORTED. Takes comm->lock and op->lock; does not sleep.
+ */
+void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	abort_comm(comm, false, error, culprit, seq, fmt, args);
+	va_end(args);
+}
+
+/**
+ * swc_comm_abort_forming() - likewise, unless all members have joined
+ *
+ * Who waits for the members may find that the last of them has joined just after the time was over: then the
+ * communicator lives.
+ *
+ * Return: whether this call has aborted it.
+ */
+bool swc_comm_abort_forming(struct swc_comm *comm, int error, const char *fmt, ...)
+{
+	va_list args;
+	bool aborted;
+
+	va_start(args, fmt);
+	aborted = abort_comm(comm, true, error, -1, 0, fmt, args);
+	va_end(args);
+	return aborted;
 }
 
 /* ------------------------------------------------------------------ other nodes */

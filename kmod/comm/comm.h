@@ -272,6 +272,7 @@ extern const struct swc_comm_ops *swc_comm_ops;
 
 void swc_comm_init(const struct swc_comm_ops *ops);
 int swc_comm_leave(struct swc_ctx *ctx, u32 handle);
+bool swc_comm_abort_forming(struct swc_comm *comm, int error, const char *fmt, ...) __printf(3, 4);
 void swc_comm_abort(struct swc_comm *comm, int error, int culprit, u64 seq, const char *fmt, ...)
 	__printf(5, 6);
 void swc_comms_drain(void);

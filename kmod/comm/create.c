@@ -32,19 +32,24 @@
 
 #define DEFAULT_TIMEOUT_MS	30000
 
-/* What the caller says of other nodes, copied in. */
+/*
+ * What the caller says of other nodes, read and checked before any lock is taken; what the communicator takes
+ * over is its own from then on. @charged: memory of all that, of the caller's account.
+ */
 struct create_nodes {
+	struct swc_account *account;
+	u64 charged;
 	u32 *rank_node;
-	struct swc_node_path *paths;
+	struct swc_path_table paths;
 	struct swc_listeners listeners;
 };
 
 /* ------------------------------------------------------------------ making */
 
 /* The communicator counts for its owner. */
-static int charge(struct swc_comm *comm)
+static int charge(struct swc_comm *comm, struct create_nodes *nodes)
 {
-	u64 bytes = struct_size(comm, member, comm->nranks) + 2 * sizeof(u32) * comm->nranks +
+	u64 bytes = struct_size(comm, member, comm->nranks) + sizeof(u32) * comm->nranks +
 		    swc_trace_records * sizeof(struct swc_trace_record);
 	int ret;
 
@@ -58,7 +63,9 @@ static int charge(struct swc_comm *comm)
 	if (ret)
 		swc_account_uncharge(comm->account, SWC_QUOTA_COMMS, 1);
 	else
-		comm->charged = bytes;
+		comm->charged = bytes + nodes->charged;
+	if (!ret)
+		nodes->charged = 0;
 	return ret;
 }
 
@@ -142,7 +149,7 @@ static struct swc_comm *make_comm(struct swc_ctx *ctx, const struct swc_comm_cre
 		comm->member[i].rank = i;
 		xa_init_flags(&comm->member[i].plans, XA_FLAGS_ALLOC1);
 	}
-	ret = zalloc_cpumask_var(&comm->cpus, GFP_KERNEL_ACCOUNT) ? charge(comm) : -ENOMEM;
+	ret = zalloc_cpumask_var(&comm->cpus, GFP_KERNEL_ACCOUNT) ? charge(comm, nodes) : -ENOMEM;
 	if (!ret)
 		ret = swc_comm_reserve(comm);
 	if (ret)
@@ -168,7 +175,7 @@ static struct swc_comm *make_comm(struct swc_ctx *ctx, const struct swc_comm_cre
 			.abort_wq = comm->user->wq[SWC_QUEUE_ABORT],
 		};
 
-		comm->net = swc_net_create(&params, nodes->paths, args->npaths, &nodes->listeners);
+		comm->net = swc_net_create(&params, &nodes->paths, &nodes->listeners);
 		if (IS_ERR(comm->net)) {
 			ret = PTR_ERR(comm->net);
 			goto err;
@@ -374,8 +381,8 @@ static int wait_for_all(struct swc_comm *comm, u32 timeout_ms, struct swc_comm_c
 					   READ_ONCE(comm->status) != SWC_COMM_FORMING,
 					   msecs_to_jiffies(timeout_ms));
 	if (!left)
-		swc_comm_abort(comm, -ETIMEDOUT, -1, 0, "%u of %u ranks had joined after %u ms",
-			       READ_ONCE(comm->njoined), comm->nlocal, timeout_ms);
+		swc_comm_abort_forming(comm, -ETIMEDOUT, "%u of %u ranks had joined after %u ms",
+				       READ_ONCE(comm->njoined), comm->nlocal, timeout_ms);
 	else if (left < 0)
 		return left;
 	spin_lock(&comm->lock);
@@ -389,40 +396,54 @@ static int wait_for_all(struct swc_comm *comm, u32 timeout_ms, struct swc_comm_c
 	return ret;
 }
 
-/* Copy placement and paths in; free_nodes() frees them in any case. */
-static int copy_nodes(const struct swc_comm_create *args, struct create_nodes *nodes)
+/* The account is the one that the communicator will have. */
+static int charge_nodes(struct create_nodes *nodes, u64 bytes)
 {
+	int ret;
+
+	nodes->account = swc_account_get(current_euid());
+	if (!nodes->account)
+		return -ENOMEM;
+	ret = swc_account_charge(nodes->account, SWC_QUOTA_MEMORY, bytes);
+	if (!ret)
+		nodes->charged = bytes;
+	return ret;
+}
+
+/* Read placement and paths; free_nodes() frees them in any case. */
+static int read_nodes(const struct swc_comm_create *args, struct create_nodes *nodes)
+{
+	size_t bytes = args->nranks * sizeof(*nodes->rank_node);
+	int ret;
 	u32 i;
 
 	if (args->nnodes <= 1)
 		return 0;
-	nodes->rank_node = vmemdup_user(u64_to_user_ptr(args->rank_node),
-					args->nranks * sizeof(*nodes->rank_node));
-	if (IS_ERR(nodes->rank_node)) {
-		int ret = PTR_ERR(nodes->rank_node);
-
-		nodes->rank_node = NULL;
+	ret = charge_nodes(nodes, bytes + swc_path_table_bytes(args->npaths, args->nranks));
+	if (ret)
 		return ret;
-	}
-	nodes->paths = vmemdup_user(u64_to_user_ptr(args->paths),
-				    args->npaths * sizeof(*nodes->paths));
-	if (IS_ERR(nodes->paths)) {
-		int ret = PTR_ERR(nodes->paths);
-
-		nodes->paths = NULL;
-		return ret;
-	}
+	nodes->rank_node = kvmalloc(bytes, GFP_KERNEL_ACCOUNT);
+	if (!nodes->rank_node)
+		return -ENOMEM;
+	if (copy_from_user(nodes->rank_node, u64_to_user_ptr(args->rank_node), bytes))
+		return -EFAULT;
 	for (i = 0; i < args->nranks; i++)
 		if (nodes->rank_node[i] >= args->nnodes)
 			return -EINVAL;
+	ret = swc_path_table_read(&nodes->paths, u64_to_user_ptr(args->paths), args->npaths, args->nranks,
+				  nodes->rank_node[args->rank]);
 	/* Before the list of communicators is locked: connection requests lock it. */
-	return swc_listeners_start(&nodes->listeners, nodes->paths, args->npaths);
+	return ret ?: swc_listeners_start(&nodes->listeners, nodes->paths.path, args->npaths);
 }
 
 static void free_nodes(struct create_nodes *nodes)
 {
 	kvfree(nodes->rank_node);
-	kvfree(nodes->paths);
+	swc_path_table_free(&nodes->paths);
+	if (nodes->account) {
+		swc_account_uncharge(nodes->account, SWC_QUOTA_MEMORY, nodes->charged);
+		swc_account_put(nodes->account);
+	}
 	swc_listeners_stop(&nodes->listeners);
 }
 
@@ -445,12 +466,13 @@ int swc_comm_create(struct swc_ctx *ctx, struct swc_comm_create *args)
 	ret = check_args(args);
 	if (ret)
 		return ret;
-	ret = copy_nodes(args, &nodes);
+	ret = read_nodes(args, &nodes);
+	if (!ret)
+		ret = mutex_lock_killable(&swc_comms_mutex);
 	if (ret) {
 		free_nodes(&nodes);
 		return ret;
 	}
-	mutex_lock(&swc_comms_mutex);
 	comm = find_or_create(ctx, args, &nodes, &ret);
 	mutex_unlock(&swc_comms_mutex);
 	free_nodes(&nodes);

@@ -91,9 +91,7 @@ struct swc_path_health {
  * @params: the communicator
  * @name, @places: what identifies the communicator to other nodes, see core/wire.h
  * @refusal_key: authenticates refusals to connect, see there
- * @path: sorted by node and number
- * @health: of each path
- * @first_path: by node: index of its first path in @path; one entry more at the end
+ * @paths: to other nodes
  * @abort: valid if @aborted
  * @aborted: written once, by swc_net_abort()
  * @ns: network namespace; valid while there are @listeners
@@ -124,9 +122,7 @@ struct swc_net {
 	u8 name[SWC_WIRE_NAME];
 	__le32 places;
 	u8 refusal_key[SWC_WIRE_MAC];
-	struct swc_node_path *path;
-	struct swc_path_health *health;
-	u32 *first_path;
+	struct swc_path_table paths;
 	struct swc_net_abort abort;
 	bool aborted;
 	struct net *ns;
@@ -424,7 +420,7 @@ static inline bool swc_net_is_local(const struct swc_net *net, u32 rank)
 
 static inline const struct swc_node_path *swc_net_path(const struct swc_net *net, u32 node, u32 path)
 {
-	return &net->path[net->first_path[node] + path];
+	return &net->paths.path[net->paths.first[node] + path];
 }
 
 /* The path that carries the connection, or the attempt. */
@@ -434,8 +430,6 @@ static inline const struct swc_node_path *swc_conn_path(const struct swc_conn *c
 }
 
 /* path.c */
-int swc_paths_init(struct swc_net *net, const struct swc_node_path *paths, u32 npaths);
-void swc_paths_fini(struct swc_net *net);
 bool swc_path_has_other(const struct swc_net *net, u32 node, u16 path);
 u16 swc_path_choose(const struct swc_conn *conn);
 u16 swc_path_by_address(const struct swc_conn *conn, const struct sockaddr *local);

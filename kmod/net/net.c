@@ -339,30 +339,27 @@ void swc_net_leave(struct swc_net *net, u32 rank, u64 seq, bool last)
 /**
  * swc_net_create() - the net of a communicator that is being created
  * @params: copied
- * @paths: to the other nodes, copied
- * @npaths: entries
+ * @paths: of swc_path_table_read(); on success the net's
  * @listeners: of swc_listeners_start(), for these paths; on success the net's
  *
- * Return: to be freed by swc_net_free(); -EINVAL if paths or addresses are invalid; -ENOMEM.
+ * Return: to be freed by swc_net_free(); -ENOMEM.
  */
-struct swc_net *swc_net_create(const struct swc_net_params *params, const struct swc_node_path *paths,
-			       u32 npaths, struct swc_listeners *listeners)
+struct swc_net *swc_net_create(const struct swc_net_params *params, struct swc_path_table *paths,
+			       struct swc_listeners *listeners)
 {
 	struct swc_net *net = kzalloc(sizeof(*net), GFP_KERNEL_ACCOUNT);
-	int ret = -ENOMEM;
 	u32 i;
 
 	if (!net)
 		return ERR_PTR(-ENOMEM);
 	net->params = *params;
 	net->left = bitmap_zalloc(params->nranks, GFP_KERNEL_ACCOUNT);
-	if (net->left)
-		ret = swc_paths_init(net, paths, npaths);
-	if (ret) {
-		bitmap_free(net->left);
+	if (!net->left) {
 		kfree(net);
-		return ERR_PTR(ret);
+		return ERR_PTR(-ENOMEM);
 	}
+	net->paths = *paths;
+	*paths = (struct swc_path_table){};
 	swc_auth_name(net);
 	net->memcg = get_mem_cgroup_from_mm(current->mm);
 	swc_net_init_conns(net);
@@ -392,7 +389,7 @@ void swc_net_free(struct swc_net *net)
 	xa_destroy(&net->conns);
 	mem_cgroup_put(net->memcg);
 	bitmap_free(net->left);
-	swc_paths_fini(net);
+	swc_path_table_free(&net->paths);
 	kfree(net);
 	swc_listeners_stop(&listeners);
 }

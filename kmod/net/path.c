@@ -4,8 +4,9 @@
  */
 #include <linux/inetdevice.h>
 #include <linux/module.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
-#include <linux/sort.h>
+#include <linux/uaccess.h>
 #include <net/addrconf.h>
 #include <net/ipv6.h>
 
@@ -18,15 +19,6 @@ MODULE_PARM_DESC(path_avoid_ms, "leave a path that has failed alone for so long,
 int swc_paths_check_parameters(void)
 {
 	return swc_param_check("path_avoid_ms", avoid_ms, 10, 60000);
-}
-
-static int compare_paths(const void *a, const void *b)
-{
-	const struct swc_node_path *x = a, *y = b;
-
-	if (x->node != y->node)
-		return x->node < y->node ? -1 : 1;
-	return x->path < y->path ? -1 : x->path > y->path;
 }
 
 static bool is_valid_addr(const u8 *addr)
@@ -47,69 +39,74 @@ static bool is_valid_path(const struct swc_node_path *p)
 	       local->sa_family == remote->sa_family;
 }
 
-/* Sort the table, check it, and note where each node's paths begin. */
-static int index_paths(struct swc_net *net, u32 npaths)
+/* Check the table, and note where each node's paths begin. */
+static int index_paths(struct swc_path_table *t, u32 npaths, u32 nranks, u32 here)
 {
-	const struct swc_net_params *params = &net->params;
 	u32 i, node = 0;
 
-	sort(net->path, npaths, sizeof(*net->path), compare_paths, NULL);
 	for (i = 0; i < npaths; i++) {
-		struct swc_node_path *p = &net->path[i];
+		struct swc_node_path *p = &t->path[i];
 
-		if (p->node >= params->nranks || p->node == params->here || p->path >= SWC_MAX_PATHS)
+		if (p->node >= nranks || p->node == here || p->node + 1 < node || p->path >= SWC_MAX_PATHS)
 			return -EINVAL;
 		while (node <= p->node)
-			net->first_path[node++] = i;
-		if (p->path != i - net->first_path[p->node] || !is_valid_path(p))
+			t->first[node++] = i;
+		if (p->path != i - t->first[p->node] || !is_valid_path(p))
 			return -EINVAL;
 		/* At the same place in both families. A connection leaves from a port of its own. */
 		((struct sockaddr_in *)p->local)->sin_port = 0;
+		t->health[i] = (struct swc_path_health){ .until = jiffies, .tried = jiffies - 1 };
+		if (!(i % 1024))
+			cond_resched();
 	}
-	while (node <= params->nranks)
-		net->first_path[node++] = npaths;
+	while (node <= nranks)
+		t->first[node++] = npaths;
 	return 0;
 }
 
-/**
- * swc_paths_init() - the paths of a net
- * @net: with its params
- * @paths: to the other nodes, copied
- * @npaths: entries
- *
- * Return: 0, to be undone by swc_paths_fini(); -EINVAL if the paths are invalid; -ENOMEM.
- */
-int swc_paths_init(struct swc_net *net, const struct swc_node_path *paths, u32 npaths)
+/* Memory of a table. */
+u64 swc_path_table_bytes(u32 npaths, u32 nranks)
 {
-	int ret = -ENOMEM;
-	u32 i;
-
-	net->first_path = kvmalloc_array(net->params.nranks + 1, sizeof(*net->first_path),
-					 GFP_KERNEL_ACCOUNT);
-	net->path = kvmalloc_array(npaths, sizeof(*paths), GFP_KERNEL_ACCOUNT);
-	net->health = kvcalloc(npaths, sizeof(*net->health), GFP_KERNEL_ACCOUNT);
-	if (net->first_path && net->path && net->health) {
-		memcpy(net->path, paths, array_size(npaths, sizeof(*paths)));
-		for (i = 0; i < npaths; i++)
-			net->health[i] = (struct swc_path_health){ .until = jiffies, .tried = jiffies - 1 };
-		ret = index_paths(net, npaths);
-	}
-	if (ret)
-		swc_paths_fini(net);
-	return ret;
+	return (u64)npaths * (sizeof(struct swc_node_path) + sizeof(struct swc_path_health)) +
+	       (nranks + 1ull) * sizeof(u32);
 }
 
-void swc_paths_fini(struct swc_net *net)
+/**
+ * swc_path_table_read() - read the paths to the other nodes from user memory, and check them
+ * @t: zeroed; to be freed by swc_path_table_free() in any case, unless it becomes a net's
+ * @paths: by node, and by number for each node
+ * @npaths: entries
+ * @nranks: of the communicator
+ * @here: this node
+ *
+ * Takes long for large tables: no lock may be held. Return: 0; -EINVAL, -EFAULT, -ENOMEM.
+ */
+int swc_path_table_read(struct swc_path_table *t, const void __user *paths, u32 npaths, u32 nranks, u32 here)
 {
-	kvfree(net->first_path);
-	kvfree(net->path);
-	kvfree(net->health);
+	size_t bytes = array_size(npaths, sizeof(*t->path));
+
+	t->first = kvmalloc_array(nranks + 1, sizeof(*t->first), GFP_KERNEL_ACCOUNT);
+	t->path = kvmalloc(bytes, GFP_KERNEL_ACCOUNT);
+	t->health = kvmalloc_array(npaths, sizeof(*t->health), GFP_KERNEL_ACCOUNT);
+	if (!t->first || !t->path || !t->health)
+		return -ENOMEM;
+	if (copy_from_user(t->path, paths, bytes))
+		return -EFAULT;
+	return index_paths(t, npaths, nranks, here);
+}
+
+void swc_path_table_free(struct swc_path_table *t)
+{
+	kvfree(t->first);
+	kvfree(t->path);
+	kvfree(t->health);
+	*t = (struct swc_path_table){};
 }
 
 /* Number of paths to a node. */
 u32 swc_net_npaths(const struct swc_net *net, u32 node)
 {
-	return net->first_path[node + 1] - net->first_path[node];
+	return net->paths.first[node + 1] - net->paths.first[node];
 }
 
 /* Memory of a connection by this path, about. */
@@ -132,7 +129,7 @@ u32 swc_net_conn_bytes(const struct swc_net *net, u32 node, u16 path)
 
 static struct swc_path_health *health_of(const struct swc_conn *conn, u16 path)
 {
-	return &conn->net->health[conn->net->first_path[conn->net->params.rank_node[conn->peer]] + path];
+	return &conn->net->paths.health[conn->net->paths.first[conn->net->params.rank_node[conn->peer]] + path];
 }
 
 static bool is_due(const struct swc_path_health *h)

@@ -312,6 +312,84 @@ static int memory(void)
 	return 0;
 }
 
+#define NODES 2048
+#define MANY_PATHS ((NODES - 1) * SWC_MAX_PATHS)
+
+enum order {
+	IN_ORDER,
+	WRONG_PATHS,
+	WRONG_NODES,
+};
+
+/* Rank 0 of many nodes, with the most paths to each. */
+static int create_of_many(int fd, struct swc_node_path *path, uint32_t *node, enum order order,
+			  uint32_t *comm)
+{
+	struct swc_comm_create j = { .nranks = NODES,
+				     .nnodes = NODES,
+				     .npaths = MANY_PATHS,
+				     .rank_node = (uintptr_t)node,
+				     .paths = (uintptr_t)path,
+				     .timeout_ms = TESTLIB_EVENT_MS };
+	int ret;
+
+	for (uint32_t i = 0; i < MANY_PATHS; i++) {
+		struct sockaddr_in *a = (void *)path[i].local, *b = (void *)path[i].remote;
+
+		path[i] = (struct swc_node_path){ .node = 1 + i / SWC_MAX_PATHS,
+						  .path = i % SWC_MAX_PATHS,
+						  .transport = SWC_TRANSPORT_TCP };
+		a->sin_family = b->sin_family = AF_INET;
+		a->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		b->sin_addr.s_addr = htonl(0xc0000202); /* 192.0.2.2, for documentation */
+		b->sin_port = htons(18575);
+	}
+	if (order == WRONG_PATHS) {
+		path[100].path++;
+		path[101].path--;
+	}
+	for (uint32_t i = 0; i < SWC_MAX_PATHS && order == WRONG_NODES; i++) {
+		path[i].node++;
+		path[SWC_MAX_PATHS + i].node--;
+	}
+	for (uint32_t i = 0; i < NODES; i++)
+		node[i] = i;
+	testlib_new_id(j.id);
+	ret = testlib_ioctl(fd, SWC_IOC_COMM_CREATE, &j);
+	*comm = j.comm;
+	return ret;
+}
+
+/* The table of paths is the greatest part of a communicator of many nodes. */
+static int paths(void)
+{
+	uint64_t bytes = MANY_PATHS * sizeof(struct swc_node_path), before;
+	struct swc_node_path *path = malloc(bytes);
+	uint32_t *node = malloc(NODES * sizeof(*node)), comm;
+	struct swc_user_query u;
+	struct testlib_ctx c;
+
+	CHECK(path && node);
+	CHECK_EQ(testlib_open(&c), 0);
+	CHECK_EQ(wait_alone(c.fd), 0);
+	CHECK_EQ(set_limit(SWC_QUOTA_MEMORY, 64), 0);
+	CHECK_EQ(create_of_many(c.fd, path, node, WRONG_PATHS, &comm), -EINVAL);
+	CHECK_EQ(create_of_many(c.fd, path, node, WRONG_NODES, &comm), -EINVAL);
+	CHECK_EQ(query(c.fd, 0, &u), 0);
+	before = u.quota[SWC_QUOTA_MEMORY].used;
+	CHECK_EQ(create_of_many(c.fd, path, node, IN_ORDER, &comm), 0);
+	CHECK_EQ(query(c.fd, 0, &u), 0);
+	CHECK(u.quota[SWC_QUOTA_MEMORY].used > before + bytes);
+	CHECK_EQ(testlib_comm_leave(c.fd, comm), 0);
+	CHECK_EQ(wait_used(c.fd, 0, SWC_QUOTA_MEMORY, before), 0);
+	CHECK_EQ(set_limit(SWC_QUOTA_MEMORY, 2), 0);
+	CHECK_EQ(create_of_many(c.fd, path, node, IN_ORDER, &comm), -EDQUOT);
+	testlib_close(&c);
+	free(path);
+	free(node);
+	return 0;
+}
+
 /* ------------------------------------------------------------------ connections */
 
 #define PATHS 8
@@ -443,6 +521,7 @@ int main(void)
 		{ "open files", contexts, false },
 		{ "communicators", comms, false },
 		{ "memory of plans, slots and operations", memory, false },
+		{ "memory of paths to many nodes", paths, false },
 		{ "connections", conns, true },
 		{ "at the end nothing is charged", nothing_left, false },
 	};

@@ -311,8 +311,9 @@ struct swc_node_path {
  * @slot_bytes: size of the shared slot memory, equal on all members of a node; 0: none
  * @nnodes: number of nodes; 0 or 1: all members are on this node, and the next three fields must be 0
  * @rank_node: address of __u32[nranks]: the node of each rank, 0 to nnodes - 1; that of @rank is this node
- * @paths: address of struct swc_node_path[npaths]: at least one to every node that plans name. The
- *	kernel uses the table of the member of this node that joins first.
+ * @paths: address of struct swc_node_path[npaths]: at least one to every node that plans name; sorted by
+ *	node, and for each node by number. The kernel uses the table of the member of this node that joins
+ *	first.
  * @npaths: entries of @paths
  * @comm: out: handle, valid in this open file
  * @join_ms: in: how long to wait for the other ranks of this node, if that is not @timeout_ms; 0: it is
@@ -351,7 +352,8 @@ struct swc_comm_create {
 /**
  * struct swc_comm_ref - names the communicator to leave or to abort
  * @comm: handle
- * @error: ABORT: the error that the members get, a positive errno below 512; 0: ECONNABORTED. LEAVE: 0
+ * @error: ABORT: the error that the members get, a positive errno below 512, but not EINTR, EAGAIN, EBUSY
+ *	or ETIME, at which callers call again; 0: ECONNABORTED. LEAVE: 0
  * @other: ABORT: 0, or 1 + the rank because of which the caller aborts. ECONNRESET: it has left, and is at
  *	fault. EPROTO: it has called another collective than the caller. LEAVE: 0
  * @resv: must be 0
@@ -440,6 +442,9 @@ struct swc_mem_unreg {
  * struct swc_ring_wait - sleep until the completion ring has new entries
  * @tail: the tail that the caller has read; returns at once if the tail differs
  * @timeout_ms: in milliseconds; 0: no limit. -ETIME when it expires.
+ *
+ * A call with a time-out is not restarted after a signal, as its time would begin anew: -EINTR. That may
+ * come without a signal, too, if io_uring has work for the task.
  */
 struct swc_ring_wait {
 	__u32 tail;
@@ -513,8 +518,8 @@ struct swc_partitioned_init {
  * START begins a round. It fails with -EBUSY while the last round is not done, and with -EAGAIN while
  * this rank has too many partitions on the communicator that are not ready (4 * SWC_MAX_PARTITIONS). KICK
  * lets the kernel read the queue of ready partitions. WAIT sleeps until the partition is done, or all
- * are; it returns 0 or the first error of the round, and -EINVAL if no round was started. FREE fails with
- * -EBUSY while a round is not done.
+ * are; it returns 0 or the first error of the round, -EINVAL if no round was started, and -EINTR as
+ * SWC_IOC_RING_WAIT does. FREE fails with -EBUSY while a round is not done.
  *
  * SWC_CMD_PARTITIONED_WAIT is WAIT as an io_uring command; @timeout_ms must be 0. No thread sleeps: the
  * CQE comes when the partition, or all partitions, of the round that is current at submission are done,

@@ -473,7 +473,7 @@ static void failover_paths(struct kunit *test)
 
 static struct swc_path_health *health_of(const struct swc_conn *conn, u16 path)
 {
-	return &conn->net->health[conn->net->first_path[conn->net->params.rank_node[conn->peer]] + path];
+	return &conn->net->paths.health[conn->net->paths.first[conn->net->params.rank_node[conn->peer]] + path];
 }
 
 /*

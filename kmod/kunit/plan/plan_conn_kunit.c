@@ -46,7 +46,7 @@ static struct fake *fake(struct kunit *test, u32 here, const u32 *npaths)
 		.here = here, .timeout_ms = 1000,
 	};
 	f->net.path = f->path;
-	f->net.first_path = f->first_path;
+	f->net.paths.first = f->first_path;
 	f->net.left = f->left;
 	swc_net_init_conns(&f->net);
 	init_waitqueue_head(&f->net.abort_wq);

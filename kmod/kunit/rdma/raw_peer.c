@@ -293,7 +293,7 @@ static int forge(struct rdma_cm_id *id, struct rdma_cm_event *event)
 /* Where the connections of @comm to @node go. */
 static void redirect(const struct swc_comm *comm, u32 node, __be16 port)
 {
-	struct swc_node_path *path = &comm->net->path[comm->net->first_path[node]];
+	struct swc_node_path *path = &comm->net->paths.path[comm->net->paths.first[node]];
 
 	((struct sockaddr_in *)path->remote)->sin_port = port;
 }
