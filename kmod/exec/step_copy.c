@@ -6,9 +6,6 @@
  * only their places are looked up. Long ones, and those that divide, are set up as those of local steps are,
  * so that engines can do them.
  */
-#include <linux/sched.h>
-#include <linux/sched/signal.h>
-
 #include "core/plan_check.h"
 #include "exec/offload.h"
 #include "exec/step.h"
@@ -93,17 +90,6 @@ static enum swc_step_status copy_one(struct swc_task *task, const struct swc_pla
 	return status;
 }
 
-/* Between copies: must the worker stop, or give way? */
-static enum swc_step_status look_up(struct swc_task *task)
-{
-	cond_resched();
-	if (READ_ONCE(task->req->op->status))
-		return SWC_STEP_ERROR;
-	if (fatal_signal_pending(current) || swc_slice_over(task->copy.slice_end))
-		return SWC_STEP_YIELD;
-	return SWC_STEP_OK;
-}
-
 enum swc_step_status swc_step_copy(struct swc_task *task, const struct swc_plan_step *s)
 {
 	const struct swc_plan_xfer *x = &task->req->plan->view.xfers[s->first_xfer];
@@ -117,7 +103,7 @@ enum swc_step_status swc_step_copy(struct swc_task *task, const struct swc_plan_
 		if (!n)
 			status = copy_one(task, x, s->nsend);
 		if (status == SWC_STEP_OK && task->copies < s->nsend)
-			status = look_up(task);
+			status = swc_task_look_up(task);
 		if (status != SWC_STEP_OK)
 			return status;
 	}

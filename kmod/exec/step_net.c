@@ -165,6 +165,11 @@ static enum swc_step_status receive(struct swc_task *task, const struct swc_plan
 
 		status = swc_remote_conn(task, x) == SWC_NO_CONN ? recv_local(task, x) :
 								    swc_remote_recv(task, x);
+		/* A step may have 65535 receives. */
+		if (status == SWC_STEP_OK && task->recv + 1 < s->nrecv) {
+			status = swc_task_look_up(task);
+			task->recv += status != SWC_STEP_OK;
+		}
 		if (status != SWC_STEP_OK)
 			return status;
 	}

@@ -4,6 +4,7 @@
  */
 #include <linux/bitmap.h>
 #include <linux/overflow.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "exec/operation.h"
@@ -143,4 +144,15 @@ int swc_tasks_create(struct swc_req *req)
 		task->rndv = carve(&mem, nrndvs, sizeof(struct swc_rndv));
 	}
 	return 0;
+}
+
+/* Between parts of a step, each of some microseconds of work: must the worker stop, or give way? */
+enum swc_step_status swc_task_look_up(const struct swc_task *task)
+{
+	cond_resched();
+	if (READ_ONCE(task->req->op->status))
+		return SWC_STEP_ERROR;
+	if (fatal_signal_pending(current) || swc_slice_over(task->copy.slice_end))
+		return SWC_STEP_YIELD;
+	return SWC_STEP_OK;
 }

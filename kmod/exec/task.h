@@ -145,5 +145,6 @@ struct swc_task {
 int swc_tasks_create(struct swc_req *req);
 void swc_task_set_state(struct swc_task *task, enum swc_task_state state);
 bool swc_task_is_last_step(const struct swc_task *task);
+enum swc_step_status swc_task_look_up(const struct swc_task *task);
 
 #endif /* SWC_TASK_H */
