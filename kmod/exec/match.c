@@ -246,6 +246,10 @@ again:
 	}
 	spin_unlock(&comm->lock);
 	if (op) {
+		/* Before follow_up() drops the reference on the communicator, which an operation's last put needs. */
+		if (fresh)
+			swc_op_put(fresh);
+		fresh = NULL;
 		follow_up(op, req, rank, &out, inline_ok);
 	} else if (!ret) {
 		/* First to arrive: allocate without the lock, and look again. */
@@ -325,6 +329,9 @@ int swc_match_reserve(struct swc_member *member, u32 n, u64 *base)
 		spin_lock(&comm->lock);
 		*base = member->submitted;
 		ret = may_submit(comm, member, swc_op_find(comm, *base));
+		/* An operation that has failed excuses a member that has left, but only for its own number. */
+		if (!ret && n > 1 && (comm->nleft || *base + n > comm->gone_at))
+			ret = -ECONNRESET;
 		if (!ret && member->reserved + n > RESERVED_MAX)
 			ret = -EAGAIN;
 		for (i = 0; i < n && !ret; i++)

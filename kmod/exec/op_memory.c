@@ -3,6 +3,7 @@
  * The memory of operations. The last put keeps it for the next operation of the communicator.
  */
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 
 #include "exec/operation.h"
 
@@ -17,6 +18,8 @@ void swc_op_release(struct kref *ref)
 {
 	struct swc_op *op = container_of(ref, struct swc_op, ref);
 
+	/* The last put of the communicator may have freed it already. */
+	WARN_ON_ONCE(!kref_read(&op->comm->ref) && current_work() != &op->comm->free_work);
 	if (cmpxchg(&op->comm->spare_op, NULL, op))
 		free_op(op);
 }

@@ -393,6 +393,79 @@ static void operation_deadline(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+struct leaving {
+	struct swc_t_comm *c;
+	int result;
+	int left;
+	bool done;
+};
+
+static void leave_complete(struct swc_req *req)
+{
+	struct leaving *l = (void *)(uintptr_t)req->desc.user_data;
+
+	l->result = req->result;
+	swc_req_put(req);
+	l->left = swc_comm_leave(&l->c->rank[0].ctx, l->c->rank[0].handle);
+	l->done = true;
+}
+
+/*
+ * A process reads a completion in the ring and leaves while the submitter is still in the kernel: the operation
+ * must not outlive the communicator, where its memory is kept. If it does, swc_op_release() warns.
+ */
+static void operation_last_put(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm(test, 1, SWC_T_NO_DEADLINE);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct leaving l = { .c = c };
+	struct swc_desc d;
+	struct swc_req *req;
+
+	swc_t_job_init(job, c, swc_t_direct, 64, false);
+	d = job->desc[0];
+	d.user_data = (uintptr_t)&l;
+	req = make_request(test, c, &d);
+	req->complete = leave_complete;
+	KUNIT_EXPECT_EQ(test, swc_match(req, true), 0);
+	KUNIT_EXPECT_TRUE(test, l.done);
+	KUNIT_EXPECT_EQ(test, l.result, 0);
+	KUNIT_EXPECT_EQ(test, l.left, 0);
+	swc_t_comm_end(c);
+}
+
+/* A member has left behind an operation that has failed: others get its error, but no numbers after it. */
+static void operation_reserve_left(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm(test, 2, SWC_T_NO_DEADLINE);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u64 base;
+
+	swc_t_job_init(job, c, swc_t_direct, 64, false);
+	job->desc[1].recv = 4;
+	job->desc[1].send_region = 999;
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[1]), -ENOENT);
+	KUNIT_EXPECT_EQ(test, swc_comm_leave(&c->rank[1].ctx, c->rank[1].handle), 0);
+	KUNIT_EXPECT_EQ(test, swc_match_reserve(c->rank[0].member, 2, &base), -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), -ECANCELED);
+	swc_t_comm_end(c);
+}
+
+/* Who waits for members too long must not end a communicator that all have joined meanwhile. */
+static void operation_joined_late(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm(test, 2, SWC_T_NO_DEADLINE);
+	struct swc_t_job *job = swc_t_job_new(test);
+
+	swc_t_job_init(job, c, swc_t_direct, 64, false);
+	KUNIT_EXPECT_FALSE(test, swc_comm_abort_forming(swc_t_first_comm(c), -ETIMEDOUT, "test"));
+	KUNIT_EXPECT_EQ(test, swc_t_first_comm(c)->status, SWC_COMM_LIVE);
+	swc_t_job_run(job, 0, true);
+	swc_t_comm_end(c);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(operation_window),
 	KUNIT_CASE_PARAM(operation_mismatch, change_gen_params),
@@ -402,6 +475,9 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(operation_refused),
 	KUNIT_CASE(operation_reservation),
 	KUNIT_CASE(operation_deadline),
+	KUNIT_CASE(operation_last_put),
+	KUNIT_CASE(operation_reserve_left),
+	KUNIT_CASE(operation_joined_late),
 	{}
 };
 
