@@ -69,6 +69,7 @@
 #ifndef SWC_SWINGCOLL_H
 #define SWC_SWINGCOLL_H
 
+#include <linux/errno.h>
 #include <linux/percpu.h>
 #include <linux/swingcoll.h>
 #include <linux/types.h>
@@ -115,6 +116,15 @@ extern unsigned int swc_trace_keep_user;
 extern unsigned int swc_trace_keep_s;
 /* The most that max_plans may be: a CQE has 16 bits for the plan handle. */
 #define SWC_PLANS_MOST	0xffffu
+
+/*
+ * May a communicator be aborted with this errno? Those from 512 on are internal to the kernel: ERESTARTSYS would
+ * restart system calls. Others tell callers to call again, which they would do for ever.
+ */
+static inline bool swc_may_abort_with(u32 error)
+{
+	return error && error < 512 && error != EINTR && error != EAGAIN && error != EBUSY && error != ETIME;
+}
 
 int swc_param_check(const char *name, u32 value, u32 least, u32 most);
 int swc_limits_check(void);

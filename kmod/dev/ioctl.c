@@ -149,8 +149,7 @@ static int ioc_comm_abort(struct swc_ctx *ctx, void *arg)
 	struct swc_member *member;
 	int ret = 0;
 
-	/* Errors from 512 on are internal to the kernel: ERESTARTSYS would restart system calls. */
-	if (ref->error >= 512 || ref->resv)
+	if ((ref->error && !swc_may_abort_with(ref->error)) || ref->resv)
 		return -EINVAL;
 	member = swc_member_get(ctx, ref->comm);
 	if (!member)

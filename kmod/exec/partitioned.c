@@ -528,7 +528,8 @@ static bool is_done(const struct swc_partitioned *p, u32 partition, u32 round)
 /**
  * swc_partitioned_wait() - sleep until a partition, or all, are done
  *
- * Return: 0 or the round's first error; -ETIME; -EINVAL if there was no round; -ERESTARTSYS.
+ * Return: 0 or the round's first error; -ETIME; -EINVAL if there was no round; on a signal -ERESTARTSYS, or
+ * -EINTR if there is a time-out, which would begin anew.
  */
 int swc_partitioned_wait(struct swc_partitioned *p, u32 partition, u32 timeout_ms)
 {
@@ -541,7 +542,7 @@ int swc_partitioned_wait(struct swc_partitioned *p, u32 partition, u32 timeout_m
 	left = wait_event_interruptible_timeout(comm->part_wq, is_done(p, partition, round) || is_aborted(p),
 						left);
 	if (left <= 0)
-		return left ?: -ETIME;
+		return !left ? -ETIME : timeout_ms ? -EINTR : left;
 	if (is_aborted(p)) {
 		drop_unready(p);
 		/* Partitions that have begun end by themselves, and use the caller's memory until then. */

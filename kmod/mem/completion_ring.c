@@ -138,7 +138,10 @@ void swc_ring_post(struct swc_ring *ring, const struct swc_completion *entry)
 	wake_up_all(&ring->wq);
 }
 
-/* Sleep until the tail differs from @tail. Return: 0, -ETIME, -EBADF: closed, -ERESTARTSYS on a signal. */
+/*
+ * Sleep until the tail differs from @tail. Return: 0, -ETIME, -EBADF: closed; on a signal -ERESTARTSYS, or
+ * -EINTR if there is a time-out, which would begin anew.
+ */
 int swc_ring_wait(struct swc_ring *ring, u32 tail, u32 timeout_ms)
 {
 	long left = timeout_ms ? msecs_to_jiffies(timeout_ms) : MAX_SCHEDULE_TIMEOUT;
@@ -146,7 +149,7 @@ int swc_ring_wait(struct swc_ring *ring, u32 tail, u32 timeout_ms)
 	left = wait_event_interruptible_timeout(ring->wq, READ_ONCE(ring->tail) != tail ||
 						READ_ONCE(ring->closed), left);
 	if (left <= 0)
-		return left ?: -ETIME;
+		return !left ? -ETIME : timeout_ms ? -EINTR : left;
 	return READ_ONCE(ring->tail) != tail ? 0 : -EBADF;
 }
 

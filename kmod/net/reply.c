@@ -156,7 +156,7 @@ static void peer_ended(struct swc_conn *conn, const struct swc_wire_reject *r)
 	u32 error = le32_to_cpu(r->error), culprit = le32_to_cpu(r->culprit);
 	char text[SWC_TEXT_BYTES];
 
-	if (error && error < 512 && culprit && culprit <= conn->net->params.nranks) {
+	if (swc_may_abort_with(error) && culprit && culprit <= conn->net->params.nranks) {
 		scnprintf(text, sizeof(text), "rank %u: connection with rank %u: %s; rank %u was at fault",
 			  conn->me, conn->peer, reasons[SWC_WIRE_ENDED], culprit - 1);
 		swc_net_ops->peer_lost(conn->comm, -(int)error, culprit - 1, swc_net_oldest(conn->net), text);

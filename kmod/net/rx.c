@@ -112,7 +112,7 @@ static void handle_abort(struct swc_conn *conn, const struct swc_wire_msg *msg)
 	char text[SWC_TEXT_BYTES];
 	u32 i;
 
-	if (!error || error >= 512)
+	if (!swc_may_abort_with(error))
 		error = ECONNABORTED;
 	if (culprit > conn->net->params.nranks)
 		culprit = 0;

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
 
 #include "testlib.h"
 
@@ -148,8 +150,12 @@ static int waiting(void)
 	pid_t waiter = gettid();
 	struct swc_completion c;
 	pthread_t t;
+	int ret;
 
-	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_RING_WAIT, &w), -ETIME);
+	do
+		ret = testlib_ioctl(r.c.fd, SWC_IOC_RING_WAIT, &w);
+	while (ret == -EINTR);
+	CHECK_EQ(ret, -ETIME);
 	w.tail--;
 	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_RING_WAIT, &w), 0);
 	w.tail++;
@@ -158,6 +164,34 @@ static int waiting(void)
 	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_RING_WAIT, &w), 0);
 	pthread_join(t, NULL);
 	CHECK_EQ(testlib_ring_next(&r.c, &c, 0), 0);
+	return 0;
+}
+
+static volatile sig_atomic_t alarms;
+
+static void on_alarm(int sig)
+{
+	static const struct itimerval never;
+
+	(void)sig;
+	if (++alarms == 50)
+		setitimer(ITIMER_REAL, &never, NULL);
+}
+
+/* A timer whose handler has SA_RESTART does not begin the wait anew. */
+static int interrupted(void)
+{
+	struct sigaction action = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+	struct itimerval often = { .it_value.tv_usec = 20000, .it_interval.tv_usec = 20000 };
+	struct itimerval never = { 0 };
+	struct swc_ring_wait w = { .tail = r.c.ring->tail, .timeout_ms = 5000 };
+	int ret;
+
+	CHECK_EQ(sigaction(SIGALRM, &action, NULL), 0);
+	CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
+	ret = testlib_ioctl(r.c.fd, SWC_IOC_RING_WAIT, &w);
+	CHECK_EQ(setitimer(ITIMER_REAL, &never, NULL), 0);
+	CHECK_EQ(ret, -EINTR);
 	return 0;
 }
 
@@ -193,6 +227,7 @@ int main(void)
 		{ "poll", polling },
 		{ "entries appear without a system call", watched },
 		{ "RING_WAIT: time-out, tail already moved, wake-up", waiting },
+		{ "RING_WAIT: a timer", interrupted },
 		{ "a consumer that writes wrong heads", wrong_heads },
 	};
 	uint8_t id[SWC_ID_BYTES];
