@@ -41,12 +41,12 @@ program pmpi_fortran
 #if !defined(USE_F08) && !defined(USE_MPI)
   include 'mpif.h'
 #endif
-  integer, parameter :: n = 1000
+  integer, parameter :: n = 1000, messages = 50, long = 20000
   integer :: rank, nranks, error, i, r, number = 0
   ! MPI writes to them while other calls are made.
   integer, asynchronous :: token
   logical :: failed = .false.
-  integer, allocatable, asynchronous :: one(:), all(:)
+  integer, allocatable, asynchronous :: one(:), all(:), room(:)
   integer, allocatable :: counts(:), displs(:)
   double precision, allocatable, asynchronous :: v(:), s(:)
   REQUEST :: requests(6)
@@ -213,6 +213,9 @@ program pmpi_fortran
   call MPI_Request_free(requests(1), error)
   call MPI_Request_free(requests(2), error)
   call check(error == MPI_SUCCESS .and. requests(1) == MPI_REQUEST_NULL .and. requests(2) == MPI_REQUEST_NULL)
+  allocate (room(messages*(long + 1000)))
+  call MPI_Buffer_attach(room, 4*size(room), error)
+  call start_before_it_has_left(requests(1))
   call report('persistent messages')
 
   all = rank
@@ -240,6 +243,7 @@ program pmpi_fortran
     call check(error == MPI_SUCCESS .and. all_equal(s, spread(dble(i*nranks*(nranks + 1)/2), 1, n)))
     if (rank == 0) call check(gathered())
   end do
+  call start_before_it_has_left(requests(4))
   call MPI_Request_free(requests(1), error)
   call MPI_Request_free(requests(2), error)
   call MPI_Request_free(requests(3), error)
@@ -306,6 +310,36 @@ contains
     call check(error == MPI_SUCCESS)
     call MPI_Request_free(requests(1), error)
     call check(error == MPI_SUCCESS)
+  end subroutine
+
+  ! A message that is buffered is complete at once, but does not leave before it is received: Open MPI then replaces the
+  ! request when it is started again. The buffer is detached when MPI ends.
+  subroutine start_before_it_has_left(request)
+    REQUEST :: request, array(1)
+    integer, asynchronous :: vector(long)
+    call MPI_Bsend_init(vector, long, MPI_INTEGER, mod(rank + 1, nranks), 3, MPI_COMM_WORLD, request, error)
+    call check(error == MPI_SUCCESS)
+    do i = 1, messages
+      vector = i
+      if (mod(i, 2) == 0) then
+        call MPI_Start(request, error)
+      else
+        array(1) = request
+        call MPI_Startall(1, array, error)
+        request = array(1)
+      end if
+      call check(error == MPI_SUCCESS)
+      call MPI_Wait(request, MPI_STATUS_IGNORE, error)
+      call check(error == MPI_SUCCESS)
+    end do
+    call MPI_Request_free(request, error)
+    call check(error == MPI_SUCCESS .and. request == MPI_REQUEST_NULL)
+    call PMPI_Barrier(MPI_COMM_WORLD, error)
+    do i = 1, messages
+      vector = -1
+      call MPI_Recv(vector, long, MPI_INTEGER, mod(rank + nranks - 1, nranks), 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE, error)
+      call check(error == MPI_SUCCESS .and. minval(vector) == i .and. maxval(vector) == i)
+    end do
   end subroutine
 
   subroutine check(good)

@@ -386,11 +386,29 @@ FORTRAN(iexscan, IEXSCAN, Iexscan);
 
 /* ---- requests, which C may have made ---- */
 
-static void fortran_start(MPI_Fint *request, MPI_Fint *ierror)
+/*
+ * MPI may replace a request when it is started: Open MPI does if the message before, which is complete for the
+ * program, has not left. Programs without persistent requests of swingcoll call MPI's own functions.
+ */
+extern void pmpi_start_(MPI_Fint *request, MPI_Fint *ierror) __attribute__((weak));
+extern void pmpi_startall_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *ierror)
+	__attribute__((weak));
+
+static int start_one(MPI_Fint *request)
 {
 	MPI_Request r = PMPI_Request_f2c(*request);
+	int ret = pmpi_Start(&r);
 
-	give(ierror, pmpi_Start(&r));
+	give_request(request, r, ret);
+	return ret;
+}
+
+static void fortran_start(MPI_Fint *request, MPI_Fint *ierror)
+{
+	if (!pmpi_has_persistent())
+		pmpi_start_(request, ierror);
+	else
+		give(ierror, start_one(request));
 }
 FORTRAN(start, START, Start);
 
@@ -398,11 +416,12 @@ static void fortran_startall(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *ierr
 {
 	int ret = MPI_SUCCESS;
 
-	for (int i = 0; i < *count && ret == MPI_SUCCESS; i++) {
-		MPI_Request r = PMPI_Request_f2c(requests[i]);
-
-		ret = pmpi_Start(&r);
+	if (!pmpi_has_persistent()) {
+		pmpi_startall_(count, requests, ierror);
+		return;
 	}
+	for (int i = 0; i < *count && ret == MPI_SUCCESS; i++)
+		ret = start_one(&requests[i]);
 	give(ierror, ret);
 }
 FORTRAN(startall, STARTALL, Startall);
