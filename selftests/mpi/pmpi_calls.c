@@ -273,6 +273,28 @@ static MPI_Datatype layout(int kind, int n)
 	return t;
 }
 
+/* Several of a Fortran type that MPI makes for a precision or a range, and keeps. */
+static void try_f90_types(void)
+{
+	MPI_Datatype f90[3], several;
+	int size;
+
+	MPI_Type_create_f90_real(6, 30, &f90[0]);
+	MPI_Type_create_f90_complex(6, 30, &f90[1]);
+	MPI_Type_create_f90_integer(4, &f90[2]);
+	for (int i = 0; i < 3; i++) {
+		MPI_Type_contiguous(10, f90[i], &several);
+		MPI_Type_commit(&several);
+		MPI_Type_size(several, &size);
+		for (int round = 1; round <= 2; round++) {
+			memset(ours, rank ? -1 : round, (size_t)size);
+			GOOD(MPI_Bcast(ours, 1, several, 0, MPI_COMM_WORLD) == MPI_SUCCESS);
+			GOOD(ours[0] == round && ours[size - 1] == round);
+		}
+		MPI_Type_free(&several);
+	}
+}
+
 static void test_bcast(void)
 {
 	for (size_t i = 0; i < 5; i++)
@@ -293,6 +315,7 @@ static void test_bcast(void)
 			MPI_Type_free(&t);
 			free(v);
 		}
+	try_f90_types();
 	report("Bcast, another layout on each rank");
 }
 

@@ -32,6 +32,13 @@ bool pmpi_signature(MPI_Datatype type, MPI_Count count, uint64_t *bytes)
 	return true;
 }
 
+/* Is it a new handle? Types of a Fortran precision or range are MPI's own, though without names. */
+static bool must_free(int combiner)
+{
+	return combiner != MPI_COMBINER_NAMED && combiner != MPI_COMBINER_F90_REAL &&
+	       combiner != MPI_COMBINER_F90_COMPLEX && combiner != MPI_COMBINER_F90_INTEGER;
+}
+
 static bool is_plain(MPI_Datatype type, int levels)
 {
 	int nints, naddrs, ntypes, combiner, count;
@@ -48,7 +55,7 @@ static bool is_plain(MPI_Datatype type, int levels)
 		return false;
 	plain = is_plain(inner, levels - 1);
 	if (PMPI_Type_get_envelope(inner, &nints, &naddrs, &ntypes, &combiner) == MPI_SUCCESS &&
-	    combiner != MPI_COMBINER_NAMED)
+	    must_free(combiner))
 		PMPI_Type_free(&inner);
 	return plain;
 }
