@@ -31,7 +31,7 @@ for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
 		plan=$((plan + 19 + 2 + 31 + 1 + 14 + 1 + 9 + 1))
 	done
-	plan=$((plan + 8 + 6 + 3 + 6 + $([[ $mpi = mpich ]] && echo 5 || echo 0)))
+	plan=$((plan + 8 + 6 + 3 + 34 + 6 + $([[ $mpi = mpich ]] && echo 5 || echo 0)))
 	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 23 || echo 1) + 20 + 20 + 2))
 done
 echo "1..$plan"
@@ -85,6 +85,12 @@ for mpi in "${mpis[@]}"; do
 			'MPI_Allreduce_init: [1-9][0-9]* offloaded, [1-9][0-9]* fallback \(communicator [0-9]+, persistent [0-9]+\)'
 	done
 	export SWINGCOLL_PMPI_MIN=0
+	# Elements of more than 8 bytes go the way of those of more than 1 GiB.
+	preload="$built/../lib/libswingcoll_pmpi_${mpi}_large.so"
+	run "$mpi, large elements" 18 "$mpi" 2 env LD_PRELOAD="$preload" "$calls" quick
+	prints "$mpi, large elements: they are offloaded" 'MPI_Bcast: [1-9][0-9]* offloaded, 0 fallback' \
+		'MPI_Gather: [1-9][0-9]* offloaded, 0 fallback'
+	run "$mpi, large elements" 13 "$mpi" 2 env LD_PRELOAD="$preload" "$requests"
 	for form in h mpi f08; do
 		if [[ ! -x $built/$mpi/pmpi_fortran_$form ]]; then
 			for name in runs "is offloaded"; do

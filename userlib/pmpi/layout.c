@@ -15,8 +15,10 @@
 
 /* Contiguous types of contiguous types: more levels than that are packed. */
 #define MAX_LEVELS 4
-/* MPI_Pack() counts bytes in an int. */
-#define PACK_BYTES (1 << 30)
+/* MPI_Pack() counts bytes in an int. A test has less. */
+#ifndef PMPI_PACK_BYTES
+#define PMPI_PACK_BYTES (1 << 30)
+#endif
 
 bool pmpi_signature(MPI_Datatype type, MPI_Count count, uint64_t *bytes)
 {
@@ -67,6 +69,40 @@ bool pmpi_is_plain(MPI_Datatype type)
 
 /* ---- packing ---- */
 
+/* One element of so many packed bytes. */
+static int make_packed(MPI_Count size, MPI_Datatype *packed)
+{
+	int counts[2] = { (int)(size / PMPI_PACK_BYTES), (int)(size % PMPI_PACK_BYTES) };
+	MPI_Aint displs[2] = { 0, (MPI_Aint)counts[0] * PMPI_PACK_BYTES };
+	MPI_Datatype types[2] = { MPI_DATATYPE_NULL, MPI_PACKED };
+	int ret = PMPI_Type_contiguous(PMPI_PACK_BYTES, MPI_PACKED, &types[0]);
+
+	if (ret != MPI_SUCCESS)
+		return ret;
+	ret = PMPI_Type_create_struct(2, counts, displs, types, packed);
+	PMPI_Type_free(&types[0]);
+	return ret == MPI_SUCCESS ? PMPI_Type_commit(packed) : ret;
+}
+
+/* Each element has more bytes than MPI_Pack() counts: MPI moves it by a message to this rank itself. */
+static int repack_large(bool pack, char *buf, MPI_Count count, MPI_Datatype type, char *packed,
+			MPI_Count size)
+{
+	MPI_Datatype packed_type;
+	MPI_Aint lb, extent;
+	int ret = PMPI_Type_get_extent(type, &lb, &extent);
+
+	if (ret == MPI_SUCCESS)
+		ret = make_packed(size, &packed_type);
+	if (ret != MPI_SUCCESS)
+		return ret;
+	for (; count && ret == MPI_SUCCESS; count--, buf += extent, packed += size)
+		ret = pack ? pmpi_progress_copy(buf, type, packed, packed_type)
+			   : pmpi_progress_copy(packed, packed_type, buf, type);
+	PMPI_Type_free(&packed_type);
+	return ret;
+}
+
 /* In pieces. The format is the same for all communicators. */
 static int repack_by_mpi(bool pack, void *buf, MPI_Count count, MPI_Datatype type, char *packed)
 {
@@ -78,9 +114,9 @@ static int repack_by_mpi(bool pack, void *buf, MPI_Count count, MPI_Datatype typ
 		ret = PMPI_Type_get_extent(type, &lb, &extent);
 	if (ret != MPI_SUCCESS || !size || !count)
 		return ret;
-	if (size > PACK_BYTES)
-		return MPI_ERR_TYPE;
-	piece = PACK_BYTES / size;
+	if (size > PMPI_PACK_BYTES)
+		return repack_large(pack, buf, count, type, packed, size);
+	piece = PMPI_PACK_BYTES / size;
 	for (MPI_Count done = 0; done < count && ret == MPI_SUCCESS; done += piece) {
 		int n = (int)(count - done < piece ? count - done : piece), at = 0;
 		int bytes = (int)(n * size);

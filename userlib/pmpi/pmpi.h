@@ -24,7 +24,7 @@
  *	requests -> vector, call, layout, types, comm, progress, stats
  *	call -> layout, types, comm, choose, memos, stats, progress, world, settings
  *	comm -> progress, messages, memos, world
- *	layout -> types
+ *	layout -> types, progress
  *	world -> memos, settings, progress
  *	messages -> progress, world
  *	progress
@@ -322,6 +322,8 @@ int pmpi_progress_last_tag(void);
 int pmpi_progress_tag(void);
 int pmpi_progress_receive(int tag, MPI_Request *request);
 void pmpi_progress_send(int tag);
+/* Copy an element to one of another type that has the same signature, or is packed. MPI_SUCCESS or an error of MPI. */
+int pmpi_progress_copy(const void *from, MPI_Datatype from_type, void *to, MPI_Datatype to_type);
 /* Let MPI progress, and look at all pollables. What the library does while it waits. */
 void pmpi_progress(void *unused);
 /* The latter alone. */

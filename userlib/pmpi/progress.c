@@ -233,6 +233,25 @@ void pmpi_progress_send(int tag)
 	wake_waiter();
 }
 
+/* It may run inside MPI, where a wait of one thread could be for itself: so no waits. */
+int pmpi_progress_copy(const void *from, MPI_Datatype from_type, void *to, MPI_Datatype to_type)
+{
+	int tag = pmpi_progress_tag(), done = 0, ret;
+	MPI_Request req[2];
+
+	ret = PMPI_Irecv(to, 1, to_type, 0, tag, self, &req[0]);
+	if (ret != MPI_SUCCESS)
+		return ret;
+	ret = PMPI_Isend(from, 1, from_type, 0, tag, self, &req[1]);
+	if (ret != MPI_SUCCESS) {
+		PMPI_Cancel(&req[0]);
+		PMPI_Wait(&req[0], MPI_STATUS_IGNORE);
+	}
+	while (ret == MPI_SUCCESS && !done)
+		ret = PMPI_Testall(2, req, &done, MPI_STATUSES_IGNORE);
+	return ret;
+}
+
 /* ---- begin and end ---- */
 
 int pmpi_progress_init(void)
