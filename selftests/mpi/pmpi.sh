@@ -29,10 +29,10 @@ declare -A igatherv=([openmpi]='2 fallback \(counts 1, communicator 1\)' [mpich]
 plan=0
 for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
-		plan=$((plan + 19 + 2 + 31 + 1 + 14 + 1 + 9 + 1))
+		plan=$((plan + 19 + 2 + 31 + 1 + 14 + 1 + 10 + 1))
 	done
 	plan=$((plan + 8 + 6 + 3 + 34 + 6 + $([[ $mpi = mpich ]] && echo 5 || echo 0)))
-	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 23 || echo 1) + 20 + 20 + 2))
+	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 24 || echo 1) + 20 + 20 + 2))
 done
 echo "1..$plan"
 
@@ -74,7 +74,7 @@ for mpi in "${mpis[@]}"; do
 			'MPI_Iallgatherv: 20 offloaded, 0 fallback' 'MPI_Igather: 20 offloaded, 0 fallback' \
 			'MPI_Iscatter: 20 offloaded, 0 fallback' 'MPI_Iexscan: 60 offloaded, 0 fallback' \
 			'MPI_Iscan: 40 offloaded, 0 fallback'
-		run "$mpi, $n ranks" 8 "$mpi" "$n" "$ctl" mpi "$inits"
+		run "$mpi, $n ranks" 9 "$mpi" "$n" "$ctl" mpi "$inits"
 		prints "$mpi, $n ranks: persistent requests of swingcoll and of MPI are counted" \
 			"MPI_Allreduce_init: [1-9][0-9]* offloaded, [0-9]+ fallback \(${persistent[$mpi]}persistent [0-9]+\)"
 	done
@@ -145,7 +145,7 @@ for mpi in "${mpis[@]}"; do
 	[[ ! ${SWC_TEST_SHORT-} ]] || continue
 	if threads_run "$mpi"; then
 		run "$mpi, threads" 13 "$mpi" 2 env SWINGCOLL_PMPI_MIN=0 "$ctl" mpi "$requests" threads
-		run "$mpi, threads" 8 "$mpi" 2 env SWINGCOLL_PMPI_MIN=0 "$ctl" mpi "$inits" threads
+		run "$mpi, threads" 9 "$mpi" 2 env SWINGCOLL_PMPI_MIN=0 "$ctl" mpi "$inits" threads
 	else
 		skip "$mpi, threads" "no cmpxchg16b: tools/vm/run --cx16"
 	fi

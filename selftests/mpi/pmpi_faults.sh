@@ -87,7 +87,7 @@ for mpi in "${mpis[@]}"; do
 	for n in 1 3 12; do
 		echo $n >$comms
 		"$mpi" 2 "$ctl" mpi "$built/$mpi/pmpi_persistent" own </dev/null >"$log" 2>&1
-		contains "$mpi, $n communicators: persistent requests" $? "$log" '^ok 8 ' \
+		contains "$mpi, $n communicators: persistent requests" $? "$log" '^ok 9 ' \
 			"^swingcoll-pmpi: MPI_Allreduce_init: ${few_comms[$n]}"
 	done
 	echo 1 >$comms

@@ -393,6 +393,35 @@ static void test_persistent_errors(void)
 	report("persistent requests: wrong arguments, and a start of an active one");
 }
 
+/*
+ * A collective cannot be cancelled: it ends, and so does the next. All ranks but the last one try while it runs, as
+ * the last one starts it after their messages.
+ */
+static void test_cancel(void)
+{
+	int v = 0, sum = 0, token = 0, cancelled;
+	MPI_Request req;
+	MPI_Status status;
+
+	PERSISTENT(Allreduce_init)
+	(&v, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &req);
+	for (int round = 1; round <= 2; round++) {
+		v = round * (rank + 1);
+		for (int r = 0; r < nranks - 1 && rank == nranks - 1; r++)
+			MPI_Recv(&token, 1, MPI_INT, r, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		GOOD(MPI_Start(&req) == MPI_SUCCESS);
+		GOOD(MPI_Cancel(&req) == MPI_SUCCESS && req != MPI_REQUEST_NULL);
+		if (rank < nranks - 1)
+			MPI_Send(&token, 1, MPI_INT, nranks - 1, 8, MPI_COMM_WORLD);
+		GOOD(MPI_Wait(&req, &status) == MPI_SUCCESS);
+		cancelled = -1;
+		GOOD(MPI_Test_cancelled(&status, &cancelled) == MPI_SUCCESS && !cancelled);
+		GOOD(sum == round * nranks * (nranks + 1) / 2);
+	}
+	GOOD(MPI_Request_free(&req) == MPI_SUCCESS);
+	report("MPI_Cancel on a persistent request");
+}
+
 /* What MPIs have faults with: these cases are for persistent requests of the library. */
 static void test_ours(void)
 {
@@ -402,6 +431,7 @@ static void test_ours(void)
 	test_persistent_order();
 	test_persistent_pool();
 	test_persistent_errors();
+	test_cancel();
 }
 
 int main(int argc, char **argv)
@@ -414,11 +444,11 @@ int main(int argc, char **argv)
 #else
 	own |= begin_mpi(argc, argv) == MPI_THREAD_MULTIPLE;
 #endif
-	begin_tests(8);
+	begin_tests(9);
 	test_persistent();
 	test_many_comms();
 	if (own)
-		for (int i = 0; i < 6; i++)
+		for (int i = 0; i < 7; i++)
 			skip("persistent requests", "MPI has faults with its own ones");
 	else
 		test_ours();

@@ -436,6 +436,14 @@ static void fortran_request_free(MPI_Fint *request, MPI_Fint *ierror)
 }
 FORTRAN(request_free, REQUEST_FREE, Request_free);
 
+static void fortran_cancel(MPI_Fint *request, MPI_Fint *ierror)
+{
+	MPI_Request r = PMPI_Request_f2c(*request);
+
+	give(ierror, pmpi_Cancel(&r));
+}
+FORTRAN(cancel, CANCEL, Cancel);
+
 #else /* MPICH */
 
 PMPI_PUBLIC void mpi_init_f08_(MPI_Fint *ierror)
@@ -485,6 +493,11 @@ PMPI_PUBLIC void mpi_startall_f08_(MPI_Fint *count, MPI_Request *requests, MPI_F
 PMPI_PUBLIC void mpi_request_free_f08_(MPI_Request *request, MPI_Fint *ierror)
 {
 	give(ierror, pmpi_Request_free(request));
+}
+
+PMPI_PUBLIC void mpi_cancel_f08_(MPI_Request *request, MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Cancel(request));
 }
 
 #endif

@@ -35,3 +35,8 @@ PMPI_PUBLIC int MPI_Request_free(MPI_Request *request)
 {
 	return pmpi_Request_free(request);
 }
+
+PMPI_PUBLIC int MPI_Cancel(MPI_Request *request)
+{
+	return pmpi_Cancel(request);
+}

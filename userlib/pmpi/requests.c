@@ -732,3 +732,9 @@ int pmpi_Request_free(MPI_Request *request)
 	destroy(r);
 	return PMPI_Request_free(request);
 }
+
+/* As a nonblocking one: it goes on, and what waits for it in MPI must not be cancelled either. */
+int pmpi_Cancel(MPI_Request *request)
+{
+	return find(*request, false) ? MPI_SUCCESS : PMPI_Cancel(request);
+}

@@ -49,5 +49,6 @@ int pmpi_settle_some(int ret, int n, int ndone, const MPI_Request *requests, con
 int pmpi_Start(MPI_Request *request);
 int pmpi_Startall(int n, MPI_Request *requests);
 int pmpi_Request_free(MPI_Request *request);
+int pmpi_Cancel(MPI_Request *request);
 
 #endif /* PMPI_REQUESTS_H */
