@@ -29,7 +29,7 @@ declare -A igatherv=([openmpi]='2 fallback \(counts 1, communicator 1\)' [mpich]
 plan=0
 for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
-		plan=$((plan + 19 + 2 + 31 + 1 + 14 + 1 + 10 + 1))
+		plan=$((plan + 19 + 2 + 31 + 1 + 14 + 1 + 2 + 1 + 10 + 1))
 	done
 	plan=$((plan + 8 + 6 + 3 + 34 + 6 + $([[ $mpi = mpich ]] && echo 5 || echo 0)))
 	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 24 || echo 1) + 20 + 20 + 2))
@@ -74,6 +74,9 @@ for mpi in "${mpis[@]}"; do
 			'MPI_Iallgatherv: 20 offloaded, 0 fallback' 'MPI_Igather: 20 offloaded, 0 fallback' \
 			'MPI_Iscatter: 20 offloaded, 0 fallback' 'MPI_Iexscan: 60 offloaded, 0 fallback' \
 			'MPI_Iscan: 40 offloaded, 0 fallback'
+		# What has been freed is not to be used.
+		run "$mpi, $n ranks, freed requests" 1 "$mpi" "$n" env MALLOC_PERTURB_=165 "$ctl" mpi "$requests" end
+		prints "$mpi, $n ranks, freed requests: they are offloaded" 'MPI_Ibarrier: 16 offloaded, 0 fallback'
 		run "$mpi, $n ranks" 9 "$mpi" "$n" "$ctl" mpi "$inits"
 		prints "$mpi, $n ranks: persistent requests of swingcoll and of MPI are counted" \
 			"MPI_Allreduce_init: [1-9][0-9]* offloaded, [0-9]+ fallback \(${persistent[$mpi]}persistent [0-9]+\)"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Requests, communicators and progress of MPI under the preload library. Rank 0 prints TAP. pmpi.sh runs it, with
- * "threads" for MPI_THREAD_MULTIPLE, and pmpi_faults.sh with "own" where the library leaves calls to MPI.
+ * "threads" for MPI_THREAD_MULTIPLE or "end" for calls that run when MPI ends, and pmpi_faults.sh with "own" where the
+ * library leaves calls to MPI.
  */
 #include <pthread.h>
 #include <time.h>
@@ -367,6 +368,27 @@ static void test_late(void)
 	report("a rank is late");
 }
 
+/* Requests on two communicators, freed while they run; the last rank comes when the others are in MPI_Finalize(). */
+static int test_end(void)
+{
+	MPI_Request req;
+	MPI_Comm comm[2];
+
+	begin_tests(1);
+	for (int i = 0; i < 2; i++) {
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm[i]);
+		try_comm(comm[i]);
+	}
+	report("communicators for calls that run when MPI ends");
+	if (rank == nranks - 1)
+		usleep(200000);
+	for (int i = 0; i < 16; i++) {
+		MPI_Ibarrier(comm[i & 1], &req);
+		MPI_Request_free(&req);
+	}
+	return end_tests();
+}
+
 /* ---- threads ---- */
 
 static void *use_comm(void *arg)
@@ -422,6 +444,8 @@ int main(int argc, char **argv)
 	bool own = is_asked(argc, argv, "own");
 
 	level = begin_mpi(argc, argv);
+	if (is_asked(argc, argv, "end"))
+		return test_end();
 	begin_tests(13);
 	/* Calls that wait for all ranks make the library's communicator; nonblocking ones do not. */
 	MPI_Barrier(MPI_COMM_WORLD);

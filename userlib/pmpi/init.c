@@ -71,16 +71,18 @@ int pmpi_Init_thread(int *argc, char ***argv, int required, int *provided)
 
 /*
  * All ranks are done with their collectives, except those that programs call from attribute
- * functions when MPI ends: all ranks leave these to MPI.
+ * functions when MPI ends: all ranks leave these to MPI. Requests that the program has freed may still
+ * run: other ranks need them to end, and their communicators are freed here.
  */
 int pmpi_Finalize(void)
 {
-	bool active = pmpi_world.active;
+	bool active = pmpi_world.active, idle = pmpi_progress_drain();
 
 	pmpi_stats_print();
 	pmpi_world_end();
 	if (active) {
-		pmpi_comm_exit();
+		if (idle)
+			pmpi_comm_exit();
 		pmpi_messages_exit();
 		pmpi_progress_exit();
 	}

@@ -315,6 +315,8 @@ struct pmpi_pollable {
 /* Does MPI's progress engine look at pollables? Before pmpi_progress_init(). */
 bool pmpi_progress_has_engine(void);
 int pmpi_progress_init(void);
+/* Look at all pollables until they are done. False: some are not, and their communicators must stay. */
+bool pmpi_progress_drain(void);
 void pmpi_progress_exit(void);
 /* The largest tag of a message. */
 int pmpi_progress_last_tag(void);

@@ -15,6 +15,9 @@
 
 #include "pmpi/pmpi.h"
 
+/* So long MPI_Finalize() waits for the next of the requests that still run. */
+#define PATIENCE_S 60
+
 /*
  * A message that nobody sends. Asking for it makes MPI progress, and unlike a test, any number of
  * threads may ask. A probe would not do: MPICH looks for messages to oneself without progressing.
@@ -23,6 +26,7 @@ static MPI_Comm self = MPI_COMM_NULL;
 static MPI_Request never = MPI_REQUEST_NULL;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pmpi_pollable *list;
+static unsigned int nended;  /* of those that have been in the list */
 static bool some;	     /* whether the list has any; read without the lock */
 static bool in_engines_list; /* MPI's engine knows of us, or is about to */
 
@@ -39,10 +43,12 @@ void pmpi_progress_poll(void)
 	while (*link) {
 		struct pmpi_pollable *p = *link, *next = p->next;
 
-		if (p->poll(p))
+		if (p->poll(p)) {
 			*link = next;
-		else
+			nended++;
+		} else {
 			link = &p->next;
+		}
 	}
 	__atomic_store_n(&some, list != NULL, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
@@ -263,6 +269,23 @@ int pmpi_progress_init(void)
 	if (ret == MPI_SUCCESS)
 		ret = PMPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, self, &never);
 	return ret;
+}
+
+/* The last thread. If a rank has died, messages of MPI may never come, so the time has a limit. */
+bool pmpi_progress_drain(void)
+{
+	unsigned int before = nended;
+	double end = PMPI_Wtime() + PATIENCE_S;
+
+	while (__atomic_load_n(&some, __ATOMIC_RELAXED)) {
+		pmpi_progress(NULL);
+		if (nended == before && PMPI_Wtime() > end)
+			return false;
+		if (nended != before)
+			end = PMPI_Wtime() + PATIENCE_S;
+		before = nended;
+	}
+	return true;
 }
 
 void pmpi_progress_exit(void)
