@@ -8,6 +8,7 @@ import ctypes
 import doctest
 import errno
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -231,6 +232,42 @@ def dropped_rounds(comm):
         assert error.errno == errno.ECONNABORTED, error
 
 
+def interrupted_wait(comm):
+    """Ctrl-C ends the wait for a round that nobody marks, on rank 0, and the communicator with it, for the others."""
+    main = threading.main_thread().ident
+
+    def press():
+        # Until the main thread is in a function that Wait calls.
+        callers = []
+        while swingcoll.Partitioned.Wait.__code__ not in callers:
+            time.sleep(0.01)
+            frame, callers = sys._current_frames()[main], []
+            while frame := frame.f_back:
+                callers.append(frame.f_code)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    data = array.array("i", [1, 1])
+    p = comm.Pallreduce_init(swingcoll.IN_PLACE, data, 2)
+    p.Start()
+    # Another thread may mark them while one waits.
+    marks = threading.Thread(target=lambda: [p.Pready(i) for i in range(2)])
+    marks.start()
+    p.Wait()
+    marks.join()
+    equal(data, [comm.size] * 2)
+    p.Start()
+    assert comm.Agree(1) == 1
+    if comm.rank == 0:
+        threading.Thread(target=press, daemon=True).start()
+    try:
+        p.Wait()
+        raise AssertionError("no exception")
+    except KeyboardInterrupt:
+        assert comm.rank == 0
+    except swingcoll.Error as error:
+        assert comm.rank and error.errno == errno.ECONNABORTED, error
+
+
 def arrays(comm):
     """NumPy: shapes, complex, half, and the protocol of DLPack alone."""
 
@@ -393,7 +430,7 @@ def doctests():
     return sum(t.attempted for t in tests) >= 10 and not sum(t.failed for t in tests)
 
 
-plan(18)
+plan(19)
 result(doctests(), "doctests")
 on_ranks("reductions of all types", reductions)
 on_ranks("bool and bfloat16", special_types)
@@ -404,6 +441,7 @@ for count in (0, 3):
     good = [run_ranks(n, left_rounds, swingcoll.unique_id(), count) for n in (1, 2)]
     result(all(good), f"an exception in a round with {count} of 6 partitions marked, 1, 2 ranks")
 on_ranks("rounds that are dropped", dropped_rounds, (1, 2))
+on_ranks("Ctrl-C while waiting for a round", interrupted_wait, (1, 2))
 if numpy:
     on_ranks("arrays of NumPy", arrays)
 else:

@@ -10,6 +10,7 @@ from ._lib import ffi, lib
 from ._types import failure
 
 ALL_PARTITIONS = lib.SWINGCOLL_ALL_PARTITIONS
+SLICE = 0.05  # seconds between looks at the communicator
 
 
 class Request:
@@ -99,6 +100,7 @@ class Partitioned:
     def __init__(self, comm, p, partitions: int, owners: Any):
         self._comm, self._p, self._partitions, self._owners = comm, p, partitions, owners
         self._unmarked: Set[int] = set()  # partitions of the round that this rank has not marked
+        self._marked = threading.Condition()  # notified when one has left _unmarked
 
     def _check(self, ret: int) -> int:
         if ret < 0:
@@ -113,15 +115,36 @@ class Partitioned:
     def Pready(self, partition: int) -> None:
         """The data of a partition is complete. From any thread, in any order, once per round."""
         self._check(lib.swingcoll_pready(self._p, partition))
-        self._unmarked.discard(partition)
+        with self._marked:
+            self._unmarked.discard(partition)
+            self._marked.notify_all()
 
     def Parrived(self, partition: int) -> bool:
         """Whether a partition is done."""
         return bool(self._check(lib.swingcoll_parrived(self._p, partition)))
 
     def Wait(self, partition: int = ALL_PARTITIONS) -> None:
-        """Block until a partition, or all of them, are done."""
+        """Block until a partition, or all of them, are done.
+
+        An exception of a signal's handler, such as KeyboardInterrupt, ends a wait for what this rank has not marked,
+        and aborts the communicator. What it has marked ends by the deadline, and cannot be interrupted.
+        """
+        try:
+            self._wait_marked(partition)
+        except BaseException:
+            self._abort_incomplete()
+            raise
         self._check(lib.swingcoll_pwait(self._p, partition))
+
+    def _wait_marked(self, partition: int) -> None:
+        # Partitions that this rank has not marked are not done, and may have no deadline; Python's handlers of signals
+        # do not run inside the library. Another thread may mark them, or the communicator fail: only that is looked at.
+        while True:
+            with self._marked:
+                lacking = self._unmarked if partition == ALL_PARTITIONS else self._unmarked & {partition}
+                if not lacking or lib.swingcoll_parrived(self._p, next(iter(lacking))):
+                    return
+                self._marked.wait(SLICE)
 
     def Free(self) -> None:
         """Free it, before the communicator. Error with EBUSY, and nothing is freed, while a round is not done."""
