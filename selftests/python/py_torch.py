@@ -296,6 +296,58 @@ def ddp(rank, size):
         assert all(torch.equal(weights, other) for other in everyone)
 
 
+class LeftHook(swingcoll.torch.PartitionedHook):
+    """Its rounds are left by an exception after the first partition."""
+
+    def collective(self, bucket):
+        class Left:
+            def __getattr__(self, name):
+                return getattr(known, name)
+
+            def ready(self, partition):
+                if partition:
+                    raise KeyError("between")
+                known.ready(partition)
+
+        known = super().collective(bucket)
+        return Left()
+
+
+class Bucket:
+    """What the hook asks of a bucket of DDP."""
+
+    def __init__(self, tensor):
+        self.buffer, self.index = lambda: tensor, lambda: 0
+
+
+def left_rounds(rank, size):
+    """A partitioned round that rank 0 leaves, by an exception in the hook, or by dropping it, ends for the others.
+
+    The deadline of the group is behind that of the test.
+    """
+    bucket, other = Bucket(torch.ones(1024)), dist.new_group(range(size))
+    backend = swingcoll.torch._backend_of(other)
+    dropped = swingcoll.torch._torch.partitioned(backend, torch.ones(8), 4, dist.ReduceOp.SUM)
+    kind = swingcoll.torch.PartitionedHook if rank else LeftHook
+    state = kind(bytes=1024)
+    if rank == 0:
+        raises(KeyError, "between", lambda: swingcoll.torch.partitioned_hook(state, bucket))
+        dropped.start()
+        del dropped
+        os.read(LEFT[0], 1)
+        return
+    try:
+        # Rank 0 may have aborted before this one starts. Of an exception in then(), PyTorch adds lines.
+        try:
+            swingcoll.torch.partitioned_hook(state, bucket).wait()
+            raise AssertionError("no error")
+        except RuntimeError as error:
+            assert "abort" in str(error), error
+        raises(RuntimeError, "abort", lambda: dist.barrier(group=other))
+    finally:
+        os.write(LEFT[1], b"x")
+
+
 def sharded(rank, size):
     """The state of the optimizer in parts (ZeRO); parameters and gradients in parts, in the way of FSDP.
 
@@ -368,7 +420,7 @@ if sys.argv[1:] == ["--rank"]:
     dist.all_reduce(torch.ones(1), async_op=True)
     sys.exit()
 
-plan(12)
+plan(13)
 on_ranks("reductions of all types", reductions)
 on_ranks("data that is moved", moving)
 on_ranks("reduce_scatter, all_to_all", scattering)
@@ -377,6 +429,8 @@ on_ranks("what is refused", refused, (2,))
 on_ranks("groups of some ranks", groups, (4,))
 result(run_ranks(2, stores, TMP), "file, tcp, environment, a store handed in, 2 ranks")
 on_ranks("DDP", ddp)
+LEFT = os.pipe()
+on_ranks("partitioned rounds that a rank leaves", left_rounds, (2,), seconds=300)
 on_ranks("training in shards", sharded)
 GATE = os.pipe()
 on_ranks("a rank that does not come", missing, (2,), seconds=10)

@@ -83,9 +83,15 @@ def partitioned_hook(state: PartitionedHook, bucket: dist.GradBucket) -> torch.f
     bucket are on their way one after the other::
 
         model.register_comm_hook(swingcoll.torch.PartitionedHook(), swingcoll.torch.partitioned_hook)
+
+    An exception before all parts are on their way aborts the group: its other ranks would wait for the rest.
     """
     collective = state.collective(bucket)
-    collective.start()
-    for partition in range(collective.partitions):
-        collective.ready(partition)
+    try:
+        collective.start()
+        for partition in range(collective.partitions):
+            collective.ready(partition)
+    except BaseException:
+        collective.abort_incomplete()
+        raise
     return collective.work().get_future().then(lambda done: done.value()[0])

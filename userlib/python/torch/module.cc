@@ -39,5 +39,6 @@ PYBIND11_MODULE(_torch, m)
 		.def_readonly("partitions", &Partitioned::partitions)
 		.def("start", &Partitioned::start, Unlocked())
 		.def("ready", &Partitioned::ready, Unlocked())
+		.def("abort_incomplete", &Partitioned::abort_incomplete, Unlocked())
 		.def("work", &Partitioned::work, Unlocked());
 }

@@ -34,7 +34,8 @@ Partitioned::Partitioned(std::shared_ptr<Engine> engine, int rank, at::Tensor te
 
 Partitioned::~Partitioned()
 {
-	/* A round that is not done ends by its deadline. */
+	/* A partition has a deadline only from the first rank that marks it. */
+	abort_incomplete();
 	if (swingcoll_pfree(p) == -EBUSY) {
 		swingcoll_pwait(p, SWINGCOLL_ALL_PARTITIONS);
 		swingcoll_pfree(p);
@@ -44,6 +45,7 @@ Partitioned::~Partitioned()
 void Partitioned::start()
 {
 	engine->begin(name, [this] { return swingcoll_pstart(p); });
+	unmarked = partitions;
 }
 
 void Partitioned::ready(int partition)
@@ -52,6 +54,13 @@ void Partitioned::ready(int partition)
 
 	if (error)
 		throw failure(engine->comm, name, error);
+	unmarked--;
+}
+
+void Partitioned::abort_incomplete()
+{
+	if (unmarked > 0)
+		swingcoll_comm_abort(engine->comm);
 }
 
 AnyWork Partitioned::work()

@@ -21,6 +21,8 @@ class Partitioned : public std::enable_shared_from_this<Partitioned>
 	/* Begin a round; the last one is done. Partitions run as soon as all ranks have marked them ready. */
 	void start();
 	void ready(int partition);
+	/* Abort the communicator if this rank has not marked all partitions: the round can never be complete. */
+	void abort_incomplete();
 	/* The rest of the round as a work. */
 	AnyWork work();
 
@@ -31,6 +33,7 @@ class Partitioned : public std::enable_shared_from_this<Partitioned>
 	const std::shared_ptr<Engine> engine;
 	const int rank;
 	struct swingcoll_partitioned *p = nullptr;
+	std::atomic<int> unmarked{ 0 }; /* partitions of the round that this rank has not marked */
 };
 
 } // namespace swingcoll_torch
