@@ -185,6 +185,72 @@ def scattering(rank, size):
     same(whole, sum(numbers(r, 100 * size) for r in range(size)))
 
 
+def exchange(rank, size, each, kind=dist.all_to_all_single):
+    """An all_to_all in flight of so many elements per rank, more from higher ranks, and its check."""
+    parts = [torch.full((each * (rank + 1),), float(rank + r)) for r in range(size)]
+    out = [torch.zeros(each * (r + 1)) for r in range(size)]
+    want = torch.cat([torch.full((each * (r + 1),), float(rank + r)) for r in range(size)])
+    if kind is dist.all_to_all:
+        work = kind(out, parts, async_op=True)
+        return work, lambda: same(torch.cat(out), want)
+    whole = torch.zeros(len(want))
+    counts = [len(o) for o in out], [len(p) for p in parts]
+    work = kind(whole, torch.cat(parts), *counts, async_op=True)
+    return work, lambda: same(whole, want)
+
+
+def unsent(rank, size):
+    """An all_to_all does not wait for the other ranks, nor does what comes behind it; it goes on by itself.
+
+    The deadline of the group is behind that of the test.
+    """
+    messages, byte = dist.new_group(backend="gloo"), torch.zeros(1)
+    for i in range(20):
+        # The message comes before the other ranks call it.
+        if rank:
+            dist.recv(byte, 0, group=messages)
+        flight = [exchange(rank, size, 3), exchange(rank, size, i, dist.all_to_all)]
+        whole = torch.full((10,), float(rank))
+        reduced = dist.all_reduce(whole, async_op=True)
+        flight.append(exchange(rank, size, 500))
+        doubled = reduced.get_future().then(lambda done: done.value()[0] * 2)
+        if rank == 0:
+            assert not any(work.is_completed() for work in [reduced] + [work for work, _ in flight])
+            for r in range(1, size):
+                dist.send(byte, r, group=messages)
+        for work, check in flight if i % 2 else reversed(flight):
+            work.wait()
+            check()
+        same(doubled.wait(), torch.full((10,), 2.0 * sum(range(size))))
+    for r in range(1, size):
+        # Rank 0 waits for none of its own until the others have theirs.
+        work, check = exchange(rank, size, 7)
+        if rank == r:
+            work.wait()
+            dist.send(byte, 0, group=messages)
+        if rank == 0:
+            dist.recv(byte, r, group=messages)
+        work.wait()
+        check()
+    # More than the library has places for, and a callback that needs others.
+    flight = []
+    for i in range(100):
+        flight += [exchange(rank, size, i), (dist.all_reduce(torch.ones(1000), async_op=True), lambda: None)]
+    for work, check in reversed(flight):
+        work.wait()
+        check()
+    work, check = exchange(rank, size, 7)
+
+    def again(_):
+        inner, done = exchange(rank, size, 9)
+        inner.wait()
+        done()
+        return whole
+
+    same(work.get_future().then(again).wait(), whole)
+    check()
+
+
 def works(rank, size):
     """Many in flight, dropped, by future; the profiler sees them."""
     tensors = [torch.full((100,), float(i + rank)) for i in range(200)]
@@ -397,6 +463,7 @@ def death(rank, size):
     work = dist.all_reduce(torch.ones(1), async_op=True)
     raises(RuntimeError, "rank 1", lambda: work.get_future().wait())
     raises(RuntimeError, "rank 1", work.wait)
+    raises(RuntimeError, "rank 1", lambda: dist.all_to_all_single(torch.zeros(size), torch.ones(size)))
 
 
 def torchrun():
@@ -420,10 +487,11 @@ if sys.argv[1:] == ["--rank"]:
     dist.all_reduce(torch.ones(1), async_op=True)
     sys.exit()
 
-plan(13)
+plan(14)
 on_ranks("reductions of all types", reductions)
 on_ranks("data that is moved", moving)
 on_ranks("reduce_scatter, all_to_all", scattering)
+on_ranks("all_to_all before the other ranks", unsent, seconds=300)
 on_ranks("works and futures", works)
 on_ranks("what is refused", refused, (2,))
 on_ranks("groups of some ranks", groups, (4,))

@@ -78,15 +78,19 @@ AnyWork Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
 
 /* ---- alltoall ---- */
 
-/* The largest of all ranks' numbers. */
-size_t Group::largest_on_all(const char *name, size_t mine)
+/* The largest of all ranks' numbers. Not by the blocking call, which may hold up other threads' calls meanwhile. */
+static size_t largest_on_all(Engine *engine, const char *name, size_t mine)
 {
+	struct swingcoll_req *req = nullptr;
 	uint64_t value = mine;
 
 	engine->begin(name, [&] {
-		return swingcoll_allreduce(&value, &value, 1, SWINGCOLL_U64, SWINGCOLL_MAX,
-					   engine->comm);
+		return swingcoll_iallreduce(&value, &value, 1, SWINGCOLL_U64, SWINGCOLL_MAX,
+					    engine->comm, &req);
 	});
+	int error = swingcoll_wait(req, nullptr);
+	if (error)
+		throw failure(engine->comm, name, error);
 	return value;
 }
 
@@ -129,44 +133,60 @@ static void unspread(const Tensors &parts, const char *from, size_t stride)
 	}
 }
 
+/* Memory of an exchange, when the ranks have agreed on stride: where its parts lie, and how they come there and back. */
+struct Parts {
+	void load(const char *name, const Tensors &inputs, const Tensors &outputs, size_t stride);
+
+	void *send, *recv;
+	Tensors copies;
+	std::function<void()> store;
+};
+
+/* Where all parts of this rank are as large, it needs no copies. */
+void Parts::load(const char *name, const Tensors &inputs, const Tensors &outputs, size_t stride)
+{
+	if (are_equal(inputs, stride) && are_equal(outputs, stride)) {
+		auto from = std::make_shared<Joined>(inputs, name);
+		auto to = std::make_shared<Joined>(outputs, name);
+
+		from->load();
+		send = from->data();
+		recv = to->data();
+		store = [from, to] { to->store(); };
+		return;
+	}
+	int64_t whole = static_cast<int64_t>(stride * inputs.size());
+	at::Tensor from = at::empty({ whole }, at::kByte), to = at::empty({ whole }, at::kByte);
+
+	send = from.data_ptr();
+	recv = to.data_ptr();
+	spread(inputs, static_cast<char *>(send), stride);
+	store = [=] { unspread(outputs, static_cast<const char *>(to.data_ptr()), stride); };
+	copies = { from, to };
+}
+
 /*
  * inputs[r] goes to rank r, outputs[r] comes from it. The library's parts all have one size, and no argument says that the
- * ranks' do: the ranks first agree on the largest, in this thread, since another collective must not come between. Where
- * all parts of a rank are that large, it needs no copies.
+ * ranks' do: the ranks first agree on the largest. The caller does not wait for that.
  */
 AnyWork Group::exchange(const Call &call, const Tensors &inputs, const Tensors &outputs)
 {
-	size_t stride = largest_on_all(call.name,
-				       std::max(largest_of(inputs), largest_of(outputs)));
-	int64_t whole = static_cast<int64_t>(stride) * size_;
+	auto req = std::make_shared<struct swingcoll_req *>(nullptr);
+	auto parts = std::make_shared<Parts>();
 	Tensors used = inputs;
+	auto send = [=, engine = engine.get()] {
+		size_t mine = std::max(largest_of(inputs), largest_of(outputs));
+		size_t stride = largest_on_all(engine, call.name, mine);
+
+		parts->load(call.name, inputs, outputs, stride);
+		engine->begin(call.name, [&] {
+			return swingcoll_ialltoall(parts->send, parts->recv, stride, SWINGCOLL_U8,
+						   engine->comm, req.get());
+		});
+	};
 
 	used.insert(used.end(), outputs.begin(), outputs.end());
-	if (are_equal(inputs, stride) && are_equal(outputs, stride)) {
-		auto send = std::make_shared<Joined>(inputs, call.name);
-		auto recv = std::make_shared<Joined>(outputs, call.name);
-
-		send->load();
-		return start(
-			call,
-			[=](auto comm, auto req) {
-				return swingcoll_ialltoall(send->data(), recv->data(), stride,
-							   SWINGCOLL_U8, comm, req);
-			},
-			used, outputs, [send, recv] { recv->store(); });
-	}
-	at::Tensor send = at::empty({ whole }, at::kByte), recv = at::empty({ whole }, at::kByte);
-	char *to = static_cast<char *>(send.data_ptr()),
-	     *from = static_cast<char *>(recv.data_ptr());
-
-	spread(inputs, to, stride);
-	used.insert(used.end(), { send, recv });
-	return start(
-		call,
-		[=](auto comm, auto req) {
-			return swingcoll_ialltoall(to, from, stride, SWINGCOLL_U8, comm, req);
-		},
-		used, outputs, [=] { unspread(outputs, from, stride); });
+	return send_work(call, req, send, true, used, outputs, [parts] { parts->store(); });
 }
 
 /* A tensor cut along its first dimension: into equal parts, or as splits says. */

@@ -26,20 +26,35 @@ Group::~Group()
 AnyWork Group::start(const Call &call, const Start &start, const Tensors &used,
 		     const Tensors &outputs, std::function<void()> then)
 {
-	struct swingcoll_comm *comm = engine->comm;
-	struct swingcoll_req *req = nullptr;
+	auto req = std::make_shared<struct swingcoll_req *>(nullptr);
+	auto send = [=, engine = engine.get()] {
+		engine->begin(call.name, [&] { return start(engine->comm, req.get()); });
+	};
 
-	engine->begin(call.name, [&] { return start(comm, &req); });
+	return send_work(call, req, send, false, used, outputs, std::move(then));
+}
+
+AnyWork Group::send_work(const Call &call, const Request &req, std::function<void()> send,
+			 bool waits, const Tensors &used, const Tensors &outputs,
+			 std::function<void()> then)
+{
+	engine->collect();
+	bool later = waits || engine->has_unsent();
+	if (!later)
+		send();
 	sequence++;
 	Job job = { call.name,
-		    [req] { return swingcoll_wait(req, nullptr); },
-		    [req] { return swingcoll_test(req, nullptr); },
+		    [req] { return swingcoll_wait(*req, nullptr); },
+		    [req] { return swingcoll_test(*req, nullptr); },
 		    std::move(then),
 		    used,
 		    outputs };
 	WorkPtr work = c10::make_intrusive<Work>(engine, rank_, call.type, call.title, used,
 						 std::move(job));
-	engine->add(work);
+	if (later)
+		engine->add_unsent(work, std::move(send));
+	else
+		engine->add(work);
 	return work;
 }
 

@@ -85,11 +85,16 @@ class Group : public Backend
 		c10d::OpType type;
 	};
 
+	using Request = std::shared_ptr<struct swingcoll_req *>;
+
 	AnyWork start(const Call &call, const Start &start, const Tensors &used,
 		      const Tensors &outputs, std::function<void()> then = {});
+	/* The work of a request that send makes, now, or later if it is to wait for other ranks or others do. */
+	AnyWork send_work(const Call &call, const Request &req, std::function<void()> send,
+			  bool waits, const Tensors &used, const Tensors &outputs,
+			  std::function<void()> then);
 	AnyWork gather_into(const Call &call, const Tensors &inputs, const Tensors &outputs);
 	AnyWork exchange(const Call &call, const Tensors &inputs, const Tensors &outputs);
-	size_t largest_on_all(const char *name, size_t mine);
 	void check_root(const char *name, int64_t root) const;
 
 	const c10::intrusive_ptr<c10d::Store> store;

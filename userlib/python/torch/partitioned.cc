@@ -44,6 +44,8 @@ Partitioned::~Partitioned()
 
 void Partitioned::start()
 {
+	engine->collect();
+	engine->send_until(nullptr);
 	engine->begin(name, [this] { return swingcoll_pstart(p); });
 	unmarked = partitions;
 }

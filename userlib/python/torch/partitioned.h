@@ -18,7 +18,10 @@ class Partitioned : public std::enable_shared_from_this<Partitioned>
 		    const c10d::ReduceOp &op);
 	~Partitioned();
 
-	/* Begin a round; the last one is done. Partitions run as soon as all ranks have marked them ready. */
+	/*
+	 * Begin a round; the last one is done. Waits for the other ranks if an all_to_all does that was started before.
+	 * Partitions run as soon as all ranks have marked them ready.
+	 */
 	void start();
 	void ready(int partition);
 	/* Abort the communicator if this rank has not marked all partitions: the round can never be complete. */

@@ -29,14 +29,14 @@ Engine::~Engine()
 	swingcoll_comm_destroy(comm);
 }
 
+/* Of those that are sent, which come first. */
 WorkPtr Engine::oldest()
 {
 	std::lock_guard<std::mutex> guard(lock);
 
-	return pending.empty() ? WorkPtr() : pending.front();
+	return pending.empty() || !pending.front()->sent ? WorkPtr() : pending.front();
 }
 
-/* Return the requests of works that are done and that nobody waits for. */
 void Engine::collect()
 {
 	for (WorkPtr work = oldest(); work && work->isCompleted(); work = oldest())
@@ -45,7 +45,6 @@ void Engine::collect()
 
 void Engine::begin(const char *name, const std::function<int()> &call)
 {
-	collect();
 	for (;;) {
 		int error = call();
 
@@ -54,7 +53,7 @@ void Engine::begin(const char *name, const std::function<int()> &call)
 		WorkPtr work = error == -EAGAIN ? oldest() : WorkPtr();
 		if (!work)
 			throw failure(comm, name, error);
-		work->finish();
+		work->complete();
 	}
 }
 
@@ -63,6 +62,78 @@ void Engine::add(WorkPtr work)
 	std::lock_guard<std::mutex> guard(lock);
 
 	pending.push_back(std::move(work));
+}
+
+void Engine::add_unsent(WorkPtr work, std::function<void()> send)
+{
+	std::lock_guard<std::mutex> guard(lock);
+
+	if (!send_running)
+		std::thread([self = shared_from_this()] { self->send_loop(); }).detach();
+	send_running = true;
+	work->sent = false;
+	pending.push_back(work);
+	unsent.push_back({ std::move(work), std::move(send) });
+	more.notify_all();
+}
+
+bool Engine::has_unsent()
+{
+	std::lock_guard<std::mutex> guard(lock);
+
+	return !unsent.empty();
+}
+
+bool Engine::is_sent(const Work *work)
+{
+	std::lock_guard<std::mutex> guard(lock);
+
+	return work->sent;
+}
+
+void Engine::send_until(const Work *work)
+{
+	at::NoGradGuard no_grad;
+	std::unique_lock<std::mutex> guard(lock);
+	auto enough = [&] { return work ? work->sent : unsent.empty(); };
+
+	for (;;) {
+		sent.wait(guard, [&] { return enough() || !sending; });
+		if (enough())
+			return;
+		std::exception_ptr exception;
+		Unsent &first = unsent.front(); /* stays where it is while others are added */
+		sending = true;
+		guard.unlock();
+		try {
+			first.send();
+		} catch (...) {
+			exception = std::current_exception();
+		}
+		guard.lock();
+		Unsent last = std::move(first); /* let go of outside the lock */
+		unsent.pop_front();
+		last.work->unsendable = exception;
+		last.work->sent = true;
+		sending = false;
+		sent.notify_all();
+		guard.unlock();
+		last = {};
+		guard.lock();
+	}
+}
+
+void Engine::send_loop()
+{
+	for (;;) {
+		send_until(nullptr);
+		std::unique_lock<std::mutex> guard(lock);
+		more.wait(guard, [this] { return closed || !unsent.empty(); });
+		if (unsent.empty()) {
+			send_running = false;
+			return;
+		}
+	}
 }
 
 void Engine::drop(const Work *work)
@@ -103,7 +174,7 @@ void Engine::finish_later(WorkPtr work)
 	if (!running)
 		std::thread([self = shared_from_this()] { self->loop(); }).detach();
 	running = true;
-	more.notify_one();
+	more.notify_all();
 }
 
 void Engine::close()
@@ -117,7 +188,7 @@ void Engine::close()
 	if (left && !running)
 		std::thread([self = shared_from_this()] { self->loop(); }).detach();
 	running = running || left;
-	more.notify_one();
+	more.notify_all();
 }
 
 /* ---- work ---- */
@@ -140,11 +211,11 @@ bool Work::done()
 void Work::conclude(int error)
 {
 	at::NoGradGuard no_grad;
-	std::exception_ptr exception;
+	std::exception_ptr exception = unsendable;
 
 	if (error)
 		exception = std::make_exception_ptr(failure(engine->comm, job.name, error));
-	else if (job.then)
+	else if (!exception && job.then)
 		try {
 			job.then();
 		} catch (...) {
@@ -154,16 +225,23 @@ void Work::conclude(int error)
 	c10d::Work::finish(exception);
 }
 
-void Work::finish()
+void Work::complete()
 {
 	{
 		std::lock_guard<std::mutex> guard(turn);
 
-		if (!done())
-			conclude(job.wait());
+		if (!done()) {
+			engine->send_until(this);
+			conclude(unsendable ? 0 : job.wait());
+		}
 	}
-	settle();
 	engine->drop(this);
+}
+
+void Work::finish()
+{
+	complete();
+	settle();
 }
 
 bool Work::isCompleted()
@@ -173,9 +251,9 @@ bool Work::isCompleted()
 
 		if (done())
 			return true;
-		if (!guard || !job.test)
+		if (!guard || !job.test || !engine->is_sent(this))
 			return false;
-		int error = job.test();
+		int error = unsendable ? 0 : job.test();
 		if (error == -EINPROGRESS)
 			return false;
 		conclude(error);

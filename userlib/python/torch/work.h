@@ -7,6 +7,10 @@
  * engine's, which is made for the first of them. Nothing ever joins that thread: the last holder of a process group may be
  * DDP's reducer, which goes away with the interpreter's lock held, and a callback of a future needs that lock. So the
  * thread shares the engine, and whoever lets go of the engine last destroys the communicator.
+ *
+ * A collective that has to hear from the other ranks before it can be called is sent later, and so are all that come
+ * behind it: their order stays the same on all ranks. A second thread of the same kind sends them, unless a thread that
+ * waits for one of them comes first. It never runs callbacks: they may wait for what it has to send.
  */
 #ifndef SWINGCOLL_TORCH_WORK_H
 #define SWINGCOLL_TORCH_WORK_H
@@ -41,9 +45,17 @@ class Engine : public std::enable_shared_from_this<Engine>
 	}
 	~Engine();
 
+	/* Return the requests of works that are done and that nobody waits for. */
+	void collect();
 	/* Call it, and again when an older work is done if too many are in flight. Throws. */
 	void begin(const char *name, const std::function<int()> &call);
 	void add(WorkPtr work);
+	/* A work that is sent by this call, after those that were added so before it. */
+	void add_unsent(WorkPtr work, std::function<void()> send);
+	/* Send works until there are none, or, unless it is NULL, this one is sent. */
+	void send_until(const Work *work);
+	bool has_unsent();
+	bool is_sent(const Work *work);
 	void drop(const Work *work);
 	/* Finish it in the engine's thread. */
 	void finish_later(WorkPtr work);
@@ -53,15 +65,24 @@ class Engine : public std::enable_shared_from_this<Engine>
 	struct swingcoll_comm *const comm;
 
       private:
+	struct Unsent {
+		WorkPtr work;
+		std::function<void()> send;
+	};
+
 	WorkPtr oldest();
-	void collect();
 	void loop();
+	void send_loop();
 
 	std::mutex lock; /* of all below; a leaf */
 	std::condition_variable more;
+	std::condition_variable sent;
 	std::deque<WorkPtr> pending;
 	std::deque<WorkPtr> later;
-	bool running = false;
+	std::deque<Unsent> unsent; /* the first stays until it is sent */
+	bool sending = false;	   /* a thread sends the first */
+	bool running = false;	   /* loop() */
+	bool send_running = false; /* send_loop() */
 	bool closed = false;
 };
 
@@ -96,8 +117,12 @@ class Work : public c10d::Work
 
 	/* Sleep until it is done. Does not throw. The caller holds the work. */
 	void finish();
+	/* The same without callbacks of its future, which another thread runs. */
+	void complete();
 
       private:
+	friend class Engine;
+
 	bool done();
 	void conclude(int error);
 	void settle();
@@ -109,6 +134,9 @@ class Work : public c10d::Work
 	/* Under mutex_ of the base, which also has completed_ and exception_. */
 	c10::intrusive_ptr<c10::ivalue::Future> future;
 	bool settled = false;
+	/* Under the engine's lock until it is sent. */
+	bool sent = true;
+	std::exception_ptr unsendable; /* why it could not be sent */
 };
 
 } // namespace swingcoll_torch
