@@ -42,6 +42,17 @@ static int may_submit(const struct swc_comm *comm, const struct swc_member *memb
 	return !op && comm->nwaiting >= SWC_MAX_INFLIGHT ? -EAGAIN : 0;
 }
 
+/*
+ * On several nodes the refusal of a buffer ends the communicator. A rank that comes to that operation after
+ * the end gets the error that the others get, and so tells it from an operation whose fate they do not
+ * share. comm->lock is held.
+ */
+static bool was_refused(const struct swc_comm *comm, u64 seq)
+{
+	return comm->net && comm->status == SWC_COMM_ABORTED && comm->error == -ECANCELED &&
+	       comm->error_seq == seq;
+}
+
 /* The clock of a request, read before the locks are taken. */
 struct clock {
 	u64 now;
@@ -240,6 +251,10 @@ again:
 	seq = member->submitted;
 	ret = may_submit(comm, member, swc_op_find(comm, seq));
 	op = ret ? NULL : next_op(comm, seq, fresh);
+	if (ret == -ECONNABORTED && was_refused(comm, seq)) {
+		member->submitted++;
+		ret = -ECANCELED;
+	}
 	if (op) {
 		member->submitted++;
 		arrive(op, req, &c, &out);

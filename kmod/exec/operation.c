@@ -245,6 +245,16 @@ int swc_op_list_missing(struct swc_op *op, char *text, size_t bytes)
 
 /* ------------------------------------------------------------------ all operations of a communicator */
 
+/*
+ * The error of an operation that the end of its communicator ends. -ECANCELED says that all ranks get it for
+ * this operation. Others may have ended with success on other nodes.
+ */
+static int error_of(const struct swc_comm *comm, const struct swc_op *op)
+{
+	return comm->net && comm->error == -ECANCELED && op->seq != comm->error_seq ? -ECONNABORTED :
+										     comm->error;
+}
+
 /**
  * swc_ops_fail() - fail the operations of a communicator that is being aborted; comm->lock is held
  */
@@ -255,7 +265,7 @@ void swc_ops_fail(struct swc_comm *comm)
 	lockdep_assert_held(&comm->lock);
 	list_for_each_entry(op, &comm->ops, node) {
 		spin_lock(&op->lock);
-		swc_op_set_error(op, comm->error, comm->culprit);
+		swc_op_set_error(op, error_of(comm, op), comm->culprit);
 		spin_unlock(&op->lock);
 	}
 }

@@ -30,16 +30,17 @@ hosts=()
 for ((i = 0; i < nodes; i++)); do
 	hosts+=("node$i")
 done
-log=$(mktemp)
+log=$(mktemp) disk=$(mktemp -d)
 finish() {
 	timeout 30 "$remote" --quit "${hosts[@]:1}"
 	kill $server 2>/dev/null
 	wait $server
-	rm -f "$log"
+	umount "$disk" 2>/dev/null
+	rm -rf "$log" "$disk" "$disk.image"
 }
 trap finish EXIT
 
-echo 1..9
+echo 1..15
 for host in "${hosts[@]}"; do
 	wait_for "$remote" "$host" true || { echo "Bail out! no server on $host" && exit 1; }
 done
@@ -65,6 +66,19 @@ is_offloaded() { # is_offloaded FUNCTION...
 }
 
 are_all_good() { grep -q "^all good: $all ranks" "$log"; }
+
+# A file system on a disk: the kernel does not pin its files where it tracks what is written, from 6.5 on.
+make_disk() {
+	truncate -s 8M "$disk.image" && mke2fs -q -t ext4 "$disk.image" && mount -o loop "$disk.image" "$disk"
+}
+
+has_turned() { # has_turned COUNT: calls of MPI_Reduce for want of memory
+	[[ $(sed -nE 's/^1\.\.//p' "$log") = $(grep -c '^ok ' "$log") ]] && ! grep -q '^not ok' "$log" &&
+		{ ((!$1)) || grep -qE "^swingcoll-pmpi: MPI_Reduce: 0 offloaded, $1 fallback \(buffer $1\)" "$log"; }
+}
+
+# The rank that is behind says why, and the program ends.
+fails() { ! "$@" && ! grep -q '^ok' "$log" && grep -qE '^swingcoll-pmpi: rank [0-9]*: MPI_Bcast: .*RLIMIT_MEMLOCK' "$log"; }
 
 try() { # try NAME CHECK COMMAND...
 	local began=$SECONDS status
@@ -115,6 +129,9 @@ for mpi in openmpi mpich; do
 		skip "$mpi: communicators of MPI" "no mpiexec.$mpi: tools/setup mpi"
 		skip "$mpi: an unchanged program" "no mpiexec.$mpi: tools/setup mpi"
 		skip "$mpi: an unchanged program, counts" "no mpiexec.$mpi: tools/setup mpi"
+		for name in file limit behind; do
+			skip "$mpi: refused memory, $name" "no mpiexec.$mpi: tools/setup mpi"
+		done
 		continue
 	fi
 	[[ $mpi = openmpi ]] && run=openmpi || run=mpich_or_alarm
@@ -130,6 +147,9 @@ for mpi in openmpi mpich; do
 	if [[ ! -x $built/$mpi/pmpi_calls ]]; then
 		skip "$mpi: an unchanged program" "no pmpi_calls for it: tools/setup mpi, make selftests"
 		skip "$mpi: an unchanged program, counts" "no pmpi_vectors for it: tools/setup mpi, make selftests"
+		for name in file limit behind; do
+			skip "$mpi: refused memory, $name" "no pmpi_refused for it: tools/setup mpi, make selftests"
+		done
 	else
 		spread $((2 * nodes)) # MPI takes long with more ranks than processors
 		preloaded=(env SWINGCOLL_PMPI_MIN=0 SWINGCOLL_PMPI_STATS=1 "$ctl" mpi)
@@ -143,6 +163,14 @@ for mpi in openmpi mpich; do
 				"is_offloaded MPI_Gatherv MPI_Scatterv MPI_Alltoallv MPI_Igatherv" \
 				"$run" "${preloaded[@]}" "$built/$mpi/pmpi_vectors"
 		fi
+		refused=("$run" "${preloaded[@]}" "$built/$mpi/pmpi_refused")
+		if mountpoint -q "$disk" || make_disk; then
+			try "$mpi: refused memory, file" "has_turned 0" "${refused[@]}" "$disk"
+		else
+			skip "$mpi: refused memory, file" "no file system on a disk can be made"
+		fi
+		try "$mpi: refused memory, limit" "has_turned 1" "${refused[@]}" limit
+		try "$mpi: refused memory, behind" true fails "${refused[@]}" behind
 		spread $((per_node * nodes))
 	fi
 done

@@ -244,7 +244,7 @@ static void failover_ends(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, cut);
 	for (i = 0; i < 24; i++) {
 		struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
-		int error = i % 3 == 0 ? -ECANCELED : -ECONNRESET;
+		int error = i % 3 == 0 ? -ESHUTDOWN : -ECONNRESET;
 		u32 culprit = i / 3 & 1;
 
 		swc_t_job_init(job, c, swc_t_ring, counts[2 + i % 6], false);

@@ -29,7 +29,7 @@ static void strike_now(const struct strike *s)
 	if (s->die)
 		swc_comm_ctx_died(&s->c->rank[s->rank].ctx, "was killed");
 	else
-		swc_comm_abort(swc_t_rank_comm(s->c, s->rank), -ECANCELED, s->rank, 0, "struck");
+		swc_comm_abort(swc_t_rank_comm(s->c, s->rank), -ESHUTDOWN, s->rank, 0, "struck");
 }
 
 static void strike(struct strike *s)
@@ -74,7 +74,7 @@ static void unwatch(struct strike *s)
 static u32 expect_struck(struct swc_t_job *job, const bool *submitted, const struct strike *s)
 {
 	struct kunit *test = job->c->test;
-	int error = s->die ? -ECONNRESET : -ECANCELED;
+	int error = s->die ? -ECONNRESET : -ESHUTDOWN;
 	u32 r, failed = 0;
 
 	for (r = 0; r < job->c->nranks; r++) {
@@ -225,6 +225,47 @@ static void net_die_idle(struct kunit *test)
 	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_rank_comm(c, 0)->text, "was killed"), "%s",
 			      swc_t_rank_comm(c, 0)->text);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), -ECONNABORTED);
+	swc_t_comm_end(c);
+}
+
+static void await_abort(const struct swc_comm *comm)
+{
+	u32 i;
+
+	for (i = 0; i < 100 && READ_ONCE(comm->status) != SWC_COMM_ABORTED; i++)
+		msleep(20);
+}
+
+/* A buffer of rank 0 is refused: rank 1, which comes to that operation later, gets the error of a refusal. */
+static void net_refused_late(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	job->desc[0].send_region = 999;
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, false), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), -ENOENT);
+	await_abort(swc_t_rank_comm(c, 1));
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), -ECANCELED);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), -ECONNABORTED);
+	swc_t_comm_end(c);
+}
+
+/* Likewise, but rank 1 is still in the operation before, which rank 0 may have ended with success. */
+static void net_refused_behind(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, false), 0);
+	swc_comm_abort(swc_t_rank_comm(c, 0), -ECANCELED, 0, 2, "refused");
+	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[1]), -ECONNABORTED);
+	KUNIT_EXPECT_EQ(test, swc_t_rank_comm(c, 1)->error, -ECANCELED);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), -ECANCELED);
 	swc_t_comm_end(c);
 }
 
@@ -649,6 +690,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(net_die_higher),
 	KUNIT_CASE_SLOW(net_abort_any_time),
 	KUNIT_CASE(net_die_idle),
+	KUNIT_CASE(net_refused_late),
+	KUNIT_CASE(net_refused_behind),
 	KUNIT_CASE_SLOW(net_missing),
 	KUNIT_CASE_SLOW(net_leave_before_slow_higher),
 	KUNIT_CASE_SLOW(net_leave_before_slow_lower),
