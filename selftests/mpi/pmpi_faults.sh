@@ -13,14 +13,14 @@ set -u
 disabled=/proc/sys/kernel/io_uring_disabled
 comms=/sys/module/swingcoll/parameters/user_comms
 user_comms=$(cat $comms)
-said=$(mktemp)
-trap 'rm -f "$log" "$said"; [[ ! -e /dev/swingcoll.away ]] || mv /dev/swingcoll.away /dev/swingcoll
+said=$(mktemp) disk=$(mktemp -d)
+trap 'umount "$disk" 2>/dev/null; rm -rf "$log" "$said" "$disk" "$disk.image"; [[ ! -e /dev/swingcoll.away ]] || mv /dev/swingcoll.away /dev/swingcoll
 	[[ ! -e $disabled ]] || echo 0 >$disabled; echo "$user_comms" >$comms' EXIT
 export SWINGCOLL_PMPI_STATS=1 SWINGCOLL_PMPI_MIN=0
 
-# As without CAP_IPC_LOCK, and with so little locked memory.
-limited() { # limited COMMAND...
-	printf '%s\n' bash -c "ulimit -l 256; exec setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock \"\$@\"" - "$@"
+# As without CAP_IPC_LOCK, and with so few KiB of locked memory.
+limited() { # limited KIB COMMAND...
+	printf '%s\n' bash -c "ulimit -l $1; shift; exec setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock \"\$@\"" - "$@"
 }
 
 # Three ranks, of which the last one dies. MPICH's launcher then tells the others by SIGUSR1, and may close their pipes.
@@ -45,7 +45,7 @@ declare -A few_comms=([1]='0 offloaded, [0-9]+ fallback \(communicator [0-9]+, p
 	[3]='1 offloaded, [0-9]+ fallback \(communicator [0-9]+\)'
 	[12]='[1-9][0-9]* offloaded, [0-9]+ fallback \(communicator [0-9]+, persistent [1-9][0-9]*\)')
 
-echo "1..$((${#mpis[@]} * 55))"
+echo "1..$((${#mpis[@]} * 65))"
 for mpi in "${mpis[@]}"; do
 	calls=$built/$mpi/pmpi_calls
 	other=$([[ $mpi = openmpi ]] && echo mpich || echo openmpi)
@@ -56,10 +56,26 @@ for mpi in "${mpis[@]}"; do
 	prints "$mpi, no device: everything is left to MPI" 'MPI_Bcast: 0 offloaded, [0-9]+ fallback \(no device [0-9]+\)'
 
 	# Both ranks decide by what the one may lock.
-	mapfile -t few < <(limited "$ctl" mpi "$calls" quick)
+	mapfile -t few < <(limited 256 "$ctl" mpi "$calls" quick)
 	run "$mpi, little locked memory on one rank" 18 "$mpi" 1 "$ctl" mpi "$calls" quick : -n 1 "${few[@]}"
 	prints "$mpi, little locked memory on one rank: large buffers, or everything, is left to MPI" \
 		'MPI_Bcast: [0-9]+ offloaded, [1-9][0-9]* fallback \((buffer|communicator) [0-9]+\)'
+
+	mapfile -t few < <(limited 8192 "$ctl" mpi "$built/$mpi/pmpi_refused" requests)
+	run "$mpi, 8 MiB of locked memory, requests" 3 "$mpi" 2 "${few[@]}"
+	prints "$mpi, 8 MiB of locked memory: requests are left to MPI" \
+		'MPI_Iallreduce: 0 offloaded, 8 fallback \(buffer 8\)' 'MPI_Ibcast: 0 offloaded, 1 fallback \(buffer 1\)' \
+		'MPI_Bcast_init: 0 offloaded, 8 fallback \(buffer 8\)'
+	if mountpoint -q "$disk" || make_disk "$disk"; then
+		run "$mpi, requests in a mapped file" 3 "$mpi" 2 "$ctl" mpi "$built/$mpi/pmpi_refused" requests "$disk"
+		prints "$mpi, requests in a mapped file are offloaded" \
+			'MPI_Iallreduce: 8 offloaded, 0 fallback' 'MPI_Ibcast: 1 offloaded, 0 fallback' \
+			'MPI_Igatherv: 1 offloaded, 0 fallback' 'MPI_Bcast_init: 8 offloaded, 0 fallback'
+	else
+		for name in 1 2 3 4 5; do
+			skip "$mpi, requests in a mapped file, $name" "no file system on a disk can be made"
+		done
+	fi
 
 	if [[ -e $disabled ]]; then
 		echo 2 >$disabled

@@ -67,11 +67,6 @@ is_offloaded() { # is_offloaded FUNCTION...
 
 are_all_good() { grep -q "^all good: $all ranks" "$log"; }
 
-# A file system on a disk: the kernel does not pin its files where it tracks what is written, from 6.5 on.
-make_disk() {
-	truncate -s 8M "$disk.image" && mke2fs -q -t ext4 "$disk.image" && mount -o loop "$disk.image" "$disk"
-}
-
 has_turned() { # has_turned COUNT: calls of MPI_Reduce for want of memory
 	[[ $(sed -nE 's/^1\.\.//p' "$log") = $(grep -c '^ok ' "$log") ]] && ! grep -q '^not ok' "$log" &&
 		{ ((!$1)) || grep -qE "^swingcoll-pmpi: MPI_Reduce: 0 offloaded, $1 fallback \(buffer $1\)" "$log"; }
@@ -164,7 +159,7 @@ for mpi in openmpi mpich; do
 				"$run" "${preloaded[@]}" "$built/$mpi/pmpi_vectors"
 		fi
 		refused=("$run" "${preloaded[@]}" "$built/$mpi/pmpi_refused")
-		if mountpoint -q "$disk" || make_disk; then
+		if mountpoint -q "$disk" || make_disk "$disk"; then
 			try "$mpi: refused memory, file" "has_turned 0" "${refused[@]}" "$disk"
 		else
 			skip "$mpi: refused memory, file" "no file system on a disk can be made"

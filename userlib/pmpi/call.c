@@ -133,6 +133,16 @@ static bool is_pinnable(const struct pmpi_call *c)
 }
 
 /*
+ * Calls that are in flight at once, on all communicators, are not counted: each rank has others of them at a
+ * time, so whether their memory is within the limit would not come out alike. And a refused one could not turn
+ * to MPI, whose collectives may have been called meanwhile.
+ */
+static bool is_unlimited(void)
+{
+	return pmpi_world.pinnable == UINT64_MAX;
+}
+
+/*
  * Arrays of counts have classes of their own: MPI carries these calls out in other ways, and shares
  * that differ are copied here.
  */
@@ -193,6 +203,8 @@ bool pmpi_decide(struct pmpi_call *c, enum pmpi_form form)
 		return pass_always(c, PMPI_WHY_FUNCTION);
 	if (!translate(c, &why))
 		return pass_always(c, why);
+	if (form != PMPI_FORM_BLOCKING && c->coll != SWINGCOLL_BARRIER && !is_unlimited())
+		return pass_always(c, PMPI_WHY_REFUSED);
 	if ((int64_t)c->size < pmpi_world.min && !c->tells)
 		return pass_always(c, PMPI_WHY_SMALL);
 	c->comm = pmpi_comm_find(c->mpi);
@@ -394,9 +406,9 @@ bool pmpi_offload(struct pmpi_call *c, int *ret)
 		pmpi_wait_for_queue(c);
 		if (c->trial)
 			c->began = pmpi_now_ns();
-		*ret = pmpi_stage_begin(&st, c);
+		*ret = pmpi_buffers_begin(&st, c);
 		if (*ret != MPI_SUCCESS) {
-			pmpi_stage_end(&st, c, false);
+			pmpi_buffers_end(&st, c, false);
 			*ret = pmpi_error(c, *ret);
 			return true;
 		}
@@ -406,7 +418,7 @@ bool pmpi_offload(struct pmpi_call *c, int *ret)
 		/* -EAGAIN: requests that have not been collected. */
 		while ((error = run(c, &st)) == -EAGAIN)
 			pmpi_progress(NULL);
-		*ret = pmpi_stage_end(&st, c, !error);
+		*ret = pmpi_buffers_end(&st, c, !error);
 	}
 	if (!error && !c->trial && c->tried == PMPI_NEW && is_repeatable(c))
 		pmpi_remember(c, true, &pmpi_counts[c->name].offloaded);

@@ -20,10 +20,11 @@
  *	completions -> requests
  *	persistent -> requests, vector, call, memos
  *	vectors -> vector, call, memos
- *	vector -> call, layout, messages, progress, stats, world
- *	requests -> vector, call, layout, types, comm, progress, stats
- *	call -> layout, types, comm, choose, memos, stats, progress, world, settings
+ *	vector -> call, pinned, layout, messages, progress, stats, world
+ *	requests -> vector, call, pinned, layout, types, comm, progress, stats
+ *	call -> pinned, layout, types, comm, choose, memos, stats, progress, world, settings
  *	comm -> progress, messages, memos, world
+ *	pinned -> layout
  *	layout -> types, progress
  *	world -> memos, settings, progress
  *	messages -> progress, world
@@ -371,11 +372,15 @@ struct pmpi_call;
  * struct pmpi_stage - the buffers that swingcoll gets for a call
  * @send, @recv: the caller's, or copies
  * @send_copy, @recv_copy: to be freed
+ * @send_kept, @recv_kept: likewise, of what cannot be pinned (pinned.c)
+ * @recv_file, @recv_bytes: what @recv_kept stands for
  */
 struct pmpi_stage {
 	const void *send;
 	void *recv;
 	void *send_copy, *recv_copy;
+	void *send_kept, *recv_kept, *recv_file;
+	size_t recv_bytes;
 };
 
 /* Size of the elements; false if the type is invalid. */
@@ -393,6 +398,14 @@ bool pmpi_must_copy(const struct pmpi_call *c, const void *p, size_t bytes);
 int pmpi_stage_begin(struct pmpi_stage *st, const struct pmpi_call *c);
 /* If the call has succeeded, copy results to the caller's buffer. Frees the copies in any case. */
 int pmpi_stage_end(struct pmpi_stage *st, const struct pmpi_call *c, bool good);
+
+/* ---- pinned.c ---- */
+
+/* Likewise, but for the kind of memory. */
+bool pmpi_is_file(const struct pmpi_call *c, const void *p, size_t bytes);
+/* As pmpi_stage_begin() and pmpi_stage_end(), and with copies of such memory. */
+int pmpi_buffers_begin(struct pmpi_stage *st, const struct pmpi_call *c);
+int pmpi_buffers_end(struct pmpi_stage *st, const struct pmpi_call *c, bool good);
 
 /* ---- call.c ---- */
 
@@ -433,7 +446,7 @@ struct pmpi_shares pmpi_shares(MPI_Comm mpi, const int *counts, const MPI_Count 
  * @memo: what pmpi_recall() got as op
  * @tried: enum pmpi_tried, or a negative error
  * @tells: whether MPI does it must not depend on counts: the ranks tell each other first (vector.c)
- * @keep: copy what is sent if it is read-only, which programs may send and the kernel refuses. For
+ * @keep: copy what the kernel refuses to pin: what is sent if it is read-only, and mapped files. For
  *	calls that could not turn to MPI then: nonblocking ones, and those on several nodes
  * @count, @dtype, @redop: in swingcoll's terms
  * @size: bytes that decide, equal on all ranks

@@ -237,7 +237,7 @@ static void finish_with(struct pmpi_request *r, int error)
 
 static void finish(struct pmpi_request *r, int error)
 {
-	int ret = pmpi_stage_end(&r->stage, &r->call, !error);
+	int ret = pmpi_buffers_end(&r->stage, &r->call, !error);
 
 	if (error)
 		ret = pmpi_error_class(&r->call, error);
@@ -348,7 +348,7 @@ bool pmpi_begin(struct pmpi_call *c, MPI_Request *request, int *ret)
 		goto err;
 	r->call = *c;
 	r->call.keep = true;
-	*ret = pmpi_stage_begin(&r->stage, &r->call);
+	*ret = pmpi_buffers_begin(&r->stage, &r->call);
 	if (*ret == MPI_SUCCESS && r->stage.recv_copy)
 		*ret = hold(r, result_type(&r->call));
 	if (*ret == MPI_SUCCESS)
@@ -361,7 +361,7 @@ bool pmpi_begin(struct pmpi_call *c, MPI_Request *request, int *ret)
 	return true;
 
 err_end:
-	pmpi_stage_end(&r->stage, &r->call, false);
+	pmpi_buffers_end(&r->stage, &r->call, false);
 	r->call.comm = NULL;
 	destroy(r);
 err:
@@ -646,7 +646,7 @@ static int prepare_again(struct pmpi_request *r)
 	bool refused = false;
 
 	if (!r->again)
-		return pmpi_stage_begin(&r->stage, &r->call);
+		return pmpi_buffers_begin(&r->stage, &r->call);
 	r->steps = pmpi_steps_begin(r->again, &refused);
 	if (!r->steps)
 		return MPI_ERR_NO_MEM;
@@ -658,7 +658,7 @@ static int prepare_again(struct pmpi_request *r)
 static void unprepare(struct pmpi_request *r)
 {
 	if (!r->again)
-		pmpi_stage_end(&r->stage, &r->call, false);
+		pmpi_buffers_end(&r->stage, &r->call, false);
 	else if (r->steps)
 		pmpi_steps_end(r->steps);
 	r->steps = NULL;

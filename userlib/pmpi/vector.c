@@ -309,7 +309,8 @@ static int prepare_all(struct buffers *b, const struct pmpi_vector *v, const str
 	bool sends = c->coll == SWINGCOLL_SCATTER;
 
 	b->all = find_in_order(side, c->comm->size, t->words);
-	if (b->all && !(sends && pmpi_must_copy(c, b->all, *t->sum)))
+	if (b->all && !(sends && pmpi_must_copy(c, b->all, *t->sum)) &&
+	    !pmpi_is_file(c, b->all, *t->sum))
 		return MPI_SUCCESS;
 	b->all = b->all_copy = malloc(*t->sum);
 	if (!b->all)
@@ -335,7 +336,7 @@ static int prepare_own(struct buffers *b, const struct pmpi_vector *v, const str
 	b->own = side->buf;
 	if (bytes_of(side, 0, &room) && room >= bytes && pmpi_is_plain(side->type) &&
 	    !(root && overlap(b->own, bytes, b->all, *t->sum)) &&
-	    !(sends && pmpi_must_copy(c, b->own, bytes)))
+	    !(sends && pmpi_must_copy(c, b->own, bytes)) && !pmpi_is_file(c, b->own, bytes))
 		return MPI_SUCCESS;
 	b->own = b->own_copy = malloc(bytes);
 	if (!b->own)
@@ -410,19 +411,22 @@ static int prepare_alltoall(struct buffers *b, const struct pmpi_vector *v, stru
 {
 	const struct pmpi_call *c = &v->call;
 	int n = c->comm->size;
+	uint64_t bytes = (uint64_t)n * t->room;
 
 	if (t->room == t->largest) {
 		for (int r = 0; r < n; r++)
 			t->words[r] = t->largest;
 		b->own = find_in_order(sending_side(v), n, t->words);
 		b->all = find_in_order(&v->recv, n, t->words);
-		if (b->own && (pmpi_must_copy(c, b->own, *t->sum) ||
+		if (b->all && pmpi_is_file(c, b->all, bytes))
+			b->all = NULL;
+		if (b->own && (pmpi_must_copy(c, b->own, bytes) || pmpi_is_file(c, b->own, bytes) ||
 			       (v->send.buf != MPI_IN_PLACE &&
-				overlap(b->own, n * t->room, b->all, b->all ? n * t->room : 0))))
+				overlap(b->own, bytes, b->all, b->all ? bytes : 0))))
 			b->own = NULL;
 	}
 	if (!b->all)
-		b->all = b->all_copy = malloc((size_t)n * t->room);
+		b->all = b->all_copy = malloc(bytes);
 	if (!b->all)
 		return MPI_ERR_NO_MEM;
 	if (b->own)
