@@ -45,7 +45,7 @@ declare -A few_comms=([1]='0 offloaded, [0-9]+ fallback \(communicator [0-9]+, p
 	[3]='1 offloaded, [0-9]+ fallback \(communicator [0-9]+\)'
 	[12]='[1-9][0-9]* offloaded, [0-9]+ fallback \(communicator [0-9]+, persistent [1-9][0-9]*\)')
 
-echo "1..$((${#mpis[@]} * 65))"
+echo "1..$((${#mpis[@]} * 66))"
 for mpi in "${mpis[@]}"; do
 	calls=$built/$mpi/pmpi_calls
 	other=$([[ $mpi = openmpi ]] && echo mpich || echo openmpi)
@@ -89,6 +89,11 @@ for mpi in "${mpis[@]}"; do
 	"$mpi" 1 "$ctl" mpi "$calls" quick : -n 1 "$calls" quick </dev/null >"$log" 2>&1
 	contains "$mpi, a rank without the library" $? "$log" '^ok 18 ' \
 		'^swingcoll-pmpi: rank 1 runs without this library: nothing'
+
+	# It gets no message of the library's.
+	"$mpi" 1 "$built/$mpi/pmpi_any" : -n 2 "$ctl" mpi "$built/$mpi/pmpi_any" </dev/null >"$log" 2>&1
+	contains "$mpi, rank 0 without the library" $? "$log" '^ok 1 ' \
+		'^swingcoll-pmpi: rank 0 runs without this library: nothing'
 
 	preload=$(dirname "$("$ctl" doctor "$calls" | grep -oE '/[^ ]*/libswingcoll_pmpi_[a-z]*.so' | head -n 1)")
 	if [[ -e $preload/libswingcoll_pmpi_$other.so ]]; then

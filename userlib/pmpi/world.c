@@ -3,8 +3,9 @@
  * The agreement in MPI_Init(): do all ranks have this library, a device and the same settings? Each
  * rank tells rank 0, which replies what holds for all. By messages, and not by a collective: a
  * rank that was started without the library would take part in none, and be disturbed by all. It
- * gets no message either. All ranks are in MPI_Init() together, so a rank that says nothing for
- * some seconds is one of those.
+ * gets no message either: rank 0 makes itself known by a name that it publishes, before it is asked. All
+ * ranks are in MPI_Init() together, so a rank that says nothing for some seconds is one of those. Not all
+ * launchers keep names: under others rank 0 is asked at once, and if it has no library, the program ends.
  */
 #include <linux/capability.h>
 #include <linux/swingcoll.h>
@@ -77,7 +78,7 @@ static void combine(struct vote *all, const struct vote *v)
 		all->pinnable = v->pinnable;
 }
 
-static bool ask_all(struct vote *all)
+static bool count_votes(struct vote *all)
 {
 	int n = pmpi_world.size - 1, missing = 0;
 	struct vote *votes = calloc((size_t)n, sizeof(*votes));
@@ -114,15 +115,107 @@ static bool ask_all(struct vote *all)
 	return good;
 }
 
+/* ---- the name of rank 0 ---- */
+
+/* MPI calls the handlers of either communicator if there is no such name, and that is no error here. */
+static const MPI_Comm handled[] = { MPI_COMM_WORLD, MPI_COMM_SELF };
+
+static void return_errors(MPI_Errhandler before[2])
+{
+	for (int i = 0; i < 2; i++) {
+		PMPI_Comm_get_errhandler(handled[i], &before[i]);
+		PMPI_Comm_set_errhandler(handled[i], MPI_ERRORS_RETURN);
+	}
+}
+
+static void restore_errors(MPI_Errhandler before[2])
+{
+	for (int i = 0; i < 2; i++) {
+		PMPI_Comm_set_errhandler(handled[i], before[i]);
+		PMPI_Errhandler_free(&before[i]);
+	}
+}
+
+/* A launcher may have started several programs with an MPI_COMM_WORLD each. PMIx tells them apart. */
+static void make_name(char name[256], int rank)
+{
+	const char *space = getenv("PMIX_NAMESPACE");
+
+	snprintf(name, 256, "swingcoll-pmpi-%.100s-%d", space ? space : "", rank);
+}
+
+static bool publish(int rank)
+{
+	MPI_Errhandler before[2];
+	char name[256];
+	int ret;
+
+	make_name(name, rank);
+	return_errors(before);
+	ret = PMPI_Publish_name(name, MPI_INFO_NULL, "swingcoll-pmpi");
+	restore_errors(before);
+	return ret == MPI_SUCCESS;
+}
+
+static void unpublish(int rank)
+{
+	MPI_Errhandler before[2];
+	char name[256];
+
+	make_name(name, rank);
+	return_errors(before);
+	PMPI_Unpublish_name(name, MPI_INFO_NULL, "swingcoll-pmpi");
+	restore_errors(before);
+}
+
+static bool is_published(void)
+{
+	char name[256], port[MPI_MAX_PORT_NAME];
+	MPI_Errhandler before[2];
+	int ret;
+
+	make_name(name, 0);
+	return_errors(before);
+	ret = PMPI_Lookup_name(name, MPI_INFO_NULL, port);
+	restore_errors(before);
+	return ret == MPI_SUCCESS;
+}
+
+/* Does the launcher keep names? Then it does for rank 0, too. */
+static bool has_names(void)
+{
+	if (!publish(pmpi_world.rank))
+		return false;
+	unpublish(pmpi_world.rank);
+	return true;
+}
+
+/* Has rank 0 the library? True, too, if nobody can tell. */
+static bool find_rank_0(void)
+{
+	struct timespec pause = { .tv_nsec = 5000000 };
+	double end = now_s() + PATIENCE_S;
+
+	if (is_published() || !has_names())
+		return true;
+	while (!is_published()) {
+		if (now_s() > end)
+			return false;
+		nanosleep(&pause, NULL);
+		if (pause.tv_nsec < 500000000)
+			pause.tv_nsec *= 2;
+	}
+	return true;
+}
+
+/* ---- the other ranks ---- */
+
 static bool ask_rank_0(struct vote *v)
 {
 	struct vote all = { 0 };
 	MPI_Request req[2];
 
-	PMPI_Irecv(&all, sizeof(all), MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &req[0]);
-	PMPI_Isend(v, sizeof(*v), MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &req[1]);
-	/* Rank 0 itself may wait for others. */
-	if (!wait_for(req, 2, 2 * PATIENCE_S)) {
+	if (!find_rank_0()) {
 		if (pmpi_world.rank == 1)
 			fprintf(stderr,
 				"swingcoll-pmpi: rank 0 runs without this library: nothing is "
@@ -130,8 +223,30 @@ static bool ask_rank_0(struct vote *v)
 				"LD_PRELOAD\n");
 		return false;
 	}
+
+	PMPI_Irecv(&all, sizeof(all), MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &req[0]);
+	PMPI_Isend(v, sizeof(*v), MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &req[1]);
+	/* Rank 0 itself may wait for others. */
+	if (!wait_for(req, 2, 2 * PATIENCE_S)) {
+		/* It has got a message that the program knows nothing of. */
+		if (pmpi_world.rank == 1)
+			fprintf(stderr,
+				"swingcoll-pmpi: rank 0 runs without this library, or does not "
+				"answer: start all ranks with swingctl mpi, or with the same "
+				"LD_PRELOAD\n");
+		PMPI_Abort(MPI_COMM_WORLD, 1);
+	}
 	*v = all;
 	return true;
+}
+
+static bool ask_all(struct vote *all)
+{
+	bool published = publish(0), good = count_votes(all);
+
+	if (published)
+		unpublish(0);
+	return good;
 }
 
 /* Memory that this process may lock. */
