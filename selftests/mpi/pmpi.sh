@@ -29,10 +29,10 @@ declare -A igatherv=([openmpi]='2 fallback \(counts 1, communicator 1\)' [mpich]
 plan=0
 for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
-		plan=$((plan + 19 + 2 + 31 + 1 + 14 + 1 + 2 + 1 + 10 + 1))
+		plan=$((plan + 19 + 2 + 31 + 1 + 15 + 1 + 2 + 1 + 10 + 1))
 	done
-	plan=$((plan + 8 + 6 + 3 + 34 + 6 + $([[ $mpi = mpich ]] && echo 5 || echo 0)))
-	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 24 || echo 1) + 20 + 20 + 2))
+	plan=$((plan + 8 + 6 + 3 + 35 + 6 + $([[ $mpi = mpich ]] && echo 5 || echo 0)))
+	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 34 || echo 1) + 20 + 20 + 2))
 done
 echo "1..$plan"
 
@@ -68,7 +68,7 @@ for mpi in "${mpis[@]}"; do
 			"MPI_Scatterv_init: $((24 * n * forms[$mpi])) offloaded, 0 fallback" \
 			"MPI_Alltoallv_init: $((24 * forms[$mpi])) offloaded, 0 fallback" \
 			"MPI_Alltoallw_init: $((24 * forms[$mpi])) offloaded, 0 fallback"
-		run "$mpi, $n ranks" 13 "$mpi" "$n" "$ctl" mpi "$requests"
+		run "$mpi, $n ranks" 14 "$mpi" "$n" "$ctl" mpi "$requests"
 		prints "$mpi, $n ranks: requests of swingcoll and of MPI are counted" \
 			'MPI_Iallreduce: [1-9][0-9]* offloaded, 1 fallback \(trial 1\)' \
 			'MPI_Iallgatherv: 20 offloaded, 0 fallback' 'MPI_Igather: 20 offloaded, 0 fallback' \
@@ -93,7 +93,7 @@ for mpi in "${mpis[@]}"; do
 	run "$mpi, large elements" 18 "$mpi" 2 env LD_PRELOAD="$preload" "$calls" quick
 	prints "$mpi, large elements: they are offloaded" 'MPI_Bcast: [1-9][0-9]* offloaded, 0 fallback' \
 		'MPI_Gather: [1-9][0-9]* offloaded, 0 fallback'
-	run "$mpi, large elements" 13 "$mpi" 2 env LD_PRELOAD="$preload" "$requests"
+	run "$mpi, large elements" 14 "$mpi" 2 env LD_PRELOAD="$preload" "$requests"
 	for form in h mpi f08; do
 		if [[ ! -x $built/$mpi/pmpi_fortran_$form ]]; then
 			for name in runs "is offloaded"; do
@@ -147,8 +147,16 @@ for mpi in "${mpis[@]}"; do
 	unset SWINGCOLL_PMPI_STATS
 	[[ ! ${SWC_TEST_SHORT-} ]] || continue
 	if threads_run "$mpi"; then
-		run "$mpi, threads" 13 "$mpi" 2 env SWINGCOLL_PMPI_MIN=0 "$ctl" mpi "$requests" threads
+		run "$mpi, threads" 14 "$mpi" 2 env SWINGCOLL_PMPI_MIN=0 "$ctl" mpi "$requests" threads
 		run "$mpi, threads" 9 "$mpi" 2 env SWINGCOLL_PMPI_MIN=0 "$ctl" mpi "$inits" threads
+		if [[ -x $built/$mpi/pmpi_fortran_f08 ]]; then
+			run "$mpi, threads, Fortran" 8 "$mpi" 2 env SWINGCOLL_PMPI_MIN=0 "$ctl" mpi \
+				"$built/$mpi/pmpi_fortran_f08" threads
+		else
+			for name in {1..9}; do
+				skip "$mpi, threads, Fortran, $name" "no gfortran, or no mpif90.$mpi"
+			done
+		fi
 	else
 		skip "$mpi, threads" "no cmpxchg16b: tools/vm/run --cx16"
 	fi

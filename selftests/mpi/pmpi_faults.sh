@@ -80,7 +80,7 @@ for mpi in "${mpis[@]}"; do
 	if [[ -e $disabled ]]; then
 		echo 2 >$disabled
 		"$mpi" 2 "$ctl" mpi "$built/$mpi/pmpi_requests" </dev/null >"$log" 2>&1
-		contains "$mpi, io_uring disabled" $? "$log" '^ok 13 ' '^swingcoll-pmpi: MPI_Iallreduce: [1-9]'
+		contains "$mpi, io_uring disabled" $? "$log" '^ok 14 ' '^swingcoll-pmpi: MPI_Iallreduce: [1-9]'
 		echo 0 >$disabled
 	else
 		skip "$mpi, io_uring disabled" "this kernel has no io_uring_disabled"
@@ -113,7 +113,7 @@ for mpi in "${mpis[@]}"; do
 	done
 	echo 1 >$comms
 	"$mpi" 2 "$ctl" mpi "$built/$mpi/pmpi_requests" own </dev/null >"$log" 2>&1
-	contains "$mpi, 1 communicator" $? "$log" '^ok 13 ' '^swingcoll-pmpi: MPI_Allreduce: .* fallback \(.*communicator [1-9]'
+	contains "$mpi, 1 communicator" $? "$log" '^ok 14 ' '^swingcoll-pmpi: MPI_Allreduce: .* fallback \(.*communicator [1-9]'
 	echo "$user_comms" >$comms
 
 	survive=()

@@ -45,7 +45,9 @@ program pmpi_fortran
   integer :: rank, nranks, error, i, r, number = 0
   ! MPI writes to them while other calls are made.
   integer, asynchronous :: token
-  logical :: failed = .false.
+  logical :: failed = .false., done
+  character(len=8) :: argument
+  integer :: level
   integer, allocatable, asynchronous :: one(:), all(:), room(:)
   integer, allocatable :: counts(:), displs(:)
   double precision, allocatable, asynchronous :: v(:), s(:)
@@ -53,7 +55,12 @@ program pmpi_fortran
   integer, asynchronous :: prefix, before
   DATATYPE, allocatable :: types(:)
 
-  call MPI_Init(error)
+  call get_command_argument(1, argument)
+  if (argument == 'threads') then
+    call MPI_Init_thread(MPI_THREAD_MULTIPLE, level, error)
+  else
+    call MPI_Init(error)
+  end if
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
   call MPI_Comm_size(MPI_COMM_WORLD, nranks, error)
   allocate (one(n), all(n*nranks), counts(nranks), displs(nranks), v(n), s(n), types(nranks))
@@ -157,6 +164,10 @@ program pmpi_fortran
   before = 0
   call MPI_Iscan(rank, prefix, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, requests(5), error)
   call MPI_Iexscan(rank, before, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, requests(6), error)
+  done = .false.
+  do while (.not. done)
+    call MPI_Request_get_status(requests(1), done, MPI_STATUS_IGNORE, error)
+  end do
   call MPI_Waitall(6, requests, MPI_STATUSES_IGNORE, error)
   call check(prefix == rank*(rank + 1)/2 .and. before == rank*(rank - 1)/2)
   call check(error == MPI_SUCCESS .and. token == mod(rank + nranks - 1, nranks))

@@ -10,6 +10,7 @@
 #include "pmpi_test.h"
 
 #define MANY 200
+#define QUEUED 70
 #define LARGE 200000
 
 static int level;
@@ -76,6 +77,31 @@ static void test_order(void)
 	for (int i = 0; i < MANY; i++)
 		GOOD(v[i] == i);
 	report("a blocking call behind %d nonblocking ones", MANY);
+}
+
+/*
+ * More than swingcoll takes at once. The first rank then waits for a message, which comes when the second one has all
+ * results.
+ */
+static void test_message(void)
+{
+	static int v[QUEUED], sum[QUEUED];
+	MPI_Request req[QUEUED];
+	int token = 0;
+
+	for (int i = 0; i < QUEUED; i++) {
+		v[i] = rank + i;
+		MPI_Iallreduce(&v[i], &sum[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &req[i]);
+	}
+	if (!rank)
+		MPI_Recv(&token, 1, MPI_INT, 1, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	GOOD(MPI_Waitall(QUEUED, req, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+	if (rank == 1)
+		MPI_Send(&rank, 1, MPI_INT, 0, 5, MPI_COMM_WORLD);
+	GOOD(rank || token == 1);
+	for (int i = 0; i < QUEUED; i++)
+		GOOD(sum[i] == nranks * (nranks - 1) / 2 + nranks * i);
+	report("a message waits for %d nonblocking calls", QUEUED);
 }
 
 static void start_all(int *v, MPI_Request req[7])
@@ -446,12 +472,13 @@ int main(int argc, char **argv)
 	level = begin_mpi(argc, argv);
 	if (is_asked(argc, argv, "end"))
 		return test_end();
-	begin_tests(13);
+	begin_tests(14);
 	/* Calls that wait for all ranks make the library's communicator; nonblocking ones do not. */
 	MPI_Barrier(MPI_COMM_WORLD);
 	test_mixed();
 	test_local();
 	test_order();
+	test_message();
 	test_completion();
 	if (!own)
 		test_free();

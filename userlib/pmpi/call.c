@@ -197,9 +197,11 @@ bool pmpi_decide(struct pmpi_call *c, enum pmpi_form form)
 		return pass_always(c, pmpi_world.why);
 	if (!(pmpi_world.mask >> c->name & 1))
 		return pass_always(c, PMPI_WHY_OFF);
-	/* Such a request ends, or goes on, in any call of MPI's that waits. */
-	if ((form == PMPI_FORM_PERSISTENT || (form == PMPI_FORM_NONBLOCKING && c->tells)) &&
-	    !pmpi_world.engine)
+	/*
+	 * Such a request ends, or goes on, in any call of MPI's that waits, and so does one that waits until
+	 * swingcoll takes it.
+	 */
+	if (form != PMPI_FORM_BLOCKING && !pmpi_world.engine)
 		return pass_always(c, PMPI_WHY_FUNCTION);
 	if (!translate(c, &why))
 		return pass_always(c, why);
