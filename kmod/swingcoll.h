@@ -118,8 +118,8 @@ extern unsigned int swc_trace_keep_s;
 #define SWC_PLANS_MOST	0xffffu
 
 /*
- * May a communicator be aborted with this errno? Those from 512 on are internal to the kernel: ERESTARTSYS would
- * restart system calls. Others tell callers to call again, which they would do for ever.
+ * May a communicator be aborted with this errno? Those from 512 on are internal to the kernel: ERESTARTSYS
+ * would restart system calls. Others tell callers to call again, which they would do for ever.
  */
 static inline bool swc_may_abort_with(u32 error)
 {

@@ -261,7 +261,7 @@ again:
 	}
 	spin_unlock(&comm->lock);
 	if (op) {
-		/* Before follow_up() drops the reference on the communicator, which an operation's last put needs. */
+		/* Before follow_up() puts the communicator, which must be there at an operation's last put. */
 		if (fresh)
 			swc_op_put(fresh);
 		fresh = NULL;
@@ -344,7 +344,7 @@ int swc_match_reserve(struct swc_member *member, u32 n, u64 *base)
 		spin_lock(&comm->lock);
 		*base = member->submitted;
 		ret = may_submit(comm, member, swc_op_find(comm, *base));
-		/* An operation that has failed excuses a member that has left, but only for its own number. */
+		/* An operation that failed excuses a member that has left, but for its own number only. */
 		if (!ret && n > 1 && (comm->nleft || *base + n > comm->gone_at))
 			ret = -ECONNRESET;
 		if (!ret && member->reserved + n > RESERVED_MAX)

@@ -129,7 +129,9 @@ u32 swc_net_conn_bytes(const struct swc_net *net, u32 node, u16 path)
 
 static struct swc_path_health *health_of(const struct swc_conn *conn, u16 path)
 {
-	return &conn->net->paths.health[conn->net->paths.first[conn->net->params.rank_node[conn->peer]] + path];
+	const struct swc_path_table *t = &conn->net->paths;
+
+	return &t->health[t->first[conn->net->params.rank_node[conn->peer]] + path];
 }
 
 static bool is_due(const struct swc_path_health *h)

@@ -111,7 +111,7 @@ for mpi in "${mpis[@]}"; do
 			'MPI_Allgather: 2 offloaded, 0 fallback' 'MPI_Allgatherv: 1 offloaded, 0 fallback' \
 			'MPI_Alltoall: 1 offloaded, 0 fallback' 'MPI_Gather: 1 offloaded, 0 fallback' \
 			'MPI_Scatter: 1 offloaded, 0 fallback' 'MPI_Reduce_scatter_block: 1 offloaded, 0 fallback' \
-			'MPI_Barrier: 1 offloaded, 0 fallback' 'MPI_Iallreduce: 1 offloaded, 0 fallback' \
+			'MPI_Barrier: [13] offloaded, 0 fallback' 'MPI_Iallreduce: 1 offloaded, 0 fallback' \
 			'MPI_Igather: 1 offloaded, 0 fallback' 'MPI_Iexscan: 1 offloaded, 0 fallback' \
 			'MPI_Iscan: 1 offloaded, 0 fallback' 'MPI_Igatherv: 1 offloaded, 0 fallback' \
 			'MPI_Iscatterv: 1 offloaded, 0 fallback' 'MPI_Ialltoallv: 1 offloaded, 0 fallback' \

@@ -6,9 +6,11 @@
 ! pmpi.sh runs it, and looks at what the library says it has offloaded.
 #ifdef USE_F08
 #define REQUEST type(MPI_Request)
+#define STATUS type(MPI_Status) :: status
 #define DATATYPE type(MPI_Datatype)
 #else
 #define REQUEST integer
+#define STATUS integer :: status(MPI_STATUS_SIZE)
 #define DATATYPE integer
 #endif
 #ifdef MPIX
@@ -48,6 +50,7 @@ program pmpi_fortran
   logical :: failed = .false., done
   character(len=8) :: argument
   integer :: level
+  STATUS
   integer, allocatable, asynchronous :: one(:), all(:), room(:)
   integer, allocatable :: counts(:), displs(:)
   double precision, allocatable, asynchronous :: v(:), s(:)
@@ -165,8 +168,9 @@ program pmpi_fortran
   call MPI_Iscan(rank, prefix, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, requests(5), error)
   call MPI_Iexscan(rank, before, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, requests(6), error)
   done = .false.
+  ! With MPI_STATUS_IGNORE Open MPI's says that nothing is ever done.
   do while (.not. done)
-    call MPI_Request_get_status(requests(1), done, MPI_STATUS_IGNORE, error)
+    call MPI_Request_get_status(requests(1), done, status, error)
   end do
   call MPI_Waitall(6, requests, MPI_STATUSES_IGNORE, error)
   call check(prefix == rank*(rank + 1)/2 .and. before == rank*(rank - 1)/2)

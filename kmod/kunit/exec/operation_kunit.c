@@ -411,8 +411,8 @@ static void leave_complete(struct swc_req *req)
 }
 
 /*
- * A process reads a completion in the ring and leaves while the submitter is still in the kernel: the operation
- * must not outlive the communicator, where its memory is kept. If it does, swc_op_release() warns.
+ * A process reads a completion in the ring and leaves while the submitter is still in the kernel: the
+ * operation must not outlive the communicator, where its memory is kept. If it does, swc_op_release() warns.
  */
 static void operation_last_put(struct kunit *test)
 {

@@ -473,7 +473,9 @@ static void failover_paths(struct kunit *test)
 
 static struct swc_path_health *health_of(const struct swc_conn *conn, u16 path)
 {
-	return &conn->net->paths.health[conn->net->paths.first[conn->net->params.rank_node[conn->peer]] + path];
+	const struct swc_path_table *t = &conn->net->paths;
+
+	return &t->health[t->first[conn->net->params.rank_node[conn->peer]] + path];
 }
 
 /*
