@@ -45,7 +45,7 @@ static struct fake *fake(struct kunit *test, u32 here, const u32 *npaths)
 		.comm = f->comm, .window = &f->comm->window, .nranks = RANKS, .rank_node = f->rank_node,
 		.here = here, .timeout_ms = 1000,
 	};
-	f->net.path = f->path;
+	f->net.paths.path = f->path;
 	f->net.paths.first = f->first_path;
 	f->net.left = f->left;
 	swc_net_init_conns(&f->net);
