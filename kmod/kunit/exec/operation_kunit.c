@@ -442,7 +442,6 @@ static void operation_reserve_left(struct kunit *test)
 	u64 base;
 
 	swc_t_job_init(job, c, swc_t_direct, 64, false);
-	job->desc[1].recv = 4;
 	job->desc[1].send_region = 999;
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
 	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[1]), -ENOENT);

@@ -498,7 +498,7 @@ static void worker_copy_slice(struct kunit *test)
 /* Rank 0 sends so many blocks to the other one in a step. */
 static struct swc_plan_writer *many_receives(struct kunit *test, u32 nranks, u32 rank)
 {
-	struct swc_plan_writer *p = swc_t_plan(test, SWC_ALLREDUCE, nranks, rank, RECEIVES / 2);
+	struct swc_plan_writer *p = swc_t_plan(test, SWC_ALLREDUCE, nranks, rank, RECEIVES);
 	u32 i;
 
 	swc_plan_write_channel(p);
@@ -521,9 +521,9 @@ static void worker_receive_slice(struct kunit *test)
 	u64 before, i;
 	u32 steps = 0;
 
-	KUNIT_ASSERT_EQ(test, register_trace_swc_step(slow_step, &steps), 0);
 	swc_t_job_init(job, c, many_receives, 8 * RECEIVES, false);
 	swc_t_job_fill(job);
+	KUNIT_ASSERT_EQ(test, register_trace_swc_step(slow_step, &steps), 0);
 	before = swc_stat_read(SWC_STAT_WORKER_KTHREAD);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, false), 0);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, false), 0);
