@@ -261,7 +261,7 @@ again:
 	}
 	spin_unlock(&comm->lock);
 	if (op) {
-		/* Before follow_up() puts the communicator, which must be there at an operation's last put. */
+		/* Before follow_up() puts the communicator, which an operation's last put needs. */
 		if (fresh)
 			swc_op_put(fresh);
 		fresh = NULL;
