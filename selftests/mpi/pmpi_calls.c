@@ -608,13 +608,6 @@ static void test_repeated(void)
 
 /* ---- measurements ---- */
 
-/* So calls are long, of which a trial has one round: the counters are known. */
-static void be_late(bool late)
-{
-	if (late)
-		usleep(10000);
-}
-
 /* Whether swingcoll carries these calls out is measured for each kind of them; the counters tell. */
 static void test_trials(void)
 {

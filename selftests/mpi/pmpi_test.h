@@ -104,4 +104,11 @@ static inline int end_tests(void)
 	return !!failed;
 }
 
+/* Before a call whose trial is counted: calls that are long are tried in one round. */
+static inline void be_late(bool late)
+{
+	if (late)
+		usleep(10000);
+}
+
 #endif /* PMPI_TEST_H */

@@ -562,13 +562,6 @@ static void test_idle(void)
 
 /* ---- measurements ---- */
 
-/* So calls are long, of which a trial has one round: the counters are known. */
-static void be_late(bool late)
-{
-	if (late)
-		usleep(10000);
-}
-
 /* Whether swingcoll carries them out is measured, and anew when shares become smaller. */
 static void test_trials(void)
 {
