@@ -3,14 +3,15 @@
  * Buffers that the kernel does not pin, under the preload library, on several nodes: there swingcoll's communicator
  * ends with the call. Rank 0 has the buffers, and the last rank comes to the call when the others have left it. Rank 0
  * prints TAP. net_mpirun.sh runs it: with the folder of a file system on a disk for a file that is mapped, or with "limit"
- * where rank 0 may lock no memory. With "behind" the last rank misses a call before that one, too, which the others have
- * ended: then there is no way on. pmpi_faults.sh runs it on one node with "requests", with such a folder or with little
+ * where rank 0 may lock no memory. With "behind" and the path of swingctl the last rank misses a call before that one,
+ * too, which the others have ended: then there is no way on. pmpi_faults.sh runs it on one node with "requests", with such a folder or with little
  * memory that may be locked: nonblocking and persistent calls could not turn to MPI.
  */
 #include <linux/capability.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "pmpi_test.h"
 
@@ -46,8 +47,19 @@ static void *map_file(const char *folder, size_t bytes)
 	return p;
 }
 
-/* All ranks but the last leave a reduction to it by MPI before it comes. */
-static void test_late(int *own, const char *name, bool limit, bool behind)
+/* Until this node knows that a communicator has ended. Before that a call may find its message here, and succeed. */
+static void wait_for_abort(const char *swingctl)
+{
+	const struct timespec pause = { .tv_nsec = 50000000 };
+	char command[512];
+
+	snprintf(command, sizeof(command), "%s status | grep -q aborted", swingctl);
+	while (system(command))
+		nanosleep(&pause, NULL);
+}
+
+/* All ranks but the last leave a reduction to it by MPI before it comes. behind: the path of swingctl, or NULL. */
+static void test_late(int *own, const char *name, bool limit, const char *behind)
 {
 	int *sum = calloc(COUNT, sizeof(*sum)), token = 0, last = nranks - 1, bad_values = 0;
 
@@ -56,6 +68,8 @@ static void test_late(int *own, const char *name, bool limit, bool behind)
 	if (rank == last)
 		for (int r = 0; r < last; r++)
 			MPI_Recv(&token, 1, MPI_INT, r, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	if (behind && rank == last)
+		wait_for_abort(behind);
 	if (behind)
 		MPI_Bcast(&token, 1, MPI_INT, 0, MPI_COMM_WORLD);
 	if (!rank && limit)
@@ -182,7 +196,7 @@ static int use_requests(const char *folder)
 
 int main(int argc, char **argv)
 {
-	bool behind = is_asked(argc, argv, "behind");
+	const char *behind = argc > 2 && is_asked(argc, argv, "behind") ? argv[2] : NULL;
 	bool limit = behind || is_asked(argc, argv, "limit");
 	const char *name = limit ? "memory that cannot be locked" : "a mapped file";
 	int *own;

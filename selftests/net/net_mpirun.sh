@@ -166,7 +166,7 @@ for mpi in openmpi mpich; do
 		fi
 		if [[ $mpi = openmpi ]]; then
 			try "$mpi: refused memory, limit" "has_turned 1" "${refused[@]}" limit
-			try "$mpi: refused memory, behind" true fails "${refused[@]}" behind
+			try "$mpi: refused memory, behind" true fails "${refused[@]}" behind "$ctl"
 		else
 			for name in limit behind; do
 				skip "$mpi: refused memory, $name" "MPICH hangs in a process that may lock nothing, which is not explained"
