@@ -11,13 +11,16 @@ static unsigned int bits_of(uint64_t bytes)
 
 void choose_told(struct choose_class *k, uint64_t bytes)
 {
-	uint8_t small = (uint8_t)(64 - bits_of(bytes));
+	uint8_t large = (uint8_t)(1 + bits_of(bytes)), small = (uint8_t)(66 - large);
 
-	if (small <= k->small)
+	if (small <= k->small && large <= k->large)
 		return;
+	small = small > k->small ? small : k->small;
+	large = large > k->large ? large : k->large;
 	if (k->decided)
 		*k = (struct choose_class){ 0 };
 	k->small = small;
+	k->large = large;
 }
 
 struct choose_class *choose_find(struct choose *c, unsigned int coll, uint64_t bytes)
@@ -35,26 +38,39 @@ enum choose_side choose_next(const struct choose_class *k, bool *trial)
 	return k->calls / CHOOSE_BURST & 1 ? CHOOSE_MPI : CHOOSE_SWC;
 }
 
+/* The quickest first; the slowest is left out if there is no room. */
+static void keep_burst(uint32_t *ns, uint32_t burst, int kept)
+{
+	int i = kept < CHOOSE_ROUNDS ? kept : CHOOSE_ROUNDS - 1;
+
+	if (kept >= CHOOSE_ROUNDS && burst >= ns[i])
+		return;
+	for (; i && ns[i - 1] > burst; i--)
+		ns[i] = ns[i - 1];
+	ns[i] = burst;
+}
+
 bool choose_sample(struct choose_class *k, uint64_t ns)
 {
 	unsigned int place = k->calls % CHOOSE_BURST;
-	bool trial, first = k->calls < CHOOSE_BURST * CHOOSE_SIDES;
+	int kept = k->calls / (CHOOSE_BURST * CHOOSE_SIDES);
+	uint64_t burst = place > 1 ? k->burst : 0;
+	bool trial;
 	enum choose_side side = choose_next(k, &trial);
 
 	if (!trial)
 		return false;
-	if (place && (first || ns < k->ns[side][place - 1]))
-		k->ns[side][place - 1] = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
+	burst += ns < UINT32_MAX ? ns : UINT32_MAX;
+	k->burst = burst < UINT32_MAX ? (uint32_t)burst : UINT32_MAX;
+	if (place == CHOOSE_BURST - 1)
+		keep_burst(k->ns[side], k->burst, kept);
 	return !(++k->calls % CHOOSE_ROUND);
 }
 
 void choose_times(const struct choose_class *k, double ns[CHOOSE_SIDES])
 {
-	for (int side = 0; side < CHOOSE_SIDES; side++) {
-		ns[side] = 0;
-		for (int place = 0; place < CHOOSE_BURST - 1; place++)
-			ns[side] += k->ns[side][place];
-	}
+	for (int side = 0; side < CHOOSE_SIDES; side++)
+		ns[side] = k->ns[side][k->calls / CHOOSE_ROUND - 1];
 }
 
 /* Is another round worth its time? */

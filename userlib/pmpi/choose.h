@@ -15,10 +15,10 @@
  * they cost shows only when several of them follow each other. The sum over the ranks, since what
  * spares one rank time may cost another one.
  *
- * A burst takes the time of its calls together, each the quicker one of those at its place in the
- * side's bursts: so what disturbs a call from outside does not count, unless it comes twice. Not the
- * median of calls: where ranks wait for a processor, a call often takes ten times as long as the next,
- * by turns, and the median is of either kind.
+ * What counts is the lower median of a side's bursts: so what disturbs less than half of them from
+ * outside does not count. Not the median of calls: where ranks wait for a processor, a call often takes
+ * ten times as long as the next, by turns, and the median is of either kind. Nor the quickest of calls
+ * or bursts: there the side wins whose times vary more.
  */
 #ifndef PMPI_CHOOSE_H
 #define PMPI_CHOOSE_H
@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define CHOOSE_COLLS 32
-/* Collectives of MPI only. The latter have one class each, as their sizes are not known before. */
+/* Collectives of MPI only. The last four have one class each, as their sizes are not known before. */
 #define CHOOSE_PREFIXES 27
 #define CHOOSE_GATHERV 28
 #define CHOOSE_SCATTERV 29
@@ -47,13 +47,20 @@ enum choose_side {
 	CHOOSE_SIDES
 };
 
+/*
+ * @calls: of the trial, so far
+ * @side: if decided
+ * @small, @large: how small and how large calls have been, of choose_told()
+ * @burst: ns that the present burst has taken so far
+ * @ns: the quicker bursts of each side, the quickest first
+ */
 struct choose_class {
-	uint8_t calls; /* of the trial, so far */
+	uint8_t calls;
 	bool decided;
-	uint8_t side;  /* if decided */
-	uint8_t small; /* of choose_told(): how small the smallest call has been */
-	uint32_t ns[CHOOSE_SIDES]
-		   [CHOOSE_BURST - 1]; /* by the place in a burst: the quickest call so far */
+	uint8_t side;
+	uint8_t small, large;
+	uint32_t burst;
+	uint32_t ns[CHOOSE_SIDES][CHOOSE_ROUNDS];
 };
 
 struct choose {
@@ -74,8 +81,8 @@ bool choose_sample(struct choose_class *k, uint64_t ns);
 
 /*
  * For a class whose calls have unknown sizes: that of the one that runs has become known, on all
- * ranks. If it is smaller than all of the trial, another trial begins with the next call, as swingcoll
- * is faster with large ones. That happens once for each number of bits at most.
+ * ranks. If it is smaller or larger than all so far, another trial begins with the next call. That
+ * happens once for each number of bits at most.
  */
 void choose_told(struct choose_class *k, uint64_t bytes);
 

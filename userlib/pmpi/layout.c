@@ -219,7 +219,7 @@ static bool is_writable(const void *p, size_t bytes)
 
 bool pmpi_must_copy(const struct pmpi_call *c, const void *p, size_t bytes)
 {
-	return c->keep && bytes && !is_writable(p, bytes);
+	return c->keep && bytes && (bytes <= PMPI_SMALL || !is_writable(p, bytes));
 }
 
 static bool misaligned(const void *p, size_t size)

@@ -114,12 +114,12 @@ static bool pins_files(void)
 	return known;
 }
 
-bool pmpi_is_file(const struct pmpi_call *c, const void *p, size_t bytes)
+static bool is_file(const void *p, size_t bytes)
 {
 	uint64_t start = (uintptr_t)p;
 	int maps, found;
 
-	if (!c->keep || !bytes || pins_files())
+	if (pins_files())
 		return false;
 	maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	if (maps < 0)
@@ -129,6 +129,11 @@ bool pmpi_is_file(const struct pmpi_call *c, const void *p, size_t bytes)
 		found = read_files(maps, start, start + bytes);
 	close(maps);
 	return found;
+}
+
+bool pmpi_must_keep(const struct pmpi_call *c, const void *p, size_t bytes)
+{
+	return c->keep && bytes && (bytes <= PMPI_SMALL || is_file(p, bytes));
 }
 
 /* ---- buffers ---- */
@@ -179,15 +184,15 @@ static void *copy_of(const void *buf, size_t bytes)
 	return copy ? memcpy(copy, buf, bytes) : NULL;
 }
 
-/* In place, the one buffer is part of the other, and remains it. */
-static int copy_files(struct pmpi_stage *st, const struct pmpi_call *c)
+/* In place, the one buffer is part of the other, and remains it. What layout.c has copied is no file. */
+static int copy_buffers(struct pmpi_stage *st, const struct pmpi_call *c)
 {
 	const char *send = st->send;
 	char *recv = st->recv;
 	size_t send_bytes, recv_bytes;
 
 	count_bytes(c, &send_bytes, &recv_bytes);
-	if (pmpi_is_file(c, recv, recv_bytes)) {
+	if (!st->recv_copy && pmpi_must_keep(c, recv, recv_bytes)) {
 		st->recv_kept = copy_of(recv, recv_bytes);
 		if (!st->recv_kept)
 			return MPI_ERR_NO_MEM;
@@ -197,7 +202,7 @@ static int copy_files(struct pmpi_stage *st, const struct pmpi_call *c)
 		if (is_in(send, recv, recv_bytes))
 			st->send = (char *)st->recv_kept + (send - recv);
 	}
-	if (st->send == send && pmpi_is_file(c, send, send_bytes)) {
+	if (st->send == send && !st->send_copy && pmpi_must_keep(c, send, send_bytes)) {
 		st->send = st->send_kept = copy_of(send, send_bytes);
 		if (!st->send_kept)
 			return MPI_ERR_NO_MEM;
@@ -211,7 +216,7 @@ int pmpi_buffers_begin(struct pmpi_stage *st, const struct pmpi_call *c)
 {
 	int ret = pmpi_stage_begin(st, c);
 
-	return ret == MPI_SUCCESS && c->keep && c->coll != SWINGCOLL_BARRIER ? copy_files(st, c)
+	return ret == MPI_SUCCESS && c->keep && c->coll != SWINGCOLL_BARRIER ? copy_buffers(st, c)
 									     : ret;
 }
 

@@ -392,7 +392,11 @@ bool pmpi_is_plain(MPI_Datatype type);
  * have been freed meanwhile. Returns MPI_SUCCESS or an error of MPI.
  */
 int pmpi_repack(bool pack, void *buf, MPI_Count count, MPI_Datatype type, char *packed);
-/* Would the kernel refuse what is sent, when that would be the end of the call? */
+/*
+ * Would the kernel refuse what is sent, when that would be the end of the call? Up to PMPI_SMALL bytes are copied without
+ * asking, which takes longer than the copy.
+ */
+#define PMPI_SMALL 4096
 bool pmpi_must_copy(const struct pmpi_call *c, const void *p, size_t bytes);
 /* Return MPI_SUCCESS or an error of MPI. */
 int pmpi_stage_begin(struct pmpi_stage *st, const struct pmpi_call *c);
@@ -401,8 +405,8 @@ int pmpi_stage_end(struct pmpi_stage *st, const struct pmpi_call *c, bool good);
 
 /* ---- pinned.c ---- */
 
-/* Likewise, but for the kind of memory. */
-bool pmpi_is_file(const struct pmpi_call *c, const void *p, size_t bytes);
+/* Likewise, but for the kind of memory, and for buffers that are received into, too. */
+bool pmpi_must_keep(const struct pmpi_call *c, const void *p, size_t bytes);
 /* As pmpi_stage_begin() and pmpi_stage_end(), and with copies of such memory. */
 int pmpi_buffers_begin(struct pmpi_stage *st, const struct pmpi_call *c);
 int pmpi_buffers_end(struct pmpi_stage *st, const struct pmpi_call *c, bool good);

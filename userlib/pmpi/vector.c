@@ -310,7 +310,7 @@ static int prepare_all(struct buffers *b, const struct pmpi_vector *v, const str
 
 	b->all = find_in_order(side, c->comm->size, t->words);
 	if (b->all && !(sends && pmpi_must_copy(c, b->all, *t->sum)) &&
-	    !pmpi_is_file(c, b->all, *t->sum))
+	    !pmpi_must_keep(c, b->all, *t->sum))
 		return MPI_SUCCESS;
 	b->all = b->all_copy = malloc(*t->sum);
 	if (!b->all)
@@ -336,7 +336,7 @@ static int prepare_own(struct buffers *b, const struct pmpi_vector *v, const str
 	b->own = side->buf;
 	if (bytes_of(side, 0, &room) && room >= bytes && pmpi_is_plain(side->type) &&
 	    !(root && overlap(b->own, bytes, b->all, *t->sum)) &&
-	    !(sends && pmpi_must_copy(c, b->own, bytes)) && !pmpi_is_file(c, b->own, bytes))
+	    !(sends && pmpi_must_copy(c, b->own, bytes)) && !pmpi_must_keep(c, b->own, bytes))
 		return MPI_SUCCESS;
 	b->own = b->own_copy = malloc(bytes);
 	if (!b->own)
@@ -418,11 +418,12 @@ static int prepare_alltoall(struct buffers *b, const struct pmpi_vector *v, stru
 			t->words[r] = t->largest;
 		b->own = find_in_order(sending_side(v), n, t->words);
 		b->all = find_in_order(&v->recv, n, t->words);
-		if (b->all && pmpi_is_file(c, b->all, bytes))
+		if (b->all && pmpi_must_keep(c, b->all, bytes))
 			b->all = NULL;
-		if (b->own && (pmpi_must_copy(c, b->own, bytes) || pmpi_is_file(c, b->own, bytes) ||
-			       (v->send.buf != MPI_IN_PLACE &&
-				overlap(b->own, bytes, b->all, b->all ? bytes : 0))))
+		if (b->own &&
+		    (pmpi_must_copy(c, b->own, bytes) || pmpi_must_keep(c, b->own, bytes) ||
+		     (v->send.buf != MPI_IN_PLACE &&
+		      overlap(b->own, bytes, b->all, b->all ? bytes : 0))))
 			b->own = NULL;
 	}
 	if (!b->all)
