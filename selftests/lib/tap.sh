@@ -54,6 +54,7 @@ wait_for() { # wait_for COMMAND...: until it succeeds; its status, and what it s
 
 # A file system on a disk, whose files the kernel does not pin from Linux 6.5 on.
 make_disk() { # make_disk FOLDER: mounts it there; it is in FOLDER.image
+	modprobe -qa loop ext4 # without udev there is no device by which the first is loaded
 	truncate -s 64M "$1.image" && mke2fs -q -t ext4 "$1.image" && mount -o loop "$1.image" "$1"
 }
 

@@ -202,7 +202,8 @@ static int copy_buffers(struct pmpi_stage *st, const struct pmpi_call *c)
 		if (is_in(send, recv, recv_bytes))
 			st->send = (char *)st->recv_kept + (send - recv);
 	}
-	if (st->send == send && !st->send_copy && pmpi_must_keep(c, send, send_bytes)) {
+	if (st->send == send && !st->send_copy && !is_in(send, recv, recv_bytes) &&
+	    pmpi_must_keep(c, send, send_bytes)) {
 		st->send = st->send_kept = copy_of(send, send_bytes);
 		if (!st->send_kept)
 			return MPI_ERR_NO_MEM;
