@@ -170,7 +170,7 @@ bad "not one node with as many ranks for each" choose --topo 'switch:1*16' --cac
 python3 - "$prog" >"$dir/out" 2>"$dir/err" <<'EOF'
 import json, resource, subprocess, sys
 
-topos = "torus:1024x1024 torus:32x32x32x32 torus:8x8x8x8x8x8x4 mesh:16x16x16x16x16 ring:1048576 switch:1048576"
+topos = "torus:1024x1024 torus:32x32x32x32 torus:8x8x8x8x4x4x4x4 mesh:16x16x16x16x16 ring:1048576 switch:1048576"
 for topo in topos.split():
     for op in "allreduce reduce_scatter allgather broadcast reduce gather scatter alltoall barrier".split():
         args = [sys.argv[1], "choose", "--topo", topo, "--op", op, "--size", "4K,512M", "--json"]

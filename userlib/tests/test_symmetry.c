@@ -9,6 +9,7 @@
 #include "plan/select/choose.h"
 #include "plans.h"
 #include "tap.h"
+#include "topos.h"
 
 static bool near(double a, double b)
 {
@@ -126,6 +127,44 @@ static void test_shapes(void)
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
 		good &= compare_all(shapes[i]);
 	ok(good, "tori and meshes: as from the plans of all ranks");
+}
+
+/* Many dimensions of one size. Of rings, whose routes are counted link by link, larger ones too. */
+static void test_cubes(void)
+{
+	static const char *const small[] = { "torus:2x2x2x2x2",
+					     "torus:3x3x3",
+					     "torus:4x4x2",
+					     "mesh:3x3x3",
+					     "mesh:2x2x2x2x2",
+					     "torus:1x4x4x1",
+					     "torus:3x3x3@10Gbps/30Gbps/30Gbps" };
+	static const char *const large[] = {
+		"torus:2x2x2x2x2x2x2x2", "torus:3x3x3x3x3", "torus:4x4x4x4",
+		"torus:4x4x4x2",	 "torus:6x6x6",	    "torus:16x16",
+		"mesh:3x3x3x3x3",	 "mesh:4x4x4x4",    "torus:4x4x4@30Gbps/10Gbps/30Gbps"
+	};
+	static const enum swc_algo rings[] = { SWC_ALGO_RING, SWC_ALGO_RING2,
+					       SWC_ALGO_HAMILTONIAN };
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
+		good &= compare_all(small[i]);
+	ok(good, "many equal dimensions: as from the plans of all ranks");
+	good = true;
+	for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
+		struct swc_topo t = topo_of(large[i]);
+
+		for (size_t k = 0; k < sizeof(rings) / sizeof(rings[0]); k++)
+			for (enum swc_coll coll = SWC_ALLREDUCE; coll <= SWC_ALLGATHER; coll++)
+				good &= compare((struct swc_plan_args){ .coll = coll,
+									.algo = rings[k],
+									.param = SWC_PARAM_DEFAULT,
+									.topo = &t,
+									.nranks = t.nranks });
+		swc_topo_free(&t);
+	}
+	ok(good, "rings on many equal dimensions: likewise, if they have plans");
 }
 
 /* A million ranks: what is known of small networks holds. */
@@ -343,6 +382,7 @@ int main(void)
 {
 	printf("TAP version 13\n");
 	test_shapes();
+	test_cubes();
 	test_large();
 	test_even();
 	test_owners();

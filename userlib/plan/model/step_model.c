@@ -238,7 +238,7 @@ static void close_window(struct model *m)
 	memset(m->hops, 0, m->n * sizeof(*m->hops));
 	if (m->load)
 		memset(m->load, 0, (size_t)m->links.n * m->n * sizeof(*m->load));
-	else if (m->first < m->steps && swc_symmetric_open(&m->sym, m->n))
+	else if (m->first < m->steps && swc_symmetric_open(&m->sym, m->args, m->n))
 		m->error = -ENOMEM;
 }
 
@@ -253,7 +253,7 @@ static int open_window(struct model *m, uint32_t steps)
 	m->peak = calloc(m->n, sizeof(*m->peak));
 	m->hops = calloc(m->n, sizeof(*m->hops));
 	if (alike)
-		return m->peak && m->hops ? swc_symmetric_open(&m->sym, m->n) : -ENOMEM;
+		return m->peak && m->hops ? swc_symmetric_open(&m->sym, m->args, m->n) : -ENOMEM;
 	m->load = calloc((size_t)m->links.n * m->n, sizeof(*m->load));
 	return m->load && m->peak && m->hops ? 0 : -ENOMEM;
 }

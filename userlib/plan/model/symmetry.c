@@ -19,8 +19,9 @@
  * by h of d then loads a link with up to min(h, d - h) messages either way, all shifts most in the
  * middle. What else there is, is counted link by link.
  *
- * ring: in every step of a channel each rank sends a block to the same peer. The routes of one step
- * are counted, for all ranks, and the plan of one rank tells the steps.
+ * ring: in every step of a channel each rank sends a block to the same peer. The plan of one rank tells
+ * the steps, and whether there are plans at all: of a million ranks they are too long. Then the routes of
+ * one step are counted, for all ranks.
  *
  * odd: Swing where a side is odd. The last coordinate of such a side exchanges with all others, each
  * of which does that in one step; apart from it they do as in swing. So rank 0 shows the mean load of
@@ -187,8 +188,6 @@ void swc_symmetric_begin(struct swc_symmetric *s, const struct swc_plan_args *ar
 	}
 	for (uint32_t i = 0; i < topo->ndims; i++)
 		s->line_at[i + 1] = s->line_at[i] + topo->dim[i];
-	if (s->kind == SWC_SYMMETRY_RING && !count_ring(s, args))
-		s->kind = SWC_SYMMETRY_NONE;
 	/* The lines of all rails would have to be told apart. */
 	if (s->kind == SWC_SYMMETRY_LINES && topo->rails > 1)
 		s->kind = SWC_SYMMETRY_NONE;
@@ -273,11 +272,13 @@ void swc_symmetric_free(struct swc_symmetric *s)
 	s->nterms = s->room = 0;
 }
 
-int swc_symmetric_open(struct swc_symmetric *s, uint32_t nsteps)
+int swc_symmetric_open(struct swc_symmetric *s, const struct swc_plan_args *args, uint32_t nsteps)
 {
 	size_t n = nsteps ? nsteps : 1, links = 2 * (size_t)s->line_at[s->topo->ndims];
 
 	swc_symmetric_free(s);
+	if (s->kind == SWC_SYMMETRY_RING && !s->ring_hops && !count_ring(s, args))
+		return -ENOMEM;
 	s->nsteps = nsteps;
 	s->head = calloc(n, sizeof(*s->head));
 	if (s->kind == SWC_SYMMETRY_LINES)

@@ -62,8 +62,11 @@ uint32_t swc_symmetric_axis(const struct swc_symmetric *s, uint32_t rank);
 /* Is this rank one of those on the axes, or are all visited? */
 bool swc_symmetric_visited(const struct swc_symmetric *s, uint32_t rank);
 
-/* Make room for so many steps, with no load. 0 or -ENOMEM. Free with swc_symmetric_free(). */
-int swc_symmetric_open(struct swc_symmetric *s, uint32_t nsteps);
+/*
+ * Make room for so many steps, with no load. @args: as before; there are such plans. 0 or -ENOMEM. Free with
+ * swc_symmetric_free().
+ */
+int swc_symmetric_open(struct swc_symmetric *s, const struct swc_plan_args *args, uint32_t nsteps);
 void swc_symmetric_free(struct swc_symmetric *s);
 
 /*
