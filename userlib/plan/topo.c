@@ -598,61 +598,72 @@ static struct swc_topo_leg leg_of(const struct swc_topo *t, uint32_t dim, uint32
 	return leg;
 }
 
+/* v / d, and what is left. Most sizes are powers of two, and a division takes long. */
+static uint32_t divide(uint32_t v, uint32_t d, uint32_t *left)
+{
+	if (d & (d - 1)) {
+		*left = v % d;
+		return v / d;
+	}
+	*left = v & (d - 1);
+	return v >> __builtin_ctz(d);
+}
+
 /*
  * The legs from one node to another in the order of the first one, up where both ways round are
- * equally long. *ties: bits of the legs for which that is so, if they can be chosen.
+ * equally long. *ties: bits of the legs for which that is so.
  */
 static uint32_t find_legs(const struct swc_topo *t, uint32_t from, uint32_t to,
 			  struct swc_topo_leg *leg, uint32_t *ties)
 {
-	uint32_t n = 0, stride = t->nnodes;
+	struct swc_topo_leg found[SWC_TOPO_DIMS];
+	uint32_t at = SWC_TOPO_DIMS;
 
 	*ties = 0;
-	for (uint32_t i = 0; from != to && t->kind != SWC_TOPO_SWITCH && i < t->ndims; i++) {
-		uint32_t d = t->dim[i], x, y;
+	/* What is left of them is equal before the first dimension in which they differ. */
+	for (uint32_t i = t->ndims; from != to && t->kind != SWC_TOPO_SWITCH && i-- > 0;) {
+		uint32_t x, y;
 		bool tie;
 
-		stride /= d;
-		x = from / stride;
-		y = to / stride;
-		/* What is left of them is equal after the last dimension in which they differ. */
-		from -= x * stride;
-		to -= y * stride;
+		from = divide(from, t->dim[i], &x);
+		to = divide(to, t->dim[i], &y);
 		if (x == y)
 			continue;
-		leg[n] = leg_of(t, i, x, y, &tie);
-		*ties |= (uint32_t)tie << n;
-		n++;
+		found[--at] = leg_of(t, i, x, y, &tie);
+		*ties |= (uint32_t)tie << at;
 	}
-	if (n)
-		*ties &= 1u << (n - 1) | 1;
-	return n;
+	*ties >>= at;
+	memcpy(leg, &found[at], (SWC_TOPO_DIMS - at) * sizeof(*leg));
+	return SWC_TOPO_DIMS - at;
+}
+
+/* Of n legs, those ties for which paths choose the way. */
+static uint32_t ties_at_ends(uint32_t ties, uint32_t n)
+{
+	return n ? ties & (1u << (n - 1) | 1) : 0;
 }
 
 uint32_t swc_topo_route(const struct swc_topo *t, uint32_t path, uint32_t from, uint32_t to,
 			struct swc_topo_leg leg[SWC_TOPO_DIMS])
 {
-	bool of_higher = path % 2, back;
 	uint32_t ties, n = find_legs(t, from, to, leg, &ties);
+	uint32_t other = n > 1 && path / 2 % 2 ? ties_at_ends(ties, n) : 0;
+	bool of_higher = path % 2, back;
 
 	/* Along one dimension, down from the lower one is up from the higher one. */
 	if (n < 2)
 		of_higher = of_higher && ties;
 	back = n && of_higher == (from < to);
-	if (back)
-		find_legs(t, to, from, leg, &ties);
+	/* The way back is the same, but for those legs that the other end would begin up. */
 	for (uint32_t i = 0; i < n; i++)
-		leg[i].down ^= n > 1 && path / 2 % 2 && ties >> i & 1;
-	for (uint32_t i = 0; back && i < n; i++) {
+		if (ties >> i & 1)
+			leg[i].down = back != (other >> i & 1);
+	for (uint32_t i = 0; back && i < n / 2; i++) {
 		struct swc_topo_leg x = leg[i];
 
-		if (i < n - 1 - i) {
-			leg[i] = leg[n - 1 - i];
-			leg[n - 1 - i] = x;
-		}
+		leg[i] = leg[n - 1 - i];
+		leg[n - 1 - i] = x;
 	}
-	for (uint32_t i = 0; back && i < n; i++)
-		leg[i].down = !leg[i].down;
 	return n;
 }
 
@@ -661,7 +672,7 @@ uint32_t swc_topo_npaths(const struct swc_topo *t, uint32_t from, uint32_t to)
 	struct swc_topo_leg leg[SWC_TOPO_DIMS];
 	uint32_t ties, n = find_legs(t, from, to, leg, &ties);
 
-	return (n > 1 ? 2u : 1u) << (ties ? 1 : 0);
+	return (n > 1 ? 2u : 1u) << (ties_at_ends(ties, n) ? 1 : 0);
 }
 
 uint32_t swc_topo_path_on_line(const struct swc_topo *t, uint32_t chan, uint32_t dim, uint32_t from,
@@ -683,6 +694,7 @@ uint32_t swc_topo_path(const struct swc_topo *t, uint32_t chan, uint32_t from, u
 	if (from == to)
 		return 0;
 	n = find_legs(t, from, to, leg, &ties);
+	ties = ties_at_ends(ties, n);
 	if (n < 2)
 		return ties && down == (from < to);
 	if (ties & (ties - 1))
