@@ -50,14 +50,12 @@ static int32_t inverted(int32_t v, uint32_t n)
 	return number_of(digits_of(v) ^ ((1u << n) - 1));
 }
 
-/* How many of the lowest of @log digits are equal; of 0, all. */
+/* How many of the lowest of @log digits are equal, at least 1; of 0, all. */
 static uint32_t equal_digits(int32_t v, uint32_t log)
 {
-	uint32_t digits = digits_of(v), n = 1;
+	uint32_t digits = digits_of(v), last = 1u << log >> !!log;
 
-	while (n < log && !((digits >> n ^ digits) & 1))
-		n++;
-	return n;
+	return 1 + (uint32_t)__builtin_ctz((digits >> 1 ^ digits) | last);
 }
 
 /* ---- one dimension ---- */
@@ -76,7 +74,8 @@ struct span {
 static struct span extend(const struct swc_bine_line *l, struct span s, int32_t v)
 {
 	int32_t parent = inverted(v, equal_digits(v, l->log));
-	uint32_t far = (uint32_t)abs(v - parent) % l->d;
+	uint32_t far = (uint32_t)abs(v -
+				     parent); /* (2^log + 1) / 3 at most, which is less than d */
 
 	s.low = parent < s.low ? parent : s.low;
 	s.high = parent > s.high ? parent : s.high;
@@ -84,28 +83,36 @@ static struct span extend(const struct swc_bine_line *l, struct span s, int32_t 
 	return s;
 }
 
-/* Find the best d numbers; all numbers with @log digits are from @low to @high. */
+/* Find the best d numbers, of equal ones the lowest; all numbers with @log digits are from @low to @high. */
 static int find_first(struct swc_bine_line *l, int32_t low, int32_t high)
 {
-	struct span *table = calloc((size_t)(high - low) + 1, sizeof(*table)), *at = table - low;
+	int32_t d = (int32_t)l->d, least = low + d - 1 > 0 ? low + d - 1 : 0; /* last number */
+	struct span *last = calloc((size_t)(high - least) + 1, sizeof(*last)), s = { 0 };
 	uint64_t best = UINT64_MAX;
 
-	if (!table)
+	if (!last)
 		return -ENOMEM;
-	for (int32_t v = -1; v >= low; v--)
-		at[v] = extend(l, at[v + 1], v);
-	for (int32_t v = 1; v <= high; v++)
-		at[v] = extend(l, at[v - 1], v);
-	for (int32_t a = low; a <= 0; a++) {
-		int32_t z = a + (int32_t)l->d - 1;
+	for (int32_t v = 1; v <= high; v++) {
+		s = extend(l, s, v);
+		if (v >= least)
+			last[v - least] = s;
+	}
+	s = (struct span){ 0 };
+	for (int32_t a = 0; a >= low && a + d - 1 >= least; a--) {
+		int32_t z = a + d - 1;
+		const struct span *to;
 
-		if (z < 0 || z > high || at[a].low < a || at[a].high > z || at[z].low < a ||
-		    at[z].high > z || at[a].distance + at[z].distance >= best)
+		s = a < 0 ? extend(l, s, a) : s;
+		if (z > high)
 			continue;
-		best = at[a].distance + at[z].distance;
+		to = &last[z - least];
+		if (s.low < a || s.high > z || to->low < a || to->high > z ||
+		    s.distance + to->distance > best)
+			continue;
+		best = s.distance + to->distance;
 		l->first = a;
 	}
-	free(table);
+	free(last);
 	return best == UINT64_MAX ? -ERANGE : 0;
 }
 
