@@ -19,12 +19,13 @@ uint32_t swc_butterfly_turns(const uint32_t *nsteps, uint32_t ndims, uint32_t po
 
 uint32_t swc_swing_peer(uint32_t m, uint32_t x, uint32_t step, bool mirror)
 {
-	/* 1 - 2 + 4 - 8 ... */
-	int64_t hop = (1 + (step % 2 ? -1 : 1) * ((int64_t)2 << step)) / 3;
+	/* 1 - 2 + 4 - 8 ..., which is less than m but for steps that m has not; a division takes long. */
+	uint64_t hop = (((uint64_t)2 << step) + 1 - 2 * (step % 2)) / 3;
+	bool down = step % 2 != (x % 2 != mirror);
 
-	if (x % 2 != mirror)
-		hop = -hop;
-	return (uint32_t)((x + hop % m + m) % m);
+	hop = hop < m ? hop : hop % m;
+	hop = down ? x + m - hop : x + hop;
+	return (uint32_t)(hop < m ? hop : hop % m);
 }
 
 uint32_t swc_doubling_peer(uint32_t m, uint32_t x, uint32_t step, bool mirror)

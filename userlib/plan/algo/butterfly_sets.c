@@ -120,18 +120,24 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sort numbers of blocks, many of them by marks. */
+/* Sort numbers of blocks, by marks if they are close together, as most are. */
 static void sort_set(struct sets *p, uint32_t n)
 {
-	if (n < p->b->n / 32) {
+	uint32_t low = UINT32_MAX, high = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		low = p->set[i] < low ? p->set[i] : low;
+		high = p->set[i] > high ? p->set[i] : high;
+	}
+	if (n < 2 || n < (high - low) / 128) {
 		qsort(p->set, n, sizeof(*p->set), ascending);
 		return;
 	}
-	memset(p->fresh, false, p->b->n * sizeof(*p->fresh));
+	memset(p->fresh + low, false, (high - low + 1) * sizeof(*p->fresh));
 	for (uint32_t i = 0; i < n; i++)
 		p->fresh[p->set[i]] = true;
 	n = 0;
-	for (uint32_t i = 0; i < p->b->n; i++)
+	for (uint32_t i = low; i <= high; i++)
 		if (p->fresh[i])
 			p->set[n++] = i;
 }
@@ -272,62 +278,156 @@ static void find_ways(const struct swc_line *l, const uint32_t *turn_at, uint64_
 		way[l->m] = 1ull << (63 - turn_at[swc_line_met_in(l, 0)]);
 }
 
-/* Sort n numbers, ascending up to the bits of steps, by counting if these are few. */
-static void sort_ways(const struct sets *p, const uint64_t *way, uint32_t n, uint64_t *sorted)
+/*
+ * Sort the ways of a line, with their coordinates. Steps identify a coordinate, but the last one of odd d: so
+ * if there are not many more ways than coordinates, each is put in its place.
+ */
+static void sort_ways(const struct sets *p, const struct swc_line *l, const uint64_t *way,
+		      uint64_t *sorted)
 {
-	uint32_t shift = 64 - p->lines.steps, *at;
+	uint32_t steps = p->lines.steps, shift = 64 - steps, n = 0;
+	uint32_t *at = steps && l->d >> (steps > 2 ? steps - 2 : 0)
+			       ? calloc(1u << steps, sizeof(*at))
+			       : NULL; /* coordinates, and one more */
 
-	/* At most as much room as for two numbers a way. */
-	at = p->lines.steps && (p->lines.steps <= 16 || n >> (p->lines.steps - 2))
-		     ? calloc((1u << p->lines.steps) + 1, sizeof(*at))
-		     : NULL;
 	if (!at) {
-		memcpy(sorted, way, n * sizeof(*way));
-		qsort(sorted, n, sizeof(*sorted), ascending64);
+		memcpy(sorted, way, l->d * sizeof(*way));
+		qsort(sorted, l->d, sizeof(*sorted), ascending64);
 		return;
 	}
-	for (uint32_t i = 0; i < n; i++)
-		at[(way[i] >> shift) + 1]++;
-	for (uint32_t k = 0; k < 1u << p->lines.steps; k++)
-		at[k + 1] += at[k];
-	for (uint32_t i = 0; i < n; i++)
-		sorted[at[way[i] >> shift]++] = way[i];
+	for (uint32_t y = 0; y < l->m; y++)
+		at[way[y] >> shift] = y + 1;
+	for (uint32_t k = 0; k < 1u << steps; k++) {
+		if (at[k])
+			sorted[n++] = (uint64_t)k << shift | (at[k] - 1);
+		if (l->d > l->m && k == way[l->m] >> shift)
+			sorted[n++] = way[l->m];
+	}
 	free(at);
+}
+
+/**
+ * struct order - blocks that are to be numbered next
+ * @way: by dimension: the ways of its line, ascending, with their coordinates
+ * @first, @n: by dimension: the blocks' coordinates are those of these ways
+ * @stride: by dimension: between the members of neighbours
+ * @next: number of the next block
+ */
+struct order {
+	uint64_t *way[SWC_TOPO_DIMS];
+	uint32_t first[SWC_TOPO_DIMS], n[SWC_TOPO_DIMS], stride[SWC_TOPO_DIMS];
+	uint32_t next;
+};
+
+/* Number the blocks in the order of members: their ways are equal, or differ in one dimension only. */
+static void number_product(struct sets *p, struct order *o)
+{
+	uint32_t i[SWC_TOPO_DIMS] = { 0 }, last = p->lines.ndims - 1, member = 0, j;
+
+	/* The dimensions behind the last one with several coordinates have one, which is added here. */
+	for (j = 0; j < p->lines.ndims; j++)
+		member += (uint32_t)o->way[j][o->first[j]] * o->stride[j];
+	while (last && o->n[last] == 1)
+		last--;
+	do {
+		const uint64_t *way = o->way[last] + o->first[last];
+		uint32_t at = member - (uint32_t)way[0] * o->stride[last];
+
+		for (uint32_t k = 0; k < o->n[last]; k++)
+			p->number[at + (uint32_t)way[k] * o->stride[last]] = o->next++;
+		for (j = last; j-- > 0; i[j] = 0) {
+			way = o->way[j] + o->first[j];
+			member -= (uint32_t)way[i[j]] * o->stride[j];
+			if (++i[j] < o->n[j]) {
+				member += (uint32_t)way[i[j]] * o->stride[j];
+				break;
+			}
+			member += (uint32_t)way[0] * o->stride[j];
+		}
+	} while (j < last);
+}
+
+/* How many of n ways, ascending and equal in all steps before this one, do not take it. */
+static uint32_t count_without(const uint64_t *way, uint32_t n, uint32_t step)
+{
+	uint32_t low = 0, high = n;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (way[mid] >> (63 - step) & 1)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+/* Number the blocks, whose ways are equal in all steps before s: first those that do not take step s. */
+static void number_from(struct sets *p, struct order *o, uint32_t s)
+{
+	uint32_t wide = 0;
+
+	for (uint32_t j = 0; j < p->lines.ndims; j++)
+		wide += o->n[j] > 1;
+	for (; wide > 1 && s < p->lines.steps; s++) {
+		uint32_t dim = p->lines.turn[s].dim, n = o->n[dim], first = o->first[dim];
+		uint32_t without = count_without(o->way[dim] + first, n, s);
+
+		if (!without || without == n)
+			continue;
+		o->n[dim] = without;
+		number_from(p, o, s + 1);
+		o->first[dim] = first + without;
+		o->n[dim] = n - without;
+		number_from(p, o, s + 1);
+		o->first[dim] = first;
+		o->n[dim] = n;
+		return;
+	}
+	number_product(p, o);
 }
 
 /*
  * Number the blocks in the order of the tree along which member 0 sends them, those that are sent
  * first last. A member exchanges with one other in a step (except the last coordinate of odd d), so
- * the steps on the way to a block identify it; those of each dimension do not depend on the others.
+ * the steps on the way to a block identify it; those of each dimension do not depend on the others:
+ * the way of a block is the union of those on its lines, and only the lines' have to be sorted. Blocks with
+ * the same way are in the order of members.
  * On powers of two this makes every message one run, elsewhere nearly so.
  */
 static void number_blocks(struct sets *p)
 {
-	uint32_t n = p->b->n, have = 1;
-	uint64_t *way = calloc(n + 1ull, sizeof(*way)),
-		 *of_line = calloc(n + 1ull, sizeof(*of_line));
+	struct order o = { .next = 0 };
+	uint32_t longest = 0, stride = 1;
+	uint64_t *way;
 
-	if (!way || !of_line) {
+	for (uint32_t j = 0; j < p->lines.ndims; j++)
+		longest = p->lines.line[j].d > longest ? p->lines.line[j].d : longest;
+	way = calloc(longest + 1ull, sizeof(*way));
+	if (!way)
 		p->b->error = -ENOMEM;
-		goto out;
-	}
-	for (uint32_t j = 0; j < p->lines.ndims; j++) {
+	for (uint32_t j = p->lines.ndims; j-- > 0 && way;) {
 		uint32_t d = p->lines.line[j].d;
 
-		find_ways(&p->lines.line[j], p->lines.turn_at[j], of_line);
-		for (uint32_t i = have; i-- > 0;)
-			for (uint32_t y = d; y-- > 0;)
-				way[i * d + y] = way[i] | of_line[y];
-		have *= d;
+		o.way[j] = malloc(d * sizeof(*o.way[j]));
+		if (!o.way[j]) {
+			p->b->error = -ENOMEM;
+			break;
+		}
+		find_ways(&p->lines.line[j], p->lines.turn_at[j], way);
+		for (uint32_t y = 0; y < d; y++)
+			way[y] |= y;
+		sort_ways(p, &p->lines.line[j], way, o.way[j]);
+		o.n[j] = d;
+		o.stride[j] = stride;
+		stride *= d;
 	}
-	for (uint32_t y = 0; y < n; y++)
-		way[y] |= y;
-	sort_ways(p, way, n, of_line);
-	for (uint32_t i = 0; i < n; i++)
-		p->number[(uint32_t)of_line[i]] = i;
-out:
+	if (!p->b->error)
+		number_from(p, &o, 0);
+	for (uint32_t j = 0; j < p->lines.ndims; j++)
+		free(o.way[j]);
 	free(way);
-	free(of_line);
 }
 
 /* ---- paths from the root ---- */
