@@ -252,6 +252,70 @@ static void test_routes(const char *shape, bool several)
 	swc_topo_free(&t);
 }
 
+/* The leg of a route along a dimension, by what topo.h says. @i, @n: which of how many dimensions that differ */
+static struct swc_topo_leg leg_by_words(const struct swc_topo *t, uint32_t dim, uint32_t x,
+					uint32_t y, uint32_t path, bool of_sender, uint32_t i,
+					uint32_t n)
+{
+	uint32_t up = (y + t->dim[dim] - x) % t->dim[dim], down = t->dim[dim] - up;
+	bool chosen = n == 1 ? path % 2 : path >= 2 && (!i || i == n - 1);
+	struct swc_topo_leg leg = { .dim = (uint8_t)dim };
+
+	if (t->kind == SWC_TOPO_MESH)
+		leg.down = y < x;
+	else
+		leg.down = up == down ? chosen == of_sender : down < up;
+	leg.hops = leg.down ? down : up;
+	return leg;
+}
+
+/* All routes by their definition, from node to node. */
+static bool routes_as_defined(const struct swc_topo *t, uint32_t from, uint32_t to)
+{
+	uint32_t a[SWC_TOPO_DIMS], b[SWC_TOPO_DIMS], dim[SWC_TOPO_DIMS], n = 0;
+	bool good = true;
+
+	swc_topo_coords(t, from, a);
+	swc_topo_coords(t, to, b);
+	for (uint32_t i = 0; i < t->ndims; i++)
+		if (a[i] != b[i])
+			dim[n++] = i;
+	for (uint32_t path = 0; path < swc_topo_npaths(t, from, to); path++) {
+		struct swc_topo_leg leg[SWC_TOPO_DIMS];
+		/* Of one dimension, both paths are named by the lower node. */
+		bool of_sender = (n > 1 && path % 2) == (from > to);
+
+		good &= swc_topo_route(t, path, from, to, leg) == n;
+		for (uint32_t i = 0; good && i < n; i++) {
+			uint32_t at = of_sender || n == 1 ? i : n - 1 - i, d = dim[at];
+			struct swc_topo_leg want = leg_by_words(t, d, a[d], b[d], path, of_sender,
+								at, n);
+
+			good = leg[i].dim == want.dim && leg[i].down == want.down &&
+			       leg[i].hops == want.hops;
+		}
+	}
+	return good;
+}
+
+static void test_definition(void)
+{
+	static const char *const shapes[] = { "torus:2x2x2x2x2x2x2x2", "torus:3x3x3x3",
+					      "torus:4x4x4x4",	       "torus:4x3x2x6",
+					      "torus:1x4x1x2",	       "torus:6x6x6",
+					      "mesh:3x4x2x5",	       "ring:12" };
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		struct swc_topo t = topo_of(shapes[i]);
+
+		for (uint32_t pair = 0; pair < t.nnodes * t.nnodes; pair++)
+			good &= routes_as_defined(&t, pair / t.nnodes, pair % t.nnodes);
+		swc_topo_free(&t);
+	}
+	ok(good, "routes on many dimensions are those of the definition");
+}
+
 /*
  * At half the way round, plain channels go up and mirrored ones down: they share no link in a step.
  */
@@ -347,6 +411,7 @@ int main(void)
 	test_routes("torus:3x5", true);
 	test_routes("torus:2x3x4", true);
 	test_routes("ring:7", false);
+	test_definition();
 	test_mirrored();
 	test_channels();
 	return done();
