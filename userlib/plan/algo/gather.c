@@ -103,14 +103,14 @@ static void message(struct swc_builder *b, const struct swc_gather *g, bool recv
 	uint32_t len = box->len[last], rows = size_of(box) / len;
 	uint32_t whole = start + len < d ? len : d - start;
 
-	for (uint32_t row = 0; row < rows; row++) {
+	for (uint32_t row = 0; row < rows && !b->error; row++) {
 		uint32_t first = 0, weight = d;
 
 		for (uint32_t i = last, rest = row; i-- > 0; rest /= box->len[i]) {
 			first += (box->start[i] + rest % box->len[i]) % box->d[i] * weight;
 			weight *= box->d[i];
 		}
-		for (uint32_t k = 0; split(g) && k < len; k++)
+		for (uint32_t k = 0; split(g) && k < len && !b->error; k++)
 			transfer(b, g, recv, peer, first + (start + k) % d, 1);
 		if (split(g))
 			continue;
@@ -169,7 +169,7 @@ int swc_linear_build(struct swc_builder *b)
 
 	swc_build_blocks(b, 1);
 	swc_build_channel(b, 0, b->n);
-	for (uint32_t i = 1; i < b->n; i++) {
+	for (uint32_t i = 1; i < b->n && !b->error; i++) {
 		uint32_t at = (b->root + i) % b->n, peer = b->me == b->root ? at : b->root;
 
 		if (b->me != b->root && b->me != at)

@@ -100,7 +100,7 @@ static uint32_t block(const struct ring *g, uint32_t share)
  */
 static void reduce(const struct ring *g, uint32_t last, enum swc_buf between, enum swc_buf out)
 {
-	for (uint32_t s = 0; s + 1 < g->p; s++) {
+	for (uint32_t s = 0; s + 1 < g->p && !g->b->error; s++) {
 		bool final = s + 2 == g->p;
 
 		swc_build_step(g->b, SWC_STEP_NET);
@@ -115,7 +115,7 @@ static void reduce(const struct ring *g, uint32_t last, enum swc_buf between, en
 /* Spread: share `own` is complete in RECV; send it, and then each share that arrived last. */
 static void spread(const struct ring *g, uint32_t own)
 {
-	for (uint32_t s = 0; s + 1 < g->p; s++) {
+	for (uint32_t s = 0; s + 1 < g->p && !g->b->error; s++) {
 		swc_build_step(g->b, SWC_STEP_NET);
 		swc_build_send_stored(g->b, g->right, SWC_BUF_RECV, block(g, own + g->p - s), 1);
 		swc_build_recv(g->b, g->left, SWC_BUF_RECV, block(g, own + g->p - 1 - s), 1, 0);
@@ -136,7 +136,7 @@ static void gather(const struct ring *g)
 	swc_build_step(g->b, SWC_STEP_LOCAL);
 	swc_build_send(g->b, me, SWC_BUF_SEND, block(g, g->pos), 1);
 	swc_build_recv(g->b, me, SWC_BUF_RECV, block(g, g->pos), 1, SWC_XFER_FINAL);
-	for (uint32_t s = 1; s + 1 < g->p; s++) {
+	for (uint32_t s = 1; s + 1 < g->p && !g->b->error; s++) {
 		swc_build_step(g->b, SWC_STEP_NET);
 		swc_build_send_stored(g->b, g->right, SWC_BUF_RECV, block(g, g->pos + g->p - s), 1);
 		swc_build_recv(g->b, g->left, SWC_BUF_RECV, block(g, g->pos + g->p - 1 - s), 1, 0);

@@ -62,7 +62,7 @@ static void exchange(struct swc_builder *b, uint32_t nch, uint32_t c)
 {
 	uint32_t peer[SWC_ROTATE_PEERS];
 
-	for (uint32_t near = 1; near <= b->n / 2; near += SWC_ROTATE_PEERS / 2) {
+	for (uint32_t near = 1; near <= b->n / 2 && !b->error; near += SWC_ROTATE_PEERS / 2) {
 		uint32_t n = find_peers(b, near, peer);
 
 		swc_build_step(b, SWC_STEP_NET);
