@@ -120,7 +120,7 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sort numbers of blocks, by marks if they are close together, as most are. */
+/* Sort different numbers of blocks. Most are all there are in between, others close together: then by marks. */
 static void sort_set(struct sets *p, uint32_t n)
 {
 	uint32_t low = UINT32_MAX, high = 0;
@@ -129,7 +129,12 @@ static void sort_set(struct sets *p, uint32_t n)
 		low = p->set[i] < low ? p->set[i] : low;
 		high = p->set[i] > high ? p->set[i] : high;
 	}
-	if (n < 2 || n < (high - low) / 128) {
+	if (n && high - low == n - 1) {
+		for (uint32_t i = 0; i < n; i++)
+			p->set[i] = low + i;
+		return;
+	}
+	if (!n || n < (high - low) / 128) {
 		qsort(p->set, n, sizeof(*p->set), ascending);
 		return;
 	}
@@ -388,6 +393,26 @@ static void number_from(struct sets *p, struct order *o, uint32_t s)
 	number_product(p, o);
 }
 
+/* Number all blocks where each of the ways that there can be has one. */
+static void number_ways(struct sets *p, const struct order *o)
+{
+	uint32_t shift = 64 - p->lines.steps, have = 1;
+
+	p->number[0] = 0;
+	for (uint32_t j = 0; j < p->lines.ndims; j++) {
+		uint32_t d = p->lines.line[j].d;
+
+		for (uint32_t i = have; i-- > 0;) {
+			uint32_t before = p->number[i];
+
+			for (uint32_t k = 0; k < d; k++)
+				p->number[i * d + (uint32_t)o->way[j][k]] =
+					before | (uint32_t)(o->way[j][k] >> shift);
+		}
+		have *= d;
+	}
+}
+
 /*
  * Number the blocks in the order of the tree along which member 0 sends them, those that are sent
  * first last. A member exchanges with one other in a step (except the last coordinate of odd d), so
@@ -423,7 +448,9 @@ static void number_blocks(struct sets *p)
 		o.stride[j] = stride;
 		stride *= d;
 	}
-	if (!p->b->error)
+	if (!p->b->error && p->lines.steps && p->b->n == 1ull << p->lines.steps)
+		number_ways(p, &o);
+	else if (!p->b->error)
 		number_from(p, &o, 0);
 	for (uint32_t j = 0; j < p->lines.ndims; j++)
 		free(o.way[j]);
@@ -461,39 +488,46 @@ static void find_stays(const struct sets *p, uint32_t dim, uint32_t root, uint32
 	}
 }
 
-/* The member before this one on the path of a block, or NOBODY. */
-static uint32_t find_before(const struct sets *p, const uint32_t *me, const uint32_t *block)
-{
-	uint32_t from = 0, to = p->lines.steps, dim = 0;
+/* What the dimensions before one tell about the paths of blocks; @who: the member before this one */
+struct passing {
+	uint32_t from, to, who;
+};
 
-	for (uint32_t i = 0; i < p->lines.ndims; i++) {
-		const struct stay *v = &p->held[i].stay[block[i]];
+/* Blocks with the same coordinates up to a dimension: who is before this member on their paths? */
+static void find_before(struct sets *p, const uint32_t *me, uint32_t dim, uint32_t block,
+			struct passing so_far)
+{
+	const struct stay *v = p->held[dim].stay;
+
+	block *= p->lines.line[dim].d;
+	for (uint32_t y = 0; y < p->lines.line[dim].d; y++, v++) {
+		struct passing now = so_far;
 
 		if (v->never)
-			return NOBODY;
-		if (v->from > from) {
-			from = v->from;
-			dim = i;
+			continue;
+		if (v->from > now.from || !dim) {
+			now.from = v->from;
+			now.who = swc_butterfly_member(p->b, dim, me[dim], v->before);
 		}
-		to = v->to < to ? v->to : to;
+		now.to = v->to < now.to ? v->to : now.to;
+		if (now.from > now.to)
+			continue;
+		if (dim + 1 < p->lines.ndims)
+			find_before(p, me, dim + 1, block + y, now);
+		else
+			p->before[p->number[block + y]] = now.who;
 	}
-	if (from > to)
-		return NOBODY;
-	return swc_butterfly_member(p->b, dim, me[dim], p->held[dim].stay[block[dim]].before);
 }
 
 static void find_paths(struct sets *p, const uint32_t *me)
 {
-	uint32_t root[SWC_TOPO_DIMS], y[SWC_TOPO_DIMS] = { 0 };
+	uint32_t root[SWC_TOPO_DIMS];
 
 	swc_topo_coords(p->b->topo, p->b->root, root);
 	for (uint32_t i = 0; i < p->lines.ndims; i++)
 		find_stays(p, i, root[i], me[i], p->held[i].stay);
-	for (uint32_t block = 0; block < p->b->n; block++) {
-		p->before[p->number[block]] = find_before(p, me, y);
-		for (uint32_t i = p->lines.ndims; i-- > 0 && ++y[i] == p->lines.line[i].d;)
-			y[i] = 0;
-	}
+	memset(p->before, 0xff, p->b->n * sizeof(*p->before)); /* NOBODY */
+	find_before(p, me, 0, 0, (struct passing){ .to = p->lines.steps });
 }
 
 /* ---- the plan ---- */
