@@ -87,8 +87,8 @@ void swc_mismatch_abort(struct swc_op *op, u32 rank, const struct swc_wire_msg *
 
 void swc_mismatch_report_refusal(struct swc_op *op, const struct swc_req *req)
 {
-	/* request.c has explained a lack of memory already. */
-	if (req->refused != -ENOMEM)
+	/* request.c has explained a lack of memory, and a limit of the user, already. */
+	if (req->refused != -ENOMEM && req->refused != -EDQUOT)
 		swc_comm_error_note(op->comm, req->refused, req->member->rank, op->seq,
 				    "operation %llu: " SWC_MEMBER_FMT
 				    " cannot take part, its buffers are refused (%pe)", op->seq,

@@ -79,14 +79,17 @@ void swc_req_free_spare(struct swc_member *member)
 
 /* ------------------------------------------------------------------ buffers */
 
-static int explain_memlock(struct swc_member *member, int ret, u64 bytes)
+/* Record which limit keeps a rank from having a buffer. Return: @ret. */
+static int explain_refusal(const struct swc_req *req, int ret, u64 bytes)
 {
+	struct swc_member *member = req->member;
+
 	if (ret == -ENOMEM)
 		swc_comm_error_note(member->comm, ret, member->rank, member->submitted,
 			      SWC_MEMBER_FMT
 			      ": cannot pin %llu KiB with RLIMIT_MEMLOCK at %lu KiB: raise it (ulimit -l, LimitMEMLOCK=) or run with CAP_IPC_LOCK",
 			      SWC_MEMBER_ARGS(member), bytes >> 10, rlimit(RLIMIT_MEMLOCK) >> 10);
-	return ret;
+	return swc_comm_note_quota(member->comm, req->account, member->rank, member->submitted, ret);
 }
 
 /* Find or register the memory of one of the user's two buffers. */
@@ -113,7 +116,7 @@ static int take_user_buffer(struct swc_req *req, enum swc_buf which, u64 addr, u
 	}
 	region = swc_region_get(req->ctx, addr, b->bytes);
 	if (IS_ERR(region))
-		return explain_memlock(req->member, PTR_ERR(region), b->bytes);
+		return explain_refusal(req, PTR_ERR(region), b->bytes);
 	b->region = region;
 	b->offset = addr - region->addr;
 	return 0;
@@ -158,7 +161,7 @@ static int take_buffers(struct swc_req *req)
 
 	scratch = swc_region_scratch(req->ctx, req->buf[SWC_BUF_SCRATCH].bytes);
 	if (IS_ERR(scratch))
-		return explain_memlock(req->member, PTR_ERR(scratch), req->buf[SWC_BUF_SCRATCH].bytes);
+		return explain_refusal(req, PTR_ERR(scratch), req->buf[SWC_BUF_SCRATCH].bytes);
 	req->buf[SWC_BUF_SCRATCH].region = scratch;
 	return 0;
 }

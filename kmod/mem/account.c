@@ -102,6 +102,31 @@ static int refuse(struct swc_account *account, enum swc_quota which)
 }
 
 /**
+ * swc_account_try_charge() - as swc_account_charge(), for a caller that can release something and try again
+ *
+ * Return: whether it is charged. What is not charged does not count as refused.
+ */
+bool swc_account_try_charge(struct swc_account *account, enum swc_quota which, u64 n)
+{
+	u64 limit = limit_of(which);
+	s64 used, most;
+
+	if (!account)
+		return true;
+	if (n > limit)
+		return false;
+	used = atomic64_add_return(n, &account->used[which]);
+	if ((u64)used > limit) {
+		atomic64_sub(n, &account->used[which]);
+		return false;
+	}
+	most = atomic64_read(&account->most[which]);
+	while (used > most && !atomic64_try_cmpxchg(&account->most[which], &most, used))
+		;
+	return true;
+}
+
+/**
  * swc_account_charge() - charge @n contexts, communicators, connections, or bytes of memory
  * @account: account, or NULL: nothing is counted
  *
@@ -109,22 +134,7 @@ static int refuse(struct swc_account *account, enum swc_quota which)
  */
 int swc_account_charge(struct swc_account *account, enum swc_quota which, u64 n)
 {
-	u64 limit = limit_of(which);
-	s64 used, most;
-
-	if (!account)
-		return 0;
-	if (n > limit)
-		return refuse(account, which);
-	used = atomic64_add_return(n, &account->used[which]);
-	if ((u64)used > limit) {
-		atomic64_sub(n, &account->used[which]);
-		return refuse(account, which);
-	}
-	most = atomic64_read(&account->most[which]);
-	while (used > most && !atomic64_try_cmpxchg(&account->most[which], &most, used))
-		;
-	return 0;
+	return swc_account_try_charge(account, which, n) ? 0 : refuse(account, which);
 }
 
 void swc_account_uncharge(struct swc_account *account, enum swc_quota which, u64 n)

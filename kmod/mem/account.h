@@ -33,6 +33,7 @@ struct swc_account {
 struct swc_account *swc_account_get(kuid_t uid);
 struct swc_account *swc_account_hold(struct swc_account *account);
 void swc_account_put(struct swc_account *account);
+bool swc_account_try_charge(struct swc_account *account, enum swc_quota which, u64 n);
 int swc_account_charge(struct swc_account *account, enum swc_quota which, u64 n);
 void swc_account_uncharge(struct swc_account *account, enum swc_quota which, u64 n);
 int swc_account_check(struct swc_account *account, enum swc_quota which, u64 n);

@@ -5,6 +5,9 @@
  *
  * User pages are pinned for writing and for long (FOLL_LONGTERM), so that the pages of an operation stay
  * the ones that the process sees. Everything runs in process context, but for the last put.
+ *
+ * All pages count against RLIMIT_MEMLOCK. What is the kernel's own memory, tables of extents and scratch
+ * memory, also counts in the account of the context's user.
  */
 #include <linux/mm.h>
 #include <linux/overflow.h>
@@ -32,34 +35,9 @@
 
 /* ------------------------------------------------------------------ extents */
 
-/* The table grows with the pages there are: the length of a buffer is only what user space says. */
-static int append_extent(struct swc_region *region, void *kaddr, u64 offset)
+static u64 table_bytes(u32 capacity)
 {
-	/* One entry is kept for the end. */
-	if (region->nextents + 1 >= region->capacity) {
-		u32 capacity = clamp_t(u64, 2ull * region->capacity, EXTENTS_MIN, PAGES_MAX);
-		struct swc_extent *more;
-
-		more = swc_kvgrow(region->extents, region->nextents, capacity, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		region->extents = more;
-		region->capacity = capacity;
-	}
-	region->extents[region->nextents].kaddr = kaddr;
-	region->extents[region->nextents].offset = offset;
-	region->nextents++;
-	return 0;
-}
-
-/* Append a page, merging it with the last extent if it follows that in memory. */
-static int add_page(struct swc_region *region, void *kaddr, u64 offset)
-{
-	struct swc_extent *last = region->nextents ? &region->extents[region->nextents - 1] : NULL;
-
-	if (last && last->kaddr + (offset - last->offset) == kaddr)
-		return 0;
-	return append_extent(region, kaddr, offset);
+	return array_size(capacity, sizeof(struct swc_extent));
 }
 
 /* The entry behind the last extent says where it ends. */
@@ -77,32 +55,7 @@ static u64 extent_pages(const struct swc_region *region, u32 i)
 	return (offset_in_page(region->extents[i].kaddr) + bytes + PAGE_SIZE - 1) >> PAGE_SHIFT;
 }
 
-/* ------------------------------------------------------------------ making and freeing */
-
-/* Takes over the charge of the pages. */
-static struct swc_region *region_alloc(struct swc_ctx *ctx, u64 addr, u64 bytes, u64 npages)
-{
-	struct swc_region *region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
-
-	if (region)
-		region->extents = kvmalloc_array(EXTENTS_MIN, sizeof(*region->extents), GFP_KERNEL_ACCOUNT);
-	if (!region || !region->extents) {
-		kfree(region);
-		swc_memlock_uncharge(ctx->mm, npages);
-		return ERR_PTR(-ENOMEM);
-	}
-	kref_init(&region->ref);
-	region->capacity = EXTENTS_MIN;
-	region->ctx = ctx;
-	region->mm = ctx->mm;
-	mmgrab(region->mm);
-	region->addr = addr;
-	region->bytes = bytes;
-	region->npages = npages;
-	close_extents(region, 0);
-	atomic_inc(&ctx->live_regions);
-	return region;
-}
+/* ------------------------------------------------------------------ freeing */
 
 static void release_pages_of(struct swc_region *region)
 {
@@ -134,6 +87,7 @@ static void region_free(struct swc_region *region)
 		swc_stat_add(SWC_STAT_PAGES_UNPINNED, region->npages);
 	}
 	kvfree(region->extents);
+	swc_account_uncharge(ctx->account, SWC_QUOTA_MEMORY, region->charged);
 	kfree(region);
 	swc_drain_put(&ctx->freeing);
 	swc_drain_put(&ctx->live_regions);
@@ -164,6 +118,15 @@ static void region_release(struct kref *ref)
 	spin_unlock(&ctx->freeing_lock);
 }
 
+/* May be NULL. Does not sleep. */
+void swc_region_put(struct swc_region *region)
+{
+	if (region)
+		kref_put(&region->ref, region_release);
+}
+
+/* ------------------------------------------------------------------ charging */
+
 /* Take a region that waits for its work item, which will not run then; NULL if there is none. */
 static struct swc_region *take_to_free(struct swc_ctx *ctx)
 {
@@ -182,34 +145,119 @@ static struct swc_region *take_to_free(struct swc_ctx *ctx)
 	return found;
 }
 
-/* May be NULL. Does not sleep. */
-void swc_region_put(struct swc_region *region)
-{
-	if (region)
-		kref_put(&region->ref, region_release);
-}
-
 /*
- * Charge pages to the owner of a context. At the limit, first release what is held without need.
+ * Release what a context holds without need, because it is at a limit.
  *
  * Released regions are uncharged when they are freed. The caller frees those of its context itself: their
  * work items may be queued behind those of other users. So it waits only for what is being freed already.
  *
- * Return: 0; -ENOMEM; -EINTR if the caller is being killed.
+ * Return: 0; -EINTR if the caller is being killed.
  */
-static int charge(struct swc_ctx *ctx, u64 npages)
+static int release_unused(struct swc_ctx *ctx)
 {
-	int ret = swc_memlock_charge(ctx->mm, npages);
 	struct swc_region *region;
 
-	if (!ret)
-		return 0;
 	swc_region_cache_shrink(&ctx->cache, 0);
 	while ((region = take_to_free(ctx)))
 		region_free(region);
-	if (swc_drain_wait_killable(&ctx->freeing))
-		return -EINTR;
-	return swc_memlock_charge(ctx->mm, npages);
+	return swc_drain_wait_killable(&ctx->freeing) ? -EINTR : 0;
+}
+
+/* Charge pages to the owner of a context: 0; -ENOMEM; -EINTR if the caller is being killed. */
+static int charge_pages(struct swc_ctx *ctx, u64 npages)
+{
+	int ret = swc_memlock_charge(ctx->mm, npages);
+
+	if (!ret)
+		return 0;
+	return release_unused(ctx) ?: swc_memlock_charge(ctx->mm, npages);
+}
+
+/* Charge kernel memory to the user of a context: 0; -EDQUOT; -EINTR if the caller is being killed. */
+static int charge_memory(struct swc_ctx *ctx, u64 bytes)
+{
+	if (swc_account_try_charge(ctx->account, SWC_QUOTA_MEMORY, bytes))
+		return 0;
+	return release_unused(ctx) ?: swc_account_charge(ctx->account, SWC_QUOTA_MEMORY, bytes);
+}
+
+/* ------------------------------------------------------------------ making */
+
+/* A region without pages, all of it charged: @npages, and @own_bytes of kernel memory beside the table. */
+static struct swc_region *region_alloc(struct swc_ctx *ctx, u64 addr, u64 bytes, u64 npages, u64 own_bytes)
+{
+	u64 charged = own_bytes + sizeof(struct swc_region) + table_bytes(EXTENTS_MIN);
+	struct swc_region *region;
+	int ret;
+
+	ret = charge_pages(ctx, npages);
+	if (ret)
+		return ERR_PTR(ret);
+	ret = charge_memory(ctx, charged);
+	if (ret)
+		goto err_pages;
+	region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
+	if (region)
+		region->extents = kvmalloc_array(EXTENTS_MIN, sizeof(*region->extents), GFP_KERNEL_ACCOUNT);
+	if (!region || !region->extents) {
+		kfree(region);
+		ret = -ENOMEM;
+		goto err_memory;
+	}
+	kref_init(&region->ref);
+	region->charged = charged;
+	region->capacity = EXTENTS_MIN;
+	region->ctx = ctx;
+	region->mm = ctx->mm;
+	mmgrab(region->mm);
+	region->addr = addr;
+	region->bytes = bytes;
+	region->npages = npages;
+	close_extents(region, 0);
+	atomic_inc(&ctx->live_regions);
+	return region;
+
+err_memory:
+	swc_account_uncharge(ctx->account, SWC_QUOTA_MEMORY, charged);
+err_pages:
+	swc_memlock_uncharge(ctx->mm, npages);
+	return ERR_PTR(ret);
+}
+
+/* The table grows with the pages there are: the length of a buffer is only what user space says. */
+static int append_extent(struct swc_region *region, void *kaddr, u64 offset)
+{
+	/* One entry is kept for the end. */
+	if (region->nextents + 1 >= region->capacity) {
+		u32 capacity = clamp_t(u64, 2ull * region->capacity, EXTENTS_MIN, PAGES_MAX);
+		u64 bytes = table_bytes(capacity) - table_bytes(region->capacity);
+		int ret = charge_memory(region->ctx, bytes);
+		struct swc_extent *more;
+
+		if (ret)
+			return ret;
+		/* Uncharged with the region if this fails. */
+		region->charged += bytes;
+		more = swc_kvgrow(region->extents, region->nextents, capacity, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		region->extents = more;
+		region->capacity = capacity;
+	}
+	region->extents[region->nextents].kaddr = kaddr;
+	region->extents[region->nextents].offset = offset;
+	region->nextents++;
+	return 0;
+}
+
+/* Append a page, merging it with the last extent if it follows that in memory. */
+static int add_page(struct swc_region *region, void *kaddr, u64 offset)
+{
+	struct swc_extent *last = region->nextents ? &region->extents[region->nextents - 1] : NULL;
+
+	if (last && last->kaddr + (offset - last->offset) == kaddr)
+		return 0;
+	return append_extent(region, kaddr, offset);
 }
 
 /* ------------------------------------------------------------------ user memory */
@@ -270,7 +318,6 @@ static struct swc_region *region_make(struct swc_ctx *ctx, u64 addr, u64 bytes)
 {
 	struct swc_region *region;
 	u64 end, npages;
-	int ret;
 
 	if (!bytes || check_add_overflow(addr, bytes, &end) || end > TASK_SIZE_MAX)
 		return ERR_PTR(-EFAULT);
@@ -278,10 +325,7 @@ static struct swc_region *region_make(struct swc_ctx *ctx, u64 addr, u64 bytes)
 	if (npages >= PAGES_MAX)
 		return ERR_PTR(-EFBIG);
 
-	ret = charge(ctx, npages);
-	if (ret)
-		return ERR_PTR(ret);
-	region = region_alloc(ctx, addr, bytes, npages);
+	region = region_alloc(ctx, addr, bytes, npages, 0);
 	if (IS_ERR(region))
 		return region;
 	swc_stat_inc(SWC_STAT_REGIONS_PINNED);
@@ -418,10 +462,7 @@ struct swc_region *swc_region_scratch(struct swc_ctx *ctx, u64 bytes)
 		return ERR_PTR(-EFBIG);
 	if (npages > totalram_pages() / 2)
 		return ERR_PTR(-ENOMEM);
-	ret = charge(ctx, npages);
-	if (ret)
-		return ERR_PTR(ret);
-	region = region_alloc(ctx, 0, bytes, npages);
+	region = region_alloc(ctx, 0, bytes, npages, npages << PAGE_SHIFT);
 	if (IS_ERR(region))
 		return region;
 	region->scratch = true;

@@ -27,6 +27,7 @@ struct swc_extent {
  * @addr: user address of the first byte; 0 for scratch memory
  * @bytes: length
  * @npages: pages charged
+ * @charged: bytes of kernel memory charged to ctx->account: the table, and the pages of scratch memory
  * @nextents: entries of @extents; one more closes the table (offset == bytes)
  * @capacity: entries that @extents has room for
  * @extents: ordered by offset
@@ -46,6 +47,7 @@ struct swc_region {
 	u64 addr;
 	u64 bytes;
 	u64 npages;
+	u64 charged;
 	u32 nextents;
 	u32 capacity;
 	struct swc_extent *extents;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "swingcoll.h"
@@ -312,6 +313,152 @@ static int memory(void)
 	return 0;
 }
 
+/* Submit, and expect a refusal of the buffers that names the limit and leaves the communicator as it is. */
+static int expect_refused(struct testlib_rank *r, const struct swc_desc *d, uint64_t *refused)
+{
+	struct swc_comm_error e;
+	struct swc_user_query u;
+
+	CHECK_EQ(testlib_submit_wait(&r->c, d, NULL), -EDQUOT);
+	CHECK_EQ(testlib_comm_error(r->c.fd, r->comm, &e), 0);
+	CHECK_EQ(e.error, -EDQUOT);
+	CHECK_EQ(e.culprit, 0);
+	CHECK(strstr(e.text, "user_memory_mib"));
+	CHECK(!e.aborted);
+	CHECK_EQ(query(r->c.fd, 0, &u), 0);
+	CHECK_EQ(u.quota[SWC_QUOTA_MEMORY].refused, ++*refused);
+	return 0;
+}
+
+/* Scratch memory of an operation, for as long as it runs. */
+static int scratch(void)
+{
+	uint64_t before, refused;
+	struct swc_user_query u;
+	struct testlib_rank r;
+	struct testlib_plan p;
+	uint8_t id[SWC_ID_BYTES];
+	struct testlib_ctx c;
+	struct swc_desc d;
+
+	CHECK_EQ(testlib_open(&c), 0);
+	CHECK_EQ(wait_alone(c.fd), 0);
+	testlib_single_rank(&r, id);
+	testlib_plan_scratch(&p);
+	CHECK_EQ(testlib_plan_install(r.c.fd, r.comm, &p, &r.plan), 0);
+	CHECK_EQ(set_limit(SWC_QUOTA_MEMORY, 16), 0);
+	d = testlib_allreduce_desc(&r, NULL, NULL, 1, SWC_U8);
+	/* The first operation leaves what the next ones use again. */
+	CHECK_EQ(testlib_submit_wait(&r.c, &d, NULL), 0);
+	CHECK_EQ(query(c.fd, 0, &u), 0);
+	before = u.quota[SWC_QUOTA_MEMORY].used - getpagesize();
+	refused = u.quota[SWC_QUOTA_MEMORY].refused;
+	d.count = 16 * MIB;
+	CHECK_EQ(expect_refused(&r, &d, &refused), 0);
+	/* What was refused, and what has completed, can be had again: each time most of what there is. */
+	d.count = 12 * MIB;
+	for (int i = 0; i < 5; i++)
+		CHECK_EQ(testlib_submit_wait(&r.c, &d, NULL), 0);
+	CHECK_EQ(query(c.fd, 0, &u), 0);
+	CHECK(u.quota[SWC_QUOTA_MEMORY].most >= before - MIB + d.count);
+	CHECK_EQ(u.quota[SWC_QUOTA_MEMORY].refused, refused);
+	CHECK_EQ(testlib_run_child(work_of_nobody, NULL), 0);
+	testlib_rank_close(&r);
+	CHECK_EQ(wait_alone(c.fd), 0);
+	testlib_close(&c);
+	return 0;
+}
+
+#define PAGES 32768u
+
+/* So many pages, each of them the same one: no two of them follow each other in memory. */
+static char *scattered(size_t pages)
+{
+	size_t page = (size_t)getpagesize();
+	int fd = memfd_create("mem_quota", 0);
+	char *p;
+
+	if (fd < 0 || ftruncate(fd, (off_t)page))
+		return NULL;
+	p = mmap(NULL, pages * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (size_t i = 0; i < pages && p != MAP_FAILED; i++)
+		if (mmap(p + i * page, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+			 0) == MAP_FAILED)
+			p = MAP_FAILED;
+	close(fd);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* An operation of one rank that pins a receive buffer, and does nothing with it. */
+static int load_pinning(struct testlib_rank *r)
+{
+	struct testlib_plan p;
+
+	testlib_plan_init(&p, SWC_ALLREDUCE, 1, 0, 0, 1);
+	p.h.window[SWC_BUF_SEND].nblocks = 0;
+	testlib_plan_channel(&p);
+	testlib_plan_step(&p, SWC_STEP_SYNC);
+	testlib_plan_pack(&p);
+	return testlib_plan_install(r->c.fd, r->comm, &p, &r->plan);
+}
+
+/* Tables of pinned buffers: one entry for each stretch of pages that follow each other in memory. */
+static int tables(void)
+{
+	uint64_t page = (uint64_t)getpagesize(), before, refused, table = 2 * 16 * PAGES;
+	char *p = scattered(PAGES + 1);
+	struct swc_mem_reg reg = { .addr = (uintptr_t)p, .bytes = PAGES * page };
+	struct swc_mem_unreg un = { 0 };
+	uint8_t id[SWC_ID_BYTES];
+	struct swc_user_query u;
+	struct testlib_rank r;
+	struct testlib_ctx c;
+	struct swc_desc d;
+
+	CHECK(p);
+	CHECK_EQ(testlib_open(&c), 0);
+	CHECK_EQ(wait_alone(c.fd), 0);
+	testlib_single_rank(&r, id);
+	CHECK_EQ(load_pinning(&r), 0);
+	d = testlib_allreduce_desc(&r, NULL, p, 0, SWC_U8);
+	CHECK_EQ(testlib_submit_wait(&r.c, &d, NULL), 0);
+	CHECK_EQ(query(c.fd, 0, &u), 0);
+	before = u.quota[SWC_QUOTA_MEMORY].used;
+	refused = u.quota[SWC_QUOTA_MEMORY].refused;
+	/* By handle, until the registration ends. */
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg), 0);
+	CHECK_EQ(query(c.fd, 0, &u), 0);
+	CHECK(u.quota[SWC_QUOTA_MEMORY].used > before + 16 * PAGES);
+	CHECK(u.quota[SWC_QUOTA_MEMORY].used <= before + table + page);
+	un.region = reg.region;
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_MEM_UNREG, &un), 0);
+	CHECK_EQ(wait_used(c.fd, 0, SWC_QUOTA_MEMORY, before), 0);
+	/* No room for a table: what the attempt had is uncharged. */
+	CHECK_EQ(set_limit(SWC_QUOTA_MEMORY, 1), 0);
+	CHECK(table >= MIB && before < MIB);
+	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_MEM_REG, &reg), -EDQUOT);
+	refused++;
+	CHECK_EQ(wait_used(c.fd, 0, SWC_QUOTA_MEMORY, before), 0);
+	d.count = PAGES * page;
+	CHECK_EQ(expect_refused(&r, &d, &refused), 0);
+	CHECK_EQ(wait_used(c.fd, 0, SWC_QUOTA_MEMORY, before), 0);
+	/* Room for one: it stays in the cache, and gives way to the next one, which is not the same. */
+	CHECK_EQ(set_limit(SWC_QUOTA_MEMORY, 2), 0);
+	for (unsigned int i = 0; i < 4; i++) {
+		d.recv = (uintptr_t)p + i % 2 * page;
+		CHECK_EQ(testlib_submit_wait(&r.c, &d, NULL), 0);
+		CHECK_EQ(query(c.fd, 0, &u), 0);
+		CHECK(u.quota[SWC_QUOTA_MEMORY].used > before + 16 * PAGES);
+	}
+	CHECK_EQ(u.quota[SWC_QUOTA_MEMORY].refused, refused);
+	CHECK_EQ(testlib_run_child(work_of_nobody, NULL), 0);
+	testlib_rank_close(&r);
+	CHECK_EQ(wait_alone(c.fd), 0);
+	testlib_close(&c);
+	munmap(p, (PAGES + 1) * page);
+	return 0;
+}
+
 #define NODES 2048
 #define MANY_PATHS ((NODES - 1) * SWC_MAX_PATHS)
 
@@ -521,6 +668,8 @@ int main(void)
 		{ "open files", contexts, false },
 		{ "communicators", comms, false },
 		{ "memory of plans, slots and operations", memory, false },
+		{ "scratch memory", scratch, false },
+		{ "tables of pinned buffers", tables, false },
 		{ "memory of paths to many nodes", paths, false },
 		{ "connections", conns, true },
 		{ "at the end nothing is charged", nothing_left, false },

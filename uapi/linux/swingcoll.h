@@ -123,8 +123,8 @@ enum swc_coll {
  * Order: the k-th operations that the ranks of a communicator submit are one collective. If collective, type,
  * reduction, count, counts, root or plan family differ between ranks, it fails on all of them with -EPROTO.
  * A rank whose buffers cannot be used (-ENOENT: no such region, -EFAULT: no such memory, -ENOMEM: cannot be
- * pinned, -EINVAL: they overlap) keeps its place in that order: it gets that error as its completion, and the
- * other ranks get -ECANCELED.
+ * pinned, -EDQUOT: a limit of the user on their tables or on scratch memory, -EINVAL: they overlap) keeps its
+ * place in that order: it gets that error as its completion, and the other ranks get -ECANCELED.
  */
 struct swc_desc {
 	__u32 comm;
@@ -423,8 +423,9 @@ struct swc_plan_unload {
  * @region: out: handle, valid in this open file
  *
  * The pages stay pinned until SWC_IOC_MEM_UNREG or close(), or until the operations that use them then have
- * completed. They count against RLIMIT_MEMLOCK (-ENOMEM). Unmapping the memory meanwhile is safe, but
- * operations go on using the old pages. -ENOSPC: too many regions (swc_info.max_regions).
+ * completed. They count against RLIMIT_MEMLOCK (-ENOMEM), and the table of them, up to 32 bytes per page,
+ * counts as kernel memory of the user (-EDQUOT). Unmapping the memory meanwhile is safe, but operations go on
+ * using the old pages. -ENOSPC: too many regions (swc_info.max_regions).
  */
 struct swc_mem_reg {
 	__u64 addr;

@@ -86,7 +86,8 @@ struct swc_comm_query {
  * What one user may have on this machine at a time; module parameters set the limits. Calls that would exceed
  * one fail with -EDQUOT. CONTEXTS: open files, of the user that opened them. COMMS, CONNS: communicators
  * and their connections to other nodes, of the user that created them. MEMORY: bytes of kernel memory for
- * all of these, for completion rings, slots, plans and operations; not what is pinned.
+ * all of these, for completion rings, slots, plans, operations with their scratch memory, and the tables of
+ * pinned buffers; not their pages.
  */
 enum swc_quota { SWC_QUOTA_CONTEXTS, SWC_QUOTA_COMMS, SWC_QUOTA_CONNS, SWC_QUOTA_MEMORY, SWC_QUOTA_NR };
 

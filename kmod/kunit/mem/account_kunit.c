@@ -53,6 +53,9 @@ static void account_limits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_account_charge(a, SWC_QUOTA_CONNS, 2), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, swc_account_charge(a, SWC_QUOTA_CONNS, 1), 0);
 	KUNIT_EXPECT_EQ(test, swc_account_charge(a, SWC_QUOTA_CONNS, 1), -EDQUOT);
+	/* This is no refusal: the caller tries again. */
+	KUNIT_EXPECT_FALSE(test, swc_account_try_charge(a, SWC_QUOTA_CONNS, 1));
+	KUNIT_EXPECT_FALSE(test, swc_account_try_charge(a, SWC_QUOTA_CONNS, U64_MAX));
 	KUNIT_EXPECT_EQ(test, swc_account_check(a, SWC_QUOTA_CONNS, limit), 0);
 	KUNIT_EXPECT_EQ(test, swc_account_check(a, SWC_QUOTA_CONNS, limit + 1), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&a->used[SWC_QUOTA_CONNS]), limit);

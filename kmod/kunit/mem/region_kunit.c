@@ -7,6 +7,12 @@
 
 #include "kunit/harness.h"
 
+/* Bytes of memory charged to the user of a context. */
+static s64 charged_to(const struct swc_ctx *ctx)
+{
+	return atomic64_read(&ctx->account->used[SWC_QUOTA_MEMORY]);
+}
+
 static void region_scratch(struct kunit *test)
 {
 	static const u64 sizes[] = { 1, 4095, 4096, 4097, 3 * 4096, 123456, 1 << 20, (2 << 20) + 4096 };
@@ -15,12 +21,14 @@ static void region_scratch(struct kunit *test)
 	u32 i, k;
 
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		s64 before = atomic64_read(&c->mm->pinned_vm);
+		s64 before = atomic64_read(&c->mm->pinned_vm), charged = charged_to(ctx);
 		struct swc_region *r = swc_region_scratch(ctx, sizes[i]);
 		u64 pages = DIV_ROUND_UP(sizes[i], PAGE_SIZE), at = 0;
 
 		KUNIT_ASSERT_FALSE(test, IS_ERR(r));
 		KUNIT_EXPECT_EQ(test, atomic64_read(&c->mm->pinned_vm), (s64)(before + pages));
+		KUNIT_EXPECT_GE(test, charged_to(ctx), charged + (s64)(pages << PAGE_SHIFT));
+		KUNIT_EXPECT_EQ(test, charged_to(ctx), charged + (s64)r->charged);
 		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->live_regions), 1);
 		for (k = 0; k < r->nextents; k++) {
 			u64 len = r->extents[k + 1].offset - r->extents[k].offset;
@@ -35,6 +43,7 @@ static void region_scratch(struct kunit *test)
 		swc_region_put(r);
 		flush_workqueue(swc_free_wq);
 		KUNIT_EXPECT_EQ(test, atomic64_read(&c->mm->pinned_vm), before);
+		KUNIT_EXPECT_EQ(test, charged_to(ctx), charged);
 		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->live_regions), 0);
 	}
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(swc_region_scratch(ctx, 1ull << 46)), -EFBIG);
