@@ -37,7 +37,15 @@ static void announce_sends(struct swc_task *task, const struct swc_plan_step *s)
 	spin_unlock(&op->lock);
 }
 
-/* Claim the peer's first send to this rank that no task has claimed; op->lock is held. */
+/*
+ * Claim the peer's first send to this rank that no task has claimed; op->lock is held.
+ *
+ * A search, because few sends precede it: for 256 ranks on one node, the library's plans send to at most 7
+ * ranks in a step (bruck:8), and a search looks at 4 sends on average if ranks come in the worst order. What
+ * a step sends to one rank only, 128 pieces with bine, is claimed in order: the first look finds it. A plan
+ * of another origin that sends to all 255 ranks in a step has 128 looks per message on average, under a lock
+ * of its own communicator.
+ */
 static const struct swc_plan_xfer *claim_send(struct swc_task *from, u32 to)
 {
 	const struct swc_plan_view *v = &from->req->plan->view;
