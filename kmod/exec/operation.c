@@ -182,7 +182,7 @@ static int task_awaited_peer(const struct swc_task *task)
 	if (task->state == SWC_TASK_WAIT_RECV)
 		return swc_comm_is_local(task->req->op->comm, task->wait_rank) ? -1 : task->wait_rank;
 	/* A peer must receive what it has sent. */
-	for (i = 0; plan->net && i < task->window.size * plan->view.max_sends; i++)
+	for (i = 0; plan->net && i < task->window.size * plan->net->max_sends[task->channel]; i++)
 		if (task->sends[i].task && !task->sends[i].done)
 			return task->sends[i].peer;
 	return -1;

@@ -102,7 +102,8 @@ void swc_remote_send(struct swc_task *task, const struct swc_plan_step *s)
 	struct swc_req *req = task->req;
 	const struct swc_plan *plan = req->plan;
 	const struct swc_plan_xfer *x = &plan->view.xfers[s->first_xfer];
-	struct swc_send *sends = &task->sends[task->step % task->window.size * plan->view.max_sends];
+	u32 max_sends = plan->net->max_sends[task->channel];
+	struct swc_send *sends = &task->sends[task->step % task->window.size * max_sends];
 	struct swc_op *op = req->op;
 	u32 i;
 
@@ -137,7 +138,7 @@ static struct swc_rndv *rndvs_of(const struct swc_task *task, u32 step)
 {
 	const struct swc_plan *plan = task->req->plan;
 
-	return &task->rndv[step % plan->net->rndv_window * plan->view.max_recvs];
+	return &task->rndv[step % plan->net->rndv_window * plan->net->max_recvs[task->channel]];
 }
 
 /* Offer the memory that peers write a step's messages into. */

@@ -82,7 +82,8 @@ static int make_room(struct swc_req *req, size_t bytes)
 		ret = swc_account_charge(req->account, SWC_QUOTA_MEMORY, bytes - req->room);
 		if (ret)
 			return ret;
-		mem = kvmalloc(bytes, GFP_KERNEL_ACCOUNT);
+		/* Page by page if it is large: reschedules, and fails if the caller is being killed. */
+		mem = kvzalloc(bytes, GFP_KERNEL_ACCOUNT);
 		if (!mem) {
 			swc_account_uncharge(req->account, SWC_QUOTA_MEMORY, bytes - req->room);
 			return -ENOMEM;
@@ -90,15 +91,29 @@ static int make_room(struct swc_req *req, size_t bytes)
 		kvfree(req->tasks);
 		req->tasks = mem;
 		req->room = bytes;
+	} else {
+		memset(req->tasks, 0, bytes);
 	}
-	memset(req->tasks, 0, bytes);
 	return 0;
+}
+
+/* Records that the task of a channel needs for messages to other nodes, and for its offers to them. */
+static u32 nsends_of(const struct swc_plan_net *pnet, u32 channel)
+{
+	return pnet ? pnet->send_window * pnet->max_sends[channel] : 0;
+}
+
+static u32 nrndvs_of(const struct swc_plan_net *pnet, u32 channel)
+{
+	return pnet ? pnet->rndv_window * pnet->max_recvs[channel] : 0;
 }
 
 /**
  * swc_tasks_create() - make the tasks of a request, one for each channel of its plan
  *
  * One allocation holds the tasks and all tables that their copies and messages need; the request keeps it.
+ * Each channel has records for its own messages only: where a step sends many, the sum is in proportion to
+ * the plan, not to 64 channels with as many.
  *
  * Return: 0; -ENOMEM; -EDQUOT.
  */
@@ -107,9 +122,7 @@ int swc_tasks_create(struct swc_req *req)
 	const struct swc_plan_view *v = &req->plan->view;
 	const struct swc_plan_net *pnet = req->plan->net;
 	u32 i, n = v->hdr->nchannels, fan = v->max_fan, longs = BITS_TO_LONGS(v->max_sends);
-	u32 nsends = pnet ? pnet->send_window * v->max_sends : 0;
-	u32 nrndvs = pnet ? pnet->rndv_window * v->max_recvs : 0;
-	size_t each = sizeof(struct swc_task);
+	size_t each = sizeof(struct swc_task), bytes;
 	void *mem;
 	int ret;
 
@@ -117,9 +130,12 @@ int swc_tasks_create(struct swc_req *req)
 	each = size_add(each, array_size(longs, sizeof(long)));
 	each = size_add(each, array_size(fan, sizeof(struct swc_span) + sizeof(struct swc_cursor) +
 					 sizeof(void *)));
-	each = size_add(each, array_size(nsends, sizeof(struct swc_send)));
-	each = size_add(each, array_size(nrndvs, sizeof(struct swc_rndv)));
-	ret = make_room(req, array_size(n, each));
+	bytes = array_size(n, each);
+	for (i = 0; i < n; i++) {
+		bytes = size_add(bytes, array_size(nsends_of(pnet, i), sizeof(struct swc_send)));
+		bytes = size_add(bytes, array_size(nrndvs_of(pnet, i), sizeof(struct swc_rndv)));
+	}
+	ret = make_room(req, bytes);
 	if (ret)
 		return ret;
 	req->ntasks = n;
@@ -140,8 +156,8 @@ int swc_tasks_create(struct swc_req *req)
 		task->copy.cursor = carve(&mem, fan, sizeof(struct swc_cursor));
 		task->copy.ptr = carve(&mem, fan, sizeof(void *));
 		task->taken = carve(&mem, longs, sizeof(long));
-		task->sends = carve(&mem, nsends, sizeof(struct swc_send));
-		task->rndv = carve(&mem, nrndvs, sizeof(struct swc_rndv));
+		task->sends = carve(&mem, nsends_of(pnet, i), sizeof(struct swc_send));
+		task->rndv = carve(&mem, nrndvs_of(pnet, i), sizeof(struct swc_rndv));
 	}
 	return 0;
 }

@@ -98,7 +98,7 @@ static inline bool swc_send_window_empty(const struct swc_send_window *w, u32 fi
  * @got: bytes received so far of the current message from another node
  * @inbox: segments of other nodes, in the order of their arrival (L)
  * @window: which messages to other nodes occupy their memory (L)
- * @sends: those messages: window.size times the most that a step sends; NULL on one node
+ * @sends: those messages: window.size times the most that a step of the channel sends; none on one node
  * @offered: memory has been offered for the steps of the channel before this one
  * @rndvs_pending: by step modulo the rendezvous window: offers that the connections hold (L)
  * @rndv: by step modulo the rendezvous window, by receive: memory that other nodes write into

@@ -107,6 +107,26 @@ static int read_channel(struct builder *b, u16 channel, u32 *ordinal, u32 *conn_
 	return 0;
 }
 
+/* The most messages of a network step of each channel, for the records of its task. */
+static void find_most(struct swc_plan_net *pnet, const struct swc_plan_view *v)
+{
+	u32 c, i;
+
+	for (c = 0; c < v->hdr->nchannels; c++) {
+		const struct swc_plan_channel *chan = &v->channels[c];
+
+		for (i = chan->first_step; i < chan->first_step + chan->nsteps; i++) {
+			const struct swc_plan_step *s = &v->steps[i];
+
+			if (s->kind != SWC_STEP_NET)
+				continue;
+			pnet->max_sends[c] = max_t(u32, pnet->max_sends[c], s->nsend);
+			pnet->max_recvs[c] = max_t(u32, pnet->max_recvs[c], s->nrecv);
+		}
+		cond_resched();
+	}
+}
+
 /* ------------------------------------------------------------------ life */
 
 /* The most memory that swc_plan_net_create() needs for this plan, in the end. */
@@ -151,6 +171,7 @@ struct swc_plan_net *swc_plan_net_create(const struct swc_comm *comm, const stru
 	pnet->nconns = b.nconns;
 	if (b.nconns)
 		memcpy(pnet->conns, b.conns, b.nconns * sizeof(*b.conns));
+	find_most(pnet, view);
 	ret = swc_hazards_find(comm, view, pnet);
 	if (ret) {
 		kvfree(pnet);

@@ -34,6 +34,7 @@ struct swc_plan_conn {
  *	receives into, so peers may write into it as soon as @fence allows it
  * @send_window: a task may be so many steps ahead of its messages
  * @rndv_window: memory is offered for so many steps, the current one included
+ * @max_sends, @max_recvs: by channel: the most of a network step
  * @nconns: entries of @conns
  */
 struct swc_plan_net {
@@ -45,6 +46,8 @@ struct swc_plan_net {
 	u32 *free_from;
 	u32 send_window;
 	u32 rndv_window;
+	u32 max_sends[SWC_MAX_CHANNELS];
+	u32 max_recvs[SWC_MAX_CHANNELS];
 	u32 nconns;
 	struct swc_plan_conn conns[];
 };

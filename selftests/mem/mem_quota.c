@@ -647,6 +647,50 @@ static int conns(void)
 	return 0;
 }
 
+/*
+ * Records of messages, some 110 bytes each: of 64 channels, one sends the most messages that a step may have. Its
+ * records fit below the limit, as many for each channel would not.
+ */
+static int records(void)
+{
+	struct swc_desc d = { .coll = SWC_BARRIER };
+	char text[SWC_TEXT_BYTES] = "";
+	struct swc_comm_ref ref = { 0 };
+	struct swc_user_query u;
+	struct testlib_plan p;
+	struct testlib_ctx c;
+	uint64_t before;
+	uint32_t comm;
+
+	CHECK_EQ(testlib_open(&c), 0);
+	CHECK_EQ(wait_alone(c.fd), 0);
+	CHECK_EQ(create_alone(c.fd, &comm), 0);
+	testlib_plan_init(&p, SWC_BARRIER, 2, 0, 0, 1);
+	for (uint32_t ch = 0; ch < SWC_MAX_CHANNELS; ch++) {
+		testlib_plan_channel(&p);
+		testlib_plan_step(&p, ch ? SWC_STEP_SYNC : SWC_STEP_NET);
+		for (uint32_t i = 0; !ch && i < SWC_MAX_MESSAGES; i++)
+			testlib_plan_send(&p, 1, SWC_BUF_SEND, 0, 0);
+	}
+	testlib_plan_pack(&p);
+	CHECK_EQ(testlib_plan_load(c.fd, comm, p.data, p.bytes, &d.plan, text), 0);
+	testlib_plan_free(&p);
+	CHECK_EQ(query(c.fd, 0, &u), 0);
+	before = u.quota[SWC_QUOTA_MEMORY].used;
+	CHECK_EQ(set_limit(SWC_QUOTA_MEMORY, (unsigned int)(before / MIB) + 64), 0);
+	d.comm = comm;
+	CHECK_EQ(testlib_submit(c.fd, &d), 0);
+	CHECK_EQ(query(c.fd, 0, &u), 0);
+	CHECK(u.quota[SWC_QUOTA_MEMORY].used > before + 64 * SWC_MAX_MESSAGES);
+	ref.comm = comm;
+	CHECK_EQ(testlib_ioctl(c.fd, SWC_IOC_COMM_ABORT, &ref), 0);
+	testlib_close(&c);
+	CHECK_EQ(testlib_open(&c), 0);
+	CHECK_EQ(wait_alone(c.fd), 0);
+	testlib_close(&c);
+	return 0;
+}
+
 static int nothing_left(void)
 {
 	struct testlib_ctx c;
@@ -672,6 +716,7 @@ int main(void)
 		{ "tables of pinned buffers", tables, false },
 		{ "memory of paths to many nodes", paths, false },
 		{ "connections", conns, true },
+		{ "records of messages", records, true },
 		{ "at the end nothing is charged", nothing_left, false },
 	};
 	struct swc_info info;
