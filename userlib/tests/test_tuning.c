@@ -49,6 +49,27 @@ static bool no_hybrid(const struct swc_tuned *e, void *arg)
 	return e->algo != SWC_ALGO_SWING_H;
 }
 
+/* Topologies whose texts differ only far behind: 200 nodes, of which two have other numbers of ranks. */
+static void test_long_shapes(void)
+{
+	static char shape[2][600], text[2000];
+	struct swc_tuning t;
+	char why[200];
+
+	for (int i = 0; i < 2; i++) {
+		int n = sprintf(shape[i], "switch:200*1");
+
+		for (int node = 1; node < 200; node++)
+			n += sprintf(shape[i] + n, ",%d", node == 199 - i ? 2 : 1);
+	}
+	sprintf(text, "allreduce f32 %s 1024 ring 90\nlinks %s@10Gbps\nlinks %s@20Gbps\n", shape[0],
+		shape[0], shape[1]);
+	ok(!read_text(&t, text, shape[0], why, sizeof(why)) && t.n == 1 && t.gbps > 9 &&
+		   t.gbps < 11,
+	   "the lines of a topology with a long text, and no others");
+	swc_tuning_free(&t);
+}
+
 static void test_read(void)
 {
 	const struct swc_tuned *e;
@@ -539,6 +560,7 @@ int main(void)
 {
 	printf("TAP version 13\n");
 	test_read();
+	test_long_shapes();
 	test_links();
 	test_written();
 	test_exchange();

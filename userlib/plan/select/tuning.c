@@ -16,7 +16,6 @@
 #include "plan/text.h"
 
 #define FIELDS 6
-#define TOPO_TEXT 256
 #define MAX_US 1e15
 
 static int parse_algo(const char *name, int32_t *param)
@@ -70,15 +69,25 @@ static int add(struct swc_tuning *t, const struct swc_tuned *e)
 	return 0;
 }
 
-/* What was measured holds for the shape, whatever the figures of links. */
-static void shape_text(const struct swc_topo *topo, char text[TOPO_TEXT])
+/*
+ * What was measured holds for the shape, whatever the figures of links. The whole text, however many nodes
+ * have numbers of ranks of their own; NULL: no memory.
+ */
+static char *shape_text(const struct swc_topo *topo)
 {
 	struct swc_topo shape = *topo;
+	char *text;
+	int bytes;
 
 	shape.gbps = shape.hop_ns = 0;
 	shape.rails = shape.nslow = 0;
 	memset(shape.dim_gbps, 0, sizeof(shape.dim_gbps));
-	swc_topo_format(&shape, text, TOPO_TEXT);
+	bytes = swc_topo_format(&shape, NULL, 0);
+	text = bytes < 0 ? NULL : malloc((size_t)bytes + 1);
+	if (text && swc_topo_format(&shape, text, (size_t)bytes + 1) == bytes)
+		return text;
+	free(text);
+	return NULL;
 }
 
 static int take_links(struct swc_tuning *t, struct swc_topo *topo)
@@ -102,7 +111,7 @@ static int parse_links(struct swc_tuning *t, const char *figures, const char *sh
 		       const char **expected)
 {
 	struct swc_tuning other = { 0 };
-	char text[TOPO_TEXT], why[8];
+	char *text, why[8];
 	struct swc_topo topo;
 	int ret;
 
@@ -110,8 +119,9 @@ static int parse_links(struct swc_tuning *t, const char *figures, const char *sh
 	ret = swc_topo_parse(&topo, figures, why, sizeof(why));
 	if (ret)
 		return ret;
-	shape_text(&topo, text);
-	ret = take_links(strcmp(text, shape) ? &other : t, &topo);
+	text = shape_text(&topo);
+	ret = text ? take_links(strcmp(text, shape) ? &other : t, &topo) : -ENOMEM;
+	free(text);
 	swc_topo_free(&topo);
 	swc_tuning_free(&other);
 	return ret;
@@ -149,15 +159,15 @@ int swc_tuning_parse(struct swc_tuning *t, char *text, const struct swc_topo *to
 		     size_t why_bytes)
 {
 	struct swc_number_locale locale;
-	char shape[TOPO_TEXT];
+	char *shape = shape_text(topo);
 	int ret = -ENOMEM;
 
 	*t = (struct swc_tuning){ 0 };
-	shape_text(topo, shape);
-	if (swc_number_locale_enter(&locale)) {
+	if (shape && swc_number_locale_enter(&locale)) {
 		ret = parse_lines(t, text, shape, why, why_bytes);
 		swc_number_locale_leave(&locale);
 	}
+	free(shape);
 	if (ret)
 		swc_tuning_free(t);
 	return ret;
