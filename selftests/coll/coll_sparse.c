@@ -466,6 +466,29 @@ static int refused(uint32_t rank, void *arg)
 	return 0;
 }
 
+/* A communicator is destroyed while a call that nobody has waited for goes on. */
+static int never_waited_for(uint32_t rank, void *arg)
+{
+	struct swingcoll_sparse_req *req;
+	struct swingcoll_comm *comm;
+	static float v[1 << 16];
+
+	(void)arg;
+	v[rank] = 1;
+	CHECK_EQ(swingcoll_comm_create(&comm, &id, 2, rank, NULL), 0);
+	if (!rank)
+		CHECK_EQ(swingcoll_isparse_allreduce(v, v, 1 << 16, SWINGCOLL_F32, SWINGCOLL_SUM,
+						     SWINGCOLL_SPARSE_MODE_PACK, comm, &req),
+			 0);
+	else
+		CHECK_EQ(swingcoll_sparse_allreduce(v, v, 1 << 16, SWINGCOLL_F32, SWINGCOLL_SUM,
+						    SWINGCOLL_SPARSE_MODE_PACK, comm),
+			 0);
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	CHECK(v[0] == 1 && v[1] == 1);
+	return 0;
+}
+
 static void run(const char *name, uint32_t n, testlib_rank_fn fn)
 {
 	swingcoll_unique_id(&id);
@@ -482,11 +505,12 @@ int main(void)
 	out = testlib_shared_alloc(sizeof(*out));
 	for (nalgos = 1; algo_name(nalgos); nalgos++)
 		;
-	ksft_set_plan(MAX_RANKS - 1 + 5);
+	ksft_set_plan(MAX_RANKS - 1 + 6);
 	run("what counts as zero", 2, zeros);
 	run("the automatic choice", 3, choice);
 	run("the automatic choice as a flag of the communicator", 2, flag);
 	run("calls that are refused", 2, refused);
+	run("a call that nobody waits for", 2, never_waited_for);
 	pairs_init(&pairs, 4);
 	for (nranks = 2; nranks <= MAX_RANKS; nranks++) {
 		unsigned int before = out->total;

@@ -7,7 +7,7 @@
  *
  * Calls return 0 or a negative errno, as in swingcoll.h. Each takes the place of several collectives:
  * from its start until it is done, no other collective may be called on the communicator. After
- * -ENOMEM, abort the communicator.
+ * -ENOMEM or -EPROTO, abort the communicator.
  */
 #ifndef SWINGCOLL_SPARSE_H
 #define SWINGCOLL_SPARSE_H
@@ -51,7 +51,7 @@ enum swingcoll_sparse_mode {
  * in a thread of the library; *req must be passed to swingcoll_sparse_wait(), or to
  * swingcoll_sparse_test() until that returns something else than -EINPROGRESS. Both free it and
  * return the error of the call. One call may be under way per communicator; one more is refused with
- * -EBUSY.
+ * -EBUSY. swingcoll_comm_destroy() waits for it, and frees *req.
  */
 struct swingcoll_sparse_req;
 
@@ -91,7 +91,7 @@ int swingcoll_sparse_allreduce_list(const struct swingcoll_sparse_list *list, si
 				    struct swingcoll_sparse_list *result);
 void swingcoll_sparse_list_free(struct swingcoll_sparse_list *list);
 
-/* How the last call on a communicator went. */
+/* How the last call on a communicator went. From any thread, at any time, as the sums below. */
 struct swingcoll_sparse_result {
 	uint32_t mode;		/* that ran, enum swingcoll_sparse_mode */
 	uint32_t rounds;	/* collectives one after the other */

@@ -149,16 +149,20 @@ static void end(struct swc_sparse *s, uint64_t start, int error)
 
 	s->last.time_ns = swc_sparse_now() - start;
 	s->last.codec_ns = s->last.time_ns - s->waited_ns;
+	pthread_mutex_lock(&s->lock);
 	s->ran = true;
-	if (error)
-		return;
-	t->calls++;
-	t->dense_calls += s->last.mode == SWINGCOLL_SPARSE_MODE_DENSE;
-	t->reduced_bytes += s->last.reduced_bytes;
-	t->dense_bytes += s->last.dense_bytes;
-	t->time_ns += s->last.time_ns;
-	t->codec_ns += s->last.codec_ns;
-	swc_comm_sparse_note(s->comm, s->last.dense_bytes, s->last.reduced_bytes);
+	s->shown = s->last;
+	if (!error) {
+		t->calls++;
+		t->dense_calls += s->last.mode == SWINGCOLL_SPARSE_MODE_DENSE;
+		t->reduced_bytes += s->last.reduced_bytes;
+		t->dense_bytes += s->last.dense_bytes;
+		t->time_ns += s->last.time_ns;
+		t->codec_ns += s->last.codec_ns;
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (!error)
+		swc_comm_sparse_note(s->comm, s->last.dense_bytes, s->last.reduced_bytes);
 }
 
 /* A call that has the state. */
@@ -230,6 +234,15 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
+/* Before the communicator ends: the thread of a call that nobody has waited for uses it. */
+static void settle(void *attached)
+{
+	struct swc_sparse *s = attached;
+
+	if (s->pending)
+		swingcoll_sparse_wait(s->pending);
+}
+
 SWC_PUBLIC int swingcoll_isparse_allreduce(const void *send, void *recv, size_t count,
 					   enum swingcoll_dtype dtype, enum swingcoll_redop op,
 					   uint32_t mode, struct swingcoll_comm *comm,
@@ -253,6 +266,7 @@ SWC_PUBLIC int swingcoll_isparse_allreduce(const void *send, void *recv, size_t 
 		ret = swc_sparse_enter(comm, &req->s);
 	if (ret)
 		goto err_free;
+	comm->settle = settle;
 	/* Signals are for the program's own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -260,6 +274,7 @@ SWC_PUBLIC int swingcoll_isparse_allreduce(const void *send, void *recv, size_t 
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (ret)
 		goto err_leave;
+	req->s->pending = req;
 	*out = req;
 	return 0;
 
@@ -278,6 +293,7 @@ SWC_PUBLIC int swingcoll_sparse_wait(struct swingcoll_sparse_req *req)
 		return -EINVAL;
 	pthread_join(req->thread, NULL);
 	ret = req->error;
+	req->s->pending = NULL;
 	swc_sparse_leave(req->s);
 	free(req);
 	return ret;
@@ -408,13 +424,17 @@ SWC_PUBLIC int swingcoll_sparse_last(struct swingcoll_comm *comm,
 				     struct swingcoll_sparse_result *result)
 {
 	struct swc_sparse *s;
-	int ret = result ? swc_sparse_enter(comm, &s) : -EINVAL;
+	int ret = result ? swc_sparse_look(comm, &s) : -EINVAL;
 
 	if (ret)
 		return ret;
-	*result = s->last;
+	*result = (struct swingcoll_sparse_result){ 0 };
+	if (!s)
+		return -ENODATA;
+	pthread_mutex_lock(&s->lock);
+	*result = s->shown;
 	ret = s->ran ? 0 : -ENODATA;
-	swc_sparse_leave(s);
+	pthread_mutex_unlock(&s->lock);
 	return ret;
 }
 
@@ -422,11 +442,15 @@ SWC_PUBLIC int swingcoll_sparse_total(struct swingcoll_comm *comm,
 				      struct swingcoll_sparse_total *total)
 {
 	struct swc_sparse *s;
-	int ret = total ? swc_sparse_enter(comm, &s) : -EINVAL;
+	int ret = total ? swc_sparse_look(comm, &s) : -EINVAL;
 
 	if (ret)
 		return ret;
+	*total = (struct swingcoll_sparse_total){ 0 };
+	if (!s)
+		return 0;
+	pthread_mutex_lock(&s->lock);
 	*total = s->total;
-	swc_sparse_leave(s);
+	pthread_mutex_unlock(&s->lock);
 	return 0;
 }

@@ -3,6 +3,7 @@
 #ifndef SWC_SPARSE_SPARSE_H
 #define SWC_SPARSE_SPARSE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,11 +33,15 @@ struct swc_sparse_kind {
 /**
  * struct swc_sparse - sparse allreduces of one communicator
  *
- * Made by the first call, freed with the communicator. Belongs to the call that has set @busy.
+ * Made by the first call, freed with the communicator. Belongs to the call that has set @busy, all but
+ * what @lock protects, which any thread may read meanwhile.
  *
  * @memory, @bytes: for index, packed values and peeling: address space that grows, and stays for the
  *	next call
+ * @last: of the current call
  * @waited_ns: in collectives, by the current call
+ * @pending: the call in a thread that has not been waited for
+ * @ran, @shown, @total: how the calls that are done went
  */
 struct swc_sparse {
 	struct swingcoll_comm *comm;
@@ -46,10 +51,14 @@ struct swc_sparse {
 	size_t bytes;
 	struct swc_sparse_kind kind[SWC_SPARSE_KINDS];
 	unsigned int next_kind;
-	bool ran;
 	struct swingcoll_sparse_result last;
-	struct swingcoll_sparse_total total;
 	uint64_t waited_ns;
+	struct swingcoll_sparse_req *pending;
+
+	pthread_mutex_t lock;
+	bool ran;
+	struct swingcoll_sparse_result shown;
+	struct swingcoll_sparse_total total;
 };
 
 /* A call, its arguments checked. */
@@ -68,6 +77,8 @@ uint64_t swc_sparse_now(void);
 /* The state of a communicator, for one call: 0, -EBUSY, -ENOMEM. */
 int swc_sparse_enter(struct swingcoll_comm *comm, struct swc_sparse **s);
 void swc_sparse_leave(struct swc_sparse *s);
+/* The state, whoever has it, for what @lock protects. *s: NULL if there was no call. 0 or an error. */
+int swc_sparse_look(struct swingcoll_comm *comm, struct swc_sparse **s);
 struct swc_sparse_kind *swc_sparse_kind_of(struct swc_sparse *s, const struct swc_sparse_call *c);
 /* Memory for a call: its contents are undefined, pages cost nothing until they are written. */
 int swc_sparse_reserve(struct swc_sparse *s, size_t bytes);

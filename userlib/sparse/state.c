@@ -22,6 +22,7 @@ static void release(void *attached)
 
 	if (s->memory)
 		munmap(s->memory, s->bytes);
+	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 
@@ -41,8 +42,10 @@ int swc_sparse_enter(struct swingcoll_comm *comm, struct swc_sparse **out)
 		if (s) {
 			s->comm = comm;
 			s->codec = swc_sparse_codec_best();
-			comm->attached = s;
+			pthread_mutex_init(&s->lock, NULL);
 			comm->release = release;
+			/* Pairs with the acquire in swc_sparse_look(). */
+			__atomic_store_n(&comm->attached, s, __ATOMIC_RELEASE);
 		}
 	}
 	pthread_mutex_unlock(&comm->order);
@@ -59,6 +62,17 @@ int swc_sparse_enter(struct swingcoll_comm *comm, struct swc_sparse **out)
 void swc_sparse_leave(struct swc_sparse *s)
 {
 	__atomic_store_n(&s->busy, 0, __ATOMIC_RELEASE);
+}
+
+int swc_sparse_look(struct swingcoll_comm *comm, struct swc_sparse **s)
+{
+	if (!comm)
+		return -EINVAL;
+	if (comm->forked)
+		return -EBADF;
+	/* Without comm->order, which a collective may hold while it waits for other ranks. */
+	*s = __atomic_load_n(&comm->attached, __ATOMIC_ACQUIRE);
+	return 0;
 }
 
 struct swc_sparse_kind *swc_sparse_kind_of(struct swc_sparse *s, const struct swc_sparse_call *c)

@@ -351,7 +351,12 @@ struct swingcoll_comm {
 	bool agreement_failed; /* the last one: local_text comes after the kernel's */
 	bool debug_printed;    /* the events before the failure; atomic */
 
-	void *attached; /* of the sparse allreduce, freed by release() with this; @order */
+	/*
+	 * Of the sparse allreduce, set under @order, and read atomically without it. settle(), if it is set,
+	 * ends what uses this communicator; release() frees it.
+	 */
+	void *attached;
+	void (*settle)(void *attached);
 	void (*release)(void *attached);
 	/* swingcoll_allreduce() may be sparse. Does not change while a collective runs. */
 	bool sparse_auto;

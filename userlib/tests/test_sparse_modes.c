@@ -11,7 +11,7 @@
 #include <swingcoll_sparse.h>
 
 #include "random.h"
-#include "sparse/auto.h"
+#include "sparse/sparse.h"
 #include "src/priv.h"
 #include "tap.h"
 
@@ -560,6 +560,36 @@ static void test_many_kinds(void)
 	ok(good && votes < calls / 2, "auto: few votes for many kinds of calls");
 }
 
+static const struct swc_sparse *state_of(unsigned int rank)
+{
+	return rank_of[rank].comm.attached;
+}
+
+/* Any thread may look at any time, and a communicator may end before a call was waited for. */
+static void test_pending(void)
+{
+	struct swingcoll_sparse_result last;
+	struct swingcoll_sparse_total total;
+	struct swingcoll_sparse_req *req;
+	uint64_t v[64] = { 1, 0, 3 };
+
+	open_ranks(1);
+	ok(swingcoll_sparse_last(&rank_of[0].comm, &last) == -ENODATA &&
+		   !swingcoll_sparse_total(&rank_of[0].comm, &total) && !total.calls,
+	   "pending: nothing to look at before the first call");
+	ok(!swingcoll_isparse_allreduce(v, v, 64, SWINGCOLL_U64, SWINGCOLL_SUM,
+					SWINGCOLL_SPARSE_MODE_PACK, &rank_of[0].comm, &req) &&
+		   !swingcoll_sparse_total(&rank_of[0].comm, &total) &&
+		   swingcoll_sparse_last(&rank_of[0].comm, &last) != -EBUSY,
+	   "pending: results of others can be looked at");
+	/* As swingcoll_comm_destroy(). That it frees the request is up to the leak check. */
+	rank_of[0].comm.settle(rank_of[0].comm.attached);
+	ok(!swingcoll_sparse_total(&rank_of[0].comm, &total) && total.calls == 1 && v[2] == 3 &&
+		   !state_of(0)->busy,
+	   "pending: the end of the communicator waits for it");
+	close_ranks();
+}
+
 /* The choice by itself: times decide, and a change of density is followed. */
 static void test_choice(void)
 {
@@ -639,6 +669,7 @@ int main(void)
 	test_parts();
 	test_auto();
 	test_many_kinds();
+	test_pending();
 	test_choice();
 	test_coded();
 	test_lists_and_texts();

@@ -494,6 +494,8 @@ SWC_PUBLIC int swingcoll_comm_destroy(struct swingcoll_comm *comm)
 		return 0;
 	slots = comm->slots.base;
 	if (!comm->forked) {
+		if (comm->settle)
+			comm->settle(comm->attached);
 		ret = drain(comm);
 		/*
 		 * Leave in the kernel first, then in the slots: a rank that learns from the slots
