@@ -169,6 +169,7 @@ static void end(struct swc_sparse *s, uint64_t start, int error)
 static int run(struct swc_sparse *s, const struct swc_sparse_call *c)
 {
 	struct swc_sparse_kind *kind = swc_sparse_kind_of(s, c);
+	const struct swc_sparse_auto before = kind->choice;
 	uint64_t start = swc_sparse_now();
 	int ret;
 
@@ -179,6 +180,9 @@ static int run(struct swc_sparse *s, const struct swc_sparse_call *c)
 		ret = choose_coded(s, c, kind);
 	else
 		ret = swc_sparse_run(s, c, c->mode, kind);
+	/* Nothing has started. If the program calls again, this rank must still choose as the others do. */
+	if (ret == -EAGAIN)
+		kind->choice = before;
 	end(s, start, ret);
 	return ret;
 }

@@ -25,6 +25,7 @@ static void *vector[MOST_RANKS];
 static size_t length[MOST_RANKS];
 static unsigned int delay_us[MOST_RANKS]; /* of each collective */
 static bool differ; /* ranks have called different collectives, or changed their buffers */
+static bool refuse[MOST_RANKS]; /* the next collective, once, as if too many were in flight */
 
 static enum swingcoll_dtype dtype;
 
@@ -69,8 +70,13 @@ int swc_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dty
 		  enum swingcoll_redop op, struct swingcoll_comm *comm)
 {
 	size_t size = swingcoll_dtype_size(dtype);
-	unsigned char *sum = calloc(count, size);
+	unsigned char *sum;
 
+	if (refuse[comm->rank]) {
+		refuse[comm->rank] = false;
+		return -EAGAIN;
+	}
+	sum = calloc(count, size);
 	usleep(delay_us[comm->rank]);
 	vector[comm->rank] = (void *)send;
 	length[comm->rank] = count * size;
@@ -215,8 +221,10 @@ static void *one_rank(void *arg)
 	struct swingcoll_sparse_req *req;
 
 	if (!in_thread) {
-		r->error = swingcoll_sparse_allreduce(r->send, r->recv, count, dtype, SWINGCOLL_SUM,
-						      mode, &r->comm);
+		do
+			r->error = swingcoll_sparse_allreduce(r->send, r->recv, count, dtype,
+							      SWINGCOLL_SUM, mode, &r->comm);
+		while (r->error == -EAGAIN);
 	} else {
 		r->error = swingcoll_isparse_allreduce(r->send, r->recv, count, dtype,
 						       SWINGCOLL_SUM, mode, &r->comm, &req);
@@ -565,6 +573,27 @@ static const struct swc_sparse *state_of(unsigned int rank)
 	return rank_of[rank].comm.attached;
 }
 
+/* A rank whose program has too much in flight calls again. It must not lose its place in the choice. */
+static void test_refused(void)
+{
+	bool good = true;
+
+	mode = SWINGCOLL_SPARSE_MODE_AUTO;
+	dtype = SWINGCOLL_U64;
+	in_thread = false;
+	count = 32768;
+	open_ranks(2);
+	do
+		good &= call(1000, true);
+	while (state_of(0)->kind[0].choice.skip < 2);
+	refuse[0] = true;
+	good &= call(1000, true);
+	ok(good && !refuse[0] &&
+		   state_of(0)->kind[0].choice.skip == state_of(1)->kind[0].choice.skip,
+	   "auto: a call that was refused on one rank does not count");
+	close_ranks();
+}
+
 /* Any thread may look at any time, and a communicator may end before a call was waited for. */
 static void test_pending(void)
 {
@@ -669,6 +698,7 @@ int main(void)
 	test_parts();
 	test_auto();
 	test_many_kinds();
+	test_refused();
 	test_pending();
 	test_choice();
 	test_coded();
