@@ -7,6 +7,7 @@ import asyncio
 import ctypes
 import doctest
 import errno
+import gc
 import os
 import signal
 import sys
@@ -297,6 +298,17 @@ def arrays(comm):
             assert "contiguous" in str(error), error
 
 
+def garbage():
+    """A buffer that a cycle of objects holds is collected with it."""
+    for _ in range(10):
+        buffer = swingcoll.parse(array.array("f", [1] * 100))
+        error = ValueError(buffer)
+        error.itself = error
+        del buffer, error
+        gc.collect()
+    return True
+
+
 def refused(comm):
     """Arguments that are wrong on every rank alike raise in one line, and change nothing."""
     f, g = array.array("f", [1]), array.array("f", [1, 2])
@@ -432,8 +444,9 @@ def doctests():
     return sum(t.attempted for t in tests) >= 10 and not sum(t.failed for t in tests)
 
 
-plan(19)
+plan(20)
 result(doctests(), "doctests")
+result(garbage(), "buffers in cycles of objects")
 on_ranks("reductions of all types", reductions)
 on_ranks("bool and bfloat16", special_types)
 on_ranks("all collectives, also in place", moving)

@@ -74,7 +74,11 @@ def _from_memory(obj, view, writable) -> Buffer:
         raise ValueError("the buffer has gaps, or is not in C order: pass a contiguous copy")
     if writable and view.readonly:
         raise ValueError(f"the receive buffer ({type(obj).__name__}) is read-only")
-    return Buffer(ffi.from_buffer(view), view.nbytes // (view.itemsize or 1), view.itemsize, kind, view)
+    # The address alone, since view keeps the memory: the garbage collector of CPython fails on a memoryview that has an
+    # export of its own, as from_buffer() makes, once both are in a cycle of objects.
+    with ffi.from_buffer(view) as export:
+        pointer = ffi.cast("char *", export)
+    return Buffer(pointer, view.nbytes // (view.itemsize or 1), view.itemsize, kind, view)
 
 
 def _from_dlpack(obj) -> Buffer:
