@@ -287,6 +287,10 @@ def arrays(comm):
             out = numpy.zeros_like(mine)
             comm.Allreduce(OnlyDLPack(mine), OnlyDLPack(out))
             assert (out == comm.size * mine).all(), kind
+    counts = numpy.ones(comm.size, "uint64")
+    out = numpy.zeros(comm.size, "int32")
+    comm.Gatherv(numpy.array([comm.rank], "int32"), out if not comm.rank else None, counts)
+    assert comm.rank or out.tolist() == list(range(comm.size)), out
     empty = numpy.zeros((0, 3))
     comm.Allreduce(empty, empty.copy())
     gaps = numpy.zeros((4, 4))[:, ::2]
@@ -316,6 +320,13 @@ def refused(comm):
     d, all_f, ones = array.array("d", [1]), array.array("f", [1] * comm.size), [1] * comm.size
     cases = [
         (ValueError, "equal", lambda: comm.Allreduce(f, g)),
+        (ValueError, "recv float", lambda: comm.Allreduce(array.array("i", [1]), f)),
+        (ValueError, "recv int", lambda: comm.Reduce(f, array.array("i", [1]), root=comm.rank)),
+        (ValueError, "recv uint", lambda: comm.Reduce_scatter_block(all_f, array.array("I", [1]))),
+        (ValueError, "recv bool", lambda: comm.Iallreduce(bytearray(1), (ctypes.c_bool * 1)())),
+        (ValueError, "recv float", lambda: comm.Pallreduce_init(array.array("q", [1]), d, 1)),
+        (ValueError, "0 partitions", lambda: comm.Pallreduce_init(d, d, 0)),
+        (ValueError, "read-only", lambda: comm.Bcast(swingcoll.parse(b"1"), root=comm.size)),
         (ValueError, "read-only", lambda: comm.Allreduce(f, b"1234")),
         (TypeError, "buffer protocol", lambda: comm.Bcast(3)),
         (TypeError, "BAND", lambda: comm.Allreduce(f, f, op=swingcoll.BAND)),

@@ -45,6 +45,7 @@ class Buffer(NamedTuple):
     size: int  # bytes of one
     kind: str  # int, uint, float, bfloat, bool, complex; anything else cannot be reduced
     owner: Any
+    named: bool = False  # the caller has named the type
 
     @property
     def bytes(self) -> int:
@@ -66,6 +67,20 @@ class Buffer(NamedTuple):
         if dtype is None or not lib.swingcoll_supported(dtype, op):
             raise TypeError(f"no {op.name} of elements of type {self.kind}, {self.size} bytes: pass [buffer, datatype]")
         return dtype, op, self.count
+
+    def reduced_into(self, recv: "Buffer", op: Op) -> "tuple[Datatype, Op, int]":
+        """The same, with the result in another buffer, whose elements must be of the same type.
+
+        >>> import array
+        >>> parse(array.array("i", [1])).reduced_into(parse(array.array("f", [0])), Op.SUM)
+        Traceback (most recent call last):
+        ...
+        ValueError: send has int elements of 4 bytes, recv float of 4: they must be equal: convert one
+        """
+        if (self.kind, self.size) != (recv.kind, recv.size) and not (self.named or recv.named):
+            types = f"send has {self.kind} elements of {self.size} bytes, recv {recv.kind} of {recv.size}"
+            raise ValueError(types + ": they must be equal: convert one")
+        return self.reduction(op)
 
 
 def _from_memory(obj, view, writable) -> Buffer:
@@ -102,6 +117,8 @@ def _from_dlpack(obj) -> Buffer:
 
 def _whole(obj, writable) -> Buffer:
     if isinstance(obj, Buffer):
+        if writable and getattr(obj.owner, "readonly", False):
+            raise ValueError("the receive buffer is read-only")
         return obj
     try:
         view = memoryview(obj)
@@ -125,6 +142,10 @@ def parse(spec, writable: bool = False) -> Buffer:
     Traceback (most recent call last):
     ...
     ValueError: the receive buffer (bytes) is read-only
+    >>> parse(parse(b"abc"), writable=True)
+    Traceback (most recent call last):
+    ...
+    ValueError: the receive buffer is read-only
     """
     if not isinstance(spec, (list, tuple)) or isinstance(spec, Buffer):
         return _whole(spec, writable)
@@ -134,7 +155,7 @@ def parse(spec, writable: bool = False) -> Buffer:
         if buf.bytes % dtype.size:
             raise ValueError(f"the buffer's {buf.bytes} bytes are no whole elements of {dtype.name}")
         kind = next(kind for (kind, _), t in _NUMBERS.items() if t == dtype)
-        buf = buf._replace(count=buf.bytes // dtype.size, size=dtype.size, kind=kind)
+        buf = buf._replace(count=buf.bytes // dtype.size, size=dtype.size, kind=kind, named=True)
     if rest:
         count = rest.pop()
         if not 0 <= count <= buf.count:

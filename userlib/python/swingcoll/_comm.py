@@ -3,6 +3,7 @@
 
 import errno
 import weakref
+from operator import index
 from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Sequence
 
 from . import _create
@@ -214,7 +215,7 @@ class Comm:
         recv = parse(recvbuf, writable=True)
         send = recv if sendbuf is IN_PLACE else parse(sendbuf)
         _expect(send.bytes == recv.bytes, f"send has {send.bytes} bytes, recv {recv.bytes}: they must be equal")
-        dtype, op, count = send.reduction(op)
+        dtype, op, count = send.reduced_into(recv, op)
         return _Call("allreduce", (send.pointer, recv.pointer, count, dtype, op), (send, recv))
 
     def _reduce(self, sendbuf, recvbuf, op, root) -> _Call:
@@ -222,7 +223,7 @@ class Comm:
         recv = parse(recvbuf, writable=True) if here else None
         send = recv if sendbuf is IN_PLACE and here else parse(sendbuf)
         _expect(not recv or send.bytes == recv.bytes, "send and recv must have equal sizes on root")
-        dtype, op, count = send.reduction(op)
+        dtype, op, count = send.reduced_into(recv or send, op)
         pointer = recv.pointer if recv else ffi.NULL
         return _Call("reduce", (send.pointer, pointer, count, dtype, op, root), (send, recv))
 
@@ -230,7 +231,7 @@ class Comm:
         recv, then = parse(recvbuf, writable=True), None
         send = recv if sendbuf is IN_PLACE else parse(sendbuf)
         shard = self._shard(send, "send")
-        dtype, op, count = send.reduction(op)
+        dtype, op, count = send.reduced_into(recv, op)
         pointer = recv.pointer
         if sendbuf is IN_PLACE:
             # The library leaves the result at this rank's shard, MPI wants it at the start.
@@ -282,6 +283,7 @@ class Comm:
     def _uneven(self, name, sendbuf, recvbuf, counts, root) -> _Call:
         here, gather = self.rank == root, name == "gatherv"
         part, whole = (sendbuf, recvbuf) if gather else (recvbuf, sendbuf)
+        counts = [index(n) for n in counts]  # sums of NumPy's may overflow, or become floats
         _expect(len(counts) == self.size, f"there are {len(counts)} counts: pass one for each of {self.size} ranks")
         whole = parse(whole, writable=gather) if here else None
         in_place = here and part is IN_PLACE
@@ -419,8 +421,8 @@ class Comm:
         recv = parse(recvbuf, writable=True)
         send = recv if sendbuf is IN_PLACE else parse(sendbuf)
         _expect(send.bytes == recv.bytes, f"send has {send.bytes} bytes, recv {recv.bytes}: they must be equal")
-        dtype, op, count = send.reduction(op)
-        _expect(not count % partitions, f"{partitions} partitions do not divide {count} elements")
+        dtype, op, count = send.reduced_into(recv, op)
+        _expect(partitions > 0 and not count % partitions, f"{partitions} partitions do not divide {count} elements")
         p, handle = ffi.new("struct swingcoll_partitioned **"), self._handle()
         args = (send.pointer, recv.pointer, partitions, count // partitions, dtype, op, handle, p)
         self._check(lib.swingcoll_pallreduce_init(*args))

@@ -44,11 +44,18 @@ def make_options(
 
     timeout is in seconds (default 30), slot_max in bytes (0: as the library chooses, -1: none); the others are those of
     swingcoll_comm_create(3).
+
+    >>> make_options(timeout=-1)
+    Traceback (most recent call last):
+    ...
+    ValueError: timeout -1: pass seconds, from 0 to 4000000
     """
     named = {"algo": algo, "topo": topo, "tuning": tuning}
     texts = {name: ffi.new("char[]", text.encode()) for name, text in named.items() if text}
     opts = ffi.new("struct swingcoll_comm_opts *", texts)
     if timeout is not None:
+        if not 0 <= timeout <= 4e6:
+            raise ValueError(f"timeout {timeout}: pass seconds, from 0 to 4000000")
         opts.timeout_ms = max(1, round(timeout * 1000))
     opts.slot_max = slot_max
     opts.use_io_uring = 0 if io_uring is None else 1 if io_uring else -1
