@@ -13,6 +13,7 @@
 
 #include "overlap/overlap.h"
 #include "src/api/for_overlap.h"
+#include "src/priv.h"
 
 #define REPEATS 9
 /*
@@ -128,14 +129,18 @@ static int time_products(const struct swingcoll_overlap_opts *o, struct swc_ov_r
  * On rank 0: read the products' times from the file, or measure them. A file that cannot be written
  * only costs time.
  */
-static int get_products(const struct swingcoll_overlap_opts *o, struct swc_ov_rates *rates)
+static int get_products(struct swingcoll_comm *comm, const struct swingcoll_overlap_opts *o,
+			struct swc_ov_rates *rates)
 {
+	char why[SWC_TEXT_BYTES] = "";
 	int ret = -ENODATA;
 
 	if (o->table)
-		ret = swc_ov_table_read(rates, o->table, o->dtype);
-	if (ret != -ENODATA)
-		return ret;
+		ret = swc_ov_table_read(rates, o->table, o->dtype, why, sizeof(why));
+	if (ret && ret != -ENODATA)
+		return swc_comm_fail(comm, ret, "%s", why);
+	if (!ret)
+		return 0;
 	ret = time_products(o, rates);
 	if (!ret && o->table)
 		swc_ov_table_append(rates, o->table, o->dtype);
@@ -400,7 +405,7 @@ int swc_ov_measure(struct swingcoll_overlap *ov, const struct swingcoll_overlap_
 		error = swc_ov_reserve(&ov->packed, limit_bytes(ov));
 	/* The other ranks sleep in agree() meanwhile. */
 	if (!error && have && !ov->rank)
-		error = get_products(opts, &f->rates);
+		error = get_products(ov->comm, opts, &f->rates);
 	ret = agree(ov, &error);
 	if (!ret)
 		ret = agree(ov, &have);

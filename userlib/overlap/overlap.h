@@ -98,9 +98,10 @@ int swc_ov_measure(struct swingcoll_overlap *ov, const struct swingcoll_overlap_
 
 /*
  * rates_file.c: times of products of one type on this machine. 0, -ENODATA if the file lacks some,
- * or an error.
+ * or an error, for which @why gets a line.
  */
-int swc_ov_table_read(struct swc_ov_rates *rates, const char *path, enum swingcoll_dtype dtype);
+int swc_ov_table_read(struct swc_ov_rates *rates, const char *path, enum swingcoll_dtype dtype,
+		      char *why, size_t why_bytes);
 int swc_ov_table_append(const struct swc_ov_rates *rates, const char *path,
 			enum swingcoll_dtype dtype);
 

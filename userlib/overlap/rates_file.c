@@ -55,25 +55,35 @@ static int parse(char *line, enum swingcoll_dtype dtype, int at[3], double *us)
 	return 1;
 }
 
-int swc_ov_table_read(struct swc_ov_rates *rates, const char *path, enum swingcoll_dtype dtype)
+int swc_ov_table_read(struct swc_ov_rates *rates, const char *path, enum swingcoll_dtype dtype,
+		      char *why, size_t why_bytes)
 {
 	bool have[SWC_OV_GRID][SWC_OV_GRID][SWC_OV_GRID] = { 0 };
 	struct swc_number_locale locale;
 	char *text, *next, *line;
 	int at[3] = { 0 }, n = 0;
+	unsigned long number = 0;
 	size_t bytes;
 	double us;
-	int ret = swc_file_read(path, SWC_TEXT_FILE_MAX_BYTES, &text, &bytes, NULL, 0);
+	int ret = swc_file_read(path, SWC_TEXT_FILE_MAX_BYTES, &text, &bytes, why, why_bytes);
 
 	if (ret)
 		return ret == -ENOENT ? -ENODATA : ret;
 	if (!swc_number_locale_enter(&locale)) {
 		free(text);
+		swc_text_refuse(why, why_bytes, "%s: %s", path, strerror(ENOMEM));
 		return -ENOMEM;
 	}
 	next = text;
 	while (ret >= 0 && (line = strsep(&next, "\n"))) {
+		number++;
 		ret = parse(line, dtype, at, &us);
+		if (ret < 0)
+			swc_text_refuse(
+				why, why_bytes,
+				"%s: line %lu: expected product TYPE M N K MICROSECONDS: "
+				"correct it, or delete the file, which is then written anew",
+				path, number);
 		if (ret <= 0)
 			continue;
 		rates->log_rate[at[0]][at[1]][at[2]] = log(2e6 * (double)swc_ov_grid[at[0]] *

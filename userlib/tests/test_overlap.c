@@ -255,39 +255,42 @@ static void test_table(void)
 	int fd = mkstemp(path), bad = 0;
 	struct swc_ov_rates a, b;
 	double far = 0;
+	char why[200];
 
 	if (fd < 0 || close(fd))
 		abort();
 	memset(&b, 0, sizeof(b));
 	fill(&a, 0.3, -0.2, 0.1);
-	ok(swc_ov_table_read(&b, path, SWINGCOLL_F32) == -ENODATA,
+	ok(swc_ov_table_read(&b, path, SWINGCOLL_F32, why, sizeof(why)) == -ENODATA,
 	   "file of times: an empty one has no data");
 	write_text(path, "# a comment\n\nproduct f32 8 8 8 17 # more\nproduct f32 9 9 9 1\n", "w");
-	ok(swc_ov_table_read(&b, path, SWINGCOLL_F32) == -ENODATA,
+	ok(swc_ov_table_read(&b, path, SWINGCOLL_F32, why, sizeof(why)) == -ENODATA,
 	   "file of times: one with some points is incomplete");
 	ok(!swc_ov_table_append(&a, path, SWINGCOLL_F32) &&
-		   !swc_ov_table_read(&b, path, SWINGCOLL_F32),
+		   !swc_ov_table_read(&b, path, SWINGCOLL_F32, why, sizeof(why)),
 	   "file of times: written and read");
 	for (int i = 0; i < 64; i++)
 		far = fmax(far, fabs((&a.log_rate[0][0][0])[i] - (&b.log_rate[0][0][0])[i]));
 	ok(far < 0.02, "file of times: the same times, rounded");
 	if (setlocale(LC_ALL, "de_DE.UTF-8"))
-		ok(!swc_ov_table_read(&b, path, SWINGCOLL_F32) &&
+		ok(!swc_ov_table_read(&b, path, SWINGCOLL_F32, why, sizeof(why)) &&
 			   !swc_ov_table_append(&b, path, SWINGCOLL_F32) &&
-			   !swc_ov_table_read(&b, path, SWINGCOLL_F32),
+			   !swc_ov_table_read(&b, path, SWINGCOLL_F32, why, sizeof(why)),
 		   "decimal points");
 	else
 		ok(1, "decimal points # SKIP there is no locale de_DE.UTF-8 with decimal commas");
 	setlocale(LC_ALL, "C");
-	ok(swc_ov_table_read(&b, path, SWINGCOLL_F64) == -ENODATA,
+	ok(swc_ov_table_read(&b, path, SWINGCOLL_F64, why, sizeof(why)) == -ENODATA,
 	   "file of times: other types have no data");
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
-		write_text(path, faults[i], "w");
-		bad += swc_ov_table_read(&b, path, SWINGCOLL_F32) == -EINVAL;
+		write_text(path, "product f32 8 8 8 1\n", "w");
+		write_text(path, faults[i], "a");
+		bad += swc_ov_table_read(&b, path, SWINGCOLL_F32, why, sizeof(why)) == -EINVAL &&
+		       strstr(why, "line 2: expected product") && strstr(why, path);
 	}
 	ok(bad == 5, "file of times: invalid lines are refused");
 	unlink(path);
-	ok(swc_ov_table_read(&b, path, SWINGCOLL_F32) == -ENODATA,
+	ok(swc_ov_table_read(&b, path, SWINGCOLL_F32, why, sizeof(why)) == -ENODATA,
 	   "file of times: a file that does not exist has no data");
 	ok(swc_ov_table_append(&a, "/nowhere/at/all", SWINGCOLL_F32) == -ENOENT,
 	   "file of times: a folder that does not exist is an error");
