@@ -69,16 +69,19 @@ SWINGCOLL_VALUE_OF(double, SWINGCOLL_F64);
 namespace detail
 {
 
-inline void check(swingcoll_comm *comm, int ret)
+/* culprit: what the call itself has told, or -1. */
+inline void check(swingcoll_comm *comm, int ret, int culprit = -1)
 {
-	char text[512];
-	int culprit = -1;
+	char text[512] = "";
+	int rank = -1, known;
 
 	if (!ret)
 		return;
-	if (!comm || swingcoll_comm_error(comm, text, sizeof(text), &culprit) != ret)
-		throw error(ret, swingcoll_strerror(ret));
-	throw error(ret, text, culprit);
+	known = comm ? swingcoll_comm_error(comm, text, sizeof(text), &rank) : 0;
+	/* A call after the failure gets another error, with the same reason. */
+	if (!*text || (known != ret && !swingcoll_comm_failed(ret)))
+		throw error(ret, swingcoll_strerror(ret), culprit);
+	throw error(ret, text, rank >= 0 ? rank : culprit);
 }
 
 struct destroyer {
@@ -126,21 +129,26 @@ class request
 	swingcoll_result wait()
 	{
 		swingcoll_result result{};
+		int ret;
 
-		if (req_)
-			detail::check(comm_, swingcoll_wait(release(), &result));
+		result.culprit = -1;
+		ret = req_ ? swingcoll_wait(release(), &result) : 0;
+		detail::check(comm_, ret, result.culprit);
 		return result;
 	}
 
 	/** Whether it is done; does not block. */
 	bool test()
 	{
-		int ret = req_ ? swingcoll_test(req_, nullptr) : 0;
+		swingcoll_result result{};
+		int ret;
 
+		result.culprit = -1;
+		ret = req_ ? swingcoll_test(req_, &result) : 0;
 		if (ret == -EINPROGRESS)
 			return false;
 		release();
-		detail::check(comm_, ret);
+		detail::check(comm_, ret, result.culprit);
 		return true;
 	}
 
