@@ -320,6 +320,8 @@ static void test_mscclpp(void)
 	bad_json("", -EINVAL, "this is no JSON");
 	bad_json("{\n\n\"a\": }", -EINVAL, "line 3: this is no JSON");
 	bad_json("[]", -EINVAL, "expected an object");
+	bad_json("{}\n{}", -EINVAL, "line 2: expected nothing behind the plan");
+	bad_json("{} \n", -EINVAL, "expected collective");
 	bad_json("{}", -EINVAL, "expected collective");
 	bad_json(PLAN("gather", ""), -EOPNOTSUPP, "expected collective allreduce");
 	bad_json(PLAN("allreduce", "{}"), -EINVAL, "expected 2 to 65536 gpus");

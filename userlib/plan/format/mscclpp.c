@@ -567,8 +567,14 @@ int swc_mscclpp_parse(const char *json, size_t bytes, struct swc_plan_set *set, 
 	cJSON *root = cJSON_ParseWithLengthOpts(json, bytes, &end, false);
 
 	*set = (struct swc_plan_set){ 0 };
+	/* Nothing but white space may follow. */
+	while (root && end < json + bytes && *end && strchr(" \t\r\n", *end))
+		end++;
 	if (!root)
 		swc_msccl_refuse(&p.m, line_of(json, end), "this is no JSON");
+	else if (end < json + bytes)
+		swc_msccl_refuse(&p.m, line_of(json, end),
+				 "expected nothing behind the plan: one plan is one file");
 	else
 		read_plan(&p, root);
 	cJSON_Delete(root);
