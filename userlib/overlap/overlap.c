@@ -18,6 +18,12 @@
 /* Close: slower by at most this share, divided by the square root of the number of trials. */
 #define CLOSE 0.2
 
+/* Is A larger than memory can be? All sizes in bytes fit in a size_t otherwise. */
+static bool too_large(const struct swingcoll_overlap *ov, size_t m, size_t k, size_t elem)
+{
+	return m > SIZE_MAX / 2 || k > SIZE_MAX / 4 / elem / (m + ov->nranks);
+}
+
 /* ---- the choice ---- */
 
 static int predict_all(const struct swingcoll_overlap *ov, const struct swc_ov_shape *s,
@@ -146,7 +152,7 @@ static int check_call(const struct swingcoll_overlap *ov, const struct swingcoll
 	elem = swingcoll_dtype_size(call->dtype);
 	if (!elem || (unsigned int)call->schedule >= SWINGCOLL_OVERLAP_SCHEDULES)
 		return -EINVAL;
-	if (call->m > SIZE_MAX / 2 || call->k > SIZE_MAX / 4 / elem / (call->m + ov->nranks))
+	if (too_large(ov, call->m, call->k, elem))
 		return -EOVERFLOW;
 	swingcoll_overlap_rows(call->m, (int)ov->nranks, (int)ov->rank, &own);
 	return own.rows && !call->shard ? -EINVAL : 0;
@@ -285,6 +291,8 @@ SWC_PUBLIC int swingcoll_overlap_forecast(const struct swingcoll_overlap *ov, si
 
 	if (!ov || !out || !m || !n || !k || !elem)
 		return -EINVAL;
+	if (too_large(ov, m, k, elem))
+		return -EOVERFLOW;
 	s = swc_ov_shape_of(ov, m, n, k, elem);
 	ret = predict_all(ov, &s, dtype, out->time_s);
 	if (ret)

@@ -296,6 +296,27 @@ static void test_table(void)
 	   "file of times: a folder that does not exist is an error");
 }
 
+/* Sizes beyond what fits in 64 bits must not wrap around into a forecast of little. */
+static void test_forecast(void)
+{
+	struct swingcoll_overlap ov = {
+		.nranks = 4, .pieces = 8, .trials = 3, .dtype = SWINGCOLL_F32, .known = true
+	};
+	struct swingcoll_overlap_forecast f;
+
+	fill(&ov.figures.rates, 0, 0, 0);
+	ov.figures.crowd = ov.figures.cil_g = ov.figures.cil_c = 1;
+	for (int i = 0; i < 2; i++)
+		ov.figures.gather[i] = ov.figures.broadcast[i] = (struct swc_ov_curve){
+			{ 4096, 65536, 262144 }, { 1, 2, 5 }
+		};
+	ok(!swingcoll_overlap_forecast(&ov, 512, 512, 512, SWINGCOLL_F32, &f) && f.gather_s > 4,
+	   "forecast");
+	ok(swingcoll_overlap_forecast(&ov, (size_t)1 << 34, 1, (size_t)1 << 30, SWINGCOLL_F32,
+				      &f) == -EOVERFLOW,
+	   "forecast: not of what is larger than memory can be");
+}
+
 static void test_names(void)
 {
 	bool good = true;
@@ -317,6 +338,7 @@ int main(void)
 	test_candidates();
 	test_predictions();
 	test_table();
+	test_forecast();
 	test_names();
 	return done();
 }
