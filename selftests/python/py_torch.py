@@ -278,6 +278,9 @@ def works(rank, size):
 
 def refused(rank, size):
     raises(ValueError, "to_dense", lambda: dist.all_reduce(torch.eye(3).to_sparse()))
+    negated = torch.tensor([1 + 2j]).conj().imag
+    raises(ValueError, "resolve_neg", lambda: dist.all_reduce(negated))
+    raises(ValueError, "resolve_neg", lambda: dist.all_gather([torch.ones(1) for _ in range(size)], negated))
     raises(ValueError, "gloo", lambda: dist.send(torch.ones(1), (rank + 1) % size))
     raises(ValueError, "gloo", lambda: dist.recv(torch.ones(1), (rank + 1) % size))
     raises(ValueError, "gloo", lambda: dist.recv(torch.ones(1)))

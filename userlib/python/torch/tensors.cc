@@ -21,6 +21,10 @@ void check_tensor(const at::Tensor &tensor, const char *name)
 	if (!tensor.device().is_cpu())
 		throw wrong(name,
 			    "the tensor is on " + tensor.device().str() + ": pass tensor.cpu()");
+	/* Its memory is not what it stands for. From others, contiguous() makes a copy that is. */
+	if (tensor.is_contiguous() && (tensor.is_conj() || tensor.is_neg()))
+		throw wrong(name, "the tensor is a view that conjugates or negates: pass "
+				  "tensor.resolve_conj().resolve_neg()");
 }
 
 at::Tensor &only(Tensors &tensors, const char *name)
