@@ -229,6 +229,9 @@ static int req_fill(struct swc_req *req, struct swc_plan *plan)
 					   ret);
 	if (req->plan->net) {
 		ret = swc_plan_net_open(req->plan->net, member->comm->net, member->rank);
+		/* After an abort there are no connections. swc_match() knows whether this operation is why. */
+		if (ret == -ECONNABORTED && READ_ONCE(member->comm->status) == SWC_COMM_ABORTED)
+			ret = 0;
 		if (ret)
 			return swc_comm_note_quota(member->comm, member->comm->account, member->rank,
 						   member->submitted, ret);

@@ -172,9 +172,11 @@ static void count_bytes(const struct pmpi_call *c, size_t *send, size_t *recv)
 	}
 }
 
-static bool is_in(const void *p, const void *buf, size_t bytes)
+static bool is_part(const void *p, size_t bytes, const void *buf, size_t all)
 {
-	return (uintptr_t)p - (uintptr_t)buf < bytes;
+	uintptr_t place = (uintptr_t)p - (uintptr_t)buf;
+
+	return place <= all && bytes <= all - place;
 }
 
 static void *copy_of(const void *buf, size_t bytes)
@@ -199,15 +201,15 @@ static int copy_buffers(struct pmpi_stage *st, const struct pmpi_call *c)
 		st->recv_file = recv;
 		st->recv_bytes = recv_bytes;
 		st->recv = st->recv_kept;
-		if (is_in(send, recv, recv_bytes))
+		if (is_part(send, send_bytes, recv, recv_bytes))
 			st->send = (char *)st->recv_kept + (send - recv);
 	}
-	if (st->send == send && !st->send_copy && !is_in(send, recv, recv_bytes) &&
+	if (st->send == send && !st->send_copy && !is_part(send, send_bytes, recv, recv_bytes) &&
 	    pmpi_must_keep(c, send, send_bytes)) {
 		st->send = st->send_kept = copy_of(send, send_bytes);
 		if (!st->send_kept)
 			return MPI_ERR_NO_MEM;
-		if (st->recv == recv && is_in(recv, send, send_bytes))
+		if (st->recv == recv && is_part(recv, recv_bytes, send, send_bytes))
 			st->recv = (char *)st->send_kept + (recv - send);
 	}
 	return MPI_SUCCESS;

@@ -253,6 +253,27 @@ static void net_refused_late(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* Likewise, and rank 1, which has used no connection yet, finds none. */
+static void net_refused_unconnected(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_comm *comm = swc_t_rank_comm(c, 1);
+	u32 i;
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	job->desc[0].send_region = 999;
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, false), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), -ENOENT);
+	await_abort(comm);
+	for (i = 0; i < 100 && !xa_empty(&comm->net->conns); i++)
+		msleep(20);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&comm->net->conns));
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), -ECANCELED);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), -ECONNABORTED);
+	swc_t_comm_end(c);
+}
+
 /* Likewise, but rank 1 is still in the operation before, which rank 0 may have ended with success. */
 static void net_refused_behind(struct kunit *test)
 {
@@ -691,6 +712,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(net_abort_any_time),
 	KUNIT_CASE(net_die_idle),
 	KUNIT_CASE(net_refused_late),
+	KUNIT_CASE(net_refused_unconnected),
 	KUNIT_CASE(net_refused_behind),
 	KUNIT_CASE_SLOW(net_missing),
 	KUNIT_CASE_SLOW(net_leave_before_slow_higher),
