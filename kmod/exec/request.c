@@ -229,7 +229,7 @@ static int req_fill(struct swc_req *req, struct swc_plan *plan)
 					   ret);
 	if (req->plan->net) {
 		ret = swc_plan_net_open(req->plan->net, member->comm->net, member->rank);
-		/* After an abort there are no connections. swc_match() knows whether this operation is why. */
+		/* After an abort there are none. swc_match() knows whether this operation is why. */
 		if (ret == -ECONNABORTED && READ_ONCE(member->comm->status) == SWC_COMM_ABORTED)
 			ret = 0;
 		if (ret)
