@@ -339,13 +339,14 @@ int pmpi_start(const struct pmpi_call *c, const struct pmpi_stage *st, struct sw
 }
 
 /*
- * The kernel looks at all buffers before anything moves: if it cannot pin one (read-only memory, a
- * file, the limit of locked memory), every rank gets one of these errors, and all turn to MPI. On several
- * nodes that is the end of swingcoll's communicator.
+ * The kernel looks at all buffers before anything moves: if it cannot have one (read-only memory, a
+ * file, the limit of locked memory, or for its own scratch memory that of the user), every rank gets
+ * one of these errors, and all turn to MPI. On several nodes that is the end of swingcoll's
+ * communicator.
  */
 bool pmpi_was_refused(struct pmpi_call *c, int error)
 {
-	if (error != -EFAULT && error != -ENOMEM && error != -ECANCELED)
+	if (error != -EFAULT && error != -ENOMEM && error != -EDQUOT && error != -ECANCELED)
 		return false;
 	if (++c->comm->refused >= MAX_REFUSED || c->comm->several_nodes) {
 		c->comm->why = PMPI_WHY_REFUSED;
