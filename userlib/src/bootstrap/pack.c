@@ -46,13 +46,30 @@ size_t swc_pack(void *to, const void *from, size_t bytes)
 	return (size_t)(at - bit);
 }
 
+/* Eight words, some of which follow at @at: those in @mask. Reads as if all did. */
+static const uint8_t *unpack_eight(char *to, unsigned int mask, const uint8_t *at)
+{
+	uint64_t word;
+
+	for (int i = 0; i < 8; i++, mask >>= 1) {
+		memcpy(&word, at, WORD);
+		word &= -(uint64_t)(mask & 1);
+		memcpy(to + i * (int)WORD, &word, WORD);
+		at += WORD * (mask & 1);
+	}
+	return at;
+}
+
 int swc_unpack(void *to, size_t bytes, const void *from, size_t packed)
 {
 	const uint8_t *bit = from, *at = bit + bitmap(bytes), *end = bit + packed;
+	size_t i = 0;
 
 	if (packed < bitmap(bytes))
 		return -EPROTO;
-	for (size_t i = 0; i < words(bytes); i++) {
+	for (; i / 8 < bytes / (8 * WORD) && end - at >= 8 * (ptrdiff_t)WORD; i += 8)
+		at = unpack_eight((char *)to + i * WORD, bit[i / 8], at);
+	for (; i < words(bytes); i++) {
 		uint64_t word = 0;
 
 		if (bit[i / 8] & 1u << i % 8) {
