@@ -109,7 +109,15 @@ static void try_reduce_scatter(const struct type *t, MPI_Op op, int count)
 	GOOD(close_enough(t, (size_t)count));
 	for (int r = 0; r < nranks; r++)
 		shares[r] = count;
-	GOOD(MPI_Reduce_scatter(mine, ours, shares, t->type, op, MPI_COMM_WORLD) == MPI_SUCCESS);
+	for (int i = 0; i < 2; i++) {
+		memset(ours, 0, (size_t)count * t->size);
+		GOOD(MPI_Reduce_scatter(mine, ours, shares, t->type, op, MPI_COMM_WORLD) ==
+		     MPI_SUCCESS);
+		GOOD(close_enough(t, (size_t)count));
+	}
+	memcpy(ours, mine, n * t->size);
+	GOOD(MPI_Reduce_scatter(MPI_IN_PLACE, ours, shares, t->type, op, MPI_COMM_WORLD) ==
+	     MPI_SUCCESS);
 	GOOD(close_enough(t, (size_t)count));
 	for (int r = 0; r < nranks; r++)
 		shares[r] = r ? count : 0;
@@ -452,6 +460,42 @@ static void test_allgatherv(void)
 	report("Allgatherv, another order on each rank");
 }
 
+/*
+ * Calls of a plain type that are repeated: with equal shares and others, wherever they are wanted, with empty ones, in
+ * place on a rank whose turn it is, and from a longer type.
+ */
+static void test_allgatherv_again(void)
+{
+	const struct type t = { "", MPI_SHORT, 2, false };
+	int *displs = calloc((size_t)nranks, sizeof(*displs)),
+	    *shares = calloc((size_t)nranks, sizeof(*shares));
+
+	for (int i = 0; i < 24; i++) {
+		bool uneven = i & 1, gaps = i & 2, in_place = i % (nranks + 1) == rank;
+		bool longer = i % 5 == rank && !in_place;
+
+		for (int r = 0; r < nranks; r++) {
+			shares[r] = uneven ? (r < nranks - 1 ? 10 : nranks > 2 ? 0 : 4) : 12;
+			displs[r] = gaps ? (nranks - 1 - r) * 15 : r * 12;
+		}
+		fill(&t, 12, i);
+		memset(ours, i, 4096);
+		memset(theirs, i, 4096);
+		if (in_place)
+			memcpy(ours + (size_t)displs[rank] * 2, mine, (size_t)shares[rank] * 2);
+		GOOD(MPI_Allgatherv(in_place ? MPI_IN_PLACE : mine,
+				    longer ? shares[rank] / 2 : shares[rank],
+				    longer ? MPI_INT : MPI_SHORT, ours, shares, displs, MPI_SHORT,
+				    MPI_COMM_WORLD) == MPI_SUCCESS);
+		PMPI_Allgatherv(mine, shares[rank], MPI_SHORT, theirs, shares, displs, MPI_SHORT,
+				MPI_COMM_WORLD);
+		GOOD(!memcmp(ours, theirs, 4096));
+	}
+	free(displs);
+	free(shares);
+	report("Allgatherv of a plain type, again and again");
+}
+
 /* ---- what one rank alone does ---- */
 
 static const double constant[40000] = { 1, 2, 3 };
@@ -644,7 +688,7 @@ int main(int argc, char **argv)
 	bool trials = argc > 1 && !strcmp(argv[1], "trials");
 
 	MPI_Init(&argc, &argv);
-	begin_tests(trials ? 1 : 18);
+	begin_tests(trials ? 1 : 19);
 	quick = argc > 1;
 	mine = calloc(1, ROOM);
 	ours = calloc(1, ROOM);
@@ -660,6 +704,7 @@ int main(int argc, char **argv)
 		test_shares();
 		test_rooted_shares();
 		test_allgatherv();
+		test_allgatherv_again();
 		test_buffers();
 		test_repeated();
 	}

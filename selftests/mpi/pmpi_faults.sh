@@ -45,19 +45,19 @@ declare -A few_comms=([1]='0 offloaded, [0-9]+ fallback \(communicator [0-9]+, p
 	[3]='1 offloaded, [0-9]+ fallback \(communicator [0-9]+\)'
 	[12]='[1-9][0-9]* offloaded, [0-9]+ fallback \(communicator [0-9]+, persistent [1-9][0-9]*\)')
 
-echo "1..$((${#mpis[@]} * 66))"
+echo "1..$((${#mpis[@]} * 68))"
 for mpi in "${mpis[@]}"; do
 	calls=$built/$mpi/pmpi_calls
 	other=$([[ $mpi = openmpi ]] && echo mpich || echo openmpi)
 
 	mv /dev/swingcoll /dev/swingcoll.away
-	run "$mpi, no device" 18 "$mpi" 2 "$ctl" mpi "$calls" quick
+	run "$mpi, no device" 19 "$mpi" 2 "$ctl" mpi "$calls" quick
 	mv /dev/swingcoll.away /dev/swingcoll
 	prints "$mpi, no device: everything is left to MPI" 'MPI_Bcast: 0 offloaded, [0-9]+ fallback \(no device [0-9]+\)'
 
 	# Both ranks decide by what the one may lock.
 	mapfile -t few < <(limited 256 "$ctl" mpi "$calls" quick)
-	run "$mpi, little locked memory on one rank" 18 "$mpi" 1 "$ctl" mpi "$calls" quick : -n 1 "${few[@]}"
+	run "$mpi, little locked memory on one rank" 19 "$mpi" 1 "$ctl" mpi "$calls" quick : -n 1 "${few[@]}"
 	prints "$mpi, little locked memory on one rank: large buffers, or everything, is left to MPI" \
 		'MPI_Bcast: [0-9]+ offloaded, [1-9][0-9]* fallback \((buffer|communicator) [0-9]+\)'
 
@@ -87,7 +87,7 @@ for mpi in "${mpis[@]}"; do
 	fi
 
 	"$mpi" 1 "$ctl" mpi "$calls" quick : -n 1 "$calls" quick </dev/null >"$log" 2>&1
-	contains "$mpi, a rank without the library" $? "$log" '^ok 18 ' \
+	contains "$mpi, a rank without the library" $? "$log" '^ok 19 ' \
 		'^swingcoll-pmpi: rank 1 runs without this library: nothing'
 
 	# It gets no message of the library's.

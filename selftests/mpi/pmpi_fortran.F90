@@ -216,7 +216,8 @@ program pmpi_fortran
   call MPI_Send_init(rank, 1, MPI_INTEGER, mod(rank + 1, nranks), 2, MPI_COMM_WORLD, requests(2), error)
   do i = 1, 3
     token = -1
-    if (i == 2) then
+    ! With threads MPICH takes its own requests, which it cannot cancel.
+    if (i == 2 .and. argument /= 'threads') then
       call MPI_Start(requests(1), error)
       call MPI_Start(requests(2), error)
     else
@@ -244,7 +245,8 @@ program pmpi_fortran
   do i = 1, 5
     v = i*(rank + 1)
     if (rank == 0) all(n + 1:) = -1
-    if (i == 2) then
+    ! With threads MPICH takes its own requests, which it cannot cancel.
+    if (i == 2 .and. argument /= 'threads') then
       call MPI_Start(requests(1), error)
       call MPI_Start(requests(2), error)
       call MPI_Start(requests(3), error)

@@ -386,12 +386,12 @@ int pmpi_error(const struct pmpi_call *c, int error)
 }
 
 /*
- * Does the next such call go to swingcoll, too, without a look at anything but its buffers? Then nothing is
- * copied, and swingcoll counts the elements in 32 bits.
+ * Does the next such call go to swingcoll, too, without a look at anything but its buffers and arrays? Then
+ * nothing but the shares of an allgather is copied, and swingcoll counts the elements in 32 bits.
  */
 static bool is_repeatable(const struct pmpi_call *c)
 {
-	return !c->keep && !c->logical && !c->shares && !c->counts && !c->large_counts &&
+	return !c->keep && !c->logical && (!c->shares || c->coll == SWINGCOLL_ALLGATHER) &&
 	       !pmpi_is_prefix(c) && pmpi_type_find(c->recv_type) &&
 	       (c->coll == SWINGCOLL_BARRIER || c->count) && c->count <= UINT32_MAX;
 }

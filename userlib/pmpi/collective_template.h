@@ -123,9 +123,10 @@ ENTRY(Barrier, Ibarrier, BARRIER, BARRIER, (), (), 0, MPI_BYTE, 0,
 
 /* Equal shares make it a reduce-scatter of swingcoll; others are made equal. */
 static PMPI_APART int
-DECIDE(Reduce_scatter, Ireduce_scatter)(const void *send, void *recv, const COUNT *counts,
-					MPI_Datatype type, MPI_Op op, uint64_t memo,
-					struct pmpi_shares shares, MPI_Comm comm REQUEST_PARAM)
+DECIDE(Reduce_scatter, Ireduce_scatter)(struct pmpi_memo *m, const void *send, void *recv,
+					const COUNT *counts, MPI_Datatype type, MPI_Op op,
+					uint64_t memo, struct pmpi_shares shares,
+					MPI_Comm comm REQUEST_PARAM)
 {
 	struct pmpi_call c = {
 		.name = ID(REDUCE_SCATTER),
@@ -139,9 +140,17 @@ DECIDE(Reduce_scatter, Ireduce_scatter)(const void *send, void *recv, const COUN
 		.op = op,
 		.mpi = comm,
 		.memo = memo,
+		.tried = PMPI_NEW,
 	};
 	int ret;
 
+	if (m)
+		c.tried =
+			QUICK(send != MPI_IN_PLACE &&
+				      pmpi_reducible(m, send, recv, m->offloaded->size),
+			      swingcoll_reduce_scatter(send, recv, KIND(m), REDOP(m), SWC(m)));
+	if (c.tried == PMPI_DONE)
+		return MPI_SUCCESS;
 	if (OFFLOAD(&c, &ret))
 		return ret;
 	ret = THEIRS(Reduce_scatter, Ireduce_scatter)(send, recv, counts, type, op,
@@ -155,12 +164,14 @@ int OURS(Reduce_scatter, Ireduce_scatter)(const void *send, void *recv, const CO
 {
 	struct pmpi_shares shares = pmpi_shares(comm, COUNTS(counts));
 	uint64_t memo = PMPI_HANDLE(op) * PMPI_SHARES_KINDS + shares.kind;
+	struct pmpi_memo *m =
+		pmpi_recall(ID(REDUCE_SCATTER), comm, type, shares.largest, memo);
 
-	if (pmpi_passes(ID(REDUCE_SCATTER), comm, type, shares.largest, memo))
+	if (m && pmpi_is_passed(m))
 		return THEIRS(Reduce_scatter, Ireduce_scatter)(send, recv, counts, type, op,
 							       comm REQUEST_ARG);
-	return DECIDE(Reduce_scatter, Ireduce_scatter)(send, recv, counts, type, op, memo, shares,
-						       comm REQUEST_ARG);
+	return DECIDE(Reduce_scatter, Ireduce_scatter)(m, send, recv, counts, type, op, memo,
+						       shares, comm REQUEST_ARG);
 }
 EXPORT(Reduce_scatter, Ireduce_scatter);
 
@@ -169,7 +180,7 @@ EXPORT(Reduce_scatter, Ireduce_scatter);
  * on all, since the signatures are.
  */
 static PMPI_APART int DECIDE(Allgatherv,
-			     Iallgatherv)(const void *send, COUNT send_count,
+			     Iallgatherv)(struct pmpi_memo *m, const void *send, COUNT send_count,
 					  MPI_Datatype send_type, void *recv, const COUNT *counts,
 					  const DISPL *displs, MPI_Datatype recv_type,
 					  struct pmpi_shares shares, MPI_Comm comm REQUEST_PARAM)
@@ -187,9 +198,17 @@ static PMPI_APART int DECIDE(Allgatherv,
 		.recv_type = recv_type,
 		.mpi = comm,
 		.memo = shares.kind,
+		.tried = PMPI_NEW,
 	};
 	int ret;
 
+	if (m)
+		c.tried = QUICK(send == MPI_IN_PLACE ||
+					(send_type == recv_type &&
+					 send_count == counts[m->offloaded->rank]),
+				pmpi_allgather_shares(m, &c));
+	if (c.tried == PMPI_DONE)
+		return MPI_SUCCESS;
 	if (OFFLOAD(&c, &ret))
 		return ret;
 	ret = THEIRS(Allgatherv, Iallgatherv)(send, send_count, send_type, recv, counts, displs,
@@ -203,11 +222,13 @@ int OURS(Allgatherv, Iallgatherv)(const void *send, COUNT send_count, MPI_Dataty
 				  MPI_Datatype recv_type, MPI_Comm comm REQUEST_PARAM)
 {
 	struct pmpi_shares shares = pmpi_shares(comm, COUNTS(counts));
+	struct pmpi_memo *m =
+		pmpi_recall(ID(ALLGATHERV), comm, recv_type, shares.largest, shares.kind);
 
-	if (pmpi_passes(ID(ALLGATHERV), comm, recv_type, shares.largest, shares.kind))
+	if (m && pmpi_is_passed(m))
 		return THEIRS(Allgatherv, Iallgatherv)(send, send_count, send_type, recv, counts,
 						       displs, recv_type, comm REQUEST_ARG);
-	return DECIDE(Allgatherv, Iallgatherv)(send, send_count, send_type, recv, counts, displs,
+	return DECIDE(Allgatherv, Iallgatherv)(m, send, send_count, send_type, recv, counts, displs,
 					       recv_type, shares, comm REQUEST_ARG);
 }
 EXPORT(Allgatherv, Iallgatherv);

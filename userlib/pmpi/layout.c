@@ -5,6 +5,7 @@
  * where the type has gaps. What crosses between ranks is then the same on all: the elements of the
  * signature one after the other.
  */
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,13 @@ static int repack_by_mpi(bool pack, void *buf, MPI_Count count, MPI_Datatype typ
 	return ret;
 }
 
+/* Buffers without elements may be NULL. */
+static void copy_elements(void *to, const void *from, MPI_Count count, size_t size)
+{
+	if (count)
+		memcpy(to, from, (size_t)count * size);
+}
+
 int pmpi_repack(bool pack, void *buf, MPI_Count count, MPI_Datatype type, char *packed)
 {
 	const struct pmpi_type *simple = pmpi_type_find(type);
@@ -138,9 +146,7 @@ int pmpi_repack(bool pack, void *buf, MPI_Count count, MPI_Datatype type, char *
 		return repack_by_mpi(pack, buf, count, type, packed);
 	if (count < 0)
 		return MPI_ERR_COUNT;
-	/* Buffers without elements may be NULL. */
-	if (count)
-		memcpy(pack ? packed : buf, pack ? buf : packed, (size_t)count * simple->size);
+	copy_elements(pack ? packed : buf, pack ? buf : packed, count, simple->size);
 	return MPI_SUCCESS;
 }
 
@@ -306,10 +312,10 @@ static int stage_broadcast(struct pmpi_stage *st, const struct pmpi_call *c)
 	return pmpi_repack(true, c->recv, c->recv_count, c->recv_type, st->recv_copy);
 }
 
-/* Do the shares lie in the receive buffer as swingcoll puts them there? */
-static bool shares_are_plain(const struct pmpi_call *c)
+/* Do the shares of so many ranks lie in the receive buffer as swingcoll puts them there? */
+static bool shares_are_plain(const struct pmpi_call *c, int n)
 {
-	for (int r = 0; r < c->comm->size; r++)
+	for (int r = 0; r < n; r++)
 		if (share_at(c, r) != r * c->recv_count)
 			return false;
 	return pmpi_is_plain(c->recv_type);
@@ -337,6 +343,37 @@ static int stage_uneven_shares(struct pmpi_stage *st, const struct pmpi_call *c)
 			   (char *)st->recv_copy + own);
 }
 
+static bool is_apart(const struct pmpi_call *c, size_t send_bytes, size_t recv_bytes)
+{
+	return c->send == MPI_IN_PLACE || !overlap(c->send, send_bytes, c->recv, recv_bytes);
+}
+
+int pmpi_allgather_shares(const struct pmpi_memo *m, const struct pmpi_call *c)
+{
+	size_t size = m->n / (size_t)c->recv_count, all = (size_t)m->offloaded->size * m->n;
+	size_t own = (size_t)m->offloaded->rank * m->n;
+	struct swingcoll_comm *swc = m->offloaded->swc;
+	int n = m->offloaded->size, rank = m->offloaded->rank, error;
+	bool in_place = c->send == MPI_IN_PLACE;
+	char *room;
+
+	if (!c->shares && shares_are_plain(c, n) && is_apart(c, m->n, all))
+		return swingcoll_allgather(in_place ? (char *)c->recv + own : c->send, c->recv,
+					   m->n, SWINGCOLL_U8, swc);
+	room = malloc(all);
+	if (!room)
+		return -EAGAIN;
+	copy_elements(room + own,
+		      in_place ? (char *)c->recv + share_at(c, rank) * (MPI_Aint)size : c->send,
+		      pmpi_share(c, rank), size);
+	error = swingcoll_allgather(room + own, room, m->n, SWINGCOLL_U8, swc);
+	for (int r = 0; r < n && !error; r++)
+		copy_elements((char *)c->recv + share_at(c, r) * (MPI_Aint)size,
+			      room + (size_t)r * m->n, pmpi_share(c, r), size);
+	free(room);
+	return error;
+}
+
 static int stage_shares(struct pmpi_stage *st, const struct pmpi_call *c)
 {
 	size_t n = (size_t)c->comm->size, recv_bytes = n * c->count;
@@ -350,7 +387,7 @@ static int stage_shares(struct pmpi_stage *st, const struct pmpi_call *c)
 		return stage_uneven_shares(st, c);
 	if (!c->count)
 		return MPI_SUCCESS;
-	plain = shares_are_plain(c);
+	plain = shares_are_plain(c, (int)n);
 	st->recv = c->recv;
 	if (!plain) {
 		st->recv_copy = malloc(recv_bytes);

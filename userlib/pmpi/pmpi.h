@@ -15,7 +15,7 @@
  *	fortran_persistent -> persistent
  *	fortran_completions -> completions, requests
  *	init -> world, comm, types, progress, messages, stats
- *	blocking -> call, memos
+ *	blocking -> call, layout, memos
  *	nonblocking -> requests, vector, call, memos, progress
  *	completions -> requests
  *	persistent -> requests, vector, call, memos
@@ -402,6 +402,12 @@ bool pmpi_must_copy(const struct pmpi_call *c, const void *p, size_t bytes);
 int pmpi_stage_begin(struct pmpi_stage *st, const struct pmpi_call *c);
 /* If the call has succeeded, copy results to the caller's buffer. Frees the copies in any case. */
 int pmpi_stage_end(struct pmpi_stage *st, const struct pmpi_call *c, bool good);
+/*
+ * MPI_Allgatherv() of a plain type that this rank sends, too, and for which there is a memo: shares that differ, or
+ * have gaps between them, are gathered in a copy, each in the room of the largest. Returns 0 or an error of swingcoll;
+ * -EAGAIN without memory.
+ */
+int pmpi_allgather_shares(const struct pmpi_memo *m, const struct pmpi_call *c);
 
 /* ---- pinned.c ---- */
 
