@@ -677,7 +677,7 @@ static void test_replay(void)
 		uint64_t job;
 		uint32_t has_secret, resv;
 		uint8_t nonce[16];
-	} greeting = { .magic = "swcboot3",
+	} greeting = { .magic = "swcboot4",
 		       .rank = 1,
 		       .nranks = 2,
 		       .job = swc_hash_text(SWC_HASH_START, ""),

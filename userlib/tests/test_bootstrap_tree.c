@@ -72,23 +72,27 @@ static void test_places(void)
 
 /* ---- packing ---- */
 
-static bool pack_one(size_t bytes, uint32_t share)
+/* Records of @bytes in all, @share percent of whose bytes are not zero, or, of all but the first, not as before. */
+static bool pack_one(size_t bytes, size_t record, uint32_t share)
 {
 	uint8_t *data = calloc(bytes + 1, 1), *back = malloc(bytes + 1);
 	uint8_t *packed = malloc(swc_pack_bound(bytes) + 1);
 	size_t n;
 	bool good;
 
-	for (size_t i = 0; i < bytes; i++)
-		data[i] = rnd(100) < share ? (uint8_t)rnd(256) : 0;
-	n = swc_pack(packed, data, bytes);
+	for (size_t i = 0; i < bytes; i++) {
+		uint8_t other = rnd(100) < share ? (uint8_t)rnd(256) : 0;
+
+		data[i] = i < record ? other : data[i - record] ^ other;
+	}
+	n = swc_pack(packed, data, bytes, record);
 	back[bytes] = 0x5a;
-	good = n <= swc_pack_bound(bytes) && !swc_unpack(back, bytes, packed, n) &&
+	good = n <= swc_pack_bound(bytes) && !swc_unpack(back, bytes, record, packed, n) &&
 	       !memcmp(back, data, bytes) && back[bytes] == 0x5a;
 	packed[n] = 0;
-	good &= swc_unpack(back, bytes, packed, n + 1) == -EPROTO;
+	good &= swc_unpack(back, bytes, record, packed, n + 1) == -EPROTO;
 	if (n)
-		good &= swc_unpack(back, bytes, packed, n - 1) == -EPROTO;
+		good &= swc_unpack(back, bytes, record, packed, n - 1) == -EPROTO;
 	free(data);
 	free(back);
 	free(packed);
@@ -97,15 +101,19 @@ static bool pack_one(size_t bytes, uint32_t share)
 
 static void test_pack(void)
 {
-	uint8_t zeros[800] = { 0 }, packed[1000];
+	uint8_t same[8 * 160], packed[2000];
 	bool good = true;
 
 	for (size_t bytes = 0; bytes < 300; bytes++)
 		for (uint32_t share = 0; share <= 100; share += 20)
-			good &= pack_one(bytes, share);
+			good &= pack_one(bytes, bytes, share) &&
+				pack_one(bytes, 1 + rnd(300), share) &&
+				pack_one(10 * bytes, bytes, share / 10);
 	ok(good,
-	   "data of 0 to 299 bytes is packed and unpacked, and a byte too many or too few is refused");
-	ok(swc_pack(packed, zeros, sizeof(zeros)) == 13, "800 zeros take 13 bytes");
+	   "records of 0 to 299 bytes are packed and unpacked, and a byte too many or too few is refused");
+	memset(same, 7, sizeof(same));
+	ok(swc_pack(packed, same, sizeof(same), 160) == 20 + 160,
+	   "8 equal records of 160 bytes take as many and 20");
 }
 
 /* ---- ranks as processes ---- */

@@ -93,7 +93,7 @@ static int exchange_with_newcomers(struct grow *g)
 			swc_tcp_lost(t, t->fd[i], (int)i, ret);
 	}
 	for (uint32_t i = 1; i <= g->nnew && !ret; i++) {
-		ret = swc_socket_send_packed(t->fd[i], g->all, (g->nold + g->nnew) * g->bytes,
+		ret = swc_socket_send_packed(t->fd[i], g->all, g->nold + g->nnew, g->bytes,
 					     deadline);
 		if (ret)
 			swc_tcp_lost(t, t->fd[i], (int)i, ret);
@@ -208,7 +208,8 @@ static int allgather(void *arg, const void *mine, void *all, size_t bytes)
 	deadline = swc_socket_now_ms() + t->timeout_ms + 2000;
 	ret = swc_socket_send(t->fd[0], 0, mine, bytes, deadline);
 	if (!ret || ret == -ECONNRESET)
-		ret = swc_socket_recv_packed(t->fd[0], all, (g->nold + g->nnew) * bytes, deadline);
+		ret = swc_socket_recv_packed(t->fd[0], all, g->nold + g->nnew, bytes, NULL,
+					     deadline);
 	return ret ? swc_tcp_lost(t, t->fd[0], 0, ret) : 0;
 }
 

@@ -110,32 +110,47 @@ int swc_socket_recv(int fd, void *data, size_t bytes, uint64_t deadline)
 	return ret ? ret : swc_socket_transfer(fd, data, bytes, false, deadline);
 }
 
-int swc_socket_send_packed(int fd, const void *data, size_t bytes, uint64_t deadline)
+int swc_socket_pack(struct swc_packed *p, const void *data, size_t n, size_t record)
 {
-	void *packed = malloc(swc_pack_bound(bytes));
-	int ret = -ENOMEM;
+	p->data = malloc(swc_pack_bound(n * record));
+	if (!p->data)
+		return -ENOMEM;
+	p->bytes = swc_pack(p->data, data, n * record, record);
+	return 0;
+}
 
-	if (packed)
-		ret = swc_socket_send(fd, 0, packed, swc_pack(packed, data, bytes), deadline);
-	free(packed);
+int swc_socket_send_packed(int fd, const void *data, size_t n, size_t record, uint64_t deadline)
+{
+	struct swc_packed p;
+	int ret = swc_socket_pack(&p, data, n, record);
+
+	if (ret)
+		return ret;
+	ret = swc_socket_send(fd, 0, p.data, p.bytes, deadline);
+	free(p.data);
 	return ret;
 }
 
-int swc_socket_recv_packed(int fd, void *data, size_t bytes, uint64_t deadline)
+int swc_socket_recv_packed(int fd, void *data, size_t n, size_t record, struct swc_packed *kept,
+			   uint64_t deadline)
 {
-	void *packed = NULL;
+	struct swc_packed p = { 0 };
 	struct header h;
 	int ret = recv_header(fd, &h, deadline);
 
-	if (!ret && h.bytes > swc_pack_bound(bytes))
+	if (!ret && h.bytes > swc_pack_bound(n * record))
 		ret = -EPROTO;
 	if (!ret) {
-		packed = malloc(h.bytes + 1ul);
-		ret = packed ? swc_socket_transfer(fd, packed, h.bytes, false, deadline) : -ENOMEM;
+		p.bytes = h.bytes;
+		p.data = malloc(p.bytes + 1);
+		ret = p.data ? swc_socket_transfer(fd, p.data, p.bytes, false, deadline) : -ENOMEM;
 	}
 	if (!ret)
-		ret = swc_unpack(data, bytes, packed, h.bytes);
-	free(packed);
+		ret = swc_unpack(data, n * record, record, p.data, p.bytes);
+	if (!ret && kept)
+		*kept = p;
+	else
+		free(p.data);
 	return ret;
 }
 

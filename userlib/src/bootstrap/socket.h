@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SWC_SOCKET_MAGIC "swcboot3"
+#define SWC_SOCKET_MAGIC "swcboot4"
 #define SWC_SOCKET_TEXT 240 /* bytes of the text of an error */
 
 uint64_t swc_socket_now_ms(void);
@@ -25,12 +25,18 @@ int swc_socket_send(int fd, int error, const void *data, size_t bytes, uint64_t 
 /* Receive a message. An error in it becomes the result, its text swingcoll_bootstrap_error(). */
 int swc_socket_recv(int fd, void *data, size_t bytes, uint64_t deadline);
 
-/*
- * The same with data without its zeros (pack.h); of a message for several, swc_socket_send() sends the
- * packed data.
- */
-int swc_socket_send_packed(int fd, const void *data, size_t bytes, uint64_t deadline);
-int swc_socket_recv_packed(int fd, void *data, size_t bytes, uint64_t deadline);
+/* Packed records (pack.h); @data is freed by who has them. */
+struct swc_packed {
+	void *data;
+	size_t bytes;
+};
+
+/* The same with @n records of @record bytes, packed; 0 or -ENOMEM. For several receivers. */
+int swc_socket_pack(struct swc_packed *p, const void *data, size_t n, size_t record);
+int swc_socket_send_packed(int fd, const void *data, size_t n, size_t record, uint64_t deadline);
+/* @kept: what has been received, to be passed on, or NULL; not set on error. */
+int swc_socket_recv_packed(int fd, void *data, size_t n, size_t record, struct swc_packed *kept,
+			   uint64_t deadline);
 
 /* Close *fd unless it is -1, which it becomes. */
 void swc_socket_close(int *fd);

@@ -21,7 +21,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "src/bootstrap/pack.h"
 #include "src/bootstrap/tcp.h"
 
 #define JOIN_MS 20000 /* for the ranks of a tree to connect */
@@ -322,7 +321,8 @@ static int gather_below(struct tcp *t, char *all, size_t bytes, uint64_t deadlin
 	for (int i = 0; i < t->tree.nchildren; i++) {
 		const struct subtree *s = &t->tree.child[i];
 		int ret = swc_socket_recv_packed(s->fd, all + bytes * (size_t)s->first,
-						 bytes * (size_t)(s->end - s->first), deadline);
+						 (size_t)(s->end - s->first), bytes, NULL,
+						 deadline);
 
 		if (ret)
 			return swc_tcp_lost(t, s->fd, s->first, ret);
@@ -330,40 +330,33 @@ static int gather_below(struct tcp *t, char *all, size_t bytes, uint64_t deadlin
 	return 0;
 }
 
-/* Send what this rank and those below have to the parent; receive the whole. */
-static int exchange_above(struct tcp *t, char *all, size_t bytes, uint64_t deadline)
+/* Send what this rank and those below have to the parent; receive the whole, also as it is passed on. */
+static int exchange_above(struct tcp *t, char *all, size_t bytes, struct swc_packed *packed,
+			  uint64_t deadline)
 {
 	size_t rank = (size_t)t->boot.rank, end = (size_t)t->tree.end;
-	int ret = swc_socket_send_packed(t->tree.up, all + rank * bytes, (end - rank) * bytes,
+	int ret = swc_socket_send_packed(t->tree.up, all + rank * bytes, end - rank, bytes,
 					 deadline);
 
 	/* It may have sent the reason before it closed the connection. */
 	if (!ret || ret == -ECONNRESET)
-		ret = swc_socket_recv_packed(t->tree.up, all, bytes * (size_t)t->boot.nranks,
+		ret = swc_socket_recv_packed(t->tree.up, all, (size_t)t->boot.nranks, bytes, packed,
 					     deadline);
 	return ret ? swc_tcp_lost(t, t->tree.up, t->tree.parent, ret) : 0;
 }
 
 /* Send the whole to those below. */
-static int tell_below(struct tcp *t, const char *all, size_t bytes, uint64_t deadline)
+static int tell_below(struct tcp *t, const struct swc_packed *all, uint64_t deadline)
 {
-	size_t total = bytes * (size_t)t->boot.nranks;
-	void *packed = t->tree.nchildren ? malloc(swc_pack_bound(total)) : NULL;
 	int ret = 0;
 
-	if (!t->tree.nchildren)
-		return 0;
-	if (!packed)
-		return -ENOMEM;
-	total = swc_pack(packed, all, total);
 	for (int i = 0; i < t->tree.nchildren && !ret; i++) {
 		const struct subtree *s = &t->tree.child[i];
 
-		ret = swc_socket_send(s->fd, 0, packed, total, deadline);
+		ret = swc_socket_send(s->fd, 0, all->data, all->bytes, deadline);
 		if (ret)
 			swc_tcp_lost(t, s->fd, s->first, ret);
 	}
-	free(packed);
 	return ret;
 }
 
@@ -372,6 +365,7 @@ int swc_tcp_tree_allgather(struct tcp *t, const void *mine, char *all, size_t by
 	const struct tree *tree = &t->tree;
 	uint64_t end = swc_socket_now_ms() + t->timeout_ms;
 	uint64_t down = end + (uint64_t)(height(t->boot.nranks) + 4) * LEVEL_MS;
+	struct swc_packed packed = { 0 };
 	int ret;
 
 	if ((tree->parent < 0 ? tree->child[0].fd : tree->up) < 0)
@@ -379,8 +373,11 @@ int swc_tcp_tree_allgather(struct tcp *t, const void *mine, char *all, size_t by
 	memcpy(all + bytes * (size_t)t->boot.rank, mine, bytes);
 	ret = gather_below(t, all, bytes, end + (uint64_t)tree->height * LEVEL_MS);
 	if (!ret && tree->parent >= 0)
-		ret = exchange_above(t, all, bytes, down);
+		ret = exchange_above(t, all, bytes, &packed, down);
+	else if (!ret)
+		ret = swc_socket_pack(&packed, all, (size_t)t->boot.nranks, bytes);
 	if (!ret)
-		ret = tell_below(t, all, bytes, down);
+		ret = tell_below(t, &packed, down);
+	free(packed.data);
 	return ret ? fail(t, ret) : 0;
 }
