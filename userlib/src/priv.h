@@ -272,6 +272,22 @@ void swc_comm_sparse_note(const struct swingcoll_comm *comm, uint64_t bytes, uin
 int swc_allreduce(const void *send, void *recv, size_t count, enum swingcoll_dtype dtype,
 		  enum swingcoll_redop op, struct swingcoll_comm *comm);
 
+/* ---- api/submission.c ---- */
+
+/*
+ * Is a request free? The pool has as many as the kernel allows in flight. Under comm->order, as the next
+ * function.
+ */
+bool swc_submission_has_room(const struct swingcoll_comm *comm);
+/*
+ * Submit a collective, wait for it, and return its outcome. Releases comm->order. @announced: the other
+ * ranks know from the slots that this collective has been called.
+ */
+int swc_submission_wait(struct swingcoll_comm *comm, struct swc_coll_op *op, bool announced);
+/* Submit a collective. Takes and releases comm->order. 0, or a negative errno; *req is set if 0. */
+int swc_submission_start(struct swingcoll_comm *comm, struct swc_coll_op *op,
+			 struct swingcoll_req **req);
+
 /* ---- api/comm.c ---- */
 
 #define SWC_POOL 64
@@ -361,6 +377,12 @@ struct swingcoll_comm {
 	/* swingcoll_allreduce() may be sparse. Does not change while a collective runs. */
 	bool sparse_auto;
 };
+
+/* The algorithm of the last collective that has ended well. Any thread. */
+static inline void swc_submission_note(struct swingcoll_comm *comm, const char *algo)
+{
+	__atomic_store_n(&comm->last_algo, algo, __ATOMIC_RELAXED);
+}
 
 #define SWC_DEFAULT_TIMEOUT_MS 30000
 

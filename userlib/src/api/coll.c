@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Collectives: every public call becomes one struct swingcoll_call, is checked once, and goes
- * either through the slots (blocking and small) or to the kernel.
+ * either through the slots (blocking and small) or to the kernel (submission.c).
  *
  * comm->order is held from the moment a collective gets its number until it is submitted. One that
  * goes through the slots holds it until its outcome is known, because it may still have to go to
@@ -9,8 +9,6 @@
  * a later one.
  */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "kmod/core/blocks.h"
 #include "kmod/core/plan_check.h"
@@ -349,129 +347,7 @@ int swc_coll_prepare(struct swingcoll_comm *comm, const struct swingcoll_call *c
 	return ret;
 }
 
-/* ---- submission ---- */
-
-/* Free requests, as bits. No more are in use than the kernel allows in flight. */
-static uint64_t free_reqs(const struct swingcoll_comm *comm)
-{
-	uint32_t max = comm->ctx->info.max_inflight;
-
-	/* Pairs with the release in return_req(). */
-	return ~__atomic_load_n(&comm->busy, __ATOMIC_ACQUIRE) &
-	       ~0ull >> (max && max < SWC_POOL ? SWC_POOL - max : 0);
-}
-
-/* Under comm->order; others only clear bits. */
-static struct swingcoll_req *take_req(struct swingcoll_comm *comm)
-{
-	uint64_t free_bits = free_reqs(comm);
-	unsigned int i;
-
-	if (!free_bits)
-		return NULL;
-	i = (unsigned int)__builtin_ctzll(free_bits);
-	__atomic_fetch_or(&comm->busy, 1ull << i, __ATOMIC_RELAXED);
-	comm->req[i].done = 0;
-	return &comm->req[i];
-}
-
-static void return_req(struct swingcoll_req *req)
-{
-	struct swingcoll_comm *comm = req->comm;
-
-	/* Pairs with the acquire in free_reqs(): this request is not touched any more. */
-	__atomic_fetch_and(&comm->busy, ~(1ull << (req - comm->req)), __ATOMIC_RELEASE);
-}
-
-/* The kernel reads counts when the request is submitted, which may be after the call. */
-static int take_counts(const struct swingcoll_comm *comm, struct swc_coll_op *op,
-		       struct swingcoll_req *req)
-{
-	if (!op->counts)
-		return 0;
-	if (!req->counts)
-		req->counts = malloc(comm->nranks * sizeof(*req->counts));
-	if (!req->counts)
-		return -ENOMEM;
-	memcpy(req->counts, op->counts, comm->nranks * sizeof(*req->counts));
-	op->desc.counts = (uintptr_t)req->counts;
-	return 0;
-}
-
-/*
- * Submit a collective to the kernel, behind the ones before. Under comm->order. @announced: the
- * other ranks know from the slots that this collective has been called.
- */
-static int queue(struct swingcoll_comm *comm, struct swc_coll_op *op, uint32_t flags,
-		 bool announced, struct swingcoll_req **out)
-{
-	struct swingcoll_req *req;
-	int ret;
-
-	ret = swc_plans_get(comm, &op->desc, &op->variant, op->bytes);
-	if (ret)
-		return ret;
-	req = take_req(comm);
-	if (!req)
-		return -EAGAIN;
-	ret = announced ? 0 : swc_slots_may_pass(&comm->slots);
-	if (ret)
-		goto err_return;
-	ret = take_counts(comm, op, req);
-	if (ret)
-		goto err_return;
-	op->desc.flags = flags;
-	req->algo = swc_plans_algo(&comm->plans, op->desc.plan);
-	ret = comm->submit->queue(comm, &op->desc, req);
-	if (ret)
-		goto err_return;
-	if (!announced)
-		swc_slots_pass(&comm->slots);
-	*out = req;
-	return 0;
-
-err_return:
-	return_req(req);
-	return ret;
-}
-
-/*
- * A collective could not be submitted. The other ranks may have submitted it: without a deadline they would
- * wait for this one for ever, so for lack of memory it ends the communicator, for all.
- */
-static int lose_turn(struct swingcoll_comm *comm, int error)
-{
-	struct swc_comm_ref ref = { .comm = comm->handle };
-
-	if ((error != -ENOMEM && error != -EDQUOT) || comm->op_timeout_ms != SWINGCOLL_NO_DEADLINE)
-		return error;
-	swc_context_ioctl(comm->ctx, SWC_IOC_COMM_ABORT, &ref);
-	return -ECONNABORTED;
-}
-
-static void note_algo(struct swingcoll_comm *comm, const char *algo)
-{
-	__atomic_store_n(&comm->last_algo, algo, __ATOMIC_RELAXED);
-}
-
-/* Read the outcome of a request that is done, and return it to the pool. */
-static int outcome(struct swingcoll_req *req, struct swingcoll_result *result)
-{
-	struct swingcoll_comm *comm = req->comm;
-	int error = req->error;
-
-	if (!error)
-		note_algo(comm, req->algo);
-	if (result)
-		*result = (struct swingcoll_result){
-			.error = error,
-			.culprit = req->culprit,
-			.time_ns = req->time_ns,
-			.algo = req->algo,
-		};
-	return_req(req);
-	return swc_debug_failed(comm, error);
-}
+/* ---- blocking and nonblocking ---- */
 
 /*
  * Run a small blocking collective without the kernel. Under comm->order. 1: it must go to the
@@ -485,7 +361,7 @@ CHECK int run_slots(struct swingcoll_comm *comm, const struct swc_coll_op *op, b
 	if (!comm->slots.base || op->slots.bytes > comm->slot_max || op->counts)
 		return 1;
 	/* It may have to go to the kernel after the slots, and then needs a request. */
-	if (__atomic_load_n(&comm->busy, __ATOMIC_RELAXED) && !free_reqs(comm))
+	if (__atomic_load_n(&comm->busy, __ATOMIC_RELAXED) && !swc_submission_has_room(comm))
 		return -EAGAIN;
 	ret = swc_slots_run(&comm->slots, &op->slots);
 	*announced = ret == SWC_SLOTS_FALLBACK;
@@ -498,19 +374,12 @@ CHECK int run_slots(struct swingcoll_comm *comm, const struct swc_coll_op *op, b
 static __attribute__((noinline)) int run_kernel(struct swingcoll_comm *comm, struct swc_coll_op *op,
 						bool announced, int ret)
 {
-	struct swingcoll_req *req = NULL;
-
 	if (ret > 0) {
 		describe(comm, 0, op);
-		ret = queue(comm, op, SWC_OP_WAITING, announced, &req);
-		if (ret)
-			ret = lose_turn(comm, ret);
+		return swc_submission_wait(comm, op, announced);
 	}
 	pthread_mutex_unlock(&comm->order);
-	if (ret || !req)
-		return swc_debug_failed(comm, ret);
-	ret = swc_reaper_wait(comm->reaper, req, &comm->hook);
-	return ret ? ret : outcome(req, NULL);
+	return swc_debug_failed(comm, ret);
 }
 
 /* @call has no deadline of its own. */
@@ -526,21 +395,9 @@ CHECK int run(struct swingcoll_comm *comm, const struct swingcoll_call *call)
 	ret = run_slots(comm, &op, &announced);
 	if (__builtin_expect(ret, 0))
 		return run_kernel(comm, &op, announced, ret);
-	note_algo(comm, "slots");
+	swc_submission_note(comm, "slots");
 	pthread_mutex_unlock(&comm->order);
 	return 0;
-}
-
-static int start_op(struct swingcoll_comm *comm, struct swc_coll_op *op, struct swingcoll_req **req)
-{
-	int ret;
-
-	pthread_mutex_lock(&comm->order);
-	ret = queue(comm, op, 0, false, req);
-	if (ret)
-		ret = lose_turn(comm, ret);
-	pthread_mutex_unlock(&comm->order);
-	return ret ? swc_debug_failed(comm, ret) : swc_reaper_push(comm->reaper);
 }
 
 static int start(struct swingcoll_comm *comm, const struct swingcoll_call *call,
@@ -553,7 +410,7 @@ static int start(struct swingcoll_comm *comm, const struct swingcoll_call *call,
 		return -EINVAL;
 	*req = NULL;
 	ret = swc_coll_prepare(comm, call, &op);
-	return ret ? ret : start_op(comm, &op, req);
+	return ret ? ret : swc_submission_start(comm, &op, req);
 }
 
 int swc_start_others(struct swingcoll_comm *comm, enum swingcoll_coll coll, const void *send,
@@ -573,79 +430,10 @@ int swc_start_others(struct swingcoll_comm *comm, enum swingcoll_coll coll, cons
 	if (ret)
 		return ret;
 	op.variant = SWC_OTHERS;
-	ret = start_op(comm, &op, req);
+	ret = swc_submission_start(comm, &op, req);
 	if (left_out)
 		*left_out = op.variant == SWC_OTHERS;
 	return ret;
-}
-
-SWC_PUBLIC int swingcoll_wait(struct swingcoll_req *req, struct swingcoll_result *result)
-{
-	int ret;
-
-	if (!req)
-		return -EINVAL;
-	if (req->comm->forked)
-		return -EBADF;
-	ret = swc_reaper_wait(req->comm->reaper, req, &req->comm->hook);
-	return ret ? ret : outcome(req, result);
-}
-
-SWC_PUBLIC int swingcoll_test(struct swingcoll_req *req, struct swingcoll_result *result)
-{
-	if (!req)
-		return -EINVAL;
-	if (req->comm->forked)
-		return -EBADF;
-	if (!__atomic_load_n(&req->done, __ATOMIC_ACQUIRE))
-		swc_reaper_poll(req->comm->reaper);
-	if (!__atomic_load_n(&req->done, __ATOMIC_ACQUIRE))
-		return req->comm->reaper->error ? req->comm->reaper->error : -EINPROGRESS;
-	return outcome(req, result);
-}
-
-/* ---- the caller's own ring ---- */
-
-SWC_PUBLIC int swingcoll_prep(struct io_uring_sqe *sqe, struct swingcoll_comm *comm,
-			      const struct swingcoll_call *call)
-{
-	struct swc_coll_op op;
-	int ret;
-
-	if (!sqe || !call || call->reserved)
-		return -EINVAL;
-	ret = swc_coll_prepare(comm, call, &op);
-	if (ret)
-		return ret;
-	pthread_mutex_lock(&comm->order);
-	ret = swc_plans_get(comm, &op.desc, &op.variant, op.bytes);
-	if (!ret)
-		ret = swc_slots_pass(&comm->slots);
-	pthread_mutex_unlock(&comm->order);
-	if (!ret)
-		swc_uring_fill(sqe, comm->ctx->fd, &op.desc);
-	return ret;
-}
-
-SWC_PUBLIC int swingcoll_cqe_result(struct swingcoll_comm *comm, const struct io_uring_cqe *cqe,
-				    struct swingcoll_result *result)
-{
-	uint64_t word;
-	int error;
-
-	if (!comm || !cqe)
-		return -EINVAL;
-	error = swc_uring_read(cqe, &word);
-	if (!error)
-		note_algo(comm, swc_plans_algo(&comm->plans, SWC_CQE_PLAN(word)));
-	if (result)
-		*result = (struct swingcoll_result){
-			.error = error,
-			.culprit = error ? SWC_CQE_CULPRIT(word) : -1,
-			.time_ns = error ? 0 : SWC_CQE_TIME_NS(word),
-			.algo = error ? "?" : swc_plans_algo(&comm->plans, SWC_CQE_PLAN(word)),
-		};
-	return error;
 }
 
 /* ---- the public calls ---- */
@@ -825,11 +613,4 @@ SWC_PUBLIC int swingcoll_iscatterv(const void *send, void *recv, const uint64_t 
 {
 	return counts ? start(comm, CALL_V(SCATTER, send, recv, counts, dtype, root), req)
 		      : start_no_counts(comm, req);
-}
-
-SWC_PUBLIC const char *swingcoll_comm_algo(const struct swingcoll_comm *comm)
-{
-	const char *algo = __atomic_load_n(&comm->last_algo, __ATOMIC_RELAXED);
-
-	return algo ? algo : "?";
 }
