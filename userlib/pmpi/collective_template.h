@@ -122,11 +122,11 @@ ENTRY(Barrier, Ibarrier, BARRIER, BARRIER, (), (), 0, MPI_BYTE, 0,
 #endif
 
 /* Equal shares make it a reduce-scatter of swingcoll; others are made equal. */
-static PMPI_APART int
-DECIDE(Reduce_scatter, Ireduce_scatter)(struct pmpi_memo *m, const void *send, void *recv,
-					const COUNT *counts, MPI_Datatype type, MPI_Op op,
-					uint64_t memo, struct pmpi_shares shares,
-					MPI_Comm comm REQUEST_PARAM)
+static PMPI_APART int DECIDE(Reduce_scatter,
+			     Ireduce_scatter)(struct pmpi_memo *m, const void *send, void *recv,
+					      const COUNT *counts, MPI_Datatype type, MPI_Op op,
+					      uint64_t memo, struct pmpi_shares shares,
+					      MPI_Comm comm REQUEST_PARAM)
 {
 	struct pmpi_call c = {
 		.name = ID(REDUCE_SCATTER),
@@ -145,10 +145,9 @@ DECIDE(Reduce_scatter, Ireduce_scatter)(struct pmpi_memo *m, const void *send, v
 	int ret;
 
 	if (m)
-		c.tried =
-			QUICK(send != MPI_IN_PLACE &&
-				      pmpi_reducible(m, send, recv, m->offloaded->size),
-			      swingcoll_reduce_scatter(send, recv, KIND(m), REDOP(m), SWC(m)));
+		c.tried = QUICK(send != MPI_IN_PLACE &&
+					pmpi_reducible(m, send, recv, m->offloaded->size),
+				swingcoll_reduce_scatter(send, recv, KIND(m), REDOP(m), SWC(m)));
 	if (c.tried == PMPI_DONE)
 		return MPI_SUCCESS;
 	if (OFFLOAD(&c, &ret))
@@ -164,8 +163,7 @@ int OURS(Reduce_scatter, Ireduce_scatter)(const void *send, void *recv, const CO
 {
 	struct pmpi_shares shares = pmpi_shares(comm, COUNTS(counts));
 	uint64_t memo = PMPI_HANDLE(op) * PMPI_SHARES_KINDS + shares.kind;
-	struct pmpi_memo *m =
-		pmpi_recall(ID(REDUCE_SCATTER), comm, type, shares.largest, memo);
+	struct pmpi_memo *m = pmpi_recall(ID(REDUCE_SCATTER), comm, type, shares.largest, memo);
 
 	if (m && pmpi_is_passed(m))
 		return THEIRS(Reduce_scatter, Ireduce_scatter)(send, recv, counts, type, op,
@@ -203,9 +201,8 @@ static PMPI_APART int DECIDE(Allgatherv,
 	int ret;
 
 	if (m)
-		c.tried = QUICK(send == MPI_IN_PLACE ||
-					(send_type == recv_type &&
-					 send_count == counts[m->offloaded->rank]),
+		c.tried = QUICK(send == MPI_IN_PLACE || (send_type == recv_type &&
+							 send_count == counts[m->offloaded->rank]),
 				pmpi_allgather_shares(m, &c));
 	if (c.tried == PMPI_DONE)
 		return MPI_SUCCESS;
@@ -222,8 +219,8 @@ int OURS(Allgatherv, Iallgatherv)(const void *send, COUNT send_count, MPI_Dataty
 				  MPI_Datatype recv_type, MPI_Comm comm REQUEST_PARAM)
 {
 	struct pmpi_shares shares = pmpi_shares(comm, COUNTS(counts));
-	struct pmpi_memo *m =
-		pmpi_recall(ID(ALLGATHERV), comm, recv_type, shares.largest, shares.kind);
+	struct pmpi_memo *m = pmpi_recall(ID(ALLGATHERV), comm, recv_type, shares.largest,
+					  shares.kind);
 
 	if (m && pmpi_is_passed(m))
 		return THEIRS(Allgatherv, Iallgatherv)(send, send_count, send_type, recv, counts,

@@ -436,6 +436,29 @@ int swc_start_others(struct swingcoll_comm *comm, enum swingcoll_coll coll, cons
 	return ret;
 }
 
+/* ---- the caller's own ring ---- */
+
+SWC_PUBLIC int swingcoll_prep(struct io_uring_sqe *sqe, struct swingcoll_comm *comm,
+			      const struct swingcoll_call *call)
+{
+	struct swc_coll_op op;
+	int ret;
+
+	if (!sqe || !call || call->reserved)
+		return -EINVAL;
+	ret = swc_coll_prepare(comm, call, &op);
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&comm->order);
+	ret = swc_plans_get(comm, &op.desc, &op.variant, op.bytes);
+	if (!ret)
+		ret = swc_slots_pass(&comm->slots);
+	pthread_mutex_unlock(&comm->order);
+	if (!ret)
+		swc_uring_fill(sqe, comm->ctx->fd, &op.desc);
+	return ret;
+}
+
 /* ---- the public calls ---- */
 
 #define CALL(c, s, r, n, t, o, root_rank)                                                          \

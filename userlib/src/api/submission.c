@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * What becomes of a checked collective that goes to the kernel: its plan, a request from the communicator's pool, its
- * submission, and its outcome. The same for the caller's own ring, without a request.
+ * submission, and its outcome; and outcomes that come by the caller's own ring.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -188,27 +188,6 @@ SWC_PUBLIC int swingcoll_test(struct swingcoll_req *req, struct swingcoll_result
 }
 
 /* ---- the caller's own ring ---- */
-
-SWC_PUBLIC int swingcoll_prep(struct io_uring_sqe *sqe, struct swingcoll_comm *comm,
-			      const struct swingcoll_call *call)
-{
-	struct swc_coll_op op;
-	int ret;
-
-	if (!sqe || !call || call->reserved)
-		return -EINVAL;
-	ret = swc_coll_prepare(comm, call, &op);
-	if (ret)
-		return ret;
-	pthread_mutex_lock(&comm->order);
-	ret = swc_plans_get(comm, &op.desc, &op.variant, op.bytes);
-	if (!ret)
-		ret = swc_slots_pass(&comm->slots);
-	pthread_mutex_unlock(&comm->order);
-	if (!ret)
-		swc_uring_fill(sqe, comm->ctx->fd, &op.desc);
-	return ret;
-}
 
 SWC_PUBLIC int swingcoll_cqe_result(struct swingcoll_comm *comm, const struct io_uring_cqe *cqe,
 				    struct swingcoll_result *result)
