@@ -254,9 +254,9 @@ static int measure_all(const struct perf_options *opt, struct team *team, struct
 	return ret;
 }
 
-/* The topology, if the ranks are on its nodes: without links its text is empty. */
+/* The topology, if the ranks are on its nodes: without links *text is NULL. Freed by the caller. */
 static int find_topo(const struct perf_options *all, struct team *team, unsigned int *number,
-		     char *text)
+		     char **text)
 {
 	struct perf_options opt = *all;
 	struct perf_rank r = { .opt = &opt, .team = team };
@@ -265,26 +265,21 @@ static int find_topo(const struct perf_options *all, struct team *team, unsigned
 	opt.algo = NULL;
 	opt.tuning = NULL;
 	ret = perf_rank_open_number(&r, (*number)++);
-	*text = 0;
+	*text = NULL;
 	if (!ret && swingcoll_comm_nodes(r.comm) > 1)
-		perf_topo_text(r.comm, text);
+		*text = perf_topo_text(r.comm);
 	perf_rank_close(&r);
 	return ret;
 }
 
-int perf_tune_links(const struct perf_options *opt, struct team *team, unsigned int *number,
-		    FILE *f, char **measured)
+/* Of the topology with this text. */
+static int measure_topo(const struct perf_options *opt, struct team *team, const char *text,
+			unsigned int *number, FILE *f, char **measured)
 {
-	char text[PERF_TOPO_TEXT], why[SWC_TEXT_BYTES];
+	char why[SWC_TEXT_BYTES];
 	struct swc_topo t;
-	int ret = find_topo(opt, team, number, text);
+	int ret;
 
-	*measured = NULL;
-	if (!ret && !*text && opt->links_only && f)
-		fprintf(stderr,
-			"swingperf: --tune-links: all ranks are on one node: there are no links\n");
-	if (ret || !*text)
-		return ret;
 	if (opt->max_bytes / 2 / (size_t)team->nranks < LEAST_BYTES) {
 		if (f)
 			fprintf(stderr,
@@ -298,5 +293,21 @@ int perf_tune_links(const struct perf_options *opt, struct team *team, unsigned 
 	}
 	ret = measure_all(opt, team, &t, number, f, measured);
 	swc_topo_free(&t);
+	return ret;
+}
+
+int perf_tune_links(const struct perf_options *opt, struct team *team, unsigned int *number,
+		    FILE *f, char **measured)
+{
+	char *text;
+	int ret = find_topo(opt, team, number, &text);
+
+	*measured = NULL;
+	if (!ret && !text && opt->links_only && f)
+		fprintf(stderr,
+			"swingperf: --tune-links: all ranks are on one node: there are no links\n");
+	if (!ret && text)
+		ret = measure_topo(opt, team, text, number, f, measured);
+	free(text);
 	return ret;
 }

@@ -3,6 +3,7 @@
 #include "swingperf.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -43,10 +44,25 @@ double perf_busbw(const struct perf_options *opt, int nranks, const struct perf_
 	return algbw(row) * factor;
 }
 
-void perf_topo_text(const struct swingcoll_comm *comm, char text[PERF_TOPO_TEXT])
+/* However many nodes have numbers of ranks of their own. */
+static char *whole_topo(const struct swingcoll_comm *comm)
 {
-	swingcoll_comm_topo(comm, text, PERF_TOPO_TEXT);
+	int bytes = swingcoll_comm_topo(comm, NULL, 0);
+	char *text = bytes < 0 ? NULL : malloc((size_t)bytes + 1);
+
+	if (!text || swingcoll_comm_topo(comm, text, (size_t)bytes + 1) != bytes) {
+		fprintf(stderr, "swingperf: no memory for the name of the topology\n");
+		exit(1);
+	}
+	return text;
+}
+
+char *perf_topo_text(const struct swingcoll_comm *comm)
+{
+	char *text = whole_topo(comm);
+
 	text[strcspn(text, "@")] = 0;
+	return text;
 }
 
 static void print_columns(const struct perf_options *opt)
@@ -66,7 +82,6 @@ static void print_columns(const struct perf_options *opt)
 void perf_print_header(const struct perf_rank *r)
 {
 	const struct perf_options *opt = r->opt;
-	char topo[PERF_TOPO_TEXT];
 	struct utsname u;
 
 	if (opt->format != PERF_TABLE)
@@ -77,8 +92,10 @@ void perf_print_header(const struct perf_rank *r)
 	       r->team->forked ? "forked" : "of a launcher", swingcoll_coll_name(opt->coll),
 	       opt->algo ? opt->algo : "auto", opt->nonblocking ? "non-blocking" : "blocking");
 	if (swingcoll_comm_nodes(r->comm) > 1) {
-		swingcoll_comm_topo(r->comm, topo, sizeof(topo));
+		char *topo = whole_topo(r->comm);
+
 		printf("# nodes: %d, topology %s\n", swingcoll_comm_nodes(r->comm), topo);
+		free(topo);
 	}
 	if (opt->rule.buffers == 1)
 		printf("# buffers: always the same pair, so small sizes are in the caches (--buffers)\n");
@@ -121,9 +138,8 @@ static cJSON *new_record(const struct perf_rank *r, const struct perf_row *row)
 {
 	const struct perf_options *opt = r->opt;
 	cJSON *o = json_new_record();
-	char topo[PERF_TOPO_TEXT];
+	char *topo = perf_topo_text(r->comm);
 
-	perf_topo_text(r->comm, topo);
 	cJSON_AddStringToObject(o, "op", swingcoll_coll_name(opt->coll));
 	cJSON_AddNumberToObject(o, "bytes", (double)row->bytes);
 	cJSON_AddNumberToObject(o, "count", (double)row->count);
@@ -133,6 +149,7 @@ static cJSON *new_record(const struct perf_rank *r, const struct perf_row *row)
 	cJSON_AddStringToObject(o, "asked", opt->algo ? opt->algo : "auto");
 	cJSON_AddStringToObject(o, "algo", row->algo);
 	cJSON_AddStringToObject(o, "topo", topo);
+	free(topo);
 	cJSON_AddNumberToObject(o, "ranks", r->team->nranks);
 	cJSON_AddBoolToObject(o, "inplace", row->in_place);
 	cJSON_AddBoolToObject(o, "nonblocking", opt->nonblocking);

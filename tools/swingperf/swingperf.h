@@ -173,8 +173,7 @@ void perf_print_row(const struct perf_rank *r, const struct perf_row *out,
 void perf_print_footer(const struct perf_options *opt, uint64_t wrong, double busbw_mean);
 /* What the busiest link carries in GB/s, as nccl-tests define it per collective. */
 double perf_busbw(const struct perf_options *opt, int nranks, const struct perf_row *row);
-/* The topology that plans are made for, without the figures of its links. */
-#define PERF_TOPO_TEXT 4096
-void perf_topo_text(const struct swingcoll_comm *comm, char text[PERF_TOPO_TEXT]);
+/* The topology that plans are made for, without the figures of its links. Freed by the caller. */
+char *perf_topo_text(const struct swingcoll_comm *comm);
 
 #endif /* SWINGPERF_H */

@@ -19,12 +19,12 @@
 static void write_line(FILE *f, const struct perf_options *opt, const struct swingcoll_comm *comm,
 		       const char *algo, const struct perf_row *row)
 {
-	char topo[PERF_TOPO_TEXT];
+	char *topo = perf_topo_text(comm);
 
-	perf_topo_text(comm, topo);
 	fprintf(f, "%s %s %s %zu %s %.3f\n", swingcoll_coll_name(opt->coll),
 		swingcoll_dtype_name(opt->dtype), topo, row->bytes, algo, row->t.time_us);
 	fflush(f);
+	free(topo);
 }
 
 /* All sizes with one algorithm. 0; -EOPNOTSUPP if it is not possible here; or an error after a message. */
