@@ -36,7 +36,7 @@ static DEFINE_XARRAY(comms);
 static DEFINE_HASHTABLE(comms_by_id, 10);
 static DEFINE_HASHTABLE(comms_by_name, 10);
 static u32 seed;
-static u64 comms_made;
+static atomic64_t comms_made;
 static DECLARE_WAIT_QUEUE_HEAD(swc_comms_gone);
 
 const struct swc_comm_ops *swc_comm_ops;
@@ -63,8 +63,7 @@ struct hlist_head *swc_comms_with_id(const u8 *id)
 /* Give a new communicator its number, and make room for it in the tables; -ENOMEM. */
 int swc_comm_reserve(struct swc_comm *comm)
 {
-	lockdep_assert_held(&swc_comms_mutex);
-	comm->number = ++comms_made;
+	comm->number = atomic64_inc_return(&comms_made);
 	return xa_reserve(&comms, comm->number, GFP_KERNEL_ACCOUNT);
 }
 

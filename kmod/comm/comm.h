@@ -290,7 +290,7 @@ void swc_comm_report_left(struct swc_comm *comm, u64 seq);
 void swc_comm_ctx_died(struct swc_ctx *ctx, const char *how);
 void swc_comm_ctx_drop(struct swc_ctx *ctx);
 
-/* create.c looks for one and adds another, all under the mutex. */
+/* create.c looks for one, and adds another, under the mutex. */
 extern struct mutex swc_comms_mutex;
 struct hlist_head *swc_comms_with_id(const u8 *id);
 int swc_comm_reserve(struct swc_comm *comm);

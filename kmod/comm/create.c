@@ -44,6 +44,19 @@ struct create_nodes {
 	struct swc_listeners listeners;
 };
 
+/*
+ * A communicator that a rank of this node is making. That may take long, as where its user's memory is short: no lock is
+ * held, and only ranks with the same id wait.
+ */
+struct creation {
+	struct list_head entry;
+	const u8 *id; /* SWC_ID_BYTES */
+};
+
+static LIST_HEAD(creations);
+static DEFINE_SPINLOCK(creations_lock);
+static DECLARE_WAIT_QUEUE_HEAD(creations_wq);
+
 /* ------------------------------------------------------------------ making */
 
 /* The communicator counts for its owner. */
@@ -182,9 +195,6 @@ static struct swc_comm *make_comm(struct swc_ctx *ctx, const struct swc_comm_cre
 		}
 	}
 	comm->user_ns = get_user_ns(current_user_ns());
-	swc_comm_publish(comm);
-	swc_recorder_add(comm->recorder, comm->number);
-	swc_stat_inc(SWC_STAT_COMMS_CREATED);
 	return comm;
 
 err:
@@ -255,11 +265,10 @@ static bool other_node(const struct swc_comm *comm, const struct swc_comm_create
 	return comm->rank_node && nodes->rank_node && nodes->rank_node[args->rank] != comm->here;
 }
 
-/* The communicator of this id, new if there is none; with a reference. *refused: why the rank cannot join. */
-static struct swc_comm *find_or_create(struct swc_ctx *ctx, const struct swc_comm_create *args,
-				       struct create_nodes *nodes, int *refused)
+/* The communicator of this id, with a reference; NULL: none. */
+static struct swc_comm *find(const struct swc_comm_create *args, const struct create_nodes *nodes)
 {
-	struct swc_comm *comm, *found = NULL;
+	struct swc_comm *comm;
 
 	lockdep_assert_held(&swc_comms_mutex);
 	hlist_for_each_entry(comm, swc_comms_with_id(args->id), by_id) {
@@ -268,19 +277,91 @@ static struct swc_comm *find_or_create(struct swc_ctx *ctx, const struct swc_com
 		    READ_ONCE(comm->nleft) == comm->nlocal ||
 		    crypto_memneq(comm->id, args->id, SWC_ID_BYTES) || other_node(comm, args, nodes))
 			continue;
-		if (kref_get_unless_zero(&comm->ref)) {
-			found = comm;
-			break;
-		}
+		if (kref_get_unless_zero(&comm->ref))
+			return comm;
 	}
-	if (!found)
-		return make_comm(ctx, args, nodes);
-	if (!may_join(found, args))
-		*refused = -EACCES;
-	else if (found->nranks != args->nranks || found->flags != args->flags ||
-		 found->slot_bytes != args->slot_bytes || !same_nodes(found, nodes))
-		*refused = -EPROTO;
+	return NULL;
+}
+
+static bool is_being_made(const u8 *id)
+{
+	const struct creation *c;
+	bool found = false;
+
+	spin_lock(&creations_lock);
+	list_for_each_entry(c, &creations, entry)
+		found |= !crypto_memneq(c->id, id, SWC_ID_BYTES);
+	spin_unlock(&creations_lock);
 	return found;
+}
+
+/*
+ * Find the communicator, or let @c say that the caller is to make it. Waits, killably, while another rank does.
+ * Return: it, with a reference; NULL: it is to be made; -EINTR.
+ */
+static struct swc_comm *find_or_begin(const struct swc_comm_create *args, const struct create_nodes *nodes,
+				      struct creation *c)
+{
+	struct swc_comm *comm;
+	bool others;
+	int ret;
+
+	do {
+		ret = mutex_lock_killable(&swc_comms_mutex);
+		if (ret)
+			return ERR_PTR(ret);
+		comm = find(args, nodes);
+		/* Whoever makes it has published it, or failed, before that is over. */
+		others = !comm && is_being_made(args->id);
+		if (!comm && !others) {
+			spin_lock(&creations_lock);
+			list_add(&c->entry, &creations);
+			spin_unlock(&creations_lock);
+		}
+		mutex_unlock(&swc_comms_mutex);
+		if (others && wait_event_killable(creations_wq, !is_being_made(args->id)))
+			return ERR_PTR(-EINTR);
+	} while (others);
+	return comm;
+}
+
+/* Make the communicator, and let others find it. */
+static struct swc_comm *make_and_publish(struct swc_ctx *ctx, const struct swc_comm_create *args,
+					 struct create_nodes *nodes, struct creation *c)
+{
+	struct swc_comm *comm = make_comm(ctx, args, nodes);
+
+	if (!IS_ERR(comm)) {
+		mutex_lock(&swc_comms_mutex);
+		swc_comm_publish(comm);
+		mutex_unlock(&swc_comms_mutex);
+		swc_recorder_add(comm->recorder, comm->number);
+		swc_stat_inc(SWC_STAT_COMMS_CREATED);
+	}
+	spin_lock(&creations_lock);
+	list_del(&c->entry);
+	spin_unlock(&creations_lock);
+	wake_up_all(&creations_wq);
+	return comm;
+}
+
+/* The communicator of this id, new if there is none; with a reference. *refused: why the rank cannot join. */
+static struct swc_comm *find_or_create(struct swc_ctx *ctx, const struct swc_comm_create *args,
+				       struct create_nodes *nodes, int *refused)
+{
+	struct creation c = { .id = args->id };
+	struct swc_comm *comm = find_or_begin(args, nodes, &c);
+
+	if (!comm)
+		return make_and_publish(ctx, args, nodes, &c);
+	if (IS_ERR(comm))
+		return comm;
+	if (!may_join(comm, args))
+		*refused = -EACCES;
+	else if (comm->nranks != args->nranks || comm->flags != args->flags ||
+		 comm->slot_bytes != args->slot_bytes || !same_nodes(comm, nodes))
+		*refused = -EPROTO;
+	return comm;
 }
 
 /*
@@ -467,14 +548,7 @@ int swc_comm_create(struct swc_ctx *ctx, struct swc_comm_create *args)
 	if (ret)
 		return ret;
 	ret = read_nodes(args, &nodes);
-	if (!ret)
-		ret = mutex_lock_killable(&swc_comms_mutex);
-	if (ret) {
-		free_nodes(&nodes);
-		return ret;
-	}
-	comm = find_or_create(ctx, args, &nodes, &ret);
-	mutex_unlock(&swc_comms_mutex);
+	comm = ret ? ERR_PTR(ret) : find_or_create(ctx, args, &nodes, &ret);
 	free_nodes(&nodes);
 	if (IS_ERR(comm))
 		return PTR_ERR(comm);
