@@ -79,13 +79,13 @@ soak:
 	@tools/soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) \
 		$(if $(CUTS),--cuts $(CUTS)) $(PARTS)
 
-# Real MPI programs with and without the preload library.
+# Real MPI programs with and without the preload library; PROGRAMS="pw gromacs" for some of them.
 .PHONY: mpi-programs
 mpi-programs:
 	@tools/setup mpi programs
 	@$(MAKE) -s lib tools
 	@$(MAKE) -s modules KVER=6.12
-	@tools/vm/run --kernel 6.12 --cx16 --mem 4G --timeout 3000 -- selftests/mpi/programs.sh
+	@tools/vm/run --kernel 6.12 --cx16 --mem 4G --timeout 3000 -- selftests/mpi/programs.sh $(PROGRAMS)
 
 # The tests of collectives that MPICH ships, likewise, with both MPIs.
 .PHONY: mpi-suite
@@ -230,7 +230,7 @@ help:
 	@echo "make check [STAGES=...]   checks of every part; 'tools/check --list' names the stages"
 	@echo "make check-full [STAGES=] all checks at full length, on all kernels"
 	@echo "make soak [MINUTES= PARTS= CUTS=] the reliability campaign: kills, attacks, fuzzing, a changing machine"
-	@echo "make mpi-programs         LAMMPS, PETSc and HPCC with and without the preload library for MPI"
+	@echo "make mpi-programs [PROGRAMS=] real MPI programs, such as LAMMPS, with and without the preload library"
 	@echo "make mpi-suite            MPICH's tests of collectives, likewise, with MPICH and Open MPI"
 	@echo "make coverage [TESTS=]    which lines of the module its tests run, by source, in build/coverage"
 	@echo "make lint                 sparse, checkpatch, clang-format, shellcheck, codespell, reuse, calls between files"
