@@ -12,6 +12,7 @@
 #include "exec/step.h"
 #include "exec/xfer.h"
 #include "plan/plan.h"
+#include "plan/send_index.h"
 
 /* ------------------------------------------------------------------ transfers on this node */
 
@@ -37,30 +38,17 @@ static void announce_sends(struct swc_task *task, const struct swc_plan_step *s)
 	spin_unlock(&op->lock);
 }
 
-/*
- * Claim the peer's first send to this rank that no task has claimed; op->lock is held.
- *
- * A search, because few sends precede it: for 256 ranks on one node, the library's plans send to at most 7
- * ranks in a step (bruck:8), and a search looks at 4 sends on average if ranks come in the worst order. What
- * a step sends to one rank only, 128 pieces with bine, is claimed in order: the first look finds it. A plan
- * of another origin that sends to all 255 ranks in a step has 128 looks per message on average, under a lock
- * of its own communicator.
- */
+/* Claim the peer's first send to this rank that no task has claimed; op->lock is held. */
 static const struct swc_plan_xfer *claim_send(struct swc_task *from, u32 to)
 {
-	const struct swc_plan_view *v = &from->req->plan->view;
-	const struct swc_plan_step *s = &v->steps[from->step];
+	const struct swc_plan *plan = from->req->plan;
+	const struct swc_plan_step *s = &plan->view.steps[from->step];
 	u32 i;
 
 	if (from->phase == SWC_NET_SEND)
 		return NULL;
-	for_each_clear_bit(i, from->taken, s->nsend) {
-		if (v->xfers[s->first_xfer + i].rank == to) {
-			__set_bit(i, from->taken);
-			return &v->xfers[s->first_xfer + i];
-		}
-	}
-	return NULL;
+	i = swc_send_index_claim(plan->send_index, s, to, from->taken);
+	return i == SWC_NO_SEND ? NULL : &plan->view.xfers[s->first_xfer + i];
 }
 
 /* Claim what the peer sends, or wait for it. */

@@ -89,7 +89,7 @@ static inline bool swc_send_window_empty(const struct swc_send_window *w, u32 fi
  * @step: current step, an index into the plan's table of steps (L)
  * @end: step behind the channel's last one
  * @sends_left: sends of the current step to ranks of this node that have not been read yet (L)
- * @taken: bitmap of sends that a peer has claimed (L)
+ * @taken: bitmap of sends that a peer has claimed, see plan/send_index.c (L)
  * @wait_rank, @wait_ordinal: see SWC_TASK_WAIT_RECV (L)
  * @recv: receives done in the current network step
  * @copies: copies done in the current copy step

@@ -17,6 +17,7 @@
 
 #include "comm/create.h"
 #include "plan/plan_conn.h"
+#include "plan/send_index.h"
 #include "net.h"
 #include "mem/completion_ring.h"
 #include "kunit/harness.h"
@@ -267,6 +268,8 @@ u32 swc_t_load(struct swc_t_comm *c, u32 rank, struct swc_plan_writer *p)
 	KUNIT_ASSERT_NOT_NULL(test, plan->data);
 	ret = swc_plan_check(plan->data, bytes, &plan->view, why, sizeof(why));
 	KUNIT_ASSERT_EQ_MSG(test, ret, 0, "%s", why);
+	plan->send_index = swc_send_index_create(&plan->view);
+	KUNIT_ASSERT_NOT_NULL(test, plan->send_index);
 	if (c->on) {
 		plan->net = swc_plan_net_create(c->rank[rank].member->comm, &plan->view);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(plan->net));

@@ -12,6 +12,7 @@
 #include "mem/context.h"
 #include "mem/handle.h"
 #include "plan/plan.h"
+#include "plan/send_index.h"
 #include "trace.h"
 
 static void plan_release(struct kref *ref)
@@ -19,6 +20,7 @@ static void plan_release(struct kref *ref)
 	struct swc_plan *plan = container_of(ref, struct swc_plan, ref);
 
 	swc_plan_net_free(plan->net);
+	kvfree(plan->send_index);
 	kvfree(plan->data);
 	swc_account_uncharge(plan->account, SWC_QUOTA_MEMORY, plan->charged);
 	swc_account_put(plan->account);
@@ -104,6 +106,22 @@ static int conns_fit(const struct swc_plan *plan, const struct swc_comm *comm)
 	       swc_account_check(comm->account, SWC_QUOTA_MEMORY, bytes);
 }
 
+/* Have what receivers on this node find sends by. */
+static int index_sends(struct swc_plan *plan, char *why)
+{
+	int ret;
+
+	if (!plan->view.max_sends)
+		return 0;
+	ret = plan_charge(plan, swc_send_index_bytes(&plan->view));
+	if (ret) {
+		swc_account_explain(plan->account, why, SWC_TEXT_BYTES);
+		return ret;
+	}
+	plan->send_index = swc_send_index_create(&plan->view);
+	return plan->send_index ? 0 : -ENOMEM;
+}
+
 /* Is the plan for this rank of this communicator? */
 static int plan_fits(struct swc_plan *plan, const struct swc_member *member, char *why)
 {
@@ -173,6 +191,8 @@ int swc_plan_load(struct swc_member *member, struct swc_plan_load *load)
 	ret = swc_plan_check(plan->data, load->bytes, &plan->view, load->text, sizeof(load->text));
 	if (!ret)
 		ret = plan_fits(plan, member, load->text);
+	if (!ret)
+		ret = index_sends(plan, load->text);
 	if (ret) {
 		swc_stat_inc(SWC_STAT_PLANS_REFUSED);
 		goto err_put;

@@ -15,6 +15,7 @@ struct swc_plan {
 	struct kref ref;
 	u32 handle;
 	struct swc_plan_view view;
+	u32 *send_index;		/* NULL if there are no network steps with sends */
 	struct swc_plan_net *net;	/* NULL if all members are on this node */
 	void *data;
 	struct swc_account *account;
