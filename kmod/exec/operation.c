@@ -173,19 +173,39 @@ void swc_op_finish(struct swc_op *op)
 
 /* ------------------------------------------------------------------ who is awaited */
 
-/* The rank of another node that a task waits for, or -1; op->lock is held. */
+/*
+ * The first of the messages of a step, by its place in the task's window, that a peer has not received;
+ * NULL: none. op->lock is held.
+ */
+static const struct swc_send *first_pending(const struct swc_task *task, u32 place)
+{
+	u32 i, n = task->req->plan->net->max_sends[task->channel];
+	const struct swc_send *sends = &task->sends[place * n];
+
+	for (i = 0; i < n; i++)
+		if (sends[i].task && !sends[i].done)
+			return &sends[i];
+	return NULL;
+}
+
+/*
+ * The rank of another node that a task waits for, or -1; op->lock is held. Only steps that have messages
+ * pending are searched: the search ends in the first of them. All records of an operation may be millions.
+ */
 static int task_awaited_peer(const struct swc_task *task)
 {
-	const struct swc_plan *plan = task->req->plan;
+	const struct swc_send *send = NULL;
 	u32 i;
 
 	if (task->state == SWC_TASK_WAIT_RECV)
 		return swc_comm_is_local(task->req->op->comm, task->wait_rank) ? -1 : task->wait_rank;
+	if (!task->req->plan->net)
+		return -1;
 	/* A peer must receive what it has sent. */
-	for (i = 0; plan->net && i < task->window.size * plan->net->max_sends[task->channel]; i++)
-		if (task->sends[i].task && !task->sends[i].done)
-			return task->sends[i].peer;
-	return -1;
+	for (i = 0; i < task->window.size && !send; i++)
+		if (task->window.pending[i])
+			send = first_pending(task, i);
+	return send ? send->peer : -1;
 }
 
 /**
