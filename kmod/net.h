@@ -315,7 +315,7 @@ struct swc_conn *swc_conn_get(struct swc_net *net, u32 me, u32 peer, u16 channel
 void swc_conn_put(struct swc_conn *conn);
 void swc_conn_send(struct swc_conn *conn, struct swc_send *send, bool more);
 void swc_conn_flush(struct swc_conn *conn);
-void swc_conn_post_rndv(struct swc_conn *conn, struct swc_rndv *rndv);
+void swc_conn_post_rndv(struct swc_conn *conn, struct swc_rndv *rndv, bool more);
 void swc_conn_release(struct swc_net_seg *seg);
 struct swc_net_seg *swc_conn_copy_unexpected(struct swc_net_seg *seg);
 

@@ -125,6 +125,8 @@ void swc_remote_send(struct swc_task *task, const struct swc_plan_step *s)
 		swc_send_window_add(&task->window, task->step);
 		spin_unlock(&op->lock);
 		swc_conn_send(plan->net->conns[conn].conn, send, i + 1 < s->nsend);
+		/* A step may have 65535 sends. */
+		cond_resched();
 	}
 	for (i = 1, x -= s->nsend; i < s->nsend; i++, x++)
 		if (swc_remote_conn(task, x) != SWC_NO_CONN)
@@ -149,7 +151,7 @@ static void offer_step(struct swc_task *task, u32 step)
 	const struct swc_plan_step *s = &plan->view.steps[step];
 	const struct swc_plan_xfer *x = &plan->view.xfers[s->first_xfer + s->nsend];
 	struct swc_op *op = req->op;
-	u32 i;
+	u32 i, posted = 0;
 
 	for (i = 0; i < s->nrecv; i++, x++) {
 		struct swc_rndv *rndv = &rndvs_of(task, step)[i];
@@ -167,8 +169,14 @@ static void offer_step(struct swc_task *task, u32 step)
 		spin_unlock(&op->lock);
 		if (step > task->step)
 			swc_stat_inc(SWC_STAT_RTR_EARLY);
-		swc_conn_post_rndv(plan->net->conns[conn].conn, rndv);
+		swc_conn_post_rndv(plan->net->conns[conn].conn, rndv, i + 1 < s->nrecv);
+		posted++;
+		/* A step may have 65535 receives. */
+		cond_resched();
 	}
+	for (i = 1, x -= s->nrecv; posted && i < s->nrecv; i++, x++)
+		if (swc_remote_conn(task, x) != SWC_NO_CONN)
+			swc_conn_flush(plan->net->conns[swc_remote_conn(task, x)].conn);
 }
 
 /* May the memory of a later step be offered already? */

@@ -40,7 +40,7 @@ void swc_conn_send(struct swc_conn *conn, struct swc_send *send, bool more)
 }
 
 /**
- * swc_conn_flush() - send the messages that were given with @more
+ * swc_conn_flush() - send the messages that were given with @more, and make such offers
  */
 void swc_conn_flush(struct swc_conn *conn)
 {
@@ -56,10 +56,11 @@ void swc_conn_flush(struct swc_conn *conn)
 
 /**
  * swc_conn_post_rndv() - receive a message by rendezvous
+ * @more: more follow, and swc_conn_flush() behind the last of them: each look at what can be sent takes time
  *
  * @rndv is returned by swc_net_ops.rndv_closed. As swc_conn_send().
  */
-void swc_conn_post_rndv(struct swc_conn *conn, struct swc_rndv *rndv)
+void swc_conn_post_rndv(struct swc_conn *conn, struct swc_rndv *rndv, bool more)
 {
 	bool closing;
 
@@ -67,10 +68,11 @@ void swc_conn_post_rndv(struct swc_conn *conn, struct swc_rndv *rndv)
 	closing = conn->state >= SWC_CONN_CLOSING;
 	if (!closing)
 		list_add_tail(&rndv->node, &conn->rndvs);
+	conn->corked = more;
 	spin_unlock(&conn->lock);
 	if (closing)
 		swc_net_ops->rndv_closed(rndv, -ECONNABORTED);
-	else
+	else if (!more)
 		conn->transport->pump(conn, true);
 }
 

@@ -360,6 +360,70 @@ static void net_rndv(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+#define RNDVS	500
+
+/* Rank 1 sends its vector to rank 0 so often, in one step. */
+static struct swc_plan_writer *send_often(struct kunit *test, u32 nranks, u32 rank)
+{
+	struct swc_plan_writer *p = swc_t_plan(test, SWC_ALLREDUCE, 2, rank, 1);
+	u32 i;
+
+	swc_plan_write_channel(p);
+	swc_plan_write_step(p, SWC_STEP_NET);
+	for (i = 0; i < RNDVS; i++) {
+		if (rank)
+			swc_t_send_stored(p, 0, 0, 1, SWC_BUF_SEND);
+		else
+			swc_t_recv(p, 1, 0, 1, SWC_BUF_RECV, 0, 0);
+	}
+	return p;
+}
+
+/* A transport that counts how often it is pumped. */
+static struct {
+	const struct swc_transport *of;
+	atomic_t pumps;
+} counted;
+
+static void count_pump(struct swc_conn *conn, bool nested)
+{
+	atomic_inc(&counted.pumps);
+	counted.of->pump(conn, nested);
+}
+
+/*
+ * A step with many messages by rendezvous has its connection look for what can be sent a few times, not once
+ * for each: a look takes the longer, the more messages wait.
+ */
+static void net_rndv_many(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_transport counting;
+	struct swc_conn *conn;
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	conn = swc_net_known_conn(swc_t_net(c, 0), 0, 1, 0, 0);
+	KUNIT_ASSERT_NOT_NULL(test, conn);
+	KUNIT_ASSERT_EQ(test, conn->state, SWC_CONN_LIVE);
+	swc_t_job_init(job, c, send_often, SWC_WIRE_DIRECT / 8, false);
+	counted.of = conn->transport;
+	counting = *conn->transport;
+	counting.pump = count_pump;
+	atomic_set(&counted.pumps, 0);
+	WRITE_ONCE(conn->transport, &counting);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
+	KUNIT_EXPECT_GE(test, atomic_read(&counted.pumps), 1);
+	KUNIT_EXPECT_LT(test, atomic_read(&counted.pumps), RNDVS / 5);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
+	swc_t_job_expect(job, 0);
+	swc_t_expect_sent(job, 1);
+	WRITE_ONCE(conn->transport, counted.of);
+	swc_conn_put(conn);
+	swc_t_comm_end(c);
+}
+
 /*
  * Memory is offered before its step. In a ring a step needs the data of the one before it: not all can be
  * early.
@@ -723,6 +787,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(net_mismatch_rndv),
 	KUNIT_CASE_SLOW(net_not_stored),
 	KUNIT_CASE_SLOW(net_rndv),
+	KUNIT_CASE_SLOW(net_rndv_many),
 	KUNIT_CASE_SLOW(net_rtr_early),
 	KUNIT_CASE_SLOW(net_in_order),
 	KUNIT_CASE_SLOW(net_rndv_chunks),
@@ -748,6 +813,7 @@ static struct kunit_case tcp_cases[] = {
 	KUNIT_CASE_SLOW(net_mismatch_rndv),
 	KUNIT_CASE_SLOW(net_not_stored),
 	KUNIT_CASE_SLOW(net_rndv),
+	KUNIT_CASE_SLOW(net_rndv_many),
 	KUNIT_CASE_SLOW(net_in_order),
 	KUNIT_CASE_SLOW(net_send_first),
 	{}
