@@ -350,6 +350,8 @@ struct swc_conn {
  * @resume: NULL, or the peer has received so much: send again from there, in state LIVE. 0 or -EPROTO
  * @answers: NULL, or does the peer's node answer by a path? Takes a fraction of a second at most
  * @resume_ms: NULL, or module parameter: time to resume a connection
+ * @settle: NULL, or a live connection was dropped: handle what has arrived by it. Returns when that is done,
+ *	whoever does it
  * @quiesce: end an attempt to connect, or a connection; nothing is sent any more, and the transport does not
  *	touch any memory that it was given when this returns
  * @teardown: NULL, or free what is left, which may take long
@@ -382,6 +384,7 @@ struct swc_transport {
 	int (*resume)(struct swc_conn *conn, u64 received);
 	bool (*answers)(const struct swc_conn *conn, const struct swc_node_path *path);
 	const unsigned int *resume_ms;
+	void (*settle)(struct swc_conn *conn);
 	void (*quiesce)(struct swc_conn *conn);
 	void (*teardown)(struct swc_conn *conn);
 	void (*pump)(struct swc_conn *conn, bool nested);

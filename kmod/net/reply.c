@@ -50,8 +50,12 @@ void swc_reply_connect_work(struct work_struct *work)
 		again = swc_conn_set_state(conn, SWC_CONN_CONNECTING, SWC_CONN_RESETTING);
 	}
 	spin_unlock(&conn->lock);
-	if (dropped)
+	if (dropped) {
+		/* The peer's FIN or ABORT may have arrived, and nobody may have come to it yet. */
+		if (conn->transport->settle)
+			conn->transport->settle(conn);
 		swc_conn_fail(conn, -ECONNRESET, "it has disconnected (%s)", why);
+	}
 	if (resumes)
 		swc_net_ops->path_changed(conn->comm, conn->me, conn->channel, conn->peer,
 					  READ_ONCE(conn->via), false);

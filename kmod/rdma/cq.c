@@ -163,6 +163,23 @@ void swc_cq_take_back(struct swc_cq *cq)
 		queue_work(cq_wq, &cq->work);
 }
 
+/**
+ * swc_cq_settle() - handle what is in the queue now, or wait until who does it has done so
+ *
+ * As the poller does it, without arming the queue: whoever has its event finds nothing left. Process context.
+ */
+void swc_cq_settle(struct swc_cq *cq)
+{
+	int handled = 0, n = BATCH;
+
+	mutex_lock(&cq->lock);
+	while (!cq->freed && n == BATCH && handled < BUDGET) {
+		n = handle_batch(cq);
+		handled += n;
+	}
+	mutex_unlock(&cq->lock);
+}
+
 /* The device has completed something. Interrupts, or any context. */
 static void event(struct ib_cq *ib, void *context)
 {

@@ -306,6 +306,7 @@ void swc_cq_exit(void);
 struct swc_cq *swc_cq_create(struct swc_conn *conn, struct ib_device *ib, u32 n);
 struct ib_cq *swc_cq_ib(const struct swc_cq *cq);
 void swc_cq_take_back(struct swc_cq *cq);
+void swc_cq_settle(struct swc_cq *cq);
 void swc_cq_stop(struct swc_cq *cq);
 void swc_cq_free(struct swc_cq *cq);
 

@@ -55,6 +55,16 @@ static u32 auth_ms(void)
 	return swc_cm_answer_ms(5);
 }
 
+/* The connection manager tells that the peer has disconnected, whatever is still in the completion queue. */
+static void settle(struct swc_conn *base)
+{
+	struct swc_rdma_conn *conn = swc_rdma_conn(base);
+
+	/* Only who ends the connection changes it, and waits for the caller. */
+	if (conn->cq)
+		swc_cq_settle(conn->cq);
+}
+
 const struct swc_transport swc_rdma_transport = {
 	.port = &swc_rdma_port,
 	.rx_bufs = &rx_bufs_param,
@@ -74,6 +84,7 @@ const struct swc_transport swc_rdma_transport = {
 	.resume = swc_rdma_resume,
 	.answers = swc_cm_answers,
 	.resume_ms = &swc_rdma_resume_ms,
+	.settle = settle,
 	.quiesce = swc_qp_quiesce,
 	.teardown = swc_qp_teardown,
 	.pump = swc_rdma_pump,

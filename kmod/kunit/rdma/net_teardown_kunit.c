@@ -439,6 +439,91 @@ static void net_leave_early(struct kunit *test)
 	}
 }
 
+/* Rank 1 sends a half of its vector by each of two channels. */
+static struct swc_plan_writer *send_by_two(struct kunit *test, u32 nranks, u32 rank)
+{
+	struct swc_plan_writer *p = swc_t_plan(test, SWC_ALLREDUCE, 2, rank, 2);
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		swc_plan_write_channel(p);
+		swc_plan_write_step(p, SWC_STEP_NET);
+		if (rank)
+			swc_t_send(p, 0, i, 1, SWC_BUF_SEND);
+		else
+			swc_t_recv(p, 1, i, 1, SWC_BUF_RECV, 0, 0);
+	}
+	return p;
+}
+
+/* Segments of channel 1 are handled as soon as a test allows it. */
+static struct {
+	const struct swc_net_ops *ops;
+	struct completion arrived;
+	struct completion go;
+} slow;
+
+static void handle_slowly(struct swc_comm *comm, struct swc_net_seg *seg)
+{
+	if (seg->channel == 1) {
+		complete(&slow.arrived);
+		wait_for_completion(&slow.go);
+	}
+	slow.ops->segment(comm, seg);
+}
+
+/*
+ * A rank that leaves is known to have left by one channel, while what it has sent by another before is still
+ * being handled; even when it has closed that connection.
+ */
+static void net_leave_channels(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_comm *comm = swc_t_rank_comm(c, 0);
+	struct swc_net_ops ops = *swc_net_ops;
+	struct swc_conn *conn;
+	u32 i;
+
+	slow.ops = swc_net_ops;
+	init_completion(&slow.arrived);
+	init_completion(&slow.go);
+	ops.segment = handle_slowly;
+	swc_t_job_init(job, c, send_by_two, 300, false);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, false), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, false), 0);
+	swc_t_job_expect(job, 0);
+	conn = swc_net_known_conn(comm->net, 0, 1, 1, 0);
+	KUNIT_ASSERT_NOT_NULL(test, conn);
+
+	WRITE_ONCE(swc_net_ops, &ops);
+	swc_t_job_init(job, c, send_by_two, 301, false);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, false), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, false), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[1]), 0);
+	wait_for_completion(&slow.arrived);
+	KUNIT_EXPECT_EQ(test, leave(c, 1), 0);
+	for (i = 0; i < 1000 && READ_ONCE(comm->gone_at) == U64_MAX; i++)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, comm->gone_at, 2ull);
+	for (i = 0; i < 1000 && !test_bit(SWC_CONN_F_DROPPED, &conn->flags); i++)
+		msleep(20);
+	KUNIT_EXPECT_TRUE(test, test_bit(SWC_CONN_F_DROPPED, &conn->flags));
+	/* Longer than a connection that was dropped lives. */
+	for (i = 0; i < 50 && READ_ONCE(comm->status) != SWC_COMM_ABORTED; i++)
+		msleep(20);
+	KUNIT_EXPECT_EQ_MSG(test, comm->status, SWC_COMM_LIVE, "%s", comm->text);
+	KUNIT_EXPECT_FALSE(test, completion_done(&job->done[0].done));
+	complete_all(&slow.go);
+	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), 0);
+	swc_t_expect_sent(job, 1);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, comm->culprit, 1);
+	swc_conn_put(conn);
+	swc_t_comm_end(c);
+	WRITE_ONCE(swc_net_ops, slow.ops);
+}
+
 /* A rank that leaves after an abort is not the culprit: no peer gets its FIN before the ABORT. */
 static void net_leave_aborted(struct kunit *test)
 {
@@ -720,6 +805,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(net_leave),
 	KUNIT_CASE_SLOW(net_leave_unread),
 	KUNIT_CASE_SLOW(net_leave_early),
+	KUNIT_CASE_SLOW(net_leave_channels),
 	KUNIT_CASE(net_leave_aborted),
 	KUNIT_CASE_SLOW(net_connect_late),
 	KUNIT_CASE_SLOW(net_connect_never),
