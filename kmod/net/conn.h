@@ -48,6 +48,8 @@ struct net;
  * received what was sent.
  */
 #define SWC_LINGER_MS	2000
+/* But no longer than this: nothing of the communicator must stay for ever. */
+#define SWC_LEAVE_MS	30000u
 
 /**
  * struct swc_listener - accepts connections; one per transport and network namespace; a transport embeds it

@@ -16,9 +16,6 @@
 /* Enough to notify live peers of an abort; only tests change it. */
 u32 swc_abort_ms = 500;
 
-/* A rank that has left looks no longer for a lost peer: nothing of the communicator must stay for ever. */
-#define LEAVE_MS	30000u
-
 /* ------------------------------------------------------------------ the table */
 
 static unsigned long conn_key(u32 me, u32 peer, u16 channel, u16 path)
@@ -324,7 +321,7 @@ void swc_net_leave(struct swc_net *net, u32 rank, u64 seq, bool last)
 		spin_lock(&conn->lock);
 		set_bit(SWC_CONN_F_LEAVING, &conn->flags);
 		conn->fin_seq = seq;
-		conn->give_up = jiffies + msecs_to_jiffies(min(net->params.timeout_ms, LEAVE_MS));
+		conn->give_up = jiffies + msecs_to_jiffies(min(net->params.timeout_ms, SWC_LEAVE_MS));
 		swc_conn_pend(conn, SWC_PEND_FIN);
 		live = conn->state == SWC_CONN_LIVE || swc_conn_has_unsent(conn);
 		spin_unlock(&conn->lock);

@@ -524,6 +524,70 @@ static void net_leave_channels(struct kunit *test)
 	WRITE_ONCE(swc_net_ops, slow.ops);
 }
 
+static void hold_fin(struct swc_comm *comm, u32 rank, u64 seq)
+{
+	complete(&slow.arrived);
+	wait_for_completion(&slow.go);
+	slow.ops->peer_left(comm, rank, seq);
+}
+
+static bool nothing_received(const struct swc_conn *conn)
+{
+	return false;
+}
+
+/* So many milliseconds after a rank has left, its connection is gone, though the peer has never answered. */
+static u32 leave_unanswered(struct kunit *test, u32 timeout_ms)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, timeout_ms, &swc_t_two_nodes);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_net_ops ops = *swc_net_ops;
+	const struct swc_transport *transport;
+	struct swc_transport silent;
+	unsigned long start, took;
+	struct swc_conn *conn;
+
+	slow.ops = swc_net_ops;
+	init_completion(&slow.arrived);
+	init_completion(&slow.go);
+	ops.peer_left = hold_fin;
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	conn = swc_net_known_conn(swc_t_net(c, 1), 1, 0, 0, 0);
+	KUNIT_ASSERT_NOT_NULL(test, conn);
+	transport = conn->transport;
+	silent = *transport;
+	silent.all_received = nothing_received;
+	WRITE_ONCE(conn->transport, &silent);
+	WRITE_ONCE(swc_net_ops, &ops);
+	start = jiffies;
+	KUNIT_EXPECT_EQ(test, leave(c, 1), 0);
+	wait_for_completion(&slow.arrived);
+	while (READ_ONCE(conn->state) != SWC_CONN_CLOSED && time_before(jiffies, start + 120 * HZ))
+		msleep(100);
+	took = jiffies - start;
+	KUNIT_EXPECT_EQ(test, conn->state, SWC_CONN_CLOSED);
+	complete_all(&slow.go);
+	KUNIT_EXPECT_EQ(test, leave(c, 0), 0);
+	swc_t_comm_end(c);
+	WRITE_ONCE(conn->transport, transport);
+	WRITE_ONCE(swc_net_ops, slow.ops);
+	swc_conn_put(conn);
+	return jiffies_to_msecs(took);
+}
+
+/* A rank that leaves waits for its peer to receive what it has sent, but not for ever. */
+static void net_leave_unanswered(struct kunit *test)
+{
+	u32 took = leave_unanswered(test, SWC_T_NO_DEADLINE);
+
+	KUNIT_EXPECT_GE(test, took, SWC_LEAVE_MS);
+	KUNIT_EXPECT_LT(test, took, 2 * SWC_LEAVE_MS);
+	took = leave_unanswered(test, SWC_LEAVE_MS / 3);
+	KUNIT_EXPECT_GE(test, took, SWC_LEAVE_MS / 3);
+	KUNIT_EXPECT_LT(test, took, SWC_LEAVE_MS);
+}
+
 /* A rank that leaves after an abort is not the culprit: no peer gets its FIN before the ABORT. */
 static void net_leave_aborted(struct kunit *test)
 {
@@ -806,6 +870,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(net_leave_unread),
 	KUNIT_CASE_SLOW(net_leave_early),
 	KUNIT_CASE_SLOW(net_leave_channels),
+	KUNIT_CASE_SLOW(net_leave_unanswered),
 	KUNIT_CASE(net_leave_aborted),
 	KUNIT_CASE_SLOW(net_connect_late),
 	KUNIT_CASE_SLOW(net_connect_never),
