@@ -177,6 +177,17 @@ static bool is_authentic(const struct swc_conn *conn, const struct swc_wire_reje
 	return swc_auth_equal(mac, r->mac);
 }
 
+/* Do messages wait for the connection, which has never been live? The peer cannot have received them. */
+static bool has_waiting(struct swc_conn *conn)
+{
+	bool waiting;
+
+	spin_lock(&conn->lock);
+	waiting = !test_bit(SWC_CONN_F_STARTED, &conn->flags) && swc_conn_is_used(conn);
+	spin_unlock(&conn->lock);
+	return waiting;
+}
+
 /**
  * swc_reply_refused() - the peer has refused
  * @r, @bytes: its refusal, perhaps padded; NULL: it has not said why
@@ -194,8 +205,12 @@ bool swc_reply_refused(struct swc_conn *conn, const struct swc_wire_reject *r, u
 	if (!reason || reason >= SWC_WIRE_REASON_NR)
 		return false;
 	swc_path_well(conn, READ_ONCE(conn->via));
-	/* The higher rank has only asked. One that has left in order may not need this connection. */
-	if (conn->me > conn->peer && (reason == SWC_WIRE_BUSY || (reason == SWC_WIRE_ENDED && !r->error)))
+	/*
+	 * The higher rank has only asked. One that has left in order may not need this connection; messages
+	 * that wait for it do.
+	 */
+	if (conn->me > conn->peer &&
+	    (reason == SWC_WIRE_BUSY || (reason == SWC_WIRE_ENDED && !r->error && !has_waiting(conn))))
 		swc_conn_retry(conn, NULL, status);
 	else if (reason == SWC_WIRE_ENDED && is_authentic(conn, r))
 		peer_ended(conn, r);

@@ -675,6 +675,30 @@ static void net_connect_never(struct kunit *test)
 }
 
 /*
+ * The lower rank has left in order before it had a reason to connect: the higher ones, whose messages wait
+ * for that, find out long before their deadline.
+ */
+static void net_connect_left(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 3, SWC_T_NO_DEADLINE, &one_and_two);
+	struct swc_comm *comm = swc_t_rank_comm(c, 1);
+	struct swc_t_job *job[3];
+	u32 r;
+
+	KUNIT_EXPECT_EQ(test, leave(c, 0), 0);
+	for (r = 1; r < 3; r++) {
+		job[r] = swc_t_job_new(test);
+		swc_t_job_init_for(job[r], c, r, swc_t_ring, 300);
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job[r], r, true), 0);
+	}
+	for (r = 1; r < 3; r++)
+		KUNIT_EXPECT_EQ(test, swc_t_result(&job[r]->done[r]), -ECONNRESET);
+	KUNIT_EXPECT_EQ_MSG(test, comm->culprit, 0, "%s", comm->text);
+	KUNIT_EXPECT_TRUE_MSG(test, strstr(comm->text, "ended there"), "%s", comm->text);
+	swc_t_comm_end(c);
+}
+
+/*
  * Connections that are being made during an abort are completed, to notify the peer. On a busy machine the
  * operation may be over before the abort: then that was not tested.
  */
@@ -874,6 +898,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(net_leave_aborted),
 	KUNIT_CASE_SLOW(net_connect_late),
 	KUNIT_CASE_SLOW(net_connect_never),
+	KUNIT_CASE_SLOW(net_connect_left),
 	KUNIT_CASE_SLOW(net_abort_connecting),
 	KUNIT_CASE_SLOW(net_abort_closing),
 	KUNIT_CASE(net_card_down),
