@@ -17,7 +17,7 @@
 /* Accepted sockets without a request: so many, and for so long. */
 #define MOST_ACCEPTED	256
 #define REQUEST_MS	5000
-/* So many are accepted before their requests get their turn. */
+/* So many of each family are accepted before their requests get their turn. */
 #define ACCEPT_BATCH	32
 /* Until accepting is tried again when memory is short. */
 #define ACCEPT_RETRY_MS	100
@@ -172,21 +172,23 @@ static void accept_work(struct work_struct *work)
 {
 	struct swc_tcp_listener *l = container_of(work, struct swc_tcp_listener, accept_work.work);
 	struct socket *sock;
-	u32 i, n = 0;
-	int ret = 0;
+	bool more = false;
+	u32 i, n;
 
 	for (i = 0; i < ARRAY_SIZE(l->sock); i++) {
 		struct socket *from = READ_ONCE(l->sock[i]);
+		int ret = 0;
 
-		for (ret = 0; from && (!ret || ret == -ECONNABORTED) && n < ACCEPT_BATCH; n++) {
+		for (n = 0; from && (!ret || ret == -ECONNABORTED) && n < ACCEPT_BATCH; n++) {
 			ret = kernel_accept(from, &sock, O_NONBLOCK);
 			if (!ret)
 				add(l, sock);
 		}
+		more |= n == ACCEPT_BATCH;
 		if (from && ret && ret != -EAGAIN && ret != -ECONNABORTED)
 			queue_delayed_work(l->wq, &l->accept_work, msecs_to_jiffies(ACCEPT_RETRY_MS));
 	}
-	if (n == ACCEPT_BATCH)
+	if (more)
 		queue_delayed_work(l->wq, &l->accept_work, 0);
 }
 
