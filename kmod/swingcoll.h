@@ -51,7 +51,7 @@
  *
  *	listeners_mutex, devs_mutex	listening ports, devices (net/listen.c, rdma/device.c)
  *	swc_comms_mutex			tables of communicators (comm/comm.c, comm/create.c)
- *	creations_lock			communicators that are being made (comm/create.c); with none of the following
+ *	creations_lock			communicators that are being made (comm/create.c); with no other
  *	users_mutex			users and their work queues (comm/user.c)
  *	recorders_mutex			recordings, also of ended communicators (comm/recorder.c)
  *	partitioned->mutex		start, end and free of rounds (exec/partitioned.c)

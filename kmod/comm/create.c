@@ -45,8 +45,8 @@ struct create_nodes {
 };
 
 /*
- * A communicator that a rank of this node is making. That may take long, as where its user's memory is short: no lock is
- * held, and only ranks with the same id wait.
+ * A communicator that a rank of this node is making. That may take long, as where its user's memory is
+ * short: no lock is held, and only ranks with the same id wait.
  */
 struct creation {
 	struct list_head entry;
@@ -296,8 +296,8 @@ static bool is_being_made(const u8 *id)
 }
 
 /*
- * Find the communicator, or let @c say that the caller is to make it. Waits, killably, while another rank does.
- * Return: it, with a reference; NULL: it is to be made; -EINTR.
+ * Find the communicator, or let @c say that the caller is to make it. Waits, killably, while another rank
+ * does. Return: it, with a reference; NULL: it is to be made; -EINTR.
  */
 static struct swc_comm *find_or_begin(const struct swc_comm_create *args, const struct create_nodes *nodes,
 				      struct creation *c)
