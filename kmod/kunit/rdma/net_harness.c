@@ -111,3 +111,8 @@ void swc_t_expect_sent(struct swc_t_job *job, u32 sender)
 			break;
 	KUNIT_EXPECT_EQ(job->c->test, i, job->count);
 }
+
+int swc_t_leave(struct swc_t_comm *c, u32 rank)
+{
+	return swc_comm_leave(&c->rank[rank].ctx, c->rank[rank].handle);
+}

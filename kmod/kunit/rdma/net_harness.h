@@ -20,6 +20,8 @@ extern const struct swc_t_layout swc_t_two_nodes;
 int swc_t_net_init(struct kunit *test);
 void swc_t_net_exit(struct kunit *test);
 int swc_t_tcp_init(struct kunit *test);
+/* The rank leaves in order. 0 or a negative errno. */
+int swc_t_leave(struct swc_t_comm *c, u32 rank);
 void swc_t_tcp_exit(struct kunit *test);
 
 /* The net of the node that a rank is on. */
