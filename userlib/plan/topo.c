@@ -167,7 +167,7 @@ static int read_figure(struct reader *r, double *v, enum figure *kind)
 
 	/* No hexadecimal numbers. */
 	if (!digit(*figure) || figure[1] == 'x' || figure[1] == 'X')
-		return refuse(r, "topology: '%.20s' is not a figure such as 400Gbps or 400ns",
+		return refuse(r, "topology: '%.20s' is not a figure such as 400Gbps, 400ns or tcp",
 			      figure);
 	*v = strtod(figure, &end);
 	r->at = end;
@@ -394,6 +394,12 @@ static int read_figures(struct reader *r, struct swc_topo *t)
 			ret = read_slow(r, t, &room);
 			continue;
 		}
+		if (skip(r, "tcp")) {
+			if (t->tcp)
+				return refuse(r, "topology: a second tcp");
+			t->tcp = true;
+			continue;
+		}
 		ret = read_figure(r, &v, &kind);
 		if (ret)
 			return ret;
@@ -520,7 +526,7 @@ static const char *figure_text(double v, char text[32])
 
 int swc_topo_format(const struct swc_topo *t, char *text, size_t bytes)
 {
-	char figure[32], ends[32];
+	char figure[32], ends[32], before;
 	struct swc_number_locale locale;
 	size_t used = 0;
 	int n = 0;
@@ -546,10 +552,17 @@ int swc_topo_format(const struct swc_topo *t, char *text, size_t bytes)
 		PUT("%c%sGbps", i ? '/' : '@', figure_text(t->dim_gbps[i], figure));
 	if (t->gbps > 0 && !(t->dim_gbps[0] > 0))
 		PUT("@%sGbps", figure_text(t->gbps, figure));
-	if (t->hop_ns > 0)
-		PUT("%c%sns", t->gbps > 0 ? ',' : '@', figure_text(t->hop_ns, figure));
+	before = t->gbps > 0 ? ',' : '@';
+	if (t->hop_ns > 0) {
+		PUT("%c%sns", before, figure_text(t->hop_ns, figure));
+		before = ',';
+	}
+	if (t->tcp) {
+		PUT("%ctcp", before);
+		before = ',';
+	}
 	if (t->rails)
-		PUT("%c%urails", t->gbps > 0 || t->hop_ns > 0 ? ',' : '@', t->rails);
+		PUT("%c%urails", before, t->rails);
 	for (uint32_t i = 0; i < t->nslow; i++)
 		if (*ends_text(t, &t->slow[i], ends))
 			PUT(",%s=%sGbps", ends, figure_text(t->slow[i].gbps, figure));

@@ -57,6 +57,7 @@ enum swc_topo_kind {
  * @gbps: rate of a link in Gbit/s, 0 if not given; of the fastest if dimensions differ
  * @dim_gbps: rates by dimension if they differ, else 0
  * @hop_ns: delay of a hop in ns, 0 if not given
+ * @tcp: messages go by TCP, where a step takes longer
  * @rails: links of each node to a switch, of @gbps each; 0 if not given: the number does not matter
  * @nslow, @slow: links, one way each, that are slower than the others of their dimension, in order
  *	of their ends. Where two links have the same ends, both are. Owned.
@@ -72,6 +73,7 @@ struct swc_topo {
 	double gbps;
 	double dim_gbps[SWC_TOPO_DIMS];
 	double hop_ns;
+	bool tcp;
 	uint32_t rails;
 	uint32_t nslow;
 	struct swc_topo_slow *slow;

@@ -434,10 +434,12 @@ static void test_transports(void)
 
 static struct swc_boot_record rec[MAX_NODES];
 
-/* One letter per rank names its node. */
-/* Of every node: the speeds of its addresses, as digits. */
+/* Of every node: the speeds of its addresses, as digits, in Gbit/s. */
 static const char *speeds = "0";
+/* All nodes with this letter have no RDMA. */
+static char without_rdma;
 
+/* One letter per rank names its node. */
 static void make_records(const char *where)
 {
 	for (uint32_t i = 0; where[i]; i++) {
@@ -454,8 +456,10 @@ static void make_records(const char *where)
 						   .host = "host" };
 		for (uint32_t k = 0; speeds[k]; k++) {
 			rec[i].addr[k].family = AF_INET;
-			rec[i].addr[k].speed = (uint16_t)(speeds[k] - '0');
+			rec[i].addr[k].speed = (uint16_t)((speeds[k] - '0') * 10);
 		}
+		if (where[i] == without_rdma)
+			rec[i].port[SWC_TRANSPORT_RDMA] = 0;
 	}
 }
 
@@ -522,6 +526,18 @@ static bool shaped_with(const char *rails, const char *where, const char *text, 
 	return good;
 }
 
+/* Without RDMA on nodes with this letter. */
+static bool shaped_by_tcp(char letter, const char *rails, const char *where, const char *text,
+			  const char *want)
+{
+	bool good;
+
+	without_rdma = letter;
+	good = shaped_with(rails, where, text, want);
+	without_rdma = 0;
+	return good;
+}
+
 static bool refused(int error, const char *word)
 {
 	struct swc_world w;
@@ -575,15 +591,25 @@ static void test_world(void)
 		   shaped("abab", NULL, "switch:4", NULL),
 	   "without a topology: a switch; each rank is a node if ranks are not numbered node by node");
 	ok(shaped_with("00", "ab", NULL, "switch:2@2rails") &&
-		   shaped_with("1111", "aabb", NULL, "switch:2*2@4rails") &&
+		   shaped_with("1111", "aabb", NULL, "switch:2*2@1Gbps,4rails") &&
 		   shaped_with("11", "abab", "switch:4@25Gbps", "switch:4@25Gbps,2rails") &&
-		   shaped_with("111", "ab", "switch:2@2rails", "switch:2@2rails") &&
-		   shaped_with("12", "ab", NULL, "switch:2@1rails") &&
-		   shaped_with("1414", "ab", NULL, "switch:2@2rails") &&
-		   shaped_with("04", "ab", NULL, "switch:2@1rails") &&
+		   shaped_with("111", "ab", "switch:2@2rails", "switch:2@1Gbps,2rails") &&
+		   shaped_with("12", "ab", NULL, "switch:2@2Gbps,1rails") &&
+		   shaped_with("1414", "ab", NULL, "switch:2@4Gbps,2rails") &&
+		   shaped_with("04", "ab", NULL, "switch:2@4Gbps,1rails") &&
 		   shaped_with("11", "aa", NULL, "switch:1*2") &&
 		   shaped_with("1111", "abcd", "torus:2x2", "torus:2x2"),
-	   "a switch gets as many rails as nodes have addresses of the same speed");
+	   "a switch gets as many rails as nodes have addresses of the same speed, with that as rate");
+	ok(shaped_by_tcp('b', "0", "abc", NULL, "switch:3@tcp") &&
+		   shaped_by_tcp('a', "00", "aab", NULL, "switch:2*2,1@tcp,2rails") &&
+		   shaped_by_tcp('b', "9", "ab", NULL, "switch:2@9Gbps,tcp") &&
+		   shaped_by_tcp('b', "D", "ab", NULL, "switch:2@20Gbps,tcp") &&
+		   shaped_by_tcp('b', "X", "ab", NULL, "switch:2@tcp") &&
+		   shaped_with("X", "ab", NULL, "switch:2@40Gbps") &&
+		   shaped_by_tcp('b', "X", "ab", "switch:2@100Gbps", "switch:2@100Gbps,tcp") &&
+		   shaped_by_tcp('c', "99", "abc", "ring:3", "ring:3@tcp") &&
+		   shaped_by_tcp('d', "9", "abc", NULL, "switch:3@9Gbps"),
+	   "TCP between any nodes is told, with the rate if that is what limits");
 	ok(shaped("aabbccdd", "torus:2x2", "torus:2x2*2", NULL) &&
 		   shaped("aabbccdd", "torus:2x2*2", "torus:2x2*2", NULL) &&
 		   shaped("aabccd", "torus:2x2@100Gbps", "torus:2x2*2,1,2,1@100Gbps", NULL) &&

@@ -587,6 +587,15 @@ static void test_network(void)
 	n = swc_network_in_kernel(&t);
 	ok(near(n.gbps, 100, 1e-9) && n.step_ns > 600 && n.reduce_gbps > 0,
 	   "figures of the kernel: longer steps, and reductions take time");
+	t.tcp = true;
+	n = swc_network_in_kernel(&t);
+	ok(near(n.gbps, 100, 1e-9) && near(n.step_ns, 35000, 1e-9), "figures of TCP: longer steps");
+	t.gbps = 0;
+	n = swc_network_in_kernel(&t);
+	ok(near(n.gbps, 25, 1e-9), "and slower links, if their rate is not given");
+	t.gbps = 100;
+	t.tcp = false;
+	n = swc_network_in_kernel(&t);
 	n.step_ns = 600;
 	n.reduce_gbps = 50;
 	c.reduced = 1.5;

@@ -274,7 +274,8 @@ static bool same(const struct swc_topo *a, const struct swc_topo *b)
 	       a->nranks == b->nranks && a->nlocal == b->nlocal && !a->first == !b->first &&
 	       !memcmp(&a->gbps, &b->gbps, sizeof(double)) &&
 	       !memcmp(a->dim_gbps, b->dim_gbps, sizeof(a->dim_gbps)) &&
-	       !memcmp(&a->hop_ns, &b->hop_ns, sizeof(double)) && a->rails == b->rails;
+	       !memcmp(&a->hop_ns, &b->hop_ns, sizeof(double)) && a->rails == b->rails &&
+	       a->tcp == b->tcp;
 }
 
 /* Parse, format and parse a topology: is it the same, and is the text the expected one? */
@@ -322,6 +323,9 @@ static void test_topo_text(void)
 		{ "torus:8x4@30Gbps/30Gbps", "torus:8x4@30Gbps" },
 		{ "switch:4@4rails", "switch:4@4rails" },
 		{ "switch:4*2@1rails,25Gbps", "switch:4*2@25Gbps,1rails" },
+		{ "switch:4@tcp", "switch:4@tcp" },
+		{ "switch:4@2rails,tcp", "switch:4@tcp,2rails" },
+		{ "torus:2x2@tcp,1us,25Gbps", "torus:2x2@25Gbps,1000ns,tcp" },
 		{ "switch:2@1us,16rails,25Gbps", "switch:2@25Gbps,1000ns,16rails" },
 		{ "ring:4@1ms", "ring:4@1e+06ns" },
 		{ "ring:4@0.1Gbps", "ring:4@0.1Gbps" },
@@ -424,6 +428,8 @@ static void test_topo_errors(void)
 		{ "switch:4@0rails", "out of range" },
 		{ "switch:4@2rails,1ns,3rails", "a second number of rails" },
 		{ "switch:4@1Gbps/2rails", "one for each of the 1 dimensions" },
+		{ "ring:4@tcp,1ns,tcp", "a second tcp" },
+		{ "ring:4@tcp4", "nothing may follow" },
 		{ "ring:4@1ns,2us", "a second delay" },
 		{ "ring:4@1Gbps,1ns,2Mbps", "a second rate" },
 		{ "ring:4@1Gbps,1ns.", "nothing may follow" },

@@ -67,7 +67,10 @@ struct swc_network {
 	struct swc_packets packets;
 };
 
-/* 400 Gbit/s, 400 ns a hop, 600 ns a step, except for figures that the topology has. */
+/*
+ * 400 Gbit/s, 400 ns a hop, 600 ns a step, or by TCP 25 Gbit/s and 35 us a step, except for figures that the
+ * topology has.
+ */
 struct swc_network swc_network_of(const struct swc_topo *topo);
 
 /* The same with the times of steps and reductions in the kernel. */

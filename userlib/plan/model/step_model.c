@@ -35,6 +35,12 @@
 #define KERNEL_STEP_NS 5000
 #define KERNEL_REDUCE_GBPS 80
 /*
+ * By TCP, messages pass through both hosts' network stacks, and on cloud machines a hypervisor. What one
+ * connection carries, one CPU copies.
+ */
+#define TCP_STEP_NS 35000
+#define TCP_GBPS 25
+/*
  * One more message, posted, handled and received with the others of its step; a step that copies; and each of
  * its copies.
  */
@@ -104,16 +110,16 @@ struct model {
 
 struct swc_network swc_network_of(const struct swc_topo *topo)
 {
-	return (struct swc_network){ .gbps = topo->gbps > 0 ? topo->gbps : 400,
+	return (struct swc_network){ .gbps = topo->gbps > 0 ? topo->gbps : topo->tcp ? TCP_GBPS : 400,
 				     .hop_ns = topo->hop_ns > 0 ? topo->hop_ns : 400,
-				     .step_ns = 600 };
+				     .step_ns = topo->tcp ? TCP_STEP_NS : 600 };
 }
 
 struct swc_network swc_network_in_kernel(const struct swc_topo *topo)
 {
 	struct swc_network net = swc_network_of(topo);
 
-	net.step_ns = KERNEL_STEP_NS;
+	net.step_ns = topo->tcp ? TCP_STEP_NS : KERNEL_STEP_NS;
 	net.reduce_gbps = KERNEL_REDUCE_GBPS;
 	net.message_ns = KERNEL_MESSAGE_NS;
 	net.copy_step_ns = KERNEL_COPY_STEP_NS;

@@ -81,6 +81,7 @@ static char *shape_text(const struct swc_topo *topo)
 
 	shape.gbps = shape.hop_ns = 0;
 	shape.rails = shape.nslow = 0;
+	shape.tcp = false;
 	memset(shape.dim_gbps, 0, sizeof(shape.dim_gbps));
 	bytes = swc_topo_format(&shape, NULL, 0);
 	text = bytes < 0 ? NULL : malloc((size_t)bytes + 1);

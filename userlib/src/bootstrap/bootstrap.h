@@ -130,6 +130,10 @@ int swc_paths_make(const struct swc_topo *topo, const struct swc_paths_node *nod
 		   uint32_t me, struct swc_node_path **paths, uint32_t *npaths, char *why,
 		   size_t why_bytes);
 
+/* Does TCP connect node 0 with another one? To the planner, all nodes are connected alike. */
+bool swc_paths_by_tcp(const struct swc_topo *topo, const struct swc_paths_node *nodes,
+		      uint32_t nnodes);
+
 /* ---- world.c ---- */
 
 /**

@@ -243,6 +243,17 @@ static int rail_paths(struct table *t, uint32_t other, char *why, size_t why_byt
 	return -EINVAL;
 }
 
+bool swc_paths_by_tcp(const struct swc_topo *topo, const struct swc_paths_node *nodes,
+		      uint32_t nnodes)
+{
+	bool routed = has_ports(topo, nodes, nnodes);
+
+	for (uint32_t i = 1; i < nnodes; i++)
+		if (common_transport(&nodes[0], &nodes[i], routed) != SWC_TRANSPORT_RDMA)
+			return true;
+	return false;
+}
+
 int swc_paths_make(const struct swc_topo *topo, const struct swc_paths_node *nodes, uint32_t nnodes,
 		   uint32_t me, struct swc_node_path **paths, uint32_t *npaths, char *why,
 		   size_t why_bytes)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/model/model.h"
 #include "src/bootstrap/bootstrap.h"
 #include "src/files.h"
 
@@ -263,36 +264,103 @@ static int fit(const struct swc_world *w, const char *text, struct swc_topo *t, 
 	return -EINVAL;
 }
 
-/* Addresses of a node, of the first @n, that are as fast as the fastest of them. */
+/* For swc_paths_*(), to be freed with free(); NULL: no memory. */
+static struct swc_paths_node *path_nodes(const struct swc_world *w)
+{
+	struct swc_paths_node *nodes = calloc(w->nnodes, sizeof(*nodes));
+
+	for (uint32_t i = 0; nodes && i < w->nnodes; i++) {
+		const struct swc_boot_record *r = &w->rec[w->leader[i]];
+
+		nodes[i] = (struct swc_paths_node){
+			.addr = r->addr,
+			.naddrs = r->naddrs < SWC_MAX_PATHS ? r->naddrs : SWC_MAX_PATHS,
+			.name = r->host,
+		};
+		memcpy(nodes[i].port, r->port, sizeof(r->port));
+	}
+	return nodes;
+}
+
+/* Speed of the fastest of the first @n addresses of a node. */
+static uint16_t fastest(const struct swc_boot_addr *addr, uint32_t n)
+{
+	uint16_t most = 0;
+
+	for (uint32_t k = 0; k < n; k++)
+		most = addr[k].speed > most ? addr[k].speed : most;
+	return most;
+}
+
+/* How many of them are as fast as that? */
 static uint32_t count_fast(const struct swc_boot_addr *addr, uint32_t n)
 {
+	uint16_t most = fastest(addr, n);
 	uint32_t fast = 0;
-	int most = -1;
 
-	for (uint32_t k = 0; k < n; k++) {
-		fast = addr[k].speed > most ? 1 : fast + (addr[k].speed == most);
-		most = addr[k].speed > most ? addr[k].speed : most;
-	}
+	for (uint32_t k = 0; k < n; k++)
+		fast += addr[k].speed == most;
 	return fast;
+}
+
+/* Addresses that every node has. */
+static uint32_t least_addresses(const struct swc_world *w)
+{
+	uint32_t least = SWC_TOPO_RAILS;
+
+	for (uint32_t i = 0; i < w->nnodes; i++)
+		if (w->rec[w->leader[i]].naddrs < least)
+			least = w->rec[w->leader[i]].naddrs;
+	return least;
 }
 
 /* Rails of all nodes, which share vectors evenly, so they are equally fast; 0 if there is no choice. */
 static uint32_t count_rails(const struct swc_world *w)
 {
-	uint32_t least = SWC_TOPO_RAILS, fast;
+	uint32_t least = least_addresses(w), fast = least;
 
-	for (uint32_t i = 0; i < w->nnodes; i++)
-		if (w->rec[w->leader[i]].naddrs < least)
-			least = w->rec[w->leader[i]].naddrs;
-	if (w->nnodes < 2 || least < 2)
+	if (least < 2)
 		return 0;
-	fast = least;
 	for (uint32_t i = 0; i < w->nnodes; i++) {
 		uint32_t n = count_fast(w->rec[w->leader[i]].addr, least);
 
 		fast = n < fast ? n : fast;
 	}
 	return fast;
+}
+
+/* Gbit/s of a rail of the slowest node; 0: an interface does not tell, as those of virtual machines. */
+static double rate_of_rails(const struct swc_world *w)
+{
+	uint32_t least = least_addresses(w), rate = UINT16_MAX;
+
+	for (uint32_t i = 0; i < w->nnodes; i++) {
+		uint32_t most = fastest(w->rec[w->leader[i]].addr, least);
+
+		rate = most < rate ? most : rate;
+	}
+	return rate / 10.0;
+}
+
+/* What is known of the links of a topology without figures. */
+static int find_figures(const struct swc_world *w, struct swc_topo *topo)
+{
+	struct swc_paths_node *nodes = path_nodes(w);
+	double rate;
+
+	if (!nodes)
+		return -ENOMEM;
+	topo->tcp |= swc_paths_by_tcp(matches_nodes(w, topo) ? topo : NULL, nodes, w->nnodes);
+	free(nodes);
+	if (topo->kind != SWC_TOPO_SWITCH || w->nnodes < 2)
+		return 0;
+	if (!topo->rails)
+		topo->rails = count_rails(w);
+	rate = rate_of_rails(w);
+	/* By TCP a connection carries no more than the model assumes, whatever the rail. */
+	if (!(topo->gbps > 0) && !(topo->tcp && rate > swc_network_of(topo).gbps))
+		topo->gbps = rate;
+	return 0;
 }
 
 static int find_topo(const struct swc_world *w, const char *text, struct swc_topo *topo, char *why,
@@ -319,29 +387,22 @@ int swc_world_topo(const struct swc_world *w, const char *text, struct swc_topo 
 {
 	int ret = find_topo(w, text, topo, why, why_bytes);
 
-	if (!ret && topo->kind == SWC_TOPO_SWITCH && !topo->rails)
-		topo->rails = count_rails(w);
+	if (ret)
+		return ret;
+	ret = find_figures(w, topo);
+	if (ret)
+		swc_topo_free(topo);
 	return ret;
 }
 
 int swc_world_paths(const struct swc_world *w, const struct swc_topo *topo, uint32_t rank,
 		    struct swc_node_path **paths, uint32_t *npaths, char *why, size_t why_bytes)
 {
-	struct swc_paths_node *nodes = calloc(w->nnodes, sizeof(*nodes));
+	struct swc_paths_node *nodes = path_nodes(w);
 	int ret;
 
 	if (!nodes)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < w->nnodes; i++) {
-		const struct swc_boot_record *r = &w->rec[w->leader[i]];
-
-		nodes[i] = (struct swc_paths_node){
-			.addr = r->addr,
-			.naddrs = r->naddrs < SWC_MAX_PATHS ? r->naddrs : SWC_MAX_PATHS,
-			.name = r->host,
-		};
-		memcpy(nodes[i].port, r->port, sizeof(r->port));
-	}
 	/*
 	 * A torus with one rank per node need not have the real nodes; its links can be used only
 	 * if it has.
