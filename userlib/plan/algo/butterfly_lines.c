@@ -57,18 +57,12 @@ bool swc_line_odd_one(const struct swc_line *l, uint32_t x)
 	return l->swing && x == l->m;
 }
 
-uint32_t swc_line_when(const struct swc_line *l, uint32_t x, uint32_t y)
+uint32_t swc_line_when_computed(const struct swc_line *l, uint32_t x, uint32_t y)
 {
 	uint32_t k = 0;
 
-	if (swc_line_odd_one(l, x) || swc_line_odd_one(l, y))
+	if (l->swing)
 		return swc_line_met_in(l, x == l->m ? y : x);
-	if (l->swing) {
-		x = reflect(l, x);
-		y = reflect(l, y);
-		x = x % 2 ? x + l->m - y : y + l->m - x;
-		return l->when[x < l->m ? x : x - l->m];
-	}
 	if (x >= l->m)
 		return 0;
 	y -= y >= l->m ? l->d - l->m : 0;

@@ -23,8 +23,22 @@ struct swc_line {
 	uint8_t *when;
 };
 
-/* The step in which x sends block y, x != y. */
-uint32_t swc_line_when(const struct swc_line *l, uint32_t x, uint32_t y);
+/* swc_line_when() of lines that have no table, and of the last coordinate of odd d in Swing. */
+uint32_t swc_line_when_computed(const struct swc_line *l, uint32_t x, uint32_t y);
+
+/*
+ * The step in which x sends block y, x != y. Plans ask for each block in each step. In the other coordinates of
+ * a line that is mirrored, x is m - x, which changes the signs of differences.
+ */
+static inline uint32_t swc_line_when(const struct swc_line *l, uint32_t x, uint32_t y)
+{
+	uint32_t i;
+
+	if (!l->swing || x >= l->m || y >= l->m)
+		return swc_line_when_computed(l, x, y);
+	i = (x % 2 != 0) != l->mirror ? x + l->m - y : y + l->m - x;
+	return l->when[i < l->m ? i : i - l->m];
+}
 
 /* The coordinate that x sends block y to in step k. */
 uint32_t swc_line_receiver(const struct swc_line *l, uint32_t x, uint32_t y, uint32_t k);
