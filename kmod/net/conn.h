@@ -524,6 +524,7 @@ bool swc_tx_short(struct swc_conn *conn, struct swc_wire_header *h, struct swc_t
 bool swc_tx_is_direct(const struct swc_send *send);
 struct swc_offer *swc_tx_find_offer(struct swc_conn *conn, const struct swc_send *send);
 bool swc_tx_offer_fits(struct swc_conn *conn, const struct swc_send *send, const struct swc_offer *o);
+bool swc_tx_is_blocked(struct swc_conn *conn);
 bool swc_tx_has_credit(struct swc_conn *conn, const struct swc_send *send);
 struct swc_rndv *swc_tx_next_rndv(struct swc_conn *conn, u32 nfree);
 u32 swc_tx_segment_bytes(const struct swc_conn *conn, const struct swc_send *send);

@@ -258,6 +258,22 @@ static bool has_credit(const struct swc_conn *conn, const struct swc_send *send)
 	return conn->credits >= swc_policy_credits(conn->net->params.window, send, conn->peer_rx_bufs);
 }
 
+/*
+ * Can none of the messages that wait go? Without credit and offers nobody has to look at each of them, which may
+ * be many, whenever one joins them.
+ */
+bool swc_tx_is_blocked(struct swc_conn *conn)
+{
+	bool may = conn->credits;
+	u32 i;
+
+	for (i = 0; i < SWC_WIRE_CHUNKS; i++)
+		may |= conn->offer[i].valid;
+	if (!may && !list_empty(&conn->outq))
+		swc_stat_inc(SWC_STAT_CREDIT_STALLS);
+	return !may;
+}
+
 /* May a segment of the message take one of the peer's receive buffers? */
 bool swc_tx_has_credit(struct swc_conn *conn, const struct swc_send *send)
 {

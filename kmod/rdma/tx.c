@@ -156,7 +156,7 @@ static bool post_message(struct swc_rdma_conn *conn, struct list_head *done)
 {
 	struct swc_send *send;
 
-	if (conn->base.corked)
+	if (conn->base.corked || swc_tx_is_blocked(&conn->base))
 		return false;
 	list_for_each_entry(send, &conn->base.outq, node)
 		if (swc_tx_is_direct(send) ? post_write(conn, send) : post_segment(conn, send, done))

@@ -106,12 +106,24 @@ static bool choose_piece(struct swc_tcp_conn *conn, struct swc_send *send)
 	return true;
 }
 
+/* Of the first message that can be sent. */
+static bool choose_message(struct swc_tcp_conn *conn)
+{
+	struct swc_send *send;
+
+	if (swc_tx_is_blocked(&conn->base))
+		return false;
+	list_for_each_entry(send, &conn->base.outq, node)
+		if (swc_tx_is_direct(send) ? choose_piece(conn, send) : choose_segment(conn, send))
+			return true;
+	return false;
+}
+
 /* The next message to send; false: there is none, or none can be sent now. */
 static bool choose(struct swc_tcp_conn *conn)
 {
 	struct swc_tcp_tx *tx = &conn->tx;
 	struct swc_tx_short made;
-	struct swc_send *send;
 
 	BUILD_BUG_ON(SWC_SHORT_BYTES > SWC_TCP_PAGE / 2);
 	tx->page = swc_tcp_stream_page(conn);
@@ -133,9 +145,8 @@ static bool choose(struct swc_tcp_conn *conn)
 		tx->head_end = SWC_HEADER + sizeof(struct swc_wire_rtr);
 		return true;
 	}
-	list_for_each_entry(send, &conn->base.outq, node)
-		if (swc_tx_is_direct(send) ? choose_piece(conn, send) : choose_segment(conn, send))
-			return true;
+	if (choose_message(conn))
+		return true;
 	conn->base.nsent--;
 	return false;
 }
