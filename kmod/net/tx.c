@@ -259,8 +259,8 @@ static bool has_credit(const struct swc_conn *conn, const struct swc_send *send)
 }
 
 /*
- * Can none of the messages that wait go? Without credit and offers nobody has to look at each of them, which may
- * be many, whenever one joins them.
+ * Can none of the messages that wait go? Without credit and offers nobody has to look at each of them, which
+ * may be many, whenever one joins them.
  */
 bool swc_tx_is_blocked(struct swc_conn *conn)
 {

@@ -29,6 +29,9 @@
 #define SWC_TOPO_MAX_NODES (1u << 20)
 #define SWC_TOPO_RAILS 16
 
+/* What a link carries by TCP if its rate is not known: one CPU copies all of a connection. */
+#define SWC_TOPO_TCP_GBPS 25
+
 /* Links with rates of their own, at most. */
 #define SWC_TOPO_MAX_SLOW 65536
 

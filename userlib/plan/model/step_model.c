@@ -34,12 +34,8 @@
  */
 #define KERNEL_STEP_NS 5000
 #define KERNEL_REDUCE_GBPS 80
-/*
- * By TCP, messages pass through both hosts' network stacks, and on cloud machines a hypervisor. What one
- * connection carries, one CPU copies.
- */
+/* By TCP, messages pass through both hosts' network stacks, and on cloud machines a hypervisor. */
 #define TCP_STEP_NS 35000
-#define TCP_GBPS 25
 /*
  * One more message, posted, handled and received with the others of its step; a step that copies; and each of
  * its copies.
@@ -110,7 +106,9 @@ struct model {
 
 struct swc_network swc_network_of(const struct swc_topo *topo)
 {
-	return (struct swc_network){ .gbps = topo->gbps > 0 ? topo->gbps : topo->tcp ? TCP_GBPS : 400,
+	return (struct swc_network){ .gbps = topo->gbps > 0 ? topo->gbps
+					     : topo->tcp    ? SWC_TOPO_TCP_GBPS
+							    : 400,
 				     .hop_ns = topo->hop_ns > 0 ? topo->hop_ns : 400,
 				     .step_ns = topo->tcp ? TCP_STEP_NS : 600 };
 }

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/model/model.h"
 #include "src/bootstrap/bootstrap.h"
 #include "src/files.h"
 
@@ -357,8 +356,7 @@ static int find_figures(const struct swc_world *w, struct swc_topo *topo)
 	if (!topo->rails)
 		topo->rails = count_rails(w);
 	rate = rate_of_rails(w);
-	/* By TCP a connection carries no more than the model assumes, whatever the rail. */
-	if (!(topo->gbps > 0) && !(topo->tcp && rate > swc_network_of(topo).gbps))
+	if (!(topo->gbps > 0) && !(topo->tcp && rate > SWC_TOPO_TCP_GBPS))
 		topo->gbps = rate;
 	return 0;
 }
