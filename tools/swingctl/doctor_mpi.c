@@ -56,10 +56,7 @@ static void check_preload(struct report *r, enum mpi mpi, enum level level)
 		result(r, OK, "mpi", NULL, "%s: preload library %s", titles[mpi], path);
 		return;
 	}
-	snprintf(
-		next, sizeof(next),
-		"install swingcoll-mpi, or, from source: apt-get install lib%s-dev, and build again",
-		mpi_names[mpi]);
+	program_preload_advice(mpi, next, sizeof(next));
 	result(r, level, "mpi", next,
 	       "%s: there is no libswingcoll_pmpi_%s.so: its programs do not use swingcoll",
 	       titles[mpi], mpi_names[mpi]);

@@ -62,13 +62,13 @@ static enum mpi find_mpi(const char *program)
 static bool set_preload(enum mpi mpi)
 {
 	const char *others = getenv("LD_PRELOAD");
-	char path[PATH_MAX], *value;
+	char path[PATH_MAX], next[128], *value;
 	bool good;
 
 	if (!program_find_preload(mpi, path, sizeof(path))) {
-		fprintf(stderr,
-			"swingctl mpi: there is no libswingcoll_pmpi_%s.so: install lib%s-dev and build again\n",
-			mpi_names[mpi], mpi_names[mpi]);
+		program_preload_advice(mpi, next, sizeof(next));
+		fprintf(stderr, "swingctl mpi: there is no libswingcoll_pmpi_%s.so: %s\n",
+			mpi_names[mpi], next);
 		return false;
 	}
 	if (strpbrk(path, " :")) {

@@ -124,3 +124,11 @@ bool program_find_preload(enum mpi mpi, char *path, size_t bytes)
 	}
 	return found;
 }
+
+void program_preload_advice(enum mpi mpi, char *text, size_t bytes)
+{
+	snprintf(
+		text, bytes,
+		"install swingcoll-mpi, or, from source: apt-get install lib%s-dev, and build again",
+		mpi_names[mpi]);
+}

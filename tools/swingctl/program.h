@@ -34,5 +34,7 @@ enum mpi program_launcher(void);
 
 /* The preload library for an MPI. */
 bool program_find_preload(enum mpi mpi, char *path, size_t bytes);
+/* What to do where there is none. */
+void program_preload_advice(enum mpi mpi, char *text, size_t bytes);
 
 #endif /* SWINGCTL_PROGRAM_H */

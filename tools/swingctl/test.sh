@@ -135,6 +135,9 @@ doctor "the preload library switched off" '^WARN  preload +SWINGCOLL_PMPI=off|un
 doctor "a program of MPICH, without a preload library" '^OK +program .* linked with MPICH$' \
 	'^FAIL  mpi +MPICH: there is no libswingcoll_pmpi_mpich.so' \
 	'^WARN  program +mpirun is Open MPI.s|mpiexec.mpich' -- "$ctl" doctor "${of}_mpich"
+doctor "mpi without a preload library" \
+	'^swingctl mpi: there is no libswingcoll_pmpi_mpich.so: install swingcoll-mpi, .*libmpich-dev' -- \
+	"$ctl" mpi "${of}_mpich"
 doctor "a program of MPICH under Open MPI's launcher" \
 	'^FAIL  program +two MPIs are mixed: the launcher is Open MPI.s|mpiexec.mpich' -- \
 	env OMPI_COMM_WORLD_SIZE=2 "$ctl" doctor "${of}_mpich"
