@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Large messages between nodes: they go by rendezvous, straight into place, or in segments, in their order. */
+/* Large messages between nodes: by rendezvous, straight into place, or in segments, in their order. */
 #include <linux/delay.h>
 
 #include "rdma/rdma.h"
