@@ -4,6 +4,7 @@
  */
 #include <linux/inetdevice.h>
 #include <linux/module.h>
+#include <linux/netdevice.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -174,20 +175,45 @@ static bool is_better(const struct swc_path_health *a, const struct swc_path_hea
 	return time_before(READ_ONCE(a->tried), READ_ONCE(b->tried));
 }
 
+/* Does this node have no card for the path, or one that is down? Then nobody can answer by it. */
+static bool is_cut(const struct swc_conn *conn, u16 path)
+{
+	u32 node = conn->net->params.rank_node[conn->peer];
+	const struct swc_net *net = conn->net;
+	struct net_device *dev;
+	bool cut;
+
+	rcu_read_lock();
+	dev = dev_get_by_index_rcu(net->ns, swc_path_card(net, swc_net_path(net, node, path)));
+	cut = !dev || !netif_running(dev) || !netif_carrier_ok(dev);
+	rcu_read_unlock();
+	return cut;
+}
+
 /*
  * The path for the next attempt: the connection's own, or the next that is well. If none is, that which was
  * tried longest ago, of those by which others have begun to try, and only then of those that have failed: so
- * all have their turn, however long they are to be avoided.
+ * all have their turn, however long they are to be avoided. Those that are cut off come last: where all have
+ * failed, the one that was lost just now would have its turn before another that others are trying.
  */
 u16 swc_path_choose(const struct swc_conn *conn)
 {
 	u32 n = swc_net_npaths(conn->net, conn->net->params.rank_node[conn->peer]), i;
 	u16 path, found = conn->path;
+	bool cut, found_cut;
 
-	for (i = 1; i < n && conn->resumable; i++) {
+	if (!conn->resumable)
+		return found;
+	found_cut = is_cut(conn, found);
+	for (i = 1; i < n; i++) {
 		path = (conn->path + i) % n;
-		if (is_usable(conn, path) && is_better(health_of(conn, path), health_of(conn, found)))
-			found = path;
+		if (!is_usable(conn, path))
+			continue;
+		cut = is_cut(conn, path);
+		if (cut != found_cut ? cut : !is_better(health_of(conn, path), health_of(conn, found)))
+			continue;
+		found = path;
+		found_cut = cut;
 	}
 	return found;
 }

@@ -516,6 +516,46 @@ static void failover_together(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/*
+ * All paths are lost, but only one of them is known to be cut off, as this node has no card with its address:
+ * it has its turn last, though it was tried longest ago.
+ */
+static void failover_cut_off(struct kunit *test)
+{
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
+	struct sockaddr_in *local;
+	struct swc_conn *conn;
+	u16 own;
+	u32 i;
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	conn = only_conn(c, 0);
+	own = conn->path;
+	for (i = 0; i < PATHS; i++) {
+		swc_path_failed(conn, (own + i) % PATHS);
+		/* The order is that of jiffies. */
+		schedule_timeout_uninterruptible(1);
+	}
+	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), own);
+	local = (void *)swc_net_path(conn->net, conn->net->params.rank_node[conn->peer], own)->local;
+	local->sin_addr.s_addr ^= htonl(0xff000000);
+	for (i = 0; i < 2 * PATHS; i++) {
+		u16 path = swc_path_choose(conn);
+
+		KUNIT_EXPECT_NE(test, path, own);
+		swc_path_failed(conn, path);
+		schedule_timeout_uninterruptible(1);
+	}
+	/* Nobody has tried it yet, for all that is known. */
+	swc_path_well(conn, own);
+	KUNIT_EXPECT_NE(test, swc_path_choose(conn), own);
+	local->sin_addr.s_addr ^= htonl(0xff000000);
+	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), own);
+	swc_t_comm_end(c);
+}
+
 /* Once the time to leave the path alone is over, the connection asks for a path if it is to. */
 static void ask(struct swc_conn *conn, u16 path)
 {
@@ -769,6 +809,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(failover_refused, transport_gen_params),
 	KUNIT_CASE(failover_paths),
 	KUNIT_CASE(failover_together),
+	KUNIT_CASE(failover_cut_off),
 	KUNIT_CASE_PARAM(failover_asks, transport_gen_params),
 	KUNIT_CASE_PARAM(failover_returns, transport_gen_params),
 	KUNIT_CASE(failover_silent_device),
