@@ -112,6 +112,7 @@ static bool uring_wake_waiter(struct swc_net_waiter *waiter)
  */
 static bool uring_release(struct swc_req *req)
 {
+	WRITE_ONCE(req->cpu, raw_smp_processor_id());
 	if (cmpxchg(&req->uring_state, URING_BUSY, URING_IDLE) == URING_BUSY)	/* B */
 		return true;
 	smp_acquire__after_ctrl_dep();	/* A */

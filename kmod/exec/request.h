@@ -50,6 +50,7 @@ struct swc_req_buf {
  * @partitioned, @index: the partitioned operation that it is a partition of, for partitioned.c
  * @cmd: io_uring command, for uring_cmd.c
  * @uring_state: for uring_cmd.c
+ * @cpu: where its process last ran before it slept, if it has @wake_worker
  * @waiter: its process, if it sleeps until a message of another node arrives
  * @attends: its process attends to the net of the communicator while it runs; set by uring_cmd.c
  * @polled_at: ktime at which its process began to poll, before it slept; for worker.c
@@ -85,6 +86,7 @@ struct swc_req {
 	u32 index;
 	struct io_uring_cmd *cmd;
 	unsigned long uring_state;
+	unsigned int cpu;
 	struct swc_net_waiter waiter;
 	bool attends;
 	u64 polled_at;

@@ -3,6 +3,9 @@
  * The run queue of an operation: tasks that are ready, and waking workers for them. Everything here is called
  * under op->lock.
  */
+#include <linux/bits.h>
+#include <linux/smp.h>
+
 #include "comm/comm.h"
 #include "exec/request.h"
 #include "exec/runq.h"
@@ -20,31 +23,64 @@ bool swc_runq_queue_work(struct swc_req *req)
 	return false;
 }
 
-/* Wake one more worker, if there is work for it. */
-void swc_runq_wake_worker(struct swc_op *op)
+/* A CPU in a set of CPUs, on machines with more than 64 together with others. */
+static u64 cpu_bit(unsigned int cpu)
 {
-	bool woken = false;
+	return BIT_ULL(cpu % 64);
+}
+
+/* Wake a worker other than the processes that slept on one of these CPUs. Return: NULL if there is none. */
+static struct swc_req *wake_off(struct swc_op *op, u64 cpus)
+{
 	u32 i;
+
+	for (i = 0; i < op->comm->nlocal; i++) {
+		struct swc_req *req = op->req[i];
+
+		if (!req->wake_worker && swc_runq_queue_work(req))
+			return req;
+		if (req->wake_worker && !(cpu_bit(READ_ONCE(req->cpu)) & cpus) && req->wake_worker(req))
+			return req;
+	}
+	return NULL;
+}
+
+/*
+ * Wake one more worker, if there is work for it, and add its CPU to @cpus, those that have a worker. The
+ * scheduler mostly leaves a process where it slept unless it finds an idle CPU; on the CPU of a worker it
+ * would take that worker's time, while another CPU has nothing to do as soon as its process waits, too.
+ */
+static void wake_worker(struct swc_op *op, u64 *cpus)
+{
+	struct swc_req *req;
 
 	lockdep_assert_held(&op->lock);
 	if (list_empty(&op->runq) || op->nactive + op->nwoken >= op->max_workers)
 		return;
-	for (i = 0; i < op->comm->nlocal && !woken; i++) {
-		struct swc_req *req = op->req[i];
+	req = wake_off(op, *cpus) ?: wake_off(op, 0);
+	if (!req)
+		return;
+	op->nwoken++;
+	if (req->wake_worker)
+		*cpus |= cpu_bit(READ_ONCE(req->cpu));
+}
 
-		woken = req->wake_worker ? req->wake_worker(req) : swc_runq_queue_work(req);
-	}
-	if (woken)
-		op->nwoken++;
+/* Wake one more worker, if there is work for it. */
+void swc_runq_wake_worker(struct swc_op *op)
+{
+	u64 cpus = cpu_bit(raw_smp_processor_id());
+
+	wake_worker(op, &cpus);
 }
 
 /* Wake as many workers as are useful. */
 void swc_runq_wake_workers(struct swc_op *op)
 {
+	u64 cpus = cpu_bit(raw_smp_processor_id());
 	u32 i;
 
 	for (i = 1; i < op->max_workers; i++)
-		swc_runq_wake_worker(op);
+		wake_worker(op, &cpus);
 }
 
 /* ------------------------------------------------------------------ tasks */

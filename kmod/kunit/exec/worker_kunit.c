@@ -163,6 +163,75 @@ static void worker_helpers(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* ------------------------------------------------------------------ which processes are woken */
+
+struct wakes {
+	struct swc_op *op;
+	u32 ranks[4];
+	u32 n;
+};
+
+static struct wakes *wakes;
+
+/* The process of a request is called once. */
+static bool fake_wake(struct swc_req *req)
+{
+	u32 i;
+
+	for (i = 0; i < wakes->n; i++)
+		if (wakes->ranks[i] == req->member->rank)
+			return false;
+	wakes->ranks[wakes->n++] = req->member->rank;
+	return true;
+}
+
+/* The operation starts, with a worker for each rank: ranks 0 and 1 slept on this CPU, 2 and 3 on another one. */
+static void sleep_on_two_cpus(void *data, const struct swc_op *op)
+{
+	struct swc_op *starting = wakes->op;
+	u32 i;
+
+	starting->max_workers = 4;
+	for (i = 0; i < 4; i++) {
+		starting->req[i]->wake_worker = fake_wake;
+		starting->req[i]->cpu = raw_smp_processor_id() + i / 2;
+	}
+}
+
+/* The first process to be woken is one that slept on another CPU than the submitter's, then come the others. */
+static void worker_wakes_elsewhere(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm(test, 4, SWC_T_NO_DEADLINE);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_comm *comm = swc_t_first_comm(c);
+	static const u32 order[] = { 2, 0, 1 };
+	u32 i, r;
+
+	wakes = kunit_kzalloc(test, sizeof(*wakes), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, wakes);
+	swc_t_job_init(job, c, swc_t_ring, 1000, false);
+	swc_t_job_fill(job);
+	KUNIT_ASSERT_EQ(test, register_trace_swc_start(sleep_on_two_cpus, NULL), 0);
+	migrate_disable();
+	for (r = 0; r < 4; r++) {
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
+		if (r)
+			continue;
+		spin_lock(&comm->lock);
+		wakes->op = list_first_entry(&comm->ops, struct swc_op, node);
+		spin_unlock(&comm->lock);
+	}
+	migrate_enable();
+	swc_t_job_expect(job, 0);
+	swc_t_job_check_sum(job);
+	unregister_trace_swc_start(sleep_on_two_cpus, NULL);
+	tracepoint_synchronize_unregister();
+	KUNIT_ASSERT_EQ(test, wakes->n, 3u);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, wakes->ranks[i], order[i]);
+	swc_t_comm_end(c);
+}
+
 /* ------------------------------------------------------------------ plans that do not match */
 
 /* Each rank submits its plan: all must get -EPROTO and @reason; then the communicator must be usable. */
@@ -585,6 +654,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(worker_work_item, planner_gen_params),
 	KUNIT_CASE_PARAM(worker_in_place, planner_gen_params),
 	KUNIT_CASE_PARAM(worker_helpers, planner_gen_params),
+	KUNIT_CASE(worker_wakes_elsewhere),
 	KUNIT_CASE(worker_no_send),
 	KUNIT_CASE(worker_no_receive),
 	KUNIT_CASE(worker_cycle),
