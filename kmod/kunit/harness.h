@@ -176,7 +176,8 @@ extern struct kunit_suite swc_dma_job_suite, swc_dma_cost_suite, swc_recorder_su
 extern struct kunit_suite swc_adversary_suite, swc_net_suite, swc_net_tcp_suite;
 extern struct kunit_suite swc_net_leave_suite, swc_net_teardown_suite;
 extern struct kunit_suite swc_net_rndv_suite, swc_net_rndv_tcp_suite;
-extern struct kunit_suite swc_seg_copy_suite, swc_failover_suite, swc_replay_suite, swc_cq_suite;
+extern struct kunit_suite swc_seg_copy_suite, swc_failover_suite, swc_path_suite;
+extern struct kunit_suite swc_replay_suite, swc_cq_suite;
 extern struct kunit_suite swc_waiter_tcp_suite, swc_send_index_suite;
 
 #endif /* SWC_KUNIT_HARNESS_H */

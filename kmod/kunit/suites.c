@@ -18,6 +18,6 @@ kunit_test_suites(&swc_dma_suite, &swc_dma_faults_suite, &swc_dma_pool_suite,
 		  &swc_dma_job_suite, &swc_dma_calibrate_suite, &swc_dma_cost_suite,
 		  &swc_plan_conn_suite, &swc_seg_copy_suite, &swc_adversary_suite,
 		  &swc_net_suite, &swc_net_tcp_suite, &swc_net_rndv_suite, &swc_net_rndv_tcp_suite,
-		  &swc_replay_suite, &swc_failover_suite, &swc_cq_suite,
+		  &swc_replay_suite, &swc_failover_suite, &swc_path_suite, &swc_cq_suite,
 		  &swc_waiter_tcp_suite, &swc_net_leave_suite, &swc_net_teardown_suite);
 #endif

@@ -185,7 +185,7 @@ static bool fake_wake(struct swc_req *req)
 	return true;
 }
 
-/* The operation starts, with a worker for each rank: ranks 0 and 1 slept on this CPU, 2 and 3 on another one. */
+/* The operation starts: ranks 0 and 1 slept on this CPU, 2 and 3 on another one, and all can be workers. */
 static void sleep_on_two_cpus(void *data, const struct swc_op *op)
 {
 	struct swc_op *starting = wakes->op;
@@ -198,7 +198,7 @@ static void sleep_on_two_cpus(void *data, const struct swc_op *op)
 	}
 }
 
-/* The first process to be woken is one that slept on another CPU than the submitter's, then come the others. */
+/* A process that slept on another CPU than the submitter's is woken first, then the others are. */
 static void worker_wakes_elsewhere(struct kunit *test)
 {
 	struct swc_t_comm *c = swc_t_comm(test, 4, SWC_T_NO_DEADLINE);

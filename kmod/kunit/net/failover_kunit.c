@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Connections that lose their path and go on by another: cuts at any moment of operations of any size, and
- * requests of hosts that would like a connection to be lost. By all transports, between nodes with several
- * paths.
+ * requests of hosts that would like a connection to be lost.
  */
 #include <linux/delay.h>
 #include <linux/prandom.h>
@@ -13,45 +12,10 @@
 #include "tcp/tcp.h"
 #include "trace.h"
 #include "kunit/harness.h"
-#include "kunit/rdma/net_harness.h"
+#include "kunit/net/failover_harness.h"
 #include "kunit/rdma/raw_peer.h"
 
-#define PATHS	3
-
-static const struct swc_t_layout two_nodes = { 2, PATHS, false, { 0, 1 } };
-static const struct swc_t_layout two_of_two = { 2, PATHS, false, { 0, 1, 0, 1 } };
-
-static const enum swc_transport_kind transports[] = {
-	SWC_TRANSPORT_TCP, SWC_TRANSPORT_TLS, SWC_TRANSPORT_RDMA
-};
-
-/* Skips the case if the kernel does not have the transport. */
-static void use_transport(struct kunit *test, enum swc_transport_kind kind)
-{
-	if (!swc_transport_port(kind))
-		kunit_skip(test, "not in this kernel");
-	swc_t_transport = kind;
-}
-
-static void transport_desc(const enum swc_transport_kind *kind, char *desc)
-{
-	static const char *const names[] = { "RDMA", "TCP", "TLS" };
-
-	strscpy(desc, names[*kind], KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(transport, transports, transport_desc);
-
-static void use_param(struct kunit *test)
-{
-	use_transport(test, *(const enum swc_transport_kind *)test->param_value);
-}
-
-static void finish(struct kunit *test)
-{
-	swc_t_net_exit(test);
-	swc_t_transport = SWC_TRANSPORT_RDMA;
-}
+static const struct swc_t_layout two_of_two = { 2, SWC_T_PATHS, false, { 0, 1, 0, 1 } };
 
 /* ------------------------------------------------------------------ cuts */
 
@@ -167,15 +131,15 @@ struct cut_case {
 };
 
 static const struct cut_case cut_cases[] = {
-	{ "2 nodes", 2, &two_nodes, swc_t_ring, 3, 32 << 10, SWC_TRANSPORT_TCP },
-	{ "2 nodes, 3 channels", 2, &two_nodes, swc_t_ring3, 5, 32 << 10, SWC_TRANSPORT_TCP },
+	{ "2 nodes", 2, &swc_t_three_paths, swc_t_ring, 3, 32 << 10, SWC_TRANSPORT_TCP },
+	{ "2 nodes, 3 channels", 2, &swc_t_three_paths, swc_t_ring3, 5, 32 << 10, SWC_TRANSPORT_TCP },
 	{ "2 nodes of 2, no copies", 4, &two_of_two, swc_t_ring, 5, 1, SWC_TRANSPORT_TCP },
-	{ "2 nodes, copies", 2, &two_nodes, swc_t_ring, 3, U32_MAX, SWC_TRANSPORT_TCP },
-	{ "TLS, 2 nodes", 2, &two_nodes, swc_t_ring, 3, 0, SWC_TRANSPORT_TLS },
-	{ "TLS, 2 nodes, 3 channels", 2, &two_nodes, swc_t_ring3, 5, 0, SWC_TRANSPORT_TLS },
+	{ "2 nodes, copies", 2, &swc_t_three_paths, swc_t_ring, 3, U32_MAX, SWC_TRANSPORT_TCP },
+	{ "TLS, 2 nodes", 2, &swc_t_three_paths, swc_t_ring, 3, 0, SWC_TRANSPORT_TLS },
+	{ "TLS, 2 nodes, 3 channels", 2, &swc_t_three_paths, swc_t_ring3, 5, 0, SWC_TRANSPORT_TLS },
 	{ "TLS, 2 nodes of 2", 4, &two_of_two, swc_t_ring, 5, 0, SWC_TRANSPORT_TLS },
-	{ "RDMA, 2 nodes", 2, &two_nodes, swc_t_ring, 3, 0, SWC_TRANSPORT_RDMA },
-	{ "RDMA, 2 nodes, 3 channels", 2, &two_nodes, swc_t_ring3, 5, 0, SWC_TRANSPORT_RDMA },
+	{ "RDMA, 2 nodes", 2, &swc_t_three_paths, swc_t_ring, 3, 0, SWC_TRANSPORT_RDMA },
+	{ "RDMA, 2 nodes, 3 channels", 2, &swc_t_three_paths, swc_t_ring3, 5, 0, SWC_TRANSPORT_RDMA },
 	{ "RDMA, 2 nodes of 2", 4, &two_of_two, swc_t_ring, 5, 0, SWC_TRANSPORT_RDMA },
 };
 
@@ -199,7 +163,7 @@ static void failover_cuts(struct kunit *test)
 	u32 i, k;
 
 	KUNIT_ASSERT_NOT_NULL(test, cut);
-	use_transport(test, s->transport);
+	swc_t_use_transport(test, s->transport);
 	c = swc_t_comm_on(test, s->nranks, SWC_T_NO_DEADLINE, s->on);
 	swc_tcp_zerocopy_min = s->zerocopy_min;
 	cutter_start(test, cut, c, s->every, s - cut_cases + 1);
@@ -240,10 +204,10 @@ static void failover_ends(struct kunit *test)
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 i, r;
 
-	use_param(test);
+	swc_t_use_param(test);
 	KUNIT_ASSERT_NOT_NULL(test, cut);
 	for (i = 0; i < 24; i++) {
-		struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
+		struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_three_paths);
 		int error = i % 3 == 0 ? -ESHUTDOWN : -ECONNRESET;
 		u32 culprit = i / 3 & 1;
 
@@ -274,19 +238,10 @@ static void failover_ends(struct kunit *test)
 
 /* ------------------------------------------------------------------ requests */
 
-static struct swc_conn *only_conn(struct swc_t_comm *c, u32 rank)
-{
-	unsigned long key = 0;
-	struct swc_conn *conn = xa_find(&swc_t_net(c, rank)->conns, &key, ULONG_MAX, XA_PRESENT);
-
-	KUNIT_ASSERT_NOT_NULL(c->test, conn);
-	return conn;
-}
-
 /* Is the request refused with this reason, and does the connection stay what it is? */
 static void expect_no_effect(struct swc_t_comm *c, u32 rank, const struct swc_wire_hello *h, int reason)
 {
-	struct swc_conn *conn = only_conn(c, rank);
+	struct swc_conn *conn = swc_t_only_conn(c, rank);
 	struct swc_wire_reject reject = {};
 	struct kunit *test = c->test;
 	u32 attempt = conn->attempt;
@@ -299,39 +254,6 @@ static void expect_no_effect(struct swc_t_comm *c, u32 rank, const struct swc_wi
 	KUNIT_EXPECT_FALSE(test, test_bit(SWC_CONN_F_DROPPED, &conn->flags));
 }
 
-/* Before the only connection is lost: how often ends have gone on, and the number of the last attempt. */
-struct before_loss {
-	u64 resumed;
-	u32 attempt;
-};
-
-static struct before_loss before_loss(struct swc_t_comm *c)
-{
-	return (struct before_loss){ swc_stat_read(SWC_STAT_CONNS_RESUMED), only_conn(c, 0)->attempt };
-}
-
-/*
- * Both ends go on by another stream or queue pair. Each counts an attempt once at most; of several, where the
- * machine is slow, one end may have given up one that the other end has counted.
- */
-static void wait_resumed(struct kunit *test, struct swc_t_comm *c, const struct before_loss *before)
-{
-	struct before_loss now;
-	bool good = false;
-	u32 i;
-
-	for (i = 0; i < 500 && !good; i++) {
-		good = swc_stat_read(SWC_STAT_CONNS_RESUMED) >= before->resumed + 2 &&
-		       READ_ONCE(only_conn(c, 0)->state) == SWC_CONN_LIVE &&
-		       READ_ONCE(only_conn(c, 1)->state) == SWC_CONN_LIVE;
-		if (!good)
-			msleep(20);
-	}
-	KUNIT_EXPECT_TRUE(test, good);
-	now = before_loss(c);
-	KUNIT_EXPECT_LE(test, now.resumed - before->resumed, 2ull * (now.attempt - before->attempt));
-}
-
 /*
  * Neither an old request nor an altered one ends a live connection, at either rank. Those that only the peer
  * can make do, and it goes on.
@@ -339,20 +261,20 @@ static void wait_resumed(struct kunit *test, struct swc_t_comm *c, const struct 
 static void failover_requests(struct kunit *test)
 {
 	struct swc_t_job *job = swc_t_job_new(test);
-	struct before_loss before;
+	struct swc_t_before_loss before;
 	struct swc_wire_reject reject;
 	struct swc_wire_hello h;
 	struct swc_conn *conn;
 	struct swc_t_comm *c;
 
-	use_param(test);
-	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
+	swc_t_use_param(test);
+	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_three_paths);
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	swc_t_job_run(job, 0, true);
-	before = before_loss(c);
+	before = swc_t_before_loss(c);
 
 	/* To the higher rank: the last request once more, then a newer one that is altered. */
-	conn = only_conn(c, 1);
+	conn = swc_t_only_conn(c, 1);
 	swc_t_hello(swc_t_rank_comm(c, 1), 0, 1, &h);
 	h.attempt = cpu_to_le32(conn->attempt);
 	swc_t_sign(swc_t_rank_comm(c, 1), &h);
@@ -361,7 +283,7 @@ static void failover_requests(struct kunit *test)
 	expect_no_effect(c, 1, &h, SWC_WIRE_DENIED);
 
 	/* To the lower rank: that it should connect again, after an attempt that is over, or one to come. */
-	conn = only_conn(c, 0);
+	conn = swc_t_only_conn(c, 0);
 	swc_t_hello(swc_t_rank_comm(c, 0), 1, 0, &h);
 	h.attempt = cpu_to_le32(conn->attempt + 1);
 	swc_t_sign(swc_t_rank_comm(c, 0), &h);
@@ -373,7 +295,7 @@ static void failover_requests(struct kunit *test)
 	swc_t_sign(swc_t_rank_comm(c, 0), &h);
 	KUNIT_EXPECT_NULL(test, swc_request(swc_t_net(c, 0)->listeners.of[swc_t_transport], &h, sizeof(h),
 					    NULL, &reject));
-	wait_resumed(test, c, &before);
+	swc_t_wait_resumed(test, c, &before);
 	/* Now it is over. */
 	expect_no_effect(c, 0, &h, SWC_WIRE_BUSY);
 	swc_t_job_run(job, 1, true);
@@ -392,19 +314,19 @@ static void failover_requests(struct kunit *test)
 static void failover_refused(struct kunit *test)
 {
 	struct swc_t_job *job = swc_t_job_new(test);
-	struct before_loss before;
+	struct swc_t_before_loss before;
 	struct swc_conn *lower, *higher;
 	struct swc_t_comm *c;
 	u32 attempt, nattempts, nfailed, i;
 	bool set;
 
-	use_param(test);
-	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
+	swc_t_use_param(test);
+	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_three_paths);
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	swc_t_job_run(job, 0, true);
-	before = before_loss(c);
-	lower = only_conn(c, 0);
-	higher = only_conn(c, 1);
+	before = swc_t_before_loss(c);
+	lower = swc_t_only_conn(c, 0);
+	higher = swc_t_only_conn(c, 1);
 	spin_lock(&higher->lock);
 	set = swc_conn_set_state(higher, SWC_CONN_LIVE, SWC_CONN_RESETTING);
 	spin_unlock(&higher->lock);
@@ -424,268 +346,7 @@ static void failover_refused(struct kunit *test)
 	higher->state = SWC_CONN_LIVE;
 	swc_resume_drop(higher, "cut");
 	spin_unlock(&higher->lock);
-	wait_resumed(test, c, &before);
-	swc_t_job_fill(job);
-	swc_t_job_run(job, 1, true);
-	swc_t_comm_end(c);
-}
-
-/* ------------------------------------------------------------------ paths */
-
-/*
- * Nobody answers, and all paths but the first have failed so often that they are to be avoided for long: each
- * has its turn nevertheless. One that the peer has answered by is taken at once.
- */
-static void failover_paths(struct kunit *test)
-{
-	struct swc_t_job *job = swc_t_job_new(test);
-	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
-	struct swc_conn *conn;
-	unsigned long tried;
-	u32 i, k;
-
-	swc_t_job_init(job, c, swc_t_ring, 300, false);
-	swc_t_job_run(job, 0, true);
-	conn = only_conn(c, 0);
-	swc_path_well(conn, conn->path);
-	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), conn->path);
-	for (i = 0; i < 8 * PATHS; i++)
-		if (i % PATHS != conn->path)
-			swc_path_failed(conn, i % PATHS);
-	/* The order is that of jiffies. */
-	schedule_timeout_uninterruptible(1);
-	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), conn->path);
-	for (k = 0; k < 3; k++) {
-		for (tried = 0, i = 0; i < PATHS; i++) {
-			u16 path = swc_path_choose(conn);
-
-			__set_bit(path, &tried);
-			swc_path_tried(conn, path);
-			swc_path_given_up(conn, path);
-			schedule_timeout_uninterruptible(1);
-		}
-		KUNIT_EXPECT_EQ(test, tried, BIT(PATHS) - 1);
-	}
-	swc_path_well(conn, PATHS - 1);
-	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), PATHS - 1);
-	swc_t_comm_end(c);
-}
-
-static struct swc_path_health *health_of(const struct swc_conn *conn, u16 path)
-{
-	const struct swc_path_table *t = &conn->net->paths;
-
-	return &t->health[t->first[conn->net->params.rank_node[conn->peer]] + path];
-}
-
-/*
- * Many connections lose a path together, and one after the other tries others: none of them takes the lost
- * one, as long as it is not known that another does not work either. It is one failure.
- */
-static void failover_together(struct kunit *test)
-{
-	struct swc_t_job *job = swc_t_job_new(test);
-	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
-	struct swc_conn *conn;
-	u16 own, next, last;
-	u32 i;
-
-	swc_t_job_init(job, c, swc_t_ring, 300, false);
-	swc_t_job_run(job, 0, true);
-	conn = only_conn(c, 0);
-	own = conn->path;
-	next = (own + 1) % PATHS;
-	last = (own + 2) % PATHS;
-	for (i = 0; i < 8; i++)
-		swc_path_failed(conn, own);
-	KUNIT_EXPECT_EQ(test, health_of(conn, own)->failed, 1u);
-	for (i = 1; i < PATHS; i++) {
-		schedule_timeout_uninterruptible(1);
-		KUNIT_EXPECT_EQ(test, swc_path_choose(conn), (own + i) % PATHS);
-		swc_path_tried(conn, (own + i) % PATHS);
-	}
-	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), next);
-	swc_path_given_up(conn, next);
-	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), last);
-	swc_path_given_up(conn, last);
-	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), own);
-	swc_path_well(conn, next);
-	/* It has been answered meanwhile: the end of an older attempt says nothing. */
-	swc_path_given_up(conn, next);
-	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), next);
-	swc_t_comm_end(c);
-}
-
-/*
- * All paths are lost, but only one of them is known to be cut off, as this node has no card with its address:
- * it has its turn last, though it was tried longest ago.
- */
-static void failover_cut_off(struct kunit *test)
-{
-	struct swc_t_job *job = swc_t_job_new(test);
-	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
-	struct sockaddr_in *local;
-	struct swc_conn *conn;
-	u16 own;
-	u32 i;
-
-	swc_t_job_init(job, c, swc_t_ring, 300, false);
-	swc_t_job_run(job, 0, true);
-	conn = only_conn(c, 0);
-	own = conn->path;
-	for (i = 0; i < PATHS; i++) {
-		swc_path_failed(conn, (own + i) % PATHS);
-		/* The order is that of jiffies. */
-		schedule_timeout_uninterruptible(1);
-	}
-	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), own);
-	local = (void *)swc_net_path(conn->net, conn->net->params.rank_node[conn->peer], own)->local;
-	local->sin_addr.s_addr ^= htonl(0xff000000);
-	for (i = 0; i < 2 * PATHS; i++) {
-		u16 path = swc_path_choose(conn);
-
-		KUNIT_EXPECT_NE(test, path, own);
-		swc_path_failed(conn, path);
-		schedule_timeout_uninterruptible(1);
-	}
-	/* Nobody has tried it yet, for all that is known. */
-	swc_path_well(conn, own);
-	KUNIT_EXPECT_NE(test, swc_path_choose(conn), own);
-	local->sin_addr.s_addr ^= htonl(0xff000000);
-	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), own);
-	swc_t_comm_end(c);
-}
-
-/* Once the time to leave the path alone is over, the connection asks for a path if it is to. */
-static void ask(struct swc_conn *conn, u16 path)
-{
-	health_of(conn, path)->until = jiffies;
-	queue_work(swc_conn_wq(conn), &conn->path_work);
-	flush_work(&conn->path_work);
-}
-
-/* On a slow machine the answer may take too long, several times. */
-#define MOST_TIMES	20
-
-static void ask_until_well(struct kunit *test, struct swc_conn *conn, u16 path)
-{
-	u32 i;
-
-	for (i = 0; i < MOST_TIMES && health_of(conn, path)->state != SWC_PATH_WELL; i++)
-		ask(conn, path);
-	KUNIT_EXPECT_EQ(test, (int)health_of(conn, path)->state, (int)SWC_PATH_WELL);
-}
-
-/*
- * A path has failed that is the own one of no connection: it would come last for ever, if no connection asked
- * for it. Each may, at either rank, but one at a time; only one whose own path it is goes by it then.
- */
-static void failover_asks(struct kunit *test)
-{
-	struct swc_t_job *job = swc_t_job_new(test);
-	struct sockaddr_in *local;
-	struct swc_t_comm *c;
-	bool claimed;
-	u32 r;
-
-	use_param(test);
-	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
-	swc_t_job_init(job, c, swc_t_ring, 300, false);
-	swc_t_job_run(job, 0, true);
-	for (r = 0; r < 2; r++) {
-		struct swc_conn *conn = only_conn(c, r);
-		u16 other = (conn->path + 1) % PATHS;
-		struct swc_path_health *h = health_of(conn, other);
-		u32 node = conn->net->params.rank_node[conn->peer];
-
-		KUNIT_EXPECT_EQ(test, swc_path_to_ask(conn, NULL), -1);
-		swc_path_failed(conn, other);
-		KUNIT_EXPECT_EQ(test, swc_path_to_ask(conn, NULL), -1);
-		h->until = jiffies;
-		KUNIT_EXPECT_EQ(test, swc_path_to_ask(conn, NULL), (int)other);
-		KUNIT_EXPECT_EQ(test, swc_path_to_ask(conn, &claimed), (int)other);
-		KUNIT_EXPECT_TRUE(test, claimed);
-		/* As another connection finds it. */
-		KUNIT_EXPECT_EQ(test, swc_path_to_ask(conn, &claimed), -1);
-		KUNIT_EXPECT_FALSE(test, claimed);
-		swc_path_asked(conn, other, true, false);
-		KUNIT_EXPECT_EQ(test, h->failed, 2u);
-		KUNIT_EXPECT_TRUE(test, time_before(jiffies, h->until));
-
-		/* This node does not have the address: no answer. */
-		local = (void *)swc_net_path(conn->net, node, other)->local;
-		local->sin_addr.s_addr ^= htonl(0xff000000);
-		ask(conn, other);
-		local->sin_addr.s_addr ^= htonl(0xff000000);
-		KUNIT_EXPECT_EQ(test, h->failed, 3u);
-		KUNIT_EXPECT_EQ(test, (int)h->state, (int)SWC_PATH_LOST);
-
-		ask_until_well(test, conn, other);
-		KUNIT_EXPECT_EQ(test, swc_path_to_ask(conn, NULL), -1);
-		KUNIT_EXPECT_EQ(test, (int)conn->state, (int)SWC_CONN_LIVE);
-		KUNIT_EXPECT_FALSE(test, test_bit(SWC_CONN_F_DROPPED, &conn->flags));
-		KUNIT_EXPECT_EQ(test, conn->via, conn->path);
-	}
-	swc_t_comm_end(c);
-}
-
-/* The connection is lost until it goes by another path than its own: that may be given up as well. */
-static void leave_path(struct kunit *test, struct swc_t_comm *c, struct swc_conn *conn)
-{
-	struct before_loss before;
-	u32 i;
-
-	for (i = 0; i < MOST_TIMES && conn->via == conn->path; i++) {
-		before = before_loss(c);
-		swc_conn_retry(conn, "cut", -ETIMEDOUT);
-		wait_resumed(test, c, &before);
-	}
-	KUNIT_EXPECT_NE(test, conn->via, conn->path);
-}
-
-/* It asks for its own path until it goes by that. */
-static void return_to_path(struct kunit *test, struct swc_t_comm *c, struct swc_conn *conn)
-{
-	struct before_loss before;
-	u32 i;
-
-	for (i = 0; i < MOST_TIMES && conn->via != conn->path; i++) {
-		before = before_loss(c);
-		ask(conn, conn->path);
-		if (health_of(conn, conn->path)->state != SWC_PATH_LOST)
-			wait_resumed(test, c, &before);
-	}
-	KUNIT_EXPECT_EQ(test, conn->via, conn->path);
-}
-
-/* A connection that goes by another path than its own returns to that when it answers, by its lower rank. */
-static void failover_returns(struct kunit *test)
-{
-	struct swc_t_job *job = swc_t_job_new(test);
-	struct swc_conn *lower, *higher;
-	struct swc_t_comm *c;
-	bool claimed;
-	u16 own;
-
-	use_param(test);
-	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
-	swc_t_job_init(job, c, swc_t_ring, 300, false);
-	swc_t_job_run(job, 0, true);
-	lower = only_conn(c, 0);
-	higher = only_conn(c, 1);
-	own = lower->path;
-	leave_path(test, c, lower);
-	KUNIT_EXPECT_EQ(test, (int)health_of(lower, own)->state, (int)SWC_PATH_LOST);
-	/* Whatever it found: all paths of this test have the same address. */
-	swc_path_failed(higher, own);
-	ask_until_well(test, higher, own);
-	KUNIT_EXPECT_FALSE(test, test_bit(SWC_CONN_F_DROPPED, &higher->flags));
-	health_of(lower, own)->until = jiffies;
-	KUNIT_EXPECT_EQ(test, swc_path_to_ask(lower, &claimed), (int)own);
-	/* Others whose own path it is ask, too. */
-	KUNIT_EXPECT_FALSE(test, claimed);
-	return_to_path(test, c, lower);
-	KUNIT_EXPECT_EQ(test, higher->via, own);
+	swc_t_wait_resumed(test, c, &before);
 	swc_t_job_fill(job);
 	swc_t_job_run(job, 1, true);
 	swc_t_comm_end(c);
@@ -700,16 +361,16 @@ static void failover_returns(struct kunit *test)
 static void failover_silent_device(struct kunit *test)
 {
 	struct swc_t_job *job = swc_t_job_new(test);
-	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &two_nodes);
-	struct before_loss before;
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_three_paths);
+	struct swc_t_before_loss before;
 	u32 seconds = swc_cm_answer_ms(8) / MSEC_PER_SEC;
 	struct swc_conn *conn;
 	u32 i;
 
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	swc_t_job_run(job, 0, true);
-	before = before_loss(c);
-	conn = only_conn(c, 0);
+	before = swc_t_before_loss(c);
+	conn = swc_t_only_conn(c, 0);
 	spin_lock(&conn->lock);
 	swc_rdma_conn(conn)->sq.probe_head = swc_rdma_conn(conn)->sq.tail + 1;
 	for (i = 0; i <= seconds; i++)
@@ -719,7 +380,7 @@ static void failover_silent_device(struct kunit *test)
 		swc_rdma_watch(conn);
 	KUNIT_EXPECT_TRUE(test, test_bit(SWC_CONN_F_DROPPED, &conn->flags));
 	spin_unlock(&conn->lock);
-	wait_resumed(test, c, &before);
+	swc_t_wait_resumed(test, c, &before);
 	swc_t_job_fill(job);
 	swc_t_job_run(job, 1, true);
 	swc_t_comm_end(c);
@@ -729,7 +390,7 @@ static void failover_silent_device(struct kunit *test)
 
 #define AT	1000
 
-/* A message of the stream, not sent; as pump does, and finish. */
+/* A message of the stream, not sent; as pump does, and swc_t_failover_exit. */
 static void add_message(struct kunit *test, struct swc_tcp_conn *conn, u32 head, u32 payload, bool finished)
 {
 	KUNIT_ASSERT_TRUE(test, swc_tcp_stream_prepare(conn));
@@ -804,19 +465,14 @@ static void failover_stream(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(failover_cuts, cut_gen_params),
-	KUNIT_CASE_PARAM(failover_ends, transport_gen_params),
-	KUNIT_CASE_PARAM(failover_requests, transport_gen_params),
-	KUNIT_CASE_PARAM(failover_refused, transport_gen_params),
-	KUNIT_CASE(failover_paths),
-	KUNIT_CASE(failover_together),
-	KUNIT_CASE(failover_cut_off),
-	KUNIT_CASE_PARAM(failover_asks, transport_gen_params),
-	KUNIT_CASE_PARAM(failover_returns, transport_gen_params),
+	KUNIT_CASE_PARAM(failover_ends, swc_t_transport_gen_params),
+	KUNIT_CASE_PARAM(failover_requests, swc_t_transport_gen_params),
+	KUNIT_CASE_PARAM(failover_refused, swc_t_transport_gen_params),
 	KUNIT_CASE(failover_silent_device),
 	KUNIT_CASE(failover_stream),
 	{}
 };
 
 struct kunit_suite swc_failover_suite = {
-	.name = "swc_failover", .init = swc_t_net_init, .exit = finish, .test_cases = cases,
+	.name = "swc_failover", .init = swc_t_net_init, .exit = swc_t_failover_exit, .test_cases = cases,
 };

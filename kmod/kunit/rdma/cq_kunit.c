@@ -195,26 +195,13 @@ static bool wake_process(struct swc_net_waiter *waiter)
 	return true;
 }
 
-/* The only connection of a rank. It stays until the rank leaves. */
-static struct swc_conn *only_conn(struct swc_t_comm *c, u32 rank)
-{
-	struct swc_net *net = swc_t_net(c, rank);
-	struct swc_conn *conn;
-
-	mutex_lock(&net->lock);
-	KUNIT_EXPECT_TRUE(c->test, list_is_singular(&net->all));
-	conn = list_first_entry(&net->all, struct swc_conn, node);
-	mutex_unlock(&net->lock);
-	return conn;
-}
-
-/* Wait on it. */
+/* Wait on the only connection of a rank. */
 static void begin_wait(struct process *p, struct swc_t_comm *c, u32 rank, bool stopped)
 {
 	p->waiter.wake = wake_process;
 	p->stopped = stopped;
 	INIT_WORK(&p->work, process_work);
-	swc_net_wait(&p->waiter, only_conn(c, rank));
+	swc_net_wait(&p->waiter, swc_t_only_conn(c, rank));
 }
 
 /*
@@ -292,7 +279,7 @@ static void begin_polls(struct pollers *p)
 	u32 r;
 
 	for (r = 0; r < 2; r++) {
-		p->poll[r] = swc_net_poll_begin(only_conn(p->c, r));
+		p->poll[r] = swc_net_poll_begin(swc_t_only_conn(p->c, r));
 		KUNIT_ASSERT_NOT_NULL(p->c->test, p->poll[r]);
 	}
 }
@@ -422,7 +409,7 @@ static void cq_poller_and_events(struct kunit *test)
 
 static u32 nreceived(struct swc_t_comm *c, u32 rank)
 {
-	return swc_rdma_conn(only_conn(c, rank))->nreceived;
+	return swc_rdma_conn(swc_t_only_conn(c, rank))->nreceived;
 }
 
 /* A poller that goes handles what has come since it looked. */
@@ -456,7 +443,7 @@ static void cq_poller_goes(struct kunit *test)
 static void cq_second_poller(struct kunit *test)
 {
 	struct pollers *p = start_polls(test);
-	struct swc_conn *conn = only_conn(p->c, 0);
+	struct swc_conn *conn = swc_t_only_conn(p->c, 0);
 
 	KUNIT_EXPECT_NULL(test, swc_net_poll_begin(conn));
 	end_polls(p);
@@ -617,7 +604,7 @@ static void waiter_closing(struct kunit *test)
 		job[i] = job[0];
 	/* The watch, once a second, has the work item receive as well: then nothing may be left. */
 	for (i = 0; i < 20 && !left; i++)
-		left = close_once(job, p, swc_tcp_conn(only_conn(c, 1)));
+		left = close_once(job, p, swc_tcp_conn(swc_t_only_conn(c, 1)));
 	KUNIT_EXPECT_TRUE(test, left);
 	swc_t_comm_end(c);
 	swc_tcp_rx_bufs = bufs;

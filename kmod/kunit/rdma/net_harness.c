@@ -60,6 +60,18 @@ struct swc_net *swc_t_net(struct swc_t_comm *c, u32 rank)
 	return swc_t_rank_comm(c, rank)->net;
 }
 
+struct swc_conn *swc_t_only_conn(struct swc_t_comm *c, u32 rank)
+{
+	struct swc_net *net = swc_t_net(c, rank);
+	struct swc_conn *conn;
+
+	mutex_lock(&net->lock);
+	KUNIT_EXPECT_TRUE(c->test, list_is_singular(&net->all));
+	conn = list_first_entry(&net->all, struct swc_conn, node);
+	mutex_unlock(&net->lock);
+	return conn;
+}
+
 /* The other end of a connection. */
 static struct swc_conn *twin(struct swc_t_comm *c, const struct swc_conn *conn)
 {

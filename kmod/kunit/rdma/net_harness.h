@@ -9,6 +9,7 @@
 
 #define SWC_T_DEVICE	"rxe0"
 
+struct swc_conn;
 struct swc_net;
 
 extern const struct swc_t_layout swc_t_two_nodes;
@@ -26,6 +27,8 @@ void swc_t_tcp_exit(struct kunit *test);
 
 /* The net of the node that a rank is on. */
 struct swc_net *swc_t_net(struct swc_t_comm *c, u32 rank);
+/* The only connection of a rank. It stays until the rank leaves. */
+struct swc_conn *swc_t_only_conn(struct swc_t_comm *c, u32 rank);
 /* All credits are returned, soon. */
 void swc_t_expect_credits(struct swc_t_comm *c);
 /* Of two ranks, the other has received what @sender sent. */
