@@ -6,21 +6,37 @@
 
 #include "kunit/net/failover_harness.h"
 
+/* Two nodes whose only connection is live. */
+static struct swc_t_comm *connected(struct kunit *test)
+{
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_three_paths);
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	return c;
+}
+
+/* The node's address of a path becomes one that it does not have, or its own again. */
+static void flip_address(struct swc_conn *conn, u16 path)
+{
+	u32 node = conn->net->params.rank_node[conn->peer];
+	struct sockaddr_in *local = (void *)swc_net_path(conn->net, node, path)->local;
+
+	local->sin_addr.s_addr ^= htonl(0xff000000);
+}
+
 /*
  * Nobody answers, and all paths but the first have failed so often that they are to be avoided for long: each
  * has its turn nevertheless. One that the peer has answered by is taken at once.
  */
 static void path_turns(struct kunit *test)
 {
-	struct swc_t_job *job = swc_t_job_new(test);
-	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_three_paths);
-	struct swc_conn *conn;
+	struct swc_t_comm *c = connected(test);
+	struct swc_conn *conn = swc_t_only_conn(c, 0);
 	unsigned long tried;
 	u32 i, k;
 
-	swc_t_job_init(job, c, swc_t_ring, 300, false);
-	swc_t_job_run(job, 0, true);
-	conn = swc_t_only_conn(c, 0);
 	swc_path_well(conn, conn->path);
 	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), conn->path);
 	for (i = 0; i < 8 * SWC_T_PATHS; i++)
@@ -58,15 +74,11 @@ static struct swc_path_health *health_of(const struct swc_conn *conn, u16 path)
  */
 static void path_together(struct kunit *test)
 {
-	struct swc_t_job *job = swc_t_job_new(test);
-	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_three_paths);
-	struct swc_conn *conn;
+	struct swc_t_comm *c = connected(test);
+	struct swc_conn *conn = swc_t_only_conn(c, 0);
 	u16 own, next, last;
 	u32 i;
 
-	swc_t_job_init(job, c, swc_t_ring, 300, false);
-	swc_t_job_run(job, 0, true);
-	conn = swc_t_only_conn(c, 0);
 	own = conn->path;
 	next = (own + 1) % SWC_T_PATHS;
 	last = (own + 2) % SWC_T_PATHS;
@@ -96,25 +108,18 @@ static void path_together(struct kunit *test)
  */
 static void path_cut_off(struct kunit *test)
 {
-	struct swc_t_job *job = swc_t_job_new(test);
-	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_three_paths);
-	struct sockaddr_in *local;
-	struct swc_conn *conn;
-	u16 own;
+	struct swc_t_comm *c = connected(test);
+	struct swc_conn *conn = swc_t_only_conn(c, 0);
+	u16 own = conn->path;
 	u32 i;
 
-	swc_t_job_init(job, c, swc_t_ring, 300, false);
-	swc_t_job_run(job, 0, true);
-	conn = swc_t_only_conn(c, 0);
-	own = conn->path;
 	for (i = 0; i < SWC_T_PATHS; i++) {
 		swc_path_failed(conn, (own + i) % SWC_T_PATHS);
 		/* The order is that of jiffies. */
 		schedule_timeout_uninterruptible(1);
 	}
 	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), own);
-	local = (void *)swc_net_path(conn->net, conn->net->params.rank_node[conn->peer], own)->local;
-	local->sin_addr.s_addr ^= htonl(0xff000000);
+	flip_address(conn, own);
 	for (i = 0; i < 2 * SWC_T_PATHS; i++) {
 		u16 path = swc_path_choose(conn);
 
@@ -125,7 +130,7 @@ static void path_cut_off(struct kunit *test)
 	/* Nobody has tried it yet, for all that is known. */
 	swc_path_well(conn, own);
 	KUNIT_EXPECT_NE(test, swc_path_choose(conn), own);
-	local->sin_addr.s_addr ^= htonl(0xff000000);
+	flip_address(conn, own);
 	KUNIT_EXPECT_EQ(test, swc_path_choose(conn), own);
 	swc_t_comm_end(c);
 }
@@ -156,21 +161,16 @@ static void ask_until_well(struct kunit *test, struct swc_conn *conn, u16 path)
  */
 static void path_asks(struct kunit *test)
 {
-	struct swc_t_job *job = swc_t_job_new(test);
-	struct sockaddr_in *local;
 	struct swc_t_comm *c;
 	bool claimed;
 	u32 r;
 
 	swc_t_use_param(test);
-	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_three_paths);
-	swc_t_job_init(job, c, swc_t_ring, 300, false);
-	swc_t_job_run(job, 0, true);
+	c = connected(test);
 	for (r = 0; r < 2; r++) {
 		struct swc_conn *conn = swc_t_only_conn(c, r);
 		u16 other = (conn->path + 1) % SWC_T_PATHS;
 		struct swc_path_health *h = health_of(conn, other);
-		u32 node = conn->net->params.rank_node[conn->peer];
 
 		KUNIT_EXPECT_EQ(test, swc_path_to_ask(conn, NULL), -1);
 		swc_path_failed(conn, other);
@@ -187,10 +187,9 @@ static void path_asks(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, time_before(jiffies, h->until));
 
 		/* This node does not have the address: no answer. */
-		local = (void *)swc_net_path(conn->net, node, other)->local;
-		local->sin_addr.s_addr ^= htonl(0xff000000);
+		flip_address(conn, other);
 		ask(conn, other);
-		local->sin_addr.s_addr ^= htonl(0xff000000);
+		flip_address(conn, other);
 		KUNIT_EXPECT_EQ(test, h->failed, 3u);
 		KUNIT_EXPECT_EQ(test, (int)h->state, (int)SWC_PATH_LOST);
 
