@@ -65,22 +65,41 @@ static bool is_in(const struct swc_bine_line *l, int32_t v)
 	return v >= l->first && v - l->first < (int32_t)l->d;
 }
 
+/**
+ * struct edges - of numbers to their parents
+ * @up: by how many of the lowest digits are equal: what is added to invert them, if they are 0
+ * @distance: of that
+ */
+struct edges {
+	int32_t up[32];
+	uint32_t distance[32];
+};
+
+static void find_edges(const struct swc_bine_line *l, struct edges *e)
+{
+	for (uint32_t n = 1; n <= l->log; n++) {
+		uint32_t far;
+
+		e->up[n] = inverted(0, n);
+		far = (uint32_t)abs(e->up[n]); /* (2^log + 1) / 3 at most, which is less than d */
+		e->distance[n] = far < l->d - far ? far : l->d - far;
+	}
+}
+
 /* For the numbers from one end to 0: the least and the largest parent, and the sum of distances. */
 struct span {
 	int32_t low, high;
 	uint64_t distance;
 };
 
-static struct span extend(const struct swc_bine_line *l, struct span s, int32_t v)
+static inline void extend(const struct edges *e, uint32_t log, struct span *s, int32_t v)
 {
-	int32_t parent = inverted(v, equal_digits(v, l->log));
-	uint32_t far = (uint32_t)abs(v -
-				     parent); /* (2^log + 1) / 3 at most, which is less than d */
+	uint32_t n = equal_digits(v, log);
+	int32_t parent = v % 2 ? v - e->up[n] : v + e->up[n];
 
-	s.low = parent < s.low ? parent : s.low;
-	s.high = parent > s.high ? parent : s.high;
-	s.distance += far < l->d - far ? far : l->d - far;
-	return s;
+	s->low = parent < s->low ? parent : s->low;
+	s->high = parent > s->high ? parent : s->high;
+	s->distance += e->distance[n];
 }
 
 /* Find the best d numbers, of equal ones the lowest; all numbers with @log digits are from @low to @high. */
@@ -89,11 +108,14 @@ static int find_first(struct swc_bine_line *l, int32_t low, int32_t high)
 	int32_t d = (int32_t)l->d, least = low + d - 1 > 0 ? low + d - 1 : 0; /* last number */
 	struct span *last = calloc((size_t)(high - least) + 1, sizeof(*last)), s = { 0 };
 	uint64_t best = UINT64_MAX;
+	uint32_t log = l->log;
+	struct edges e;
 
 	if (!last)
 		return -ENOMEM;
+	find_edges(l, &e);
 	for (int32_t v = 1; v <= high; v++) {
-		s = extend(l, s, v);
+		extend(&e, log, &s, v);
 		if (v >= least)
 			last[v - least] = s;
 	}
@@ -102,7 +124,8 @@ static int find_first(struct swc_bine_line *l, int32_t low, int32_t high)
 		int32_t z = a + d - 1;
 		const struct span *to;
 
-		s = a < 0 ? extend(l, s, a) : s;
+		if (a < 0)
+			extend(&e, log, &s, a);
 		if (z > high)
 			continue;
 		to = &last[z - least];

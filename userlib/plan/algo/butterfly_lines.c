@@ -73,6 +73,26 @@ uint32_t swc_line_when_computed(const struct swc_line *l, uint32_t x, uint32_t y
 	return k + (l->d > l->m);
 }
 
+uint32_t swc_line_sent(const struct swc_line *l, uint32_t x, uint32_t k, const uint32_t *block,
+		       uint32_t n, uint32_t *sent)
+{
+	/* What does not change from block to block: plans ask for each block in each step. */
+	bool table = l->swing && x < l->m, down = (x % 2 != 0) != l->mirror;
+	uint32_t m = l->m, nsent = 0;
+	const uint8_t *when = l->when;
+
+	for (uint32_t j = 0; j < n; j++) {
+		uint32_t y = block[j], i = down ? x + m - y : y + m - x;
+
+		if (y == x)
+			continue;
+		if (table && y < m ? when[i < m ? i : i - m] == k
+				   : swc_line_when_computed(l, x, y) == k)
+			sent[nsent++] = y;
+	}
+	return nsent;
+}
+
 uint32_t swc_line_receiver(const struct swc_line *l, uint32_t x, uint32_t y, uint32_t k)
 {
 	uint32_t fold = l->d > l->m;
@@ -105,35 +125,49 @@ uint32_t swc_line_peer(const struct swc_line *l, uint32_t x, uint32_t k, uint32_
 	return x < l->m ? swc_doubling_peer(l->m, x, k - !!fold, l->mirror) : l->d;
 }
 
-/*
- * Swing's table, backwards from what 0 has after the last step: its own block. Before a step, it
- * also has what its partner has after it, which is the mirror image of what 0 has.
- */
-static void fill_when(const struct swc_line *l, uint32_t *held)
+static void add_to_order(struct swc_line *l, uint32_t *n, uint32_t y, uint32_t way)
 {
-	uint32_t n = 1;
+	l->order[*n] = y;
+	l->way[(*n)++] = way;
+}
+
+/*
+ * Swing's tables, backwards from what 0 has after the last step: its own block. Before a step, it
+ * also has what its partner has after it, which is the mirror image of what 0 has. The ways to these
+ * are those to the images, after this step: so they are in the same order, behind those without it.
+ */
+static void fill_tables(struct swc_line *l)
+{
+	uint32_t n = 0;
 
 	memset(l->when, UINT8_MAX, l->m);
 	l->when[0] = 0;
-	held[0] = 0;
+	add_to_order(l, &n, 0, 0);
 	for (uint32_t k = l->log; k-- > 0;) {
-		uint32_t q = swc_swing_peer(l->m, 0, k, false);
+		uint32_t q = swc_swing_peer(l->m, 0, k, false), had = n, step = 1u << (31 - k);
 
-		for (uint32_t i = n; i-- > 0;) {
-			uint32_t y = (q + l->m - held[i]) % l->m;
+		for (uint32_t i = 0; i < had; i++) {
+			uint32_t y = q + l->m - l->order[i];
 
-			if (l->when[y] != UINT8_MAX)
-				continue;
-			l->when[y] = (uint8_t)k;
-			held[n++] = y;
+			y -= y < l->m ? 0 : l->m;
+			if (l->when[y] == UINT8_MAX) {
+				l->when[y] = (uint8_t)k;
+				add_to_order(l, &n, y, step | l->way[i]);
+			}
+			/* 0 exchanges with the last coordinate in the first step. */
+			if (!k && !i && l->d > l->m)
+				add_to_order(l, &n, l->m, step);
 		}
 	}
 }
 
+uint32_t swc_line_ordered(const struct swc_line *l, uint32_t i)
+{
+	return reflect(l, l->order[i]);
+}
+
 static int open_line(struct swc_line *l, uint32_t d)
 {
-	uint32_t *held;
-
 	l->d = d;
 	l->m = d - d % 2;
 	if (l->swing) {
@@ -146,14 +180,15 @@ static int open_line(struct swc_line *l, uint32_t d)
 		l->m = 1u << l->log;
 		l->nsteps = l->log + (d > l->m ? 2 : 0);
 	}
-	if (!l->swing || !l->m)
+	if (!l->swing)
 		return 0;
 	l->when = malloc(d);
-	held = malloc(d * sizeof(*held));
-	if (l->when && held)
-		fill_when(l, held);
-	free(held);
-	return l->when && held ? 0 : -ENOMEM;
+	l->order = malloc(d * sizeof(*l->order));
+	l->way = malloc(d * sizeof(*l->way));
+	if (!l->when || !l->order || !l->way)
+		return -ENOMEM;
+	fill_tables(l);
+	return 0;
 }
 
 /* ---- all dimensions ---- */
@@ -172,8 +207,11 @@ int swc_lines_open(struct swc_lines *l, const struct swc_topo *topo, bool swing)
 
 void swc_lines_free(struct swc_lines *l)
 {
-	for (uint32_t i = 0; i < l->ndims; i++)
+	for (uint32_t i = 0; i < l->ndims; i++) {
 		free(l->line[i].when);
+		free(l->line[i].order);
+		free(l->line[i].way);
+	}
 }
 
 void swc_lines_set_port(struct swc_lines *l, uint32_t port)

@@ -16,11 +16,14 @@
  * @log: steps among these
  * @nsteps: steps with folds
  * @when: Swing: the step in which coordinate 0 sends block b
+ * @order, @way: Swing, not mirrored: all coordinates in the order of the ways to them from 0, those that
+ *	are sent first last, and these ways: the steps as bits, the first one highest
  */
 struct swc_line {
 	bool swing, mirror;
 	uint32_t d, m, log, nsteps;
 	uint8_t *when;
+	uint32_t *order, *way;
 };
 
 /* swc_line_when() of lines that have no table, and of the last coordinate of odd d in Swing. */
@@ -39,6 +42,13 @@ static inline uint32_t swc_line_when(const struct swc_line *l, uint32_t x, uint3
 	i = (x % 2 != 0) != l->mirror ? x + l->m - y : y + l->m - x;
 	return l->when[i < l->m ? i : i - l->m];
 }
+
+/* Of @n blocks, list those that x sends in step k, in the same order. Returns how many. */
+uint32_t swc_line_sent(const struct swc_line *l, uint32_t x, uint32_t k, const uint32_t *block,
+		       uint32_t n, uint32_t *sent);
+
+/* Swing: the i-th coordinate in the order of ways from 0, whose way is @l->way[i]. */
+uint32_t swc_line_ordered(const struct swc_line *l, uint32_t i);
 
 /* The coordinate that x sends block y to in step k. */
 uint32_t swc_line_receiver(const struct swc_line *l, uint32_t x, uint32_t y, uint32_t k);

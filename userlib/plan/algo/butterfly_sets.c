@@ -24,7 +24,7 @@
 #include <string.h>
 
 #include "kmod/core/plan_check.h"
-#include "plan/algo/butterfly_lines.h"
+#include "plan/algo/butterfly_numbers.h"
 #include "plan/algo/butterfly_sets.h"
 #include "plan/algo/tree_bufs.h"
 #include "plan/table.h"
@@ -41,24 +41,24 @@ struct run {
 
 /**
  * struct stay - how long the path of a line is at this member's coordinate
+ * @before: the coordinate before; NOBODY: it does not come here
  * @from, @to: from this step of the plan on; it leaves in that one
- * @before: the coordinate before
- * @never: it does not come here
  */
 struct stay {
-	uint8_t from, to;
 	uint32_t before;
-	bool never;
+	uint8_t from, to;
 };
+
+#define NOBODY UINT32_MAX
 
 /**
  * struct sets - one port's plan
- * @held: by dimension, coordinates whose blocks this member has not sent along it, ascending; and
- *	paths along it
+ * @held: by dimension, coordinates whose blocks this member has not sent along it, in the order of
+ *	their numbers in this dimension alone; and paths along it
  * @at, @stride: number n of the port is block at + n * stride
  * @sums: buffer with the sums, once something was added
  * @result: buffer with the own block
- * @number: of the block of each member; NULL: as the member
+ * @number: of blocks; NULL: as the member's
  * @before: BROADCAST and REDUCE: by number, the member before this one on the block's path from the
  *	root; of the root itself, the root; NOBODY if it is not on the path
  * @fresh: by number: nothing was added yet, the contribution is in SEND; before that, room for marks
@@ -73,7 +73,8 @@ struct sets {
 	} held[SWC_TOPO_DIMS];
 	uint32_t at, stride;
 	enum swc_buf sums, result;
-	uint32_t *number, *set, *before;
+	struct swc_numbers *number;
+	uint32_t *set, *before;
 	bool *fresh;
 	struct run *run;
 	uint32_t nruns, room;
@@ -81,36 +82,28 @@ struct sets {
 
 /* ---- the blocks of a message ---- */
 
-/* The blocks that x sends to y in step k, ascending; x or y is this member. Returns how many. */
+/* The blocks that x sends to y in step k, in the order of held; x or y is this member. Returns how many. */
 static uint32_t blocks_sent(const struct sets *p, uint32_t dim, uint32_t x, uint32_t y, uint32_t k,
 			    uint32_t *out)
 {
 	const struct swc_line *l = &p->lines.line[dim];
 	const struct held *h = &p->held[dim];
-	uint32_t n = 0;
+	uint32_t nsent, n = 0;
 	bool only;
 
 	if (swc_line_odd_one(l, x) || swc_line_odd_one(l, y)) {
 		*out = y;
 		return 1;
 	}
+	nsent = swc_line_sent(l, x, k, h->coord, h->n, out);
 	/* Swing: all that x sends in a step goes to one other, except to the last coordinate. */
 	only = l->swing && swc_swing_peer(l->m, x, k, l->mirror) == y;
-	for (uint32_t i = 0; i < h->n; i++) {
-		uint32_t z = h->coord[i];
-
-		if (z != x && swc_line_when(l, x, z) == k &&
-		    ((only && z < l->m) || swc_line_receiver(l, x, z, k) == y))
-			out[n++] = z;
-	}
+	if (only && l->d == l->m)
+		return nsent;
+	for (uint32_t i = 0; i < nsent; i++)
+		if ((only && out[i] < l->m) || swc_line_receiver(l, x, out[i], k) == y)
+			out[n++] = out[i];
 	return n;
-}
-
-static int ascending64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
 }
 
 static int ascending(const void *a, const void *b)
@@ -120,21 +113,28 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sort different numbers of blocks. Most are all there are in between, others close together: then by marks. */
+/*
+ * Sort different numbers of blocks. Most are in order or all there are in between, others close together: then by
+ * marks.
+ */
 static void sort_set(struct sets *p, uint32_t n)
 {
 	uint32_t low = UINT32_MAX, high = 0;
+	bool sorted = true;
 
 	for (uint32_t i = 0; i < n; i++) {
+		sorted &= !i || high < p->set[i];
 		low = p->set[i] < low ? p->set[i] : low;
 		high = p->set[i] > high ? p->set[i] : high;
 	}
-	if (n && high - low == n - 1) {
+	if (sorted)
+		return;
+	if (high - low == n - 1) {
 		for (uint32_t i = 0; i < n; i++)
 			p->set[i] = low + i;
 		return;
 	}
-	if (!n || n < (high - low) / 128) {
+	if (n < (high - low) / 128) {
 		qsort(p->set, n, sizeof(*p->set), ascending);
 		return;
 	}
@@ -170,10 +170,35 @@ static uint32_t multiply(struct sets *p, uint32_t dim, const uint32_t *line_set,
 	}
 	if (p->number) {
 		for (uint32_t i = 0; i < n; i++)
-			p->set[i] = p->number[p->set[i]];
+			p->set[i] = p->number->of_member[p->set[i]];
 		sort_set(p, n);
 	}
 	return n;
+}
+
+/* Find out without a list whether these are consecutive numbers, which then are those of @r. */
+static bool is_run(const struct sets *p, uint32_t dim, const uint32_t *line_set, uint32_t nline,
+		   struct run *r)
+{
+	const struct swc_numbers *number = p->number;
+	uint32_t last = 0;
+
+	if (!number || !number->separate)
+		return false;
+	r->first = 0;
+	r->nblocks = 1;
+	for (uint32_t j = 0; j < p->lines.ndims; j++) {
+		const struct held *h = &p->held[j];
+		const uint32_t *with = j == dim ? line_set : h->coord;
+		uint32_t nwith = j == dim ? nline : h->n;
+
+		if (!nwith)
+			return false;
+		r->first += number->of_member[with[0] * number->stride[j]];
+		last += number->of_member[with[nwith - 1] * number->stride[j]];
+		r->nblocks *= nwith;
+	}
+	return last - r->first == r->nblocks - 1;
 }
 
 static void add_run(struct sets *p, const struct run *r)
@@ -209,6 +234,10 @@ static void list_turn(struct sets *p, uint32_t s, bool recv, const uint32_t *coo
 				 .recv = recv };
 
 		n = blocks_sent(p, dim, recv ? q : x, recv ? x : q, k, line_set);
+		if (is_run(p, dim, line_set, n, &r)) {
+			add_run(p, &r);
+			continue;
+		}
 		n = multiply(p, dim, line_set, n);
 		for (uint32_t j = 0; !p->b->error && j < n; j += r.nblocks) {
 			r.first = p->set[j];
@@ -228,264 +257,134 @@ static void list_runs(struct sets *p, const uint32_t *coord)
 		struct held *h = &p->held[j];
 
 		for (h->n = 0; h->n < p->lines.line[j].d; h->n++)
-			h->coord[h->n] = h->n;
+			h->coord[h->n] = p->number ? p->number->coord[j][h->n] : h->n;
 	}
 	for (uint32_t s = 0; s < p->lines.steps; s++) {
 		struct swc_turn t = p->lines.turn[s];
 		struct held *h = &p->held[t.dim];
-		uint32_t x = coord[t.dim], kept = 0;
+		uint32_t *sent = p->set, kept = 0, nsent;
 
 		list_turn(p, s, false, coord);
-		list_turn(p, s, true, coord);
-		for (uint32_t i = 0; i < h->n; i++)
-			if (h->coord[i] == x ||
-			    swc_line_when(&p->lines.line[t.dim], x, h->coord[i]) != t.step)
+		/* What comes in a step is not sent in it. */
+		nsent = swc_line_sent(&p->lines.line[t.dim], coord[t.dim], t.step, h->coord, h->n,
+				      sent);
+		for (uint32_t i = 0; i < h->n; i++) {
+			if (nsent && h->coord[i] == *sent) {
+				sent++;
+				nsent--;
+			} else {
 				h->coord[kept++] = h->coord[i];
-		h->n = kept;
-	}
-}
-
-#define UNKNOWN UINT64_MAX
-
-/*
- * The steps on the way from coordinate 0 of a line to each coordinate, as bits, the first step of the
- * plan highest. @turn_at: by step of the line, its step in the plan
- *
- * The way from an odd coordinate is the mirror image of one from 0, which is a later step's: so ways
- * with one step less are known.
- */
-static void find_ways(const struct swc_line *l, const uint32_t *turn_at, uint64_t *way)
-{
-	uint32_t first[SWC_BUTTERFLY_STEPS], pending[SWC_BUTTERFLY_STEPS], n = 0;
-
-	for (uint32_t k = 0; k < l->log; k++)
-		first[k] = swc_swing_peer(l->m, 0, k, l->mirror);
-	for (uint32_t y = 1; y < l->m; y++)
-		way[y] = UNKNOWN;
-	way[0] = 0;
-	for (uint32_t y = 1; y < l->m; y++) {
-		uint64_t rest = 0;
-
-		for (uint32_t x = y; way[x] == UNKNOWN; n++) {
-			pending[n] = x;
-			x = first[swc_line_when(l, 0, x)] + l->m - x;
-			x -= x < l->m ? 0 : l->m;
-			rest = way[x];
-		}
-		while (n) {
-			uint32_t x = pending[--n];
-
-			rest |= 1ull << (63 - turn_at[swc_line_when(l, 0, x)]);
-			way[x] = rest;
-		}
-	}
-	if (l->d > l->m && l->m)
-		way[l->m] = 1ull << (63 - turn_at[swc_line_met_in(l, 0)]);
-}
-
-/*
- * Sort the ways of a line, with their coordinates. Steps identify a coordinate, but the last one of odd d: so
- * if there are not many more ways than coordinates, each is put in its place.
- */
-static void sort_ways(const struct sets *p, const struct swc_line *l, const uint64_t *way,
-		      uint64_t *sorted)
-{
-	uint32_t steps = p->lines.steps, shift = 64 - steps, n = 0;
-	uint32_t *at = steps && l->d >> (steps > 2 ? steps - 2 : 0)
-			       ? calloc(1u << steps, sizeof(*at))
-			       : NULL; /* coordinates, and one more */
-
-	if (!at) {
-		memcpy(sorted, way, l->d * sizeof(*way));
-		qsort(sorted, l->d, sizeof(*sorted), ascending64);
-		return;
-	}
-	for (uint32_t y = 0; y < l->m; y++)
-		at[way[y] >> shift] = y + 1;
-	for (uint32_t k = 0; k < 1u << steps; k++) {
-		if (at[k])
-			sorted[n++] = (uint64_t)k << shift | (at[k] - 1);
-		if (l->d > l->m && k == way[l->m] >> shift)
-			sorted[n++] = way[l->m];
-	}
-	free(at);
-}
-
-/**
- * struct order - blocks that are to be numbered next
- * @way: by dimension: the ways of its line, ascending, with their coordinates
- * @first, @n: by dimension: the blocks' coordinates are those of these ways
- * @stride: by dimension: between the members of neighbours
- * @next: number of the next block
- */
-struct order {
-	uint64_t *way[SWC_TOPO_DIMS];
-	uint32_t first[SWC_TOPO_DIMS], n[SWC_TOPO_DIMS], stride[SWC_TOPO_DIMS];
-	uint32_t next;
-};
-
-/* Number the blocks in the order of members: their ways are equal, or differ in one dimension only. */
-static void number_product(struct sets *p, struct order *o)
-{
-	uint32_t i[SWC_TOPO_DIMS] = { 0 }, last = p->lines.ndims - 1, member = 0, j;
-
-	/* The dimensions behind the last one with several coordinates have one, which is added here. */
-	for (j = 0; j < p->lines.ndims; j++)
-		member += (uint32_t)o->way[j][o->first[j]] * o->stride[j];
-	while (last && o->n[last] == 1)
-		last--;
-	do {
-		const uint64_t *way = o->way[last] + o->first[last];
-		uint32_t at = member - (uint32_t)way[0] * o->stride[last];
-
-		for (uint32_t k = 0; k < o->n[last]; k++)
-			p->number[at + (uint32_t)way[k] * o->stride[last]] = o->next++;
-		for (j = last; j-- > 0; i[j] = 0) {
-			way = o->way[j] + o->first[j];
-			member -= (uint32_t)way[i[j]] * o->stride[j];
-			if (++i[j] < o->n[j]) {
-				member += (uint32_t)way[i[j]] * o->stride[j];
-				break;
 			}
-			member += (uint32_t)way[0] * o->stride[j];
 		}
-	} while (j < last);
-}
-
-/* How many of n ways, ascending and equal in all steps before this one, do not take it. */
-static uint32_t count_without(const uint64_t *way, uint32_t n, uint32_t step)
-{
-	uint32_t low = 0, high = n;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (way[mid] >> (63 - step) & 1)
-			high = mid;
-		else
-			low = mid + 1;
+		h->n = kept;
+		list_turn(p, s, true, coord);
 	}
-	return low;
-}
-
-/* Number the blocks, whose ways are equal in all steps before s: first those that do not take step s. */
-static void number_from(struct sets *p, struct order *o, uint32_t s)
-{
-	uint32_t wide = 0;
-
-	for (uint32_t j = 0; j < p->lines.ndims; j++)
-		wide += o->n[j] > 1;
-	for (; wide > 1 && s < p->lines.steps; s++) {
-		uint32_t dim = p->lines.turn[s].dim, n = o->n[dim], first = o->first[dim];
-		uint32_t without = count_without(o->way[dim] + first, n, s);
-
-		if (!without || without == n)
-			continue;
-		o->n[dim] = without;
-		number_from(p, o, s + 1);
-		o->first[dim] = first + without;
-		o->n[dim] = n - without;
-		number_from(p, o, s + 1);
-		o->first[dim] = first;
-		o->n[dim] = n;
-		return;
-	}
-	number_product(p, o);
-}
-
-/* Number all blocks where each of the ways that there can be has one. */
-static void number_ways(struct sets *p, const struct order *o)
-{
-	uint32_t shift = 64 - p->lines.steps, have = 1;
-
-	p->number[0] = 0;
-	for (uint32_t j = 0; j < p->lines.ndims; j++) {
-		uint32_t d = p->lines.line[j].d;
-
-		for (uint32_t i = have; i-- > 0;) {
-			uint32_t before = p->number[i];
-
-			for (uint32_t k = 0; k < d; k++)
-				p->number[i * d + (uint32_t)o->way[j][k]] =
-					before | (uint32_t)(o->way[j][k] >> shift);
-		}
-		have *= d;
-	}
-}
-
-/*
- * Number the blocks in the order of the tree along which member 0 sends them, those that are sent
- * first last. A member exchanges with one other in a step (except the last coordinate of odd d), so
- * the steps on the way to a block identify it; those of each dimension do not depend on the others:
- * the way of a block is the union of those on its lines, and only the lines' have to be sorted. Blocks with
- * the same way are in the order of members.
- * On powers of two this makes every message one run, elsewhere nearly so.
- */
-static void number_blocks(struct sets *p)
-{
-	struct order o = { .next = 0 };
-	uint32_t longest = 0, stride = 1;
-	uint64_t *way;
-
-	for (uint32_t j = 0; j < p->lines.ndims; j++)
-		longest = p->lines.line[j].d > longest ? p->lines.line[j].d : longest;
-	way = calloc(longest + 1ull, sizeof(*way));
-	if (!way)
-		p->b->error = -ENOMEM;
-	for (uint32_t j = p->lines.ndims; j-- > 0 && way;) {
-		uint32_t d = p->lines.line[j].d;
-
-		o.way[j] = malloc(d * sizeof(*o.way[j]));
-		if (!o.way[j]) {
-			p->b->error = -ENOMEM;
-			break;
-		}
-		find_ways(&p->lines.line[j], p->lines.turn_at[j], way);
-		for (uint32_t y = 0; y < d; y++)
-			way[y] |= y;
-		sort_ways(p, &p->lines.line[j], way, o.way[j]);
-		o.n[j] = d;
-		o.stride[j] = stride;
-		stride *= d;
-	}
-	if (!p->b->error && p->lines.steps && p->b->n == 1ull << p->lines.steps)
-		number_ways(p, &o);
-	else if (!p->b->error)
-		number_from(p, &o, 0);
-	for (uint32_t j = 0; j < p->lines.ndims; j++)
-		free(o.way[j]);
-	free(way);
 }
 
 /* ---- paths from the root ---- */
 
-#define NOBODY UINT32_MAX
+/**
+ * struct search - for the paths along one dimension that come to this member's coordinate
+ * @root, @me: coordinates
+ * @turned: coordinates are counted from the root's downwards; else upwards
+ * @target: this member's, counted so
+ */
+struct search {
+	const struct sets *p;
+	const struct swc_line *l;
+	uint32_t dim, root, me, target;
+	bool turned;
+	struct stay *stay;
+};
+
+/* Count a coordinate from the root's, or back. */
+static uint32_t counted(const struct search *f, uint32_t x)
+{
+	uint32_t v = f->turned ? f->root + f->l->m - x : x + f->l->m - f->root;
+
+	return v < f->l->m ? v : v - f->l->m;
+}
+
+static uint32_t counted_back(const struct search *f, uint32_t v)
+{
+	uint32_t x = f->turned ? f->root + f->l->m - v : f->root + v;
+
+	return x < f->l->m ? x : x - f->l->m;
+}
+
+/* The path to y is here from this step on. */
+static void arrive(const struct search *f, uint32_t y, uint32_t before, uint32_t from)
+{
+	uint32_t to = f->p->lines.steps;
+
+	if (y != f->me)
+		to = f->p->lines.turn_at[f->dim][swc_line_when(f->l, f->me, y)];
+	f->stay[y] = (struct stay){ .before = before, .from = (uint8_t)from, .to = (uint8_t)to };
+}
+
+/*
+ * The paths along @n ways of the line, from the @first on, were at the counted coordinate @before, and
+ * are at @x from step @from of the plan on. Ways that are equal up to a step lead to one coordinate
+ * there.
+ */
+static void follow(const struct search *f, uint32_t first, uint32_t n, uint32_t before, uint32_t x,
+		   uint32_t from)
+{
+	const struct swc_lines *lines = &f->p->lines;
+	uint32_t without;
+
+	if (x == f->target) {
+		for (uint32_t i = first; i < first + n; i++) {
+			uint32_t y = f->p->number->coord[f->dim][i];
+
+			if (!swc_line_odd_one(f->l, y))
+				arrive(f, counted_back(f, y), counted_back(f, before), from);
+		}
+		return;
+	}
+	for (uint32_t s = from; n && s < lines->steps; s++, n = without) {
+		uint32_t k = lines->turn[s].step;
+
+		without = n;
+		if (lines->turn[s].dim != f->dim)
+			continue;
+		without = swc_ways_without(f->l->way + first, n, k);
+		if (without < n)
+			follow(f, first + without, n - without, x,
+			       swc_swing_peer(f->l->m, x, k, f->l->mirror), s + 1);
+	}
+}
 
 /*
  * How long the path of a line to each coordinate stays at this member's coordinate, in steps of the
- * plan; the lines of a path do not depend on each other.
+ * plan; the lines of a path do not depend on each other. Ways from the root are those from 0, counted
+ * from the root, or their mirror images. The last coordinate of odd d exchanges blocks directly.
  */
-static void find_stays(const struct sets *p, uint32_t dim, uint32_t root, uint32_t me,
-		       struct stay *stay)
+static void find_stays(const struct sets *p, uint32_t dim, uint32_t root, uint32_t me)
 {
-	const struct swc_line *l = &p->lines.line[dim];
+	const struct held *h = &p->held[dim];
+	struct search f = { .p = p,
+			    .l = &p->lines.line[dim],
+			    .dim = dim,
+			    .root = root,
+			    .me = me,
+			    .turned = root % 2,
+			    .stay = h->stay };
+	bool direct = swc_line_odd_one(f.l, root);
 
-	for (uint32_t y = 0; y < l->d; y++) {
-		struct stay v = { .before = root };
-		uint32_t x = root;
-
-		while (x != me && x != y) {
-			uint32_t k = swc_line_when(l, x, y);
-
-			v.from = (uint8_t)(p->lines.turn_at[dim][k] + 1);
-			v.before = x;
-			x = swc_line_receiver(l, x, y, k);
-		}
-		v.never = x != me;
-		v.to = (uint8_t)(x == y ? p->lines.steps
-					: p->lines.turn_at[dim][swc_line_when(l, x, y)]);
-		stay[y] = v;
+	for (uint32_t y = 0; y < f.l->d; y++) {
+		h->stay[y].before = NOBODY;
+		if (!direct && !swc_line_odd_one(f.l, y))
+			continue;
+		if (root == me)
+			arrive(&f, y, root, 0);
+		else if (y == me)
+			arrive(&f, y, root, p->lines.turn_at[dim][swc_line_when(f.l, root, y)] + 1);
 	}
+	if (direct || swc_line_odd_one(f.l, me))
+		return;
+	f.target = counted(&f, me);
+	follow(&f, 0, f.l->d, 0, 0, 0);
 }
 
 /* What the dimensions before one tell about the paths of blocks; @who: the member before this one */
@@ -503,7 +402,7 @@ static void find_before(struct sets *p, const uint32_t *me, uint32_t dim, uint32
 	for (uint32_t y = 0; y < p->lines.line[dim].d; y++, v++) {
 		struct passing now = so_far;
 
-		if (v->never)
+		if (v->before == NOBODY)
 			continue;
 		if (v->from > now.from || !dim) {
 			now.from = v->from;
@@ -515,7 +414,7 @@ static void find_before(struct sets *p, const uint32_t *me, uint32_t dim, uint32
 		if (dim + 1 < p->lines.ndims)
 			find_before(p, me, dim + 1, block + y, now);
 		else
-			p->before[p->number[block + y]] = now.who;
+			p->before[p->number->of_member[block + y]] = now.who;
 	}
 }
 
@@ -525,7 +424,7 @@ static void find_paths(struct sets *p, const uint32_t *me)
 
 	swc_topo_coords(p->b->topo, p->b->root, root);
 	for (uint32_t i = 0; i < p->lines.ndims; i++)
-		find_stays(p, i, root[i], me[i], p->held[i].stay);
+		find_stays(p, i, root[i], me[i]);
 	memset(p->before, 0xff, p->b->n * sizeof(*p->before)); /* NOBODY */
 	find_before(p, me, 0, 0, (struct passing){ .to = p->lines.steps });
 }
@@ -622,12 +521,19 @@ enum part {
 	ON_PATHS_BACK
 };
 
-static bool is_part(const struct sets *p, const struct run *r, uint32_t number, enum part part)
+/* The first of the numbers up to @end, and @end otherwise, that is (or, without @in, is not) in the part. */
+static uint32_t next_in_part(const struct sets *p, const struct run *r, enum part part, bool in,
+			     uint32_t number, uint32_t end)
 {
-	bool on_path = part != ALL_BACK &&
-		       (r->recv ? p->before[number] == r->peer : p->before[number] != NOBODY);
+	/* On the paths: those that come from the peer, or from anybody. */
+	uint32_t who = r->recv ? r->peer : NOBODY;
+	bool equal = r->recv == ((part != OFF_PATHS_BACK) == in);
 
-	return part == ALL_BACK || on_path == (part != OFF_PATHS_BACK);
+	if (part == ALL_BACK)
+		return in ? number : end;
+	while (number < end && (p->before[number] == who) != equal)
+		number++;
+	return number;
 }
 
 static void pass(struct sets *p, const struct run *r, bool send, uint32_t number, uint32_t n)
@@ -650,11 +556,11 @@ static void pass_part(struct sets *p, const struct run *r, enum part part)
 {
 	bool send = r->recv == (part != ON_PATHS);
 
-	for (uint32_t i = 0, n; i < r->nblocks; i += n + 1) {
-		for (n = 0; i + n < r->nblocks && is_part(p, r, r->first + i + n, part);)
-			n++;
-		if (n)
-			pass(p, r, send, r->first + i, n);
+	uint32_t end = r->first + r->nblocks, first = r->first, next;
+
+	for (; (first = next_in_part(p, r, part, true, first, end)) < end; first = next) {
+		next = next_in_part(p, r, part, false, first, end);
+		pass(p, r, send, first, next - first);
 	}
 }
 
@@ -685,8 +591,8 @@ static void build_port(struct sets *p)
 
 	swc_topo_coords(b->topo, b->me, coord);
 	if (p->number) {
-		number_blocks(p);
-		own = p->number[own];
+		swc_numbers_find(p->number, &p->lines);
+		own = p->number->of_member[own];
 	}
 	if (!b->error)
 		list_runs(p, coord);
@@ -713,6 +619,7 @@ int swc_butterfly_sets_build(struct swc_builder *b, bool swing, uint32_t ports)
 {
 	enum swc_coll coll = b->args->coll;
 	bool shares = coll != SWC_REDUCE_SCATTER && coll != SWC_ALLGATHER, ready = true;
+	struct swc_numbers numbers;
 	struct sets p;
 
 	/* A member sends each block but its own, one by one if they do not stand together. */
@@ -725,18 +632,22 @@ int swc_butterfly_sets_build(struct swc_builder *b, bool swing, uint32_t ports)
 		.stride = shares ? 1 : ports,
 		.sums = shares ? swc_tree_sums(b) : SWC_BUF_SCRATCH,
 		.result = swc_tree_sums(b),
-		.number = shares ? malloc(b->n * sizeof(*p.number)) : NULL,
+		.number = shares ? &numbers : NULL,
 		.set = calloc(b->n, 2 * sizeof(*p.set)),
 		.before = swc_coll_has_root(coll) ? malloc(b->n * sizeof(*p.before)) : NULL,
 		.fresh = malloc(b->n * sizeof(*p.fresh)),
 	};
 
 	for (uint32_t i = 0; i < b->topo->ndims; i++) {
-		p.held[i].coord = malloc(b->topo->dim[i] * sizeof(*p.held[i].coord));
-		p.held[i].stay = malloc(b->topo->dim[i] * sizeof(*p.held[i].stay));
-		ready &= p.held[i].coord && p.held[i].stay;
+		struct held *h = &p.held[i];
+
+		h->coord = malloc(b->topo->dim[i] * sizeof(*h->coord));
+		h->stay = malloc(b->topo->dim[i] * sizeof(*h->stay));
+		ready &= h->coord && h->stay;
 	}
-	if (swc_lines_open(&p.lines, b->topo, swing) || !ready || (shares && !p.number) || !p.set ||
+	if (shares)
+		ready &= !swc_numbers_open(&numbers, b->topo);
+	if (swc_lines_open(&p.lines, b->topo, swing) || !ready || !p.set ||
 	    (swc_coll_has_root(coll) && !p.before) || !p.fresh)
 		b->error = -ENOMEM;
 	swc_build_blocks(b, ports * (shares ? b->n : 1));
@@ -751,7 +662,8 @@ int swc_butterfly_sets_build(struct swc_builder *b, bool swing, uint32_t ports)
 		free(p.held[i].coord);
 		free(p.held[i].stay);
 	}
-	free(p.number);
+	if (shares)
+		swc_numbers_free(&numbers);
 	free(p.set);
 	free(p.before);
 	free(p.fresh);
