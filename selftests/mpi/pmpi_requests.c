@@ -186,8 +186,8 @@ static void test_shares(void)
 {
 	int *all = calloc(8 * (size_t)nranks, sizeof(*all)), *back = all + 4 * nranks, mine[2],
 	    got[3];
-	int *shares = calloc(3 * (size_t)nranks + 1, sizeof(*shares)), *displs = shares + nranks;
-	int *gathered = displs + nranks, root = nranks - 1;
+	int *shares = calloc(5 * (size_t)nranks + 1, sizeof(*shares)), *displs = shares + nranks;
+	int *gathered = displs + nranks, *given = gathered + nranks + 1, root = nranks - 1;
 	MPI_Request req[4];
 	MPI_Datatype t;
 
@@ -210,8 +210,11 @@ static void test_shares(void)
 			    MPI_COMM_WORLD, &req[0]);
 		MPI_Iscatter(back, 1, here ? t : MPI_DATATYPE_NULL, got, 2, MPI_INT, root,
 			     MPI_COMM_WORLD, &req[1]);
-		MPI_Iallgatherv(mine, shares[rank], MPI_INT, gathered, shares, displs, MPI_INT,
-				MPI_COMM_WORLD, &req[2]);
+		/* As MPI does, the library bears that the arrays are gone when the call ends. */
+		memcpy(given, shares, 2 * (size_t)nranks * sizeof(*given));
+		MPI_Iallgatherv(mine, shares[rank], MPI_INT, gathered, given, given + nranks,
+				MPI_INT, MPI_COMM_WORLD, &req[2]);
+		memset(given, 0x5a, 2 * (size_t)nranks * sizeof(*given));
 		MPI_Iexscan(&rank, &got[2], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &req[3]);
 		MPI_Type_free(&t);
 		GOOD(MPI_Waitall(4, req, MPI_STATUSES_IGNORE) == MPI_SUCCESS);

@@ -514,42 +514,54 @@ static void test_many(void)
 	report("many nonblocking ones, among others");
 }
 
+static void share_alike(int n, int *counts, int *displs)
+{
+	for (int r = 0; r < nranks; r++) {
+		counts[r] = n;
+		displs[r] = n * r;
+	}
+}
+
+/* A program must not do this while a call runs. MPI bears it, and there are programs that free their arrays. */
+static void spoil(int *counts, int *displs)
+{
+	memset(counts, 0x5a, MOST * sizeof(*counts));
+	memset(displs, 0x5a, MOST * sizeof(*displs));
+}
+
 /* The others' calls need rank 0, which waits for a message that they send afterwards; then all are freed while active. */
 static void test_idle(void)
 {
 	int counts[MOST], displs[MOST], token = 0, parts[MOST] = { 0 };
 	MPI_Request req[4];
 
-	for (int r = 0; r < nranks; r++) {
-		counts[r] = 100;
-		displs[r] = 100 * r;
-	}
 	for (int round = 0; round < 5; round++) {
 		fill();
+		share_alike(100, counts, displs);
 		for (int i = 0; i < 4; i++)
 			MPI_Ialltoallv(mine, counts, displs, MPI_INT, ours + i * 100 * nranks,
 				       counts, displs, MPI_INT, MPI_COMM_WORLD, &req[i]);
+		spoil(counts, displs);
 		for (int r = 1; r < nranks && !rank; r++)
 			MPI_Recv(&token, 1, MPI_INT, r, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		GOOD(MPI_Waitall(4, req, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
 		if (rank)
 			MPI_Send(&token, 1, MPI_INT, 0, 8, MPI_COMM_WORLD);
+		share_alike(100, counts, displs);
 		for (int i = 0; i < 4; i++)
 			PMPI_Alltoallv(mine, counts, displs, MPI_INT, theirs + i * 100 * nranks,
 				       counts, displs, MPI_INT, MPI_COMM_WORLD);
 		compare(MPI_SUCCESS, MPI_SUCCESS);
 	}
 	report("nonblocking ones go on while a rank waits for a message");
-	for (int r = 0; r < nranks; r++) {
-		counts[r] = 1;
-		displs[r] = r;
-	}
 	for (int i = 0; i < 8; i++) {
+		share_alike(1, counts, displs);
 		token = 100 * (i + 1) + rank;
 		for (int r = 0; r < nranks; r++)
 			parts[r] = 0;
 		MPI_Igatherv(&token, 1, MPI_INT, parts, counts, displs, MPI_INT, 0, MPI_COMM_WORLD,
 			     &req[0]);
+		spoil(counts, displs);
 		GOOD(MPI_Request_free(&req[0]) == MPI_SUCCESS && req[0] == MPI_REQUEST_NULL);
 		for (int r = 0; r < nranks && !rank; r++)
 			while (*(volatile int *)&parts[r] != 100 * (i + 1) + r)

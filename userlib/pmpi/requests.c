@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "pmpi/requests.h"
 
@@ -28,6 +29,11 @@ enum state {
 	RUNNING,
 	DONE,
 	RELEASED, /* MPI's request is gone, or will be with its completion */
+};
+
+struct copy {
+	struct copy *next;
+	char bytes[];
 };
 
 /**
@@ -43,6 +49,7 @@ enum state {
  * @again: of a persistent one of vector.c, what its starts begin
  * @types: copies of its arrays of types, or NULL
  * @held: duplicates of types that are used later, when the program may have freed them
+ * @copies: of arrays of counts and displacements, likewise
  * @tag: of the message that completes a persistent one, else 0
  * @next_persistent: in the same bucket
  */
@@ -61,6 +68,7 @@ struct pmpi_request {
 	MPI_Datatype *types;
 	MPI_Datatype *held;
 	int nheld;
+	struct copy *copies;
 	int tag;
 	struct pmpi_request *next_persistent;
 };
@@ -171,8 +179,14 @@ static int set_error(struct pmpi_request *r, int error)
 	return before;
 }
 
-static void let_types_go(struct pmpi_request *r)
+static void let_go(struct pmpi_request *r)
 {
+	struct copy *copy;
+
+	while ((copy = r->copies)) {
+		r->copies = copy->next;
+		free(copy);
+	}
 	while (r->nheld)
 		PMPI_Type_free(&r->held[--r->nheld]);
 	free(r->held);
@@ -184,7 +198,7 @@ static void destroy(struct pmpi_request *r)
 {
 	if (r->tag)
 		set_error(r, MPI_SUCCESS);
-	let_types_go(r);
+	let_go(r);
 	if (r->call.comm)
 		pmpi_comm_put(r->call.comm);
 	free(r->again);
@@ -218,7 +232,7 @@ static void finish_nonblocking(struct pmpi_request *r, int error)
 	MPI_Request mpi = r->mpi;
 
 	r->error = error;
-	let_types_go(r);
+	let_go(r);
 	pmpi_comm_put(r->call.comm);
 	if (__atomic_exchange_n(&r->state, DONE, __ATOMIC_ACQ_REL) == RELEASED)
 		free(r);
@@ -313,6 +327,31 @@ static int hold(struct pmpi_request *r, MPI_Datatype *type)
 	return ret;
 }
 
+static const void *copy_of(struct pmpi_request *r, const void *array, size_t bytes)
+{
+	struct copy *copy = malloc(sizeof(*copy) + bytes);
+
+	if (!copy)
+		return NULL;
+	copy->next = r->copies;
+	r->copies = copy;
+	return memcpy(copy->bytes, array, bytes);
+}
+
+#define HOLD_ARRAY(r, array, n)                                                                    \
+	(!(array) || ((array) = copy_of(r, array, (size_t)(n) * sizeof(*(array)))) != NULL)
+
+/*
+ * Likewise the arrays of a call or a side, with an entry for each rank. MPI demands that they remain, but takes what
+ * it needs of them at once, and there are programs that rely on it: mpi4py 3.1.
+ */
+#define HOLD_ARRAYS(r, s, n)                                                                       \
+	(HOLD_ARRAY(r, (s)->counts, n) && HOLD_ARRAY(r, (s)->displs, n) &&                         \
+			 HOLD_ARRAY(r, (s)->large_counts, n) &&                                    \
+			 HOLD_ARRAY(r, (s)->large_displs, n)                                       \
+		 ? MPI_SUCCESS                                                                     \
+		 : MPI_ERR_NO_MEM)
+
 /* The type of the buffer to which results are copied when the call ends. */
 static MPI_Datatype *result_type(struct pmpi_call *c)
 {
@@ -351,6 +390,8 @@ bool pmpi_begin(struct pmpi_call *c, MPI_Request *request, int *ret)
 	*ret = pmpi_buffers_begin(&r->stage, &r->call);
 	if (*ret == MPI_SUCCESS && r->stage.recv_copy)
 		*ret = hold(r, result_type(&r->call));
+	if (*ret == MPI_SUCCESS && r->stage.recv_copy)
+		*ret = HOLD_ARRAYS(r, &r->call, c->comm->size);
 	if (*ret == MPI_SUCCESS)
 		*ret = start_mpi_request(r);
 	if (*ret != MPI_SUCCESS)
@@ -371,8 +412,10 @@ err:
 
 static int hold_side(struct pmpi_request *r, struct pmpi_side *s, MPI_Datatype *copies, int n)
 {
-	int ret = MPI_SUCCESS;
+	int ret = HOLD_ARRAYS(r, s, n);
 
+	if (ret != MPI_SUCCESS)
+		return ret;
 	if (!s->types)
 		return hold(r, &s->type);
 	for (int i = 0; i < n && ret == MPI_SUCCESS; i++) {
@@ -383,7 +426,7 @@ static int hold_side(struct pmpi_request *r, struct pmpi_side *s, MPI_Datatype *
 	return ret;
 }
 
-/* The types that this rank gives; those of a side that it does not have may be anything. */
+/* The types and arrays that this rank gives; those of a side that it does not have may be anything. */
 static int hold_sides(struct pmpi_request *r, struct pmpi_vector *v)
 {
 	const struct pmpi_call *c = &v->call;
@@ -523,15 +566,17 @@ int pmpi_take_error(MPI_Request mpi)
 	return r ? set_error(r, MPI_SUCCESS) : MPI_SUCCESS;
 }
 
-/* All types that the call's starts will use; those of a side that it does not have may be anything. */
+/* All types and arrays that the call's starts will use; those of a side that it does not have may be anything. */
 static int hold_all(struct pmpi_request *r)
 {
 	struct pmpi_call *c = &r->call;
 	bool moves = (c->coll == SWINGCOLL_ALLGATHER && !pmpi_is_prefix(c)) ||
 		     c->coll == SWINGCOLL_ALLTOALL;
 	bool rooted = c->coll == SWINGCOLL_GATHER || c->coll == SWINGCOLL_SCATTER;
-	int ret = hold(r, &c->recv_type);
+	int ret = HOLD_ARRAYS(r, c, c->comm->size);
 
+	if (ret == MPI_SUCCESS)
+		ret = hold(r, &c->recv_type);
 	if (ret == MPI_SUCCESS && moves && c->send != MPI_IN_PLACE)
 		ret = hold(r, &c->send_type);
 	if (ret == MPI_SUCCESS && rooted && c->comm->rank == c->root)
@@ -650,7 +695,7 @@ static int prepare_again(struct pmpi_request *r)
 	r->steps = pmpi_steps_begin(r->again, &refused);
 	if (!r->steps)
 		return MPI_ERR_NO_MEM;
-	/* The program has changed the arrays, which it must not. */
+	/* What was checked when the request was made has changed. */
 	return refused ? MPI_ERR_ARG : MPI_SUCCESS;
 }
 

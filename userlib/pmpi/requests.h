@@ -13,8 +13,7 @@ bool pmpi_begin(struct pmpi_call *c, MPI_Request *request, int *ret);
 bool pmpi_begin_vector(struct pmpi_vector *v, MPI_Request *request, int *ret);
 
 /*
- * Likewise make a persistent request, which is inactive; its type arguments are copied, arrays of counts and
- * displacements are not.
+ * Likewise make a persistent request, which is inactive; its arrays and type arguments are copied.
  */
 bool pmpi_begin_persistent(struct pmpi_call *c, MPI_Request *request, int *ret);
 bool pmpi_begin_persistent_vector(struct pmpi_vector *v, MPI_Request *request, int *ret);
