@@ -8,7 +8,8 @@
 
 #define LARGE 20000 /* elements: more than goes through shared memory */
 #define ROOM (2 * LARGE + 64)
-#define MOST 8 /* ranks */
+#define SMALL_ROOM 256 /* for all shares but large ones */
+#define MOST 8	       /* ranks */
 #define TYPES 3
 
 static MPI_Datatype types[TYPES]; /* MPI_INT; two of them; two, with a gap between */
@@ -69,12 +70,23 @@ static void lay_out(const int *counts, const int *kinds, bool bytes, bool back, 
 	}
 }
 
-static void fill(void)
+static void fill_first(int n)
 {
-	for (int i = 0; i < nranks * ROOM; i++) {
+	for (int i = 0; i < n; i++) {
 		mine[i] = i * 31 + rank * 1000003;
 		ours[i] = theirs[i] = -i - rank * 7919;
 	}
+}
+
+static void fill(void)
+{
+	fill_first(nranks * ROOM);
+}
+
+/* As much as a call with such shares reaches: what is behind it is the same in both buffers. */
+static void fill_for(enum shape shape)
+{
+	fill_first(nranks * (shape == BIG ? ROOM : SMALL_ROOM));
 }
 
 /* Nonblocking calls, and starts of persistent ones, are waited for in all ways in turn. */
@@ -184,7 +196,7 @@ static void try_gatherv(enum shape shape, int root, bool back, bool in_place, bo
 		counts[r] = size_of(shape, r, r, kinds[r]);
 	}
 	lay_out(counts, kinds, false, back, displs);
-	fill();
+	fill_for(shape);
 	if (!large)
 		ret = CALL(Gatherv, Igatherv, Gatherv_init, here && in_place ? MPI_IN_PLACE : mine,
 			   size_of(shape, rank, rank, kind), types[kind], here ? ours : NULL,
@@ -214,7 +226,7 @@ static void try_scatterv(enum shape shape, int root, bool back, bool in_place, b
 		counts[r] = size_of(shape, r, r, kinds[r]);
 	}
 	lay_out(counts, kinds, false, back, displs);
-	fill();
+	fill_for(shape);
 	if (!large)
 		ret = CALL(Scatterv, Iscatterv, Scatterv_init, here ? mine : NULL,
 			   here ? counts : NULL, here ? displs : NULL,
@@ -266,7 +278,7 @@ static void try_alltoallv(enum shape shape, bool back, bool in_place, bool large
 	}
 	lay_out(sends, send_kinds, false, !back, from);
 	lay_out(recvs, recv_kinds, false, back, to);
-	fill();
+	fill_for(shape);
 	if (!large)
 		ret = CALL(Alltoallv, Ialltoallv, Alltoallv_init, in_place ? MPI_IN_PLACE : mine,
 			   in_place ? NULL : sends, in_place ? NULL : from,
@@ -302,7 +314,7 @@ static void try_alltoallw(enum shape shape, bool back, bool in_place, bool large
 	}
 	lay_out(sends, send_kinds, true, !back, from);
 	lay_out(recvs, recv_kinds, true, back, to);
-	fill();
+	fill_for(shape);
 	if (!large)
 		ret = CALL(Alltoallw, Ialltoallw, Alltoallw_init, in_place ? MPI_IN_PLACE : mine,
 			   sends, from, send_types, ours, recvs, to, recv_types, MPI_COMM_WORLD);
