@@ -6,7 +6,7 @@
  * The reference figures send all messages that go half the way round a ring the same way; here they
  * go half each way. It makes no difference where mirrored ports use both ways, but with one port
  * the step that goes half the way has half the load. The tests add the difference before they
- * compare: ties().
+ * compare: ties(). SWC_TEST_SHORT=1: without what takes seconds on 4096 ranks.
  */
 #include <errno.h>
 #include <math.h>
@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "plan/model/model.h"
+#include "random.h"
 #include "tap.h"
 #include "topos.h"
 
@@ -161,14 +162,25 @@ static const struct row {
 	{ "torus:256x4", "recdoub", 10, 258, 516 },
 };
 
+/* In the short form. */
+static bool is_left_out(const struct row *r)
+{
+	return short_form() && !strcmp(r->topo, "torus:64x64") &&
+	       (!strcmp(r->algo, "bucket") || !strcmp(r->algo, "twosided"));
+}
+
 static void test_rows(void)
 {
 	for (unsigned int i = 0; i < COUNT(rows); i++) {
 		const struct row *r = &rows[i];
-		const struct known *k = cost_of(r->topo, r->algo);
-		const struct swc_cost *c = &k->cost;
+		const struct known *k;
+		const struct swc_cost *c;
 		char name[100];
 
+		if (is_left_out(r))
+			continue;
+		k = cost_of(r->topo, r->algo);
+		c = &k->cost;
 		snprintf(name, sizeof(name), "%s %s: %u/%u/%g", r->topo, r->algo, r->steps, r->hops,
 			 r->psi_xi);
 		if (refused(k, name))
@@ -190,9 +202,12 @@ static void test_twosided(void)
 					  { "torus:64x64", "twosided", 8, 64, 0 } };
 
 	for (unsigned int i = 0; i < COUNT(two); i++) {
-		const struct known *k = cost_of(two[i].topo, two[i].algo);
+		const struct known *k;
 		char name[100];
 
+		if (is_left_out(&two[i]))
+			continue;
+		k = cost_of(two[i].topo, two[i].algo);
 		snprintf(name, sizeof(name), "%s twosided: %u steps, %u hops", two[i].topo,
 			 two[i].steps, two[i].hops);
 		if (!refused(k, name))
