@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What the choice does not compute cannot win: it is the same as from the costs of all candidates. And
- * what it computes without plans is what the model finds in them. SWC_TEST_SHORT=1: one type and number of choices for
- * each size, fewer networks of many ranks. TAP on stdout.
+ * what it computes without plans is what the model finds in them. SWC_TEST_SHORT=1: one type and number
+ * of choices for each size, and fewer networks of many ranks. TAP on stdout.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -106,6 +106,8 @@ static bool same_choice(const struct swc_topo *t, enum swc_coll coll, enum swc_d
 static bool same_choices(const char *text)
 {
 	static unsigned int turn;
+	/* Where dimensions have different rates, a choice takes long. */
+	uint64_t factor = short_form() && strchr(text, '@') ? 1 << 21 : 128;
 	struct swc_topo t = topo_of(text);
 	bool good = true;
 
@@ -114,13 +116,14 @@ static bool same_choices(const char *text)
 
 		swc_choices_init(&all, &t, false);
 		know_all(&all, coll, MOST_RANKS);
-		for (uint64_t bytes = 8; bytes <= 1ull << 35; bytes *= 128, turn++) {
+		for (uint64_t bytes = 8; bytes <= 1ull << 35; bytes *= factor, turn++) {
 			if (!short_form() || turn % 3 == 0)
 				good &= same_choice(&t, coll, SWC_I32, bytes, 1, &all);
 			if (!short_form() || turn % 3 == 1)
 				good &= same_choice(&t, coll, SWC_F32, 4 * bytes, 1, &all);
 			if (!short_form() || turn % 3 == 2)
-				good &= same_choice(&t, coll, SWC_F32, bytes, SWC_CHOICES_BEST, &all);
+				good &= same_choice(&t, coll, SWC_F32, bytes, SWC_CHOICES_BEST,
+						    &all);
 		}
 		swc_choices_free(&all);
 	}
@@ -176,7 +179,7 @@ static bool chooses_well(const struct swc_topo *t, enum swc_coll coll, double mo
 static void test_estimated(void)
 {
 	static const char *const large[] = { "torus:25x21", "switch:576", "mesh:24x24" };
-	static const char *const larger[] = { "ring:701", "mesh:25x27" };
+	static const char *const larger[] = { "mesh:25x27", "ring:701" };
 	bool good = true;
 
 	for (size_t i = 0; i < COUNT(large); i++) {
@@ -189,7 +192,7 @@ static void test_estimated(void)
 			printf("# on %s\n", large[i]);
 		swc_topo_free(&t);
 	}
-	for (size_t i = 0; i < COUNT(larger); i++) {
+	for (size_t i = 0; i < (short_form() ? 1 : COUNT(larger)); i++) {
 		struct swc_topo t = topo_of(larger[i]);
 
 		for (enum swc_coll coll = 0; coll < SWC_COLL_NR; coll++)
@@ -208,7 +211,7 @@ static void test_folded(void)
 	static const char *const odd[] = { "ring:521", "torus:25x21", "mesh:23x23" };
 	bool good = true;
 
-	for (size_t i = 0; i < COUNT(odd); i++) {
+	for (size_t i = 0; i < (short_form() ? 1 : COUNT(odd)); i++) {
 		struct swc_topo t = topo_of(odd[i]);
 
 		good &= chooses_well(&t, SWC_REDUCE_SCATTER, 1.0201) &&

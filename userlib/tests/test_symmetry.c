@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Costs by symmetry: equal to those from the plans of all ranks, for every algorithm on every small
- * shape; from a few plans on networks of any size; and estimates from a sample. SWC_TEST_SHORT=1: few shapes of 64 and
- * more ranks. TAP on stdout.
+ * shape; from a few plans on networks of any size; and estimates from a sample. SWC_TEST_SHORT=1: few
+ * shapes of 64 and more ranks. TAP on stdout.
  */
 #include <math.h>
 
