@@ -4,7 +4,7 @@
  * symbols; and the verifier finds the faults of spoilt plans. TAP on stdout.
  *
  * The networks of half of the tests are random. They print their seed; SWC_TEST_SEED repeats it.
- * SWC_TEST_SHORT=1: fewer of them, and fewer numbers of ranks above 17.
+ * SWC_TEST_SHORT=1: fewer and smaller ones, and fewer numbers of ranks above 17.
  */
 #include <math.h>
 
@@ -286,7 +286,7 @@ static void test_networks(const char *what, uint32_t rounds, bool nodes)
 		struct swc_topo topo;
 		uint32_t ports;
 
-		random_shape(text, 100, nodes ? 32 : MAX_RANKS);
+		random_shape(text, 100, nodes ? 32 : short_form() ? MAX_RANKS / 2 : MAX_RANKS);
 		if (nodes) {
 			size_t used = strlen(text);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Random damage to plans, as text, XML or tables, ends in an error or in plans that run, never in
- * an invalid access. SWC_TEST_FUZZ_SECONDS and SWC_TEST_SEED set the time and the seed. TAP on
- * stdout.
+ * an invalid access. SWC_TEST_FUZZ_SECONDS and SWC_TEST_SEED set the time and the seed.
+ * SWC_TEST_SHORT=1: half of the time, if it is not set. TAP on stdout.
  */
 #include <time.h>
 
@@ -275,7 +275,7 @@ static void test_fuzz(void)
 		      { "MSCCL files", fuzz_xml },
 		      { "MSCCL++ files", fuzz_json } };
 	const char *seconds = getenv("SWC_TEST_FUZZ_SECONDS");
-	double each = (seconds ? strtod(seconds, NULL) : 12) / 4;
+	double each = (seconds ? strtod(seconds, NULL) : short_form() ? 6 : 12) / 4;
 	char name[150];
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {

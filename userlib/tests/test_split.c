@@ -94,7 +94,8 @@ static void test_random_tori(void)
 	int bad = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct swc_plan_args a = split(colls[rnd(3)], 1 + (int32_t)rnd(20));
+		struct swc_plan_args a = split(colls[rnd(3)],
+					       1 + (int32_t)rnd(short_form() ? 6 : 20));
 
 		random_torus(text, sizeof(text));
 		a.ports = rnd(3) ? 0 : 1 + rnd(6);
