@@ -3,7 +3,8 @@
  * Ranks die during an agreement and a shrink, at random steps of them, several at once; all others end with the same flag
  * and in the same communicator. Runs on every node of a cluster at once, with two ranks on each.
  *
- * NET_AGREE_SEED: repeat another run. NET_AGREE_ROUNDS: so many random rounds instead of 20.
+ * NET_AGREE_SEED: repeat another run. NET_AGREE_ROUNDS: so many random rounds instead of 20, or of 4 with
+ * SWC_TEST_SHORT=1.
  */
 #include <errno.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 
 #include "doom.h"
 #include "net_ranks.h"
+#include "pairs.h"
 
 /* An attempt to shrink waits a 64th of it for a rank that has died before it could join. */
 #define TIMEOUT_MS 40000
@@ -146,7 +148,8 @@ static int nodes_ranks_die(void)
 static int several_die(void)
 {
 	unsigned int seed = testlib_env_seed("NET_AGREE_SEED"), seeds[NET_MAX_NODES];
-	int rounds = (int)testlib_env("NET_AGREE_ROUNDS", 20), n = net_cluster.nranks;
+	int rounds = (int)testlib_env("NET_AGREE_ROUNDS", pairs_short() ? 4 : 20);
+	int n = net_cluster.nranks;
 
 	net_allgather(&seed, seeds, sizeof(seed));
 	seed = seeds[0];
