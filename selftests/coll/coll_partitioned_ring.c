@@ -3,7 +3,7 @@
  * Waits for partitions in the application's own io_uring: a CQE for each wait, for every kind of ring and every order;
  * and how waits end when a rank fails, a ring or the device is closed, or the process exits.
  *
- * COLL_PARTITIONED_SEED: repeat the orders of another run.
+ * COLL_PARTITIONED_SEED: repeat the orders of another run. SWC_TEST_SHORT=1: fewer killed ranks.
  */
 #include <errno.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
  * Partitioned collectives that fail: a rank does not do its part, calls something else, dies at any moment, or writes
  * random words to the shared memory. The other ranks get an error, and all resources are released.
  *
- * COLL_PARTITIONED_SEED: repeat the random numbers of another run.
+ * COLL_PARTITIONED_SEED: repeat the random numbers of another run. SWC_TEST_SHORT=1: fewer killed ranks.
  */
 #include <errno.h>
 #include <signal.h>

@@ -3,6 +3,7 @@
 #include <swingcoll.h>
 #include <unistd.h>
 
+#include "pairs.h"
 #include "partitioned.h"
 
 int partitioned_open(struct partitioned *p, const struct coll_case *c, int n,
@@ -127,7 +128,7 @@ int partitioned_kill_ranks(testlib_rank_fn fn, uint32_t nranks, struct swingcoll
 {
 	struct partitioned_kill_state *s = testlib_shared_alloc(sizeof(*s));
 
-	for (int k = 0; k < 20; k++) {
+	for (int k = 0; k < (pairs_short() ? 10 : 20); k++) {
 		swingcoll_unique_id(id);
 		if (kill_once(fn, nranks, s, k % 5 == 4, rnd))
 			return 1;

@@ -54,9 +54,9 @@ struct partitioned_kill_state {
 };
 
 /*
- * Twenty times, fork nranks ranks that run fn with a struct partitioned_kill_state, and kill rank 0: at a random moment
- * after all have created the communicator, or in every fifth round earlier. The others must end by themselves. Returns
- * 0, or 1 if one does not.
+ * Twenty times, or ten in the short form, fork nranks ranks that run fn with a struct partitioned_kill_state,
+ * and kill rank 0: at a random moment after all have created the communicator, or in every fifth round
+ * earlier. The others must end by themselves. Returns 0, or 1 if one does not.
  */
 int partitioned_kill_ranks(testlib_rank_fn fn, uint32_t nranks, struct swingcoll_id *id,
 			   unsigned int *rnd);
