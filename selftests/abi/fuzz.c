@@ -7,12 +7,13 @@
  * second, each rank sends random calls, descriptors and commands to the device. Each generation has a new communicator,
  * for the last one may have ended.
  *
- * FUZZ_SECONDS: how long, 10 if not set; FUZZ_SEED: repeat another run.
+ * FUZZ_SECONDS: how long, 10 if not set, 5 with SWC_TEST_SHORT=1; FUZZ_SEED: repeat another run.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include "pairs.h"
 #include "testlib.h"
 
 #define N 3
@@ -512,7 +513,7 @@ static int works(uint32_t rank, void *arg)
 
 int main(void)
 {
-	uint32_t budget = testlib_env("FUZZ_SECONDS", 10);
+	uint32_t budget = testlib_env("FUZZ_SECONDS", pairs_short() ? 5 : 10);
 	pid_t pid[N];
 
 	ksft_print_header();
