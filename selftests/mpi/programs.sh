@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Real programs with and without the preload library: their results must agree. Needs packages that no other test does:
-# make mpi-programs. Arguments name the programs: lammps petsc hpcc scalapack pw gromacs; all without any.
+# make mpi-programs. Arguments name the programs: lammps petsc hpcc scalapack pw gromacs mpi4py; all without any.
+# SEED=N: other random calls of mpi4py.
 set -u
 
 # shellcheck source=../lib/tap.sh
@@ -10,6 +11,7 @@ set -u
 ctl=$(command -v swingctl) || skip_all "no swingctl: make tools"
 
 solver=$(realpath "$(dirname "$0")/solver.py")
+random_calls=$(realpath "$(dirname "$0")/random_calls.py")
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
@@ -282,8 +284,35 @@ run_gromacs() {
 	done
 }
 
-declare -A results=([lammps]=4 [petsc]=4 [hpcc]=4 [scalapack]=28 [pw]=8 [gromacs]=8)
-(($#)) || set -- lammps petsc hpcc scalapack pw gromacs
+# ---- Python: random calls of all collectives, whose results are exact
+
+same_digests() { # same_digests WAY
+	local file
+	for file in plain/digests.*; do
+		cmp "$file" "$1/${file#*/}" || return
+	done
+}
+
+run_mpi4py() {
+	local status seed=${SEED:-$((RANDOM))}
+	for ranks in 2 4; do
+		if ! /usr/bin/python3 -c 'import mpi4py, numpy'; then
+			skip_program "mpi4py, $ranks ranks"
+			continue
+		fi
+		fresh
+		loaded=yes
+		try "mpi4py, $ranks ranks" /usr/bin/python3 "$random_calls" "$seed" 300
+		loaded=''
+		compgen -G 'plain/digests.*' >/dev/null && same_digests forced && same_digests measured
+		status=$?
+		((!status)) || echo "# SEED=$seed"
+		result $status "mpi4py, $ranks ranks: the same results"
+	done
+}
+
+declare -A results=([lammps]=4 [petsc]=4 [hpcc]=4 [scalapack]=28 [pw]=8 [gromacs]=8 [mpi4py]=8)
+(($#)) || set -- lammps petsc hpcc scalapack pw gromacs mpi4py
 plan=0
 for name; do
 	plan=$((plan + results[$name]))
