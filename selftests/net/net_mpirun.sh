@@ -104,10 +104,10 @@ mpich() { # mpich PROGRAM...
 		-iface nic0 -genv UCX_NET_DEVICES nic0 -genv UCX_TLS tcp,self "$@"
 }
 
-# Likewise; the alarm that the program has set may end it in MPI_Finalize.
+# Likewise; the alarm that the program has set may end it in MPI_Finalize, and MPICH the other ranks then, by a hangup.
 mpich_or_alarm() {
 	mpich "$@" && return
-	grep -qE 'EXIT (STRING: Alarm clock|CODE: 14$)' "$log" && echo "# MPICH: no return from MPI_Finalize" >&3
+	grep -qE 'EXIT (STRING: (Alarm clock|Hangup)|CODE: 14$)' "$log" && echo "# MPICH: no return from MPI_Finalize" >&3
 }
 
 loop() {
