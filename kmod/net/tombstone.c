@@ -4,24 +4,34 @@
  * communicator does not exist yet, and retry until its deadline. Independent of RDMA.
  */
 #include <linux/spinlock.h>
+#include <linux/uidgid.h>
 #include <net/net_namespace.h>
 
+#include "mem/account.h"
 #include "net/conn.h"
 #include "net/tombstone.h"
 
 #define RECORDS	256
+/* A user who has as many displaces no other user's. */
+#define RECORDS_OF_USER	(RECORDS / 4)
 
+/**
+ * struct record - a communicator that has ended
+ * @ns: cookie of its network namespace
+ * @added: records before it, and itself; 0: unused
+ */
 struct record {
 	u8 name[SWC_WIRE_NAME];
 	u32 node;
-	u64 ns;	/* cookie of its network namespace */
+	kuid_t owner;
+	u64 ns;
+	u64 added;
 	struct swc_tombstone end;
 };
 
-/* A ring: a new record replaces the oldest. */
 static DEFINE_SPINLOCK(lock);
 static struct record records[RECORDS];
-static u32 nadded;
+static u64 nadded;
 
 /**
  * swc_tombstone_of() - was the communicator aborted?
@@ -40,15 +50,39 @@ bool swc_tombstone_of(const struct swc_net *net, struct swc_tombstone *end)
 	return true;
 }
 
+/* An unused record; else the oldest, or the user's oldest if they have many. */
+static struct record *replaceable(kuid_t owner)
+{
+	struct record *oldest = &records[0], *own = NULL;
+	u32 i, nown = 0;
+
+	lockdep_assert_held(&lock);
+	for (i = 0; i < RECORDS; i++) {
+		struct record *r = &records[i];
+
+		if (r->added < oldest->added)
+			oldest = r;
+		if (!r->added || !uid_eq(r->owner, owner))
+			continue;
+		nown++;
+		if (!own || r->added < own->added)
+			own = r;
+	}
+	return oldest->added && nown >= RECORDS_OF_USER ? own : oldest;
+}
+
 /**
  * swc_tombstone_add() - the communicator is being freed on this node
  */
 void swc_tombstone_add(const struct swc_net *net)
 {
+	kuid_t owner = net->params.account->uid;
 	struct record *r;
 
 	spin_lock(&lock);
-	r = &records[nadded++ % RECORDS];
+	r = replaceable(owner);
+	r->added = ++nadded;
+	r->owner = owner;
 	memcpy(r->name, net->name, sizeof(r->name));
 	r->node = net->params.here;
 	r->ns = net->ns->net_cookie;
@@ -71,10 +105,10 @@ bool swc_tombstone_find(const struct net *ns, const u8 *name, const struct swc_n
 	u32 i;
 
 	spin_lock(&lock);
-	for (i = 0; i < min_t(u32, nadded, RECORDS) && !found; i++) {
+	for (i = 0; i < RECORDS && !found; i++) {
 		const struct record *r = &records[i];
 
-		found = r->ns == ns->net_cookie && !memcmp(r->name, name, sizeof(r->name)) &&
+		found = r->added && r->ns == ns->net_cookie && !memcmp(r->name, name, sizeof(r->name)) &&
 			(!net || net->params.rank_node[rank] == r->node);
 		if (found)
 			*end = r->end;

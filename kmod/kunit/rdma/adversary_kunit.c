@@ -7,6 +7,7 @@
 #include <net/net_namespace.h>
 
 #include "core/text.h"
+#include "mem/account.h"
 #include "net/tombstone.h"
 #include "rdma/rdma.h"
 #include "kunit/harness.h"
@@ -118,6 +119,41 @@ static void adversary_namespace(struct kunit *test)
 		msleep(20);
 	KUNIT_EXPECT_TRUE(test, swc_tombstone_find(&init_net, name, NULL, 0, &end));
 	KUNIT_EXPECT_FALSE(test, swc_tombstone_find(other, name, NULL, 0, &end));
+}
+
+static void bury(struct swc_net *net, u32 number)
+{
+	memcpy(net->name, &number, sizeof(number));
+	swc_tombstone_add(net);
+}
+
+/* Whoever ends many communicators displaces no record of another user, once they have their share. */
+static void adversary_tombstones(struct kunit *test)
+{
+	struct swc_net *mine = kunit_kzalloc(test, sizeof(*mine), GFP_KERNEL);
+	struct swc_net *theirs = kunit_kzalloc(test, sizeof(*theirs), GFP_KERNEL);
+	struct swc_account me = { .uid = KUIDT_INIT(54321) }, they = { .uid = KUIDT_INIT(54322) };
+	struct swc_tombstone end;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, mine);
+	KUNIT_ASSERT_NOT_NULL(test, theirs);
+	mine->ns = &init_net;
+	theirs->ns = &init_net;
+	mine->params.account = &me;
+	theirs->params.account = &they;
+	memset(mine->name, 0x11, sizeof(mine->name));
+	memset(theirs->name, 0x22, sizeof(theirs->name));
+	for (i = 0; i < 300; i++)
+		bury(theirs, i);
+	bury(mine, 0);
+	for (i = 300; i < 900; i++)
+		bury(theirs, i);
+	KUNIT_EXPECT_TRUE(test, swc_tombstone_find(&init_net, mine->name, NULL, 0, &end));
+	KUNIT_EXPECT_TRUE(test, swc_tombstone_find(&init_net, theirs->name, NULL, 0, &end));
+	/* Their oldest are gone. */
+	memcpy(theirs->name, &(u32){ 0 }, sizeof(u32));
+	KUNIT_EXPECT_FALSE(test, swc_tombstone_find(&init_net, theirs->name, NULL, 0, &end));
 }
 
 /*
@@ -738,6 +774,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(adversary_wrong_id),
 	KUNIT_CASE_SLOW(adversary_requests),
 	KUNIT_CASE(adversary_namespace),
+	KUNIT_CASE(adversary_tombstones),
 	KUNIT_CASE_SLOW(adversary_replay),
 	KUNIT_CASE_SLOW(adversary_old_request),
 	KUNIT_CASE_SLOW(adversary_forged_refusal),
