@@ -54,7 +54,7 @@ bool swc_tombstone_of(const struct swc_net *net, struct swc_tombstone *end)
 static struct record *replaceable(kuid_t owner)
 {
 	struct record *oldest = &records[0], *own = NULL;
-	u32 i, nown = 0;
+	u32 i, count = 0;
 
 	lockdep_assert_held(&lock);
 	for (i = 0; i < RECORDS; i++) {
@@ -64,11 +64,11 @@ static struct record *replaceable(kuid_t owner)
 			oldest = r;
 		if (!r->added || !uid_eq(r->owner, owner))
 			continue;
-		nown++;
+		count++;
 		if (!own || r->added < own->added)
 			own = r;
 	}
-	return oldest->added && nown >= RECORDS_OF_USER ? own : oldest;
+	return oldest->added && count >= RECORDS_OF_USER ? own : oldest;
 }
 
 /**

@@ -155,9 +155,9 @@ class Call:
         gives, gets = counts[self.me], [counts[r][self.me] for r in range(p)]
         a, b = self.send(sum(gives)), self.empty(sum(gets))
         unit = self.type.Get_size() if types else 1
-        froms, tos = ([unit * sum(c[:r]) for r in range(p)] for c in (gives, gets))
+        starts, ends = ([unit * sum(c[:r]) for r in range(p)] for c in (gives, gets))
         kind = [self.type] * p if types else self.type
-        self.run("Alltoallw" if types else "Alltoallv", ([a, gives, froms, kind], [b, gets, tos, kind]), [b])
+        self.run("Alltoallw" if types else "Alltoallv", ([a, gives, starts, kind], [b, gets, ends, kind]), [b])
 
     def messages(self):
         a, b = self.send(self.n), self.empty(self.n)
