@@ -8,9 +8,9 @@
 
     dist.init_process_group("swingcoll")         # env://, file://, tcp:// or store=..., as any backend
 
-CPU tensors. A tensor that is not contiguous goes through a copy. bool reduces as truth values. Messages (send, recv)
-are refused: make a group of backend "gloo" for them. The timeout of a group is the deadline of each of its collectives;
-the exception names the rank that did not come.
+CPU tensors. A tensor that is not contiguous goes through a copy. bool reduces as truth values. send waits until its
+message is received; recv without a source is refused: make a group of backend "gloo" for it. The timeout of a group is
+the deadline of each of its collectives and messages; the exception names the rank that did not come.
 """
 
 import inspect

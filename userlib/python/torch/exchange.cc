@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Gather and scatter; an alltoall of parts of unequal size, which the library does not have as such; and what is refused.
+ * Gather and scatter; an alltoall of parts of unequal size, which the library does not have as such.
  */
 #include <algorithm>
 #include <cstring>
@@ -34,7 +34,7 @@ AnyWork Group::gather(std::vector<Tensors> &outputs, Tensors &inputs,
 	part->load();
 	used.insert(used.end(), to.begin(), to.end());
 	return start(
-		{ "gather", "swingcoll:gather", OpType::GATHER },
+		{ "gather", "swingcoll:gather", OpType::GATHER, inputs },
 		[=](auto comm, auto req) {
 			return swingcoll_igather(part->data(), all ? all->data() : nullptr,
 						 part->bytes, SWINGCOLL_U8, root, comm, req);
@@ -68,7 +68,7 @@ AnyWork Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
 		all->load();
 	used.insert(used.end(), outputs.begin(), outputs.end());
 	return start(
-		{ "scatter", "swingcoll:scatter", OpType::SCATTER },
+		{ "scatter", "swingcoll:scatter", OpType::SCATTER, here ? inputs[0] : Tensors{} },
 		[=](auto comm, auto req) {
 			return swingcoll_iscatter(all ? all->data() : nullptr, part->data(),
 						  part->bytes, SWINGCOLL_U8, root, comm, req);
@@ -90,7 +90,7 @@ static size_t largest_on_all(Engine *engine, const char *name, size_t mine)
 	});
 	int error = swingcoll_wait(req, nullptr);
 	if (error)
-		throw failure(engine->comm, name, error);
+		throw engine->failure(name, error);
 	return value;
 }
 
@@ -186,7 +186,8 @@ AnyWork Group::exchange(const Call &call, const Tensors &inputs, const Tensors &
 	};
 
 	used.insert(used.end(), outputs.begin(), outputs.end());
-	return send_work(call, req, send, true, used, outputs, [parts] { parts->store(); });
+	sequence++;
+	return send_work(engine, call, req, send, true, used, outputs, [parts] { parts->store(); });
 }
 
 /* A tensor cut along its first dimension: into equal parts, or as splits says. */
@@ -220,8 +221,9 @@ AnyWork Group::alltoall_base(at::Tensor &output, at::Tensor &input,
 			   size_);
 	};
 
-	return exchange({ "all_to_all_single", "swingcoll:all_to_all", OpType::ALLTOALL_BASE },
-			parts(input, input_splits), parts(output, output_splits));
+	return exchange(
+		{ "all_to_all_single", "swingcoll:all_to_all", OpType::ALLTOALL_BASE, { input } },
+		parts(input, input_splits), parts(output, output_splits));
 }
 
 AnyWork Group::alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAllOptions &)
@@ -234,32 +236,8 @@ AnyWork Group::alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAllO
 	for (const Tensors *list : { &inputs, &outputs })
 		for (const at::Tensor &tensor : *list)
 			check_tensor(tensor, "all_to_all");
-	return exchange({ "all_to_all", "swingcoll:all_to_all", OpType::ALLTOALL }, inputs,
+	return exchange({ "all_to_all", "swingcoll:all_to_all", OpType::ALLTOALL, inputs }, inputs,
 			outputs);
-}
-
-/* ---- refused ---- */
-
-[[noreturn]] static void no_messages(const char *name)
-{
-	throw std::invalid_argument(
-		"swingcoll: " + std::string(name) +
-		" is not supported: make a group of backend gloo for messages, dist.new_group(backend=\"gloo\")");
-}
-
-AnyWork Group::send(Tensors &, int, int)
-{
-	no_messages("send");
-}
-
-AnyWork Group::recv(Tensors &, int, int)
-{
-	no_messages("recv");
-}
-
-AnyWork Group::recvAnysource(Tensors &, int)
-{
-	no_messages("recv from any source");
 }
 
 } // namespace swingcoll_torch

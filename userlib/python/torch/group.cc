@@ -20,6 +20,8 @@ Group::Group(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
 Group::~Group()
 {
 	engine->close();
+	for (auto &channel : channels)
+		channel.second->close();
 }
 
 /* Start a collective. used: tensors whose memory must stay; outputs: what the future has. */
@@ -31,25 +33,25 @@ AnyWork Group::start(const Call &call, const Start &start, const Tensors &used,
 		engine->begin(call.name, [&] { return start(engine->comm, req.get()); });
 	};
 
-	return send_work(call, req, send, false, used, outputs, std::move(then));
+	sequence++;
+	return send_work(engine, call, req, send, false, used, outputs, std::move(then));
 }
 
-AnyWork Group::send_work(const Call &call, const Request &req, std::function<void()> send,
-			 bool waits, const Tensors &used, const Tensors &outputs,
-			 std::function<void()> then)
+AnyWork Group::send_work(const std::shared_ptr<Engine> &engine, const Call &call,
+			 const Request &req, std::function<void()> send, bool waits,
+			 const Tensors &used, const Tensors &outputs, std::function<void()> then)
 {
 	engine->collect();
 	bool later = waits || engine->has_unsent();
 	if (!later)
 		send();
-	sequence++;
 	Job job = { call.name,
 		    [req] { return swingcoll_wait(*req, nullptr); },
 		    [req] { return swingcoll_test(*req, nullptr); },
 		    std::move(then),
 		    used,
 		    outputs };
-	WorkPtr work = c10::make_intrusive<Work>(engine, rank_, call.type, call.title, used,
+	WorkPtr work = c10::make_intrusive<Work>(engine, rank_, call.type, call.title, call.inputs,
 						 std::move(job));
 	if (later)
 		engine->add_unsent(work, std::move(send));
@@ -79,7 +81,7 @@ AnyWork Group::allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts)
 	if (!tight.is_same(tensor))
 		then = [tensor, tight] { tensor.copy_(tight); };
 	return start(
-		{ "allreduce", "swingcoll:all_reduce", OpType::ALLREDUCE },
+		{ "allreduce", "swingcoll:all_reduce", OpType::ALLREDUCE, { tensor } },
 		[=](auto comm, auto req) {
 			return swingcoll_iallreduce(data, data, r.count, r.dtype, r.op, comm, req);
 		},
@@ -101,7 +103,8 @@ AnyWork Group::allreduce_coalesced(Tensors &tensors, const c10d::AllreduceCoales
 	r.count = all->bytes / swingcoll_dtype_size(r.dtype);
 	all->load();
 	return start(
-		{ "allreduce_coalesced", "swingcoll:all_reduce", OpType::ALLREDUCE_COALESCED },
+		{ "allreduce_coalesced", "swingcoll:all_reduce", OpType::ALLREDUCE_COALESCED,
+		  tensors },
 		[=](auto comm, auto req) {
 			return swingcoll_iallreduce(data, data, r.count, r.dtype, r.op, comm, req);
 		},
@@ -121,7 +124,7 @@ AnyWork Group::reduce(Tensors &tensors, const c10d::ReduceOptions &opts)
 	if (here && !tight.is_same(tensor))
 		then = [tensor, tight] { tensor.copy_(tight); };
 	return start(
-		{ "reduce", "swingcoll:reduce", OpType::REDUCE },
+		{ "reduce", "swingcoll:reduce", OpType::REDUCE, { tensor } },
 		[=](auto comm, auto req) {
 			return swingcoll_ireduce(data, here ? data : nullptr, r.count, r.dtype,
 						 r.op, static_cast<int>(opts.rootRank), comm, req);
@@ -152,7 +155,7 @@ AnyWork Group::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
 
 	used.push_back(tight);
 	return start(
-		{ "reduce_scatter", "swingcoll:reduce_scatter", OpType::REDUCE_SCATTER },
+		{ "reduce_scatter", "swingcoll:reduce_scatter", OpType::REDUCE_SCATTER, inputs[0] },
 		[=](auto comm, auto req) {
 			return swingcoll_ireduce_scatter(all->data(), recv, r.count, r.dtype, r.op,
 							 comm, req);
@@ -192,7 +195,7 @@ AnyWork Group::broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts)
 	if (!tight.is_same(tensor) && rank_ != opts.rootRank)
 		then = [tensor, tight] { tensor.copy_(tight); };
 	return start(
-		{ "broadcast", "swingcoll:broadcast", OpType::BROADCAST },
+		{ "broadcast", "swingcoll:broadcast", OpType::BROADCAST, { tensor } },
 		[=](auto comm, auto req) {
 			return swingcoll_ibroadcast(data, data, tight.nbytes(), SWINGCOLL_U8,
 						    static_cast<int>(opts.rootRank), comm, req);
@@ -237,8 +240,8 @@ AnyWork Group::allgather(std::vector<Tensors> &outputs, Tensors &inputs,
 		    output.scalar_type() != inputs[0].scalar_type())
 			throw std::invalid_argument(
 				"swingcoll: allgather: all tensors must have the size and type of the input");
-	return gather_into({ "allgather", "swingcoll:all_gather", OpType::ALLGATHER }, inputs,
-			   outputs[0]);
+	return gather_into({ "allgather", "swingcoll:all_gather", OpType::ALLGATHER, inputs },
+			   inputs, outputs[0]);
 }
 
 AnyWork Group::_allgather_base(at::Tensor &output, at::Tensor &input,
@@ -246,8 +249,10 @@ AnyWork Group::_allgather_base(at::Tensor &output, at::Tensor &input,
 {
 	at::NoGradGuard no_grad;
 
-	return gather_into({ "all_gather_into_tensor", "swingcoll:_all_gather_base",
-			     OpType::_ALLGATHER_BASE },
+	return gather_into({ "all_gather_into_tensor",
+			     "swingcoll:_all_gather_base",
+			     OpType::_ALLGATHER_BASE,
+			     { input } },
 			   { input }, { output });
 }
 
@@ -260,13 +265,13 @@ AnyWork Group::allgather_coalesced(std::vector<Tensors> &outputs, Tensors &input
 	for (const Tensors &of_rank : outputs)
 		all.insert(all.end(), of_rank.begin(), of_rank.end());
 	return gather_into({ "allgather_coalesced", "swingcoll:all_gather",
-			     OpType::ALLGATHER_COALESCED },
+			     OpType::ALLGATHER_COALESCED, inputs },
 			   inputs, all);
 }
 
 AnyWork Group::barrier(const c10d::BarrierOptions &)
 {
-	return start({ "barrier", "swingcoll:barrier", OpType::BARRIER },
+	return start({ "barrier", "swingcoll:barrier", OpType::BARRIER, {} },
 		     [](auto comm, auto req) { return swingcoll_ibarrier(comm, req); }, {}, {});
 }
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The backend: each collective of PyTorch as one of the library's. It holds no logic beyond translation: where the library
- * lacks a collective (gather, scatter, parts of unequal size) it uses another that has the data, and says so there.
+ * lacks a call (parts of unequal size, messages) it uses a collective that has the data, and says so there.
  */
 #ifndef SWINGCOLL_TORCH_GROUP_H
 #define SWINGCOLL_TORCH_GROUP_H
 
 #include <atomic>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <tuple>
 
 #include "compat.h"
 #include "tensors.h"
@@ -18,9 +21,15 @@ namespace swingcoll_torch
 
 using AnyWork = c10::intrusive_ptr<c10d::Work>;
 
-/* A communicator of the ranks that share the store. Throws a line that names what is missing. */
-struct swingcoll_comm *create_comm(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
-				   std::chrono::milliseconds timeout);
+using StorePtr = c10::intrusive_ptr<c10d::Store>;
+
+/*
+ * A communicator of the ranks that share the store. Throws a line that names what is missing. With channel, it is one of
+ * some ranks of a group, and this thread is not the one that uses the store: the store stays free while this one waits,
+ * and it gives up when the channel is closed.
+ */
+struct swingcoll_comm *create_comm(const StorePtr &store, int rank, int size,
+				   std::chrono::milliseconds timeout, Engine *channel = nullptr);
 
 class Partitioned;
 
@@ -64,7 +73,6 @@ class Group : public Backend
 	AnyWork barrier(const c10d::BarrierOptions &opts) override;
 	void monitoredBarrier(const c10d::BarrierOptions &opts, bool wait_all_ranks) override;
 
-	/* The library has no point-to-point messages. */
 	AnyWork send(Tensors &tensors, int to, int tag) override;
 	AnyWork recv(Tensors &tensors, int from, int tag) override;
 	AnyWork recvAnysource(Tensors &tensors, int tag) override;
@@ -83,6 +91,7 @@ class Group : public Backend
 		const char *name;  /* in errors */
 		const char *title; /* in profiles */
 		c10d::OpType type;
+		Tensors inputs; /* whose shapes profiles show */
 	};
 
 	using Request = std::shared_ptr<struct swingcoll_req *>;
@@ -90,18 +99,30 @@ class Group : public Backend
 	AnyWork start(const Call &call, const Start &start, const Tensors &used,
 		      const Tensors &outputs, std::function<void()> then = {});
 	/* The work of a request that send makes, now, or later if it is to wait for other ranks or others do. */
-	AnyWork send_work(const Call &call, const Request &req, std::function<void()> send,
-			  bool waits, const Tensors &used, const Tensors &outputs,
-			  std::function<void()> then);
+	AnyWork send_work(const std::shared_ptr<Engine> &engine, const Call &call,
+			  const Request &req, std::function<void()> send, bool waits,
+			  const Tensors &used, const Tensors &outputs, std::function<void()> then);
 	AnyWork gather_into(const Call &call, const Tensors &inputs, const Tensors &outputs);
 	AnyWork exchange(const Call &call, const Tensors &inputs, const Tensors &outputs);
+	AnyWork message(const Call &call, Tensors &tensors, int from, int to, int tag);
 	void check_root(const char *name, int64_t root) const;
 
-	const c10::intrusive_ptr<c10d::Store> store;
+	const StorePtr store;
 	const std::shared_ptr<Engine> engine;
 	const std::chrono::milliseconds timeout;
 	std::atomic<uint64_t> sequence{ 0 };
 	unsigned int barriers = 0; /* monitored ones so far */
+
+	struct Channel {
+		int from, to, tag;
+
+		bool operator<(const Channel &other) const
+		{
+			return std::tie(from, to, tag) < std::tie(other.from, other.to, other.tag);
+		}
+	};
+	std::mutex channels_lock;
+	std::map<Channel, std::shared_ptr<Engine>> channels; /* under channels_lock */
 };
 
 } // namespace swingcoll_torch

@@ -29,7 +29,7 @@ Partitioned::Partitioned(std::shared_ptr<Engine> engine, int rank, at::Tensor te
 					      r.count / static_cast<size_t>(partitions), r.dtype,
 					      r.op, this->engine->comm, &p);
 	if (error)
-		throw failure(this->engine->comm, name, error);
+		throw this->engine->failure(name, error);
 }
 
 Partitioned::~Partitioned()
@@ -55,7 +55,7 @@ void Partitioned::ready(int partition)
 	int error = swingcoll_pready(p, partition);
 
 	if (error)
-		throw failure(engine->comm, name, error);
+		throw engine->failure(name, error);
 	unmarked--;
 }
 

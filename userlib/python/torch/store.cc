@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <thread>
 
 #include "group.h"
 
@@ -17,8 +18,9 @@ namespace swingcoll_torch
 class ByStore
 {
       public:
-	ByStore(c10d::Store &store, int rank, int size, std::chrono::milliseconds timeout)
-		: store(store), timeout(timeout)
+	ByStore(c10d::Store &store, int rank, int size, std::chrono::milliseconds timeout,
+		Engine *channel)
+		: store(store), timeout(timeout), channel(channel)
 	{
 		boot.rank = rank;
 		boot.nranks = size;
@@ -40,6 +42,22 @@ class ByStore
 							     static_cast<uint8_t *>(all), bytes);
 	}
 
+	/* Stores hold a lock while they wait. */
+	void await(const std::string &key)
+	{
+		auto until = std::chrono::steady_clock::now() + timeout;
+
+		if (!channel) {
+			store.wait({ key }, timeout);
+			return;
+		}
+		while (!store.check({ key })) {
+			if (channel->is_closed() || std::chrono::steady_clock::now() >= until)
+				throw std::runtime_error("it has not called recv or send");
+			std::this_thread::sleep_for(std::chrono::milliseconds(1));
+		}
+	}
+
 	int exchange(const uint8_t *mine, uint8_t *all, size_t bytes)
 	{
 		int rank = boot.rank;
@@ -48,7 +66,7 @@ class ByStore
 		try {
 			store.set(key(rank), std::vector<uint8_t>(mine, mine + bytes));
 			for (rank = 0; rank < boot.nranks; rank++) {
-				store.wait({ key(rank) }, timeout);
+				await(key(rank));
 				std::vector<uint8_t> theirs = store.get(key(rank));
 
 				if (theirs.size() != bytes)
@@ -72,11 +90,12 @@ class ByStore
 
 	c10d::Store &store;
 	const std::chrono::milliseconds timeout;
+	Engine *const channel;
 	unsigned int round = 0;
 };
 
-struct swingcoll_comm *create_comm(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
-				   std::chrono::milliseconds timeout)
+struct swingcoll_comm *create_comm(const StorePtr &store, int rank, int size,
+				   std::chrono::milliseconds timeout, Engine *channel)
 {
 	struct swingcoll_comm_opts opts = {};
 	struct swingcoll_comm *comm;
@@ -86,15 +105,18 @@ struct swingcoll_comm *create_comm(const c10::intrusive_ptr<c10d::Store> &store,
 	if (!store)
 		throw std::invalid_argument(
 			"swingcoll: no store: call init_process_group with an init_method or a store");
-	ByStore exchange(*store, rank, size, timeout);
+	ByStore exchange(*store, rank, size, timeout, channel);
 	opts.timeout_ms = static_cast<uint32_t>(
 		std::min<int64_t>(std::max<int64_t>(timeout.count(), 1), most));
 	error = swingcoll_comm_create_from(&comm, &exchange.boot, &opts);
 	if (error) {
-		const char *text = swingcoll_bootstrap_error();
+		std::string text = swingcoll_bootstrap_error();
 
-		throw std::runtime_error(std::string("swingcoll: no communicator: ") +
-					 (*text ? text : swingcoll_strerror(error)));
+		if (text.empty())
+			text = swingcoll_strerror(error);
+		throw std::runtime_error(
+			"swingcoll: no communicator: " +
+			renumbered(text, channel ? channel->ranks : std::vector<int>()));
 	}
 	return comm;
 }

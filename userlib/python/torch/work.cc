@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Works: who waits, who copies the results, and what becomes of the future. */
+#include <algorithm>
 #include <cerrno>
 #include <thread>
 
@@ -8,7 +9,29 @@
 namespace swingcoll_torch
 {
 
-std::runtime_error failure(struct swingcoll_comm *comm, const char *name, int error)
+std::string renumbered(std::string text, const std::vector<int> &ranks)
+{
+	static const std::string word = "rank ";
+
+	for (size_t at = 0; !ranks.empty() && (at = text.find(word, at)) != std::string::npos;) {
+		size_t end = text.find_first_not_of("0123456789", at += word.size());
+		size_t digits = std::min(end, text.size()) - at;
+		size_t rank = digits == 1 ? static_cast<size_t>(text[at] - '0') : ranks.size();
+
+		if (rank < ranks.size())
+			text.replace(at, digits, std::to_string(ranks[rank]));
+	}
+	return text;
+}
+
+/* ---- engine ---- */
+
+Engine::~Engine()
+{
+	swingcoll_comm_destroy(comm);
+}
+
+std::runtime_error Engine::failure(const char *name, int error)
 {
 	char text[512] = "";
 	int known = 0;
@@ -18,15 +41,8 @@ std::runtime_error failure(struct swingcoll_comm *comm, const char *name, int er
 	if (comm)
 		known = swingcoll_comm_error(comm, text, sizeof(text), nullptr);
 	if (*text && (known == error || swingcoll_comm_failed(error)))
-		return std::runtime_error(what + text);
+		return std::runtime_error(what + renumbered(text, ranks));
 	return std::runtime_error(what + swingcoll_strerror(error));
-}
-
-/* ---- engine ---- */
-
-Engine::~Engine()
-{
-	swingcoll_comm_destroy(comm);
 }
 
 /* Of those that are sent, which come first. */
@@ -52,7 +68,7 @@ void Engine::begin(const char *name, const std::function<int()> &call)
 			return;
 		WorkPtr work = error == -EAGAIN ? oldest() : WorkPtr();
 		if (!work)
-			throw failure(comm, name, error);
+			throw failure(name, error);
 		work->complete();
 	}
 }
@@ -82,6 +98,20 @@ bool Engine::has_unsent()
 	std::lock_guard<std::mutex> guard(lock);
 
 	return !unsent.empty();
+}
+
+size_t Engine::in_flight()
+{
+	std::lock_guard<std::mutex> guard(lock);
+
+	return pending.size();
+}
+
+bool Engine::is_closed()
+{
+	std::lock_guard<std::mutex> guard(lock);
+
+	return closed;
 }
 
 bool Engine::is_sent(const Work *work)
@@ -214,7 +244,7 @@ void Work::conclude(int error)
 	std::exception_ptr exception = unsendable;
 
 	if (error)
-		exception = std::make_exception_ptr(failure(engine->comm, job.name, error));
+		exception = std::make_exception_ptr(engine->failure(job.name, error));
 	else if (!exception && job.then)
 		try {
 			job.then();

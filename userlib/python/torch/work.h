@@ -34,17 +34,20 @@ namespace swingcoll_torch
 class Work;
 using WorkPtr = c10::intrusive_ptr<Work>;
 
-/* "swingcoll: allreduce: rank 2 ...", for a negative errno. comm may be NULL. */
-std::runtime_error failure(struct swingcoll_comm *comm, const char *name, int error);
+/* A line of the library on ranks of a communicator, with the numbers that they have in the group. None: the same. */
+std::string renumbered(std::string text, const std::vector<int> &ranks);
 
 class Engine : public std::enable_shared_from_this<Engine>
 {
       public:
-	explicit Engine(struct swingcoll_comm *comm) : comm(comm)
+	explicit Engine(struct swingcoll_comm *comm, std::vector<int> ranks = {})
+		: comm(comm), ranks(std::move(ranks))
 	{
 	}
 	~Engine();
 
+	/* "swingcoll: allreduce: rank 2 ...", for a negative errno. */
+	std::runtime_error failure(const char *name, int error);
 	/* Return the requests of works that are done and that nobody waits for. */
 	void collect();
 	/* Call it, and again when an older work is done if too many are in flight. Throws. */
@@ -55,6 +58,8 @@ class Engine : public std::enable_shared_from_this<Engine>
 	/* Send works until there are none, or, unless it is NULL, this one is sent. */
 	void send_until(const Work *work);
 	bool has_unsent();
+	size_t in_flight();
+	bool is_closed();
 	bool is_sent(const Work *work);
 	void drop(const Work *work);
 	/* Finish it in the engine's thread. */
@@ -62,7 +67,8 @@ class Engine : public std::enable_shared_from_this<Engine>
 	/* No more works come: the thread ends after those that it has. */
 	void close();
 
-	struct swingcoll_comm *const comm;
+	struct swingcoll_comm *comm;  /* NULL until it is made by what sends the first work */
+	const std::vector<int> ranks; /* the numbers of its ranks in the group; none: the same */
 
       private:
 	struct Unsent {
