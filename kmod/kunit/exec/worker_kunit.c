@@ -82,7 +82,12 @@ struct helpers {
 	u32 entered;
 	struct completion started;
 	struct completion left[HELPERS];
+	struct work_struct turn[HELPERS];
 };
+
+static void pass(struct work_struct *turn)
+{
+}
 
 /*
  * The operation starts: enter it for all helpers, so that it cannot end before each of them has been a
@@ -103,16 +108,18 @@ struct helper {
 	u32 index;
 };
 
-/* Be a worker again and again until the operation is over. */
+/* Be a worker again and again until the operation is over, and let all others run in between. */
 static int helper_thread(void *data)
 {
 	struct helper *me = data;
+	struct work_struct *turn = &me->all->turn[me->index];
 	struct swc_op *op = me->all->op;
 
 	wait_for_completion(&me->all->started);
 	do {
 		swc_worker_run(op, SWC_STAT_WORKER_KTHREAD);
-		cond_resched();
+		schedule_work(turn);
+		flush_work(turn);
 	} while (swc_worker_enter(op));
 	swc_op_put(op);
 	complete(&me->all->left[me->index]);
@@ -147,6 +154,7 @@ static void worker_helpers(struct kunit *test)
 		for (i = 0; i < HELPERS; i++) {
 			helper[i] = (struct helper){ .all = h, .index = i };
 			init_completion(&h->left[i]);
+			INIT_WORK(&h->turn[i], pass);
 			kref_get(&h->op->ref);
 			kthread_run(helper_thread, &helper[i], "swc-helper-%u", i);
 		}
