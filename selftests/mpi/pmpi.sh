@@ -40,7 +40,7 @@ declare -A large_plan=([calls]=21 [requests]=15) measured_plan=([calls]=3 [vecto
 plan=0
 for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
-		plan=$((plan + 20 + 2 + 31 + 1 + 15 + 1 + 2 + 1 + 10 + 1))
+		plan=$((plan + 20 + 2 + 31 + 1 + 15 + 1 + 2 + 1 + 10 + 1 + 2 + 1))
 	done
 	for min in ${mins[$mpi]}; do
 		plan=$((plan + 4))
@@ -100,6 +100,10 @@ for mpi in "${mpis[@]}"; do
 		run "$mpi, $n ranks" 9 "$mpi" "$n" "$ctl" mpi "$inits"
 		prints "$mpi, $n ranks: persistent requests of swingcoll and of MPI are counted" \
 			"MPI_Allreduce_init: [1-9][0-9]* offloaded, [0-9]+ fallback \(${persistent[$mpi]}persistent [0-9]+\)"
+		run "$mpi, $n ranks, while MPI ends" 1 "$mpi" "$n" "$ctl" mpi "$inits" end
+		prints "$mpi, $n ranks, while MPI ends: calls go to swingcoll" \
+			'MPI_Allreduce: 4 offloaded, 0 fallback' 'MPI_Iallreduce: 3 offloaded, 0 fallback' \
+			'MPI_Allreduce_init: 1 offloaded, 0 fallback'
 	done
 	for min in ${mins[$mpi]}; do
 		export SWINGCOLL_PMPI_MIN=$min

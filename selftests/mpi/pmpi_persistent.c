@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Persistent collectives under the preload library. Rank 0 prints TAP. pmpi.sh runs it, with "threads" for
- * MPI_THREAD_MULTIPLE, and pmpi_faults.sh with "own" where the library leaves them to MPI.
+ * MPI_THREAD_MULTIPLE, with "end" for what is called while MPI ends, and pmpi_faults.sh with "own" where the
+ * library leaves them to MPI.
  */
 #include "pmpi_test.h"
 
@@ -434,6 +435,50 @@ static void test_ours(void)
 	test_cancel();
 }
 
+/* MPI ends with the attributes of MPI_COMM_SELF: all of it works until they are deleted. */
+static MPI_Request at_end;
+static MPI_Comm comm_at_end;
+static int value, sum_at_end;
+
+static int use_at_end(MPI_Comm comm, int key, void *attribute, void *extra)
+{
+	static int v[LARGE], sum[LARGE];
+	MPI_Request req;
+
+	(void)comm;
+	(void)key;
+	(void)attribute;
+	(void)extra;
+	for (value = 1; value < 4; value++) {
+		GOOD(MPI_Start(&at_end) == MPI_SUCCESS);
+		GOOD(MPI_Wait(&at_end, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+		GOOD(sum_at_end == nranks * value);
+		try_comm(comm_at_end);
+		v[LARGE - 1] = value;
+		MPI_Iallreduce(v, sum, LARGE, MPI_INT, MPI_SUM, comm_at_end, &req);
+		GOOD(MPI_Wait(&req, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+		GOOD(sum[LARGE - 1] == nranks * value);
+	}
+	GOOD(MPI_Request_free(&at_end) == MPI_SUCCESS);
+	MPI_Comm_free(&comm_at_end);
+	report("calls by a function that deletes an attribute of MPI_COMM_SELF");
+	return MPI_SUCCESS;
+}
+
+static int test_end(void)
+{
+	int key;
+
+	begin_tests(1);
+	MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, use_at_end, &key, NULL);
+	MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm_at_end);
+	try_comm(comm_at_end);
+	PERSISTENT(Allreduce_init)
+	(&value, &sum_at_end, 1, MPI_INT, MPI_SUM, comm_at_end, MPI_INFO_NULL, &at_end);
+	return end_tests();
+}
+
 int main(int argc, char **argv)
 {
 	bool own = is_asked(argc, argv, "own");
@@ -444,6 +489,8 @@ int main(int argc, char **argv)
 #else
 	own |= begin_mpi(argc, argv) == MPI_THREAD_MULTIPLE;
 #endif
+	if (is_asked(argc, argv, "end"))
+		return test_end();
 	begin_tests(9);
 	test_persistent();
 	test_many_comms();

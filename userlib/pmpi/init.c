@@ -32,12 +32,58 @@ static void refuse_mixture(void)
 	exit(2);
 }
 
+/*
+ * All ranks are done with their collectives. Requests that the program has freed may still run: other ranks
+ * need them to end, and their communicators are freed here.
+ */
+static void end(void)
+{
+	bool active = pmpi_world.active, idle = pmpi_progress_drain();
+
+	pmpi_stats_print();
+	pmpi_world_end();
+	if (!active)
+		return;
+	if (idle)
+		pmpi_comm_exit();
+	pmpi_messages_exit();
+	pmpi_progress_exit();
+}
+
+/*
+ * MPI ends with the attributes of MPI_COMM_SELF, the last one first. Programs may call collectives and start
+ * persistent ones from the functions that delete theirs; the one set here is deleted after them.
+ */
+static bool ends_last;
+
+static int deleted(MPI_Comm comm, int key, void *value, void *extra)
+{
+	(void)comm;
+	(void)key;
+	(void)value;
+	(void)extra;
+	end();
+	return MPI_SUCCESS;
+}
+
+static bool set_last(void)
+{
+	int key, ret;
+
+	if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, deleted, &key, NULL) != MPI_SUCCESS)
+		return false;
+	ret = PMPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+	PMPI_Comm_free_keyval(&key);
+	return ret == MPI_SUCCESS;
+}
+
 static void begin(void)
 {
 	int level = MPI_THREAD_SINGLE;
 
 	PMPI_Query_thread(&level);
 	pmpi_threads = level == MPI_THREAD_MULTIPLE;
+	ends_last = set_last();
 	pmpi_world_agree();
 	if (!pmpi_world.active)
 		return;
@@ -69,23 +115,10 @@ int pmpi_Init_thread(int *argc, char ***argv, int required, int *provided)
 	return ret;
 }
 
-/*
- * All ranks are done with their collectives, except those that programs call from attribute
- * functions when MPI ends: all ranks leave these to MPI. Requests that the program has freed may still
- * run: other ranks need them to end, and their communicators are freed here.
- */
 int pmpi_Finalize(void)
 {
-	bool active = pmpi_world.active, idle = pmpi_progress_drain();
-
-	pmpi_stats_print();
-	pmpi_world_end();
-	if (active) {
-		if (idle)
-			pmpi_comm_exit();
-		pmpi_messages_exit();
-		pmpi_progress_exit();
-	}
+	if (!ends_last)
+		end();
 	return PMPI_Finalize();
 }
 
