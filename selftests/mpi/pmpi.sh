@@ -42,6 +42,7 @@ for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
 		plan=$((plan + 20 + 2 + 31 + 1 + 15 + 1 + 2 + 1 + 10 + 1 + 2 + 1))
 	done
+	plan=$((plan + 4))
 	for min in ${mins[$mpi]}; do
 		plan=$((plan + 4))
 	done
@@ -105,6 +106,9 @@ for mpi in "${mpis[@]}"; do
 			'MPI_Allreduce: 4 offloaded, 0 fallback' 'MPI_Iallreduce: 3 offloaded, 0 fallback' \
 			'MPI_Allreduce_init: 1 offloaded, 0 fallback'
 	done
+	run "$mpi, a tool" 2 "$mpi" 2 "$ctl" mpi "$built/$mpi/pmpi_tool"
+	prints "$mpi, a tool: persistent requests, which it starts, are left to MPI" \
+		'MPI_Iallreduce: 1 offloaded, 0 fallback' 'MPI_Allreduce_init: 0 offloaded, 1 fallback \(off 1\)'
 	for min in ${mins[$mpi]}; do
 		export SWINGCOLL_PMPI_MIN=$min
 		run "$mpi, memory is short, least size $min" 2 "$mpi" 2 "$ctl" mpi "$built/$mpi/pmpi_memory"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "pmpi/entry.h"
+#include "pmpi/requests.h"
 
 #ifdef OPEN_MPI
 #define MPI_NAME "Open MPI"
@@ -84,7 +85,7 @@ static void begin(void)
 	PMPI_Query_thread(&level);
 	pmpi_threads = level == MPI_THREAD_MULTIPLE;
 	ends_last = set_last();
-	pmpi_world_agree();
+	pmpi_world_agree(pmpi_gets_starts() ? UINT64_MAX : ~PMPI_PERSISTENT_NAMES);
 	if (!pmpi_world.active)
 		return;
 	pmpi_types_init();

@@ -71,6 +71,8 @@ enum pmpi_name {
 };
 
 #define PMPI_NR_SELECTABLE PMPI_ALLREDUCE_INIT
+/* The others, which make persistent requests. */
+#define PMPI_PERSISTENT_NAMES (~0ull << PMPI_ALLREDUCE_INIT)
 
 /* Why MPI carries a call out. All but the last four are the same on all ranks by themselves. */
 #define PMPI_REASONS(X)                                                                            \
@@ -82,7 +84,7 @@ enum pmpi_name {
 	X(COUNTS, "counts")	/* differ too much from rank to rank, or are not known to all */   \
 	X(FUNCTION, "function") /* swingcoll has no such collective */                             \
 	X(COMM, "communicator")                                                                    \
-	X(OFF, "off") /* by SWINGCOLL_PMPI */                                                      \
+	X(OFF, "off") /* by SWINGCOLL_PMPI, or persistent ones that a tool starts */               \
 	X(NO_DEVICE, "no device")                                                                  \
 	X(REFUSED, "buffer")	    /* the kernel could not pin the buffer of a rank */            \
 	X(PERSISTENT, "persistent") /* swingcoll carries out as many at once as it can */

@@ -14,7 +14,7 @@
  *	fortran -> init, blocking, nonblocking, persistent, vectors, requests
  *	fortran_persistent -> persistent
  *	fortran_completions -> completions, requests
- *	init -> world, comm, types, progress, messages, stats
+ *	init -> persistent, world, comm, types, progress, messages, stats
  *	blocking -> call, layout, memos
  *	nonblocking -> requests, vector, call, memos, progress
  *	completions -> requests
@@ -80,8 +80,8 @@ struct pmpi_world {
 
 extern struct pmpi_world pmpi_world;
 
-/* Agree with all ranks. After PMPI_Init(). */
-void pmpi_world_agree(void);
+/* Agree with all ranks. After PMPI_Init(). @mask: functions that this rank can offload, as bits. */
+void pmpi_world_agree(uint64_t mask);
 /* From now on everything is left to MPI. */
 void pmpi_world_end(void);
 

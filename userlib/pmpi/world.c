@@ -261,7 +261,7 @@ static uint64_t pinnable(void)
 	return getrlimit(RLIMIT_MEMLOCK, &limit) ? 0 : limit.rlim_cur;
 }
 
-void pmpi_world_agree(void)
+void pmpi_world_agree(uint64_t mask)
 {
 	const char *stats = getenv("SWINGCOLL_PMPI_STATS");
 	struct pmpi_settings settings;
@@ -279,7 +279,7 @@ void pmpi_world_agree(void)
 		pmpi_world.why = PMPI_WHY_COMM;
 		return;
 	}
-	v.mask = settings.mask;
+	v.mask = settings.mask & mask;
 	v.min = settings.min;
 	v.device = !access(SWC_DEVICE_PATH, R_OK | W_OK);
 	v.pinnable = pinnable();
