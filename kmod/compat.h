@@ -121,6 +121,27 @@ static inline void kernel_fpu_end(void)
 #else
 #error "swingcoll has no FPU sections for this architecture"
 #endif
+#ifdef CONFIG_ARM64
+#include <asm/sysreg.h>
+#endif
+
+/*
+ * Begin an FPU section that rounds to nearest even and keeps subnormals. x86 sets that itself; arm64 leaves
+ * what the last process on this CPU has set. The registers of that process are saved by then, this one
+ * included, and loaded again before it goes on.
+ */
+static inline void swc_fpu_begin(void)
+{
+	kernel_fpu_begin();
+#ifdef CONFIG_ARM64
+	write_sysreg(0, fpcr);
+#endif
+}
+
+static inline void swc_fpu_end(void)
+{
+	kernel_fpu_end();
+}
 
 /* State of BLAKE2s: renamed in 6.19. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)

@@ -101,7 +101,7 @@ swc_reduce_fn swc_reduce_impl_get(const struct swc_reduce_impl *impl, enum swc_d
 swc_reduce_fn swc_reduce_get(enum swc_dtype dtype, enum swc_redop redop);
 
 /*
- * Whether the functions for this type must run between kernel_fpu_begin() and kernel_fpu_end(). Keep such a
+ * Whether the functions for this type must run between swc_fpu_begin() and swc_fpu_end(). Keep such a
  * section to a few KiB of elements per pointer: nothing else runs on the CPU meanwhile. Use swc_copy() for
  * one source.
  */

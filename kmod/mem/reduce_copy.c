@@ -131,10 +131,10 @@ int swc_reduce_copy(struct swc_reduce_copy *m, const int *stop)
 	contiguous = seek(m);
 	do {
 		if (fpu)
-			kernel_fpu_begin();
+			swc_fpu_begin();
 		contiguous = run_section(m, fn, contiguous);
 		if (fpu)
-			kernel_fpu_end();
+			swc_fpu_end();
 		if (m->done < m->bytes)
 			ret = pause(m, stop);
 	} while (m->done < m->bytes && !ret);

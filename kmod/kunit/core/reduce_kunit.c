@@ -102,10 +102,10 @@ static void run(const struct swc_reduce_impl *impl, u32 type, u32 op, void **dst
 	swc_reduce_fn fn = swc_reduce_impl_get(impl, type, op);
 
 	if (swc_reduce_impl_needs_fpu(impl, type))
-		kernel_fpu_begin();
+		swc_fpu_begin();
 	fn(dst, ndst, src, nsrc, n, div);
 	if (swc_reduce_impl_needs_fpu(impl, type))
-		kernel_fpu_end();
+		swc_fpu_end();
 }
 
 static u64 expected(struct bench *b, const u8 *const *src, u32 type, u32 op, u32 nsrc, u32 i, u32 div)
