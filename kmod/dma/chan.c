@@ -20,7 +20,10 @@
 #include "dma/engine.h"
 #include "mem/drain.h"
 
-/* How often, and how long each time, to wait for a descriptor when the channel has none left. */
+/*
+ * How often, and how long each time, to wait for a descriptor when the channel has none left; and for a task
+ * that may be waiting for one.
+ */
 #define DESC_RETRIES	200
 #define DESC_WAIT_US	50
 /* A channel must be no slower than this, in bytes per millisecond; nor so many times slower than measured. */
@@ -233,8 +236,14 @@ static unsigned long time_left(struct swc_dma_chan *ch)
 
 	spin_lock_irq(&ch->lock);
 	b = list_first_entry_or_null(&ch->batches, struct swc_dma_batch, node);
-	if (b)
-		left = time_after(jiffies, b->deadline) ? 0 : b->deadline - jiffies + 1;
+	if (b && b->submitter && task_is_running(b->submitter)) {
+		/* The channel waits for a process that wants to run and may get no CPU: look again. */
+		left = HZ;
+	} else if (b) {
+		unsigned long deadline = READ_ONCE(b->deadline);
+
+		left = time_after(jiffies, deadline) ? 0 : deadline - jiffies + 1;
+	}
 	spin_unlock_irq(&ch->lock);
 	return left;
 }
@@ -355,6 +364,25 @@ static struct dma_async_tx_descriptor *get_descriptor(struct swc_dma_batch *b, s
 	return tx;
 }
 
+/* Milliseconds that a channel may take for @bytes: so many times what was measured, or as a very slow one. */
+static u64 max_ms(const struct swc_dma_chan *ch, u64 bytes)
+{
+	u64 slow = div_u64(bytes, SLOWEST), ns;
+
+	if (!ch->mib_ns || bytes > SWC_DMA_MAX_JUDGED)
+		return slow;
+	ns = mul_u64_u64_div_u64(bytes, ch->mib_ns, SZ_1M);
+	return min(slow, div_u64(ns, NSEC_PER_MSEC) * MAX_SLOWDOWN);
+}
+
+/* The time of the channel begins now. Bytes of other batches ahead of this one count, too. */
+static void set_deadline(struct swc_dma_batch *b)
+{
+	u64 ms = swc_dma_patience_ms + max_ms(b->ch, atomic64_read(&b->ch->queued));
+
+	WRITE_ONCE(b->deadline, jiffies + msecs_to_jiffies(ms));
+}
+
 /* Submit all descriptors of a batch. False: not all, but those before are on their way. */
 static bool submit_pieces(struct swc_dma_batch *b)
 {
@@ -375,6 +403,7 @@ static bool submit_pieces(struct swc_dma_batch *b)
 		tx->callback_param = silent ? (void *)ch : p;
 		if (!silent)
 			atomic_inc(&b->left);
+		set_deadline(b);
 		cookie = dmaengine_submit(tx);
 		if (dma_submit_error(cookie)) {
 			/* Some drivers call back all the same, from within dmaengine_submit(). */
@@ -395,15 +424,17 @@ static bool submit_pieces(struct swc_dma_batch *b)
 	return i == b->n;
 }
 
-/* Milliseconds that a channel may take for @bytes: so many times what was measured, or as a very slow one. */
-static u64 max_ms(const struct swc_dma_chan *ch, u64 bytes)
+/* The holder may be a process of another user that gets no CPU: wait no longer than for a descriptor. */
+static bool lock_to_submit(struct swc_dma_chan *ch)
 {
-	u64 slow = div_u64(bytes, SLOWEST), ns;
+	u32 i;
 
-	if (!ch->mib_ns || bytes > SWC_DMA_MAX_JUDGED)
-		return slow;
-	ns = mul_u64_u64_div_u64(bytes, ch->mib_ns, SZ_1M);
-	return min(slow, div_u64(ns, NSEC_PER_MSEC) * MAX_SLOWDOWN);
+	for (i = 0; i < DESC_RETRIES; i++) {
+		if (mutex_trylock(&ch->submit))
+			return true;
+		usleep_range(DESC_WAIT_US, 2 * DESC_WAIT_US);
+	}
+	return false;
 }
 
 /**
@@ -418,16 +449,22 @@ enum swc_dma_failure swc_dma_chan_submit(struct swc_dma_batch *b)
 {
 	enum swc_dma_failure why = SWC_DMA_GOOD;
 	struct swc_dma_chan *ch = b->ch;
-	u64 queued = atomic64_add_return(b->share, &ch->queued);
 
-	/* Bytes of other batches ahead of this one count, too. */
-	b->deadline = jiffies + msecs_to_jiffies(swc_dma_patience_ms + max_ms(ch, queued));
 	atomic_set(&b->left, 1);
 	/* The batch's reference may go with its end. */
 	swc_dma_chan_get(ch);
-	mutex_lock(&ch->submit);
+	if (!lock_to_submit(ch)) {
+		swc_dma_fail(&b->failure, SWC_DMA_BUSY);
+		swc_dma_chan_unreserve(ch, b->share);
+		b->ops->ended(b);
+		swc_dma_chan_put(ch);
+		return SWC_DMA_BUSY;
+	}
+	atomic64_add(b->share, &ch->queued);
+	set_deadline(b);
 	b->errors = atomic_read(&ch->errors);
 	spin_lock_irq(&ch->lock);
+	b->submitter = current;
 	list_add_tail(&b->node, &ch->batches);
 	spin_unlock_irq(&ch->lock);
 	if (READ_ONCE(ch->broken))
@@ -435,6 +472,10 @@ enum swc_dma_failure swc_dma_chan_submit(struct swc_dma_batch *b)
 	else if (!submit_pieces(b))
 		why = SWC_DMA_NO_DESCRIPTOR;
 	dma_async_issue_pending(ch->chan);
+	set_deadline(b);
+	spin_lock_irq(&ch->lock);
+	b->submitter = NULL;
+	spin_unlock_irq(&ch->lock);
 	/* When it breaks, stop() ends what is in flight. */
 	if (!READ_ONCE(ch->broken))
 		watch_within(ch, msecs_to_jiffies(swc_dma_patience_ms));

@@ -24,6 +24,7 @@
 #include <linux/list.h>
 #include <linux/llist.h>
 #include <linux/mutex.h>
+#include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
@@ -51,6 +52,7 @@ enum swc_dma_mode {
 enum swc_dma_failure {
 	SWC_DMA_GOOD,
 	SWC_DMA_NO_MAPPING,
+	SWC_DMA_BUSY,
 	SWC_DMA_NO_DESCRIPTOR,
 	SWC_DMA_CHANNEL_ERROR,
 	SWC_DMA_NO_ANSWER,
@@ -190,7 +192,8 @@ struct swc_dma_batch_ops {
  * @last: cookie of the last descriptor submitted
  * @errors: ch->errors before
  * @failure: enum swc_dma_failure, see swc_dma_fail()
- * @deadline: in jiffies
+ * @deadline: in jiffies; set again with each descriptor that is submitted
+ * @submitter: task that submits it, until all is submitted; ch->lock
  * @late: in ch->late, if a completion may come after the end
  */
 struct swc_dma_batch {
@@ -209,6 +212,7 @@ struct swc_dma_batch {
 	int errors;
 	int failure;
 	unsigned long deadline;
+	struct task_struct *submitter;
 	struct llist_node late;
 };
 

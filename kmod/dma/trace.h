@@ -11,6 +11,7 @@
 #include "dma/engine.h"
 
 TRACE_DEFINE_ENUM(SWC_DMA_NO_MAPPING);
+TRACE_DEFINE_ENUM(SWC_DMA_BUSY);
 TRACE_DEFINE_ENUM(SWC_DMA_NO_DESCRIPTOR);
 TRACE_DEFINE_ENUM(SWC_DMA_CHANNEL_ERROR);
 TRACE_DEFINE_ENUM(SWC_DMA_NO_ANSWER);
@@ -30,6 +31,7 @@ TRACE_EVENT(swc_dma_fallback,
 	),
 	TP_printk("bytes=%llu channels=%u reason=%s", __entry->bytes, __entry->channels,
 		  __print_symbolic(__entry->reason, { SWC_DMA_NO_MAPPING, "no mapping" },
+				   { SWC_DMA_BUSY, "busy" },
 				   { SWC_DMA_NO_DESCRIPTOR, "no descriptor" },
 				   { SWC_DMA_CHANNEL_ERROR, "channel error" },
 				   { SWC_DMA_NO_ANSWER, "no answer" }))

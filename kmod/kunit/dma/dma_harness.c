@@ -98,6 +98,12 @@ static void expire(struct swc_dma_chan *ch)
 	run_watch(ch);
 }
 
+void swc_t_dma_make_late(struct swc_dma_chan *ch)
+{
+	expire(ch);
+	flush_work(&ch->watch.work);
+}
+
 /* Called by the engine: a channel hangs, before descriptor @tx. */
 static void hung(struct swc_t_fake *fake, struct dma_async_tx_descriptor *tx)
 {

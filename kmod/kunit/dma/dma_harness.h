@@ -79,6 +79,8 @@ u32 swc_t_dma_choose(struct swc_dma_chan **chan, u32 most, int node);
 void swc_t_dma_wait_hung(struct kunit *test);
 void swc_t_dma_expire(struct kunit *test);
 void swc_t_dma_unhang(struct kunit *test);
+/* What is in flight on a channel is late, and the watch has seen it. */
+void swc_t_dma_make_late(struct swc_dma_chan *ch);
 
 /* Run a job with another operation than the harness's sum; run a whole operation; start one of two ranks. */
 void swc_t_dma_run_with(struct swc_t_job *job, u8 redop);

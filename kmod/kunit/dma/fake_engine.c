@@ -294,6 +294,8 @@ fake_prep_xor(struct dma_chan *base, dma_addr_t dst, dma_addr_t *src, unsigned i
 	struct desc *d;
 	bool room;
 
+	if (fake->preparing)
+		fake->preparing(fake);
 	if (nsrc > 1 && nsrc > fake->max_xor) {
 		wrong(fake, "got too many sources");
 		return NULL;

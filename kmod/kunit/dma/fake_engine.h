@@ -40,6 +40,7 @@ enum swc_t_fault {
  * @addr_bits: bits of an address, 0: 64
  * @fault_rate: no descriptor, no submission or a failed transfer once in so many each, at random; 0: never
  * @fault: countdown to a fault, 0: none
+ * @preparing: called for each descriptor that is asked for
  * @moved: called for each transfer
  * @hung: called when a channel hangs, with the descriptor that is not done; atomic context
  *
@@ -69,6 +70,7 @@ struct swc_t_fake {
 	u32 addr_bits;
 	u32 fault_rate;
 	atomic_t fault[SWC_T_FAULTS];
+	void (*preparing)(struct swc_t_fake *fake);
 	void (*moved)(struct swc_t_fake *fake, size_t bytes);
 	void (*hung)(struct swc_t_fake *fake, struct dma_async_tx_descriptor *tx);
 	atomic_t transfers[SWC_T_FAKE_CHANS];

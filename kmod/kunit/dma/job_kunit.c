@@ -360,12 +360,113 @@ static void job_shortage_hang(struct kunit *test)
 	}
 }
 
+/* Work item: launches a job. */
+struct launch {
+	struct work_struct work;
+	struct swc_dma_job *job;
+};
+
+static void launch(struct work_struct *work)
+{
+	swc_dma_launch(container_of(work, struct launch, work)->job);
+}
+
+/* Another submitter keeps the channel for as long as it likes: the CPU gets the job. */
+static void job_busy(struct kunit *test)
+{
+	struct copy_test *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	struct launch *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct swc_t_dma *t = test->priv;
+	struct swc_dma_chan *ch;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, m);
+	KUNIT_ASSERT_NOT_NULL(test, l);
+	t->fake.nchans = 1;
+	swc_t_dma_start_always(test);
+	swc_dma_init(job_done);
+	copy_init(m, 1, 1, BYTES);
+	for (i = 0; i < 2; i++)
+		m->span[i].region = make_region(test, BYTES);
+	fill(m);
+	KUNIT_ASSERT_EQ(test, swc_t_dma_choose(&ch, 1, NUMA_NO_NODE), 1u);
+	init_completion(&m->done);
+	INIT_WORK(&l->work, launch);
+	l->job = prepare(m);
+	KUNIT_ASSERT_NOT_NULL(test, l->job);
+	mutex_lock(&ch->submit);
+	schedule_work(&l->work);
+	KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&m->done, msecs_to_jiffies(SWC_T_HANG)), 0ul);
+	mutex_unlock(&ch->submit);
+	flush_work(&l->work);
+	KUNIT_EXPECT_EQ(test, m->bytes, 0ull);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&ch->load), 0ll);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&ch->queued), 0ll);
+	KUNIT_EXPECT_EQ(test, by_engine(test, m), (u64)BYTES);
+	KUNIT_EXPECT_EQ(test, bad_bytes(m), 0u);
+	swc_dma_chan_put(ch);
+}
+
+/* Work item: the only channel becomes late while its submitter runs. */
+static struct starved {
+	struct work_struct work;
+	struct swc_dma_chan *ch;
+	struct completion looked;
+} starved;
+
+static void look_at_starved(struct work_struct *work)
+{
+	swc_t_dma_make_late(starved.ch);
+	complete(&starved.looked);
+}
+
+static void wait_for_cpu(struct swc_t_fake *fake)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(SWC_T_HANG);
+
+	reinit_completion(&starved.looked);
+	queue_work(system_unbound_wq, &starved.work);
+	/* Without sleeping. */
+	while (!completion_done(&starved.looked) && time_before(jiffies, end))
+		cond_resched();
+}
+
+/* The submitter gets no CPU: that is not the channel's fault, which stays. */
+static void job_starved(struct kunit *test)
+{
+	struct copy_test *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	struct swc_t_dma *t = test->priv;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, m);
+	t->fake.nchans = 1;
+	t->fake.max_seg = 16 << 10;
+	swc_t_dma_start_always(test);
+	swc_dma_init(job_done);
+	copy_init(m, 1, 1, BYTES);
+	for (i = 0; i < 2; i++)
+		m->span[i].region = make_region(test, BYTES);
+	fill(m);
+	INIT_WORK(&starved.work, look_at_starved);
+	init_completion(&starved.looked);
+	KUNIT_ASSERT_EQ(test, swc_t_dma_choose(&starved.ch, 1, NUMA_NO_NODE), 1u);
+	WRITE_ONCE(t->fake.preparing, wait_for_cpu);
+	KUNIT_EXPECT_EQ(test, by_engine(test, m), (u64)BYTES);
+	WRITE_ONCE(t->fake.preparing, NULL);
+	flush_work(&starved.work);
+	KUNIT_EXPECT_EQ(test, bad_bytes(m), 0u);
+	KUNIT_EXPECT_FALSE(test, starved.ch->broken);
+	swc_dma_chan_put(starved.ch);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(job_limits, limits_gen_params),
 	KUNIT_CASE(job_overlap),
 	KUNIT_CASE(job_shortage_hang),
 	KUNIT_CASE(job_short_pieces),
 	KUNIT_CASE(job_prepared),
+	KUNIT_CASE(job_busy),
+	KUNIT_CASE(job_starved),
 	{}
 };
 
