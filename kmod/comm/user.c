@@ -60,28 +60,43 @@ static struct swc_user *user_make(kuid_t uid)
 	return user;
 }
 
-/**
- * swc_user_get() - the user's queues, for one more communicator; made if this is the user's first one
- *
- * May sleep. Return: the user, until swc_user_put(); NULL: out of memory.
- */
-struct swc_user *swc_user_get(kuid_t uid)
+/* The user, with one more communicator: the one in the list, or @fresh, which may be NULL. */
+static struct swc_user *count_comm(kuid_t uid, struct swc_user *fresh)
 {
-	struct swc_user *user, *found = NULL;
+	struct swc_user *user, *found = fresh;
 
 	mutex_lock(&users_mutex);
 	list_for_each_entry(user, &users, node)
 		if (uid_eq(user->uid, uid))
 			found = user;
-	if (!found) {
-		found = user_make(uid);
-		if (found)
-			list_add_tail(&found->node, &users);
-	}
 	if (found)
 		found->ncomms++;
+	if (found && found == fresh)
+		list_add_tail(&found->node, &users);
 	mutex_unlock(&users_mutex);
 	return found;
+}
+
+/**
+ * swc_user_get() - the user's queues, for one more communicator; made if this is the user's first one
+ *
+ * May sleep. Making them takes long where the caller gets little CPU or memory: no other user waits for that.
+ *
+ * Return: the user, until swc_user_put(); NULL: out of memory.
+ */
+struct swc_user *swc_user_get(kuid_t uid)
+{
+	struct swc_user *fresh, *user = count_comm(uid, NULL);
+
+	if (user)
+		return user;
+	fresh = user_make(uid);
+	if (!fresh)
+		return NULL;
+	user = count_comm(uid, fresh);
+	if (user != fresh)
+		user_free(fresh);
+	return user;
 }
 
 /**

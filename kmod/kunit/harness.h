@@ -168,7 +168,7 @@ int swc_t_maps_refused(void);
 extern atomic_t swc_t_refuse_map;
 
 extern struct kunit_suite swc_plan_check_suite, swc_blocks_suite, swc_desc_check_suite, swc_reduce_suite;
-extern struct kunit_suite swc_account_suite;
+extern struct kunit_suite swc_account_suite, swc_user_suite;
 extern struct kunit_suite swc_wire_suite, swc_region_suite, swc_reduce_copy_suite, swc_completion_ring_suite;
 extern struct kunit_suite swc_worker_suite, swc_operation_suite, swc_comm_teardown_suite, swc_plan_conn_suite;
 extern struct kunit_suite swc_dma_suite, swc_dma_faults_suite, swc_dma_pool_suite, swc_dma_calibrate_suite;

@@ -5,7 +5,8 @@
 #include "kunit/harness.h"
 
 kunit_test_suites(&swc_plan_check_suite, &swc_blocks_suite, &swc_desc_check_suite, &swc_reduce_suite,
-		  &swc_account_suite, &swc_region_suite, &swc_reduce_copy_suite, &swc_completion_ring_suite,
+		  &swc_account_suite, &swc_user_suite, &swc_region_suite, &swc_reduce_copy_suite,
+		  &swc_completion_ring_suite,
 		  &swc_worker_suite, &swc_operation_suite, &swc_comm_teardown_suite, &swc_wire_suite,
 		  &swc_recorder_suite, &swc_send_index_suite);
 
