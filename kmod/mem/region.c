@@ -146,20 +146,27 @@ static struct swc_region *take_to_free(struct swc_ctx *ctx)
 }
 
 /*
- * Release what a context holds without need, because it is at a limit.
- *
- * Released regions are uncharged when they are freed. The caller frees those of its context itself: their
- * work items may be queued behind those of other users. So it waits only for what is being freed already.
+ * Free the released regions of a context here: their work items may be queued behind those of other users.
+ * The caller then waits only for what is being freed already.
+ */
+static void free_released(struct swc_ctx *ctx)
+{
+	struct swc_region *region;
+
+	while ((region = take_to_free(ctx)))
+		region_free(region);
+}
+
+/*
+ * Release what a context holds without need, because it is at a limit: released regions are uncharged when
+ * they are freed.
  *
  * Return: 0; -EINTR if the caller is being killed.
  */
 static int release_unused(struct swc_ctx *ctx)
 {
-	struct swc_region *region;
-
 	swc_region_cache_shrink(&ctx->cache, 0);
-	while ((region = take_to_free(ctx)))
-		region_free(region);
+	free_released(ctx);
 	return swc_drain_wait_killable(&ctx->freeing) ? -EINTR : 0;
 }
 
@@ -554,5 +561,6 @@ void swc_region_drop_all(struct swc_ctx *ctx)
 void swc_region_drain(struct swc_ctx *ctx)
 {
 	swc_region_drop_all(ctx);
+	free_released(ctx);
 	swc_drain_wait(&ctx->live_regions);
 }

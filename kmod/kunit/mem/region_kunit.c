@@ -51,6 +51,68 @@ static void region_scratch(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* Work items: one that is blocked, and the drain of a context. */
+struct blocked {
+	struct work_struct work;
+	struct completion begun, release;
+};
+
+static void block(struct work_struct *work)
+{
+	struct blocked *b = container_of(work, struct blocked, work);
+
+	complete(&b->begun);
+	wait_for_completion(&b->release);
+}
+
+struct drain {
+	struct work_struct work;
+	struct swc_ctx *ctx;
+	struct completion done;
+};
+
+static void drain(struct work_struct *work)
+{
+	struct drain *d = container_of(work, struct drain, work);
+
+	swc_region_drain(d->ctx);
+	complete(&d->done);
+}
+
+/* The release of a context does not wait for work of others, however long the queue. */
+static void region_drain_behind(struct kunit *test)
+{
+	struct workqueue_struct *usual = swc_free_wq, *narrow = alloc_workqueue("swc-narrow", WQ_UNBOUND, 1);
+	struct blocked *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
+	struct drain *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
+	struct swc_t_comm *c = swc_t_comm(test, 1, 1000);
+	struct swc_region *r;
+
+	KUNIT_ASSERT_NOT_NULL(test, narrow);
+	KUNIT_ASSERT_NOT_NULL(test, b);
+	KUNIT_ASSERT_NOT_NULL(test, d);
+	INIT_WORK(&b->work, block);
+	init_completion(&b->begun);
+	init_completion(&b->release);
+	INIT_WORK(&d->work, drain);
+	d->ctx = &c->rank[0].ctx;
+	init_completion(&d->done);
+	r = swc_region_scratch(d->ctx, 4096);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(r));
+	queue_work(narrow, &b->work);
+	wait_for_completion(&b->begun);
+	swc_free_wq = narrow;
+	swc_region_put(r);
+	swc_free_wq = usual;
+	queue_work(system_unbound_wq, &d->work);
+	KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&d->done, msecs_to_jiffies(SWC_T_HANG)), 0ul);
+	complete(&b->release);
+	flush_work(&d->work);
+	destroy_workqueue(narrow);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->rank[0].ctx.live_regions), 0);
+	swc_t_comm_end(c);
+}
+
 /* ------------------------------------------------------------------ the cache */
 
 #define NREGIONS	4
@@ -170,6 +232,7 @@ static void cache_invalidated(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KUNIT_CASE(region_scratch),
+	KUNIT_CASE(region_drain_behind),
 	KUNIT_CASE(cache_find),
 	KUNIT_CASE(cache_lru),
 	KUNIT_CASE(cache_invalidated),
