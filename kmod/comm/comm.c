@@ -389,7 +389,8 @@ static void leave_net(struct swc_member *member)
  * Operations that others have submitted and this rank has not can never complete: if there are any, the
  * communicator is aborted.
  *
- * Return: 0; -ENOENT: no such handle; -EBUSY: operations of this rank are in flight.
+ * Return: 0; -ENOENT: no such handle, or another call is leaving; -EBUSY: operations of this rank are in
+ * flight.
  */
 int swc_comm_leave(struct swc_ctx *ctx, u32 handle)
 {
@@ -402,10 +403,12 @@ int swc_comm_leave(struct swc_ctx *ctx, u32 handle)
 		return -ENOENT;
 	comm = member->comm;
 	spin_lock(&comm->lock);
-	if (member->state == SWC_MEMBER_JOINED &&
-	    (member->inflight || (member->reserved && comm->status == SWC_COMM_LIVE))) {
+	/* Only the call that changes the state goes on. */
+	if (member->state != SWC_MEMBER_JOINED) {
+		ret = -ENOENT;
+	} else if (member->inflight || (member->reserved && comm->status == SWC_COMM_LIVE)) {
 		ret = -EBUSY;
-	} else if (member->state == SWC_MEMBER_JOINED) {
+	} else {
 		member->state = SWC_MEMBER_LEFT;
 		comm->nleft++;
 		waiting_for = swc_comm_ops->first_from(comm, member->submitted);
@@ -422,8 +425,8 @@ int swc_comm_leave(struct swc_ctx *ctx, u32 handle)
 	if (comm->net)
 		leave_net(member);
 	swc_plan_unload_all(member);
-	if (xa_cmpxchg(&ctx->members, handle, member, NULL, 0) == member)
-		swc_comm_put(comm);
+	xa_erase(&ctx->members, handle);
+	swc_comm_put(comm);
 out:
 	swc_member_put(member);
 	return ret;

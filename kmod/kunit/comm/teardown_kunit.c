@@ -202,6 +202,10 @@ static void teardown_leave(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 2, true), 0);
 	swc_t_job_expect(job, 0);
 
+	/* While another call that leaves has changed the state, but has not dropped the handle. */
+	c->rank[0].member->state = SWC_MEMBER_LEFT;
+	KUNIT_EXPECT_EQ(test, swc_comm_leave(&c->rank[0].ctx, c->rank[0].handle), -ENOENT);
+	c->rank[0].member->state = SWC_MEMBER_JOINED;
 	KUNIT_EXPECT_EQ(test, swc_comm_leave(&c->rank[0].ctx, c->rank[0].handle), 0);
 	KUNIT_EXPECT_EQ(test, swc_comm_leave(&c->rank[0].ctx, c->rank[0].handle), -ENOENT);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), -ENOENT);
