@@ -3,6 +3,8 @@
  * How a process ends, in words, for the ranks that survive it.
  */
 #include <linux/oom.h>
+#include <linux/pid.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 
@@ -33,4 +35,25 @@ bool swc_exit_text(const struct task_struct *task, char *text)
 	else
 		snprintf(text, SWC_EXIT_TEXT, "has exited");
 	return true;
+}
+
+/**
+ * swc_exit_begun() - has a process begun to end?
+ *
+ * True as soon as all its threads have to exit. If it dumps core, they do so when the dump has been written.
+ *
+ * @pid: the process
+ * @text: as for swc_exit_text()
+ */
+bool swc_exit_begun(struct pid *pid, char *text)
+{
+	const struct task_struct *task;
+	bool begun;
+
+	rcu_read_lock();
+	task = pid_task(pid, PIDTYPE_TGID);
+	/* A first thread that has exited by itself says nothing about the others. */
+	begun = task && READ_ONCE(task->signal->flags) & SIGNAL_GROUP_EXIT && swc_exit_text(task, text);
+	rcu_read_unlock();
+	return begun;
 }

@@ -165,7 +165,9 @@ static void arrive(struct swc_op *op, struct swc_req *req, const struct clock *c
 	if (op->narrived == comm->nlocal && !op->reserved)
 		comm->nwaiting--;
 	spin_unlock(&op->lock);
-	if (out->how == ARRIVED || out->how == ARRIVED_LAST)
+	if (out->how == ARRIVED)
+		swc_watchdog_arm_waiting(comm, c->next_check, c->now);
+	else if (out->how == ARRIVED_LAST)
 		swc_watchdog_arm(comm, c->next_check, c->now);
 	swc_op_retire(op);
 }

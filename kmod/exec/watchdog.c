@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The watchdog: finds operations past their deadline and names the late rank.
+ * The watchdog: finds operations past their deadline and names the late rank; and members that end while
+ * others wait for them.
  *
  * A node sees only the ranks that it waits for itself, and those may wait for others. So shortly before a
  * deadline it asks the rank that it waits for whether that has arrived. If not, it aborts the communicator
@@ -9,11 +10,14 @@
 #include <linux/ktime.h>
 
 #include "comm/comm.h"
+#include "comm/exit_text.h"
 #include "exec/watchdog.h"
 #include "exec/operation.h"
 
 #define HEARTBEAT_NS	(200 * NSEC_PER_MSEC)
 #define GRACE_NS	(800 * NSEC_PER_MSEC)
+/* Between two looks at the members, while operations wait for any. */
+#define LOOK_NS		NSEC_PER_SEC
 
 /* When the watchdog must check an operation for the first time: ktime. */
 u64 swc_watchdog_first_check(const struct swc_comm *comm, u64 now, u64 deadline)
@@ -29,6 +33,12 @@ void swc_watchdog_arm(struct swc_comm *comm, u64 at, u64 now)
 		return;
 	comm->next_check = at;
 	mod_delayed_work(swc_wq, &comm->watchdog, at > now ? nsecs_to_jiffies(at - now) + 1 : 0);
+}
+
+/* Likewise, for an operation that has to be checked at the time @at and waits for members of this node. */
+void swc_watchdog_arm_waiting(struct swc_comm *comm, u64 at, u64 now)
+{
+	swc_watchdog_arm(comm, min_t(u64, at, now + LOOK_NS), now);
 }
 
 static void arm_again(struct swc_comm *comm, u64 at)
@@ -118,18 +128,37 @@ static void check(struct swc_comm *comm, struct swc_op *op)
 }
 
 /*
- * The first operation whose time to be checked has come, with a reference, or NULL; *@next is the earliest
- * time of the others, 0: none. comm->lock is held.
+ * A process that dumps core ends its context when the dump has been written, which may take minutes: others
+ * need not wait for that.
  */
-static struct swc_op *find_due(struct swc_comm *comm, u64 now, u64 *next)
+static void look_at_members(struct swc_comm *comm)
+{
+	char how[SWC_EXIT_TEXT];
+	u32 i;
+
+	for (i = 0; i < comm->nlocal; i++) {
+		struct swc_member *member = &comm->member[comm->local[i]];
+
+		if (READ_ONCE(member->state) == SWC_MEMBER_JOINED && swc_exit_begun(member->pid, how))
+			swc_member_died(member, how);
+	}
+}
+
+/*
+ * The first operation whose time to be checked has come, with a reference, or NULL; *@next is the earliest
+ * time of the others, 0: none; *@waiting: any of them waits for members of this node. comm->lock is held.
+ */
+static struct swc_op *find_due(struct swc_comm *comm, u64 now, u64 *next, bool *waiting)
 {
 	struct swc_op *op, *due = NULL;
 
 	*next = 0;
+	*waiting = false;
 	list_for_each_entry(op, &comm->ops, node) {
 		/* Skip operations with no arrivals. */
 		if (READ_ONCE(op->status) || READ_ONCE(op->finished) || op->next_check == U64_MAX)
 			continue;
+		*waiting |= READ_ONCE(op->narrived) < comm->nlocal;
 		if (op->next_check <= now && !due) {
 			due = op;
 			kref_get(&op->ref);
@@ -145,6 +174,7 @@ void swc_watchdog_fn(struct work_struct *work)
 {
 	struct swc_comm *comm = container_of(work, struct swc_comm, watchdog.work);
 	struct swc_op *due;
+	bool waiting;
 	u64 next;
 
 	/* A communicator whose last reference is gone has no operations either. */
@@ -152,8 +182,12 @@ void swc_watchdog_fn(struct work_struct *work)
 		return;
 	spin_lock(&comm->lock);
 	comm->next_check = 0;
-	due = find_due(comm, ktime_get_ns(), &next);
+	due = find_due(comm, ktime_get_ns(), &next, &waiting);
 	spin_unlock(&comm->lock);
+	if (waiting) {
+		look_at_members(comm);
+		next = min_not_zero(next, ktime_get_ns() + LOOK_NS);
+	}
 	if (due) {
 		check(comm, due);
 		swc_op_put(due);

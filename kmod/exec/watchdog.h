@@ -7,5 +7,6 @@
 void swc_watchdog_fn(struct work_struct *work);
 u64 swc_watchdog_first_check(const struct swc_comm *comm, u64 now, u64 deadline);
 void swc_watchdog_arm(struct swc_comm *comm, u64 at, u64 now);
+void swc_watchdog_arm_waiting(struct swc_comm *comm, u64 at, u64 now);
 
 #endif /* SWC_WATCHDOG_H */
