@@ -260,7 +260,6 @@ static const struct file_operations swc_fops = {
 	.flush = swc_flush,
 	.release = swc_release,
 	.unlocked_ioctl = swc_ioctl,
-	.compat_ioctl = compat_ptr_ioctl,
 	.uring_cmd = swc_uring_cmd,
 	.mmap = swc_mmap,
 	.poll = swc_poll,

@@ -5,8 +5,9 @@
  * This, with the plan format in swingcoll_plan.h and the queries in swingcoll_query.h, which it includes, is
  * the whole contract between the module and user space: the ioctls, the io_uring commands, the descriptor of
  * a collective (the payload of an io_uring command, or the argument of SWC_IOC_SUBMIT), and the layout of
- * mapped memory. 32- and 64-bit callers use the same layout. Reserved fields and undefined flag bits must be
- * zero; calls that break this fail with -EINVAL.
+ * mapped memory. Callers are 64-bit processes: others cannot name the offsets of mappings, and their ioctls
+ * fail with -ENOTTY. Reserved fields and undefined flag bits must be zero; calls that break this fail with
+ * -EINVAL.
  *
  * A file belongs to the process that opened it. When that exits, executes another program or closes its last
  * descriptor, communicators, pinned memory and all else that the file stands for end, whoever still holds it.
