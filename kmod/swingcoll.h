@@ -88,8 +88,9 @@ struct swc_ring;
 
 /*
  * Housekeeping: swc_wq for what must come in time and is soon done (deadlines, engines, aborts), swc_free_wq
- * for freeing, which may take long. Operations run on the queues of their users (comm/user.h): none of this
- * waits for them.
+ * for freeing, which may take long. Operations run on the queues of their users (comm/user.h). This waits for
+ * them in two places only: who stops an engine, for the task that submits to it (dma/chan.c), and who frees
+ * the last communicator of a user, for work items that are just returning.
  */
 extern struct workqueue_struct *swc_wq, *swc_free_wq;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef SWC_SLOTS_H
-#define SWC_SLOTS_H
+#ifndef SWC_SLOT_WAIT_H
+#define SWC_SLOT_WAIT_H
 
 #include "comm/comm.h"
 
@@ -9,4 +9,4 @@ void swc_slot_wake(struct swc_comm *comm);
 int swc_slots_mmap(struct swc_comm *comm, struct vm_area_struct *vma);
 int swc_state_mmap(struct swc_comm *comm, struct vm_area_struct *vma);
 
-#endif /* SWC_SLOTS_H */
+#endif /* SWC_SLOT_WAIT_H */

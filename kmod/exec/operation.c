@@ -156,7 +156,7 @@ void swc_op_finish(struct swc_op *op)
 	/* Tasks of any request may have prepared engines for the memory of this one. */
 	for (i = 0; i < comm->nlocal && op->status; i++)
 		if (op->req[i])
-			swc_req_cancel(op->req[i]);
+			swc_req_drop_prepared(op->req[i]);
 	for (i = 0; i < comm->nlocal; i++) {
 		struct swc_req *req = op->req[i];
 

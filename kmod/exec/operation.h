@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef SWC_OP_H
-#define SWC_OP_H
+#ifndef SWC_OPERATION_H
+#define SWC_OPERATION_H
 
 #include <linux/kref.h>
 #include <linux/list.h>
@@ -133,4 +133,4 @@ void swc_ops_finish_failed(struct swc_comm *comm);
 u64 swc_ops_first_from(const struct swc_comm *comm, u64 seq);
 void swc_ops_free(struct swc_comm *comm);
 
-#endif /* SWC_OP_H */
+#endif /* SWC_OPERATION_H */

@@ -102,7 +102,7 @@ struct swc_partitioned {
 
 /* ------------------------------------------------------------------ life */
 
-static void parted_free(struct kref *ref)
+static void partitioned_free(struct kref *ref)
 {
 	struct swc_partitioned *p = container_of(ref, struct swc_partitioned, ref);
 	struct swc_comm *comm = p->member->comm;
@@ -122,7 +122,7 @@ static void parted_free(struct kref *ref)
 
 void swc_partitioned_put(struct swc_partitioned *p)
 {
-	kref_put(&p->ref, parted_free);
+	kref_put(&p->ref, partitioned_free);
 }
 
 static void get_ref(void *object)

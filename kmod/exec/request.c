@@ -358,9 +358,9 @@ static void post_to_ring(struct swc_req *req)
 }
 
 /**
- * swc_req_cancel() - cancel what has been prepared for engines, because the operation has failed
+ * swc_req_drop_prepared() - drop what has been prepared for engines, because the operation has failed
  */
-void swc_req_cancel(struct swc_req *req)
+void swc_req_drop_prepared(struct swc_req *req)
 {
 	u32 i;
 

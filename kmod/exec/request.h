@@ -103,7 +103,7 @@ struct swc_req {
 struct swc_req *swc_req_create(struct swc_ctx *ctx, struct swc_member *member,
 				 const struct swc_desc *desc, struct swc_plan *plan);
 void swc_req_drop(struct swc_req *req);
-void swc_req_cancel(struct swc_req *req);
+void swc_req_drop_prepared(struct swc_req *req);
 void swc_req_complete(struct swc_req *req, int result, int culprit, u64 now);
 void swc_req_put(struct swc_req *req);
 void swc_req_free_spare(struct swc_member *member);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef SWC_RING_H
-#define SWC_RING_H
+#ifndef SWC_COMPLETION_RING_H
+#define SWC_COMPLETION_RING_H
 
 #include <linux/mm_types.h>
 #include <linux/poll.h>
@@ -20,4 +20,4 @@ int swc_ring_wait(struct swc_ring *ring, u32 tail, u32 timeout_ms);
 __poll_t swc_ring_poll(struct swc_ring *ring, struct file *file, poll_table *wait);
 int swc_ring_mmap(struct swc_ring *ring, struct vm_area_struct *vma, bool user_side);
 
-#endif /* SWC_RING_H */
+#endif /* SWC_COMPLETION_RING_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef SWC_CTX_H
-#define SWC_CTX_H
+#ifndef SWC_CONTEXT_H
+#define SWC_CONTEXT_H
 
 #include <linux/completion.h>
 #include <linux/mmu_notifier.h>
@@ -87,4 +87,4 @@ static inline bool swc_ctx_has_ended(const struct swc_ctx *ctx)
 	return READ_ONCE(ctx->ended);
 }
 
-#endif /* SWC_CTX_H */
+#endif /* SWC_CONTEXT_H */
