@@ -54,8 +54,15 @@ static u32 auth_ms(void)
 /* TCP itself repeats what is not acknowledged. */
 static bool watch(struct swc_conn *base)
 {
-	swc_tcp_rx_take_back(swc_tcp_conn(base));
-	return swc_tcp_all_received(base);
+	struct swc_tcp_conn *conn = swc_tcp_conn(base);
+	bool received;
+
+	swc_tcp_rx_take_back(conn);
+	received = swc_tcp_all_received(base);
+	/* What is behind a mark counts only when a pump has set the next one. */
+	if (!received && swc_tcp_is_tls(conn))
+		swc_conn_pump_later(base);
+	return received;
 }
 
 /* They differ in the port, by which swc_tcp_is_tls() tells them apart. */

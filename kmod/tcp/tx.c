@@ -326,6 +326,9 @@ static void go(struct swc_tcp_conn *conn, struct swc_tx_pump *p)
 			ret = prepared ? send_all(conn, &p->done) : -ENOMEM;
 		}
 		again |= swc_tcp_stream_trim(conn, &p->done);
+		/* The socket's callback may have seen an ABORT behind a mark. */
+		if (conn->acks_wanted && swc_tcp_all_received(base))
+			wake_up_all(&base->net->abort_wq);
 	}
 	swc_tx_review(base, p);
 	spin_unlock(&base->lock);

@@ -5,6 +5,8 @@
  */
 #include <linux/delay.h>
 #include <linux/prandom.h>
+#include <linux/tcp.h>
+#include <net/sock.h>
 
 #include "net/conn.h"
 #include "net/trace.h"
@@ -386,6 +388,88 @@ static void failover_silent_device(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* ------------------------------------------------------------------ silent peers */
+
+/* Is it found out, soon, that the peer has received all, as it is once a second while operations wait? */
+static bool watch_until_received(struct swc_conn *base)
+{
+	bool received = false;
+	u32 i;
+
+	for (i = 0; i < 500 && !received; i++) {
+		spin_lock(&base->lock);
+		received = base->transport->watch(base);
+		spin_unlock(&base->lock);
+		if (!received)
+			msleep(20);
+	}
+	return received;
+}
+
+/* The lower rank's end of a connection by TCP or TLS whose peer has received all. */
+static struct swc_tcp_conn *connect_idle(struct kunit *test, enum swc_transport_kind kind,
+					 struct swc_t_comm **c)
+{
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_conn *base;
+
+	swc_t_use_transport(test, kind);
+	*c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_three_paths);
+	swc_t_job_init(job, *c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	base = swc_t_only_conn(*c, 0);
+	KUNIT_EXPECT_TRUE(test, watch_until_received(base));
+	return swc_tcp_conn(base);
+}
+
+/* As after two messages in one go, both of which the peer's TCP has acknowledged since: a mark is between. */
+static void stop_at_mark(struct swc_tcp_conn *conn)
+{
+	mutex_lock(&conn->tx_mutex);
+	spin_lock(&conn->base.lock);
+	conn->mark = conn->sent - SWC_HEADER;
+	conn->acked = conn->mark - SWC_HEADER;
+	conn->una = tcp_sk(conn->sock->sk)->snd_una;
+	conn->marked = true;
+	spin_unlock(&conn->base.lock);
+	mutex_unlock(&conn->tx_mutex);
+}
+
+static int note_wake(struct wait_queue_entry *entry, unsigned int mode, int flags, void *key)
+{
+	atomic_inc(entry->private);
+	return 0;
+}
+
+/*
+ * The peer of an encrypted connection has received more than the last mark tells, and nothing else is sent:
+ * that is found out. The peer would not be probed any more, and an abort would wait for it in vain.
+ */
+static void failover_marks(struct kunit *test)
+{
+	struct wait_queue_entry entry;
+	atomic_t woken = ATOMIC_INIT(0);
+	struct swc_tcp_conn *conn;
+	struct swc_t_comm *c;
+
+	conn = connect_idle(test, SWC_TRANSPORT_TLS, &c);
+	stop_at_mark(conn);
+	KUNIT_EXPECT_TRUE(test, watch_until_received(&conn->base));
+
+	stop_at_mark(conn);
+	WRITE_ONCE(conn->acks_wanted, true);
+	init_waitqueue_func_entry(&entry, note_wake);
+	entry.private = &woken;
+	add_wait_queue(&conn->base.net->abort_wq, &entry);
+	swc_tcp_pump(&conn->base, false);
+	/* Another may have done it, and left it to that. */
+	mutex_lock(&conn->tx_mutex);
+	mutex_unlock(&conn->tx_mutex);
+	KUNIT_EXPECT_GT(test, atomic_read(&woken), 0);
+	remove_wait_queue(&conn->base.net->abort_wq, &entry);
+	swc_t_comm_end(c);
+}
+
 /* ------------------------------------------------------------------ the stream */
 
 #define AT	1000
@@ -469,6 +553,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(failover_requests, swc_t_transport_gen_params),
 	KUNIT_CASE_PARAM(failover_refused, swc_t_transport_gen_params),
 	KUNIT_CASE(failover_silent_device),
+	KUNIT_CASE(failover_marks),
 	KUNIT_CASE(failover_stream),
 	{}
 };
