@@ -80,12 +80,13 @@ struct swc_wire_header *swc_sq_message(struct swc_rdma_conn *conn, struct swc_sq
 static void prepare(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, struct ib_send_wr *wr,
 		    bool signal)
 {
-	bool large = conn->iwarp && swc_iwarp_must_signal(wr), keeps = swc_iwarp_keeps(conn), due;
+	bool large = conn->iwarp && swc_iwarp_must_signal(wr), keeps = swc_iwarp_keeps(conn), few, due;
 	struct swc_sq *sq = &conn->sq;
 
 	lockdep_assert_held(&conn->base.lock);
-	/* Where requests are kept, so is a page. */
-	due = signal || ++sq->unsignaled >= SWC_SIGNAL || sq->npages < 2u + keeps || (large && !keeps);
+	/* The two requests of a chunk may come next: then swc_sq_has_room() asks for so many. */
+	few = sq->npages < 2u + conn->base.resumable;
+	due = signal || ++sq->unsignaled >= SWC_SIGNAL || few || (large && !keeps);
 	if (due)
 		sq->unsignaled = 0;
 	if (keeps)

@@ -35,6 +35,7 @@ static struct {
 	u32 nposted;
 	u32 posted[SWC_SQ_DEPTH];
 	u32 nreads;
+	u32 nsignaled;
 	u32 ndone;
 	const struct swc_send *done[2];
 } seen;
@@ -48,6 +49,7 @@ static int note_post(struct ib_qp *qp, const struct ib_send_wr *wr, const struct
 		seen.nreads++;
 		return 0;
 	}
+	seen.nsignaled += !!(wr->send_flags & IB_SEND_SIGNALED);
 	h = entry->page.data;
 	seen.posted[seen.nposted++ % SWC_SQ_DEPTH] = le32_to_cpu(h->ordinal);
 	return 0;
@@ -445,6 +447,14 @@ static void post_small(struct fake *f, bool signal)
 	swc_rdma_pump(&f->conn.base, false);
 }
 
+static void give_pages(struct kunit *test, struct swc_sq *sq)
+{
+	for (sq->npages = 0; sq->npages < SWC_SQ_PAGES; sq->npages++) {
+		sq->page[sq->npages].data = kunit_kzalloc(test, SWC_ENTRY_BYTES, GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, sq->page[sq->npages].data);
+	}
+}
+
 #define MESSAGES	400u
 
 /*
@@ -457,10 +467,7 @@ static void iwarp_reads(struct kunit *test)
 	struct swc_sq *sq = &f->conn.sq;
 	u32 i;
 
-	for (sq->npages = 0; sq->npages < SWC_SQ_PAGES; sq->npages++) {
-		sq->page[sq->npages].data = kunit_kzalloc(test, SWC_ENTRY_BYTES, GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, sq->page[sq->npages].data);
-	}
+	give_pages(test, sq);
 	for (i = 0; i < MESSAGES; i++) {
 		post_small(f, false);
 		/* As swc_sq_has_room() asks, for the two requests of a chunk, too. */
@@ -482,6 +489,25 @@ static void iwarp_reads(struct kunit *test)
 		answer_read(f);
 		KUNIT_ASSERT_EQ(test, sq->tail, sq->head);
 	}
+}
+
+/*
+ * A connection that can be resumed keeps a page, and the two requests of a chunk need two: before there are
+ * fewer, a request is signaled, which brings pages back.
+ */
+static void replay_last_pages(struct kunit *test)
+{
+	struct fake *f = fake_iwarp(test);
+	struct swc_sq *sq = &f->conn.sq;
+
+	f->conn.iwarp = false;
+	give_pages(test, sq);
+	while (sq->npages > 3) {
+		post_small(f, false);
+		KUNIT_ASSERT_EQ(test, seen.nsignaled, 0);
+	}
+	post_small(f, false);
+	KUNIT_EXPECT_EQ(test, seen.nsignaled, 1);
 }
 
 /* Half of a long queue is asked for while the other half is sent. */
@@ -513,6 +539,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(iwarp_early),
 	KUNIT_CASE(replay_again),
 	KUNIT_CASE(replay_offers),
+	KUNIT_CASE(replay_last_pages),
 	{}
 };
 
