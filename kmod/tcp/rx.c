@@ -257,6 +257,8 @@ static int reply(struct swc_tcp_conn *conn)
 	ret = swc_tcp_is_tls(conn) ? encrypt(conn, a) : 0;
 	if (ret)
 		return ret;
+	/* It waits for this (await_reply()): who wants it sooner must not find it queued. */
+	cancel_delayed_work(&conn->rx_work);
 	/* Before the connection is live: then it may be suspended. */
 	hs->phase = SWC_TCP_STREAM;
 	if (!swc_reply_accepted(&conn->base, a, hs->bytes))
