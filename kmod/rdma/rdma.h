@@ -131,7 +131,7 @@ struct swc_sq_replay {
  * @page, @npages: pages that no entry has; see swc_sq_has_room()
  * @nsge: usable scatter list entries of each
  * @head, @tail: entries posted and completed, free-running
- * @reported: on iWARP: the device has reported all before to be done; may be below @tail
+ * @reported: on iWARP: the device has reported all before to be done; not below @tail
  * @unsignaled: entries posted since the last signaled one
  * @error: posting failed: the connection is unusable
  * @probe_head: @head behind the last probe, until that completes; then not above @tail

@@ -209,6 +209,9 @@ static bool retire(struct swc_rdma_conn *conn, u32 head, struct list_head *sends
 			list_move_tail(&entry->send->node, sends);
 		abort_sent |= entry->is_abort;
 	}
+	/* What is not reported by itself leaves it behind; both run free. */
+	if ((s32)(sq->reported - sq->tail) < 0)
+		sq->reported = sq->tail;
 	return abort_sent;
 }
 

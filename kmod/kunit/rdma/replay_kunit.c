@@ -488,6 +488,8 @@ static void iwarp_reads(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, seen.nreads, nreads + 1);
 		answer_read(f);
 		KUNIT_ASSERT_EQ(test, sq->tail, sq->head);
+		/* Both run free: what stays behind would be ahead in the end. */
+		KUNIT_ASSERT_EQ(test, sq->reported, sq->tail);
 	}
 }
 
