@@ -453,7 +453,8 @@ static int ask(struct swc_tcp_conn *conn)
 		ret = swc_tcp_send_handshake(conn->sock, &conn->base.hello, sizeof(conn->base.hello));
 		conn->asked = !ret;
 		conn->reply_by = jiffies + msecs_to_jiffies(swc_tcp_timeout_ms);
-		return ret;
+		/* A new socket has room, unless TCP is short of memory. */
+		return ret == -EAGAIN ? -ENOMEM : ret;
 	default:
 		return sock_error(sk) ?: -ECONNREFUSED;
 	}

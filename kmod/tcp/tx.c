@@ -278,6 +278,9 @@ static int send_auth(struct swc_tcp_conn *conn)
 	spin_unlock(&base->lock);
 	ret = swc_tcp_send_handshake(conn->sock, buf, made.bytes);
 	spin_lock(&base->lock);
+	/* The callback for room has us try again. */
+	if (ret == -EAGAIN)
+		swc_conn_pend(base, SWC_PEND_AUTH);
 	return ret;
 }
 

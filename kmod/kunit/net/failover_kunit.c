@@ -470,6 +470,32 @@ static void failover_marks(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* The socket has no room for AUTH: it is sent when there is. */
+static void failover_auth_waits(struct kunit *test)
+{
+	struct swc_tcp_conn *conn;
+	struct swc_t_comm *c;
+	struct sock *sk;
+	u32 pending;
+	int sndbuf;
+
+	conn = connect_idle(test, SWC_TRANSPORT_TCP, &c);
+	sk = conn->sock->sk;
+	sndbuf = READ_ONCE(sk->sk_sndbuf);
+	WRITE_ONCE(sk->sk_sndbuf, 0);
+	spin_lock(&conn->base.lock);
+	swc_conn_pend(&conn->base, SWC_PEND_AUTH);
+	spin_unlock(&conn->base.lock);
+	swc_tcp_pump(&conn->base, false);
+	spin_lock(&conn->base.lock);
+	pending = conn->base.pending;
+	conn->base.pending &= ~SWC_PEND_AUTH;
+	spin_unlock(&conn->base.lock);
+	WRITE_ONCE(sk->sk_sndbuf, sndbuf);
+	KUNIT_EXPECT_TRUE(test, pending & SWC_PEND_AUTH);
+	swc_t_comm_end(c);
+}
+
 /* ------------------------------------------------------------------ the stream */
 
 #define AT	1000
@@ -554,6 +580,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(failover_refused, swc_t_transport_gen_params),
 	KUNIT_CASE(failover_silent_device),
 	KUNIT_CASE(failover_marks),
+	KUNIT_CASE(failover_auth_waits),
 	KUNIT_CASE(failover_stream),
 	{}
 };
