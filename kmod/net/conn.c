@@ -200,6 +200,10 @@ void swc_conn_go_live(struct swc_conn *conn)
 	if (live) {
 		cancel_delayed_work(&conn->connect_work);
 		conn->nfailed = 0;
+		/* Nothing that may be sent before the peer's first message would tell that it has died. */
+		if (test_bit(SWC_CONN_F_UNHEARD, &conn->flags))
+			queue_delayed_work(swc_conn_wq(conn), &conn->connect_work,
+					   msecs_to_jiffies(conn->transport->auth_ms()));
 	}
 	spin_unlock(&conn->lock);
 	if (!live)

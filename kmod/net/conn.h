@@ -233,7 +233,8 @@ struct swc_offer {
  * @give_up: jiffies until which to connect, or to resume; after this rank has left, until which to wait for
  *	the peer to receive what was sent
  * @lost_at: jiffies at which it was last lost
- * @connect_work: next attempt to connect, or failure of a connection that was dropped, or its resumption
+ * @connect_work: next attempt to connect, or failure of a connection that was dropped, or its resumption; of
+ *	one that is live, it drops it if the peer has not been heard of
  * @path_work: asks whether a path is well again
  * @close_work: closes the connection
  * @pump_work: transport->pump() for callers that must not call it

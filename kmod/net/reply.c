@@ -30,9 +30,9 @@ static bool take_apart(struct swc_conn *conn)
 }
 
 /*
- * Work item: a live connection has been dropped, or an attempt has failed or takes too long, or an accepted
- * peer has not sent AUTH in time, or has not connected. The lower rank starts a new attempt; the other gets
- * ready for the peer's next one, and asks for it.
+ * Work item: a live connection has been dropped, or nothing has come by it in time, or an attempt has failed
+ * or takes too long, or an accepted peer has not sent AUTH in time, or has not connected. The lower rank
+ * starts a new attempt; the other gets ready for the peer's next one, and asks for it.
  */
 void swc_reply_connect_work(struct work_struct *work)
 {
@@ -41,6 +41,10 @@ void swc_reply_connect_work(struct work_struct *work)
 	const char *why;
 
 	spin_lock(&conn->lock);
+	/* If it is queued, that time is not over: an attempt's was, when the reply came. */
+	if (test_bit(SWC_CONN_F_UNHEARD, &conn->flags) && !test_bit(SWC_CONN_F_DROPPED, &conn->flags) &&
+	    !delayed_work_pending(&conn->connect_work))
+		swc_resume_drop(conn, "nothing has come since it accepted");
 	why = conn->why;
 	if (conn->state == SWC_CONN_LIVE && test_bit(SWC_CONN_F_DROPPED, &conn->flags)) {
 		resumes = swc_resume_begin(conn);

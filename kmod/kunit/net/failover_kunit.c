@@ -470,6 +470,31 @@ static void failover_marks(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* The peer has accepted, and is not heard of any more: the connection goes on by another attempt. */
+static void failover_unheard(struct kunit *test)
+{
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_t_before_loss before;
+	struct swc_t_comm *c;
+	struct swc_conn *conn;
+
+	swc_t_use_param(test);
+	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_three_paths);
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	before = swc_t_before_loss(c);
+	conn = swc_t_only_conn(c, 0);
+	/* As when the time is over. */
+	spin_lock(&conn->lock);
+	set_bit(SWC_CONN_F_UNHEARD, &conn->flags);
+	mod_delayed_work(swc_conn_wq(conn), &conn->connect_work, 0);
+	spin_unlock(&conn->lock);
+	swc_t_wait_resumed(test, c, &before);
+	swc_t_job_fill(job);
+	swc_t_job_run(job, 1, true);
+	swc_t_comm_end(c);
+}
+
 /* The socket has no room for AUTH: it is sent when there is. */
 static void failover_auth_waits(struct kunit *test)
 {
@@ -580,6 +605,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(failover_refused, swc_t_transport_gen_params),
 	KUNIT_CASE(failover_silent_device),
 	KUNIT_CASE(failover_marks),
+	KUNIT_CASE_PARAM(failover_unheard, swc_t_transport_gen_params),
 	KUNIT_CASE(failover_auth_waits),
 	KUNIT_CASE(failover_stream),
 	{}
