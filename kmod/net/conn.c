@@ -274,9 +274,9 @@ void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
 
 	spin_lock(&conn->lock);
 	first = !test_and_set_bit(SWC_CONN_F_FAILED, &conn->flags);
-	/* A rank that has left in order, and its peers, need nothing of each other. */
+	/* A rank that has left in order, and its peers, need nothing of each other: it has received all. */
 	quiet = !first || conn->state >= SWC_CONN_CLOSING || test_bit(SWC_CONN_F_LEAVING, &conn->flags) ||
-		(test_bit(SWC_CONN_F_PEER_LEFT, &conn->flags) && !swc_conn_is_used(conn));
+		(test_bit(SWC_CONN_F_PEER_LEFT, &conn->flags) && !swc_conn_is_wanted(conn));
 	/* The connection may be closed when the lock is dropped. */
 	if (!quiet)
 		swc_net_ops->get(comm);

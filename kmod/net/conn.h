@@ -450,10 +450,16 @@ void swc_path_well(const struct swc_conn *conn, u16 path);
 /* transport.c */
 const struct swc_transport *swc_transport_get(u32 kind);
 
-/* Does an operation still send by it, or wait for what it has offered memory for? conn->lock is held. */
+/* Has an operation something to send by it, or offered memory for something to come? conn->lock is held. */
+static inline bool swc_conn_is_wanted(const struct swc_conn *conn)
+{
+	return !list_empty(&conn->outq) || !list_empty(&conn->rndvs);
+}
+
+/* The same, or has what is sent not been returned? */
 static inline bool swc_conn_is_used(const struct swc_conn *conn)
 {
-	return !list_empty(&conn->outq) || !list_empty(&conn->inflight) || !list_empty(&conn->rndvs);
+	return swc_conn_is_wanted(conn) || !list_empty(&conn->inflight);
 }
 
 /* conn.c */

@@ -48,26 +48,36 @@ static void remove_conn(struct swc_conn *conn)
 
 /* ------------------------------------------------------------------ closing */
 
+static void return_sends(struct list_head *sends, int error)
+{
+	struct swc_send *send, *next;
+
+	list_for_each_entry_safe(send, next, sends, node)
+		swc_net_ops->send_done(send, error, false);
+}
+
 /*
  * Return what the executor has given to the connection. @quiesced: nothing touches that memory any more.
- * Otherwise only if it never was live: the device may be working on it.
+ * Otherwise only if it never was live: the device may be working on it. A peer that has left in order has
+ * received all that was sent, whether or not its device or TCP could still say so.
  */
 static void return_all(struct swc_conn *conn, bool quiesced)
 {
+	int error = test_bit(SWC_CONN_F_PEER_LEFT, &conn->flags) ? 0 : -ECONNABORTED;
 	struct swc_rndv *rndv, *next_rndv;
-	struct swc_send *send, *next_send;
-	LIST_HEAD(sends);
+	LIST_HEAD(waiting);
+	LIST_HEAD(sent);
 	LIST_HEAD(rndvs);
 
 	spin_lock(&conn->lock);
 	if (quiesced || !test_bit(SWC_CONN_F_STARTED, &conn->flags)) {
-		list_splice_init(&conn->outq, &sends);
-		list_splice_tail_init(&conn->inflight, &sends);
+		list_splice_init(&conn->outq, &waiting);
+		list_splice_init(&conn->inflight, &sent);
 		list_splice_init(&conn->rndvs, &rndvs);
 	}
 	spin_unlock(&conn->lock);
-	list_for_each_entry_safe(send, next_send, &sends, node)
-		swc_net_ops->send_done(send, -ECONNABORTED, false);
+	return_sends(&waiting, -ECONNABORTED);
+	return_sends(&sent, error);
 	list_for_each_entry_safe(rndv, next_rndv, &rndvs, node)
 		swc_net_ops->rndv_closed(rndv, -ECONNABORTED);
 }

@@ -201,7 +201,9 @@ void swc_resume_path_work(struct work_struct *work)
 	if (!answers || path != conn->path || conn->me > conn->peer)
 		return;
 	spin_lock(&conn->lock);
-	if (!test_bit(SWC_CONN_F_DROPPED, &conn->flags) && conn->via != path)
+	/* One whose peer has left would not go on. */
+	if (!test_bit(SWC_CONN_F_DROPPED, &conn->flags) && !test_bit(SWC_CONN_F_PEER_LEFT, &conn->flags) &&
+	    conn->via != path)
 		drop(conn, "its own path is well again");
 	spin_unlock(&conn->lock);
 }

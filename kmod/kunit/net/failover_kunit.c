@@ -521,6 +521,68 @@ static void failover_auth_waits(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* ------------------------------------------------------------------ peers that have left */
+
+static struct {
+	const struct swc_net_ops *ops;
+	const struct swc_send *send;
+	struct completion done;
+	int error;
+} held;
+
+static void note_held(struct swc_send *send, int error, bool nested)
+{
+	if (send != held.send) {
+		held.ops->send_done(send, error, nested);
+		return;
+	}
+	held.error = error;
+	complete(&held.done);
+}
+
+/*
+ * The peer has left in order, and the path is lost before it is known that the last message has arrived: it
+ * has, and nobody is at fault.
+ */
+static void failover_peer_left(struct kunit *test)
+{
+	struct swc_send *send = kunit_kzalloc(test, sizeof(*send), GFP_KERNEL);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_net_ops ops = *swc_net_ops;
+	struct swc_conn *conn;
+	struct swc_t_comm *c;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, send);
+	swc_t_use_param(test);
+	c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_three_paths);
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	held.ops = swc_net_ops;
+	held.send = send;
+	init_completion(&held.done);
+	ops.send_done = note_held;
+	WRITE_ONCE(swc_net_ops, &ops);
+	conn = swc_t_only_conn(c, 0);
+	spin_lock(&conn->lock);
+	list_add_tail(&send->node, &conn->inflight);
+	kref_get(&conn->ref);
+	spin_unlock(&conn->lock);
+	KUNIT_EXPECT_EQ(test, swc_t_leave(c, 1), 0);
+	for (i = 0; i < 500 && !test_bit(SWC_CONN_F_PEER_LEFT, &conn->flags); i++)
+		msleep(20);
+	KUNIT_EXPECT_TRUE(test, test_bit(SWC_CONN_F_PEER_LEFT, &conn->flags));
+	swc_conn_retry(conn, "cut", -ETIMEDOUT);
+	KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&held.done, msecs_to_jiffies(SWC_T_HANG)), 0ul);
+	KUNIT_EXPECT_EQ(test, held.error, 0);
+	KUNIT_EXPECT_EQ_MSG(test, swc_t_rank_comm(c, 0)->status, SWC_COMM_LIVE, "%s",
+			    swc_t_rank_comm(c, 0)->text);
+	swc_conn_put(conn);
+	WRITE_ONCE(swc_net_ops, held.ops);
+	KUNIT_EXPECT_EQ(test, swc_t_leave(c, 0), 0);
+	swc_t_comm_end(c);
+}
+
 /* ------------------------------------------------------------------ the stream */
 
 #define AT	1000
@@ -607,6 +669,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(failover_marks),
 	KUNIT_CASE_PARAM(failover_unheard, swc_t_transport_gen_params),
 	KUNIT_CASE(failover_auth_waits),
+	KUNIT_CASE_PARAM(failover_peer_left, swc_t_transport_gen_params),
 	KUNIT_CASE(failover_stream),
 	{}
 };
