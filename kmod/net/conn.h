@@ -438,7 +438,8 @@ static inline const struct swc_node_path *swc_conn_path(const struct swc_conn *c
 /* path.c */
 bool swc_path_has_other(const struct swc_net *net, u32 node, u16 path);
 u16 swc_path_choose(const struct swc_conn *conn);
-u16 swc_path_by_address(const struct swc_conn *conn, const struct sockaddr *local);
+u16 swc_path_by_address(const struct swc_conn *conn, const struct sockaddr *local,
+			const struct sockaddr *remote);
 int swc_path_card(const struct swc_net *net, const struct swc_node_path *path);
 int swc_path_to_ask(const struct swc_conn *conn, bool *claimed);
 void swc_path_asked(const struct swc_conn *conn, u16 path, bool claimed, bool answers);

@@ -218,25 +218,46 @@ u16 swc_path_choose(const struct swc_conn *conn)
 	return found;
 }
 
-/* The path by which a peer has come, by the address here that it has connected to. */
-u16 swc_path_by_address(const struct swc_conn *conn, const struct sockaddr *local)
+static bool is_address(const u8 *addr, const struct sockaddr *other)
 {
-	const struct sockaddr_in6 *in6 = (const void *)local, *own6;
-	const struct sockaddr_in *in4 = (const void *)local, *own4;
+	const struct sockaddr_in6 *in6 = (const void *)addr, *other6 = (const void *)other;
+	const struct sockaddr_in *in4 = (const void *)addr, *other4 = (const void *)other;
+
+	if (in4->sin_family != other->sa_family)
+		return false;
+	return other->sa_family == AF_INET ? in4->sin_addr.s_addr == other4->sin_addr.s_addr :
+					     ipv6_addr_equal(&in6->sin6_addr, &other6->sin6_addr);
+}
+
+/**
+ * swc_path_by_address() - the path by which a peer has come
+ * @local: the address here that it has connected to
+ * @remote: its own
+ *
+ * Several may have the address here: then the one that has the peer's as well, and of these the connection's
+ * own, or the next. If none has the peer's, the nodes' tables differ in that.
+ */
+u16 swc_path_by_address(const struct swc_conn *conn, const struct sockaddr *local,
+			const struct sockaddr *remote)
+{
 	u32 node = conn->net->params.rank_node[conn->peer], n = swc_net_npaths(conn->net, node), i;
+	u32 fits, best = 0;
+	u16 path, found = conn->path;
 
 	for (i = 0; i < n; i++) {
-		const struct swc_node_path *p = swc_net_path(conn->net, node, i);
+		const struct swc_node_path *p;
 
-		own4 = (const void *)p->local;
-		own6 = (const void *)p->local;
-		if (own4->sin_family != local->sa_family)
+		path = (conn->path + i) % n;
+		p = swc_net_path(conn->net, node, path);
+		if (!is_usable(conn, path) || !is_address(p->local, local))
 			continue;
-		if (local->sa_family == AF_INET ? own4->sin_addr.s_addr == in4->sin_addr.s_addr :
-						  ipv6_addr_equal(&own6->sin6_addr, &in6->sin6_addr))
-			return i;
+		fits = 1 + is_address(p->remote, remote);
+		if (fits > best) {
+			best = fits;
+			found = path;
+		}
 	}
-	return conn->path;
+	return found;
 }
 
 /* Index of the network card that has the path's address here, by which the peer could be reached; 0: none. */

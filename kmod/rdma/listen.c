@@ -30,10 +30,12 @@ static int accept(struct swc_rdma_conn *conn, struct rdma_cm_id *id, const struc
 		.responder_resources = 1, .initiator_depth = 1,
 		.rnr_retry_count = 7,
 	};
+	const struct rdma_addr *addr = &id->route.addr;
 	int ret;
 
 	WRITE_ONCE(conn->base.via,
-		   swc_path_by_address(&conn->base, (struct sockaddr *)&id->route.addr.src_addr));
+		   swc_path_by_address(&conn->base, (const struct sockaddr *)&addr->src_addr,
+				       (const struct sockaddr *)&addr->dst_addr));
 	swc_request_accept(&conn->base, h);
 	ret = swc_cm_set_ack_timeout(id);
 	if (!ret)

@@ -171,11 +171,12 @@ void swc_tcp_connect(struct swc_conn *base)
 /* The path by which a peer has come. */
 static u16 path_of(struct swc_tcp_conn *conn)
 {
-	struct sockaddr_storage addr;
+	struct sockaddr_storage local, remote;
 
-	if (kernel_getsockname(conn->sock, (struct sockaddr *)&addr) < 0)
+	if (kernel_getsockname(conn->sock, (struct sockaddr *)&local) < 0 ||
+	    kernel_getpeername(conn->sock, (struct sockaddr *)&remote) < 0)
 		return conn->base.path;
-	return swc_path_by_address(&conn->base, (struct sockaddr *)&addr);
+	return swc_path_by_address(&conn->base, (struct sockaddr *)&local, (struct sockaddr *)&remote);
 }
 
 /* Send the reply that accepts the peer's request. */

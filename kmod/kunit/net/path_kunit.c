@@ -135,6 +135,46 @@ static void path_cut_off(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/*
+ * A peer has come by one of several paths with one address here: its own address tells by which, and if more
+ * than one fits, it is the connection's own; never one of another transport.
+ */
+static void path_by_address(struct kunit *test)
+{
+	struct swc_t_comm *c = connected(test);
+	struct swc_conn *conn = swc_t_only_conn(c, 1);
+	u32 node = conn->net->params.rank_node[conn->peer], i;
+	struct sockaddr_in local, remote, strange, *addr;
+	struct swc_node_path *p;
+
+	for (i = 0; i < SWC_T_PATHS; i++) {
+		p = (void *)swc_net_path(conn->net, node, i);
+		local = *(struct sockaddr_in *)p->local;
+		remote = *(struct sockaddr_in *)p->remote;
+		/* Of a socket. */
+		local.sin_port = htons(1);
+		remote.sin_port = htons(2);
+		KUNIT_EXPECT_EQ(test, swc_path_by_address(conn, (void *)&local, (void *)&remote), conn->path);
+	}
+	strange = remote;
+	strange.sin_addr.s_addr ^= htonl(0xff);
+	for (i = 0; i < SWC_T_PATHS; i++) {
+		p = (void *)swc_net_path(conn->net, node, i);
+		addr = (void *)p->remote;
+		addr->sin_addr = strange.sin_addr;
+		KUNIT_EXPECT_EQ(test, swc_path_by_address(conn, (void *)&local, (void *)&strange), i);
+		p->transport = (p->transport + 1) % SWC_TRANSPORT_NR;
+		KUNIT_EXPECT_NE(test, swc_path_by_address(conn, (void *)&local, (void *)&strange), i);
+		p->transport = (p->transport + SWC_TRANSPORT_NR - 1) % SWC_TRANSPORT_NR;
+		addr->sin_addr = remote.sin_addr;
+		/* No path has it: the nodes' tables differ. */
+		KUNIT_EXPECT_EQ(test, swc_path_by_address(conn, (void *)&local, (void *)&strange),
+				conn->path);
+	}
+	KUNIT_EXPECT_EQ(test, swc_path_by_address(conn, (void *)&strange, (void *)&remote), conn->path);
+	swc_t_comm_end(c);
+}
+
 /* Once the time to leave the path alone is over, the connection asks for a path if it is to. */
 static void ask(struct swc_conn *conn, u16 path)
 {
@@ -268,6 +308,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(path_turns),
 	KUNIT_CASE(path_together),
 	KUNIT_CASE(path_cut_off),
+	KUNIT_CASE(path_by_address),
 	KUNIT_CASE_PARAM(path_asks, swc_t_transport_gen_params),
 	KUNIT_CASE_PARAM(path_returns, swc_t_transport_gen_params),
 	{}
