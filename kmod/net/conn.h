@@ -496,6 +496,7 @@ bool swc_resume_may_ask(const struct swc_conn *conn);
 void swc_resume_ask(struct swc_conn *conn);
 void swc_resume_path_work(struct work_struct *work);
 void swc_resume_drop(struct swc_conn *conn, const char *why);
+void swc_resume_replaced(struct swc_conn *conn);
 int swc_resume_from(struct swc_conn *conn, u64 received);
 u64 swc_resume_received(const struct swc_conn *conn);
 

@@ -138,7 +138,7 @@ static bool take(struct swc_conn *conn, const struct swc_wire_hello *h, void *re
 	} else if (newer && conn->state == SWC_CONN_LIVE) {
 		/* Not to be asked for what it is about to do. */
 		conn->nfailed = 1;
-		swc_resume_drop(conn, "it has connected again");
+		swc_resume_replaced(conn);
 	} else if (newer && conn->state == SWC_CONN_CONNECTING) {
 		mod_delayed_work(swc_conn_wq(conn), &conn->connect_work, 0);
 	}

@@ -65,6 +65,18 @@ void swc_resume_drop(struct swc_conn *conn, const char *why)
 }
 
 /**
+ * swc_resume_replaced() - the peer has begun another attempt by itself; conn->lock is held
+ *
+ * It may have lost the path, or only returns to its own: this one is as well as before.
+ */
+void swc_resume_replaced(struct swc_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	if (conn->resumable)
+		drop(conn, "it has connected again");
+}
+
+/**
  * swc_resume_begin() - resume a connection that was dropped; conn->lock is held
  *
  * Return: false if that is not possible, or nobody needs it, and it fails.

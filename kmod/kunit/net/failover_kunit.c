@@ -309,6 +309,52 @@ static void failover_requests(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* What the higher rank knows of the path when it gives the connection up. */
+struct given_up {
+	struct swc_t_comm *c;
+	int state;
+};
+
+static void note_given_up(void *data, const struct swc_conn *conn, u32 from, u32 to)
+{
+	const struct swc_path_table *t = &conn->net->paths;
+	struct given_up *up = data;
+
+	if (conn->net == swc_t_net(up->c, 1) && from == SWC_CONN_LIVE && up->state < 0)
+		up->state = t->health[t->first[conn->net->params.rank_node[conn->peer]] + conn->via].state;
+}
+
+/* The lower rank connects again, whether or not its path has failed: the higher one only follows. */
+static void failover_replaced(struct kunit *test)
+{
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct given_up up = { .state = -1 };
+	struct swc_t_before_loss before;
+	struct swc_wire_reject reject;
+	struct swc_wire_hello h;
+	u32 i;
+
+	swc_t_use_param(test);
+	up.c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &swc_t_three_paths);
+	swc_t_job_init(job, up.c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	before = swc_t_before_loss(up.c);
+	KUNIT_ASSERT_EQ(test, register_trace_swc_conn_state(note_given_up, &up), 0);
+	swc_t_hello(swc_t_rank_comm(up.c, 1), 0, 1, &h);
+	h.attempt = cpu_to_le32(swc_t_only_conn(up.c, 1)->attempt + 1);
+	swc_t_sign(swc_t_rank_comm(up.c, 1), &h);
+	KUNIT_EXPECT_NULL(test, swc_request(swc_t_net(up.c, 1)->listeners.of[swc_t_transport], &h, sizeof(h),
+					    NULL, &reject));
+	for (i = 0; i < 500 && READ_ONCE(up.state) < 0; i++)
+		msleep(20);
+	unregister_trace_swc_conn_state(note_given_up, &up);
+	tracepoint_synchronize_unregister();
+	KUNIT_EXPECT_EQ(test, up.state, (int)SWC_PATH_WELL);
+	swc_t_wait_resumed(test, up.c, &before);
+	swc_t_job_run(job, 1, true);
+	swc_t_comm_end(up.c);
+}
+
 /*
  * The higher rank has not noticed that the connection is lost, and refuses it. The lower one tries again:
  * it counts each attempt once, however often its device reports that.
@@ -664,6 +710,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(failover_cuts, cut_gen_params),
 	KUNIT_CASE_PARAM(failover_ends, swc_t_transport_gen_params),
 	KUNIT_CASE_PARAM(failover_requests, swc_t_transport_gen_params),
+	KUNIT_CASE_PARAM(failover_replaced, swc_t_transport_gen_params),
 	KUNIT_CASE_PARAM(failover_refused, swc_t_transport_gen_params),
 	KUNIT_CASE(failover_silent_device),
 	KUNIT_CASE(failover_marks),
