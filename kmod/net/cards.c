@@ -31,8 +31,11 @@ static int card_event(struct notifier_block *nb, unsigned long event, void *info
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(info);
 	struct swc_net *net;
+	bool down;
 
-	if (event != NETDEV_DOWN && (event != NETDEV_CHANGE || netif_carrier_ok(dev)))
+	/* Who unregisters a notifier is told that all cards go down, which they do not. */
+	down = event == NETDEV_DOWN && !netif_running(dev);
+	if (!down && (event != NETDEV_CHANGE || netif_carrier_ok(dev)))
 		return NOTIFY_DONE;
 	mutex_lock(&nets_mutex);
 	list_for_each_entry(net, &nets, cards_node)
