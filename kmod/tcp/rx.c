@@ -627,5 +627,5 @@ void swc_tcp_rx_drain(struct swc_tcp_conn *conn)
 		cond_resched();
 	}
 	if (ret == -EPROTO)
-		swc_rx_failed(base, true, ret);
+		swc_rx_failed(base, test_bit(SWC_CONN_F_PROVEN, &base->flags), ret);
 }
