@@ -129,6 +129,22 @@ static void take_apart(struct swc_rdma_conn *conn, u64 received, struct list_hea
 	conn->acked = received;
 }
 
+/* Can the peer have so many? And not have returned the credits of segments that it does not have? */
+static bool is_possible(const struct swc_rdma_conn *conn, u64 received)
+{
+	const struct swc_sq *sq = &conn->sq;
+	u32 at, credits = conn->base.credits;
+
+	if (received < conn->acked || received > conn->sent)
+		return false;
+	for (at = sq->tail; at != sq->head; at++) {
+		const struct swc_sq_entry *entry = &sq->entry[at % SWC_SQ_DEPTH];
+
+		credits += entry->kind == SWC_SQ_DATA && entry->number >= received;
+	}
+	return credits <= conn->base.peer_rx_bufs;
+}
+
 /* Transport operation, without conn->base.lock. */
 int swc_rdma_resume(struct swc_conn *base, u64 received)
 {
@@ -138,7 +154,7 @@ int swc_rdma_resume(struct swc_conn *base, u64 received)
 	LIST_HEAD(done);
 
 	spin_lock(&base->lock);
-	if (received >= conn->acked && received <= conn->sent) {
+	if (is_possible(conn, received)) {
 		take_apart(conn, received, &done);
 		ret = 0;
 	}

@@ -303,6 +303,22 @@ static void replay_again(struct kunit *test)
 	WRITE_ONCE(swc_net_ops, before);
 }
 
+/* The peer has returned the credits of segments that it says it does not have. */
+static void replay_credits(struct kunit *test)
+{
+	struct fake *f = fake_new(test);
+	struct swc_conn *base = &f->conn.base;
+	struct lacks l = what_lacks(ACKED);
+
+	post_queue(test, f);
+	base->credits = RX_BUFS - l.credits + 1;
+	KUNIT_EXPECT_EQ(test, swc_rdma_resume(base, ACKED), -EPROTO);
+	KUNIT_EXPECT_EQ(test, f->conn.sq.head, ARRAY_SIZE(queue));
+	base->credits--;
+	KUNIT_EXPECT_EQ(test, swc_rdma_resume(base, ACKED), 0);
+	KUNIT_EXPECT_EQ(test, base->credits, RX_BUFS);
+}
+
 /* The queue pair is lost while a chunk is written: of offers, nothing is left, and all of the chunk lacks. */
 static void replay_offers(struct kunit *test)
 {
@@ -541,6 +557,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(iwarp_early),
 	KUNIT_CASE(replay_again),
 	KUNIT_CASE(replay_offers),
+	KUNIT_CASE(replay_credits),
 	KUNIT_CASE(replay_last_pages),
 	{}
 };
