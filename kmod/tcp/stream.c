@@ -178,6 +178,7 @@ bool swc_tcp_stream_trim(struct swc_tcp_conn *conn, struct list_head *done)
 		if (conn->replay == r)
 			conn->replay = NULL;
 		list_del(&r->node);
+		conn->nrecords--;
 		if (conn->spare)
 			kfree(r);
 		else
@@ -201,12 +202,21 @@ bool swc_tcp_stream_prepare(struct swc_tcp_conn *conn)
 	return conn->spare;
 }
 
-/* Where the next message is made; NULL: there is no memory. conn->lock is held, here and below. */
+/*
+ * Has the peer more messages to acknowledge than credits and chunks can be on their way? One that asks, and
+ * acknowledges no answer, must not take all memory for that. conn->lock is held, here and below.
+ */
+bool swc_tcp_stream_is_full(const struct swc_tcp_conn *conn)
+{
+	return conn->nrecords >= 4 * swc_tcp_rx_bufs + 64;
+}
+
+/* Where the next message is made; NULL: there is no memory, or not for this connection. */
 void *swc_tcp_stream_page(struct swc_tcp_conn *conn)
 {
 	if (!conn->base.resumable)
 		return conn->page;
-	return conn->spare ? conn->spare->page : NULL;
+	return conn->spare && !swc_tcp_stream_is_full(conn) ? conn->spare->page : NULL;
 }
 
 /* conn->tx is a new message, made in that page: it joins the stream. */
@@ -221,6 +231,7 @@ void swc_tcp_stream_add(struct swc_tcp_conn *conn)
 	*r = (struct swc_tcp_record){ .at = conn->sent, .tx = conn->tx };
 	conn->sent = end_of(r);
 	list_add_tail(&r->node, &conn->records);
+	conn->nrecords++;
 }
 
 /*
@@ -354,6 +365,7 @@ void swc_tcp_stream_reset(struct swc_tcp_conn *conn)
 	list_for_each_entry_safe(r, next, &conn->records, node)
 		kfree(r);
 	INIT_LIST_HEAD(&conn->records);
+	conn->nrecords = 0;
 	kfree(conn->spare);
 	conn->spare = NULL;
 	conn->replay = NULL;

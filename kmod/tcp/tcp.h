@@ -167,8 +167,9 @@ struct swc_tcp_tx {
  * @tx: sending; guarded by @tx_mutex
  * @page: where messages are made, unless they are recorded
  * @acks_wanted: look at all ACKs
- * @records, @spare, @replay: messages that the peer may not have (stream.c), a free one, and the next to be
- *	sent again; guarded by @tx_mutex, as what follows, which changes under @base.lock, too
+ * @records, @nrecords, @spare, @replay: messages that the peer may not have (stream.c), their number, a free
+ *	one, and the next to be sent again; guarded by @tx_mutex, as what follows, which changes under
+ *	@base.lock, too
  * @sent: bytes of the stream that messages have been made of
  * @acked: those that the peer has, as far as it was looked at; @una: the socket's number of the next one
  * @mark: encrypted: the peer has so many when its TCP has acknowledged all before @una; if @marked
@@ -206,6 +207,7 @@ struct swc_tcp_conn {
 	void *page;
 	bool acks_wanted;
 	struct list_head records;
+	u32 nrecords;
 	struct swc_tcp_record *spare;
 	struct swc_tcp_record *replay;
 	u64 sent;
@@ -265,6 +267,7 @@ u64 swc_tcp_stream_acked(const struct swc_tcp_conn *conn);
 void swc_tcp_stream_mark(struct swc_tcp_conn *conn);
 bool swc_tcp_stream_trim(struct swc_tcp_conn *conn, struct list_head *done);
 bool swc_tcp_stream_prepare(struct swc_tcp_conn *conn);
+bool swc_tcp_stream_is_full(const struct swc_tcp_conn *conn);
 void *swc_tcp_stream_page(struct swc_tcp_conn *conn);
 void swc_tcp_stream_add(struct swc_tcp_conn *conn);
 bool swc_tcp_stream_finish(struct swc_tcp_conn *conn, bool last);

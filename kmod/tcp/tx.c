@@ -306,7 +306,7 @@ static int send_all(struct swc_tcp_conn *conn, struct list_head *done)
 		if (base->state != SWC_CONN_LIVE)
 			return 0;
 	}
-	return prepared ? 0 : -ENOMEM;
+	return prepared && !swc_tcp_stream_is_full(conn) ? 0 : -ENOMEM;
 }
 
 /* One go at sending all that can be sent. */

@@ -665,16 +665,10 @@ static u64 left_to_send(struct kunit *test, struct swc_tcp_conn *conn)
 	return n;
 }
 
-/* From any byte that the peer names, all is sent again that it does not have; other numbers are refused. */
-static void failover_stream(struct kunit *test)
+/* A stream without a socket; swc_tcp_stream_reset() frees what is added to it. */
+static struct swc_tcp_conn *new_stream(struct kunit *test)
 {
-	static const struct { u32 head, payload; } messages[] = {
-		{ 64, 0 }, { 164, 0 }, { 64, 5000 }, { 80, 0 }, { 64, 300 },
-	};
 	struct swc_tcp_conn *conn = kunit_kzalloc(test, sizeof(*conn), GFP_KERNEL);
-	u64 at, sent = 0;
-	LIST_HEAD(done);
-	u32 i;
 
 	KUNIT_ASSERT_NOT_NULL(test, conn);
 	conn->base.net = kunit_kzalloc(test, sizeof(*conn->base.net), GFP_KERNEL);
@@ -684,6 +678,42 @@ static void failover_stream(struct kunit *test)
 	spin_lock_init(&conn->base.lock);
 	mutex_init(&conn->tx_mutex);
 	INIT_LIST_HEAD(&conn->records);
+	return conn;
+}
+
+/* A peer that acknowledges nothing has so many messages kept for it, and no more until it does. */
+static void failover_stream_full(struct kunit *test)
+{
+	u32 i, most = 4 * swc_tcp_rx_bufs + 64;
+	struct swc_tcp_conn *conn = new_stream(test);
+	LIST_HEAD(done);
+
+	for (i = 0; i < most; i++) {
+		KUNIT_ASSERT_FALSE(test, swc_tcp_stream_is_full(conn));
+		add_message(test, conn, 64, 0, true);
+	}
+	KUNIT_EXPECT_TRUE(test, swc_tcp_stream_is_full(conn));
+	KUNIT_EXPECT_TRUE(test, swc_tcp_stream_prepare(conn));
+	KUNIT_EXPECT_NULL(test, swc_tcp_stream_page(conn));
+	KUNIT_EXPECT_EQ(test, swc_tcp_stream_resume(&conn->base, 64), 0);
+	spin_lock(&conn->base.lock);
+	swc_tcp_stream_trim(conn, &done);
+	spin_unlock(&conn->base.lock);
+	KUNIT_EXPECT_NOT_NULL(test, swc_tcp_stream_page(conn));
+	swc_tcp_stream_reset(conn);
+}
+
+/* From any byte that the peer names, all is sent again that it does not have; other numbers are refused. */
+static void failover_stream(struct kunit *test)
+{
+	static const struct { u32 head, payload; } messages[] = {
+		{ 64, 0 }, { 164, 0 }, { 64, 5000 }, { 80, 0 }, { 64, 300 },
+	};
+	struct swc_tcp_conn *conn = new_stream(test);
+	u64 at, sent = 0;
+	LIST_HEAD(done);
+	u32 i;
+
 	for (i = 0; i < ARRAY_SIZE(messages); i++) {
 		add_message(test, conn, messages[i].head, messages[i].payload, i < ARRAY_SIZE(messages) - 1);
 		sent += messages[i].head + messages[i].payload;
@@ -718,6 +748,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(failover_auth_waits),
 	KUNIT_CASE_PARAM(failover_peer_left, swc_t_transport_gen_params),
 	KUNIT_CASE(failover_stream),
+	KUNIT_CASE(failover_stream_full),
 	{}
 };
 
