@@ -310,8 +310,8 @@ u32 swc_tx_segment_bytes(const struct swc_conn *conn, const struct swc_send *sen
 }
 
 /*
- * Is the offer one for this message? If not, it is remembered, and swc_tx_pumped() reports it: the ranks have
- * called different operations.
+ * Is the offer one for this message? If not, it is remembered, and swc_tx_conclude() reports it: the ranks
+ * have called different operations.
  */
 bool swc_tx_offer_fits(struct swc_conn *conn, const struct swc_send *send, const struct swc_offer *o)
 {

@@ -153,7 +153,7 @@ void swc_sq_post_probe(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, s
 
 /*
  * Memory cannot be mapped for the device. Requests that complete make room: posting is tried again
- * whenever one of this connection does, and by swc_sq_watch() every second.
+ * whenever one of this connection does, and by swc_rdma_watch() every second.
  */
 void swc_sq_map_failed(struct swc_rdma_conn *conn)
 {
