@@ -176,7 +176,7 @@ void swc_conn_quiesce(struct swc_conn *conn)
 		swc_stat_inc(SWC_STAT_CONNS_CLOSED);
 	spin_lock(&conn->lock);
 	conn->to_return = 0;
-	conn->asked = false;
+	conn->probe_open = false;
 	memset(conn->offer, 0, sizeof(conn->offer));
 	spin_unlock(&conn->lock);
 }

@@ -228,7 +228,7 @@ struct swc_offer {
  * @why: reason of the last failed attempt to connect, or of the drop
  * @nfailed: attempts that have failed since it was live
  * @pending: SWC_PEND_*
- * @asked: HEARTBEAT or RTS was sent, and the reply has not come
+ * @probe_open: HEARTBEAT or RTS was sent, and the reply has not come
  * @fin_seq: operations that this rank took part in, if it has left
  * @give_up: jiffies until which to connect, or to resume; after this rank has left, until which to wait for
  *	the peer to receive what was sent
@@ -284,7 +284,7 @@ struct swc_conn {
 	const char *why;
 	u32 nfailed;
 	u32 pending;
-	bool asked;
+	bool probe_open;
 	u64 fin_seq;
 	unsigned long give_up;
 	unsigned long lost_at;

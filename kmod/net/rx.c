@@ -169,7 +169,7 @@ static void handle_credit(struct swc_conn *conn, const struct swc_wire_msg *msg)
 {
 	if (msg->is_reply) {
 		spin_lock(&conn->lock);
-		conn->asked = false;
+		conn->probe_open = false;
 		spin_unlock(&conn->lock);
 	}
 	swc_net_ops->peer_progress(conn->comm, conn->peer, msg->seq);

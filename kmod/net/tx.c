@@ -166,7 +166,7 @@ static u32 fill_abort(struct swc_conn *conn, struct swc_wire_header *h)
 /* What is pending and may be sent: one question at a time, as core/wire.h counts receives. */
 static u32 find_due(const struct swc_conn *conn)
 {
-	u32 questions = conn->asked ? SWC_PEND_HEARTBEAT | SWC_PEND_RTS : 0;
+	u32 questions = conn->probe_open ? SWC_PEND_HEARTBEAT | SWC_PEND_RTS : 0;
 
 	return test_bit(SWC_CONN_F_ABORT_SENT, &conn->flags) ? 0 : conn->pending & ~questions;
 }
@@ -210,14 +210,14 @@ bool swc_tx_short(struct swc_conn *conn, struct swc_wire_header *h, struct swc_t
 	} else if (due & SWC_PEND_HEARTBEAT) {
 		conn->pending &= ~SWC_PEND_HEARTBEAT;
 		swc_tx_header(conn, h, SWC_WIRE_HEARTBEAT);
-		conn->asked = true;
+		conn->probe_open = true;
 	} else if (due & SWC_PEND_RTS) {
 		conn->pending &= ~SWC_PEND_RTS;
 		send = first_without_offer(conn);
 		if (!send)
 			return true;
 		begin(conn, h, SWC_WIRE_RTS, send->seq, send->sig, send->ordinal, send->bytes);
-		conn->asked = true;
+		conn->probe_open = true;
 		made->is_probe = true;
 	} else {
 		made->is_probe = due & (SWC_PEND_KEEPALIVE | SWC_PEND_REPLY);

@@ -98,7 +98,7 @@ void swc_tcp_take(struct swc_tcp_conn *conn, struct socket *sock, const struct s
 	conn->encrypted = false;
 	conn->broken = 0;
 	conn->error = 0;
-	conn->asked = false;
+	conn->handshake_sent = false;
 	swc_tcp_set_callbacks(sock, &ours, conn);
 }
 
@@ -193,7 +193,7 @@ int swc_tcp_accept(struct swc_tcp_conn *conn)
 		if (!ret && swc_tcp_is_tls(conn))
 			ret = swc_tls_start(conn, &base->accept);
 		/* From now on what comes is received, and what has come before. */
-		WRITE_ONCE(conn->asked, !ret);
+		WRITE_ONCE(conn->handshake_sent, !ret);
 		mod_delayed_work(swc_conn_wq(base), &conn->rx_work, 0);
 	}
 	mutex_unlock(&conn->tx_mutex);

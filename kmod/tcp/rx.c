@@ -451,7 +451,7 @@ static int ask(struct swc_tcp_conn *conn)
 	case TCP_CLOSE_WAIT:
 		swc_reply_hello(&conn->base);
 		ret = swc_tcp_send_handshake(conn->sock, &conn->base.hello, sizeof(conn->base.hello));
-		conn->asked = !ret;
+		conn->handshake_sent = !ret;
 		conn->reply_by = jiffies + msecs_to_jiffies(swc_tcp_timeout_ms);
 		/* A new socket has room, unless TCP is short of memory. */
 		return ret == -EAGAIN ? -ENOMEM : ret;
@@ -465,7 +465,7 @@ static int await_reply(struct swc_tcp_conn *conn)
 {
 	unsigned long now = jiffies;
 
-	if (!conn->asked)
+	if (!conn->handshake_sent)
 		return -EAGAIN;
 	if (time_after(now, conn->reply_by))
 		return -ETIMEDOUT;
@@ -482,7 +482,7 @@ static void receive_all(struct swc_tcp_conn *conn)
 	lockdep_assert_held(&conn->rx_mutex);
 	if (conn->broken)
 		return;
-	ret = READ_ONCE(conn->asked) ? 0 : ask(conn);
+	ret = READ_ONCE(conn->handshake_sent) ? 0 : ask(conn);
 	for (i = 0; i < BATCH && !ret; i++) {
 		proven = test_bit(SWC_CONN_F_PROVEN, &conn->base.flags);
 		ret = step(conn);

@@ -156,7 +156,7 @@ struct swc_tcp_tx {
  * @rx_poll: what a process is given, that receives
  * @rx_given: something has arrived, and who it was given to has not begun
  * @broken: why nothing is received any more, or 0; guarded by @rx_mutex, and so are the next
- * @asked: the lower rank has sent its request, the higher one its reply
+ * @handshake_sent: the lower rank has sent its request, the higher one its reply
  * @reply_by: jiffies until which the reply to the request is waited for
  * @error: why sending failed
  * @handshake: before @rx
@@ -194,7 +194,7 @@ struct swc_tcp_conn {
 	struct swc_net_poll rx_poll;
 	int rx_given;
 	int broken;
-	bool asked;
+	bool handshake_sent;
 	unsigned long reply_by;
 	int error;
 	struct swc_tcp_handshake handshake;
