@@ -186,7 +186,7 @@ int swc_tcp_accept(struct swc_tcp_conn *conn)
 	int ret = -ECONNABORTED;
 
 	mutex_lock(&conn->tx_mutex);
-	if (conn->sock && !conn->closing) {
+	if (conn->sock && !conn->detaching) {
 		WRITE_ONCE(base->via, path_of(conn));
 		WRITE_ONCE(base->card, swc_path_card(base->net, swc_conn_path(base)));
 		ret = swc_tcp_send_handshake(conn->sock, &base->accept, sizeof(base->accept));
@@ -209,7 +209,7 @@ static void detach(struct swc_tcp_conn *conn)
 {
 	mutex_lock(&conn->tx_mutex);
 	spin_lock(&conn->base.lock);
-	conn->closing = true;
+	conn->detaching = true;
 	spin_unlock(&conn->base.lock);
 	swc_tcp_restore_callbacks(conn->sock, &conn->callbacks);
 	mutex_unlock(&conn->tx_mutex);
@@ -225,7 +225,7 @@ static void release(struct swc_tcp_conn *conn)
 	swc_tcp_stream_end(conn);
 	conn->sock = NULL;
 	/* Together: who receives reads both. */
-	conn->closing = false;
+	conn->detaching = false;
 	spin_unlock(&conn->base.lock);
 	sock_release(sock);
 }

@@ -229,7 +229,7 @@ static int encrypt(struct swc_tcp_conn *conn, const struct swc_wire_accept *acce
 	int ret = -ECONNABORTED;
 
 	mutex_lock(&conn->tx_mutex);
-	if (!conn->closing)
+	if (!conn->detaching)
 		ret = swc_tls_start(conn, accept);
 	mutex_unlock(&conn->tx_mutex);
 	return ret;
@@ -539,7 +539,7 @@ static bool may_receive(struct swc_tcp_conn *conn)
 	bool may;
 
 	spin_lock(&conn->base.lock);
-	may = conn->sock && !conn->closing;
+	may = conn->sock && !conn->detaching;
 	spin_unlock(&conn->base.lock);
 	return may;
 }
@@ -585,11 +585,11 @@ void swc_tcp_rx_ready(struct swc_tcp_conn *conn)
 void swc_tcp_rx_take_back(struct swc_tcp_conn *conn)
 {
 	lockdep_assert_held(&conn->base.lock);
-	if (conn->sock && !conn->closing && take_given(conn))
+	if (conn->sock && !conn->detaching && take_given(conn))
 		mod_delayed_work(swc_conn_wq(&conn->base), &conn->rx_work, 0);
 }
 
-/* conn->closing is set, and the socket has no callbacks of ours: nobody receives when this returns. */
+/* conn->detaching is set, and the socket has no callbacks of ours: nobody receives when this returns. */
 void swc_tcp_rx_stop(struct swc_tcp_conn *conn)
 {
 	/* A process that receives may queue rx_work; afterwards none begins. */

@@ -148,8 +148,8 @@ struct swc_tcp_tx {
  * struct swc_tcp_conn - a connection by TCP
  * @base: the common part
  * @sock: the stream, NULL: there is none
- * @closing: teardown has begun: rx_work is not queued any more, and nobody begins to receive; changes under
- *	@tx_mutex and @base.lock
+ * @detaching: @sock is being given up, until it is released: rx_work is not queued any more, and nobody
+ *	begins to receive; changes under @tx_mutex and @base.lock
  * @callbacks: the socket's own, or those of TLS if @encrypted
  * @rx_mutex: held while receiving
  * @rx_work: receives; queued by the socket's callbacks
@@ -186,7 +186,7 @@ struct swc_tcp_tx {
 struct swc_tcp_conn {
 	struct swc_conn base;
 	struct socket *sock;
-	bool closing;
+	bool detaching;
 	struct swc_tcp_callbacks callbacks;
 	bool encrypted;
 	struct mutex rx_mutex;

@@ -340,14 +340,14 @@ static void go(struct swc_tcp_conn *conn, struct swc_tx_pump *p)
 	if (!ret || ret == -EAGAIN)
 		return;
 	if (ret == -ENOMEM) {
-		if (!conn->closing)
+		if (!conn->detaching)
 			queue_delayed_work(swc_conn_wq(base), &conn->rx_work,
 					   msecs_to_jiffies(SWC_TCP_NOMEM_MS));
 		return;
 	}
 	/* rx_work says why. */
 	WRITE_ONCE(conn->error, ret);
-	if (!conn->closing)
+	if (!conn->detaching)
 		mod_delayed_work(swc_conn_wq(base), &conn->rx_work, 0);
 }
 

@@ -511,10 +511,10 @@ static u32 arrived(const struct swc_tcp_conn *conn)
 }
 
 /* As tcp/conn.c does it. */
-static void set_closing(struct swc_tcp_conn *conn, bool closing)
+static void set_detaching(struct swc_tcp_conn *conn, bool detaching)
 {
 	spin_lock(&conn->base.lock);
-	conn->closing = closing;
+	conn->detaching = detaching;
 	spin_unlock(&conn->base.lock);
 }
 
@@ -532,7 +532,7 @@ static void stop_receiver(struct swc_tcp_conn *conn)
 	/* The process waits until that is released, so this is seen sooner or later. */
 	while (!waitqueue_active(&sk->sk_lock.wq))
 		schedule_timeout_uninterruptible(1);
-	set_closing(conn, true);
+	set_detaching(conn, true);
 	swc_tcp_restore_callbacks(conn->sock, &conn->callbacks);
 	/* On one CPU this thread comes before the work item then. */
 	sched_set_fifo_low(current);
@@ -566,7 +566,7 @@ static bool close_once(struct swc_t_job *job, struct process *p, struct swc_tcp_
 
 	/* It goes on as if it had not been closed. */
 	mutex_lock(&conn->tx_mutex);
-	set_closing(conn, false);
+	set_detaching(conn, false);
 	swc_tcp_set_callbacks(conn->sock, &callbacks, conn);
 	mutex_unlock(&conn->tx_mutex);
 	mod_delayed_work(swc_conn_wq(&conn->base), &conn->rx_work, 0);
