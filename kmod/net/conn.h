@@ -43,6 +43,8 @@
 struct mem_cgroup;
 struct net;
 
+#define SWC_HEADER	sizeof(struct swc_wire_header)
+
 /*
  * A connection of a rank that has left waits so long for the peer's FIN, and longer only until the peer has
  * received what was sent.

@@ -46,7 +46,6 @@ struct swc_cq;
 #define SWC_SQ_PAGES	8	/* of a new connection */
 /* A receive buffer of a new connection. */
 #define SWC_RX_BUF_SMALL	SWC_WIRE_MIN_RX_BUF
-#define SWC_HEADER	sizeof(struct swc_wire_header)
 #define SWC_INLINE_BYTES	(SWC_ENTRY_BYTES - SWC_HEADER)
 
 /**

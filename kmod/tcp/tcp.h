@@ -33,7 +33,6 @@
 #include "mem/region.h"
 #include "net/conn.h"
 
-#define SWC_HEADER	sizeof(struct swc_wire_header)
 /* Headers and small payload are copied into one page, and sent by one call. */
 #define SWC_TCP_PAGE	PAGE_SIZE
 /* Until memory is asked for again; the peer waits meanwhile if it has to. */
