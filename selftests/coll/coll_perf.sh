@@ -10,7 +10,7 @@ set -u
 command -v all_reduce_perf > /dev/null || skip_all "all_reduce_perf is not on PATH"
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
-echo 1..8
+echo 1..9
 
 # nccl NAME SIZES REDOP ROOT ARGUMENT...: rows of 13 columns with these sizes, and nothing wrong
 nccl() {
@@ -58,4 +58,8 @@ sed 's/"time_us":[^,]*/"time_us":0.001/' "$dir/old.json" > "$dir/quick.json"
 perf --compare "$dir/quick.json" > "$dir/out"
 [ $? -eq 1 ] && grep -q ' slower$' "$dir/out"
 result $? "a run slower than an earlier one has status 1"
+
+perf > /dev/full
+[ $? -eq 2 ] && grep -q '^swingperf: cannot write to standard output$' "$dir/err"
+result $? "a table that cannot be written has status 2"
 [ "$failed" -eq 0 ]

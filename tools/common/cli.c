@@ -47,6 +47,15 @@ void cli_expected(const struct cli *cli, const char *format, ...)
 		 cli->value && *cli->value ? cli->value : "''", expected, cli->prog);
 }
 
+/* A stream keeps the mark of an error, so this sees that of any line before. */
+int cli_finish(const char *prog, int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	fprintf(stderr, "%s: cannot write to standard output\n", prog);
+	return 2;
+}
+
 /* ------------------------------------------------------------------ help */
 
 /* A text that begins in TEXT_COLUMN, broken at spaces. */
@@ -101,7 +110,7 @@ static void help(const struct cli *cli)
 	print_option('h', "help", NULL, "print this text");
 	if (cli->notes)
 		printf("\n%s\n", cli->notes);
-	exit(0);
+	exit(cli_finish(cli->prog, 0));
 }
 
 /* ------------------------------------------------------------------ options */
@@ -181,7 +190,7 @@ int cli_next(struct cli *cli)
 		help(cli);
 	if (c == VERSION || (c == 'V' && cli->version)) {
 		printf("%s %s\n", cli->prog, cli->version);
-		exit(0);
+		exit(cli_finish(cli->prog, 0));
 	}
 	o = &cli->options[find(cli, c)];
 	cli->given |= 1ull << o->id;

@@ -55,6 +55,12 @@ struct cli {
 
 int cli_next(struct cli *cli);
 
+/*
+ * The exit status of a program that has done all: @status, or 2 after a message if what it has printed
+ * could not be written.
+ */
+int cli_finish(const char *prog, int status);
+
 /* The next operand; ends the program if there is none. name: what it is, such as FILE. */
 char *cli_operand(struct cli *cli, const char *name);
 bool cli_has_operand(const struct cli *cli);

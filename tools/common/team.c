@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/cli.h"
 #include "common/clock.h"
 
 #define BARRIER_TIMEOUT_S 300
@@ -499,7 +500,7 @@ int team_run(struct team *team, int (*body)(struct team *team, void *arg), void 
 			if (getppid() != parent)
 				_exit(2);
 			team->rank = i;
-			i = body(team, arg);
+			i = cli_finish(team->prog, body(team, arg));
 			fflush(NULL);
 			_exit(i);
 		}

@@ -330,8 +330,8 @@ int ctl_job(const struct ctl *ctl)
 		fprintf(stderr, "swingctl: %s\n", swingcoll_bootstrap_error());
 		return 2;
 	}
-	/* Until the launcher ends it, or one of them. */
-	while (!(ret = look_once(ctl, boot)) && ctl->watch_s)
+	/* Until the launcher ends it, or one of them, or nobody reads it. */
+	while (!(ret = look_once(ctl, boot)) && ctl->watch_s && !ferror(stdout))
 		sleep((unsigned int)ctl->watch_s);
 	swingcoll_bootstrap_free(boot);
 	return ret ? 2 : 0;

@@ -116,5 +116,5 @@ int main(int argc, char **argv)
 		cli_fail(&cli, "--watch is an option of status --job");
 	if (ctl.perfetto && ctl.json)
 		cli_fail(&cli, "give one of --json and --perfetto");
-	return ctl.job ? ctl_job(&ctl) : run[command](&ctl);
+	return cli_finish(cli.prog, ctl.job ? ctl_job(&ctl) : run[command](&ctl));
 }

@@ -155,5 +155,13 @@ doctor "options in front of mpi" '^swingctl: mpi takes no options in front of it
 doctor "OpenMetrics of something else" '^swingctl: --openmetrics is an option of metrics' -- \
 	"$ctl" --openmetrics stats
 
+for command in --help doctor "--json doctor"; do
+	status=0
+	# shellcheck disable=SC2086 # options are words
+	"$ctl" $command >/dev/full 2>"$dir/out" || status=$?
+	((status == 2)) && grep -q '^swingctl: cannot write to standard output$' "$dir/out"
+	verdict $? "output to a full disk: $command"
+done
+
 echo "1..$number"
 exit $((failed > 0))

@@ -188,7 +188,7 @@ static void algo_arg(struct perf_options *opt)
 		return;
 	for (int i = 0; (name = swingcoll_algo_name(i)); i++)
 		puts(name);
-	exit(0);
+	exit(cli_finish(cli.prog, 0));
 }
 
 static void option_arg(struct perf_options *opt, struct team *team, int id)
@@ -326,7 +326,7 @@ void perf_parse(struct perf_options *opt, struct team *team, int argc, char **ar
 	if (!opt->compare && cli.given & 1ull << OPT_TOLERANCE)
 		cli_fail(&cli, "--tolerance is for --compare");
 	if (newer)
-		exit(perf_compare_files(opt, newer));
+		exit(cli_finish(cli.prog, perf_compare_files(opt, newer)));
 }
 
 /* The smallest vector: one element, or one per rank. */

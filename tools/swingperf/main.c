@@ -91,9 +91,9 @@ int main(int argc, char **argv)
 	if (opt.compare && !team.rank)
 		perf_compare_open(&opt);
 	if (launch == PERF_ATTACH)
-		return team_attach(&team) ? 2 : body(&team, &opt);
+		return team_attach(&team) ? 2 : cli_finish(team.prog, body(&team, &opt));
 	if (launch == PERF_LAUNCHED) {
-		ret = body(&team, &opt);
+		ret = cli_finish(team.prog, body(&team, &opt));
 		swingcoll_bootstrap_free(team.boot);
 		return ret;
 	}

@@ -133,6 +133,10 @@ static int body(struct team *team, void *arg)
 		ov_print_header(&r);
 	if (!ret)
 		ret = sections(&r, &wrong);
+	if (!ret && !team->rank && r.opt->json && (fflush(r.opt->json) || ferror(r.opt->json))) {
+		fprintf(stderr, "swingperf overlap: cannot write JSON\n");
+		ret = -EIO;
+	}
 	swingcoll_comm_destroy(r.comm);
 	return ret ? 2 : wrong ? 1 : 0;
 }

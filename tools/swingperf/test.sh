@@ -160,5 +160,20 @@ says "--compare without the file" '/nope: No such file .*: expected a file that 
 says "--compare with --tune" '--compare is neither for --sparse nor for --tune' -- -n 2 --compare "$old" --tune "$new"
 says "--tolerance by itself" '--tolerance is for --compare' -- --tolerance 5
 
+
+# --- output that cannot be written
+
+unwritten() { # unwritten NAME ARGUMENT...: status 2, and a line that says it
+	local name=$1 status=0
+	shift
+	"$prog" "$@" >/dev/full 2>"$dir/err" || status=$?
+	((status == 2)) && grep -q '^swingperf: cannot write to standard output$' "$dir/err"
+	verdict $? "output to a full disk: $name"
+}
+measured 8 2 >"$new"
+unwritten help --help
+unwritten algorithms -a list
+unwritten "a comparison" --compare "$old" "$new"
+
 echo "1..$number"
 exit $((failed > 0))

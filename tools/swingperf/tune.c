@@ -118,7 +118,9 @@ int perf_tune(const struct perf_options *opt, struct team *team)
 	if (!ret && !opt->links_only)
 		ret = tune_forest(opt, team, measured, number, f);
 	free(measured);
-	if (f)
-		fclose(f);
+	if (f && ferror(f) | fclose(f)) {
+		fprintf(stderr, "swingperf: cannot write %s\n", opt->tune);
+		ret = -EIO;
+	}
 	return ret && ret != -EOPNOTSUPP ? 2 : 0;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/cli.h"
 #include "swingcoll.h"
 
 /* Memory of this size or more belongs to one algorithm on a large network. */
@@ -140,17 +141,16 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
 		usage(stdout);
-		return 0;
+		return cli_finish(plan_prog, 0);
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
 		printf("swingplan %s\n", swingcoll_version());
-		return 0;
+		return cli_finish(plan_prog, 0);
 	}
 	verb = find(argv[1]);
 	plan_parse(&opt, verb, argc - 1, argv + 1);
 	status = verb->run(&opt);
 	plan_options_free(&opt);
-	if (fflush(stdout) || ferror(stdout))
-		plan_bad("cannot write to standard output");
-	return status;
+	plan_progress_end();
+	return cli_finish(plan_prog, status);
 }

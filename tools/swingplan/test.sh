@@ -461,5 +461,13 @@ bad "^swingplan simulate: --algo '': no such algorithm" simulate -t ring:4 -a ri
 bad '^swingplan verify: --ranks 9: ring:8 has 8 ranks' verify -t ring:8 -a ring -n 9
 bad '^swingplan choose: --size 3: no whole number of elements of f64' choose -t ring:4 --size 3 -d f64
 
+for verb in --help --version list "list --json" "show --help"; do
+	status=0
+	# shellcheck disable=SC2086 # options are words
+	"$prog" $verb >/dev/full 2>"$dir/err" || status=$?
+	((status == 2)) && grep -qE '^swingplan( [a-z]+)?: cannot write to standard output$' "$dir/err"
+	verdict $? "output to a full disk: $verb"
+done
+
 echo "1..$number"
 exit $((failed > 0))
