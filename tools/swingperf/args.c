@@ -150,16 +150,16 @@ static void add_size(struct perf_options *opt, size_t bytes)
 
 static void cpus_arg(struct perf_options *opt)
 {
-	char *list = cli.value, *save = NULL, known[256];
+	char *list = cli.value, known[256];
 	long long cpu;
 
 	opt->ncpus = 0;
 	if (!strcmp(list, "rr")) {
 		opt->ncpus = team_cpus(opt->cpus, PERF_MAX_CPUS);
 	} else if (strcmp(list, "none")) {
-		for (char *s = strtok_r(list, ",", &save); s; s = strtok_r(NULL, ",", &save)) {
-			cli.value = s;
-			if (number_parse(s, 0, CPU_SETSIZE - 1, &cpu) ||
+		/* An empty one is wrong, too. */
+		while ((cli.value = strsep(&list, ","))) {
+			if (number_parse(cli.value, 0, CPU_SETSIZE - 1, &cpu) ||
 			    opt->ncpus == PERF_MAX_CPUS)
 				cli_expected(&cli,
 					     "none, rr, or CPU numbers with commas between them");

@@ -39,6 +39,8 @@ says() { # says NAME PATTERN... -- ARGUMENT...: status 2, and lines that match a
 
 says "a CPU that does not exist" '^swingperf: --cpus 1023: expected CPUs that this process may use: [0-9]' -- --cpus 0,1023
 says "something else than CPUs" '^swingperf: --cpus x: expected none, rr, or CPU numbers' -- --cpus x
+says "a list without CPUs" "^swingperf: --cpus '': expected none, rr, or CPU numbers" -- --cpus ""
+says "a list of a comma" "^swingperf: --cpus '': expected none, rr, or CPU numbers" -- --cpus ,
 says "no such plan file" '/nope: No such file.*: expected a plan file, as swingplan export' -- -a file:/nope
 says "a folder in place of a plan file" ': Is a directory: expected a plan file' -- -a file:/
 says "no such topology file" '/nope: No such file.*: expected a file with a topology, see swingcoll-topology\(7\)' -- -t @/nope
