@@ -99,9 +99,21 @@ typedef unsigned int (*turn)(void *worker);
 static unsigned int find_and_turn(void *worker);
 static turn ucx = find_and_turn; /* atomic */
 
-static unsigned int find_and_turn(void *worker)
+/*
+ * UCX's own. It is loaded, as somebody has called its function; but a library that was loaded with
+ * RTLD_LOCAL may have brought it, where only that sees it. The reference is kept, as @ucx is.
+ */
+static turn find_turn(void)
 {
 	turn found = (turn)dlsym(RTLD_NEXT, "ucp_worker_progress");
+	void *lib = found ? NULL : dlopen("libucp.so.0", RTLD_NOLOAD | RTLD_LAZY);
+
+	return lib ? (turn)dlsym(lib, "ucp_worker_progress") : found;
+}
+
+static unsigned int find_and_turn(void *worker)
+{
+	turn found = find_turn();
 
 	if (!found)
 		abort();
