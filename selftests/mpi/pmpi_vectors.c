@@ -312,6 +312,15 @@ static void try_alltoallw(enum shape shape, bool back, bool in_place, bool large
 		sends[r] = size_of(shape, rank, r, send_kinds[r]);
 		recvs[r] = size_of(shape, r, rank, recv_kinds[r]);
 	}
+#ifndef OPEN_MPI
+	/* MPICH does not look at the types of empty shares, unless in place. */
+	for (int r = 0; r < nranks && !in_place; r++) {
+		if (!sends[r])
+			send_types[r] = MPI_DATATYPE_NULL;
+		if (!recvs[r])
+			recv_types[r] = MPI_DATATYPE_NULL;
+	}
+#endif
 	lay_out(sends, send_kinds, true, !back, from);
 	lay_out(recvs, recv_kinds, true, back, to);
 	fill_for(shape);

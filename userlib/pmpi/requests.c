@@ -419,7 +419,8 @@ static int hold_side(struct pmpi_request *r, struct pmpi_side *s, MPI_Datatype *
 	if (!s->types)
 		return hold(r, &s->type);
 	for (int i = 0; i < n && ret == MPI_SUCCESS; i++) {
-		copies[i] = s->types[i];
+		/* The type of an empty share may be anything. */
+		copies[i] = pmpi_count_of(s, i) ? s->types[i] : MPI_BYTE;
 		ret = hold(r, &copies[i]);
 	}
 	s->types = copies;

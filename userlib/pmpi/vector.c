@@ -45,13 +45,6 @@ struct told {
 
 /* ---- sides ---- */
 
-static MPI_Count count_of(const struct pmpi_side *s, int r)
-{
-	if (s->counts)
-		return s->counts[r];
-	return s->large_counts ? s->large_counts[r] : s->count;
-}
-
 static MPI_Datatype type_of(const struct pmpi_side *s, int r)
 {
 	return s->types ? s->types[r] : s->type;
@@ -60,7 +53,7 @@ static MPI_Datatype type_of(const struct pmpi_side *s, int r)
 /* False if MPI must refuse it. */
 static bool bytes_of(const struct pmpi_side *s, int r, uint64_t *bytes)
 {
-	MPI_Count count = count_of(s, r);
+	MPI_Count count = pmpi_count_of(s, r);
 
 	*bytes = 0;
 	return count > 0 ? pmpi_signature(type_of(s, r), count, bytes) : !count;
@@ -107,7 +100,7 @@ static char *find_in_order(const struct pmpi_side *s, int n, const uint64_t *byt
 /* Copy a share to or from a packed one, which has so many bytes. */
 static int copy_share(bool pack, const struct pmpi_side *s, int r, uint64_t bytes, void *packed)
 {
-	MPI_Count count = count_of(s, r);
+	MPI_Count count = pmpi_count_of(s, r);
 	int ret = MPI_SUCCESS, too_long = MPI_SUCCESS;
 	MPI_Datatype type = type_of(s, r);
 	uint64_t own;
@@ -651,7 +644,7 @@ static int receive_shares(struct pmpi_steps *s)
 			continue;
 		one = place_of(side, r, &place);
 		if (one == MPI_SUCCESS)
-			one = pmpi_messages_receive(&s->messages, place, count_of(side, r),
+			one = pmpi_messages_receive(&s->messages, place, pmpi_count_of(side, r),
 						    type_of(side, r), &comm->peers[r],
 						    &comm->peers[comm->rank]);
 		ret = ret == MPI_SUCCESS ? one : ret;
@@ -669,7 +662,7 @@ static int send_share(struct pmpi_steps *s, const struct pmpi_side *side, int r,
 
 	if (ret != MPI_SUCCESS)
 		return ret;
-	ret = pmpi_messages_send(&s->messages, place, count_of(side, r), type, peer);
+	ret = pmpi_messages_send(&s->messages, place, pmpi_count_of(side, r), type, peer);
 	if (copy)
 		PMPI_Type_free(&type);
 	return ret;

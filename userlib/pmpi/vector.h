@@ -22,6 +22,14 @@ struct pmpi_side {
 	const MPI_Datatype *types;
 };
 
+/* Elements of a rank's share. */
+static inline MPI_Count pmpi_count_of(const struct pmpi_side *s, int r)
+{
+	if (s->counts)
+		return s->counts[r];
+	return s->large_counts ? s->large_counts[r] : s->count;
+}
+
 /* @call: without buffers, counts and types, which stand in the sides. */
 struct pmpi_vector {
 	struct pmpi_call call;
