@@ -202,7 +202,7 @@ SWC_PUBLIC int swingcoll_overlap_create(struct swingcoll_overlap **out, struct s
 {
 	static const struct swingcoll_overlap_opts none;
 	struct swingcoll_overlap *ov;
-	int ret;
+	int saved = errno, ret;
 
 	if (!out || !comm)
 		return -EINVAL;
@@ -224,6 +224,7 @@ SWC_PUBLIC int swingcoll_overlap_create(struct swingcoll_overlap **out, struct s
 	ov->pieces = opts->pieces ? opts->pieces : SWC_OV_DEFAULT_PIECES;
 	ov->trials = opts->trials ? opts->trials : DEFAULT_TRIALS;
 	ret = swc_ov_measure(ov, opts);
+	errno = saved;
 	if (ret) {
 		swingcoll_overlap_destroy(ov);
 		return ret;

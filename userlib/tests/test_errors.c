@@ -357,6 +357,24 @@ static void test_right_arguments(void)
 	ok(good, "right arguments are accepted");
 }
 
+/* Both fail, also where the module is loaded, after calls that set errno. */
+static void test_errno(void)
+{
+	const struct swingcoll_comm_opts opts = { .algo = "file:/no such file",
+						  .tuning = "/no such file" };
+	const struct swingcoll_comm_opts tuning = { .tuning = "/no such file" };
+	const struct swingcoll_id id = { { 1 } };
+	struct swingcoll_comm *comm;
+	char text[256];
+
+	errno = 12345;
+	ok(swingcoll_opts_check(&opts, 1, text, sizeof(text)) && errno == 12345,
+	   "swingcoll_opts_check() leaves errno alone");
+	errno = 12345;
+	ok(swingcoll_comm_create(&comm, &id, 1, 0, &tuning) && errno == 12345,
+	   "swingcoll_comm_create() leaves errno alone");
+}
+
 int main(void)
 {
 	printf("TAP version 13\n");
@@ -367,5 +385,6 @@ int main(void)
 	test_homes();
 	test_arguments();
 	test_right_arguments();
+	test_errno();
 	return done();
 }

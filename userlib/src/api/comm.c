@@ -294,8 +294,7 @@ static void free_comm(struct swingcoll_comm *comm)
 	free(comm);
 }
 
-SWC_PUBLIC int swingcoll_opts_check(const struct swingcoll_comm_opts *opts, int nranks, char *text,
-				    size_t size)
+static int opts_check(const struct swingcoll_comm_opts *opts, int nranks, char *text, size_t size)
 {
 	struct swc_plans *plans;
 	int ret = swc_comm_check_opts(opts);
@@ -319,6 +318,15 @@ SWC_PUBLIC int swingcoll_opts_check(const struct swingcoll_comm_opts *opts, int 
 		ret = swc_file_plan_readable(plans->file, text, size);
 	swc_plans_free(plans);
 	free(plans);
+	return ret;
+}
+
+SWC_PUBLIC int swingcoll_opts_check(const struct swingcoll_comm_opts *opts, int nranks, char *text,
+				    size_t size)
+{
+	int saved = errno, ret = opts_check(opts, nranks, text, size);
+
+	errno = saved;
 	return ret;
 }
 
@@ -452,8 +460,10 @@ SWC_PUBLIC int swingcoll_comm_create(struct swingcoll_comm **out, const struct s
 				     int nranks, int rank, const struct swingcoll_comm_opts *opts)
 {
 	char why[SWC_TEXT_BYTES] = "";
+	int saved = errno;
 	int ret = swc_comm_create(out, id, nranks, rank, opts, 0, NULL, NULL, why, sizeof(why));
 
+	errno = saved;
 	return ret ? swingcoll_bootstrap_fail(ret, "%s", *why ? why : swingcoll_strerror(ret)) : 0;
 }
 
