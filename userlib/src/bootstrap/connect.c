@@ -40,28 +40,36 @@ static int answer_challenge(const struct tcp *t, int fd, const struct greeting *
 		t->boot.rank, t->root);
 }
 
+/* Wait until the connection is there, or not. 0, or a negative errno; signals do not shorten it. */
+static int await_connection(int fd, uint64_t deadline)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	socklen_t len = sizeof(int);
+	int n, ret = 0;
+
+	do {
+		n = poll(&p, 1, swc_socket_left_ms(deadline));
+	} while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n ? -errno : -ETIMEDOUT;
+	getsockopt(fd, SOL_SOCKET, SO_ERROR, &ret, &len);
+	return -ret;
+}
+
 /* Connect. 0, or a negative errno: the caller tries again. */
 static int connect_one(const struct addrinfo *ai, uint64_t deadline, int *out)
 {
 	int fd = swc_descriptor_move(
 		socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-	struct pollfd p = { .fd = fd, .events = POLLOUT };
-	socklen_t len = sizeof(int);
+	uint64_t soon = swc_socket_now_ms() + 5000;
 	int ret = 0;
 
 	if (fd < 0)
 		return -errno;
 	if (connect(fd, ai->ai_addr, ai->ai_addrlen)) {
 		ret = -errno;
-		if (ret == -EINPROGRESS) {
-			ret = -ETIMEDOUT;
-			if (poll(&p, 1,
-				 swc_socket_left_ms(deadline) < 5000 ? swc_socket_left_ms(deadline)
-								     : 5000) > 0) {
-				getsockopt(fd, SOL_SOCKET, SO_ERROR, &ret, &len);
-				ret = -ret;
-			}
-		}
+		if (ret == -EINPROGRESS)
+			ret = await_connection(fd, soon < deadline ? soon : deadline);
 	}
 	if (ret)
 		close(fd);
