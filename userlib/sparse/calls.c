@@ -2,13 +2,13 @@
 /* The public calls of the sparse allreduce: checks, the automatic choice, lists, and threads. */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kmod/core/blocks.h"
 #include "sparse/sparse.h"
 #include "src/priv.h"
+#include "src/thread.h"
 
 static const char *const names[] = { "auto", "dense", "pack", "sketch", "pack-rows", "coded" };
 #define MODES (sizeof(names) / sizeof(names[0]))
@@ -253,7 +253,6 @@ SWC_PUBLIC int swingcoll_isparse_allreduce(const void *send, void *recv, size_t 
 					   struct swingcoll_sparse_req **out)
 {
 	struct swingcoll_sparse_req *req;
-	sigset_t all, old;
 	int ret;
 
 	if (!out)
@@ -271,11 +270,7 @@ SWC_PUBLIC int swingcoll_isparse_allreduce(const void *send, void *recv, size_t 
 	if (ret)
 		goto err_free;
 	comm->settle = settle;
-	/* Signals are for the program's own threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = -pthread_create(&req->thread, NULL, thread_main, req);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	ret = swc_thread_create(&req->thread, thread_main, req);
 	if (ret)
 		goto err_leave;
 	req->s->pending = req;

@@ -24,6 +24,7 @@
 
 #include "src/bootstrap/tcp.h"
 #include "src/priv.h"
+#include "src/thread.h"
 
 #define BEAT_MS 500 /* between broadcasts, at most */
 
@@ -151,7 +152,7 @@ static int let_rank_0(struct grow *g, int (*work)(struct grow *g))
 
 	if (!g->boot.rank && work) {
 		g->work = work;
-		runs = !pthread_create(&thread, NULL, run_work, g);
+		runs = !swc_thread_create(&thread, run_work, g);
 		if (!runs) {
 			g->error = -EAGAIN;
 			snprintf(g->text, sizeof(g->text), "rank 0 cannot start a thread");
