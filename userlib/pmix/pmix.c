@@ -17,6 +17,8 @@
 
 #include "swingcoll_pmix.h"
 
+#define DEFAULT_CREATION_MS 30000 /* as swingcoll.h says */
+
 #define PUBLIC __attribute__((visibility("default")))
 
 struct by_pmix {
@@ -269,9 +271,19 @@ PUBLIC int swingcoll_bootstrap_pmix(struct swingcoll_bootstrap **boot)
 	return ret;
 }
 
+PUBLIC void swingcoll_bootstrap_pmix_min_timeout(struct swingcoll_bootstrap *boot,
+						 uint32_t timeout_ms)
+{
+	struct by_pmix *p = boot->arg;
+
+	if (boot->allgather == allgather && p->timeout_ms < timeout_ms)
+		p->timeout_ms = timeout_ms;
+}
+
 PUBLIC int swingcoll_comm_create_pmix(struct swingcoll_comm **comm,
 				      const struct swingcoll_comm_opts *opts)
 {
+	uint32_t timeout_ms = opts && opts->timeout_ms ? opts->timeout_ms : DEFAULT_CREATION_MS;
 	struct swingcoll_bootstrap *boot;
 	int ret;
 
@@ -281,6 +293,8 @@ PUBLIC int swingcoll_comm_create_pmix(struct swingcoll_comm **comm,
 	ret = swingcoll_bootstrap_pmix(&boot);
 	if (ret)
 		return ret;
+	/* Creation may take so long on one rank, and the others wait for it in the last exchange. */
+	swingcoll_bootstrap_pmix_min_timeout(boot, timeout_ms + 5000);
 	ret = swingcoll_comm_create_from(comm, boot, opts);
 	swingcoll_bootstrap_free(boot);
 	return ret;

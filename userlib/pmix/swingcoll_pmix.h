@@ -26,6 +26,13 @@ int swingcoll_comm_create_pmix(struct swingcoll_comm **comm,
  */
 int swingcoll_bootstrap_pmix(struct swingcoll_bootstrap **boot);
 
+/*
+ * Have the exchanges of such a bootstrap wait at least so long, whatever SWINGCOLL_BOOT_TIMEOUT says: in the
+ * last one all ranks wait for the slowest creation. swingcoll_comm_create_pmix() and
+ * swingcoll_comm_create_auto() do it.
+ */
+void swingcoll_bootstrap_pmix_min_timeout(struct swingcoll_bootstrap *boot, uint32_t timeout_ms);
+
 #ifdef __cplusplus
 }
 #endif

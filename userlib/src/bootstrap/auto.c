@@ -16,6 +16,7 @@
 #define PMIX_LIBRARY "libswingcoll_pmix.so.1"
 
 typedef int bootstrap_fn(struct swingcoll_bootstrap **boot);
+typedef void min_timeout_fn(struct swingcoll_bootstrap *boot, uint32_t timeout_ms);
 
 static int from_env(struct swingcoll_bootstrap **boot, const struct swc_boot_env *env)
 {
@@ -74,6 +75,20 @@ static int from_pmix(struct swingcoll_bootstrap **boot)
 		"the launcher offers PMIx, but %s cannot be loaded (%.120s): install "
 		"it, or set SWINGCOLL_ROOT=HOST:PORT",
 		PMIX_LIBRARY, why ? why : "?");
+}
+
+/* Make the timeout of exchanges at least @timeout_ms, if it is by PMIx, whose library is loaded then. */
+static void pmix_min_timeout(struct swingcoll_bootstrap *boot, uint32_t timeout_ms)
+{
+	void *lib = dlopen(PMIX_LIBRARY, RTLD_NOW | RTLD_NOLOAD);
+	min_timeout_fn *fn = lib ? (min_timeout_fn *)dlsym(lib,
+							   "swingcoll_bootstrap_pmix_min_timeout")
+				 : NULL;
+
+	if (fn)
+		fn(boot, timeout_ms);
+	if (lib)
+		dlclose(lib);
 }
 
 SWC_PUBLIC int swingcoll_bootstrap_env(struct swingcoll_bootstrap **boot)
@@ -145,7 +160,7 @@ static int create_by(bootstrap_fn *make, struct swingcoll_comm **comm,
 {
 	uint32_t timeout_ms = opts && opts->timeout_ms ? opts->timeout_ms : SWC_DEFAULT_TIMEOUT_MS;
 	struct swingcoll_bootstrap *boot;
-	int ret;
+	int saved = errno, ret;
 
 	if (!comm)
 		return swingcoll_bootstrap_fail(-EINVAL, "comm is NULL");
@@ -157,6 +172,8 @@ static int create_by(bootstrap_fn *make, struct swingcoll_comm **comm,
 	 * Creation may take so long on one rank, and the others wait for it in the last exchange.
 	 */
 	swc_boot_tcp_min_timeout(boot, timeout_ms + 5000);
+	pmix_min_timeout(boot, timeout_ms + 5000);
+	errno = saved;
 	ret = swingcoll_comm_create_from(comm, boot, opts);
 	swingcoll_bootstrap_free(boot);
 	return ret;
