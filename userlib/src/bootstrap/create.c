@@ -166,8 +166,12 @@ static void describe(struct swc_boot_record *r, const struct swingcoll_bootstrap
 		r->conns = swc_context_conns(*ctx);
 		r->error = describe_network(r, &(*ctx)->info);
 	}
-	if (!r->error)
+	if (!r->error) {
 		r->error = swc_endpoint_open(ep);
+		/* What is there may say why a search for addresses found none, which is no error here. */
+		if (r->error)
+			*r->text = 0;
+	}
 	if (!r->error)
 		r->agree_port = swc_endpoint_port(*ep);
 	if (r->error && !*r->text)
