@@ -18,6 +18,8 @@
 
 /* ---- mappings ---- */
 
+#define MAPS "/proc/self/maps"
+
 /* <linux/fs.h> of Linux 6.11 and later. */
 struct query {
 	__u64 size, flags, addr;
@@ -76,9 +78,9 @@ static int query_files(int maps, uint64_t start, uint64_t end)
 }
 
 /* Likewise from the text, which takes longer. */
-static bool read_files(int maps, uint64_t start, uint64_t end)
+static bool read_files(uint64_t start, uint64_t end)
 {
-	FILE *f = fdopen(dup(maps), "r");
+	FILE *f = fopen(MAPS, "re");
 	unsigned long long first, last, inode;
 	char *line = NULL, kind;
 	bool found = false;
@@ -121,12 +123,12 @@ static bool is_file(const void *p, size_t bytes)
 
 	if (pins_files())
 		return false;
-	maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	maps = open(MAPS, O_RDONLY | O_CLOEXEC);
 	if (maps < 0)
 		return false;
 	found = query_files(maps, start, start + bytes);
 	if (found < 0)
-		found = read_files(maps, start, start + bytes);
+		found = read_files(start, start + bytes);
 	close(maps);
 	return found;
 }
