@@ -35,6 +35,7 @@ program coll_fortran
   type(swingcoll_id) :: id
   type(swingcoll_comm) :: comm
   type(swingcoll_comm_opts) :: opts
+  type(swingcoll_req) :: req
   character(:), allocatable :: text
   integer(c_int) :: rank, error
   integer :: number = 0, failed = 0
@@ -46,13 +47,20 @@ program coll_fortran
     print '(a)', '1..0 # SKIP swingcoll is not loaded'
     stop 4
   end if
-  print '(a)', '1..5'
+  print '(a)', '1..6'
   call result_of(same_layout(), 'structs are those of C')
   text = swingcoll_version()
   call result_of(index(text, '.') > 0, 'version: ' // text)
   text = swingcoll_strerror(-einval)
   call result_of(len(text) > 0 .and. swingcoll_comm_failed(-econnaborted) .and. .not. swingcoll_comm_failed(-einval), &
                  'errors: ' // text)
+
+  ! comm is no communicator yet.
+  error = swingcoll_gatherv(rank, number, [1_c_int64_t], SWINGCOLL_I32, 0, comm)
+  if (error == -einval) error = swingcoll_scatterv(rank, number, [1_c_int64_t], SWINGCOLL_I32, 0, comm)
+  if (error == -einval) error = swingcoll_igatherv(rank, number, [1_c_int64_t], SWINGCOLL_I32, 0, comm, req)
+  if (error == -einval) error = swingcoll_iscatterv(rank, number, [1_c_int64_t], SWINGCOLL_I32, 0, comm, req)
+  call result_of(error == -einval, 'calls without a communicator are refused')
 
   opts%algo = 'nothing'
   error = swingcoll_unique_id(id)

@@ -617,6 +617,15 @@ contains
     nranks = c_size(comm%at)
   end function swingcoll_comm_size
 
+  ! Is there a count for each rank? Not without a communicator.
+  pure logical function has_counts(counts, comm)
+    integer(c_int64_t), intent(in) :: counts(:)
+    type(swingcoll_comm), intent(in) :: comm
+
+    has_counts = c_associated(comm%at)
+    if (has_counts) has_counts = size(counts) == c_size(comm%at)
+  end function has_counts
+
   pure integer(c_int) function swingcoll_comm_nodes(comm) result(nnodes)
     type(swingcoll_comm), intent(in) :: comm
 
@@ -738,7 +747,7 @@ contains
     type(swingcoll_comm), intent(in) :: comm
 
     error = -EINVAL
-    if (size(counts) /= swingcoll_comm_size(comm)) return
+    if (.not. has_counts(counts, comm)) return
     if (is_contiguous(send) .and. is_contiguous(recv)) &
       error = c_gatherv(c_loc(send), c_loc(recv), counts, dtype, root, comm%at)
   end function swingcoll_gatherv
@@ -761,7 +770,7 @@ contains
     type(swingcoll_comm), intent(in) :: comm
 
     error = -EINVAL
-    if (size(counts) /= swingcoll_comm_size(comm)) return
+    if (.not. has_counts(counts, comm)) return
     if (is_contiguous(send) .and. is_contiguous(recv)) &
       error = c_scatterv(c_loc(send), c_loc(recv), counts, dtype, root, comm%at)
   end function swingcoll_scatterv
@@ -864,7 +873,7 @@ contains
     type(swingcoll_req), intent(out) :: req
 
     error = -EINVAL
-    if (size(counts) /= swingcoll_comm_size(comm)) return
+    if (.not. has_counts(counts, comm)) return
     if (is_contiguous(send) .and. is_contiguous(recv)) &
       error = c_igatherv(c_loc(send), c_loc(recv), counts, dtype, root, comm%at, req%at)
   end function swingcoll_igatherv
@@ -889,7 +898,7 @@ contains
     type(swingcoll_req), intent(out) :: req
 
     error = -EINVAL
-    if (size(counts) /= swingcoll_comm_size(comm)) return
+    if (.not. has_counts(counts, comm)) return
     if (is_contiguous(send) .and. is_contiguous(recv)) &
       error = c_iscatterv(c_loc(send), c_loc(recv), counts, dtype, root, comm%at, req%at)
   end function swingcoll_iscatterv
