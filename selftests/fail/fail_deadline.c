@@ -188,6 +188,11 @@ static int missing_name(void)
 		ksft_print_msg("text: %s\n", swingcoll_bootstrap_error());
 		return 1;
 	}
+	/* A creation that succeeds has nothing to tell. */
+	CHECK_EQ(swingcoll_unique_id(&lib_id), 0);
+	CHECK_EQ(swingcoll_comm_create(&comm, &lib_id, 1, 0, NULL), 0);
+	CHECK(!*swingcoll_bootstrap_error());
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
 	return 0;
 }
 

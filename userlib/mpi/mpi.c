@@ -74,7 +74,7 @@ PUBLIC int swingcoll_bootstrap_mpi(struct swingcoll_bootstrap **boot, MPI_Comm m
 	MPI_Comm_rank(m->comm, &m->boot.rank);
 	MPI_Comm_size(m->comm, &m->boot.nranks);
 	*boot = &m->boot;
-	return 0;
+	return swingcoll_bootstrap_fail(0, "%s", "");
 }
 
 PUBLIC int swingcoll_comm_create_mpi(struct swingcoll_comm **comm, MPI_Comm mpi,

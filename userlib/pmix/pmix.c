@@ -264,11 +264,12 @@ PUBLIC int swingcoll_bootstrap_pmix(struct swingcoll_bootstrap **boot)
 	ret = swingcoll_bootstrap_timeout(&p->timeout_ms);
 	if (!ret)
 		ret = find_size(p);
-	if (ret)
+	if (ret) {
 		release(&p->boot);
-	else
-		*boot = &p->boot;
-	return ret;
+		return ret;
+	}
+	*boot = &p->boot;
+	return swingcoll_bootstrap_fail(0, "%s", "");
 }
 
 PUBLIC void swingcoll_bootstrap_pmix_min_timeout(struct swingcoll_bootstrap *boot,

@@ -464,7 +464,9 @@ SWC_PUBLIC int swingcoll_comm_create(struct swingcoll_comm **out, const struct s
 	int ret = swc_comm_create(out, id, nranks, rank, opts, 0, NULL, NULL, why, sizeof(why));
 
 	errno = saved;
-	return ret ? swingcoll_bootstrap_fail(ret, "%s", *why ? why : swingcoll_strerror(ret)) : 0;
+	if (!ret)
+		return swingcoll_bootstrap_fail(0, "%s", "");
+	return swingcoll_bootstrap_fail(ret, "%s", *why ? why : swingcoll_strerror(ret));
 }
 
 /* ---- destruction ---- */
