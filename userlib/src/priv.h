@@ -213,6 +213,8 @@ struct swc_loaded_plan {
  * @pick, @algo, @param, @file: what was asked for; of a forest, @param is its number of segments
  * @topo: shape of the network; one node unless the options or the bootstrap say otherwise
  * @choices: the candidates for the automatic choice, and the trees of forests
+ * @prepared: swingcoll_prep() has been used, so operations that the caller has not submitted may name plans:
+ *	then only a full table unloads one, which is older than they can be
  * @names: every name ever used, so that results can point at them
  * @name_of: name by handle
  */
@@ -225,6 +227,7 @@ struct swc_plans {
 	struct swc_choices choices;
 	struct swc_loaded_plan entry[SWC_PLANS_CACHED];
 	unsigned int n;
+	bool prepared;
 	struct swc_name *names;
 	const char *name_of[256];
 };

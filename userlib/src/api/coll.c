@@ -451,6 +451,7 @@ SWC_PUBLIC int swingcoll_prep(struct io_uring_sqe *sqe, struct swingcoll_comm *c
 		return ret;
 	pthread_mutex_lock(&comm->order);
 	ret = swc_plans_get(comm, &op.desc, &op.variant, op.bytes);
+	comm->plans.prepared = true;
 	if (!ret)
 		ret = swc_slots_pass(&comm->slots);
 	pthread_mutex_unlock(&comm->order);

@@ -179,14 +179,27 @@ static void unload(struct swingcoll_comm *comm, const struct swc_loaded_plan *e)
 }
 
 /*
- * The entry for a plan, empty if it is new; it replaces the least recently used one if the table is
- * full.
+ * Unload all entries but the first @n. The kernel takes a plan by its handle when it gets the operation,
+ * and gives the handle of an unloaded plan to the next one: so what other threads have queued goes first.
  */
-static struct swc_loaded_plan *lookup(struct swingcoll_comm *comm,
-				      const struct swc_loaded_plan *key)
+static int unload_all_but(struct swingcoll_comm *comm, unsigned int n)
+{
+	int ret = swc_reaper_push(comm->reaper);
+
+	while (!ret && comm->plans.n > n)
+		unload(comm, &comm->plans.entry[--comm->plans.n]);
+	return ret;
+}
+
+/*
+ * The entry for a plan becomes the first; it is empty if it is new, and then replaces the least recently
+ * used one if the table is full.
+ */
+static int lookup(struct swingcoll_comm *comm, const struct swc_loaded_plan *key)
 {
 	struct swc_plans *p = &comm->plans;
 	unsigned int i;
+	int ret;
 
 	for (i = 0; i < p->n; i++) {
 		struct swc_loaded_plan *e = &p->entry[i];
@@ -195,14 +208,15 @@ static struct swc_loaded_plan *lookup(struct swingcoll_comm *comm,
 		    e->param == key->param && e->ports == key->ports && e->root == key->root) {
 			if (i)
 				move_to_front(p, i);
-			return p->entry;
+			return 0;
 		}
 	}
-	if (p->n == SWC_PLANS_CACHED)
-		unload(comm, &p->entry[--p->n]);
+	ret = p->n == SWC_PLANS_CACHED ? unload_all_but(comm, p->n - 1) : 0;
+	if (ret)
+		return ret;
 	p->entry[p->n] = *key;
 	move_to_front(p, p->n++);
-	return p->entry;
+	return 0;
 }
 
 /* ---- loading ---- */
@@ -280,12 +294,13 @@ static int load_in_kernel(struct swingcoll_comm *comm, const void *plan, size_t 
 	l->bytes = (uint32_t)bytes;
 	l->data = (uintptr_t)plan;
 	ret = swc_context_ioctl(comm->ctx, SWC_IOC_PLAN_LOAD, l);
-	/* The kernel has no room: unload all other plans of this communicator. */
-	if ((ret == -ENOSPC || ret == -EDQUOT) && comm->plans.n > 1) {
-		while (comm->plans.n > 1)
-			unload(comm, &comm->plans.entry[--comm->plans.n]);
+	/*
+	 * The kernel has no room: unload all other plans of this communicator, unless the caller may have
+	 * operations for them that it has not submitted.
+	 */
+	if ((ret == -ENOSPC || ret == -EDQUOT) && comm->plans.n > 1 && !comm->plans.prepared &&
+	    !unload_all_but(comm, 1))
 		ret = swc_context_ioctl(comm->ctx, SWC_IOC_PLAN_LOAD, l);
-	}
 	l->text[sizeof(l->text) - 1] = 0;
 	return ret;
 }
@@ -381,12 +396,15 @@ static void choose(struct swc_plans *p, const struct swc_desc *d, uint64_t bytes
 int swc_plans_get(struct swingcoll_comm *comm, struct swc_desc *d, enum swc_variant *wanted,
 		  uint64_t bytes)
 {
-	struct swc_loaded_plan key = { .coll = d->coll, .uneven = d->counts, .root = d->root }, *e;
+	struct swc_loaded_plan key = { .coll = d->coll, .uneven = d->counts, .root = d->root };
+	struct swc_loaded_plan *e = comm->plans.entry;
 	enum swc_variant variant;
-	int ret = 0;
+	int ret;
 
 	choose(&comm->plans, d, bytes, &key);
-	e = lookup(comm, &key);
+	ret = lookup(comm, &key);
+	if (ret)
+		return ret;
 	/* Between nodes, a rank may pass on its own data from their place in the receive buffer. */
 	if (*wanted == SWC_OTHERS &&
 	    (key.algo == SWC_ALGO_NR || !swc_algo_info(key.algo)->one_node))
