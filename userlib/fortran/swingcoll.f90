@@ -1,7 +1,9 @@
 ! SPDX-License-Identifier: LGPL-2.1-or-later
 !
 ! libswingcoll for Fortran 2018: communicators, blocking and non-blocking collectives, errors. swingcoll.h describes
-! what the calls do; here is only what differs. Partitioned collectives and io_uring of the caller's own are for C.
+! what the calls do; here is only what differs. Agreement and growth of communicators, partitioned,
+! overlapped and sparse collectives (but for SWINGCOLL_SPARSE_AUTO), bootstraps and io_uring of the caller's
+! own, and the registration of memory are for C.
 !
 ! Functions return 0 or a negative errno, which swingcoll_strerror() explains. Buffers are of any type and rank. They
 ! must be contiguous (else -EINVAL), and count is that of elements. The same variable may be both buffers where the C
@@ -49,6 +51,7 @@ module swingcoll
   integer(c_int32_t), parameter, public :: SWINGCOLL_ALLOW_REORDER = 2
   integer(c_int32_t), parameter, public :: SWINGCOLL_URGENT = 4
   integer(c_int32_t), parameter, public :: SWINGCOLL_TRY_URGENT = 65536
+  integer(c_int32_t), parameter, public :: SWINGCOLL_SPARSE_AUTO = 131072
   integer(c_int32_t), parameter, public :: SWINGCOLL_EAGER = 262144
   integer(c_int32_t), parameter, public :: SWINGCOLL_NO_DEADLINE = -1
 

@@ -547,7 +547,7 @@ const char *swingcoll_algo_name(int index);
  * reads the CQE: it returns the operation's error and fills result, which may be NULL. The
  * communicator must outlive both. Fields of struct swingcoll_call are the arguments of the blocking
  * call; root is 0 where there is none. With counts, SWINGCOLL_GATHER is gatherv and SWINGCOLL_SCATTER
- * scatterv, count is 0, and the kernel reads the array when the SQE is submitted.
+ * scatterv, count is 0, and the array must stay as it is until the operation has completed.
  */
 struct io_uring_sqe;
 struct io_uring_cqe;

@@ -3,7 +3,9 @@
  * Dense or packed, or coded? By a sample of the union's density and by measured times. All ranks must decide
  * alike: they reduce one small message by OR, in which each rank marks which of some places, the same
  * on all ranks, are not zero, and how long its last call took, in unary, so that the OR is the
- * longest time of any rank. After that the decision is integer arithmetic. Pure.
+ * longest time of any rank. After that the decision is arithmetic on numbers that all ranks have. They are
+ * of type double: it relies on -ffp-contract=off, as fused operations round differently, and not all
+ * machines have them. Pure.
  */
 #ifndef SWC_SPARSE_AUTO_H
 #define SWC_SPARSE_AUTO_H
