@@ -437,14 +437,16 @@ def by_environment(rank, size):
         moving(comm)
 
 
-def no_exchange():
+def no_exchange(kind):
     def bad(_):
-        raise KeyError("no exchange")
+        raise kind("no exchange")
 
     try:
         swingcoll.Comm.from_allgather(bad, 0, 2)
-    except KeyError:
+    except kind:
         return True
+    except swingcoll.Error as error:
+        print(f"# {error}")
     return False
 
 
@@ -455,7 +457,7 @@ def doctests():
     return sum(t.attempted for t in tests) >= 10 and not sum(t.failed for t in tests)
 
 
-plan(20)
+plan(21)
 result(doctests(), "doctests")
 result(garbage(), "buffers in cycles of objects")
 on_ranks("reductions of all types", reductions)
@@ -481,7 +483,8 @@ on_ranks("other threads run", threads_run, (2,))
 with tempfile.TemporaryDirectory() as tmp:
     result(run_ranks(3, by_files, tmp), "ranks that exchange bytes by a function, 3 ranks")
 result(run_ranks(2, by_environment), "ranks of a launcher, 2 ranks")
-result(no_exchange(), "an exchange that raises")
+result(no_exchange(KeyError), "an exchange that raises")
+result(no_exchange(KeyboardInterrupt), "an exchange that Ctrl-C ends")
 try:
     swingcoll.Comm.create(b"short", 1, 0)
     result(False, "an id that is too short")

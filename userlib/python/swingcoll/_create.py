@@ -93,19 +93,20 @@ class _Exchange:
 
     def run(self, mine, everyone, nbytes):
         """One exchange; 0, or a negative errno."""
-        try:
-            parts = self.allgather(bytes(ffi.buffer(mine, nbytes)))
-            joined = b"".join(parts)
-            if len(joined) != nbytes * self.size:
-                raise ValueError(f"allgather returned {len(joined)} bytes, not {self.size} times {nbytes}")
-            ffi.memmove(everyone, joined, len(joined))
-            return 0
-        except Exception as error:  # whatever it is, it must not pass through C
-            self.error = error
-            return lib.swingcoll_bootstrap_fail(-5, ffi.new("char[]", b"the exchange between the ranks failed"))
+        joined = b"".join(self.allgather(bytes(ffi.buffer(mine, nbytes))))
+        if len(joined) != nbytes * self.size:
+            raise ValueError(f"allgather returned {len(joined)} bytes, not {self.size} times {nbytes}")
+        ffi.memmove(everyone, joined, len(joined))
+        return 0
 
 
-@ffi.def_extern(name="swc_py_allgather", error=-5)
+def _exchange_failed(_, error, trace):
+    # Whatever it is, also KeyboardInterrupt, and wherever in _allgather: it cannot pass through C.
+    ffi.from_handle(trace.tb_frame.f_locals["arg"]).error = error
+    return lib.swingcoll_bootstrap_fail(-5, ffi.new("char[]", b"the exchange between the ranks failed"))
+
+
+@ffi.def_extern(name="swc_py_allgather", error=-5, onerror=_exchange_failed)
 def _allgather(arg, mine, everyone, nbytes):
     return ffi.from_handle(arg).run(mine, everyone, nbytes)
 
