@@ -7,8 +7,10 @@ import asyncio
 import ctypes
 import doctest
 import errno
+import faulthandler
 import gc
 import os
+import random
 import signal
 import sys
 import tempfile
@@ -28,7 +30,8 @@ except ImportError:
     numpy = None
 
 # The short form leaves some out.
-SIZES = (1, 3) if os.environ.get("SWC_TEST_SHORT") else (1, 2, 3, 4)
+SHORT = bool(os.environ.get("SWC_TEST_SHORT"))
+SIZES = (1, 3) if SHORT else (1, 2, 3, 4)
 
 
 def comm_of(rank, size, ident, **options):
@@ -271,6 +274,222 @@ def interrupted_wait(comm):
         assert comm.rank and error.errno == errno.ECONNABORTED, error
 
 
+# ---- handlers of signals that raise ----
+
+
+class Struck(Exception):
+    """Raised by the handler of a signal."""
+
+
+class Striker:
+    """Calls functions under a timer whose handler raises, at a random moment of about half of the calls."""
+
+    def __init__(self):
+        def strike(*_):
+            raise Struck
+
+        # The timer is that of the alarm which ends a rank that hangs.
+        faulthandler.dump_traceback_later(110, exit=True)
+        signal.signal(signal.SIGALRM, strike)
+        sys.unraisablehook = lambda _: None  # it may also come while an object is finalized
+        self.spread, self.hits = 1e-3, 0
+
+    def __call__(self, function, *args):
+        """What the function returns, or None if it was struck."""
+        try:
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, self.spread))
+            value = function(*args)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except Struck:
+            self.spread *= 1.05
+            self.hits += 1
+            return None
+        self.spread *= 0.95
+        return value
+
+
+def strike_blocked(function):
+    """A call that rank 0 strikes by strike_reader() while it blocks."""
+
+    def strike(*_):
+        raise Struck
+
+    signal.signal(signal.SIGUSR1, strike)
+    try:
+        os.write(GATE[1], os.getpid().to_bytes(4, "little"))
+        function()
+        time.sleep(60)
+    except Struck:
+        return
+    raise AssertionError("not struck")
+
+
+def strike_reader():
+    """Strike the rank that is in strike_blocked()."""
+    pid = int.from_bytes(os.read(GATE[0], 4), "little")
+    time.sleep(0.1)
+    os.kill(pid, signal.SIGUSR1)
+
+
+def struck_wait(comm):
+    """The request of a wait that is struck is done, and not taken for the next one, which has its place."""
+    one = array.array("q", [1])
+    for _ in range(5):
+        outs = [array.array("q", [0]), array.array("q", [0])]
+        if comm.rank:
+            first = comm.Iallreduce(one, outs[0])
+            strike_blocked(first.Wait)
+            second = comm.Iallreduce(one, outs[1])
+            first.Wait()
+            os.write(GATE[1], b"x")
+        else:
+            strike_reader()
+            comm.Allreduce(one, outs[0])
+            os.read(GATE[0], 1)
+            second = comm.Iallreduce(one, outs[1])
+        second.Wait()
+        equal(outs, [array.array("q", [2])] * 2)
+
+
+def struck_test(comm):
+    """The same of a Test() that is struck."""
+    strike, one = Striker(), array.array("q", [1])
+    for _ in range(200 if SHORT else 1000):
+        outs = [array.array("q", [0]), array.array("q", [0])]
+        first = comm.Iallreduce(one, outs[0])
+        if comm.rank:
+            os.read(BACK[0], 1)
+            strike(first.Test)
+            second = comm.Iallreduce(one, outs[1])
+            first.Wait()
+            os.write(GATE[1], b"x")
+        else:
+            first.Wait()
+            os.write(BACK[1], b"x")
+            os.read(GATE[0], 1)
+            second = comm.Iallreduce(one, outs[1])
+        second.Wait()
+        equal(outs, [array.array("q", [2])] * 2)
+    assert not comm.rank or strike.hits > 10, strike.hits
+
+
+def struck_calls(comm):
+    """Collectives that are struck anywhere leave none behind: as many as ever can be in flight."""
+    strike, ones = Striker(), array.array("q", [1] * 50)
+
+    def whole():
+        comm.Iallreduce(ones, array.array("q", [0] * 50)).Wait()
+
+    def polled():
+        request = comm.Ireduce_scatter_block(swingcoll.IN_PLACE, array.array("q", [0] * 50))
+        while not request.Test():
+            pass
+
+    for i in range(1000 if SHORT else 5000):
+        strike(polled if i % 2 else whole)
+        out = array.array("q", [0] * 50)
+        request = comm.Iallreduce(ones, out)
+        while not request.Test() and not strike(request.Test):
+            pass
+        request.Wait()
+        equal(out, ones)
+    assert strike.hits > 10, strike.hits
+    outs = [array.array("q", [0] * 50) for _ in range(64)]
+    swingcoll.Request.Waitall([comm.Iallreduce(ones, out) for out in outs])
+    equal(outs, [ones] * 64)
+
+
+def struck_partitioned(comm):
+    """A partitioned collective that is struck can be used as if the call had, or had not, been made."""
+    strike, data = Striker(), array.array("i", [7, 8])
+    for _ in range(200 if SHORT else 1000):
+        strike(comm.Pallreduce_init, swingcoll.IN_PLACE, array.array("i", [1, 1]), 2)
+        p = comm.Pallreduce_init(swingcoll.IN_PLACE, data, 2)
+        strike(p.Start)
+        try:
+            p.Start()
+        except swingcoll.Error as error:
+            assert error.errno == errno.EBUSY, error
+        p.Pready(0)
+        p.Pready(1)
+        p.Wait()
+        strike(p.Free)
+        p.Free()
+    assert strike.hits > 10, strike.hits
+    comm.Barrier()
+
+
+def struck_rounds(rank, size, ident):
+    """A round whose Start() is struck is aborted when it is dropped, and not waited for."""
+    strike = Striker()
+    for _ in range(50 if SHORT else 200):
+        with comm_of(rank, size, swingcoll.unique_id()) as comm:
+            p = comm.Pallreduce_init(swingcoll.IN_PLACE, array.array("i", [1, 1]), 2)
+            strike(p.Start)
+            del p
+    assert strike.hits > 5, strike.hits
+
+
+def struck_creation(rank, size, ident):
+    """A communicator whose creation is struck is left: the other rank sees that before the deadline."""
+    if rank:
+        strike_blocked(lambda: comm_of(rank, size, ident))
+        os.read(BACK[0], 1)
+        return
+    strike_reader()
+    try:
+        with comm_of(rank, size, ident, timeout=20) as comm:
+            comm.Barrier()
+        raise AssertionError("no error")
+    except swingcoll.Error as error:
+        assert error.errno == errno.ECONNRESET, error
+    finally:
+        os.write(BACK[1], b"x")
+
+
+def marked_at_once(comm):
+    """Marks of a thread that come as soon as the round has begun count."""
+    for _ in range(100 if SHORT else 500):
+        p = comm.Pallreduce_init(swingcoll.IN_PLACE, array.array("i", [1, 1]), 2)
+
+        def mark(p=p):
+            for i in range(2):
+                while True:
+                    try:
+                        p.Pready(i)
+                        break
+                    except swingcoll.Error as error:
+                        assert error.errno == errno.EINVAL, error
+
+        thread = threading.Thread(target=mark)
+        thread.start()
+        p.Start()
+        thread.join()
+        p.Wait()
+        del p, mark, thread  # a round that were not complete would abort
+        comm.Barrier()
+
+
+def cycles(rank, size, ident):
+    """A communicator that dies in a cycle of objects with what is in flight."""
+    # Memory that is freed is overwritten: M_PERTURB of mallopt(3).
+    ctypes.CDLL(None).mallopt(-6, 0xAA)
+    gc.disable()
+
+    class Holder:
+        pass
+
+    holder = Holder()
+    holder.comm, holder.itself = comm_of(rank, size, ident), holder
+    holder.request = holder.comm.Iallreduce(array.array("q", [1] * 1000), array.array("q", [0] * 1000))
+    holder.partitioned = holder.comm.Pallreduce_init(swingcoll.IN_PLACE, array.array("q", [1] * 1000), 4)
+    holder.partitioned.Start()
+    for i in range(4):
+        holder.partitioned.Pready(i)
+    del holder
+    assert gc.collect() > 0
+
+
 def arrays(comm):
     """NumPy: shapes, complex, half, and the protocol of DLPack alone."""
 
@@ -457,7 +676,7 @@ def doctests():
     return sum(t.attempted for t in tests) >= 10 and not sum(t.failed for t in tests)
 
 
-plan(21)
+plan(30)
 result(doctests(), "doctests")
 result(garbage(), "buffers in cycles of objects")
 on_ranks("reductions of all types", reductions)
@@ -470,6 +689,18 @@ for count in (0, 3):
     result(all(good), f"an exception in a round with {count} of 6 partitions marked, 1, 2 ranks")
 on_ranks("rounds that are dropped", dropped_rounds, (1, 2))
 on_ranks("Ctrl-C while waiting for a round", interrupted_wait, (1, 2))
+GATE = os.pipe()
+on_ranks("a wait that a signal's handler ends by an exception", struck_wait, (2,), timeout=10)
+GATE, BACK = os.pipe(), os.pipe()
+on_ranks("tests that handlers end", struck_test, (2,), timeout=10)
+on_ranks("collectives that handlers end", struck_calls, (1,))
+on_ranks("partitioned collectives that handlers end", struck_partitioned, (1,))
+result(run_ranks(1, struck_rounds, None), "rounds that handlers end, 1 rank")
+GATE, BACK = os.pipe(), os.pipe()
+result(run_ranks(2, struck_creation, swingcoll.unique_id()), "a creation that a handler ends, 2 ranks")
+on_ranks("a thread that marks as a round begins", marked_at_once, (1,))
+for count in (1, 2):
+    result(run_ranks(count, cycles, swingcoll.unique_id()), f"a communicator in a cycle, {count} ranks")
 if numpy:
     on_ranks("arrays of NumPy", arrays)
 else:

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Write the C source of swingcoll._lib, the binding of the Python package to libswingcoll.
 
-usage: make_binding.py SWINGCOLL_H OUTPUT_C
+usage: make_binding.py SWINGCOLL_H CALLS_H OUTPUT_C
 
 The binding is made by cffi, in API mode, because cffi reads the declarations from swingcoll.h itself, so that there is
 no second copy of them, the C compiler checks every type, one binary serves all versions of Python 3, and every call
 releases the interpreter's lock. ctypes would need the copy, and the limited C API a wrapper for each call.
+Calls whose outcome must not be lost to a signal's handler are in calls.c.
 """
 
 import re
@@ -45,15 +46,17 @@ def declarations(header):
 
 
 def main():
-    header, output = sys.argv[1:]
+    header, calls, output = sys.argv[1:]
     text, constants = declarations(header)
     ffi = cffi.FFI()
     ffi.cdef(text)
+    ffi.cdef("typedef struct { ...; } pthread_mutex_t; typedef struct { ...; } pthread_cond_t;")
+    ffi.cdef(declarations(calls)[0])
     ffi.cdef("".join(f"#define {name} ...\n" for name in constants))
     ffi.cdef(DLPACK)
     # The exchange of a bootstrap whose function is Python's.
     ffi.cdef('extern "Python" int swc_py_allgather(void *, const void *, void *, size_t);')
-    ffi.set_source("swingcoll._lib", "#include <swingcoll.h>\n" + DLPACK)
+    ffi.set_source("swingcoll._lib", "#include <calls.h>\n" + DLPACK)
     ffi.emit_c_code(output)
 
 

@@ -2,12 +2,13 @@
 """Communicators and their collectives, named and called as in the upper-case interface of mpi4py."""
 
 import errno
-import weakref
 from operator import index
 from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Sequence
+from weakref import ref
 
 from . import _create
 from ._buffers import IN_PLACE, Buffer, parse
+from ._handles import Operation, Rounds, new_comm
 from ._lib import ffi, lib
 from ._requests import Partitioned, Request
 from ._types import Datatype, Op, failure, text_of
@@ -16,12 +17,15 @@ SUM = Op.SUM
 
 
 class _Call(NamedTuple):
-    """A call of the library: its name without prefix, its arguments, what keeps them, what follows when it is done."""
+    """A call of the library: its name without prefix, its arguments, what keeps them.
+
+    move: to, from and bytes of what is to be moved after a success.
+    """
 
     name: str
     args: tuple
     owners: Any
-    then: Optional[Callable[[], None]] = None
+    move: Optional[tuple] = None
 
 
 class Comm:
@@ -39,11 +43,14 @@ class Comm:
     [1.0, 2.0, 3.0]
     """
 
-    _comm: Any = None  # None after Free()
+    _comm: Any = None  # struct swingcoll_comm **, NULL after Free()
 
     def __init__(self, comm):
-        self._comm = comm
-        self._inside: Any = weakref.WeakSet()  # what has to end before the communicator
+        # _inside: what has to end before the communicator, with the user's object of it, weakly. Both are set
+        # at once, since a signal's handler may raise between two statements. From then on __del__ ends it: in
+        # a cycle of objects, what new_comm() does might come before.
+        self._comm, self._inside = comm, {}
+        ffi.gc(comm, None)
 
     # ---- creation ----
 
@@ -94,9 +101,9 @@ class Comm:
 
     def Shrink(self, exclude: Iterable[int] = ()) -> "Comm":
         """A communicator of the ranks that live, without those that any rank lists or, without a list, blames."""
-        ranks, out = list(exclude), ffi.new("struct swingcoll_comm **")
+        ranks, out = list(exclude), new_comm()
         self._check(lib.swingcoll_comm_shrink(self._handle(), ranks, len(ranks), out))
-        return Comm(out[0])
+        return Comm(out)
 
     def Grow(self, count: int, root: Optional[str] = None, **options) -> "Comm":
         """A communicator of these ranks, with the same numbers, and of as many newcomers, which call ``Comm.join``.
@@ -119,15 +126,13 @@ class Comm:
 
         A partitioned round of which this rank has not marked all partitions aborts the communicator.
         """
-        if self._comm is not None:
+        if self._comm is not None and self._comm[0]:
             inside = list(self._inside)
-            for thing in inside:
-                if isinstance(thing, Partitioned):
-                    thing._abort_incomplete()
-            for thing in inside:
-                thing._end()
-            comm, self._comm = self._comm, None
-            lib.swingcoll_comm_destroy(comm)
+            for handle in inside:
+                handle.abort_incomplete(self)
+            for handle in inside:
+                handle.end(self)
+            lib.swc_py_destroy(self._comm)
 
     def Abort(self) -> None:
         """End all collectives of all ranks, those in flight and all later ones, with ECONNABORTED."""
@@ -140,7 +145,11 @@ class Comm:
         self.Free()
 
     def __del__(self):
-        self.Free()
+        try:
+            self.Free()
+        except BaseException:
+            self.Free()  # a signal's handler has raised, and nobody can call it again
+            raise
 
     # ---- about it ----
 
@@ -180,14 +189,15 @@ class Comm:
         return self.size
 
     def _handle(self):
-        if self._comm is None:
+        comm = self._comm[0]
+        if not comm:
             raise ValueError("the communicator has been freed")
-        return self._comm
+        return comm
 
     def _failure(self, error: int, culprit: int = -1):
         text, rank, known = ffi.new("char[]", 512), ffi.new("int *", -1), 0
-        if self._comm is not None:
-            known = lib.swingcoll_comm_error(self._comm, text, 512, rank)
+        if self._comm[0]:
+            known = lib.swingcoll_comm_error(self._comm[0], text, 512, rank)
         # A rank that calls after the failure gets another error, with the same reason.
         if known and (known == error or lib.swingcoll_comm_failed(error)):
             return failure(error, text_of(text), rank[0] if rank[0] >= 0 else culprit)
@@ -201,15 +211,26 @@ class Comm:
 
     def _run(self, call: _Call) -> None:
         self._check(getattr(lib, "swingcoll_" + call.name)(*call.args, self._handle()))
-        if call.then:
-            call.then()
+        if call.move:
+            ffi.memmove(*call.move)
 
     def _start(self, call: _Call) -> Request:
-        req = ffi.new("struct swingcoll_req **")
-        self._check(getattr(lib, "swingcoll_i" + call.name)(*call.args, self._handle(), req))
-        request = Request(self, req[0], call.owners, call.then)
-        self._inside.add(request)
+        start, args = getattr(lib, "swingcoll_i" + call.name), (*call.args, self._handle())
+        op = Operation(call.owners, call.move)
+        request, req = Request(self, op), ffi.addressof(op.c, "req")
+        self._inside[op] = ref(request)
+        ret = start(*args, req)
+        if ret == -errno.EAGAIN and self._end_dropped():
+            ret = start(*args, req)
+        self._check(ret)
         return request
+
+    def _end_dropped(self) -> bool:
+        """End what was dropped, but not ended since a signal's handler raised. Whether there was any."""
+        dropped = [handle for handle, user in list(self._inside.items()) if user() is None]
+        for handle in dropped:
+            handle.end(self)
+        return bool(dropped)
 
     def _allreduce(self, sendbuf, recvbuf, op) -> _Call:
         recv = parse(recvbuf, writable=True)
@@ -228,7 +249,7 @@ class Comm:
         return _Call("reduce", (send.pointer, pointer, count, dtype, op, root), (send, recv))
 
     def _reduce_scatter(self, sendbuf, recvbuf, op) -> _Call:
-        recv, then = parse(recvbuf, writable=True), None
+        recv, move = parse(recvbuf, writable=True), None
         send = recv if sendbuf is IN_PLACE else parse(sendbuf)
         shard = self._shard(send, "send")
         dtype, op, count = send.reduced_into(recv, op)
@@ -236,10 +257,11 @@ class Comm:
         if sendbuf is IN_PLACE:
             # The library leaves the result at this rank's shard, MPI wants it at the start.
             pointer = send.at(self.rank * shard)
-            then = lambda: ffi.memmove(recv.pointer, pointer, shard)
+            move = (recv.pointer, pointer, shard)
         else:
             _expect(recv.bytes == shard, f"recv has {recv.bytes} bytes, and send {send.bytes} for {self.size} ranks")
-        return _Call("reduce_scatter", (send.pointer, pointer, count // self.size, dtype, op), (send, recv), then)
+        args = (send.pointer, pointer, count // self.size, dtype, op)
+        return _Call("reduce_scatter", args, (send, recv), move)
 
     def _allgather(self, sendbuf, recvbuf) -> _Call:
         recv = parse(recvbuf, writable=True)
@@ -423,11 +445,11 @@ class Comm:
         _expect(send.bytes == recv.bytes, f"send has {send.bytes} bytes, recv {recv.bytes}: they must be equal")
         dtype, op, count = send.reduced_into(recv, op)
         _expect(partitions > 0 and not count % partitions, f"{partitions} partitions do not divide {count} elements")
-        p, handle = ffi.new("struct swingcoll_partitioned **"), self._handle()
-        args = (send.pointer, recv.pointer, partitions, count // partitions, dtype, op, handle, p)
+        rounds = Rounds((send, recv), partitions)
+        partitioned, p = Partitioned(self, rounds), ffi.addressof(rounds.c, "p")
+        args = (send.pointer, recv.pointer, partitions, count // partitions, dtype, op, self._handle(), p)
+        self._inside[rounds] = ref(partitioned)
         self._check(lib.swingcoll_pallreduce_init(*args))
-        partitioned = Partitioned(self, p[0], partitions, (send, recv))
-        self._inside.add(partitioned)
         return partitioned
 
 

@@ -3,6 +3,7 @@
 
 from typing import Callable, List, Optional
 
+from ._handles import new_comm
 from ._lib import ffi, lib
 from ._types import check, text_of
 
@@ -70,19 +71,19 @@ def make_options(
 
 
 def create(ident: bytes, size: int, rank: int, opts):
-    """struct swingcoll_comm of ranks on one node."""
+    """struct swingcoll_comm ** of ranks on one node."""
     if len(ident) != lib.SWINGCOLL_ID_BYTES:
         raise ValueError(f"an id has {lib.SWINGCOLL_ID_BYTES} bytes, not {len(ident)}: make it with unique_id()")
-    comm = ffi.new("struct swingcoll_comm **")
+    comm = new_comm()
     check(lib.swingcoll_comm_create(comm, ffi.new("struct swingcoll_id *", [ident]), size, rank, opts[0]))
-    return comm[0]
+    return comm
 
 
 def create_auto(opts):
-    """struct swingcoll_comm of all ranks that a launcher has started."""
-    comm = ffi.new("struct swingcoll_comm **")
+    """struct swingcoll_comm ** of all ranks that a launcher has started."""
+    comm = new_comm()
     check(lib.swingcoll_comm_create_auto(comm, opts[0]))
-    return comm[0]
+    return comm
 
 
 class _Exchange:
@@ -112,30 +113,30 @@ def _allgather(arg, mine, everyone, nbytes):
 
 
 def create_from(allgather: Callable[[bytes], List[bytes]], rank: int, size: int, opts):
-    """struct swingcoll_comm of ranks that can exchange bytes."""
+    """struct swingcoll_comm ** of ranks that can exchange bytes."""
     exchange = _Exchange(allgather, size)
     handle = ffi.new_handle(exchange)
     boot = ffi.new("struct swingcoll_bootstrap *", {"rank": rank, "nranks": size, "arg": handle})
     boot.allgather = lib.swc_py_allgather
-    comm = ffi.new("struct swingcoll_comm **")
+    comm = new_comm()
     error = lib.swingcoll_comm_create_from(comm, boot, opts[0])
     if error and exchange.error:
         raise exchange.error
     check(error)
-    return comm[0]
+    return comm
 
 
 def grow(handle, root: Optional[str], count: int, opts):
-    """struct swingcoll_comm of the ranks of another one and newcomers."""
-    comm = ffi.new("struct swingcoll_comm **")
+    """struct swingcoll_comm ** of the ranks of another one and newcomers."""
+    comm = new_comm()
     at = ffi.new("char[]", root.encode()) if root else ffi.NULL
     check(lib.swingcoll_comm_grow(handle, at, count, opts[0], comm))
-    return comm[0]
+    return comm
 
 
 def join(root: Optional[str], count: int, which: int, opts):
-    """struct swingcoll_comm that grows by this process."""
-    comm = ffi.new("struct swingcoll_comm **")
+    """struct swingcoll_comm ** that grows by this process."""
+    comm = new_comm()
     at = ffi.new("char[]", root.encode()) if root else ffi.NULL
     check(lib.swingcoll_comm_join(at, count, which, opts[0], comm))
-    return comm[0]
+    return comm

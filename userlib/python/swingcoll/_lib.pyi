@@ -2,4 +2,4 @@
 from typing import Any
 
 ffi: Any
-lib: Any  # the functions and constants of swingcoll.h
+lib: Any  # the functions and constants of swingcoll.h and calls.h

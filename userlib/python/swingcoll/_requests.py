@@ -2,62 +2,40 @@
 """Collectives in flight: requests, and partitioned collectives."""
 
 import asyncio
-import errno
-import threading
-from typing import Any, Callable, Optional, Set
+from typing import Any
 
-from ._lib import ffi, lib
-from ._types import failure
+from ._handles import Operation, Rounds
+from ._lib import lib
 
 ALL_PARTITIONS = lib.SWINGCOLL_ALL_PARTITIONS
-SLICE = 0.05  # seconds between looks at the communicator
+SLICE_MS = 50  # between looks at signals and the communicator
 
 
 class Request:
     """A collective in flight, of one rank.
 
     ``Wait()`` blocks and ``Test()`` does not; ``await request`` waits without blocking the event loop. The buffers
-    belong to the collective until then. A request that is dropped is waited for.
+    belong to the collective until then. A request that is dropped is waited for. If a signal's handler raises
+    during a call, the call can be made again.
     """
 
-    def __init__(self, comm, req, owners: Any, then: Optional[Callable[[], None]]):
-        self._comm, self._req, self._owners, self._then = comm, req, owners, then
-        self._lock = threading.Lock()  # held by the thread that waits
-        self._error: "Exception | None" = None
+    _op: Any = None  # until it is made
 
-    def _finish(self, error: int, culprit: int) -> None:
-        self._req = None
-        if error:
-            self._error = self._comm._failure(error, culprit)
-        elif self._then:
-            self._then()
-        self._owners = self._then = None
+    def __init__(self, comm, op: Operation):
+        self._comm, self._op = comm, op
 
     def Wait(self) -> None:
         """Block until the collective is done; raise Error if it failed. Other threads run meanwhile."""
-        with self._lock:
-            if self._req is not None:
-                result = ffi.new("struct swingcoll_result *")
-                self._finish(lib.swingcoll_wait(self._req, result), result.culprit)
-        if self._error:
-            raise self._error
+        self._op.wait(self._comm)
+        if self._op.error:
+            raise self._op.error
 
     def Test(self) -> bool:
         """Whether the collective is done; raise Error if it failed."""
-        if not self._lock.acquire(blocking=False):
-            return False  # another thread waits for it
-        try:
-            if self._req is not None:
-                result = ffi.new("struct swingcoll_result *")
-                error = lib.swingcoll_test(self._req, result)
-                if error == -errno.EINPROGRESS:
-                    return False
-                self._finish(error, result.culprit)
-        finally:
-            self._lock.release()
-        if self._error:
-            raise self._error
-        return True
+        done = self._op.test(self._comm)
+        if done and self._op.error:
+            raise self._op.error
+        return done
 
     wait, test = Wait, Test
 
@@ -68,13 +46,9 @@ class Request:
     def __await__(self):
         return self._await().__await__()
 
-    def _end(self) -> None:
-        try:
-            self.Wait()
-        except OSError:
-            pass  # kept for Wait() and Test()
-
-    __del__ = _end
+    def __del__(self):
+        if self._op:
+            self._op.end(self._comm)
 
     @staticmethod
     def Waitall(requests) -> None:
@@ -97,31 +71,34 @@ class Partitioned:
     communicator is aborted, as by ``Comm.Abort()``: the round can never be complete.
     """
 
-    def __init__(self, comm, p, partitions: int, owners: Any):
-        self._comm, self._p, self._partitions, self._owners = comm, p, partitions, owners
-        self._unmarked: Set[int] = set()  # partitions of the round that this rank has not marked
-        self._marked = threading.Condition()  # notified when one has left _unmarked
+    _rounds: Any = None  # until it is made
+
+    def __init__(self, comm, rounds: Rounds):
+        self._comm, self._rounds = comm, rounds
+
+    def _p(self):
+        p = self._rounds.c.p
+        if not p:
+            raise ValueError("the partitioned collective has been freed")
+        return p
 
     def _check(self, ret: int) -> int:
         if ret < 0:
+            self._p()
             raise self._comm._failure(ret)
         return ret
 
     def Start(self) -> None:
         """Begin a round; it has one place in the order of the collectives."""
-        self._check(lib.swingcoll_pstart(self._p))
-        self._unmarked = set(range(self._partitions))
+        self._check(lib.swc_py_pstart(self._rounds.c))
 
     def Pready(self, partition: int) -> None:
         """The data of a partition is complete. From any thread, in any order, once per round."""
-        self._check(lib.swingcoll_pready(self._p, partition))
-        with self._marked:
-            self._unmarked.discard(partition)
-            self._marked.notify_all()
+        self._check(lib.swc_py_pready(self._rounds.c, partition))
 
     def Parrived(self, partition: int) -> bool:
         """Whether a partition is done."""
-        return bool(self._check(lib.swingcoll_parrived(self._p, partition)))
+        return bool(self._check(lib.swingcoll_parrived(self._p(), partition)))
 
     def Wait(self, partition: int = ALL_PARTITIONS) -> None:
         """Block until a partition, or all of them, are done.
@@ -132,39 +109,20 @@ class Partitioned:
         try:
             self._wait_marked(partition)
         except BaseException:
-            self._abort_incomplete()
+            self._rounds.abort_incomplete(self._comm)
             raise
-        self._check(lib.swingcoll_pwait(self._p, partition))
+        self._check(lib.swingcoll_pwait(self._p(), partition))
 
     def _wait_marked(self, partition: int) -> None:
         # Partitions that this rank has not marked are not done, and may have no deadline; Python's handlers of signals
         # do not run inside the library. Another thread may mark them, or the communicator fail: only that is looked at.
-        while True:
-            with self._marked:
-                lacking = self._unmarked if partition == ALL_PARTITIONS else self._unmarked & {partition}
-                if not lacking or lib.swingcoll_parrived(self._p, next(iter(lacking))):
-                    return
-                self._marked.wait(SLICE)
+        while not lib.swc_py_pmarked(self._rounds.c, partition, SLICE_MS):
+            pass
 
     def Free(self) -> None:
         """Free it, before the communicator. Error with EBUSY, and nothing is freed, while a round is not done."""
-        if self._p is not None:
-            ret = lib.swingcoll_pfree(self._p)
-            if ret == -errno.EBUSY:
-                raise failure(ret)
-            self._p = self._owners = None
+        self._rounds.free(self._comm)
 
-    def _abort_incomplete(self) -> None:
-        # A partition has a deadline only from the first rank that marks it: without this, the wait for a round that
-        # all ranks have left alike would never end.
-        if self._p is not None and self._unmarked:
-            # After a fork it cannot be aborted, and need not be.
-            lib.swingcoll_comm_abort(self._comm._handle())
-
-    def _end(self) -> None:
-        if self._p is not None:
-            self._abort_incomplete()
-            lib.swingcoll_pwait(self._p, ALL_PARTITIONS)
-            self.Free()
-
-    __del__ = _end
+    def __del__(self):
+        if self._rounds:
+            self._rounds.end(self._comm)
