@@ -197,35 +197,32 @@ int ctl_stats(const struct ctl *ctl)
 }
 
 /*
- * In the classic text format of Prometheus, which node_exporter's textfile collector reads, a metric has
- * the name of its sample, and there is no type info; in that of OpenMetrics 1.0 it has the name without the
- * suffix of its type. So no text with types is right in both. The names of the samples are the same.
+ * The text format of OpenMetrics 1.0, without its type info: node_exporter's textfile collector, which takes an older
+ * format, refuses a file with that. It takes counters as untyped, since their types have names without _total.
  */
 int ctl_metrics(const struct ctl *ctl)
 {
-	const char *info = ctl->openmetrics ? "" : "_info",
-		   *total = ctl->openmetrics ? "" : "_total";
 	uint64_t values[MAX_COUNTERS] = { 0 };
 	int n = read_counters(values);
 	char text[64];
 
+	(void)ctl;
 	if (n < 0)
 		return 2;
 	if (!device_read_line(DEVICE_MODULE_DIR "/version", text, sizeof(text)))
 		snprintf(text, sizeof(text), "not given");
-	printf("# TYPE swingcoll_module%s %s\n"
-	       "# HELP swingcoll_module%s The module that is loaded.\n"
+	printf("# TYPE swingcoll_module_info gauge\n"
+	       "# HELP swingcoll_module_info The module that is loaded.\n"
 	       "swingcoll_module_info{version=\"%s\"} 1\n",
-	       info, ctl->openmetrics ? "info" : "gauge", info, text);
+	       text);
 	for (int i = 0; i < n; i++) {
 		const char *name = counter_name(i, text, sizeof(text));
 
-		printf("# TYPE swingcoll_%s%s counter\n"
-		       "# HELP swingcoll_%s%s Since the module was loaded, see COUNTERS in swingctl(8).\n"
+		printf("# TYPE swingcoll_%s counter\n"
+		       "# HELP swingcoll_%s Since the module was loaded, see COUNTERS in swingctl(8).\n"
 		       "swingcoll_%s_total %llu\n",
-		       name, total, name, total, name, (unsigned long long)values[i]);
+		       name, name, name, (unsigned long long)values[i]);
 	}
-	if (ctl->openmetrics)
-		printf("# EOF\n");
+	printf("# EOF\n");
 	return 0;
 }

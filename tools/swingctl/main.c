@@ -14,7 +14,7 @@ static const char usage_text[] =
 	"                        also whether this MPI program can\n"
 	"  status                communicators, their members, operations in flight, members that are late\n"
 	"  stats                 counters since the module was loaded\n"
-	"  metrics               the same for Prometheus, such as the textfile collector of node_exporter\n"
+	"  metrics               the same as OpenMetrics text, for the textfile collector of node_exporter\n"
 	"  info                  interface version, limits, features, reduction kernels\n"
 	"  trace [COMM]          the last events of communicators, also of those that have ended; COMM: the\n"
 	"                        number of one, as this command prints it\n"
@@ -29,7 +29,6 @@ enum {
 	OPT_NEED,
 	OPT_LAST,
 	OPT_PERFETTO,
-	OPT_OPENMETRICS,
 	OPT_JOB,
 	OPT_WATCH,
 };
@@ -42,8 +41,6 @@ static const struct cli_option options[] = {
 	  "trace: the last N events of each communicator (default: all that are kept)" },
 	{ OPT_PERFETTO, 0, "perfetto", "FILE",
 	  "trace: write trace events for Perfetto and chrome://tracing to FILE, or - for standard output" },
-	{ OPT_OPENMETRICS, 0, "openmetrics", NULL,
-	  "metrics: as OpenMetrics text, which the textfile collector does not read" },
 	{ OPT_JOB, 0, "job", NULL,
 	  "status: of all nodes on which a launcher has started this command: who is late, where, since when" },
 	{ OPT_WATCH, 0, "watch", "SECONDS", "status --job: again and again" },
@@ -85,9 +82,6 @@ int main(int argc, char **argv)
 		case OPT_PERFETTO:
 			ctl.perfetto = cli.value;
 			break;
-		case OPT_OPENMETRICS:
-			ctl.openmetrics = true;
-			break;
 		case OPT_JOB:
 			ctl.job = true;
 			break;
@@ -108,8 +102,6 @@ int main(int argc, char **argv)
 	cli_end(&cli);
 	if ((ctl.perfetto || ctl.last != UINT64_MAX) && run[command] != ctl_trace)
 		cli_fail(&cli, "--last and --perfetto are options of trace");
-	if (ctl.openmetrics && run[command] != ctl_metrics)
-		cli_fail(&cli, "--openmetrics is an option of metrics");
 	if (ctl.job && run[command] != ctl_status)
 		cli_fail(&cli, "--job is an option of status");
 	if (ctl.watch_s && !ctl.job)

@@ -13,7 +13,6 @@ struct ctl {
 	uint64_t comm;	       /* trace: the communicator's number; 0: all */
 	uint64_t last;	       /* trace: events of each */
 	const char *perfetto;  /* trace: file to write, or NULL */
-	bool openmetrics;      /* metrics: in this format */
 	bool job;	       /* status: of all nodes of a job */
 	uint64_t watch_s; /* status of a job: again and again, so many seconds apart; 0: once */
 };

@@ -152,8 +152,6 @@ doctor "the same as JSON" '"check":\s+"program"' '"level":\s+"FAIL"' '"next":' -
 
 doctor "no such command" '^swingctl: COMMAND nosuch: expected doctor, .*, trace or mpi ' -- "$ctl" nosuch
 doctor "options in front of mpi" '^swingctl: mpi takes no options in front of it' -- "$ctl" --json mpi
-doctor "OpenMetrics of something else" '^swingctl: --openmetrics is an option of metrics' -- \
-	"$ctl" --openmetrics stats
 
 for command in --help doctor "--json doctor"; do
 	status=0
