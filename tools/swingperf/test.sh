@@ -162,7 +162,6 @@ says "--compare without the file" '/nope: No such file .*: expected a file that 
 says "--compare with --tune" '--compare is neither for --sparse nor for --tune' -- -n 2 --compare "$old" --tune "$new"
 says "--tolerance by itself" '--tolerance is for --compare' -- --tolerance 5
 
-
 # --- output that cannot be written
 
 unwritten() { # unwritten NAME ARGUMENT...: status 2, and a line that says it

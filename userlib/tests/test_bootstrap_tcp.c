@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -753,46 +752,6 @@ static void test_create(void)
 	ok(all_succeeded(3), "wrong options on one rank: all ranks fail with the same reason");
 }
 
-static void on_alarm(int sig)
-{
-	(void)sig;
-}
-
-/* A port whose queue is full does not answer. Signals that come meanwhile do not end the attempt. */
-static void test_signals(void)
-{
-	const struct itimerval often = { { 0, 10000 }, { 0, 10000 } }, never = { 0 };
-	struct sockaddr_in addr = { .sin_family = AF_INET,
-				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	struct addrinfo list = { .ai_family = AF_INET,
-				 .ai_addr = (struct sockaddr *)&addr,
-				 .ai_addrlen = sizeof(addr) };
-	int listener = socket(AF_INET, SOCK_STREAM, 0), first[3], fd = -1, ret;
-	socklen_t len = sizeof(addr);
-	const char *why = NULL;
-	struct tcp t = { 0 };
-	uint64_t begin, ms;
-
-	bind(listener, (struct sockaddr *)&addr, sizeof(addr));
-	getsockname(listener, (struct sockaddr *)&addr, &len);
-	listen(listener, 0);
-	for (int i = 0; i < 3; i++) {
-		first[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-		connect(first[i], (struct sockaddr *)&addr, sizeof(addr));
-	}
-	sigaction(SIGALRM, &(struct sigaction){ .sa_handler = on_alarm }, NULL);
-	setitimer(ITIMER_REAL, &often, NULL);
-	begin = swc_socket_now_ms();
-	ret = swc_tcp_connect_rank(&t, 0, &list, begin + 300, &fd, &why);
-	ms = swc_socket_now_ms() - begin;
-	setitimer(ITIMER_REAL, &never, NULL);
-	printf("# %d after %llu ms: %s\n", ret, (unsigned long long)ms, why ? why : "?");
-	ok(ret == -EAGAIN && ms >= 290, "signals do not end a connection that is being made");
-	for (int i = 0; i < 3; i++)
-		close(first[i]);
-	close(listener);
-}
-
 int main(void)
 {
 	printf("TAP version 13\n");
@@ -807,7 +766,6 @@ int main(void)
 	test_tcp_reset();
 	test_secret();
 	test_replay();
-	test_signals();
 	test_create();
 	return done();
 }

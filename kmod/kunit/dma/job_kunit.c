@@ -371,6 +371,19 @@ static void launch(struct work_struct *work)
 	swc_dma_launch(container_of(work, struct launch, work)->job);
 }
 
+/* Engines that are always used, and a copy for them. */
+static void start_copy(struct kunit *test, struct copy_test *m)
+{
+	u32 i;
+
+	swc_t_dma_start_always(test);
+	swc_dma_init(job_done);
+	copy_init(m, 1, 1, BYTES);
+	for (i = 0; i < 2; i++)
+		m->span[i].region = make_region(test, BYTES);
+	fill(m);
+}
+
 /* Another submitter keeps the channel for as long as it likes: the CPU gets the job. */
 static void job_busy(struct kunit *test)
 {
@@ -378,17 +391,11 @@ static void job_busy(struct kunit *test)
 	struct launch *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
 	struct swc_t_dma *t = test->priv;
 	struct swc_dma_chan *ch;
-	u32 i;
 
 	KUNIT_ASSERT_NOT_NULL(test, m);
 	KUNIT_ASSERT_NOT_NULL(test, l);
 	t->fake.nchans = 1;
-	swc_t_dma_start_always(test);
-	swc_dma_init(job_done);
-	copy_init(m, 1, 1, BYTES);
-	for (i = 0; i < 2; i++)
-		m->span[i].region = make_region(test, BYTES);
-	fill(m);
+	start_copy(test, m);
 	KUNIT_ASSERT_EQ(test, swc_t_dma_choose(&ch, 1, NUMA_NO_NODE), 1u);
 	init_completion(&m->done);
 	INIT_WORK(&l->work, launch);
@@ -436,17 +443,11 @@ static void job_starved(struct kunit *test)
 {
 	struct copy_test *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
 	struct swc_t_dma *t = test->priv;
-	u32 i;
 
 	KUNIT_ASSERT_NOT_NULL(test, m);
 	t->fake.nchans = 1;
 	t->fake.max_seg = 16 << 10;
-	swc_t_dma_start_always(test);
-	swc_dma_init(job_done);
-	copy_init(m, 1, 1, BYTES);
-	for (i = 0; i < 2; i++)
-		m->span[i].region = make_region(test, BYTES);
-	fill(m);
+	start_copy(test, m);
 	INIT_WORK(&starved.work, look_at_starved);
 	init_completion(&starved.looked);
 	KUNIT_ASSERT_EQ(test, swc_t_dma_choose(&starved.ch, 1, NUMA_NO_NODE), 1u);
