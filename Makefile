@@ -87,13 +87,14 @@ mpi-programs:
 	@$(MAKE) -s modules KVER=6.12
 	@tools/vm/run --kernel 6.12 --cx16 --mem 4G --timeout 3000 -- selftests/mpi/programs.sh $(PROGRAMS)
 
-# The tests of collectives that MPICH ships, likewise, with both MPIs.
+# The tests of collectives that MPICH ships, likewise, with both MPIs; SUITE_FOLDERS="comm topo" runs other ones.
 .PHONY: mpi-suite
 mpi-suite:
 	@tools/vm/mpi-suite
 	@$(MAKE) -s lib tools
 	@$(MAKE) -s modules KVER=6.12
-	@tools/vm/run --kernel 6.12 --cx16 --mem 4G --timeout 6000 -- selftests/mpi/suite.sh
+	@tools/vm/run --kernel 6.12 --cx16 --mem 4G --timeout 6000 --env SUITE_FOLDERS="$(SUITE_FOLDERS)" \
+		-- selftests/mpi/suite.sh
 
 # The lines of the module that its tests run; TESTS="..." runs only some.
 .PHONY: coverage
@@ -231,7 +232,7 @@ help:
 	@echo "make check-full [STAGES=] all checks at full length, on all kernels"
 	@echo "make soak [MINUTES= PARTS= CUTS=] the reliability campaign: kills, attacks, fuzzing, a changing machine"
 	@echo "make mpi-programs [PROGRAMS=] real MPI programs, such as LAMMPS, with and without the preload library"
-	@echo "make mpi-suite            MPICH's tests of collectives, likewise, with MPICH and Open MPI"
+	@echo "make mpi-suite [SUITE_FOLDERS=] MPICH's tests of collectives, likewise, with MPICH and Open MPI"
 	@echo "make coverage [TESTS=]    which lines of the module its tests run, by source, in build/coverage"
 	@echo "make lint                 sparse, checkpatch, clang-format, shellcheck, codespell, reuse, calls between files"
 	@echo "make demo [HERE=1]        show it at work in a virtual machine (HERE: on this host)"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The tests of collectives that MPICH ships, with MPICH and Open MPI, without the preload library and with everything
-# offloaded that can be: what passes without must pass with it. SUITE_RANKS is the most ranks of a test (4),
-# SUITE_SECONDS how long one may take (60), SUITE_MPIS names the MPIs, SUITE_TESTS tests of the suite. make mpi-suite
-# compiles them, and runs this.
+# Tests that MPICH ships, with MPICH and Open MPI and everything offloaded that can be: what passes without the preload
+# library must pass with it. SUITE_FOLDERS names folders of the suite (coll, the tests of collectives), SUITE_RANKS is the
+# most ranks of a test (4), SUITE_SECONDS how long one may take (60), SUITE_MPIS names the MPIs, SUITE_TESTS tests of the
+# suite. make mpi-suite compiles them, and runs this.
 set -u
 
 # shellcheck source=../lib/tap.sh
@@ -58,33 +58,38 @@ passes() { # passes MPI RANKS COMMAND...: output in $log, what went wrong in $wh
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-lines=() # "MPI RANKS PROGRAM ARGUMENT..."
+lines=() # "MPI FOLDER RANKS PROGRAM ARGUMENT..."
 for mpi in ${SUITE_MPIS-openmpi mpich}; do
-	[[ -e $suite/$mpi/done ]] || continue
-	while read -r line; do
-		read -r _ program _ <<<"$line"
-		[[ ! -x $suite/$mpi/coll/$program ]] || lines+=("$mpi $line")
-	done < <(tests_of "$suite/$mpi/coll")
+	for folder in ${SUITE_FOLDERS:-coll}; do
+		[[ -e $suite/$mpi/$folder/done ]] || continue
+		while read -r line; do
+			read -r _ program _ <<<"$line"
+			[[ ! -x $suite/$mpi/$folder/$program ]] || lines+=("$mpi $folder $line")
+		done < <(tests_of "$suite/$mpi/$folder")
+	done
 done
 ((${#lines[@]})) || skip_all "no tests of MPICH: make mpi-suite"
 
 echo "1..${#lines[@]}"
 offloaded=0 fallback=0
 for line in "${lines[@]}"; do
-	read -r mpi ranks program arguments <<<"$line"
-	cd "$suite/$mpi/coll" || exit 1
+	read -r mpi folder ranks program arguments <<<"$line"
+	cd "$suite/$mpi/$folder" || exit 1
 	read -ra arguments <<<"$arguments"
-	name="$mpi, $ranks ranks: $program ${arguments[*]}"
-	if ! passes "$mpi" "$ranks" "./$program" "${arguments[@]}"; then
-		skip "${name% }" "$why without the library"
-		continue
-	fi
+	name="$mpi, $ranks ranks: $folder/$program ${arguments[*]}"
 	passes "$mpi" "$ranks" env SWINGCOLL_PMPI_MIN=0 SWINGCOLL_PMPI_STATS=1 "$ctl" mpi "./$program" "${arguments[@]}"
 	status=$?
-	((!status)) || show <(echo "$why" && tail -n 20 "$log")
 	while read -r _ _ n _ m _; do
 		offloaded=$((offloaded + n)) fallback=$((fallback + m))
 	done < <(grep '^swingcoll-pmpi: MPI_' "$log")
+	if ((status)); then
+		output=$(echo "$why" && tail -n 20 "$log")
+		if ! passes "$mpi" "$ranks" "./$program" "${arguments[@]}"; then
+			skip "${name% }" "$why without the library"
+			continue
+		fi
+		show <(echo "$output")
+	fi
 	result $status "${name% }"
 done
 echo "# calls of rank 0: $offloaded offloaded, $fallback fallback"
