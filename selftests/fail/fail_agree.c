@@ -226,4 +226,5 @@ int main(void)
 	seen = testlib_shared_alloc(N * sizeof(*seen));
 	created = testlib_shared_alloc(sizeof(*created));
 	testlib_run_tests(tests, ARRAY_SIZE(tests));
+	ksft_finished();
 }

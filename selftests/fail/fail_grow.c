@@ -210,4 +210,5 @@ int main(void)
 	testlib_require_device();
 	created = testlib_shared_alloc(sizeof(*created));
 	testlib_run_tests(tests, ARRAY_SIZE(tests));
+	ksft_finished();
 }
