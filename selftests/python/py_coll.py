@@ -17,13 +17,12 @@ import tempfile
 import threading
 import time
 
-from py_testlib import die, finish, need_device, plan, result, run_ranks, skip, skip_all
+from py_testlib import die, finish, need_device, need_modules, plan, result, run_ranks, skip
 
 need_device()
-try:
-    import swingcoll
-except ImportError as why:
-    skip_all(f"no Python package: {why}: apt-get install python3-cffi python3-dev, make lib")
+need_modules("apt-get install python3-cffi python3-dev, make lib", "_cffi_backend", "swingcoll")
+import swingcoll
+
 try:
     import numpy
 except ImportError:

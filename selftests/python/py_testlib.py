@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the tests in Python share: TAP, and ranks that are children of the test."""
 
+import importlib.util
 import os
 import signal
 import sys
@@ -42,9 +43,19 @@ def finish():
 
 
 def need_device():
-    """Skip the test without the module."""
+    """Skip the test without the module. A module that has made no device is a failure."""
     if not os.path.exists("/dev/swingcoll"):
+        if os.path.exists("/sys/module/swingcoll"):
+            sys.exit("swingcoll is loaded, and /dev/swingcoll does not exist")
         skip_all("swingcoll is not loaded")
+
+
+def need_modules(advice, *names):
+    """Skip the test if a Python module does not exist. One that exists and cannot be imported is a failure."""
+    for name in names:
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin is None:  # or an empty folder
+            skip_all(f"no Python module {name}: {advice}")
 
 
 def start_ranks(size, function, *args):

@@ -14,20 +14,16 @@ import sys
 import tempfile
 import warnings
 
-from py_testlib import die, finish, need_device, plan, result, run_ranks, skip, skip_all
+from py_testlib import die, finish, need_device, need_modules, plan, result, run_ranks, skip
 
 if sys.argv[1:] != ["--rank"]:
     need_device()
-try:
-    import torch
-    import torch.distributed as dist
-    from torch.distributed.optim import ZeroRedundancyOptimizer
-except ImportError as why:
-    skip_all(f"no PyTorch: {why}: tools/setup torch")
-try:
-    import swingcoll.torch
-except ImportError as why:
-    skip_all(f"no backend: {why}: tools/setup torch, make lib")
+need_modules("tools/setup torch, make lib", "torch", "_cffi_backend", "swingcoll", "swingcoll._torch")
+import torch
+import torch.distributed as dist
+from torch.distributed.optim import ZeroRedundancyOptimizer
+
+import swingcoll.torch
 
 warnings.simplefilter("ignore")  # PyTorch's, about what it may drop
 torch.set_num_threads(1)
