@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * libswingcoll_mpi: communicators of libswingcoll for the ranks of an MPI communicator. MPI is used
- * only while they are created. The library is built for one MPI, the one whose mpicc compiled it.
+ * only while they are created. The library is built for one MPI, the one whose mpicc compiled it;
+ * for Debian's Open MPI and MPICH it is named libswingcoll_mpi_openmpi and libswingcoll_mpi_mpich
+ * (pkg-config swingcoll-mpi-openmpi, swingcoll-mpi-mpich).
  *
  * Both calls are collective over mpi, which must be an intracommunicator, come after MPI_Init(),
  * and return 0 or a negative errno; swingcoll_bootstrap_error() says what was wrong. -EIO: MPI
