@@ -306,7 +306,7 @@ void swc_net_leave(struct swc_net *net, u32 rank, u64 seq, bool last);
 void swc_net_pump(struct swc_net *net);
 void swc_net_watch(struct swc_net *net);
 void swc_net_heartbeat(struct swc_net *net, u32 peer);
-const char *swc_net_trouble(struct swc_net *net, u32 peer);
+bool swc_net_trouble(struct swc_net *net, u32 peer, char *text, size_t bytes);
 int swc_net_card_down(struct swc_net *net, u32 peer, char *text, size_t bytes);
 
 /* ------------------------------------------------------------------ connections (net/conn.c, net/tx.c) */

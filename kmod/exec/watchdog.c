@@ -77,9 +77,9 @@ static enum verdict judge(struct swc_comm *comm, struct swc_op *op, int peer, u6
 /* The deadline of @op has passed: abort the communicator and name the late rank. */
 static void expire(struct swc_comm *comm, struct swc_op *op, int peer)
 {
-	char who[SWC_TEXT_BYTES / 2];
+	char who[SWC_TEXT_BYTES / 2], why[SWC_TEXT_BYTES / 2];
 	int culprit = swc_op_list_missing(op, who, sizeof(who));
-	const char *trouble = peer >= 0 ? swc_net_trouble(comm->net, peer) : NULL;
+	bool trouble = peer >= 0 && swc_net_trouble(comm->net, peer, why, sizeof(why));
 	u32 narrived = READ_ONCE(op->narrived);
 	int own = -1;
 
@@ -97,7 +97,7 @@ static void expire(struct swc_comm *comm, struct swc_op *op, int peer)
 	else if (trouble)
 		swc_comm_abort(comm, -ETIMEDOUT, peer, op->seq,
 			       "operation %llu: deadline passed without a connection with rank %d: %s",
-			       op->seq, peer, trouble);
+			       op->seq, peer, why);
 	else if (peer >= 0)
 		swc_comm_abort(comm, -ETIMEDOUT, peer, op->seq,
 			       "operation %llu: deadline passed while this node waited for rank %d, which had %s",

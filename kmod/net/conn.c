@@ -200,6 +200,7 @@ void swc_conn_go_live(struct swc_conn *conn)
 	if (live) {
 		cancel_delayed_work(&conn->connect_work);
 		conn->nfailed = 0;
+		conn->connect_error = NULL;
 		/* Nothing that may be sent before the peer's first message would tell that it has died. */
 		if (test_bit(SWC_CONN_F_UNHEARD, &conn->flags))
 			queue_delayed_work(swc_conn_wq(conn), &conn->connect_work,
@@ -217,7 +218,7 @@ void swc_conn_go_live(struct swc_conn *conn)
 					  READ_ONCE(conn->via), true);
 		pr_info_ratelimited("rank %u: connection with rank %u goes on by path %u after %u ms (%s)\n",
 				    conn->me, conn->peer, READ_ONCE(conn->via),
-				    jiffies_to_msecs(jiffies - conn->lost_at), conn->why ?: "lost");
+				    jiffies_to_msecs(jiffies - conn->lost_at), conn->drop_reason);
 	}
 	/* Not here: the caller may be a handler that the connection manager waits for. */
 	swc_conn_pump_later(conn);
@@ -267,7 +268,7 @@ bool swc_conn_card_down(const struct swc_conn *conn, char *text, size_t bytes)
  */
 void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
 {
-	char why[SWC_TEXT_BYTES / 2], card[SWC_TEXT_BYTES / 2] = "", text[SWC_TEXT_BYTES];
+	char reason[SWC_TEXT_BYTES / 2], card[SWC_TEXT_BYTES / 2] = "", text[SWC_TEXT_BYTES];
 	struct swc_comm *comm = conn->comm;
 	bool first, quiet, own = true;
 	va_list args;
@@ -285,13 +286,13 @@ void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...)
 		return;
 	if (!quiet) {
 		va_start(args, fmt);
-		vscnprintf(why, sizeof(why), fmt, args);
+		vscnprintf(reason, sizeof(reason), fmt, args);
 		va_end(args);
 		/* A device of this node is the fault of no other node. */
 		if (error != -ENODEV && error != -EIO)
 			own = swc_conn_card_down(conn, card, sizeof(card));
 		scnprintf(text, sizeof(text), "rank %u: connection with rank %u: %s%s", conn->me, conn->peer,
-			  why, card);
+			  reason, card);
 		swc_net_ops->peer_lost(comm, error, own ? conn->me : conn->peer, swc_net_oldest(conn->net),
 				       text);
 		swc_net_ops->put(comm);
@@ -372,7 +373,7 @@ unsigned long swc_conn_backoff(u32 failed, unsigned long left)
 
 /**
  * swc_conn_retry() - an attempt to connect has failed, or a live connection has been dropped
- * @why: a constant string; NULL: what has failed is a consequence of what another call tells
+ * @reason: a constant string; NULL: what has failed is a consequence of what another call tells
  * @detail: error or status, for the text
  *
  * The lower rank connects again until its deadline, less and less often: a peer may be away for long, and
@@ -383,7 +384,7 @@ unsigned long swc_conn_backoff(u32 failed, unsigned long left)
  * An attempt that fails may be reported several times: a queue pair whose request is refused reports each of
  * its receives. It is one failure.
  */
-void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
+void swc_conn_retry(struct swc_conn *conn, const char *reason, int detail)
 {
 	unsigned long now = jiffies, delay = 0;
 	bool lower = conn->me < conn->peer, late = lower && time_after(now, conn->give_up);
@@ -391,10 +392,15 @@ void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
 
 	/* Queued under the lock: closing cancels this work, and it must not be queued after that. */
 	spin_lock(&conn->lock);
-	if (!why)
-		why = conn->why ?: "the attempt was cut off";
-	else if (conn->state == SWC_CONN_LIVE || !test_bit(SWC_CONN_F_STARTED, &conn->flags))
-		conn->why = why;	/* of a connection that was lost, the reason stays */
+	if (conn->state == SWC_CONN_LIVE) {
+		if (reason || !test_bit(SWC_CONN_F_DROPPED, &conn->flags))
+			conn->drop_reason = reason ?: "it was cut off";
+	} else if (!reason) {
+		reason = conn->connect_error ?: "the attempt was cut off";
+	} else if (conn->state == SWC_CONN_CONNECTING || !test_bit(SWC_CONN_F_STARTED, &conn->flags)) {
+		/* While a path is given up, what comes by it is no failure of an attempt. */
+		conn->connect_error = reason;
+	}
 	/* Before the work item that is queued here chooses another. */
 	if (lost || conn->state == SWC_CONN_LIVE)
 		swc_path_failed(conn, conn->via);
@@ -422,5 +428,5 @@ void swc_conn_retry(struct swc_conn *conn, const char *why, int detail)
 	spin_unlock(&conn->lock);
 	swc_conn_attempt_over(conn);
 	if (late)
-		swc_conn_fail(conn, -ETIMEDOUT, "%s (%d)", why, detail);
+		swc_conn_fail(conn, -ETIMEDOUT, "%s (%d)", reason, detail);
 }

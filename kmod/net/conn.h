@@ -227,7 +227,8 @@ struct swc_offer {
  * @lock: guards what follows, but for the handshake
  * @state: see there
  * @flags: enum swc_conn_flag; atomic
- * @why: reason of the last failed attempt to connect, or of the drop
+ * @connect_error: why the last attempt to connect failed; NULL: none has, or it is live
+ * @drop_reason: why it last left its path: that was lost, or given up for another; NULL: it never has
  * @nfailed: attempts that have failed since it was live
  * @pending: SWC_PEND_*
  * @probe_open: HEARTBEAT or RTS was sent, and the reply has not come
@@ -283,7 +284,8 @@ struct swc_conn {
 	spinlock_t lock;
 	enum swc_conn_state state;
 	unsigned long flags;
-	const char *why;
+	const char *connect_error;
+	const char *drop_reason;
 	u32 nfailed;
 	u32 pending;
 	bool probe_open;
@@ -481,7 +483,7 @@ void swc_conn_go_live(struct swc_conn *conn);
 bool swc_conn_card_down(const struct swc_conn *conn, char *text, size_t bytes);
 void swc_conn_fail(struct swc_conn *conn, int error, const char *fmt, ...) __printf(3, 4);
 unsigned long swc_conn_backoff(u32 failed, unsigned long left);
-void swc_conn_retry(struct swc_conn *conn, const char *why, int detail);
+void swc_conn_retry(struct swc_conn *conn, const char *reason, int detail);
 void swc_conn_attempt(struct swc_conn *conn);
 void swc_conn_attempt_over(struct swc_conn *conn);
 
@@ -497,7 +499,7 @@ void swc_resume_await(struct swc_conn *conn);
 bool swc_resume_may_ask(const struct swc_conn *conn);
 void swc_resume_ask(struct swc_conn *conn);
 void swc_resume_path_work(struct work_struct *work);
-void swc_resume_drop(struct swc_conn *conn, const char *why);
+void swc_resume_drop(struct swc_conn *conn, const char *reason);
 void swc_resume_replaced(struct swc_conn *conn);
 int swc_resume_from(struct swc_conn *conn, u64 received);
 u64 swc_resume_received(const struct swc_conn *conn);

@@ -38,14 +38,14 @@ void swc_reply_connect_work(struct work_struct *work)
 {
 	struct swc_conn *conn = container_of(work, struct swc_conn, connect_work.work);
 	bool lower = conn->me < conn->peer, again = false, dropped = false, resumes = false;
-	const char *why;
+	const char *reason;
 
 	spin_lock(&conn->lock);
 	/* If it is queued, that time is not over: an attempt's was, when the reply came. */
 	if (test_bit(SWC_CONN_F_UNHEARD, &conn->flags) && !test_bit(SWC_CONN_F_DROPPED, &conn->flags) &&
 	    !delayed_work_pending(&conn->connect_work))
 		swc_resume_drop(conn, "nothing has come since it accepted");
-	why = conn->why;
+	reason = conn->drop_reason;
 	if (conn->state == SWC_CONN_LIVE && test_bit(SWC_CONN_F_DROPPED, &conn->flags)) {
 		resumes = swc_resume_begin(conn);
 		again = resumes;
@@ -58,7 +58,7 @@ void swc_reply_connect_work(struct work_struct *work)
 		/* The peer's FIN or ABORT may have arrived, and nobody may have come to it yet. */
 		if (conn->transport->settle)
 			conn->transport->settle(conn);
-		swc_conn_fail(conn, -ECONNRESET, "it has disconnected (%s)", why);
+		swc_conn_fail(conn, -ECONNRESET, "it has disconnected (%s)", reason);
 	}
 	if (resumes)
 		swc_net_ops->path_changed(conn->comm, conn->me, conn->channel, conn->peer,

@@ -40,28 +40,28 @@ static unsigned long time_to_resume(const struct swc_conn *conn)
 	return msecs_to_jiffies(ms);
 }
 
-static void drop(struct swc_conn *conn, const char *why)
+static void drop(struct swc_conn *conn, const char *reason)
 {
 	if (conn->state != SWC_CONN_LIVE)
 		return;
-	conn->why = why;
+	conn->drop_reason = reason;
 	set_bit(SWC_CONN_F_DROPPED, &conn->flags);
 	mod_delayed_work(swc_conn_wq(conn), &conn->connect_work, 0);
 }
 
 /**
  * swc_resume_drop() - a live connection is lost; conn->lock is held
- * @why: a constant string
+ * @reason: a constant string
  *
  * Nothing happens to a connection that cannot be resumed: who says so does not decide that it fails.
  */
-void swc_resume_drop(struct swc_conn *conn, const char *why)
+void swc_resume_drop(struct swc_conn *conn, const char *reason)
 {
 	lockdep_assert_held(&conn->lock);
 	if (!conn->resumable || conn->state != SWC_CONN_LIVE)
 		return;
 	swc_path_failed(conn, READ_ONCE(conn->via));
-	drop(conn, why);
+	drop(conn, reason);
 }
 
 /**
@@ -110,7 +110,7 @@ bool swc_resume_suspend(struct swc_conn *conn)
 	needed = !test_bit(SWC_CONN_F_STARTED, &conn->flags) || is_needed(conn);
 	spin_unlock(&conn->lock);
 	if (!needed)
-		swc_conn_fail(conn, -ECONNRESET, "it has disconnected (%s)", conn->why);
+		swc_conn_fail(conn, -ECONNRESET, "it has disconnected (%s)", conn->drop_reason);
 	return needed;
 }
 
@@ -139,8 +139,8 @@ static unsigned long attempt_time(const struct swc_conn *conn)
 void swc_resume_connect(struct swc_conn *conn)
 {
 	if (is_late(conn)) {
-		swc_conn_fail(conn, -ECONNRESET, "it was lost (%s), and the peer does not answer by any path",
-			      conn->why);
+		swc_conn_fail(conn, -ECONNRESET, "it left its path (%s), and the peer does not answer by any path",
+			      conn->drop_reason);
 		return;
 	}
 	if (test_bit(SWC_CONN_F_STARTED, &conn->flags))
@@ -188,8 +188,8 @@ void swc_resume_ask(struct swc_conn *conn)
 		ask = swc_conn_set_state(conn, SWC_CONN_IDLE, SWC_CONN_CONNECTING);
 	spin_unlock(&conn->lock);
 	if (late)
-		swc_conn_fail(conn, -ECONNRESET, "it was lost (%s), and the peer has not connected again",
-			      conn->why);
+		swc_conn_fail(conn, -ECONNRESET, "it left its path (%s), and the peer has not connected again",
+			      conn->drop_reason);
 	else if (ask)
 		swc_resume_connect(conn);
 }

@@ -121,23 +121,43 @@ void swc_net_heartbeat(struct swc_net *net, u32 peer)
 	xa_unlock(&net->conns);
 }
 
-/* Why there is no live connection with a peer; NULL: there is one. Does not sleep. */
-const char *swc_net_trouble(struct swc_net *net, u32 peer)
+/* Why a connection is not live. conn->lock is held. */
+static void explain(const struct swc_conn *conn, char *text, size_t bytes)
+{
+	bool lower = conn->me < conn->peer;
+
+	if (conn->connect_error)
+		strscpy(text, conn->connect_error, bytes);
+	else if (conn->drop_reason)
+		scnprintf(text, bytes, "it left its path (%s), and the peer %s", conn->drop_reason,
+			  lower ? "does not answer" : "has not connected again");
+	else
+		strscpy(text, lower ? "no answer" : "it has not connected", bytes);
+}
+
+/**
+ * swc_net_trouble() - is a connection with a peer not live?
+ *
+ * Does not sleep. Return: true, and @text says why, if one is not.
+ */
+bool swc_net_trouble(struct swc_net *net, u32 peer, char *text, size_t bytes)
 {
 	struct swc_conn *conn;
-	const char *why = NULL;
+	bool trouble = false;
 
 	xa_lock(&net->conns);
 	list_for_each_entry(conn, &net->all, node) {
 		if (conn->peer != peer)
 			continue;
 		spin_lock(&conn->lock);
-		if (conn->state != SWC_CONN_LIVE)
-			why = conn->why ?: conn->me < peer ? "no answer" : "it has not connected";
+		if (conn->state != SWC_CONN_LIVE) {
+			explain(conn, text, bytes);
+			trouble = true;
+		}
 		spin_unlock(&conn->lock);
 	}
 	xa_unlock(&net->conns);
-	return why;
+	return trouble;
 }
 
 /**
