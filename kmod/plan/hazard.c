@@ -88,8 +88,11 @@ static u32 free_from(const struct swc_comm *comm, const struct swc_plan_view *v,
 	const struct swc_plan_xfer *x = &v->xfers[s->first_xfer], *recv = x + s->nsend;
 	u32 k, from;
 
-	if (s->kind != SWC_STEP_NET)
+	/* Nothing is offered for it, and what follows is not offered before it: that takes no tables. */
+	if (s->kind != SWC_STEP_NET) {
 		past->others = i + 1;
+		return i;
+	}
 	/* Several ranks of a node wait for each other in ways that this plan does not show. */
 	from = comm->nlocal > 1 ? i : past->others;
 	for (k = 0; k < s->nsend; k++)
