@@ -53,12 +53,15 @@ enum verdict {
 	VERDICT_WAIT,		/* until op->next_check */
 	VERDICT_ASK,		/* the peer for its progress, and wait */
 	VERDICT_EXPIRED,
+	VERDICT_DONE,		/* the operation has finished meanwhile */
 };
 
 /* Decide, and set the time of the next check. @peer: the remote rank that the operation waits for, or -1. */
 static enum verdict judge(struct swc_comm *comm, struct swc_op *op, int peer, u64 now)
 {
 	lockdep_assert_held(&comm->lock);
+	if (READ_ONCE(op->finished))
+		return VERDICT_DONE;
 	op->next_check = op->deadline;
 	if (peer < 0 || now >= op->deadline + GRACE_NS)
 		return now >= op->deadline ? VERDICT_EXPIRED : VERDICT_WAIT;
@@ -123,7 +126,7 @@ static void check(struct swc_comm *comm, struct swc_op *op)
 		swc_net_heartbeat(comm->net, peer);
 	if (verdict == VERDICT_EXPIRED)
 		expire(comm, op, peer);
-	else
+	else if (verdict != VERDICT_DONE)
 		arm_again(comm, next_check);
 }
 
