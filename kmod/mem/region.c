@@ -285,6 +285,9 @@ static int pin_pages(struct swc_region *region)
 					  FOLL_WRITE | FOLL_LONGTERM, pages);
 		if (got <= 0) {
 			ret = got ? got : -EFAULT;
+			/* From Linux 6.3 on, that of a process that is being killed. */
+			if (got == -EAGAIN && fatal_signal_pending(current))
+				ret = -EINTR;
 			break;
 		}
 		for (i = 0; i < got; i++, done++) {
