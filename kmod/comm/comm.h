@@ -35,6 +35,7 @@ struct swc_shared;
  * @submitted: operations submitted so far = number of the next one; of a member of another node: as it last
  *	reported; comm->lock
  * @inflight: operations submitted and not finished; comm->lock
+ * @ready_partitions: of them, partitions, which do not count against SWC_MAX_INFLIGHT; comm->lock
  * @reserved: numbers reserved for partitions that are not ready yet, part of @submitted; comm->lock
  * @last_submit: ktime of the last submission
  * @pid: process that joined
@@ -51,6 +52,7 @@ struct swc_member {
 	u32 rank;
 	u64 submitted;
 	u32 inflight;
+	u32 ready_partitions;
 	u32 reserved;
 	u64 last_submit;
 	struct pid *pid;

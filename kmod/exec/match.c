@@ -31,7 +31,7 @@ static int may_submit(const struct swc_comm *comm, const struct swc_member *memb
 		return -ECONNABORTED;
 	if (member->state != SWC_MEMBER_JOINED)
 		return -ENOENT;
-	if (member->inflight >= SWC_MAX_INFLIGHT)
+	if (member->inflight - member->ready_partitions >= SWC_MAX_INFLIGHT)
 		return -EAGAIN;
 	/*
 	 * A member has left: the rank can still join operations that have failed before, to get their
@@ -156,8 +156,10 @@ static void arrive(struct swc_op *op, struct swc_req *req, const struct clock *c
 	swc_record_at(comm->recorder, c->now,
 		      out->how == ARRIVED_LAST ? SWC_TRACE_START : SWC_TRACE_SUBMIT,
 		      member->rank, req->sig.coll, op->seq, swc_blocks_total_bytes(&req->blocks));
-	if (out->how != ARRIVED_LATE)
+	if (out->how != ARRIVED_LATE) {
 		member->inflight++;
+		member->ready_partitions += !!req->partitioned;
+	}
 	if (out->how == ARRIVED_LAST && comm->net)
 		swc_net_event_take_unexpected(op, &out->unmatched);
 	out->status = op->status;

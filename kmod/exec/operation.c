@@ -148,9 +148,14 @@ void swc_op_finish(struct swc_op *op)
 		comm->completed++;
 		comm->bytes += op->bytes;
 	}
-	for (i = 0; i < comm->nlocal; i++)
-		if (op->req[i])
-			comm->member[comm->local[i]].inflight--;
+	for (i = 0; i < comm->nlocal; i++) {
+		struct swc_member *member = &comm->member[comm->local[i]];
+
+		if (!op->req[i])
+			continue;
+		member->inflight--;
+		member->ready_partitions -= !!op->req[i]->partitioned;
+	}
 	spin_unlock(&comm->lock);
 
 	/* Tasks of any request may have prepared engines for the memory of this one. */

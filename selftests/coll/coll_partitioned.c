@@ -171,6 +171,49 @@ static int among_others(uint32_t rank, void *arg)
 	return 0;
 }
 
+/* More partitions of rank 0 are in flight than it may have other operations, and others follow. */
+static int ahead(uint32_t rank, void *arg)
+{
+	struct coll_case c = {
+		.coll = SWINGCOLL_ALLREDUCE, .dtype = SWINGCOLL_F32, .count = 3000, .in_place = true
+	};
+	const int *gate = arg;
+	struct swingcoll_comm *comm;
+	struct swingcoll_req *req;
+	struct partitioned j[2];
+	char go[NRANKS - 1] = { 0 };
+	void *mem;
+
+	CHECK_EQ(swingcoll_comm_create(&comm, &id, NRANKS, rank, NULL), 0);
+	mem = malloc(coll_bytes(&c, NRANKS));
+	coll_fill(&c, NRANKS, rank, mem, 0);
+	for (int k = 0; k < 2; k++)
+		CHECK_EQ(partitioned_open(&j[k], &cases[k], 2 * SWC_MAX_INFLIGHT, comm), 0);
+	if (rank)
+		CHECK_EQ(read(gate[0], go, 1), 1);
+	for (int k = 0; k < 2; k++) {
+		CHECK_EQ(swingcoll_pstart(j[k].part), 0);
+		for (int i = 0; i < j[k].n; i++) {
+			partitioned_fill(&j[k], i, rank, 0);
+			CHECK_EQ(swingcoll_pready(j[k].part, i), 0);
+		}
+	}
+	CHECK_EQ(coll_icall(&c, mem, mem, comm, &req), 0);
+	if (!rank)
+		CHECK_EQ(write(gate[1], go, sizeof(go)), sizeof(go));
+	CHECK_EQ(swingcoll_wait(req, NULL), 0);
+	CHECK_EQ(coll_check(&c, NRANKS, rank, mem, 0), 0);
+	for (int k = 0; k < 2; k++) {
+		CHECK_EQ(swingcoll_pwait(j[k].part, SWINGCOLL_ALL_PARTITIONS), 0);
+		for (int i = 0; i < j[k].n; i++)
+			CHECK_EQ(partitioned_check(&j[k], i, rank, 0), 0);
+		CHECK_EQ(partitioned_close(&j[k]), 0);
+	}
+	free(mem);
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
 /* Four threads of each rank share the partitions. */
 struct producer {
 	struct partitioned *j;
@@ -386,6 +429,7 @@ static const struct {
 	{ "large partitions", large },
 	{ "random shapes, each rank in its own order", fuzz },
 	{ "among other collectives", among_others },
+	{ "128 in flight before another collective", ahead },
 	{ "marked ready by four threads", threads },
 	{ "bad arguments and bad order of calls", misuse },
 	{ "too many partitions that are not ready", too_many },
@@ -393,9 +437,13 @@ static const struct {
 
 int main(void)
 {
+	int gate[2];
+
 	seed = testlib_env_seed("COLL_PARTITIONED_SEED");
 	ksft_print_header();
 	testlib_require_device();
+	if (pipe(gate))
+		ksft_exit_fail_msg("cannot make a pipe\n");
 	ksft_set_plan(ARRAY_SIZE(tests) + 1);
 	ksft_print_msg("COLL_PARTITIONED_SEED=%u\n", seed);
 	for (unsigned int k = 0; k < ARRAY_SIZE(tests); k++) {
@@ -403,7 +451,7 @@ int main(void)
 		int bad;
 
 		swingcoll_unique_id(&id);
-		bad = testlib_run_ranks(NRANKS, tests[k].fn, NULL);
+		bad = testlib_run_ranks(NRANKS, tests[k].fn, gate);
 		ksft_test_result(!bad, "%s, %d ms", tests[k].name, (int)(testlib_now_ms() - start));
 	}
 	ksft_test_result(!stores(), "a store marks a partition while others run");
