@@ -182,7 +182,7 @@ void swc_account_explain(const struct swc_account *account, char *text, size_t b
 int swc_account_query(struct swc_user_query *q)
 {
 	unsigned long index = q->cursor, own = __kuid_val(current_euid());
-	bool all = capable(CAP_SYS_ADMIN);
+	bool all = ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN);
 	struct swc_account *account;
 	kuid_t uid = INVALID_UID;
 	int i;
