@@ -3,7 +3,7 @@
  * What all files of the module share: its words, the map of calls, the lock order, limits and counters.
  *
  * Words:
- *	context		one open of /dev/swingcoll, bound to the address space that opened it
+ *	context		one open of /dev/swingcoll, bound to the process that opened it
  *	communicator	a group of processes that call collectives in the same order
  *	member, rank	one process of a communicator, on any node; its number there
  *	request		one rank's call of a collective (a submission), until its completion
@@ -12,7 +12,8 @@
  *	partition	one piece of a partitioned operation; itself an operation
  *	plan		what one rank does for one collective by one algorithm, for any vector size
  *	channel		a sequence of steps of a plan; channels progress independently
- *	step		messages with peers (NET), a local copy or reduction (LOCAL), or a barrier (SYNC)
+ *	step		messages with peers (NET), copies or reductions from ranks of this node (LOCAL), copies
+ *			within the rank's own buffers (COPY), or a barrier (SYNC)
  *	shard, block	a rank's share of the vector; a piece of a shard, the unit that plans name
  *	task		the progress of a request through one channel
  *	worker		a context that executes tasks: a submitter, a process that waits, a work item

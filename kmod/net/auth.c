@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Authentication between nodes: the keyed hashes of core/wire.h, by which both ends of a connection prove
- * that they know the communicator's id. Independent of RDMA.
+ * that they know the communicator's id.
  */
 #include <crypto/algapi.h>
 #include <crypto/blake2s.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Queue policy: which message may take which of the peer's receive buffers. Independent of RDMA.
+ * Queue policy: which message may take which of the peer's receive buffers.
  *
  * A credit is a free receive buffer of the peer; a segment takes one. Ranks submit operations one after
  * the other, so segments of an operation that a receiver has not submitted yet must not occupy the

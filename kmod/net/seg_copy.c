@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Copies of segments: payload of partitions that no task waits for yet, moved out of its receive buffer so
- * that the peer can use that again. Their memory is limited per communicator and in all. Independent of
- * RDMA.
+ * that the peer can use that again. Their memory is limited per communicator and in all.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Communicators that have ended. Without a record of them, a peer that connects late would be told that the
- * communicator does not exist yet, and retry until its deadline. Independent of RDMA.
+ * communicator does not exist yet, and retry until its deadline.
  */
 #include <linux/spinlock.h>
 #include <linux/uidgid.h>
