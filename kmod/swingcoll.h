@@ -12,8 +12,8 @@
  *	partition	one piece of a partitioned operation; itself an operation
  *	plan		what one rank does for one collective by one algorithm, for any vector size
  *	channel		a sequence of steps of a plan; channels progress independently
- *	step		messages with peers (NET), copies or reductions from ranks of this node (LOCAL), copies
- *			within the rank's own buffers (COPY), or a barrier (SYNC)
+ *	step		messages with peers (NET), copies or reductions among ranks of a node (LOCAL),
+ *			copies among a rank's own buffers (COPY), or a barrier (SYNC)
  *	shard, block	a rank's share of the vector; a piece of a shard, the unit that plans name
  *	task		the progress of a request through one channel
  *	worker		a context that executes tasks: a submitter, a process that waits, a work item

@@ -139,7 +139,8 @@ static unsigned long attempt_time(const struct swc_conn *conn)
 void swc_resume_connect(struct swc_conn *conn)
 {
 	if (is_late(conn)) {
-		swc_conn_fail(conn, -ECONNRESET, "it left its path (%s), and the peer does not answer by any path",
+		swc_conn_fail(conn, -ECONNRESET,
+			      "it left its path (%s), and the peer does not answer by any path",
 			      conn->drop_reason);
 		return;
 	}
@@ -188,7 +189,8 @@ void swc_resume_ask(struct swc_conn *conn)
 		ask = swc_conn_set_state(conn, SWC_CONN_IDLE, SWC_CONN_CONNECTING);
 	spin_unlock(&conn->lock);
 	if (late)
-		swc_conn_fail(conn, -ECONNRESET, "it left its path (%s), and the peer has not connected again",
+		swc_conn_fail(conn, -ECONNRESET,
+			      "it left its path (%s), and the peer has not connected again",
 			      conn->drop_reason);
 	else if (ask)
 		swc_resume_connect(conn);

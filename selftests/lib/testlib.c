@@ -17,8 +17,7 @@ void testlib_require_device(void)
 		return;
 	/* A module that has made no device must not skip every test. */
 	if (errno == ENOENT && !access("/sys/module/swingcoll", F_OK))
-		ksft_exit_fail_msg("swingcoll is loaded, and %s does not exist\n",
-				   SWC_DEVICE_PATH);
+		ksft_exit_fail_msg("swingcoll is loaded, and %s does not exist\n", SWC_DEVICE_PATH);
 	ksft_exit_skip("%s: %s (load swingcoll.ko, run as root)\n", SWC_DEVICE_PATH,
 		       strerror(errno));
 }
