@@ -5,6 +5,7 @@
  */
 #include <linux/prandom.h>
 
+#include "plan/hazard.h"
 #include "plan/plan_conn.h"
 #include "rdma/rdma.h"
 #include "kunit/harness.h"
@@ -286,6 +287,44 @@ static void conn_free_from(struct kunit *test)
 	swc_plan_net_free(l);
 }
 
+#define COPIES	SWC_MAX_COPIES
+#define BLOCKS	(2u << 20)
+
+/* A step of copies takes no time for each block: here they are 10^11. Nothing is offered before it. */
+static void conn_copies(struct kunit *test)
+{
+	static const u32 npaths[NODES] = { 0, 1, 1 };
+	static const u32 want[] = { 0, 1, 1 };
+	const struct swc_plan_header hdr = { .nchannels = 1, .nsteps = ARRAY_SIZE(want) };
+	const struct swc_plan_channel chan = { .nsteps = ARRAY_SIZE(want) };
+	const struct swc_plan_step steps[] = {
+		{ .kind = SWC_STEP_COPY, .nsend = COPIES, .nrecv = COPIES },
+		{ .kind = SWC_STEP_NET, .nrecv = 1, .first_xfer = 2 * COPIES },
+		{ .kind = SWC_STEP_NET, .nrecv = 1, .first_xfer = 2 * COPIES + 1 },
+	};
+	struct fake *f = fake(test, 0, npaths);
+	u32 fence[ARRAY_SIZE(want)], free_from[ARRAY_SIZE(want)], i;
+	struct swc_plan_net pnet = { .fence = fence, .free_from = free_from };
+	struct swc_plan_xfer *x = kvcalloc(2 * COPIES + 2, sizeof(*x), GFP_KERNEL);
+	const struct swc_plan_view v = { .hdr = &hdr, .channels = &chan, .steps = steps, .xfers = x,
+					 .nblocks = BLOCKS };
+
+	KUNIT_ASSERT_NOT_NULL(test, x);
+	for (i = 0; i < 2 * COPIES; i++)
+		x[i] = (struct swc_plan_xfer){ .nblocks = BLOCKS,
+					       .buf = i < COPIES ? SWC_BUF_SEND : SWC_BUF_RECV };
+	for (; i < 2 * COPIES + 2; i++)
+		x[i] = (struct swc_plan_xfer){ .rank = 2, .first_block = i - 2 * COPIES, .nblocks = 1,
+					       .buf = SWC_BUF_RECV };
+	f->comm->nlocal = 1;
+	KUNIT_EXPECT_EQ(test, swc_hazards_find(f->comm, &v, &pnet), 0);
+	for (i = 0; i < ARRAY_SIZE(want); i++) {
+		KUNIT_EXPECT_EQ_MSG(test, fence[i], 0u, "step %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, free_from[i], want[i], "step %u", i);
+	}
+	kvfree(x);
+}
+
 /* Random plans, compared with the definition. */
 static void conn_random(struct kunit *test)
 {
@@ -426,6 +465,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(conn_by_hand),
 	KUNIT_CASE(conn_fences),
 	KUNIT_CASE(conn_free_from),
+	KUNIT_CASE(conn_copies),
 	KUNIT_CASE(conn_random),
 	KUNIT_CASE(conn_none),
 	KUNIT_CASE(conn_open),
