@@ -445,10 +445,7 @@ static int restless(uint32_t rank, void *arg)
 		for (int i = 0; i < 100 && !ret; i++)
 			ret = testlib_uring_wait(&ring, NULL, NULL, TESTLIB_EVENT_MS);
 	}
-	/* Rank 0 is killed, the others must get an error before the event limit. */
-	if (ret == -ETIME || !rank)
-		ksft_print_msg("rank %u ends with %d: %s\n", rank, ret, swingcoll_strerror(ret));
-	return ret == -ETIME;
+	return partitioned_check_killed(s, ret);
 }
 
 static int exits(void)

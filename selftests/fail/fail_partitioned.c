@@ -161,7 +161,7 @@ static int restless(uint32_t rank, void *arg)
 		if (!ret)
 			ret = swingcoll_pwait(j.part, SWINGCOLL_ALL_PARTITIONS);
 	}
-	return 0;
+	return partitioned_check_killed(s, ret);
 }
 
 static int kills(void)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include <errno.h>
 #include <signal.h>
 #include <swingcoll.h>
 #include <unistd.h>
@@ -104,6 +105,15 @@ int partitioned_run_failure(const struct partitioned_failure *f, testlib_rank_fn
 	return testlib_wait_ranks(pid, nranks) || !killed;
 }
 
+int partitioned_check_killed(const struct partitioned_kill_state *s, int ret)
+{
+	/* A survivor that leaves before this rank has seen the death ends the communicator, too. */
+	if (s->early ? ret != -ETIME : ret == -ECONNRESET || ret == -ECONNABORTED)
+		return 0;
+	ksft_print_msg("a rank ends with %d: %s\n", ret, swingcoll_strerror(ret));
+	return 1;
+}
+
 /* Kill rank 0 in one round. */
 static int kill_once(testlib_rank_fn fn, uint32_t nranks, struct partitioned_kill_state *s,
 		     bool early, unsigned int *rnd)
@@ -112,7 +122,8 @@ static int kill_once(testlib_rank_fn fn, uint32_t nranks, struct partitioned_kil
 	bool killed;
 
 	/* A rank that waits for one that never joins only has its deadline to end. */
-	*s = (struct partitioned_kill_state){ .timeout_ms = early ? 2000 : TESTLIB_EVENT_MS };
+	*s = (struct partitioned_kill_state){ .early = early,
+					      .timeout_ms = early ? 2000 : TESTLIB_EVENT_MS };
 	testlib_fork_ranks(pid, nranks, fn, s);
 	if (!early && !testlib_wait_count(&s->created, nranks))
 		return 1;

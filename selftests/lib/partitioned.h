@@ -49,9 +49,13 @@ int partitioned_run_failure(const struct partitioned_failure *f, testlib_rank_fn
 
 /* For ranks that are killed: the timeout of their communicator; and they count themselves when it is created. */
 struct partitioned_kill_state {
+	bool early; /* rank 0 may be killed before that */
 	uint32_t timeout_ms;
 	unsigned int created;
 };
+
+/* In a rank that is not killed, with the error that ended it: 0, or 1 if the death of rank 0 cannot be the reason. */
+int partitioned_check_killed(const struct partitioned_kill_state *s, int ret);
 
 /*
  * Twenty times, or ten in the short form, fork nranks ranks that run fn with a struct partitioned_kill_state,
