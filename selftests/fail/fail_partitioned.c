@@ -346,21 +346,36 @@ static int falls(void)
 
 /* ------------------------------------------------------------------ all tests */
 
-int main(void)
+static const struct testlib_test others[] = {
+	{ "a rank starts partitions, the others call a barrier", another_calls },
+	{ "a rank is killed at random moments", kills },
+	{ "a rank is killed with a partition that the other rank has left", deserts },
+	{ "mismatches, each found when the one before fails", falls },
+	{ "random words in the shared memory", scribbles },
+};
+
+int main(int argc, char **argv)
 {
+	unsigned int planned = 0;
+
 	seed = testlib_env_seed("COLL_PARTITIONED_SEED");
 	ksft_print_header();
 	testlib_require_device();
-	ksft_set_plan(ARRAY_SIZE(failures) + 5);
+	for (unsigned int k = 0; k < ARRAY_SIZE(failures); k++)
+		planned += testlib_is_asked(argc, argv, failures[k].name);
+	for (unsigned int k = 0; k < ARRAY_SIZE(others); k++)
+		planned += testlib_is_asked(argc, argv, others[k].name);
+	if (!planned)
+		ksft_exit_fail_msg("no test is called so\n");
+	ksft_set_plan(planned);
 	ksft_print_msg("COLL_PARTITIONED_SEED=%u\n", seed);
 	for (unsigned int k = 0; k < ARRAY_SIZE(failures); k++)
-		ksft_test_result(!partitioned_run_failure(&failures[k], failure, NRANKS, &id), "%s",
-				 failures[k].name);
-	ksft_test_result(!another_calls(), "a rank starts partitions, the others call a barrier");
-	ksft_test_result(!kills(), "a rank is killed at random moments");
-	ksft_test_result(!deserts(),
-			 "a rank is killed with a partition that the other rank has left");
-	ksft_test_result(!falls(), "mismatches, each found when the one before fails");
-	ksft_test_result(!scribbles(), "random words in the shared memory");
+		if (testlib_is_asked(argc, argv, failures[k].name))
+			ksft_test_result(!partitioned_run_failure(&failures[k], failure, NRANKS,
+								  &id),
+					 "%s", failures[k].name);
+	for (unsigned int k = 0; k < ARRAY_SIZE(others); k++)
+		if (testlib_is_asked(argc, argv, others[k].name))
+			ksft_test_result(!others[k].fn(), "%s", others[k].name);
 	ksft_finished();
 }

@@ -337,6 +337,14 @@ void testlib_run_tests(const struct testlib_test *test, unsigned int n)
 		ksft_test_result(!test[t].fn(), "%s", test[t].name);
 }
 
+bool testlib_is_asked(int argc, char **argv, const char *name)
+{
+	for (int i = 1; i < argc; i++)
+		if (strstr(name, argv[i]))
+			return true;
+	return argc < 2;
+}
+
 unsigned int testlib_env(const char *name, unsigned int dflt)
 {
 	const char *text = getenv(name);

@@ -105,6 +105,8 @@ struct testlib_test {
 
 /* Print the TAP plan, run all tests, and print a result for each. */
 void testlib_run_tests(const struct testlib_test *test, unsigned int n);
+/* Is the test meant by the arguments, words of names of tests? Without arguments, all are. */
+bool testlib_is_asked(int argc, char **argv, const char *name);
 /* A number from the environment, or the default. */
 unsigned int testlib_env(const char *name, unsigned int dflt);
 /* Likewise for a seed: a random one without the variable. The caller prints it. */
