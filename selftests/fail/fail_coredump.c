@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 
 #include "testlib.h"
@@ -16,36 +18,39 @@
 #define DUMP_BYTES (1 << 20) /* more than the pipe to the program takes */
 
 static uint8_t id[SWC_ID_BYTES];
-static char fifo[64], before[129];
-static pid_t parent;
+static char fifo[64], program[64], before[129];
 
-static bool set_pattern(const char *text)
-{
-	int fd = open(PATTERN, O_WRONLY | O_CLOEXEC);
-	bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return good;
-}
-
-static bool read_pattern(void)
-{
-	int fd = open(PATTERN, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, before, sizeof(before) - 1);
-
-	if (fd >= 0)
-		close(fd);
-	return n >= 0;
-}
-
-/* At the exit; also at that of children. */
 static void restore(void)
 {
-	if (getpid() != parent)
-		return;
-	set_pattern(before);
+	testlib_write_text(PATTERN, before);
+	unlink(program);
 	unlink(fifo);
+}
+
+/*
+ * A copy of this program that no user can replace: the kernel starts it as root whoever dumps core. In the first folder
+ * from which programs can be started. False if there is none.
+ */
+static bool copy_program(void)
+{
+	static const char *const dirs[] = { "/run", "/dev/shm", "/tmp" };
+	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = -1;
+	struct statvfs fs;
+	ssize_t n = -1;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(dirs) && to < 0; i++) {
+		if (statvfs(dirs[i], &fs) || fs.f_flag & ST_NOEXEC)
+			continue;
+		snprintf(program, sizeof(program), "%s/swc-dump-%d", dirs[i], getpid());
+		to = open(program, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+	}
+	while (from >= 0 && to >= 0 && (n = sendfile(to, from, NULL, 1 << 20)) > 0)
+		;
+	if (from >= 0)
+		close(from);
+	if (to >= 0)
+		close(to);
+	return !n;
 }
 
 /* What the kernel starts for the dump: waits until somebody opens the pipe, and then takes what there is. */
@@ -126,21 +131,21 @@ int main(int argc, char **argv)
 	static const struct testlib_test tests[] = {
 		{ "others hear of a member that dumps core", dumps_core },
 	};
-	char pattern[128];
+	char pattern[136];
 
 	if (argc == 3 && !strcmp(argv[1], "dump"))
 		return dump(argv[2]);
 	ksft_print_header();
 	testlib_require_device();
 	testlib_require_root();
-	parent = getpid();
-	snprintf(fifo, sizeof(fifo), "/tmp/swc-coredump-%d", parent);
-	/* This program itself, whatever it is called. */
-	snprintf(pattern, sizeof(pattern), "|/proc/%%P/exe dump %s", fifo);
-	if (!read_pattern() || mkfifo(fifo, 0600))
-		ksft_exit_skip("needs %s and /tmp\n", PATTERN);
-	atexit(restore);
-	if (!set_pattern(pattern))
+	if (!testlib_read_text(PATTERN, before, sizeof(before)))
+		ksft_exit_skip("needs %s\n", PATTERN);
+	testlib_at_end(restore);
+	snprintf(fifo, sizeof(fifo), "/tmp/swc-coredump-%d", getpid());
+	if (!copy_program() || mkfifo(fifo, 0600))
+		ksft_exit_skip("needs a folder for a program, and /tmp\n");
+	snprintf(pattern, sizeof(pattern), "|%s dump %s", program, fifo);
+	if (!testlib_write_text(PATTERN, pattern))
 		ksft_exit_skip("%s cannot be written\n", PATTERN);
 	testlib_run_tests(tests, ARRAY_SIZE(tests));
 	ksft_finished();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -343,6 +344,52 @@ bool testlib_is_asked(int argc, char **argv, const char *name)
 		if (strstr(name, argv[i]))
 			return true;
 	return argc < 2;
+}
+
+static void (*at_end)(void);
+static pid_t at_end_of;
+
+static void run_at_end(void)
+{
+	if (getpid() == at_end_of)
+		at_end();
+}
+
+static void end_by_signal(int number)
+{
+	run_at_end();
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+void testlib_at_end(void (*fn)(void))
+{
+	at_end = fn;
+	at_end_of = getpid();
+	atexit(run_at_end);
+	signal(SIGTERM, end_by_signal);
+	signal(SIGINT, end_by_signal);
+}
+
+bool testlib_read_text(const char *path, char *text, size_t bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, bytes - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n < 0 ? 0 : n] = '\0';
+	return n >= 0;
+}
+
+bool testlib_write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return good;
 }
 
 unsigned int testlib_env(const char *name, unsigned int dflt)

@@ -105,6 +105,14 @@ struct testlib_test {
 
 /* Print the TAP plan, run all tests, and print a result for each. */
 void testlib_run_tests(const struct testlib_test *test, unsigned int n);
+/*
+ * Run fn when this process ends by exit(), SIGTERM or SIGINT, and not in its children: to restore what the test has
+ * changed of the machine. Once per program.
+ */
+void testlib_at_end(void (*fn)(void));
+/* The text of a setting such as a file of /proc/sys. False if there is none, or it cannot be written. */
+bool testlib_read_text(const char *path, char *text, size_t bytes);
+bool testlib_write_text(const char *path, const char *text);
 /* Is the test meant by the arguments, words of names of tests? Without arguments, all are. */
 bool testlib_is_asked(int argc, char **argv, const char *name);
 /* A number from the environment, or the default. */
