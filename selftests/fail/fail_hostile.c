@@ -405,11 +405,17 @@ static bool random_sets(unsigned int seconds)
 	return good && w.rounds;
 }
 
+static struct stat dev;
+
+static void restore(void)
+{
+	chmod(SWC_DEVICE_PATH, dev.st_mode & 07777);
+}
+
 int main(void)
 {
 	unsigned int seconds = testlib_env("HOSTILE_SECONDS", 0);
 	unsigned int seed = testlib_env_seed("HOSTILE_SEED");
-	struct stat dev;
 
 	ksft_print_header();
 	testlib_require_device();
@@ -420,7 +426,10 @@ int main(void)
 	attacking = testlib_shared_alloc(sizeof(*attacking));
 	victim_init();
 	/* Open to all users, for as long as the test takes. */
-	if (stat(SWC_DEVICE_PATH, &dev) || chmod(SWC_DEVICE_PATH, 0666))
+	if (stat(SWC_DEVICE_PATH, &dev))
+		ksft_exit_fail_msg("%s: %s\n", SWC_DEVICE_PATH, strerror(errno));
+	testlib_at_end(restore);
+	if (chmod(SWC_DEVICE_PATH, 0666))
 		ksft_exit_fail_msg("%s: %s\n", SWC_DEVICE_PATH, strerror(errno));
 	test(1, "long operations");
 	test(ALL_ATTACKS, "all attacks");
@@ -429,6 +438,5 @@ int main(void)
 		ksft_test_result(!testlib_wait_released(0),
 				 "random attacks: everything is released");
 	}
-	chmod(SWC_DEVICE_PATH, dev.st_mode & 07777);
 	ksft_finished();
 }

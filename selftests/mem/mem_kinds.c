@@ -12,7 +12,10 @@
 #define BYTES (6ul << 20)
 #define RW (PROT_READ | PROT_WRITE)
 
+#define HUGE_PAGES "/proc/sys/vm/nr_hugepages"
+
 static struct swingcoll_id id;
+static char huge_before[32];
 
 static void *plain(void)
 {
@@ -169,21 +172,23 @@ static int secret(void)
 	return 0;
 }
 
+static void restore(void)
+{
+	testlib_write_text(HUGE_PAGES, huge_before);
+}
+
+/* So many huge pages more than there are. */
 static bool reserve_huge(int n)
 {
-	FILE *f = fopen("/proc/sys/vm/nr_hugepages", "r+");
-	int got = 0;
+	char text[32];
 
-	if (!f)
+	if (!testlib_read_text(HUGE_PAGES, huge_before, sizeof(huge_before)))
 		return false;
-	fprintf(f, "%d\n", n);
-	fclose(f);
-	f = fopen("/proc/sys/vm/nr_hugepages", "r");
-	if (!f || fscanf(f, "%d", &got) != 1)
-		got = 0;
-	if (f)
-		fclose(f);
-	return got >= n;
+	testlib_at_end(restore);
+	n += atoi(huge_before);
+	snprintf(text, sizeof(text), "%d", n);
+	return testlib_write_text(HUGE_PAGES, text) &&
+	       testlib_read_text(HUGE_PAGES, text, sizeof(text)) && atoi(text) >= n;
 }
 
 int main(void)
@@ -213,6 +218,5 @@ int main(void)
 		ksft_test_result_skip("secret memory: no memfd_secret in this kernel");
 	else
 		ksft_test_result(!ret, "secret memory is refused");
-	reserve_huge(0);
 	ksft_finished();
 }

@@ -727,6 +727,7 @@ int main(void)
 	for (int i = 0; i < SWC_QUOTA_NR; i++)
 		if (parameter(i, before[i], sizeof(before[i]), false))
 			ksft_exit_fail_msg("cannot read the module parameter %s\n", names[i]);
+	testlib_at_end(restore);
 	ksft_set_plan(ARRAY_SIZE(test));
 	for (unsigned int i = 0; i < ARRAY_SIZE(test); i++) {
 		if (test[i].rdma && !(info.features & SWC_FEATURE_RDMA)) {
