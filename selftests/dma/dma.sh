@@ -37,9 +37,10 @@ result $? "a transfer hangs"
 
 insmod "$ko"
 three=(swingperf -n 3 -d i32 --sizes 300000 --slot-max -1 --iters 2 --repeats 1 --warmup 0)
+sums=''
 use_engine always held "${three[@]}" --outofplace -a direct1 -r sum && sums=${grown[dma_bytes]} &&
 	use_engine always dma_bytes "${three[@]}" --outofplace -a direct1 -r bxor && ((sums == 0 && grown[dma_bytes] > 0))
-result $? "xor by the engine, sums by the CPU ($sums and ${grown[dma_bytes]} bytes)"
+result $? "xor by the engine, sums by the CPU (${sums:-?} and ${grown[dma_bytes]} bytes)"
 use_engine always dma_bytes "${three[@]}" --inplace -o allgather -a direct2 && ((grown[dma_bytes] > 0))
 result $? "an allgather in place, which has a copy less (${grown[dma_bytes]} bytes)"
 use_engine always dma_jobs_prepared "${three[@]}" --inplace -a direct1 -r bxor && ((grown[dma_jobs_prepared] > 0))

@@ -18,7 +18,11 @@ for program in swingperf swingctl; do
 	command -v $program >/dev/null || skip_all "$program is not on PATH"
 done
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+before=$(cat $knobs/dma)
+# An engine that is left, perhaps one that fails, would be used by later tests.
+trap 'rm -f "$log"; [[ ! -e $engine ]] || forbid_engine; echo "$before" >$knobs/dma' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 # ------------------------------------------------------------------ counters
 
@@ -172,12 +176,10 @@ with() { # with OPTION... -- MORE|NONE MORE|NONE
 	return $status
 }
 
-before=$(cat $knobs/dma)
 snapshot
 
 finish() {
 	all_released && (($(counter dma_chans_acquired) > 0))
 	result $? "all channels are released"
-	echo "$before" >$knobs/dma
 	exit $((failed > 0))
 }
