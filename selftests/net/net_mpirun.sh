@@ -137,7 +137,10 @@ for mpi in openmpi mpich; do
 	fi
 	[[ $mpi = openmpi ]] && run=openmpi || run=mpich_or_alarm
 	# Of MPICH's ranks, few return from MPI_Finalize: they need not poll there for long.
-	[[ $mpi = openmpi ]] || export FINALIZE_SECONDS=10
+	if [[ $mpi = mpich ]]; then
+		export FINALIZE_SECONDS=10
+		[[ ! ${SWC_TEST_SHORT-} ]] || FINALIZE_SECONDS=3
+	fi
 	# Open MPI offers PMIx.
 	[[ $mpi = openmpi ]] || export SWINGCOLL_ROOT=$root
 	try "$mpi: swingperf" is_right $mpi "$perf" "${sizes[@]}"
