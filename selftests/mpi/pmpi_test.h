@@ -101,7 +101,7 @@ static inline int end_tests(void)
 	const char *limit = getenv("FINALIZE_SECONDS");
 
 	/* MPICH 4.0 with UCX over TCP may wait for ever in MPI_Finalize for a rank that has left it. */
-	alarm(limit ? (unsigned int)atoi(limit) : 20);
+	alarm(limit ? (unsigned int)atoi(limit) : 90);
 	MPI_Finalize();
 	return !!failed;
 }

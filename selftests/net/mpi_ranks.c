@@ -85,7 +85,7 @@ int main(int argc, char **argv)
 		fflush(stdout);
 	}
 	/* MPICH 4.0 with UCX over TCP may wait for ever in MPI_Finalize for a rank that has left it. */
-	alarm(limit ? (unsigned int)atoi(limit) : 20);
+	alarm(limit ? (unsigned int)atoi(limit) : 90);
 	MPI_Finalize();
 	return !!all;
 }
