@@ -36,13 +36,19 @@ static const char script[] =
 	/* Devices are named after their kind, rxe or siw, and the card. */
 	"link() { rdma link add $1 type ${1%%[0-9]*} netdev $2; }\n"
 	"save=/run/net_fail\n"
-	/* Save what the kernel forgets of an interface that is down: routes and neighbours. */
+	/* Save what the kernel forgets of an interface that is down: IPv6 addresses, routes and neighbours. */
 	"down() {\n"
-	"	for scope in link global; do\n" /* Link scope first: the others need it. */
-	"		ip -4 route show dev $2 scope $scope\n"
-	"	done | sed \"s/^/route replace /; s/$/ dev $2/; s/linkdown//\" >$save.$2\n"
-	"	ip -4 neigh show dev $2 nud permanent |\n"
-	"		sed \"s/^/neigh replace /; s/PERMANENT/nud permanent dev $2/\" >>$save.$2\n"
+	"	ip -6 -o addr show dev $2 scope global |\n"
+	"		sed -E \"s/.* inet6 ([^ ]*).*/addr replace \\1 dev $2 nodad/\" >$save.$2\n"
+	"	{\n"
+	"		ip -4 route show dev $2 scope link\n" /* Those without a gateway first: the others need them. */
+	"		ip -4 route show dev $2 scope global\n"
+	"		ip -6 route show dev $2 | sed '/ via /d'\n"
+	"		ip -6 route show dev $2 | sed '/ via /!d'\n"
+	"	} | sed \"s/^/route replace /; s/$/ dev $2/; s/linkdown//\" >>$save.$2\n"
+	"	for family in -4 -6; do\n"
+	"		ip $family neigh show dev $2 nud permanent\n"
+	"	done | sed \"s/^/neigh replace /; s/PERMANENT/nud permanent dev $2/\" >>$save.$2\n"
 	"	ip link set $2 down\n"
 	"}\n"
 	/* A soft device cannot connect again after its connection manager had no route: add a new one. */
