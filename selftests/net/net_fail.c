@@ -130,7 +130,7 @@ struct failure {
 	struct net_load load;
 	uint32_t timeout_ms;
 	struct net_expected expected;
-	unsigned int delay_ms; /* from the start of the load to the event; 0: 500 */
+	unsigned int delay_ms; /* from the start of the load to the event; 0: 100 */
 	const char *needs;
 };
 
@@ -454,8 +454,9 @@ static int run_failure(const struct failure *t)
 	/* The victim is waited for last, and may end in another way. */
 	if (t->how == KILL || t->how == STOP)
 		victim_pid = net_detach_victim(pid);
-	if (here && up) {
-		testlib_sleep_ms(t->delay_ms ? t->delay_ms : 500);
+	/* What a rank does by itself needs nothing here. */
+	if (here && up && !is_self(t->how) && !is_mismatch(t->how)) {
+		testlib_sleep_ms(t->delay_ms ? t->delay_ms : 100);
 		bad |= break_it(t->how, victim_pid);
 	}
 	bad |= testlib_wait_ranks(pid, NET_LOCAL_RANKS);
