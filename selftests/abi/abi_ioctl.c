@@ -16,18 +16,95 @@
 static struct testlib_rank r; /* a communicator of one rank */
 static uint8_t id[SWC_ID_BYTES];
 
+/* What is in use does not change: each size is part of the interface, even where no call has the structure. */
+#define SIZE(name, bytes)                                                                          \
+	{                                                                                          \
+#name, sizeof(struct name), bytes                                                  \
+	}
+
 static int sizes(void)
 {
-	CHECK_EQ(sizeof(struct swc_desc), 80);
-	CHECK_EQ(sizeof(struct swc_completion), 64);
-	CHECK_EQ(sizeof(struct swc_plan_header), 112);
-	CHECK_EQ(sizeof(struct swc_plan_channel), 8);
-	CHECK_EQ(sizeof(struct swc_plan_step), 12);
-	CHECK_EQ(sizeof(struct swc_plan_xfer), 16);
-	CHECK_EQ(sizeof(struct swc_info), 96);
-	CHECK_EQ(sizeof(struct swc_comm_create), 72);
-	CHECK_EQ(sizeof(struct swc_comm_error), 280);
-	CHECK_EQ(sizeof(struct swc_plan_load), 280);
+	static const struct {
+		const char *name;
+		size_t is, want;
+	} all[] = {
+		SIZE(swc_desc, 80),
+		SIZE(swc_completion, 64),
+		SIZE(swc_ring_header, 128),
+		SIZE(swc_ring_user, 64),
+		SIZE(swc_member_cpus, 4),
+		SIZE(swc_comm_state, 1088),
+		SIZE(swc_info, 96),
+		SIZE(swc_node_path, 64),
+		SIZE(swc_comm_create, 72),
+		SIZE(swc_comm_ref, 16),
+		SIZE(swc_comm_error, 280),
+		SIZE(swc_plan_load, 280),
+		SIZE(swc_plan_unload, 8),
+		SIZE(swc_mem_reg, 24),
+		SIZE(swc_mem_unreg, 8),
+		SIZE(swc_ring_wait, 8),
+		SIZE(swc_slot_wait, 24),
+		SIZE(swc_slot_wake, 8),
+		SIZE(swc_partitioned_init, 128),
+		SIZE(swc_partitioned_ref, 16),
+		SIZE(swc_progress, 128),
+		SIZE(swc_sparse_note, 24),
+		SIZE(swc_plan_window, 8),
+		SIZE(swc_plan_header, 112),
+		SIZE(swc_plan_channel, 8),
+		SIZE(swc_plan_step, 12),
+		SIZE(swc_plan_xfer, 16),
+		SIZE(swc_member_info, 48),
+		SIZE(swc_comm_query, 368),
+		SIZE(swc_quota_use, 32),
+		SIZE(swc_user_query, 144),
+		SIZE(swc_trace_record, 32),
+		SIZE(swc_trace_query, 344),
+		SIZE(swc_stats, 16),
+	};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(all); i++)
+		if (all[i].is != all[i].want) {
+			ksft_print_msg("struct %s: %zu bytes, not %zu\n", all[i].name, all[i].is,
+				       all[i].want);
+			return 1;
+		}
+	return 0;
+}
+
+static int numbers(void)
+{
+	static const uint32_t all[][2] = {
+		{ SWC_IOC_INFO, 0x8060c500 },
+		{ SWC_IOC_COMM_CREATE, 0xc048c501 },
+		{ SWC_IOC_COMM_LEAVE, 0x4010c502 },
+		{ SWC_IOC_COMM_ABORT, 0x4010c503 },
+		{ SWC_IOC_COMM_ERROR, 0xc118c504 },
+		{ SWC_IOC_PLAN_LOAD, 0xc118c505 },
+		{ SWC_IOC_PLAN_UNLOAD, 0x4008c506 },
+		{ SWC_IOC_MEM_REG, 0xc018c507 },
+		{ SWC_IOC_MEM_UNREG, 0x4008c508 },
+		{ SWC_IOC_SUBMIT, 0x4050c509 },
+		{ SWC_IOC_RING_WAIT, 0x4008c50a },
+		{ SWC_IOC_SLOT_WAIT, 0x4018c50b },
+		{ SWC_IOC_SLOT_WAKE, 0x4008c50c },
+		{ SWC_IOC_COMM_QUERY, 0xc170c50d },
+		{ SWC_IOC_STATS, 0xc010c50e },
+		{ SWC_IOC_PARTITIONED_INIT, 0xc080c50f },
+		{ SWC_IOC_PARTITIONED_START, 0x4010c510 },
+		{ SWC_IOC_PARTITIONED_KICK, 0x4010c511 },
+		{ SWC_IOC_PARTITIONED_WAIT, 0x4010c512 },
+		{ SWC_IOC_PARTITIONED_FREE, 0x4010c513 },
+		{ SWC_IOC_USER_QUERY, 0xc090c514 },
+		{ SWC_IOC_TRACE, 0xc158c515 },
+		{ SWC_IOC_SPARSE_NOTE, 0x4018c516 },
+		{ SWC_CMD_COLLECTIVE, 0x4050c580 },
+		{ SWC_CMD_PARTITIONED_WAIT, 0x4010c581 },
+	};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(all); i++)
+		CHECK_EQ(all[i][0], all[i][1]);
 	return 0;
 }
 
@@ -69,11 +146,28 @@ static int unknown(void)
 static int faults(void)
 {
 	static const unsigned long cmds[] = {
-		SWC_IOC_COMM_CREATE, SWC_IOC_COMM_LEAVE,  SWC_IOC_COMM_ABORT, SWC_IOC_COMM_ERROR,
-		SWC_IOC_PLAN_LOAD,   SWC_IOC_PLAN_UNLOAD, SWC_IOC_MEM_REG,    SWC_IOC_MEM_UNREG,
-		SWC_IOC_SUBMIT,	     SWC_IOC_RING_WAIT,	  SWC_IOC_SLOT_WAIT,  SWC_IOC_SLOT_WAKE,
-		SWC_IOC_COMM_QUERY,  SWC_IOC_STATS,	  SWC_IOC_USER_QUERY, SWC_IOC_TRACE,
+		SWC_IOC_COMM_CREATE,
+		SWC_IOC_COMM_LEAVE,
+		SWC_IOC_COMM_ABORT,
+		SWC_IOC_COMM_ERROR,
+		SWC_IOC_PLAN_LOAD,
+		SWC_IOC_PLAN_UNLOAD,
+		SWC_IOC_MEM_REG,
+		SWC_IOC_MEM_UNREG,
+		SWC_IOC_SUBMIT,
+		SWC_IOC_RING_WAIT,
+		SWC_IOC_SLOT_WAIT,
+		SWC_IOC_SLOT_WAKE,
+		SWC_IOC_COMM_QUERY,
+		SWC_IOC_STATS,
+		SWC_IOC_USER_QUERY,
+		SWC_IOC_TRACE,
 		SWC_IOC_SPARSE_NOTE,
+		SWC_IOC_PARTITIONED_INIT,
+		SWC_IOC_PARTITIONED_START,
+		SWC_IOC_PARTITIONED_KICK,
+		SWC_IOC_PARTITIONED_WAIT,
+		SWC_IOC_PARTITIONED_FREE,
 	};
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(cmds); i++)
@@ -489,6 +583,7 @@ int main(void)
 {
 	static const struct testlib_test test[] = {
 		{ "sizes of the structs", sizes },
+		{ "numbers of the calls", numbers },
 		{ "SWC_IOC_INFO", info },
 		{ "unknown calls: ENOTTY", unknown },
 		{ "bad argument pointers: EFAULT", faults },
