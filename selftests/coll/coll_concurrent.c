@@ -5,6 +5,8 @@
 
 #include "coll.h"
 
+#define NCOLLS (SWINGCOLL_SCATTER + 1)
+
 static struct swingcoll_id id, more_ids[8];
 static int use_uring;
 
@@ -23,10 +25,12 @@ static int inflight(uint32_t rank, void *arg)
 		for (int i = 0; i < 64; i++) {
 			void *send, *recv;
 
-			c[i] = (struct coll_case){ .coll = i % 6,
+			c[i] = (struct coll_case){ .coll = i % NCOLLS,
 						   .dtype = SWINGCOLL_I32,
 						   .count = 100 + i * 13,
 						   .in_place = i & 1 };
+			if (coll_has_root(c[i].coll))
+				c[i].root = i / NCOLLS % 3;
 			if (c[i].coll == SWINGCOLL_BARRIER)
 				c[i].count = 0;
 			mem[i] = malloc(coll_bytes(&c[i], 3));
@@ -103,13 +107,17 @@ static int thread_body(const struct thread_arg *a)
 
 	CHECK_EQ(swingcoll_comm_create(&comm, a->id, a->nranks, a->rank, &opts), 0);
 	for (int i = 0; i < 30; i++) {
-		struct coll_case c = { .coll = i % 6,
+		struct coll_case c = { .coll = i % NCOLLS,
 				       .dtype = SWINGCOLL_I64,
-				       .count = i % 6 == 5 ? 0 : 333 + i,
+				       .count = i % NCOLLS == SWINGCOLL_BARRIER ? 0 : 333 + i,
 				       .in_place = i & 1 };
-		void *mem = malloc(coll_bytes(&c, a->nranks));
-		int ret = coll_run(&c, mem, comm, i);
+		void *mem;
+		int ret;
 
+		if (coll_has_root(c.coll))
+			c.root = i / NCOLLS % a->nranks;
+		mem = malloc(coll_bytes(&c, a->nranks));
+		ret = coll_run(&c, mem, comm, i);
 		free(mem);
 		CHECK_EQ(ret, 0);
 	}

@@ -15,7 +15,7 @@ static int names_round_trip(void)
 	for (int i = SWINGCOLL_SUM; i <= SWINGCOLL_BXOR; i++)
 		if (swingcoll_redop_parse(swingcoll_redop_name(i)) != i)
 			return 0;
-	for (int i = SWINGCOLL_ALLREDUCE; i <= SWINGCOLL_BARRIER; i++)
+	for (int i = SWINGCOLL_ALLREDUCE; i <= SWINGCOLL_SCATTER; i++)
 		if (swingcoll_coll_parse(swingcoll_coll_name(i)) != i)
 			return 0;
 	return 1;
