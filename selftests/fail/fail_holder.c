@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -342,6 +343,7 @@ static int collected(void *arg)
 /* The owner closes its descriptor while a message has it: the context it gets back has ended. */
 static int comes_back(void *arg)
 {
+	struct pollfd state = { .events = POLLIN };
 	struct swc_info info;
 	int s[2];
 
@@ -354,6 +356,9 @@ static int comes_back(void *arg)
 	r.c.fd = receive_fd(s[1]);
 	CHECK(r.c.fd >= 0);
 	CHECK_EQ(testlib_ioctl(r.c.fd, SWC_IOC_INFO, &info), -EBADF);
+	state.fd = r.c.fd;
+	CHECK_EQ(poll(&state, 1, 0), 1);
+	CHECK((state.revents & (POLLERR | POLLHUP)) == (POLLERR | POLLHUP));
 	CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, r.c.fd, SWC_MMAP_RING) == MAP_FAILED);
 	CHECK_EQ(errno, EBADF);
 	return 0;
