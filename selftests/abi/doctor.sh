@@ -11,9 +11,12 @@ command -v swingctl > /dev/null || skip_all "swingctl is not on PATH"
 out=$(mktemp)
 dir=$(mktemp -d)
 disabled=/proc/sys/kernel/io_uring_disabled
+[ ! -e $disabled ] || io_uring=$(cat $disabled)
 # Whatever has been changed when this ends.
 trap 'umount /sys/module/swingcoll/version 2> /dev/null; [ ! -e /dev/swingcoll.away ] || mv /dev/swingcoll.away /dev/swingcoll
-	[ ! -e $disabled ] || echo 0 > $disabled; rm -rf "$out" "$dir"' EXIT
+	[ ! -e $disabled ] || echo "$io_uring" > $disabled; rm -rf "$out" "$dir"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 echo 1..6
 
 says() { # says NAME LINE NEXT: a line of the output, and the one below it
@@ -49,7 +52,7 @@ if [ -e $disabled ]; then
 	echo 2 > $disabled
 	swingctl doctor > "$out"
 	says "io_uring forbidden" '^WARN  io_uring .*kernel.io_uring_disabled=2' 'sysctl kernel.io_uring_disabled=0'
-	echo 0 > $disabled
+	echo "$io_uring" > $disabled
 else
 	skip "io_uring forbidden" "this kernel has no io_uring_disabled"
 fi

@@ -13,9 +13,12 @@ set -u
 disabled=/proc/sys/kernel/io_uring_disabled
 comms=/sys/module/swingcoll/parameters/user_comms
 user_comms=$(cat $comms)
+[[ ! -e $disabled ]] || io_uring=$(cat $disabled)
 said=$(mktemp) disk=$(mktemp -d)
 trap 'umount "$disk" 2>/dev/null; rm -rf "$log" "$said" "$disk" "$disk.image"; [[ ! -e /dev/swingcoll.away ]] || mv /dev/swingcoll.away /dev/swingcoll
-	[[ ! -e $disabled ]] || echo 0 >$disabled; echo "$user_comms" >$comms' EXIT
+	[[ ! -e $disabled ]] || echo "$io_uring" >$disabled; echo "$user_comms" >$comms' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 export SWINGCOLL_PMPI_STATS=1 SWINGCOLL_PMPI_MIN=0
 
 # As without CAP_IPC_LOCK, and with so few KiB of locked memory.
@@ -81,7 +84,7 @@ for mpi in "${mpis[@]}"; do
 		echo 2 >$disabled
 		"$mpi" 2 "$ctl" mpi "$built/$mpi/pmpi_requests" </dev/null >"$log" 2>&1
 		contains "$mpi, io_uring disabled" $? "$log" '^ok 14 ' '^swingcoll-pmpi: MPI_Iallreduce: [1-9]'
-		echo 0 >$disabled
+		echo "$io_uring" >$disabled
 	else
 		skip "$mpi, io_uring disabled" "this kernel has no io_uring_disabled"
 	fi
