@@ -20,6 +20,13 @@ RANDOM=$seed
 
 group=/sys/fs/cgroup/swc-test
 log=$(mktemp)
+# Settings, and what they were. Of a list, the choice is in brackets.
+settings=(/sys/power/pm_test /sys/module/suspend/parameters/pm_test_delay /sys/kernel/mm/ksm/run
+	/sys/kernel/mm/transparent_hugepage/enabled)
+declare -A before
+for file in "${settings[@]}"; do
+	[[ ! -w $file ]] || before[$file]=$(sed -E 's/.*\[(.*)\].*/\1/' "$file")
+done
 # A line for each change, and why one is not possible.
 declare -A done_ refused missing
 
@@ -82,13 +89,13 @@ migration() {
 
 # Between two groups, of which one reclaims memory all the time.
 groups() {
-	local pid to=$group/a
+	local pid moved=0 to=$group/a
 	[[ -d $group/b ]] || { missing[groups]='no cgroup v2' && return; }
 	((RANDOM % 2)) || to=$group/b
 	for pid in $(pgrep -f "$bin/fail_storm"); do
-		echo "$pid" >"$to/cgroup.procs" # it may have ended
+		echo "$pid" >"$to/cgroup.procs" && moved=1 # it may have ended
 	done
-	return 0
+	((moved))
 }
 
 unload() {
@@ -97,9 +104,24 @@ unload() {
 
 pause() { sleep 0.$((RANDOM % 3))$((RANDOM % 10)); }
 
+cleanup() {
+	local pid file
+	for file in "${!before[@]}"; do
+		echo "${before[$file]}" >"$file"
+	done
+	cat "$group"/*/cgroup.procs 2>/dev/null | while read -r pid; do
+		echo "$pid" >/sys/fs/cgroup/cgroup.procs
+	done
+	rmdir "$group"/* "$group" 2>/dev/null
+	rm -f "$log"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
 # --- all of them -------------------------------------------------------------
 
-changes=(cpus memory sleeps merging huge_pages compaction migration groups unload)
+changes=(groups cpus memory sleeps merging huge_pages compaction migration unload)
 echo "1..$((${#changes[@]} + 3))"
 frozen
 status=$?
@@ -108,16 +130,6 @@ if [[ ${missing[sleeps]-} ]]; then
 else
 	result $status 'the machine sleeps while a rank waits for others'
 fi
-
-cleanup() {
-	local pid
-	cat "$group"/*/cgroup.procs 2>/dev/null | while read -r pid; do
-		echo "$pid" >/sys/fs/cgroup/cgroup.procs
-	done
-	rmdir "$group"/* "$group" 2>/dev/null
-	rm -f "$log"
-}
-trap cleanup EXIT
 
 [[ -e /sys/fs/cgroup/cgroup.controllers ]] || mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
 if [[ -e /sys/fs/cgroup/cgroup.controllers ]]; then
@@ -136,8 +148,12 @@ read -r _ <&"${COPROC[0]}"
 unloaded=''
 STORM_SECONDS=$seconds "$bin/fail_storm" >"$log.storm" 2>&1 &
 storm=$!
-while kill -0 $storm 2>/dev/null; do
-	change=${changes[RANDOM % ${#changes[@]}]}
+wait_for pgrep -f "$bin/fail_storm"
+# Each once, groups first, which need the storm; then any of them.
+try=("${changes[@]}")
+while ((${#try[@]})) || kill -0 $storm 2>/dev/null; do
+	change=${try[0]:-${changes[RANDOM % ${#changes[@]}]}}
+	try=("${try[@]:1}")
 	if $change 2>/dev/null; then
 		done_[$change]=$((${done_[$change]-0} + 1))
 	else
@@ -152,8 +168,10 @@ rm -f "$log.storm"
 for change in "${changes[@]}"; do
 	if [[ ${missing[$change]-} ]]; then
 		skip "$change" "${missing[$change]}"
+	elif [[ $change = memory && ! ${done_[memory]-} ]]; then
+		skip memory "none of ${refused[memory]} blocks could be emptied"
 	else
-		[[ $change != unload || ! $unloaded ]]
+		[[ ${done_[$change]-} ]] && [[ $change != unload || ! $unloaded ]]
 		result $? "$change: ${done_[$change]-0} done, ${refused[$change]-0} refused by the kernel"
 	fi
 done
