@@ -16,7 +16,7 @@
 static struct testlib_rank r; /* a communicator of one rank */
 static uint8_t id[SWC_ID_BYTES];
 
-/* What is in use does not change: each size is part of the interface, even where no call has the structure. */
+/* Each size is part of the interface, even where no call has the structure. */
 #define SIZE(name, bytes)                                                                          \
 	{                                                                                          \
 #name, sizeof(struct name), bytes                                                  \
@@ -547,6 +547,86 @@ static int query(void)
 	return 0;
 }
 
+/* ------------------------------------------------------------------ operations in queries */
+
+struct counted {
+	uint8_t id[SWC_ID_BYTES];
+	unsigned int submitted, over;
+};
+
+/* The state of the communicator when so many of its operations have ended. */
+static int query_after(int fd, const uint8_t *of, uint64_t ended, struct swc_comm_query *q)
+{
+	uint64_t limit = testlib_now_ms() + TESTLIB_EVENT_MS;
+
+	do {
+		memset(q, 0, sizeof(*q));
+		do
+			CHECK_EQ(testlib_ioctl(fd, SWC_IOC_COMM_QUERY, q), 0);
+		while (memcmp(q->id_prefix, of, sizeof(q->id_prefix)));
+		CHECK(testlib_now_ms() < limit);
+	} while (q->completed + q->failed != ended);
+	return 0;
+}
+
+/* Rank 0 looks at an operation that rank 1 has not called yet, at its end, and at one that fails. */
+static int counted_rank(uint32_t rank, void *arg)
+{
+	static uint32_t buf[1000];
+	struct counted *s = arg;
+	struct swc_completion done;
+	struct swc_comm_query q;
+	struct testlib_rank w;
+	struct swc_desc d;
+	uint64_t start, waited = 0;
+
+	CHECK_EQ(testlib_rank_open(&w, s->id, 2, rank, TESTLIB_EVENT_MS), 0);
+	CHECK_EQ(testlib_check_allreduce(&w, 1000), 0);
+	CHECK_EQ(query_after(w.c.fd, s->id, 1, &q), 0);
+	CHECK_EQ(q.completed, 1);
+	CHECK_EQ(q.bytes, 4000);
+	d = testlib_allreduce_desc(&w, buf, buf, 500, SWC_U32);
+	if (rank)
+		CHECK(testlib_wait_count(&s->submitted, 1));
+	CHECK_EQ(testlib_submit(w.c.fd, &d), 0);
+	start = testlib_now_ns();
+	if (!rank) {
+		CHECK_EQ(query_after(w.c.fd, s->id, 1, &q), 0);
+		CHECK_EQ(q.inflight, 1);
+		CHECK_EQ(q.oldest_seq, 1);
+		CHECK(q.oldest_ns > 0 && q.oldest_ns < 1000000ull * TESTLIB_EVENT_MS);
+		CHECK(!strcmp(q.algo, "selftest"));
+		waited = testlib_now_ns() - start;
+		testlib_count(&s->submitted);
+	}
+	CHECK_EQ(testlib_ring_next(&w.c, &done, TESTLIB_EVENT_MS), 0);
+	CHECK_EQ(done.res, 0);
+	CHECK_EQ(done.seq, 1);
+	CHECK_EQ(done.bytes, 2000);
+	CHECK(done.wait_ns >= waited);
+	CHECK_EQ(query_after(w.c.fd, s->id, 2, &q), 0);
+	CHECK_EQ(q.completed, 2);
+	CHECK_EQ(q.bytes, 6000);
+	d.count = 400 + rank;
+	CHECK_EQ(testlib_submit_wait(&w.c, &d, NULL), -EPROTO);
+	CHECK_EQ(query_after(w.c.fd, s->id, 3, &q), 0);
+	CHECK_EQ(q.completed, 2);
+	CHECK_EQ(q.failed, 1);
+	CHECK_EQ(q.inflight, 0);
+	CHECK_EQ(q.bytes, 6000);
+	CHECK(testlib_meet(&s->over, 2));
+	testlib_rank_close(&w);
+	return 0;
+}
+
+static int query_operations(void)
+{
+	struct counted *s = testlib_shared_alloc(sizeof(*s));
+
+	testlib_new_id(s->id);
+	return testlib_run_ranks(2, counted_rank, s);
+}
+
 /* A context belongs to the address space that opened it. */
 static int foreign(void *arg)
 {
@@ -596,6 +676,7 @@ int main(void)
 		{ "registration: limit of handles", limit_regions },
 		{ "slots: arguments, time-out, lifetime of the mapping", slots },
 		{ "queries and counters", query },
+		{ "queries: operations in flight, completed and failed", query_operations },
 		{ "notes about sparse collectives", sparse_note },
 		{ "calls from another address space are refused", other_mm },
 	};
