@@ -350,12 +350,34 @@ static void print_worst(const struct worst *w)
 			       w->us[a] * 1e-3);
 }
 
+/* A round that fails is void if the machine stood still for so long. */
+#define STALL_MS 1000
+
+static bool all_good(const bool good[VICTIM_NR])
+{
+	for (int a = 0; a < VICTIM_NR; a++)
+		if (!good[a])
+			return false;
+	return true;
+}
+
+/* A round; a second one if the first is void. */
 static void test(unsigned int set, const char *name)
 {
 	bool good[VICTIM_NR] = { false }, ended;
 	struct worst w = { 0 };
+	uint64_t stall;
 
+	stall_longest();
 	ended = attacked(set, good, &w);
+	stall = stall_longest();
+	if (!(ended && all_good(good)) && stall > STALL_MS) {
+		ksft_print_msg("%s: once more, the machine stood still for %llu ms\n", name,
+			       (unsigned long long)stall);
+		w = (struct worst){ 0 };
+		memset(good, 0, sizeof(good));
+		ended = attacked(set, good, &w);
+	}
 	print_worst(&w);
 	for (int a = 0; a < VICTIM_NR; a++)
 		ksft_test_result(good[a], "%s: %s", name, victim_name[a]);
@@ -363,17 +385,12 @@ static void test(unsigned int set, const char *name)
 	ksft_test_result(!testlib_wait_released(0), "%s: everything is released", name);
 }
 
-/* A round that fails is void if the machine stood still for so long. */
-#define STALL_MS 1000
-
 static bool random_sets(unsigned int seconds)
 {
 	uint64_t start = testlib_now_ms(), said = start;
 	struct worst w = { 0 };
 	unsigned int voids = 0;
 	bool good = true;
-
-	stall_watch();
 
 	while (good && testlib_now_ms() - start < seconds * 1000ull) {
 		bool each[VICTIM_NR] = { false };
@@ -383,8 +400,7 @@ static bool random_sets(unsigned int seconds)
 
 		stall_longest();
 		good = attacked(set, each, &w);
-		for (int a = 0; a < VICTIM_NR; a++)
-			good &= each[a];
+		good &= all_good(each);
 		stall = good ? 0 : stall_longest();
 		if (!good)
 			ksft_print_msg("attacks: %#x; the machine stood still for %llu ms\n", set,
@@ -425,6 +441,7 @@ int main(void)
 	srand(seed);
 	attacking = testlib_shared_alloc(sizeof(*attacking));
 	victim_init();
+	stall_watch();
 	/* Open to all users, for as long as the test takes. */
 	if (stat(SWC_DEVICE_PATH, &dev))
 		ksft_exit_fail_msg("%s: %s\n", SWC_DEVICE_PATH, strerror(errno));
