@@ -223,10 +223,10 @@ static inline bool swc_net_seg_next(struct swc_net_seg *seg)
  * @drop_unexpected: release all segments that wait for operations of this communicator
  * @get, @put: reference on a communicator; @put may be called under the transport's locks
  * @find: the net that has this name and @rank on its node, with a reference on its communicator; NULL: none
- * @progress: operations that a rank of this node has submitted; takes no locks
+ * @progress: number of the operation that a rank of this node calls next; takes no locks
  * @peer_lost: the peer or the way to it has failed; aborts the communicator
  * @peer_left: the peer has left in order, after @seq operations
- * @peer_progress: operations that the peer has submitted
+ * @peer_progress: the peer has reported the same of itself
  * @path_changed: a connection of @rank with @peer leaves the path, or takes it
  */
 struct swc_net_ops {
@@ -243,7 +243,7 @@ struct swc_net_ops {
 	u64 (*progress)(const struct swc_comm *comm, u32 rank);
 	void (*peer_lost)(struct swc_comm *comm, int error, int culprit, u64 seq, const char *text);
 	void (*peer_left)(struct swc_comm *comm, u32 rank, u64 seq);
-	void (*peer_progress)(struct swc_comm *comm, u32 rank, u64 n);
+	void (*peer_progress)(struct swc_comm *comm, u32 rank, u64 next_seq);
 	void (*path_changed)(struct swc_comm *comm, u32 rank, u32 channel, u32 peer, u32 path, bool taken);
 };
 

@@ -284,10 +284,10 @@ void swc_comm_net_put(struct swc_comm *comm)
 	swc_comm_put(comm);
 }
 
-/* Operations that a rank of this node has submitted. */
+/* Number of the operation that a rank of this node calls next. */
 u64 swc_comm_progress(const struct swc_comm *comm, u32 rank)
 {
-	return READ_ONCE(comm->member[rank].submitted);
+	return READ_ONCE(comm->member[rank].next_seq);
 }
 
 /* Another node, or the way to it, has failed. */
@@ -339,11 +339,11 @@ void swc_comm_peer_left(struct swc_comm *comm, u32 rank, u64 seq)
 			       "rank %u left before operation %llu", rank, waiting_for);
 }
 
-/* A member of another node reports that it has submitted @n operations. */
-void swc_comm_peer_progress(struct swc_comm *comm, u32 rank, u64 n)
+/* A member of another node reports the number of the operation that it calls next. */
+void swc_comm_peer_progress(struct swc_comm *comm, u32 rank, u64 next_seq)
 {
 	spin_lock(&comm->lock);
-	comm->member[rank].submitted = n;
+	comm->member[rank].next_seq = next_seq;
 	spin_unlock(&comm->lock);
 }
 
@@ -380,7 +380,7 @@ static void leave_net(struct swc_member *member)
 	aborted = comm->status == SWC_COMM_ABORTED;
 	spin_unlock(&comm->lock);
 	if (!aborted)
-		swc_net_leave(comm->net, member->rank, member->submitted, last);
+		swc_net_leave(comm->net, member->rank, member->next_seq, last);
 }
 
 /**
@@ -411,8 +411,8 @@ int swc_comm_leave(struct swc_ctx *ctx, u32 handle)
 	} else {
 		member->state = SWC_MEMBER_LEFT;
 		comm->nleft++;
-		waiting_for = swc_comm_ops->first_from(comm, member->submitted);
-		swc_record(comm->recorder, SWC_TRACE_LEAVE, member->rank, member->submitted, 0);
+		waiting_for = swc_comm_ops->first_from(comm, member->next_seq);
+		swc_record(comm->recorder, SWC_TRACE_LEAVE, member->rank, member->next_seq, 0);
 	}
 	spin_unlock(&comm->lock);
 	if (ret)
@@ -446,7 +446,7 @@ void swc_member_died(struct swc_member *member, const char *how)
 	}
 	member->state = SWC_MEMBER_DEAD;
 	comm->nleft++;
-	seq = member->submitted;
+	seq = member->next_seq;
 	swc_record(comm->recorder, SWC_TRACE_DIED, member->rank, seq, 0);
 	others = comm->nleft < comm->njoined || comm->status == SWC_COMM_FORMING ||
 		 !list_empty(&comm->ops) || member->reserved || comm->net;

@@ -32,11 +32,11 @@ struct swc_shared;
  * @ctx: the context it belongs to; NULL before it joined and after it left
  * @state: enum swc_member_state; changes under comm->lock, only forward
  * @rank: rank
- * @submitted: operations submitted so far = number of the next one; of a member of another node: as it last
- *	reported; comm->lock
+ * @next_seq: number of the operation that it calls next, as far as this node knows: of a member of another
+ *	node, as it last reported; comm->lock
  * @inflight: operations submitted and not finished; comm->lock
  * @ready_partitions: of them, partitions, which do not count against SWC_MAX_INFLIGHT; comm->lock
- * @reserved: numbers reserved for partitions that are not ready yet, part of @submitted; comm->lock
+ * @reserved: numbers reserved for partitions that are not ready yet, all below @next_seq; comm->lock
  * @last_submit: ktime of the last submission
  * @pid: process that joined
  * @name: its command name; printable
@@ -50,7 +50,7 @@ struct swc_member {
 	struct swc_ctx *ctx;
 	int state;
 	u32 rank;
-	u64 submitted;
+	u64 next_seq;
 	u32 inflight;
 	u32 ready_partitions;
 	u32 reserved;
@@ -284,7 +284,7 @@ void swc_comm_net_put(struct swc_comm *comm);
 u64 swc_comm_progress(const struct swc_comm *comm, u32 rank);
 void swc_comm_peer_lost(struct swc_comm *comm, int error, int culprit, u64 seq, const char *text);
 void swc_comm_peer_left(struct swc_comm *comm, u32 rank, u64 seq);
-void swc_comm_peer_progress(struct swc_comm *comm, u32 rank, u64 n);
+void swc_comm_peer_progress(struct swc_comm *comm, u32 rank, u64 next_seq);
 void swc_comm_path_changed(struct swc_comm *comm, u32 rank, u32 channel, u32 peer, u32 path, bool taken);
 struct swc_member *swc_member_get(struct swc_ctx *ctx, u32 handle);
 void swc_member_died(struct swc_member *member, const char *how);

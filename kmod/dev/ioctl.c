@@ -130,16 +130,16 @@ static void abort_for(struct swc_member *member, int error, int other)
 	int culprit = has_left ? other : (int)member->rank;
 
 	if (has_left)
-		swc_comm_abort(member->comm, error, culprit, member->submitted,
+		swc_comm_abort(member->comm, error, culprit, member->next_seq,
 			       "rank %d has left the communicator before collectives that " SWC_MEMBER_FMT
 			       " has called", other, SWC_MEMBER_ARGS(member));
 	else if (other >= 0 && error == -EPROTO)
-		swc_comm_abort(member->comm, error, culprit, member->submitted,
+		swc_comm_abort(member->comm, error, culprit, member->next_seq,
 			       SWC_MEMBER_FMT
 			       " has called another collective than rank %d, or with other arguments: all ranks must call the same, in the same order",
 			       SWC_MEMBER_ARGS(member), other);
 	else
-		swc_comm_abort(member->comm, error, culprit, member->submitted,
+		swc_comm_abort(member->comm, error, culprit, member->next_seq,
 			       SWC_MEMBER_FMT " aborted the communicator", SWC_MEMBER_ARGS(member));
 }
 

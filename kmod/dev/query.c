@@ -68,7 +68,7 @@ static void snapshot_member(struct swc_comm *comm, u32 rank, struct swc_member_i
 	info->pid = pid_vnr(member->pid);
 	info->state = member->state;
 	info->inflight = member->inflight;
-	info->submitted = member->submitted;
+	info->submitted = member->next_seq;
 	if (member->last_submit && now > member->last_submit)
 		info->idle_ns = now - member->last_submit;
 	memcpy(info->comm, member->name, sizeof(info->comm));

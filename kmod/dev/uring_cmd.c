@@ -130,7 +130,7 @@ static bool may_attend(const struct swc_req *req)
 	const struct swc_member *member = req->member;
 
 	return member->comm->net && swc_blocks_total_bytes(&req->blocks) <= BRIEF_BYTES &&
-	       READ_ONCE(member->comm->window.oldest) >= READ_ONCE(member->submitted);
+	       READ_ONCE(member->comm->window.oldest) >= READ_ONCE(member->next_seq);
 }
 
 /* Until it sleeps, the process looks after messages of other nodes itself. */
@@ -271,7 +271,7 @@ static void lose_turn(struct swc_ctx *ctx, const struct swc_desc *desc, int erro
 	member = swc_member_get(ctx, desc->comm);
 	if (!member)
 		return;
-	seq = READ_ONCE(member->submitted);
+	seq = READ_ONCE(member->next_seq);
 	/* The text of a quota has been recorded. */
 	if (error == -EDQUOT)
 		swc_comm_abort(member->comm, error, member->rank, seq, NULL);

@@ -37,7 +37,7 @@ static int may_submit(const struct swc_comm *comm, const struct swc_member *memb
 	 * A member has left: the rank can still join operations that have failed before, to get their
 	 * error, and those that members of other nodes took part in before they left.
 	 */
-	if ((comm->nleft || member->submitted >= comm->gone_at) && !(op && READ_ONCE(op->status)))
+	if ((comm->nleft || member->next_seq >= comm->gone_at) && !(op && READ_ONCE(op->status)))
 		return -ECONNRESET;
 	return !op && comm->nwaiting >= SWC_MAX_INFLIGHT ? -EAGAIN : 0;
 }
@@ -252,15 +252,15 @@ int swc_match(struct swc_req *req, bool inline_ok)
 	INIT_WORK(&req->work, swc_worker_fn);
 again:
 	spin_lock(&comm->lock);
-	seq = member->submitted;
+	seq = member->next_seq;
 	ret = may_submit(comm, member, swc_op_find(comm, seq));
 	op = ret ? NULL : next_op(comm, seq, fresh);
 	if (ret == -ECONNABORTED && was_refused(comm, seq)) {
-		member->submitted++;
+		member->next_seq++;
 		ret = -ECANCELED;
 	}
 	if (op) {
-		member->submitted++;
+		member->next_seq++;
 		arrive(op, req, &c, &out);
 	}
 	spin_unlock(&comm->lock);
@@ -343,10 +343,10 @@ int swc_match_reserve(struct swc_member *member, u32 n, u64 *base)
 	int ret = make_ops(comm, &ops, n);
 	u32 i;
 
-	swc_comm_note_quota(comm, comm->account, member->rank, member->submitted, ret);
+	swc_comm_note_quota(comm, comm->account, member->rank, member->next_seq, ret);
 	if (!ret) {
 		spin_lock(&comm->lock);
-		*base = member->submitted;
+		*base = member->next_seq;
 		ret = may_submit(comm, member, swc_op_find(comm, *base));
 		/* An operation that failed excuses a member that has left, but for its own number only. */
 		if (!ret && n > 1 && (comm->nleft || *base + n > comm->gone_at))
@@ -356,7 +356,7 @@ int swc_match_reserve(struct swc_member *member, u32 n, u64 *base)
 		for (i = 0; i < n && !ret; i++)
 			reserve_one(comm, &ops, *base + i);
 		if (!ret) {
-			member->submitted += n;
+			member->next_seq += n;
 			member->reserved += n;
 		}
 		spin_unlock(&comm->lock);

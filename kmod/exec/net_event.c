@@ -76,7 +76,7 @@ static struct swc_op *find_or_queue(struct swc_comm *comm, struct swc_net_seg *s
 		return op;
 	}
 	*stray = comm->status == SWC_COMM_ABORTED ||
-		 ((!op || op->finished) && seg->msg.seq < comm->member[seg->dst].submitted);
+		 ((!op || op->finished) && seg->msg.seq < comm->member[seg->dst].next_seq);
 	if (!*stray)
 		list_add_tail(&seg->node, &comm->unexpected[seg->msg.seq % SWC_UNEXPECTED_LISTS]);
 	return NULL;

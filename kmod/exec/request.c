@@ -85,11 +85,11 @@ static int explain_refusal(const struct swc_req *req, int ret, u64 bytes)
 	struct swc_member *member = req->member;
 
 	if (ret == -ENOMEM)
-		swc_comm_error_note(member->comm, ret, member->rank, member->submitted,
+		swc_comm_error_note(member->comm, ret, member->rank, member->next_seq,
 			      SWC_MEMBER_FMT
 			      ": cannot pin %llu KiB with RLIMIT_MEMLOCK at %lu KiB: raise it (ulimit -l, LimitMEMLOCK=) or run with CAP_IPC_LOCK",
 			      SWC_MEMBER_ARGS(member), bytes >> 10, rlimit(RLIMIT_MEMLOCK) >> 10);
-	return swc_comm_note_quota(member->comm, req->account, member->rank, member->submitted, ret);
+	return swc_comm_note_quota(member->comm, req->account, member->rank, member->next_seq, ret);
 }
 
 /* Find or register the memory of one of the user's two buffers. */
@@ -214,7 +214,7 @@ static int req_fill(struct swc_req *req, struct swc_plan *plan)
 		return -EINVAL;
 	ret = find_blocks(req);
 	if (ret)
-		return swc_comm_note_quota(member->comm, req->ctx->account, member->rank, member->submitted,
+		return swc_comm_note_quota(member->comm, req->ctx->account, member->rank, member->next_seq,
 					   ret);
 	/* Sizes that differ from rank to rank make it another family. */
 	req->sig = (struct swc_signature){
@@ -225,7 +225,7 @@ static int req_fill(struct swc_req *req, struct swc_plan *plan)
 	};
 	ret = swc_tasks_create(req);
 	if (ret)
-		return swc_comm_note_quota(member->comm, req->ctx->account, member->rank, member->submitted,
+		return swc_comm_note_quota(member->comm, req->ctx->account, member->rank, member->next_seq,
 					   ret);
 	if (req->plan->net) {
 		ret = swc_plan_net_open(req->plan->net, member->comm->net, member->rank);
@@ -234,7 +234,7 @@ static int req_fill(struct swc_req *req, struct swc_plan *plan)
 			ret = 0;
 		if (ret)
 			return swc_comm_note_quota(member->comm, member->comm->account, member->rank,
-						   member->submitted, ret);
+						   member->next_seq, ret);
 	}
 	if (d->flags & SWC_OP_RING) {
 		ret = swc_ring_reserve(req->ctx->ring);

@@ -70,7 +70,7 @@ static enum verdict judge(struct swc_comm *comm, struct swc_op *op, int peer, u6
 		op->next_check = max(now + HEARTBEAT_NS, op->deadline);
 		return VERDICT_ASK;
 	}
-	if (comm->member[peer].submitted > op->seq) {
+	if (comm->member[peer].next_seq > op->seq) {
 		op->next_check = op->deadline + GRACE_NS;
 		return VERDICT_WAIT;
 	}
@@ -104,7 +104,7 @@ static void expire(struct swc_comm *comm, struct swc_op *op, int peer)
 	else if (peer >= 0)
 		swc_comm_abort(comm, -ETIMEDOUT, peer, op->seq,
 			       "operation %llu: deadline passed while this node waited for rank %d, which had %s",
-			       op->seq, peer, READ_ONCE(comm->member[peer].submitted) > op->seq ?
+			       op->seq, peer, READ_ONCE(comm->member[peer].next_seq) > op->seq ?
 			       "arrived, but was not done" : "not arrived");
 	else
 		swc_comm_abort(comm, -ETIMEDOUT, -1, op->seq,

@@ -26,7 +26,7 @@ static void operation_window(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, swc_t_submit(c, ahead, &job->desc[ahead], &done[i], true), 0);
 		KUNIT_EXPECT_EQ(test, m->inflight, SWC_MAX_INFLIGHT);
 		KUNIT_EXPECT_EQ(test, swc_t_submit(c, ahead, &job->desc[ahead], &done[i], true), -EAGAIN);
-		KUNIT_EXPECT_EQ(test, m->submitted, (u64)(round + 1) * SWC_MAX_INFLIGHT);
+		KUNIT_EXPECT_EQ(test, m->next_seq, (u64)(round + 1) * SWC_MAX_INFLIGHT);
 		for (i = 0; i < SWC_MAX_INFLIGHT; i++) {
 			struct swc_t_done *other = &done[SWC_MAX_INFLIGHT + 1 + i];
 
@@ -277,14 +277,14 @@ static void operation_spare(struct kunit *test)
 											\
 	__VA_ARGS__;									\
 	KUNIT_EXPECT_EQ_MSG(test, swc_t_submit(c, 0, &d, &done, true), error, #__VA_ARGS__);	\
-	KUNIT_EXPECT_EQ(test, c->rank[0].member->submitted, 0);				\
+	KUNIT_EXPECT_EQ(test, c->rank[0].member->next_seq, 0);				\
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->rank[0].ctx.users), 1);			\
 } while (0)
 
 /* Refused because of its buffers: rank 0 takes its sequence number, and rank 1 gets an error. */
 #define EXPECT_COUNTED(error, ...) do {							\
 	struct swc_desc d = job->desc[0];						\
-	u64 before = c->rank[0].member->submitted;					\
+	u64 before = c->rank[0].member->next_seq;					\
 											\
 	__VA_ARGS__;									\
 	KUNIT_EXPECT_EQ_MSG(test, swc_t_submit(c, 0, &d, &done, true), 0, #__VA_ARGS__);	\
@@ -292,7 +292,7 @@ static void operation_spare(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);			\
 	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[1]), -ECANCELED);			\
 	KUNIT_EXPECT_EQ(test, job->done[1].culprit, 0);					\
-	KUNIT_EXPECT_EQ(test, c->rank[0].member->submitted, before + 1);		\
+	KUNIT_EXPECT_EQ(test, c->rank[0].member->next_seq, before + 1);			\
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->rank[0].ctx.users), 1);			\
 } while (0)
 
