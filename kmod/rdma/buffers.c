@@ -12,22 +12,23 @@
 
 #include "rdma/rdma.h"
 
-unsigned int rx_bufs_param = 16;
-module_param_named(rdma_rx_bufs, rx_bufs_param, uint, 0444);
+unsigned int swc_rdma_rx_bufs = 16;
+module_param_named(rdma_rx_bufs, swc_rdma_rx_bufs, uint, 0444);
 MODULE_PARM_DESC(rdma_rx_bufs, "receive buffers per connection, 4 to 1024 (default 16)");
 
-unsigned int rx_buf_kib_param = 32;
-module_param_named(rdma_rx_buf_kib, rx_buf_kib_param, uint, 0444);
+unsigned int swc_rdma_rx_buf_kib = 32;
+module_param_named(rdma_rx_buf_kib, swc_rdma_rx_buf_kib, uint, 0444);
 MODULE_PARM_DESC(rdma_rx_buf_kib, "the most payload of a receive buffer in KiB, 4 to 1024 (default 32)");
 
-const unsigned int swc_rx_buf_kib_small = SWC_RX_BUF_SMALL >> 10;
+const unsigned int swc_rdma_rx_buf_kib_small = SWC_RX_BUF_SMALL >> 10;
 
 #define HEADER_BYTES	ALIGN(SWC_HEADER, SMP_CACHE_BYTES)
 
 int swc_buffers_check_parameters(void)
 {
-	return swc_param_check("rdma_rx_bufs", rx_bufs_param, SWC_WIRE_MIN_RX_BUFS, SWC_WIRE_MAX_RX_BUFS) ?:
-	       swc_param_check("rdma_rx_buf_kib", rx_buf_kib_param, SWC_WIRE_MIN_RX_BUF >> 10,
+	return swc_param_check("rdma_rx_bufs", swc_rdma_rx_bufs, SWC_WIRE_MIN_RX_BUFS,
+			       SWC_WIRE_MAX_RX_BUFS) ?:
+	       swc_param_check("rdma_rx_buf_kib", swc_rdma_rx_buf_kib, SWC_WIRE_MIN_RX_BUF >> 10,
 			       SWC_WIRE_MAX_RX_BUF >> 10);
 }
 
@@ -42,11 +43,11 @@ static u32 rx_buf_memory(u32 bytes)
 /* Memory of a new connection, but for what the device's driver allocates for its queue pair. */
 u32 swc_buffers_bytes(void)
 {
-	u32 nrx_bufs = rx_bufs_param + SWC_WIRE_SPARE;
+	u32 nrx_bufs = swc_rdma_rx_bufs + SWC_WIRE_SPARE;
 
 	return sizeof(struct swc_rdma_conn) + SWC_SQ_DEPTH * sizeof(struct swc_sq_entry) +
 	       SWC_SQ_PAGES * PAGE_SIZE +
-	       nrx_bufs * (sizeof(struct swc_rx_buf) + sizeof(struct swc_extent) + HEADER_BYTES +
+	       nrx_bufs * (sizeof(struct swc_rdma_rx_buf) + sizeof(struct swc_extent) + HEADER_BYTES +
 			   rx_buf_memory(SWC_RX_BUF_SMALL));
 }
 
@@ -65,8 +66,8 @@ static int alloc_rx_bufs(struct swc_rdma_conn *conn)
 	struct swc_region *r;
 	u32 i;
 
-	conn->rx_buf_bytes = rx_buf_kib_param << 10;
-	conn->nrx_bufs = rx_bufs_param + SWC_WIRE_SPARE;
+	conn->rx_buf_bytes = swc_rdma_rx_buf_kib << 10;
+	conn->nrx_bufs = swc_rdma_rx_bufs + SWC_WIRE_SPARE;
 	conn->rx_buf = kvcalloc(conn->nrx_bufs, sizeof(*conn->rx_buf), GFP_KERNEL_ACCOUNT);
 	conn->rx_header = kcalloc(conn->nrx_bufs, HEADER_BYTES, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
@@ -188,7 +189,7 @@ int swc_buffers_map(struct swc_rdma_conn *conn)
 	for (i = 0; i < SWC_SQ_DEPTH && !ret; i++)
 		ret = map_page(conn, &sq->entry[i].page) ?: map_page(conn, &sq->replay[i].page);
 	for (i = 0; i < conn->nrx_bufs && !ret; i++) {
-		struct swc_rx_buf *rx_buf = &conn->rx_buf[i];
+		struct swc_rdma_rx_buf *rx_buf = &conn->rx_buf[i];
 
 		rx_buf->header_dma = conn->rx_header_dma + i * HEADER_BYTES;
 		ret = map(conn, rx_buf->data, rx_buf->bytes, DMA_FROM_DEVICE, &rx_buf->dma);
@@ -215,7 +216,7 @@ void swc_buffers_unmap(struct swc_rdma_conn *conn)
 		unmap(conn, &sq->page[i].dma, SWC_ENTRY_BYTES, DMA_TO_DEVICE);
 	unmap(conn, &conn->rx_header_dma, conn->nrx_bufs * HEADER_BYTES, DMA_FROM_DEVICE);
 	for (i = 0; i < conn->nrx_bufs; i++) {
-		struct swc_rx_buf *rx_buf = &conn->rx_buf[i];
+		struct swc_rdma_rx_buf *rx_buf = &conn->rx_buf[i];
 
 		unmap(conn, &rx_buf->dma, rx_buf->bytes, DMA_FROM_DEVICE);
 		unmap(conn, &rx_buf->larger_dma, conn->rx_buf_bytes, DMA_FROM_DEVICE);
@@ -249,7 +250,7 @@ int swc_buffers_add_page(struct swc_rdma_conn *conn)
 static bool alloc_larger(struct swc_rdma_conn *conn)
 {
 	struct mem_cgroup *before = set_active_memcg(conn->base.net->memcg);
-	struct swc_rx_buf *rx_buf = conn->rx_buf, *end = rx_buf + conn->nrx_bufs;
+	struct swc_rdma_rx_buf *rx_buf = conn->rx_buf, *end = rx_buf + conn->nrx_bufs;
 	int ret = 0;
 
 	/* Smaller ones do: nobody is killed for these. */
@@ -297,7 +298,7 @@ void swc_buffers_enlarge(struct swc_rdma_conn *conn)
 }
 
 /* The buffer, which is not posted, becomes a larger one if that is due. conn->base.lock is held. */
-void swc_buffers_replace(struct swc_rdma_conn *conn, struct swc_rx_buf *rx_buf)
+void swc_buffers_replace(struct swc_rdma_conn *conn, struct swc_rdma_rx_buf *rx_buf)
 {
 	u32 i = rx_buf - conn->rx_buf;
 

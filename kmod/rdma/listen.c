@@ -16,7 +16,7 @@ unsigned int swc_rdma_port = 18574;
 module_param_named(rdma_port, swc_rdma_port, uint, 0444);
 MODULE_PARM_DESC(rdma_port, "port that other nodes connect to (default 18574)");
 
-int swc_listen_check_parameters(void)
+int swc_rdma_listen_check_parameters(void)
 {
 	return swc_param_check("rdma_port", swc_rdma_port, 1, U16_MAX);
 }
@@ -44,7 +44,7 @@ static int accept(struct swc_rdma_conn *conn, struct rdma_cm_id *id, const struc
 }
 
 /* Transport operation. */
-void swc_listen_adopt(struct swc_conn *base, void *request)
+void swc_rdma_listen_adopt(struct swc_conn *base, void *request)
 {
 	struct rdma_cm_id *id = request;
 
@@ -106,7 +106,7 @@ static struct rdma_cm_id *listen_on(struct swc_rdma_listener *l, struct net *ns,
 }
 
 /* Transport operation. */
-struct swc_listener *swc_listen_start(const struct swc_transport *transport, struct net *ns)
+struct swc_listener *swc_rdma_listen_start(const struct swc_transport *transport, struct net *ns)
 {
 	struct sockaddr_in in4 = { .sin_family = AF_INET, .sin_port = htons(swc_rdma_port) };
 	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(swc_rdma_port) };
@@ -133,7 +133,7 @@ struct swc_listener *swc_listen_start(const struct swc_transport *transport, str
 }
 
 /* Transport operation. */
-void swc_listen_stop(struct swc_listener *listener)
+void swc_rdma_listen_stop(struct swc_listener *listener)
 {
 	struct swc_rdma_listener *l = container_of(listener, struct swc_rdma_listener, base);
 

@@ -81,10 +81,10 @@ static int setup(struct swc_rdma_conn *conn, struct rdma_cm_id *id)
 		ret = create_qp(conn, ib);
 	if (!ret)
 		ret = swc_rndv_setup(conn);
-	conn->ack.cqe.done = swc_tx_read_done;
+	conn->ack.cqe.done = swc_rdma_tx_read_done;
 	for (i = 0; i < SWC_SQ_DEPTH && !ret; i++)
-		conn->sq.entry[i].cqe.done = swc_tx_done;
-	return ret ?: swc_rx_post_all(conn);
+		conn->sq.entry[i].cqe.done = swc_rdma_tx_done;
+	return ret ?: swc_rdma_rx_post_all(conn);
 }
 
 /**

@@ -163,7 +163,7 @@ struct swc_sq {
 };
 
 /**
- * struct swc_rx_buf - a receive buffer: memory that one receive puts a message into
+ * struct swc_rdma_rx_buf - a receive buffer: memory that one receive puts a message into
  * @cqe: its completion
  * @header, @header_dma: for the header of the message
  * @data, @dma, @bytes: for its payload
@@ -171,7 +171,7 @@ struct swc_sq {
  * @held: it is not posted: a message in it is being handled, or is a segment that is not released
  * @seg: the segment in it
  */
-struct swc_rx_buf {
+struct swc_rdma_rx_buf {
 	struct ib_cqe cqe;
 	struct swc_wire_header *header;
 	u64 header_dma;
@@ -266,7 +266,7 @@ struct swc_rdma_conn {
 	u32 rx_buf_bytes;
 	u32 nfull;
 	u32 nsmall;
-	struct swc_rx_buf *rx_buf;
+	struct swc_rdma_rx_buf *rx_buf;
 	void *rx_header;
 	u64 rx_header_dma;
 	struct swc_region *rx_region;
@@ -280,13 +280,13 @@ static inline struct swc_rdma_conn *swc_rdma_conn(struct swc_conn *conn)
 }
 
 /* buffers.c */
-extern unsigned int rx_bufs_param;
-extern unsigned int rx_buf_kib_param;
-extern const unsigned int swc_rx_buf_kib_small;
+extern unsigned int swc_rdma_rx_bufs;
+extern unsigned int swc_rdma_rx_buf_kib;
+extern const unsigned int swc_rdma_rx_buf_kib_small;
 int swc_buffers_check_parameters(void);
 u32 swc_buffers_bytes(void);
 void swc_buffers_enlarge(struct swc_rdma_conn *conn);
-void swc_buffers_replace(struct swc_rdma_conn *conn, struct swc_rx_buf *rx_buf);
+void swc_buffers_replace(struct swc_rdma_conn *conn, struct swc_rdma_rx_buf *rx_buf);
 int swc_buffers_add_page(struct swc_rdma_conn *conn);
 int swc_buffers_alloc(struct swc_rdma_conn *conn);
 void swc_buffers_free(struct swc_rdma_conn *conn);
@@ -353,13 +353,13 @@ int swc_rndv_written(struct swc_rdma_conn *conn, u32 chunk, u32 rkey, struct swc
 
 /* tx.c */
 void swc_rdma_pump(struct swc_conn *base, bool nested);
-void swc_tx_done(struct ib_cq *cq, struct ib_wc *wc);
-void swc_tx_read_done(struct ib_cq *cq, struct ib_wc *wc);
+void swc_rdma_tx_done(struct ib_cq *cq, struct ib_wc *wc);
+void swc_rdma_tx_read_done(struct ib_cq *cq, struct ib_wc *wc);
 
 /* rx.c */
-int swc_rx_post_all(struct swc_rdma_conn *conn);
-void swc_rx_release(struct swc_conn *base, struct swc_net_seg *seg);
-void swc_rx_done(struct ib_cq *cq, struct ib_wc *wc);
+int swc_rdma_rx_post_all(struct swc_rdma_conn *conn);
+void swc_rdma_rx_release(struct swc_conn *base, struct swc_net_seg *seg);
+void swc_rdma_rx_done(struct ib_cq *cq, struct ib_wc *wc);
 
 /* device.c */
 int swc_dev_init(void);
@@ -390,9 +390,9 @@ bool swc_rdma_all_received(const struct swc_conn *base);
 
 /* listen.c */
 extern unsigned int swc_rdma_port;
-int swc_listen_check_parameters(void);
-struct swc_listener *swc_listen_start(const struct swc_transport *transport, struct net *ns);
-void swc_listen_adopt(struct swc_conn *base, void *request);
-void swc_listen_stop(struct swc_listener *listener);
+int swc_rdma_listen_check_parameters(void);
+struct swc_listener *swc_rdma_listen_start(const struct swc_transport *transport, struct net *ns);
+void swc_rdma_listen_adopt(struct swc_conn *base, void *request);
+void swc_rdma_listen_stop(struct swc_listener *listener);
 
 #endif /* SWC_RDMA_RDMA_H */

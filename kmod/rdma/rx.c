@@ -11,7 +11,7 @@
 /* ------------------------------------------------------------------ receive buffers */
 
 /* Post a receive into the buffer. */
-static int post(struct swc_rdma_conn *conn, struct swc_rx_buf *rx_buf)
+static int post(struct swc_rdma_conn *conn, struct swc_rdma_rx_buf *rx_buf)
 {
 	struct ib_sge sge[] = {
 		{ .addr = rx_buf->header_dma, .length = SWC_HEADER, .lkey = conn->pd->local_dma_lkey },
@@ -21,14 +21,14 @@ static int post(struct swc_rdma_conn *conn, struct swc_rx_buf *rx_buf)
 	struct ib_device *ib = conn->dev->ib;
 
 	BUILD_BUG_ON(ARRAY_SIZE(sge) != SWC_RX_SGE);
-	rx_buf->cqe.done = swc_rx_done;
+	rx_buf->cqe.done = swc_rdma_rx_done;
 	ib_dma_sync_single_for_device(ib, rx_buf->header_dma, SWC_HEADER, DMA_FROM_DEVICE);
 	ib_dma_sync_single_for_device(ib, rx_buf->dma, rx_buf->bytes, DMA_FROM_DEVICE);
 	return ib_post_recv(conn->id->qp, &wr, NULL);
 }
 
 /* The buffer can be used again; conn->lock is held. */
-static void repost(struct swc_rdma_conn *conn, struct swc_rx_buf *rx_buf)
+static void repost(struct swc_rdma_conn *conn, struct swc_rdma_rx_buf *rx_buf)
 {
 	lockdep_assert_held(&conn->base.lock);
 	rx_buf->held = false;
@@ -40,9 +40,9 @@ static void repost(struct swc_rdma_conn *conn, struct swc_rx_buf *rx_buf)
 }
 
 /* There is a new queue pair. */
-int swc_rx_post_all(struct swc_rdma_conn *conn)
+int swc_rdma_rx_post_all(struct swc_rdma_conn *conn)
 {
-	struct swc_rx_buf *rx_buf, *end = conn->rx_buf + conn->nrx_bufs;
+	struct swc_rdma_rx_buf *rx_buf, *end = conn->rx_buf + conn->nrx_bufs;
 	int ret = 0;
 
 	/* Under the lock: segments from before are released meanwhile. */
@@ -56,9 +56,9 @@ int swc_rx_post_all(struct swc_rdma_conn *conn)
 }
 
 /* Transport operation. */
-void swc_rx_release(struct swc_conn *base, struct swc_net_seg *seg)
+void swc_rdma_rx_release(struct swc_conn *base, struct swc_net_seg *seg)
 {
-	repost(swc_rdma_conn(base), container_of(seg, struct swc_rx_buf, seg));
+	repost(swc_rdma_conn(base), container_of(seg, struct swc_rdma_rx_buf, seg));
 }
 
 /* ------------------------------------------------------------------ messages */
@@ -68,7 +68,7 @@ void swc_rx_release(struct swc_conn *base, struct swc_net_seg *seg)
  * several segments that fill small receive buffers gets larger ones; if there is no memory, it is tried again
  * after as many segments.
  */
-static void count_full(struct swc_rdma_conn *conn, const struct swc_rx_buf *rx_buf,
+static void count_full(struct swc_rdma_conn *conn, const struct swc_rdma_rx_buf *rx_buf,
 		       const struct swc_wire_msg *msg)
 {
 	if (rx_buf->bytes == conn->rx_buf_bytes || msg->bytes < rx_buf->bytes || msg->bytes == msg->total)
@@ -78,7 +78,7 @@ static void count_full(struct swc_rdma_conn *conn, const struct swc_rx_buf *rx_b
 }
 
 /* A chunk is written, and its key invalidated. */
-static int handle_written(struct swc_rdma_conn *conn, struct swc_rx_buf *rx_buf, u32 chunk, u32 rkey)
+static int handle_written(struct swc_rdma_conn *conn, struct swc_rdma_rx_buf *rx_buf, u32 chunk, u32 rkey)
 {
 	struct swc_rndv *rndv;
 	int ret;
@@ -97,7 +97,7 @@ static int handle_written(struct swc_rdma_conn *conn, struct swc_rx_buf *rx_buf,
 }
 
 /* A message; its buffer is posted again, or is part of a segment. */
-static int handle_message(struct swc_rdma_conn *conn, struct swc_rx_buf *rx_buf, const struct ib_wc *wc)
+static int handle_message(struct swc_rdma_conn *conn, struct swc_rdma_rx_buf *rx_buf, const struct ib_wc *wc)
 {
 	bool invalidates = wc->wc_flags & IB_WC_WITH_INVALIDATE, is_written;
 	struct ib_device *ib = conn->dev->ib;
@@ -132,9 +132,9 @@ static int handle_message(struct swc_rdma_conn *conn, struct swc_rx_buf *rx_buf,
 }
 
 /* Completion of a receive. */
-void swc_rx_done(struct ib_cq *cq, struct ib_wc *wc)
+void swc_rdma_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 {
-	struct swc_rx_buf *rx_buf = container_of(wc->wr_cqe, struct swc_rx_buf, cqe);
+	struct swc_rdma_rx_buf *rx_buf = container_of(wc->wr_cqe, struct swc_rdma_rx_buf, cqe);
 	struct swc_rdma_conn *conn = swc_rdma_conn(rx_buf->seg.conn);
 	bool proven;
 	int ret;

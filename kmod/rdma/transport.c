@@ -14,7 +14,7 @@ static int init(void)
 	if (!ret)
 		ret = swc_cm_check_parameters();
 	if (!ret)
-		ret = swc_listen_check_parameters();
+		ret = swc_rdma_listen_check_parameters();
 	if (!ret)
 		ret = swc_cq_init();
 	if (ret)
@@ -67,18 +67,18 @@ static void settle(struct swc_conn *base)
 
 const struct swc_transport swc_rdma_transport = {
 	.port = &swc_rdma_port,
-	.rx_bufs = &rx_bufs_param,
-	.rx_buf_kib = &swc_rx_buf_kib_small,
+	.rx_bufs = &swc_rdma_rx_bufs,
+	.rx_buf_kib = &swc_rdma_rx_buf_kib_small,
 	.init = init,
 	.stop = stop,
-	.listen = swc_listen_start,
-	.unlisten = swc_listen_stop,
+	.listen = swc_rdma_listen_start,
+	.unlisten = swc_rdma_listen_stop,
 	.conn_bytes = swc_buffers_bytes,
 	.conn_alloc = conn_alloc,
 	.conn_free = conn_free,
 	.auth_ms = auth_ms,
 	.connect = swc_cm_connect,
-	.adopt = swc_listen_adopt,
+	.adopt = swc_rdma_listen_adopt,
 	.suspend = swc_qp_suspend,
 	.received = swc_rdma_received,
 	.resume = swc_rdma_resume,
@@ -91,5 +91,5 @@ const struct swc_transport swc_rdma_transport = {
 	.all_received = swc_rdma_all_received,
 	.probe_s = swc_rdma_probe_s,
 	.watch = swc_rdma_watch,
-	.release = swc_rx_release,
+	.release = swc_rdma_rx_release,
 };

@@ -323,7 +323,7 @@ static void reported(struct swc_rdma_conn *conn, const struct swc_sq_entry *entr
 }
 
 /* Completion of a signaled request, and of all before it. */
-void swc_tx_done(struct ib_cq *cq, struct ib_wc *wc)
+void swc_rdma_tx_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct swc_sq_entry *last = container_of(wc->wr_cqe, struct swc_sq_entry, cqe);
 	struct swc_rdma_conn *conn = last->conn;
@@ -338,7 +338,7 @@ void swc_tx_done(struct ib_cq *cq, struct ib_wc *wc)
 }
 
 /* Completion of the read by which the peer on iWARP tells that it has received all before it. */
-void swc_tx_read_done(struct ib_cq *cq, struct ib_wc *wc)
+void swc_rdma_tx_read_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct swc_rdma_conn *conn = container_of(wc->wr_cqe, struct swc_rdma_conn, ack.cqe);
 	u32 head;

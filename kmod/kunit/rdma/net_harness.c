@@ -17,8 +17,8 @@ int swc_t_net_init(struct kunit *test)
 	struct ib_device *ib = ib_device_get_by_name(SWC_T_DEVICE, RDMA_DRIVER_RXE);
 
 	/* Restored by swc_t_net_exit(). */
-	rx_bufs = rx_bufs_param;
-	rx_buf_kib = rx_buf_kib_param;
+	rx_bufs = swc_rdma_rx_bufs;
+	rx_buf_kib = swc_rdma_rx_buf_kib;
 	abort_ms = swc_abort_ms;
 	auth_ms = swc_auth_ms;
 	/* All peers are notified of an abort, however busy the machine is. */
@@ -33,8 +33,8 @@ int swc_t_net_init(struct kunit *test)
 
 void swc_t_net_exit(struct kunit *test)
 {
-	rx_bufs_param = rx_bufs;
-	rx_buf_kib_param = rx_buf_kib;
+	swc_rdma_rx_bufs = rx_bufs;
+	swc_rdma_rx_buf_kib = rx_buf_kib;
 	swc_t_refuse_maps(0);
 	swc_abort_ms = abort_ms;
 	swc_auth_ms = auth_ms;

@@ -15,8 +15,8 @@ struct swc_net;
 extern const struct swc_t_layout swc_t_two_nodes;
 
 /*
- * For struct kunit_suite. Each test may set rx_bufs_param, rx_buf_kib_param, swc_abort_ms and swc_auth_ms,
- * and must close all connections.
+ * For struct kunit_suite. Each test may set swc_rdma_rx_bufs, swc_rdma_rx_buf_kib, swc_abort_ms and
+ * swc_auth_ms, and must close all connections.
  */
 int swc_t_net_init(struct kunit *test);
 void swc_t_net_exit(struct kunit *test);

@@ -155,8 +155,8 @@ static void net_credits(struct kunit *test)
 	struct swc_t_comm *c;
 	u32 i;
 
-	rx_bufs_param = SWC_WIRE_MIN_RX_BUFS;
-	rx_buf_kib_param = SWC_WIRE_MIN_RX_BUF >> 10;
+	swc_rdma_rx_bufs = SWC_WIRE_MIN_RX_BUFS;
+	swc_rdma_rx_buf_kib = SWC_WIRE_MIN_RX_BUF >> 10;
 	c = swc_t_comm_on(test, 3, SWC_T_NO_DEADLINE, &three_nodes);
 	KUNIT_ASSERT_EQ(test, register_trace_swc_step(check_credits, c), 0);
 	for (i = 0; i < 6; i++) {
@@ -198,9 +198,9 @@ static void net_grow(struct kunit *test)
 		swc_t_job_run(small, i, true);
 	KUNIT_EXPECT_TRUE(test, all_have(c, SWC_WIRE_MIN_RX_BUF));
 	swc_t_job_init(large, c, swc_t_ring, 10000, false);
-	for (i = 0; i < 40 && !all_have(c, rx_buf_kib_param << 10); i++)
+	for (i = 0; i < 40 && !all_have(c, swc_rdma_rx_buf_kib << 10); i++)
 		swc_t_job_run(large, i, true);
-	KUNIT_EXPECT_TRUE(test, all_have(c, rx_buf_kib_param << 10));
+	KUNIT_EXPECT_TRUE(test, all_have(c, swc_rdma_rx_buf_kib << 10));
 	for (i = 0; i < 4; i++) {
 		swc_t_job_run(large, i, true);
 		swc_t_job_run(small, i, true);
@@ -231,8 +231,8 @@ static void net_in_flight(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, job);
 	prandom_seed_state(&rnd, 20250703);
-	rx_bufs_param = SWC_WIRE_MIN_RX_BUFS;
-	rx_buf_kib_param = SWC_WIRE_MIN_RX_BUF >> 10;
+	swc_rdma_rx_bufs = SWC_WIRE_MIN_RX_BUFS;
+	swc_rdma_rx_buf_kib = SWC_WIRE_MIN_RX_BUF >> 10;
 	c = swc_t_comm_on(test, 3, SWC_T_NO_DEADLINE, &three_nodes);
 	for (i = 0; i < MANY; i++)
 		swc_t_job_init(&job[i], c, swc_t_ring, many_count(i), i & 1);

@@ -21,7 +21,7 @@ static void leave_before_slow(struct kunit *test, u32 sender)
 	struct swc_t_comm *c;
 
 	KUNIT_ASSERT_NOT_NULL(test, job);
-	rx_bufs_param = SWC_WIRE_MIN_RX_BUFS;
+	swc_rdma_rx_bufs = SWC_WIRE_MIN_RX_BUFS;
 	c = swc_t_comm_on(test, 2, 4000, &swc_t_two_nodes);
 	swc_t_job_init(first, c, swc_t_ring, 300, false);
 	swc_t_job_run(first, 0, true);

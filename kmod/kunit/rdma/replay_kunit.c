@@ -216,7 +216,7 @@ static void report_done(struct fake *f)
 	struct swc_sq_entry *last = &sq->entry[(sq->head - 1) % SWC_SQ_DEPTH];
 	struct ib_wc wc = { .wr_cqe = &last->cqe, .status = IB_WC_SUCCESS };
 
-	swc_tx_done(NULL, &wc);
+	swc_rdma_tx_done(NULL, &wc);
 }
 
 /*
@@ -365,7 +365,7 @@ static void answer_read(struct fake *f)
 {
 	struct ib_wc wc = { .wr_cqe = &f->conn.ack.cqe, .status = IB_WC_SUCCESS };
 
-	swc_tx_read_done(NULL, &wc);
+	swc_rdma_tx_read_done(NULL, &wc);
 }
 
 static void want_read(struct fake *f)
