@@ -18,6 +18,7 @@
  *	task		the progress of a request through one channel
  *	worker		a context that executes tasks: a submitter, a process that waits, a work item
  *	region		pinned user memory, or scratch memory, that operations read and write
+ *	extents		memory as physically contiguous stretches: a region's, or that of receive buffers
  *	message		what one send of a step transfers; between nodes in one or more segments
  *	unexpected	a segment that arrives before its operation has started on this node
  *	rendezvous	(rndv) the sender writes into the receiver's memory once that is ready (RTR)

@@ -9,7 +9,6 @@
 #include <linux/mm.h>
 
 #include "dma/engine.h"
-#include "mem/region.h"
 
 /* Shorter pieces cost more than they save, except in mode "always". */
 #define MIN_PIECE	(16u << 10)
@@ -118,7 +117,7 @@ static void job_ended(struct swc_dma_job *job, bool good)
 int swc_dma_node(const struct swc_reduce_copy *m)
 {
 	const struct swc_span *span = &m->span[m->nsrc];
-	const struct swc_extent *e = swc_region_find(span->region, span->offset + m->done);
+	const struct swc_extent *e = swc_extents_find(span->extents, span->offset + m->done);
 
 	return page_to_nid(virt_to_page(e->kaddr + (span->offset + m->done - e->offset)));
 }

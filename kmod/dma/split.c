@@ -9,7 +9,6 @@
 #include <linux/mm.h>
 
 #include "dma/engine.h"
-#include "mem/region.h"
 
 /* Pieces of a job, and at least so many of each copy; the rest of the copy is for another job. */
 #define MAX_PIECES	1024
@@ -62,7 +61,7 @@ static void cursors_init(struct cursors *cur, const struct swc_reduce_copy *m, u
 	cur->n = m->nsrc + 1;
 	for (i = 0; i < cur->n; i++) {
 		cur->span[i] = &m->span[i < m->nsrc ? i : m->nsrc + dst];
-		cur->extent[i] = swc_region_find(cur->span[i]->region, cur->span[i]->offset + m->done);
+		cur->extent[i] = swc_extents_find(cur->span[i]->extents, cur->span[i]->offset + m->done);
 	}
 }
 

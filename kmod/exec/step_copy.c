@@ -10,7 +10,6 @@
 #include "exec/offload.h"
 #include "exec/step.h"
 #include "exec/xfer.h"
-#include "mem/region.h"
 #include "plan/plan.h"
 
 /* Bytes of a short copy: engines do not pay for so few. */
@@ -26,7 +25,7 @@ static void *piece_of(const struct swc_span *span, u64 done, const struct swc_ex
 	u64 offset = span->offset + done;
 
 	if (!e || offset < e->offset || offset >= e[1].offset) {
-		e = swc_region_find(span->region, offset);
+		e = swc_extents_find(span->extents, offset);
 		*extent = e;
 	}
 	*len = min(*len, e[1].offset - offset);

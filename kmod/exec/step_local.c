@@ -15,24 +15,37 @@
 
 static const void *address_of(const struct swc_span *span)
 {
-	const struct swc_extent *e = swc_region_find(span->region, span->offset);
+	const struct swc_extent *e = swc_extents_find(span->extents, span->offset);
 
 	return e->kaddr + (span->offset - e->offset);
 }
 
-/* Are both the same memory of a rank? What holds for the first byte holds for all, see request.c. */
-static bool is_same_memory(const struct swc_span *a, const struct swc_span *b)
+/* Address at which a rank has the memory of a transfer. */
+static u64 user_address(const struct swc_req *owner, const struct swc_plan_xfer *x,
+			const struct swc_span *span)
 {
-	return a->region->addr + a->offset == b->region->addr + b->offset && address_of(a) == address_of(b);
+	return owner->buf[x->buf].region->addr + span->offset;
+}
+
+/* Is the @i-th destination the source? What holds for the first byte holds for all, see request.c. */
+static bool is_in_place(const struct swc_task *task, const struct swc_plan_xfer *x, u32 i)
+{
+	const struct swc_req *owner = swc_op_req(task->req->op, x[0].rank);
+	const struct swc_span *span = task->copy.span;
+
+	return x[i].rank == x[0].rank &&
+	       user_address(owner, &x[i], &span[i]) == user_address(owner, &x[0], &span[0]) &&
+	       address_of(&span[i]) == address_of(&span[0]);
 }
 
 /* Drop the destinations of a copy that are its source, as in-place operations have them. */
-static void drop_in_place(struct swc_reduce_copy *m, const struct swc_plan_xfer *x)
+static void drop_in_place(struct swc_task *task, const struct swc_plan_xfer *x)
 {
+	struct swc_reduce_copy *m = &task->copy;
 	u32 i, ndst = 0;
 
 	for (i = 1; i <= m->ndst; i++)
-		if (x[i].rank != x[0].rank || !is_same_memory(&m->span[0], &m->span[i]))
+		if (!is_in_place(task, x, i))
 			m->span[1 + ndst++] = m->span[i];
 	m->ndst = ndst;
 	if (!ndst)
@@ -78,7 +91,7 @@ static const char *set_spans(struct swc_task *task, const struct swc_plan_xfer *
 			return "blocks outside the buffer of the owner";
 	}
 	if (m->nsrc == 1 && !m->div && m->bytes)
-		drop_in_place(m, x);
+		drop_in_place(task, x);
 	return NULL;
 }
 

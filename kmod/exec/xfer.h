@@ -3,6 +3,7 @@
 #define SWC_XFER_H
 
 #include "exec/operation.h"
+#include "mem/region.h"
 
 /**
  * swc_xfer_find() - where the blocks of a transfer lie in one of a rank's buffers
@@ -23,7 +24,8 @@ static inline bool swc_xfer_find(const struct swc_req *req, const struct swc_pla
 	*bytes = swc_blocks_offset(&req->blocks, x->first_block + x->nblocks) - at;
 	if (at < b->start || at - b->start > b->bytes || *bytes > b->bytes - (at - b->start))
 		return false;
-	span->region = b->region;
+	/* A window of no bytes has no region. */
+	span->extents = b->region ? &b->region->extents : NULL;
 	span->offset = b->offset + at - b->start;
 	return true;
 }

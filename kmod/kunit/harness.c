@@ -299,14 +299,24 @@ struct swc_region *swc_t_region(struct swc_t_comm *c, u32 rank, u32 handle)
 }
 
 /* Not by the code under test: a linear search of the extents. */
+void *swc_t_extents_at(const struct swc_extents *extents, u64 offset)
+{
+	const struct swc_extent *e = extents->extent, *end = e + extents->nextents;
+
+	for (; e < end; e++)
+		if (offset >= e->offset && offset < e[1].offset)
+			return e->kaddr + (offset - e->offset);
+	return NULL;
+}
+
+u64 swc_t_extents_bytes(const struct swc_extents *extents)
+{
+	return extents->extent[extents->nextents].offset;
+}
+
 void *swc_t_at(struct swc_region *region, u64 offset)
 {
-	u32 i;
-
-	for (i = 0; i < region->nextents; i++)
-		if (offset >= region->extents[i].offset && offset < region->extents[i + 1].offset)
-			return region->extents[i].kaddr + (offset - region->extents[i].offset);
-	return NULL;
+	return swc_t_extents_at(&region->extents, offset);
 }
 
 /* ------------------------------------------------------------------ operations */

@@ -114,6 +114,8 @@ void swc_t_addr(struct sockaddr_storage *addr, bool ipv6);
 /* They return a plan handle and a region handle. */
 u32 swc_t_load(struct swc_t_comm *c, u32 rank, struct swc_plan_writer *plan);
 u32 swc_t_buffer(struct swc_t_comm *c, u32 rank, u64 bytes);
+void *swc_t_extents_at(const struct swc_extents *extents, u64 offset);
+u64 swc_t_extents_bytes(const struct swc_extents *extents);
 void *swc_t_at(struct swc_region *region, u64 offset);
 struct swc_region *swc_t_region(struct swc_t_comm *c, u32 rank, u32 handle);
 

@@ -13,7 +13,6 @@
 
 #include "compat.h"
 #include "mem/reduce_copy.h"
-#include "mem/region.h"
 
 /*
  * Bytes of each range that one call adds, at most: some microseconds of work. Fewer if there are many ranges,
@@ -34,7 +33,7 @@ static u64 seek(struct swc_reduce_copy *m)
 		struct swc_cursor *cur = &m->cursor[i];
 		u64 offset = m->span[i].offset + m->done;
 
-		cur->extent = swc_region_find(m->span[i].region, offset);
+		cur->extent = swc_extents_find(m->span[i].extents, offset);
 		cur->end = cur->extent[1].offset - m->span[i].offset;
 		m->ptr[i] = cur->extent->kaddr + (offset - cur->extent->offset);
 		end = min(end, cur->end);

@@ -5,11 +5,12 @@
 #include <linux/ktime.h>
 
 #include "core/reduce.h"
+#include "mem/extents.h"
 #include "swingcoll.h"
 
-/* A range of one region. */
+/* A range of memory, which begins at @offset of @extents. */
 struct swc_span {
-	struct swc_region *region;
+	const struct swc_extents *extents;
 	u64 offset;
 };
 

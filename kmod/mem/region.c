@@ -40,19 +40,12 @@ static u64 table_bytes(u32 capacity)
 	return array_size(capacity, sizeof(struct swc_extent));
 }
 
-/* The entry behind the last extent says where it ends. */
-static void close_extents(struct swc_region *region, u64 bytes)
-{
-	region->extents[region->nextents].kaddr = NULL;
-	region->extents[region->nextents].offset = bytes;
-}
-
 /* Pages that an extent touches. */
-static u64 extent_pages(const struct swc_region *region, u32 i)
+static u64 extent_pages(const struct swc_extent *e)
 {
-	u64 bytes = region->extents[i + 1].offset - region->extents[i].offset;
+	u64 bytes = e[1].offset - e->offset;
 
-	return (offset_in_page(region->extents[i].kaddr) + bytes + PAGE_SIZE - 1) >> PAGE_SHIFT;
+	return (offset_in_page(e->kaddr) + bytes + PAGE_SIZE - 1) >> PAGE_SHIFT;
 }
 
 /* ------------------------------------------------------------------ freeing */
@@ -61,9 +54,10 @@ static void release_pages_of(struct swc_region *region)
 {
 	u32 i;
 
-	for (i = 0; i < region->nextents; i++) {
-		struct page *page = virt_to_page(region->extents[i].kaddr);
-		u64 n = extent_pages(region, i);
+	for (i = 0; i < region->extents.nextents; i++) {
+		const struct swc_extent *e = &region->extents.extent[i];
+		struct page *page = virt_to_page(e->kaddr);
+		u64 n = extent_pages(e);
 
 		if (region->scratch)
 			__free_pages(page, get_order(n << PAGE_SHIFT));
@@ -86,7 +80,7 @@ static void region_free(struct swc_region *region)
 		swc_stat_inc(SWC_STAT_REGIONS_UNPINNED);
 		swc_stat_add(SWC_STAT_PAGES_UNPINNED, region->npages);
 	}
-	kvfree(region->extents);
+	kvfree(region->extents.extent);
 	swc_account_uncharge(ctx->account, SWC_QUOTA_MEMORY, region->charged);
 	kfree(region);
 	swc_drain_put(&ctx->freeing);
@@ -205,8 +199,9 @@ static struct swc_region *region_alloc(struct swc_ctx *ctx, u64 addr, u64 bytes,
 		goto err_pages;
 	region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
 	if (region)
-		region->extents = kvmalloc_array(EXTENTS_MIN, sizeof(*region->extents), GFP_KERNEL_ACCOUNT);
-	if (!region || !region->extents) {
+		region->extents.extent = kvmalloc_array(EXTENTS_MIN, sizeof(struct swc_extent),
+							GFP_KERNEL_ACCOUNT);
+	if (!region || !region->extents.extent) {
 		kfree(region);
 		ret = -ENOMEM;
 		goto err_memory;
@@ -220,7 +215,7 @@ static struct swc_region *region_alloc(struct swc_ctx *ctx, u64 addr, u64 bytes,
 	region->addr = addr;
 	region->bytes = bytes;
 	region->npages = npages;
-	close_extents(region, 0);
+	swc_extents_close(&region->extents, 0);
 	atomic_inc(&ctx->live_regions);
 	return region;
 
@@ -234,8 +229,10 @@ err_pages:
 /* The table grows with the pages there are: the length of a buffer is only what user space says. */
 static int append_extent(struct swc_region *region, void *kaddr, u64 offset)
 {
+	struct swc_extents *extents = &region->extents;
+
 	/* One entry is kept for the end. */
-	if (region->nextents + 1 >= region->capacity) {
+	if (extents->nextents + 1 >= region->capacity) {
 		u32 capacity = clamp_t(u64, 2ull * region->capacity, EXTENTS_MIN, PAGES_MAX);
 		u64 bytes = table_bytes(capacity) - table_bytes(region->capacity);
 		int ret = charge_memory(region->ctx, bytes);
@@ -245,22 +242,23 @@ static int append_extent(struct swc_region *region, void *kaddr, u64 offset)
 			return ret;
 		/* Uncharged with the region if this fails. */
 		region->charged += bytes;
-		more = swc_kvgrow(region->extents, region->nextents, capacity, sizeof(*more));
+		more = swc_kvgrow(extents->extent, extents->nextents, capacity, sizeof(*more));
 		if (!more)
 			return -ENOMEM;
-		region->extents = more;
+		extents->extent = more;
 		region->capacity = capacity;
 	}
-	region->extents[region->nextents].kaddr = kaddr;
-	region->extents[region->nextents].offset = offset;
-	region->nextents++;
+	extents->extent[extents->nextents].kaddr = kaddr;
+	extents->extent[extents->nextents].offset = offset;
+	extents->nextents++;
 	return 0;
 }
 
 /* Append a page, merging it with the last extent if it follows that in memory. */
 static int add_page(struct swc_region *region, void *kaddr, u64 offset)
 {
-	struct swc_extent *last = region->nextents ? &region->extents[region->nextents - 1] : NULL;
+	const struct swc_extents *extents = &region->extents;
+	const struct swc_extent *last = extents->nextents ? &extents->extent[extents->nextents - 1] : NULL;
 
 	if (last && last->kaddr + (offset - last->offset) == kaddr)
 		return 0;
@@ -311,16 +309,16 @@ static int pin_pages(struct swc_region *region)
 	kfree(pages);
 
 	/* After what has been pinned, so that release is right in any case. */
-	close_extents(region, done == region->npages ? region->bytes :
-		      done ? (done << PAGE_SHIFT) - offset_in_page(region->addr) : 0);
+	swc_extents_close(&region->extents, done == region->npages ? region->bytes :
+			  done ? (done << PAGE_SHIFT) - offset_in_page(region->addr) : 0);
 	return ret;
 }
 
 static void unpin_all(struct swc_region *region)
 {
 	release_pages_of(region);
-	region->nextents = 0;
-	close_extents(region, 0);
+	region->extents.nextents = 0;
+	swc_extents_close(&region->extents, 0);
 }
 
 /* A region for user memory that has not been pinned. */
@@ -355,7 +353,7 @@ static struct swc_region *region_pin(struct swc_ctx *ctx, u64 addr, u64 bytes)
 		swc_region_put(region);
 		return ERR_PTR(ret);
 	}
-	trace_swc_region_pin(region->addr, region->bytes, region->npages, region->nextents);
+	trace_swc_region_pin(region->addr, region->bytes, region->npages, region->extents.nextents);
 	return region;
 }
 
@@ -374,7 +372,8 @@ static int pin_cached(struct swc_ctx *ctx, struct swc_region *region)
 		if (ret)
 			return ret;
 		if (swc_region_cache_insert(&ctx->cache, region, seq)) {
-			trace_swc_region_pin(region->addr, region->bytes, region->npages, region->nextents);
+			trace_swc_region_pin(region->addr, region->bytes, region->npages,
+					     region->extents.nextents);
 			swc_region_cache_shrink(&ctx->cache, CACHE_MAX);
 			return 0;
 		}
@@ -452,7 +451,7 @@ static int alloc_scratch(struct swc_region *region)
 		cond_resched();
 	}
 	/* To the page, so that release sees whole allocations. */
-	close_extents(region, done << PAGE_SHIFT);
+	swc_extents_close(&region->extents, done << PAGE_SHIFT);
 	return ret;
 }
 

@@ -7,13 +7,8 @@
 #include <linux/mmu_notifier.h>
 #include <linux/workqueue.h>
 
+#include "mem/extents.h"
 #include "swingcoll.h"
-
-/* A stretch of physically contiguous memory, reached through the linear map. */
-struct swc_extent {
-	void *kaddr;
-	u64 offset;		/* in the region */
-};
 
 /**
  * struct swc_region - memory that operations read and write
@@ -28,9 +23,8 @@ struct swc_extent {
  * @bytes: length
  * @npages: pages charged
  * @charged: bytes of kernel memory charged to ctx->account: the table, and the pages of scratch memory
- * @nextents: entries of @extents; one more closes the table (offset == bytes)
- * @capacity: entries that @extents has room for
- * @extents: ordered by offset
+ * @extents: the memory; of scratch memory, whole pages
+ * @capacity: entries that its table has room for
  * @scratch: the pages are the kernel's own
  * @free_work: unpins
  * @to_free: in ctx->to_free; ctx->freeing_lock
@@ -48,9 +42,8 @@ struct swc_region {
 	u64 bytes;
 	u64 npages;
 	u64 charged;
-	u32 nextents;
+	struct swc_extents extents;
 	u32 capacity;
-	struct swc_extent *extents;
 	bool scratch;
 	struct work_struct free_work;
 	struct list_head to_free;
@@ -60,22 +53,6 @@ struct swc_region {
 	bool cached;
 	bool watched;
 };
-
-/* The last extent that starts at or before @offset. */
-static inline const struct swc_extent *swc_region_find(const struct swc_region *region, u64 offset)
-{
-	u32 lo = 0, hi = region->nextents - 1;
-
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo + 1) / 2;
-
-		if (region->extents[mid].offset <= offset)
-			lo = mid;
-		else
-			hi = mid - 1;
-	}
-	return &region->extents[lo];
-}
 
 void swc_region_ctx_init(struct swc_ctx *ctx);
 struct swc_region *swc_region_get(struct swc_ctx *ctx, u64 addr, u64 bytes);

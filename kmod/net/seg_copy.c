@@ -6,7 +6,6 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "mem/region.h"
 #include "net/seg_copy.h"
 
 /* Payload up to this size is allocated together with the segment; a larger one gets pages. */
@@ -14,9 +13,10 @@
 
 struct copy {
 	struct swc_net_seg seg;
-	struct swc_region region;
+	struct swc_extents extents;
 	u32 bytes;		/* of memory, all included */
-	struct swc_extent extents[];
+	u32 npages;
+	struct swc_extent extent[];
 };
 
 /* Of all communicators. */
@@ -40,8 +40,8 @@ static void copy_free(struct copy *c, struct swc_seg_copy_usage *usage)
 {
 	u32 i;
 
-	for (i = 0; i < c->region.npages; i++)
-		free_page((unsigned long)c->extents[i].kaddr);
+	for (i = 0; i < c->npages; i++)
+		free_page((unsigned long)c->extent[i].kaddr);
 	atomic_long_sub(c->bytes, &usage->bytes);
 	atomic_long_sub(c->bytes, &total_bytes);
 	kfree(c);
@@ -53,7 +53,7 @@ static struct copy *copy_alloc(u32 bytes, struct swc_seg_copy_usage *usage)
 	u32 npages = bytes > INLINE_MAX ? DIV_ROUND_UP(bytes, PAGE_SIZE) : 0, n = max(npages, 1u), i;
 	gfp_t gfp = GFP_NOIO | __GFP_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
 	struct copy *c;
-	size_t size = struct_size(c, extents, n + 1);
+	size_t size = struct_size(c, extent, n + 1);
 
 	if (!npages)
 		size = size_add(size, SMP_CACHE_BYTES + bytes);
@@ -61,19 +61,18 @@ static struct copy *copy_alloc(u32 bytes, struct swc_seg_copy_usage *usage)
 	if (!c)
 		return NULL;
 	c->bytes = size + npages * PAGE_SIZE;
-	c->region.extents = c->extents;
-	c->region.bytes = bytes;
-	c->region.nextents = n;
-	c->extents[0].kaddr = PTR_ALIGN((void *)&c->extents[n + 1], SMP_CACHE_BYTES);
-	c->extents[n].offset = bytes;
+	c->extents.extent = c->extent;
+	c->extents.nextents = n;
+	c->extent[0].kaddr = PTR_ALIGN((void *)&c->extent[n + 1], SMP_CACHE_BYTES);
+	swc_extents_close(&c->extents, bytes);
 	if (!charge(usage, c->bytes))
 		goto err;
 	for (i = 0; i < npages; i++) {
-		c->extents[i].kaddr = (void *)__get_free_page(gfp);
-		c->extents[i].offset = i * PAGE_SIZE;
-		if (!c->extents[i].kaddr)
+		c->extent[i].kaddr = (void *)__get_free_page(gfp);
+		c->extent[i].offset = i * PAGE_SIZE;
+		if (!c->extent[i].kaddr)
 			goto err;
-		c->region.npages++;
+		c->npages++;
 	}
 	return c;
 err:
@@ -100,9 +99,9 @@ struct swc_net_seg *swc_seg_copy(const struct swc_net_seg *seg, struct swc_seg_c
 	c->seg = *seg;
 	c->seg.msg.payload = NULL;
 	c->seg.unexpected = true;
-	c->seg.span.region = &c->region;
+	c->seg.span.extents = &c->extents;
 	c->seg.span.offset = 0;
-	for (e = c->extents; e < c->extents + c->region.nextents; e++)
+	for (e = c->extent; e < c->extent + c->extents.nextents; e++)
 		memcpy(e->kaddr, seg->msg.payload + e->offset, e[1].offset - e->offset);
 	swc_stat_inc(SWC_STAT_UNEXPECTED_BUFFERED);
 	return &c->seg;

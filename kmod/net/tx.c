@@ -7,7 +7,6 @@
  * SWC_WIRE_DIRECT bytes or more waits for the receiver's RTR, and goes to the memory that is offered there.
  */
 #include "core/text.h"
-#include "mem/region.h"
 #include "net/auth.h"
 #include "net/conn.h"
 #include "net/policy.h"
@@ -373,7 +372,7 @@ void swc_tx_forget_offers(struct swc_conn *conn)
 /* Copy the beginning of a span. */
 void swc_tx_copy_span(void *to, const struct swc_span *span, u32 bytes)
 {
-	const struct swc_extent *e = swc_region_find(span->region, span->offset);
+	const struct swc_extent *e = swc_extents_find(span->extents, span->offset);
 	u64 at = span->offset, end = span->offset + bytes;
 
 	while (at < end) {

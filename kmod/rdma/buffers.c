@@ -63,20 +63,16 @@ static void free_rx_buf(void *data, u32 bytes)
 
 static int alloc_rx_bufs(struct swc_rdma_conn *conn)
 {
-	struct swc_region *r;
+	struct swc_extents *extents = &conn->rx_extents;
 	u32 i;
 
 	conn->rx_buf_bytes = swc_rdma_rx_buf_kib << 10;
 	conn->nrx_bufs = swc_rdma_rx_bufs + SWC_WIRE_SPARE;
 	conn->rx_buf = kvcalloc(conn->nrx_bufs, sizeof(*conn->rx_buf), GFP_KERNEL_ACCOUNT);
 	conn->rx_header = kcalloc(conn->nrx_bufs, HEADER_BYTES, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
-	conn->rx_region = r;
-	if (!conn->rx_buf || !conn->rx_header || !r)
-		return -ENOMEM;
-	r->nextents = conn->nrx_bufs;
-	r->extents = kvcalloc(conn->nrx_bufs + 1, sizeof(*r->extents), GFP_KERNEL_ACCOUNT);
-	if (!r->extents)
+	extents->nextents = conn->nrx_bufs;
+	extents->extent = kvcalloc(conn->nrx_bufs + 1, sizeof(*extents->extent), GFP_KERNEL_ACCOUNT);
+	if (!conn->rx_buf || !conn->rx_header || !extents->extent)
 		return -ENOMEM;
 	for (i = 0; i < conn->nrx_bufs; i++) {
 		void *data = alloc_rx_buf(SWC_RX_BUF_SMALL, 0);
@@ -87,11 +83,10 @@ static int alloc_rx_bufs(struct swc_rdma_conn *conn)
 		conn->rx_buf[i].header = conn->rx_header + i * HEADER_BYTES;
 		conn->rx_buf[i].bytes = SWC_RX_BUF_SMALL;
 		conn->rx_buf[i].seg.conn = &conn->base;
-		r->extents[i].kaddr = data;
-		r->extents[i].offset = (u64)i * conn->rx_buf_bytes;
+		extents->extent[i].kaddr = data;
+		extents->extent[i].offset = (u64)i * conn->rx_buf_bytes;
 	}
-	r->extents[i].offset = (u64)i * conn->rx_buf_bytes;
-	r->bytes = r->extents[i].offset;
+	swc_extents_close(extents, (u64)i * conn->rx_buf_bytes);
 	return 0;
 }
 
@@ -139,10 +134,8 @@ void swc_buffers_free(struct swc_rdma_conn *conn)
 	conn->rx_buf = NULL;
 	kfree(conn->rx_header);
 	conn->rx_header = NULL;
-	if (conn->rx_region)
-		kvfree(conn->rx_region->extents);
-	kfree(conn->rx_region);
-	conn->rx_region = NULL;
+	kvfree(conn->rx_extents.extent);
+	conn->rx_extents.extent = NULL;
 	/* All are there: the queue is empty. */
 	while (conn->sq.npages)
 		free_page((unsigned long)conn->sq.page[--conn->sq.npages].data);
@@ -312,7 +305,7 @@ void swc_buffers_replace(struct swc_rdma_conn *conn, struct swc_rdma_rx_buf *rx_
 	rx_buf->bytes = conn->rx_buf_bytes;
 	rx_buf->larger = NULL;
 	rx_buf->larger_dma = 0;
-	conn->rx_region->extents[i].kaddr = rx_buf->data;
+	conn->rx_extents.extent[i].kaddr = rx_buf->data;
 	if (--conn->nsmall)
 		return;
 	swc_conn_pend(&conn->base, SWC_PEND_GROWN);

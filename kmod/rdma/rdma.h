@@ -30,7 +30,6 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
-#include "mem/region.h"
 #include "net/conn.h"
 
 struct swc_cq;
@@ -241,7 +240,7 @@ struct swc_ack {
  * @nfull: segments that filled a small one
  * @nsmall: receive buffers to be replaced by larger ones; 0: that has not begun, or is done
  * @rx_header, @rx_header_dma: the headers of all, mapped as one; each in a cache line of its own
- * @rx_region: the same as a region, for swc_reduce_copy(); each has room for @rx_buf_bytes there
+ * @rx_extents: the same as one memory, for swc_reduce_copy(); each has room for @rx_buf_bytes there
  * @chunk: of rendezvous, by number
  * @chunk_pages: pages of a chunk, at most
  */
@@ -269,7 +268,7 @@ struct swc_rdma_conn {
 	struct swc_rdma_rx_buf *rx_buf;
 	void *rx_header;
 	u64 rx_header_dma;
-	struct swc_region *rx_region;
+	struct swc_extents rx_extents;
 	struct swc_chunk chunk[SWC_WIRE_CHUNKS];
 	u32 chunk_pages;
 };

@@ -84,7 +84,7 @@ void swc_rndv_teardown(struct swc_rdma_conn *conn)
 /* Make the scatter list of a chunk; returns the bytes in it. */
 static u32 fill_sg(struct swc_rdma_conn *conn, struct swc_chunk *c, const struct swc_span *span, u64 bytes)
 {
-	const struct swc_extent *e = swc_region_find(span->region, span->offset);
+	const struct swc_extent *e = swc_extents_find(span->extents, span->offset);
 	u64 at = span->offset, end = span->offset + min_t(u64, bytes, CHUNK_BYTES);
 	u32 pages = conn->chunk_pages, n = 0;
 

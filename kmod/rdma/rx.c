@@ -117,7 +117,7 @@ static int handle_message(struct swc_rdma_conn *conn, struct swc_rdma_rx_buf *rx
 		return -EPROTO;
 	if (msg.kind == SWC_WIRE_DATA) {
 		count_full(conn, rx_buf, &msg);
-		rx_buf->seg.span.region = conn->rx_region;
+		rx_buf->seg.span.extents = &conn->rx_extents;
 		rx_buf->seg.span.offset = (rx_buf - conn->rx_buf) * (u64)conn->rx_buf_bytes;
 		swc_rx_data(&conn->base, &rx_buf->seg, &msg);
 		return 0;

@@ -183,7 +183,7 @@ void swc_sq_map_failed(struct swc_rdma_conn *conn)
 u32 swc_sq_map(struct swc_rdma_conn *conn, struct swc_sq_entry *entry, u32 first, const struct swc_span *span,
 	       u32 max_bytes, u32 *nsge)
 {
-	const struct swc_extent *e = swc_region_find(span->region, span->offset);
+	const struct swc_extent *e = swc_extents_find(span->extents, span->offset);
 	u64 at = span->offset, end = span->offset + max_bytes;
 	struct ib_device *ib = conn->dev->ib;
 	u32 n = first;

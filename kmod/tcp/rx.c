@@ -23,22 +23,21 @@
 int swc_tcp_rx_alloc(struct swc_tcp_conn *conn)
 {
 	u32 n = swc_tcp_rx_bufs, bytes = swc_tcp_rx_buf_kib << 10, i;
-	struct swc_region *r = &conn->rx_region;
+	struct swc_extents *extents = &conn->rx_extents;
 
 	conn->rx_buf = kvcalloc(n, sizeof(*conn->rx_buf), GFP_KERNEL_ACCOUNT);
-	r->extents = kvcalloc(n + 1, sizeof(*r->extents), GFP_KERNEL_ACCOUNT);
-	if (!conn->rx_buf || !r->extents) {
+	extents->extent = kvcalloc(n + 1, sizeof(*extents->extent), GFP_KERNEL_ACCOUNT);
+	if (!conn->rx_buf || !extents->extent) {
 		swc_tcp_rx_free(conn);
 		return -ENOMEM;
 	}
-	r->nextents = n;
-	r->bytes = (u64)n * bytes;
+	extents->nextents = n;
 	for (i = 0; i < n; i++) {
 		conn->rx_buf[i].seg.conn = &conn->base;
-		r->extents[i].offset = (u64)i * bytes;
+		extents->extent[i].offset = (u64)i * bytes;
 		list_add_tail(&conn->rx_buf[i].free, &conn->free_bufs);
 	}
-	r->extents[n].offset = r->bytes;
+	swc_extents_close(extents, (u64)n * bytes);
 	return 0;
 }
 
@@ -49,7 +48,7 @@ void swc_tcp_rx_free(struct swc_tcp_conn *conn)
 	for (i = 0; conn->rx_buf && i < swc_tcp_rx_bufs; i++)
 		free_pages((unsigned long)conn->rx_buf[i].data, get_order(swc_tcp_rx_buf_kib << 10));
 	kvfree(conn->rx_buf);
-	kvfree(conn->rx_region.extents);
+	kvfree(conn->rx_extents.extent);
 }
 
 static bool give_memory(struct swc_tcp_conn *conn, struct swc_tcp_rx_buf *b)
@@ -59,7 +58,7 @@ static bool give_memory(struct swc_tcp_conn *conn, struct swc_tcp_rx_buf *b)
 	b->data = (void *)__get_free_pages(GFP_KERNEL_ACCOUNT | __GFP_NOWARN | __GFP_RETRY_MAYFAIL,
 					   get_order(swc_tcp_rx_buf_kib << 10));
 	set_active_memcg(before);
-	conn->rx_region.extents[b - conn->rx_buf].kaddr = b->data;
+	conn->rx_extents.extent[b - conn->rx_buf].kaddr = b->data;
 	return b->data;
 }
 
@@ -160,9 +159,9 @@ static int receive_into(struct swc_tcp_conn *conn, void *to, u64 bytes)
 	return receive(conn, vec, 1, bytes);
 }
 
-static int receive_span(struct swc_tcp_conn *conn, const struct swc_region *region, u64 at, u64 bytes)
+static int receive_span(struct swc_tcp_conn *conn, const struct swc_extents *extents, u64 at, u64 bytes)
 {
-	const struct swc_extent *e = swc_region_find(region, at);
+	const struct swc_extent *e = swc_extents_find(extents, at);
 	u64 begin = at, end = at + bytes;
 	struct kvec vec[SWC_TCP_VECS + 1];
 	u32 i;
@@ -188,7 +187,7 @@ static int receive_more(struct swc_tcp_conn *conn)
 	case SWC_TCP_RX_WRITE:
 		span = &rx->chunk->rndv->span;
 		at = span->offset + rx->chunk->at + rx->chunk->got + (rx->got - SWC_HEADER);
-		return receive_span(conn, span->region, at, left);
+		return receive_span(conn, span->extents, at, left);
 	default:
 		return receive_into(conn, rx->buf + rx->got, left);
 	}
@@ -359,8 +358,8 @@ static void data(struct swc_tcp_conn *conn)
 
 	conn->rx.rx_buf = NULL;
 	conn->rx.ack |= conn->rx.msg.total >= swc_tcp_kept_min(conn);
-	b->seg.span.region = &conn->rx_region;
-	b->seg.span.offset = conn->rx_region.extents[b - conn->rx_buf].offset;
+	b->seg.span.extents = &conn->rx_extents;
+	b->seg.span.offset = conn->rx_extents.extent[b - conn->rx_buf].offset;
 	swc_tcp_rx_reset(conn);
 	swc_rx_data(&conn->base, &b->seg, &conn->rx.msg);
 }

@@ -30,7 +30,6 @@
 #include <linux/skbuff.h>
 #include <linux/workqueue.h>
 
-#include "mem/region.h"
 #include "net/conn.h"
 
 /* Headers and small payload are copied into one page, and sent by one call. */
@@ -178,7 +177,7 @@ struct swc_tcp_tx {
  * @zerocopy_done: those that the socket does not need any more
  * @nzerocopy: those that it does
  * @chunk: by number, guarded by @base.lock; and so is what follows
- * @rx_buf, @rx_region: receive buffers, also as a region for swc_reduce_copy()
+ * @rx_buf, @rx_extents: receive buffers, also as one memory, for swc_reduce_copy()
  * @free_bufs: those that are not in use
  * @nallocated: those that are allocated
  */
@@ -222,7 +221,7 @@ struct swc_tcp_conn {
 
 	struct swc_tcp_chunk chunk[SWC_WIRE_CHUNKS];
 	struct swc_tcp_rx_buf *rx_buf;
-	struct swc_region rx_region;
+	struct swc_extents rx_extents;
 	struct list_head free_bufs;
 	u32 nallocated;
 };

@@ -219,7 +219,7 @@ static int send_payload(struct swc_tcp_conn *conn)
 {
 	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
 	struct swc_tcp_tx *tx = &conn->tx;
-	const struct swc_extent *e = swc_region_find(tx->span.region, tx->span.offset);
+	const struct swc_extent *e = swc_extents_find(tx->span.extents, tx->span.offset);
 	u64 at = tx->span.offset, end = at + tx->left;
 	struct bio_vec vec[SWC_TCP_VECS];
 	u32 i;

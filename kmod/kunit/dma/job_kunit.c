@@ -58,27 +58,26 @@ static u64 by_engine(struct kunit *test, struct copy_test *m)
 }
 
 /* Extents of @a and of @b bytes in turn, each allocated separately. */
-static struct swc_region *make_mixed(struct kunit *test, u32 bytes, u32 a, u32 b)
+static struct swc_extents *make_mixed(struct kunit *test, u32 bytes, u32 a, u32 b)
 {
-	struct swc_region *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct swc_extents *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
 	u32 most = 2 * DIV_ROUND_UP(bytes, a + b), n = 0, at, step;
 
 	KUNIT_ASSERT_NOT_NULL(test, r);
-	r->extents = kunit_kcalloc(test, most + 1, sizeof(*r->extents), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, r->extents);
+	r->extent = kunit_kcalloc(test, most + 1, sizeof(*r->extent), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, r->extent);
 	for (at = 0; at < bytes; at += step, n++) {
 		step = min(n & 1 ? b : a, bytes - at);
-		r->extents[n].kaddr = kunit_kmalloc(test, step, GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, r->extents[n].kaddr);
-		r->extents[n].offset = at;
+		r->extent[n].kaddr = kunit_kmalloc(test, step, GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, r->extent[n].kaddr);
+		r->extent[n].offset = at;
 	}
-	r->extents[n].offset = bytes;
-	r->bytes = bytes;
 	r->nextents = n;
+	swc_extents_close(r, bytes);
 	return r;
 }
 
-static struct swc_region *make_region(struct kunit *test, u32 step)
+static struct swc_extents *make_extents(struct kunit *test, u32 step)
 {
 	return make_mixed(test, BYTES, step, step);
 }
@@ -92,9 +91,12 @@ static void fill(struct copy_test *m)
 {
 	u32 i, k;
 
-	for (i = 0; i < RANGES; i++)
-		for (k = 0; m->span[i].region && k < m->span[i].region->bytes; k++)
-			*(u8 *)swc_t_at(m->span[i].region, k) = pattern(i, k);
+	for (i = 0; i < RANGES; i++) {
+		const struct swc_extents *r = m->span[i].extents;
+
+		for (k = 0; r && k < swc_t_extents_bytes(r); k++)
+			*(u8 *)swc_t_extents_at(r, k) = pattern(i, k);
+	}
 }
 
 /* Number of wrong bytes after the whole copy. */
@@ -105,13 +107,13 @@ static u32 bad_bytes(struct copy_test *m)
 	for (i = 0; i < m->copy.nsrc + m->copy.ndst; i++) {
 		const struct swc_span *d = &m->span[i];
 
-		for (k = 0; k < d->region->bytes; k++) {
+		for (k = 0; k < swc_t_extents_bytes(d->extents); k++) {
 			u8 want = pattern(i, k);
 
 			if (i >= m->copy.nsrc && k >= d->offset && k < d->offset + m->copy.bytes)
 				for (want = 0, s = 0; s < m->copy.nsrc; s++)
 					want ^= pattern(s, m->span[s].offset + k - d->offset);
-			bad += *(u8 *)swc_t_at(d->region, k) != want;
+			bad += *(u8 *)swc_t_extents_at(d->extents, k) != want;
 		}
 	}
 	return bad;
@@ -142,14 +144,14 @@ static void limits_name(const struct limits *l, char *desc)
 
 KUNIT_ARRAY_PARAM(limits, limits, limits_name);
 
-/* Regions cut in different ways. All aligned bytes are one job, however many pieces that takes. */
+/* Memory cut in different ways. All aligned bytes are one job, however many pieces that takes. */
 static void job_limits(struct kunit *test)
 {
 	static const u32 steps[] = { BYTES, 4096, 5120, 16384 };
 	static const u32 sizes[] = { 40 << 10, 4096, 20011, 300, 70, 3 };
 	const struct limits *l = test->param_value;
 	struct copy_test *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
-	struct swc_region *regions[ARRAY_SIZE(steps)];
+	struct swc_extents *extents[ARRAY_SIZE(steps)];
 	struct swc_t_dma *t = test->priv;
 	u32 i, k, unit = 1 << l->align;
 	int stop = 0;
@@ -161,14 +163,14 @@ static void job_limits(struct kunit *test)
 	swc_t_dma_start_always(test);
 	swc_dma_init(job_done);
 	for (i = 0; i < ARRAY_SIZE(steps); i++)
-		regions[i] = make_region(test, steps[i]);
+		extents[i] = make_extents(test, steps[i]);
 	for (i = 0; i < ARRAY_SIZE(sizes) * RANGES * 3; i++) {
 		u32 bytes = sizes[i % ARRAY_SIZE(sizes)], nsrc = 1 + i / (ARRAY_SIZE(sizes) * RANGES);
 		u64 got;
 
 		copy_init(m, nsrc, i & 1 ? RANGES - nsrc : 1, bytes);
 		for (k = 0; k < RANGES; k++) {
-			m->span[k].region = regions[(i / ARRAY_SIZE(sizes) + k) % RANGES];
+			m->span[k].extents = extents[(i / ARRAY_SIZE(sizes) + k) % RANGES];
 			m->span[k].offset = (k * 1280 + i * 256) % (BYTES - (40 << 10) + 1) & ~255u;
 		}
 		fill(m);
@@ -181,7 +183,7 @@ static void job_limits(struct kunit *test)
 	for (i = 0; i < 3; i++) {
 		copy_init(m, 2, 1, 10000);
 		for (k = 0; k < RANGES; k++) {
-			m->span[k].region = regions[(k + 1) % RANGES];
+			m->span[k].extents = extents[(k + 1) % RANGES];
 			m->span[k].offset = k == i && unit > 1 ? unit / 2 : 0;
 		}
 		fill(m);
@@ -196,19 +198,19 @@ static void job_overlap(struct kunit *test)
 {
 	static const int apart[] = { 0, 64, -64, 4096, -4096, 9984, -9984, 10000, -10000 };
 	struct copy_test *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
-	struct swc_region *region, *other;
+	struct swc_extents *whole, *other;
 	u32 i;
 
 	KUNIT_ASSERT_NOT_NULL(test, m);
 	swc_t_dma_start_always(test);
 	swc_dma_init(job_done);
-	region = make_region(test, BYTES);
-	other = make_region(test, 4096);
+	whole = make_extents(test, BYTES);
+	other = make_extents(test, 4096);
 	for (i = 0; i < ARRAY_SIZE(apart); i++) {
 		copy_init(m, 1, 2, 10000);
-		m->span[0] = (struct swc_span) { region, 16384 };
+		m->span[0] = (struct swc_span) { whole, 16384 };
 		m->span[1] = (struct swc_span) { other, 0 };
-		m->span[2] = (struct swc_span) { region, 16384 + apart[i] };
+		m->span[2] = (struct swc_span) { whole, 16384 + apart[i] };
 		KUNIT_EXPECT_EQ_MSG(test, by_engine(test, m), abs(apart[i]) < 10000 ? 0 : 10000ull,
 				    "%d apart", apart[i]);
 	}
@@ -229,9 +231,9 @@ static void job_short_pieces(struct kunit *test)
 	swc_t_dma_start(test);
 	swc_dma_init(job_done);
 	copy_init(m, 1, 2, bytes);
-	m->span[0].region = make_mixed(test, bytes, 40 << 10, 4 << 10);
-	m->span[1].region = make_mixed(test, bytes, bytes, bytes);
-	m->span[2].region = make_mixed(test, bytes, bytes, bytes);
+	m->span[0].extents = make_mixed(test, bytes, 40 << 10, 4 << 10);
+	m->span[1].extents = make_mixed(test, bytes, bytes, bytes);
+	m->span[2].extents = make_mixed(test, bytes, bytes, bytes);
 	for (always = 0; always < 2; always++) {
 		u32 cpu_only = always ? 0 : 8 * (4 << 10);
 
@@ -252,11 +254,11 @@ static void job_short_pieces(struct kunit *test)
 		swc_t_dma_release(test);
 	}
 	KUNIT_ASSERT_GT(test, swc_t_dma_hold(test, "share"), 0u);
-	m->span[0].region = make_mixed(test, bytes, 20 << 10, 12 << 10);
+	m->span[0].extents = make_mixed(test, bytes, 20 << 10, 12 << 10);
 	KUNIT_EXPECT_TRUE(test, start(m));
 	wait_for_completion(&m->done);
-	m->span[0].region = make_mixed(test, bytes, 16 << 10, 15 << 10);
-	m->span[1].region = make_mixed(test, bytes, 12 << 10, 64 << 10);
+	m->span[0].extents = make_mixed(test, bytes, 16 << 10, 15 << 10);
+	m->span[1].extents = make_mixed(test, bytes, 12 << 10, 64 << 10);
 	KUNIT_EXPECT_FALSE(test, start(m));
 }
 
@@ -273,7 +275,7 @@ static void job_prepared(struct kunit *test)
 	swc_dma_init(job_done);
 	copy_init(m, 1, 2, BYTES);
 	for (i = 0; i < 3; i++)
-		m->span[i].region = make_mixed(test, BYTES, 12 << 10, 12 << 10);
+		m->span[i].extents = make_mixed(test, BYTES, 12 << 10, 12 << 10);
 	job = prepare(m);
 	KUNIT_ASSERT_NOT_NULL(test, job);
 	fill(m);
@@ -332,8 +334,8 @@ static void job_shortage_hang(struct kunit *test)
 	copy_init(a, 1, 1, 8192);
 	copy_init(b, 1, 1, 40960);
 	for (i = 0; i < 2; i++) {
-		a->span[i].region = make_region(test, BYTES);
-		b->span[i].region = make_region(test, BYTES);
+		a->span[i].extents = make_extents(test, BYTES);
+		b->span[i].extents = make_extents(test, BYTES);
 	}
 	for (i = 0; i < 5; i++) {
 		fill(a);
@@ -380,7 +382,7 @@ static void start_copy(struct kunit *test, struct copy_test *m)
 	swc_dma_init(job_done);
 	copy_init(m, 1, 1, BYTES);
 	for (i = 0; i < 2; i++)
-		m->span[i].region = make_region(test, BYTES);
+		m->span[i].extents = make_extents(test, BYTES);
 	fill(m);
 }
 

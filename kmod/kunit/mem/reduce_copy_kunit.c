@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Copies and reductions by the CPU: over regions cut into extents in different ways, from any start and of
+ * Copies and reductions by the CPU: over memory cut into extents in different ways, from any start and of
  * any length; and continued after an interruption.
  */
 #include <linux/prandom.h>
@@ -9,41 +9,40 @@
 #include "kunit/harness.h"
 
 #define BYTES	(40 * 1024)
-#define REGIONS	4
+#define RANGES	4
 
-/* A region with memory of its own, in extents of @step bytes (0: one extent), each allocated separately. */
-static struct swc_region *make_region(struct kunit *test, u32 bytes, u32 step)
+/* Memory in extents of @step bytes (0: one extent), each allocated separately. */
+static struct swc_extents *make_extents(struct kunit *test, u32 bytes, u32 step)
 {
-	struct swc_region *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct swc_extents *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
 	u32 n = step ? DIV_ROUND_UP(bytes, step) : 1, i;
 
 	KUNIT_ASSERT_NOT_NULL(test, r);
-	r->extents = kunit_kcalloc(test, n + 1, sizeof(*r->extents), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, r->extents);
+	r->extent = kunit_kcalloc(test, n + 1, sizeof(*r->extent), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, r->extent);
 	for (i = 0; i < n; i++) {
 		u32 len = step ? min(step, bytes - i * step) : bytes;
 
 		/* Of exactly this size, so that KASAN sees any access beyond. */
-		r->extents[i].kaddr = kunit_kmalloc(test, len, GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, r->extents[i].kaddr);
-		r->extents[i].offset = i * step;
+		r->extent[i].kaddr = kunit_kmalloc(test, len, GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, r->extent[i].kaddr);
+		r->extent[i].offset = i * step;
 	}
-	r->extents[n].offset = bytes;
-	r->bytes = bytes;
 	r->nextents = n;
+	swc_extents_close(r, bytes);
 	return r;
 }
 
-static u8 *byte_at(struct swc_region *r, u32 offset)
+static u8 *byte_at(const struct swc_extents *r, u32 offset)
 {
-	return swc_t_at(r, offset);
+	return swc_t_extents_at(r, offset);
 }
 
 struct table {
 	struct swc_reduce_copy copy;
-	struct swc_span span[REGIONS];
-	struct swc_cursor cursor[REGIONS];
-	void *ptr[REGIONS];
+	struct swc_span span[RANGES];
+	struct swc_cursor cursor[RANGES];
+	void *ptr[RANGES];
 };
 
 static void table_init(struct table *t, u32 nsrc, u32 ndst, u64 bytes)
@@ -55,24 +54,24 @@ static void table_init(struct table *t, u32 nsrc, u32 ndst, u64 bytes)
 	};
 }
 
-static u16 pattern(u32 region, u32 i)
+static u16 pattern(u32 range, u32 i)
 {
-	return region * 7919 + i * 31;
+	return range * 7919 + i * 31;
 }
 
 /* Fill with 16-bit elements; all offsets are even. */
-static void fill(struct swc_region *r, u32 which)
+static void fill(const struct swc_extents *r, u32 which)
 {
 	u32 i;
 
-	for (i = 0; i < r->bytes; i += 2)
+	for (i = 0; i < swc_t_extents_bytes(r); i += 2)
 		*(u16 *)byte_at(r, i) = pattern(which, i / 2);
 }
 
 static void copy_extents(struct kunit *test)
 {
 	static const u32 steps[] = { 0, 4096, 64, 1022, 5000, 16386 };
-	struct swc_region *regions[ARRAY_SIZE(steps)];
+	struct swc_extents *extents[ARRAY_SIZE(steps)];
 	struct table *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
 	struct rnd_state rnd;
 	int stop = 0;
@@ -80,22 +79,22 @@ static void copy_extents(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, t);
 	for (i = 0; i < ARRAY_SIZE(steps); i++)
-		regions[i] = make_region(test, BYTES, steps[i]);
+		extents[i] = make_extents(test, BYTES, steps[i]);
 	prandom_seed_state(&rnd, 5);
 	for (round = 0; round < 300; round++) {
-		u32 nsrc = 1 + round % 3, ndst = REGIONS - nsrc, bytes, bad = 0;
+		u32 nsrc = 1 + round % 3, ndst = RANGES - nsrc, bytes, bad = 0;
 
 		bytes = round < 20 ? round * 2 : (prandom_u32_state(&rnd) % (BYTES / 2)) & ~1u;
 		table_init(t, nsrc, ndst, bytes);
-		for (i = 0; i < REGIONS; i++) {
-			/* A different region for each range. */
-			t->span[i].region = regions[(round / 3 + i) % ARRAY_SIZE(steps)];
+		for (i = 0; i < RANGES; i++) {
+			/* Different memory for each range. */
+			t->span[i].extents = extents[(round / 3 + i) % ARRAY_SIZE(steps)];
 			t->span[i].offset = (prandom_u32_state(&rnd) % (BYTES - bytes + 1)) & ~1u;
-			fill(t->span[i].region, i);
+			fill(t->span[i].extents, i);
 		}
 		KUNIT_EXPECT_EQ(test, swc_reduce_copy(&t->copy, &stop), 0);
 		KUNIT_EXPECT_EQ(test, t->copy.done, (u64)bytes);
-		for (i = nsrc; i < REGIONS; i++) {
+		for (i = nsrc; i < RANGES; i++) {
 			struct swc_span *d = &t->span[i];
 
 			for (k = 0; k < BYTES; k += 2) {
@@ -106,7 +105,7 @@ static void copy_extents(struct kunit *test)
 					for (s = 0; s < nsrc; s++)
 						want += pattern(s, (t->span[s].offset + k - d->offset) / 2);
 				}
-				bad += *(u16 *)byte_at(d->region, k) != want;
+				bad += *(u16 *)byte_at(d->extents, k) != want;
 			}
 		}
 		KUNIT_EXPECT_EQ_MSG(test, bad, 0, "round %u, %u sources, %u bytes", round, nsrc, bytes);
@@ -128,14 +127,14 @@ static void stop_and_go(struct kunit *test, int stop, u64 slice_end, int error)
 	KUNIT_ASSERT_NOT_NULL(test, t);
 	table_init(t, 1, 1, bytes);
 	t->copy.slice_end = slice_end;
-	t->span[0].region = make_region(test, bytes, 12290);
-	t->span[1].region = make_region(test, bytes, 7002);
-	fill(t->span[0].region, 1);
-	fill(t->span[1].region, 2);
+	t->span[0].extents = make_extents(test, bytes, 12290);
+	t->span[1].extents = make_extents(test, bytes, 7002);
+	fill(t->span[0].extents, 1);
+	fill(t->span[1].extents, 2);
 	for (;;) {
 		ret = swc_reduce_copy(&t->copy, &stop);
 		for (i = 0; i < bytes; i += 2)
-			if (*(u16 *)byte_at(t->span[1].region, i) !=
+			if (*(u16 *)byte_at(t->span[1].extents, i) !=
 			    pattern(i < t->copy.done ? 1 : 2, i / 2))
 				break;
 		KUNIT_EXPECT_EQ(test, i, bytes);

@@ -30,13 +30,14 @@ static void region_scratch(struct kunit *test)
 		KUNIT_EXPECT_GE(test, charged_to(ctx), charged + (s64)(pages << PAGE_SHIFT));
 		KUNIT_EXPECT_EQ(test, charged_to(ctx), charged + (s64)r->charged);
 		KUNIT_EXPECT_EQ(test, atomic_read(&ctx->live_regions), 1);
-		for (k = 0; k < r->nextents; k++) {
-			u64 len = r->extents[k + 1].offset - r->extents[k].offset;
+		for (k = 0; k < r->extents.nextents; k++) {
+			const struct swc_extent *e = &r->extents.extent[k];
+			u64 len = e[1].offset - e->offset;
 
-			KUNIT_EXPECT_EQ(test, r->extents[k].offset, at);
+			KUNIT_EXPECT_EQ(test, e->offset, at);
 			/* It may be copied to user buffers: it must not contain other data. */
-			KUNIT_EXPECT_NULL(test, memchr_inv(r->extents[k].kaddr, 0, len));
-			memset(r->extents[k].kaddr, 0x5a, len);
+			KUNIT_EXPECT_NULL(test, memchr_inv(e->kaddr, 0, len));
+			memset(e->kaddr, 0x5a, len);
 			at += len;
 		}
 		KUNIT_EXPECT_EQ(test, at, pages * PAGE_SIZE);

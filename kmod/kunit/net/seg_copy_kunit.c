@@ -23,17 +23,18 @@ static u8 *new_payload(struct kunit *test)
 /* Do the extents of the segment hold the payload, and no more? */
 static bool is_copy(const struct swc_net_seg *seg, const u8 *payload, u32 bytes)
 {
-	const struct swc_region *r = seg->span.region;
-	u32 i, at = 0;
+	const struct swc_extents *extents = seg->span.extents;
+	const struct swc_extent *e = extents->extent, *end = e + extents->nextents;
+	u32 at = 0;
 
-	for (i = 0; i < r->nextents; i++) {
-		u32 len = r->extents[i + 1].offset - r->extents[i].offset;
+	for (; e < end; e++) {
+		u32 len = e[1].offset - e->offset;
 
-		if (r->extents[i].offset != at || memcmp(r->extents[i].kaddr, payload + at, len))
+		if (e->offset != at || memcmp(e->kaddr, payload + at, len))
 			return false;
 		at += len;
 	}
-	return at == bytes && r->bytes == bytes && !seg->span.offset;
+	return at == bytes && !seg->span.offset;
 }
 
 static void seg_copy_contents(struct kunit *test)
