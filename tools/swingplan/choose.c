@@ -213,8 +213,11 @@ int choose_run(const struct plan_options *opt)
 	for (unsigned int s = 0; s < opt->nsizes; s++)
 		if ((uint64_t)opt->sizes[s] %
 		    swingcoll_dtype_size((enum swingcoll_dtype)opt->dtype))
-			plan_bad("--size %.0f: no whole number of elements of %s", opt->sizes[s],
-				 swingcoll_dtype_name((enum swingcoll_dtype)opt->dtype));
+			plan_bad(
+				"--size %.0f: no whole number of elements of %s: give a multiple of %zu",
+				opt->sizes[s],
+				swingcoll_dtype_name((enum swingcoll_dtype)opt->dtype),
+				swingcoll_dtype_size((enum swingcoll_dtype)opt->dtype));
 	if (swc_topo_copy(&topo, &opt->topo))
 		plan_no_memory();
 	swc_choices_init(&c, &topo, opt->reorder);

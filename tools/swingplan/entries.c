@@ -145,8 +145,8 @@ static _Noreturn void unknown_algo(const char *name)
 
 		if (strlen(info->name) == len && !strncmp(name, info->name, len)) {
 			if (info->param)
-				plan_bad("--algo %s: the parameter must be %s", name, info->param);
-			plan_bad("--algo %s: %s takes no parameter", name, info->name);
+				plan_bad("--algo %s: the number must be %s", name, info->param);
+			plan_bad("--algo %s: %s takes no number", name, info->name);
 		}
 		if (used < sizeof(text))
 			used += (size_t)snprintf(text + used, sizeof(text) - used, " %s",

@@ -399,8 +399,8 @@ bad "expected 1 to 4096 phases" allocate --spec "$dir/spec"
 bad "--spec .*is missing" orders
 bad "no verb 'frob'.*list, show, verify" frob
 bad "no such algorithm.*swing-b" show --algo frob --topo ring:8
-bad "parameter must be" show --algo swing-h:99 --topo ring:8
-bad "takes no parameter" show --algo ring:1 --topo ring:8
+bad "number must be" show --algo swing-h:99 --topo ring:8
+bad "takes no number" show --algo ring:1 --topo ring:8
 bad "--algo .*is missing" show --topo ring:8
 bad "--topo .*is missing" show --algo ring
 bad "torus:4x" show --algo ring --topo torus:4x
@@ -459,7 +459,7 @@ bad "^swingplan simulate: --size '': expected a size" simulate -t ring:4 -a ring
 bad "^swingplan simulate: --size '': expected a size" simulate -t ring:4 -a ring --size 1,
 bad "^swingplan simulate: --algo '': no such algorithm" simulate -t ring:4 -a ring,
 bad '^swingplan verify: --ranks 9: ring:8 has 8 ranks' verify -t ring:8 -a ring -n 9
-bad '^swingplan choose: --size 3: no whole number of elements of f64' choose -t ring:4 --size 3 -d f64
+bad '^swingplan choose: --size 3: no whole number of elements of f64: give a multiple of 8$' choose -t ring:4 --size 3 -d f64
 
 for verb in --help --version list "list --json" "show --help"; do
 	status=0
