@@ -76,7 +76,8 @@ static const struct cli_option options[] = {
 	{ OPT_OP, 'o', "op", "NAME", COLL_NAMES " (default allreduce)" },
 	{ OPT_DTYPE, 'd', "dtype", "NAME", DTYPE_NAMES " (default f32)" },
 	{ OPT_REDOP, 'r', "redop", "NAME", REDOP_NAMES " (default sum)" },
-	{ OPT_ROOT, 'R', "root", "R", "root rank of broadcast and reduce (default 0)" },
+	{ OPT_ROOT, 'R', "root", "R",
+	  "root rank of broadcast, reduce, gather and scatter (default 0)" },
 	{ OPT_MIN, 'b', "min", "BYTES", "first size, suffixes K M G (default 8)" },
 	{ OPT_MAX, 'e', "max", "BYTES", "last size (default 64M)" },
 	{ OPT_FACTOR, 'f', "factor", "F", "factor from one size to the next (default 2)" },
@@ -386,7 +387,7 @@ void perf_check_options(struct perf_options *opt, int nranks)
 		cli_fail(opt->cli, "--root %d: the ranks are 0 to %d", opt->root, nranks - 1);
 	if (!swingcoll_supported(opt->dtype, opt->op))
 		cli_fail(opt->cli,
-			 "%s is not defined for %s: take an integer type or another operation",
+			 "%s is not defined for %s: take an integer type or another reduction",
 			 swingcoll_redop_name(opt->op), swingcoll_dtype_name(opt->dtype));
 	if (opt->sparse && (opt->coll != SWINGCOLL_ALLREDUCE || opt->tune || opt->nonblocking))
 		cli_fail(opt->cli, "--sparse is for blocking allreduces, without --tune");

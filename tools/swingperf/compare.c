@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * swingperf --compare: times beside earlier ones. Measurements are the same if collective, type, operation,
+ * swingperf --compare: times beside earlier ones. Measurements are the same if collective, type, reduction,
  * root, ranks, place and size are. The times of several in one file are repeated runs, of which the median
  * counts; so they must have been made with the same settings, whereas the two files may differ in these.
  */
@@ -264,7 +264,7 @@ static int compare(const struct perf_options *opt, const struct perf_compare *ne
 	}
 	if (!t.compared) {
 		fprintf(stderr,
-			"%s: %s and %s have no measurement in common: collective, type, operation, root, "
+			"%s: %s and %s have no measurement in common: collective, type, reduction, root, "
 			"ranks, place and size must be the same\n",
 			opt->cli->prog, old->name, new->name);
 		return 2;

@@ -70,7 +70,8 @@ static const struct cli_option options[] = {
 	{ OPT_WARMUP, 'w', "warmup_iters", "N", "operations before the measurement (default 5)" },
 	{ OPT_REDOP, 'o', "op", "NAME", REDOPS " (default sum)" },
 	{ OPT_DTYPE, 'd', "datatype", "NAME", DTYPES " (default float)" },
-	{ OPT_ROOT, 'r', "root", "R", "root rank of broadcast and reduce (default 0)" },
+	{ OPT_ROOT, 'r', "root", "R",
+	  "root rank of broadcast, reduce, gather and scatter (default 0)" },
 	{ OPT_CHECK, 'c', "check", "N", "0: do not check; else check every element (default 1)" },
 	{ OPT_THREADS, 't', "nthreads", "N", "fork -t times -g ranks here" },
 	{ OPT_GPUS, 'g', "ngpus", "N", "likewise" },
@@ -105,7 +106,7 @@ static enum swingcoll_redop redop_arg(void)
 	int op = swingcoll_redop_parse(cli.value);
 
 	if (op < 0 || op > SWINGCOLL_AVG)
-		cli_expected(&cli, "one of the operations that swingcoll has: " REDOPS);
+		cli_expected(&cli, "one of the reductions that swingcoll has: " REDOPS);
 	return (enum swingcoll_redop)op;
 }
 

@@ -33,7 +33,7 @@ static const struct cli_option options[OPTION_NR] = {
 	[OPTION_ANY_OP] = { OPTION_ANY_OP, 'o', "op", "OP",
 			    COLL_NAMES ", or all of them (default allreduce)" },
 	[OPTION_ROOT] = { OPTION_ROOT, 'R', "root", "R",
-			  "root rank of broadcast and reduce (default 0)" },
+			  "root rank of broadcast, reduce, gather and scatter (default 0)" },
 	[OPTION_RANK] = { OPTION_RANK, 0, "rank", "R", "print the plan of this rank" },
 	[OPTION_CHECK] = { OPTION_CHECK, 'n', "ranks", "N",
 			   "check the plans of N ranks only, each by itself, or of all (default all)" },
