@@ -325,8 +325,8 @@ struct swc_node_path {
  * joined; connections to other nodes are made when an operation first needs them. Errors: -EEXIST the
  * rank has joined already, -EACCES the communicator is another user's, -EPERM SWC_COMM_F_URGENT without the
  * right to it, -EPROTO members disagree on the arguments, -ETIMEDOUT not all ranks joined, -ENOSPC a limit
- * is reached, -EOPNOTSUPP a path's transport is not in this kernel; and the error of the communicator, if
- * it was aborted before this call returned.
+ * is reached, -EOPNOTSUPP a path's transport is not in this kernel, -EADDRINUSE the port at which a transport
+ * listens is in use; and the error of the communicator, if it was aborted before this call returned.
  *
  * On a communicator of several nodes every operation that fails aborts the communicator. Nodes remember an id
  * for some time after its communicator has ended, to reject late members: an id must not be used again.
@@ -460,8 +460,9 @@ struct swc_ring_wait {
  * @value: the value that the caller has read; returns at once if the word differs
  * @timeout_ms: in milliseconds; 0: the deadline of the communicator. When it expires, the communicator
  *	is aborted with -ETIMEDOUT.
- * @suspect: rank that is expected to change the word, or -1. It is named in the error if the time
- *	expires, and the call fails with -ECONNRESET when it leaves.
+ * @suspect: rank that is expected to change the word: it is named in the error if the time expires, and the
+ *	call fails with -ECONNRESET when it leaves. -1: any; the call then fails with -ECONNRESET once any
+ *	member of this node has left
  * @waited_ms: how long the caller has waited before, for the text of the error, in milliseconds
  *
  * If the communicator is aborted, the call fails with the error of the communicator. -EINTR: a signal has

@@ -136,9 +136,9 @@ struct swc_user_query {
  *	rank at fault or -1 above bit 32
  * @SWC_TRACE_ERROR: an error that left the communicator alive; @rank: at fault; @arg: negative errno
  * @SWC_TRACE_ABORT: the communicator was aborted; likewise
- * @SWC_TRACE_PATH_LEFT: a connection of the rank leaves its path, which is lost, or not its own, and that is
- *	well again; @arg: peer, and path above bit 32; @seq: 0
- * @SWC_TRACE_PATH_TAKEN: such a connection goes on by a path; likewise
+ * @SWC_TRACE_PATH_LEFT: a connection of the rank leaves a path, because the path is lost or the connection
+ *	returns to its own path; @arg: peer, and path above bit 32; @seq: 0
+ * @SWC_TRACE_PATH_TAKEN: such a connection continues on a path; likewise
  */
 enum swc_trace_type {
 	SWC_TRACE_JOIN = 1, SWC_TRACE_LEAVE, SWC_TRACE_DIED, SWC_TRACE_SUBMIT, SWC_TRACE_START,
