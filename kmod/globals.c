@@ -56,11 +56,11 @@ MODULE_PARM_DESC(trace_keep, "ended communicators whose events are kept (default
 
 unsigned int swc_trace_keep_user = 16;
 module_param_named(trace_keep_user, swc_trace_keep_user, uint, 0644);
-MODULE_PARM_DESC(trace_keep_user, "of them, those of one user (default 16)");
+MODULE_PARM_DESC(trace_keep_user, "ended communicators of one user whose events are kept (default 16)");
 
 unsigned int swc_trace_keep_s = 600;
 module_param_named(trace_keep_s, swc_trace_keep_s, uint, 0644);
-MODULE_PARM_DESC(trace_keep_s, "seconds for which they are kept (default 600)");
+MODULE_PARM_DESC(trace_keep_s, "seconds for which events of ended communicators are kept (default 600)");
 
 /* Return: 0; -EINVAL if the value of a module parameter is out of range: the log says what to give. */
 int swc_param_check(const char *name, u32 value, u32 least, u32 most)

@@ -15,7 +15,7 @@
 
 static unsigned int avoid_ms = 500;
 module_param_named(path_avoid_ms, avoid_ms, uint, 0444);
-MODULE_PARM_DESC(path_avoid_ms, "leave a path that has failed alone for so long, 10 to 60000 (default 500)");
+MODULE_PARM_DESC(path_avoid_ms, "milliseconds before a failed path is asked for again, 10 to 60000 (default 500)");
 
 int swc_paths_check_parameters(void)
 {

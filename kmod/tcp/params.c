@@ -24,7 +24,7 @@ MODULE_PARM_DESC(tls_port, "port that other nodes connect to by encrypted TCP (d
 
 unsigned int swc_tcp_timeout_ms = 8000;
 module_param_named(tcp_timeout_ms, swc_tcp_timeout_ms, uint, 0444);
-MODULE_PARM_DESC(tcp_timeout_ms, "a peer without an ACK for so long is lost, 100 to 600000 (default 8000)");
+MODULE_PARM_DESC(tcp_timeout_ms, "milliseconds without an ACK after which a peer is given up, 100 to 600000 (default 8000)");
 
 unsigned int swc_tcp_zerocopy_min = 32 << 10;
 module_param_named(tcp_zerocopy_min, swc_tcp_zerocopy_min, uint, 0444);
@@ -32,7 +32,7 @@ MODULE_PARM_DESC(tcp_zerocopy_min, "messages of so many bytes are sent from wher
 
 unsigned int swc_tcp_resume_ms = 5000;
 module_param_named(tcp_resume_ms, swc_tcp_resume_ms, uint, 0444);
-MODULE_PARM_DESC(tcp_resume_ms, "time to go on by another path, 100 to 600000 (default 5000)");
+MODULE_PARM_DESC(tcp_resume_ms, "milliseconds in which a connection must continue on another path, 100 to 600000 (default 5000)");
 
 int swc_tcp_check_parameters(void)
 {
