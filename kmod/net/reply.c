@@ -151,9 +151,9 @@ static const char * const reasons[SWC_WIRE_REASON_NR] = {
 	[SWC_WIRE_UNKNOWN] = "there is no such communicator there, or not any more",
 	[SWC_WIRE_BUSY] = "it is busy",
 	[SWC_WIRE_VERSION_DIFFERS] =
-		"it speaks another version of the protocol: load the same module on all nodes",
+		"it uses another protocol version: load the same module on all nodes",
 	[SWC_WIRE_BAD] = "it found the request invalid: do all ranks have the same table of nodes?",
-	[SWC_WIRE_DENIED] = "it does not believe that we know the communicator's id",
+	[SWC_WIRE_DENIED] = "it refuses our proof of the communicator's id",
 	[SWC_WIRE_ENDED] = "the communicator has ended there",
 	[SWC_WIRE_QUOTA] = "its user may have no more connections or memory: see swingctl status there",
 };

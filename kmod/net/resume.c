@@ -234,7 +234,8 @@ int swc_resume_from(struct swc_conn *conn, u64 received)
 	if (conn->transport->resume)
 		ret = conn->transport->resume(conn, received);
 	if (ret)
-		swc_conn_fail(conn, ret, "it has received what was not sent to it, or forgotten what was");
+		swc_conn_fail(conn, ret,
+			      "its count of received data does not match what was sent: load the same module on both nodes");
 	return ret;
 }
 
