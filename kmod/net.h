@@ -211,7 +211,8 @@ static inline bool swc_net_seg_next(struct swc_net_seg *seg)
 /**
  * struct swc_net_ops - events from a transport
  *
- * Called in process context with no locks held, but for @progress.
+ * Called in process context. @get, @put and @progress may be called under any lock of net/, @send_done and
+ * @rndv_closed under net->lock.
  *
  * @segment: a segment has arrived
  * @send_done: the memory of a message is free (@error 0), or it has not arrived; @nested: the executor is in
@@ -221,7 +222,7 @@ static inline bool swc_net_seg_next(struct swc_net_seg *seg)
  * @mismatch: @src offers memory for another message than the one to be sent
  * @rts: @src has waited for a while for memory to write a message of this operation to
  * @drop_unexpected: release all segments that wait for operations of this communicator
- * @get, @put: reference on a communicator; @put may be called under the transport's locks
+ * @get, @put: reference on a communicator
  * @find: the net that has this name and @rank on its node, with a reference on its communicator; NULL: none
  * @progress: number of the operation that a rank of this node calls next; takes no locks
  * @peer_lost: the peer or the way to it has failed; aborts the communicator

@@ -12,8 +12,8 @@
  *	partition	one piece of a partitioned operation; itself an operation
  *	plan		what one rank does for one collective by one algorithm, for any vector size
  *	channel		a sequence of steps of a plan; channels progress independently
- *	step		messages with peers (NET), copies or reductions among ranks of a node (LOCAL),
- *			copies among a rank's own buffers (COPY), or a barrier (SYNC)
+ *	step		messages with peers (NET), copies and reductions of members' buffers (LOCAL), copies
+ *			within a rank's buffers (COPY), or a barrier (SYNC)
  *	shard, block	a rank's share of the vector; a piece of a shard, the unit that plans name
  *	task		the progress of a request through one channel
  *	worker		a context that executes tasks: a submitter, a process that waits, a work item
@@ -58,6 +58,7 @@
  *	recorders_mutex			recordings, also of ended communicators (comm/recorder.c)
  *	partitioned->mutex		start, end and free of rounds (exec/partitioned.c)
  *	plan_net->lock			opening of a plan's connections (plan/plan_conn.c)
+ *	nets_mutex			nets that hear of network cards (net/cards.c); under the kernel's RTNL
  *	cq->lock			completions of an RDMA connection; their handlers take what follows
  *	net->lock, conn->lock		connections (net/conn.h); with none of the following
  *	partitioned->lock		waiters for partitions (exec/partitioned.c); likewise

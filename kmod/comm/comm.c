@@ -240,7 +240,7 @@ bool swc_comm_abort_forming(struct swc_comm *comm, int error, const char *fmt, .
 
 /* ------------------------------------------------------------------ other nodes */
 
-/* How well a communicator with the right id suits a peer that asks for @rank. */
+/* How well a communicator with the right id matches a peer that asks for @rank. */
 static int match_quality(const struct swc_comm *comm, u32 rank)
 {
 	if (rank >= comm->nranks || !swc_comm_is_local(comm, rank))

@@ -139,7 +139,7 @@ struct swc_comm_ops {
  * @charged: bytes of memory charged for its own structs
  * @user: of @owner, with the work queues for operations
  * @recorder: its last events, or NULL; holds a reference
- * @lock: guards all below but the wait queues
+ * @lock: guards all below but @spare_op, @free_work and the wait queues
  * @status: enum swc_comm_status; changes only in swc_comm_set_status()
  * @njoined, @nleft: members of this node that have joined, and that have left
  * @cpus: where members of this node may run, each by its mask when it joined
@@ -147,8 +147,8 @@ struct swc_comm_ops {
  * @by_seq: operations that not all members have reached yet, or that have not finished
  * @nwaiting: of them, those that not all members have reached; without reserved ones
  * @ops: operations that have not finished
- * @spare_op: memory for the next operation, or NULL; taken and put by exec/op_memory.c, with xchg()
  * @calls: of them, those whose numbers were not reserved when they were made
+ * @spare_op: memory for the next operation, or NULL; taken and put by exec/op_memory.c, with xchg()
  * @window: the oldest of @ops and of @calls, for transports
  * @unexpected: segments for operations that have not started here; by number, modulo SWC_UNEXPECTED_LISTS
  * @notifiers: hear of the abort
@@ -157,6 +157,7 @@ struct swc_comm_ops {
  * @algo: algorithm of the last operation that ended
  * @next_check: when the watchdog runs next, 0: it is not armed
  * @watchdog: finds operations past their deadline
+ * @free_work: frees the communicator after the last put
  * @create_wq: ranks that wait for the others to join
  * @slot_wq: ranks that wait for a word of the slots
  * @part_wq: ranks that wait for partitions

@@ -21,9 +21,10 @@
  * Transports call these; they call a transport through struct swc_transport only.
  *
  * Locks: net->lock (mutex) > the xarray's lock > conn->lock (RDMA posts under it) > net->list_lock;
- * conn->waiter_lock is the innermost. Under the mutex messages may be returned to the executor; nothing else
- * calls out of net/ and the transports under a lock, but for swc_net_ops.get, .put and .progress, the
- * waiter's wake(), and handlers of RDMA completions, which run under the mutex of their queue (rdma/cq.c).
+ * conn->waiter_lock is the innermost. nets_mutex (cards.c) is outside the xarray's lock. Under net->lock
+ * messages may be returned to the executor; nothing else calls out of net/ and the transports under a lock,
+ * but for swc_net_ops.get, .put and .progress, the waiter's wake(), and handlers of RDMA completions, which
+ * run under the mutex of their queue (rdma/cq.c).
  */
 #ifndef SWC_NET_CONN_H
 #define SWC_NET_CONN_H
