@@ -36,6 +36,13 @@ int device_ioctl(int fd, unsigned long cmd, void *arg)
 	return ret < 0 ? -errno : 0;
 }
 
+void device_ioctl_failed(const char *prog, const char *name, int error)
+{
+	fprintf(stderr, "%s: %s: %s%s\n", prog, name, strerror(-error),
+		error == -ENOTTY ? "; the loaded module is older than this program: reload it"
+				 : "");
+}
+
 int device_stats(int fd, uint64_t *values, uint32_t max)
 {
 	struct swc_stats stats = { .max = max, .values = (uintptr_t)values };

@@ -20,6 +20,8 @@ int device_open_or_explain(const char *prog);
 
 /* An ioctl, repeated if a signal interrupts it. 0 or a negative errno. */
 int device_ioctl(int fd, unsigned long cmd, void *arg);
+/* A message from @prog on standard error that the ioctl with this name has failed. */
+void device_ioctl_failed(const char *prog, const char *name, int error);
 
 /*
  * The module's counters, indexed by enum swc_stat. Return how many the module has,

@@ -70,13 +70,6 @@ static const char *const stat_names[SWC_STAT_NR] = {
 static const char *const feature_names[] = { "local", "cancel", "slots", "rdma",
 					     "tcp",   "tls",	"copy" };
 
-static int ioctl_failed(const char *name, int err)
-{
-	fprintf(stderr, "swingctl: %s: %s%s\n", name, strerror(-err),
-		err == -ENOTTY ? "; the loaded module is older than this program: reload it" : "");
-	return 2;
-}
-
 /* ------------------------------------------------------------------ info */
 
 static void info_json(const struct swc_info *info, const char *version)
@@ -134,8 +127,10 @@ int ctl_info(const struct ctl *ctl)
 		return 2;
 	ret = device_ioctl(fd, SWC_IOC_INFO, &info);
 	close(fd);
-	if (ret)
-		return ioctl_failed("SWC_IOC_INFO", ret);
+	if (ret) {
+		device_ioctl_failed("swingctl", "SWC_IOC_INFO", ret);
+		return 2;
+	}
 	info.reduce[SWC_NAME_BYTES - 1] = 0;
 	if (!device_read_line(DEVICE_MODULE_DIR "/version", version, sizeof(version)))
 		snprintf(version, sizeof(version), "not given");
@@ -158,7 +153,7 @@ static int read_counters(uint64_t *values)
 	n = device_stats(fd, values, MAX_COUNTERS);
 	close(fd);
 	if (n < 0) {
-		ioctl_failed("SWC_IOC_STATS", n);
+		device_ioctl_failed("swingctl", "SWC_IOC_STATS", n);
 		return -1;
 	}
 	return n < MAX_COUNTERS ? n : MAX_COUNTERS;

@@ -293,7 +293,7 @@ static int show_users(int fd, cJSON *list)
 	}
 	if (ret == -ENOENT)
 		return 0;
-	fprintf(stderr, "swingctl: SWC_IOC_USER_QUERY: %s\n", strerror(-ret));
+	device_ioctl_failed("swingctl", "SWC_IOC_USER_QUERY", ret);
 	return ret;
 }
 
@@ -314,7 +314,7 @@ int status_comms(int fd, cJSON *list)
 	}
 	free(v);
 	if (ret != -ENOENT) {
-		fprintf(stderr, "swingctl: SWC_IOC_COMM_QUERY: %s\n", strerror(-ret));
+		device_ioctl_failed("swingctl", "SWC_IOC_COMM_QUERY", ret);
 		return ret;
 	}
 	if (!list && !n)

@@ -157,7 +157,7 @@ int ctl_trace(const struct ctl *ctl)
 	close(fd);
 	if (n < 0 || (!n && ctl->comm)) {
 		if (n < 0)
-			fprintf(stderr, "swingctl: SWC_IOC_TRACE: %s\n", strerror(-n));
+			device_ioctl_failed("swingctl", "SWC_IOC_TRACE", n);
 		else
 			fprintf(stderr,
 				"swingctl: no recording of communicator %llu: swingctl trace without a number "
