@@ -87,5 +87,14 @@ swingctl --last 3 status > "$text" 2>&1
 [ $? = 2 ]
 result $? "options of trace are refused elsewhere"
 
+# A communicator that lives has the same number for both.
+swingperf -n 3 -o allgather --sizes 3000 --repeats 1 --time-ms 3000 --slot-max -1 > "$folder/perf" 2>&1 &
+live() { swingctl status | sed -n 's/^communicator \([0-9]*\) ([0-9a-f]\{8\})  live  3 ranks, .*/\1/p' | grep .; }
+wait_for live
+comm=$(live) && swingctl trace --last 0 "$comm" | grep -q "^communicator $comm  3 ranks .* alive" &&
+	swingctl --json status | grep -q "\"number\":[[:space:]]*$comm,"
+result $? "status: the number that trace takes"
+wait
+
 echo "1..$number"
 [ "$failed" -eq 0 ]

@@ -244,7 +244,7 @@ static void print_comm(const cJSON *comm)
 	printf("communicator %s  %s  %d ranks", string(comm, "id"), string(comm, "status"),
 	       (int)number(comm, "nranks"));
 	if (cJSON_HasObjectItem(comm, "seq"))
-		printf("  operation %.0f since %s (%s)", number(comm, "seq"),
+		printf("  operation %.0f for %s (%s)", number(comm, "seq"),
 		       seconds(number(comm, "since_s"), age), string(comm, "algo"));
 	putchar('\n');
 	cJSON_ArrayForEach(m, cJSON_GetObjectItem(comm, "late"))
@@ -263,7 +263,7 @@ static void print_comm(const cJSON *comm)
 		const cJSON *place = cJSON_GetObjectItem(m, "place");
 
 		print_member("BEHIND", m);
-		printf(" step %.0f of channel %.0f since %s: %s\n", number(place, "step"),
+		printf(" step %.0f of channel %.0f for %s: %s\n", number(place, "step"),
 		       number(place, "channel"), seconds(number(place, "since_s"), age),
 		       string(place, "what"));
 	}

@@ -103,6 +103,7 @@ static cJSON *comm_json(const struct view *v)
 	cJSON *o = cJSON_CreateObject(), *members = cJSON_CreateArray();
 	uint32_t i;
 
+	cJSON_AddNumberToObject(o, "number", (double)v->q.cursor);
 	cJSON_AddStringToObject(o, "id", v->id);
 	cJSON_AddStringToObject(o, "status", NAME(status_names, v->q.status));
 	cJSON_AddNumberToObject(o, "uid", v->q.uid);
@@ -148,8 +149,9 @@ static void print_comm(const struct view *v)
 	char bytes[NUMBER_TEXT], age[NUMBER_TEXT];
 	uint32_t i;
 
-	printf("communicator %s  %s  %u ranks, %u here  uid %u\n", v->id,
-	       NAME(status_names, v->q.status), v->q.nranks, v->q.nlocal, v->q.uid);
+	printf("communicator %llu (%s)  %s  %u ranks, %u here  uid %u\n",
+	       (unsigned long long)v->q.cursor, v->id, NAME(status_names, v->q.status), v->q.nranks,
+	       v->q.nlocal, v->q.uid);
 	printf("  %llu operations done, %llu failed, %s", (unsigned long long)v->q.completed,
 	       (unsigned long long)v->q.failed, number_bytes((double)v->q.bytes, bytes));
 	if (v->q.inflight)
