@@ -226,6 +226,13 @@ void cli_end(struct cli *cli)
 
 /* ------------------------------------------------------------------ values */
 
+bool cli_is_set(const char *variable)
+{
+	const char *value = getenv(variable);
+
+	return value && *value;
+}
+
 long long cli_number(const struct cli *cli, long long min, long long max)
 {
 	long long v = 0;

@@ -79,6 +79,9 @@ int cli_name(const struct cli *cli, int (*parse)(const char *), const char *name
 /* The index of the value among @names, which end with NULL. */
 int cli_choice(const struct cli *cli, const char *const *names);
 
+/* Is this variable of the environment set? An empty one counts as not set. */
+bool cli_is_set(const char *variable);
+
 /* "PROG: --option VALUE: expected ...", for the value at hand; ends the program. */
 void cli_expected(const struct cli *cli, const char *format, ...)
 	__attribute__((noreturn, format(printf, 2, 3)));

@@ -22,6 +22,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "common/cli.h"
 #include "common/device.h"
 #include "common/json.h"
 #include "common/number.h"
@@ -398,7 +399,7 @@ static void check_tls(struct report *r)
 	    !strstr(line, "tls"))
 		result(r, FAIL, "tls", "load it: modprobe tls",
 		       "SWINGCOLL_TRANSPORT=tls, but the kernel's module tls is not loaded");
-	else if (!getenv("SWINGCOLL_SECRET_FILE") && !getenv("SWINGCOLL_SECRET"))
+	else if (!cli_is_set("SWINGCOLL_SECRET_FILE") && !cli_is_set("SWINGCOLL_SECRET"))
 		result(r, FAIL, "tls",
 		       "give all hosts a secret: SWINGCOLL_SECRET_FILE, see swingcoll(7)",
 		       "SWINGCOLL_TRANSPORT=tls needs a secret, and there is none");

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "swingctl/libraries.h"
@@ -93,9 +94,9 @@ static void check_switch(struct report *r)
 {
 	const char *value = getenv("SWINGCOLL_PMPI");
 
-	if (value && !strcmp(value, "off"))
+	if (value && !strcasecmp(value, "off"))
 		result(r, WARN, "preload", "unset SWINGCOLL_PMPI",
-		       "SWINGCOLL_PMPI=off: the preload libraries leave everything to MPI");
+		       "SWINGCOLL_PMPI=%s: the preload libraries leave everything to MPI", value);
 }
 
 /* ------------------------------------------------------------------ a program */

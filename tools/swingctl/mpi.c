@@ -112,6 +112,8 @@ int ctl_mpi(int argc, char **argv)
 	if (mpi == NO_MPI || !set_preload(mpi))
 		return 2;
 	execvp(argv[0], argv);
-	fprintf(stderr, "swingctl mpi: %s: %s\n", argv[0], strerror(errno));
+	fprintf(stderr,
+		"swingctl mpi: cannot start %s: %s: give its path, or a name that is on PATH\n",
+		argv[0], strerror(errno));
 	return 2;
 }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/cli.h"
 #include "swingctl/libraries.h"
 
 const char *const mpi_names[] = { "openmpi", "mpich", NULL };
@@ -77,9 +78,9 @@ static bool find_interpreter(char *path, size_t bytes)
 
 enum mpi program_launcher(void)
 {
-	if (getenv("OMPI_COMM_WORLD_SIZE"))
+	if (cli_is_set("OMPI_COMM_WORLD_SIZE"))
 		return OPENMPI;
-	return getenv("PMI_RANK") && !getenv("PMIX_NAMESPACE") ? MPICH : NO_MPI;
+	return cli_is_set("PMI_RANK") && !cli_is_set("PMIX_NAMESPACE") ? MPICH : NO_MPI;
 }
 
 void program_look(struct program *p, const char *name)

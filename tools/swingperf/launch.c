@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cli.h"
+
 static int bootstrap_failed(int err)
 {
 	fprintf(stderr, "swingperf: %s\n", swingcoll_bootstrap_error());
@@ -65,7 +67,7 @@ enum perf_launch perf_find_launch(struct team *team, int *total)
 		bootstrap_failed(found);
 		return PERF_BAD;
 	}
-	if (getenv("SWINGCOLL_ID") && nranks > 0 && !getenv("SWINGCOLL_ROOT")) {
+	if (cli_is_set("SWINGCOLL_ID") && nranks > 0 && !cli_is_set("SWINGCOLL_ROOT")) {
 		team->rank = rank;
 		*total = team->nranks = nranks;
 		return PERF_ATTACH;
