@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <swingcoll.h>
 
 #include "common/cli.h"
 
@@ -17,7 +18,7 @@ static const char usage_text[] =
 	"  metrics               the same as OpenMetrics text, for the textfile collector of node_exporter\n"
 	"  info                  interface version, limits, features, reduction kernels\n"
 	"  trace [COMM]          the last events of communicators, also of those that have ended; COMM: the\n"
-	"                        number of one, as this command prints it\n"
+	"                        number of one, as status and this command print it\n"
 	"  mpi PROGRAM ...       run an MPI program with its collectives carried out by swingcoll, see\n"
 	"                        swingctl mpi --help\n";
 
@@ -58,6 +59,7 @@ int main(int argc, char **argv)
 		.prog = "swingctl",
 		.usage = usage_text,
 		.notes = notes_text,
+		.version = swingcoll_version(),
 		.options = options,
 		.argc = argc,
 		.argv = argv,
@@ -100,6 +102,10 @@ int main(int argc, char **argv)
 	if (run[command] == ctl_doctor && cli_has_operand(&cli))
 		ctl.program = cli_operand(&cli, "PROGRAM");
 	cli_end(&cli);
+	if (ctl.json && run[command] == ctl_metrics)
+		cli_fail(&cli, "metrics takes no --json: stats prints the same counters as JSON");
+	if (cli.given & 1ull << OPT_NEED && run[command] != ctl_doctor)
+		cli_fail(&cli, "--need is an option of doctor");
 	if ((ctl.perfetto || ctl.last != UINT64_MAX) && run[command] != ctl_trace)
 		cli_fail(&cli, "--last and --perfetto are options of trace");
 	if (ctl.job && run[command] != ctl_status)

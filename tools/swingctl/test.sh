@@ -110,6 +110,10 @@ else
 	doctor "encryption that the kernel does not have" '^FAIL  tls +.* tls is not loaded|modprobe tls' -- \
 		env SWINGCOLL_TRANSPORT=tls "$ctl" doctor
 fi
+if grep -qw tls /proc/sys/net/ipv4/tcp_available_ulp; then
+	doctor "an empty secret is none" '^FAIL  tls +SWINGCOLL_TRANSPORT=tls needs a secret' -- \
+		env SWINGCOLL_SECRET= SWINGCOLL_SECRET_FILE= SWINGCOLL_TRANSPORT=tls "$ctl" doctor
+fi
 doctor "no encryption" '!  tls ' -- env -u SWINGCOLL_TRANSPORT "$ctl" doctor
 
 doctor "MPIs and their preload libraries" '^OK +mpi +Open MPI: preload library /.*/libswingcoll_pmpi_openmpi.so$' \
@@ -132,6 +136,8 @@ doctor "with that of another MPI" '^FAIL  program +two MPIs are mixed: LD_PRELOA
 doctor "with those of both" '^WARN  preload +two are mixed: LD_PRELOAD has|swingctl mpi' -- \
 	env LD_PRELOAD="libswingcoll_pmpi_mpich.so:libswingcoll_pmpi_openmpi.so" "$ctl" doctor
 doctor "the preload library switched off" '^WARN  preload +SWINGCOLL_PMPI=off|unset' -- env SWINGCOLL_PMPI=off "$ctl" doctor
+doctor "in capitals" '^WARN  preload +SWINGCOLL_PMPI=OFF' -- env SWINGCOLL_PMPI=OFF "$ctl" doctor
+doctor "variables of a launcher that are empty" '!the launcher is' -- env OMPI_COMM_WORLD_SIZE= PMI_RANK= "$ctl" doctor "${of}_mpich"
 doctor "a program of MPICH, without a preload library" '^OK +program .* linked with MPICH$' \
 	'^FAIL  mpi +MPICH: there is no libswingcoll_pmpi_mpich.so' \
 	'^WARN  program +mpirun is Open MPI.s|mpiexec.mpich' -- "$ctl" doctor "${of}_mpich"
@@ -151,6 +157,11 @@ doctor "a folder with the program's name" '^WARN  program .*/mpi/of_none is link
 doctor "the same as JSON" '"check":\s+"program"' '"level":\s+"FAIL"' '"next":' -- "$ctl" --json doctor "${of}_both"
 
 doctor "no such command" '^swingctl: COMMAND nosuch: expected doctor, .*, trace or mpi ' -- "$ctl" nosuch
+doctor "options of other commands" '^swingctl: --need is an option of doctor' -- "$ctl" --need 1M status
+doctor "metrics has one form" '^swingctl: metrics takes no --json: stats ' -- "$ctl" --json metrics
+doctor "the version" '^swingctl [0-9]+[.][0-9]+' -- "$ctl" --version
+doctor "a program that cannot start" '^swingctl mpi: cannot start /nope: No such file .*: give its path, or a name' -- \
+	"$ctl" mpi --mpi openmpi /nope
 doctor "options in front of mpi" '^swingctl: mpi takes no options in front of it' -- "$ctl" --json mpi
 
 for command in --help doctor "--json doctor"; do
