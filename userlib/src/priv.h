@@ -428,12 +428,12 @@ int swc_debug_failed(struct swingcoll_comm *comm, int error);
 int swc_comm_fail(struct swingcoll_comm *comm, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* ---- api/homes.c ---- */
+/* ---- api/hosts.c ---- */
 
 /*
  * Append to an error text of at most @size bytes where the ranks are that it names: their hosts and pids. Nothing, unless
  * @place is of several nodes.
  */
-void swc_homes_append(const struct swc_place *place, uint32_t nranks, char *text, size_t size);
+void swc_hosts_append(const struct swc_place *place, uint32_t nranks, char *text, size_t size);
 
 #endif /* SWC_PRIV_H */

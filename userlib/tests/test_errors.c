@@ -176,7 +176,7 @@ static void test_manual(void)
 
 /* ---- where ranks are ---- */
 
-static void test_homes(void)
+static void test_hosts(void)
 {
 	static const uint32_t rank_node[] = { 0, 0, 1, 1 };
 	static const int32_t pid[] = { 17, 18, 19, 20 };
@@ -205,7 +205,7 @@ static void test_homes(void)
 		const char *want = lines[i].all ? lines[i].all : lines[i].text;
 
 		snprintf(text, sizeof(text), "%s", lines[i].text);
-		swc_homes_append(&place, 4, text, sizeof(text));
+		swc_hosts_append(&place, 4, text, sizeof(text));
 		if (strcmp(text, want))
 			printf("# \"%s\"\n", text);
 		good &= !strcmp(text, want);
@@ -217,12 +217,12 @@ static void test_homes(void)
 	for (size_t size = 1; size < 64; size++) {
 		memset(text, 'x', sizeof(text));
 		snprintf(text, size, "%s", lines[0].text);
-		swc_homes_append(&place, 4, text, size);
+		swc_hosts_append(&place, 4, text, size);
 		good &= strlen(text) < size && !strncmp(text, lines[0].all, size - 1) &&
 			text[size] == 'x';
 	}
 	snprintf(text, sizeof(text), "%s", lines[0].text);
-	swc_homes_append(&(struct swc_place){ 0 }, 4, text, sizeof(text));
+	swc_hosts_append(&(struct swc_place){ 0 }, 4, text, sizeof(text));
 	ok(good && !strcmp(text, lines[0].text), "it is cut off, and nothing is added on one node");
 }
 
@@ -382,7 +382,7 @@ int main(void)
 	test_texts();
 	test_no_counts();
 	test_manual();
-	test_homes();
+	test_hosts();
 	test_arguments();
 	test_right_arguments();
 	test_errno();

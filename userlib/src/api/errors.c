@@ -122,7 +122,7 @@ SWC_PUBLIC int swingcoll_comm_error(struct swingcoll_comm *comm, char *text, siz
 	pthread_mutex_unlock(&comm->text_lock);
 	if (text && size) {
 		snprintf(text, size, "%.*s%s", (int)sizeof(e.text), e.text, later);
-		swc_homes_append(&comm->place, comm->nranks, text, size);
+		swc_hosts_append(&comm->place, comm->nranks, text, size);
 	}
 	if (culprit)
 		*culprit = e.culprit;

@@ -27,11 +27,11 @@ static long next_rank(const char *text, const char **s)
 	return -1;
 }
 
-void swc_homes_append(const struct swc_place *place, uint32_t nranks, char *text, size_t size)
+void swc_hosts_append(const struct swc_place *place, uint32_t nranks, char *text, size_t size)
 {
 	size_t length = strnlen(text, size);
 	const char *s = text, *end = text + length, *separator = " [";
-	char homes[MOST_NAMED * (SWC_HOST_BYTES + 64)];
+	char hosts[MOST_NAMED * (SWC_HOST_BYTES + 64)];
 	long seen[MOST_NAMED], rank;
 	size_t used = 0, n = 0, i;
 
@@ -43,12 +43,12 @@ void swc_homes_append(const struct swc_place *place, uint32_t nranks, char *text
 		if (i < n || rank >= (long)nranks)
 			continue;
 		seen[n++] = rank;
-		used += (size_t)snprintf(homes + used, sizeof(homes) - used,
+		used += (size_t)snprintf(hosts + used, sizeof(hosts) - used,
 					 "%srank %ld: %.*s (pid %d)", separator, rank,
 					 SWC_HOST_BYTES - 1, place->host[place->rank_node[rank]],
 					 place->pid[rank]);
 		separator = ", ";
 	}
 	if (n)
-		snprintf(text + length, size - length, "%s]", homes);
+		snprintf(text + length, size - length, "%s]", hosts);
 }
