@@ -79,7 +79,7 @@ int swc_slot_wait(struct swc_member *member, const struct swc_slot_wait *wait)
 			       SWC_RANK_ARGS(member), waited_ms, SWC_MEMBER_ARGS(late));
 	} else {
 		swc_comm_abort(comm, -ETIMEDOUT, -1, 0,
-			       "small message: " SWC_RANK_FMT " waited %llu ms for the other ranks: with slot_max -1 the error names the late one",
+			       "small message: " SWC_RANK_FMT " waited %llu ms; slot_max -1 tells for whom",
 			       SWC_RANK_ARGS(member), waited_ms);
 	}
 	return READ_ONCE(comm->error);

@@ -24,7 +24,7 @@
 /* With six retries: some eight seconds until a silent peer is given up. */
 static unsigned int ack_timeout = 18;
 module_param_named(rdma_ack_timeout, ack_timeout, uint, 0444);
-MODULE_PARM_DESC(rdma_ack_timeout, "N: a device waits 4.096 us * 2^N for an acknowledgement, seven times; 8 to 31 (default 18)");
+MODULE_PARM_DESC(rdma_ack_timeout, "N: a device waits 4.096 us * 2^N for an ACK, seven times; 8 to 31 (default 18)");
 
 unsigned int swc_rdma_resume_ms = 5000;
 module_param_named(rdma_resume_ms, swc_rdma_resume_ms, uint, 0444);

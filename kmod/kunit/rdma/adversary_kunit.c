@@ -54,7 +54,7 @@ static void adversary_wrong_id(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, swc_t_rank_comm(c, 0)->error, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, swc_t_rank_comm(c, 0)->culprit, 1);
-	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_rank_comm(c, 0)->text, "believe"), "%s",
+	KUNIT_EXPECT_TRUE_MSG(test, strstr(swc_t_rank_comm(c, 0)->text, "proof"), "%s",
 			      swc_t_rank_comm(c, 0)->text);
 	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[1]), -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, swc_stat_read(SWC_STAT_CONNS_OPENED), opened);
