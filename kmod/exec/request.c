@@ -7,6 +7,7 @@
  */
 #include <linux/ktime.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 
 #include "core/desc_check.h"
 #include "core/reduce.h"
@@ -118,7 +119,7 @@ static int take_user_buffer(struct swc_req *req, enum swc_buf which, u64 addr, u
 	if (IS_ERR(region))
 		return explain_refusal(req, PTR_ERR(region), b->bytes);
 	b->region = region;
-	b->offset = addr - region->addr;
+	b->offset = untagged_addr(addr) - region->addr;
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 
 #include "compat.h"
 #include "mem/context.h"
@@ -385,13 +386,15 @@ static int pin_cached(struct swc_ctx *ctx, struct swc_region *region)
 /**
  * swc_region_get() - the region of a buffer named by address, from the cache if it is there
  *
- * Call from the process that owns @ctx, with no lock held. The caller gets a reference.
+ * Call from the process that owns @ctx, with no lock held. The caller gets a reference. @addr may have a tag,
+ * which region->addr has not.
  */
 struct swc_region *swc_region_get(struct swc_ctx *ctx, u64 addr, u64 bytes)
 {
 	struct swc_region *region;
 	int ret;
 
+	addr = untagged_addr(addr);
 	if (bytes && addr + bytes > addr) {
 		region = swc_region_cache_find(&ctx->cache, addr, bytes);
 		if (region) {
@@ -494,7 +497,7 @@ int swc_region_add_handle(struct swc_ctx *ctx, u64 addr, u64 bytes, u32 *handle)
 		ret = -ENOSPC;
 		goto err_count;
 	}
-	region = region_pin(ctx, addr, bytes);
+	region = region_pin(ctx, untagged_addr(addr), bytes);
 	if (IS_ERR(region)) {
 		ret = PTR_ERR(region);
 		goto err_count;

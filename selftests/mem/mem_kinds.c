@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "coll.h"
@@ -88,6 +89,22 @@ static void *scattered(void)
 	return p;
 }
 
+/* In bits of an address that the hardware ignores, which Linux allows for 64-bit Arm. */
+#ifdef __aarch64__
+#define TAG (0x2aul << 56)
+#else
+#define TAG 0ul
+#endif
+
+static void *tagged(void)
+{
+	void *p = plain();
+
+	if (p == MAP_FAILED || prctl(PR_SET_TAGGED_ADDR_CTRL, PR_TAGGED_ADDR_ENABLE, 0, 0, 0))
+		return MAP_FAILED;
+	return (char *)p + TAG;
+}
+
 struct kind {
 	const char *name;
 	void *(*get)(void);
@@ -113,6 +130,8 @@ static const struct kind kinds[] = {
 	{ "registered transparent huge pages", thp, 4, true, false },
 	{ "registered hugetlb pages", hugetlb, 4, true, true },
 	{ "registered memfd", memfd, 4, true, false },
+	{ "tagged addresses", tagged, 4, false, false },
+	{ "registered tagged addresses", tagged, 4, true, false },
 };
 
 static int run(uint32_t rank, void *arg)
@@ -207,6 +226,10 @@ int main(void)
 		}
 		if (kinds[k].get == thp && access("/sys/kernel/mm/transparent_hugepage", F_OK)) {
 			ksft_test_result_skip("%s: not in this kernel", kinds[k].name);
+			continue;
+		}
+		if (kinds[k].get == tagged && !TAG) {
+			ksft_test_result_skip("%s: not on this architecture", kinds[k].name);
 			continue;
 		}
 		swingcoll_unique_id(&id);
