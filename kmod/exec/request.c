@@ -13,6 +13,7 @@
 #include "core/reduce.h"
 #include "mem/account.h"
 #include "mem/context.h"
+#include "mem/memlock.h"
 #include "dma.h"
 #include "comm/error.h"
 #include "exec/event.h"
@@ -85,7 +86,7 @@ static int explain_refusal(const struct swc_req *req, int ret, u64 bytes)
 {
 	struct swc_member *member = req->member;
 
-	if (ret == -ENOMEM)
+	if (ret == -ENOMEM && swc_memlock_is_short(req->ctx->mm, DIV_ROUND_UP(bytes, PAGE_SIZE)))
 		swc_comm_error_note(member->comm, ret, member->rank, member->next_seq,
 			      SWC_MEMBER_FMT
 			      ": cannot pin %llu KiB with RLIMIT_MEMLOCK at %lu KiB: raise it (ulimit -l, LimitMEMLOCK=) or run with CAP_IPC_LOCK",

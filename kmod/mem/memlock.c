@@ -8,6 +8,12 @@
 
 #include "mem/memlock.h"
 
+/* Is @npages more than the limit of the caller? */
+static bool exceeds_limit(u64 npages)
+{
+	return npages > rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT && !capable(CAP_IPC_LOCK);
+}
+
 /**
  * swc_memlock_charge() - count pages that are held for a process against its RLIMIT_MEMLOCK
  *
@@ -18,14 +24,17 @@
  */
 int swc_memlock_charge(struct mm_struct *mm, u64 npages)
 {
-	u64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	u64 now = atomic64_add_return(npages, &mm->pinned_vm);
-
-	if (now > limit && !capable(CAP_IPC_LOCK)) {
+	if (exceeds_limit(atomic64_add_return(npages, &mm->pinned_vm))) {
 		swc_memlock_uncharge(mm, npages);
 		return -ENOMEM;
 	}
 	return 0;
+}
+
+/* Would swc_memlock_charge() refuse @npages now? For messages. */
+bool swc_memlock_is_short(struct mm_struct *mm, u64 npages)
+{
+	return exceeds_limit(atomic64_read(&mm->pinned_vm) + npages);
 }
 
 void swc_memlock_uncharge(struct mm_struct *mm, u64 npages)
