@@ -33,6 +33,8 @@
 #define PARTITIONED_MAX	1024
 /* Waits by io_uring of one of them: all may be completed at once, under its lock. */
 #define MAX_WAITERS	(4 * SWC_MAX_PARTITIONS)
+/* Partitions that begin in the context of an event of a connection, some microseconds each. */
+#define EVENT_DRAIN	8
 
 /**
  * struct swc_partitioned - a partitioned operation of one rank
@@ -326,15 +328,17 @@ static struct swc_req *next_ready(struct swc_partitioned *p)
 }
 
 /*
- * Let all partitions that are marked ready meet the other ranks'. One caller at a time does this; calls
- * that come meanwhile, also from inside of it, make that one look again.
+ * Let partitions that are marked ready meet the other ranks', at most @most. One caller at a time does this;
+ * calls that come meanwhile, also from inside of it, make that one look again.
+ *
+ * Return: false if it stopped at @most: there may be more, and nobody looks.
  */
-static void drain_queue(struct swc_partitioned *p)
+static bool drain_queue(struct swc_partitioned *p, u32 most)
 {
 	int seen;
 
 	if (atomic_inc_return(&p->drains) > 1)
-		return;
+		return true;
 	do {
 		struct swc_req *req;
 
@@ -343,8 +347,13 @@ static void drain_queue(struct swc_partitioned *p)
 			if (swc_match_reserved(req, p->base + req->index))
 				drop_partition(p, req);
 			cond_resched();
+			if (!--most) {
+				atomic_set(&p->drains, 0);
+				return false;
+			}
 		}
 	} while (atomic_sub_return(seen, &p->drains));
+	return true;
 }
 
 /* A partition begins to run on this node; under op->lock. */
@@ -362,6 +371,7 @@ static void partition_done(struct swc_req *req)
 	struct swc_partitioned *p = req->partitioned;
 	u32 index = req->index;
 	bool ran = req->started && req->op->started_at;
+	u32 most = p->member->comm->net ? EVENT_DRAIN : U32_MAX;
 	int error = req->result;
 
 	note_error(p, error);
@@ -373,16 +383,13 @@ static void partition_done(struct swc_req *req)
 	}
 	/*
 	 * A partition that fails completes as soon as the last rank arrives, inside that one's drain, and
-	 * the next one may fail likewise: a work item drains instead, so that drains do not nest. It gets
-	 * the reference.
+	 * the next one may fail likewise: a work item drains instead, so that drains do not nest. It also
+	 * takes what is too much for the context of an event. It gets the reference.
 	 */
-	if (error) {
-		if (!queue_work(swc_comm_wq(p->member->comm), &p->drain_work))
-			swc_partitioned_put(p);
-		return;
-	}
-	drain_queue(p);
-	swc_partitioned_put(p);
+	if (!error && drain_queue(p, most))
+		swc_partitioned_put(p);
+	else if (!queue_work(swc_comm_wq(p->member->comm), &p->drain_work))
+		swc_partitioned_put(p);
 }
 
 /* ------------------------------------------------------------------ rounds */
@@ -405,7 +412,7 @@ static void drain_fn(struct work_struct *work)
 {
 	struct swc_partitioned *p = container_of(work, struct swc_partitioned, drain_work);
 
-	drain_queue(p);
+	drain_queue(p, U32_MAX);
 	swc_partitioned_put(p);
 }
 
@@ -509,7 +516,7 @@ int swc_partitioned_start(struct swc_partitioned *p)
  */
 int swc_partitioned_kick(struct swc_partitioned *p)
 {
-	drain_queue(p);
+	drain_queue(p, U32_MAX);
 	return is_aborted(p) ? -ECONNABORTED : 0;
 }
 
