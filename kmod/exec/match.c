@@ -272,7 +272,7 @@ again:
 		follow_up(op, req, rank, &out, inline_ok);
 	} else if (!ret) {
 		/* First to arrive: allocate without the lock, and look again. */
-		fresh = swc_op_alloc(comm);
+		fresh = swc_op_alloc(comm, req->ctx);
 		if (!IS_ERR(fresh))
 			goto again;
 		ret = PTR_ERR(fresh);
@@ -292,10 +292,10 @@ again:
 #define RESERVED_MAX	(4 * SWC_MAX_PARTITIONS)
 
 /* Make operations for numbers that this rank reserves and others may not have reserved yet. */
-static int make_ops(struct swc_comm *comm, struct list_head *ops, u32 n)
+static int make_ops(struct swc_comm *comm, struct swc_ctx *ctx, struct list_head *ops, u32 n)
 {
 	while (n--) {
-		struct swc_op *op = swc_op_alloc(comm);
+		struct swc_op *op = swc_op_alloc(comm, ctx);
 
 		if (IS_ERR(op))
 			return PTR_ERR(op);
@@ -326,6 +326,7 @@ static void reserve_one(struct swc_comm *comm, struct list_head *ops, u64 seq)
 
 /**
  * swc_match_reserve() - reserve numbers for @n requests, to be matched later in any order
+ * @ctx: the caller's context
  * @member: the rank
  * @n: how many
  * @base: out: the first number
@@ -335,12 +336,12 @@ static void reserve_one(struct swc_comm *comm, struct list_head *ops, u64 seq)
  *
  * Return: 0 or a negative errno.
  */
-int swc_match_reserve(struct swc_member *member, u32 n, u64 *base)
+int swc_match_reserve(struct swc_ctx *ctx, struct swc_member *member, u32 n, u64 *base)
 {
 	struct swc_comm *comm = member->comm;
 	struct swc_op *op, *next;
 	LIST_HEAD(ops);
-	int ret = make_ops(comm, &ops, n);
+	int ret = make_ops(comm, ctx, &ops, n);
 	u32 i;
 
 	swc_comm_note_quota(comm, comm->account, member->rank, member->next_seq, ret);
@@ -397,10 +398,15 @@ int swc_match_reserved(struct swc_req *req, u64 seq)
 	return 0;
 }
 
-/* Give up @n reserved numbers: the communicator has been aborted. */
-void swc_match_unreserve(struct swc_member *member, u32 n)
+/* Give up a reserved number: the communicator has been aborted. Return: why, a negative errno. */
+int swc_match_unreserve(struct swc_member *member)
 {
-	spin_lock(&member->comm->lock);
-	member->reserved -= n;
-	spin_unlock(&member->comm->lock);
+	struct swc_comm *comm = member->comm;
+	int error;
+
+	spin_lock(&comm->lock);
+	member->reserved--;
+	error = comm->error;
+	spin_unlock(&comm->lock);
+	return error;
 }

@@ -6,6 +6,7 @@
 #include <linux/workqueue.h>
 
 #include "exec/operation.h"
+#include "mem/region.h"
 
 static void free_op(struct swc_op *op)
 {
@@ -24,9 +25,9 @@ void swc_op_release(struct kref *ref)
 		free_op(op);
 }
 
-static struct swc_op *new_op(struct swc_comm *comm, size_t bytes)
+static struct swc_op *new_op(struct swc_comm *comm, struct swc_ctx *ctx, size_t bytes)
 {
-	int ret = swc_account_charge(comm->account, SWC_QUOTA_MEMORY, bytes);
+	int ret = swc_region_charge_memory(ctx, comm->account, bytes);
 	struct swc_op *op;
 
 	if (ret)
@@ -41,11 +42,11 @@ static struct swc_op *new_op(struct swc_comm *comm, size_t bytes)
 	return op;
 }
 
-/* An operation of nobody yet, charged to the communicator's owner; -ENOMEM, -EDQUOT. */
-struct swc_op *swc_op_alloc(struct swc_comm *comm)
+/* An operation of nobody yet, for a call of @ctx; the communicator is charged. -ENOMEM, -EDQUOT, -EINTR. */
+struct swc_op *swc_op_alloc(struct swc_comm *comm, struct swc_ctx *ctx)
 {
 	size_t bytes = struct_size((struct swc_op *)NULL, req, comm->nlocal);
-	struct swc_op *op = xchg(&comm->spare_op, NULL) ?: new_op(comm, bytes);
+	struct swc_op *op = xchg(&comm->spare_op, NULL) ?: new_op(comm, ctx, bytes);
 	size_t kept = offsetof(struct swc_op, ref);
 
 	if (IS_ERR(op))

@@ -117,7 +117,7 @@ static inline struct swc_task *swc_op_task(struct swc_op *op, u32 rank, u16 chan
 	return req && channel < req->ntasks ? &req->tasks[channel] : NULL;
 }
 
-struct swc_op *swc_op_alloc(struct swc_comm *comm);
+struct swc_op *swc_op_alloc(struct swc_comm *comm, struct swc_ctx *ctx);
 void swc_op_free_spare(struct swc_comm *comm);
 struct swc_op *swc_op_find(struct swc_comm *comm, u64 seq);
 struct swc_op *swc_op_get_started(struct swc_comm *comm, u64 seq);

@@ -23,6 +23,7 @@
 #include "mem/account.h"
 #include "mem/context.h"
 #include "mem/handle.h"
+#include "mem/region.h"
 #include "exec/request.h"
 #include "exec/partitioned.h"
 #include "plan/plan.h"
@@ -144,7 +145,7 @@ static void comm_aborted(struct swc_comm_notifier *notifier);
 static int make_tables(struct swc_partitioned *p)
 {
 	u64 bytes = sizeof(*p) + p->n * sizeof(*p->req) + (p->n + 1) * sizeof(*p->waiters);
-	int ret = swc_account_charge(p->account, SWC_QUOTA_MEMORY, bytes);
+	int ret = swc_region_charge_memory(p->ctx, p->account, bytes);
 
 	if (ret)
 		return ret;
@@ -299,8 +300,7 @@ static bool round_is_over(struct swc_partitioned *p)
 /* Drop a partition that cannot begin, because the communicator has been aborted. */
 static void drop_partition(struct swc_partitioned *p, struct swc_req *req)
 {
-	note_error(p, READ_ONCE(p->member->comm->error) ?: -ECONNABORTED);
-	swc_match_unreserve(p->member, 1);
+	note_error(p, swc_match_unreserve(p->member) ?: -ECONNABORTED);
 	swc_req_drop(req);
 	partition_over(p, 0, false);
 	swc_partitioned_put(p);
@@ -467,7 +467,7 @@ static int begin_round(struct swc_partitioned *p)
 		cond_resched();
 	}
 	if (!ret)
-		ret = swc_match_reserve(p->member, p->n, &p->base);
+		ret = swc_match_reserve(p->ctx, p->member, p->n, &p->base);
 	if (ret) {
 		while (n--)
 			swc_req_drop(req[n]);

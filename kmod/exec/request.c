@@ -40,21 +40,28 @@ static void free_tasks(struct swc_req *req)
 static void req_free(struct swc_req *req)
 {
 	free_tasks(req);
+	swc_account_uncharge(req->account, SWC_QUOTA_MEMORY, sizeof(*req));
 	swc_account_put(req->account);
 	kfree_rcu(req, rcu);
 }
 
-/* A request with one reference: the member's spare, or a new one. NULL: out of memory. */
+/* A request with one reference: the member's spare, or a new one; -ENOMEM, -EDQUOT, -EINTR. */
 static struct swc_req *req_alloc(struct swc_ctx *ctx, struct swc_member *member)
 {
 	struct swc_req *req = xchg(&member->spare, NULL);
+	int ret;
 
 	if (req) {
 		memset_after(req, 0, room);
 	} else {
+		ret = swc_region_charge_memory(ctx, ctx->account, sizeof(*req));
+		if (ret)
+			return ERR_PTR(ret);
 		req = kzalloc(sizeof(*req), GFP_KERNEL_ACCOUNT);
-		if (!req)
-			return NULL;
+		if (!req) {
+			swc_account_uncharge(ctx->account, SWC_QUOTA_MEMORY, sizeof(*req));
+			return ERR_PTR(-ENOMEM);
+		}
 		req->account = swc_account_hold(ctx->account);
 	}
 	refcount_set(&req->ref, 1);
@@ -181,7 +188,7 @@ static int find_blocks(struct swc_req *req)
 
 	if (!d->counts)
 		return swc_blocks_init(&req->blocks, d->count, elem_bytes, h->nshards, h->shard_blocks);
-	ret = swc_account_charge(req->account, SWC_QUOTA_MEMORY, bytes + sizeof(u64));
+	ret = swc_region_charge_memory(req->ctx, req->account, bytes + sizeof(u64));
 	if (ret)
 		return ret;
 	req->charged = bytes + sizeof(u64);
@@ -265,9 +272,10 @@ struct swc_req *swc_req_create(struct swc_ctx *ctx, struct swc_member *member,
 	struct swc_req *req = req_alloc(ctx, member);
 	int ret;
 
-	if (!req) {
+	if (IS_ERR(req)) {
+		swc_comm_note_quota(member->comm, ctx->account, member->rank, member->next_seq, PTR_ERR(req));
 		swc_member_put(member);
-		return ERR_PTR(-ENOMEM);
+		return req;
 	}
 	req->member = member;
 	req->ctx = ctx;

@@ -12,6 +12,7 @@
 #include "exec/task.h"
 #include "mem/account.h"
 #include "mem/context.h"
+#include "mem/region.h"
 #include "plan/plan.h"
 
 #define WAITS	(BIT(SWC_TASK_WAIT_RECV) | BIT(SWC_TASK_WAIT_SENDS) | BIT(SWC_TASK_WAIT_FENCE) | \
@@ -72,14 +73,14 @@ static void *carve(void **mem, size_t n, size_t size)
 	return p;
 }
 
-/* Zeroed memory for the tasks, charged: what the request has kept, if that is enough. -ENOMEM, -EDQUOT. */
+/* Zeroed memory for the tasks, charged: what the request has kept, or more. -ENOMEM, -EDQUOT, -EINTR. */
 static int make_room(struct swc_req *req, size_t bytes)
 {
 	void *mem;
 	int ret;
 
 	if (bytes > req->room) {
-		ret = swc_account_charge(req->account, SWC_QUOTA_MEMORY, bytes - req->room);
+		ret = swc_region_charge_memory(req->ctx, req->account, bytes - req->room);
 		if (ret)
 			return ret;
 		/* Page by page if it is large: reschedules, and fails if the caller is being killed. */
@@ -115,7 +116,7 @@ static u32 nrndvs_of(const struct swc_plan_net *pnet, u32 channel)
  * Each channel has records for its own messages only: where a step sends many, the sum is in proportion to
  * the plan, not to 64 channels with as many.
  *
- * Return: 0; -ENOMEM; -EDQUOT.
+ * Return: 0; -ENOMEM; -EDQUOT; -EINTR if the caller is being killed.
  */
 int swc_tasks_create(struct swc_req *req)
 {

@@ -175,12 +175,18 @@ static int charge_pages(struct swc_ctx *ctx, u64 npages)
 	return release_unused(ctx) ?: swc_memlock_charge(ctx->mm, npages);
 }
 
-/* Charge kernel memory to the user of a context: 0; -EDQUOT; -EINTR if the caller is being killed. */
-static int charge_memory(struct swc_ctx *ctx, u64 bytes)
+/**
+ * swc_region_charge_memory() - charge kernel memory for a call of a context
+ * @ctx: the caller's; at the limit, its regions that no operation uses are released
+ * @account: who is charged; swc_account_uncharge() undoes it
+ *
+ * May sleep. Return: 0; -EDQUOT; -EINTR if the caller is being killed.
+ */
+int swc_region_charge_memory(struct swc_ctx *ctx, struct swc_account *account, u64 bytes)
 {
-	if (swc_account_try_charge(ctx->account, SWC_QUOTA_MEMORY, bytes))
+	if (swc_account_try_charge(account, SWC_QUOTA_MEMORY, bytes))
 		return 0;
-	return release_unused(ctx) ?: swc_account_charge(ctx->account, SWC_QUOTA_MEMORY, bytes);
+	return release_unused(ctx) ?: swc_account_charge(account, SWC_QUOTA_MEMORY, bytes);
 }
 
 /* ------------------------------------------------------------------ making */
@@ -195,7 +201,7 @@ static struct swc_region *region_alloc(struct swc_ctx *ctx, u64 addr, u64 bytes,
 	ret = charge_pages(ctx, npages);
 	if (ret)
 		return ERR_PTR(ret);
-	ret = charge_memory(ctx, charged);
+	ret = swc_region_charge_memory(ctx, ctx->account, charged);
 	if (ret)
 		goto err_pages;
 	region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
@@ -236,7 +242,7 @@ static int append_extent(struct swc_region *region, void *kaddr, u64 offset)
 	if (extents->nextents + 1 >= region->capacity) {
 		u32 capacity = clamp_t(u64, 2ull * region->capacity, EXTENTS_MIN, PAGES_MAX);
 		u64 bytes = table_bytes(capacity) - table_bytes(region->capacity);
-		int ret = charge_memory(region->ctx, bytes);
+		int ret = swc_region_charge_memory(region->ctx, region->ctx->account, bytes);
 		struct swc_extent *more;
 
 		if (ret)

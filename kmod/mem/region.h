@@ -63,5 +63,6 @@ int swc_region_drop_handle(struct swc_ctx *ctx, u32 handle);
 struct swc_region *swc_region_by_handle(struct swc_ctx *ctx, u32 handle);
 void swc_region_drop_all(struct swc_ctx *ctx);
 void swc_region_drain(struct swc_ctx *ctx);
+int swc_region_charge_memory(struct swc_ctx *ctx, struct swc_account *account, u64 bytes);
 
 #endif /* SWC_REGION_H */

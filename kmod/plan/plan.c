@@ -11,6 +11,7 @@
 #include "mem/account.h"
 #include "mem/context.h"
 #include "mem/handle.h"
+#include "mem/region.h"
 #include "plan/plan.h"
 #include "plan/send_index.h"
 #include "trace.h"
@@ -33,17 +34,17 @@ void swc_plan_put(struct swc_plan *plan)
 		kref_put(&plan->ref, plan_release);
 }
 
-/* @n bytes more of the loader's memory, for as long as the plan exists. */
-static int plan_charge(struct swc_plan *plan, u64 n)
+/* @n bytes more of the memory of the loader, whose context is @ctx, for as long as the plan exists. */
+static int plan_charge(struct swc_plan *plan, struct swc_ctx *ctx, u64 n)
 {
-	int ret = swc_account_charge(plan->account, SWC_QUOTA_MEMORY, n);
+	int ret = swc_region_charge_memory(ctx, plan->account, n);
 
 	if (!ret)
 		plan->charged += n;
 	return ret;
 }
 
-static struct swc_plan *plan_copy(const struct swc_plan_load *load, struct swc_account *account)
+static struct swc_plan *plan_copy(const struct swc_plan_load *load, struct swc_ctx *ctx)
 {
 	struct swc_plan *plan = kzalloc(sizeof(*plan), GFP_KERNEL_ACCOUNT);
 	int ret;
@@ -51,8 +52,8 @@ static struct swc_plan *plan_copy(const struct swc_plan_load *load, struct swc_a
 	if (!plan)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&plan->ref);
-	plan->account = swc_account_hold(account);
-	ret = plan_charge(plan, sizeof(*plan) + load->bytes);
+	plan->account = swc_account_hold(ctx->account);
+	ret = plan_charge(plan, ctx, sizeof(*plan) + load->bytes);
 	if (ret)
 		goto err_put;
 	ret = -ENOMEM;
@@ -107,13 +108,13 @@ static int conns_fit(const struct swc_plan *plan, const struct swc_comm *comm)
 }
 
 /* Have what receivers on this node find sends by. */
-static int index_sends(struct swc_plan *plan, char *why)
+static int index_sends(struct swc_plan *plan, struct swc_ctx *ctx, char *why)
 {
 	int ret;
 
 	if (!plan->view.max_sends)
 		return 0;
-	ret = plan_charge(plan, swc_send_index_bytes(&plan->view));
+	ret = plan_charge(plan, ctx, swc_send_index_bytes(&plan->view));
 	if (ret) {
 		swc_account_explain(plan->account, why, SWC_TEXT_BYTES);
 		return ret;
@@ -140,7 +141,7 @@ static int plan_fits(struct swc_plan *plan, const struct swc_member *member, cha
 	ret = local_steps_fit(&plan->view, comm, why);
 	if (ret)
 		return ret;
-	ret = plan_charge(plan, swc_plan_net_bytes(&plan->view));
+	ret = plan_charge(plan, member->ctx, swc_plan_net_bytes(&plan->view));
 	if (ret) {
 		swc_account_explain(plan->account, why, SWC_TEXT_BYTES);
 		return ret;
@@ -181,7 +182,7 @@ int swc_plan_load(struct swc_member *member, struct swc_plan_load *load)
 		ret = -ENOSPC;
 		goto err_count;
 	}
-	plan = plan_copy(load, member->ctx->account);
+	plan = plan_copy(load, member->ctx);
 	if (IS_ERR(plan)) {
 		ret = PTR_ERR(plan);
 		if (ret == -EDQUOT)
@@ -192,7 +193,7 @@ int swc_plan_load(struct swc_member *member, struct swc_plan_load *load)
 	if (!ret)
 		ret = plan_fits(plan, member, load->text);
 	if (!ret)
-		ret = index_sends(plan, load->text);
+		ret = index_sends(plan, member->ctx, load->text);
 	if (ret) {
 		swc_stat_inc(SWC_STAT_PLANS_REFUSED);
 		goto err_put;

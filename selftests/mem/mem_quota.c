@@ -370,6 +370,7 @@ static int scratch(void)
 }
 
 #define PAGES 32768u
+#define BUFFERS 16u /* of so many pages, each a page further on */
 
 /* So many pages, each of them the same one: no two of them follow each other in memory. */
 static char *scattered(size_t pages)
@@ -402,11 +403,36 @@ static int load_pinning(struct testlib_rank *r)
 	return testlib_plan_install(r->c.fd, r->comm, &p, &r->plan);
 }
 
+/* At the limit, tables that only the cache holds give way to a plan. */
+static int gives_way(struct testlib_rank *r, struct swc_desc d, uint64_t refused)
+{
+	struct swc_user_query u;
+	struct testlib_plan p;
+	uint64_t limit;
+	uint32_t plan;
+
+	testlib_plan_longest(&p, 1, 0);
+	CHECK_EQ(query(r->c.fd, 0, &u), 0);
+	limit = (u.quota[SWC_QUOTA_MEMORY].used + p.bytes) / MIB + 2;
+	CHECK_EQ(set_limit(SWC_QUOTA_MEMORY, limit), 0);
+	for (unsigned int i = 0; i < BUFFERS; i++) {
+		CHECK_EQ(testlib_submit_wait(&r->c, &d, NULL), 0);
+		d.recv += (uint64_t)getpagesize();
+	}
+	CHECK_EQ(query(r->c.fd, 0, &u), 0);
+	CHECK(u.quota[SWC_QUOTA_MEMORY].used + p.bytes > limit * MIB);
+	CHECK_EQ(testlib_plan_load(r->c.fd, r->comm, p.data, p.bytes, &plan, NULL), 0);
+	CHECK_EQ(query(r->c.fd, 0, &u), 0);
+	CHECK_EQ(u.quota[SWC_QUOTA_MEMORY].refused, refused);
+	testlib_plan_free(&p);
+	return 0;
+}
+
 /* Tables of pinned buffers: one entry for each stretch of pages that follow each other in memory. */
 static int tables(void)
 {
 	uint64_t page = (uint64_t)getpagesize(), before, refused, table = 2 * 16 * PAGES;
-	char *p = scattered(PAGES + 1);
+	char *p = scattered(PAGES + BUFFERS);
 	struct swc_mem_reg reg = { .addr = (uintptr_t)p, .bytes = PAGES * page };
 	struct swc_mem_unreg un = { 0 };
 	uint8_t id[SWC_ID_BYTES];
@@ -451,11 +477,13 @@ static int tables(void)
 		CHECK(u.quota[SWC_QUOTA_MEMORY].used > before + 16 * PAGES);
 	}
 	CHECK_EQ(u.quota[SWC_QUOTA_MEMORY].refused, refused);
+	d.recv = (uintptr_t)p;
+	CHECK_EQ(gives_way(&r, d, refused), 0);
 	CHECK_EQ(testlib_run_child(work_of_nobody, NULL), 0);
 	testlib_rank_close(&r);
 	CHECK_EQ(wait_alone(c.fd), 0);
 	testlib_close(&c);
-	munmap(p, (PAGES + 1) * page);
+	munmap(p, (PAGES + BUFFERS) * page);
 	return 0;
 }
 

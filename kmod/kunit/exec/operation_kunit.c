@@ -446,7 +446,7 @@ static void operation_reserve_left(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, true), 0);
 	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[1]), -ENOENT);
 	KUNIT_EXPECT_EQ(test, swc_comm_leave(&c->rank[1].ctx, c->rank[1].handle), 0);
-	KUNIT_EXPECT_EQ(test, swc_match_reserve(c->rank[0].member, 2, &base), -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, swc_match_reserve(&c->rank[0].ctx, c->rank[0].member, 2, &base), -ECONNRESET);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), 0);
 	KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[0]), -ECANCELED);
 	swc_t_comm_end(c);
