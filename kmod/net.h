@@ -325,8 +325,8 @@ struct swc_net_seg *swc_conn_copy_unexpected(struct swc_net_seg *seg);
 void swc_net_wait(struct swc_net_waiter *waiter, struct swc_conn *conn);
 struct swc_net_poll *swc_net_wait_end(struct swc_net_waiter *waiter);
 struct swc_net_poll *swc_net_poll_begin(struct swc_conn *conn);
-void swc_net_attend(struct swc_net *net);
-void swc_net_attend_end(struct swc_net *net);
+void swc_net_poller_begin(struct swc_net *net);
+void swc_net_poller_end(struct swc_net *net);
 bool swc_net_handle_deferred(struct swc_net *net);
 void swc_net_expedite(struct swc_net *net);
 

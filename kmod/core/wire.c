@@ -225,7 +225,7 @@ int swc_wire_parse(const struct swc_wire_header *h, const void *payload, u32 byt
 {
 	if (bytes < sizeof(*h) || h->resv1)
 		return -EPROTO;
-	if (h->flags & ~(SWC_WIRE_PARTITION | SWC_WIRE_SEVERAL | SWC_WIRE_REPLY))
+	if (h->flags & ~(SWC_WIRE_PARTITION | SWC_WIRE_BATCH | SWC_WIRE_REPLY))
 		return -EPROTO;
 	memset(msg, 0, sizeof(*msg));
 	msg->kind = h->kind;
@@ -247,7 +247,7 @@ int swc_wire_parse(const struct swc_wire_header *h, const void *payload, u32 byt
 	msg->payload = payload;
 	if (swc_wire_bytes(h) != (s64)bytes || !unused_are_zero(msg))
 		return -EPROTO;
-	if (h->flags & SWC_WIRE_SEVERAL && (msg->kind != SWC_WIRE_DATA || unpack(msg)))
+	if (h->flags & SWC_WIRE_BATCH && (msg->kind != SWC_WIRE_DATA || unpack(msg)))
 		return -EPROTO;
 	if (msg->is_reply && msg->kind != SWC_WIRE_CREDIT)
 		return -EPROTO;

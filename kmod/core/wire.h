@@ -74,7 +74,7 @@
  *
  *	DATA	a segment of a message; ordinal counts the messages between the two ranks on this channel.
  *		The receiver copies a segment of a partition out of its receive buffer if no task waits for
- *		it and there is memory. By RDMA, SWC_WIRE_SEVERAL: the segment is several whole messages
+ *		it and there is memory. By RDMA, SWC_WIRE_BATCH: the segment is several whole messages
  *		of one operation, no partitions, from ordinal on: offset is their number, total the bytes
  *		of all; their sizes, a __le32 each, follow them
  *	RTR	ready to receive: memory for (a chunk of) a stored message of SWC_WIRE_DIRECT bytes or more
@@ -111,7 +111,7 @@
 #define SWC_WIRE_CHUNKS		4	/* RTRs outstanding per connection and direction */
 #define SWC_WIRE_DIRECT		(64u << 10)
 #define SWC_WIRE_PARTITION	0x01	/* a partition of a partitioned operation */
-#define SWC_WIRE_SEVERAL	0x02	/* several messages */
+#define SWC_WIRE_BATCH	0x02	/* several messages */
 #define SWC_WIRE_REPLY		0x04
 #define SWC_WIRE_RESUMABLE	0x01	/* in an accept: the stream can go on by another path */
 #define SWC_WIRE_MIN_RX_BUFS	4
@@ -183,7 +183,7 @@ enum swc_wire_kind {
  */
 struct swc_wire_header {
 	u8     kind;
-	u8     flags;		/* DATA: SWC_WIRE_PARTITION, SWC_WIRE_SEVERAL; CREDIT: SWC_WIRE_REPLY; or 0 */
+	u8     flags;		/* DATA: SWC_WIRE_PARTITION, SWC_WIRE_BATCH; CREDIT: SWC_WIRE_REPLY; or 0 */
 	__le16 credits;		/* returned */
 	__le32 ordinal;		/* DATA, RTR, RTS, WRITE, WRITTEN */
 	__le64 seq;		/* DATA, RTR, RTS, ABORT, FIN, CREDIT, AUTH */

@@ -125,7 +125,7 @@ static bool uring_release(struct swc_req *req)
 #define BRIEF_BYTES	(16u << 10)
 
 /* Not beside an older operation, whose messages this process would be given as well: they may be large. */
-static bool may_attend(const struct swc_req *req)
+static bool may_poll(const struct swc_req *req)
 {
 	const struct swc_member *member = req->member;
 
@@ -134,16 +134,16 @@ static bool may_attend(const struct swc_req *req)
 }
 
 /* Until it sleeps, the process looks after messages of other nodes itself. */
-static void attend(struct swc_req *req)
+static void begin_polling(struct swc_req *req)
 {
-	if (req->attends)
-		swc_net_attend(req->member->comm->net);
+	if (req->is_poller)
+		swc_net_poller_begin(req->member->comm->net);
 }
 
-static void attend_end(struct swc_req *req)
+static void end_polling(struct swc_req *req)
 {
-	if (req->attends)
-		swc_net_attend_end(req->member->comm->net);
+	if (req->is_poller)
+		swc_net_poller_end(req->member->comm->net);
 }
 
 static bool is_done(const struct swc_req *req)
@@ -188,9 +188,9 @@ static void post_cqe(struct io_uring_cmd *cmd, struct swc_req *req, unsigned int
 /* The process has been woken: it handles what it was given, or is a worker. Is it worth polling for more? */
 static bool work(struct swc_req *req)
 {
-	/* If it does not attend, what follows comes to it when it sleeps. */
+	/* If it does not poll, what follows comes to it when it sleeps. */
 	if (end_wait(req))
-		return req->attends && !is_done(req);
+		return req->is_poller && !is_done(req);
 	if (is_done(req) || !swc_worker_enter(req->op))
 		return false;
 	swc_worker_run(req->op, SWC_STAT_WORKER_TASK);
@@ -200,10 +200,10 @@ static bool work(struct swc_req *req)
 static void woken(struct swc_req *req)
 {
 	swc_worker_woken(req);
-	attend(req);
+	begin_polling(req);
 	if (work(req))
 		swc_worker_busy_poll(req, URING_DONE_BIT, &req->uring_state);
-	attend_end(req);
+	end_polling(req);
 }
 
 static void req_task_work_body(struct io_uring_cmd *cmd, unsigned int issue_flags)
@@ -308,12 +308,12 @@ static int issue_collective(struct io_uring_cmd *cmd, struct swc_ctx *ctx, const
 	/* Not before the pointer is set: from here on the cancel path may come. */
 	io_uring_cmd_mark_cancelable(cmd, issue_flags);
 
-	req->attends = waiting && may_attend(req);
-	attend(req);
+	req->is_poller = waiting && may_poll(req);
+	begin_polling(req);
 	ret = swc_match(req, waiting);
 	if (waiting && !ret)
 		swc_worker_busy_poll(req, URING_DONE_BIT, &req->uring_state);
-	attend_end(req);
+	end_polling(req);
 	if (ret) {
 		lose_turn(ctx, desc, ret);
 		/* Not matched, so never completed. Only the done call unmarks a command. */

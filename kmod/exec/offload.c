@@ -108,7 +108,7 @@ static bool offload(struct swc_task *task)
 static enum swc_step_status join_engine(struct swc_task *task)
 {
 	struct swc_op *op = task->req->op;
-	enum swc_step_status status = SWC_STEP_OK;
+	enum swc_step_status status = SWC_STATUS_OK;
 
 	spin_lock(&op->lock);
 	if (task->engine_over) {
@@ -118,7 +118,7 @@ static enum swc_step_status join_engine(struct swc_task *task)
 		task->whole = 0;
 	} else {
 		swc_task_set_state(task, SWC_TASK_WAIT_DMA);
-		status = SWC_STEP_WAIT;
+		status = SWC_STATUS_WAIT;
 	}
 	spin_unlock(&op->lock);
 	return status;
@@ -127,8 +127,8 @@ static enum swc_step_status join_engine(struct swc_task *task)
 /**
  * swc_offload_copy() - carry out, or continue, the copy that the task has set up
  *
- * Return: SWC_STEP_OK when all is in place; SWC_STEP_WAIT if an engine is at work; SWC_STEP_YIELD or
- * SWC_STEP_ERROR.
+ * Return: SWC_STATUS_OK when all is in place; SWC_STATUS_WAIT if an engine is at work; SWC_STATUS_YIELD or
+ * SWC_STATUS_ERROR.
  */
 enum swc_step_status swc_offload_copy(struct swc_task *task)
 {
@@ -137,16 +137,16 @@ enum swc_step_status swc_offload_copy(struct swc_task *task)
 
 	do {
 		if (offload(task))
-			return SWC_STEP_WAIT;
+			return SWC_STATUS_WAIT;
 		ret = swc_reduce_copy(m, &task->req->op->status);
 		if (ret)
-			return ret == -EINTR ? SWC_STEP_YIELD : SWC_STEP_ERROR;
-		if (task->whole && join_engine(task) == SWC_STEP_WAIT)
-			return SWC_STEP_WAIT;
+			return ret == -EINTR ? SWC_STATUS_YIELD : SWC_STATUS_ERROR;
+		if (task->whole && join_engine(task) == SWC_STATUS_WAIT)
+			return SWC_STATUS_WAIT;
 	} while (m->done < m->bytes);
 	task->copying = false;
 	task->cpu_only = false;
-	return SWC_STEP_OK;
+	return SWC_STATUS_OK;
 }
 
 /* ------------------------------------------------------------------ batches */

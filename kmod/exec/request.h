@@ -52,7 +52,7 @@ struct swc_req_buf {
  * @uring_state: for uring_cmd.c
  * @cpu: where its process last ran before it slept, if it has @wake_worker
  * @waiter: its process, if it sleeps until a message of another node arrives
- * @attends: its process attends to the net of the communicator while it runs; set by uring_cmd.c
+ * @is_poller: its process polls the net of the communicator; set by uring_cmd.c
  * @polled_at: ktime at which its process began to poll, before it slept; for worker.c
  * @result, @culprit: outcome
  * @submitted_at, @finished_at: ktime
@@ -88,7 +88,7 @@ struct swc_req {
 	unsigned long uring_state;
 	unsigned int cpu;
 	struct swc_net_waiter waiter;
-	bool attends;
+	bool is_poller;
 	u64 polled_at;
 	int result;
 	int culprit;

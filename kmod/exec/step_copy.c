@@ -77,14 +77,14 @@ static u32 copy_some(struct swc_task *task, const struct swc_plan_xfer *x, u32 n
 static enum swc_step_status copy_one(struct swc_task *task, const struct swc_plan_xfer *x, u32 ncopies)
 {
 	const struct swc_plan_xfer pair[2] = { x[task->copies], x[ncopies + task->copies] };
-	enum swc_step_status status = SWC_STEP_OK;
+	enum swc_step_status status = SWC_STATUS_OK;
 
 	if (!task->copying)
 		status = swc_step_set_up_copy(task, pair, 1, 1);
-	if (status == SWC_STEP_OK)
+	if (status == SWC_STATUS_OK)
 		status = swc_offload_copy(task);
 	/* If it waits, another worker may run the task already. */
-	if (status == SWC_STEP_OK)
+	if (status == SWC_STATUS_OK)
 		task->copies++;
 	return status;
 }
@@ -95,18 +95,18 @@ enum swc_step_status swc_step_copy(struct swc_task *task, const struct swc_plan_
 	u32 n;
 
 	while (task->copies < s->nsend) {
-		enum swc_step_status status = SWC_STEP_OK;
+		enum swc_step_status status = SWC_STATUS_OK;
 
 		n = task->copying ? 0 : copy_some(task, x, s->nsend);
 		task->copies += n;
 		if (!n)
 			status = copy_one(task, x, s->nsend);
-		if (status == SWC_STEP_OK && task->copies < s->nsend)
+		if (status == SWC_STATUS_OK && task->copies < s->nsend)
 			status = swc_task_look_up(task);
-		if (status != SWC_STEP_OK)
+		if (status != SWC_STATUS_OK)
 			return status;
 	}
 	task->copies = 0;
 	swc_stat_inc(SWC_STAT_STEPS_LOCAL);
-	return SWC_STEP_OK;
+	return SWC_STATUS_OK;
 }

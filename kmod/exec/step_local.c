@@ -99,7 +99,7 @@ static const char *set_spans(struct swc_task *task, const struct swc_plan_xfer *
  * swc_step_set_up_copy() - set up task->copy, for swc_offload_copy()
  * @x: @nsrc sources, then @ndst destinations
  *
- * Return: SWC_STEP_OK, or SWC_STEP_ERROR if the plans do not fit together.
+ * Return: SWC_STATUS_OK, or SWC_STATUS_ERROR if the plans do not fit together.
  */
 enum swc_step_status swc_step_set_up_copy(struct swc_task *task, const struct swc_plan_xfer *x, u32 nsrc,
 					  u32 ndst)
@@ -112,18 +112,18 @@ enum swc_step_status swc_step_set_up_copy(struct swc_task *task, const struct sw
 	if (wrong)
 		return swc_xfer_mismatch(task, rank, wrong);
 	task->copying = true;
-	return SWC_STEP_OK;
+	return SWC_STATUS_OK;
 }
 
 enum swc_step_status swc_step_local(struct swc_task *task, const struct swc_plan_step *s)
 {
-	enum swc_step_status status = SWC_STEP_OK;
+	enum swc_step_status status = SWC_STATUS_OK;
 
 	if (!task->copying)
 		status = swc_step_set_up_copy(task, xfers_of(task, s), s->nsend, s->nrecv);
-	if (status == SWC_STEP_OK)
+	if (status == SWC_STATUS_OK)
 		status = swc_offload_copy(task);
-	if (status == SWC_STEP_OK)
+	if (status == SWC_STATUS_OK)
 		swc_stat_inc(SWC_STAT_STEPS_LOCAL);
 	return status;
 }

@@ -80,7 +80,7 @@ static enum swc_step_status set_up_recv(struct swc_task *task, const struct swc_
 	u32 src = 0;
 
 	if (!sent)
-		return SWC_STEP_WAIT;
+		return SWC_STATUS_WAIT;
 	from = task->sender->req;
 	m->bytes = swc_xfer_bytes(req, x);
 	m->done = 0;
@@ -97,7 +97,7 @@ static enum swc_step_status set_up_recv(struct swc_task *task, const struct swc_
 		m->nsrc = src;
 	}
 	task->copying = true;
-	return SWC_STEP_OK;
+	return SWC_STATUS_OK;
 }
 
 /* The send has been read; if it was the sender's last, the sender's step is done. */
@@ -118,11 +118,11 @@ static void release_send(struct swc_task *task)
 
 static enum swc_step_status recv_local(struct swc_task *task, const struct swc_plan_xfer *x)
 {
-	enum swc_step_status status = task->copying ? SWC_STEP_OK : set_up_recv(task, x);
+	enum swc_step_status status = task->copying ? SWC_STATUS_OK : set_up_recv(task, x);
 
-	if (status == SWC_STEP_OK)
+	if (status == SWC_STATUS_OK)
 		status = swc_offload_copy(task);
-	if (status == SWC_STEP_OK)
+	if (status == SWC_STATUS_OK)
 		release_send(task);
 	return status;
 }
@@ -142,13 +142,13 @@ static enum swc_step_status pass_fence(struct swc_task *task)
 {
 	enum swc_step_status status = swc_remote_fence(task);
 
-	if (status != SWC_STEP_OK)
+	if (status != SWC_STATUS_OK)
 		return status;
 	swc_remote_offer(task);
 	swc_step_prepare_local(task, task->step + 1);
 	/* Peers only distinguish SEND from the other phases. */
 	WRITE_ONCE(task->phase, SWC_NET_RECV);
-	return SWC_STEP_OK;
+	return SWC_STATUS_OK;
 }
 
 static enum swc_step_status receive(struct swc_task *task, const struct swc_plan_step *s)
@@ -162,27 +162,27 @@ static enum swc_step_status receive(struct swc_task *task, const struct swc_plan
 		status = swc_remote_conn(task, x) == SWC_NO_CONN ? recv_local(task, x) :
 								    swc_remote_recv(task, x);
 		/* A step may have 65535 receives. */
-		if (status == SWC_STEP_OK && task->recv + 1 < s->nrecv) {
+		if (status == SWC_STATUS_OK && task->recv + 1 < s->nrecv) {
 			status = swc_task_look_up(task);
-			task->recv += status != SWC_STEP_OK;
+			task->recv += status != SWC_STATUS_OK;
 		}
-		if (status != SWC_STEP_OK)
+		if (status != SWC_STATUS_OK)
 			return status;
 	}
-	return SWC_STEP_OK;
+	return SWC_STATUS_OK;
 }
 
 /* The step is done when the ranks of this node have read its sends; the last of them ends it otherwise. */
 static enum swc_step_status end(struct swc_task *task)
 {
 	struct swc_op *op = task->req->op;
-	enum swc_step_status status = SWC_STEP_OK;
+	enum swc_step_status status = SWC_STATUS_OK;
 
 	swc_stat_inc(SWC_STAT_STEPS_NET);
 	spin_lock(&op->lock);
 	if (task->sends_left) {
 		swc_task_set_state(task, SWC_TASK_WAIT_SENDS);
-		status = SWC_STEP_WAIT;
+		status = SWC_STATUS_WAIT;
 	} else {
 		task->phase = SWC_NET_SEND;
 	}
@@ -192,15 +192,15 @@ static enum swc_step_status end(struct swc_task *task)
 
 enum swc_step_status swc_step_net(struct swc_task *task, const struct swc_plan_step *s)
 {
-	enum swc_step_status status = SWC_STEP_OK;
+	enum swc_step_status status = SWC_STATUS_OK;
 
 	if (task->phase == SWC_NET_SEND)
 		begin(task, s);
 	if (task->phase == SWC_NET_FENCE)
 		status = pass_fence(task);
-	if (status == SWC_STEP_OK)
+	if (status == SWC_STATUS_OK)
 		status = receive(task, s);
-	if (status == SWC_STEP_OK)
+	if (status == SWC_STATUS_OK)
 		status = end(task);
 	return status;
 }

@@ -87,7 +87,7 @@ enum swc_step_status swc_remote_fence(struct swc_task *task)
 	if (!passed)
 		swc_task_set_state(task, SWC_TASK_WAIT_FENCE);
 	spin_unlock(&op->lock);
-	return passed ? SWC_STEP_OK : SWC_STEP_WAIT;
+	return passed ? SWC_STATUS_OK : SWC_STATUS_WAIT;
 }
 
 /* ------------------------------------------------------------------ sends */
@@ -277,7 +277,7 @@ static enum swc_step_status set_up_segment(struct swc_task *task, const struct s
 		m->nsrc = src;
 	}
 	task->copying = true;
-	return SWC_STEP_OK;
+	return SWC_STATUS_OK;
 }
 
 /* Set up the copy of what has arrived for a receive, or wait for it. */
@@ -300,11 +300,11 @@ static enum swc_step_status set_up_recv(struct swc_task *task, const struct swc_
 	}
 	spin_unlock(&op->lock);
 	if (!arrived)
-		return SWC_STEP_WAIT;
+		return SWC_STATUS_WAIT;
 	if (seg)
 		return set_up_segment(task, x, seg);
 	set_up_rndv(task, x, rndv);
-	return SWC_STEP_OK;
+	return SWC_STATUS_OK;
 }
 
 /* The rest of a segment of several messages is for the next receives from the peer. */
@@ -333,16 +333,16 @@ enum swc_step_status swc_remote_recv(struct swc_task *task, const struct swc_pla
 	enum swc_step_status status;
 
 	do {
-		status = task->copying ? SWC_STEP_OK : set_up_recv(task, x);
-		if (status == SWC_STEP_OK)
+		status = task->copying ? SWC_STATUS_OK : set_up_recv(task, x);
+		if (status == SWC_STATUS_OK)
 			status = swc_offload_copy(task);
-		if (status != SWC_STEP_OK)
+		if (status != SWC_STATUS_OK)
 			return status;
 		if (task->seg)
 			consumed(task);
 	} while (task->got < bytes);
 	task->got = 0;
-	return SWC_STEP_OK;
+	return SWC_STATUS_OK;
 }
 
 /* ------------------------------------------------------------------ waiting processes */

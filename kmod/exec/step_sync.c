@@ -33,5 +33,5 @@ enum swc_step_status swc_step_sync(struct swc_task *task)
 			swc_task_set_state(peer, SWC_TASK_DONE);
 	}
 	spin_unlock(&op->lock);
-	return last ? SWC_STEP_OK : SWC_STEP_WAIT;
+	return last ? SWC_STATUS_OK : SWC_STATUS_WAIT;
 }

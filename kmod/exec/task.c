@@ -168,8 +168,8 @@ enum swc_step_status swc_task_look_up(const struct swc_task *task)
 {
 	cond_resched();
 	if (READ_ONCE(task->req->op->status))
-		return SWC_STEP_ERROR;
+		return SWC_STATUS_ERROR;
 	if (fatal_signal_pending(current) || swc_slice_over(task->copy.slice_end))
-		return SWC_STEP_YIELD;
-	return SWC_STEP_OK;
+		return SWC_STATUS_YIELD;
+	return SWC_STATUS_OK;
 }

@@ -27,11 +27,11 @@ enum swc_task_state {
 
 /* How far a worker has come with a step. */
 enum swc_step_status {
-	SWC_STEP_OK,		/* the step is done */
-	SWC_STEP_WAIT,		/* the task waits; a peer or an engine will make it ready */
-	SWC_STEP_END,		/* the task has no more steps */
-	SWC_STEP_YIELD,		/* the worker must give way; another one continues the task */
-	SWC_STEP_ERROR,		/* the operation cannot continue */
+	SWC_STATUS_OK,		/* the step is done */
+	SWC_STATUS_WAIT,	/* the task waits; a peer or an engine will make it ready */
+	SWC_STATUS_END,		/* the task has no more steps */
+	SWC_STATUS_YIELD,	/* the worker must give way; another one continues the task */
+	SWC_STATUS_ERROR,	/* the operation cannot continue */
 };
 
 /* Phases of a network step. */

@@ -31,7 +31,7 @@
 #define IDLE_POLL_NS	(10 * NSEC_PER_USEC)
 /* So does a submitter that would sleep next. */
 #define BUSY_POLL_NS	(50 * NSEC_PER_USEC)
-/* Or, if it attends to the net, as long as its operations mostly take, up to this. */
+/* Or, if it polls the net, as long as its operations mostly take, up to this. */
 #define MESSAGE_POLL_NS	NSEC_PER_MSEC
 
 /* Time slice of a kernel thread: so long that giving way costs next to nothing. */
@@ -86,24 +86,24 @@ static enum swc_step_status run_task(struct swc_task *task)
 
 	while (task->step < task->end) {
 		if (READ_ONCE(op->status))
-			return SWC_STEP_ERROR;
+			return SWC_STATUS_ERROR;
 		/* Steps may be many and move nothing. */
 		cond_resched();
 		/* A step that has not begun may have to wait for messages of earlier ones. */
 		if (is_net && task->phase == SWC_NET_SEND && !task->copying &&
-		    swc_remote_fence(task) != SWC_STEP_OK)
-			return SWC_STEP_WAIT;
+		    swc_remote_fence(task) != SWC_STATUS_OK)
+			return SWC_STATUS_WAIT;
 		status = run_step(task);
-		if (status != SWC_STEP_OK)
+		if (status != SWC_STATUS_OK)
 			return status;
 		spin_lock(&op->lock);
 		task->step++;
 		spin_unlock(&op->lock);
 		/* After a step: each worker makes progress. */
 		if (task->step < task->end && must_give_way(task->copy.slice_end))
-			return SWC_STEP_YIELD;
+			return SWC_STATUS_YIELD;
 	}
-	return SWC_STEP_END;
+	return SWC_STATUS_END;
 }
 
 /*
@@ -113,15 +113,15 @@ static enum swc_step_status run_task(struct swc_task *task)
 static struct swc_task *take_next(struct swc_op *op, struct swc_task *prev, enum swc_step_status status,
 				  u64 slice_end)
 {
-	bool leaves = status == SWC_STEP_YIELD || (prev && must_give_way(slice_end));
+	bool leaves = status == SWC_STATUS_YIELD || (prev && must_give_way(slice_end));
 	struct swc_task *next = NULL;
 
 	spin_lock(&op->lock);
-	if (status == SWC_STEP_END)
+	if (status == SWC_STATUS_END)
 		swc_task_set_state(prev, SWC_TASK_DONE);
-	else if (status == SWC_STEP_YIELD)
+	else if (status == SWC_STATUS_YIELD)
 		swc_runq_put_back(op, prev);
-	else if (status == SWC_STEP_ERROR)
+	else if (status == SWC_STATUS_ERROR)
 		swc_op_set_error(op, -EPROTO, prev->req->member->rank);
 	if (!op->status && leaves)
 		swc_runq_hand_over(op);
@@ -134,12 +134,12 @@ static struct swc_task *take_next(struct swc_op *op, struct swc_task *prev, enum
 /* Run tasks until none is ready, or the worker must give way. The caller is a worker. */
 static void run_tasks(struct swc_op *op, u64 slice_end)
 {
-	enum swc_step_status status = SWC_STEP_OK;
+	enum swc_step_status status = SWC_STATUS_OK;
 	struct swc_task *task = NULL;
 
 	do {
 		task = take_next(op, task, status, slice_end);
-		status = SWC_STEP_OK;
+		status = SWC_STATUS_OK;
 		if (task) {
 			task->copy.slice_end = slice_end;
 			status = run_task(task);
@@ -314,7 +314,7 @@ static bool only_messages_awaited(const struct swc_op *op)
 /* How long to poll before the next sleep. Task work, of other operations too, does not wait for long. */
 static u64 poll_time(const struct swc_req *req)
 {
-	if (!req->attends || signal_pending(current))
+	if (!req->is_poller || signal_pending(current))
 		return BUSY_POLL_NS;
 	return max_t(u64, READ_ONCE(req->member->poll_ns), BUSY_POLL_NS);
 }
@@ -390,7 +390,7 @@ void swc_worker_woken(struct swc_req *req)
 {
 	u64 poll_ns = poll_time(req), waited;
 
-	if (!req->attends)
+	if (!req->is_poller)
 		return;
 	waited = ktime_get_ns() - req->polled_at;
 	if (waited > MESSAGE_POLL_NS)

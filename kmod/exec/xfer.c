@@ -42,5 +42,5 @@ enum swc_step_status swc_xfer_mismatch(struct swc_task *task, u32 peer, const ch
 			    req->op->seq, req->plan->view.hdr->name, SWC_RANK_ARGS(req->member),
 			    task->channel,
 			    task->step - req->plan->view.channels[task->channel].first_step, what, peer);
-	return SWC_STEP_ERROR;
+	return SWC_STATUS_ERROR;
 }

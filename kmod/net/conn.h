@@ -115,7 +115,7 @@ struct swc_path_health {
  * @deferred: what has arrived and is left for a process (waiter.c)
  * @ndeferred: entries of it
  * @deferred_timer, @deferred_work: have it handled if none comes
- * @nattending: processes that are about to look for it
+ * @npollers: processes that are about to look for it
  * @unexpected: memory that copies of segments take
  * @abort_wq: woken when a peer has been notified of the abort, or cannot be
  * @abort_work: notifies all peers and closes all connections
@@ -147,7 +147,7 @@ struct swc_net {
 	u32 ndeferred;
 	struct timer_list deferred_timer;
 	struct work_struct deferred_work;
-	atomic_t nattending;
+	atomic_t npollers;
 	struct swc_seg_copy_usage unexpected;
 	wait_queue_head_t abort_wq;
 	struct work_struct abort_work;

@@ -20,7 +20,7 @@ void swc_reply_set_peer_rx_bufs(struct swc_conn *conn, __le16 rx_bufs, __le16 rx
 /* ------------------------------------------------------------------ attempts */
 
 /* End what the connection has. False: it has failed, and is not used any more. */
-static bool take_apart(struct swc_conn *conn)
+static bool end_attempt(struct swc_conn *conn)
 {
 	if (conn->resumable)
 		return swc_resume_suspend(conn);
@@ -67,7 +67,7 @@ void swc_reply_connect_work(struct work_struct *work)
 		swc_resume_ask(conn);
 		return;
 	}
-	if (!take_apart(conn))
+	if (!end_attempt(conn))
 		return;
 	spin_lock(&conn->lock);
 	again = swc_conn_set_state(conn, SWC_CONN_RESETTING, lower ? SWC_CONN_CONNECTING : SWC_CONN_IDLE);

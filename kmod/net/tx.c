@@ -439,7 +439,7 @@ u32 swc_tx_several(struct swc_conn *conn, struct swc_wire_header *h, struct swc_
 	for (i = 0; i < n; i++, first = list_next_entry(first, node))
 		total += first->bytes;
 	begin(conn, h, SWC_WIRE_DATA, send->seq, send->sig, send->ordinal, total);
-	h->flags |= SWC_WIRE_SEVERAL;
+	h->flags |= SWC_WIRE_BATCH;
 	h->offset = cpu_to_le64(n);
 	h->bytes = cpu_to_le32(total + n * sizeof(size));
 	sizes = at + total;

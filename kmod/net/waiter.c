@@ -7,7 +7,7 @@
  *
  * What nobody needs yet is deferred: left where it is, for the next process that comes, at most for a jiffy.
  * A kernel thread would take the CPU from that process, and copy messages of operations that this node has
- * not begun. Nobody needs it while no operation is in flight, or while a process attends to the net that is
+ * not begun. Nobody needs it while no operation is in flight, or while a process polls the net that is
  * about to wait.
  *
  * A connection has one waiter at most. conn->waiter_lock guards it, and the fields of the waiter; it is the
@@ -66,7 +66,7 @@ struct swc_net_poll *swc_net_wait_end(struct swc_net_waiter *waiter)
 /* What is deferred and this has not found, who makes it false finds. */
 static bool may_defer(struct swc_net *net)
 {
-	return atomic_read(&net->nattending) || swc_net_oldest(net) == U64_MAX;
+	return atomic_read(&net->npollers) || swc_net_oldest(net) == U64_MAX;
 }
 
 static bool add_deferred(struct swc_net *net, struct swc_net_poll *poll)
@@ -123,7 +123,7 @@ static bool defer(struct swc_net *net, struct swc_net_poll *poll)
 {
 	if (!may_defer(net) || !add_deferred(net, poll))
 		return false;
-	/* Pairs with those of swc_net_attend_end() and swc_net_expedite(). */
+	/* Pairs with those of swc_net_poller_end() and swc_net_expedite(). */
 	smp_mb();
 	if (!may_defer(net))
 		return !del_deferred(net, poll);
@@ -153,19 +153,19 @@ bool swc_net_handle_deferred(struct swc_net *net)
 }
 
 /**
- * swc_net_attend() - from now on leave what arrives for this process
+ * swc_net_poller_begin() - from now on leave what arrives for this process
  *
- * Until swc_net_attend_end(), very soon. It calls swc_net_handle_deferred() before it sleeps.
+ * Until swc_net_poller_end(), very soon. It calls swc_net_handle_deferred() before it sleeps.
  */
-void swc_net_attend(struct swc_net *net)
+void swc_net_poller_begin(struct swc_net *net)
 {
-	atomic_inc(&net->nattending);
+	atomic_inc(&net->npollers);
 }
 
 /* The process handles what is left for it. */
-void swc_net_attend_end(struct swc_net *net)
+void swc_net_poller_end(struct swc_net *net)
 {
-	atomic_dec(&net->nattending);
+	atomic_dec(&net->npollers);
 	/* Pairs with that of defer(). */
 	smp_mb__after_atomic();
 	swc_net_handle_deferred(net);

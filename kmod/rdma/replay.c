@@ -109,7 +109,7 @@ static void not_received(struct swc_rdma_conn *conn, struct swc_sq_entry *entry)
 }
 
 /* Go through the queue from its end, so that what is taken back keeps its order. */
-static void take_apart(struct swc_rdma_conn *conn, u64 received, struct list_head *done)
+static void requeue_unreceived(struct swc_rdma_conn *conn, u64 received, struct list_head *done)
 {
 	struct swc_sq *sq = &conn->sq;
 	struct swc_sq_entry *entry;
@@ -155,7 +155,7 @@ int swc_rdma_resume(struct swc_conn *base, u64 received)
 
 	spin_lock(&base->lock);
 	if (is_possible(conn, received)) {
-		take_apart(conn, received, &done);
+		requeue_unreceived(conn, received, &done);
 		ret = 0;
 	}
 	spin_unlock(&base->lock);

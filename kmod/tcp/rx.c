@@ -314,7 +314,7 @@ static int header(struct swc_tcp_conn *conn)
 	switch (h->kind) {
 	case SWC_WIRE_DATA:
 		/* The stream packs small messages: no segment has several of them. */
-		ret = bytes - SWC_HEADER > swc_tcp_rx_buf_kib << 10 || h->flags & SWC_WIRE_SEVERAL ?
+		ret = bytes - SWC_HEADER > swc_tcp_rx_buf_kib << 10 || h->flags & SWC_WIRE_BATCH ?
 		      -EPROTO : take_buf(conn, &rx->rx_buf);
 		if (!ret)
 			ret = swc_rx_parse(&conn->base, h, rx->rx_buf->data, bytes, &rx->msg);

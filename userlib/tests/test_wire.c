@@ -114,7 +114,7 @@ static bool sane(const struct swc_wire_msg *m, const uint8_t *data, size_t bytes
 		return false;
 	switch (m->kind) {
 	case SWC_WIRE_DATA:
-		if (h->flags & SWC_WIRE_SEVERAL)
+		if (h->flags & SWC_WIRE_BATCH)
 			return sane_several(*m, data, rest);
 		return m->bytes == rest && m->total <= SWC_MAX_VECTOR_BYTES &&
 		       m->offset <= m->total && m->bytes <= m->total - m->offset &&
@@ -415,7 +415,7 @@ static size_t good_several(const uint32_t *size, uint32_t n, uint8_t *to)
 	good_message(SWC_WIRE_DATA, to);
 	for (uint32_t i = 0; i < n; i++)
 		total += size[i];
-	h->flags = SWC_WIRE_SEVERAL;
+	h->flags = SWC_WIRE_BATCH;
 	h->offset = cpu_to_le64(n);
 	h->total = cpu_to_le64(total);
 	h->bytes = cpu_to_le32(total + 4 * n);
@@ -445,7 +445,7 @@ static void test_several(void)
 		{ "-1 bytes", HEAD(total), -1ull, -EPROTO },
 		{ "of any ordinal", HEAD(ordinal), 0xffffffff, 0 },
 		{ "a type too many", HEAD(dtype), SWC_DTYPE_NR, -EPROTO },
-		{ "partitions", HEAD(flags), SWC_WIRE_SEVERAL | SWC_WIRE_PARTITION, -EPROTO },
+		{ "partitions", HEAD(flags), SWC_WIRE_BATCH | SWC_WIRE_PARTITION, -EPROTO },
 		{ "of kind RTR", HEAD(kind), SWC_WIRE_RTR, -EPROTO },
 		{ "of kind WRITE", HEAD(kind), SWC_WIRE_WRITE, -EPROTO },
 	};

@@ -477,7 +477,7 @@ static void bad_several(struct swc_t_raw_peer *peer, struct swc_wire_header *h)
 	__le32 size[] = { cpu_to_le32(1200), cpu_to_le32(1192) };
 
 	h->kind = SWC_WIRE_DATA;
-	h->flags = SWC_WIRE_SEVERAL;
+	h->flags = SWC_WIRE_BATCH;
 	h->seq = cpu_to_le64(1);
 	h->offset = cpu_to_le64(2);
 	h->total = cpu_to_le64(2392);

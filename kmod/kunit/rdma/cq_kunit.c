@@ -108,8 +108,8 @@ static void init_counter(struct counter *c)
 	c->n = 0;
 }
 
-/* What arrives is left for a process that attends, as long as one does. */
-static void cq_attended(struct kunit *test)
+/* What arrives is left for a process that polls, as long as one does. */
+static void cq_poller(struct kunit *test)
 {
 	struct swc_net_window window = { .oldest = 0 };
 	struct swc_conn *conn = lone_conn(test, &window);
@@ -118,20 +118,20 @@ static void cq_attended(struct kunit *test)
 
 	init_counter(&c);
 	KUNIT_EXPECT_FALSE(test, swc_conn_give(conn, &c.poll));
-	swc_net_attend(net);
+	swc_net_poller_begin(net);
 	KUNIT_EXPECT_FALSE(test, swc_net_handle_deferred(net));
-	swc_net_attend(net);
+	swc_net_poller_begin(net);
 	KUNIT_EXPECT_TRUE(test, swc_conn_give(conn, &c.poll));
 	/* It was taken back meanwhile, and something else has arrived. */
 	KUNIT_EXPECT_FALSE(test, swc_conn_give(conn, &c.poll));
 	KUNIT_EXPECT_TRUE(test, swc_net_handle_deferred(net));
 	KUNIT_EXPECT_EQ(test, c.n, 1u);
 	KUNIT_EXPECT_TRUE(test, swc_conn_give(conn, &c.poll));
-	swc_net_attend_end(net);
+	swc_net_poller_end(net);
 	KUNIT_EXPECT_EQ(test, c.n, 2u);
 	/* Another process still does. */
 	KUNIT_EXPECT_TRUE(test, swc_conn_give(conn, &c.poll));
-	swc_net_attend_end(net);
+	swc_net_poller_end(net);
 	KUNIT_EXPECT_EQ(test, c.n, 3u);
 	KUNIT_EXPECT_FALSE(test, swc_conn_give(conn, &c.poll));
 	swc_net_stop_deferred(net);
@@ -478,7 +478,7 @@ static void cq_poller_closing(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KUNIT_CASE(cq_waiter),
-	KUNIT_CASE(cq_attended),
+	KUNIT_CASE(cq_poller),
 	KUNIT_CASE(cq_deferred),
 	KUNIT_CASE(cq_given),
 	KUNIT_CASE_SLOW(cq_process_stopped),
