@@ -389,8 +389,8 @@ static inline void swc_submission_note(struct swingcoll_comm *comm, const char *
 
 #define SWC_DEFAULT_TIMEOUT_MS 30000
 
-/* Check flags, numbers and reserved fields of options: 0 or -EINVAL. */
-int swc_comm_check_opts(const struct swingcoll_comm_opts *opts);
+/* Check flags, numbers and reserved fields of options: 0, or -EINVAL and @text names the one at fault. */
+int swc_comm_check_opts(const struct swingcoll_comm_opts *opts, char *text, size_t size);
 /*
  * swingcoll_comm_create(), with ranks on several nodes unless @place is NULL. @peers NULL: all are here,
  * and none has an endpoint yet; else its content is taken over, on failure, too. @join_ms: how long to wait

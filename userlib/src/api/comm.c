@@ -97,17 +97,28 @@ static const struct swc_slots_env kernel_slots = { .wait = slot_wait,
 
 /* ---- creation ---- */
 
-int swc_comm_check_opts(const struct swingcoll_comm_opts *o)
+int swc_comm_check_opts(const struct swingcoll_comm_opts *o, char *text, size_t size)
 {
 	static const struct swingcoll_comm_opts zero;
+	uint32_t unknown = o ? o->flags & ~(SWC_COMM_F_ALL | OWN_FLAGS) : 0;
 
 	if (!o)
 		return 0;
-	if (o->flags & ~(SWC_COMM_F_ALL | OWN_FLAGS) || o->slot_max < -1 || o->use_io_uring < -1 ||
-	    o->use_io_uring > 1 || o->reserved0 ||
-	    memcmp(o->reserved, zero.reserved, sizeof(zero.reserved)))
-		return -EINVAL;
-	return 0;
+	if (unknown)
+		snprintf(text, size, "options: flags has %#x, which is no flag of this version",
+			 unknown);
+	else if (o->slot_max < -1)
+		snprintf(text, size, "options: slot_max %lld: give -1, 0 or a size",
+			 (long long)o->slot_max);
+	else if (o->use_io_uring < -1 || o->use_io_uring > 1)
+		snprintf(text, size, "options: use_io_uring %d: give -1, 0 or 1", o->use_io_uring);
+	else if (o->reserved0 || memcmp(o->reserved, zero.reserved, sizeof(zero.reserved)))
+		snprintf(
+			text, size,
+			"options: a reserved field is not 0: set all of the struct to 0 before its fields");
+	else
+		return 0;
+	return -EINVAL;
 }
 
 /*
@@ -297,12 +308,11 @@ static void free_comm(struct swingcoll_comm *comm)
 static int opts_check(const struct swingcoll_comm_opts *opts, int nranks, char *text, size_t size)
 {
 	struct swc_plans *plans;
-	int ret = swc_comm_check_opts(opts);
+	int ret;
 
 	if (size)
-		snprintf(
-			text, size,
-			"options: an unknown flag, a number out of range, or a reserved field that is not 0");
+		*text = 0;
+	ret = swc_comm_check_opts(opts, text, size);
 	if (ret)
 		return ret;
 	if (nranks < 1 || nranks > SWC_MAX_RANKS) {
@@ -310,8 +320,10 @@ static int opts_check(const struct swingcoll_comm_opts *opts, int nranks, char *
 		return -EINVAL;
 	}
 	plans = calloc(1, sizeof(*plans));
-	if (!plans)
+	if (!plans) {
+		snprintf(text, size, "out of memory");
 		return -ENOMEM;
+	}
 	ret = swc_plans_init(plans, opts, (uint32_t)nranks, (uint32_t)nranks, text, size);
 	/* Otherwise the file is read by the first collective. */
 	if (!ret && plans->pick == SWC_PICK_FILE)
@@ -342,12 +354,20 @@ static bool is_first_here(const struct swc_place *place, int rank)
 }
 
 static int check_args(struct swingcoll_comm **out, const struct swingcoll_id *id, int nranks,
-		      int rank, const struct swingcoll_comm_opts *opts)
+		      int rank, const struct swingcoll_comm_opts *opts, char *why, size_t why_bytes)
 {
-	if (!out || !id || nranks < 1 || nranks > SWC_MAX_RANKS || rank < 0 || rank >= nranks)
-		return -EINVAL;
-	*out = NULL;
-	return swc_comm_check_opts(opts);
+	if (out)
+		*out = NULL;
+	if (!out || !id)
+		snprintf(why, why_bytes, "%s is NULL", out ? "id" : "the address for comm");
+	else if (nranks < 1 || nranks > SWC_MAX_RANKS)
+		snprintf(why, why_bytes, "%d ranks: a communicator has 1 to %d", nranks,
+			 SWC_MAX_RANKS);
+	else if (rank < 0 || rank >= nranks)
+		snprintf(why, why_bytes, "rank %d: give 0 to %d", rank, nranks - 1);
+	else
+		return swc_comm_check_opts(opts, why, why_bytes);
+	return -EINVAL;
 }
 
 /* What agreements need. */
@@ -369,7 +389,7 @@ int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, 
 	uint32_t timeout_ms = opts && opts->timeout_ms ? opts->timeout_ms : SWC_DEFAULT_TIMEOUT_MS;
 	struct swingcoll_comm *comm;
 	void *slots;
-	int ret = check_args(out, id, nranks, rank, opts);
+	int ret = check_args(out, id, nranks, rank, opts, why, why_bytes);
 
 	if (ret)
 		goto err_peers;

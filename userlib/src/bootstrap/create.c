@@ -64,14 +64,10 @@ static int hash_options(struct swc_boot_record *r, const struct swingcoll_comm_o
 			const char *topo)
 {
 	char text[64];
-	int ret = swc_comm_check_opts(o);
+	int ret = swc_comm_check_opts(o, r->text, sizeof(r->text));
 
-	if (ret) {
-		snprintf(
-			r->text, sizeof(r->text),
-			"options: an unknown flag, a number out of range, or a reserved field that is not 0");
+	if (ret)
 		return ret;
-	}
 	if (o) {
 		snprintf(text, sizeof(text), "/%u/%lld", o->flags, (long long)o->slot_max);
 		if (o->op_timeout_ms)
@@ -334,14 +330,18 @@ SWC_PUBLIC int swingcoll_comm_create_from(struct swingcoll_comm **comm,
 	struct swc_context *ctx = NULL;
 	int saved = errno, ret = -ENOMEM;
 
-	if (!comm || !boot || !boot->allgather || boot->nranks < 1 || boot->rank < 0 ||
-	    boot->rank >= boot->nranks)
-		return swingcoll_bootstrap_fail(
-			-EINVAL, "an argument is NULL, or the bootstrap has no such rank");
+	if (!comm || !boot || !boot->allgather)
+		return swingcoll_bootstrap_fail(-EINVAL, "%s is NULL",
+						!comm	? "comm"
+						: !boot ? "boot"
+							: "boot->allgather");
 	*comm = NULL;
-	if (boot->nranks > SWC_MAX_RANKS)
+	if (boot->nranks < 1 || boot->nranks > SWC_MAX_RANKS)
 		return swingcoll_bootstrap_fail(-EINVAL, "%d ranks: a communicator has 1 to %d",
 						boot->nranks, SWC_MAX_RANKS);
+	if (boot->rank < 0 || boot->rank >= boot->nranks)
+		return swingcoll_bootstrap_fail(-EINVAL, "boot->rank %d: give 0 to %d", boot->rank,
+						boot->nranks - 1);
 	swingcoll_bootstrap_fail(ret, "out of memory");
 	mine = calloc(1, sizeof(*mine));
 	all = calloc((size_t)boot->nranks, sizeof(*all));

@@ -292,8 +292,11 @@ SWC_PUBLIC int swingcoll_comm_grow(struct swingcoll_comm *comm, const char *root
 	struct grow *g;
 	int saved = errno;
 
-	if (!comm || !out || nnew < 1 || nnew > SWC_MAX_RANKS - (int)comm->nranks)
-		return swingcoll_bootstrap_fail(-EINVAL, "an argument is NULL or out of range");
+	if (!comm || !out)
+		return swingcoll_bootstrap_fail(-EINVAL, "%s is NULL", comm ? "out" : "comm");
+	if (nnew < 1 || nnew > SWC_MAX_RANKS - (int)comm->nranks)
+		return swingcoll_bootstrap_fail(-EINVAL, "nnew %d: give 1 to %d", nnew,
+						SWC_MAX_RANKS - (int)comm->nranks);
 	*out = NULL;
 	if (comm->forked)
 		return swingcoll_bootstrap_fail(-EBADF, "%s", swingcoll_strerror(-EBADF));
@@ -311,6 +314,7 @@ static int join(struct grow *g, const char *root, int nnew, int which,
 		const struct swingcoll_comm_opts *opts, struct swingcoll_comm **out)
 {
 	int ret = read_env(g, root, nnew, which + 1, opts);
+	char there[64];
 	struct tcp *t;
 
 	if (!ret)
@@ -322,8 +326,13 @@ static int join(struct grow *g, const char *root, int nnew, int which,
 			      swc_socket_now_ms() + t->timeout_ms);
 	if (ret)
 		return swc_tcp_lost(t, t->fd[0], 0, ret);
-	if (!g->nold || g->nold > SWC_MAX_RANKS - g->nnew)
-		return swingcoll_bootstrap_fail(-EPROTO, "rank 0 does not grow a communicator");
+	if (!g->nold || g->nold > SWC_MAX_RANKS - g->nnew) {
+		swc_socket_peer_name(t->fd[0], there, sizeof(there));
+		return swingcoll_bootstrap_fail(
+			-EPROTO,
+			"the program at %s is rank 0 of a bootstrap, not of swingcoll_comm_grow(): check HOST:PORT",
+			there);
+	}
 	g->boot.rank = (int)g->nold + g->env.rank - 1;
 	return create(g, opts, out);
 }
@@ -335,8 +344,15 @@ SWC_PUBLIC int swingcoll_comm_join(const char *root, int nnew, int which,
 	struct grow *g;
 	int saved = errno;
 
-	if (!out || nnew < 0 || nnew >= SWC_MAX_RANKS || which < 0 || (nnew && which >= nnew))
-		return swingcoll_bootstrap_fail(-EINVAL, "an argument is NULL or out of range");
+	if (!out)
+		return swingcoll_bootstrap_fail(-EINVAL, "out is NULL");
+	if (nnew < 0 || nnew >= SWC_MAX_RANKS)
+		return swingcoll_bootstrap_fail(
+			-EINVAL, "nnew %d: give 1 to %d, or 0 to read it from the environment",
+			nnew, SWC_MAX_RANKS - 1);
+	if (which < 0 || (nnew && which >= nnew))
+		return swingcoll_bootstrap_fail(-EINVAL, "which %d: give 0 to %d", which,
+						nnew ? nnew - 1 : SWC_MAX_RANKS - 2);
 	*out = NULL;
 	g = calloc(1, sizeof(*g));
 	if (!g)

@@ -63,8 +63,7 @@ static int allgather_root(struct tcp *t, const void *mine, char *all, size_t byt
 	memcpy(all, mine, bytes);
 	for (int i = 1; i < t->nfds; i++) {
 		if (t->fd[i] < 0)
-			return swingcoll_bootstrap_fail(-ECONNRESET,
-							"an earlier exchange has failed");
+			return swc_tcp_used_up();
 		ret = swc_socket_recv(t->fd[i], all + bytes * (size_t)i, bytes, deadline);
 		if (ret)
 			return fail_all(t, swc_tcp_lost(t, t->fd[i], i, ret));
@@ -96,7 +95,7 @@ static int allgather(void *arg, const void *mine, void *all, size_t bytes)
 	} else if (!t->boot.rank) {
 		ret = allgather_root(t, mine, all, bytes);
 	} else if (t->fd[0] < 0) {
-		ret = swingcoll_bootstrap_fail(-ECONNRESET, "an earlier exchange has failed");
+		ret = swc_tcp_used_up();
 	} else {
 		ret = swc_socket_send(t->fd[0], 0, mine, bytes, deadline);
 		/* Rank 0 may have sent the reason before it closed the connection. */

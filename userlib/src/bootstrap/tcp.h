@@ -106,6 +106,9 @@ int swc_tcp_connect_rank(struct tcp *t, int to, const struct addrinfo *list, uin
 
 /* ---- tree.c ---- */
 
+/* Note that a bootstrap cannot be used any more. Returns -ECONNRESET. */
+int swc_tcp_used_up(void);
+
 /* Note that the connection with a rank has failed, unless there is a message already. Returns @error. */
 int swc_tcp_lost(const struct tcp *t, int fd, int rank, int error);
 /* The place of a rank in the tree of so many. */

@@ -90,6 +90,13 @@ void swc_tcp_tree_place(struct tree *tree, int nranks, int rank)
 
 /* ---- joining: rank 0 ---- */
 
+int swc_tcp_used_up(void)
+{
+	return swingcoll_bootstrap_fail(
+		-ECONNRESET,
+		"an earlier exchange has failed: free this bootstrap and create another");
+}
+
 int swc_tcp_lost(const struct tcp *t, int fd, int rank, int error)
 {
 	char there[64];
@@ -98,8 +105,10 @@ int swc_tcp_lost(const struct tcp *t, int fd, int rank, int error)
 		return error;
 	swc_socket_peer_name(fd, there, sizeof(there));
 	if (error == -ETIMEDOUT)
-		return swingcoll_bootstrap_fail(error, "rank %d (%s) sent nothing for %u s", rank,
-						there, t->timeout_ms / 1000);
+		return swingcoll_bootstrap_fail(
+			error,
+			"rank %d (%s) sent nothing for %u s: is it running? If it is slow, raise SWINGCOLL_BOOT_TIMEOUT",
+			rank, there, t->timeout_ms / 1000);
 	if (error == -ECONNRESET)
 		return swingcoll_bootstrap_fail(error, "rank %d (%s) has closed the connection",
 						rank, there);
@@ -369,7 +378,7 @@ int swc_tcp_tree_allgather(struct tcp *t, const void *mine, char *all, size_t by
 	int ret;
 
 	if ((tree->parent < 0 ? tree->child[0].fd : tree->up) < 0)
-		return swingcoll_bootstrap_fail(-ECONNRESET, "an earlier exchange has failed");
+		return swc_tcp_used_up();
 	memcpy(all + bytes * (size_t)t->boot.rank, mine, bytes);
 	ret = gather_below(t, all, bytes, end + (uint64_t)tree->height * LEVEL_MS);
 	if (!ret && tree->parent >= 0)
