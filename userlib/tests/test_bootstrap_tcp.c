@@ -115,6 +115,10 @@ static void test_env(void)
 		   !boot->allgather(boot->arg, "abc", out, 4) && !strcmp(out, "abc"),
 	   "no launcher: one rank");
 	swingcoll_bootstrap_free(boot);
+	setenv("PMIX_NAMESPACE", "", 1);
+	ok(!swingcoll_bootstrap_auto(&boot) && boot->nranks == 1,
+	   "a variable of PMIx that is empty: no launcher");
+	swingcoll_bootstrap_free(boot);
 	setenv("SLURM_PROCID", "3", 1);
 	setenv("SLURM_NTASKS", "4", 1);
 	setenv("SWINGCOLL_ROOT", "[fd00::1]:29400", 1);

@@ -15,6 +15,14 @@
 
 #define PMIX_LIBRARY "libswingcoll_pmix.so.1"
 
+/* Does the launcher offer PMIx? An empty variable counts as not set. */
+static bool launcher_has_pmix(void)
+{
+	const char *space = getenv("PMIX_NAMESPACE");
+
+	return space && *space;
+}
+
 typedef int bootstrap_fn(struct swingcoll_bootstrap **boot);
 typedef void min_timeout_fn(struct swingcoll_bootstrap *boot, uint32_t timeout_ms);
 
@@ -114,7 +122,7 @@ SWC_PUBLIC int swingcoll_bootstrap_auto(struct swingcoll_bootstrap **boot)
 
 	*boot = NULL;
 	ret = swc_boot_env_read(&env);
-	if (!ret && !*env.host && getenv("PMIX_NAMESPACE")) {
+	if (!ret && !*env.host && launcher_has_pmix()) {
 		ret = from_pmix(boot);
 	} else if (!ret) {
 		/* Without a launcher: a job of one rank. */
@@ -137,10 +145,10 @@ SWC_PUBLIC int swingcoll_bootstrap_launcher(const char **from, int *rank, int *n
 	errno = saved;
 	if (ret)
 		return ret;
-	*from = env.nranks		   ? env.from
-		: *env.host		   ? "SWINGCOLL_ROOT"
-		: getenv("PMIX_NAMESPACE") ? "PMIX_NAMESPACE"
-					   : NULL;
+	*from = env.nranks	      ? env.from
+		: *env.host	      ? "SWINGCOLL_ROOT"
+		: launcher_has_pmix() ? "PMIX_NAMESPACE"
+				      : NULL;
 	*rank = env.nranks ? env.rank : -1;
 	*nranks = env.nranks;
 	return *from != NULL;
