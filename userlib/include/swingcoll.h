@@ -13,7 +13,8 @@
  *	-EFAULT		a buffer is not memory of this process, or not writable
  *	-ETIMEDOUT	the deadline has passed; swingcoll_comm_error() names the rank that was late
  *	-ECONNRESET	a member died or left
- *	-ECONNABORTED	the communicator was aborted; it can only be shrunk or destroyed
+ *	-ECONNABORTED	the communicator was aborted; it can only be passed to swingcoll_comm_agree() or
+ *			swingcoll_comm_shrink(), or destroyed
  *	-ECANCELED	another rank's buffers were refused; swingcoll_comm_error() says whose and
  *			why
  *	-EPROTO		the ranks called different collectives, or with different counts or types
@@ -182,11 +183,12 @@ const char *swingcoll_version(void);
 const char *swingcoll_strerror(int error);
 
 /*
- * Whether a communicator can only be shrunk or destroyed, by the error of a collective or of a
- * wait for one: -ECONNRESET, -ECONNABORTED, -ETIMEDOUT, -EIO, -ENODEV and -EPROTONOSUPPORT.
- * Survivors of one failure may get different ones of these, so test with this and not for one of
- * them. After another error of an operation, such as -EPROTO, a communicator of one node stays
- * usable; on several nodes it fails, too, and the next collective returns -ECONNABORTED.
+ * Whether a communicator can only be passed to swingcoll_comm_agree() or swingcoll_comm_shrink(), or
+ * destroyed, by the error of a collective or of a wait for one: -ECONNRESET, -ECONNABORTED,
+ * -ETIMEDOUT, -EIO and -ENODEV. Survivors of one failure may get different ones of these, so test
+ * with this and not for one of them. After another error of an operation, such as -EPROTO, a
+ * communicator of one node stays usable; on several nodes it fails, too, and the next collective
+ * returns -ECONNABORTED.
  */
 bool swingcoll_comm_failed(int error);
 
@@ -309,7 +311,8 @@ int swingcoll_comm_abort(struct swingcoll_comm *comm);
 int swingcoll_comm_agree(struct swingcoll_comm *comm, int *flag);
 /*
  * The ranks whose failure the agreements so far have acknowledged, those in shrinks included: writes at most
- * max of them, in ascending order, and returns their number. After the same calls the same on all ranks.
+ * max of them, in ascending order, and returns how many there are, which may be more than max. After the same
+ * calls the same on all ranks.
  */
 int swingcoll_comm_get_failed(struct swingcoll_comm *comm, int *ranks, int max);
 

@@ -46,7 +46,6 @@ static const struct {
 	{ "EOVERFLOW", -EOVERFLOW, false },
 	{ "EPERM", -EPERM, false },
 	{ "EPROTO", -EPROTO, false },
-	{ "EPROTONOSUPPORT", -EPROTONOSUPPORT, true },
 	{ "ETIMEDOUT", -ETIMEDOUT, true },
 };
 

@@ -26,7 +26,8 @@ static const struct {
 	{ -EAGAIN, "too many collectives in flight: wait for one first" },
 	{ -EINPROGRESS, "not finished yet" },
 	{ -EEXIST, "another process has this rank" },
-	{ -ENOSPC, "a limit of the module is reached" },
+	{ -ENOSPC,
+	  "a limit of the module is reached: root can raise max_comms, max_plans or max_regions, see swingcoll(4)" },
 	{ -EDQUOT,
 	  "this user may have no more: swingctl status shows which limit is reached, and root can raise "
 	  "it (module parameters user_*)" },
@@ -35,23 +36,25 @@ static const struct {
 	{ -ECONNRESET, "a rank has died or left" },
 	{ -ECONNABORTED, "the communicator was aborted" },
 	{ -ECANCELED, "cancelled: another rank's buffers were refused" },
-	{ -EOPNOTSUPP, "not supported" },
+	{ -EOPNOTSUPP,
+	  "not supported by this kernel or algorithm: swingcoll_comm_error() or dmesg says what" },
 	{ -EBADF, "the communicator belongs to the parent process: create one after fork()" },
 	{ -EOVERFLOW, "the vector is larger than 64 TiB" },
 	{ -EBUSY,
 	  "the round of a partitioned collective, or a sparse allreduce, is not complete: wait for it first" },
 	{ -ENODATA,
-	  "nothing to tell from: no product was given, or it is of another type; or no sparse allreduce has run" },
+	  "no data: no product function was given, or it is for another type; or no sparse allreduce has run yet" },
 	{ -ENOENT,
 	  "a file, or the library of a launcher (libswingcoll_pmix.so.1), does not exist" },
-	{ -EADDRINUSE, "another program listens at the port of the root (SWINGCOLL_ROOT)" },
+	{ -EADDRINUSE,
+	  "a port is in use: that of the root (SWINGCOLL_ROOT), or one of the module's (rdma_port, tcp_port, tls_port; dmesg names it)" },
 	{ -EADDRNOTAVAIL,
 	  "no address of a node is known: set SWINGCOLL_ADDRS or SWINGCOLL_IFACES there" },
 	{ -EIO, "a device or a file has failed" },
-	{ -EFBIG, "a file is too large to be what it should" },
+	{ -EFBIG,
+	  "too large: a buffer of more than 2^27 pages, or a file that is not of the expected kind" },
 	{ -EMFILE, "too many open files: raise ulimit -n" },
 	{ -EHOSTUNREACH, "a rank cannot be reached" },
-	{ -EPROTONOSUPPORT, "the modules of two nodes have different versions: install the same" },
 };
 
 SWC_PUBLIC const char *swingcoll_strerror(int error)
@@ -59,12 +62,12 @@ SWC_PUBLIC const char *swingcoll_strerror(int error)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (texts[i].error == error)
 			return texts[i].text;
-	return "unexpected error";
+	return "unexpected error: see dmesg, and report this";
 }
 
 /*
  * Which of these a rank gets depends on where it was: in the operation that failed, the reason; in
- * a later call, ECONNABORTED. The last three come from connections between nodes, which take the
+ * a later call, ECONNABORTED. The last two come from connections between nodes, which take the
  * communicator with them.
  */
 SWC_PUBLIC bool swingcoll_comm_failed(int error)
@@ -75,7 +78,6 @@ SWC_PUBLIC bool swingcoll_comm_failed(int error)
 	case -ETIMEDOUT:
 	case -EIO:
 	case -ENODEV:
-	case -EPROTONOSUPPORT:
 		return true;
 	}
 	return false;
