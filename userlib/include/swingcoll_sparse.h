@@ -107,8 +107,8 @@ int swingcoll_sparse_last(struct swingcoll_comm *comm, struct swingcoll_sparse_r
 
 /*
  * All calls on a communicator that succeeded. dense_bytes - reduced_bytes is what they saved, before
- * the factor of the algorithm (2 (p - 1) / p for a ring). The module sees ordinary allreduces only,
- * so its counters cannot tell.
+ * the factor of the algorithm (2 (p - 1) / p for a ring). The counters sparse_bytes and
+ * sparse_bytes_reduced of swingctl stats are these sums over all programs on the node.
  */
 struct swingcoll_sparse_total {
 	uint64_t calls;
