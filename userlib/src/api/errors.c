@@ -54,6 +54,8 @@ static const struct {
 	{ -EFBIG,
 	  "too large: a buffer of more than 2^27 pages, or a file that is not of the expected kind" },
 	{ -EMFILE, "too many open files: raise ulimit -n" },
+	{ -ENFILE, "too many open files on this machine: raise fs.file-max" },
+	{ -ENOSYS, "this kernel has no io_uring, which the option use_io_uring requires" },
 	{ -EHOSTUNREACH, "a rank cannot be reached" },
 };
 
