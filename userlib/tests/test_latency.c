@@ -4,6 +4,9 @@
  * ordered. Plans of all ranks are verified on symbols on every ring up to 64, on tori and on random
  * tori; their steps and hops are compared with known figures. TAP on stdout.
  */
+#include <time.h>
+
+#include "plan/algo/sides.h"
 #include "plan/model/model.h"
 #include "plans.h"
 #include "random.h"
@@ -193,6 +196,41 @@ static void test_steps(void)
 	   "radix on powers of three: 2 log3 d steps, d - 1 hops, less than two vectors sent");
 }
 
+/* ---- search ---- */
+
+static double cpu_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* The model builds plans of thousands of ranks, all with the same sizes: these cost one search. */
+static void test_search(void)
+{
+	static struct swc_sides first[80], again;
+	double begin, one;
+	bool good = true;
+
+	for (uint32_t k = 0; k < 80; k++)
+		good &= !swc_sides_find(&first[k], 2 + k);
+	for (uint32_t k = 0; k < 80; k++)
+		good &= !swc_sides_find(&again, 2 + k * 29 % 80) &&
+			!memcmp(&again, &first[k * 29 % 80], sizeof(again));
+	ok(good, "a search finds the same again");
+
+	begin = cpu_seconds();
+	swc_sides_find(&again, 1024);
+	one = cpu_seconds() - begin;
+	begin = cpu_seconds();
+	for (int i = 0; i < 1000; i++) {
+		swc_sides_find(&again, 1024);
+		swc_sides_find(&again, 80);
+	}
+	ok(cpu_seconds() - begin < 100 * one, "it finds the last sizes again without searching");
+}
+
 /* ---- order ---- */
 
 /* Is the mark that the order varies set exactly where it does? */
@@ -250,6 +288,7 @@ int main(void)
 	test_tori();
 	test_figures();
 	test_steps();
+	test_search();
 	test_order();
 	test_refused();
 	return done();

@@ -212,7 +212,7 @@ static void factor(struct factors *f, uint32_t rest, uint64_t hops, uint64_t loa
 	}
 }
 
-int swc_sides_find(struct swc_sides *l, uint32_t size)
+static int search(struct swc_sides *l, uint32_t size)
 {
 	struct factors *f = calloc(1, sizeof(*f));
 
@@ -229,6 +229,32 @@ int swc_sides_find(struct swc_sides *l, uint32_t size)
 	factor(f, size, 0, 0);
 	free(f);
 	return 0;
+}
+
+/*
+ * The model builds the plans of all ranks on the axes of a torus, one after the other, all with the
+ * same few sizes, and the search is most of that. So a thread keeps the last ones that it found. They
+ * depend on the size alone.
+ */
+#define KEPT 4
+
+int swc_sides_find(struct swc_sides *l, uint32_t size)
+{
+	static __thread struct {
+		struct swc_sides sides[KEPT];
+		uint32_t next;
+	} kept;
+	int ret;
+
+	for (uint32_t i = 0; i < KEPT; i++)
+		if (kept.sides[i].size == size) {
+			*l = kept.sides[i];
+			return 0;
+		}
+	ret = search(l, size);
+	if (!ret)
+		kept.sides[kept.next++ % KEPT] = *l;
+	return ret;
 }
 
 /* ---- steps ---- */
