@@ -78,6 +78,9 @@ static void test_rings(void)
 		snprintf(topo, sizeof(topo), "ring:%u", d);
 		bad |= check(topo, "twosided", 0, MIXED) | check(topo, "ordered", 0, MIXED);
 	}
+	/* Two stages of 11 and 13, which take two steps each. */
+	bad |= check("ring:121", "twosided", 0, MIXED) | check("ring:143", "twosided", 0, MIXED) |
+	       check("ring:190", "twosided", 0, MIXED) | check("ring:203", "twosided", 0, MIXED);
 	ok(!bad, "rings of up to 250: twosided and ordered");
 }
 
@@ -133,6 +136,9 @@ static void test_figures(void)
 		{ "ring:5", "twosided", 2, 3 },	     { "ring:7", "twosided", 2, 3 },
 		{ "ring:8", "twosided", 2, 4 },	     { "ring:27", "twosided", 3, 13 },
 		{ "ring:32", "twosided", 4, 16 },    { "ring:64", "twosided", 4, 32 },
+		{ "ring:65", "twosided", 3, 32 },    { "ring:121", "twosided", 4, 60 },
+		{ "ring:143", "twosided", 4, 71 },   { "ring:169", "twosided", 4, 84 },
+		{ "ring:200", "twosided", 4, 100 },  { "ring:1331", "twosided", 6, 665 },
 		{ "torus:4x4", "twosided", 4, 4 },   { "torus:8x8", "twosided", 4, 8 },
 		{ "torus:6x6", "twosided", 4, 6 },   { "torus:12x12", "twosided", 6, 12 },
 		{ "torus:3x3x3", "twosided", 3, 3 }, { "torus:4x4x4", "twosided", 6, 6 },

@@ -181,11 +181,31 @@ struct factors {
 	uint32_t ndivisors;
 };
 
+/* The steps that n members need if each receives as many messages in a step as shifts have. */
+static uint32_t least_steps(uint32_t n)
+{
+	uint32_t steps = 0;
+
+	for (uint64_t reach = 1; reach < n; reach *= SWC_SIDES_SHIFTS_MOST + 1)
+		steps++;
+	return steps;
+}
+
+/* Is the schedule at hand better than the best one? */
+static bool better(const struct factors *f, uint64_t hops, uint64_t load)
+{
+	if (hops != f->best_hops)
+		return hops < f->best_hops;
+	if (f->now.nsteps != f->best->nsteps)
+		return f->now.nsteps < f->best->nsteps;
+	return load < f->best_load;
+}
+
 static void factor(struct factors *f, uint32_t rest, uint64_t hops, uint64_t load)
 {
 	struct swc_sides *l = &f->now;
 
-	if (hops > f->best_hops || (hops == f->best_hops && load >= f->best_load))
+	if (!better(f, hops, load))
 		return;
 	if (rest == 1) {
 		*f->best = *l;
@@ -193,16 +213,20 @@ static void factor(struct factors *f, uint32_t rest, uint64_t hops, uint64_t loa
 		f->best_load = load;
 		return;
 	}
-	/* No schedule has fewer hops than half the ring. */
-	for (uint32_t i = 0; i < f->ndivisors && f->best_hops > l->size / 2; i++) {
+	for (uint32_t i = 0; i < f->ndivisors; i++) {
 		struct swc_sides_stage *s = &f->stage[i];
 		uint64_t stride = l->size / rest;
+		uint32_t steps;
 
-		if (rest % s->n ||
-		    l->nsteps + steps_of(s->n) + steps_of(rest / s->n) > steps_of(l->size))
+		if (rest % s->n)
 			continue;
 		if (!s->steps)
 			*s = stage_of(s->n);
+		steps = l->nsteps + s->steps + least_steps(rest / s->n);
+		/* No schedule has fewer hops than half the ring: then only fewer steps are better. */
+		if (steps > steps_of(l->size) ||
+		    (f->best_hops <= l->size / 2 && steps >= f->best->nsteps))
+			continue;
 		l->stage[l->nstages] = *s;
 		l->stage[l->nstages++].stride = (uint32_t)stride;
 		l->nsteps += s->steps;

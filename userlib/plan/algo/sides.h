@@ -9,10 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SWC_SIDES_STAGES 20    /* 2^20 members */
-#define SWC_SIDES_STEPS 5      /* of a stage that was searched */
-#define SWC_SIDES_SEARCHED 243 /* members of such a stage, at most: 3 to the steps */
-#define SWC_SIDES_PEERS 6      /* that a member receives from, or sends to, in one step */
+#define SWC_SIDES_STAGES 20	/* 2^20 members */
+#define SWC_SIDES_STEPS 5	/* of a stage that was searched */
+#define SWC_SIDES_SEARCHED 243	/* members of such a stage, at most: 3 to the steps */
+#define SWC_SIDES_SHIFTS_MOST 4 /* messages that shifts receive in one step, at most */
+#define SWC_SIDES_PEERS 6	/* that a member receives from, or sends to, in one step */
 
 /* What a step adds to: nothing, the latest sum, or the sum before that. */
 enum swc_sides_base {
@@ -25,7 +26,7 @@ enum swc_sides_base {
 struct swc_sides_shift {
 	enum swc_sides_base base;
 	uint32_t n, hops;
-	int32_t from[4];
+	int32_t from[SWC_SIDES_SHIFTS_MOST];
 };
 
 enum swc_sides_kind {

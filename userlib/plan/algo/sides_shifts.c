@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#define MAX_SHIFTS 4
 #define MAX_WIDE 81 /* members for which many messages are tried */
 
 /* Offsets of an interval's ends; both are counted. */
@@ -72,7 +71,7 @@ static void close_ring(struct search *s, struct interval now, enum swc_sides_bas
 	int32_t size = count(now), n = (int32_t)s->n;
 	uint32_t more;
 
-	if (left <= 0 || left % size || left / size > MAX_SHIFTS)
+	if (left <= 0 || left % size || left / size > SWC_SIDES_SHIFTS_MOST)
 		return;
 	*x = (struct swc_sides_shift){ .base = base, .n = (uint32_t)(left / size) };
 	for (uint32_t i = 0; i < x->n; i++) {
@@ -107,7 +106,7 @@ static void try_step(struct search *s, uint32_t k, struct swc_sides_shift x, str
 		     struct interval sum, uint32_t hops, uint32_t load)
 {
 	uint32_t more = measure(&x), reach, need = s->n / 2;
-	uint64_t most = (uint64_t)count(sum) * (MAX_SHIFTS + 1);
+	uint64_t most = (uint64_t)count(sum) * (SWC_SIDES_SHIFTS_MOST + 1);
 
 	hops += x.hops;
 	load += more;
