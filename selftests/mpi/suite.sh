@@ -77,6 +77,11 @@ for line in "${lines[@]}"; do
 	cd "$suite/$mpi/$folder" || exit 1
 	read -ra arguments <<<"$arguments"
 	name="$mpi, $ranks ranks: $folder/$program ${arguments[*]}"
+	# Its result depends on what was in the memory before, with the library and without.
+	if [[ "$mpi $folder/$program" = "openmpi pt2pt/rqstatus" ]]; then
+		skip "${name% }" "reads MPI_ERROR of an empty status, which Open MPI leaves unset"
+		continue
+	fi
 	passes "$mpi" "$ranks" env SWINGCOLL_PMPI_MIN=0 SWINGCOLL_PMPI_STATS=1 "$ctl" mpi "./$program" "${arguments[@]}"
 	status=$?
 	while read -r _ _ n _ m _; do
