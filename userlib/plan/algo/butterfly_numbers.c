@@ -7,7 +7,8 @@
  * the steps on the way to a block identify it; those of each dimension do not depend on the others:
  * the way of a block is the union of those on its lines, and only the lines' have to be sorted.
  * Blocks with the same way are in the order of members. On powers of two this makes every message
- * one run, elsewhere nearly so.
+ * one run, elsewhere nearly so: a number is its block's way there, so that what a member has before a
+ * step is all numbers that begin as its own.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -93,51 +94,41 @@ static void number_from(struct swc_numbers *p, struct order *o, uint32_t s)
 	number_product(p, o);
 }
 
-/* The steps of the port on the way of a line; the last one is the lowest bit. */
-static uint32_t steps_of(const struct swc_lines *lines, uint32_t dim, uint32_t way)
+bool swc_numbers_separate(const struct swc_lines *lines)
 {
-	uint32_t steps = 0;
+	uint64_t nblocks = 1;
 
-	for (uint32_t k = 0; k < lines->line[dim].log; k++)
-		if (way >> (31 - k) & 1)
-			steps |= 1u << (lines->steps - 1 - lines->turn_at[dim][k]);
-	return steps;
+	for (uint32_t j = 0; j < lines->ndims; j++)
+		nblocks *= lines->line[j].d;
+	return lines->steps && nblocks == 1ull << lines->steps;
 }
 
-/* Number all blocks where each of the ways that there can be has one. */
-static void number_ways(struct swc_numbers *p)
+uint32_t swc_numbers_one(const struct swc_lines *lines, const uint32_t *coord)
 {
-	p->of_member[0] = 0;
-	for (uint32_t j = p->lines->ndims; j-- > 0;) {
-		const struct swc_line *l = &p->lines->line[j];
+	uint32_t number = 0;
 
-		for (uint32_t i = 1; i < l->d; i++) {
-			uint32_t *number = p->of_member + p->coord[j][i] * p->stride[j];
-			uint32_t steps = steps_of(p->lines, j, l->way[i]);
+	for (uint32_t j = 0; j < lines->ndims; j++) {
+		const struct swc_line *l = &lines->line[j];
 
-			for (uint32_t k = 0; k < p->stride[j]; k++)
-				number[k] = steps | p->of_member[k];
+		for (uint32_t x = 0, k; x != coord[j]; x = swc_swing_peer(l->m, x, k, l->mirror)) {
+			k = swc_line_when(l, x, coord[j]);
+			number |= 1u << (lines->steps - 1 - lines->turn_at[j][k]);
 		}
 	}
+	return number;
 }
 
 void swc_numbers_find(struct swc_numbers *p, const struct swc_lines *lines)
 {
 	struct order o = { .next = 0 };
-	uint32_t nblocks = 1;
 
 	p->lines = lines;
 	for (uint32_t j = 0; j < lines->ndims; j++) {
 		o.n[j] = lines->line[j].d;
-		nblocks *= o.n[j];
 		for (uint32_t i = 0; i < o.n[j]; i++)
 			p->coord[j][i] = swc_line_ordered(&lines->line[j], i);
 	}
-	p->separate = lines->steps && nblocks == 1ull << lines->steps;
-	if (p->separate)
-		number_ways(p);
-	else
-		number_from(p, &o, 0);
+	number_from(p, &o, 0);
 }
 
 int swc_numbers_open(struct swc_numbers *p, const struct swc_topo *topo)

@@ -61,6 +61,9 @@ struct stay {
  * @number: of blocks; NULL: as the member's
  * @before: BROADCAST and REDUCE: by number, the member before this one on the block's path from the
  *	root; of the root itself, the root; NOBODY if it is not on the path
+ * @halves: all sides are powers of two, so that each message is half of the range that a member has
+ * @passed: of @halves, in place of @before: the range of the blocks whose paths come here, and who is
+ *	before this member on all of them
  * @fresh: by number: nothing was added yet, the contribution is in SEND; before that, room for marks
  * @set: room for the blocks of a message
  */
@@ -75,6 +78,10 @@ struct sets {
 	enum swc_buf sums, result;
 	struct swc_numbers *number;
 	uint32_t *set, *before;
+	bool halves;
+	struct {
+		uint32_t first, nblocks, who;
+	} passed;
 	bool *fresh;
 	struct run *run;
 	uint32_t nruns, room;
@@ -176,31 +183,6 @@ static uint32_t multiply(struct sets *p, uint32_t dim, const uint32_t *line_set,
 	return n;
 }
 
-/* Find out without a list whether these are consecutive numbers, which then are those of @r. */
-static bool is_run(const struct sets *p, uint32_t dim, const uint32_t *line_set, uint32_t nline,
-		   struct run *r)
-{
-	const struct swc_numbers *number = p->number;
-	uint32_t last = 0;
-
-	if (!number || !number->separate)
-		return false;
-	r->first = 0;
-	r->nblocks = 1;
-	for (uint32_t j = 0; j < p->lines.ndims; j++) {
-		const struct held *h = &p->held[j];
-		const uint32_t *with = j == dim ? line_set : h->coord;
-		uint32_t nwith = j == dim ? nline : h->n;
-
-		if (!nwith)
-			return false;
-		r->first += number->of_member[with[0] * number->stride[j]];
-		last += number->of_member[with[nwith - 1] * number->stride[j]];
-		r->nblocks *= nwith;
-	}
-	return last - r->first == r->nblocks - 1;
-}
-
 static void add_run(struct sets *p, const struct run *r)
 {
 	struct run *last = p->nruns ? &p->run[p->nruns - 1] : NULL;
@@ -234,10 +216,6 @@ static void list_turn(struct sets *p, uint32_t s, bool recv, const uint32_t *coo
 				 .recv = recv };
 
 		n = blocks_sent(p, dim, recv ? q : x, recv ? x : q, k, line_set);
-		if (is_run(p, dim, line_set, n, &r)) {
-			add_run(p, &r);
-			continue;
-		}
 		n = multiply(p, dim, line_set, n);
 		for (uint32_t j = 0; !p->b->error && j < n; j += r.nblocks) {
 			r.first = p->set[j];
@@ -279,6 +257,59 @@ static void list_runs(struct sets *p, const uint32_t *coord)
 		h->n = kept;
 		list_turn(p, s, true, coord);
 	}
+}
+
+/* ---- powers of two: halves ---- */
+
+/* The range that the member with a number has before a step. */
+static uint32_t range_before(const struct sets *p, uint32_t s, uint32_t number, uint32_t *nblocks)
+{
+	*nblocks = 1u << (p->lines.steps - s);
+	return number & ~(*nblocks - 1);
+}
+
+static uint32_t peer_in(const struct sets *p, uint32_t s, const uint32_t *coord)
+{
+	const struct swc_line *l = &p->lines.line[p->lines.turn[s].dim];
+
+	return swc_swing_peer(l->m, coord[p->lines.turn[s].dim], p->lines.turn[s].step, l->mirror);
+}
+
+static void list_halves(struct sets *p, const uint32_t *coord, uint32_t own)
+{
+	p->nruns = 0;
+	for (uint32_t s = 0; s < p->lines.steps; s++) {
+		uint32_t dim = p->lines.turn[s].dim, n, kept = range_before(p, s + 1, own, &n);
+		struct run r = { .step = (uint8_t)s,
+				 .peer = swc_butterfly_member(p->b, dim, coord[dim],
+							      peer_in(p, s, coord)),
+				 .first = kept ^ n,
+				 .nblocks = n };
+
+		add_run(p, &r);
+		r.first = kept;
+		r.recv = true;
+		add_run(p, &r);
+	}
+}
+
+/* The path from the root to this member's block: paths to others come here if they are the same so far. */
+static void follow_halves(struct sets *p, uint32_t own)
+{
+	uint32_t at[SWC_TOPO_DIMS], from = 0;
+
+	swc_topo_coords(p->b->topo, p->b->root, at);
+	p->passed.who = p->b->root;
+	for (uint32_t s = 0; s < p->lines.steps; s++) {
+		uint32_t bit = 1u << (p->lines.steps - 1 - s);
+
+		if (!((swc_numbers_one(&p->lines, at) ^ own) & bit))
+			continue;
+		p->passed.who = swc_topo_node_at(p->b->topo, at);
+		at[p->lines.turn[s].dim] = peer_in(p, s, at);
+		from = s + 1;
+	}
+	p->passed.first = range_before(p, from, own, &p->passed.nblocks);
 }
 
 /* ---- paths from the root ---- */
@@ -521,6 +552,18 @@ enum part {
 	ON_PATHS_BACK
 };
 
+/* The first of the numbers up to @end that is, or is not, in the range of paths that come here; else @end. */
+static uint32_t next_passed(const struct sets *p, bool in, uint32_t number, uint32_t end)
+{
+	uint32_t first = p->passed.first, behind = first + p->passed.nblocks;
+
+	if (in)
+		number = number < first ? first : number < behind ? number : end;
+	else if (number >= first && number < behind)
+		number = behind;
+	return number < end ? number : end;
+}
+
 /* The first of the numbers up to @end, and @end otherwise, that is (or, without @in, is not) in the part. */
 static uint32_t next_in_part(const struct sets *p, const struct run *r, enum part part, bool in,
 			     uint32_t number, uint32_t end)
@@ -531,6 +574,10 @@ static uint32_t next_in_part(const struct sets *p, const struct run *r, enum par
 
 	if (part == ALL_BACK)
 		return in ? number : end;
+	if (p->halves && r->recv && who != p->passed.who)
+		return equal ? end : number;
+	if (p->halves)
+		return next_passed(p, equal == r->recv, number, end);
 	while (number < end && (p->before[number] == who) != equal)
 		number++;
 	return number;
@@ -590,15 +637,21 @@ static void build_port(struct sets *p)
 	uint32_t own = b->me;
 
 	swc_topo_coords(b->topo, b->me, coord);
-	if (p->number) {
-		swc_numbers_find(p->number, &p->lines);
-		own = p->number->of_member[own];
-	}
-	if (!b->error)
+	if (p->halves) {
+		own = swc_numbers_one(&p->lines, coord);
+		list_halves(p, coord, own);
+	} else {
+		if (p->number) {
+			swc_numbers_find(p->number, &p->lines);
+			own = p->number->of_member[own];
+		}
 		list_runs(p, coord);
+	}
 	if (b->error)
 		return;
-	if (p->before)
+	if (p->before && p->halves)
+		follow_halves(p, own);
+	else if (p->before)
 		find_paths(p, coord);
 	if (coll == SWC_ALLGATHER)
 		copy(p, own, 1, SWC_BUF_SEND, SWC_BUF_RECV, SWC_XFER_FINAL);
@@ -653,6 +706,7 @@ int swc_butterfly_sets_build(struct swc_builder *b, bool swing, uint32_t ports)
 	swc_build_blocks(b, ports * (shares ? b->n : 1));
 	for (uint32_t c = 0; c < ports && !b->error; c++) {
 		swc_lines_set_port(&p.lines, c);
+		p.halves = shares && swc_numbers_separate(&p.lines);
 		p.at = shares ? c * b->n : c;
 		swc_build_channel(b, c * b->n, b->n);
 		build_port(&p);
