@@ -4,6 +4,7 @@
  * ordered. Plans of all ranks are verified on symbols on every ring up to 64, on tori and on random
  * tori; their steps and hops are compared with known figures. TAP on stdout.
  */
+#include <math.h>
 #include <time.h>
 
 #include "plan/algo/sides.h"
@@ -202,6 +203,58 @@ static void test_steps(void)
 	   "radix on powers of three: 2 log3 d steps, d - 1 hops, less than two vectors sent");
 }
 
+/* ---- channels ---- */
+
+static bool has_channels(const char *topo, const char *algo, uint32_t ports, uint32_t n)
+{
+	struct swc_plan_args a = args_of(algo, SWC_ALLREDUCE, 0);
+	struct set s;
+	bool good;
+
+	a.ports = ports;
+	if (build_set(&s, topo, a, OUT_OF_PLACE))
+		abort();
+	good = header(&s, 0)->nchannels == n && !verify_set(&s);
+	if (!good)
+		printf("# %s on %s with %u ports: %u channels\n", algo, topo, ports,
+		       header(&s, 0)->nchannels);
+	free_set(&s);
+	return good;
+}
+
+/* The share of the vector that a channel reduces one sum after the other. */
+static double reduced(const char *topo, const char *algo)
+{
+	struct swc_topo t;
+	struct swc_cost c;
+
+	return cost_of(topo, algo, &t, &c) ? c.reduced : -1;
+}
+
+static void test_channels(void)
+{
+	ok(has_channels("torus:9x3", "radix:2", 0, 4) && has_channels("torus:9x3", "radix", 4, 4) &&
+		   has_channels("torus:11x3", "radix:1", 0, 4) &&
+		   has_channels("torus:9x3x1", "radix:2", 0, 4) &&
+		   has_channels("ring:9", "radix", 0, 2) && has_channels("mesh:5x3", "radix", 0, 4),
+	   "radix: all links reduce at once, with mirrored channels");
+	ok(has_channels("switch:12", "radix", 0, 2) && has_channels("switch:9", "radix:1", 0, 2) &&
+		   has_channels("switch:12", "radix", 1, 1) &&
+		   has_channels("switch:6@4rails", "radix", 0, 8) &&
+		   has_channels("switch:4*4", "radix", 0, 2),
+	   "radix: two channels on a switch");
+	ok(has_channels("torus:9x3", "radix:0", 0, 2) &&
+		   has_channels("torus:9x3", "twosided", 0, 2) &&
+		   has_channels("switch:12", "twosided", 0, 1) &&
+		   has_channels("torus:9x3", "radix", 1, 1) &&
+		   has_channels("torus:9x3", "radix", 3, 2) &&
+		   has_channels("torus:4x4", "radix", 3, 3),
+	   "no mirrored ones for whole vectors, nor on some ports only, but where a stage goes one way");
+	ok(fabs(reduced("torus:9x3", "radix") - 26. / 27 / 4) < 1e-6 &&
+		   fabs(reduced("switch:12", "radix") - 11. / 12 / 2) < 1e-6,
+	   "radix: a channel of 2D reduces 1/2D of the vector");
+}
+
 /* ---- search ---- */
 
 static double cpu_seconds(void)
@@ -294,6 +347,7 @@ int main(void)
 	test_tori();
 	test_figures();
 	test_steps();
+	test_channels();
 	test_search();
 	test_order();
 	test_refused();

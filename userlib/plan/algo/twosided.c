@@ -22,8 +22,9 @@
  * use is the one in the place that it writes next. One vector of scratch is enough.
  *
  * Several dimensions: in turn, see turns.h. There are as many channels as dimensions, each with its
- * share of the vector and both directions of a dimension; twice as many, the second half mirrored,
- * if a reduce-scatter stage uses one direction only.
+ * share of the vector and both directions of a dimension. With reduce-scatter stages there are twice
+ * as many, the second half mirrored, as some stages use one direction only; and where none does, two
+ * channels reduce at the same time what one would. On a switch, too, that is why there are two.
  *
  * Members add the same sums in different order, so floats may differ in their last bits, unless
  * all stages with whole ranges are of 2 and 4, where sums are added in pairs. A part that has been
@@ -343,10 +344,24 @@ static bool one_way(const struct line *line, uint32_t ndims)
 	return false;
 }
 
+static uint32_t channels_of(const struct swc_builder *b, const struct line *line, uint32_t ndims,
+			    bool scatters)
+{
+	uint32_t ports = swc_build_ports(b), most = 2 * ndims;
+
+	if (b->topo->kind == SWC_TOPO_SWITCH)
+		return scatters && b->args->ports != 1 ? 2 : 1;
+	if (one_way(line, ndims) || (scatters && ports >= most))
+		return ports < most ? ports : most;
+	/* A channel takes both directions of a dimension: two ports. */
+	ports = (ports + 1) / 2;
+	return ports < ndims ? ports : ndims;
+}
+
 static int build(struct swc_builder *b, uint32_t stages, bool all)
 {
 	struct line *line = calloc(SWC_TOPO_DIMS, sizeof(*line));
-	uint32_t ndims, nch = swc_build_ports(b), parts, found;
+	uint32_t ndims, nch, parts, found;
 
 	if (!line) {
 		b->error = -ENOMEM;
@@ -362,11 +377,7 @@ static int build(struct swc_builder *b, uint32_t stages, bool all)
 			found, found);
 	}
 	find_wholes(b, line, ndims);
-	if (!one_way(line, ndims))
-		nch = (nch + 1) / 2 < ndims ? (nch + 1) / 2 : ndims;
-	else if (nch > 2 * ndims)
-		nch = 2 * ndims;
-	nch = b->args->channels ? b->args->channels : nch;
+	nch = b->args->channels ? b->args->channels : channels_of(b, line, ndims, found > 0);
 	swc_build_blocks(b, nch * parts);
 	for (uint32_t c = 0; c < nch && !b->error; c++) {
 		struct port p = { .b = b,
