@@ -153,7 +153,7 @@ static const char *const figure_names[] = { "rate", "delay", "number of rails" }
 /* A figure: its number, in Gbit/s or ns, or of rails. */
 static int read_figure(struct reader *r, double *v, enum figure *kind)
 {
-	static const char *const names[] = { "Gbps", "ns", "rails" };
+	static const char *const names[] = { "Gbps", "ns" };
 	static const struct {
 		const char *name;
 		double factor;
@@ -179,7 +179,8 @@ static int read_figure(struct reader *r, double *v, enum figure *kind)
 			r->at);
 	*kind = units[u].kind;
 	*v *= units[u].factor;
-	if (!(*v >= MIN_FIGURE && *v <= MAX_FIGURE))
+	/* set_rails() checks how many rails there are. */
+	if (*kind != RAILS && !(*v >= MIN_FIGURE && *v <= MAX_FIGURE))
 		return refuse(r, "topology: '%.20s' is out of range: %g to %g %s", figure,
 			      MIN_FIGURE, MAX_FIGURE, names[*kind]);
 	return 0;

@@ -163,11 +163,32 @@ static void test_small(void)
 	free_set(&s);
 }
 
+static void test_refused(void)
+{
+	static const char *const figures[] = { "0",    "17",   "0.5", "1.5", "0.0000000001",
+					       "1e20", "1e999" };
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
+		char text[64], why[120] = "";
+		struct swc_topo t;
+
+		snprintf(text, sizeof(text), "switch:4@%srails", figures[i]);
+		if (swc_topo_parse(&t, text, why, sizeof(why)) != -EINVAL ||
+		    !strstr(why, "1 to 16 rails")) {
+			printf("# %s: %s\n", text, why);
+			good = false;
+		}
+	}
+	ok(good, "other numbers than 1 to 16 are refused");
+}
+
 int main(void)
 {
 	printf("TAP version 13\n");
 	test_plans();
 	test_hierarchy();
 	test_small();
+	test_refused();
 	return done();
 }

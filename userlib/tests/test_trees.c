@@ -425,7 +425,7 @@ static void test_topo_errors(void)
 		{ "ring:4@2rails", "only nodes on a switch have rails" },
 		{ "switch:4@17rails", "1 to 16 rails" },
 		{ "switch:4@1.5rails", "1 to 16 rails" },
-		{ "switch:4@0rails", "out of range" },
+		{ "switch:4@0rails", "expected 1 to 16 rails" },
 		{ "switch:4@2rails,1ns,3rails", "a second number of rails" },
 		{ "switch:4@1Gbps/2rails", "one for each of the 1 dimensions" },
 		{ "ring:4@tcp,1ns,tcp", "a second tcp" },
