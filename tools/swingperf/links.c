@@ -36,8 +36,8 @@ static int print_plans(const struct swc_topo *t, uint32_t round, struct swc_text
 	for (uint32_t r = 0; !ret && r < t->nranks; r++)
 		ret = swc_exchange_build(t, round, r, &plan[r], &bytes[r]);
 	if (!ret)
-		ret = swc_plan_text_print(text, (const void *const *)plan, bytes, t->nranks, why,
-					  sizeof(why));
+		ret = swc_plan_text_print(text, (const void *const *)plan, bytes, t->nranks, NULL,
+					  NULL, why, sizeof(why));
 	for (uint32_t r = 0; plan && r < t->nranks; r++)
 		free(plan[r]);
 	free(plan);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "plan/format/msccl.h"
 #include "plan/format/mscclpp.h"
@@ -19,13 +20,19 @@ void plan_write_set(const struct plan_options *opt, const struct swc_plan_set *s
 {
 	const void *const *plans = (const void *const *)set->plan;
 	char why[SWC_TEXT_BYTES] = "out of memory";
+	struct progress bar = { "text", 0, 1 };
 	struct swc_text text = { 0 };
-	int ret = opt->msccl ? swc_msccl_print(&text, plans, set->nranks, why, sizeof(why))
-			     : swc_plan_text_print(&text, plans, set->bytes, set->nranks, why,
-						   sizeof(why));
+	int ret = opt->msccl ? swc_msccl_print(&text, plans, set->nranks, plan_progress, &bar, why,
+					       sizeof(why))
+			     : swc_plan_text_print(&text, plans, set->bytes, set->nranks,
+						   plan_progress, &bar, why, sizeof(why));
 
+	/* It stays while the text goes elsewhere. */
+	if (!opt->out && isatty(STDOUT_FILENO))
+		plan_progress_end();
 	if (ret || swc_file_write(opt->out, text.at, text.used, why, sizeof(why)))
 		plan_bad("%s", why);
+	plan_progress_end();
 	free(text.at);
 }
 
@@ -35,13 +42,16 @@ void plan_write_set(const struct plan_options *opt, const struct swc_plan_set *s
 static int verify(const struct swc_plan_set *set, const struct swc_topo *topo,
 		  struct swc_verdict *v)
 {
+	struct progress bar = { "verification", 0, 1 };
 	bool *in_place = calloc(set->nranks, sizeof(*in_place));
 	int ret;
 
 	if (!in_place)
 		plan_no_memory();
+	plan_progress(&bar, 0);
 	ret = swc_plan_verify((const void *const *)set->plan, set->bytes, in_place, set->nranks,
 			      topo, v);
+	plan_progress(&bar, 0.5);
 	for (uint32_t r = 0; r < set->nranks; r++)
 		in_place[r] = !(((struct swc_plan_header *)set->plan[r])->flags &
 				SWC_PLAN_NOT_IN_PLACE);
@@ -49,6 +59,7 @@ static int verify(const struct swc_plan_set *set, const struct swc_topo *topo,
 		ret = swc_plan_verify((const void *const *)set->plan, set->bytes, in_place,
 				      set->nranks, topo, v);
 	free(in_place);
+	plan_progress_end();
 	if (ret == -ENOMEM)
 		plan_no_memory();
 	return ret;
@@ -103,6 +114,7 @@ static void print_json(const struct summary *s, const char *path, const char *fo
 /* The plans of all ranks. */
 static void build(struct swc_plan_args args, struct swc_plan_set *set)
 {
+	struct progress bar = { "plans", 0, 1 };
 	char why[SWC_TEXT_BYTES] = "out of memory";
 	int ret = 0;
 
@@ -114,7 +126,9 @@ static void build(struct swc_plan_args args, struct swc_plan_set *set)
 		set->nranks = args.rank + 1;
 		ret = swc_plan_build(&args, &set->plan[args.rank], &set->bytes[args.rank], why,
 				     sizeof(why));
+		plan_progress(&bar, (double)args.rank / args.nranks);
 	}
+	plan_progress_end();
 	if (ret)
 		plan_bad("%s for %u ranks: %s", swc_algo_name(args.algo), args.nranks, why);
 }

@@ -15,17 +15,17 @@
 const char *plan_prog = "swingplan";
 
 static bool bar_shown;
+static double bar_last; /* when it was drawn; 0: not since the last end */
 
 void plan_progress(void *progress, double done)
 {
 	const struct progress *p = progress;
-	static double last;
 	int filled;
 
 	/* At most ten times a second. */
-	if (!isatty(STDERR_FILENO) || clock_now() - last < 0.1)
+	if (!isatty(STDERR_FILENO) || clock_now() - bar_last < 0.1)
 		return;
-	last = clock_now();
+	bar_last = clock_now();
 	done = p->base + p->span * done;
 	filled = (int)(done * BAR);
 	fprintf(stderr, "\r[%.*s%*s] %3.0f%% %-24.24s", filled, "##############################",
@@ -38,6 +38,7 @@ void plan_progress_end(void)
 	if (bar_shown)
 		fprintf(stderr, "\r%*s\r", BAR + 34, "");
 	bar_shown = false;
+	bar_last = 0;
 }
 
 void plan_bad(const char *fmt, ...)

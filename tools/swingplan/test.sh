@@ -422,6 +422,13 @@ bad "No such file" choose --topo ring:8 --tuning /nowhere
 bad "--ports 0: expected a whole number from 1 to" export --algo ring --topo ring:8 --ports 0
 bad "ranks 0 to 3" export --algo ring --op broadcast --ranks 4 --root 4
 bad "no such algorithm.*swing-b" export --algo frob
+# On a terminal only. Each bar is drawn at once, and erased.
+for args in "export --topo ring:9 --out '$dir/plans'" "export --topo ring:9 --json" "verify --algo tree --topo ring:9" \
+	"import '$dir/plans' --json"; do
+	script -qec "'$prog' $args >'$dir/out'" /dev/null >"$dir/err" </dev/null &&
+		grep -qE $'\r\\[[# ]{30}\\] +[0-9]+% (plans|tree|verification) .*\r +\r' "$dir/err"
+	verdict $? "progress: ${args%% *}"
+done
 bad "FILE is missing" import
 bad "nowhere: No such file" import /nowhere
 bad "unexpected argument" import - -

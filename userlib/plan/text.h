@@ -24,6 +24,9 @@ struct swc_text {
 void __attribute__((format(printf, 2, 3)))
 swc_text_printf(struct swc_text *t, const char *format, ...);
 
+/* Called now and then with the share of a text that is written, 0 to 1. May be NULL. */
+typedef void swc_text_progress(void *arg, double done);
+
 /*
  * Cut a line into words between blanks and tabs, up to a # or the end of the line. @line is
  * changed; @word gets pointers into it. Returns their number, or max + 1 if there are more than

@@ -21,8 +21,8 @@ static inline int write_text(const struct swc_plan_set *set, struct swc_text *t,
 			     size_t why_bytes)
 {
 	*t = (struct swc_text){ 0 };
-	return swc_plan_text_print(t, (const void *const *)set->plan, set->bytes, set->nranks, why,
-				   why_bytes);
+	return swc_plan_text_print(t, (const void *const *)set->plan, set->bytes, set->nranks, NULL,
+				   NULL, why, why_bytes);
 }
 
 static inline int build(struct swc_plan_set *set, enum swc_algo algo, enum swc_coll coll,

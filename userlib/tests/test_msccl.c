@@ -190,7 +190,8 @@ static bool round_trip(enum swc_algo algo, enum swc_coll coll, const struct swc_
 		swc_plan_set_free(&set);
 		return true;
 	}
-	ret = swc_msccl_print(&text, (const void *const *)set.plan, set.nranks, why, sizeof(why));
+	ret = swc_msccl_print(&text, (const void *const *)set.plan, set.nranks, NULL, NULL, why,
+			      sizeof(why));
 	if (!ret)
 		ret = swc_msccl_parse(text.at, text.used, &again, why, sizeof(why));
 	if (ret == -EOPNOTSUPP)
@@ -227,8 +228,8 @@ static void test_print(void)
 	t = topo_of("ring:2*2");
 	if (build(&set, SWC_ALGO_RING, SWC_ALLREDUCE, &t, t.nranks, 0))
 		abort();
-	ok(swc_msccl_print(&text, (const void *const *)set.plan, set.nranks, why, sizeof(why)) ==
-			   -EINVAL &&
+	ok(swc_msccl_print(&text, (const void *const *)set.plan, set.nranks, NULL, NULL, why,
+			   sizeof(why)) == -EINVAL &&
 		   strstr(why, "memory of rank 1"),
 	   "several ranks on a node are refused");
 	swc_plan_set_free(&set);

@@ -22,7 +22,7 @@ int swc_msccl_parse(const char *xml, size_t bytes, struct swc_plan_set *set, cha
  * Print the plans of all ranks as an algorithm in MSCCL's XML, out of place. @text is the caller's also
  * after a failure. Return: 0, -ENOMEM, or -EINVAL with one line for what MSCCL cannot express.
  */
-int swc_msccl_print(struct swc_text *text, const void *const *plans, uint32_t nranks, char *why,
-		    size_t why_bytes);
+int swc_msccl_print(struct swc_text *text, const void *const *plans, uint32_t nranks,
+		    swc_text_progress *progress, void *arg, char *why, size_t why_bytes);
 
 #endif /* SWC_PLAN_FORMAT_MSCCL_H */

@@ -309,8 +309,8 @@ static int print_rank(struct swc_text *t, const void *plan, char *why, size_t wh
 	return p.error;
 }
 
-int swc_msccl_print(struct swc_text *text, const void *const *plans, uint32_t nranks, char *why,
-		    size_t why_bytes)
+int swc_msccl_print(struct swc_text *text, const void *const *plans, uint32_t nranks,
+		    swc_text_progress *progress, void *arg, char *why, size_t why_bytes)
 {
 	const struct swc_plan_header *h = plans[0];
 	int ret = 0;
@@ -323,8 +323,11 @@ int swc_msccl_print(struct swc_text *text, const void *const *plans, uint32_t nr
 		" coll=\"%s\" inplace=\"0\" outofplace=\"1\" minBytes=\"0\" maxBytes=\"0\" root=\"%u\">\n",
 		h->name, h->nchannels, h->nshards * h->shard_blocks, nranks, swc_coll_name(h->coll),
 		h->root);
-	for (uint32_t r = 0; r < nranks && !ret; r++)
+	for (uint32_t r = 0; r < nranks && !ret; r++) {
 		ret = print_rank(text, plans[r], why, why_bytes);
+		if (progress)
+			progress(arg, (double)r / nranks);
+	}
 	swc_text_printf(text, "</algo>\n");
 	return ret ? ret : text->failed ? -ENOMEM : 0;
 }

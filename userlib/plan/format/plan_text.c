@@ -123,7 +123,8 @@ static bool same_set(const struct swc_plan_header *a, const struct swc_plan_head
 }
 
 int swc_plan_text_print(struct swc_text *t, const void *const *plans, const size_t *bytes,
-			uint32_t nranks, char *why, size_t why_bytes)
+			uint32_t nranks, swc_text_progress *progress, void *arg, char *why,
+			size_t why_bytes)
 {
 	const struct swc_plan_header *h = nranks ? plans[0] : NULL;
 	struct swc_plan_view v;
@@ -155,6 +156,8 @@ int swc_plan_text_print(struct swc_text *t, const void *const *plans, const size
 	for (uint32_t r = 0; r < nranks; r++) {
 		swc_plan_check(plans[r], bytes[r], &v, text, sizeof(text));
 		print_rank(t, &v);
+		if (progress)
+			progress(arg, (double)r / nranks);
 	}
 	swc_text_printf(t, "\nend\n");
 	return t->failed ? -ENOMEM : 0;

@@ -34,7 +34,8 @@ void swc_plan_set_free(struct swc_plan_set *set);
  * failure.
  */
 int swc_plan_text_print(struct swc_text *text, const void *const *plans, const size_t *bytes,
-			uint32_t nranks, char *why, size_t why_bytes);
+			uint32_t nranks, swc_text_progress *progress, void *arg, char *why,
+			size_t why_bytes);
 
 /*
  * Read all plans. Their family is a hash of what the text says, comments and blanks aside. @set is
