@@ -14,6 +14,7 @@ built=$(realpath "${OUTPUT:-.}")
 ((nodes)) || skip_all "needs a cluster: tools/vm/run --nodes 2"
 [[ -c /dev/swingcoll ]] || skip_all swingcoll is not loaded
 [[ -x $remote ]] || skip_all "no $remote"
+grep -qw swc.guest /proc/cmdline || skip_all "needs guests of tools/vm/run, where anyone may start commands"
 perf=$(command -v swingperf) || skip_all "no swingperf: make tools"
 ctl=$(command -v swingctl) || skip_all "no swingctl: make tools"
 
