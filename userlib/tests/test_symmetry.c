@@ -5,8 +5,10 @@
  * shapes of 64 and more ranks. TAP on stdout.
  */
 #include <math.h>
+#include <time.h>
 
 #include "plan/model/model.h"
+#include "plan/model/symmetry.h"
 #include "plan/select/choose.h"
 #include "plans.h"
 #include "random.h"
@@ -379,6 +381,40 @@ static void test_choice(void)
 	ok(good, "the choice on large networks");
 }
 
+/* CPU time to add many messages from node 0 to another one of a long side. */
+static double adding(uint32_t to)
+{
+	struct swc_topo t = topo_of("torus:1024x4");
+	struct swc_plan_args a = args_of("twosided", SWC_ALLREDUCE, 0);
+	struct swc_symmetric sym;
+	clock_t begin;
+	uint32_t hops;
+
+	a.topo = &t;
+	a.nranks = t.nranks;
+	swc_symmetric_begin(&sym, &a, &t, SWC_SYMMETRY_LINES, 2048);
+	if (sym.kind != SWC_SYMMETRY_LINES || swc_symmetric_open(&sym, &a, 1))
+		abort();
+	begin = clock();
+	for (int i = 0; i < 20000; i++)
+		if (swc_symmetric_add(&sym, 0, 0, 0, 0, to, 1, false, &hops))
+			abort();
+	begin = clock() - begin;
+	if (swc_symmetric_peak(&sym, 0) < 19999 || swc_symmetric_peak(&sym, 0) > 20001)
+		abort();
+	swc_symmetric_free(&sym);
+	swc_topo_free(&t);
+	return (double)begin / CLOCKS_PER_SEC;
+}
+
+static void test_far(void)
+{
+	double one = adding(4), far = adding(4 * 500);
+
+	if (!ok(far < 10 * one + 1e-3, "a message over 500 links takes no more time than others"))
+		printf("# %g s, over one %g s\n", far, one);
+}
+
 int main(void)
 {
 	printf("TAP version 13\n");
@@ -390,5 +426,6 @@ int main(void)
 	test_sample();
 	test_trees();
 	test_choice();
+	test_far();
 	return done();
 }

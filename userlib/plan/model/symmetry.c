@@ -38,6 +38,7 @@
 #include "plan/model/symmetry.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -266,7 +267,8 @@ void swc_symmetric_free(struct swc_symmetric *s)
 	s->term = NULL;
 	free(s->way);
 	free(s->end);
-	s->line = s->mean = s->single = NULL;
+	s->mean = s->single = NULL;
+	s->line = NULL;
 	s->way = NULL;
 	s->end = NULL;
 	s->nterms = s->room = 0;
@@ -353,20 +355,26 @@ static int add_term(struct swc_symmetric *s, uint32_t step, struct swc_term *t)
 	return 0;
 }
 
-/* The links of the axis that a message crosses; others have their like there. */
+/*
+ * The links of the axis that a message crosses; others have their like there. Kept is by how much each
+ * link has more than the one below it, as messages may cross thousands.
+ */
 static void add_line(struct swc_symmetric *s, uint32_t step, uint32_t from,
 		     const struct swc_term *t)
 {
 	uint32_t d = s->topo->dim[t->dim], x = from / s->stride[t->dim] % d;
-	float *line = s->line +
-		      ((size_t)step * s->line_at[s->topo->ndims] + s->line_at[t->dim]) * 2;
+	uint32_t begin = t->up ? x : (x + d + 1 - t->hops) % d, end = begin + t->hops;
+	double *line = s->line +
+		       ((size_t)step * s->line_at[s->topo->ndims] + s->line_at[t->dim]) * 2 +
+		       !t->up;
 
 	if (from != x * s->stride[t->dim])
 		return;
-	for (uint32_t i = 0; i < t->hops; i++) {
-		line[2 * x + !t->up] += (float)t->blocks;
-		x = (x + (t->up ? 1 : d - 1)) % d;
-	}
+	line[2 * begin] += t->blocks;
+	if (end > d)
+		line[0] += t->blocks;
+	if (end != d)
+		line[2 * (end % d)] -= t->blocks;
 }
 
 /* Of the last rank, only what begins at an odd coordinate. */
@@ -438,12 +446,12 @@ static int add(struct swc_symmetric *s, uint32_t step, uint32_t from, struct swc
 static int add_switched(struct swc_symmetric *s, uint32_t step, uint32_t path, uint32_t from,
 			uint32_t to, uint64_t blocks)
 {
-	float *line = s->line ? s->line + (size_t)step * s->topo->nnodes * 2 : NULL;
+	double *line = s->line ? s->line + (size_t)step * s->topo->nnodes * 2 : NULL;
 	int ret = 0;
 
 	if (line) {
-		line[2 * from] += (float)blocks;
-		line[2 * to + 1] += (float)blocks;
+		line[2 * from] += (double)blocks;
+		line[2 * to + 1] += (double)blocks;
 		return 0;
 	}
 	for (int up = 0; up < 2 && !ret; up++)
@@ -671,16 +679,34 @@ static double peak_on_mesh(const struct swc_symmetric *s, uint32_t step, uint32_
 	return most;
 }
 
+/* The largest sum of the links of an axis; on a switch each link is by itself. */
+static double peak_of_lines(const struct swc_symmetric *s, uint32_t step)
+{
+	const double *line = s->line + (size_t)step * 2 * s->line_at[s->topo->ndims];
+	double most = 0;
+
+	for (uint32_t i = 0; i < s->topo->ndims; i++) {
+		double sum[2] = { 0 };
+
+		for (uint32_t k = 0; k < 2 * s->topo->dim[i]; k++, line++) {
+			bool alone = s->topo->kind == SWC_TOPO_SWITCH;
+
+			sum[k % 2] = *line + (alone ? 0 : sum[k % 2]);
+			most = fmax(most, sum[k % 2]);
+		}
+	}
+	return most;
+}
+
 double swc_symmetric_peak(const struct swc_symmetric *s, uint32_t step)
 {
-	uint32_t links = 2 * s->line_at[s->topo->ndims], ndims = s->topo->ndims;
+	uint32_t ndims = s->topo->ndims;
 	double most = s->kind == SWC_SYMMETRY_SAMPLE ? (double)s->single[step]
 		      : s->kind == SWC_SYMMETRY_RING ? (double)s->single[step] * s->ring_load
 						     : 0;
 
-	for (uint32_t i = 0; s->line && i < links; i++)
-		if ((double)s->line[(size_t)step * links + i] > most)
-			most = (double)s->line[(size_t)step * links + i];
+	if (s->line)
+		most = peak_of_lines(s, step);
 	for (uint32_t i = 0; swc_symmetric_estimates(s) && i < 2 * ndims; i++)
 		if ((double)s->mean[(size_t)step * 2 * ndims + i] > most)
 			most = (double)s->mean[(size_t)step * 2 * ndims + i];

@@ -32,7 +32,7 @@ struct swc_symmetric {
 	struct swc_term *term;
 	uint32_t nterms, room;
 	uint32_t line_at[SWC_TOPO_DIMS + 1];
-	float *line;   /* SWC_SYMMETRY_LINES: by step, link of the axes and way */
+	double *line;  /* SWC_SYMMETRY_LINES: by step, link of the axes and way; differences */
 	float *mean;   /* sample, odd: by step, dimension and way */
 	float *single; /* by step: ring: the largest message; sample: most on a link of one rank */
 	double *way;   /* room for the loads of a line, both ways */
