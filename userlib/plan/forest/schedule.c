@@ -23,7 +23,7 @@
 
 #include "plan/text.h"
 
-#define MOST_BLOCKS 512 /* of a segment of all trees of a shard */
+#define MOST_BLOCKS 1024 /* of a segment of all trees of a shard */
 #define NEARLY 1.005
 #define TINY 1e-12 /* share of a root */
 #define FEW_FLOWS 4
