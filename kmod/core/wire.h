@@ -111,7 +111,7 @@
 #define SWC_WIRE_CHUNKS		4	/* RTRs outstanding per connection and direction */
 #define SWC_WIRE_DIRECT		(64u << 10)
 #define SWC_WIRE_PARTITION	0x01	/* a partition of a partitioned operation */
-#define SWC_WIRE_BATCH	0x02	/* several messages */
+#define SWC_WIRE_BATCH		0x02	/* several messages */
 #define SWC_WIRE_REPLY		0x04
 #define SWC_WIRE_RESUMABLE	0x01	/* in an accept: the stream can go on by another path */
 #define SWC_WIRE_MIN_RX_BUFS	4

@@ -145,33 +145,8 @@ static int unknown(void)
 
 static int faults(void)
 {
-	static const unsigned long cmds[] = {
-		SWC_IOC_COMM_CREATE,
-		SWC_IOC_COMM_LEAVE,
-		SWC_IOC_COMM_ABORT,
-		SWC_IOC_COMM_ERROR,
-		SWC_IOC_PLAN_LOAD,
-		SWC_IOC_PLAN_UNLOAD,
-		SWC_IOC_MEM_REG,
-		SWC_IOC_MEM_UNREG,
-		SWC_IOC_SUBMIT,
-		SWC_IOC_RING_WAIT,
-		SWC_IOC_SLOT_WAIT,
-		SWC_IOC_SLOT_WAKE,
-		SWC_IOC_COMM_QUERY,
-		SWC_IOC_STATS,
-		SWC_IOC_USER_QUERY,
-		SWC_IOC_TRACE,
-		SWC_IOC_SPARSE_NOTE,
-		SWC_IOC_PARTITIONED_INIT,
-		SWC_IOC_PARTITIONED_START,
-		SWC_IOC_PARTITIONED_KICK,
-		SWC_IOC_PARTITIONED_WAIT,
-		SWC_IOC_PARTITIONED_FREE,
-	};
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(cmds); i++)
-		CHECK_EQ(testlib_ioctl(r.c.fd, cmds[i], (void *)8), -EFAULT);
+	for (unsigned int i = 0; i < TESTLIB_CALLS; i++)
+		CHECK_EQ(testlib_ioctl(r.c.fd, testlib_call[i], (void *)8), -EFAULT);
 	return 0;
 }
 

@@ -261,31 +261,7 @@ static void random_bytes(void *at, size_t n, uint64_t *s)
 
 static void random_call(struct testlib_rank *r, uint64_t *s)
 {
-	static const unsigned long cmds[] = {
-		SWC_IOC_INFO,
-		SWC_IOC_COMM_CREATE,
-		SWC_IOC_COMM_LEAVE,
-		SWC_IOC_COMM_ABORT,
-		SWC_IOC_COMM_ERROR,
-		SWC_IOC_PLAN_LOAD,
-		SWC_IOC_PLAN_UNLOAD,
-		SWC_IOC_MEM_REG,
-		SWC_IOC_MEM_UNREG,
-		SWC_IOC_SUBMIT,
-		SWC_IOC_RING_WAIT,
-		SWC_IOC_SLOT_WAIT,
-		SWC_IOC_SLOT_WAKE,
-		SWC_IOC_COMM_QUERY,
-		SWC_IOC_STATS,
-		SWC_IOC_PARTITIONED_INIT,
-		SWC_IOC_PARTITIONED_START,
-		SWC_IOC_PARTITIONED_KICK,
-		SWC_IOC_PARTITIONED_WAIT,
-		SWC_IOC_PARTITIONED_FREE,
-		SWC_IOC_TRACE,
-		SWC_IOC_SPARSE_NOTE,
-	};
-	unsigned long cmd = cmds[rnd(s) % ARRAY_SIZE(cmds)];
+	unsigned long cmd = testlib_call[rnd(s) % TESTLIB_CALLS];
 	union {
 		uint8_t raw[1024];
 		uint32_t first;

@@ -338,6 +338,32 @@ void testlib_run_tests(const struct testlib_test *test, unsigned int n)
 		ksft_test_result(!test[t].fn(), "%s", test[t].name);
 }
 
+const unsigned long testlib_call[TESTLIB_CALLS] = {
+	SWC_IOC_INFO,
+	SWC_IOC_COMM_CREATE,
+	SWC_IOC_COMM_LEAVE,
+	SWC_IOC_COMM_ABORT,
+	SWC_IOC_COMM_ERROR,
+	SWC_IOC_PLAN_LOAD,
+	SWC_IOC_PLAN_UNLOAD,
+	SWC_IOC_MEM_REG,
+	SWC_IOC_MEM_UNREG,
+	SWC_IOC_SUBMIT,
+	SWC_IOC_RING_WAIT,
+	SWC_IOC_SLOT_WAIT,
+	SWC_IOC_SLOT_WAKE,
+	SWC_IOC_COMM_QUERY,
+	SWC_IOC_STATS,
+	SWC_IOC_PARTITIONED_INIT,
+	SWC_IOC_PARTITIONED_START,
+	SWC_IOC_PARTITIONED_KICK,
+	SWC_IOC_PARTITIONED_WAIT,
+	SWC_IOC_PARTITIONED_FREE,
+	SWC_IOC_USER_QUERY,
+	SWC_IOC_TRACE,
+	SWC_IOC_SPARSE_NOTE,
+};
+
 bool testlib_is_asked(int argc, char **argv, const char *name)
 {
 	for (int i = 1; i < argc; i++)

@@ -113,6 +113,9 @@ void testlib_at_end(void (*fn)(void));
 /* The text of a setting such as a file of /proc/sys. False if there is none, or it cannot be written. */
 bool testlib_read_text(const char *path, char *text, size_t bytes);
 bool testlib_write_text(const char *path, const char *text);
+/* All calls of the device by ioctl(). */
+#define TESTLIB_CALLS 23
+extern const unsigned long testlib_call[TESTLIB_CALLS];
 /* Is the test meant by the arguments, words of names of tests? Without arguments, all are. */
 bool testlib_is_asked(int argc, char **argv, const char *name);
 /* A number from the environment, or the default. */
