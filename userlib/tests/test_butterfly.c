@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Recursive doubling and Swing on rings and tori of many sizes: every plan is verified on symbols,
- * in place and not. SWC_TEST_SHORT=1: fewer sizes above 24. TAP on stdout.
+ * in place and not; and the numbers of Swing's blocks. SWC_TEST_SHORT=1: fewer sizes above 24. TAP on stdout.
  */
+#include "plan/algo/butterfly_numbers.h"
 #include "plans.h"
 #include "random.h"
 #include "tap.h"
@@ -209,6 +210,171 @@ static void test_flags(void)
 	free_set(&s);
 }
 
+/* ---- numbers of blocks ---- */
+
+/* Numbers as they come, and what is wrong with them. */
+struct listed {
+	uint32_t *number, n, calls;
+	bool bad;
+};
+
+static bool list_numbers(void *arg, uint32_t first, uint32_t n)
+{
+	struct listed *l = arg;
+
+	l->calls++;
+	for (uint32_t i = 0; i < n; i++) {
+		l->bad |= l->n && l->number[l->n - 1] >= first + i;
+		l->number[l->n++] = first + i;
+	}
+	return true;
+}
+
+/* Stretches of a line of d places that @take has. */
+static void mark_part(struct swc_stretches *part, uint32_t d, const bool *take)
+{
+	part->n = 0;
+	for (uint32_t i = 0; i < d; i++)
+		if (take[i] && !swc_stretches_add(part, i, 1))
+			abort();
+}
+
+/* Of each block alone, a number; @number: by place, row by row. */
+static bool number_each(const struct swc_lines *lines, struct swc_stretches *part, uint32_t nblocks,
+			uint32_t *number)
+{
+	bool *seen = calloc(nblocks, sizeof(*seen)), good = true;
+
+	for (uint32_t b = 0; b < nblocks; b++) {
+		struct listed l = { .number = &number[b] };
+		uint32_t rest = b;
+
+		for (uint32_t j = lines->ndims; j-- > 0; rest /= lines->line[j].d) {
+			part[j].n = 0;
+			swc_stretches_add(&part[j], rest % lines->line[j].d, 1);
+		}
+		swc_numbers_each(lines, true, part, list_numbers, &l);
+		good = good && l.n == 1 && number[b] < nblocks && !seen[number[b]];
+		if (good)
+			seen[number[b]] = true;
+	}
+	free(seen);
+	return good;
+}
+
+/* Do the numbers of a product of random places come in order, and are they those of its blocks? */
+static bool check_product(const struct swc_lines *lines, struct swc_stretches *part,
+			  uint32_t nblocks, const uint32_t *number)
+{
+	bool take[SWC_TOPO_DIMS][64] = { 0 }, *want = calloc(nblocks, sizeof(*want)), good;
+	struct listed l = { .number = calloc(nblocks, sizeof(*l.number)) };
+	uint32_t n = 0;
+
+	for (uint32_t j = 0; j < lines->ndims; j++) {
+		for (uint32_t i = 0; i < lines->line[j].d; i++)
+			take[j][i] = rnd(4) > 0;
+		mark_part(&part[j], lines->line[j].d, take[j]);
+	}
+	for (uint32_t b = 0; b < nblocks; b++) {
+		bool in = true;
+		uint32_t rest = b;
+
+		for (uint32_t j = lines->ndims; j-- > 0; rest /= lines->line[j].d)
+			in = in && take[j][rest % lines->line[j].d];
+		want[number[b]] = in;
+		n += in;
+	}
+	swc_numbers_each(lines, true, part, list_numbers, &l);
+	good = !l.bad && l.n == n;
+	for (uint32_t i = 0; i < l.n; i++)
+		good = good && want[l.number[i]];
+	free(want);
+	free(l.number);
+	return good;
+}
+
+static bool check_numbers(const char *text)
+{
+	struct swc_stretches part[SWC_TOPO_DIMS] = { 0 };
+	struct swc_lines lines;
+	struct swc_topo t;
+	uint32_t *number;
+	bool good = true;
+
+	if (swc_topo_parse(&t, text, NULL, 0) || swc_lines_open(&lines, &t, true))
+		return false;
+	number = calloc(t.nnodes, sizeof(*number));
+	for (uint32_t port = 0; port < 2 * t.ndims && good; port++) {
+		swc_lines_set_port(&lines, port);
+		good = number_each(&lines, part, t.nnodes, number);
+		for (int i = 0; i < 20 && good; i++)
+			good = check_product(&lines, part, t.nnodes, number);
+	}
+	for (uint32_t j = 0; j < t.ndims; j++)
+		free(part[j].stretch);
+	free(number);
+	swc_lines_free(&lines);
+	swc_topo_free(&t);
+	return good;
+}
+
+static bool count_calls(void *arg, uint32_t first, uint32_t n)
+{
+	uint64_t *count = arg;
+
+	(void)first;
+	count[0]++;
+	count[1] += n;
+	return true;
+}
+
+/* What a member of a large torus sends in the first step is listed in few calls, not block by block. */
+static bool lists_runs(const char *text)
+{
+	struct swc_stretches part[2] = { 0 };
+	struct swc_axis axis[2] = { 0 };
+	uint64_t count[2] = { 0 };
+	struct swc_lines lines;
+	struct swc_topo t;
+	bool good;
+
+	if (swc_topo_parse(&t, text, NULL, 0) || swc_lines_open(&lines, &t, true))
+		return false;
+	swc_lines_set_port(&lines, 0);
+	good = !swc_axis_open(&axis[0], &lines, 0, true, false) &&
+	       !swc_axis_open(&axis[1], &lines, 1, true, false) && swc_axis_find(&axis[0], 7, 0) &&
+	       swc_axis_find(&axis[1], 5, 0) &&
+	       swc_axis_send(&axis[0], 0, swc_line_peer(&lines.line[0], 7, 0, 0), SWC_AXIS_ANY,
+			     &part[0]) &&
+	       swc_axis_hold(&axis[1], SWC_AXIS_ANY, &part[1]);
+	if (good)
+		swc_numbers_each(&lines, true, part, count_calls, count);
+	for (int j = 0; j < 2; j++) {
+		swc_axis_free(&axis[j]);
+		free(part[j].stretch);
+	}
+	swc_lines_free(&lines);
+	swc_topo_free(&t);
+	return good && count[1] == t.nnodes / 2 && count[0] <= 1000;
+}
+
+static void test_numbers(void)
+{
+	static const char *const topos[] = {
+		"ring:36",   "ring:22",	    "ring:35",	 "torus:6x10",
+		"torus:5x7", "torus:4x3x6", "torus:9x9", "torus:3x3x5"
+	};
+	char name[80];
+
+	rnd_state = 17;
+	for (size_t i = 0; i < sizeof(topos) / sizeof(topos[0]); i++) {
+		snprintf(name, sizeof(name), "numbers of blocks on %s", topos[i]);
+		ok(check_numbers(topos[i]), name);
+	}
+	ok(lists_runs("torus:1000x1000") && lists_runs("torus:2000x500"),
+	   "messages of half a million blocks are listed in at most 1000 runs");
+}
+
 int main(void)
 {
 	printf("TAP version 13\n");
@@ -217,5 +383,6 @@ int main(void)
 	test_nodes();
 	test_hybrids();
 	test_flags();
+	test_numbers();
 	return done();
 }

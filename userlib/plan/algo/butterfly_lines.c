@@ -21,12 +21,6 @@
 
 #include "plan/algo/butterfly_lines.h"
 
-/* The coordinate that x has in the schedule that is not mirrored. */
-static uint32_t reflect(const struct swc_line *l, uint32_t x)
-{
-	return l->mirror && x && x < l->m ? l->m - x : x;
-}
-
 /*
  * Odd d: the last coordinate exchanges with *n others in step k; the first of them, reflected, is
  * returned.
@@ -47,7 +41,7 @@ uint32_t swc_line_met_in(const struct swc_line *l, uint32_t x)
 {
 	uint32_t k = 0, n;
 
-	while (reflect(l, x) >= met_from(l, k, &n) + n)
+	while (swc_line_reflect(l, x) >= met_from(l, k, &n) + n)
 		k++;
 	return k;
 }
@@ -73,24 +67,83 @@ uint32_t swc_line_when_computed(const struct swc_line *l, uint32_t x, uint32_t y
 	return k + (l->d > l->m);
 }
 
-uint32_t swc_line_sent(const struct swc_line *l, uint32_t x, uint32_t k, const uint32_t *block,
-		       uint32_t n, uint32_t *sent)
+/*
+ * Of places in the order of ways, by table, as plans ask for all of them. On a mirrored line coordinates do as
+ * their images on one that is not, and the order of places is that of images.
+ */
+static void steps_by_ways(const struct swc_line *l, uint32_t x, uint32_t first, uint32_t n,
+			  uint8_t *step)
 {
-	/* What does not change from block to block: plans ask for each block in each step. */
-	bool table = l->swing && x < l->m, down = (x % 2 != 0) != l->mirror;
-	uint32_t m = l->m, nsent = 0;
-	const uint8_t *when = l->when;
+	uint32_t m = l->m, image = swc_line_reflect(l, x);
+	uint8_t odd = (uint8_t)(l->d > m ? swc_line_met_in(l, x) : 0);
+	const uint32_t *order = l->order + first;
 
 	for (uint32_t j = 0; j < n; j++) {
-		uint32_t y = block[j], i = down ? x + m - y : y + m - x;
+		uint32_t y = order[j], i = x % 2 ? image + m - y : y + m - image;
 
-		if (y == x)
-			continue;
-		if (table && y < m ? when[i < m ? i : i - m] == k
-				   : swc_line_when_computed(l, x, y) == k)
-			sent[nsent++] = y;
+		step[j] = y == m ? odd : l->when[i < m ? i : i - m];
 	}
-	return nsent;
+}
+
+void swc_line_steps(const struct swc_line *l, uint32_t x, bool by_ways, uint32_t first, uint32_t n,
+		    uint8_t *step)
+{
+	if (by_ways && x < l->m) {
+		steps_by_ways(l, x, first, n, step);
+		return;
+	}
+	for (uint32_t j = 0; j < n; j++) {
+		uint32_t y = by_ways ? swc_line_ordered(l, first + j) : first + j;
+
+		step[j] = (uint8_t)(y == x ? SWC_LINE_NEVER : swc_line_when(l, x, y));
+	}
+}
+
+uint32_t swc_line_first(const struct swc_line *l, uint32_t way)
+{
+	uint32_t low = 0, high = l->d;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (l->way[mid] < way)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+uint32_t swc_line_place(const struct swc_line *l, uint32_t y)
+{
+	uint32_t way = 0, place;
+
+	for (uint32_t x = 0, k; x != y; x = swc_line_receiver(l, x, y, k)) {
+		k = swc_line_when(l, x, y);
+		way |= 1u << (31 - k);
+	}
+	place = swc_line_first(l, way);
+	/* The last coordinate of odd d shares its way with another one. */
+	return swc_line_ordered(l, place) == y ? place : place + 1;
+}
+
+uint32_t swc_ways_without(const uint32_t *way, uint32_t n, uint32_t step)
+{
+	uint32_t bit = 1u << (31 - step), low = 0, high = n;
+
+	if (way[0] & bit)
+		return 0;
+	if (!(way[n - 1] & bit))
+		return n;
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (way[mid] & bit)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
 }
 
 uint32_t swc_line_receiver(const struct swc_line *l, uint32_t x, uint32_t y, uint32_t k)
@@ -112,7 +165,7 @@ uint32_t swc_line_peer(const struct swc_line *l, uint32_t x, uint32_t k, uint32_
 
 	if (swc_line_odd_one(l, x)) {
 		first = met_from(l, k, &n);
-		return i < n ? reflect(l, first + i) : l->d;
+		return i < n ? swc_line_reflect(l, first + i) : l->d;
 	}
 	if (l->swing && i == 1 && fold && swc_line_met_in(l, x) == k)
 		return l->m;
@@ -140,7 +193,7 @@ static void fill_tables(struct swc_line *l)
 {
 	uint32_t n = 0;
 
-	memset(l->when, UINT8_MAX, l->m);
+	memset(l->when, SWC_LINE_NEVER, l->m);
 	l->when[0] = 0;
 	add_to_order(l, &n, 0, 0);
 	for (uint32_t k = l->log; k-- > 0;) {
@@ -150,7 +203,7 @@ static void fill_tables(struct swc_line *l)
 			uint32_t y = q + l->m - l->order[i];
 
 			y -= y < l->m ? 0 : l->m;
-			if (l->when[y] == UINT8_MAX) {
+			if (l->when[y] == SWC_LINE_NEVER) {
 				l->when[y] = (uint8_t)k;
 				add_to_order(l, &n, y, step | l->way[i]);
 			}
@@ -159,11 +212,7 @@ static void fill_tables(struct swc_line *l)
 				add_to_order(l, &n, l->m, step);
 		}
 	}
-}
-
-uint32_t swc_line_ordered(const struct swc_line *l, uint32_t i)
-{
-	return reflect(l, l->order[i]);
+	l->when[0] = SWC_LINE_NEVER;
 }
 
 static int open_line(struct swc_line *l, uint32_t d)

@@ -7,6 +7,9 @@
 
 #include "plan/algo/butterfly_peers.h"
 
+/* The step in which a coordinate sends its own block. */
+#define SWC_LINE_NEVER UINT8_MAX
+
 /**
  * struct swc_line - schedule of a dimension
  * @swing: Swing; else recursive doubling
@@ -43,12 +46,34 @@ static inline uint32_t swc_line_when(const struct swc_line *l, uint32_t x, uint3
 	return l->when[i < l->m ? i : i - l->m];
 }
 
-/* Of @n blocks, list those that x sends in step k, in the same order. Returns how many. */
-uint32_t swc_line_sent(const struct swc_line *l, uint32_t x, uint32_t k, const uint32_t *block,
-		       uint32_t n, uint32_t *sent);
+/* The coordinate that x has in the schedule that is not mirrored. */
+static inline uint32_t swc_line_reflect(const struct swc_line *l, uint32_t x)
+{
+	return l->mirror && x && x < l->m ? l->m - x : x;
+}
 
-/* Swing: the i-th coordinate in the order of ways from 0, whose way is @l->way[i]. */
-uint32_t swc_line_ordered(const struct swc_line *l, uint32_t i);
+/* Swing: the coordinate at place i, in the order of ways from 0, whose way is @l->way[i]; and its place. */
+static inline uint32_t swc_line_ordered(const struct swc_line *l, uint32_t i)
+{
+	return swc_line_reflect(l, l->order[i]);
+}
+
+uint32_t swc_line_place(const struct swc_line *l, uint32_t y);
+/* The first place with this way or a later one. */
+uint32_t swc_line_first(const struct swc_line *l, uint32_t way);
+
+/*
+ * How many of @n ways of a line do not take a step. They are one or more, ascending, and equal in all steps
+ * before it.
+ */
+uint32_t swc_ways_without(const uint32_t *way, uint32_t n, uint32_t step);
+
+/*
+ * The steps in which x sends the blocks at @n places from @first on.
+ * @by_ways: places are as of swc_line_ordered(), else coordinates.
+ */
+void swc_line_steps(const struct swc_line *l, uint32_t x, bool by_ways, uint32_t first, uint32_t n,
+		    uint8_t *step);
 
 /* The coordinate that x sends block y to in step k. */
 uint32_t swc_line_receiver(const struct swc_line *l, uint32_t x, uint32_t y, uint32_t k);

@@ -9,89 +9,162 @@
  * Blocks with the same way are in the order of members. On powers of two this makes every message
  * one run, elsewhere nearly so: a number is its block's way there, so that what a member has before a
  * step is all numbers that begin as its own.
+ *
+ * Blocks whose ways begin with the same steps are a box: in each dimension, consecutive places of the
+ * line. They have consecutive numbers. So the numbers of a product are found from the top: a box that it
+ * does not meet is left out, one that it fills is a run, and others are cut in two by their next step.
  */
-#include <errno.h>
-#include <stdlib.h>
-
 #include "plan/algo/butterfly_numbers.h"
 
-/**
- * struct order - blocks that are to be numbered next
- * @first, @n: by dimension: the blocks' coordinates are these of the line's order
- * @next: number of the next block
- */
-struct order {
-	uint32_t first[SWC_TOPO_DIMS], n[SWC_TOPO_DIMS];
-	uint32_t next;
+/* How much of a box's places in a dimension a product has. */
+enum cover {
+	COVER_NONE,
+	COVER_SOME,
+	COVER_ALL
 };
 
-/* Number the blocks in the order of members: their ways are equal, or differ in one dimension only. */
-static void number_product(struct swc_numbers *p, struct order *o)
+/**
+ * struct walk - through the numbers of a product
+ * @first, @n: by dimension: the places of the box at hand
+ * @at: by dimension: the first stretch of the product that does not end before the box
+ * @cover: by dimension; @some: in how many it is COVER_SOME
+ * @next: the first number of the box
+ * @ended: by the caller
+ */
+struct walk {
+	const struct swc_lines *lines;
+	const struct swc_stretches *part;
+	bool by_ways, ended;
+	swc_numbers_fn *fn;
+	void *arg;
+	uint32_t first[SWC_TOPO_DIMS], n[SWC_TOPO_DIMS], at[SWC_TOPO_DIMS];
+	enum cover cover[SWC_TOPO_DIMS];
+	uint32_t some, next;
+};
+
+static void find_cover(struct walk *w, uint32_t dim)
 {
-	uint32_t i[SWC_TOPO_DIMS] = { 0 }, last = p->lines->ndims - 1, member = 0, j;
+	const struct swc_stretches *part = &w->part[dim];
+	uint32_t first = w->first[dim], end = first + w->n[dim];
+	const struct swc_stretch *s;
 
-	/* The dimensions behind the last one with several coordinates have one, which is added here. */
-	for (j = 0; j < p->lines->ndims; j++)
-		member += p->coord[j][o->first[j]] * p->stride[j];
-	while (last && o->n[last] == 1)
-		last--;
-	do {
-		const uint32_t *coord = p->coord[last] + o->first[last];
-		uint32_t at = member - coord[0] * p->stride[last];
-
-		for (uint32_t k = 0; k < o->n[last]; k++)
-			p->of_member[at + coord[k] * p->stride[last]] = o->next++;
-		for (j = last; j-- > 0; i[j] = 0) {
-			coord = p->coord[j] + o->first[j];
-			member -= coord[i[j]] * p->stride[j];
-			if (++i[j] < o->n[j]) {
-				member += coord[i[j]] * p->stride[j];
-				break;
-			}
-			member += coord[0] * p->stride[j];
-		}
-	} while (j < last);
+	while (w->at[dim] < part->n &&
+	       part->stretch[w->at[dim]].first + part->stretch[w->at[dim]].n <= first)
+		w->at[dim]++;
+	s = &part->stretch[w->at[dim]];
+	if (w->at[dim] == part->n || s->first >= end)
+		w->cover[dim] = COVER_NONE;
+	else
+		w->cover[dim] = s->first <= first && s->first + s->n >= end ? COVER_ALL
+									    : COVER_SOME;
 }
 
-uint32_t swc_ways_without(const uint32_t *way, uint32_t n, uint32_t step)
+static uint32_t size_of(const struct walk *w)
 {
-	uint32_t low = 0, high = n;
+	uint32_t size = 1;
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
+	for (uint32_t j = 0; j < w->lines->ndims; j++)
+		size *= w->n[j];
+	return size;
+}
 
-		if (way[mid] >> (31 - step) & 1)
-			high = mid;
-		else
-			low = mid + 1;
+/*
+ * The blocks of a box are in the order of members: their ways are equal, or differ in one dimension only.
+ * @before: how many there are in front of those with these coordinates in the dimensions before j
+ */
+static void each_row(struct walk *w, uint32_t j, uint32_t before)
+{
+	const struct swc_stretches *part = &w->part[j];
+	uint32_t first = w->first[j], end = first + w->n[j];
+
+	before *= w->n[j];
+	for (uint32_t i = w->at[j]; i < part->n && part->stretch[i].first < end && !w->ended; i++) {
+		const struct swc_stretch *s = &part->stretch[i];
+		uint32_t from = s->first > first ? s->first : first;
+		uint32_t to = s->first + s->n < end ? s->first + s->n : end;
+
+		if (j + 1 == w->lines->ndims)
+			w->ended = !w->fn(w->arg, w->next + before + from - first, to - from);
+		for (; j + 1 < w->lines->ndims && from < to && !w->ended; from++)
+			each_row(w, j + 1, before + from - first);
 	}
-	return low;
 }
 
-/* Number the blocks, whose ways are equal in all steps before s: first those that do not take step s. */
-static void number_from(struct swc_numbers *p, struct order *o, uint32_t s)
+/* The step, from @s on, that tells the ways of a box apart, and how many of its dimension do not take it. */
+static uint32_t next_cut(const struct walk *w, uint32_t s, uint32_t *without)
 {
 	uint32_t wide = 0;
 
-	for (uint32_t j = 0; j < p->lines->ndims; j++)
-		wide += o->n[j] > 1;
-	for (; wide > 1 && s < p->lines->steps; s++) {
-		uint32_t dim = p->lines->turn[s].dim, n = o->n[dim], first = o->first[dim];
-		uint32_t without = swc_ways_without(p->lines->line[dim].way + first, n,
-						    p->lines->turn[s].step);
+	for (uint32_t j = 0; j < w->lines->ndims; j++)
+		wide += w->n[j] > 1;
+	for (; wide > 1 && s < w->lines->steps; s++) {
+		struct swc_turn t = w->lines->turn[s];
+		uint32_t n = w->n[t.dim];
 
-		if (!without || without == n)
-			continue;
-		o->n[dim] = without;
-		number_from(p, o, s + 1);
-		o->first[dim] = first + without;
-		o->n[dim] = n - without;
-		number_from(p, o, s + 1);
-		o->first[dim] = first;
-		o->n[dim] = n;
-		return;
+		*without = swc_ways_without(w->lines->line[t.dim].way + w->first[t.dim], n, t.step);
+		if (*without && *without < n)
+			return s;
 	}
-	number_product(p, o);
+	return w->lines->steps;
+}
+
+static void each_box(struct walk *w, uint32_t s);
+
+/* Go on in the part of a box with these places in a dimension. */
+static void enter(struct walk *w, uint32_t dim, uint32_t first, uint32_t n, uint32_t s)
+{
+	uint32_t old_first = w->first[dim], old_n = w->n[dim], old_at = w->at[dim];
+	enum cover old_cover = w->cover[dim];
+
+	w->first[dim] = first;
+	w->n[dim] = n;
+	if (old_cover == COVER_SOME)
+		find_cover(w, dim);
+	w->some -= w->cover[dim] != old_cover;
+	if (w->cover[dim] == COVER_NONE || w->ended)
+		w->next += size_of(w);
+	else
+		each_box(w, s);
+	w->first[dim] = old_first;
+	w->n[dim] = old_n;
+	w->at[dim] = old_at;
+	w->some += w->cover[dim] != old_cover;
+	w->cover[dim] = old_cover;
+}
+
+/* The blocks' ways are equal in all steps before s: those that do not take step s come first. */
+static void each_box(struct walk *w, uint32_t s)
+{
+	uint32_t size = size_of(w), without, dim;
+
+	if (w->some)
+		s = w->by_ways ? next_cut(w, s, &without) : w->lines->steps;
+	if (!w->some) {
+		w->ended = !w->fn(w->arg, w->next, size);
+		w->next += size;
+	} else if (s < w->lines->steps) {
+		dim = w->lines->turn[s].dim;
+		enter(w, dim, w->first[dim], without, s + 1);
+		enter(w, dim, w->first[dim] + without, w->n[dim] - without, s + 1);
+	} else {
+		each_row(w, 0, 0);
+		w->next += size;
+	}
+}
+
+void swc_numbers_each(const struct swc_lines *lines, bool by_ways, const struct swc_stretches *part,
+		      swc_numbers_fn *fn, void *arg)
+{
+	struct walk w = { .lines = lines, .part = part, .by_ways = by_ways, .fn = fn, .arg = arg };
+
+	for (uint32_t j = 0; j < lines->ndims; j++) {
+		w.n[j] = lines->line[j].d;
+		find_cover(&w, j);
+		if (w.cover[j] == COVER_NONE)
+			return;
+		w.some += w.cover[j] == COVER_SOME;
+	}
+	each_box(&w, 0);
 }
 
 bool swc_numbers_separate(const struct swc_lines *lines)
@@ -116,39 +189,4 @@ uint32_t swc_numbers_one(const struct swc_lines *lines, const uint32_t *coord)
 		}
 	}
 	return number;
-}
-
-void swc_numbers_find(struct swc_numbers *p, const struct swc_lines *lines)
-{
-	struct order o = { .next = 0 };
-
-	p->lines = lines;
-	for (uint32_t j = 0; j < lines->ndims; j++) {
-		o.n[j] = lines->line[j].d;
-		for (uint32_t i = 0; i < o.n[j]; i++)
-			p->coord[j][i] = swc_line_ordered(&lines->line[j], i);
-	}
-	number_from(p, &o, 0);
-}
-
-int swc_numbers_open(struct swc_numbers *p, const struct swc_topo *topo)
-{
-	uint32_t stride = 1;
-	bool ready = true;
-
-	*p = (struct swc_numbers){ .lines = NULL };
-	for (uint32_t j = topo->ndims; j-- > 0; stride *= topo->dim[j]) {
-		p->stride[j] = stride;
-		p->coord[j] = malloc(topo->dim[j] * sizeof(*p->coord[j]));
-		ready &= p->coord[j] != NULL;
-	}
-	p->of_member = malloc(stride * sizeof(*p->of_member));
-	return ready && p->of_member ? 0 : -ENOMEM;
-}
-
-void swc_numbers_free(struct swc_numbers *p)
-{
-	for (uint32_t j = 0; j < SWC_TOPO_DIMS; j++)
-		free(p->coord[j]);
-	free(p->of_member);
 }

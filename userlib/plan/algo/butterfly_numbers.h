@@ -3,28 +3,19 @@
 #ifndef SWC_PLAN_ALGO_BUTTERFLY_NUMBERS_H
 #define SWC_PLAN_ALGO_BUTTERFLY_NUMBERS_H
 
-#include "plan/algo/butterfly_lines.h"
+#include "plan/algo/butterfly_axis.h"
 
-/**
- * struct swc_numbers - the numbers of blocks
- * @of_member: by member: the number of its block
- * @coord: by dimension: all coordinates, in the order of their numbers in this dimension alone
- * @stride: by dimension: between the members of neighbours
- * @lines: the port's
+/* Is given consecutive numbers; false ends the walk. */
+typedef bool swc_numbers_fn(void *arg, uint32_t first, uint32_t n);
+
+/*
+ * Call @fn for the numbers of all blocks of a product, ascending. @part: by dimension, the places of the
+ * blocks' coordinates. @by_ways: places are in the order of ways, and numbers are those of a port of
+ * Swing; else both are in the order of coordinates and members. Numbers that follow one another may come
+ * in several calls.
  */
-struct swc_numbers {
-	uint32_t *of_member;
-	uint32_t *coord[SWC_TOPO_DIMS];
-	uint32_t stride[SWC_TOPO_DIMS];
-	const struct swc_lines *lines;
-};
-
-/* Room for the numbers. 0 or -ENOMEM; free with swc_numbers_free() in either case. */
-int swc_numbers_open(struct swc_numbers *p, const struct swc_topo *topo);
-void swc_numbers_free(struct swc_numbers *p);
-
-/* Find the numbers for a port of Swing, which has to remain. */
-void swc_numbers_find(struct swc_numbers *p, const struct swc_lines *lines);
+void swc_numbers_each(const struct swc_lines *lines, bool by_ways, const struct swc_stretches *part,
+		      swc_numbers_fn *fn, void *arg);
 
 /*
  * Are there as many blocks as ways? Then all sides are powers of two, each number is the way to its
@@ -32,8 +23,5 @@ void swc_numbers_find(struct swc_numbers *p, const struct swc_lines *lines);
  */
 bool swc_numbers_separate(const struct swc_lines *lines);
 uint32_t swc_numbers_one(const struct swc_lines *lines, const uint32_t *coord);
-
-/* How many of @n ways of a line, ascending and equal in all steps before this one, do not take it. */
-uint32_t swc_ways_without(const uint32_t *way, uint32_t n, uint32_t step);
 
 #endif /* SWC_PLAN_ALGO_BUTTERFLY_NUMBERS_H */
