@@ -41,14 +41,14 @@ struct swc_plan_args plan_args(const struct plan_options *opt, const struct entr
 				       .given_bytes = e->file ? e->file->bytes : NULL };
 }
 
-/* Try an algorithm, which has its name, on rank 0. */
-static void try_rank(const struct plan_options *opt, struct entry *e, enum swc_coll coll)
+void plan_try(const struct plan_options *opt, struct entry *e, enum swc_coll coll)
 {
-	struct swc_plan_args args;
+	struct swc_plan_args args = plan_args(opt, e, coll);
 	size_t bytes;
 	void *plan;
 
-	args = plan_args(opt, e, coll);
+	if (e->ret)
+		return;
 	e->ret = swc_plan_build(&args, &plan, &bytes, e->why, sizeof(e->why));
 	if (e->ret == -ENOMEM)
 		plan_no_memory();
@@ -56,12 +56,17 @@ static void try_rank(const struct plan_options *opt, struct entry *e, enum swc_c
 		free(plan);
 }
 
-static void try_entry(const struct plan_options *opt, struct entry *e, enum swc_coll coll,
-		      enum swc_algo algo, int32_t param)
+static void set_entry(struct entry *e, enum swc_algo algo, int32_t param)
 {
 	*e = (struct entry){ .algo = algo, .param = param };
 	plan_algo_text(algo, param, e->name);
-	try_rank(opt, e, coll);
+}
+
+static void try_entry(const struct plan_options *opt, struct entry *e, enum swc_coll coll,
+		      enum swc_algo algo, int32_t param)
+{
+	set_entry(e, algo, param);
+	plan_try(opt, e, coll);
 }
 
 /* The plans of a file, under the name that they have. */
@@ -85,7 +90,7 @@ static void read_entry(const struct plan_options *opt, struct entry *e, enum swc
 	*e = (struct entry){ .param = SWC_PARAM_DEFAULT, .file = set };
 	snprintf(e->name, sizeof(e->name), "%s",
 		 ((const struct swc_plan_header *)set->plan[0])->name);
-	try_rank(opt, e, coll);
+	plan_try(opt, e, coll);
 }
 
 /* The library's forest, whose plans are made once for all. */
@@ -190,7 +195,7 @@ struct entry *plan_entries(const struct plan_options *opt, enum swc_coll coll, u
 				continue;
 			}
 			algo = plan_algo_parse(s, &param);
-			try_entry(opt, &e[(*n)++], coll, algo, param);
+			set_entry(&e[(*n)++], algo, param);
 		}
 	if (!*n)
 		plan_bad("--algo '%s' names no algorithm", opt->algos);

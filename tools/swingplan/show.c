@@ -124,25 +124,64 @@ static cJSON *plan_json(const struct swc_plan_view *v)
 	return o;
 }
 
+/* A line of text; plans have hundreds of thousands, for which printf() takes long. */
+struct line {
+	char text[160];
+	size_t n;
+};
+
+static void add_text(struct line *l, const char *text)
+{
+	while (*text)
+		l->text[l->n++] = *text++;
+}
+
+/* @width: at least so many characters, with blanks behind. */
+static void add_number(struct line *l, uint32_t value, size_t width)
+{
+	char digits[10];
+	size_t n = 0, end = l->n + width;
+
+	do {
+		digits[n++] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	while (n)
+		l->text[l->n++] = digits[--n];
+	while (l->n < end)
+		l->text[l->n++] = ' ';
+}
+
+/* @what: nine characters */
 static void print_xfer(const struct swc_plan_xfer *x, const char *what)
 {
-	printf("    %-9s rank %-5u", what, x->rank);
-	if (x->nblocks > 1)
-		printf(" blocks %u-%u", x->first_block, x->first_block + x->nblocks - 1);
-	else if (x->nblocks)
-		printf(" block %u", x->first_block);
-	else
-		printf(" no data");
-	printf(" of %s", buf_names[x->buf]);
-	if (x->flags & SWC_XFER_REDUCE)
-		printf(", reduced with %s", buf_names[x->operand]);
-	if (x->flags & SWC_XFER_FINAL)
-		printf(", final");
-	if (x->flags & SWC_XFER_STORED)
-		printf(", stored");
-	if (x->path)
-		printf(", path %u", x->path);
-	printf("\n");
+	struct line l = { .n = 0 };
+
+	add_text(&l, "    ");
+	add_text(&l, what);
+	add_text(&l, " rank ");
+	add_number(&l, x->rank, 5);
+	add_text(&l, x->nblocks > 1 ? " blocks " : x->nblocks ? " block " : " no data");
+	if (x->nblocks)
+		add_number(&l, x->first_block, 0);
+	if (x->nblocks > 1) {
+		add_text(&l, "-");
+		add_number(&l, x->first_block + x->nblocks - 1, 0);
+	}
+	add_text(&l, " of ");
+	add_text(&l, buf_names[x->buf]);
+	if (x->flags & SWC_XFER_REDUCE) {
+		add_text(&l, ", reduced with ");
+		add_text(&l, buf_names[x->operand]);
+	}
+	add_text(&l, x->flags & SWC_XFER_FINAL ? ", final" : "");
+	add_text(&l, x->flags & SWC_XFER_STORED ? ", stored" : "");
+	if (x->path) {
+		add_text(&l, ", path ");
+		add_number(&l, x->path, 0);
+	}
+	add_text(&l, "\n");
+	fwrite(l.text, 1, l.n, stdout);
 }
 
 static void print_step(const struct swc_plan_view *v, const struct swc_plan_step *s)
@@ -151,9 +190,9 @@ static void print_step(const struct swc_plan_view *v, const struct swc_plan_step
 	bool net = s->kind == SWC_STEP_NET;
 
 	for (int i = 0; i < s->nsend; i++)
-		print_xfer(x++, net ? "send to" : "read");
+		print_xfer(x++, net ? "send to  " : "read     ");
 	for (int i = 0; i < s->nrecv; i++)
-		print_xfer(x++, net ? "recv from" : "write");
+		print_xfer(x++, net ? "recv from" : "write    ");
 }
 
 static void print_plan(const struct swc_plan_view *v)

@@ -178,10 +178,13 @@ struct swc_plan_args plan_args(const struct plan_options *opt, const struct entr
 			       enum swc_coll coll);
 
 /*
- * The algorithms that --algo names, each tried on rank 0. "all" are those that offer the collective, hybrids
- * with each number of steps that is possible. Free with free().
+ * The algorithms that --algo names. "all" are those that offer the collective, tried on rank 0: hybrids with
+ * each number of steps that is possible. Those of a million ranks take long to build, so others are not tried:
+ * plan_try() or plan_costs() tell. Free with free().
  */
 struct entry *plan_entries(const struct plan_options *opt, enum swc_coll coll, unsigned int *n);
+/* Build the plan of rank 0, to know whether it is possible. */
+void plan_try(const struct plan_options *opt, struct entry *e, enum swc_coll coll);
 /* Compute the costs of those that are possible; ends the program if one that --algo names is not. */
 void plan_costs(const struct plan_options *opt, struct entry *e, unsigned int n);
 

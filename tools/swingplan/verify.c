@@ -209,8 +209,10 @@ int verify_run(const struct plan_options *opt)
 							part * i,
 						part };
 			bool in_place = false;
-			int verdict = e[i].ret ? 0 : verify(opt, &e[i], coll, &bar, &in_place);
+			int verdict;
 
+			plan_try(opt, &e[i], coll);
+			verdict = e[i].ret ? 0 : verify(opt, &e[i], coll, &bar, &in_place);
 			if (e[i].ret && named && first == last)
 				plan_bad("%s is not possible on %s: %s", e[i].name, opt->topo_text,
 					 e[i].why);
