@@ -139,6 +139,31 @@ static int find_first(struct swc_bine_line *l, int32_t low, int32_t high)
 	return best == UINT64_MAX ? -ERANGE : 0;
 }
 
+/*
+ * The search takes milliseconds for a million numbers, and models build the plans of many ranks, one after the
+ * other. So a thread keeps the last ones that it found. They depend on the size alone.
+ */
+#define KEPT 4
+
+static int find_line(struct swc_bine_line *l, int32_t low, int32_t high)
+{
+	static __thread struct {
+		struct swc_bine_line line[KEPT];
+		uint32_t next;
+	} kept;
+	int ret;
+
+	for (uint32_t i = 0; i < KEPT; i++)
+		if (kept.line[i].d == l->d) {
+			*l = kept.line[i];
+			return 0;
+		}
+	ret = find_first(l, low, high);
+	if (!ret)
+		kept.line[kept.next++ % KEPT] = *l;
+	return ret;
+}
+
 static int open_line(struct swc_bine_line *l, uint32_t d)
 {
 	int32_t low = 0, high = 0;
@@ -147,7 +172,7 @@ static int open_line(struct swc_bine_line *l, uint32_t d)
 	for (l->log = 0; 1u << l->log < d; l->log++)
 		*(l->log % 2 ? &low : &high) += (l->log % 2 ? -1 : 1) * (1 << l->log);
 	l->first = low;
-	return 1u << l->log == d ? 0 : find_first(l, low, high);
+	return 1u << l->log == d ? 0 : find_line(l, low, high);
 }
 
 /* The number of a coordinate, and the coordinate of a number; @root: coordinate of 0. */
