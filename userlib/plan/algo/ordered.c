@@ -51,9 +51,15 @@ struct line {
 
 /* ---- the choice of colours ---- */
 
+/* A division of 64 bits takes long, and most products are less. */
+static uint32_t quotient(uint64_t product, uint32_t divisor)
+{
+	return product <= UINT32_MAX ? (uint32_t)product / divisor : (uint32_t)(product / divisor);
+}
+
 static void add_step(struct line *l, enum join join, uint32_t from, uint32_t to, uint64_t colours)
 {
-	uint32_t hops = (uint32_t)((colours * l->size + l->colours - 1) / l->colours);
+	uint32_t hops = quotient(colours * l->size + l->colours - 1, l->colours);
 
 	if (l->nsteps == SWC_BUTTERFLY_STEPS)
 		return;
@@ -114,27 +120,26 @@ static void find_colours(struct line *l)
 
 static uint32_t colour_of(const struct line *l, uint32_t x)
 {
-	return (uint32_t)((uint64_t)x * l->colours / l->size);
+	return quotient((uint64_t)x * l->colours, l->size);
 }
 
 /* The first coordinate with a colour. */
 static uint32_t first_of(const struct line *l, uint32_t colour)
 {
-	return (uint32_t)(((uint64_t)colour * l->size + l->colours - 1) / l->colours);
+	return quotient((uint64_t)colour * l->size + l->colours - 1, l->colours);
 }
 
 static uint32_t far(const struct line *l, uint32_t x, uint32_t y)
 {
-	uint32_t up = (y + l->size - x) % l->size;
+	uint32_t up = y < x ? y + l->size - x : y - x;
 
 	return up < l->size - up ? up : l->size - up;
 }
 
-/* The coordinate with @colour that has the same place among its neighbours as x, or the last. */
-static uint32_t alike(const struct line *l, uint32_t colour, uint32_t x)
+/* The coordinate with @colour that has this place among its neighbours, or the last. */
+static uint32_t coord_at(const struct line *l, uint32_t colour, uint32_t place)
 {
 	uint32_t first = first_of(l, colour), n = first_of(l, colour + 1) - first;
-	uint32_t place = x - first_of(l, colour_of(l, x));
 
 	return first + (place < n ? place : n - 1);
 }
@@ -177,13 +182,13 @@ static uint32_t lacks(const struct line *l, const struct step *s, uint32_t x, ui
 /* The coordinate that x receives the sum of a group from: the nearest one up or down. */
 static uint32_t provider(const struct line *l, const struct step *s, uint32_t x, uint32_t group)
 {
-	uint32_t colour = colour_of(l, x), by, up, down;
+	uint32_t colour = colour_of(l, x), first = first_of(l, colour), by, up, down;
 
 	if (s->join == NEIGHBOURS)
-		return first_of(l, colour) + group;
+		return first + group;
 	by = (group * s->to + colour % s->to + s->from - colour % s->from) % s->from;
-	up = alike(l, (colour + by) % l->colours, x);
-	down = alike(l, (colour + by + l->colours - s->from) % l->colours, x);
+	up = coord_at(l, (colour + by) % l->colours, x - first);
+	down = coord_at(l, (colour + by + l->colours - s->from) % l->colours, x - first);
 	return far(l, x, up) <= far(l, x, down) ? up : down;
 }
 

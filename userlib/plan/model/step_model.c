@@ -53,6 +53,18 @@ struct peak {
 };
 
 /**
+ * struct peer - another rank in the plan of one
+ * @plan: number of the plan, from 1
+ * @seen, @runs: for counting messages: the last step with one, and transfers in it
+ * @linked: for counting connections: by path, the last channel with one
+ */
+struct peer {
+	uint32_t plan, rank;
+	uint32_t seen, runs;
+	uint32_t linked[SWC_TOPO_PATHS];
+};
+
+/**
  * struct model - a computation
  * @route: by channel, as a channel often keeps its peer
  * @load: by link, then step of the window: blocks. Exact up to 2^24
@@ -69,9 +81,10 @@ struct peak {
  * @met_sum: hash of all sends less that of all receives
  * @messages, @sent, @conns: as in struct swc_cost; @reduced, @extra, @copy_steps, @copies, @copied: likewise,
  *	by channel
- * @seen, @runs: by rank, for counting messages: the last step, and transfers in it
- * @linked: by rank and path, for counting connections: the last channel
- * @stamp: number of the step that is being counted
+ * @peer: a hash table of the @peers places that one plan may need; those of other plans are free. Plans have few
+ *	peers, which may be anywhere among a million ranks
+ * @plan: number of the plan that is counted
+ * @stamp: number of the step that is counted
  * @told: progress so far
  */
 struct model {
@@ -94,8 +107,8 @@ struct model {
 	struct peak messages, sent, conns, reduced[SWC_MAX_CHANNELS];
 	struct peak extra[SWC_MAX_CHANNELS], copy_steps[SWC_MAX_CHANNELS];
 	struct peak copies[SWC_MAX_CHANNELS], copied[SWC_MAX_CHANNELS];
-	uint64_t *seen, stamp;
-	uint32_t *runs, *linked, channel;
+	struct peer *peer;
+	uint32_t peers, plan, stamp, channel;
 	struct swc_cost *cost;
 	struct swc_timing *timing;
 	swc_progress_fn *progress;
@@ -304,11 +317,39 @@ struct sent {
 	uint64_t messages, blocks, conns;
 };
 
+/* Room for the peers of a plan: twice as many places, so that searches are short. */
+static int open_peers(struct model *m, const struct swc_plan_view *v)
+{
+	uint32_t most = v->hdr->nxfers < v->hdr->nranks ? v->hdr->nxfers : v->hdr->nranks;
+	uint32_t places = m->peers ? m->peers : 64;
+
+	m->plan++;
+	while (places < 2 * most)
+		places *= 2;
+	if (places == m->peers)
+		return 0;
+	free(m->peer);
+	m->peer = calloc(places, sizeof(*m->peer));
+	m->peers = places;
+	return m->peer ? 0 : -ENOMEM;
+}
+
+static struct peer *peer_of(struct model *m, uint32_t rank)
+{
+	uint32_t i = (rank * 0x9e3779b1u ^ rank >> 15) & (m->peers - 1);
+
+	while (m->peer[i].plan == m->plan && m->peer[i].rank != rank)
+		i = (i + 1) & (m->peers - 1);
+	if (m->peer[i].plan != m->plan)
+		m->peer[i] = (struct peer){ .plan = m->plan, .rank = rank };
+	return &m->peer[i];
+}
+
 /* Count the connection that a transfer of a channel needs. */
 static void connect(struct model *m, uint32_t me, const struct swc_plan_xfer *x, struct sent *sent)
 {
 	const struct swc_topo *t = m->links.topo;
-	uint32_t *last = &m->linked[(size_t)SWC_TOPO_PATHS * x->rank + x->path % SWC_TOPO_PATHS];
+	uint32_t *last = &peer_of(m, x->rank)->linked[x->path % SWC_TOPO_PATHS];
 
 	if (*last == m->channel || swc_topo_node_of(t, me) == swc_topo_node_of(t, x->rank))
 		return;
@@ -318,13 +359,15 @@ static void connect(struct model *m, uint32_t me, const struct swc_plan_xfer *x,
 
 static void count(struct model *m, const struct swc_plan_xfer *x, struct sent *sent)
 {
-	if (m->seen[x->rank] != m->stamp) {
-		m->seen[x->rank] = m->stamp;
-		m->runs[x->rank] = 0;
+	struct peer *p = peer_of(m, x->rank);
+
+	if (p->seen != m->stamp) {
+		p->seen = m->stamp;
+		p->runs = 0;
 		sent->messages++;
 	}
-	if (++m->runs[x->rank] > m->cost->max_runs)
-		m->cost->max_runs = m->runs[x->rank];
+	if (++p->runs > m->cost->max_runs)
+		m->cost->max_runs = p->runs;
 	sent->blocks += x->nblocks;
 }
 
@@ -446,6 +489,8 @@ static int visit(struct model *m, const struct swc_plan_view *v, bool again)
 		if (!ret && !m->phased && !m->rounds)
 			ret = swc_phases_find(&m->phases, v);
 	}
+	if (!ret && !again)
+		ret = open_peers(m, v);
 	if (!ret)
 		walk_plan(m, v, again);
 	return ret ? ret : m->error;
@@ -641,11 +686,7 @@ static int compute(const struct swc_plan_args *args, const struct swc_symmetric 
 	m->timing = &cost->eager;
 	m->progress = progress;
 	m->arg = arg;
-	m->seen = calloc(args->nranks + 1ull, sizeof(*m->seen));
-	m->runs = calloc(args->nranks + 1ull, sizeof(*m->runs));
-	m->linked = calloc(args->nranks + 1ull, SWC_TOPO_PATHS * sizeof(*m->linked));
-	if (m->seen && m->runs && m->linked)
-		ret = run(m, why, why ? why_bytes : 0);
+	ret = run(m, why, why ? why_bytes : 0);
 	cost->psi_xi = cost->phased.load * topo->ndims;
 	cost->messages = (uint64_t)peak_of(&m->messages);
 	cost->sent = peak_of(&m->sent);
@@ -660,9 +701,7 @@ static int compute(const struct swc_plan_args *args, const struct swc_symmetric 
 		free(m->route[i].link);
 	swc_phases_free(&m->phases);
 	free_window(m);
-	free(m->seen);
-	free(m->runs);
-	free(m->linked);
+	free(m->peer);
 	free(m);
 	return ret;
 }

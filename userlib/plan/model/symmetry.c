@@ -243,15 +243,17 @@ uint32_t swc_symmetric_axis(const struct swc_symmetric *s, uint32_t rank)
 	return i;
 }
 
+/* Is a rank on this axis? That is one along which the highest of its coordinates that are not 0 may be. */
+static bool is_on_axis(const struct swc_symmetric *s, uint32_t axis, uint32_t rank)
+{
+	return rank < s->stride[axis] * s->topo->dim[axis] && !(rank % s->stride[axis]);
+}
+
 bool swc_symmetric_visited(const struct swc_symmetric *s, uint32_t rank)
 {
-	uint32_t others = 0;
-
 	if (s->kind != SWC_SYMMETRY_LINES)
 		return s->kind == SWC_SYMMETRY_NONE;
-	for (uint32_t i = 0; i < s->topo->ndims; i++)
-		others += rank / s->stride[i] % s->topo->dim[i] > 0;
-	return others <= 1;
+	return is_on_axis(s, swc_symmetric_axis(s, rank), rank);
 }
 
 void swc_symmetric_free(struct swc_symmetric *s)
@@ -507,6 +509,9 @@ int swc_symmetric_add(struct swc_symmetric *s, uint32_t step, uint32_t chan, uin
 			add_end(s, step, path % swc_topo_rails(t), a, (double)blocks);
 		return add_switched(s, step, path, a, b, blocks);
 	}
+	/* Along another dimension, rank 0 sends the same. */
+	if (s->kind == SWC_SYMMETRY_LINES && a && !is_on_axis(s, swc_symmetric_axis(s, a), b))
+		return 0;
 	route = route_of(s, path, a, b);
 	if (s->end)
 		add_end(s, step, 2u * route->leg[0].dim + route->leg[0].down, a,
