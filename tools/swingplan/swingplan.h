@@ -179,8 +179,8 @@ struct swc_plan_args plan_args(const struct plan_options *opt, const struct entr
 
 /*
  * The algorithms that --algo names. "all" are those that offer the collective, tried on rank 0: hybrids with
- * each number of steps that is possible. Those of a million ranks take long to build, so others are not tried:
- * plan_try() or plan_costs() tell. Free with free().
+ * each number of steps that is possible. Others are not tried, as plans of a million ranks take long to
+ * build: plan_try() or plan_costs() tell. Free with free().
  */
 struct entry *plan_entries(const struct plan_options *opt, enum swc_coll coll, unsigned int *n);
 /* Build the plan of rank 0, to know whether it is possible. */
@@ -201,6 +201,30 @@ void plan_chooser(struct swc_choices *c, const struct plan_options *opt, enum sw
 /* The index of the entry that the library chooses, for each of opt->sizes; @n: one that is not among them. */
 void plan_choices(const struct plan_options *opt, const struct entry *e, unsigned int n,
 		  unsigned int *chosen);
+
+/* ------------------------------------------------------------------ show_plan.c */
+
+struct swc_plan_view;
+
+/* Characters on their way to standard output. */
+struct show_out {
+	char text[4096];
+	size_t n;
+};
+
+/* A JSON document on its way. @many: an array; @first: nothing is in the innermost array or object yet */
+struct show_json {
+	struct show_out out;
+	bool many, first;
+	uint32_t depth;
+};
+
+/* Print a plan as text. */
+void show_text(const struct swc_plan_view *v);
+/* Objects with the costs of an algorithm, which are freed, and one of its plans or NULL: one, or an array. */
+void show_json_begin(struct show_json *j, bool many);
+void show_json_entry(struct show_json *j, cJSON *cost, const struct swc_plan_view *v);
+void show_json_end(struct show_json *j);
 
 /* ------------------------------------------------------------------ the verbs */
 
