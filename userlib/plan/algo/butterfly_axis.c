@@ -92,6 +92,8 @@ static void come_by(struct swc_axis *a, uint32_t way)
 	uint32_t last = way & -way, k = (uint32_t)__builtin_clz(last), s = step_at(a, k);
 	uint32_t before = counted_back(a, swc_swing_peer(l->m, counted(a, a->me), k, l->mirror));
 
+	/* Up to that step they are the member's own, as far as all of its ways are the same. */
+	a->common &= ~(last - 1);
 	for (uint32_t i = swc_line_first(l, way); i < l->d && l->way[i] - way < last; i++)
 		if (!swc_line_odd_one(l, swc_line_ordered(l, i)))
 			arrive(a, counted_back(a, swc_line_ordered(l, i)), before, s);
@@ -108,6 +110,7 @@ static void find_paths(struct swc_axis *a)
 	int32_t m = (int32_t)l->m, offset;
 	uint32_t way;
 
+	a->common = 0;
 	memset(a->from, a->root == a->me ? 0 : SWC_AXIS_ANY, l->d);
 	for (uint32_t s = 0; s < a->lines->steps; s++)
 		a->before[s] = NOBODY;
@@ -117,6 +120,7 @@ static void find_paths(struct swc_axis *a)
 		arrive(a, a->me, a->root, step_at(a, swc_line_when(l, a->root, a->me)));
 		return;
 	}
+	a->common = swc_line_agreed(l);
 	offset = (int32_t)swc_line_reflect(l, counted(a, a->me));
 	for (int32_t round = -2; round <= 1; round++)
 		if (way_to(l->log, offset + round * m, &way))
@@ -125,30 +129,39 @@ static void find_paths(struct swc_axis *a)
 
 /* ---- pieces ---- */
 
+/* From when on the path to the coordinate at a place is here; the table is large, and ways are in order. */
+static uint8_t path_from(const struct swc_axis *a, uint32_t place)
+{
+	const uint32_t *way = a->line->way;
+
+	if (!a->rooted)
+		return 0;
+	if ((way[place] ^ way[a->own]) & a->common)
+		return SWC_AXIS_ANY;
+	return a->from[coord_at(a, place)];
+}
+
 /* How many places from @first on are one piece, at least 1. */
 static uint32_t piece_length(const struct swc_axis *a, uint32_t first)
 {
 	const struct swc_line *l = a->line;
 	const uint8_t *step = a->step;
-	uint32_t i = first + 1, y = coord_at(a, first);
 	bool paths = a->rooted && a->root != a->me;
-	uint8_t from = paths ? a->from[y] : 0;
+	uint8_t from = path_from(a, first);
+	uint32_t i = first + 1;
 
-	if (swc_line_odd_one(l, y))
+	if (swc_line_odd_one(l, coord_at(a, first)))
 		return 1;
-	for (; i < l->d && step[i] == step[first]; i++) {
-		if (!paths && l->d == l->m)
-			continue;
-		y = coord_at(a, i);
-		if (swc_line_odd_one(l, y) || (paths && a->from[y] != from))
+	for (; i < l->d && step[i] == step[first]; i++)
+		if ((paths && path_from(a, i) != from) ||
+		    (l->d > l->m && swc_line_odd_one(l, coord_at(a, i))))
 			break;
-	}
 	return i - first;
 }
 
 bool swc_axis_find(struct swc_axis *a, uint32_t me, uint32_t root)
 {
-	uint32_t n, y;
+	uint32_t n;
 
 	a->me = me;
 	a->root = root;
@@ -160,13 +173,13 @@ bool swc_axis_find(struct swc_axis *a, uint32_t me, uint32_t root)
 	for (uint32_t i = 0; i < a->line->d; i += n) {
 		if (!swc_table_reserve(&a->piece, a->npieces, &a->room, sizeof(*a->piece)))
 			return false;
-		y = coord_at(a, i);
 		n = piece_length(a, i);
 		a->piece[a->npieces++] = (struct swc_piece){ .first = i,
 							     .n = n,
 							     .step = step_at(a, a->step[i]),
-							     .from = a->rooted ? a->from[y] : 0,
-							     .odd = swc_line_odd_one(a->line, y) };
+							     .from = path_from(a, i),
+							     .odd = swc_line_odd_one(
+								     a->line, coord_at(a, i)) };
 	}
 	return true;
 }

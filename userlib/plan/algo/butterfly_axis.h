@@ -57,6 +57,8 @@ struct swc_axis {
 	struct swc_piece *piece;
 	uint32_t npieces, room;
 	uint32_t before[SWC_BUTTERFLY_STEPS];
+	uint32_t
+		common; /* steps of ways that paths which come here have in common with the way to me */
 	uint8_t *step, *from; /* by place, and by coordinate */
 };
 

@@ -67,21 +67,40 @@ uint32_t swc_line_when_computed(const struct swc_line *l, uint32_t x, uint32_t y
 	return k + (l->d > l->m);
 }
 
+/* The way from 0 to y. */
+static uint32_t way_of(const struct swc_line *l, uint32_t y)
+{
+	uint32_t way = 0;
+
+	for (uint32_t x = 0, k; x != y; x = swc_line_receiver(l, x, y, k)) {
+		k = swc_line_when(l, x, y);
+		way |= 1u << (31 - k);
+	}
+	return way;
+}
+
 /*
- * Of places in the order of ways, by table, as plans ask for all of them. On a mirrored line coordinates do as
- * their images on one that is not, and the order of places is that of images.
+ * Of places in the order of ways: plans ask for all of them, and the table is large. On a mirrored line
+ * coordinates do as their images on one that is not, and the order of places is that of images.
  */
 static void steps_by_ways(const struct swc_line *l, uint32_t x, uint32_t first, uint32_t n,
 			  uint8_t *step)
 {
-	uint32_t m = l->m, image = swc_line_reflect(l, x);
+	uint32_t m = l->m, image = swc_line_reflect(l, x), agreed = swc_line_agreed(l);
 	uint8_t odd = (uint8_t)(l->d > m ? swc_line_met_in(l, x) : 0);
-	const uint32_t *order = l->order + first;
+	const uint32_t *order = l->order + first, *way = l->way + first;
+	uint32_t mine = way_of(l, x);
 
 	for (uint32_t j = 0; j < n; j++) {
 		uint32_t y = order[j], i = x % 2 ? image + m - y : y + m - image;
+		uint32_t other = (way[j] ^ mine) & agreed;
 
-		step[j] = y == m ? odd : l->when[i < m ? i : i - m];
+		if (y == m)
+			step[j] = odd;
+		else if (other)
+			step[j] = (uint8_t)__builtin_clz(other);
+		else
+			step[j] = l->when[i < m ? i : i - m];
 	}
 }
 
@@ -116,13 +135,8 @@ uint32_t swc_line_first(const struct swc_line *l, uint32_t way)
 
 uint32_t swc_line_place(const struct swc_line *l, uint32_t y)
 {
-	uint32_t way = 0, place;
+	uint32_t place = swc_line_first(l, way_of(l, y));
 
-	for (uint32_t x = 0, k; x != y; x = swc_line_receiver(l, x, y, k)) {
-		k = swc_line_when(l, x, y);
-		way |= 1u << (31 - k);
-	}
-	place = swc_line_first(l, way);
 	/* The last coordinate of odd d shares its way with another one. */
 	return swc_line_ordered(l, place) == y ? place : place + 1;
 }

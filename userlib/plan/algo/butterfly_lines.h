@@ -63,6 +63,16 @@ uint32_t swc_line_place(const struct swc_line *l, uint32_t y);
 uint32_t swc_line_first(const struct swc_line *l, uint32_t way);
 
 /*
+ * Swing: the steps that are the same in all ways between two coordinates, as bits of ways. Offsets that m is
+ * added to have the same first digits in base -2, as many as m has factors of 2, and a step depends on two of
+ * them. The steps from x to y are those that the ways from 0 to x and to y do not share.
+ */
+static inline uint32_t swc_line_agreed(const struct swc_line *l)
+{
+	return ~(UINT32_MAX >> (__builtin_ctz(l->m) - 1));
+}
+
+/*
  * How many of @n ways of a line do not take a step. They are one or more, ascending, and equal in all steps
  * before it.
  */
