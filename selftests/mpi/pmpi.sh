@@ -37,11 +37,11 @@ if [[ ${SWC_TEST_SHORT-} ]]; then
 	larges=([openmpi]=calls [mpich]=requests) measures=([openmpi]=calls [mpich]=vectors)
 	((${#mpis[@]} < 2)) || short_of=([openmpi]=first [mpich]=last)
 fi
-declare -A large_plan=([calls]=21 [requests]=15) measured_plan=([calls]=3 [vectors]=6)
+declare -A large_plan=([calls]=22 [requests]=15) measured_plan=([calls]=3 [vectors]=6)
 plan=0
 for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
-		plan=$((plan + 20 + 2 + 31 + 1 + 15 + 1 + 2 + 1 + 10 + 1 + 2 + 1))
+		plan=$((plan + 21 + 2 + 31 + 1 + 15 + 1 + 2 + 1 + 10 + 1 + 2 + 1))
 	done
 	plan=$((plan + 4))
 	for min in ${mins[$mpi]}; do
@@ -54,7 +54,7 @@ for mpi in "${mpis[@]}"; do
 		plan=$((plan + measured_plan[$name]))
 	done
 	plan=$((plan + 2 * ${#interfaces[@]} + $([[ $mpi = mpich ]] && echo 5 || echo 0)))
-	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 34 || echo 1) + 21 + 21 + 2))
+	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 34 || echo 1) + 22 + 22 + 2))
 done
 echo "1..$plan"
 
@@ -65,7 +65,7 @@ for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
 		quick=()
 		[[ $n = 2 && ! ${SWC_TEST_SHORT-} ]] || quick=(quick)
-		run "$mpi, $n ranks" 19 "$mpi" "$n" "$ctl" mpi "$calls" "${quick[@]}"
+		run "$mpi, $n ranks" 20 "$mpi" "$n" "$ctl" mpi "$calls" "${quick[@]}"
 		prints "$mpi, $n ranks: what goes to swingcoll does" \
 			'MPI_Allreduce: [1-9][0-9]* offloaded, 11 fallback \(user op 8, op 1, type 1, buffer 1\)' \
 			'MPI_Bcast: [1-9][0-9]* offloaded, 0 fallback' \
@@ -123,7 +123,7 @@ for mpi in "${mpis[@]}"; do
 	# Elements of more than 8 bytes go the way of those of more than 1 GiB.
 	preload="$built/../lib/libswingcoll_pmpi_${mpi}_large.so"
 	if [[ ${larges[$mpi]} = *calls* ]]; then
-		run "$mpi, large elements" 19 "$mpi" 2 env LD_PRELOAD="$preload" "$calls" quick
+		run "$mpi, large elements" 20 "$mpi" 2 env LD_PRELOAD="$preload" "$calls" quick
 		prints "$mpi, large elements: they are offloaded" 'MPI_Bcast: [1-9][0-9]* offloaded, 0 fallback' \
 			'MPI_Gather: [1-9][0-9]* offloaded, 0 fallback'
 	fi
@@ -199,10 +199,10 @@ for mpi in "${mpis[@]}"; do
 	else
 		skip "$mpi, threads" "no cmpxchg16b: tools/vm/run --cx16"
 	fi
-	run "$mpi, measured" 19 "$mpi" 2 "$ctl" mpi "$calls" quick
+	run "$mpi, measured" 20 "$mpi" 2 "$ctl" mpi "$calls" quick
 	is_silent
 	result $? "$mpi, measured: nothing is printed"
-	run "$mpi, off" 19 "$mpi" 2 env SWINGCOLL_PMPI=off SWINGCOLL_PMPI_STATS=1 "$ctl" mpi "$calls" quick
+	run "$mpi, off" 20 "$mpi" 2 env SWINGCOLL_PMPI=off SWINGCOLL_PMPI_STATS=1 "$ctl" mpi "$calls" quick
 	prints "$mpi, off: everything is left to MPI" 'MPI_Bcast: 0 offloaded, [0-9]+ fallback \(off [0-9]+\)'
 	SWINGCOLL_PMPI=nothing $mpi 2 "$ctl" mpi "$calls" quick </dev/null >"$log" 2>&1
 	result $? "$mpi: a wrong name does no harm"

@@ -4,6 +4,8 @@
  * agree bit for bit, floating-point numbers be the same on all ranks and close. Rank 0 prints TAP. pmpi.sh runs it, and
  * looks at what the library says it has offloaded.
  */
+#include <dlfcn.h>
+
 #include "pmpi_test.h"
 
 #define MANY 20011 /* more than goes through shared memory */
@@ -683,12 +685,19 @@ static void test_trials(void)
 	report("Allgather, Allgatherv with equal and with uneven shares, many times");
 }
 
+/* C libraries have such functions of their own, of another meaning. */
+static void test_names(void)
+{
+	GOOD(!dlsym(RTLD_DEFAULT, "mpi_allreduce") && !dlsym(RTLD_DEFAULT, "mpi_wait"));
+	report("names that C libraries use are theirs");
+}
+
 int main(int argc, char **argv)
 {
 	bool trials = argc > 1 && !strcmp(argv[1], "trials");
 
 	MPI_Init(&argc, &argv);
-	begin_tests(trials ? 1 : 19);
+	begin_tests(trials ? 1 : 20);
 	quick = argc > 1;
 	mine = calloc(1, ROOM);
 	ours = calloc(1, ROOM);
@@ -707,6 +716,7 @@ int main(int argc, char **argv)
 		test_allgatherv_again();
 		test_buffers();
 		test_repeated();
+		test_names();
 	}
 	free(mine);
 	free(ours);

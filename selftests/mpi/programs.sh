@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Real programs with and without the preload library: their results must agree. Needs packages that no other test does:
-# make mpi-programs. Arguments name the programs: lammps petsc hpcc scalapack pw gromacs mpi4py; all without any.
+# make mpi-programs. Arguments name the programs: lammps petsc hpcc scalapack pw gromacs mpi4py rmpi; all without any.
 # SEED=N: other random calls of mpi4py.
 set -u
 
@@ -11,6 +11,7 @@ set -u
 ctl=$(command -v swingctl) || skip_all "no swingctl: make tools"
 
 solver=$(realpath "$(dirname "$0")/solver.py")
+sums=$(realpath "$(dirname "$0")/sums.R")
 random_calls=$(realpath "$(dirname "$0")/random_calls.py")
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -311,8 +312,28 @@ run_mpi4py() {
 	done
 }
 
-declare -A results=([lammps]=4 [petsc]=4 [hpcc]=4 [scalapack]=28 [pw]=8 [gromacs]=8 [mpi4py]=8)
-(($#)) || set -- lammps petsc hpcc scalapack pw gromacs mpi4py
+# ---- R: a package whose C functions have names of Fortran's, such as mpi_allreduce
+
+sums() { grep '^sums ' "$1/out"; }
+
+run_rmpi() {
+	local status
+	if ! Rscript -e 'library(Rmpi); invisible(mpi.finalize())' 2>/dev/null; then
+		skip_program Rmpi
+		return
+	fi
+	fresh
+	loaded=yes
+	try Rmpi Rscript "$sums"
+	loaded=''
+	cmp <(sums plain) <(sums forced) && cmp <(sums plain) <(sums measured)
+	status=$?
+	((!status)) || show plain/out forced/out measured/out
+	result $status "Rmpi: the same results"
+}
+
+declare -A results=([lammps]=4 [petsc]=4 [hpcc]=4 [scalapack]=28 [pw]=8 [gromacs]=8 [mpi4py]=8 [rmpi]=4)
+(($#)) || set -- lammps petsc hpcc scalapack pw gromacs mpi4py rmpi
 plan=0
 for name; do
 	plan=$((plan + results[$name]))

@@ -65,13 +65,15 @@ static inline MPI_Datatype *make_types(bool in_place, MPI_Comm comm, const MPI_F
 	return types;
 }
 
-/* All spellings of one function. */
+/*
+ * The spellings of one function, but for mpi_allreduce, which gfortran uses with -fno-underscoring only:
+ * C libraries have functions of such names (R's package Rmpi has), which would be replaced, too.
+ */
 #define SPELL(function, name)                                                                      \
 	extern __typeof__(function) name                                                           \
 		__attribute__((alias(PMPI_TEXT(function)), visibility("default")))
 #define FORTRAN(lower, upper, mixed)                                                               \
 	SPELL(fortran_##lower, ompi_##lower##_f);                                                  \
-	SPELL(fortran_##lower, mpi_##lower);                                                       \
 	SPELL(fortran_##lower, mpi_##lower##_);                                                    \
 	SPELL(fortran_##lower, mpi_##lower##__);                                                   \
 	SPELL(fortran_##lower, MPI_##upper);                                                       \
@@ -79,7 +81,6 @@ static inline MPI_Datatype *make_types(bool in_place, MPI_Comm comm, const MPI_F
 /* Of Open MPI's extension. */
 #define FORTRAN_X(lower, upper, mixed)                                                             \
 	SPELL(fortran_##lower, ompix_##lower##_f);                                                 \
-	SPELL(fortran_##lower, mpix_##lower);                                                      \
 	SPELL(fortran_##lower, mpix_##lower##_);                                                   \
 	SPELL(fortran_##lower, mpix_##lower##__);                                                  \
 	SPELL(fortran_##lower, MPIX_##upper);                                                      \
