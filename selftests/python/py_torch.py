@@ -263,6 +263,13 @@ def works(rank, size):
     assert seen == [10.0 * size]
     work.wait()
     assert work.get_future().done()
+
+    def nested(depth):
+        """Callbacks wait for futures of later works, as those of PyTorch's PowerSGD do."""
+        future = dist.all_reduce(torch.full((10,), depth + 1.0), async_op=True).get_future()
+        return future.then(lambda f: nested(depth - 1) if depth else f.value()[0]).wait()
+
+    same(nested(4), torch.full((10,), 1.0 * size))
     dist.all_reduce(torch.ones(10), async_op=True).wait(datetime.timedelta(seconds=50))
     for _ in range(100):
         dist.all_reduce(torch.ones(100000), async_op=True)

@@ -179,20 +179,41 @@ void Engine::drop(const Work *work)
 		}
 }
 
-void Engine::loop()
+/* Under lock: somebody takes the works that are to be finished. */
+void Engine::have_finisher()
 {
-	for (;;) {
-		std::unique_lock<std::mutex> guard(lock);
+	if (!later.empty() && !finishers && !completing) {
+		std::thread([self = shared_from_this()] { self->finish_loop(); }).detach();
+		finishers++;
+	}
+	more.notify_all();
+}
 
-		more.wait(guard, [this] { return closed || !later.empty(); });
-		if (later.empty()) {
-			running = false;
+/* Begins as one of the finishers, which wait for works. At most one goes on to wait for them. */
+void Engine::finish_loop()
+{
+	std::unique_lock<std::mutex> guard(lock);
+
+	for (;;) {
+		more.wait(guard, [this] { return !completing && (closed || !later.empty()); });
+		finishers--;
+		if (later.empty())
 			return;
-		}
 		WorkPtr work = std::move(later.front());
 		later.pop_front();
+		completing = true;
 		guard.unlock();
-		work->finish();
+		work->complete();
+		guard.lock();
+		completing = false;
+		have_finisher();
+		guard.unlock();
+		work->settle();
+		work.reset();
+		guard.lock();
+		if (finishers)
+			return;
+		finishers++;
 	}
 }
 
@@ -201,24 +222,17 @@ void Engine::finish_later(WorkPtr work)
 	std::lock_guard<std::mutex> guard(lock);
 
 	later.push_back(std::move(work));
-	if (!running)
-		std::thread([self = shared_from_this()] { self->loop(); }).detach();
-	running = true;
-	more.notify_all();
+	have_finisher();
 }
 
 void Engine::close()
 {
-	std::unique_lock<std::mutex> guard(lock);
-	bool left = !pending.empty();
+	std::lock_guard<std::mutex> guard(lock);
 
-	/* Works hold the engine, and the engine them: the thread ends that. */
+	/* Works hold the engine, and the engine them: the finisher ends that. */
 	later.insert(later.end(), pending.begin(), pending.end());
 	closed = true;
-	if (left && !running)
-		std::thread([self = shared_from_this()] { self->loop(); }).detach();
-	running = running || left;
-	more.notify_all();
+	have_finisher();
 }
 
 /* ---- work ---- */

@@ -4,12 +4,13 @@
  * the memory of its tensors outlives the collective even if the caller drops the work.
  *
  * A work is finished by the thread that waits for it. Only a future, or a wait with a timeout, needs a thread of the
- * engine's, which is made for the first of them. Nothing ever joins that thread: the last holder of a process group may be
+ * engine's, a finisher, which is made for the first of them. Callbacks of a future may wait for works behind theirs, so
+ * another finisher takes those meanwhile. Nothing ever joins these threads: the last holder of a process group may be
  * DDP's reducer, which goes away with the interpreter's lock held, and a callback of a future needs that lock. So the
- * thread shares the engine, and whoever lets go of the engine last destroys the communicator.
+ * threads share the engine, and whoever lets go of the engine last destroys the communicator.
  *
  * A collective that has to hear from the other ranks before it can be called is sent later, and so are all that come
- * behind it: their order stays the same on all ranks. A second thread of the same kind sends them, unless a thread that
+ * behind it: their order stays the same on all ranks. A further thread sends them, unless a thread that
  * waits for one of them comes first. It never runs callbacks: they may wait for what it has to send.
  */
 #ifndef SWINGCOLL_TORCH_WORK_H
@@ -62,9 +63,9 @@ class Engine : public std::enable_shared_from_this<Engine>
 	bool is_closed();
 	bool is_sent(const Work *work);
 	void drop(const Work *work);
-	/* Finish it in the engine's thread. */
+	/* Have a finisher finish it. */
 	void finish_later(WorkPtr work);
-	/* No more works come: the thread ends after those that it has. */
+	/* No more works come: the threads end after those that they have. */
 	void close();
 
 	struct swingcoll_comm *comm;  /* NULL until it is made by what sends the first work */
@@ -77,7 +78,8 @@ class Engine : public std::enable_shared_from_this<Engine>
 	};
 
 	WorkPtr oldest();
-	void loop();
+	void have_finisher();
+	void finish_loop();
 	void send_loop();
 
 	std::mutex lock; /* of all below; a leaf */
@@ -87,7 +89,8 @@ class Engine : public std::enable_shared_from_this<Engine>
 	std::deque<WorkPtr> later;
 	std::deque<Unsent> unsent; /* the first stays until it is sent */
 	bool sending = false;	   /* a thread sends the first */
-	bool running = false;	   /* loop() */
+	int finishers = 0;	   /* threads in finish_loop() that have no work */
+	bool completing = false;   /* one of them waits for a collective */
 	bool send_running = false; /* send_loop() */
 	bool closed = false;
 };
