@@ -582,13 +582,10 @@ struct swc_topo swc_topo_flat(uint32_t nodes)
 				  .nlocal = 1 };
 }
 
-uint32_t swc_topo_node_of(const struct swc_topo *t, uint32_t rank)
+uint32_t swc_topo_find_node(const struct swc_topo *t, uint32_t rank)
 {
 	uint32_t low = 0, high = t->nnodes;
 
-	/* Models ask for each message, and a division takes long. */
-	if (!t->first)
-		return t->nlocal == 1 ? rank : rank / t->nlocal;
 	while (high - low > 1) {
 		uint32_t mid = low + (high - low) / 2;
 
@@ -613,9 +610,13 @@ static struct swc_topo_leg leg_of(const struct swc_topo *t, uint32_t dim, uint32
 	return leg;
 }
 
-/* v / d, and what is left. Most sizes are powers of two, and a division takes long. */
+/* v / d, and what is left. Most sizes are powers of two or more than v, and a division takes long. */
 static uint32_t divide(uint32_t v, uint32_t d, uint32_t *left)
 {
+	if (v < d) {
+		*left = v;
+		return 0;
+	}
 	if (d & (d - 1)) {
 		*left = v % d;
 		return v / d;
@@ -625,14 +626,13 @@ static uint32_t divide(uint32_t v, uint32_t d, uint32_t *left)
 }
 
 /*
- * The legs from one node to another in the order of the first one, up where both ways round are
- * equally long. *ties: bits of the legs for which that is so.
+ * The legs from one node to another, the last dimension first, up where both ways round are equally long.
+ * *ties: bits of the legs for which that is so.
  */
 static uint32_t find_legs(const struct swc_topo *t, uint32_t from, uint32_t to,
 			  struct swc_topo_leg *leg, uint32_t *ties)
 {
-	struct swc_topo_leg found[SWC_TOPO_DIMS];
-	uint32_t at = SWC_TOPO_DIMS;
+	uint32_t n = 0;
 
 	*ties = 0;
 	/* What is left of them is equal before the first dimension in which they differ. */
@@ -644,12 +644,10 @@ static uint32_t find_legs(const struct swc_topo *t, uint32_t from, uint32_t to,
 		to = divide(to, t->dim[i], &y);
 		if (x == y)
 			continue;
-		found[--at] = leg_of(t, i, x, y, &tie);
-		*ties |= (uint32_t)tie << at;
+		leg[n] = leg_of(t, i, x, y, &tie);
+		*ties |= (uint32_t)tie << n++;
 	}
-	*ties >>= at;
-	memcpy(leg, &found[at], (SWC_TOPO_DIMS - at) * sizeof(*leg));
-	return SWC_TOPO_DIMS - at;
+	return n;
 }
 
 /* Of n legs, those ties for which paths choose the way. */
@@ -673,7 +671,8 @@ uint32_t swc_topo_route(const struct swc_topo *t, uint32_t path, uint32_t from, 
 	for (uint32_t i = 0; i < n; i++)
 		if (ties >> i & 1)
 			leg[i].down = back != (other >> i & 1);
-	for (uint32_t i = 0; back && i < n / 2; i++) {
+	/* So far they are in the order of the way back. */
+	for (uint32_t i = 0; !back && i < n / 2; i++) {
 		struct swc_topo_leg x = leg[i];
 
 		leg[i] = leg[n - 1 - i];

@@ -123,7 +123,16 @@ static inline uint32_t swc_topo_local(const struct swc_topo *t, uint32_t node)
 	return t->first ? t->first[node + 1] - t->first[node] : t->nlocal;
 }
 
-uint32_t swc_topo_node_of(const struct swc_topo *t, uint32_t rank);
+/* The same where each node has a number of ranks of its own. */
+uint32_t swc_topo_find_node(const struct swc_topo *t, uint32_t rank);
+
+/* Models ask for each message, and a division takes long. */
+static inline uint32_t swc_topo_node_of(const struct swc_topo *t, uint32_t rank)
+{
+	if (t->first)
+		return swc_topo_find_node(t, rank);
+	return t->nlocal == 1 ? rank : rank / t->nlocal;
+}
 
 /* How many times longer a link of a dimension takes than the fastest ones. */
 static inline double swc_topo_slowness(const struct swc_topo *t, uint32_t dim)

@@ -73,12 +73,13 @@ static uint32_t at_of(const struct port *p, const struct line *l)
 	return p->mirror ? (l->size - l->at) % l->size : l->at;
 }
 
-/* The member at an offset along a dimension. */
+/* The member at an offset along a dimension, which is less than its size. */
 static uint32_t member(const struct port *p, const struct line *l, int64_t offset)
 {
 	int64_t to = (int64_t)l->at + (p->mirror ? -offset : offset);
 
-	to = (to % l->size + l->size) % l->size;
+	to += to < 0 ? l->size : 0;
+	to -= to < l->size ? 0 : l->size;
 	return (uint32_t)(p->b->me + (to - l->at) * l->unit);
 }
 
@@ -256,20 +257,23 @@ static bool add_scatter(struct line *l, uint32_t *parts)
 	return true;
 }
 
-/* The dimensions with more than one member. */
+/* The dimensions with more than one member. @line: zeros, of some KiB each */
 static uint32_t find_lines(const struct swc_builder *b, struct line *line)
 {
 	uint32_t coord[SWC_TOPO_DIMS], unit = b->n, ndims = 0;
 
 	swc_topo_coords(b->topo, b->me, coord);
 	for (uint32_t i = 0; i < b->topo->ndims; i++) {
-		uint32_t d = b->topo->dim[i];
+		struct line *l = &line[ndims];
 
-		unit /= d;
-		if (d > 1)
-			line[ndims++] = (struct line){
-				.size = d, .unit = unit, .at = coord[i], .rest = 1
-			};
+		unit /= b->topo->dim[i];
+		if (b->topo->dim[i] == 1)
+			continue;
+		l->size = b->topo->dim[i];
+		l->unit = unit;
+		l->at = coord[i];
+		l->rest = 1;
+		ndims++;
 	}
 	return ndims;
 }
@@ -360,7 +364,7 @@ static uint32_t channels_of(const struct swc_builder *b, const struct line *line
 
 static int build(struct swc_builder *b, uint32_t stages, bool all)
 {
-	struct line *line = calloc(SWC_TOPO_DIMS, sizeof(*line));
+	struct line *line = calloc(b->topo->ndims, sizeof(*line));
 	uint32_t ndims, nch, parts, found;
 
 	if (!line) {
