@@ -42,9 +42,15 @@ struct step {
 	uint32_t from, to, hops;
 };
 
+/* A coordinate, its colour, and where the @n of that colour begin. It takes divisions to find these. */
+struct spot {
+	uint32_t x, colour, first, n;
+};
+
 /* One dimension. */
 struct line {
-	uint32_t size, unit, at, colours; /* unit: between member numbers; at: coordinate */
+	uint32_t size, unit, colours; /* unit: between member numbers */
+	struct spot spot;	      /* of the member */
 	uint32_t nsteps, hops;
 	struct step step[SWC_BUTTERFLY_STEPS];
 };
@@ -129,6 +135,14 @@ static uint32_t first_of(const struct line *l, uint32_t colour)
 	return quotient((uint64_t)colour * l->size + l->colours - 1, l->colours);
 }
 
+/* The first spot of a colour. */
+static struct spot spot_of(const struct line *l, uint32_t colour)
+{
+	uint32_t first = first_of(l, colour);
+
+	return (struct spot){ first, colour, first, first_of(l, colour + 1) - first };
+}
+
 static uint32_t far(const struct line *l, uint32_t x, uint32_t y)
 {
 	uint32_t up = y < x ? y + l->size - x : y - x;
@@ -139,97 +153,100 @@ static uint32_t far(const struct line *l, uint32_t x, uint32_t y)
 /* The coordinate with @colour that has this place among its neighbours, or the last. */
 static uint32_t coord_at(const struct line *l, uint32_t colour, uint32_t place)
 {
-	uint32_t first = first_of(l, colour), n = first_of(l, colour + 1) - first;
+	uint32_t first = first_of(l, colour), n;
 
+	if (!place)
+		return first;
+	n = first_of(l, colour + 1) - first;
 	return first + (place < n ? place : n - 1);
 }
 
 /* The number of the group of a coordinate, among those that a step joins. */
-static uint32_t group_of(const struct line *l, const struct step *s, uint32_t x)
+static uint32_t group_of(const struct step *s, const struct spot *x)
 {
 	if (s->join == NEIGHBOURS)
-		return x - first_of(l, colour_of(l, x));
-	return colour_of(l, x) % s->from / s->to;
+		return x->x - x->first;
+	return x->colour % s->from / s->to;
 }
 
-/* Groups that a member of group i receives from, in the order in which it adds. Returns how many. */
-static uint32_t lacks(const struct line *l, const struct step *s, uint32_t x, uint32_t *group)
+/* Does a member of group i receive the sum of group j? */
+static bool is_lacking(const struct step *s, uint32_t i, uint32_t j)
 {
-	uint32_t i = group_of(l, s, x), n = 3, k = 0, colour = colour_of(l, x);
+	if (s->join == FOUR_FIRST)
+		return j == (i ^ 1);
+	if (s->join == FOUR_LAST)
+		return j == 3 - i;
+	return j != i;
+}
 
-	switch (s->join) {
-	case FOUR_FIRST:
-		group[0] = i ^ 1;
-		return 1;
-	case FOUR_LAST:
-		group[0] = 3 - i;
-		return 1;
-	case NEIGHBOURS:
-		n = first_of(l, colour + 1) - first_of(l, colour);
-		break;
-	case TWO:
-		n = 2;
-		break;
-	default:
-		break;
-	}
+/* Groups that a member receives from, in the order in which it adds. Returns how many. */
+static uint32_t lacks(const struct step *s, const struct spot *x, uint32_t *group)
+{
+	uint32_t i = group_of(s, x), n = s->join == NEIGHBOURS ? x->n : s->from / s->to, k = 0;
+
 	for (uint32_t j = 0; j < n; j++)
-		if (j != i)
+		if (is_lacking(s, i, j))
 			group[k++] = j;
 	return k;
 }
 
-/* The coordinate that x receives the sum of a group from: the nearest one up or down. */
-static uint32_t provider(const struct line *l, const struct step *s, uint32_t x, uint32_t group)
+/* The colour that is @by above another one, less than the number of colours. */
+static uint32_t colour_up(const struct line *l, uint32_t colour, uint32_t by)
 {
-	uint32_t colour = colour_of(l, x), first = first_of(l, colour), by, up, down;
-
-	if (s->join == NEIGHBOURS)
-		return first + group;
-	by = (group * s->to + colour % s->to + s->from - colour % s->from) % s->from;
-	up = coord_at(l, (colour + by) % l->colours, x - first);
-	down = coord_at(l, (colour + by + l->colours - s->from) % l->colours, x - first);
-	return far(l, x, up) <= far(l, x, down) ? up : down;
+	return colour + by < l->colours ? colour + by : colour + by - l->colours;
 }
 
-/* Add y to the receivers if x sends to it. */
-static void add_receiver(const struct line *l, const struct step *s, uint32_t x, uint32_t y,
-			 uint32_t *peer, uint32_t *n)
+/* The coordinate that x receives the sum of a group from: the nearest one up or down. */
+static uint32_t provider(const struct line *l, const struct step *s, const struct spot *x,
+			 uint32_t group)
 {
-	uint32_t group[3], k = lacks(l, s, y, group);
+	uint32_t by, up, down;
 
-	for (uint32_t i = 0; i < *n; i++)
-		if (peer[i] == y)
-			return;
-	for (uint32_t i = 0; i < k; i++)
-		if (*n < MAX_PEERS && provider(l, s, y, group[i]) == x)
+	if (s->join == NEIGHBOURS)
+		return x->first + group;
+	by = group * s->to + x->colour % s->to + s->from - x->colour % s->from;
+	by -= by < s->from ? 0 : s->from;
+	up = coord_at(l, colour_up(l, x->colour, by), x->x - x->first);
+	down = coord_at(l, colour_up(l, x->colour, by + l->colours - s->from), x->x - x->first);
+	return far(l, x->x, up) <= far(l, x->x, down) ? up : down;
+}
+
+/* Add those of a colour that x, of group @own, provides with the sum of its group. */
+static void add_receivers(const struct line *l, const struct step *s, const struct spot *x,
+			  uint32_t own, uint32_t colour, struct spot *peer, uint32_t *n)
+{
+	struct spot y = spot_of(l, colour);
+
+	for (; y.x < y.first + y.n; y.x++)
+		if (y.x != x->x && *n < MAX_PEERS && provider(l, s, &y, own) == x->x)
 			peer[(*n)++] = y;
 }
 
-/* The coordinates that x sends to: it is the provider of members up or down with other groups. */
-static uint32_t receivers(const struct line *l, const struct step *s, uint32_t x, uint32_t *peer)
+/* The members that x sends to: neighbours, or members up or down with other groups. Returns how many. */
+static uint32_t receivers(const struct line *l, const struct step *s, const struct spot *x,
+			  struct spot *peer)
 {
-	uint32_t group = group_of(l, s, x), colour = colour_of(l, x), n = 0;
-	uint32_t groups = s->join == NEIGHBOURS ? 1 : s->from / s->to;
+	uint32_t own = group_of(s, x), n = 0, groups = s->from / s->to;
 
-	for (uint32_t j = 0; j < groups; j++) {
-		uint32_t by = (j + groups - group) % groups * s->to;
-		uint32_t side[2] = { (colour + by) % l->colours,
-				     (colour + by + l->colours - s->from) % l->colours };
+	if (s->join == NEIGHBOURS)
+		add_receivers(l, s, x, own, x->colour, peer, &n);
+	for (uint32_t j = 0; s->join != NEIGHBOURS && j < groups; j++) {
+		uint32_t by = (j + groups - own) % groups * s->to;
+		uint32_t up = colour_up(l, x->colour, by);
+		uint32_t down = colour_up(l, x->colour, by + l->colours - s->from);
 
-		if (s->join == NEIGHBOURS)
-			side[0] = side[1] = colour;
-		for (int i = 0; i < 2; i++)
-			for (uint32_t y = first_of(l, side[i]); y < first_of(l, side[i] + 1); y++)
-				if (y != x)
-					add_receiver(l, s, x, y, peer, &n);
+		if (!is_lacking(s, j, own))
+			continue;
+		add_receivers(l, s, x, own, up, peer, &n);
+		if (down != up)
+			add_receivers(l, s, x, own, down, peer, &n);
 	}
 	return n;
 }
 
 static uint32_t member(const struct swc_builder *b, const struct line *l, uint32_t x)
 {
-	return b->me + (x - l->at) * l->unit;
+	return b->me + (x - l->spot.x) * l->unit;
 }
 
 /* ---- steps ---- */
@@ -243,25 +260,26 @@ static bool adds_last(uint32_t own, uint32_t nlacks)
 static void net_step(struct swc_builder *b, struct swc_places *p, const struct line *l,
 		     const struct step *s, uint32_t block, bool last)
 {
-	uint32_t peer[MAX_PEERS], group[3], own = group_of(l, s, l->at);
-	uint32_t n = receivers(l, s, l->at, peer), lack = lacks(l, s, l->at, group);
+	struct spot peer[MAX_PEERS];
+	uint32_t group[3], own = group_of(s, &l->spot), n = receivers(l, s, &l->spot, peer);
+	uint32_t lack = lacks(s, &l->spot, group);
 	enum swc_buf mine = p->hold[p->now], operand = mine, to;
 	bool wait = adds_last(own, lack);
 
 	swc_build_step(b, SWC_STEP_NET);
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t its[3], nits = lacks(l, s, peer[i], its);
+		uint32_t its[3], nits = lacks(s, &peer[i], its), y = member(b, l, peer[i].x);
 
-		if (own == 0 && adds_last(group_of(l, s, peer[i]), nits))
-			swc_build_send_stored(b, member(b, l, peer[i]), mine, block, 1);
+		if (own == 0 && adds_last(group_of(s, &peer[i]), nits))
+			swc_build_send_stored(b, y, mine, block, 1);
 		else
-			swc_build_send(b, member(b, l, peer[i]), mine, block, 1);
+			swc_build_send(b, y, mine, block, 1);
 	}
 	if (!lack)
 		return;
 	to = swc_places_next(p, b, block, 1);
 	for (uint32_t i = 0; i < lack; i++, operand = to) {
-		uint32_t from = member(b, l, provider(l, s, l->at, group[i]));
+		uint32_t from = member(b, l, provider(l, s, &l->spot, group[i]));
 		uint32_t final = last && !wait && i + 1 == lack ? SWC_XFER_FINAL : 0;
 
 		if (wait && !i)
@@ -288,7 +306,7 @@ static void run(struct swc_builder *b, const struct line *line, const struct swc
 	for (uint32_t i = 0; i < nturns; i++) {
 		const struct line *l = &line[turn[i].dim];
 
-		if (!lacks(l, &l->step[turn[i].step], l->at, group))
+		if (!lacks(&l->step[turn[i].step], &l->spot, group))
 			continue;
 		place ^= 1;
 		last = i;
@@ -315,8 +333,10 @@ static uint32_t find_lines(const struct swc_builder *b, struct line *line,
 		unit /= b->topo->dim[i];
 		if (b->topo->dim[i] == 1)
 			continue;
-		*l = (struct line){ .size = b->topo->dim[i], .unit = unit, .at = coord[i] };
+		*l = (struct line){ .size = b->topo->dim[i], .unit = unit };
 		find_colours(l);
+		l->spot = spot_of(l, colour_of(l, coord[i]));
+		l->spot.x = coord[i];
 		hops[ndims].nsteps = l->nsteps;
 		for (uint32_t k = 0; k < l->nsteps; k++)
 			hops[ndims].hops[k] = l->step[k].hops;
