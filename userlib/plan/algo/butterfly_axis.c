@@ -39,6 +39,16 @@ static uint32_t place_of(const struct swc_axis *a, uint32_t coord)
 	return a->by_ways ? swc_line_place(a->line, coord) : coord;
 }
 
+/* The place of the last coordinate of odd d in Swing; d if there is no such one. */
+static uint32_t place_of_odd(const struct swc_axis *a)
+{
+	const struct swc_line *l = a->line;
+
+	if (!swc_line_odd_one(l, l->d - 1))
+		return l->d;
+	return a->by_ways ? l->odd : l->m;
+}
+
 /* The step of the plan that is this step of the line. */
 static uint8_t step_at(const struct swc_axis *a, uint32_t k)
 {
@@ -110,7 +120,8 @@ static void find_paths(struct swc_axis *a)
 	int32_t m = (int32_t)l->m, offset;
 	uint32_t way;
 
-	a->common = 0;
+	a->path_first = 0;
+	a->npaths = l->d;
 	memset(a->from, a->root == a->me ? 0 : SWC_AXIS_ANY, l->d);
 	for (uint32_t s = 0; s < a->lines->steps; s++)
 		a->before[s] = NOBODY;
@@ -125,37 +136,51 @@ static void find_paths(struct swc_axis *a)
 	for (int32_t round = -2; round <= 1; round++)
 		if (way_to(l->log, offset + round * m, &way))
 			come_by(a, way);
+	/* The range of places with the same first steps as the own one. */
+	way = l->way[a->own] & a->common;
+	a->path_first = swc_line_first(l, way);
+	way -= a->common;
+	a->npaths = (way ? swc_line_first(l, way) : l->d) - a->path_first;
 }
 
 /* ---- pieces ---- */
 
-/* From when on the path to the coordinate at a place is here; the table is large, and ways are in order. */
+/* From when on the path to the coordinate at a place is here. The table is large, and is read in no order. */
 static uint8_t path_from(const struct swc_axis *a, uint32_t place)
 {
-	const uint32_t *way = a->line->way;
-
 	if (!a->rooted)
 		return 0;
-	if ((way[place] ^ way[a->own]) & a->common)
+	if (place - a->path_first >= a->npaths)
 		return SWC_AXIS_ANY;
 	return a->from[coord_at(a, place)];
+}
+
+/* The end of the places from @first on that have its step, but for those from @end on. */
+static uint32_t same_step(const struct swc_axis *a, uint32_t first, uint32_t end)
+{
+	uint32_t i = first + 1;
+
+	while (i < end && a->step[i] == a->step[first])
+		i++;
+	return i;
 }
 
 /* How many places from @first on are one piece, at least 1. */
 static uint32_t piece_length(const struct swc_axis *a, uint32_t first)
 {
-	const struct swc_line *l = a->line;
-	const uint8_t *step = a->step;
-	bool paths = a->rooted && a->root != a->me;
+	uint32_t odd = place_of_odd(a), end = first < odd ? odd : a->line->d, i = first + 1;
 	uint8_t from = path_from(a, first);
-	uint32_t i = first + 1;
 
-	if (swc_line_odd_one(l, coord_at(a, first)))
+	if (first == odd)
 		return 1;
-	for (; i < l->d && step[i] == step[first]; i++)
-		if ((paths && path_from(a, i) != from) ||
-		    (l->d > l->m && swc_line_odd_one(l, coord_at(a, i))))
-			break;
+	if (first < a->path_first && a->path_first < end)
+		end = a->path_first;
+	end = same_step(a, first, end);
+	/* All paths begin here, or none of these comes here? */
+	if (a->root == a->me || first - a->path_first >= a->npaths)
+		return end - first;
+	while (i < end && path_from(a, i) == from)
+		i++;
 	return i - first;
 }
 

@@ -46,6 +46,7 @@ struct swc_piece {
  * @rooted: there is a root
  * @piece: of the blocks that the member has not sent along the dimension
  * @before: rooted: by step: which coordinate paths come from in it
+ * @path_first, @npaths: rooted: places with all coordinates to which paths come here
  *
  * The rest belongs to butterfly_axis.c.
  */
@@ -57,6 +58,7 @@ struct swc_axis {
 	struct swc_piece *piece;
 	uint32_t npieces, room;
 	uint32_t before[SWC_BUTTERFLY_STEPS];
+	uint32_t path_first, npaths;
 	uint32_t
 		common; /* steps of ways that paths which come here have in common with the way to me */
 	uint8_t *step, *from; /* by place, and by coordinate */

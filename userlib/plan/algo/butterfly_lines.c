@@ -79,45 +79,6 @@ static uint32_t way_of(const struct swc_line *l, uint32_t y)
 	return way;
 }
 
-/*
- * Of places in the order of ways: plans ask for all of them, and the table is large. On a mirrored line
- * coordinates do as their images on one that is not, and the order of places is that of images.
- */
-static void steps_by_ways(const struct swc_line *l, uint32_t x, uint32_t first, uint32_t n,
-			  uint8_t *step)
-{
-	uint32_t m = l->m, image = swc_line_reflect(l, x), agreed = swc_line_agreed(l);
-	uint8_t odd = (uint8_t)(l->d > m ? swc_line_met_in(l, x) : 0);
-	const uint32_t *order = l->order + first, *way = l->way + first;
-	uint32_t mine = way_of(l, x);
-
-	for (uint32_t j = 0; j < n; j++) {
-		uint32_t y = order[j], i = x % 2 ? image + m - y : y + m - image;
-		uint32_t other = (way[j] ^ mine) & agreed;
-
-		if (y == m)
-			step[j] = odd;
-		else if (other)
-			step[j] = (uint8_t)__builtin_clz(other);
-		else
-			step[j] = l->when[i < m ? i : i - m];
-	}
-}
-
-void swc_line_steps(const struct swc_line *l, uint32_t x, bool by_ways, uint32_t first, uint32_t n,
-		    uint8_t *step)
-{
-	if (by_ways && x < l->m) {
-		steps_by_ways(l, x, first, n, step);
-		return;
-	}
-	for (uint32_t j = 0; j < n; j++) {
-		uint32_t y = by_ways ? swc_line_ordered(l, first + j) : first + j;
-
-		step[j] = (uint8_t)(y == x ? SWC_LINE_NEVER : swc_line_when(l, x, y));
-	}
-}
-
 uint32_t swc_line_first(const struct swc_line *l, uint32_t way)
 {
 	uint32_t low = 0, high = l->d;
@@ -158,6 +119,53 @@ uint32_t swc_ways_without(const uint32_t *way, uint32_t n, uint32_t step)
 			low = mid + 1;
 	}
 	return low;
+}
+
+/*
+ * Of places in the order of ways. Those whose ways first differ from the way to x in the same step, among
+ * the steps that all ways to a coordinate share, stand together. So only the rest needs the table, which is
+ * large and read in no order. On a mirrored line coordinates do as their images on one that is not, and the
+ * order of places is that of images.
+ */
+static void steps_by_ways(const struct swc_line *l, uint32_t x, uint32_t first, uint32_t n,
+			  uint8_t *step)
+{
+	uint32_t m = l->m, image = swc_line_reflect(l, x), agreed = swc_line_agreed(l);
+	const uint32_t *order = l->order + first, *way = l->way + first;
+	uint32_t low = 0, high = n, mine = way_of(l, x);
+
+	for (uint32_t k = 0; agreed << k && low < high; k++) {
+		uint32_t middle = low + swc_ways_without(way + low, high - low, k);
+
+		if (mine << k >> 31) {
+			memset(step + low, (int)k, middle - low);
+			low = middle;
+		} else {
+			memset(step + middle, (int)k, high - middle);
+			high = middle;
+		}
+	}
+	for (; low < high; low++) {
+		uint32_t y = order[low], i = x % 2 ? image + m - y : y + m - image;
+
+		step[low] = l->when[i < m ? i : i - m];
+	}
+	if (l->d > m && l->odd >= first && l->odd - first < n)
+		step[l->odd - first] = (uint8_t)swc_line_met_in(l, x);
+}
+
+void swc_line_steps(const struct swc_line *l, uint32_t x, bool by_ways, uint32_t first, uint32_t n,
+		    uint8_t *step)
+{
+	if (by_ways && x < l->m) {
+		steps_by_ways(l, x, first, n, step);
+		return;
+	}
+	for (uint32_t j = 0; j < n; j++) {
+		uint32_t y = by_ways ? swc_line_ordered(l, first + j) : first + j;
+
+		step[j] = (uint8_t)(y == x ? SWC_LINE_NEVER : swc_line_when(l, x, y));
+	}
 }
 
 uint32_t swc_line_receiver(const struct swc_line *l, uint32_t x, uint32_t y, uint32_t k)
@@ -207,7 +215,7 @@ static void fill_tables(struct swc_line *l)
 {
 	uint32_t n = 0;
 
-	memset(l->when, SWC_LINE_NEVER, l->m);
+	memset(l->when, SWC_LINE_NEVER, l->d);
 	l->when[0] = 0;
 	add_to_order(l, &n, 0, 0);
 	for (uint32_t k = l->log; k-- > 0;) {
@@ -222,8 +230,10 @@ static void fill_tables(struct swc_line *l)
 				add_to_order(l, &n, y, step | l->way[i]);
 			}
 			/* 0 exchanges with the last coordinate in the first step. */
-			if (!k && !i && l->d > l->m)
+			if (!k && !i && l->d > l->m) {
+				l->odd = n;
 				add_to_order(l, &n, l->m, step);
+			}
 		}
 	}
 	l->when[0] = SWC_LINE_NEVER;

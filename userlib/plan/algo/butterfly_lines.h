@@ -21,12 +21,14 @@
  * @when: Swing: the step in which coordinate 0 sends block b
  * @order, @way: Swing, not mirrored: all coordinates in the order of the ways to them from 0, those that
  *	are sent first last, and these ways: the steps as bits, the first one highest
+ * @odd: Swing: the place of the last coordinate of odd d
  */
 struct swc_line {
 	bool swing, mirror;
 	uint32_t d, m, log, nsteps;
 	uint8_t *when;
 	uint32_t *order, *way;
+	uint32_t odd;
 };
 
 /* swc_line_when() of lines that have no table, and of the last coordinate of odd d in Swing. */
