@@ -28,19 +28,29 @@ static void flush(struct show_out *o)
 	o->n = 0;
 }
 
-static void add(struct show_out *o, const char *text, size_t n)
+static void add_after_flush(struct show_out *o, const char *text, size_t n)
 {
-	if (n > sizeof(o->text) - o->n)
-		flush(o);
+	flush(o);
 	if (n > sizeof(o->text)) {
 		fwrite(text, 1, n, stdout);
+		return;
+	}
+	memcpy(o->text, text, n);
+	o->n = n;
+}
+
+/* Inline, so that the length of most texts is known: a plan has millions of them. */
+static inline void add(struct show_out *o, const char *text, size_t n)
+{
+	if (n > sizeof(o->text) - o->n) {
+		add_after_flush(o, text, n);
 		return;
 	}
 	memcpy(o->text + o->n, text, n);
 	o->n += n;
 }
 
-static void add_text(struct show_out *o, const char *text)
+static inline void add_text(struct show_out *o, const char *text)
 {
 	add(o, text, strlen(text));
 }
