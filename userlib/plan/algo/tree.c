@@ -190,12 +190,12 @@ struct btree {
 	uint32_t parent, child[2], nchildren, depth;
 };
 
-/* The place of member v, counted from the root; and the inverse, the member at a place. */
+/* The place of member v, counted from the root, 0 above the trees; and the inverse, the member at a place. */
 static uint32_t place_of(const struct btree *t, uint32_t v)
 {
 	uint32_t i = t->top ? v : v + 1;
 
-	if (!t->second)
+	if (!t->second || !i)
 		return i;
 	return t->n % 2 ? i % t->n + 1 : t->n + 1 - i;
 }
@@ -233,8 +233,9 @@ static uint32_t depth_of(const struct btree *t, uint32_t i)
 {
 	uint32_t depth = !!t->top;
 
-	while ((i = parent_place(t, i)))
-		depth++;
+	/* Nodes above it in a perfect tree, those that exist. */
+	for (uint32_t bit = 2 * low_bit(i); bit <= t->n; bit *= 2)
+		depth += ((i & -(2 * bit)) | bit) <= t->n;
 	return depth;
 }
 
@@ -314,8 +315,7 @@ uint32_t swc_dtree_parent(const struct swc_plan_args *a, bool second, uint32_t m
 {
 	struct btree t = tree_of(a->coll, a->nranks, second);
 	struct swc_builder b = { .n = a->nranks, .root = a->root };
-	uint32_t v = (member + a->nranks - a->root) % a->nranks,
-		 i = t.top && !v ? 0 : place_of(&t, v);
+	uint32_t i = place_of(&t, (member + a->nranks - a->root) % a->nranks);
 
 	*depth = i ? depth_of(&t, i) : 0;
 	if (i && parent_place(&t, i))
@@ -363,12 +363,11 @@ uint32_t swc_dtree_round(const struct swc_plan_args *a, bool second, uint32_t bl
 			 uint32_t to)
 {
 	struct btree t = tree_of(a->coll, a->nranks, second);
-	uint32_t n = a->nranks, v = (from + n - a->root) % n, w = (to + n - a->root) % n;
+	uint32_t n = a->nranks, i = place_of(&t, (from + n - a->root) % n);
+	uint32_t j = place_of(&t, (to + n - a->root) % n);
 	uint32_t piece = block % pieces_of(a), most = depth_of_tree(&t);
-	uint32_t from_depth = t.top && !v ? 0 : depth_of(&t, place_of(&t, v));
-	uint32_t to_depth = t.top && !w ? 0 : depth_of(&t, place_of(&t, w));
 
-	if (from_depth > to_depth)
-		return piece + most - from_depth;
-	return piece + to_depth - 1 + (a->coll == SWC_ALLREDUCE ? most : 0);
+	if (i && parent_place(&t, i) == j)
+		return piece + most - depth_of(&t, i);
+	return piece + depth_of(&t, j) - 1 + (a->coll == SWC_ALLREDUCE ? most : 0);
 }
