@@ -105,10 +105,12 @@ mpich() { # mpich PROGRAM...
 		-iface nic0 -genv UCX_NET_DEVICES nic0 -genv UCX_TLS tcp,self "$@"
 }
 
-# Likewise; the alarm that the program has set may end it in MPI_Finalize, and MPICH the other ranks then, by a hangup.
+# Likewise; the alarm that the program has set may end it in MPI_Finalize, and MPICH the other ranks then, by a hangup,
+# or its server fails when it writes to a rank that has ended.
 mpich_or_alarm() {
 	mpich "$@" && return
-	grep -qE 'EXIT (STRING: (Alarm clock|Hangup)|CODE: 14$)' "$log" && echo "# MPICH: no return from MPI_Finalize" >&3
+	grep -qE 'EXIT (STRING: (Alarm clock|Hangup)|CODE: 14$)|HYDU_sock_write .*\(Broken pipe\)' "$log" &&
+		echo "# MPICH: no return from MPI_Finalize" >&3
 }
 
 loop() {
