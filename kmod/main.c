@@ -18,6 +18,7 @@
 #include "exec/operation.h"
 #include "exec/watchdog.h"
 #include "net.h"
+#include "plan/plan.h"
 #include "swingcoll.h"
 
 static char *reduce = "";
@@ -76,6 +77,7 @@ static const struct swc_comm_ops comm_ops = {
 	.finish_failed = swc_ops_finish_failed,
 	.first_from = swc_ops_first_from,
 	.free = swc_ops_free,
+	.unload_plans = swc_plan_unload_all,
 	.watchdog = swc_watchdog_fn,
 };
 

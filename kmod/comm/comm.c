@@ -22,7 +22,6 @@
 #include "mem/handle.h"
 #include "comm/error.h"
 #include "comm/recorder.h"
-#include "plan/plan.h"
 #include "mem/region.h"
 #include "mem/shared.h"
 #include "trace.h"
@@ -118,7 +117,7 @@ void swc_comm_free(struct work_struct *work)
 	cancel_delayed_work_sync(&comm->watchdog);
 	swc_comm_ops->free(comm);
 	for (i = 0; i < comm->nranks; i++) {
-		swc_plan_unload_all(&comm->member[i]);
+		swc_comm_ops->unload_plans(&comm->member[i]);
 		xa_destroy(&comm->member[i].plans);
 		put_pid(comm->member[i].pid);
 	}
@@ -424,7 +423,7 @@ int swc_comm_leave(struct swc_ctx *ctx, u32 handle)
 	wake_up_all(&comm->slot_wq);
 	if (comm->net)
 		leave_net(member);
-	swc_plan_unload_all(member);
+	swc_comm_ops->unload_plans(member);
 	xa_erase(&ctx->members, handle);
 	swc_comm_put(comm);
 out:
@@ -479,7 +478,7 @@ void swc_comm_ctx_drop(struct swc_ctx *ctx)
 
 	xa_for_each(&ctx->members, handle, member) {
 		xa_erase(&ctx->members, handle);
-		swc_plan_unload_all(member);
+		swc_comm_ops->unload_plans(member);
 		swc_comm_put(member->comm);
 	}
 }

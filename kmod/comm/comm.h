@@ -99,11 +99,12 @@ struct swc_comm_notifier {
 };
 
 /**
- * struct swc_comm_ops - what communicators call in the executor, which is above them
+ * struct swc_comm_ops - what communicators call in plan/ and exec/, which are above them
  * @fail: fail all operations of a communicator that is being aborted; comm->lock is held
  * @finish_failed: end those of them that nothing keeps; no locks held
  * @first_from: the lowest number from @seq on of operations in flight, U64_MAX: none; comm->lock is held
  * @free: drop what is left of operations and requests; the communicator is being freed
+ * @unload_plans: the member leaves; may sleep
  * @watchdog: work function of comm->watchdog
  */
 struct swc_comm_ops {
@@ -111,6 +112,7 @@ struct swc_comm_ops {
 	void (*finish_failed)(struct swc_comm *comm);
 	u64 (*first_from)(const struct swc_comm *comm, u64 seq);
 	void (*free)(struct swc_comm *comm);
+	void (*unload_plans)(struct swc_member *member);
 	work_func_t watchdog;
 };
 
