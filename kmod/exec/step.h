@@ -32,7 +32,7 @@ enum swc_step_status swc_step_net(struct swc_task *task, const struct swc_plan_s
 u32 swc_remote_conn(const struct swc_task *task, const struct swc_plan_xfer *x);
 bool swc_remote_fence_passed(const struct swc_task *task);
 enum swc_step_status swc_remote_fence(struct swc_task *task);
-void swc_remote_send(struct swc_task *task, const struct swc_plan_step *s);
+enum swc_step_status swc_remote_send(struct swc_task *task, const struct swc_plan_step *s);
 void swc_remote_offer(struct swc_task *task);
 enum swc_step_status swc_remote_recv(struct swc_task *task, const struct swc_plan_xfer *x);
 void swc_remote_wait(struct swc_req *req);

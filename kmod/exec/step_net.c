@@ -27,7 +27,7 @@ static void announce_sends(struct swc_task *task, const struct swc_plan_step *s)
 	bitmap_zero(task->taken, s->nsend);
 	task->sends_left = 0;
 	/* Without other nodes there is nothing to wait for before receiving. */
-	task->phase = task->req->plan->net ? SWC_NET_FENCE : SWC_NET_RECV;
+	task->phase = task->req->plan->net ? SWC_NET_POST : SWC_NET_RECV;
 	for (i = 0; i < s->nsend; i++) {
 		struct swc_task *peer = swc_op_task(op, x[i].rank, task->channel);
 
@@ -131,10 +131,19 @@ static enum swc_step_status recv_local(struct swc_task *task, const struct swc_p
 
 static void begin(struct swc_task *task, const struct swc_plan_step *s)
 {
+	task->posted = 0;
 	task->recv = 0;
 	announce_sends(task, s);
-	if (task->req->plan->net)
-		swc_remote_send(task, s);
+}
+
+/* Peers only distinguish SEND from the other phases. */
+static enum swc_step_status post(struct swc_task *task, const struct swc_plan_step *s)
+{
+	enum swc_step_status status = swc_remote_send(task, s);
+
+	if (status == SWC_STATUS_OK)
+		WRITE_ONCE(task->phase, SWC_NET_FENCE);
+	return status;
 }
 
 /* Wait until the step may overwrite its memory; then offer that to other nodes. */
@@ -146,7 +155,6 @@ static enum swc_step_status pass_fence(struct swc_task *task)
 		return status;
 	swc_remote_offer(task);
 	swc_step_prepare_local(task, task->step + 1);
-	/* Peers only distinguish SEND from the other phases. */
 	WRITE_ONCE(task->phase, SWC_NET_RECV);
 	return SWC_STATUS_OK;
 }
@@ -196,7 +204,9 @@ enum swc_step_status swc_step_net(struct swc_task *task, const struct swc_plan_s
 
 	if (task->phase == SWC_NET_SEND)
 		begin(task, s);
-	if (task->phase == SWC_NET_FENCE)
+	if (task->phase == SWC_NET_POST)
+		status = post(task, s);
+	if (status == SWC_STATUS_OK && task->phase == SWC_NET_FENCE)
 		status = pass_fence(task);
 	if (status == SWC_STATUS_OK)
 		status = receive(task, s);

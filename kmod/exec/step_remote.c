@@ -92,45 +92,59 @@ enum swc_step_status swc_remote_fence(struct swc_task *task)
 
 /* ------------------------------------------------------------------ sends */
 
-/**
- * swc_remote_send() - give the step's messages to their connections
- *
- * First all of them, then they go: small ones to the same peer together.
- */
-void swc_remote_send(struct swc_task *task, const struct swc_plan_step *s)
+/* So many sends until the worker looks at the clock. */
+#define SENDS_AT_ONCE	16
+
+/* Give a send of the step to its connection, if it is for another node. */
+static void post_send(struct swc_task *task, const struct swc_plan_step *s, u32 i)
 {
+	const struct swc_plan *plan = task->req->plan;
+	const struct swc_plan_xfer *x = &plan->view.xfers[s->first_xfer + i];
+	u32 max_sends = plan->net->max_sends[task->channel], conn = swc_remote_conn(task, x);
+	struct swc_send *send = &task->sends[task->step % task->window.size * max_sends + i];
 	struct swc_req *req = task->req;
-	const struct swc_plan *plan = req->plan;
-	const struct swc_plan_xfer *x = &plan->view.xfers[s->first_xfer];
-	u32 max_sends = plan->net->max_sends[task->channel];
-	struct swc_send *sends = &task->sends[task->step % task->window.size * max_sends];
 	struct swc_op *op = req->op;
+
+	if (conn == SWC_NO_CONN)
+		return;
+	*send = (struct swc_send){ .task = task, .step = task->step, .peer = x->rank, .seq = op->seq,
+				   .sig = &op->sig, .ordinal = ordinal_of(task, x),
+				   .stored = (x->flags & SWC_XFER_STORED) && !req->partitioned,
+				   .bytes = swc_xfer_bytes(req, x) };
+	/* Verified: its own blocks lie in its windows. */
+	if (send->bytes)
+		swc_xfer_span(req, x, x->buf, &send->span);
+	spin_lock(&op->lock);
+	op->nposted++;
+	swc_send_window_add(&task->window, task->step);
+	spin_unlock(&op->lock);
+	swc_conn_send(plan->net->conns[conn].conn, send, i + 1 < s->nsend);
+}
+
+/**
+ * swc_remote_send() - give the step's messages to their connections, or continue that
+ *
+ * First all of them, then they go: small ones to the same peer together. A step may have 65535 sends.
+ */
+enum swc_step_status swc_remote_send(struct swc_task *task, const struct swc_plan_step *s)
+{
+	const struct swc_plan *plan = task->req->plan;
+	const struct swc_plan_xfer *x = &plan->view.xfers[s->first_xfer];
 	u32 i;
 
-	for (i = 0; i < s->nsend; i++, x++) {
-		struct swc_send *send = &sends[i];
-		u32 conn = swc_remote_conn(task, x);
+	while (task->posted < s->nsend) {
+		enum swc_step_status status = SWC_STATUS_OK;
 
-		if (conn == SWC_NO_CONN)
-			continue;
-		*send = (struct swc_send){ .task = task, .step = task->step, .peer = x->rank, .seq = op->seq,
-					   .sig = &op->sig, .ordinal = ordinal_of(task, x),
-					   .stored = (x->flags & SWC_XFER_STORED) && !req->partitioned,
-					   .bytes = swc_xfer_bytes(req, x) };
-		/* Verified: its own blocks lie in its windows. */
-		if (send->bytes)
-			swc_xfer_span(req, x, x->buf, &send->span);
-		spin_lock(&op->lock);
-		op->nposted++;
-		swc_send_window_add(&task->window, task->step);
-		spin_unlock(&op->lock);
-		swc_conn_send(plan->net->conns[conn].conn, send, i + 1 < s->nsend);
-		/* A step may have 65535 sends. */
-		cond_resched();
+		post_send(task, s, task->posted++);
+		if (!(task->posted % SENDS_AT_ONCE) && task->posted < s->nsend)
+			status = swc_task_look_up(task);
+		if (status != SWC_STATUS_OK)
+			return status;
 	}
-	for (i = 1, x -= s->nsend; i < s->nsend; i++, x++)
+	for (i = 1; i < s->nsend; i++, x++)
 		if (swc_remote_conn(task, x) != SWC_NO_CONN)
 			swc_conn_flush(plan->net->conns[swc_remote_conn(task, x)].conn);
+	return SWC_STATUS_OK;
 }
 
 /* ------------------------------------------------------------------ offers */

@@ -37,6 +37,7 @@ enum swc_step_status {
 /* Phases of a network step. */
 enum swc_net_phase {
 	SWC_NET_SEND,		/* not begun; the first phase announces the step's sends */
+	SWC_NET_POST,		/* give its messages for other nodes to their connections */
 	SWC_NET_FENCE,		/* wait until memory to receive into may be overwritten, then offer it */
 	SWC_NET_RECV,		/* receive, one transfer after the other */
 };
@@ -91,6 +92,7 @@ static inline bool swc_send_window_empty(const struct swc_send_window *w, u32 fi
  * @sends_left: sends of the current step to ranks of this node that have not been read yet (L)
  * @taken: bitmap of sends that a peer has claimed, see plan/send_index.c (L)
  * @wait_rank, @wait_ordinal: see SWC_TASK_WAIT_RECV (L)
+ * @posted: sends of the current network step that were given to connections, if they are for other nodes
  * @recv: receives done in the current network step
  * @copies: copies done in the current copy step
  * @sender: task whose send the current receive has claimed, or NULL
@@ -122,6 +124,7 @@ struct swc_task {
 	unsigned long *taken;
 	u32 wait_rank;
 	u32 wait_ordinal;
+	u32 posted;
 	u32 recv;
 	u32 copies;
 	struct swc_task *sender;

@@ -54,6 +54,9 @@ typedef struct swc_plan_writer *(*swc_t_planner)(struct kunit *test, u32 nranks,
 struct swc_plan_writer *swc_t_direct(struct kunit *test, u32 nranks, u32 rank);
 struct swc_plan_writer *swc_t_ring(struct kunit *test, u32 nranks, u32 rank);
 struct swc_plan_writer *swc_t_ring3(struct kunit *test, u32 nranks, u32 rank);	/* three channels */
+/* One step: rank 0 sends so many blocks to rank 1. */
+#define SWC_T_MESSAGES	40u
+struct swc_plan_writer *swc_t_messages(struct kunit *test, u32 nranks, u32 rank);
 struct swc_plan_writer *swc_t_staged(struct kunit *test, u32 nranks, u32 rank);	/* scratch, barrier */
 struct swc_plan_writer *swc_t_copied(struct kunit *test, u32 nranks, u32 rank);	/* in copy steps */
 /* How often swc_t_copied() copies the vector. */

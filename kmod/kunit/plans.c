@@ -202,6 +202,22 @@ struct swc_plan_writer *swc_t_send_unmarked(struct kunit *test, u32 nranks, u32 
 	return send_from(test, rank, 0, false);
 }
 
+struct swc_plan_writer *swc_t_messages(struct kunit *test, u32 nranks, u32 rank)
+{
+	struct swc_plan_writer *p = swc_t_plan(test, SWC_ALLREDUCE, nranks, rank, SWC_T_MESSAGES);
+	u32 i;
+
+	swc_plan_write_channel(p);
+	swc_plan_write_step(p, SWC_STEP_NET);
+	for (i = 0; i < SWC_T_MESSAGES; i++) {
+		if (rank)
+			swc_t_recv(p, 0, i, 1, SWC_BUF_RECV, 0, 0);
+		else
+			swc_t_send(p, 1, i, 1, SWC_BUF_SEND);
+	}
+	return p;
+}
+
 /* Each rank copies its vector to scratch memory; after a barrier each rank reduces all of them. */
 struct swc_plan_writer *swc_t_staged(struct kunit *test, u32 nranks, u32 rank)
 {

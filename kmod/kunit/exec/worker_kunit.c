@@ -570,25 +570,6 @@ static void worker_copy_slice(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
-#define RECEIVES	10u
-
-/* Rank 0 sends so many blocks to the other one in a step. */
-static struct swc_plan_writer *many_receives(struct kunit *test, u32 nranks, u32 rank)
-{
-	struct swc_plan_writer *p = swc_t_plan(test, SWC_ALLREDUCE, nranks, rank, RECEIVES);
-	u32 i;
-
-	swc_plan_write_channel(p);
-	swc_plan_write_step(p, SWC_STEP_NET);
-	for (i = 0; i < RECEIVES; i++) {
-		if (rank)
-			swc_t_recv(p, 0, i, 1, SWC_BUF_RECV, 0, 0);
-		else
-			swc_t_send(p, 1, i, 1, SWC_BUF_SEND);
-	}
-	return p;
-}
-
 /* A work item gives way between the receives of a step. */
 static void worker_receive_slice(struct kunit *test)
 {
@@ -598,14 +579,14 @@ static void worker_receive_slice(struct kunit *test)
 	u64 before, i;
 	u32 steps = 0;
 
-	swc_t_job_init(job, c, many_receives, 8 * RECEIVES, false);
+	swc_t_job_init(job, c, swc_t_messages, 8 * SWC_T_MESSAGES, false);
 	swc_t_job_fill(job);
 	KUNIT_ASSERT_EQ(test, register_trace_swc_step(slow_step, &steps), 0);
 	before = swc_stat_read(SWC_STAT_WORKER_KTHREAD);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, false), 0);
 	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, false), 0);
 	swc_t_job_expect(job, 0);
-	KUNIT_EXPECT_GE(test, swc_stat_read(SWC_STAT_WORKER_KTHREAD) - before, (u64)RECEIVES);
+	KUNIT_EXPECT_GE(test, swc_stat_read(SWC_STAT_WORKER_KTHREAD) - before, (u64)SWC_T_MESSAGES);
 	recv = swc_t_region(c, 1, job->desc[1].recv_region);
 	for (i = 0; i < job->count; i++)
 		KUNIT_EXPECT_EQ(test, *(u64 *)swc_t_at(recv, i * 8), swc_t_job_value(0, i));

@@ -130,6 +130,39 @@ static void net_event_slice(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* How often the step of rank 0 begins or goes on. Each time takes longer than any slice. */
+static void slow_sends(void *data, const struct swc_req *req, u32 channel, u32 step, u32 kind)
+{
+	*(u32 *)data += !req->member->rank;
+	swc_t_slice_pass(NSEC_PER_SEC);
+}
+
+/* A worker gives way between the sends of a step, which another one continues. */
+static void net_send_slice(struct kunit *test)
+{
+	static const struct swc_t_layout on = { 2, 1, false, { 0, 1 } };
+	struct swc_t_comm *c = swc_t_comm_on(test, 2, SWC_T_NO_DEADLINE, &on);
+	struct swc_t_job *job = swc_t_job_new(test);
+	struct swc_region *recv;
+	u32 runs = 0;
+	u64 i;
+
+	swc_t_job_init(job, c, swc_t_messages, 8 * SWC_T_MESSAGES, false);
+	swc_t_job_fill(job);
+	KUNIT_ASSERT_EQ(test, register_trace_swc_step(slow_sends, &runs), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, false), 0);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 1, false), 0);
+	swc_t_job_expect(job, 0);
+	unregister_trace_swc_step(slow_sends, &runs);
+	tracepoint_synchronize_unregister();
+	/* After 16 and 32 of 40. */
+	KUNIT_EXPECT_GE(test, runs, 3u);
+	recv = swc_t_region(c, 1, job->desc[1].recv_region);
+	for (i = 0; i < job->count; i++)
+		KUNIT_EXPECT_EQ(test, *(u64 *)swc_t_at(recv, i * 8), swc_t_job_value(0, i));
+	swc_t_comm_end(c);
+}
+
 /* ------------------------------------------------------------------ credits */
 
 /* Never more than the peer has receive buffers, at any step. */
@@ -601,6 +634,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(net_backoff),
 	KUNIT_CASE_PARAM(net_sums, sum_gen_params),
 	KUNIT_CASE_SLOW(net_event_slice),
+	KUNIT_CASE(net_send_slice),
 	KUNIT_CASE_SLOW(net_credits),
 	KUNIT_CASE_SLOW(net_grow),
 	KUNIT_CASE_SLOW(net_in_flight),
