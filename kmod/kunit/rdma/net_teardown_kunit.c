@@ -311,6 +311,29 @@ static void net_missing(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/*
+ * A node whose deadline passes first, and which waits for a rank that has arrived, leaves it to that rank's
+ * node to name the late one.
+ */
+static void net_missing_there(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 3, 20000, &one_and_two);
+	struct swc_t_job *job = swc_t_job_new(test);
+	u32 r;
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	job->desc[0].timeout_ms = 1500;
+	job->desc[2].timeout_ms = 2500;
+	for (r = 0; r < 3; r += 2)
+		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
+	for (r = 0; r < 3; r += 2)
+		KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[r]), -ETIMEDOUT);
+	for (r = 0; r < 3; r += 2)
+		KUNIT_EXPECT_EQ(test, swc_t_rank_comm(c, r)->culprit, 1);
+	swc_t_comm_end(c);
+}
+
 /* ------------------------------------------------------------------ connecting */
 
 /*
@@ -585,6 +608,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(net_refused_unconnected),
 	KUNIT_CASE(net_refused_behind),
 	KUNIT_CASE_SLOW(net_missing),
+	KUNIT_CASE_SLOW(net_missing_there),
 	KUNIT_CASE_SLOW(net_connect_late),
 	KUNIT_CASE_SLOW(net_connect_never),
 	KUNIT_CASE_SLOW(net_connect_left),
