@@ -98,8 +98,10 @@ pkg_unpack() {
 	tmp=$(mktemp -d "$apt_dir/archives/get.XXXXXX")
 	for pkg; do
 		say "downloading $pkg"
-		(cd "$tmp" && apt-get -qq download "$pkg" >&2) ||
+		(cd "$tmp" && apt-get -qq download "$pkg" >&2) || {
+			rm -rf "$tmp"
 			die "could not download $pkg: is the network up? if a newer one is out: make kernels-refresh"
+		}
 	done
 	mkdir -p "$dir"
 	for deb in "$tmp"/*.deb; do

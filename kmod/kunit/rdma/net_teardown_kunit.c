@@ -291,24 +291,34 @@ static void net_refused_behind(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
-/* A rank never submits: at the deadline all others get an error that names it. */
-static void net_missing(struct kunit *test)
+/* One rank does not arrive: the others fail, and name it. @timeout_ms: of each rank, 0: the communicator's */
+static void expect_missing(struct kunit *test, const struct swc_t_layout *layout, u32 missing,
+			   const u32 *timeout_ms)
 {
-	struct swc_t_comm *c = swc_t_comm_on(test, 3, 20000, &three_nodes);
+	struct swc_t_comm *c = swc_t_comm_on(test, 3, 20000, layout);
 	struct swc_t_job *job = swc_t_job_new(test);
 	u32 r;
 
 	swc_t_job_init(job, c, swc_t_ring, 300, false);
 	swc_t_job_run(job, 0, true);
-	/* The other rank waits for rank 0, and would name it if its deadline came first. */
-	job->desc[0].timeout_ms = 1500;
-	for (r = 0; r < 2; r++)
-		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
-	for (r = 0; r < 2; r++)
+	for (r = 0; r < 3; r++) {
+		job->desc[r].timeout_ms = timeout_ms[r];
+		if (r != missing)
+			KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
+	}
+	for (r = 0; r < 3; r++) {
+		if (r == missing)
+			continue;
 		KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[r]), -ETIMEDOUT);
-	for (r = 0; r < 2; r++)
-		KUNIT_EXPECT_EQ(test, swc_t_rank_comm(c, r)->culprit, 2);
+		KUNIT_EXPECT_EQ(test, swc_t_rank_comm(c, r)->culprit, missing);
+	}
 	swc_t_comm_end(c);
+}
+
+/* The other rank waits for rank 0, and would name it if its deadline came first. */
+static void net_missing(struct kunit *test)
+{
+	expect_missing(test, &three_nodes, 2, (u32 []){ 1500, 0, 0 });
 }
 
 /*
@@ -317,21 +327,7 @@ static void net_missing(struct kunit *test)
  */
 static void net_missing_there(struct kunit *test)
 {
-	struct swc_t_comm *c = swc_t_comm_on(test, 3, 20000, &one_and_two);
-	struct swc_t_job *job = swc_t_job_new(test);
-	u32 r;
-
-	swc_t_job_init(job, c, swc_t_ring, 300, false);
-	swc_t_job_run(job, 0, true);
-	job->desc[0].timeout_ms = 1500;
-	job->desc[2].timeout_ms = 2500;
-	for (r = 0; r < 3; r += 2)
-		KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, r, true), 0);
-	for (r = 0; r < 3; r += 2)
-		KUNIT_EXPECT_EQ(test, swc_t_result(&job->done[r]), -ETIMEDOUT);
-	for (r = 0; r < 3; r += 2)
-		KUNIT_EXPECT_EQ(test, swc_t_rank_comm(c, r)->culprit, 1);
-	swc_t_comm_end(c);
+	expect_missing(test, &one_and_two, 1, (u32 []){ 1500, 0, 2500 });
 }
 
 /* ------------------------------------------------------------------ connecting */
