@@ -17,7 +17,7 @@
  *
  * A mesh has the peers of a torus, but messages that went round the end go back along the line. A shift
  * by h of d then loads a link with up to min(h, d - h) messages either way, all shifts most in the
- * middle. What else there is, is counted link by link.
+ * middle. What else there is, is counted at the links where that may be.
  *
  * ring: in every step of a channel each rank sends a block to the same peer. The plan of one rank tells
  * the steps, and whether there are plans at all: of a million ranks they are too long. Then the routes of
@@ -267,11 +267,9 @@ void swc_symmetric_free(struct swc_symmetric *s)
 	s->head = NULL;
 	s->route = NULL;
 	s->term = NULL;
-	free(s->way);
 	free(s->end);
 	s->mean = s->single = NULL;
 	s->line = NULL;
-	s->way = NULL;
 	s->end = NULL;
 	s->nterms = s->room = 0;
 }
@@ -290,14 +288,11 @@ int swc_symmetric_open(struct swc_symmetric *s, const struct swc_plan_args *args
 	s->mean = calloc(n * 2 * s->topo->ndims, sizeof(*s->mean));
 	s->single = calloc(n, sizeof(*s->single));
 	s->route = calloc(SWC_TOPO_PAIRS, sizeof(*s->route));
-	if (s->topo->kind == SWC_TOPO_MESH)
-		s->way = calloc(links, sizeof(*s->way));
 	s->nends = 2 * (s->topo->kind == SWC_TOPO_SWITCH ? swc_topo_rails(s->topo)
 							 : 2 * s->topo->ndims);
 	if (s->kind == SWC_SYMMETRY_SAMPLE)
 		s->end = calloc(n * s->nends, sizeof(*s->end));
 	return s->head && s->mean && s->single && s->route &&
-			       (s->way || s->topo->kind != SWC_TOPO_MESH) &&
 			       (s->line || s->kind != SWC_SYMMETRY_LINES) &&
 			       (s->end || s->kind != SWC_SYMMETRY_SAMPLE)
 		       ? 0
@@ -306,32 +301,50 @@ int swc_symmetric_open(struct swc_symmetric *s, const struct swc_plan_args *args
 
 /* ---- adding ---- */
 
-/* Where the message of coordinate x goes that a term stands for. */
-static uint32_t term_peer(const struct swc_term *t, uint32_t d, uint32_t x)
+/* Coordinates of one parity, 0 or 1, from 0 to x; x may be -1 or more. */
+static int64_t count_parity(int64_t x, uint32_t parity)
 {
-	bool up = t->up;
-
-	if (t->kind == SWC_SYMMETRY_SWING)
-		up ^= x % 2;
-	else if (t->kind == SWC_SYMMETRY_XOR)
-		up ^= (x + d - t->base) / t->hops % 2 != (d - t->base) / t->hops % 2;
-	x += up ? t->hops : d - t->hops;
-	return x < d ? x : x - d;
+	return x < (int64_t)parity ? 0 : (x - parity) / 2 + 1;
 }
 
-/* The longest route that a term stands for on a mesh. */
+/* Of the numbers below @end, how many are in an odd (or even) one of the ranges of @h. */
+static uint64_t count_ranges(uint64_t end, uint64_t h, bool odd)
+{
+	uint64_t rest = end % (2 * h), from = odd ? h : 0;
+
+	rest = rest < from ? 0 : rest - from;
+	return end / (2 * h) * h + (rest < h ? rest : h);
+}
+
+/* How many of the messages of coordinates @first to @last, which may be none, go up, or down. */
+static uint32_t count_way(const struct swc_term *t, uint32_t d, int64_t first, int64_t last,
+			  bool up)
+{
+	uint64_t shift = d - t->base;
+	bool like_zero = up == t->up, odd;
+
+	if (first > last)
+		return 0;
+	switch (t->kind) {
+	case SWC_SYMMETRY_SWING:
+		return (uint32_t)(count_parity(last, !like_zero) -
+				  count_parity(first - 1, !like_zero));
+	case SWC_SYMMETRY_XOR:
+		odd = (shift / t->hops % 2 != 0) == like_zero;
+		return (uint32_t)(count_ranges((uint64_t)last + 1 + shift, t->hops, odd) -
+				  count_ranges((uint64_t)first + shift, t->hops, odd));
+	default:
+		return like_zero ? (uint32_t)(last - first + 1) : 0;
+	}
+}
+
+/* The longest route of a term on a mesh: that of messages that go back along the line, if there are any. */
 static uint32_t longest_on_mesh(const struct swc_term *t, uint32_t d)
 {
-	uint32_t most = 0, y;
+	uint32_t wrapped = count_way(t, d, (int64_t)d - t->hops, (int64_t)d - 1, true) +
+			   count_way(t, d, 0, (int64_t)t->hops - 1, false);
 
-	if (t->kind == SWC_SYMMETRY_SHIFT)
-		return d - t->hops;
-	for (uint32_t x = 0; x < d; x++) {
-		y = term_peer(t, d, x);
-		y = y > x ? y - x : x - y;
-		most = y > most ? y : most;
-	}
-	return most;
+	return wrapped ? d - t->hops : t->hops;
 }
 
 /* Add to a term of the step that is alike, if there is one: a message may consist of many ranges. */
@@ -561,12 +574,6 @@ uint32_t swc_symmetric_receive(struct swc_symmetric *s, uint32_t step, uint32_t 
 
 /* ---- adding up ---- */
 
-/* Coordinates of one parity, 0 or 1, from 0 to x; x may be -1 or more. */
-static int64_t count_parity(int64_t x, uint32_t parity)
-{
-	return x < (int64_t)parity ? 0 : (x - parity) / 2 + 1;
-}
-
 /* Blocks of a term on the link that leads up, or down, from coordinate x. */
 static double load_at(const struct swc_term *t, uint32_t d, uint32_t x, bool up)
 {
@@ -647,39 +654,82 @@ static double peak_of_terms(const struct swc_symmetric *s, uint32_t step, uint32
 	return most;
 }
 
-/* The largest sum on a mesh, where shifts have theirs in the middle of the line. */
+/*
+ * On a mesh, messages of a term on the link between x and the next coordinate, one way: those that begin
+ * within reach, and those that would go round the end the other way.
+ */
+static uint32_t count_on_mesh(const struct swc_term *t, uint32_t d, int64_t x, bool up)
+{
+	int64_t h = t->hops, back = (int64_t)d - h;
+
+	if (up)
+		return count_way(t, d, x < h ? 0 : x - h + 1, x < back ? x : back - 1, true) +
+		       count_way(t, d, x < back ? 0 : x - back + 1, x < h ? x : h - 1, false);
+	return count_way(t, d, x < h ? h : x + 1, x < back ? x + h : (int64_t)d - 1, false) +
+	       count_way(t, d, x < back ? back : x + 1, x < h ? x + back : (int64_t)d - 1, true);
+}
+
+/* The larger sum of the two ways at a link; 0 if there is no such link. */
+static double sum_on_mesh(const struct swc_symmetric *s, uint32_t step, uint32_t dim, int64_t x)
+{
+	double up = 0, down = 0;
+	uint32_t d = s->topo->dim[dim];
+
+	for (uint32_t i = s->head[step]; i && x >= 0 && x + 1 < d; i = s->term[i - 1].next) {
+		const struct swc_term *t = &s->term[i - 1];
+
+		if (t->dim != dim)
+			continue;
+		up += t->blocks * count_on_mesh(t, d, x, true);
+		down += t->blocks * count_on_mesh(t, d, x, false);
+	}
+	return up > down ? up : down;
+}
+
+/* The largest sum at the links around a coordinate: odd and even ones may do different things. */
+static double peak_around(const struct swc_symmetric *s, uint32_t step, uint32_t dim, int64_t x)
+{
+	double most = 0;
+
+	for (int64_t k = -2; k < 2; k++)
+		most = fmax(most, sum_on_mesh(s, step, dim, x + k));
+	return most;
+}
+
+/*
+ * The largest sum on a mesh, where shifts have theirs in the middle of the line. Further from both ends than
+ * the longest messages are, loads are periodic. They grow and fall between coordinates that are multiples of
+ * a term's hops away from an end, or from where its coordinates count from.
+ */
 static double peak_on_mesh(const struct swc_symmetric *s, uint32_t step, uint32_t dim)
 {
-	double sum = 0, back = 0, most = 0, *up = s->way, *down = s->way + s->topo->dim[dim];
-	uint32_t d = s->topo->dim[dim];
+	uint32_t d = s->topo->dim[dim], longest = 0;
+	double sum = 0, most = 0;
 	bool shifts = true;
 
 	for (uint32_t i = s->head[step]; i; i = s->term[i - 1].next) {
 		const struct swc_term *t = &s->term[i - 1];
 
-		sum += t->dim == dim ? t->blocks * t->hops : 0;
-		shifts = shifts && (t->dim != dim || t->kind == SWC_SYMMETRY_SHIFT);
+		if (t->dim != dim)
+			continue;
+		sum += t->blocks * t->hops;
+		shifts = shifts && t->kind == SWC_SYMMETRY_SHIFT;
+		longest = t->hops > longest ? t->hops : longest;
 	}
 	if (shifts)
 		return sum;
-	/* By how much each link has more than the one below it. */
-	memset(s->way, 0, 2 * d * sizeof(*s->way));
 	for (uint32_t i = s->head[step]; i; i = s->term[i - 1].next) {
 		const struct swc_term *t = &s->term[i - 1];
+		uint32_t from = t->base % t->hops;
 
-		for (uint32_t x = 0; t->dim == dim && x < d; x++) {
-			uint32_t y = term_peer(t, d, x), low = x < y ? x : y, high = x + y - low;
-
-			(x < y ? up : down)[low] += t->blocks;
-			(x < y ? up : down)[high] -= t->blocks;
+		for (uint32_t x = 0; t->dim == dim && x <= d && x <= 4 * longest; x += t->hops) {
+			most = fmax(most, peak_around(s, step, dim, x));
+			most = fmax(most, peak_around(s, step, dim, (int64_t)d - x));
+			if (!from)
+				continue;
+			most = fmax(most, peak_around(s, step, dim, (int64_t)x + from));
+			most = fmax(most, peak_around(s, step, dim, (int64_t)d - x + from));
 		}
-	}
-	sum = 0;
-	for (uint32_t x = 0; x < d; x++) {
-		sum += up[x];
-		back += down[x];
-		most = sum > most ? sum : most;
-		most = back > most ? back : most;
 	}
 	return most;
 }
@@ -716,10 +766,11 @@ double swc_symmetric_peak(const struct swc_symmetric *s, uint32_t step)
 		if ((double)s->mean[(size_t)step * 2 * ndims + i] > most)
 			most = (double)s->mean[(size_t)step * 2 * ndims + i];
 	for (uint32_t i = 0; s->head[step] && i < 2 * ndims; i++) {
+		bool mesh = s->topo->kind == SWC_TOPO_MESH;
 		double sum = s->topo->rails > 1 ? peak_of_rails(s, step)
-			     : s->topo->kind == SWC_TOPO_MESH
-				     ? peak_on_mesh(s, step, i / 2)
-				     : peak_of_terms(s, step, i / 2, i % 2);
+			     : !mesh		? peak_of_terms(s, step, i / 2, i % 2)
+			     : i % 2		? 0
+						: peak_on_mesh(s, step, i / 2);
 
 		most = sum > most ? sum : most;
 	}

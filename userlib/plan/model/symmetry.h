@@ -35,7 +35,6 @@ struct swc_symmetric {
 	double *line;  /* SWC_SYMMETRY_LINES: by step, link of the axes and way; differences */
 	float *mean;   /* sample, odd: by step, dimension and way */
 	float *single; /* by step: ring: the largest message; sample: most on a link of one rank */
-	double *way;   /* room for the loads of a line, both ways */
 	struct swc_symmetric_end *end; /* sample: by step, the links of one rank, out and in */
 	uint32_t nends;
 	struct swc_symmetric_route *route; /* the latest, by swc_topo_pair() */
