@@ -13,6 +13,7 @@
 #include "plan/algo/bruck.h"
 #include "plan/algo/builder.h"
 #include "plan/algo/by_nodes.h"
+#include "plan/algo/line_messages.h"
 #include "plan/hash.h"
 #include "plan/number.h"
 
@@ -28,6 +29,7 @@ static const struct {
 	swc_build_fn *build;
 	int32_t max_param;
 	enum swc_symmetry symmetry; /* see swc_algo_symmetry() */
+	swc_line_messages_fn *lines;
 } algos[SWC_ALGO_NR] = {
 	[SWC_ALGO_DIRECT1] = { { "direct1",
 				 "one node: every rank reads all vectors and computes its own result",
@@ -100,19 +102,22 @@ static const struct {
 	[SWC_ALGO_TWOSIDED] = { { "twosided", "whole vectors from both sides at once: log3 p steps",
 				  NULL, WHOLE, false, true },
 				swc_twosided_build,
-				.symmetry = SWC_SYMMETRY_LINES },
+				.symmetry = SWC_SYMMETRY_LINES,
+				.lines = swc_twosided_lines },
 	[SWC_ALGO_RADIX] = { { "radix",
 			       "reduce-scatter and allgather from both sides, for sides like 27",
 			       "reduce-scatter stages, 0 (twosided) to the factors of all sides",
 			       WHOLE, false, true, true },
-			     swc_radix_build,
+			     swc_twosided_build,
 			     20,
-			     SWC_SYMMETRY_LINES },
+			     SWC_SYMMETRY_LINES,
+			     .lines = swc_twosided_lines },
 	[SWC_ALGO_ORDERED] = { { "ordered",
 				 "whole vectors in log3 p steps, added in one order: same bits",
 				 NULL, WHOLE, false, true },
 			       swc_ordered_build,
-			       .symmetry = SWC_SYMMETRY_LINES },
+			       .symmetry = SWC_SYMMETRY_LINES,
+			       .lines = swc_ordered_lines },
 	[SWC_ALGO_CIRCULANT] = { { "circulant",
 				   "log2 p rounds and least bytes for any number of ranks", NULL,
 				   HALVES, false, false },
@@ -250,6 +255,14 @@ enum swc_symmetry swc_algo_symmetry(const struct swc_plan_args *a, const struct 
 		    ((a->algo != SWC_ALGO_SWING_B && !bine) || t->dim[i] % 2))
 			return SWC_SYMMETRY_NONE;
 	return s;
+}
+
+int swc_algo_lines(const struct swc_plan_args *args, const struct swc_topo *topo,
+		   struct swc_line_messages *steps)
+{
+	if (args->given || args->algo >= SWC_ALGO_NR || !algos[args->algo].lines)
+		return -EOPNOTSUPP;
+	return algos[args->algo].lines(args, topo, steps);
 }
 
 /* With one rank the result is a copy of its contribution. */

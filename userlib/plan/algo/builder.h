@@ -162,7 +162,7 @@ swc_build_fn swc_ring_build, swc_ring2_build, swc_hamiltonian_build; /* ring.c *
 swc_build_fn swc_bucket_build, swc_bucket2_build;		     /* bucket.c */
 swc_build_fn swc_split_build;					     /* split.c */
 swc_build_fn swc_butterfly_build;				     /* butterfly.c */
-swc_build_fn swc_twosided_build, swc_radix_build;		     /* twosided.c */
+swc_build_fn swc_twosided_build;				     /* twosided.c: radix, too */
 swc_build_fn swc_ordered_build;					     /* ordered.c */
 swc_build_fn swc_circulant_build;				     /* circulant.c */
 swc_build_fn swc_tree_build, swc_dtree_build;			     /* tree.c */

@@ -22,10 +22,14 @@
  *
  * Several dimensions: in turn, see turns.h; as many channels as dimensions.
  */
+#include "plan/algo/line_messages.h"
 #include "plan/algo/places.h"
 #include "plan/algo/turns.h"
 
-#define MAX_PEERS 12
+#include <errno.h>
+#include <stdlib.h>
+
+#define MAX_PEERS SWC_LINE_PEERS
 
 /* How groups are joined in a step. */
 enum join {
@@ -320,26 +324,27 @@ static void run(struct swc_builder *b, const struct line *line, const struct swc
 	}
 }
 
-/* The dimensions with more than one member. */
-static uint32_t find_lines(const struct swc_builder *b, struct line *line,
-			   struct swc_turn_hops *hops)
+static void set_spot(struct line *l, uint32_t x)
 {
-	uint32_t coord[SWC_TOPO_DIMS], unit = b->n, ndims = 0;
+	l->spot = spot_of(l, colour_of(l, x));
+	l->spot.x = x;
+}
 
-	swc_topo_coords(b->topo, b->me, coord);
-	for (uint32_t i = 0; i < b->topo->ndims; i++) {
+/* The dimensions with more than one member. */
+static uint32_t find_lines(const struct swc_topo *topo, uint32_t me, struct line *line)
+{
+	uint32_t coord[SWC_TOPO_DIMS], unit = topo->nnodes, ndims = 0;
+
+	swc_topo_coords(topo, me, coord);
+	for (uint32_t i = 0; i < topo->ndims; i++) {
 		struct line *l = &line[ndims];
 
-		unit /= b->topo->dim[i];
-		if (b->topo->dim[i] == 1)
+		unit /= topo->dim[i];
+		if (topo->dim[i] == 1)
 			continue;
-		*l = (struct line){ .size = b->topo->dim[i], .unit = unit };
+		*l = (struct line){ .size = topo->dim[i], .unit = unit };
 		find_colours(l);
-		l->spot = spot_of(l, colour_of(l, coord[i]));
-		l->spot.x = coord[i];
-		hops[ndims].nsteps = l->nsteps;
-		for (uint32_t k = 0; k < l->nsteps; k++)
-			hops[ndims].hops[k] = l->step[k].hops;
+		set_spot(l, coord[i]);
 		ndims++;
 	}
 	return ndims;
@@ -349,8 +354,13 @@ int swc_ordered_build(struct swc_builder *b)
 {
 	struct line line[SWC_TOPO_DIMS];
 	struct swc_turn_hops hops[SWC_TOPO_DIMS] = { 0 };
-	uint32_t ndims = find_lines(b, line, hops), nch = (swc_build_ports(b) + 1) / 2;
+	uint32_t ndims = find_lines(b->topo, b->me, line), nch = (swc_build_ports(b) + 1) / 2;
 
+	for (uint32_t i = 0; i < ndims; i++) {
+		hops[i].nsteps = line[i].nsteps;
+		for (uint32_t k = 0; k < line[i].nsteps; k++)
+			hops[i].hops[k] = line[i].step[k].hops;
+	}
 	nch = b->args->channels ? b->args->channels : nch < ndims ? nch : ndims;
 	swc_build_blocks(b, nch);
 	for (uint32_t c = 0; c < nch; c++) {
@@ -358,5 +368,46 @@ int swc_ordered_build(struct swc_builder *b)
 
 		run(b, line, turn, swc_turns_align(hops, ndims, c, turn), c);
 	}
+	return 0;
+}
+
+/* ---- the steps of lines ---- */
+
+static uint32_t count_steps(const void *lines, uint32_t i)
+{
+	return ((const struct line *)lines)[i].nsteps;
+}
+
+static void find_peers(void *lines, uint32_t i, uint32_t s, bool mirrored, uint32_t x,
+		       struct swc_line_peers *peers)
+{
+	struct line *l = (struct line *)lines + i;
+	const struct step *step = &l->step[s];
+	struct spot peer[MAX_PEERS];
+	uint32_t group[3];
+
+	(void)mirrored;
+	set_spot(l, x);
+	peers->nsend = receivers(l, step, &l->spot, peer);
+	peers->nrecv = lacks(step, &l->spot, group);
+	peers->nreduced = peers->nrecv - adds_last(group_of(step, &l->spot), peers->nrecv);
+	for (uint32_t k = 0; k < peers->nsend; k++)
+		peers->to[k] = peer[k].x;
+	for (uint32_t k = 0; k < peers->nrecv; k++)
+		peers->from[k] = provider(l, step, &l->spot, group[k]);
+}
+
+int swc_ordered_lines(const struct swc_plan_args *args, const struct swc_topo *topo,
+		      struct swc_line_messages *steps)
+{
+	struct line *line = calloc(topo->ndims, sizeof(*line));
+
+	(void)args;
+	if (!line)
+		return -ENOMEM;
+	*steps = (struct swc_line_messages){ .nlines = find_lines(topo, 0, line),
+					     .lines = line,
+					     .count = count_steps,
+					     .peers = find_peers };
 	return 0;
 }

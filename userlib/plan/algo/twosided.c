@@ -30,10 +30,12 @@
  * all stages with whole ranges are of 2 and 4, where sums are added in pairs. A part that has been
  * scattered to the end is reduced by one member.
  */
+#include "plan/algo/line_messages.h"
 #include "plan/algo/places.h"
 #include "plan/algo/sides.h"
 #include "plan/algo/turns.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #define MAX_SCATTERS 20
@@ -258,18 +260,18 @@ static bool add_scatter(struct line *l, uint32_t *parts)
 }
 
 /* The dimensions with more than one member. @line: zeros, of some KiB each */
-static uint32_t find_lines(const struct swc_builder *b, struct line *line)
+static uint32_t find_lines(const struct swc_topo *topo, uint32_t me, struct line *line)
 {
-	uint32_t coord[SWC_TOPO_DIMS], unit = b->n, ndims = 0;
+	uint32_t coord[SWC_TOPO_DIMS], unit = topo->nnodes, ndims = 0;
 
-	swc_topo_coords(b->topo, b->me, coord);
-	for (uint32_t i = 0; i < b->topo->ndims; i++) {
+	swc_topo_coords(topo, me, coord);
+	for (uint32_t i = 0; i < topo->ndims; i++) {
 		struct line *l = &line[ndims];
 
-		unit /= b->topo->dim[i];
-		if (b->topo->dim[i] == 1)
+		unit /= topo->dim[i];
+		if (topo->dim[i] == 1)
 			continue;
-		l->size = b->topo->dim[i];
+		l->size = topo->dim[i];
 		l->unit = unit;
 		l->at = coord[i];
 		l->rest = 1;
@@ -299,8 +301,8 @@ static uint32_t find_scatters(struct line *line, uint32_t ndims, uint32_t stages
 	return n;
 }
 
-/* The schedules of what is left; the same for dimensions that are alike. */
-static void find_wholes(struct swc_builder *b, struct line *line, uint32_t ndims)
+/* The schedules of what is left; the same for dimensions that are alike. 0 or -ENOMEM. */
+static int find_wholes(struct line *line, uint32_t ndims)
 {
 	for (struct line *l = line; l < line + ndims; l++) {
 		uint32_t size = l->size / l->rest;
@@ -308,11 +310,19 @@ static void find_wholes(struct swc_builder *b, struct line *line, uint32_t ndims
 		if (l > line && l[-1].whole.size == size)
 			l->whole = l[-1].whole;
 		else if (swc_sides_find(&l->whole, size))
-			b->error = -ENOMEM;
-		for (uint32_t k = 0; k < l->whole.nstages; k++)
-			if (l->whole.stage[k].n != 2 && l->whole.stage[k].n != 4)
-				b->w.hdr.flags |= SWC_PLAN_ORDER_VARIES;
+			return -ENOMEM;
 	}
+	return 0;
+}
+
+/* May members add in different order? */
+static bool order_varies(const struct line *line, uint32_t ndims)
+{
+	for (uint32_t i = 0; i < ndims; i++)
+		for (uint32_t k = 0; k < line[i].whole.nstages; k++)
+			if (line[i].whole.stage[k].n != 2 && line[i].whole.stage[k].n != 4)
+				return true;
+	return false;
 }
 
 static void align(struct port *p, uint32_t chan)
@@ -371,7 +381,7 @@ static int build(struct swc_builder *b, uint32_t stages, bool all)
 		b->error = -ENOMEM;
 		return 0;
 	}
-	ndims = find_lines(b, line);
+	ndims = find_lines(b->topo, b->me, line);
 	found = find_scatters(line, ndims, stages, &parts);
 	if (found < stages && !(all && found)) {
 		free(line);
@@ -380,7 +390,9 @@ static int build(struct swc_builder *b, uint32_t stages, bool all)
 			"the sides have %u factors of 4, 2, 3, 5 and 7: give a number from 0 to %u",
 			found, found);
 	}
-	find_wholes(b, line, ndims);
+	b->error = find_wholes(line, ndims);
+	if (order_varies(line, ndims))
+		b->w.hdr.flags |= SWC_PLAN_ORDER_VARIES;
 	nch = b->args->channels ? b->args->channels : channels_of(b, line, ndims, found > 0);
 	swc_build_blocks(b, nch * parts);
 	for (uint32_t c = 0; c < nch && !b->error; c++) {
@@ -398,14 +410,97 @@ static int build(struct swc_builder *b, uint32_t stages, bool all)
 	return 0;
 }
 
-int swc_twosided_build(struct swc_builder *b)
+/* How many reduce-scatter stages these plans have at most; *all: as many as there are, but one at least. */
+static uint32_t stages_of(const struct swc_plan_args *args, bool *all)
 {
-	return build(b, 0, false);
+	*all = args->algo == SWC_ALGO_RADIX && args->param == SWC_PARAM_DEFAULT;
+	if (*all)
+		return MAX_SCATTERS * SWC_TOPO_DIMS;
+	return args->algo == SWC_ALGO_RADIX ? (uint32_t)args->param : 0;
 }
 
-int swc_radix_build(struct swc_builder *b)
+int swc_twosided_build(struct swc_builder *b)
 {
-	bool all = b->args->param == SWC_PARAM_DEFAULT;
+	bool all;
+	uint32_t stages = stages_of(b->args, &all);
 
-	return build(b, all ? MAX_SCATTERS * SWC_TOPO_DIMS : (uint32_t)b->args->param, all);
+	return build(b, stages, all);
+}
+
+/* ---- the steps of lines ---- */
+
+static uint32_t count_steps(const void *lines, uint32_t i)
+{
+	const struct line *l = (const struct line *)lines + i;
+
+	return 2 * l->nscatters + l->whole.nsteps;
+}
+
+/* The coordinate at an offset, which is less than the size. */
+static uint32_t coord_at(const struct line *l, bool mirrored, int64_t offset)
+{
+	int64_t to = (int64_t)l->at + (mirrored ? -offset : offset);
+
+	to += to < 0 ? l->size : 0;
+	return (uint32_t)(to < l->size ? to : to - l->size);
+}
+
+static void find_peers(void *lines, uint32_t i, uint32_t s, bool mirrored, uint32_t x,
+		       struct swc_line_peers *peers)
+{
+	struct line *l = (struct line *)lines + i;
+	struct port p = { .mirror = mirrored };
+	uint32_t back = count_steps(lines, i) - 1 - s;
+	const struct scatter *scatter = &l->scatter[s < l->nscatters ? s : back];
+	int64_t to[SWC_SIDES_PEERS], from[SWC_SIDES_PEERS];
+	struct parts parts;
+
+	l->at = x;
+	if (s >= l->nscatters && back >= l->nscatters) {
+		s -= l->nscatters;
+		x = at_of(&p, l) / l->rest;
+		peers->nsend = swc_sides_peers(&l->whole, s, x, true, to);
+		peers->nrecv = swc_sides_peers(&l->whole, s, x, false, from);
+		peers->nreduced = peers->nrecv -
+				  (peers->nrecv && swc_sides_base(&l->whole, s) == SWC_SIDES_NONE);
+		for (uint32_t k = 0; k < peers->nsend; k++)
+			peers->to[k] = coord_at(l, mirrored, to[k] * l->rest);
+		for (uint32_t k = 0; k < peers->nrecv; k++)
+			peers->from[k] = coord_at(l, mirrored, from[k] * l->rest);
+		return;
+	}
+	parts = parts_of(&p, l, scatter);
+	peers->nsend = peers->nrecv = parts.npeers;
+	peers->nreduced = s < l->nscatters ? parts.npeers : 0;
+	for (uint32_t k = 0; k < parts.npeers; k++) {
+		int64_t offset = (int64_t)parts.to[k] * scatter->stride;
+		uint32_t target = coord_at(l, mirrored, offset);
+		uint32_t source = coord_at(l, mirrored, scatter->half ? offset : -offset);
+
+		peers->to[k] = s < l->nscatters ? target : source;
+		peers->from[k] = s < l->nscatters ? source : target;
+	}
+}
+
+int swc_twosided_lines(const struct swc_plan_args *args, const struct swc_topo *topo,
+		       struct swc_line_messages *steps)
+{
+	struct line *line = calloc(topo->ndims, sizeof(*line));
+	uint32_t stages, parts, found;
+	bool all;
+
+	if (!line)
+		return -ENOMEM;
+	stages = stages_of(args, &all);
+	*steps = (struct swc_line_messages){ .nlines = find_lines(topo, 0, line),
+					     .mirrors = true,
+					     .lines = line,
+					     .count = count_steps,
+					     .peers = find_peers };
+	found = find_scatters(line, steps->nlines, stages, &parts);
+	if ((found < stages && !(all && found)) || find_wholes(line, steps->nlines)) {
+		free(line);
+		return found < stages ? -EOPNOTSUPP : -ENOMEM;
+	}
+	return 0;
 }

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/model/axes.h"
 #include "plan/model/model.h"
 #include "plan/model/phases.h"
 #include "plan/model/rounds.h"
@@ -27,22 +28,6 @@
 #define LOAD_BYTES (256u << 20)
 #define TELL_RANKS 64 /* plans between two reports of progress */
 #define ODD_RANGES_RANKS 1024
-
-/*
- * A step in the kernel: an interrupt, a work item that handles the completion, and one that posts
- * the next message. A CPU that adds reads two vectors and writes one.
- */
-#define KERNEL_STEP_NS 5000
-#define KERNEL_REDUCE_GBPS 80
-/* By TCP, messages pass through both hosts' network stacks, and on cloud machines a hypervisor. */
-#define TCP_STEP_NS 35000
-/*
- * One more message, posted, handled and received with the others of its step; a step that copies; and each of
- * its copies.
- */
-#define KERNEL_MESSAGE_NS 500
-#define KERNEL_COPY_STEP_NS 200
-#define KERNEL_COPY_NS 20
 
 /*
  * The largest value of a rank. On lines a value is a sum over the dimensions, of which the ranks on
@@ -71,6 +56,7 @@ struct peer {
  * @hops: by step of the window
  * @first, @n: the window
  * @sym: how plans are alike; unless SWC_SYMMETRY_NONE, it keeps the loads, and there is one window
+ * @axes: what ranks on the axes do, if @has_axes: then only the plan of rank 0 is needed
  * @phases: of rank 0
  * @ahead: it is known that some ranks are ahead of others
  * @phased: phases begin together: a "step" below is a phase
@@ -99,6 +85,8 @@ struct model {
 	uint32_t last_hops;
 	uint64_t last_blocks;
 	struct swc_symmetric sym;
+	struct swc_axes axes;
+	bool has_axes;
 	struct swc_phases phases;
 	bool ahead, phased;
 	const struct swc_rounds *rounds;
@@ -117,51 +105,6 @@ struct model {
 	int error;
 };
 
-struct swc_network swc_network_of(const struct swc_topo *topo)
-{
-	return (struct swc_network){ .gbps = topo->gbps > 0 ? topo->gbps
-					     : topo->tcp    ? SWC_TOPO_TCP_GBPS
-							    : 400,
-				     .hop_ns = topo->hop_ns > 0 ? topo->hop_ns : 400,
-				     .step_ns = topo->tcp ? TCP_STEP_NS : 600 };
-}
-
-struct swc_network swc_network_in_kernel(const struct swc_topo *topo)
-{
-	struct swc_network net = swc_network_of(topo);
-
-	net.step_ns = topo->tcp ? TCP_STEP_NS : KERNEL_STEP_NS;
-	net.reduce_gbps = KERNEL_REDUCE_GBPS;
-	net.message_ns = KERNEL_MESSAGE_NS;
-	net.copy_step_ns = KERNEL_COPY_STEP_NS;
-	net.copy_ns = KERNEL_COPY_NS;
-	return net;
-}
-
-static double time_of(const struct swc_timing *t, double bytes, const struct swc_network *net)
-{
-	bool acked = net->ack_bytes > 0 && t->last_share * bytes >= net->ack_bytes;
-
-	return t->steps * net->step_ns + (double)t->hops * net->hop_ns +
-	       t->load * bytes * 8 / net->gbps + acked * t->last_hops * net->hop_ns;
-}
-
-double swc_cost_time(const struct swc_cost *cost, double bytes, const struct swc_network *net,
-		     const struct swc_timing **timing)
-{
-	double phased = time_of(&cost->phased, bytes, net);
-	double eager = time_of(&cost->eager, bytes, net);
-	double moved = (cost->reduced + cost->copied) * bytes * 8;
-	double reduce = net->reduce_gbps > 0 ? moved / net->reduce_gbps : 0;
-	double small = (double)cost->extra * net->message_ns +
-		       (double)cost->copy_steps * net->copy_step_ns +
-		       (double)cost->copies * net->copy_ns;
-
-	if (timing)
-		*timing = eager < phased ? &cost->eager : &cost->phased;
-	return (eager < phased ? eager : phased) + reduce + small;
-}
-
 /*
  * Report progress. It never goes back, so it stands still for a while if there is more work than
  * expected.
@@ -173,6 +116,26 @@ static void tell(struct model *m, double done)
 		m->progress(m->arg, m->told);
 }
 
+/* There is a message in a step. */
+static void reach(struct model *m, uint32_t step)
+{
+	if (step < m->steps)
+		return;
+	m->steps = step + 1;
+	m->last_hops = 0;
+	m->last_blocks = 0;
+}
+
+static void add_hops(struct model *m, uint32_t step, uint32_t hops, uint64_t blocks)
+{
+	if (step == m->steps - 1) {
+		m->last_hops = hops > m->last_hops ? hops : m->last_hops;
+		m->last_blocks = blocks > m->last_blocks ? blocks : m->last_blocks;
+	}
+	if (hops > m->hops[step - m->first])
+		m->hops[step - m->first] = hops;
+}
+
 /* Account for a message: its route, and its blocks on each link. @swap: as in symmetry.h. */
 static void account(struct model *m, uint32_t step, uint32_t chan, uint32_t path, uint32_t from,
 		    uint32_t to, uint64_t blocks, bool swap)
@@ -181,11 +144,7 @@ static void account(struct model *m, uint32_t step, uint32_t chan, uint32_t path
 	struct swc_route *r = &m->route[chan];
 	uint32_t hops;
 
-	if (step >= m->steps) {
-		m->steps = step + 1;
-		m->last_hops = 0;
-		m->last_blocks = 0;
-	}
+	reach(m, step);
 	if (step < m->first || step - m->first >= m->n || m->error)
 		return;
 	if (m->sym.kind != SWC_SYMMETRY_NONE) {
@@ -198,13 +157,8 @@ static void account(struct model *m, uint32_t step, uint32_t chan, uint32_t path
 	}
 	if (m->error)
 		return;
-	if (step == m->steps - 1) {
-		m->last_hops = hops > m->last_hops ? hops : m->last_hops;
-		m->last_blocks = blocks > m->last_blocks ? blocks : m->last_blocks;
-	}
+	add_hops(m, step, hops, blocks);
 	step -= m->first;
-	if (hops > m->hops[step])
-		m->hops[step] = hops;
 	for (uint32_t i = 0; m->load && i < r->n; i++)
 		m->load[(size_t)r->link[i] * m->n + step] +=
 			(float)((double)blocks * swc_link_slowness(&m->links, r->link[i]));
@@ -493,7 +447,43 @@ static int visit(struct model *m, const struct swc_plan_view *v, bool again)
 		ret = open_peers(m, v);
 	if (!ret)
 		walk_plan(m, v, again);
+	if (!ret && !again && m->sym.kind == SWC_SYMMETRY_LINES && !v->hdr->rank) {
+		ret = swc_axes_find(&m->axes, m->args, m->links.topo, v);
+		m->has_axes = !ret;
+		ret = ret == -EOPNOTSUPP ? 0 : ret;
+	}
 	return ret ? ret : m->error;
+}
+
+static void add_axes_rank(void *arg, uint32_t rank, const struct swc_axes_rank *does)
+{
+	struct model *m = arg;
+
+	add_peak(m, &m->messages, rank, (double)does->messages);
+	add_peak(m, &m->sent, rank, (double)does->blocks / m->nblocks);
+	add_peak(m, &m->conns, rank, (double)does->conns);
+	for (uint32_t chan = 0; chan < m->axes.nchannels; chan++)
+		add_peak(m, &m->reduced[chan], rank, (double)does->reduced[chan] / m->nblocks);
+}
+
+/* Account for all ranks on the axes but rank 0. All of them have its steps, so they take step k together. */
+static void add_axes(struct model *m, bool again)
+{
+	for (uint32_t chan = 0; chan < m->axes.nchannels; chan++)
+		for (uint32_t k = 0; k < m->axes.nsteps[chan]; k++) {
+			uint32_t step = step_of(m, chan, k, 0, 0, NULL), hops;
+
+			reach(m, step);
+			hops = swc_axes_add(&m->axes, chan, k, swc_symmetric_lines(&m->sym, step),
+					    m->sym.line_at);
+			add_hops(m, step, hops, m->axes.step[chan][k].blocks);
+		}
+	if (again)
+		return;
+	swc_axes_each(&m->axes, add_axes_rank, m);
+	if (swc_axes_max_runs(&m->axes) > m->cost->max_runs)
+		m->cost->max_runs = swc_axes_max_runs(&m->axes);
+	m->met_sum = 0;
 }
 
 /* Account for the plan of one rank. */
@@ -527,7 +517,9 @@ static int walk_plans(struct model *m, char *why, size_t why_bytes)
 		if (visit % TELL_RANKS == TELL_RANKS - 1)
 			tell(m, (m->first + (double)m->n * (visit + 1) / m->sym.nvisits) /
 					(m->steps > m->n ? m->steps + m->n : m->n));
-	} while (!ret && ++visit < m->sym.nvisits);
+	} while (!ret && !m->has_axes && ++visit < m->sym.nvisits);
+	if (!ret && m->has_axes)
+		add_axes(m, again);
 	return ret;
 }
 
@@ -700,6 +692,7 @@ static int compute(const struct swc_plan_args *args, const struct swc_symmetric 
 	for (uint32_t i = 0; i < SWC_MAX_CHANNELS; i++)
 		free(m->route[i].link);
 	swc_phases_free(&m->phases);
+	swc_axes_free(&m->axes);
 	free_window(m);
 	free(m->peer);
 	free(m);

@@ -301,6 +301,11 @@ int swc_symmetric_open(struct swc_symmetric *s, const struct swc_plan_args *args
 
 /* ---- adding ---- */
 
+double *swc_symmetric_lines(struct swc_symmetric *s, uint32_t step)
+{
+	return s->line + (size_t)step * 2 * s->line_at[s->topo->ndims];
+}
+
 /* Coordinates of one parity, 0 or 1, from 0 to x; x may be -1 or more. */
 static int64_t count_parity(int64_t x, uint32_t parity)
 {
@@ -379,9 +384,7 @@ static void add_line(struct swc_symmetric *s, uint32_t step, uint32_t from,
 {
 	uint32_t d = s->topo->dim[t->dim], x = from / s->stride[t->dim] % d;
 	uint32_t begin = t->up ? x : (x + d + 1 - t->hops) % d, end = begin + t->hops;
-	double *line = s->line +
-		       ((size_t)step * s->line_at[s->topo->ndims] + s->line_at[t->dim]) * 2 +
-		       !t->up;
+	double *line = swc_symmetric_lines(s, step) + 2 * s->line_at[t->dim] + !t->up;
 
 	if (from != x * s->stride[t->dim])
 		return;

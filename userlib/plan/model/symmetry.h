@@ -79,6 +79,12 @@ int swc_symmetric_add(struct swc_symmetric *s, uint32_t step, uint32_t chan, uin
 uint32_t swc_symmetric_receive(struct swc_symmetric *s, uint32_t step, uint32_t path, uint32_t from,
 			       uint32_t to, uint64_t blocks);
 
+/*
+ * SWC_SYMMETRY_LINES, not on a switch: the links of the axes in a step, each with its two ways: by how much
+ * it has more than the one below it. Dimension i begins at link @s->line_at[i].
+ */
+double *swc_symmetric_lines(struct swc_symmetric *s, uint32_t step);
+
 /* The blocks on the most loaded link in a step. */
 double swc_symmetric_peak(const struct swc_symmetric *s, uint32_t step);
 
