@@ -44,8 +44,9 @@ struct peak {
  * @linked: for counting connections: by path, the last channel with one
  */
 struct peer {
+	uint64_t seen;
 	uint32_t plan, rank;
-	uint32_t seen, runs;
+	uint32_t runs;
 	uint32_t linked[SWC_TOPO_PATHS];
 };
 
@@ -96,7 +97,8 @@ struct model {
 	struct peak extra[SWC_MAX_CHANNELS], copy_steps[SWC_MAX_CHANNELS];
 	struct peak copies[SWC_MAX_CHANNELS], copied[SWC_MAX_CHANNELS];
 	struct peer *peer;
-	uint32_t peers, plan, stamp, channel;
+	uint32_t peers, plan, channel;
+	uint64_t stamp;
 	struct swc_cost *cost;
 	struct swc_timing *timing;
 	swc_progress_fn *progress;
