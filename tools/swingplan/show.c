@@ -116,49 +116,57 @@ static cJSON *cost_json(const struct plan_options *opt, const struct entry *e)
 	return o;
 }
 
-/* Build the plan of rank opt->rank. The caller frees *plan. */
-static void view_plan(const struct plan_options *opt, const struct entry *e, void **plan,
-		      struct swc_plan_view *v)
+/* A rank's plan. */
+struct rank_plan {
+	void *plan;
+	struct swc_plan_view view;
+};
+
+/* Build the plan of rank opt->rank; free(p->plan). */
+static void build_plan(const struct plan_options *opt, const struct entry *e, struct rank_plan *p)
 {
 	struct swc_plan_args args = plan_args(opt, e, opt->coll);
 	char why[SWC_TEXT_BYTES] = "";
 	size_t bytes;
 
 	args.rank = (uint32_t)opt->rank;
-	if (swc_plan_build(&args, plan, &bytes, why, sizeof(why)))
+	if (swc_plan_build(&args, &p->plan, &bytes, why, sizeof(why)))
 		plan_bad("%s, rank %u: %s", e->name, args.rank, why);
-	if (swc_plan_check(*plan, bytes, v, why, sizeof(why)))
+	if (swc_plan_check(p->plan, bytes, &p->view, why, sizeof(why)))
 		plan_bad("%s, rank %u: the plan is malformed: %s", e->name, args.rank, why);
 }
 
 int show_run(const struct plan_options *opt)
 {
-	struct swc_plan_view view;
+	bool named = strcmp(opt->algos, "all") != 0;
 	unsigned int n;
 	struct entry *e = plan_entries(opt, opt->coll, &n);
+	struct rank_plan p = { 0 };
 	struct show_json json;
-	void *plan = NULL;
 
+	/* What is refused should be told soon, and costs take long. They begin with the plan of rank 0. */
+	if (opt->rank > 0 && named && n == 1 && !e->ret)
+		build_plan(opt, e, &p);
 	plan_costs(opt, e, n);
 	/* One algorithm is one object, several are an array. */
 	show_json_begin(&json, n > 1);
 	for (unsigned int i = 0; i < n; i++) {
 		if (e[i].ret)
 			continue;
-		if (opt->rank >= 0)
-			view_plan(opt, &e[i], &plan, &view);
+		if (opt->rank >= 0 && !p.plan)
+			build_plan(opt, &e[i], &p);
 		if (opt->json) {
 			show_json_entry(&json, cost_json(opt, &e[i]),
-					opt->rank >= 0 ? &view : NULL);
+					opt->rank >= 0 ? &p.view : NULL);
 		} else {
 			if (i)
 				printf("\n");
 			print_cost(opt, &e[i]);
 			if (opt->rank >= 0)
-				show_text(&view);
+				show_text(&p.view);
 		}
-		free(plan);
-		plan = NULL;
+		free(p.plan);
+		p.plan = NULL;
 	}
 	if (opt->json)
 		show_json_end(&json);

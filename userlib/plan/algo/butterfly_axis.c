@@ -34,6 +34,11 @@ static uint32_t coord_at(const struct swc_axis *a, uint32_t place)
 	return a->by_ways ? swc_line_ordered(a->line, place) : place;
 }
 
+static uint32_t way_of(const struct swc_axis *a, uint32_t coord)
+{
+	return a->by_ways ? swc_line_way(a->line, coord) : 0;
+}
+
 static uint32_t place_of(const struct swc_axis *a, uint32_t coord)
 {
 	return a->by_ways ? swc_line_place(a->line, coord) : coord;
@@ -194,7 +199,7 @@ bool swc_axis_find(struct swc_axis *a, uint32_t me, uint32_t root)
 	a->own = place_of(a, me);
 	if (a->rooted)
 		find_paths(a);
-	swc_line_steps(a->line, me, a->by_ways, 0, a->line->d, a->step);
+	swc_line_steps(a->line, me, a->by_ways, way_of(a, me), 0, a->line->d, a->step);
 	for (uint32_t i = 0; i < a->line->d; i += n) {
 		if (!swc_table_reserve(&a->piece, a->npieces, &a->room, sizeof(*a->piece)))
 			return false;
@@ -253,17 +258,18 @@ bool swc_axis_send(const struct swc_axis *a, uint32_t s, uint32_t peer, uint32_t
 bool swc_axis_receive(const struct swc_axis *a, uint32_t s, uint32_t peer, bool paths,
 		      struct swc_stretches *out)
 {
-	uint32_t k = a->lines->turn[s].step;
+	uint32_t k = a->lines->turn[s].step, way;
 
 	out->n = 0;
 	if (paths && a->before[s] != peer)
 		return true;
 	if (is_direct(a, peer))
 		return (paths && a->from[a->me] != s + 1) || swc_axis_own(a, out);
+	way = way_of(a, peer);
 	for (const struct swc_piece *p = a->piece; p < a->piece + a->npieces; p++) {
 		if (p->odd || (paths && p->from != s + 1))
 			continue;
-		swc_line_steps(a->line, peer, a->by_ways, p->first, p->n, a->step);
+		swc_line_steps(a->line, peer, a->by_ways, way, p->first, p->n, a->step);
 		for (uint32_t i = 0, n; i < p->n; i += n) {
 			for (n = 1; i + n < p->n && (a->step[i] == k) == (a->step[i + n] == k);)
 				n++;

@@ -67,8 +67,7 @@ uint32_t swc_line_when_computed(const struct swc_line *l, uint32_t x, uint32_t y
 	return k + (l->d > l->m);
 }
 
-/* The way from 0 to y. */
-static uint32_t way_of(const struct swc_line *l, uint32_t y)
+uint32_t swc_line_way(const struct swc_line *l, uint32_t y)
 {
 	uint32_t way = 0;
 
@@ -96,7 +95,7 @@ uint32_t swc_line_first(const struct swc_line *l, uint32_t way)
 
 uint32_t swc_line_place(const struct swc_line *l, uint32_t y)
 {
-	uint32_t place = swc_line_first(l, way_of(l, y));
+	uint32_t place = swc_line_first(l, swc_line_way(l, y));
 
 	/* The last coordinate of odd d shares its way with another one. */
 	return swc_line_ordered(l, place) == y ? place : place + 1;
@@ -127,12 +126,12 @@ uint32_t swc_ways_without(const uint32_t *way, uint32_t n, uint32_t step)
  * large and read in no order. On a mirrored line coordinates do as their images on one that is not, and the
  * order of places is that of images.
  */
-static void steps_by_ways(const struct swc_line *l, uint32_t x, uint32_t first, uint32_t n,
-			  uint8_t *step)
+static void steps_by_ways(const struct swc_line *l, uint32_t x, uint32_t mine, uint32_t first,
+			  uint32_t n, uint8_t *step)
 {
 	uint32_t m = l->m, image = swc_line_reflect(l, x), agreed = swc_line_agreed(l);
 	const uint32_t *order = l->order + first, *way = l->way + first;
-	uint32_t low = 0, high = n, mine = way_of(l, x);
+	uint32_t low = 0, high = n;
 
 	for (uint32_t k = 0; agreed << k && low < high; k++) {
 		uint32_t middle = low + swc_ways_without(way + low, high - low, k);
@@ -154,11 +153,11 @@ static void steps_by_ways(const struct swc_line *l, uint32_t x, uint32_t first, 
 		step[l->odd - first] = (uint8_t)swc_line_met_in(l, x);
 }
 
-void swc_line_steps(const struct swc_line *l, uint32_t x, bool by_ways, uint32_t first, uint32_t n,
-		    uint8_t *step)
+void swc_line_steps(const struct swc_line *l, uint32_t x, bool by_ways, uint32_t way,
+		    uint32_t first, uint32_t n, uint8_t *step)
 {
 	if (by_ways && x < l->m) {
-		steps_by_ways(l, x, first, n, step);
+		steps_by_ways(l, x, way, first, n, step);
 		return;
 	}
 	for (uint32_t j = 0; j < n; j++) {

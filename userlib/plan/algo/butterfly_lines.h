@@ -60,6 +60,8 @@ static inline uint32_t swc_line_ordered(const struct swc_line *l, uint32_t i)
 	return swc_line_reflect(l, l->order[i]);
 }
 
+/* Swing: the way from 0 to y. */
+uint32_t swc_line_way(const struct swc_line *l, uint32_t y);
 uint32_t swc_line_place(const struct swc_line *l, uint32_t y);
 /* The first place with this way or a later one. */
 uint32_t swc_line_first(const struct swc_line *l, uint32_t way);
@@ -83,9 +85,10 @@ uint32_t swc_ways_without(const uint32_t *way, uint32_t n, uint32_t step);
 /*
  * The steps in which x sends the blocks at @n places from @first on.
  * @by_ways: places are as of swc_line_ordered(), else coordinates.
+ * @way: with @by_ways, swc_line_way() of x.
  */
-void swc_line_steps(const struct swc_line *l, uint32_t x, bool by_ways, uint32_t first, uint32_t n,
-		    uint8_t *step);
+void swc_line_steps(const struct swc_line *l, uint32_t x, bool by_ways, uint32_t way,
+		    uint32_t first, uint32_t n, uint8_t *step);
 
 /* The coordinate that x sends block y to in step k. */
 uint32_t swc_line_receiver(const struct swc_line *l, uint32_t x, uint32_t y, uint32_t k);

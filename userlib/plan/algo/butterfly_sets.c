@@ -62,6 +62,7 @@ struct parts {
  * @all, @on_paths: of the message that is being listed: its blocks, and those that are on paths
  * @now: a run of it without blocks
  * @message: its first run; then the first that may have blocks on paths which are not listed yet
+ * @each: transfers that a run becomes at least: two in an allreduce, there and back
  * @fresh: a bit by number: nothing was added yet, the contribution is in SEND
  */
 struct sets {
@@ -76,7 +77,7 @@ struct sets {
 	} passed;
 	struct parts all, on_paths;
 	struct run now;
-	uint32_t message;
+	uint32_t message, each;
 	uint64_t *fresh;
 	struct run *run;
 	struct swc_stretch *path;
@@ -94,7 +95,8 @@ static bool add_run(struct sets *p, uint32_t first, uint32_t n)
 		return true;
 	}
 	/* Each becomes a transfer at least: refuse here what would need too much memory before. */
-	if (p->nruns + p->b->w.hdr.nxfers >= SWC_MAX_PLAN_BYTES / sizeof(struct swc_plan_xfer))
+	if (p->nruns * p->each + p->b->w.hdr.nxfers >=
+	    SWC_MAX_PLAN_BYTES / sizeof(struct swc_plan_xfer))
 		p->b->error = swc_build_refuse(p->b, "the plan would have more than %u bytes",
 					       SWC_MAX_PLAN_BYTES);
 	else if (!swc_table_reserve(&p->run, p->nruns, &p->room, sizeof(*p->run)))
@@ -545,6 +547,7 @@ int swc_butterfly_sets_build(struct swc_builder *b, bool swing, uint32_t ports)
 		.result = swc_tree_sums(b),
 		.numbered = shares,
 		.rooted = swc_coll_has_root(coll),
+		.each = coll == SWC_ALLREDUCE ? 2 : 1,
 		.fresh = malloc((b->n / 64 + 1) * sizeof(*p.fresh)),
 	};
 

@@ -488,40 +488,60 @@ static void add_axes(struct model *m, bool again)
 	m->met_sum = 0;
 }
 
-/* Account for the plan of one rank. */
-static int walk_rank(struct model *m, uint32_t rank, bool again, char *why, size_t why_bytes)
+static int build_rank(const struct model *m, uint32_t rank, void **plan, char *why,
+		      size_t why_bytes)
 {
 	struct swc_plan_args a = *m->args;
-	struct swc_plan_view v;
 	size_t bytes;
-	void *plan;
-	int ret;
 
 	a.rank = rank;
-	ret = swc_plan_build(&a, &plan, &bytes, why, why_bytes);
-	if (ret)
-		return ret;
-	v = swc_walk_view(plan);
-	ret = visit(m, &v, again);
+	return swc_plan_build(&a, plan, &bytes, why, why_bytes);
+}
+
+/* Account for a rank's plan, and free it. */
+static int walk_built(struct model *m, void *plan, bool again)
+{
+	struct swc_plan_view v = swc_walk_view(plan);
+	int ret = visit(m, &v, again);
+
 	free(plan);
 	return ret;
 }
 
-/* Account for all plans that are needed, for one window. */
+static int walk_rank(struct model *m, uint32_t rank, bool again, char *why, size_t why_bytes)
+{
+	void *plan;
+	int ret = build_rank(m, rank, &plan, why, why_bytes);
+
+	return ret ? ret : walk_built(m, plan, again);
+}
+
+/*
+ * Account for all plans that are needed, for one window. Of a sample, the last rank is last in all
+ * dimensions, and where sides are odd its plan may be too large: so it is built first, to be refused soon.
+ */
 static int walk_plans(struct model *m, char *why, size_t why_bytes)
 {
 	bool again = m->first || m->phased || (m->rounds && m->sym.kind != SWC_SYMMETRY_SAMPLE);
-	uint32_t visit = 0;
-	int ret;
+	uint32_t visit = 0, before = m->sym.nvisits;
+	void *last = NULL;
+	int ret = 0;
 
+	if (m->sym.kind == SWC_SYMMETRY_SAMPLE && before > 1 && !again)
+		ret = build_rank(m, swc_symmetric_rank(&m->sym, --before), &last, why, why_bytes);
+	if (ret)
+		return ret;
 	do {
 		ret = walk_rank(m, swc_symmetric_rank(&m->sym, visit), again, why, why_bytes);
 		if (visit % TELL_RANKS == TELL_RANKS - 1)
 			tell(m, (m->first + (double)m->n * (visit + 1) / m->sym.nvisits) /
 					(m->steps > m->n ? m->steps + m->n : m->n));
-	} while (!ret && !m->has_axes && ++visit < m->sym.nvisits);
+	} while (!ret && !m->has_axes && ++visit < before);
 	if (!ret && m->has_axes)
 		add_axes(m, again);
+	if (!ret && last)
+		return walk_built(m, last, again);
+	free(last);
 	return ret;
 }
 
