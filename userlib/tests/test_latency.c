@@ -63,6 +63,7 @@ static int check_all(const char *topo)
 
 static void test_rings(void)
 {
+	static const uint32_t primes[] = { 83, 89, 97, 109, 113, 127, 157, 193, 199, 239, 257 };
 	char topo[20];
 	int bad = 0;
 
@@ -83,6 +84,12 @@ static void test_rings(void)
 	bad |= check("ring:121", "twosided", 0, MIXED) | check("ring:143", "twosided", 0, MIXED) |
 	       check("ring:190", "twosided", 0, MIXED) | check("ring:203", "twosided", 0, MIXED);
 	ok(!bad, "rings of up to 250: twosided and ordered");
+	bad = 0;
+	for (size_t i = 0; i < sizeof(primes) / sizeof(primes[0]); i++) {
+		snprintf(topo, sizeof(topo), "ring:%u", primes[i]);
+		bad |= check(topo, "twosided", 0, MIXED);
+	}
+	ok(!bad, "twosided on rings of a prime number, up to 257");
 }
 
 static void test_tori(void)
@@ -140,6 +147,9 @@ static void test_figures(void)
 		{ "ring:65", "twosided", 3, 32 },    { "ring:121", "twosided", 4, 60 },
 		{ "ring:143", "twosided", 4, 71 },   { "ring:169", "twosided", 4, 84 },
 		{ "ring:200", "twosided", 4, 100 },  { "ring:1331", "twosided", 6, 665 },
+		{ "ring:97", "twosided", 5, 50 },    { "ring:109", "twosided", 4, 54 },
+		{ "ring:131", "twosided", 4, 65 },   { "ring:157", "twosided", 5, 78 },
+		{ "ring:199", "twosided", 4, 99 },   { "ring:257", "twosided", 6, 130 },
 		{ "torus:4x4", "twosided", 4, 4 },   { "torus:8x8", "twosided", 4, 8 },
 		{ "torus:6x6", "twosided", 4, 6 },   { "torus:12x12", "twosided", 6, 12 },
 		{ "torus:3x3x3", "twosided", 3, 3 }, { "torus:4x4x4", "twosided", 6, 6 },
@@ -269,6 +279,7 @@ static double cpu_seconds(void)
 static void test_search(void)
 {
 	static struct swc_sides first[80], again;
+	uint64_t hops = 0;
 	double begin, one;
 	bool good = true;
 
@@ -278,6 +289,10 @@ static void test_search(void)
 		good &= !swc_sides_find(&again, 2 + k * 29 % 80) &&
 			!memcmp(&again, &first[k * 29 % 80], sizeof(again));
 	ok(good, "a search finds the same again");
+	good = !swc_sides_find(&again, 604800) && again.nsteps <= 13;
+	for (uint32_t k = 0; good && k < again.nsteps; k++)
+		hops += swc_sides_hops(&again, k);
+	ok(good && hops == 302400, "of a number with many factors: half the ring");
 
 	begin = cpu_seconds();
 	swc_sides_find(&again, 1024);

@@ -34,6 +34,13 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+/*
+ * Stages with so many members or fewer are searched, 3 to the steps. That takes milliseconds, so larger ones
+ * are only if there are no others.
+ */
+#define SEARCHED 243
+#define SEARCHED_PRIME 729
+
 static uint32_t steps_of(uint32_t n)
 {
 	uint32_t steps = 0;
@@ -154,103 +161,149 @@ static uint32_t arc_hops(uint32_t n, uint32_t step)
 
 /* ---- stages ---- */
 
-static struct swc_sides_stage stage_of(uint32_t n)
+static struct swc_sides_stage table_stage(const struct table *t)
 {
-	struct swc_sides_stage s = { .n = n };
-	const struct table *t = table_of(n);
+	return (struct swc_sides_stage){ .kind = SWC_SIDES_TABLE,
+					 .n = t->n,
+					 .steps = 2,
+					 .hops = t->hops[0] + t->hops[1],
+					 .load = t->load };
+}
 
-	if (!t && n <= SWC_SIDES_SEARCHED)
-		swc_sides_shifts(&s, steps_of(n));
-	if (s.steps)
-		return s;
-	s.kind = t ? SWC_SIDES_TABLE : SWC_SIDES_ARCS;
-	s.steps = t ? 2 : steps_of(n);
+static struct swc_sides_stage arcs_stage(uint32_t n)
+{
+	struct swc_sides_stage s = { .kind = SWC_SIDES_ARCS, .n = n, .steps = steps_of(n) };
+
 	for (uint32_t k = 0; k < s.steps; k++)
-		s.hops += t ? t->hops[k] : arc_hops(n, k);
-	s.load = t ? t->load : 2 * s.hops;
+		s.hops += arc_hops(n, k);
+	s.load = 2 * s.hops;
 	return s;
 }
 
-#define MAX_DIVISORS 240 /* of numbers up to 2^20 */
+static bool is_searched(uint32_t n)
+{
+	uint32_t factor = 2;
 
-struct factors {
-	struct swc_sides now, *best;
-	uint64_t best_hops, best_load;
-	struct swc_sides_stage
-		stage[MAX_DIVISORS]; /* of each divisor but 1; steps 0: not known yet */
-	uint32_t ndivisors;
+	while (factor * factor <= n && n % factor)
+		factor++;
+	return n <= (factor * factor > n ? SEARCHED_PRIME : SEARCHED);
+}
+
+static struct swc_sides_stage stage_of(uint32_t n)
+{
+	struct swc_sides_stage shifts = { .n = n }, arcs;
+
+	if (table_of(n))
+		return table_stage(table_of(n));
+	arcs = arcs_stage(n);
+	if (is_searched(n))
+		swc_sides_shifts(&shifts, steps_of(n));
+	return shifts.steps && shifts.hops <= arcs.hops ? shifts : arcs;
+}
+
+#define MAX_DIVISORS 240 /* of numbers up to 2^20 */
+#define MAX_STEPS 13	 /* ceil(log3) of these */
+
+/* The best way to join @divisor members in so many steps or fewer: its first stage, and what it costs. */
+struct way {
+	uint64_t hops, load;
+	uint32_t first, steps; /* hops is UINT64_MAX if there is none */
 };
 
-/* The steps that n members need if each receives as many messages in a step as shifts have. */
-static uint32_t least_steps(uint32_t n)
-{
-	uint32_t steps = 0;
+/**
+ * struct factors - ways to make a product of stages
+ * @divisor: of the size, ascending
+ * @stage: with so many members; of 1, none
+ * @way: by divisor and steps
+ */
+struct factors {
+	uint32_t n;
+	uint32_t divisor[MAX_DIVISORS];
+	struct swc_sides_stage stage[MAX_DIVISORS];
+	struct way way[MAX_DIVISORS][MAX_STEPS + 1];
+};
 
-	for (uint64_t reach = 1; reach < n; reach *= SWC_SIDES_SHIFTS_MOST + 1)
-		steps++;
-	return steps;
+static uint32_t index_of(const struct factors *f, uint32_t divisor)
+{
+	uint32_t low = 0, high = f->n;
+
+	while (high - low > 1) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (f->divisor[mid] <= divisor)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
 }
 
-/* Is the schedule at hand better than the best one? */
-static bool better(const struct factors *f, uint64_t hops, uint64_t load)
+/* Begin with this stage, and join its rings, which are its size apart, in the best way. */
+static void try_first(struct factors *f, uint32_t i, uint32_t first, uint32_t steps)
 {
-	if (hops != f->best_hops)
-		return hops < f->best_hops;
-	if (f->now.nsteps != f->best->nsteps)
-		return f->now.nsteps < f->best->nsteps;
-	return load < f->best_load;
+	const struct swc_sides_stage *s = &f->stage[first];
+	uint32_t n = f->divisor[first], rest = index_of(f, f->divisor[i] / n);
+
+	for (uint32_t k = s->steps; k <= steps; k++) {
+		const struct way *w = &f->way[rest][k - s->steps];
+		struct way *best = &f->way[i][k], now;
+
+		if (w->hops == UINT64_MAX)
+			continue;
+		now = (struct way){ s->hops + n * w->hops, s->load + n * w->load, first,
+				    s->steps + w->steps };
+		if (now.hops < best->hops || (now.hops == best->hops && now.load < best->load))
+			*best = now;
+	}
 }
 
-static void factor(struct factors *f, uint32_t rest, uint64_t hops, uint64_t load)
+static void find_ways(struct factors *f, uint32_t steps)
 {
-	struct swc_sides *l = &f->now;
-
-	if (!better(f, hops, load))
-		return;
-	if (rest == 1) {
-		*f->best = *l;
-		f->best_hops = hops;
-		f->best_load = load;
-		return;
+	for (uint32_t i = 1; i < f->n; i++) {
+		f->stage[i] = stage_of(f->divisor[i]);
+		for (uint32_t k = 0; k <= steps; k++)
+			f->way[i][k].hops = UINT64_MAX;
+		for (uint32_t first = 1; first <= i; first++)
+			if (f->divisor[i] % f->divisor[first] == 0)
+				try_first(f, i, first, steps);
 	}
-	for (uint32_t i = 0; i < f->ndivisors; i++) {
-		struct swc_sides_stage *s = &f->stage[i];
-		uint64_t stride = l->size / rest;
-		uint32_t steps;
+}
 
-		if (rest % s->n)
-			continue;
-		if (!s->steps)
-			*s = stage_of(s->n);
-		steps = l->nsteps + s->steps + least_steps(rest / s->n);
-		/* No schedule has fewer hops than half the ring: then only fewer steps are better. */
-		if (steps > steps_of(l->size) ||
-		    (f->best_hops <= l->size / 2 && steps >= f->best->nsteps))
-			continue;
-		l->stage[l->nstages] = *s;
-		l->stage[l->nstages++].stride = (uint32_t)stride;
-		l->nsteps += s->steps;
-		factor(f, rest / s->n, hops + stride * s->hops, load + stride * s->load);
-		l->nsteps -= s->steps;
-		l->nstages--;
-	}
+/* The way for all members. A step takes about as long as one and a half hops, or longer. */
+static const struct way *best_way(const struct factors *f, uint32_t steps)
+{
+	const struct way *way = f->way[f->n - 1], *best = &way[steps];
+
+	for (uint32_t k = steps; k-- > 0;)
+		if (way[k].hops != UINT64_MAX &&
+		    2 * way[k].hops + 3 * way[k].steps <= 2 * best->hops + 3 * best->steps)
+			best = &way[k];
+	return best;
 }
 
 static int search(struct swc_sides *l, uint32_t size)
 {
 	struct factors *f = calloc(1, sizeof(*f));
+	uint32_t steps = steps_of(size), i, left, stride = 1;
 
 	if (!f)
 		return -ENOMEM;
 	*l = (struct swc_sides){ .size = size };
-	f->now = *l;
-	f->best = l;
-	f->best_hops = f->best_load = UINT64_MAX;
-	/* Large ones first: they have the fewest hops. */
-	for (uint32_t n = 1; n < size; n++)
-		if (size % n == 0 && f->ndivisors < MAX_DIVISORS)
-			f->stage[f->ndivisors++].n = size / n;
-	factor(f, size, 0, 0);
+	for (uint32_t n = 1; n <= size && f->n < MAX_DIVISORS; n++)
+		if (size % n == 0)
+			f->divisor[f->n++] = n;
+	find_ways(f, steps);
+	left = best_way(f, steps)->steps;
+	for (i = f->n - 1; i; i = index_of(f, size / stride)) {
+		const struct way *w = &f->way[i][left];
+		struct swc_sides_stage *s = &l->stage[l->nstages++];
+
+		*s = f->stage[w->first];
+		s->stride = stride;
+		stride *= s->n;
+		left -= s->steps;
+		l->nsteps += s->steps;
+	}
 	free(f);
 	return 0;
 }

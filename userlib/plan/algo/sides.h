@@ -10,8 +10,7 @@
 #include <stdint.h>
 
 #define SWC_SIDES_STAGES 20	/* 2^20 members */
-#define SWC_SIDES_STEPS 5	/* of a stage that was searched */
-#define SWC_SIDES_SEARCHED 243	/* members of such a stage, at most: 3 to the steps */
+#define SWC_SIDES_STEPS 6	/* of a stage that was searched */
 #define SWC_SIDES_SHIFTS_MOST 4 /* messages that shifts receive in one step, at most */
 #define SWC_SIDES_PEERS 6	/* that a member receives from, or sends to, in one step */
 
@@ -55,7 +54,10 @@ struct swc_sides {
  */
 void swc_sides_shifts(struct swc_sides_stage *best, uint32_t steps);
 
-/* Find the schedule with the fewest steps, of these one with the fewest hops. 0 or -ENOMEM. */
+/*
+ * Find the schedule with the least time of all with ceil(log3) steps or fewer, where a step takes as long as
+ * one and a half hops; of these one with the least load. 0 or -ENOMEM.
+ */
 int swc_sides_find(struct swc_sides *l, uint32_t size);
 
 /* The largest distance of a message in a step. */

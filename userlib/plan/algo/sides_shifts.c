@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#define MAX_WIDE 81 /* members for which many messages are tried */
-
 /* Offsets of an interval's ends; both are counted. */
 struct interval {
 	int32_t low, high;
@@ -164,10 +162,8 @@ static void grow(struct search *s, uint32_t k, struct interval now, const struct
 
 void swc_sides_shifts(struct swc_sides_stage *best, uint32_t steps)
 {
-	uint32_t tries = best->n > MAX_WIDE ? 1 : 4;
-
 	best->kind = SWC_SIDES_SHIFTS;
-	for (uint32_t i = 0; i < tries; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		struct search s = { .n = best->n,
 				    .steps = steps - i / 2,
 				    .copies = 1 + (int32_t)i % 2,
