@@ -64,6 +64,7 @@ enum swc_algo {
  * @hybrid: for ALLREDUCE the number is how many reduce-scatter steps or stages there are, from 0 on
  * @pieces: the number is how many pieces a channel takes its share in
  * @radix: the number is a radix, from 2 on
+ * @messages: the number is how many messages a member receives in a step, at most: 4
  * @segments: the number is how many segments there are, one after the other, to save memory
  */
 struct swc_algo_info {
@@ -77,6 +78,7 @@ struct swc_algo_info {
 	bool serial;
 	bool pieces;
 	bool radix;
+	bool messages;
 	bool segments;
 };
 

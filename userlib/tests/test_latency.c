@@ -49,7 +49,8 @@ static int check(const char *topo, const char *algo, uint32_t channels, enum pla
 	return ret == -EOPNOTSUPP ? 0 : ret;
 }
 
-static const char *const algos[] = { "twosided", "ordered", "radix:1", "radix:2", "radix" };
+static const char *const algos[] = { "twosided", "twosided:4", "ordered",
+				     "radix:1",	 "radix:2",    "radix" };
 #define NALGOS (sizeof(algos) / sizeof(algos[0]))
 
 static int check_all(const char *topo)
@@ -87,7 +88,7 @@ static void test_rings(void)
 	bad = 0;
 	for (size_t i = 0; i < sizeof(primes) / sizeof(primes[0]); i++) {
 		snprintf(topo, sizeof(topo), "ring:%u", primes[i]);
-		bad |= check(topo, "twosided", 0, MIXED);
+		bad |= check(topo, "twosided", 0, MIXED) | check(topo, "twosided:4", 0, MIXED);
 	}
 	ok(!bad, "twosided on rings of a prime number, up to 257");
 }
@@ -150,6 +151,9 @@ static void test_figures(void)
 		{ "ring:97", "twosided", 5, 50 },    { "ring:109", "twosided", 4, 54 },
 		{ "ring:131", "twosided", 4, 65 },   { "ring:157", "twosided", 5, 78 },
 		{ "ring:199", "twosided", 4, 99 },   { "ring:257", "twosided", 6, 130 },
+		{ "ring:4", "twosided:4", 1, 2 },    { "ring:16", "twosided:4", 2, 8 },
+		{ "ring:32", "twosided:4", 3, 16 },  { "ring:64", "twosided:4", 3, 34 },
+		{ "torus:4x4", "twosided:4", 2, 4 }, { "torus:16x16", "twosided:4", 4, 16 },
 		{ "torus:4x4", "twosided", 4, 4 },   { "torus:8x8", "twosided", 4, 8 },
 		{ "torus:6x6", "twosided", 4, 6 },   { "torus:12x12", "twosided", 6, 12 },
 		{ "torus:3x3x3", "twosided", 3, 3 }, { "torus:4x4x4", "twosided", 6, 6 },
@@ -284,23 +288,23 @@ static void test_search(void)
 	bool good = true;
 
 	for (uint32_t k = 0; k < 80; k++)
-		good &= !swc_sides_find(&first[k], 2 + k);
+		good &= !swc_sides_find(&first[k], 2 + k, false);
 	for (uint32_t k = 0; k < 80; k++)
-		good &= !swc_sides_find(&again, 2 + k * 29 % 80) &&
+		good &= !swc_sides_find(&again, 2 + k * 29 % 80, false) &&
 			!memcmp(&again, &first[k * 29 % 80], sizeof(again));
 	ok(good, "a search finds the same again");
-	good = !swc_sides_find(&again, 604800) && again.nsteps <= 13;
+	good = !swc_sides_find(&again, 604800, false) && again.nsteps <= 13;
 	for (uint32_t k = 0; good && k < again.nsteps; k++)
 		hops += swc_sides_hops(&again, k);
 	ok(good && hops == 302400, "of a number with many factors: half the ring");
 
 	begin = cpu_seconds();
-	swc_sides_find(&again, 1024);
+	swc_sides_find(&again, 1024, false);
 	one = cpu_seconds() - begin;
 	begin = cpu_seconds();
 	for (int i = 0; i < 1000; i++) {
-		swc_sides_find(&again, 1024);
-		swc_sides_find(&again, 80);
+		swc_sides_find(&again, 1024, false);
+		swc_sides_find(&again, 80, false);
 	}
 	ok(cpu_seconds() - begin < 100 * one, "it finds the last sizes again without searching");
 }
@@ -333,6 +337,9 @@ static void test_order(void)
 		   marked("torus:4x5", "twosided", true) && marked("torus:9x3", "radix:1", true) &&
 		   marked("torus:9x3", "radix", false) && marked("torus:6x10", "radix", false),
 	   "twosided, radix: the order of additions varies unless all is of 2 and 4, or scattered");
+	ok(marked("ring:4", "twosided:4", true) && marked("torus:4x4", "twosided:4", true) &&
+		   marked("ring:16", "twosided:4", true),
+	   "twosided:4: it varies even then");
 	ok(marked("ring:13", "ordered", false) && marked("torus:9x3", "ordered", false) &&
 		   marked("torus:8x8", "ordered", false) && marked("torus:5x7", "ordered", false),
 	   "ordered: all members add in one order");
@@ -351,6 +358,16 @@ static void test_refused(void)
 			   -EOPNOTSUPP &&
 		   strstr(s.why, "from 0 to 3"),
 	   "more stages than factors are refused");
+	free_set(&s);
+	ok(build_set(&s, "torus:8x8", args_of("twosided:4", SWC_ALLREDUCE, 0), OUT_OF_PLACE) ==
+			   -EOPNOTSUPP &&
+		   strstr(s.why, "save no step"),
+	   "twosided:4 is refused where it is no other plan");
+	free_set(&s);
+	ok(build_set(&s, "ring:16", args_of("twosided:3", SWC_ALLREDUCE, 0), OUT_OF_PLACE) ==
+			   -EOPNOTSUPP &&
+		   strstr(s.why, "must be 4"),
+	   "and with any other number");
 	free_set(&s);
 }
 

@@ -100,8 +100,10 @@ static const struct {
 			       20,
 			       SWC_SYMMETRY_SWING },
 	[SWC_ALGO_TWOSIDED] = { { "twosided", "whole vectors from both sides at once: log3 p steps",
-				  NULL, WHOLE, false, true },
+				  "4: up to four messages in a step, where that saves steps", WHOLE,
+				  false, true, .messages = true },
 				swc_twosided_build,
+				4,
 				.symmetry = SWC_SYMMETRY_LINES,
 				.lines = swc_twosided_lines },
 	[SWC_ALGO_RADIX] = { { "radix",
@@ -186,6 +188,8 @@ bool swc_algo_param(enum swc_algo algo, enum swc_coll coll, uint32_t i, int32_t 
 		*param = 1 << i;
 	else if (info->segments)
 		*param = i ? 2 << 2 * (i - 1) : 1;
+	else if (info->messages)
+		*param = !i ? SWC_PARAM_DEFAULT : i == 1 ? 4 : algos[algo].max_param + 1;
 	else if (info->radix)
 		*param = i < 3 ? 8 >> i
 			       : algos[algo].max_param + 1; /* larger ones have shorter plans */

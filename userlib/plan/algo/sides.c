@@ -201,25 +201,37 @@ static struct swc_sides_stage stage_of(uint32_t n)
 	return shifts.steps && shifts.hops <= arcs.hops ? shifts : arcs;
 }
 
+/* A stage with fewer steps, of up to four messages; steps is 0 if there is none. */
+static struct swc_sides_stage few_stage_of(uint32_t n, uint32_t steps)
+{
+	struct swc_sides_stage few = { .n = n };
+
+	for (uint32_t k = 1; k < steps && !few.steps && is_searched(n); k++)
+		swc_sides_few_shifts(&few, k);
+	return few;
+}
+
 #define MAX_DIVISORS 240 /* of numbers up to 2^20 */
 #define MAX_STEPS 13	 /* ceil(log3) of these */
 
 /* The best way to join @divisor members in so many steps or fewer: its first stage, and what it costs. */
 struct way {
-	uint64_t hops, load;
-	uint32_t first, steps; /* hops is UINT64_MAX if there is none */
+	uint64_t hops, load; /* hops is UINT64_MAX if there is none */
+	const struct swc_sides_stage *first;
+	uint32_t steps;
 };
 
 /**
  * struct factors - ways to make a product of stages
  * @divisor: of the size, ascending
  * @stage: with so many members; of 1, none
+ * @few: likewise, with fewer steps; steps is 0 if there is none
  * @way: by divisor and steps
  */
 struct factors {
 	uint32_t n;
 	uint32_t divisor[MAX_DIVISORS];
-	struct swc_sides_stage stage[MAX_DIVISORS];
+	struct swc_sides_stage stage[MAX_DIVISORS], few[MAX_DIVISORS];
 	struct way way[MAX_DIVISORS][MAX_STEPS + 1];
 };
 
@@ -239,10 +251,10 @@ static uint32_t index_of(const struct factors *f, uint32_t divisor)
 }
 
 /* Begin with this stage, and join its rings, which are its size apart, in the best way. */
-static void try_first(struct factors *f, uint32_t i, uint32_t first, uint32_t steps)
+static void try_first(struct factors *f, uint32_t i, const struct swc_sides_stage *s,
+		      uint32_t steps)
 {
-	const struct swc_sides_stage *s = &f->stage[first];
-	uint32_t n = f->divisor[first], rest = index_of(f, f->divisor[i] / n);
+	uint32_t rest = index_of(f, f->divisor[i] / s->n);
 
 	for (uint32_t k = s->steps; k <= steps; k++) {
 		const struct way *w = &f->way[rest][k - s->steps];
@@ -250,55 +262,61 @@ static void try_first(struct factors *f, uint32_t i, uint32_t first, uint32_t st
 
 		if (w->hops == UINT64_MAX)
 			continue;
-		now = (struct way){ s->hops + n * w->hops, s->load + n * w->load, first,
+		now = (struct way){ s->hops + s->n * w->hops, s->load + s->n * w->load, s,
 				    s->steps + w->steps };
 		if (now.hops < best->hops || (now.hops == best->hops && now.load < best->load))
 			*best = now;
 	}
 }
 
-static void find_ways(struct factors *f, uint32_t steps)
+static void find_ways(struct factors *f, uint32_t steps, bool few)
 {
 	for (uint32_t i = 1; i < f->n; i++) {
 		f->stage[i] = stage_of(f->divisor[i]);
+		if (few)
+			f->few[i] = few_stage_of(f->divisor[i], f->stage[i].steps);
 		for (uint32_t k = 0; k <= steps; k++)
 			f->way[i][k].hops = UINT64_MAX;
-		for (uint32_t first = 1; first <= i; first++)
-			if (f->divisor[i] % f->divisor[first] == 0)
-				try_first(f, i, first, steps);
+		for (uint32_t first = 1; first <= i; first++) {
+			if (f->divisor[i] % f->divisor[first])
+				continue;
+			try_first(f, i, &f->stage[first], steps);
+			if (f->few[first].steps)
+				try_first(f, i, &f->few[first], steps);
+		}
 	}
 }
 
-/* The way for all members. A step takes about as long as one and a half hops, or longer. */
-static const struct way *best_way(const struct factors *f, uint32_t steps)
+/* The way for all members, where a step takes as long as @halves half hops. */
+static const struct way *best_way(const struct factors *f, uint32_t steps, uint32_t halves)
 {
 	const struct way *way = f->way[f->n - 1], *best = &way[steps];
 
 	for (uint32_t k = steps; k-- > 0;)
-		if (way[k].hops != UINT64_MAX &&
-		    2 * way[k].hops + 3 * way[k].steps <= 2 * best->hops + 3 * best->steps)
+		if (way[k].hops != UINT64_MAX && 2 * way[k].hops + halves * way[k].steps <=
+							 2 * best->hops + halves * best->steps)
 			best = &way[k];
 	return best;
 }
 
-static int search(struct swc_sides *l, uint32_t size)
+static int search(struct swc_sides *l, uint32_t size, bool few)
 {
 	struct factors *f = calloc(1, sizeof(*f));
 	uint32_t steps = steps_of(size), i, left, stride = 1;
 
 	if (!f)
 		return -ENOMEM;
-	*l = (struct swc_sides){ .size = size };
+	*l = (struct swc_sides){ .size = size, .few = few };
 	for (uint32_t n = 1; n <= size && f->n < MAX_DIVISORS; n++)
 		if (size % n == 0)
 			f->divisor[f->n++] = n;
-	find_ways(f, steps);
-	left = best_way(f, steps)->steps;
+	find_ways(f, steps, few);
+	left = best_way(f, steps, few ? 24 : 3)->steps;
 	for (i = f->n - 1; i; i = index_of(f, size / stride)) {
 		const struct way *w = &f->way[i][left];
 		struct swc_sides_stage *s = &l->stage[l->nstages++];
 
-		*s = f->stage[w->first];
+		*s = *w->first;
 		s->stride = stride;
 		stride *= s->n;
 		left -= s->steps;
@@ -311,11 +329,11 @@ static int search(struct swc_sides *l, uint32_t size)
 /*
  * The model builds the plans of all ranks on the axes of a torus, one after the other, all with the
  * same few sizes, and the search is most of that. So a thread keeps the last ones that it found. They
- * depend on the size alone.
+ * depend on the arguments alone.
  */
 #define KEPT 4
 
-int swc_sides_find(struct swc_sides *l, uint32_t size)
+int swc_sides_find(struct swc_sides *l, uint32_t size, bool few)
 {
 	static __thread struct {
 		struct swc_sides sides[KEPT];
@@ -324,11 +342,11 @@ int swc_sides_find(struct swc_sides *l, uint32_t size)
 	int ret;
 
 	for (uint32_t i = 0; i < KEPT; i++)
-		if (kept.sides[i].size == size) {
+		if (kept.sides[i].size == size && kept.sides[i].few == few) {
 			*l = kept.sides[i];
 			return 0;
 		}
-	ret = search(l, size);
+	ret = search(l, size, few);
 	if (!ret)
 		kept.sides[kept.next++ % KEPT] = *l;
 	return ret;

@@ -41,9 +41,13 @@ struct swc_sides_stage {
 	struct swc_sides_shift shift[SWC_SIDES_STEPS];
 };
 
-/* One dimension of @size members: its stages, and their steps counted through. */
+/*
+ * One dimension of @size members: its stages, and their steps counted through. @few: with fewer steps, of up
+ * to four messages.
+ */
 struct swc_sides {
 	uint32_t size, nstages, nsteps;
+	bool few;
 	struct swc_sides_stage stage[SWC_SIDES_STAGES];
 };
 
@@ -54,11 +58,15 @@ struct swc_sides {
  */
 void swc_sides_shifts(struct swc_sides_stage *best, uint32_t steps);
 
+/* The same with this number of steps of up to four messages. */
+void swc_sides_few_shifts(struct swc_sides_stage *best, uint32_t steps);
+
 /*
  * Find the schedule with the least time of all with ceil(log3) steps or fewer, where a step takes as long as
- * one and a half hops; of these one with the least load. 0 or -ENOMEM.
+ * one and a half hops; of these one with the least load. @few: a step takes as long as twelve hops, as in
+ * the kernel, and any may have up to four messages. 0 or -ENOMEM.
  */
-int swc_sides_find(struct swc_sides *l, uint32_t size);
+int swc_sides_find(struct swc_sides *l, uint32_t size, bool few);
 
 /* The largest distance of a message in a step. */
 uint32_t swc_sides_hops(const struct swc_sides *l, uint32_t step);

@@ -160,6 +160,14 @@ static void grow(struct search *s, uint32_t k, struct interval now, const struct
 	}
 }
 
+void swc_sides_few_shifts(struct swc_sides_stage *best, uint32_t steps)
+{
+	struct search s = { .n = best->n, .steps = steps, .copies = 2, .best = best };
+
+	best->kind = SWC_SIDES_SHIFTS;
+	grow(&s, 0, (struct interval){ 0, 0 }, NULL, 0, 0);
+}
+
 void swc_sides_shifts(struct swc_sides_stage *best, uint32_t steps)
 {
 	best->kind = SWC_SIDES_SHIFTS;

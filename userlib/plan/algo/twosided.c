@@ -4,7 +4,8 @@
  * up to threefold in a step.
  *
  * twosided sends the whole vector in each step: ceil(log3 d) steps for each dimension of d members,
- * for small vectors. sides.c has the schedules.
+ * for small vectors. sides.c has the schedules. twosided:4 has fewer steps, such as 2 instead of 3 for 16
+ * members: members receive up to four messages in each.
  *
  * radix:J begins with J reduce-scatter stages and ends with them backwards as allgather, like
  * swing-h; in between, members that have the same range exchange it as a whole. The sizes of the
@@ -301,18 +302,38 @@ static uint32_t find_scatters(struct line *line, uint32_t ndims, uint32_t stages
 	return n;
 }
 
-/* The schedules of what is left; the same for dimensions that are alike. 0 or -ENOMEM. */
-static int find_wholes(struct line *line, uint32_t ndims)
+/* The schedules of what is left; the same for dimensions that are alike. @few: as in sides.h. 0, -ENOMEM. */
+static int find_wholes(struct line *line, uint32_t ndims, bool few)
 {
 	for (struct line *l = line; l < line + ndims; l++) {
 		uint32_t size = l->size / l->rest;
 
 		if (l > line && l[-1].whole.size == size)
 			l->whole = l[-1].whole;
-		else if (swc_sides_find(&l->whole, size))
+		else if (swc_sides_find(&l->whole, size, few))
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+/* Has a dimension fewer steps with four messages than without? Or no memory. */
+static int has_fewer(const struct line *line, uint32_t ndims)
+{
+	struct swc_sides usual;
+	bool fewer = false;
+
+	for (uint32_t i = 0; i < ndims && !fewer; i++) {
+		if (swc_sides_find(&usual, line[i].size, false))
+			return -ENOMEM;
+		fewer = line[i].whole.nsteps < usual.nsteps;
+	}
+	return fewer;
+}
+
+/* Is a stage one in which two members swap sums in each step? */
+static bool is_paired(const struct swc_sides_stage *s)
+{
+	return s->n == 2 || (s->n == 4 && s->kind == SWC_SIDES_TABLE);
 }
 
 /* May members add in different order? */
@@ -320,7 +341,7 @@ static bool order_varies(const struct line *line, uint32_t ndims)
 {
 	for (uint32_t i = 0; i < ndims; i++)
 		for (uint32_t k = 0; k < line[i].whole.nstages; k++)
-			if (line[i].whole.stage[k].n != 2 && line[i].whole.stage[k].n != 4)
+			if (!is_paired(&line[i].whole.stage[k]))
 				return true;
 	return false;
 }
@@ -372,10 +393,11 @@ static uint32_t channels_of(const struct swc_builder *b, const struct line *line
 	return ports < ndims ? ports : ndims;
 }
 
-static int build(struct swc_builder *b, uint32_t stages, bool all)
+static int build(struct swc_builder *b, uint32_t stages, bool all, bool few)
 {
 	struct line *line = calloc(b->topo->ndims, sizeof(*line));
 	uint32_t ndims, nch, parts, found;
+	int fewer;
 
 	if (!line) {
 		b->error = -ENOMEM;
@@ -390,7 +412,14 @@ static int build(struct swc_builder *b, uint32_t stages, bool all)
 			"the sides have %u factors of 4, 2, 3, 5 and 7: give a number from 0 to %u",
 			found, found);
 	}
-	b->error = find_wholes(line, ndims);
+	b->error = find_wholes(line, ndims, few);
+	fewer = few && !b->error ? has_fewer(line, ndims) : 1;
+	if (fewer <= 0) {
+		free(line);
+		return fewer ? fewer
+			     : swc_build_refuse(
+				       b, "four messages in a step save no step: take twosided");
+	}
 	if (order_varies(line, ndims))
 		b->w.hdr.flags |= SWC_PLAN_ORDER_VARIES;
 	nch = b->args->channels ? b->args->channels : channels_of(b, line, ndims, found > 0);
@@ -419,12 +448,20 @@ static uint32_t stages_of(const struct swc_plan_args *args, bool *all)
 	return args->algo == SWC_ALGO_RADIX ? (uint32_t)args->param : 0;
 }
 
+/* Are members to receive up to four messages in a step? */
+static bool is_few(const struct swc_plan_args *args)
+{
+	return args->algo == SWC_ALGO_TWOSIDED && args->param == SWC_SIDES_SHIFTS_MOST;
+}
+
 int swc_twosided_build(struct swc_builder *b)
 {
 	bool all;
 	uint32_t stages = stages_of(b->args, &all);
 
-	return build(b, stages, all);
+	if (b->args->algo == SWC_ALGO_TWOSIDED && b->args->param >= 0 && !is_few(b->args))
+		return swc_build_refuse(b, "the number must be %u", SWC_SIDES_SHIFTS_MOST);
+	return build(b, stages, all, is_few(b->args));
 }
 
 /* ---- the steps of lines ---- */
@@ -498,7 +535,7 @@ int swc_twosided_lines(const struct swc_plan_args *args, const struct swc_topo *
 					     .count = count_steps,
 					     .peers = find_peers };
 	found = find_scatters(line, steps->nlines, stages, &parts);
-	if ((found < stages && !(all && found)) || find_wholes(line, steps->nlines)) {
+	if ((found < stages && !(all && found)) || find_wholes(line, steps->nlines, is_few(args))) {
 		free(line);
 		return found < stages ? -EOPNOTSUPP : -ENOMEM;
 	}
