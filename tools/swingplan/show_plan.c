@@ -11,14 +11,7 @@
 #include <string.h>
 
 #include "kmod/core/plan_check.h"
-
-static const char *const buf_names[SWC_BUF_NR] = { "send", "recv", "scratch" };
-static const char *const kind_names[] = {
-	[SWC_STEP_NET] = "net",
-	[SWC_STEP_LOCAL] = "local",
-	[SWC_STEP_COPY] = "copy",
-	[SWC_STEP_SYNC] = "sync",
-};
+#include "plan/names.h"
 
 /* ------------------------------------------------------------------ characters */
 
@@ -87,10 +80,10 @@ static void xfer_text(struct show_out *o, const struct swc_plan_xfer *x, const c
 		add_number(o, x->first_block + x->nblocks - 1, 0);
 	}
 	add_text(o, " of ");
-	add_text(o, buf_names[x->buf]);
+	add_text(o, swc_buf_names[x->buf]);
 	if (x->flags & SWC_XFER_REDUCE) {
 		add_text(o, ", reduced with ");
-		add_text(o, buf_names[x->operand]);
+		add_text(o, swc_buf_names[x->operand]);
 	}
 	add_text(o, x->flags & SWC_XFER_FINAL ? ", final" : "");
 	add_text(o, x->flags & SWC_XFER_STORED ? ", stored" : "");
@@ -133,7 +126,7 @@ void show_text(const struct swc_plan_view *v)
 			add_text(&o, " step ");
 			add_number(&o, i, 0);
 			add_text(&o, ": ");
-			add_text(&o, kind_names[s->kind]);
+			add_text(&o, swc_step_names[s->kind]);
 			add_text(&o, "\n");
 			step_text(&o, v, s);
 		}
@@ -212,13 +205,13 @@ static void xfer_json(struct show_json *j, const struct swc_plan_xfer *x, bool n
 	add_key_number(j, "rank", x->rank);
 	add_key_number(j, "first_block", x->first_block);
 	add_key_number(j, "nblocks", x->nblocks);
-	add_key_text(j, "buf", buf_names[x->buf]);
+	add_key_text(j, "buf", swc_buf_names[x->buf]);
 	if (net)
 		add_key_number(j, "path", x->path);
 	if (net && !recv)
 		add_key_bool(j, "stored", x->flags & SWC_XFER_STORED);
 	if (recv && x->flags & SWC_XFER_REDUCE)
-		add_key_text(j, "reduce_with", buf_names[x->operand]);
+		add_key_text(j, "reduce_with", swc_buf_names[x->operand]);
 	if (recv)
 		add_key_bool(j, "final", x->flags & SWC_XFER_FINAL);
 	close_part(j, "}");
@@ -242,7 +235,7 @@ static void step_json(struct show_json *j, const struct swc_plan_view *v,
 
 	element(j);
 	open_part(j, "{");
-	add_key_text(j, "kind", kind_names[s->kind]);
+	add_key_text(j, "kind", swc_step_names[s->kind]);
 	xfers_json(j, "sends", x, s->nsend, net, false);
 	xfers_json(j, "recvs", x + s->nsend, s->nrecv, net, true);
 	close_part(j, "}");

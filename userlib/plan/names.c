@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Names of collectives and element types. */
+/* Names of collectives, element types, buffers and steps. */
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -15,6 +15,19 @@ static const char *const colls[SWC_COLL_NR] = {
 	[SWC_REDUCE] = "reduce",       [SWC_BARRIER] = "barrier",
 	[SWC_ALLTOALL] = "alltoall",   [SWC_GATHER] = "gather",
 	[SWC_SCATTER] = "scatter",
+};
+
+const char *const swc_buf_names[SWC_BUF_NR] = {
+	[SWC_BUF_SEND] = "send",
+	[SWC_BUF_RECV] = "recv",
+	[SWC_BUF_SCRATCH] = "scratch",
+};
+
+const char *const swc_step_names[SWC_STEP_COPY + 1] = {
+	[SWC_STEP_NET] = "net",
+	[SWC_STEP_LOCAL] = "local",
+	[SWC_STEP_SYNC] = "sync",
+	[SWC_STEP_COPY] = "copy",
 };
 
 const char *swc_coll_name(unsigned int coll)

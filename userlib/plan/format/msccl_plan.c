@@ -42,12 +42,10 @@ static int compare_views(const void *a, const void *b)
 	return 0;
 }
 
-static const char *const buf_names[] = { "send", "recv", "scratch" };
-
 static void print_range(const struct swc_msccl *m, struct swc_text *t, const char *verb,
 			uint32_t rank, uint32_t cell, uint32_t n)
 {
-	swc_text_printf(t, "%s %u %s %u+%u", verb, rank, buf_names[swc_msccl_buf(m, cell)],
+	swc_text_printf(t, "%s %u %s %u+%u", verb, rank, swc_buf_names[swc_msccl_buf(m, cell)],
 			swc_msccl_block(m, cell), n);
 }
 
@@ -67,7 +65,8 @@ static void print_view(const struct swc_msccl *m, struct swc_text *t, const stru
 	} else {
 		print_range(m, t, "recv", swc_msccl_gpu(m, r->src), r->dst, r->n);
 		if (r->reduce)
-			swc_text_printf(t, " reduce %s", buf_names[swc_msccl_buf(m, r->operand)]);
+			swc_text_printf(t, " reduce %s",
+					swc_buf_names[swc_msccl_buf(m, r->operand)]);
 	}
 	if (r->final && v->kind != SENDS)
 		swc_text_printf(t, " final");
@@ -111,7 +110,7 @@ static void print_windows(const struct swc_msccl *m, struct swc_text *t, uint32_
 							      m->shard_blocks, m->nblocks);
 
 		if (w.nblocks)
-			swc_text_printf(t, "window %s %u+%u\n", buf_names[buf], w.first_block,
+			swc_text_printf(t, "window %s %u+%u\n", swc_buf_names[buf], w.first_block,
 					w.nblocks);
 	}
 	for (uint32_t b = 0; b < m->nblocks; b++) {

@@ -23,15 +23,6 @@
 #define MAX_WORDS 9
 #define ALL_RANKS UINT32_MAX
 
-static const char *const buf_names[SWC_BUF_NR] = { "send", "recv", "scratch" };
-
-static const char *const step_names[] = {
-	[SWC_STEP_NET] = "net",
-	[SWC_STEP_LOCAL] = "local",
-	[SWC_STEP_SYNC] = "sync",
-	[SWC_STEP_COPY] = "copy",
-};
-
 struct flag {
 	const char *name;
 	uint32_t bit;
@@ -72,10 +63,10 @@ static void print_flags(struct swc_text *t, const struct flag *flag, uint32_t fl
 
 static void print_xfer(struct swc_text *t, const char *verb, const struct swc_plan_xfer *x)
 {
-	swc_text_printf(t, "\t\t\t%s %u %s %u+%u", verb, x->rank, buf_names[x->buf], x->first_block,
-			x->nblocks);
+	swc_text_printf(t, "\t\t\t%s %u %s %u+%u", verb, x->rank, swc_buf_names[x->buf],
+			x->first_block, x->nblocks);
 	if (x->flags & SWC_XFER_REDUCE)
-		swc_text_printf(t, " reduce %s", buf_names[x->operand]);
+		swc_text_printf(t, " reduce %s", swc_buf_names[x->operand]);
 	if (x->flags & SWC_XFER_FINAL)
 		swc_text_printf(t, " final");
 	if (x->flags & SWC_XFER_STORED)
@@ -90,7 +81,7 @@ static void print_step(struct swc_text *t, const struct swc_plan_step *s,
 {
 	bool net = s->kind == SWC_STEP_NET;
 
-	swc_text_printf(t, "\t\t%s\n", step_names[s->kind]);
+	swc_text_printf(t, "\t\t%s\n", swc_step_names[s->kind]);
 	for (uint32_t i = 0; i < (uint32_t)s->nsend + s->nrecv; i++)
 		print_xfer(t, i < s->nsend ? (net ? "send" : "from") : net ? "recv" : "to", &x[i]);
 }
@@ -102,7 +93,7 @@ static void print_rank(struct swc_text *t, const struct swc_plan_view *v)
 	swc_text_printf(t, "\n");
 	for (int buf = 0; buf < SWC_BUF_NR; buf++)
 		if (v->hdr->window[buf].nblocks)
-			swc_text_printf(t, "\twindow %s %u+%u\n", buf_names[buf],
+			swc_text_printf(t, "\twindow %s %u+%u\n", swc_buf_names[buf],
 					v->hdr->window[buf].first_block,
 					v->hdr->window[buf].nblocks);
 	for (uint32_t c = 0; c < v->hdr->nchannels; c++) {
@@ -264,7 +255,7 @@ static int number(struct reader *r, const char *word, const char *what, uint32_t
 
 static int buffer(struct reader *r, const char *word, uint8_t *buf)
 {
-	*buf = (uint8_t)find(word, buf_names, SWC_BUF_NR);
+	*buf = (uint8_t)find(word, swc_buf_names, SWC_BUF_NR);
 	return *buf < SWC_BUF_NR ? 0 : refuse(r, "expected send, recv or scratch, not '%s'", word);
 }
 
@@ -310,7 +301,7 @@ static int read_window(struct reader *r)
 	if (buffer(r, r->word[1], &buf))
 		return r->error;
 	if (r->w.hdr.window[buf].nblocks)
-		return refuse(r, "expected one window of %s", buf_names[buf]);
+		return refuse(r, "expected one window of %s", swc_buf_names[buf]);
 	return range(r, r->word[2], &r->w.hdr.window[buf].first_block,
 		     &r->w.hdr.window[buf].nblocks);
 }
@@ -322,7 +313,7 @@ static int check_window(struct reader *r, const struct swc_plan_xfer *x, uint8_t
 	if (x->nblocks && (x->first_block < w->first_block || x->nblocks > w->nblocks ||
 			   x->first_block - w->first_block > w->nblocks - x->nblocks))
 		return refuse(r, "expected blocks within the window %u+%u of %s, not %u+%u",
-			      w->first_block, w->nblocks, buf_names[buf], x->first_block,
+			      w->first_block, w->nblocks, swc_buf_names[buf], x->first_block,
 			      x->nblocks);
 	return 0;
 }
@@ -416,7 +407,7 @@ static int read_channel(struct reader *r)
 	while (!r->error) {
 		enum swc_step_kind kind = SWC_STEP_NET;
 
-		while (kind <= SWC_STEP_COPY && !is(r, step_names[kind]))
+		while (kind <= SWC_STEP_COPY && !is(r, swc_step_names[kind]))
 			kind++;
 		if (kind > SWC_STEP_COPY)
 			break;
