@@ -71,12 +71,10 @@ static const struct {
  * struct place - where the reader is
  * @gpu, @tb, @op: NONE: not in one
  * @of_gpu, @of_tb: their objects
- * @first_chan: of the GPU
  */
 struct place {
 	uint32_t gpu, tb, op;
 	const cJSON *of_gpu, *of_tb;
-	uint32_t first_chan;
 };
 
 #define refuse(p, at, ...)                                                                         \
@@ -185,23 +183,29 @@ static void read_channels(struct swc_mscclpp *p, const struct place *at)
 {
 	const cJSON *c, *peer;
 
+	p->of_type[false].n = p->of_type[true].n = 0;
 	cJSON_ArrayForEach(c, list(p, at, at->of_gpu, "channels", false))
 	{
 		/* Some writers call it type. */
 		const char *name = member(c, "channel_type") ? "channel_type" : "type";
 		bool memory = is_memory(p, at, c, name);
+		struct swc_mscclpp_numbers *same = &p->of_type[memory];
 
 		cJSON_ArrayForEach(peer, list(p, at, c, "connected_to", true))
 		{
 			uint32_t to = to_number(p, at, peer, "a gpu in connected_to",
 						p->m.ngpus - 1),
-				 i;
+				 i, k;
 
 			if (to == at->gpu)
 				refuse(p, at, "a channel is connected to gpu %u itself", to);
 			i = p->m.error ? NONE : APPEND(p, chan, nchans, chan_room);
-			if (i == NONE)
+			k = i == NONE ? NONE
+				      : swc_msccl_append(&p->m, &same->at, &same->n, &same->room,
+							 sizeof(*same->at));
+			if (k == NONE)
 				return;
+			same->at[k] = i;
 			p->chan[i] = (struct swc_mscclpp_chan){ .gpu = at->gpu,
 								.peer = to,
 								.memory = memory };
@@ -230,9 +234,8 @@ static uint32_t find_channel(struct swc_mscclpp *p, const struct place *at, bool
 {
 	uint32_t id = nth_of(p, at, "channels", "channel_type", "channel_ids", memory, n);
 
-	for (uint32_t i = at->first_chan; id != NONE && i < p->nchans; i++)
-		if (p->chan[i].gpu == at->gpu && p->chan[i].memory == memory && !id--)
-			return i;
+	if (id < p->of_type[memory].n)
+		return p->of_type[memory].at[id];
 	refuse(p, at, "there is no channel %u of this type", n);
 	return 0;
 }
@@ -512,7 +515,6 @@ static void read_gpus(struct swc_mscclpp *p, struct place *at, const cJSON *gpus
 		if (p->m.error)
 			return;
 		at->gpu = id;
-		at->first_chan = p->nchans;
 		read_chunks(p, at);
 		read_channels(p, at);
 		read_semaphores(p, at);
@@ -524,7 +526,7 @@ static void read_gpus(struct swc_mscclpp *p, struct place *at, const cJSON *gpus
 
 static void read_plan(struct swc_mscclpp *p, const cJSON *root)
 {
-	struct place at = { NONE, NONE, NONE, NULL, NULL, 0 };
+	struct place at = { NONE, NONE, NONE, NULL, NULL };
 	const cJSON *gpus;
 
 	if (!cJSON_IsObject(root)) {
@@ -585,6 +587,8 @@ int swc_mscclpp_parse(const char *json, size_t bytes, struct swc_plan_set *set, 
 	free(p.op);
 	free(p.ref);
 	free(p.chan);
+	free(p.of_type[false].at);
+	free(p.of_type[true].at);
 	free(p.barrier);
 	free(p.semaphore);
 	free(p.id);

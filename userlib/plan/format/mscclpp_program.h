@@ -62,8 +62,14 @@ struct swc_mscclpp_sync {
 	uint64_t count;
 };
 
+/* Numbers of channels. */
+struct swc_mscclpp_numbers {
+	uint32_t *at, n, room;
+};
+
 /**
  * struct swc_mscclpp - the plan; @m has GPUs and buffers
+ * @of_type: the channels of the GPU that is being read, by whether they are memory
  */
 struct swc_mscclpp {
 	struct swc_msccl m;
@@ -71,6 +77,7 @@ struct swc_mscclpp {
 	struct swc_mscclpp_op *op;
 	struct swc_mscclpp_ref *ref;
 	struct swc_mscclpp_chan *chan;
+	struct swc_mscclpp_numbers of_type[2];
 	struct swc_mscclpp_sync *barrier, *semaphore;
 	uint32_t *id;
 	uint32_t ntbs, tb_room, nops, op_room, nrefs, ref_room, nchans, chan_room, nids, id_room;
