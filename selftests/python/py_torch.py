@@ -6,12 +6,15 @@ DDP, training in shards, and failures.
 PyTorch is imported once, and the ranks are forked. The long form, without SWC_TEST_SHORT, adds 4 ranks, and torchrun.
 """
 
+import contextlib
 import datetime
 import functools
 import os
+import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 
 from py_testlib import die, finish, need_device, need_modules, plan, result, run_ranks, skip
@@ -276,6 +279,81 @@ def works(rank, size):
     with torch.profiler.profile() as seen:
         dist.all_reduce(torch.ones(10))
     assert any("swingcoll:all_reduce" in e.key for e in seen.key_averages()), [e.key for e in seen.key_averages()]
+    dist.barrier()
+
+
+@contextlib.contextmanager
+def no_threads():
+    """No thread can be made. The limit does not concern root."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, hard))
+    try:
+        raises(RuntimeError, "can't start new thread", threading.Thread(target=int).start)
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NPROC, (soft, hard))
+
+
+def threadless(rank, size):
+    """A thread that cannot be made is an exception, and no work is lost: its waiter or a thread that is there ends it.
+
+    Rank 0 asks for its futures before rank 1 comes.
+    """
+    os.chmod(TMP, 0o755)
+    os.chmod(f"{TMP}/threadless.{size}", 0o666)
+    other, third = dist.new_group(range(size)), dist.new_group(range(size))
+    if not os.getuid():
+        os.setresuid(65534, 65534, 65534)
+
+    def come():
+        os.write(COME[1], b"x") if rank == 0 else os.read(COME[0], 1)
+
+    same_all = functools.partial(same, torch.full((4,), float(size)))
+    more = []
+
+    def again(done):
+        """Runs in the only finisher, while the second work waits for one."""
+        more.append(dist.all_reduce(torch.ones(4), async_op=True))
+        if rank == 0:
+            raises(RuntimeError, "no thread for futures", more[0].get_future)
+        more[0].wait()
+        return done.value()[0]
+
+    if rank:
+        come()
+    works = [dist.all_reduce(torch.ones(4), async_op=True) for _ in range(2)]
+    if rank == 0:
+        chained, second = works[0].get_future().then(again), works[1].get_future()
+        with no_threads():
+            come()
+            same_all(chained.wait())
+            same_all(second.wait()[0])
+        same_all(more[0].get_future().wait()[0])
+    else:
+        same_all(works[0].get_future().then(again).wait())
+    # No finisher is there at all.
+    if rank:
+        come()
+    work = dist.all_reduce(torch.ones(4), group=other, async_op=True)
+    if rank == 0:
+        with no_threads():
+            for _ in range(2):
+                raises(RuntimeError, "no thread for futures", work.get_future)
+            raises(RuntimeError, "no thread for futures", lambda: work.wait(datetime.timedelta(seconds=50)))
+            come()
+            work.wait()
+            same_all(work.get_future().wait()[0])
+    work.wait()
+    word, rows = torch.tensor([float(rank)]), torch.arange(float(size))
+    with no_threads():
+        raises(RuntimeError, "no thread for all_to_all", lambda: dist.all_to_all_single(rows, rows, group=other))
+        raises(RuntimeError, "no thread for all_to_all", lambda: (dist.recv if rank else dist.send)(word, 1 - rank))
+        dist.all_reduce(torch.ones(4), group=third, async_op=True)
+        dist.destroy_process_group(third)
+        del third
+    dist.all_to_all_single(torch.zeros(size), rows, group=other)
+    (dist.recv if rank else dist.send)(word, 1 - rank)
+    same(word, torch.tensor([0.0]))
     dist.barrier()
 
 
@@ -556,12 +634,14 @@ if sys.argv[1:] == ["--rank"]:
     dist.all_reduce(torch.ones(1), async_op=True)
     sys.exit()
 
-plan(16)
+plan(17)
 on_ranks("reductions of all types", reductions)
 on_ranks("data that is moved", moving)
 on_ranks("reduce_scatter, all_to_all", scattering)
 on_ranks("all_to_all before the other ranks", unsent, seconds=300)
 on_ranks("works and futures", works)
+COME = os.pipe()
+on_ranks("no thread can be made", threadless, (2,))
 on_ranks("what is refused", refused, (2,))
 on_ranks("messages", messages)
 on_ranks("groups of some ranks", groups, (4,))

@@ -60,8 +60,16 @@ AnyWork Group::message(const Call &call, Tensors &tensors, int from, int to, int
 	};
 	if (receives && !tight.is_same(tensor))
 		then = [tensor, tight] { tensor.copy_(tight); };
-	return send_work(channel, call, req, send, first || channel->in_flight() >= most_in_flight,
-			 { tensor, tight }, { tensor }, then);
+	try {
+		return send_work(channel, call, req, send,
+				 first || channel->in_flight() >= most_in_flight, { tensor, tight },
+				 { tensor }, then);
+	} catch (...) {
+		/* The next message is the first one. */
+		if (first)
+			channels.erase({ from, to, tag });
+		throw;
+	}
 }
 
 AnyWork Group::send(Tensors &tensors, int to, int tag)

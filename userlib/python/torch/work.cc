@@ -2,6 +2,7 @@
 /* Works: who waits, who copies the results, and what becomes of the future. */
 #include <algorithm>
 #include <cerrno>
+#include <string>
 #include <thread>
 
 #include "work.h"
@@ -85,7 +86,7 @@ void Engine::add_unsent(WorkPtr work, std::function<void()> send)
 	std::lock_guard<std::mutex> guard(lock);
 
 	if (!send_running)
-		std::thread([self = shared_from_this()] { self->send_loop(); }).detach();
+		make_thread(&Engine::send_loop, "all_to_all and first messages");
 	send_running = true;
 	work->sent = false;
 	pending.push_back(work);
@@ -179,12 +180,25 @@ void Engine::drop(const Work *work)
 		}
 }
 
-/* Under lock: somebody takes the works that are to be finished. */
+/* Throws a line that says what to do. purpose: what needs it. */
+void Engine::make_thread(void (Engine::*loop)(), const char *purpose)
+{
+	try {
+		std::thread([self = shared_from_this(), loop] { (self.get()->*loop)(); }).detach();
+	} catch (const std::exception &e) {
+		throw std::runtime_error(
+			std::string("swingcoll: no thread for ") + purpose + ": " + e.what() +
+			": raise the limit of processes (ulimit -u, pids.max of the control group)");
+	}
+}
+
+/* Under lock: somebody takes the works that are to be finished. Throws if that takes a thread that cannot be made. */
 void Engine::have_finisher()
 {
 	if (!later.empty() && !finishers && !completing) {
-		std::thread([self = shared_from_this()] { self->finish_loop(); }).detach();
+		make_thread(&Engine::finish_loop, "futures and waits with a timeout");
 		finishers++;
+		threads++;
 	}
 	more.notify_all();
 }
@@ -198,7 +212,7 @@ void Engine::finish_loop()
 		more.wait(guard, [this] { return !completing && (closed || !later.empty()); });
 		finishers--;
 		if (later.empty())
-			return;
+			break;
 		WorkPtr work = std::move(later.front());
 		later.pop_front();
 		completing = true;
@@ -206,15 +220,20 @@ void Engine::finish_loop()
 		work->complete();
 		guard.lock();
 		completing = false;
-		have_finisher();
+		try {
+			have_finisher();
+		} catch (const std::exception &) {
+			/* This one takes the others after its callbacks. */
+		}
 		guard.unlock();
 		work->settle();
 		work.reset();
 		guard.lock();
 		if (finishers)
-			return;
+			break;
 		finishers++;
 	}
+	threads--;
 }
 
 void Engine::finish_later(WorkPtr work)
@@ -222,7 +241,12 @@ void Engine::finish_later(WorkPtr work)
 	std::lock_guard<std::mutex> guard(lock);
 
 	later.push_back(std::move(work));
-	have_finisher();
+	try {
+		have_finisher();
+	} catch (const std::exception &) {
+		later.pop_back();
+		throw;
+	}
 }
 
 void Engine::close()
@@ -232,7 +256,13 @@ void Engine::close()
 	/* Works hold the engine, and the engine them: the finisher ends that. */
 	later.insert(later.end(), pending.begin(), pending.end());
 	closed = true;
-	have_finisher();
+	try {
+		have_finisher();
+	} catch (const std::exception &) {
+		/* A finisher in callbacks takes them. Without one, those that wait for them do: what nobody waits for stays. */
+		if (!threads)
+			later.clear();
+	}
 }
 
 /* ---- work ---- */
@@ -354,22 +384,23 @@ std::vector<at::Tensor> Work::result()
 
 c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture()
 {
-	bool first;
 	c10::intrusive_ptr<c10::ivalue::Future> mine;
 
 	{
 		std::lock_guard<std::mutex> guard(mutex_);
 
-		first = !future;
-		if (first)
-			future = c10::make_intrusive<c10::ivalue::Future>(
-				c10::ListType::create(c10::TensorType::get()));
-		mine = future;
+		if (future)
+			return future;
+		mine = c10::make_intrusive<c10::ivalue::Future>(
+			c10::ListType::create(c10::TensorType::get()));
+		/* Before anybody has it: if no thread can be made, it may be asked for again. */
+		if (!completed_)
+			engine->finish_later(WorkPtr::unsafe_reclaim_from_nonowning(this));
+		future = mine;
+		if (!completed_)
+			return mine;
 	}
-	if (first && done())
-		settle();
-	else if (first)
-		engine->finish_later(WorkPtr::unsafe_reclaim_from_nonowning(this));
+	settle();
 	return mine;
 }
 

@@ -54,7 +54,7 @@ class Engine : public std::enable_shared_from_this<Engine>
 	/* Call it, and again when an older work is done if too many are in flight. Throws. */
 	void begin(const char *name, const std::function<int()> &call);
 	void add(WorkPtr work);
-	/* A work that is sent by this call, after those that were added so before it. */
+	/* A work that is sent by this call, after those that were added so before it. Throws if no thread can be made. */
 	void add_unsent(WorkPtr work, std::function<void()> send);
 	/* Send works until there are none, or, unless it is NULL, this one is sent. */
 	void send_until(const Work *work);
@@ -63,7 +63,7 @@ class Engine : public std::enable_shared_from_this<Engine>
 	bool is_closed();
 	bool is_sent(const Work *work);
 	void drop(const Work *work);
-	/* Have a finisher finish it. */
+	/* Have a finisher finish it. Throws if none can be made. */
 	void finish_later(WorkPtr work);
 	/* No more works come: the threads end after those that they have. */
 	void close();
@@ -78,6 +78,7 @@ class Engine : public std::enable_shared_from_this<Engine>
 	};
 
 	WorkPtr oldest();
+	void make_thread(void (Engine::*loop)(), const char *purpose);
 	void have_finisher();
 	void finish_loop();
 	void send_loop();
@@ -89,7 +90,8 @@ class Engine : public std::enable_shared_from_this<Engine>
 	std::deque<WorkPtr> later;
 	std::deque<Unsent> unsent; /* the first stays until it is sent */
 	bool sending = false;	   /* a thread sends the first */
-	int finishers = 0;	   /* threads in finish_loop() that have no work */
+	int threads = 0;	   /* in finish_loop() */
+	int finishers = 0;	   /* those of them that have no work */
 	bool completing = false;   /* one of them waits for a collective */
 	bool send_running = false; /* send_loop() */
 	bool closed = false;
