@@ -267,15 +267,55 @@ static int threads(uint32_t rank, void *arg)
 
 /* ------------------------------------------------------------------ refused */
 
+/* This process's mappings of the device, or the same places in a child. */
+struct places {
+	const struct partitioned *j;
+	struct swingcoll_comm *comm;
+	struct {
+		char *start;
+		size_t bytes;
+	} at[16];
+	unsigned int n;
+};
+
+static int find_mappings(struct places *p)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+
+	CHECK(maps);
+	while (fgets(line, sizeof(line), maps)) {
+		unsigned long start, end;
+
+		if (!strstr(line, "/dev/swingcoll") || sscanf(line, "%lx-%lx", &start, &end) != 2)
+			continue;
+		CHECK(p->n < ARRAY_SIZE(p->at));
+		p->at[p->n].start = (char *)start;
+		p->at[p->n++].bytes = end - start;
+	}
+	fclose(maps);
+	CHECK(p->n);
+	return 0;
+}
+
 static int in_child(void *arg)
 {
-	const struct partitioned *j = arg;
+	const struct places *p = arg;
+	const struct partitioned *j = p->j;
 
+	/* Where the parent has the kernel's memory, this child has its own. */
+	for (unsigned int i = 0; i < p->n; i++)
+		CHECK(mmap(p->at[i].start, p->at[i].bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+			   0) == p->at[i].start);
 	CHECK_EQ(swingcoll_pstart(j->part), -EBADF);
 	CHECK_EQ(swingcoll_pready(j->part, 0), -EBADF);
 	CHECK_EQ(swingcoll_parrived(j->part, 0), -EBADF);
 	CHECK_EQ(swingcoll_pwait(j->part, SWINGCOLL_ALL_PARTITIONS), -EBADF);
 	CHECK_EQ(swingcoll_pfree(j->part), 0);
+	CHECK_EQ(swingcoll_comm_destroy(p->comm), 0);
+	for (unsigned int i = 0; i < p->n; i++)
+		CHECK_EQ(msync(p->at[i].start, p->at[i].bytes, MS_ASYNC), 0);
 	return 0;
 }
 
@@ -284,6 +324,7 @@ static int misuse(uint32_t rank, void *arg)
 	struct swingcoll_comm *comm;
 	struct swingcoll_partitioned *part = NULL;
 	float send[64] = { 0 }, recv[64];
+	struct places places = { 0 };
 	struct partitioned j;
 
 	(void)arg;
@@ -310,7 +351,10 @@ static int misuse(uint32_t rank, void *arg)
 	}
 	CHECK_EQ(swingcoll_allreduce(send, recv, 4, SWINGCOLL_F32, SWINGCOLL_SUM, comm), 0);
 	/* A child process cannot use it. */
-	CHECK_EQ(testlib_run_child(in_child, &j), 0);
+	places.j = &j;
+	places.comm = comm;
+	CHECK_EQ(find_mappings(&places), 0);
+	CHECK_EQ(testlib_run_child(in_child, &places), 0);
 	CHECK_EQ(swingcoll_pready(j.part, 5), -EINVAL);
 	CHECK_EQ(swingcoll_pready(j.part, -1), -EINVAL);
 	for (int i = 0; i < 5; i++) {

@@ -192,8 +192,9 @@ SWC_PUBLIC int swingcoll_pfree(struct swingcoll_partitioned *p)
 		if (ret)
 			return ret;
 		unpin(p);
+		/* A child of a fork does not have it, and may have something else there. */
+		swc_context_munmap(p->shared, p->bytes);
 	}
-	swc_context_munmap(p->shared, p->bytes);
 	free(p);
 	return 0;
 }
