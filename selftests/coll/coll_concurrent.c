@@ -2,6 +2,8 @@
 /* Concurrency: many operations of a communicator, many communicators of a process, threads. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include "coll.h"
 
@@ -194,13 +196,70 @@ static int long_run(uint32_t rank, void *arg)
 	return 0;
 }
 
+struct waiter {
+	struct swingcoll_req *req;
+	pid_t tid;
+	int ret;
+};
+
+static void *wait_for(void *arg)
+{
+	struct waiter *w = arg;
+
+	__atomic_store_n(&w->tid, gettid(), __ATOMIC_RELEASE);
+	w->ret = swingcoll_wait(w->req, NULL);
+	return NULL;
+}
+
+static int destroy_in_child(void *comm)
+{
+	float x = 0;
+
+	CHECK_EQ(swingcoll_allreduce(&x, &x, 1, SWINGCOLL_F32, SWINGCOLL_SUM, comm), -EBADF);
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
+/* A process forks while several of its threads wait: one collects completions, the others wait for it. */
+static int fork_beside_waiters(uint32_t rank, void *arg)
+{
+	struct swingcoll_comm_opts opts = { .slot_max = -1, .use_io_uring = use_uring };
+	struct swingcoll_comm *comm;
+	struct waiter w[3] = { 0 };
+	unsigned int *done = arg;
+	pthread_t t[3];
+
+	CHECK_EQ(swingcoll_comm_create(&comm, &id, 2, rank, &opts), 0);
+	if (rank)
+		CHECK(testlib_wait_count(done, 1));
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(swingcoll_ibarrier(comm, &w[i].req), 0);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(pthread_create(&t[i], NULL, wait_for, &w[i]), 0);
+	if (!rank) {
+		for (int i = 0; i < 3; i++) {
+			while (!__atomic_load_n(&w[i].tid, __ATOMIC_ACQUIRE))
+				sched_yield();
+			CHECK(testlib_wait_asleep(w[i].tid));
+		}
+		CHECK_EQ(testlib_run_child(destroy_in_child, comm), 0);
+		testlib_count(done);
+	}
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQ(pthread_join(t[i], NULL), 0);
+		CHECK_EQ(w[i].ret, 0);
+	}
+	CHECK_EQ(swingcoll_comm_destroy(comm), 0);
+	return 0;
+}
+
 int main(void)
 {
 	int64_t no_slots = -1, slots = 0;
 
 	ksft_print_header();
 	testlib_require_device();
-	ksft_set_plan(9);
+	ksft_set_plan(11);
 
 #define RUN(n, fn, arg, ...)                                                                       \
 	do {                                                                                       \
@@ -213,7 +272,11 @@ int main(void)
 	use_uring = 1;
 	RUN(3, inflight, NULL, "64 in flight, by io_uring");
 	RUN(6, long_run, &no_slots, "300 operations of 6 ranks, by io_uring");
+	RUN(2, fork_beside_waiters, testlib_shared_alloc(sizeof(int)),
+	    "a fork while threads wait, by io_uring");
 	use_uring = -1;
+	RUN(2, fork_beside_waiters, testlib_shared_alloc(sizeof(int)),
+	    "a fork while threads wait, by ioctl");
 	RUN(3, inflight, NULL, "64 in flight, by ioctl");
 	RUN(6, long_run, &no_slots, "300 operations of 6 ranks, by ioctl");
 	use_uring = 0;

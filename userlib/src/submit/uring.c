@@ -158,9 +158,14 @@ static void uring_close(struct swingcoll_comm *comm)
 	struct uring *u = comm->submitter;
 	int saved = errno;
 
-	if (!comm->forked)
+	/*
+	 * In the child of a fork, the condition variable may have waiters for ever: threads that do
+	 * not exist, and pthread_cond_destroy() would wait for them.
+	 */
+	if (!comm->forked) {
 		io_uring_queue_exit(&u->ring);
-	swc_reaper_destroy(&u->reaper);
+		swc_reaper_destroy(&u->reaper);
+	}
 	free(u);
 	errno = saved;
 }
