@@ -7,6 +7,7 @@ PyTorch is imported once, and the ranks are forked. The long form, without SWC_T
 """
 
 import contextlib
+import ctypes
 import datetime
 import functools
 import os
@@ -17,7 +18,18 @@ import tempfile
 import threading
 import warnings
 
-from py_testlib import die, finish, need_device, need_modules, plan, result, run_ranks, skip
+from py_testlib import (
+    die,
+    finish,
+    need_device,
+    need_modules,
+    plan,
+    result,
+    run_ranks,
+    skip,
+    start_ranks,
+    wait_ranks,
+)
 
 if sys.argv[1:] != ["--rank"]:
     need_device()
@@ -357,6 +369,62 @@ def threadless(rank, size):
     dist.barrier()
 
 
+def of_parent(rank, size, works, last):
+    """In a child of a fork: every call says whose the group is. A new group works. Ends as a program does."""
+    for call in (
+        lambda: dist.all_reduce(torch.ones(4)),
+        lambda: dist.all_to_all_single(torch.ones(size), torch.ones(size)),
+        lambda: dist.send(torch.ones(4), 1 - rank),
+        lambda: dist.send(torch.ones(4), 1 - rank, tag=9),
+        swingcoll.torch.monitored_barrier,
+    ):
+        raises(RuntimeError, "parent process", call)
+    for work in works:
+        for call in (work.wait, work.is_completed, work.get_future, lambda: work.wait(datetime.timedelta(seconds=1))):
+            raises(RuntimeError, "parent process", call)
+    del works, work, call
+    dist.destroy_process_group()
+    begin(0, 1, f"child.{os.getpid()}")
+    one = torch.ones(4)
+    dist.all_reduce(one, async_op=True).get_future().wait()
+    same(one, torch.ones(4))
+    if last:
+        ctypes.pythonapi.Py_Exit(0)
+
+
+def forked(rank, size):
+    """A child of a fork neither hangs nor harms its parent, whatever the parent's threads do at the fork.
+
+    Rank 1 comes when the children of rank 0 have ended.
+    """
+    tensors = [torch.full((50000,), float(rank + i)) for i in range(4)]
+    rows, word = torch.full((size,), float(rank)), torch.zeros(1)
+    if rank:
+        os.read(COME[0], 1)
+    # One waits for the kernel, one for its turn, one for its sender, and one for what is behind that.
+    works = [dist.all_reduce(tensors[i], async_op=True) for i in range(2)]
+    works.append((dist.isend if rank == 0 else dist.irecv)(word, 1 - rank, tag=9))
+    out = torch.zeros(size)
+    works += [dist.all_to_all_single(out, rows, async_op=True), dist.all_reduce(tensors[2], async_op=True)]
+    futures = [work.get_future() for work in works if work is not works[1]]
+    if rank == 0:
+        waiter = threading.Thread(target=works[1].wait)
+        waiter.start()
+        for i in range(4):
+            pids = start_ranks(1, lambda *_: of_parent(rank, size, works, i % 2))
+            assert wait_ranks(pids)
+        os.write(COME[1], b"x")
+        waiter.join()
+    for work in works:
+        work.wait()
+    for future in futures:
+        future.wait()
+    for i in range(3):
+        same(tensors[i], torch.full((50000,), float(sum(r + i for r in range(size)))))
+    same(out, torch.arange(float(size)))
+    dist.barrier()
+
+
 def refused(rank, size):
     raises(ValueError, "to_dense", lambda: dist.all_reduce(torch.eye(3).to_sparse()))
     raises(ValueError, "gloo", lambda: dist.recv(torch.ones(1)))
@@ -634,7 +702,7 @@ if sys.argv[1:] == ["--rank"]:
     dist.all_reduce(torch.ones(1), async_op=True)
     sys.exit()
 
-plan(17)
+plan(18)
 on_ranks("reductions of all types", reductions)
 on_ranks("data that is moved", moving)
 on_ranks("reduce_scatter, all_to_all", scattering)
@@ -642,6 +710,7 @@ on_ranks("all_to_all before the other ranks", unsent, seconds=300)
 on_ranks("works and futures", works)
 COME = os.pipe()
 on_ranks("no thread can be made", threadless, (2,))
+on_ranks("forks beside collectives", forked, (2,))
 on_ranks("what is refused", refused, (2,))
 on_ranks("messages", messages)
 on_ranks("groups of some ranks", groups, (4,))

@@ -10,7 +10,8 @@
 
 CPU tensors. A tensor that is not contiguous goes through a copy. bool reduces as truth values. send waits until its
 message is received; recv without a source is refused: make a group of backend "gloo" for it. The timeout of a group is
-the deadline of each of its collectives and messages; the exception names the rank that did not come.
+the deadline of each of its collectives and messages; the exception names the rank that did not come. The child of a
+fork, such as a worker of a DataLoader, cannot use the groups of its parent, and may make its own.
 """
 
 import inspect

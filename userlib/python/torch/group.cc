@@ -19,6 +19,9 @@ Group::Group(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
 
 Group::~Group()
 {
+	/* The works are the parent's, which ends them. */
+	if (engine->is_inherited())
+		return;
 	engine->close();
 	for (auto &channel : channels)
 		channel.second->close();
@@ -41,6 +44,7 @@ AnyWork Group::send_work(const std::shared_ptr<Engine> &engine, const Call &call
 			 const Request &req, std::function<void()> send, bool waits,
 			 const Tensors &used, const Tensors &outputs, std::function<void()> then)
 {
+	engine->check_process(call.name);
 	engine->collect();
 	bool later = waits || engine->has_unsent();
 	if (!later)

@@ -42,6 +42,7 @@ AnyWork Group::message(const Call &call, Tensors &tensors, int from, int to, int
 	if (from == to)
 		throw std::invalid_argument("swingcoll: " + std::string(call.name) +
 					    ": a rank cannot send to itself: copy the tensor");
+	engine->check_process(call.name);
 	std::lock_guard<std::mutex> guard(channels_lock);
 	std::shared_ptr<Engine> &channel = channels[{ from, to, tag }];
 	bool first = !channel;

@@ -44,6 +44,7 @@ Partitioned::~Partitioned()
 
 void Partitioned::start()
 {
+	engine->check_process(name);
 	engine->collect();
 	engine->send_until(nullptr);
 	engine->begin(name, [this] { return swingcoll_pstart(p); });

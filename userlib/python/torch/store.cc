@@ -128,6 +128,7 @@ void Group::monitoredBarrier(const c10d::BarrierOptions &opts, bool wait_all_ran
 	std::chrono::milliseconds limit = opts.timeout.count() > 0 ? opts.timeout : timeout;
 	auto until = std::chrono::steady_clock::now() + limit;
 
+	engine->check_process("monitored_barrier");
 	if (rank_) {
 		store->set(prefix + std::to_string(rank_), std::vector<uint8_t>{ 1 });
 		store->wait({ prefix + "0" }, limit);

@@ -5,6 +5,8 @@
 #include <string>
 #include <thread>
 
+#include <pthread.h>
+
 #include "work.h"
 
 namespace swingcoll_torch
@@ -26,6 +28,26 @@ std::string renumbered(std::string text, const std::vector<int> &ranks)
 }
 
 /* ---- engine ---- */
+
+/* Forks since the process that has loaded this. */
+static unsigned int forks;
+static const int watch_forks = pthread_atfork(nullptr, nullptr, [] { forks++; });
+
+Engine::Engine(struct swingcoll_comm *comm, std::vector<int> ranks)
+	: comm(comm), ranks(std::move(ranks)), generation(forks)
+{
+}
+
+bool Engine::is_inherited() const
+{
+	return generation != forks;
+}
+
+void Engine::check_process(const char *name)
+{
+	if (is_inherited())
+		throw failure(name, -EBADF);
+}
 
 Engine::~Engine()
 {
@@ -320,6 +342,7 @@ void Work::finish()
 
 bool Work::isCompleted()
 {
+	engine->check_process("is_completed");
 	{
 		std::unique_lock<std::mutex> guard(turn, std::try_to_lock);
 
@@ -361,6 +384,7 @@ bool Work::wait(std::chrono::milliseconds timeout)
 {
 	WorkPtr self = WorkPtr::unsafe_reclaim_from_nonowning(this);
 
+	engine->check_process("wait");
 	if (timeout == kNoTimeout) {
 		finish();
 	} else if (!isCompleted()) {
@@ -386,6 +410,7 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture()
 {
 	c10::intrusive_ptr<c10::ivalue::Future> mine;
 
+	engine->check_process("get_future");
 	{
 		std::lock_guard<std::mutex> guard(mutex_);
 

@@ -12,6 +12,9 @@
  * A collective that has to hear from the other ranks before it can be called is sent later, and so are all that come
  * behind it: their order stays the same on all ranks. A further thread sends them, unless a thread that
  * waits for one of them comes first. It never runs callbacks: they may wait for what it has to send.
+ *
+ * The child of a fork has copies of engines and works, but neither their threads nor their communicator, and threads of
+ * the parent may have held their locks. Every call looks for that before it takes a lock.
  */
 #ifndef SWINGCOLL_TORCH_WORK_H
 #define SWINGCOLL_TORCH_WORK_H
@@ -41,14 +44,15 @@ std::string renumbered(std::string text, const std::vector<int> &ranks);
 class Engine : public std::enable_shared_from_this<Engine>
 {
       public:
-	explicit Engine(struct swingcoll_comm *comm, std::vector<int> ranks = {})
-		: comm(comm), ranks(std::move(ranks))
-	{
-	}
+	explicit Engine(struct swingcoll_comm *comm, std::vector<int> ranks = {});
 	~Engine();
 
 	/* "swingcoll: allreduce: rank 2 ...", for a negative errno. */
 	std::runtime_error failure(const char *name, int error);
+	/* Is this the child of a fork, and the engine its parent's? */
+	bool is_inherited() const;
+	/* Throws if it is. */
+	void check_process(const char *name);
 	/* Return the requests of works that are done and that nobody waits for. */
 	void collect();
 	/* Call it, and again when an older work is done if too many are in flight. Throws. */
@@ -76,6 +80,8 @@ class Engine : public std::enable_shared_from_this<Engine>
 		WorkPtr work;
 		std::function<void()> send;
 	};
+
+	const unsigned int generation; /* of the process that made it */
 
 	WorkPtr oldest();
 	void make_thread(void (Engine::*loop)(), const char *purpose);
