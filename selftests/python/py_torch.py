@@ -568,6 +568,23 @@ def ddp(rank, size):
         assert all(torch.equal(weights, other) for other in everyone)
 
 
+def workers(rank, size):
+    """Data from processes that a DataLoader forks between collectives and beside them: the same weights as without."""
+    rows = torch.randn(16 * size, 21, generator=torch.Generator().manual_seed(2))
+    weights, pending = [], torch.ones(1000)
+    for count in (0, 2):
+        sampler = torch.utils.data.distributed.DistributedSampler(rows, size, rank, seed=5)
+        loader = torch.utils.data.DataLoader(rows, batch_size=4, sampler=sampler, num_workers=count)
+        model = torch.nn.parallel.DistributedDataParallel(model_of(), bucket_cap_mb=0.001)
+        for epoch in range(2):
+            sampler.set_epoch(epoch)
+            future = dist.all_reduce(pending, async_op=True).get_future()
+            weights.append(train(model, ((row[:, :20], row[:, 20:]) for row in loader)))
+            future.wait()
+    same(pending, torch.full((1000,), float(size) ** 4))
+    same(torch.stack(weights[:2]), torch.stack(weights[2:]))
+
+
 class LeftHook(swingcoll.torch.PartitionedHook):
     """Its rounds are left by an exception after the first partition."""
 
@@ -702,7 +719,7 @@ if sys.argv[1:] == ["--rank"]:
     dist.all_reduce(torch.ones(1), async_op=True)
     sys.exit()
 
-plan(18)
+plan(19)
 on_ranks("reductions of all types", reductions)
 on_ranks("data that is moved", moving)
 on_ranks("reduce_scatter, all_to_all", scattering)
@@ -716,6 +733,7 @@ on_ranks("messages", messages)
 on_ranks("groups of some ranks", groups, (4,))
 result(run_ranks(2, stores, TMP), "file, tcp, environment, a store handed in, 2 ranks")
 on_ranks("DDP", ddp)
+on_ranks("DDP with data from other processes", workers, (2,))
 LEFT = os.pipe()
 on_ranks("partitioned rounds that a rank leaves", left_rounds, (2,), seconds=300)
 on_ranks("training in shards", sharded)
