@@ -40,6 +40,11 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 
 import swingcoll.torch
 
+try:
+    import torch.distributed._functional_collectives as funcol
+except ImportError:
+    funcol = None
+
 warnings.simplefilter("ignore")  # PyTorch's, about what it may drop
 torch.set_num_threads(1)
 SHORT = os.environ.get("SWC_TEST_SHORT")
@@ -194,6 +199,33 @@ def scattering(rank, size):
     dist.reduce_scatter_tensor(shard, numbers(rank, 100 * size))
     dist.all_gather_into_tensor(whole, shard)
     same(whole, sum(numbers(r, 100 * size) for r in range(size)))
+
+
+def functional(rank, size):
+    """The functional collectives of PyTorch 2, by which its DTensor works."""
+    mine, both = numbers(rank, 6).view(2, 3), [numbers(rank, 6).view(2, 3), numbers(rank, 4)]
+    everyone = [[numbers(r, 6).view(2, 3) for r in range(size)], [numbers(r, 4) for r in range(size)]]
+    same(funcol.all_gather_tensor(mine, 0, dist.group.WORLD).wait(), torch.cat(everyone[0]))
+    for have, want in zip(funcol.all_gather_into_tensor_coalesced(both, dist.group.WORLD), everyone):
+        same(have.wait(), torch.cat(want))
+    for have, want in zip(funcol.all_reduce_coalesced(both, "sum", dist.group.WORLD), everyone):
+        same(have.wait(), sum(want))
+    wholes = [torch.cat([part + r for r in range(size)]) for part in both]
+    wants = [sum(part + rank for part in parts) for parts in everyone]
+    same(funcol.reduce_scatter_tensor(wholes[0], "sum", 0, dist.group.WORLD).wait(), wants[0])
+    sums = funcol.reduce_scatter_tensor_coalesced(wholes, "sum", [0, 0], dist.group.WORLD)
+    averages = funcol.reduce_scatter_tensor_coalesced(wholes, "avg", [0, 0], dist.group.WORLD)
+    for have, average, want in zip(sums, averages, wants):
+        same(have.wait(), want)
+        same(average.wait(), want / size)
+    rows = funcol.all_to_all_single(torch.full((size, 2), float(rank)), None, None, dist.group.WORLD)
+    same(rows.wait(), torch.arange(float(size)).view(size, 1).expand(size, 2).contiguous())
+    mixed = [wholes[0], wholes[1].double()]
+    raises(
+        ValueError,
+        "the same type",
+        lambda: funcol.reduce_scatter_tensor_coalesced(mixed, "sum", [0, 0], dist.group.WORLD),
+    )
 
 
 def exchange(rank, size, each, kind=dist.all_to_all_single):
@@ -719,10 +751,14 @@ if sys.argv[1:] == ["--rank"]:
     dist.all_reduce(torch.ones(1), async_op=True)
     sys.exit()
 
-plan(19)
+plan(20)
 on_ranks("reductions of all types", reductions)
 on_ranks("data that is moved", moving)
 on_ranks("reduce_scatter, all_to_all", scattering)
+if funcol:
+    on_ranks("functional collectives", functional)
+else:
+    skip("functional collectives", "PyTorch 1.13 has none")
 on_ranks("all_to_all before the other ranks", unsent, seconds=300)
 on_ranks("works and futures", works)
 COME = os.pipe()

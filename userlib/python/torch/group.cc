@@ -186,6 +186,76 @@ AnyWork Group::_reduce_scatter_base(at::Tensor &output, at::Tensor &input,
 	return reduce_scatter(outputs, inputs, opts);
 }
 
+/* ---- several tensors in one collective, each with a part for each rank ---- */
+
+/* All parts of rank 0, then all of rank 1. */
+static Tensors parts_by_rank(const Tensors &wholes, const Tensors &shares, int size,
+			     const char *name)
+{
+	bool good = wholes.size() == shares.size();
+	Tensors parts;
+
+	if (wholes.empty())
+		throw std::invalid_argument("swingcoll: " + std::string(name) + ": no tensors");
+	for (size_t i = 0; good && i < wholes.size(); i++)
+		good = wholes[i].numel() == shares[i].numel() * size &&
+		       wholes[i].scalar_type() == shares[i].scalar_type();
+	if (!good)
+		throw std::invalid_argument("swingcoll: " + std::string(name) +
+					    ": each tensor must be " + std::to_string(size) +
+					    " times its part, and of the same type");
+	for (int rank = 0; rank < size; rank++)
+		for (const at::Tensor &whole : wholes)
+			parts.push_back(whole.view({ size, whole.numel() / size })[rank]);
+	return parts;
+}
+
+AnyWork Group::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
+					       const c10d::AllgatherOptions &)
+{
+	static const char name[] = "all_gather_into_tensor_coalesced";
+	at::NoGradGuard no_grad;
+
+	for (const at::Tensor &output : outputs) {
+		check_tensor(output, name);
+		if (!output.is_contiguous())
+			throw std::invalid_argument(
+				"swingcoll: all_gather_into_tensor_coalesced: the outputs must be contiguous");
+	}
+	return gather_into({ name, "swingcoll:all_gather", OpType::ALLGATHER_COALESCED, inputs },
+			   inputs, parts_by_rank(outputs, inputs, size_, name));
+}
+
+AnyWork Group::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
+					       const c10d::ReduceScatterOptions &opts)
+{
+	static const char name[] = "reduce_scatter_tensor_coalesced";
+	at::NoGradGuard no_grad;
+	Tensors tight, used = outputs;
+
+	for (const at::Tensor &input : inputs) {
+		check_tensor(input, name);
+		if (input.scalar_type() != inputs[0].scalar_type())
+			throw std::invalid_argument(
+				"swingcoll: reduce_scatter_tensor_coalesced: all tensors must have the same type");
+		tight.push_back(input.contiguous());
+	}
+	auto all = std::make_shared<Joined>(parts_by_rank(tight, outputs, size_, name), name);
+	auto mine = std::make_shared<Joined>(outputs, name);
+	Reduction r = reduction_of(outputs[0], opts.reduceOp, name);
+
+	r.count = mine->bytes / swingcoll_dtype_size(r.dtype);
+	all->load();
+	used.insert(used.end(), tight.begin(), tight.end());
+	return start(
+		{ name, "swingcoll:reduce_scatter", OpType::REDUCE_SCATTER, inputs },
+		[=](auto comm, auto req) {
+			return swingcoll_ireduce_scatter(all->data(), mine->data(), r.count,
+							 r.dtype, r.op, comm, req);
+		},
+		used, outputs, [all, mine] { mine->store(); });
+}
+
 /* ---- data that is only moved ---- */
 
 AnyWork Group::broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts)

@@ -54,6 +54,11 @@ class Group : public Backend
 			  const c10d::AllgatherOptions &opts) override;
 	AnyWork _allgather_base(at::Tensor &output, at::Tensor &input,
 				const c10d::AllgatherOptions &opts) override;
+	/* These two are PyTorch 2's, and what its functional collectives call. 1.13 has none to override. */
+	AnyWork allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
+						const c10d::AllgatherOptions &opts);
+	AnyWork reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
+						const c10d::ReduceScatterOptions &opts);
 	AnyWork allgather_coalesced(std::vector<Tensors> &outputs, Tensors &inputs,
 				    const c10d::AllgatherOptions &opts) override;
 	AnyWork gather(std::vector<Tensors> &outputs, Tensors &inputs,
