@@ -759,3 +759,16 @@ uint32_t swc_topo_node_at(const struct swc_topo *t, const uint32_t *coord)
 		node = node * t->dim[i] + coord[i];
 	return node;
 }
+
+uint32_t swc_topo_lines(const struct swc_topo *t, uint32_t node, struct swc_topo_line *line)
+{
+	uint32_t coord[SWC_TOPO_DIMS], unit = t->nnodes, n = 0;
+
+	swc_topo_coords(t, node, coord);
+	for (uint32_t i = 0; i < t->ndims; i++) {
+		unit /= t->dim[i];
+		if (t->dim[i] > 1)
+			line[n++] = (struct swc_topo_line){ t->dim[i], unit, coord[i] };
+	}
+	return n;
+}

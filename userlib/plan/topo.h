@@ -241,4 +241,17 @@ uint32_t swc_topo_rail(const struct swc_topo *t, uint32_t part, uint32_t from, u
 void swc_topo_coords(const struct swc_topo *t, uint32_t node, uint32_t *coord);
 uint32_t swc_topo_node_at(const struct swc_topo *t, const uint32_t *coord);
 
+/**
+ * struct swc_topo_line - the nodes that differ from a node in one dimension alone, and itself
+ * @size: how many
+ * @unit: difference between the numbers of neighbours
+ * @at: the node's coordinate
+ */
+struct swc_topo_line {
+	uint32_t size, unit, at;
+};
+
+/* The lines of @node in the dimensions with more than one node. Returns how many. */
+uint32_t swc_topo_lines(const struct swc_topo *t, uint32_t node, struct swc_topo_line *line);
+
 #endif /* SWC_PLAN_TOPO_H */

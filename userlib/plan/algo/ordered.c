@@ -333,19 +333,13 @@ static void set_spot(struct line *l, uint32_t x)
 /* The dimensions with more than one member. */
 static uint32_t find_lines(const struct swc_topo *topo, uint32_t me, struct line *line)
 {
-	uint32_t coord[SWC_TOPO_DIMS], unit = topo->nnodes, ndims = 0;
+	struct swc_topo_line in[SWC_TOPO_DIMS];
+	uint32_t ndims = swc_topo_lines(topo, me, in);
 
-	swc_topo_coords(topo, me, coord);
-	for (uint32_t i = 0; i < topo->ndims; i++) {
-		struct line *l = &line[ndims];
-
-		unit /= topo->dim[i];
-		if (topo->dim[i] == 1)
-			continue;
-		*l = (struct line){ .size = topo->dim[i], .unit = unit };
-		find_colours(l);
-		set_spot(l, coord[i]);
-		ndims++;
+	for (uint32_t i = 0; i < ndims; i++) {
+		line[i] = (struct line){ .size = in[i].size, .unit = in[i].unit };
+		find_colours(&line[i]);
+		set_spot(&line[i], in[i].at);
 	}
 	return ndims;
 }

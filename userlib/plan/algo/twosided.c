@@ -263,20 +263,14 @@ static bool add_scatter(struct line *l, uint32_t *parts)
 /* The dimensions with more than one member. @line: zeros, of some KiB each */
 static uint32_t find_lines(const struct swc_topo *topo, uint32_t me, struct line *line)
 {
-	uint32_t coord[SWC_TOPO_DIMS], unit = topo->nnodes, ndims = 0;
+	struct swc_topo_line in[SWC_TOPO_DIMS];
+	uint32_t ndims = swc_topo_lines(topo, me, in);
 
-	swc_topo_coords(topo, me, coord);
-	for (uint32_t i = 0; i < topo->ndims; i++) {
-		struct line *l = &line[ndims];
-
-		unit /= topo->dim[i];
-		if (topo->dim[i] == 1)
-			continue;
-		l->size = topo->dim[i];
-		l->unit = unit;
-		l->at = coord[i];
-		l->rest = 1;
-		ndims++;
+	for (uint32_t i = 0; i < ndims; i++) {
+		line[i].size = in[i].size;
+		line[i].unit = in[i].unit;
+		line[i].at = in[i].at;
+		line[i].rest = 1;
 	}
 	return ndims;
 }
