@@ -97,7 +97,7 @@ library "$dir/old/libswingcoll.so.1" libswingcoll.so.1 'const char *swingcoll_ve
 doctor "another library in front" '^WARN  library +.* is of version 0.0.1, these tools are of [0-9.]+|ldconfig -p' -- \
 	env LD_LIBRARY_PATH="$dir/old" "$ctl" doctor
 rm "$dir/lib/libswingcoll.so.1"
-if ldconfig -p 2>/dev/null | grep -q 'libswingcoll\.so\.1'; then
+if [[ $(ldconfig -p 2>/dev/null) = *'libswingcoll.so.1 '* ]]; then
 	skip "no library" "one is installed"
 else
 	doctor "no library" '^WARN  library +libswingcoll.so.1 is not found|ldconfig' -- "$ctl" doctor
