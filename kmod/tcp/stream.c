@@ -27,7 +27,8 @@
  *     before the peer's first message (SWC_CONN_F_UNHEARD). So R is never less than what was acknowledged.
  *  4. A payload that is sent again is the same: its memory belongs to the connection while its record exists.
  *     The network stack may still read it for the socket before, into packets for a connection that is no
- *     more. A message goes back to the executor when both are over (zerocopy.c).
+ *     more. A message goes back to the executor when both are over (zerocopy.c). Only a connection that is
+ *     closed does not wait long: nothing is sent again there.
  *  5. Both sides agree which socket carries the stream: an attempt is numbered, its handshake authenticated
  *     (see core/wire.h), and a side uses no socket before it has given up the one before it.
  *

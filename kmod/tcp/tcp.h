@@ -174,8 +174,7 @@ struct swc_tcp_tx {
  * @began: the socket carries the stream: @una is valid, unless it is encrypted
  * @nkept: sends that go back to the executor with their records
  * @zerocopies: of messages that are sent in part; guarded by @tx_mutex
- * @zerocopy_done: those that the socket does not need any more
- * @nzerocopy: those that it does
+ * @zerocopies_held, @zerocopies_done: of those that the socket has as a whole, and of those it has no more
  * @chunk: by number, guarded by @base.lock; and so is what follows
  * @rx_buf, @rx_extents: receive buffers, also as one memory, for swc_reduce_copy()
  * @free_bufs: those that are not in use
@@ -216,8 +215,8 @@ struct swc_tcp_conn {
 	bool began;
 	u32 nkept;
 	struct list_head zerocopies;
-	struct llist_head zerocopy_done;
-	atomic_t nzerocopy;
+	struct list_head zerocopies_held;
+	struct llist_head zerocopies_done;
 
 	struct swc_tcp_chunk chunk[SWC_WIRE_CHUNKS];
 	struct swc_tcp_rx_buf *rx_buf;
@@ -257,7 +256,7 @@ struct swc_tcp_zerocopy *swc_tcp_zerocopy_get(struct swc_tcp_conn *conn, struct 
 struct ubuf_info *swc_tcp_zerocopy_ubuf(struct swc_tcp_zerocopy *z);
 void swc_tcp_zerocopy_sent(struct swc_tcp_zerocopy *z);
 void swc_tcp_zerocopy_collect(struct swc_tcp_conn *conn, struct list_head *done);
-void swc_tcp_zerocopy_wait(struct swc_tcp_conn *conn);
+void swc_tcp_zerocopy_close(struct swc_tcp_conn *conn);
 
 /* stream.c */
 u32 swc_tcp_stream_room(void);

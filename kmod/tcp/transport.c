@@ -23,7 +23,8 @@ static struct swc_conn *conn_alloc(void)
 	swc_tcp_rx_init(conn);
 	mutex_init(&conn->tx_mutex);
 	INIT_LIST_HEAD(&conn->zerocopies);
-	init_llist_head(&conn->zerocopy_done);
+	INIT_LIST_HEAD(&conn->zerocopies_held);
+	init_llist_head(&conn->zerocopies_done);
 	INIT_LIST_HEAD(&conn->free_bufs);
 	conn->rx.state = SWC_TCP_RX_HEADER;
 	conn->rx.bytes = SWC_HEADER;

@@ -361,7 +361,7 @@ static bool has_work(const struct swc_tcp_conn *conn)
 
 	return !list_empty_careful(&base->outq) || READ_ONCE(base->pending) ||
 	       !list_empty_careful(&base->rndvs) || READ_ONCE(conn->tx.head_end) ||
-	       !llist_empty(&conn->zerocopy_done) || base->resumable ||
+	       !llist_empty(&conn->zerocopies_done) || base->resumable ||
 	       test_bit(SWC_CONN_F_PEER_LEFT, &base->flags);
 }
 
@@ -414,7 +414,7 @@ int swc_tcp_send_handshake(struct socket *sock, const void *data, u32 bytes)
 /* The socket is gone; conn->tx_mutex is held. */
 void swc_tcp_tx_reset(struct swc_tcp_conn *conn)
 {
-	swc_tcp_zerocopy_wait(conn);
+	swc_tcp_zerocopy_close(conn);
 	swc_tcp_stream_reset(conn);
 	conn->acks_wanted = false;
 }

@@ -65,13 +65,16 @@ static const char script[] =
 	"cut() { echo qdisc replace dev $2 root netem limit 10000 loss 100%; }\n"
 	"lossy() { echo qdisc replace dev $2 root netem limit 10000 delay 1ms loss 1% reorder 10% 50%; }\n"
 	"mend() { echo qdisc replace dev $2 root netem limit 10000; }\n"
+	"hold() { echo qdisc replace dev $2 root netem limit 10000 delay 200s; }\n"
+	/* What it holds has its time already. */
+	"drop() { plain $1 $2; mend $1 $2; }\n"
 	"plain() { echo qdisc del dev $2 root; }\n"
 	"remove() { echo $1 $2 >>$save.devices; rdma link delete $1; }\n"
 	"case $1 in\n"
 	"has) command -v $2 ;;\n"
 	"remove) : >$save.devices; each remove ;;\n"
 	"add) while read -r dev card; do link $dev $card; done <$save.devices ;;\n"
-	"cut | lossy | mend | plain) each $1 | tc -batch - ;;\n"
+	"cut | hold | drop | lossy | mend | plain) each $1 | tc -batch - ;;\n"
 	/* Prepare all commands first: packets must flow again after one second on a busy machine, too. */
 	"blink)\n"
 	"	after=$(each mend)\n"
@@ -120,6 +123,7 @@ enum how {
 	MISMATCH_DIRECT,
 	MISMATCH_PARTITION,
 	CUT,
+	HOLD,
 	DOWN,
 	REMOVE
 };
@@ -217,6 +221,12 @@ static const struct failure failures[] = {
 	  NET_TIMEOUT_MS,
 	  { -ECONNRESET, 0, NET_CULPRIT_OTHER_NODE },
 	  .needs = "tc" },
+	{ "packets stay in the queues of cards past the deadline",
+	  HOLD,
+	  { 700001, 0 },
+	  SHORT_MS,
+	  { -ETIMEDOUT, -ECONNRESET, NET_CULPRIT_OTHER_NODE },
+	  .needs = "tcp" },
 	/* Links go down one after the other: by the last ones the node can still tell that the first is down. */
 	{ "links of a node are down past the deadline",
 	  DOWN,
@@ -246,7 +256,7 @@ static bool is_self(enum how how)
 /* Does the failing rank or its kernel tell the others? If not, only silence does. */
 static bool is_told(enum how how)
 {
-	return how != STOP && how != CUT && how != DOWN;
+	return how != STOP && how != CUT && how != HOLD && how != DOWN;
 }
 
 /*
@@ -410,6 +420,8 @@ static int break_it(enum how how, pid_t pid)
 		return kill(pid, SIGSTOP);
 	case CUT:
 		return command("cut", NULL);
+	case HOLD:
+		return command("hold", NULL);
 	case DOWN:
 		return command("down", NULL);
 	case REMOVE:
@@ -426,6 +438,8 @@ static int mend_it(enum how how, pid_t pid)
 		return kill(pid, SIGCONT);
 	case CUT:
 		return command("mend", NULL);
+	case HOLD:
+		return command("drop", NULL);
 	case DOWN:
 		return command("up", NULL);
 	case REMOVE:
@@ -438,7 +452,7 @@ static int mend_it(enum how how, pid_t pid)
 /* Does the failure happen on this node? */
 static bool affects(enum how how)
 {
-	return how == CUT || net_node == net_victim_node();
+	return how == CUT || how == HOLD || net_node == net_victim_node();
 }
 
 static int run_failure(const struct failure *t)
@@ -604,6 +618,14 @@ static bool begin(const char *name, const char *needs)
 		if (!net_node)
 			ksft_test_result_skip("%s: there is no RDMA device in use", name);
 		return false;
+	}
+	if (needs && !strcmp(needs, "tcp")) {
+		if (net_transport() != SWC_TRANSPORT_TCP) {
+			if (!net_node)
+				ksft_test_result_skip("%s: TCP is not in use", name);
+			return false;
+		}
+		needs = "tc";
 	}
 	if (needs && net_any(command("has", needs))) {
 		if (!net_node)
