@@ -296,27 +296,32 @@ void swc_comm_peer_lost(struct swc_comm *comm, int error, int culprit, u64 seq, 
 }
 
 /**
- * swc_comm_report_left() - report that operation @seq cannot be submitted because a member has left
+ * swc_comm_report_left() - report that operation @seq, or one after it, cannot be submitted because a member
+ * has left
  *
- * On several nodes that aborts the communicator, as a failed operation would: otherwise, when this rank
- * leaves as well, peers would take it for the first one.
+ * Of several that is the one that called the fewest operations. On several nodes that aborts the
+ * communicator, as a failed operation would: otherwise, when this rank leaves as well, peers would take it
+ * for the first one.
  */
 void swc_comm_report_left(struct swc_comm *comm, u64 seq)
 {
 	static const char fmt[] = "rank %u left before operation %llu";
-	u32 i;
+	const struct swc_member *first = NULL, *m;
 
-	for (i = 0; i < comm->nranks; i++) {
-		int state = READ_ONCE(comm->member[i].state);
-
-		if (state != SWC_MEMBER_LEFT && state != SWC_MEMBER_DEAD)
-			continue;
-		if (comm->net)
-			swc_comm_abort(comm, -ECONNRESET, i, seq, fmt, i, seq);
-		else
-			swc_comm_error_note(comm, -ECONNRESET, i, seq, fmt, i, seq);
+	spin_lock(&comm->lock);
+	for (m = comm->member; m < comm->member + comm->nranks; m++)
+		if ((m->state == SWC_MEMBER_LEFT || m->state == SWC_MEMBER_DEAD) &&
+		    (!first || m->next_seq < first->next_seq))
+			first = m;
+	if (first)
+		seq = max(seq, first->next_seq);
+	spin_unlock(&comm->lock);
+	if (!first)
 		return;
-	}
+	if (comm->net)
+		swc_comm_abort(comm, -ECONNRESET, first->rank, seq, fmt, first->rank, seq);
+	else
+		swc_comm_error_note(comm, -ECONNRESET, first->rank, seq, fmt, first->rank, seq);
 }
 
 /* A member of another node has left after @seq operations: later ones can never complete. */
@@ -328,6 +333,7 @@ void swc_comm_peer_left(struct swc_comm *comm, u32 rank, u64 seq)
 	spin_lock(&comm->lock);
 	if (member->state != SWC_MEMBER_LEFT) {
 		member->state = SWC_MEMBER_LEFT;
+		member->next_seq = seq;
 		comm->gone_at = min(comm->gone_at, seq);
 		waiting_for = swc_comm_ops->first_from(comm, seq);
 		swc_record(comm->recorder, SWC_TRACE_LEAVE, rank, seq, 0);
@@ -338,11 +344,15 @@ void swc_comm_peer_left(struct swc_comm *comm, u32 rank, u64 seq)
 			       "rank %u left before operation %llu", rank, waiting_for);
 }
 
-/* A member of another node reports the number of the operation that it calls next. */
+/*
+ * A member of another node reports the number of the operation that it calls next. By another connection that
+ * can arrive after its last one.
+ */
 void swc_comm_peer_progress(struct swc_comm *comm, u32 rank, u64 next_seq)
 {
 	spin_lock(&comm->lock);
-	comm->member[rank].next_seq = next_seq;
+	if (comm->member[rank].state != SWC_MEMBER_LEFT)
+		comm->member[rank].next_seq = next_seq;
 	spin_unlock(&comm->lock);
 }
 

@@ -303,7 +303,28 @@ static void net_leave_aborted(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* Of two ranks that have left, the one that did not call the operation is the culprit. */
+static void net_leave_culprit(struct kunit *test)
+{
+	struct swc_t_comm *c = swc_t_comm_on(test, 3, SWC_T_NO_DEADLINE, &one_and_two);
+	struct swc_comm *comm = swc_t_rank_comm(c, 0);
+	struct swc_t_job *job = swc_t_job_new(test);
+
+	swc_t_job_init(job, c, swc_t_ring, 300, false);
+	swc_t_job_run(job, 0, true);
+	swc_comm_peer_left(comm, 1, 2);
+	swc_comm_peer_left(comm, 2, 1);
+	/* By another connection, later than FIN. */
+	swc_comm_peer_progress(comm, 2, 2);
+	KUNIT_EXPECT_EQ(test, comm->gone_at, 1ull);
+	KUNIT_EXPECT_EQ(test, swc_t_job_submit(job, 0, true), -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, comm->culprit, 2);
+	KUNIT_EXPECT_STREQ(test, comm->text, "rank 2 left before operation 1");
+	swc_t_comm_end(c);
+}
+
 static struct kunit_case cases[] = {
+	KUNIT_CASE(net_leave_culprit),
 	KUNIT_CASE_SLOW(net_leave_before_slow_higher),
 	KUNIT_CASE_SLOW(net_leave_before_slow_lower),
 	KUNIT_CASE_SLOW(net_leave),
