@@ -66,7 +66,7 @@ static int charge(struct swc_comm *comm, struct create_nodes *nodes)
 		    swc_trace_records * sizeof(struct swc_trace_record);
 	int ret;
 
-	comm->account = swc_account_get(comm->owner);
+	comm->account = swc_account_get(swc_account_uid());
 	if (!comm->account)
 		return -ENOMEM;
 	ret = swc_account_charge(comm->account, SWC_QUOTA_COMMS, 1);
@@ -167,7 +167,7 @@ static struct swc_comm *make_comm(struct swc_ctx *ctx, const struct swc_comm_cre
 		ret = swc_comm_reserve(comm);
 	if (ret)
 		goto err;
-	comm->user = swc_user_get(comm->owner);
+	comm->user = swc_user_get(comm->account->uid);
 	ret = comm->user ? make_shared(comm, ctx->mm) : -ENOMEM;
 	if (ret)
 		goto err;
@@ -482,7 +482,7 @@ static int charge_nodes(struct create_nodes *nodes, u64 bytes)
 {
 	int ret;
 
-	nodes->account = swc_account_get(current_euid());
+	nodes->account = swc_account_get(swc_account_uid());
 	if (!nodes->account)
 		return -ENOMEM;
 	ret = swc_account_charge(nodes->account, SWC_QUOTA_MEMORY, bytes);

@@ -132,7 +132,7 @@ static int swc_open(struct inode *inode, struct file *file)
 		return -ENOMEM;
 	swc_ctx_init(ctx, ctx_clean);
 	INIT_WORK(&ctx->owner_work, owner_fn);
-	ctx->account = swc_account_get(current_euid());
+	ctx->account = swc_account_get(swc_account_uid());
 	ret = -ENOMEM;
 	if (!ctx->account)
 		goto err_free;

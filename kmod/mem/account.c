@@ -4,8 +4,9 @@
  * the limits of that (module parameters user_*). Memory also counts in the memory cgroup that allocates it;
  * this limit holds where no cgroup has one.
  *
- * All processes of a user have one account. Root has a limit, too: it protects the machine from a wrong
- * plan, and root can raise it. Charging takes no lock and may be done in any context.
+ * All processes of a user have one account, and the users of a user namespace that it made have the same one:
+ * nobody gets more by subordinate user ids. Root has a limit, too: it protects the machine from a wrong plan,
+ * and root can raise it. Charging takes no lock and may be done in any context.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -21,6 +22,22 @@
 static DEFINE_XARRAY(accounts);
 
 /* ------------------------------------------------------------------ life */
+
+/**
+ * swc_account_uid() - the user whose account the calling process has
+ *
+ * In a user namespace that is who made it, or the outermost around it; its own users if root made that.
+ */
+kuid_t swc_account_uid(void)
+{
+	const struct user_namespace *ns = current_user_ns();
+
+	if (ns == &init_user_ns)
+		return current_euid();
+	while (ns->parent != &init_user_ns)
+		ns = ns->parent;
+	return uid_eq(ns->owner, GLOBAL_ROOT_UID) ? current_euid() : ns->owner;
+}
 
 /**
  * swc_account_get() - the account of a user, made if there is none
@@ -181,7 +198,7 @@ void swc_account_explain(const struct swc_account *account, char *text, size_t b
 /* The next account that the caller may see; see struct swc_user_query. */
 int swc_account_query(struct swc_user_query *q)
 {
-	unsigned long index = q->cursor, own = __kuid_val(current_euid());
+	unsigned long index = q->cursor, own = __kuid_val(swc_account_uid());
 	bool all = ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN);
 	struct swc_account *account;
 	kuid_t uid = INVALID_UID;

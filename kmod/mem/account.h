@@ -30,6 +30,7 @@ struct swc_account {
 	int last;
 };
 
+kuid_t swc_account_uid(void);
 struct swc_account *swc_account_get(kuid_t uid);
 struct swc_account *swc_account_hold(struct swc_account *account);
 void swc_account_put(struct swc_account *account);

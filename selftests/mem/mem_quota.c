@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -152,6 +153,59 @@ static int contexts_of_nobody(void *arg)
 	for (int i = 0; i < 3; i++)
 		testlib_close(&c[i]);
 	return 0;
+}
+
+static uint32_t *stage;
+
+/* A user namespace of nobody's, in which nobody is root, and another user id is user 1. */
+static int contexts_of_namespace(uint32_t rank, void *arg)
+{
+	struct testlib_ctx c[4];
+	struct swc_user_query u;
+
+	(void)rank;
+	(void)arg;
+	if (become_nobody())
+		return 1;
+	CHECK_EQ(unshare(CLONE_NEWUSER), 0);
+	testlib_count(stage);
+	CHECK(testlib_wait_count(stage, 2));
+	CHECK_EQ(testlib_open(&c[0]), 0);
+	CHECK_EQ(setuid(1), 0);
+	CHECK_EQ(testlib_open(&c[1]), 0);
+	CHECK_EQ(testlib_open(&c[2]), 0);
+	CHECK_EQ(testlib_open(&c[3]), -EDQUOT);
+	CHECK_EQ(query(c[1].fd, 0, &u), 0);
+	CHECK_EQ(u.quota[SWC_QUOTA_CONTEXTS].used, 3);
+	CHECK_EQ(query(c[1].fd, 1, &u), -ENOENT);
+	for (int i = 0; i < 3; i++)
+		testlib_close(&c[i]);
+	return 0;
+}
+
+static int make_namespace(void *arg)
+{
+	(void)arg;
+	return become_nobody() || unshare(CLONE_NEWUSER);
+}
+
+static int namespaces(void)
+{
+	static const char map[] = "0 65534 1\n1 100000 1\n";
+	char path[64];
+	pid_t pid;
+	int fd;
+
+	stage = testlib_shared_alloc(sizeof(*stage));
+	CHECK_EQ(set_limit(SWC_QUOTA_CONTEXTS, 3), 0);
+	testlib_fork_ranks(&pid, 1, contexts_of_namespace, NULL);
+	CHECK(testlib_wait_count(stage, 1));
+	snprintf(path, sizeof(path), "/proc/%d/uid_map", pid);
+	fd = open(path, O_WRONLY);
+	CHECK_EQ(write(fd, map, sizeof(map) - 1), sizeof(map) - 1);
+	close(fd);
+	testlib_count(stage);
+	return testlib_wait_ranks(&pid, 1);
 }
 
 static int contexts(void)
@@ -738,6 +792,7 @@ int main(void)
 		bool rdma;
 	} test[] = {
 		{ "open files", contexts, false },
+		{ "open files of all users of a user namespace", namespaces, false },
 		{ "communicators", comms, false },
 		{ "memory of plans, slots and operations", memory, false },
 		{ "scratch memory", scratch, false },
@@ -760,6 +815,10 @@ int main(void)
 	for (unsigned int i = 0; i < ARRAY_SIZE(test); i++) {
 		if (test[i].rdma && !(info.features & SWC_FEATURE_RDMA)) {
 			ksft_test_result_skip("%s: no RDMA in this kernel", test[i].name);
+			continue;
+		}
+		if (test[i].fn == namespaces && testlib_run_child(make_namespace, NULL)) {
+			ksft_test_result_skip("%s: users may make none here", test[i].name);
 			continue;
 		}
 		ksft_test_result(!test[i].fn(), "%s", test[i].name);
