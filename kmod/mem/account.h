@@ -20,6 +20,7 @@
  * @most: the most that was charged at a time
  * @refused: charges that were refused
  * @last: enum swc_quota that refused the last one, for swc_account_explain()
+ * @copied: bytes that copies of segments take, which have a limit of their own (net/seg_copy.c)
  */
 struct swc_account {
 	refcount_t ref;
@@ -28,6 +29,7 @@ struct swc_account {
 	atomic64_t most[SWC_QUOTA_NR];
 	atomic64_t refused[SWC_QUOTA_NR];
 	int last;
+	atomic_long_t copied;
 };
 
 kuid_t swc_account_uid(void);

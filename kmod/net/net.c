@@ -360,6 +360,7 @@ struct swc_net *swc_net_create(const struct swc_net_params *params, struct swc_p
 	if (!net)
 		return ERR_PTR(-ENOMEM);
 	net->params = *params;
+	net->unexpected.account = params->account;
 	net->left = bitmap_zalloc(params->nranks, GFP_KERNEL_ACCOUNT);
 	if (!net->left) {
 		kfree(net);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Copies of segments: payload of partitions that no task waits for yet, moved out of its receive buffer so
- * that the peer can use that again. Their memory is limited per communicator and in all.
+ * that the peer can use that again. Their memory is limited for each communicator, for each user, and in all.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
 
+#include "mem/account.h"
 #include "net/seg_copy.h"
 
 /* Payload up to this size is allocated together with the segment; a larger one gets pages. */
@@ -23,9 +24,9 @@ struct copy {
 static atomic_long_t total_bytes;
 
 /*
- * Account for @bytes more; false: over the limit. The limit for all communicators is a sixteenth of the
- * memory, but where that is less than 256 MiB, up to 256 MiB or a quarter of the memory; for each a
- * quarter of that.
+ * Account for @bytes more; false: over a limit. For all communicators that is a sixteenth of the memory, but
+ * where that is less than 256 MiB, up to 256 MiB or a quarter of the memory; half of it for those of a
+ * user; a quarter of it for one.
  */
 static bool charge(struct swc_seg_copy_usage *usage, u32 bytes)
 {
@@ -33,6 +34,7 @@ static bool charge(struct swc_seg_copy_usage *usage, u32 bytes)
 	long limit = max(pages / 16, few) << PAGE_SHIFT;
 	bool fits = atomic_long_add_return(bytes, &usage->bytes) <= limit / 4;
 
+	fits &= atomic_long_add_return(bytes, &usage->account->copied) <= limit / 2;
 	return (atomic_long_add_return(bytes, &total_bytes) <= limit) & fits;
 }
 
@@ -43,6 +45,7 @@ static void copy_free(struct copy *c, struct swc_seg_copy_usage *usage)
 	for (i = 0; i < c->npages; i++)
 		free_page((unsigned long)c->extent[i].kaddr);
 	atomic_long_sub(c->bytes, &usage->bytes);
+	atomic_long_sub(c->bytes, &usage->account->copied);
 	atomic_long_sub(c->bytes, &total_bytes);
 	kfree(c);
 }

@@ -4,8 +4,15 @@
 
 #include "net.h"
 
-/* Memory that copies for one communicator take; zeroed at first. */
+struct swc_account;
+
+/**
+ * struct swc_seg_copy_usage - what copies for one communicator take
+ * @account: whose it is
+ * @bytes: of memory; 0 at first
+ */
 struct swc_seg_copy_usage {
+	struct swc_account *account;
 	atomic_long_t bytes;
 };
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Copies of segments: their contents, and the limit of a communicator.
+ * Copies of segments: their contents, and the limits of communicators and users.
  */
 #include <linux/sizes.h>
 
 #include "kunit/harness.h"
+#include "mem/account.h"
 #include "net/seg_copy.h"
 
 #define PAYLOAD_MAX	SZ_64K
@@ -45,7 +46,8 @@ static void seg_copy_contents(struct kunit *test)
 	};
 	struct swc_net_seg *copy[ARRAY_SIZE(sizes)];
 	u8 *payload = new_payload(test), *arrived = new_payload(test);
-	struct swc_seg_copy_usage usage = {};
+	struct swc_account user = {};
+	struct swc_seg_copy_usage usage = { .account = &user };
 	u32 i, total = 0;
 
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
@@ -74,28 +76,61 @@ static void seg_copy_contents(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&usage.bytes), 0);
 }
 
-/* A communicator at its limit gets no copy more, until one is freed; another has a limit of its own. */
+/* Copies as many as there may be. */
+static u32 copy_all(struct swc_net_seg *seg, struct swc_seg_copy_usage *usage, struct list_head *copies)
+{
+	struct swc_net_seg *copy;
+	u32 n = 0;
+
+	while ((copy = swc_seg_copy(seg, usage))) {
+		list_add(&copy->node, copies);
+		n++;
+	}
+	return n;
+}
+
+static void free_all(struct kunit *test, struct swc_seg_copy_usage *usage, struct list_head *copies,
+		     const u8 *payload)
+{
+	struct swc_net_seg *copy;
+
+	while ((copy = list_first_entry_or_null(copies, struct swc_net_seg, node))) {
+		list_del(&copy->node);
+		KUNIT_EXPECT_TRUE(test, is_copy(copy, payload, PAYLOAD_MAX));
+		swc_seg_copy_free(copy, usage);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&usage->bytes), 0);
+}
+
+/*
+ * A communicator at its limit gets no copy more, until one is freed; another one does, and a third one of the
+ * user's does not, but another user's does.
+ */
 static void seg_copy_limit(struct kunit *test)
 {
-	struct swc_seg_copy_usage full = {}, other = {};
+	struct swc_account user = {}, another = {};
+	struct swc_seg_copy_usage full = { .account = &user }, second = full, third = full;
+	struct swc_seg_copy_usage other = { .account = &another };
 	struct swc_net_seg seg = {}, *copy;
 	u8 *payload = new_payload(test);
+	LIST_HEAD(seconds);
+	LIST_HEAD(thirds);
 	LIST_HEAD(copies);
-	u32 n = 0;
+	u32 n;
 	long used;
 
 	seg.msg.bytes = PAYLOAD_MAX;
 	seg.msg.payload = payload;
-	while ((copy = swc_seg_copy(&seg, &full))) {
-		list_add(&copy->node, &copies);
-		n++;
-	}
+	n = copy_all(&seg, &full, &copies);
 	KUNIT_ASSERT_GT(test, n, 100);
 	used = atomic_long_read(&full.bytes);
 	KUNIT_EXPECT_LT(test, used, (long)(totalram_pages() / 4 << PAGE_SHIFT));
 	KUNIT_EXPECT_NULL(test, swc_seg_copy(&seg, &full));
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&full.bytes), used);
 
+	KUNIT_EXPECT_EQ(test, copy_all(&seg, &second, &seconds), n);
+	/* What two communicators leave of their halves may be enough for one. */
+	KUNIT_EXPECT_LE(test, copy_all(&seg, &third, &thirds), 1);
 	copy = swc_seg_copy(&seg, &other);
 	KUNIT_EXPECT_NOT_NULL(test, copy);
 	if (copy)
@@ -108,13 +143,12 @@ static void seg_copy_limit(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, copy);
 	list_add(&copy->node, &copies);
 
-	while ((copy = list_first_entry_or_null(&copies, struct swc_net_seg, node))) {
-		list_del(&copy->node);
-		KUNIT_EXPECT_TRUE(test, is_copy(copy, payload, PAYLOAD_MAX));
-		swc_seg_copy_free(copy, &full);
-	}
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&full.bytes), 0);
+	free_all(test, &full, &copies, payload);
+	free_all(test, &second, &seconds, payload);
+	free_all(test, &third, &thirds, payload);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&user.copied), 0);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&other.bytes), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&another.copied), 0);
 }
 
 static struct kunit_case cases[] = {
