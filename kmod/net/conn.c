@@ -371,60 +371,73 @@ unsigned long swc_conn_backoff(u32 failed, unsigned long left)
 	return min(msecs_to_jiffies(ms), left);
 }
 
+/*
+ * A live connection has been dropped; conn->lock is held. It is resumed by another path if there is one.
+ * Otherwise it fails, but not at once: the peer's ABORT may have arrived.
+ */
+static void drop_live(struct swc_conn *conn, const char *reason)
+{
+	bool resumes = conn->resumable && !test_bit(SWC_CONN_F_PEER_LEFT, &conn->flags);
+
+	if (reason || !test_bit(SWC_CONN_F_DROPPED, &conn->flags))
+		conn->drop_reason = reason ?: "it was cut off";
+	set_bit(SWC_CONN_F_DROPPED, &conn->flags);
+	mod_delayed_work(swc_conn_wq(conn), &conn->connect_work, resumes ? 0 : msecs_to_jiffies(DROPPED_MS));
+}
+
+/*
+ * An attempt has failed; conn->lock is held. The lower rank connects again until its deadline, less and less
+ * often: a peer may be away for long, and thousands of connections may wait for it. The higher rank only gets
+ * ready for the next attempt, at once if it has asked for that. False: the deadline has passed.
+ */
+static bool try_again(struct swc_conn *conn)
+{
+	unsigned long now = jiffies, delay = 0;
+	bool lower = conn->me < conn->peer;
+
+	if (lower && time_after(now, conn->give_up))
+		return false;
+	if (lower)
+		delay = swc_conn_backoff(conn->nfailed, conn->give_up + 1 - now);
+	else if (!test_bit(SWC_CONN_F_STARTED, &conn->flags))
+		delay = msecs_to_jiffies(RETRY_MS);
+	if (!test_and_set_bit(SWC_CONN_F_MISSED, &conn->flags)) {
+		conn->nfailed += lower;
+		mod_delayed_work(swc_conn_wq(conn), &conn->connect_work, delay);
+	}
+	return true;
+}
+
 /**
  * swc_conn_retry() - an attempt to connect has failed, or a live connection has been dropped
  * @reason: a constant string; NULL: what has failed is a consequence of what another call tells
  * @detail: error or status, for the text
- *
- * The lower rank connects again until its deadline, less and less often: a peer may be away for long, and
- * thousands of connections may wait for it. The higher rank only gets ready for the next attempt, at once if
- * it has asked for that. A live connection is resumed by another path if there is one. Otherwise it fails,
- * but not at once: the peer's ABORT may have arrived.
  *
  * An attempt that fails may be reported several times: a queue pair whose request is refused reports each of
  * its receives. It is one failure.
  */
 void swc_conn_retry(struct swc_conn *conn, const char *reason, int detail)
 {
-	unsigned long now = jiffies, delay = 0;
-	bool lower = conn->me < conn->peer, late = lower && time_after(now, conn->give_up);
-	bool lost = detail == -ETIMEDOUT || detail == -EHOSTUNREACH || detail == -ENETUNREACH;
+	bool lost = detail == -ETIMEDOUT || detail == -EHOSTUNREACH || detail == -ENETUNREACH, late;
+	unsigned long gone = jiffies + msecs_to_jiffies(GONE_MS);
 
-	/* Queued under the lock: closing cancels this work, and it must not be queued after that. */
+	/* Work is queued under the lock: closing cancels it, and it must not be queued after that. */
 	spin_lock(&conn->lock);
-	if (conn->state == SWC_CONN_LIVE) {
-		if (reason || !test_bit(SWC_CONN_F_DROPPED, &conn->flags))
-			conn->drop_reason = reason ?: "it was cut off";
-	} else if (!reason) {
-		reason = conn->connect_error ?: "the attempt was cut off";
-	} else if (conn->state == SWC_CONN_CONNECTING || !test_bit(SWC_CONN_F_STARTED, &conn->flags)) {
-		/* While a path is given up, what comes by it is no failure of an attempt. */
-		conn->connect_error = reason;
-	}
 	/* Before the work item that is queued here chooses another. */
 	if (lost || conn->state == SWC_CONN_LIVE)
 		swc_path_failed(conn, conn->via);
-	if (conn->state == SWC_CONN_LIVE) {
-		bool resumes = conn->resumable && !test_bit(SWC_CONN_F_PEER_LEFT, &conn->flags);
-
-		set_bit(SWC_CONN_F_DROPPED, &conn->flags);
-		mod_delayed_work(swc_conn_wq(conn), &conn->connect_work,
-				 resumes ? 0 : msecs_to_jiffies(DROPPED_MS));
-	}
+	if (conn->state == SWC_CONN_LIVE)
+		drop_live(conn, reason);
+	else if (!reason)
+		reason = conn->connect_error ?: "the attempt was cut off";
+	else if (conn->state == SWC_CONN_CONNECTING || !test_bit(SWC_CONN_F_STARTED, &conn->flags))
+		/* While a path is given up, what comes by it is no failure of an attempt. */
+		conn->connect_error = reason;
 	/* A connection that was live is not to be resumed any more if the peer's communicator is gone. */
 	if (detail == -ECONNREFUSED && test_bit(SWC_CONN_F_STARTED, &conn->flags) &&
-	    time_after(conn->give_up, now + msecs_to_jiffies(GONE_MS)))
-		conn->give_up = now + msecs_to_jiffies(GONE_MS);
-	if (lower)
-		delay = swc_conn_backoff(conn->nfailed, conn->give_up + 1 - now);
-	else if (!test_bit(SWC_CONN_F_STARTED, &conn->flags))
-		delay = msecs_to_jiffies(RETRY_MS);
-	if (conn->state != SWC_CONN_CONNECTING) {
-		late = false;
-	} else if (!late && !test_and_set_bit(SWC_CONN_F_MISSED, &conn->flags)) {
-		conn->nfailed += lower;
-		mod_delayed_work(swc_conn_wq(conn), &conn->connect_work, delay);
-	}
+	    time_after(conn->give_up, gone))
+		conn->give_up = gone;
+	late = conn->state == SWC_CONN_CONNECTING && !try_again(conn);
 	spin_unlock(&conn->lock);
 	swc_conn_attempt_over(conn);
 	if (late)
