@@ -14,8 +14,8 @@
 
 #include "pmpi/pmpi.h"
 
-/* Contiguous types of contiguous types: more levels than that are packed. */
-#define MAX_LEVELS 4
+/* Contiguous types of contiguous types: more levels than that are packed. Requests add one. */
+#define MAX_LEVELS 5
 /* MPI_Pack() counts bytes in an int. A test has less. */
 #ifndef PMPI_PACK_BYTES
 #define PMPI_PACK_BYTES (1 << 30)
@@ -85,9 +85,12 @@ static int make_packed(MPI_Count size, MPI_Datatype *packed)
 	return ret == MPI_SUCCESS ? PMPI_Type_commit(packed) : ret;
 }
 
-/* Each element has more bytes than MPI_Pack() counts: MPI moves it by a message to this rank itself. */
-static int repack_large(bool pack, char *buf, MPI_Count count, MPI_Datatype type, char *packed,
-			MPI_Count size)
+/*
+ * Each element has more bytes than MPI_Pack() counts, or begins at MPI_BOTTOM, which MPICH's refuses: MPI moves it
+ * by a message to this rank itself.
+ */
+static int repack_by_messages(bool pack, char *buf, MPI_Count count, MPI_Datatype type,
+			      char *packed, MPI_Count size)
 {
 	MPI_Datatype packed_type;
 	MPI_Aint lb, extent;
@@ -115,8 +118,8 @@ static int repack_by_mpi(bool pack, void *buf, MPI_Count count, MPI_Datatype typ
 		ret = PMPI_Type_get_extent(type, &lb, &extent);
 	if (ret != MPI_SUCCESS || !size || !count)
 		return ret;
-	if (size > PMPI_PACK_BYTES)
-		return repack_large(pack, buf, count, type, packed, size);
+	if (size > PMPI_PACK_BYTES || buf == MPI_BOTTOM)
+		return repack_by_messages(pack, buf, count, type, packed, size);
 	piece = PMPI_PACK_BYTES / size;
 	for (MPI_Count done = 0; done < count && ret == MPI_SUCCESS; done += piece) {
 		int n = (int)(count - done < piece ? count - done : piece), at = 0;
