@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Begin and end of MPI, in C. Open MPI's Fortran has names of its own: fortran.c. */
+#include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "pmpi/entry.h"
 #include "pmpi/requests.h"
@@ -78,6 +80,40 @@ static bool set_last(void)
 	return ret == MPI_SUCCESS;
 }
 
+static bool is_ours(const char *name)
+{
+	const void *function = dlsym(RTLD_DEFAULT, name);
+	Dl_info its, own;
+
+	return !function || (dladdr(function, &its) && dladdr(&ends_last, &own) &&
+			     its.dli_fbase == own.dli_fbase);
+}
+
+/*
+ * Functions that a tool has taken from this library, as bits: a program linked with one calls MPI's, while
+ * another program of the job calls the library's.
+ */
+static uint64_t taken_by_tools(void)
+{
+	uint64_t taken = 0;
+	char name[64];
+
+	for (int i = 0; i < PMPI_NR_NAMES; i++) {
+		bool ours = is_ours(pmpi_names[i]);
+
+#ifdef OPEN_MPI
+		/* Its Fortran calls these. */
+		for (int k = 0; (name[k] = (char)tolower(pmpi_names[i][k])); k++)
+			;
+		ours &= is_ours(strcat(name, "_"));
+#else
+		(void)name;
+#endif
+		taken |= (uint64_t)!ours << i;
+	}
+	return taken;
+}
+
 static void begin(void)
 {
 	int level = MPI_THREAD_SINGLE;
@@ -85,7 +121,8 @@ static void begin(void)
 	PMPI_Query_thread(&level);
 	pmpi_threads = level == MPI_THREAD_MULTIPLE;
 	ends_last = set_last();
-	pmpi_world_agree(pmpi_gets_starts() ? UINT64_MAX : ~PMPI_PERSISTENT_NAMES);
+	pmpi_world_agree((pmpi_gets_starts() ? UINT64_MAX : ~PMPI_PERSISTENT_NAMES) &
+			 ~taken_by_tools());
 	if (!pmpi_world.active)
 		return;
 	pmpi_types_init();
