@@ -8,11 +8,14 @@
  * MPI has freed theirs, which the attribute's delete function tells us.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
-#include "pmpi/pmpi.h"
+#include "pmpi/entry.h"
 #include "pmpi/settings.h"
 
 #define BUCKETS 64
@@ -154,6 +157,96 @@ static bool is_in_world(MPI_Comm mpi, int size)
 	return good;
 }
 
+/* ---- the end of one of MPI's ---- */
+
+/*
+ * While MPI frees a communicator, functions of the program's that delete attributes may call collectives on it.
+ * These are left to MPI, as the library's attribute may be deleted before.
+ */
+struct dying {
+	MPI_Comm mpi;
+	struct dying *next;
+};
+
+static struct dying *dying; /* guarded by @lock */
+
+static bool is_dying(MPI_Comm mpi)
+{
+	const struct dying *d;
+
+	pthread_mutex_lock(&lock);
+	for (d = dying; d && d->mpi != mpi; d = d->next)
+		;
+	pthread_mutex_unlock(&lock);
+	return d;
+}
+
+static void add_dying(struct dying *d)
+{
+	pthread_mutex_lock(&lock);
+	d->next = dying;
+	dying = d;
+	pthread_mutex_unlock(&lock);
+}
+
+static void remove_dying(const struct dying *d)
+{
+	struct dying **link = &dying;
+
+	pthread_mutex_lock(&lock);
+	while (*link != d)
+		link = &(*link)->next;
+	*link = d->next;
+	pthread_mutex_unlock(&lock);
+}
+
+static int end_mpi(MPI_Comm *mpi, int (*end)(MPI_Comm *))
+{
+	struct dying d = { .mpi = *mpi };
+	struct pmpi_comm *comm = NULL;
+	struct entry *e;
+	int ret;
+
+	if (!pmpi_world.active || d.mpi == MPI_COMM_NULL)
+		return end(mpi);
+	e = find_entry(d.mpi);
+	if (e && !e->comm->off) {
+		comm = e->comm;
+		turn_off(comm, PMPI_WHY_COMM);
+	}
+	add_dying(&d);
+	pmpi_memos_forget(d.mpi);
+	ret = end(mpi);
+	remove_dying(&d);
+	pmpi_memos_forget(d.mpi);
+	/* It is still there. */
+	if (ret != MPI_SUCCESS && comm)
+		comm->off = false;
+	return ret;
+}
+
+int pmpi_Comm_free(MPI_Comm *mpi)
+{
+	return end_mpi(mpi, PMPI_Comm_free);
+}
+
+int pmpi_Comm_disconnect(MPI_Comm *mpi)
+{
+	return end_mpi(mpi, PMPI_Comm_disconnect);
+}
+
+PMPI_PUBLIC int MPI_Comm_free(MPI_Comm *mpi)
+{
+	return pmpi_Comm_free(mpi);
+}
+
+PMPI_PUBLIC int MPI_Comm_disconnect(MPI_Comm *mpi)
+{
+	return pmpi_Comm_disconnect(mpi);
+}
+
+/* ---- the table ---- */
+
 static struct pmpi_comm *make(MPI_Comm mpi)
 {
 	struct pmpi_comm *comm = calloc(1, sizeof(*comm));
@@ -187,7 +280,7 @@ struct pmpi_comm *pmpi_comm_find(MPI_Comm mpi)
 
 	if (__builtin_expect(e != NULL, 1))
 		return e->comm;
-	return mpi == MPI_COMM_NULL ? NULL : make(mpi);
+	return mpi == MPI_COMM_NULL || is_dying(mpi) ? NULL : make(mpi);
 }
 
 int pmpi_comm_size(MPI_Comm mpi)
@@ -212,6 +305,18 @@ static int allgather(void *arg, const void *mine, void *all, size_t bytes)
 		       : -EIO;
 }
 
+/* Half the limit of open files is left to the program: each communicator of swingcoll takes two. */
+static bool has_descriptors(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct rlimit limit;
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	return getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd < limit.rlim_cur / 2;
+}
+
 /*
  * What the ranks need beside the communicator of swingcoll: on all ranks, or none goes on. Without
  * memory on one of them alone they would choose differently from then on.
@@ -223,7 +328,7 @@ static bool allocate(struct pmpi_comm *comm, bool measured)
 	comm->peers = calloc((size_t)comm->size, sizeof(*comm->peers));
 	if (measured)
 		comm->choose = calloc(1, sizeof(*comm->choose));
-	good = comm->peers && (comm->choose || !measured);
+	good = comm->peers && (comm->choose || !measured) && has_descriptors();
 	return PMPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, comm->mpi) == MPI_SUCCESS && all;
 }
 

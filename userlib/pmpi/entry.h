@@ -16,6 +16,8 @@
 int pmpi_Init(int *argc, char ***argv);
 int pmpi_Init_thread(int *argc, char ***argv, int required, int *provided);
 int pmpi_Finalize(void);
+int pmpi_Comm_free(MPI_Comm *mpi);
+int pmpi_Comm_disconnect(MPI_Comm *mpi);
 
 /* The others have the types of MPI's. */
 #define PMPI_DECLARE(name) extern __typeof__(MPI_##name) pmpi_##name

@@ -35,6 +35,28 @@ static void fortran_finalize(MPI_Fint *ierror)
 }
 FORTRAN(finalize, FINALIZE, Finalize);
 
+/* ---- the end of a communicator ---- */
+
+static void fortran_comm_free(MPI_Fint *comm, MPI_Fint *ierror)
+{
+	MPI_Comm c = COMM(comm);
+	int ret = pmpi_Comm_free(&c);
+
+	*comm = PMPI_Comm_c2f(c);
+	give(ierror, ret);
+}
+FORTRAN(comm_free, COMM_FREE, Comm_free);
+
+static void fortran_comm_disconnect(MPI_Fint *comm, MPI_Fint *ierror)
+{
+	MPI_Comm c = COMM(comm);
+	int ret = pmpi_Comm_disconnect(&c);
+
+	*comm = PMPI_Comm_c2f(c);
+	give(ierror, ret);
+}
+FORTRAN(comm_disconnect, COMM_DISCONNECT, Comm_disconnect);
+
 /* ---- blocking ---- */
 
 static void fortran_allreduce(void *send, void *recv, MPI_Fint *count, MPI_Fint *type, MPI_Fint *op,
@@ -462,6 +484,16 @@ PMPI_PUBLIC void mpi_init_thread_f08_(MPI_Fint *required, MPI_Fint *provided, MP
 PMPI_PUBLIC void mpi_finalize_f08_(MPI_Fint *ierror)
 {
 	give(ierror, pmpi_Finalize());
+}
+
+PMPI_PUBLIC void mpi_comm_free_f08_(MPI_Comm *comm, MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Comm_free(comm));
+}
+
+PMPI_PUBLIC void mpi_comm_disconnect_f08_(MPI_Comm *comm, MPI_Fint *ierror)
+{
+	give(ierror, pmpi_Comm_disconnect(comm));
 }
 
 PMPI_PUBLIC void mpi_barrier_f08_(MPI_Comm *comm, MPI_Fint *ierror)
