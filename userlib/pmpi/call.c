@@ -74,6 +74,16 @@ struct pmpi_shares pmpi_shares(MPI_Comm mpi, const int *counts, const MPI_Count 
 	return s;
 }
 
+/* An error, which MPI reports, unless other ranks wait: what the other side of this rank is. */
+static bool is_wrong(const struct pmpi_call *c)
+{
+	if (c->coll == SWINGCOLL_BROADCAST)
+		return c->recv == MPI_IN_PLACE;
+	return (c->coll == SWINGCOLL_ALLGATHER || c->coll == SWINGCOLL_ALLTOALL) &&
+	       !pmpi_is_prefix(c) && !c->tells && c->send != MPI_IN_PLACE &&
+	       (c->send_count < 0 || c->send_type == MPI_DATATYPE_NULL);
+}
+
 static bool reduces(const struct pmpi_call *c)
 {
 	return c->coll == SWINGCOLL_ALLREDUCE || c->coll == SWINGCOLL_REDUCE ||
@@ -203,17 +213,20 @@ bool pmpi_decide(struct pmpi_call *c, enum pmpi_form form)
 	 */
 	if (form != PMPI_FORM_BLOCKING && !pmpi_world.engine)
 		return pass_always(c, PMPI_WHY_FUNCTION);
+	/* Of an intercommunicator's calls, some arguments must not be looked at. */
+	c->comm = pmpi_comm_find(c->mpi);
+	if (!c->comm)
+		return pass(c, PMPI_WHY_COMM);
+	if (c->comm->off)
+		return pass_always(c, c->comm->why);
+	if (is_wrong(c))
+		return pass(c, PMPI_WHY_TYPE);
 	if (!translate(c, &why))
 		return pass_always(c, why);
 	if (form != PMPI_FORM_BLOCKING && c->coll != SWINGCOLL_BARRIER && !is_unlimited())
 		return pass_always(c, PMPI_WHY_REFUSED);
 	if ((int64_t)c->size < pmpi_world.min && !c->tells)
 		return pass_always(c, PMPI_WHY_SMALL);
-	c->comm = pmpi_comm_find(c->mpi);
-	if (!c->comm)
-		return pass(c, PMPI_WHY_COMM);
-	if (c->comm->off)
-		return pass_always(c, c->comm->why);
 	/* An error, which MPI reports. */
 	if (c->root < 0 || c->root >= c->comm->size)
 		return pass(c, PMPI_WHY_COUNTS);
@@ -423,6 +436,8 @@ bool pmpi_offload(struct pmpi_call *c, int *ret)
 			pmpi_progress(NULL);
 		*ret = pmpi_buffers_end(&st, c, !error);
 	}
+	if (!error)
+		pmpi_carried_out();
 	if (!error && !c->trial && c->tried == PMPI_NEW && is_repeatable(c))
 		pmpi_remember(c, true, &pmpi_counts[c->name].offloaded);
 	if (c->trial)

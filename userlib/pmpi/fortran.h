@@ -13,6 +13,15 @@ static inline void give(MPI_Fint *ierror, int ret)
 		*ierror = ret;
 }
 
+/* MPI's own function, which is in another library, and the one that is called instead of it. */
+#ifdef OPEN_MPI
+#define THEIRS(lower) pmpi_##lower##_
+#define OURS(lower) static void fortran_##lower
+#else
+#define THEIRS(lower) pmpir_##lower##_f08_
+#define OURS(lower) PMPI_PUBLIC void mpi_##lower##_f08_
+#endif
+
 #ifdef OPEN_MPI
 
 _Static_assert(sizeof(MPI_Fint) == sizeof(int), "arrays of counts are passed on");

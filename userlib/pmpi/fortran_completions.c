@@ -13,17 +13,12 @@
 #define STATUS MPI_Fint
 extern int mpi_fortran_statuses_ignore_;
 #define IGNORED(statuses) ((statuses) == &mpi_fortran_statuses_ignore_)
-/* MPI's are in another library, which Fortran programs have. */
-#define THEIRS(lower) pmpi_##lower##_
-#define OURS(lower) static void fortran_##lower
 #else
 #define REQUEST MPI_Request
 #define TO_C(f) (f)
 #define STATUS MPI_Status
 #define IGNORED(statuses)                                                                          \
 	((const void *)(statuses) == (const void *)&MPIR_F08_MPI_STATUSES_IGNORE_OBJ)
-#define THEIRS(lower) pmpir_##lower##_f08_
-#define OURS(lower) PMPI_PUBLIC void mpi_##lower##_f08_
 #endif
 
 /* One function: its parameters and arguments, whether requests may be complete, and what it returns then. */

@@ -11,23 +11,24 @@
  * alignment, or time; a rank whose data lies in another way copies it (layout.c).
  *
  * Map of calls:
- *	fortran -> init, blocking, nonblocking, persistent, vectors, requests
+ *	fortran -> init, blocking, nonblocking, persistent, vectors, requests, comm
  *	fortran_persistent -> persistent
  *	fortran_completions -> completions, requests
- *	init -> persistent, world, comm, types, progress, messages, stats
- *	blocking -> call, layout, memos
+ *	init -> persistent, world, comm, types, progress, messages, stats, settings
+ *	blocking -> call, catch_up, layout, memos, progress
  *	nonblocking -> requests, vector, call, memos, progress
  *	completions -> requests
  *	persistent -> requests, vector, call, memos
  *	vectors -> vector, call, memos
- *	vector -> call, pinned, layout, messages, progress, stats, world
- *	requests -> vector, call, pinned, layout, types, comm, progress, stats
- *	call -> pinned, layout, types, comm, choose, memos, stats, progress, world, settings
+ *	vector -> call, catch_up, pinned, layout, messages, progress, stats, world
+ *	requests -> vector, call, catch_up, pinned, layout, types, comm, progress, stats
+ *	call -> pinned, catch_up, layout, types, comm, choose, memos, stats, progress, world, settings
  *	comm -> progress, messages, memos, world
  *	pinned -> layout
  *	layout -> types, progress
  *	world -> memos, settings, progress
  *	messages -> progress, world
+ *	catch_up -> progress
  *	progress
  *	types
  *	memos
@@ -332,6 +333,27 @@ void pmpi_progress(void *unused);
 /* The latter alone. */
 void pmpi_progress_poll(void);
 void pmpi_progress_add(struct pmpi_pollable *p);
+
+/* ---- catch_up.c ---- */
+
+/* Calls that swingcoll has carried out since somebody looked for what has come for MPI; atomic. */
+extern unsigned int pmpi_owed;
+#define PMPI_TURN 8
+
+static inline unsigned int pmpi_owe(void)
+{
+	unsigned int n = __atomic_load_n(&pmpi_owed, __ATOMIC_RELAXED) + 1;
+
+	__atomic_store_n(&pmpi_owed, n, __ATOMIC_RELAXED);
+	return n;
+}
+
+/* A blocking call of swingcoll has ended. */
+static inline void pmpi_carried_out(void)
+{
+	if (__builtin_expect(!(pmpi_owe() % PMPI_TURN), 0))
+		pmpi_progress(NULL);
+}
 
 /* ---- messages.c ---- */
 

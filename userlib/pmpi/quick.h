@@ -23,6 +23,7 @@ static inline int pmpi_tried(struct pmpi_memo *m, int error)
 	if (__builtin_expect(error, 0))
 		return error == -EAGAIN ? PMPI_UNTRIED : error;
 	m->hits++;
+	pmpi_carried_out();
 	return PMPI_DONE;
 }
 

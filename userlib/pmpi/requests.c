@@ -243,6 +243,7 @@ static void finish_nonblocking(struct pmpi_request *r, int error)
 /* With an error of MPI. */
 static void finish_with(struct pmpi_request *r, int error)
 {
+	pmpi_owe();
 	if (r->tag)
 		finish_persistent(r, error);
 	else
@@ -321,10 +322,12 @@ static int hold(struct pmpi_request *r, MPI_Datatype *type)
 	if (!more)
 		return MPI_ERR_NO_MEM;
 	r->held = more;
-	ret = PMPI_Type_dup(*type, &r->held[r->nheld]);
-	if (ret == MPI_SUCCESS)
-		*type = r->held[r->nheld++];
-	return ret;
+	/* A duplicate would have the attributes, too, and call the program's functions for them. */
+	ret = PMPI_Type_contiguous(1, *type, &r->held[r->nheld]);
+	if (ret != MPI_SUCCESS)
+		return ret;
+	*type = r->held[r->nheld++];
+	return PMPI_Type_commit(type);
 }
 
 static const void *copy_of(struct pmpi_request *r, const void *array, size_t bytes)

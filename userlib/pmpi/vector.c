@@ -510,6 +510,7 @@ static bool run(struct pmpi_vector *v, struct told *t, int *ret)
 	pmpi_count(&pmpi_counts[c->name].offloaded);
 	if (error || *ret != MPI_SUCCESS)
 		*ret = pmpi_error(c, error ? error : *ret);
+	pmpi_carried_out();
 	return true;
 }
 
