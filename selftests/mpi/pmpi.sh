@@ -41,9 +41,9 @@ declare -A large_plan=([calls]=22 [requests]=15) measured_plan=([calls]=3 [vecto
 plan=0
 for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
-		plan=$((plan + 21 + 2 + 31 + 1 + 15 + 1 + 2 + 1 + 10 + 1 + 2 + 1))
+		plan=$((plan + 21 + 2 + 31 + 1 + 15 + 1 + 9 + 2 + 1 + 10 + 1 + 2 + 1))
 	done
-	plan=$((plan + 4))
+	plan=$((plan + 6))
 	for min in ${mins[$mpi]}; do
 		plan=$((plan + $([[ ${short_of[$mpi]} ]] && echo 1 || echo 2) + 2))
 	done
@@ -54,7 +54,7 @@ for mpi in "${mpis[@]}"; do
 		plan=$((plan + measured_plan[$name]))
 	done
 	plan=$((plan + 2 * ${#interfaces[@]} + $([[ $mpi = mpich ]] && echo 5 || echo 0)))
-	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 34 || echo 1) + 22 + 22 + 2))
+	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 35 || echo 1) + 22 + 22 + 2))
 done
 echo "1..$plan"
 
@@ -96,6 +96,7 @@ for mpi in "${mpis[@]}"; do
 			'MPI_Iallgatherv: 20 offloaded, 0 fallback' 'MPI_Igather: 20 offloaded, 0 fallback' \
 			'MPI_Iscatter: 20 offloaded, 0 fallback' 'MPI_Iexscan: 60 offloaded, 0 fallback' \
 			'MPI_Iscan: 40 offloaded, 0 fallback'
+		run "$mpi, $n ranks" 8 "$mpi" "$n" "$ctl" mpi "$built/$mpi/pmpi_effects"
 		# What has been freed is not to be used.
 		run "$mpi, $n ranks, freed requests" 1 "$mpi" "$n" env MALLOC_PERTURB_=165 "$ctl" mpi "$requests" end
 		prints "$mpi, $n ranks, freed requests: they are offloaded" 'MPI_Ibarrier: 16 offloaded, 0 fallback'
@@ -107,6 +108,8 @@ for mpi in "${mpis[@]}"; do
 			'MPI_Allreduce: 4 offloaded, 0 fallback' 'MPI_Iallreduce: 3 offloaded, 0 fallback' \
 			'MPI_Allreduce_init: 1 offloaded, 0 fallback'
 	done
+	run "$mpi, a tool in one of two programs" 1 "$mpi" 1 "$ctl" mpi "$built/$mpi/pmpi_tool" barriers \
+		: -n 1 "$ctl" mpi "$built/$mpi/pmpi_effects" barriers
 	run "$mpi, a tool" 2 "$mpi" 2 "$ctl" mpi "$built/$mpi/pmpi_tool"
 	prints "$mpi, a tool: persistent requests, which it starts, are left to MPI" \
 		'MPI_Iallreduce: 1 offloaded, 0 fallback' 'MPI_Allreduce_init: 0 offloaded, 1 fallback \(off 1\)'
@@ -137,16 +140,16 @@ for mpi in "${mpis[@]}"; do
 			continue
 		fi
 		"$mpi" 2 "$ctl" mpi "$built/$mpi/pmpi_fortran_$form" </dev/null >"$log" 2>&1
-		(($? == 0 && $(grep -c '^ok ' "$log") == 8)) && ! grep -q '^not ok' "$log"
+		(($? == 0 && $(grep -c '^ok ' "$log") == 9)) && ! grep -q '^not ok' "$log"
 		status=$?
 		((!status)) || show "$log"
 		result $status "$mpi, Fortran, $form: runs"
-		prints "$mpi, Fortran, $form: is offloaded" 'MPI_Allreduce: (2|10) offloaded, 0 fallback' \
+		prints "$mpi, Fortran, $form: is offloaded" 'MPI_Allreduce: (2|11) offloaded, 0 fallback' \
 			'MPI_Reduce: 1 offloaded, 0 fallback' 'MPI_Bcast: 1 offloaded, 0 fallback' \
 			'MPI_Allgather: 2 offloaded, 0 fallback' 'MPI_Allgatherv: 1 offloaded, 0 fallback' \
 			'MPI_Alltoall: 1 offloaded, 0 fallback' 'MPI_Gather: 1 offloaded, 0 fallback' \
 			'MPI_Scatter: 1 offloaded, 0 fallback' 'MPI_Reduce_scatter_block: 1 offloaded, 0 fallback' \
-			'MPI_Barrier: [13] offloaded, 0 fallback' 'MPI_Iallreduce: 1 offloaded, 0 fallback' \
+			'MPI_Barrier: [24] offloaded, 0 fallback' 'MPI_Iallreduce: 1 offloaded, 0 fallback' \
 			'MPI_Igather: 1 offloaded, 0 fallback' 'MPI_Iexscan: 1 offloaded, 0 fallback' \
 			'MPI_Iscan: 1 offloaded, 0 fallback' 'MPI_Igatherv: 1 offloaded, 0 fallback' \
 			'MPI_Iscatterv: 1 offloaded, 0 fallback' 'MPI_Ialltoallv: 1 offloaded, 0 fallback' \
@@ -189,10 +192,10 @@ for mpi in "${mpis[@]}"; do
 		run "$mpi, threads" 14 "$mpi" 2 env SWINGCOLL_PMPI_MIN=0 "$ctl" mpi "$requests" threads
 		run "$mpi, threads" 9 "$mpi" 2 env SWINGCOLL_PMPI_MIN=0 "$ctl" mpi "$inits" threads
 		if [[ -x $built/$mpi/pmpi_fortran_f08 ]]; then
-			run "$mpi, threads, Fortran" 8 "$mpi" 2 env SWINGCOLL_PMPI_MIN=0 "$ctl" mpi \
+			run "$mpi, threads, Fortran" 9 "$mpi" 2 env SWINGCOLL_PMPI_MIN=0 "$ctl" mpi \
 				"$built/$mpi/pmpi_fortran_f08" threads
 		else
-			for name in {1..9}; do
+			for name in {1..10}; do
 				skip "$mpi, threads, Fortran, $name" "no gfortran, or no mpif90.$mpi"
 			done
 		fi

@@ -8,10 +8,12 @@
 #define REQUEST type(MPI_Request)
 #define STATUS type(MPI_Status) :: status
 #define DATATYPE type(MPI_Datatype)
+#define COMM type(MPI_Comm)
 #else
 #define REQUEST integer
 #define STATUS integer :: status(MPI_STATUS_SIZE)
 #define DATATYPE integer
+#define COMM integer
 #endif
 #ifdef MPIX
 #define ALLREDUCE_INIT MPIX_Allreduce_init
@@ -57,6 +59,7 @@ program pmpi_fortran
   REQUEST :: requests(6)
   integer, asynchronous :: prefix, before
   DATATYPE, allocatable :: types(:)
+  COMM :: own
 
   call get_command_argument(1, argument)
   if (argument == 'threads') then
@@ -67,7 +70,7 @@ program pmpi_fortran
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
   call MPI_Comm_size(MPI_COMM_WORLD, nranks, error)
   allocate (one(n), all(n*nranks), counts(nranks), displs(nranks), v(n), s(n), types(nranks))
-  if (rank == 0) print '(a)', '1..8'
+  if (rank == 0) print '(a)', '1..9'
 
   ! Sums of whole numbers are exact in any order.
   v = [(dble(i + rank), i=1, n)]
@@ -130,6 +133,21 @@ program pmpi_fortran
   end if
   call check(error == MPI_SUCCESS .and. maxval(one) == rank .and. minval(one) == rank)
   call report('gather and scatter')
+
+  call MPI_Comm_dup(MPI_COMM_WORLD, own, error)
+  call MPI_Isend(rank, 1, MPI_INTEGER, mod(rank + 1, nranks), 5, own, requests(1), error)
+  call MPI_Barrier(own, error)
+  done = .false.
+  do while (.not. done)
+    call MPI_Iprobe(MPI_ANY_SOURCE, 5, own, done, status, error)
+    call check(error == MPI_SUCCESS)
+  end do
+  call MPI_Recv(token, 1, MPI_INTEGER, MPI_ANY_SOURCE, 5, own, status, error)
+  call check(error == MPI_SUCCESS .and. token == mod(rank + nranks - 1, nranks))
+  call MPI_Wait(requests(1), status, error)
+  call MPI_Comm_free(own, error)
+  call check(error == MPI_SUCCESS .and. own == MPI_COMM_NULL)
+  call report('a communicator of its own')
 
   ! Each rank's share of all has its number; the last one is shorter.
   one = rank

@@ -106,6 +106,16 @@ static inline int end_tests(void)
 	return !!failed;
 }
 
+/* Of two programs that run together: the whole test of each. */
+static inline int test_barriers(void)
+{
+	begin_tests(1);
+	for (int i = 0; i < 20; i++)
+		GOOD(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS);
+	report("barriers with another program");
+	return end_tests();
+}
+
 /* Before a call whose trial is counted: calls that are long are tried in one round. */
 static inline void be_late(bool late)
 {

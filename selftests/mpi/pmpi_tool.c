@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A program with a tool of MPI's profiling interface, which comes before the preload library and so hides from
- * it that requests are started. Rank 0 prints TAP. pmpi.sh runs it.
+ * it that requests are started, and all barriers. Rank 0 prints TAP. pmpi.sh runs it.
+ *
+ *	pmpi_tool [barriers]	barriers: with another program, which has no tool
  */
 #include "pmpi_test.h"
 
@@ -25,12 +27,19 @@ int MPI_Wait(MPI_Request *req, MPI_Status *status)
 	return PMPI_Wait(req, status);
 }
 
+int MPI_Barrier(MPI_Comm comm)
+{
+	return PMPI_Barrier(comm);
+}
+
 int main(int argc, char **argv)
 {
 	int v = 0, sum = 0;
 	MPI_Request req;
 
 	begin_mpi(argc, argv);
+	if (is_asked(argc, argv, "barriers"))
+		return test_barriers();
 	begin_tests(2);
 	try_comm(MPI_COMM_WORLD);
 	PERSISTENT(Allreduce_init)
