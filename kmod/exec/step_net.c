@@ -162,22 +162,21 @@ static enum swc_step_status pass_fence(struct swc_task *task)
 static enum swc_step_status receive(struct swc_task *task, const struct swc_plan_step *s)
 {
 	const struct swc_plan_xfer *recvs = &task->req->plan->view.xfers[s->first_xfer + s->nsend];
-	enum swc_step_status status;
+	enum swc_step_status status = SWC_STATUS_OK;
 
-	for (; task->recv < s->nrecv; task->recv++) {
+	while (status == SWC_STATUS_OK && task->recv < s->nrecv) {
 		const struct swc_plan_xfer *x = &recvs[task->recv];
 
 		status = swc_remote_conn(task, x) == SWC_NO_CONN ? recv_local(task, x) :
 								    swc_remote_recv(task, x);
-		/* A step may have 65535 receives. */
-		if (status == SWC_STATUS_OK && task->recv + 1 < s->nrecv) {
-			status = swc_task_look_up(task);
-			task->recv += status != SWC_STATUS_OK;
-		}
 		if (status != SWC_STATUS_OK)
-			return status;
+			break;
+		task->recv++;
+		/* A step may have 65535 receives. */
+		if (task->recv < s->nrecv)
+			status = swc_task_look_up(task);
 	}
-	return SWC_STATUS_OK;
+	return status;
 }
 
 /* The step is done when the ranks of this node have read its sends; the last of them ends it otherwise. */

@@ -5,6 +5,9 @@
  *
  *	pmpi_effects [barriers]		barriers: with another program, which has a tool
  */
+#include <fcntl.h>
+#include <sys/resource.h>
+
 #include "pmpi_test.h"
 
 /* ---- messages ---- */
@@ -281,12 +284,41 @@ static void test_errors(void)
 	report("arguments that are wrong on all ranks");
 }
 
+#define NCOMMS 60
+
+/* With few of them left, communicators do not take all. */
+static void test_open_files(void)
+{
+	int first = open("/dev/null", O_RDONLY), last;
+	struct rlimit before, few;
+	MPI_Comm comm[NCOMMS];
+
+	getrlimit(RLIMIT_NOFILE, &before);
+	few = before;
+	few.rlim_cur = (rlim_t)(2 * first + 40);
+	GOOD(!setrlimit(RLIMIT_NOFILE, &few));
+	for (int i = 0; i < NCOMMS; i++) {
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm[i]);
+		try_comm(comm[i]);
+	}
+	last = open("/dev/null", O_RDONLY);
+	GOOD(last >= 0);
+	for (int i = 0; i < NCOMMS; i++) {
+		try_comm(comm[i]);
+		MPI_Comm_free(&comm[i]);
+	}
+	setrlimit(RLIMIT_NOFILE, &before);
+	close(first);
+	close(last);
+	report("communicators leave open files to the program");
+}
+
 int main(int argc, char **argv)
 {
 	begin_mpi(argc, argv);
 	if (is_asked(argc, argv, "barriers"))
 		return test_barriers();
-	begin_tests(8);
+	begin_tests(9);
 	test_buffered();
 	test_probes();
 	test_progress();
@@ -295,5 +327,6 @@ int main(int argc, char **argv)
 	test_intercommunicators();
 	test_bottom();
 	test_errors();
+	test_open_files();
 	return end_tests();
 }
