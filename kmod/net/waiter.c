@@ -123,7 +123,7 @@ static bool defer(struct swc_net *net, struct swc_net_poll *poll)
 {
 	if (!may_defer(net) || !add_deferred(net, poll))
 		return false;
-	/* Pairs with those of swc_net_poller_end() and swc_net_expedite(). */
+	/* Pairs with those of swc_net_poller_end(), swc_net_expedite() and deferred_timer(). */
 	smp_mb();
 	if (!may_defer(net))
 		return !del_deferred(net, poll);
@@ -202,6 +202,8 @@ static void deferred_timer(struct timer_list *timer)
 {
 	struct swc_net *net = container_of(timer, struct swc_net, deferred_timer);
 
+	/* The timer is not pending any more; pairs with that of defer(). */
+	smp_mb();
 	if (READ_ONCE(net->ndeferred))
 		queue_work(net->params.wq, &net->deferred_work);
 }
