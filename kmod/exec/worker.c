@@ -420,6 +420,7 @@ static bool all_offloadable(struct swc_op *op)
 	for (i = 0; i < op->comm->nlocal; i++) {
 		struct swc_req *req = op->req[i];
 
+		cond_resched();
 		for (c = 0; c < req->ntasks; c++)
 			if (!swc_step_is_offloadable(&req->tasks[c]))
 				return false;
