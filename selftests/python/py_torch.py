@@ -318,6 +318,11 @@ def works(rank, size):
 
     same(nested(4), torch.full((10,), 1.0 * size))
     dist.all_reduce(torch.ones(10), async_op=True).wait(datetime.timedelta(seconds=50))
+    # A thread copies the result to a tensor of inference_mode().
+    with torch.inference_mode():
+        spread = torch.ones(4, 6).t()
+        dist.all_reduce(spread, async_op=True).get_future().wait()
+        same(spread, torch.full((6, 4), 1.0 * size))
     for _ in range(100):
         dist.all_reduce(torch.ones(100000), async_op=True)
     with torch.profiler.profile() as seen:
@@ -457,6 +462,28 @@ def forked(rank, size):
     dist.barrier()
 
 
+def answers(rank, size):
+    """Callbacks of messages send messages, while this thread posts further ones."""
+    count, acks = 300, []
+    if rank == 0:
+        sent = [dist.isend(torch.full((1,), float(i)), 1) for i in range(count)]
+        sent += [dist.irecv(torch.zeros(1), 1, tag=1) for _ in range(count)]
+        for work in sent:
+            work.wait()
+    else:
+
+        def answer(future):
+            acks.append(dist.isend(torch.ones(1), 0, tag=1))
+            return future.value()
+
+        futures = [dist.irecv(torch.zeros(1), 0).get_future().then(answer) for _ in range(count)]
+        for future in futures:
+            future.wait()
+        for ack in acks:
+            ack.wait()
+    dist.barrier()
+
+
 def refused(rank, size):
     raises(ValueError, "to_dense", lambda: dist.all_reduce(torch.eye(3).to_sparse()))
     raises(ValueError, "gloo", lambda: dist.recv(torch.ones(1)))
@@ -469,6 +496,12 @@ def refused(rank, size):
     raises(ValueError, "itself", lambda: world.send([torch.ones(1)], rank, 0))
     raises(ValueError, "rank 9", lambda: world.recv([torch.ones(1)], 9, 0))
     raises(ValueError, "not defined", lambda: dist.all_reduce(torch.ones(1), dist.ReduceOp.BAND))
+    uneven = [torch.ones(1), torch.ones(3)]
+    if rank == 0:
+        raises(ValueError, "size and type", lambda: dist.scatter(torch.ones(2), uneven))
+        raises(ValueError, "size and type", lambda: dist.gather(torch.ones(2), uneven))
+    whole = torch.ones(size, dtype=torch.int32)
+    raises(ValueError, "same type", lambda: dist.all_gather_into_tensor(whole, torch.ones(1)))
     dist.barrier()
 
 
@@ -751,7 +784,7 @@ if sys.argv[1:] == ["--rank"]:
     dist.all_reduce(torch.ones(1), async_op=True)
     sys.exit()
 
-plan(20)
+plan(21)
 on_ranks("reductions of all types", reductions)
 on_ranks("data that is moved", moving)
 on_ranks("reduce_scatter, all_to_all", scattering)
@@ -766,6 +799,7 @@ on_ranks("no thread can be made", threadless, (2,))
 on_ranks("forks beside collectives", forked, (2,))
 on_ranks("what is refused", refused, (2,))
 on_ranks("messages", messages)
+on_ranks("messages from callbacks", answers, (2,))
 on_ranks("groups of some ranks", groups, (4,))
 result(run_ranks(2, stores, TMP), "file, tcp, environment, a store handed in, 2 ranks")
 on_ranks("DDP", ddp)

@@ -26,11 +26,9 @@ AnyWork Group::gather(std::vector<Tensors> &outputs, Tensors &inputs,
 		throw std::invalid_argument(
 			"swingcoll: gather: root needs one output tensor for each rank");
 	Tensors to = here ? outputs[0] : Tensors{}, used = inputs;
+	check_alike(to, inputs[0], "gather", "outputs");
 	auto part = std::make_shared<Joined>(inputs, "gather");
 	auto all = here ? std::make_shared<Joined>(to, "gather") : nullptr;
-	if (here && all->bytes != part->bytes * static_cast<size_t>(size_))
-		throw std::invalid_argument(
-			"swingcoll: gather: all tensors must have the size of the input");
 	part->load();
 	used.insert(used.end(), to.begin(), to.end());
 	return start(
@@ -59,11 +57,9 @@ AnyWork Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
 		throw std::invalid_argument(
 			"swingcoll: scatter: root needs one input tensor for each rank");
 	Tensors used = here ? inputs[0] : Tensors{};
+	check_alike(used, outputs[0], "scatter", "inputs");
 	auto part = std::make_shared<Joined>(outputs, "scatter");
 	auto all = here ? std::make_shared<Joined>(used, "scatter") : nullptr;
-	if (here && all->bytes != part->bytes * static_cast<size_t>(size_))
-		throw std::invalid_argument(
-			"swingcoll: scatter: all tensors must have the size of the output");
 	if (all)
 		all->load();
 	used.insert(used.end(), outputs.begin(), outputs.end());

@@ -309,11 +309,7 @@ AnyWork Group::allgather(std::vector<Tensors> &outputs, Tensors &inputs,
 	if (outputs.size() != 1 || outputs[0].size() != static_cast<size_t>(size_))
 		throw std::invalid_argument(
 			"swingcoll: allgather: needs one output tensor for each rank");
-	for (const at::Tensor &output : outputs[0])
-		if (output.numel() != inputs[0].numel() ||
-		    output.scalar_type() != inputs[0].scalar_type())
-			throw std::invalid_argument(
-				"swingcoll: allgather: all tensors must have the size and type of the input");
+	check_alike(outputs[0], inputs[0], "allgather", "outputs");
 	return gather_into({ "allgather", "swingcoll:all_gather", OpType::ALLGATHER, inputs },
 			   inputs, outputs[0]);
 }
@@ -323,6 +319,9 @@ AnyWork Group::_allgather_base(at::Tensor &output, at::Tensor &input,
 {
 	at::NoGradGuard no_grad;
 
+	if (output.scalar_type() != input.scalar_type())
+		throw std::invalid_argument(
+			"swingcoll: all_gather_into_tensor: both tensors must have the same type");
 	return gather_into({ "all_gather_into_tensor",
 			     "swingcoll:_all_gather_base",
 			     OpType::_ALLGATHER_BASE,
@@ -336,8 +335,11 @@ AnyWork Group::allgather_coalesced(std::vector<Tensors> &outputs, Tensors &input
 	at::NoGradGuard no_grad;
 	Tensors all;
 
-	for (const Tensors &of_rank : outputs)
+	for (const Tensors &of_rank : outputs) {
+		for (size_t i = 0; i < of_rank.size() && i < inputs.size(); i++)
+			check_alike({ of_rank[i] }, inputs[i], "allgather_coalesced", "outputs");
 		all.insert(all.end(), of_rank.begin(), of_rank.end());
+	}
 	return gather_into({ "allgather_coalesced", "swingcoll:all_gather",
 			     OpType::ALLGATHER_COALESCED, inputs },
 			   inputs, all);

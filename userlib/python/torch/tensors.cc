@@ -35,6 +35,16 @@ at::Tensor &only(Tensors &tensors, const char *name)
 	return tensors[0];
 }
 
+void check_alike(const Tensors &tensors, const at::Tensor &model, const char *name,
+		 const char *what)
+{
+	for (const at::Tensor &tensor : tensors)
+		if (tensor.numel() != model.numel() || tensor.scalar_type() != model.scalar_type())
+			throw wrong(name, std::string(what) +
+						  " must have the size and type of the " +
+						  (*what == 'o' ? "input" : "output"));
+}
+
 /* -1: no type of the library. */
 static int dtype_of(at::ScalarType type)
 {

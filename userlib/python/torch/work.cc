@@ -78,7 +78,7 @@ WorkPtr Engine::oldest()
 
 void Engine::collect()
 {
-	for (WorkPtr work = oldest(); work && work->isCompleted(); work = oldest())
+	for (WorkPtr work = oldest(); work && work->test(); work = oldest())
 		drop(work.get());
 }
 
@@ -306,7 +306,9 @@ bool Work::done()
 /* Under turn. */
 void Work::conclude(int error)
 {
+	/* As other backends, which write to the memory alone; also to tensors of inference_mode(). */
 	at::NoGradGuard no_grad;
+	at::AutoDispatchBelowADInplaceOrView below;
 	std::exception_ptr exception = unsendable;
 
 	if (error)
@@ -340,21 +342,26 @@ void Work::finish()
 	settle();
 }
 
+bool Work::test()
+{
+	std::unique_lock<std::mutex> guard(turn, std::try_to_lock);
+
+	if (done())
+		return true;
+	if (!guard || !job.test || !engine->is_sent(this))
+		return false;
+	int error = unsendable ? 0 : job.test();
+	if (error == -EINPROGRESS)
+		return false;
+	conclude(error);
+	return true;
+}
+
 bool Work::isCompleted()
 {
 	engine->check_process("is_completed");
-	{
-		std::unique_lock<std::mutex> guard(turn, std::try_to_lock);
-
-		if (done())
-			return true;
-		if (!guard || !job.test || !engine->is_sent(this))
-			return false;
-		int error = unsendable ? 0 : job.test();
-		if (error == -EINPROGRESS)
-			return false;
-		conclude(error);
-	}
+	if (!test())
+		return false;
 	settle();
 	return true;
 }

@@ -136,6 +136,8 @@ class Work : public c10d::Work
 	void finish();
 	/* The same without callbacks of its future, which another thread runs. */
 	void complete();
+	/* Is it done? Likewise without callbacks: the caller may hold locks that they need. */
+	bool test();
 
       private:
 	friend class Engine;
