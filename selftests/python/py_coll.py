@@ -624,6 +624,41 @@ def threads_run(comm):
     thread.join()
 
 
+def forked(comm):
+    """A child of a fork frees what its parent has made, though a thread of the parent's waits for it."""
+    if comm.rank == 1:
+        os.read(GATE[0], 1)
+        comm.Iallreduce(swingcoll.IN_PLACE, array.array("d", [2])).Wait()
+        return
+    sums = array.array("d", [1])
+    request = comm.Iallreduce(swingcoll.IN_PLACE, sums)
+    waiter = threading.Thread(target=request.Wait)
+    waiter.start()
+    # It sleeps in the kernel, or is about to.
+    while os.path.exists(f"/proc/self/task/{waiter.native_id}/stat") and " S " not in open(
+        f"/proc/self/task/{waiter.native_id}/stat", encoding="ascii"
+    ).read():
+        pass
+    for k in range(4):
+        pid = os.fork()
+        if not pid:
+            wrong = 1
+            try:
+                if k % 2:
+                    comm.Free()
+                    wrong = 0
+                else:
+                    request.Wait()
+            except swingcoll.Error as error:
+                wrong = error.errno != errno.EBADF
+            finally:
+                os._exit(wrong)
+        assert os.waitpid(pid, 0)[1] == 0
+    os.write(GATE[1], b"x")
+    waiter.join()
+    equal(sums, [3])
+
+
 def by_files(rank, size, folder):
     """Ranks that find each other by a function of Python's."""
     turn = 0
@@ -675,7 +710,7 @@ def doctests():
     return sum(t.attempted for t in tests) >= 10 and not sum(t.failed for t in tests)
 
 
-plan(30)
+plan(31)
 result(doctests(), "doctests")
 result(garbage(), "buffers in cycles of objects")
 on_ranks("reductions of all types", reductions)
@@ -710,6 +745,8 @@ GATE = os.pipe()
 on_ranks("a rank that does not come", deadline, (2,), timeout=5)
 GATE = os.pipe()
 on_ranks("other threads run", threads_run, (2,))
+GATE = os.pipe()
+on_ranks("forks while a thread waits", forked, (2,))
 with tempfile.TemporaryDirectory() as tmp:
     result(run_ranks(3, by_files, tmp), "ranks that exchange bytes by a function, 3 ranks")
 result(run_ranks(2, by_environment), "ranks of a launcher, 2 ranks")

@@ -5,6 +5,25 @@
 #include <time.h>
 #include "calls.h"
 
+/* ---- forks ---- */
+
+static unsigned int forks;
+
+static void in_child(void)
+{
+	forks++;
+}
+
+static void __attribute__((constructor)) watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+unsigned int swc_py_generation(void)
+{
+	return forks;
+}
+
 /* ---- requests ---- */
 
 static void finish(struct swc_py_request *r, int error, int culprit)
@@ -21,6 +40,11 @@ int swc_py_wait(struct swc_py_request *r)
 	struct swingcoll_result result = { .culprit = -1 };
 	int error;
 
+	if (r->generation != forks) {
+		if (r->req)
+			finish(r, -EBADF, -1);
+		return r->error;
+	}
 	pthread_mutex_lock(&r->lock);
 	if (r->req) {
 		error = swingcoll_wait(r->req, &result);
@@ -36,6 +60,8 @@ int swc_py_test(struct swc_py_request *r)
 	struct swingcoll_result result = { .culprit = -1 };
 	int error;
 
+	if (r->generation != forks)
+		return swc_py_wait(r);
 	if (pthread_mutex_trylock(&r->lock))
 		return -EINPROGRESS;
 	error = r->error;
@@ -54,6 +80,8 @@ int swc_py_pstart(struct swc_py_partitioned *p)
 {
 	int ret;
 
+	if (p->generation != forks)
+		return -EBADF;
 	/* A thread that marks a partition of the new round waits until it is set here. */
 	pthread_mutex_lock(&p->lock);
 	ret = swingcoll_pstart(p->p);
@@ -96,6 +124,8 @@ int swc_py_pmarked(struct swc_py_partitioned *p, int partition, int timeout_ms)
 	struct timespec until;
 	int ret;
 
+	if (p->generation != forks)
+		return 1;
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += timeout_ms * 1000000L;
 	until.tv_sec += until.tv_nsec / 1000000000;
@@ -110,16 +140,20 @@ int swc_py_pmarked(struct swc_py_partitioned *p, int partition, int timeout_ms)
 
 int swc_py_pfree(struct swc_py_partitioned *p)
 {
+	bool inherited = p->generation != forks;
 	int ret;
 
-	pthread_mutex_lock(&p->lock);
+	if (!inherited)
+		pthread_mutex_lock(&p->lock);
 	ret = swingcoll_pfree(p->p);
 	if (ret != -EBUSY) {
 		p->p = NULL;
 		p->unmarked = 0;
 		memset(p->lacks, 0, (size_t)p->partitions);
-		pthread_cond_broadcast(&p->changed);
 	}
+	if (inherited)
+		return ret;
+	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
 	return ret;
 }

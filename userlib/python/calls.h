@@ -8,6 +8,9 @@
  * request that has been waited for must not be waited for again, nor freed memory be freed. All
  * functions run without the interpreter's lock, and may be called from any thread. cffi zeroes the
  * structs, which is how Linux initializes a mutex and a condition variable.
+ *
+ * In the child of a fork, a thread that does not exist there may hold the lock of what the parent made. So it
+ * is not taken: calls end with -EBADF, as the library's own do.
  */
 #ifndef SWC_PY_CALLS_H
 #define SWC_PY_CALLS_H
@@ -15,6 +18,9 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <swingcoll.h>
+
+/* Of the process: forks since the first one has loaded this. What it makes has this number. */
+unsigned int swc_py_generation(void);
 
 /* A collective in flight. lock is held by the thread that waits, and guards req, error and culprit. */
 struct swc_py_request {
@@ -24,6 +30,7 @@ struct swc_py_request {
 	void *move_to; /* where the result goes after a success, if the library leaves it elsewhere */
 	const void *move_from;
 	size_t move_bytes; /* 0: nowhere */
+	unsigned int generation;
 	pthread_mutex_t lock;
 };
 
@@ -35,6 +42,7 @@ int swc_py_test(struct swc_py_request *r);
 /* A partitioned collective. lock guards the rest. */
 struct swc_py_partitioned {
 	struct swingcoll_partitioned *p; /* NULL once it is freed */
+	unsigned int generation;
 	int partitions;
 	int unmarked; /* how many of the round this rank has not marked */
 	pthread_mutex_t lock;

@@ -25,7 +25,7 @@ class Operation:
     __slots__ = ("c", "owners", "error")
 
     def __init__(self, owners: Any, move):
-        self.c = ffi.new("struct swc_py_request *")
+        self.c = ffi.new("struct swc_py_request *", {"generation": lib.swc_py_generation()})
         if move:
             self.c.move_to, self.c.move_from, self.c.move_bytes = move
         self.owners = owners
@@ -66,7 +66,8 @@ class Rounds:
     __slots__ = ("c", "owners")
 
     def __init__(self, owners: Any, partitions: int):
-        self.c = ffi.new("struct swc_py_partitioned *", {"partitions": partitions, "lacks": partitions})
+        c = {"generation": lib.swc_py_generation(), "partitions": partitions, "lacks": partitions}
+        self.c = ffi.new("struct swc_py_partitioned *", c)
         self.owners = owners
 
     def abort_incomplete(self, comm) -> None:
