@@ -452,6 +452,9 @@ int swc_comm_create(struct swingcoll_comm **out, const struct swingcoll_id *id, 
 		goto err_put;
 	ret = map(comm);
 	slots = comm->slots.base;
+	/* The other ranks have the communicator, and without the slots nothing would tell them in time. */
+	if (ret == -ENOMEM)
+		swingcoll_comm_abort(comm);
 	if (ret)
 		goto err_unmap;
 	ret = open_submitter(comm, opts ? opts->use_io_uring : 0);

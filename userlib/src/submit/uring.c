@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/descriptors.h"
 #include "src/priv.h"
 
 #define ENTRIES 64 /* as many as may be in flight; the completion queue has twice that */
@@ -133,6 +134,15 @@ static int uring_open(struct swingcoll_comm *comm)
 		return -ENOMEM;
 	ret = io_uring_queue_init_params(ENTRIES, &u->ring, &p);
 	if (ret) {
+		free(u);
+		errno = saved;
+		return ret;
+	}
+	/* Programs that run with standard streams closed open others in their place. */
+	u->ring.ring_fd = u->ring.enter_ring_fd = swc_descriptor_move(u->ring.ring_fd);
+	if (u->ring.ring_fd < 0) {
+		ret = -errno;
+		io_uring_queue_exit(&u->ring);
 		free(u);
 		errno = saved;
 		return ret;
