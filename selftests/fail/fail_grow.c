@@ -178,7 +178,8 @@ static int missing_rank(uint32_t i, void *arg)
 	setenv("SWINGCOLL_BOOT_TIMEOUT", "3", 1);
 	CHECK_EQ(swingcoll_comm_create(&comm, &id, 2, i, &opts), 0);
 	CHECK_EQ(swingcoll_comm_grow(comm, root, 1, &more_opts, &more), -ETIMEDOUT);
-	CHECK(strstr(swingcoll_bootstrap_error(), "did not connect"));
+	CHECK(strstr(swingcoll_bootstrap_error(), "1 of 2 ranks did not connect"));
+	CHECK(strstr(swingcoll_bootstrap_error(), "newcomer 0"));
 	CHECK_EQ(sum_is_right(comm), 0);
 	/* Nobody says where rank 0 is. */
 	unsetenv("SWINGCOLL_ROOT");

@@ -150,8 +150,9 @@ static void note_secret(struct tcp *t, int fd, uint32_t rank)
 		return;
 	snprintf(
 		t->note, sizeof(t->note),
-		"rank %u at %s does not know the secret: check SWINGCOLL_SECRET_FILE or SWINGCOLL_SECRET there",
-		rank, swc_socket_peer_name(fd, there, sizeof(there)));
+		SWC_TCP_RANK
+		" at %s does not know the secret: check SWINGCOLL_SECRET_FILE or SWINGCOLL_SECRET there",
+		SWC_TCP_RANK_ARGS(t, rank), swc_socket_peer_name(fd, there, sizeof(there)));
 	fprintf(stderr, "swingcoll: %s\n", t->note);
 }
 
@@ -182,7 +183,7 @@ static void missing(struct tcp *t, char *text, size_t bytes)
 			continue;
 		if (n < 8)
 			used += (size_t)snprintf(text + used, bytes - used, "%s%d", n ? ", " : "",
-						 i);
+						 i - t->grows);
 		else if (n == 8)
 			snprintf(text + used, bytes - used, ", ...");
 		n++;
@@ -243,8 +244,10 @@ static int admit(struct tcp *t, int fd, const struct greeting *g)
 		       "there is no rank %u to connect to rank %d: start each rank once", g->rank,
 		       t->boot.rank);
 	} else if (*place >= 0 && !has_ended(*place)) {
-		reject(fd, -EEXIST, "rank %u is connected already, from %s: start each rank once",
-		       g->rank, swc_socket_peer_name(*place, there, sizeof(there)));
+		reject(fd, -EEXIST,
+		       SWC_TCP_RANK " is connected already, from %s: start each rank once",
+		       SWC_TCP_RANK_ARGS(t, g->rank),
+		       swc_socket_peer_name(*place, there, sizeof(there)));
 	} else {
 		bool before = *place >= 0;
 
@@ -379,8 +382,8 @@ int swc_tcp_gather_ranks(struct tcp *t, uint32_t timeout_ms)
 			ret = accept_one(t, s, &n, left);
 		if (!told && swc_socket_now_ms() - start > NOTICE_MS && left) {
 			missing(t, who, sizeof(who));
-			fprintf(stderr, "swingcoll: waiting for %d of %d ranks at %s: rank %s\n",
-				left, t->boot.nranks, t->root, who);
+			fprintf(stderr, "swingcoll: waiting for %d of %d ranks at %s: %s %s\n",
+				left, t->boot.nranks, t->root, swc_tcp_word(t, 1), who);
 			told = true;
 		}
 	}
@@ -393,9 +396,9 @@ int swc_tcp_gather_ranks(struct tcp *t, uint32_t timeout_ms)
 						"rank 0 has given up: its communicator has failed");
 	missing(t, who, sizeof(who));
 	return swingcoll_bootstrap_fail(
-		-ETIMEDOUT, "%d of %d ranks did not connect to %.100s within %u s: rank %s%s%s",
-		left, t->boot.nranks, t->root, timeout_ms / 1000, who, *t->note ? "; " : "",
-		t->note);
+		-ETIMEDOUT, "%d of %d ranks did not connect to %.100s within %u s: %s %s%s%s", left,
+		t->boot.nranks, t->root, timeout_ms / 1000, swc_tcp_word(t, 1), who,
+		*t->note ? "; " : "", t->note);
 }
 
 /* Once, if other hosts take part without a secret. */

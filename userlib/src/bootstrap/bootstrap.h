@@ -235,6 +235,7 @@ int swc_world_paths(const struct swc_world *w, const struct swc_topo *topo, uint
  * @timeout_ms: for the ranks to find each other
  * @secret: of the job, if there is one
  * @star: all ranks stay connected to rank 0 only, however many they are
+ * @grows: the others are newcomers: rank 1 is the one of number 0, and so on
  * @stop: rank 0 gives up when another thread makes this true; NULL: it does not
  */
 struct swc_boot_env {
@@ -248,6 +249,7 @@ struct swc_boot_env {
 	uint32_t timeout_ms;
 	struct swc_secret secret;
 	bool star;
+	bool grows;
 	const bool *stop;
 };
 

@@ -36,8 +36,9 @@ static int answer_challenge(const struct tcp *t, int fd, const struct greeting *
 		return ret;
 	return swingcoll_bootstrap_fail(
 		-EACCES,
-		"rank %d: rank 0 at %.100s has another secret: give all hosts the same SWINGCOLL_SECRET_FILE or SWINGCOLL_SECRET",
-		t->boot.rank, t->root);
+		SWC_TCP_RANK
+		": rank 0 at %.100s has another secret: give all hosts the same SWINGCOLL_SECRET_FILE or SWINGCOLL_SECRET",
+		SWC_TCP_RANK_ARGS(t, t->boot.rank), t->root);
 }
 
 /* Wait until the connection is there, or not. 0, or a negative errno; signals do not shorten it. */
@@ -160,12 +161,14 @@ int swc_tcp_connect_root(struct tcp *t, const struct swc_boot_env *env)
 
 		if (!swc_socket_left_ms(deadline))
 			return swingcoll_bootstrap_fail(-ETIMEDOUT,
-							"rank %d: no rank 0 at %s within %u s: %s",
-							t->boot.rank, env->root,
-							t->timeout_ms / 1000, why);
+							SWC_TCP_RANK
+							": no rank 0 at %s within %u s: %s",
+							SWC_TCP_RANK_ARGS(t, t->boot.rank),
+							env->root, t->timeout_ms / 1000, why);
 		if (!told && swc_socket_now_ms() - start > NOTICE_MS) {
-			fprintf(stderr, "swingcoll: rank %d: waiting for rank 0 at %s: %s\n",
-				t->boot.rank, env->root, why);
+			fprintf(stderr,
+				"swingcoll: " SWC_TCP_RANK ": waiting for rank 0 at %s: %s\n",
+				SWC_TCP_RANK_ARGS(t, t->boot.rank), env->root, why);
 			told = true;
 		}
 		nanosleep(&ts, NULL);

@@ -242,6 +242,7 @@ static int read_env(struct grow *g, const char *root, int nnew, int rank,
 	env->rank = rank;
 	env->nranks = nnew + 1;
 	env->star = true;
+	env->grows = true;
 	env->stop = &g->stop;
 	if (env->timeout_ms < creation + 5000)
 		env->timeout_ms = creation + 5000;

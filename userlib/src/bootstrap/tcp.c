@@ -150,6 +150,7 @@ int swc_boot_tcp(struct swingcoll_bootstrap **boot, const struct swc_boot_env *e
 	t->job = env->job;
 	t->secret = env->secret;
 	t->timeout_ms = env->timeout_ms;
+	t->grows = env->grows;
 	t->stop = env->stop;
 	snprintf(t->root, sizeof(t->root), "%s", env->root);
 	t->listener = -1;

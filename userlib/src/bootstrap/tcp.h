@@ -70,7 +70,7 @@ struct tree {
  * @tree: with many ranks
  * @secret: of the job
  * @note: on rank 0: who could not prove to know the secret, for the error
- * @stop: of struct swc_boot_env
+ * @grows, @stop: of struct swc_boot_env
  * @more_files: the limit of open files was raised
  */
 struct tcp {
@@ -84,9 +84,19 @@ struct tcp {
 	int nfds;
 	int listener;
 	struct tree tree;
+	bool grows;
 	const bool *stop;
 	bool more_files;
 };
+
+/* How a message names a rank: "rank 0", "rank 3" or "newcomer 2". */
+#define SWC_TCP_RANK "%s %d"
+#define SWC_TCP_RANK_ARGS(t, rank) swc_tcp_word(t, rank), (int)(rank) - ((t)->grows && (rank))
+
+static inline const char *swc_tcp_word(const struct tcp *t, uint32_t rank)
+{
+	return t->grows && rank ? "newcomer" : "rank";
+}
 
 /* ---- accept.c ---- */
 

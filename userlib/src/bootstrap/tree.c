@@ -107,12 +107,15 @@ int swc_tcp_lost(const struct tcp *t, int fd, int rank, int error)
 	if (error == -ETIMEDOUT)
 		return swingcoll_bootstrap_fail(
 			error,
-			"rank %d (%s) sent nothing for %u s: is it running? If it is slow, raise SWINGCOLL_BOOT_TIMEOUT",
-			rank, there, t->timeout_ms / 1000);
+			SWC_TCP_RANK
+			" (%s) sent nothing for %u s: is it running? If it is slow, raise SWINGCOLL_BOOT_TIMEOUT",
+			SWC_TCP_RANK_ARGS(t, rank), there, t->timeout_ms / 1000);
 	if (error == -ECONNRESET)
-		return swingcoll_bootstrap_fail(error, "rank %d (%s) has closed the connection",
-						rank, there);
-	return swingcoll_bootstrap_fail(error, "rank %d (%s): %s", rank, there, strerror(-error));
+		return swingcoll_bootstrap_fail(error,
+						SWC_TCP_RANK " (%s) has closed the connection",
+						SWC_TCP_RANK_ARGS(t, rank), there);
+	return swingcoll_bootstrap_fail(error, SWC_TCP_RANK " (%s): %s", SWC_TCP_RANK_ARGS(t, rank),
+					there, strerror(-error));
 }
 
 /*
