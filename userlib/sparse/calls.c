@@ -290,6 +290,8 @@ SWC_PUBLIC int swingcoll_sparse_wait(struct swingcoll_sparse_req *req)
 
 	if (!req)
 		return -EINVAL;
+	if (req->s->comm->forked)
+		return -EBADF;
 	pthread_join(req->thread, NULL);
 	ret = req->error;
 	req->s->pending = NULL;
@@ -302,6 +304,8 @@ SWC_PUBLIC int swingcoll_sparse_test(struct swingcoll_sparse_req *req)
 {
 	if (!req)
 		return -EINVAL;
+	if (req->s->comm->forked)
+		return -EBADF;
 	if (!__atomic_load_n(&req->done, __ATOMIC_ACQUIRE))
 		return -EINPROGRESS;
 	return swingcoll_sparse_wait(req);
