@@ -285,21 +285,26 @@ class Striker:
 
     def __init__(self):
         def strike(*_):
-            raise Struck
+            # The interpreter may call this some time after the signal.
+            if self.armed:
+                raise Struck
 
         # The timer is that of the alarm which ends a rank that hangs.
         faulthandler.dump_traceback_later(110, exit=True)
         signal.signal(signal.SIGALRM, strike)
         sys.unraisablehook = lambda _: None  # it may also come while an object is finalized
-        self.spread, self.hits = 1e-3, 0
+        self.spread, self.hits, self.armed = 1e-3, 0, False
 
     def __call__(self, function, *args):
         """What the function returns, or None if it was struck."""
         try:
+            self.armed = True
             signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, self.spread))
             value = function(*args)
             signal.setitimer(signal.ITIMER_REAL, 0)
+            self.armed = False
         except Struck:
+            self.armed = False
             self.spread *= 1.05
             self.hits += 1
             return None
