@@ -2,16 +2,35 @@
 /*
  * What MPI's own collectives do beside their work: they handle what has come for the process. Programs rely on
  * it: after a collective the buffer of MPI_Bsend() has room again, a probe finds what was sent before, and ranks
- * that call nothing but collectives move the others' messages. swingcoll's calls do that while they wait. So each
- * eighth call makes MPI progress even if it did not wait, and functions that look for what has come do it first,
- * or look again.
+ * that call nothing but collectives move the others' messages. swingcoll's calls do that while they wait. So
+ * calls make MPI progress every ten milliseconds even if they do not wait, and functions that look for what has
+ * come do it first, or look again.
  */
+#include <time.h>
+
 #include "pmpi/fortran.h"
 
 /* Open MPI takes up to 31 messages of another rank of the node out of a queue in each. */
 #define ROUNDS 8
 
+/* Open MPI gives its CPU away in each if there are more ranks than CPUs: that must not be often. */
+#define TURN_NS 10000000
+
 unsigned int pmpi_owed;
+
+void pmpi_take_turn(void)
+{
+	static uint64_t last; /* atomic */
+	struct timespec ts;
+	uint64_t now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	now = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	if (now - __atomic_load_n(&last, __ATOMIC_RELAXED) < TURN_NS)
+		return;
+	__atomic_store_n(&last, now, __ATOMIC_RELAXED);
+	pmpi_progress(NULL);
+}
 
 static bool catch_up(void)
 {

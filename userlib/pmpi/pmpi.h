@@ -15,7 +15,7 @@
  *	fortran_persistent -> persistent
  *	fortran_completions -> completions, requests
  *	init -> persistent, world, comm, types, progress, messages, stats, settings
- *	blocking -> call, catch_up, layout, memos, progress
+ *	blocking -> call, catch_up, layout, memos
  *	nonblocking -> requests, vector, call, memos, progress
  *	completions -> requests
  *	persistent -> requests, vector, call, memos
@@ -339,6 +339,8 @@ void pmpi_progress_add(struct pmpi_pollable *p);
 /* Calls that swingcoll has carried out since somebody looked for what has come for MPI; atomic. */
 extern unsigned int pmpi_owed;
 #define PMPI_TURN 8
+/* Each so many calls: make MPI progress, unless that was done a moment ago. */
+void pmpi_take_turn(void);
 
 static inline unsigned int pmpi_owe(void)
 {
@@ -352,7 +354,7 @@ static inline unsigned int pmpi_owe(void)
 static inline void pmpi_carried_out(void)
 {
 	if (__builtin_expect(!(pmpi_owe() % PMPI_TURN), 0))
-		pmpi_progress(NULL);
+		pmpi_take_turn();
 }
 
 /* ---- messages.c ---- */
