@@ -89,19 +89,9 @@ PMPI_PUBLIC int MPI_Ibsend(const void *buf, int count, MPI_Datatype type, int de
 	return PMPI_Ibsend(buf, count, type, dest, tag, comm, request);
 }
 
-/* MPI's own Fortran function does the work. */
 #define FORTRAN_LOOK(lower, params, args)                                                          \
-	extern void THEIRS(lower) params __attribute__((weak));                                    \
-	OURS(lower) params                                                                         \
-	{                                                                                          \
-		MPI_Fint ret = MPI_ERR_OTHER, *own = ierror;                                       \
-                                                                                                   \
-		ierror = &ret;                                                                     \
-		THEIRS(lower) args;                                                                \
-		if (ret == MPI_SUCCESS && !*flag && catch_up())                                    \
-			THEIRS(lower) args;                                                        \
-		give(own, ret);                                                                    \
-	}
+	FORTRAN_AROUND(lower, params, args,                                                        \
+		       if (ret == MPI_SUCCESS && !*flag && catch_up()) THEIRS(lower) args)
 
 FORTRAN_LOOK(iprobe,
 	     (MPI_Fint * source, MPI_Fint *tag, MPI_Fint *comm, MPI_Fint *flag, void *status,

@@ -22,6 +22,19 @@ static inline void give(MPI_Fint *ierror, int ret)
 #define OURS(lower) PMPI_PUBLIC void mpi_##lower##_f08_
 #endif
 
+/* The latter: MPI's own does the work, and @more, which sees and sets ret. */
+#define FORTRAN_AROUND(lower, params, args, more)                                                  \
+	extern void THEIRS(lower) params __attribute__((weak));                                    \
+	OURS(lower) params                                                                         \
+	{                                                                                          \
+		MPI_Fint ret = MPI_ERR_OTHER, *own = ierror;                                       \
+                                                                                                   \
+		ierror = &ret;                                                                     \
+		THEIRS(lower) args;                                                                \
+		more;                                                                              \
+		give(own, ret);                                                                    \
+	}
+
 #ifdef OPEN_MPI
 
 _Static_assert(sizeof(MPI_Fint) == sizeof(int), "arrays of counts are passed on");

@@ -23,17 +23,7 @@ extern int mpi_fortran_statuses_ignore_;
 
 /* One function: its parameters and arguments, whether requests may be complete, and what it returns then. */
 #define COMPLETION(lower, params, args, complete, settled)                                         \
-	extern void THEIRS(lower) params __attribute__((weak));                                    \
-	OURS(lower) params                                                                         \
-	{                                                                                          \
-		MPI_Fint ret = MPI_ERR_OTHER, *own = ierror;                                       \
-                                                                                                   \
-		ierror = &ret;                                                                     \
-		THEIRS(lower) args;                                                                \
-		if (complete)                                                                      \
-			ret = settled;                                                             \
-		give(own, ret);                                                                    \
-	}
+	FORTRAN_AROUND(lower, params, args, if (complete) ret = settled)
 
 #ifdef OPEN_MPI
 static int first_place(void)

@@ -80,6 +80,10 @@ static bool set_last(void)
 	return ret == MPI_SUCCESS;
 }
 
+/*
+ * A tool that the program is linked with, or that comes first in LD_PRELOAD, may define a function as well, and
+ * call that of MPI by its name of the profiling interface.
+ */
 static bool is_ours(const char *name)
 {
 	const void *function = dlsym(RTLD_DEFAULT, name);
@@ -89,29 +93,38 @@ static bool is_ours(const char *name)
 			     its.dli_fbase == own.dli_fbase);
 }
 
-/*
- * Functions that a tool has taken from this library, as bits: a program linked with one calls MPI's, while
- * another program of the job calls the library's.
- */
-static uint64_t taken_by_tools(void)
+/* As Fortran calls it. MPICH's calls the C function. */
+static bool is_ours_in_fortran(const char *name)
 {
-	uint64_t taken = 0;
-	char name[64];
-
-	for (int i = 0; i < PMPI_NR_NAMES; i++) {
-		bool ours = is_ours(pmpi_names[i]);
-
 #ifdef OPEN_MPI
-		/* Its Fortran calls these. */
-		for (int k = 0; (name[k] = (char)tolower(pmpi_names[i][k])); k++)
-			;
-		ours &= is_ours(strcat(name, "_"));
+	char lower[64];
+	int i;
+
+	for (i = 0; name[i]; i++)
+		lower[i] = (char)tolower(name[i]);
+	strcpy(&lower[i], "_");
+	return is_ours(lower);
 #else
-		(void)name;
+	(void)name;
+	return true;
 #endif
-		taken |= (uint64_t)!ours << i;
-	}
-	return taken;
+}
+
+/*
+ * Functions that this rank can offload, as bits. The others go to MPI on all ranks, of which some may run a
+ * program without that tool. A persistent request of swingcoll would never start if the tool started it.
+ */
+static uint64_t find_ours(void)
+{
+	uint64_t ours = ~UINT64_C(0);
+
+	for (int i = 0; i < PMPI_NR_NAMES; i++)
+		if (!is_ours(pmpi_names[i]) || !is_ours_in_fortran(pmpi_names[i]))
+			ours &= ~(UINT64_C(1) << i);
+	if (!is_ours("MPI_Start") || !is_ours("MPI_Startall") || !is_ours("MPI_Request_free") ||
+	    !is_ours("MPI_Cancel"))
+		ours &= ~PMPI_PERSISTENT_NAMES;
+	return ours;
 }
 
 static void begin(void)
@@ -121,8 +134,7 @@ static void begin(void)
 	PMPI_Query_thread(&level);
 	pmpi_threads = level == MPI_THREAD_MULTIPLE;
 	ends_last = set_last();
-	pmpi_world_agree((pmpi_gets_starts() ? UINT64_MAX : ~PMPI_PERSISTENT_NAMES) &
-			 ~taken_by_tools());
+	pmpi_world_agree(find_ours());
 	if (!pmpi_world.active)
 		return;
 	pmpi_types_init();

@@ -14,7 +14,7 @@
  *	fortran -> init, blocking, nonblocking, persistent, vectors, requests, comm
  *	fortran_persistent -> persistent
  *	fortran_completions -> completions, requests
- *	init -> persistent, world, comm, types, progress, messages, stats, settings
+ *	init -> world, comm, types, progress, messages, stats, settings
  *	blocking -> call, catch_up, layout, memos
  *	nonblocking -> requests, vector, call, memos, progress
  *	completions -> requests

@@ -49,7 +49,5 @@ int pmpi_Start(MPI_Request *request);
 int pmpi_Startall(int n, MPI_Request *requests);
 int pmpi_Request_free(MPI_Request *request);
 int pmpi_Cancel(MPI_Request *request);
-/* Whether the program's calls of these come here. */
-bool pmpi_gets_starts(void);
 
 #endif /* PMPI_REQUESTS_H */

@@ -26,7 +26,7 @@ AnyWork Group::gather(std::vector<Tensors> &outputs, Tensors &inputs,
 		throw std::invalid_argument(
 			"swingcoll: gather: root needs one output tensor for each rank");
 	Tensors to = here ? outputs[0] : Tensors{}, used = inputs;
-	check_alike(to, inputs[0], "gather", "outputs");
+	check_alike(to, inputs[0], "gather");
 	auto part = std::make_shared<Joined>(inputs, "gather");
 	auto all = here ? std::make_shared<Joined>(to, "gather") : nullptr;
 	part->load();
@@ -57,7 +57,7 @@ AnyWork Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
 		throw std::invalid_argument(
 			"swingcoll: scatter: root needs one input tensor for each rank");
 	Tensors used = here ? inputs[0] : Tensors{};
-	check_alike(used, outputs[0], "scatter", "inputs");
+	check_alike(used, outputs[0], "scatter");
 	auto part = std::make_shared<Joined>(outputs, "scatter");
 	auto all = here ? std::make_shared<Joined>(used, "scatter") : nullptr;
 	if (all)

@@ -309,7 +309,7 @@ AnyWork Group::allgather(std::vector<Tensors> &outputs, Tensors &inputs,
 	if (outputs.size() != 1 || outputs[0].size() != static_cast<size_t>(size_))
 		throw std::invalid_argument(
 			"swingcoll: allgather: needs one output tensor for each rank");
-	check_alike(outputs[0], inputs[0], "allgather", "outputs");
+	check_alike(outputs[0], inputs[0], "allgather");
 	return gather_into({ "allgather", "swingcoll:all_gather", OpType::ALLGATHER, inputs },
 			   inputs, outputs[0]);
 }
@@ -337,7 +337,7 @@ AnyWork Group::allgather_coalesced(std::vector<Tensors> &outputs, Tensors &input
 
 	for (const Tensors &of_rank : outputs) {
 		for (size_t i = 0; i < of_rank.size() && i < inputs.size(); i++)
-			check_alike({ of_rank[i] }, inputs[i], "allgather_coalesced", "outputs");
+			check_alike({ of_rank[i] }, inputs[i], "allgather_coalesced");
 		all.insert(all.end(), of_rank.begin(), of_rank.end());
 	}
 	return gather_into({ "allgather_coalesced", "swingcoll:all_gather",

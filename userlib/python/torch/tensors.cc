@@ -35,14 +35,11 @@ at::Tensor &only(Tensors &tensors, const char *name)
 	return tensors[0];
 }
 
-void check_alike(const Tensors &tensors, const at::Tensor &model, const char *name,
-		 const char *what)
+void check_alike(const Tensors &tensors, const at::Tensor &model, const char *name)
 {
 	for (const at::Tensor &tensor : tensors)
 		if (tensor.numel() != model.numel() || tensor.scalar_type() != model.scalar_type())
-			throw wrong(name, std::string(what) +
-						  " must have the size and type of the " +
-						  (*what == 'o' ? "input" : "output"));
+			throw wrong(name, "inputs and outputs must have the same size and type");
 }
 
 /* -1: no type of the library. */

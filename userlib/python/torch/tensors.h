@@ -22,9 +22,8 @@ void check_tensor(const at::Tensor &tensor, const char *name);
 /* The only tensor of a list. */
 at::Tensor &only(Tensors &tensors, const char *name);
 
-/* Throw unless the tensors, which @what names, have as many elements as the model, of the same type. */
-void check_alike(const Tensors &tensors, const at::Tensor &model, const char *name,
-		 const char *what);
+/* Throw unless the tensors have as many elements as the model, of the same type. */
+void check_alike(const Tensors &tensors, const at::Tensor &model, const char *name);
 
 /* What a reduction of a tensor is to the library. */
 struct Reduction {
