@@ -142,7 +142,7 @@ bench-dma bench-overlap: bench-%:
 	@$(MAKE) -s test-modules KVER=6.12
 	@tools/vm/run --kernel 6.12 --mem 2G --timeout 2400 $(clock) --out build/bench -- tools/bench/$*
 
-# Several virtual machines at once: pairs, cpu, instructions and torus. PART= one of these, or split, forest, bine or
+# Several virtual machines at once: pairs, tcp, cpu, instructions and torus. PART= one of these, or split, forest, bine or
 # model, which are not part of all; tools/bench/cluster --help describes them.
 .PHONY: bench-cluster
 bench-cluster: bench-programs
@@ -242,7 +242,7 @@ help:
 	@echo "make bench-torch          all_reduce and training of PyTorch by swingcoll and by gloo"
 	@echo "make bench-dma            copies by a DMA engine beside copies by the CPU"
 	@echo "make bench-overlap        allgathers overlapped with the products that consume them"
-	@echo "make bench-cluster [PART=] the same between nodes (pairs, cpu, instructions), and all algorithms on 16 (torus);"
+	@echo "make bench-cluster [PART=] the same between nodes (pairs, tcp, cpu, instructions), and all algorithms on 16 (torus);"
 	@echo "                          other networks by PART=split, forest or bine"
 	@echo "make bench-sparse         sparse allreduces over density, between nodes: break-even, table and plot in build/bench"
 	@echo "make bench-cluster PART=model   measurements in the tree compared with the model as it is now"
