@@ -129,28 +129,34 @@ static int measure_cost(struct swc_dma_cost *cost, struct swc_dma_chan **chan, u
 /**
  * swc_dma_calibrate() - measure a CPU, the first channel, and all channels together
  *
- * If all together cannot be measured, they count as no faster than one.
+ * If all together work, but cannot be measured, they count as no faster than one.
  *
- * Return: false if the first channel does not work or cannot be measured.
+ * Return: how many of the channels, from the first on, can be used: 0 if the first one does not work or
+ * cannot be measured, 1 if not all of the others work.
  */
-bool swc_dma_calibrate(struct swc_dma_chan **chan, u32 nchans, struct swc_dma_speeds *s)
+u32 swc_dma_calibrate(struct swc_dma_chan **chan, u32 nchans, struct swc_dma_speeds *s)
 {
 	u32 bytes = max(PROBE_BYTES, nchans * PROBE_EACH), order = get_order(bytes);
 	unsigned long a = __get_free_pages(GFP_KERNEL | __GFP_NOWARN, order);
 	unsigned long b = __get_free_pages(GFP_KERNEL | __GFP_NOWARN, order);
 	void *src = (void *)a, *dst = (void *)b;
-	bool good = false;
+	u32 usable = 0;
+	int ret = 0;
 
 	if (!a || !b)
 		goto out;
 	memset(src, 0x5a, bytes);
 	s->cpu_mib = time_cpu(dst, src) * (SZ_1M / PROBE_BYTES);
-	good = s->cpu_mib && !measure_cost(&s->one, chan, 1, dst, src, PROBE_BYTES);
-	s->nchans = nchans;
-	if (!good || nchans == 1 || measure_cost(&s->all, chan, nchans, dst, src, bytes))
+	if (!s->cpu_mib || measure_cost(&s->one, chan, 1, dst, src, PROBE_BYTES))
+		goto out;
+	if (nchans > 1)
+		ret = measure_cost(&s->all, chan, nchans, dst, src, bytes);
+	if (nchans == 1 || ret)
 		s->all = s->one;
+	usable = ret == -EIO ? 1 : nchans;
+	s->nchans = usable;
 out:
 	free_pages(a, order);
 	free_pages(b, order);
-	return good;
+	return usable;
 }

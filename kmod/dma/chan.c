@@ -30,6 +30,9 @@
 #define SLOWEST		1000
 #define MAX_SLOWDOWN	16
 
+/* A channel that reports so many batches in a row as failed is given up. */
+#define MOST_FAILURES	16
+
 /* Time until a channel that refused to stop is asked again. */
 #define STOP_RETRY_MS	2000
 
@@ -95,10 +98,7 @@ static void descriptor_passed(void *param, const struct dmaengine_result *result
 		atomic_inc(&ch->errors);
 }
 
-/**
- * swc_dma_chan_has_failed() - does the driver report a failed descriptor of a batch that has ended?
- */
-bool swc_dma_chan_has_failed(const struct swc_dma_batch *b)
+static bool has_failed_by_status(const struct swc_dma_batch *b)
 {
 	u32 i;
 
@@ -333,6 +333,29 @@ void swc_dma_chan_unwatch(struct swc_dma_chan *ch)
 		swc_dma_chan_put(ch);
 }
 
+/**
+ * swc_dma_chan_judge() - has the driver reported a batch that has ended as failed?
+ *
+ * Gives up a channel that fails again and again: it would be the least loaded one each time. Process context.
+ */
+bool swc_dma_chan_judge(struct swc_dma_batch *b)
+{
+	bool failed = b->failure ? b->failure == SWC_DMA_CHANNEL_ERROR : has_failed_by_status(b);
+	struct swc_dma_chan *ch = b->ch;
+
+	if (failed && atomic_inc_return(&ch->failures) == MOST_FAILURES) {
+		pr_warn("DMA channel %s reports errors only; it is not used any more\n",
+			dma_chan_name(ch->chan));
+		ch->lost(ch);
+	} else if (!b->failure && !failed && b->last) {
+		atomic_set(&ch->failures, 0);
+	}
+	/* It is chosen no more: when the last of what is in flight ends, there is nothing to watch. */
+	if (atomic_read(&ch->failures) >= MOST_FAILURES)
+		swc_dma_chan_unwatch(ch);
+	return failed;
+}
+
 /* ------------------------------------------------------------------ submitting */
 
 static struct dma_async_tx_descriptor *prepare(const struct swc_dma_batch *b, struct swc_dma_piece *p,
@@ -514,7 +537,8 @@ static bool is_ordered(struct dma_device *device)
 /**
  * swc_dma_chan_acquire() - get a channel from dmaengine
  * @node: NUMA node it must belong to, or NUMA_NO_NODE
- * @lost: called when the channel does not answer and is not to be chosen any more; process context
+ * @lost: called when the channel does not answer, or fails again and again, and is not to be chosen any more;
+ *	process context
  *
  * Return: the channel with one reference, or NULL if there is none. May sleep for long.
  */

@@ -110,7 +110,7 @@ struct swc_dma_queue {
  * @max_xor: maximum sources of a xor, 0: it has none
  * @mib_ns: ns for a MiB when all channels are busy; 0: not measured
  * @ordered: descriptors complete in the order of submission, also without an interrupt each
- * @lost: called when it is @broken
+ * @lost: called when it is @broken, or fails again and again
  * @submit: held while descriptors are prepared and submitted, and while the channel is stopped
  * @lock: guards @batches, and @broken for writing
  * @broken: nothing is submitted any more; set once, by chan.c
@@ -118,6 +118,7 @@ struct swc_dma_queue {
  * @load: bytes that it has been chosen for
  * @queued: bytes of these that have been submitted and have not ended
  * @errors: failed descriptors without an interrupt, modulo 2^32
+ * @failures: batches in a row that it has reported as failed
  * @watch: checks that batches end in time
  * @late: batches that a completion may still touch until the channel is released
  */
@@ -138,6 +139,7 @@ struct swc_dma_chan {
 	atomic64_t load;
 	atomic64_t queued;
 	atomic_t errors;
+	atomic_t failures;
 	struct delayed_work watch;
 	struct llist_head late;
 };
@@ -301,7 +303,7 @@ void swc_dma_pool_touch(void);
 void swc_dma_pool_exit(void);
 
 /* calibrate.c */
-bool swc_dma_calibrate(struct swc_dma_chan **chan, u32 nchans, struct swc_dma_speeds *s);
+u32 swc_dma_calibrate(struct swc_dma_chan **chan, u32 nchans, struct swc_dma_speeds *s);
 bool swc_dma_copy_sync(struct swc_dma_chan **chan, u32 nchans, void *dst, void *src, u32 bytes);
 
 /* split.c */
@@ -324,7 +326,7 @@ u64 swc_dma_chan_reserve(struct swc_dma_chan *ch, u64 bytes);
 void swc_dma_chan_unreserve(struct swc_dma_chan *ch, u64 bytes);
 void swc_dma_chan_unwatch(struct swc_dma_chan *ch);
 enum swc_dma_failure swc_dma_chan_submit(struct swc_dma_batch *b);
-bool swc_dma_chan_has_failed(const struct swc_dma_batch *b);
+bool swc_dma_chan_judge(struct swc_dma_batch *b);
 
 /* cost.c */
 u32 swc_dma_cost_nchans(u32 most, u64 bytes);

@@ -109,8 +109,8 @@ static void job_end(struct work_struct *work)
 	struct swc_dma_job *job = container_of(work, struct swc_dma_job, work);
 	u32 i;
 
-	for (i = 0; i < job->nbatches && !job->failure; i++)
-		if (swc_dma_chan_has_failed(&job->batch[i]))
+	for (i = 0; i < job->nbatches; i++)
+		if (swc_dma_chan_judge(&job->batch[i]))
 			swc_dma_fail(&job->failure, SWC_DMA_CHANNEL_ERROR);
 	if (job->failure)
 		trace_swc_dma_fallback(job->bytes, job->nbatches, job->failure);

@@ -120,7 +120,7 @@ struct swc_dma_speeds swc_dma_pool_speeds(void)
 
 /* ------------------------------------------------------------------ acquiring, releasing */
 
-/* Callback of a channel that does not answer. */
+/* Callback of a channel that does not answer, or fails again and again. */
 static void drop_lost(struct swc_dma_chan *ch)
 {
 	bool found = false;
@@ -171,27 +171,61 @@ static bool is_narrow(struct device *dev)
 	return DMA_BIT_MASK(fls64(most)) < dma_get_required_mask(dev);
 }
 
-/* Measure channels. Returns bytes from which on they may be used, or NEVER. */
-static u64 measure(struct swc_dma_chan **chan, u32 n, bool share, struct swc_dma_speeds *s)
+/*
+ * Measure channels. Returns bytes from which on they may be used, or NEVER. @n: how many; gets how many of them,
+ * from the first on, work.
+ */
+static u64 measure(struct swc_dma_chan **chan, u32 *n, bool share, struct swc_dma_speeds *s)
+{
+	u32 i, works;
+
+	/* The CPU would have to copy what the device cannot address to where it can. */
+	for (i = 0; i < *n; i++)
+		if (is_narrow(chan[i]->dev))
+			return NEVER;
+	works = swc_dma_calibrate(chan, share ? 1 : *n, s);
+	if (!works)
+		return NEVER;
+	if (!share)
+		*n = works;
+	for (i = 0; i < *n; i++)
+		chan[i]->mib_ns = max(s->one.mib, s->all.mib * s->nchans);
+	return share ? swc_dma_cost_least_shared(s, SWC_DMA_MIN_SHARE) : swc_dma_cost_least(s);
+}
+
+static void release(struct swc_dma_chan **chan, u32 n)
 {
 	u32 i;
 
-	/* The CPU would have to copy what the device cannot address to where it can. */
+	for (i = 0; i < n; i++) {
+		swc_dma_chan_unwatch(chan[i]);
+		swc_dma_chan_put(chan[i]);
+	}
+}
+
+/*
+ * Fill the pool; its lock is held. One that is broken was not found there when it was lost; one that breaks
+ * from now on is. Returns how many were left out, to @rest.
+ */
+static u32 fill(struct swc_dma_chan **chan, u32 n, u32 works, struct swc_dma_chan **rest)
+{
+	u32 i, nrest = 0;
+
+	lockdep_assert_held(&pool.lock);
+	pool.n = 0;
 	for (i = 0; i < n; i++)
-		if (is_narrow(chan[i]->dev))
-			return NEVER;
-	if (!swc_dma_calibrate(chan, share ? 1 : n, s))
-		return NEVER;
-	for (i = 0; i < n; i++)
-		chan[i]->mib_ns = max(s->one.mib, s->all.mib * s->nchans);
-	return share ? swc_dma_cost_least_shared(s, SWC_DMA_MIN_SHARE) : swc_dma_cost_least(s);
+		if (i < works && !READ_ONCE(chan[i]->broken))
+			pool.chan[pool.n++] = chan[i];
+		else
+			rest[nrest++] = chan[i];
+	return nrest;
 }
 
 /* Work item. */
 static void acquire_work(struct work_struct *work)
 {
-	u32 i, n, most = min_t(u32, READ_ONCE(channels), SWC_DMA_MAX_CHANS);
-	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS];
+	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS], *rest[SWC_DMA_MAX_CHANS];
+	u32 i, n, works, nrest, most = min_t(u32, READ_ONCE(channels), SWC_DMA_MAX_CHANS);
 	struct swc_dma_speeds speeds = {};
 	enum swc_dma_mode now = READ_ONCE(mode);
 	u64 least = 0;
@@ -201,12 +235,18 @@ static void acquire_work(struct work_struct *work)
 	n = acquire_all(chan, most);
 	if (!n)
 		return;
+	works = n;
 	if (now != SWC_DMA_ALWAYS)
-		least = measure(chan, n, now == SWC_DMA_SHARE, &speeds);
+		least = measure(chan, &works, now == SWC_DMA_SHARE, &speeds);
+	for (i = 0; i < n; i++)
+		pr_debug("DMA channel %s\n", dma_chan_name(chan[i]->chan));
+	pr_debug("DMA: one channel starts in %llu ns and takes %llu ns per MiB, all together %llu and %llu; the CPU takes %llu ns per MiB\n",
+		 speeds.one.start, speeds.one.mib, speeds.all.start, speeds.all.mib, speeds.cpu_mib);
 	spin_lock(&pool.lock);
 	pool.speeds = speeds;
-	memcpy(pool.chan, chan, n * sizeof(*chan));
-	pool.n = n;
+	nrest = fill(chan, n, works, rest);
+	if (!pool.n)
+		least = NEVER;
 	WRITE_ONCE(pool.least, least);
 	WRITE_ONCE(pool.mode, now);
 	WRITE_ONCE(pool.used, jiffies);
@@ -214,17 +254,14 @@ static void acquire_work(struct work_struct *work)
 	if (least == NEVER && READ_ONCE(mode) == now)
 		WRITE_ONCE(pool.next, jiffies + msecs_to_jiffies(MEASURE_MS));
 	spin_unlock(&pool.lock);
-	for (i = 0; i < n; i++)
-		pr_debug("DMA channel %s\n", dma_chan_name(chan[i]->chan));
-	pr_debug("DMA: one channel starts in %llu ns and takes %llu ns per MiB, all together %llu and %llu; the CPU takes %llu ns per MiB\n",
-		 speeds.one.start, speeds.one.mib, speeds.all.start, speeds.all.mib, speeds.cpu_mib);
+	release(rest, nrest);
 	mod_delayed_work(swc_wq, &idling, msecs_to_jiffies(swc_dma_idle_ms));
 }
 
 static void release_all(void)
 {
 	struct swc_dma_chan *chan[SWC_DMA_MAX_CHANS];
-	u32 i, n;
+	u32 n;
 
 	spin_lock(&pool.lock);
 	n = pool.n;
@@ -233,10 +270,7 @@ static void release_all(void)
 	WRITE_ONCE(pool.least, NEVER);
 	WRITE_ONCE(pool.held, false);
 	spin_unlock(&pool.lock);
-	for (i = 0; i < n; i++) {
-		swc_dma_chan_unwatch(chan[i]);
-		swc_dma_chan_put(chan[i]);
-	}
+	release(chan, n);
 }
 
 /* Work item. */

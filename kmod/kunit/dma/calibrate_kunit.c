@@ -65,9 +65,15 @@ static u32 sweep(struct kunit *test, struct swc_t_fake *fake, u32 which)
 	for (n = 1; n < 100; n++) {
 		bool fired;
 
+		u32 held;
+
 		atomic_set(&fake->fault[which], n);
-		KUNIT_EXPECT_EQ(test, swc_t_dma_hold(test, "auto"), 2u);
+		held = swc_t_dma_hold(test, "auto");
 		fired = atomic_read(&fake->fault[which]) <= 0;
+		if (!fired)
+			KUNIT_EXPECT_EQ(test, held, 2u);
+		else if (which == SWC_T_FAULT_HANG)
+			KUNIT_EXPECT_LT(test, held, 2u);
 		KUNIT_EXPECT_EQ_MSG(test, swc_t_dma_least(test), U64_MAX, "fault %u, %u", which, n);
 		atomic_set(&fake->fault[which], 0);
 		swc_t_dma_release(test);
@@ -98,6 +104,36 @@ static void set_fast(struct swc_t_dma *t)
 {
 	t->cpu_ns = NSEC_PER_MSEC;
 	t->engine_ns = 100;
+}
+
+/*
+ * A channel hangs or fails while all are measured together: what is held works, and no operation fails because
+ * of it. Without any fault after the measurement of the first one, the engine is used.
+ */
+static void auto_faults(struct kunit *test)
+{
+	static const u32 faults[] = { SWC_T_FAIL_TRANSFER, SWC_T_FAULT_HANG };
+	struct swc_t_dma *t = test->priv;
+	struct swc_t_fake *fake;
+	u32 i, n, used = 0;
+
+	set_fast(t);
+	t->fake.nchans = 2;
+	fake = swc_t_dma_start(test);
+	for (i = 0; i < ARRAY_SIZE(faults); i++) {
+		for (n = 7; n <= 6 + 2 * 6; n++) {
+			atomic_set(&fake->fault[faults[i]], n);
+			KUNIT_EXPECT_LT_MSG(test, swc_t_dma_hold(test, "auto"), 2u, "fault %u, %u", faults[i], n);
+			KUNIT_EXPECT_LE(test, atomic_read(&fake->fault[faults[i]]), 0);
+			atomic_set(&fake->fault[faults[i]], 0);
+			swc_t_dma_run(test, swc_t_staged, 2, 300000, false, SWC_SUM);
+			KUNIT_EXPECT_EQ_MSG(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 0ull,
+					    "fault %u, %u", faults[i], n);
+			used += swc_t_dma_grown(test, SWC_STAT_DMA_JOBS) > 0;
+			swc_t_dma_release(test);
+		}
+	}
+	KUNIT_EXPECT_GT(test, used, 12u);
 }
 
 /* An engine gets copies from the size on from which it is faster. */
@@ -189,6 +225,7 @@ static void auto_after_always(struct kunit *test)
 static struct kunit_case cases[] = {
 	KUNIT_CASE(copy_sync),
 	KUNIT_CASE(calibrate_faults),
+	KUNIT_CASE(auto_faults),
 	KUNIT_CASE(auto_fast),
 	KUNIT_CASE(share_fast),
 	KUNIT_CASE(auto_slow),

@@ -188,7 +188,7 @@ static void work(struct work_struct *work)
 
 		if (!d)
 			return;
-		good = !take_fault(fake, SWC_T_FAIL_TRANSFER);
+		good = !READ_ONCE(fake->spoils) && !take_fault(fake, SWC_T_FAIL_TRANSFER);
 		transfer(ch, d, good);
 		spin_lock_irq(&ch->lock);
 		stopped = ch->ended != ended;

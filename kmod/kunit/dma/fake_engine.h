@@ -35,6 +35,7 @@ enum swc_t_fault {
  * @status_only: no callback for descriptors without an interrupt; only their status tells of a failure
  * @lazy_free: frees descriptors without an interrupt only when a status is asked for, or with the next one
  *	that has an interrupt
+ * @spoils: all transfers fail
  * @refuse_stop: refuses to be terminated
  * @no_sync: cannot tell whether a callback is running
  * @addr_bits: bits of an address, 0: 64
@@ -65,6 +66,7 @@ struct swc_t_fake {
 	bool reorder;
 	bool status_only;
 	bool lazy_free;
+	bool spoils;
 	bool refuse_stop;
 	bool no_sync;
 	u32 addr_bits;

@@ -194,6 +194,34 @@ static void fault_storm(struct kunit *test)
 	swc_t_comm_end(c);
 }
 
+/* Channels that report every transfer as failed are given up, and acquired again some time later. */
+static void fail_until_none(struct kunit *test)
+{
+	struct swc_t_dma *t = test->priv;
+	struct swc_t_fake *fake = &t->fake;
+	u32 n;
+
+	fake->nchans = 2;
+	swc_t_dma_start_always(test);
+	WRITE_ONCE(fake->spoils, true);
+	for (n = 0; n < 100 && atomic_read(&fake->held); n++) {
+		swc_t_dma_run(test, swc_t_staged, 2, 4000, false, SWC_SUM);
+		KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 0ull);
+		flush_workqueue(swc_wq);
+	}
+	KUNIT_EXPECT_GE(test, n, 8u);
+	KUNIT_EXPECT_LT(test, n, 100u);
+	swc_t_dma_run(test, swc_t_staged, 2, 4000, false, SWC_SUM);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_FALLBACKS), 0ull);
+	WRITE_ONCE(fake->spoils, false);
+	swc_dma_idle_ms = 0;
+	swc_t_dma_hold(test, "always");
+	swc_dma_idle_ms = 2 * SWC_T_HANG;
+	KUNIT_EXPECT_EQ(test, swc_t_dma_hold(test, "always"), 2u);
+	swc_t_dma_run(test, swc_t_staged, 2, 4000, false, SWC_SUM);
+	KUNIT_EXPECT_EQ(test, swc_t_dma_grown(test, SWC_STAT_DMA_JOBS), 2ull);
+}
+
 /* ------------------------------------------------------------------ channels that hang */
 
 /* Each hang loses one channel. When all are lost, channels are acquired again. */
@@ -323,6 +351,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_SLOW(fault_terminate),
 	KUNIT_CASE(fault_alloc),
 	KUNIT_CASE(fault_storm),
+	KUNIT_CASE(fail_until_none),
 	KUNIT_CASE(hang_until_none),
 	KUNIT_CASE_SLOW(hang_refuse_stop),
 	KUNIT_CASE(hang_abort),
