@@ -355,7 +355,8 @@ static int partitioned(void)
 	static const size_t counts[] = { 50, 3000, 70001 };
 	uint64_t buffered = testlib_stat(SWC_STAT_UNEXPECTED_BUFFERED);
 	uint64_t refused = testlib_stat(SWC_STAT_UNEXPECTED_REFUSED);
-	int parts = pairs_short() ? 10 : 40;
+	/* Together, what the others send for the last rank's must stay below the limit of a node with 384 MiB. */
+	int parts = pairs_short() ? 10 : 80 / layout->nranks;
 	struct swingcoll_comm *comm;
 
 	CHECK_EQ(comm_new(&comm, NULL), 0);
