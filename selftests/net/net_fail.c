@@ -259,23 +259,34 @@ static bool is_told(enum how how)
 	return how != STOP && how != CUT && how != HOLD && how != DOWN;
 }
 
-/*
- * When a silent peer is given up: by devices after seven acknowledgement timeouts, by TCP after one of its own; and some
- * time for a heartbeat.
- */
-static unsigned int give_up_ms(void)
+static unsigned int parameter(const char *name)
 {
-	bool tcp = net_transport() != SWC_TRANSPORT_RDMA;
-	FILE *f = fopen(tcp ? "/sys/module/swingcoll/parameters/tcp_timeout_ms"
-			    : "/sys/module/swingcoll/parameters/rdma_ack_timeout",
-			"re");
 	unsigned int value = 0;
+	char path[128];
+	FILE *f;
 
+	snprintf(path, sizeof(path), "/sys/module/swingcoll/parameters/%s", name);
+	f = fopen(path, "re");
 	if (f && fscanf(f, "%u", &value) != 1)
 		value = 0;
 	if (f)
 		fclose(f);
-	return tcp ? 2 * value : (unsigned int)(10 * 4096e-6 * (double)(1ull << (value & 31)));
+	return value;
+}
+
+/*
+ * When a silent peer is given up: by devices after seven acknowledgement timeouts, by TCP after one of its own; and some
+ * time for a heartbeat. Where there are other paths, the higher rank waits for the lower one to notice that, too, and to
+ * try them.
+ */
+static unsigned int give_up_ms(void)
+{
+	bool tcp = net_transport() != SWC_TRANSPORT_RDMA, paths = !!strchr(getenv("SWINGCOLL_ADDRS") ?: "", ',');
+	unsigned int ack = parameter("rdma_ack_timeout") & 31;
+	unsigned int ms = tcp ? 2 * parameter("tcp_timeout_ms")
+			      : (unsigned int)(10 * 4096e-6 * (double)(1ull << ack));
+
+	return paths ? 2 * ms + parameter(tcp ? "tcp_resume_ms" : "rdma_resume_ms") : ms;
 }
 
 /* After so many ms every rank must have its error. */
