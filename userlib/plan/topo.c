@@ -597,6 +597,17 @@ uint32_t swc_topo_find_node(const struct swc_topo *t, uint32_t rank)
 	return low;
 }
 
+uint32_t swc_topo_diameter(const struct swc_topo *t)
+{
+	uint32_t hops = 0;
+
+	if (t->kind == SWC_TOPO_SWITCH)
+		return t->nnodes > 1;
+	for (uint32_t i = 0; i < t->ndims; i++)
+		hops += t->kind == SWC_TOPO_MESH ? t->dim[i] - 1 : t->dim[i] / 2;
+	return hops;
+}
+
 /* From one coordinate to another one, up where both ways round are equally long. *tie: they are. */
 static struct swc_topo_leg leg_of(const struct swc_topo *t, uint32_t dim, uint32_t x, uint32_t y,
 				  bool *tie)

@@ -164,6 +164,9 @@ static inline bool swc_topo_mirrored(const struct swc_topo *t, uint32_t chan)
 	return chan % (2 * t->ndims) >= t->ndims;
 }
 
+/* Links between the two nodes that are farthest from each other; on a switch 1. */
+uint32_t swc_topo_diameter(const struct swc_topo *t);
+
 /**
  * struct swc_topo_leg - a part of a route: links along one dimension
  * @down: towards lower coordinates, round the end

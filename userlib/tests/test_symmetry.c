@@ -352,6 +352,89 @@ static void test_trees(void)
 	ok(good, "trees: a sample has the rounds of all plans");
 }
 
+/*
+ * The double tree on so many ranks that it is estimated, beside what all of its messages make: steps, hops and load,
+ * computed once with room for the loads of all links.
+ */
+static void test_tall_trees(void)
+{
+	static const struct {
+		const char *topo;
+		uint32_t steps, hops;
+		double psi_xi;
+	} rows[] = {
+		{ "torus:181x181", 31, 1654, 28.25 },	  { "torus:255x257", 33, 2164, 27.75 },
+		{ "torus:40x41x40", 35, 813, 29.25 },	  { "torus:4093x16", 33, 7238, 20.75 },
+		{ "torus:8191x8", 33, 14366, 19 },	  { "torus:256x256", 35, 2166, 23.75 },
+		{ "ring:65521", 33, 114686, 15 },	  { "ring:59049", 33, 114686, 15 },
+		{ "torus:101x103x100", 41, 2193, 39.75 },
+	};
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct swc_plan_args a = args_of("dtree", SWC_ALLREDUCE, 0);
+		struct swc_topo t = topo_of(rows[i].topo);
+		struct swc_cost c;
+
+		a.topo = &t;
+		a.nranks = t.nranks;
+		if (swc_cost_estimate(&a, 512, &c, NULL, NULL, NULL, 0) || !c.sampled ||
+		    c.eager.steps != rows[i].steps || c.eager.hops > rows[i].hops ||
+		    (double)c.eager.hops < 0.95 * rows[i].hops ||
+		    fabs(c.psi_xi / rows[i].psi_xi - 1) > 0.25) {
+			printf("# on %s: %u steps, %llu hops, %g\n", rows[i].topo, c.eager.steps,
+			       (unsigned long long)c.eager.hops, c.psi_xi);
+			good = false;
+		}
+		swc_topo_free(&t);
+	}
+	ok(good, "the double tree on many ranks: a sample shows its longest messages");
+}
+
+/* Has an estimate of an algorithm's hops what it takes from one rank to the farthest one? */
+static bool is_far(const struct swc_topo *t, enum swc_algo algo, enum swc_coll coll)
+{
+	struct swc_plan_args a = { .coll = coll,
+				   .algo = algo,
+				   .param = SWC_PARAM_DEFAULT,
+				   .topo = t,
+				   .nranks = t->nranks };
+	struct swc_cost c;
+	bool good;
+
+	if (!(swc_algo_info(algo)->colls & 1u << coll) || swc_algo_info(algo)->one_node ||
+	    swc_algo_info(algo)->serial || swc_cost_estimate(&a, 8, &c, NULL, NULL, NULL, 0))
+		return true;
+	good = c.eager.hops >= swc_topo_diameter(t) && c.phased.hops >= swc_topo_diameter(t);
+	if (!good)
+		printf("# %s, collective %d: %llu hops, %u sampled\n", swc_algo_name(algo), coll,
+		       (unsigned long long)c.eager.hops, c.sampled);
+	return good;
+}
+
+static void test_diameter(void)
+{
+	static const char *const shapes[] = {
+		"torus:127x129", "torus:25x25x25", "torus:16x4095",
+		"ring:59049",	 "mesh:130x131",   "torus:1021x1024"
+	};
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		struct swc_topo t = topo_of(shapes[i]);
+
+		for (enum swc_algo algo = 0; algo < SWC_ALGO_NR; algo++) {
+			good &= is_far(&t, algo, SWC_ALLREDUCE);
+			good &= is_far(&t, algo, SWC_ALLGATHER);
+			good &= is_far(&t, algo, SWC_BARRIER);
+		}
+		if (!good)
+			printf("# on %s\n", shapes[i]);
+		swc_topo_free(&t);
+	}
+	ok(good, "no estimate has fewer hops than there are between two ranks");
+}
+
 /* An allreduce of many ranks needs no tree. */
 static void test_choice(void)
 {
@@ -425,6 +508,8 @@ int main(void)
 	test_owners();
 	test_sample();
 	test_trees();
+	test_tall_trees();
+	test_diameter();
 	test_choice();
 	test_far();
 	return done();

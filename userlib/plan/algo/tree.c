@@ -371,3 +371,55 @@ uint32_t swc_dtree_round(const struct swc_plan_args *a, bool second, uint32_t bl
 		return piece + most - depth_of(&t, i);
 	return piece + depth_of(&t, j) - 1 + (a->coll == SWC_ALLREDUCE ? most : 0);
 }
+
+/* ---- a sample of the double tree ---- */
+
+/* Of a height: enough to meet members whose messages cross the end of a line, and those that do not. */
+#define SAMPLE_OF_HEIGHT 6
+
+/* Members at places that are odd multiples of a power of two. */
+static uint32_t count_height(const struct btree *t, uint32_t bit)
+{
+	return (t->n / bit + 1) / 2;
+}
+
+static uint32_t few_of(uint32_t all)
+{
+	return all < SAMPLE_OF_HEIGHT ? all : SAMPLE_OF_HEIGHT;
+}
+
+/* The last place is one of a leaf in both trees if their size is odd. */
+uint32_t swc_dtree_sample_size(const struct swc_plan_args *a)
+{
+	struct btree t = tree_of(a->coll, a->nranks, false);
+	uint32_t n = 0;
+
+	for (uint32_t bit = 2; bit <= t.n; bit *= 2)
+		n += few_of(count_height(&t, bit));
+	return 2 * n + t.n % 2 + t.top;
+}
+
+uint32_t swc_dtree_sample(const struct swc_plan_args *a, uint32_t i, double *alike)
+{
+	struct swc_builder b = { .n = a->nranks, .root = a->root };
+	struct btree t = tree_of(a->coll, a->nranks, false);
+
+	for (int second = 0; second < 2; second++) {
+		t.second = second;
+		for (uint32_t bit = 2; bit <= t.n; bit *= 2) {
+			uint32_t all = count_height(&t, bit), few = few_of(all);
+			uint32_t apart = few > 1 ? few - 1 : 1;
+
+			*alike = (double)all / few;
+			if (i < few)
+				return at_place(
+					&b, &t,
+					(uint32_t)(2 * ((uint64_t)i * (all - 1) / apart) + 1) *
+						bit);
+			i -= few;
+		}
+	}
+	*alike = 1;
+	t.second = false;
+	return i < t.n % 2 ? at_place(&b, &t, t.n) : a->root;
+}

@@ -28,4 +28,12 @@ uint32_t swc_dtree_rounds(const struct swc_plan_args *a);
 uint32_t swc_dtree_round(const struct swc_plan_args *a, bool second, uint32_t block, uint32_t from,
 			 uint32_t to);
 
+/*
+ * Members of dtree that show what all do: some of each height in either tree, as the longest messages are those of
+ * the few members at the top. How many there are; and one of them, by its number below that, with the number of
+ * members like it, itself included.
+ */
+uint32_t swc_dtree_sample_size(const struct swc_plan_args *a);
+uint32_t swc_dtree_sample(const struct swc_plan_args *a, uint32_t i, double *alike);
+
 #endif /* SWC_PLAN_ALGO_TREE_H */

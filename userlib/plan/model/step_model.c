@@ -532,15 +532,17 @@ static int walk_plans(struct model *m, char *why, size_t why_bytes)
 	if (ret)
 		return ret;
 	do {
-		ret = walk_rank(m, swc_symmetric_rank(&m->sym, visit), again, why, why_bytes);
+		ret = walk_rank(m, swc_symmetric_visit(&m->sym, visit), again, why, why_bytes);
 		if (visit % TELL_RANKS == TELL_RANKS - 1)
 			tell(m, (m->first + (double)m->n * (visit + 1) / m->sym.nvisits) /
 					(m->steps > m->n ? m->steps + m->n : m->n));
 	} while (!ret && !m->has_axes && ++visit < before);
 	if (!ret && m->has_axes)
 		add_axes(m, again);
-	if (!ret && last)
+	if (!ret && last) {
+		swc_symmetric_visit(&m->sym, before);
 		return walk_built(m, last, again);
+	}
 	free(last);
 	return ret;
 }
@@ -677,6 +679,20 @@ static int run(struct model *m, char *why, size_t why_bytes)
 	return ret;
 }
 
+/*
+ * What one rank has must get to all, step by step: the longest routes of the steps lead as far. A root of a mesh
+ * may be in its middle.
+ */
+static void raise_hops(const struct model *m, struct swc_timing *t)
+{
+	const struct swc_topo *topo = m->links.topo;
+	uint64_t least = swc_topo_diameter(topo);
+
+	if (topo->kind == SWC_TOPO_MESH && swc_coll_has_root(m->args->coll))
+		return;
+	t->hops = t->hops < least ? least : t->hops;
+}
+
 /* @ahead: as in struct model; of all plans */
 static int compute(const struct swc_plan_args *args, const struct swc_symmetric *sym, bool ahead,
 		   struct swc_cost *cost, swc_progress_fn *progress, void *arg, char *why,
@@ -701,6 +717,10 @@ static int compute(const struct swc_plan_args *args, const struct swc_symmetric 
 	m->progress = progress;
 	m->arg = arg;
 	ret = run(m, why, why ? why_bytes : 0);
+	if (swc_symmetric_estimates(&m->sym)) {
+		raise_hops(m, &cost->eager);
+		raise_hops(m, &cost->phased);
+	}
 	cost->psi_xi = cost->phased.load * topo->ndims;
 	cost->messages = (uint64_t)peak_of(&m->messages);
 	cost->sent = peak_of(&m->sent);

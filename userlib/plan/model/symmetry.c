@@ -33,7 +33,8 @@
  * sample: the plans of some ranks. The load of a link is at least their mean, and at least what one of
  * them sends or receives there; hops are at least their largest. These are estimates: lower bounds where
  * all ranks take their steps together. The root, if there is one, stands for itself only. In butterflies
- * that are folded, the ranks around one do the same as in xor or swing.
+ * that are folded, the ranks around one do the same as in xor or swing. Of the double tree, ranks of each
+ * height are visited: evenly spaced ones would miss those near the top, whose messages have the longest way.
  */
 #include "plan/model/symmetry.h"
 
@@ -43,6 +44,7 @@
 #include <string.h>
 
 #include "plan/algo/ring.h"
+#include "plan/algo/tree.h"
 #include "plan/table.h"
 #include "kmod/core/plan_check.h"
 
@@ -177,6 +179,13 @@ static bool takes_long(const struct swc_plan_args *a, const struct swc_topo *top
 	return !is_tree(a) && topo->nranks > MANY_RANKS;
 }
 
+/* Is it a double tree of ranks? Then some of each height stand for the others. */
+static bool has_heights(const struct swc_plan_args *a, const struct swc_topo *topo)
+{
+	return a->algo == SWC_ALGO_DTREE && !a->given &&
+	       (a->coll != SWC_ALLREDUCE || topo->nnodes == topo->nranks);
+}
+
 void swc_symmetric_begin(struct swc_symmetric *s, const struct swc_plan_args *args,
 			 const struct swc_topo *topo, enum swc_symmetry kind, uint32_t most_ranks)
 {
@@ -207,6 +216,8 @@ void swc_symmetric_begin(struct swc_symmetric *s, const struct swc_plan_args *ar
 		s->rooted = swc_coll_has_root(args->coll);
 		s->pattern = topo->kind == SWC_TOPO_SWITCH ? SWC_SYMMETRY_NONE
 							   : swc_algo_pattern(args);
+		s->by_height = has_heights(args, topo) ? args : NULL;
+		visits = s->by_height ? swc_dtree_sample_size(args) : visits;
 	}
 	s->nvisits = visits;
 }
@@ -216,10 +227,31 @@ bool swc_symmetric_estimates(const struct swc_symmetric *s)
 	return s->kind == SWC_SYMMETRY_SAMPLE || s->kind == SWC_SYMMETRY_ODD;
 }
 
+/* How many ranks one of a sample stands for. */
+static double alike_of(const struct swc_symmetric *s, uint32_t rank)
+{
+	if (!s->rooted || s->nvisits == 1)
+		return (double)s->topo->nranks / s->nvisits;
+	return rank == s->root ? 1 : (s->topo->nranks - 1.0) / (s->nvisits - 1.0);
+}
+
+uint32_t swc_symmetric_visit(struct swc_symmetric *s, uint32_t visit)
+{
+	uint32_t rank = swc_symmetric_rank(s, visit);
+
+	s->alike = alike_of(s, rank);
+	if (s->by_height)
+		swc_dtree_sample(s->by_height, visit, &s->alike);
+	return rank;
+}
+
 uint32_t swc_symmetric_rank(const struct swc_symmetric *s, uint32_t visit)
 {
 	uint32_t n = s->topo->nranks;
+	double alike;
 
+	if (s->by_height)
+		return swc_dtree_sample(s->by_height, visit, &alike);
 	if (s->kind == SWC_SYMMETRY_SAMPLE && s->nvisits > 1)
 		return (uint32_t)((s->root + (uint64_t)visit * (n - 1) / (s->nvisits - 1)) % n);
 	if (s->kind == SWC_SYMMETRY_ODD && visit)
@@ -406,16 +438,6 @@ static void add_odd(struct swc_symmetric *s, uint32_t step, uint32_t from, const
 		mean[way] += (float)t->blocks * (float)t->hops / 2;
 }
 
-/* How many ranks one of a sample stands for. */
-static double weight_of(const struct swc_symmetric *s, uint32_t node)
-{
-	if (!s->rooted || s->nvisits == 1)
-		return (double)s->topo->nranks / s->nvisits;
-	return node == swc_topo_node_of(s->topo, s->root)
-		       ? 1
-		       : (s->topo->nranks - 1.0) / (s->nvisits - 1.0);
-}
-
 /*
  * Add to what a node sends, or receives, on its first or last link. Ranks are visited one after the
  * other.
@@ -443,6 +465,19 @@ static double crowd_of(const struct swc_symmetric *s, uint32_t hops)
 						  : 1;
 }
 
+/*
+ * How many times the mean of a step the most loaded link has. In a double tree, the messages of a height cross a
+ * quarter of the links of a line one way, and those of the next height others. Where long messages go along another
+ * dimension than short ones, they meet more often. With these figures, which were found by comparing, loads are
+ * from 0.85 to 1.2 of those by all plans on tori of 30000 ranks and more.
+ */
+static double above_mean(const struct swc_symmetric *s)
+{
+	if (!s->by_height || s->topo->kind == SWC_TOPO_SWITCH)
+		return 1;
+	return s->topo->ndims > 1 ? 2.5 : 2;
+}
+
 /* A message along one dimension. */
 static int add(struct swc_symmetric *s, uint32_t step, uint32_t from, struct swc_term *t)
 {
@@ -453,8 +488,8 @@ static int add(struct swc_symmetric *s, uint32_t step, uint32_t from, struct swc
 	else if (s->kind == SWC_SYMMETRY_ODD)
 		add_odd(s, step, from, t);
 	else if (s->kind == SWC_SYMMETRY_SAMPLE)
-		s->mean[at] += (float)(t->blocks * t->hops * weight_of(s, from) / s->topo->nnodes /
-				       swc_topo_rails(s->topo));
+		s->mean[at] += (float)(t->blocks * t->hops * s->alike * above_mean(s) /
+				       s->topo->nnodes / swc_topo_rails(s->topo));
 	else
 		return add_term(s, step, t);
 	return 0;

@@ -25,6 +25,8 @@ struct swc_symmetric {
 	uint32_t nvisits, root;
 	bool rooted; /* sample: ranks other than the root are alike */
 	enum swc_symmetry pattern;
+	const struct swc_plan_args *by_height; /* sample: of a double tree, by height */
+	double alike; /* sample: how many ranks the visited one stands for */
 
 	uint32_t nsteps;
 	uint32_t stride[SWC_TOPO_DIMS];
@@ -52,8 +54,9 @@ void swc_symmetric_begin(struct swc_symmetric *s, const struct swc_plan_args *ar
 /* Are loads estimates? */
 bool swc_symmetric_estimates(const struct swc_symmetric *s);
 
-/* The rank of a visit. */
+/* The rank of a visit; and likewise, as what is added from now on is of this rank's plan. */
 uint32_t swc_symmetric_rank(const struct swc_symmetric *s, uint32_t visit);
+uint32_t swc_symmetric_visit(struct swc_symmetric *s, uint32_t visit);
 
 /* The first dimension in which a rank's coordinate is not 0: of ranks on the axes, their axis. */
 uint32_t swc_symmetric_axis(const struct swc_symmetric *s, uint32_t rank);
