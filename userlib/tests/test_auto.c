@@ -73,8 +73,7 @@ static unsigned int find_costs(const struct swc_topo *t, enum swc_coll coll, str
 			.coll = coll, .algo = algo, .topo = t, .nranks = t->nranks
 		};
 
-		if (!(swc_algo_info(algo)->colls & 1u << coll) || swc_algo_info(algo)->one_node ||
-		    !swc_choices_suit(t, coll, algo))
+		if (!(swc_algo_info(algo)->colls & 1u << coll) || swc_algo_info(algo)->one_node)
 			continue;
 		for (uint32_t i = 0; swc_algo_param(algo, coll, i, &a.param); i++, n++) {
 			known[n] = (struct known){ .algo = algo, .param = a.param };
@@ -228,6 +227,18 @@ static void test_sheet(void)
 	report("larger tori");
 }
 
+/* Nodes of several ranks, 2^k of each among them: messages within a node are free, others are not. */
+static void test_nodes(void)
+{
+	static const char *const shapes[] = { "ring:4*2",    "ring:8*4",    "ring:5*3",
+					      "torus:4x4*2", "torus:3x5*4", "torus:2x3*8",
+					      "switch:8*2",  "switch:4*4",  "switch:5*3" };
+
+	for (size_t i = 0; i < COUNT(shapes); i++)
+		try_shape(shapes[i]);
+	report("nodes of several ranks");
+}
+
 /* Sides, or nodes of a switch, for at most so many nodes. */
 static void random_shape(char *text, size_t bytes)
 {
@@ -267,6 +278,7 @@ int main(void)
 	seed_rnd();
 	test_small();
 	test_sheet();
+	test_nodes();
 	test_random();
 	return done();
 }

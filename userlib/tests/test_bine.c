@@ -538,10 +538,10 @@ static void test_choice(void)
 		   chooses("switch:1*9", SWC_GATHER, 1 << 20, "direct2"),
 	   "gather and scatter: bine on a torus, linear for few ranks, direct on one node");
 	ok(chooses("switch:8*8", SWC_BROADCAST, 1024, "tree") &&
-		   chooses("torus:4x4*2", SWC_BROADCAST, 16 << 20, "dtree") &&
+		   chooses("torus:4x4*2", SWC_BROADCAST, 16 << 20, "bine-sag") &&
 		   chooses("switch:16", SWC_BROADCAST, 1024, "tree") &&
 		   chooses("switch:16", SWC_ALLTOALL, 65536, "rotate"),
-	   "not between nodes with several ranks, and not on a switch");
+	   "bine-sag between nodes with several ranks, too, but no bine on a switch");
 }
 
 int main(void)

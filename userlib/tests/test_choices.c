@@ -39,6 +39,9 @@ static const char *const shapes[] = {
 	"torus:4x2x2@100Gbps/50Gbps/10Gbps",
 	"torus:4x4*2",
 	"ring:6*3",
+	"ring:4*2",
+	"ring:8*4",
+	"switch:8*2",
 	"ring:3*1,2,3",
 	/* The rest: for costs without plans only. */
 	"torus:9x9",
@@ -61,8 +64,7 @@ static void know_all(struct swc_choices *c, enum swc_coll coll, uint32_t most_ra
 			.coll = coll, .algo = algo, .topo = c->topo, .nranks = c->topo->nranks
 		};
 
-		if (!(swc_algo_info(algo)->colls & 1u << coll) || swc_algo_info(algo)->one_node ||
-		    !swc_choices_suit(c->topo, coll, algo))
+		if (!(swc_algo_info(algo)->colls & 1u << coll) || swc_algo_info(algo)->one_node)
 			continue;
 		for (uint32_t i = 0; swc_algo_param(algo, coll, i, &a.param); i++) {
 			cand[n] = (struct swc_candidate){ .algo = algo, .param = a.param };

@@ -254,17 +254,12 @@ static bool is_cube(const struct swc_topo *t)
 }
 
 /*
- * Between nodes that have 2^k ranks each, messages of Bine trees leave a node twice as often as those of
- * tree. Where there is nothing but a switch, all-to-all over a butterfly saves no hops, but sends each
- * piece log2 p / 2 times.
+ * Where there is nothing but a switch, all-to-all over a butterfly saves no hops, but sends each piece
+ * log2 p / 2 times.
  */
-bool swc_choices_suit(const struct swc_topo *t, enum swc_coll coll, enum swc_algo algo)
+static bool suits(const struct swc_topo *t, enum swc_coll coll, enum swc_algo algo)
 {
-	bool groups = t->nlocal > 1 && !(t->nlocal & (t->nlocal - 1));
-
-	if (algo == SWC_ALGO_BINE && coll == SWC_ALLTOALL)
-		return t->kind != SWC_TOPO_SWITCH;
-	return !(groups && (algo == SWC_ALGO_BINE || algo == SWC_ALGO_BINE_SAG));
+	return !(algo == SWC_ALGO_BINE && coll == SWC_ALLTOALL && t->kind == SWC_TOPO_SWITCH);
 }
 
 static void find_candidates(struct swc_choices *c, enum swc_coll coll)
@@ -276,8 +271,7 @@ static void find_candidates(struct swc_choices *c, enum swc_coll coll)
 		int32_t param;
 
 		if (!(swc_algo_info(algo)->colls & 1u << coll) || swc_algo_info(algo)->one_node ||
-		    (algo == SWC_ALGO_SPLIT && is_cube(c->topo)) ||
-		    !swc_choices_suit(c->topo, coll, algo))
+		    (algo == SWC_ALGO_SPLIT && is_cube(c->topo)) || !suits(c->topo, coll, algo))
 			continue;
 		for (uint32_t i = 0; swc_algo_param(algo, coll, i, &param); i++)
 			if (!consider(c, coll, algo, param))

@@ -142,9 +142,6 @@ uint32_t swc_choices_pieces(const struct swc_choices *c, const struct swc_trees 
  */
 uint32_t swc_choices_ports(const struct swc_topo *topo, uint64_t bytes);
 
-/* May an algorithm that has plans be chosen on a topology? For reasons that the model does not know. */
-bool swc_choices_suit(const struct swc_topo *topo, enum swc_coll coll, enum swc_algo algo);
-
 /*
  * May an algorithm be chosen for a vector of so many bytes? Not if it needs too much scratch memory, or too
  * many connections.
