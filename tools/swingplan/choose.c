@@ -159,6 +159,16 @@ static cJSON *choice_json(const struct plan_options *opt, double bytes, const st
 	return o;
 }
 
+static void print_head(const struct plan_options *opt, const struct swc_network *net)
+{
+	printf("# %s of %s %s on %s: %g Gbit/s a link, %g ns a hop, %g ns a step,"
+	       " reductions at %g Gbit/s\n"
+	       "#%9s  %-13s %11s  %s\n",
+	       plan_coll_name(opt->coll), swingcoll_dtype_name((enum swingcoll_dtype)opt->dtype),
+	       swingcoll_redop_name((enum swingcoll_redop)opt->redop), opt->topo_text, net->gbps,
+	       net->hop_ns, net->step_ns, net->reduce_gbps, "size", "algorithm", "time", "why");
+}
+
 static void print_choice(double bytes, const struct swc_choice *ch, const struct ranked *best,
 			 unsigned int n)
 {
@@ -198,6 +208,18 @@ static void read_tuning(const struct plan_options *opt, struct swc_choices *c,
 		c->net.hop_ns = now.hop_ns;
 }
 
+/* The fallback may have plans that are too long. */
+static void check_fallback(const struct plan_options *opt, const struct swc_choice *ch)
+{
+	struct entry e = { .algo = ch->algo, .param = ch->param };
+
+	plan_try(opt, &e, opt->coll);
+	if (e.ret)
+		plan_bad("no algorithm is possible for %s on %s: %s: %s", plan_coll_name(opt->coll),
+			 opt->topo_text, swc_algo_name(ch->algo),
+			 *e.why ? e.why : strerror(-e.ret));
+}
+
 int choose_run(const struct plan_options *opt)
 {
 	cJSON *all = opt->json ? cJSON_CreateArray() : NULL;
@@ -226,20 +248,15 @@ int choose_run(const struct plan_options *opt)
 	c.ngroups = opt->ngroups;
 	if (opt->tuning)
 		read_tuning(opt, &c, &topo);
-	if (!opt->json)
-		printf("# %s of %s %s on %s: %g Gbit/s a link, %g ns a hop, %g ns a step,"
-		       " reductions at %g Gbit/s\n"
-		       "#%9s  %-13s %11s  %s\n",
-		       plan_coll_name(opt->coll),
-		       swingcoll_dtype_name((enum swingcoll_dtype)opt->dtype),
-		       swingcoll_redop_name((enum swingcoll_redop)opt->redop), opt->topo_text,
-		       c.net.gbps, c.net.hop_ns, c.net.step_ns, c.net.reduce_gbps, "size",
-		       "algorithm", "time", "why");
 	for (unsigned int s = 0; s < opt->nsizes; s++) {
 		struct swc_choice ch = swc_choices_take(&c, opt->coll, opt->dtype, opt->redop,
 							(uint64_t)opt->sizes[s], SWC_CHOICES_BEST);
 		unsigned int n = rank_candidates(opt, &c, opt->sizes[s], best);
 
+		if (ch.reason == SWC_REASON_ONLY)
+			check_fallback(opt, &ch);
+		if (!s && !opt->json)
+			print_head(opt, &c.net);
 		if (opt->json)
 			cJSON_AddItemToArray(all, choice_json(opt, opt->sizes[s], &ch, best, n));
 		else

@@ -280,6 +280,59 @@ static void test_work(void)
 	ok(good, "the first choice on 4096 ranks builds few plans");
 }
 
+/* Has each rank that is tried a plan of what is chosen? */
+static bool has_plans(const struct swc_topo *t, enum swc_coll coll, const struct swc_choice *ch)
+{
+	for (uint32_t k = 0; k < 6; k++) {
+		struct swc_plan_args a = { .coll = coll,
+					   .algo = ch->algo,
+					   .param = ch->param,
+					   .topo = t,
+					   .nranks = t->nranks,
+					   .rank = k ? rnd(t->nranks) : 12345 };
+		size_t bytes;
+		void *plan;
+
+		if (swc_plan_build(&a, &plan, &bytes, NULL, 0)) {
+			printf("# collective %d, %s:%d: rank %u has no plan\n", coll,
+			       swc_algo_name(ch->algo), ch->param, a.rank);
+			return false;
+		}
+		free(plan);
+	}
+	return true;
+}
+
+/* Plans of a million ranks are not all equally long, and the longest ones may be too long. */
+static void test_plans(void)
+{
+	static const char *const large[] = { "torus:98x102x104", "torus:1024x1022",
+					     "torus:101x99x97", "ring:1048574" };
+	static const enum swc_coll colls[] = { SWC_ALLREDUCE, SWC_REDUCE_SCATTER, SWC_BROADCAST };
+	bool good = true;
+
+	for (size_t i = 0; i < COUNT(large); i++) {
+		struct swc_topo t = topo_of(large[i]);
+
+		for (size_t k = 0; k < COUNT(colls); k++) {
+			struct swc_choices c;
+
+			swc_choices_init(&c, &t, false);
+			for (uint64_t bytes = 32; bytes <= 1ull << 29; bytes *= 256) {
+				struct swc_choice got = swc_choices_take(&c, colls[k], SWC_I32,
+									 SWC_SUM, bytes, 1);
+
+				good &= has_plans(&t, colls[k], &got);
+			}
+			swc_choices_free(&c);
+		}
+		if (!good)
+			printf("# on %s\n", large[i]);
+		swc_topo_free(&t);
+	}
+	ok(good, "all ranks have plans of what is chosen");
+}
+
 /* ---- costs without plans ---- */
 
 static bool near(double a, double b)
@@ -395,6 +448,7 @@ int main(void)
 	test_estimated();
 	test_folded();
 	test_work();
+	test_plans();
 	test_buckets();
 	test_odd();
 	return done();

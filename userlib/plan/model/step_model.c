@@ -28,6 +28,7 @@
 #define LOAD_BYTES (256u << 20)
 #define TELL_RANKS 64 /* plans between two reports of progress */
 #define ODD_RANGES_RANKS 1024
+#define LONG_PLANS_RANKS 65536 /* of so many and fewer, plans of sets of blocks are not too long */
 
 /*
  * The largest value of a rank. On lines a value is a sum over the dimensions, of which the ranks on
@@ -780,6 +781,31 @@ static struct swc_symmetric begin(const struct swc_plan_args *args, const struct
 	return sym;
 }
 
+/*
+ * One plan stands for all, but others may be too long where they send sets of blocks. Those of ranks a third of the
+ * way along each side are among the longest.
+ */
+static int try_long_plans(const struct swc_plan_args *args, const struct swc_topo *t, char *why,
+			  size_t why_bytes)
+{
+	int ret = 0;
+
+	for (uint32_t k = 1; k <= 3 && !ret; k++) {
+		struct swc_plan_args a = *args;
+		uint32_t coord[SWC_TOPO_DIMS];
+		size_t bytes;
+		void *plan;
+
+		for (uint32_t i = 0; i < t->ndims; i++)
+			coord[i] = (uint32_t)((uint64_t)(t->dim[i] - 1) * k / 3);
+		a.rank = swc_topo_first(t, swc_topo_node_at(t, coord));
+		ret = swc_plan_build(&a, &plan, &bytes, why, why_bytes);
+		if (!ret)
+			free(plan);
+	}
+	return ret;
+}
+
 uint32_t swc_cost_plans(const struct swc_plan_args *args, uint32_t most_ranks)
 {
 	return begin(args, args->topo, most_ranks).nvisits;
@@ -797,6 +823,8 @@ int swc_cost_estimate(const struct swc_plan_args *args, uint32_t most_ranks, str
 		return swc_cost_compute(args, cost, progress, arg, why, why_bytes);
 	sym = begin(args, topo, most_ranks);
 	ret = compute(args, &sym, false, cost, progress, arg, why, why_bytes);
+	if (!ret && topo->nranks > LONG_PLANS_RANKS && has_odd_ranges(args, topo, sym.kind))
+		ret = try_long_plans(args, topo, why, why_bytes);
 	if (ret != -EAGAIN)
 		return ret;
 	/* Plans are alike, but some are ahead of others: as if they were not alike. */
