@@ -155,6 +155,15 @@ static void print_json(const struct plan_options *opt, const struct times *t, un
 	json_document(stdout, all);
 }
 
+/* Of several algorithms, none of which is possible: one that is for networks, if there is one. */
+static const struct entry *first_for_networks(const struct entry *e, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (!e[i].file && !swc_algo_info(e[i].algo)->one_node)
+			return &e[i];
+	return e;
+}
+
 int simulate_run(const struct plan_options *opt)
 {
 	unsigned int n, possible = 0;
@@ -168,8 +177,12 @@ int simulate_run(const struct plan_options *opt)
 	plan_costs(opt, e, n);
 	for (unsigned int i = 0; i < n; i++)
 		possible += !e[i].ret;
-	if (!possible)
-		plan_bad("no algorithm is possible on %s: %s", opt->topo_text, e[0].why);
+	if (!possible) {
+		const struct entry *one = first_for_networks(e, n);
+
+		plan_bad("no algorithm is possible for %s on %s: %s: %s", plan_coll_name(opt->coll),
+			 opt->topo_text, one->name, one->why);
+	}
 	t = compute(opt, e, n);
 	if (!strcmp(opt->algos, "all")) {
 		chosen = calloc(opt->nsizes, sizeof(*chosen));

@@ -410,6 +410,8 @@ bad "torus:4x" show --algo ring --topo torus:4x
 bad "torus:4[?]x4: " show --algo ring --topo $'torus:4\nx4'
 bad "no algorithm is possible for alltoall on torus:1024x1024: rotate: the plan would have more than" \
 	choose --topo torus:1024x1024 --op alltoall
+bad "no algorithm is possible for alltoall on torus:1024x1024: rotate: the plan would have more than" \
+	simulate --topo torus:1024x1024 --op alltoall --algo all
 bad "--cpus 2: torus:4x4 has several nodes" choose --topo torus:4x4 --cpus 2
 bad "4x4@-1Gbps: .*not a figure" choose --topo torus:4x4@-1Gbps
 bad "one for each of the 3 dimensions" choose --topo torus:4x4x2@1Gbps/2Gbps
