@@ -23,20 +23,19 @@
 #include "spec.h"
 #include "src/files.h"
 
-#define KINDS 128  /* of phases with different proportions */
 #define GRID 24	   /* costs that are tried */
 #define GOLDEN 40  /* and refined */
 #define LEAST 1e-7 /* share of a dimension */
 #define NOTHING "--spec: no bandwidths respect all constraints"
 #define BUMP 1e-4 /* for sensitivities */
 
-/* In shares of the total. */
+/* In shares of the total. @kind: by its largest dimension: 1; owned. @weights: sum of the kinds' counts */
 struct problem {
 	const struct swc_spec *spec;
 	uint32_t ndims;
-	struct swc_spec_phase kind[KINDS]; /* by its largest dimension: 1 */
+	struct swc_spec_phase *kind;
 	unsigned int nkinds;
-	double weights; /* sum of the kinds' counts */
+	double weights;
 };
 
 /* Phases with the same proportions are one kind, as often as they take time. */
@@ -57,8 +56,6 @@ static void add_kind(struct problem *p, const struct swc_spec_phase *phase)
 		if (differ < 1e-12)
 			break;
 	}
-	if (k == KINDS)
-		plan_bad("--spec: more than %d phases with different proportions", KINDS);
 	for (uint32_t i = 0; i < p->ndims; i++)
 		p->kind[k].v[i] = phase->v[i] / most;
 	p->kind[k].count += phase->count * most;
@@ -142,9 +139,12 @@ static bool find(const struct swc_allocation *a, double *b)
 /* The least time, at this cost if it is positive. False if constraints are in the way. */
 static bool find_least_time(const struct problem *p, double cost, double *b)
 {
-	struct swc_allocation_kind kind[KINDS] = { 0 };
+	struct swc_allocation_kind *kind = calloc(p->nkinds, sizeof(*kind));
 	struct swc_allocation a = { .kind = kind, .nkinds = p->nkinds };
+	bool found;
 
+	if (!kind)
+		plan_no_memory();
 	constrain(p, &a);
 	if (cost > 0)
 		memcpy(add_equation(&a, cost / p->spec->total)->coefficient, p->spec->price,
@@ -154,7 +154,9 @@ static bool find_least_time(const struct problem *p, double cost, double *b)
 		for (uint32_t i = 0; i < p->ndims; i++)
 			kind[k].v[i] = p->kind[k].v[i];
 	}
-	return find(&a, b);
+	found = find(&a, b);
+	free(kind);
+	return found;
 }
 
 static double find_least_cost(const struct problem *p)
@@ -172,6 +174,12 @@ static double find_least_cost(const struct problem *p)
 	return cost_at(p, b);
 }
 
+/* A search for the best cost. @at, @b: where it is @best, and its shares */
+struct costs {
+	double best, at, *b;
+	unsigned int tried;
+};
+
 /* Time times cost at a cost; infinite if that cannot be. */
 static double product(const struct problem *p, double cost, double *b)
 {
@@ -179,48 +187,60 @@ static double product(const struct problem *p, double cost, double *b)
 					   : INFINITY;
 }
 
-static void refine(const struct problem *p, double low, double high, double *best, double *b)
+/* The product at a cost; kept with its shares if it is the best so far. Each takes a while if phases are many. */
+static double try_cost(const struct problem *p, double cost, struct costs *c)
+{
+	struct progress bar = { "costs", 0, 1 };
+	double x[SWC_TOPO_DIMS], v = product(p, cost, x);
+
+	plan_progress(&bar, ++c->tried / (double)(GRID + GOLDEN + 1));
+	if (v < c->best) {
+		c->best = v;
+		c->at = cost;
+		memcpy(c->b, x, p->ndims * sizeof(*x));
+	}
+	return v;
+}
+
+/* Golden section: one of the two costs within is one of the next two. */
+static void refine(const struct problem *p, double low, double high, struct costs *c)
 {
 	const double part = (sqrt(5) - 1) / 2;
+	double at[2] = { high - part * (high - low), low + part * (high - low) }, v[2];
 
-	for (int i = 0; i < GOLDEN && high > low; i++) {
-		double at[2] = { high - part * (high - low), low + part * (high - low) }, v[2];
+	if (!(high > low))
+		return;
+	v[0] = try_cost(p, at[0], c);
+	v[1] = try_cost(p, at[1], c);
+	for (int i = 1; i < GOLDEN; i++) {
+		bool lower = v[0] < v[1];
 
-		for (int k = 0; k < 2; k++) {
-			double x[SWC_TOPO_DIMS];
-
-			v[k] = product(p, at[k], x);
-			if (v[k] < *best) {
-				*best = v[k];
-				memcpy(b, x, p->ndims * sizeof(*b));
-			}
-		}
-		if (v[0] < v[1])
+		if (lower)
 			high = at[1];
 		else
 			low = at[0];
+		at[lower] = at[!lower];
+		v[lower] = v[!lower];
+		at[!lower] = lower ? high - part * (high - low) : low + part * (high - low);
+		v[!lower] = try_cost(p, at[!lower], c);
 	}
 }
 
 /* @b: of the least time */
 static void search_costs(const struct problem *p, double *b)
 {
-	double low = find_least_cost(p), high = cost_at(p, b), ratio, at = high, best;
+	double low = find_least_cost(p), high = cost_at(p, b), ratio;
+	struct costs c = { .best = (p->spec->compute_ns + time_at(p, b)) * high,
+			   .at = high,
+			   .b = b };
 
 	/* What costs more than the least time does not help. */
 	low = fmin(low, high);
 	ratio = pow(high / low, 1.0 / GRID);
-	best = (p->spec->compute_ns + time_at(p, b)) * high;
-	for (int i = 0; i < GRID; i++) {
-		double c = low * pow(ratio, i), x[SWC_TOPO_DIMS], v = product(p, c, x);
-
-		if (v < best) {
-			best = v;
-			at = c;
-			memcpy(b, x, p->ndims * sizeof(*b));
-		}
-	}
-	refine(p, fmax(low, at / ratio), fmin(high, at * ratio), &best, b);
+	for (int i = 0; i < GRID; i++)
+		try_cost(p, low * pow(ratio, i), &c);
+	refine(p, fmax(low, c.at / ratio), fmin(high, c.at * ratio), &c);
+	plan_progress_end();
 }
 
 /* ------------------------------------------------------------------ output */
@@ -356,7 +376,12 @@ static void read_efficiency(const struct plan_options *opt, const struct swc_spe
 static void allocate(struct problem *p, const struct swc_spec *s, const double *efficiency,
 		     double *b)
 {
-	*p = (struct problem){ .spec = s, .ndims = s->ndims };
+	free(p->kind);
+	*p = (struct problem){ .spec = s,
+			       .ndims = s->ndims,
+			       .kind = calloc(s->nphases, sizeof(*p->kind)) };
+	if (!p->kind)
+		plan_no_memory();
 	for (unsigned int i = 0; i < s->nphases; i++) {
 		struct swc_spec_phase phase = s->phase[i];
 
@@ -403,6 +428,7 @@ int allocate_run(const struct plan_options *opt)
 	else
 		print(&s, &a);
 	swc_spec_free(&s);
+	free(p->kind);
 	free(p);
 	return 0;
 }

@@ -266,6 +266,13 @@ json "allocate: a cap, and the total again" "$(near "d['bandwidth'][0]" 26)" all
 spec '{"sizes": [4,2], "total": 100, "phases": [{"op": "allreduce", "bytes": 1e9}],
 	"linear": [[[1,1], "==", 90]]}'
 bad "no bandwidths respect all" allocate --spec "$dir/spec"
+# As many proportions as phases; each has its mirror image, so equal bandwidths are the best.
+spec "{\"sizes\": [4,4], \"prices\": [1,1], \"total\": 100, \"phases\": [$(
+	python3 -c "print(','.join(f'{{\"v\":[{i}e6,{4097 - i}e6]}}' for i in range(1, 4097)))")]}"
+json "allocate: 4096 phases, all different" "$(near "d['bandwidth'][0]" 50) and $(near "d['time_ns']" \
+	"sum(max(i, 4097 - i) for i in range(1, 4097)) * 1e6 / 50")" allocate --spec "$dir/spec"
+spec "$(head -c 17M /dev/zero | tr '\0' ' ')"
+bad "too large: more than 16 MiB" allocate --spec "$dir/spec"
 # Bandwidths of all scales.
 spec '{"sizes": [12,15,10,6,13], "total": 1000, "phases": [
 	{"op": "reduce_scatter", "bytes": 142350, "groups": [12,15,1,1,13]}, {"op": "reduce_scatter", "bytes": 1210387},

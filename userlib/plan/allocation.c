@@ -150,7 +150,7 @@ static bool set_up(struct program *p, const struct swc_allocation *a)
 
 static double value(const struct program *p, double tau, double along)
 {
-	double b[VARS], sum = 0, barrier = 0;
+	double b[VARS], sum = 0, barrier = 0, product = 1;
 
 	memcpy(b, p->b, sizeof(b));
 	add(b, along, p->db, p->nvars);
@@ -172,10 +172,15 @@ static double value(const struct program *p, double tau, double along)
 				continue;
 			if (!(t > 0) || !(g > 0))
 				return INFINITY;
-			barrier -= log(g);
+			product *= g;
+			/* Logarithms take most of the time: few of them, as long as the product is exact. */
+			if (!(product > 1e-100 && product < 1e100)) {
+				barrier -= log(product);
+				product = 1;
+			}
 		}
 	}
-	return tau * (sum + dot(p->linear, b, p->nvars)) + barrier;
+	return tau * (sum + dot(p->linear, b, p->nvars)) + barrier - log(product);
 }
 
 /* Solves m x = y for a positive definite m, which is scaled to a diagonal of 1. */

@@ -65,7 +65,12 @@ int swc_file_read(const char *path, size_t most, char **text, size_t *bytes, cha
 
 	if (f && f != stdin)
 		fclose(f);
-	return ret ? fail(ret, path, why, why_bytes) : 0;
+	if (ret == -EFBIG)
+		swc_text_refuse(why, why_bytes, "%s: %s: more than %zu MiB", name(path),
+				strerror(EFBIG), most >> 20);
+	else if (ret)
+		fail(ret, path, why, why_bytes);
+	return ret;
 }
 
 static int write_all(const char *path, const char *mode, const char *text, size_t bytes, char *why,
