@@ -27,11 +27,16 @@
 #define GOLDEN 40  /* and refined */
 #define LEAST 1e-7 /* share of a dimension */
 #define NOTHING "--spec: no bandwidths respect all constraints"
-#define BUMP 1e-4 /* for sensitivities */
+#define BUMP 1e-4	/* for sensitivities */
+#define SPENT 0.9999999 /* of the most that constraints allow, where that is less than the total */
 
-/* In shares of the total. @kind: by its largest dimension: 1; owned. @weights: sum of the kinds' counts */
+/*
+ * In shares of what is spent: @total, that of the specification or less. @kind: by its largest dimension: 1; owned.
+ * @weights: sum of the kinds' counts
+ */
 struct problem {
 	const struct swc_spec *spec;
+	double total;
 	uint32_t ndims;
 	struct swc_spec_phase *kind;
 	unsigned int nkinds;
@@ -71,7 +76,7 @@ static double time_at(const struct problem *p, const double *b)
 		double t = 0;
 
 		for (uint32_t i = 0; i < p->ndims; i++)
-			t = fmax(t, p->kind[k].v[i] / (b[i] * p->spec->total));
+			t = fmax(t, p->kind[k].v[i] / (b[i] * p->total));
 		ns += p->kind[k].count * t;
 	}
 	return ns;
@@ -82,7 +87,7 @@ static double cost_at(const struct problem *p, const double *b)
 	double sum = 0;
 
 	for (uint32_t i = 0; i < p->ndims; i++)
-		sum += b[i] * p->spec->total * p->spec->price[i];
+		sum += b[i] * p->total * p->spec->price[i];
 	return sum;
 }
 
@@ -103,26 +108,27 @@ static struct swc_allocation_row *add_equation(struct swc_allocation *a, double 
 	return r;
 }
 
-/* The constraints, and nothing to make least yet. */
-static void constrain(const struct problem *p, struct swc_allocation *a)
+/* The constraints, and nothing to make least yet. @equal: all is spent */
+static void constrain(const struct problem *p, bool equal, struct swc_allocation *a)
 {
 	const struct swc_spec *s = p->spec;
-	struct swc_allocation_row *r = add_equation(a, 1);
+	struct swc_allocation_row *r = add_row(a, 1);
 
+	r->equal = equal;
 	a->ndims = p->ndims;
 	for (uint32_t i = 0; i < p->ndims; i++)
 		r->coefficient[i] = 1;
 	for (unsigned int k = 0; k < s->nlinear; k++) {
 		double sign = s->linear[k].sense > 0 ? -1 : 1;
 
-		r = add_row(a, sign * s->linear[k].bound / s->total);
+		r = add_row(a, sign * s->linear[k].bound / p->total);
 		r->equal = !s->linear[k].sense;
 		for (uint32_t i = 0; i < p->ndims; i++)
 			r->coefficient[i] = sign * s->linear[k].coefficient[i];
 	}
 	for (uint32_t i = 0; i < p->ndims; i++) {
-		add_row(a, s->cap[i] / s->total)->coefficient[i] = 1;
-		add_row(a, -fmax(s->floor[i] / s->total, LEAST))->coefficient[i] = -1;
+		add_row(a, s->cap[i] / p->total)->coefficient[i] = 1;
+		add_row(a, -fmax(s->floor[i] / p->total, LEAST))->coefficient[i] = -1;
 	}
 }
 
@@ -145,9 +151,9 @@ static bool find_least_time(const struct problem *p, double cost, double *b)
 
 	if (!kind)
 		plan_no_memory();
-	constrain(p, &a);
+	constrain(p, true, &a);
 	if (cost > 0)
-		memcpy(add_equation(&a, cost / p->spec->total)->coefficient, p->spec->price,
+		memcpy(add_equation(&a, cost / p->total)->coefficient, p->spec->price,
 		       sizeof(p->spec->price));
 	for (unsigned int k = 0; k < p->nkinds; k++) {
 		kind[k].weight = p->kind[k].count / p->weights;
@@ -159,12 +165,28 @@ static bool find_least_time(const struct problem *p, double cost, double *b)
 	return found;
 }
 
+/* Constraints may leave some of the total: spend the most that they allow. */
+static void spend_less(struct problem *p)
+{
+	struct swc_allocation a = { 0 };
+	double b[SWC_TOPO_DIMS], sum = 0;
+
+	constrain(p, false, &a);
+	for (uint32_t i = 0; i < p->ndims; i++)
+		a.linear[i] = -1;
+	if (!find(&a, b))
+		plan_bad(NOTHING);
+	for (uint32_t i = 0; i < p->ndims; i++)
+		sum += b[i];
+	p->total *= SPENT * fmin(sum, 1);
+}
+
 static double find_least_cost(const struct problem *p)
 {
 	struct swc_allocation a = { 0 };
 	double b[SWC_TOPO_DIMS], most = 0;
 
-	constrain(p, &a);
+	constrain(p, true, &a);
 	for (uint32_t i = 0; i < p->ndims; i++)
 		most = fmax(most, p->spec->price[i]);
 	for (uint32_t i = 0; i < p->ndims; i++)
@@ -263,8 +285,8 @@ static void evaluate(const struct problem *p, const double *b, struct answer *a)
 	for (uint32_t i = 0; i < p->ndims; i++) {
 		double x[SWC_TOPO_DIMS] = { 0 }, up, down;
 
-		equal[i] = 1.0 / p->ndims;
-		a->bandwidth[i] = b[i] * p->spec->total;
+		equal[i] = p->spec->total / p->total / p->ndims;
+		a->bandwidth[i] = b[i] * p->total;
 		/* At a tie of dimensions the two sides differ: their mean. */
 		memcpy(x, b, sizeof(x));
 		x[i] = b[i] * (1 + BUMP);
@@ -376,8 +398,13 @@ static void read_efficiency(const struct plan_options *opt, const struct swc_spe
 static void allocate(struct problem *p, const struct swc_spec *s, const double *efficiency,
 		     double *b)
 {
+	double caps = 0;
+
 	free(p->kind);
+	for (uint32_t i = 0; i < s->ndims; i++)
+		caps += s->cap[i];
 	*p = (struct problem){ .spec = s,
+			       .total = fmin(s->total, caps),
 			       .ndims = s->ndims,
 			       .kind = calloc(s->nphases, sizeof(*p->kind)) };
 	if (!p->kind)
@@ -393,8 +420,11 @@ static void allocate(struct problem *p, const struct swc_spec *s, const double *
 		p->weights += p->kind[i].count;
 	if (!p->nkinds)
 		plan_bad("--spec: no phase moves anything");
-	if (!find_least_time(p, 0, b))
-		plan_bad(NOTHING);
+	if (!find_least_time(p, 0, b)) {
+		spend_less(p);
+		if (!find_least_time(p, 0, b))
+			plan_bad(NOTHING);
+	}
 	if (s->time_cost)
 		search_costs(p, b);
 }
@@ -420,7 +450,7 @@ int allocate_run(const struct plan_options *opt)
 	allocate(p, &s, a.efficiency, b);
 	evaluate(p, b, &a);
 	for (uint32_t i = 0; i < s.ndims; i++)
-		a.nominal[i] = nominal[i] * s.total;
+		a.nominal[i] = nominal[i] * p->total;
 	if (a.tuned)
 		a.nominal_time = s.compute_ns + time_at(p, nominal);
 	if (opt->json)

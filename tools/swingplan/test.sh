@@ -263,8 +263,19 @@ json "allocate: all prices alike" "$(near "d['time_ns']" 18750000)" allocate --s
 spec '{"sizes": [4,2], "total": 100, "phases": [{"op": "allreduce", "bytes": 1e9}], "cap": [26, 100],
 	"linear": [[[1,1], "==", 100]]}'
 json "allocate: a cap, and the total again" "$(near "d['bandwidth'][0]" 26)" allocate --spec "$dir/spec"
+# What constraints leave of the total is not spent.
+spec '{"sizes": [4,4], "total": 100, "phases": [{"op": "allreduce", "bytes": 1e9}], "cap": [30, 30]}'
+json "allocate: caps below the total" "all(29.9999 < b < 30.0001 for b in d['bandwidth']) and
+	$(near "d['time_ns']" 50e6)" allocate --spec "$dir/spec"
+spec '{"sizes": [4,4], "total": 100, "phases": [{"op": "allreduce", "bytes": 1e9}], "cap": [30, 40],
+	"linear": [[[1,-1], "==", 0]], "prices": [1,2], "objective": "time_cost", "compute_ns": 1e8}'
+json "allocate: the total is never spent" "all(29.9999 < b < 30.0001 for b in d['bandwidth']) and
+	$(near "d['time_cost']" 135e8)" allocate --spec "$dir/spec"
 spec '{"sizes": [4,2], "total": 100, "phases": [{"op": "allreduce", "bytes": 1e9}],
 	"linear": [[[1,1], "==", 90]]}'
+json "allocate: less than the total" "89.9999 < sum(d['bandwidth']) < 90.0001" allocate --spec "$dir/spec"
+spec '{"sizes": [4,2], "total": 100, "phases": [{"op": "allreduce", "bytes": 1e9}],
+	"linear": [[[1,1], "==", 110]]}'
 bad "no bandwidths respect all" allocate --spec "$dir/spec"
 # As many proportions as phases; each has its mirror image, so equal bandwidths are the best.
 spec "{\"sizes\": [4,4], \"prices\": [1,1], \"total\": 100, \"phases\": [$(

@@ -278,19 +278,16 @@ static bool read_linear(struct reader *r, const cJSON *list)
 static bool check_bounds(struct reader *r)
 {
 	const struct swc_spec *s = r->s;
-	double floors = 0, caps = 0;
+	double floors = 0;
 
 	for (uint32_t i = 0; i < s->ndims; i++) {
 		floors += s->floor[i];
-		caps += s->cap[i];
 		if (s->cap[i] < s->floor[i])
 			return refuse(r, "dimension %u: the cap %g is below the floor %g", i,
 				      s->cap[i], s->floor[i]);
 	}
 	if (floors > s->total * (1 + 1e-9))
 		return refuse(r, "the total of %g is below the floors' %g", s->total, floors);
-	if (caps < s->total * (1 - 1e-9))
-		return refuse(r, "the total of %g is above the caps' %g", s->total, caps);
 	return true;
 }
 
