@@ -417,6 +417,44 @@ static int read_figures(struct reader *r, struct swc_topo *t)
 	return ret ? ret : check_slow(r, t);
 }
 
+/* The fastest rate of the dimensions, and none of their own if all have it. */
+static void compare_rates(struct swc_topo *t)
+{
+	bool differ = false;
+
+	t->gbps = t->dim_gbps[0];
+	for (uint32_t i = 1; i < t->ndims; i++) {
+		differ |= t->dim_gbps[i] < t->dim_gbps[0] || t->dim_gbps[i] > t->dim_gbps[0];
+		t->gbps = t->dim_gbps[i] > t->gbps ? t->dim_gbps[i] : t->gbps;
+	}
+	if (!differ)
+		memset(t->dim_gbps, 0, sizeof(t->dim_gbps));
+}
+
+/*
+ * Without the sides of 1, which have no links, it is the same network: algorithms would use ports that are not
+ * there. One remains if there is but one node. The numbers of nodes stay.
+ */
+static void drop_sides_of_one(struct swc_topo *t)
+{
+	bool rates = t->dim_gbps[0] > 0;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < t->ndims; i++) {
+		if (t->dim[i] == 1 && (n || i + 1 < t->ndims))
+			continue;
+		t->dim[n] = t->dim[i];
+		t->dim_gbps[n++] = t->dim_gbps[i];
+	}
+	for (uint32_t i = n; i < t->ndims; i++) {
+		t->dim[i] = 0;
+		t->dim_gbps[i] = 0;
+	}
+	t->ndims = n;
+	if (rates)
+		compare_rates(t);
+}
+
 int swc_topo_parse(struct swc_topo *t, const char *text, char *why, size_t why_bytes)
 {
 	struct reader r = { text, why, why_bytes };
@@ -437,6 +475,8 @@ int swc_topo_parse(struct swc_topo *t, const char *text, char *why, size_t why_b
 		ret = refuse(&r, "topology: nothing may follow '%.*s'", (int)(r.at - text), text);
 	if (ret)
 		swc_topo_free(t);
+	else
+		drop_sides_of_one(t);
 	return ret;
 }
 

@@ -43,6 +43,26 @@ static const char good[] = "# a comment\n"
 			   "allreduce f32 ring:16 1024 recdoub 1\n"
 			   "allgather f32 torus:4x4 1024 circulant 5\n";
 
+/* Of a side of 1, and of figures, lines say nothing else than without them. */
+static void test_same_shape(void)
+{
+	static const char text[] = "allreduce f32 torus:1x8 1024 tree 1.5\n"
+				   "allreduce f32 torus:8x1@25Gbps 1024 ring 2.5\n"
+				   "allreduce f32 ring:8 1024 recdoub 3.5\n"
+				   "allreduce f32 torus:2x8 1024 ring2 4.5\n";
+	static const char *const topos[] = { "ring:8", "torus:1x8", "torus:8x1x1@100Gbps" };
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(topos) / sizeof(topos[0]); i++) {
+		struct swc_tuning t;
+		char why[200];
+
+		good &= !read_text(&t, text, topos[i], why, sizeof(why)) && t.n == 3;
+		swc_tuning_free(&t);
+	}
+	ok(good, "lines of the same network with other sides of 1");
+}
+
 static bool no_hybrid(const struct swc_tuned *e, void *arg)
 {
 	(void)arg;
@@ -135,9 +155,7 @@ static void test_written(void)
 	} rows[] = {
 		{ "torus:4x4", "torus:4x4@57.3Gbps/14.1Gbps", { 57.3, 14.1 } },
 		{ "torus:4x4@400Gbps/100Gbps", "torus:4x4@3Gbps", { 3, 3 } },
-		{ "torus:2x3x1",
-		  "torus:2x3x1@0.000203125Gbps/0.1Gbps/0.1Gbps",
-		  { 2.03125e-4, .1 } },
+		{ "torus:2x3x1", "torus:2x3@0.000203125Gbps/0.1Gbps", { 2.03125e-4, .1 } },
 		{ "switch:4*2@1Gbps", "switch:4*2@93.75Gbps", { 93.75 } },
 	};
 	bool good = true;
@@ -561,6 +579,7 @@ int main(void)
 	printf("TAP version 13\n");
 	test_read();
 	test_long_shapes();
+	test_same_shape();
 	test_links();
 	test_written();
 	test_exchange();

@@ -28,47 +28,6 @@ static int parse_algo(const char *name, int32_t *param)
 	return SWC_ALGO_FOREST;
 }
 
-static int parse_line(char **field, struct swc_tuned *e, const char **expected)
-{
-	struct swc_topo topo;
-	char *end, why[8];
-	int v;
-
-	*expected = "an operation such as allreduce";
-	v = swc_coll_parse(field[0]);
-	if (v < 0)
-		return -EINVAL;
-	e->coll = (uint8_t)v;
-	*expected = "an element type such as f32";
-	v = swc_dtype_parse(field[1]);
-	if (v < 0)
-		return -EINVAL;
-	e->dtype = (uint8_t)v;
-	*expected = "a topology such as torus:4x4";
-	if (swc_topo_parse(&topo, field[2], why, sizeof(why)))
-		return -EINVAL;
-	swc_topo_free(&topo);
-	*expected = "a number of bytes";
-	if (!swc_number_parse(field[3], 1, UINT64_MAX, &e->bytes))
-		return -EINVAL;
-	*expected = "an algorithm such as ring";
-	v = parse_algo(field[4], &e->param);
-	if (v < 0)
-		return -EINVAL;
-	e->algo = (uint8_t)v;
-	*expected = "a time in microseconds";
-	e->us = strtod(field[5], &end);
-	return *end || end == field[5] || !(e->us > 0 && e->us <= MAX_US) ? -EINVAL : 0;
-}
-
-static int add(struct swc_tuning *t, const struct swc_tuned *e)
-{
-	if (!swc_table_reserve(&t->entry, t->n, &t->room, sizeof(*e)))
-		return -ENOMEM;
-	t->entry[t->n++] = *e;
-	return 0;
-}
-
 /*
  * What was measured holds for the shape, whatever the figures of links. The whole text, however many nodes
  * have numbers of ranks of their own; NULL: no memory.
@@ -89,6 +48,63 @@ static char *shape_text(const struct swc_topo *topo)
 		return text;
 	free(text);
 	return NULL;
+}
+
+/* 1: a topology's text has this shape, 0: another one; -EINVAL: it is none, or -ENOMEM. */
+static int has_shape(const char *topology, const char *shape)
+{
+	struct swc_topo topo;
+	char *text, why[8];
+	int ret = swc_topo_parse(&topo, topology, why, sizeof(why));
+
+	if (ret)
+		return ret;
+	text = shape_text(&topo);
+	ret = text ? !strcmp(text, shape) : -ENOMEM;
+	free(text);
+	swc_topo_free(&topo);
+	return ret;
+}
+
+/* 1: it is of this shape, 0: of another one; or an error */
+static int parse_line(char **field, const char *shape, struct swc_tuned *e, const char **expected)
+{
+	int v, ret;
+	char *end;
+
+	*expected = "an operation such as allreduce";
+	v = swc_coll_parse(field[0]);
+	if (v < 0)
+		return -EINVAL;
+	e->coll = (uint8_t)v;
+	*expected = "an element type such as f32";
+	v = swc_dtype_parse(field[1]);
+	if (v < 0)
+		return -EINVAL;
+	e->dtype = (uint8_t)v;
+	*expected = "a topology such as torus:4x4";
+	ret = has_shape(field[2], shape);
+	if (ret < 0)
+		return ret;
+	*expected = "a number of bytes";
+	if (!swc_number_parse(field[3], 1, UINT64_MAX, &e->bytes))
+		return -EINVAL;
+	*expected = "an algorithm such as ring";
+	v = parse_algo(field[4], &e->param);
+	if (v < 0)
+		return -EINVAL;
+	e->algo = (uint8_t)v;
+	*expected = "a time in microseconds";
+	e->us = strtod(field[5], &end);
+	return *end || end == field[5] || !(e->us > 0 && e->us <= MAX_US) ? -EINVAL : ret;
+}
+
+static int add(struct swc_tuning *t, const struct swc_tuned *e)
+{
+	if (!swc_table_reserve(&t->entry, t->n, &t->room, sizeof(*e)))
+		return -ENOMEM;
+	t->entry[t->n++] = *e;
+	return 0;
 }
 
 static int take_links(struct swc_tuning *t, struct swc_topo *topo)
@@ -147,10 +163,10 @@ static int parse_lines(struct swc_tuning *t, char *text, const char *topo, char 
 		if (n == 2 && !strcmp(field[0], "links"))
 			ret = parse_links(t, field[1], topo, &expected);
 		else
-			ret = n == FIELDS ? parse_line(field, &e, &expected) : -EINVAL;
+			ret = n == FIELDS ? parse_line(field, topo, &e, &expected) : -EINVAL;
 		if (ret == -EINVAL)
 			swc_text_refuse(why, why_bytes, "line %u: expected %s", number, expected);
-		else if (n == FIELDS && !strcmp(field[2], topo))
+		else if (ret > 0)
 			ret = add(t, &e);
 	}
 	return ret;
