@@ -61,6 +61,9 @@ static const struct cli_option options[OPTION_NR] = {
 	[OPTION_ACK_BYTES] = { OPTION_ACK_BYTES, 0, "ack-bytes", "N",
 			       "transfers from this size on end with an acknowledgement, which takes the "
 			       "way back; the kernel's: 4033 (default: no transfer)" },
+	[OPTION_KERNEL] = { OPTION_KERNEL, 0, "kernel", NULL,
+			    "step model: the kernel's times of steps, reductions and copies, as for "
+			    "choose" },
 	[OPTION_MODEL] = { OPTION_MODEL, 0, "model", "M",
 			   "step, or simple: all ranks step together (default); flow: each rank by "
 			   "itself, packets in queues" },
@@ -206,6 +209,9 @@ static void option_arg(struct plan_options *opt, struct cli *cli, int id)
 	case OPTION_ACK_BYTES:
 		opt->net.ack_bytes = cli_real(cli, 0, MAX_BYTES);
 		break;
+	case OPTION_KERNEL:
+		opt->kernel = true;
+		break;
 	case OPTION_MODEL:
 		opt->flow = cli_choice(cli, models) == 1;
 		break;
@@ -289,8 +295,8 @@ static void option_arg(struct plan_options *opt, struct cli *cli, int id)
 /* Figures that were not given, by the topology. */
 static void complete_network(struct plan_options *opt, const struct verb *verb)
 {
-	struct swc_network net = verb->in_kernel ? swc_network_in_kernel(&opt->topo)
-						 : swc_network_of(&opt->topo);
+	struct swc_network net = verb->in_kernel || opt->kernel ? swc_network_in_kernel(&opt->topo)
+								: swc_network_of(&opt->topo);
 
 	if (opt->net.gbps < 0)
 		opt->net.gbps = net.gbps;
@@ -325,6 +331,8 @@ static void check(const struct plan_options *opt)
 	if (opt->rank >= n)
 		plan_bad("--rank %lld: %s has ranks 0 to %u", (long long)opt->rank,
 			 opt->topo_text ? opt->topo_text : ranks, n - 1);
+	if (opt->kernel && opt->flow)
+		plan_bad("--kernel: is for the step model: the flow model has no reductions");
 	if (opt->ncpus && opt->topo.nnodes > 1)
 		plan_bad(
 			"--cpus %u: %s has several nodes, where the choice does not depend on CPUs",

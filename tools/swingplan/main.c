@@ -36,7 +36,7 @@ static const struct verb verbs[] = {
 	{ .name = "simulate",
 	  .text = "time over size by a model",
 	  .takes = BIT(ALGO) | BIT(TOPO) | BIT(OP) | BIT(ROOT) | BIT(PORTS) | BIT(SIZE) | NETWORK |
-		   BIT(MODEL) | BIT(NO_HEADERS) | BIT(STORE_FORWARD),
+		   BIT(KERNEL) | BIT(MODEL) | BIT(NO_HEADERS) | BIT(STORE_FORWARD),
 	  .needs = BIT(ALGO) | BIT(TOPO),
 	  .notes = "tools/bench/plot of the source tree draws pictures from the JSON output.",
 	  .run = simulate_run },

@@ -111,6 +111,7 @@ static cJSON *row_json(const struct plan_options *opt, const char *name, const s
 	cJSON_AddNumberToObject(o, "link_gbps", opt->net.gbps);
 	cJSON_AddNumberToObject(o, "hop_ns", opt->net.hop_ns);
 	cJSON_AddNumberToObject(o, "step_ns", opt->net.step_ns);
+	cJSON_AddNumberToObject(o, "reduce_gbps", opt->net.reduce_gbps);
 	cJSON_AddNumberToObject(o, "bytes", opt->sizes[s]);
 	cJSON_AddNumberToObject(o, "time_ns", ns);
 	cJSON_AddNumberToObject(o, "goodput_gbps", 8 * opt->sizes[s] / ns);
@@ -127,9 +128,12 @@ static cJSON *row_json(const struct plan_options *opt, const char *name, const s
 static void print_table(const struct plan_options *opt, const struct times *t, unsigned int n,
 			const unsigned int *chosen)
 {
-	printf("# %s on %s: %g Gbit/s a link, %g ns a hop, %g ns a step, %s model\n",
+	printf("# %s on %s: %g Gbit/s a link, %g ns a hop, %g ns a step, ",
 	       plan_coll_name(opt->coll), opt->topo_text, opt->net.gbps, opt->net.hop_ns,
-	       opt->net.step_ns, opt->flow ? "flow" : "step");
+	       opt->net.step_ns);
+	if (opt->kernel)
+		printf("reductions at %g Gbit/s, ", opt->net.reduce_gbps);
+	printf("%s model\n", opt->flow ? "flow" : "step");
 	printf("%-14s %10s %12s %12s %9s\n", "# algorithm", "size", "time", "goodput", "of bound");
 	printf("%-14s %10s %12s %12s %9s\n", "#", "", "", "(Gbit/s)", "(%)");
 	for (unsigned int s = 0; s < opt->nsizes; s++) {

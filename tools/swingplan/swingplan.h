@@ -39,6 +39,7 @@ struct plan_options {
 	double *sizes;
 	unsigned int nsizes;
 	struct swc_network net;
+	bool kernel; /* simulate */
 	bool flow;
 	bool no_headers, store_forward;
 	enum swc_dtype dtype;
@@ -81,6 +82,7 @@ enum plan_option {
 	OPTION_HOP_NS,
 	OPTION_STEP_NS,
 	OPTION_ACK_BYTES,
+	OPTION_KERNEL,
 	OPTION_MODEL,
 	OPTION_NO_HEADERS,
 	OPTION_STORE_FORWARD,

@@ -157,6 +157,12 @@ json "choose: in order unless --reorder" "d[0]['reason'] == 'model' and len(d[0]
 	choose --topo torus:8x8 --size 32
 json "choose: with --reorder" "d[0]['algo'] in ('swing-l', 'swing-h:0', 'twosided')" \
 	choose --topo torus:8x8 --size 32 --reorder
+run choose --topo torus:11x13 --size 128K --json
+chosen=$(python3 -c "import json, sys; d = json.load(open(sys.argv[1]))[0]; print(d['algo'], d['time_ns'])" "$dir/out")
+json "simulate: with --kernel, the times of choose" "d[-1]['algo'] == 'auto' and d[-1]['reduce_gbps'] == 80 and
+	d[-1]['chosen'] == '${chosen% *}' and $(near "d[-1]['time_ns']" "${chosen#* }")" \
+	simulate --algo all --topo torus:11x13 --size 128K --kernel
+bad "is for the step model" simulate --algo ring --topo ring:4 --kernel --model flow
 json "choose: few connections where times are alike" "d[0]['algo'] == 'recdoub' and
 	d[0]['time_ns'] <= 1.02 * d[0]['best'][0]['time_ns'] and
 	min(b['connections'] for b in d[0]['best']) > 4" choose --topo 'torus:2x2*2' --size 2K
