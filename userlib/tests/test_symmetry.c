@@ -391,6 +391,36 @@ static void test_tall_trees(void)
 	ok(good, "the double tree on many ranks: a sample shows its longest messages");
 }
 
+/* Is an estimate near to the cost by all plans? */
+static bool is_near(const char *shape, const char *algo)
+{
+	struct swc_plan_args a = args_of(algo, SWC_ALLREDUCE, 0);
+	struct swc_topo t = topo_of(shape);
+	struct swc_cost all, some;
+	bool good;
+
+	a.topo = &t;
+	a.nranks = t.nranks;
+	good = !swc_cost_compute(&a, &all, NULL, NULL, NULL, 0) &&
+	       !swc_cost_estimate(&a, 8, &some, NULL, NULL, NULL, 0) && some.sampled &&
+	       some.eager.steps == all.eager.steps &&
+	       fabs((double)some.eager.hops / (double)all.eager.hops - 1) < 0.03 &&
+	       fabs(some.psi_xi / all.psi_xi - 1) < 0.15;
+	if (!good)
+		printf("# %s on %s: %u/%llu/%g of %u/%llu/%g\n", algo, shape, some.eager.steps,
+		       (unsigned long long)some.eager.hops, some.psi_xi, all.eager.steps,
+		       (unsigned long long)all.eager.hops, all.psi_xi);
+	swc_topo_free(&t);
+	return good;
+}
+
+static void test_mesh_sample(void)
+{
+	ok(is_near("mesh:37x41", "circulant") && is_near("mesh:100x17", "circulant") &&
+		   is_near("torus:37x41", "circulant"),
+	   "shifts of a sample on a mesh: the load in its middle");
+}
+
 /* Has an estimate of an algorithm's hops what it takes from one rank to the farthest one? */
 static bool is_far(const struct swc_topo *t, enum swc_algo algo, enum swc_coll coll)
 {
@@ -509,6 +539,7 @@ int main(void)
 	test_sample();
 	test_trees();
 	test_tall_trees();
+	test_mesh_sample();
 	test_diameter();
 	test_choice();
 	test_far();
