@@ -91,4 +91,7 @@ double *swc_symmetric_lines(struct swc_symmetric *s, uint32_t step);
 /* The blocks on the most loaded link in a step. */
 double swc_symmetric_peak(const struct swc_symmetric *s, uint32_t step);
 
+/* For symmetry.c: count the routes of a ring, into @s->ring_load and @s->ring_hops. False if there is no memory. */
+bool swc_symmetric_count_ring(struct swc_symmetric *s, const struct swc_plan_args *args);
+
 #endif /* SWC_PLAN_MODEL_SYMMETRY_H */
