@@ -172,8 +172,8 @@ static bool is_narrow(struct device *dev)
 }
 
 /*
- * Measure channels. Returns bytes from which on they may be used, or NEVER. @n: how many; gets how many of them,
- * from the first on, work.
+ * Measure channels. Returns bytes from which on they may be used, or NEVER. @n: how many; gets how many of
+ * them, from the first on, work.
  */
 static u64 measure(struct swc_dma_chan **chan, u32 *n, bool share, struct swc_dma_speeds *s)
 {

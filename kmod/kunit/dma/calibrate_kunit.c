@@ -107,8 +107,8 @@ static void set_fast(struct swc_t_dma *t)
 }
 
 /*
- * A channel hangs or fails while all are measured together: what is held works, and no operation fails because
- * of it. Without any fault after the measurement of the first one, the engine is used.
+ * A channel hangs or fails while all are measured together: what is held works and is used, and no operation
+ * fails because of it.
  */
 static void auto_faults(struct kunit *test)
 {
@@ -123,7 +123,8 @@ static void auto_faults(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(faults); i++) {
 		for (n = 7; n <= 6 + 2 * 6; n++) {
 			atomic_set(&fake->fault[faults[i]], n);
-			KUNIT_EXPECT_LT_MSG(test, swc_t_dma_hold(test, "auto"), 2u, "fault %u, %u", faults[i], n);
+			KUNIT_EXPECT_LT_MSG(test, swc_t_dma_hold(test, "auto"), 2u, "fault %u, %u",
+					    faults[i], n);
 			KUNIT_EXPECT_LE(test, atomic_read(&fake->fault[faults[i]]), 0);
 			atomic_set(&fake->fault[faults[i]], 0);
 			swc_t_dma_run(test, swc_t_staged, 2, 300000, false, SWC_SUM);
