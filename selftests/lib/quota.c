@@ -94,7 +94,8 @@ int quota_wait_alone(int fd)
 	CHECK_EQ(quota_wait_used(fd, 0, SWC_QUOTA_CONNS, 0), 0);
 	CHECK_EQ(quota_wait_used(fd, 0, SWC_QUOTA_CONTEXTS, 1), 0);
 	ring = SWC_RING_ENTRIES_OFFSET + info.ring_entries * sizeof(struct swc_completion);
-	CHECK_EQ(quota_wait_used(fd, 0, SWC_QUOTA_MEMORY, (ring + page - 1) / page * page + page), 0);
+	CHECK_EQ(quota_wait_used(fd, 0, SWC_QUOTA_MEMORY, (ring + page - 1) / page * page + page),
+		 0);
 	return 0;
 }
 

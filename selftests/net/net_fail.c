@@ -281,7 +281,8 @@ static unsigned int parameter(const char *name)
  */
 static unsigned int give_up_ms(void)
 {
-	bool tcp = net_transport() != SWC_TRANSPORT_RDMA, paths = !!strchr(getenv("SWINGCOLL_ADDRS") ?: "", ',');
+	bool tcp = net_transport() != SWC_TRANSPORT_RDMA,
+	     paths = !!strchr(getenv("SWINGCOLL_ADDRS") ?: "", ',');
 	unsigned int ack = parameter("rdma_ack_timeout") & 31;
 	unsigned int ms = tcp ? 2 * parameter("tcp_timeout_ms")
 			      : (unsigned int)(10 * 4096e-6 * (double)(1ull << ack));
