@@ -71,16 +71,29 @@ class Buffer(NamedTuple):
     def reduced_into(self, recv: "Buffer", op: Op) -> "tuple[Datatype, Op, int]":
         """The same, with the result in another buffer, whose elements must be of the same type.
 
+        If the caller has named the type of one of them, that is the type of both.
+
         >>> import array
         >>> parse(array.array("i", [1])).reduced_into(parse(array.array("f", [0])), Op.SUM)
         Traceback (most recent call last):
         ...
         ValueError: send has int elements of 4 bytes, recv float of 4: they must be equal: convert one
+        >>> dtype, _, count = parse(bytes(8)).reduced_into(parse([bytearray(8), Datatype.I32]), Op.SUM)
+        >>> dtype.name, count
+        ('I32', 2)
+        >>> parse([bytes(8), Datatype.I32]).reduced_into(parse([bytearray(8), Datatype.F32]), Op.SUM)
+        Traceback (most recent call last):
+        ...
+        ValueError: send has int elements of 4 bytes, recv float of 4: they must be equal: convert one
         """
-        if (self.kind, self.size) != (recv.kind, recv.size) and not (self.named or recv.named):
+        if (self.kind, self.size) == (recv.kind, recv.size) or (self.named and not recv.named):
+            return self.reduction(op)
+        if self.named == recv.named:
             types = f"send has {self.kind} elements of {self.size} bytes, recv {recv.kind} of {recv.size}"
             raise ValueError(types + ": they must be equal: convert one")
-        return self.reduction(op)
+        if self.bytes % recv.size:
+            raise ValueError(f"send's {self.bytes} bytes are no whole elements of recv's {recv.size} bytes")
+        return self._replace(kind=recv.kind, size=recv.size, count=self.bytes // recv.size).reduction(op)
 
 
 def _from_memory(obj, view, writable) -> Buffer:
