@@ -502,6 +502,13 @@ def refused(rank, size):
         raises(ValueError, "size and type", lambda: dist.gather(torch.ones(2), uneven))
     whole = torch.ones(size, dtype=torch.int32)
     raises(ValueError, "same type", lambda: dist.all_gather_into_tensor(whole, torch.ones(1)))
+    # Rank 1 expects more of rank 0 than that sends.
+    send, recv = [2] * size, [4 if rank == 1 else 2, *[2] * (size - 1)]
+    try:
+        dist.all_to_all_single(torch.zeros(sum(recv)), torch.ones(sum(send)), recv, send)
+        assert rank != 1
+    except RuntimeError as error:
+        assert rank == 1 and "rank 0 sends 8 bytes, this rank expects 16" in str(error), error
     dist.barrier()
 
 
@@ -733,7 +740,7 @@ def sharded(rank, size):
 
 def missing(rank, size):
     """A rank that does not come is named, by the deadline of the group and by the monitored barrier."""
-    if rank == 0:
+    if rank != 1:
         second = datetime.timedelta(seconds=1)
         raises(RuntimeError, "by rank 1", lambda: swingcoll.torch.monitored_barrier(timeout=second))
         os.read(GATE[0], 1)
@@ -741,7 +748,7 @@ def missing(rank, size):
     try:
         raises(RuntimeError, "rank 0", lambda: dist.all_reduce(torch.ones(1)))
     finally:
-        os.write(GATE[1], b"x")
+        os.write(GATE[1], b"xx")
 
 
 def death(rank, size):
@@ -808,7 +815,7 @@ LEFT = os.pipe()
 on_ranks("partitioned rounds that a rank leaves", left_rounds, (2,), seconds=300)
 on_ranks("training in shards", sharded)
 GATE = os.pipe()
-on_ranks("a rank that does not come", missing, (2,), seconds=10)
+on_ranks("a rank that does not come", missing, (3,), seconds=10)
 on_ranks("a message that nobody receives", silence, (3,), seconds=5)
 on_ranks("a rank that dies", death, (3,), killed=(1,))
 if SHORT:

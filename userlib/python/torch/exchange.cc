@@ -74,74 +74,86 @@ AnyWork Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
 
 /* ---- alltoall ---- */
 
-/* The largest of all ranks' numbers. Not by the blocking call, which may hold up other threads' calls meanwhile. */
-static size_t largest_on_all(Engine *engine, const char *name, size_t mine)
+/* Bytes of parts. */
+struct Range {
+	uint64_t least, most;
+
+	void add(const Tensors &parts)
+	{
+		for (const at::Tensor &part : parts) {
+			least = std::min<uint64_t>(least, part.nbytes());
+			most = std::max<uint64_t>(most, part.nbytes());
+		}
+	}
+};
+
+/* Of all ranks. Not by the blocking call, which may hold up other threads' calls meanwhile. */
+static Range range_on_all(Engine *engine, const char *name, Range mine)
 {
+	uint64_t values[2] = { ~mine.least, mine.most };
 	struct swingcoll_req *req = nullptr;
-	uint64_t value = mine;
 
 	engine->begin(name, [&] {
-		return swingcoll_iallreduce(&value, &value, 1, SWINGCOLL_U64, SWINGCOLL_MAX,
+		return swingcoll_iallreduce(values, values, 2, SWINGCOLL_U64, SWINGCOLL_MAX,
 					    engine->comm, &req);
 	});
 	int error = swingcoll_wait(req, nullptr);
 	if (error)
 		throw engine->failure(name, error);
-	return value;
+	return { ~values[0], values[1] };
 }
 
-static size_t largest_of(const Tensors &parts)
-{
-	size_t most = 0;
+/* In front of each part: its bytes. */
+using Header = uint64_t;
 
-	for (const at::Tensor &part : parts)
-		most = std::max<size_t>(most, part.nbytes());
-	return most;
-}
-
-static bool are_equal(const Tensors &parts, size_t bytes)
-{
-	return std::all_of(parts.begin(), parts.end(),
-			   [bytes](const at::Tensor &part) { return part.nbytes() == bytes; });
-}
-
-/* Parts, each at a multiple of stride bytes. */
+/* Parts, each at a multiple of stride bytes, to memory that is zero. */
 static void spread(const Tensors &parts, char *to, size_t stride)
 {
 	for (const at::Tensor &part : parts) {
 		at::Tensor tight = part.contiguous();
+		Header bytes = tight.nbytes();
 
-		memcpy(to, tight.data_ptr(), tight.nbytes());
+		memcpy(to, &bytes, sizeof(bytes));
+		memcpy(to + sizeof(bytes), tight.data_ptr(), bytes);
 		to += stride;
 	}
 }
 
-static void unspread(const Tensors &parts, const char *from, size_t stride)
+static void unspread(const char *name, const Tensors &parts, const char *from, size_t stride)
 {
-	for (const at::Tensor &part : parts) {
+	for (size_t rank = 0; rank < parts.size(); rank++, from += stride) {
+		const at::Tensor &part = parts[rank];
 		at::Tensor tight = part.is_contiguous() ? part
 							: at::empty(part.sizes(), part.options());
+		Header bytes;
 
-		memcpy(tight.data_ptr(), from, tight.nbytes());
+		memcpy(&bytes, from, sizeof(bytes));
+		if (bytes != tight.nbytes())
+			throw std::runtime_error(
+				std::string("swingcoll: ") + name + ": rank " +
+				std::to_string(rank) + " sends " + std::to_string(bytes) +
+				" bytes, this rank expects " + std::to_string(tight.nbytes()));
+		memcpy(tight.data_ptr(), from + sizeof(bytes), bytes);
 		if (!tight.is_same(part))
 			part.copy_(tight);
-		from += stride;
 	}
 }
 
-/* Memory of an exchange, when the ranks have agreed on stride: where its parts lie, and how they come there and back. */
+/* Memory of an exchange, when the ranks have agreed on the range: where its parts lie, and how they come there and back. */
 struct Parts {
-	void load(const char *name, const Tensors &inputs, const Tensors &outputs, size_t stride);
+	void load(const char *name, const Tensors &inputs, const Tensors &outputs, Range range);
 
+	size_t stride;
 	void *send, *recv;
 	Tensors copies;
 	std::function<void()> store;
 };
 
-/* Where all parts of this rank are as large, it needs no copies. */
-void Parts::load(const char *name, const Tensors &inputs, const Tensors &outputs, size_t stride)
+/* Where all parts of all ranks are as large, there are neither copies nor headers. */
+void Parts::load(const char *name, const Tensors &inputs, const Tensors &outputs, Range range)
 {
-	if (are_equal(inputs, stride) && are_equal(outputs, stride)) {
+	stride = range.most;
+	if (range.least == range.most) {
 		auto from = std::make_shared<Joined>(inputs, name);
 		auto to = std::make_shared<Joined>(outputs, name);
 
@@ -151,19 +163,22 @@ void Parts::load(const char *name, const Tensors &inputs, const Tensors &outputs
 		store = [from, to] { to->store(); };
 		return;
 	}
+	stride += sizeof(Header);
 	int64_t whole = static_cast<int64_t>(stride * inputs.size());
-	at::Tensor from = at::empty({ whole }, at::kByte), to = at::empty({ whole }, at::kByte);
+	at::Tensor from = at::zeros({ whole }, at::kByte), to = at::empty({ whole }, at::kByte);
 
 	send = from.data_ptr();
 	recv = to.data_ptr();
 	spread(inputs, static_cast<char *>(send), stride);
-	store = [=] { unspread(outputs, static_cast<const char *>(to.data_ptr()), stride); };
+	store = [=, bytes = stride] {
+		unspread(name, outputs, static_cast<const char *>(to.data_ptr()), bytes);
+	};
 	copies = { from, to };
 }
 
 /*
  * inputs[r] goes to rank r, outputs[r] comes from it. The library's parts all have one size, and no argument says that the
- * ranks' do: the ranks first agree on the largest. The caller does not wait for that.
+ * ranks' do: the ranks first agree on the least and the largest. The caller does not wait for that.
  */
 AnyWork Group::exchange(const Call &call, const Tensors &inputs, const Tensors &outputs)
 {
@@ -171,13 +186,14 @@ AnyWork Group::exchange(const Call &call, const Tensors &inputs, const Tensors &
 	auto parts = std::make_shared<Parts>();
 	Tensors used = inputs;
 	auto send = [=, engine = engine.get()] {
-		size_t mine = std::max(largest_of(inputs), largest_of(outputs));
-		size_t stride = largest_on_all(engine, call.name, mine);
+		Range mine = { UINT64_MAX, 0 };
 
-		parts->load(call.name, inputs, outputs, stride);
+		mine.add(inputs);
+		mine.add(outputs);
+		parts->load(call.name, inputs, outputs, range_on_all(engine, call.name, mine));
 		engine->begin(call.name, [&] {
-			return swingcoll_ialltoall(parts->send, parts->recv, stride, SWINGCOLL_U8,
-						   engine->comm, req.get());
+			return swingcoll_ialltoall(parts->send, parts->recv, parts->stride,
+						   SWINGCOLL_U8, engine->comm, req.get());
 		});
 	};
 

@@ -121,6 +121,22 @@ struct swingcoll_comm *create_comm(const StorePtr &store, int rank, int size,
 	return comm;
 }
 
+/* Rank 0 says that all ranks are there, or which are not. It may have begun later. */
+static void await_verdict(c10d::Store &store, const std::string &key,
+			  std::chrono::milliseconds limit)
+{
+	try {
+		store.wait({ key }, limit + std::chrono::seconds(1));
+	} catch (const std::exception &) {
+		throw std::runtime_error(
+			"swingcoll: monitored_barrier: rank 0 has not said within " +
+			std::to_string(limit.count()) + " ms who is there");
+	}
+	std::vector<uint8_t> missing = store.get(key);
+	if (missing.size() > 1)
+		throw std::runtime_error(std::string(missing.begin(), missing.end()));
+}
+
 /* By the store, since the kernel names one of the missing ranks only. */
 void Group::monitoredBarrier(const c10d::BarrierOptions &opts, bool wait_all_ranks)
 {
@@ -131,7 +147,7 @@ void Group::monitoredBarrier(const c10d::BarrierOptions &opts, bool wait_all_ran
 	engine->check_process("monitored_barrier");
 	if (rank_) {
 		store->set(prefix + std::to_string(rank_), std::vector<uint8_t>{ 1 });
-		store->wait({ prefix + "0" }, limit);
+		await_verdict(*store, prefix + "0", limit);
 		return;
 	}
 	for (int rank = 1; rank < size_ && (missing.empty() || wait_all_ranks); rank++) {
@@ -145,9 +161,13 @@ void Group::monitoredBarrier(const c10d::BarrierOptions &opts, bool wait_all_ran
 		}
 	}
 	if (!missing.empty())
-		throw std::runtime_error("swingcoll: monitored_barrier: not reached within " +
-					 std::to_string(limit.count()) + " ms by rank " + missing);
-	store->set(prefix + "0", std::vector<uint8_t>{ 1 });
+		missing = "swingcoll: monitored_barrier: not reached within " +
+			  std::to_string(limit.count()) + " ms by rank " + missing;
+	/* Not all stores keep values without bytes. */
+	std::string verdict = missing.empty() ? "-" : missing;
+	store->set(prefix + "0", std::vector<uint8_t>(verdict.begin(), verdict.end()));
+	if (!missing.empty())
+		throw std::runtime_error(missing);
 }
 
 } // namespace swingcoll_torch
