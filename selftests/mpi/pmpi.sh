@@ -12,6 +12,9 @@ set -u
 # Open MPI with threads uses an instruction that emulated processors of old do not have.
 threads_run() { [[ $1 != openmpi ]] || grep -qw cx16 /proc/cpuinfo; } # threads_run MPI
 
+# Communicators of swingcoll so far.
+made() { "$ctl" stats | awk '$1 == "comms_created" { print $2 }'; }
+
 is_silent() { ! grep -q swingcoll "$log"; }
 
 declare -A ranks=([openmpi]="2 4" [mpich]="2")
@@ -43,7 +46,7 @@ for mpi in "${mpis[@]}"; do
 	for n in ${ranks[$mpi]}; do
 		plan=$((plan + 21 + 2 + 31 + 1 + 15 + 1 + 10 + 2 + 1 + 10 + 1 + 2 + 1))
 	done
-	plan=$((plan + 6))
+	plan=$((plan + 9))
 	for min in ${mins[$mpi]}; do
 		plan=$((plan + $([[ ${short_of[$mpi]} ]] && echo 1 || echo 2) + 2))
 	done
@@ -54,7 +57,7 @@ for mpi in "${mpis[@]}"; do
 		plan=$((plan + measured_plan[$name]))
 	done
 	plan=$((plan + 2 * ${#interfaces[@]} + $([[ $mpi = mpich ]] && echo 5 || echo 0)))
-	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 35 || echo 1) + 22 + 22 + 2))
+	[[ ${SWC_TEST_SHORT-} ]] || plan=$((plan + $(threads_run "$mpi" && echo 35 || echo 1) + 22 + 22 + 4))
 done
 echo "1..$plan"
 
@@ -176,6 +179,11 @@ for mpi in "${mpis[@]}"; do
 		prints "$mpi, measured: equal and uneven shares are measured apart from MPI_Allgather" \
 			'MPI_Allgatherv: [1-9][0-9]* offloaded, [0-9]+ fallback \((small [0-9]+, )?trial 16\)'
 	fi
+	before=$(made)
+	run "$mpi, measured" 1 "$mpi" 2 "$ctl" mpi "$built/$mpi/pmpi_effects" lives
+	before=$(($(made) - before))
+	((before <= 8))
+	result $? "$mpi, measured: of 40 communicators that are soon freed, $before got one of swingcoll"
 	# One trial for all sizes, and another one for smaller ones if swingcoll was the faster one until then.
 	if [[ ${measures[$mpi]} = *vectors* ]]; then
 		run "$mpi, measured" 4 "$mpi" 2 "$ctl" mpi "$vectors" trials
@@ -211,5 +219,9 @@ for mpi in "${mpis[@]}"; do
 	result $? "$mpi: a wrong name does no harm"
 	[[ $(grep -c swingcoll "$log") = 1 ]] && grep -q "'nothing' is no collective" "$log"
 	result $? "$mpi: a wrong name is told once"
+	$mpi 1 "$ctl" mpi "$calls" quick : -n 1 env SWINGCOLL_PMPI_MIN=1x "$ctl" mpi "$calls" quick </dev/null >"$log" 2>&1
+	result $? "$mpi: a wrong least size on one rank does no harm"
+	[[ $(grep -c swingcoll "$log") = 1 ]] && grep -q "rank 1 has a wrong" "$log"
+	result $? "$mpi: a wrong least size on one rank is told once"
 done
 ((!failed))

@@ -3,7 +3,8 @@
  * What programs rely on beside the results of collectives: that MPI handles messages meanwhile, does not look at arguments
  * that do not matter, and calls no function of theirs. Rank 0 prints TAP. pmpi.sh runs it.
  *
- *	pmpi_effects [barriers]		barriers: with another program, which has a tool
+ *	pmpi_effects [barriers | lives]		barriers: with another program, which has a tool; lives: only communicators
+ *						that are soon freed
  */
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -313,9 +314,31 @@ static void test_open_files(void)
 	report("communicators leave open files to the program");
 }
 
+/* Libraries make communicators for a few calls. */
+static int test_lives(void)
+{
+	begin_tests(1);
+	for (int i = 0; i < 40; i++) {
+		MPI_Comm comm;
+
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+		for (int k = 0; k < 50; k++) {
+			int mine = rank + i + k, most = -1;
+
+			MPI_Allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, comm);
+			GOOD(most == nranks - 1 + i + k);
+		}
+		MPI_Comm_free(&comm);
+	}
+	report("40 communicators of 50 calls each");
+	return end_tests();
+}
+
 int main(int argc, char **argv)
 {
 	begin_mpi(argc, argv);
+	if (is_asked(argc, argv, "lives"))
+		return test_lives();
 	if (is_asked(argc, argv, "barriers"))
 		return test_barriers();
 	begin_tests(9);

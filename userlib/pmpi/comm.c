@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pmpi/entry.h"
@@ -23,8 +24,14 @@
  * A communicator of swingcoll costs some milliseconds: it is made when so many calls, or bytes,
  * show that the program uses the one of MPI in earnest.
  */
-#define EARNEST_CALLS 16
+#define EARNEST_CALLS 16u
 #define EARNEST_BYTES (1 << 20)
+/*
+ * One that lives less than so many times as long as its creation took was made in vain. The more there
+ * have been, the longer a program has to use the next one of MPI: four times as many calls for each.
+ */
+#define WORTH_TIMES 100
+#define MOST_WASTED 6
 /* How long its ranks may take to meet; all of them are in the same call. */
 #define CREATE_MS 60000
 #define RANKS_AT_ONCE 64
@@ -38,6 +45,7 @@ struct entry {
 static struct entry *buckets[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for changing the table */
 static int keyval = MPI_KEYVAL_INVALID;
+static int wasted; /* made in vain, less those that were not; atomic */
 
 static struct entry **bucket_of(MPI_Comm mpi)
 {
@@ -104,8 +112,28 @@ struct pmpi_comm *pmpi_comm_get(struct pmpi_comm *comm)
 	return comm;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* The program has freed a communicator. */
+static void count_wasted(const struct pmpi_comm *comm)
+{
+	bool vain = now_ns() - comm->made_ns < WORTH_TIMES * comm->cost_ns;
+	int n = __atomic_load_n(&wasted, __ATOMIC_RELAXED);
+
+	n += vain ? n < MOST_WASTED : -(n > 0);
+	__atomic_store_n(&wasted, n, __ATOMIC_RELAXED);
+}
+
 static void release(struct pmpi_comm *comm)
 {
+	if (comm->swc && comm->choose)
+		count_wasted(comm);
 	swingcoll_comm_destroy(comm->swc);
 	comm->swc = NULL;
 	free(comm->peers);
@@ -370,8 +398,27 @@ err:
 	turn_off(comm, PMPI_WHY_COMM);
 }
 
+/* Has the program used it in earnest? All ranks find the same. */
+static bool is_earnest(const struct pmpi_comm *comm)
+{
+	return comm->calls >= EARNEST_CALLS << 2 * comm->patience ||
+	       comm->bytes >= (uint64_t)EARNEST_BYTES << 2 * comm->patience;
+}
+
+/* How many have been made in vain: the most on any rank. Once for each communicator. */
+static void agree_on_patience(struct pmpi_comm *comm)
+{
+	int n = __atomic_load_n(&wasted, __ATOMIC_RELAXED), most = 0;
+
+	comm->has_patience = true;
+	if (PMPI_Allreduce(&n, &most, 1, MPI_INT, MPI_MAX, comm->mpi) == MPI_SUCCESS)
+		comm->patience = most;
+}
+
 bool pmpi_comm_ready(struct pmpi_comm *comm, uint64_t bytes, bool create_it)
 {
+	bool measured = pmpi_world.min == PMPI_MEASURE;
+
 	if (comm->swc)
 		return true;
 	if (comm->off)
@@ -379,10 +426,16 @@ bool pmpi_comm_ready(struct pmpi_comm *comm, uint64_t bytes, bool create_it)
 	comm->calls++;
 	comm->bytes += bytes;
 	/* Without bytes: their number is not known, and may be less than the least. */
-	if (!create_it || ((pmpi_world.min == PMPI_MEASURE || (pmpi_world.min && !bytes)) &&
-			   comm->calls < EARNEST_CALLS && comm->bytes < EARNEST_BYTES))
+	if (!create_it || ((measured || (pmpi_world.min && !bytes)) && !is_earnest(comm)))
 		return false;
+	if (measured && !comm->has_patience) {
+		agree_on_patience(comm);
+		if (!is_earnest(comm))
+			return false;
+	}
+	comm->made_ns = now_ns();
 	create(comm, pmpi_world.min);
+	comm->cost_ns = now_ns() - comm->made_ns;
 	return comm->swc;
 }
 

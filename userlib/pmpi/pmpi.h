@@ -260,6 +260,8 @@ bool pmpi_op_find(MPI_Op op, const struct pmpi_type *type, struct pmpi_op *out,
  * @swc: NULL until enough calls have been made, or if @off
  * @off: all calls are left to MPI, for the reason @why
  * @calls, @bytes: that could be offloaded, so far
+ * @patience: how much longer than usual it is used until @swc is made, agreed on once; 0 if not @has_patience
+ * @made_ns, @cost_ns: when @swc was made, and how long that took
  * @refused: how often a rank's buffer could not be pinned
  * @choose: NULL unless calls are measured
  * @queue: requests that swingcoll has not taken yet; requests.c
@@ -277,6 +279,9 @@ struct pmpi_comm {
 	struct swingcoll_comm *swc;
 	unsigned int calls;
 	uint64_t bytes;
+	int patience;
+	bool has_patience;
+	uint64_t made_ns, cost_ns;
 	unsigned int refused;
 	struct choose *choose;
 	struct pmpi_request *queue;

@@ -23,7 +23,7 @@
 /* MPI guarantees tags up to 32767. */
 #define TAG 32749
 #define PATIENCE_S 20
-#define VERSION 4
+#define VERSION 5
 
 struct pmpi_world pmpi_world = { .why = PMPI_WHY_OFF };
 
@@ -32,6 +32,7 @@ struct vote {
 	uint32_t version;
 	uint32_t device;
 	uint32_t engine;
+	uint32_t bad; /* its settings are wrong: then @mask is 0 */
 	uint64_t mask;
 	int64_t min;
 	uint64_t pinnable;
@@ -80,7 +81,7 @@ static void combine(struct vote *all, const struct vote *v)
 
 static bool count_votes(struct vote *all)
 {
-	int n = pmpi_world.size - 1, missing = 0;
+	int n = pmpi_world.size - 1, missing = 0, wrong = 0;
 	struct vote *votes = calloc((size_t)n, sizeof(*votes));
 	MPI_Request *req = calloc((size_t)n, sizeof(*req));
 	bool good = votes && req;
@@ -91,10 +92,12 @@ static bool count_votes(struct vote *all)
 	if (good)
 		wait_for(req, n, PATIENCE_S);
 	for (int i = n; good && i--;)
-		if (!votes[i].version)
+		if (!votes[i].version) {
 			missing = i + 1;
-		else
+		} else {
+			wrong = votes[i].bad ? i + 1 : wrong;
 			combine(all, &votes[i]);
+		}
 	if (!good || missing)
 		all->mask = 0;
 	if (missing)
@@ -102,6 +105,11 @@ static bool count_votes(struct vote *all)
 			"swingcoll-pmpi: rank %d runs without this library: nothing is offloaded; "
 			"start all ranks with swingctl mpi, or with the same LD_PRELOAD\n",
 			missing);
+	if (wrong && !all->bad)
+		fprintf(stderr,
+			"swingcoll-pmpi: rank %d has a wrong SWINGCOLL_PMPI or SWINGCOLL_PMPI_MIN: nothing is "
+			"offloaded; give all ranks the same, see swingcoll-pmpi(7)\n",
+			wrong);
 	for (int i = 0; good && i < n; i++) {
 		req[i] = MPI_REQUEST_NULL;
 		if (votes[i].version)
@@ -279,6 +287,7 @@ void pmpi_world_agree(uint64_t mask)
 		pmpi_world.why = PMPI_WHY_COMM;
 		return;
 	}
+	v.bad = bad;
 	v.mask = settings.mask & mask;
 	v.min = settings.min;
 	v.device = !access(SWC_DEVICE_PATH, R_OK | W_OK);
